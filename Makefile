@@ -1,0 +1,37 @@
+# The front door. Each target prints the commands that it runs.
+MODEL ?= tiny
+PROMPT ?= Once upon a time
+ARGS ?= --stats
+PREFIX ?= /usr/local
+BUILD := build/release
+LATTE := $(BUILD)/latte
+
+.PHONY: help setup build run test test-all lint fmt install clean
+
+help:  ## this list
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */  make \1\t/' | expand -t 20
+
+setup:
+	@tools/install_packages.sh
+	@test -f $(BUILD)/build.ninja || cmake --preset release
+
+build: setup  ## install what is missing, configure, build: build/release/latte
+	@cmake --build --preset release
+
+run: build  ## write a story with MODEL (default: tiny); make run MODEL=… PROMPT=… ARGS=…
+	$(LATTE) run $(MODEL) -p "$(PROMPT)" $(ARGS)
+
+test: build  ## every test that needs neither GPU nor network
+	ctest --preset release -j 2
+
+lint: setup  ## formatting, layering, documentation
+	tools/lint.sh
+
+fmt:  ## format every source file in place
+	git ls-files '*.h' '*.cc' | xargs clang-format -i
+
+install: build  ## binary, model and headers under PREFIX (default /usr/local)
+	cmake --install $(BUILD) --prefix $(PREFIX)
+
+clean:  ## remove everything that was built
+	rm -rf build

@@ -1,0 +1,175 @@
+// latte run: a prompt in, text out as it is made.
+#include <unistd.h>
+
+#include <cstdio>
+
+#include <fmt/format.h>
+
+#include "apps/command.h"
+#include "src/base/json.h"
+#include "src/engine/generate.h"
+#include "src/io/generation_config.h"
+
+namespace latte {
+namespace {
+
+struct RunFlags {
+  std::string model = "tiny";
+  std::optional<std::string> prompt;
+  std::optional<std::string> prompt_file;
+  int64_t max_new_tokens = 256;
+  std::optional<double> temperature;
+  std::optional<int64_t> top_k;
+  std::optional<double> top_p;
+  std::optional<double> min_p;
+  uint64_t seed = 0;
+  bool special = false;
+  bool json = false;
+  bool stats = false;
+  EngineFlags engine;
+};
+
+Result<std::string> PromptText(const RunFlags& flags) {
+  if (flags.prompt && flags.prompt_file)
+    return InvalidArgument("give the prompt once: by -p or by --prompt-file, not by both");
+  if (flags.prompt) return *flags.prompt;
+  if (flags.prompt_file) return ReadText(*flags.prompt_file);
+  if (isatty(STDIN_FILENO) != 0)
+    std::fputs("Type the prompt and end it with Ctrl-D (or give it with -p):\n", stderr);
+  return ReadText("-");
+}
+
+// What the checkpoint recommends, overridden by what the user says.
+Result<SamplingParams> Sampling(const RunFlags& flags, const std::string& dir) {
+  LATTE_ASSIGN_OR_RETURN(const GenerationDefaults defaults, LoadGenerationDefaults(dir));
+  SamplingParams out;
+  out.temperature = flags.temperature.value_or(defaults.temperature);
+  out.top_k = flags.top_k.value_or(defaults.top_k);
+  out.top_p = flags.top_p.value_or(defaults.top_p);
+  out.min_p = flags.min_p.value_or(0.0);
+  out.seed = flags.seed;
+  LATTE_RETURN_IF_ERROR(out.Validate());
+  return out;
+}
+
+// Room for the prompt and the answer, within what the model was made for.
+Result<int64_t> ContextFor(int64_t prompt, int64_t max_new, int64_t max_position) {
+  if (max_new < 1) return InvalidArgument(fmt::format("-n: expected 1 or more, found {}", max_new));
+  if (prompt >= max_position)
+    return InvalidArgument(
+        fmt::format("the prompt has {} tokens, but the model's context is {}; shorten the prompt",
+                    prompt, max_position));
+  return std::min(max_position, prompt + std::min(max_new, max_position));
+}
+
+double PerSecond(int64_t tokens, double seconds) {
+  return seconds > 0 ? static_cast<double>(tokens) / seconds : 0.0;
+}
+
+JsonOut StatsJson(const Session& session, const ModelConfig& config, int64_t prompt_tokens,
+                  const GenerateResult& result) {
+  const auto generated = static_cast<int64_t>(result.tokens.size());
+  const int64_t expanded =
+      config.mla.expanded() * config.layers * SizeOf(session.options().dtype);
+  return {{"prompt_tokens", prompt_tokens},
+          {"generated_tokens", generated},
+          {"time_to_first_token_s", result.prompt_seconds},
+          {"prompt_tokens_per_s", PerSecond(prompt_tokens, result.prompt_seconds)},
+          {"generated_tokens_per_s", PerSecond(generated - 1, result.generate_seconds)},
+          {"cache_bytes_per_token", session.cache_spec().bytes_per_token()},
+          {"decompressed_bytes_per_token", expanded},
+          {"attention", Name(session.options().attention)},
+          {"dtype", Name(session.options().dtype)}};
+}
+
+void PrintStats(const JsonOut& stats) {
+  const auto cache = stats["cache_bytes_per_token"].get<int64_t>();
+  const auto expanded = stats["decompressed_bytes_per_token"].get<int64_t>();
+  std::fputs(
+      fmt::format("\nprompt      {:>6} tokens  {:>9.1f} tokens/s\n"
+                  "generated   {:>6} tokens  {:>9.1f} tokens/s\n"
+                  "first token {:>9.1f} ms\n"
+                  "cache       {:>6} bytes per token; decompressed MHA would need {} ({:.1f} times)\n"
+                  "attention   {} ({})\n",
+                  stats["prompt_tokens"].get<int64_t>(), stats["prompt_tokens_per_s"].get<double>(),
+                  stats["generated_tokens"].get<int64_t>(),
+                  stats["generated_tokens_per_s"].get<double>(),
+                  stats["time_to_first_token_s"].get<double>() * 1e3, cache, expanded,
+                  static_cast<double>(expanded) / static_cast<double>(cache),
+                  stats["attention"].get<std::string>(), stats["dtype"].get<std::string>())
+          .c_str(),
+      stderr);
+}
+
+Status RunCommand(const RunFlags& flags) {
+  LATTE_ASSIGN_OR_RETURN(const OpenedModel opened, OpenModel(flags.model));
+  const ModelConfig& config = opened.model->config();
+  LATTE_ASSIGN_OR_RETURN(const Tokenizer tokenizer, Tokenizer::Load(opened.dir));
+  LATTE_ASSIGN_OR_RETURN(const std::string prompt, PromptText(flags));
+  LATTE_ASSIGN_OR_RETURN(
+      const std::vector<int32_t> ids,
+      tokenizer.Encode(prompt, {.add_bos = tokenizer.adds_bos(), .parse_special = flags.special}));
+  const auto prompt_tokens = static_cast<int64_t>(ids.size());
+  LATTE_ASSIGN_OR_RETURN(const int64_t context,
+                         ContextFor(prompt_tokens, flags.max_new_tokens, config.max_position));
+  LATTE_ASSIGN_OR_RETURN(const SessionOptions options, flags.engine.Options(context));
+  LATTE_ASSIGN_OR_RETURN(const auto session,
+                         Session::Create(*opened.model, opened.machine, options));
+
+  GenerateOptions generate;
+  LATTE_ASSIGN_OR_RETURN(generate.sampling, Sampling(flags, opened.dir));
+  generate.max_new_tokens = flags.max_new_tokens;
+  generate.stop_tokens = config.eos;
+  StreamDecoder decoder(tokenizer);
+  std::string text;
+  Status printed;
+  const auto emit = [&](const std::string& piece) {
+    text += piece;
+    if (!flags.json && !piece.empty()) printed = Print(piece);
+    return printed.has_value();
+  };
+  generate.on_token = [&](int32_t token) { return emit(decoder.Push(token)); };
+  if (!flags.json) LATTE_RETURN_IF_ERROR(Print(prompt));
+  LATTE_ASSIGN_OR_RETURN(const GenerateResult result, Generate(*session, ids, generate));
+  LATTE_RETURN_IF_ERROR(printed);
+  emit(decoder.Flush());
+
+  const JsonOut stats = StatsJson(*session, config, prompt_tokens, result);
+  if (flags.json) {
+    JsonOut out = {{"model", flags.model},
+                   {"prompt", prompt},
+                   {"text", text},
+                   {"tokens", result.tokens},
+                   {"finish_reason", Name(result.reason)},
+                   {"stats", stats}};
+    return Print(Dump(out, 2) + "\n");
+  }
+  LATTE_RETURN_IF_ERROR(Print("\n"));
+  if (flags.stats) PrintStats(stats);
+  return {};
+}
+
+}  // namespace
+
+Command AddRun(CLI::App& app) {
+  auto flags = std::make_shared<RunFlags>();
+  CLI::App* sub = app.add_subcommand("run", "Continue a prompt and stream the text");
+  sub->add_option("MODEL", flags->model, "model (default: tiny)");
+  sub->add_option("-p,--prompt", flags->prompt, "the prompt; without it, standard input is read");
+  sub->add_option("--prompt-file", flags->prompt_file, "read the prompt from a file");
+  sub->add_option("-n,--max-new-tokens", flags->max_new_tokens,
+                  "most tokens to generate (default: 256)");
+  sub->add_option("--temperature", flags->temperature,
+                  "0: always the likeliest token (default: the checkpoint's generation_config.json)");
+  sub->add_option("--top-k", flags->top_k, "draw among the K likeliest tokens; 0: all");
+  sub->add_option("--top-p", flags->top_p, "draw among the likeliest tokens that reach P together");
+  sub->add_option("--min-p", flags->min_p, "drop tokens below P times the likeliest one");
+  sub->add_option("--seed", flags->seed, "same seed, same text (default: 0)");
+  sub->add_flag("--special", flags->special, "special-token text in the prompt means the token");
+  sub->add_flag("--json", flags->json, "one JSON object instead of text");
+  sub->add_flag("--stats", flags->stats, "end with a table of speeds and cache sizes");
+  flags->engine.Add(*sub);
+  return {sub, [flags] { return RunCommand(*flags); }};
+}
+
+}  // namespace latte

@@ -1,0 +1,86 @@
+#include "apps/command.h"
+
+#include <charconv>
+#include <cstdio>
+
+#include <fmt/format.h>
+
+#include "src/base/file.h"
+#include "src/io/model_path.h"
+#include "src/models/registry.h"
+
+namespace latte {
+
+void EngineFlags::Add(CLI::App& app) {
+  app.add_option("--attention", attention,
+                 "auto, decompressed, latent or absorbed; all give the same answer (default: auto)");
+  app.add_option("--dtype", dtype, "arithmetic and cache: bf16 or f32 (default: bf16)");
+  app.add_option("--chunk", chunk, "prompt tokens per step; 0: all at once (default: 512)");
+  app.add_option("--prefill-workspace-tokens", expand_tokens,
+                 "cached tokens that are expanded at once (default: 4096)");
+  app.add_option("--page-tokens", page_tokens, "tokens per cache page (default: 64)");
+  app.add_option("--threads", threads, "threads; 0: one per processor (default: 0)");
+}
+
+Result<SessionOptions> EngineFlags::Options(int64_t max_tokens) const {
+  SessionOptions options;
+  LATTE_ASSIGN_OR_RETURN(options.attention, ParseAttentionMode(attention));
+  LATTE_ASSIGN_OR_RETURN(options.dtype, ParseArithmetic(dtype));
+  options.chunk_tokens = chunk;
+  options.expand_tokens = expand_tokens;
+  options.page_tokens = page_tokens;
+  options.threads = threads;
+  options.max_tokens = max_tokens;
+  LATTE_RETURN_IF_ERROR(options.Validate());
+  return options;
+}
+
+Result<OpenedModel> OpenModel(const std::string& name) {
+  OpenedModel out;
+  LATTE_ASSIGN_OR_RETURN(out.dir, ResolveModelPath(name));
+  LATTE_ASSIGN_OR_RETURN(out.machine, Machine::Detect());
+  LATTE_ASSIGN_OR_RETURN(out.model, LoadModel(out.dir));
+  return out;
+}
+
+Result<std::string> ReadText(const std::string& path) {
+  constexpr int64_t kMaxBytes = int64_t{1} << 30;
+  if (path != "-") return ReadFile(path, kMaxBytes);
+  std::string out;
+  char buffer[1 << 16];
+  while (const size_t n = std::fread(buffer, 1, sizeof(buffer), stdin)) {
+    out.append(buffer, n);
+    if (static_cast<int64_t>(out.size()) > kMaxBytes)
+      return Corrupt(
+          fmt::format("standard input: expected at most {} bytes, found more", kMaxBytes));
+  }
+  return out;
+}
+
+Result<std::vector<int32_t>> ParseIds(const std::string& text) {
+  std::vector<int32_t> ids;
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  const auto separator = [](char c) { return c == ',' || c == ' ' || c == '\n' || c == '\r' || c == '\t'; };
+  while (true) {
+    while (at != end && separator(*at)) ++at;
+    if (at == end) return ids;
+    int32_t id = 0;
+    const auto [next, error] = std::from_chars(at, end, id);
+    if (error != std::errc() || (next != end && !separator(*next))) {
+      const char* stop = std::find_if(at, end, separator);
+      return InvalidArgument(fmt::format("token ids: expected numbers separated by commas, found '{}'",
+                                         std::string_view(at, static_cast<size_t>(stop - at))));
+    }
+    ids.push_back(id);
+    at = next;
+  }
+}
+
+Status Print(std::string_view text) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
+    return Fail(Code::kUnavailable, "standard output: cannot be written");
+  return {};
+}
+
+}  // namespace latte

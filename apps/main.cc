@@ -1,0 +1,52 @@
+// latte: one binary, one small file per subcommand.
+//
+// Exit codes: 0 done · 1 run-time failure · 2 bad usage or bad input · 3 a bug of ours.
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <vector>
+
+#include "apps/command.h"
+
+#ifndef LATTE_VERSION
+#error "the build passes LATTE_VERSION"
+#endif
+
+namespace {
+
+int RunLatte(int argc, char** argv) {
+  CLI::App app(
+      "Latte: inference for models with Multi-head Latent Attention (DeepSeek V2/V3/R1, Kimi-K2, "
+      "Moonlight).\n\n  latte run -p \"Once upon a time\"      write a story with the built-in "
+      "model\n  latte run path/to/checkpoint < prompt.txt\n\nMODEL is a Hugging Face folder, a "
+      "repository id (org/name) in the local Hugging Face cache, or tiny.");
+  app.set_version_flag("--version", "latte " LATTE_VERSION);
+  app.require_subcommand(1);
+  const std::vector<latte::Command> commands = {latte::AddRun(app), latte::AddScore(app),
+                                                latte::AddInspect(app), latte::AddTokenize(app)};
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  for (const latte::Command& command : commands) {
+    if (!command.app->parsed()) continue;
+    if (const latte::Status status = command.run(); !status) {
+      std::fprintf(stderr, "latte: %s\n", ToString(status.error()).c_str());
+      return latte::ExitCode(status.error().code);
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::signal(SIGPIPE, SIG_IGN);  // `latte … | head`: an error from write, not a death by signal
+  try {
+    return RunLatte(argc, argv);
+  } catch (const std::exception& error) {  // out of memory; nothing of ours throws
+    std::fprintf(stderr, "latte: internal: %s\n", error.what());
+    return 3;
+  }
+}

@@ -1,0 +1,14 @@
+# Warnings and hardening shared by every target of ours.
+add_library(latte_flags INTERFACE)
+target_compile_features(latte_flags INTERFACE cxx_std_20)
+target_include_directories(latte_flags INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include)
+target_compile_options(latte_flags INTERFACE
+  -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Wold-style-cast -Wcast-qual -Wno-missing-field-initializers
+  -fstack-protector-strong -fno-math-errno
+  # A contracted multiply-add rounds once where two operations round twice; kernels say which one they mean.
+  -ffp-contract=off)
+if(LATTE_DEVELOPER_MODE)
+  target_compile_options(latte_flags INTERFACE -Werror)
+endif()
+target_compile_definitions(latte_flags INTERFACE _GLIBCXX_ASSERTIONS)
+target_link_options(latte_flags INTERFACE -Wl,-z,relro,-z,now)

@@ -1,0 +1,133 @@
+#include <unistd.h>
+
+#include <atomic>
+#include <fstream>
+#include <numeric>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "latte/status.h"
+#include "src/base/file.h"
+#include "src/base/json.h"
+#include "src/base/math.h"
+#include "src/base/thread_pool.h"
+
+namespace latte {
+namespace {
+
+std::string TempPath(const std::string& name) {
+  return testing::TempDir() + "/base_test_" + std::to_string(getpid()) + "_" + name;
+}
+
+TEST(Status, EveryCodeHasItsHttpAndExitCode) {
+  const struct {
+    Code code;
+    std::string_view name;
+    int http, exit;
+  } rows[] = {{Code::kOk, "ok", 200, 0},
+              {Code::kInvalidArgument, "invalid_argument", 400, 2},
+              {Code::kNotFound, "not_found", 404, 2},
+              {Code::kUnsupported, "unsupported", 400, 2},
+              {Code::kCorrupt, "corrupt", 422, 2},
+              {Code::kExhausted, "exhausted", 429, 1},
+              {Code::kCancelled, "cancelled", 499, 1},
+              {Code::kUnavailable, "unavailable", 503, 1},
+              {Code::kInternal, "internal", 500, 3}};
+  for (const auto& row : rows) {
+    EXPECT_EQ(CodeName(row.code), row.name);
+    EXPECT_EQ(HttpStatus(row.code), row.http);
+    EXPECT_EQ(ExitCode(row.code), row.exit);
+  }
+}
+
+Result<int> Half(int x) {
+  if (x % 2 != 0) return InvalidArgument("odd");
+  return x / 2;
+}
+Result<int> Quarter(int x) {
+  LATTE_ASSIGN_OR_RETURN(const int half, Half(x));
+  return Half(half);
+}
+
+TEST(Status, MacroPassesTheErrorOn) {
+  EXPECT_EQ(*Quarter(8), 2);
+  EXPECT_EQ(ToString(Quarter(6).error()), "invalid_argument: odd");
+}
+
+TEST(Math, OverflowIsSeen) {
+  EXPECT_FALSE(CheckedMul(int64_t{1} << 62, 8));
+  EXPECT_FALSE(CheckedAdd(INT64_MAX, 1));
+  const int64_t wraps[] = {int64_t{1} << 32, int64_t{1} << 32};
+  EXPECT_FALSE(CheckedProduct(wraps));
+  EXPECT_EQ(*CheckedMul(3, 4), 12);
+  EXPECT_EQ(CeilDiv(65, 64), 2);
+  EXPECT_TRUE(IsPow2(64) && !IsPow2(0) && !IsPow2(48));
+}
+
+TEST(Json, GettersNameTheKeyAndTheTypes) {
+  const auto doc = Json::Parse(R"({"a": {"b": "x", "n": null, "big": 1e300}, "l": [1, 2.5]})", "c.json");
+  ASSERT_TRUE(doc);
+  const Json a = *doc->Get("a");
+  EXPECT_EQ(a.GetInt("b").error().message, "c.json: 'a.b': expected an integer, found string");
+  EXPECT_EQ(a.GetInt("missing").error().message, "c.json: 'a': key 'missing' is missing");
+  EXPECT_EQ(*a.GetIntOr("n", 7), 7);
+  EXPECT_EQ(a.GetInt("big").error().code, Code::kCorrupt);
+  EXPECT_EQ(*doc->Get("l")->At(1).AsDouble(), 2.5);
+  EXPECT_EQ(doc->Get("l")->At(1).AsInt().error().message,
+            "c.json: 'l.1': expected an integer, found 2.5");
+}
+
+TEST(Json, LimitsHoldWhileParsing) {
+  const std::string deep(100000, '[');
+  EXPECT_NE(Json::Parse(deep, "x").error().message.find("deeper than 64"), std::string::npos);
+  EXPECT_NE(Json::Parse(R"({"a":1,"a":2})", "x").error().message.find("'a' stands twice"),
+            std::string::npos);
+  EXPECT_NE(Json::Parse("[1e999]", "x").error().message.find("out of range"), std::string::npos);
+  EXPECT_FALSE(Json::Parse("[1,2,3,4]", "x", {.max_depth = 4, .max_elements = 3}));
+  for (const char* bad : {"", "{", "[1,]", "{\"a\"}", "nul", "[1] x", "\xff"})
+    EXPECT_EQ(Json::Parse(bad, "x").error().code, Code::kCorrupt) << bad;
+}
+
+TEST(File, ReadsMapsAndRefuses) {
+  const std::string path = TempPath("file");
+  const std::string text = "some bytes";
+  ASSERT_TRUE(WriteFile(path, std::as_bytes(std::span(text))));
+  EXPECT_EQ(*ReadFile(path, 100), text);
+  EXPECT_EQ(ReadFile(path, 3).error().code, Code::kCorrupt);
+  EXPECT_EQ(ReadFile(path + ".none", 3).error().code, Code::kNotFound);
+  EXPECT_EQ(ReadFile("/dev/null", 3).error().code, Code::kCorrupt);
+  EXPECT_NE(ReadFile(testing::TempDir(), 3).error().message.find("directory"), std::string::npos);
+  const auto mapped = MappedFile::Open(path);
+  ASSERT_TRUE(mapped);
+  EXPECT_EQ((*mapped)->bytes().size(), text.size());
+  ASSERT_TRUE(WriteFile(path, {}));
+  EXPECT_EQ((*MappedFile::Open(path))->bytes().size(), 0u);
+  unlink(path.c_str());
+}
+
+TEST(ThreadPool, RunsEachIndexOnce) {
+  for (const int threads : {1, 2, 3}) {
+    ThreadPool pool(threads);
+    EXPECT_EQ(pool.threads(), threads);
+    for (const int64_t count : {0, 1, 2, 7, 1000}) {
+      std::vector<std::atomic<int>> hits(static_cast<size_t>(count));
+      pool.ParallelFor(count, [&](int64_t i) { ++hits[static_cast<size_t>(i)]; });
+      for (const auto& h : hits) EXPECT_EQ(h.load(), 1);
+    }
+  }
+}
+
+TEST(ThreadPool, ManyShortCallsInARow) {
+  ThreadPool pool(3);
+  int64_t sum = 0;
+  for (int call = 0; call < 20000; ++call) {
+    int64_t parts[4] = {};
+    pool.ParallelFor(4, [&](int64_t i) { parts[i] = i + call; });
+    sum += std::accumulate(parts, parts + 4, int64_t{0});
+  }
+  EXPECT_EQ(sum, 20000LL * 6 + 4LL * 19999 * 20000 / 2);
+}
+
+}  // namespace
+}  // namespace latte

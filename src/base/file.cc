@@ -1,0 +1,116 @@
+#include "src/base/file.h"
+
+#include <cerrno>
+#include <cstring>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace latte {
+namespace {
+
+// Owns a file descriptor for the length of a scope.
+struct Fd {
+  int fd = -1;
+  ~Fd() {
+    if (fd >= 0) close(fd);
+  }
+};
+
+tl::unexpected<Error> FileError(const std::string& path, int err) {
+  const Code code = (err == ENOENT || err == ENOTDIR) ? Code::kNotFound : Code::kUnavailable;
+  return Fail(code, fmt::format("{}: cannot be read: {}", path, std::strerror(err)));
+}
+
+// Opens a regular file and returns its size. O_NONBLOCK: opening a FIFO must not hang.
+Result<int64_t> OpenRegular(const std::string& path, Fd& out) {
+  out.fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (out.fd < 0) return FileError(path, errno);
+  struct stat st = {};
+  if (fstat(out.fd, &st) != 0) return FileError(path, errno);
+  if (!S_ISREG(st.st_mode))
+    return Corrupt(fmt::format("{}: expected a regular file, found {}", path,
+                               S_ISDIR(st.st_mode) ? "a directory" : "a device, pipe or socket"));
+  return static_cast<int64_t>(st.st_size);
+}
+
+}  // namespace
+
+Result<std::string> ReadFile(const std::string& path, int64_t max_bytes) {
+  Fd file;
+  LATTE_ASSIGN_OR_RETURN(const int64_t size, OpenRegular(path, file));
+  if (size > max_bytes)
+    return Corrupt(fmt::format("{}: expected at most {} bytes, found {}", path, max_bytes, size));
+  std::string out(static_cast<size_t>(size), '\0');
+  size_t done = 0;
+  while (done < out.size()) {
+    const ssize_t n = read(file.fd, out.data() + done, out.size() - done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return FileError(path, errno);
+    if (n == 0) break;
+    done += static_cast<size_t>(n);
+  }
+  out.resize(done);
+  return out;
+}
+
+Status WriteFile(const std::string& path, std::span<const std::byte> bytes) {
+  const std::string temp = fmt::format("{}.{}.tmp", path, getpid());
+  {
+    Fd file;
+    file.fd = open(temp.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (file.fd < 0)
+      return Fail(Code::kUnavailable,
+                  fmt::format("{}: cannot be written: {}", path, std::strerror(errno)));
+    size_t done = 0;
+    while (done < bytes.size()) {
+      const ssize_t n = write(file.fd, bytes.data() + done, bytes.size() - done);
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) {
+        const int err = errno;
+        unlink(temp.c_str());
+        return Fail(Code::kUnavailable,
+                    fmt::format("{}: cannot be written: {}", path, std::strerror(err)));
+      }
+      done += static_cast<size_t>(n);
+    }
+  }
+  if (rename(temp.c_str(), path.c_str()) != 0) {
+    const int err = errno;
+    unlink(temp.c_str());
+    return Fail(Code::kUnavailable,
+                fmt::format("{}: cannot be written: {}", path, std::strerror(err)));
+  }
+  return {};
+}
+
+bool IsRegularFile(const std::string& path) {
+  struct stat st = {};
+  return stat(path.c_str(), &st) == 0 && S_ISREG(st.st_mode);
+}
+
+bool IsDirectory(const std::string& path) {
+  struct stat st = {};
+  return stat(path.c_str(), &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+Result<std::shared_ptr<const MappedFile>> MappedFile::Open(const std::string& path) {
+  Fd file;
+  LATTE_ASSIGN_OR_RETURN(const int64_t size, OpenRegular(path, file));
+  const std::byte* data = nullptr;
+  if (size > 0) {  // mmap refuses length 0
+    void* map = mmap(nullptr, static_cast<size_t>(size), PROT_READ, MAP_SHARED, file.fd, 0);
+    if (map == MAP_FAILED) return FileError(path, errno);
+    data = static_cast<const std::byte*>(map);
+  }
+  return std::shared_ptr<const MappedFile>(new MappedFile(path, data, static_cast<size_t>(size)));
+}
+
+MappedFile::~MappedFile() {
+  if (data_ != nullptr) munmap(const_cast<std::byte*>(data_), size_);
+}
+
+}  // namespace latte

@@ -1,0 +1,47 @@
+// Files as values: whole-file reads with a size cap, and read-only memory maps. Every failure names
+// the path.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "latte/status.h"
+
+namespace latte {
+
+// A whole regular file as text.
+// Errors: kNotFound; kCorrupt when it is not a regular file or larger than `max_bytes`;
+// kUnavailable when unreadable.
+[[nodiscard]] Result<std::string> ReadFile(const std::string& path, int64_t max_bytes);
+
+// Replaces `path` by `bytes` in one step (a temporary file beside it, then rename).
+[[nodiscard]] Status WriteFile(const std::string& path, std::span<const std::byte> bytes);
+
+bool IsRegularFile(const std::string& path);
+bool IsDirectory(const std::string& path);
+
+// A read-only, shared mapping of a regular file; processes that map the same file share its pages.
+// Immutable, thread-safe. The bytes stay valid as long as any copy of the shared_ptr lives.
+class MappedFile {
+ public:
+  // Errors: as ReadFile, without the size cap.
+  [[nodiscard]] static Result<std::shared_ptr<const MappedFile>> Open(const std::string& path);
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+  ~MappedFile();
+
+  std::span<const std::byte> bytes() const { return {data_, size_}; }
+  const std::string& path() const { return path_; }
+
+ private:
+  MappedFile(std::string path, const std::byte* data, size_t size)
+      : path_(std::move(path)), data_(data), size_(size) {}
+  std::string path_;
+  const std::byte* data_;
+  size_t size_;
+};
+
+}  // namespace latte

@@ -1,0 +1,91 @@
+// JSON without exceptions. The only door to nlohmann-json: depth, element count and duplicate keys
+// are checked while parsing, because copying or dumping a deep document would overflow the stack.
+// Getters say which key was wrong.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "latte/status.h"
+
+namespace latte {
+
+// For documents that we write: keys stay in the order in which they were added.
+using JsonOut = nlohmann::ordered_json;
+
+// Compact text of `value`; invalid UTF-8 in strings becomes U+FFFD.
+std::string Dump(const JsonOut& value, int indent = -1);
+
+struct JsonLimits {
+  int max_depth = 64;
+  int64_t max_elements =
+      4'000'000;  // keys and values together; a 128k-token tokenizer.json has about 600k
+};
+
+// A value inside a parsed document, with its path for messages. Cheap to copy; keeps the document
+// alive.
+class Json {
+ public:
+  // `where` names the source in messages, e.g. "config.json".
+  // Errors: kCorrupt with the byte offset, or with the limit that was passed.
+  [[nodiscard]] static Result<Json> Parse(std::string_view text, std::string where,
+                                          JsonLimits limits = {});
+
+  bool is_object() const { return value_->is_object(); }
+  bool is_array() const { return value_->is_array(); }
+  bool is_string() const { return value_->is_string(); }
+  bool is_number() const { return value_->is_number(); }
+  bool is_integer() const { return value_->is_number_integer(); }
+  bool is_bool() const { return value_->is_boolean(); }
+  size_t size() const { return value_->size(); }
+  const std::string& path() const { return path_; }  // "config.json: 'rope_scaling.factor'"
+
+  // The member `key`; nothing when it is absent, null, or when this is no object.
+  std::optional<Json> Find(std::string_view key) const;
+  // Requires: is_array(), i < size().
+  Json At(size_t i) const;
+
+  // The value itself as a type. Errors: kCorrupt naming path, expected and found type.
+  [[nodiscard]] Result<int64_t> AsInt() const;    // integers only, in the range of int64
+  [[nodiscard]] Result<double> AsDouble() const;  // finite numbers
+  [[nodiscard]] Result<bool> AsBool() const;
+  [[nodiscard]] Result<std::string> AsString() const;
+
+  // The member `key`, required. Errors: kCorrupt "missing key" or as above.
+  [[nodiscard]] Result<Json> Get(std::string_view key) const;
+  [[nodiscard]] Result<int64_t> GetInt(std::string_view key) const;
+  [[nodiscard]] Result<double> GetDouble(std::string_view key) const;
+  [[nodiscard]] Result<std::string> GetString(std::string_view key) const;
+
+  // The member `key`, or the default when absent or null.
+  [[nodiscard]] Result<int64_t> GetIntOr(std::string_view key, int64_t fallback) const;
+  [[nodiscard]] Result<double> GetDoubleOr(std::string_view key, double fallback) const;
+  [[nodiscard]] Result<bool> GetBoolOr(std::string_view key, bool fallback) const;
+  [[nodiscard]] Result<std::string> GetStringOr(std::string_view key, std::string fallback) const;
+
+  // Calls f(key, value) for each member in key order until it fails. Does nothing when this is no
+  // object.
+  [[nodiscard]] Status ForEachMember(
+      const std::function<Status(const std::string&, const Json&)>& f) const;
+
+ private:
+  using Value = nlohmann::json;
+  Json(std::shared_ptr<const Value> root, const Value* value, std::string where, std::string path);
+  Json Child(const Value& value, std::string_view key) const;
+  tl::unexpected<Error> WrongType(std::string_view expected) const;
+
+  std::shared_ptr<const Value> root_;
+  const Value* value_;
+  std::string where_;
+  std::string key_path_;
+  std::string path_;
+};
+
+}  // namespace latte

@@ -1,0 +1,45 @@
+#include <gtest/gtest.h>
+
+#include "src/cache/latent_cache.h"
+#include "src/cache/page_pool.h"
+
+namespace latte {
+namespace {
+
+TEST(PagePool, PageReturnsWhenItsLastReferenceGoes) {
+  PagePool pool(2);
+  const int32_t a = *pool.Allocate();
+  const int32_t b = *pool.Allocate();
+  EXPECT_NE(a, b);
+  EXPECT_EQ(pool.Allocate().error().code, Code::kExhausted);
+  pool.AddRef(a);
+  pool.Release(a);
+  EXPECT_EQ(pool.free_pages(), 0);
+  pool.Release(a);
+  EXPECT_EQ(pool.free_pages(), 1);
+  EXPECT_EQ(*pool.Allocate(), a);
+}
+
+TEST(LatentCache, OnePageIdIndexesEveryStreamAndLayer) {
+  const CacheSpec spec{{{"latent", 20, DType::kBF16}, {"extra", 3, DType::kF32}}, 2, 16};
+  EXPECT_EQ(spec.bytes_per_token(), (20 * 2 + 3 * 4) * 2);
+  auto cache = LatentCache::Create(spec, 5);
+  ASSERT_TRUE(cache);
+  for (const size_t stream : {0, 1}) {
+    const TensorView first = cache->View(stream, 0);
+    const TensorView second = cache->View(stream, 1);
+    EXPECT_EQ(first.shape[0], 5);
+    EXPECT_EQ(first.shape[1], 16);
+    EXPECT_EQ(second.data - first.data, first.elements() * SizeOf(first.dtype));
+    second.data[second.elements() * SizeOf(second.dtype) - 1] =
+        std::byte{1};  // the last byte is ours
+  }
+}
+
+TEST(LatentCache, ImpossibleSizeIsAnErrorNotACrash) {
+  const CacheSpec spec{{{"latent", int64_t{1} << 40, DType::kBF16}}, 1 << 20, 64};
+  EXPECT_EQ(LatentCache::Create(spec, int64_t{1} << 30).error().code, Code::kExhausted);
+}
+
+}  // namespace
+}  // namespace latte

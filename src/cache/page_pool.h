@@ -1,0 +1,48 @@
+// Which pages are free. Bookkeeping only: a page id indexes every stream and layer of the cache at
+// once.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "latte/status.h"
+
+#include "src/base/check.h"
+
+namespace latte {
+
+// A fixed set of pages with reference counts. Engine-thread only.
+class PagePool {
+ public:
+  explicit PagePool(int64_t pages) : refs_(static_cast<size_t>(pages), 0) {
+    for (int64_t id = pages - 1; id >= 0; --id) free_.push_back(static_cast<int32_t>(id));
+  }
+
+  // A page with one reference. Errors: kExhausted.
+  [[nodiscard]] Result<int32_t> Allocate() {
+    if (free_.empty())
+      return Exhausted("the cache has no free page; make it larger or run fewer tokens at once");
+    const int32_t id = free_.back();
+    free_.pop_back();
+    refs_[static_cast<size_t>(id)] = 1;
+    return id;
+  }
+  void AddRef(int32_t id) {
+    LATTE_CHECK(refs_[static_cast<size_t>(id)] > 0, "page {} is free", id);
+    ++refs_[static_cast<size_t>(id)];
+  }
+  void Release(int32_t id) {
+    LATTE_CHECK(refs_[static_cast<size_t>(id)] > 0, "page {} is free", id);
+    if (--refs_[static_cast<size_t>(id)] == 0) free_.push_back(id);
+  }
+
+  int64_t free_pages() const { return static_cast<int64_t>(free_.size()); }
+  int64_t total_pages() const { return static_cast<int64_t>(refs_.size()); }
+
+ private:
+  std::vector<int32_t>
+      free_;  // last in, first out: the page used last is the likeliest to be in a CPU cache
+  std::vector<int32_t> refs_;
+};
+
+}  // namespace latte

@@ -1,0 +1,46 @@
+#include "src/engine/generate.h"
+
+#include <algorithm>
+#include <chrono>
+
+namespace latte {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double SecondsSince(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+}  // namespace
+
+Result<GenerateResult> Generate(Session& session, std::span<const int32_t> prompt,
+                                const GenerateOptions& options) {
+  LATTE_RETURN_IF_ERROR(options.sampling.Validate());
+  GenerateResult result;
+  const Clock::time_point start = Clock::now();
+  LATTE_RETURN_IF_ERROR(session.Prompt(prompt));
+  Clock::time_point first_token = Clock::now();
+  while (static_cast<int64_t>(result.tokens.size()) < options.max_new_tokens) {
+    LATTE_ASSIGN_OR_RETURN(const int32_t token,
+                           Sample(session.LastLogits(), options.sampling, session.length()));
+    if (result.tokens.empty()) {
+      first_token = Clock::now();
+      result.prompt_seconds = SecondsSince(start);
+    }
+    if (std::find(options.stop_tokens.begin(), options.stop_tokens.end(), token) !=
+        options.stop_tokens.end()) {
+      result.reason = FinishReason::kStop;
+      break;
+    }
+    result.tokens.push_back(token);
+    if (options.on_token && !options.on_token(token)) break;
+    const bool full = session.length() >= session.options().max_tokens;
+    if (full || static_cast<int64_t>(result.tokens.size()) == options.max_new_tokens) break;
+    LATTE_RETURN_IF_ERROR(session.Append(token));
+  }
+  result.generate_seconds = SecondsSince(first_token);
+  return result;
+}
+
+}  // namespace latte

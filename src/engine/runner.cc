@@ -1,0 +1,62 @@
+#include "src/engine/runner.h"
+
+#include <algorithm>
+
+namespace latte {
+namespace {
+
+// A view of `buffer` as [rows, columns] f32; grows it when it is too small.
+TensorView Fit(Tensor& buffer, int64_t rows, int64_t columns) {
+  if (buffer.bytes() < rows * columns * SizeOf(DType::kF32))
+    buffer = Tensor(DType::kF32, {std::max<int64_t>(rows * columns, 1)});
+  return TensorView(buffer.Ptr<float>(), DType::kF32, {rows, columns});
+}
+
+}  // namespace
+
+StepContext Runner::Context() {
+  StepContext step;
+  step.tokens = tokens_;
+  step.positions = positions_;
+  step.slots = slots_;
+  step.sequences = slices_;
+  step.global_tokens = static_cast<int64_t>(tokens_.size());
+  step.arithmetic = options_.arithmetic;
+  step.expand_tokens = options_.expand_tokens;
+  step.cache = &cache_;
+  step.workspace = &workspace_;
+  step.exec = exec_;
+  return step;
+}
+
+TensorView Runner::Forward(std::span<const SequenceWork> work) {
+  tokens_.clear();
+  positions_.clear();
+  slots_.clear();
+  slices_.clear();
+  const int64_t page_tokens = cache_.spec().page_tokens;
+  for (const SequenceWork& w : work) {
+    slices_.push_back({static_cast<int64_t>(tokens_.size()), static_cast<int64_t>(w.tokens.size()),
+                       w.cached_len, w.path, w.pages});
+    for (size_t i = 0; i < w.tokens.size(); ++i) {
+      const int64_t position = w.cached_len + static_cast<int64_t>(i);
+      tokens_.push_back(w.tokens[i]);
+      positions_.push_back(static_cast<int32_t>(position));
+      slots_.push_back(w.pages[static_cast<size_t>(position / page_tokens)] * page_tokens +
+                       position % page_tokens);
+    }
+  }
+  const TensorView h = Fit(hidden_, static_cast<int64_t>(tokens_.size()), model_.config().mla.d);
+  StepContext step = Context();
+  model_.Forward(step, h);
+  return h;
+}
+
+TensorView Runner::Logits(const TensorView& h) {
+  const TensorView logits = Fit(logits_, h.shape[0], model_.config().vocab);
+  StepContext step = Context();
+  model_.Logits(step, h, logits);
+  return logits;
+}
+
+}  // namespace latte

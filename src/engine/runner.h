@@ -1,0 +1,55 @@
+// Runs one step of the model: flat arrays out of what each sequence asks for, then Model::Forward.
+// Knows nothing of requests or time.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "src/models/model.h"
+
+namespace latte {
+
+// What one sequence computes in a step.
+struct SequenceWork {
+  std::span<const int32_t> tokens;  // new tokens
+  int64_t cached_len = 0;           // tokens in the cache before them
+  MlaPath path = MlaPath::kAbsorbed;
+  std::span<const int32_t> pages;  // for all its tokens, the new ones included
+};
+
+struct RunnerOptions {
+  DType arithmetic = DType::kBF16;
+  int64_t expand_tokens = 4096;  // prefill workspace, in cached tokens
+};
+
+// Engine-thread only. Model, cache, workspace and exec must outlive it.
+class Runner {
+ public:
+  Runner(const Model& model, LatentCache& cache, Workspace& workspace, const Exec& exec,
+         const RunnerOptions& options)
+      : model_(model), cache_(cache), workspace_(workspace), exec_(exec), options_(options) {}
+
+  // Hidden states [T, D] of all new tokens, in the order of `work`, valid until the next call.
+  // Requires: absorbed sequences come first; every token in [0, vocab).
+  TensorView Forward(std::span<const SequenceWork> work);
+
+  // Logits [M, vocab] of rows of the last hidden states, valid until the next call.
+  TensorView Logits(const TensorView& h);
+
+ private:
+  StepContext Context();
+
+  const Model& model_;
+  LatentCache& cache_;
+  Workspace& workspace_;
+  Exec exec_;
+  RunnerOptions options_;
+  std::vector<int32_t> tokens_;
+  std::vector<int32_t> positions_;
+  std::vector<int64_t> slots_;
+  std::vector<SequenceSlice> slices_;
+  Tensor hidden_;
+  Tensor logits_;
+};
+
+}  // namespace latte

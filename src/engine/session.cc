@@ -1,0 +1,146 @@
+#include "src/engine/session.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "src/base/math.h"
+#include "src/layers/mla/mla.h"
+
+namespace latte {
+namespace {
+
+MlaPath PromptPath(AttentionMode mode) {
+  switch (mode) {
+    case AttentionMode::kDecompressed:
+      return MlaPath::kDecompressed;
+    case AttentionMode::kAbsorbed:
+      return MlaPath::kAbsorbed;
+    case AttentionMode::kAuto:
+    case AttentionMode::kLatent:
+      return MlaPath::kLatent;
+  }
+  return MlaPath::kLatent;
+}
+
+MlaPath GeneratedPath(AttentionMode mode) {
+  return mode == AttentionMode::kAuto ? MlaPath::kAbsorbed : PromptPath(mode);
+}
+
+CacheSpec SpecFor(const ModelConfig& config, const SessionOptions& options) {
+  return {MlaCacheStreams(config.mla, PromptPath(options.attention), options.dtype), config.layers,
+          options.page_tokens};
+}
+
+Status InRange(std::string_view field, int64_t value, int64_t low, int64_t high) {
+  if (value >= low && value <= high) return {};
+  return InvalidArgument(
+      fmt::format("{}: expected a number in [{}, {}], found {}", field, low, high, value));
+}
+
+}  // namespace
+
+std::string_view Name(AttentionMode mode) {
+  switch (mode) {
+    case AttentionMode::kAuto:
+      return "auto";
+    case AttentionMode::kDecompressed:
+      return "decompressed";
+    case AttentionMode::kLatent:
+      return "latent";
+    case AttentionMode::kAbsorbed:
+      return "absorbed";
+  }
+  return "?";
+}
+
+Result<AttentionMode> ParseAttentionMode(std::string_view text) {
+  for (const AttentionMode mode : {AttentionMode::kAuto, AttentionMode::kDecompressed,
+                                   AttentionMode::kLatent, AttentionMode::kAbsorbed})
+    if (text == Name(mode)) return mode;
+  return InvalidArgument(fmt::format(
+      "--attention: expected auto, decompressed, latent or absorbed, found '{}'", text));
+}
+
+Status SessionOptions::Validate() const {
+  constexpr int64_t kMany = int64_t{1} << 30;
+  LATTE_RETURN_IF_ERROR(InRange("chunk", chunk_tokens, 0, kMany));
+  LATTE_RETURN_IF_ERROR(InRange("prefill-workspace-tokens", expand_tokens, 1, kMany));
+  LATTE_RETURN_IF_ERROR(InRange("page-tokens", page_tokens, 16, 256));
+  LATTE_RETURN_IF_ERROR(InRange("max-tokens", max_tokens, 1, kMany));
+  LATTE_RETURN_IF_ERROR(InRange("threads", threads, 0, 1024));
+  if (!IsPow2(page_tokens))
+    return InvalidArgument(
+        fmt::format("page-tokens: expected a power of two, found {}", page_tokens));
+  return {};
+}
+
+Session::Session(const Model& model, const Machine& machine, const SessionOptions& options,
+                 LatentCache cache)
+    : model_(model),
+      options_(options),
+      threads_(options.threads),
+      cache_(std::move(cache)),
+      pool_(cache_.pages()),
+      runner_(model, cache_, workspace_, Exec{&threads_, &machine},
+              RunnerOptions{options.dtype, options.expand_tokens}) {}
+
+Result<std::unique_ptr<Session>> Session::Create(const Model& model, const Machine& machine,
+                                                 const SessionOptions& options) {
+  LATTE_RETURN_IF_ERROR(options.Validate());
+  const int64_t pages = CeilDiv(options.max_tokens, options.page_tokens);
+  LATTE_ASSIGN_OR_RETURN(LatentCache cache,
+                         LatentCache::Create(SpecFor(model.config(), options), pages));
+  return std::unique_ptr<Session>(new Session(model, machine, options, std::move(cache)));
+}
+
+Status Session::CheckTokens(std::span<const int32_t> tokens) const {
+  if (tokens.empty()) return InvalidArgument("the prompt is empty: expected at least one token");
+  const int64_t total = length() + static_cast<int64_t>(tokens.size());
+  if (total > options_.max_tokens)
+    return InvalidArgument(fmt::format(
+        "the sequence would have {} tokens, but there is room for {}", total, options_.max_tokens));
+  for (const int32_t token : tokens)
+    if (token < 0 || token >= model_.config().vocab)
+      return InvalidArgument(
+          fmt::format("token {} is outside the vocabulary [0, {})", token, model_.config().vocab));
+  return {};
+}
+
+Status Session::Prompt(std::span<const int32_t> tokens, const LogitsSink& all_logits) {
+  LATTE_RETURN_IF_ERROR(CheckTokens(tokens));
+  const size_t chunk =
+      options_.chunk_tokens == 0 ? tokens.size() : static_cast<size_t>(options_.chunk_tokens);
+  for (size_t begin = 0; begin < tokens.size(); begin += chunk)
+    LATTE_RETURN_IF_ERROR(Extend(tokens.subspan(begin, std::min(chunk, tokens.size() - begin)),
+                                 PromptPath(options_.attention), all_logits));
+  return {};
+}
+
+Status Session::Append(int32_t token) {
+  const std::span<const int32_t> one(&token, 1);
+  LATTE_RETURN_IF_ERROR(CheckTokens(one));
+  return Extend(one, GeneratedPath(options_.attention), {});
+}
+
+Status Session::Extend(std::span<const int32_t> tokens, MlaPath path,
+                       const LogitsSink& all_logits) {
+  const int64_t cached_len = length();
+  tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
+  while (static_cast<int64_t>(pages_.size()) < CeilDiv(length(), options_.page_tokens)) {
+    LATTE_ASSIGN_OR_RETURN(const int32_t page, pool_.Allocate());
+    pages_.push_back(page);
+  }
+  const SequenceWork work{tokens, cached_len, path, pages_};
+  const TensorView h = runner_.Forward({&work, 1});
+  last_hidden_ = h.Slice(0, h.shape[0] - 1, h.shape[0]);
+  return all_logits ? all_logits(cached_len, runner_.Logits(h)) : Status();
+}
+
+std::span<const float> Session::LastLogits() {
+  LATTE_CHECK(length() > 0, "no token yet");
+  const TensorView logits = runner_.Logits(last_hidden_);
+  return {logits.Ptr<float>(), static_cast<size_t>(logits.shape[1])};
+}
+
+}  // namespace latte

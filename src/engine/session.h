@@ -1,0 +1,86 @@
+// One sequence: its tokens, its pages, and the two ways it grows: by a prompt, in chunks, or by one
+// generated token.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "latte/request.h"
+
+#include "src/cache/page_pool.h"
+#include "src/engine/runner.h"
+
+namespace latte {
+
+// --attention. kAuto: prompts by the latent path, generated tokens absorbed.
+enum class AttentionMode { kAuto, kDecompressed, kLatent, kAbsorbed };
+
+std::string_view Name(AttentionMode mode);
+// Errors: kInvalidArgument listing the modes.
+[[nodiscard]] Result<AttentionMode> ParseAttentionMode(std::string_view text);
+
+struct SessionOptions {
+  AttentionMode attention = AttentionMode::kAuto;
+  DType dtype = DType::kBF16;    // arithmetic and cache
+  int64_t chunk_tokens = 512;    // prompt tokens per step; 0: the whole prompt at once
+  int64_t expand_tokens = 4096;  // prefill workspace: cached tokens expanded at once
+  int64_t page_tokens = 64;      // power of two, 16 … 256
+  int64_t max_tokens = 4096;     // longest sequence; room in the cache is reserved for it
+  int threads = 0;               // 0: one per processor
+
+  // Errors: kInvalidArgument naming the field, its value and the accepted range.
+  [[nodiscard]] Status Validate() const;
+};
+
+// Engine-thread only. The model and the machine must outlive it.
+class Session {
+ public:
+  // Errors: of SessionOptions::Validate; kExhausted when the cache does not fit.
+  [[nodiscard]] static Result<std::unique_ptr<Session>> Create(const Model& model,
+                                                               const Machine& machine,
+                                                               const SessionOptions& options);
+
+  // Receives logits [M, vocab] of the tokens at [first, first + M) of the sequence; stops the call
+  // by an error.
+  using LogitsSink = std::function<Status(int64_t first, const TensorView& logits)>;
+
+  // Appends a prompt. With `all_logits`, every chunk's logits go to it.
+  // Errors: kInvalidArgument for an empty prompt, a token outside the vocabulary, or more than
+  // max_tokens in all.
+  [[nodiscard]] Status Prompt(std::span<const int32_t> tokens, const LogitsSink& all_logits = {});
+
+  // Appends one generated token. Errors: as Prompt.
+  [[nodiscard]] Status Append(int32_t token);
+
+  // Logits after the last token. Requires: at least one token.
+  std::span<const float> LastLogits();
+
+  int64_t length() const { return static_cast<int64_t>(tokens_.size()); }
+  const CacheSpec& cache_spec() const { return cache_.spec(); }
+  int64_t workspace_bytes() const { return workspace_.capacity_bytes(); }
+  const SessionOptions& options() const { return options_; }
+
+ private:
+  Session(const Model& model, const Machine& machine, const SessionOptions& options,
+          LatentCache cache);
+  [[nodiscard]] Status Extend(std::span<const int32_t> tokens, MlaPath path,
+                              const LogitsSink& all_logits);
+  [[nodiscard]] Status CheckTokens(std::span<const int32_t> tokens) const;
+
+  const Model& model_;
+  SessionOptions options_;
+  ThreadPool threads_;
+  LatentCache cache_;
+  PagePool pool_;
+  Workspace workspace_;
+  Runner runner_;
+  std::vector<int32_t> tokens_;
+  std::vector<int32_t> pages_;
+  TensorView last_hidden_;  // [1, D], in the runner
+};
+
+}  // namespace latte

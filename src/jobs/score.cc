@@ -1,0 +1,42 @@
+#include "src/jobs/score.h"
+
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "src/engine/sampler.h"
+#include "src/jobs/npy.h"
+
+namespace latte {
+
+Result<ScoreResult> Score(Session& session, std::span<const int32_t> tokens, int64_t vocab,
+                          const std::optional<std::string>& logits_path) {
+  std::optional<NpyWriter> writer;
+  if (logits_path) {
+    LATTE_ASSIGN_OR_RETURN(
+        NpyWriter created,
+        NpyWriter::Create(*logits_path, static_cast<int64_t>(tokens.size()), vocab));
+    writer.emplace(std::move(created));
+  }
+  ScoreResult result;
+  const auto sink = [&](int64_t first, const TensorView& logits) -> Status {
+    for (int64_t m = 0; m < logits.shape[0]; ++m) {
+      const auto next = static_cast<size_t>(first + m + 1);
+      if (next == tokens.size()) break;
+      const std::span<const float> row(logits.Row<float>(m), static_cast<size_t>(vocab));
+      const double logprob =
+          static_cast<double>(row[static_cast<size_t>(tokens[next])]) - LogSumExp(row);
+      if (std::isnan(logprob))
+        return Internal(fmt::format("numerical error: the logits of token {} are not finite",
+                                    next - 1));
+      result.logprobs.push_back(logprob);
+      result.total += logprob;
+    }
+    return writer ? writer->Append(logits) : Status();
+  };
+  LATTE_RETURN_IF_ERROR(session.Prompt(tokens, sink));
+  if (writer) LATTE_RETURN_IF_ERROR(writer->Close());
+  return result;
+}
+
+}  // namespace latte

@@ -1,0 +1,24 @@
+// Teacher-forced scoring: what the model thinks of a given sequence.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "src/engine/session.h"
+
+namespace latte {
+
+struct ScoreResult {
+  std::vector<double> logprobs;  // [T−1] natural log of P(token i+1 | tokens 0 … i)
+  double total = 0;              // their sum
+};
+
+// Runs `tokens` through the session; with `logits_path`, writes the logits as float32 [T, vocab].
+// Errors: of Session::Prompt and NpyWriter.
+[[nodiscard]] Result<ScoreResult> Score(Session& session, std::span<const int32_t> tokens,
+                                        int64_t vocab,
+                                        const std::optional<std::string>& logits_path);
+
+}  // namespace latte

@@ -1,0 +1,126 @@
+// The list of CPU rows: for each op the reference first, then by rising instruction set. Kernels are compiled once per
+// instruction set (cpu/target_<isa>.cc); which of them may run is decided by Machine.
+#include "src/kernels/ref/ref.h"
+#include "src/kernels/registry.h"
+
+namespace latte {
+namespace {
+
+template <class Op>
+bool Always(const typename Op::Shape&) {
+  return true;
+}
+
+template <class Op>
+constexpr Kernel<Op> RefRow(std::string_view name,
+                            void (*run)(const typename Op::Params&, const Exec&)) {
+  return {name, Isa::kRef, Always<Op>, run};
+}
+
+constexpr Kernel<LinearOp> kLinear[] = {RefRow<LinearOp>("ref.linear", ref::Linear)};
+constexpr Kernel<LinearTOp> kLinearT[] = {RefRow<LinearTOp>("ref.linear_t", ref::LinearT)};
+constexpr Kernel<RmsNormOp> kRmsNorm[] = {RefRow<RmsNormOp>("ref.rms_norm", ref::RmsNorm)};
+constexpr Kernel<RopeOp> kRope[] = {RefRow<RopeOp>("ref.rope", ref::Rope)};
+constexpr Kernel<SiluMulOp> kSiluMul[] = {RefRow<SiluMulOp>("ref.silu_mul", ref::SiluMul)};
+constexpr Kernel<AddOp> kAdd[] = {RefRow<AddOp>("ref.add", ref::Add)};
+constexpr Kernel<GatherOp> kGather[] = {RefRow<GatherOp>("ref.gather", ref::Gather)};
+constexpr Kernel<CastOp> kCast[] = {RefRow<CastOp>("ref.cast", ref::Cast)};
+constexpr Kernel<AppendOp> kAppend[] = {RefRow<AppendOp>("ref.append", ref::Append)};
+constexpr Kernel<GatherPagesOp> kGatherPages[] = {
+    RefRow<GatherPagesOp>("ref.gather_pages", ref::GatherPages)};
+constexpr Kernel<MlaDecodeOp> kMlaDecode[] = {
+    RefRow<MlaDecodeOp>("ref.mla_decode", ref::MlaDecode)};
+constexpr Kernel<MhaOp> kMha[] = {RefRow<MhaOp>("ref.mha", ref::Mha)};
+constexpr Kernel<LseMergeOp> kLseMerge[] = {RefRow<LseMergeOp>("ref.lse_merge", ref::LseMerge)};
+constexpr Kernel<RouteOp> kRoute[] = {RefRow<RouteOp>("ref.route", ref::Route)};
+constexpr Kernel<CombineOp> kCombine[] = {RefRow<CombineOp>("ref.combine", ref::Combine)};
+
+template <class Op>
+void AddInfo(std::vector<KernelInfo>& out) {
+  for (const Kernel<Op>& row : Kernels<Op>()) out.push_back({Op::kName, row.name, row.isa});
+}
+
+}  // namespace
+
+template <>
+std::span<const Kernel<LinearOp>> Kernels<LinearOp>() {
+  return kLinear;
+}
+template <>
+std::span<const Kernel<LinearTOp>> Kernels<LinearTOp>() {
+  return kLinearT;
+}
+template <>
+std::span<const Kernel<RmsNormOp>> Kernels<RmsNormOp>() {
+  return kRmsNorm;
+}
+template <>
+std::span<const Kernel<RopeOp>> Kernels<RopeOp>() {
+  return kRope;
+}
+template <>
+std::span<const Kernel<SiluMulOp>> Kernels<SiluMulOp>() {
+  return kSiluMul;
+}
+template <>
+std::span<const Kernel<AddOp>> Kernels<AddOp>() {
+  return kAdd;
+}
+template <>
+std::span<const Kernel<GatherOp>> Kernels<GatherOp>() {
+  return kGather;
+}
+template <>
+std::span<const Kernel<CastOp>> Kernels<CastOp>() {
+  return kCast;
+}
+template <>
+std::span<const Kernel<AppendOp>> Kernels<AppendOp>() {
+  return kAppend;
+}
+template <>
+std::span<const Kernel<GatherPagesOp>> Kernels<GatherPagesOp>() {
+  return kGatherPages;
+}
+template <>
+std::span<const Kernel<MlaDecodeOp>> Kernels<MlaDecodeOp>() {
+  return kMlaDecode;
+}
+template <>
+std::span<const Kernel<MhaOp>> Kernels<MhaOp>() {
+  return kMha;
+}
+template <>
+std::span<const Kernel<LseMergeOp>> Kernels<LseMergeOp>() {
+  return kLseMerge;
+}
+template <>
+std::span<const Kernel<RouteOp>> Kernels<RouteOp>() {
+  return kRoute;
+}
+template <>
+std::span<const Kernel<CombineOp>> Kernels<CombineOp>() {
+  return kCombine;
+}
+
+std::vector<KernelInfo> AllKernels() {
+  std::vector<KernelInfo> out;
+  AddInfo<LinearOp>(out);
+  AddInfo<LinearTOp>(out);
+  AddInfo<MlaDecodeOp>(out);
+  AddInfo<MhaOp>(out);
+  AddInfo<LseMergeOp>(out);
+  AddInfo<AppendOp>(out);
+  AddInfo<GatherPagesOp>(out);
+  AddInfo<RouteOp>(out);
+  AddInfo<CombineOp>(out);
+  AddInfo<RmsNormOp>(out);
+  AddInfo<RopeOp>(out);
+  AddInfo<SiluMulOp>(out);
+  AddInfo<AddOp>(out);
+  AddInfo<GatherOp>(out);
+  AddInfo<CastOp>(out);
+  return out;
+}
+
+}  // namespace latte

@@ -1,0 +1,39 @@
+// A kernel is a row, not a class: one way to do one op on one kind of hardware.
+//
+// An op is a struct with three members: Shape (what the host knows before anything runs: sizes and
+// dtypes), Params (Shape's meaning with tensors attached; kernels/params/*.h) and `static Shape
+// ShapeOf(const Params&)`.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "src/base/thread_pool.h"
+#include "src/kernels/machine.h"
+
+namespace latte {
+
+// Work of one call: multiply-add counts as two FLOPs; bytes are those that must move at least once.
+struct Cost {
+  double flops = 0;
+  double bytes = 0;
+};
+
+// What a kernel may use besides its arguments; passed, never global.
+struct Exec {
+  ThreadPool* threads = nullptr;
+  const Machine* machine = nullptr;
+};
+
+template <class Op>
+struct Kernel {
+  std::string_view name;  // "avx512.linear": rows, logs, benches, LATTE_KERNEL
+  Isa isa;                // what the processor must have
+  bool (*supports)(const typename Op::Shape&);  // cheap, total, no side effects
+  // Requires: supports(shape). Allocates nothing and cannot fail. The result does not depend on the
+  // thread count.
+  void (*run)(const typename Op::Params&, const Exec&);
+};
+
+}  // namespace latte

@@ -1,0 +1,135 @@
+// Attention ops. Symbols: B sequences · T new tokens · H heads · C, R widths of the cached latent
+// and of its rope part · N, R, V per-head widths of the expanded form · P tokens per page · S keys.
+//
+// Conventions: scores are scaled and then exponentiated in fp32; lse is the natural logarithm, −inf
+// for a row that attends to nothing, whose output row is zero. A row's result depends on its own
+// query and keys alone: blocks of keys are anchored at absolute positions, so neither chunking,
+// batch nor threads can change a byte.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "src/tensor/tensor.h"
+
+namespace latte {
+
+// Writes the new tokens' rows into cache pages: row t = [first[t,:] | second[t,:]], rounded to the
+// cache's dtype.
+struct AppendOp {
+  static constexpr std::string_view kName = "append";
+  struct Params {
+    TensorView first;                // [T, A] f32, last dimension contiguous
+    TensorView second;               // [T, W−A] f32, last dimension contiguous; may be empty
+    TensorView pages;                // [pages, P, W] f32 or bf16, written, contiguous
+    std::span<const int64_t> slots;  // [T] page·P + place in the page
+  };
+  struct Shape {
+    int64_t t, w;
+    DType cache;
+  };
+  static Shape ShapeOf(const Params& p) {
+    return {p.first.shape[0], p.pages.shape[2], p.pages.dtype};
+  }
+};
+
+// Reads rows [key_begin, key_begin + S) of one sequence out of its pages, widened to f32.
+struct GatherPagesOp {
+  static constexpr std::string_view kName = "gather_pages";
+  struct Params {
+    TensorView pages;                     // [pages, P, W] f32 or bf16, contiguous
+    std::span<const int32_t> page_table;  // pages of the sequence in order
+    int64_t key_begin = 0;
+    TensorView y;  // [S, W] f32, written, contiguous
+  };
+  struct Shape {
+    int64_t s, w;
+    DType cache;
+  };
+  static Shape ShapeOf(const Params& p) { return {p.y.shape[0], p.y.shape[1], p.pages.dtype}; }
+};
+
+// One sequence of a decode call.
+struct DecodeSequence {
+  int64_t query_start = 0;              // its first row in q_latent
+  int64_t query_len = 0;                // its new tokens in this call
+  int64_t total_len = 0;                // cached tokens, the new ones included
+  std::span<const int32_t> page_table;  // ⌈total_len/P⌉ pages in order
+};
+
+// Absorbed decode: every new token attends, in latent space, to the cached tokens of its sequence
+// up to itself.
+//
+//   s[t,h,j] = scale · ( q_latent[t,h,:]·c_kv[j,:] + q_rope[t,h,:]·k_rope[j,:] )        j ≤
+//   position of t o_latent[t,h,:] = Σ_j softmax_j(s[t,h,:]) · c_kv[j,:]              lse[t,h] = log
+//   Σ_j exp(s[t,h,j])
+//
+// Source: DeepSeek-V2 (arXiv 2405.04434) §2.1.2–2.1.3 after moving W_UK into q and W_UV out of o.
+struct MlaDecodeOp {
+  static constexpr std::string_view kName = "mla_decode";
+  struct Params {
+    TensorView q_latent;  // [T, H, C] f32, last dimension contiguous
+    TensorView q_rope;    // [T, H, R] f32, rotated, last dimension contiguous
+    TensorView pages;     // [pages, P, C+R] f32 or bf16, contiguous; latent first, then rope
+    std::span<const DecodeSequence> sequences;
+    TensorView o_latent;  // [T, H, C] f32, written, contiguous
+    TensorView lse;       // [T, H] f32, written, contiguous; may be empty
+    float scale = 0;      // (N+R)^−1/2 · mscale²
+  };
+  struct Shape {
+    int64_t t, h, c, r, page_tokens;
+    DType cache;
+  };
+  static Shape ShapeOf(const Params& p) {
+    return {p.q_latent.shape[0], p.q_latent.shape[1], p.q_latent.shape[2],
+            p.q_rope.shape[2],   p.pages.shape[1],    p.pages.dtype};
+  }
+};
+
+// Expanded attention of one sequence against a run of keys: plain multi-head attention with a
+// causal mask by absolute position. q width N+R, value width V.
+//
+//   s[t,h,j] = scale · ( q_nope[t,h,:]·k_nope[j,h,:] + q_rope[t,h,:]·k_rope[j,h,:] )    key_begin +
+//   j ≤ q_begin + t
+struct MhaOp {
+  static constexpr std::string_view kName = "mha";
+  struct Params {
+    TensorView q_nope;  // [T, H, N] f32, last dimension contiguous
+    TensorView q_rope;  // [T, H, R] f32, rotated, last dimension contiguous
+    TensorView k_nope;  // [S, H, N] f32, last dimension contiguous
+    TensorView
+        k_rope;    // [S, H, R] f32, last dimension contiguous; a shared key has stride 0 over H
+    TensorView v;  // [S, H, V] f32, last dimension contiguous
+    int64_t q_begin = 0;    // absolute position of query 0
+    int64_t key_begin = 0;  // absolute position of key 0
+    TensorView o;           // [T, H, V] f32, written, contiguous
+    TensorView lse;         // [T, H] f32, written, contiguous
+    float scale = 0;
+  };
+  struct Shape {
+    int64_t t, s, h, n, r, v;
+  };
+  static Shape ShapeOf(const Params& p) {
+    return {p.q_nope.shape[0], p.k_nope.shape[0], p.q_nope.shape[1],
+            p.q_nope.shape[2], p.q_rope.shape[2], p.v.shape[2]};
+  }
+};
+
+// Merges the partial result (o_b, lse_b) of later keys into (o, lse): o = w·o + w_b·o_b, w =
+// e^{lse−lse′}, and lse′ the log of the sum. A partial with lse = −inf contributes exactly nothing,
+// whatever its o holds; +inf counts as −inf.
+struct LseMergeOp {
+  static constexpr std::string_view kName = "lse_merge";
+  struct Params {
+    TensorView o;      // [M, V] f32, read and written, contiguous
+    TensorView lse;    // [M] f32, read and written
+    TensorView o_b;    // [M, V] f32, contiguous
+    TensorView lse_b;  // [M] f32
+  };
+  struct Shape {
+    int64_t m, v;
+  };
+  static Shape ShapeOf(const Params& p) { return {p.o.shape[0], p.o.shape[1]}; }
+};
+
+}  // namespace latte

@@ -1,0 +1,56 @@
+// Mixture-of-experts ops: the router's choice and the weighted sum of expert outputs.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "src/tensor/tensor.h"
+
+namespace latte {
+
+enum class RouterScore { kSoftmax, kSigmoid };
+enum class GroupScore { kMax, kTop2Sum };  // DeepSeek-V2; DeepSeek-V3 with bias
+
+// Chooses K of E experts per token. With score s = softmax or sigmoid of the logits and c = s +
+// bias: groups are ranked by the best c (or the sum of the best two), the best `groups_kept` stay,
+// the others are excluded (−inf); the K best c win, the lower index first on a tie. Weights are the
+// unbiased s of the winners, divided by their sum (+1e−20) if `normalize`, times `scale`. Source:
+// DeepSeek-V3 (arXiv 2412.19437) eq. 12–16; DeepSeek-V2 (arXiv 2405.04434) §2.2.1.
+struct RouteOp {
+  static constexpr std::string_view kName = "route";
+  struct Params {
+    TensorView logits;           // [T, E] f32, contiguous
+    TensorView bias;             // [E] f32; may be empty
+    std::span<int32_t> experts;  // [T·K], written, best first
+    std::span<float> weights;    // [T·K], written
+    int64_t chosen = 0;          // K
+    int64_t groups = 1;          // divides E
+    int64_t groups_kept = 1;
+    RouterScore score = RouterScore::kSoftmax;
+    GroupScore group_score = GroupScore::kMax;
+    bool normalize = false;
+    float scale = 1.0f;
+  };
+  struct Shape {
+    int64_t t, e, k;
+  };
+  static Shape ShapeOf(const Params& p) { return {p.logits.shape[0], p.logits.shape[1], p.chosen}; }
+};
+
+// y[t,:] += Σ_k weights[t,k] · x[rows[t,k],:], summed in the order of k.
+struct CombineOp {
+  static constexpr std::string_view kName = "combine";
+  struct Params {
+    TensorView x;                    // [M, D] f32, contiguous: outputs of experts
+    std::span<const int32_t> rows;   // [T·K] rows of x
+    std::span<const float> weights;  // [T·K]
+    int64_t chosen = 0;              // K
+    TensorView y;                    // [T, D] f32, read and written, contiguous
+  };
+  struct Shape {
+    int64_t t, d, k;
+  };
+  static Shape ShapeOf(const Params& p) { return {p.y.shape[0], p.y.shape[1], p.chosen}; }
+};
+
+}  // namespace latte

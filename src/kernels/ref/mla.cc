@@ -1,0 +1,172 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "src/kernels/ref/ref.h"
+
+namespace latte::ref {
+namespace {
+
+constexpr double kMinusInf = -std::numeric_limits<double>::infinity();
+
+void Store(std::byte* row, DType dtype, int64_t i, float value) {
+  if (dtype == DType::kF32)
+    reinterpret_cast<float*>(row)[i] = value;
+  else
+    reinterpret_cast<uint16_t*>(row)[i] = FloatToBF16(value);
+}
+
+const std::byte* PageRow(const TensorView& pages, std::span<const int32_t> page_table,
+                         int64_t key) {
+  const int64_t page_tokens = pages.shape[1];
+  const int64_t page = page_table[static_cast<size_t>(key / page_tokens)];
+  const int64_t row = page * page_tokens + key % page_tokens;
+  return pages.data + row * pages.shape[2] * SizeOf(pages.dtype);
+}
+
+const float* Head(const TensorView& t, int64_t i, int64_t h) {
+  return t.Ptr<float>() + i * t.stride[0] + h * t.stride[1];
+}
+
+double Dot(const float* a, const float* b, int64_t count) {
+  double sum = 0;
+  for (int64_t i = 0; i < count; ++i) sum += static_cast<double>(a[i]) * static_cast<double>(b[i]);
+  return sum;
+}
+
+// Turns scores into probabilities in place and returns the log of their sum of exponentials.
+double Softmax(std::span<double> scores) {
+  const double max = *std::max_element(scores.begin(), scores.end());
+  double sum = 0;
+  for (double& s : scores) sum += s = std::exp(s - max);
+  for (double& s : scores) s /= sum;
+  return max + std::log(sum);
+}
+
+// One row of absorbed attention over `keys` cached rows.
+void DecodeRow(const MlaDecodeOp::Params& p, std::span<const int32_t> page_table, int64_t keys,
+               int64_t t, int64_t h) {
+  const auto shape = MlaDecodeOp::ShapeOf(p);
+  const float* q_latent = Head(p.q_latent, t, h);
+  const float* q_rope = Head(p.q_rope, t, h);
+  std::vector<double> scores(static_cast<size_t>(keys));
+  for (int64_t j = 0; j < keys; ++j) {
+    const std::byte* row = PageRow(p.pages, page_table, j);
+    double s = 0;
+    for (int64_t c = 0; c < shape.c; ++c)
+      s += static_cast<double>(q_latent[c]) * static_cast<double>(Load(row, shape.cache, c));
+    for (int64_t r = 0; r < shape.r; ++r)
+      s +=
+          static_cast<double>(q_rope[r]) * static_cast<double>(Load(row, shape.cache, shape.c + r));
+    scores[static_cast<size_t>(j)] = s * static_cast<double>(p.scale);
+  }
+  const double lse = Softmax(scores);
+  std::vector<double> out(static_cast<size_t>(shape.c), 0.0);
+  for (int64_t j = 0; j < keys; ++j) {
+    const std::byte* row = PageRow(p.pages, page_table, j);
+    for (int64_t c = 0; c < shape.c; ++c)
+      out[static_cast<size_t>(c)] +=
+          scores[static_cast<size_t>(j)] * static_cast<double>(Load(row, shape.cache, c));
+  }
+  float* o = p.o_latent.Ptr<float>() + (t * shape.h + h) * shape.c;
+  for (int64_t c = 0; c < shape.c; ++c) o[c] = static_cast<float>(out[static_cast<size_t>(c)]);
+  if (!p.lse.empty()) p.lse.Ptr<float>()[t * shape.h + h] = static_cast<float>(lse);
+}
+
+// One row of expanded attention over the first `keys` keys of the call.
+void MhaRow(const MhaOp::Params& p, int64_t keys, int64_t t, int64_t h) {
+  const auto shape = MhaOp::ShapeOf(p);
+  float* o = p.o.Ptr<float>() + (t * shape.h + h) * shape.v;
+  std::fill_n(o, shape.v, 0.0f);
+  float& lse = p.lse.Ptr<float>()[t * shape.h + h];
+  lse = static_cast<float>(kMinusInf);
+  if (keys <= 0) return;
+  std::vector<double> scores(static_cast<size_t>(keys));
+  for (int64_t j = 0; j < keys; ++j)
+    scores[static_cast<size_t>(j)] =
+        static_cast<double>(p.scale) * (Dot(Head(p.q_nope, t, h), Head(p.k_nope, j, h), shape.n) +
+                                        Dot(Head(p.q_rope, t, h), Head(p.k_rope, j, h), shape.r));
+  lse = static_cast<float>(Softmax(scores));
+  std::vector<double> out(static_cast<size_t>(shape.v), 0.0);
+  for (int64_t j = 0; j < keys; ++j) {
+    const float* v = Head(p.v, j, h);
+    for (int64_t i = 0; i < shape.v; ++i)
+      out[static_cast<size_t>(i)] += scores[static_cast<size_t>(j)] * static_cast<double>(v[i]);
+  }
+  for (int64_t i = 0; i < shape.v; ++i) o[i] = static_cast<float>(out[static_cast<size_t>(i)]);
+}
+
+}  // namespace
+
+void Append(const AppendOp::Params& p, const Exec& exec) {
+  const int64_t width = p.pages.shape[2];
+  const int64_t first = p.first.shape[1];
+  exec.threads->ParallelFor(p.first.shape[0], [&](int64_t t) {
+    std::byte* row = p.pages.data + p.slots[static_cast<size_t>(t)] * width * SizeOf(p.pages.dtype);
+    for (int64_t i = 0; i < first; ++i) Store(row, p.pages.dtype, i, p.first.Row<float>(t)[i]);
+    for (int64_t i = first; i < width; ++i)
+      Store(row, p.pages.dtype, i, p.second.Row<float>(t)[i - first]);
+  });
+}
+
+void GatherPages(const GatherPagesOp::Params& p, const Exec& exec) {
+  const int64_t width = p.y.shape[1];
+  exec.threads->ParallelFor(p.y.shape[0], [&](int64_t s) {
+    const std::byte* row = PageRow(p.pages, p.page_table, p.key_begin + s);
+    for (int64_t i = 0; i < width; ++i) p.y.Row<float>(s)[i] = Load(row, p.pages.dtype, i);
+  });
+}
+
+void MlaDecode(const MlaDecodeOp::Params& p, const Exec& exec) {
+  const int64_t heads = p.q_latent.shape[1];
+  for (const DecodeSequence& seq : p.sequences)
+    exec.threads->ParallelFor(seq.query_len * heads, [&](int64_t task) {
+      const int64_t i = task / heads;
+      DecodeRow(p, seq.page_table, seq.total_len - seq.query_len + i + 1, seq.query_start + i,
+                task % heads);
+    });
+}
+
+void Mha(const MhaOp::Params& p, const Exec& exec) {
+  const auto shape = MhaOp::ShapeOf(p);
+  exec.threads->ParallelFor(shape.t * shape.h, [&](int64_t task) {
+    const int64_t t = task / shape.h;
+    const int64_t visible = std::clamp<int64_t>(p.q_begin + t + 1 - p.key_begin, 0, shape.s);
+    MhaRow(p, visible, t, task % shape.h);
+  });
+}
+
+void LseMerge(const LseMergeOp::Params& p, const Exec& exec) {
+  const int64_t width = p.o.shape[1];
+  exec.threads->ParallelFor(p.o.shape[0], [&](int64_t m) {
+    float& lse = p.lse.Ptr<float>()[m];
+    const double a = static_cast<double>(lse);
+    const double b = static_cast<double>(p.lse_b.Ptr<float>()[m]);
+    const bool has_a = std::isfinite(a);
+    const bool has_b = std::isfinite(b);
+    float* o = p.o.Row<float>(m);
+    const float* o_b = p.o_b.Row<float>(m);
+    if (!has_b) {
+      if (has_a) return;
+      std::fill_n(o, width, 0.0f);
+      lse = static_cast<float>(kMinusInf);
+      return;
+    }
+    if (!has_a) {
+      std::copy_n(o_b, width, o);
+      lse = static_cast<float>(b);
+      return;
+    }
+    const double max = std::max(a, b);
+    const double sum = std::exp(a - max) + std::exp(b - max);
+    const double weight_a = std::exp(a - max) / sum;
+    const double weight_b = std::exp(b - max) / sum;
+    for (int64_t i = 0; i < width; ++i)
+      o[i] = static_cast<float>(weight_a * static_cast<double>(o[i]) +
+                                weight_b * static_cast<double>(o_b[i]));
+    lse = static_cast<float>(max + std::log(sum));
+  });
+}
+
+}  // namespace latte::ref

@@ -1,0 +1,52 @@
+// Finds a kernel for a shape. Rows are listed by hand in cpu/entries.cc: no static registration, so
+// the list has an order, survives static linking and can be read.
+#pragma once
+
+#include <algorithm>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "src/base/check.h"
+#include "src/kernels/op.h"
+
+namespace latte {
+
+// Every row of an op, the reference first, then by rising Isa. Specialised in cpu/entries.cc for
+// each op.
+template <class Op>
+std::span<const Kernel<Op>> Kernels();
+
+// Name and needs of a row, without its types: for listings.
+struct KernelInfo {
+  std::string_view op;    // "linear"
+  std::string_view name;  // "avx512.linear"
+  Isa isa;
+};
+std::vector<KernelInfo> AllKernels();
+
+// The row that runs `shape` on `machine`: a forced row if one supports it, else the last one of the
+// list that the machine has and that supports the shape. The reference supports every shape, so
+// there always is one.
+template <class Op>
+const Kernel<Op>& Select(const typename Op::Shape& shape, const Machine& machine) {
+  const std::span<const Kernel<Op>> rows = Kernels<Op>();
+  const Kernel<Op>* chosen = nullptr;
+  for (const Kernel<Op>& row : rows) {
+    if (!machine.Has(row.isa) || !row.supports(shape)) continue;
+    chosen = &row;
+    if (std::find(machine.forced_kernels.begin(), machine.forced_kernels.end(), row.name) !=
+        machine.forced_kernels.end())
+      break;
+  }
+  LATTE_CHECK(chosen != nullptr, "no kernel supports the shape");
+  return *chosen;
+}
+
+// Selects and runs.
+template <class Op>
+void Run(const typename Op::Params& params, const Exec& exec) {
+  Select<Op>(Op::ShapeOf(params), *exec.machine).run(params, exec);
+}
+
+}  // namespace latte

@@ -1,0 +1,88 @@
+#include <gtest/gtest.h>
+
+#include "src/layers/linear.h"
+#include "src/layers/mlp.h"
+
+namespace latte {
+namespace {
+
+// A step with nothing in it but scratch memory.
+struct Scratch {
+  Workspace workspace;
+  ThreadPool threads{2};
+  Machine machine = *Machine::Detect();
+  StepContext step;
+  explicit Scratch(DType arithmetic) {
+    step.arithmetic = arithmetic;
+    step.workspace = &workspace;
+    step.exec = {&threads, &machine};
+  }
+};
+
+Tensor Counting(int64_t rows, int64_t columns) {
+  Tensor out(DType::kF32, {rows, columns});
+  for (int64_t i = 0; i < rows * columns; ++i)
+    out.Ptr<float>()[i] = static_cast<float>(i % 7) - 3.0f;
+  return out;
+}
+
+TEST(Linear, SlicesOfRowsAndColumnsMakeTheWhole) {
+  Scratch scratch(DType::kF32);
+  const Tensor weight = Counting(6, 8);
+  const Tensor x = Counting(3, 8);
+  Tensor whole(DType::kF32, {3, 6});
+  Linear linear;
+  linear.weight = weight;
+  Multiply(linear, x, whole, scratch.step);
+
+  for (int64_t rank = 0; rank < 2; ++rank) {
+    Linear part;
+    part.weight = CutWeight(weight, {rank, 2, WeightSlice::Along::kRows});
+    Tensor y(DType::kF32, {3, 3});
+    Multiply(part, x, y, scratch.step);
+    for (int64_t m = 0; m < 3; ++m)
+      for (int64_t n = 0; n < 3; ++n)
+        EXPECT_EQ(y.view().Row<float>(m)[n], whole.view().Row<float>(m)[rank * 3 + n]);
+  }
+
+  Tensor sum(DType::kF32, {3, 6});
+  for (int64_t rank = 0; rank < 2; ++rank) {
+    Linear part;
+    part.weight = CutWeight(weight, {rank, 2, WeightSlice::Along::kColumns});
+    Tensor y(DType::kF32, {3, 6});
+    Multiply(part, x.view().Slice(1, rank * 4, rank * 4 + 4), y, scratch.step);
+    for (int i = 0; i < 18; ++i) sum.Ptr<float>()[i] += y.Ptr<float>()[i];
+  }
+  for (int i = 0; i < 18; ++i) EXPECT_EQ(sum.Ptr<float>()[i], whole.Ptr<float>()[i]);
+}
+
+TEST(Linear, BF16ArithmeticRoundsActivationsAndF32DoesNot) {
+  for (const DType arithmetic : {DType::kF32, DType::kBF16}) {
+    Scratch scratch(arithmetic);
+    Tensor x(DType::kF32, {1, 1});
+    x.Ptr<float>()[0] = 1.0f + 0x1p-10f;
+    const TensorView rounded = RoundActivations(x, scratch.step);
+    EXPECT_EQ(rounded.dtype, arithmetic);
+    if (arithmetic == DType::kBF16) {
+      EXPECT_EQ(BF16ToFloat(rounded.Ptr<uint16_t>()[0]), 1.0f);
+    } else {
+      EXPECT_EQ(rounded.data, x.view().data);
+    }
+  }
+}
+
+TEST(RmsNorm, UnitRootMeanSquareTimesWeight) {
+  Scratch scratch(DType::kF32);
+  Tensor x(DType::kF32, {1, 2});
+  x.Ptr<float>()[0] = 3.0f;
+  x.Ptr<float>()[1] = 4.0f;
+  Tensor weight(DType::kF32, {2});
+  weight.Ptr<float>()[0] = 2.0f;
+  weight.Ptr<float>()[1] = 1.0f;
+  Normalize({weight, 0.0}, x, x, scratch.step);
+  EXPECT_NEAR(x.Ptr<float>()[0], 2 * 3 / std::sqrt(12.5), 1e-6);
+  EXPECT_NEAR(x.Ptr<float>()[1], 4 / std::sqrt(12.5), 1e-6);
+}
+
+}  // namespace
+}  // namespace latte

@@ -1,0 +1,56 @@
+#include "src/layers/mla/mla.h"
+
+#include <algorithm>
+
+namespace latte {
+namespace {
+
+// [H, rows, C] of w_kv_b [H·(N+V), C], starting at row `begin` of each head.
+TensorView HeadRows(const MlaLayer& mla, int64_t begin, int64_t rows) {
+  const int64_t per_head = mla.dims.n + mla.dims.v;
+  TensorView out = mla.w_kv_b.weight;
+  out.data += begin * out.stride[0] * SizeOf(out.dtype);
+  out.rank = 3;
+  out.stride = {per_head * out.stride[0], out.stride[0], 1};
+  out.shape = {mla.dims.h, rows, mla.dims.c};
+  return out;
+}
+
+}  // namespace
+
+TensorView MlaLayer::w_uk() const { return HeadRows(*this, 0, dims.n); }
+TensorView MlaLayer::w_uv() const { return HeadRows(*this, dims.n, dims.v); }
+
+std::vector<CacheStream> MlaCacheStreams(const MlaDims& dims, MlaPath path, DType dtype) {
+  if (path == MlaPath::kDecompressed)
+    return {{"key", dims.h * dims.qk(), dtype}, {"value", dims.h * dims.v, dtype}};
+  return {{"latent", dims.latent(), dtype}};
+}
+
+void Forward(const MlaLayer& mla, const RopeAngles& angles, const TensorView& x,
+             const TensorView& y, StepContext& step) {
+  Workspace& workspace = *step.workspace;
+  const Workspace::Scope scope(workspace);
+  const int64_t t = x.shape[0];
+  const TensorView x_rounded = RoundActivations(x, step);
+  const MlaQueries q = ProjectQueries(mla, angles, x_rounded, step);
+  const bool expanded_cache =
+      !step.sequences.empty() && step.sequences[0].path == MlaPath::kDecompressed;
+  if (expanded_cache)
+    AppendExpanded(mla, angles, x_rounded, step);
+  else
+    AppendLatents(mla, angles, x_rounded, step);
+
+  const TensorView o = workspace.Take(DType::kF32, {t, mla.dims.h, mla.dims.v});
+  const auto expanded_begin =
+      std::find_if(step.sequences.begin(), step.sequences.end(),
+                   [](const SequenceSlice& s) { return s.path != MlaPath::kAbsorbed; });
+  const std::span<const SequenceSlice> absorbed(step.sequences.begin(), expanded_begin);
+  if (!absorbed.empty()) AttendAbsorbed(mla, q, absorbed, o, step);
+  for (auto s = expanded_begin; s != step.sequences.end(); ++s) AttendExpanded(mla, q, *s, o, step);
+
+  const TensorView u = o.Reshape({t, mla.dims.h * mla.dims.v});
+  Multiply(mla.w_o, RoundActivations(u, step), y, step);
+}
+
+}  // namespace latte

@@ -1,0 +1,113 @@
+// Expanded attention over a paged cache, `expand_tokens` keys at a time: latents are up-projected
+// when used (kLatent), or K and V are read as they were cached (kDecompressed). Chunks of keys are
+// anchored at absolute positions and merged left to right by LSE, so neither the size of the
+// prompt's pieces nor what was cached before changes a byte; the workspace does not grow with the
+// context.
+#include <algorithm>
+
+#include "src/kernels/params/linear.h"
+#include "src/kernels/params/mla.h"
+#include "src/kernels/registry.h"
+#include "src/layers/mla/mla.h"
+
+namespace latte {
+namespace {
+
+// A run of keys in expanded form; views live in the workspace.
+struct ExpandedKeys {
+  TensorView k_nope;  // [S, H, N]
+  TensorView k_rope;  // [S, H, R]
+  TensorView v;       // [S, H, V]
+};
+
+TensorView GatherKeys(const MlaLayer& mla, size_t stream, const SequenceSlice& sequence,
+                      int64_t begin, int64_t end, StepContext& step) {
+  const TensorView pages = step.cache->View(stream, mla.layer);
+  const TensorView rows = step.workspace->Take(DType::kF32, {end - begin, pages.shape[2]});
+  Run<GatherPagesOp>({pages, sequence.pages, begin, rows}, step.exec);
+  return rows;
+}
+
+// Matrix [S, stride] seen as [S, H, width] starting at column `begin`, `per_head` columns from head
+// to head.
+TensorView Heads(const TensorView& rows, int64_t begin, int64_t heads, int64_t per_head,
+                 int64_t width) {
+  TensorView out = rows;
+  out.data += begin * SizeOf(rows.dtype);
+  out.rank = 3;
+  out.shape = {rows.shape[0], heads, width};
+  out.stride = {rows.stride[0], per_head, 1};
+  return out;
+}
+
+// A copy of columns [0, C) of the latents, contiguous, as products take them.
+TensorView LatentColumns(const TensorView& rows, int64_t c, StepContext& step) {
+  const TensorView out = step.workspace->Take(DType::kF32, {rows.shape[0], c});
+  for (int64_t i = 0; i < rows.shape[0]; ++i) std::copy_n(rows.Row<float>(i), c, out.Row<float>(i));
+  return RoundActivations(out, step);
+}
+
+ExpandedKeys ExpandLatents(const MlaLayer& mla, const SequenceSlice& sequence, int64_t begin,
+                           int64_t end, StepContext& step) {
+  const MlaDims& dims = mla.dims;
+  const TensorView rows = GatherKeys(mla, 0, sequence, begin, end, step);
+  const int64_t per_head = dims.n + dims.v;
+  const TensorView kv = step.workspace->Take(DType::kF32, {end - begin, dims.h * per_head});
+  Multiply(mla.w_kv_b, LatentColumns(rows, dims.c, step), kv, step);
+  return {Heads(kv, 0, dims.h, per_head, dims.n),
+          Heads(rows, dims.c, dims.h, /*per_head=*/0, dims.r),  // one rope key, shared by all heads
+          Heads(kv, dims.n, dims.h, per_head, dims.v)};
+}
+
+ExpandedKeys ReadExpanded(const MlaLayer& mla, const SequenceSlice& sequence, int64_t begin,
+                          int64_t end, StepContext& step) {
+  const MlaDims& dims = mla.dims;
+  const TensorView key = GatherKeys(mla, 0, sequence, begin, end, step);
+  const TensorView value = GatherKeys(mla, 1, sequence, begin, end, step);
+  return {Heads(key, 0, dims.h, dims.qk(), dims.n), Heads(key, dims.n, dims.h, dims.qk(), dims.r),
+          Heads(value, 0, dims.h, dims.v, dims.v)};
+}
+
+}  // namespace
+
+void AttendExpanded(const MlaLayer& mla, const MlaQueries& q, const SequenceSlice& sequence,
+                    const TensorView& o, StepContext& step) {
+  Workspace& workspace = *step.workspace;
+  const Workspace::Scope scope(workspace);
+  const int64_t h = mla.dims.h;
+  const int64_t v = mla.dims.v;
+  const int64_t t = sequence.extend_len;
+  const int64_t rows_begin = sequence.query_start;
+  const int64_t rows_end = rows_begin + t;
+  const int64_t total_len = sequence.cached_len + t;
+
+  const TensorView lse = workspace.Take(DType::kF32, {t, h});
+  const TensorView o_part = workspace.Take(DType::kF32, {t, h, v});
+  const TensorView lse_part = workspace.Take(DType::kF32, {t, h});
+  for (int64_t begin = 0; begin < total_len; begin += step.expand_tokens) {
+    const Workspace::Scope chunk_scope(workspace);
+    const int64_t end = std::min(total_len, begin + step.expand_tokens);
+    const ExpandedKeys keys = sequence.path == MlaPath::kDecompressed
+                                  ? ReadExpanded(mla, sequence, begin, end, step)
+                                  : ExpandLatents(mla, sequence, begin, end, step);
+    const bool first = begin == 0;
+    MhaOp::Params p;
+    p.q_nope = q.nope.Slice(0, rows_begin, rows_end);
+    p.q_rope = q.rope.Slice(0, rows_begin, rows_end);
+    p.k_nope = keys.k_nope;
+    p.k_rope = keys.k_rope;
+    p.v = keys.v;
+    p.q_begin = sequence.cached_len;
+    p.key_begin = begin;
+    p.o = first ? o.Slice(0, rows_begin, rows_end) : o_part;
+    p.lse = first ? lse : lse_part;
+    p.scale = mla.scale;
+    Run<MhaOp>(p, step.exec);
+    if (!first)
+      Run<LseMergeOp>({o.Slice(0, rows_begin, rows_end).Reshape({t * h, v}), lse.Reshape({t * h}),
+                       o_part.Reshape({t * h, v}), lse_part.Reshape({t * h})},
+                      step.exec);
+  }
+}
+
+}  // namespace latte

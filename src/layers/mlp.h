@@ -1,0 +1,27 @@
+// RMSNorm and the gated MLP: y = W_down( silu(W_gate x) ⊙ W_up x ).
+#pragma once
+
+#include "src/layers/linear.h"
+
+namespace latte {
+
+// Immutable after loading.
+struct RmsNorm {
+  TensorView weight;  // [D]
+  double eps = 1e-6;
+};
+
+// Shapes: x and y [M, D] f32; y may be x.
+void Normalize(const RmsNorm& norm, const TensorView& x, const TensorView& y, StepContext& step);
+
+// Immutable after loading.
+struct Mlp {
+  Linear gate;  // [F, D]
+  Linear up;    // [F, D]
+  Linear down;  // [D, F]
+};
+
+// Writes y from x. Shapes: x [M, D] as RoundActivations gives it, y [M, D] f32.
+void Forward(const Mlp& mlp, const TensorView& x, const TensorView& y, StepContext& step);
+
+}  // namespace latte

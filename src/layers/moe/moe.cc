@@ -1,0 +1,102 @@
+#include "src/layers/moe/moe.h"
+
+#include <cstring>
+
+#include "src/kernels/params/linear.h"
+#include "src/kernels/params/moe.h"
+#include "src/kernels/registry.h"
+
+namespace latte {
+namespace {
+
+// Which tokens go to which expert. Tokens of one expert are neighbours, in token order.
+struct Grouping {
+  std::span<int32_t> first;  // [E+1] rows of expert e: [first[e], first[e+1])
+  std::span<int32_t> token;  // [T·K] token of a row
+  std::span<int32_t> row;    // [T·K] row of (token, k)
+};
+
+std::span<int32_t> TakeInts(Workspace& workspace, int64_t count) {
+  const TensorView view = workspace.Take(DType::kI32, {count});
+  return {view.Ptr<int32_t>(), static_cast<size_t>(count)};
+}
+
+Grouping GroupByExpert(std::span<const int32_t> experts, const MoeDims& dims,
+                       Workspace& workspace) {
+  const auto pairs = static_cast<int64_t>(experts.size());
+  Grouping g{TakeInts(workspace, dims.experts + 1), TakeInts(workspace, pairs),
+             TakeInts(workspace, pairs)};
+  std::fill(g.first.begin(), g.first.end(), 0);
+  for (const int32_t e : experts) ++g.first[static_cast<size_t>(e) + 1];
+  for (size_t e = 1; e < g.first.size(); ++e) g.first[e] += g.first[e - 1];
+  const std::span<int32_t> next = TakeInts(workspace, dims.experts);
+  std::copy(g.first.begin(), g.first.end() - 1, next.begin());
+  for (size_t pair = 0; pair < experts.size(); ++pair) {
+    const int32_t row = next[static_cast<size_t>(experts[pair])]++;
+    g.row[pair] = row;
+    g.token[static_cast<size_t>(row)] =
+        static_cast<int32_t>(pair / static_cast<size_t>(dims.chosen));
+  }
+  return g;
+}
+
+RouteOp::Params RouteParams(const MoeLayer& moe, const TensorView& logits,
+                            std::span<int32_t> experts, std::span<float> weights) {
+  RouteOp::Params p;
+  p.logits = logits;
+  p.bias = moe.bias.view();
+  p.experts = experts;
+  p.weights = weights;
+  p.chosen = moe.dims.chosen;
+  p.groups = moe.dims.router == Router::kGreedy ? 1 : moe.dims.groups;
+  p.groups_kept = moe.dims.groups_kept;
+  p.score = moe.dims.scoring == Scoring::kSigmoid ? RouterScore::kSigmoid : RouterScore::kSoftmax;
+  p.group_score = moe.dims.router == Router::kNoauxTc ? GroupScore::kTop2Sum : GroupScore::kMax;
+  p.normalize = moe.dims.normalize;
+  const bool scaled = !moe.dims.normalize || moe.dims.scale_normalized;
+  p.scale = scaled ? static_cast<float>(moe.dims.scale) : 1.0f;
+  return p;
+}
+
+// Rows of all experts, each expert's MLP over its own rows. x, y: [T·K, D] f32.
+void RunExperts(const MoeLayer& moe, const Grouping& groups, const TensorView& x,
+                const TensorView& y, StepContext& step) {
+  const TensorView rounded = RoundActivations(x, step);
+  for (size_t e = 0; e < moe.experts.size(); ++e) {
+    const int64_t begin = groups.first[e];
+    const int64_t end = groups.first[e + 1];
+    if (begin == end) continue;
+    Forward(moe.experts[e], rounded.Slice(0, begin, end), y.Slice(0, begin, end), step);
+  }
+}
+
+}  // namespace
+
+void Forward(const MoeLayer& moe, const TensorView& x, const TensorView& y, StepContext& step) {
+  Workspace& workspace = *step.workspace;
+  const Workspace::Scope scope(workspace);
+  const int64_t t = x.shape[0];
+  const int64_t d = x.shape[1];
+  const int64_t pairs = t * moe.dims.chosen;
+
+  const TensorView logits = workspace.Take(DType::kF32, {t, moe.dims.experts});
+  Multiply(moe.router, x, logits, step);
+  const std::span<int32_t> experts = TakeInts(workspace, pairs);
+  const TensorView weights = workspace.Take(DType::kF32, {pairs});
+  const std::span<float> weight_span(weights.Ptr<float>(), static_cast<size_t>(pairs));
+  Run<RouteOp>(RouteParams(moe, logits, experts, weight_span), step.exec);
+
+  const Grouping groups = GroupByExpert(experts, moe.dims, workspace);
+  const TensorView rows = workspace.Take(DType::kF32, {pairs, d});
+  const TensorView out = workspace.Take(DType::kF32, {pairs, d});
+  Run<GatherOp>({x, groups.token, rows}, step.exec);
+  RunExperts(moe, groups, rows, out, step);
+
+  if (moe.has_shared)
+    Forward(moe.shared, RoundActivations(x, step), y, step);
+  else
+    std::memset(y.data, 0, static_cast<size_t>(t * d) * sizeof(float));
+  Run<CombineOp>({out, groups.row, weight_span, moe.dims.chosen, y}, step.exec);
+}
+
+}  // namespace latte

@@ -1,0 +1,29 @@
+// The mixture-of-experts layer: router, routed experts, shared experts.
+//
+//   y = Σ_k w_k · Expert_{e_k}(x) + Shared(x)
+// Source: DeepSeek-V3 (arXiv 2412.19437) §2.1.2. Each touched expert's weights are read once per
+// step: tokens are grouped by expert. Sums run in the order of k, so a token's result does not
+// depend on the other tokens.
+#pragma once
+
+#include <vector>
+
+#include "src/io/model_config.h"
+#include "src/layers/mlp.h"
+
+namespace latte {
+
+// Immutable after loading.
+struct MoeLayer {
+  MoeDims dims;
+  Linear router;  // [E, D]; multiplied in fp32 always
+  Tensor bias;    // [E] f32, e_score_correction_bias; empty when the router has none
+  std::vector<Mlp> experts;
+  bool has_shared = false;
+  Mlp shared;  // one MLP of width shared·width
+};
+
+// Writes y from x. Shapes: x [T, D] f32 (normed hidden), y [T, D] f32.
+void Forward(const MoeLayer& moe, const TensorView& x, const TensorView& y, StepContext& step);
+
+}  // namespace latte

@@ -1,0 +1,170 @@
+#include "src/models/deepseek.h"
+
+#include <fmt/format.h>
+
+#include "src/io/expected_tensors.h"
+#include "src/kernels/params/linear.h"
+#include "src/kernels/registry.h"
+#include "src/layers/embedding.h"
+#include "src/models/weight_loader.h"
+
+namespace latte {
+namespace {
+
+Result<RmsNorm> LoadNorm(const WeightLoader& load, const std::string& name, int64_t size,
+                         double eps) {
+  LATTE_ASSIGN_OR_RETURN(const TensorView weight, load.Vector(name + ".weight", size));
+  return RmsNorm{weight, eps};
+}
+
+Result<Linear> LoadProjection(const WeightLoader& load, const std::string& name, int64_t rows,
+                              int64_t columns, bool bias) {
+  LATTE_ASSIGN_OR_RETURN(Linear linear, load.Matrix(name + ".weight", rows, columns));
+  if (bias) {
+    LATTE_ASSIGN_OR_RETURN(linear.bias, load.FloatVector(name + ".bias", rows));
+  }
+  return linear;
+}
+
+Result<Mlp> LoadMlp(const WeightLoader& load, const std::string& name, int64_t d, int64_t width) {
+  Mlp mlp;
+  LATTE_ASSIGN_OR_RETURN(mlp.gate, load.Matrix(name + ".gate_proj.weight", width, d));
+  LATTE_ASSIGN_OR_RETURN(mlp.up, load.Matrix(name + ".up_proj.weight", width, d));
+  LATTE_ASSIGN_OR_RETURN(mlp.down, load.Matrix(name + ".down_proj.weight", d, width));
+  return mlp;
+}
+
+Result<MoeLayer> LoadMoe(const WeightLoader& load, const std::string& name,
+                         const ModelConfig& config) {
+  const int64_t d = config.mla.d;
+  MoeLayer moe;
+  moe.dims = config.moe;
+  LATTE_ASSIGN_OR_RETURN(moe.router, load.Matrix(name + ".gate.weight", config.moe.experts, d));
+  if (config.moe.router == Router::kNoauxTc) {
+    LATTE_ASSIGN_OR_RETURN(
+        moe.bias, load.FloatVector(name + ".gate.e_score_correction_bias", config.moe.experts));
+  }
+  for (int64_t e = 0; e < config.moe.experts; ++e) {
+    LATTE_ASSIGN_OR_RETURN(
+        Mlp expert, LoadMlp(load, fmt::format("{}.experts.{}", name, e), d, config.moe.width));
+    moe.experts.push_back(std::move(expert));
+  }
+  moe.has_shared = config.moe.shared > 0;
+  if (moe.has_shared) {
+    LATTE_ASSIGN_OR_RETURN(moe.shared, LoadMlp(load, name + ".shared_experts", d,
+                                               config.moe.shared * config.moe.width));
+  }
+  return moe;
+}
+
+Result<MlaLayer> LoadAttention(const WeightLoader& load, const std::string& name,
+                               const ModelConfig& config, int64_t layer) {
+  const MlaDims& dims = config.mla;
+  MlaLayer mla;
+  mla.dims = dims;
+  mla.layer = layer;
+  mla.rope = config.rope;
+  mla.scale = static_cast<float>(SoftmaxScale(dims, config.rope));
+  const int64_t q_rows = dims.h * dims.qk();
+  if (dims.cq > 0) {
+    LATTE_ASSIGN_OR_RETURN(mla.w_dq,
+                           LoadProjection(load, name + ".q_a_proj", dims.cq, dims.d, dims.bias));
+    LATTE_ASSIGN_OR_RETURN(mla.c_q_norm,
+                           LoadNorm(load, name + ".q_a_layernorm", dims.cq, dims.lora_norm_eps));
+    LATTE_ASSIGN_OR_RETURN(mla.w_q,
+                           LoadProjection(load, name + ".q_b_proj", q_rows, dims.cq, false));
+  } else {
+    LATTE_ASSIGN_OR_RETURN(mla.w_q, LoadProjection(load, name + ".q_proj", q_rows, dims.d, false));
+  }
+  LATTE_ASSIGN_OR_RETURN(mla.w_dkv, LoadProjection(load, name + ".kv_a_proj_with_mqa",
+                                                   dims.latent(), dims.d, dims.bias));
+  LATTE_ASSIGN_OR_RETURN(mla.c_kv_norm,
+                         LoadNorm(load, name + ".kv_a_layernorm", dims.c, dims.lora_norm_eps));
+  LATTE_ASSIGN_OR_RETURN(mla.w_kv_b, LoadProjection(load, name + ".kv_b_proj",
+                                                    dims.h * (dims.n + dims.v), dims.c, false));
+  LATTE_ASSIGN_OR_RETURN(
+      mla.w_o, LoadProjection(load, name + ".o_proj", dims.d, dims.h * dims.v, dims.bias));
+  return mla;
+}
+
+Result<DecoderLayer> LoadLayer(const WeightLoader& load, const ModelConfig& config, int64_t layer) {
+  const std::string name = fmt::format("model.layers.{}", layer);
+  const int64_t d = config.mla.d;
+  DecoderLayer out;
+  LATTE_ASSIGN_OR_RETURN(out.attention_norm,
+                         LoadNorm(load, name + ".input_layernorm", d, config.norm_eps));
+  LATTE_ASSIGN_OR_RETURN(out.attention, LoadAttention(load, name + ".self_attn", config, layer));
+  LATTE_ASSIGN_OR_RETURN(out.ffn_norm,
+                         LoadNorm(load, name + ".post_attention_layernorm", d, config.norm_eps));
+  if (config.IsMoe(layer)) {
+    LATTE_ASSIGN_OR_RETURN(out.ffn, LoadMoe(load, name + ".mlp", config));
+  } else {
+    LATTE_ASSIGN_OR_RETURN(out.ffn, LoadMlp(load, name + ".mlp", d, config.dense_width));
+  }
+  return out;
+}
+
+void ForwardFfn(const DecoderLayer& layer, const TensorView& x, const TensorView& y,
+                StepContext& step) {
+  if (const auto* moe = std::get_if<MoeLayer>(&layer.ffn)) return Forward(*moe, x, y, step);
+  Forward(std::get<Mlp>(layer.ffn), RoundActivations(x, step), y, step);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<DeepseekModel>> DeepseekModel::Load(const ModelConfig& config,
+                                                           Checkpoint checkpoint) {
+  LATTE_RETURN_IF_ERROR(CheckTensors(config, checkpoint.tensors()));
+  std::unique_ptr<DeepseekModel> model(new DeepseekModel(config, std::move(checkpoint)));
+  LATTE_RETURN_IF_ERROR(model->Bind());
+  return model;
+}
+
+Status DeepseekModel::Bind() {
+  const WeightLoader load(checkpoint_);
+  const int64_t d = config_.mla.d;
+  rope_ = RopeTable::Make(config_.rope, config_.mla.r);
+  LATTE_ASSIGN_OR_RETURN(const Linear embedding,
+                         load.Matrix("model.embed_tokens.weight", config_.vocab, d));
+  embedding_ = embedding.weight;
+  for (int64_t i = 0; i < config_.layers; ++i) {
+    LATTE_ASSIGN_OR_RETURN(DecoderLayer layer, LoadLayer(load, config_, i));
+    layers_.push_back(std::move(layer));
+  }
+  LATTE_ASSIGN_OR_RETURN(final_norm_, LoadNorm(load, "model.norm", d, config_.norm_eps));
+  // A head that is in the file is used, whatever the config says of tying.
+  const bool own_head = load.Has("lm_head.weight");
+  LATTE_ASSIGN_OR_RETURN(
+      head_,
+      load.Matrix(own_head ? "lm_head.weight" : "model.embed_tokens.weight", config_.vocab, d));
+  return {};
+}
+
+void DeepseekModel::Forward(StepContext& step, const TensorView& h) const {
+  const int64_t t = step.token_count();
+  if (t == 0) return;
+  Workspace& workspace = *step.workspace;
+  const Workspace::Scope scope(workspace);
+  const int64_t d = config_.mla.d;
+  const RopeAngles angles{workspace.Take(DType::kF32, {t, config_.mla.r / 2}),
+                          workspace.Take(DType::kF32, {t, config_.mla.r / 2})};
+  rope_.Angles(step.positions, angles.cos, angles.sin);
+  Embed(embedding_, h, step);
+  const TensorView x = workspace.Take(DType::kF32, {t, d});
+  const TensorView y = workspace.Take(DType::kF32, {t, d});
+  for (const DecoderLayer& layer : layers_) {
+    Normalize(layer.attention_norm, h, x, step);
+    latte::Forward(layer.attention, angles, x, y, step);
+    Run<AddOp>({y, h}, step.exec);
+    Normalize(layer.ffn_norm, h, x, step);
+    ForwardFfn(layer, x, y, step);
+    Run<AddOp>({y, h}, step.exec);
+  }
+}
+
+void DeepseekModel::Logits(StepContext& step, const TensorView& h, const TensorView& logits) const {
+  if (h.shape[0] == 0) return;
+  Head(final_norm_, head_, h, logits, step);
+}
+
+}  // namespace latte

@@ -1,0 +1,25 @@
+// The whole interface between an architecture and what drives it.
+#pragma once
+
+#include "src/io/model_config.h"
+#include "src/layers/step_context.h"
+
+namespace latte {
+
+// Immutable after loading; thread-safe as long as steps do not share a context.
+class Model {
+ public:
+  virtual ~Model() = default;
+
+  virtual const ModelConfig& config() const = 0;
+
+  // Runs all layers over the step's tokens and extends the cache. An idle step (no tokens) does
+  // nothing but take part in exchanges between ranks. Shapes: h [T, D] f32, written: hidden states
+  // before the final norm.
+  virtual void Forward(StepContext& step, const TensorView& h) const = 0;
+
+  // Shapes: h [M, D] f32, any rows of Forward's output; logits [M, vocab] f32, written.
+  virtual void Logits(StepContext& step, const TensorView& h, const TensorView& logits) const = 0;
+};
+
+}  // namespace latte

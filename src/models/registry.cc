@@ -1,0 +1,16 @@
+#include "src/models/registry.h"
+
+#include "src/models/deepseek.h"
+
+namespace latte {
+
+Result<std::unique_ptr<Model>> LoadModel(const std::string& dir) {
+  LATTE_ASSIGN_OR_RETURN(const ModelConfig config, LoadModelConfig(dir));
+  LATTE_ASSIGN_OR_RETURN(Checkpoint checkpoint, Checkpoint::Open(dir));
+  // Every architecture that LoadModelConfig accepts is built from the same layers; their
+  // differences are data.
+  LATTE_ASSIGN_OR_RETURN(auto model, DeepseekModel::Load(config, std::move(checkpoint)));
+  return std::unique_ptr<Model>(std::move(model));
+}
+
+}  // namespace latte

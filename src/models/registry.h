@@ -1,0 +1,15 @@
+// From a folder to a model: one row per architecture.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "src/models/model.h"
+
+namespace latte {
+
+// Loads config.json and the safetensors of `dir`.
+// Errors: of LoadModelConfig, Checkpoint::Open and the architecture's Load.
+[[nodiscard]] Result<std::unique_ptr<Model>> LoadModel(const std::string& dir);
+
+}  // namespace latte

@@ -1,0 +1,83 @@
+#include "src/tensor/tensor.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "src/base/math.h"
+
+namespace latte {
+namespace {
+constexpr size_t kAlignment = 64;
+}
+
+TensorView::TensorView(void* at, DType type, std::span<const int64_t> dims)
+    : data(static_cast<std::byte*>(at)), dtype(type), rank(static_cast<int>(dims.size())) {
+  LATTE_CHECK(rank <= kMaxRank, "rank {}", rank);
+  std::copy(dims.begin(), dims.end(), shape.begin());
+  int64_t step = 1;
+  for (int d = rank - 1; d >= 0; --d) {
+    stride[static_cast<size_t>(d)] = step;
+    step *= shape[static_cast<size_t>(d)];
+  }
+}
+
+int64_t TensorView::elements() const {
+  int64_t n = 1;
+  for (int d = 0; d < rank; ++d) n *= shape[static_cast<size_t>(d)];
+  return n;
+}
+
+bool TensorView::contiguous() const {
+  int64_t step = 1;
+  for (int d = rank - 1; d >= 0; --d) {
+    if (shape[static_cast<size_t>(d)] != 1 && stride[static_cast<size_t>(d)] != step) return false;
+    step *= shape[static_cast<size_t>(d)];
+  }
+  return true;
+}
+
+TensorView TensorView::Slice(int dim, int64_t begin, int64_t end) const {
+  const auto d = static_cast<size_t>(dim);
+  LATTE_CHECK(dim < rank && 0 <= begin && begin <= end && end <= shape[d], "[{}, {}) of {}", begin,
+              end, shape[d]);
+  TensorView out = *this;
+  out.data += begin * stride[d] * SizeOf(dtype);
+  out.shape[d] = end - begin;
+  return out;
+}
+
+TensorView TensorView::Reshape(std::initializer_list<int64_t> dims) const {
+  TensorView out(data, dtype, dims);
+  LATTE_CHECK(contiguous() && out.elements() == elements(), "{} elements as {}", elements(),
+              out.elements());
+  return out;
+}
+
+std::string ShapeString(std::span<const int64_t> dims) {
+  return fmt::format("[{}]", fmt::join(dims, ", "));
+}
+
+std::string ShapeString(const TensorView& view) {
+  return std::string(Name(view.dtype)) +
+         ShapeString(std::span(view.shape.data(), static_cast<size_t>(view.rank)));
+}
+
+void Tensor::Free::operator()(std::byte* p) const { std::free(p); }
+
+Tensor::Tensor(DType dtype, std::initializer_list<int64_t> dims)
+    : Tensor(dtype, std::span<const int64_t>(dims.begin(), dims.size())) {}
+
+Tensor::Tensor(DType dtype, std::span<const int64_t> dims) : view_(nullptr, dtype, dims) {
+  const auto size = static_cast<size_t>(RoundUp(std::max<int64_t>(bytes(), 1), kAlignment));
+  auto* at = static_cast<std::byte*>(std::aligned_alloc(kAlignment, size));
+  LATTE_CHECK(at != nullptr, "{} bytes", size);
+  std::memset(at, 0, size);
+  memory_.reset(at);
+  view_.data = at;
+}
+
+}  // namespace latte

@@ -1,0 +1,80 @@
+#include <cmath>
+#include <limits>
+
+#include <gtest/gtest.h>
+
+#include "src/tensor/tensor.h"
+#include "src/tensor/workspace.h"
+
+namespace latte {
+namespace {
+
+TEST(DType, BF16RoundsToNearestEvenAndKeepsSpecials) {
+  EXPECT_EQ(FloatToBF16(1.0f), 0x3f80);
+  EXPECT_EQ(FloatToBF16(1.0f + 0x1p-8f), 0x3f80);           // a tie goes to the even neighbour
+  EXPECT_EQ(FloatToBF16(1.0f + 0x1p-7f + 0x1p-8f), 0x3f82);  // and here upwards
+  EXPECT_EQ(FloatToBF16(1.0f + 0x1p-8f + 0x1p-20f), 0x3f81);
+  EXPECT_EQ(FloatToBF16(std::numeric_limits<float>::infinity()), 0x7f80);
+  EXPECT_EQ(FloatToBF16(std::numeric_limits<float>::max()), 0x7f80);
+  EXPECT_TRUE(std::isnan(BF16ToFloat(FloatToBF16(std::bit_cast<float>(0x7f800001u)))));
+  for (uint32_t bits = 0; bits < 0x10000; ++bits) {
+    const float value = BF16ToFloat(static_cast<uint16_t>(bits));
+    if (!std::isnan(value)) ASSERT_EQ(FloatToBF16(value), bits);
+  }
+}
+
+TEST(DType, F16ToFloatIsExactForAllValues) {
+  for (uint32_t bits = 0; bits < 0x10000; ++bits) {
+    const uint32_t exponent = (bits >> 10) & 31;
+    const double mantissa = bits & 1023;
+    double expected = exponent == 0 ? std::ldexp(mantissa, -24)
+                                    : std::ldexp(1024 + mantissa, static_cast<int>(exponent) - 25);
+    if (exponent == 31) expected = mantissa == 0 ? INFINITY : NAN;
+    if ((bits & 0x8000) != 0) expected = -expected;
+    const float value = F16ToFloat(static_cast<uint16_t>(bits));
+    if (std::isnan(expected))
+      ASSERT_TRUE(std::isnan(value));
+    else
+      ASSERT_EQ(static_cast<double>(value), expected) << bits;
+    ASSERT_EQ(std::signbit(value), (bits & 0x8000) != 0);
+  }
+}
+
+TEST(TensorView, SlicesAndReshapes) {
+  Tensor owner(DType::kF32, {4, 6});
+  for (int i = 0; i < 24; ++i) owner.Ptr<float>()[i] = static_cast<float>(i);
+  const TensorView part = owner.view().Slice(1, 2, 5);
+  EXPECT_EQ(part.Row<float>(3)[0], 20.0f);
+  EXPECT_FALSE(part.contiguous());
+  EXPECT_EQ(part.elements(), 12);
+  const TensorView cube = owner.view().Reshape({2, 2, 6});
+  EXPECT_EQ(cube.Row<float>(1)[6], 18.0f);
+  EXPECT_EQ(ShapeString(cube), "f32[2, 2, 6]");
+  EXPECT_TRUE(TensorView().empty());
+  EXPECT_DEATH(owner.view().Slice(0, 3, 5), "broken invariant");
+}
+
+TEST(Workspace, ScopesGiveBackAndBlocksAreReused) {
+  Workspace workspace;
+  std::byte* first = nullptr;
+  for (int step = 0; step < 3; ++step) {
+    const Workspace::Scope scope(workspace);
+    const TensorView a = workspace.Take(DType::kF32, {3});
+    if (step == 0) first = a.data;
+    EXPECT_EQ(a.data, first);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(a.data) % 64, 0u);
+    const TensorView large = workspace.Take(DType::kF32, {3 << 20});  // needs a block of its own
+    large.Ptr<float>()[(3 << 20) - 1] = 1.0f;
+    const TensorView b = workspace.Take(DType::kBF16, {5});
+    EXPECT_NE(b.data, a.data);
+  }
+  const int64_t capacity = workspace.capacity_bytes();
+  {
+    const Workspace::Scope scope(workspace);
+    workspace.Take(DType::kF32, {3 << 20});
+  }
+  EXPECT_EQ(workspace.capacity_bytes(), capacity);
+}
+
+}  // namespace
+}  // namespace latte

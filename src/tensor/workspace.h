@@ -1,0 +1,45 @@
+// Scratch memory of one step: taken in order, given back all at once or scope by scope, reused by
+// the next step.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "src/tensor/tensor.h"
+
+namespace latte {
+
+// A bump arena that keeps its blocks. Contents are undefined after Take. Thread-compatible.
+class Workspace {
+ public:
+  // Gives back what was taken since its construction.
+  class Scope {
+   public:
+    explicit Scope(Workspace& workspace)
+        : workspace_(workspace), block_(workspace.block_), used_(workspace.used_) {}
+    ~Scope() {
+      workspace_.block_ = block_;
+      workspace_.used_ = used_;
+    }
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+
+   private:
+    Workspace& workspace_;
+    size_t block_;
+    int64_t used_;
+  };
+
+  // A contiguous, 64-byte aligned view, valid until the enclosing Scope ends.
+  TensorView Take(DType dtype, std::initializer_list<int64_t> dims);
+
+  int64_t capacity_bytes() const { return capacity_; }  // the most that was ever needed at once
+
+ private:
+  std::vector<Tensor> blocks_;
+  size_t block_ = 0;  // block in use
+  int64_t used_ = 0;  // bytes used of it
+  int64_t capacity_ = 0;
+};
+
+}  // namespace latte

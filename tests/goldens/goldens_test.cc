@@ -1,0 +1,150 @@
+// The model against logits of an independent fp64 implementation (tests/goldens/reference.py, itself compared with
+// transformers): every fixture, attention mode, chunk size and workspace size, in f32 arithmetic.
+#include <cmath>
+#include <cstring>
+
+#include <gtest/gtest.h>
+
+#include "src/base/file.h"
+#include "src/base/json.h"
+#include "src/engine/session.h"
+#include "src/models/registry.h"
+#include "tests/support/npy_reader.h"
+
+namespace latte {
+namespace {
+
+using testing_support::Matrix;
+using testing_support::ReadNpy;
+
+// The bar of the project for f32 logits of order 1 to 10.
+constexpr double kTolerance = 2e-4;
+
+constexpr const char* kFixtures[] = {"v2_lite", "v2_group",  "v3_noaux",
+                                     "nope",    "moonlight", "half_split"};
+constexpr AttentionMode kModes[] = {AttentionMode::kDecompressed, AttentionMode::kLatent,
+                                    AttentionMode::kAbsorbed};
+
+class Goldens : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    const std::string dir = std::string(LATTE_SOURCE_DIR) + "/tests/goldens/" + GetParam();
+    auto loaded = LoadModel(dir);
+    ASSERT_TRUE(loaded) << ToString(loaded.error());
+    model_ = std::move(*loaded);
+    const Json ids = *Json::Parse(*ReadFile(dir + "/tokens.json", 1 << 20), "tokens.json");
+    for (size_t i = 0; i < ids.size(); ++i)
+      tokens_.push_back(static_cast<int32_t>(*ids.At(i).AsInt()));
+    golden_ = ReadNpy(dir + "/logits.npy");
+    ASSERT_EQ(golden_.rows, static_cast<int64_t>(tokens_.size()));
+  }
+
+  // Logits of the whole sequence, the first `prompt` tokens given at once and the others one by one.
+  std::vector<float> Logits(SessionOptions options, size_t prompt) {
+    options.max_tokens = static_cast<int64_t>(tokens_.size());
+    const auto session = Session::Create(*model_, machine_, options);
+    EXPECT_TRUE(session) << ToString(session.error());
+    std::vector<float> out;
+    const auto append = [&](int64_t first, const TensorView& logits) -> Status {
+      EXPECT_EQ(first * golden_.columns, static_cast<int64_t>(out.size()));
+      out.insert(out.end(), logits.Ptr<float>(), logits.Ptr<float>() + logits.elements());
+      return {};
+    };
+    EXPECT_TRUE((*session)->Prompt(std::span(tokens_).subspan(0, prompt), append));
+    for (size_t i = prompt; i < tokens_.size(); ++i) {
+      EXPECT_TRUE((*session)->Append(tokens_[i]));
+      const std::span<const float> row = (*session)->LastLogits();
+      out.insert(out.end(), row.begin(), row.end());
+    }
+    return out;
+  }
+
+  double MaxError(const std::vector<float>& logits) const {
+    EXPECT_EQ(logits.size(), golden_.values.size());
+    double worst = 0;
+    for (size_t i = 0; i < logits.size(); ++i) {
+      const double error = std::abs(static_cast<double>(logits[i]) -
+                                    static_cast<double>(golden_.values[i]));
+      worst = std::isnan(error) ? INFINITY : std::max(worst, error);
+    }
+    return worst;
+  }
+
+  Machine machine_ = *Machine::Detect();
+  std::unique_ptr<Model> model_;
+  std::vector<int32_t> tokens_;
+  Matrix golden_;
+};
+
+TEST_P(Goldens, EveryModeAndChunkSizeGivesTheGoldenLogits) {
+  for (const AttentionMode mode : kModes)
+    for (const int64_t chunk : {1, 7, 64, 0})
+      for (const int64_t expand : {50, 4096}) {
+        const SessionOptions options{.attention = mode,
+                                     .dtype = DType::kF32,
+                                     .chunk_tokens = chunk,
+                                     .expand_tokens = expand,
+                                     .threads = 2};
+        EXPECT_LT(MaxError(Logits(options, tokens_.size())), kTolerance)
+            << Name(mode) << ", chunk " << chunk << ", expand " << expand;
+      }
+}
+
+TEST_P(Goldens, ReferenceKernelsGiveTheGoldenLogits) {
+  machine_.isa = Isa::kRef;
+  for (const AttentionMode mode : kModes)
+    EXPECT_LT(MaxError(Logits({.attention = mode, .dtype = DType::kF32}, tokens_.size())),
+              kTolerance)
+        << Name(mode);
+}
+
+TEST_P(Goldens, PromptThenGeneratedTokensGiveTheGoldenLogits) {
+  const SessionOptions options{.attention = AttentionMode::kAuto, .dtype = DType::kF32};
+  EXPECT_LT(MaxError(Logits(options, tokens_.size() / 2)), kTolerance);
+}
+
+// Each mode's bytes are the same for every chunk size, page size and thread count.
+TEST_P(Goldens, BytesDoNotDependOnChunksPagesOrThreads) {
+  for (const AttentionMode mode : kModes)
+    for (const DType dtype : {DType::kF32, DType::kBF16}) {
+      const SessionOptions whole{
+          .attention = mode, .dtype = dtype, .chunk_tokens = 0, .expand_tokens = 64, .threads = 1};
+      const std::vector<float> expected = Logits(whole, tokens_.size());
+      for (const int64_t chunk : {1, 7, 64})
+        for (const int64_t page_tokens : {16, 64})
+          for (const int threads : {1, 3}) {
+            SessionOptions options = whole;
+            options.chunk_tokens = chunk;
+            options.page_tokens = page_tokens;
+            options.threads = threads;
+            const std::vector<float> found = Logits(options, tokens_.size());
+            EXPECT_EQ(std::memcmp(expected.data(), found.data(), expected.size() * sizeof(float)),
+                      0)
+                << Name(mode) << " " << Name(dtype) << ", chunk " << chunk << ", page "
+                << page_tokens << ", threads " << threads;
+          }
+    }
+}
+
+// bf16 rounds activations and cache rows to 8 bits: logits move, but stay the same distribution.
+TEST_P(Goldens, BF16ArithmeticStaysClose) {
+  for (const AttentionMode mode : kModes) {
+    const std::vector<float> logits = Logits({.attention = mode}, tokens_.size());
+    double dot = 0, a = 0, b = 0;
+    for (size_t i = 0; i < logits.size(); ++i) {
+      const double x = logits[i];
+      const double y = golden_.values[i];
+      dot += x * y;
+      a += x * x;
+      b += y * y;
+    }
+    EXPECT_GT(dot / std::sqrt(a * b), 0.999) << Name(mode);
+    EXPECT_GT(MaxError(logits), kTolerance) << "bf16 arithmetic was not used";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Goldens, testing::ValuesIn(kFixtures),
+                         [](const auto& name) { return std::string(name.param); });
+
+}  // namespace
+}  // namespace latte

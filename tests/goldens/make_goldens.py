@@ -1,0 +1,179 @@
+"""Writes tiny checkpoints and their golden logits, after two implementations have agreed on them.
+
+    python make_goldens.py                                        # the committed fixtures
+    python make_goldens.py --out DIR --variants --seed 7          # one fresh variant per family
+
+The golden is the fp64 NumPy reference (reference.py). It is kept only if Hugging Face transformers
+(fp32, eager attention) agrees on every logit. Needs requirements.txt.
+"""
+
+import argparse
+import json
+import platform
+import sys
+from pathlib import Path
+
+import numpy as np
+import torch
+import transformers
+from transformers import AutoModelForCausalLM
+
+import reference
+from checkpoint_io import write_checkpoint
+from fixtures import FIXTURES, make_tensors, make_variants
+from reference_config import load
+
+TOLERANCE = 2e-5  # on logits of order 1-10: fp32 rounding of the oracle through 3-4 layers
+VARIANT_NOISE = 3.0  # unpicked seeds may exceed TOLERANCE if fp32 itself is noisier there
+MIN_ROUTER_MARGIN = 1e-3  # between the last chosen expert (or group) and the first refused one
+MAX_TOKEN_CHANGES = 500
+MAX_FOLDER_BYTES = 1 << 20
+
+
+def oracle_logits(folder, tokens, config):
+    """Hugging Face transformers on the folder, in fp32 -> ([T, vocab] float32, softmax scale)."""
+    model, info = AutoModelForCausalLM.from_pretrained(
+        folder,
+        dtype=torch.float32,
+        attn_implementation="eager",
+        experts_implementation="eager",  # the default, grouped_mm, wants rows of 16 bytes
+        output_loading_info=True,
+    )
+    model.eval()
+    mtp = tuple(f"model.layers.{config.layers + i}." for i in range(4))
+    unexpected = [name for name in info["unexpected_keys"] if not name.startswith(mtp)]
+    if info["missing_keys"] or info["mismatched_keys"] or unexpected:
+        sys.exit(f"{folder}: the oracle did not load the checkpoint as written: {info}")
+    if not config.use_rope:
+        _switch_rotation_off(model)
+    scale = model.model.layers[0].self_attn.scaling
+    if not np.isclose(scale, reference.softmax_scale(config.rope, config.n, config.r), rtol=1e-12):
+        sys.exit(f"{folder}: softmax scale of the oracle is {scale}: it lacks the squared mscale")
+    with torch.no_grad():
+        logits = model(torch.tensor([tokens]), use_cache=False).logits[0]
+    return logits.numpy(), scale
+
+
+def _switch_rotation_off(model):
+    """deepseek_v3 in transformers knows no mla_use_nope: give it cos = 1 and sin = 0."""
+
+    def no_rotation(x, position_ids):
+        ones = torch.ones(*position_ids.shape, model.config.qk_rope_head_dim, dtype=x.dtype)
+        return ones, torch.zeros_like(ones)
+
+    model.model.rotary_emb.forward = no_rotation
+
+
+def choose_tokens(count, tensors, config, rng):
+    """Random ids, redrawn one at a time until no router decision is closer than MIN_ROUTER_MARGIN.
+
+    So a different summation order cannot flip an expert. The model is causal: redrawing the first
+    undecided token leaves everything before it as it was. Returns (ids, logits, trace).
+    """
+    tokens = rng.integers(0, config.vocab, count)
+    for _ in range(MAX_TOKEN_CHANGES):
+        trace = []
+        logits = reference.forward(tokens, tensors, config, trace=trace)
+        margin = np.min([routing.margin for _, _, routing in trace], axis=0)
+        undecided = np.flatnonzero(margin < MIN_ROUTER_MARGIN)
+        if len(undecided) == 0:
+            return tokens.tolist(), logits, trace
+        tokens[undecided[0]] = rng.integers(0, config.vocab)
+    sys.exit("no token sequence with decided routers found: take another seed")
+
+
+def zero_mask_flips(trace, config):
+    """How many (layer, token) decisions change if excluded groups are filled with 0, not -inf."""
+    flips = 0
+    for logits, bias, routing in trace:
+        other = reference.route(logits, bias, config, excluded_score=0.0)
+        flips += int(np.sum(np.any(np.sort(other.experts) != np.sort(routing.experts), axis=-1)))
+    return flips
+
+
+def fp32_noise(tokens, tensors, config, logits):
+    """How far the reference itself moves when it computes in fp32."""
+    single = {name: values.astype(np.float32) for name, values in tensors.items()}
+    return float(np.max(np.abs(reference.forward(tokens, single, config) - logits)))
+
+
+def make_fixture(folder, fixture, noise_allowance=0.0):
+    """Writes one folder and returns its meta.json.
+
+    The limit is TOLERANCE or `noise_allowance` times the reference's own fp32 noise, if larger.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    rng = np.random.default_rng(fixture.seed)
+    dtype_name = {"F32": "float32", "F16": "float16", "BF16": "bfloat16"}[fixture.dtype]
+    raw = {**fixture.config, "torch_dtype": dtype_name}
+    (folder / "config.json").write_text(json.dumps(raw, indent=2) + "\n")
+    write_checkpoint(folder, make_tensors(raw, rng, fixture.dtype), fixture.shards)
+
+    config, tensors = load(folder)  # read back: the golden belongs to the rounded weights
+    tokens, logits, trace = choose_tokens(fixture.tokens, tensors, config, rng)
+    oracle, scale = oracle_logits(folder, tokens, config)
+    worst = float(np.max(np.abs(oracle - logits)))
+    noise = fp32_noise(tokens, tensors, config, logits)
+    limit = max(TOLERANCE, noise_allowance * noise)
+    if not worst < limit:
+        sys.exit(f"{folder}: oracle and reference differ by {worst:.3e}, more than {limit:.1e}")
+    (folder / "tokens.json").write_text(json.dumps(tokens) + "\n")
+    np.save(folder / "logits.npy", logits.astype(np.float32))
+    meta = {
+        "seed": fixture.seed,
+        "tokens": len(tokens),
+        "weights": fixture.dtype,
+        "softmax_scale": scale,
+        "max_abs_oracle_minus_reference": worst,
+        "max_abs_fp32_reference_minus_reference": noise,
+        "logits_std": float(logits.std()),
+        "logits_max_abs": float(np.abs(logits).max()),
+        "min_router_margin": float(min(routing.margin.min() for _, _, routing in trace)),
+        "decisions_changed_by_zero_mask": zero_mask_flips(trace, config),
+        "versions": {
+            "python": platform.python_version(),
+            "numpy": np.__version__,
+            "torch": torch.__version__,
+            "transformers": transformers.__version__,
+        },
+    }
+    (folder / "meta.json").write_text(json.dumps(meta, indent=2) + "\n")
+    return meta
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument(
+        "--out", type=Path, default=Path(__file__).parent, help="parent of the folders"
+    )
+    parser.add_argument(
+        "--variants", action="store_true", help="random variants instead of the fixtures"
+    )
+    parser.add_argument("--seed", type=int, nargs="+", default=[1], help="seeds of the variants")
+    parser.add_argument("--only", nargs="+", help="names, to make some of them")
+    args = parser.parse_args()
+    torch.set_num_threads(1)
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+
+    fixtures = FIXTURES
+    if args.variants:
+        fixtures = {k: v for seed in args.seed for k, v in make_variants(seed).items()}
+    for name, fixture in fixtures.items():
+        if args.only and name not in args.only:
+            continue
+        meta = make_fixture(args.out / name, fixture, VARIANT_NOISE if args.variants else 0.0)
+        size = sum(path.stat().st_size for path in (args.out / name).iterdir())
+        if not args.variants and size >= MAX_FOLDER_BYTES:
+            sys.exit(f"{name}: {size} bytes, a fixture must stay below {MAX_FOLDER_BYTES}")
+        print(
+            f"{name:18} T={meta['tokens']} {meta['weights']:4} scale={meta['softmax_scale']:.7f} "
+            f"|oracle-reference|={meta['max_abs_oracle_minus_reference']:.2e} "
+            f"logits std={meta['logits_std']:.2f} max={meta['logits_max_abs']:.1f} "
+            f"margin={meta['min_router_margin']:.1e} "
+            f"zero-mask={meta['decisions_changed_by_zero_mask']} {size // 1024} KiB"
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,91 @@
+"""config.json of a DeepSeek V2/V3 model -> the values that change the numbers.
+
+Hugging Face spelling is used here once; reference.py speaks in the letters of docs/math/mla.md.
+"""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from checkpoint_io import read_checkpoint
+
+
+@dataclass(frozen=True)
+class Config:
+    """The parts of config.json that change the numbers."""
+
+    vocab: int
+    layers: int
+    d: int  # hidden_size
+    h: int  # num_attention_heads
+    cq: int  # q_lora_rank; 0: queries are projected straight from the hidden state
+    c: int  # kv_lora_rank
+    n: int  # qk_nope_head_dim
+    r: int  # qk_rope_head_dim
+    v: int  # v_head_dim
+    eps: float  # rms_norm_eps
+    rope: dict  # rope_theta and, under the Hugging Face names, the scaling
+    rope_interleave: bool
+    use_rope: bool  # False: the R dims stay in the dot product, unrotated (NoPE)
+    moe_layers: tuple  # one bool per layer
+    k: int  # num_experts_per_tok
+    groups: int
+    topk_group: int
+    topk_method: str  # greedy | group_limited_greedy | noaux_tc
+    scoring: str  # softmax | sigmoid
+    norm_topk: bool
+    scale_after_norm: bool  # V3: normalised weights are still multiplied by routed_scaling
+    routed_scaling: float
+    lora_norm_eps: float = 1e-6  # q_a and kv_a norms ignore rms_norm_eps in the published code
+
+
+def parse_config(raw):
+    """config.json as a dict -> Config. Absent keys take the default of the model's own class."""
+    v2 = raw["model_type"] == "deepseek_v2"
+    glm = raw["model_type"] == "glm4_moe_lite"
+
+    def get(key, default):
+        value = raw.get(key)
+        return default if value is None else value
+
+    rope = {**(raw.get("rope_scaling") or {}), **(raw.get("rope_parameters") or {})}
+    rope.setdefault("rope_theta", get("rope_theta", 10000.0))
+    rope["rope_type"] = rope.get("rope_type", rope.get("type", "default"))
+
+    layers = raw["num_hidden_layers"]
+    first_dense = get("first_k_dense_replace", 0 if v2 else 1 if glm else 3)
+    every = get("moe_layer_freq", 1)
+    kinds = raw.get("mlp_layer_types") or [
+        "sparse" if i >= first_dense and i % every == 0 else "dense" for i in range(layers)
+    ]
+    has_experts = raw.get("n_routed_experts") is not None
+    return Config(
+        vocab=raw["vocab_size"],
+        layers=layers,
+        d=raw["hidden_size"],
+        h=raw["num_attention_heads"],
+        cq=raw.get("q_lora_rank") or 0,
+        c=raw["kv_lora_rank"],
+        n=raw["qk_nope_head_dim"],
+        r=raw["qk_rope_head_dim"],
+        v=raw["v_head_dim"],
+        eps=get("rms_norm_eps", 1e-6),
+        rope=rope,
+        rope_interleave=get("rope_interleave", True),
+        use_rope=not raw.get("mla_use_nope", False),
+        moe_layers=tuple(has_experts and kind == "sparse" for kind in kinds),
+        k=get("num_experts_per_tok", 8),
+        groups=get("n_group", 1),
+        topk_group=get("topk_group", 1),
+        topk_method=get("topk_method", "greedy" if v2 else "noaux_tc"),
+        scoring=get("scoring_func", "softmax" if v2 else "sigmoid"),
+        norm_topk=get("norm_topk_prob", not v2),
+        scale_after_norm=not v2,
+        routed_scaling=get("routed_scaling_factor", 1.0 if v2 else 1.8 if glm else 2.5),
+    )
+
+
+def load(folder):
+    """A Hugging Face folder -> (Config, {name: float64 array})."""
+    raw = json.loads((Path(folder) / "config.json").read_text())
+    return parse_config(raw), read_checkpoint(folder)

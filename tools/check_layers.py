@@ -1,0 +1,63 @@
+"""Fails if a source file includes a folder it may not, or uses a third-party header outside its one place.
+
+The rule: a file may include its own folder and folders of strictly lower level (LEVELS); siblings never; and never the
+pairs in NEVER. FENCED headers may appear only in the listed places.
+"""
+import pathlib
+import re
+import sys
+
+LEVELS = dict(base=0, tensor=1, kernels=2, comm=2, io=2, cache=3, layers=4, models=5, engine=6, serve=7, jobs=7)
+NEVER = {
+    "cache": {"kernels", "comm", "io"},
+    "serve": {"engine", "models", "layers", "cache", "kernels", "comm", "tensor"},
+}
+FENCED = [
+    (r"nlohmann/", ("src/base/json.",)),
+    (r"(pcre2)", ("src/io/",)),
+    (r"boost/", ("src/serve/",)),
+    (r"(immintrin|x86intrin|emmintrin)", ("src/kernels/cpu/simd_",)),
+    (r"cuda_runtime", ("src/kernels/cuda/", "src/tensor/device_cuda.cc", "src/comm/nccl.cc")),
+    (r"mpi\.h", ("src/comm/mpi.cc",)),
+    (r"regex>?$", ()),
+]
+OURS = re.compile(r'^\s*#\s*include\s+"src/([a-z]+)/', re.M)
+ANY = re.compile(r'^\s*#\s*include\s+[<"]([^>"]+)[>"]', re.M)
+SOURCES = {".h", ".cc", ".cu", ".cuh"}
+
+
+def layer_violations(root):
+    for path in sorted((root / "src").rglob("*")):
+        if path.suffix not in SOURCES:
+            continue
+        here = path.relative_to(root / "src").parts[0]
+        for there in OURS.findall(path.read_text()):
+            if there != here and (LEVELS[there] >= LEVELS[here] or there in NEVER.get(here, ())):
+                yield f"{path}: {here} (L{LEVELS[here]}) may not include {there} (L{LEVELS[there]})"
+
+
+def fence_violations(root):
+    for folder in ("src", "include", "apps", "tests"):
+        for path in sorted((root / folder).rglob("*")):
+            if path.suffix not in SOURCES:
+                continue
+            name = str(path.relative_to(root))
+            for header in ANY.findall(path.read_text()):
+                for pattern, places in FENCED:
+                    if re.search(pattern, header) and not name.startswith(places or ("\0",)):
+                        yield f"{name}: <{header}> belongs to {', '.join(places) or 'no file of ours'}"
+            if folder == "include" and path.suffix == ".h":
+                for header in ANY.findall(path.read_text()):
+                    if "/" in header and not header.startswith("latte/") and header != "tl/expected.hpp":
+                        yield f"{name}: public headers include only std, latte/ and tl/expected.hpp, not {header}"
+
+
+def main():
+    root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".")
+    bad = list(layer_violations(root)) + list(fence_violations(root))
+    print("\n".join(bad) if bad else "every include is allowed")
+    return bool(bad)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,13 @@
+#!/bin/sh
+# All lints; says which one failed and goes on, so that one run shows everything.
+cd "$(dirname "$0")/.." || exit 1
+failed=0
+check() {
+  name="$1"; shift
+  if "$@"; then echo "$name: ok"; else echo "$name: FAILED"; failed=1; fi
+}
+formatted() { git ls-files --cached --others --exclude-standard '*.h' '*.cc' | xargs clang-format --dry-run -Werror; }
+check format formatted
+check layers python3 tools/check_layers.py
+check docs python3 tools/check_docs.py
+exit $failed
