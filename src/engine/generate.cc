@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include "src/engine/sampler.h"
+
 namespace latte {
 namespace {
 

@@ -19,9 +19,9 @@ import tasks
 import tokenizer as tokenizer_files
 
 MTP_WEIGHT = 0.3
-WARMUP, DECAY_START = 0.02, 0.55  # shares of the time budget
-FLOOR = 0.02                      # share of the peak learning rate
-BALANCE_GAMMA = 1e-3              # step of the router bias per training step, until the decay
+WARMUP, DECAY_START, BALANCE_END = 0.02, 0.38, 0.8  # shares of the time budget
+FLOOR = 0.02          # share of the peak learning rate
+BALANCE_GAMMA = 1e-3  # step of the router bias per training step, until BALANCE_END
 COLUMNS = ["step", "tokens", "seconds", "loss", "mtp_loss", "lr", "mtp_acceptance"]
 
 
@@ -134,7 +134,7 @@ def main():
         torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
         optimizer.step()
         for router in network.routers():
-            router.balance(BALANCE_GAMMA if progress < DECAY_START else 0.0)
+            router.balance(BALANCE_GAMMA if progress < BALANCE_END else 0.0)
         sums += torch.stack((loss.detach(), mtp_loss.detach(), agreement))
         state["step"] += 1
         state["tokens"] += args.rows * args.row_tokens

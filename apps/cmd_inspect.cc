@@ -1,0 +1,76 @@
+// latte inspect: what a model is, what it weighs, what its cache costs, which kernels would run it.
+#include <fmt/format.h>
+
+#include "apps/command.h"
+#include "src/base/json.h"
+#include "src/io/model_path.h"
+#include "src/jobs/inspect.h"
+
+namespace latte {
+namespace {
+
+struct InspectFlags {
+  std::string model = "tiny";
+  bool kernels = false;
+  bool json = false;
+};
+
+std::string Thousands(int64_t n) {
+  std::string digits = fmt::format("{}", n);
+  for (auto at = static_cast<int64_t>(digits.size()) - 3; at > 0; at -= 3)
+    digits.insert(static_cast<size_t>(at), ",");
+  return digits;
+}
+
+// The report as lines a person reads: nested objects are indented.
+void Render(const JsonOut& value, int indent, std::string& out) {
+  for (const auto& [key, item] : value.items()) {
+    if (item.is_object()) {
+      out += fmt::format("{:{}}{}\n", "", indent, key);
+      Render(item, indent + 2, out);
+      continue;
+    }
+    const std::string text = item.is_number_integer() ? Thousands(item.get<int64_t>())
+                             : item.is_string()       ? item.get<std::string>()
+                                                      : item.dump();
+    out += fmt::format("{:{}}{:<{}} {:>20}\n", "", indent, key, 34 - indent, text);
+  }
+}
+
+std::string RenderKernels(const JsonOut& rows) {
+  std::string out = "\nkernels (* runs this model)\n";
+  for (const JsonOut& row : rows)
+    out += fmt::format("  {} {:<14} {}\n", row["chosen"].get<bool>() ? "*" : " ",
+                       row["op"].get<std::string>(), row["name"].get<std::string>());
+  return out;
+}
+
+Status InspectCommand(const InspectFlags& flags) {
+  LATTE_ASSIGN_OR_RETURN(const std::string path, ResolveModelPath(flags.model));
+  LATTE_ASSIGN_OR_RETURN(JsonOut report, InspectModel(path));
+  JsonOut kernels;
+  if (flags.kernels) {
+    LATTE_ASSIGN_OR_RETURN(kernels, InspectKernels(path));
+  }
+  if (flags.json) {
+    if (flags.kernels) report["kernels"] = kernels;
+    return Print(Dump(report, 2) + "\n");
+  }
+  std::string out;
+  Render(report, 0, out);
+  if (flags.kernels) out += RenderKernels(kernels);
+  return Print(out);
+}
+
+}  // namespace
+
+Command AddInspect(CLI::App& app) {
+  auto flags = std::make_shared<InspectFlags>();
+  CLI::App* sub = app.add_subcommand("inspect", "Parameters, cache sizes and kernels of a model");
+  sub->add_option("MODEL", flags->model, "model, or a config.json alone (default: tiny)");
+  sub->add_flag("--kernels", flags->kernels, "list the kernels and which of them would run");
+  sub->add_flag("--json", flags->json, "one JSON object instead of a table");
+  return {sub, [flags] { return InspectCommand(*flags); }};
+}
+
+}  // namespace latte

@@ -1,0 +1,249 @@
+"""The command line as a user sees it. Usage: cli_test.py LATTE_BINARY; needs nothing but Python's standard library."""
+import json
+import math
+import os
+import pathlib
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+
+LATTE = None
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+FIXTURE = ROOT / "tests/goldens/v3_noaux"
+MODES = ["decompressed", "latent", "absorbed", "auto"]
+
+
+def latte(*args, stdin="", env=None, cwd=None):
+    full_env = {**os.environ, **(env or {})}
+    return subprocess.run([LATTE, *map(str, args)], input=stdin, text=True, capture_output=True, timeout=300,
+                          env=full_env, cwd=cwd)
+
+
+def read_npy(path):
+    """float32 matrix -> (shape, flat list)"""
+    data = pathlib.Path(path).read_bytes()
+    size = struct.unpack("<H", data[8:10])[0]
+    header = data[10:10 + size].decode()
+    shape = tuple(int(n) for n in header.split("(")[1].split(")")[0].split(",") if n.strip())
+    return shape, struct.unpack(f"<{math.prod(shape)}f", data[10 + size:])
+
+
+class Run(unittest.TestCase):
+    def test_writes_a_story_from_any_folder(self):
+        with tempfile.TemporaryDirectory() as elsewhere:
+            done = latte("run", "-p", "Once upon a time", "-n", 40, "--seed", 3, cwd=elsewhere)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertTrue(done.stdout.startswith("Once upon a time"))
+        self.assertGreater(len(done.stdout.split()), 20)
+
+    def test_greedy_text_is_the_same_on_every_attention_mode(self):
+        texts = {latte("run", "tiny", "-p", "Once upon a time", "-n", 64, "--temperature", 0, "--dtype", "f32",
+                       "--attention", mode).stdout for mode in MODES}
+        self.assertEqual(len(texts), 1)
+        self.assertGreater(len(texts.pop()), 100)
+
+    def test_same_seed_same_text_whatever_the_threads_and_chunks(self):
+        base = ["run", "-p", "Once upon a time there was a small", "-n", 40, "--temperature", 0.8, "--seed", 5]
+        texts = {latte(*base, "--threads", threads, "--chunk", chunk).stdout
+                 for threads in (1, 2, 3) for chunk in (1, 4, 0)}
+        self.assertEqual(len(texts), 1)
+        self.assertNotIn(latte(*base[:-1], 6).stdout, texts)
+
+    def test_prompt_from_standard_input_and_from_a_file(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
+            file.write("Once upon a time")
+            file.flush()
+            by_file = latte("run", "--prompt-file", file.name, "-n", 8)
+        by_stdin = latte("run", "-n", 8, stdin="Once upon a time")
+        self.assertEqual(by_file.returncode, 0, by_file.stderr)
+        self.assertEqual(by_file.stdout, by_stdin.stdout)
+
+    def test_json_is_one_object_with_everything(self):
+        done = latte("run", "-p", "Once upon a time", "-n", 8, "--json")
+        out = json.loads(done.stdout)
+        self.assertEqual(done.stderr, "")
+        self.assertLessEqual(len(out["tokens"]), 8)
+        self.assertIn(out["finish_reason"], ("stop", "length"))
+        self.assertEqual(out["stats"]["generated_tokens"], len(out["tokens"]))
+        config = json.loads((ROOT / "models/tiny/config.json").read_text())
+        layers = config["num_hidden_layers"]
+        self.assertEqual(out["stats"]["cache_bytes_per_token"],
+                         (config["kv_lora_rank"] + config["qk_rope_head_dim"]) * layers * 2)
+        self.assertEqual(out["stats"]["decompressed_bytes_per_token"], config["num_attention_heads"] * layers * 2 * (
+            config["qk_nope_head_dim"] + config["qk_rope_head_dim"] + config["v_head_dim"]))
+
+    def test_stats_table_goes_to_standard_error(self):
+        done = latte("run", "-p", "Once upon a time", "-n", 8, "--stats")
+        for word in ("prompt", "generated", "first token", "cache", "attention"):
+            self.assertIn(word, done.stderr)
+        self.assertNotIn("tokens/s", done.stdout)
+
+    def test_a_story_ends_by_itself(self):
+        out = json.loads(latte("run", "-p", "Once upon a time", "-n", 400, "--temperature", 0, "--json").stdout)
+        self.assertEqual(out["finish_reason"], "stop")
+        self.assertTrue(out["text"].rstrip().endswith("."))
+
+
+class Score(unittest.TestCase):
+    def test_logits_match_the_goldens_on_every_mode(self):
+        ids = json.loads((FIXTURE / "tokens.json").read_text())
+        shape, golden = read_npy(FIXTURE / "logits.npy")
+        with tempfile.TemporaryDirectory() as folder:
+            for mode in MODES:
+                out = f"{folder}/{mode}.npy"
+                done = latte("score", FIXTURE, "--ids", ",".join(map(str, ids)), "--logits", out, "--dtype", "f32",
+                             "--attention", mode, "--chunk", 7, "--json")
+                self.assertEqual(done.returncode, 0, done.stderr)
+                found_shape, found = read_npy(out)
+                self.assertEqual(found_shape, shape)
+                self.assertLess(max(abs(a - b) for a, b in zip(found, golden)), 2e-4)
+                result = json.loads(done.stdout)
+                row = golden[:shape[1]]
+                expected = row[ids[1]] - math.log(math.fsum(map(math.exp, row)))
+                self.assertIsNone(result["logprobs"][0])
+                self.assertAlmostEqual(result["logprobs"][1], expected, delta=4e-4)
+                self.assertAlmostEqual(result["total_logprob"], sum(result["logprobs"][1:]), delta=1e-6)
+
+    def test_text_and_ids_file_agree(self):
+        by_text = json.loads(latte("score", "--text", "Once upon a time", "--json").stdout)
+        with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
+            file.write("\n".join(map(str, by_text["tokens"])))
+            file.flush()
+            by_file = json.loads(latte("score", "--ids-file", file.name, "--json").stdout)
+        self.assertEqual(by_text["logprobs"], by_file["logprobs"])
+
+
+class Tokenize(unittest.TestCase):
+    def test_round_trip(self):
+        text = "Once upon a time, 42 foxes naïvely sang 日本 🙂.\n"
+        done = json.loads(latte("tokenize", "--text", text, "--json").stdout)
+        ids = ",".join(map(str, done["ids"]))
+        self.assertEqual(json.loads(latte("tokenize", "--decode", ids, "--json").stdout)["text"], text)
+        self.assertEqual(done["count"], len(done["ids"]))
+        self.assertEqual(latte("tokenize", stdin=text).stdout.strip(), ids)
+
+    def test_special_text_is_plain_unless_asked(self):
+        text = "<｜begin▁of▁sentence｜>"
+        plain = json.loads(latte("tokenize", "--text", text, "--json").stdout)["ids"]
+        special = json.loads(latte("tokenize", "--text", text, "--json", "--special").stdout)["ids"]
+        self.assertGreater(len(plain), 1)
+        self.assertEqual(special, [0])
+
+
+class Inspect(unittest.TestCase):
+    def test_published_configs_by_config_alone(self):
+        expected = {"v2_lite": (15.706e9, 31104), "v2": (235.74e9, 69120), "v3": (671.03e9, 70272),
+                    "moonlight": (15.96e9, 31104)}
+        for name, (params, cache) in expected.items():
+            done = latte("inspect", ROOT / f"tests/data/configs/{name}.json", "--json")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            out = json.loads(done.stdout)
+            self.assertAlmostEqual(out["total_params"] / params, 1, delta=1e-3, msg=name)
+            self.assertEqual(out["mla_bytes_per_token"], cache)
+
+    def test_folder_and_kernels(self):
+        out = json.loads(latte("inspect", "tiny", "--json", "--kernels").stdout)
+        self.assertEqual(out["architecture"], "DeepseekV3ForCausalLM")
+        names = {row["name"]: row for row in out["kernels"]}
+        self.assertIn("ref.mla_decode", names)
+        chosen = [row["op"] for row in out["kernels"] if row["chosen"]]
+        self.assertEqual(len(chosen), len(set(chosen)))
+        forced = json.loads(latte("inspect", "tiny", "--json", "--kernels", env={"LATTE_KERNEL": "ref.linear"}).stdout)
+        self.assertTrue(next(r for r in forced["kernels"] if r["name"] == "ref.linear")["chosen"])
+
+
+class BadInput(unittest.TestCase):
+    """Exit 2 and one line that says what, where and what to do; never a signal."""
+
+    def refused(self, *args, words=(), code=2, **kwargs):
+        done = latte(*args, **kwargs)
+        self.assertEqual(done.returncode, code, (args, done.stderr))
+        self.assertEqual(done.stdout, "")
+        for word in words:
+            self.assertIn(word, done.stderr)
+
+    def test_usage(self):
+        self.refused("frobnicate")
+        self.refused("run", "--no-such-flag")
+        self.refused("run", "-p", "x", "-n", "0", words=("-n",))
+        self.refused("run", "-p", "x", "--temperature", "-1", words=("temperature", "[0, 100]", "-1"))
+        self.refused("run", "-p", "x", "--temperature", "nan", words=("temperature",))
+        self.refused("run", "-p", "x", "--attention", "mha", words=("absorbed", "'mha'"))
+        self.refused("run", "-p", "x", "--dtype", "int4", words=("bf16", "'int4'"))
+        self.refused("run", "-p", "x", "--page-tokens", "48", words=("power of two",))
+        self.refused("run", "-p", "x", "--threads", "-3", words=("threads",))
+        self.refused("run", "-p", "x", "--prompt-file", "y", words=("once",))
+        self.refused("score", "tiny", words=("--ids",))
+        self.refused("score", "tiny", "--ids", "1,x", words=("'x'",))
+        self.refused("score", "tiny", "--ids", "99999999999", words=("99999999999",))
+        self.refused("score", "tiny", "--ids", "5,999999", words=("999999", "vocabulary"))
+        self.refused("score", "tiny", "--ids", "", words=("empty",))
+        self.refused("tokenize", "--decode", "-7", words=("-7",))
+
+    def test_missing_model(self):
+        self.refused("run", "no/such", "-p", "x", words=("no/such", "Hugging Face cache"))
+        self.refused("inspect", "/no/such/folder", words=("/no/such/folder",))
+        with tempfile.TemporaryDirectory() as empty:
+            self.refused("run", empty, "-p", "x", words=("config.json",))
+
+    def test_environment(self):
+        self.refused("run", "-p", "x", env={"LATTE_ISA": "sse"}, words=("LATTE_ISA", "avx2"))
+        self.refused("run", "-p", "x", env={"LATTE_KERNEL": "no.such"}, words=("no.such", "inspect --kernels"))
+
+    def test_broken_checkpoints(self):
+        def broken(change):
+            folder = tempfile.mkdtemp()
+            self.addCleanup(shutil.rmtree, folder)
+            copy = pathlib.Path(folder) / "model"
+            shutil.copytree(FIXTURE, copy)
+            change(copy)
+            return copy
+
+        def edit(key, value):
+            def change(copy):
+                config = json.loads((copy / "config.json").read_text())
+                config[key] = value
+                (copy / "config.json").write_text(json.dumps(config))
+            return change
+
+        def truncate(copy):
+            file = copy / "model.safetensors"
+            file.write_bytes(file.read_bytes()[:-100])
+
+        self.refused("score", broken(edit("num_attention_heads", 0)), "--ids", "1", words=("num_attention_heads",))
+        self.refused("score", broken(edit("vocab_size", 12345)), "--ids", "1",
+                     words=("embed_tokens", "12345"))
+        self.refused("score", broken(edit("model_type", "llama")), "--ids", "1", words=("llama", "deepseek_v3"))
+        self.refused("score", broken(truncate), "--ids", "1", words=("model.safetensors",))
+        self.refused("score", broken(lambda c: (c / "model.safetensors").unlink()), "--ids", "1",
+                     words=("model.safetensors",))
+        self.refused("score", broken(lambda c: (c / "config.json").write_text("[" * 100000)), "--ids", "1",
+                     words=("config.json", "64"))
+        self.refused("run", FIXTURE, "-p", "x", words=("tokenizer.json",))
+
+    def test_a_closed_pipe_is_an_error_not_a_signal(self):
+        process = subprocess.Popen([LATTE, "run", "-p", "Once upon a time", "-n", "200"], stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE)
+        process.stdout.close()
+        self.assertEqual(process.wait(timeout=60), 1)
+        self.assertIn(b"standard output", process.stderr.read())
+        process.stderr.close()
+
+
+class Help(unittest.TestCase):
+    def test_version_and_help(self):
+        version = (ROOT / "VERSION").read_text().strip()
+        self.assertEqual(latte("--version").stdout.strip(), f"latte {version}")
+        text = latte("--help").stdout
+        for name in ("run", "score", "inspect", "tokenize", "tiny"):
+            self.assertIn(name, text)
+        for name in ("run", "score", "inspect", "tokenize"):
+            self.assertEqual(latte(name, "--help").returncode, 0)
+
+
+if __name__ == "__main__":
+    LATTE = sys.argv.pop(1)
+    unittest.main()
