@@ -30,7 +30,7 @@ lint: setup  ## formatting, layering, documentation
 fmt:  ## format every source file in place
 	git ls-files '*.h' '*.cc' | xargs clang-format -i
 
-install: build  ## binary, model and headers under PREFIX (default /usr/local)
+install: build  ## binary and model under PREFIX (default /usr/local)
 	cmake --install $(BUILD) --prefix $(PREFIX)
 
 clean:  ## remove everything that was built

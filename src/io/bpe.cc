@@ -22,9 +22,7 @@ uint64_t PairKey(int32_t left, int32_t right) {
 }
 
 // Fibonacci hashing: the high bits of the product depend on all bits of the pair.
-uint64_t Hash(uint64_t pair) {
-  return (pair ^ pair >> 29) * 0x9E3779B97F4A7C15u;
-}
+uint64_t Hash(uint64_t pair) { return (pair ^ pair >> 29) * 0x9E3779B97F4A7C15u; }
 
 }  // namespace
 
@@ -93,8 +91,7 @@ void Bpe::EncodeShort(std::string_view piece, std::vector<int32_t>* out) const {
   out->insert(out->end(), symbols, symbols + count);
 }
 
-void Bpe::EncodeLong(std::string_view piece, BpeScratch* scratch,
-                     std::vector<int32_t>* out) const {
+void Bpe::EncodeLong(std::string_view piece, BpeScratch* scratch, std::vector<int32_t>* out) const {
   LATTE_CHECK(piece.size() < (size_t{1} << 31), "a piece of {} bytes", piece.size());
   const int32_t count = static_cast<int32_t>(piece.size());
   auto& [symbols, ranks, prev, next, heap] = *scratch;
@@ -108,7 +105,9 @@ void Bpe::EncodeLong(std::string_view piece, BpeScratch* scratch,
     prev[i] = static_cast<int32_t>(i) - 1;
     next[i] = static_cast<int32_t>(i) + 1;
   }
-  const auto entry = [&](int32_t at) { return uint64_t{ranks[at]} << 32 | static_cast<uint32_t>(at); };
+  const auto entry = [&](int32_t at) {
+    return uint64_t{ranks[at]} << 32 | static_cast<uint32_t>(at);
+  };
   for (int32_t i = 0; i + 1 < count; ++i) {
     ranks[i] = Rank(symbols[i], symbols[i + 1]);
     if (ranks[i] != kNoRank) heap.push_back(entry(i));

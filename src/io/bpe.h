@@ -1,6 +1,6 @@
 // Byte pair encoding: which tokens a piece of text becomes. Starts from one token per byte and
-// joins the neighbouring pair whose merge comes first in the merge list, the leftmost one of equals,
-// until no pair has a merge. Knows ids and bytes only: neither JSON nor patterns.
+// joins the neighbouring pair whose merge comes first in the merge list, the leftmost one of
+// equals, until no pair has a merge. Knows ids and bytes only: neither JSON nor patterns.
 #pragma once
 
 #include <array>

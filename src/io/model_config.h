@@ -1,6 +1,7 @@
-// config.json of a Hugging Face folder → ModelConfig, checked once and immutable afterwards. Config keys keep their
-// Hugging Face spelling in model_config.cc only; everywhere else the paper's symbols are used.
-// Refuses, by name and with the reason, what is not an MLA decoder of a supported family.
+// config.json of a Hugging Face folder → ModelConfig, checked once and immutable afterwards. Config
+// keys keep their Hugging Face spelling in model_config.cc only; everywhere else the paper's
+// symbols are used. Refuses, by name and with the reason, what is not an MLA decoder of a supported
+// family.
 #pragma once
 
 #include <cstdint>
@@ -9,25 +10,29 @@
 #include <vector>
 
 #include "latte/status.h"
+
 #include "src/base/json.h"
 
 namespace latte {
 
 // Sizes of one MLA layer. DeepSeek-V2 (arXiv 2405.04434) §2.1.
 struct MlaDims {
-  int64_t d = 0;                // D: hidden size
-  int64_t h = 0;                // H: attention heads
-  int64_t cq = 0;               // Cq: rank of the query latent; 0: queries are projected directly
-  int64_t c = 0;                // C: rank of the key-value latent
-  int64_t n = 0;                // N: per-head width of queries and keys without position
-  int64_t r = 0;                // R: per-head width of queries and keys that carry position
-  int64_t v = 0;                // V: per-head width of values
-  bool bias = false;            // bias on q_a, kv_a and o projections
-  double lora_norm_eps = 1e-6;  // of the two latent norms; published code uses 1e-6 whatever rms_norm_eps says
+  int64_t d = 0;      // D: hidden size
+  int64_t h = 0;      // H: attention heads
+  int64_t cq = 0;     // Cq: rank of the query latent; 0: queries are projected directly
+  int64_t c = 0;      // C: rank of the key-value latent
+  int64_t n = 0;      // N: per-head width of queries and keys without position
+  int64_t r = 0;      // R: per-head width of queries and keys that carry position
+  int64_t v = 0;      // V: per-head width of values
+  bool bias = false;  // bias on q_a, kv_a and o projections
+  double lora_norm_eps =
+      1e-6;  // of the two latent norms; published code uses 1e-6 whatever rms_norm_eps says
 
-  int64_t qk() const { return n + r; }             // width of one query or key head
-  int64_t latent() const { return c + r; }         // elements cached per token and layer
-  int64_t expanded() const { return h * (n + r + v); }  // elements cached per token and layer, K and V of every head
+  int64_t qk() const { return n + r; }      // width of one query or key head
+  int64_t latent() const { return c + r; }  // elements cached per token and layer
+  int64_t expanded() const {
+    return h * (n + r + v);
+  }  // elements cached per token and layer, K and V of every head
 };
 
 enum class Router { kGreedy, kGroupLimitedGreedy, kNoauxTc };
@@ -35,29 +40,30 @@ enum class Scoring { kSoftmax, kSigmoid };
 
 // Sizes and rules of the mixture-of-experts layers; experts == 0: every layer is dense.
 struct MoeDims {
-  int64_t experts = 0;       // E
-  int64_t chosen = 0;        // K experts per token
-  int64_t shared = 0;        // shared experts: one MLP of width shared·width
-  int64_t width = 0;         // inner width of one expert
-  int64_t groups = 1;        // experts are split into this many groups of equal size
-  int64_t groups_kept = 1;   // groups that a token may choose from
+  int64_t experts = 0;      // E
+  int64_t chosen = 0;       // K experts per token
+  int64_t shared = 0;       // shared experts: one MLP of width shared·width
+  int64_t width = 0;        // inner width of one expert
+  int64_t groups = 1;       // experts are split into this many groups of equal size
+  int64_t groups_kept = 1;  // groups that a token may choose from
   Router router = Router::kGreedy;
   Scoring scoring = Scoring::kSoftmax;
-  bool normalize = false;        // chosen weights are divided by their sum
-  bool scale_normalized = true;  // false (DeepSeek-V2 rule): normalised weights are not multiplied by `scale`
-  double scale = 1.0;            // routed_scaling_factor
-  int64_t first_dense = 0;       // layers before this one are dense
-  int64_t freq = 1;              // after that every freq-th layer is MoE
+  bool normalize = false;  // chosen weights are divided by their sum
+  bool scale_normalized =
+      true;            // false (DeepSeek-V2 rule): normalised weights are not multiplied by `scale`
+  double scale = 1.0;  // routed_scaling_factor
+  int64_t first_dense = 0;  // layers before this one are dense
+  int64_t freq = 1;         // after that every freq-th layer is MoE
 };
 
 // Rotary position embedding and its YaRN extension (arXiv 2309.00071).
 struct RopeConfig {
-  bool rotate = true;         // false: no position is encoded (NoPE); the R dims still enter the scores
-  bool interleaved = true;    // pairs (2j, 2j+1); false: (j, j+R/2)
+  bool rotate = true;  // false: no position is encoded (NoPE); the R dims still enter the scores
+  bool interleaved = true;  // pairs (2j, 2j+1); false: (j, j+R/2)
   double theta = 10000.0;
   bool yarn = false;
   double factor = 1.0;
-  int64_t original_max = 0;   // original_max_position_embeddings
+  int64_t original_max = 0;  // original_max_position_embeddings
   double beta_fast = 32.0;
   double beta_slow = 1.0;
   double mscale = 1.0;
@@ -75,8 +81,8 @@ struct ModelConfig {
   int64_t max_position = 0;  // longest context the model was made for
   double norm_eps = 1e-6;
   bool tied_embeddings = false;
-  int64_t mtp_layers = 0;    // multi-token-prediction layers that follow layer L-1 in the checkpoint
-  int64_t bos = -1;          // -1: none
+  int64_t mtp_layers = 0;  // multi-token-prediction layers that follow layer L-1 in the checkpoint
+  int64_t bos = -1;        // -1: none
   std::vector<int64_t> eos;  // union of config.json and generation_config.json
   MlaDims mla;
   MoeDims moe;
@@ -88,10 +94,12 @@ struct ModelConfig {
 };
 
 // Parses and cross-checks a config document.
-// Errors: kCorrupt naming the key, the value and what was expected; kUnsupported naming the architecture and why.
+// Errors: kCorrupt naming the key, the value and what was expected; kUnsupported naming the
+// architecture and why.
 [[nodiscard]] Result<ModelConfig> ParseModelConfig(const Json& config);
 
-// Reads config.json (and generation_config.json when present) of `dir`, or `dir` itself when it names a .json file.
+// Reads config.json (and generation_config.json when present) of `dir`, or `dir` itself when it
+// names a .json file.
 [[nodiscard]] Result<ModelConfig> LoadModelConfig(const std::string& dir);
 
 }  // namespace latte

@@ -54,8 +54,7 @@ Status PreTokenizer::FindParts(std::string_view piece, bool invert, RegexMatcher
       from += static_cast<size_t>(std::max(1, DecodeUtf8(piece.substr(from)).bytes));
       continue;
     }
-    if (match.begin != done)
-      parts->push_back({piece.substr(done, match.begin - done), invert});
+    if (match.begin != done) parts->push_back({piece.substr(done, match.begin - done), invert});
     parts->push_back({piece.substr(match.begin, match.end - match.begin), !invert});
     done = from = match.end;
     matched = true;
@@ -88,8 +87,8 @@ void PreTokenizer::Join(SplitBehavior behavior, std::vector<Scratch::Part>* part
     if (!join || pieces->size() == begin) {
       pieces->push_back(part.text);
     } else {
-      pieces->back() = from_the_end ? Span(part.text, pieces->back())
-                                    : Span(pieces->back(), part.text);
+      pieces->back() =
+          from_the_end ? Span(part.text, pieces->back()) : Span(pieces->back(), part.text);
     }
   }
   const auto first = pieces->begin() + static_cast<std::ptrdiff_t>(begin);

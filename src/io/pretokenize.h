@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "latte/status.h"
+
 #include "src/io/regex.h"
 
 namespace latte {

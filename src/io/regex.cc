@@ -5,6 +5,7 @@
 #include <pcre2.h>
 
 #include "src/base/check.h"
+#include "src/io/printable.h"
 
 namespace latte {
 namespace {
@@ -66,9 +67,10 @@ Result<Regex> Regex::Compile(std::string_view pattern, RegexOptions options) {
   pcre2_code* compiled =
       pcre2_compile(Bytes(pattern), pattern.size(), flags, &error, &offset, context.get());
   if (compiled == nullptr)
-    return Unsupported(fmt::format("expected a pattern that can be compiled, found {} at byte {} "
-                                   "of '{}'",
-                                   Message(error), offset, pattern));
+    return Unsupported(
+        fmt::format("expected a pattern that can be compiled, found {} at byte {} "
+                    "of '{}'",
+                    Message(error), offset, Printable(pattern)));
   auto code = std::make_shared<const Code>(compiled, std::string(pattern));
   // A platform without machine code leaves the interpreter, with the same matches.
   if (options.jit) static_cast<void>(pcre2_jit_compile(compiled, PCRE2_JIT_COMPLETE));
@@ -104,7 +106,7 @@ Result<RegexMatch> RegexMatcher::Find(std::string_view subject, size_t from) {
         fmt::format("text of {} bytes cannot be split into tokens: the tokenizer's pattern '{}' "
                     "gave up after byte {} ({}); shorten the text or break its longest run of "
                     "similar characters",
-                    subject.size(), regex_.code_->pattern, from, Message(found)));
+                    subject.size(), Printable(regex_.code_->pattern), from, Message(found)));
   const PCRE2_SIZE* range = pcre2_get_ovector_pointer(memory_->data);
   return RegexMatch{.found = true, .begin = range[0], .end = range[1]};
 }

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "src/io/printable.h"
 #include "src/io/unicode.h"
 #include "src/io/unicode_supplement.h"
 
@@ -15,11 +16,11 @@ constexpr std::string_view kWhiteSpace =
     R"(\x{9}-\x{D}\x{20}\x{85}\x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000})";
 // Every other category is the same in both engines up to code points that Unicode added.
 constexpr std::string_view kCategories[] = {
-    "L",  "Lu", "Ll", "Lt", "Lm", "Lo", "M",  "Mn", "Mc", "Me", "N",  "Nd", "Nl", "No", "P",  "Pc",
-    "Pd", "Ps", "Pe", "Pi", "Pf", "Po", "S",  "Sm", "Sc", "Sk", "So", "Z",  "Zs", "Zl", "Zp"};
-constexpr std::string_view kScripts[] = {"Han",   "Hangul", "Hiragana", "Katakana", "Bopomofo",
-                                         "Latin", "Greek",  "Cyrillic", "Arabic",   "Hebrew",
-                                         "Thai",  "Devanagari"};
+    "L",  "Lu", "Ll", "Lt", "Lm", "Lo", "M", "Mn", "Mc", "Me", "N",  "Nd", "Nl", "No", "P", "Pc",
+    "Pd", "Ps", "Pe", "Pi", "Pf", "Po", "S", "Sm", "Sc", "Sk", "So", "Z",  "Zs", "Zl", "Zp"};
+constexpr std::string_view kScripts[] = {"Han",      "Hangul", "Hiragana", "Katakana",
+                                         "Bopomofo", "Latin",  "Greek",    "Cyrillic",
+                                         "Arabic",   "Hebrew", "Thai",     "Devanagari"};
 
 template <size_t N>
 bool Contains(const std::string_view (&list)[N], std::string_view name) {
@@ -68,7 +69,7 @@ class Translator {
     return Unsupported(
         fmt::format("expected a pattern that means the same to Oniguruma and PCRE2, found {} at "
                     "byte {} of '{}'",
-                    what, at_, in_));
+                    what, at_, Printable(in_)));
   }
   bool Next(std::string_view text) const { return in_.substr(at_).starts_with(text); }
   bool Take(std::string_view text) {
@@ -179,7 +180,8 @@ class Translator {
     if (c == 'x' || c == 'u') return Hexadecimal();
     if (c == 's' || c == 'S') {
       ++at_;
-      return Escape{.code_point = {}, .set = {.body = std::string(kWhiteSpace), .negated = c == 'S'}};
+      return Escape{.code_point = {},
+                    .set = {.body = std::string(kWhiteSpace), .negated = c == 'S'}};
     }
     if (c == 'd' || c == 'D') {
       ++at_;
@@ -227,7 +229,7 @@ class Translator {
     const std::string_view name = in_.substr(at_, end - at_);
     const bool script = Contains(kScripts, name);
     if (!script && !Contains(kCategories, name))
-      return Refuse(fmt::format("the property '{}'", name));
+      return Refuse(fmt::format("the property '{}'", Printable(name)));
     at_ = end + 1;
     return Escape{.code_point = {}, .set = Named(name, script, negated)};
   }
@@ -235,7 +237,8 @@ class Translator {
   static Class Named(std::string_view name, bool script, bool negated) {
     Class out{.body = fmt::format("\\p{{{}{}}}", script ? "sc:" : "", name), .negated = negated};
     for (const UnicodeSupplement& added : script ? ScriptSupplement() : CategorySupplement()) {
-      if (!std::string_view(added.name).starts_with(name)) continue;
+      const std::string_view found = added.name;
+      if (script ? found != name : !found.starts_with(name)) continue;
       AppendCodePoint(added.first, &out.body);
       out.body += '-';
       AppendCodePoint(added.last, &out.body);
@@ -300,8 +303,6 @@ class Translator {
 
 }  // namespace
 
-Result<std::string> TranslatePattern(std::string_view pattern) {
-  return Translator(pattern).Run();
-}
+Result<std::string> TranslatePattern(std::string_view pattern) { return Translator(pattern).Run(); }
 
 }  // namespace latte

@@ -1,9 +1,11 @@
 // A checkpoint: named tensors in one or more memory-mapped safetensors files.
 //
-// File format: u64 little-endian N · N bytes of JSON {"name": {"dtype", "shape", "data_offsets": [begin, end]}, …,
-// "__metadata__": {…}} · data. Ranges, sorted by begin, tile the data section exactly; N ≤ 100,000,000; the first byte
-// of the JSON is '{'. Sharded: model.safetensors.index.json names the file of every tensor.
-// Source: the format's specification (huggingface/safetensors). Refuses everything that breaks one of these rules.
+// File format: u64 little-endian N · N bytes of JSON {"name": {"dtype", "shape", "data_offsets":
+// [begin, end]}, …,
+// "__metadata__": {…}} · data. Ranges, sorted by begin, tile the data section exactly; N ≤
+// 100,000,000; the first byte of the JSON is '{'. Sharded: model.safetensors.index.json names the
+// file of every tensor. Source: the format's specification (huggingface/safetensors). Refuses
+// everything that breaks one of these rules.
 #pragma once
 
 #include <map>
@@ -13,26 +15,29 @@
 #include <vector>
 
 #include "latte/status.h"
+
 #include "src/base/file.h"
 #include "src/tensor/tensor.h"
 
 namespace latte {
 
-// One tensor as it lies in its file. dtype_name keeps the file's spelling, as an unused tensor may have a dtype that
-// Latte does not compute with.
+// One tensor as it lies in its file. dtype_name keeps the file's spelling, as an unused tensor may
+// have a dtype that Latte does not compute with.
 struct StoredTensor {
-  std::string dtype_name;      // "BF16"
+  std::string dtype_name;  // "BF16"
   std::vector<int64_t> shape;
-  int64_t file_index = 0;      // into Checkpoint::files()
-  int64_t begin = 0;           // bytes from the start of the file
+  int64_t file_index = 0;  // into Checkpoint::files()
+  int64_t begin = 0;       // bytes from the start of the file
   int64_t bytes = 0;
 };
 
-// All tensors of a Hugging Face folder. Immutable, thread-safe. Views stay valid as long as a copy of the files does.
+// All tensors of a Hugging Face folder. Immutable, thread-safe. Views stay valid as long as a copy
+// of the files does.
 class Checkpoint {
  public:
   // Opens model.safetensors, or the shards that model.safetensors.index.json names.
-  // Errors: kNotFound listing what is missing (all missing shards at once); kCorrupt naming file, tensor and rule.
+  // Errors: kNotFound listing what is missing (all missing shards at once); kCorrupt naming file,
+  // tensor and rule.
   [[nodiscard]] static Result<Checkpoint> Open(const std::string& dir);
 
   const std::map<std::string, StoredTensor, std::less<>>& tensors() const { return tensors_; }

@@ -75,6 +75,8 @@ class Tokenizer {
 
  private:
   struct State;
+  static Result<Tokenizer> Build(std::string_view tokenizer_json, std::string_view config_json,
+                                 std::string chat_template);
   explicit Tokenizer(std::shared_ptr<const State> state) : state_(std::move(state)) {}
 
   std::shared_ptr<const State> state_;

@@ -233,6 +233,19 @@ class BadInput(unittest.TestCase):
         process.stderr.close()
 
 
+class Install(unittest.TestCase):
+    def test_installed_program_finds_its_model(self):
+        build = pathlib.Path(LATTE).parent
+        with tempfile.TemporaryDirectory() as prefix:
+            subprocess.run(["cmake", "--install", build, "--prefix", prefix], check=True, capture_output=True)
+            done = subprocess.run([f"{prefix}/bin/latte", "inspect", "tiny"], capture_output=True, text=True, cwd="/")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            shutil.rmtree(f"{prefix}/share/latte/models")
+            lost = subprocess.run([f"{prefix}/bin/latte", "inspect", "tiny"], capture_output=True, text=True, cwd="/")
+            self.assertEqual(lost.returncode, 2)
+            self.assertIn("share/latte/models/tiny", lost.stderr)
+
+
 class Help(unittest.TestCase):
     def test_version_and_help(self):
         version = (ROOT / "VERSION").read_text().strip()

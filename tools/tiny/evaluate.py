@@ -46,8 +46,10 @@ def jsonl_texts(path):
 
 def corpus_texts(training):
     """The set of documents that the training has drawn, written again from the seed."""
-    mixture = tasks.Mixture(training["tasks"], training["seed"])
-    return {mixture.document(index) for index in range(training["documents"])}
+    return {mixture.document(index)
+            for phase in training["phases"]
+            for mixture in [tasks.Mixture(phase["tasks"], training["seed"])]
+            for index in range(phase["first"], phase["end"])}
 
 
 @torch.no_grad()
@@ -66,8 +68,8 @@ def judge(texts, corpus, show):
     both = sum(accepted and text not in corpus for (accepted, _), text in zip(verdicts, texts))
     count = len(texts)
     print(f"texts {count}, different from each other {len(set(texts))}")
-    print(f"parse {parsed} ({parsed / count:.1%}), not in the corpus {novel} ({novel / count:.1%}), "
-          f"both {both} ({both / count:.1%})")
+    print(f"parse {parsed} ({parsed / count:.1%}), not in the corpus {novel} "
+          f"({novel / count:.1%}), both {both} ({both / count:.1%})")
     failures = [(text, why) for text, (accepted, why) in zip(texts, verdicts) if not accepted]
     for text, why in failures[:show]:
         print(f"--- refused {why}\n{text}")
@@ -95,7 +97,7 @@ def main():
     else:
         network = export.load_folder(args.model)
         tokenizer = tokenizer_files.load(args.model)
-        loss, mtp_loss, acceptance = held_out(network, tokenizer, training["tasks"])
+        loss, mtp_loss, acceptance = held_out(network, tokenizer, training["phases"][-1]["tasks"])
         print(f"held-out loss {loss:.4f}, MTP loss {mtp_loss:.4f}, MTP acceptance {acceptance:.1%}")
         texts = sample_texts(network, tokenizer, args)
         print(f"first sample: {texts[0]}")

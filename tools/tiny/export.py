@@ -82,7 +82,7 @@ def load_folder(folder):
 def export(state, config, tokenizer_folder, out, training):
     """Writes every file of the folder `out`, each by an atomic rename.
 
-    training: what evaluate.py needs to write the corpus again (tasks, seed, documents, ...).
+    training: what evaluate.py needs to write the corpus again (seed, phases).
     """
     os.makedirs(out, exist_ok=True)
 
@@ -133,14 +133,15 @@ def main():
         for router in network.routers():
             router.e_score_correction_bias.normal_()
         export(network.state_dict(), network.config, args.tokenizer, args.out,
-               dict(tasks="stories", seed=1, documents=0))
+               dict(seed=1, documents=0, phases=[]))
     elif args.checkpoint:
         saved = torch.load(args.checkpoint, map_location="cpu", weights_only=True)
         export(saved["model"], tiny.tiny_config(), args.tokenizer, args.out, saved["state"])
     sizes = [os.path.getsize(os.path.join(args.out, name)) for name in os.listdir(args.out)]
     print(f"{args.out}: {sum(sizes)} bytes")
     if args.check:
-        print(f"largest logit difference to transformers: {check_against_transformers(args.out):.3e}")
+        difference = check_against_transformers(args.out)
+        print(f"largest logit difference to transformers: {difference:.3e}")
 
 
 if __name__ == "__main__":

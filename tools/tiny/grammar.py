@@ -11,6 +11,7 @@ variable must agree with that row, which is how pronouns, objects, and places st
 The generator and the parser walk the same compiled nodes, so they cannot drift apart.
 """
 
+import functools
 import math
 import random
 import re
@@ -124,7 +125,7 @@ class Grammar:
 
 
 def compile_template(text):
-    """Notation string -> list of nodes ("text", s) | ("slot", v, a) | ("rule", r) | ("choice", lists)."""
+    """Notation -> nodes: ("text", s) | ("slot", v, a) | ("rule", r) | ("choice", lists)."""
     stack = [[[]]]  # one entry per open bracket: its branches, each a list of nodes
     position = 0
     for match in TOKEN.finditer(text):
@@ -150,22 +151,21 @@ def compile_template(text):
     return stack[0][0]
 
 
-def stories():
-    """The story grammar (built once)."""
-    global _stories
-    if _stories is None:
-        import story_rules
-        _stories = Grammar(story_rules.RULES, story_rules.VARIABLES,
-                           story_rules.DISTINCT, story_rules.SAME)
-    return _stories
-
-
-_stories = None
+@functools.cache
+def stories(far=False):
+    """The grammar of the stories, or of the far stories (built once)."""
+    import story_rules
+    return Grammar(*story_rules.grammar_data(far))
 
 
 def generate(rng):
     """One story. rng: random.Random."""
     return stories().generate(rng)
+
+
+def generate_far(rng):
+    """One far story: every detail that comes back agrees with its first mention."""
+    return stories(far=True).generate(rng)
 
 
 def parse(text):

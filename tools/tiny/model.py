@@ -275,7 +275,8 @@ class TinyModel(nn.Module):
         for name, parameter in self.named_parameters():
             if parameter.ndim > 1:
                 writes = name.endswith(("o_proj.weight", "down_proj.weight", "down_proj"))
-                nn.init.normal_(parameter, std=(parameter.shape[-1] * (depth if writes else 1)) ** -0.5)
+                variance = 1 / (parameter.shape[-1] * (depth if writes else 1))
+                nn.init.normal_(parameter, std=math.sqrt(variance))
         nn.init.normal_(self.model["embed_tokens"].weight, std=0.5)
         with torch.no_grad():
             self.lm_head.weight.copy_(self.model["embed_tokens"].weight * 0.06)

@@ -1,4 +1,4 @@
-"""Thins the loss curve of train.py and draws it: docs/data/tiny_loss.csv, docs/figures/tiny_loss.svg."""
+"""Thins the loss curve of train.py to a small CSV and draws it."""
 
 import argparse
 import csv

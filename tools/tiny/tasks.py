@@ -9,7 +9,7 @@ import random
 import grammar
 import tokenizer as tokenizer_files
 
-TASKS = {"stories": grammar.generate}
+TASKS = {"stories": grammar.generate, "far_stories": grammar.generate_far}
 
 
 class Mixture:

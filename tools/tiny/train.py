@@ -3,7 +3,8 @@
 Loss = cross-entropy of the next token + MTP_WEIGHT x cross-entropy of the token after next. The
 learning rate follows the clock (warm-up, constant, linear decay to the floor), so that it reaches
 its floor when the minutes are over, however fast the machine is. The run can be resumed from its
-checkpoint; document numbers go on where they stopped, so no document is seen twice.
+checkpoint; document numbers go on where they stopped, so no document is seen twice. --phases makes
+a curriculum: each phase names a mixture of tasks and the share of the time at which it ends.
 """
 
 import argparse
@@ -64,6 +65,36 @@ def save(path, network, optimizer, state):
     os.replace(path + ".new", path)
 
 
+def read_phases(text):
+    """"tasks@end ..." -> list of (mixture text, share of the time budget at which it ends)."""
+    pairs = [part.split("@") for part in text.split()]
+    return [(mixture, float(end)) for mixture, end in pairs]
+
+
+class Source:
+    """The rows of the current phase; keeps account of the documents of each phase in `state`."""
+
+    def __init__(self, args, state):
+        self.phases, self.args, self.state = read_phases(args.phases), args, state
+        self.tokenizer = tokenizer_files.load(args.tokenizer)
+        self.packer = None
+
+    def rows(self, progress):
+        """[rows, row_tokens + 2] token ids of the phase at `progress`."""
+        spec = next((mixture for mixture, end in self.phases if progress < end),
+                    self.phases[-1][0])
+        record, state = self.state["phases"], self.state
+        if not record or record[-1]["tasks"] != spec:
+            record.append(dict(tasks=spec, first=state["documents"], end=state["documents"]))
+            self.packer = None
+        if self.packer is None:
+            self.packer = tasks.Packer(tasks.Mixture(spec, state["seed"]), self.tokenizer,
+                                       self.args.row_tokens + 2, state["documents"])
+        rows = torch.tensor([self.packer.row() for _ in range(self.args.rows)])
+        state["documents"] = record[-1]["end"] = self.packer.documents
+        return rows
+
+
 class CurveWriter:
     """Appends rows to the loss curve; on resume, drops rows after the checkpoint's step."""
 
@@ -87,7 +118,8 @@ def parse_arguments():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--tokenizer", required=True, help="folder of tokenizer.py")
-    parser.add_argument("--tasks", default="stories", help="name:weight,... of tasks.py")
+    parser.add_argument("--phases", default="stories@1",
+                        help="'name:weight,...@end ...': tasks.py names, share of the time")
     parser.add_argument("--out", required=True, help="folder for checkpoint.pt and loss.csv")
     parser.add_argument("--resume", action="store_true")
     parser.add_argument("--rows", type=int, default=8, help="rows per step")
@@ -105,15 +137,13 @@ def main():
     network = tiny.TinyModel(tiny.tiny_config())
     network.init_weights(args.seed)
     optimizer = make_optimizer(network, args.peak_lr)
-    state = dict(step=0, tokens=0, seconds=0.0, documents=0, seed=args.seed, tasks=args.tasks)
+    state = dict(step=0, tokens=0, seconds=0.0, documents=0, seed=args.seed, phases=[])
     if args.resume and os.path.exists(path):
         saved = torch.load(path, weights_only=True)
         network.load_state_dict(saved["model"])
         optimizer.load_state_dict(saved["optimizer"])
         state = saved["state"]
-    packer = tasks.Packer(tasks.Mixture(args.tasks, args.seed),
-                          tokenizer_files.load(args.tokenizer), args.row_tokens + 2,
-                          state["documents"])
+    source = Source(args, state)
     curve = CurveWriter(os.path.join(args.out, "loss.csv"), state["step"])
     count = sum(p.numel() for p in network.parameters())
     print(f"{count} parameters, starting at step {state['step']}", flush=True)
@@ -121,13 +151,13 @@ def main():
     network.train()
     budget, seconds_before = args.minutes * 60, state["seconds"]
     started = last_save = time.monotonic()
-    sums = torch.zeros(3)
+    sums, summed = torch.zeros(3), 0
     while state["seconds"] < budget:
         progress = state["seconds"] / budget
         lr = learning_rate(args.peak_lr, progress)
         for group in optimizer.param_groups:
             group["lr"] = lr
-        rows = torch.tensor([packer.row() for _ in range(args.rows)])
+        rows = source.rows(progress)
         loss, mtp_loss, agreement = losses(network, rows)
         optimizer.zero_grad()
         (loss + MTP_WEIGHT * mtp_loss).backward()
@@ -136,17 +166,17 @@ def main():
         for router in network.routers():
             router.balance(BALANCE_GAMMA if progress < BALANCE_END else 0.0)
         sums += torch.stack((loss.detach(), mtp_loss.detach(), agreement))
+        summed += 1
         state["step"] += 1
         state["tokens"] += args.rows * args.row_tokens
-        state["documents"] = packer.documents
         state["seconds"] = seconds_before + time.monotonic() - started
         if state["step"] % 20 == 0:
-            means = [f"{value:.4f}" for value in (sums / 20).tolist()]
+            means = [f"{value:.4f}" for value in (sums / summed).tolist()]
             curve.row(state["step"], state["tokens"], f"{state['seconds']:.1f}", *means[:2],
                       f"{lr:.6f}", means[2])
             print(f"step {state['step']} tokens {state['tokens']} seconds {state['seconds']:.0f} "
                   f"loss {means[0]} mtp {means[1]} agree {means[2]} lr {lr:.5f}", flush=True)
-            sums.zero_()
+            sums, summed = torch.zeros(3), 0
         if time.monotonic() - last_save > args.save_minutes * 60:
             save(path, network, optimizer, state)
             last_save = time.monotonic()

@@ -1,5 +1,7 @@
-// The list of CPU rows: for each op the reference first, then by rising instruction set. Kernels are compiled once per
-// instruction set (cpu/target_<isa>.cc); which of them may run is decided by Machine.
+// The list of CPU rows: for each op the reference first, then by rising instruction set. Kernels
+// are compiled once per instruction set (cpu/target_<isa>.cc); which of them may run is decided by
+// Machine.
+#include "src/kernels/cpu/launch.h"
 #include "src/kernels/ref/ref.h"
 #include "src/kernels/registry.h"
 
@@ -17,11 +19,36 @@ constexpr Kernel<Op> RefRow(std::string_view name,
   return {name, Isa::kRef, Always<Op>, run};
 }
 
-constexpr Kernel<LinearOp> kLinear[] = {RefRow<LinearOp>("ref.linear", ref::Linear)};
-constexpr Kernel<LinearTOp> kLinearT[] = {RefRow<LinearTOp>("ref.linear_t", ref::LinearT)};
-constexpr Kernel<RmsNormOp> kRmsNorm[] = {RefRow<RmsNormOp>("ref.rms_norm", ref::RmsNorm)};
+template <class Op>
+constexpr Kernel<Op> CpuRow(std::string_view name, Isa isa,
+                            void (*run)(const typename Op::Params&, const Exec&)) {
+  return {name, isa, [](const typename Op::Shape& shape) { return cpu::Supports(shape); }, run};
+}
+
+using Avx2 = cpu::Launch<cpu::kAvx2>;
+using Avx512 = cpu::Launch<cpu::kAvx512>;
+
+constexpr Kernel<LinearOp> kLinear[] = {
+    RefRow<LinearOp>("ref.linear", ref::Linear),
+    CpuRow<LinearOp>("avx2.linear", Isa::kAvx2, Avx2::Linear),
+    CpuRow<LinearOp>("avx512.linear", Isa::kAvx512, Avx512::Linear),
+};
+constexpr Kernel<LinearTOp> kLinearT[] = {
+    RefRow<LinearTOp>("ref.linear_t", ref::LinearT),
+    CpuRow<LinearTOp>("avx2.linear_t", Isa::kAvx2, Avx2::LinearT),
+    CpuRow<LinearTOp>("avx512.linear_t", Isa::kAvx512, Avx512::LinearT),
+};
+constexpr Kernel<RmsNormOp> kRmsNorm[] = {
+    RefRow<RmsNormOp>("ref.rms_norm", ref::RmsNorm),
+    CpuRow<RmsNormOp>("avx2.rms_norm", Isa::kAvx2, Avx2::RmsNorm),
+    CpuRow<RmsNormOp>("avx512.rms_norm", Isa::kAvx512, Avx512::RmsNorm),
+};
 constexpr Kernel<RopeOp> kRope[] = {RefRow<RopeOp>("ref.rope", ref::Rope)};
-constexpr Kernel<SiluMulOp> kSiluMul[] = {RefRow<SiluMulOp>("ref.silu_mul", ref::SiluMul)};
+constexpr Kernel<SiluMulOp> kSiluMul[] = {
+    RefRow<SiluMulOp>("ref.silu_mul", ref::SiluMul),
+    CpuRow<SiluMulOp>("avx2.silu_mul", Isa::kAvx2, Avx2::SiluMul),
+    CpuRow<SiluMulOp>("avx512.silu_mul", Isa::kAvx512, Avx512::SiluMul),
+};
 constexpr Kernel<AddOp> kAdd[] = {RefRow<AddOp>("ref.add", ref::Add)};
 constexpr Kernel<GatherOp> kGather[] = {RefRow<GatherOp>("ref.gather", ref::Gather)};
 constexpr Kernel<CastOp> kCast[] = {RefRow<CastOp>("ref.cast", ref::Cast)};
@@ -29,8 +56,15 @@ constexpr Kernel<AppendOp> kAppend[] = {RefRow<AppendOp>("ref.append", ref::Appe
 constexpr Kernel<GatherPagesOp> kGatherPages[] = {
     RefRow<GatherPagesOp>("ref.gather_pages", ref::GatherPages)};
 constexpr Kernel<MlaDecodeOp> kMlaDecode[] = {
-    RefRow<MlaDecodeOp>("ref.mla_decode", ref::MlaDecode)};
-constexpr Kernel<MhaOp> kMha[] = {RefRow<MhaOp>("ref.mha", ref::Mha)};
+    RefRow<MlaDecodeOp>("ref.mla_decode", ref::MlaDecode),
+    CpuRow<MlaDecodeOp>("avx2.mla_decode", Isa::kAvx2, Avx2::MlaDecode),
+    CpuRow<MlaDecodeOp>("avx512.mla_decode", Isa::kAvx512, Avx512::MlaDecode),
+};
+constexpr Kernel<MhaOp> kMha[] = {
+    RefRow<MhaOp>("ref.mha", ref::Mha),
+    CpuRow<MhaOp>("avx2.mha", Isa::kAvx2, Avx2::Mha),
+    CpuRow<MhaOp>("avx512.mha", Isa::kAvx512, Avx512::Mha),
+};
 constexpr Kernel<LseMergeOp> kLseMerge[] = {RefRow<LseMergeOp>("ref.lse_merge", ref::LseMerge)};
 constexpr Kernel<RouteOp> kRoute[] = {RefRow<RouteOp>("ref.route", ref::Route)};
 constexpr Kernel<CombineOp> kCombine[] = {RefRow<CombineOp>("ref.combine", ref::Combine)};

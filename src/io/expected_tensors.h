@@ -1,0 +1,33 @@
+// Which tensors a config calls for, and whether a checkpoint has exactly those.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "latte/status.h"
+
+#include "src/io/model_config.h"
+#include "src/io/safetensors.h"
+
+namespace latte {
+
+struct ExpectedTensor {
+  std::string name;  // "model.layers.3.mlp.experts.7.up_proj.weight"
+  std::vector<int64_t> shape;
+  bool required = true;  // false: lm_head.weight of a model whose embeddings are tied
+};
+
+// Every tensor of the decoder, in layer order. Multi-token-prediction layers are not among them.
+std::vector<ExpectedTensor> ExpectedTensors(const ModelConfig& config);
+
+// Whether `tensors` are the checkpoint of `config`: nothing missing, nothing extra, every shape and
+// dtype as expected. Set aside unread: multi-token-prediction layers (numbered L and up, told from
+// surplus decoder layers by their eh_proj) and rotary_emb.inv_freq of old exports.
+// Errors: kCorrupt naming the first tensors of each kind of difference and counting the rest;
+// kUnsupported naming tensors that are not F32, F16 or BF16.
+[[nodiscard]] Status CheckTensors(const ModelConfig& config,
+                                  const std::map<std::string, StoredTensor, std::less<>>& tensors);
+
+}  // namespace latte

@@ -1,0 +1,68 @@
+// Text of the template interpreter: UTF-8 bytes that remember which of them the template itself
+// wrote (trusted) and which came from a message (untrusted), through every string operation. Knows
+// nothing of templates. Also the few rules of Python's str that templates rely on.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace latte::jinja {
+
+// Thread-compatible. Runs are in order, not empty, and neighbours differ in trust.
+class Text {
+ public:
+  struct Run {
+    size_t end = 0;  // the byte after the run; it begins where the one before ends
+    bool trusted = false;
+  };
+
+  Text() = default;
+  Text(std::string bytes, bool trusted);
+
+  const std::string& bytes() const { return bytes_; }
+  const std::vector<Run>& runs() const { return runs_; }
+  size_t size() const { return bytes_.size(); }
+  bool empty() const { return bytes_.empty(); }
+
+  void Append(std::string_view bytes, bool trusted);
+  void Append(const Text& other);
+  void AppendRange(const Text& other, size_t begin, size_t end);  // byte offsets
+  Text Slice(size_t begin, size_t end) const;                     // byte offsets, begin <= end
+
+ private:
+  std::string bytes_;
+  std::vector<Run> runs_;
+};
+
+// Text with invalid UTF-8 replaced by U+FFFD, as everything that comes from outside must be.
+Text FromOutside(std::string_view bytes, bool trusted = false);
+
+int64_t CodePoints(std::string_view utf8);
+
+// Byte offsets of all code points and, last, the size.
+std::vector<size_t> CodePointOffsets(std::string_view utf8);
+
+// What Python's str.isspace accepts; that is White_Space and four separators of ASCII.
+bool IsPythonSpace(char32_t code_point);
+
+// Python's strip, lstrip and rstrip. `chars` is the set to remove; without it, white space.
+Text Strip(const Text& text, std::optional<std::string_view> chars, bool left, bool right);
+
+size_t SpaceAt(std::string_view utf8, size_t offset);  // bytes of the space there, or 0
+
+// Python's split and rsplit; max_split < 0 means no limit. Requires: `separator` is not empty.
+std::vector<Text> Split(const Text& text, std::string_view separator, int64_t max_split);
+std::vector<Text> SplitFromRight(const Text& text, std::string_view separator, int64_t max_split);
+std::vector<Text> SplitAtSpaces(const Text& text, int64_t max_split);
+std::vector<Text> SplitLines(const Text& text);
+
+// Python's replace; max_count < 0 means no limit.
+// Requires: the caller has bounded the size with ReplacedSize.
+Text Replace(const Text& text, std::string_view from, const Text& to, int64_t max_count);
+size_t ReplacedSize(const Text& text, std::string_view from, size_t to_size, int64_t max_count);
+
+}  // namespace latte::jinja

@@ -1,0 +1,250 @@
+#include "src/io/model_config.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "src/base/file.h"
+#include "src/io/config_reader.h"
+#include "src/io/model_family.h"
+#include "src/io/printable.h"
+#include "src/io/rope_config.h"
+
+namespace latte {
+namespace {
+
+// Far above every published model, far below what overflows when a few of them are multiplied.
+constexpr IntRange kHidden = {1, int64_t{1} << 20};
+constexpr IntRange kHeads = {1, int64_t{1} << 16};
+constexpr IntRange kHeadWidth = {1, int64_t{1} << 16};
+constexpr IntRange kMlpWidth = {1, int64_t{1} << 24};
+constexpr IntRange kVocab = {1, INT32_MAX};  // token ids are 32-bit
+constexpr IntRange kLayers = {1, 10'000};
+constexpr IntRange kExperts = {0, int64_t{1} << 16};
+constexpr IntRange kMaxPosition = {1, int64_t{1} << 40};
+constexpr NumberRange kEps = {1e-12, 1.0};
+constexpr NumberRange kScale = {1e-9, 1e9};
+
+constexpr int64_t kMaxExpertBlocks =
+    333'333;                           // L·E: three tensors each, as many as Checkpoint opens
+constexpr double kMaxParams = 1.0e18;  // eight bytes each still fit an int64
+constexpr int64_t kMaxConfigBytes = 16 << 20;
+
+Status CheckIsMla(const Json& config) {
+  const ConfigReader in(config);
+  LATTE_ASSIGN_OR_RETURN(const bool use_mla, in.BoolOr("use_mla", true));
+  LATTE_ASSIGN_OR_RETURN(const int64_t rank, in.IntOr("kv_lora_rank", {0, kHidden.max}, 0));
+  if (use_mla && rank > 0) return {};
+  return Unsupported(fmt::format(
+      "{}: not MLA (plain multi-head attention): expected kv_lora_rank above 0{}, found {}",
+      config.path(), use_mla ? "" : " and use_mla not false", use_mla ? "none" : "use_mla: false"));
+}
+
+Status CheckNotQuantized(const Json& config) {
+  const std::optional<Json> quantization = config.Find("quantization_config");
+  if (!quantization) return {};
+  if (!quantization->is_object())
+    return Corrupt(fmt::format("{}: expected an object, found another type", quantization->path()));
+  LATTE_ASSIGN_OR_RETURN(const std::string method,
+                         quantization->GetStringOr("quant_method", "quantized"));
+  return Unsupported(
+      fmt::format("{}: {} checkpoints are not supported yet; expected BF16, F16 or F32 weights "
+                  "(no quantization_config)",
+                  quantization->path(), Printable(method)));
+}
+
+Result<MlaDims> ParseMla(const ConfigReader& in, const MlaDims& defaults, bool rotate) {
+  MlaDims mla;
+  LATTE_ASSIGN_OR_RETURN(mla.d, in.Int("hidden_size", kHidden));
+  LATTE_ASSIGN_OR_RETURN(mla.h, in.Int("num_attention_heads", kHeads));
+  LATTE_ASSIGN_OR_RETURN(mla.cq, in.IntOrNone("q_lora_rank", {0, kHidden.max}, defaults.cq));
+  LATTE_ASSIGN_OR_RETURN(mla.c, in.Int("kv_lora_rank", kHidden));
+  LATTE_ASSIGN_OR_RETURN(mla.n, in.IntOrDefault("qk_nope_head_dim", kHeadWidth, defaults.n));
+  LATTE_ASSIGN_OR_RETURN(mla.r, in.IntOrDefault("qk_rope_head_dim", kHeadWidth, defaults.r));
+  LATTE_ASSIGN_OR_RETURN(mla.v, in.IntOrDefault("v_head_dim", kHeadWidth, defaults.v));
+  LATTE_ASSIGN_OR_RETURN(mla.bias, in.BoolOr("attention_bias", false));
+  if (rotate && mla.r % 2 != 0)
+    return in.Bad("qk_rope_head_dim", "an even number", fmt::format("{}", mla.r));
+  return mla;
+}
+
+Status ParseRouter(const ConfigReader& in, const MoeDims& defaults, MoeDims& moe) {
+  LATTE_ASSIGN_OR_RETURN(const std::string method, in.StringOr("topk_method", ""));
+  moe.router = defaults.router;
+  if (method == "greedy")
+    moe.router = Router::kGreedy;
+  else if (method == "group_limited_greedy")
+    moe.router = Router::kGroupLimitedGreedy;
+  else if (method == "noaux_tc")
+    moe.router = Router::kNoauxTc;
+  else if (!method.empty())
+    return in.Bad("topk_method", "greedy, group_limited_greedy or noaux_tc", method);
+  LATTE_ASSIGN_OR_RETURN(const std::string scoring, in.StringOr("scoring_func", ""));
+  moe.scoring = defaults.scoring;
+  if (scoring == "softmax")
+    moe.scoring = Scoring::kSoftmax;
+  else if (scoring == "sigmoid")
+    moe.scoring = Scoring::kSigmoid;
+  else if (!scoring.empty())
+    return in.Bad("scoring_func", "softmax or sigmoid", scoring);
+  LATTE_ASSIGN_OR_RETURN(moe.normalize, in.BoolOr("norm_topk_prob", defaults.normalize));
+  LATTE_ASSIGN_OR_RETURN(moe.scale, in.NumberOr("routed_scaling_factor", kScale, defaults.scale));
+  moe.scale_normalized = defaults.scale_normalized;
+  return {};
+}
+
+// Groups of experts, and how many experts a token can choose from.
+Status ParseChoice(const ConfigReader& in, const MoeDims& defaults, MoeDims& moe) {
+  LATTE_ASSIGN_OR_RETURN(moe.chosen,
+                         in.IntOrDefault("num_experts_per_tok", {1, moe.experts}, defaults.chosen));
+  if (moe.router != Router::kGreedy) {  // which has no groups, whatever the keys say
+    LATTE_ASSIGN_OR_RETURN(const int64_t groups,
+                           in.IntOrNone("n_group", {1, moe.experts}, defaults.groups));
+    moe.groups = std::max<int64_t>(groups, 1);
+    const int64_t kept_default = std::min(defaults.groups_kept, moe.groups);
+    LATTE_ASSIGN_OR_RETURN(const int64_t kept,
+                           in.IntOrNone("topk_group", {1, moe.groups}, kept_default));
+    moe.groups_kept = std::max<int64_t>(kept, 1);
+  }
+  if (moe.experts % moe.groups != 0)
+    return in.Bad("n_group", fmt::format("a divisor of n_routed_experts ({})", moe.experts),
+                  fmt::format("{}", moe.groups));
+  const int64_t group_size = moe.experts / moe.groups;
+  if (moe.router == Router::kNoauxTc && moe.groups > 1 && group_size < 2)
+    return in.Bad("n_group", fmt::format("at least 2 of the {} experts in each group", moe.experts),
+                  fmt::format("{}", moe.groups));
+  if (moe.chosen > moe.groups_kept * group_size)
+    return in.Bad("num_experts_per_tok",
+                  fmt::format("at most {} (topk_group·n_routed_experts/n_group)",
+                              moe.groups_kept * group_size),
+                  fmt::format("{}", moe.chosen));
+  return {};
+}
+
+Result<MoeDims> ParseMoe(const ConfigReader& in, const MoeDims& defaults, int64_t layers) {
+  MoeDims moe;
+  LATTE_ASSIGN_OR_RETURN(moe.experts, in.IntOrNone("n_routed_experts", kExperts, defaults.experts));
+  if (moe.experts == 0) return moe;
+  if (moe.experts * layers > kMaxExpertBlocks)
+    return in.Bad("n_routed_experts",
+                  fmt::format("at most {} experts in {} layers", kMaxExpertBlocks, layers),
+                  fmt::format("{} per layer", moe.experts));
+  LATTE_ASSIGN_OR_RETURN(moe.shared, in.IntOrNone("n_shared_experts", {0, 1024}, defaults.shared));
+  LATTE_ASSIGN_OR_RETURN(moe.width,
+                         in.IntOrDefault("moe_intermediate_size", kMlpWidth, defaults.width));
+  LATTE_ASSIGN_OR_RETURN(moe.first_dense,
+                         in.IntOr("first_k_dense_replace", {0, layers}, defaults.first_dense));
+  if (moe.first_dense > layers)
+    return in.Bad("first_k_dense_replace", fmt::format("0 to {} (num_hidden_layers)", layers),
+                  fmt::format("none, which stands for {}", moe.first_dense));
+  LATTE_ASSIGN_OR_RETURN(moe.freq, in.IntOr("moe_layer_freq", {1, kLayers.max}, defaults.freq));
+  LATTE_RETURN_IF_ERROR(ParseRouter(in, defaults, moe));
+  LATTE_RETURN_IF_ERROR(ParseChoice(in, defaults, moe));
+  return moe;
+}
+
+// One id, a list of ids, or none.
+Result<std::vector<int64_t>> ParseIds(const ConfigReader& in, std::string_view key, int64_t vocab) {
+  const std::optional<Json> value = in.Find(key);
+  std::vector<int64_t> ids;
+  if (!value) return ids;
+  const size_t count = value->is_array() ? value->size() : 1;
+  for (size_t i = 0; i < count; ++i) {
+    const Json item = value->is_array() ? value->At(i) : *value;
+    LATTE_ASSIGN_OR_RETURN(const int64_t id, item.AsInt());
+    if (id < 0 || id >= vocab)
+      return Corrupt(fmt::format("{}: expected a token id below vocab_size ({}), found {}",
+                                 item.path(), vocab, id));
+    ids.push_back(id);
+  }
+  return ids;
+}
+
+void AddEos(const std::vector<int64_t>& ids, ModelConfig& config) {
+  for (const int64_t id : ids)
+    if (std::find(config.eos.begin(), config.eos.end(), id) == config.eos.end())
+      config.eos.push_back(id);
+}
+
+// An upper estimate, so that no later product of sizes can overflow.
+Status CheckSize(const ConfigReader& in, const ModelConfig& config) {
+  const auto f = [](int64_t x) { return static_cast<double>(x); };
+  const MlaDims& mla = config.mla;
+  const MoeDims& moe = config.moe;
+  const double d = f(mla.d);
+  const double heads = f(mla.h);
+  const double attention = d * f(mla.cq) + (d + f(mla.cq)) * heads * f(mla.qk()) +
+                           d * f(mla.latent()) + heads * f(mla.n + mla.v) * f(mla.c) +
+                           heads * f(mla.v) * d;
+  const double mlp = 3 * d * (f(config.dense_width) + f(moe.experts + moe.shared) * f(moe.width)) +
+                     d * f(moe.experts);
+  const double params = 2 * f(config.vocab) * d +
+                        f(config.layers + config.mtp_layers) * (attention + mlp + 2 * d * d);
+  if (params <= kMaxParams) return {};
+  return in.Bad("num_hidden_layers",
+                fmt::format("a model of at most {:.0e} parameters", kMaxParams),
+                fmt::format("about {:.1e}", params));
+}
+
+Status CheckNoOtherParts(const Json& config) {
+  const ConfigReader in(config);
+  LATTE_ASSIGN_OR_RETURN(const std::string act, in.StringOr("hidden_act", "silu"));
+  if (act != "silu")
+    return Unsupported(
+        fmt::format("{}: 'hidden_act': expected silu, found '{}'", config.path(), Printable(act)));
+  if (in.Find("index_topk"))
+    return Unsupported(fmt::format(
+        "{}: 'index_topk': the sparse-attention indexer is not supported", config.path()));
+  return {};
+}
+
+}  // namespace
+
+Result<ModelConfig> ParseModelConfig(const Json& json) {
+  if (!json.is_object())
+    return Corrupt(fmt::format("{}: expected an object, found another type", json.path()));
+  LATTE_ASSIGN_OR_RETURN(const ModelFamily* family, FindModelFamily(json));
+  LATTE_RETURN_IF_ERROR(CheckIsMla(json));
+  LATTE_RETURN_IF_ERROR(CheckNotQuantized(json));
+  const ConfigReader in(json);
+  LATTE_RETURN_IF_ERROR(CheckNoOtherParts(json));
+  ModelConfig config;
+  config.architecture = family->architecture;
+  config.model_type = family->model_type;
+  LATTE_ASSIGN_OR_RETURN(config.layers, in.Int("num_hidden_layers", kLayers));
+  LATTE_ASSIGN_OR_RETURN(config.vocab, in.Int("vocab_size", kVocab));
+  LATTE_ASSIGN_OR_RETURN(config.dense_width, in.Int("intermediate_size", kMlpWidth));
+  LATTE_ASSIGN_OR_RETURN(config.max_position, in.Int("max_position_embeddings", kMaxPosition));
+  LATTE_ASSIGN_OR_RETURN(config.norm_eps, in.NumberOr("rms_norm_eps", kEps, config.norm_eps));
+  LATTE_ASSIGN_OR_RETURN(config.tied_embeddings, in.BoolOr("tie_word_embeddings", false));
+  LATTE_ASSIGN_OR_RETURN(config.mtp_layers, in.IntOr("num_nextn_predict_layers", {0, 100}, 0));
+  LATTE_ASSIGN_OR_RETURN(const std::vector<int64_t> bos,
+                         ParseIds(in, "bos_token_id", config.vocab));
+  if (!bos.empty()) config.bos = bos.front();
+  LATTE_ASSIGN_OR_RETURN(const std::vector<int64_t> eos,
+                         ParseIds(in, "eos_token_id", config.vocab));
+  AddEos(eos, config);
+  LATTE_ASSIGN_OR_RETURN(config.rope, ParseRope(json));
+  LATTE_ASSIGN_OR_RETURN(config.mla, ParseMla(in, family->defaults->mla, config.rope.rotate));
+  LATTE_ASSIGN_OR_RETURN(config.moe, ParseMoe(in, family->defaults->moe, config.layers));
+  LATTE_RETURN_IF_ERROR(CheckSize(in, config));
+  return config;
+}
+
+Result<ModelConfig> LoadModelConfig(const std::string& dir) {
+  const bool is_file = dir.ends_with(".json") && !IsDirectory(dir);
+  const std::string path = is_file ? dir : dir + "/config.json";
+  LATTE_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxConfigBytes));
+  LATTE_ASSIGN_OR_RETURN(const Json json, Json::Parse(text, path));
+  LATTE_ASSIGN_OR_RETURN(ModelConfig config, ParseModelConfig(json));
+  const std::string generation = dir + "/generation_config.json";
+  if (is_file || !IsRegularFile(generation)) return config;
+  LATTE_ASSIGN_OR_RETURN(const std::string generation_text, ReadFile(generation, kMaxConfigBytes));
+  LATTE_ASSIGN_OR_RETURN(const Json generation_json, Json::Parse(generation_text, generation));
+  LATTE_ASSIGN_OR_RETURN(const std::vector<int64_t> eos,
+                         ParseIds(ConfigReader(generation_json), "eos_token_id", config.vocab));
+  AddEos(eos, config);
+  return config;
+}
+
+}  // namespace latte

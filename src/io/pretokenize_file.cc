@@ -1,0 +1,160 @@
+#include "src/io/pretokenize_file.h"
+
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "src/io/printable.h"
+
+namespace latte {
+namespace {
+
+constexpr size_t kMaxSteps = 64;
+
+tl::unexpected<Error> NotSupported(const Json& at, std::string_view expected,
+                                   std::string_view found) {
+  return Unsupported(
+      fmt::format("{}: expected {}, found '{}', which Latte does not do; ids would "
+                  "be wrong without it",
+                  at.path(), expected, Printable(found)));
+}
+
+// The members of a Sequence, or the thing itself.
+Result<std::vector<Json>> Members(const Json& node, std::string_view list_key) {
+  LATTE_ASSIGN_OR_RETURN(const std::string type, node.GetString("type"));
+  if (type != "Sequence") return std::vector<Json>{node};
+  LATTE_ASSIGN_OR_RETURN(const Json list, node.Get(list_key));
+  if (!list.is_array() || list.size() > kMaxSteps)
+    return Corrupt(fmt::format("{}: expected an array of at most {}", list.path(), kMaxSteps));
+  std::vector<Json> members;
+  for (size_t i = 0; i < list.size(); ++i) members.push_back(list.At(i));
+  return members;
+}
+
+Result<SplitBehavior> ReadBehavior(const Json& split) {
+  LATTE_ASSIGN_OR_RETURN(const std::string name, split.GetString("behavior"));
+  if (name == "Isolated") return SplitBehavior::kIsolated;
+  if (name == "Removed") return SplitBehavior::kRemoved;
+  if (name == "MergedWithPrevious") return SplitBehavior::kMergedWithPrevious;
+  if (name == "MergedWithNext") return SplitBehavior::kMergedWithNext;
+  if (name == "Contiguous") return SplitBehavior::kContiguous;
+  return NotSupported(split, "a behavior of Split", name);
+}
+
+Result<PreTokenizeStep> ReadSplit(const Json& split) {
+  PreTokenizeStep step;
+  LATTE_ASSIGN_OR_RETURN(const Json pattern, split.Get("pattern"));
+  const bool regex = pattern.Find("Regex").has_value();
+  step.kind = regex ? PreTokenizeStep::Kind::kRegex : PreTokenizeStep::Kind::kLiteral;
+  LATTE_ASSIGN_OR_RETURN(step.pattern, pattern.GetString(regex ? "Regex" : "String"));
+  LATTE_ASSIGN_OR_RETURN(step.behavior, ReadBehavior(split));
+  LATTE_ASSIGN_OR_RETURN(step.invert, split.GetBoolOr("invert", false));
+  return step;
+}
+
+Result<PreTokenizeStep> ReadDigits(const Json& digits) {
+  LATTE_ASSIGN_OR_RETURN(const bool single, digits.GetBoolOr("individual_digits", false));
+  return PreTokenizeStep{
+      .pattern = R"(\p{N})",
+      .behavior = single ? SplitBehavior::kIsolated : SplitBehavior::kContiguous};
+}
+
+Status ReadByteLevel(const Json& byte_level, std::vector<PreTokenizeStep>* steps) {
+  LATTE_ASSIGN_OR_RETURN(const bool space, byte_level.GetBoolOr("add_prefix_space", true));
+  LATTE_ASSIGN_OR_RETURN(const bool regex, byte_level.GetBoolOr("use_regex", true));
+  if (space) steps->push_back({.kind = PreTokenizeStep::Kind::kPrefixSpace, .pattern = {}});
+  if (regex) steps->push_back({.pattern = std::string(kGpt2Pattern)});
+  return {};
+}
+
+Status ReadPreTokenizer(const Json& root, std::vector<PreTokenizeStep>* steps) {
+  LATTE_ASSIGN_OR_RETURN(const Json node, root.Get("pre_tokenizer"));
+  LATTE_ASSIGN_OR_RETURN(const std::vector<Json> members, Members(node, "pretokenizers"));
+  bool byte_level = false;
+  for (const Json& member : members) {
+    LATTE_ASSIGN_OR_RETURN(const std::string type, member.GetString("type"));
+    // Behind ByteLevel a step would see the byte-level alphabet instead of the text.
+    if (byte_level) return NotSupported(member, "ByteLevel as the last step", type);
+    LATTE_RETURN_IF_ERROR(ReadPreTokenizeStep(member, steps));
+    byte_level = type == "ByteLevel";
+  }
+  if (!byte_level)
+    return Unsupported(
+        fmt::format("{}: expected a ByteLevel step at the end, found none; only "
+                    "byte-level BPE is supported",
+                    node.path()));
+  return {};
+}
+
+Status CheckNormalizer(const Json& root) {
+  const auto node = root.Find("normalizer");
+  if (!node) return {};
+  LATTE_ASSIGN_OR_RETURN(const std::vector<Json> members, Members(*node, "normalizers"));
+  if (members.empty()) return {};
+  LATTE_ASSIGN_OR_RETURN(const std::string type, members.front().GetString("type"));
+  return NotSupported(members.front(), "no normalizer", type);
+}
+
+Status CheckDecoder(const Json& root) {
+  LATTE_ASSIGN_OR_RETURN(const Json node, root.Get("decoder"));
+  LATTE_ASSIGN_OR_RETURN(const std::vector<Json> members, Members(node, "decoders"));
+  for (const Json& member : members) {
+    LATTE_ASSIGN_OR_RETURN(const std::string type, member.GetString("type"));
+    if (type != "ByteLevel" || members.size() != 1)
+      return NotSupported(member, "one ByteLevel decoder", type);
+  }
+  return {};
+}
+
+// Only the form that puts one special token before the text: [{SpecialToken}, {Sequence A}].
+Result<std::string> ReadTemplate(const Json& node) {
+  LATTE_ASSIGN_OR_RETURN(const Json single, node.Get("single"));
+  if (single.is_array() && single.size() == 2) {
+    const auto token = single.At(0).Find("SpecialToken");
+    const auto sequence = single.At(1).Find("Sequence");
+    if (token && sequence) {
+      LATTE_ASSIGN_OR_RETURN(const std::string name, token->GetString("id"));
+      LATTE_ASSIGN_OR_RETURN(const std::string which, sequence->GetString("id"));
+      if (which == "A") return name;
+    }
+  }
+  return NotSupported(single, "one special token and then the text", "another template");
+}
+
+Status ReadPostProcessor(const Json& root, std::optional<std::string>* template_bos) {
+  const auto node = root.Find("post_processor");
+  if (!node) return {};
+  LATTE_ASSIGN_OR_RETURN(const std::vector<Json> members, Members(*node, "processors"));
+  for (const Json& member : members) {
+    LATTE_ASSIGN_OR_RETURN(const std::string type, member.GetString("type"));
+    if (type == "ByteLevel") continue;  // moves offsets only
+    if (type != "TemplateProcessing" || template_bos->has_value())
+      return NotSupported(member, "ByteLevel or one TemplateProcessing", type);
+    LATTE_ASSIGN_OR_RETURN(*template_bos, ReadTemplate(member));
+  }
+  return {};
+}
+
+}  // namespace
+
+Status ReadPipeline(const Json& root, std::vector<PreTokenizeStep>* steps,
+                    std::optional<std::string>* template_bos) {
+  LATTE_RETURN_IF_ERROR(CheckNormalizer(root));
+  LATTE_RETURN_IF_ERROR(ReadPreTokenizer(root, steps));
+  LATTE_RETURN_IF_ERROR(ReadPostProcessor(root, template_bos));
+  return CheckDecoder(root);
+}
+
+Status ReadPreTokenizeStep(const Json& member, std::vector<PreTokenizeStep>* steps) {
+  LATTE_ASSIGN_OR_RETURN(const std::string type, member.GetString("type"));
+  if (type == "ByteLevel") return ReadByteLevel(member, steps);
+  if (type != "Split" && type != "Digits")
+    return NotSupported(member, "Split, Digits or ByteLevel", type);
+  LATTE_ASSIGN_OR_RETURN(PreTokenizeStep step,
+                         type == "Split" ? ReadSplit(member) : ReadDigits(member));
+  steps->push_back(std::move(step));
+  return {};
+}
+
+}  // namespace latte

@@ -1,0 +1,226 @@
+#include "src/io/tokenizer.h"
+
+#include <array>
+#include <unordered_map>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "src/base/file.h"
+#include "src/io/added_tokens.h"
+#include "src/io/bpe.h"
+#include "src/io/pretokenize.h"
+#include "src/io/printable.h"
+#include "src/io/tokenizer_file.h"
+#include "src/io/unicode.h"
+
+namespace latte {
+namespace {
+
+constexpr int64_t kMaxFileBytes = int64_t{256} << 20;
+constexpr size_t kMaxTextBytes = (size_t{1} << 31) - 1;
+
+using TokenIds = std::unordered_map<std::string_view, int32_t>;
+
+// Tokens that ignore_merges may take for a whole piece. A special token is never one: it comes from
+// text only where Encode was asked to parse it.
+Bpe::WholePieces WholePieces(const TokenizerFile& file, const std::vector<bool>& special) {
+  Bpe::WholePieces pieces;
+  if (!file.ignore_merges) return pieces;
+  for (size_t id = 0; id < file.token_bytes.size(); ++id)
+    if (file.is_byte_level[id] && !special[id])
+      pieces.emplace(file.token_bytes[id], static_cast<int32_t>(id));
+  return pieces;
+}
+
+TokenIds IndexTokens(const TokenizerFile& file) {
+  TokenIds ids;
+  ids.reserve(file.token_bytes.size());
+  for (const AddedToken& token : file.added)
+    ids.emplace(file.token_bytes[static_cast<size_t>(token.id)], token.id);
+  for (const bool byte_level : {true, false})
+    for (size_t id = 0; id < file.token_bytes.size(); ++id)
+      if (file.is_byte_level[id] == byte_level && !file.token_bytes[id].empty())
+        ids.emplace(file.token_bytes[id], static_cast<int32_t>(id));
+  return ids;
+}
+
+}  // namespace
+
+struct Tokenizer::State {
+  State(TokenizerFile parsed, TokenizerConfig settings, std::vector<bool> special_tokens,
+        PreTokenizer splitter, AddedTokens finder)
+      : file(std::move(parsed)),
+        config(std::move(settings)),
+        special(std::move(special_tokens)),
+        pre_tokenizer(std::move(splitter)),
+        added(std::move(finder)),
+        bpe(file.byte_tokens, file.merges, WholePieces(file, special)),
+        ids(IndexTokens(file)) {
+    file.merges = {};  // Bpe has its own table
+  }
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+
+  TokenizerFile file;
+  TokenizerConfig config;
+  std::vector<bool> special;  // by id
+  PreTokenizer pre_tokenizer;
+  AddedTokens added;
+  Bpe bpe;       // its keys point into `file`
+  TokenIds ids;  // and so do these
+  std::optional<int32_t> bos, eos, pad;
+};
+
+namespace {
+
+Result<std::optional<int32_t>> ResolveToken(const TokenIds& ids, std::string_view key,
+                                            const std::optional<std::string>& text) {
+  if (!text) return std::optional<int32_t>();
+  const auto found = ids.find(*text);
+  if (found == ids.end())
+    return Corrupt(
+        fmt::format("tokenizer_config.json: '{}' is '{}', which is no token of "
+                    "tokenizer.json",
+                    key, Printable(*text)));
+  return std::optional<int32_t>(found->second);
+}
+
+Error WithFileName(Error error) {
+  error.message = "tokenizer.json: " + error.message;
+  return error;
+}
+
+// The text of an optional file; empty when it is not there.
+Result<std::string> ReadIfThere(const std::string& path) {
+  if (!IsRegularFile(path)) return std::string();
+  return ReadFile(path, kMaxFileBytes);
+}
+
+}  // namespace
+
+Result<Tokenizer> Tokenizer::FromJson(std::string_view tokenizer_json,
+                                      std::string_view config_json) {
+  return Build(tokenizer_json, config_json, {});
+}
+
+Result<Tokenizer> Tokenizer::Build(std::string_view tokenizer_json, std::string_view config_json,
+                                   std::string chat_template) {
+  LATTE_ASSIGN_OR_RETURN(TokenizerFile file, ParseTokenizerFile(tokenizer_json));
+  TokenizerConfig config;
+  if (!config_json.empty()) {
+    LATTE_ASSIGN_OR_RETURN(config, ParseTokenizerConfig(config_json));
+  }
+  if (!config.bos_token) config.bos_token = file.template_bos;
+  if (!chat_template.empty()) config.chat_template = std::move(chat_template);
+  LATTE_ASSIGN_OR_RETURN(PreTokenizer pre_tokenizer,
+                         PreTokenizer::Create(file.steps).map_error(WithFileName));
+  LATTE_ASSIGN_OR_RETURN(AddedTokens added, AddedTokens::Create(file.added));
+  std::vector<bool> special(file.token_bytes.size());
+  for (const AddedToken& token : file.added) special[static_cast<size_t>(token.id)] = token.special;
+  const auto state = std::make_shared<State>(std::move(file), std::move(config), std::move(special),
+                                             std::move(pre_tokenizer), std::move(added));
+  const TokenizerConfig& names = state->config;
+  LATTE_ASSIGN_OR_RETURN(state->bos, ResolveToken(state->ids, "bos_token", names.bos_token));
+  LATTE_ASSIGN_OR_RETURN(state->eos, ResolveToken(state->ids, "eos_token", names.eos_token));
+  LATTE_ASSIGN_OR_RETURN(state->pad, ResolveToken(state->ids, "pad_token", names.pad_token));
+  return Tokenizer(state);
+}
+
+Result<Tokenizer> Tokenizer::Load(const std::string& dir) {
+  LATTE_ASSIGN_OR_RETURN(const std::string json, ReadFile(dir + "/tokenizer.json", kMaxFileBytes));
+  LATTE_ASSIGN_OR_RETURN(const std::string config, ReadIfThere(dir + "/tokenizer_config.json"));
+  LATTE_ASSIGN_OR_RETURN(std::string chat_template, ReadIfThere(dir + "/chat_template.jinja"));
+  return Build(json, config, std::move(chat_template)).map_error([&](Error error) {
+    error.message = fmt::format("{}/{}", dir, error.message);
+    return error;
+  });
+}
+
+Result<std::vector<int32_t>> Tokenizer::Encode(std::string_view text, EncodeOptions options) const {
+  if (text.size() > kMaxTextBytes)
+    return InvalidArgument(fmt::format("text of {} bytes: expected at most {}; encode it in parts",
+                                       text.size(), kMaxTextBytes));
+  std::vector<int32_t> ids;
+  if (options.add_bos) {
+    if (!state_->bos)
+      return InvalidArgument("the tokenizer has no BOS token: tokenizer_config.json names none");
+    ids.push_back(*state_->bos);
+  }
+  std::string repaired;
+  if (ValidUtf8Prefix(text) != text.size()) {
+    AppendValidUtf8(text, &repaired);
+    text = repaired;
+  }
+  LATTE_ASSIGN_OR_RETURN(const auto pieces,
+                         state_->added.Split(text, options.parse_special, options.parse_added));
+  PreTokenizer::Scratch scratch(state_->pre_tokenizer);
+  BpeScratch bpe_scratch;
+  for (const AddedTokens::Piece& piece : pieces) {
+    if (piece.id) {
+      ids.push_back(*piece.id);
+      continue;
+    }
+    LATTE_ASSIGN_OR_RETURN(const auto* words, state_->pre_tokenizer.Split(piece.text, &scratch));
+    for (const std::string_view word : *words) state_->bpe.Encode(word, &bpe_scratch, &ids);
+  }
+  return ids;
+}
+
+Result<std::string> Tokenizer::Decode(std::span<const int32_t> ids, bool skip_special) const {
+  std::string out;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    const int32_t id = ids[i];
+    if (id < 0 || id >= vocab_size())
+      return InvalidArgument(
+          fmt::format("token id {} at place {}: expected 0 to {}", id, i, vocab_size() - 1));
+    if (!skip_special || !IsSpecial(id)) out += TokenBytes(id);
+  }
+  return out;
+}
+
+std::string_view Tokenizer::TokenBytes(int32_t id) const {
+  if (id < 0 || id >= vocab_size()) return {};
+  return state_->file.token_bytes[static_cast<size_t>(id)];
+}
+
+int32_t Tokenizer::vocab_size() const {
+  return static_cast<int32_t>(state_->file.token_bytes.size());
+}
+std::optional<int32_t> Tokenizer::bos_id() const { return state_->bos; }
+std::optional<int32_t> Tokenizer::eos_id() const { return state_->eos; }
+std::optional<int32_t> Tokenizer::pad_id() const { return state_->pad; }
+const std::string& Tokenizer::chat_template() const { return state_->config.chat_template; }
+
+bool Tokenizer::adds_bos() const {
+  return state_->config.add_bos_token.value_or(state_->file.template_bos.has_value());
+}
+
+std::optional<int32_t> Tokenizer::TokenId(std::string_view token_text) const {
+  const auto found = state_->ids.find(token_text);
+  if (found == state_->ids.end()) return std::nullopt;
+  return found->second;
+}
+
+bool Tokenizer::IsSpecial(int32_t id) const {
+  return id >= 0 && id < vocab_size() && state_->special[static_cast<size_t>(id)];
+}
+
+std::string StreamDecoder::Push(int32_t id) {
+  if (skip_special_ && tokenizer_.IsSpecial(id)) return {};
+  pending_ += tokenizer_.TokenBytes(id);
+  const size_t ready = pending_.size() - UnfinishedUtf8Suffix(pending_);
+  std::string out;
+  AppendValidUtf8(std::string_view(pending_).substr(0, ready), &out);
+  pending_.erase(0, ready);
+  return out;
+}
+
+std::string StreamDecoder::Flush() {
+  std::string out;
+  AppendValidUtf8(pending_, &out);
+  pending_.clear();
+  return out;
+}
+
+}  // namespace latte

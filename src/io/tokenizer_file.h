@@ -1,0 +1,48 @@
+// Reads tokenizer.json and tokenizer_config.json into plain structs and checks every claim in them.
+// Accepts byte-level BPE; refuses by name what would change ids and is not done here.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "latte/status.h"
+
+#include "src/io/added_tokens.h"
+#include "src/io/bpe.h"
+#include "src/io/pretokenize.h"
+
+namespace latte {
+
+// tokenizer.json, checked: every id is in [0, token_bytes.size()), merges fit together.
+struct TokenizerFile {
+  std::vector<std::string> token_bytes;    // by id, byte-level alphabet undone; empty: no token
+  std::vector<bool> is_byte_level;         // by id: the file spells it in the byte-level alphabet
+  std::array<int32_t, 256> byte_tokens{};  // the token of each single byte
+  std::vector<BpeMerge> merges;
+  bool ignore_merges = false;
+  std::vector<PreTokenizeStep> steps;
+  std::vector<AddedToken> added;
+  std::optional<std::string> template_bos;  // the token that TemplateProcessing puts first
+};
+
+// Errors: kCorrupt when the file contradicts itself, kUnsupported for what Latte does not do; both
+// name the key.
+[[nodiscard]] Result<TokenizerFile> ParseTokenizerFile(std::string_view json);
+
+// tokenizer_config.json: what of it concerns the tokenizer.
+struct TokenizerConfig {
+  std::optional<std::string> bos_token;
+  std::optional<std::string> eos_token;
+  std::optional<std::string> pad_token;
+  std::optional<bool> add_bos_token;
+  std::string chat_template;  // of several, the one named "default"
+};
+
+// Errors: as above.
+[[nodiscard]] Result<TokenizerConfig> ParseTokenizerConfig(std::string_view json);
+
+}  // namespace latte

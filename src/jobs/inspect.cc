@@ -1,0 +1,127 @@
+#include "src/jobs/inspect.h"
+
+#include <sys/sysinfo.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "src/base/file.h"
+#include "src/io/model_size.h"
+#include "src/io/safetensors.h"
+#include "src/kernels/params/linear.h"
+#include "src/kernels/params/mla.h"
+#include "src/kernels/params/moe.h"
+#include "src/kernels/registry.h"
+
+namespace latte {
+namespace {
+
+JsonOut ParamsJson(const ParamCount& count, int64_t bytes_each) {
+  return {{"embedding", count.embedding * bytes_each},
+          {"head", count.head * bytes_each},
+          {"attention", count.attention * bytes_each},
+          {"dense_mlp", count.dense_mlp * bytes_each},
+          {"routed_experts", count.routed_experts * bytes_each},
+          {"shared_experts", count.shared_experts * bytes_each},
+          {"router", count.router * bytes_each},
+          {"norms", count.norms * bytes_each},
+          {"mtp", count.mtp * bytes_each}};
+}
+
+// Bytes of the tensors of a folder that holds weights; nothing for a config alone.
+Result<std::optional<int64_t>> StoredBytes(const std::string& path) {
+  const bool has_weights = IsRegularFile(path + "/model.safetensors") ||
+                           IsRegularFile(path + "/model.safetensors.index.json");
+  if (!has_weights) return std::nullopt;
+  LATTE_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(path));
+  int64_t bytes = 0;
+  for (const auto& [name, tensor] : checkpoint.tensors()) bytes += tensor.bytes;
+  return bytes;
+}
+
+// Memory of this machine, in bytes, cgroup limits aside.
+int64_t MachineMemory() {
+  struct sysinfo info = {};
+  if (sysinfo(&info) != 0) return 0;
+  return static_cast<int64_t>(info.totalram) * info.mem_unit;
+}
+
+// Tokens of cache that fit beside the weights, a tenth of the memory being left to everything else.
+int64_t LargestContext(const ModelConfig& config, int64_t weight_bytes, int64_t cache_bytes) {
+  const int64_t room = MachineMemory() / 10 * 9 - weight_bytes;
+  return std::clamp<int64_t>(room / cache_bytes, 0, config.max_position);
+}
+
+// Adds the rows of an op, marking the one that runs `shape`.
+template <class Op>
+void AddRows(JsonOut& out, const typename Op::Shape& shape, const Machine& machine) {
+  const Kernel<Op>& chosen = Select<Op>(shape, machine);
+  for (const Kernel<Op>& row : Kernels<Op>())
+    out.push_back({{"op", Op::kName},
+                   {"name", row.name},
+                   {"isa", Name(row.isa)},
+                   {"chosen", row.name == chosen.name}});
+}
+
+}  // namespace
+
+Result<JsonOut> InspectModel(const std::string& path) {
+  LATTE_ASSIGN_OR_RETURN(const ModelConfig config, LoadModelConfig(path));
+  LATTE_ASSIGN_OR_RETURN(const std::optional<int64_t> stored, StoredBytes(path));
+  const ParamCount params = CountParams(config);
+  const CacheBytes cache = CacheBytesPerToken(config, DType::kBF16);
+  const int64_t bf16_bytes = (params.total() + params.mtp) * SizeOf(DType::kBF16);
+  const int64_t weight_bytes = stored.value_or(bf16_bytes);
+  return JsonOut{
+      {"architecture", config.architecture},
+      {"model_type", config.model_type},
+      {"layers", config.layers},
+      {"hidden", config.mla.d},
+      {"heads", config.mla.h},
+      {"latent", config.mla.c},
+      {"rope", config.mla.r},
+      {"experts", config.moe.experts},
+      {"experts_per_token", config.moe.chosen},
+      {"vocab", config.vocab},
+      {"max_position", config.max_position},
+      {"total_params", params.total()},
+      {"active_params", CountActiveParams(config).total()},
+      {"mtp_params", params.mtp},
+      {"weight_bytes", weight_bytes},
+      {"weight_bytes_are", stored ? "those of the files" : "an estimate for bf16"},
+      {"bf16_bytes_by_component", ParamsJson(params, SizeOf(DType::kBF16))},
+      {"mla_bytes_per_token", cache.mla},
+      {"mha_bytes_per_token", cache.mha},
+      {"gqa8_bytes_per_token", cache.gqa8},
+      {"mha_over_mla", static_cast<double>(cache.mha) / static_cast<double>(cache.mla)},
+      {"machine_memory_bytes", MachineMemory()},
+      {"largest_context_here", LargestContext(config, weight_bytes, cache.mla)}};
+}
+
+Result<JsonOut> InspectKernels(const std::string& path) {
+  LATTE_ASSIGN_OR_RETURN(const ModelConfig config, LoadModelConfig(path));
+  LATTE_ASSIGN_OR_RETURN(const Machine machine, Machine::Detect());
+  const auto [d, h, cq, c, n, r, v, bias, eps] = config.mla;
+  const DType bf16 = DType::kBF16;
+  const int64_t experts = std::max<int64_t>(config.moe.experts, 1);
+  const int64_t chosen = std::max<int64_t>(config.moe.chosen, 1);
+  JsonOut out = JsonOut::array();
+  AddRows<LinearOp>(out, {1, 1, c + r, d, bf16, bf16}, machine);
+  AddRows<LinearTOp>(out, {h, 1, n, c, bf16, bf16}, machine);
+  AddRows<MlaDecodeOp>(out, {1, h, c, r, 64, bf16}, machine);
+  AddRows<MhaOp>(out, {1, 1, h, n, r, v}, machine);
+  AddRows<LseMergeOp>(out, {h, v}, machine);
+  AddRows<AppendOp>(out, {1, c + r, bf16}, machine);
+  AddRows<GatherPagesOp>(out, {1, c + r, bf16}, machine);
+  AddRows<RouteOp>(out, {1, experts, chosen}, machine);
+  AddRows<CombineOp>(out, {1, d, chosen}, machine);
+  AddRows<RmsNormOp>(out, {1, d, bf16}, machine);
+  AddRows<RopeOp>(out, {1, h, r, config.rope.interleaved}, machine);
+  AddRows<SiluMulOp>(out, {1, config.dense_width}, machine);
+  AddRows<AddOp>(out, {1, d}, machine);
+  AddRows<GatherOp>(out, {1, d, bf16}, machine);
+  AddRows<CastOp>(out, {d}, machine);
+  return out;
+}
+
+}  // namespace latte

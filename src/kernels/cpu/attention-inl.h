@@ -1,0 +1,151 @@
+// Online softmax over blocks of keys: what absorbed and expanded attention share.
+//
+//   m' = max(m, max_j s_j)    f = e^{m−m'}    l' = f·l + Σ_j e^{s_j−m'}    o' = f·o + Σ_j
+//   e^{s_j−m'}·v_j
+//
+// Source: Milakov, Gimelshein (arXiv 1805.02867); Rabe, Staats (arXiv 2112.05682).
+//
+// Blocks are 64 keys, anchored at absolute positions; a row takes them in key order and within a
+// block sees a prefix. Every score, sum and output element is computed by one accumulator in one
+// order, so a row's bytes do not depend on the rows it shares a tile with. Values of keys that a
+// row does not see are never multiplied, not even by zero: they may be anything.
+#pragma once
+
+#include <cstdint>
+
+#include "src/kernels/cpu/target.h"
+#include "src/kernels/cpu/tiles-inl.h"
+
+namespace latte::cpu {
+namespace {
+
+constexpr int64_t kKeyBlock = 64;
+
+// Up to kMaxRows rows that share their keys.
+struct AttentionRows {
+  int64_t rows, width, v_width;
+  const float* q;  // [rows, width]
+  int64_t q_stride;
+  float* o;  // [rows, v_width]; not normalised until Finish
+  int64_t o_stride;
+  float scale;
+  int64_t visible[kMaxRows];  // keys of the current block that the row sees
+  float max[kMaxRows];
+  float sum[kMaxRows];
+  float factor[kMaxRows];                     // of the current block
+  alignas(64) float p[kMaxRows * kKeyBlock];  // scores, then unnormalised probabilities
+};
+
+// Keys of one block, widened.
+struct KeyBlock {
+  const float* k;  // [count, width]
+  int64_t k_stride;
+  const float* v;  // [count, v_width]
+  int64_t v_stride;
+  int64_t count;
+};
+
+inline void Start(AttentionRows& a) {
+  for (int64_t i = 0; i < a.rows; ++i) {
+    a.max[i] = -__builtin_inff();
+    a.sum[i] = 0.0f;
+    for (int64_t j = 0; j < a.v_width; ++j) a.o[i * a.o_stride + j] = 0.0f;
+  }
+}
+
+template <class V>
+void Scores(AttentionRows& a, const KeyBlock& block) {
+  ForEachRun<V::kTileRows>(a.rows, [&](int64_t row, auto rows) {
+    constexpr int64_t kM = decltype(rows)::value;
+    for (int64_t j = 0; j < block.count; j += 4) {
+      const float* keys[4];
+      for (int64_t i = 0; i < 4; ++i)  // a tile over the edge repeats the last key
+        keys[i] = block.k + Min(j + i, block.count - 1) * block.k_stride;
+      float sums[kM][4];
+      DotTile<V, kM, 4>(a.q + row * a.q_stride, a.q_stride, keys, a.width, sums);
+      for (int64_t i = 0; i < kM; ++i)
+        __builtin_memcpy(a.p + (row + i) * kKeyBlock + j, sums[i], sizeof(sums[i]));
+    }
+  });
+}
+
+// Scores to unnormalised probabilities; updates max, sum and factor.
+template <class V>
+void Softmax(AttentionRows& a, int64_t row) {
+  a.factor[row] = 1.0f;
+  if (a.visible[row] <= 0) return;
+  float* p = a.p + row * kKeyBlock;
+  for (int64_t j = a.visible[row]; j < kKeyBlock; ++j) p[j] = -__builtin_inff();
+
+  const typename V::Vec scale = V::Set1(a.scale);
+  typename V::Vec top = V::Set1(a.max[row]);
+  for (int64_t j = 0; j < kKeyBlock; j += V::kLanes) {
+    const typename V::Vec s = V::Mul(V::Load(p + j), scale);
+    V::Store(p + j, s);
+    top = V::Max(top, s);
+  }
+  const float max = V::MaxOf(top);
+  const typename V::Vec shift = V::Set1(max);
+  typename V::Vec sum = V::Zero();
+  for (int64_t j = 0; j < kKeyBlock; j += V::kLanes) {
+    const typename V::Vec e = V::Exp(V::Sub(V::Load(p + j), shift));
+    V::Store(p + j, e);
+    sum = V::Add(sum, e);
+  }
+  a.factor[row] = V::MaxOf(V::Exp(V::Set1(a.max[row] - max)));
+  a.sum[row] = a.sum[row] * a.factor[row] + V::Sum(sum);
+  a.max[row] = max;
+}
+
+// o = factor·o + P·V.
+template <class V>
+void AddValues(AttentionRows& a, const KeyBlock& block) {
+  static constexpr float kOne = 1.0f;
+  const Outer<float> all{a.p, kKeyBlock, block.v, block.v_stride, 0, a.factor, a.o, a.o_stride};
+  ForEachColumnRun<V, 4>(a.v_width, [&](int64_t column, auto vectors, int64_t columns) {
+    constexpr int64_t kN = decltype(vectors)::value;
+    ForEachRun<V::kTileRows>(a.rows, [&](int64_t row, auto rows) {
+      constexpr int64_t kM = decltype(rows)::value;
+      int64_t common = block.count;
+      for (int64_t i = 0; i < kM; ++i) common = Min(common, Max(a.visible[row + i], 0));
+      Outer<float> part = all.At(row, column);
+      part.n = common;
+      OuterTile<V, kM, kN>(part, columns);
+      // Keys that only some rows of the tile see.
+      for (int64_t i = 0; i < kM; ++i) {
+        if (a.visible[row + i] <= common) continue;
+        Outer<float> rest = all.At(row + i, column);
+        rest.x += common;
+        rest.w += common * rest.w_stride;
+        rest.n = a.visible[row + i] - common;
+        rest.factor = &kOne;
+        OuterTile<V, 1, kN>(rest, columns);
+      }
+    });
+  });
+}
+
+template <class V>
+void Attend(AttentionRows& a, const KeyBlock& block) {
+  Scores<V>(a, block);
+  for (int64_t i = 0; i < a.rows; ++i) Softmax<V>(a, i);
+  AddValues<V>(a, block);
+}
+
+// Divides by the sums; returns lse of a row. A row that saw nothing stays zero.
+template <class V>
+float Finish(AttentionRows& a, int64_t row) {
+  if (a.sum[row] == 0.0f) return -__builtin_inff();
+  const float inverse = 1.0f / a.sum[row];
+  const typename V::Vec factor = V::Set1(inverse);
+  float* o = a.o + row * a.o_stride;
+  for (int64_t j = 0; j < a.v_width; j += V::kLanes) {
+    const int64_t columns = Min(V::kLanes, a.v_width - j);
+    V::StorePartial(o + j, V::Mul(V::LoadPartial(o + j, columns), factor), columns);
+  }
+  return static_cast<float>(static_cast<double>(a.max[row]) +
+                            __builtin_log(static_cast<double>(a.sum[row])));
+}
+
+}  // namespace
+}  // namespace latte::cpu

@@ -1,0 +1,61 @@
+// rms_norm and silu_mul: one row or one run of elements per task, bound by memory.
+//
+// Order     rms_norm: four vectors of partial sums of squares in turn, (0+1)+(2+3), then the tree
+// of
+//           StoreSum4; depends on D alone. silu_mul: elements are independent.
+#pragma once
+
+#include <cstdint>
+
+#include "src/kernels/cpu/element-inl.h"
+#include "src/kernels/cpu/gemm-inl.h"
+#include "src/kernels/cpu/target.h"
+#include "src/kernels/cpu/tiles-inl.h"
+
+namespace latte::cpu {
+namespace {
+
+template <class V>
+float SumOfSquares(const float* x, int64_t count) {
+  typename V::Vec acc[4];
+  for (auto& sum : acc) sum = V::Zero();
+  int64_t i = 0;
+  for (; i + 4 * V::kLanes <= count; i += 4 * V::kLanes)
+    for (int64_t j = 0; j < 4; ++j) {
+      const typename V::Vec xj = V::Load(x + i + j * V::kLanes);
+      acc[j] = V::Fma(xj, xj, acc[j]);
+    }
+  for (int64_t j = 0; i < count; i += V::kLanes, ++j) {
+    const typename V::Vec xj = V::LoadPartial(x + i, Min(V::kLanes, count - i));
+    acc[j] = V::Fma(xj, xj, acc[j]);
+  }
+  return V::Sum(V::Add(V::Add(acc[0], acc[1]), V::Add(acc[2], acc[3])));
+}
+
+template <class V>
+void RmsNorm(const RmsNormTask& t) {
+  const float mean = SumOfSquares<V>(t.x, t.d) / static_cast<float>(t.d);
+  const typename V::Vec inverse = V::Set1(1.0f / __builtin_sqrtf(mean + t.eps));
+  WithType(t.w, t.w_type, [&](const auto* w) {
+    for (int64_t i = 0; i < t.d; i += V::kLanes) {
+      const int64_t count = Min(V::kLanes, t.d - i);
+      const typename V::Vec x = V::Mul(V::LoadPartial(t.x + i, count), inverse);
+      V::StorePartial(t.y + i, V::Mul(x, V::LoadPartial(w + i, count)), count);
+    }
+  });
+}
+
+template <class V>
+void SiluMul(const SiluMulTask& t) {
+  const typename V::Vec one = V::Set1(1.0f);
+  for (int64_t i = 0; i < t.count; i += V::kLanes) {
+    const int64_t count = Min(V::kLanes, t.count - i);
+    const typename V::Vec gate = V::LoadPartial(t.gate + i, count);
+    const typename V::Vec up = V::LoadPartial(t.up + i, count);
+    const typename V::Vec e = V::Exp(V::Sub(V::Zero(), gate));
+    V::StorePartial(t.y + i, V::Mul(V::Div(gate, V::Add(one, e)), up), count);
+  }
+}
+
+}  // namespace
+}  // namespace latte::cpu

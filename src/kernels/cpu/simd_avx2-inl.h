@@ -1,0 +1,104 @@
+// The vocabulary of kernels for AVX2 with FMA and F16C: eight floats at a time. See
+// simd_avx512-inl.h.
+#pragma once
+
+#include <cstdint>
+
+#include <immintrin.h>
+
+#include "src/kernels/cpu/element-inl.h"
+
+namespace latte::cpu {
+namespace {
+
+struct Avx2 {
+  using Vec = __m256;
+  static constexpr int64_t kLanes = 8;
+  // Rows of a register tile that is four vectors wide: 12 sums and 4 operands of 16 registers.
+  static constexpr int64_t kTileRows = 3;
+
+  static Vec Zero() { return _mm256_setzero_ps(); }
+  static Vec Set1(float x) { return _mm256_set1_ps(x); }
+  static Vec Fma(Vec a, Vec b, Vec c) { return _mm256_fmadd_ps(a, b, c); }  // a·b + c
+  static Vec Add(Vec a, Vec b) { return _mm256_add_ps(a, b); }
+  static Vec Sub(Vec a, Vec b) { return _mm256_sub_ps(a, b); }
+  static Vec Mul(Vec a, Vec b) { return _mm256_mul_ps(a, b); }
+  static Vec Div(Vec a, Vec b) { return _mm256_div_ps(a, b); }
+  static Vec Max(Vec a, Vec b) { return _mm256_max_ps(a, b); }
+
+  // Loads widen to f32; any alignment.
+  static Vec Load(const float* p) { return _mm256_loadu_ps(p); }
+  static Vec Load(const BF16* p) { return Widen(Load8(p)); }
+  static Vec Load(const F16* p) { return _mm256_cvtph_ps(Load8(p)); }
+  // The first `count` ≤ kLanes elements, zeros behind them; nothing past them is read.
+  static Vec LoadPartial(const float* p, int64_t count) {
+    return _mm256_maskload_ps(p, First(count));
+  }
+  static Vec LoadPartial(const BF16* p, int64_t count) { return Widen(LoadPartial8(p, count)); }
+  static Vec LoadPartial(const F16* p, int64_t count) {
+    return _mm256_cvtph_ps(LoadPartial8(p, count));
+  }
+  static void Store(float* p, Vec v) { _mm256_storeu_ps(p, v); }
+  static void StorePartial(float* p, Vec v, int64_t count) {
+    _mm256_maskstore_ps(p, First(count), v);
+  }
+
+  // out[i] = sum of the i-th vector. Tree per vector: neighbours within pairs, pairs within fours,
+  // then the two fours.
+  static void StoreSum4(float* out, Vec a, Vec b, Vec c, Vec d) {
+    const Vec ab = Add(_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b));
+    const Vec cd = Add(_mm256_unpacklo_ps(c, d), _mm256_unpackhi_ps(c, d));
+    const __m256d ab2 = _mm256_castps_pd(ab);
+    const __m256d cd2 = _mm256_castps_pd(cd);
+    const Vec fours = Add(_mm256_castpd_ps(_mm256_unpacklo_pd(ab2, cd2)),
+                          _mm256_castpd_ps(_mm256_unpackhi_pd(ab2, cd2)));
+    _mm_storeu_ps(out, _mm_add_ps(_mm256_castps256_ps128(fours), _mm256_extractf128_ps(fours, 1)));
+  }
+  static float Sum(Vec v) {
+    float sums[4];
+    StoreSum4(sums, v, v, v, v);
+    return sums[0];
+  }
+  static float MaxOf(Vec v) {
+    const __m128 four = _mm_max_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+    const __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)));
+  }
+
+  // e^x: range, error and method as in simd_avx512-inl.h.
+  static Vec Exp(Vec x) {
+    x = _mm256_min_ps(Set1(89.0f), _mm256_max_ps(Set1(-104.0f), x));
+    const Vec n =
+        _mm256_round_ps(Mul(x, Set1(kLog2E)), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    Vec r = _mm256_fnmadd_ps(n, Set1(kLn2High), x);
+    r = _mm256_fnmadd_ps(n, Set1(kLn2Low), r);
+    Vec p = Set1(kExpTaylor[0]);
+    for (int i = 1; i < 8; ++i) p = Fma(p, r, Set1(kExpTaylor[i]));
+    // 2^n in two factors, since n from −150 to 128 leaves the range of one; only the last rounds.
+    const __m256i exponent = _mm256_cvtps_epi32(n);
+    const __m256i half = _mm256_srai_epi32(exponent, 1);
+    return Mul(Mul(p, PowerOf2(half)), PowerOf2(_mm256_sub_epi32(exponent, half)));
+  }
+
+ private:
+  static __m256i First(int64_t count) {
+    const __m256i index = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(count)), index);
+  }
+  static Vec PowerOf2(__m256i n) {
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(n, _mm256_set1_epi32(127)), 23));
+  }
+  static Vec Widen(__m128i bf16) {
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(bf16), 16));
+  }
+  static __m128i Load8(const void* p) { return _mm_loadu_si128(static_cast<const __m128i_u*>(p)); }
+  // There is no masked load of 16-bit elements; tails take the way through the stack.
+  static __m128i LoadPartial8(const void* p, int64_t count) {
+    alignas(16) uint16_t part[8] = {};
+    __builtin_memcpy(part, p, static_cast<uint64_t>(count) * sizeof(uint16_t));
+    return Load8(part);
+  }
+};
+
+}  // namespace
+}  // namespace latte::cpu

@@ -1,0 +1,99 @@
+// The vocabulary of kernels for AVX-512 (F, BW, DQ, VL): sixteen floats at a time. Everything that
+// kernels need and nothing else; with simd_avx2-inl.h the only place for intrinsics.
+//
+// Internal linkage, as in every -inl.h here: target.h says why.
+#pragma once
+
+#include <cstdint>
+
+#include <immintrin.h>
+
+#include "src/kernels/cpu/element-inl.h"
+
+namespace latte::cpu {
+namespace {
+
+struct Avx512 {
+  using Vec = __m512;
+  static constexpr int64_t kLanes = 16;
+  // Rows of a register tile that is four vectors wide: 24 sums and 5 operands of 32 registers.
+  static constexpr int64_t kTileRows = 6;
+
+  static Vec Zero() { return _mm512_setzero_ps(); }
+  static Vec Set1(float x) { return _mm512_set1_ps(x); }
+  static Vec Fma(Vec a, Vec b, Vec c) { return _mm512_fmadd_ps(a, b, c); }  // a·b + c
+  static Vec Add(Vec a, Vec b) { return _mm512_add_ps(a, b); }
+  static Vec Sub(Vec a, Vec b) { return _mm512_sub_ps(a, b); }
+  static Vec Mul(Vec a, Vec b) { return _mm512_mul_ps(a, b); }
+  static Vec Div(Vec a, Vec b) { return _mm512_div_ps(a, b); }
+  static Vec Max(Vec a, Vec b) { return _mm512_max_ps(a, b); }
+
+  // Loads widen to f32; any alignment.
+  static Vec Load(const float* p) { return _mm512_loadu_ps(p); }
+  static Vec Load(const BF16* p) { return Widen(_mm256_loadu_epi16(p)); }
+  static Vec Load(const F16* p) { return _mm512_cvtph_ps(_mm256_loadu_epi16(p)); }
+  // The first `count` ≤ kLanes elements, zeros behind them; nothing past them is read.
+  static Vec LoadPartial(const float* p, int64_t count) {
+    return _mm512_maskz_loadu_ps(First(count), p);
+  }
+  static Vec LoadPartial(const BF16* p, int64_t count) {
+    return Widen(_mm256_maskz_loadu_epi16(First(count), p));
+  }
+  static Vec LoadPartial(const F16* p, int64_t count) {
+    return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(First(count), p));
+  }
+  static void Store(float* p, Vec v) { _mm512_storeu_ps(p, v); }
+  static void StorePartial(float* p, Vec v, int64_t count) {
+    _mm512_mask_storeu_ps(p, First(count), v);
+  }
+
+  // out[i] = sum of the i-th vector. Tree per vector: neighbours within pairs, pairs within fours,
+  // then fours 0+2 and 1+3, then those two.
+  static void StoreSum4(float* out, Vec a, Vec b, Vec c, Vec d) {
+    const Vec ab = Add(_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b));
+    const Vec cd = Add(_mm512_unpacklo_ps(c, d), _mm512_unpackhi_ps(c, d));
+    const __m512d ab2 = _mm512_castps_pd(ab);
+    const __m512d cd2 = _mm512_castps_pd(cd);
+    const Vec fours = Add(_mm512_castpd_ps(_mm512_unpacklo_pd(ab2, cd2)),
+                          _mm512_castpd_ps(_mm512_unpackhi_pd(ab2, cd2)));
+    const __m256 eights = _mm256_add_ps(_mm512_castps512_ps256(fours), High(fours));
+    _mm_storeu_ps(out,
+                  _mm_add_ps(_mm256_castps256_ps128(eights), _mm256_extractf128_ps(eights, 1)));
+  }
+  static float Sum(Vec v) {
+    float sums[4];
+    StoreSum4(sums, v, v, v, v);
+    return sums[0];
+  }
+  static float MaxOf(Vec v) {
+    const __m256 eight = _mm256_max_ps(_mm512_castps512_ps256(v), High(v));
+    const __m128 four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+    const __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)));
+  }
+
+  // e^x, relative error ≤ 2^−23 wherever the result is normal; 0 from −104 down, so that e^−∞ is
+  // exactly 0; ∞ from 89 up; NaN stays. x = n·ln2 + r, |r| ≤ ln2/2, and the Taylor series of e^r
+  // up to r^7, whose remainder is below 2^−27.
+  static Vec Exp(Vec x) {
+    // min and max return their second operand when one is NaN.
+    x = _mm512_min_ps(Set1(89.0f), _mm512_max_ps(Set1(-104.0f), x));
+    const Vec n =
+        _mm512_roundscale_ps(Mul(x, Set1(kLog2E)), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    Vec r = _mm512_fnmadd_ps(n, Set1(kLn2High), x);
+    r = _mm512_fnmadd_ps(n, Set1(kLn2Low), r);
+    Vec p = Set1(kExpTaylor[0]);
+    for (int i = 1; i < 8; ++i) p = Fma(p, r, Set1(kExpTaylor[i]));
+    return _mm512_scalef_ps(p, n);
+  }
+
+ private:
+  static __mmask16 First(int64_t count) { return static_cast<__mmask16>((1u << count) - 1); }
+  static Vec Widen(__m256i bf16) {
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bf16), 16));
+  }
+  static __m256 High(Vec v) { return _mm512_extractf32x8_ps(v, 1); }
+};
+
+}  // namespace
+}  // namespace latte::cpu

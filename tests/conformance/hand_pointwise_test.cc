@@ -1,0 +1,150 @@
+// Small cases worked out by hand, on every row: products, norms, rotation, conversions.
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "tests/conformance/rows.h"
+
+namespace latte {
+namespace {
+
+using Floats = std::vector<float>;
+constexpr float kInf = std::numeric_limits<float>::infinity();
+
+TensorView View(Floats& values, std::initializer_list<int64_t> dims) {
+  return {values.data(), DType::kF32, dims};
+}
+
+TEST(Hand, Linear) {
+  Floats x = {1, 2, 3, -1, 0, 4};
+  Floats w = {1, 0, 2, 5, -1, 1};
+  Floats bias = {10, 20};
+  ForEachRow<LinearOp>([&](const Kernel<LinearOp>& row) {
+    Floats y(4, -1);
+    RunRow(row, {View(x, {1, 2, 3}), View(w, {1, 2, 3}), View(bias, {2}), View(y, {1, 2, 2})});
+    EXPECT_EQ(y, (Floats{17, 26, 17, 19}));
+  });
+}
+
+TEST(Hand, LinearWidensF16AndBF16) {
+  Floats x = {1, 1, 1};
+  // f16: 1.5, the smallest subnormal 2^−24, −65504; bf16: 1.5, 2^−133, −2^127.
+  std::vector<uint16_t> f16 = {0x3e00, 0x0001, 0xfbff};
+  std::vector<uint16_t> bf16 = {0x3fc0, 0x0001, 0xff00};
+  ForEachRow<LinearOp>([&](const Kernel<LinearOp>& row) {
+    for (size_t i = 0; i < 3; ++i) {
+      Floats one = {0, 0, 0};
+      one[i] = 1;
+      Floats y(1);
+      RunRow(row, {View(one, {1, 1, 3}), TensorView(f16.data(), DType::kF16, {1, 1, 3}),
+                   TensorView(), View(y, {1, 1, 1})});
+      EXPECT_EQ(y[0], (Floats{1.5f, 0x1p-24f, -65504.0f})[i]);
+      RunRow(row, {View(one, {1, 1, 3}), TensorView(bf16.data(), DType::kBF16, {1, 1, 3}),
+                   TensorView(), View(y, {1, 1, 1})});
+      EXPECT_EQ(y[0], (Floats{1.5f, 0x1p-133f, -0x1p127f})[i]);
+    }
+  });
+}
+
+TEST(Hand, LinearT) {
+  Floats x = {1, 2, -1, 3};
+  Floats w = {1, 0, 2, 5, -1, 1};
+  ForEachRow<LinearTOp>([&](const Kernel<LinearTOp>& row) {
+    Floats y(6, -1);
+    RunRow(row, {View(x, {1, 2, 2}), View(w, {1, 2, 3}), View(y, {1, 2, 3})});
+    EXPECT_EQ(y, (Floats{11, -2, 4, 14, -3, 1}));
+  });
+}
+
+TEST(Hand, RmsNorm) {
+  Floats x = {3, 4};
+  Floats w = {2, 1};
+  ForEachRow<RmsNormOp>([&](const Kernel<RmsNormOp>& row) {
+    Floats y(2);
+    RunRow(row, {View(x, {1, 2}), View(w, {2}), View(y, {1, 2}), 0.0f});
+    EXPECT_FLOAT_EQ(y[0], static_cast<float>(6 / std::sqrt(12.5)));
+    EXPECT_FLOAT_EQ(y[1], static_cast<float>(4 / std::sqrt(12.5)));
+    Floats zero = {0, 0};
+    RunRow(row, {View(zero, {1, 2}), View(w, {2}), View(y, {1, 2}), 1e-6f});
+    EXPECT_EQ(y, (Floats{0, 0}));
+  });
+}
+
+TEST(Hand, SiluMul) {
+  Floats gate = {0, 1, -1, 200, -200, kInf, std::nanf("")};
+  Floats up = {5, 2, 2, 3, 3, 1, 1};
+  const auto e = static_cast<float>(std::exp(1.0));
+  ForEachRow<SiluMulOp>([&](const Kernel<SiluMulOp>& row) {
+    Floats y(7);
+    RunRow(row, {View(gate, {1, 7}), View(up, {1, 7}), View(y, {1, 7})});
+    EXPECT_EQ(y[0], 0.0f);
+    EXPECT_FLOAT_EQ(y[1], 2 * e / (e + 1));
+    EXPECT_FLOAT_EQ(y[2], -2 / (e + 1));
+    EXPECT_EQ(y[3], 600.0f);
+    EXPECT_EQ(y[4], 0.0f);
+    EXPECT_EQ(y[5], kInf);
+    EXPECT_TRUE(std::isnan(y[6]));
+  });
+}
+
+TEST(Hand, RopeByAQuarterAndAnEighthOfATurn) {
+  const auto half = static_cast<float>(std::sqrt(0.5));
+  Floats cos = {0, half};
+  Floats sin = {1, half};
+  ForEachRow<RopeOp>([&](const Kernel<RopeOp>& row) {
+    Floats interleaved = {1, 2, 3, 4};  // pairs (1, 2), (3, 4)
+    RunRow(row, {View(interleaved, {1, 1, 4}), View(cos, {1, 2}), View(sin, {1, 2}), true});
+    EXPECT_EQ(interleaved[0], -2.0f);
+    EXPECT_EQ(interleaved[1], 1.0f);
+    EXPECT_FLOAT_EQ(interleaved[2], -half);
+    EXPECT_FLOAT_EQ(interleaved[3], 7 * half);
+    Floats halves = {1, 3, 2, 4};  // the same pairs, lying apart
+    RunRow(row, {View(halves, {1, 1, 4}), View(cos, {1, 2}), View(sin, {1, 2}), false});
+    EXPECT_EQ(halves[0], -2.0f);
+    EXPECT_EQ(halves[2], 1.0f);
+    EXPECT_FLOAT_EQ(halves[1], -half);
+    EXPECT_FLOAT_EQ(halves[3], 7 * half);
+  });
+}
+
+TEST(Hand, AddAndGather) {
+  ForEachRow<AddOp>([&](const Kernel<AddOp>& row) {
+    Floats x = {1, 2};
+    Floats y = {10, 20};
+    RunRow(row, {View(x, {1, 2}), View(y, {1, 2})});
+    EXPECT_EQ(y, (Floats{11, 22}));
+  });
+  ForEachRow<GatherOp>([&](const Kernel<GatherOp>& row) {
+    std::vector<uint16_t> table = {0x3f80, 0x4000, 0xbf80, 0x0000};  // {1, 2}, {−1, 0}
+    const std::vector<int32_t> ids = {1, 0, 1};
+    Floats y(6);
+    RunRow(row, {TensorView(table.data(), DType::kBF16, {2, 2}), ids, View(y, {3, 2})});
+    EXPECT_EQ(y, (Floats{-1, 0, 1, 2, -1, 0}));
+  });
+}
+
+TEST(Hand, CastRoundsToNearestEven) {
+  Floats x = {1.0f,
+              1.0f + 0x1p-8f,             // a tie: down to the even 1
+              1.0f + 0x1p-8f + 0x1p-20f,  // above it: up
+              1.0f + 3 * 0x1p-8f,         // a tie: up to the even 1 + 2^−6
+              -0.0f,
+              kInf,
+              std::numeric_limits<float>::max(),  // rounds to infinity
+              0x1p-133f};                         // the smallest subnormal of bf16
+  const std::vector<uint16_t> want = {0x3f80, 0x3f80, 0x3f81, 0x3f82,
+                                      0x8000, 0x7f80, 0x7f80, 0x0001};
+  ForEachRow<CastOp>([&](const Kernel<CastOp>& row) {
+    std::vector<uint16_t> y(8);
+    RunRow(row, {View(x, {8}), TensorView(y.data(), DType::kBF16, {8})});
+    EXPECT_EQ(y, want);
+    Floats nan = {std::bit_cast<float>(0x7f800001u)};  // its upper half alone would be infinity
+    RunRow(row, {View(nan, {1}), TensorView(y.data(), DType::kBF16, {1})});
+    EXPECT_TRUE(std::isnan(BF16ToFloat(y[0])));
+  });
+}
+
+}  // namespace
+}  // namespace latte

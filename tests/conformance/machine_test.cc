@@ -1,0 +1,98 @@
+#include "src/kernels/machine.h"
+
+#include <cstdlib>
+
+#include <gtest/gtest.h>
+
+#include "src/kernels/params/linear.h"
+#include "src/kernels/registry.h"
+
+namespace latte {
+namespace {
+
+// Sets or clears an environment variable until the end of the scope.
+class ScopedEnv {
+ public:
+  ScopedEnv(const char* name, const char* value) : name_(name) {
+    if (const char* old = std::getenv(name)) old_ = old;
+    value == nullptr ? unsetenv(name) : setenv(name, value, 1);
+  }
+  ~ScopedEnv() { old_.empty() ? unsetenv(name_) : setenv(name_, old_.c_str(), 1); }
+  ScopedEnv(const ScopedEnv&) = delete;
+  ScopedEnv& operator=(const ScopedEnv&) = delete;
+
+ private:
+  const char* name_;
+  std::string old_;
+};
+
+constexpr LinearOp::Shape kShape = {1, 1, 64, 64, DType::kF32, DType::kBF16};
+
+TEST(Machine, IsaIsLoweredByTheEnvironment) {
+  const ScopedEnv kernel("LATTE_KERNEL", nullptr);
+  const ScopedEnv none("LATTE_ISA", nullptr);
+  const Result<Machine> best = Machine::Detect();
+  ASSERT_TRUE(best);
+  for (const Isa isa : {Isa::kRef, Isa::kAvx2, Isa::kAvx512}) {
+    const ScopedEnv wanted("LATTE_ISA", std::string(Name(isa)).c_str());
+    const Result<Machine> machine = Machine::Detect();
+    ASSERT_EQ(machine.has_value(), best->Has(isa));
+    if (!machine) {
+      EXPECT_EQ(machine.error().code, Code::kInvalidArgument);
+      EXPECT_NE(machine.error().message.find("this processor has"), std::string::npos);
+      continue;
+    }
+    EXPECT_EQ(machine->isa, isa);
+    EXPECT_EQ(Select<LinearOp>(kShape, *machine).isa, isa);
+  }
+}
+
+TEST(Machine, UnknownIsaNamesTheChoices) {
+  const ScopedEnv isa("LATTE_ISA", "sse9");
+  const Result<Machine> machine = Machine::Detect();
+  ASSERT_FALSE(machine);
+  EXPECT_EQ(machine.error().code, Code::kInvalidArgument);
+  EXPECT_EQ(machine.error().message, "LATTE_ISA: expected ref, avx2 or avx512, found 'sse9'");
+}
+
+TEST(Machine, NamedKernelsArePreferredAndOthersStay) {
+  const ScopedEnv isa("LATTE_ISA", nullptr);
+  const ScopedEnv kernel("LATTE_KERNEL", "ref.linear,ref.mha");
+  const Result<Machine> machine = Machine::Detect();
+  ASSERT_TRUE(machine);
+  EXPECT_EQ(Select<LinearOp>(kShape, *machine).name, "ref.linear");
+  const LinearTOp::Shape other = {1, 1, 64, 64, DType::kF32, DType::kBF16};
+  EXPECT_EQ(Select<LinearTOp>(other, *machine).isa, machine->isa);
+}
+
+TEST(Machine, ForcedKernelsThatTheMachineLacksAreIgnored) {
+  const ScopedEnv isa("LATTE_ISA", "ref");
+  const ScopedEnv kernel("LATTE_KERNEL", "avx512.linear");
+  const Result<Machine> machine = Machine::Detect();
+  ASSERT_TRUE(machine);
+  EXPECT_EQ(Select<LinearOp>(kShape, *machine).name, "ref.linear");
+}
+
+TEST(Machine, UnknownKernelIsNamed) {
+  const ScopedEnv kernel("LATTE_KERNEL", "ref.linear,avx9.linear");
+  const Result<Machine> machine = Machine::Detect();
+  ASSERT_FALSE(machine);
+  EXPECT_EQ(machine.error().code, Code::kInvalidArgument);
+  EXPECT_NE(machine.error().message.find("'avx9.linear'"), std::string::npos);
+}
+
+TEST(Registry, RowsOfAnOpStartWithTheReferenceAndRise) {
+  const std::vector<KernelInfo> rows = AllKernels();
+  ASSERT_FALSE(rows.empty());
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const bool first = i == 0 || rows[i].op != rows[i - 1].op;
+    EXPECT_EQ(first, rows[i].isa == Isa::kRef) << rows[i].name;
+    if (!first) {
+      EXPECT_LT(rows[i - 1].isa, rows[i].isa) << rows[i].name;
+    }
+    EXPECT_EQ(rows[i].name, std::string(Name(rows[i].isa)) + "." + std::string(rows[i].op));
+  }
+}
+
+}  // namespace
+}  // namespace latte

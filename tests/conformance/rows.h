@@ -1,0 +1,59 @@
+// Runs rows of the registry one by one and counts them.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "src/kernels/params/linear.h"
+#include "src/kernels/params/mla.h"
+#include "src/kernels/params/moe.h"
+#include "src/kernels/registry.h"
+
+namespace latte {
+
+// How often each row ran in this process.
+inline std::map<std::string, int>& RowRuns() {
+  static std::map<std::string, int> runs;
+  return runs;
+}
+
+inline const Machine& TestMachine() {
+  static const Machine machine = *Machine::Detect();
+  return machine;
+}
+
+template <class Op>
+void RunRow(const Kernel<Op>& row, const typename Op::Params& params, int threads = 1) {
+  static ThreadPool pools[] = {ThreadPool(1), ThreadPool(2), ThreadPool(3)};
+  ++RowRuns()[std::string(row.name)];
+  row.run(params, Exec{&pools[threads - 1], &TestMachine()});
+}
+
+// The reference row of an op.
+template <class Op>
+void RunRef(const typename Op::Params& params) {
+  RunRow(Kernels<Op>().front(), params, 2);
+}
+
+// Every row that the machine has, the reference first.
+template <class Op, class F>
+void ForEachRow(const F& f) {
+  for (const Kernel<Op>& row : Kernels<Op>()) {
+    if (!TestMachine().Has(row.isa)) continue;
+    SCOPED_TRACE(row.name);
+    f(row);
+    if (::testing::Test::HasFatalFailure()) return;
+  }
+}
+
+// Every row that the machine has and that supports the shape, the reference left out.
+template <class Op, class F>
+void ForEachFastRow(const typename Op::Shape& shape, const F& f) {
+  ForEachRow<Op>([&](const Kernel<Op>& row) {
+    if (row.isa != Isa::kRef && row.supports(shape)) f(row);
+  });
+}
+
+}  // namespace latte

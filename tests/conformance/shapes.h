@@ -1,0 +1,95 @@
+// Sizes that hurt: one less and one more than every lane count, tile, page and block.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "src/tensor/dtype.h"
+
+namespace latte {
+
+struct LinearShape {
+  int64_t b, m, n, k;
+};
+
+// Every M with every K; N and B take turns. For linear_t the roles of N and K are exchanged.
+inline std::vector<LinearShape> LinearShapes() {
+  constexpr int64_t kRows[] = {0, 1, 2, 5, 7, 17, 64, 65};
+  constexpr int64_t kTerms[] = {1, 15, 16, 17, 191, 192, 576, 1024, 1040, 2101};
+  constexpr int64_t kOutputs[] = {1, 3, 8, 33, 64, 67, 130};
+  std::vector<LinearShape> out;
+  size_t turn = 0;
+  for (const int64_t m : kRows)
+    for (const int64_t k : kTerms) {
+      const size_t at = turn++;
+      out.push_back({at % 3 == 0 ? 3 : 1, m, kOutputs[at % 7], k});
+    }
+  return out;
+}
+
+struct LinearTypes {
+  DType x, w;
+};
+inline constexpr LinearTypes kLinearTypes[] = {
+    {DType::kF32, DType::kF32},  {DType::kF32, DType::kBF16},  {DType::kF32, DType::kF16},
+    {DType::kBF16, DType::kF32}, {DType::kBF16, DType::kBF16}, {DType::kBF16, DType::kF16},
+};
+
+// New tokens and all tokens of a sequence.
+struct SequenceShape {
+  int64_t query_len, total_len;
+};
+struct DecodeShape {
+  int64_t heads, c, r, page_tokens;
+  DType cache;
+  float scale;
+  std::vector<SequenceShape> sequences;
+};
+
+inline std::vector<DecodeShape> DecodeShapes() {
+  constexpr DType kF32 = DType::kF32;
+  constexpr DType kBF16 = DType::kBF16;
+  return {
+      {1, 512, 64, 64, kBF16, 0.07f, {{1, 1}, {1, 2}, {1, 63}, {1, 64}, {1, 65}, {1, 1000}}},
+      {16, 512, 64, 64, kBF16, 0.07f, {{1, 127}, {1, 129}, {1, 1}}},
+      {20, 512, 64, 128, kF32, 0.07f, {{1, 65}, {3, 130}}},
+      {128, 512, 64, 64, kBF16, 0.07f, {{1, 129}}},
+      {3, 64, 16, 16, kF32, 0.2f, {{1, 15}, {1, 16}, {1, 17}, {5, 70}, {2, 2}}},
+      {16, 64, 16, 128, kBF16, 0.2f, {{9, 129}, {1, 1000}}},
+      {128, 64, 16, 16, kBF16, 0.2f, {{1, 63}, {2, 66}}},
+      {3, 48, 10, 16, kBF16, 0.2f, {{1, 64}, {7, 127}, {1, 1}}},
+      {20, 48, 10, 64, kF32, 0.2f, {{65, 65}, {1, 2}}},
+      {16, 256, 32, 64, kBF16, 0.1f, {{17, 1000}}},
+      {1, 256, 32, 16, kF32, 0.1f, {{2, 65}, {64, 129}}},
+      {16, 512, 0, 64, kBF16, 0.07f, {{1, 127}, {4, 66}}},
+      {3, 20, 8, 16, kF32, 0.3f, {{1, 1}, {3, 3}, {10, 40}}},
+      {33, 20, 8, 128, kBF16, 0.3f, {{1, 129}, {2, 64}}},
+      {2, 1, 1, 64, kF32, 1.0f, {{1, 5}, {2, 67}}},
+      {1, 1024, 128, 16, kBF16, 0.05f, {{1, 17}}},
+      // Scores of some hundreds: only a few keys are left with weight.
+      {16, 512, 64, 64, kBF16, 10.0f, {{2, 200}}},
+  };
+}
+
+struct MhaShape {
+  int64_t queries, keys, heads, n, r, v;
+  int64_t q_begin, key_begin;
+  bool shared_rope;  // one rope key for all heads
+};
+
+inline std::vector<MhaShape> MhaShapes() {
+  return {
+      {1, 1, 1, 128, 64, 128, 0, 0, true},      {1, 65, 16, 128, 64, 128, 64, 0, true},
+      {7, 7, 3, 128, 64, 128, 0, 0, false},     {33, 33, 16, 128, 64, 128, 0, 0, true},
+      {65, 129, 3, 16, 8, 16, 64, 0, true},     {2, 64, 20, 48, 10, 20, 62, 0, false},
+      {63, 200, 3, 17, 15, 1, 137, 0, true},    {129, 129, 1, 192, 64, 191, 0, 0, false},
+      {40, 100, 2, 24, 8, 33, 140, 40, true},  // keys begin inside a block
+      {70, 64, 2, 24, 8, 33, 100, 128, true},  // the first queries see nothing
+      {5, 64, 2, 24, 8, 33, 10, 64, false},    // no query sees anything
+      {3, 40, 2, 24, 0, 16, 20, 0, false},     // no rope part; keys behind the last query
+      {1, 1000, 3, 128, 64, 128, 999, 0, true}, {20, 130, 128, 16, 8, 16, 110, 0, true},
+      {2, 3, 2, 256, 256, 512, 1, 0, false},
+  };
+}
+
+}  // namespace latte

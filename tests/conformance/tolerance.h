@@ -1,0 +1,67 @@
+// Bounds on the difference between a kernel and the reference, from dtype and length alone.
+//
+// u = 2^−24 is half the distance from 1 to the next f32. A sum of n products, in any order, with or
+// without fused operations, errs by at most γ_n·Σ|x||w|, γ_n = n·u / (1 − n·u) (Higham, Accuracy
+// and Stability of Numerical Algorithms, 2nd ed., §3.1). The reference sums in fp64 and rounds
+// once. Inputs in 16 bits are exact in f32 and add nothing.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "src/base/math.h"
+
+namespace latte {
+
+inline constexpr double kUnit = 0x1p-24;
+// exp of a kernel errs by at most 2 ulp = 4u.
+inline constexpr double kExpUnits = 4;
+// Below this, relative bounds end.
+inline constexpr double kTiny = 0x1p-126;
+// A kernel changes the running maximum at most once per this many keys.
+inline constexpr int64_t kLeastKeyBlock = 64;
+
+inline double Gamma(int64_t n) {
+  const double nu = static_cast<double>(n) * kUnit;
+  return nu / (1 - nu);
+}
+
+// |Σ x·w (+ bias) − exact|, given Σ|x||w| (+ |bias|): one more rounding for the bias, one for the
+// reference.
+inline double DotBound(int64_t terms, double sum_of_abs) {
+  return Gamma(terms + 2) * sum_of_abs + static_cast<double>(terms) * kTiny;
+}
+
+// rms_norm relative to |y|: γ_{D+1} on the sum of squares and mean, halved by the root; eps, root,
+// reciprocal, two products, and the reference's rounding.
+inline double RmsNormBound(int64_t d) { return Gamma(d + 1) / 2 + Gamma(6); }
+
+// silu_mul relative to |y|: exp, 1+e, quotient and product, here and in the reference.
+inline double SiluBound() { return Gamma(2 * (static_cast<int64_t>(kExpUnits) + 3)); }
+
+struct AttentionBound {
+  double o;    // times the largest |v| that the row sees in a column
+  double lse;  // absolute
+};
+
+// `scores`: a bound on scale·Σ|q||k|, and so on every |s|. With B blocks of keys:
+//   score      dot of `width` terms and the scale                        γ_{width+1}·scores
+//   exponent   s − m is rounded, |s − m| ≤ 2·scores; the maxima that a   2·u·2·scores
+//              row passes through rise by 2·scores at most in all
+//   weights    one exp per key, one per block and its product            (4·(1+B) + 2B)·u
+// A change of every log-weight by at most δ changes a normalised weight by a factor within e^±2δ.
+// Numerator and denominator are sums of `keys` terms, then a reciprocal, a product and the
+// reference's rounding.
+inline AttentionBound BoundAttention(int64_t width, int64_t keys, double scores, double lse) {
+  const int64_t blocks = CeilDiv(keys, kLeastKeyBlock) + 1;
+  const double delta =
+      Gamma(width + 1) * scores + 4 * kUnit * scores +
+      (kExpUnits * static_cast<double>(1 + blocks) + 2 * static_cast<double>(blocks)) * kUnit;
+  const double sums = Gamma(keys + blocks + 3);
+  AttentionBound out;
+  out.o = std::exp(2 * delta) * (1 + sums) * (1 + sums) - 1 + static_cast<double>(keys) * kTiny;
+  out.lse = delta + sums + 2 * kUnit * std::abs(lse) + kTiny;
+  return out;
+}
+
+}  // namespace latte
