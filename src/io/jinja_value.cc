@@ -18,6 +18,7 @@ Status TooDeep() {
 
 int DepthOf(const Value& value) {
   if (value.Is(Kind::kList)) return value.list().depth;
+  if (value.Is(Kind::kCallable)) return 1 + DepthOf(value.callable().self);
   return value.Is(Kind::kDict) ? value.dict().depth : 0;
 }
 
@@ -38,6 +39,10 @@ Status Budget::SpendString(size_t bytes) {
     return Exhausted(fmt::format("the template makes a string of {} bytes; the limit is {}", bytes,
                                  limits_.string_bytes));
   return Spend(1, static_cast<int64_t>(bytes));
+}
+
+Status Budget::SpendSearch(size_t size, size_t what) {
+  return Spend(1 + static_cast<int64_t>((size / 64 + 1) * (what / 16 + 1)));
 }
 
 Value Value::MakeUndefined(std::string what) {

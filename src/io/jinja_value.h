@@ -33,6 +33,8 @@ class Budget {
   [[nodiscard]] Status Spend(int64_t steps, int64_t bytes = 0);
   // The same for a string of that many bytes about to be made.
   [[nodiscard]] Status SpendString(size_t bytes);
+  // The same for looking through `size` bytes for something of `what` bytes, at worst at each.
+  [[nodiscard]] Status SpendSearch(size_t size, size_t what);
   const Limits& limits() const { return limits_; }
 
  private:

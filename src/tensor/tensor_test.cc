@@ -19,7 +19,8 @@ TEST(DType, BF16RoundsToNearestEvenAndKeepsSpecials) {
   EXPECT_TRUE(std::isnan(BF16ToFloat(FloatToBF16(std::bit_cast<float>(0x7f800001u)))));
   for (uint32_t bits = 0; bits < 0x10000; ++bits) {
     const float value = BF16ToFloat(static_cast<uint16_t>(bits));
-    if (!std::isnan(value)) ASSERT_EQ(FloatToBF16(value), bits);
+    if (std::isnan(value)) continue;
+    ASSERT_EQ(FloatToBF16(value), bits);
   }
 }
 
@@ -32,10 +33,11 @@ TEST(DType, F16ToFloatIsExactForAllValues) {
     if (exponent == 31) expected = mantissa == 0 ? INFINITY : NAN;
     if ((bits & 0x8000) != 0) expected = -expected;
     const float value = F16ToFloat(static_cast<uint16_t>(bits));
-    if (std::isnan(expected))
+    if (std::isnan(expected)) {
       ASSERT_TRUE(std::isnan(value));
-    else
+    } else {
       ASSERT_EQ(static_cast<double>(value), expected) << bits;
+    }
     ASSERT_EQ(std::signbit(value), (bits & 0x8000) != 0);
   }
 }

@@ -69,14 +69,12 @@ void Scores(AttentionRows& a, const KeyBlock& block) {
   });
 }
 
-// Scores to unnormalised probabilities; updates max, sum and factor.
+// Scales a row's scores, hides the keys that it does not see and returns the new maximum.
 template <class V>
-void Softmax(AttentionRows& a, int64_t row) {
-  a.factor[row] = 1.0f;
-  if (a.visible[row] <= 0) return;
+float ScaleAndMax(AttentionRows& a, int64_t row) {
+  if (a.visible[row] <= 0) return a.max[row];
   float* p = a.p + row * kKeyBlock;
   for (int64_t j = a.visible[row]; j < kKeyBlock; ++j) p[j] = -__builtin_inff();
-
   const typename V::Vec scale = V::Set1(a.scale);
   typename V::Vec top = V::Set1(a.max[row]);
   for (int64_t j = 0; j < kKeyBlock; j += V::kLanes) {
@@ -84,17 +82,32 @@ void Softmax(AttentionRows& a, int64_t row) {
     V::Store(p + j, s);
     top = V::Max(top, s);
   }
-  const float max = V::MaxOf(top);
-  const typename V::Vec shift = V::Set1(max);
-  typename V::Vec sum = V::Zero();
-  for (int64_t j = 0; j < kKeyBlock; j += V::kLanes) {
-    const typename V::Vec e = V::Exp(V::Sub(V::Load(p + j), shift));
-    V::Store(p + j, e);
-    sum = V::Add(sum, e);
+  return V::MaxOf(top);
+}
+
+// Scores to unnormalised probabilities; updates max, sum and factor.
+template <class V>
+void Softmax(AttentionRows& a) {
+  float* shift = a.factor;  // old maximum − new one
+  for (int64_t i = 0; i < a.rows; ++i) {
+    const float max = ScaleAndMax<V>(a, i);
+    shift[i] = a.visible[i] > 0 ? a.max[i] - max : 0.0f;
+    a.max[i] = max;
   }
-  a.factor[row] = V::MaxOf(V::Exp(V::Set1(a.max[row] - max)));
-  a.sum[row] = a.sum[row] * a.factor[row] + V::Sum(sum);
-  a.max[row] = max;
+  for (int64_t i = 0; i < a.rows; i += V::kLanes)
+    StoreNext<V>(a.factor + i, V::Exp(LoadNext<V>(shift + i, a.rows - i)), a.rows - i);
+  for (int64_t i = 0; i < a.rows; ++i) {
+    if (a.visible[i] <= 0) continue;
+    float* p = a.p + i * kKeyBlock;
+    const typename V::Vec max = V::Set1(a.max[i]);
+    typename V::Vec sum = V::Zero();
+    for (int64_t j = 0; j < kKeyBlock; j += V::kLanes) {
+      const typename V::Vec e = V::Exp(V::Sub(V::Load(p + j), max));
+      V::Store(p + j, e);
+      sum = V::Add(sum, e);
+    }
+    a.sum[i] = a.sum[i] * a.factor[i] + V::Sum(sum);
+  }
 }
 
 // o = factor·o + P·V.
@@ -128,7 +141,7 @@ void AddValues(AttentionRows& a, const KeyBlock& block) {
 template <class V>
 void Attend(AttentionRows& a, const KeyBlock& block) {
   Scores<V>(a, block);
-  for (int64_t i = 0; i < a.rows; ++i) Softmax<V>(a, i);
+  Softmax<V>(a);
   AddValues<V>(a, block);
 }
 
@@ -139,10 +152,8 @@ float Finish(AttentionRows& a, int64_t row) {
   const float inverse = 1.0f / a.sum[row];
   const typename V::Vec factor = V::Set1(inverse);
   float* o = a.o + row * a.o_stride;
-  for (int64_t j = 0; j < a.v_width; j += V::kLanes) {
-    const int64_t columns = Min(V::kLanes, a.v_width - j);
-    V::StorePartial(o + j, V::Mul(V::LoadPartial(o + j, columns), factor), columns);
-  }
+  for (int64_t j = 0; j < a.v_width; j += V::kLanes)
+    StoreNext<V>(o + j, V::Mul(LoadNext<V>(o + j, a.v_width - j), factor), a.v_width - j);
   return static_cast<float>(static_cast<double>(a.max[row]) +
                             __builtin_log(static_cast<double>(a.sum[row])));
 }

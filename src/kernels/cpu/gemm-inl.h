@@ -1,9 +1,10 @@
 // linear and linear_t: products of activations with weights that lie as they are in the file.
 //
-// Work      launch.cc cuts (batch, rows of W, rows of x) into tasks. A task walks K in blocks of
-//           1024 and W in panels of 64 rows; up to kTileRows rows of x lie in L1 (24 KiB) while a
-//           panel passes. With more rows of x than one tile, a 16-bit panel is widened once
-//           (260 KiB, in L2) and used by all of them; with fewer, it is widened as it is loaded.
+// Work      launch.cc cuts (batch, rows of W, rows of x) into tasks. A task walks W in panels of 64
+//           rows and K in blocks of 1024; up to kTileRows rows of x lie in L1 (24 KiB) while a
+//           panel passes. 16-bit weights are widened as they are loaded, one instruction per
+//           vector, or, for many rows of x, once into scratch (260 KiB, in L2) that all of them
+//           use.
 // Roofline  one row of x: 2 FLOP per weight, bound by memory; from about 20 rows on bound by FMA
 //           (24 of them per 10 loads in the AVX-512 tile).
 // Order     linear: per block of K one vector of partial sums and a fixed tree; blocks are added in
@@ -24,6 +25,9 @@ namespace {
 constexpr int64_t kBlockK = 1024;
 constexpr int64_t kPanelRows = 64;
 constexpr int64_t kPanelStride = ScratchStride(kBlockK);
+// Tiles of x from which on widening a 16-bit panel first is faster: it costs about as much as
+// widening again in ten tiles (measured, Ice Lake).
+constexpr int64_t kWidenTiles = 10;
 constexpr int64_t kBlockN = 256;  // rows of W per widened panel of linear_t
 
 // Calls f with a typed pointer.
@@ -63,31 +67,33 @@ struct Panel {
   int64_t k_begin, k;
 };
 
-// y[m:, n:] (+)= sums for `columns` of the tile's kN outputs per row.
-template <int64_t kM, int64_t kN>
-void StoreDots(const LinearTask& t, const float (&sums)[kM][kN], int64_t m, int64_t n,
-               int64_t columns, bool first, bool last) {
-  for (int64_t i = 0; i < kM; ++i) {
-    float* y = t.y + (m + i) * t.y_stride + n;
-    for (int64_t j = 0; j < columns; ++j) {
-      float sum = first ? sums[i][j] : y[j] + sums[i][j];
-      if (last && t.bias != nullptr) sum += t.bias[n + j];
-      y[j] = sum;
-    }
+inline void StoreDots(const float* sums, const float* bias, int64_t count, bool first, float* y) {
+  for (int64_t j = 0; j < count; ++j) {
+    float sum = first ? sums[j] : y[j] + sums[j];
+    if (bias != nullptr) sum += bias[j];
+    y[j] = sum;
   }
 }
 
 template <class V, int64_t kM, int64_t kN, class W>
 void DotRows(const LinearTask& t, const Panel<W>& panel, const FloatRows& x, int64_t m) {
   const bool first = panel.k_begin == 0;
-  const bool last = panel.k_begin + panel.k == t.k;
+  const bool biased = t.bias != nullptr && panel.k_begin + panel.k == t.k;
   for (int64_t n = 0; n < panel.rows; n += kN) {
     const W* rows[kN];
     for (int64_t j = 0; j < kN; ++j)  // a tile over the edge repeats the last row
       rows[j] = panel.w + Min(n + j, panel.rows - 1) * panel.stride;
     float sums[kM][kN];
     DotTile<V, kM, kN>(x.data, x.stride, rows, panel.k, sums);
-    StoreDots(t, sums, m, panel.row_begin + n, Min(kN, panel.rows - n), first, last);
+    const int64_t column = panel.row_begin + n;
+    const float* bias = biased ? t.bias + column : nullptr;
+    for (int64_t i = 0; i < kM; ++i) {
+      float* y = t.y + (m + i) * t.y_stride + column;
+      if (panel.rows - n >= kN)
+        StoreDots(sums[i], bias, kN, first, y);
+      else
+        StoreDots(sums[i], bias, panel.rows - n, first, y);
+    }
   }
 }
 
@@ -120,7 +126,7 @@ void Linear(const LinearTask& t) {
       for (int64_t k = 0; k < t.k; k += kBlockK) {
         const Panel panel{w + n * t.w_stride + k,   t.w_stride, n,
                           Min(kPanelRows, t.n - n), k,          Min(kBlockK, t.k - k)};
-        if (t.m > V::kTileRows && t.w_type != Element::kF32)
+        if (t.m > kWidenTiles * V::kTileRows && t.w_type != Element::kF32)
           DotWidenedPanel<V>(t, panel);
         else
           DotPanel<V>(t, panel);
@@ -163,7 +169,7 @@ void LinearTColumns(const LinearTTask& t, const W* w) {
     for (int64_t n = 0; n < t.n; n += kBlockN) {
       const Panel panel{w + n * t.w_stride + column, t.w_stride, n,
                         Min(kBlockN, t.n - n),       column,     columns};
-      if (t.m > V::kTileRows && t.w_type != Element::kF32)
+      if (t.m > kWidenTiles * V::kTileRows && t.w_type != Element::kF32)
         OuterWidenedPanel<V, kN>(t, panel);
       else
         OuterPanel<V, kN>(t, panel);

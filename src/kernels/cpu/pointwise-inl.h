@@ -26,7 +26,7 @@ float SumOfSquares(const float* x, int64_t count) {
       acc[j] = V::Fma(xj, xj, acc[j]);
     }
   for (int64_t j = 0; i < count; i += V::kLanes, ++j) {
-    const typename V::Vec xj = V::LoadPartial(x + i, Min(V::kLanes, count - i));
+    const typename V::Vec xj = LoadNext<V>(x + i, count - i);
     acc[j] = V::Fma(xj, xj, acc[j]);
   }
   return V::Sum(V::Add(V::Add(acc[0], acc[1]), V::Add(acc[2], acc[3])));
@@ -38,9 +38,9 @@ void RmsNorm(const RmsNormTask& t) {
   const typename V::Vec inverse = V::Set1(1.0f / __builtin_sqrtf(mean + t.eps));
   WithType(t.w, t.w_type, [&](const auto* w) {
     for (int64_t i = 0; i < t.d; i += V::kLanes) {
-      const int64_t count = Min(V::kLanes, t.d - i);
-      const typename V::Vec x = V::Mul(V::LoadPartial(t.x + i, count), inverse);
-      V::StorePartial(t.y + i, V::Mul(x, V::LoadPartial(w + i, count)), count);
+      const int64_t rest = t.d - i;
+      const typename V::Vec x = V::Mul(LoadNext<V>(t.x + i, rest), inverse);
+      StoreNext<V>(t.y + i, V::Mul(x, LoadNext<V>(w + i, rest)), rest);
     }
   });
 }
@@ -49,11 +49,10 @@ template <class V>
 void SiluMul(const SiluMulTask& t) {
   const typename V::Vec one = V::Set1(1.0f);
   for (int64_t i = 0; i < t.count; i += V::kLanes) {
-    const int64_t count = Min(V::kLanes, t.count - i);
-    const typename V::Vec gate = V::LoadPartial(t.gate + i, count);
-    const typename V::Vec up = V::LoadPartial(t.up + i, count);
-    const typename V::Vec e = V::Exp(V::Sub(V::Zero(), gate));
-    V::StorePartial(t.y + i, V::Mul(V::Div(gate, V::Add(one, e)), up), count);
+    const int64_t rest = t.count - i;
+    const typename V::Vec gate = LoadNext<V>(t.gate + i, rest);
+    const typename V::Vec silu = V::Div(gate, V::Add(one, V::Exp(V::Sub(V::Zero(), gate))));
+    StoreNext<V>(t.y + i, V::Mul(silu, LoadNext<V>(t.up + i, rest)), rest);
   }
 }
 

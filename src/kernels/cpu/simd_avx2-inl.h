@@ -88,8 +88,13 @@ struct Avx2 {
   static Vec PowerOf2(__m256i n) {
     return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(n, _mm256_set1_epi32(127)), 23));
   }
+  // Moves 16-bit element i to the upper half of float i: the load fills both halves of the
+  // register, one shuffle does the rest.
   static Vec Widen(__m128i bf16) {
-    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(bf16), 16));
+    const __m256i index =
+        _mm256_setr_epi8(-1, -1, 0, 1, -1, -1, 2, 3, -1, -1, 4, 5, -1, -1, 6, 7,  //
+                         -1, -1, 8, 9, -1, -1, 10, 11, -1, -1, 12, 13, -1, -1, 14, 15);
+    return _mm256_castsi256_ps(_mm256_shuffle_epi8(_mm256_broadcastsi128_si256(bf16), index));
   }
   static __m128i Load8(const void* p) { return _mm_loadu_si128(static_cast<const __m128i_u*>(p)); }
   // There is no masked load of 16-bit elements; tails take the way through the stack.

@@ -89,8 +89,12 @@ struct Avx512 {
 
  private:
   static __mmask16 First(int64_t count) { return static_cast<__mmask16>((1u << count) - 1); }
+  // Moves 16-bit element i to the upper half of float i, in one instruction.
   static Vec Widen(__m256i bf16) {
-    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bf16), 16));
+    const __m512i index = _mm512_set_epi16(15, 15, 14, 14, 13, 13, 12, 12, 11, 11, 10, 10, 9, 9, 8,
+                                           8, 7, 7, 6, 6, 5, 5, 4, 4, 3, 3, 2, 2, 1, 1, 0, 0);
+    return _mm512_castsi512_ps(
+        _mm512_maskz_permutexvar_epi16(0xaaaaaaaau, index, _mm512_castsi256_si512(bf16)));
   }
   static __m256 High(Vec v) { return _mm512_extractf32x8_ps(v, 1); }
 };

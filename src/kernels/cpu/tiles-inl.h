@@ -49,11 +49,23 @@ void ForEachColumnRun(int64_t columns, const F& f) {
   for (; begin < columns; begin += V::kLanes) f(begin, Int<1>{}, Min(V::kLanes, columns - begin));
 }
 
+// The next vector of a row of which `rest` > 0 elements are left.
+template <class V, class T>
+typename V::Vec LoadNext(const T* p, int64_t rest) {
+  return rest >= V::kLanes ? V::Load(p) : V::LoadPartial(p, rest);
+}
+template <class V>
+void StoreNext(float* p, typename V::Vec v, int64_t rest) {
+  if (rest >= V::kLanes)
+    V::Store(p, v);
+  else
+    V::StorePartial(p, v, rest);
+}
+
 template <class V, class T>
 void WidenRow(const T* from, int64_t count, float* to) {
-  int64_t i = 0;
-  for (; i + V::kLanes <= count; i += V::kLanes) V::Store(to + i, V::Load(from + i));
-  if (i < count) V::StorePartial(to + i, V::LoadPartial(from + i, count - i), count - i);
+  for (int64_t i = 0; i < count; i += V::kLanes)
+    StoreNext<V>(to + i, LoadNext<V>(from + i, count - i), count - i);
 }
 
 // sums[i][j] = x[i,:]·w[j]: one vector of partial sums in steps of kLanes, then the tree of
