@@ -106,7 +106,7 @@ Result<Value> FirstOrLast(const std::string& name, const Value& input, const Arg
                           Budget* budget) {
   LATTE_RETURN_IF_ERROR(Bind(arguments, {}));
   LATTE_ASSIGN_OR_RETURN(const Values items, Items(input, budget));
-  if (items.empty()) return Value::MakeUndefined("no " + name + " item, the sequence is empty");
+  if (items.empty()) return Value::MakeUndefined(fmt::format("no {} item, the sequence is empty", name));
   return name == "first" ? items.front() : items.back();
 }
 
@@ -221,12 +221,12 @@ Result<Value> Select(const std::string& name, const Value& input, const Argument
   LATTE_ASSIGN_OR_RETURN(const Values items, Items(input, budget));
   const bool by_attribute = name.ends_with("attr");
   Arguments rest = arguments;
-  if (by_attribute && rest.positional.empty()) return InvalidArgument(name + " needs an attribute");
+  if (by_attribute && rest.positional.empty()) return InvalidArgument(fmt::format("{} needs an attribute", name));
   const Value attribute = by_attribute ? rest.positional[0] : Value();
   if (by_attribute) rest.positional.erase(rest.positional.begin());
   std::string test;
   if (!rest.positional.empty()) {
-    if (!rest.positional[0].Is(Kind::kString)) return InvalidArgument(name + " needs a test's name");
+    if (!rest.positional[0].Is(Kind::kString)) return InvalidArgument(fmt::format("{} needs the name of a test", name));
     test = rest.positional[0].bytes();
     rest.positional.erase(rest.positional.begin());
   }

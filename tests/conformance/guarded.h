@@ -10,6 +10,7 @@
 
 #include "src/base/check.h"
 #include "src/base/math.h"
+#include "src/kernels/ref/ref.h"
 #include "src/tensor/tensor.h"
 
 namespace latte {
@@ -80,13 +81,7 @@ class Guarded {
 
 // Element at an index, as a number, in any floating-point dtype.
 inline float GetValue(const TensorView& t, int64_t i, int64_t j = 0, int64_t k = 0) {
-  const std::byte* at =
-      t.data + (i * t.stride[0] + j * t.stride[1] + k * t.stride[2]) * SizeOf(t.dtype);
-  uint32_t bits = 0;
-  std::memcpy(&bits, at, static_cast<size_t>(SizeOf(t.dtype)));
-  if (t.dtype == DType::kF32) return std::bit_cast<float>(bits);
-  const auto half = static_cast<uint16_t>(bits);
-  return t.dtype == DType::kBF16 ? BF16ToFloat(half) : F16ToFloat(half);
+  return ref::Load(t.data, t.dtype, i * t.stride[0] + j * t.stride[1] + k * t.stride[2]);
 }
 
 // Fills rank 1, 2 or 3 with numbers between −1 and 1 (f16: all exponents from 2^−15 up).
