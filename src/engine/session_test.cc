@@ -107,6 +107,20 @@ TEST_F(SessionTest, SameSeedSameTokensOnEveryThreadCountAndChunk) {
   EXPECT_NE(Generate(*Make(), prompt_, options)->tokens, expected);
 }
 
+TEST_F(SessionTest, AutoTakesTheLatentPathForPromptsAndTheAbsorbedOneAfter) {
+  const auto logits_after = [&](AttentionMode mode, int generated) {
+    const auto session = Make({.attention = mode, .dtype = DType::kF32, .max_tokens = 40});
+    EXPECT_TRUE(session->Prompt(prompt_));
+    for (int i = 0; i < generated; ++i) EXPECT_TRUE(session->Append(7 + i));
+    const std::span<const float> row = session->LastLogits();
+    return std::vector<float>(row.begin(), row.end());
+  };
+  // Both paths are exact but round in different places, so their last bits tell them apart.
+  EXPECT_EQ(logits_after(AttentionMode::kAuto, 0), logits_after(AttentionMode::kLatent, 0));
+  EXPECT_NE(logits_after(AttentionMode::kAuto, 0), logits_after(AttentionMode::kAbsorbed, 0));
+  EXPECT_NE(logits_after(AttentionMode::kAuto, 3), logits_after(AttentionMode::kLatent, 3));
+}
+
 TEST(AttentionMode, NamesParseBack) {
   for (const AttentionMode mode : {AttentionMode::kAuto, AttentionMode::kDecompressed,
                                    AttentionMode::kLatent, AttentionMode::kAbsorbed})

@@ -31,7 +31,6 @@ double SoftmaxScale(const MlaDims& dims, const RopeConfig& rope) {
 
 RopeTable RopeTable::Make(const RopeConfig& rope, int64_t r) {
   RopeTable table;
-  table.interleaved = rope.interleaved;
   double low = 0;
   double high = 0;
   if (rope.yarn) {

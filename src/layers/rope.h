@@ -17,7 +17,6 @@ namespace latte {
 struct RopeTable {
   std::vector<double> frequency;  // [R/2] radians per position
   double amplitude = 1.0;         // factor on cos and sin
-  bool interleaved = true;
 
   static RopeTable Make(const RopeConfig& rope, int64_t r);
 
