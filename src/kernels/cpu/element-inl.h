@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "src/kernels/cpu/target.h"
+
 namespace latte::cpu {
 namespace {
 
@@ -13,6 +15,14 @@ struct BF16 {
 struct F16 {
   uint16_t bits;
 };
+
+// Calls f with a typed pointer.
+template <class F>
+void WithType(const void* data, Element type, const F& f) {
+  if (type == Element::kBF16) return f(static_cast<const BF16*>(data));
+  if (type == Element::kF16) return f(static_cast<const F16*>(data));
+  f(static_cast<const float*>(data));
+}
 
 constexpr float kLog2E = 0x1.715476p+0f;
 // ln 2 = high + low; high has 9 bits, so n·high is exact for every |n| < 2^15.

@@ -30,14 +30,6 @@ constexpr int64_t kPanelStride = ScratchStride(kBlockK);
 constexpr int64_t kWidenTiles = 10;
 constexpr int64_t kBlockN = 256;  // rows of W per widened panel of linear_t
 
-// Calls f with a typed pointer.
-template <class F>
-void WithType(const void* data, Element type, const F& f) {
-  if (type == Element::kBF16) return f(static_cast<const BF16*>(data));
-  if (type == Element::kF16) return f(static_cast<const F16*>(data));
-  f(static_cast<const float*>(data));
-}
-
 template <class Task>
 const void* XRow(const Task& t, int64_t m) {
   return static_cast<const char*>(t.x) + m * t.x_stride * (t.x_type == Element::kF32 ? 4 : 2);

@@ -40,18 +40,26 @@ float* FloatAt(const TensorView& t, int64_t i, int64_t j) {
   return t.Ptr<float>() + i * t.stride[0] + j * t.stride[1];
 }
 
+// Runs f(i) for 0 ≤ i < count on the pool, or here when all of it is less than one task's worth.
+template <class F>
+void ForEachTask(int64_t count, int64_t macs, const Exec& exec, const F& f) {
+  if (macs > kTaskMacs) return exec.threads->ParallelFor(count, f);
+  for (int64_t i = 0; i < count; ++i) f(i);
+}
+
 // A product cut into blocks of `rows` rows of x and `columns` outputs of each row.
 struct Blocks {
   int64_t m, n, rows, columns;
+  int64_t macs;  // of an output
 
   int64_t across() const { return CeilDiv(n, columns); }
   int64_t down() const { return CeilDiv(m, rows); }
   int64_t per_batch() const { return across() * down(); }
 };
 
-// macs: multiply-adds per output. step: what columns are a multiple of.
+// macs: multiply-adds of an output. step: what columns are a multiple of.
 Blocks Cut(int64_t m, int64_t n, int64_t macs, int64_t step, const Exec& exec) {
-  Blocks out{m, n, std::min(m, kTaskRows), 0};
+  Blocks out{m, n, std::min(m, kTaskRows), 0, macs};
   const int64_t columns = RoundUp(CeilDiv(kTaskMacs, macs * out.rows), step);
   // A block narrower than what a target widens at once would read all of x for less.
   const int64_t least = m == 1 ? step : std::max(step, kWeightRows);
@@ -64,7 +72,8 @@ Blocks Cut(int64_t m, int64_t n, int64_t macs, int64_t step, const Exec& exec) {
 template <class F>
 void ForEachBlock(const Blocks& blocks, int64_t batch, const Exec& exec, const F& f) {
   // Blocks of the same weights are neighbours: what one has read is still in the cache.
-  exec.threads->ParallelFor(batch * blocks.per_batch(), [&](int64_t task) {
+  const int64_t macs = batch * blocks.m * blocks.n * blocks.macs;
+  ForEachTask(batch * blocks.per_batch(), macs, exec, [&](int64_t task) {
     const int64_t b = task / blocks.per_batch();
     const int64_t n = task % blocks.per_batch() / blocks.down() * blocks.columns;
     const int64_t m = task % blocks.down() * blocks.rows;
@@ -158,10 +167,15 @@ template <const Target& kTarget>
 void Launch<kTarget>::MlaDecode(const MlaDecodeOp::Params& p, const Exec& exec) {
   const MlaDecodeOp::Shape s = MlaDecodeOp::ShapeOf(p);
   int64_t tokens = 0;
-  for (const DecodeSequence& sequence : p.sequences) tokens += sequence.query_len;
+  int64_t pairs = 0;  // of tokens and keys
+  for (const DecodeSequence& sequence : p.sequences) {
+    tokens += sequence.query_len;
+    pairs += sequence.query_len * sequence.total_len;
+  }
   const int64_t rows = RowsPerTask(s.h, tokens, exec);
   const int64_t groups = CeilDiv(s.h, rows);
-  exec.threads->ParallelFor(tokens * groups, [&](int64_t task) {
+  const int64_t macs = pairs * s.h * (2 * s.c + s.r);
+  ForEachTask(tokens * groups, macs, exec, [&](int64_t task) {
     const auto [sequence, index] = FindToken(p.sequences, task / groups);
     const int64_t token = sequence->query_start + index;
     const int64_t head = task % groups * rows;
@@ -189,7 +203,8 @@ template <const Target& kTarget>
 void Launch<kTarget>::Mha(const MhaOp::Params& p, const Exec& exec) {
   const MhaOp::Shape s = MhaOp::ShapeOf(p);
   const int64_t rows = RowsPerTask(s.t, s.h, exec);
-  exec.threads->ParallelFor(CeilDiv(s.t, rows) * s.h, [&](int64_t task) {
+  const int64_t macs = s.t * s.s * s.h * (s.n + s.r + s.v);
+  ForEachTask(CeilDiv(s.t, rows) * s.h, macs, exec, [&](int64_t task) {
     const int64_t head = task % s.h;
     const int64_t query = task / s.h * rows;
     MhaTask t;

@@ -8,7 +8,6 @@
 #include <cstdint>
 
 #include "src/kernels/cpu/element-inl.h"
-#include "src/kernels/cpu/gemm-inl.h"
 #include "src/kernels/cpu/target.h"
 #include "src/kernels/cpu/tiles-inl.h"
 

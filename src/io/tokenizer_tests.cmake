@@ -1,0 +1,8 @@
+# Tests of the tokenizer, for CMakeLists.txt beside this file.
+latte_test(unicode_test SOURCES unicode_test.cc DEPS io)
+latte_test(bpe_test SOURCES bpe_test.cc DEPS io)
+latte_test(regex_test SOURCES regex_test.cc DEPS io)
+latte_test(pretokenize_test SOURCES pretokenize_test.cc DEPS io)
+latte_test(tokenizer_file_test SOURCES tokenizer_file_test.cc DEPS io)
+latte_test(tokenizer_test SOURCES tokenizer_test.cc DEPS io)
+latte_test(tokenizer_golden_test SOURCES tokenizer_golden_test.cc DEPS io LABEL golden)
