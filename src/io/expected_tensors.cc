@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "src/base/math.h"
 #include "src/io/printable.h"
 #include "src/tensor/tensor.h"
 
@@ -113,8 +114,27 @@ struct Differences {
   }
 };
 
-bool IsWeightDType(std::string_view name) {
+bool IsPlainDType(std::string_view name) {
   return name == "F32" || name == "F16" || name == "BF16";
+}
+
+// FP8 values stand in the projections of attention and MLPs only: not in norms, router, embedding
+// or head.
+bool IsF8Matrix(const std::string& name, const StoredTensor& tensor) {
+  if (tensor.dtype_name != "F8_E4M3" && tensor.dtype_name != "F8_E4M3FNUZ") return false;
+  return name.ends_with("_proj.weight") || name.ends_with("_proj_with_mqa.weight");
+}
+
+// Checks the scales that an FP8 matrix needs, which may lie in another file than their matrix.
+void CheckScale(const std::string& scale_name, const StoredTensor& matrix, const QuantConfig& quant,
+                const StoredTensors& tensors, Differences& missing, Differences& shapes) {
+  const auto scale = tensors.find(scale_name);
+  if (scale == tensors.end()) return missing.Add(fmt::format("'{}'", scale_name));
+  const std::vector<int64_t> expected = {CeilDiv(matrix.shape[0], quant.block_rows),
+                                         CeilDiv(matrix.shape[1], quant.block_columns)};
+  if (scale->second.shape != expected)
+    shapes.Add(fmt::format("tensor '{}': expected {}, found {}", scale_name, ShapeString(expected),
+                           ShapeString(scale->second.shape)));
 }
 
 std::string Join(const Differences& missing, const Differences& extra, const Differences& shapes) {
@@ -148,7 +168,7 @@ Status CheckTensors(const ModelConfig& config, const StoredTensors& tensors) {
   Differences missing;
   Differences shapes;
   Differences dtypes;
-  std::unordered_set<std::string_view> known;
+  std::unordered_set<std::string> known;
   known.reserve(expected.size());
   for (const ExpectedTensor& want : expected) {
     known.insert(want.name);
@@ -161,7 +181,12 @@ Status CheckTensors(const ModelConfig& config, const StoredTensors& tensors) {
     if (have.shape != want.shape)
       shapes.Add(fmt::format("tensor '{}': expected {}, found {}", want.name,
                              ShapeString(want.shape), ShapeString(have.shape)));
-    if (!IsWeightDType(have.dtype_name))
+    if (config.quant.f8 && IsF8Matrix(want.name, have)) {
+      const std::string scale_name = want.name + "_scale_inv";
+      known.insert(scale_name);
+      if (have.shape.size() == 2)
+        CheckScale(scale_name, have, config.quant, tensors, missing, shapes);
+    } else if (!IsPlainDType(have.dtype_name))
       dtypes.Add(fmt::format("'{}' is {}", want.name, have.dtype_name));
   }
   Differences extra;
@@ -174,7 +199,8 @@ Status CheckTensors(const ModelConfig& config, const StoredTensors& tensors) {
     return Corrupt(
         fmt::format("the tensors do not fit config.json: {}; expected those of {} with {} layers",
                     Join(missing, extra, shapes), config.architecture, config.layers));
-  if (dtypes.count > 0) return Unsupported(dtypes.Describe("tensors are not F32, F16 or BF16"));
+  if (dtypes.count > 0)
+    return Unsupported(dtypes.Describe("tensors have a dtype that is not read there"));
   return {};
 }
 

@@ -188,8 +188,29 @@ TEST(CheckTensors, F26_F27_OtherDtypesAreUnsupportedByName) {
     EXPECT_EQ(error.code, Code::kUnsupported);
     EXPECT_PRED2(Contains, error.message,
                  fmt::format("'model.layers.1.mlp.experts.3.up_proj.weight' is {}", dtype));
-    EXPECT_PRED2(Contains, error.message, "F32, F16 or BF16");
+    EXPECT_PRED2(Contains, error.message, "dtype that is not read there");
   }
+}
+
+TEST(CheckTensors, F27_F28_Fp8MatricesNeedScalesOfTheBlocksShape) {
+  ModelConfig config = Small();
+  config.quant = {.f8 = true, .block_rows = 64, .block_columns = 100};
+  const std::string matrix = "model.layers.1.mlp.experts.3.up_proj.weight";
+  StoredTensors tensors = StoredFor(config);
+  tensors[matrix].dtype_name = "F8_E4M3";
+  EXPECT_PRED2(Contains, CheckError(config, tensors).message,
+               fmt::format("1 missing: '{}_scale_inv'", matrix));
+  const int64_t rows = (tensors[matrix].shape[0] + 63) / 64;
+  const int64_t columns = (tensors[matrix].shape[1] + 99) / 100;
+  tensors[matrix + "_scale_inv"] = {.dtype_name = "F32", .shape = {rows, columns}};
+  EXPECT_TRUE(CheckTensors(config, tensors).has_value());
+  tensors[matrix + "_scale_inv"].shape = {rows, columns + 1};
+  EXPECT_PRED2(Contains, CheckError(config, tensors).message, "of another shape");
+  tensors[matrix].dtype_name = "BF16";  // a plain matrix has no scales
+  EXPECT_PRED2(Contains, CheckError(config, tensors).message, "1 unexpected");
+  tensors = StoredFor(config);
+  tensors["model.layers.1.mlp.gate.weight"].dtype_name = "F8_E4M3";
+  EXPECT_PRED2(Contains, CheckError(config, tensors).message, "mlp.gate.weight' is F8_E4M3");
 }
 
 TEST(CheckTensors, F41_TiedModelsMayHaveAHeadAndOthersMust) {

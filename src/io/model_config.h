@@ -72,6 +72,14 @@ struct RopeConfig {
   double attention_factor = 0.0;  // > 0: replaces the factor on cos and sin
 };
 
+// How the checkpoint's matrices are quantised. f8: E4M3 values with one scale per block
+// (`weight_scale_inv`, which is multiplied, despite its name); which tensors are, their dtypes say.
+struct QuantConfig {
+  bool f8 = false;
+  int64_t block_rows = 128;
+  int64_t block_columns = 128;
+};
+
 struct ModelConfig {
   std::string architecture;  // "DeepseekV3ForCausalLM"
   std::string model_type;    // "deepseek_v3"
@@ -87,6 +95,7 @@ struct ModelConfig {
   MlaDims mla;
   MoeDims moe;
   RopeConfig rope;
+  QuantConfig quant;
 
   bool IsMoe(int64_t layer) const {
     return moe.experts > 0 && layer >= moe.first_dense && layer % moe.freq == 0;

@@ -223,11 +223,11 @@ TEST(ModelConfigRefusals, C06_WhatIsNotMla) {
 
 TEST(ModelConfigRefusals, WhatIsNotSupportedYet) {
   const BadKey kCases[] = {
-      {"v3", "/quantization_config", R"({"quant_method": "fp8"})",
-       "'quantization_config': fp8 checkpoints are not supported yet"},
       {"v3", "/quantization_config", R"({"quant_method": "compressed-tensors"})",
-       "compressed-tensors checkpoints"},  // C13
-      {"v3", "/quantization_config", "{}", "quantized checkpoints are not supported yet"},
+       "'compressed-tensors' checkpoints are not supported"},  // C13
+      {"v3", "/quantization_config", R"({"quant_method": "awq"})", "'awq' checkpoints"},
+      {"v3", "/quantization_config", "{}", "'unnamed' checkpoints are not supported"},
+      {"v3", "/quantization_config", R"({"quant_method": "fp8", "fmt": "e5m2"})", "found 'e5m2'"},
       {"v3", "/index_topk", "2048", "'index_topk'"},
       {"v3", "/hidden_act", "\"gelu\"", "'hidden_act': expected silu, found 'gelu'"},
       {"v3", "/rope_scaling/type", "\"linear\"", "expected yarn or default, found 'linear'"},
@@ -276,6 +276,16 @@ TEST(ModelConfigRefusals, C12_OtherArchitecturesByNameWithTheReason) {
                   "supported: deepseek_v2 (DeepseekV2ForCausalLM), deepseek_v3 "
                   "(DeepseekV3ForCausalLM), kimi_k2 (DeepseekV3ForCausalLM)");
   }
+}
+
+TEST(ModelConfigRefusals, Fp8BlockSizesAreChecked) {
+  for (const char* quantization : {R"({"quant_method": "fp8", "weight_block_size": [128]})",
+                                   R"({"quant_method": "fp8", "weight_block_size": 128})",
+                                   R"({"quant_method": "fp8", "weight_block_size": [0, 128]})",
+                                   R"({"quant_method": "fp8", "weight_block_size": [128, -1]})",
+                                   R"({"quant_method": "fp8", "weight_block_size": [128, "x"]})"})
+    ExpectRefused(Changed(BadKey{"v3", "/quantization_config", quantization, ""}), Code::kCorrupt,
+                  "weight_block_size");
 }
 
 }  // namespace

@@ -118,6 +118,7 @@ const BadFile kBadTensors[] = {
     {"F19_DataWithoutTensors", File("{}", 1), "1 trailing bytes"},
     {"F20_TooFewBytes", One("F32", "[2,3]", "[0,23]", 23),
      "tensor 'w': expected 24 bytes for F32 [2, 3], found data_offsets of 23 bytes"},
+    {"F20_TooManyBytes", One("F32", "[2,3]", "[0,25]", 25), "found data_offsets of 25 bytes"},
     {"F21_ProductWraps", One("U8", "[4294967296,4294967296]", "[0,0]", 0), "overflow"},
     {"F21_BitsWrap", One("F32", "[2305843009213693952]", "[0,0]", 0), "overflow"},
     {"F22_Negative", One("U8", "[-1]", "[0,1]", 1), "at least 0, found -1"},

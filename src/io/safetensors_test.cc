@@ -175,6 +175,9 @@ TEST_F(CheckpointTest, P05_TensorThatTheIndexPromisesMustBeInItsShard) {
   EXPECT_PRED2(Contains, OpenError(Code::kCorrupt), "expected tensor 'b'");
   WriteIndex(R"({"a":"x.safetensors","c":"x.safetensors","b":"y.safetensors"})");
   EXPECT_PRED2(Contains, OpenError(Code::kCorrupt), "expected tensor 'c'");
+  Write("x.safetensors", Shard({"a", "c"}));  // read before y, where the index looks for it
+  WriteIndex(R"({"c":"x.safetensors","a":"y.safetensors"})");
+  EXPECT_PRED2(Contains, OpenError(Code::kCorrupt), "y.safetensors: expected tensor 'a'");
 }
 
 TEST_F(CheckpointTest, F42_TensorInTwoShardsIsRefused) {
@@ -306,6 +309,7 @@ TEST(ToDType, KnowsWhatLatteComputesWithAndNamesItOtherwise) {
   EXPECT_EQ(ToDType("F32").value(), DType::kF32);
   EXPECT_EQ(ToDType("F16").value(), DType::kF16);
   EXPECT_EQ(ToDType("F8_E4M3").value(), DType::kF8E4M3);
+  EXPECT_EQ(ToDType("F8_E4M3FNUZ").value(), DType::kF8E4M3Fnuz);
   EXPECT_EQ(ToDType("I8").value(), DType::kI8);
   EXPECT_EQ(ToDType("U8").value(), DType::kU8);
   EXPECT_EQ(ToDType("I32").value(), DType::kI32);

@@ -17,6 +17,11 @@ TensorView Batched(const TensorView& m) {
 
 }  // namespace
 
+BlockScale Linear::Scale(int64_t first_row, int64_t batch_rows) const {
+  return {scale.view(),          format.block_rows, format.block_columns,
+          row_begin + first_row, column_begin,      batch_rows};
+}
+
 TensorView CutWeight(const TensorView& weight, const WeightSlice& slice) {
   const int dim = slice.along == WeightSlice::Along::kRows ? 0 : 1;
   const int64_t size = weight.shape[static_cast<size_t>(dim)];
@@ -33,7 +38,9 @@ TensorView RoundActivations(const TensorView& x, StepContext& step) {
 }
 
 void Multiply(const Linear& linear, const TensorView& x, const TensorView& y, StepContext& step) {
-  Run<LinearOp>({Batched(x), Batched(linear.weight), linear.bias.view(), Batched(y)}, step.exec);
+  Run<LinearOp>(
+      {Batched(x), Batched(linear.weight), linear.bias.view(), Batched(y), linear.Scale()},
+      step.exec);
 }
 
 }  // namespace latte

@@ -2,6 +2,7 @@
 // or a slice of it (one rank's rows or columns), so loading copies nothing.
 #pragma once
 
+#include "src/kernels/params/linear.h"
 #include "src/layers/step_context.h"
 #include "src/tensor/tensor.h"
 
@@ -11,6 +12,8 @@ namespace latte {
 // neither.
 struct QuantFormat {
   DType value = DType::kBF16;
+  int64_t block_rows = 128;  // of the f32 scales that f8 values have
+  int64_t block_columns = 128;
 };
 
 // Where a weight lives: experts may stay in host memory while attention runs elsewhere.
@@ -29,11 +32,18 @@ struct WeightSlice {
 struct Linear {
   TensorView weight;  // [N, K], last dimension contiguous, any alignment
   Tensor bias;        // [N] f32; empty when there is none
+  Tensor scale;  // [⌈rows/block_rows⌉, ⌈columns/block_columns⌉] f32 of the whole weight; empty when
+                 // plain
   QuantFormat format;
   DevicePlace place = DevicePlace::kCpu;
+  int64_t row_begin = 0;  // where `weight` begins in the whole weight, when it is a slice
+  int64_t column_begin = 0;
 
   int64_t outputs() const { return weight.shape[0]; }
   int64_t inputs() const { return weight.shape[1]; }
+  // The scales as products take them; `row_begin` is the first row used, `batch_rows` the step from
+  // head to head.
+  BlockScale Scale(int64_t row_begin = 0, int64_t batch_rows = 0) const;
 };
 
 // `weight` cut to the slice. Requires: the sliced dimension divides by slice.count.

@@ -1,6 +1,7 @@
+#include "src/layers/linear.h"
+
 #include <gtest/gtest.h>
 
-#include "src/layers/linear.h"
 #include "src/layers/mlp.h"
 
 namespace latte {
@@ -54,6 +55,40 @@ TEST(Linear, SlicesOfRowsAndColumnsMakeTheWhole) {
     for (int i = 0; i < 18; ++i) sum.Ptr<float>()[i] += y.Ptr<float>()[i];
   }
   for (int i = 0; i < 18; ++i) EXPECT_EQ(sum.Ptr<float>()[i], whole.Ptr<float>()[i]);
+}
+
+// Slices that begin inside a block still find their own scales.
+TEST(Linear, SlicesOfAnFp8WeightUseTheScalesOfTheirPlace) {
+  Scratch scratch(DType::kF32);
+  Tensor codes(DType::kF8E4M3, {6, 8});
+  for (int i = 0; i < 48; ++i) codes.Ptr<uint8_t>()[i] = static_cast<uint8_t>(0x30 + i % 16);
+  const auto bind = [&](const WeightSlice& slice) {
+    Linear linear;
+    linear.weight = CutWeight(codes, slice);
+    linear.format = {DType::kF8E4M3, /*block_rows=*/4, /*block_columns=*/5};
+    linear.scale = Tensor(DType::kF32, {2, 2});
+    for (int i = 0; i < 4; ++i) linear.scale.Ptr<float>()[i] = static_cast<float>(1 << i);
+    const bool by_rows = slice.along == WeightSlice::Along::kRows;
+    linear.row_begin = by_rows ? slice.index * 3 : 0;
+    linear.column_begin = by_rows ? 0 : slice.index * 4;
+    return linear;
+  };
+  const Tensor x = Counting(2, 8);
+  Tensor whole(DType::kF32, {2, 6});
+  Multiply(bind({}), x, whole, scratch.step);
+  Tensor sum(DType::kF32, {2, 6});
+  for (int64_t rank = 0; rank < 2; ++rank) {
+    Tensor rows(DType::kF32, {2, 3});
+    Multiply(bind({rank, 2, WeightSlice::Along::kRows}), x, rows, scratch.step);
+    for (int64_t m = 0; m < 2; ++m)
+      for (int64_t n = 0; n < 3; ++n)
+        EXPECT_EQ(rows.view().Row<float>(m)[n], whole.view().Row<float>(m)[rank * 3 + n]);
+    Tensor part(DType::kF32, {2, 6});
+    Multiply(bind({rank, 2, WeightSlice::Along::kColumns}),
+             x.view().Slice(1, rank * 4, rank * 4 + 4), part, scratch.step);
+    for (int i = 0; i < 12; ++i) sum.Ptr<float>()[i] += part.Ptr<float>()[i];
+  }
+  for (int i = 0; i < 12; ++i) EXPECT_EQ(sum.Ptr<float>()[i], whole.Ptr<float>()[i]);
 }
 
 TEST(Linear, BF16ArithmeticRoundsActivationsAndF32DoesNot) {

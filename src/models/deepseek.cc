@@ -121,7 +121,7 @@ Result<std::unique_ptr<DeepseekModel>> DeepseekModel::Load(const ModelConfig& co
 }
 
 Status DeepseekModel::Bind() {
-  const WeightLoader load(checkpoint_);
+  const WeightLoader load(checkpoint_, config_.quant);
   const int64_t d = config_.mla.d;
   rope_ = RopeTable::Make(config_.rope, config_.mla.r);
   LATTE_ASSIGN_OR_RETURN(const Linear embedding,

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "src/io/model_config.h"
 #include "src/io/safetensors.h"
 #include "src/layers/linear.h"
 #include "src/layers/mlp.h"
@@ -13,9 +14,10 @@ namespace latte {
 // Thread-compatible; the checkpoint must outlive it.
 class WeightLoader {
  public:
-  explicit WeightLoader(const Checkpoint& checkpoint) : checkpoint_(checkpoint) {}
+  WeightLoader(const Checkpoint& checkpoint, const QuantConfig& quant)
+      : checkpoint_(checkpoint), quant_(quant) {}
 
-  // The matrix `name` of shape [rows, columns] before slicing.
+  // The matrix `name` of shape [rows, columns] before slicing, with its scales if it is FP8.
   // Errors: kNotFound, or kCorrupt with expected and found shape; kUnsupported for a dtype that
   // cannot be multiplied.
   [[nodiscard]] Result<Linear> Matrix(const std::string& name, int64_t rows, int64_t columns,
@@ -32,7 +34,9 @@ class WeightLoader {
  private:
   [[nodiscard]] Result<TensorView> Fetch(const std::string& name,
                                          std::initializer_list<int64_t> shape) const;
+  [[nodiscard]] Result<Tensor> Scales(const std::string& name, int64_t rows, int64_t columns) const;
   const Checkpoint& checkpoint_;
+  QuantConfig quant_;
 };
 
 }  // namespace latte

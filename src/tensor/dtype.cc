@@ -14,6 +14,8 @@ std::string_view Name(DType dtype) {
       return "bf16";
     case DType::kF8E4M3:
       return "f8_e4m3";
+    case DType::kF8E4M3Fnuz:
+      return "f8_e4m3fnuz";
     case DType::kI8:
       return "i8";
     case DType::kU8:

@@ -10,7 +10,7 @@
 
 namespace latte {
 
-enum class DType : uint8_t { kF32, kF16, kBF16, kF8E4M3, kI8, kU8, kI32, kI64, kBool };
+enum class DType : uint8_t { kF32, kF16, kBF16, kF8E4M3, kF8E4M3Fnuz, kI8, kU8, kI32, kI64, kBool };
 
 // Bytes of one element.
 constexpr int64_t SizeOf(DType dtype) {
@@ -24,6 +24,7 @@ constexpr int64_t SizeOf(DType dtype) {
     case DType::kI64:
       return 8;
     case DType::kF8E4M3:
+    case DType::kF8E4M3Fnuz:
     case DType::kI8:
     case DType::kU8:
     case DType::kBool:
@@ -62,5 +63,32 @@ constexpr float F16ToFloat(uint16_t bits) {
   const uint32_t wide = exponent == 31 ? 255u : exponent + 112u;
   return std::bit_cast<float>(sign | (wide << 23) | (mantissa << 13));
 }
+
+// FP8 E4M3: 4 exponent bits, 3 mantissa bits, no infinities. The two variants differ in the
+// exponent's bias and in which codes are NaN. Source: Open Compute Project 8-bit floating point
+// specification 1.0; the fnuz variant as in arXiv 2206.02915.
+constexpr float F8E4M3Magnitude(uint8_t bits, int bias) {
+  const uint32_t exponent = (bits >> 3) & 15u;
+  const uint32_t mantissa = bits & 7u;
+  const uint32_t subnormal_scale = static_cast<uint32_t>(127 + 1 - bias - 3) << 23;  // 2^(1−bias−3)
+  if (exponent == 0) return static_cast<float>(mantissa) * std::bit_cast<float>(subnormal_scale);
+  return std::bit_cast<float>(((exponent + 127u - static_cast<uint32_t>(bias)) << 23) |
+                              (mantissa << 20));
+}
+// Bias 7; 0x7f and 0xff are NaN; largest 448.
+constexpr float F8E4M3ToFloat(uint8_t bits) {
+  if ((bits & 0x7fu) == 0x7fu) return std::bit_cast<float>(0x7fc00000u);
+  const float magnitude = F8E4M3Magnitude(bits, 7);
+  return (bits & 0x80u) != 0 ? -magnitude : magnitude;
+}
+// Bias 8; 0x80 is NaN, there is no negative zero; largest 240.
+constexpr float F8E4M3FnuzToFloat(uint8_t bits) {
+  if (bits == 0x80u) return std::bit_cast<float>(0x7fc00000u);
+  const float magnitude = F8E4M3Magnitude(bits, 8);
+  return (bits & 0x80u) != 0 ? -magnitude : magnitude;
+}
+
+// Whether values of the type need scales to mean anything.
+constexpr bool IsF8(DType dtype) { return dtype == DType::kF8E4M3 || dtype == DType::kF8E4M3Fnuz; }
 
 }  // namespace latte

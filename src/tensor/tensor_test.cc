@@ -1,9 +1,10 @@
+#include "src/tensor/tensor.h"
+
 #include <cmath>
 #include <limits>
 
 #include <gtest/gtest.h>
 
-#include "src/tensor/tensor.h"
 #include "src/tensor/workspace.h"
 
 namespace latte {
@@ -11,7 +12,7 @@ namespace {
 
 TEST(DType, BF16RoundsToNearestEvenAndKeepsSpecials) {
   EXPECT_EQ(FloatToBF16(1.0f), 0x3f80);
-  EXPECT_EQ(FloatToBF16(1.0f + 0x1p-8f), 0x3f80);           // a tie goes to the even neighbour
+  EXPECT_EQ(FloatToBF16(1.0f + 0x1p-8f), 0x3f80);            // a tie goes to the even neighbour
   EXPECT_EQ(FloatToBF16(1.0f + 0x1p-7f + 0x1p-8f), 0x3f82);  // and here upwards
   EXPECT_EQ(FloatToBF16(1.0f + 0x1p-8f + 0x1p-20f), 0x3f81);
   EXPECT_EQ(FloatToBF16(std::numeric_limits<float>::infinity()), 0x7f80);
@@ -40,6 +41,34 @@ TEST(DType, F16ToFloatIsExactForAllValues) {
     }
     ASSERT_EQ(std::signbit(value), (bits & 0x8000) != 0);
   }
+}
+
+TEST(DType, F8E4M3IsExactForAllValues) {
+  for (uint32_t bits = 0; bits < 256; ++bits) {
+    const auto code = static_cast<uint8_t>(bits);
+    const int exponent = static_cast<int>((bits >> 3) & 15);
+    const double mantissa = bits & 7;
+    const auto expected = [&](int bias) {
+      const double magnitude = exponent == 0 ? std::ldexp(mantissa, 1 - bias - 3)
+                                             : std::ldexp(8 + mantissa, exponent - bias - 3);
+      return bits >= 128 ? -magnitude : magnitude;
+    };
+    if ((bits & 127) == 127) {
+      EXPECT_TRUE(std::isnan(F8E4M3ToFloat(code)));
+    } else {
+      EXPECT_EQ(static_cast<double>(F8E4M3ToFloat(code)), expected(7)) << bits;
+    }
+    if (bits == 128) {
+      EXPECT_TRUE(std::isnan(F8E4M3FnuzToFloat(code)));
+    } else {
+      EXPECT_EQ(static_cast<double>(F8E4M3FnuzToFloat(code)), expected(8)) << bits;
+    }
+  }
+  EXPECT_EQ(F8E4M3ToFloat(0x7e), 448.0f);
+  EXPECT_EQ(F8E4M3ToFloat(0x38), 1.0f);
+  EXPECT_EQ(F8E4M3ToFloat(0x08), 0x1p-6f);
+  EXPECT_EQ(F8E4M3ToFloat(0x01), 0x1p-9f);
+  EXPECT_EQ(F8E4M3FnuzToFloat(0x7f), 240.0f);
 }
 
 TEST(TensorView, SlicesAndReshapes) {

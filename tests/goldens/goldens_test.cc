@@ -1,5 +1,6 @@
-// The model against logits of an independent fp64 implementation (tests/goldens/reference.py, itself compared with
-// transformers): every fixture, attention mode, chunk size and workspace size, in f32 arithmetic.
+// The model against logits of an independent fp64 implementation (tests/goldens/reference.py,
+// itself compared with transformers): every fixture, attention mode, chunk size and workspace size,
+// in f32 arithmetic.
 #include <cmath>
 #include <cstring>
 
@@ -20,8 +21,8 @@ using testing_support::ReadNpy;
 // The bar of the project for f32 logits of order 1 to 10.
 constexpr double kTolerance = 2e-4;
 
-constexpr const char* kFixtures[] = {"v2_lite", "v2_group",  "v3_noaux",
-                                     "nope",    "moonlight", "half_split"};
+constexpr const char* kFixtures[] = {"v2_lite",   "v2_group",   "v3_noaux", "nope",
+                                     "moonlight", "half_split", "fp8"};
 constexpr AttentionMode kModes[] = {AttentionMode::kDecompressed, AttentionMode::kLatent,
                                     AttentionMode::kAbsorbed};
 
@@ -39,7 +40,8 @@ class Goldens : public testing::TestWithParam<const char*> {
     ASSERT_EQ(golden_.rows, static_cast<int64_t>(tokens_.size()));
   }
 
-  // Logits of the whole sequence, the first `prompt` tokens given at once and the others one by one.
+  // Logits of the whole sequence, the first `prompt` tokens given at once and the others one by
+  // one.
   std::vector<float> Logits(SessionOptions options, size_t prompt) {
     options.max_tokens = static_cast<int64_t>(tokens_.size());
     const auto session = Session::Create(*model_, machine_, options);
@@ -63,8 +65,8 @@ class Goldens : public testing::TestWithParam<const char*> {
     EXPECT_EQ(logits.size(), golden_.values.size());
     double worst = 0;
     for (size_t i = 0; i < logits.size(); ++i) {
-      const double error = std::abs(static_cast<double>(logits[i]) -
-                                    static_cast<double>(golden_.values[i]));
+      const double error =
+          std::abs(static_cast<double>(logits[i]) - static_cast<double>(golden_.values[i]));
       worst = std::isnan(error) ? INFINITY : std::max(worst, error);
     }
     return worst;
@@ -128,8 +130,9 @@ TEST_P(Goldens, BytesDoNotDependOnChunksPagesOrThreads) {
     }
 }
 
-// bf16 rounds activations and cache rows to 8 bits: logits move, but stay close. Where a router's choice was nearly
-// even, rounding may flip an expert, which random weights make the largest effect of all: hence a cosine, not a bound.
+// bf16 rounds activations and cache rows to 8 bits: logits move, but stay close. Where a router's
+// choice was nearly even, rounding may flip an expert, which random weights make the largest effect
+// of all: hence a cosine, not a bound.
 TEST_P(Goldens, BF16ArithmeticStaysClose) {
   for (const AttentionMode mode : kModes) {
     const std::vector<float> logits = Logits({.attention = mode}, tokens_.size());

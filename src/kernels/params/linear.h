@@ -9,6 +9,22 @@
 
 namespace latte {
 
+// Scales of a weight that is quantised in blocks: element (i, j) of the weight means
+// value · scale[(row_begin + i) / rows, (column_begin + j) / columns]. Slices and heads may begin
+// inside a block. Source of the format: DeepSeek-V3 (arXiv 2412.19437) §3.3.2.
+struct BlockScale {
+  TensorView scale;  // [block rows, block columns] f32, contiguous; empty: the weight is plain
+  int64_t rows = 128;
+  int64_t columns = 128;
+  int64_t row_begin = 0;     // place of W[0]'s first row in the grid, in elements
+  int64_t column_begin = 0;  // likewise its first column
+  int64_t batch_rows = 0;    // elements from W[b] to W[b+1]
+
+  float At(int64_t b, int64_t i, int64_t j) const {
+    return scale.Row<float>((row_begin + b * batch_rows + i) / rows)[(column_begin + j) / columns];
+  }
+};
+
 // y[b,m,:] = W[b]·x[b,m,:] (+ bias): every output is the dot product of a weight row and an
 // activation row. Sums along K run in one order that depends on the row of the registry and on K
 // alone, never on M, B or threads.
@@ -16,9 +32,10 @@ struct LinearOp {
   static constexpr std::string_view kName = "linear";
   struct Params {
     TensorView x;     // [B, M, K] f32 or bf16; last dimension contiguous
-    TensorView w;     // [B, N, K] f32, f16 or bf16; last dimension contiguous, any alignment
+    TensorView w;     // [B, N, K] f32, f16, bf16 or f8; last dimension contiguous, any alignment
     TensorView bias;  // [N] f32, contiguous; may be empty
     TensorView y;     // [B, M, N] f32, written; last dimension contiguous
+    BlockScale w_scale = {};  // of an f8 weight
   };
   struct Shape {
     int64_t b, m, n, k;
@@ -35,8 +52,9 @@ struct LinearTOp {
   static constexpr std::string_view kName = "linear_t";
   struct Params {
     TensorView x;  // [B, M, N] f32 or bf16; last dimension contiguous
-    TensorView w;  // [B, N, K] f32, f16 or bf16; last dimension contiguous, any alignment
+    TensorView w;  // [B, N, K] f32, f16, bf16 or f8; last dimension contiguous, any alignment
     TensorView y;  // [B, M, K] f32, written; last dimension contiguous
+    BlockScale w_scale = {};  // of an f8 weight
   };
   struct Shape {
     int64_t b, m, n, k;

@@ -12,43 +12,44 @@ float* FloatRow(const TensorView& t, int64_t i, int64_t j) {
   return t.Ptr<float>() + i * t.stride[0] + j * t.stride[1];
 }
 
+// Element (n, k) of W[b] as it is meant: the stored value times its block's scale, rounded to f32
+// as a dequantised weight would be.
+double Weight(const TensorView& w, const BlockScale& scale, int64_t b, int64_t n, int64_t k) {
+  const float value = Load(RowOf(w, b, n), w.dtype, k);
+  return static_cast<double>(scale.scale.empty() ? value : value * scale.At(b, n, k));
+}
+
 }  // namespace
 
 void Linear(const LinearOp::Params& p, const Exec& exec) {
-  const auto [b_count, m_count, n_count, k_count, x_type, w_type] = LinearOp::ShapeOf(p);
-  exec.threads->ParallelFor(b_count * n_count, [&, m_count = m_count, n_count = n_count,
-                                                k_count = k_count, x_type = x_type,
-                                                w_type = w_type](int64_t task) {
-    const int64_t b = task / n_count;
-    const int64_t n = task % n_count;
-    const std::byte* w = RowOf(p.w, b, n);
-    for (int64_t m = 0; m < m_count; ++m) {
+  const LinearOp::Shape s = LinearOp::ShapeOf(p);
+  exec.threads->ParallelFor(s.b * s.n, [&](int64_t task) {
+    const int64_t b = task / s.n;
+    const int64_t n = task % s.n;
+    for (int64_t m = 0; m < s.m; ++m) {
       const std::byte* x = RowOf(p.x, b, m);
       double sum = p.bias.empty() ? 0.0 : static_cast<double>(p.bias.Ptr<float>()[n]);
-      for (int64_t k = 0; k < k_count; ++k)
-        sum += static_cast<double>(Load(x, x_type, k)) * static_cast<double>(Load(w, w_type, k));
+      for (int64_t k = 0; k < s.k; ++k)
+        sum += static_cast<double>(Load(x, s.x, k)) * Weight(p.w, p.w_scale, b, n, k);
       FloatRow(p.y, b, m)[n] = static_cast<float>(sum);
     }
   });
 }
 
 void LinearT(const LinearTOp::Params& p, const Exec& exec) {
-  const auto [b_count, m_count, n_count, k_count, x_type, w_type] = LinearTOp::ShapeOf(p);
-  exec.threads->ParallelFor(b_count * m_count,
-                            [&, m_count = m_count, n_count = n_count, k_count = k_count,
-                             x_type = x_type, w_type = w_type](int64_t task) {
-                              const int64_t b = task / m_count;
-                              const int64_t m = task % m_count;
-                              const std::byte* x = RowOf(p.x, b, m);
-                              float* y = FloatRow(p.y, b, m);
-                              for (int64_t k = 0; k < k_count; ++k) {
-                                double sum = 0;
-                                for (int64_t n = 0; n < n_count; ++n)
-                                  sum += static_cast<double>(Load(x, x_type, n)) *
-                                         static_cast<double>(Load(RowOf(p.w, b, n), w_type, k));
-                                y[k] = static_cast<float>(sum);
-                              }
-                            });
+  const LinearTOp::Shape s = LinearTOp::ShapeOf(p);
+  exec.threads->ParallelFor(s.b * s.m, [&](int64_t task) {
+    const int64_t b = task / s.m;
+    const int64_t m = task % s.m;
+    const std::byte* x = RowOf(p.x, b, m);
+    float* y = FloatRow(p.y, b, m);
+    for (int64_t k = 0; k < s.k; ++k) {
+      double sum = 0;
+      for (int64_t n = 0; n < s.n; ++n)
+        sum += static_cast<double>(Load(x, s.x, n)) * Weight(p.w, p.w_scale, b, n, k);
+      y[k] = static_cast<float>(sum);
+    }
+  });
 }
 
 void RmsNorm(const RmsNormOp::Params& p, const Exec& exec) {

@@ -16,6 +16,8 @@ inline float Load(const std::byte* row, DType dtype, int64_t i) {
     __builtin_memcpy(&value, row + i * 4, 4);
     return value;
   }
+  if (dtype == DType::kF8E4M3) return F8E4M3ToFloat(static_cast<uint8_t>(row[i]));
+  if (dtype == DType::kF8E4M3Fnuz) return F8E4M3FnuzToFloat(static_cast<uint8_t>(row[i]));
   uint16_t bits;
   __builtin_memcpy(&bits, row + i * 2, 2);
   return dtype == DType::kBF16 ? BF16ToFloat(bits) : F16ToFloat(bits);

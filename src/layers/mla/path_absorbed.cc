@@ -49,7 +49,10 @@ void AttendAbsorbed(const MlaLayer& mla, const MlaQueries& q,
 
   const TensorView q_nope = RoundHeads(q.nope.Slice(0, begin, end), step);
   const TensorView q_latent = workspace.Take(DType::kF32, {t, dims.h, dims.c});
-  Run<LinearTOp>({HeadsFirst(q_nope), mla.w_uk(), HeadsFirst(q_latent)}, step.exec);
+  const int64_t head_rows = dims.n + dims.v;
+  Run<LinearTOp>({HeadsFirst(q_nope), mla.w_uk(), HeadsFirst(q_latent),
+                  mla.w_kv_b.Scale(/*row_begin=*/0, head_rows)},
+                 step.exec);
 
   const TensorView o_latent = workspace.Take(DType::kF32, {t, dims.h, dims.c});
   MlaDecodeOp::Params p;
@@ -62,7 +65,7 @@ void AttendAbsorbed(const MlaLayer& mla, const MlaQueries& q,
   Run<MlaDecodeOp>(p, step.exec);
 
   Run<LinearOp>({HeadsFirst(RoundHeads(o_latent, step)), mla.w_uv(), TensorView(),
-                 HeadsFirst(o.Slice(0, begin, end))},
+                 HeadsFirst(o.Slice(0, begin, end)), mla.w_kv_b.Scale(dims.n, head_rows)},
                 step.exec);
 }
 
