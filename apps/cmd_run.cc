@@ -1,9 +1,8 @@
 // latte run: a prompt in, text out as it is made.
-#include <unistd.h>
-
 #include <cstdio>
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include "apps/command.h"
 #include "src/base/json.h"
@@ -69,8 +68,7 @@ double PerSecond(int64_t tokens, double seconds) {
 JsonOut StatsJson(const Session& session, const ModelConfig& config, int64_t prompt_tokens,
                   const GenerateResult& result) {
   const auto generated = static_cast<int64_t>(result.tokens.size());
-  const int64_t expanded =
-      config.mla.expanded() * config.layers * SizeOf(session.options().dtype);
+  const int64_t expanded = config.mla.expanded() * config.layers * SizeOf(session.options().dtype);
   return {{"prompt_tokens", prompt_tokens},
           {"generated_tokens", generated},
           {"time_to_first_token_s", result.prompt_seconds},
@@ -86,17 +84,17 @@ void PrintStats(const JsonOut& stats) {
   const auto cache = stats["cache_bytes_per_token"].get<int64_t>();
   const auto expanded = stats["decompressed_bytes_per_token"].get<int64_t>();
   std::fputs(
-      fmt::format("\nprompt      {:>6} tokens  {:>9.1f} tokens/s\n"
-                  "generated   {:>6} tokens  {:>9.1f} tokens/s\n"
-                  "first token {:>9.1f} ms\n"
-                  "cache       {:>6} bytes per token; decompressed MHA would need {} ({:.1f} times)\n"
-                  "attention   {} ({})\n",
-                  stats["prompt_tokens"].get<int64_t>(), stats["prompt_tokens_per_s"].get<double>(),
-                  stats["generated_tokens"].get<int64_t>(),
-                  stats["generated_tokens_per_s"].get<double>(),
-                  stats["time_to_first_token_s"].get<double>() * 1e3, cache, expanded,
-                  static_cast<double>(expanded) / static_cast<double>(cache),
-                  stats["attention"].get<std::string>(), stats["dtype"].get<std::string>())
+      fmt::format(
+          "\nprompt      {:>6} tokens  {:>9.1f} tokens/s\n"
+          "generated   {:>6} tokens  {:>9.1f} tokens/s\n"
+          "first token {:>9.1f} ms\n"
+          "cache       {:>6} bytes per token; decompressed MHA would need {} ({:.1f} times)\n"
+          "attention   {} ({})\n",
+          stats["prompt_tokens"].get<int64_t>(), stats["prompt_tokens_per_s"].get<double>(),
+          stats["generated_tokens"].get<int64_t>(), stats["generated_tokens_per_s"].get<double>(),
+          stats["time_to_first_token_s"].get<double>() * 1e3, cache, expanded,
+          static_cast<double>(expanded) / static_cast<double>(cache),
+          stats["attention"].get<std::string>(), stats["dtype"].get<std::string>())
           .c_str(),
       stderr);
 }
@@ -159,8 +157,9 @@ Command AddRun(CLI::App& app) {
   sub->add_option("--prompt-file", flags->prompt_file, "read the prompt from a file");
   sub->add_option("-n,--max-new-tokens", flags->max_new_tokens,
                   "most tokens to generate (default: 256)");
-  sub->add_option("--temperature", flags->temperature,
-                  "0: always the likeliest token (default: the checkpoint's generation_config.json)");
+  sub->add_option(
+      "--temperature", flags->temperature,
+      "0: always the likeliest token (default: the checkpoint's generation_config.json)");
   sub->add_option("--top-k", flags->top_k, "draw among the K likeliest tokens; 0: all");
   sub->add_option("--top-p", flags->top_p, "draw among the likeliest tokens that reach P together");
   sub->add_option("--min-p", flags->min_p, "drop tokens below P times the likeliest one");

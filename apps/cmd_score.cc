@@ -63,9 +63,8 @@ Status ScoreCommand(const ScoreFlags& flags) {
   if (static_cast<int64_t>(ids.size()) > config.max_position)
     return InvalidArgument(fmt::format("{} tokens are given, but the model's context is {}",
                                        ids.size(), config.max_position));
-  LATTE_ASSIGN_OR_RETURN(
-      const SessionOptions options,
-      flags.engine.Options(std::max<int64_t>(1, static_cast<int64_t>(ids.size()))));
+  LATTE_ASSIGN_OR_RETURN(const SessionOptions options, flags.engine.Options(std::max<int64_t>(
+                                                           1, static_cast<int64_t>(ids.size()))));
   LATTE_ASSIGN_OR_RETURN(const auto session,
                          Session::Create(*opened.model, opened.machine, options));
   LATTE_ASSIGN_OR_RETURN(const ScoreResult result,
@@ -82,7 +81,8 @@ Command AddScore(CLI::App& app) {
   sub->add_option("--ids", flags->ids, "token ids: 1,2,3");
   sub->add_option("--ids-file", flags->ids_file, "token ids from a file");
   sub->add_option("--text", flags->text, "a text; the model's start token is put before it");
-  sub->add_option("--logits", flags->logits, "also write the logits: a .npy file, float32 [T, vocab]");
+  sub->add_option("--logits", flags->logits,
+                  "also write the logits: a .npy file, float32 [T, vocab]");
   sub->add_flag("--json", flags->json, "one JSON object instead of a table");
   flags->engine.Add(*sub);
   return {sub, [flags] { return ScoreCommand(*flags); }};

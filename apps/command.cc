@@ -12,8 +12,9 @@
 namespace latte {
 
 void EngineFlags::Add(CLI::App& app) {
-  app.add_option("--attention", attention,
-                 "auto, decompressed, latent or absorbed; all give the same answer (default: auto)");
+  app.add_option(
+      "--attention", attention,
+      "auto, decompressed, latent or absorbed; all give the same answer (default: auto)");
   app.add_option("--dtype", dtype, "arithmetic and cache: bf16 or f32 (default: bf16)");
   app.add_option("--chunk", chunk, "prompt tokens per step; 0: all at once (default: 512)");
   app.add_option("--prefill-workspace-tokens", expand_tokens,
@@ -61,7 +62,9 @@ Result<std::vector<int32_t>> ParseIds(const std::string& text) {
   std::vector<int32_t> ids;
   const char* at = text.data();
   const char* const end = at + text.size();
-  const auto separator = [](char c) { return c == ',' || c == ' ' || c == '\n' || c == '\r' || c == '\t'; };
+  const auto separator = [](char c) {
+    return c == ',' || c == ' ' || c == '\n' || c == '\r' || c == '\t';
+  };
   while (true) {
     while (at != end && separator(*at)) ++at;
     if (at == end) return ids;
@@ -69,8 +72,9 @@ Result<std::vector<int32_t>> ParseIds(const std::string& text) {
     const auto [next, error] = std::from_chars(at, end, id);
     if (error != std::errc() || (next != end && !separator(*next))) {
       const char* stop = std::find_if(at, end, separator);
-      return InvalidArgument(fmt::format("token ids: expected numbers separated by commas, found '{}'",
-                                         std::string_view(at, static_cast<size_t>(stop - at))));
+      return InvalidArgument(
+          fmt::format("token ids: expected numbers separated by commas, found '{}'",
+                      std::string_view(at, static_cast<size_t>(stop - at))));
     }
     ids.push_back(id);
     at = next;

@@ -9,6 +9,7 @@
 #include <CLI/CLI.hpp>
 
 #include "latte/status.h"
+
 #include "src/engine/session.h"
 #include "src/io/tokenizer.h"
 #include "src/models/model.h"

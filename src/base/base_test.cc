@@ -1,13 +1,13 @@
-#include <unistd.h>
-
 #include <atomic>
 #include <fstream>
 #include <numeric>
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "latte/status.h"
+
 #include "src/base/file.h"
 #include "src/base/json.h"
 #include "src/base/math.h"
@@ -66,7 +66,8 @@ TEST(Math, OverflowIsSeen) {
 }
 
 TEST(Json, GettersNameTheKeyAndTheTypes) {
-  const auto doc = Json::Parse(R"({"a": {"b": "x", "n": null, "big": 1e300}, "l": [1, 2.5]})", "c.json");
+  const auto doc =
+      Json::Parse(R"({"a": {"b": "x", "n": null, "big": 1e300}, "l": [1, 2.5]})", "c.json");
   ASSERT_TRUE(doc);
   const Json a = *doc->Get("a");
   EXPECT_EQ(a.GetInt("b").error().message, "c.json: 'a.b': expected an integer, found string");

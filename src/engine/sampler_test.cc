@@ -1,11 +1,11 @@
+#include "src/engine/sampler.h"
+
 #include <array>
 #include <cmath>
 #include <limits>
 #include <map>
 
 #include <gtest/gtest.h>
-
-#include "src/engine/sampler.h"
 
 namespace latte {
 namespace {

@@ -88,7 +88,8 @@ TEST_F(SessionTest, GenerateStopsAtLengthStopTokenAndContextEnd) {
   options.stop_tokens = {};
   options.max_new_tokens = 1000;
   const auto full = Generate(*Make(), prompt_, options);
-  EXPECT_EQ(full->tokens.size(), 40u - prompt_.size() + 1);  // the last one needs no room in the cache
+  EXPECT_EQ(full->tokens.size(),
+            40u - prompt_.size() + 1);  // the last one needs no room in the cache
   EXPECT_EQ(full->reason, FinishReason::kLength);
 }
 
@@ -99,8 +100,7 @@ TEST_F(SessionTest, SameSeedSameTokensOnEveryThreadCountAndChunk) {
   const auto expected = Generate(*Make(), prompt_, options)->tokens;
   for (const int threads : {1, 2, 3})
     for (const int64_t chunk : {1, 3, 0}) {
-      const auto session =
-          Make({.chunk_tokens = chunk, .max_tokens = 40, .threads = threads});
+      const auto session = Make({.chunk_tokens = chunk, .max_tokens = 40, .threads = threads});
       EXPECT_EQ(Generate(*session, prompt_, options)->tokens, expected);
     }
   options.sampling.seed = 12;

@@ -24,7 +24,8 @@ std::vector<fs::path> TinyPlaces() {
   std::error_code ignored;
   const fs::path program = fs::read_symlink("/proc/self/exe", ignored).parent_path();
   std::vector<fs::path> places = {program.parent_path() / "share/latte/models/tiny"};
-  // build/<preset>/latte and build/<preset>/<folder>/<test> lie two to four levels below the repository.
+  // build/<preset>/latte and build/<preset>/<folder>/<test> lie two to four levels below the
+  // repository.
   fs::path up = program;
   for (int level = 0; level < 5 && up.has_relative_path(); ++level, up = up.parent_path())
     places.push_back(up / "models/tiny");
@@ -42,14 +43,16 @@ bool IsRepoId(const std::string& model) {
   const size_t slash = model.find('/');
   const auto plain = [](std::string_view part) {
     return !part.empty() && part.front() != '.' &&
-           part.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                  "0123456789-_.") == std::string_view::npos;
+           part.find_first_not_of(
+               "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+               "0123456789-_.") == std::string_view::npos;
   };
   return slash != std::string::npos && plain(std::string_view(model).substr(0, slash)) &&
          plain(std::string_view(model).substr(slash + 1));
 }
 
-// The snapshot of `repo` in the hub cache: models--org--name/snapshots/<commit>, the commit named by refs/main.
+// The snapshot of `repo` in the hub cache: models--org--name/snapshots/<commit>, the commit named
+// by refs/main.
 Result<std::string> FromHubCache(const std::string& repo) {
   std::string folder = "models--" + repo;
   folder.replace(folder.find('/'), 1, "--");
@@ -78,9 +81,8 @@ Result<std::string> ResolveModelPath(const std::string& model) {
       if (IsRegularFile((place / "config.json").string())) return place.string();
       tried.push_back(place.string());
     }
-    return NotFound(
-        fmt::format("the model 'tiny' was not found beside the program; looked for {}",
-                    fmt::join(tried, ", ")));
+    return NotFound(fmt::format("the model 'tiny' was not found beside the program; looked for {}",
+                                fmt::join(tried, ", ")));
   }
   if (IsRepoId(model)) return FromHubCache(model);
   return NotFound(fmt::format(

@@ -1,9 +1,9 @@
 #include "src/jobs/inspect.h"
 
-#include <sys/sysinfo.h>
-
 #include <algorithm>
 #include <optional>
+
+#include <sys/sysinfo.h>
 
 #include "src/base/file.h"
 #include "src/io/model_size.h"
@@ -72,30 +72,29 @@ Result<JsonOut> InspectModel(const std::string& path) {
   const CacheBytes cache = CacheBytesPerToken(config, DType::kBF16);
   const int64_t bf16_bytes = (params.total() + params.mtp) * SizeOf(DType::kBF16);
   const int64_t weight_bytes = stored.value_or(bf16_bytes);
-  return JsonOut{
-      {"architecture", config.architecture},
-      {"model_type", config.model_type},
-      {"layers", config.layers},
-      {"hidden", config.mla.d},
-      {"heads", config.mla.h},
-      {"latent", config.mla.c},
-      {"rope", config.mla.r},
-      {"experts", config.moe.experts},
-      {"experts_per_token", config.moe.chosen},
-      {"vocab", config.vocab},
-      {"max_position", config.max_position},
-      {"total_params", params.total()},
-      {"active_params", CountActiveParams(config).total()},
-      {"mtp_params", params.mtp},
-      {"weight_bytes", weight_bytes},
-      {"weight_bytes_are", stored ? "those of the files" : "an estimate for bf16"},
-      {"bf16_bytes_by_component", ParamsJson(params, SizeOf(DType::kBF16))},
-      {"mla_bytes_per_token", cache.mla},
-      {"mha_bytes_per_token", cache.mha},
-      {"gqa8_bytes_per_token", cache.gqa8},
-      {"mha_over_mla", static_cast<double>(cache.mha) / static_cast<double>(cache.mla)},
-      {"machine_memory_bytes", MachineMemory()},
-      {"largest_context_here", LargestContext(config, weight_bytes, cache.mla)}};
+  return JsonOut{{"architecture", config.architecture},
+                 {"model_type", config.model_type},
+                 {"layers", config.layers},
+                 {"hidden", config.mla.d},
+                 {"heads", config.mla.h},
+                 {"latent", config.mla.c},
+                 {"rope", config.mla.r},
+                 {"experts", config.moe.experts},
+                 {"experts_per_token", config.moe.chosen},
+                 {"vocab", config.vocab},
+                 {"max_position", config.max_position},
+                 {"total_params", params.total()},
+                 {"active_params", CountActiveParams(config).total()},
+                 {"mtp_params", params.mtp},
+                 {"weight_bytes", weight_bytes},
+                 {"weight_bytes_are", stored ? "those of the files" : "an estimate for bf16"},
+                 {"bf16_bytes_by_component", ParamsJson(params, SizeOf(DType::kBF16))},
+                 {"mla_bytes_per_token", cache.mla},
+                 {"mha_bytes_per_token", cache.mha},
+                 {"gqa8_bytes_per_token", cache.gqa8},
+                 {"mha_over_mla", static_cast<double>(cache.mha) / static_cast<double>(cache.mla)},
+                 {"machine_memory_bytes", MachineMemory()},
+                 {"largest_context_here", LargestContext(config, weight_bytes, cache.mla)}};
 }
 
 Result<JsonOut> InspectKernels(const std::string& path) {

@@ -4,16 +4,19 @@
 #include <string>
 
 #include "latte/status.h"
+
 #include "src/base/json.h"
 
 namespace latte {
 
-// Architecture, parameters, bytes by component, cache bytes per token beside MHA and GQA, the longest context that fits
-// this machine's memory. `path`: a checkpoint folder, or a config.json alone (bytes are then those of bf16).
-// Errors: of LoadModelConfig, and of Checkpoint::Open when the folder holds weights.
+// Architecture, parameters, bytes by component, cache bytes per token beside MHA and GQA, the
+// longest context that fits this machine's memory. `path`: a checkpoint folder, or a config.json
+// alone (bytes are then those of bf16). Errors: of LoadModelConfig, and of Checkpoint::Open when
+// the folder holds weights.
 [[nodiscard]] Result<JsonOut> InspectModel(const std::string& path);
 
-// Every kernel row: {"op", "name", "isa", "chosen"}, chosen for one decoded token of the model at `path`.
+// Every kernel row: {"op", "name", "isa", "chosen"}, chosen for one decoded token of the model at
+// `path`.
 [[nodiscard]] Result<JsonOut> InspectKernels(const std::string& path);
 
 }  // namespace latte

@@ -1,9 +1,11 @@
-// Writes arrays in NumPy's .npy format, version 1.0: "\x93NUMPY" · 1 · 0 · u16 header length · header · data.
+// Writes arrays in NumPy's .npy format, version 1.0: "\x93NUMPY" · 1 · 0 · u16 header length ·
+// header · data.
 #pragma once
 
 #include <string>
 
 #include "latte/status.h"
+
 #include "src/tensor/tensor.h"
 
 namespace latte {

@@ -27,8 +27,8 @@ Result<ScoreResult> Score(Session& session, std::span<const int32_t> tokens, int
       const double logprob =
           static_cast<double>(row[static_cast<size_t>(tokens[next])]) - LogSumExp(row);
       if (std::isnan(logprob))
-        return Internal(fmt::format("numerical error: the logits of token {} are not finite",
-                                    next - 1));
+        return Internal(
+            fmt::format("numerical error: the logits of token {} are not finite", next - 1));
       result.logprobs.push_back(logprob);
       result.total += logprob;
     }

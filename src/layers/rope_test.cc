@@ -1,9 +1,10 @@
+#include "src/layers/rope.h"
+
 #include <cmath>
 
 #include <gtest/gtest.h>
 
 #include "src/base/file.h"
-#include "src/layers/rope.h"
 
 namespace latte {
 namespace {
@@ -28,10 +29,11 @@ TEST(Rope, YarnFrequenciesOfPublishedModels) {
     rope.beta_slow = *row.GetDouble("beta_slow");
     const RopeTable table = RopeTable::Make(rope, *row.GetInt("dim"));
     int compared = 0;
-    const Status done = row.Get("pairs")->ForEachMember(
-        [&](const std::string& j, const Json& expected) -> Status {
+    const Status done =
+        row.Get("pairs")->ForEachMember([&](const std::string& j, const Json& expected) -> Status {
           const double value = *expected.AsDouble();
-          EXPECT_NEAR(table.frequency[std::stoul(j)] / value, 1.0, 5e-9) << "row " << i << " f_" << j;
+          EXPECT_NEAR(table.frequency[std::stoul(j)] / value, 1.0, 5e-9)
+              << "row " << i << " f_" << j;
           ++compared;
           return {};
         });
@@ -45,9 +47,9 @@ TEST(Rope, SoftmaxScalesOfPublishedModels) {
     int64_t n, r;
     bool yarn;
     double factor, mscale_all_dim, expected;
-  } rows[] = {{128, 64, true, 40, 1.0, 0.1352337789},   {128, 64, true, 40, 0.707, 0.1147213868},
-              {128, 64, true, 32, 1.0, 0.1308607999},   {128, 64, true, 64, 1.0, 0.1446796258},
-              {128, 64, false, 1, 0.0, 0.0721687836},   {192, 64, false, 1, 0.0, 0.0625},
+  } rows[] = {{128, 64, true, 40, 1.0, 0.1352337789}, {128, 64, true, 40, 0.707, 0.1147213868},
+              {128, 64, true, 32, 1.0, 0.1308607999}, {128, 64, true, 64, 1.0, 0.1446796258},
+              {128, 64, false, 1, 0.0, 0.0721687836}, {192, 64, false, 1, 0.0, 0.0625},
               {128, 64, true, 40, 0.0, 0.0721687836}};
   for (const auto& row : rows) {
     MlaDims dims;
@@ -57,7 +59,8 @@ TEST(Rope, SoftmaxScalesOfPublishedModels) {
     rope.yarn = row.yarn;
     rope.factor = row.factor;
     rope.mscale_all_dim = row.mscale_all_dim;
-    EXPECT_NEAR(SoftmaxScale(dims, rope), row.expected, 1e-10);  // the table truncates at ten digits
+    EXPECT_NEAR(SoftmaxScale(dims, rope), row.expected,
+                1e-10);  // the table truncates at ten digits
   }
 }
 

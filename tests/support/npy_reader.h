@@ -1,4 +1,5 @@
-// Reads float32 matrices written by NumPy (.npy version 1.0, C order). For goldens only: it trusts its input.
+// Reads float32 matrices written by NumPy (.npy version 1.0, C order). For goldens only: it trusts
+// its input.
 #pragma once
 
 #include <cstdio>
@@ -19,8 +20,8 @@ struct Matrix {
 inline Matrix ReadNpy(const std::string& path) {
   const auto bytes = ReadFile(path, 1 << 30);
   LATTE_CHECK(bytes && bytes->compare(0, 6, "\x93NUMPY") == 0, "{}", path);
-  const size_t header = static_cast<unsigned char>((*bytes)[8]) +
-                        256u * static_cast<unsigned char>((*bytes)[9]);
+  const size_t header =
+      static_cast<unsigned char>((*bytes)[8]) + 256u * static_cast<unsigned char>((*bytes)[9]);
   const std::string dict = bytes->substr(10, header);
   Matrix m;
   long rows = 0;
