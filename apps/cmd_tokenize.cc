@@ -55,7 +55,7 @@ Status TokenizeCommand(const TokenizeFlags& flags) {
 Command AddTokenize(CLI::App& app) {
   auto flags = std::make_shared<TokenizeFlags>();
   CLI::App* sub = app.add_subcommand("tokenize", "Text to token ids, and back");
-  sub->add_option("MODEL", flags->model, "model, or a folder with tokenizer.json (default: tiny)");
+  sub->add_option("MODEL", flags->model, "model, or a folder with a tokenizer (default: tiny)");
   sub->add_option("--text", flags->text, "the text; without it, standard input is read");
   sub->add_option("--file", flags->file, "the text of a file");
   sub->add_option("--decode", flags->decode, "token ids to turn into text: 1,2,3");

@@ -27,17 +27,19 @@ uint64_t Hash(uint64_t pair) { return (pair ^ pair >> 29) * 0x9E3779B97F4A7C15u;
 }  // namespace
 
 Bpe::Bpe(const std::array<int32_t, 256>& byte_tokens, const std::vector<BpeMerge>& merges,
-         WholePieces whole_pieces)
+         WholePieces whole_pieces, MergeOrder order)
     : byte_tokens_(byte_tokens), whole_pieces_(std::move(whole_pieces)) {
   const size_t size = std::bit_ceil(2 * merges.size() + 2);
   slots_.assign(size, Slot{kNoPair, kNoRank, -1});
   shift_ = static_cast<uint32_t>(64 - std::countr_zero(size));
-  for (size_t rank = 0; rank < merges.size(); ++rank) {
-    const BpeMerge& merge = merges[rank];
+  for (size_t place = 0; place < merges.size(); ++place) {
+    const BpeMerge& merge = merges[place];
+    const uint32_t rank =
+        static_cast<uint32_t>(order == MergeOrder::kByResult ? merge.result : place);
     const uint64_t pair = PairKey(merge.left, merge.right);
     size_t at = Hash(pair) >> shift_;
     while (slots_[at].pair != kNoPair && slots_[at].pair != pair) at = (at + 1) & (size - 1);
-    slots_[at] = {pair, static_cast<uint32_t>(rank), merge.result};
+    slots_[at] = {pair, rank, merge.result};
   }
 }
 

@@ -1,5 +1,5 @@
 // Byte pair encoding: which tokens a piece of text becomes. Starts from one token per byte and
-// joins the neighbouring pair whose merge comes first in the merge list, the leftmost one of
+// joins the neighbouring pair whose merge comes first in the merge order, the leftmost one of
 // equals, until no pair has a merge. Knows ids and bytes only: neither JSON nor patterns.
 #pragma once
 
@@ -13,11 +13,17 @@
 
 namespace latte {
 
-// `left` followed by `right` may become `result`; the place in the list is the rank.
+// `left` followed by `right` may become `result`.
 struct BpeMerge {
   int32_t left = 0;
   int32_t right = 0;
   int32_t result = 0;
+};
+
+// Which of two merges goes first.
+enum class MergeOrder {
+  kByPlace,   // the earlier one in the list, as in tokenizer.json
+  kByResult,  // the one with the lower result, as in tiktoken; several pairs may make the same one
 };
 
 // Buffers that Bpe::Encode uses again from call to call. Thread-compatible.
@@ -38,7 +44,7 @@ class Bpe {
 
   // When a pair stands twice in `merges`, the later rank counts, as in Hugging Face's `tokenizers`.
   Bpe(const std::array<int32_t, 256>& byte_tokens, const std::vector<BpeMerge>& merges,
-      WholePieces whole_pieces = {});
+      WholePieces whole_pieces = {}, MergeOrder order = MergeOrder::kByPlace);
 
   // Appends the ids of `piece` to `out`.
   // Requires: fewer than 2^31 bytes.  Cost: O(n log n) time, O(n) memory, constant stack.

@@ -11,6 +11,7 @@
 #include "src/io/bpe.h"
 #include "src/io/pretokenize.h"
 #include "src/io/printable.h"
+#include "src/io/tiktoken_file.h"
 #include "src/io/tokenizer_file.h"
 #include "src/io/unicode.h"
 
@@ -18,6 +19,7 @@ namespace latte {
 namespace {
 
 constexpr int64_t kMaxFileBytes = int64_t{256} << 20;
+constexpr int64_t kMaxTiktokenBytes = int64_t{64} << 20;
 constexpr size_t kMaxTextBytes = (size_t{1} << 31) - 1;
 
 using TokenIds = std::unordered_map<std::string_view, int32_t>;
@@ -55,7 +57,8 @@ struct Tokenizer::State {
         special(std::move(special_tokens)),
         pre_tokenizer(std::move(splitter)),
         added(std::move(finder)),
-        bpe(file.byte_tokens, file.merges, WholePieces(file, special)),
+        bpe(file.byte_tokens, file.merges, WholePieces(file, special),
+            file.is_tiktoken ? MergeOrder::kByResult : MergeOrder::kByPlace),
         ids(IndexTokens(file)) {
     file.merges = {};  // Bpe has its own table
   }
@@ -80,8 +83,8 @@ Result<std::optional<int32_t>> ResolveToken(const TokenIds& ids, std::string_vie
   const auto found = ids.find(*text);
   if (found == ids.end())
     return Corrupt(
-        fmt::format("tokenizer_config.json: '{}' is '{}', which is no token of "
-                    "tokenizer.json",
+        fmt::format("tokenizer_config.json: '{}' is '{}', which is no token of this "
+                    "tokenizer",
                     key, Printable(*text)));
   return std::optional<int32_t>(found->second);
 }
@@ -101,12 +104,12 @@ Result<std::string> ReadIfThere(const std::string& path) {
 
 Result<Tokenizer> Tokenizer::FromJson(std::string_view tokenizer_json,
                                       std::string_view config_json) {
-  return Build(tokenizer_json, config_json, {});
+  LATTE_ASSIGN_OR_RETURN(TokenizerFile file, ParseTokenizerFile(tokenizer_json));
+  return Build(std::move(file), config_json, {});
 }
 
-Result<Tokenizer> Tokenizer::Build(std::string_view tokenizer_json, std::string_view config_json,
+Result<Tokenizer> Tokenizer::Build(TokenizerFile file, std::string_view config_json,
                                    std::string chat_template) {
-  LATTE_ASSIGN_OR_RETURN(TokenizerFile file, ParseTokenizerFile(tokenizer_json));
   TokenizerConfig config;
   if (!config_json.empty()) {
     LATTE_ASSIGN_OR_RETURN(config, ParseTokenizerConfig(config_json));
@@ -128,13 +131,26 @@ Result<Tokenizer> Tokenizer::Build(std::string_view tokenizer_json, std::string_
 }
 
 Result<Tokenizer> Tokenizer::Load(const std::string& dir) {
-  LATTE_ASSIGN_OR_RETURN(const std::string json, ReadFile(dir + "/tokenizer.json", kMaxFileBytes));
-  LATTE_ASSIGN_OR_RETURN(const std::string config, ReadIfThere(dir + "/tokenizer_config.json"));
+  const std::string json_path = dir + "/tokenizer.json";
+  const std::string tiktoken_path = dir + "/tiktoken.model";
+  const std::string config_path = dir + "/tokenizer_config.json";
+  const bool tiktoken = !IsRegularFile(json_path) && IsRegularFile(tiktoken_path);
+  LATTE_ASSIGN_OR_RETURN(const std::string text, tiktoken
+                                                     ? ReadFile(tiktoken_path, kMaxTiktokenBytes)
+                                                     : ReadFile(json_path, kMaxFileBytes));
+  LATTE_ASSIGN_OR_RETURN(const std::string config, tiktoken ? ReadFile(config_path, kMaxFileBytes)
+                                                            : ReadIfThere(config_path));
   LATTE_ASSIGN_OR_RETURN(std::string chat_template, ReadIfThere(dir + "/chat_template.jinja"));
-  return Build(json, config, std::move(chat_template)).map_error([&](Error error) {
-    error.message = fmt::format("{}/{}", dir, error.message);
-    return error;
-  });
+  Result<TokenizerFile> file =
+      tiktoken ? ParseTiktokenFile(text, config) : ParseTokenizerFile(text);
+  return std::move(file)
+      .and_then([&](TokenizerFile parsed) {
+        return Build(std::move(parsed), config, std::move(chat_template));
+      })
+      .map_error([&](Error error) {
+        error.message = fmt::format("{}/{}", dir, error.message);
+        return error;
+      });
 }
 
 Result<std::vector<int32_t>> Tokenizer::Encode(std::string_view text, EncodeOptions options) const {
@@ -152,17 +168,20 @@ Result<std::vector<int32_t>> Tokenizer::Encode(std::string_view text, EncodeOpti
     AppendValidUtf8(text, &repaired);
     text = repaired;
   }
-  LATTE_ASSIGN_OR_RETURN(const auto pieces,
-                         state_->added.Split(text, options.parse_special, options.parse_added));
   PreTokenizer::Scratch scratch(state_->pre_tokenizer);
   BpeScratch bpe_scratch;
-  for (const AddedTokens::Piece& piece : pieces) {
-    if (piece.id) {
-      ids.push_back(*piece.id);
-      continue;
+  for (const std::string_view chunk :
+       state_->file.is_tiktoken ? TiktokenChunks(text) : std::vector{text}) {
+    LATTE_ASSIGN_OR_RETURN(const auto pieces,
+                           state_->added.Split(chunk, options.parse_special, options.parse_added));
+    for (const AddedTokens::Piece& piece : pieces) {
+      if (piece.id) {
+        ids.push_back(*piece.id);
+        continue;
+      }
+      LATTE_ASSIGN_OR_RETURN(const auto* words, state_->pre_tokenizer.Split(piece.text, &scratch));
+      for (const std::string_view word : *words) state_->bpe.Encode(word, &bpe_scratch, &ids);
     }
-    LATTE_ASSIGN_OR_RETURN(const auto* words, state_->pre_tokenizer.Split(piece.text, &scratch));
-    for (const std::string_view word : *words) state_->bpe.Encode(word, &bpe_scratch, &ids);
   }
   return ids;
 }

@@ -1,5 +1,6 @@
 // Text to token ids and back, for the byte-level BPE tokenizers that Hugging Face's tokenizer.json
-// describes. Ids equal those of the `tokenizers` package. What the file asks for and Latte does not
+// or the tiktoken.model of Kimi and Moonlight describe. Ids equal those of the `tokenizers` and the
+// `tiktoken` package. What the file asks for and Latte does not
 // do is refused when loading, never ignored; only `truncation` and `padding`, which say how a
 // training pipeline cut its batches, have no effect here.
 #pragma once
@@ -15,6 +16,8 @@
 #include "latte/status.h"
 
 namespace latte {
+
+struct TokenizerFile;
 
 // How Encode treats text that spells a token.
 struct EncodeOptions {
@@ -33,8 +36,10 @@ struct EncodeOptions {
 class Tokenizer {
  public:
   // Reads `dir`/tokenizer.json and, where they exist, tokenizer_config.json and
-  // chat_template.jinja (which goes before the template inside the config).
-  // Errors: kNotFound without tokenizer.json; kCorrupt and kUnsupported naming file and key.
+  // chat_template.jinja (which goes before the template inside the config). Without tokenizer.json,
+  // reads tiktoken.model and then needs tokenizer_config.json.
+  // Errors: kNotFound without the files that are needed; kCorrupt and kUnsupported naming file and
+  // key.
   [[nodiscard]] static Result<Tokenizer> Load(const std::string& dir);
 
   // The same from text; `config_json` may be empty.
@@ -75,7 +80,7 @@ class Tokenizer {
 
  private:
   struct State;
-  static Result<Tokenizer> Build(std::string_view tokenizer_json, std::string_view config_json,
+  static Result<Tokenizer> Build(TokenizerFile file, std::string_view config_json,
                                  std::string chat_template);
   explicit Tokenizer(std::shared_ptr<const State> state) : state_(std::move(state)) {}
 

@@ -138,20 +138,6 @@ Status ReadMerges(const Json& merges, const Vocabulary& ids, TokenizerFile* file
   return {};
 }
 
-Result<AddedToken> ReadAddedToken(const Json& entry) {
-  AddedToken token;
-  LATTE_ASSIGN_OR_RETURN(token.content, entry.GetString("content"));
-  LATTE_ASSIGN_OR_RETURN(token.single_word, entry.GetBoolOr("single_word", false));
-  LATTE_ASSIGN_OR_RETURN(token.lstrip, entry.GetBoolOr("lstrip", false));
-  LATTE_ASSIGN_OR_RETURN(token.rstrip, entry.GetBoolOr("rstrip", false));
-  LATTE_ASSIGN_OR_RETURN(token.normalized, entry.GetBoolOr("normalized", true));
-  LATTE_ASSIGN_OR_RETURN(token.special, entry.GetBoolOr("special", false));
-  if (token.content.empty() || token.content.size() > kMaxAddedTokenBytes)
-    return Corrupt(fmt::format("{}: expected a content of 1 to {} bytes, found {}", entry.path(),
-                               kMaxAddedTokenBytes, token.content.size()));
-  return token;
-}
-
 // `tokenizers` numbers added tokens itself: those of the vocabulary keep their id, the others
 // follow behind the vocabulary in file order. A file that says otherwise would mean different ids
 // there.
@@ -208,6 +194,20 @@ Result<std::string> ReadChatTemplate(const Json& config) {
 }
 
 }  // namespace
+
+Result<AddedToken> ReadAddedToken(const Json& entry) {
+  AddedToken token;
+  LATTE_ASSIGN_OR_RETURN(token.content, entry.GetString("content"));
+  LATTE_ASSIGN_OR_RETURN(token.single_word, entry.GetBoolOr("single_word", false));
+  LATTE_ASSIGN_OR_RETURN(token.lstrip, entry.GetBoolOr("lstrip", false));
+  LATTE_ASSIGN_OR_RETURN(token.rstrip, entry.GetBoolOr("rstrip", false));
+  LATTE_ASSIGN_OR_RETURN(token.normalized, entry.GetBoolOr("normalized", true));
+  LATTE_ASSIGN_OR_RETURN(token.special, entry.GetBoolOr("special", false));
+  if (token.content.empty() || token.content.size() > kMaxAddedTokenBytes)
+    return Corrupt(fmt::format("{}: expected a content of 1 to {} bytes, found {}", entry.path(),
+                               kMaxAddedTokenBytes, token.content.size()));
+  return token;
+}
 
 Result<TokenizerFile> ParseTokenizerFile(std::string_view json) {
   LATTE_ASSIGN_OR_RETURN(const Json root, Json::Parse(json, "tokenizer.json"));

@@ -24,6 +24,7 @@ struct TokenizerFile {
   std::array<int32_t, 256> byte_tokens{};  // the token of each single byte
   std::vector<BpeMerge> merges;
   bool ignore_merges = false;
+  bool is_tiktoken = false;  // from tiktoken.model: merges go by result, long texts are cut first
   std::vector<PreTokenizeStep> steps;
   std::vector<AddedToken> added;
   std::optional<std::string> template_bos;  // the token that TemplateProcessing puts first
@@ -32,6 +33,12 @@ struct TokenizerFile {
 // Errors: kCorrupt when the file contradicts itself, kUnsupported for what Latte does not do; both
 // name the key.
 [[nodiscard]] Result<TokenizerFile> ParseTokenizerFile(std::string_view json);
+
+class Json;
+
+// One token of `added_tokens` or `added_tokens_decoder`, without its id.
+// Errors: as above.
+[[nodiscard]] Result<AddedToken> ReadAddedToken(const Json& entry);
 
 // tokenizer_config.json: what of it concerns the tokenizer.
 struct TokenizerConfig {

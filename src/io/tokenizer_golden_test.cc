@@ -1,6 +1,7 @@
 // Ids of generated texts against those of Hugging Face's `tokenizers`, for the tokenizer of
 // DeepSeek-V3 (where it is at hand), a small one with DeepSeek-V2's pre-tokenizer, and the one of
-// the model that comes with Latte. tools/tokenizer/make_goldens.py writes what is compared with.
+// the model that comes with Latte; and against those of `tiktoken` for a small one in Kimi's form.
+// tools/tokenizer/make_goldens.py writes what is compared with.
 #include <cstdlib>
 #include <cstring>
 #include <sstream>
@@ -59,6 +60,7 @@ std::string Repaired(std::string_view bytes) {
 struct Case {
   const char* name;
   const char* folder;  // in the repository; null: LATTE_TEST_TOKENIZER_DIR
+  const char* file = "/tokenizer.json";
 };
 
 class TokenizerGolden : public testing::TestWithParam<Case> {
@@ -71,12 +73,13 @@ class TokenizerGolden : public testing::TestWithParam<Case> {
     const std::string dir = GetParam().folder == nullptr
                                 ? folder
                                 : std::string(LATTE_SOURCE_DIR) + "/" + GetParam().folder;
-    if (!IsRegularFile(dir + "/tokenizer.json")) GTEST_SKIP() << dir << " has no tokenizer.json";
+    const std::string file = dir + GetParam().file;
+    if (!IsRegularFile(file)) GTEST_SKIP() << "there is no " << file;
     const std::string name = kData + GetParam().name;
     golden_ = Json::Parse(ReadFile(name + ".json", 1 << 20).value(), name).value();
-    const uint64_t found = Fnv64(ReadFile(dir + "/tokenizer.json", 64 << 20).value());
+    const uint64_t found = Fnv64(ReadFile(file, 64 << 20).value());
     ASSERT_EQ(Hex(found), golden_->GetString("tokenizer_fnv64").value())
-        << dir << "/tokenizer.json is not the one that the goldens were made with; after a change "
+        << file << " is not the one that the goldens were made with; after a change "
         << "run tools/tokenizer/make_goldens.py";
     const std::string hashes = ReadFile(name + ".hash", 1 << 20).value();
     hashes_.resize(hashes.size() / sizeof(uint32_t));
@@ -163,6 +166,8 @@ TEST_P(TokenizerGolden, EveryCodePointComesBackOneAtATimeThroughAStream) {
 
 INSTANTIATE_TEST_SUITE_P(All, TokenizerGolden,
                          testing::Values(Case{"v2_style", "tests/data/tokenizer/v2_style"},
+                                         Case{"kimi_style", "tests/data/tokenizer/kimi_style",
+                                              "/tiktoken.model"},
                                          Case{"tiny", "models/tiny"}, Case{"deepseek_v3", nullptr}),
                          [](const auto& row) { return std::string(row.param.name); });
 

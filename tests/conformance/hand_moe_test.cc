@@ -64,10 +64,10 @@ TEST(Hand, RouteBiasChoosesButDoesNotWeigh) {
   p.scale = 3.0f;
   ForEachRow<RouteOp>([&](const Kernel<RouteOp>& row) {
     const Choice c =
-        Route(row, {Logit(0.8), Logit(0.6), Logit(0.2)}, p, /*bias=*/{0.0f, 0.0f, 0.7f});
+        Route(row, {Logit(0.6), Logit(0.5), Logit(0.2)}, p, /*bias=*/{0.0f, 0.0f, 0.7f});
     EXPECT_EQ(c.experts, (Ints{2, 0}));
-    EXPECT_FLOAT_EQ(c.weights[0], 0.6f);  // 3 · 0.2 / (0.2 + 0.8)
-    EXPECT_FLOAT_EQ(c.weights[1], 2.4f);
+    EXPECT_FLOAT_EQ(c.weights[0], 0.75f);  // 3 · 0.2 / (0.2 + 0.6)
+    EXPECT_FLOAT_EQ(c.weights[1], 2.25f);
   });
 }
 

@@ -31,6 +31,7 @@ inline ThreadPool& TestPool(int threads) {
 
 template <class Op>
 void RunRow(const Kernel<Op>& row, const typename Op::Params& params, int threads = 1) {
+  EXPECT_TRUE(row.supports(Op::ShapeOf(params)));
   ++RowRuns()[std::string(row.name)];
   row.run(params, Exec{&TestPool(threads), &TestMachine()});
 }

@@ -2,22 +2,27 @@
 
     python3 tools/tokenizer/make_goldens.py [--deepseek FOLDER]
 
-needs `tokenizers` (the goldens were made with 0.23.3) and rewrites
+needs `tokenizers` and `tiktoken` (the goldens were made with 0.23.3 and 0.14.0) and rewrites
 
     fragments.hex        what the generated texts are made of, one fragment per line
     v2_style/            a small tokenizer with the pre-tokenizer of DeepSeek-V2, trained here
+    kimi_style/          a small tiktoken.model with the pattern of Kimi-K2, trained here; its ids
+                         are those of `tiktoken`
     NAME.hash            two 32-bit FNV-1a hashes per text: ids without and with special tokens
     NAME.json            ids of the first texts, hashes of long runs, counts, hash of the tokenizer
     pretokenize.json     pieces of pre-tokenizers that no golden tokenizer uses
 
-for NAME in v2_style, tiny (models/tiny) and, with --deepseek, deepseek_v3.
+for NAME in v2_style, kimi_style, tiny (models/tiny) and, with --deepseek, deepseek_v3.
 """
 
 import argparse
+import base64
+import functools
 import json
 import pathlib
 import struct
 
+import tiktoken
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 
 import golden_strings
@@ -27,6 +32,29 @@ OUT = ROOT / "tests/data/tokenizer"
 FULL_TEXTS = 300
 RUNS = ["Z", "a", "=", "7", " ", "\n", "\t", "中", "é", "😀", "\u0301", "\0", "\u3000", " \n", "ab"]
 RUN_BYTES = 1_000_000
+
+# More runs for kimi_style, where texts are cut: the first shows the cut after 400,000 characters,
+# the second that Python's white space is more than Unicode's.
+KIMI_RUNS = RUNS + ["Hello café ", " \x1c\x1c"]
+
+KIMI_PATTERN = "|".join([
+    r"[\p{Han}]+",
+    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*"
+    r"[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?",
+    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+"
+    r"[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?",
+    r"\p{N}{1,3}", r" ?[^\s\p{L}\p{N}]+[\r\n]*", r"\s*[\r\n]+", r"\s+(?!\S)", r"\s+",
+])
+KIMI_RESERVED_IDS = 256
+# Names at Kimi's distances from the first reserved id, and a few that the generated texts spell.
+KIMI_SPECIAL = {0: "[BOS]", 1: "[EOS]", 2: "<|im_end|>", 3: "<|im_user|>", 4: "<|im_assistant|>",
+                9: "[EOT]", 10: "<|im_system|>", 17: "<|im_middle|>", 30: "<|begin|>",
+                31: "<|end|>", 32: "<｜User｜>", 254: "[UNK]", 255: "[PAD]"}
+KIMI_VISIBLE = {11: "<|tool_calls_section_begin|>", 12: "<|tool_calls_section_end|>",
+                13: "<|tool_call_begin|>", 14: "<|tool_call_argument_begin|>",
+                15: "<|tool_call_end|>", 22: "<think>", 23: "</think>", 33: "<tool>"}
+# Words that no two other tokens make: only looking up whole words finds them.
+KIMI_WHOLE_WORDS = ["۳۱۲", "۲۳۱", "©©©©©©©", "一一一一一一一"]
 
 # The ranges of step 2 in DeepSeek-V2's pre-tokenizer: cased letters of an old Unicode version.
 V2_LETTERS = """41-5A 61-7A B5 C0-D6 D8-F6 F8-1BA 1BC-1BF 1C4-293 295-2AF 370-373 376 377 37B-37D 37F
@@ -97,6 +125,75 @@ def train_v2_style(fragments):
     (folder / "tokenizer_config.json").write_text(json.dumps(config, indent=2) + "\n")
 
 
+def train_kimi_style(fragments):
+    trained = Tokenizer(models.BPE())
+    trained.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.Split(Regex(KIMI_PATTERN), "isolated"),
+         pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
+    trainer = trainers.BpeTrainer(
+        vocab_size=1500, min_frequency=2, show_progress=False,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet())
+    corpus = (golden_strings.random_text(i, fragments).decode("utf-8", "replace")
+              for i in range(1_000_000, 1_003_000))
+    trained.train_from_iterator(corpus, trainer)
+    # The byte-level alphabet spells byte b as the b-th of: printable Latin-1 first, then U+0100 on.
+    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    symbols = {chr(b): b for b in printable}
+    symbols |= {chr(0x100 + i): b
+                for i, b in enumerate(b for b in range(256) if b not in printable)}
+    vocab = sorted(trained.get_vocab().items(), key=lambda entry: entry[1])
+    tokens = [bytes(symbols[c] for c in text) for text, _ in vocab]
+    for word in map(str.encode, KIMI_WHOLE_WORDS):
+        assert not any(word[:k] in tokens and word[k:] in tokens for k in range(len(word) + 1))
+        tokens.append(word)
+    folder = OUT / "kimi_style"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "tiktoken.model").write_text(
+        "".join(f"{base64.b64encode(t).decode()} {rank}\n" for rank, t in enumerate(tokens)))
+    added = {}
+    for at, content in sorted((KIMI_SPECIAL | KIMI_VISIBLE).items()):
+        added[str(len(tokens) + at)] = {
+            "content": content, "lstrip": False, "normalized": False, "rstrip": False,
+            "single_word": False, "special": at in KIMI_SPECIAL}
+    config = {"added_tokens_decoder": added, "bos_token": "[BOS]", "eos_token": "[EOS]",
+              "pad_token": "[PAD]", "unk_token": "[UNK]", "tokenizer_class": "TikTokenTokenizer",
+              "chat_template": "{{ messages }}"}
+    (folder / "tokenizer_config.json").write_text(json.dumps(config, indent=0) + "\n")
+
+
+def kimi_chunks(text):
+    """Cuts every 400,000 characters, and every 25,000 of one kind, white space or not."""
+    for begin in range(0, len(text), 400_000):
+        part = text[begin:begin + 400_000]
+        done = run = 0
+        for i, c in enumerate(part):
+            run = run + 1 if i > 0 and c.isspace() == part[i - 1].isspace() else 1
+            if run > 25_000:
+                yield part[done:i]
+                done, run = i, 1
+        yield part[done:]
+
+
+class KimiTokenizer:
+    """A folder with tiktoken.model, read and used as Kimi's own code does."""
+
+    def __init__(self, folder):
+        lines = (folder / "tiktoken.model").read_text().split("\n")[:-1]
+        ranks = {base64.b64decode(t): int(r) for t, r in (line.split(" ") for line in lines)}
+        added = json.loads((folder / "tokenizer_config.json").read_text())["added_tokens_decoder"]
+        special = {added.get(str(i), {}).get("content", f"<|reserved_token_{i}|>"): i
+                   for i in range(len(ranks), len(ranks) + KIMI_RESERVED_IDS)}
+        self.visible = {token["content"] for token in added.values() if not token["special"]}
+        self.encoding = tiktoken.Encoding("kimi_style", pat_str=KIMI_PATTERN,
+                                          mergeable_ranks=ranks, special_tokens=special)
+
+    def encode(self, text, parse_special):
+        allowed = "all" if parse_special else self.visible
+        return [token for chunk in kimi_chunks(text.decode("utf-8", "replace"))
+                for token in self.encoding.encode(chunk, allowed_special=allowed,
+                                                  disallowed_special=())]
+
+
 def fnv64(data):
     value = 0xCBF29CE484222325
     for byte in data:
@@ -125,21 +222,32 @@ def encode(tokenizer, text, parse_special):
 def write_golden(name, folder, fragments):
     path = folder / "tokenizer.json"
     tokenizer = Tokenizer.from_file(str(path))
+    write_ids(name, path, tokenizer.get_vocab_size(), functools.partial(encode, tokenizer), RUNS,
+              fragments)
+
+
+def write_kimi_golden(name, folder, fragments):
+    tokenizer = KimiTokenizer(folder)
+    write_ids(name, folder / "tiktoken.model", tokenizer.encoding.n_vocab, tokenizer.encode,
+              KIMI_RUNS, fragments)
+
+
+def write_ids(name, path, vocab_size, encode_text, units, fragments):
     hashes, full = [], []
     for text in golden_strings.texts(fragments):
-        plain, special = (encode(tokenizer, text, flag) for flag in (False, True))
+        plain, special = (encode_text(text, flag) for flag in (False, True))
         hashes += [short_hash(plain), short_hash(special)]
         if len(full) < FULL_TEXTS:
             full.append({"text": text.hex(), "plain": plain}
                         | ({"special": special} if special != plain else {}))
     runs = []
-    for unit in RUNS:
+    for unit in units:
         text = unit.encode() * (RUN_BYTES // len(unit.encode()))
-        ids = encode(tokenizer, text, True)
+        ids = encode_text(text, True)
         runs.append({"unit": unit, "count": RUN_BYTES // len(unit.encode()), "ids": len(ids),
                      "hash": f"{hash_ids(ids):016x}"})
     golden = {"tokenizer_fnv64": f"{fnv64(path.read_bytes()):016x}",
-              "vocab_size": tokenizer.get_vocab_size(), "texts": len(hashes) // 2, "runs": runs,
+              "vocab_size": vocab_size, "texts": len(hashes) // 2, "runs": runs,
               "full": full}
     (OUT / f"{name}.hash").write_bytes(struct.pack(f"<{len(hashes)}I", *hashes))
     write_json(OUT / f"{name}.json", golden, lists=("full", "runs"))
@@ -210,8 +318,10 @@ def main():
     OUT.mkdir(parents=True, exist_ok=True)
     (OUT / "fragments.hex").write_text("".join(f.hex() + "\n" for f in fragments))
     train_v2_style(fragments)
+    train_kimi_style(fragments)
     write_pretokenize_golden()
     write_golden("v2_style", OUT / "v2_style", fragments)
+    write_kimi_golden("kimi_style", OUT / "kimi_style", fragments)
     write_golden("tiny", ROOT / "models/tiny", fragments)
     if arguments.deepseek:
         write_golden("deepseek_v3", arguments.deepseek, fragments)

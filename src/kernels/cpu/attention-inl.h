@@ -1,7 +1,7 @@
 // Online softmax over blocks of keys: what absorbed and expanded attention share.
 //
-//   m' = max(m, max_j s_j)    f = e^{m−m'}    l' = f·l + Σ_j e^{s_j−m'}    o' = f·o + Σ_j
-//   e^{s_j−m'}·v_j
+//   m' = max(m, max_j s_j)     p_j = e^{s_j−m'}     f = e^{m−m'}
+//   l' = f·l + Σ_j p_j         o' = f·o + Σ_j p_j·v_j
 //
 // Source: Milakov, Gimelshein (arXiv 1805.02867); Rabe, Staats (arXiv 2112.05682).
 //

@@ -1,16 +1,13 @@
-// mha: expanded attention of up to 32 neighbouring queries of one head, causal by absolute
-// position.
+// mha: expanded attention of up to 32 neighbouring queries of one head, causal by position.
 //
 // Work      launch.cc makes a task of each head and run of queries. A task copies 64 keys and
-// values
-//           at a time into scratch (heads lie interleaved in memory, a power of two apart: in place
-//           they would share a few sets of the L1) and uses them for all its queries. Tiles as in
-//           mla_decode-inl.h.
+//           values at a time into scratch (heads lie interleaved in memory, a power of two apart:
+//           in place they would share a few sets of the L1) and uses them for all its queries.
+//           Tiles as in mla_decode-inl.h.
 // Roofline  2·(N+R+V) FLOP per query and key, bound by FMA from a few queries on.
 // Order     keys in index order, blocks of 64 anchored at absolute position 0, so that a run of
-// keys
-//           may begin anywhere; see attention-inl.h. How queries are cut into calls or tasks does
-//           not change a byte.
+//           keys may begin anywhere; see attention-inl.h. How queries are cut into calls or tasks
+//           does not change a byte.
 // Limits    N+R ≤ 512, V ≤ 512; stack 350 KiB.
 #pragma once
 

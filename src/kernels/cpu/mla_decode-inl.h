@@ -5,9 +5,8 @@
 //           scratch (148 KiB at C+R = 576, in L2) and uses them for all its heads: scores in dot
 //           form, kTileRows heads × 4 keys, nothing transposed; outputs in outer form, kTileRows
 //           heads × 4 vectors of C, a panel of 64 keys × 4 vectors staying in L1.
-// Roofline  2·(2C+R)·H FLOP per cached row of 2·(C+R) bytes: 1.9·H FLOP per byte at C = 512, R =
-// 64;
-//           bound by FMA from a few heads on.
+// Roofline  2·(2C+R)·H FLOP per cached row of 2·(C+R) bytes: 1.9·H FLOP per byte at C = 512 and
+//           R = 64; bound by FMA from a few heads on.
 // Order     keys in index order, blocks of 64 anchored at position 0; see attention-inl.h. Neither
 //           grouping of heads nor page size, batch or threads change a byte.
 // Limits    C+R ≤ 1152, cache f32 or bf16; stack 450 KiB.
