@@ -1,6 +1,7 @@
 #!/bin/sh
-# Fails if an object compiled for one instruction set (target_<isa>.cc) defines a function that other
-# files can see: of an inline function the linker keeps one copy for every processor, perhaps this one.
+# Fails if an object compiled for one instruction set (target_<isa>.cc) defines a function that
+# other files can see: of an inline function the linker keeps one copy for every processor, perhaps
+# this one.
 #   usage: check_isa_symbols.sh LIBRARY
 set -eu
 members=$(ar t "$1" | grep '^target_.*\.o$' || true)
@@ -11,7 +12,8 @@ fi
 status=0
 for member in $members; do
   # T, W and i are functions visible outside the object: ordinary, weak and indirect ones.
-  shared=$(nm -C --defined-only "$1" | sed -n "/^$member:/,/^\$/p" | grep -E '^[0-9a-f]+ [TWi] ' || true)
+  shared=$(nm -C --defined-only "$1" | sed -n "/^$member:/,/^\$/p" |
+    grep -E '^[0-9a-f]+ [TWi] ' || true)
   if [ -n "$shared" ]; then
     printf '%s: expected no visible functions, found\n%s\n' "$member" "$shared" >&2
     status=1

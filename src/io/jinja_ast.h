@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "latte/status.h"
+
 #include "src/io/jinja_value.h"
 
 namespace latte::jinja {

@@ -77,8 +77,7 @@ std::optional<bool> KindTest(std::string_view name, const Value& value) {
   if (name == "float") return value.Is(Kind::kFloat);
   if (name == "number") return value.is_number();
   if (name == "callable") return value.Is(Kind::kCallable);
-  const bool container =
-      value.Is(Kind::kString) || value.Is(Kind::kList) || value.Is(Kind::kDict);
+  const bool container = value.Is(Kind::kString) || value.Is(Kind::kList) || value.Is(Kind::kDict);
   if (name == "iterable" || name == "sequence") return container || value.Is(Kind::kUndefined);
   return {};
 }
@@ -86,8 +85,8 @@ std::optional<bool> KindTest(std::string_view name, const Value& value) {
 // The operator that a comparing test stands for; empty if it is none.
 std::string_view OperatorOf(std::string_view name) {
   constexpr std::pair<std::string_view, std::string_view> kNames[] = {
-      {"eq", "=="}, {"equalto", "=="}, {"ne", "!="},     {"lt", "<"},          {"lessthan", "<"},
-      {"le", "<="}, {"gt", ">"},       {"ge", ">="},     {"greaterthan", ">"}};
+      {"eq", "=="}, {"equalto", "=="}, {"ne", "!="}, {"lt", "<"},         {"lessthan", "<"},
+      {"le", "<="}, {"gt", ">"},       {"ge", ">="}, {"greaterthan", ">"}};
   for (const auto& [word, op] : kNames)
     if (word == name) return op;
   return {};

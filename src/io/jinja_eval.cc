@@ -64,8 +64,7 @@ void Evaluator::Pop(int current) {
 
 Status Evaluator::Emit(const Text& text) {
   const size_t size = out_->size() + text.size();
-  if (size > static_cast<size_t>(options_.limits.string_bytes))
-    return budget_.SpendString(size);
+  if (size > static_cast<size_t>(options_.limits.string_bytes)) return budget_.SpendString(size);
   out_->Append(text);
   return budget_.Spend(1, static_cast<int64_t>(text.size()));
 }
@@ -100,7 +99,10 @@ Result<Evaluator::Flow> Evaluator::ExecuteNode(const Node& node) {
       LATTE_RETURN_IF_ERROR(Emit(node.value.text()));
       return Flow::kNext;
     case NodeKind::kPrint: {
-      LATTE_ASSIGN_OR_RETURN(const Value value, Evaluate(node.kids[0]));
+      // `safe` does nothing to what is printed; joined to other text, it would escape that.
+      const Node& kid = At(node.kids[0]);
+      const bool safe = kid.kind == NodeKind::kFilter && kid.name == "safe" && kid.kids.size() == 1;
+      LATTE_ASSIGN_OR_RETURN(const Value value, Evaluate(safe ? kid.kids[0] : node.kids[0]));
       LATTE_ASSIGN_OR_RETURN(const Text text, Str(value, &budget_));
       LATTE_RETURN_IF_ERROR(Emit(text));
       return Flow::kNext;
@@ -156,8 +158,7 @@ Status Evaluator::BindTargets(const std::vector<std::string>& names, const Value
   }
   LATTE_ASSIGN_OR_RETURN(const std::vector<Value> items, Items(value, &budget_));
   if (items.size() != names.size())
-    return InvalidArgument(
-        fmt::format("{} values for {} variables", items.size(), names.size()));
+    return InvalidArgument(fmt::format("{} values for {} variables", items.size(), names.size()));
   for (size_t i = 0; i < names.size(); ++i) Assign(names[i], items[i]);
   return {};
 }

@@ -70,10 +70,8 @@ Result<Value> Evaluator::EvaluateNode(const Node& node) {
     case NodeKind::kTest: {
       LATTE_ASSIGN_OR_RETURN(const Value input, Evaluate(node.kids[0]));
       LATTE_ASSIGN_OR_RETURN(const Arguments arguments, EvaluateArguments(node));
-      if (node.kind == NodeKind::kFilter)
-        return ApplyFilter(node.name, input, arguments, &budget_);
-      LATTE_ASSIGN_OR_RETURN(const bool holds,
-                             ApplyTest(node.name, input, arguments, &budget_));
+      if (node.kind == NodeKind::kFilter) return ApplyFilter(node.name, input, arguments, &budget_);
+      LATTE_ASSIGN_OR_RETURN(const bool holds, ApplyTest(node.name, input, arguments, &budget_));
       return Value::Bool(holds);
     }
     default:
@@ -226,16 +224,15 @@ Result<Value> Evaluator::EvaluateCall(const Node& node) {
 
 Result<Value> Evaluator::CallMacro(const Node& macro, const Arguments& arguments) {
   if (arguments.positional.size() > macro.names.size())
-    return InvalidArgument(fmt::format("macro '{}' takes at most {} arguments", macro.name,
-                                       macro.names.size()));
+    return InvalidArgument(
+        fmt::format("macro '{}' takes at most {} arguments", macro.name, macro.names.size()));
   std::vector<const Value*> given(macro.names.size());
   for (size_t i = 0; i < arguments.positional.size(); ++i) given[i] = &arguments.positional[i];
   for (const auto& [name, value] : arguments.named) {
     size_t i = 0;
     while (i < macro.names.size() && macro.names[i] != name) ++i;
     if (i == macro.names.size() || given[i])
-      return InvalidArgument(
-          fmt::format("macro '{}' does not take '{}' here", macro.name, name));
+      return InvalidArgument(fmt::format("macro '{}' does not take '{}' here", macro.name, name));
     given[i] = &value;
   }
   const int caller = current_;

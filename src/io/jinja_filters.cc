@@ -21,21 +21,21 @@ bool Given(const Value& value) { return !value.Is(Kind::kUndefined) && !value.Is
 
 Result<Value> ToJson(const std::string&, const Value& input, const Arguments& arguments,
                      Budget* budget) {
-  LATTE_ASSIGN_OR_RETURN(
-      const Values a, Bind(arguments, {"ensure_ascii", "indent", "separators", "sort_keys"}));
+  LATTE_ASSIGN_OR_RETURN(const Values a,
+                         Bind(arguments, {"ensure_ascii", "indent", "separators", "sort_keys"}));
   JsonStyle style;
   style.ensure_ascii = Truthy(a[0]);
   style.sort_keys = Truthy(a[3]);
   if (Given(a[1])) {
     style.pretty = true;
-    style.item_separator = ",";
+    style.item_separator.resize(1);  // without the space
     if (!a[1].is_integer() && !a[1].Is(Kind::kString))
       return InvalidArgument("tojson: indent must be an integer or a string");
     if (a[1].Is(Kind::kString)) style.indent = a[1].bytes();
     if (a[1].is_integer() && a[1].integer() > 64)
       return InvalidArgument("tojson: indent must be at most 64");
     if (a[1].is_integer() && a[1].integer() > 0)
-      style.indent.assign(static_cast<size_t>(a[1].integer()), ' ');
+      style.indent = fmt::format("{:{}}", "", a[1].integer());
   }
   if (Given(a[2])) {
     const bool pair = a[2].Is(Kind::kList) && a[2].list().items.size() == 2 &&
@@ -96,8 +96,7 @@ Result<Value> Join(const std::string&, const Value& input, const Arguments& argu
 
 Result<Value> Default(const std::string&, const Value& input, const Arguments& arguments, Budget*) {
   LATTE_ASSIGN_OR_RETURN(const Values a, Bind(arguments, {"default_value", "boolean"}));
-  const bool missing =
-      input.Is(Kind::kUndefined) || (Truthy(a[1]) && !Truthy(input));
+  const bool missing = input.Is(Kind::kUndefined) || (Truthy(a[1]) && !Truthy(input));
   if (!missing) return input;
   return a[0].Is(Kind::kUndefined) ? Value::String("") : a[0];
 }
@@ -106,7 +105,8 @@ Result<Value> FirstOrLast(const std::string& name, const Value& input, const Arg
                           Budget* budget) {
   LATTE_RETURN_IF_ERROR(Bind(arguments, {}));
   LATTE_ASSIGN_OR_RETURN(const Values items, Items(input, budget));
-  if (items.empty()) return Value::MakeUndefined(fmt::format("no {} item, the sequence is empty", name));
+  if (items.empty())
+    return Value::MakeUndefined(fmt::format("no {} item, the sequence is empty", name));
   return name == "first" ? items.front() : items.back();
 }
 
@@ -187,10 +187,42 @@ Result<Value> ReplaceIn(const std::string&, const Value& input, const Arguments&
   return CallMethod(Value::String(text), "replace", strings, budget);
 }
 
+// By key; case counts only if asked for.
+Result<Value> DictSort(const std::string&, const Value& input, const Arguments& arguments,
+                       Budget* budget) {
+  LATTE_ASSIGN_OR_RETURN(const Values a, Bind(arguments, {"case_sensitive", "by", "reverse"}));
+  if (!input.Is(Kind::kDict)) return InvalidArgument("'dictsort' needs a mapping");
+  if (Given(a[1]) && !(a[1].Is(Kind::kString) && a[1].bytes() == "key"))
+    return Unsupported("'dictsort' by value is not supported");
+  std::vector<std::pair<std::string, Value>> pairs;
+  for (const Dict::Entry& entry : input.dict().entries) {
+    Value key = Value::String(entry.key);
+    LATTE_ASSIGN_OR_RETURN(Value pair, MakeList({key, entry.value}, true));
+    if (!Truthy(a[0])) {
+      LATTE_ASSIGN_OR_RETURN(key, ChangeCase(key, "lower", budget));
+    }
+    pairs.emplace_back(key.bytes(), std::move(pair));
+  }
+  const auto count = static_cast<int64_t>(pairs.size());
+  LATTE_RETURN_IF_ERROR(budget->Spend(16 * count, 160 * count));
+  const bool down = Truthy(a[2]);
+  std::stable_sort(pairs.begin(), pairs.end(), [down](const auto& x, const auto& y) {
+    return down ? y.first < x.first : x.first < y.first;
+  });
+  Values out;
+  for (auto& [key, pair] : pairs) out.push_back(std::move(pair));
+  return MakeList(std::move(out));
+}
+
+// What map() and its kin go through: nothing, too, for None, false and the like.
+Result<Values> ItemsOrNone(const Value& value, Budget* budget) {
+  return Truthy(value) ? Items(value, budget) : Values();
+}
+
 // map(attribute="x", default=y) or map("filter", arguments…).
 Result<Value> Map(const std::string&, const Value& input, const Arguments& arguments,
                   Budget* budget) {
-  LATTE_ASSIGN_OR_RETURN(Values items, Items(input, budget));
+  LATTE_ASSIGN_OR_RETURN(Values items, ItemsOrNone(input, budget));
   Arguments rest = arguments;
   std::string filter;
   Value attribute;
@@ -218,15 +250,17 @@ Result<Value> Map(const std::string&, const Value& input, const Arguments& argum
 // select, reject, selectattr and rejectattr: an optional attribute, then an optional test.
 Result<Value> Select(const std::string& name, const Value& input, const Arguments& arguments,
                      Budget* budget) {
-  LATTE_ASSIGN_OR_RETURN(const Values items, Items(input, budget));
+  LATTE_ASSIGN_OR_RETURN(const Values items, ItemsOrNone(input, budget));
   const bool by_attribute = name.ends_with("attr");
   Arguments rest = arguments;
-  if (by_attribute && rest.positional.empty()) return InvalidArgument(fmt::format("{} needs an attribute", name));
+  if (by_attribute && rest.positional.empty())
+    return InvalidArgument(fmt::format("{} needs an attribute", name));
   const Value attribute = by_attribute ? rest.positional[0] : Value();
   if (by_attribute) rest.positional.erase(rest.positional.begin());
   std::string test;
   if (!rest.positional.empty()) {
-    if (!rest.positional[0].Is(Kind::kString)) return InvalidArgument(fmt::format("{} needs the name of a test", name));
+    if (!rest.positional[0].Is(Kind::kString))
+      return InvalidArgument(fmt::format("{} needs the name of a test", name));
     test = rest.positional[0].bytes();
     rest.positional.erase(rest.positional.begin());
   }
@@ -259,13 +293,13 @@ struct Row {
 };
 
 constexpr Row kFilters[] = {
-    {"tojson", ToJson},      {"trim", Trim},          {"length", LengthOf},  {"count", LengthOf},
-    {"join", Join},          {"default", Default},    {"d", Default},        {"first", FirstOrLast},
-    {"last", FirstOrLast},   {"int", ToInt},          {"float", ToFloat},    {"string", ToString},
-    {"safe", ToString},      {"list", ToList},        {"reverse", ToList},   {"items", DictItems},
-    {"upper", Case},         {"lower", Case},         {"capitalize", Case},  {"replace", ReplaceIn},
-    {"map", Map},            {"select", Select},      {"reject", Select},    {"selectattr", Select},
-    {"rejectattr", Select},  {"abs", Absolute},
+    {"tojson", ToJson},     {"trim", Trim},       {"length", LengthOf}, {"count", LengthOf},
+    {"join", Join},         {"default", Default}, {"d", Default},       {"first", FirstOrLast},
+    {"last", FirstOrLast},  {"int", ToInt},       {"float", ToFloat},   {"string", ToString},
+    {"dictsort", DictSort}, {"list", ToList},     {"reverse", ToList},  {"items", DictItems},
+    {"upper", Case},        {"lower", Case},      {"capitalize", Case}, {"replace", ReplaceIn},
+    {"map", Map},           {"select", Select},   {"reject", Select},   {"selectattr", Select},
+    {"rejectattr", Select}, {"abs", Absolute},
 };
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "latte/status.h"
+
 #include "src/io/jinja_value.h"
 
 namespace latte::jinja {

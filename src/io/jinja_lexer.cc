@@ -138,7 +138,8 @@ class Lexer {
       digits();
     }
     if (at_ < source_.size() && (source_[at_] == 'e' || source_[at_] == 'E')) {
-      const bool sign = at_ + 1 < source_.size() && (source_[at_ + 1] == '+' || source_[at_ + 1] == '-');
+      const bool sign =
+          at_ + 1 < source_.size() && (source_[at_ + 1] == '+' || source_[at_ + 1] == '-');
       if (digit_at(at_ + (sign ? 2 : 1))) {
         is_float = true;
         at_ += sign ? 2 : 1;
@@ -200,10 +201,10 @@ class Lexer {
   Status LexCodePoint(size_t start, size_t digits, uint32_t base, std::string* text) {
     uint32_t value = 0;
     for (size_t i = 0; i < digits; ++i, ++at_) {
-      const size_t digit = at_ < source_.size()
-                               ? std::string_view("0123456789abcdef0123456789ABCDEF")
-                                     .find(source_[at_])
-                               : std::string_view::npos;
+      const size_t digit =
+          at_ < source_.size()
+              ? std::string_view("0123456789abcdef0123456789ABCDEF").find(source_[at_])
+              : std::string_view::npos;
       if (digit == std::string_view::npos) return Bad(start, "wrong escape in a string");
       value = value * base + static_cast<uint32_t>(digit % 16);
     }

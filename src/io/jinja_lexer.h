@@ -14,8 +14,15 @@ namespace latte::jinja {
 
 enum class TokenType {
   kData,  // text between tags
-  kVariableBegin, kVariableEnd, kBlockBegin, kBlockEnd,
-  kName, kString, kInteger, kFloat, kOperator,
+  kVariableBegin,
+  kVariableEnd,
+  kBlockBegin,
+  kBlockEnd,
+  kName,
+  kString,
+  kInteger,
+  kFloat,
+  kOperator,
   kEnd  // once, last
 };
 

@@ -31,8 +31,13 @@ Result<int64_t> IntegerArgument(const Value& value, int64_t fallback, std::strin
   return value.integer();
 }
 
-bool Given(const Value& value) {
-  return !value.Is(Kind::kUndefined) && !value.Is(Kind::kNone);
+bool Given(const Value& value) { return !value.Is(Kind::kUndefined) && !value.Is(Kind::kNone); }
+
+// Each part costs about as much as a small string.
+Status SpendParts(const Value& self, size_t parts, Budget* budget) {
+  const auto size = static_cast<int64_t>(self.text().size());
+  const auto count = static_cast<int64_t>(parts);
+  return budget->Spend(1 + size / 64 + count, size + 128 * count);
 }
 
 Result<Value> SplitText(const Value& self, std::string_view name, const Arguments& arguments,
@@ -40,23 +45,22 @@ Result<Value> SplitText(const Value& self, std::string_view name, const Argument
   const bool right = name == "rsplit";
   LATTE_ASSIGN_OR_RETURN(const Values a, Bind(arguments, {"sep", "maxsplit"}));
   LATTE_ASSIGN_OR_RETURN(const int64_t most, IntegerArgument(a[1], -1, "maxsplit"));
-  // Each part costs about as much as a small string.
-  const auto size = static_cast<int64_t>(self.text().size());
-  LATTE_RETURN_IF_ERROR(budget->Spend(1 + size / 8, 2 * size));
-  std::vector<Text> parts;
-  if (!Given(a[0])) {
-    if (right && most >= 0) return Unsupported("rsplit() at spaces with a limit is not supported");
-    parts = SplitAtSpaces(self.text(), most);
-  } else {
-    LATTE_ASSIGN_OR_RETURN(const std::string separator, StringArgument(a[0], "the separator"));
+  std::string separator;
+  size_t parts = 0;
+  if (Given(a[0])) {
+    LATTE_ASSIGN_OR_RETURN(separator, StringArgument(a[0], "the separator"));
     if (separator.empty()) return InvalidArgument("empty separator");
     LATTE_RETURN_IF_ERROR(budget->SpendSearch(self.text().size(), separator.size()));
-    parts = right ? SplitFromRight(self.text(), separator, most)
-                  : Split(self.text(), separator, most);
+    parts = CountParts(self.bytes(), separator);
+    if (most >= 0) parts = std::min(parts, static_cast<size_t>(most) + 1);
+  } else {
+    if (right && most >= 0) return Unsupported("rsplit() at spaces with a limit is not supported");
+    parts = MostParts(self.bytes());
   }
-  const auto count = static_cast<int64_t>(parts.size());
-  LATTE_RETURN_IF_ERROR(budget->Spend(count, 96 * count));
-  return MakeStrings(std::move(parts));
+  LATTE_RETURN_IF_ERROR(SpendParts(self, parts, budget));
+  if (separator.empty()) return MakeStrings(SplitAtSpaces(self.text(), most));
+  return MakeStrings(right ? SplitFromRight(self.text(), separator, most)
+                           : Split(self.text(), separator, most));
 }
 
 Result<Value> StripText(const Value& self, std::string_view name, const Arguments& arguments,
@@ -71,8 +75,7 @@ Result<Value> StripText(const Value& self, std::string_view name, const Argument
   return Value::String(Strip(self.text(), chars, left, right));
 }
 
-Result<Value> Affix(const Value& self, std::string_view name, const Arguments& arguments,
-                    Budget*) {
+Result<Value> Affix(const Value& self, std::string_view name, const Arguments& arguments, Budget*) {
   const bool at_start = name == "startswith";
   LATTE_ASSIGN_OR_RETURN(const Values a, Bind(arguments, {"affix"}, 1));
   const bool many = a[0].Is(Kind::kList) && a[0].list().tuple;
@@ -84,7 +87,8 @@ Result<Value> Affix(const Value& self, std::string_view name, const Arguments& a
   return Value::Bool(false);
 }
 
-Result<Value> ReplaceText(const Value& self, std::string_view, const Arguments& arguments, Budget* budget) {
+Result<Value> ReplaceText(const Value& self, std::string_view, const Arguments& arguments,
+                          Budget* budget) {
   LATTE_ASSIGN_OR_RETURN(const Values a, Bind(arguments, {"old", "new", "count"}, 2));
   LATTE_ASSIGN_OR_RETURN(const std::string from, StringArgument(a[0], "what replace() looks for"));
   LATTE_RETURN_IF_ERROR(StringArgument(a[1], "what replace() puts there"));
@@ -96,7 +100,8 @@ Result<Value> ReplaceText(const Value& self, std::string_view, const Arguments& 
   return Value::String(Replace(self.text(), from, a[1].text(), most));
 }
 
-Result<Value> FindText(const Value& self, std::string_view, const Arguments& arguments, Budget* budget) {
+Result<Value> FindText(const Value& self, std::string_view, const Arguments& arguments,
+                       Budget* budget) {
   LATTE_ASSIGN_OR_RETURN(const Values a, Bind(arguments, {"sub"}, 1));
   LATTE_ASSIGN_OR_RETURN(const std::string what, StringArgument(a[0], "the text to look for"));
   LATTE_RETURN_IF_ERROR(budget->SpendSearch(self.text().size(), what.size()));
@@ -119,7 +124,8 @@ Result<Value> FormatField(std::string_view field, const Arguments& arguments, si
   return Unsupported(fmt::format("the format '{{{}}}' is not supported", field));
 }
 
-Result<Value> FormatText(const Value& self, std::string_view, const Arguments& arguments, Budget* budget) {
+Result<Value> FormatText(const Value& self, std::string_view, const Arguments& arguments,
+                         Budget* budget) {
   const std::string& bytes = self.bytes();
   Text out;
   size_t next = 0;
@@ -147,17 +153,15 @@ Result<Value> FormatText(const Value& self, std::string_view, const Arguments& a
   return Value::String(std::move(out));
 }
 
-Result<Value> Lines(const Value& self, std::string_view, const Arguments& arguments, Budget* budget) {
+Result<Value> Lines(const Value& self, std::string_view, const Arguments& arguments,
+                    Budget* budget) {
   LATTE_RETURN_IF_ERROR(Bind(arguments, {}));
-  const auto size = static_cast<int64_t>(self.text().size());
-  LATTE_RETURN_IF_ERROR(budget->Spend(1 + size / 8, 2 * size));
-  std::vector<Text> lines = SplitLines(self.text());
-  const auto count = static_cast<int64_t>(lines.size());
-  LATTE_RETURN_IF_ERROR(budget->Spend(count, 96 * count));
-  return MakeStrings(std::move(lines));
+  LATTE_RETURN_IF_ERROR(SpendParts(self, MostParts(self.bytes()), budget));
+  return MakeStrings(SplitLines(self.text()));
 }
 
-Result<Value> Append(const Value& self, std::string_view, const Arguments& arguments, Budget* budget) {
+Result<Value> Append(const Value& self, std::string_view, const Arguments& arguments,
+                     Budget* budget) {
   LATTE_ASSIGN_OR_RETURN(Values a, Bind(arguments, {"item"}, 1));
   List& list = self.list();
   if (list.frozen || list.tuple) return InvalidArgument("append() to a list passed in");
@@ -271,7 +275,9 @@ Result<Value> MakeRange(const Arguments& arguments, Budget* budget) {
 
 }  // namespace
 
-bool IsMethod(const Value& self, std::string_view name) { return FindMethod(self, name) != nullptr; }
+bool IsMethod(const Value& self, std::string_view name) {
+  return FindMethod(self, name) != nullptr;
+}
 
 Result<Value> CallMethod(const Value& self, const std::string& name, const Arguments& arguments,
                          Budget* budget) {
@@ -286,7 +292,8 @@ Result<Value> CallFunction(const std::string& name, const Arguments& arguments, 
     return InvalidArgument("the template refuses these messages: " + text.bytes());
   }
   if (name != "dict" || !arguments.positional.empty())
-    return Unsupported(fmt::format("the function '{}' with these arguments is not supported", name));
+    return Unsupported(
+        fmt::format("the function '{}' with these arguments is not supported", name));
   std::vector<Dict::Entry> entries;
   for (const auto& [key, value] : arguments.named) entries.push_back({Text(key, true), value});
   return MakeDict(std::move(entries));

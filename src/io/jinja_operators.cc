@@ -62,11 +62,17 @@ Result<Value> Repeat(const Value& what, int64_t times, Budget* budget) {
     return Exhausted(fmt::format("{} copies of {} {} are too many", times, unit,
                                  is_text ? "bytes" : "elements"));
   const int64_t size = static_cast<int64_t>(unit) * (unit > 0 ? times : 0);
-  LATTE_RETURN_IF_ERROR(budget->Spend(1 + (is_text ? size / 64 : size),
-                                      size * (is_text ? 1 : kElement)));
+  LATTE_RETURN_IF_ERROR(
+      budget->Spend(1 + (is_text ? size / 64 : size), size * (is_text ? 1 : kElement)));
   if (is_text) {
+    // Doubling: one copy at a time would take a step per byte for a single character.
     Text out;
-    for (int64_t i = 0; unit > 0 && i < times; ++i) out.Append(what.text());
+    Text copies = what.text();
+    for (; unit > 0 && times > 0; times /= 2) {
+      if (times % 2 != 0) out.Append(copies);
+      const Text half = copies;
+      if (times > 1) copies.Append(half);
+    }
     return Value::String(std::move(out));
   }
   std::vector<Value> items;
@@ -134,8 +140,7 @@ void ForEachIndex(const Range& range, F f) {
 
 }  // namespace
 
-Result<Value> BinaryOperation(std::string_view op, const Value& a, const Value& b,
-                              Budget* budget) {
+Result<Value> BinaryOperation(std::string_view op, const Value& a, const Value& b, Budget* budget) {
   if (op == "~") return Concatenate(a, b, budget);
   for (const Value* v : {&a, &b})
     if (v->Is(Kind::kUndefined)) return InvalidArgument(v->undefined());
@@ -161,8 +166,8 @@ Result<bool> Contains(const Value& container, const Value& item, Budget* budget)
     case Kind::kString:
       if (item.Is(Kind::kUndefined)) return InvalidArgument(item.undefined());
       if (!item.Is(Kind::kString))
-        return InvalidArgument(fmt::format("'in' of a string needs a string, not '{}'",
-                                           TypeName(item)));
+        return InvalidArgument(
+            fmt::format("'in' of a string needs a string, not '{}'", TypeName(item)));
       LATTE_RETURN_IF_ERROR(budget->SpendSearch(container.text().size(), item.text().size()));
       return container.bytes().find(item.bytes()) != std::string::npos;
     case Kind::kList:
@@ -193,7 +198,8 @@ Result<Value> GetAttribute(const Value& object, const std::string& name) {
     for (const auto& [key, value] : object.ns()->members)
       if (key == name) return value;
   }
-  return Value::MakeUndefined(fmt::format("'{} object' has no attribute '{}'", TypeName(object), name));
+  return Value::MakeUndefined(
+      fmt::format("'{} object' has no attribute '{}'", TypeName(object), name));
 }
 
 Result<Value> GetItem(const Value& object, const Value& index, Budget* budget) {

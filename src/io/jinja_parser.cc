@@ -1,7 +1,6 @@
 #include "src/io/jinja_parser.h"
 
 #include <algorithm>
-#include <charconv>
 
 #include <fmt/format.h>
 
@@ -10,7 +9,6 @@ namespace {
 
 constexpr size_t kMaxSource = 4 << 20;
 constexpr size_t kMaxNodes = 500'000;
-constexpr size_t kMaxArguments = 64;
 // Real templates nest about 15 deep. A level of parentheses takes about ten stack frames here; a
 // chain of `+` takes none here, but one per term when it is evaluated.
 constexpr int kMaxNesting = 100;
@@ -61,9 +59,8 @@ Status Parser::ExpectOperator(std::string_view op) {
 }
 
 tl::unexpected<Error> Parser::Bad(std::string_view what) const {
-  return InvalidArgument(
-      fmt::format("{}expected {}, found {}", Where(ast_.source, Now().offset), what,
-                  Describe(Now())));
+  return InvalidArgument(fmt::format("{}expected {}, found {}", Where(ast_.source, Now().offset),
+                                     what, Describe(Now())));
 }
 tl::unexpected<Error> Parser::NoSupport(uint32_t offset, std::string_view what) const {
   return Unsupported(fmt::format("{}{} is not supported", Where(ast_.source, offset), what));
@@ -214,82 +211,6 @@ Result<int> Parser::ParseUnary(bool with_filter) {
   return with_filter ? ParseFilterOrTest(value) : value;
 }
 
-Result<int> Parser::ParsePrimary() {
-  Node node = At(NodeKind::kLiteral, Now().offset);
-  const Token& token = Now();
-  if (token.type == TokenType::kName) {
-    if (token.text == "true" || token.text == "True")
-      node.value = Value::Bool(true);
-    else if (token.text == "false" || token.text == "False")
-      node.value = Value::Bool(false);
-    else if (token.text != "none" && token.text != "None")
-      node.kind = NodeKind::kName;
-    node.name = token.text;
-    ++at_;
-    return Add(std::move(node));
-  }
-  if (token.type == TokenType::kString) {
-    std::string text;
-    for (; Now().type == TokenType::kString; ++at_) text += Now().text;
-    node.value = Value::String(text);
-    return Add(std::move(node));
-  }
-  const char* const last = token.text.data() + token.text.size();
-  if (token.type == TokenType::kInteger) {
-    int64_t value = 0;
-    if (std::from_chars(token.text.data(), last, value).ec != std::errc())
-      return Bad("an integer of at most 64 bits");
-    node.value = Value::Int(value);
-  } else if (token.type == TokenType::kFloat) {
-    double value = 0;
-    if (std::from_chars(token.text.data(), last, value).ec != std::errc())
-      return Bad("a number in range");
-    node.value = Value::Float(value);
-  } else if (SkipOperator("(")) {
-    return ParseParenthesis();
-  } else if (SkipOperator("[")) {
-    return ParseListLiteral();
-  } else if (SkipOperator("{")) {
-    return ParseDictLiteral();
-  } else {
-    return Bad("an expression");
-  }
-  ++at_;
-  return Add(std::move(node));
-}
-
-Result<int> Parser::ParseParenthesis() {
-  if (SkipOperator(")")) return Add(At(NodeKind::kTuple, Now().offset));
-  LATTE_ASSIGN_OR_RETURN(const int value, ParseTuple(true));
-  LATTE_RETURN_IF_ERROR(ExpectOperator(")"));
-  return value;
-}
-
-Result<int> Parser::ParseListLiteral() {
-  Node node = At(NodeKind::kList, Now().offset);
-  while (!SkipOperator("]")) {
-    if (!node.kids.empty()) LATTE_RETURN_IF_ERROR(ExpectOperator(","));
-    if (SkipOperator("]")) break;
-    LATTE_ASSIGN_OR_RETURN(const int item, ParseExpression());
-    node.kids.push_back(item);
-  }
-  return Add(std::move(node));
-}
-
-Result<int> Parser::ParseDictLiteral() {
-  Node node = At(NodeKind::kDict, Now().offset);
-  while (!SkipOperator("}")) {
-    if (!node.kids.empty()) LATTE_RETURN_IF_ERROR(ExpectOperator(","));
-    if (SkipOperator("}")) break;
-    LATTE_ASSIGN_OR_RETURN(const int key, ParseExpression());
-    LATTE_RETURN_IF_ERROR(ExpectOperator(":"));
-    LATTE_ASSIGN_OR_RETURN(const int value, ParseExpression());
-    node.kids.push_back(key);
-    node.kids.push_back(value);
-  }
-  return Add(std::move(node));
-}
-
 Result<int> Parser::ParsePostfix(int object) {
   while (IsOperator(".") || IsOperator("[") || IsOperator("(")) {
     const uint32_t offset = Now().offset;
@@ -381,30 +302,10 @@ Result<int> Parser::ParseTest(int input) {
   return Add(std::move(negation));
 }
 
-Status Parser::ParseArguments(Node* call) {
-  LATTE_RETURN_IF_ERROR(ExpectOperator("("));
-  for (bool first = true; !SkipOperator(")"); first = false) {
-    if (!first) LATTE_RETURN_IF_ERROR(ExpectOperator(","));
-    if (SkipOperator(")")) break;
-    if (IsOperator("*") || IsOperator("**")) return NoSupport(Now().offset, "argument unpacking");
-    const bool named = Now().type == TokenType::kName &&
-                       Next().type == TokenType::kOperator && Next().text == "=";
-    if (!named && !call->names.empty()) return Bad("a named argument");
-    if (named) {
-      call->names.push_back(Now().text);
-      at_ += 2;
-    }
-    LATTE_ASSIGN_OR_RETURN(const int argument, ParseExpression());
-    call->kids.push_back(argument);
-    if (call->kids.size() > kMaxArguments) return Bad("fewer arguments");
-  }
-  return {};
-}
-
 Result<Ast> Parse(std::string_view source) {
   if (source.size() > kMaxSource)
-    return InvalidArgument(fmt::format("chat template: {} bytes; the limit is {}", source.size(),
-                                       kMaxSource));
+    return InvalidArgument(
+        fmt::format("chat template: {} bytes; the limit is {}", source.size(), kMaxSource));
   // Invalid UTF-8 must not reach the rules about characters.
   return Parser(NormaliseNewlines(FromOutside(source).bytes())).Run();
 }

@@ -1,4 +1,4 @@
-// The two halves of the parser share this class: expressions are in jinja_parser.cc, statements in
+// The parser: expressions are in jinja_parser.cc and jinja_literals.cc, statements in
 // jinja_statements.cc. Precedence is Jinja2's. Not part of the interpreter's interface.
 #pragma once
 
@@ -70,7 +70,7 @@ class Parser {
   std::vector<Token> tokens_;
   size_t at_ = 0;
   int nesting_ = 0;
-  int loops_ = 0;           // for blocks around this place
+  int loops_ = 0;  // for blocks around this place
   bool in_macro_ = false;
 };
 

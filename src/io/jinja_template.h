@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "latte/status.h"
+
 #include "src/io/jinja_value.h"
 
 namespace latte::jinja {
@@ -32,7 +33,8 @@ class Template {
   // The text with `variables` (a dict) in scope; its runs say which bytes the template wrote.
   // Errors: kInvalidArgument with line and column, for what the template does wrong and for
   // raise_exception; kUnsupported; kExhausted beyond the limits.
-  [[nodiscard]] Result<Text> Render(const Value& variables, const RenderOptions& options = {}) const;
+  [[nodiscard]] Result<Text> Render(const Value& variables,
+                                    const RenderOptions& options = {}) const;
 
  private:
   explicit Template(std::shared_ptr<const Ast> ast) : ast_(std::move(ast)) {}

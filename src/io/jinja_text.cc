@@ -187,6 +187,20 @@ void ForEachMatch(std::string_view bytes, std::string_view from, int64_t max_cou
 
 }  // namespace
 
+size_t MostParts(std::string_view utf8) {
+  // Every space or end of line begins with one of these bytes.
+  return 1 + static_cast<size_t>(std::count_if(utf8.begin(), utf8.end(), [](char c) {
+           const auto byte = static_cast<unsigned char>(c);
+           return byte <= 0x20 || byte == 0xC2 || (byte >= 0xE1 && byte <= 0xE3);
+         }));
+}
+
+size_t CountParts(std::string_view utf8, std::string_view separator) {
+  size_t parts = 1;
+  ForEachMatch(utf8, separator, -1, [&](size_t, size_t) { ++parts; });
+  return parts;
+}
+
 size_t ReplacedSize(const Text& text, std::string_view from, size_t to_size, int64_t max_count) {
   size_t matches = 0;
   ForEachMatch(text.bytes(), from, max_count, [&](size_t, size_t) { ++matches; });

@@ -60,6 +60,10 @@ std::vector<Text> SplitFromRight(const Text& text, std::string_view separator, i
 std::vector<Text> SplitAtSpaces(const Text& text, int64_t max_split);
 std::vector<Text> SplitLines(const Text& text);
 
+// At most how many parts the last two, and the first two, give.
+size_t MostParts(std::string_view utf8);
+size_t CountParts(std::string_view utf8, std::string_view separator);
+
 // Python's replace; max_count < 0 means no limit.
 // Requires: the caller has bounded the size with ReplacedSize.
 Text Replace(const Text& text, std::string_view from, const Text& to, int64_t max_count);

@@ -45,6 +45,8 @@ Status Budget::SpendSearch(size_t size, size_t what) {
   return Spend(1 + static_cast<int64_t>((size / 64 + 1) * (what / 16 + 1)));
 }
 
+Value::Value() : data_(None{}) {}
+
 Value Value::MakeUndefined(std::string what) {
   return Value(Data(Undefined{std::make_shared<const std::string>(std::move(what))}));
 }
@@ -221,7 +223,8 @@ Result<std::vector<Value>> Items(const Value& value, Budget* budget) {
   } else if (value.Is(Kind::kDict)) {
     for (const Dict::Entry& entry : value.dict().entries) out.push_back(Value::String(entry.key));
   } else if (value.Is(Kind::kString)) {
-    LATTE_RETURN_IF_ERROR(budget->Spend(CodePoints(value.bytes()), 128 * CodePoints(value.bytes())));
+    LATTE_RETURN_IF_ERROR(
+        budget->Spend(CodePoints(value.bytes()), 128 * CodePoints(value.bytes())));
     const std::vector<size_t> offsets = CodePointOffsets(value.bytes());
     for (size_t i = 0; i + 1 < offsets.size(); ++i)
       out.push_back(Value::String(value.text().Slice(offsets[i], offsets[i + 1])));

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "latte/status.h"
+
 #include "src/io/jinja_text.h"
 
 namespace latte::jinja {
@@ -19,10 +20,10 @@ namespace latte::jinja {
 // What one rendering may use. The defaults allow a prompt of a million tokens many times over and
 // end any template within about a second.
 struct Limits {
-  int64_t steps = 5'000'000;           // nodes visited, elements touched
-  int64_t total_bytes = 512LL << 20;   // of all strings and elements ever made
-  int64_t string_bytes = 64LL << 20;   // of one string, and of the output
-  int depth = 800;                     // nested expressions, statements and macro calls
+  int64_t steps = 5'000'000;          // nodes visited, elements touched
+  int64_t total_bytes = 512LL << 20;  // of all strings and elements ever made
+  int64_t string_bytes = 64LL << 20;  // of one string, and of the output
+  int depth = 800;                    // nested expressions, statements and macro calls
 };
 
 // Counts what a rendering uses. Thread-compatible.
@@ -55,13 +56,22 @@ struct Undefined {
 struct None {};
 
 enum class Kind {  // in the order of Value's alternatives
-  kUndefined, kNone, kBool, kInt, kFloat, kString, kList, kDict, kNamespace, kCallable
+  kUndefined,
+  kNone,
+  kBool,
+  kInt,
+  kFloat,
+  kString,
+  kList,
+  kDict,
+  kNamespace,
+  kCallable
 };
 
 // Cheap to copy: compounds are shared. Thread-compatible.
 class Value {
  public:
-  Value() : data_(None{}) {}
+  Value();  // None
   static Value MakeUndefined(std::string what);
   static Value Bool(bool b) { return Value(Data(b)); }
   static Value Int(int64_t i) { return Value(Data(i)); }
