@@ -26,7 +26,7 @@ std::string Dump(const JsonOut& value, int indent = -1);
 struct JsonLimits {
   int max_depth = 64;
   int64_t max_elements =
-      4'000'000;  // keys and values together; a 128k-token tokenizer.json has about 600k
+      4'000'000;  // values of any kind; a 128k-token tokenizer.json has about 600k
 };
 
 // A value inside a parsed document, with its path for messages. Cheap to copy; keeps the document

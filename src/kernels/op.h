@@ -14,12 +14,6 @@
 
 namespace latte {
 
-// Work of one call: multiply-add counts as two FLOPs; bytes are those that must move at least once.
-struct Cost {
-  double flops = 0;
-  double bytes = 0;
-};
-
 // What a kernel may use besides its arguments; passed, never global.
 struct Exec {
   ThreadPool* threads = nullptr;
