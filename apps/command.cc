@@ -41,6 +41,8 @@ Result<OpenedModel> OpenModel(const std::string& name) {
   LATTE_ASSIGN_OR_RETURN(out.dir, ResolveModelPath(name));
   LATTE_ASSIGN_OR_RETURN(out.machine, Machine::Detect());
   LATTE_ASSIGN_OR_RETURN(out.model, LoadModel(out.dir));
+  for (const std::string& caveat : Caveats(out.model->config()))
+    std::fprintf(stderr, "latte: warning: %s\n", caveat.c_str());
   return out;
 }
 

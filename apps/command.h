@@ -48,6 +48,7 @@ struct OpenedModel {
   Machine machine;
   std::unique_ptr<Model> model;
 };
+// Says on standard error, once, what of the model is not used.
 [[nodiscard]] Result<OpenedModel> OpenModel(const std::string& name);
 
 // The text of `path`, or of standard input for "-". Errors: of ReadFile; kCorrupt above 1 GiB.

@@ -58,24 +58,42 @@ void AddAttention(const Names& names, const MlaDims& m) {
   if (m.bias) names.Add("o_proj.bias", {m.d});
 }
 
-void AddMoe(const Names& names, const MoeDims& moe, int64_t d) {
+void AddIndexer(const Names& names, const IndexerDims& indexer, const MlaDims& m) {
+  names.Add("wq_b.weight", {indexer.heads * indexer.width, m.cq});
+  names.Add("wk.weight", {indexer.width, m.d});
+  names.Add("k_norm.weight", {indexer.width});
+  names.Add("k_norm.bias", {indexer.width});
+  names.Add("weights_proj.weight", {indexer.heads, m.d});
+}
+
+void AddMoe(const Names& names, const MoeDims& moe, int64_t d, ExpertLayout layout) {
   names.Add("gate.weight", {moe.experts, d});
-  if (moe.router == Router::kNoauxTc) names.Add("gate.e_score_correction_bias", {moe.experts});
+  if (moe.router == Router::kNoauxTc)
+    names.Add("gate.e_score_correction_bias", {moe.experts}, !moe.bias_optional);
   const Names experts = names.Under("experts");
-  for (int64_t e = 0; e < moe.experts; ++e)
-    AddMlp(experts.Under(fmt::format("{}", e)), d, moe.width);
+  if (layout == ExpertLayout::kFused) {
+    experts.Add("gate_up_proj", {moe.experts, 2 * moe.width, d});
+    experts.Add("down_proj", {moe.experts, d, moe.width});
+  } else {
+    for (int64_t e = 0; e < moe.experts; ++e)
+      AddMlp(experts.Under(fmt::format("{}", e)), d, moe.width);
+  }
   if (moe.shared > 0) AddMlp(names.Under("shared_experts"), d, moe.shared * moe.width);
 }
 
-void AddLayer(const Names& names, const ModelConfig& config, int64_t layer) {
+void AddLayer(const Names& names, const ModelConfig& config, int64_t layer, ExpertLayout layout) {
   const int64_t d = config.mla.d;
   names.Add("input_layernorm.weight", {d});
   AddAttention(names.Under("self_attn"), config.mla);
+  if (config.IsIndexed(layer))
+    AddIndexer(names.Under("self_attn.indexer"), config.indexer, config.mla);
   names.Add("post_attention_layernorm.weight", {d});
   if (config.IsMoe(layer))
-    AddMoe(names.Under("mlp"), config.moe, d);
+    AddMoe(names.Under("mlp"), config.moe, d, layout);
   else
     AddMlp(names.Under("mlp"), d, config.dense_width);
+  // Released files of A.X-K1 hold the norm for dense layers too, which do not use it.
+  if (config.moe.post_norm) names.Add("post_mlp_layernorm.weight", {d}, config.IsMoe(layer));
 }
 
 // Whether the decoder does without a tensor that it does not know.
@@ -118,11 +136,15 @@ bool IsPlainDType(std::string_view name) {
   return name == "F32" || name == "F16" || name == "BF16";
 }
 
-// FP8 values stand in the projections of attention and MLPs only: not in norms, router, embedding
-// or head.
+// FP8 values stand in the projections of attention, indexer and MLPs only: not in norms, router,
+// embedding or head.
 bool IsF8Matrix(const std::string& name, const StoredTensor& tensor) {
   if (tensor.dtype_name != "F8_E4M3" && tensor.dtype_name != "F8_E4M3FNUZ") return false;
-  return name.ends_with("_proj.weight") || name.ends_with("_proj_with_mqa.weight");
+  if (name.ends_with(".indexer.weights_proj.weight")) return false;
+  for (const char* end : {"_proj.weight", "_proj_with_mqa.weight", ".indexer.wq_b.weight",
+                          ".indexer.wk.weight", ".experts.gate_up_proj", ".experts.down_proj"})
+    if (name.ends_with(end)) return true;
+  return false;
 }
 
 // Checks the scales that an FP8 matrix needs, which may lie in another file than their matrix.
@@ -130,8 +152,9 @@ void CheckScale(const std::string& scale_name, const StoredTensor& matrix, const
                 const StoredTensors& tensors, Differences& missing, Differences& shapes) {
   const auto scale = tensors.find(scale_name);
   if (scale == tensors.end()) return missing.Add(fmt::format("'{}'", scale_name));
-  const std::vector<int64_t> expected = {CeilDiv(matrix.shape[0], quant.block_rows),
-                                         CeilDiv(matrix.shape[1], quant.block_columns)};
+  std::vector<int64_t> expected = matrix.shape;  // a stack of matrices has a stack of scales
+  expected.end()[-2] = CeilDiv(expected.end()[-2], quant.block_rows);
+  expected.end()[-1] = CeilDiv(expected.end()[-1], quant.block_columns);
   if (scale->second.shape != expected)
     shapes.Add(fmt::format("tensor '{}': expected {}, found {}", scale_name, ShapeString(expected),
                            ShapeString(scale->second.shape)));
@@ -150,21 +173,27 @@ std::string Join(const Differences& missing, const Differences& extra, const Dif
 
 }  // namespace
 
-std::vector<ExpectedTensor> ExpectedTensors(const ModelConfig& config) {
+ExpertLayout FindExpertLayout(const StoredTensors& tensors) {
+  for (const auto& tensor : tensors)
+    if (tensor.first.ends_with(".mlp.experts.gate_up_proj")) return ExpertLayout::kFused;
+  return ExpertLayout::kSeparate;
+}
+
+std::vector<ExpectedTensor> ExpectedTensors(const ModelConfig& config, ExpertLayout layout) {
   std::vector<ExpectedTensor> out;
   const int64_t d = config.mla.d;
   const Names root("", out);
   const Names model = root.Under("model");
   model.Add("embed_tokens.weight", {config.vocab, d});
   for (int64_t i = 0; i < config.layers; ++i)
-    AddLayer(model.Under("layers").Under(fmt::format("{}", i)), config, i);
+    AddLayer(model.Under("layers").Under(fmt::format("{}", i)), config, i, layout);
   model.Add("norm.weight", {d});
   root.Add("lm_head.weight", {config.vocab, d}, !config.tied_embeddings);
   return out;
 }
 
 Status CheckTensors(const ModelConfig& config, const StoredTensors& tensors) {
-  const std::vector<ExpectedTensor> expected = ExpectedTensors(config);
+  const std::vector<ExpectedTensor> expected = ExpectedTensors(config, FindExpertLayout(tensors));
   Differences missing;
   Differences shapes;
   Differences dtypes;
@@ -184,7 +213,7 @@ Status CheckTensors(const ModelConfig& config, const StoredTensors& tensors) {
     if (config.quant.f8 && IsF8Matrix(want.name, have)) {
       const std::string scale_name = want.name + "_scale_inv";
       known.insert(scale_name);
-      if (have.shape.size() == 2)
+      if (have.shape.size() == want.shape.size())
         CheckScale(scale_name, have, config.quant, tensors, missing, shapes);
     } else if (!IsPlainDType(have.dtype_name))
       dtypes.Add(fmt::format("'{}' is {}", want.name, have.dtype_name));

@@ -16,11 +16,21 @@ namespace latte {
 struct ExpectedTensor {
   std::string name;  // "model.layers.3.mlp.experts.7.up_proj.weight"
   std::vector<int64_t> shape;
-  bool required = true;  // false: lm_head.weight of a model whose embeddings are tied
+  bool required = true;  // false: the model does without it (a tied head, a zero router bias)
 };
 
+// How a checkpoint stores the routed experts of a layer.
+enum class ExpertLayout {
+  kSeparate,  // experts.J.gate_proj.weight [I, D], up_proj.weight [I, D], down_proj.weight [D, I]
+  kFused,     // experts.gate_up_proj [E, 2I, D], gate rows first, and experts.down_proj [E, D, I]
+};
+
+// The layout that the names of `tensors` show.
+ExpertLayout FindExpertLayout(const std::map<std::string, StoredTensor, std::less<>>& tensors);
+
 // Every tensor of the decoder, in layer order. Multi-token-prediction layers are not among them.
-std::vector<ExpectedTensor> ExpectedTensors(const ModelConfig& config);
+std::vector<ExpectedTensor> ExpectedTensors(const ModelConfig& config,
+                                            ExpertLayout layout = ExpertLayout::kSeparate);
 
 // Whether `tensors` are the checkpoint of `config`: nothing missing, nothing extra, every shape and
 // dtype as expected. Set aside unread: multi-token-prediction layers (numbered L and up, told from

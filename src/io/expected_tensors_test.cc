@@ -102,6 +102,50 @@ TEST(ExpectedTensors, FollowTheConfig) {
   EXPECT_EQ(ShapeOf(config, "model.layers.0.self_attn.q_b_proj.bias"), Shape());
 }
 
+TEST(ExpectedTensors, IndexersOfTheLayersThatOwnOne) {
+  ModelConfig config = Small();
+  config.indexer = {.heads = 5, .width = 48, .topk = 7};
+  config.indexed_layers = {true, false, true, false};
+  const std::string indexer = "model.layers.2.self_attn.indexer.";
+  EXPECT_EQ(ShapeOf(config, indexer + "wq_b.weight"), (Shape{240, 80}));
+  EXPECT_EQ(ShapeOf(config, indexer + "wk.weight"), (Shape{48, 192}));
+  EXPECT_EQ(ShapeOf(config, indexer + "k_norm.bias"), Shape{48});
+  EXPECT_EQ(ShapeOf(config, indexer + "weights_proj.weight"), (Shape{5, 192}));
+  EXPECT_EQ(ShapeOf(config, "model.layers.1.self_attn.indexer.wk.weight"), Shape{});
+  StoredTensors tensors = StoredFor(config);
+  tensors.erase(indexer + "k_norm.bias");
+  EXPECT_TRUE(Contains(CheckError(config, tensors).message, indexer + "k_norm.bias"));
+}
+
+TEST(ExpectedTensors, ExpertsInStacks) {
+  const ModelConfig config = Small();
+  StoredTensors tensors;
+  for (const ExpectedTensor& want : ExpectedTensors(config, ExpertLayout::kFused))
+    tensors[want.name] = {.dtype_name = "BF16", .shape = want.shape};
+  EXPECT_EQ(tensors.at("model.layers.1.mlp.experts.gate_up_proj").shape, (Shape{16, 192, 192}));
+  EXPECT_EQ(tensors.at("model.layers.1.mlp.experts.down_proj").shape, (Shape{16, 192, 96}));
+  EXPECT_FALSE(tensors.contains("model.layers.1.mlp.experts.0.gate_proj.weight"));
+  EXPECT_TRUE(CheckTensors(config, tensors));
+  tensors.at("model.layers.2.mlp.experts.down_proj").shape = {15, 192, 96};
+  EXPECT_TRUE(Contains(CheckError(config, tensors).message,
+                       "'model.layers.2.mlp.experts.down_proj': expected [16, 192, 96], found "
+                       "[15, 192, 96]"));
+}
+
+TEST(CheckTensors, RouterBiasAndPostNormOfAxk1) {
+  ModelConfig config = Small();
+  config.moe.bias_optional = true;
+  config.moe.post_norm = true;
+  StoredTensors tensors = StoredFor(config);
+  for (int64_t i = 1; i < 4; ++i)
+    tensors.erase(fmt::format("model.layers.{}.mlp.gate.e_score_correction_bias", i));
+  tensors.erase("model.layers.0.post_mlp_layernorm.weight");
+  EXPECT_TRUE(CheckTensors(config, tensors));
+  tensors.erase("model.layers.1.post_mlp_layernorm.weight");
+  EXPECT_TRUE(
+      Contains(CheckError(config, tensors).message, "'model.layers.1.post_mlp_layernorm.weight'"));
+}
+
 TEST(CheckTensors, AcceptsExactlyTheCheckpointInAnyWeightDtype) {
   const ModelConfig config = Small();
   StoredTensors tensors = StoredFor(config);

@@ -6,6 +6,7 @@
 
 #include "src/base/file.h"
 #include "src/io/config_reader.h"
+#include "src/io/layer_lists.h"
 #include "src/io/model_family.h"
 #include "src/io/printable.h"
 #include "src/io/rope_config.h"
@@ -29,6 +30,9 @@ constexpr int64_t kMaxExpertBlocks =
     333'333;                           // L·E: three tensors each, as many as Checkpoint opens
 constexpr double kMaxParams = 1.0e18;  // eight bytes each still fit an int64
 constexpr int64_t kMaxConfigBytes = 16 << 20;
+
+// Where a model of several parts keeps the config of its text part.
+constexpr std::string_view kTextKeys[] = {"text_config", "language_config"};
 
 Status CheckIsMla(const Json& config) {
   const ConfigReader in(config);
@@ -108,6 +112,8 @@ Status ParseRouter(const ConfigReader& in, const MoeDims& defaults, MoeDims& moe
   LATTE_ASSIGN_OR_RETURN(moe.normalize, in.BoolOr("norm_topk_prob", defaults.normalize));
   LATTE_ASSIGN_OR_RETURN(moe.scale, in.NumberOr("routed_scaling_factor", kScale, defaults.scale));
   moe.scale_normalized = defaults.scale_normalized;
+  moe.bias_optional = defaults.bias_optional;
+  moe.post_norm = defaults.post_norm;
   return {};
 }
 
@@ -161,6 +167,32 @@ Result<MoeDims> ParseMoe(const ConfigReader& in, const MoeDims& defaults, int64_
   return moe;
 }
 
+// Refuses the indexer's keys in a family that has no indexer.
+Result<IndexerDims> ParseIndexer(const ConfigReader& in, const ClassDefaults& defaults,
+                                 const MlaDims& mla) {
+  IndexerDims indexer;
+  if (defaults.indexer.heads == 0) {
+    if (!in.Find("index_topk")) return indexer;
+    return Unsupported(
+        fmt::format("{}: expected no indexer in this architecture, found one; deepseek_v32 and "
+                    "glm_moe_dsa have "
+                    "one",
+                    in.Find("index_topk")->path()));
+  }
+  LATTE_ASSIGN_OR_RETURN(indexer.heads,
+                         in.IntOrDefault("index_n_heads", kHeads, defaults.indexer.heads));
+  LATTE_ASSIGN_OR_RETURN(indexer.width,
+                         in.IntOrDefault("index_head_dim", kHeadWidth, defaults.indexer.width));
+  LATTE_ASSIGN_OR_RETURN(indexer.topk,
+                         in.IntOrDefault("index_topk", kMaxPosition, defaults.indexer.topk));
+  if (indexer.width < mla.r)
+    return in.Bad("index_head_dim", fmt::format("at least qk_rope_head_dim ({})", mla.r),
+                  fmt::format("{}", indexer.width));
+  if (mla.cq == 0)
+    return in.Bad("q_lora_rank", "a query latent, from which the indexer is computed", "none");
+  return indexer;
+}
+
 // One id, a list of ids, or none.
 Result<std::vector<int64_t>> ParseIds(const ConfigReader& in, std::string_view key, int64_t vocab) {
   const std::optional<Json> value = in.Find(key);
@@ -194,10 +226,12 @@ Status CheckSize(const ConfigReader& in, const ModelConfig& config) {
   const double attention = d * f(mla.cq) + (d + f(mla.cq)) * heads * f(mla.qk()) +
                            d * f(mla.latent()) + heads * f(mla.n + mla.v) * f(mla.c) +
                            heads * f(mla.v) * d;
+  const double indexer = f(config.indexer.heads * config.indexer.width) * f(mla.cq) +
+                         d * f(config.indexer.heads + config.indexer.width);
   const double mlp = 3 * d * (f(config.dense_width) + f(moe.experts + moe.shared) * f(moe.width)) +
                      d * f(moe.experts);
-  const double params = 2 * f(config.vocab) * d +
-                        f(config.layers + config.mtp_layers) * (attention + mlp + 2 * d * d);
+  const double params = 2 * f(config.vocab) * d + f(config.layers + config.mtp_layers) *
+                                                      (attention + indexer + mlp + 2 * d * d);
   if (params <= kMaxParams) return {};
   return in.Bad("num_hidden_layers",
                 fmt::format("a model of at most {:.0e} parameters", kMaxParams),
@@ -210,30 +244,41 @@ Status CheckNoOtherParts(const Json& config) {
   if (act != "silu")
     return Unsupported(
         fmt::format("{}: 'hidden_act': expected silu, found '{}'", config.path(), Printable(act)));
-  if (in.Find("index_topk"))
-    return Unsupported(fmt::format(
-        "{}: 'index_topk': the sparse-attention indexer is not supported", config.path()));
   return {};
 }
 
-}  // namespace
+// Sizes, layer kinds and formats, in the order in which they depend on each other.
+Status ParseParts(const Json& json, const ClassDefaults& defaults, ModelConfig& config) {
+  const ConfigReader in(json);
+  LATTE_ASSIGN_OR_RETURN(config.quant, ParseQuant(json));
+  LATTE_ASSIGN_OR_RETURN(config.rope, ParseRope(json));
+  LATTE_ASSIGN_OR_RETURN(config.mla, ParseMla(in, defaults.mla, config.rope.rotate));
+  LATTE_ASSIGN_OR_RETURN(config.indexer, ParseIndexer(in, defaults, config.mla));
+  if (config.indexer.heads > 0) {
+    LATTE_ASSIGN_OR_RETURN(config.indexed_layers, ParseIndexedLayers(in, config.layers));
+  }
+  LATTE_ASSIGN_OR_RETURN(config.moe, ParseMoe(in, defaults.moe, config.layers));
+  if (config.moe.experts > 0) {
+    LATTE_ASSIGN_OR_RETURN(config.moe_layers, ParseMoeLayers(in, config.layers));
+  }
+  return CheckSize(in, config);
+}
 
-Result<ModelConfig> ParseModelConfig(const Json& json) {
-  if (!json.is_object())
-    return Corrupt(fmt::format("{}: expected an object, found another type", json.path()));
-  LATTE_ASSIGN_OR_RETURN(const ModelFamily* family, FindModelFamily(json));
+Result<ModelConfig> ParseText(const Json& json, const ModelFamily& family) {
   LATTE_RETURN_IF_ERROR(CheckIsMla(json));
   const ConfigReader in(json);
   LATTE_RETURN_IF_ERROR(CheckNoOtherParts(json));
+  const ClassDefaults& defaults = *family.defaults;
   ModelConfig config;
-  config.architecture = family->architecture;
-  config.model_type = family->model_type;
+  config.architecture = family.architecture;
+  config.model_type = family.model_type;
   LATTE_ASSIGN_OR_RETURN(config.layers, in.Int("num_hidden_layers", kLayers));
   LATTE_ASSIGN_OR_RETURN(config.vocab, in.Int("vocab_size", kVocab));
   LATTE_ASSIGN_OR_RETURN(config.dense_width, in.Int("intermediate_size", kMlpWidth));
   LATTE_ASSIGN_OR_RETURN(config.max_position, in.Int("max_position_embeddings", kMaxPosition));
-  LATTE_ASSIGN_OR_RETURN(config.norm_eps, in.NumberOr("rms_norm_eps", kEps, config.norm_eps));
-  LATTE_ASSIGN_OR_RETURN(config.tied_embeddings, in.BoolOr("tie_word_embeddings", false));
+  LATTE_ASSIGN_OR_RETURN(config.norm_eps, in.NumberOr("rms_norm_eps", kEps, defaults.norm_eps));
+  LATTE_ASSIGN_OR_RETURN(config.tied_embeddings,
+                         in.BoolOr("tie_word_embeddings", defaults.tied_embeddings));
   LATTE_ASSIGN_OR_RETURN(config.mtp_layers, in.IntOr("num_nextn_predict_layers", {0, 100}, 0));
   LATTE_ASSIGN_OR_RETURN(const std::vector<int64_t> bos,
                          ParseIds(in, "bos_token_id", config.vocab));
@@ -241,12 +286,59 @@ Result<ModelConfig> ParseModelConfig(const Json& json) {
   LATTE_ASSIGN_OR_RETURN(const std::vector<int64_t> eos,
                          ParseIds(in, "eos_token_id", config.vocab));
   AddEos(eos, config);
-  LATTE_ASSIGN_OR_RETURN(config.quant, ParseQuant(json));
-  LATTE_ASSIGN_OR_RETURN(config.rope, ParseRope(json));
-  LATTE_ASSIGN_OR_RETURN(config.mla, ParseMla(in, family->defaults->mla, config.rope.rotate));
-  LATTE_ASSIGN_OR_RETURN(config.moe, ParseMoe(in, family->defaults->moe, config.layers));
-  LATTE_RETURN_IF_ERROR(CheckSize(in, config));
+  LATTE_RETURN_IF_ERROR(ParseParts(json, defaults, config));
   return config;
+}
+
+// The text part of a model of several parts. Its token ids and quantisation may stand outside.
+Result<ModelConfig> ParseWrapped(const Json& json) {
+  for (const std::string_view key : kTextKeys) {
+    const std::optional<Json> text = json.Find(key);
+    if (!text) continue;
+    if (!text->is_object())
+      return Corrupt(fmt::format("{}: expected an object, found another type", text->path()));
+    LATTE_ASSIGN_OR_RETURN(const ModelFamily* family, FindModelFamily(*text));
+    if (family->wraps())
+      return Unsupported(
+          fmt::format("{}: expected the config of a text model, found one that wraps "
+                      "another",
+                      text->path()));
+    LATTE_ASSIGN_OR_RETURN(ModelConfig config, ParseText(*text, *family));
+    config.wrapped = true;
+    const ConfigReader outer(json);
+    LATTE_ASSIGN_OR_RETURN(const std::vector<int64_t> eos,
+                           ParseIds(outer, "eos_token_id", config.vocab));
+    AddEos(eos, config);
+    if (!text->Find("quantization_config")) {
+      LATTE_ASSIGN_OR_RETURN(config.quant, ParseQuant(json));
+    }
+    return config;
+  }
+  return Corrupt(fmt::format("{}: key 'text_config' is missing", json.path()));
+}
+
+}  // namespace
+
+std::vector<std::string> Caveats(const ModelConfig& config) {
+  std::vector<std::string> out;
+  if (config.indexer.heads > 0)
+    out.push_back(
+        fmt::format("{} chooses {} tokens for each query by an indexer; here every query attends "
+                    "to all tokens, "
+                    "which is the same up to {} tokens and differs beyond",
+                    config.architecture, config.indexer.topk, config.indexer.topk));
+  if (config.wrapped)
+    out.push_back(fmt::format("only the text part ({}) of this model is used: no images, no sound",
+                              config.architecture));
+  return out;
+}
+
+Result<ModelConfig> ParseModelConfig(const Json& json) {
+  if (!json.is_object())
+    return Corrupt(fmt::format("{}: expected an object, found another type", json.path()));
+  LATTE_ASSIGN_OR_RETURN(const ModelFamily* family, FindModelFamily(json));
+  if (family->wraps()) return ParseWrapped(json);
+  return ParseText(json, *family);
 }
 
 Result<ModelConfig> LoadModelConfig(const std::string& dir) {

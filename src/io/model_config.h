@@ -35,6 +35,14 @@ struct MlaDims {
   }  // elements cached per token and layer, K and V of every head
 };
 
+// The lightning indexer of sparse attention: small heads that choose which tokens a query attends
+// to. DeepSeek-V3.2 report §2.1. heads == 0: there is none.
+struct IndexerDims {
+  int64_t heads = 0;
+  int64_t width = 0;  // of one head
+  int64_t topk = 0;   // tokens that a query attends to
+};
+
 enum class Router { kGreedy, kGroupLimitedGreedy, kNoauxTc };
 enum class Scoring { kSoftmax, kSigmoid };
 
@@ -52,8 +60,10 @@ struct MoeDims {
   bool scale_normalized =
       true;            // false (DeepSeek-V2 rule): normalised weights are not multiplied by `scale`
   double scale = 1.0;  // routed_scaling_factor
-  int64_t first_dense = 0;  // layers before this one are dense
-  int64_t freq = 1;         // after that every freq-th layer is MoE
+  int64_t first_dense = 0;     // layers before this one are dense
+  int64_t freq = 1;            // after that every freq-th layer is MoE
+  bool bias_optional = false;  // a router bias that is absent counts as zero
+  bool post_norm = false;      // an RMSNorm stands between the MoE output and the residual (A.X-K1)
 };
 
 // Rotary position embedding and its YaRN extension (arXiv 2309.00071).
@@ -90,15 +100,28 @@ struct ModelConfig {
   double norm_eps = 1e-6;
   bool tied_embeddings = false;
   int64_t mtp_layers = 0;  // multi-token-prediction layers that follow layer L-1 in the checkpoint
+  bool wrapped = false;    // the text part of a model with other parts, which are not read
   int64_t bos = -1;        // -1: none
   std::vector<int64_t> eos;  // union of config.json and generation_config.json
   MlaDims mla;
+  IndexerDims indexer;
+  std::vector<bool> indexed_layers;  // [L] which own an indexer; empty: all, if there is one
   MoeDims moe;
+  std::vector<bool>
+      moe_layers;  // [L] as mlp_layer_types lists them; empty: by first_dense and freq
   RopeConfig rope;
   QuantConfig quant;
 
+  // Layers from L on are multi-token-prediction layers.
   bool IsMoe(int64_t layer) const {
-    return moe.experts > 0 && layer >= moe.first_dense && layer % moe.freq == 0;
+    if (moe.experts == 0) return false;
+    if (layer >= layers) return true;
+    if (!moe_layers.empty()) return moe_layers[static_cast<size_t>(layer)];
+    return layer >= moe.first_dense && layer % moe.freq == 0;
+  }
+  bool IsIndexed(int64_t layer) const {
+    if (indexer.heads == 0) return false;
+    return layer >= layers || indexed_layers.empty() || indexed_layers[static_cast<size_t>(layer)];
   }
 };
 
@@ -106,6 +129,9 @@ struct ModelConfig {
 // Errors: kCorrupt naming the key, the value and what was expected; kUnsupported naming the
 // architecture and why.
 [[nodiscard]] Result<ModelConfig> ParseModelConfig(const Json& config);
+
+// What of the model Latte does not use, in sentences for the user; mostly none.
+std::vector<std::string> Caveats(const ModelConfig& config);
 
 // Reads config.json (and generation_config.json when present) of `dir`, or `dir` itself when it
 // names a .json file.

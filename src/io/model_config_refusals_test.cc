@@ -247,11 +247,11 @@ struct Refused {
 
 TEST(ModelConfigRefusals, C12_OtherArchitecturesByNameWithTheReason) {
   const Refused kCases[] = {
-      {"deepseek_v32", "DeepseekV32ForCausalLM", "sparse-attention indexer"},
-      {"deepseek_v3", "DeepseekV32ForCausalLM", "sparse-attention indexer"},
-      {"deepseek_v32", "DeepseekV3ForCausalLM", "sparse-attention indexer"},
-      {"glm_moe_dsa", "GlmMoeDsaForCausalLM", "'GlmMoeDsaForCausalLM' is not supported"},
-      {"kimi_k25", "KimiK25ForConditionalGeneration", "vision"},
+      {"deepseek_v3", "DeepseekV32ForCausalLM", "no supported model"},
+      {"deepseek_v32", "DeepseekV3ForCausalLM", "no supported model"},
+      {"mistral4", "Mistral4ForCausalLM", "query temperature"},
+      {"minicpm3", "MiniCPM3ForCausalLM", "longrope"},
+      {"hy_v4", nullptr, "output gates"},
       {"longcat_flash", "LongcatFlashForCausalLM", "two attention blocks"},
       {"kimi_linear", "KimiLinearForCausalLM", "linear-attention layers"},
       {"deepseek_vl_v2", "DeepseekOCRForCausalLM", "it is not MLA"},
@@ -276,6 +276,38 @@ TEST(ModelConfigRefusals, C12_OtherArchitecturesByNameWithTheReason) {
                   "supported: deepseek_v2 (DeepseekV2ForCausalLM), deepseek_v3 "
                   "(DeepseekV3ForCausalLM), kimi_k2 (DeepseekV3ForCausalLM)");
   }
+}
+
+TEST(ModelConfigRefusals, LayerListsAndIndexers) {
+  const BadKey kCases[] = {
+      {"v3", "/mlp_layer_types", R"(["dense"])", "a list of 61 (num_hidden_layers) words"},
+      {"v3", "/mlp_layer_types", "7", "'mlp_layer_types': expected a list"},
+      {"youtu", "/n_routed_experts", "-1", "'n_routed_experts'"},
+      {"v3_2", "/index_n_heads", "0", "'index_n_heads'"},
+      {"v3_2", "/index_head_dim", "63", "at least qk_rope_head_dim (64), found 63"},
+      {"v3_2", "/q_lora_rank", "null", "'q_lora_rank': expected a query latent"},
+      {"glm_5", "/index_topk_pattern", R"("FS")", "78 (num_hidden_layers) letters F or S"},
+      {"glm_5", "/indexer_types", R"(["full"])", "a list of 78"},
+      {"glm_5", "/index_topk_freq", "0", "'index_topk_freq'"},
+  };
+  for (const BadKey& bad : kCases) {
+    SCOPED_TRACE(bad.pointer);
+    ExpectRefused(Changed(bad), Code::kCorrupt, bad.words);
+  }
+}
+
+TEST(ModelConfigRefusals, WrappersWithoutATextModel) {
+  JsonOut json = {{"architectures", {"KimiVLForConditionalGeneration"}}, {"model_type", "kimi_vl"}};
+  ExpectRefused(json, Code::kCorrupt, "key 'text_config' is missing");
+  json["text_config"] = 3;
+  ExpectRefused(json, Code::kCorrupt, "'text_config': expected an object");
+  json["text_config"] = {{"model_type", "kimi_vl"}};
+  ExpectRefused(json, Code::kUnsupported, "one that wraps another");
+  json["text_config"] = {{"model_type", "qwen3"}};
+  ExpectRefused(json, Code::kUnsupported, "'qwen3' is not supported");
+  json["text_config"] = Published("v3");
+  json["text_config"].erase("kv_lora_rank");
+  ExpectRefused(json, Code::kUnsupported, "not MLA");
 }
 
 TEST(ModelConfigRefusals, Fp8BlockSizesAreChecked) {

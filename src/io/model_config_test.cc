@@ -138,6 +138,102 @@ TEST(ModelConfig, ReadsTheV3ClassUnderItsOtherNames) {
   EXPECT_EQ(moonlight.mla.cq, 0);
 }
 
+TEST(ModelConfig, ReadsGlmFlashWhoseClassNamesTheRouter) {
+  JsonOut json = Published("glm_4_7_flash");
+  for (const char* key : {"topk_method", "norm_topk_prob", "n_group", "routed_scaling_factor",
+                          "rms_norm_eps", "v_head_dim"})
+    json.erase(key);
+  const ModelConfig c = Parsed(json);
+  EXPECT_EQ(c.moe.router, Router::kNoauxTc);
+  EXPECT_EQ(c.moe.scoring, Scoring::kSigmoid);
+  EXPECT_TRUE(c.moe.normalize);
+  EXPECT_TRUE(c.moe.scale_normalized);
+  EXPECT_EQ(c.moe.groups, 1);
+  EXPECT_EQ(c.moe.scale, 1.8);
+  EXPECT_EQ(c.norm_eps, 1e-5);
+  EXPECT_EQ(c.mla.v, 256);
+  EXPECT_TRUE(Caveats(c).empty());
+}
+
+TEST(ModelConfig, LayerKindsAsAListGoBeforeFirstDense) {
+  JsonOut json = Published("glm_4_7_flash");
+  std::vector<std::string> kinds(47, "sparse");
+  kinds[0] = kinds[5] = "dense";
+  json["mlp_layer_types"] = kinds;
+  const ModelConfig c = Parsed(json);
+  EXPECT_FALSE(c.IsMoe(0));
+  EXPECT_TRUE(c.IsMoe(4));
+  EXPECT_FALSE(c.IsMoe(5));
+  EXPECT_TRUE(c.IsMoe(46));
+  EXPECT_TRUE(c.IsMoe(47));  // the MTP layer
+}
+
+TEST(ModelConfig, ReadsIndexersAndSaysThatTheyAreNotUsed) {
+  const ModelConfig v32 = Parsed(Published("v3_2"));
+  EXPECT_EQ(v32.indexer.heads, 64);
+  EXPECT_EQ(v32.indexer.width, 128);
+  EXPECT_EQ(v32.indexer.topk, 2048);
+  EXPECT_EQ(v32.moe.groups, 8);
+  EXPECT_TRUE(v32.IsIndexed(0));
+  EXPECT_TRUE(v32.IsIndexed(61));
+  ASSERT_EQ(Caveats(v32).size(), 1u);
+  EXPECT_NE(Caveats(v32)[0].find("2048 tokens"), std::string::npos);
+  EXPECT_FALSE(Parsed(Published("v3")).IsIndexed(0));
+}
+
+// The pattern of GLM-5.2: F F F S S S F S S S F …, 21 full and 57 shared layers.
+TEST(ModelConfig, SharedIndexersByFrequencyPatternOrList) {
+  JsonOut json = Published("glm_5");
+  json["index_topk_freq"] = 4;
+  json["index_skip_topk_offset"] = 3;
+  const ModelConfig by_frequency = Parsed(json);
+  std::string pattern;
+  for (int64_t i = 0; i < 78; ++i) pattern += by_frequency.IsIndexed(i) ? 'F' : 'S';
+  EXPECT_EQ(pattern.substr(0, 12), "FFFSSSFSSSFS");
+  EXPECT_EQ(std::count(pattern.begin(), pattern.end(), 'F'), 21);
+  json["index_topk_freq"] = 1;
+  json["index_topk_pattern"] = pattern;
+  EXPECT_EQ(Parsed(json).indexed_layers, by_frequency.indexed_layers);
+  std::vector<std::string> words;
+  for (const char letter : pattern) words.push_back(letter == 'F' ? "full" : "shared");
+  json.erase("index_topk_pattern");
+  json["indexer_types"] = words;
+  EXPECT_EQ(Parsed(json).indexed_layers, by_frequency.indexed_layers);
+}
+
+TEST(ModelConfig, ReadsYoutuAndAxk1) {
+  JsonOut json = Published("youtu");
+  json.erase("tie_word_embeddings");
+  const ModelConfig youtu = Parsed(json);
+  EXPECT_TRUE(youtu.tied_embeddings);
+  EXPECT_EQ(youtu.moe.experts, 0);
+  EXPECT_FALSE(youtu.IsMoe(31));
+  const ModelConfig axk1 = Parsed(Published("axk1"));
+  EXPECT_TRUE(axk1.moe.post_norm);
+  EXPECT_TRUE(axk1.moe.bias_optional);
+  EXPECT_EQ(axk1.moe.groups, 8);
+}
+
+TEST(ModelConfig, ReadsTheTextPartOfAModelOfSeveralParts) {
+  JsonOut text = Published("kimi_k2");
+  text.erase("eos_token_id");
+  text.erase("quantization_config");
+  JsonOut json = {{"architectures", {"KimiK25ForConditionalGeneration"}},
+                  {"model_type", "kimi_k25"},
+                  {"eos_token_id", 163586},
+                  {"quantization_config", {{"quant_method", "fp8"}}},
+                  {"vision_config", {{"hidden_size", 1152}}},
+                  {"text_config", text}};
+  const ModelConfig c = Parsed(json);
+  EXPECT_TRUE(c.wrapped);
+  EXPECT_EQ(c.model_type, "kimi_k2");
+  EXPECT_EQ(c.moe.experts, 384);
+  EXPECT_EQ(c.eos, Ids{163586});
+  EXPECT_TRUE(c.quant.f8);
+  ASSERT_EQ(Caveats(c).size(), 1u);
+  EXPECT_NE(Caveats(c)[0].find("only the text part"), std::string::npos);
+}
+
 TEST(ModelConfig, V3ClassDefaultsFillAbsentKeys) {
   JsonOut json = Published("v3");
   for (const char* key : {"n_group",

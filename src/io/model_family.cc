@@ -33,8 +33,63 @@ constexpr ClassDefaults kDeepseekV3 = {
             .first_dense = 3},
 };
 
-constexpr std::string_view kIndexer = "its sparse-attention indexer is not supported";
-constexpr std::string_view kWrapper = "it wraps a text model in a vision model";
+constexpr ClassDefaults kDeepseekV32 = {
+    .mla = {.cq = 1536, .n = 128, .r = 64, .v = 128},
+    .moe = kDeepseekV3.moe,
+    .indexer = {.heads = 64, .width = 128, .topk = 2048},
+};
+
+constexpr ClassDefaults kGlmMoeLite = {
+    .mla = {.cq = 768, .n = 192, .r = 64, .v = 256},
+    .moe = {.experts = 64,
+            .chosen = 4,
+            .shared = 1,
+            .width = 1536,
+            .router = Router::kNoauxTc,
+            .scoring = Scoring::kSigmoid,
+            .normalize = true,
+            .scale = 1.8,
+            .first_dense = 1},
+    .norm_eps = 1e-5,
+};
+
+constexpr ClassDefaults kGlmMoeDsa = {
+    .mla = {.cq = 2048, .n = 192, .r = 64, .v = 256},
+    .moe = {.experts = 256,
+            .chosen = 8,
+            .shared = 1,
+            .width = 2048,
+            .router = Router::kNoauxTc,
+            .scoring = Scoring::kSigmoid,
+            .normalize = true,
+            .scale = 2.5,
+            .first_dense = 3},
+    .indexer = {.heads = 32, .width = 128, .topk = 2048},
+    .norm_eps = 1e-5,
+};
+
+constexpr ClassDefaults kYoutu = {
+    .mla = {.cq = 1536, .n = 128, .r = 64, .v = 128},
+    .tied_embeddings = true,
+};
+
+constexpr ClassDefaults kAxk1 = {
+    .mla = {.cq = 1536, .n = 128, .r = 64, .v = 128},
+    .moe = {.experts = 192,
+            .chosen = 8,
+            .shared = 1,
+            .width = 2048,
+            .groups = 8,
+            .groups_kept = 4,
+            .router = Router::kNoauxTc,
+            .scoring = Scoring::kSigmoid,
+            .normalize = true,
+            .scale = 2.5,
+            .first_dense = 1,
+            .bias_optional = true,  // released files route without one
+            .post_norm = true},
+};
+
 constexpr std::string_view kHybrid = "it mixes MLA with linear-attention layers";
 constexpr std::string_view kNotMla = "it is not MLA";
 
@@ -42,22 +97,25 @@ constexpr ModelFamily kFamilies[] = {
     {"deepseek_v2", "DeepseekV2ForCausalLM", &kDeepseekV2, ""},
     {"deepseek_v3", "DeepseekV3ForCausalLM", &kDeepseekV3, ""},
     {"kimi_k2", "DeepseekV3ForCausalLM", &kDeepseekV3, ""},
+    {"deepseek_v32", "DeepseekV32ForCausalLM", &kDeepseekV32, ""},
+    {"glm_moe_dsa", "GlmMoeDsaForCausalLM", &kGlmMoeDsa, ""},
+    {"glm4_moe_lite", "Glm4MoeLiteForCausalLM", &kGlmMoeLite, ""},
+    {"youtu", "YoutuForCausalLM", &kYoutu, ""},
+    {"axk1", "AXK1ForCausalLM", &kAxk1, ""},
 
-    {"deepseek_v32", "DeepseekV32ForCausalLM", nullptr, kIndexer},
-    {"glm_moe_dsa", "GlmMoeDsaForCausalLM", nullptr, kIndexer},
-    {"dots3_note", "", nullptr, kIndexer},
-    {"hy_v4", "", nullptr, kIndexer},
-    {"kimi_k25", "KimiK25ForConditionalGeneration", nullptr, kWrapper},
-    {"kimi_vl", "KimiVLForConditionalGeneration", nullptr, kWrapper},
-    {"deepseek_vl_v2", "DeepseekVLV2ForCausalLM", nullptr, kWrapper},
-    {"deepseek_vl_v2", "DeepseekOCRForCausalLM", nullptr, kNotMla},
-    {"glm4_moe_lite", "Glm4MoeLiteForCausalLM", nullptr, "its layer and router keys are not read"},
-    {"longcat_flash", "LongcatFlashForCausalLM", nullptr, "it has two attention blocks per layer"},
-    {"longcat_flash_ngram", "", nullptr, "it has two attention blocks per layer"},
+    {"kimi_k25", "KimiK25ForConditionalGeneration", nullptr, ""},
+    {"kimi_vl", "KimiVLForConditionalGeneration", nullptr, ""},
+    {"deepseek_vl_v2", "DeepseekVLV2ForCausalLM", nullptr, ""},
+
+    {"", "DeepseekOCRForCausalLM", nullptr, kNotMla},
+    {"dots3_note", "", nullptr, "its sliding-window layers are not built"},
+    {"hy_v4", "", nullptr, "its output gates and attention sinks are not built"},
+    {"longcat_flash", "LongcatFlashForCausalLM", nullptr,
+     "it has two attention blocks per layer and identity experts"},
+    {"longcat_flash_ngram", "", nullptr,
+     "it has two attention blocks per layer and n-gram embeddings"},
     {"minicpm3", "MiniCPM3ForCausalLM", nullptr, "its longrope and scaled residuals are not built"},
     {"mistral4", "Mistral4ForCausalLM", nullptr, "its query temperature is not supported"},
-    {"youtu", "YoutuForCausalLM", nullptr, "its configuration class is not read"},
-    {"axk1", "AXK1ForCausalLM", nullptr, "its norm after the MoE output is not supported"},
     {"pangu_ultra_moe", "PanguUltraMoEForCausalLM", nullptr,
      "its sandwich norms are not supported"},
     {"plm", "PLMForCausalLM", nullptr, "its MLP without a gate is not supported"},
@@ -113,7 +171,7 @@ Result<const ModelFamily*> FindModelFamily(const Json& config) {
     const bool fits_architecture = architecture.empty() || family.architecture == architecture;
     if (fits_type && fits_architecture) return &family;
   }
-  return Refuse(config, fmt::format("{}{}{}", type, type.empty() ? "" : " ", architecture),
+  return Refuse(config, fmt::format("{}{}{}", type, type.empty() || architecture.empty() ? "" : " ", architecture),
                 "no supported model has this model_type and architecture");
 }
 

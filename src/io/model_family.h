@@ -16,13 +16,19 @@ namespace latte {
 struct ClassDefaults {
   MlaDims mla;
   MoeDims moe;
+  IndexerDims indexer;  // heads > 0: the family has one
+  double norm_eps = 1e-6;
+  bool tied_embeddings = false;
 };
 
 struct ModelFamily {
   std::string_view model_type;    // "deepseek_v3"; empty where only the other name is known
   std::string_view architecture;  // "DeepseekV3ForCausalLM"; likewise
-  const ClassDefaults* defaults;  // null where refused
+  const ClassDefaults* defaults;  // null where refused, or where it wraps another family
   std::string_view refused;       // why; empty where supported
+
+  // A model of several parts, whose text part is a family of its own under text_config.
+  bool wraps() const { return defaults == nullptr && refused.empty(); }
 };
 
 // The family that `model_type` and `architectures` name. A checkpoint that uses either name of a

@@ -15,13 +15,21 @@ int64_t Attention(const MlaDims& m) {
   return query + key_value + output + bias;
 }
 
+// Two projections, the weights of the heads, and a norm with a bias.
+int64_t Indexer(const IndexerDims& indexer, const MlaDims& m) {
+  if (indexer.heads == 0) return 0;
+  return indexer.heads * indexer.width * m.cq + indexer.width * m.d + indexer.heads * m.d +
+         2 * indexer.width;
+}
+
 int64_t LayerNorms(const MlaDims& m) { return 2 * m.d + m.cq + m.c; }
 
 int64_t GatedMlp(int64_t d, int64_t width) { return 3 * d * width; }
 
 int64_t RouterSize(const ModelConfig& config) {
   const MoeDims& moe = config.moe;
-  return moe.experts * config.mla.d + (moe.router == Router::kNoauxTc ? moe.experts : 0);
+  const bool biased = moe.router == Router::kNoauxTc && !moe.bias_optional;
+  return moe.experts * config.mla.d + (biased ? moe.experts : 0);
 }
 
 // The feed-forward half of `layers` MoE layers, of whose experts `experts` are counted.
@@ -40,18 +48,25 @@ int64_t MtpLayer(const ModelConfig& config) {
     AddMoe(config, 1, config.moe.experts, ffn);
   else
     ffn.dense_mlp = GatedMlp(d, config.dense_width);
-  return Attention(config.mla) + LayerNorms(config.mla) + ffn.total() + 2 * d * d + 3 * d;
+  return Attention(config.mla) + Indexer(config.indexer, config.mla) + LayerNorms(config.mla) +
+         ffn.total() + 2 * d * d + 3 * d;
 }
 
 ParamCount Count(const ModelConfig& config, int64_t experts) {
   const int64_t d = config.mla.d;
   int64_t moe_layers = 0;
-  for (int64_t i = 0; i < config.layers; ++i) moe_layers += config.IsMoe(i) ? 1 : 0;
+  int64_t indexers = 0;
+  for (int64_t i = 0; i < config.layers; ++i) {
+    moe_layers += config.IsMoe(i) ? 1 : 0;
+    indexers += config.IsIndexed(i) ? 1 : 0;
+  }
   ParamCount count;
   count.embedding = config.vocab * d;
   count.head = config.tied_embeddings ? 0 : config.vocab * d;
   count.attention = config.layers * Attention(config.mla);
+  count.indexer = indexers * Indexer(config.indexer, config.mla);
   count.norms = config.layers * LayerNorms(config.mla) + d;
+  if (config.moe.post_norm) count.norms += moe_layers * d;
   count.dense_mlp = (config.layers - moe_layers) * GatedMlp(d, config.dense_width);
   AddMoe(config, moe_layers, experts, count);
   return count;

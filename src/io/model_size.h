@@ -19,6 +19,7 @@ struct ParamCount {
   int64_t embedding = 0;
   int64_t head = 0;  // 0 when tied to the embedding
   int64_t attention = 0;
+  int64_t indexer = 0;  // of sparse attention
   int64_t dense_mlp = 0;
   int64_t routed_experts = 0;
   int64_t shared_experts = 0;
@@ -27,8 +28,8 @@ struct ParamCount {
   int64_t mtp = 0;  // not in total()
 
   int64_t total() const {
-    return embedding + head + attention + dense_mlp + routed_experts + shared_experts + router +
-           norms;
+    return embedding + head + attention + indexer + dense_mlp + routed_experts + shared_experts +
+           router + norms;
   }
 };
 

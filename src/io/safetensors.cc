@@ -24,6 +24,17 @@ constexpr JsonLimits kIndexLimits = {.max_depth = 8, .max_elements = 2'000'000};
 constexpr size_t kMaxTensors = 1'000'000;
 constexpr size_t kMaxListed = 300;  // names in one message; DeepSeek-V3 has 163 shards
 
+// How models of several parts spell the tensors of their text model.
+struct TextPrefix {
+  std::string_view layers;  // stands for "model."
+  std::string_view head;    // stands for "lm_head."
+};
+constexpr TextPrefix kTextPrefixes[] = {
+    {"language_model.model.", "language_model.lm_head."},  // Kimi-K2.5, Kimi-VL
+    {"language.model.", "language.lm_head."},              // DeepSeek-VL2
+    {"model.language_model.", "lm_head."},
+};
+
 // Name of a shard → names of tensors that the index says it holds.
 using ShardMap = std::map<std::string, std::vector<std::string>>;
 
@@ -198,6 +209,21 @@ Result<Checkpoint> Checkpoint::Open(const std::string& dir) {
     }
   }
   return out;
+}
+
+void Checkpoint::UsePlainNames() {
+  for (const TextPrefix& prefix : kTextPrefixes) {
+    if (!tensors_.contains(fmt::format("{}embed_tokens.weight", prefix.layers))) continue;
+    std::map<std::string, StoredTensor, std::less<>> kept;
+    for (auto& [name, tensor] : tensors_) {
+      if (name.starts_with(prefix.layers))
+        kept.emplace("model." + name.substr(prefix.layers.size()), std::move(tensor));
+      else if (name.starts_with(prefix.head))
+        kept.emplace("lm_head." + name.substr(prefix.head.size()), std::move(tensor));
+    }
+    tensors_ = std::move(kept);
+    return;
+  }
 }
 
 const StoredTensor* Checkpoint::Find(std::string_view name) const {

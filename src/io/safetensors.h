@@ -43,6 +43,10 @@ class Checkpoint {
   const std::map<std::string, StoredTensor, std::less<>>& tensors() const { return tensors_; }
   const std::vector<std::shared_ptr<const MappedFile>>& files() const { return files_; }
 
+  // Where a model of several parts prefixes the tensors of its text model (language_model. and
+  // kin), gives them the names of a plain decoder and drops the other parts' tensors.
+  void UsePlainNames();
+
   // The tensor `name`, nullptr when absent.
   const StoredTensor* Find(std::string_view name) const;
 

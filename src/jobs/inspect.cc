@@ -20,6 +20,7 @@ JsonOut ParamsJson(const ParamCount& count, int64_t bytes_each) {
   return {{"embedding", count.embedding * bytes_each},
           {"head", count.head * bytes_each},
           {"attention", count.attention * bytes_each},
+          {"indexer", count.indexer * bytes_each},
           {"dense_mlp", count.dense_mlp * bytes_each},
           {"routed_experts", count.routed_experts * bytes_each},
           {"shared_experts", count.shared_experts * bytes_each},
@@ -93,6 +94,7 @@ Result<JsonOut> InspectModel(const std::string& path) {
                  {"mha_bytes_per_token", cache.mha},
                  {"gqa8_bytes_per_token", cache.gqa8},
                  {"mha_over_mla", static_cast<double>(cache.mha) / static_cast<double>(cache.mla)},
+                 {"caveats", Caveats(config)},
                  {"machine_memory_bytes", MachineMemory()},
                  {"largest_context_here", LargestContext(config, weight_bytes, cache.mla)}};
 }

@@ -34,19 +34,40 @@ Result<Mlp> LoadMlp(const WeightLoader& load, const std::string& name, int64_t d
   return mlp;
 }
 
+// Expert `e` of a layer whose experts are stacked.
+Result<Mlp> LoadFusedExpert(const WeightLoader& load, const std::string& name,
+                            const ModelConfig& config, int64_t e) {
+  const int64_t d = config.mla.d;
+  const int64_t width = config.moe.width;
+  const auto gate_up = [&](int64_t row_begin) {
+    return load.FromStack(
+        {name + ".gate_up_proj", config.moe.experts, 2 * width, d, e, row_begin, width});
+  };
+  Mlp mlp;
+  LATTE_ASSIGN_OR_RETURN(mlp.gate, gate_up(0));
+  LATTE_ASSIGN_OR_RETURN(mlp.up, gate_up(width));
+  LATTE_ASSIGN_OR_RETURN(
+      mlp.down, load.FromStack({name + ".down_proj", config.moe.experts, d, width, e, 0, d}));
+  return mlp;
+}
+
 Result<MoeLayer> LoadMoe(const WeightLoader& load, const std::string& name,
                          const ModelConfig& config) {
   const int64_t d = config.mla.d;
   MoeLayer moe;
   moe.dims = config.moe;
   LATTE_ASSIGN_OR_RETURN(moe.router, load.Matrix(name + ".gate.weight", config.moe.experts, d));
-  if (config.moe.router == Router::kNoauxTc) {
-    LATTE_ASSIGN_OR_RETURN(
-        moe.bias, load.FloatVector(name + ".gate.e_score_correction_bias", config.moe.experts));
+  const std::string bias = name + ".gate.e_score_correction_bias";
+  const bool biased = config.moe.router == Router::kNoauxTc;
+  if (biased && (load.Has(bias) || !config.moe.bias_optional)) {
+    LATTE_ASSIGN_OR_RETURN(moe.bias, load.FloatVector(bias, config.moe.experts));
   }
+  const std::string experts = name + ".experts";
+  const bool fused = load.Has(experts + ".gate_up_proj");
   for (int64_t e = 0; e < config.moe.experts; ++e) {
     LATTE_ASSIGN_OR_RETURN(
-        Mlp expert, LoadMlp(load, fmt::format("{}.experts.{}", name, e), d, config.moe.width));
+        Mlp expert, fused ? LoadFusedExpert(load, experts, config, e)
+                          : LoadMlp(load, fmt::format("{}.{}", experts, e), d, config.moe.width));
     moe.experts.push_back(std::move(expert));
   }
   moe.has_shared = config.moe.shared > 0;
@@ -98,22 +119,33 @@ Result<DecoderLayer> LoadLayer(const WeightLoader& load, const ModelConfig& conf
                          LoadNorm(load, name + ".post_attention_layernorm", d, config.norm_eps));
   if (config.IsMoe(layer)) {
     LATTE_ASSIGN_OR_RETURN(out.ffn, LoadMoe(load, name + ".mlp", config));
+    if (config.moe.post_norm) {
+      LATTE_ASSIGN_OR_RETURN(out.ffn_post_norm,
+                             LoadNorm(load, name + ".post_mlp_layernorm", d, config.norm_eps));
+    }
   } else {
     LATTE_ASSIGN_OR_RETURN(out.ffn, LoadMlp(load, name + ".mlp", d, config.dense_width));
   }
   return out;
 }
 
-void ForwardFfn(const DecoderLayer& layer, const TensorView& x, const TensorView& y,
-                StepContext& step) {
+void ForwardMlpOrMoe(const DecoderLayer& layer, const TensorView& x, const TensorView& y,
+                     StepContext& step) {
   if (const auto* moe = std::get_if<MoeLayer>(&layer.ffn)) return Forward(*moe, x, y, step);
   Forward(std::get<Mlp>(layer.ffn), RoundActivations(x, step), y, step);
+}
+
+void ForwardFfn(const DecoderLayer& layer, const TensorView& x, const TensorView& y,
+                StepContext& step) {
+  ForwardMlpOrMoe(layer, x, y, step);
+  if (layer.ffn_post_norm) Normalize(*layer.ffn_post_norm, y, y, step);
 }
 
 }  // namespace
 
 Result<std::unique_ptr<DeepseekModel>> DeepseekModel::Load(const ModelConfig& config,
                                                            Checkpoint checkpoint) {
+  checkpoint.UsePlainNames();
   LATTE_RETURN_IF_ERROR(CheckTensors(config, checkpoint.tensors()));
   std::unique_ptr<DeepseekModel> model(new DeepseekModel(config, std::move(checkpoint)));
   LATTE_RETURN_IF_ERROR(model->Bind());

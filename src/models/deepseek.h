@@ -1,8 +1,9 @@
-// DeepSeek V2, V2-Lite, V3, R1, Kimi-K2, Moonlight and kin: one model; what differs between them is
-// data in ModelConfig.
+// DeepSeek V2, V2-Lite, V3, R1, V3.2, Kimi-K2, Moonlight, GLM, Youtu, A.X-K1 and kin: one model;
+// what differs between them is data in ModelConfig.
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <variant>
 #include <vector>
 
@@ -14,12 +15,13 @@
 
 namespace latte {
 
-// x ← x + Attn(RMSNorm(x)); x ← x + FFN(RMSNorm(x)).
+// x ← x + Attn(RMSNorm(x)); x ← x + FFN(RMSNorm(x)), or x + RMSNorm(FFN(RMSNorm(x))).
 struct DecoderLayer {
   RmsNorm attention_norm;
   MlaLayer attention;
   RmsNorm ffn_norm;
   std::variant<Mlp, MoeLayer> ffn;
+  std::optional<RmsNorm> ffn_post_norm;  // between the FFN's output and the residual
 };
 
 class DeepseekModel : public Model {

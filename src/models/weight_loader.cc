@@ -15,11 +15,32 @@ bool IsPlain(DType dtype) {
   return dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16;
 }
 
+bool IsE8m0(const StoredTensor& tensor) { return tensor.dtype_name == "F8_E8M0"; }
+
 // A scale as stored: plain, or F8_E8M0 (a power of two, 2^(code−127); code 255 is NaN).
 float ReadScale(const TensorView& stored, bool e8m0, int64_t i) {
   if (!e8m0) return ref::Load(stored.data, stored.dtype, i);
   const int code = static_cast<int>(stored.data[i]);
   return code == 255 ? std::nanf("") : std::ldexp(1.0f, code - 127);
+}
+
+// Matrix `index` of a stack [count, rows, columns].
+TensorView MatrixOf(const TensorView& stack, int64_t index) {
+  return TensorView(stack.RowBytes(index), stack.dtype, {stack.shape[1], stack.shape[2]});
+}
+
+// Cuts the weight of `linear` to the slice and says where the rest begins in the whole.
+Status Cut(const std::string& name, const WeightSlice& slice, Linear& linear) {
+  const bool by_rows = slice.along == WeightSlice::Along::kRows;
+  const int64_t size = by_rows ? linear.outputs() : linear.inputs();
+  if (slice.count < 1 || size % slice.count != 0 || slice.index < 0 || slice.index >= slice.count)
+    return InvalidArgument(
+        fmt::format("tensor '{}': expected {} {} to divide into {} parts, of "
+                    "which part {} is one; take another number of ranks",
+                    name, size, by_rows ? "rows" : "columns", slice.count, slice.index));
+  linear.weight = CutWeight(linear.weight, slice);
+  (by_rows ? linear.row_begin : linear.column_begin) += slice.index * (size / slice.count);
+  return {};
 }
 
 }  // namespace
@@ -37,40 +58,71 @@ Result<TensorView> WeightLoader::Fetch(const std::string& name,
   return checkpoint_.View(*stored);
 }
 
-Result<Tensor> WeightLoader::Scales(const std::string& name, int64_t rows, int64_t columns) const {
-  const int64_t scale_rows = CeilDiv(rows, quant_.block_rows);
-  const int64_t scale_columns = CeilDiv(columns, quant_.block_columns);
-  LATTE_ASSIGN_OR_RETURN(const TensorView stored, Fetch(name, {scale_rows, scale_columns}));
-  const bool e8m0 = checkpoint_.Find(name)->dtype_name == "F8_E8M0";
-  if (!e8m0 && !IsPlain(stored.dtype))
+Result<TensorView> WeightLoader::FetchScales(const std::string& name,
+                                             std::initializer_list<int64_t> shape) const {
+  LATTE_ASSIGN_OR_RETURN(const TensorView stored, Fetch(name, shape));
+  if (!IsE8m0(*checkpoint_.Find(name)) && !IsPlain(stored.dtype))
     return Unsupported(
         fmt::format("tensor '{}': expected F32, BF16, F16 or F8_E8M0 scales, found {}", name,
                     Name(stored.dtype)));
-  Tensor out(DType::kF32, {scale_rows, scale_columns});
-  for (int64_t i = 0; i < scale_rows * scale_columns; ++i) {
+  return stored;
+}
+
+Result<Tensor> WeightLoader::Scales(const std::string& name, const TensorView& stored) const {
+  const bool e8m0 = IsE8m0(*checkpoint_.Find(name));
+  const int64_t columns = stored.shape[1];
+  Tensor out(DType::kF32, {stored.shape[0], columns});
+  for (int64_t i = 0; i < stored.elements(); ++i) {
     const float scale = ReadScale(stored, e8m0, i);
     if (!std::isfinite(scale) || scale <= 0)
       return Corrupt(fmt::format("tensor '{}': expected scales above 0, found {} at [{}, {}]", name,
-                                 scale, i / scale_columns, i % scale_columns));
+                                 scale, i / columns, i % columns));
     out.Ptr<float>()[i] = scale;
   }
   return out;
 }
 
+Status WeightLoader::CheckDType(const std::string& name, DType dtype) const {
+  if (IsPlain(dtype) || IsF8(dtype)) return {};
+  return Unsupported(
+      fmt::format("tensor '{}': expected F32, F16, BF16 or F8_E4M3, found {}", name, Name(dtype)));
+}
+
 Result<Linear> WeightLoader::Matrix(const std::string& name, int64_t rows, int64_t columns,
                                     const WeightSlice& slice) const {
   LATTE_ASSIGN_OR_RETURN(const TensorView whole, Fetch(name, {rows, columns}));
+  LATTE_RETURN_IF_ERROR(CheckDType(name, whole.dtype));
   Linear linear;
-  linear.weight = CutWeight(whole, slice);
+  linear.weight = whole;
   linear.format = {whole.dtype, quant_.block_rows, quant_.block_columns};
-  if (IsPlain(whole.dtype)) return linear;
-  if (!IsF8(whole.dtype))
-    return Unsupported(fmt::format("tensor '{}': expected F32, F16, BF16 or F8_E4M3, found {}",
-                                   name, Name(whole.dtype)));
-  LATTE_ASSIGN_OR_RETURN(linear.scale, Scales(name + "_scale_inv", rows, columns));
-  const bool by_rows = slice.along == WeightSlice::Along::kRows;
-  linear.row_begin = by_rows ? slice.index * (rows / slice.count) : 0;
-  linear.column_begin = by_rows ? 0 : slice.index * (columns / slice.count);
+  if (IsF8(whole.dtype)) {
+    const std::string scale_name = name + "_scale_inv";
+    LATTE_ASSIGN_OR_RETURN(const TensorView stored,
+                           FetchScales(scale_name, {CeilDiv(rows, quant_.block_rows),
+                                                    CeilDiv(columns, quant_.block_columns)}));
+    LATTE_ASSIGN_OR_RETURN(linear.scale, Scales(scale_name, stored));
+  }
+  LATTE_RETURN_IF_ERROR(Cut(name, slice, linear));
+  return linear;
+}
+
+Result<Linear> WeightLoader::FromStack(const StackPart& part, const WeightSlice& slice) const {
+  LATTE_ASSIGN_OR_RETURN(const TensorView stack,
+                         Fetch(part.name, {part.count, part.stack_rows, part.columns}));
+  LATTE_RETURN_IF_ERROR(CheckDType(part.name, stack.dtype));
+  Linear linear;
+  linear.weight = MatrixOf(stack, part.index).Slice(0, part.row_begin, part.row_begin + part.rows);
+  linear.format = {stack.dtype, quant_.block_rows, quant_.block_columns};
+  linear.row_begin = part.row_begin;
+  if (IsF8(stack.dtype)) {
+    const std::string scale_name = part.name + "_scale_inv";
+    LATTE_ASSIGN_OR_RETURN(
+        const TensorView stored,
+        FetchScales(scale_name, {part.count, CeilDiv(part.stack_rows, quant_.block_rows),
+                                 CeilDiv(part.columns, quant_.block_columns)}));
+    LATTE_ASSIGN_OR_RETURN(linear.scale, Scales(scale_name, MatrixOf(stored, part.index)));
+  }
+  LATTE_RETURN_IF_ERROR(Cut(part.name, slice, linear));
   return linear;
 }
 

@@ -19,9 +19,24 @@ class WeightLoader {
 
   // The matrix `name` of shape [rows, columns] before slicing, with its scales if it is FP8.
   // Errors: kNotFound, or kCorrupt with expected and found shape; kUnsupported for a dtype that
-  // cannot be multiplied.
+  // cannot be multiplied; kInvalidArgument for a slice that would cut a row or column short.
   [[nodiscard]] Result<Linear> Matrix(const std::string& name, int64_t rows, int64_t columns,
                                       const WeightSlice& slice = {}) const;
+
+  // Rows [row_begin, row_begin + rows) of matrix `index` in the stack `name` of shape
+  // [count, stack_rows, columns], with its part of the stack's scales; sliced after that.
+  // Errors: as Matrix.
+  struct StackPart {
+    std::string name;
+    int64_t count = 0;
+    int64_t stack_rows = 0;
+    int64_t columns = 0;
+    int64_t index = 0;
+    int64_t row_begin = 0;
+    int64_t rows = 0;
+  };
+  [[nodiscard]] Result<Linear> FromStack(const StackPart& part,
+                                         const WeightSlice& slice = {}) const;
 
   // The vector `name` of `size` values, as stored. Errors: as Matrix.
   [[nodiscard]] Result<TensorView> Vector(const std::string& name, int64_t size) const;
@@ -34,7 +49,11 @@ class WeightLoader {
  private:
   [[nodiscard]] Result<TensorView> Fetch(const std::string& name,
                                          std::initializer_list<int64_t> shape) const;
-  [[nodiscard]] Result<Tensor> Scales(const std::string& name, int64_t rows, int64_t columns) const;
+  // The f32 scales of one [rows, columns] matrix, stored at `stored`.
+  [[nodiscard]] Result<Tensor> Scales(const std::string& name, const TensorView& stored) const;
+  [[nodiscard]] Result<TensorView> FetchScales(const std::string& name,
+                                               std::initializer_list<int64_t> shape) const;
+  [[nodiscard]] Status CheckDType(const std::string& name, DType dtype) const;
   const Checkpoint& checkpoint_;
   QuantConfig quant_;
 };

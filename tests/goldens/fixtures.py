@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from relayout import LAYOUTS
+
 
 @dataclass(frozen=True)
 class Fixture:
@@ -14,6 +16,7 @@ class Fixture:
     dtype: str
     config: dict
     shards: int = 1
+    layout: str = "plain"  # or one of relayout.LAYOUTS
 
 
 _V2 = {
@@ -93,6 +96,44 @@ _MOONLIGHT = {
     "tie_word_embeddings": True,
 }
 
+# GLM-4.7-Flash: its config names neither the router nor, in this form, first_k_dense_replace.
+_GLM_FLASH = {
+    **{
+        k: v
+        for k, v in _MOONLIGHT.items()
+        if k not in ("scoring_func", "topk_method", "first_k_dense_replace", "moe_layer_freq")
+    },
+    "architectures": ["Glm4MoeLiteForCausalLM"],
+    "model_type": "glm4_moe_lite",
+    "q_lora_rank": 24,
+    "tie_word_embeddings": False,
+    "rope_theta": 1000000.0,
+    "max_position_embeddings": 202752,
+}
+
+_INDEXER = {"index_n_heads": 3, "index_head_dim": 24, "index_topk": 2048}
+_V32 = {
+    **_V3,
+    **_shape(199, 56, 72, 3, 3, 36, 32, 20, 16, 12),
+    **_experts(12, 12, 4, 1, 2.5, 4, 2),
+    **_INDEXER,
+    "architectures": ["DeepseekV32ForCausalLM"],
+    "model_type": "deepseek_v32",
+    "rope_theta": 10000,
+    "rope_scaling": {"type": "yarn", **_yarn(40, 1.0)},
+}
+
+_AXK1 = {
+    **_V3,
+    **_shape(193, 60, 72, 3, 3, 26, 36, 18, 12, 14),
+    **_experts(12, 12, 4, 1, 2.5, 4, 2),
+    "architectures": ["AXK1ForCausalLM"],
+    "model_type": "axk1",
+    "max_position_embeddings": 131072,
+    "rope_theta": 10000,
+    "rope_scaling": {"type": "yarn", **_yarn(32, 1.0)},
+}
+
 FIXTURES = {
     # V2-Lite: no q_lora, greedy softmax router, weights not summing to 1, YaRN with mscale 0.707.
     "v2_lite": Fixture(
@@ -154,6 +195,23 @@ FIXTURES = {
     "moonlight": Fixture(105, 150, "F32", _MOONLIGHT),
     # The same kind of model with half-split (NeoX) RoPE.
     "half_split": Fixture(106, 150, "BF16", {**_MOONLIGHT, "rope_interleave": False}),
+    # GLM-4.7-Flash: V > N, heads that no power of two divides, layer kinds as a list, the router
+    # named by the class alone; experts stacked in one tensor per layer.
+    "glm": Fixture(
+        107,
+        140,
+        "BF16",
+        {
+            **_GLM_FLASH,
+            **_shape(251, 60, 76, 3, 5, 24, 32, 12, 8, 20),
+            "mlp_layer_types": ["dense", "sparse", "sparse"],
+        },
+        layout="fused",
+    ),
+    # DeepSeek-V3.2 up to index_topk tokens: an indexer whose choice is everything.
+    "v32": Fixture(108, 130, "F32", _V32),
+    # A.X-K1 inside a wrapper with a prefix: a norm after the experts, no router bias.
+    "axk1": Fixture(109, 130, "BF16", _AXK1, shards=2, layout="kimi_k25"),
 }
 
 # Families that only appear among the variants.
@@ -174,17 +232,32 @@ _EXTRA = {
         "attention_bias": True,
         "num_nextn_predict_layers": 0,
     },
-    # GLM-4.7-Flash: its config names neither the router nor, in this form, first_k_dense_replace.
-    "glm_flash": {
-        **{k: v for k, v in _MOONLIGHT.items() if k not in ("scoring_func", "topk_method")},
-        "architectures": ["Glm4MoeLiteForCausalLM"],
-        "model_type": "glm4_moe_lite",
-        "q_lora_rank": 24,
-        "tie_word_embeddings": False,
-        "rope_theta": 1000000.0,
-        "max_position_embeddings": 202752,
+    "glm_flash": _GLM_FLASH,
+    # GLM-5.2: an indexer on some layers only, the others take over its choice.
+    "glm_dsa": {
+        **{k: v for k, v in _GLM_FLASH.items() if k != "num_nextn_predict_layers"},
+        **_INDEXER,
+        "architectures": ["GlmMoeDsaForCausalLM"],
+        "model_type": "glm_moe_dsa",
+        "index_topk_freq": 2,
+        "index_skip_topk_offset": 1,
+    },
+    # Youtu-LLM: every layer dense, embeddings tied.
+    "youtu": {
+        **{k: v for k, v in _V2.items() if k not in ("moe_layer_freq", "first_k_dense_replace")},
+        **_shape(241, 68, 84, 3, 3, 30, 28, 14, 10, 18),
+        "architectures": ["YoutuForCausalLM"],
+        "model_type": "youtu",
+        "max_position_embeddings": 131072,
+        "rope_theta": 1600000.0,
+        "rope_scaling": None,
+        "tie_word_embeddings": True,
     },
 }
+
+
+# Families whose files list the kind of every layer.
+_LISTED_LAYERS = ("glm4_moe_lite", "glm_moe_dsa")
 
 
 def make_variants(seed):
@@ -200,6 +273,7 @@ def make_variants(seed):
             dtype,
             _resize(base, rng),
             int(rng.integers(1, 4)),
+            ("plain", *LAYOUTS)[int(rng.integers(1 + len(LAYOUTS)))],
         )
         variants[f"{name}_seed{seed}"] = fixture
     return variants
@@ -232,17 +306,20 @@ def _resize(base, rng):
             r,
             v,
         ),
-        "first_k_dense_replace": pick(0, 1, 2),
     }
+    if "n_routed_experts" not in base:
+        return config
+    dense = pick(0, 1, 2)
+    if base["model_type"] in _LISTED_LAYERS:
+        config["mlp_layer_types"] = ["dense"] * dense + ["sparse"] * (layers - dense)
+    else:
+        config["first_k_dense_replace"] = dense
     groups = 1 if base["n_group"] == 1 else pick(2, 3, 5)
     topk_group = 1 if groups == 1 else int(rng.integers(1, groups))
     experts = groups * pick(3, 4) if groups > 1 else pick(7, 10, 13)
     k = int(rng.integers(2, min(5, topk_group * experts // groups) + 1))
     scaling = base["routed_scaling_factor"]
     config.update(_experts(experts, pick(10, 14), k, pick(1, 2), scaling, groups, topk_group))
-    if base["model_type"] == "glm4_moe_lite":
-        dense = config.pop("first_k_dense_replace")
-        config["mlp_layer_types"] = ["dense"] * dense + ["sparse"] * (layers - dense)
     return config
 
 
@@ -296,6 +373,20 @@ def make_tensors(raw, rng, dtype):
         linear(p + "kv_b_proj", h * (n + v), c)
         linear(p + "o_proj", d, h * v, bias=biased)
 
+    def indexer(p):
+        heads, width = raw["index_n_heads"], raw["index_head_dim"]
+        linear(p + "wq_b", heads * width, cq)
+        linear(p + "wk", width, d)
+        norm(p + "k_norm", width)
+        out[p + "k_norm.bias"] = (dtype, rng.normal(0.0, 0.3, width))
+        linear(p + "weights_proj", heads, d)
+
+    def owns_indexer(i):
+        if "index_topk" not in raw:
+            return False
+        offset = raw.get("index_skip_topk_offset", 2)
+        return max(i - offset + 1, 0) % raw.get("index_topk_freq", 1) == 0
+
     def mlp(p, width):
         linear(p + "gate_proj", width, d)
         linear(p + "up_proj", width, d)
@@ -304,7 +395,7 @@ def make_tensors(raw, rng, dtype):
     def experts(p):
         count, width = raw["n_routed_experts"], raw["moe_intermediate_size"]
         linear(p + "gate", count, d, 1.5)
-        if raw["model_type"] != "deepseek_v2":
+        if raw["model_type"] not in ("deepseek_v2", "axk1"):
             # Both signs, mostly negative: a biased score below 0 loses to an excluded expert
             # wherever exclusion is written as 0 instead of -inf.
             out[p + "gate.e_score_correction_bias"] = ("F32", rng.uniform(-1.1, 0.3, count))
@@ -312,26 +403,30 @@ def make_tensors(raw, rng, dtype):
             mlp(f"{p}experts.{e}.", width)
         mlp(p + "shared_experts.", width * raw["n_shared_experts"])
 
-    def decoder_layer(p, sparse):
+    def decoder_layer(p, sparse, indexed=False):
         norm(p + "input_layernorm", d)
         attention(p + "self_attn.")
+        if indexed:
+            indexer(p + "self_attn.indexer.")
         norm(p + "post_attention_layernorm", d)
         if sparse:
             experts(p + "mlp.")
         else:
             mlp(p + "mlp.", raw["intermediate_size"])
+        if raw["model_type"] == "axk1":  # dense layers have it too and do not use it
+            norm(p + "post_mlp_layernorm", d)
 
     kinds = raw.get("mlp_layer_types")
     embedding("model.embed_tokens")
     for i in range(layers):
-        sparse = kinds[i] == "sparse" if kinds else i >= raw["first_k_dense_replace"]
-        decoder_layer(f"model.layers.{i}.", sparse)
+        sparse = kinds[i] == "sparse" if kinds else i >= raw.get("first_k_dense_replace", layers)
+        decoder_layer(f"model.layers.{i}.", sparse, owns_indexer(i))
     norm("model.norm", d)
     if not raw["tie_word_embeddings"]:
         linear("lm_head", vocab, d, 1.2)
     for i in range(layers, layers + raw.get("num_nextn_predict_layers", 0)):
         p = f"model.layers.{i}."
-        decoder_layer(p, True)
+        decoder_layer(p, True, owns_indexer(0))
         norm(p + "enorm", d)
         norm(p + "hnorm", d)
         linear(p + "eh_proj", d, 2 * d)

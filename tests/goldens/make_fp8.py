@@ -1,8 +1,8 @@
 """Makes a block-scaled FP8 copy of a checkpoint folder of make_goldens.py, with its own golden logits.
 
-Usage: make_fp8.py SOURCE OUT [--block ROWS COLUMNS] [--fnuz] [--ue8m0]
+Usage: make_fp8.py SOURCE OUT [--block ROWS COLUMNS] [--fnuz] [--ue8m0] [--fuse]
 Every projection of attention and MLPs becomes F8_E4M3 (or F8_E4M3FNUZ) with one scale per block, blocks at the
-edges being ragged; --ue8m0 rounds scales up to powers of two and stores them as F8_E8M0. Two shards: the matrices in
+edges being ragged; --fuse stacks the experts of a layer first; --ue8m0 rounds scales up to powers of two and stores them as F8_E8M0. Two shards: the matrices in
 one file, their scales in the other. The golden logits are those of the fp64 reference on the dequantised weights.
 """
 import argparse
@@ -14,8 +14,10 @@ import numpy as np
 import reference
 from reference_config import parse_config
 from checkpoint_io import read_checkpoint
+from relayout import fuse_experts
 
 F8_MAX = {"F8_E4M3": 448.0, "F8_E4M3FNUZ": 240.0}
+F8_NAMES = ("_proj.weight", "_proj_with_mqa.weight", ".indexer.wq_b.weight", ".indexer.wk.weight")
 SIZES = {"F32": 4, "F8_E4M3": 1, "F8_E4M3FNUZ": 1, "F8_E8M0": 1}
 
 
@@ -51,6 +53,28 @@ def quantise(weight, block, dtype, power_of_two):
     return codes, scales, meant
 
 
+def quantise_stack(stack, block, dtype, power_of_two):
+    """float64 [E, N, K] -> the same three arrays as quantise, stacked"""
+    return tuple(np.stack(part) for part in zip(*(quantise(w, block, dtype, power_of_two) for w in stack), strict=True))
+
+
+def stored_scale(scale, e8m0):
+    """(dtype, array) of scales"""
+    return ("F8_E8M0", (np.log2(scale) + 127).astype(np.uint8)) if e8m0 else ("F32", scale.astype("<f4"))
+
+
+def unstack(name, stack):
+    """A stack of experts -> {name: matrix} as the reference reads them"""
+    layer, part = name.rsplit(".", 1)
+    out = {}
+    for e, matrix in enumerate(stack):
+        if part == "down_proj":
+            out[f"{layer}.{e}.down_proj.weight"] = matrix
+        else:
+            out[f"{layer}.{e}.gate_proj.weight"], out[f"{layer}.{e}.up_proj.weight"] = np.split(matrix, 2)
+    return out
+
+
 def write_file(path, tensors):
     """{name: (dtype, array of the stored bytes' type)}"""
     header, blobs, offset = {}, [], 0
@@ -71,21 +95,30 @@ def main():
     parser.add_argument("--block", type=int, nargs=2, default=[128, 128])
     parser.add_argument("--fnuz", action="store_true")
     parser.add_argument("--ue8m0", action="store_true")
+    parser.add_argument("--fuse", action="store_true")
     args = parser.parse_args()
     dtype = "F8_E4M3FNUZ" if args.fnuz else "F8_E4M3"
     raw = json.loads((args.source / "config.json").read_text())
     raw["quantization_config"] = {"quant_method": "fp8", "fmt": "e4m3", "activation_scheme": "dynamic",
                                   "weight_block_size": args.block}
     tensors, matrices, scales = {}, {}, {}
-    for name, weight in read_checkpoint(args.source).items():
-        if not name.endswith(("_proj.weight", "_proj_with_mqa.weight")) or "eh_proj" in name:
+    source = {name: ("F32", values) for name, values in read_checkpoint(args.source).items()}
+    if args.fuse:
+        source = fuse_experts(source)
+    for name, (_, weight) in source.items():
+        if weight.ndim == 3:
+            codes, scale, meant = quantise_stack(weight, args.block, dtype, args.ue8m0)
+            tensors.update(unstack(name, meant))
+            matrices[name] = (dtype, codes)
+            scales[name + "_scale_inv"] = stored_scale(scale, args.ue8m0)
+            continue
+        if not name.endswith(F8_NAMES) or "eh_proj" in name or "weights_proj" in name:
             tensors[name] = weight
             matrices[name] = ("F32", weight.astype("<f4"))
             continue
         codes, scale, tensors[name] = quantise(weight, args.block, dtype, args.ue8m0)
         matrices[name] = (dtype, codes)
-        scales[name + "_scale_inv"] = (("F8_E8M0", (np.log2(scale) + 127).astype(np.uint8)) if args.ue8m0
-                                       else ("F32", scale.astype("<f4")))
+        scales[name + "_scale_inv"] = stored_scale(scale, args.ue8m0)
     args.out.mkdir(parents=True, exist_ok=True)
     (args.out / "config.json").write_text(json.dumps(raw, indent=2) + "\n")
     files = {"model-00001-of-00002.safetensors": matrices, "model-00002-of-00002.safetensors": scales}

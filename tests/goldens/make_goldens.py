@@ -11,6 +11,7 @@ import argparse
 import json
 import platform
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,7 @@ import reference
 from checkpoint_io import write_checkpoint
 from fixtures import FIXTURES, make_tensors, make_variants
 from reference_config import load
+from relayout import relayout
 
 TOLERANCE = 2e-5  # on logits of order 1-10: fp32 rounding of the oracle through 3-4 layers
 VARIANT_NOISE = 3.0  # unpicked seeds may exceed TOLERANCE if fp32 itself is noisier there
@@ -74,6 +76,8 @@ def choose_tokens(count, tensors, config, rng):
     for _ in range(MAX_TOKEN_CHANGES):
         trace = []
         logits = reference.forward(tokens, tensors, config, trace=trace)
+        if not trace:  # every layer is dense
+            return tokens.tolist(), logits, trace
         margin = np.min([routing.margin for _, _, routing in trace], axis=0)
         undecided = np.flatnonzero(margin < MIN_ROUTER_MARGIN)
         if len(undecided) == 0:
@@ -107,7 +111,8 @@ def make_fixture(folder, fixture, noise_allowance=0.0):
     dtype_name = {"F32": "float32", "F16": "float16", "BF16": "bfloat16"}[fixture.dtype]
     raw = {**fixture.config, "torch_dtype": dtype_name}
     (folder / "config.json").write_text(json.dumps(raw, indent=2) + "\n")
-    write_checkpoint(folder, make_tensors(raw, rng, fixture.dtype), fixture.shards)
+    stored = make_tensors(raw, rng, fixture.dtype)
+    write_checkpoint(folder, stored, fixture.shards)
 
     config, tensors = load(folder)  # read back: the golden belongs to the rounded weights
     tokens, logits, trace = choose_tokens(fixture.tokens, tensors, config, rng)
@@ -117,18 +122,27 @@ def make_fixture(folder, fixture, noise_allowance=0.0):
     limit = max(TOLERANCE, noise_allowance * noise)
     if not worst < limit:
         sys.exit(f"{folder}: oracle and reference differ by {worst:.3e}, more than {limit:.1e}")
+    if fixture.layout != "plain":
+        for path in folder.glob("*.safetensors*"):
+            path.unlink()
+        raw, stored = relayout(raw, stored, fixture.layout)
+        (folder / "config.json").write_text(json.dumps(raw, indent=2) + "\n")
+        write_checkpoint(folder, stored, fixture.shards)
     (folder / "tokens.json").write_text(json.dumps(tokens) + "\n")
     np.save(folder / "logits.npy", logits.astype(np.float32))
     meta = {
         "seed": fixture.seed,
         "tokens": len(tokens),
         "weights": fixture.dtype,
+        "layout": fixture.layout,
         "softmax_scale": scale,
         "max_abs_oracle_minus_reference": worst,
         "max_abs_fp32_reference_minus_reference": noise,
         "logits_std": float(logits.std()),
         "logits_max_abs": float(np.abs(logits).max()),
-        "min_router_margin": float(min(routing.margin.min() for _, _, routing in trace)),
+        "min_router_margin": float(
+            min((routing.margin.min() for _, _, routing in trace), default=np.inf)
+        ),
         "decisions_changed_by_zero_mask": zero_mask_flips(trace, config),
         "versions": {
             "python": platform.python_version(),
@@ -151,6 +165,7 @@ def main():
     )
     parser.add_argument("--seed", type=int, nargs="+", default=[1], help="seeds of the variants")
     parser.add_argument("--only", nargs="+", help="names, to make some of them")
+    parser.add_argument("--plain", action="store_true", help="variants in the plain layout only")
     args = parser.parse_args()
     torch.set_num_threads(1)
     transformers.logging.set_verbosity_error()
@@ -162,6 +177,8 @@ def main():
     for name, fixture in fixtures.items():
         if args.only and name not in args.only:
             continue
+        if args.plain:
+            fixture = replace(fixture, layout="plain")
         meta = make_fixture(args.out / name, fixture, VARIANT_NOISE if args.variants else 0.0)
         size = sum(path.stat().st_size for path in (args.out / name).iterdir())
         if not args.variants and size >= MAX_FOLDER_BYTES:

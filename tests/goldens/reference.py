@@ -1,7 +1,8 @@
 """The DeepSeek V2/V3 decoder in fp64 NumPy: what Latte's golden logits mean.
 
 Read it next to docs/math/mla.md; the names are the same. It goes for clarity, not speed, and does
-one sequence from position 0, without quantisation, MTP or sparse attention.
+one sequence from position 0, without quantisation, MTP or sparse attention (an indexer's tensors are
+not read: up to index_topk tokens it chooses all of them).
 
 Sources: "V2" is the DeepSeek-V2 paper (arXiv:2405.04434), "V3" the DeepSeek-V3 technical report
 (arXiv:2412.19437), "YaRN" is arXiv:2309.00071. Linear weights are [out, in], as in checkpoints.
@@ -348,7 +349,10 @@ def forward(tokens, tensors, config, form=attend_expanded, chunk=None, trace=Non
         x = x + mla(h, w, config, form, chunk)
         y = rms_norm(x, tensors[prefix + "post_attention_layernorm.weight"], config.eps)
         if config.moe_layers[i]:
-            x = x + moe(y, tensors, prefix + "mlp.", config, trace)
+            y = moe(y, tensors, prefix + "mlp.", config, trace)
+            if config.post_mlp_norm:
+                y = rms_norm(y, tensors[prefix + "post_mlp_layernorm.weight"], config.eps)
+            x = x + y
         else:
             x = x + gated_mlp(y, tensors, prefix + "mlp.")
     x = rms_norm(x, tensors["model.norm.weight"], config.eps)

@@ -36,6 +36,7 @@ class Config:
     norm_topk: bool
     scale_after_norm: bool  # V3: normalised weights are still multiplied by routed_scaling
     routed_scaling: float
+    post_mlp_norm: bool  # A.X-K1: RMSNorm between the MoE output and the residual
     lora_norm_eps: float = 1e-6  # q_a and kv_a norms ignore rms_norm_eps in the published code
 
 
@@ -43,6 +44,7 @@ def parse_config(raw):
     """config.json as a dict -> Config. Absent keys take the default of the model's own class."""
     v2 = raw["model_type"] == "deepseek_v2"
     glm = raw["model_type"] == "glm4_moe_lite"
+    axk1 = raw["model_type"] == "axk1"
 
     def get(key, default):
         value = raw.get(key)
@@ -53,7 +55,7 @@ def parse_config(raw):
     rope["rope_type"] = rope.get("rope_type", rope.get("type", "default"))
 
     layers = raw["num_hidden_layers"]
-    first_dense = get("first_k_dense_replace", 0 if v2 else 1 if glm else 3)
+    first_dense = get("first_k_dense_replace", 0 if v2 else 1 if glm or axk1 else 3)
     every = get("moe_layer_freq", 1)
     kinds = raw.get("mlp_layer_types") or [
         "sparse" if i >= first_dense and i % every == 0 else "dense" for i in range(layers)
@@ -82,6 +84,7 @@ def parse_config(raw):
         norm_topk=get("norm_topk_prob", not v2),
         scale_after_norm=not v2,
         routed_scaling=get("routed_scaling_factor", 1.0 if v2 else 1.8 if glm else 2.5),
+        post_mlp_norm=axk1,
     )
 
 

@@ -115,9 +115,10 @@ class Attention(nn.Module):
             [self.n, self.v], dim=-1)
         q = torch.cat((q_nope, rotate(q_rope, cos, sin)), dim=-1)
         k = torch.cat((k_nope, k_rope), dim=-1)
-        mask = torch.full((t, t), -math.inf).triu(1)
-        o = torch.softmax((q * self.scale) @ k.transpose(-1, -2) + mask, dim=-1) @ v
-        return self.o_proj(o.transpose(1, 2).reshape(b, t, self.heads * self.v))
+        # The fused kernel takes values as wide as the keys; on a CPU it is several times faster.
+        v = F.pad(v, (0, self.n + self.r - self.v))
+        o = F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=self.scale)
+        return self.o_proj(o[..., :self.v].transpose(1, 2).reshape(b, t, self.heads * self.v))
 
 
 class Mlp(nn.Module):

@@ -15,6 +15,7 @@ import time
 import torch
 import torch.nn.functional as F
 
+import export
 import model as tiny
 import tasks
 import tokenizer as tokenizer_files
@@ -23,7 +24,7 @@ MTP_WEIGHT = 0.3
 WARMUP, DECAY_START, BALANCE_END = 0.02, 0.38, 0.8  # shares of the time budget
 FLOOR = 0.02          # share of the peak learning rate
 BALANCE_GAMMA = 1e-3  # step of the router bias per training step, until BALANCE_END
-COLUMNS = ["step", "tokens", "seconds", "loss", "mtp_loss", "lr", "mtp_acceptance"]
+COLUMNS = ["step", "tokens", "seconds", "loss", "mtp_loss", "lr", "mtp_acceptance", "answers"]
 
 
 def learning_rate(peak, progress):
@@ -45,17 +46,29 @@ def make_optimizer(network, peak):
                              lr=peak, betas=(0.9, 0.95), eps=1e-10, fused=True)
 
 
-def losses(network, rows):
-    """rows [B, T+2]. Returns (loss, mtp loss, share of drafts that agree with the main model)."""
+def weighted(logits, targets, weights):
+    """Cross-entropy of [B, T, V] against [B, T], mean over the weights [B, T]."""
+    each = F.cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="none")
+    return (each * weights.flatten()).sum() / weights.sum()
+
+
+def losses(network, rows, weights):
+    """rows, weights [B, T+2].
+
+    Returns (loss, mtp loss, share of drafts that agree with the main model, share of the tokens
+    with more weight that the main model predicts; NaN without any).
+    """
     t = rows.shape[1] - 2
     g = network.hidden(rows[:, :t])
     logits = network.lm_head(g)
     draft_logits = network.lm_head(network.mtp_hidden(rows[:, 1:t + 1], g))
-    loss = F.cross_entropy(logits.flatten(0, 1), rows[:, 1:t + 1].flatten())
-    mtp_loss = F.cross_entropy(draft_logits.flatten(0, 1), rows[:, 2:t + 2].flatten())
+    loss = weighted(logits, rows[:, 1:t + 1], weights[:, 1:t + 1])
+    mtp_loss = weighted(draft_logits, rows[:, 2:t + 2], weights[:, 2:t + 2])
     with torch.no_grad():
-        agree = draft_logits[:, :-1].argmax(-1) == logits[:, 1:].argmax(-1)
-    return loss, mtp_loss, agree.float().mean()
+        choice = logits.argmax(-1)
+        agree = draft_logits[:, :-1].argmax(-1) == choice[:, 1:]
+        right = (choice == rows[:, 1:t + 1])[weights[:, 1:t + 1] > 1]
+    return loss, mtp_loss, agree.float().mean(), right.float().mean()
 
 
 def save(path, network, optimizer, state):
@@ -66,9 +79,9 @@ def save(path, network, optimizer, state):
 
 
 def read_phases(text):
-    """"tasks@end ..." -> list of (mixture text, share of the time budget at which it ends)."""
-    pairs = [part.split("@") for part in text.split()]
-    return [(mixture, float(end)) for mixture, end in pairs]
+    """"tasks@end@width ..." -> list of (mixture text, share of the time at which it ends, width)."""
+    parts = [part.split("@") for part in text.split()]
+    return [(mixture, float(end), int(width)) for mixture, end, width in parts]
 
 
 class Source:
@@ -80,19 +93,19 @@ class Source:
         self.packer = None
 
     def rows(self, progress):
-        """[rows, row_tokens + 2] token ids of the phase at `progress`."""
-        spec = next((mixture for mixture, end in self.phases if progress < end),
-                    self.phases[-1][0])
+        """Token ids and weights [rows, width + 2] of the phase at `progress`."""
+        spec, _, width = next((phase for phase in self.phases if progress < phase[1]),
+                              self.phases[-1])
         record, state = self.state["phases"], self.state
         if not record or record[-1]["tasks"] != spec:
             record.append(dict(tasks=spec, first=state["documents"], end=state["documents"]))
             self.packer = None
         if self.packer is None:
             self.packer = tasks.Packer(tasks.Mixture(spec, state["seed"]), self.tokenizer,
-                                       self.args.row_tokens + 2, state["documents"])
-        rows = torch.tensor([self.packer.row() for _ in range(self.args.rows)])
+                                       width + 2, state["documents"])
+        pairs = [self.packer.row() for _ in range(max(self.args.step_tokens // width, 1))]
         state["documents"] = record[-1]["end"] = self.packer.documents
-        return rows
+        return torch.tensor([ids for ids, _ in pairs]), torch.tensor([w for _, w in pairs])
 
 
 class CurveWriter:
@@ -118,12 +131,13 @@ def parse_arguments():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--tokenizer", required=True, help="folder of tokenizer.py")
-    parser.add_argument("--phases", default="stories@1",
-                        help="'name:weight,...@end ...': tasks.py names, share of the time")
+    parser.add_argument("--phases", default="stories@1@256",
+                        help="'name:weight,...@end@width ...': tasks.py names, share of the time, "
+                             "tokens per row")
+    parser.add_argument("--init", help="exported folder whose weights to start from")
     parser.add_argument("--out", required=True, help="folder for checkpoint.pt and loss.csv")
     parser.add_argument("--resume", action="store_true")
-    parser.add_argument("--rows", type=int, default=8, help="rows per step")
-    parser.add_argument("--row-tokens", type=int, default=256)
+    parser.add_argument("--step-tokens", type=int, default=2048)
     parser.add_argument("--peak-lr", type=float, default=2e-3)
     parser.add_argument("--save-minutes", type=float, default=2)
     return parser.parse_args()
@@ -135,7 +149,10 @@ def main():
     os.makedirs(args.out, exist_ok=True)
     path = os.path.join(args.out, "checkpoint.pt")
     network = tiny.TinyModel(tiny.tiny_config())
-    network.init_weights(args.seed)
+    if args.init:
+        network.load_state_dict(export.load_folder(args.init).state_dict())
+    else:
+        network.init_weights(args.seed)
     optimizer = make_optimizer(network, args.peak_lr)
     state = dict(step=0, tokens=0, seconds=0.0, documents=0, seed=args.seed, phases=[])
     if args.resume and os.path.exists(path):
@@ -151,32 +168,33 @@ def main():
     network.train()
     budget, seconds_before = args.minutes * 60, state["seconds"]
     started = last_save = time.monotonic()
-    sums, summed = torch.zeros(3), 0
+    sums, summed = torch.zeros(4), 0
     while state["seconds"] < budget:
         progress = state["seconds"] / budget
         lr = learning_rate(args.peak_lr, progress)
         for group in optimizer.param_groups:
             group["lr"] = lr
-        rows = source.rows(progress)
-        loss, mtp_loss, agreement = losses(network, rows)
+        rows, weights = source.rows(progress)
+        loss, mtp_loss, agreement, answers = losses(network, rows, weights)
         optimizer.zero_grad()
         (loss + MTP_WEIGHT * mtp_loss).backward()
         torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
         optimizer.step()
         for router in network.routers():
             router.balance(BALANCE_GAMMA if progress < BALANCE_END else 0.0)
-        sums += torch.stack((loss.detach(), mtp_loss.detach(), agreement))
+        sums += torch.stack((loss.detach(), mtp_loss.detach(), agreement, answers))
         summed += 1
         state["step"] += 1
-        state["tokens"] += args.rows * args.row_tokens
+        state["tokens"] += rows.numel()
         state["seconds"] = seconds_before + time.monotonic() - started
         if state["step"] % 20 == 0:
             means = [f"{value:.4f}" for value in (sums / summed).tolist()]
             curve.row(state["step"], state["tokens"], f"{state['seconds']:.1f}", *means[:2],
-                      f"{lr:.6f}", means[2])
+                      f"{lr:.6f}", *means[2:])
             print(f"step {state['step']} tokens {state['tokens']} seconds {state['seconds']:.0f} "
-                  f"loss {means[0]} mtp {means[1]} agree {means[2]} lr {lr:.5f}", flush=True)
-            sums, summed = torch.zeros(3), 0
+                  f"loss {means[0]} mtp {means[1]} agree {means[2]} answers {means[3]} lr {lr:.5f}",
+                  flush=True)
+            sums, summed = torch.zeros(4), 0
         if time.monotonic() - last_save > args.save_minutes * 60:
             save(path, network, optimizer, state)
             last_save = time.monotonic()
