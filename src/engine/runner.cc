@@ -29,7 +29,7 @@ StepContext Runner::Context() {
   return step;
 }
 
-TensorView Runner::Forward(std::span<const SequenceWork> work) {
+void Runner::Lay(std::span<const SequenceWork> work) {
   tokens_.clear();
   positions_.clear();
   slots_.clear();
@@ -46,10 +46,29 @@ TensorView Runner::Forward(std::span<const SequenceWork> work) {
                        position % page_tokens);
     }
   }
+}
+
+TensorView Runner::Forward(std::span<const SequenceWork> work) {
+  Lay(work);
   const TensorView h = Fit(hidden_, static_cast<int64_t>(tokens_.size()), model_.config().mla.d);
   StepContext step = Context();
   model_.Forward(step, h);
   return h;
+}
+
+TensorView Runner::Draft(std::span<const SequenceWork> work, const TensorView& h) {
+  Lay(work);
+  const TensorView z = Fit(draft_, h.shape[0], h.shape[1]);
+  StepContext step = Context();
+  model_.Draft(step, h, z);
+  return z;
+}
+
+TensorView Runner::DraftLogits(const TensorView& z) {
+  const TensorView logits = Fit(logits_, z.shape[0], model_.config().vocab);
+  StepContext step = Context();
+  model_.DraftLogits(step, z, logits);
+  return logits;
 }
 
 TensorView Runner::Logits(const TensorView& h) {

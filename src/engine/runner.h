@@ -33,10 +33,19 @@ class Runner {
   // Requires: absorbed sequences come first; every token in [0, vocab).
   TensorView Forward(std::span<const SequenceWork> work);
 
+  // Hidden states [T, D] of the drafting layer over `work`, whose tokens follow those of `h` [T,
+  // D], rows of Forward's output that are still valid. Valid until the next call. Requires: the
+  // model drafts, and the cache has a layer for it.
+  TensorView Draft(std::span<const SequenceWork> work, const TensorView& h);
+
+  // Logits [M, vocab] of rows of Draft's output, valid until the next call of either Logits.
+  TensorView DraftLogits(const TensorView& z);
+
   // Logits [M, vocab] of rows of the last hidden states, valid until the next call.
   TensorView Logits(const TensorView& h);
 
  private:
+  void Lay(std::span<const SequenceWork> work);  // out flat, for Context
   StepContext Context();
 
   const Model& model_;
@@ -49,6 +58,7 @@ class Runner {
   std::vector<int64_t> slots_;
   std::vector<SequenceSlice> slices_;
   Tensor hidden_;
+  Tensor draft_;
   Tensor logits_;
 };
 

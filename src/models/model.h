@@ -6,6 +6,11 @@
 
 namespace latte {
 
+// What of a checkpoint is loaded besides the decoder.
+struct ModelOptions {
+  bool mtp = false;  // the multi-token-prediction layer, which drafts tokens
+};
+
 // Immutable after loading; thread-safe as long as steps do not share a context.
 class Model {
  public:
@@ -20,6 +25,18 @@ class Model {
 
   // Shapes: h [M, D] f32, any rows of Forward's output; logits [M, vocab] f32, written.
   virtual void Logits(StepContext& step, const TensorView& h, const TensorView& logits) const = 0;
+
+  // Whether a layer that drafts was loaded. It caches as layer `layers` of the cache.
+  virtual bool drafts() const = 0;
+
+  // Runs the drafting layer. The step's tokens are those that follow the tokens of h; its positions
+  // are those of h. Requires: drafts(). Shapes: h [T, D] f32, rows of Forward's output; z [T, D]
+  // f32, written: hidden states for DraftLogits.
+  virtual void Draft(StepContext& step, const TensorView& h, const TensorView& z) const = 0;
+
+  // Logits of the token after the step's. Shapes: z [M, D] f32; logits [M, vocab] f32, written.
+  virtual void DraftLogits(StepContext& step, const TensorView& z,
+                           const TensorView& logits) const = 0;
 };
 
 }  // namespace latte

@@ -4,12 +4,12 @@
 
 namespace latte {
 
-Result<std::unique_ptr<Model>> LoadModel(const std::string& dir) {
+Result<std::unique_ptr<Model>> LoadModel(const std::string& dir, const ModelOptions& options) {
   LATTE_ASSIGN_OR_RETURN(const ModelConfig config, LoadModelConfig(dir));
   LATTE_ASSIGN_OR_RETURN(Checkpoint checkpoint, Checkpoint::Open(dir));
   // Every architecture that LoadModelConfig accepts is built from the same layers; their
   // differences are data.
-  LATTE_ASSIGN_OR_RETURN(auto model, DeepseekModel::Load(config, std::move(checkpoint)));
+  LATTE_ASSIGN_OR_RETURN(auto model, DeepseekModel::Load(config, std::move(checkpoint), options));
   return std::unique_ptr<Model>(std::move(model));
 }
 

@@ -10,6 +10,7 @@ namespace latte {
 
 // Loads config.json and the safetensors of `dir`.
 // Errors: of LoadModelConfig, Checkpoint::Open and the architecture's Load.
-[[nodiscard]] Result<std::unique_ptr<Model>> LoadModel(const std::string& dir);
+[[nodiscard]] Result<std::unique_ptr<Model>> LoadModel(const std::string& dir,
+                                                       const ModelOptions& options = {});
 
 }  // namespace latte

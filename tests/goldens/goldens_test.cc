@@ -9,6 +9,7 @@
 #include "src/base/file.h"
 #include "src/base/json.h"
 #include "src/engine/session.h"
+#include "src/layers/mla/mla.h"
 #include "src/models/registry.h"
 #include "tests/support/npy_reader.h"
 
@@ -146,6 +147,38 @@ TEST_P(Goldens, BF16ArithmeticStaysClose) {
     }
     EXPECT_GT(dot / std::sqrt(a * b), 0.99) << Name(mode);
     EXPECT_GT(MaxError(logits), kTolerance) << "bf16 arithmetic was not used";
+  }
+}
+
+// The drafting layer of v3_noaux against the reference: all paths, the whole text in one step.
+TEST(GoldenDrafts, EveryPathGivesTheGoldenDraftLogits) {
+  const std::string dir = std::string(LATTE_SOURCE_DIR) + "/tests/goldens/v3_noaux";
+  auto model = LoadModel(dir, {.mtp = true});
+  ASSERT_TRUE(model) << ToString(model.error());
+  const Json ids = *Json::Parse(*ReadFile(dir + "/tokens.json", 1 << 20), "tokens.json");
+  const Matrix golden = ReadNpy(dir + "/draft_logits.npy");
+  std::vector<int32_t> tokens;
+  for (int64_t i = 0; i <= golden.rows; ++i)
+    tokens.push_back(static_cast<int32_t>(*ids.At(static_cast<size_t>(i)).AsInt()));
+  const Machine machine = *Machine::Detect();
+  ThreadPool threads(2);
+  const ModelConfig& config = (*model)->config();
+  const std::vector<int32_t> pages = {1, 0};
+  for (const MlaPath path : {MlaPath::kAbsorbed, MlaPath::kLatent, MlaPath::kDecompressed}) {
+    LatentCache cache = *LatentCache::Create(
+        {MlaCacheStreams(config.mla, path, DType::kF32), config.layers + 1, 64}, 2);
+    Workspace workspace;
+    Runner runner(**model, cache, workspace, Exec{&threads, &machine}, {DType::kF32, 4096});
+    const SequenceWork main{tokens, 0, path, pages};
+    const TensorView h = runner.Forward({&main, 1});
+    const SequenceWork shifted{std::span(tokens).subspan(1), 0, path, pages};
+    const TensorView z = runner.Draft({&shifted, 1}, h.Slice(0, 0, golden.rows));
+    const TensorView logits = runner.DraftLogits(z);
+    double worst = 0;
+    for (int64_t i = 0; i < logits.elements(); ++i)
+      worst = std::max(worst, std::abs(static_cast<double>(logits.Ptr<float>()[i]) -
+                                       static_cast<double>(golden.values[static_cast<size_t>(i)])));
+    EXPECT_LT(worst, kTolerance);
   }
 }
 

@@ -28,6 +28,8 @@ from relayout import relayout
 TOLERANCE = 2e-5  # on logits of order 1-10: fp32 rounding of the oracle through 3-4 layers
 VARIANT_NOISE = 3.0  # unpicked seeds may exceed TOLERANCE if fp32 itself is noisier there
 MIN_ROUTER_MARGIN = 1e-3  # between the last chosen expert (or group) and the first refused one
+MIN_DRAFT_MARGIN = 2e-5  # the tokens are not chosen for the MTP layer; fp32 moves it by about 1e-6
+DRAFT_ROWS = 80  # of draft_logits.npy, to keep the folder small
 MAX_TOKEN_CHANGES = 500
 MAX_FOLDER_BYTES = 1 << 20
 
@@ -101,6 +103,16 @@ def fp32_noise(tokens, tensors, config, logits):
     return float(np.max(np.abs(reference.forward(tokens, single, config) - logits)))
 
 
+def draft_logits(tokens, tensors, config):
+    """The MTP layer's logits as float32; stops if its router is undecided somewhere."""
+    trace = []
+    logits = reference.draft(tokens, tensors, config, trace)
+    margin = min((routing.margin.min() for _, _, routing in trace), default=np.inf)
+    if margin < MIN_DRAFT_MARGIN:
+        sys.exit(f"router margin of the MTP layer is {margin:.1e}: take another seed")
+    return logits.astype(np.float32)
+
+
 def make_fixture(folder, fixture, noise_allowance=0.0):
     """Writes one folder and returns its meta.json.
 
@@ -130,6 +142,9 @@ def make_fixture(folder, fixture, noise_allowance=0.0):
         write_checkpoint(folder, stored, fixture.shards)
     (folder / "tokens.json").write_text(json.dumps(tokens) + "\n")
     np.save(folder / "logits.npy", logits.astype(np.float32))
+    if raw.get("num_nextn_predict_layers"):
+        drafts = draft_logits(tokens, tensors, config)
+        np.save(folder / "draft_logits.npy", drafts[:DRAFT_ROWS])
     meta = {
         "seed": fixture.seed,
         "tokens": len(tokens),

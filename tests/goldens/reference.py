@@ -1,7 +1,7 @@
 """The DeepSeek V2/V3 decoder in fp64 NumPy: what Latte's golden logits mean.
 
 Read it next to docs/math/mla.md; the names are the same. It goes for clarity, not speed, and does
-one sequence from position 0, without quantisation, MTP or sparse attention (an indexer's tensors are
+one sequence from position 0, without quantisation or sparse attention (an indexer's tensors are
 not read: up to index_topk tokens it chooses all of them).
 
 Sources: "V2" is the DeepSeek-V2 paper (arXiv:2405.04434), "V3" the DeepSeek-V3 technical report
@@ -336,25 +336,51 @@ def moe(x, tensors, prefix, config, trace=None):
 # ----------------------------------------------------------------------------- the decoder
 
 
+def decoder_layer(x, tensors, prefix, config, sparse, form=attend_expanded, chunk=None, trace=None):
+    """x [T, D] -> [T, D]: attention and feed-forward, each with a residual."""
+    h = rms_norm(x, tensors[prefix + "input_layernorm.weight"], config.eps)
+    w = split_mla_weights(tensors, prefix + "self_attn.", config)
+    x = x + mla(h, w, config, form, chunk)
+    y = rms_norm(x, tensors[prefix + "post_attention_layernorm.weight"], config.eps)
+    if not sparse:
+        return x + gated_mlp(y, tensors, prefix + "mlp.")
+    y = moe(y, tensors, prefix + "mlp.", config, trace)
+    if config.post_mlp_norm:
+        y = rms_norm(y, tensors[prefix + "post_mlp_layernorm.weight"], config.eps)
+    return x + y
+
+
+def hidden(tokens, tensors, config, form=attend_expanded, chunk=None, trace=None):
+    """Token ids [T] -> hidden states [T, D] after the final norm."""
+    x = tensors["model.embed_tokens.weight"][np.asarray(tokens)]
+    for i in range(config.layers):
+        prefix = f"model.layers.{i}."
+        x = decoder_layer(x, tensors, prefix, config, config.moe_layers[i], form, chunk, trace)
+    return rms_norm(x, tensors["model.norm.weight"], config.eps)
+
+
 def forward(tokens, tensors, config, form=attend_expanded, chunk=None, trace=None):
     """Token ids [T] -> logits [T, vocab].
 
     `trace`, a list, collects (logits, bias, Routing) of every MoE layer.
     """
-    x = tensors["model.embed_tokens.weight"][np.asarray(tokens)]
-    for i in range(config.layers):
-        prefix = f"model.layers.{i}."
-        h = rms_norm(x, tensors[prefix + "input_layernorm.weight"], config.eps)
-        w = split_mla_weights(tensors, prefix + "self_attn.", config)
-        x = x + mla(h, w, config, form, chunk)
-        y = rms_norm(x, tensors[prefix + "post_attention_layernorm.weight"], config.eps)
-        if config.moe_layers[i]:
-            y = moe(y, tensors, prefix + "mlp.", config, trace)
-            if config.post_mlp_norm:
-                y = rms_norm(y, tensors[prefix + "post_mlp_layernorm.weight"], config.eps)
-            x = x + y
-        else:
-            x = x + gated_mlp(y, tensors, prefix + "mlp.")
-    x = rms_norm(x, tensors["model.norm.weight"], config.eps)
     head = tensors.get("lm_head.weight", tensors["model.embed_tokens.weight"])  # absent: tied
-    return x @ head.T
+    return hidden(tokens, tensors, config, form, chunk, trace) @ head.T
+
+
+def draft(tokens, tensors, config, trace=None):
+    """The MTP layer's logits [T-1, vocab] for token t+2, from the hidden state at t and token t+1.
+
+    V3 section 2.2, eq. 21-23; the embedding half of eh_proj comes first.
+    """
+    p = f"model.layers.{config.layers}."
+    g = hidden(tokens, tensors, config)[:-1]
+    embedding = tensors.get(p + "embed_tokens.weight", tensors["model.embed_tokens.weight"])
+    e = embedding[np.asarray(tokens)[1:]]
+    e = rms_norm(e, tensors[p + "enorm.weight"], config.eps)
+    g = rms_norm(g, tensors[p + "hnorm.weight"], config.eps)
+    u = np.concatenate((e, g), axis=-1) @ tensors[p + "eh_proj.weight"].T
+    z = decoder_layer(u, tensors, p, config, any(config.moe_layers), trace=trace)
+    z = rms_norm(z, tensors[p + "shared_head.norm.weight"], config.eps)
+    own_head = tensors.get("lm_head.weight", tensors["model.embed_tokens.weight"])
+    return z @ tensors.get(p + "shared_head.head.weight", own_head).T

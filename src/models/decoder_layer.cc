@@ -1,0 +1,158 @@
+#include "src/models/decoder_layer.h"
+
+#include <fmt/format.h>
+
+#include "src/kernels/params/linear.h"
+#include "src/kernels/registry.h"
+
+namespace latte {
+namespace {
+
+Result<Linear> LoadProjection(const WeightLoader& load, const std::string& name, int64_t rows,
+                              int64_t columns, bool bias) {
+  LATTE_ASSIGN_OR_RETURN(Linear linear, load.Matrix(name + ".weight", rows, columns));
+  if (bias) {
+    LATTE_ASSIGN_OR_RETURN(linear.bias, load.FloatVector(name + ".bias", rows));
+  }
+  return linear;
+}
+
+Result<Mlp> LoadMlp(const WeightLoader& load, const std::string& name, int64_t d, int64_t width) {
+  Mlp mlp;
+  LATTE_ASSIGN_OR_RETURN(mlp.gate, load.Matrix(name + ".gate_proj.weight", width, d));
+  LATTE_ASSIGN_OR_RETURN(mlp.up, load.Matrix(name + ".up_proj.weight", width, d));
+  LATTE_ASSIGN_OR_RETURN(mlp.down, load.Matrix(name + ".down_proj.weight", d, width));
+  return mlp;
+}
+
+// Expert `e` of a layer whose experts are stacked.
+Result<Mlp> LoadFusedExpert(const WeightLoader& load, const std::string& name,
+                            const ModelConfig& config, int64_t e) {
+  const int64_t d = config.mla.d;
+  const int64_t width = config.moe.width;
+  const auto gate_up = [&](int64_t row_begin) {
+    return load.FromStack(
+        {name + ".gate_up_proj", config.moe.experts, 2 * width, d, e, row_begin, width});
+  };
+  Mlp mlp;
+  LATTE_ASSIGN_OR_RETURN(mlp.gate, gate_up(0));
+  LATTE_ASSIGN_OR_RETURN(mlp.up, gate_up(width));
+  LATTE_ASSIGN_OR_RETURN(
+      mlp.down, load.FromStack({name + ".down_proj", config.moe.experts, d, width, e, 0, d}));
+  return mlp;
+}
+
+Result<MoeLayer> LoadMoe(const WeightLoader& load, const std::string& name,
+                         const ModelConfig& config) {
+  const int64_t d = config.mla.d;
+  MoeLayer moe;
+  moe.dims = config.moe;
+  LATTE_ASSIGN_OR_RETURN(moe.router, load.Matrix(name + ".gate.weight", config.moe.experts, d));
+  const std::string bias = name + ".gate.e_score_correction_bias";
+  const bool biased = config.moe.router == Router::kNoauxTc;
+  if (biased && (load.Has(bias) || !config.moe.bias_optional)) {
+    LATTE_ASSIGN_OR_RETURN(moe.bias, load.FloatVector(bias, config.moe.experts));
+  }
+  const std::string experts = name + ".experts";
+  const bool fused = load.Has(experts + ".gate_up_proj");
+  for (int64_t e = 0; e < config.moe.experts; ++e) {
+    LATTE_ASSIGN_OR_RETURN(
+        Mlp expert, fused ? LoadFusedExpert(load, experts, config, e)
+                          : LoadMlp(load, fmt::format("{}.{}", experts, e), d, config.moe.width));
+    moe.experts.push_back(std::move(expert));
+  }
+  moe.has_shared = config.moe.shared > 0;
+  if (moe.has_shared) {
+    LATTE_ASSIGN_OR_RETURN(moe.shared, LoadMlp(load, name + ".shared_experts", d,
+                                               config.moe.shared * config.moe.width));
+  }
+  return moe;
+}
+
+Result<MlaLayer> LoadAttention(const WeightLoader& load, const std::string& name,
+                               const ModelConfig& config, int64_t layer) {
+  const MlaDims& dims = config.mla;
+  MlaLayer mla;
+  mla.dims = dims;
+  mla.layer = layer;
+  mla.rope = config.rope;
+  mla.scale = static_cast<float>(SoftmaxScale(dims, config.rope));
+  const int64_t q_rows = dims.h * dims.qk();
+  if (dims.cq > 0) {
+    LATTE_ASSIGN_OR_RETURN(mla.w_dq,
+                           LoadProjection(load, name + ".q_a_proj", dims.cq, dims.d, dims.bias));
+    LATTE_ASSIGN_OR_RETURN(mla.c_q_norm,
+                           LoadNorm(load, name + ".q_a_layernorm", dims.cq, dims.lora_norm_eps));
+    LATTE_ASSIGN_OR_RETURN(mla.w_q,
+                           LoadProjection(load, name + ".q_b_proj", q_rows, dims.cq, false));
+  } else {
+    LATTE_ASSIGN_OR_RETURN(mla.w_q, LoadProjection(load, name + ".q_proj", q_rows, dims.d, false));
+  }
+  LATTE_ASSIGN_OR_RETURN(mla.w_dkv, LoadProjection(load, name + ".kv_a_proj_with_mqa",
+                                                   dims.latent(), dims.d, dims.bias));
+  LATTE_ASSIGN_OR_RETURN(mla.c_kv_norm,
+                         LoadNorm(load, name + ".kv_a_layernorm", dims.c, dims.lora_norm_eps));
+  LATTE_ASSIGN_OR_RETURN(mla.w_kv_b, LoadProjection(load, name + ".kv_b_proj",
+                                                    dims.h * (dims.n + dims.v), dims.c, false));
+  LATTE_ASSIGN_OR_RETURN(
+      mla.w_o, LoadProjection(load, name + ".o_proj", dims.d, dims.h * dims.v, dims.bias));
+  return mla;
+}
+
+void ForwardMlpOrMoe(const DecoderLayer& layer, const TensorView& x, const TensorView& y,
+                     StepContext& step) {
+  if (const auto* moe = std::get_if<MoeLayer>(&layer.ffn)) return Forward(*moe, x, y, step);
+  Forward(std::get<Mlp>(layer.ffn), RoundActivations(x, step), y, step);
+}
+
+void ForwardFfn(const DecoderLayer& layer, const TensorView& x, const TensorView& y,
+                StepContext& step) {
+  ForwardMlpOrMoe(layer, x, y, step);
+  if (layer.ffn_post_norm) Normalize(*layer.ffn_post_norm, y, y, step);
+}
+
+}  // namespace
+
+Result<RmsNorm> LoadNorm(const WeightLoader& load, const std::string& name, int64_t size,
+                         double eps) {
+  LATTE_ASSIGN_OR_RETURN(const TensorView weight, load.Vector(name + ".weight", size));
+  return RmsNorm{weight, eps};
+}
+
+Result<DecoderLayer> LoadDecoderLayer(const WeightLoader& load, const ModelConfig& config,
+                                      int64_t layer) {
+  const std::string name = fmt::format("model.layers.{}", layer);
+  const int64_t d = config.mla.d;
+  DecoderLayer out;
+  LATTE_ASSIGN_OR_RETURN(out.attention_norm,
+                         LoadNorm(load, name + ".input_layernorm", d, config.norm_eps));
+  LATTE_ASSIGN_OR_RETURN(out.attention, LoadAttention(load, name + ".self_attn", config, layer));
+  LATTE_ASSIGN_OR_RETURN(out.ffn_norm,
+                         LoadNorm(load, name + ".post_attention_layernorm", d, config.norm_eps));
+  if (config.IsMoe(layer)) {
+    LATTE_ASSIGN_OR_RETURN(out.ffn, LoadMoe(load, name + ".mlp", config));
+    if (config.moe.post_norm) {
+      LATTE_ASSIGN_OR_RETURN(out.ffn_post_norm,
+                             LoadNorm(load, name + ".post_mlp_layernorm", d, config.norm_eps));
+    }
+  } else {
+    LATTE_ASSIGN_OR_RETURN(out.ffn, LoadMlp(load, name + ".mlp", d, config.dense_width));
+  }
+  return out;
+}
+
+void Forward(const DecoderLayer& layer, const RopeAngles& angles, const TensorView& h,
+             StepContext& step) {
+  Workspace& workspace = *step.workspace;
+  const Workspace::Scope scope(workspace);
+  const TensorView x = workspace.Take(DType::kF32, {h.shape[0], h.shape[1]});
+  const TensorView y = workspace.Take(DType::kF32, {h.shape[0], h.shape[1]});
+  Normalize(layer.attention_norm, h, x, step);
+  Forward(layer.attention, angles, x, y, step);
+  Run<AddOp>({y, h}, step.exec);
+  Normalize(layer.ffn_norm, h, x, step);
+  ForwardFfn(layer, x, y, step);
+  Run<AddOp>({y, h}, step.exec);
+}
+
+}  // namespace latte

@@ -1,0 +1,38 @@
+// One decoder layer: pre-norm attention and feed-forward, each with a residual.
+//
+//   x ← x + Attn(RMSNorm(x));  x ← x + FFN(RMSNorm(x)), or x + RMSNorm(FFN(RMSNorm(x)))
+#pragma once
+
+#include <optional>
+#include <string>
+#include <variant>
+
+#include "src/layers/mla/mla.h"
+#include "src/layers/mlp.h"
+#include "src/layers/moe/moe.h"
+#include "src/models/weight_loader.h"
+
+namespace latte {
+
+// Immutable after loading.
+struct DecoderLayer {
+  RmsNorm attention_norm;
+  MlaLayer attention;
+  RmsNorm ffn_norm;
+  std::variant<Mlp, MoeLayer> ffn;
+  std::optional<RmsNorm> ffn_post_norm;  // between the FFN's output and the residual
+};
+
+// The norm `name`.weight of `size` values. Errors: of WeightLoader::Vector.
+[[nodiscard]] Result<RmsNorm> LoadNorm(const WeightLoader& load, const std::string& name,
+                                       int64_t size, double eps);
+
+// Layer `layer` as model.layers.<layer>. Errors: of WeightLoader.
+[[nodiscard]] Result<DecoderLayer> LoadDecoderLayer(const WeightLoader& load,
+                                                    const ModelConfig& config, int64_t layer);
+
+// h ← layer(h) for the step's tokens, whose cache rows it writes. Shapes: h [T, D] f32.
+void Forward(const DecoderLayer& layer, const RopeAngles& angles, const TensorView& h,
+             StepContext& step);
+
+}  // namespace latte

@@ -1,0 +1,71 @@
+#include "src/models/mtp.h"
+
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "src/layers/embedding.h"
+
+namespace latte {
+namespace {
+
+// The model's own matrix where the MTP layer has no copy of it.
+Result<Linear> LoadShared(const WeightLoader& load, const std::string& copy, const std::string& own,
+                          const ModelConfig& config) {
+  return load.Matrix(load.Has(copy) ? copy : own, config.vocab, config.mla.d);
+}
+
+// Rows [a_t ; b_t]. Shapes: a, b [T, D] f32, out [T, 2D] f32.
+void Concatenate(const TensorView& a, const TensorView& b, const TensorView& out) {
+  const auto width = static_cast<size_t>(a.shape[1]);
+  for (int64_t t = 0; t < a.shape[0]; ++t) {
+    std::memcpy(out.Row<float>(t), a.Row<float>(t), width * sizeof(float));
+    std::memcpy(out.Row<float>(t) + width, b.Row<float>(t), width * sizeof(float));
+  }
+}
+
+}  // namespace
+
+Result<MtpLayer> LoadMtp(const WeightLoader& load, const ModelConfig& config) {
+  const int64_t d = config.mla.d;
+  const std::string name = fmt::format("model.layers.{}", config.layers);
+  if (!load.Has(name + ".eh_proj.weight"))
+    return NotFound(
+        fmt::format("tensor '{}.eh_proj.weight' is missing: this checkpoint has no "
+                    "multi-token-prediction layer",
+                    name));
+  MtpLayer mtp;
+  LATTE_ASSIGN_OR_RETURN(mtp.embedding_norm, LoadNorm(load, name + ".enorm", d, config.norm_eps));
+  LATTE_ASSIGN_OR_RETURN(mtp.hidden_norm, LoadNorm(load, name + ".hnorm", d, config.norm_eps));
+  LATTE_ASSIGN_OR_RETURN(mtp.w_eh, load.Matrix(name + ".eh_proj.weight", d, 2 * d));
+  LATTE_ASSIGN_OR_RETURN(mtp.layer, LoadDecoderLayer(load, config, config.layers));
+  LATTE_ASSIGN_OR_RETURN(mtp.head_norm,
+                         LoadNorm(load, name + ".shared_head.norm", d, config.norm_eps));
+  LATTE_ASSIGN_OR_RETURN(const Linear embedding, LoadShared(load, name + ".embed_tokens.weight",
+                                                            "model.embed_tokens.weight", config));
+  mtp.embedding = embedding.weight;
+  const bool own_head = load.Has("lm_head.weight");
+  LATTE_ASSIGN_OR_RETURN(
+      mtp.head, LoadShared(load, name + ".shared_head.head.weight",
+                           own_head ? "lm_head.weight" : "model.embed_tokens.weight", config));
+  return mtp;
+}
+
+void Forward(const MtpLayer& mtp, const RopeAngles& angles, const TensorView& g,
+             const TensorView& z, StepContext& step) {
+  Workspace& workspace = *step.workspace;
+  const Workspace::Scope scope(workspace);
+  const int64_t t = g.shape[0];
+  const int64_t d = g.shape[1];
+  const TensorView e = workspace.Take(DType::kF32, {t, d});
+  const TensorView hidden = workspace.Take(DType::kF32, {t, d});
+  const TensorView both = workspace.Take(DType::kF32, {t, 2 * d});
+  Embed(mtp.embedding, e, step);
+  Normalize(mtp.embedding_norm, e, e, step);
+  Normalize(mtp.hidden_norm, g, hidden, step);
+  Concatenate(e, hidden, both);
+  Multiply(mtp.w_eh, RoundActivations(both, step), z, step);
+  Forward(mtp.layer, angles, z, step);
+}
+
+}  // namespace latte
