@@ -15,7 +15,7 @@ void EngineFlags::Add(CLI::App& app) {
   app.add_option(
       "--attention", attention,
       "auto, decompressed, latent or absorbed; all give the same answer (default: auto)");
-  app.add_option("--dtype", dtype, "arithmetic and cache: bf16 or f32 (default: bf16)");
+  app.add_option("--dtype", dtype, "arithmetic and cache: bf16, f16 or f32 (default: bf16)");
   app.add_option("--chunk", chunk, "prompt tokens per step; 0: all at once (default: 512)");
   app.add_option("--prefill-workspace-tokens", expand_tokens,
                  "cached tokens that are expanded at once (default: 4096)");

@@ -1,6 +1,7 @@
 #include "src/engine/session.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -107,6 +108,20 @@ Status Session::CheckTokens(std::span<const int32_t> tokens) const {
   return {};
 }
 
+// An overflow of f16 becomes an infinity, which reaches the hidden state as such or as a NaN.
+Status Session::CheckRange(const TensorView& h) const {
+  if (options_.dtype != DType::kF16) return {};
+  const float* values = h.Ptr<float>();
+  const float* const end = values + h.elements();
+  const float* bad = std::find_if(values, end, [](float x) { return !std::isfinite(x); });
+  if (bad == end) return {};
+  const int64_t row = (bad - values) / h.shape[1];
+  return Unsupported(fmt::format(
+      "f16 arithmetic: expected values up to 65504, the largest that f16 has, but those "
+      "of token {} pass it; use --dtype bf16 or f32",
+      length() - h.shape[0] + row));
+}
+
 Status Session::Prompt(std::span<const int32_t> tokens, const LogitsSink& all_logits) {
   LATTE_RETURN_IF_ERROR(CheckTokens(tokens));
   const size_t chunk =
@@ -133,6 +148,7 @@ Status Session::Extend(std::span<const int32_t> tokens, MlaPath path,
   }
   const SequenceWork work{tokens, cached_len, path, pages_};
   const TensorView h = runner_.Forward({&work, 1});
+  LATTE_RETURN_IF_ERROR(CheckRange(h));
   last_hidden_ = h.Slice(0, h.shape[0] - 1, h.shape[0]);
   return all_logits ? all_logits(cached_len, runner_.Logits(h)) : Status();
 }

@@ -50,7 +50,8 @@ class Session {
 
   // Appends a prompt. With `all_logits`, every chunk's logits go to it.
   // Errors: kInvalidArgument for an empty prompt, a token outside the vocabulary, or more than
-  // max_tokens in all.
+  // max_tokens in all; kUnsupported when f16 arithmetic overflows, after which the session is of no
+  // more use.
   [[nodiscard]] Status Prompt(std::span<const int32_t> tokens, const LogitsSink& all_logits = {});
 
   // Appends one generated token. Errors: as Prompt.
@@ -69,6 +70,7 @@ class Session {
           LatentCache cache);
   [[nodiscard]] Status Extend(std::span<const int32_t> tokens, MlaPath path,
                               const LogitsSink& all_logits);
+  [[nodiscard]] Status CheckRange(const TensorView& h) const;
   [[nodiscard]] Status CheckTokens(std::span<const int32_t> tokens) const;
 
   const Model& model_;

@@ -32,7 +32,7 @@ TensorView CutWeight(const TensorView& weight, const WeightSlice& slice) {
 
 TensorView RoundActivations(const TensorView& x, StepContext& step) {
   if (step.arithmetic == DType::kF32) return x;
-  const TensorView rounded = step.workspace->Take(DType::kBF16, {x.shape[0], x.shape[1]});
+  const TensorView rounded = step.workspace->Take(step.arithmetic, {x.shape[0], x.shape[1]});
   Run<CastOp>({x, rounded}, step.exec);
   return rounded;
 }

@@ -91,14 +91,16 @@ TEST(Linear, SlicesOfAnFp8WeightUseTheScalesOfTheirPlace) {
   for (int i = 0; i < 12; ++i) EXPECT_EQ(sum.Ptr<float>()[i], whole.Ptr<float>()[i]);
 }
 
-TEST(Linear, BF16ArithmeticRoundsActivationsAndF32DoesNot) {
-  for (const DType arithmetic : {DType::kF32, DType::kBF16}) {
+TEST(Linear, NarrowArithmeticRoundsActivationsAndF32DoesNot) {
+  for (const DType arithmetic : {DType::kF32, DType::kBF16, DType::kF16}) {
     Scratch scratch(arithmetic);
     Tensor x(DType::kF32, {1, 1});
-    x.Ptr<float>()[0] = 1.0f + 0x1p-10f;
+    x.Ptr<float>()[0] = 1.0f + 0x1p-10f + 0x1p-12f;
     const TensorView rounded = RoundActivations(x, scratch.step);
     EXPECT_EQ(rounded.dtype, arithmetic);
-    if (arithmetic == DType::kBF16) {
+    if (arithmetic == DType::kF16) {
+      EXPECT_EQ(F16ToFloat(rounded.Ptr<uint16_t>()[0]), 1.0f + 0x1p-10f);
+    } else if (arithmetic == DType::kBF16) {
       EXPECT_EQ(BF16ToFloat(rounded.Ptr<uint16_t>()[0]), 1.0f);
     } else {
       EXPECT_EQ(rounded.data, x.view().data);

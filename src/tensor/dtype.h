@@ -35,7 +35,7 @@ constexpr int64_t SizeOf(DType dtype) {
 
 std::string_view Name(DType dtype);  // "bf16"
 
-// "f32" or "bf16" from a flag. Errors: kInvalidArgument listing the accepted names.
+// "f32", "bf16" or "f16" from a flag. Errors: kInvalidArgument listing the accepted names.
 [[nodiscard]] Result<DType> ParseArithmetic(std::string_view text);
 
 constexpr float BF16ToFloat(uint16_t bits) {
@@ -62,6 +62,27 @@ constexpr float F16ToFloat(uint16_t bits) {
   }
   const uint32_t wide = exponent == 31 ? 255u : exponent + 112u;
   return std::bit_cast<float>(sign | (wide << 23) | (mantissa << 13));
+}
+
+// Round to nearest, ties to even; 65520 and above become infinity; a NaN stays a (quiet) NaN.
+constexpr uint16_t FloatToF16(float value) {
+  const uint32_t bits = std::bit_cast<uint32_t>(value);
+  const uint32_t sign = (bits >> 16) & 0x8000u;
+  const uint32_t magnitude = bits & 0x7fffffffu;
+  if (magnitude > 0x7f800000u)
+    return static_cast<uint16_t>(sign | 0x7e00u | ((magnitude >> 13) & 0x3ffu));
+  if (magnitude >= 0x477ff000u) return static_cast<uint16_t>(sign | 0x7c00u);
+  if (magnitude < 0x38800000u) {  // below 2^−14: a unit of 0.5f's last place is 2^−24, as here
+    const float shifted = std::bit_cast<float>(magnitude) + 0.5f;
+    return static_cast<uint16_t>(sign | (std::bit_cast<uint32_t>(shifted) - 0x3f000000u));
+  }
+  const uint32_t rounded = magnitude - (112u << 23) + 0xfffu + ((magnitude >> 13) & 1u);
+  return static_cast<uint16_t>(sign | (rounded >> 13));
+}
+
+// A float as the 16 bits of `dtype`. Requires: kBF16 or kF16.
+constexpr uint16_t FloatTo16(float value, DType dtype) {
+  return dtype == DType::kF16 ? FloatToF16(value) : FloatToBF16(value);
 }
 
 // FP8 E4M3: 4 exponent bits, 3 mantissa bits, no infinities. The two variants differ in the

@@ -25,6 +25,22 @@ TEST(DType, BF16RoundsToNearestEvenAndKeepsSpecials) {
   }
 }
 
+TEST(DType, FloatToF16UndoesF16ToFloat) {
+  for (uint32_t bits = 0; bits < 0x10000; ++bits) {
+    const float value = F16ToFloat(static_cast<uint16_t>(bits));
+    if (std::isnan(value)) {
+      ASSERT_TRUE(std::isnan(F16ToFloat(FloatToF16(value)))) << bits;
+      continue;
+    }
+    ASSERT_EQ(FloatToF16(value), bits);
+    if (bits % 0x8000 == 0 || !std::isfinite(value)) continue;
+    // Half a step towards zero is a tie, which goes to the even one of the two.
+    const float below = F16ToFloat(static_cast<uint16_t>(bits - 1));
+    const auto even = static_cast<uint16_t>(bits % 2 == 0 ? bits : bits - 1);
+    ASSERT_EQ(FloatToF16((value + below) / 2), even) << bits;
+  }
+}
+
 TEST(DType, F16ToFloatIsExactForAllValues) {
   for (uint32_t bits = 0; bits < 0x10000; ++bits) {
     const uint32_t exponent = (bits >> 10) & 31;

@@ -33,6 +33,10 @@ TEST(Hand, AppendWritesRoundedRowsToTheirSlots) {
     RunRow(row, {View(first, {2, 2}), View(second, {2, 1}), bf16, slots});
     EXPECT_EQ(rounded, (std::vector<uint16_t>{0x4040, 0x4080, 0x40c0, 0, 0, 0, 0, 0, 0, 0x3f80,
                                               0x4000, 0x3f80}));
+    const TensorView f16(rounded.data(), DType::kF16, {2, 2, 3});
+    RunRow(row, {View(first, {2, 2}), View(second, {2, 1}), f16, slots});
+    EXPECT_EQ(rounded, (std::vector<uint16_t>{0x4200, 0x4400, 0x4600, 0, 0, 0, 0, 0, 0, 0x3c00,
+                                              0x4000, 0x3c04}));
   });
 }
 

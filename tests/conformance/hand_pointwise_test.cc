@@ -146,5 +146,26 @@ TEST(Hand, CastRoundsToNearestEven) {
   });
 }
 
+TEST(Hand, CastToF16RoundsToNearestEvenAndOverflowsToInfinity) {
+  Floats x = {1.0f + 0x1p-11f,             // a tie: down to the even 1
+              1.0f + 0x1p-11f + 0x1p-20f,  // above it: up
+              1.0f + 3 * 0x1p-11f,         // a tie: up to the even 1 + 2^−9
+              65519.0f,                    // down to the largest
+              -65520.0f,                   // a tie: up to infinity
+              0x1p-24f,                    // the smallest subnormal
+              0x1p-25f,                    // a tie: down to 0
+              0x1.8p-25f};
+  const std::vector<uint16_t> want = {0x3c00, 0x3c01, 0x3c02, 0x7bff,
+                                      0xfc00, 0x0001, 0x0000, 0x0001};
+  ForEachRow<CastOp>([&](const Kernel<CastOp>& row) {
+    std::vector<uint16_t> y(8);
+    RunRow(row, {View(x, {8}), TensorView(y.data(), DType::kF16, {8})});
+    EXPECT_EQ(y, want);
+    Floats nan = {std::bit_cast<float>(0x7f800001u)};
+    RunRow(row, {View(nan, {1}), TensorView(y.data(), DType::kF16, {1})});
+    EXPECT_TRUE(std::isnan(F16ToFloat(y[0])));
+  });
+}
+
 }  // namespace
 }  // namespace latte

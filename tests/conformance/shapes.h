@@ -33,6 +33,7 @@ struct LinearTypes {
 inline constexpr LinearTypes kLinearTypes[] = {
     {DType::kF32, DType::kF32},  {DType::kF32, DType::kBF16},  {DType::kF32, DType::kF16},
     {DType::kBF16, DType::kF32}, {DType::kBF16, DType::kBF16}, {DType::kBF16, DType::kF16},
+    {DType::kF16, DType::kF32},  {DType::kF16, DType::kBF16},  {DType::kF16, DType::kF16},
 };
 
 // New tokens and all tokens of a sequence.
@@ -54,6 +55,8 @@ inline std::vector<DecodeShape> DecodeShapes() {
       {16, 512, 64, 64, kBF16, 0.07f, {{1, 127}, {1, 129}, {1, 1}}},
       {20, 512, 64, 128, kF32, 0.07f, {{1, 65}, {3, 130}}},
       {128, 512, 64, 64, kBF16, 0.07f, {{1, 129}}},
+      {16, 512, 64, 64, DType::kF16, 0.07f, {{1, 127}, {2, 66}}},
+      {3, 48, 10, 16, DType::kF16, 0.2f, {{1, 64}, {7, 127}, {1, 1}}},
       {3, 64, 16, 16, kF32, 0.2f, {{1, 15}, {1, 16}, {1, 17}, {5, 70}, {2, 2}}},
       {16, 64, 16, 128, kBF16, 0.2f, {{9, 129}, {1, 1000}}},
       {128, 64, 16, 16, kBF16, 0.2f, {{1, 63}, {2, 66}}},

@@ -73,6 +73,18 @@ class Goldens : public testing::TestWithParam<const char*> {
     return worst;
   }
 
+  double Cosine(const std::vector<float>& logits) const {
+    double dot = 0, a = 0, b = 0;
+    for (size_t i = 0; i < logits.size(); ++i) {
+      const double x = logits[i];
+      const double y = golden_.values[i];
+      dot += x * y;
+      a += x * x;
+      b += y * y;
+    }
+    return dot / std::sqrt(a * b);
+  }
+
   Machine machine_ = *Machine::Detect();
   std::unique_ptr<Model> model_;
   std::vector<int32_t> tokens_;
@@ -109,7 +121,7 @@ TEST_P(Goldens, PromptThenGeneratedTokensGiveTheGoldenLogits) {
 // Each mode's bytes are the same for every chunk size, page size and thread count.
 TEST_P(Goldens, BytesDoNotDependOnChunksPagesOrThreads) {
   for (const AttentionMode mode : kModes)
-    for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF16}) {
       const SessionOptions whole{
           .attention = mode, .dtype = dtype, .chunk_tokens = 0, .expand_tokens = 64, .threads = 1};
       const std::vector<float> expected = Logits(whole, tokens_.size());
@@ -131,21 +143,23 @@ TEST_P(Goldens, BytesDoNotDependOnChunksPagesOrThreads) {
     }
 }
 
+// f16 has three bits more than bf16: closer, and the same caveat about routers.
+TEST_P(Goldens, F16ArithmeticStaysCloser) {
+  for (const AttentionMode mode : kModes) {
+    const std::vector<float> logits =
+        Logits({.attention = mode, .dtype = DType::kF16}, tokens_.size());
+    EXPECT_GT(Cosine(logits), 0.999) << Name(mode);
+    EXPECT_GT(MaxError(logits), kTolerance / 10) << "f16 arithmetic was not used";
+  }
+}
+
 // bf16 rounds activations and cache rows to 8 bits: logits move, but stay close. Where a router's
 // choice was nearly even, rounding may flip an expert, which random weights make the largest effect
 // of all: hence a cosine, not a bound.
 TEST_P(Goldens, BF16ArithmeticStaysClose) {
   for (const AttentionMode mode : kModes) {
     const std::vector<float> logits = Logits({.attention = mode}, tokens_.size());
-    double dot = 0, a = 0, b = 0;
-    for (size_t i = 0; i < logits.size(); ++i) {
-      const double x = logits[i];
-      const double y = golden_.values[i];
-      dot += x * y;
-      a += x * x;
-      b += y * y;
-    }
-    EXPECT_GT(dot / std::sqrt(a * b), 0.99) << Name(mode);
+    EXPECT_GT(Cosine(logits), 0.99) << Name(mode);
     EXPECT_GT(MaxError(logits), kTolerance) << "bf16 arithmetic was not used";
   }
 }

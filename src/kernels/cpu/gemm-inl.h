@@ -45,8 +45,10 @@ FloatRows WidenRows(const void* x, Element type, int64_t x_stride, int64_t rows,
                     int64_t count, float* scratch) {
   if (type == Element::kF32) return {static_cast<const float*>(x) + begin, x_stride};
   const int64_t stride = ScratchStride(count);
-  for (int64_t i = 0; i < rows; ++i)
-    WidenRow<V>(static_cast<const BF16*>(x) + i * x_stride + begin, count, scratch + i * stride);
+  WithType(x, type, [&](const auto* typed) {
+    for (int64_t i = 0; i < rows; ++i)
+      WidenRow<V>(typed + i * x_stride + begin, count, scratch + i * stride);
+  });
   return {scratch, stride};
 }
 

@@ -104,13 +104,13 @@ TokenOfSequence FindToken(std::span<const DecodeSequence> sequences, int64_t ind
 }  // namespace
 
 bool Supports(const LinearOp::Shape& s) {
-  return s.k > 0 && (s.x == DType::kF32 || s.x == DType::kBF16) && IsFloat(s.w);
+  return s.k > 0 && IsFloat(s.x) && IsFloat(s.w);
 }
 bool Supports(const LinearTOp::Shape& s) {
-  return s.n > 0 && (s.x == DType::kF32 || s.x == DType::kBF16) && IsFloat(s.w);
+  return s.n > 0 && IsFloat(s.x) && IsFloat(s.w);
 }
 bool Supports(const MlaDecodeOp::Shape& s) {
-  return s.c + s.r <= kMaxDecodeWidth && (s.cache == DType::kF32 || s.cache == DType::kBF16);
+  return s.c + s.r <= kMaxDecodeWidth && IsFloat(s.cache);
 }
 bool Supports(const MhaOp::Shape& s) { return s.n + s.r <= kMaxHeadWidth && s.v <= kMaxHeadWidth; }
 bool Supports(const RmsNormOp::Shape& s) { return IsFloat(s.w); }

@@ -9,7 +9,7 @@
 //           R = 64; bound by FMA from a few heads on.
 // Order     keys in index order, blocks of 64 anchored at position 0; see attention-inl.h. Neither
 //           grouping of heads nor page size, batch or threads change a byte.
-// Limits    C+R ≤ 1152, cache f32 or bf16; stack 450 KiB.
+// Limits    C+R ≤ 1152; stack 450 KiB.
 #pragma once
 
 #include <cstdint>
@@ -58,10 +58,8 @@ void MlaDecode(const DecodeTask& t) {
   Start(a);
   for (int64_t begin = 0; begin < t.keys; begin += kKeyBlock) {
     const int64_t count = Min(kKeyBlock, t.keys - begin);
-    if (t.cache == Element::kBF16)
-      WidenKeys<V>(t, static_cast<const BF16*>(t.pages), begin, count, keys, stride);
-    else
-      WidenKeys<V>(t, static_cast<const float*>(t.pages), begin, count, keys, stride);
+    WithType(t.pages, t.cache,
+             [&](const auto* pages) { WidenKeys<V>(t, pages, begin, count, keys, stride); });
     for (int64_t i = 0; i < t.rows; ++i) a.visible[i] = count;
     Attend<V>(a, {keys, stride, keys, stride, count});  // values are the first C columns of keys
   }

@@ -141,12 +141,12 @@ struct GatherOp {
   static Shape ShapeOf(const Params& p) { return {p.y.shape[0], p.y.shape[1], p.x.dtype}; }
 };
 
-// y = x rounded to bf16.
+// y = x rounded to 16 bits.
 struct CastOp {
   static constexpr std::string_view kName = "cast";
   struct Params {
     TensorView x;  // any shape, f32, contiguous
-    TensorView y;  // same shape, bf16, written, contiguous
+    TensorView y;  // same shape, bf16 or f16, written, contiguous
   };
   struct Shape {
     int64_t elements;

@@ -124,7 +124,7 @@ void Cast(const CastOp::Params& p, const Exec& exec) {
   exec.threads->ParallelFor((elements + kBlock - 1) / kBlock, [&](int64_t task) {
     const int64_t end = std::min(elements, (task + 1) * kBlock);
     for (int64_t i = task * kBlock; i < end; ++i)
-      p.y.Ptr<uint16_t>()[i] = FloatToBF16(p.x.Ptr<float>()[i]);
+      p.y.Ptr<uint16_t>()[i] = FloatTo16(p.x.Ptr<float>()[i], p.y.dtype);
   });
 }
 

@@ -14,7 +14,7 @@ void Store(std::byte* row, DType dtype, int64_t i, float value) {
   if (dtype == DType::kF32)
     reinterpret_cast<float*>(row)[i] = value;
   else
-    reinterpret_cast<uint16_t*>(row)[i] = FloatToBF16(value);
+    reinterpret_cast<uint16_t*>(row)[i] = FloatTo16(value, dtype);
 }
 
 const std::byte* PageRow(const TensorView& pages, std::span<const int32_t> page_table,

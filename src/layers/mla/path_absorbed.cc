@@ -22,12 +22,12 @@ TensorView HeadsFirst(const TensorView& m) {
 TensorView RoundHeads(const TensorView& x, StepContext& step) {
   if (step.arithmetic == DType::kF32) return x;
   const auto [t, h, w] = std::array{x.shape[0], x.shape[1], x.shape[2]};
-  const TensorView rounded = step.workspace->Take(DType::kBF16, {t, h, w});
+  const TensorView rounded = step.workspace->Take(step.arithmetic, {t, h, w});
   for (int64_t i = 0; i < t; ++i)
     for (int64_t head = 0; head < h; ++head) {
       const float* from = x.Ptr<float>() + i * x.stride[0] + head * x.stride[1];
       uint16_t* to = rounded.Ptr<uint16_t>() + (i * h + head) * w;
-      for (int64_t j = 0; j < w; ++j) to[j] = FloatToBF16(from[j]);
+      for (int64_t j = 0; j < w; ++j) to[j] = FloatTo16(from[j], step.arithmetic);
     }
   return rounded;
 }
