@@ -188,15 +188,19 @@ class Terminal:
         before, self.seen = self.seen.split(text, 1)
         return before
 
-    def close(self):
-        """The exit status, as subprocess has it."""
-        try:
-            while os.read(self.fd, 65536):
-                pass
-        except OSError:
-            pass
-        os.close(self.fd)
+    def close(self, seconds=120):
+        """Waits for the end; the exit status as subprocess has it. A program that stays is killed."""
+        end = time.monotonic() + seconds
+        while select.select([self.fd], [], [], max(0, end - time.monotonic()))[0]:
+            try:
+                if not os.read(self.fd, 65536):
+                    break
+            except OSError:  # the other side is gone
+                break
+        else:
+            os.kill(self.pid, signal.SIGKILL)
         _, status = os.waitpid(self.pid, 0)
+        os.close(self.fd)
         return os.waitstatus_to_exitcode(status)
 
 
