@@ -7,7 +7,6 @@
 #include "apps/command.h"
 #include "src/base/json.h"
 #include "src/engine/generate.h"
-#include "src/io/generation_config.h"
 
 namespace latte {
 namespace {
@@ -17,14 +16,10 @@ struct RunFlags {
   std::optional<std::string> prompt;
   std::optional<std::string> prompt_file;
   int64_t max_new_tokens = 256;
-  std::optional<double> temperature;
-  std::optional<int64_t> top_k;
-  std::optional<double> top_p;
-  std::optional<double> min_p;
-  uint64_t seed = 0;
   bool special = false;
   bool json = false;
   bool stats = false;
+  SamplingFlags sampling;
   EngineFlags engine;
 };
 
@@ -38,19 +33,6 @@ Result<std::string> PromptText(const RunFlags& flags) {
   return ReadText("-");
 }
 
-// What the checkpoint recommends, overridden by what the user says.
-Result<SamplingParams> Sampling(const RunFlags& flags, const std::string& dir) {
-  LATTE_ASSIGN_OR_RETURN(const GenerationDefaults defaults, LoadGenerationDefaults(dir));
-  SamplingParams out;
-  out.temperature = flags.temperature.value_or(defaults.temperature);
-  out.top_k = flags.top_k.value_or(defaults.top_k);
-  out.top_p = flags.top_p.value_or(defaults.top_p);
-  out.min_p = flags.min_p.value_or(0.0);
-  out.seed = flags.seed;
-  LATTE_RETURN_IF_ERROR(out.Validate());
-  return out;
-}
-
 // Room for the prompt and the answer, within what the model was made for.
 Result<int64_t> ContextFor(int64_t prompt, int64_t max_new, int64_t max_position) {
   if (max_new < 1) return InvalidArgument(fmt::format("-n: expected 1 or more, found {}", max_new));
@@ -59,10 +41,6 @@ Result<int64_t> ContextFor(int64_t prompt, int64_t max_new, int64_t max_position
         fmt::format("the prompt has {} tokens, but the model's context is {}; shorten the prompt",
                     prompt, max_position));
   return std::min(max_position, prompt + std::min(max_new, max_position));
-}
-
-double PerSecond(int64_t tokens, double seconds) {
-  return seconds > 0 ? static_cast<double>(tokens) / seconds : 0.0;
 }
 
 JsonOut StatsJson(const Session& session, const ModelConfig& config, int64_t prompt_tokens,
@@ -115,7 +93,7 @@ Status RunCommand(const RunFlags& flags) {
                          Session::Create(*opened.model, opened.machine, options));
 
   GenerateOptions generate;
-  LATTE_ASSIGN_OR_RETURN(generate.sampling, Sampling(flags, opened.dir));
+  LATTE_ASSIGN_OR_RETURN(generate.sampling, flags.sampling.Params(opened.dir));
   generate.max_new_tokens = flags.max_new_tokens;
   generate.stop_tokens = config.eos;
   StreamDecoder decoder(tokenizer);
@@ -157,13 +135,7 @@ Command AddRun(CLI::App& app) {
   sub->add_option("--prompt-file", flags->prompt_file, "read the prompt from a file");
   sub->add_option("-n,--max-new-tokens", flags->max_new_tokens,
                   "most tokens to generate (default: 256)");
-  sub->add_option(
-      "--temperature", flags->temperature,
-      "0: always the likeliest token (default: the checkpoint's generation_config.json)");
-  sub->add_option("--top-k", flags->top_k, "draw among the K likeliest tokens; 0: all");
-  sub->add_option("--top-p", flags->top_p, "draw among the likeliest tokens that reach P together");
-  sub->add_option("--min-p", flags->min_p, "drop tokens below P times the likeliest one");
-  sub->add_option("--seed", flags->seed, "same seed, same text (default: 0)");
+  flags->sampling.Add(*sub);
   sub->add_flag("--special", flags->special, "special-token text in the prompt means the token");
   sub->add_flag("--json", flags->json, "one JSON object instead of text");
   sub->add_flag("--stats", flags->stats, "end with a table of speeds and cache sizes");

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "src/base/file.h"
+#include "src/io/generation_config.h"
 #include "src/io/model_path.h"
 #include "src/models/registry.h"
 
@@ -34,6 +35,28 @@ Result<SessionOptions> EngineFlags::Options(int64_t max_tokens) const {
   options.max_tokens = max_tokens;
   LATTE_RETURN_IF_ERROR(options.Validate());
   return options;
+}
+
+void SamplingFlags::Add(CLI::App& app) {
+  app.add_option(
+      "--temperature", temperature,
+      "0: always the likeliest token (default: the checkpoint's generation_config.json)");
+  app.add_option("--top-k", top_k, "draw among the K likeliest tokens; 0: all");
+  app.add_option("--top-p", top_p, "draw among the likeliest tokens that reach P together");
+  app.add_option("--min-p", min_p, "drop tokens below P times the likeliest one");
+  app.add_option("--seed", seed, "same seed, same text (default: 0)");
+}
+
+Result<SamplingParams> SamplingFlags::Params(const std::string& dir) const {
+  LATTE_ASSIGN_OR_RETURN(const GenerationDefaults defaults, LoadGenerationDefaults(dir));
+  SamplingParams out;
+  out.temperature = temperature.value_or(defaults.temperature);
+  out.top_k = top_k.value_or(defaults.top_k);
+  out.top_p = top_p.value_or(defaults.top_p);
+  out.min_p = min_p.value_or(0.0);
+  out.seed = seed;
+  LATTE_RETURN_IF_ERROR(out.Validate());
+  return out;
 }
 
 Result<OpenedModel> OpenModel(const std::string& name) {
@@ -81,6 +104,10 @@ Result<std::vector<int32_t>> ParseIds(const std::string& text) {
     ids.push_back(id);
     at = next;
   }
+}
+
+double PerSecond(int64_t tokens, double seconds) {
+  return seconds > 0 ? static_cast<double>(tokens) / seconds : 0.0;
 }
 
 Status Print(std::string_view text) {

@@ -27,6 +27,7 @@ Command AddRun(CLI::App& app);
 Command AddScore(CLI::App& app);
 Command AddInspect(CLI::App& app);
 Command AddTokenize(CLI::App& app);
+Command AddChat(CLI::App& app);
 
 // The flags that decide how a sequence is computed.
 struct EngineFlags {
@@ -40,6 +41,20 @@ struct EngineFlags {
   void Add(CLI::App& app);
   // Errors: kInvalidArgument naming the flag.
   [[nodiscard]] Result<SessionOptions> Options(int64_t max_tokens) const;
+};
+
+// The flags that decide how tokens are drawn.
+struct SamplingFlags {
+  std::optional<double> temperature;
+  std::optional<int64_t> top_k;
+  std::optional<double> top_p;
+  std::optional<double> min_p;
+  uint64_t seed = 0;
+
+  void Add(CLI::App& app);
+  // What the checkpoint in `dir` recommends, overridden by what the user says.
+  // Errors: of LoadGenerationDefaults and SamplingParams::Validate.
+  [[nodiscard]] Result<SamplingParams> Params(const std::string& dir) const;
 };
 
 // A model and the machine it runs on.
@@ -56,6 +71,8 @@ struct OpenedModel {
 
 // "1,2,3" → ids. Errors: kInvalidArgument naming the piece that is no number.
 [[nodiscard]] Result<std::vector<int32_t>> ParseIds(const std::string& text);
+
+double PerSecond(int64_t tokens, double seconds);  // 0 for no time
 
 // Writes to standard output and flushes. Errors: kUnavailable when the reader is gone.
 [[nodiscard]] Status Print(std::string_view text);

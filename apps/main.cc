@@ -18,12 +18,14 @@ int RunLatte(int argc, char** argv) {
   CLI::App app(
       "Latte: inference for models with Multi-head Latent Attention (DeepSeek V2/V3/R1, Kimi-K2, "
       "Moonlight).\n\n  latte run -p \"Once upon a time\"      write a story with the built-in "
-      "model\n  latte run path/to/checkpoint < prompt.txt\n\nMODEL is a Hugging Face folder, a "
+      "model\n  latte run path/to/checkpoint < prompt.txt\n  latte chat "
+      "path/to/checkpoint\n\nMODEL is a Hugging Face folder, a "
       "repository id (org/name) in the local Hugging Face cache, or tiny.");
   app.set_version_flag("--version", "latte " LATTE_VERSION);
   app.require_subcommand(1);
-  const std::vector<latte::Command> commands = {latte::AddRun(app), latte::AddScore(app),
-                                                latte::AddInspect(app), latte::AddTokenize(app)};
+  const std::vector<latte::Command> commands = {latte::AddRun(app), latte::AddChat(app),
+                                                latte::AddScore(app), latte::AddInspect(app),
+                                                latte::AddTokenize(app)};
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

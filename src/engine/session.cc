@@ -150,11 +150,23 @@ Status Session::Extend(std::span<const int32_t> tokens, MlaPath path,
   const TensorView h = runner_.Forward({&work, 1});
   LATTE_RETURN_IF_ERROR(CheckRange(h));
   last_hidden_ = h.Slice(0, h.shape[0] - 1, h.shape[0]);
+  if (prompt_length_ == cached_len && path == PromptPath(options_.attention))
+    prompt_length_ = length();
   return all_logits ? all_logits(cached_len, runner_.Logits(h)) : Status();
 }
 
+void Session::Truncate(int64_t length) {
+  LATTE_CHECK(length >= 0 && length <= this->length(), "{} of {} tokens", length, this->length());
+  tokens_.resize(static_cast<size_t>(length));
+  for (; static_cast<int64_t>(pages_.size()) > CeilDiv(length, options_.page_tokens);
+       pages_.pop_back())
+    pool_.Release(pages_.back());
+  prompt_length_ = std::min(prompt_length_, length);
+  last_hidden_ = {};
+}
+
 std::span<const float> Session::LastLogits() {
-  LATTE_CHECK(length() > 0, "no token yet");
+  LATTE_CHECK(last_hidden_.data != nullptr, "no token yet");
   const TensorView logits = runner_.Logits(last_hidden_);
   return {logits.Ptr<float>(), static_cast<size_t>(logits.shape[1])};
 }

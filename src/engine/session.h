@@ -1,5 +1,5 @@
 // One sequence: its tokens, its pages, and the two ways it grows: by a prompt, in chunks, or by one
-// generated token.
+// generated token. It can be cut back, to go on in another way.
 #pragma once
 
 #include <functional>
@@ -57,10 +57,21 @@ class Session {
   // Appends one generated token. Errors: as Prompt.
   [[nodiscard]] Status Append(int32_t token);
 
-  // Logits after the last token. Requires: at least one token.
+  // Forgets every token from `length` on and frees their pages.
+  // Requires: 0 <= length <= length(). There are no logits until the next Prompt or Append.
+  void Truncate(int64_t length);
+
+  // Logits after the last token. Requires: a token since the start or the last Truncate.
   std::span<const float> LastLogits();
 
   int64_t length() const { return static_cast<int64_t>(tokens_.size()); }
+  std::span<const int32_t> tokens() const { return tokens_; }
+
+  // How many leading tokens have the cache rows that a prompt of them would write. Cut back to no
+  // more than this, a session goes on with the bytes of a fresh one that is given everything as one
+  // prompt. Generated tokens do not count under kAuto: they were computed by the absorbed path,
+  // which rounds elsewhere than the prompt's. Under the other modes both have one path.
+  int64_t prompt_length() const { return prompt_length_; }
   const CacheSpec& cache_spec() const { return cache_.spec(); }
   int64_t workspace_bytes() const { return workspace_.capacity_bytes(); }
   const SessionOptions& options() const { return options_; }
@@ -82,7 +93,8 @@ class Session {
   Runner runner_;
   std::vector<int32_t> tokens_;
   std::vector<int32_t> pages_;
-  TensorView last_hidden_;  // [1, D], in the runner
+  int64_t prompt_length_ = 0;
+  TensorView last_hidden_;  // [1, D], in the runner; no data: nothing to take logits of
 };
 
 }  // namespace latte

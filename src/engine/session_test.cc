@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 #include "src/engine/generate.h"
@@ -119,6 +121,83 @@ TEST_F(SessionTest, AutoTakesTheLatentPathForPromptsAndTheAbsorbedOneAfter) {
   EXPECT_EQ(logits_after(AttentionMode::kAuto, 0), logits_after(AttentionMode::kLatent, 0));
   EXPECT_NE(logits_after(AttentionMode::kAuto, 0), logits_after(AttentionMode::kAbsorbed, 0));
   EXPECT_NE(logits_after(AttentionMode::kAuto, 3), logits_after(AttentionMode::kLatent, 3));
+}
+
+// Logits as bytes.
+std::vector<float> Logits(Session& session) {
+  const std::span<const float> row = session.LastLogits();
+  return {row.begin(), row.end()};
+}
+
+constexpr AttentionMode kModes[] = {AttentionMode::kAuto, AttentionMode::kDecompressed,
+                                    AttentionMode::kLatent, AttentionMode::kAbsorbed};
+
+TEST_F(SessionTest, CutBackToItsPromptASessionGoesOnLikeAFreshOne) {
+  std::vector<int32_t> all(35);
+  for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<int32_t>(i * 7 % 31);
+  for (const AttentionMode mode : kModes)
+    for (const DType dtype : {DType::kBF16, DType::kF32})
+      for (const int64_t keep : {0, 1, 15, 16, 17, 23}) {
+        const SessionOptions options{.attention = mode,
+                                     .dtype = dtype,
+                                     .chunk_tokens = 7,
+                                     .expand_tokens = 8,
+                                     .page_tokens = 16,
+                                     .max_tokens = 40};
+        const auto session = Make(options);
+        ASSERT_TRUE(session->Prompt(std::span(all).first(23)));
+        for (int i = 0; i < 9; ++i) ASSERT_TRUE(session->Append(30 - i));
+        session->Truncate(keep);
+        EXPECT_EQ(session->length(), keep);
+        EXPECT_EQ(session->prompt_length(), keep);
+        ASSERT_TRUE(session->Prompt(std::span(all).subspan(static_cast<size_t>(keep))));
+        const auto fresh = Make(options);
+        ASSERT_TRUE(fresh->Prompt(all));
+        EXPECT_EQ(Logits(*session), Logits(*fresh)) << Name(mode) << " " << keep;
+        ASSERT_TRUE(session->Append(3) && fresh->Append(3));
+        EXPECT_EQ(Logits(*session), Logits(*fresh)) << Name(mode) << " " << keep;
+        EXPECT_TRUE(std::ranges::equal(session->tokens(), fresh->tokens()));
+      }
+}
+
+TEST_F(SessionTest, PromptLengthIsWhatAFreshPromptWouldHaveWritten) {
+  const std::vector<int32_t> answer = {7, 8, 9};
+  for (const AttentionMode mode : kModes) {
+    const auto session = Make({.attention = mode, .max_tokens = 40});
+    ASSERT_TRUE(session->Prompt(prompt_));
+    for (const int32_t token : answer) ASSERT_TRUE(session->Append(token));
+    ASSERT_TRUE(session->Prompt(prompt_));
+    const bool one_path = mode != AttentionMode::kAuto;
+    EXPECT_EQ(session->prompt_length(), one_path ? 11 : 4);
+    session->Truncate(2);
+    EXPECT_EQ(session->prompt_length(), 2);
+    ASSERT_TRUE(session->Prompt(prompt_));
+    EXPECT_EQ(session->prompt_length(), 6);
+    // What the number promises: with all of it kept, the bytes are those of a fresh prompt.
+    session->Truncate(0);
+    ASSERT_TRUE(session->Prompt(prompt_));
+    for (const int32_t token : answer) ASSERT_TRUE(session->Append(token));
+    session->Truncate(session->prompt_length());
+    const std::vector<int32_t> all = {5, 9, 1, 30, 7, 8, 9, 11};
+    ASSERT_TRUE(session->Prompt(std::span(all).subspan(static_cast<size_t>(session->length()))));
+    const auto fresh = Make({.attention = mode, .max_tokens = 40});
+    ASSERT_TRUE(fresh->Prompt(all));
+    EXPECT_EQ(Logits(*session), Logits(*fresh)) << Name(mode);
+  }
+}
+
+TEST_F(SessionTest, TruncateGivesPagesBack) {
+  const auto session = Make({.page_tokens = 16, .max_tokens = 40});
+  const std::vector<int32_t> full(40, 2);
+  for (int i = 0; i < 5; ++i) {  // the pages of 40 tokens are all there are
+    ASSERT_TRUE(session->Prompt(full));
+    EXPECT_FALSE(session->Append(1));
+    session->Truncate(i == 2 ? 33 : 0);
+    if (i == 2) {
+      ASSERT_TRUE(session->Prompt(std::span(full).first(7)));
+      session->Truncate(0);
+    }
+  }
 }
 
 TEST(AttentionMode, NamesParseBack) {

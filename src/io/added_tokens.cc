@@ -90,11 +90,18 @@ Result<bool> AddedTokens::StandsAlone(std::string_view text, size_t begin, size_
   return true;
 }
 
-Status AddedTokens::SplitRound(const Round& round, std::string_view text, bool parse_special,
-                               bool parse_added, std::vector<Piece>* out) const {
+Status AddedTokens::SplitRound(const Round& round, const Search& search, std::string_view text,
+                               size_t offset, std::vector<Piece>* out) const {
   size_t done = 0;  // everything before it is in `out`
+  auto range = search.ranges.begin();
   for (size_t at = 0; at < text.size();) {
-    const AddedToken* token = LongestAt(round, text.substr(at));
+    while (range != search.ranges.end() && range->end <= offset + at) ++range;
+    if (range == search.ranges.end()) break;
+    if (offset + at < range->begin) {
+      at = range->begin - offset;
+      continue;
+    }
+    const AddedToken* token = LongestAt(round, text.substr(at, range->end - offset - at));
     if (token == nullptr) {
       ++at;
       continue;
@@ -102,7 +109,7 @@ Status AddedTokens::SplitRound(const Round& round, std::string_view text, bool p
     size_t begin = at;
     size_t end = at + token->content.size();
     at = end;
-    if (!(token->special ? parse_special : parse_added)) continue;
+    if (!(token->special ? search.special : search.added)) continue;
     if (token->single_word) {
       LATTE_ASSIGN_OR_RETURN(const bool alone, StandsAlone(text, begin, end));
       if (!alone) continue;
@@ -117,13 +124,12 @@ Status AddedTokens::SplitRound(const Round& round, std::string_view text, bool p
   return {};
 }
 
-Result<std::vector<AddedTokens::Piece>> AddedTokens::Split(std::string_view text,
-                                                           bool parse_special,
-                                                           bool parse_added) const {
+Result<std::vector<AddedTokens::Piece>> AddedTokens::SplitAll(std::string_view text,
+                                                              const Search& search) const {
   std::vector<Piece> pieces;
   if (text.empty()) return pieces;
   pieces.push_back({text, std::nullopt});
-  if (!parse_special && !parse_added) return pieces;
+  if (!search.special && !search.added) return pieces;
   for (const Round& round : rounds_) {
     if (round.tokens.empty()) continue;
     std::vector<Piece> finer;
@@ -131,12 +137,25 @@ Result<std::vector<AddedTokens::Piece>> AddedTokens::Split(std::string_view text
       if (piece.id) {
         finer.push_back(piece);
       } else {
-        LATTE_RETURN_IF_ERROR(SplitRound(round, piece.text, parse_special, parse_added, &finer));
+        const auto offset = static_cast<size_t>(piece.text.data() - text.data());
+        LATTE_RETURN_IF_ERROR(SplitRound(round, search, piece.text, offset, &finer));
       }
     }
     pieces = std::move(finer);
   }
   return pieces;
+}
+
+Result<std::vector<AddedTokens::Piece>> AddedTokens::Split(std::string_view text,
+                                                           bool parse_special,
+                                                           bool parse_added) const {
+  const Range whole{0, text.size()};
+  return SplitAll(text, {parse_special, parse_added, {&whole, 1}});
+}
+
+Result<std::vector<AddedTokens::Piece>> AddedTokens::Split(std::string_view text,
+                                                           std::span<const Range> ranges) const {
+  return SplitAll(text, {true, true, ranges});
 }
 
 }  // namespace latte

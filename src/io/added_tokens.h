@@ -3,8 +3,10 @@
 // normalised text (which is the same text here, as normalizers are refused).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,6 +37,12 @@ class AddedTokens {
     std::optional<int32_t> id;
   };
 
+  // Bytes [begin, end) of a text.
+  struct Range {
+    size_t begin = 0;
+    size_t end = 0;
+  };
+
   // Requires: contents are neither empty nor equal.
   [[nodiscard]] static Result<AddedTokens> Create(std::vector<AddedToken> tokens);
 
@@ -44,6 +52,13 @@ class AddedTokens {
   [[nodiscard]] Result<std::vector<Piece>> Split(std::string_view text, bool parse_special,
                                                  bool parse_added) const;
 
+  // The same with every kind parsed, but only where a whole token lies inside one of `ranges`; a
+  // longer token that reaches out of one does not hide a shorter one inside. What stands next to a
+  // token (white space to swallow, word characters) counts wherever it lies.
+  // Requires: `text` is valid UTF-8; ranges are in order, not empty, and do not touch.
+  [[nodiscard]] Result<std::vector<Piece>> Split(std::string_view text,
+                                                 std::span<const Range> ranges) const;
+
  private:
   // The tokens of one round, by content.
   struct Round {
@@ -51,8 +66,17 @@ class AddedTokens {
     bool starts[256] = {};  // which bytes begin one
   };
 
+  // What is looked for, and where in the whole text.
+  struct Search {
+    bool special = true;
+    bool added = true;
+    std::span<const Range> ranges;
+  };
+
   const AddedToken* LongestAt(const Round& round, std::string_view text) const;
-  Status SplitRound(const Round& round, std::string_view text, bool parse_special, bool parse_added,
+  Result<std::vector<Piece>> SplitAll(std::string_view text, const Search& search) const;
+  // `text` begins at byte `offset` of the whole text.
+  Status SplitRound(const Round& round, const Search& search, std::string_view text, size_t offset,
                     std::vector<Piece>* out) const;
   Result<bool> StandsAlone(std::string_view text, size_t begin, size_t end) const;
 

@@ -5,7 +5,8 @@
 //
 // How to tokenise pieces: special and added tokens are looked for in trusted pieces only, and not
 // across pieces; everything between two such tokens, trusted or not, is joined before it is encoded
-// as plain text, because byte-pair merges cross the borders of pieces.
+// as plain text, because byte-pair merges cross the borders of pieces. Tokenizer::EncodePieces does
+// so; chat_prompt.h puts both together.
 #pragma once
 
 #include <cstdint>

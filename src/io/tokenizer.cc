@@ -65,6 +65,25 @@ struct Tokenizer::State {
   State(const State&) = delete;
   State& operator=(const State&) = delete;
 
+  // Buffers of one call to Encode.
+  struct Scratch {
+    explicit Scratch(const PreTokenizer& pre_tokenizer) : words(pre_tokenizer) {}
+    PreTokenizer::Scratch words;
+    BpeScratch bpe;
+  };
+
+  // Appends the ids of text without added tokens.
+  Status EncodePlain(std::string_view text, Scratch* scratch, std::vector<int32_t>* out) const {
+    LATTE_ASSIGN_OR_RETURN(const auto* words, pre_tokenizer.Split(text, &scratch->words));
+    for (const std::string_view word : *words) bpe.Encode(word, &scratch->bpe, out);
+    return {};
+  }
+
+  // The parts of a text that are encoded on their own, whatever stands at their borders.
+  std::vector<std::string_view> Chunks(std::string_view text) const {
+    return file.is_tiktoken ? TiktokenChunks(text) : std::vector{text};
+  }
+
   TokenizerFile file;
   TokenizerConfig config;
   std::vector<bool> special;  // by id
@@ -92,6 +111,32 @@ Result<std::optional<int32_t>> ResolveToken(const TokenIds& ids, std::string_vie
 Error WithFileName(Error error) {
   error.message = "tokenizer.json: " + error.message;
   return error;
+}
+
+Status CheckSize(size_t bytes) {
+  if (bytes <= kMaxTextBytes) return {};
+  return InvalidArgument(fmt::format("text of {} bytes: expected at most {}; encode it in parts",
+                                     bytes, kMaxTextBytes));
+}
+
+struct JoinedText {
+  std::string text;  // valid UTF-8
+  std::vector<AddedTokens::Range> trusted;
+};
+
+// Invalid UTF-8 is replaced run by run: bytes of different trust never make a code point together.
+JoinedText Join(std::span<const TextPiece> pieces) {
+  JoinedText out;
+  for (size_t i = 0; i < pieces.size();) {
+    const bool trusted = pieces[i].trusted;
+    std::string run;
+    for (; i < pieces.size() && (pieces[i].trusted == trusted || pieces[i].text.empty()); ++i)
+      run += pieces[i].text;
+    const size_t begin = out.text.size();
+    AppendValidUtf8(run, &out.text);
+    if (trusted && begin < out.text.size()) out.trusted.push_back({begin, out.text.size()});
+  }
+  return out;
 }
 
 // The text of an optional file; empty when it is not there.
@@ -154,9 +199,7 @@ Result<Tokenizer> Tokenizer::Load(const std::string& dir) {
 }
 
 Result<std::vector<int32_t>> Tokenizer::Encode(std::string_view text, EncodeOptions options) const {
-  if (text.size() > kMaxTextBytes)
-    return InvalidArgument(fmt::format("text of {} bytes: expected at most {}; encode it in parts",
-                                       text.size(), kMaxTextBytes));
+  LATTE_RETURN_IF_ERROR(CheckSize(text.size()));
   std::vector<int32_t> ids;
   if (options.add_bos) {
     if (!state_->bos)
@@ -168,19 +211,43 @@ Result<std::vector<int32_t>> Tokenizer::Encode(std::string_view text, EncodeOpti
     AppendValidUtf8(text, &repaired);
     text = repaired;
   }
-  PreTokenizer::Scratch scratch(state_->pre_tokenizer);
-  BpeScratch bpe_scratch;
-  for (const std::string_view chunk :
-       state_->file.is_tiktoken ? TiktokenChunks(text) : std::vector{text}) {
+  State::Scratch scratch(state_->pre_tokenizer);
+  for (const std::string_view chunk : state_->Chunks(text)) {
     LATTE_ASSIGN_OR_RETURN(const auto pieces,
                            state_->added.Split(chunk, options.parse_special, options.parse_added));
     for (const AddedTokens::Piece& piece : pieces) {
-      if (piece.id) {
+      if (piece.id)
         ids.push_back(*piece.id);
-        continue;
-      }
-      LATTE_ASSIGN_OR_RETURN(const auto* words, state_->pre_tokenizer.Split(piece.text, &scratch));
-      for (const std::string_view word : *words) state_->bpe.Encode(word, &bpe_scratch, &ids);
+      else
+        LATTE_RETURN_IF_ERROR(state_->EncodePlain(piece.text, &scratch, &ids));
+    }
+  }
+  return ids;
+}
+
+Result<std::vector<int32_t>> Tokenizer::EncodePieces(std::span<const TextPiece> pieces) const {
+  size_t bytes = 0;
+  for (const TextPiece& piece : pieces) bytes += piece.text.size();
+  LATTE_RETURN_IF_ERROR(CheckSize(bytes));
+  const JoinedText joined = Join(pieces);
+  LATTE_ASSIGN_OR_RETURN(const auto found, state_->added.Split(joined.text, joined.trusted));
+  // Chunks of the whole text cut what lies between tokens, never a token: a long message cannot
+  // move a chunk's border into the mark of a turn.
+  const std::vector<std::string_view> chunks = state_->Chunks(joined.text);
+  auto chunk = chunks.begin();
+  State::Scratch scratch(state_->pre_tokenizer);
+  std::vector<int32_t> ids;
+  for (const AddedTokens::Piece& piece : found) {
+    if (piece.id) {
+      ids.push_back(*piece.id);
+      continue;
+    }
+    for (std::string_view rest = piece.text; !rest.empty();) {
+      while (chunk->data() + chunk->size() <= rest.data()) ++chunk;
+      const auto left = static_cast<size_t>(chunk->data() + chunk->size() - rest.data());
+      const std::string_view part = rest.substr(0, left);
+      LATTE_RETURN_IF_ERROR(state_->EncodePlain(part, &scratch, &ids));
+      rest.remove_prefix(part.size());
     }
   }
   return ids;

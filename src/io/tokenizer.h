@@ -32,6 +32,13 @@ struct EncodeOptions {
   bool parse_added = true;
 };
 
+// A run of text and whether it may hold tokens that are recognised by their spelling: what a chat
+// template wrote may, what a user wrote must not.
+struct TextPiece {
+  std::string_view text;
+  bool trusted = false;
+};
+
 // Immutable, thread-safe. Copies are cheap and share their tables.
 class Tokenizer {
  public:
@@ -52,6 +59,13 @@ class Tokenizer {
   // Cost: O(n log n); three to ten megabytes a second.
   [[nodiscard]] Result<std::vector<int32_t>> Encode(std::string_view text,
                                                     EncodeOptions options = {}) const;
+
+  // The ids of all pieces together. Special and other added tokens are recognised only where their
+  // whole spelling lies in trusted text; everything between two of them is encoded as one text, so
+  // that the ids are those of Encode(all of it, parse_special) unless untrusted text takes part in
+  // the spelling of a token. No BOS is added: templates write it.
+  // Errors: as Encode.
+  [[nodiscard]] Result<std::vector<int32_t>> EncodePieces(std::span<const TextPiece> pieces) const;
 
   // The bytes of the tokens one after the other; may be invalid UTF-8 (StreamDecoder repairs that).
   // An id that has no token gives nothing. skip_special leaves special tokens out.

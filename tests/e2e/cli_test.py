@@ -251,9 +251,9 @@ class Help(unittest.TestCase):
         version = (ROOT / "VERSION").read_text().strip()
         self.assertEqual(latte("--version").stdout.strip(), f"latte {version}")
         text = latte("--help").stdout
-        for name in ("run", "score", "inspect", "tokenize", "tiny"):
+        for name in ("run", "chat", "score", "inspect", "tokenize", "tiny"):
             self.assertIn(name, text)
-        for name in ("run", "score", "inspect", "tokenize"):
+        for name in ("run", "chat", "score", "inspect", "tokenize"):
             self.assertEqual(latte(name, "--help").returncode, 0)
 
 

@@ -1,0 +1,89 @@
+// A conversation with a model: history in, answers out. Holds the messages, renders them anew for
+// every turn and reuses what the cache still holds of them. Knows nothing of terminals.
+//
+// A turn's answer is the one that a fresh session gives to the whole conversation as one prompt,
+// byte for byte: of the cache, only leading tokens that were computed as a prompt are kept
+// (Session::prompt_length). So the last answer is read again as part of the next prompt, which is
+// cheap: its tokens go in chunks, and often the format drops its reasoning or the text merges into
+// other tokens anyway.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "latte/request.h"
+
+#include "src/engine/session.h"
+#include "src/io/chat_prompt.h"
+
+namespace latte {
+
+struct ChatSettings {
+  std::optional<std::string> system;
+  std::optional<bool> thinking;  // none: as the format does by itself
+  SamplingParams sampling;
+  int64_t max_new_tokens = 1024;  // of one answer
+};
+
+enum class ChatEnd {
+  kStop,         // the model ended its answer
+  kLength,       // max_new_tokens
+  kContextFull,  // no room for another token
+  kCancelled     // the callback said so
+};
+
+struct ChatAnswer {
+  std::string text;             // as it was streamed, reasoning included
+  std::vector<int32_t> tokens;  // without the one that ended it
+  ChatEnd end = ChatEnd::kStop;
+  int64_t prompt_tokens = 0;  // of the whole conversation
+  int64_t reused_tokens = 0;  // of them, found in the cache
+  double prompt_seconds = 0;  // until the first token: time to first token
+  double generate_seconds = 0;
+};
+
+// Engine-thread only.
+class ChatSession {
+ public:
+  // `session` must outlive it and be used by nothing else.
+  // Errors: kInvalidArgument for settings out of range, for a choice of thinking where the format
+  // has none, and for a system text that the format refuses.
+  [[nodiscard]] static Result<ChatSession> Create(ChatPromptBuilder builder, Session* session,
+                                                  ChatSettings settings);
+
+  // Called after every step, prompt chunks included, with the text that became ready, often none;
+  // false ends the answer there.
+  using Callback = std::function<bool(std::string_view text)>;
+
+  // Asks and keeps both messages, a cut or cancelled answer as far as it got. What failed, or was
+  // cancelled before the first token, leaves no trace in the history.
+  // Errors: kExhausted when the conversation leaves no room for an answer; of
+  // ChatPromptBuilder::Build and Generate.
+  [[nodiscard]] Result<ChatAnswer> Ask(std::string text, const Callback& on_step = {});
+
+  void Reset();  // forgets all but the system message
+  bool Undo();   // forgets the last question and its answer; false if there is none
+
+  const std::vector<ChatMessage>& messages() const { return messages_; }
+
+ private:
+  ChatSession(ChatPromptBuilder builder, Session* session, ChatSettings settings);
+  Result<ChatPrompt> BuildPrompt() const;
+  Result<ChatAnswer> Answer(const ChatPrompt& prompt, const Callback& on_step);
+  // Feeds all of `ids` but the last chunk; false if it was cancelled.
+  Result<bool> FeedPrompt(std::span<const int32_t>* ids, const Callback& on_step);
+
+  ChatPromptBuilder builder_;
+  Session* session_;
+  ChatSettings settings_;
+  std::vector<ChatMessage> messages_;
+};
+
+// The message that an answer becomes: what stands inside <think> … </think> at its beginning is its
+// reasoning; `in_thought`: the prompt has opened it already.
+ChatMessage AnswerMessage(std::string_view text, bool in_thought);
+
+}  // namespace latte
