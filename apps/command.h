@@ -27,6 +27,7 @@ Command AddRun(CLI::App& app);
 Command AddScore(CLI::App& app);
 Command AddInspect(CLI::App& app);
 Command AddTokenize(CLI::App& app);
+Command AddEval(CLI::App& app);
 
 // The flags that decide how a sequence is computed.
 struct EngineFlags {

@@ -23,7 +23,8 @@ int RunLatte(int argc, char** argv) {
   app.set_version_flag("--version", "latte " LATTE_VERSION);
   app.require_subcommand(1);
   const std::vector<latte::Command> commands = {latte::AddRun(app), latte::AddScore(app),
-                                                latte::AddInspect(app), latte::AddTokenize(app)};
+                                                latte::AddInspect(app), latte::AddTokenize(app),
+                                                latte::AddEval(app)};
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
