@@ -85,7 +85,8 @@ Command AddEval(CLI::App& app) {
   sub->add_option("MODEL", flags->model, "model (default: tiny)");
   sub->add_option("--skills", flags->skills,
                   fmt::format("some of {} (default: all)", fmt::join(EvalSkills(), ",")))
-      ->delimiter(',');
+      ->delimiter(',')
+      ->allow_extra_args(false);
   sub->add_option("--count", flags->count,
                   "items of each skill, for recall of each distance (default: 200; recall 50)");
   sub->add_option("--seed", flags->seed, "same seed, same questions and samples (default: 1)");

@@ -310,7 +310,7 @@ std::string EvalTable(const std::vector<SkillReport>& reports) {
     const std::string line =
         report.nats ? fmt::format("{:<10} {:>10.4f} nats/token", name, NatsPerToken(report))
                     : TallyLine(name, report.total);
-    out += fmt::format("{:<34}{}\n", line, report.what);
+    out += fmt::format("{:<37}{}\n", line, report.what);
     for (const EvalTally& bucket : report.buckets)
       out += TallyLine("  " + bucket.name, bucket) + "\n";
   }
