@@ -12,7 +12,7 @@
 //
 // A variable is bound to a row of its table where it is first met, and every later slot of that
 // variable agrees with that row. Rows of two `distinct` variables differ in the attribute; the two
-// values of a `same` entry are equal. The first rule of a text is "story".
+// values of a `same` entry are equal. A text starts with the rule "story".
 #pragma once
 
 #include <cstdint>

@@ -82,6 +82,12 @@ class Eval(unittest.TestCase):
             self.refused(folder, words=("story_grammar.json", "tables"))
 
 
+class Help(unittest.TestCase):
+    def test_help_names_the_command_and_its_skills(self):
+        self.assertIn("eval", latte("--help").stdout)
+        self.assertIn(",".join(SKILLS), "".join(latte("eval", "--help").stdout.split()))
+
+
 class Install(unittest.TestCase):
     def test_the_installed_model_has_its_grammar(self):
         with tempfile.TemporaryDirectory() as prefix:
