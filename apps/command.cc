@@ -59,11 +59,11 @@ Result<SamplingParams> SamplingFlags::Params(const std::string& dir) const {
   return out;
 }
 
-Result<OpenedModel> OpenModel(const std::string& name) {
+Result<OpenedModel> OpenModel(const std::string& name, const ModelOptions& options) {
   OpenedModel out;
   LATTE_ASSIGN_OR_RETURN(out.dir, ResolveModelPath(name));
   LATTE_ASSIGN_OR_RETURN(out.machine, Machine::Detect());
-  LATTE_ASSIGN_OR_RETURN(out.model, LoadModel(out.dir));
+  LATTE_ASSIGN_OR_RETURN(out.model, LoadModel(out.dir, options));
   for (const std::string& caveat : Caveats(out.model->config()))
     std::fprintf(stderr, "latte: warning: %s\n", caveat.c_str());
   return out;

@@ -28,6 +28,7 @@ Command AddScore(CLI::App& app);
 Command AddInspect(CLI::App& app);
 Command AddTokenize(CLI::App& app);
 Command AddChat(CLI::App& app);
+Command AddEval(CLI::App& app);
 
 // The flags that decide how a sequence is computed.
 struct EngineFlags {
@@ -64,7 +65,8 @@ struct OpenedModel {
   std::unique_ptr<Model> model;
 };
 // Says on standard error, once, what of the model is not used.
-[[nodiscard]] Result<OpenedModel> OpenModel(const std::string& name);
+[[nodiscard]] Result<OpenedModel> OpenModel(const std::string& name,
+                                            const ModelOptions& options = {});
 
 // The text of `path`, or of standard input for "-". Errors: of ReadFile; kCorrupt above 1 GiB.
 [[nodiscard]] Result<std::string> ReadText(const std::string& path);

@@ -8,20 +8,14 @@
 
 #include <fmt/format.h>
 
+#include "src/base/random.h"
+
 namespace latte {
 namespace {
 
-// SplitMix64 (Steele, Lea, Flood 2014): one well-mixed word per input, so draws need no state.
-uint64_t Mix(uint64_t z) {
-  z += 0x9e3779b97f4a7c15u;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return z ^ (z >> 31);
-}
-
 // Uniform in [0, 1).
 double Uniform(uint64_t seed, int64_t position) {
-  const uint64_t word = Mix(Mix(seed) ^ static_cast<uint64_t>(position));
+  const uint64_t word = Mix64(Mix64(seed) ^ static_cast<uint64_t>(position));
   return static_cast<double>(word >> 11) * 0x1p-53;
 }
 

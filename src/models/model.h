@@ -27,16 +27,20 @@ class Model {
   virtual void Logits(StepContext& step, const TensorView& h, const TensorView& logits) const = 0;
 
   // Whether a layer that drafts was loaded. It caches as layer `layers` of the cache.
-  virtual bool drafts() const = 0;
+  virtual bool drafts() const { return false; }
 
-  // Runs the drafting layer. The step's tokens are those that follow the tokens of h; its positions
-  // are those of h. Requires: drafts(). Shapes: h [T, D] f32, rows of Forward's output; z [T, D]
-  // f32, written: hidden states for DraftLogits.
-  virtual void Draft(StepContext& step, const TensorView& h, const TensorView& z) const = 0;
+  // (step, h, z): runs the drafting layer. The step's tokens are those that follow the tokens of h;
+  // its positions are those of h. Requires: drafts(). Shapes: h [T, D] f32, rows of Forward's
+  // output; z [T, D] f32, written: hidden states for DraftLogits.
+  virtual void Draft(StepContext&, const TensorView&, const TensorView&) const {
+    LATTE_CHECK(false, "this model does not draft");
+  }
 
-  // Logits of the token after the step's. Shapes: z [M, D] f32; logits [M, vocab] f32, written.
-  virtual void DraftLogits(StepContext& step, const TensorView& z,
-                           const TensorView& logits) const = 0;
+  // (step, z, logits): logits of the token after the step's. Shapes: z [M, D] f32; logits [M,
+  // vocab] f32, written.
+  virtual void DraftLogits(StepContext&, const TensorView&, const TensorView&) const {
+    LATTE_CHECK(false, "this model does not draft");
+  }
 };
 
 }  // namespace latte

@@ -1,0 +1,104 @@
+"""`latte eval` as a user sees it. Usage: eval_test.py LATTE_BINARY; needs nothing but Python's standard library."""
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+LATTE = None
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SKILLS = ["stories", "recall", "recall4", "addition", "mtp", "loss"]
+DISTANCES = ["250", "500", "1000", "1500", "2000"]
+
+
+def latte(*args):
+    return subprocess.run([LATTE, *map(str, args)], text=True, capture_output=True, timeout=300)
+
+
+class Eval(unittest.TestCase):
+    def test_json_is_one_object_with_every_skill(self):
+        done = latte("eval", "tiny", "--json", "--count", 5)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stderr, "")
+        out = json.loads(done.stdout)
+        self.assertEqual(list(out), ["model", "attention", "dtype", "seed", "tokens", "skills"])
+        self.assertEqual([out["model"], out["attention"], out["dtype"], out["seed"]], ["tiny", "auto", "bf16", 1])
+        self.assertEqual(list(out["skills"]), SKILLS)
+        self.assertEqual(out["tokens"], sum(skill["tokens"] for skill in out["skills"].values()))
+        for name, skill in out["skills"].items():
+            self.assertEqual(skill["seed"], 1)
+            self.assertEqual(skill["items"], 25 if "recall" in name else 5)
+            if name == "loss":
+                self.assertEqual(skill["count"], skill["tokens"] - skill["items"])
+                self.assertTrue(0.1 < skill["nats_per_token"] < 1, skill)
+                continue
+            self.assertEqual(skill["count"], skill["tokens"] - skill["items"] if name == "mtp" else skill["items"])
+            self.assertEqual(skill["share"], skill["passed"] / skill["count"])
+        self.assertGreaterEqual(out["skills"]["stories"]["passed"], 3)  # of 5; more than 9 in 10 of many
+        self.assertGreater(out["skills"]["mtp"]["share"], 0.8)
+        for name in ("recall", "recall4"):
+            buckets = out["skills"][name]["buckets"]
+            self.assertEqual([bucket["name"] for bucket in buckets], DISTANCES)
+            self.assertEqual([bucket["count"] for bucket in buckets], [5] * 5)
+            self.assertEqual(sum(bucket["passed"] for bucket in buckets), out["skills"][name]["passed"])
+
+    def test_engine_flags_and_the_seed_are_used(self):
+        def run(*flags):
+            done = latte("eval", "--skills", "stories,loss", "--count", 2, "--json", *flags)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return json.loads(done.stdout)
+
+        base = run()
+        self.assertEqual(list(base["skills"]), ["stories", "loss"])
+        self.assertEqual(run("--threads", 1, "--chunk", 16), base)
+        other = run("--seed", 2)
+        self.assertNotEqual(other["skills"]["loss"]["count"], base["skills"]["loss"]["count"])
+        exact = run("--dtype", "f32", "--attention", "decompressed")
+        self.assertEqual([exact["attention"], exact["dtype"]], ["decompressed", "f32"])
+        one, two = (out["skills"]["loss"]["nats_per_token"] for out in (base, exact))
+        self.assertNotEqual(one, two)
+        self.assertAlmostEqual(one, two, delta=0.01)
+
+    def test_the_table_goes_to_standard_output_and_progress_to_standard_error(self):
+        done = latte("eval", "--skills", "loss", "tiny", "--count", 2)  # MODEL may follow the flag
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("nats/token", done.stdout)
+        self.assertEqual(done.stderr, "loss       2 of 2 items\n")
+
+    def refused(self, *args, words):
+        done = latte("eval", *args)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertEqual(done.stdout, "")
+        for word in words:
+            self.assertIn(word, done.stderr)
+
+    def test_bad_input(self):
+        self.refused("--skills", "chess", words=("'chess'", "recall4"))
+        self.refused("--count", 0, words=("--count", "found 0"))
+        self.refused("--attention", "mha", words=("absorbed", "'mha'"))
+        self.refused(ROOT / "tests/goldens/v3_noaux", words=("v3_noaux/story_grammar.json", "tiny"))
+        with tempfile.TemporaryDirectory() as folder:
+            (pathlib.Path(folder) / "story_grammar.json").write_text('{"rules": 7}')
+            self.refused(folder, words=("story_grammar.json", "tables"))
+
+
+class Help(unittest.TestCase):
+    def test_help_names_the_command_and_its_skills(self):
+        self.assertIn("eval", latte("--help").stdout)
+        self.assertIn(",".join(SKILLS), "".join(latte("eval", "--help").stdout.split()))
+
+
+class Install(unittest.TestCase):
+    def test_the_installed_model_has_its_grammar(self):
+        with tempfile.TemporaryDirectory() as prefix:
+            subprocess.run(["cmake", "--install", pathlib.Path(LATTE).parent, "--prefix", prefix], check=True,
+                           capture_output=True)
+            done = subprocess.run([f"{prefix}/bin/latte", "eval", "--skills", "addition", "--count", "1"],
+                                  capture_output=True, text=True, cwd="/")
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+
+if __name__ == "__main__":
+    LATTE = sys.argv.pop(1)
+    unittest.main()
