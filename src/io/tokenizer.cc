@@ -108,6 +108,12 @@ Result<Tokenizer> Tokenizer::FromJson(std::string_view tokenizer_json,
   return Build(std::move(file), config_json, {});
 }
 
+Result<Tokenizer> Tokenizer::FromTiktoken(std::string_view tiktoken_model,
+                                          std::string_view config_json) {
+  LATTE_ASSIGN_OR_RETURN(TokenizerFile file, ParseTiktokenFile(tiktoken_model, config_json));
+  return Build(std::move(file), config_json, {});
+}
+
 Result<Tokenizer> Tokenizer::Build(TokenizerFile file, std::string_view config_json,
                                    std::string chat_template) {
   TokenizerConfig config;
