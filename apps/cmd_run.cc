@@ -25,6 +25,7 @@ struct RunFlags {
   bool special = false;
   bool json = false;
   bool stats = false;
+  bool check_weights = false;
   EngineFlags engine;
 };
 
@@ -100,7 +101,7 @@ void PrintStats(const JsonOut& stats) {
 }
 
 Status RunCommand(const RunFlags& flags) {
-  LATTE_ASSIGN_OR_RETURN(const OpenedModel opened, OpenModel(flags.model));
+  LATTE_ASSIGN_OR_RETURN(const OpenedModel opened, OpenModel(flags.model, flags.check_weights));
   const ModelConfig& config = opened.model->config();
   LATTE_ASSIGN_OR_RETURN(const Tokenizer tokenizer, Tokenizer::Load(opened.dir));
   LATTE_ASSIGN_OR_RETURN(const std::string prompt, PromptText(flags));
@@ -167,6 +168,7 @@ Command AddRun(CLI::App& app) {
   sub->add_flag("--special", flags->special, "special-token text in the prompt means the token");
   sub->add_flag("--json", flags->json, "one JSON object instead of text");
   sub->add_flag("--stats", flags->stats, "end with a table of speeds and cache sizes");
+  AddCheckWeights(*sub, flags->check_weights);
   flags->engine.Add(*sub);
   return {sub, [flags] { return RunCommand(*flags); }};
 }

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "src/base/file.h"
+#include "src/io/check_weights.h"
 #include "src/io/model_path.h"
 #include "src/models/registry.h"
 
@@ -36,11 +37,20 @@ Result<SessionOptions> EngineFlags::Options(int64_t max_tokens) const {
   return options;
 }
 
-Result<OpenedModel> OpenModel(const std::string& name) {
+void AddCheckWeights(CLI::App& app, bool& check_weights) {
+  app.add_flag("--check-weights", check_weights,
+               "first look through all weights for NaN and infinity");
+}
+
+Result<OpenedModel> OpenModel(const std::string& name, bool check_weights) {
   OpenedModel out;
   LATTE_ASSIGN_OR_RETURN(out.dir, ResolveModelPath(name));
   LATTE_ASSIGN_OR_RETURN(out.machine, Machine::Detect());
   LATTE_ASSIGN_OR_RETURN(out.model, LoadModel(out.dir));
+  if (check_weights) {
+    LATTE_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(out.dir));
+    LATTE_RETURN_IF_ERROR(CheckWeights(checkpoint));
+  }
   return out;
 }
 

@@ -48,7 +48,11 @@ struct OpenedModel {
   Machine machine;
   std::unique_ptr<Model> model;
 };
-[[nodiscard]] Result<OpenedModel> OpenModel(const std::string& name);
+// `check_weights`: refuse weights that are not finite (--check-weights).
+[[nodiscard]] Result<OpenedModel> OpenModel(const std::string& name, bool check_weights = false);
+
+// Adds --check-weights.
+void AddCheckWeights(CLI::App& app, bool& check_weights);
 
 // The text of `path`, or of standard input for "-". Errors: of ReadFile; kCorrupt above 1 GiB.
 [[nodiscard]] Result<std::string> ReadText(const std::string& path);

@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "src/base/map_guard.h"
+
 namespace latte {
 namespace {
 
@@ -109,7 +111,19 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::Open(const std::string& pa
   return std::shared_ptr<const MappedFile>(new MappedFile(path, data, static_cast<size_t>(size)));
 }
 
+MappedFile::MappedFile(std::string path, const std::byte* data, size_t size)
+    : path_(std::move(path)),
+      data_(data),
+      size_(size),
+      lost_(fmt::format("latte: unavailable: {}: expected the {} bytes that were there when the "
+                        "file was opened, found that it can no longer be read: another program "
+                        "truncated it, or its disk failed; start again with a whole file\n",
+                        path_, size_)) {
+  if (data_ != nullptr) guard_ = GuardMap(data_, size_, lost_.c_str());
+}
+
 MappedFile::~MappedFile() {
+  ForgetMap(guard_);
   if (data_ != nullptr) munmap(const_cast<std::byte*>(data_), size_);
 }
 

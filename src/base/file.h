@@ -24,7 +24,8 @@ bool IsRegularFile(const std::string& path);
 bool IsDirectory(const std::string& path);
 
 // A read-only, shared mapping of a regular file; processes that map the same file share its pages.
-// Immutable, thread-safe. The bytes stay valid as long as any copy of the shared_ptr lives.
+// Immutable, thread-safe. The bytes stay valid as long as any copy of the shared_ptr lives and no
+// other program truncates the file; for that case see map_guard.h.
 class MappedFile {
  public:
   // Errors: as ReadFile, without the size cap.
@@ -37,11 +38,12 @@ class MappedFile {
   const std::string& path() const { return path_; }
 
  private:
-  MappedFile(std::string path, const std::byte* data, size_t size)
-      : path_(std::move(path)), data_(data), size_(size) {}
+  MappedFile(std::string path, const std::byte* data, size_t size);
   std::string path_;
   const std::byte* data_;
   size_t size_;
+  std::string lost_;  // what the guard writes when the bytes are gone
+  int guard_ = -1;
 };
 
 }  // namespace latte
