@@ -89,6 +89,11 @@ Status WriteFile(const std::string& path, std::span<const std::byte> bytes) {
   return {};
 }
 
+bool Exists(const std::string& path) {
+  struct stat st = {};
+  return lstat(path.c_str(), &st) == 0;
+}
+
 bool IsRegularFile(const std::string& path) {
   struct stat st = {};
   return stat(path.c_str(), &st) == 0 && S_ISREG(st.st_mode);

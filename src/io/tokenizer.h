@@ -82,7 +82,7 @@ class Tokenizer {
 
  private:
   struct State;
-  static Result<Tokenizer> Build(TokenizerFile file, std::string_view config_json,
+  static Result<Tokenizer> Build(TokenizerFile file, std::optional<std::string_view> config_json,
                                  std::string chat_template);
   explicit Tokenizer(std::shared_ptr<const State> state) : state_(std::move(state)) {}
 
