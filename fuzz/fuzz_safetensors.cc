@@ -74,8 +74,11 @@ void CheckFile(std::string_view text) {
     covered += tensor.bytes;
     Require(by_name.emplace(name, tensor).second, "names are unique");
   }
-  Require(covered <= static_cast<int64_t>(bytes.size()) - 8 && sum + 1 != 0,
-          "tensors do not overlap");
+  uint64_t header = 0;
+  std::memcpy(&header, copy.data(), sizeof(header));
+  Require(covered == static_cast<int64_t>(copy.size() - sizeof(header) - header),
+          "every byte of the data belongs to one tensor");
+  Require(sum + 1 != 0, "the bytes can be read");
   const Status fits = CheckTensors(SmallModel(), by_name);
   Require(fits || !fits.error().message.empty(), "a refusal says why");
 }

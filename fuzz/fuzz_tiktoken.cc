@@ -36,8 +36,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace latte;
   const auto [model, rest] = fuzz::Cut(fuzz::AsText(data, size), '\0');
   const auto [config, text] = fuzz::Cut(rest, '\0');
-  const auto tokenizer =
-      Tokenizer::FromTiktoken(fuzz::WithByteTokens(model), config.empty() ? "{}" : config);
+  const auto tokenizer = Tokenizer::FromTiktoken(
+      fuzz::WithByteTokens(model), config.empty() ? R"({"added_tokens_decoder":{}})" : config);
   if (!tokenizer) {
     const std::string& message = tokenizer.error().message;
     fuzz::Require(message.find("tiktoken.model") == 0 || message.find("tokenizer_config.json") == 0,
