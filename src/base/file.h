@@ -20,8 +20,8 @@ namespace latte {
 // Replaces `path` by `bytes` in one step (a temporary file beside it, then rename).
 [[nodiscard]] Status WriteFile(const std::string& path, std::span<const std::byte> bytes);
 
-// Whether anything stands under that name, be it a link that leads nowhere. An optional file that is
-// there but cannot be read must be an error: leaving it out would change what a model says.
+// Whether anything stands under that name, be it a link that leads nowhere. An optional file that
+// is there but cannot be read must be an error: leaving it out would change what a model says.
 bool Exists(const std::string& path);
 bool IsRegularFile(const std::string& path);
 bool IsDirectory(const std::string& path);

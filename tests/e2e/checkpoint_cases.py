@@ -18,6 +18,7 @@ class Case:
     words: tuple
     commands: tuple = ("score",)
     code: int = 2
+    sub: str = ""  # the model is this folder inside the checkpoint's
 
 
 def edit_json(name, change):

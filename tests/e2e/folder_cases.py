@@ -7,6 +7,7 @@ import shutil
 from checkpoint_cases import Case, NORM, add, bytes_of, edit_json, joined, put, drop, split, tensors, write
 
 INDEX = "model.safetensors.index.json"
+NOT_UTF8 = os.fsdecode(b"a\xff")
 SHARD = "model-00002-of-00002.safetensors"
 
 
@@ -75,6 +76,8 @@ def folders():
     yield Case("no weights", "v3", with_config_alone, ("model.safetensors",), ("score", "run"))
     yield Case("P01 a shard missing, no index", "shards", remove(INDEX, SHARD), (SHARD,), ("score", "inspect"))
     yield Case("P04 a shard missing", "shards", remove(SHARD), (SHARD,), ("score", "inspect"))
+
+    yield Case("P09 missing, with a name that is no UTF-8", "v3", lambda folder: None, ("\\xff", "expected"), every, sub=NOT_UTF8)
 
     def mixed(folder):
         (folder / INDEX).unlink()
@@ -184,6 +187,13 @@ def good():
                                ("P06 total_size lies", "shards", edit_json(INDEX, put("metadata", value={"total_size": 7})))]:
         yield Case(f"good: {name}", base, change, (), ("score", "inspect"), code=0)
     yield Case("good: T06 a merge of itself", "tiny", edit_json("tokenizer.json", lambda d: d["model"]["merges"].append("t h")), (), ("run",), code=0)
+
+
+    def moved(folder):
+        (folder / NOT_UTF8).mkdir()
+        for file in list(folder.glob("*.*")):
+            os.rename(file, folder / NOT_UTF8 / file.name)
+    yield Case("good: P09 a name that is no UTF-8", "v3", moved, (), ("score", "inspect"), code=0, sub=NOT_UTF8)
 
 
 def all_cases():

@@ -50,7 +50,7 @@ def run_case(latte, case):
         fill(folder, case.base)
         case.change(folder)
         for command in case.commands:
-            args = [latte] + [word.format(folder) for word in COMMANDS[command]]
+            args = [latte] + [word.format(folder / case.sub) for word in COMMANDS[command]]
             try:
                 done = subprocess.run(args, capture_output=True, timeout=SECONDS, stdin=subprocess.DEVNULL)
             except subprocess.TimeoutExpired:
