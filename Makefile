@@ -6,7 +6,7 @@ PREFIX ?= /usr/local
 BUILD := build/release
 LATTE := $(BUILD)/latte
 
-.PHONY: help setup build run test test-all lint fmt install clean
+.PHONY: help setup build run test test-all fuzz lint fmt install clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */  make \1\t/' | expand -t 20
@@ -23,6 +23,11 @@ run: build  ## write a story with MODEL (default: tiny); make run MODEL=… PROM
 
 test: build  ## every test that needs neither GPU nor network
 	ctest --preset release -j 2
+
+fuzz: setup  ## feed broken files to every reader of files, FUZZ_SECONDS (30) each
+	@test -f build/fuzz/build.ninja || cmake --preset fuzz
+	@cmake --build --preset fuzz
+	fuzz/run.sh
 
 lint: setup  ## formatting, layering, documentation
 	tools/lint.sh

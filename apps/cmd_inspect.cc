@@ -3,6 +3,7 @@
 
 #include "apps/command.h"
 #include "src/base/json.h"
+#include "src/io/check_weights.h"
 #include "src/io/model_path.h"
 #include "src/jobs/inspect.h"
 
@@ -13,6 +14,7 @@ struct InspectFlags {
   std::string model = "tiny";
   bool kernels = false;
   bool json = false;
+  bool check_weights = false;
 };
 
 std::string Thousands(int64_t n) {
@@ -48,6 +50,10 @@ std::string RenderKernels(const JsonOut& rows) {
 Status InspectCommand(const InspectFlags& flags) {
   LATTE_ASSIGN_OR_RETURN(const std::string path, ResolveModelPath(flags.model));
   LATTE_ASSIGN_OR_RETURN(JsonOut report, InspectModel(path));
+  if (flags.check_weights) {
+    LATTE_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(path));
+    LATTE_RETURN_IF_ERROR(CheckWeights(checkpoint));
+  }
   JsonOut kernels;
   if (flags.kernels) {
     LATTE_ASSIGN_OR_RETURN(kernels, InspectKernels(path));
@@ -70,6 +76,7 @@ Command AddInspect(CLI::App& app) {
   sub->add_option("MODEL", flags->model, "model, or a config.json alone (default: tiny)");
   sub->add_flag("--kernels", flags->kernels, "list the kernels and which of them would run");
   sub->add_flag("--json", flags->json, "one JSON object instead of a table");
+  AddCheckWeights(*sub, flags->check_weights);
   return {sub, [flags] { return InspectCommand(*flags); }};
 }
 

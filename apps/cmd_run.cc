@@ -20,6 +20,7 @@ struct RunFlags {
   bool json = false;
   bool stats = false;
   SamplingFlags sampling;
+  bool check_weights = false;
   EngineFlags engine;
 };
 
@@ -78,7 +79,8 @@ void PrintStats(const JsonOut& stats) {
 }
 
 Status RunCommand(const RunFlags& flags) {
-  LATTE_ASSIGN_OR_RETURN(const OpenedModel opened, OpenModel(flags.model));
+  LATTE_ASSIGN_OR_RETURN(const OpenedModel opened,
+                         OpenModel(flags.model, {.check_weights = flags.check_weights}));
   const ModelConfig& config = opened.model->config();
   LATTE_ASSIGN_OR_RETURN(const Tokenizer tokenizer, Tokenizer::Load(opened.dir));
   LATTE_ASSIGN_OR_RETURN(const std::string prompt, PromptText(flags));
@@ -139,6 +141,7 @@ Command AddRun(CLI::App& app) {
   sub->add_flag("--special", flags->special, "special-token text in the prompt means the token");
   sub->add_flag("--json", flags->json, "one JSON object instead of text");
   sub->add_flag("--stats", flags->stats, "end with a table of speeds and cache sizes");
+  AddCheckWeights(*sub, flags->check_weights);
   flags->engine.Add(*sub);
   return {sub, [flags] { return RunCommand(*flags); }};
 }

@@ -17,6 +17,7 @@ struct ScoreFlags {
   std::optional<std::string> text;
   std::optional<std::string> logits;
   bool json = false;
+  bool check_weights = false;
   EngineFlags engine;
 };
 
@@ -57,7 +58,8 @@ Status PrintResult(const ScoreFlags& flags, std::span<const int32_t> ids,
 }
 
 Status ScoreCommand(const ScoreFlags& flags) {
-  LATTE_ASSIGN_OR_RETURN(const OpenedModel opened, OpenModel(flags.model));
+  LATTE_ASSIGN_OR_RETURN(const OpenedModel opened,
+                         OpenModel(flags.model, {.check_weights = flags.check_weights}));
   LATTE_ASSIGN_OR_RETURN(const std::vector<int32_t> ids, Tokens(flags, opened.dir));
   const ModelConfig& config = opened.model->config();
   if (static_cast<int64_t>(ids.size()) > config.max_position)
@@ -84,6 +86,7 @@ Command AddScore(CLI::App& app) {
   sub->add_option("--logits", flags->logits,
                   "also write the logits: a .npy file, float32 [T, vocab]");
   sub->add_flag("--json", flags->json, "one JSON object instead of a table");
+  AddCheckWeights(*sub, flags->check_weights);
   flags->engine.Add(*sub);
   return {sub, [flags] { return ScoreCommand(*flags); }};
 }

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "src/base/file.h"
+#include "src/io/check_weights.h"
 #include "src/io/generation_config.h"
 #include "src/io/model_path.h"
 #include "src/models/registry.h"
@@ -59,11 +60,20 @@ Result<SamplingParams> SamplingFlags::Params(const std::string& dir) const {
   return out;
 }
 
-Result<OpenedModel> OpenModel(const std::string& name, const ModelOptions& options) {
+void AddCheckWeights(CLI::App& app, bool& check_weights) {
+  app.add_flag("--check-weights", check_weights,
+               "first look through all weights for NaN and infinity");
+}
+
+Result<OpenedModel> OpenModel(const std::string& name, const OpenOptions& options) {
   OpenedModel out;
   LATTE_ASSIGN_OR_RETURN(out.dir, ResolveModelPath(name));
   LATTE_ASSIGN_OR_RETURN(out.machine, Machine::Detect());
-  LATTE_ASSIGN_OR_RETURN(out.model, LoadModel(out.dir, options));
+  LATTE_ASSIGN_OR_RETURN(out.model, LoadModel(out.dir, {.mtp = options.mtp}));
+  if (options.check_weights) {
+    LATTE_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(out.dir));
+    LATTE_RETURN_IF_ERROR(CheckWeights(checkpoint));
+  }
   for (const std::string& caveat : Caveats(out.model->config()))
     std::fprintf(stderr, "latte: warning: %s\n", caveat.c_str());
   return out;

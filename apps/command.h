@@ -64,9 +64,16 @@ struct OpenedModel {
   Machine machine;
   std::unique_ptr<Model> model;
 };
+struct OpenOptions {
+  bool mtp = false;            // load the drafting layer too
+  bool check_weights = false;  // refuse weights that are not finite (--check-weights)
+};
 // Says on standard error, once, what of the model is not used.
 [[nodiscard]] Result<OpenedModel> OpenModel(const std::string& name,
-                                            const ModelOptions& options = {});
+                                            const OpenOptions& options = {});
+
+// Adds --check-weights.
+void AddCheckWeights(CLI::App& app, bool& check_weights);
 
 // The text of `path`, or of standard input for "-". Errors: of ReadFile; kCorrupt above 1 GiB.
 [[nodiscard]] Result<std::string> ReadText(const std::string& path);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "apps/command.h"
+#include "src/base/map_guard.h"
 
 #ifndef LATTE_VERSION
 #error "the build passes LATTE_VERSION"
@@ -45,6 +46,7 @@ int RunLatte(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);  // `latte … | head`: an error from write, not a death by signal
+  latte::InstallMapGuard();
   try {
     return RunLatte(argc, argv);
   } catch (const std::exception& error) {  // out of memory; nothing of ours throws

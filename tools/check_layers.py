@@ -37,7 +37,7 @@ def layer_violations(root):
 
 
 def fence_violations(root):
-    for folder in ("src", "include", "apps", "tests"):
+    for folder in ("src", "include", "apps", "tests", "fuzz"):
         for path in sorted((root / folder).rglob("*")):
             if path.suffix not in SOURCES:
                 continue

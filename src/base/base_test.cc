@@ -1,15 +1,19 @@
 #include <atomic>
+#include <csignal>
 #include <fstream>
 #include <numeric>
 #include <vector>
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "latte/status.h"
 
 #include "src/base/file.h"
 #include "src/base/json.h"
+#include "src/base/map_guard.h"
 #include "src/base/math.h"
 #include "src/base/thread_pool.h"
 
@@ -105,6 +109,57 @@ TEST(File, ReadsMapsAndRefuses) {
   ASSERT_TRUE(WriteFile(path, {}));
   EXPECT_EQ((*MappedFile::Open(path))->bytes().size(), 0u);
   unlink(path.c_str());
+}
+
+// Maps a file of two pages, lets it be truncated as another program would, and reads the second.
+void ReadWhatWasTruncated(const std::string& path) {
+  const std::string text(8192, 'x');
+  if (!WriteFile(path, std::as_bytes(std::span(text)))) _exit(7);
+  const auto mapped = MappedFile::Open(path);
+  if (!mapped || truncate(path.c_str(), 100) != 0) _exit(7);
+  const volatile std::byte* lost = (*mapped)->bytes().data() + 5000;
+  _exit(*lost == std::byte{'x'} ? 8 : 9);
+}
+
+TEST(MapGuardDeathTest, F33_AFileTruncatedWhileMappedEndsWithItsName) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const std::string path = TempPath("truncated");
+  EXPECT_EXIT(
+      {
+        InstallMapGuard();
+        ReadWhatWasTruncated(path);
+      },
+      testing::ExitedWithCode(1), "latte: unavailable: .*truncated: expected the 8192 bytes");
+  unlink(path.c_str());
+}
+
+TEST(MapGuardDeathTest, OtherBusErrorsKeepTheirDefaultAction) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const std::string path = TempPath("not_ours");
+  const auto lose_a_page_that_nobody_guards = [&path] {
+    InstallMapGuard();
+    ForgetMap(GuardMap(nullptr, SIZE_MAX, "must not be written"));
+    const int fd = open(path.c_str(), O_RDWR | O_CREAT, 0600);
+    if (ftruncate(fd, 4096) != 0) _exit(7);
+    void* map = mmap(nullptr, 4096, PROT_READ, MAP_SHARED, fd, 0);
+    if (map == MAP_FAILED || ftruncate(fd, 0) != 0) _exit(7);
+    _exit(*static_cast<const volatile char*>(map));
+  };
+  EXPECT_EXIT(lose_a_page_that_nobody_guards(), testing::KilledBySignal(SIGBUS), "^$");
+  unlink(path.c_str());
+}
+
+TEST(MapGuard, PlacesAreUsedAgainAndAFullTableIsNoError) {
+  const std::byte bytes[8] = {};
+  std::vector<int> places;
+  for (int place = GuardMap(bytes, 8, ""); place >= 0; place = GuardMap(bytes, 8, ""))
+    places.push_back(place);
+  EXPECT_GE(places.size(), 512u);
+  EXPECT_EQ(GuardMap(bytes, 8, ""), -1);
+  ForgetMap(places.back());
+  EXPECT_EQ(GuardMap(bytes, 8, ""), places.back());
+  for (const int place : places) ForgetMap(place);
+  ForgetMap(-1);
 }
 
 TEST(ThreadPool, RunsEachIndexOnce) {

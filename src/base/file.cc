@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "src/base/map_guard.h"
+
 namespace latte {
 namespace {
 
@@ -87,6 +89,11 @@ Status WriteFile(const std::string& path, std::span<const std::byte> bytes) {
   return {};
 }
 
+bool Exists(const std::string& path) {
+  struct stat st = {};
+  return lstat(path.c_str(), &st) == 0;
+}
+
 bool IsRegularFile(const std::string& path) {
   struct stat st = {};
   return stat(path.c_str(), &st) == 0 && S_ISREG(st.st_mode);
@@ -109,7 +116,19 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::Open(const std::string& pa
   return std::shared_ptr<const MappedFile>(new MappedFile(path, data, static_cast<size_t>(size)));
 }
 
+MappedFile::MappedFile(std::string path, const std::byte* data, size_t size)
+    : path_(std::move(path)),
+      data_(data),
+      size_(size),
+      lost_(fmt::format("latte: unavailable: {}: expected the {} bytes that were there when the "
+                        "file was opened, found that it can no longer be read: another program "
+                        "truncated it, or its disk failed; start again with a whole file\n",
+                        path_, size_)) {
+  if (data_ != nullptr) guard_ = GuardMap(data_, size_, lost_.c_str());
+}
+
 MappedFile::~MappedFile() {
+  ForgetMap(guard_);
   if (data_ != nullptr) munmap(const_cast<std::byte*>(data_), size_);
 }
 

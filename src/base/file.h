@@ -20,11 +20,15 @@ namespace latte {
 // Replaces `path` by `bytes` in one step (a temporary file beside it, then rename).
 [[nodiscard]] Status WriteFile(const std::string& path, std::span<const std::byte> bytes);
 
+// Whether anything stands under that name, be it a link that leads nowhere. An optional file that
+// is there but cannot be read must be an error: leaving it out would change what a model says.
+bool Exists(const std::string& path);
 bool IsRegularFile(const std::string& path);
 bool IsDirectory(const std::string& path);
 
 // A read-only, shared mapping of a regular file; processes that map the same file share its pages.
-// Immutable, thread-safe. The bytes stay valid as long as any copy of the shared_ptr lives.
+// Immutable, thread-safe. The bytes stay valid as long as any copy of the shared_ptr lives and no
+// other program truncates the file; for that case see map_guard.h.
 class MappedFile {
  public:
   // Errors: as ReadFile, without the size cap.
@@ -37,11 +41,12 @@ class MappedFile {
   const std::string& path() const { return path_; }
 
  private:
-  MappedFile(std::string path, const std::byte* data, size_t size)
-      : path_(std::move(path)), data_(data), size_(size) {}
+  MappedFile(std::string path, const std::byte* data, size_t size);
   std::string path_;
   const std::byte* data_;
   size_t size_;
+  std::string lost_;  // what the guard writes when the bytes are gone
+  int guard_ = -1;
 };
 
 }  // namespace latte

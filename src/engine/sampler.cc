@@ -29,11 +29,15 @@ Status CheckFinite(std::span<const float> logits) {
   for (size_t i = 0; i < logits.size(); ++i) {
     if (std::isnan(logits[i]) || logits[i] == std::numeric_limits<float>::infinity())
       return Internal(fmt::format(
-          "numerical error: the logit of token {} is {}; check the weights for NaN or overflow", i,
-          logits[i]));
+          "numerical error: the logit of token {} is {}; see whether the weights are finite "
+          "with --check-weights",
+          i, logits[i]));
     any = any || std::isfinite(logits[i]);
   }
-  if (!any) return Internal("numerical error: every logit is -inf");
+  if (!any)
+    return Internal(
+        "numerical error: every logit is -inf; see whether the weights are finite with "
+        "--check-weights");
   return {};
 }
 

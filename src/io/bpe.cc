@@ -96,7 +96,12 @@ void Bpe::EncodeShort(std::string_view piece, std::vector<int32_t>* out) const {
 void Bpe::EncodeLong(std::string_view piece, BpeScratch* scratch, std::vector<int32_t>* out) const {
   LATTE_CHECK(piece.size() < (size_t{1} << 31), "a piece of {} bytes", piece.size());
   const int32_t count = static_cast<int32_t>(piece.size());
-  auto& [symbols, ranks, prev, next, heap] = *scratch;
+  // Named one by one: clang 14 cannot capture structured bindings in the lambdas below.
+  std::vector<int32_t>& symbols = scratch->symbols;
+  std::vector<uint32_t>& ranks = scratch->ranks;
+  std::vector<int32_t>& prev = scratch->prev;
+  std::vector<int32_t>& next = scratch->next;
+  std::vector<uint64_t>& heap = scratch->heap;
   symbols.resize(piece.size());
   ranks.assign(piece.size(), kNoRank);
   prev.resize(piece.size());

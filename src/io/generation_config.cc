@@ -8,9 +8,10 @@ namespace latte {
 Result<GenerationDefaults> LoadGenerationDefaults(const std::string& dir) {
   GenerationDefaults out;
   const std::string path = dir + "/generation_config.json";
-  if (!IsRegularFile(path)) return out;
+  if (!Exists(path)) return out;
   LATTE_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, 1 << 20));
   LATTE_ASSIGN_OR_RETURN(const Json config, Json::Parse(text, path));
+  if (!config.is_object()) return Corrupt(path + ": expected an object, found another type");
   LATTE_ASSIGN_OR_RETURN(const bool sample, config.GetBoolOr("do_sample", false));
   if (!sample) return out;
   LATTE_ASSIGN_OR_RETURN(out.temperature, config.GetDoubleOr("temperature", 1.0));

@@ -348,9 +348,11 @@ Result<ModelConfig> LoadModelConfig(const std::string& dir) {
   LATTE_ASSIGN_OR_RETURN(const Json json, Json::Parse(text, path));
   LATTE_ASSIGN_OR_RETURN(ModelConfig config, ParseModelConfig(json));
   const std::string generation = dir + "/generation_config.json";
-  if (is_file || !IsRegularFile(generation)) return config;
+  if (is_file || !Exists(generation)) return config;
   LATTE_ASSIGN_OR_RETURN(const std::string generation_text, ReadFile(generation, kMaxConfigBytes));
   LATTE_ASSIGN_OR_RETURN(const Json generation_json, Json::Parse(generation_text, generation));
+  if (!generation_json.is_object())
+    return Corrupt(fmt::format("{}: expected an object, found another type", generation));
   LATTE_ASSIGN_OR_RETURN(const std::vector<int64_t> eos,
                          ParseIds(ConfigReader(generation_json), "eos_token_id", config.vocab));
   AddEos(eos, config);

@@ -2,7 +2,9 @@
 // and memory of a match are limited, so that a hostile pattern ends in an error.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -29,6 +31,14 @@ class Regex {
   std::shared_ptr<const Code> code_;
 };
 
+// Processor time that one RegexMatcher may use. PCRE2's own limits count steps back, not bytes
+// looked at, so a pattern such as (?=a*b)a takes time in the square of the text without hitting
+// them. Real patterns need about a hundredth of it.
+struct RegexBudget {
+  double seconds = 5;
+  double bytes_per_second = 128 * 1024;  // more seconds for longer text
+};
+
 // A match is the bytes [begin, end) of the subject.
 struct RegexMatch {
   bool found = false;
@@ -39,19 +49,32 @@ struct RegexMatch {
 // Finds the matches of one Regex; holds the memory that matching needs. Thread-compatible.
 class RegexMatcher {
  public:
-  explicit RegexMatcher(const Regex& regex);
+  explicit RegexMatcher(const Regex& regex, RegexBudget budget = {});
   ~RegexMatcher();
   RegexMatcher(RegexMatcher&&) noexcept;
   RegexMatcher& operator=(RegexMatcher&&) = delete;
 
   // The first match that begins at `from` or later. Lookarounds and ^ $ see exactly `subject`.
+  // Every new subject must first be searched from 0.
   // Requires: `subject` is valid UTF-8; `from` <= size, at the beginning of a code point.
-  // Errors: kInvalidArgument when a limit is hit.
+  // Errors: kInvalidArgument when a limit is hit: 10 million steps back or 64 MiB in one search, or
+  // the budget in all of them together.
   [[nodiscard]] Result<RegexMatch> Find(std::string_view subject, size_t from);
 
  private:
   struct Memory;
+  // One search that considers beginnings up to `last` only. Returns PCRE2's code.
+  int Run(std::string_view subject, size_t from, size_t last);
+  bool BudgetIsSpent();
+  tl::unexpected<Error> GaveUp(std::string_view subject, size_t from, std::string_view why) const;
+
   Regex regex_;
+  RegexBudget budget_;
+  double allowed_seconds_;
+  double used_seconds_ = 0;
+  double cpu_at_start_;
+  int64_t finds_ = 0;
+  std::chrono::steady_clock::time_point looked_;  // when the clock was last looked at
   std::unique_ptr<Memory> memory_;
 };
 

@@ -51,11 +51,17 @@ struct Escape {
   Class set;
 };
 
+// No real pattern has a tenth of it. A short escape becomes up to a kilobyte of ranges.
+constexpr size_t kMaxPatternBytes = 16384;
+
 class Translator {
  public:
   explicit Translator(std::string_view pattern) : in_(pattern) {}
 
   Result<std::string> Run() {
+    if (in_.size() > kMaxPatternBytes)
+      return Unsupported(fmt::format("expected a pattern of at most {} bytes, found {}: '{}'",
+                                     kMaxPatternBytes, in_.size(), Printable(in_)));
     // Failing at the first white space of a run means failing at all of it; without the anchor a
     // long run that is not at the end costs time in the square of its length.
     if (in_ == R"(\s+$)") return fmt::format(R"((?:(?<![{0}])|\G)[{0}]+$)", kWhiteSpace);

@@ -145,6 +145,44 @@ TEST(Regex, DeepBacktrackingHasRoomOrIsAnError) {
   }
 }
 
+TEST(Regex, WorkInTheSquareOfTheTextEndsAtTheBudget) {
+  // Without the budget each of these would take from minutes to hours.
+  const std::string text(1 << 20, 'a');
+  for (const char* pattern : {"(?=a*b)a", "a(?!.*b)", "a(?=[^c]*c)"}) {
+    for (const bool jit : {false, true}) {
+      const auto regex = Regex::Compile(pattern, {.jit = jit});
+      ASSERT_TRUE(regex);
+      RegexMatcher matcher(*regex, {.seconds = 0.2, .bytes_per_second = 1e12});
+      Result<RegexMatch> match = matcher.Find(text, 0);
+      while (match && match->found && match->end < text.size())
+        match = matcher.Find(text, match->end);
+      ASSERT_FALSE(match) << pattern;
+      EXPECT_EQ(match.error().code, Code::kInvalidArgument);
+      EXPECT_NE(match.error().message.find(pattern), std::string::npos);
+    }
+  }
+}
+
+TEST(Regex, AMatchFarAwayIsFoundWhereverItBegins) {
+  // Around the places where one search ends and the next begins, with code points of 1 to 4 bytes.
+  for (const std::string_view unit : {"x", "\u00e9", "\u65e5", "\U0001F642"}) {
+    std::string text;
+    while (text.size() < 6000) text += unit;
+    for (size_t at = 0; at <= text.size(); at += at < 400 ? unit.size() : 97 * unit.size()) {
+      const std::string subject = text.substr(0, at) + "!" + text.substr(at);
+      const auto regex = Regex::Compile("(?<!y)!(?=.|$)");
+      ASSERT_TRUE(regex);
+      RegexMatcher matcher(*regex);
+      const auto match = matcher.Find(subject, 0);
+      ASSERT_TRUE(match && match->found) << at;
+      EXPECT_EQ(match->begin, at);
+      const auto next = matcher.Find(subject, at + 1);
+      ASSERT_TRUE(next);
+      EXPECT_FALSE(next->found);
+    }
+  }
+}
+
 TEST(Regex, TrailingWhiteSpaceTakesLinearTime) {
   // The run is not at the end, so every place of it fails; a plain \s+$ looks at all of it each
   // time.

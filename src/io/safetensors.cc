@@ -10,9 +10,9 @@
 
 #include <fmt/format.h>
 
-#include "src/base/json.h"
 #include "src/io/printable.h"
 #include "src/io/safetensors_header.h"
+#include "src/io/safetensors_index.h"
 
 namespace latte {
 namespace {
@@ -20,7 +20,6 @@ namespace {
 constexpr std::string_view kSingle = "model.safetensors";
 constexpr std::string_view kIndex = "model.safetensors.index.json";
 constexpr int64_t kMaxIndexBytes = 64 << 20;  // DeepSeek-V3's is 9 MB
-constexpr JsonLimits kIndexLimits = {.max_depth = 8, .max_elements = 2'000'000};
 constexpr size_t kMaxTensors = 1'000'000;
 constexpr size_t kMaxListed = 300;  // names in one message; DeepSeek-V3 has 163 shards
 
@@ -34,9 +33,6 @@ constexpr TextPrefix kTextPrefixes[] = {
     {"language.model.", "language.lm_head."},              // DeepSeek-VL2
     {"model.language_model.", "lm_head."},
 };
-
-// Name of a shard → names of tensors that the index says it holds.
-using ShardMap = std::map<std::string, std::vector<std::string>>;
 
 // The names in `dir`, sorted.
 Result<std::set<std::string>> ListDir(const std::string& dir) {
@@ -64,30 +60,9 @@ tl::unexpected<Error> MissingShards(const std::string& dir, const std::vector<st
       names.size() == 1 ? "1 shard is" : fmt::format("{} shards are", names.size()), text));
 }
 
-// A shard is a plain name inside the checkpoint's folder, and nothing else.
-bool IsPlainName(std::string_view name) {
-  return !name.empty() && name != "." && name.find("..") == std::string_view::npos &&
-         name.find_first_of(std::string_view("/\\\0", 3)) == std::string_view::npos;
-}
-
 Result<ShardMap> ReadIndex(const std::string& path) {
   LATTE_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxIndexBytes));
-  const Result<Json> index = Json::Parse(text, path, kIndexLimits);
-  if (!index) return Corrupt(Printable(index.error().message, 600));
-  LATTE_ASSIGN_OR_RETURN(const Json map, index->Get("weight_map"));
-  if (!map.is_object() || map.size() == 0)
-    return Corrupt(fmt::format("{}: expected 'weight_map' to name at least one tensor", path));
-  ShardMap shards;
-  LATTE_RETURN_IF_ERROR(map.ForEachMember([&](const std::string& tensor, const Json& v) -> Status {
-    const Result<std::string> file = v.AsString();
-    if (!file || !IsPlainName(*file))
-      return Corrupt(fmt::format(
-          "{}: weight_map: tensor '{}': expected the name of a file in this folder, found {}", path,
-          Printable(tensor), file ? fmt::format("'{}'", Printable(*file)) : "another type"));
-    shards[*file].push_back(tensor);
-    return {};
-  }));
-  return shards;
+  return ParseSafetensorsIndex(text, path);
 }
 
 // One of several: "model-00002-of-00005.safetensors" is {"model-", 2, 5}.

@@ -139,10 +139,12 @@ JoinedText Join(std::span<const TextPiece> pieces) {
   return out;
 }
 
-// The text of an optional file; empty when it is not there.
-Result<std::string> ReadIfThere(const std::string& path) {
-  if (!IsRegularFile(path)) return std::string();
-  return ReadFile(path, kMaxFileBytes);
+// The text of an optional file; nothing when it is not there.
+Result<std::optional<std::string>> ReadIfThere(const std::string& path) {
+  if (!Exists(path)) return std::optional<std::string>();
+  return ReadFile(path, kMaxFileBytes).map([](std::string text) {
+    return std::optional(std::move(text));
+  });
 }
 
 }  // namespace
@@ -150,14 +152,21 @@ Result<std::string> ReadIfThere(const std::string& path) {
 Result<Tokenizer> Tokenizer::FromJson(std::string_view tokenizer_json,
                                       std::string_view config_json) {
   LATTE_ASSIGN_OR_RETURN(TokenizerFile file, ParseTokenizerFile(tokenizer_json));
+  if (config_json.empty()) return Build(std::move(file), std::nullopt, {});
   return Build(std::move(file), config_json, {});
 }
 
-Result<Tokenizer> Tokenizer::Build(TokenizerFile file, std::string_view config_json,
+Result<Tokenizer> Tokenizer::FromTiktoken(std::string_view tiktoken_model,
+                                          std::string_view config_json) {
+  LATTE_ASSIGN_OR_RETURN(TokenizerFile file, ParseTiktokenFile(tiktoken_model, config_json));
+  return Build(std::move(file), config_json, {});
+}
+
+Result<Tokenizer> Tokenizer::Build(TokenizerFile file, std::optional<std::string_view> config_json,
                                    std::string chat_template) {
   TokenizerConfig config;
-  if (!config_json.empty()) {
-    LATTE_ASSIGN_OR_RETURN(config, ParseTokenizerConfig(config_json));
+  if (config_json) {
+    LATTE_ASSIGN_OR_RETURN(config, ParseTokenizerConfig(*config_json));
   }
   if (!config.bos_token) config.bos_token = file.template_bos;
   if (!chat_template.empty()) config.chat_template = std::move(chat_template);
@@ -179,18 +188,20 @@ Result<Tokenizer> Tokenizer::Load(const std::string& dir) {
   const std::string json_path = dir + "/tokenizer.json";
   const std::string tiktoken_path = dir + "/tiktoken.model";
   const std::string config_path = dir + "/tokenizer_config.json";
-  const bool tiktoken = !IsRegularFile(json_path) && IsRegularFile(tiktoken_path);
+  const bool tiktoken = !Exists(json_path) && Exists(tiktoken_path);
   LATTE_ASSIGN_OR_RETURN(const std::string text, tiktoken
                                                      ? ReadFile(tiktoken_path, kMaxTiktokenBytes)
                                                      : ReadFile(json_path, kMaxFileBytes));
-  LATTE_ASSIGN_OR_RETURN(const std::string config, tiktoken ? ReadFile(config_path, kMaxFileBytes)
-                                                            : ReadIfThere(config_path));
-  LATTE_ASSIGN_OR_RETURN(std::string chat_template, ReadIfThere(dir + "/chat_template.jinja"));
+  LATTE_ASSIGN_OR_RETURN(const std::optional<std::string> config, ReadIfThere(config_path));
+  if (tiktoken && !config)
+    return NotFound(config_path + ": expected this file beside tiktoken.model, found none");
+  LATTE_ASSIGN_OR_RETURN(const std::optional<std::string> chat_template,
+                         ReadIfThere(dir + "/chat_template.jinja"));
   Result<TokenizerFile> file =
-      tiktoken ? ParseTiktokenFile(text, config) : ParseTokenizerFile(text);
+      tiktoken ? ParseTiktokenFile(text, *config) : ParseTokenizerFile(text);
   return std::move(file)
       .and_then([&](TokenizerFile parsed) {
-        return Build(std::move(parsed), config, std::move(chat_template));
+        return Build(std::move(parsed), config, chat_template.value_or(""));
       })
       .map_error([&](Error error) {
         error.message = fmt::format("{}/{}", dir, error.message);

@@ -49,9 +49,11 @@ class Tokenizer {
   // key.
   [[nodiscard]] static Result<Tokenizer> Load(const std::string& dir);
 
-  // The same from text; `config_json` may be empty.
+  // The same from text; with tokenizer.json, `config_json` may be empty.
   [[nodiscard]] static Result<Tokenizer> FromJson(std::string_view tokenizer_json,
                                                   std::string_view config_json = {});
+  [[nodiscard]] static Result<Tokenizer> FromTiktoken(std::string_view tiktoken_model,
+                                                      std::string_view config_json);
 
   // The ids of `text`, which may be any bytes: invalid UTF-8 is first replaced by U+FFFD.
   // Errors: kInvalidArgument when the text has 2^31 bytes or more, or when splitting it takes more
@@ -94,7 +96,7 @@ class Tokenizer {
 
  private:
   struct State;
-  static Result<Tokenizer> Build(TokenizerFile file, std::string_view config_json,
+  static Result<Tokenizer> Build(TokenizerFile file, std::optional<std::string_view> config_json,
                                  std::string chat_template);
   explicit Tokenizer(std::shared_ptr<const State> state) : state_(std::move(state)) {}
 

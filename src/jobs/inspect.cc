@@ -1,11 +1,12 @@
 #include "src/jobs/inspect.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <optional>
+#include <system_error>
 
 #include <sys/sysinfo.h>
 
-#include "src/base/file.h"
 #include "src/io/model_size.h"
 #include "src/io/safetensors.h"
 #include "src/kernels/params/linear.h"
@@ -29,11 +30,20 @@ JsonOut ParamsJson(const ParamCount& count, int64_t bytes_each) {
           {"mtp", count.mtp * bytes_each}};
 }
 
+// Whether a name in the folder says that weights belong there, readable or not.
+bool HoldsWeights(const std::string& path) {
+  std::error_code error;
+  std::filesystem::directory_iterator it(path, error);
+  for (; !error && it != std::filesystem::directory_iterator(); it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    if (name.ends_with(".safetensors") || name.ends_with(".safetensors.index.json")) return true;
+  }
+  return false;
+}
+
 // Bytes of the tensors of a folder that holds weights; nothing for a config alone.
 Result<std::optional<int64_t>> StoredBytes(const std::string& path) {
-  const bool has_weights = IsRegularFile(path + "/model.safetensors") ||
-                           IsRegularFile(path + "/model.safetensors.index.json");
-  if (!has_weights) return std::nullopt;
+  if (!HoldsWeights(path)) return std::nullopt;
   LATTE_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(path));
   int64_t bytes = 0;
   for (const auto& [name, tensor] : checkpoint.tensors()) bytes += tensor.bytes;

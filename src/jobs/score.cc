@@ -24,11 +24,13 @@ Result<ScoreResult> Score(Session& session, std::span<const int32_t> tokens, int
       const auto next = static_cast<size_t>(first + m + 1);
       if (next == tokens.size()) break;
       const std::span<const float> row(logits.Row<float>(m), static_cast<size_t>(vocab));
-      const double logprob =
-          static_cast<double>(row[static_cast<size_t>(tokens[next])]) - LogSumExp(row);
-      if (std::isnan(logprob))
+      const double sum = LogSumExp(row);
+      const double logprob = static_cast<double>(row[static_cast<size_t>(tokens[next])]) - sum;
+      if (std::isnan(logprob) || !std::isfinite(sum))
         return Internal(
-            fmt::format("numerical error: the logits of token {} are not finite", next - 1));
+            fmt::format("numerical error: the logits after token {} are not finite; see whether "
+                        "the weights are with --check-weights",
+                        next - 1));
       result.logprobs.push_back(logprob);
       result.total += logprob;
     }

@@ -9,7 +9,12 @@ Result<std::unique_ptr<Model>> LoadModel(const std::string& dir, const ModelOpti
   LATTE_ASSIGN_OR_RETURN(Checkpoint checkpoint, Checkpoint::Open(dir));
   // Every architecture that LoadModelConfig accepts is built from the same layers; their
   // differences are data.
-  LATTE_ASSIGN_OR_RETURN(auto model, DeepseekModel::Load(config, std::move(checkpoint), options));
+  LATTE_ASSIGN_OR_RETURN(
+      auto model,
+      DeepseekModel::Load(config, std::move(checkpoint), options).map_error([&dir](Error error) {
+        error.message = dir + ": " + error.message;
+        return error;
+      }));
   return std::unique_ptr<Model>(std::move(model));
 }
 

@@ -1,0 +1,32 @@
+// What the fuzz targets share: cutting an input into parts, and claims that must hold for every
+// input.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+#include <utility>
+
+namespace latte::fuzz {
+
+// Ends the process, which libFuzzer reports as a finding.
+inline void Require(bool holds, std::string_view claim) {
+  if (holds) return;
+  std::fprintf(stderr, "does not hold: %.*s\n", static_cast<int>(claim.size()), claim.data());
+  std::abort();
+}
+
+inline std::string_view AsText(const uint8_t* data, size_t size) {
+  return {reinterpret_cast<const char*>(data), size};
+}
+
+// What stands before the first `separator`, and what stands after it (all and nothing without one).
+inline std::pair<std::string_view, std::string_view> Cut(std::string_view text, char separator) {
+  const size_t at = text.find(separator);
+  if (at == std::string_view::npos) return {text, {}};
+  return {text.substr(0, at), text.substr(at + 1)};
+}
+
+}  // namespace latte::fuzz

@@ -1,0 +1,51 @@
+// What must hold for a tokenizer, wherever it was read from: ids in range, decoding that ends, and
+// text that comes back.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "fuzz/fuzz_input.h"
+#include "src/io/tokenizer.h"
+#include "src/io/unicode.h"
+
+namespace latte::fuzz {
+
+// `lossless`: the tokenizer neither drops nor adds text, so that decoding gives the text back.
+inline void CheckText(const Tokenizer& tokenizer, std::string_view text, EncodeOptions options,
+                      bool lossless) {
+  const auto ids = tokenizer.Encode(text, options);
+  if (!ids) return;  // a pattern that gave up, or no BOS
+  for (const int32_t id : *ids)
+    Require(id >= 0 && id < tokenizer.vocab_size(), "ids are in the vocabulary");
+  const Result<std::string> decoded = tokenizer.Decode(*ids);
+  Require(decoded.has_value(), "ids of Encode decode");
+  StreamDecoder stream(tokenizer);
+  std::string streamed;
+  for (const int32_t id : *ids) streamed += stream.Push(id);
+  streamed += stream.Flush();
+  Require(ValidUtf8Prefix(streamed) == streamed.size(), "streamed text is valid UTF-8");
+  if (!lossless) return;
+  std::string repaired;
+  AppendValidUtf8(text, &repaired);
+  Require(*decoded == repaired, "text comes back");
+}
+
+inline void CheckTokenizer(const Tokenizer& tokenizer, std::string_view text, bool lossless) {
+  constexpr std::string_view kMixed = "Hello, wörld  123\n\n<|end|> 日本 🙂\t\xff";
+  const EncodeOptions plain = {.parse_special = false, .parse_added = false};
+  CheckText(tokenizer, kMixed, plain, lossless);
+  CheckText(tokenizer, text, plain, lossless);
+  CheckText(tokenizer, text, {.add_bos = true, .parse_special = true}, false);
+  // One text in sixteen is made long: work that grows faster than the text passes the time limit.
+  constexpr size_t kLong = 1 << 15;
+  uint32_t hash = 2166136261u;
+  for (const char c : text) hash = (hash ^ static_cast<uint8_t>(c)) * 16777619u;
+  if (text.empty() || hash % 16 != 0) return;
+  std::string repeated;
+  while (repeated.size() < kLong) repeated += text;
+  CheckText(tokenizer, repeated, plain, lossless);
+  CheckText(tokenizer, repeated, {.parse_special = true}, false);
+}
+
+}  // namespace latte::fuzz
