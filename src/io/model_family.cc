@@ -171,8 +171,10 @@ Result<const ModelFamily*> FindModelFamily(const Json& config) {
     const bool fits_architecture = architecture.empty() || family.architecture == architecture;
     if (fits_type && fits_architecture) return &family;
   }
-  return Refuse(config, fmt::format("{}{}{}", type, type.empty() || architecture.empty() ? "" : " ", architecture),
-                "no supported model has this model_type and architecture");
+  return Refuse(
+      config,
+      fmt::format("{}{}{}", type, type.empty() || architecture.empty() ? "" : " ", architecture),
+      "no supported model has this model_type and architecture");
 }
 
 }  // namespace latte

@@ -49,7 +49,8 @@ struct Linear {
 // `weight` cut to the slice. Requires: the sliced dimension divides by slice.count.
 TensorView CutWeight(const TensorView& weight, const WeightSlice& slice);
 
-// x as a matrix product takes it: x itself under f32 arithmetic, else a 16-bit copy in the workspace.
+// x as a matrix product takes it: x itself under f32 arithmetic, else a 16-bit copy in the
+// workspace.
 TensorView RoundActivations(const TensorView& x, StepContext& step);
 
 // y = x·Wᵀ + bias with x already rounded. Shapes: x [M, K], y [M, N] f32.

@@ -103,12 +103,8 @@ TokenOfSequence FindToken(std::span<const DecodeSequence> sequences, int64_t ind
 
 }  // namespace
 
-bool Supports(const LinearOp::Shape& s) {
-  return s.k > 0 && IsFloat(s.x) && IsFloat(s.w);
-}
-bool Supports(const LinearTOp::Shape& s) {
-  return s.n > 0 && IsFloat(s.x) && IsFloat(s.w);
-}
+bool Supports(const LinearOp::Shape& s) { return s.k > 0 && IsFloat(s.x) && IsFloat(s.w); }
+bool Supports(const LinearTOp::Shape& s) { return s.n > 0 && IsFloat(s.x) && IsFloat(s.w); }
 bool Supports(const MlaDecodeOp::Shape& s) {
   return s.c + s.r <= kMaxDecodeWidth && IsFloat(s.cache);
 }
