@@ -252,6 +252,7 @@ TEST(ModelConfigRefusals, C12_OtherArchitecturesByNameWithTheReason) {
       {"mistral4", "Mistral4ForCausalLM", "query temperature"},
       {"minicpm3", "MiniCPM3ForCausalLM", "longrope"},
       {"hy_v4", nullptr, "output gates"},
+      {"axk2", "AXK2ForCausalLM", "gated norms"},
       {"longcat_flash", "LongcatFlashForCausalLM", "two attention blocks"},
       {"kimi_linear", "KimiLinearForCausalLM", "linear-attention layers"},
       {"deepseek_vl_v2", "DeepseekOCRForCausalLM", "it is not MLA"},

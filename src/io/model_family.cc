@@ -120,6 +120,8 @@ constexpr ModelFamily kFamilies[] = {
      "its sandwich norms are not supported"},
     {"plm", "PLMForCausalLM", nullptr, "its MLP without a gate is not supported"},
     {"", "SarvamMLAForCausalLM", nullptr, "its configuration class is not read"},
+    {"axk2", "AXK2ForCausalLM", nullptr,
+     "its gated norms and gated attention output are not built"},
     {"kimi_linear", "KimiLinearForCausalLM", nullptr, kHybrid},
     {"kimi_k3", "", nullptr, kHybrid},
     {"bailing_hybrid", "", nullptr, kHybrid},

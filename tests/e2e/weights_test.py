@@ -92,6 +92,19 @@ class NotFinite(Folder):
         self.assertIn("numerical error", done.stderr)
         self.assertIn("--check-weights", done.stderr)
 
+    def test_f16_arithmetic_that_overflows_says_what_to_use_instead(self):
+        folder = self.copy(GOLDEN)
+        command = ("score", folder, "--ids", "1,2,3,4", "--dtype")
+        self.assertEqual(self.run_latte(*command, "f16").returncode, 0)
+        for element in range(56):  # activations of some 60,000 in layer 0: several pass 65,504
+            self.poison(folder, "model.layers.0.post_attention_layernorm.weight", element, 6e4)
+        for dtype in ("f32", "bf16"):
+            self.assertEqual(self.run_latte(*command, dtype).returncode, 0, dtype)
+        done = self.run_latte(*command, "f16")
+        self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
+        for part in ("latte: unsupported: f16 arithmetic", "65504", "use --dtype bf16 or f32"):
+            self.assertIn(part, done.stderr)
+
     def test_F35_a_bad_value_in_any_tensor_ends_in_an_error_and_never_in_a_crash(self):
         size = struct.unpack("<Q", (GOLDEN / "model.safetensors").read_bytes()[:8])[0]
         header = json.loads((GOLDEN / "model.safetensors").read_bytes()[8:8 + size])

@@ -48,7 +48,7 @@ def corpus_texts(training):
     """The set of documents that the training has drawn, written again from the seed."""
     return {mixture.document(index)
             for phase in training["phases"]
-            for mixture in [tasks.Mixture(phase["tasks"], training["seed"])]
+            for mixture in [tasks.Mixture(phase["tasks"], phase.get("seed", training["seed"]))]
             for index in range(phase["first"], phase["end"])}
 
 
@@ -56,8 +56,9 @@ def corpus_texts(training):
 def held_out(network, tokenizer, spec, rows=64, width=256):
     """(loss, MTP loss, MTP acceptance) on documents of a seed that training never uses."""
     packer = tasks.Packer(tasks.Mixture(spec, "held out"), tokenizer, width + 2)
-    batch = torch.tensor([packer.row() for _ in range(rows)])
-    return [value.item() for value in train.losses(network, batch)]
+    pairs = [packer.row() for _ in range(rows)]
+    batch, weights = torch.tensor([ids for ids, _ in pairs]), torch.tensor([w for _, w in pairs])
+    return [value.item() for value in train.losses(network, batch, weights)[:3]]
 
 
 def judge(texts, corpus, show):
@@ -97,7 +98,7 @@ def main():
     else:
         network = export.load_folder(args.model)
         tokenizer = tokenizer_files.load(args.model)
-        loss, mtp_loss, acceptance = held_out(network, tokenizer, training["phases"][-1]["tasks"])
+        loss, mtp_loss, acceptance = held_out(network, tokenizer, "stories")
         print(f"held-out loss {loss:.4f}, MTP loss {mtp_loss:.4f}, MTP acceptance {acceptance:.1%}")
         texts = sample_texts(network, tokenizer, args)
         print(f"first sample: {texts[0]}")

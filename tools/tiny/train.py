@@ -9,6 +9,7 @@ a curriculum: each phase names a mixture of tasks and the share of the time at w
 
 import argparse
 import csv
+import json
 import os
 import time
 
@@ -97,8 +98,9 @@ class Source:
         spec, _, width = next((phase for phase in self.phases if progress < phase[1]),
                               self.phases[-1])
         record, state = self.state["phases"], self.state
-        if not record or record[-1]["tasks"] != spec:
-            record.append(dict(tasks=spec, first=state["documents"], end=state["documents"]))
+        if not record or (record[-1]["tasks"], record[-1]["seed"]) != (spec, state["seed"]):
+            record.append(dict(tasks=spec, seed=state["seed"], first=state["documents"],
+                               end=state["documents"]))
             self.packer = None
         if self.packer is None:
             self.packer = tasks.Packer(tasks.Mixture(spec, state["seed"]), self.tokenizer,
@@ -106,6 +108,13 @@ class Source:
         pairs = [self.packer.row() for _ in range(max(self.args.step_tokens // width, 1))]
         state["documents"] = record[-1]["end"] = self.packer.documents
         return torch.tensor([ids for ids, _ in pairs]), torch.tensor([w for _, w in pairs])
+
+
+def earlier_phases(folder):
+    """What the exported model of `folder` was trained on, each phase with its seed."""
+    with open(os.path.join(folder, "training.json"), encoding="utf-8") as file:
+        training = json.load(file)
+    return [dict(seed=training["seed"]) | phase for phase in training["phases"]]
 
 
 class CurveWriter:
@@ -160,6 +169,8 @@ def main():
         network.load_state_dict(saved["model"])
         optimizer.load_state_dict(saved["optimizer"])
         state = saved["state"]
+    elif args.init:
+        state["phases"] = earlier_phases(args.init)
     source = Source(args, state)
     curve = CurveWriter(os.path.join(args.out, "loss.csv"), state["step"])
     count = sum(p.numel() for p in network.parameters())
