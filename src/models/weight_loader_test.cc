@@ -197,6 +197,28 @@ TEST_P(WeightLoaderTest, StacksHoldTheirMatricesOneAfterTheOther) {
   }
 }
 
+TEST_P(WeightLoaderTest, StacksHoldTheScalesOfEachMatrix) {
+  const Format format = GetParam();
+  if (format.scale == nullptr) {
+    EXPECT_TRUE(Half(1, 0)->scale.view().empty());
+    return;
+  }
+  const std::string scale_dtype = format.scale;
+  const int64_t each = BytesEach(scale_dtype);
+  const int64_t before = (1 + kStack) * kRows * kColumns * BytesEach(format.value) + 9 * each;
+  for (int64_t e = 0; e < kStack; ++e) {
+    const Result<Linear> half = Half(e, 6);
+    ASSERT_TRUE(half) << ToString(half.error());
+    for (int64_t i = 0; i < 9; ++i) {
+      const auto* at =
+          reinterpret_cast<const std::byte*>(data_.data()) + before + (e * 9 + i) * each;
+      const float want = scale_dtype == "F8_E8M0" ? std::ldexp(1.0f, static_cast<int>(*at) - 127)
+                                                  : ref::Load(at, *ToDType(scale_dtype), 0);
+      EXPECT_EQ(half->scale.Ptr<float>()[i], want) << "matrix " << e << ", block " << i;
+    }
+  }
+}
+
 TEST_P(WeightLoaderTest, CutsThatLeaveARemainderAreRefused) {
   for (const WeightSlice& slice :
        {WeightSlice{0, 5, WeightSlice::Along::kRows},
