@@ -21,7 +21,8 @@ def everywhere(file):
 
 
 def indexes():
-    for name, file in [("parent", "../../etc/passwd"), ("absolute", "/etc/passwd"), ("folder", "a/b.safetensors"), ("backslash", "..\\x"),
+    for name, file in [("parent", "../../etc/passwd"), ("absolute", "/etc/passwd"), ("folder", "a/b.safetensors"),
+                       ("backslash", "..\\x"),
                        ("NUL", "model\0.safetensors"), ("empty", ""), ("dot", "."), ("dots", "..")]:
         yield index(f"P02 {name}", everywhere(file), INDEX, "weight_map")
     for name, value in [("number", 7), ("null", None), ("list", ["x"]), ("object", {})]:
@@ -34,7 +35,8 @@ def indexes():
     for name, value in [("empty", {}), ("a list", []), ("text", "x")]:
         yield index(f"weight_map is {name}", put("weight_map", value=value), INDEX, "weight_map")
     yield index("a shard of 4,000 letters", everywhere("x" * 4000), "xxx")
-    yield index("P08 a missing shard named 100,000 times", lambda d: d.update(weight_map={f"t{i}": "gone" for i in range(100_000)}), "'gone'")
+    yield index("P08 a missing shard named 100,000 times",
+                lambda d: d.update(weight_map={f"t{i}": "gone" for i in range(100_000)}), "'gone'")
 
     def both(folder):
         """A tensor of the first shard stands in the second, too."""
@@ -77,7 +79,8 @@ def folders():
     yield Case("P01 a shard missing, no index", "shards", remove(INDEX, SHARD), (SHARD,), ("score", "inspect"))
     yield Case("P04 a shard missing", "shards", remove(SHARD), (SHARD,), ("score", "inspect"))
 
-    yield Case("P09 missing, with a name that is no UTF-8", "v3", lambda folder: None, ("\\xff", "expected"), every, sub=NOT_UTF8)
+    yield Case("P09 missing, with a name that is no UTF-8", "v3", lambda folder: None, ("\\xff", "expected"), every,
+               sub=NOT_UTF8)
 
     def mixed(folder):
         (folder / INDEX).unlink()
@@ -88,7 +91,8 @@ def folders():
 # --- tokenizers ------------------------------------------------------------------------------------------------------
 
 def tokenizer(name, change, *words):
-    return Case(f"tokenizer.json: {name}", "tiny", edit_json("tokenizer.json", change), ("tokenizer.json", *words), ("run", "tokenize"))
+    return Case(f"tokenizer.json: {name}", "tiny", edit_json("tokenizer.json", change), ("tokenizer.json", *words),
+                ("run", "tokenize"))
 
 
 def step(value):
@@ -100,7 +104,8 @@ def pattern(regex):
 
 
 def added(**fields):
-    token = {"id": 1394, "content": "<x>", "single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+    token = {"id": 1394, "content": "<x>", "single_word": False, "lstrip": False, "rstrip": False, "normalized": False,
+             "special": True}
     return lambda d: d["added_tokens"].append({**token, **fields})
 
 
@@ -111,36 +116,50 @@ def tokenizers():
     for key in ("vocab", "merges"):
         yield tokenizer(f"{key} missing", drop("model", key), key)
         yield tokenizer(f"{key} is text", put("model", key, value="x"), key)
-    for key, value in [("dropout", 0.1), ("unk_token", "<unk>"), ("byte_fallback", True), ("continuing_subword_prefix", "##"),
+    for key, value in [("dropout", 0.1), ("unk_token", "<unk>"), ("byte_fallback", True),
+                       ("continuing_subword_prefix", "##"),
                        ("end_of_word_suffix", "</w>"), ("type", "Unigram"), ("ignore_merges", "no")]:
         yield tokenizer(f"model.{key} = {value!r}", put("model", key, value=value), key if key != "type" else "Unigram")
-    for name, value in [("T02 taken", 300), ("T03 negative", -1), ("T03 2^40", 2**40), ("T03 far away", 2**23), ("text", "7"),
+    for name, value in [("T02 taken", 300), ("T03 negative", -1), ("T03 2^40", 2**40), ("T03 far away", 2**23),
+                        ("text", "7"),
                         ("fraction", 1.5), ("2^63", 2**63)]:
         yield tokenizer(f"id {name}", put("model", "vocab", "surprise", value=value), "surprise")
     yield tokenizer("T07 no token for a byte", lambda d: d["model"]["vocab"].pop("Ā"), "0x00")
-    for name, merge in [("T04 unknown token", "zzzz q"), ("T05 one part", "a"), ("T05 three parts", "a b c"), ("empty", ""), ("a space", " "),
+    for name, merge in [("T04 unknown token", "zzzz q"), ("T05 one part", "a"), ("T05 three parts", "a b c"),
+                        ("empty", ""), ("a space", " "),
                         ("number", 7), ("pair of numbers", [1, 2]), ("triple", ["a", "b", "c"])]:
         yield tokenizer(f"merge: {name}", lambda d, m=merge: d["model"]["merges"].append(m), "merges")
-    for name, fields in [("T11 empty", {"content": ""}), ("T11 10 MB", {"content": "x" * 10_000_000}), ("number", {"content": 7}),
-                         ("id gap", {"id": 4000}), ("negative id", {"id": -1}), ("taken id", {"id": 300}), ("flag as text", {"special": "yes"})]:
+    for name, fields in [("T11 empty", {"content": ""}), ("T11 10 MB", {"content": "x" * 10_000_000}),
+                         ("number", {"content": 7}),
+                         ("id gap", {"id": 4000}), ("negative id", {"id": -1}), ("taken id", {"id": 300}),
+                         ("flag as text", {"special": "yes"})]:
         yield tokenizer(f"added token: {name}", added(**fields), "added_tokens")
     yield tokenizer("added token twice", lambda d: (added()(d), added(id=1395)(d)), "<x>", "twice")
     yield tokenizer("T09 normalizer", put("normalizer", value={"type": "NFC"}), "NFC")
     yield tokenizer("T09 pre-tokenizer", step({"type": "Metaspace"}), "Metaspace")
     yield tokenizer("T09 decoder", put("decoder", value={"type": "WordPiece"}), "WordPiece")
-    yield tokenizer("T09 post-processor", put("post_processor", value={"type": "RobertaProcessing"}), "RobertaProcessing")
+    yield tokenizer("T09 post-processor", put("post_processor", value={"type": "RobertaProcessing"}),
+                    "RobertaProcessing")
     yield tokenizer("T09 65 steps", lambda d: [step({"type": "Digits"})(d) for _ in range(65)], "pretokenizers")
-    for name, regex, word in [("back reference", "(a)\\1", "\\1"), ("recursion", "(?R)", "group"), ("open group", "(a", "byte"),
+    for name, regex, word in [("back reference", "(a)\\1", "\\1"), ("recursion", "(?R)", "group"),
+                              ("open group", "(a", "byte"),
                               ("verb", "(*LIMIT_MATCH=1)a", "group"), ("possessive interval", "a{1,2}+", "quantifiers"),
-                              ("lookbehind without bound", "(?<=a+)b", "lookbehind"), ("repeat of repeats", "(?:(?:(?:a{999}){999}){999}){999}", "large"),
-                              ("60,000 groups", "(" * 60_000 + ")" * 60_000, "16384"), ("10 MB", "\\d" * 5_000_000, "16384"),
-                              ("nested 5,000 deep", "(" * 5_000 + ")" * 5_000, "pre_tokenizer step 1"), ("not UTF-8 escape", "\\xff", "code point"),
-                              ("surrogate", "\\x{d800}", "code point"), ("unknown property", "\\p{Klingon}", "Klingon")]:
+                              ("lookbehind without bound", "(?<=a+)b", "lookbehind"),
+                              ("repeat of repeats", "(?:(?:(?:a{999}){999}){999}){999}", "large"),
+                              ("60,000 groups", "(" * 60_000 + ")" * 60_000, "16384"),
+                              ("10 MB", "\\d" * 5_000_000, "16384"),
+                              ("nested 5,000 deep", "(" * 5_000 + ")" * 5_000, "pre_tokenizer step 1"),
+                              ("not UTF-8 escape", "\\xff", "code point"),
+                              ("surrogate", "\\x{d800}", "code point"),
+                              ("unknown property", "\\p{Klingon}", "Klingon")]:
         yield tokenizer(f"T10 {name}", pattern(regex), word)
-    yield Case("T10 a pattern that gives up", "tiny", edit_json("tokenizer.json", pattern("(?:a+)+$")), ("(?:a+)+$", "shorten the text"), ("hostile",))
-    for key, value in [("bos_token", "<none>"), ("eos_token", 7), ("pad_token", {"text": "x"}), ("add_bos_token", "yes"), ("chat_template", 7),
+    yield Case("T10 a pattern that gives up", "tiny", edit_json("tokenizer.json", pattern("(?:a+)+$")),
+               ("(?:a+)+$", "shorten the text"), ("hostile",))
+    for key, value in [("bos_token", "<none>"), ("eos_token", 7), ("pad_token", {"text": "x"}),
+                       ("add_bos_token", "yes"), ("chat_template", 7),
                        ("chat_template", [{"name": "rag", "template": ""}]), ("chat_template", [7])]:
-        yield Case(f"tokenizer_config.json: {key} = {value!r}", "tiny", edit_json("tokenizer_config.json", put(key, value=value)),
+        yield Case(f"tokenizer_config.json: {key} = {value!r}", "tiny",
+                   edit_json("tokenizer_config.json", put(key, value=value)),
                    ("tokenizer_config.json", key), ("run",))
 
 
@@ -149,15 +168,21 @@ def tiktoken():
         def run(folder):
             write("tiktoken.model", "\n".join(change((folder / "tiktoken.model").read_text().split("\n"))))(folder)
         return run
-    for name, change, word in [("no space", lambda l: ["AAAA"] + l, "line 1"), ("no base64", lambda l: ["!!!! 0"] + l, "line 1"),
-                               ("negative rank", lambda l: ["YQ== -1"] + l, "line 1"), ("rank 2^40", lambda l: [f"YQ== {2**40}"] + l, "line 1"),
-                               ("twice", lambda l: l + [l[0]], "line"), ("a gap", lambda l: l[:-2] + l[-1:], "tiktoken.model"),
+    for name, change, word in [("no space", lambda l: ["AAAA"] + l, "line 1"),
+                               ("no base64", lambda l: ["!!!! 0"] + l, "line 1"),
+                               ("negative rank", lambda l: ["YQ== -1"] + l, "line 1"),
+                               ("rank 2^40", lambda l: [f"YQ== {2**40}"] + l, "line 1"),
+                               ("twice", lambda l: l + [l[0]], "line"),
+                               ("a gap", lambda l: l[:-2] + l[-1:], "tiktoken.model"),
                                ("a missing byte", lambda l: l[1:], "tiktoken.model"),
-                               ("a token of 10 MB", lambda l: [base64.b64encode(b"x" * 10_000_000).decode() + " 0"] + l, "line 1"),
+                               ("a token of 10 MB", lambda l: [base64.b64encode(b"x" * 10_000_000).decode() + " 0"] + l,
+                                "line 1"),
                                ("empty", lambda l: [], "tiktoken.model")]:
         yield Case(f"tiktoken.model: {name}", "kimi", lines(change), ("tiktoken.model", word), ("run", "tokenize"))
-    yield Case("tiktoken.model: no config", "kimi", remove("tokenizer_config.json"), ("tokenizer_config.json",), ("run",))
-    yield Case("tiktoken.model: config without names", "kimi", write("tokenizer_config.json", '{"added_tokens_decoder": {"x": {}}}'),
+    yield Case("tiktoken.model: no config", "kimi", remove("tokenizer_config.json"), ("tokenizer_config.json",),
+               ("run",))
+    yield Case("tiktoken.model: config without names", "kimi",
+               write("tokenizer_config.json", '{"added_tokens_decoder": {"x": {}}}'),
                ("tokenizer_config.json",), ("run",))
 
 
@@ -176,17 +201,24 @@ def as_link(folder):
 
 
 def good():
-    for name, base, change in [("C10 max_position 10^12", "v3", edit_json("config.json", put("max_position_embeddings", value=10**12))),
-                               ("C15 auto_map", "v3", edit_json("config.json", put("auto_map", value={"AutoModel": "evil.Model"}))),
+    for name, base, change in [("C10 max_position 10^12", "v3",
+                                edit_json("config.json", put("max_position_embeddings", value=10**12))),
+                               ("C15 auto_map", "v3",
+                                edit_json("config.json", put("auto_map", value={"AutoModel": "evil.Model"}))),
                                ("C16 unknown keys", "v3", edit_json("config.json", put("surprise", value=[{}]))),
-                               ("C14 several stop tokens", "v3", edit_json("config.json", put("eos_token_id", value=[1, 2]))),
+                               ("C14 several stop tokens", "v3",
+                                edit_json("config.json", put("eos_token_id", value=[1, 2]))),
                                ("F36 all weights zero", "v3", tensors(lambda h, d: bytes(len(d)))),
                                ("F37 unaligned data", "v3", bytes_of(unaligned)),
-                               ("F24 an empty tensor of old exports", "v3", add("model.layers.0.rotary_emb.inv_freq", {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]})),
+                               ("F24 an empty tensor of old exports", "v3",
+                                add("model.layers.0.rotary_emb.inv_freq",
+                                    {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]})),
                                ("P01 no index", "shards", remove(INDEX)), ("P03 links", "v3", as_link),
-                               ("P06 total_size lies", "shards", edit_json(INDEX, put("metadata", value={"total_size": 7})))]:
+                               ("P06 total_size lies", "shards",
+                                edit_json(INDEX, put("metadata", value={"total_size": 7})))]:
         yield Case(f"good: {name}", base, change, (), ("score", "inspect"), code=0)
-    yield Case("good: T06 a merge of itself", "tiny", edit_json("tokenizer.json", lambda d: d["model"]["merges"].append("t h")), (), ("run",), code=0)
+    yield Case("good: T06 a merge of itself", "tiny",
+               edit_json("tokenizer.json", lambda d: d["model"]["merges"].append("t h")), (), ("run",), code=0)
 
 
     def moved(folder):

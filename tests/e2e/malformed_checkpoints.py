@@ -1,5 +1,6 @@
-"""Hundreds of malformed checkpoints: each must end in exit code 2 and one line that names the file or key, never in a signal or
-a hang. Usage: malformed_checkpoints.py LATTE_BINARY [WORDS_OF_A_CASE…]; needs nothing but Python's standard library.
+"""Hundreds of malformed checkpoints: each must end in exit code 2 and one line that names the file or key, never in a
+signal or a hang. Usage: malformed_checkpoints.py LATTE_BINARY [WORDS_OF_A_CASE…]; needs nothing but Python's standard
+library.
 """
 import concurrent.futures
 import os
@@ -14,7 +15,7 @@ import folder_cases
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 GOLDENS = ROOT / "tests/goldens"
-SECONDS = 20  # for a run that takes milliseconds: only a hang takes longer
+SECONDS = 60  # for a run that takes milliseconds: only a hang takes longer, however busy the machine is
 COMMANDS = {
     "score": ["score", "{}", "--ids", "1,2,3"],
     "run": ["run", "{}", "-p", "Once", "-n", "2"],
@@ -26,7 +27,8 @@ COMMANDS = {
 
 def fill(folder, base):
     """A good checkpoint whose files may be replaced: large ones are links."""
-    source = {"v3": GOLDENS / "v3_noaux", "shards": GOLDENS / "v2_group", "fp8": GOLDENS / "fp8"}.get(base, ROOT / "models/tiny")
+    golden = {"v3": "v3_noaux", "shards": "v2_group", "fp8": "fp8"}.get(base)
+    source = GOLDENS / golden if golden else ROOT / "models/tiny"
     for file in source.iterdir():
         if file.suffix in (".json", ".safetensors") and file.name not in ("meta.json", "tokens.json", "training.json"):
             (folder / file.name).symlink_to(file)
