@@ -17,7 +17,7 @@ def thin(rows, most):
 
 
 def draw(columns, path):
-    """columns: name -> list of float. Loss and MTP loss above, MTP acceptance below."""
+    """columns: name -> list of float. Loss and MTP loss above, shares below."""
     plt.rcParams["svg.fonttype"] = "none"
     plt.rcParams["svg.hashsalt"] = "tiny"
     figure, (upper, lower) = plt.subplots(2, 1, figsize=(7, 5), sharex=True, height_ratios=[2, 1])
@@ -27,9 +27,12 @@ def draw(columns, path):
     upper.set_yscale("log")
     upper.set_ylabel("loss, nats per token")
     upper.legend(frameon=False)
-    lower.plot(millions, [100 * share for share in columns["mtp_acceptance"]], linewidth=1)
-    lower.set_ylabel("MTP acceptance, %")
-    lower.set_ylim(50, 100)
+    for name, label in (("mtp_acceptance", "MTP drafts accepted"), ("answers", "digits of answers")):
+        if name in columns:
+            lower.plot(millions, [100 * share for share in columns[name]], label=label, linewidth=1)
+    lower.set_ylabel("%")
+    lower.set_ylim(0 if "answers" in columns else 50, 100)
+    lower.legend(frameon=False)
     lower.set_xlabel("training tokens, millions")
     for axes in (upper, lower):
         axes.grid(alpha=0.3)
