@@ -82,7 +82,7 @@ def main():
     parser.add_argument("--model", required=True, help="exported folder")
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--temperature", type=float, default=0.8)
-    parser.add_argument("--prompt", choices=["bos", "opening"], default="bos")
+    parser.add_argument("--prompt", choices=["bos", "opening"], default="opening")
     parser.add_argument("--max-tokens", type=int, default=256)
     parser.add_argument("--seed", type=int, default=5)
     parser.add_argument("--threads", type=int, default=2)
@@ -103,7 +103,8 @@ def main():
         texts = sample_texts(network, tokenizer, args)
         print(f"first sample: {texts[0]}")
     corpus = corpus_texts(training) if args.corpus == "check" else set()
-    print(f"training saw {training['documents']} documents")
+    seen = sum(phase["end"] - phase["first"] for phase in training["phases"])
+    print(f"training saw {seen} documents")
     judge(texts, corpus, args.show)
 
 

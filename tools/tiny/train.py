@@ -57,7 +57,7 @@ def losses(network, rows, weights):
     """rows, weights [B, T+2].
 
     Returns (loss, mtp loss, share of drafts that agree with the main model, share of the tokens
-    with more weight that the main model predicts; NaN without any).
+    with more weight that the main model predicts; 0 without any).
     """
     t = rows.shape[1] - 2
     g = network.hidden(rows[:, :t])
@@ -69,7 +69,7 @@ def losses(network, rows, weights):
         choice = logits.argmax(-1)
         agree = draft_logits[:, :-1].argmax(-1) == choice[:, 1:]
         right = (choice == rows[:, 1:t + 1])[weights[:, 1:t + 1] > 1]
-    return loss, mtp_loss, agree.float().mean(), right.float().mean()
+    return loss, mtp_loss, agree.float().mean(), right.float().sum() / max(right.numel(), 1)
 
 
 def save(path, network, optimizer, state):
