@@ -29,4 +29,12 @@ inline std::pair<std::string_view, std::string_view> Cut(std::string_view text, 
   return {text.substr(0, at), text.substr(at + 1)};
 }
 
+// True for one input in `n`, always the same ones: for checks that are too slow to be made each
+// time.
+inline bool OneIn(uint32_t n, std::string_view input) {
+  uint32_t hash = 2166136261u;  // FNV-1a
+  for (const char c : input) hash = (hash ^ static_cast<uint8_t>(c)) * 16777619u;
+  return (hash >> 16) % n == 0;  // the low bits depend on the low bits of the text alone
+}
+
 }  // namespace latte::fuzz
