@@ -103,6 +103,6 @@ struct Target {
 
 extern const Target kAvx2;
 extern const Target kAvx512;
-extern const Target kAvx512Bf16;  // peak only; the rest is null
+extern const Target kAvx512Bf16;  // mla_decode of bf16 caches and peak; the rest is null
 
 }  // namespace latte::cpu
