@@ -29,6 +29,7 @@ Command AddInspect(CLI::App& app);
 Command AddTokenize(CLI::App& app);
 Command AddChat(CLI::App& app);
 Command AddEval(CLI::App& app);
+Command AddBench(CLI::App& app);
 
 // The flags that decide how a sequence is computed.
 struct EngineFlags {

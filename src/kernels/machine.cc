@@ -17,13 +17,16 @@ Isa BestIsa() {
   const bool avx512 =
       __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&
       __builtin_cpu_supports("avx512dq") != 0 && __builtin_cpu_supports("avx512vl") != 0;
-  return avx512 ? Isa::kAvx512 : Isa::kAvx2;
+  if (!avx512) return Isa::kAvx2;
+  // Each of these also asks whether the operating system saves the registers.
+  return __builtin_cpu_supports("avx512bf16") != 0 ? Isa::kAvx512Bf16 : Isa::kAvx512;
 }
 
 Result<Isa> ParseIsa(std::string_view text) {
-  for (const Isa isa : {Isa::kRef, Isa::kAvx2, Isa::kAvx512})
+  for (const Isa isa : {Isa::kRef, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Bf16})
     if (text == Name(isa)) return isa;
-  return InvalidArgument(fmt::format("LATTE_ISA: expected ref, avx2 or avx512, found '{}'", text));
+  return InvalidArgument(
+      fmt::format("LATTE_ISA: expected ref, avx2, avx512 or avx512_bf16, found '{}'", text));
 }
 
 bool IsKernelName(std::string_view name) {
@@ -42,6 +45,8 @@ std::string_view Name(Isa isa) {
       return "avx2";
     case Isa::kAvx512:
       return "avx512";
+    case Isa::kAvx512Bf16:
+      return "avx512_bf16";
   }
   return "?";
 }

@@ -10,7 +10,7 @@
 namespace latte {
 
 // Instruction sets that kernels are compiled for, slowest first.
-enum class Isa { kRef, kAvx2, kAvx512 };
+enum class Isa { kRef, kAvx2, kAvx512, kAvx512Bf16 };
 
 std::string_view Name(Isa isa);  // "avx512"
 
@@ -22,9 +22,9 @@ struct Machine {
 
   bool Has(Isa wanted) const { return wanted <= isa; }
 
-  // Asks the processor. Environment: LATTE_ISA=ref|avx2|avx512 lowers the choice;
-  // LATTE_KERNEL=name[,name…] prefers rows by name. Errors: kInvalidArgument for an unknown or
-  // unavailable LATTE_ISA or an unknown row in LATTE_KERNEL.
+  // Asks the processor. Environment: LATTE_ISA=ref|avx2|avx512|avx512_bf16 lowers the
+  // choice; LATTE_KERNEL=name[,name…] prefers rows by name. Errors: kInvalidArgument for an unknown
+  // or unavailable LATTE_ISA or an unknown row in LATTE_KERNEL.
   [[nodiscard]] static Result<Machine> Detect();
 };
 

@@ -20,14 +20,46 @@ double ScoreBound(const DecodeCase& c, int64_t t, int64_t h, float scale) {
   return sum * static_cast<double>(scale);
 }
 
-// The bound of row (t, h), a token of a sequence of `keys` visible keys.
-AttentionBound BoundOf(const DecodeCase& c, const DecodeShape& s, int64_t t, int64_t h,
-                       double lse) {
+// Rows of this instruction set round queries and probabilities to bf16.
+bool MultipliesBF16(const Row& row) { return row.isa == Isa::kAvx512Bf16; }
+
+// The bound of head h of token t.
+AttentionBound BoundOf(const Row& row, const DecodeCase& c, const DecodeShape& s, int64_t t,
+                       int64_t h, double lse) {
+  const double unit = MultipliesBF16(row) ? kBF16Unit : 0;
+  const double scores = ScoreBound(c, t, h, s.scale) * (1 + unit);  // of rounded queries
   for (const DecodeSequence& sequence : c.sequences)
     if (t < sequence.query_start + sequence.query_len)
-      return BoundAttention(s.c + s.r, sequence.total_len, ScoreBound(c, t, h, s.scale), lse);
+      return BoundAttention(s.c + s.r, sequence.total_len, scores, lse, unit);
   return {};
 }
+
+// What the reference makes of a case, its queries rounded to bf16 or not.
+struct Expected {
+  Expected(const DecodeCase& c, const DecodeShape& s, bool round_queries)
+      : o(DType::kF32, {c.o.view().shape[0], s.heads, s.c}),
+        lse(DType::kF32, {c.o.view().shape[0], s.heads}) {
+    MlaDecodeOp::Params p = c.Params();
+    const Tensor q_latent = Queries(p.q_latent, round_queries);
+    const Tensor q_rope = Queries(p.q_rope, round_queries);
+    p.q_latent = q_latent;
+    p.q_rope = q_rope;
+    p.o_latent = o;
+    p.lse = lse;
+    RunRef<MlaDecodeOp>(p);
+  }
+  static Tensor Queries(const TensorView& q, bool round) {
+    Tensor out(DType::kF32, {q.shape[0], q.shape[1], q.shape[2]});
+    float* to = out.Ptr<float>();
+    for (int64_t t = 0; t < q.shape[0]; ++t)
+      for (int64_t h = 0; h < q.shape[1]; ++h)
+        for (int64_t i = 0; i < q.shape[2]; ++i, ++to)
+          *to = round ? RoundToBF16(GetValue(q, t, h, i)) : GetValue(q, t, h, i);
+    return out;
+  }
+
+  Tensor o, lse;
+};
 
 // A call with some of the tokens of one sequence, the first `begin` of them already cached.
 MlaDecodeOp::Params Chunk(const DecodeCase& c, size_t i, int64_t begin, int64_t end,
@@ -109,19 +141,17 @@ TEST(MlaDecodeConformance, ReferenceWithinRoundingAndSameBitsHoweverCut) {
                              s.c, s.r, s.page_tokens, Name(s.cache), s.sequences.size(),
                              s.sequences[0].query_len, s.sequences[0].total_len));
     DecodeCase c(s, rng);
-    Tensor want(DType::kF32, {c.o.view().shape[0], s.heads, s.c});
-    Tensor want_lse(DType::kF32, {c.o.view().shape[0], s.heads});
-    MlaDecodeOp::Params p = c.Params();
-    p.o_latent = want;
-    p.lse = want_lse;
-    RunRef<MlaDecodeOp>(p);
-    ForEachFastRow<MlaDecodeOp>(MlaDecodeOp::ShapeOf(p), [&](const Row& row) {
+    const Expected exact(c, s, false);
+    const Expected rounded(c, s, true);
+    ForEachFastRow<MlaDecodeOp>(MlaDecodeOp::ShapeOf(c.Params()), [&](const Row& row) {
+      const Expected& want = MultipliesBF16(row) ? rounded : exact;
       c.PoisonOutputs();
       RunRow(row, c.Params(), 2);
-      ASSERT_TRUE(Close(c.o, want,
-                        [&](int64_t t, int64_t h, int64_t) { return BoundOf(c, s, t, h, 0).o; }));
-      ASSERT_TRUE(Close(c.lse, want_lse, [&](int64_t t, int64_t h, int64_t) {
-        return BoundOf(c, s, t, h, static_cast<double>(GetValue(want_lse, t, h))).lse;
+      ASSERT_TRUE(Close(c.o, want.o, [&](int64_t t, int64_t h, int64_t) {
+        return BoundOf(row, c, s, t, h, 0).o;
+      }));
+      ASSERT_TRUE(Close(c.lse, want.lse, [&](int64_t t, int64_t h, int64_t) {
+        return BoundOf(row, c, s, t, h, static_cast<double>(GetValue(want.lse, t, h))).lse;
       }));
       ExpectSameBitsHoweverCut(row, c, s);
       ExpectFutureKeysDoNotMatter(row, c);
@@ -149,6 +179,17 @@ TEST(MlaDecodeConformance, HeadsDoNotDependOnTheirNeighbours) {
       ASSERT_TRUE(SameBits(o, c.o.view().Slice(1, begin, end))) << begin << " to " << end;
     }
   });
+}
+
+// Only a bf16 cache says that bf16 was asked for.
+TEST(MlaDecodeConformance, OnlyBF16CachesAreMultipliedAsBF16) {
+  for (const DType cache : {DType::kF32, DType::kF16, DType::kBF16}) {
+    const MlaDecodeOp::Shape shape = {1, 16, 512, 64, 64, cache};
+    for (const Row& row : Kernels<MlaDecodeOp>()) {
+      if (!MultipliesBF16(row)) continue;
+      EXPECT_EQ(row.supports(shape), cache == DType::kBF16) << Name(cache);
+    }
+  }
 }
 
 TEST(MlaDecodeConformance, TooWideRowsAreLeftToTheReference) {

@@ -67,6 +67,10 @@ inline std::vector<DecodeShape> DecodeShapes() {
       {16, 512, 0, 64, kBF16, 0.07f, {{1, 127}, {4, 66}}},
       {3, 20, 8, 16, kF32, 0.3f, {{1, 1}, {3, 3}, {10, 40}}},
       {33, 20, 8, 128, kBF16, 0.3f, {{1, 129}, {2, 64}}},
+      // Odd counts of keys around blocks of 128; widths around vectors of 32.
+      {7, 33, 31, 16, kBF16, 0.3f, {{1, 255}, {1, 256}, {3, 258}, {1, 3}}},
+      {5, 79, 0, 32, kBF16, 0.3f, {{2, 128}, {1, 385}}},
+      {2, 1, 1, 64, kBF16, 1.0f, {{1, 5}, {2, 67}}},
       {2, 1, 1, 64, kF32, 1.0f, {{1, 5}, {2, 67}}},
       {1, 1024, 128, 16, kBF16, 0.05f, {{1, 17}}},
       // Scores of some hundreds: only a few keys are left with weight.

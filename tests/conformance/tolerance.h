@@ -14,6 +14,8 @@
 namespace latte {
 
 inline constexpr double kUnit = 0x1p-24;
+// The same of bf16, which keeps 8 bits.
+inline constexpr double kBF16Unit = 0x1p-8;
 // exp of a kernel errs by at most 2 ulp = 4u.
 inline constexpr double kExpUnits = 4;
 // Below this, relative bounds end.
@@ -52,14 +54,22 @@ struct AttentionBound {
 // A change of every log-weight by at most δ changes a normalised weight by a factor within e^±2δ.
 // Numerator and denominator are sums of `keys` terms, then a reciprocal, a product and the
 // reference's rounding.
-inline AttentionBound BoundAttention(int64_t width, int64_t keys, double scores, double lse) {
+//
+// Kernels that multiply bf16 are compared with the reference on queries rounded to bf16, so that
+// this rounding, which is part of what they compute, adds nothing. Products of two bf16 are exact
+// in f32: a dot product of pairs errs like any other sum. Left are the probabilities, rounded to
+// bf16 for the product with values but not for their sum: |Σ p̂v − Σ pv| ≤ weight_unit·Σ p·|v|.
+// Subnormal probabilities and products become zero: at most one kTiny more per key.
+inline AttentionBound BoundAttention(int64_t width, int64_t keys, double scores, double lse,
+                                     double weight_unit = 0) {
   const int64_t blocks = CeilDiv(keys, kLeastKeyBlock) + 1;
   const double delta =
       Gamma(width + 1) * scores + 4 * kUnit * scores +
       (kExpUnits * static_cast<double>(1 + blocks) + 2 * static_cast<double>(blocks)) * kUnit;
   const double sums = Gamma(keys + blocks + 3);
   AttentionBound out;
-  out.o = std::exp(2 * delta) * (1 + sums) * (1 + sums) - 1 + static_cast<double>(keys) * kTiny;
+  out.o = std::exp(2 * delta) * (1 + sums) * (1 + sums) * (1 + weight_unit) - 1 +
+          2 * static_cast<double>(keys) * kTiny;
   out.lse = delta + sums + 2 * kUnit * std::abs(lse) + kTiny;
   return out;
 }

@@ -5,10 +5,11 @@
 //
 // Source: Milakov, Gimelshein (arXiv 1805.02867); Rabe, Staats (arXiv 2112.05682).
 //
-// Blocks are 64 keys, anchored at absolute positions; a row takes them in key order and within a
-// block sees a prefix. Every score, sum and output element is computed by one accumulator in one
-// order, so a row's bytes do not depend on the rows it shares a tile with. Values of keys that a
-// row does not see are never multiplied, not even by zero: they may be anything.
+// Blocks are kBlock keys (64 unless a kernel says otherwise), anchored at absolute positions; a row
+// takes them in key order and within a block sees a prefix. Every score, sum and output element is
+// computed by one accumulator in one order, so a row's bytes do not depend on the rows it shares a
+// tile with. Values of keys that a row does not see are never multiplied, not even by zero: they
+// may be anything.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +22,8 @@ namespace {
 
 constexpr int64_t kKeyBlock = 64;
 
-// Up to kMaxRows rows that share their keys.
+// Up to kMaxRows rows that share their keys, kBlock at a time.
+template <int64_t kBlock = kKeyBlock>
 struct AttentionRows {
   int64_t rows, width, v_width;
   const float* q;  // [rows, width]
@@ -32,8 +34,8 @@ struct AttentionRows {
   int64_t visible[kMaxRows];  // keys of the current block that the row sees
   float max[kMaxRows];
   float sum[kMaxRows];
-  float factor[kMaxRows];                     // of the current block
-  alignas(64) float p[kMaxRows * kKeyBlock];  // scores, then unnormalised probabilities
+  float factor[kMaxRows];                  // of the current block
+  alignas(64) float p[kMaxRows * kBlock];  // scores, then unnormalised probabilities
 };
 
 // Keys of one block, widened.
@@ -45,7 +47,8 @@ struct KeyBlock {
   int64_t count;
 };
 
-inline void Start(AttentionRows& a) {
+template <int64_t kBlock>
+void Start(AttentionRows<kBlock>& a) {
   for (int64_t i = 0; i < a.rows; ++i) {
     a.max[i] = -__builtin_inff();
     a.sum[i] = 0.0f;
@@ -54,7 +57,7 @@ inline void Start(AttentionRows& a) {
 }
 
 template <class V>
-void Scores(AttentionRows& a, const KeyBlock& block) {
+void Scores(AttentionRows<>& a, const KeyBlock& block) {
   ForEachRun<V::kTileRows>(a.rows, [&](int64_t row, auto rows) {
     constexpr int64_t kM = decltype(rows)::value;
     for (int64_t j = 0; j < block.count; j += 4) {
@@ -70,14 +73,14 @@ void Scores(AttentionRows& a, const KeyBlock& block) {
 }
 
 // Scales a row's scores, hides the keys that it does not see and returns the new maximum.
-template <class V>
-float ScaleAndMax(AttentionRows& a, int64_t row) {
+template <class V, int64_t kBlock>
+float ScaleAndMax(AttentionRows<kBlock>& a, int64_t row) {
   if (a.visible[row] <= 0) return a.max[row];
-  float* p = a.p + row * kKeyBlock;
-  for (int64_t j = a.visible[row]; j < kKeyBlock; ++j) p[j] = -__builtin_inff();
+  float* p = a.p + row * kBlock;
+  for (int64_t j = a.visible[row]; j < kBlock; ++j) p[j] = -__builtin_inff();
   const typename V::Vec scale = V::Set1(a.scale);
   typename V::Vec top = V::Set1(a.max[row]);
-  for (int64_t j = 0; j < kKeyBlock; j += V::kLanes) {
+  for (int64_t j = 0; j < kBlock; j += V::kLanes) {
     const typename V::Vec s = V::Mul(V::Load(p + j), scale);
     V::Store(p + j, s);
     top = V::Max(top, s);
@@ -86,8 +89,8 @@ float ScaleAndMax(AttentionRows& a, int64_t row) {
 }
 
 // Scores to unnormalised probabilities; updates max, sum and factor.
-template <class V>
-void Softmax(AttentionRows& a) {
+template <class V, int64_t kBlock>
+void Softmax(AttentionRows<kBlock>& a) {
   float* shift = a.factor;  // old maximum − new one
   for (int64_t i = 0; i < a.rows; ++i) {
     const float max = ScaleAndMax<V>(a, i);
@@ -98,10 +101,10 @@ void Softmax(AttentionRows& a) {
     StoreNext<V>(a.factor + i, V::Exp(LoadNext<V>(shift + i, a.rows - i)), a.rows - i);
   for (int64_t i = 0; i < a.rows; ++i) {
     if (a.visible[i] <= 0) continue;
-    float* p = a.p + i * kKeyBlock;
+    float* p = a.p + i * kBlock;
     const typename V::Vec max = V::Set1(a.max[i]);
     typename V::Vec sum = V::Zero();
-    for (int64_t j = 0; j < kKeyBlock; j += V::kLanes) {
+    for (int64_t j = 0; j < kBlock; j += V::kLanes) {
       const typename V::Vec e = V::Exp(V::Sub(V::Load(p + j), max));
       V::Store(p + j, e);
       sum = V::Add(sum, e);
@@ -112,7 +115,7 @@ void Softmax(AttentionRows& a) {
 
 // o = factor·o + P·V.
 template <class V>
-void AddValues(AttentionRows& a, const KeyBlock& block) {
+void AddValues(AttentionRows<>& a, const KeyBlock& block) {
   static constexpr float kOne = 1.0f;
   const Outer<float> all{a.p, kKeyBlock, block.v, block.v_stride, 0, a.factor, a.o, a.o_stride};
   ForEachColumnRun<V, 4>(a.v_width, [&](int64_t column, auto vectors, int64_t columns) {
@@ -139,15 +142,15 @@ void AddValues(AttentionRows& a, const KeyBlock& block) {
 }
 
 template <class V>
-void Attend(AttentionRows& a, const KeyBlock& block) {
+void Attend(AttentionRows<>& a, const KeyBlock& block) {
   Scores<V>(a, block);
   Softmax<V>(a);
   AddValues<V>(a, block);
 }
 
 // Divides by the sums; returns lse of a row. A row that saw nothing stays zero.
-template <class V>
-float Finish(AttentionRows& a, int64_t row) {
+template <class V, int64_t kBlock>
+float Finish(AttentionRows<kBlock>& a, int64_t row) {
   if (a.sum[row] == 0.0f) return -__builtin_inff();
   const float inverse = 1.0f / a.sum[row];
   const typename V::Vec factor = V::Set1(inverse);

@@ -27,6 +27,11 @@ constexpr Kernel<Op> CpuRow(std::string_view name, Isa isa,
 
 using Avx2 = cpu::Launch<cpu::kAvx2>;
 using Avx512 = cpu::Launch<cpu::kAvx512>;
+using Avx512Bf16 = cpu::Launch<cpu::kAvx512Bf16>;
+
+bool IsBf16Decode(const MlaDecodeOp::Shape& shape) {
+  return cpu::Supports(shape) && shape.cache == DType::kBF16;
+}
 
 constexpr Kernel<LinearOp> kLinear[] = {
     RefRow<LinearOp>("ref.linear", ref::Linear),
@@ -59,6 +64,7 @@ constexpr Kernel<MlaDecodeOp> kMlaDecode[] = {
     RefRow<MlaDecodeOp>("ref.mla_decode", ref::MlaDecode),
     CpuRow<MlaDecodeOp>("avx2.mla_decode", Isa::kAvx2, Avx2::MlaDecode),
     CpuRow<MlaDecodeOp>("avx512.mla_decode", Isa::kAvx512, Avx512::MlaDecode),
+    {"avx512_bf16.mla_decode", Isa::kAvx512Bf16, IsBf16Decode, Avx512Bf16::MlaDecode},
 };
 constexpr Kernel<MhaOp> kMha[] = {
     RefRow<MhaOp>("ref.mha", ref::Mha),

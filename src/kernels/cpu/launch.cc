@@ -253,5 +253,6 @@ void Launch<kTarget>::SiluMul(const SiluMulOp::Params& p, const Exec& exec) {
 
 template struct Launch<kAvx2>;
 template struct Launch<kAvx512>;
+template void Launch<kAvx512Bf16>::MlaDecode(const MlaDecodeOp::Params&, const Exec&);
 
 }  // namespace latte::cpu

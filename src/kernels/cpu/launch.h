@@ -9,7 +9,8 @@
 
 namespace latte::cpu {
 
-// What rows of a target run. Defined for kAvx2 and kAvx512.
+// What rows of a target run. Defined for kAvx2 and kAvx512; of kAvx512Bf16 only
+// MlaDecode, for bf16 caches.
 template <const Target& kTarget>
 struct Launch {
   static void Linear(const LinearOp::Params&, const Exec&);

@@ -41,7 +41,7 @@ void Mha(const MhaTask& t) {
   const int64_t v_stride = ScratchStride(t.v_width);
   PackRows<V>(t.q_nope, t.q_nope_stride, t.n, t.q_rope, t.q_rope_stride, t.r, t.rows, q);
 
-  AttentionRows a;
+  AttentionRows<> a;
   a.rows = t.rows;
   a.width = t.n + t.r;
   a.v_width = t.v_width;

@@ -46,7 +46,7 @@ void MlaDecode(const DecodeTask& t) {
     WidenRow<V>(t.q_rope + i * t.q_rope_stride, t.r, q + i * stride + t.c);
   }
 
-  AttentionRows a;
+  AttentionRows<> a;
   a.rows = t.rows;
   a.width = width;
   a.v_width = t.c;

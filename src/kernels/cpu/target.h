@@ -96,9 +96,13 @@ struct Target {
   void (*mha)(const MhaTask&);
   void (*rms_norm)(const RmsNormTask&);
   void (*silu_mul)(const SiluMulTask&);
+  // Chains of multiply-adds that need nothing but registers; their sum goes to `sink`. Returns the
+  // FLOPs done.
+  int64_t (*peak)(int64_t rounds, float* sink);
 };
 
 extern const Target kAvx2;
 extern const Target kAvx512;
+extern const Target kAvx512Bf16;  // mla_decode of bf16 caches and peak; the rest is null
 
 }  // namespace latte::cpu

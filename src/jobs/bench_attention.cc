@@ -1,0 +1,204 @@
+#include "src/jobs/bench_attention.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "src/base/math.h"
+#include "src/base/random.h"
+#include "src/jobs/bench_timer.h"
+#include "src/kernels/params/mla.h"
+#include "src/kernels/registry.h"
+#include "src/tensor/tensor.h"
+
+namespace latte {
+namespace {
+
+constexpr int64_t kC = 512;
+constexpr int64_t kR = 64;
+constexpr int64_t kPageTokens = 64;
+constexpr int kRuns = 9;
+constexpr double kRunSeconds = 0.02;  // long against a clock tick and a wake-up
+constexpr int64_t kMaxCacheBytes = int64_t{16} << 30;
+
+Status CheckRange(std::string_view flag, int64_t value, int64_t most) {
+  if (value >= 1 && value <= most) return {};
+  return InvalidArgument(fmt::format("{}: expected 1 to {}, found {}", flag, most, value));
+}
+
+// Between −1 and 1, the same for the same index.
+float Noise(int64_t i) {
+  return static_cast<float>(static_cast<int64_t>(Mix64(static_cast<uint64_t>(i)) >> 40)) *
+             0x1p-23f -
+         1.0f;
+}
+
+void Fill(const TensorView& t) {
+  for (int64_t i = 0; i < t.elements(); ++i)
+    if (t.dtype == DType::kF32)
+      t.Ptr<float>()[i] = Noise(i);
+    else
+      t.Ptr<uint16_t>()[i] = FloatTo16(Noise(i), t.dtype);
+}
+
+// A cache, queries for it and room for the answer.
+struct DecodeData {
+  explicit DecodeData(const BenchAttentionOptions& o)
+      : pages_each(CeilDiv(o.context, kPageTokens)),
+        q_latent(DType::kF32, {o.batch * o.q_len, o.heads, kC}),
+        q_rope(DType::kF32, {o.batch * o.q_len, o.heads, kR}),
+        pages(o.cache_dtype, {o.batch * pages_each, kPageTokens, kC + kR}),
+        o_latent(DType::kF32, {o.batch * o.q_len, o.heads, kC}),
+        lse(DType::kF32, {o.batch * o.q_len, o.heads}),
+        page_table(static_cast<size_t>(o.batch * pages_each)) {
+    for (const TensorView& t : {q_latent.view(), q_rope.view(), pages.view()}) Fill(t);
+    std::iota(page_table.begin(), page_table.end(), 0);
+    Random random(1);
+    for (size_t i = page_table.size(); i > 1; --i)
+      std::swap(page_table[i - 1], page_table[random.Below(i)]);
+    for (int64_t b = 0; b < o.batch; ++b)
+      sequences.push_back(
+          {b * o.q_len, o.q_len, o.context,
+           std::span(page_table)
+               .subspan(static_cast<size_t>(b * pages_each), static_cast<size_t>(pages_each))});
+  }
+
+  MlaDecodeOp::Params Params() const {
+    MlaDecodeOp::Params p;
+    p.q_latent = q_latent;
+    p.q_rope = q_rope;
+    p.pages = pages;
+    p.sequences = sequences;
+    p.o_latent = o_latent;
+    p.lse = lse;
+    p.scale = 1.0f / std::sqrt(192.0f);  // N + R = 128 + 64
+    return p;
+  }
+
+  int64_t pages_each;
+  Tensor q_latent, q_rope, pages, o_latent, lse;
+  std::vector<int32_t> page_table;
+  std::vector<DecodeSequence> sequences;
+};
+
+Result<const Kernel<MlaDecodeOp>*> FindRow(const std::string& name, const MlaDecodeOp::Shape& shape,
+                                           const Machine& machine) {
+  if (name.empty()) return &Select<MlaDecodeOp>(shape, machine);
+  std::string known;
+  for (const Kernel<MlaDecodeOp>& row : Kernels<MlaDecodeOp>()) {
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", row.name);
+    if (row.name != name) continue;
+    if (!machine.Has(row.isa))
+      return InvalidArgument(fmt::format("--kernel {}: it needs {}, but the best here is {}", name,
+                                         Name(row.isa), Name(machine.isa)));
+    if (!row.supports(shape))
+      return InvalidArgument(
+          fmt::format("--kernel {}: it does not support a cache of {}", name, Name(shape.cache)));
+    return &row;
+  }
+  return InvalidArgument(fmt::format("--kernel: expected one of {}, found '{}'", known, name));
+}
+
+struct Work {
+  int64_t flops, bytes, unique_bytes, cache_bytes;
+};
+
+Work WorkOf(const BenchAttentionOptions& o) {
+  const int64_t row_bytes = (kC + kR) * SizeOf(o.cache_dtype);
+  // Token i of a sequence sees all but the q_len − 1 − i newest keys.
+  const int64_t pairs = o.batch * (o.q_len * o.context - o.q_len * (o.q_len - 1) / 2);
+  const int64_t rows = o.batch * o.q_len * o.heads;
+  const int64_t other = rows * (kC + kR + kC + 1) * SizeOf(DType::kF32);
+  const int64_t cache = o.batch * o.context * row_bytes;
+  return {2 * o.heads * (2 * kC + kR) * pairs, pairs * row_bytes + other, cache + other, cache};
+}
+
+struct Samples {
+  std::vector<double> seconds, f32_peak, bf16_peak, fraction;
+};
+
+Samples Measure(const Kernel<MlaDecodeOp>& row, const MlaDecodeOp::Params& params, double flops,
+                const Exec& exec) {
+  row.run(params, exec);
+  const double once = SecondsOf([&] { row.run(params, exec); });
+  const auto repeats = static_cast<int>(std::clamp(std::ceil(kRunSeconds / once), 1.0, 1e6));
+  Samples out;
+  for (int run = 0; run < kRuns; ++run) {
+    out.f32_peak.push_back(MeasurePeak(DType::kF32, exec));
+    out.bf16_peak.push_back(MeasurePeak(DType::kBF16, exec));
+    const double seconds = SecondsOf([&] {
+      for (int i = 0; i < repeats; ++i) row.run(params, exec);
+    });
+    out.seconds.push_back(seconds / repeats);
+    const double peak = row.isa == Isa::kAvx512Bf16 ? out.bf16_peak.back() : out.f32_peak.back();
+    out.fraction.push_back(peak > 0 ? flops * 1e-9 / out.seconds.back() / peak : 0.0);
+  }
+  return out;
+}
+
+// null for a rate that the machine does not have.
+JsonOut OrNull(double rate) { return rate > 0 ? JsonOut(rate) : JsonOut(nullptr); }
+
+}  // namespace
+
+Status BenchAttentionOptions::Validate() const {
+  if (phase != "decode")
+    return InvalidArgument(fmt::format("--phase: expected decode, found '{}'", phase));
+  LATTE_RETURN_IF_ERROR(CheckRange("--heads", heads, 1024));
+  LATTE_RETURN_IF_ERROR(CheckRange("--context", context, 1 << 20));
+  LATTE_RETURN_IF_ERROR(CheckRange("--batch", batch, 1024));
+  LATTE_RETURN_IF_ERROR(CheckRange("--q-len", q_len, context));
+  LATTE_RETURN_IF_ERROR(CheckRange("--threads", threads, 1024));
+  const int64_t queries = batch * q_len * heads * (2 * kC + kR + 1) * SizeOf(DType::kF32);
+  const int64_t bytes = batch * context * (kC + kR) * SizeOf(cache_dtype) + queries;
+  if (bytes <= kMaxCacheBytes) return {};
+  return Exhausted(fmt::format(
+      "cache, queries and outputs: expected at most {} bytes, found {}; lower --batch, --context "
+      "or --q-len",
+      kMaxCacheBytes, bytes));
+}
+
+Result<JsonOut> BenchAttention(const BenchAttentionOptions& options, const Machine& machine) {
+  LATTE_RETURN_IF_ERROR(options.Validate());
+  const DecodeData data(options);
+  const MlaDecodeOp::Params params = data.Params();
+  LATTE_ASSIGN_OR_RETURN(const Kernel<MlaDecodeOp>* row,
+                         FindRow(options.kernel, MlaDecodeOp::ShapeOf(params), machine));
+  ThreadPool threads(options.threads);
+  const Work work = WorkOf(options);
+  const auto flops = static_cast<double>(work.flops);
+  const Samples samples = Measure(*row, params, flops, Exec{&threads, &machine});
+  const double seconds = Median(samples.seconds);
+  const double f32_peak = Median(samples.f32_peak);
+  const double bf16_peak = Median(samples.bf16_peak);
+  return JsonOut{
+      {"bench", "attention"},
+      {"phase", options.phase},
+      {"kernel", row->name},
+      {"heads", options.heads},
+      {"c", kC},
+      {"r", kR},
+      {"context", options.context},
+      {"batch", options.batch},
+      {"q_len", options.q_len},
+      {"page_tokens", kPageTokens},
+      {"cache_dtype", Name(options.cache_dtype)},
+      {"threads", options.threads},
+      {"runs", kRuns},
+      {"flops", work.flops},
+      {"bytes", work.bytes},
+      {"unique_bytes", work.unique_bytes},
+      {"us", seconds * 1e6},
+      {"gflops", flops * 1e-9 / seconds},
+      {"peak_gflops", OrNull(row->isa == Isa::kAvx512Bf16 ? bf16_peak : f32_peak)},
+      {"fraction", OrNull(Median(samples.fraction))},
+      {"cache_gbps", static_cast<double>(work.cache_bytes) * 1e-9 / seconds},
+      {"peak_f32_gflops", OrNull(f32_peak)},
+      {"peak_bf16_gflops", OrNull(bf16_peak)},
+  };
+}
+
+}  // namespace latte

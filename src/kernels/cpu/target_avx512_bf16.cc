@@ -1,0 +1,12 @@
+// Kernels that multiply bf16. What may be included here: target.h.
+#include "src/kernels/cpu/mla_decode_bf16-inl.h"
+#include "src/kernels/cpu/peak-inl.h"
+#include "src/kernels/cpu/simd_avx512_bf16-inl.h"
+#include "src/kernels/cpu/target.h"
+
+namespace latte::cpu {
+
+const Target kAvx512Bf16 = {nullptr, nullptr, MlaDecodeBf16<Avx512Bf16>, nullptr,
+                            nullptr, nullptr, PairPeak<Avx512Bf16>};
+
+}  // namespace latte::cpu
