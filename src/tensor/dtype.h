@@ -85,6 +85,15 @@ constexpr uint16_t FloatTo16(float value, DType dtype) {
   return dtype == DType::kF16 ? FloatToF16(value) : FloatToBF16(value);
 }
 
+// `count` floats as the 16 bits of `dtype`; one loop per dtype, so that each is vectorised.
+// Requires: kBF16 or kF16.
+inline void RoundTo16(const float* from, int64_t count, DType dtype, uint16_t* to) {
+  if (dtype == DType::kF16)
+    for (int64_t i = 0; i < count; ++i) to[i] = FloatToF16(from[i]);
+  else
+    for (int64_t i = 0; i < count; ++i) to[i] = FloatToBF16(from[i]);
+}
+
 // FP8 E4M3: 4 exponent bits, 3 mantissa bits, no infinities. The two variants differ in the
 // exponent's bias and in which codes are NaN. Source: Open Compute Project 8-bit floating point
 // specification 1.0; the fnuz variant as in arXiv 2206.02915.

@@ -122,9 +122,9 @@ void Cast(const CastOp::Params& p, const Exec& exec) {
   constexpr int64_t kBlock = 1 << 14;  // elements per task: some microseconds of work
   const int64_t elements = p.x.elements();
   exec.threads->ParallelFor((elements + kBlock - 1) / kBlock, [&](int64_t task) {
-    const int64_t end = std::min(elements, (task + 1) * kBlock);
-    for (int64_t i = task * kBlock; i < end; ++i)
-      p.y.Ptr<uint16_t>()[i] = FloatTo16(p.x.Ptr<float>()[i], p.y.dtype);
+    const int64_t begin = task * kBlock;
+    RoundTo16(p.x.Ptr<float>() + begin, std::min(kBlock, elements - begin), p.y.dtype,
+              p.y.Ptr<uint16_t>() + begin);
   });
 }
 

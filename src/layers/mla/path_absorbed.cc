@@ -27,7 +27,7 @@ TensorView RoundHeads(const TensorView& x, StepContext& step) {
     for (int64_t head = 0; head < h; ++head) {
       const float* from = x.Ptr<float>() + i * x.stride[0] + head * x.stride[1];
       uint16_t* to = rounded.Ptr<uint16_t>() + (i * h + head) * w;
-      for (int64_t j = 0; j < w; ++j) to[j] = FloatTo16(from[j], step.arithmetic);
+      RoundTo16(from, w, step.arithmetic, to);
     }
   return rounded;
 }
