@@ -117,30 +117,28 @@ Work WorkOf(const BenchAttentionOptions& o) {
 }
 
 struct Samples {
-  std::vector<double> seconds, f32_peak, bf16_peak, fraction;
+  std::vector<double> seconds, fraction;
+  Ceilings ceilings;
 };
 
 Samples Measure(const Kernel<MlaDecodeOp>& row, const MlaDecodeOp::Params& params, double flops,
                 const Exec& exec) {
+  const Ceiling ceiling = CeilingOf(row.isa, params.pages.dtype);
   row.run(params, exec);
   const double once = SecondsOf([&] { row.run(params, exec); });
   const auto repeats = static_cast<int>(std::clamp(std::ceil(kRunSeconds / once), 1.0, 1e6));
   Samples out;
   for (int run = 0; run < kRuns; ++run) {
-    out.f32_peak.push_back(MeasurePeak(DType::kF32, exec));
-    out.bf16_peak.push_back(MeasurePeak(DType::kBF16, exec));
+    out.ceilings.Sample(exec);
     const double seconds = SecondsOf([&] {
       for (int i = 0; i < repeats; ++i) row.run(params, exec);
     });
     out.seconds.push_back(seconds / repeats);
-    const double peak = row.isa == Isa::kAvx512Bf16 ? out.bf16_peak.back() : out.f32_peak.back();
+    const double peak = out.ceilings.Last(ceiling);
     out.fraction.push_back(peak > 0 ? flops * 1e-9 / out.seconds.back() / peak : 0.0);
   }
   return out;
 }
-
-// null for a rate that the machine does not have.
-JsonOut OrNull(double rate) { return rate > 0 ? JsonOut(rate) : JsonOut(nullptr); }
 
 }  // namespace
 
@@ -172,9 +170,8 @@ Result<JsonOut> BenchAttention(const BenchAttentionOptions& options, const Machi
   const auto flops = static_cast<double>(work.flops);
   const Samples samples = Measure(*row, params, flops, Exec{&threads, &machine});
   const double seconds = Median(samples.seconds);
-  const double f32_peak = Median(samples.f32_peak);
-  const double bf16_peak = Median(samples.bf16_peak);
-  return JsonOut{
+  const double peak = samples.ceilings.Median(CeilingOf(row->isa, options.cache_dtype));
+  JsonOut record{
       {"bench", "attention"},
       {"phase", options.phase},
       {"kernel", row->name},
@@ -193,12 +190,12 @@ Result<JsonOut> BenchAttention(const BenchAttentionOptions& options, const Machi
       {"unique_bytes", work.unique_bytes},
       {"us", seconds * 1e6},
       {"gflops", flops * 1e-9 / seconds},
-      {"peak_gflops", OrNull(row->isa == Isa::kAvx512Bf16 ? bf16_peak : f32_peak)},
+      {"peak_gflops", OrNull(peak)},
       {"fraction", OrNull(Median(samples.fraction))},
       {"cache_gbps", static_cast<double>(work.cache_bytes) * 1e-9 / seconds},
-      {"peak_f32_gflops", OrNull(f32_peak)},
-      {"peak_bf16_gflops", OrNull(bf16_peak)},
   };
+  samples.ceilings.AddTo(record);
+  return record;
 }
 
 }  // namespace latte

@@ -2,13 +2,29 @@
 
 #include <cstdlib>
 
+#include <cpuid.h>
 #include <fmt/format.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "src/kernels/registry.h"
 
 namespace latte {
 namespace {
 
+// Whether the processor has tiles of bf16 and int8 and the kernel lets this process use them. The
+// permission holds for every thread and cannot be taken back; asking again does nothing.
+bool HasAmx() {
+  constexpr long kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
+  constexpr long kTileData = 18;               // XFEATURE_XTILEDATA
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) == 0) return false;
+  constexpr unsigned kBf16AndTileAndInt8 = 1u << 22 | 1u << 24 | 1u << 25;
+  if ((edx & kBf16AndTileAndInt8) != kBf16AndTileAndInt8) return false;
+  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+}
+
+// Each question also asks whether the operating system saves the registers.
 Isa BestIsa() {
   __builtin_cpu_init();
   const bool avx2 = __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0 &&
@@ -18,15 +34,19 @@ Isa BestIsa() {
       __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&
       __builtin_cpu_supports("avx512dq") != 0 && __builtin_cpu_supports("avx512vl") != 0;
   if (!avx512) return Isa::kAvx2;
-  // Each of these also asks whether the operating system saves the registers.
-  return __builtin_cpu_supports("avx512bf16") != 0 ? Isa::kAvx512Bf16 : Isa::kAvx512;
+  if (__builtin_cpu_supports("avx512vnni") == 0) return Isa::kAvx512;
+  if (__builtin_cpu_supports("avx512bf16") == 0 || __builtin_cpu_supports("avx512vbmi") == 0)
+    return Isa::kAvx512Vnni;
+  return HasAmx() ? Isa::kAmx : Isa::kAvx512Bf16;
 }
 
 Result<Isa> ParseIsa(std::string_view text) {
-  for (const Isa isa : {Isa::kRef, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Bf16})
+  for (const Isa isa : kAllIsas)
     if (text == Name(isa)) return isa;
   return InvalidArgument(
-      fmt::format("LATTE_ISA: expected ref, avx2, avx512 or avx512_bf16, found '{}'", text));
+      fmt::format("LATTE_ISA: expected ref, avx2, avx512, avx512_vnni, avx512_bf16 or amx, "
+                  "found '{}'",
+                  text));
 }
 
 bool IsKernelName(std::string_view name) {
@@ -45,8 +65,12 @@ std::string_view Name(Isa isa) {
       return "avx2";
     case Isa::kAvx512:
       return "avx512";
+    case Isa::kAvx512Vnni:
+      return "avx512_vnni";
     case Isa::kAvx512Bf16:
       return "avx512_bf16";
+    case Isa::kAmx:
+      return "amx";
   }
   return "?";
 }

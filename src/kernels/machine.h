@@ -1,6 +1,7 @@
 // What the processor can do, asked once at start-up and then passed around.
 #pragma once
 
+#include <array>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,7 +11,16 @@
 namespace latte {
 
 // Instruction sets that kernels are compiled for, slowest first.
-enum class Isa { kRef, kAvx2, kAvx512, kAvx512Bf16 };
+// Each has all of the ones before it:
+//   kAvx2        AVX2, FMA, F16C (Haswell)
+//   kAvx512      F, BW, DQ, VL (Skylake server)
+//   kAvx512Vnni  dot products of bytes (Cascade Lake)
+//   kAvx512Bf16  dot products of bf16, and byte permutations VBMI (Zen 4, Sapphire Rapids)
+//   kAmx         tiles of bf16 and int8 (Sapphire Rapids); asks the operating system for them
+enum class Isa { kRef, kAvx2, kAvx512, kAvx512Vnni, kAvx512Bf16, kAmx };
+
+inline constexpr std::array kAllIsas = {Isa::kRef,        Isa::kAvx2,       Isa::kAvx512,
+                                        Isa::kAvx512Vnni, Isa::kAvx512Bf16, Isa::kAmx};
 
 std::string_view Name(Isa isa);  // "avx512"
 
@@ -22,9 +32,9 @@ struct Machine {
 
   bool Has(Isa wanted) const { return wanted <= isa; }
 
-  // Asks the processor. Environment: LATTE_ISA=ref|avx2|avx512|avx512_bf16 lowers the
-  // choice; LATTE_KERNEL=name[,name…] prefers rows by name. Errors: kInvalidArgument for an unknown
-  // or unavailable LATTE_ISA or an unknown row in LATTE_KERNEL.
+  // Asks the processor. Environment: LATTE_ISA=ref|avx2|avx512|avx512_vnni|
+  // avx512_bf16|amx lowers the choice; LATTE_KERNEL=name[,name…] prefers rows by name. Errors:
+  // kInvalidArgument for an unknown or unavailable LATTE_ISA or an unknown row in LATTE_KERNEL.
   [[nodiscard]] static Result<Machine> Detect();
 };
 

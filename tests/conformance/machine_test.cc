@@ -34,7 +34,7 @@ TEST(Machine, IsaIsLoweredByTheEnvironment) {
   const ScopedEnv none("LATTE_ISA", nullptr);
   const Result<Machine> best = Machine::Detect();
   ASSERT_TRUE(best);
-  for (const Isa isa : {Isa::kRef, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Bf16}) {
+  for (const Isa isa : kAllIsas) {
     const ScopedEnv wanted("LATTE_ISA", std::string(Name(isa)).c_str());
     const Result<Machine> machine = Machine::Detect();
     ASSERT_EQ(machine.has_value(), best->Has(isa));
@@ -55,7 +55,7 @@ TEST(Machine, UnknownIsaNamesTheChoices) {
   ASSERT_FALSE(machine);
   EXPECT_EQ(machine.error().code, Code::kInvalidArgument);
   EXPECT_EQ(machine.error().message,
-            "LATTE_ISA: expected ref, avx2, avx512 or avx512_bf16, found 'sse9'");
+            "LATTE_ISA: expected ref, avx2, avx512, avx512_vnni, avx512_bf16 or amx, found 'sse9'");
 }
 
 TEST(Machine, NamedKernelsArePreferredAndOthersStay) {

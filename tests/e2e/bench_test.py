@@ -8,7 +8,7 @@ import unittest
 LATTE = None
 KEYS = ["bench", "phase", "kernel", "heads", "c", "r", "context", "batch", "q_len", "page_tokens", "cache_dtype",
         "threads", "runs", "flops", "bytes", "unique_bytes", "us", "gflops", "peak_gflops", "fraction", "cache_gbps",
-        "peak_f32_gflops", "peak_bf16_gflops"]
+        "peak_f32_gflops", "peak_bf16_gflops", "peak_int8_gops", "peak_amx_bf16_gflops", "peak_amx_int8_gops"]
 
 
 def bench(*args, env=None):

@@ -1,6 +1,7 @@
 // linear and linear_t: products of activations with weights that lie as they are in the file.
 //
-// Work      launch.cc cuts (batch, rows of W, rows of x) into tasks. A task walks W in panels of 64
+// Work      launch_linear.cc cuts (batch, rows of W, rows of x) into tasks. A task walks W in
+// panels of 64
 //           rows and K in blocks of 1024; up to kTileRows rows of x lie in L1 (24 KiB) while a
 //           panel passes. 16-bit weights are widened as they are loaded, one instruction per
 //           vector, or, for many rows of x, once into scratch (260 KiB, in L2) that all of them

@@ -1,6 +1,7 @@
 // mha: expanded attention of up to 32 neighbouring queries of one head, causal by position.
 //
-// Work      launch.cc makes a task of each head and run of queries. A task copies 64 keys and
+// Work      launch_attention.cc makes a task of each head and run of queries. A task copies 64 keys
+// and
 //           values at a time into scratch (heads lie interleaved in memory, a power of two apart:
 //           in place they would share a few sets of the L1) and uses them for all its queries.
 //           Tiles as in mla_decode-inl.h.

@@ -1,6 +1,7 @@
 // mla_decode: absorbed attention of up to 32 heads of one token to the cached rows of its sequence.
 //
-// Work      launch.cc makes a task of each token and group of heads (fewer heads per group where
+// Work      launch_attention.cc makes a task of each token and group of heads (fewer heads per
+// group where
 //           tokens alone do not fill the threads). A task widens 64 cached rows at a time into
 //           scratch (148 KiB at C+R = 576, in L2) and uses them for all its heads: scores in dot
 //           form, kTileRows heads × 4 keys, nothing transposed; outputs in outer form, kTileRows

@@ -10,35 +10,50 @@
 namespace latte::cpu {
 namespace {
 
-template <class V, class Step>
-void RunChains(int64_t rounds, float* sink, const Step& step) {
-  typename V::Vec sums[V::kTileRows][4];  // short loops, which compilers unroll into registers
+// `rounds` steps of kTileRows·4 chains that start from `start`; returns them added up.
+template <class V, class Sum, class Step, class Add>
+Sum RunChains(int64_t rounds, Sum start, const Step& step, const Add& add) {
+  Sum sums[V::kTileRows][4];  // short loops, which compilers unroll into registers
   for (auto& row : sums)
-    for (typename V::Vec& sum : row) sum = V::Set1(2.0f);
+    for (Sum& sum : row) sum = start;
   for (int64_t n = 0; n < rounds; ++n)
     for (auto& row : sums)
-      for (typename V::Vec& sum : row) sum = step(sum);
-  typename V::Vec total = V::Zero();
+      for (Sum& sum : row) sum = step(sum);
+  Sum total = start;
   for (const auto& row : sums)
-    for (const typename V::Vec& sum : row) total = V::Add(total, sum);
-  *sink = V::Sum(total);
+    for (const Sum& sum : row) total = add(total, sum);
+  return total;
 }
 
 // Fused multiply-adds of f32.
 template <class V>
 int64_t FmaPeak(int64_t rounds, float* sink) {
-  const typename V::Vec half = V::Set1(0.5f);  // the sums tend to 1 and stay normal
-  RunChains<V>(rounds, sink, [&](typename V::Vec sum) { return V::Fma(sum, half, half); });
+  using Vec = typename V::Vec;
+  const Vec half = V::Set1(0.5f);  // the sums tend to 1 and stay normal
+  *sink = V::Sum(RunChains<V>(
+      rounds, half, [&](Vec sum) { return V::Fma(sum, half, half); }, V::Add));
   return rounds * V::kTileRows * 4 * V::kLanes * 2;
 }
 
 // Dot products of pairs of bf16, added to f32.
 template <class V>
 int64_t PairPeak(int64_t rounds, float* sink) {
+  using Vec = typename V::Vec;
   const float ones[2 * V::kLanes] = {1.0f, 1.0f};
   const typename V::Pairs x = V::RoundPairs(V::Load(ones), V::Load(ones + V::kLanes));
-  RunChains<V>(rounds, sink, [&](typename V::Vec sum) { return V::DotPairs(sum, x, x); });
+  *sink = V::Sum(RunChains<V>(
+      rounds, V::Zero(), [&](Vec sum) { return V::DotPairs(sum, x, x); }, V::Add));
   return rounds * V::kTileRows * 4 * V::kLanes * 4;
+}
+
+// Dot products of four bytes, added to integers.
+template <class V>
+int64_t BytePeak(int64_t rounds, float* sink) {
+  using Ints = typename V::Ints;
+  const Ints x = V::SetByte(1);
+  *sink = V::Sum(V::ToFloat(RunChains<V>(
+      rounds, V::ZeroInts(), [&](Ints sum) { return V::DotBytes(sum, x, x); }, V::AddInts)));
+  return rounds * V::kTileRows * 4 * V::kLanes * 8;
 }
 
 }  // namespace

@@ -8,9 +8,11 @@
 
 namespace latte::cpu {
 
-// Multiplies and adds on the calling thread for `rounds` rounds, some nanoseconds each: f32 by
-// fused multiply-add, bf16 by dot products of pairs. Returns the FLOPs done; 0 where the machine
-// has no instructions for it.
-int64_t RunPeak(const Machine& machine, DType arithmetic, int64_t rounds);
+// Multiplies and adds on the calling thread for `rounds` rounds, some nanoseconds each, with the
+// instructions that kernels of `isa` use: kF32 by fused multiply-add (avx2, avx512), kBF16 and kI8
+// by dot products of pairs and of four bytes (avx512_bf16, avx512_vnni) or tiles (amx). An isa
+// without instructions of its own for `arithmetic` means the best one below it. Returns the FLOPs
+// done; 0 where the machine has no such instructions.
+int64_t RunPeak(const Machine& machine, Isa isa, DType arithmetic, int64_t rounds);
 
 }  // namespace latte::cpu

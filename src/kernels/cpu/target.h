@@ -3,7 +3,7 @@
 // Only target_<isa>.cc is compiled with that instruction set, and an inline function of a shared
 // header, compiled there, could be the copy that the linker keeps for every processor. So nothing
 // but this header and the -inl.h files (all of internal linkage) is included there, and this header
-// has no functions: threads, spans and views stay in launch.cc. tools/check_isa_symbols.sh checks
+// has no functions: threads, spans and views stay in launch_*.cc. tools/check_isa_symbols.sh checks
 // the objects.
 #pragma once
 
@@ -89,20 +89,24 @@ struct SiluMulTask {
   int64_t count;
 };
 
+// What a target lacks is null.
 struct Target {
-  void (*linear)(const LinearTask&);
-  void (*linear_t)(const LinearTTask&);
-  void (*mla_decode)(const DecodeTask&);
-  void (*mha)(const MhaTask&);
-  void (*rms_norm)(const RmsNormTask&);
-  void (*silu_mul)(const SiluMulTask&);
+  void (*linear)(const LinearTask&) = nullptr;
+  void (*linear_t)(const LinearTTask&) = nullptr;
+  void (*mla_decode)(const DecodeTask&) = nullptr;
+  void (*mha)(const MhaTask&) = nullptr;
+  void (*rms_norm)(const RmsNormTask&) = nullptr;
+  void (*silu_mul)(const SiluMulTask&) = nullptr;
   // Chains of multiply-adds that need nothing but registers; their sum goes to `sink`. Returns the
   // FLOPs done.
-  int64_t (*peak)(int64_t rounds, float* sink);
+  int64_t (*peak)(int64_t rounds, float* sink) = nullptr;
+  int64_t (*byte_peak)(int64_t rounds, float* sink) = nullptr;  // likewise of bytes
 };
 
 extern const Target kAvx2;
 extern const Target kAvx512;
-extern const Target kAvx512Bf16;  // mla_decode of bf16 caches and peak; the rest is null
+extern const Target kAvx512Vnni;
+extern const Target kAvx512Bf16;
+extern const Target kAmx;
 
 }  // namespace latte::cpu

@@ -9,7 +9,14 @@
 
 namespace latte::cpu {
 
-const Target kAvx2 = {Linear<Avx2>,  LinearT<Avx2>, MlaDecode<Avx2>, Mha<Avx2>,
-                      RmsNorm<Avx2>, SiluMul<Avx2>, FmaPeak<Avx2>};
+const Target kAvx2 = {
+    .linear = Linear<Avx2>,
+    .linear_t = LinearT<Avx2>,
+    .mla_decode = MlaDecode<Avx2>,
+    .mha = Mha<Avx2>,
+    .rms_norm = RmsNorm<Avx2>,
+    .silu_mul = SiluMul<Avx2>,
+    .peak = FmaPeak<Avx2>,
+};
 
 }  // namespace latte::cpu

@@ -9,7 +9,14 @@
 
 namespace latte::cpu {
 
-const Target kAvx512 = {Linear<Avx512>,  LinearT<Avx512>, MlaDecode<Avx512>, Mha<Avx512>,
-                        RmsNorm<Avx512>, SiluMul<Avx512>, FmaPeak<Avx512>};
+const Target kAvx512 = {
+    .linear = Linear<Avx512>,
+    .linear_t = LinearT<Avx512>,
+    .mla_decode = MlaDecode<Avx512>,
+    .mha = Mha<Avx512>,
+    .rms_norm = RmsNorm<Avx512>,
+    .silu_mul = SiluMul<Avx512>,
+    .peak = FmaPeak<Avx512>,
+};
 
 }  // namespace latte::cpu

@@ -6,7 +6,9 @@
 
 namespace latte::cpu {
 
-const Target kAvx512Bf16 = {nullptr, nullptr, MlaDecodeBf16<Avx512Bf16>, nullptr,
-                            nullptr, nullptr, PairPeak<Avx512Bf16>};
+const Target kAvx512Bf16 = {
+    .mla_decode = MlaDecodeBf16<Avx512Bf16>,
+    .peak = PairPeak<Avx512Bf16>,
+};
 
 }  // namespace latte::cpu

@@ -1,0 +1,12 @@
+// Kernels that multiply bytes. What may be included here: target.h.
+#include "src/kernels/cpu/peak-inl.h"
+#include "src/kernels/cpu/simd_avx512_vnni-inl.h"
+#include "src/kernels/cpu/target.h"
+
+namespace latte::cpu {
+
+const Target kAvx512Vnni = {
+    .byte_peak = BytePeak<Avx512Vnni>,
+};
+
+}  // namespace latte::cpu

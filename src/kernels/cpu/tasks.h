@@ -1,0 +1,44 @@
+// Cutting an op into pieces of work and spreading them over threads: what the launch files share.
+#pragma once
+
+#include <algorithm>
+
+#include "src/base/math.h"
+#include "src/kernels/cpu/launch.h"
+
+namespace latte::cpu {
+
+// Multiply-adds per task, about 10 µs of them: enough to hide the hand-over of a task, few enough
+// to balance threads. Less than one task's worth runs on the calling thread.
+inline constexpr int64_t kTaskMacs = 1 << 17;
+
+inline Element ElementOf(DType dtype) {
+  switch (dtype) {
+    case DType::kBF16:
+      return Element::kBF16;
+    case DType::kF16:
+      return Element::kF16;
+    default:
+      return Element::kF32;
+  }
+}
+
+inline bool IsFloat(DType dtype) {
+  return dtype == DType::kF32 || dtype == DType::kBF16 || dtype == DType::kF16;
+}
+
+inline const std::byte* At(const TensorView& t, int64_t i, int64_t j) {
+  return t.data + (i * t.stride[0] + j * t.stride[1]) * SizeOf(t.dtype);
+}
+inline float* FloatAt(const TensorView& t, int64_t i, int64_t j) {
+  return t.Ptr<float>() + i * t.stride[0] + j * t.stride[1];
+}
+
+// Runs f(i) for 0 ≤ i < count on the pool, or here when all of it is less than one task's worth.
+template <class F>
+void ForEachTask(int64_t count, int64_t macs, const Exec& exec, const F& f) {
+  if (macs > kTaskMacs) return exec.threads->ParallelFor(count, f);
+  for (int64_t i = 0; i < count; ++i) f(i);
+}
+
+}  // namespace latte::cpu
