@@ -1,33 +1,124 @@
-// latte bench: how fast kernels are, alone.
+// latte bench: how fast kernels and layers are, next to what the processor can do.
+#include <filesystem>
+#include <fstream>
+
 #include <fmt/format.h>
 
 #include "apps/command.h"
 #include "src/jobs/bench_attention.h"
+#include "src/jobs/bench_dispatch.h"
 
 namespace latte {
 namespace {
 
-struct BenchFlags {
-  BenchAttentionOptions options;
-  std::string cache_dtype = "bf16";
-  bool json = false;
-};
-
-Status BenchCommand(const BenchFlags& flags) {
-  BenchAttentionOptions options = flags.options;
-  const Result<DType> dtype = ParseArithmetic(flags.cache_dtype);
-  if (!dtype)
-    return InvalidArgument(
-        fmt::format("--cache-dtype: expected f32, bf16 or f16, found '{}'", flags.cache_dtype));
-  options.cache_dtype = *dtype;
-  LATTE_ASSIGN_OR_RETURN(const Machine machine, Machine::Detect());
-  LATTE_ASSIGN_OR_RETURN(const JsonOut out, BenchAttention(options, machine));
-  if (flags.json) return Print(Dump(out) + "\n");
+// A record as one JSON object, or as lines of a key and its value.
+Status PrintRecord(const JsonOut& record, bool json) {
+  if (json) return Print(Dump(record) + "\n");
   std::string table;
-  for (const auto& [key, value] : out.items())
+  for (const auto& [key, value] : record.items())
     table +=
         fmt::format("{:<17} {}\n", key, value.is_string() ? value.get<std::string>() : Dump(value));
   return Print(table);
+}
+
+using Bench = std::function<Result<JsonOut>(const Machine&)>;
+
+// What was asked for; empty: nothing.
+struct BenchFlags {
+  Bench bench;
+  bool json = false;
+};
+
+// `bench` runs when the subcommand is chosen.
+CLI::App* AddOne(CLI::App& bench, BenchFlags& flags, const std::string& name,
+                 const std::string& what, Bench run) {
+  CLI::App* sub = bench.add_subcommand(name, what);
+  sub->add_flag("--json", flags.json, "one JSON object instead of a table");
+  sub->callback([&flags, run = std::move(run)] { flags.bench = run; });
+  return sub;
+}
+
+struct AttentionFlags {
+  BenchAttentionOptions options;
+  std::string cache_dtype = "bf16";
+
+  Result<JsonOut> Run(const Machine& machine) const {
+    BenchAttentionOptions out = options;
+    const Result<DType> dtype = ParseArithmetic(cache_dtype);
+    if (!dtype)
+      return InvalidArgument(
+          fmt::format("--cache-dtype: expected f32, bf16 or f16, found '{}'", cache_dtype));
+    out.cache_dtype = *dtype;
+    return BenchAttention(out, machine);
+  }
+};
+
+void AddAttention(CLI::App& bench, BenchFlags& flags) {
+  auto own = std::make_shared<AttentionFlags>();
+  CLI::App* sub = AddOne(bench, flags, "attention", "One attention kernel on random data",
+                         [own](const Machine& machine) { return own->Run(machine); });
+  BenchAttentionOptions& o = own->options;
+  sub->add_option("--phase", o.phase, "decode: absorbed attention over latents (default)");
+  sub->add_option("--heads", o.heads, "query heads (default: 128)");
+  sub->add_option("--context", o.context,
+                  "tokens per sequence, the new ones included (default: 8192)");
+  sub->add_option("--batch", o.batch, "sequences (default: 1)");
+  sub->add_option("--q-len", o.q_len, "new tokens per sequence (default: 1)");
+  sub->add_option("--cache-dtype", own->cache_dtype, "bf16, f16 or f32 (default: bf16)");
+  sub->add_option("--threads", o.threads, "threads (default: 1)");
+  sub->add_option("--kernel", o.kernel,
+                  "a row of `latte inspect --kernels` (default: what the engine takes)");
+}
+
+void AddDispatchOptions(CLI::App& sub, DispatchOptions& o) {
+  sub.add_option("--heads", o.heads, "query heads (default: 16)");
+  sub.add_option("--threads", o.threads, "threads (default: 1)");
+}
+
+void AddDispatch(CLI::App& bench, BenchFlags& flags) {
+  auto own = std::make_shared<DispatchOptions>();
+  CLI::App* sub =
+      AddOne(bench, flags, "dispatch", "The chosen attention path beside the faster one",
+             [own](const Machine& machine) -> Result<JsonOut> {
+               LATTE_ASSIGN_OR_RETURN(const MlaRates rates, MachineRates(machine.isa));
+               return BenchDispatch(*own, rates, machine);
+             });
+  AddDispatchOptions(*sub, *own);
+}
+
+struct CalibrateFlags {
+  DispatchOptions options;
+  std::string out = DefaultRatesPath();
+
+  Result<JsonOut> Run(const Machine& machine) const {
+    if (out.empty())
+      return InvalidArgument("--out: expected a file, as there is no home to keep one in");
+    LATTE_ASSIGN_OR_RETURN(const MlaRates rates, MeasureRates(options, machine));
+    const JsonOut record = ToJson(rates, machine.isa);
+    std::error_code ignored;  // a folder that cannot be made shows when the file is written
+    std::filesystem::create_directories(std::filesystem::path(out).parent_path(), ignored);
+    std::ofstream file(out);
+    file << Dump(record, 2) << "\n";
+    file.close();
+    if (!file) return Fail(Code::kUnavailable, fmt::format("{}: cannot be written", out));
+    return record;
+  }
+};
+
+void AddCalibrate(CLI::App& bench, BenchFlags& flags) {
+  auto own = std::make_shared<CalibrateFlags>();
+  CLI::App* sub = AddOne(bench, flags, "calibrate",
+                         "Measures what attention paths are priced with and keeps it",
+                         [own](const Machine& machine) { return own->Run(machine); });
+  AddDispatchOptions(*sub, own->options);
+  sub->add_option("--out", own->out,
+                  "file to write (default: $LATTE_RATES, else ~/.cache/latte/rates.json)");
+}
+
+Status BenchCommand(const BenchFlags& flags) {
+  LATTE_ASSIGN_OR_RETURN(const Machine machine, Machine::Detect());
+  LATTE_ASSIGN_OR_RETURN(const JsonOut record, flags.bench(machine));
+  return PrintRecord(record, flags.json);
 }
 
 }  // namespace
@@ -37,19 +128,9 @@ Command AddBench(CLI::App& app) {
   CLI::App* sub =
       app.add_subcommand("bench", "How fast kernels are, next to what the processor can do");
   sub->require_subcommand(1);
-  CLI::App* attention = sub->add_subcommand("attention", "One attention kernel on random data");
-  BenchAttentionOptions& o = flags->options;
-  attention->add_option("--phase", o.phase, "decode: absorbed attention over latents (default)");
-  attention->add_option("--heads", o.heads, "query heads (default: 128)");
-  attention->add_option("--context", o.context,
-                        "tokens per sequence, the new ones included (default: 8192)");
-  attention->add_option("--batch", o.batch, "sequences (default: 1)");
-  attention->add_option("--q-len", o.q_len, "new tokens per sequence (default: 1)");
-  attention->add_option("--cache-dtype", flags->cache_dtype, "bf16, f16 or f32 (default: bf16)");
-  attention->add_option("--threads", o.threads, "threads (default: 1)");
-  attention->add_option("--kernel", o.kernel,
-                        "a row of `latte inspect --kernels` (default: what the engine takes)");
-  attention->add_flag("--json", flags->json, "one JSON object instead of a table");
+  AddAttention(*sub, *flags);
+  AddDispatch(*sub, *flags);
+  AddCalibrate(*sub, *flags);
   return {sub, [flags] { return BenchCommand(*flags); }};
 }
 

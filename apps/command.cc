@@ -23,12 +23,19 @@ void EngineFlags::Add(CLI::App& app) {
                  "cached tokens that are expanded at once (default: 4096)");
   app.add_option("--page-tokens", page_tokens, "tokens per cache page (default: 64)");
   app.add_option("--threads", threads, "threads; 0: one per processor (default: 0)");
+  app.add_option(
+      "--deterministic", deterministic,
+      "on: the same bytes for every batch, chunk and thread count; strict: also whatever "
+      "was cached before (default: on)");
 }
 
 Result<SessionOptions> EngineFlags::Options(int64_t max_tokens) const {
   SessionOptions options;
   LATTE_ASSIGN_OR_RETURN(options.attention, ParseAttentionMode(attention));
   LATTE_ASSIGN_OR_RETURN(options.dtype, ParseArithmetic(dtype));
+  LATTE_ASSIGN_OR_RETURN(options.deterministic, ParseDeterminism(deterministic));
+  LATTE_ASSIGN_OR_RETURN(const Machine machine, Machine::Detect());
+  LATTE_ASSIGN_OR_RETURN(options.rates, MachineRates(machine.isa));
   options.chunk_tokens = chunk;
   options.expand_tokens = expand_tokens;
   options.page_tokens = page_tokens;

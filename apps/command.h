@@ -39,6 +39,7 @@ struct EngineFlags {
   int64_t expand_tokens = 4096;
   int64_t page_tokens = 64;
   int threads = 0;
+  std::string deterministic = "on";
 
   void Add(CLI::App& app);
   // Errors: kInvalidArgument naming the flag.

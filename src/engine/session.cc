@@ -6,11 +6,13 @@
 #include <fmt/format.h>
 
 #include "src/base/math.h"
+#include "src/layers/mla/dispatch.h"
 #include "src/layers/mla/mla.h"
 
 namespace latte {
 namespace {
 
+// The one path of prompts under a fixed mode or strict determinism.
 MlaPath PromptPath(AttentionMode mode) {
   switch (mode) {
     case AttentionMode::kDecompressed:
@@ -55,6 +57,14 @@ std::string_view Name(AttentionMode mode) {
   return "?";
 }
 
+std::string_view Name(Determinism level) { return level == Determinism::kStrict ? "strict" : "on"; }
+
+Result<Determinism> ParseDeterminism(std::string_view text) {
+  for (const Determinism level : {Determinism::kStrict, Determinism::kOn})
+    if (text == Name(level)) return level;
+  return InvalidArgument(fmt::format("--deterministic: expected strict or on, found '{}'", text));
+}
+
 Result<AttentionMode> ParseAttentionMode(std::string_view text) {
   for (const AttentionMode mode : {AttentionMode::kAuto, AttentionMode::kDecompressed,
                                    AttentionMode::kLatent, AttentionMode::kAbsorbed})
@@ -84,7 +94,17 @@ Session::Session(const Model& model, const Machine& machine, const SessionOption
       cache_(std::move(cache)),
       pool_(cache_.pages()),
       runner_(model, cache_, workspace_, Exec{&threads_, &machine},
-              RunnerOptions{options.dtype, options.expand_tokens}) {}
+              RunnerOptions{options.dtype, options.expand_tokens}),
+      rates_(options.rates.value_or(MlaRates::Typical(machine.isa))) {}
+
+void Session::Admit(int64_t new_tokens) {
+  const bool one_path =
+      options_.attention != AttentionMode::kAuto || options_.deterministic == Determinism::kStrict;
+  admitted_ = new_tokens;
+  admitted_path_ = one_path || new_tokens == 0
+                       ? PromptPath(options_.attention)
+                       : ChoosePath(model_.config().mla, {new_tokens, length()}, rates_).path;
+}
 
 Result<std::unique_ptr<Session>> Session::Create(const Model& model, const Machine& machine,
                                                  const SessionOptions& options) {
@@ -124,17 +144,20 @@ Status Session::CheckRange(const TensorView& h) const {
 
 Status Session::Prompt(std::span<const int32_t> tokens, const LogitsSink& all_logits) {
   LATTE_RETURN_IF_ERROR(CheckTokens(tokens));
+  if (admitted_ < static_cast<int64_t>(tokens.size())) Admit(static_cast<int64_t>(tokens.size()));
+  admitted_ -= static_cast<int64_t>(tokens.size());
   const size_t chunk =
       options_.chunk_tokens == 0 ? tokens.size() : static_cast<size_t>(options_.chunk_tokens);
   for (size_t begin = 0; begin < tokens.size(); begin += chunk)
     LATTE_RETURN_IF_ERROR(Extend(tokens.subspan(begin, std::min(chunk, tokens.size() - begin)),
-                                 PromptPath(options_.attention), all_logits));
+                                 admitted_path_, all_logits));
   return {};
 }
 
 Status Session::Append(int32_t token) {
   const std::span<const int32_t> one(&token, 1);
   LATTE_RETURN_IF_ERROR(CheckTokens(one));
+  admitted_ = 0;
   return Extend(one, GeneratedPath(options_.attention), {});
 }
 
@@ -162,6 +185,7 @@ void Session::Truncate(int64_t length) {
        pages_.pop_back())
     pool_.Release(pages_.back());
   prompt_length_ = std::min(prompt_length_, length);
+  admitted_ = 0;
   last_hidden_ = {};
 }
 

@@ -13,11 +13,22 @@
 
 #include "src/cache/page_pool.h"
 #include "src/engine/runner.h"
+#include "src/layers/mla/rates.h"
 
 namespace latte {
 
-// --attention. kAuto: prompts by the latent path, generated tokens absorbed.
+// --attention. kAuto: prompts by the cheaper of the latent and the absorbed path, generated tokens
+// absorbed.
 enum class AttentionMode { kAuto, kDecompressed, kLatent, kAbsorbed };
+
+// --deterministic. What besides batch, threads and chunks may not change a byte. kStrict: how much
+// of a prompt was cached; so all prompts take one path, and rows of generated tokens are not
+// reused for them. kOn: nothing else.
+enum class Determinism { kStrict, kOn };
+
+std::string_view Name(Determinism level);
+// Errors: kInvalidArgument listing the levels.
+[[nodiscard]] Result<Determinism> ParseDeterminism(std::string_view text);
 
 std::string_view Name(AttentionMode mode);
 // Errors: kInvalidArgument listing the modes.
@@ -31,6 +42,8 @@ struct SessionOptions {
   int64_t page_tokens = 64;      // power of two, 16 … 256
   int64_t max_tokens = 4096;     // longest sequence; room in the cache is reserved for it
   int threads = 0;               // 0: one per processor
+  Determinism deterministic = Determinism::kOn;
+  std::optional<MlaRates> rates;  // what kAuto prices paths with; empty: typical of the machine
 
   // Errors: kInvalidArgument naming the field, its value and the accepted range.
   [[nodiscard]] Status Validate() const;
@@ -47,6 +60,10 @@ class Session {
   // Receives logits [M, vocab] of the tokens at [first, first + M) of the sequence; stops the call
   // by an error.
   using LogitsSink = std::function<Status(int64_t first, const TensorView& logits)>;
+
+  // Chooses the path of the next `new_tokens` tokens of a prompt, which may come by several calls
+  // of Prompt. Without it, every call of Prompt is a prompt of its own.
+  void Admit(int64_t new_tokens);
 
   // Appends a prompt. With `all_logits`, every chunk's logits go to it.
   // Errors: kInvalidArgument for an empty prompt, a token outside the vocabulary, or more than
@@ -67,11 +84,14 @@ class Session {
   int64_t length() const { return static_cast<int64_t>(tokens_.size()); }
   std::span<const int32_t> tokens() const { return tokens_; }
 
-  // How many leading tokens have the cache rows that a prompt of them would write. Cut back to no
-  // more than this, a session goes on with the bytes of a fresh one that is given everything as one
-  // prompt. Generated tokens do not count under kAuto: they were computed by the absorbed path,
-  // which rounds elsewhere than the prompt's. Under the other modes both have one path.
-  int64_t prompt_length() const { return prompt_length_; }
+  // How many leading tokens a later prompt that begins with them may build on: all of them, or
+  // under kStrict those with the cache rows that a prompt of them would write. Cut back to no more
+  // than this, a strict session goes on with the bytes of a fresh one that is given everything as
+  // one prompt. Generated tokens do not count then under kAuto: they were computed by the absorbed
+  // path, which rounds elsewhere than the prompt's. Under the other modes both have one path.
+  int64_t reusable_length() const {
+    return options_.deterministic == Determinism::kStrict ? prompt_length_ : length();
+  }
   const CacheSpec& cache_spec() const { return cache_.spec(); }
   int64_t workspace_bytes() const { return workspace_.capacity_bytes(); }
   const SessionOptions& options() const { return options_; }
@@ -93,7 +113,10 @@ class Session {
   Runner runner_;
   std::vector<int32_t> tokens_;
   std::vector<int32_t> pages_;
-  int64_t prompt_length_ = 0;
+  int64_t prompt_length_ = 0;  // leading tokens computed by the one path of strict prompts
+  MlaRates rates_;
+  int64_t admitted_ = 0;  // tokens that are still to come by `admitted_path_`
+  MlaPath admitted_path_ = MlaPath::kLatent;
   TensorView last_hidden_;  // [1, D], in the runner; no data: nothing to take logits of
 };
 

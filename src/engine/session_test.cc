@@ -109,9 +109,12 @@ TEST_F(SessionTest, SameSeedSameTokensOnEveryThreadCountAndChunk) {
   EXPECT_NE(Generate(*Make(), prompt_, options)->tokens, expected);
 }
 
-TEST_F(SessionTest, AutoTakesTheLatentPathForPromptsAndTheAbsorbedOneAfter) {
+TEST_F(SessionTest, StrictAutoTakesTheLatentPathForPromptsAndTheAbsorbedOneAfter) {
   const auto logits_after = [&](AttentionMode mode, int generated) {
-    const auto session = Make({.attention = mode, .dtype = DType::kF32, .max_tokens = 40});
+    const auto session = Make({.attention = mode,
+                               .dtype = DType::kF32,
+                               .max_tokens = 40,
+                               .deterministic = Determinism::kStrict});
     EXPECT_TRUE(session->Prompt(prompt_));
     for (int i = 0; i < generated; ++i) EXPECT_TRUE(session->Append(7 + i));
     const std::span<const float> row = session->LastLogits();
@@ -143,13 +146,14 @@ TEST_F(SessionTest, CutBackToItsPromptASessionGoesOnLikeAFreshOne) {
                                      .chunk_tokens = 7,
                                      .expand_tokens = 8,
                                      .page_tokens = 16,
-                                     .max_tokens = 40};
+                                     .max_tokens = 40,
+                                     .deterministic = Determinism::kStrict};
         const auto session = Make(options);
         ASSERT_TRUE(session->Prompt(std::span(all).first(23)));
         for (int i = 0; i < 9; ++i) ASSERT_TRUE(session->Append(30 - i));
         session->Truncate(keep);
         EXPECT_EQ(session->length(), keep);
-        EXPECT_EQ(session->prompt_length(), keep);
+        EXPECT_EQ(session->reusable_length(), keep);
         ASSERT_TRUE(session->Prompt(std::span(all).subspan(static_cast<size_t>(keep))));
         const auto fresh = Make(options);
         ASSERT_TRUE(fresh->Prompt(all));
@@ -160,27 +164,29 @@ TEST_F(SessionTest, CutBackToItsPromptASessionGoesOnLikeAFreshOne) {
       }
 }
 
-TEST_F(SessionTest, PromptLengthIsWhatAFreshPromptWouldHaveWritten) {
+TEST_F(SessionTest, StrictReuseIsWhatAFreshPromptWouldHaveWritten) {
   const std::vector<int32_t> answer = {7, 8, 9};
   for (const AttentionMode mode : kModes) {
-    const auto session = Make({.attention = mode, .max_tokens = 40});
+    const auto session =
+        Make({.attention = mode, .max_tokens = 40, .deterministic = Determinism::kStrict});
     ASSERT_TRUE(session->Prompt(prompt_));
     for (const int32_t token : answer) ASSERT_TRUE(session->Append(token));
     ASSERT_TRUE(session->Prompt(prompt_));
     const bool one_path = mode != AttentionMode::kAuto;
-    EXPECT_EQ(session->prompt_length(), one_path ? 11 : 4);
+    EXPECT_EQ(session->reusable_length(), one_path ? 11 : 4);
     session->Truncate(2);
-    EXPECT_EQ(session->prompt_length(), 2);
+    EXPECT_EQ(session->reusable_length(), 2);
     ASSERT_TRUE(session->Prompt(prompt_));
-    EXPECT_EQ(session->prompt_length(), 6);
+    EXPECT_EQ(session->reusable_length(), 6);
     // What the number promises: with all of it kept, the bytes are those of a fresh prompt.
     session->Truncate(0);
     ASSERT_TRUE(session->Prompt(prompt_));
     for (const int32_t token : answer) ASSERT_TRUE(session->Append(token));
-    session->Truncate(session->prompt_length());
+    session->Truncate(session->reusable_length());
     const std::vector<int32_t> all = {5, 9, 1, 30, 7, 8, 9, 11};
     ASSERT_TRUE(session->Prompt(std::span(all).subspan(static_cast<size_t>(session->length()))));
-    const auto fresh = Make({.attention = mode, .max_tokens = 40});
+    const auto fresh =
+        Make({.attention = mode, .max_tokens = 40, .deterministic = Determinism::kStrict});
     ASSERT_TRUE(fresh->Prompt(all));
     EXPECT_EQ(Logits(*session), Logits(*fresh)) << Name(mode);
   }
@@ -198,6 +204,55 @@ TEST_F(SessionTest, TruncateGivesPagesBack) {
       session->Truncate(0);
     }
   }
+}
+
+TEST_F(SessionTest, WithoutStrictnessEverythingIsReused) {
+  const auto session = Make({.max_tokens = 40});
+  ASSERT_TRUE(session->Prompt(prompt_));
+  ASSERT_TRUE(session->Append(7));
+  EXPECT_EQ(session->reusable_length(), session->length());
+  session->Truncate(3);
+  EXPECT_EQ(session->reusable_length(), 3);
+}
+
+// Rates that make one path free show which one was taken: by the bytes.
+TEST_F(SessionTest, AutoTakesTheCheaperPathOfTheWholePrompt) {
+  const RateCurve slow{{{1, 1e-3}}};
+  const RateCurve fast{{{1, 1e9}}};
+  const MlaRates absorbed{.expand = slow, .mha = slow, .absorb = fast, .decode = fast};
+  const MlaRates latent{.expand = fast, .mha = fast, .absorb = slow, .decode = slow};
+  for (const auto& [rates, mode] :
+       {std::pair{absorbed, AttentionMode::kAbsorbed}, std::pair{latent, AttentionMode::kLatent}}) {
+    const auto session = Make({.chunk_tokens = 2, .max_tokens = 40, .rates = rates});
+    const auto fixed = Make({.attention = mode, .chunk_tokens = 3, .max_tokens = 40});
+    ASSERT_TRUE(session->Prompt(prompt_));
+    ASSERT_TRUE(fixed->Prompt(prompt_));
+    EXPECT_EQ(Logits(*session), Logits(*fixed)) << Name(mode);
+  }
+}
+
+// A prompt that comes in pieces is priced as a whole: here one token alone would be absorbed.
+TEST_F(SessionTest, AdmittedPromptsKeepTheirPath) {
+  const RateCurve even{{{1, 1}}};
+  const RateCurve by_size{{{1, 1e-3}, {4, 1e6}}};
+  const MlaRates rates{
+      .expand = by_size, .mha = by_size, .absorb = even, .decode = even, .memory_gbps = 1e9};
+  ASSERT_EQ(prompt_.size(), 4u);
+  const auto session = Make({.max_tokens = 40, .rates = rates});
+  const auto whole = Make({.max_tokens = 40, .rates = rates});
+  session->Admit(4);
+  for (const int32_t token : prompt_) ASSERT_TRUE(session->Prompt({&token, 1}));
+  ASSERT_TRUE(whole->Prompt(prompt_));
+  EXPECT_EQ(Logits(*session), Logits(*whole));
+  const auto latent = Make({.attention = AttentionMode::kLatent, .max_tokens = 40});
+  ASSERT_TRUE(latent->Prompt(prompt_));
+  EXPECT_EQ(Logits(*session), Logits(*latent));
+}
+
+TEST(Determinism, NamesParseBack) {
+  for (const Determinism level : {Determinism::kStrict, Determinism::kOn})
+    EXPECT_EQ(*ParseDeterminism(Name(level)), level);
+  EXPECT_NE(ParseDeterminism("off").error().message.find("'off'"), std::string::npos);
 }
 
 TEST(AttentionMode, NamesParseBack) {

@@ -129,8 +129,9 @@ Result<ChatAnswer> ChatSession::Answer(const ChatPrompt& prompt, const Callback&
   out.prompt_tokens = total;
   const auto common = static_cast<int64_t>(CommonPrefix(session_->tokens(), prompt.ids));
   // At least the last token is computed again: its logits are needed.
-  out.reused_tokens = std::min({common, session_->prompt_length(), total - 1});
+  out.reused_tokens = std::min({common, session_->reusable_length(), total - 1});
   session_->Truncate(out.reused_tokens);
+  session_->Admit(total - out.reused_tokens);
   std::span<const int32_t> rest =
       std::span(prompt.ids).subspan(static_cast<size_t>(out.reused_tokens));
   const auto start = std::chrono::steady_clock::now();

@@ -1,11 +1,10 @@
 // A conversation with a model: history in, answers out. Holds the messages, renders them anew for
 // every turn and reuses what the cache still holds of them. Knows nothing of terminals.
 //
-// A turn's answer is the one that a fresh session gives to the whole conversation as one prompt,
-// byte for byte: of the cache, only leading tokens that were computed as a prompt are kept
-// (Session::prompt_length). So the last answer is read again as part of the next prompt, which is
-// cheap: its tokens go in chunks, and often the format drops its reasoning or the text merges into
-// other tokens anyway.
+// Leading tokens of a turn's prompt that are still cached are not computed again, the last answer
+// among them. Under Determinism::kStrict only those are kept that were computed as a prompt
+// (Session::reusable_length), and a turn's answer is then the one that a fresh session gives to the
+// whole conversation as one prompt, byte for byte.
 #pragma once
 
 #include <functional>

@@ -68,10 +68,13 @@ class ChatSessionTest : public testing::Test {
 
 constexpr const char* kEnd = "<｜end▁of▁sentence｜>";
 
-TEST_F(ChatSessionTest, EveryTurnIsTheAnswerOfAFreshSessionToTheWholeConversation) {
+TEST_F(ChatSessionTest, StrictTurnsAreTheAnswersOfAFreshSessionToTheWholeConversation) {
   for (const AttentionMode mode : {AttentionMode::kAuto, AttentionMode::kDecompressed,
                                    AttentionMode::kLatent, AttentionMode::kAbsorbed}) {
-    const SessionOptions options{.attention = mode, .chunk_tokens = 5, .page_tokens = 16};
+    const SessionOptions options{.attention = mode,
+                                 .chunk_tokens = 5,
+                                 .page_tokens = 16,
+                                 .deterministic = Determinism::kStrict};
     const auto session = NewSession(options);
     ChatSession chat = Chat(session.get());
     std::string rendered;

@@ -5,6 +5,7 @@
 #include <optional>
 #include <system_error>
 
+#include <fmt/format.h>
 #include <sys/sysinfo.h>
 
 #include "src/io/model_size.h"
@@ -13,6 +14,7 @@
 #include "src/kernels/params/mla.h"
 #include "src/kernels/params/moe.h"
 #include "src/kernels/registry.h"
+#include "src/layers/mla/dispatch.h"
 
 namespace latte {
 namespace {
@@ -133,6 +135,36 @@ Result<JsonOut> InspectKernels(const std::string& path) {
   AddRows<GatherOp>(out, {1, d, bf16}, machine);
   AddRows<CastOp>(out, {d}, machine);
   return out;
+}
+
+Result<JsonOut> InspectPath(const std::string& path, const PromptShape& prompt) {
+  constexpr int64_t kMost = int64_t{1} << 30;
+  if (prompt.new_tokens < 1 || prompt.new_tokens > kMost)
+    return InvalidArgument(
+        fmt::format("--q: expected 1 to {} new tokens, found {}", kMost, prompt.new_tokens));
+  if (prompt.cached_tokens < 0 || prompt.cached_tokens > kMost)
+    return InvalidArgument(
+        fmt::format("--kv: expected 0 to {} cached tokens, found {}", kMost, prompt.cached_tokens));
+  LATTE_ASSIGN_OR_RETURN(const ModelConfig config, LoadModelConfig(path));
+  LATTE_ASSIGN_OR_RETURN(const Machine machine, Machine::Detect());
+  LATTE_ASSIGN_OR_RETURN(const MlaRates rates, MachineRates(machine.isa));
+  const PathChoice choice = ChoosePath(config.mla, prompt, rates);
+  JsonOut paths = JsonOut::array();
+  const auto add = [&](std::string_view name, const PathCost& cost) {
+    paths.push_back({{"path", name},
+                     {"gflop_per_layer", cost.flops * 1e-9},
+                     {"mb_per_layer", cost.bytes * 1e-6},
+                     {"ms_per_layer", cost.seconds * 1e3},
+                     {"ms", cost.seconds * 1e3 * static_cast<double>(config.layers)}});
+  };
+  add("absorbed", choice.absorbed);
+  add("latent", choice.latent);
+  return JsonOut{{"new_tokens", prompt.new_tokens},
+                 {"cached_tokens", prompt.cached_tokens},
+                 {"layers", config.layers},
+                 {"chosen", choice.path == MlaPath::kAbsorbed ? "absorbed" : "latent"},
+                 {"paths", paths},
+                 {"rates", ToJson(rates, machine.isa)}};
 }
 
 }  // namespace latte

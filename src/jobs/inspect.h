@@ -6,6 +6,7 @@
 #include "latte/status.h"
 
 #include "src/base/json.h"
+#include "src/layers/mla/dispatch.h"
 
 namespace latte {
 
@@ -18,5 +19,10 @@ namespace latte {
 // Every kernel row: {"op", "name", "isa", "chosen"}, chosen for one decoded token of the model at
 // `path`.
 [[nodiscard]] Result<JsonOut> InspectKernels(const std::string& path);
+
+// What attention costs by either path for `new_tokens` behind `cached_tokens`, per layer and in
+// all, and which one would be taken: {"new_tokens", "cached_tokens", "rates", "chosen", "paths"}.
+// Errors: of LoadModelConfig and MachineRates; kInvalidArgument for a count out of range.
+[[nodiscard]] Result<JsonOut> InspectPath(const std::string& path, const PromptShape& prompt);
 
 }  // namespace latte

@@ -1,0 +1,50 @@
+// Attention of layers with random weights over a cache of random latents, for measurements: what
+// lies between the projections that all paths share.
+#pragma once
+
+#include <vector>
+
+#include "src/cache/latent_cache.h"
+#include "src/layers/mla/mla.h"
+
+namespace latte {
+
+// `copies` layers, so that weights come from memory as they do in a model, one after the other.
+class MlaSample {
+ public:
+  struct Options {
+    MlaDims dims;
+    int64_t copies = 1;
+    int64_t max_tokens = 4096;    // cached and new ones of a sequence
+    int64_t batch = 1;            // sequences
+    DType dtype = DType::kBF16;   // weights, arithmetic and cache
+    bool expanded_cache = false;  // keys and values of every head are cached, for kDecompressed
+  };
+  // Errors: kExhausted when the cache does not fit.
+  [[nodiscard]] static Result<std::unique_ptr<MlaSample>> Create(const Options& options);
+
+  // Evaluates the attention of `new_tokens` queries of each sequence behind `cached_tokens` by
+  // `path`, in the next layer; returns the seconds it took. The cache is not written.
+  double Attend(MlaPath path, int64_t new_tokens, int64_t cached_tokens, const Exec& exec);
+
+  const MlaDims& dims() const { return options_.dims; }
+
+ private:
+  MlaSample(const Options& options, LatentCache cache);
+
+  Options options_;
+  LatentCache cache_;
+  std::vector<Tensor> weights_;  // of kv_b
+  std::vector<MlaLayer> layers_;
+  std::vector<std::vector<int32_t>> pages_;  // of each sequence
+  Workspace workspace_;
+  int64_t next_ = 0;
+};
+
+// DeepSeek's attention with `heads` heads: C 512, R 64, N = V = 128.
+MlaDims DeepSeekDims(int64_t heads);
+
+// Fills f32 or 16-bit memory with draws around zero, uniform in [−scale, scale).
+void FillRandom(const Tensor& tensor, float scale, uint64_t seed);
+
+}  // namespace latte
