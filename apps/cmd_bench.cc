@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "apps/command.h"
+#include "src/jobs/bench_absorption.h"
 #include "src/jobs/bench_attention.h"
 #include "src/jobs/bench_dispatch.h"
 
@@ -115,6 +116,16 @@ void AddCalibrate(CLI::App& bench, BenchFlags& flags) {
                   "file to write (default: $LATTE_RATES, else ~/.cache/latte/rates.json)");
 }
 
+void AddAbsorption(CLI::App& bench, BenchFlags& flags) {
+  auto own = std::make_shared<AbsorptionOptions>();
+  CLI::App* sub = AddOne(bench, flags, "absorption", "A decode step of one layer in five forms",
+                         [own](const Machine& machine) { return BenchAbsorption(*own, machine); });
+  sub->add_option("--heads", own->heads, "query heads (default: 128)");
+  sub->add_option("--context", own->context, "cached tokens per request (default: 1024)");
+  sub->add_option("--batch", own->batch, "requests (default: 1)");
+  sub->add_option("--threads", own->threads, "threads (default: 1)");
+}
+
 Status BenchCommand(const BenchFlags& flags) {
   LATTE_ASSIGN_OR_RETURN(const Machine machine, Machine::Detect());
   LATTE_ASSIGN_OR_RETURN(const JsonOut record, flags.bench(machine));
@@ -131,6 +142,7 @@ Command AddBench(CLI::App& app) {
   AddAttention(*sub, *flags);
   AddDispatch(*sub, *flags);
   AddCalibrate(*sub, *flags);
+  AddAbsorption(*sub, *flags);
   return {sub, [flags] { return BenchCommand(*flags); }};
 }
 

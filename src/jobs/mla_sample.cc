@@ -10,6 +10,8 @@
 #include "src/base/math.h"
 #include "src/base/random.h"
 #include "src/jobs/bench_timer.h"
+#include "src/kernels/params/mla.h"
+#include "src/kernels/registry.h"
 
 namespace latte {
 namespace {
@@ -92,7 +94,7 @@ MlaSample::MlaSample(const Options& options, LatentCache cache)
 double MlaSample::Attend(MlaPath path, int64_t new_tokens, int64_t cached_tokens,
                          const Exec& exec) {
   LATTE_CHECK(cached_tokens + new_tokens <= options_.max_tokens);
-  const MlaLayer& mla = layers_[static_cast<size_t>(next_++ % options_.copies)];
+  const MlaLayer& mla = NextLayer();
   const MlaDims& dims = mla.dims;
   const int64_t t = options_.batch * new_tokens;
   const Workspace::Scope scope(workspace_);
@@ -115,6 +117,44 @@ double MlaSample::Attend(MlaPath path, int64_t new_tokens, int64_t cached_tokens
   return SecondsOf([&] {
     if (path == MlaPath::kAbsorbed) return AttendAbsorbed(mla, q, sequences, o, step);
     for (const SequenceSlice& s : sequences) AttendExpanded(mla, q, s, o, step);
+  });
+}
+
+double MlaSample::AttendLatents(int64_t new_tokens, int64_t cached_tokens, const Exec& exec) {
+  LATTE_CHECK(cached_tokens + new_tokens <= options_.max_tokens);
+  const MlaDims& dims = options_.dims;
+  const int64_t t = options_.batch * new_tokens;
+  const Workspace::Scope scope(workspace_);
+  std::vector<DecodeSequence> sequences;
+  for (int64_t b = 0; b < options_.batch; ++b)
+    sequences.push_back(
+        {b * new_tokens, new_tokens, cached_tokens + new_tokens, pages_[static_cast<size_t>(b)]});
+  MlaDecodeOp::Params p;
+  p.q_latent = workspace_.Take(DType::kF32, {t, dims.h, dims.c});
+  p.q_rope = workspace_.Take(DType::kF32, {t, dims.h, dims.r});
+  p.o_latent = workspace_.Take(DType::kF32, {t, dims.h, dims.c});
+  FillView(p.q_latent, 1.0f, 1);
+  FillView(p.q_rope, 1.0f, 2);
+  p.pages = cache_.View(0, NextLayer().layer);
+  p.sequences = sequences;
+  p.scale = layers_[0].scale;
+  return SecondsOf([&] { Run<MlaDecodeOp>(p, exec); });
+}
+
+double MlaSample::CopyRows(int64_t cached_tokens, const Exec& exec) {
+  const TensorView pages = cache_.View(0, NextLayer().layer);
+  const Workspace::Scope scope(workspace_);
+  const int64_t row_bytes = pages.shape[2] * SizeOf(pages.dtype);
+  const TensorView rows = workspace_.Take(DType::kU8, {options_.batch * cached_tokens, row_bytes});
+  return SecondsOf([&] {
+    exec.threads->ParallelFor(options_.batch * cached_tokens, [&](int64_t i) {
+      const int64_t token = i % cached_tokens;
+      const int64_t page =
+          pages_[static_cast<size_t>(i / cached_tokens)][static_cast<size_t>(token / kPageTokens)];
+      std::memcpy(rows.RowBytes(i),
+                  pages.data + (page * kPageTokens + token % kPageTokens) * row_bytes,
+                  static_cast<size_t>(row_bytes));
+    });
   });
 }
 

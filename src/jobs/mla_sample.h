@@ -27,10 +27,17 @@ class MlaSample {
   // `path`, in the next layer; returns the seconds it took. The cache is not written.
   double Attend(MlaPath path, int64_t new_tokens, int64_t cached_tokens, const Exec& exec);
 
+  // The same without the products with W_UK and W_UV: attention over latents alone.
+  double AttendLatents(int64_t new_tokens, int64_t cached_tokens, const Exec& exec);
+
+  // Copies the cached rows of every sequence, once; returns the seconds it took.
+  double CopyRows(int64_t cached_tokens, const Exec& exec);
+
   const MlaDims& dims() const { return options_.dims; }
 
  private:
   MlaSample(const Options& options, LatentCache cache);
+  const MlaLayer& NextLayer() { return layers_[static_cast<size_t>(next_++ % options_.copies)]; }
 
   Options options_;
   LatentCache cache_;

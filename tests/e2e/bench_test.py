@@ -1,8 +1,10 @@
 """`latte bench` as a user sees it: keys, counts and refusals, never times. Usage: bench_test.py LATTE_BINARY"""
 import json
 import os
+import pathlib
 import subprocess
 import sys
+import tempfile
 import unittest
 
 LATTE = None
@@ -63,6 +65,60 @@ class Bench(unittest.TestCase):
         lacks = bench("--kernel", "avx2.mla_decode", env={"LATTE_ISA": "ref"})
         self.assertEqual(lacks.returncode, 2)
         self.assertIn("avx2", lacks.stderr)
+
+
+class Paths(unittest.TestCase):
+    def run_bench(self, *args, env=None):
+        return subprocess.run([LATTE, "bench", *map(str, args)], text=True, capture_output=True, timeout=300,
+                              env={**os.environ, **(env or {})})
+
+    def test_absorption_counts_bytes(self):
+        done = self.run_bench("absorption", "--heads", 2, "--context", 100, "--batch", 3, "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        forms = {form["form"]: form for form in json.loads(done.stdout)["forms"]}
+        self.assertEqual(list(forms), ["CD", "CC", "A_CC", "A_CC_ME", "AM_CC_ME"])
+        around = 2 * (2 * 192 * 1536 + 5120 * 2 * 128)
+        self.assertEqual(forms["CD"]["weight_bytes"], around)
+        self.assertEqual(forms["CD"]["cache_bytes"], 3 * 100 * 2 * 320 * 2)
+        self.assertEqual(forms["A_CC_ME"]["weight_bytes"], around + 2 * 2 * 256 * 512)
+        self.assertEqual(forms["A_CC_ME"]["cache_bytes"], 3 * 100 * 576 * 2)
+        self.assertEqual(forms["AM_CC_ME"]["weight_bytes"], 2 * (2 * 64 * 1536 + 2 * 512 * 1536 + 5120 * 2 * 512))
+        self.assertEqual(forms["CD"]["times_faster_than_cd"], 1)
+
+    def test_calibrated_rates_are_what_paths_are_priced_with(self):
+        with tempfile.TemporaryDirectory() as folder:
+            rates = pathlib.Path(folder) / "deep" / "rates.json"
+            env = {"LATTE_RATES": str(rates)}
+            done = self.run_bench("calibrate", "--heads", 1, "--json", env=env)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            written = json.loads(rates.read_text())
+            self.assertEqual(written, json.loads(done.stdout))
+            table = self.path_table(env)
+            self.assertEqual(table["rates"], written)
+            written["decode"] = [[1, 1e9]]
+            written["absorb"] = [[1, 1e9]]
+            written["memory_gbps"] = 1e9
+            rates.write_text(json.dumps(written))
+            self.assertEqual(self.path_table(env)["chosen"], "absorbed")
+            rates.write_text("{}")
+            self.assertEqual(self.inspect(env).returncode, 2)
+
+    def inspect(self, env):
+        return subprocess.run([LATTE, "inspect", "tiny", "--path", "--q", "300", "--kv", "8", "--json"], text=True,
+                              capture_output=True, timeout=60, env={**os.environ, **env})
+
+    def path_table(self, env):
+        done = self.inspect(env)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)["path"]
+
+    def test_refusals_name_the_flag(self):
+        for args, word in ((("absorption", "--heads", 0), "--heads"), (("absorption", "--context", 0), "--context"),
+                           (("dispatch", "--heads", 129), "--heads"), (("dispatch", "--threads", 0), "--threads"),
+                           (("calibrate", "--threads", 0), "--threads")):
+            done = self.run_bench(*args)
+            self.assertEqual(done.returncode, 2, args)
+            self.assertIn(word, done.stderr)
 
 
 if __name__ == "__main__":
