@@ -30,6 +30,7 @@ Command AddTokenize(CLI::App& app);
 Command AddChat(CLI::App& app);
 Command AddEval(CLI::App& app);
 Command AddBench(CLI::App& app);
+Command AddSynth(CLI::App& app);
 
 // The flags that decide how a sequence is computed.
 struct EngineFlags {
