@@ -8,6 +8,9 @@
 #include "src/jobs/bench_absorption.h"
 #include "src/jobs/bench_attention.h"
 #include "src/jobs/bench_dispatch.h"
+#include "src/jobs/bench_model.h"
+#include "src/jobs/synth.h"
+#include "src/models/registry.h"
 
 namespace latte {
 namespace {
@@ -126,6 +129,57 @@ void AddAbsorption(CLI::App& bench, BenchFlags& flags) {
   sub->add_option("--threads", own->threads, "threads (default: 1)");
 }
 
+struct ModelFlags {
+  std::string model = "tiny";
+  std::string synthetic;
+  std::string dtype = "bf16";
+  std::string act = "int8";
+  BenchModelOptions options;
+
+  Result<JsonOut> Run(const Machine& machine) const {
+    BenchModelOptions out = options;
+    LATTE_ASSIGN_OR_RETURN(out.dtype, ParseArithmetic(dtype));
+    if (act != "int8" && act != "bf16")
+      return InvalidArgument(fmt::format("--act: expected int8 or bf16, found '{}'", act));
+    out.int8_activations = act == "int8";
+    LATTE_RETURN_IF_ERROR(out.Validate());
+    if (synthetic.empty()) {
+      LATTE_ASSIGN_OR_RETURN(const OpenedModel opened, OpenModel(model));
+      return Measure(*opened.model, out, machine, model);
+    }
+    LATTE_ASSIGN_OR_RETURN(const SynthSpec spec, ParseSynthSpec(synthetic));
+    ThreadPool threads(out.threads);
+    LATTE_ASSIGN_OR_RETURN(const TemporarySynth folder, TemporarySynth::Make(spec, threads));
+    LATTE_ASSIGN_OR_RETURN(const std::unique_ptr<Model> loaded, LoadModel(folder.dir()));
+    return Measure(*loaded, out, machine, synthetic);
+  }
+
+  static Result<JsonOut> Measure(const Model& loaded, const BenchModelOptions& options,
+                                 const Machine& machine, const std::string& name) {
+    LATTE_ASSIGN_OR_RETURN(JsonOut record, BenchModel(loaded, options, machine));
+    record["model"] = name;
+    return record;
+  }
+};
+
+void AddModel(CLI::App& bench, BenchFlags& flags) {
+  auto own = std::make_shared<ModelFlags>();
+  CLI::App* sub = AddOne(bench, flags, "model", "Prefill and decode of a whole model at a depth",
+                         [own](const Machine& machine) { return own->Run(machine); });
+  BenchModelOptions& o = own->options;
+  sub->add_option("MODEL", own->model, "model (default: tiny)");
+  sub->add_option("--synthetic", own->synthetic,
+                  "random weights of a shape instead, such as v2-lite:layers=4,dtype=int8");
+  sub->add_option("--prompt", o.prompt, "prompt tokens; 0: none (default: 512)");
+  sub->add_option("--gen", o.gen, "decode steps; 0: none (default: 16)");
+  sub->add_option("--depth", o.depth, "cached tokens before them (default: 0)");
+  sub->add_option("--batch", o.batch, "sequences of a decode step (default: 1)");
+  sub->add_option("--threads", o.threads, "threads (default: 1)");
+  sub->add_option("--dtype", own->dtype, "arithmetic and cache: bf16, f16 or f32 (default: bf16)");
+  sub->add_option("--act", own->act,
+                  "activations beside int8 and int4 weights: int8 or bf16 (default: int8)");
+}
+
 Status BenchCommand(const BenchFlags& flags) {
   LATTE_ASSIGN_OR_RETURN(const Machine machine, Machine::Detect());
   LATTE_ASSIGN_OR_RETURN(const JsonOut record, flags.bench(machine));
@@ -143,6 +197,7 @@ Command AddBench(CLI::App& app) {
   AddDispatch(*sub, *flags);
   AddCalibrate(*sub, *flags);
   AddAbsorption(*sub, *flags);
+  AddModel(*sub, *flags);
   return {sub, [flags] { return BenchCommand(*flags); }};
 }
 

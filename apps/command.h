@@ -30,11 +30,13 @@ Command AddTokenize(CLI::App& app);
 Command AddChat(CLI::App& app);
 Command AddEval(CLI::App& app);
 Command AddBench(CLI::App& app);
+Command AddSynth(CLI::App& app);
 
 // The flags that decide how a sequence is computed.
 struct EngineFlags {
   std::string attention = "auto";
   std::string dtype = "bf16";
+  std::string act = "int8";
   int64_t chunk = 512;
   int64_t expand_tokens = 4096;
   int64_t page_tokens = 64;

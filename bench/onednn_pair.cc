@@ -90,10 +90,11 @@ int Main(int argc, char** argv) {
   const Tensor y(DType::kF32, {m, n});
   FillRandom(x, 1.0f, 1);
   FillRandom(w, 1.0f, 2);
-  LinearOp::Params params;
-  params.x = Batched(x);
-  params.w = Batched(w);
-  params.y = Batched(y);
+  LinearPart part;
+  part.x = Batched(x);
+  part.w = Batched(w);
+  part.y = Batched(y);
+  const LinearOp::Params params{{&part, 1}};
   const Kernel<LinearOp>* row =
       FindRow(argc == 6 ? argv[5] : "", LinearOp::ShapeOf(params), *machine);
   if (row == nullptr) {

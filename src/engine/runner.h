@@ -20,6 +20,7 @@ struct SequenceWork {
 struct RunnerOptions {
   DType arithmetic = DType::kBF16;
   int64_t expand_tokens = 4096;  // prefill workspace, in cached tokens
+  bool int8_activations = true;  // for int4 and int8 weights, unless arithmetic is f32
 };
 
 // Engine-thread only. Model, cache, workspace and exec must outlive it.
@@ -40,6 +41,9 @@ class Runner {
 
   // Logits [M, vocab] of rows of Draft's output, valid until the next call of either Logits.
   TensorView DraftLogits(const TensorView& z);
+
+  // Seconds of every op of later calls are added to `times`; null: not measured.
+  void Measure(OpTimes* times) { exec_.times = times; }
 
   // Logits [M, vocab] of rows of the last hidden states, valid until the next call.
   TensorView Logits(const TensorView& h);

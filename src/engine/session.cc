@@ -94,7 +94,7 @@ Session::Session(const Model& model, const Machine& machine, const SessionOption
       cache_(std::move(cache)),
       pool_(cache_.pages()),
       runner_(model, cache_, workspace_, Exec{&threads_, &machine},
-              RunnerOptions{options.dtype, options.expand_tokens}),
+              RunnerOptions{options.dtype, options.expand_tokens, options.int8_activations}),
       rates_(options.rates.value_or(MlaRates::Typical(machine.isa))) {}
 
 void Session::Admit(int64_t new_tokens) {

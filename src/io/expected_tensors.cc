@@ -136,15 +136,9 @@ bool IsPlainDType(std::string_view name) {
   return name == "F32" || name == "F16" || name == "BF16";
 }
 
-// FP8 values stand in the projections of attention, indexer and MLPs only: not in norms, router,
-// embedding or head.
-bool IsF8Matrix(const std::string& name, const StoredTensor& tensor) {
-  if (tensor.dtype_name != "F8_E4M3" && tensor.dtype_name != "F8_E4M3FNUZ") return false;
-  if (name.ends_with(".indexer.weights_proj.weight")) return false;
-  for (const char* end : {"_proj.weight", "_proj_with_mqa.weight", ".indexer.wq_b.weight",
-                          ".indexer.wk.weight", ".experts.gate_up_proj", ".experts.down_proj"})
-    if (name.ends_with(end)) return true;
-  return false;
+bool IsF8Matrix(std::string_view name, const StoredTensor& tensor) {
+  return (tensor.dtype_name == "F8_E4M3" || tensor.dtype_name == "F8_E4M3FNUZ") &&
+         IsProjection(name);
 }
 
 // Checks the scales that an FP8 matrix needs, which may lie in another file than their matrix.
@@ -177,6 +171,15 @@ ExpertLayout FindExpertLayout(const StoredTensors& tensors) {
   for (const auto& tensor : tensors)
     if (tensor.first.ends_with(".mlp.experts.gate_up_proj")) return ExpertLayout::kFused;
   return ExpertLayout::kSeparate;
+}
+
+bool IsProjection(std::string_view name) {
+  for (const char* end : {".indexer.weights_proj.weight", ".eh_proj.weight"})
+    if (name.ends_with(end)) return false;
+  for (const char* end : {"_proj.weight", "_proj_with_mqa.weight", ".indexer.wq_b.weight",
+                          ".indexer.wk.weight", ".experts.gate_up_proj", ".experts.down_proj"})
+    if (name.ends_with(end)) return true;
+  return false;
 }
 
 std::vector<ExpectedTensor> ExpectedTensors(const ModelConfig& config, ExpertLayout layout) {

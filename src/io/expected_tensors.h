@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "latte/status.h"
@@ -27,6 +28,11 @@ enum class ExpertLayout {
 
 // The layout that the names of `tensors` show.
 ExpertLayout FindExpertLayout(const std::map<std::string, StoredTensor, std::less<>>& tensors);
+
+// Whether `name` is a matrix that quantised checkpoints quantise: a projection of attention,
+// indexer or MLP, or a stack of them; not norms, router, embedding, head, or what an MTP layer
+// adds.
+bool IsProjection(std::string_view name);
 
 // Every tensor of the decoder, in layer order. Multi-token-prediction layers are not among them.
 std::vector<ExpectedTensor> ExpectedTensors(const ModelConfig& config,

@@ -18,9 +18,9 @@ constexpr int64_t kD = 5120;
 constexpr int64_t kCq = 1536;
 
 // A product with random bf16 weights, larger than what caches hold.
-class Product {
+class RandomProduct {
  public:
-  Product(int64_t rows, int64_t columns, int64_t batch)
+  RandomProduct(int64_t rows, int64_t columns, int64_t batch)
       : w_(DType::kBF16, {1, rows, columns}),
         x_(DType::kBF16, {1, batch, columns}),
         y_(DType::kF32, {1, batch, rows}) {
@@ -28,11 +28,11 @@ class Product {
     FillRandom(x_, 1.0f, 2);
   }
   double Run(const Exec& exec) {
-    LinearOp::Params p;
-    p.x = x_;
-    p.w = w_;
-    p.y = y_;
-    return SecondsOf([&] { latte::Run<LinearOp>(p, exec); });
+    LinearPart part;
+    part.x = x_;
+    part.w = w_;
+    part.y = y_;
+    return SecondsOf([&] { latte::Run<LinearOp>({{&part, 1}}, exec); });
   }
   int64_t bytes() const { return w_.bytes(); }
 
@@ -69,11 +69,11 @@ Result<JsonOut> BenchAbsorption(const AbsorptionOptions& o, const Machine& machi
   sample.expanded_cache = true;
   LATTE_ASSIGN_OR_RETURN(const std::unique_ptr<MlaSample> expanded, MlaSample::Create(sample));
   const MlaDims& dims = latents->dims();
-  Product w_q(dims.h * dims.qk(), kCq, o.batch);
-  Product w_qr(dims.h * dims.r, kCq, o.batch);
-  Product w_o(kD, dims.h * dims.v, o.batch);
-  Product w_uq_uk(dims.h * dims.c, kCq, o.batch);
-  Product w_uv_o(kD, dims.h * dims.c, o.batch);
+  RandomProduct w_q(dims.h * dims.qk(), kCq, o.batch);
+  RandomProduct w_qr(dims.h * dims.r, kCq, o.batch);
+  RandomProduct w_o(kD, dims.h * dims.v, o.batch);
+  RandomProduct w_uq_uk(dims.h * dims.c, kCq, o.batch);
+  RandomProduct w_uv_o(kD, dims.h * dims.c, o.batch);
   const int64_t kv_b = dims.h * (dims.n + dims.v) * dims.c * SizeOf(DType::kBF16);
   const int64_t latent_cache = o.batch * o.context * dims.latent() * SizeOf(DType::kBF16);
   const int64_t expanded_cache = o.batch * o.context * dims.expanded() * SizeOf(DType::kBF16);

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string_view>
 
@@ -14,10 +15,14 @@
 
 namespace latte {
 
+// Seconds spent in each op, by its name: what measurements collect.
+using OpTimes = std::map<std::string_view, double>;
+
 // What a kernel may use besides its arguments; passed, never global.
 struct Exec {
   ThreadPool* threads = nullptr;
   const Machine* machine = nullptr;
+  OpTimes* times = nullptr;  // null: not measured
 };
 
 template <class Op>

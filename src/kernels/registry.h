@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -43,10 +44,15 @@ const Kernel<Op>& Select(const typename Op::Shape& shape, const Machine& machine
   return *chosen;
 }
 
-// Selects and runs.
+// Selects and runs; adds the seconds it took to exec.times.
 template <class Op>
 void Run(const typename Op::Params& params, const Exec& exec) {
-  Select<Op>(Op::ShapeOf(params), *exec.machine).run(params, exec);
+  const Kernel<Op>& row = Select<Op>(Op::ShapeOf(params), *exec.machine);
+  if (exec.times == nullptr) return row.run(params, exec);
+  const auto start = std::chrono::steady_clock::now();
+  row.run(params, exec);
+  (*exec.times)[Op::kName] +=
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
 }  // namespace latte

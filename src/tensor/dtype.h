@@ -10,7 +10,21 @@
 
 namespace latte {
 
-enum class DType : uint8_t { kF32, kF16, kBF16, kF8E4M3, kF8E4M3Fnuz, kI8, kU8, kI32, kI64, kBool };
+// kU4: two values of 0 to 15 in a byte, the one of the lower index in the low four bits. The last
+// dimension of such a view, its strides and SizeOf count bytes; `ValuesPerElement` is 2.
+enum class DType : uint8_t {
+  kF32,
+  kF16,
+  kBF16,
+  kF8E4M3,
+  kF8E4M3Fnuz,
+  kI8,
+  kU8,
+  kU4,
+  kI32,
+  kI64,
+  kBool
+};
 
 // Bytes of one element.
 constexpr int64_t SizeOf(DType dtype) {
@@ -27,11 +41,15 @@ constexpr int64_t SizeOf(DType dtype) {
     case DType::kF8E4M3Fnuz:
     case DType::kI8:
     case DType::kU8:
+    case DType::kU4:
     case DType::kBool:
       return 1;
   }
   return 0;
 }
+
+// Values that one element of the last dimension holds.
+constexpr int64_t ValuesPerElement(DType dtype) { return dtype == DType::kU4 ? 2 : 1; }
 
 std::string_view Name(DType dtype);  // "bf16"
 
@@ -116,6 +134,21 @@ constexpr float F8E4M3FnuzToFloat(uint8_t bits) {
   if (bits == 0x80u) return std::bit_cast<float>(0x7fc00000u);
   const float magnitude = F8E4M3Magnitude(bits, 8);
   return (bits & 0x80u) != 0 ? -magnitude : magnitude;
+}
+
+// Bias 7; round to nearest, ties to even; what is larger than 448 becomes 448; a NaN stays one.
+constexpr uint8_t FloatToF8E4M3(float value) {
+  const uint32_t bits = std::bit_cast<uint32_t>(value);
+  const uint32_t sign = (bits >> 24) & 0x80u;
+  const uint32_t magnitude = bits & 0x7fffffffu;
+  if (magnitude > 0x7f800000u) return static_cast<uint8_t>(sign | 0x7fu);
+  if (magnitude >= 0x43e80000u) return static_cast<uint8_t>(sign | 0x7eu);  // from 464 on
+  if (magnitude < 0x3c800000u) {  // below 2^−6: a unit of 2^14's last place is 2^−9, as here
+    const float shifted = std::bit_cast<float>(magnitude) + 0x1p14f;
+    return static_cast<uint8_t>(sign | (std::bit_cast<uint32_t>(shifted) - 0x46800000u));
+  }
+  const uint32_t rounded = magnitude - (120u << 23) + 0x7ffffu + ((magnitude >> 20) & 1u);
+  return static_cast<uint8_t>(sign | (rounded >> 20));
 }
 
 // Whether values of the type need scales to mean anything.

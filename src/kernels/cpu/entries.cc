@@ -43,6 +43,8 @@ constexpr Kernel<LinearTOp> kLinearT[] = {
     CpuRow<LinearTOp>("avx2.linear_t", Isa::kAvx2, Avx2::LinearT),
     CpuRow<LinearTOp>("avx512.linear_t", Isa::kAvx512, Avx512::LinearT),
 };
+constexpr Kernel<QuantizeRowsOp> kQuantizeRows[] = {
+    RefRow<QuantizeRowsOp>("ref.quantize_rows", ref::QuantizeRows)};
 constexpr Kernel<RmsNormOp> kRmsNorm[] = {
     RefRow<RmsNormOp>("ref.rms_norm", ref::RmsNorm),
     CpuRow<RmsNormOp>("avx2.rms_norm", Isa::kAvx2, Avx2::RmsNorm),
@@ -89,6 +91,10 @@ std::span<const Kernel<LinearOp>> Kernels<LinearOp>() {
 template <>
 std::span<const Kernel<LinearTOp>> Kernels<LinearTOp>() {
   return kLinearT;
+}
+template <>
+std::span<const Kernel<QuantizeRowsOp>> Kernels<QuantizeRowsOp>() {
+  return kQuantizeRows;
 }
 template <>
 std::span<const Kernel<RmsNormOp>> Kernels<RmsNormOp>() {
@@ -160,6 +166,7 @@ std::vector<KernelInfo> AllKernels() {
   AddInfo<AddOp>(out);
   AddInfo<GatherOp>(out);
   AddInfo<CastOp>(out);
+  AddInfo<QuantizeRowsOp>(out);
   return out;
 }
 

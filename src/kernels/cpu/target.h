@@ -11,16 +11,29 @@
 
 namespace latte::cpu {
 
-enum class Element : uint8_t { kF32, kF16, kBF16 };
+enum class Element : uint8_t { kF32, kF16, kBF16, kF8, kF8Fnuz, kI8, kU4 };
 
 // Strides count elements; the last dimension is contiguous everywhere.
 
+// Scales and zeros of a weight, as BlockScale of params/linear.h; row_begin is the place of the
+// task's first row.
+struct ScaleGrid {
+  const void* scale;  // null: the weight is plain
+  Element type;       // kF32, kBF16 or kF16
+  const uint8_t* zero;  // null: 8 for kU4, else 0
+  int64_t stride, zero_stride;  // from one row of blocks to the next
+  int64_t rows, columns, row_begin, column_begin;
+};
+
 // y = W·x (+ bias).
 struct LinearTask {
-  const void* x;  // [m, k] f32 or bf16
+  const void* x;  // [m, k] f32, 16 bits or i8
   const void* w;  // [n, k], any alignment
   Element x_type, w_type;
-  int64_t x_stride, w_stride, y_stride;
+  int64_t x_stride, w_stride, y_stride;  // w_stride of kU4 in bytes
+  ScaleGrid grid;
+  const float* x_scale;  // [m, ⌈k/x_group⌉] of an i8 x
+  int64_t x_scale_stride, x_group;
   const float* bias;  // [n]; may be null
   float* y;           // [m, n], written
   int64_t m, n, k;    // k > 0
@@ -28,10 +41,11 @@ struct LinearTask {
 
 // y = Wᵀ·x.
 struct LinearTTask {
-  const void* x;  // [m, n] f32 or bf16
+  const void* x;  // [m, n] f32 or 16 bits
   const void* w;  // [n, k], any alignment
   Element x_type, w_type;
-  int64_t x_stride, w_stride, y_stride;
+  int64_t x_stride, w_stride, y_stride;  // w_stride of kU4 in bytes
+  ScaleGrid grid;  // column_begin is the place of the task's first column
   float* y;         // [m, k], written
   int64_t m, n, k;  // n > 0
 };

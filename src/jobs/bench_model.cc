@@ -1,0 +1,172 @@
+#include "src/jobs/bench_model.h"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "src/base/math.h"
+#include "src/base/random.h"
+#include "src/engine/runner.h"
+#include "src/jobs/bench_timer.h"
+#include "src/layers/mla/dispatch.h"
+#include "src/layers/mla/mla.h"
+
+namespace latte {
+namespace {
+
+constexpr int64_t kPageTokens = 64;
+constexpr int64_t kChunk = 512;
+constexpr int kPrompts = 3;
+
+Status InRange(std::string_view flag, int64_t value, int64_t least, int64_t most) {
+  if (value >= least && value <= most) return {};
+  return InvalidArgument(fmt::format("{}: expected {} to {}, found {}", flag, least, most, value));
+}
+
+std::vector<int32_t> RandomTokens(int64_t count, int64_t vocab) {
+  Random random(1);
+  std::vector<int32_t> out(static_cast<size_t>(count));
+  for (int32_t& token : out)
+    token = static_cast<int32_t>(random.Below(static_cast<uint64_t>(vocab)));
+  return out;
+}
+
+// Milliseconds of each op per `runs`.
+JsonOut PartsJson(const OpTimes& times, double runs) {
+  JsonOut out = JsonOut::object();
+  for (const auto& [op, seconds] : times) out[std::string(op)] = seconds * 1e3 / runs;
+  return out;
+}
+
+// Sequences of one depth over a model.
+class Bed {
+ public:
+  Bed(const Model& model, const BenchModelOptions& options, LatentCache cache, const Exec& exec)
+      : model_(model),
+        options_(options),
+        cache_(std::move(cache)),
+        tokens_(RandomTokens(options.depth + options.prompt + options.gen + kPageTokens,
+                             model.config().vocab)),
+        runner_(model, cache_, workspace_, exec,
+                {.arithmetic = options.dtype, .int8_activations = options.int8_activations}) {
+    const int64_t each = cache_.pages() / options.batch;
+    for (int64_t b = 0; b < options.batch; ++b) {
+      pages_.emplace_back(static_cast<size_t>(each));
+      std::iota(pages_.back().begin(), pages_.back().end(), static_cast<int32_t>(b * each));
+    }
+    FillDepth();
+  }
+
+  // A prompt of the first sequence behind its depth.
+  double Prompt(const MlaRates& rates) {
+    const MlaPath path =
+        ChoosePath(model_.config().mla, {options_.prompt, options_.depth}, rates).path;
+    return SecondsOf([&] {
+      TensorView h;
+      for (int64_t begin = 0; begin < options_.prompt; begin += kChunk) {
+        const int64_t count = std::min(kChunk, options_.prompt - begin);
+        const SequenceWork work{Tokens(begin, count), options_.depth + begin, path, pages_[0]};
+        h = runner_.Forward({&work, 1});
+      }
+      runner_.Logits(h.Slice(0, h.shape[0] - 1, h.shape[0]));
+    });
+  }
+
+  // Step `g` of all sequences.
+  double Step(int64_t g) {
+    std::vector<SequenceWork> work;
+    for (const std::vector<int32_t>& pages : pages_)
+      work.push_back({Tokens(g, 1), options_.depth + g, MlaPath::kAbsorbed, pages});
+    return SecondsOf([&] { runner_.Logits(runner_.Forward(work)); });
+  }
+
+  void Measure(OpTimes* times) { runner_.Measure(times); }
+
+ private:
+  std::span<const int32_t> Tokens(int64_t begin, int64_t count) const {
+    return std::span(tokens_).subspan(static_cast<size_t>(begin), static_cast<size_t>(count));
+  }
+
+  // One page of rows as the model writes them, copied to all others.
+  void FillDepth() {
+    if (options_.depth == 0) return;
+    const SequenceWork work{Tokens(0, kPageTokens), 0, MlaPath::kLatent, pages_[0]};
+    runner_.Forward({&work, 1});
+    for (size_t s = 0; s < cache_.spec().streams.size(); ++s)
+      for (int64_t layer = 0; layer < cache_.spec().layers; ++layer) {
+        const TensorView view = cache_.View(s, layer);
+        const int64_t bytes = view.stride[0] * SizeOf(view.dtype);
+        for (int64_t page = 1; page < cache_.pages(); ++page)
+          std::memcpy(view.data + page * bytes, view.data, static_cast<size_t>(bytes));
+      }
+  }
+
+  const Model& model_;
+  const BenchModelOptions& options_;
+  LatentCache cache_;
+  std::vector<int32_t> tokens_;
+  std::vector<std::vector<int32_t>> pages_;
+  Workspace workspace_;
+  Runner runner_;
+};
+
+}  // namespace
+
+Status BenchModelOptions::Validate() const {
+  LATTE_RETURN_IF_ERROR(InRange("--prompt", prompt, 0, 1 << 20));
+  LATTE_RETURN_IF_ERROR(InRange("--gen", gen, 0, 1 << 16));
+  LATTE_RETURN_IF_ERROR(InRange("--depth", depth, 0, 1 << 20));
+  LATTE_RETURN_IF_ERROR(InRange("--batch", batch, 1, 1024));
+  return InRange("--threads", threads, 1, 1024);
+}
+
+Result<JsonOut> BenchModel(const Model& model, const BenchModelOptions& options,
+                           const Machine& machine) {
+  LATTE_RETURN_IF_ERROR(options.Validate());
+  const int64_t room = std::max(options.depth + std::max(options.prompt, options.gen), kPageTokens);
+  CacheSpec spec{MlaCacheStreams(model.config().mla, MlaPath::kLatent, options.dtype),
+                 model.config().layers, kPageTokens};
+  LATTE_ASSIGN_OR_RETURN(
+      LatentCache cache,
+      LatentCache::Create(std::move(spec), options.batch * CeilDiv(room, kPageTokens)));
+  LATTE_ASSIGN_OR_RETURN(const MlaRates rates, MachineRates(machine.isa));
+  ThreadPool threads(options.threads);
+  Bed bed(model, options, std::move(cache), Exec{&threads, &machine});
+  JsonOut out{{"bench", "model"},
+              {"architecture", model.config().architecture},
+              {"layers", model.config().layers},
+              {"prompt", options.prompt},
+              {"gen", options.gen},
+              {"depth", options.depth},
+              {"batch", options.batch},
+              {"threads", options.threads}};
+  OpTimes times;
+  if (options.prompt > 0) {
+    bed.Prompt(rates);
+    bed.Measure(&times);
+    std::vector<double> seconds;
+    for (int run = 0; run < kPrompts; ++run) seconds.push_back(bed.Prompt(rates));
+    const double median = Median(std::move(seconds));
+    out["prefill"] = {{"tokens_per_s", static_cast<double>(options.prompt) / median},
+                      {"ms", median * 1e3},
+                      {"parts", PartsJson(times, kPrompts)}};
+  }
+  if (options.gen > 0) {
+    bed.Measure(nullptr);
+    bed.Step(0);
+    times.clear();
+    bed.Measure(&times);
+    std::vector<double> seconds;
+    for (int64_t g = 0; g < options.gen; ++g) seconds.push_back(bed.Step(g));
+    const double median = Median(std::move(seconds));
+    out["decode"] = {{"tokens_per_s", static_cast<double>(options.batch) / median},
+                     {"ms", median * 1e3},
+                     {"parts", PartsJson(times, static_cast<double>(options.gen))}};
+  }
+  return out;
+}
+
+}  // namespace latte

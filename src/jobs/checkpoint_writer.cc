@@ -1,0 +1,263 @@
+#include "src/jobs/checkpoint_writer.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "src/base/check.h"
+#include "src/base/file.h"
+#include "src/base/json.h"
+
+namespace latte {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kSingle = "model.safetensors";
+constexpr std::string_view kIndex = "model.safetensors.index.json";
+
+int64_t BytesOf(std::string_view dtype_name) {
+  constexpr std::pair<std::string_view, int64_t> kSizes[] = {
+      {"I64", 8}, {"F32", 4},  {"I32", 4},     {"BF16", 2},        {"F16", 2},    {"I8", 1},
+      {"U8", 1},  {"BOOL", 1}, {"F8_E4M3", 1}, {"F8_E4M3FNUZ", 1}, {"F8_E8M0", 1}};
+  for (const auto& [name, size] : kSizes)
+    if (name == dtype_name) return size;
+  LATTE_CHECK(false, "dtype {}", dtype_name);
+  return 0;
+}
+
+tl::unexpected<Error> WriteError(const std::string& path, int err) {
+  return Fail(Code::kUnavailable,
+              fmt::format("{}: cannot be written: {}", path, std::strerror(err)));
+}
+
+// Writes all of `bytes` at `offset`; returns errno, or 0.
+int WriteAt(int fd, std::span<const std::byte> bytes, int64_t offset) {
+  while (!bytes.empty()) {
+    const ssize_t n = pwrite(fd, bytes.data(), bytes.size(), offset);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return errno;
+    bytes = bytes.subspan(static_cast<size_t>(n));
+    offset += n;
+  }
+  return 0;
+}
+
+// Gives a new file its size, with blocks behind it where the file system can; returns errno, or 0.
+int Reserve(int fd, int64_t bytes) {
+  if (fallocate(fd, 0, 0, bytes) == 0) return 0;
+  if (errno != EOPNOTSUPP && errno != ENOSYS) return errno;
+  return ftruncate(fd, bytes) == 0 ? 0 : errno;
+}
+
+// u64 length and the JSON that names the tensors of a file, wide dtypes first so that every tensor
+// is aligned. Fills in where each begins behind the header.
+std::string Header(const std::vector<TensorPlan>& plan, const std::vector<size_t>& tensors) {
+  // Text by hand: keys of an ordered document are looked up one by one, and there are thousands.
+  std::string text = R"({"__metadata__":{"format":"pt"})";
+  int64_t offset = 0;
+  for (const size_t i : tensors) {
+    const int64_t end = offset + plan[i].bytes();
+    const JsonOut entry = {
+        {"dtype", plan[i].dtype_name}, {"shape", plan[i].shape}, {"data_offsets", {offset, end}}};
+    text += fmt::format(",{}:{}", Dump(plan[i].name), Dump(entry));
+    offset = end;
+  }
+  text += '}';
+  text.append((8 - text.size() % 8) % 8, ' ');
+  const uint64_t size = text.size();  // little-endian, as is every machine that Latte runs on
+  std::string head(sizeof(size), '\0');
+  std::memcpy(head.data(), &size, sizeof(size));
+  return head + text;
+}
+
+// Whether `dir` may be written: absent or empty, or a checkpoint folder that --force gives up.
+Result<bool> Replaces(const std::string& dir, bool force) {
+  if (!Exists(dir)) return false;
+  if (!IsDirectory(dir))
+    return InvalidArgument(fmt::format("{}: expected a folder to write, found a file", dir));
+  std::error_code error;
+  const bool empty = fs::is_empty(dir, error);
+  if (error)
+    return Fail(Code::kUnavailable, fmt::format("{}: cannot be read: {}", dir, error.message()));
+  if (empty) return false;
+  if (!force)
+    return InvalidArgument(
+        fmt::format("{}: expected no folder or an empty one, found files in it; name another, or "
+                    "replace it with --force",
+                    dir));
+  if (!IsRegularFile(dir + "/config.json"))
+    return InvalidArgument(fmt::format(
+        "{}: --force replaces checkpoint folders only, and this one has no config.json", dir));
+  return true;
+}
+
+// `dir` without slashes at its end.
+std::string Trimmed(std::string dir) {
+  while (dir.size() > 1 && dir.back() == '/') dir.pop_back();
+  return dir;
+}
+
+std::string Parent(const std::string& dir) {
+  const fs::path parent = fs::path(dir).parent_path();
+  return parent.empty() ? "." : parent.string();
+}
+
+}  // namespace
+
+int64_t TensorPlan::bytes() const {
+  int64_t elements = 1;
+  for (const int64_t size : shape) elements *= size;
+  return elements * BytesOf(dtype_name);
+}
+
+Result<CheckpointWriter> CheckpointWriter::Begin(const std::string& dir,
+                                                 std::vector<TensorPlan> plan,
+                                                 const WriterOptions& options) {
+  CheckpointWriter writer;
+  writer.dir_ = Trimmed(dir);
+  writer.plan_ = std::move(plan);
+  LATTE_ASSIGN_OR_RETURN(writer.replaces_, Replaces(writer.dir_, options.force));
+  writer.PlaceTensors(options.shard_bytes);
+  LATTE_RETURN_IF_ERROR(writer.CheckRoom());
+  const std::string temp = fmt::format("{}.{}.tmp", writer.dir_, getpid());
+  if (mkdir(temp.c_str(), 0777) != 0) return WriteError(temp, errno);
+  writer.temp_ = temp;
+  LATTE_RETURN_IF_ERROR(writer.OpenFiles());
+  return writer;
+}
+
+CheckpointWriter::CheckpointWriter(CheckpointWriter&& other) noexcept
+    : dir_(std::move(other.dir_)),
+      temp_(std::exchange(other.temp_, {})),
+      replaces_(other.replaces_),
+      plan_(std::move(other.plan_)),
+      places_(std::move(other.places_)),
+      files_(std::exchange(other.files_, {})),
+      bytes_(other.bytes_) {}
+
+CheckpointWriter::~CheckpointWriter() {
+  for (const File& file : files_)
+    if (file.fd >= 0) close(file.fd);
+  std::error_code ignored;
+  if (!temp_.empty()) fs::remove_all(temp_, ignored);
+}
+
+void CheckpointWriter::PlaceTensors(int64_t shard_bytes) {
+  int64_t filled = 0;
+  for (size_t i = 0; i < plan_.size(); ++i) {
+    const int64_t bytes = plan_[i].bytes();
+    if (files_.empty() || (filled > 0 && filled + bytes > shard_bytes)) {
+      files_.emplace_back();
+      filled = 0;
+    }
+    files_.back().tensors.push_back(i);
+    filled += bytes;
+    bytes_ += bytes;
+  }
+  places_.resize(plan_.size());
+  for (size_t f = 0; f < files_.size(); ++f) {
+    File& file = files_[f];
+    file.name = files_.size() == 1
+                    ? std::string(kSingle)
+                    : fmt::format("model-{:05}-of-{:05}.safetensors", f + 1, files_.size());
+    std::stable_sort(file.tensors.begin(), file.tensors.end(), [this](size_t a, size_t b) {
+      return BytesOf(plan_[a].dtype_name) > BytesOf(plan_[b].dtype_name);
+    });
+    file.head = Header(plan_, file.tensors);
+    file.bytes = static_cast<int64_t>(file.head.size());
+    for (const size_t i : file.tensors) {
+      places_[i] = {f, file.bytes};
+      file.bytes += plan_[i].bytes();
+    }
+  }
+}
+
+Status CheckpointWriter::CheckRoom() const {
+  const std::string parent = Parent(dir_);
+  std::error_code error;
+  const fs::space_info space = fs::space(parent, error);
+  if (error)
+    return NotFound(
+        fmt::format("{}: expected a folder to write into: {}", parent, error.message()));
+  int64_t needed = 0;
+  for (const File& file : files_) needed += file.bytes;
+  if (static_cast<uint64_t>(needed) <= space.available) return {};
+  return Exhausted(fmt::format(
+      "{}: expected room for {:.2f} GB, found {:.2f} GB free; free some, or write elsewhere", dir_,
+      static_cast<double>(needed) / 1e9, static_cast<double>(space.available) / 1e9));
+}
+
+Status CheckpointWriter::OpenFiles() {
+  for (File& file : files_) {
+    const std::string path = fmt::format("{}/{}", temp_, file.name);
+    file.fd = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (file.fd < 0) return WriteError(path, errno);
+    if (const int err = Reserve(file.fd, file.bytes); err != 0) return WriteError(path, err);
+    const int err = WriteAt(file.fd, std::as_bytes(std::span(file.head)), 0);
+    if (err != 0) return WriteError(path, err);
+  }
+  return {};
+}
+
+Status CheckpointWriter::Write(size_t i, int64_t offset, std::span<const std::byte> bytes) const {
+  const auto size = static_cast<int64_t>(bytes.size());
+  LATTE_CHECK(offset >= 0 && offset + size <= plan_[i].bytes(), "{} bytes at {} of '{}'", size,
+              offset, plan_[i].name);
+  const File& file = files_[places_[i].file];
+  const int err = WriteAt(file.fd, bytes, places_[i].begin + offset);
+  if (err != 0) return WriteError(fmt::format("{}/{}", dir_, file.name), err);
+  return {};
+}
+
+Status CheckpointWriter::AddFile(const std::string& name, const std::string& text) const {
+  return WriteFile(fmt::format("{}/{}", temp_, name), std::as_bytes(std::span(text)));
+}
+
+Status CheckpointWriter::WriteIndex() const {
+  if (files_.size() < 2) return {};
+  std::string map;
+  for (size_t i = 0; i < plan_.size(); ++i)
+    map += fmt::format("{}\n  {}: {}", i == 0 ? "" : ",", Dump(plan_[i].name),
+                       Dump(files_[places_[i].file].name));
+  return AddFile(std::string(kIndex),
+                 fmt::format("{{\n \"metadata\": {{\"total_size\": {}}},\n \"weight_map\": {{{}\n "
+                             "}}\n}}\n",
+                             bytes_, map));
+}
+
+Status CheckpointWriter::CloseFiles() {
+  for (File& file : files_) {
+    const int fd = std::exchange(file.fd, -1);
+    // Some file systems report a full disk only here.
+    if (close(fd) != 0) return WriteError(fmt::format("{}/{}", dir_, file.name), errno);
+  }
+  return {};
+}
+
+Status CheckpointWriter::Commit() {
+  LATTE_RETURN_IF_ERROR(WriteIndex());
+  LATTE_RETURN_IF_ERROR(CloseFiles());
+  const std::string old = fmt::format("{}.{}.old", dir_, getpid());
+  if (replaces_ && rename(dir_.c_str(), old.c_str()) != 0) return WriteError(dir_, errno);
+  // An empty folder of that name gives way to the new one.
+  if (rename(temp_.c_str(), dir_.c_str()) != 0) {
+    const int err = errno;
+    if (replaces_) (void)rename(old.c_str(), dir_.c_str());
+    return WriteError(dir_, err);
+  }
+  temp_.clear();
+  std::error_code ignored;
+  if (replaces_) fs::remove_all(old, ignored);
+  return {};
+}
+
+}  // namespace latte
