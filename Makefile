@@ -2,11 +2,12 @@
 MODEL ?= tiny
 PROMPT ?= Once upon a time
 ARGS ?= --stats
+RESULTS ?= results.jsonl
 PREFIX ?= /usr/local
 BUILD := build/release
 LATTE := $(BUILD)/latte
 
-.PHONY: help setup build run test test-all fuzz lint fmt install clean
+.PHONY: help setup build run test test-all bench fuzz lint fmt install clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */  make \1\t/' | expand -t 20
@@ -23,6 +24,9 @@ run: build  ## write a story with MODEL (default: tiny); make run MODEL=… PROM
 
 test: build  ## every test that needs neither GPU nor network
 	ctest --preset release -j 2
+
+bench: build  ## every measurement that the documents quote, into RESULTS (results.jsonl); about 20 minutes
+	bench/run.py $(LATTE) $(RESULTS)
 
 fuzz: setup  ## feed broken files to every reader of files, FUZZ_SECONDS (30) each
 	@test -f build/fuzz/build.ninja || cmake --preset fuzz
