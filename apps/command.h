@@ -31,6 +31,7 @@ Command AddChat(CLI::App& app);
 Command AddEval(CLI::App& app);
 Command AddBench(CLI::App& app);
 Command AddSynth(CLI::App& app);
+Command AddQuantize(CLI::App& app);
 
 // The flags that decide how a sequence is computed.
 struct EngineFlags {

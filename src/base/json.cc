@@ -109,6 +109,11 @@ Result<Json> Json::Parse(std::string_view text, std::string where, JsonLimits li
   return Json(std::move(root), value, std::move(where), "");
 }
 
+Result<JsonOut> ParseToEdit(std::string_view text, const std::string& where) {
+  LATTE_RETURN_IF_ERROR(Json::Parse(text, where));  // within the limits, so that this is too
+  return JsonOut::parse(text, nullptr, false);
+}
+
 Json Json::Child(const Value& value, std::string_view key) const {
   return Json(root_, &value, where_,
               key_path_.empty() ? std::string(key) : fmt::format("{}.{}", key_path_, key));

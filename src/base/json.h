@@ -29,6 +29,9 @@ struct JsonLimits {
       4'000'000;  // values of any kind; a 128k-token tokenizer.json has about 600k
 };
 
+// A document that is to be changed and written again, keys in their order. Errors: of Json::Parse.
+[[nodiscard]] Result<JsonOut> ParseToEdit(std::string_view text, const std::string& where);
+
 // A value inside a parsed document, with its path for messages. Cheap to copy; keeps the document
 // alive.
 class Json {
