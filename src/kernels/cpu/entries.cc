@@ -27,6 +27,7 @@ constexpr Kernel<Op> CpuRow(std::string_view name, Isa isa,
 
 using Avx2 = cpu::Launch<cpu::kAvx2>;
 using Avx512 = cpu::Launch<cpu::kAvx512>;
+using Avx512Vnni = cpu::Launch<cpu::kAvx512Vnni>;
 using Avx512Bf16 = cpu::Launch<cpu::kAvx512Bf16>;
 
 bool IsBf16Decode(const MlaDecodeOp::Shape& shape) {
@@ -37,6 +38,8 @@ constexpr Kernel<LinearOp> kLinear[] = {
     RefRow<LinearOp>("ref.linear", ref::Linear),
     CpuRow<LinearOp>("avx2.linear", Isa::kAvx2, Avx2::Linear),
     CpuRow<LinearOp>("avx512.linear", Isa::kAvx512, Avx512::Linear),
+    {"avx512_vnni.linear", Isa::kAvx512Vnni, cpu::SupportsInt8, Avx512Vnni::Linear},
+    {"avx512_bf16.linear", Isa::kAvx512Bf16, cpu::SupportsBf16, Avx512Bf16::Linear},
 };
 constexpr Kernel<LinearTOp> kLinearT[] = {
     RefRow<LinearTOp>("ref.linear_t", ref::LinearT),

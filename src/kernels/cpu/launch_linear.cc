@@ -16,6 +16,12 @@ constexpr int64_t kGateOutputs = 1 << 14;
 // Parts of one ParallelFor.
 constexpr size_t kMaxParts = 256;
 
+constexpr int64_t kLeastRun = 16;
+
+bool IsWeight(DType dtype) {
+  return IsFloat(dtype) || IsF8(dtype) || dtype == DType::kI8 || dtype == DType::kU4;
+}
+
 // A product cut into blocks of `rows` rows of x and `columns` outputs of each row.
 struct Blocks {
   int64_t m = 0, n = 0, rows = 1, columns = 1;
@@ -28,8 +34,9 @@ struct Blocks {
 
 // macs: multiply-adds of an output. step: what columns are a multiple of.
 Blocks Cut(int64_t m, int64_t n, int64_t macs, int64_t step, const Exec& exec) {
-  Blocks out{m, n, std::min(m, kTaskRows), step, macs};
+  Blocks out{m, n, 1, step, macs};
   if (m == 0 || n == 0) return out;
+  out.rows = std::min(m, kTaskRows);
   const int64_t columns = RoundUp(CeilDiv(kTaskMacs, macs * out.rows), step);
   // A block narrower than what a target widens at once would read all of x for less.
   const int64_t least = m == 1 ? step : std::max(step, kWeightRows);
@@ -148,8 +155,20 @@ void RunParts(std::span<const LinearPart> parts, const Exec& exec) {
 
 }  // namespace
 
-bool Supports(const LinearOp::Shape& s) { return s.k > 0 && IsFloat(s.x) && IsFloat(s.w); }
-bool Supports(const LinearTOp::Shape& s) { return s.n > 0 && IsFloat(s.x) && IsFloat(s.w); }
+bool Supports(const LinearOp::Shape& s) {
+  // Scales change every 16 values of a row at most.
+  return s.k > 0 && (IsFloat(s.x) || s.x == DType::kI8) && IsWeight(s.w) &&
+         (s.run == 0 || s.run >= kLeastRun || s.run == s.k);
+}
+bool SupportsBf16(const LinearOp::Shape& s) {
+  return Supports(s) && s.x == DType::kBF16 && s.w != DType::kF32 && s.w != DType::kF16;
+}
+bool SupportsInt8(const LinearOp::Shape& s) {
+  const int64_t least = s.w == DType::kI8 ? 128 : 32;
+  return s.k > 0 && s.x == DType::kI8 && (s.w == DType::kI8 || s.w == DType::kU4) &&
+         s.x_group % least == 0 && s.run > 0 && (s.run % least == 0 || s.run == s.k);
+}
+bool Supports(const LinearTOp::Shape& s) { return s.n > 0 && IsFloat(s.x) && IsWeight(s.w); }
 
 template <const Target& kTarget>
 void Launch<kTarget>::Linear(const LinearOp::Params& p, const Exec& exec) {
@@ -183,6 +202,8 @@ void Launch<kTarget>::LinearT(const LinearTOp::Params& p, const Exec& exec) {
 
 template void Launch<kAvx2>::Linear(const LinearOp::Params&, const Exec&);
 template void Launch<kAvx512>::Linear(const LinearOp::Params&, const Exec&);
+template void Launch<kAvx512Vnni>::Linear(const LinearOp::Params&, const Exec&);
+template void Launch<kAvx512Bf16>::Linear(const LinearOp::Params&, const Exec&);
 template void Launch<kAvx2>::LinearT(const LinearTOp::Params&, const Exec&);
 template void Launch<kAvx512>::LinearT(const LinearTOp::Params&, const Exec&);
 
