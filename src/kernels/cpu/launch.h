@@ -9,8 +9,8 @@
 
 namespace latte::cpu {
 
-// What rows of a target run. Defined for kAvx2 and kAvx512; of kAvx512Bf16 only
-// MlaDecode, for bf16 caches.
+// What rows of a target run. Defined for kAvx2 and kAvx512; of kAvx512Bf16 only MlaDecode, for bf16
+// caches, and Mha, for bf16 arithmetic.
 template <const Target& kTarget>
 struct Launch {
   static void Linear(const LinearOp::Params&, const Exec&);

@@ -11,6 +11,13 @@ int64_t RowsPerTask(int64_t rows, int64_t groups, const Exec& exec) {
   return std::clamp<int64_t>(CeilDiv(rows, wanted), 1, kMaxRows);
 }
 
+// Queries of a task of expanded attention: all that scratch holds, fewer when that would leave less
+// than four tasks per thread, whose lengths differ along the diagonal.
+int64_t QueriesPerTask(const MhaOp::Shape& s, const Exec& exec) {
+  const int64_t runs = CeilDiv(4 * exec.threads->threads(), std::max<int64_t>(s.h, 1));
+  return std::clamp<int64_t>(CeilDiv(s.t, runs), 1, kMaxQueries);
+}
+
 // The row of `index` among the new tokens of all sequences.
 struct TokenOfSequence {
   const DecodeSequence* sequence;
@@ -70,11 +77,12 @@ void Launch<kTarget>::MlaDecode(const MlaDecodeOp::Params& p, const Exec& exec) 
 template <const Target& kTarget>
 void Launch<kTarget>::Mha(const MhaOp::Params& p, const Exec& exec) {
   const MhaOp::Shape s = MhaOp::ShapeOf(p);
-  const int64_t rows = RowsPerTask(s.t, s.h, exec);
+  const int64_t rows = QueriesPerTask(s, exec);
+  const int64_t runs = CeilDiv(s.t, rows);
   const int64_t macs = s.t * s.s * s.h * (s.n + s.r + s.v);
-  ForEachTask(CeilDiv(s.t, rows) * s.h, macs, exec, [&](int64_t task) {
+  ForEachTask(runs * s.h, macs, exec, [&](int64_t task) {
     const int64_t head = task % s.h;
-    const int64_t query = task / s.h * rows;
+    const int64_t query = (runs - 1 - task / s.h) * rows;  // the longest first
     MhaTask t;
     t.q_nope = FloatAt(p.q_nope, query, head);
     t.q_rope = FloatAt(p.q_rope, query, head);
@@ -107,5 +115,6 @@ template void Launch<kAvx512>::MlaDecode(const MlaDecodeOp::Params&, const Exec&
 template void Launch<kAvx512Bf16>::MlaDecode(const MlaDecodeOp::Params&, const Exec&);
 template void Launch<kAvx2>::Mha(const MhaOp::Params&, const Exec&);
 template void Launch<kAvx512>::Mha(const MhaOp::Params&, const Exec&);
+template void Launch<kAvx512Bf16>::Mha(const MhaOp::Params&, const Exec&);
 
 }  // namespace latte::cpu

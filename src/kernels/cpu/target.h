@@ -37,6 +37,7 @@ struct LinearTTask {
 };
 
 inline constexpr int64_t kMaxRows = 32;  // rows of attention that share a pass over the keys
+inline constexpr int64_t kMaxQueries = 192;  // of an expanded task
 inline constexpr int64_t kMaxDecodeWidth = 1152;  // C + R
 inline constexpr int64_t kMaxHeadWidth = 512;     // N + R, and V
 
@@ -55,7 +56,7 @@ struct DecodeTask {
   float* lse;  // [rows], written; may be null
 };
 
-// Expanded attention of up to kMaxRows neighbouring queries of one head.
+// Expanded attention of up to kMaxQueries neighbouring queries of one head.
 struct MhaTask {
   const float* q_nope;  // [rows, n]
   const float* q_rope;  // [rows, r]

@@ -1,4 +1,5 @@
 // Kernels that multiply bf16. What may be included here: target.h.
+#include "src/kernels/cpu/mha_bf16-inl.h"
 #include "src/kernels/cpu/mla_decode_bf16-inl.h"
 #include "src/kernels/cpu/peak-inl.h"
 #include "src/kernels/cpu/simd_avx512_bf16-inl.h"
@@ -8,6 +9,7 @@ namespace latte::cpu {
 
 const Target kAvx512Bf16 = {
     .mla_decode = MlaDecodeBf16<Avx512Bf16>,
+    .mha = MhaBf16<Avx512Bf16>,
     .peak = PairPeak<Avx512Bf16>,
 };
 
