@@ -9,6 +9,7 @@
 #include "src/jobs/bench_attention.h"
 #include "src/jobs/bench_dispatch.h"
 #include "src/jobs/bench_model.h"
+#include "src/jobs/bench_prefill.h"
 #include "src/jobs/synth.h"
 #include "src/models/registry.h"
 
@@ -42,18 +43,38 @@ CLI::App* AddOne(CLI::App& bench, BenchFlags& flags, const std::string& name,
   return sub;
 }
 
+Result<DType> ParseFloat(std::string_view flag, const std::string& text) {
+  const Result<DType> dtype = ParseArithmetic(text);
+  if (dtype) return dtype;
+  return InvalidArgument(fmt::format("{}: expected f32, bf16 or f16, found '{}'", flag, text));
+}
+
+constexpr int64_t kUnset = INT64_MIN;
+
 struct AttentionFlags {
   BenchAttentionOptions options;
+  std::string phase = "decode";
+  int64_t q_len = kUnset;
   std::string cache_dtype = "bf16";
+  std::string dtype = "bf16";
 
   Result<JsonOut> Run(const Machine& machine) const {
+    if (phase == "decode") return Decode(machine);
+    if (phase == "prefill") return Prefill(machine);
+    return InvalidArgument(fmt::format("--phase: expected decode or prefill, found '{}'", phase));
+  }
+  Result<JsonOut> Decode(const Machine& machine) const {
     BenchAttentionOptions out = options;
-    const Result<DType> dtype = ParseArithmetic(cache_dtype);
-    if (!dtype)
-      return InvalidArgument(
-          fmt::format("--cache-dtype: expected f32, bf16 or f16, found '{}'", cache_dtype));
-    out.cache_dtype = *dtype;
+    out.q_len = q_len == kUnset ? 1 : q_len;
+    LATTE_ASSIGN_OR_RETURN(out.cache_dtype, ParseFloat("--cache-dtype", cache_dtype));
     return BenchAttention(out, machine);
+  }
+  Result<JsonOut> Prefill(const Machine& machine) const {
+    const BenchAttentionOptions& o = options;
+    BenchPrefillOptions out{o.heads, o.context, o.batch, o.context, {}, o.threads, o.kernel};
+    if (q_len != kUnset) out.q_len = q_len;
+    LATTE_ASSIGN_OR_RETURN(out.dtype, ParseFloat("--dtype", dtype));
+    return BenchPrefill(out, machine);
   }
 };
 
@@ -62,13 +83,18 @@ void AddAttention(CLI::App& bench, BenchFlags& flags) {
   CLI::App* sub = AddOne(bench, flags, "attention", "One attention kernel on random data",
                          [own](const Machine& machine) { return own->Run(machine); });
   BenchAttentionOptions& o = own->options;
-  sub->add_option("--phase", o.phase, "decode: absorbed attention over latents (default)");
+  sub->add_option("--phase", own->phase,
+                  "decode: absorbed, over latents (default); prefill: expanded");
   sub->add_option("--heads", o.heads, "query heads (default: 128)");
   sub->add_option("--context", o.context,
                   "tokens per sequence, the new ones included (default: 8192)");
   sub->add_option("--batch", o.batch, "sequences (default: 1)");
-  sub->add_option("--q-len", o.q_len, "new tokens per sequence (default: 1)");
-  sub->add_option("--cache-dtype", own->cache_dtype, "bf16, f16 or f32 (default: bf16)");
+  sub->add_option("--q-len", own->q_len,
+                  "new tokens per sequence (default: 1; prefill: all of the context)");
+  sub->add_option("--cache-dtype", own->cache_dtype,
+                  "decode: bf16, f16 or f32 (default: bf16)");
+  sub->add_option("--dtype", own->dtype,
+                  "prefill: arithmetic, bf16, f16 or f32 (default: bf16)");
   sub->add_option("--threads", o.threads, "threads (default: 1)");
   sub->add_option("--kernel", o.kernel,
                   "a row of `latte inspect --kernels` (default: what the engine takes)");
@@ -189,7 +215,7 @@ Status BenchCommand(const BenchFlags& flags) {
 }  // namespace
 
 Command AddBench(CLI::App& app) {
-  auto flags = std::make_shared<BenchFlags>();
+  auto flags = std::make_shared<AttentionFlags>();
   CLI::App* sub =
       app.add_subcommand("bench", "How fast kernels are, next to what the processor can do");
   sub->require_subcommand(1);

@@ -1,18 +1,13 @@
 #include "src/jobs/bench_attention.h"
 
-#include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <vector>
 
-#include <fmt/format.h>
-
 #include "src/base/math.h"
 #include "src/base/random.h"
-#include "src/jobs/bench_timer.h"
+#include "src/jobs/bench_kernel.h"
 #include "src/kernels/params/mla.h"
-#include "src/kernels/registry.h"
-#include "src/tensor/tensor.h"
 
 namespace latte {
 namespace {
@@ -20,29 +15,7 @@ namespace {
 constexpr int64_t kC = 512;
 constexpr int64_t kR = 64;
 constexpr int64_t kPageTokens = 64;
-constexpr int kRuns = 9;
-constexpr double kRunSeconds = 0.02;  // long against a clock tick and a wake-up
 constexpr int64_t kMaxCacheBytes = int64_t{16} << 30;
-
-Status CheckRange(std::string_view flag, int64_t value, int64_t most) {
-  if (value >= 1 && value <= most) return {};
-  return InvalidArgument(fmt::format("{}: expected 1 to {}, found {}", flag, most, value));
-}
-
-// Between −1 and 1, the same for the same index.
-float Noise(int64_t i) {
-  return static_cast<float>(static_cast<int64_t>(Mix64(static_cast<uint64_t>(i)) >> 40)) *
-             0x1p-23f -
-         1.0f;
-}
-
-void Fill(const TensorView& t) {
-  for (int64_t i = 0; i < t.elements(); ++i)
-    if (t.dtype == DType::kF32)
-      t.Ptr<float>()[i] = Noise(i);
-    else
-      t.Ptr<uint16_t>()[i] = FloatTo16(Noise(i), t.dtype);
-}
 
 // A cache, queries for it and room for the answer.
 struct DecodeData {
@@ -54,7 +27,7 @@ struct DecodeData {
         o_latent(DType::kF32, {o.batch * o.q_len, o.heads, kC}),
         lse(DType::kF32, {o.batch * o.q_len, o.heads}),
         page_table(static_cast<size_t>(o.batch * pages_each)) {
-    for (const TensorView& t : {q_latent.view(), q_rope.view(), pages.view()}) Fill(t);
+    for (const TensorView& t : {q_latent.view(), q_rope.view(), pages.view()}) FillNoise(t);
     std::iota(page_table.begin(), page_table.end(), 0);
     Random random(1);
     for (size_t i = page_table.size(); i > 1; --i)
@@ -84,24 +57,6 @@ struct DecodeData {
   std::vector<DecodeSequence> sequences;
 };
 
-Result<const Kernel<MlaDecodeOp>*> FindRow(const std::string& name, const MlaDecodeOp::Shape& shape,
-                                           const Machine& machine) {
-  if (name.empty()) return &Select<MlaDecodeOp>(shape, machine);
-  std::string known;
-  for (const Kernel<MlaDecodeOp>& row : Kernels<MlaDecodeOp>()) {
-    known += fmt::format("{}{}", known.empty() ? "" : ", ", row.name);
-    if (row.name != name) continue;
-    if (!machine.Has(row.isa))
-      return InvalidArgument(fmt::format("--kernel {}: it needs {}, but the best here is {}", name,
-                                         Name(row.isa), Name(machine.isa)));
-    if (!row.supports(shape))
-      return InvalidArgument(
-          fmt::format("--kernel {}: it does not support a cache of {}", name, Name(shape.cache)));
-    return &row;
-  }
-  return InvalidArgument(fmt::format("--kernel: expected one of {}, found '{}'", known, name));
-}
-
 struct Work {
   int64_t flops, bytes, unique_bytes, cache_bytes;
 };
@@ -116,40 +71,14 @@ Work WorkOf(const BenchAttentionOptions& o) {
   return {2 * o.heads * (2 * kC + kR) * pairs, pairs * row_bytes + other, cache + other, cache};
 }
 
-struct Samples {
-  std::vector<double> seconds, fraction;
-  Ceilings ceilings;
-};
-
-Samples Measure(const Kernel<MlaDecodeOp>& row, const MlaDecodeOp::Params& params, double flops,
-                const Exec& exec) {
-  const Ceiling ceiling = CeilingOf(row.isa, params.pages.dtype);
-  row.run(params, exec);
-  const double once = SecondsOf([&] { row.run(params, exec); });
-  const auto repeats = static_cast<int>(std::clamp(std::ceil(kRunSeconds / once), 1.0, 1e6));
-  Samples out;
-  for (int run = 0; run < kRuns; ++run) {
-    out.ceilings.Sample(exec);
-    const double seconds = SecondsOf([&] {
-      for (int i = 0; i < repeats; ++i) row.run(params, exec);
-    });
-    out.seconds.push_back(seconds / repeats);
-    const double peak = out.ceilings.Last(ceiling);
-    out.fraction.push_back(peak > 0 ? flops * 1e-9 / out.seconds.back() / peak : 0.0);
-  }
-  return out;
-}
-
 }  // namespace
 
 Status BenchAttentionOptions::Validate() const {
-  if (phase != "decode")
-    return InvalidArgument(fmt::format("--phase: expected decode, found '{}'", phase));
-  LATTE_RETURN_IF_ERROR(CheckRange("--heads", heads, 1024));
-  LATTE_RETURN_IF_ERROR(CheckRange("--context", context, 1 << 20));
-  LATTE_RETURN_IF_ERROR(CheckRange("--batch", batch, 1024));
-  LATTE_RETURN_IF_ERROR(CheckRange("--q-len", q_len, context));
-  LATTE_RETURN_IF_ERROR(CheckRange("--threads", threads, 1024));
+  LATTE_RETURN_IF_ERROR(CheckBenchRange("--heads", heads, 1024));
+  LATTE_RETURN_IF_ERROR(CheckBenchRange("--context", context, 1 << 20));
+  LATTE_RETURN_IF_ERROR(CheckBenchRange("--batch", batch, 1024));
+  LATTE_RETURN_IF_ERROR(CheckBenchRange("--q-len", q_len, context));
+  LATTE_RETURN_IF_ERROR(CheckBenchRange("--threads", threads, 1024));
   const int64_t queries = batch * q_len * heads * (2 * kC + kR + 1) * SizeOf(DType::kF32);
   const int64_t bytes = batch * context * (kC + kR) * SizeOf(cache_dtype) + queries;
   if (bytes <= kMaxCacheBytes) return {};
@@ -163,17 +92,21 @@ Result<JsonOut> BenchAttention(const BenchAttentionOptions& options, const Machi
   LATTE_RETURN_IF_ERROR(options.Validate());
   const DecodeData data(options);
   const MlaDecodeOp::Params params = data.Params();
-  LATTE_ASSIGN_OR_RETURN(const Kernel<MlaDecodeOp>* row,
-                         FindRow(options.kernel, MlaDecodeOp::ShapeOf(params), machine));
+  LATTE_ASSIGN_OR_RETURN(
+      const Kernel<MlaDecodeOp>* row,
+      FindBenchRow<MlaDecodeOp>(options.kernel, MlaDecodeOp::ShapeOf(params),
+                                fmt::format("a cache of {}", Name(options.cache_dtype)), machine));
   ThreadPool threads(options.threads);
   const Work work = WorkOf(options);
   const auto flops = static_cast<double>(work.flops);
-  const Samples samples = Measure(*row, params, flops, Exec{&threads, &machine});
+  const Exec exec{&threads, &machine};
+  const Ceiling ceiling = CeilingOf(row->isa, options.cache_dtype);
+  const BenchSamples samples = MeasureBench(ceiling, flops, exec, [&] { row->run(params, exec); });
   const double seconds = Median(samples.seconds);
-  const double peak = samples.ceilings.Median(CeilingOf(row->isa, options.cache_dtype));
+  const double peak = samples.ceilings.Median(ceiling);
   JsonOut record{
       {"bench", "attention"},
-      {"phase", options.phase},
+      {"phase", "decode"},
       {"kernel", row->name},
       {"heads", options.heads},
       {"c", kC},
@@ -184,7 +117,7 @@ Result<JsonOut> BenchAttention(const BenchAttentionOptions& options, const Machi
       {"page_tokens", kPageTokens},
       {"cache_dtype", Name(options.cache_dtype)},
       {"threads", options.threads},
-      {"runs", kRuns},
+      {"runs", kBenchRuns},
       {"flops", work.flops},
       {"bytes", work.bytes},
       {"unique_bytes", work.unique_bytes},

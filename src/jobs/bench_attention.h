@@ -1,4 +1,4 @@
-// Measures attention kernels alone, on random data of DeepSeek's widths (C = 512, R = 64) in pages
+// Measures absorbed decode alone, on random data of DeepSeek's widths (C = 512, R = 64) in pages
 // of 64 tokens that lie in shuffled order. Checks no result; tests/conformance does.
 #pragma once
 
@@ -11,11 +11,10 @@
 namespace latte {
 
 struct BenchAttentionOptions {
-  std::string phase = "decode";  // the only one so far
-  int64_t heads = 128;           // 1 … 1024
-  int64_t context = 8192;        // tokens of each sequence, the new ones included; 1 … 2^20
-  int64_t batch = 1;             // sequences; 1 … 1024
-  int64_t q_len = 1;             // new tokens of each sequence; 1 … context
+  int64_t heads = 128;     // 1 … 1024
+  int64_t context = 8192;  // tokens of each sequence, the new ones included; 1 … 2^20
+  int64_t batch = 1;       // sequences; 1 … 1024
+  int64_t q_len = 1;       // new tokens of each sequence; 1 … context
   DType cache_dtype = DType::kBF16;
   int threads = 1;     // 1 … 1024
   std::string kernel;  // a row's name; empty: the row that the engine would take

@@ -122,7 +122,7 @@ Result<JsonOut> InspectKernels(const std::string& path) {
   AddRows<LinearOp>(out, {1, 1, c + r, d, bf16, bf16}, machine);
   AddRows<LinearTOp>(out, {h, 1, n, c, bf16, bf16}, machine);
   AddRows<MlaDecodeOp>(out, {1, h, c, r, 64, bf16}, machine);
-  AddRows<MhaOp>(out, {1, 1, h, n, r, v}, machine);
+  AddRows<MhaOp>(out, {1, 1, h, n, r, v, bf16}, machine);
   AddRows<LseMergeOp>(out, {h, v}, machine);
   AddRows<AppendOp>(out, {1, c + r, bf16}, machine);
   AddRows<GatherPagesOp>(out, {1, c + r, bf16}, machine);

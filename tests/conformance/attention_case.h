@@ -128,6 +128,7 @@ class MhaCase {
     p.o = o;
     p.lse = lse;
     p.scale = 0.2f;
+    p.arithmetic = arithmetic;
     return p;
   }
 
@@ -141,6 +142,7 @@ class MhaCase {
 
  public:
   Guarded q_nope, q_rope, kv, k_rope, o, lse;
+  DType arithmetic = DType::kF32;
 };
 
 }  // namespace latte

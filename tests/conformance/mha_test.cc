@@ -11,14 +11,55 @@ namespace {
 
 using Row = Kernel<MhaOp>;
 
+// Rows of these instruction sets round what they multiply to bf16.
+bool MultipliesBF16(const Row& row) { return row.isa >= Isa::kAvx512Bf16; }
+
+DType ArithmeticOf(const Row& row) { return MultipliesBF16(row) ? DType::kBF16 : DType::kF32; }
+
 // The bound of row (t, h), for keys and values between −1 and 1.
-AttentionBound BoundOf(const MhaCase& c, const MhaShape& s, int64_t t, int64_t h, double lse) {
+AttentionBound BoundOf(const Row& row, const MhaCase& c, const MhaShape& s, int64_t t, int64_t h,
+                       double lse) {
   double sum = 0;
   for (const TensorView& q : {c.q_nope.view(), c.q_rope.view()})
     for (int64_t i = 0; i < q.shape[2]; ++i)
       sum += std::abs(static_cast<double>(GetValue(q, t, h, i)));
-  return BoundAttention(s.n + s.r, c.Visible(t), sum * static_cast<double>(c.Params().scale), lse);
+  const double unit = MultipliesBF16(row) ? kBF16Unit : 0;
+  const double scores = sum * static_cast<double>(c.Params().scale) * (1 + unit);
+  return BoundAttention(s.n + s.r, c.Visible(t), scores, lse, unit);
 }
+
+// The first `rows` rows of x, rounded to bf16.
+Tensor Rounded(const TensorView& x, int64_t rows) {
+  Tensor out(DType::kF32, {rows, x.shape[1], x.shape[2]});
+  float* to = out.Ptr<float>();
+  for (int64_t t = 0; t < rows; ++t)
+    for (int64_t h = 0; h < x.shape[1]; ++h)
+      for (int64_t i = 0; i < x.shape[2]; ++i, ++to) *to = RoundToBF16(GetValue(x, t, h, i));
+  return out;
+}
+
+// What the reference makes of a case, or of its inputs rounded to bf16.
+struct Expected {
+  Expected(const MhaCase& c, const MhaShape& s, bool round)
+      : o(DType::kF32, {s.queries, s.heads, s.v}), lse(DType::kF32, {s.queries, s.heads}) {
+    MhaOp::Params p = c.Params();
+    std::vector<Tensor> rounded;
+    if (round) {
+      const int64_t keys = c.Visible(s.queries - 1);
+      for (TensorView* x : {&p.q_nope, &p.q_rope, &p.k_nope, &p.k_rope, &p.v}) {
+        const bool query = x == &p.q_nope || x == &p.q_rope;
+        rounded.push_back(Rounded(*x, query ? s.queries : keys));
+        *x = rounded.back();
+        if (!query) x->shape[0] = s.keys;
+      }
+    }
+    p.o = o;
+    p.lse = lse;
+    RunRef<MhaOp>(p);
+  }
+
+  Tensor o, lse;
+};
 
 void ExpectSameBitsHoweverCut(const Row& row, MhaCase& c, const MhaShape& s) {
   Tensor o(DType::kF32, {s.queries, s.heads, s.v});
@@ -74,19 +115,19 @@ TEST(MhaConformance, ReferenceWithinRoundingAndSameBitsHoweverCut) {
     SCOPED_TRACE(fmt::format("T={} S={} H={} N={} R={} V={} queries from {}, keys from {}",
                              s.queries, s.keys, s.heads, s.n, s.r, s.v, s.q_begin, s.key_begin));
     MhaCase c(s, rng);
-    Tensor want(DType::kF32, {s.queries, s.heads, s.v});
-    Tensor want_lse(DType::kF32, {s.queries, s.heads});
-    MhaOp::Params p = c.Params();
-    p.o = want;
-    p.lse = want_lse;
-    RunRef<MhaOp>(p);
-    ForEachFastRow<MhaOp>(MhaOp::ShapeOf(p), [&](const Row& row) {
+    const Expected exact(c, s, false);
+    const Expected rounded(c, s, true);
+    ForEachRow<MhaOp>([&](const Row& row) {
+      c.arithmetic = ArithmeticOf(row);
+      if (row.isa == Isa::kRef || !row.supports(MhaOp::ShapeOf(c.Params()))) return;
+      const Expected& want = MultipliesBF16(row) ? rounded : exact;
       c.PoisonOutputs();
       RunRow(row, c.Params(), 2);
-      ASSERT_TRUE(Close(c.o, want,
-                        [&](int64_t t, int64_t h, int64_t) { return BoundOf(c, s, t, h, 0).o; }));
-      ASSERT_TRUE(Close(c.lse, want_lse, [&](int64_t t, int64_t h, int64_t) {
-        return BoundOf(c, s, t, h, static_cast<double>(GetValue(want_lse, t, h))).lse;
+      ASSERT_TRUE(Close(c.o, want.o, [&](int64_t t, int64_t h, int64_t) {
+        return BoundOf(row, c, s, t, h, 0).o;
+      }));
+      ASSERT_TRUE(Close(c.lse, want.lse, [&](int64_t t, int64_t h, int64_t) {
+        return BoundOf(row, c, s, t, h, static_cast<double>(GetValue(want.lse, t, h))).lse;
       }));
       ExpectSameBitsHoweverCut(row, c, s);
       ExpectFutureKeysDoNotMatter(row, c, s);
@@ -102,8 +143,9 @@ TEST(MhaConformance, PartsOfTheKeysMergeToTheWhole) {
   const MhaShape s = {20, 300, 2, 24, 8, 33, 280, 0, true};
   MhaCase c(s, rng);
   ForEachRow<MhaOp>([&](const Row& row) {
+    c.arithmetic = ArithmeticOf(row);
     RunRow(row, c.Params());
-    for (const int64_t cut : {40, 64, 192, 290}) {
+    for (const int64_t cut : {40, 64, 129, 192, 290}) {
       Tensor o(DType::kF32, {20, 2, 33});
       Tensor lse(DType::kF32, {20, 2});
       Tensor o_b(DType::kF32, {20, 2, 33});
@@ -121,16 +163,27 @@ TEST(MhaConformance, PartsOfTheKeysMergeToTheWhole) {
                           o_b.view().Reshape({40, 33}), lse_b.view().Reshape({40})});
       // Two results of the kernel, each within its bound of the same exact value.
       ASSERT_TRUE(Close(
-          o, c.o, [&](int64_t t, int64_t h, int64_t) { return 2 * BoundOf(c, s, t, h, 0).o; }))
+          o, c.o, [&](int64_t t, int64_t h, int64_t) { return 2 * BoundOf(row, c, s, t, h, 0).o; }))
           << "cut at " << cut;
-      ASSERT_TRUE(
-          Close(lse, c.lse,
-                [&](int64_t t, int64_t h, int64_t) {
-                  return 2 * BoundOf(c, s, t, h, static_cast<double>(GetValue(c.lse, t, h))).lse;
-                }))
+      ASSERT_TRUE(Close(
+          lse, c.lse,
+          [&](int64_t t, int64_t h, int64_t) {
+            return 2 * BoundOf(row, c, s, t, h, static_cast<double>(GetValue(c.lse, t, h))).lse;
+          }))
           << "cut at " << cut;
     }
   });
+}
+
+// bf16 products are for steps whose arithmetic is bf16.
+TEST(MhaConformance, OtherArithmeticNeverMultipliesBF16) {
+  Machine machine;
+  machine.isa = Isa::kAmx;
+  for (const DType arithmetic : {DType::kF32, DType::kF16}) {
+    const MhaOp::Shape shape = {512, 512, 16, 128, 64, 128, arithmetic};
+    EXPECT_FALSE(MultipliesBF16(Select<MhaOp>(shape, machine)));
+  }
+  EXPECT_TRUE(MultipliesBF16(Select<MhaOp>({512, 512, 16, 128, 64, 128, DType::kBF16}, machine)));
 }
 
 }  // namespace

@@ -49,8 +49,24 @@ class Bench(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual([line.split()[0] for line in done.stdout.splitlines()], KEYS)
 
+    def test_prefill_counts_pairs_under_the_diagonal(self):
+        out = record("--phase", "prefill", "--heads", 3, "--context", 100, "--q-len", 7, "--batch", 2)
+        pairs = 2 * sum(range(94, 101))
+        queries = 2 * 7 * 3 * (128 + 64 + 128 + 1) * 4
+        self.assertEqual(out["flops"], 2 * 3 * (128 + 64 + 128) * pairs)
+        self.assertEqual(out["bytes"], pairs * 3 * 320 * 4 + queries)
+        self.assertEqual(out["unique_bytes"], 2 * 100 * (3 * 256 + 64) * 4 + queries)
+        self.assertEqual([out["phase"], out["dtype"], out["q_len"]], ["prefill", "bf16", 7])
+        self.assertAlmostEqual(out["gflops"] * out["us"] * 1e3 / out["flops"], 1, places=6)
+        whole = record("--phase", "prefill", "--heads", 1, "--context", 20, "--dtype", "f32", "--kernel", "ref.mha")
+        self.assertEqual(whole["flops"], 2 * 320 * 20 * 21 // 2)
+        self.assertEqual(whole["kernel"], "ref.mha")
+
     def test_refusals_name_the_flag(self):
-        for args, words in ((("--phase", "prefill"), ("--phase", "'prefill'")),
+        for args, words in ((("--phase", "fill"), ("--phase", "'fill'")),
+                            (("--phase", "prefill", "--dtype", "i8"), ("--dtype", "'i8'")),
+                            (("--phase", "prefill", "--heads", 1024, "--context", 1 << 20), ("lower --heads",)),
+                            (("--phase", "prefill", "--kernel", "ref.mla_decode"), ("ref.mha",)),
                             (("--heads", 0), ("--heads", "1024")),
                             (("--context", 4, "--q-len", 5), ("--q-len", "1 to 4")),
                             (("--threads", 0), ("--threads",)),

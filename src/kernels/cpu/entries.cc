@@ -34,6 +34,10 @@ bool IsBf16Decode(const MlaDecodeOp::Shape& shape) {
   return cpu::Supports(shape) && shape.cache == DType::kBF16;
 }
 
+bool IsBf16Mha(const MhaOp::Shape& shape) {
+  return cpu::Supports(shape) && shape.arithmetic == DType::kBF16;
+}
+
 constexpr Kernel<LinearOp> kLinear[] = {
     RefRow<LinearOp>("ref.linear", ref::Linear),
     CpuRow<LinearOp>("avx2.linear", Isa::kAvx2, Avx2::Linear),
@@ -75,6 +79,7 @@ constexpr Kernel<MhaOp> kMha[] = {
     RefRow<MhaOp>("ref.mha", ref::Mha),
     CpuRow<MhaOp>("avx2.mha", Isa::kAvx2, Avx2::Mha),
     CpuRow<MhaOp>("avx512.mha", Isa::kAvx512, Avx512::Mha),
+    {"avx512_bf16.mha", Isa::kAvx512Bf16, IsBf16Mha, Avx512Bf16::Mha},
 };
 constexpr Kernel<LseMergeOp> kLseMerge[] = {RefRow<LseMergeOp>("ref.lse_merge", ref::LseMerge)};
 constexpr Kernel<RouteOp> kRoute[] = {RefRow<RouteOp>("ref.route", ref::Route)};

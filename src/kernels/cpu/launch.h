@@ -9,9 +9,9 @@
 
 namespace latte::cpu {
 
-// What rows of a target run. Defined for kAvx2 and kAvx512; of kAvx512Vnni only
-// Linear, for int8 activations; of kAvx512Bf16 only
-// Linear, for bf16 activations, and MlaDecode, for bf16 caches.
+// What rows of a target run. Defined for kAvx2 and kAvx512; of kAvx512Vnni only Linear, for int8
+// activations; of kAvx512Bf16 only Linear, for bf16 activations, MlaDecode, for bf16 caches, and
+// Mha, for bf16 arithmetic.
 template <const Target& kTarget>
 struct Launch {
   static void Linear(const LinearOp::Params&, const Exec&);

@@ -4,11 +4,11 @@
 namespace latte::cpu {
 namespace {
 
-// Attention tasks of one token or one head are at most kMaxRows rows; fewer when there would be
-// less than one task per thread.
-int64_t RowsPerTask(int64_t rows, int64_t groups, const Exec& exec) {
-  const int64_t wanted = CeilDiv(exec.threads->threads(), std::max<int64_t>(groups, 1));
-  return std::clamp<int64_t>(CeilDiv(rows, wanted), 1, kMaxRows);
+// Queries of a task of expanded attention: all that scratch holds, fewer when that would leave less
+// than four tasks per thread, whose lengths differ along the diagonal.
+int64_t QueriesPerTask(const MhaOp::Shape& s, const Exec& exec) {
+  const int64_t runs = CeilDiv(4 * exec.threads->threads(), std::max<int64_t>(s.h, 1));
+  return std::clamp<int64_t>(CeilDiv(s.t, runs), 1, kMaxQueries);
 }
 
 }  // namespace
@@ -18,11 +18,12 @@ bool Supports(const MhaOp::Shape& s) { return s.n + s.r <= kMaxHeadWidth && s.v 
 template <const Target& kTarget>
 void Launch<kTarget>::Mha(const MhaOp::Params& p, const Exec& exec) {
   const MhaOp::Shape s = MhaOp::ShapeOf(p);
-  const int64_t rows = RowsPerTask(s.t, s.h, exec);
+  const int64_t rows = QueriesPerTask(s, exec);
+  const int64_t runs = CeilDiv(s.t, rows);
   const int64_t macs = s.t * s.s * s.h * (s.n + s.r + s.v);
-  ForEachTask(CeilDiv(s.t, rows) * s.h, macs, exec, [&](int64_t task) {
+  ForEachTask(runs * s.h, macs, exec, [&](int64_t task) {
     const int64_t head = task % s.h;
-    const int64_t query = task / s.h * rows;
+    const int64_t query = (runs - 1 - task / s.h) * rows;  // the longest first
     MhaTask t;
     t.q_nope = FloatAt(p.q_nope, query, head);
     t.q_rope = FloatAt(p.q_rope, query, head);
@@ -52,5 +53,6 @@ void Launch<kTarget>::Mha(const MhaOp::Params& p, const Exec& exec) {
 
 template void Launch<kAvx2>::Mha(const MhaOp::Params&, const Exec&);
 template void Launch<kAvx512>::Mha(const MhaOp::Params&, const Exec&);
+template void Launch<kAvx512Bf16>::Mha(const MhaOp::Params&, const Exec&);
 
 }  // namespace latte::cpu

@@ -1,15 +1,23 @@
-// mha: expanded attention of up to 32 neighbouring queries of one head, causal by position.
+// mha: expanded attention of up to 192 neighbouring queries of one head, causal by position.
 //
-// Work      launch_attention.cc makes a task of each head and run of queries. A task copies 64 keys
-// and
-//           values at a time into scratch (heads lie interleaved in memory, a power of two apart:
-//           in place they would share a few sets of the L1) and uses them for all its queries.
-//           Tiles as in mla_decode-inl.h.
-// Roofline  2·(N+R+V) FLOP per query and key, bound by FMA from a few queries on.
-// Order     keys in index order, blocks of 64 anchored at absolute position 0, so that a run of
-//           keys may begin anywhere; see attention-inl.h. How queries are cut into calls or tasks
-//           does not change a byte.
-// Limits    N+R ≤ 512, V ≤ 512; stack 350 KiB.
+// Work      launch_attention.cc makes a task of each head and run of queries. A task takes keys in
+//           blocks; it packs a block once and uses it for all its queries, so that packing costs
+//           little. Both products have one form, rows of queries or probabilities times a panel:
+//
+//             panel of kRun columns             keys: column = key, step = dimension (transposed)
+//             step 0 │ c0 c1 … c15 │ … │        values: column = dimension, step = key
+//             step 1 │ c0 c1 … c15 │ … │                    output tile
+//               …    │      …      │   │   kRows │ kVectors vectors ─▶
+//                                          rows  ▼ += x(row, step)·panel step
+//
+//           so nothing is added up across a vector. Probabilities and sums stay in scratch, since
+//           rows of the output lie a power of two apart and would share a few sets of the caches.
+// Roofline  2·(N+R+V) FLOP per query and key, bound by multiply-adds from a few queries on. Tiles
+//           above the diagonal are skipped.
+// Order     keys in index order, blocks anchored at absolute position 0, so that a run of keys may
+//           begin anywhere; see attention-inl.h. How queries are cut into calls or tasks does not
+//           change a byte.
+// Limits    N+R ≤ 512, V ≤ 512; stack 1.2 MiB.
 #pragma once
 
 #include <cstdint>
@@ -21,52 +29,238 @@
 namespace latte::cpu {
 namespace {
 
-// out[i] = [first[i] | second[i]]
+// How f32 multiplies: what Mha asks of an arithmetic.
 template <class V>
-void PackRows(const float* first, int64_t first_stride, int64_t first_width, const float* second,
-              int64_t second_stride, int64_t second_width, int64_t rows, float* out) {
-  const int64_t stride = ScratchStride(first_width + second_width);
-  for (int64_t i = 0; i < rows; ++i) {
-    WidenRow<V>(first + i * first_stride, first_width, out + i * stride);
-    WidenRow<V>(second + i * second_stride, second_width, out + i * stride + first_width);
+struct FloatArithmetic {
+  using Vector = V;
+  using Element = float;                           // of rows and panels
+  static constexpr int64_t kTerms = 1;             // of a sum, side by side in a panel
+  static constexpr int64_t kBlock = kKeyBlock;     // keys
+  static constexpr int64_t kRows = V::kPanelRows;  // of a tile
+  static constexpr int64_t kVectors = V::kPanelVectors;
+  static constexpr int64_t kRun = kVectors * V::kLanes;  // columns of a panel
+
+  struct Product {
+    const float* x;
+    int64_t x_stride;
+    const float* panel;
+    int64_t terms;
+    const float* factor;  // null: y starts from zero
+    float* y;
+    int64_t y_stride;
+  };
+  // y[i,:] = factor[i]·y[i,:] + Σ x[i,n]·panel[n,:] for kM rows and kN vectors.
+  template <int64_t kM, int64_t kN>
+  static void Multiply(const Product& p) {
+    OuterTile<V, kM, kN>(
+        Outer<float>{p.x, p.x_stride, p.panel, kRun, p.terms, p.factor, p.y, p.y_stride},
+        V::kLanes);
   }
+  static void PackRow(const float* x, int64_t count, float* to) { WidenRow<V>(x, count, to); }
+  // [rows, kBlock] probabilities as Multiply takes them.
+  static const float* Probabilities(const float* p, int64_t /*rows*/, float* /*scratch*/) {
+    return p;
+  }
+  // kLanes rows of floats from column `begin`, transposed: kLanes steps of a panel's vector.
+  static void PackTransposed(const float* rows, int64_t stride, float* panel) {
+    typename V::Vec block[V::kLanes];
+    for (int64_t i = 0; i < V::kLanes; ++i) block[i] = V::Load(rows + i * stride);
+    V::Transpose(block);
+    for (int64_t i = 0; i < V::kLanes; ++i) V::Store(panel + i * kRun, block[i]);
+  }
+  static constexpr int64_t kTransposed = V::kLanes;  // columns of rows that it takes
+  // Values of one key: kTerms keys when there are as many.
+  static void PackValues(const float* v, int64_t /*v_stride*/, int64_t /*keys*/, int64_t columns,
+                         float* panel, int64_t panel_stride) {
+    for (int64_t i = 0; i < columns; i += V::kLanes)
+      V::Store(panel + i / kRun * panel_stride + i % kRun, LoadNext<V>(v + i, columns - i));
+  }
+};
+
+constexpr int64_t RoundUp(int64_t count, int64_t unit) { return (count + unit - 1) / unit * unit; }
+
+template <class A>
+struct MhaScratch {
+  static constexpr int64_t kMaxStride = ScratchStride(kMaxHeadWidth);
+  using Element = typename A::Element;
+  alignas(64) Element q[kMaxQueries * kMaxStride];
+  alignas(64) Element k[A::kBlock * kMaxStride];
+  alignas(64) Element v[A::kBlock * kMaxStride];
+  alignas(64) Element p[kMaxRows * A::kBlock];
+  alignas(64) float keys[A::Vector::kLanes * kMaxStride];  // of one vector, before they are packed
+  alignas(64) float o[kMaxQueries * kMaxStride];           // not normalised
+  float max[kMaxQueries];
+  float sum[kMaxQueries];
+  int64_t q_stride, o_stride;
+  int64_t k_panel, v_panel;  // elements of a panel
+  const Element* weights;    // [rows of a group, kBlock]
+};
+
+// row = [first | second], zeros behind it up to a multiple of kTransposed.
+template <class A>
+void JoinRow(const float* first, int64_t first_width, const float* second, int64_t second_width,
+             float* row) {
+  using V = typename A::Vector;
+  WidenRow<V>(first, first_width, row);
+  WidenRow<V>(second, second_width, row + first_width);
+  const int64_t width = first_width + second_width;
+  for (int64_t i = width; i % A::kTransposed != 0; ++i) row[i] = 0.0f;
+}
+
+template <class A>
+void PackQueries(const MhaTask& t, MhaScratch<A>& s) {
+  for (int64_t i = 0; i < t.rows; ++i) {
+    JoinRow<A>(t.q_nope + i * t.q_nope_stride, t.n, t.q_rope + i * t.q_rope_stride, t.r, s.keys);
+    A::PackRow(s.keys, t.n + t.r, s.q + i * s.q_stride);
+  }
+}
+
+// Keys [begin, begin + count). Columns behind the last key are zero up to a whole vector.
+template <class A>
+void PackKeys(const MhaTask& t, int64_t begin, int64_t count, MhaScratch<A>& s) {
+  constexpr int64_t kLanes = A::Vector::kLanes;
+  const int64_t width = RoundUp(t.n + t.r, A::kTransposed);
+  const int64_t stride = ScratchStride(width);
+  for (int64_t j = 0; j < count; j += kLanes) {
+    for (int64_t i = 0; i < kLanes; ++i) {
+      const int64_t key = begin + j + i;
+      if (j + i < count)
+        JoinRow<A>(t.k_nope + key * t.k_nope_stride, t.n, t.k_rope + key * t.k_rope_stride, t.r,
+                   s.keys + i * stride);
+      else
+        for (int64_t c = 0; c < width; ++c) s.keys[i * stride + c] = 0.0f;
+    }
+    auto* const panel = s.k + j / A::kRun * s.k_panel + j % A::kRun * A::kTerms;
+    for (int64_t c = 0; c < width; c += A::kTransposed)
+      A::PackTransposed(s.keys + c, stride, panel + c / A::kTerms * A::kRun * A::kTerms);
+  }
+}
+
+template <class A>
+void PackBlock(const MhaTask& t, int64_t begin, int64_t count, MhaScratch<A>& s) {
+  PackKeys(t, begin, count, s);
+  for (int64_t j = 0; j < count; j += A::kTerms)
+    A::PackValues(t.v + (begin + j) * t.v_stride, t.v_stride, Min(A::kTerms, count - j), t.v_width,
+                  s.v + j / A::kTerms * A::kRun * A::kTerms, s.v_panel);
+}
+
+// Scores of the rows of `a`, which begin at `first`, as far as any row of a tile sees.
+template <class A>
+void PanelScores(const MhaScratch<A>& s, int64_t first, AttentionRows<A::kBlock>& a) {
+  for (int64_t key = 0; key < A::kBlock; key += A::kRun)
+    ForEachRun<A::kRows>(a.rows, [&](int64_t row, auto rows) {
+      constexpr int64_t kM = decltype(rows)::value;
+      const int64_t seen = a.visible[row + kM - 1] - key;  // later queries see more
+      if (seen <= 0) return;
+      constexpr int64_t kLanes = A::Vector::kLanes;
+      WithConstant<A::kVectors>(Min((seen + kLanes - 1) / kLanes, A::kVectors), [&](auto vectors) {
+        A::template Multiply<kM, decltype(vectors)::value>(
+            {s.q + (first + row) * s.q_stride, s.q_stride, s.k + key / A::kRun * s.k_panel, a.width,
+             nullptr, a.p + row * A::kBlock + key, A::kBlock});
+      });
+    });
+}
+
+// o = factor·o + P·V for kM rows from `row` and kN vectors from `column`.
+template <class A, int64_t kM, int64_t kN>
+void AddPanel(const MhaScratch<A>& s, const AttentionRows<A::kBlock>& a, int64_t row,
+              int64_t column) {
+  static constexpr float kOne = 1.0f;
+  const typename A::Element* const panel =
+      s.v + column / A::kRun * s.v_panel + column % A::kRun * A::kTerms;
+  const int64_t common = Max(a.visible[row], 0) / A::kTerms * A::kTerms;
+  A::template Multiply<kM, kN>({s.weights + row * A::kBlock, A::kBlock, panel, common,
+                                a.factor + row, a.o + row * a.o_stride + column, a.o_stride});
+  // Keys that only some rows of the tile see.
+  for (int64_t i = row; i < row + kM; ++i)
+    if (a.visible[i] > common)
+      A::template Multiply<1, kN>({s.weights + i * A::kBlock + common, A::kBlock,
+                                   panel + common * A::kRun, a.visible[i] - common, &kOne,
+                                   a.o + i * a.o_stride + column, a.o_stride});
+}
+
+template <class A>
+void AddPackedValues(MhaScratch<A>& s, const AttentionRows<A::kBlock>& a) {
+  constexpr int64_t kLanes = A::Vector::kLanes;
+  s.weights = A::Probabilities(a.p, a.rows, s.p);
+  for (int64_t column = 0; column < a.v_width; column += A::kRun)
+    ForEachRun<A::kRows>(a.rows, [&](int64_t row, auto rows) {
+      constexpr int64_t kM = decltype(rows)::value;
+      const int64_t columns = Min(A::kRun, a.v_width - column);
+      WithConstant<A::kVectors>((columns + kLanes - 1) / kLanes, [&](auto vectors) {
+        AddPanel<A, kM, decltype(vectors)::value>(s, a, row, column);
+      });
+    });
+}
+
+// Rows [first, first + rows) with the packed block of `count` keys from `begin`.
+template <class A>
+void AttendGroup(const MhaTask& t, int64_t begin, int64_t count, int64_t first, int64_t rows,
+                 MhaScratch<A>& s, AttentionRows<A::kBlock>& a) {
+  a.rows = rows;
+  a.o = s.o + first * s.o_stride;
+  for (int64_t i = 0; i < rows; ++i) {
+    a.visible[i] = Min(count, t.q_begin + first + i + 1 - (t.key_begin + begin));
+    a.max[i] = s.max[first + i];
+    a.sum[i] = s.sum[first + i];
+  }
+  if (a.visible[rows - 1] <= 0) return;
+  PanelScores<A>(s, first, a);
+  Softmax<typename A::Vector>(a);
+  AddPackedValues<A>(s, a);
+  for (int64_t i = 0; i < rows; ++i) {
+    s.max[first + i] = a.max[i];
+    s.sum[first + i] = a.sum[i];
+  }
+}
+
+// Writes row i of the output.
+template <class A>
+void FinishRow(const MhaTask& t, MhaScratch<A>& s, int64_t i, AttentionRows<A::kBlock>& a) {
+  a.o = s.o + i * s.o_stride;
+  a.max[0] = s.max[i];
+  a.sum[0] = s.sum[i];
+  t.lse[i * t.lse_stride] = Finish<typename A::Vector>(a, 0);
+  WidenRow<typename A::Vector>(a.o, t.v_width, t.o + i * t.o_stride);
+}
+
+template <class A>
+void MhaOf(const MhaTask& t) {
+  constexpr int64_t kGroup = kMaxRows / A::kRows * A::kRows;
+  MhaScratch<A> s;
+  const int64_t width = t.n + t.r;
+  s.q_stride = ScratchStride(RoundUp(width, A::kTransposed));
+  s.o_stride = ScratchStride(t.v_width);
+  s.k_panel = RoundUp(width, A::kTransposed) * A::kRun;
+  s.v_panel = A::kBlock * A::kRun;
+  PackQueries<A>(t, s);
+  for (int64_t i = 0; i < t.rows; ++i) {
+    s.max[i] = -__builtin_inff();
+    s.sum[i] = 0.0f;
+    for (int64_t j = 0; j < s.o_stride; ++j) s.o[i * s.o_stride + j] = 0.0f;
+  }
+
+  AttentionRows<A::kBlock> a;
+  a.width = width;
+  a.v_width = t.v_width;
+  a.o_stride = s.o_stride;
+  a.scale = t.scale;
+  // Keys that the last row sees; earlier rows see fewer.
+  const int64_t end = Min(t.keys, t.q_begin + t.rows - t.key_begin);
+  for (int64_t begin = 0; begin < end;) {
+    const int64_t block_end = A::kBlock - (t.key_begin + begin) % A::kBlock;
+    const int64_t count = Min(block_end, end - begin);
+    PackBlock<A>(t, begin, count, s);
+    for (int64_t row = 0; row < t.rows; row += kGroup)
+      AttendGroup<A>(t, begin, count, row, Min(kGroup, t.rows - row), s, a);
+    begin += count;
+  }
+  for (int64_t i = 0; i < t.rows; ++i) FinishRow<A>(t, s, i, a);
 }
 
 template <class V>
 void Mha(const MhaTask& t) {
-  constexpr int64_t kMaxStride = ScratchStride(kMaxHeadWidth);
-  alignas(64) float q[kMaxRows * kMaxStride];
-  alignas(64) float k[kKeyBlock * kMaxStride];
-  alignas(64) float v[kKeyBlock * kMaxStride];
-  const int64_t k_stride = ScratchStride(t.n + t.r);
-  const int64_t v_stride = ScratchStride(t.v_width);
-  PackRows<V>(t.q_nope, t.q_nope_stride, t.n, t.q_rope, t.q_rope_stride, t.r, t.rows, q);
-
-  AttentionRows<> a;
-  a.rows = t.rows;
-  a.width = t.n + t.r;
-  a.v_width = t.v_width;
-  a.q = q;
-  a.q_stride = k_stride;
-  a.o = t.o;
-  a.o_stride = t.o_stride;
-  a.scale = t.scale;
-  Start(a);
-  // Keys that the last row sees; earlier rows see fewer.
-  const int64_t end = Min(t.keys, t.q_begin + t.rows - t.key_begin);
-  for (int64_t begin = 0; begin < end;) {
-    const int64_t block_end = kKeyBlock - (t.key_begin + begin) % kKeyBlock;
-    const int64_t count = Min(block_end, end - begin);
-    PackRows<V>(t.k_nope + begin * t.k_nope_stride, t.k_nope_stride, t.n,
-                t.k_rope + begin * t.k_rope_stride, t.k_rope_stride, t.r, count, k);
-    for (int64_t j = 0; j < count; ++j)
-      WidenRow<V>(t.v + (begin + j) * t.v_stride, t.v_width, v + j * v_stride);
-    for (int64_t i = 0; i < t.rows; ++i)
-      a.visible[i] = Min(count, t.q_begin + i + 1 - (t.key_begin + begin));
-    Attend<V>(a, {k, k_stride, v, v_stride, count});
-    begin += count;
-  }
-  for (int64_t i = 0; i < t.rows; ++i) t.lse[i * t.lse_stride] = Finish<V>(a, i);
+  MhaOf<FloatArithmetic<V>>(t);
 }
 
 }  // namespace

@@ -30,6 +30,7 @@
 #include "src/kernels/cpu/element-inl.h"
 #include "src/kernels/cpu/mla_decode-inl.h"
 #include "src/kernels/cpu/partial-inl.h"
+#include "src/kernels/cpu/pairs-inl.h"
 #include "src/kernels/cpu/target.h"
 #include "src/kernels/cpu/tiles-inl.h"
 
@@ -60,17 +61,6 @@ template <class V>
 typename V::Pairs LoadPairsOf(const BF16* row, int64_t at, int64_t width) {
   return at + V::kPairElements <= width ? V::LoadPairs(row + at)
                                         : V::LoadPairsPartial(row + at, width - at);
-}
-
-// to = x rounded, zeros up to a multiple of 32 behind it.
-template <class V>
-void RoundRow(const float* x, int64_t count, BF16* to) {
-  for (int64_t i = 0; i < count; i += V::kPairElements) {
-    const int64_t low = Min(V::kLanes, count - i);
-    const int64_t high = Min(V::kLanes, count - i - low);
-    V::StorePairs(to + i,
-                  V::RoundPairs(V::LoadPartial(x + i, low), V::LoadPartial(x + i + low, high)));
-  }
 }
 
 // Scores of kM heads from `row` with four keys.
@@ -170,7 +160,7 @@ inline void PairOuterTile(const PairScratch& s, const PairRows& a, const PairRan
   }
   if (r.half_end)
     for (int64_t j = 0; j < kN; ++j) {
-      const typename V::Pairs v = V::EvenOfPairs(V::LoadPairs(w + j * kPanel));
+      const typename V::Pairs v = V::FirstOfPairs(V::LoadPairs(w + j * kPanel));
       for (int64_t i = 0; i < kM; ++i)
         acc[i][j] = V::DotPairs(acc[i][j], V::SetPair(p + i * kPairBlock), v);
     }

@@ -16,6 +16,9 @@ struct Avx2 {
   static constexpr int64_t kLanes = 8;
   // Rows of a register tile that is four vectors wide: 12 sums and 4 operands of 16 registers.
   static constexpr int64_t kTileRows = 3;
+  // A tile of rows times a packed panel of neighbouring vectors: 12 sums and 3 operands.
+  static constexpr int64_t kPanelRows = 6;
+  static constexpr int64_t kPanelVectors = 2;
 
   static Vec Zero() { return _mm256_setzero_ps(); }
   static Vec Set1(float x) { return _mm256_set1_ps(x); }
@@ -78,6 +81,27 @@ struct Avx2 {
     const __m128 four = _mm_max_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
     const __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
     return _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)));
+  }
+
+  // rows[i] element j ↔ rows[j] element i.
+  static void Transpose(Vec (&rows)[kLanes]) {
+    __m256d pairs[kLanes];  // rows 4i … 4i+3, columns j of every four, as two numbers side by side
+    for (int i = 0; i < kLanes; i += 4) {
+      const __m256d low01 = _mm256_castps_pd(_mm256_unpacklo_ps(rows[i], rows[i + 1]));
+      const __m256d high01 = _mm256_castps_pd(_mm256_unpackhi_ps(rows[i], rows[i + 1]));
+      const __m256d low23 = _mm256_castps_pd(_mm256_unpacklo_ps(rows[i + 2], rows[i + 3]));
+      const __m256d high23 = _mm256_castps_pd(_mm256_unpackhi_ps(rows[i + 2], rows[i + 3]));
+      pairs[i] = _mm256_unpacklo_pd(low01, low23);
+      pairs[i + 1] = _mm256_unpackhi_pd(low01, low23);
+      pairs[i + 2] = _mm256_unpacklo_pd(high01, high23);
+      pairs[i + 3] = _mm256_unpackhi_pd(high01, high23);
+    }
+    for (int j = 0; j < 4; ++j) {
+      const Vec a = _mm256_castpd_ps(pairs[j]);
+      const Vec b = _mm256_castpd_ps(pairs[4 + j]);
+      rows[j] = _mm256_permute2f128_ps(a, b, 0x20);
+      rows[4 + j] = _mm256_permute2f128_ps(a, b, 0x31);
+    }
   }
 
   // e^x: range, error and method as in simd_avx512-inl.h.

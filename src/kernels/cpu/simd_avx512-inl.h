@@ -18,6 +18,9 @@ struct Avx512 {
   static constexpr int64_t kLanes = 16;
   // Rows of a register tile that is four vectors wide: 24 sums and 5 operands of 32 registers.
   static constexpr int64_t kTileRows = 6;
+  // A tile of rows times a packed panel of neighbouring vectors.
+  static constexpr int64_t kPanelRows = 6;
+  static constexpr int64_t kPanelVectors = 4;
 
   static Vec Zero() { return _mm512_setzero_ps(); }
   static Vec Set1(float x) { return _mm512_set1_ps(x); }
@@ -87,6 +90,35 @@ struct Avx512 {
     const __m128 four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
     const __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
     return _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)));
+  }
+
+  // rows[i] element j ↔ rows[j] element i.
+  static void Transpose(Vec (&rows)[kLanes]) {
+    __m512d pairs[kLanes];  // rows 4i … 4i+3, columns j of every four, as two numbers side by side
+    for (int i = 0; i < kLanes; i += 4) {
+      const Vec low01 = _mm512_unpacklo_ps(rows[i], rows[i + 1]);
+      const Vec high01 = _mm512_unpackhi_ps(rows[i], rows[i + 1]);
+      const Vec low23 = _mm512_unpacklo_ps(rows[i + 2], rows[i + 3]);
+      const Vec high23 = _mm512_unpackhi_ps(rows[i + 2], rows[i + 3]);
+      pairs[i] = _mm512_unpacklo_pd(_mm512_castps_pd(low01), _mm512_castps_pd(low23));
+      pairs[i + 1] = _mm512_unpackhi_pd(_mm512_castps_pd(low01), _mm512_castps_pd(low23));
+      pairs[i + 2] = _mm512_unpacklo_pd(_mm512_castps_pd(high01), _mm512_castps_pd(high23));
+      pairs[i + 3] = _mm512_unpackhi_pd(_mm512_castps_pd(high01), _mm512_castps_pd(high23));
+    }
+    for (int j = 0; j < 4; ++j) {  // columns j, 4+j, 8+j, 12+j
+      const Vec a = _mm512_castpd_ps(pairs[j]);
+      const Vec b = _mm512_castpd_ps(pairs[4 + j]);
+      const Vec c = _mm512_castpd_ps(pairs[8 + j]);
+      const Vec d = _mm512_castpd_ps(pairs[12 + j]);
+      const Vec ab_even = _mm512_shuffle_f32x4(a, b, 0x88);
+      const Vec ab_odd = _mm512_shuffle_f32x4(a, b, 0xdd);
+      const Vec cd_even = _mm512_shuffle_f32x4(c, d, 0x88);
+      const Vec cd_odd = _mm512_shuffle_f32x4(c, d, 0xdd);
+      rows[j] = _mm512_shuffle_f32x4(ab_even, cd_even, 0x88);
+      rows[8 + j] = _mm512_shuffle_f32x4(ab_even, cd_even, 0xdd);
+      rows[4 + j] = _mm512_shuffle_f32x4(ab_odd, cd_odd, 0x88);
+      rows[12 + j] = _mm512_shuffle_f32x4(ab_odd, cd_odd, 0xdd);
+    }
   }
 
   // e^x, relative error ≤ 2^−23 wherever the result is normal; 0 from −104 down, so that e^−∞ is

@@ -59,10 +59,19 @@ struct Avx512Bf16 : Avx512 {
   }
   // low and then high, rounded.
   static Pairs RoundPairs(Vec low, Vec high) { return _mm512_cvtne2ps_pbh(high, low); }
+  // The first number of every pair, zero beside it.
+  static Pairs FirstOfPairs(Pairs v) {
+    return As(_mm512_and_si512(Bits(v), _mm512_set1_epi32(0xffff)));
+  }
+  // Pairs as floats that are only moved, and back.
+  static Vec AsFloats(Pairs v) { return reinterpret_cast<Vec>(v); }
+  static Pairs AsPairs(Vec v) { return reinterpret_cast<Pairs>(v); }
   // sum[i] + x[2i]·y[2i] + x[2i+1]·y[2i+1]
   static Vec DotPairs(Vec sum, Pairs x, Pairs y) { return _mm512_dpbf16_ps(sum, x, y); }
-  // Pairs with their second numbers replaced by zero.
-  static Pairs EvenOfPairs(Pairs v) { return As(_mm512_maskz_mov_epi16(0x55555555u, Bits(v))); }
+  // The upper half beside the lower: p0 p16 p1 p17 … p15 p31.
+  static Pairs Interleave(Pairs p) {
+    return As(_mm512_permutexvar_epi16(InterleaveIndex(), Bits(p)));
+  }
   // a0 b0 a1 b1 … a15 b15, and the same of the upper halves.
   static Pairs ZipLow(Pairs a, Pairs b) {
     return As(_mm512_permutex2var_epi16(Bits(a), ZipIndex(), Bits(b)));
@@ -114,6 +123,10 @@ struct Avx512Bf16 : Avx512 {
   }
   static Pairs As(__m512i bits) { return reinterpret_cast<Pairs>(bits); }
   static __m512i Bits(Pairs v) { return reinterpret_cast<__m512i>(v); }
+  static __m512i InterleaveIndex() {
+    return _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22,
+                            6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
+  }
   static __m512i ZipIndex() {
     return _mm512_set_epi16(47, 15, 46, 14, 45, 13, 44, 12, 43, 11, 42, 10, 41, 9, 40, 8, 39, 7, 38,
                             6, 37, 5, 36, 4, 35, 3, 34, 2, 33, 1, 32, 0);

@@ -51,6 +51,7 @@ struct LinearTTask {
 };
 
 inline constexpr int64_t kMaxRows = 32;  // rows of attention that share a pass over the keys
+inline constexpr int64_t kMaxQueries = 192;  // of an expanded task
 inline constexpr int64_t kMaxDecodeWidth = 1152;  // C + R
 inline constexpr int64_t kMaxHeadWidth = 512;     // N + R, and V
 
@@ -86,7 +87,7 @@ struct DecodeTask {
   Partial out;  // written
 };
 
-// Expanded attention of up to kMaxRows neighbouring queries of one head.
+// Expanded attention of up to kMaxQueries neighbouring queries of one head.
 struct MhaTask {
   const float* q_nope;  // [rows, n]
   const float* q_rope;  // [rows, r]

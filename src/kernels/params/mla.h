@@ -87,7 +87,9 @@ struct MlaDecodeOp {
 };
 
 // Expanded attention of one sequence against a run of keys: plain multi-head attention with a
-// causal mask by absolute position. q width N+R, value width V.
+// causal mask by absolute position. q width N+R, value width V. Under bf16 arithmetic a row may
+// round queries, keys, values and probabilities to bf16 before it multiplies them; it never rounds
+// sums of probabilities, and so lse.
 //
 //   s[t,h,j] = scale · ( q_nope[t,h,:]·k_nope[j,h,:] + q_rope[t,h,:]·k_rope[j,h,:] )    key_begin +
 //   j ≤ q_begin + t
@@ -105,13 +107,15 @@ struct MhaOp {
     TensorView o;           // [T, H, V] f32, written, contiguous
     TensorView lse;         // [T, H] f32, written, contiguous
     float scale = 0;
+    DType arithmetic = DType::kF32;  // the step's: f32, f16 or bf16
   };
   struct Shape {
     int64_t t, s, h, n, r, v;
+    DType arithmetic;
   };
   static Shape ShapeOf(const Params& p) {
-    return {p.q_nope.shape[0], p.k_nope.shape[0], p.q_nope.shape[1],
-            p.q_nope.shape[2], p.q_rope.shape[2], p.v.shape[2]};
+    return {p.q_nope.shape[0], p.k_nope.shape[0], p.q_nope.shape[1], p.q_nope.shape[2],
+            p.q_rope.shape[2], p.v.shape[2],      p.arithmetic};
   }
 };
 

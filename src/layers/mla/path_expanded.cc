@@ -102,6 +102,7 @@ void AttendExpanded(const MlaLayer& mla, const MlaQueries& q, const SequenceSlic
     p.o = first ? o.Slice(0, rows_begin, rows_end) : o_part;
     p.lse = first ? lse : lse_part;
     p.scale = mla.scale;
+    p.arithmetic = step.arithmetic;
     Run<MhaOp>(p, step.exec);
     if (!first)
       Run<LseMergeOp>({o.Slice(0, rows_begin, rows_end).Reshape({t * h, v}), lse.Reshape({t * h}),
