@@ -8,6 +8,7 @@
 #include "src/jobs/bench_absorption.h"
 #include "src/jobs/bench_attention.h"
 #include "src/jobs/bench_dispatch.h"
+#include "src/jobs/bench_linear.h"
 #include "src/jobs/bench_model.h"
 #include "src/jobs/bench_prefill.h"
 #include "src/jobs/synth.h"
@@ -155,6 +156,46 @@ void AddAbsorption(CLI::App& bench, BenchFlags& flags) {
   sub->add_option("--threads", own->threads, "threads (default: 1)");
 }
 
+void AddWeights(CLI::App& sub, BenchWeights& o) {
+  sub.add_option("--dtype", o.dtype, "weights: f32, f16, bf16, fp8, int8 or int4 (default: bf16)");
+  sub.add_option("--act", o.act,
+                 "activations: f32, bf16 or int8 (default: int8 for int8 and int4 weights, f32 for "
+                 "f32 ones, else bf16)");
+  sub.add_option("--threads", o.threads, "threads (default: 1)");
+  sub.add_option("--kernel", o.kernel,
+                 "a row of `latte inspect --kernels` (default: what the engine takes)");
+}
+
+void AddLinear(CLI::App& bench, BenchFlags& flags) {
+  auto own = std::make_shared<BenchLinearOptions>();
+  CLI::App* sub = AddOne(bench, flags, "linear", "One matrix product on random data",
+                         [own](const Machine& machine) { return BenchLinear(*own, machine); });
+  sub->add_option("--m", own->m, "rows of activations (default: 1)");
+  sub->add_option("--n", own->n, "outputs (default: 7168)");
+  sub->add_option("--k", own->k, "inputs (default: 7168)");
+  AddWeights(*sub, *own);
+}
+
+CLI::App* AddShaped(CLI::App& bench, BenchFlags& flags, const std::string& name,
+                    const std::string& what, BenchShapeOptions& o, Bench run) {
+  CLI::App* sub = AddOne(bench, flags, name, what, std::move(run));
+  sub->add_option("--shape", o.shape, "v2-lite or v3 (default: v3)");
+  sub->add_option("--m", o.m, "tokens (default: 1)");
+  AddWeights(*sub, o);
+  return sub;
+}
+
+void AddShapes(CLI::App& bench, BenchFlags& flags) {
+  auto own = std::make_shared<BenchShapeOptions>();
+  AddShaped(bench, flags, "projections", "The matrix products around attention", *own,
+            [own](const Machine& machine) { return BenchProjections(*own, machine); });
+  auto moe = std::make_shared<BenchShapeOptions>();
+  AddShaped(bench, flags, "moe", "The experts of one layer", *moe,
+            [moe](const Machine& machine) { return BenchMoe(*moe, machine); })
+      ->add_option("--skew", moe->skew,
+                   "the router draws expert e with weight (e + 1)^-skew (default: 0)");
+}
+
 struct ModelFlags {
   std::string model = "tiny";
   std::string synthetic;
@@ -220,6 +261,8 @@ Command AddBench(CLI::App& app) {
       app.add_subcommand("bench", "How fast kernels are, next to what the processor can do");
   sub->require_subcommand(1);
   AddAttention(*sub, *flags);
+  AddLinear(*sub, *flags);
+  AddShapes(*sub, *flags);
   AddDispatch(*sub, *flags);
   AddCalibrate(*sub, *flags);
   AddAbsorption(*sub, *flags);
