@@ -3,12 +3,22 @@
 
 #include "apps/command.h"
 #include "src/jobs/bench_attention.h"
+#include "src/jobs/bench_pool.h"
 #include "src/jobs/bench_prefill.h"
 
 namespace latte {
 namespace {
 
 constexpr int64_t kUnset = INT64_MIN;
+
+Status PrintRecord(const JsonOut& record, bool json) {
+  if (json) return Print(Dump(record) + "\n");
+  std::string table;
+  for (const auto& [key, value] : record.items())
+    table +=
+        fmt::format("{:<21} {}\n", key, value.is_string() ? value.get<std::string>() : Dump(value));
+  return Print(table);
+}
 
 struct AttentionFlags {
   BenchAttentionOptions options;
@@ -40,7 +50,7 @@ Result<JsonOut> MeasurePrefill(const AttentionFlags& flags, const Machine& machi
   return BenchPrefill(options, machine);
 }
 
-Status BenchCommand(const AttentionFlags& flags) {
+Status BenchAttentionCommand(const AttentionFlags& flags) {
   if (flags.phase != "decode" && flags.phase != "prefill")
     return InvalidArgument(
         fmt::format("--phase: expected decode or prefill, found '{}'", flags.phase));
@@ -48,12 +58,17 @@ Status BenchCommand(const AttentionFlags& flags) {
   LATTE_ASSIGN_OR_RETURN(const JsonOut out, flags.phase == "decode"
                                                 ? MeasureDecode(flags, machine)
                                                 : MeasurePrefill(flags, machine));
-  if (flags.json) return Print(Dump(out) + "\n");
-  std::string table;
-  for (const auto& [key, value] : out.items())
-    table +=
-        fmt::format("{:<17} {}\n", key, value.is_string() ? value.get<std::string>() : Dump(value));
-  return Print(table);
+  return PrintRecord(out, flags.json);
+}
+
+struct PoolFlags {
+  int threads = 2;
+  bool json = false;
+};
+
+Status BenchPoolCommand(const PoolFlags& flags) {
+  LATTE_ASSIGN_OR_RETURN(const JsonOut out, BenchPool(flags.threads));
+  return PrintRecord(out, flags.json);
 }
 
 }  // namespace
@@ -81,7 +96,13 @@ Command AddBench(CLI::App& app) {
   attention->add_option("--kernel", o.kernel,
                         "a row of `latte inspect --kernels` (default: what the engine takes)");
   attention->add_flag("--json", flags->json, "one JSON object instead of a table");
-  return {sub, [flags] { return BenchCommand(*flags); }};
+  auto pool_flags = std::make_shared<PoolFlags>();
+  CLI::App* pool = sub->add_subcommand("pool", "What handing work to threads costs");
+  pool->add_option("--threads", pool_flags->threads, "threads (default: 2)");
+  pool->add_flag("--json", pool_flags->json, "one JSON object instead of a table");
+  return {sub, [flags, pool_flags, pool] {
+            return pool->parsed() ? BenchPoolCommand(*pool_flags) : BenchAttentionCommand(*flags);
+          }};
 }
 
 }  // namespace latte
