@@ -10,6 +10,7 @@
 #include "src/jobs/bench_dispatch.h"
 #include "src/jobs/bench_linear.h"
 #include "src/jobs/bench_model.h"
+#include "src/jobs/bench_pool.h"
 #include "src/jobs/bench_prefill.h"
 #include "src/jobs/synth.h"
 #include "src/models/registry.h"
@@ -196,6 +197,13 @@ void AddShapes(CLI::App& bench, BenchFlags& flags) {
                    "the router draws expert e with weight (e + 1)^-skew (default: 0)");
 }
 
+void AddPool(CLI::App& bench, BenchFlags& flags) {
+  auto threads = std::make_shared<int>(2);
+  CLI::App* sub = AddOne(bench, flags, "pool", "What handing work to threads costs",
+                         [threads](const Machine&) { return BenchPool(*threads); });
+  sub->add_option("--threads", *threads, "threads (default: 2)");
+}
+
 struct ModelFlags {
   std::string model = "tiny";
   std::string synthetic;
@@ -263,6 +271,7 @@ Command AddBench(CLI::App& app) {
   AddAttention(*sub, *flags);
   AddLinear(*sub, *flags);
   AddShapes(*sub, *flags);
+  AddPool(*sub, *flags);
   AddDispatch(*sub, *flags);
   AddCalibrate(*sub, *flags);
   AddAbsorption(*sub, *flags);

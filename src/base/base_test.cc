@@ -15,7 +15,6 @@
 #include "src/base/json.h"
 #include "src/base/map_guard.h"
 #include "src/base/math.h"
-#include "src/base/thread_pool.h"
 
 namespace latte {
 namespace {
@@ -160,29 +159,6 @@ TEST(MapGuard, PlacesAreUsedAgainAndAFullTableIsNoError) {
   EXPECT_EQ(GuardMap(bytes, 8, ""), places.back());
   for (const int place : places) ForgetMap(place);
   ForgetMap(-1);
-}
-
-TEST(ThreadPool, RunsEachIndexOnce) {
-  for (const int threads : {1, 2, 3}) {
-    ThreadPool pool(threads);
-    EXPECT_EQ(pool.threads(), threads);
-    for (const int64_t count : {0, 1, 2, 7, 1000}) {
-      std::vector<std::atomic<int>> hits(static_cast<size_t>(count));
-      pool.ParallelFor(count, [&](int64_t i) { ++hits[static_cast<size_t>(i)]; });
-      for (const auto& h : hits) EXPECT_EQ(h.load(), 1);
-    }
-  }
-}
-
-TEST(ThreadPool, ManyShortCallsInARow) {
-  ThreadPool pool(3);
-  int64_t sum = 0;
-  for (int call = 0; call < 20000; ++call) {
-    int64_t parts[4] = {};
-    pool.ParallelFor(4, [&](int64_t i) { parts[i] = i + call; });
-    sum += std::accumulate(parts, parts + 4, int64_t{0});
-  }
-  EXPECT_EQ(sum, 20000LL * 6 + 4LL * 19999 * 20000 / 2);
 }
 
 }  // namespace

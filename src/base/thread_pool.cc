@@ -1,26 +1,55 @@
 #include "src/base/thread_pool.h"
 
-#include <algorithm>
 #include <atomic>
-#include <condition_variable>
-#include <mutex>
+#include <chrono>
 #include <thread>
 #include <vector>
 
 #include <sched.h>
 
+#include "src/base/check.h"
+#include "src/base/processors.h"
+
 namespace latte {
 namespace {
 
-int UsableProcessors() {
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof(set), &set) == 0) return std::max(1, CPU_COUNT(&set));
-  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+using Clock = std::chrono::steady_clock;
+
+constexpr auto kSpin = std::chrono::microseconds(100);
+
+// Pauses until done() or until kSpin is over; whether done() was seen.
+template <class Done>
+bool SpinUntil(const Done& done) {
+  const Clock::time_point end = Clock::now() + kSpin;
+  do {
+    for (int i = 0; i < 32; ++i) {
+      if (done()) return true;
+      __builtin_ia32_pause();
+    }
+  } while (Clock::now() < end);
+  return false;
 }
 
-// How often a worker looks for new work before it sleeps: a decode step is a chain of ParallelFor
-// calls some microseconds apart, and waking a sleeping thread costs more than most of them.
-constexpr int kSpins = 2000;
+// Processors that worker i of the pool is kept on, for each i; empty: any.
+std::vector<std::vector<int>> PlaceWorkers(int threads, const std::vector<Processor>& processors) {
+  std::vector<std::vector<int>> out(static_cast<size_t>(threads - 1));
+  if (static_cast<size_t>(threads) > processors.size()) return out;
+  const bool own = static_cast<size_t>(threads) == processors.size();
+  const int here = sched_getcpu();  // left to the caller
+  size_t worker = 0;
+  for (const Processor& p : processors) {
+    if (p.id == here || worker == out.size()) continue;
+    for (const Processor& other : processors)
+      if (own ? other.id == p.id : other.node == p.node) out[worker].push_back(other.id);
+    ++worker;
+  }
+  return out;
+}
+
+constexpr uint64_t kIndexBits = 32;
+constexpr uint64_t kIndexMask = (uint64_t{1} << kIndexBits) - 1;
+
+bool HasWork(uint64_t word) { return (word & kIndexMask) < word >> kIndexBits; }
 
 struct alignas(64) CacheLine {
   std::byte bytes[64];
@@ -29,49 +58,63 @@ struct alignas(64) CacheLine {
 }  // namespace
 
 struct ThreadPool::State {
-  std::mutex mutex;
-  std::condition_variable work_ready;
-  std::atomic<uint64_t> generation{0};  // counts ParallelFor calls
-  std::atomic<int64_t> next{0};
-  std::atomic<int> running{0};
+  // The running call's count, and the next index of it that nobody took.
+  alignas(64) std::atomic<uint64_t> word{0};
+  alignas(64) std::atomic<uint32_t> done{0};   // tasks of the running call
+  alignas(64) std::atomic<uint32_t> calls{0};  // what sleeping workers watch
   std::atomic<bool> stop{false};
-  int64_t count = 0;
-  const std::function<void(int64_t)>* task = nullptr;
+  std::atomic<bool> busy{false};
+  Task task;  // written between calls; read by whoever took an index
+  bool spin = true;
   std::vector<std::thread> workers;
   std::vector<CacheLine> scratch;
 
+  // Takes indices until there are none.
   void Drain() {
-    for (int64_t i = next.fetch_add(1); i < count; i = next.fetch_add(1)) (*task)(i);
+    uint32_t ran = 0;
+    while (HasWork(word.load(std::memory_order_relaxed))) {
+      const uint64_t taken = word.fetch_add(1, std::memory_order_acq_rel);
+      if (!HasWork(taken)) break;
+      task(static_cast<int64_t>(taken & kIndexMask));
+      ++ran;
+    }
+    if (ran == 0) return;
+    done.fetch_add(ran, std::memory_order_acq_rel);
+    done.notify_all();
   }
 
-  void Work() {
-    uint64_t seen = 0;
-    while (true) {
-      for (int spin = 0; spin < kSpins && generation.load() == seen && !stop.load(); ++spin)
-        __builtin_ia32_pause();
-      if (generation.load() == seen) {
-        std::unique_lock lock(mutex);
-        work_ready.wait(lock, [&] { return generation.load() != seen || stop.load(); });
-      }
-      if (stop.load()) return;
-      seen = generation.load();
+  bool SeesWork() const { return stop.load() || HasWork(word.load(std::memory_order_acquire)); }
+
+  void Work(const std::vector<int>& processors) {
+    if (!processors.empty()) BindThread(processors);
+    while (!stop.load()) {
+      const uint32_t seen = calls.load(std::memory_order_acquire);
+      if (!SeesWork() && !(spin && SpinUntil([&] { return SeesWork(); }))) calls.wait(seen);
       Drain();
-      running.fetch_sub(1);
     }
+  }
+
+  void WaitFor(uint32_t count) {
+    const auto finished = [&] { return done.load(std::memory_order_acquire) == count; };
+    if (finished() || (spin && SpinUntil(finished))) return;
+    for (uint32_t now = done.load(std::memory_order_acquire); now != count;
+         now = done.load(std::memory_order_acquire))
+      done.wait(now);
   }
 };
 
 ThreadPool::ThreadPool(int threads) : state_(std::make_unique<State>()) {
-  if (threads <= 0) threads = UsableProcessors();
-  for (int i = 1; i < threads; ++i) state_->workers.emplace_back([this] { state_->Work(); });
+  const std::vector<Processor> processors = UsableProcessors();
+  if (threads <= 0) threads = static_cast<int>(processors.size());
+  state_->spin = static_cast<size_t>(threads) <= processors.size();
+  for (const std::vector<int>& place : PlaceWorkers(threads, processors))
+    state_->workers.emplace_back([this, place] { state_->Work(place); });
 }
 
 ThreadPool::~ThreadPool() {
-  {
-    std::lock_guard lock(state_->mutex);
-    state_->stop = true;
-  }
-  state_->work_ready.notify_all();
+  state_->stop = true;
+  state_->calls.fetch_add(1);
+  state_->calls.notify_all();
   for (std::thread& worker : state_->workers) worker.join();
 }
 
@@ -83,27 +126,22 @@ std::byte* ThreadPool::Scratch(int64_t bytes) {
 
 int ThreadPool::threads() const { return static_cast<int>(state_->workers.size()) + 1; }
 
-void ThreadPool::ParallelFor(int64_t count, const std::function<void(int64_t)>& task) {
+void ThreadPool::Run(int64_t count, Task task) {
   if (count <= 0) return;
-  if (count == 1 || state_->workers.empty()) {
+  LATTE_CHECK(count < int64_t{1} << 31);
+  State& s = *state_;
+  if (count == 1 || s.workers.empty() || s.busy.exchange(true, std::memory_order_acquire)) {
     for (int64_t i = 0; i < count; ++i) task(i);
     return;
   }
-  state_->count = count;
-  state_->task = &task;
-  state_->next = 0;
-  state_->running = static_cast<int>(state_->workers.size());
-  {
-    std::lock_guard lock(state_->mutex);
-    state_->generation.fetch_add(1);
-  }
-  state_->work_ready.notify_all();
-  state_->Drain();
-  // Every worker must have left Drain before the next call may change count and task.
-  while (state_->running.load() != 0) {
-    for (int spin = 0; spin < 64 && state_->running.load() != 0; ++spin) __builtin_ia32_pause();
-    if (state_->running.load() != 0) std::this_thread::yield();
-  }
+  s.task = task;
+  s.done.store(0, std::memory_order_relaxed);
+  s.word.store(static_cast<uint64_t>(count) << kIndexBits, std::memory_order_release);
+  s.calls.fetch_add(1, std::memory_order_release);
+  s.calls.notify_all();
+  s.Drain();
+  s.WaitFor(static_cast<uint32_t>(count));
+  s.busy.store(false, std::memory_order_release);
 }
 
 }  // namespace latte

@@ -1,16 +1,32 @@
 // ParallelFor over a fixed set of threads. No futures and no queue in the interface.
+//
+// Hand-over   A call publishes its task and a word that holds its length and the next index;
+// whoever
+//             adds one to the word owns the index it got. The caller takes part, and does not wait
+//             for a worker that is still asleep.
+// Waiting     A worker that finds nothing to do spins for some tens of microseconds, since a step
+// is
+//             a chain of calls a few microseconds apart, and then sleeps in the kernel: an idle
+//             pool uses no processor time. A pool with more threads than processors never spins.
+// Placing     Nodes take turns (processors.h). A pool that fills the processors of the process
+// keeps
+//             each worker on one of its own; a smaller one keeps workers to the memory node of
+//             their turn, and to nothing on one node: the system knows better which processors are
+//             free. The calling thread is never bound. Narrow the process (taskset, cpuset) to pin
+//             a smaller pool.
+// Memory      is placed by whoever touches it first.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 
 namespace latte {
 
 // Splits index ranges over `threads` threads, the caller being one of them. Which thread runs which
-// index never changes a result: tasks write to disjoint places. Thread-compatible: one ParallelFor
-// at a time.
+// index never changes a result: tasks write to disjoint places. Thread-safe; calls on one pool do
+// not share it: a call made while another runs, from one of its tasks or from another thread, runs
+// its tasks on its own thread, in order. Pools are independent of each other.
 class ThreadPool {
  public:
   // threads: at least 1; 0 means one per processor that this process may use.
@@ -21,8 +37,11 @@ class ThreadPool {
 
   int threads() const;
 
-  // Runs task(i) for 0 ≤ i < count and returns when all are done. `task` must not throw.
-  void ParallelFor(int64_t count, const std::function<void(int64_t)>& task);
+  // Runs task(i) for 0 ≤ i < count < 2^31 and returns when all are done. `task` must not throw.
+  template <class F>
+  void ParallelFor(int64_t count, const F& task) {
+    Run(count, {&task, [](const void* f, int64_t i) { (*static_cast<const F*>(f))(i); }});
+  }
 
   // At least `bytes` of memory, aligned to 64 bytes, that the caller shares with the tasks of its
   // ParallelFor calls; contents undefined, gone with the next call of Scratch. Grows to the largest
@@ -30,7 +49,16 @@ class ThreadPool {
   std::byte* Scratch(int64_t bytes);
 
  private:
+  // A view of the caller's function: cheaper than std::function, and alive as long as the call.
+  struct Task {
+    const void* function = nullptr;
+    void (*call)(const void*, int64_t) = nullptr;
+    void operator()(int64_t i) const { call(function, i); }
+  };
   struct State;
+
+  void Run(int64_t count, Task task);
+
   std::unique_ptr<State> state_;
 };
 

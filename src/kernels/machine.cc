@@ -40,6 +40,18 @@ Isa BestIsa() {
   return HasAmx() ? Isa::kAmx : Isa::kAvx512Bf16;
 }
 
+// What the processor lacks of what the slowest rows but the reference need.
+std::string MissingOfAvx2() {
+  std::string out;
+  const auto add = [&](bool has, std::string_view name) {
+    if (!has) out += fmt::format("{}{}", out.empty() ? "" : ", ", name);
+  };
+  add(__builtin_cpu_supports("avx2") != 0, "AVX2");
+  add(__builtin_cpu_supports("fma") != 0, "FMA");
+  add(__builtin_cpu_supports("f16c") != 0, "F16C");
+  return out;
+}
+
 Result<Isa> ParseIsa(std::string_view text) {
   for (const Isa isa : kAllIsas)
     if (text == Name(isa)) return isa;
@@ -84,6 +96,13 @@ Result<Machine> Machine::Detect() {
       return InvalidArgument(
           fmt::format("LATTE_ISA={}: this processor has {} at best", wanted, Name(machine.isa)));
     machine.isa = isa;
+  } else if (machine.isa == Isa::kRef) {
+    return Unsupported(fmt::format(
+        "this processor, or the system on it, lacks {}; Latte's kernels need AVX2, FMA and F16C "
+        "(Intel from Haswell, AMD from Zen on). LATTE_ISA=ref runs the reference kernels, which "
+        "are "
+        "meant for tests and some hundred times slower",
+        MissingOfAvx2()));
   }
   const char* forced = std::getenv("LATTE_KERNEL");
   std::string_view rest = forced == nullptr ? "" : forced;

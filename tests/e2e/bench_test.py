@@ -62,6 +62,17 @@ class Bench(unittest.TestCase):
         self.assertEqual(whole["flops"], 2 * 320 * 20 * 21 // 2)
         self.assertEqual(whole["kernel"], "ref.mha")
 
+    def test_pool(self):
+        done = subprocess.run([LATTE, "bench", "pool", "--threads", "2", "--json"], text=True, capture_output=True,
+                              timeout=300)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        out = json.loads(done.stdout)
+        self.assertEqual(list(out), ["bench", "threads", "calls", "empty", "barrier", "wake", "idle_processor_share"])
+        self.assertLessEqual(out["empty"]["median_us"], out["empty"]["p99_us"])
+        refused = subprocess.run([LATTE, "bench", "pool", "--threads", "0"], text=True, capture_output=True)
+        self.assertEqual(refused.returncode, 2)
+        self.assertIn("--threads", refused.stderr)
+
     def test_refusals_name_the_flag(self):
         for args, words in ((("--phase", "fill"), ("--phase", "'fill'")),
                             (("--phase", "prefill", "--dtype", "i8"), ("--dtype", "'i8'")),

@@ -29,13 +29,17 @@
 namespace latte::cpu {
 namespace {
 
+// Keys per block: twice as many as absorbed attention takes, so that outputs are loaded and stored
+// half as often.
+constexpr int64_t kMhaBlock = 128;
+
 // How f32 multiplies: what Mha asks of an arithmetic.
 template <class V>
 struct FloatArithmetic {
   using Vector = V;
-  using Element = float;                           // of rows and panels
-  static constexpr int64_t kTerms = 1;             // of a sum, side by side in a panel
-  static constexpr int64_t kBlock = kKeyBlock;     // keys
+  using Element = float;                // of rows and panels
+  static constexpr int64_t kTerms = 1;  // of a sum, side by side in a panel
+  static constexpr int64_t kBlock = kMhaBlock;
   static constexpr int64_t kRows = V::kPanelRows;  // of a tile
   static constexpr int64_t kVectors = V::kPanelVectors;
   static constexpr int64_t kRun = kVectors * V::kLanes;  // columns of a panel
@@ -115,24 +119,43 @@ void PackQueries(const MhaTask& t, MhaScratch<A>& s) {
   }
 }
 
+// Up to kLanes keys from `key`, joined in scratch; zero rows behind the last one.
+template <class A>
+void JoinKeys(const MhaTask& t, int64_t key, int64_t count, int64_t stride, MhaScratch<A>& s) {
+  for (int64_t i = 0; i < A::Vector::kLanes; ++i) {
+    float* const row = s.keys + i * stride;
+    if (i < count)
+      JoinRow<A>(t.k_nope + (key + i) * t.k_nope_stride, t.n,
+                 t.k_rope + (key + i) * t.k_rope_stride, t.r, row);
+    else
+      for (int64_t c = 0; c < stride; ++c) row[c] = 0.0f;
+  }
+}
+
+// One vector of a panel from keys that lie whole and in whole columns.
+template <class A>
+void PackPart(const float* part, int64_t stride, int64_t width, typename A::Element* panel) {
+  for (int64_t c = 0; c < width; c += A::kTransposed)
+    A::PackTransposed(part + c, stride, panel + c * A::kRun);
+}
+
 // Keys [begin, begin + count). Columns behind the last key are zero up to a whole vector.
 template <class A>
 void PackKeys(const MhaTask& t, int64_t begin, int64_t count, MhaScratch<A>& s) {
   constexpr int64_t kLanes = A::Vector::kLanes;
   const int64_t width = RoundUp(t.n + t.r, A::kTransposed);
-  const int64_t stride = ScratchStride(width);
+  const bool whole_columns = t.n % A::kTransposed == 0 && t.r % A::kTransposed == 0;
   for (int64_t j = 0; j < count; j += kLanes) {
-    for (int64_t i = 0; i < kLanes; ++i) {
-      const int64_t key = begin + j + i;
-      if (j + i < count)
-        JoinRow<A>(t.k_nope + key * t.k_nope_stride, t.n, t.k_rope + key * t.k_rope_stride, t.r,
-                   s.keys + i * stride);
-      else
-        for (int64_t c = 0; c < width; ++c) s.keys[i * stride + c] = 0.0f;
-    }
+    const int64_t key = begin + j;
     auto* const panel = s.k + j / A::kRun * s.k_panel + j % A::kRun * A::kTerms;
-    for (int64_t c = 0; c < width; c += A::kTransposed)
-      A::PackTransposed(s.keys + c, stride, panel + c / A::kTerms * A::kRun * A::kTerms);
+    if (whole_columns && j + kLanes <= count) {
+      PackPart<A>(t.k_nope + key * t.k_nope_stride, t.k_nope_stride, t.n, panel);
+      PackPart<A>(t.k_rope + key * t.k_rope_stride, t.k_rope_stride, t.r, panel + t.n * A::kRun);
+      continue;
+    }
+    const int64_t stride = ScratchStride(width);
+    JoinKeys(t, key, count - j, stride, s);
+    PackPart<A>(s.keys, stride, width, panel);
   }
 }
 

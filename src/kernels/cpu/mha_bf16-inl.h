@@ -1,5 +1,5 @@
 // mha on bf16: expanded attention whose two products multiply bf16 and add in f32. Work and limits
-// as in mha-inl.h; panels hold two terms of a sum side by side, blocks are of 128 keys.
+// as in mha-inl.h; panels hold two terms of a sum side by side.
 //
 // Rounding  queries, keys, values and probabilities to bf16; nothing else. The sum of
 //           probabilities, and with it lse, is of f32.
@@ -20,8 +20,7 @@ struct PairArithmetic {
   using Vector = V;
   using Element = BF16;
   static constexpr int64_t kTerms = 2;
-  // Twice as many keys as for f32, so that outputs are loaded and stored half as often.
-  static constexpr int64_t kBlock = 128;
+  static constexpr int64_t kBlock = kMhaBlock;
   static constexpr int64_t kRows = V::kPanelRows;
   static constexpr int64_t kVectors = V::kPanelVectors;
   static constexpr int64_t kRun = kVectors * V::kLanes;

@@ -1,0 +1,36 @@
+// Which processors this process may use and on which memory node each lies, as Linux tells it in
+// /sys/devices/system. Reads files, changes nothing but the calling thread's binding. A machine
+// without these files looks like one node of whole cores.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace latte {
+
+struct Processor {
+  int id = 0;
+  int node = 0;     // memory node (NUMA)
+  int sibling = 0;  // 0 for the first hardware thread of a core
+};
+
+// The processors of a list such as "0-3,8"; what does not parse ends it.
+std::vector<int> ParseProcessorList(std::string_view text);
+
+// `ids` in the order in which threads should take them: nodes in turn, and whole cores before
+// second hardware threads. `system` is /sys/devices/system or a copy of it.
+std::vector<Processor> PlacingOrder(const std::vector<int>& ids, const std::string& system);
+
+// The calling thread's processors in placing order; never empty.
+std::vector<Processor> UsableProcessors();
+
+// Keeps the calling thread on these processors. Best effort: where it is not allowed, threads stay
+// where the system puts them, which costs speed and nothing else.
+void BindThread(const std::vector<int>& ids);
+
+// Spreads the memory that this thread and those it starts touch first from now on over all memory
+// nodes, page by page. False where the system does not allow it; nothing changes on one node.
+bool InterleaveMemory();
+
+}  // namespace latte
