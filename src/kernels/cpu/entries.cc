@@ -28,9 +28,15 @@ constexpr Kernel<Op> CpuRow(std::string_view name, Isa isa,
 using Avx2 = cpu::Launch<cpu::kAvx2>;
 using Avx512 = cpu::Launch<cpu::kAvx512>;
 using Avx512Bf16 = cpu::Launch<cpu::kAvx512Bf16>;
+using Amx = cpu::Launch<cpu::kAmx>;
 
 bool IsBf16Decode(const MlaDecodeOp::Shape& shape) {
   return cpu::Supports(shape) && shape.cache == DType::kBF16;
+}
+
+// Tiles take 16 keys of a page at once.
+bool IsTileDecode(const MlaDecodeOp::Shape& shape) {
+  return IsBf16Decode(shape) && shape.page_tokens % 16 == 0;
 }
 
 constexpr Kernel<LinearOp> kLinear[] = {
@@ -65,6 +71,7 @@ constexpr Kernel<MlaDecodeOp> kMlaDecode[] = {
     CpuRow<MlaDecodeOp>("avx2.mla_decode", Isa::kAvx2, Avx2::MlaDecode),
     CpuRow<MlaDecodeOp>("avx512.mla_decode", Isa::kAvx512, Avx512::MlaDecode),
     {"avx512_bf16.mla_decode", Isa::kAvx512Bf16, IsBf16Decode, Avx512Bf16::MlaDecode},
+    {"amx.mla_decode", Isa::kAmx, IsTileDecode, Amx::MlaDecode},
 };
 constexpr Kernel<MhaOp> kMha[] = {
     RefRow<MhaOp>("ref.mha", ref::Mha),

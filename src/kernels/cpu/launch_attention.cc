@@ -4,11 +4,11 @@
 namespace latte::cpu {
 namespace {
 
-// Attention tasks of one token or one head are at most kMaxRows rows; fewer when there would be
+// Attention tasks of one token or one head are at most `most` rows; fewer when there would be
 // less than one task per thread.
-int64_t RowsPerTask(int64_t rows, int64_t groups, const Exec& exec) {
+int64_t RowsPerTask(int64_t rows, int64_t groups, int64_t most, const Exec& exec) {
   const int64_t wanted = CeilDiv(exec.threads->threads(), std::max<int64_t>(groups, 1));
-  return std::clamp<int64_t>(CeilDiv(rows, wanted), 1, kMaxRows);
+  return std::clamp<int64_t>(CeilDiv(rows, wanted), 1, most);
 }
 
 // The row of `index` among the new tokens of all sequences.
@@ -40,7 +40,7 @@ void Launch<kTarget>::MlaDecode(const MlaDecodeOp::Params& p, const Exec& exec) 
     tokens += sequence.query_len;
     pairs += sequence.query_len * sequence.total_len;
   }
-  const int64_t rows = RowsPerTask(s.h, tokens, exec);
+  const int64_t rows = RowsPerTask(s.h, tokens, kTarget.decode_rows, exec);
   const int64_t groups = CeilDiv(s.h, rows);
   const int64_t macs = pairs * s.h * (2 * s.c + s.r);
   ForEachTask(tokens * groups, macs, exec, [&](int64_t task) {
@@ -70,7 +70,7 @@ void Launch<kTarget>::MlaDecode(const MlaDecodeOp::Params& p, const Exec& exec) 
 template <const Target& kTarget>
 void Launch<kTarget>::Mha(const MhaOp::Params& p, const Exec& exec) {
   const MhaOp::Shape s = MhaOp::ShapeOf(p);
-  const int64_t rows = RowsPerTask(s.t, s.h, exec);
+  const int64_t rows = RowsPerTask(s.t, s.h, kMaxRows, exec);
   const int64_t macs = s.t * s.s * s.h * (s.n + s.r + s.v);
   ForEachTask(CeilDiv(s.t, rows) * s.h, macs, exec, [&](int64_t task) {
     const int64_t head = task % s.h;
@@ -105,6 +105,7 @@ void Launch<kTarget>::Mha(const MhaOp::Params& p, const Exec& exec) {
 template void Launch<kAvx2>::MlaDecode(const MlaDecodeOp::Params&, const Exec&);
 template void Launch<kAvx512>::MlaDecode(const MlaDecodeOp::Params&, const Exec&);
 template void Launch<kAvx512Bf16>::MlaDecode(const MlaDecodeOp::Params&, const Exec&);
+template void Launch<kAmx>::MlaDecode(const MlaDecodeOp::Params&, const Exec&);
 template void Launch<kAvx2>::Mha(const MhaOp::Params&, const Exec&);
 template void Launch<kAvx512>::Mha(const MhaOp::Params&, const Exec&);
 

@@ -28,6 +28,7 @@
 
 #include "src/kernels/cpu/attention-inl.h"
 #include "src/kernels/cpu/element-inl.h"
+#include "src/kernels/cpu/pairs-inl.h"
 #include "src/kernels/cpu/target.h"
 #include "src/kernels/cpu/tiles-inl.h"
 
@@ -49,24 +50,6 @@ struct PairScratch {
   const BF16* keys[kPairBlock];  // rows of the current block
   int64_t q_stride, width, count;
 };
-
-// Elements [at, at + 32) of a row of `width`, zeros behind its end.
-template <class V>
-typename V::Pairs LoadPairsOf(const BF16* row, int64_t at, int64_t width) {
-  return at + V::kPairElements <= width ? V::LoadPairs(row + at)
-                                        : V::LoadPairsPartial(row + at, width - at);
-}
-
-// to = x rounded, zeros up to a multiple of 32 behind it.
-template <class V>
-void RoundRow(const float* x, int64_t count, BF16* to) {
-  for (int64_t i = 0; i < count; i += V::kPairElements) {
-    const int64_t low = Min(V::kLanes, count - i);
-    const int64_t high = Min(V::kLanes, count - i - low);
-    V::StorePairs(to + i,
-                  V::RoundPairs(V::LoadPartial(x + i, low), V::LoadPartial(x + i + low, high)));
-  }
-}
 
 // Scores of kM heads from `row` with four keys.
 template <class V, int64_t kM>

@@ -42,9 +42,11 @@ struct Avx512Bf16 : Avx512 {
     return As(_mm512_permutex2var_epi16(Bits(a), index, Bits(b)));
   }
 
- private:
+ protected:
   static Pairs As(__m512i bits) { return reinterpret_cast<Pairs>(bits); }
   static __m512i Bits(Pairs v) { return reinterpret_cast<__m512i>(v); }
+
+ private:
   static __m512i ZipIndex() {
     return _mm512_set_epi16(47, 15, 46, 14, 45, 13, 44, 12, 43, 11, 42, 10, 41, 9, 40, 8, 39, 7, 38,
                             6, 37, 5, 36, 4, 35, 3, 34, 2, 33, 1, 32, 0);

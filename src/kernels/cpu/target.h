@@ -37,6 +37,7 @@ struct LinearTTask {
 };
 
 inline constexpr int64_t kMaxRows = 32;  // rows of attention that share a pass over the keys
+inline constexpr int64_t kMaxTileRows = 128;  // the same where tiles multiply
 inline constexpr int64_t kMaxDecodeWidth = 1152;  // C + R
 inline constexpr int64_t kMaxHeadWidth = 512;     // N + R, and V
 
@@ -94,6 +95,7 @@ struct Target {
   void (*linear)(const LinearTask&) = nullptr;
   void (*linear_t)(const LinearTTask&) = nullptr;
   void (*mla_decode)(const DecodeTask&) = nullptr;
+  int64_t decode_rows = kMaxRows;  // the most that mla_decode takes
   void (*mha)(const MhaTask&) = nullptr;
   void (*rms_norm)(const RmsNormTask&) = nullptr;
   void (*silu_mul)(const SiluMulTask&) = nullptr;

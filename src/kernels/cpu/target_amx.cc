@@ -1,4 +1,5 @@
 // Kernels on tiles. What may be included here: target.h.
+#include "src/kernels/cpu/mla_decode_amx-inl.h"
 #include "src/kernels/cpu/simd_amx-inl.h"
 #include "src/kernels/cpu/target.h"
 
@@ -46,6 +47,8 @@ int64_t TileBytePeak(int64_t rounds, float* sink) {
 }  // namespace
 
 const Target kAmx = {
+    .mla_decode = MlaDecodeAmx,
+    .decode_rows = kMaxTileRows,
     .peak = TilePairPeak,
     .byte_peak = TileBytePeak,
 };
