@@ -22,6 +22,10 @@ int UsableProcessors() {
 // calls some microseconds apart, and waking a sleeping thread costs more than most of them.
 constexpr int kSpins = 2000;
 
+struct alignas(64) CacheLine {
+  std::byte bytes[64];
+};
+
 }  // namespace
 
 struct ThreadPool::State {
@@ -34,6 +38,7 @@ struct ThreadPool::State {
   int64_t count = 0;
   const std::function<void(int64_t)>* task = nullptr;
   std::vector<std::thread> workers;
+  std::vector<CacheLine> scratch;
 
   void Drain() {
     for (int64_t i = next.fetch_add(1); i < count; i = next.fetch_add(1)) (*task)(i);
@@ -68,6 +73,12 @@ ThreadPool::~ThreadPool() {
   }
   state_->work_ready.notify_all();
   for (std::thread& worker : state_->workers) worker.join();
+}
+
+std::byte* ThreadPool::Scratch(int64_t bytes) {
+  const size_t lines = (static_cast<size_t>(bytes) + sizeof(CacheLine) - 1) / sizeof(CacheLine);
+  if (state_->scratch.size() < lines) state_->scratch = std::vector<CacheLine>(lines);
+  return state_->scratch.data()->bytes;
 }
 
 int ThreadPool::threads() const { return static_cast<int>(state_->workers.size()) + 1; }

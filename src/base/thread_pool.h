@@ -1,6 +1,7 @@
 // ParallelFor over a fixed set of threads. No futures and no queue in the interface.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -22,6 +23,11 @@ class ThreadPool {
 
   // Runs task(i) for 0 ≤ i < count and returns when all are done. `task` must not throw.
   void ParallelFor(int64_t count, const std::function<void(int64_t)>& task);
+
+  // At least `bytes` of memory, aligned to 64 bytes, that the caller shares with the tasks of its
+  // ParallelFor calls; contents undefined, gone with the next call of Scratch. Grows to the largest
+  // request and stays, so that a step allocates nothing that the one before it did not.
+  std::byte* Scratch(int64_t bytes);
 
  private:
   struct State;

@@ -98,7 +98,7 @@ void ExpectSameBitsHoweverCut(const Row& row, DecodeCase& c, const DecodeShape& 
     RunRow(row, c.Params(), threads);
     ExpectSame(c, o, lse, fmt::format("{} threads", threads));
   }
-  for (const int64_t chunk : {1, 7, 1 << 20}) {
+  for (const int64_t chunk : {int64_t{1}, int64_t{7}, int64_t{1} << 20}) {
     c.PoisonOutputs();
     for (size_t i = 0; i < c.sequences.size(); ++i)
       for (int64_t begin = 0; begin < c.sequences[i].query_len; begin += chunk) {

@@ -73,6 +73,11 @@ inline std::vector<DecodeShape> DecodeShapes() {
       {2, 1, 1, 64, kBF16, 1.0f, {{1, 5}, {2, 67}}},
       {2, 1, 1, 64, kF32, 1.0f, {{1, 5}, {2, 67}}},
       {1, 1024, 128, 16, kBF16, 0.05f, {{1, 17}}},
+      // Keys around splits of 1024, and tokens on both sides of one.
+      {3, 48, 10, 16, kBF16, 0.2f, {{3, 1025}, {1, 1024}, {2, 2048}, {5, 2051}, {1, 3000}}},
+      {5, 33, 7, 64, kF32, 0.2f, {{4, 1026}, {1, 4100}, {70, 1060}}},
+      {64, 64, 16, 64, kBF16, 0.2f, {{2, 2100}}},
+      {63, 64, 16, 64, DType::kF16, 0.2f, {{1, 1500}}},
       // Scores of some hundreds: only a few keys are left with weight.
       {16, 512, 64, 64, kBF16, 10.0f, {{2, 200}}},
   };

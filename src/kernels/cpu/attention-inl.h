@@ -22,8 +22,8 @@ namespace {
 
 constexpr int64_t kKeyBlock = 64;
 
-// Up to kMaxRows rows that share their keys, kBlock at a time.
-template <int64_t kBlock = kKeyBlock>
+// Up to kRows rows that share their keys, kBlock at a time.
+template <int64_t kBlock = kKeyBlock, int64_t kRows = kMaxRows>
 struct AttentionRows {
   int64_t rows, width, v_width;
   const float* q;  // [rows, width]
@@ -31,11 +31,11 @@ struct AttentionRows {
   float* o;  // [rows, v_width]; not normalised until Finish
   int64_t o_stride;
   float scale;
-  int64_t visible[kMaxRows];  // keys of the current block that the row sees
-  float max[kMaxRows];
-  float sum[kMaxRows];
-  float factor[kMaxRows];                  // of the current block
-  alignas(64) float p[kMaxRows * kBlock];  // scores, then unnormalised probabilities
+  int64_t visible[kRows];  // keys of the current block that the row sees
+  float max[kRows];
+  float sum[kRows];
+  float factor[kRows];                  // of the current block
+  alignas(64) float p[kRows * kBlock];  // scores, then unnormalised probabilities
 };
 
 // Keys of one block, widened.
@@ -47,8 +47,8 @@ struct KeyBlock {
   int64_t count;
 };
 
-template <int64_t kBlock>
-void Start(AttentionRows<kBlock>& a) {
+template <int64_t kBlock, int64_t kRows>
+void Start(AttentionRows<kBlock, kRows>& a) {
   for (int64_t i = 0; i < a.rows; ++i) {
     a.max[i] = -__builtin_inff();
     a.sum[i] = 0.0f;
@@ -56,8 +56,8 @@ void Start(AttentionRows<kBlock>& a) {
   }
 }
 
-template <class V>
-void Scores(AttentionRows<>& a, const KeyBlock& block) {
+template <class V, int64_t kRows>
+void Scores(AttentionRows<kKeyBlock, kRows>& a, const KeyBlock& block) {
   ForEachRun<V::kTileRows>(a.rows, [&](int64_t row, auto rows) {
     constexpr int64_t kM = decltype(rows)::value;
     for (int64_t j = 0; j < block.count; j += 4) {
@@ -73,8 +73,8 @@ void Scores(AttentionRows<>& a, const KeyBlock& block) {
 }
 
 // Scales a row's scores, hides the keys that it does not see and returns the new maximum.
-template <class V, int64_t kBlock>
-float ScaleAndMax(AttentionRows<kBlock>& a, int64_t row) {
+template <class V, int64_t kBlock, int64_t kRows>
+float ScaleAndMax(AttentionRows<kBlock, kRows>& a, int64_t row) {
   if (a.visible[row] <= 0) return a.max[row];
   float* p = a.p + row * kBlock;
   for (int64_t j = a.visible[row]; j < kBlock; ++j) p[j] = -__builtin_inff();
@@ -89,8 +89,8 @@ float ScaleAndMax(AttentionRows<kBlock>& a, int64_t row) {
 }
 
 // Scores to unnormalised probabilities; updates max, sum and factor.
-template <class V, int64_t kBlock>
-void Softmax(AttentionRows<kBlock>& a) {
+template <class V, int64_t kBlock, int64_t kRows>
+void Softmax(AttentionRows<kBlock, kRows>& a) {
   float* shift = a.factor;  // old maximum − new one
   for (int64_t i = 0; i < a.rows; ++i) {
     const float max = ScaleAndMax<V>(a, i);
@@ -114,8 +114,8 @@ void Softmax(AttentionRows<kBlock>& a) {
 }
 
 // o = factor·o + P·V.
-template <class V>
-void AddValues(AttentionRows<>& a, const KeyBlock& block) {
+template <class V, int64_t kRows>
+void AddValues(AttentionRows<kKeyBlock, kRows>& a, const KeyBlock& block) {
   static constexpr float kOne = 1.0f;
   const Outer<float> all{a.p, kKeyBlock, block.v, block.v_stride, 0, a.factor, a.o, a.o_stride};
   ForEachColumnRun<V, 4>(a.v_width, [&](int64_t column, auto vectors, int64_t columns) {
@@ -141,24 +141,32 @@ void AddValues(AttentionRows<>& a, const KeyBlock& block) {
   });
 }
 
-template <class V>
-void Attend(AttentionRows<>& a, const KeyBlock& block) {
+template <class V, int64_t kRows>
+void Attend(AttentionRows<kKeyBlock, kRows>& a, const KeyBlock& block) {
   Scores<V>(a, block);
   Softmax<V>(a);
   AddValues<V>(a, block);
 }
 
+// lse of a row; −inf where it saw nothing.
+inline float LseOf(float max, float sum) {
+  if (sum == 0.0f) return -__builtin_inff();
+  return static_cast<float>(static_cast<double>(max) + __builtin_log(static_cast<double>(sum)));
+}
+
+// row *= factor
+template <class V>
+void ScaleRow(float* row, int64_t count, float factor) {
+  const typename V::Vec f = V::Set1(factor);
+  for (int64_t j = 0; j < count; j += V::kLanes)
+    StoreNext<V>(row + j, V::Mul(LoadNext<V>(row + j, count - j), f), count - j);
+}
+
 // Divides by the sums; returns lse of a row. A row that saw nothing stays zero.
-template <class V, int64_t kBlock>
-float Finish(AttentionRows<kBlock>& a, int64_t row) {
-  if (a.sum[row] == 0.0f) return -__builtin_inff();
-  const float inverse = 1.0f / a.sum[row];
-  const typename V::Vec factor = V::Set1(inverse);
-  float* o = a.o + row * a.o_stride;
-  for (int64_t j = 0; j < a.v_width; j += V::kLanes)
-    StoreNext<V>(o + j, V::Mul(LoadNext<V>(o + j, a.v_width - j), factor), a.v_width - j);
-  return static_cast<float>(static_cast<double>(a.max[row]) +
-                            __builtin_log(static_cast<double>(a.sum[row])));
+template <class V, int64_t kBlock, int64_t kRows>
+float Finish(AttentionRows<kBlock, kRows>& a, int64_t row) {
+  if (a.sum[row] != 0.0f) ScaleRow<V>(a.o + row * a.o_stride, a.v_width, 1.0f / a.sum[row]);
+  return LseOf(a.max[row], a.sum[row]);
 }
 
 }  // namespace

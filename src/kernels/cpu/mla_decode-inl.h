@@ -1,73 +1,73 @@
-// mla_decode: absorbed attention of up to 32 heads of one token to the cached rows of its sequence.
+// mla_decode: absorbed attention of up to 64 rows, heads of tokens of one sequence, to its cached
+// rows.
 //
-// Work      launch_attention.cc makes a task of each token and group of heads (fewer heads per
-// group where
-//           tokens alone do not fill the threads). A task widens 64 cached rows at a time into
-//           scratch (148 KiB at C+R = 576, in L2) and uses them for all its heads: scores in dot
-//           form, kTileRows heads × 4 keys, nothing transposed; outputs in outer form, kTileRows
-//           heads × 4 vectors of C, a panel of 64 keys × 4 vectors staying in L1.
+// Work      launch_decode.cc makes the tasks. A task widens 64 cached rows at a time into scratch
+//           (148 KiB at C+R = 576, in L2) and uses them for all its rows: scores in dot form,
+//           kTileRows rows × 4 keys, nothing transposed; outputs in outer form, kTileRows rows × 4
+//           vectors of C, a panel of 64 keys × 4 vectors staying in L1.
 // Roofline  2·(2C+R)·H FLOP per cached row of 2·(C+R) bytes: 1.9·H FLOP per byte at C = 512 and
 //           R = 64; bound by FMA from a few heads on.
 // Order     keys in index order, blocks of 64 anchored at position 0; see attention-inl.h. Neither
-//           grouping of heads nor page size, batch or threads change a byte.
-// Limits    C+R ≤ 1152; stack 450 KiB.
+//           grouping of rows nor page size, batch or threads change a byte.
+// Limits    C+R ≤ 1152; stack 650 KiB.
 #pragma once
 
 #include <cstdint>
 
 #include "src/kernels/cpu/attention-inl.h"
 #include "src/kernels/cpu/element-inl.h"
+#include "src/kernels/cpu/partial-inl.h"
 #include "src/kernels/cpu/target.h"
 #include "src/kernels/cpu/tiles-inl.h"
 
 namespace latte::cpu {
 namespace {
 
+// The cached row of a key.
+template <class T>
+const T* CachedRow(const DecodeTask& t, const T* pages, int64_t key) {
+  const int64_t row = t.page_table[key / t.page_tokens] * t.page_tokens + key % t.page_tokens;
+  return pages + row * (t.c + t.r);
+}
+
 // Widens cached rows [begin, begin + count) of the task's sequence.
 template <class V, class T>
 void WidenKeys(const DecodeTask& t, const T* pages, int64_t begin, int64_t count, float* keys,
                int64_t stride) {
-  const int64_t width = t.c + t.r;
-  for (int64_t j = 0; j < count; ++j) {
-    const int64_t key = begin + j;
-    const int64_t row = t.page_table[key / t.page_tokens] * t.page_tokens + key % t.page_tokens;
-    WidenRow<V>(pages + row * width, width, keys + j * stride);
-  }
+  for (int64_t j = 0; j < count; ++j)
+    WidenRow<V>(CachedRow(t, pages, begin + j), t.c + t.r, keys + j * stride);
 }
 
 template <class V>
 void MlaDecode(const DecodeTask& t) {
   constexpr int64_t kMaxStride = ScratchStride(kMaxDecodeWidth);
-  alignas(64) float q[kMaxRows * kMaxStride];
+  alignas(64) float q[kMaxDecodeRows * kMaxStride];
   alignas(64) float keys[kKeyBlock * kMaxStride];
   const int64_t width = t.c + t.r;
   const int64_t stride = ScratchStride(width);
   for (int64_t i = 0; i < t.rows; ++i) {
-    WidenRow<V>(t.q_latent + i * t.q_latent_stride, t.c, q + i * stride);
-    WidenRow<V>(t.q_rope + i * t.q_rope_stride, t.r, q + i * stride + t.c);
+    WidenRow<V>(t.q[i].q_latent, t.c, q + i * stride);
+    WidenRow<V>(t.q[i].q_rope, t.r, q + i * stride + t.c);
   }
 
-  AttentionRows<> a;
+  AttentionRows<kKeyBlock, kMaxDecodeRows> a;
   a.rows = t.rows;
   a.width = width;
   a.v_width = t.c;
   a.q = q;
   a.q_stride = stride;
-  a.o = t.o;
+  a.o = t.out.o;
   a.o_stride = t.c;
   a.scale = t.scale;
   Start(a);
-  for (int64_t begin = 0; begin < t.keys; begin += kKeyBlock) {
-    const int64_t count = Min(kKeyBlock, t.keys - begin);
+  for (int64_t begin = t.key_begin; begin < t.key_end; begin += kKeyBlock) {
+    const int64_t count = Min(kKeyBlock, t.key_end - begin);
     WithType(t.pages, t.cache,
              [&](const auto* pages) { WidenKeys<V>(t, pages, begin, count, keys, stride); });
-    for (int64_t i = 0; i < t.rows; ++i) a.visible[i] = count;
+    for (int64_t i = 0; i < t.rows; ++i) a.visible[i] = Min(count, t.q[i].visible - begin);
     Attend<V>(a, {keys, stride, keys, stride, count});  // values are the first C columns of keys
   }
-  for (int64_t i = 0; i < t.rows; ++i) {
-    const float lse = Finish<V>(a, i);
-    if (t.lse != nullptr) t.lse[i] = lse;
-  }
+  StoreMaxAndSum(a, t.out);
 }
 
 }  // namespace

@@ -14,8 +14,8 @@
 //
 //           Sums of both products are blocks of 2 × 2 tiles. O stays in f32 memory and is rescaled
 //           only where a row's maximum has changed.
-// Order     keys in index order, blocks of 256, steps of 32 and pairs anchored at position 0; what
-//           a row does not see is neither read into its sums nor multiplied. A row's bytes depend
+// Order     keys in index order, blocks of 256, steps of 32 and pairs anchored where the task begins;
+//           what a row does not see is neither read into its sums nor multiplied. A row's bytes depend
 //           on nothing else.
 // Limits    C+R ≤ 1152, pages of a multiple of 16 tokens; stack 1 MiB, of which C+R and the rows
 //           decide what is touched.
@@ -25,6 +25,7 @@
 
 #include "src/kernels/cpu/amx_blocks-inl.h"
 #include "src/kernels/cpu/element-inl.h"
+#include "src/kernels/cpu/mla_decode-inl.h"
 #include "src/kernels/cpu/pairs-inl.h"
 #include "src/kernels/cpu/target.h"
 #include "src/kernels/cpu/tiles-inl.h"
@@ -82,8 +83,8 @@ inline void PackQueries(const DecodeTask& t, int64_t group, TileDecode& s) {
     const int64_t row = group * kTileSide + i;
     const int64_t width = row < t.rows ? s.width : 0;
     if (width > 0) {
-      WidenRow<Amx>(t.q_latent + row * t.q_latent_stride, t.c, q);
-      WidenRow<Amx>(t.q_rope + row * t.q_rope_stride, t.r, q + t.c);
+      WidenRow<Amx>(t.q[row].q_latent, t.c, q);
+      WidenRow<Amx>(t.q[row].q_rope, t.r, q + t.c);
     }
     RoundRow<Amx>(q, width, rows[i]);
     for (int64_t j = (width + kStep - 1) / kStep * kStep; j < padded; ++j) rows[i][j].bits = 0;
@@ -99,15 +100,9 @@ inline void PackQueries(const DecodeTask& t, int64_t group, TileDecode& s) {
 
 // Every 16th row of the block at `begin`; null behind the last key.
 inline void FindKeys(const DecodeTask& t, int64_t begin, const BF16* (&keys)[kBlockTiles]) {
-  const int64_t width = t.c + t.r;
   for (int64_t i = 0; i < kBlockTiles; ++i) {
     const int64_t key = begin + i * kTileSide;
-    if (key >= t.keys) {
-      keys[i] = nullptr;
-      continue;
-    }
-    const int64_t row = t.page_table[key / t.page_tokens] * t.page_tokens + key % t.page_tokens;
-    keys[i] = static_cast<const BF16*>(t.pages) + row * width;
+    keys[i] = key < t.key_end ? CachedRow(t, static_cast<const BF16*>(t.pages), key) : nullptr;
   }
 }
 
@@ -308,7 +303,8 @@ inline void FindVisible(const DecodeTask& t, int64_t begin, TileDecode& s) {
     g.least = s.count;
     g.most = 0;
     for (int64_t i = 0; i < kTileSide; ++i) {
-      const int64_t seen = Max(0, Min(s.count, t.keys - begin));
+      const int64_t row = Min(group * kTileSide + i, t.rows - 1);
+      const int64_t seen = Max(0, Min(s.count, t.q[row].visible - begin));
       g.visible[i] = static_cast<int32_t>(seen);
       g.least = Min(g.least, seen);
       g.most = Max(g.most, seen);
@@ -316,24 +312,20 @@ inline void FindVisible(const DecodeTask& t, int64_t begin, TileDecode& s) {
   }
 }
 
-// Divides by the sums, brings columns into order and stores row i of a group; returns its lse.
-inline float FinishRow(TileDecode& s, int64_t group, int64_t i, float* o) {
-  const RowGroup& g = s.groups[group];
-  const bool nothing = g.sum[i] == 0.0f;
-  const Amx::Vec inverse = Amx::Set1(nothing ? 0.0f : 1.0f / g.sum[i]);
+// Brings columns into order and stores what became of row i of a group.
+inline void StoreRow(TileDecode& s, int64_t group, int64_t i, const Partial& out, int64_t row) {
+  out.max[row] = s.groups[group].max[i];
+  out.sum[row] = s.groups[group].sum[i];
+  float* const o = out.o + row * s.columns;
   for (int64_t span = 0; span < s.spans; ++span) {
     const float* const sums = s.O(group, span) + i * kTileSide;
     const Amx::Vec low = Amx::Load(sums);
     const Amx::Vec high = Amx::Load(sums + kTileSums);
     const int64_t at = span * kStep;
-    StoreNext<Amx>(o + at, Amx::Mul(Amx::JoinQuadsLow(low, high), inverse), s.columns - at);
+    StoreNext<Amx>(o + at, Amx::JoinQuadsLow(low, high), s.columns - at);
     if (at + kTileSide < s.columns)
-      StoreNext<Amx>(o + at + kTileSide, Amx::Mul(Amx::JoinQuadsHigh(low, high), inverse),
-                     s.columns - at - kTileSide);
+      StoreNext<Amx>(o + at + kTileSide, Amx::JoinQuadsHigh(low, high), s.columns - at - kTileSide);
   }
-  if (nothing) return -__builtin_inff();
-  return static_cast<float>(static_cast<double>(g.max[i]) +
-                            __builtin_log(static_cast<double>(g.sum[i])));
 }
 
 // Requires: t.cache is bf16; t.page_tokens is a multiple of 16.
@@ -349,9 +341,9 @@ inline void MlaDecodeAmx(const DecodeTask& t) {
   const TileScope scope{TileShapes{}};
   for (int64_t group = 0; group < s.group_count; ++group) PackQueries(t, group, s);
   StartGroups(s);
-  FindKeys(t, 0, s.next);
-  for (int64_t begin = 0; begin < t.keys; begin += kTileBlock) {
-    s.count = Min(kTileBlock, t.keys - begin);
+  FindKeys(t, t.key_begin, s.next);
+  for (int64_t begin = t.key_begin; begin < t.key_end; begin += kTileBlock) {
+    s.count = Min(kTileBlock, t.key_end - begin);
     __builtin_memcpy(s.keys, s.next, sizeof(s.keys));
     FindKeys(t, begin + kTileBlock, s.next);
     FindVisible(t, begin, s);
@@ -368,10 +360,8 @@ inline void MlaDecodeAmx(const DecodeTask& t) {
     }
     for (int64_t span = 0; span < s.spans; ++span) AddValues(s, span);
   }
-  for (int64_t row = 0; row < t.rows; ++row) {
-    const float lse = FinishRow(s, row / kTileSide, row % kTileSide, t.o + row * t.c);
-    if (t.lse != nullptr) t.lse[row] = lse;
-  }
+  for (int64_t row = 0; row < t.rows; ++row)
+    StoreRow(s, row / kTileSide, row % kTileSide, t.out, row);
 }
 
 }  // namespace

@@ -28,7 +28,9 @@
 
 #include "src/kernels/cpu/attention-inl.h"
 #include "src/kernels/cpu/element-inl.h"
+#include "src/kernels/cpu/mla_decode-inl.h"
 #include "src/kernels/cpu/pairs-inl.h"
+#include "src/kernels/cpu/partial-inl.h"
 #include "src/kernels/cpu/target.h"
 #include "src/kernels/cpu/tiles-inl.h"
 
@@ -43,11 +45,14 @@ constexpr int64_t kKeyPairs = kPairBlock / 2;
 constexpr int64_t kPanelRow = 32;
 constexpr int64_t kPanel = (kKeyPairs + 1) * kPanelRow;
 
+using PairRows = AttentionRows<kPairBlock, kMaxDecodeRows>;
+
 struct PairScratch {
-  alignas(64) BF16 q[kMaxRows * (kMaxDecodeWidth + kPanelRow)];
+  alignas(64) BF16 q[kMaxDecodeRows * (kMaxDecodeWidth + kPanelRow)];
   alignas(64) BF16 zipped[kMaxDecodeWidth / 16 * kPanel];
-  alignas(64) BF16 p[kMaxRows * kPairBlock];
+  alignas(64) BF16 p[kMaxDecodeRows * kPairBlock];
   const BF16* keys[kPairBlock];  // rows of the current block
+  const BF16* next[kPairBlock];  // of the one after it; null where there is none
   int64_t q_stride, width, count;
 };
 
@@ -83,11 +88,21 @@ inline void PairDotTile(const PairScratch& s, int64_t row, int64_t key, float* s
     V::StoreSum4(scores + (row + i) * kPairBlock + key, acc[i][0], acc[i][1], acc[i][2], acc[i][3]);
 }
 
+// Asks for four rows of the next block: its pages lie anywhere.
 template <class V>
-void PairScores(const PairScratch& s, AttentionRows<kPairBlock>& a) {
+void PrefetchNext(const PairScratch& s, int64_t key) {
+  for (int64_t j = key; j < key + 4; ++j)
+    for (int64_t at = 0; s.next[j] != nullptr && at < s.width; at += kPanelRow)
+      V::Prefetch(s.next[j] + at);
+}
+
+template <class V>
+void PairScores(const PairScratch& s, PairRows& a) {
   ForEachRun<V::kTileRows>(a.rows, [&](int64_t row, auto rows) {
-    for (int64_t key = 0; key < s.count; key += 4)
+    for (int64_t key = 0; key < s.count; key += 4) {
+      if (row == 0) PrefetchNext<V>(s, key);
       PairDotTile<V, decltype(rows)::value>(s, row, key, a.p);
+    }
   });
 }
 
@@ -108,22 +123,27 @@ void ZipValues(PairScratch& s, int64_t columns) {
   }
 }
 
-// Outputs of kM heads from `row`, kN vectors of columns from `column`; a single vector may be
-// partial.
+// Pairs of keys [begin, end) added to the outputs of kM rows from `row`, kN vectors of columns from
+// `column`; a single vector may be partial.
+struct PairRange {
+  int64_t row, column, begin, end;
+  bool scale;     // by the rows' factors first
+  bool half_end;  // the last pair has one key only
+};
 template <class V, int64_t kM, int64_t kN>
-inline void PairOuterTile(const PairScratch& s, const AttentionRows<kPairBlock>& a, int64_t row,
-                          int64_t column) {
-  float* const o = a.o + row * a.o_stride + column;
-  const int64_t rest = a.v_width - column;
+inline void PairOuterTile(const PairScratch& s, const PairRows& a, const PairRange& r) {
+  float* const o = a.o + r.row * a.o_stride + r.column;
+  const int64_t rest = a.v_width - r.column;
   typename V::Vec acc[kM][kN];
   for (int64_t i = 0; i < kM; ++i)
     for (int64_t j = 0; j < kN; ++j) {
       const float* at = o + i * a.o_stride + j * V::kLanes;
-      acc[i][j] = V::Mul(kN == 1 ? LoadNext<V>(at, rest) : V::Load(at), V::Set1(a.factor[row + i]));
+      acc[i][j] = kN == 1 ? LoadNext<V>(at, rest) : V::Load(at);
+      if (r.scale) acc[i][j] = V::Mul(acc[i][j], V::Set1(a.factor[r.row + i]));
     }
-  const BF16* w = s.zipped + column / V::kLanes * kPanel;
-  const BF16* p = s.p + row * kPairBlock;
-  for (int64_t n = 0; n < (s.count + 1) / 2; ++n, w += kPanelRow, p += 2) {
+  const BF16* w = s.zipped + r.column / V::kLanes * kPanel + r.begin * kPanelRow;
+  const BF16* p = s.p + r.row * kPairBlock + 2 * r.begin;
+  for (int64_t n = r.begin; n < r.end; ++n, w += kPanelRow, p += 2) {
     typename V::Pairs v[kN];
     for (int64_t j = 0; j < kN; ++j) v[j] = V::LoadPairs(w + j * kPanel);
     for (int64_t i = 0; i < kM; ++i) {
@@ -131,6 +151,12 @@ inline void PairOuterTile(const PairScratch& s, const AttentionRows<kPairBlock>&
       for (int64_t j = 0; j < kN; ++j) acc[i][j] = V::DotPairs(acc[i][j], pi, v[j]);
     }
   }
+  if (r.half_end)
+    for (int64_t j = 0; j < kN; ++j) {
+      const typename V::Pairs v = V::EvenOfPairs(V::LoadPairs(w + j * kPanel));
+      for (int64_t i = 0; i < kM; ++i)
+        acc[i][j] = V::DotPairs(acc[i][j], V::SetPair(p + i * kPairBlock), v);
+    }
   for (int64_t i = 0; i < kM; ++i)
     for (int64_t j = 0; j < kN; ++j) {
       float* to = o + i * a.o_stride + j * V::kLanes;
@@ -141,17 +167,35 @@ inline void PairOuterTile(const PairScratch& s, const AttentionRows<kPairBlock>&
     }
 }
 
-// o = factor·o + P·V with P rounded. Probabilities of keys that no one sees are zero (Softmax), as
-// is the value beside an odd last key.
+// o = factor·o + P·V with P rounded. Probabilities of keys that a row does not see are zero
+// (Softmax), but their values may be anything: pairs that all rows of a tile see are multiplied
+// together, the rest row by row.
 template <class V>
-void AddZippedValues(PairScratch& s, const AttentionRows<kPairBlock>& a) {
+void AddZippedValues(PairScratch& s, const PairRows& a) {
   for (int64_t i = 0; i < a.rows; ++i)
     RoundRow<V>(a.p + i * kPairBlock, kPairBlock, s.p + i * kPairBlock);
   ForEachColumnRun<V, 4>(a.v_width, [&](int64_t column, auto vectors, int64_t) {
+    constexpr int64_t kN = decltype(vectors)::value;
     ForEachRun<V::kTileRows>(a.rows, [&](int64_t row, auto rows) {
-      PairOuterTile<V, decltype(rows)::value, decltype(vectors)::value>(s, a, row, column);
+      constexpr int64_t kM = decltype(rows)::value;
+      int64_t common = s.count;
+      for (int64_t i = 0; i < kM; ++i) common = Min(common, Max(a.visible[row + i], 0));
+      const bool all = common == s.count;  // an odd last key is zipped with zeros
+      const int64_t pairs = (common + (all ? 1 : 0)) / 2;
+      PairOuterTile<V, kM, kN>(s, a, {row, column, 0, pairs, true, false});
+      for (int64_t i = row; i < row + kM && !all; ++i)
+        if (a.visible[i] > 2 * pairs)
+          PairOuterTile<V, 1, kN>(
+              s, a, {i, column, pairs, a.visible[i] / 2, false, a.visible[i] % 2 != 0});
     });
   });
+}
+
+// Rows of keys [begin, begin + kPairBlock) up to `end`, null behind it.
+inline void FindRows(const DecodeTask& t, int64_t begin, const BF16** rows) {
+  for (int64_t j = 0; j < kPairBlock; ++j)
+    rows[j] = begin + j < t.key_end ? CachedRow(t, static_cast<const BF16*>(t.pages), begin + j)
+                                    : nullptr;
 }
 
 // Requires: t.cache is bf16.
@@ -162,36 +206,30 @@ void MlaDecodeBf16(const DecodeTask& t) {
   s.q_stride = (s.width + kPanelRow - 1) / kPanelRow * kPanelRow;
   alignas(64) float q[kMaxDecodeWidth];
   for (int64_t i = 0; i < t.rows; ++i) {
-    WidenRow<V>(t.q_latent + i * t.q_latent_stride, t.c, q);
-    WidenRow<V>(t.q_rope + i * t.q_rope_stride, t.r, q + t.c);
+    WidenRow<V>(t.q[i].q_latent, t.c, q);
+    WidenRow<V>(t.q[i].q_rope, t.r, q + t.c);
     RoundRow<V>(q, s.width, s.q + i * s.q_stride);
   }
 
-  AttentionRows<kPairBlock> a;
+  PairRows a;
   a.rows = t.rows;
   a.v_width = t.c;
-  a.o = t.o;
+  a.o = t.out.o;
   a.o_stride = t.c;
   a.scale = t.scale;
   Start(a);
-  const auto* const pages = static_cast<const BF16*>(t.pages);
-  for (int64_t begin = 0; begin < t.keys; begin += kPairBlock) {
-    s.count = Min(kPairBlock, t.keys - begin);
-    for (int64_t j = 0; j < s.count; ++j) {
-      const int64_t key = begin + j;
-      const int64_t row = t.page_table[key / t.page_tokens] * t.page_tokens + key % t.page_tokens;
-      s.keys[j] = pages + row * s.width;
-    }
-    for (int64_t i = 0; i < t.rows; ++i) a.visible[i] = s.count;
+  FindRows(t, t.key_begin, s.next);
+  for (int64_t begin = t.key_begin; begin < t.key_end; begin += kPairBlock) {
+    s.count = Min(kPairBlock, t.key_end - begin);
+    for (int64_t j = 0; j < kPairBlock; ++j) s.keys[j] = s.next[j];
+    FindRows(t, begin + kPairBlock, s.next);
+    for (int64_t i = 0; i < t.rows; ++i) a.visible[i] = Min(s.count, t.q[i].visible - begin);
     PairScores<V>(s, a);
     Softmax<V>(a);
     ZipValues<V>(s, t.c);
     AddZippedValues<V>(s, a);
   }
-  for (int64_t i = 0; i < t.rows; ++i) {
-    const float lse = Finish<V>(a, i);
-    if (t.lse != nullptr) t.lse[i] = lse;
-  }
+  StoreMaxAndSum(a, t.out);
 }
 
 }  // namespace

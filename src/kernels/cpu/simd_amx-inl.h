@@ -68,8 +68,6 @@ struct Amx : Avx512Bf16 {
     asm volatile("tdpbssd %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(kC), "i"(kA), "i"(kB));
   }
 
-  static void Prefetch(const void* p) { _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T1); }
-
   // Zips the lower and the upper halves of every 128 bits: cheaper than ZipLow and ZipHigh, but
   // column 8l + i of 32 comes out as pair 4l + i of the first (i < 4) or 4l + i − 4 of the second.
   static Pairs ZipLowQuads(Pairs a, Pairs b) {

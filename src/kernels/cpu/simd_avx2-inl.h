@@ -43,6 +43,9 @@ struct Avx2 {
     _mm256_maskstore_ps(p, First(count), v);
   }
 
+  // Asks for the cache line at p, which need not exist, to be brought into the L2.
+  static void Prefetch(const void* p) { _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T1); }
+
   // out[i] = sum of the i-th vector. Tree per vector: neighbours within pairs, pairs within fours,
   // then the two fours.
   static void StoreSum4(float* out, Vec a, Vec b, Vec c, Vec d) {

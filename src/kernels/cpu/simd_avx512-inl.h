@@ -47,6 +47,9 @@ struct Avx512 {
     _mm512_mask_storeu_ps(p, First(count), v);
   }
 
+  // Asks for the cache line at p, which need not exist, to be brought into the L2.
+  static void Prefetch(const void* p) { _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T1); }
+
   // out[i] = sum of the i-th vector. Tree per vector: neighbours within pairs, pairs within fours,
   // then fours 0+2 and 1+3, then those two.
   static void StoreSum4(float* out, Vec a, Vec b, Vec c, Vec d) {

@@ -33,6 +33,8 @@ struct Avx512Bf16 : Avx512 {
   static Pairs RoundPairs(Vec low, Vec high) { return _mm512_cvtne2ps_pbh(high, low); }
   // sum[i] + x[2i]·y[2i] + x[2i+1]·y[2i+1]
   static Vec DotPairs(Vec sum, Pairs x, Pairs y) { return _mm512_dpbf16_ps(sum, x, y); }
+  // Pairs with their second numbers replaced by zero.
+  static Pairs EvenOfPairs(Pairs v) { return As(_mm512_maskz_mov_epi16(0x55555555u, Bits(v))); }
   // a0 b0 a1 b1 … a15 b15, and the same of the upper halves.
   static Pairs ZipLow(Pairs a, Pairs b) {
     return As(_mm512_permutex2var_epi16(Bits(a), ZipIndex(), Bits(b)));

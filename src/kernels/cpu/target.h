@@ -37,23 +37,40 @@ struct LinearTTask {
 };
 
 inline constexpr int64_t kMaxRows = 32;  // rows of attention that share a pass over the keys
-inline constexpr int64_t kMaxTileRows = 128;  // the same where tiles multiply
 inline constexpr int64_t kMaxDecodeWidth = 1152;  // C + R
 inline constexpr int64_t kMaxHeadWidth = 512;     // N + R, and V
 
-// Absorbed attention of up to kMaxRows heads of one token to the first `keys` rows of its sequence.
+// Rows of absorbed attention, (token, head) pairs of one sequence, that share a pass over the keys.
+inline constexpr int64_t kMaxDecodeRows = 64;
+inline constexpr int64_t kMaxTileRows = 128;  // the same where tiles multiply
+
+// Attention of some rows to a run of keys, not normalised:
+//   max = max_j s_j      sum = Σ_j e^{s_j−max}      o = Σ_j e^{s_j−max}·v_j
+// max is −inf, sum and o are zero where a row sees none of the keys.
+struct Partial {
+  float* o;    // [rows, c], contiguous
+  float* max;  // [rows]
+  float* sum;  // [rows]
+};
+
+// One row: a head of a new token.
+struct DecodeRow {
+  const float* q_latent;  // [c]
+  const float* q_rope;    // [r]
+  int64_t visible;        // it sees keys [0, visible) of its sequence
+};
+
+// Absorbed attention of up to Target::decode_rows rows to keys [key_begin, key_end) of their sequence.
 struct DecodeTask {
-  const float* q_latent;  // [rows, c]
-  const float* q_rope;    // [rows, r]
-  int64_t q_latent_stride, q_rope_stride;
-  const void* pages;  // [pages, page_tokens, c + r] f32 or bf16, contiguous
+  const DecodeRow* q;  // [rows]
+  const void* pages;   // [pages, page_tokens, c + r] f32, f16 or bf16, contiguous
   Element cache;
   int64_t page_tokens;
-  const int32_t* page_table;  // ⌈keys / page_tokens⌉
-  int64_t rows, keys, c, r;
+  const int32_t* page_table;  // ⌈key_end / page_tokens⌉
+  int64_t rows, c, r;
+  int64_t key_begin, key_end;  // key_begin is a multiple of 128
   float scale;
-  float* o;    // [rows, c], written, contiguous
-  float* lse;  // [rows], written; may be null
+  Partial out;  // written
 };
 
 // Expanded attention of up to kMaxRows neighbouring queries of one head.
@@ -95,7 +112,11 @@ struct Target {
   void (*linear)(const LinearTask&) = nullptr;
   void (*linear_t)(const LinearTTask&) = nullptr;
   void (*mla_decode)(const DecodeTask&) = nullptr;
-  int64_t decode_rows = kMaxRows;  // the most that mla_decode takes
+  int64_t decode_rows = kMaxDecodeRows;  // the most that mla_decode takes
+  // Adds the result of later keys to that of earlier ones: [rows, c] each.
+  void (*merge_partial)(const Partial& to, const Partial& from, int64_t rows, int64_t c) = nullptr;
+  // o /= sum, and lse (may be null) from max and sum. A row that saw nothing stays zero.
+  void (*finish_partial)(const Partial&, int64_t rows, int64_t c, float* lse) = nullptr;
   void (*mha)(const MhaTask&) = nullptr;
   void (*rms_norm)(const RmsNormTask&) = nullptr;
   void (*silu_mul)(const SiluMulTask&) = nullptr;

@@ -1,5 +1,6 @@
 // Kernels on tiles. What may be included here: target.h.
 #include "src/kernels/cpu/mla_decode_amx-inl.h"
+#include "src/kernels/cpu/partial-inl.h"
 #include "src/kernels/cpu/simd_amx-inl.h"
 #include "src/kernels/cpu/target.h"
 
@@ -49,6 +50,8 @@ int64_t TileBytePeak(int64_t rounds, float* sink) {
 const Target kAmx = {
     .mla_decode = MlaDecodeAmx,
     .decode_rows = kMaxTileRows,
+    .merge_partial = MergePartial<Amx>,
+    .finish_partial = FinishPartial<Amx>,
     .peak = TilePairPeak,
     .byte_peak = TileBytePeak,
 };

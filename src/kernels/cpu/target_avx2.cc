@@ -2,6 +2,7 @@
 #include "src/kernels/cpu/gemm-inl.h"
 #include "src/kernels/cpu/mha-inl.h"
 #include "src/kernels/cpu/mla_decode-inl.h"
+#include "src/kernels/cpu/partial-inl.h"
 #include "src/kernels/cpu/peak-inl.h"
 #include "src/kernels/cpu/pointwise-inl.h"
 #include "src/kernels/cpu/simd_avx2-inl.h"
@@ -13,6 +14,8 @@ const Target kAvx2 = {
     .linear = Linear<Avx2>,
     .linear_t = LinearT<Avx2>,
     .mla_decode = MlaDecode<Avx2>,
+    .merge_partial = MergePartial<Avx2>,
+    .finish_partial = FinishPartial<Avx2>,
     .mha = Mha<Avx2>,
     .rms_norm = RmsNorm<Avx2>,
     .silu_mul = SiluMul<Avx2>,

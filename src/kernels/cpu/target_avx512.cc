@@ -2,6 +2,7 @@
 #include "src/kernels/cpu/gemm-inl.h"
 #include "src/kernels/cpu/mha-inl.h"
 #include "src/kernels/cpu/mla_decode-inl.h"
+#include "src/kernels/cpu/partial-inl.h"
 #include "src/kernels/cpu/peak-inl.h"
 #include "src/kernels/cpu/pointwise-inl.h"
 #include "src/kernels/cpu/simd_avx512-inl.h"
@@ -13,6 +14,8 @@ const Target kAvx512 = {
     .linear = Linear<Avx512>,
     .linear_t = LinearT<Avx512>,
     .mla_decode = MlaDecode<Avx512>,
+    .merge_partial = MergePartial<Avx512>,
+    .finish_partial = FinishPartial<Avx512>,
     .mha = Mha<Avx512>,
     .rms_norm = RmsNorm<Avx512>,
     .silu_mul = SiluMul<Avx512>,

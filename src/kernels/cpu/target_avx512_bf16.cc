@@ -1,5 +1,6 @@
 // Kernels that multiply bf16. What may be included here: target.h.
 #include "src/kernels/cpu/mla_decode_bf16-inl.h"
+#include "src/kernels/cpu/partial-inl.h"
 #include "src/kernels/cpu/peak-inl.h"
 #include "src/kernels/cpu/simd_avx512_bf16-inl.h"
 #include "src/kernels/cpu/target.h"
@@ -8,6 +9,8 @@ namespace latte::cpu {
 
 const Target kAvx512Bf16 = {
     .mla_decode = MlaDecodeBf16<Avx512Bf16>,
+    .merge_partial = MergePartial<Avx512Bf16>,
+    .finish_partial = FinishPartial<Avx512Bf16>,
     .peak = PairPeak<Avx512Bf16>,
 };
 
