@@ -18,6 +18,9 @@ void EngineFlags::Add(CLI::App& app) {
       "--attention", attention,
       "auto, decompressed, latent or absorbed; all give the same answer (default: auto)");
   app.add_option("--dtype", dtype, "arithmetic and cache: bf16, f16 or f32 (default: bf16)");
+  app.add_option("--act", act,
+                 "activations of int4 and int8 weights: int8, by rows and groups of 128 (not under "
+                 "--dtype f32), or as --dtype says: bf16 (default: int8)");
   app.add_option("--chunk", chunk, "prompt tokens per step; 0: all at once (default: 512)");
   app.add_option("--prefill-workspace-tokens", expand_tokens,
                  "cached tokens that are expanded at once (default: 4096)");
@@ -29,6 +32,9 @@ Result<SessionOptions> EngineFlags::Options(int64_t max_tokens) const {
   SessionOptions options;
   LATTE_ASSIGN_OR_RETURN(options.attention, ParseAttentionMode(attention));
   LATTE_ASSIGN_OR_RETURN(options.dtype, ParseArithmetic(dtype));
+  if (act != "int8" && act != "bf16")
+    return InvalidArgument(fmt::format("--act: expected int8 or bf16, found '{}'", act));
+  options.int8_activations = act == "int8";
   options.chunk_tokens = chunk;
   options.expand_tokens = expand_tokens;
   options.page_tokens = page_tokens;

@@ -22,6 +22,7 @@ StepContext Runner::Context() {
   step.sequences = slices_;
   step.global_tokens = static_cast<int64_t>(tokens_.size());
   step.arithmetic = options_.arithmetic;
+  step.int8_activations = options_.int8_activations;
   step.expand_tokens = options_.expand_tokens;
   step.cache = &cache_;
   step.workspace = &workspace_;

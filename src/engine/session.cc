@@ -84,7 +84,7 @@ Session::Session(const Model& model, const Machine& machine, const SessionOption
       cache_(std::move(cache)),
       pool_(cache_.pages()),
       runner_(model, cache_, workspace_, Exec{&threads_, &machine},
-              RunnerOptions{options.dtype, options.expand_tokens}) {}
+              RunnerOptions{options.dtype, options.expand_tokens, options.int8_activations}) {}
 
 Result<std::unique_ptr<Session>> Session::Create(const Model& model, const Machine& machine,
                                                  const SessionOptions& options) {

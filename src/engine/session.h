@@ -26,6 +26,7 @@ std::string_view Name(AttentionMode mode);
 struct SessionOptions {
   AttentionMode attention = AttentionMode::kAuto;
   DType dtype = DType::kBF16;    // arithmetic and cache
+  bool int8_activations = true;  // for int4 and int8 weights, unless dtype is f32
   int64_t chunk_tokens = 512;    // prompt tokens per step; 0: the whole prompt at once
   int64_t expand_tokens = 4096;  // prefill workspace: cached tokens expanded at once
   int64_t page_tokens = 64;      // power of two, 16 … 256

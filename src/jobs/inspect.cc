@@ -132,6 +132,7 @@ Result<JsonOut> InspectKernels(const std::string& path) {
   AddRows<AddOp>(out, {1, d}, machine);
   AddRows<GatherOp>(out, {1, d, bf16}, machine);
   AddRows<CastOp>(out, {d}, machine);
+  AddRows<QuantizeRowsOp>(out, {1, d, 128}, machine);
   return out;
 }
 

@@ -74,7 +74,7 @@ Result<MtpAcceptance> MeasureMtpAcceptance(const Model& model, const Machine& ma
   ThreadPool threads(options.threads);
   Workspace workspace;
   Runner runner(model, cache, workspace, Exec{&threads, &machine},
-                RunnerOptions{options.dtype, options.expand_tokens});
+                RunnerOptions{options.dtype, options.expand_tokens, options.int8_activations});
   MtpAcceptance out;
   for (const std::vector<int32_t>& text : texts) Measure(runner, text, path, pages, out);
   return out;

@@ -14,7 +14,7 @@ void Head(const RmsNorm& norm, const Linear& head, const TensorView& h, const Te
   const Workspace::Scope scope(*step.workspace);
   const TensorView normed = step.workspace->Take(DType::kF32, {h.shape[0], h.shape[1]});
   Normalize(norm, h, normed, step);
-  Multiply(head, RoundActivations(normed, step), logits, step);
+  Multiply(head, RoundActivations(normed, {&head}, step), logits, step);
 }
 
 }  // namespace latte

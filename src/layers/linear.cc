@@ -1,10 +1,17 @@
 #include "src/layers/linear.h"
 
+#include <algorithm>
+
+#include "src/base/math.h"
 #include "src/kernels/params/linear.h"
 #include "src/kernels/registry.h"
 
 namespace latte {
 namespace {
+
+bool TakesInt8(const Linear& linear, const StepContext& step) {
+  return linear.takes_int8() && step.int8_activations && step.arithmetic != DType::kF32;
+}
 
 // A matrix as a batch of one.
 TensorView Batched(const TensorView& m) {
@@ -15,11 +22,37 @@ TensorView Batched(const TensorView& m) {
   return out;
 }
 
+LinearPart PartOf(const Product& p) {
+  LinearPart part;
+  const bool int8 = p.x.plain.empty() || (!p.x.codes.empty() && p.linear->takes_int8());
+  part.x = Batched(int8 ? p.x.codes : p.x.plain);
+  part.w = Batched(p.linear->weight);
+  part.w_scale = p.linear->Scale();
+  part.bias = p.linear->bias.view();
+  part.y = Batched(p.y);
+  if (int8) {
+    part.x_scale = Batched(p.x.scale);
+    part.x_group = kActivationGroup;
+  }
+  if (p.gate != nullptr) {
+    part.gate = Batched(p.gate->weight);
+    part.gate_scale = p.gate->Scale();
+  }
+  return part;
+}
+
+// Whether one call may compute both: its row is chosen by what they share.
+bool Alike(const LinearPart& a, const LinearPart& b) {
+  const LinearOp::Shape s = LinearOp::ShapeOf(a);
+  const LinearOp::Shape t = LinearOp::ShapeOf(b);
+  return s.x == t.x && s.w == t.w && s.x_group == t.x_group && s.run == t.run;
+}
+
 }  // namespace
 
 BlockScale Linear::Scale(int64_t first_row, int64_t batch_rows) const {
-  return {scale.view(),          format.block_rows, format.block_columns,
-          row_begin + first_row, column_begin,      batch_rows};
+  return {scale,        format.block_rows, format.block_columns, row_begin + first_row,
+          column_begin, batch_rows,        zero};
 }
 
 TensorView CutWeight(const TensorView& weight, const WeightSlice& slice) {
@@ -30,17 +63,50 @@ TensorView CutWeight(const TensorView& weight, const WeightSlice& slice) {
   return weight.Slice(dim, slice.index * part, (slice.index + 1) * part);
 }
 
-TensorView RoundActivations(const TensorView& x, StepContext& step) {
-  if (step.arithmetic == DType::kF32) return x;
-  const TensorView rounded = step.workspace->Take(step.arithmetic, {x.shape[0], x.shape[1]});
-  Run<CastOp>({x, rounded}, step.exec);
-  return rounded;
+Activations Activations::Rows(int64_t begin, int64_t end) const {
+  const auto cut = [&](const TensorView& t) { return t.empty() ? t : t.Slice(0, begin, end); };
+  return {cut(plain), cut(codes), cut(scale)};
 }
 
-void Multiply(const Linear& linear, const TensorView& x, const TensorView& y, StepContext& step) {
-  Run<LinearOp>(
-      {Batched(x), Batched(linear.weight), linear.bias.view(), Batched(y), linear.Scale()},
-      step.exec);
+Activations RoundActivations(const TensorView& x, std::initializer_list<const Linear*> products,
+                             StepContext& step) {
+  Workspace& workspace = *step.workspace;
+  const auto takes_int8 = [&](const Linear* linear) { return TakesInt8(*linear, step); };
+  Activations out;
+  if (std::any_of(products.begin(), products.end(), takes_int8)) {
+    out.codes = workspace.Take(DType::kI8, {x.shape[0], x.shape[1]});
+    out.scale =
+        workspace.Take(DType::kF32, {x.shape[0], CeilDiv(x.shape[1], kActivationGroup)});
+    Run<QuantizeRowsOp>({x, out.codes, out.scale, kActivationGroup}, step.exec);
+  }
+  if (products.size() > 0 && std::all_of(products.begin(), products.end(), takes_int8)) return out;
+  out.plain = x;
+  if (step.arithmetic == DType::kF32) return out;
+  out.plain = workspace.Take(step.arithmetic, {x.shape[0], x.shape[1]});
+  Run<CastOp>({x, out.plain}, step.exec);
+  return out;
+}
+
+void Multiply(std::span<const Product> products, StepContext& step) {
+  std::vector<LinearPart> parts;
+  for (const Product& p : products)
+    if (p.y.shape[0] > 0) parts.push_back(PartOf(p));
+  for (auto begin = parts.begin(); begin != parts.end();) {
+    const auto end = std::stable_partition(
+        begin, parts.end(), [first = *begin](const LinearPart& p) { return Alike(first, p); });
+    Run<LinearOp>({{begin, end}}, step.exec);
+    begin = end;
+  }
+}
+
+void Multiply(const Linear& linear, const Activations& x, const TensorView& y, StepContext& step) {
+  const Product product{&linear, nullptr, x, y};
+  Multiply({&product, 1}, step);
+}
+
+void MultiplyExactly(const Linear& linear, const TensorView& x, const TensorView& y,
+                     StepContext& step) {
+  Multiply(linear, {x, {}, {}}, y, step);
 }
 
 }  // namespace latte

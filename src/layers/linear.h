@@ -2,17 +2,20 @@
 // or a slice of it (one rank's rows or columns), so loading copies nothing.
 #pragma once
 
+#include <initializer_list>
+#include <span>
+#include <vector>
+
 #include "src/kernels/params/linear.h"
 #include "src/layers/step_context.h"
 #include "src/tensor/tensor.h"
 
 namespace latte {
 
-// How the values of a weight are stored. Grows by block scales and packing; plain values need
-// neither.
+// How the values of a weight are stored, and the blocks that share a scale.
 struct QuantFormat {
   DType value = DType::kBF16;
-  int64_t block_rows = 128;  // of the f32 scales that f8 values have
+  int64_t block_rows = 128;  // of the scales of f8, i8 and u4 values
   int64_t block_columns = 128;
 };
 
@@ -30,17 +33,23 @@ struct WeightSlice {
 
 // Immutable after loading.
 struct Linear {
-  TensorView weight;  // [N, K], last dimension contiguous, any alignment
+  TensorView weight;  // [N, K], or [N, K/2] bytes of kU4; last dimension contiguous, any alignment
   Tensor bias;        // [N] f32; empty when there is none
-  Tensor scale;  // [⌈rows/block_rows⌉, ⌈columns/block_columns⌉] f32 of the whole weight; empty when
-                 // plain
+  TensorView scale;   // [⌈rows/block_rows⌉, ⌈columns/block_columns⌉] f32, bf16 or f16 of the whole
+                      // weight; empty when plain
+  TensorView zero;    // u8 of that shape; empty: BlockScale's default
   QuantFormat format;
   DevicePlace place = DevicePlace::kCpu;
   int64_t row_begin = 0;  // where `weight` begins in the whole weight, when it is a slice
   int64_t column_begin = 0;
+  std::vector<Tensor> owned;  // what of the views above was converted or repacked at loading
 
   int64_t outputs() const { return weight.shape[0]; }
-  int64_t inputs() const { return weight.shape[1]; }
+  int64_t inputs() const { return weight.shape[1] * ValuesPerElement(weight.dtype); }
+  // Whether its products take activations rounded to 8 bits: weights of 4 and 8 bit integers.
+  bool takes_int8() const {
+    return weight.dtype == DType::kI8 || weight.dtype == DType::kU4;
+  }
   // The scales as products take them; `row_begin` is the first row used, `batch_rows` the step from
   // head to head.
   BlockScale Scale(int64_t row_begin = 0, int64_t batch_rows = 0) const;
@@ -49,11 +58,37 @@ struct Linear {
 // `weight` cut to the slice. Requires: the sliced dimension divides by slice.count.
 TensorView CutWeight(const TensorView& weight, const WeightSlice& slice);
 
-// x as a matrix product takes it: x itself under f32 arithmetic, else a 16-bit copy in the
-// workspace.
-TensorView RoundActivations(const TensorView& x, StepContext& step);
+// Rows of activations in the forms that products take: x itself under f32 arithmetic, rounded to 16
+// bits, or rounded to 8 bits by rows and groups of kActivationGroup.
+inline constexpr int64_t kActivationGroup = 128;
+struct Activations {
+  TensorView plain;  // [M, K] f32, bf16 or f16; empty when no product takes it
+  TensorView codes;  // [M, K] i8; empty when no product takes it
+  TensorView scale;  // [M, ⌈K/group⌉] f32, of codes
 
-// y = x·Wᵀ + bias with x already rounded. Shapes: x [M, K], y [M, N] f32.
-void Multiply(const Linear& linear, const TensorView& x, const TensorView& y, StepContext& step);
+  Activations Rows(int64_t begin, int64_t end) const;
+};
+
+// x [M, K] f32 in the forms that these products take under step.arithmetic and
+// step.int8_activations; without products, only `plain`. What is new lies in the workspace.
+// w_kv_b always takes `plain`: absorbed, its products are with single heads.
+Activations RoundActivations(const TensorView& x, std::initializer_list<const Linear*> products,
+                             StepContext& step);
+
+// y = x·Wᵀ + bias; with a gate y = silu(x·Gᵀ) ⊙ (x·Wᵀ). Shapes: x [M, K], y [M, N] f32.
+struct Product {
+  const Linear* linear = nullptr;
+  const Linear* gate = nullptr;  // of the linear's shape, dtype and blocks; may be null
+  Activations x;
+  TensorView y;
+};
+
+// Products side by side: those whose dtypes are alike in one pass.
+void Multiply(std::span<const Product> products, StepContext& step);
+void Multiply(const Linear& linear, const Activations& x, const TensorView& y, StepContext& step);
+
+// y = x·Wᵀ + bias with activations exactly as they are. Shapes: x [M, K] f32, y [M, N] f32.
+void MultiplyExactly(const Linear& linear, const TensorView& x, const TensorView& y,
+                     StepContext& step);
 
 }  // namespace latte

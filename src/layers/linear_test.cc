@@ -34,13 +34,13 @@ TEST(Linear, SlicesOfRowsAndColumnsMakeTheWhole) {
   Tensor whole(DType::kF32, {3, 6});
   Linear linear;
   linear.weight = weight;
-  Multiply(linear, x, whole, scratch.step);
+  MultiplyExactly(linear, x, whole, scratch.step);
 
   for (int64_t rank = 0; rank < 2; ++rank) {
     Linear part;
     part.weight = CutWeight(weight, {rank, 2, WeightSlice::Along::kRows});
     Tensor y(DType::kF32, {3, 3});
-    Multiply(part, x, y, scratch.step);
+    MultiplyExactly(part, x, y, scratch.step);
     for (int64_t m = 0; m < 3; ++m)
       for (int64_t n = 0; n < 3; ++n)
         EXPECT_EQ(y.view().Row<float>(m)[n], whole.view().Row<float>(m)[rank * 3 + n]);
@@ -51,7 +51,7 @@ TEST(Linear, SlicesOfRowsAndColumnsMakeTheWhole) {
     Linear part;
     part.weight = CutWeight(weight, {rank, 2, WeightSlice::Along::kColumns});
     Tensor y(DType::kF32, {3, 6});
-    Multiply(part, x.view().Slice(1, rank * 4, rank * 4 + 4), y, scratch.step);
+    MultiplyExactly(part, x.view().Slice(1, rank * 4, rank * 4 + 4), y, scratch.step);
     for (int i = 0; i < 18; ++i) sum.Ptr<float>()[i] += y.Ptr<float>()[i];
   }
   for (int i = 0; i < 18; ++i) EXPECT_EQ(sum.Ptr<float>()[i], whole.Ptr<float>()[i]);
@@ -66,7 +66,7 @@ TEST(Linear, SlicesOfAnFp8WeightUseTheScalesOfTheirPlace) {
     Linear linear;
     linear.weight = CutWeight(codes, slice);
     linear.format = {DType::kF8E4M3, /*block_rows=*/4, /*block_columns=*/5};
-    linear.scale = Tensor(DType::kF32, {2, 2});
+    linear.scale = linear.owned.emplace_back(DType::kF32, std::initializer_list<int64_t>{2, 2});
     for (int i = 0; i < 4; ++i) linear.scale.Ptr<float>()[i] = static_cast<float>(1 << i);
     const bool by_rows = slice.along == WeightSlice::Along::kRows;
     linear.row_begin = by_rows ? slice.index * 3 : 0;
@@ -75,16 +75,16 @@ TEST(Linear, SlicesOfAnFp8WeightUseTheScalesOfTheirPlace) {
   };
   const Tensor x = Counting(2, 8);
   Tensor whole(DType::kF32, {2, 6});
-  Multiply(bind({}), x, whole, scratch.step);
+  MultiplyExactly(bind({}), x, whole, scratch.step);
   Tensor sum(DType::kF32, {2, 6});
   for (int64_t rank = 0; rank < 2; ++rank) {
     Tensor rows(DType::kF32, {2, 3});
-    Multiply(bind({rank, 2, WeightSlice::Along::kRows}), x, rows, scratch.step);
+    MultiplyExactly(bind({rank, 2, WeightSlice::Along::kRows}), x, rows, scratch.step);
     for (int64_t m = 0; m < 2; ++m)
       for (int64_t n = 0; n < 3; ++n)
         EXPECT_EQ(rows.view().Row<float>(m)[n], whole.view().Row<float>(m)[rank * 3 + n]);
     Tensor part(DType::kF32, {2, 6});
-    Multiply(bind({rank, 2, WeightSlice::Along::kColumns}),
+    MultiplyExactly(bind({rank, 2, WeightSlice::Along::kColumns}),
              x.view().Slice(1, rank * 4, rank * 4 + 4), part, scratch.step);
     for (int i = 0; i < 12; ++i) sum.Ptr<float>()[i] += part.Ptr<float>()[i];
   }
@@ -96,7 +96,7 @@ TEST(Linear, NarrowArithmeticRoundsActivationsAndF32DoesNot) {
     Scratch scratch(arithmetic);
     Tensor x(DType::kF32, {1, 1});
     x.Ptr<float>()[0] = 1.0f + 0x1p-10f + 0x1p-12f;
-    const TensorView rounded = RoundActivations(x, scratch.step);
+    const TensorView rounded = RoundActivations(x, {}, scratch.step).plain;
     EXPECT_EQ(rounded.dtype, arithmetic);
     if (arithmetic == DType::kF16) {
       EXPECT_EQ(F16ToFloat(rounded.Ptr<uint16_t>()[0]), 1.0f + 0x1p-10f);

@@ -11,13 +11,10 @@ void Normalize(const RmsNorm& norm, const TensorView& x, const TensorView& y, St
 
 void Forward(const Mlp& mlp, const TensorView& x, const TensorView& y, StepContext& step) {
   const Workspace::Scope scope(*step.workspace);
-  const int64_t m = x.shape[0];
-  const TensorView gate = step.workspace->Take(DType::kF32, {m, mlp.gate.outputs()});
-  const TensorView up = step.workspace->Take(DType::kF32, {m, mlp.gate.outputs()});
-  Multiply(mlp.gate, x, gate, step);
-  Multiply(mlp.up, x, up, step);
-  Run<SiluMulOp>({gate, up, gate}, step.exec);
-  Multiply(mlp.down, RoundActivations(gate, step), y, step);
+  const TensorView inner = step.workspace->Take(DType::kF32, {x.shape[0], mlp.up.outputs()});
+  const Product up{&mlp.up, &mlp.gate, RoundActivations(x, {&mlp.up}, step), inner};
+  Multiply({&up, 1}, step);
+  Multiply(mlp.down, RoundActivations(inner, {&mlp.down}, step), y, step);
 }
 
 }  // namespace latte

@@ -16,12 +16,12 @@ void Normalize(const RmsNorm& norm, const TensorView& x, const TensorView& y, St
 
 // Immutable after loading.
 struct Mlp {
-  Linear gate;  // [F, D]
+  Linear gate;  // [F, D], stored as `up` is
   Linear up;    // [F, D]
   Linear down;  // [D, F]
 };
 
-// Writes y from x. Shapes: x [M, D] as RoundActivations gives it, y [M, D] f32.
+// Writes y from x. Shapes: x and y [M, D] f32.
 void Forward(const Mlp& mlp, const TensorView& x, const TensorView& y, StepContext& step);
 
 }  // namespace latte

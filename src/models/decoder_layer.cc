@@ -102,7 +102,7 @@ Result<MlaLayer> LoadAttention(const WeightLoader& load, const std::string& name
 void ForwardMlpOrMoe(const DecoderLayer& layer, const TensorView& x, const TensorView& y,
                      StepContext& step) {
   if (const auto* moe = std::get_if<MoeLayer>(&layer.ffn)) return Forward(*moe, x, y, step);
-  Forward(std::get<Mlp>(layer.ffn), RoundActivations(x, step), y, step);
+  Forward(std::get<Mlp>(layer.ffn), x, y, step);
 }
 
 void ForwardFfn(const DecoderLayer& layer, const TensorView& x, const TensorView& y,

@@ -64,7 +64,7 @@ void Forward(const MtpLayer& mtp, const RopeAngles& angles, const TensorView& g,
   Normalize(mtp.embedding_norm, e, e, step);
   Normalize(mtp.hidden_norm, g, hidden, step);
   Concatenate(e, hidden, both);
-  Multiply(mtp.w_eh, RoundActivations(both, step), z, step);
+  Multiply(mtp.w_eh, RoundActivations(both, {&mtp.w_eh}, step), z, step);
   Forward(mtp.layer, angles, z, step);
 }
 

@@ -29,6 +29,11 @@ TensorView MatrixOf(const TensorView& stack, int64_t index) {
   return TensorView(stack.RowBytes(index), stack.dtype, {stack.shape[1], stack.shape[2]});
 }
 
+void Own(Tensor scale, Linear& linear) {
+  linear.scale = scale;
+  linear.owned.push_back(std::move(scale));
+}
+
 // Cuts the weight of `linear` to the slice and says where the rest begins in the whole.
 Status Cut(const std::string& name, const WeightSlice& slice, Linear& linear) {
   const bool by_rows = slice.along == WeightSlice::Along::kRows;
@@ -100,7 +105,8 @@ Result<Linear> WeightLoader::Matrix(const std::string& name, int64_t rows, int64
     LATTE_ASSIGN_OR_RETURN(const TensorView stored,
                            FetchScales(scale_name, {CeilDiv(rows, quant_.block_rows),
                                                     CeilDiv(columns, quant_.block_columns)}));
-    LATTE_ASSIGN_OR_RETURN(linear.scale, Scales(scale_name, stored));
+    LATTE_ASSIGN_OR_RETURN(Tensor scale, Scales(scale_name, stored));
+    Own(std::move(scale), linear);
   }
   LATTE_RETURN_IF_ERROR(Cut(name, slice, linear));
   return linear;
@@ -120,7 +126,8 @@ Result<Linear> WeightLoader::FromStack(const StackPart& part, const WeightSlice&
         const TensorView stored,
         FetchScales(scale_name, {part.count, CeilDiv(part.stack_rows, quant_.block_rows),
                                  CeilDiv(part.columns, quant_.block_columns)}));
-    LATTE_ASSIGN_OR_RETURN(linear.scale, Scales(scale_name, MatrixOf(stored, part.index)));
+    LATTE_ASSIGN_OR_RETURN(Tensor scale, Scales(scale_name, MatrixOf(stored, part.index)));
+    Own(std::move(scale), linear);
   }
   LATTE_RETURN_IF_ERROR(Cut(part.name, slice, linear));
   return linear;

@@ -94,7 +94,7 @@ class WeightLoaderTest : public testing::TestWithParam<Format> {
         x.view().Row<float>(m)[k] =
             static_cast<float>((m + 2) * ((column_begin + k) * 37 % 23) - 20) / 16.0f;
     Tensor y(DType::kF32, {3, linear.outputs()});
-    Multiply(linear, x, y, step_);
+    MultiplyExactly(linear, x, y, step_);
     return y;
   }
   Tensor Product(const Result<Linear>& linear, int64_t column_begin = 0) {
@@ -172,7 +172,7 @@ TEST_P(WeightLoaderTest, PartsOfAStackAreCutAlike) {
 float Value(const Linear& linear, int64_t row, int64_t column, int64_t scale_row,
             int64_t scale_column) {
   const float scale =
-      linear.scale.view().empty() ? 1.0f : linear.scale.view().Row<float>(scale_row)[scale_column];
+      linear.scale.empty() ? 1.0f : linear.scale.Row<float>(scale_row)[scale_column];
   return ref::Load(linear.weight.data, linear.weight.dtype,
                    row * linear.weight.stride[0] + column) *
          scale;
@@ -200,7 +200,7 @@ TEST_P(WeightLoaderTest, StacksHoldTheirMatricesOneAfterTheOther) {
 TEST_P(WeightLoaderTest, StacksHoldTheScalesOfEachMatrix) {
   const Format format = GetParam();
   if (format.scale == nullptr) {
-    EXPECT_TRUE(Half(1, 0)->scale.view().empty());
+    EXPECT_TRUE(Half(1, 0)->scale.empty());
     return;
   }
   const std::string scale_dtype = format.scale;

@@ -20,6 +20,8 @@ std::string_view Name(DType dtype) {
       return "i8";
     case DType::kU8:
       return "u8";
+    case DType::kU4:
+      return "u4";
     case DType::kI32:
       return "i32";
     case DType::kI64:

@@ -10,7 +10,21 @@
 
 namespace latte {
 
-enum class DType : uint8_t { kF32, kF16, kBF16, kF8E4M3, kF8E4M3Fnuz, kI8, kU8, kI32, kI64, kBool };
+// kU4: two values of 0 to 15 in a byte, the one of the lower index in the low four bits. The last
+// dimension of such a view, its strides and SizeOf count bytes; `ValuesPerElement` is 2.
+enum class DType : uint8_t {
+  kF32,
+  kF16,
+  kBF16,
+  kF8E4M3,
+  kF8E4M3Fnuz,
+  kI8,
+  kU8,
+  kU4,
+  kI32,
+  kI64,
+  kBool
+};
 
 // Bytes of one element.
 constexpr int64_t SizeOf(DType dtype) {
@@ -27,11 +41,15 @@ constexpr int64_t SizeOf(DType dtype) {
     case DType::kF8E4M3Fnuz:
     case DType::kI8:
     case DType::kU8:
+    case DType::kU4:
     case DType::kBool:
       return 1;
   }
   return 0;
 }
+
+// Values that one element of the last dimension holds.
+constexpr int64_t ValuesPerElement(DType dtype) { return dtype == DType::kU4 ? 2 : 1; }
 
 std::string_view Name(DType dtype);  // "bf16"
 

@@ -43,7 +43,7 @@ void Absorbed(const Sizes& s, const Layer& layer, const TensorView& o, const Ten
   const std::vector<int32_t> table = {0};
   const DecodeSequence sequence = {0, s.tokens, s.tokens, table};
   RunRef<MlaDecodeOp>({q_latent, layer.q_rope, layer.page, {&sequence, 1}, o_latent, lse, kScale});
-  RunRef<LinearOp>({HeadsFirst(o_latent), layer.w_uv, TensorView(), HeadsFirst(o)});
+  RunRefPart({HeadsFirst(o_latent), layer.w_uv, TensorView(), HeadsFirst(o)});
 }
 
 void Expanded(const Sizes& s, const Layer& layer, const TensorView& o, const TensorView& lse) {
@@ -52,8 +52,8 @@ void Expanded(const Sizes& s, const Layer& layer, const TensorView& o, const Ten
   TensorView latents = layer.page.view();  // [H, S, C], the same for every head
   latents.shape = {s.heads, s.tokens, s.c};
   latents.stride[0] = 0;
-  RunRef<LinearOp>({latents, layer.w_uk, TensorView(), HeadsFirst(k_nope)});
-  RunRef<LinearOp>({latents, layer.w_uv, TensorView(), HeadsFirst(v)});
+  RunRefPart({latents, layer.w_uk, TensorView(), HeadsFirst(k_nope)});
+  RunRefPart({latents, layer.w_uv, TensorView(), HeadsFirst(v)});
   TensorView k_rope = layer.page.view().Slice(2, s.c, s.c + s.r);
   k_rope.shape = {s.tokens, s.heads, s.r};
   k_rope.stride = {s.c + s.r, 0, 1};

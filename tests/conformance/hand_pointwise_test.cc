@@ -21,9 +21,9 @@ TEST(Hand, Linear) {
   Floats x = {1, 2, 3, -1, 0, 4};
   Floats w = {1, 0, 2, 5, -1, 1};
   Floats bias = {10, 20};
-  ForEachRow<LinearOp>([&](const Kernel<LinearOp>& row) {
+  ForEachRowFor<LinearOp>({1, 1, 1, 3, DType::kF32, DType::kF32}, [&](const Kernel<LinearOp>& row) {
     Floats y(4, -1);
-    RunRow(row, {View(x, {1, 2, 3}), View(w, {1, 2, 3}), View(bias, {2}), View(y, {1, 2, 2})});
+    RunPart(row, {View(x, {1, 2, 3}), View(w, {1, 2, 3}), View(bias, {2}), View(y, {1, 2, 2})});
     EXPECT_EQ(y, (Floats{17, 26, 17, 19}));
   });
 }
@@ -33,15 +33,15 @@ TEST(Hand, LinearWidensF16AndBF16) {
   // f16: 1.5, the smallest subnormal 2^−24, −65504; bf16: 1.5, 2^−133, −2^127.
   std::vector<uint16_t> f16 = {0x3e00, 0x0001, 0xfbff};
   std::vector<uint16_t> bf16 = {0x3fc0, 0x0001, 0xff00};
-  ForEachRow<LinearOp>([&](const Kernel<LinearOp>& row) {
+  ForEachRowFor<LinearOp>({1, 1, 1, 3, DType::kF32, DType::kF32}, [&](const Kernel<LinearOp>& row) {
     for (size_t i = 0; i < 3; ++i) {
       Floats one = {0, 0, 0};
       one[i] = 1;
       Floats y(1);
-      RunRow(row, {View(one, {1, 1, 3}), TensorView(f16.data(), DType::kF16, {1, 1, 3}),
+      RunPart(row, {View(one, {1, 1, 3}), TensorView(f16.data(), DType::kF16, {1, 1, 3}),
                    TensorView(), View(y, {1, 1, 1})});
       EXPECT_EQ(y[0], (Floats{1.5f, 0x1p-24f, -65504.0f})[i]);
-      RunRow(row, {View(one, {1, 1, 3}), TensorView(bf16.data(), DType::kBF16, {1, 1, 3}),
+      RunPart(row, {View(one, {1, 1, 3}), TensorView(bf16.data(), DType::kBF16, {1, 1, 3}),
                    TensorView(), View(y, {1, 1, 1})});
       EXPECT_EQ(y[0], (Floats{1.5f, 0x1p-133f, -0x1p127f})[i]);
     }

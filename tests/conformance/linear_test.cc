@@ -28,23 +28,30 @@ std::vector<std::pair<int64_t, int64_t>> Parts(int64_t count) {
   return out;
 }
 
+void RunOn(const Kernel<LinearOp>& row, const LinearPart& part, int threads = 1) {
+  RunPart(row, part, threads);
+}
+void RunOn(const Kernel<LinearTOp>& row, const LinearTOp::Params& p, int threads = 1) {
+  RunRow(row, p, threads);
+}
+
 // Runs the row under several thread counts and twice, then parts of M and of the outputs alone: the
 // same bits each time, and nothing written between rows of y.
-template <class Op>
-void ExpectSameBitsHoweverCut(const Kernel<Op>& row, const typename Op::Params& p, Guarded& y,
+template <class Op, class Params>
+void ExpectSameBitsHoweverCut(const Kernel<Op>& row, const Params& p, Guarded& y,
                               const TensorView& want) {
   for (const int threads : {1, 1, 2, 3}) {
     y.Poison();
-    RunRow(row, p, threads);
+    RunOn(row, p, threads);
     ASSERT_TRUE(SameBits(y, want)) << threads << " threads";
     ASSERT_TRUE(y.PaddingIsPoison());
   }
   for (const auto& [begin, end] : Parts(p.x.shape[1])) {
     y.Poison();
-    typename Op::Params part = p;
+    Params part = p;
     part.x = p.x.Slice(1, begin, end);
     part.y = p.y.Slice(1, begin, end);
-    RunRow(row, part);
+    RunOn(row, part);
     ASSERT_TRUE(SameBits(part.y, want.Slice(1, begin, end))) << "rows " << begin << " to " << end;
   }
 }
@@ -60,7 +67,7 @@ TEST(LinearConformance, ReferenceWithinRoundingAndSameBitsHoweverCut) {
       const Guarded bias(DType::kF32, {s.n});
       Guarded y(DType::kF32, {s.b, s.m, s.n}, kPad);
       for (const TensorView& t : {x.view(), w.view(), bias.view()}) FillRandom(t, rng);
-      LinearOp::Params p{x, w, s.k % 3 == 0 ? TensorView() : bias.view(), y};
+      LinearPart p{x, w, s.k % 3 == 0 ? TensorView() : bias.view(), y};
 
       Tensor want(DType::kF32, {s.b, s.m, s.n});
       Tensor sums(DType::kF32, {s.b, s.m, s.n});
@@ -68,26 +75,26 @@ TEST(LinearConformance, ReferenceWithinRoundingAndSameBitsHoweverCut) {
       Tensor abs_w(DType::kF32, {s.b, s.n, s.k});
       FillAbs(x, abs_x);
       FillAbs(w, abs_w);
-      RunRef<LinearOp>({x, w, p.bias, want});
-      RunRef<LinearOp>({abs_x, abs_w, TensorView(), sums});
+      RunRefPart({x, w, p.bias, want});
+      RunRefPart({abs_x, abs_w, TensorView(), sums});
 
       ForEachFastRow<LinearOp>(LinearOp::ShapeOf(p), [&](const Kernel<LinearOp>& row) {
         y.Poison();
-        RunRow(row, p);
+        RunOn(row, p);
         ASSERT_TRUE(Close(y, want, [&](int64_t b, int64_t m, int64_t n) {
           return DotBound(s.k, static_cast<double>(GetValue(sums, b, m, n)) + 1.0);
         }));
         if (s.m == 0) return;
         Tensor first(DType::kF32, {s.b, s.m, s.n});
-        RunRow(row, LinearOp::Params{x, w, p.bias, first});
+        RunOn(row, LinearPart{x, w, p.bias, first});
         ExpectSameBitsHoweverCut(row, p, y, first);
         for (const auto& [begin, end] : Parts(s.n)) {
-          LinearOp::Params part = p;
+          LinearPart part = p;
           part.w = p.w.Slice(1, begin, end);
           if (!p.bias.empty()) part.bias = p.bias.Slice(0, begin, end);
           part.y = p.y.Slice(2, begin, end);
           y.Poison();
-          RunRow(row, part);
+          RunOn(row, part);
           ASSERT_TRUE(SameBits(part.y, first.view().Slice(2, begin, end)))
               << "outputs " << begin << " to " << end;
         }
@@ -121,20 +128,20 @@ TEST(LinearTConformance, ReferenceWithinRoundingAndSameBitsHoweverCut) {
       ForEachFastRow<LinearTOp>(LinearTOp::ShapeOf(p), [&, rows = m, terms = n, columns = k,
                                                         batch = b](const Kernel<LinearTOp>& row) {
         y.Poison();
-        RunRow(row, p);
+        RunOn(row, p);
         ASSERT_TRUE(Close(y, want, [&](int64_t i, int64_t j, int64_t l) {
           return DotBound(terms, static_cast<double>(GetValue(sums, i, j, l)));
         }));
         if (rows == 0) return;
         Tensor first(DType::kF32, {batch, rows, columns});
-        RunRow(row, LinearTOp::Params{x, w, first});
+        RunOn(row, LinearTOp::Params{x, w, first});
         ExpectSameBitsHoweverCut(row, p, y, first);
         for (const auto& [begin, end] : Parts(columns)) {
           LinearTOp::Params part = p;
           part.w = p.w.Slice(2, begin, end);
           part.y = p.y.Slice(2, begin, end);
           y.Poison();
-          RunRow(row, part);
+          RunOn(row, part);
           ASSERT_TRUE(SameBits(part.y, first.view().Slice(2, begin, end)))
               << "columns " << begin << " to " << end;
         }
@@ -152,15 +159,15 @@ TEST(LinearConformance, LargeProductsGiveTheBitsOfSingleRows) {
     FillRandom(x, rng);
     FillRandom(w, rng);
     Guarded y(DType::kF32, {1, 200, 300}, kPad);
-    const LinearOp::Params p{x, w, TensorView(), y};
+    const LinearPart p{x, w, TensorView(), y};
     ForEachFastRow<LinearOp>(LinearOp::ShapeOf(p), [&](const Kernel<LinearOp>& row) {
       Tensor single(DType::kF32, {1, 200, 300});
       for (int64_t m = 0; m < 200; ++m)
-        RunRow(row, LinearOp::Params{x.view().Slice(1, m, m + 1), w, TensorView(),
+        RunOn(row, LinearPart{x.view().Slice(1, m, m + 1), w, TensorView(),
                                      single.view().Slice(1, m, m + 1)});
       for (const int threads : {1, 2, 3}) {
         y.Poison();
-        RunRow(row, p, threads);
+        RunOn(row, p, threads);
         ASSERT_TRUE(SameBits(y, single)) << threads << " threads";
       }
     });

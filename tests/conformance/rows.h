@@ -36,6 +36,11 @@ void RunRow(const Kernel<Op>& row, const typename Op::Params& params, int thread
   row.run(params, Exec{&TestPool(threads), &TestMachine()});
 }
 
+inline void RunPart(const Kernel<LinearOp>& row, const LinearPart& part, int threads = 1) {
+  RunRow<LinearOp>(row, {{&part, 1}}, threads);
+}
+inline void RunRefPart(const LinearPart& part) { RunPart(Kernels<LinearOp>().front(), part, 2); }
+
 // The reference row of an op.
 template <class Op>
 void RunRef(const typename Op::Params& params) {
@@ -51,6 +56,14 @@ void ForEachRow(const F& f) {
     f(row);
     if (::testing::Test::HasFatalFailure()) return;
   }
+}
+
+// Every row that the machine has and that supports the shape.
+template <class Op, class F>
+void ForEachRowFor(const typename Op::Shape& shape, const F& f) {
+  ForEachRow<Op>([&](const Kernel<Op>& row) {
+    if (row.supports(shape)) f(row);
+  });
 }
 
 // Every row that the machine has and that supports the shape, the reference left out.

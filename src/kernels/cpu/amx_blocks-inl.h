@@ -15,6 +15,10 @@
 namespace latte::cpu {
 namespace {
 
+constexpr int64_t kStep = 32;                      // bf16 of a row of a tile
+constexpr int64_t kTilePairs = kTileSide * kStep;  // bf16 of a tile
+constexpr int64_t kTileSums = kTileSide * kTileSide;
+
 // A tile in memory.
 struct TileAt {
   const void* data;

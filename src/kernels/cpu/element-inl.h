@@ -1,5 +1,5 @@
-// What the vocabularies of all instruction sets share: 16-bit element types and the constants of
-// Exp.
+// What the vocabularies of all instruction sets share: narrow element types, tables of their values
+// and the constants of Exp.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +16,81 @@ struct F16 {
   uint16_t bits;
 };
 
-// Calls f with a typed pointer.
+struct F8 {  // e4m3
+  uint8_t bits;
+};
+struct F8Fnuz {  // e4m3fnuz
+  uint8_t bits;
+};
+struct I8 {
+  int8_t value;
+};
+// Two values: of the lower index in the low bits. An index of values is halved for a pointer.
+struct U4 {
+  uint8_t bits;
+};
+template <class T>
+constexpr int64_t kValuesPer = 1;
+template <>
+inline constexpr int64_t kValuesPer<U4> = 2;
+
+// Calls f with a typed pointer to f32 or 16 bits.
 template <class F>
 void WithType(const void* data, Element type, const F& f) {
   if (type == Element::kBF16) return f(static_cast<const BF16*>(data));
   if (type == Element::kF16) return f(static_cast<const F16*>(data));
   f(static_cast<const float*>(data));
 }
+// Likewise to 8 bits or fewer.
+template <class F>
+void WithNarrowType(const void* data, Element type, const F& f) {
+  if (type == Element::kF8) return f(static_cast<const F8*>(data));
+  if (type == Element::kF8Fnuz) return f(static_cast<const F8Fnuz*>(data));
+  if (type == Element::kI8) return f(static_cast<const I8*>(data));
+  f(static_cast<const U4*>(data));
+}
+// Likewise to any weight.
+template <class F>
+void WithWeightType(const void* data, Element type, const F& f) {
+  if (type < Element::kF8) return WithType(data, type, f);
+  WithNarrowType(data, type, f);
+}
+
+// −16, −15, …, 15: from 16 − zero on, the values of a U4 whose zero is 0 to 16.
+constexpr int64_t kU4Zeros = 16;
+struct U4Values {
+  float f32[2 * kU4Zeros] = {};
+  uint16_t bf16[2 * kU4Zeros] = {};
+  constexpr U4Values() {
+    for (int i = 0; i < 2 * kU4Zeros; ++i) {
+      f32[i] = static_cast<float>(i - kU4Zeros);
+      bf16[i] = static_cast<uint16_t>(__builtin_bit_cast(uint32_t, f32[i]) >> 16);
+    }
+  }
+};
+constexpr U4Values kU4Values;
+
+// Low and high byte of the bf16 that each magnitude of an e4m3 with this bias means, all exact;
+// `nan`: the magnitude that is NaN, or −1.
+struct F8Bytes {
+  alignas(64) uint8_t low[128] = {};
+  alignas(64) uint8_t high[128] = {};
+  constexpr F8Bytes(int bias, int nan) {
+    for (int i = 0; i < 128; ++i) {
+      const int exponent = i >> 3;
+      const auto mantissa = static_cast<float>(i & 7);
+      float value = exponent == 0 ? mantissa / 8 : 1 + mantissa / 8;
+      for (int e = exponent == 0 ? 1 : exponent; e < bias; ++e) value /= 2;
+      for (int e = bias; e < exponent; ++e) value *= 2;
+      uint32_t bits = __builtin_bit_cast(uint32_t, value);
+      if (i == nan) bits = 0x7fc00000u;
+      low[i] = static_cast<uint8_t>(bits >> 16);
+      high[i] = static_cast<uint8_t>(bits >> 24);
+    }
+  }
+};
+constexpr F8Bytes kF8Bytes{7, 127};
+constexpr F8Bytes kF8FnuzBytes{8, -1};
 
 constexpr float kLog2E = 0x1.715476p+0f;
 // ln 2 = high + low; high has 9 bits, so n·high is exact for every |n| < 2^15.

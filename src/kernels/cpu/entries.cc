@@ -27,6 +27,7 @@ constexpr Kernel<Op> CpuRow(std::string_view name, Isa isa,
 
 using Avx2 = cpu::Launch<cpu::kAvx2>;
 using Avx512 = cpu::Launch<cpu::kAvx512>;
+using Avx512Vnni = cpu::Launch<cpu::kAvx512Vnni>;
 using Avx512Bf16 = cpu::Launch<cpu::kAvx512Bf16>;
 using Amx = cpu::Launch<cpu::kAmx>;
 
@@ -43,12 +44,17 @@ constexpr Kernel<LinearOp> kLinear[] = {
     RefRow<LinearOp>("ref.linear", ref::Linear),
     CpuRow<LinearOp>("avx2.linear", Isa::kAvx2, Avx2::Linear),
     CpuRow<LinearOp>("avx512.linear", Isa::kAvx512, Avx512::Linear),
+    {"avx512_vnni.linear", Isa::kAvx512Vnni, cpu::SupportsInt8, Avx512Vnni::Linear},
+    {"avx512_bf16.linear", Isa::kAvx512Bf16, cpu::SupportsBf16, Avx512Bf16::Linear},
+    {"amx.linear", Isa::kAmx, cpu::SupportsTiles, Amx::Linear},
 };
 constexpr Kernel<LinearTOp> kLinearT[] = {
     RefRow<LinearTOp>("ref.linear_t", ref::LinearT),
     CpuRow<LinearTOp>("avx2.linear_t", Isa::kAvx2, Avx2::LinearT),
     CpuRow<LinearTOp>("avx512.linear_t", Isa::kAvx512, Avx512::LinearT),
 };
+constexpr Kernel<QuantizeRowsOp> kQuantizeRows[] = {
+    RefRow<QuantizeRowsOp>("ref.quantize_rows", ref::QuantizeRows)};
 constexpr Kernel<RmsNormOp> kRmsNorm[] = {
     RefRow<RmsNormOp>("ref.rms_norm", ref::RmsNorm),
     CpuRow<RmsNormOp>("avx2.rms_norm", Isa::kAvx2, Avx2::RmsNorm),
@@ -96,6 +102,10 @@ std::span<const Kernel<LinearOp>> Kernels<LinearOp>() {
 template <>
 std::span<const Kernel<LinearTOp>> Kernels<LinearTOp>() {
   return kLinearT;
+}
+template <>
+std::span<const Kernel<QuantizeRowsOp>> Kernels<QuantizeRowsOp>() {
+  return kQuantizeRows;
 }
 template <>
 std::span<const Kernel<RmsNormOp>> Kernels<RmsNormOp>() {
@@ -167,6 +177,7 @@ std::vector<KernelInfo> AllKernels() {
   AddInfo<AddOp>(out);
   AddInfo<GatherOp>(out);
   AddInfo<CastOp>(out);
+  AddInfo<QuantizeRowsOp>(out);
   return out;
 }
 

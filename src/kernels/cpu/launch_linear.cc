@@ -1,4 +1,6 @@
 // Matrix products.
+#include <array>
+
 #include "src/kernels/cpu/tasks.h"
 
 namespace latte::cpu {
@@ -9,11 +11,25 @@ constexpr int64_t kTaskRows = 192;
 // Rows of W that a target works on at once, and columns of its widest tile.
 constexpr int64_t kWeightRows = 64;
 constexpr int64_t kTileColumns = 128;
+// Outputs of a task with a gate, which has to be kept until it is multiplied: 64 KiB of stack.
+constexpr int64_t kGateOutputs = 1 << 14;
+// Parts of one ParallelFor.
+constexpr size_t kMaxParts = 256;
+
+constexpr int64_t kLeastRun = 16;
+constexpr int64_t kLeastTileOutputs = 32;
+// Rows and columns of activations that are packed together.
+constexpr int64_t kPackRows = 16;
+constexpr int64_t kPackColumns = 32;
+
+bool IsWeight(DType dtype) {
+  return IsFloat(dtype) || IsF8(dtype) || dtype == DType::kI8 || dtype == DType::kU4;
+}
 
 // A product cut into blocks of `rows` rows of x and `columns` outputs of each row.
 struct Blocks {
-  int64_t m, n, rows, columns;
-  int64_t macs;  // of an output
+  int64_t m = 0, n = 0, rows = 1, columns = 1;
+  int64_t macs = 0;  // of an output
 
   int64_t across() const { return CeilDiv(n, columns); }
   int64_t down() const { return CeilDiv(m, rows); }
@@ -22,7 +38,9 @@ struct Blocks {
 
 // macs: multiply-adds of an output. step: what columns are a multiple of.
 Blocks Cut(int64_t m, int64_t n, int64_t macs, int64_t step, const Exec& exec) {
-  Blocks out{m, n, std::min(m, kTaskRows), 0, macs};
+  Blocks out{m, n, 1, step, macs};
+  if (m == 0 || n == 0) return out;
+  out.rows = std::min(m, kTaskRows);
   const int64_t columns = RoundUp(CeilDiv(kTaskMacs, macs * out.rows), step);
   // A block narrower than what a target widens at once would read all of x for less.
   const int64_t least = m == 1 ? step : std::max(step, kWeightRows);
@@ -31,73 +49,232 @@ Blocks Cut(int64_t m, int64_t n, int64_t macs, int64_t step, const Exec& exec) {
   return out;
 }
 
-// Calls f(b, m, rows, n, columns) for every block.
-template <class F>
-void ForEachBlock(const Blocks& blocks, int64_t batch, const Exec& exec, const F& f) {
-  // Blocks of the same weights are neighbours: what one has read is still in the cache.
-  const int64_t macs = batch * blocks.m * blocks.n * blocks.macs;
-  ForEachTask(batch * blocks.per_batch(), macs, exec, [&](int64_t task) {
-    const int64_t b = task / blocks.per_batch();
-    const int64_t n = task % blocks.per_batch() / blocks.down() * blocks.columns;
-    const int64_t m = task % blocks.down() * blocks.rows;
-    f(b, m, std::min(blocks.rows, blocks.m - m), n, std::min(blocks.columns, blocks.n - n));
+// A block of a product: a batch, rows of x from m and outputs from n.
+struct Block {
+  int64_t b, m, rows, n, columns;
+};
+
+// Blocks of the same weights are neighbours: what one has read is still in the cache.
+Block BlockAt(const Blocks& blocks, int64_t task) {
+  const int64_t n = task % blocks.per_batch() / blocks.down() * blocks.columns;
+  const int64_t m = task % blocks.down() * blocks.rows;
+  return {task / blocks.per_batch(), m, std::min(blocks.rows, blocks.m - m), n,
+          std::min(blocks.columns, blocks.n - n)};
+}
+
+// The same for targets with tiles of 16 × 16 outputs, which pass W once for as many rows as they
+// take. Pieces per thread: many where memory is the floor, so that threads end together.
+Blocks CutForTiles(const LinearPart& p, const Exec& exec) {
+  const LinearOp::Shape s = LinearOp::ShapeOf(p);
+  Blocks out{s.m, s.n, 1, kLeastTileOutputs, s.k};
+  if (s.m == 0 || s.n == 0) return out;
+  out.rows = std::min(s.m, kMaxTileActivations);
+  out.columns = kMaxTileOutputs;
+  const int64_t pieces = exec.threads->threads() * (s.m <= kLeastTileOutputs ? 16 : 4);
+  while (out.columns > kLeastTileOutputs && s.b * out.per_batch() < pieces) out.columns /= 2;
+  return out;
+}
+
+ScaleGrid GridAt(const BlockScale& s, int64_t b, int64_t row, int64_t column) {
+  ScaleGrid out = {};
+  if (s.scale.empty()) return out;
+  out.scale = s.scale.data;
+  out.type = ElementOf(s.scale.dtype);
+  out.stride = s.scale.stride[0];
+  out.zero = s.zero.empty() ? nullptr : s.zero.Ptr<const uint8_t>();
+  out.zero_stride = s.zero.stride[0];
+  out.rows = s.rows;
+  out.columns = s.columns;
+  out.row_begin = s.row_begin + b * s.batch_rows + row;
+  out.column_begin = s.column_begin + column;
+  return out;
+}
+
+LinearTask TaskAt(const LinearPart& p, const Block& at) {
+  LinearTask t = {};
+  t.x = At(p.x, at.b, at.m);
+  t.w = At(p.w, at.b, at.n);
+  t.x_type = ElementOf(p.x.dtype);
+  t.w_type = ElementOf(p.w.dtype);
+  t.x_stride = p.x.stride[1];
+  t.w_stride = p.w.stride[1];
+  t.y_stride = p.y.stride[1];
+  t.grid = GridAt(p.w_scale, at.b, at.n, 0);
+  if (!p.x_scale.empty()) {
+    t.x_scale = FloatAt(p.x_scale, at.b, at.m);
+    t.x_scale_stride = p.x_scale.stride[1];
+    t.x_group = p.x_group;
+  }
+  t.bias = p.bias.empty() ? nullptr : p.bias.Ptr<float>() + at.n;
+  t.y = FloatAt(p.y, at.b, at.m) + at.n;
+  t.m = at.rows;
+  t.n = at.columns;
+  t.k = p.x.shape[2];
+  return t;
+}
+
+// Activations of one part, packed: [b, ⌈m/16⌉] pieces of `bytes`.
+struct Packed {
+  std::byte* data = nullptr;
+  int64_t tiles = 0, bytes = 0;  // of a batch; of 16 rows
+
+  std::byte* At(int64_t b, int64_t m) const { return data + (b * tiles + m / kPackRows) * bytes; }
+};
+
+template <const Target& kTarget>
+void RunGated(const LinearPart& p, const Block& at, const LinearTask& up) {
+  alignas(64) float scratch[kGateOutputs];
+  LinearTask gate = up;
+  gate.w = At(p.gate, at.b, at.n);
+  gate.grid = GridAt(p.gate_scale, at.b, at.n, 0);
+  gate.y = scratch;
+  gate.y_stride = at.columns;
+  kTarget.linear(gate);
+  kTarget.linear(up);
+  for (int64_t i = 0; i < at.rows; ++i) {
+    float* const y = up.y + i * up.y_stride;
+    kTarget.silu_mul({scratch + i * at.columns, y, y, at.columns});
+  }
+}
+
+template <const Target& kTarget>
+void RunBlock(const LinearPart& p, const Packed& packed, const Block& at) {
+  LinearTask task = TaskAt(p, at);
+  if (packed.data != nullptr) task.packed = packed.At(at.b, at.m);
+  if (p.gate.empty()) return kTarget.linear(task);
+  RunGated<kTarget>(p, at, task);
+}
+
+template <const Target& kTarget>
+Blocks CutPart(const LinearPart& p, const Exec& exec) {
+  const int64_t step = kTarget.pack != nullptr ? kLeastTileOutputs : 8;
+  const LinearOp::Shape s = LinearOp::ShapeOf(p);
+  Blocks out =
+      kTarget.pack != nullptr ? CutForTiles(p, exec) : Cut(s.m, s.n, s.k, step, exec);
+  if (!p.gate.empty())
+    out.columns =
+        std::min(out.columns, kGateOutputs / std::max<int64_t>(out.rows, 1) / step * step);
+  return out;
+}
+
+// The blocks of up to kMaxParts products in one list.
+struct Pieces {
+  std::array<Blocks, kMaxParts> blocks;
+  std::array<int64_t, kMaxParts + 1> first = {};  // block of each part, and their number
+  std::array<Packed, kMaxParts> packed = {};      // for targets that take them
+  int64_t macs = 0;
+};
+
+// Packs the activations of all parts into the threads' scratch; those of neighbouring parts that
+// are the same once.
+template <const Target& kTarget>
+void PackParts(std::span<const LinearPart> parts, const Exec& exec, Pieces& pieces) {
+  int64_t bytes = 0;
+  const auto same = [&parts](size_t i) {
+    return i > 0 && parts[i].x.data == parts[i - 1].x.data &&
+           parts[i].x.shape == parts[i - 1].x.shape && parts[i].x.stride == parts[i - 1].x.stride;
+  };
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const LinearOp::Shape s = LinearOp::ShapeOf(parts[i]);
+    Packed& packed = pieces.packed[i];
+    packed.tiles = CeilDiv(s.m, kPackRows);
+    packed.bytes = RoundUp(s.k, kPackColumns) * kPackRows * SizeOf(s.x);
+    if (s.m > 1 && !same(i)) bytes += s.b * packed.tiles * packed.bytes;
+  }
+  if (bytes == 0) return;
+  std::byte* at = exec.threads->Scratch(bytes);
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const LinearPart& part = parts[i];
+    const LinearOp::Shape s = LinearOp::ShapeOf(part);
+    Packed& packed = pieces.packed[i];
+    if (s.m <= 1) continue;
+    packed.data = same(i) ? pieces.packed[i - 1].data : at;
+    if (same(i)) continue;
+    const int64_t count = s.b * packed.tiles;
+    at += count * packed.bytes;
+    ForEachTask(count, pieces.macs, exec, [&](int64_t task) {
+      const int64_t b = task / packed.tiles;
+      const int64_t m = task % packed.tiles * kPackRows;
+      kTarget.pack({At(part.x, b, m), part.x.stride[1], std::min(kPackRows, s.m - m), s.k,
+                    packed.At(b, m)});
+    });
+  }
+}
+
+template <const Target& kTarget>
+void RunParts(std::span<const LinearPart> parts, const Exec& exec) {
+  Pieces pieces;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const int64_t batch = parts[i].x.shape[0];
+    const Blocks blocks = CutPart<kTarget>(parts[i], exec);
+    pieces.blocks[i] = blocks;
+    pieces.first[i + 1] = pieces.first[i] + batch * blocks.per_batch();
+    pieces.macs += batch * blocks.m * blocks.n * blocks.macs;
+  }
+  if (kTarget.pack != nullptr) PackParts<kTarget>(parts, exec, pieces);
+  const auto end = pieces.first.begin() + static_cast<std::ptrdiff_t>(parts.size()) + 1;
+  ForEachTask(*(end - 1), pieces.macs, exec, [&](int64_t task) {
+    const auto after = std::upper_bound(pieces.first.begin(), end, task);
+    const auto i = static_cast<size_t>(after - pieces.first.begin() - 1);
+    RunBlock<kTarget>(parts[i], pieces.packed[i], BlockAt(pieces.blocks[i], task - pieces.first[i]));
   });
 }
 
 }  // namespace
 
-bool Supports(const LinearOp::Shape& s) { return s.k > 0 && IsFloat(s.x) && IsFloat(s.w); }
-bool Supports(const LinearTOp::Shape& s) { return s.n > 0 && IsFloat(s.x) && IsFloat(s.w); }
+bool Supports(const LinearOp::Shape& s) {
+  // Scales change every 16 values of a row at most.
+  return s.k > 0 && (IsFloat(s.x) || s.x == DType::kI8) && IsWeight(s.w) &&
+         (s.run == 0 || s.run >= kLeastRun || s.run == s.k);
+}
+bool SupportsBf16(const LinearOp::Shape& s) {
+  return Supports(s) && s.x == DType::kBF16 && s.w != DType::kF32 && s.w != DType::kF16;
+}
+bool SupportsTiles(const LinearOp::Shape& s) {
+  return s.k > 0 && s.x == DType::kBF16 && s.w == DType::kBF16 && s.run == 0;
+}
+bool SupportsInt8(const LinearOp::Shape& s) {
+  const int64_t least = s.w == DType::kI8 ? 128 : 32;
+  return s.k > 0 && s.x == DType::kI8 && (s.w == DType::kI8 || s.w == DType::kU4) &&
+         s.x_group % least == 0 && s.run > 0 && (s.run % least == 0 || s.run == s.k);
+}
+bool Supports(const LinearTOp::Shape& s) { return s.n > 0 && IsFloat(s.x) && IsWeight(s.w); }
 
 template <const Target& kTarget>
 void Launch<kTarget>::Linear(const LinearOp::Params& p, const Exec& exec) {
-  const LinearOp::Shape s = LinearOp::ShapeOf(p);
-  if (s.m == 0 || s.n == 0) return;
-  const Blocks blocks = Cut(s.m, s.n, s.k, 8, exec);
-  ForEachBlock(blocks, s.b, exec,
-               [&](int64_t b, int64_t m, int64_t rows, int64_t n, int64_t columns) {
-                 LinearTask t;
-                 t.x = At(p.x, b, m);
-                 t.w = At(p.w, b, n);
-                 t.x_type = ElementOf(s.x);
-                 t.w_type = ElementOf(s.w);
-                 t.x_stride = p.x.stride[1];
-                 t.w_stride = p.w.stride[1];
-                 t.y_stride = p.y.stride[1];
-                 t.bias = p.bias.empty() ? nullptr : p.bias.Ptr<float>() + n;
-                 t.y = FloatAt(p.y, b, m) + n;
-                 t.m = rows;
-                 t.n = columns;
-                 t.k = s.k;
-                 kTarget.linear(t);
-               });
+  for (size_t i = 0; i < p.parts.size(); i += kMaxParts)
+    RunParts<kTarget>(p.parts.subspan(i, std::min(kMaxParts, p.parts.size() - i)), exec);
 }
 
 template <const Target& kTarget>
 void Launch<kTarget>::LinearT(const LinearTOp::Params& p, const Exec& exec) {
   const LinearTOp::Shape s = LinearTOp::ShapeOf(p);
-  if (s.m == 0 || s.k == 0) return;
   const Blocks blocks = Cut(s.m, s.k, s.n, kTileColumns, exec);
-  ForEachBlock(blocks, s.b, exec,
-               [&](int64_t b, int64_t m, int64_t rows, int64_t k, int64_t columns) {
-                 LinearTTask t;
-                 t.x = At(p.x, b, m);
-                 t.w = At(p.w, b, 0) + k * SizeOf(s.w);
-                 t.x_type = ElementOf(s.x);
-                 t.w_type = ElementOf(s.w);
-                 t.x_stride = p.x.stride[1];
-                 t.w_stride = p.w.stride[1];
-                 t.y_stride = p.y.stride[1];
-                 t.y = FloatAt(p.y, b, m) + k;
-                 t.m = rows;
-                 t.n = s.n;
-                 t.k = columns;
-                 kTarget.linear_t(t);
-               });
+  const int64_t macs = s.b * s.m * s.n * s.k;
+  ForEachTask(s.b * blocks.per_batch(), macs, exec, [&](int64_t task) {
+    const Block at = BlockAt(blocks, task);
+    LinearTTask t = {};
+    t.x = At(p.x, at.b, at.m);
+    t.w = At(p.w, at.b, 0) + at.n * SizeOf(s.w) / ValuesPerElement(s.w);
+    t.x_type = ElementOf(s.x);
+    t.w_type = ElementOf(s.w);
+    t.x_stride = p.x.stride[1];
+    t.w_stride = p.w.stride[1];
+    t.y_stride = p.y.stride[1];
+    t.grid = GridAt(p.w_scale, at.b, 0, at.n);
+    t.y = FloatAt(p.y, at.b, at.m) + at.n;
+    t.m = at.rows;
+    t.n = s.n;
+    t.k = at.columns;
+    kTarget.linear_t(t);
+  });
 }
 
 template void Launch<kAvx2>::Linear(const LinearOp::Params&, const Exec&);
 template void Launch<kAvx512>::Linear(const LinearOp::Params&, const Exec&);
+template void Launch<kAvx512Vnni>::Linear(const LinearOp::Params&, const Exec&);
+template void Launch<kAvx512Bf16>::Linear(const LinearOp::Params&, const Exec&);
+template void Launch<kAmx>::Linear(const LinearOp::Params&, const Exec&);
 template void Launch<kAvx2>::LinearT(const LinearTOp::Params&, const Exec&);
 template void Launch<kAvx512>::LinearT(const LinearTOp::Params&, const Exec&);
 

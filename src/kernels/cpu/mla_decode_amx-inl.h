@@ -35,9 +35,6 @@ namespace {
 
 constexpr int64_t kGroups = kMaxTileRows / kTileSide;
 constexpr int64_t kTileBlock = 256;  // keys per block
-constexpr int64_t kStep = 32;        // bf16 of a row of a tile
-constexpr int64_t kTilePairs = kTileSide * kStep;  // bf16 of a tile
-constexpr int64_t kTileSums = kTileSide * kTileSide;
 constexpr int64_t kMaxSteps = kMaxDecodeWidth / kStep;
 constexpr int64_t kBlockSteps = kTileBlock / kStep;
 constexpr int64_t kBlockTiles = kTileBlock / kTileSide;

@@ -120,6 +120,8 @@ struct Amx : Avx512Bf16 {
   // Bit i is set where lane i is not 1, NaN included.
   static uint32_t NotOne(Vec v) { return _mm512_cmp_ps_mask(v, Set1(1.0f), _CMP_NEQ_UQ); }
 
+  static Words WordsOf(Pairs v) { return Bits(v); }
+  static Vec Floats(Words v) { return _mm512_castsi512_ps(v); }
   static Words LoadWords(const void* p) { return _mm512_loadu_si512(p); }
   static void StoreWords(void* p, Words v) { _mm512_storeu_si512(p, v); }
 

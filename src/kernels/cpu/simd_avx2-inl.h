@@ -38,6 +38,18 @@ struct Avx2 {
   static Vec LoadPartial(const F16* p, int64_t count) {
     return _mm256_cvtph_ps(LoadPartial8(p, count));
   }
+  static Vec Load(const F8* p) { return Widen(p, LoadEight(p)); }
+  static Vec Load(const F8Fnuz* p) { return Widen(p, LoadEight(p)); }
+  static Vec Load(const I8* p) { return WidenI8(LoadEight(p)); }
+  static Vec LoadPartial(const F8* p, int64_t count) { return Widen(p, LoadBytes(p, count)); }
+  static Vec LoadPartial(const F8Fnuz* p, int64_t count) { return Widen(p, LoadBytes(p, count)); }
+  static Vec LoadPartial(const I8* p, int64_t count) { return WidenI8(LoadBytes(p, count)); }
+  using U4Table = Vec;  // the zero
+  static U4Table TableOf(int64_t zero) { return Set1(static_cast<float>(zero)); }
+  static Vec Load(const U4* p, U4Table zero) { return WidenU4(LoadBytes(p, 4), zero); }
+  static Vec LoadPartial(const U4* p, int64_t count, U4Table zero) {
+    return WidenU4(LoadBytes(p, (count + 1) / 2), zero);
+  }
   static void Store(float* p, Vec v) { _mm256_storeu_ps(p, v); }
   static void StorePartial(float* p, Vec v, int64_t count) {
     _mm256_maskstore_ps(p, First(count), v);
@@ -84,6 +96,37 @@ struct Avx2 {
   }
 
  private:
+  static __m128i LoadEight(const void* p) { return LoadBytes(p, 8); }
+  static __m128i LoadBytes(const void* p, int64_t count) {
+    uint64_t part = 0;
+    __builtin_memcpy(&part, p, static_cast<uint64_t>(count));
+    return _mm_cvtsi64_si128(static_cast<int64_t>(part));
+  }
+  static Vec WidenI8(__m128i b) { return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(b)); }
+  // Exponent and mantissa in the places of an f16, whose bias is larger by 8 or 7.
+  static __m128i AsF16(__m128i words, __m128i nan) {
+    const __m128i magnitude = _mm_and_si128(words, _mm_set1_epi16(0x7f));
+    const __m128i sign = _mm_and_si128(words, _mm_set1_epi16(0x80));
+    const __m128i half = _mm_or_si128(_mm_slli_epi16(magnitude, 7), _mm_slli_epi16(sign, 8));
+    return _mm_or_si128(half, _mm_and_si128(nan, _mm_set1_epi16(0x7e00)));
+  }
+  static Vec Widen(const F8*, __m128i b) {
+    const __m128i words = _mm_cvtepu8_epi16(b);
+    const __m128i magnitude = _mm_and_si128(words, _mm_set1_epi16(0x7f));
+    const __m128i nan = _mm_cmpeq_epi16(magnitude, _mm_set1_epi16(0x7f));
+    return Mul(_mm256_cvtph_ps(AsF16(words, nan)), Set1(0x1p8f));
+  }
+  static Vec Widen(const F8Fnuz*, __m128i b) {
+    const __m128i words = _mm_cvtepu8_epi16(b);
+    const __m128i nan = _mm_cmpeq_epi16(words, _mm_set1_epi16(0x80));
+    return Mul(_mm256_cvtph_ps(AsF16(words, nan)), Set1(0x1p7f));
+  }
+  static Vec WidenU4(__m128i b, U4Table zero) {
+    const __m256i wide = _mm256_cvtepu8_epi64(b);
+    const __m256i codes = _mm256_or_si256(wide, _mm256_slli_epi64(wide, 28));
+    const __m256i low = _mm256_and_si256(codes, _mm256_set1_epi32(15));
+    return Sub(_mm256_cvtepi32_ps(low), zero);
+  }
   static __m256i First(int64_t count) {
     const __m256i index = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
     return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(count)), index);

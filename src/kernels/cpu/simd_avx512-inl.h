@@ -42,6 +42,20 @@ struct Avx512 {
   static Vec LoadPartial(const F16* p, int64_t count) {
     return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(First(count), p));
   }
+  static Vec Load(const F8* p) { return Widen(p, _mm_loadu_epi8(p)); }
+  static Vec Load(const F8Fnuz* p) { return Widen(p, _mm_loadu_epi8(p)); }
+  static Vec Load(const I8* p) { return WidenI8(_mm_loadu_epi8(p)); }
+  static Vec LoadPartial(const F8* p, int64_t count) { return Widen(p, LoadBytes(p, count)); }
+  static Vec LoadPartial(const F8Fnuz* p, int64_t count) { return Widen(p, LoadBytes(p, count)); }
+  static Vec LoadPartial(const I8* p, int64_t count) { return WidenI8(LoadBytes(p, count)); }
+  // What the sixteen codes of a U4 with this zero mean.
+  using U4Table = Vec;
+  static U4Table TableOf(int64_t zero) { return Load(kU4Values.f32 + kU4Zeros - zero); }
+  static Vec Load(const U4* p, U4Table table) { return WidenU4(_mm_loadl_epi64(Bytes(p)), table); }
+  // Behind the first `count` there are values of some code.
+  static Vec LoadPartial(const U4* p, int64_t count, U4Table table) {
+    return WidenU4(LoadBytes(p, (count + 1) / 2), table);
+  }
   static void Store(float* p, Vec v) { _mm512_storeu_ps(p, v); }
   static void StorePartial(float* p, Vec v, int64_t count) {
     _mm512_mask_storeu_ps(p, First(count), v);
@@ -91,6 +105,36 @@ struct Avx512 {
   }
 
  private:
+  static const __m128i* Bytes(const void* p) { return static_cast<const __m128i*>(p); }
+  static __m128i LoadBytes(const void* p, int64_t count) {
+    return _mm_maskz_loadu_epi8(First(count), p);
+  }
+  static Vec WidenI8(__m128i b) { return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(b)); }
+  // Exponent and mantissa in the places of an f16, whose bias is larger by 8 or 7.
+  static __m256i AsF16(__m256i words) {
+    const __m256i magnitude = _mm256_and_si256(words, _mm256_set1_epi16(0x7f));
+    const __m256i sign = _mm256_and_si256(words, _mm256_set1_epi16(0x80));
+    return _mm256_or_si256(_mm256_slli_epi16(magnitude, 7), _mm256_slli_epi16(sign, 8));
+  }
+  static Vec Widen(const F8*, __m128i b) {
+    const __m256i words = _mm256_cvtepu8_epi16(b);
+    const __m256i magnitude = _mm256_and_si256(words, _mm256_set1_epi16(0x7f));
+    const __mmask16 nan = _mm256_cmpeq_epi16_mask(magnitude, _mm256_set1_epi16(0x7f));
+    const __m256i half = _mm256_mask_mov_epi16(AsF16(words), nan, _mm256_set1_epi16(0x7e00));
+    return Mul(_mm512_cvtph_ps(half), Set1(0x1p8f));
+  }
+  static Vec Widen(const F8Fnuz*, __m128i b) {
+    const __m256i words = _mm256_cvtepu8_epi16(b);
+    const __mmask16 nan = _mm256_cmpeq_epi16_mask(words, _mm256_set1_epi16(0x80));
+    const __m256i half = _mm256_mask_mov_epi16(AsF16(words), nan, _mm256_set1_epi16(0x7e00));
+    return Mul(_mm512_cvtph_ps(half), Set1(0x1p7f));
+  }
+  // The permutation looks at the low four bits of each float's place alone.
+  static Vec WidenU4(__m128i b, U4Table table) {
+    const __m512i wide = _mm512_cvtepu8_epi64(b);
+    const __m512i codes = _mm512_or_si512(wide, _mm512_slli_epi64(wide, 28));
+    return _mm512_permutexvar_ps(codes, table);
+  }
   static __mmask16 First(int64_t count) { return static_cast<__mmask16>((1u << count) - 1); }
   // Moves 16-bit element i to the upper half of float i, in one instruction.
   static Vec Widen(__m256i bf16) {

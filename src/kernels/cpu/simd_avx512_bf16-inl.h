@@ -22,6 +22,34 @@ struct Avx512Bf16 : Avx512 {
     const auto first = static_cast<__mmask32>((uint64_t{1} << count) - 1);
     return As(_mm512_maskz_loadu_epi16(first, p));
   }
+  // Narrow weights as bf16, exactly.
+  static Pairs LoadPairs(const F8* p) { return F8Pairs(Bytes32(p), kF8Bytes); }
+  static Pairs LoadPairs(const F8Fnuz* p) { return F8FnuzPairs(Bytes32(p)); }
+  static Pairs LoadPairs(const I8* p) { return RoundPairs(Load(p), Load(p + kLanes)); }
+  static Pairs LoadPairsPartial(const F8* p, int64_t count) {
+    return F8Pairs(Bytes32(p, count), kF8Bytes);
+  }
+  static Pairs LoadPairsPartial(const F8Fnuz* p, int64_t count) {
+    return F8FnuzPairs(Bytes32(p, count));
+  }
+  static Pairs LoadPairsPartial(const I8* p, int64_t count) {
+    const int64_t low = count < kLanes ? count : kLanes;
+    return RoundPairs(LoadPartial(p, low), LoadPartial(p + low, count - low));
+  }
+  // What the sixteen codes of a U4 with this zero mean, twice.
+  using U4PairTable = __m512i;
+  static U4PairTable PairTableOf(int64_t zero) {
+    const void* values = kU4Values.bf16 + kU4Zeros - zero;
+    return _mm512_broadcast_i64x4(_mm256_loadu_si256(static_cast<const __m256i*>(values)));
+  }
+  static Pairs LoadPairs(const U4* p, U4PairTable table) {
+    return U4Pairs(_mm_loadu_epi8(p), table);
+  }
+  // Behind the first `count` there are values of some code.
+  static Pairs LoadPairsPartial(const U4* p, int64_t count, U4PairTable table) {
+    const auto first = static_cast<__mmask16>((1u << (count + 1) / 2) - 1);
+    return U4Pairs(_mm_maskz_loadu_epi8(first, p), table);
+  }
   static void StorePairs(BF16* p, Pairs v) { _mm512_storeu_epi16(p, Bits(v)); }
   // The pair at p in every place.
   static Pairs SetPair(const BF16* p) {
@@ -49,6 +77,45 @@ struct Avx512Bf16 : Avx512 {
   static __m512i Bits(Pairs v) { return reinterpret_cast<__m512i>(v); }
 
  private:
+  static __m256i Bytes32(const void* p) { return _mm256_loadu_epi8(p); }
+  static __m256i Bytes32(const void* p, int64_t count) {
+    const auto first = static_cast<__mmask32>((uint64_t{1} << count) - 1);
+    return _mm256_maskz_loadu_epi8(first, p);
+  }
+  // Every byte twice, so that its copies look up the two bytes of their bf16.
+  static __m512i Twice(__m256i bytes) {
+    return _mm512_permutexvar_epi8(TwiceIndex(), _mm512_castsi256_si512(bytes));
+  }
+  static __m512i TwiceIndex() {
+    const __m512i words = _mm512_cvtepu8_epi16(_mm256_set_epi8(
+        31, 30, 29, 28, 27, 26, 25, 24, 23, 22, 21, 20, 19, 18, 17, 16, 15, 14, 13, 12, 11, 10, 9,
+        8, 7, 6, 5, 4, 3, 2, 1, 0));
+    return _mm512_or_si512(words, _mm512_slli_epi16(words, 8));
+  }
+  // A lookup looks at the low seven bits; the sign is added.
+  static Pairs F8Pairs(__m256i bytes, const F8Bytes& table) {
+    constexpr __mmask64 kLow = 0x5555555555555555u;
+    const __m512i codes = Twice(bytes);
+    const __m512i low =
+        _mm512_mask2_permutex2var_epi8(_mm512_load_si512(table.low), codes, kLow,
+                                       _mm512_load_si512(table.low + 64));
+    const __m512i both = _mm512_mask2_permutex2var_epi8(
+        _mm512_load_si512(table.high), low, ~kLow, _mm512_load_si512(table.high + 64));
+    constexpr int kOrAnd = 0xf8;  // a | b & c
+    const __m512i sign = _mm512_set1_epi16(static_cast<int16_t>(0x8000));
+    return As(_mm512_ternarylogic_epi32(both, codes, sign, kOrAnd));
+  }
+  static Pairs F8FnuzPairs(__m256i bytes) {
+    const __mmask32 nan = _mm256_cmpeq_epi8_mask(bytes, _mm256_set1_epi8(static_cast<char>(0x80)));
+    const __m512i values = Bits(F8Pairs(bytes, kF8FnuzBytes));
+    return As(_mm512_mask_mov_epi16(values, nan, _mm512_set1_epi16(0x7fc0)));
+  }
+  // The permutation looks at the low five bits of each place; the fifth does not matter.
+  static Pairs U4Pairs(__m128i bytes, U4PairTable table) {
+    const __m512i wide = _mm512_cvtepu8_epi32(bytes);
+    const __m512i codes = _mm512_or_si512(wide, _mm512_slli_epi32(wide, 12));
+    return As(_mm512_permutexvar_epi16(codes, table));
+  }
   static __m512i ZipIndex() {
     return _mm512_set_epi16(47, 15, 46, 14, 45, 13, 44, 12, 43, 11, 42, 10, 41, 9, 40, 8, 39, 7, 38,
                             6, 37, 5, 36, 4, 35, 3, 34, 2, 33, 1, 32, 0);

@@ -22,8 +22,50 @@ struct Avx512Vnni : Avx512 {
     asm("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(x), "v"(y));
     return sum;
   }
+  static Ints LoadBytesPartial(const void* p, int64_t count) {
+    const auto first = count >= kBytes ? ~__mmask64{0} : (__mmask64{1} << count) - 1;
+    return _mm512_maskz_loadu_epi8(first, p);
+  }
+  static void StoreBytes(void* p, Ints v) { _mm512_storeu_si512(p, v); }
+  static Ints SetInt(int32_t x) { return _mm512_set1_epi32(x); }
+  // Signed bytes as unsigned ones, 128 larger.
+  static Ints FlipSigns(Ints bytes) { return _mm512_xor_si512(bytes, _mm512_set1_epi8(-128)); }
+  static Ints LowNibbles(Ints bytes) { return _mm512_and_si512(bytes, _mm512_set1_epi8(15)); }
+  static Ints HighNibbles(Ints bytes) { return LowNibbles(_mm512_srli_epi16(bytes, 4)); }
+  // Bytes 0, 2, … of two registers, and bytes 1, 3, ….
+  static Ints EvenBytes(Ints a, Ints b) {
+    return Join(_mm512_cvtepi16_epi8(a), _mm512_cvtepi16_epi8(b));
+  }
+  static Ints OddBytes(Ints a, Ints b) {
+    return EvenBytes(_mm512_srli_epi16(a, 8), _mm512_srli_epi16(b, 8));
+  }
+  // Of each lane of both, signed bytes.
+  static Ints SumBytes(Ints a, Ints b) {
+    const Ints ones = _mm512_set1_epi8(1);
+    return DotBytes(DotBytes(ZeroInts(), ones, a), ones, b);
+  }
+  // a·b, both of 16 bits: of b the upper half, its sign, is not wanted.
+  static Ints MulInts(Ints a, Ints b) {
+    return _mm512_madd_epi16(a, _mm512_and_si512(b, _mm512_set1_epi32(0xffff)));
+  }
+  // p[0] in lanes 0 to 3, p[1] in lanes 4 to 7, ….
+  static Vec FourTimesFour(const float* p) {
+    return _mm512_permutexvar_ps(LaneOfFour(), _mm512_castps128_ps512(_mm_loadu_ps(p)));
+  }
+  static Ints FourTimesFour(const int32_t* p) {
+    const __m128i four = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+    return _mm512_permutexvar_epi32(LaneOfFour(), _mm512_castsi128_si512(four));
+  }
   static Ints AddInts(Ints a, Ints b) { return _mm512_add_epi32(a, b); }
   static Vec ToFloat(Ints x) { return _mm512_cvtepi32_ps(x); }
+
+ private:
+  static Ints Join(__m256i low, __m256i high) {
+    return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
+  }
+  static Ints LaneOfFour() {
+    return _mm512_set_epi32(3, 3, 3, 3, 2, 2, 2, 2, 1, 1, 1, 1, 0, 0, 0, 0);
+  }
 };
 
 }  // namespace

@@ -11,27 +11,52 @@
 
 namespace latte::cpu {
 
-enum class Element : uint8_t { kF32, kF16, kBF16 };
+enum class Element : uint8_t { kF32, kF16, kBF16, kF8, kF8Fnuz, kI8, kU4 };
 
 // Strides count elements; the last dimension is contiguous everywhere.
 
+// Scales and zeros of a weight, as BlockScale of params/linear.h; row_begin is the place of the
+// task's first row.
+struct ScaleGrid {
+  const void* scale;  // null: the weight is plain
+  Element type;       // kF32, kBF16 or kF16
+  const uint8_t* zero;  // null: 8 for kU4, else 0
+  int64_t stride, zero_stride;  // from one row of blocks to the next
+  int64_t rows, columns, row_begin, column_begin;
+};
+
 // y = W·x (+ bias).
 struct LinearTask {
-  const void* x;  // [m, k] f32 or bf16
+  const void* x;  // [m, k] f32, 16 bits or i8
   const void* w;  // [n, k], any alignment
   Element x_type, w_type;
-  int64_t x_stride, w_stride, y_stride;
+  int64_t x_stride, w_stride, y_stride;  // w_stride of kU4 in bytes
+  ScaleGrid grid;
+  const float* x_scale;  // [m, ⌈k/x_group⌉] of an i8 x
+  int64_t x_scale_stride, x_group;
   const float* bias;  // [n]; may be null
   float* y;           // [m, n], written
   int64_t m, n, k;    // k > 0
+  const void* packed;  // x as PackTask leaves it, 16 rows after 16; only for targets with `pack`
 };
+
+// Activations in the order of a target's tiles: up to 16 rows, columns in steps of 32.
+struct PackTask {
+  const void* x;  // [rows, k] bf16
+  int64_t x_stride, rows, k;
+  void* packed;  // [⌈k/32⌉, 16, 16, 2] bf16, written: step, pair of columns, row, column of the pair
+};
+
+inline constexpr int64_t kMaxTileActivations = 512;  // rows of x of a task on tiles
+inline constexpr int64_t kMaxTileOutputs = 512;      // and its rows of W
 
 // y = Wᵀ·x.
 struct LinearTTask {
-  const void* x;  // [m, n] f32 or bf16
+  const void* x;  // [m, n] f32 or 16 bits
   const void* w;  // [n, k], any alignment
   Element x_type, w_type;
-  int64_t x_stride, w_stride, y_stride;
+  int64_t x_stride, w_stride, y_stride;  // w_stride of kU4 in bytes
+  ScaleGrid grid;  // column_begin is the place of the task's first column
   float* y;         // [m, k], written
   int64_t m, n, k;  // n > 0
 };
@@ -111,6 +136,7 @@ struct SiluMulTask {
 struct Target {
   void (*linear)(const LinearTask&) = nullptr;
   void (*linear_t)(const LinearTTask&) = nullptr;
+  void (*pack)(const PackTask&) = nullptr;  // if there, linear takes packed activations where m > 1
   void (*mla_decode)(const DecodeTask&) = nullptr;
   int64_t decode_rows = kMaxDecodeRows;  // the most that mla_decode takes
   // Adds the result of later keys to that of earlier ones: [rows, c] each.

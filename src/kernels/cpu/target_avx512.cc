@@ -1,5 +1,6 @@
 // Every kernel, compiled for one instruction set. What may be included here: target.h.
-#include "src/kernels/cpu/gemm-inl.h"
+#include "src/kernels/cpu/linear-inl.h"
+#include "src/kernels/cpu/linear_t-inl.h"
 #include "src/kernels/cpu/mha-inl.h"
 #include "src/kernels/cpu/mla_decode-inl.h"
 #include "src/kernels/cpu/partial-inl.h"
@@ -11,7 +12,7 @@
 namespace latte::cpu {
 
 const Target kAvx512 = {
-    .linear = Linear<Avx512>,
+    .linear = LinearF32<Avx512>,
     .linear_t = LinearT<Avx512>,
     .mla_decode = MlaDecode<Avx512>,
     .merge_partial = MergePartial<Avx512>,

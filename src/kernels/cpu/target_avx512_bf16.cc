@@ -1,16 +1,20 @@
 // Kernels that multiply bf16. What may be included here: target.h.
+#include "src/kernels/cpu/linear-inl.h"
 #include "src/kernels/cpu/mla_decode_bf16-inl.h"
 #include "src/kernels/cpu/partial-inl.h"
 #include "src/kernels/cpu/peak-inl.h"
+#include "src/kernels/cpu/pointwise-inl.h"
 #include "src/kernels/cpu/simd_avx512_bf16-inl.h"
 #include "src/kernels/cpu/target.h"
 
 namespace latte::cpu {
 
 const Target kAvx512Bf16 = {
+    .linear = LinearBf16<Avx512Bf16>,
     .mla_decode = MlaDecodeBf16<Avx512Bf16>,
     .merge_partial = MergePartial<Avx512Bf16>,
     .finish_partial = FinishPartial<Avx512Bf16>,
+    .silu_mul = SiluMul<Avx512Bf16>,
     .peak = PairPeak<Avx512Bf16>,
 };
 

@@ -1,11 +1,15 @@
 // Kernels that multiply bytes. What may be included here: target.h.
+#include "src/kernels/cpu/linear_int8-inl.h"
 #include "src/kernels/cpu/peak-inl.h"
+#include "src/kernels/cpu/pointwise-inl.h"
 #include "src/kernels/cpu/simd_avx512_vnni-inl.h"
 #include "src/kernels/cpu/target.h"
 
 namespace latte::cpu {
 
 const Target kAvx512Vnni = {
+    .linear = LinearInt8<Avx512Vnni>,
+    .silu_mul = SiluMul<Avx512Vnni>,
     .byte_peak = BytePeak<Avx512Vnni>,
 };
 

@@ -18,6 +18,14 @@ inline Element ElementOf(DType dtype) {
       return Element::kBF16;
     case DType::kF16:
       return Element::kF16;
+    case DType::kF8E4M3:
+      return Element::kF8;
+    case DType::kF8E4M3Fnuz:
+      return Element::kF8Fnuz;
+    case DType::kI8:
+      return Element::kI8;
+    case DType::kU4:
+      return Element::kU4;
     default:
       return Element::kF32;
   }

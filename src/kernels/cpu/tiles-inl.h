@@ -100,6 +100,15 @@ inline void DotTile(const float* x, int64_t x_stride, const W* const (&w)[kN], i
       V::StoreSum4(sums[i] + j, acc[i][j], acc[i][j + 1], acc[i][j + 2], acc[i][j + 3]);
 }
 
+// y (+)= sums, the bias last; y is not read by the first of several blocks of K.
+inline void StoreDots(const float* sums, const float* bias, int64_t count, bool first, float* y) {
+  for (int64_t j = 0; j < count; ++j) {
+    float sum = first ? sums[j] : y[j] + sums[j];
+    if (bias != nullptr) sum += bias[j];
+    y[j] = sum;
+  }
+}
+
 // y[i,:] = factor[i]·y[i,:] + Σ_n x[i,n]·w[n,:]
 template <class W>
 struct Outer {

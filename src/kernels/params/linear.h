@@ -1,8 +1,11 @@
 // Matrix products and pointwise ops: what layers and backends share. Activations are f32; a product
-// may take them rounded to bf16. Outputs are f32. Shapes are per call; "stride" is in elements.
+// may take them rounded to 16 or 8 bits. Outputs are f32. Shapes are per call; "stride" is in
+// elements.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <numeric>
 #include <span>
 
 #include "src/tensor/tensor.h"
@@ -10,39 +13,71 @@
 namespace latte {
 
 // Scales of a weight that is quantised in blocks: element (i, j) of the weight means
-// value · scale[(row_begin + i) / rows, (column_begin + j) / columns]. Slices and heads may begin
-// inside a block. Source of the format: DeepSeek-V3 (arXiv 2412.19437) §3.3.2.
+// (value − zero) · scale[(row_begin + i) / rows, (column_begin + j) / columns], exactly. Slices and
+// heads may begin inside a block; of a kU4 weight, column_begin and columns are even. Sources:
+// DeepSeek-V3 (arXiv 2412.19437) §3.3.2 for 128×128 blocks of fp8; groups of a row (rows = 1) as
+// in compressed-tensors, GPTQ and AWQ; one scale per row: columns = all of K.
 struct BlockScale {
-  TensorView scale;  // [block rows, block columns] f32, contiguous; empty: the weight is plain
+  TensorView scale;  // [block rows, block columns] f32, bf16 or f16, last dimension contiguous, any
+                     // alignment; empty: scale 1
   int64_t rows = 128;
   int64_t columns = 128;
-  int64_t row_begin = 0;     // place of W[0]'s first row in the grid, in elements
+  int64_t row_begin = 0;     // place of W[0]'s first row in the grid, in values
   int64_t column_begin = 0;  // likewise its first column
-  int64_t batch_rows = 0;    // elements from W[b] to W[b+1]
+  int64_t batch_rows = 0;    // rows from W[b] to W[b+1]
+  TensorView zero;  // [block rows, block columns] u8 of 0 to 16, last dimension contiguous, only of
+                    // a kU4 weight; empty: 8 for kU4, 0 for others
 
-  float At(int64_t b, int64_t i, int64_t j) const {
-    return scale.Row<float>((row_begin + b * batch_rows + i) / rows)[(column_begin + j) / columns];
+  // The longest run such that values [i·run, (i+1)·run) of a row of `k` share a scale for every i;
+  // k when all of them do.
+  int64_t Run(int64_t k) const {
+    if (scale.empty() || column_begin % columns + k <= columns) return k;
+    return std::gcd(columns, column_begin);
   }
 };
 
-// y[b,m,:] = W[b]·x[b,m,:] (+ bias): every output is the dot product of a weight row and an
-// activation row. Sums along K run in one order that depends on the row of the registry and on K
-// alone, never on M, B or threads.
+// One product y[b,m,:] = W[b]·x[b,m,:] (+ bias): every output is the dot product of a weight row
+// and an activation row. With a gate: y = silu(G·x) ⊙ (W·x).
+struct LinearPart {
+  TensorView x;  // [B, M, K] f32, bf16, f16 or i8; last dimension contiguous
+  TensorView w;  // [B, N, K] f32, f16, bf16, f8 or i8, or [B, N, ⌈K/2⌉] kU4; last dimension
+                 // contiguous, any alignment
+  TensorView bias;  // [N] f32, contiguous; may be empty, and is when there is a gate
+  TensorView y;     // [B, M, N] f32, written; last dimension contiguous
+  BlockScale w_scale = {};  // of an f8, i8 or u4 weight
+  TensorView x_scale;       // of an i8 x: [B, M, ⌈K/x_group⌉] f32, last dimension contiguous
+  int64_t x_group = 0;      // activations per scale, from the first on
+  TensorView gate;          // shape, dtype and strides of w; may be empty
+  BlockScale gate_scale = {};  // blocks as those of w_scale
+};
+
+// Products that one call computes side by side: threads take pieces of all of them, every weight is
+// read once. Sums along K run in one order that depends on the row of the registry, on K and on the
+// blocks of the scales alone, never on M, B, threads or the other parts.
 struct LinearOp {
   static constexpr std::string_view kName = "linear";
   struct Params {
-    TensorView x;     // [B, M, K] f32 or bf16; last dimension contiguous
-    TensorView w;     // [B, N, K] f32, f16, bf16 or f8; last dimension contiguous, any alignment
-    TensorView bias;  // [N] f32, contiguous; may be empty
-    TensorView y;     // [B, M, N] f32, written; last dimension contiguous
-    BlockScale w_scale = {};  // of an f8 weight
+    std::span<const LinearPart> parts;  // at least one; equal in dtypes, x_group and run
   };
   struct Shape {
-    int64_t b, m, n, k;
+    int64_t b, m, n, k;  // b and k of the first part, the largest m, n of all parts
     DType x, w;
+    int64_t x_group = 0;  // of an i8 x
+    int64_t run = 0;      // BlockScale::Run of a weight with scales; 0 without
   };
   static Shape ShapeOf(const Params& p) {
-    return {p.x.shape[0], p.x.shape[1], p.w.shape[1], p.x.shape[2], p.x.dtype, p.w.dtype};
+    const LinearPart& first = p.parts.front();
+    Shape out = ShapeOf(first);
+    for (const LinearPart& part : p.parts.subspan(1)) {
+      out.m = std::max(out.m, part.x.shape[1]);
+      out.n += part.w.shape[1];
+    }
+    return out;
+  }
+  static Shape ShapeOf(const LinearPart& p) {
+    const int64_t k = p.x.shape[2];
+    return {p.x.shape[0], p.x.shape[1], p.w.shape[1], k, p.x.dtype, p.w.dtype, p.x_group,
+            p.w_scale.scale.empty() ? 0 : p.w_scale.Run(k)};
   }
 };
 
@@ -51,18 +86,36 @@ struct LinearOp {
 struct LinearTOp {
   static constexpr std::string_view kName = "linear_t";
   struct Params {
-    TensorView x;  // [B, M, N] f32 or bf16; last dimension contiguous
-    TensorView w;  // [B, N, K] f32, f16, bf16 or f8; last dimension contiguous, any alignment
+    TensorView x;  // [B, M, N] f32, bf16 or f16; last dimension contiguous
+    TensorView w;  // [B, N, K] f32, f16, bf16, f8 or i8, or [B, N, ⌈K/2⌉] kU4; last dimension
+                   // contiguous, any alignment
     TensorView y;  // [B, M, K] f32, written; last dimension contiguous
-    BlockScale w_scale = {};  // of an f8 weight
+    BlockScale w_scale = {};  // of an f8, i8 or u4 weight
   };
   struct Shape {
     int64_t b, m, n, k;
     DType x, w;
   };
   static Shape ShapeOf(const Params& p) {
-    return {p.x.shape[0], p.x.shape[1], p.w.shape[1], p.w.shape[2], p.x.dtype, p.w.dtype};
+    return {p.x.shape[0], p.x.shape[1], p.w.shape[1], p.y.shape[2], p.x.dtype, p.w.dtype};
   }
+};
+
+// Rounds activations to 8 bits, symmetrically: per row and group of columns, scale = max|x| / 127
+// and y = x · (127 / max|x|) rounded to nearest, ties to even; a group of zeros has scale 0. A group
+// with NaN or infinity has scale NaN.
+struct QuantizeRowsOp {
+  static constexpr std::string_view kName = "quantize_rows";
+  struct Params {
+    TensorView x;      // [M, K] f32, last dimension contiguous
+    TensorView y;      // [M, K] i8, written, last dimension contiguous
+    TensorView scale;  // [M, ⌈K/group⌉] f32, written, last dimension contiguous
+    int64_t group = 128;
+  };
+  struct Shape {
+    int64_t m, k, group;
+  };
+  static Shape ShapeOf(const Params& p) { return {p.x.shape[0], p.x.shape[1], p.group}; }
 };
 
 // y[m,:] = x[m,:] · rsqrt(mean(x²) + eps) · w, in fp32 with one rounding. x and y may be the same.

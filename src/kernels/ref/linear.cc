@@ -1,4 +1,7 @@
+#include <algorithm>
+#include <bit>
 #include <cmath>
+#include <limits>
 
 #include "src/kernels/ref/ref.h"
 
@@ -12,28 +15,63 @@ float* FloatRow(const TensorView& t, int64_t i, int64_t j) {
   return t.Ptr<float>() + i * t.stride[0] + j * t.stride[1];
 }
 
-// Element (n, k) of W[b] as it is meant: the stored value times its block's scale, rounded to f32
-// as a dequantised weight would be.
-double Weight(const TensorView& w, const BlockScale& scale, int64_t b, int64_t n, int64_t k) {
-  const float value = Load(RowOf(w, b, n), w.dtype, k);
-  return static_cast<double>(scale.scale.empty() ? value : value * scale.At(b, n, k));
+// Element (i, j) of W[b] as it is meant; the products are exact.
+double Weight(const TensorView& w, const BlockScale& blocks, int64_t b, int64_t i, int64_t j) {
+  const auto value = static_cast<double>(Load(RowOf(w, b, i), w.dtype, j));
+  if (blocks.scale.empty()) return value;
+  const int64_t row = (blocks.row_begin + b * blocks.batch_rows + i) / blocks.rows;
+  const int64_t column = (blocks.column_begin + j) / blocks.columns;
+  const int offset = w.dtype == DType::kU4 ? 8 : 0;
+  const int zero = blocks.zero.empty() ? offset : *(blocks.zero.Row<uint8_t>(row) + column);
+  const float scale = Load(blocks.scale.RowBytes(row), blocks.scale.dtype, column);
+  return (value - zero) * static_cast<double>(scale);
+}
+
+double Activation(const LinearPart& p, int64_t b, int64_t m, int64_t k) {
+  const auto value = static_cast<double>(Load(RowOf(p.x, b, m), p.x.dtype, k));
+  return p.x_scale.empty() ? value
+                           : value * static_cast<double>(FloatRow(p.x_scale, b, m)[k / p.x_group]);
+}
+
+// Column n of a product.
+void LinearColumn(const LinearPart& p, int64_t b, int64_t n) {
+  for (int64_t m = 0; m < p.x.shape[1]; ++m) {
+    double sum = p.bias.empty() ? 0.0 : static_cast<double>(p.bias.Ptr<float>()[n]);
+    double gate = 0;
+    for (int64_t k = 0; k < p.x.shape[2]; ++k) {
+      const double x = Activation(p, b, m, k);
+      sum += x * Weight(p.w, p.w_scale, b, n, k);
+      if (!p.gate.empty()) gate += x * Weight(p.gate, p.gate_scale, b, n, k);
+    }
+    if (!p.gate.empty()) sum *= gate / (1 + std::exp(-gate));
+    FloatRow(p.y, b, m)[n] = static_cast<float>(sum);
+  }
+}
+
+// x · 127/max|x| to the nearest integer: adding 1.5·2^23 leaves it in the last bits of the sum.
+void QuantizeGroup(const float* x, int64_t count, int8_t* y, float* scale) {
+  constexpr float kRound = 0x1.8p23f;
+  int32_t largest = 0;  // of |x|, whose bits are ordered as the numbers are; NaN above infinity
+  for (int64_t i = 0; i < count; ++i)
+    largest = std::max(largest, std::bit_cast<int32_t>(x[i]) & 0x7fffffff);
+  const auto most = std::bit_cast<float>(largest);
+  const bool finite = std::isfinite(most);
+  // Below this 127/max overflows; so small a group counts as zeros.
+  const bool zero = !finite || most < 0x1p-119f;
+  const float inverse = zero ? 0.0f : 127.0f / most;
+  *scale = !finite ? std::numeric_limits<float>::quiet_NaN() : zero ? 0.0f : most / 127.0f;
+  for (int64_t i = 0; i < count; ++i)
+    y[i] = static_cast<int8_t>(std::bit_cast<int32_t>(x[i] * inverse + kRound));
 }
 
 }  // namespace
 
 void Linear(const LinearOp::Params& p, const Exec& exec) {
-  const LinearOp::Shape s = LinearOp::ShapeOf(p);
-  exec.threads->ParallelFor(s.b * s.n, [&](int64_t task) {
-    const int64_t b = task / s.n;
-    const int64_t n = task % s.n;
-    for (int64_t m = 0; m < s.m; ++m) {
-      const std::byte* x = RowOf(p.x, b, m);
-      double sum = p.bias.empty() ? 0.0 : static_cast<double>(p.bias.Ptr<float>()[n]);
-      for (int64_t k = 0; k < s.k; ++k)
-        sum += static_cast<double>(Load(x, s.x, k)) * Weight(p.w, p.w_scale, b, n, k);
-      FloatRow(p.y, b, m)[n] = static_cast<float>(sum);
-    }
-  });
+  for (const LinearPart& part : p.parts) {
+    const int64_t n = part.w.shape[1];
+    exec.threads->ParallelFor(part.x.shape[0] * n,
+                              [&](int64_t task) { LinearColumn(part, task / n, task % n); });
+  }
 }
 
 void LinearT(const LinearTOp::Params& p, const Exec& exec) {
@@ -49,6 +87,15 @@ void LinearT(const LinearTOp::Params& p, const Exec& exec) {
         sum += static_cast<double>(Load(x, s.x, n)) * Weight(p.w, p.w_scale, b, n, k);
       y[k] = static_cast<float>(sum);
     }
+  });
+}
+
+void QuantizeRows(const QuantizeRowsOp::Params& p, const Exec& exec) {
+  const QuantizeRowsOp::Shape s = QuantizeRowsOp::ShapeOf(p);
+  exec.threads->ParallelFor(s.m, [&](int64_t m) {
+    for (int64_t k = 0; k < s.k; k += s.group)
+      QuantizeGroup(p.x.Row<float>(m) + k, std::min(s.group, s.k - k), p.y.Row<int8_t>(m) + k,
+                    p.scale.Row<float>(m) + k / s.group);
   });
 }
 

@@ -32,14 +32,14 @@ void Forward(const MlaLayer& mla, const RopeAngles& angles, const TensorView& x,
   Workspace& workspace = *step.workspace;
   const Workspace::Scope scope(workspace);
   const int64_t t = x.shape[0];
-  const TensorView x_rounded = RoundActivations(x, step);
-  const MlaQueries q = ProjectQueries(mla, angles, x_rounded, step);
+  const MlaProjections projected = Project(mla, angles, x, step);
+  const MlaQueries& q = projected.q;
   const bool expanded_cache =
       !step.sequences.empty() && step.sequences[0].path == MlaPath::kDecompressed;
   if (expanded_cache)
-    AppendExpanded(mla, angles, x_rounded, step);
+    AppendExpanded(mla, projected, step);
   else
-    AppendLatents(mla, angles, x_rounded, step);
+    AppendLatents(mla, projected, step);
 
   const TensorView o = workspace.Take(DType::kF32, {t, mla.dims.h, mla.dims.v});
   const auto expanded_begin =
@@ -50,7 +50,7 @@ void Forward(const MlaLayer& mla, const RopeAngles& angles, const TensorView& x,
   for (auto s = expanded_begin; s != step.sequences.end(); ++s) AttendExpanded(mla, q, *s, o, step);
 
   const TensorView u = o.Reshape({t, mla.dims.h * mla.dims.v});
-  Multiply(mla.w_o, RoundActivations(u, step), y, step);
+  Multiply(mla.w_o, RoundActivations(u, {&mla.w_o}, step), y, step);
 }
 
 }  // namespace latte

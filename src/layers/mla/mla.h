@@ -57,6 +57,13 @@ struct MlaQueries {
   TensorView rope;  // [T, H, R]
 };
 
+// What attention takes of a step's tokens. c_kv and k_rope are parts of rows that lie together.
+struct MlaProjections {
+  MlaQueries q;
+  TensorView c_kv;    // [T, C] f32, normed
+  TensorView k_rope;  // [T, R] f32, rotated
+};
+
 // Attention of all new tokens: appends their rows to the cache, attends, projects.
 // Shapes: x [T, D] f32 (normed hidden), y [T, D] f32, written.
 void Forward(const MlaLayer& mla, const RopeAngles& angles, const TensorView& x,
@@ -66,12 +73,11 @@ void Forward(const MlaLayer& mla, const RopeAngles& angles, const TensorView& x,
 std::vector<CacheStream> MlaCacheStreams(const MlaDims& dims, MlaPath path, DType dtype);
 
 // The parts of Forward; o is [T, H, V] f32.
-MlaQueries ProjectQueries(const MlaLayer& mla, const RopeAngles& angles, const TensorView& x,
-                          StepContext& step);
-void AppendLatents(const MlaLayer& mla, const RopeAngles& angles, const TensorView& x,
-                   StepContext& step);
-void AppendExpanded(const MlaLayer& mla, const RopeAngles& angles, const TensorView& x,
-                    StepContext& step);
+// Project reads h once for both of its products; x as Forward.
+MlaProjections Project(const MlaLayer& mla, const RopeAngles& angles, const TensorView& x,
+                       StepContext& step);
+void AppendLatents(const MlaLayer& mla, const MlaProjections& projected, StepContext& step);
+void AppendExpanded(const MlaLayer& mla, const MlaProjections& projected, StepContext& step);
 void AttendAbsorbed(const MlaLayer& mla, const MlaQueries& q,
                     std::span<const SequenceSlice> sequences, const TensorView& o,
                     StepContext& step);

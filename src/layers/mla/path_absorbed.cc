@@ -64,9 +64,12 @@ void AttendAbsorbed(const MlaLayer& mla, const MlaQueries& q,
   p.scale = mla.scale;
   Run<MlaDecodeOp>(p, step.exec);
 
-  Run<LinearOp>({HeadsFirst(RoundHeads(o_latent, step)), mla.w_uv(), TensorView(),
-                 HeadsFirst(o.Slice(0, begin, end)), mla.w_kv_b.Scale(dims.n, head_rows)},
-                step.exec);
+  LinearPart w_uv;
+  w_uv.x = HeadsFirst(RoundHeads(o_latent, step));
+  w_uv.w = mla.w_uv();
+  w_uv.w_scale = mla.w_kv_b.Scale(dims.n, head_rows);
+  w_uv.y = HeadsFirst(o.Slice(0, begin, end));
+  Run<LinearOp>({{&w_uv, 1}}, step.exec);
 }
 
 }  // namespace latte

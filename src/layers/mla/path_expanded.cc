@@ -41,10 +41,10 @@ TensorView Heads(const TensorView& rows, int64_t begin, int64_t heads, int64_t p
 }
 
 // A copy of columns [0, C) of the latents, contiguous, as products take them.
-TensorView LatentColumns(const TensorView& rows, int64_t c, StepContext& step) {
+Activations LatentColumns(const TensorView& rows, int64_t c, StepContext& step) {
   const TensorView out = step.workspace->Take(DType::kF32, {rows.shape[0], c});
   for (int64_t i = 0; i < rows.shape[0]; ++i) std::copy_n(rows.Row<float>(i), c, out.Row<float>(i));
-  return RoundActivations(out, step);
+  return RoundActivations(out, {}, step);
 }
 
 ExpandedKeys ExpandLatents(const MlaLayer& mla, const SequenceSlice& sequence, int64_t begin,

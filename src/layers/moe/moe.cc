@@ -1,6 +1,7 @@
 #include "src/layers/moe/moe.h"
 
 #include <cstring>
+#include <vector>
 
 #include "src/kernels/params/linear.h"
 #include "src/kernels/params/moe.h"
@@ -58,16 +59,42 @@ RouteOp::Params RouteParams(const MoeLayer& moe, const TensorView& logits,
   return p;
 }
 
-// Rows of all experts, each expert's MLP over its own rows. x, y: [T·K, D] f32.
-void RunExperts(const MoeLayer& moe, const Grouping& groups, const TensorView& x,
-                const TensorView& y, StepContext& step) {
-  const TensorView rounded = RoundActivations(x, step);
+// An expert and its rows of the matrices it works on.
+struct ExpertRows {
+  const Mlp* mlp;
+  Activations x;
+  TensorView inner, y;
+};
+
+// All experts, each over its own rows, in two passes: every touched weight is read once.
+void RunExperts(std::span<const ExpertRows> experts, StepContext& step) {
+  std::vector<Product> products;
+  for (const ExpertRows& e : experts) products.push_back({&e.mlp->up, &e.mlp->gate, e.x, e.inner});
+  Multiply(products, step);
+  products.clear();
+  for (const ExpertRows& e : experts) {
+    const Activations inner = RoundActivations(e.inner, {&e.mlp->down}, step);
+    products.push_back({&e.mlp->down, nullptr, inner, e.y});
+  }
+  Multiply(products, step);
+}
+
+// x: [T·K, D] f32, the tokens of each expert together; y: [T·K, D] f32.
+std::vector<ExpertRows> RoutedExperts(const MoeLayer& moe, const Grouping& groups,
+                                      const TensorView& x, const TensorView& y,
+                                      StepContext& step) {
+  const Activations rounded = RoundActivations(x, {&moe.experts[0].up}, step);
+  std::vector<ExpertRows> out;
   for (size_t e = 0; e < moe.experts.size(); ++e) {
     const int64_t begin = groups.first[e];
     const int64_t end = groups.first[e + 1];
     if (begin == end) continue;
-    Forward(moe.experts[e], rounded.Slice(0, begin, end), y.Slice(0, begin, end), step);
+    const Mlp& mlp = moe.experts[e];
+    out.push_back({&mlp, rounded.Rows(begin, end),
+                   step.workspace->Take(DType::kF32, {end - begin, mlp.up.outputs()}),
+                   y.Slice(0, begin, end)});
   }
+  return out;
 }
 
 }  // namespace
@@ -80,7 +107,7 @@ void Forward(const MoeLayer& moe, const TensorView& x, const TensorView& y, Step
   const int64_t pairs = t * moe.dims.chosen;
 
   const TensorView logits = workspace.Take(DType::kF32, {t, moe.dims.experts});
-  Multiply(moe.router, x, logits, step);
+  MultiplyExactly(moe.router, x, logits, step);
   const std::span<int32_t> experts = TakeInts(workspace, pairs);
   const TensorView weights = workspace.Take(DType::kF32, {pairs});
   const std::span<float> weight_span(weights.Ptr<float>(), static_cast<size_t>(pairs));
@@ -90,12 +117,13 @@ void Forward(const MoeLayer& moe, const TensorView& x, const TensorView& y, Step
   const TensorView rows = workspace.Take(DType::kF32, {pairs, d});
   const TensorView out = workspace.Take(DType::kF32, {pairs, d});
   Run<GatherOp>({x, groups.token, rows}, step.exec);
-  RunExperts(moe, groups, rows, out, step);
-
+  std::vector<ExpertRows> touched = RoutedExperts(moe, groups, rows, out, step);
   if (moe.has_shared)
-    Forward(moe.shared, RoundActivations(x, step), y, step);
+    touched.push_back({&moe.shared, RoundActivations(x, {&moe.shared.up}, step),
+                       workspace.Take(DType::kF32, {t, moe.shared.up.outputs()}), y});
   else
     std::memset(y.data, 0, static_cast<size_t>(t * d) * sizeof(float));
+  RunExperts(touched, step);
   Run<CombineOp>({out, groups.row, weight_span, moe.dims.chosen, y}, step.exec);
 }
 

@@ -1,0 +1,322 @@
+// linear on int8 activations and int8 or 4-bit weights: dot products of bytes, exact within a group.
+//
+// Work      tasks as in linear-inl.h. Rows of x are first brought into chunks of 128 values: bytes
+//           in the order that the weights' bytes have, and for each register lane its scale and
+//           what its integer sum starts from. One operand must be unsigned: int8 weights become
+//           w + 128 (one exclusive or), 4-bit ones are codes as they are; the start takes off what
+//           that adds, 128 or the zero times the sum of the lane's x.
+//
+//               int8:  lane l of both registers of a chunk: values 4l…4l+3 and 64+4l…, one group
+//               u4:    low nibbles · even values, high nibbles · odd ones: lane l has values
+//                      8l…8l+7, so a group of 32 has four lanes
+//
+//           Per chunk the integers become f32, times the lane's x scale, times the lane's weight
+//           scale, added to a vector of partial sums. Where a block of K has one weight scale, the
+//           finished sum is multiplied by it instead. Tiles are 3 rows of x × 4 of W.
+// Order     chunks in order, lanes by a fixed tree; blocks of K of 2048 values in order, the bias
+//           last. For every tile, task and thread count.
+// Limits    groups of x and of u4 weights are multiples of 32, for int8 weights of 128, and begin at
+//           multiples of that, or are all of K; stack 140 KiB.
+#pragma once
+
+#include <cstdint>
+
+#include "src/kernels/cpu/element-inl.h"
+#include "src/kernels/cpu/math-inl.h"
+#include "src/kernels/cpu/scales-inl.h"
+#include "src/kernels/cpu/target.h"
+#include "src/kernels/cpu/tiles-inl.h"
+
+namespace latte::cpu {
+namespace {
+
+constexpr int64_t kChunk = 128;
+constexpr int64_t kByteBlockK = 2048;
+constexpr int64_t kBlockChunks = kByteBlockK / kChunk;
+constexpr int64_t kMaxRuns = kByteBlockK / 32;
+constexpr int64_t kByteTileRows = 3;
+// Rows of W that share a pass over x: many, or for one tile of x few, read from end to end.
+constexpr int64_t kBytePanelRows = 64;
+constexpr int64_t kByteStreamRows = 8;
+// Chunks that are prepared at once: a block of 24 rows, or all of K of fewer.
+constexpr int64_t kPreparedRows = 24;
+constexpr int64_t kPreparedChunks = kPreparedRows * kBlockChunks;
+
+// 128 values of a row of x.
+struct alignas(64) ByteChunk {
+  int8_t x[2][64];
+  int32_t start[16];  // −zero · the sum of the lane's values; with zeros per group the sum itself
+  float scale[16];    // of the lane's values
+};
+
+// Scales of rows of W, one for each run of a block, and the low 16 bits of −zero.
+struct ByteScales {
+  alignas(64) float scale[kBytePanelRows * kMaxRuns];
+  alignas(64) int32_t zero[kBytePanelRows * kMaxRuns];
+};
+
+// What distinguishes the weights: how bytes lie in a chunk and which values a lane has.
+template <class V, class T>
+struct ByteOrder;
+
+template <class V>
+struct ByteOrder<V, I8> {
+  static constexpr int64_t kRowBytes = kChunk;
+  static constexpr int64_t kRun = 128;    // values of one prepared scale
+  static constexpr int64_t kZero = 128;  // that of w + 128
+  static void Split(const int8_t* x, ByteChunk& to) {
+    V::StoreBytes(to.x[0], V::LoadBytes(x));
+    V::StoreBytes(to.x[1], V::LoadBytes(x + 64));
+  }
+  static void Load(const I8* w, typename V::Ints (&bytes)[2]) {
+    bytes[0] = V::FlipSigns(V::LoadBytes(w));
+    bytes[1] = V::FlipSigns(V::LoadBytes(w + 64));
+  }
+  // The first `count` values, zeros behind them.
+  static void Load(const I8* w, int64_t count, typename V::Ints (&bytes)[2]) {
+    bytes[0] = V::FlipSigns(V::LoadBytesPartial(w, Min(count, 64)));
+    bytes[1] = V::FlipSigns(V::LoadBytesPartial(w + 64, Max(count - 64, 0)));
+  }
+  // All of a chunk has one scale.
+  static typename V::Vec LaneScales(const float* scale) { return V::Set1(scale[0]); }
+  static typename V::Ints LaneZeros(const int32_t* zero) { return V::SetInt(zero[0]); }
+};
+
+template <class V>
+struct ByteOrder<V, U4> {
+  static constexpr int64_t kRowBytes = kChunk / 2;
+  static constexpr int64_t kRun = 32;
+  static constexpr int64_t kZero = kU4DefaultZero;
+  static void Split(const int8_t* x, ByteChunk& to) {
+    const typename V::Ints low = V::LoadBytes(x);
+    const typename V::Ints high = V::LoadBytes(x + 64);
+    V::StoreBytes(to.x[0], V::EvenBytes(low, high));
+    V::StoreBytes(to.x[1], V::OddBytes(low, high));
+  }
+  static void Load(const U4* w, typename V::Ints (&bytes)[2]) { Nibbles(V::LoadBytes(w), bytes); }
+  static void Load(const U4* w, int64_t count, typename V::Ints (&bytes)[2]) {
+    Nibbles(V::LoadBytesPartial(w, (count + 1) / 2), bytes);
+  }
+  static typename V::Vec LaneScales(const float* scale) { return V::FourTimesFour(scale); }
+  static typename V::Ints LaneZeros(const int32_t* zero) { return V::FourTimesFour(zero); }
+
+ private:
+  static void Nibbles(typename V::Ints codes, typename V::Ints (&bytes)[2]) {
+    bytes[0] = V::LowNibbles(codes);
+    bytes[1] = V::HighNibbles(codes);
+  }
+};
+
+// Columns [begin, +k) of row m of x; the last chunk is filled up with zeros.
+template <class V, class T, bool kZeros>
+void PrepareRow(const LinearTask& t, int64_t m, int64_t begin, int64_t k, ByteChunk* to) {
+  using Order = ByteOrder<V, T>;
+  const int8_t* x = static_cast<const int8_t*>(t.x) + m * t.x_stride + begin;
+  const float* scale = t.x_scale + m * t.x_scale_stride;
+  const typename V::Ints factor = V::SetInt(kZeros ? 1 : -static_cast<int32_t>(Order::kZero));
+  for (int64_t at = 0; at < k; at += kChunk, ++to) {
+    alignas(64) int8_t padded[kChunk];
+    const int8_t* from = x + at;
+    if (k - at < kChunk) {
+      V::StoreBytes(padded, V::LoadBytesPartial(from, Min(k - at, 64)));
+      V::StoreBytes(padded + 64, V::LoadBytesPartial(from + 64, Max(k - at - 64, 0)));
+      from = padded;
+    }
+    Order::Split(from, *to);
+    const typename V::Ints sum = V::SumBytes(V::LoadBytes(to->x[0]), V::LoadBytes(to->x[1]));
+    V::StoreBytes(to->start, V::MulInts(sum, factor));
+    float runs[4];
+    for (int64_t i = 0; i < 4; ++i) runs[i] = scale[(begin + Min(at + i * 32, k - 1)) / t.x_group];
+    V::Store(to->scale, Order::LaneScales(runs));
+  }
+}
+
+template <class V, class T>
+float FloatOf(const T* p) {
+  float out;
+  V::StorePartial(&out, V::LoadPartial(p, 1), 1);
+  return out;
+}
+
+template <int64_t kRun>
+constexpr int64_t RunsOfChunks(int64_t k) {
+  return (k + kChunk - 1) / kChunk * (kChunk / kRun);
+}
+
+// Scales and zeros of rows [row_begin, +rows) of a block that begins at k_begin.
+template <class V, class T, bool kZeros>
+void PrepareScales(const LinearTask& t, int64_t row_begin, int64_t rows, int64_t k_begin,
+                   const Segments& segments, ByteScales& to) {
+  constexpr int64_t kRun = ByteOrder<V, T>::kRun;
+  const ScaleGrid& g = t.grid;
+  const int64_t column = (g.column_begin + k_begin) / g.columns;
+  for (int64_t i = 0; i < rows; ++i) {
+    const int64_t row = (g.row_begin + row_begin + i) / g.rows;
+    float* const scale = to.scale + i * kMaxRuns;
+    // Lanes behind the last value have scale 0, lest what lies there be NaN.
+    for (int64_t at = segments.k / kRun; at < RunsOfChunks<kRun>(segments.k); ++at) scale[at] = 0;
+    WithType(g.scale, g.type, [&](const auto* stored) {
+      const auto* const from = stored + row * g.stride + column;
+      if (segments.columns == kRun && segments.first == kRun)
+        return WidenRow<V>(from, segments.count, scale);
+      ForEachSegment(segments, [&](int64_t segment, int64_t begin, int64_t end) {
+        const float value = FloatOf<V>(from + segment);
+        for (int64_t at = begin; at < end; at += kRun) scale[at / kRun] = value;
+      });
+    });
+    if constexpr (kZeros) {
+      const uint8_t* const from = g.zero + row * g.zero_stride + column;
+      int32_t* const zero = to.zero + i * kMaxRuns;
+      ForEachSegment(segments, [&](int64_t segment, int64_t begin, int64_t end) {
+        for (int64_t at = begin; at < end; at += kRun) zero[at / kRun] = -from[segment] & 0xffff;
+      });
+    }
+  }
+}
+
+// Rows [row_begin, +rows) and columns [k_begin, +k) of a task's W; w points to the first element.
+template <class T>
+struct BytePanel {
+  const T* w;
+  int64_t stride;  // bytes
+  int64_t row_begin, rows;
+  int64_t k_begin, k;
+  bool one_scale;  // the block has one
+};
+
+// What a tile reads of rows of W; a tile over the edge repeats the last row.
+template <class T, int64_t kN>
+struct ByteRows {
+  const T* w[kN];
+  const float* scale[kN];
+  const int32_t* zero[kN];
+};
+
+// total[i][j] += a chunk of kM rows of x and kN rows of W; count: how many of its values there are,
+// nothing for all.
+template <class V, class T, bool kZeros, bool kOneScale, int64_t kM, int64_t kN, class... Count>
+inline void AddChunk(const ByteChunk* const (&x)[kM], const ByteRows<T, kN>& rows, int64_t chunk,
+                     typename V::Vec (&total)[kM][kN], Count... count) {
+  using Order = ByteOrder<V, T>;
+  typename V::Ints bytes[kN][2];
+  for (int64_t j = 0; j < kN; ++j)
+    Order::Load(rows.w[j] + chunk * Order::kRowBytes, count..., bytes[j]);
+  for (int64_t i = 0; i < kM; ++i) {
+    const ByteChunk& c = x[i][chunk];
+    const typename V::Ints x0 = V::LoadBytes(c.x[0]);
+    const typename V::Ints x1 = V::LoadBytes(c.x[1]);
+    const typename V::Ints start = V::LoadBytes(c.start);
+    const typename V::Vec x_scale = V::Load(c.scale);
+    for (int64_t j = 0; j < kN; ++j) {
+      const int64_t run = chunk * (kChunk / Order::kRun);
+      typename V::Ints sum = start;
+      if constexpr (kZeros) sum = V::MulInts(start, Order::LaneZeros(rows.zero[j] + run));
+      sum = V::DotBytes(V::DotBytes(sum, bytes[j][0], x0), bytes[j][1], x1);
+      if constexpr (kOneScale)
+        total[i][j] = V::Fma(V::ToFloat(sum), x_scale, total[i][j]);
+      else
+        total[i][j] = V::Fma(V::Mul(V::ToFloat(sum), x_scale),
+                             Order::LaneScales(rows.scale[j] + run), total[i][j]);
+    }
+  }
+}
+
+template <class V, class T, bool kZeros, bool kOneScale, int64_t kM, int64_t kN>
+inline void ByteTile(const ByteChunk* const (&x)[kM], const ByteRows<T, kN>& rows, int64_t k,
+                     float (&sums)[kM][kN]) {
+  typename V::Vec total[kM][kN];
+  for (int64_t i = 0; i < kM; ++i)
+    for (int64_t j = 0; j < kN; ++j) total[i][j] = V::Zero();
+  const int64_t whole = k / kChunk;
+  for (int64_t c = 0; c < whole; ++c)
+    AddChunk<V, T, kZeros, kOneScale, kM, kN>(x, rows, c, total);
+  if (whole * kChunk < k)
+    AddChunk<V, T, kZeros, kOneScale, kM, kN>(x, rows, whole, total, k - whole * kChunk);
+  for (int64_t i = 0; i < kM; ++i) {
+    for (int64_t j = 0; j < kN; j += 4)
+      V::StoreSum4(sums[i] + j, total[i][j], total[i][j + 1], total[i][j + 2], total[i][j + 3]);
+    if constexpr (kOneScale)
+      for (int64_t j = 0; j < kN; ++j) sums[i][j] *= rows.scale[j][0];
+  }
+}
+
+template <class V, class T, bool kZeros, bool kOneScale, int64_t kM>
+void ByteDotRows(const LinearTask& t, const BytePanel<T>& panel, const ByteScales& scales,
+                 const ByteChunk* const (&x)[kM], int64_t m) {
+  constexpr int64_t kN = 4;
+  const bool first = panel.k_begin == 0;
+  const bool biased = t.bias != nullptr && panel.k_begin + panel.k == t.k;
+  for (int64_t n = 0; n < panel.rows; n += kN) {
+    ByteRows<T, kN> rows;
+    for (int64_t j = 0; j < kN; ++j) {
+      const int64_t row = Min(n + j, panel.rows - 1);
+      rows.w[j] = panel.w + row * panel.stride;
+      rows.scale[j] = scales.scale + row * kMaxRuns;
+      rows.zero[j] = scales.zero + row * kMaxRuns;
+    }
+    float sums[kM][kN];
+    ByteTile<V, T, kZeros, kOneScale, kM, kN>(x, rows, panel.k, sums);
+    const int64_t column = panel.row_begin + n;
+    const float* bias = biased ? t.bias + column : nullptr;
+    for (int64_t i = 0; i < kM; ++i)
+      StoreDots(sums[i], bias, Min(kN, panel.rows - n), first, t.y + (m + i) * t.y_stride + column);
+  }
+}
+
+// Rows [m, +rows) of x, prepared `chunks` per row, those of the panel's block first.
+template <class V, class T, bool kZeros>
+void ByteDotPanel(const LinearTask& t, const BytePanel<T>& panel, const ByteScales& scales,
+                  const ByteChunk* prepared, int64_t chunks, int64_t m, int64_t rows) {
+  ForEachRun<kByteTileRows>(rows, [&](int64_t begin, auto count) {
+    constexpr int64_t kM = decltype(count)::value;
+    const ByteChunk* x[kM];
+    for (int64_t i = 0; i < kM; ++i) x[i] = prepared + (begin + i) * chunks;
+    if (panel.one_scale)
+      ByteDotRows<V, T, kZeros, true, kM>(t, panel, scales, x, m + begin);
+    else
+      ByteDotRows<V, T, kZeros, false, kM>(t, panel, scales, x, m + begin);
+  });
+}
+
+template <class V, class T, bool kZeros>
+void ByteTask(const LinearTask& t, const T* w) {
+  ByteChunk prepared[kPreparedChunks];
+  ByteScales scales;
+  const bool stream = t.m <= kByteTileRows;
+  const int64_t panel_rows = stream ? kByteStreamRows : kBytePanelRows;
+  const int64_t m_step = Min(t.m, kPreparedRows);
+  const int64_t chunks = stream ? kPreparedChunks / t.m / kBlockChunks * kBlockChunks : kBlockChunks;
+  for (int64_t span = 0; span < t.k; span += chunks * kChunk)
+    for (int64_t m = 0; m < t.m; m += m_step) {
+      const int64_t m_rows = Min(m_step, t.m - m);
+      const int64_t span_end = Min(t.k, span + chunks * kChunk);
+      for (int64_t i = 0; i < m_rows; ++i)
+        PrepareRow<V, T, kZeros>(t, m + i, span, span_end - span, prepared + i * chunks);
+      for (int64_t n = 0; n < t.n; n += panel_rows)
+        for (int64_t k = span; k < span_end; k += kByteBlockK) {
+          const int64_t columns = Min(kByteBlockK, span_end - k);
+          const Segments segments = SegmentsOf(t.grid, k, columns);
+          const BytePanel<T> panel{w + n * t.w_stride + k / kValuesPer<T>,
+                                   t.w_stride,
+                                   n,
+                                   Min(panel_rows, t.n - n),
+                                   k,
+                                   columns,
+                                   segments.count == 1};
+          PrepareScales<V, T, kZeros>(t, n, panel.rows, k, segments, scales);
+          ByteDotPanel<V, T, kZeros>(t, panel, scales, prepared + (k - span) / kChunk, chunks, m,
+                                     m_rows);
+        }
+    }
+}
+
+// Requires: t.x is i8; t.w is i8 or u4 with scales; groups as above.
+template <class V>
+void LinearInt8(const LinearTask& t) {
+  if (t.w_type == Element::kI8) return ByteTask<V, I8, false>(t, static_cast<const I8*>(t.w));
+  if (t.grid.zero == nullptr) return ByteTask<V, U4, false>(t, static_cast<const U4*>(t.w));
+  ByteTask<V, U4, true>(t, static_cast<const U4*>(t.w));
+}
+
+}  // namespace
+}  // namespace latte::cpu

@@ -1,0 +1,146 @@
+// linear_t: contracts activations over the rows of W.
+//
+// Work      runs of columns, four or eight vectors wide, walk down the rows of W; y is their sum,
+//           kept in registers. Quantised weights, and 16-bit ones for many rows of x, are widened
+//           first, 64 or 256 rows of a run at a time; scales are applied then.
+// Roofline  one row of x: 2 FLOP per weight, bound by memory.
+// Order     one fused multiply-add per row of W, in order, for every tile, task and thread count.
+// Limits    N > 0; stack 290 KiB.
+#pragma once
+
+#include <cstdint>
+
+#include "src/kernels/cpu/math-inl.h"
+#include "src/kernels/cpu/scales-inl.h"
+#include "src/kernels/cpu/target.h"
+#include "src/kernels/cpu/tiles-inl.h"
+
+namespace latte::cpu {
+namespace {
+
+constexpr int64_t kColumnsRows = 256;  // rows of W at once
+// Likewise of widened ones: in L1 for one row of x, which uses them once.
+constexpr int64_t kWideRows = 64;
+// Rows of x from which on widening a 16-bit panel first is faster: it costs about as much as
+// widening again in ten tiles.
+constexpr int64_t kWidenRows = 60;
+
+// Rows [row_begin, +rows) and columns [column, +columns) of a task's W.
+template <class T>
+struct ColumnPanel {
+  const T* w;
+  int64_t stride;
+  int64_t row_begin, rows;
+  int64_t column, columns;
+};
+
+// Rows [begin, +count) of W are columns of x.
+template <class V>
+const float* FloatInput(const LinearTTask& t, int64_t m, int64_t begin, int64_t count,
+                        float* scratch) {
+  const int64_t at = m * t.x_stride + begin;
+  if (t.x_type == Element::kF32) return static_cast<const float*>(t.x) + at;
+  WithType(t.x, t.x_type, [&](const auto* x) { WidenRow<V>(x + at, count, scratch); });
+  return scratch;
+}
+
+// y[:, column:+columns] (+)= the panel's rows, kN vectors wide.
+template <class V, int64_t kN, class W>
+void OuterPanel(const LinearTTask& t, const ColumnPanel<W>& panel) {
+  static constexpr float kOnes[] = {1, 1, 1, 1, 1, 1};
+  static_assert(sizeof(kOnes) / sizeof(float) >= V::kTileRows);
+  constexpr int64_t kStride = ScratchStride(kColumnsRows);
+  alignas(64) float scratch[V::kTileRows * kStride];
+  ForEachRun<kN == 8 ? 1 : V::kTileRows>(t.m, [&](int64_t m, auto rows) {
+    constexpr int64_t kM = decltype(rows)::value;
+    const float* x = nullptr;
+    for (int64_t i = kM; i-- > 0;)
+      x = FloatInput<V>(t, m + i, panel.row_begin, panel.rows, scratch + i * kStride);
+    OuterTile<V, kM, kN>(
+        Outer<W>{x, t.x_type == Element::kF32 ? t.x_stride : kStride, panel.w, panel.stride,
+                 panel.rows, panel.row_begin == 0 ? nullptr : kOnes,
+                 t.y + m * t.y_stride + panel.column, t.y_stride},
+        panel.columns);
+  });
+}
+
+// to = a row of the panel, scaled; segments are those of its columns.
+template <class V, class T>
+void ScaleRow(Weights<FloatMath<V>, T> w, const Segments& segments, const float* scale,
+              const uint8_t* zero, float* to) {
+  ForEachSegment(segments, [&](int64_t segment, int64_t begin, int64_t end) {
+    const typename V::Vec s = V::Set1(scale[segment]);
+    w.SetZero(zero, segment);
+    for (int64_t at = begin; at < end; at += V::kLanes) {
+      const int64_t rest = end - at;
+      StoreNext<V>(to + at, V::Mul(rest >= V::kLanes ? w.Load(at) : w.Partial(at, rest), s), rest);
+    }
+  });
+}
+
+// Requires: panel.rows ≤ kWideRows.
+template <class V, int64_t kN, class T>
+void OuterScaledPanel(const LinearTTask& t, const ColumnPanel<T>& panel) {
+  constexpr int64_t kStride = kN * V::kLanes;
+  alignas(64) float wide[kWideRows * kStride];
+  PanelScales<kWideRows, kStride + V::kLanes> scales;
+  static constexpr float kOnes[kStride + 1] = {1};
+  const Segments segments = SegmentsOf(t.grid, panel.column, panel.columns);
+  const bool scaled = t.grid.scale != nullptr;
+  if (scaled)
+    LoadScales<V>(t.grid, panel.row_begin, panel.rows, panel.column, segments.count, scales);
+  for (int64_t n = 0; n < panel.rows; ++n) {
+    Weights<FloatMath<V>, T> w;
+    w.p = panel.w + n * panel.stride;
+    ScaleRow<V>(w, segments, scaled ? scales.Row(n) : kOnes, scaled ? scales.zero[n] : nullptr,
+                wide + n * kStride);
+  }
+  OuterPanel<V, kN>(t, ColumnPanel<float>{wide, kStride, panel.row_begin, panel.rows, panel.column,
+                                          panel.columns});
+}
+
+template <class V, int64_t kN, class T>
+void OuterWidenedPanel(const LinearTTask& t, const ColumnPanel<T>& panel) {
+  constexpr int64_t kStride = kN * V::kLanes;
+  alignas(64) float wide[kColumnsRows * kStride];
+  for (int64_t n = 0; n < panel.rows; ++n)
+    WidenRow<V>(panel.w + n * panel.stride, panel.columns, wide + n * kStride);
+  OuterPanel<V, kN>(t, ColumnPanel<float>{wide, kStride, panel.row_begin, panel.rows, panel.column,
+                                          panel.columns});
+}
+
+template <class V, int64_t kN, class T>
+void OuterRows(const LinearTTask& t, const ColumnPanel<T>& panel) {
+  if constexpr (sizeof(T) == 1)
+    OuterScaledPanel<V, kN>(t, panel);
+  else if (sizeof(T) == 2 && t.m > kWidenRows)
+    OuterWidenedPanel<V, kN>(t, panel);
+  else
+    OuterPanel<V, kN>(t, panel);
+}
+
+// kWide: vectors per column run.
+template <class V, int64_t kWide, class T>
+void LinearTColumns(const LinearTTask& t, const T* w) {
+  constexpr int64_t kRows = sizeof(T) == 1 ? kWideRows : kColumnsRows;
+  ForEachColumnRun<V, kWide>(t.k, [&](int64_t column, auto vectors, int64_t columns) {
+    for (int64_t n = 0; n < t.n; n += kRows)
+      OuterRows<V, decltype(vectors)::value>(
+          t, ColumnPanel<T>{w + n * t.w_stride + column / kValuesPer<T>, t.w_stride, n,
+                            Min(kRows, t.n - n), column, columns});
+  });
+}
+
+template <class V>
+void LinearT(const LinearTTask& t) {
+  WithWeightType(t.w, t.w_type, [&](const auto* w) {
+    // One row of x takes eight vectors of columns at once, as in DotPanel.
+    if (t.m == 1)
+      LinearTColumns<V, 8>(t, w);
+    else
+      LinearTColumns<V, 4>(t, w);
+  });
+}
+
+}  // namespace
+}  // namespace latte::cpu

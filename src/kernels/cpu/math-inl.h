@@ -1,0 +1,103 @@
+// How a product multiplies: in f32, or in pairs of bf16 added in f32. Kernels are written once for
+// both.
+//
+// A Math has: X, what activations and widened weights are stored as; Operand, kStep of them in a
+// register; Vec, a register of sums. Weights of every type become operands exactly.
+#pragma once
+
+#include <cstdint>
+
+#include "src/kernels/cpu/element-inl.h"
+
+namespace latte::cpu {
+namespace {
+
+constexpr int64_t kU4DefaultZero = 8;
+
+// f32. A tile that is four vectors wide has kTileRows rows; kScaledRows with a second sum for each
+// of its sums.
+template <class V>
+struct FloatMath {
+  using X = float;
+  using Lanes = V;
+  using Vec = typename V::Vec;
+  using Operand = typename V::Vec;
+  using U4Table = typename V::U4Table;
+  static constexpr int64_t kStep = V::kLanes;
+  static constexpr int64_t kTileRows = V::kTileRows;
+  static constexpr int64_t kScaledRows = V::kTileRows / 2;
+
+  template <class T>
+  static Operand Load(const T* p) {
+    return V::Load(p);
+  }
+  template <class T>
+  static Operand Partial(const T* p, int64_t count) {
+    return V::LoadPartial(p, count);
+  }
+  static Operand Load(const U4* p, U4Table table) { return V::Load(p, table); }
+  static Operand Partial(const U4* p, int64_t count, U4Table table) {
+    return V::LoadPartial(p, count, table);
+  }
+  static U4Table TableOf(int64_t zero) { return V::TableOf(zero); }
+  static void Store(float* p, Operand x) { V::Store(p, x); }
+  static Vec Dot(Vec sum, Operand x, Operand w) { return V::Fma(x, w, sum); }
+};
+
+// Pairs of bf16.
+template <class V>
+struct PairMath {
+  using X = BF16;
+  using Lanes = V;
+  using Vec = typename V::Vec;
+  using Operand = typename V::Pairs;
+  using U4Table = typename V::U4PairTable;
+  static constexpr int64_t kStep = V::kPairElements;
+  static constexpr int64_t kTileRows = V::kTileRows;
+  static constexpr int64_t kScaledRows = V::kTileRows / 2;
+
+  template <class T>
+  static Operand Load(const T* p) {
+    return V::LoadPairs(p);
+  }
+  template <class T>
+  static Operand Partial(const T* p, int64_t count) {
+    return V::LoadPairsPartial(p, count);
+  }
+  static Operand Load(const U4* p, U4Table table) { return V::LoadPairs(p, table); }
+  static Operand Partial(const U4* p, int64_t count, U4Table table) {
+    return V::LoadPairsPartial(p, count, table);
+  }
+  static U4Table TableOf(int64_t zero) { return V::PairTableOf(zero); }
+  static void Store(BF16* p, Operand x) { V::StorePairs(p, x); }
+  static Vec Dot(Vec sum, Operand x, Operand w) { return V::DotPairs(sum, x, w); }
+};
+
+// A row of weights read as operands; positions count values.
+template <class Math, class T>
+struct Weights {
+  const T* p;
+
+  void SetZero(const uint8_t*, int64_t) {}
+  typename Math::Operand Load(int64_t at) const { return Math::Load(p + at); }
+  typename Math::Operand Partial(int64_t at, int64_t count) const {
+    return Math::Partial(p + at, count);
+  }
+};
+template <class Math>
+struct Weights<Math, U4> {
+  const U4* p;
+  typename Math::U4Table table;
+
+  // Of segment i; `zeros` may be null.
+  void SetZero(const uint8_t* zeros, int64_t i) {
+    table = Math::TableOf(zeros == nullptr ? kU4DefaultZero : zeros[i]);
+  }
+  typename Math::Operand Load(int64_t at) const { return Math::Load(p + at / 2, table); }
+  typename Math::Operand Partial(int64_t at, int64_t count) const {
+    return Math::Partial(p + at / 2, count, table);
+  }
+};
+
+}  // namespace
+}  // namespace latte::cpu

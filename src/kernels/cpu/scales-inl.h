@@ -1,0 +1,59 @@
+// Scales of quantised weights as kernels use them: a block of K is cut into segments of one scale.
+#pragma once
+
+#include <cstdint>
+
+#include "src/kernels/cpu/element-inl.h"
+#include "src/kernels/cpu/target.h"
+#include "src/kernels/cpu/tiles-inl.h"
+
+namespace latte::cpu {
+namespace {
+
+// Columns [0, k) of a block: the first segment has `first` of them, others `columns`, the last what
+// is left.
+struct Segments {
+  int64_t k, first, columns, count;
+};
+
+inline Segments SegmentsOf(const ScaleGrid& grid, int64_t k_begin, int64_t k) {
+  if (grid.scale == nullptr) return {k, k, k, 1};
+  const int64_t first = Min(k, grid.columns - (grid.column_begin + k_begin) % grid.columns);
+  return {k, first, grid.columns, 1 + (k - first + grid.columns - 1) / grid.columns};
+}
+
+// Calls f(segment, begin, end).
+template <class F>
+void ForEachSegment(const Segments& s, const F& f) {
+  int64_t begin = 0;
+  for (int64_t i = 0, end = s.first; i < s.count; ++i, end = Min(end + s.columns, s.k)) {
+    f(i, begin, end);
+    begin = end;
+  }
+}
+
+// Scales and zeros of kRows rows of a block, kSegments at most of each.
+template <int64_t kRows, int64_t kSegments>
+struct PanelScales {
+  alignas(64) float scale[kRows * kSegments];
+  const uint8_t* zero[kRows];  // null: the default
+
+  const float* Row(int64_t i) const { return scale + i * kSegments; }
+};
+
+// Rows [row_begin, +rows) of the task and the columns from k_begin on.
+template <class V, int64_t kRows, int64_t kSegments>
+void LoadScales(const ScaleGrid& grid, int64_t row_begin, int64_t rows, int64_t k_begin,
+                int64_t count, PanelScales<kRows, kSegments>& to) {
+  const int64_t column = (grid.column_begin + k_begin) / grid.columns;
+  for (int64_t i = 0; i < rows; ++i) {
+    const int64_t row = (grid.row_begin + row_begin + i) / grid.rows;
+    WithType(grid.scale, grid.type, [&](const auto* scale) {
+      WidenRow<V>(scale + row * grid.stride + column, count, to.scale + i * kSegments);
+    });
+    to.zero[i] = grid.zero == nullptr ? nullptr : grid.zero + row * grid.zero_stride + column;
+  }
+}
+
+}  // namespace
+}  // namespace latte::cpu

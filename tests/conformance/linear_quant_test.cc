@@ -1,0 +1,417 @@
+// linear and linear_t on quantised weights and activations, groups of products and gates, against
+// the reference: values, bits, and memory that may not be touched.
+#include <optional>
+
+#include <gtest/gtest.h>
+
+#include "tests/conformance/compare.h"
+#include "tests/conformance/rows.h"
+#include "tests/conformance/shapes.h"
+#include "tests/conformance/tolerance.h"
+
+namespace latte {
+namespace {
+
+constexpr int64_t kPad = 6;
+
+// Blocks that share a scale; columns 0: all of K.
+struct Blocks {
+  int64_t rows, columns, row_begin, column_begin;
+  DType scale;
+  bool zeros = false;
+};
+constexpr Blocks kBlocks[] = {
+    {128, 128, 0, 0, DType::kF32},   {128, 128, 60, 32, DType::kF32}, {1, 0, 0, 0, DType::kF32},
+    {1, 0, 3, 0, DType::kBF16},      {1, 32, 0, 0, DType::kBF16},     {1, 32, 5, 64, DType::kF16},
+    {1, 128, 0, 0, DType::kF16},     {3, 48, 1, 16, DType::kF32},     {1, 32, 0, 0, DType::kF16, true},
+    {1, 64, 2, 128, DType::kF32, true}, {2, 10, 1, 4, DType::kBF16},
+};
+
+struct QuantShape {
+  int64_t b, m, n, k;
+};
+constexpr QuantShape kQuantShapes[] = {
+    {1, 0, 8, 64},    {1, 1, 1, 1},     {3, 1, 33, 130},   {1, 2, 8, 256},   {1, 3, 5, 31},
+    {1, 5, 67, 191},  {1, 1, 70, 2101}, {2, 9, 12, 576},   {1, 17, 64, 130}, {1, 40, 13, 1040},
+    {1, 65, 66, 320}, {1, 7, 9, 4224},
+};
+constexpr DType kWeightTypes[] = {DType::kF8E4M3, DType::kF8E4M3Fnuz, DType::kI8, DType::kU4};
+constexpr DType kInputTypes[] = {DType::kF32, DType::kBF16, DType::kF16, DType::kI8};
+
+void FillCodes(const TensorView& t, std::mt19937& rng) {
+  for (int64_t i = 0; i < t.shape[0]; ++i)
+    for (int64_t j = 0; j < t.shape[1]; ++j)
+      for (int64_t k = 0; k < t.shape[2]; ++k) {
+        auto code = static_cast<uint8_t>(rng());
+        if (t.dtype == DType::kF8E4M3 && (code & 0x7f) == 0x7f) code = 0;
+        if (t.dtype == DType::kF8E4M3Fnuz && code == 0x80) code = 0;
+        *(t.data + i * t.stride[0] + j * t.stride[1] + k) = std::byte{code};
+      }
+}
+
+// A quantised weight [B, N, K] and its scales, in guarded memory; and |W| as plain f32.
+struct QuantWeight {
+  QuantWeight(DType type, int64_t b, int64_t n, int64_t k, const Blocks& s, std::mt19937& rng)
+      : codes(type, {b, n, CeilDiv(k, ValuesPerElement(type))}, kPad, /*shift=*/k % 2),
+        columns(s.columns == 0 ? k + k % 2 : s.columns),
+        scale(s.scale, {CeilDiv(s.row_begin + b * n, s.rows), CeilDiv(s.column_begin + k, columns)},
+              3),
+        magnitude(DType::kF32, {b, n, k}) {
+    FillCodes(codes, rng);
+    FillRandom(scale, rng);
+    grid.scale = scale;
+    grid.rows = s.rows;
+    grid.columns = columns;
+    grid.row_begin = s.row_begin;
+    grid.column_begin = s.column_begin;
+    grid.batch_rows = n;
+    if (s.zeros && type == DType::kU4) {
+      zero.emplace(DType::kU8, std::vector<int64_t>{scale.view().shape[0], scale.view().shape[1]},
+                   1);
+      grid.zero = *zero;
+      for (int64_t i = 0; i < grid.zero.shape[0]; ++i)
+        for (int64_t j = 0; j < grid.zero.shape[1]; ++j)
+          grid.zero.Row<uint8_t>(i)[j] = static_cast<uint8_t>(rng() % 17);
+    }
+    for (int64_t i = 0; i < b; ++i)
+      for (int64_t j = 0; j < n; ++j)
+        for (int64_t l = 0; l < k; ++l)
+          magnitude.Ptr<float>()[(i * n + j) * k + l] = std::abs(static_cast<float>(At(i, j, l)));
+  }
+
+  // As params/linear.h says it.
+  double At(int64_t b, int64_t i, int64_t j) const {
+    const TensorView& w = codes;
+    const float value =
+        ref::Load(w.data + b * w.stride[0] + i * w.stride[1], w.dtype, j);
+    const int64_t row = (grid.row_begin + b * grid.batch_rows + i) / grid.rows;
+    const int64_t column = (grid.column_begin + j) / grid.columns;
+    float offset = w.dtype == DType::kU4 ? 8.0f : 0.0f;
+    if (!grid.zero.empty()) offset = grid.zero.Row<uint8_t>(row)[column];
+    return static_cast<double>(value - offset) *
+           static_cast<double>(GetValue(grid.scale, row, column));
+  }
+
+  Guarded codes;
+  int64_t columns;
+  Guarded scale;
+  std::optional<Guarded> zero;
+  BlockScale grid;
+  Tensor magnitude;  // [B, N, K] f32
+};
+
+// Activations [B, M, K], with scales if they are codes; and |x|.
+struct Input {
+  Input(DType type, int64_t b, int64_t m, int64_t k, int64_t columns, std::mt19937& rng)
+      : x(type, {b, m, k}, kPad),
+        scale(DType::kF32, {b, m, CeilDiv(k, columns)}, 1),
+        group(columns),
+        magnitude(DType::kF32, {b, m, k}) {
+    if (type == DType::kI8) {
+      FillCodes(x, rng);
+      FillRandom(scale, rng);
+    } else {
+      FillRandom(x, rng);
+    }
+    for (int64_t i = 0; i < b; ++i)
+      for (int64_t j = 0; j < m; ++j)
+        for (int64_t l = 0; l < k; ++l) {
+          float value = GetValue(x, i, j, l);
+          if (type == DType::kI8) value *= GetValue(scale, i, j, l / group);
+          magnitude.Ptr<float>()[(i * m + j) * k + l] = std::abs(value);
+        }
+  }
+
+  Guarded x;
+  Guarded scale;
+  int64_t group;
+  Tensor magnitude;
+};
+
+LinearPart PartOf(const Input& x, const QuantWeight& w, const TensorView& y) {
+  LinearPart p;
+  p.x = x.x;
+  p.w = w.codes;
+  p.y = y;
+  p.w_scale = w.grid;
+  if (p.x.dtype == DType::kI8) {
+    p.x_scale = x.scale;
+    p.x_group = x.group;
+  }
+  return p;
+}
+
+// Rows [begin, end) of x.
+LinearPart RowsOf(LinearPart p, int64_t begin, int64_t end) {
+  p.x = p.x.Slice(1, begin, end);
+  p.y = p.y.Slice(1, begin, end);
+  if (!p.x_scale.empty()) p.x_scale = p.x_scale.Slice(1, begin, end);
+  return p;
+}
+
+// Outputs [begin, end).
+LinearPart OutputsOf(LinearPart p, int64_t begin, int64_t end) {
+  p.w = p.w.Slice(1, begin, end);
+  p.w_scale.row_begin += begin;
+  if (!p.gate.empty()) {
+    p.gate = p.gate.Slice(1, begin, end);
+    p.gate_scale.row_begin += begin;
+  }
+  if (!p.bias.empty()) p.bias = p.bias.Slice(0, begin, end);
+  p.y = p.y.Slice(2, begin, end);
+  return p;
+}
+
+void ExpectSameBitsHoweverCut(const Kernel<LinearOp>& row, const LinearPart& p, Guarded& y,
+                              const TensorView& want) {
+  for (const int threads : {1, 1, 2, 3}) {
+    y.Poison();
+    RunPart(row, p, threads);
+    ASSERT_TRUE(SameBits(y, want)) << threads << " threads";
+    ASSERT_TRUE(y.PaddingIsPoison());
+  }
+  const int64_t m = want.shape[1];
+  const int64_t n = want.shape[2];
+  for (const auto& [begin, end] : {std::pair{int64_t{0}, int64_t{1}}, {m / 2, m}, {m - 1, m}}) {
+    y.Poison();
+    RunPart(row, RowsOf(p, begin, end));
+    ASSERT_TRUE(SameBits(p.y.Slice(1, begin, end), want.Slice(1, begin, end))) << "row " << begin;
+  }
+  for (const auto& [begin, end] : {std::pair{int64_t{0}, int64_t{1}}, {n / 2, n}, {n - 1, n}}) {
+    y.Poison();
+    RunPart(row, OutputsOf(p, begin, end));
+    ASSERT_TRUE(SameBits(p.y.Slice(2, begin, end), want.Slice(2, begin, end)))
+        << "outputs from " << begin;
+  }
+}
+
+// A term may be rounded when its activation is scaled, when its segment is, and in every sum of at
+// most K terms and K segments.
+double QuantBound(int64_t k, double sum_of_abs) { return DotBound(2 * k + 4, sum_of_abs); }
+
+TEST(LinearQuantConformance, ReferenceWithinRoundingAndSameBitsHoweverCut) {
+  std::mt19937 rng(4);
+  for (const QuantShape& s : kQuantShapes)
+    for (const Blocks& blocks : kBlocks)
+      for (const DType w_type : kWeightTypes)
+        for (const DType x_type : kInputTypes) {
+          SCOPED_TRACE(fmt::format("B={} M={} N={} K={} {}·{} blocks {}×{} from {},{} of {}", s.b,
+                                   s.m, s.n, s.k, Name(x_type), Name(w_type), blocks.rows,
+                                   blocks.columns, blocks.row_begin, blocks.column_begin,
+                                   Name(blocks.scale)));
+          const QuantWeight w(w_type, s.b, s.n, s.k, blocks, rng);
+          const Input x(x_type, s.b, s.m, s.k, s.k % 2 == 0 ? 128 : 32, rng);
+          const Guarded bias(DType::kF32, {s.n});
+          FillRandom(bias, rng);
+          Guarded y(DType::kF32, {s.b, s.m, s.n}, kPad);
+          LinearPart p = PartOf(x, w, y);
+          if (s.k % 3 != 0) p.bias = bias;
+          Tensor want(DType::kF32, {s.b, s.m, s.n});
+          Tensor sums(DType::kF32, {s.b, s.m, s.n});
+          LinearPart to_want = p;
+          to_want.y = want;
+          RunRefPart(to_want);
+          RunRefPart({x.magnitude, w.magnitude, TensorView(), sums});
+          ForEachFastRow<LinearOp>(LinearOp::ShapeOf(p), [&](const Kernel<LinearOp>& row) {
+            y.Poison();
+            RunPart(row, p);
+            ASSERT_TRUE(Close(y, want, [&](int64_t b, int64_t m, int64_t n) {
+              return QuantBound(s.k, static_cast<double>(GetValue(sums, b, m, n)) + 1.0);
+            }));
+            if (s.m == 0) return;
+            Tensor first(DType::kF32, {s.b, s.m, s.n});
+            LinearPart to_first = p;
+            to_first.y = first;
+            RunPart(row, to_first);
+            ExpectSameBitsHoweverCut(row, p, y, first);
+          });
+          if (HasFatalFailure()) return;
+        }
+}
+
+// Rows that hold the format at all: no real one may be left to the reference.
+TEST(LinearQuantConformance, FastRowsTakeEveryFormatOfCheckpoints) {
+  for (const DType w : kWeightTypes)
+    for (const DType x : kInputTypes)
+      for (const int64_t run : {32, 64, 128, 7168})
+        for (const Kernel<LinearOp>& row : Kernels<LinearOp>()) {
+          if (row.isa != Isa::kAvx2 && row.isa != Isa::kAvx512) continue;
+          EXPECT_TRUE(row.supports({1, 1, 8, 7168, x, w, x == DType::kI8 ? 128 : 0, run}));
+        }
+}
+
+TEST(LinearQuantConformance, NanCodesOfF8ReachTheirOutputsOnly) {
+  for (const DType type : {DType::kF8E4M3, DType::kF8E4M3Fnuz})
+    for (const DType x_type : {DType::kF32, DType::kBF16}) {
+      Tensor codes(type, {1, 3, 70});
+      std::fill_n(codes.Ptr<uint8_t>(), 3 * 70, uint8_t{0x38});
+      codes.Ptr<uint8_t>()[70 + 41] = type == DType::kF8E4M3 ? 0xff : 0x80;
+      Tensor x(x_type, {1, 1, 70});
+      Tensor y(DType::kF32, {1, 1, 3});
+      const LinearPart p{x, codes, TensorView(), y};
+      ForEachRowFor<LinearOp>(LinearOp::ShapeOf(p), [&](const Kernel<LinearOp>& row) {
+        RunPart(row, p);
+        EXPECT_EQ(y.Ptr<float>()[0], 0.0f);
+        EXPECT_TRUE(std::isnan(y.Ptr<float>()[1]));
+        EXPECT_EQ(y.Ptr<float>()[2], 0.0f);
+      });
+    }
+}
+
+// Products with a gate: |y − exact| ≤ |silu| error · |u| + |silu| · error of u. silu changes by at
+// most 1.1 times what its argument does.
+TEST(LinearQuantConformance, GatesAreMultiplied) {
+  std::mt19937 rng(5);
+  for (const QuantShape& s : {QuantShape{1, 1, 33, 130}, {1, 7, 70, 256}, {2, 200, 90, 64}})
+    for (const DType w_type : {DType::kF8E4M3, DType::kI8, DType::kU4})
+      for (const DType x_type : kInputTypes) {
+        const QuantWeight w(w_type, s.b, s.n, s.k, kBlocks[4], rng);
+        const QuantWeight g(w_type, s.b, s.n, s.k, kBlocks[4], rng);
+        const Input x(x_type, s.b, s.m, s.k, 128, rng);
+        Guarded y(DType::kF32, {s.b, s.m, s.n}, kPad);
+        const Tensor want(DType::kF32, {s.b, s.m, s.n});
+        const Tensor up(DType::kF32, {s.b, s.m, s.n});
+        const Tensor up_sums(DType::kF32, {s.b, s.m, s.n});
+        const Tensor gate_sums(DType::kF32, {s.b, s.m, s.n});
+        LinearPart p = PartOf(x, w, want);
+        p.gate = g.codes;
+        p.gate_scale = g.grid;
+        RunRefPart(p);
+        RunRefPart(PartOf(x, w, up));
+        RunRefPart({x.magnitude, w.magnitude, TensorView(), up_sums});
+        RunRefPart({x.magnitude, g.magnitude, TensorView(), gate_sums});
+        p.y = y;
+        ForEachFastRow<LinearOp>(LinearOp::ShapeOf(p), [&](const Kernel<LinearOp>& row) {
+          y.Poison();
+          RunPart(row, p);
+          ASSERT_TRUE(Close(y, want, [&](int64_t b, int64_t m, int64_t n) {
+            const auto of = [&](const Tensor& t) {
+              return static_cast<double>(GetValue(t, b, m, n));
+            };
+            const double gate_error = QuantBound(s.k, of(gate_sums) + 1);
+            const double up_error = QuantBound(s.k, of(up_sums) + 1);
+            return 1.1 * gate_error * (std::abs(of(up)) + up_error) + of(gate_sums) * up_error +
+                   SiluBound() * std::abs(of(want)) + kTiny;
+          }));
+          Tensor first(DType::kF32, {s.b, s.m, s.n});
+          LinearPart to_first = p;
+          to_first.y = first;
+          RunPart(row, to_first);
+          ExpectSameBitsHoweverCut(row, p, y, first);
+        });
+        if (HasFatalFailure()) return;
+      }
+}
+
+// More parts than one ParallelFor takes, of very different sizes, as skewed experts are.
+TEST(LinearQuantConformance, PartsOfAGroupGiveTheBitsThatTheyGiveAlone) {
+  std::mt19937 rng(6);
+  for (const DType w_type : {DType::kF8E4M3, DType::kU4})
+    for (const DType x_type : {DType::kBF16, DType::kI8}) {
+      std::vector<std::unique_ptr<QuantWeight>> weights;
+      std::vector<std::unique_ptr<Input>> inputs;
+      std::vector<Tensor> alone, together;
+      std::vector<LinearPart> parts;
+      for (int64_t i = 0; i < 300; ++i) {
+        const int64_t n = 1 + i * 7 % 40;
+        const int64_t m = i == 17 ? 250 : i % 4;
+        weights.push_back(std::make_unique<QuantWeight>(w_type, 1, n, 96, kBlocks[4], rng));
+        inputs.push_back(std::make_unique<Input>(x_type, 1, m, 96, 32, rng));
+        alone.emplace_back(DType::kF32, std::initializer_list<int64_t>{1, m, n});
+        together.emplace_back(DType::kF32, std::initializer_list<int64_t>{1, m, n});
+        parts.push_back(PartOf(*inputs.back(), *weights.back(), alone.back()));
+      }
+      ForEachRowFor<LinearOp>(LinearOp::ShapeOf(parts[0]), [&](const Kernel<LinearOp>& row) {
+        for (LinearPart& p : parts) RunPart(row, p);
+        for (const int threads : {1, 2, 3}) {
+          std::vector<LinearPart> group = parts;
+          for (size_t i = 0; i < group.size(); ++i) {
+            group[i].y = together[i];
+            std::fill_n(together[i].Ptr<float>(), group[i].y.elements(), -7.0f);
+          }
+          RunRow<LinearOp>(row, {group}, threads);
+          for (size_t i = 0; i < group.size(); ++i)
+            ASSERT_TRUE(SameBits(together[i], alone[i])) << "part " << i;
+        }
+      });
+    }
+}
+
+TEST(LinearTQuantConformance, ReferenceWithinRoundingAndSameBitsHoweverCut) {
+  std::mt19937 rng(7);
+  for (const auto& [b, m, k, n] : kQuantShapes)
+    for (const Blocks& blocks : kBlocks)
+      for (const DType w_type : kWeightTypes)
+        for (const DType x_type : {DType::kF32, DType::kBF16, DType::kF16}) {
+          SCOPED_TRACE(fmt::format("B={} M={} N={} K={} {}·{} blocks {}×{}", b, m, n, k,
+                                   Name(x_type), Name(w_type), blocks.rows, blocks.columns));
+          const QuantWeight w(w_type, b, n, k, blocks, rng);
+          const Input x(x_type, b, m, n, 128, rng);
+          Guarded y(DType::kF32, {b, m, k}, kPad);
+          const LinearTOp::Params p{x.x, w.codes, y, w.grid};
+          Tensor want(DType::kF32, {b, m, k});
+          Tensor sums(DType::kF32, {b, m, k});
+          RunRef<LinearTOp>({x.x, w.codes, want, w.grid});
+          RunRef<LinearTOp>({x.magnitude, w.magnitude, sums});
+          ForEachFastRow<LinearTOp>(LinearTOp::ShapeOf(p), [&, terms = n](const auto& row) {
+            y.Poison();
+            RunRow<LinearTOp>(row, p);
+            ASSERT_TRUE(Close(y, want, [&](int64_t i, int64_t j, int64_t l) {
+              return QuantBound(terms, static_cast<double>(GetValue(sums, i, j, l)));
+            }));
+            ASSERT_TRUE(y.PaddingIsPoison());
+            const std::vector<std::byte> first = y.Bytes();
+            for (const int threads : {1, 2, 3}) {
+              y.Poison();
+              RunRow<LinearTOp>(row, p, threads);
+              ASSERT_EQ(y.Bytes(), first);
+            }
+          });
+          if (HasFatalFailure()) return;
+        }
+}
+
+TEST(Hand, QuantizeRows) {
+  const float inf = std::numeric_limits<float>::infinity();
+  std::vector<float> x = {127, -63.5f, 0.5f, 1.5f, 2.5f, 0, 0, 0, 0, 0, 1, inf, 0, 0, 0};
+  std::vector<int8_t> codes(15);
+  std::vector<float> scale(3);
+  for (const Kernel<QuantizeRowsOp>& row : Kernels<QuantizeRowsOp>()) {
+    RunRow<QuantizeRowsOp>(row, {TensorView(x.data(), DType::kF32, {1, 15}),
+                                 TensorView(codes.data(), DType::kI8, {1, 15}),
+                                 TensorView(scale.data(), DType::kF32, {1, 3}), 5});
+    EXPECT_EQ(std::vector<int8_t>(codes.begin(), codes.begin() + 10),
+              (std::vector<int8_t>{127, -64, 0, 2, 2, 0, 0, 0, 0, 0}));
+    EXPECT_EQ(scale[0], 1.0f);
+    EXPECT_EQ(scale[1], 0.0f);
+    EXPECT_TRUE(std::isnan(scale[2]));
+  }
+}
+
+TEST(QuantizeRowsConformance, WithinHalfAStep) {
+  std::mt19937 rng(8);
+  for (const int64_t k : {1, 31, 128, 129, 1000}) {
+    const Guarded x(DType::kF32, {7, k}, 3);
+    Guarded codes(DType::kI8, {7, k}, 5);
+    Guarded scale(DType::kF32, {7, CeilDiv(k, 128)}, 1);
+    FillRandom(x, rng);
+    for (const Kernel<QuantizeRowsOp>& row : Kernels<QuantizeRowsOp>())
+      for (const int threads : {1, 2}) {
+        codes.Poison();
+        scale.Poison();
+        RunRow<QuantizeRowsOp>(row, {x, codes, scale, 128}, threads);
+        ASSERT_TRUE(codes.PaddingIsPoison());
+        ASSERT_TRUE(Close(x, x, [](int64_t, int64_t, int64_t) { return 0.0; }));
+        for (int64_t i = 0; i < 7; ++i)
+          for (int64_t j = 0; j < k; ++j) {
+            const double step = static_cast<double>(GetValue(scale, i, j / 128));
+            const double meant = static_cast<double>(GetValue(codes, i, j)) * step;
+            ASSERT_NEAR(meant, static_cast<double>(GetValue(x, i, j)),
+                        step * (0.5 + 127 * Gamma(4)));
+          }
+      }
+  }
+}
+
+}  // namespace
+}  // namespace latte
