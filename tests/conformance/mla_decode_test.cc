@@ -21,7 +21,7 @@ double ScoreBound(const DecodeCase& c, int64_t t, int64_t h, float scale) {
 }
 
 // Rows of this instruction set round queries and probabilities to bf16.
-bool MultipliesBF16(const Row& row) { return row.isa == Isa::kAvx512Bf16; }
+bool MultipliesBF16(const Row& row) { return row.isa >= Isa::kAvx512Bf16; }
 
 // The bound of head h of token t.
 AttentionBound BoundOf(const Row& row, const DecodeCase& c, const DecodeShape& s, int64_t t,

@@ -29,6 +29,7 @@ using Avx2 = cpu::Launch<cpu::kAvx2>;
 using Avx512 = cpu::Launch<cpu::kAvx512>;
 using Avx512Vnni = cpu::Launch<cpu::kAvx512Vnni>;
 using Avx512Bf16 = cpu::Launch<cpu::kAvx512Bf16>;
+using Amx = cpu::Launch<cpu::kAmx>;
 
 bool IsBf16Decode(const MlaDecodeOp::Shape& shape) {
   return cpu::Supports(shape) && shape.cache == DType::kBF16;
@@ -38,12 +39,18 @@ bool IsBf16Mha(const MhaOp::Shape& shape) {
   return cpu::Supports(shape) && shape.arithmetic == DType::kBF16;
 }
 
+// Tiles take 16 keys of a page at once.
+bool IsTileDecode(const MlaDecodeOp::Shape& shape) {
+  return IsBf16Decode(shape) && shape.page_tokens % 16 == 0;
+}
+
 constexpr Kernel<LinearOp> kLinear[] = {
     RefRow<LinearOp>("ref.linear", ref::Linear),
     CpuRow<LinearOp>("avx2.linear", Isa::kAvx2, Avx2::Linear),
     CpuRow<LinearOp>("avx512.linear", Isa::kAvx512, Avx512::Linear),
     {"avx512_vnni.linear", Isa::kAvx512Vnni, cpu::SupportsInt8, Avx512Vnni::Linear},
     {"avx512_bf16.linear", Isa::kAvx512Bf16, cpu::SupportsBf16, Avx512Bf16::Linear},
+    {"amx.linear", Isa::kAmx, cpu::SupportsTiles, Amx::Linear},
 };
 constexpr Kernel<LinearTOp> kLinearT[] = {
     RefRow<LinearTOp>("ref.linear_t", ref::LinearT),
@@ -74,6 +81,7 @@ constexpr Kernel<MlaDecodeOp> kMlaDecode[] = {
     CpuRow<MlaDecodeOp>("avx2.mla_decode", Isa::kAvx2, Avx2::MlaDecode),
     CpuRow<MlaDecodeOp>("avx512.mla_decode", Isa::kAvx512, Avx512::MlaDecode),
     {"avx512_bf16.mla_decode", Isa::kAvx512Bf16, IsBf16Decode, Avx512Bf16::MlaDecode},
+    {"amx.mla_decode", Isa::kAmx, IsTileDecode, Amx::MlaDecode},
 };
 constexpr Kernel<MhaOp> kMha[] = {
     RefRow<MhaOp>("ref.mha", ref::Mha),

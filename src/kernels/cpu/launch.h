@@ -11,7 +11,7 @@ namespace latte::cpu {
 
 // What rows of a target run. Defined for kAvx2 and kAvx512; of kAvx512Vnni only Linear, for int8
 // activations; of kAvx512Bf16 only Linear, for bf16 activations, MlaDecode, for bf16 caches, and
-// Mha, for bf16 arithmetic.
+// Mha, for bf16 arithmetic; of kAmx the first two, for weights and caches of bf16.
 template <const Target& kTarget>
 struct Launch {
   static void Linear(const LinearOp::Params&, const Exec&);
@@ -26,6 +26,7 @@ struct Launch {
 bool Supports(const LinearOp::Shape&);
 bool SupportsInt8(const LinearOp::Shape&);  // of the rows that multiply bytes
 bool SupportsBf16(const LinearOp::Shape&);  // of the rows that multiply bf16
+bool SupportsTiles(const LinearOp::Shape&);  // of the rows on tiles: bf16 × bf16 without scales
 bool Supports(const LinearTOp::Shape&);
 bool Supports(const MlaDecodeOp::Shape&);
 bool Supports(const MhaOp::Shape&);

@@ -34,7 +34,7 @@ struct Cut {
 
 struct Plan {
   int64_t h, c;
-  int64_t max_rows = kMaxDecodeRows;
+  int64_t max_rows;     // of a piece
   int64_t piece_pairs;  // of rows and keys: what a piece should be
   int64_t macs;
   bool merges = false;
@@ -67,7 +67,7 @@ int64_t CountUnits(const Plan& plan, std::span<const DecodeSequence> sequences) 
   return count;
 }
 
-// Cuts the rows finer than kMaxDecodeRows where splits alone do not make a piece for each thread.
+// Cuts the rows finer than a target takes them where splits alone do not make a piece for each thread.
 void ChooseSizes(Plan& plan, const MlaDecodeOp::Params& p, const Exec& exec) {
   const MlaDecodeOp::Shape shape = MlaDecodeOp::ShapeOf(p);
   plan.h = shape.h;
@@ -113,8 +113,9 @@ void AddPieces(Plan& plan, const DecodeSequence& s, size_t& at) {
 }
 
 // All of it lies in the threads' scratch.
-Plan MakePlan(const MlaDecodeOp::Params& p, const Exec& exec) {
+Plan MakePlan(const MlaDecodeOp::Params& p, int64_t max_rows, const Exec& exec) {
   Plan plan;
+  plan.max_rows = max_rows;
   ChooseSizes(plan, p, exec);
   int64_t pieces = 0;
   int64_t slots = 0;
@@ -188,10 +189,10 @@ DecodeTask TaskOf(const MlaDecodeOp::Params& p, const Piece& piece, DecodeRow* q
 // The piece that begins at split 0 merges its own splits as it goes; others keep theirs apart.
 template <const Target& kTarget>
 void RunPiece(const MlaDecodeOp::Params& p, const Plan& plan, const Piece& piece) {
-  alignas(64) float o[kMaxDecodeRows * kMaxDecodeWidth];
-  float max[kMaxDecodeRows];
-  float sum[kMaxDecodeRows];
-  DecodeRow q[kMaxDecodeRows];
+  alignas(64) float o[kMaxTileRows * kMaxDecodeWidth];
+  float max[kMaxTileRows];
+  float sum[kMaxTileRows];
+  DecodeRow q[kMaxTileRows];
   DecodeTask t = TaskOf(p, piece, q);
   const Partial total = TotalOf(plan, piece, 0);
   const Partial next = {o, max, sum};
@@ -226,7 +227,7 @@ bool Supports(const MlaDecodeOp::Shape& s) {
 
 template <const Target& kTarget>
 void Launch<kTarget>::MlaDecode(const MlaDecodeOp::Params& p, const Exec& exec) {
-  const Plan plan = MakePlan(p, exec);
+  const Plan plan = MakePlan(p, kTarget.decode_rows, exec);
   const auto pieces = static_cast<int64_t>(plan.pieces.size());
   const auto piece = [&plan](int64_t i) -> const Piece& {
     return plan.pieces[static_cast<size_t>(i)];
@@ -239,5 +240,6 @@ void Launch<kTarget>::MlaDecode(const MlaDecodeOp::Params& p, const Exec& exec) 
 template void Launch<kAvx2>::MlaDecode(const MlaDecodeOp::Params&, const Exec&);
 template void Launch<kAvx512>::MlaDecode(const MlaDecodeOp::Params&, const Exec&);
 template void Launch<kAvx512Bf16>::MlaDecode(const MlaDecodeOp::Params&, const Exec&);
+template void Launch<kAmx>::MlaDecode(const MlaDecodeOp::Params&, const Exec&);
 
 }  // namespace latte::cpu

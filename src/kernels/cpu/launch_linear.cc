@@ -17,6 +17,10 @@ constexpr int64_t kGateOutputs = 1 << 14;
 constexpr size_t kMaxParts = 256;
 
 constexpr int64_t kLeastRun = 16;
+constexpr int64_t kLeastTileOutputs = 32;
+// Rows and columns of activations that are packed together.
+constexpr int64_t kPackRows = 16;
+constexpr int64_t kPackColumns = 32;
 
 bool IsWeight(DType dtype) {
   return IsFloat(dtype) || IsF8(dtype) || dtype == DType::kI8 || dtype == DType::kU4;
@@ -58,6 +62,19 @@ Block BlockAt(const Blocks& blocks, int64_t task) {
           std::min(blocks.columns, blocks.n - n)};
 }
 
+// The same for targets with tiles of 16 × 16 outputs, which pass W once for as many rows as they
+// take. Pieces per thread: many where memory is the floor, so that threads end together.
+Blocks CutForTiles(const LinearPart& p, const Exec& exec) {
+  const LinearOp::Shape s = LinearOp::ShapeOf(p);
+  Blocks out{s.m, s.n, 1, kLeastTileOutputs, s.k};
+  if (s.m == 0 || s.n == 0) return out;
+  out.rows = std::min(s.m, kMaxTileActivations);
+  out.columns = kMaxTileOutputs;
+  const int64_t pieces = exec.threads->threads() * (s.m <= kLeastTileOutputs ? 16 : 4);
+  while (out.columns > kLeastTileOutputs && s.b * out.per_batch() < pieces) out.columns /= 2;
+  return out;
+}
+
 ScaleGrid GridAt(const BlockScale& s, int64_t b, int64_t row, int64_t column) {
   ScaleGrid out = {};
   if (s.scale.empty()) return out;
@@ -96,6 +113,14 @@ LinearTask TaskAt(const LinearPart& p, const Block& at) {
   return t;
 }
 
+// Activations of one part, packed: [b, ⌈m/16⌉] pieces of `bytes`.
+struct Packed {
+  std::byte* data = nullptr;
+  int64_t tiles = 0, bytes = 0;  // of a batch; of 16 rows
+
+  std::byte* At(int64_t b, int64_t m) const { return data + (b * tiles + m / kPackRows) * bytes; }
+};
+
 template <const Target& kTarget>
 void RunGated(const LinearPart& p, const Block& at, const LinearTask& up) {
   alignas(64) float scratch[kGateOutputs];
@@ -113,18 +138,22 @@ void RunGated(const LinearPart& p, const Block& at, const LinearTask& up) {
 }
 
 template <const Target& kTarget>
-void RunBlock(const LinearPart& p, const Block& at) {
-  const LinearTask task = TaskAt(p, at);
+void RunBlock(const LinearPart& p, const Packed& packed, const Block& at) {
+  LinearTask task = TaskAt(p, at);
+  if (packed.data != nullptr) task.packed = packed.At(at.b, at.m);
   if (p.gate.empty()) return kTarget.linear(task);
   RunGated<kTarget>(p, at, task);
 }
 
+template <const Target& kTarget>
 Blocks CutPart(const LinearPart& p, const Exec& exec) {
-  constexpr int64_t kStep = 8;
+  const int64_t step = kTarget.pack != nullptr ? kLeastTileOutputs : 8;
   const LinearOp::Shape s = LinearOp::ShapeOf(p);
-  Blocks out = Cut(s.m, s.n, s.k, kStep, exec);
+  Blocks out =
+      kTarget.pack != nullptr ? CutForTiles(p, exec) : Cut(s.m, s.n, s.k, step, exec);
   if (!p.gate.empty())
-    out.columns = std::min(out.columns, kGateOutputs / std::max<int64_t>(out.rows, 1) / kStep * kStep);
+    out.columns =
+        std::min(out.columns, kGateOutputs / std::max<int64_t>(out.rows, 1) / step * step);
   return out;
 }
 
@@ -132,24 +161,62 @@ Blocks CutPart(const LinearPart& p, const Exec& exec) {
 struct Pieces {
   std::array<Blocks, kMaxParts> blocks;
   std::array<int64_t, kMaxParts + 1> first = {};  // block of each part, and their number
+  std::array<Packed, kMaxParts> packed = {};      // for targets that take them
   int64_t macs = 0;
 };
+
+// Packs the activations of all parts into the threads' scratch; those of neighbouring parts that
+// are the same once.
+template <const Target& kTarget>
+void PackParts(std::span<const LinearPart> parts, const Exec& exec, Pieces& pieces) {
+  int64_t bytes = 0;
+  const auto same = [&parts](size_t i) {
+    return i > 0 && parts[i].x.data == parts[i - 1].x.data &&
+           parts[i].x.shape == parts[i - 1].x.shape && parts[i].x.stride == parts[i - 1].x.stride;
+  };
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const LinearOp::Shape s = LinearOp::ShapeOf(parts[i]);
+    Packed& packed = pieces.packed[i];
+    packed.tiles = CeilDiv(s.m, kPackRows);
+    packed.bytes = RoundUp(s.k, kPackColumns) * kPackRows * SizeOf(s.x);
+    if (s.m > 1 && !same(i)) bytes += s.b * packed.tiles * packed.bytes;
+  }
+  if (bytes == 0) return;
+  std::byte* at = exec.threads->Scratch(bytes);
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const LinearPart& part = parts[i];
+    const LinearOp::Shape s = LinearOp::ShapeOf(part);
+    Packed& packed = pieces.packed[i];
+    if (s.m <= 1) continue;
+    packed.data = same(i) ? pieces.packed[i - 1].data : at;
+    if (same(i)) continue;
+    const int64_t count = s.b * packed.tiles;
+    at += count * packed.bytes;
+    ForEachTask(count, pieces.macs, exec, [&](int64_t task) {
+      const int64_t b = task / packed.tiles;
+      const int64_t m = task % packed.tiles * kPackRows;
+      kTarget.pack({At(part.x, b, m), part.x.stride[1], std::min(kPackRows, s.m - m), s.k,
+                    packed.At(b, m)});
+    });
+  }
+}
 
 template <const Target& kTarget>
 void RunParts(std::span<const LinearPart> parts, const Exec& exec) {
   Pieces pieces;
   for (size_t i = 0; i < parts.size(); ++i) {
     const int64_t batch = parts[i].x.shape[0];
-    const Blocks blocks = CutPart(parts[i], exec);
+    const Blocks blocks = CutPart<kTarget>(parts[i], exec);
     pieces.blocks[i] = blocks;
     pieces.first[i + 1] = pieces.first[i] + batch * blocks.per_batch();
     pieces.macs += batch * blocks.m * blocks.n * blocks.macs;
   }
+  if (kTarget.pack != nullptr) PackParts<kTarget>(parts, exec, pieces);
   const auto end = pieces.first.begin() + static_cast<std::ptrdiff_t>(parts.size()) + 1;
   ForEachTask(*(end - 1), pieces.macs, exec, [&](int64_t task) {
     const auto after = std::upper_bound(pieces.first.begin(), end, task);
     const auto i = static_cast<size_t>(after - pieces.first.begin() - 1);
-    RunBlock<kTarget>(parts[i], BlockAt(pieces.blocks[i], task - pieces.first[i]));
+    RunBlock<kTarget>(parts[i], pieces.packed[i], BlockAt(pieces.blocks[i], task - pieces.first[i]));
   });
 }
 
@@ -162,6 +229,9 @@ bool Supports(const LinearOp::Shape& s) {
 }
 bool SupportsBf16(const LinearOp::Shape& s) {
   return Supports(s) && s.x == DType::kBF16 && s.w != DType::kF32 && s.w != DType::kF16;
+}
+bool SupportsTiles(const LinearOp::Shape& s) {
+  return s.k > 0 && s.x == DType::kBF16 && s.w == DType::kBF16 && s.run == 0;
 }
 bool SupportsInt8(const LinearOp::Shape& s) {
   const int64_t least = s.w == DType::kI8 ? 128 : 32;
@@ -204,6 +274,7 @@ template void Launch<kAvx2>::Linear(const LinearOp::Params&, const Exec&);
 template void Launch<kAvx512>::Linear(const LinearOp::Params&, const Exec&);
 template void Launch<kAvx512Vnni>::Linear(const LinearOp::Params&, const Exec&);
 template void Launch<kAvx512Bf16>::Linear(const LinearOp::Params&, const Exec&);
+template void Launch<kAmx>::Linear(const LinearOp::Params&, const Exec&);
 template void Launch<kAvx2>::LinearT(const LinearTOp::Params&, const Exec&);
 template void Launch<kAvx512>::LinearT(const LinearTOp::Params&, const Exec&);
 

@@ -29,8 +29,8 @@
 #include "src/kernels/cpu/attention-inl.h"
 #include "src/kernels/cpu/element-inl.h"
 #include "src/kernels/cpu/mla_decode-inl.h"
-#include "src/kernels/cpu/partial-inl.h"
 #include "src/kernels/cpu/pairs-inl.h"
+#include "src/kernels/cpu/partial-inl.h"
 #include "src/kernels/cpu/target.h"
 #include "src/kernels/cpu/tiles-inl.h"
 
@@ -55,13 +55,6 @@ struct PairScratch {
   const BF16* next[kPairBlock];  // of the one after it; null where there is none
   int64_t q_stride, width, count;
 };
-
-// Elements [at, at + 32) of a row of `width`, zeros behind its end.
-template <class V>
-typename V::Pairs LoadPairsOf(const BF16* row, int64_t at, int64_t width) {
-  return at + V::kPairElements <= width ? V::LoadPairs(row + at)
-                                        : V::LoadPairsPartial(row + at, width - at);
-}
 
 // Scores of kM heads from `row` with four keys.
 template <class V, int64_t kM>

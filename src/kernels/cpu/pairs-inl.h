@@ -10,6 +10,13 @@
 namespace latte::cpu {
 namespace {
 
+// Elements [at, at + 32) of a row of `width`, zeros behind its end.
+template <class V>
+typename V::Pairs LoadPairsOf(const BF16* row, int64_t at, int64_t width) {
+  return at + V::kPairElements <= width ? V::LoadPairs(row + at)
+                                        : V::LoadPairsPartial(row + at, width - at);
+}
+
 // to = x rounded, zeros up to a multiple of 32 behind it.
 template <class V>
 void RoundRow(const float* x, int64_t count, BF16* to) {

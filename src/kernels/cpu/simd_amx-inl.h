@@ -34,8 +34,105 @@ class TileScope {
 };
 
 constexpr int64_t kTileBytes = 1024;
+constexpr int64_t kTileRowBytes = 64;
+constexpr int64_t kTileSide = 16;  // rows of a tile, and columns of one of 32-bit numbers
 constexpr int64_t kTileMacsBf16 = 16 * 16 * 32;
 constexpr int64_t kTileMacsInt8 = 16 * 16 * 64;
+
+// Tiles are named by number, which must be a constant. The compiler's intrinsics do not say that
+// they read memory (GCC 12), so that a store before a load could be moved behind it or left out.
+struct Amx : Avx512Bf16 {
+  using Words = __m512i;
+
+  template <int kTile>
+  static void ZeroTile() {
+    asm volatile("tilezero %%tmm%c0" ::"i"(kTile));
+  }
+  // row_bytes: from one row to the next in memory.
+  template <int kTile>
+  static void LoadTile(const void* p, int64_t row_bytes) {
+    asm volatile("tileloadd (%0,%1,1), %%tmm%c2" ::"r"(p), "r"(row_bytes), "i"(kTile) : "memory");
+  }
+  template <int kTile>
+  static void StoreTile(void* p, int64_t row_bytes) {
+    asm volatile("tilestored %%tmm%c2, (%0,%1,1)" ::"r"(p), "r"(row_bytes), "i"(kTile) : "memory");
+  }
+  // C[i,j] += Σ_g A[i,2g]·B[g,2j] + A[i,2g+1]·B[g,2j+1] of bf16, g < 16.
+  template <int kC, int kA, int kB>
+  static void DotTiles() {
+    asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(kC), "i"(kA), "i"(kB));
+  }
+  // C[i,j] += Σ_g A[i,4g]·B[g,4j] + … + A[i,4g+3]·B[g,4j+3] of signed bytes in int32, g < 16.
+  template <int kC, int kA, int kB>
+  static void DotByteTiles() {
+    asm volatile("tdpbssd %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(kC), "i"(kA), "i"(kB));
+  }
+
+  // Zips the lower and the upper halves of every 128 bits: cheaper than ZipLow and ZipHigh, but
+  // column 8l + i of 32 comes out as pair 4l + i of the first (i < 4) or 4l + i − 4 of the second.
+  static Pairs ZipLowQuads(Pairs a, Pairs b) {
+    return As(_mm512_unpacklo_epi16(Bits(a), Bits(b)));
+  }
+  static Pairs ZipHighQuads(Pairs a, Pairs b) {
+    return As(_mm512_unpackhi_epi16(Bits(a), Bits(b)));
+  }
+  // Undoes the order of quads: columns 0–15 and 16–31 from sums of the two zips.
+  static Vec JoinQuadsLow(Vec low, Vec high) { return JoinQuads(low, high, 0); }
+  static Vec JoinQuadsHigh(Vec low, Vec high) { return JoinQuads(low, high, 4); }
+
+  // Word i of the result is (a[i], b[i]) rounded to bf16.
+  static Words PairWords(Vec a, Vec b) {
+    const __m512i index = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9,
+                                           24, 8, 23, 7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1,
+                                           16, 0);
+    return _mm512_permutexvar_epi16(index, Bits(RoundPairs(a, b)));
+  }
+
+  // rows[i] word j ↔ rows[j] word i
+  static void Transpose(Words (&rows)[kTileSide]) {
+    Words t[kTileSide];
+    for (int i = 0; i < kTileSide; i += 2) {
+      t[i] = _mm512_unpacklo_epi32(rows[i], rows[i + 1]);
+      t[i + 1] = _mm512_unpackhi_epi32(rows[i], rows[i + 1]);
+    }
+    for (int i = 0; i < kTileSide; i += 4) {
+      rows[i] = _mm512_unpacklo_epi64(t[i], t[i + 2]);
+      rows[i + 1] = _mm512_unpackhi_epi64(t[i], t[i + 2]);
+      rows[i + 2] = _mm512_unpacklo_epi64(t[i + 1], t[i + 3]);
+      rows[i + 3] = _mm512_unpackhi_epi64(t[i + 1], t[i + 3]);
+    }
+    for (int i = 0; i < kTileSide; i += 8)
+      for (int j = 0; j < 4; ++j) {
+        t[i + j] = _mm512_shuffle_i32x4(rows[i + j], rows[i + j + 4], 0x88);
+        t[i + j + 4] = _mm512_shuffle_i32x4(rows[i + j], rows[i + j + 4], 0xdd);
+      }
+    for (int j = 0; j < 8; ++j) {
+      rows[j] = _mm512_shuffle_i32x4(t[j], t[j + 8], 0x88);
+      rows[j + 8] = _mm512_shuffle_i32x4(t[j], t[j + 8], 0xdd);
+    }
+  }
+  // x in the lanes with key < limits[lane], `otherwise` in the rest.
+  static Vec WhereBelow(int64_t key, const int32_t* limits, Vec x, Vec otherwise) {
+    const __m512i limit = _mm512_loadu_si512(limits);
+    return _mm512_mask_mov_ps(
+        otherwise, _mm512_cmplt_epi32_mask(_mm512_set1_epi32(static_cast<int32_t>(key)), limit), x);
+  }
+  // Bit i is set where lane i is not 1, NaN included.
+  static uint32_t NotOne(Vec v) { return _mm512_cmp_ps_mask(v, Set1(1.0f), _CMP_NEQ_UQ); }
+
+  static Words WordsOf(Pairs v) { return Bits(v); }
+  static Vec Floats(Words v) { return _mm512_castsi512_ps(v); }
+  static Words LoadWords(const void* p) { return _mm512_loadu_si512(p); }
+  static void StoreWords(void* p, Words v) { _mm512_storeu_si512(p, v); }
+
+ private:
+  static Vec JoinQuads(Vec low, Vec high, int first) {
+    const __m512i index = _mm512_add_epi64(_mm512_set_epi64(11, 10, 3, 2, 9, 8, 1, 0),
+                                           _mm512_set1_epi64(first));
+    return _mm512_castpd_ps(
+        _mm512_permutex2var_pd(_mm512_castps_pd(low), index, _mm512_castps_pd(high)));
+  }
+};
 
 }  // namespace
 }  // namespace latte::cpu

@@ -81,6 +81,10 @@ struct Avx512Bf16 : Avx512 {
     return As(_mm512_permutex2var_epi16(Bits(a), index, Bits(b)));
   }
 
+ protected:
+  static Pairs As(__m512i bits) { return reinterpret_cast<Pairs>(bits); }
+  static __m512i Bits(Pairs v) { return reinterpret_cast<__m512i>(v); }
+
  private:
   static __m256i Bytes32(const void* p) { return _mm256_loadu_epi8(p); }
   static __m256i Bytes32(const void* p, int64_t count) {
@@ -121,8 +125,6 @@ struct Avx512Bf16 : Avx512 {
     const __m512i codes = _mm512_or_si512(wide, _mm512_slli_epi32(wide, 12));
     return As(_mm512_permutexvar_epi16(codes, table));
   }
-  static Pairs As(__m512i bits) { return reinterpret_cast<Pairs>(bits); }
-  static __m512i Bits(Pairs v) { return reinterpret_cast<__m512i>(v); }
   static __m512i InterleaveIndex() {
     return _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22,
                             6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);

@@ -37,7 +37,18 @@ struct LinearTask {
   const float* bias;  // [n]; may be null
   float* y;           // [m, n], written
   int64_t m, n, k;    // k > 0
+  const void* packed;  // x as PackTask leaves it, 16 rows after 16; only for targets with `pack`
 };
+
+// Activations in the order of a target's tiles: up to 16 rows, columns in steps of 32.
+struct PackTask {
+  const void* x;  // [rows, k] bf16
+  int64_t x_stride, rows, k;
+  void* packed;  // [⌈k/32⌉, 16, 16, 2] bf16, written: step, pair of columns, row, column of the pair
+};
+
+inline constexpr int64_t kMaxTileActivations = 512;  // rows of x of a task on tiles
+inline constexpr int64_t kMaxTileOutputs = 512;      // and its rows of W
 
 // y = Wᵀ·x.
 struct LinearTTask {
@@ -57,6 +68,7 @@ inline constexpr int64_t kMaxHeadWidth = 512;     // N + R, and V
 
 // Rows of absorbed attention, (token, head) pairs of one sequence, that share a pass over the keys.
 inline constexpr int64_t kMaxDecodeRows = 64;
+inline constexpr int64_t kMaxTileRows = 128;  // the same where tiles multiply
 
 // Attention of some rows to a run of keys, not normalised:
 //   max = max_j s_j      sum = Σ_j e^{s_j−max}      o = Σ_j e^{s_j−max}·v_j
@@ -74,7 +86,7 @@ struct DecodeRow {
   int64_t visible;        // it sees keys [0, visible) of its sequence
 };
 
-// Absorbed attention of up to kMaxDecodeRows rows to keys [key_begin, key_end) of their sequence.
+// Absorbed attention of up to Target::decode_rows rows to keys [key_begin, key_end) of their sequence.
 struct DecodeTask {
   const DecodeRow* q;  // [rows]
   const void* pages;   // [pages, page_tokens, c + r] f32, f16 or bf16, contiguous
@@ -125,7 +137,9 @@ struct SiluMulTask {
 struct Target {
   void (*linear)(const LinearTask&) = nullptr;
   void (*linear_t)(const LinearTTask&) = nullptr;
+  void (*pack)(const PackTask&) = nullptr;  // if there, linear takes packed activations where m > 1
   void (*mla_decode)(const DecodeTask&) = nullptr;
+  int64_t decode_rows = kMaxDecodeRows;  // the most that mla_decode takes
   // Adds the result of later keys to that of earlier ones: [rows, c] each.
   void (*merge_partial)(const Partial& to, const Partial& from, int64_t rows, int64_t c) = nullptr;
   // o /= sum, and lse (may be null) from max and sum. A row that saw nothing stays zero.

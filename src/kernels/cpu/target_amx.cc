@@ -1,4 +1,8 @@
 // Kernels on tiles. What may be included here: target.h.
+#include "src/kernels/cpu/linear_amx-inl.h"
+#include "src/kernels/cpu/mla_decode_amx-inl.h"
+#include "src/kernels/cpu/partial-inl.h"
+#include "src/kernels/cpu/pointwise-inl.h"
 #include "src/kernels/cpu/simd_amx-inl.h"
 #include "src/kernels/cpu/target.h"
 
@@ -46,6 +50,13 @@ int64_t TileBytePeak(int64_t rounds, float* sink) {
 }  // namespace
 
 const Target kAmx = {
+    .linear = LinearAmx,
+    .pack = PackActivations,
+    .mla_decode = MlaDecodeAmx,
+    .decode_rows = kMaxTileRows,
+    .merge_partial = MergePartial<Amx>,
+    .finish_partial = FinishPartial<Amx>,
+    .silu_mul = SiluMul<Amx>,
     .peak = TilePairPeak,
     .byte_peak = TileBytePeak,
 };
