@@ -98,8 +98,7 @@ Command AddBench(CLI::App& app) {
   AddLinear(*bench, *flags);
   AddShaped(*bench, "projections", "The matrix products around attention", flags->projections,
             flags->json);
-  CLI::App* moe =
-      AddShaped(*bench, "moe", "The experts of one layer", flags->moe, flags->json);
+  CLI::App* moe = AddShaped(*bench, "moe", "The experts of one layer", flags->moe, flags->json);
   moe->add_option("--skew", flags->moe.skew,
                   "the router draws expert e with weight (e + 1)^-skew (default: 0)");
   return {bench, [flags, bench]() -> Status {

@@ -124,7 +124,8 @@ Blocks CutPart(const LinearPart& p, const Exec& exec) {
   const LinearOp::Shape s = LinearOp::ShapeOf(p);
   Blocks out = Cut(s.m, s.n, s.k, kStep, exec);
   if (!p.gate.empty())
-    out.columns = std::min(out.columns, kGateOutputs / std::max<int64_t>(out.rows, 1) / kStep * kStep);
+    out.columns =
+        std::min(out.columns, kGateOutputs / std::max<int64_t>(out.rows, 1) / kStep * kStep);
   return out;
 }
 
