@@ -264,7 +264,7 @@ Status BenchCommand(const BenchFlags& flags) {
 }  // namespace
 
 Command AddBench(CLI::App& app) {
-  auto flags = std::make_shared<AttentionFlags>();
+  auto flags = std::make_shared<BenchFlags>();
   CLI::App* sub =
       app.add_subcommand("bench", "How fast kernels are, next to what the processor can do");
   sub->require_subcommand(1);

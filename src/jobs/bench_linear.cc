@@ -51,8 +51,8 @@ Result<Format> FormatOf(const BenchWeights& o) {
   else if (o.dtype == "int4")
     out = {DType::kU4, DType::kI8, 1, 32};
   else if (o.dtype != "bf16")
-    return InvalidArgument(fmt::format(
-        "--dtype: expected f32, f16, bf16, fp8, int8 or int4, found '{}'", o.dtype));
+    return InvalidArgument(
+        fmt::format("--dtype: expected f32, f16, bf16, fp8, int8 or int4, found '{}'", o.dtype));
   if (o.act == "f32")
     out.x = DType::kF32;
   else if (o.act == "bf16")
@@ -192,8 +192,7 @@ void Measure(const std::function<void(int64_t)>& call, const Work& work, Ceiling
                     repeats);
     const double peak = ceilings.Last(ceiling);
     const double arithmetic = peak > 0 ? static_cast<double>(work.flops) * 1e-9 / peak : 0.0;
-    const double memory =
-        static_cast<double>(work.bytes()) * 1e-9 / ceilings.Last(Ceiling::kDram);
+    const double memory = static_cast<double>(work.bytes()) * 1e-9 / ceilings.Last(Ceiling::kDram);
     fractions.push_back(std::max(arithmetic, memory) / times.back());
   }
   const double seconds = Median(times);
@@ -211,9 +210,10 @@ void Measure(const std::function<void(int64_t)>& call, const Work& work, Ceiling
 
 Status CheckMemory(const Work& work) {
   if (work.bytes() <= kMaxBytes) return {};
-  return Exhausted(fmt::format(
-      "weights, activations and outputs: expected at most {} bytes, found {}; lower --m, --n or --k",
-      kMaxBytes, work.bytes()));
+  return Exhausted(
+      fmt::format("weights, activations and outputs: expected at most {} bytes, found {}; lower "
+                  "--m, --n or --k",
+                  kMaxBytes, work.bytes()));
 }
 
 // Calls of `parts`, one after the other and round again, in a record.
@@ -353,9 +353,8 @@ Result<JsonOut> BenchLinear(const BenchLinearOptions& o, const Machine& machine)
   work.Add(f, 1, o.m, o.n, o.k);
   LATTE_RETURN_IF_ERROR(CheckMemory(work));
   ThreadPool threads(o.threads);
-  LATTE_ASSIGN_OR_RETURN(
-      const JsonOut measured,
-      MeasureCall({"linear", {{o.n, o.k}}}, o.m, f, o, Exec{&threads, &machine}));
+  LATTE_ASSIGN_OR_RETURN(const JsonOut measured, MeasureCall({"linear", {{o.n, o.k}}}, o.m, f, o,
+                                                             Exec{&threads, &machine}));
   JsonOut record = Header("linear", o, f);
   record["m"] = o.m;
   record["n"] = o.n;
@@ -418,8 +417,7 @@ Result<JsonOut> BenchMoe(const BenchShapeOptions& o, const Machine& machine) {
   ThreadPool threads(o.threads);
   const Exec exec{&threads, &machine};
   const LinearOp::Shape shape = LinearOp::ShapeOf({up});
-  LATTE_ASSIGN_OR_RETURN(const Kernel<LinearOp>* row,
-                         FindRow<LinearOp>(o.kernel, shape, machine));
+  LATTE_ASSIGN_OR_RETURN(const Kernel<LinearOp>* row, FindRow<LinearOp>(o.kernel, shape, machine));
   JsonOut record = Header("moe", o, f);
   record["shape"] = o.shape;
   record["m"] = o.m;

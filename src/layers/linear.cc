@@ -51,8 +51,13 @@ bool Alike(const LinearPart& a, const LinearPart& b) {
 }  // namespace
 
 BlockScale Linear::Scale(int64_t first_row, int64_t batch_rows) const {
-  return {scale,        format.block_rows, format.block_columns, row_begin + first_row,
-          column_begin, batch_rows,        zero};
+  return {scale,
+          format.block_rows,
+          format.block_columns,
+          row_begin + first_row,
+          column_begin,
+          batch_rows,
+          zero};
 }
 
 TensorView CutWeight(const TensorView& weight, const WeightSlice& slice) {
@@ -75,8 +80,7 @@ Activations RoundActivations(const TensorView& x, std::initializer_list<const Li
   Activations out;
   if (std::any_of(products.begin(), products.end(), takes_int8)) {
     out.codes = workspace.Take(DType::kI8, {x.shape[0], x.shape[1]});
-    out.scale =
-        workspace.Take(DType::kF32, {x.shape[0], CeilDiv(x.shape[1], kActivationGroup)});
+    out.scale = workspace.Take(DType::kF32, {x.shape[0], CeilDiv(x.shape[1], kActivationGroup)});
     Run<QuantizeRowsOp>({x, out.codes, out.scale, kActivationGroup}, step.exec);
   }
   if (products.size() > 0 && std::all_of(products.begin(), products.end(), takes_int8)) return out;

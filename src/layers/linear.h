@@ -35,9 +35,9 @@ struct WeightSlice {
 struct Linear {
   TensorView weight;  // [N, K], or [N, K/2] bytes of kU4; last dimension contiguous, any alignment
   Tensor bias;        // [N] f32; empty when there is none
-  TensorView scale;   // [⌈rows/block_rows⌉, ⌈columns/block_columns⌉] f32, bf16 or f16 of the whole
-                      // weight; empty when plain
-  TensorView zero;    // u8 of that shape; empty: BlockScale's default
+  TensorView scale;  // [⌈rows/block_rows⌉, ⌈columns/block_columns⌉] f32, bf16 or f16 of the whole
+                     // weight; empty when plain
+  TensorView zero;  // u8 of that shape; empty: BlockScale's default
   QuantFormat format;
   DevicePlace place = DevicePlace::kCpu;
   int64_t row_begin = 0;  // where `weight` begins in the whole weight, when it is a slice
@@ -47,9 +47,7 @@ struct Linear {
   int64_t outputs() const { return weight.shape[0]; }
   int64_t inputs() const { return weight.shape[1] * ValuesPerElement(weight.dtype); }
   // Whether its products take activations rounded to 8 bits: weights of 4 and 8 bit integers.
-  bool takes_int8() const {
-    return weight.dtype == DType::kI8 || weight.dtype == DType::kU4;
-  }
+  bool takes_int8() const { return weight.dtype == DType::kI8 || weight.dtype == DType::kU4; }
   // The scales as products take them; `row_begin` is the first row used, `batch_rows` the step from
   // head to head.
   BlockScale Scale(int64_t row_begin = 0, int64_t batch_rows = 0) const;

@@ -85,7 +85,7 @@ TEST(Linear, SlicesOfAnFp8WeightUseTheScalesOfTheirPlace) {
         EXPECT_EQ(rows.view().Row<float>(m)[n], whole.view().Row<float>(m)[rank * 3 + n]);
     Tensor part(DType::kF32, {2, 6});
     MultiplyExactly(bind({rank, 2, WeightSlice::Along::kColumns}),
-             x.view().Slice(1, rank * 4, rank * 4 + 4), part, scratch.step);
+                    x.view().Slice(1, rank * 4, rank * 4 + 4), part, scratch.step);
     for (int i = 0; i < 12; ++i) sum.Ptr<float>()[i] += part.Ptr<float>()[i];
   }
   for (int i = 0; i < 12; ++i) EXPECT_EQ(sum.Ptr<float>()[i], whole.Ptr<float>()[i]);
@@ -106,6 +106,84 @@ TEST(Linear, NarrowArithmeticRoundsActivationsAndF32DoesNot) {
       EXPECT_EQ(rounded.data, x.view().data);
     }
   }
+}
+
+// An int8 weight [2, 3] of ones and twos with scales 1 and 0.5 per row.
+Linear Int8Weight() {
+  Linear linear;
+  Tensor codes(DType::kI8, {2, 3});
+  Tensor scale(DType::kF32, {2, 1});
+  for (int i = 0; i < 6; ++i) codes.Ptr<int8_t>()[i] = static_cast<int8_t>(1 + i / 3);
+  scale.Ptr<float>()[0] = 1.0f;
+  scale.Ptr<float>()[1] = 0.5f;
+  linear.weight = codes;
+  linear.scale = scale;
+  linear.format = {DType::kI8, /*block_rows=*/1, /*block_columns=*/3};
+  linear.owned.push_back(std::move(codes));
+  linear.owned.push_back(std::move(scale));
+  return linear;
+}
+
+TEST(Linear, Int8WeightsTakeInt8ActivationsUnlessToldOtherwise) {
+  const Linear int8 = Int8Weight();
+  Linear plain;
+  const Tensor weight = Counting(2, 3);
+  plain.weight = weight;
+  const Tensor x = Counting(1, 3);
+  for (const auto& [arithmetic, allowed, wants] : {std::tuple{DType::kBF16, true, true},
+                                                   {DType::kBF16, false, false},
+                                                   {DType::kF32, true, false}}) {
+    Scratch scratch(arithmetic);
+    scratch.step.int8_activations = allowed;
+    const Activations one = RoundActivations(x, {&int8}, scratch.step);
+    EXPECT_EQ(one.codes.empty(), !wants);
+    EXPECT_EQ(one.plain.empty(), wants);
+    const Activations both = RoundActivations(x, {&int8, &plain}, scratch.step);
+    EXPECT_EQ(both.codes.empty(), !wants);
+    EXPECT_FALSE(both.plain.empty());
+    EXPECT_TRUE(RoundActivations(x, {&plain}, scratch.step).codes.empty());
+  }
+}
+
+TEST(Linear, ProductsOfDifferentFormatsSideBySideGiveWhatEachGivesAlone) {
+  Scratch scratch(DType::kBF16);
+  const Linear int8 = Int8Weight();
+  Linear plain;
+  const Tensor weight = Counting(2, 3);
+  plain.weight = weight;
+  const Tensor x = Counting(4, 3);
+  const Activations rounded = RoundActivations(x, {&int8, &plain}, scratch.step);
+  Tensor alone[3], together[3];
+  std::vector<Product> products;
+  const Linear* linears[] = {&int8, &plain, &int8};
+  for (size_t i = 0; i < 3; ++i) {
+    alone[i] = Tensor(DType::kF32, {4, 2});
+    together[i] = Tensor(DType::kF32, {4, 2});
+    Multiply(*linears[i], rounded, alone[i], scratch.step);
+    products.push_back({linears[i], nullptr, rounded, together[i]});
+  }
+  Multiply(products, scratch.step);
+  for (size_t i = 0; i < 3; ++i)
+    for (int j = 0; j < 8; ++j) EXPECT_EQ(together[i].Ptr<float>()[j], alone[i].Ptr<float>()[j]);
+  // −3 − 2 − 1, by ones and by halves of twos.
+  EXPECT_NEAR(alone[0].Ptr<float>()[0], -6, 0.05);
+  EXPECT_NEAR(alone[0].Ptr<float>()[1], -6, 0.05);
+}
+
+// y = down·(silu(gate·x) ⊙ up·x), by hand.
+TEST(Mlp, GatesWhatGoesUp) {
+  Scratch scratch(DType::kF32);
+  Tensor one(DType::kF32, {1, 1}), two(DType::kF32, {1, 1}), x(DType::kF32, {1, 1}),
+      y(DType::kF32, {1, 1});
+  one.Ptr<float>()[0] = 1;
+  two.Ptr<float>()[0] = 2;
+  x.Ptr<float>()[0] = 3;
+  Mlp mlp;
+  mlp.gate.weight = one;
+  mlp.up.weight = two;
+  mlp.down.weight = two;
+  Forward(mlp, x, y, scratch.step);
+  EXPECT_NEAR(y.Ptr<float>()[0], 2 * (3 / (1 + std::exp(-3.0))) * 6, 1e-5);
 }
 
 TEST(RmsNorm, UnitRootMeanSquareTimesWeight) {

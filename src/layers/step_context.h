@@ -34,7 +34,7 @@ struct StepContext {
   int64_t global_tokens =
       0;  // of all data-parallel ranks; a rank with T = 0 is idle but takes part
   DType arithmetic = DType::kBF16;  // what activations are rounded to before a matrix product
-  bool int8_activations = true;  // for int4 and int8 weights, unless arithmetic is f32
+  bool int8_activations = true;     // for int4 and int8 weights, unless arithmetic is f32
   int64_t expand_tokens = 4096;     // most cached tokens expanded at once (prefill workspace)
   LatentCache* cache = nullptr;
   Workspace* workspace = nullptr;

@@ -39,10 +39,10 @@ TEST(Hand, LinearWidensF16AndBF16) {
       one[i] = 1;
       Floats y(1);
       RunPart(row, {View(one, {1, 1, 3}), TensorView(f16.data(), DType::kF16, {1, 1, 3}),
-                   TensorView(), View(y, {1, 1, 1})});
+                    TensorView(), View(y, {1, 1, 1})});
       EXPECT_EQ(y[0], (Floats{1.5f, 0x1p-24f, -65504.0f})[i]);
       RunPart(row, {View(one, {1, 1, 3}), TensorView(bf16.data(), DType::kBF16, {1, 1, 3}),
-                   TensorView(), View(y, {1, 1, 1})});
+                    TensorView(), View(y, {1, 1, 1})});
       EXPECT_EQ(y[0], (Floats{1.5f, 0x1p-133f, -0x1p127f})[i]);
     }
   });

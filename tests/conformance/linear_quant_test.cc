@@ -21,19 +21,21 @@ struct Blocks {
   bool zeros = false;
 };
 constexpr Blocks kBlocks[] = {
-    {128, 128, 0, 0, DType::kF32},   {128, 128, 60, 32, DType::kF32}, {1, 0, 0, 0, DType::kF32},
-    {1, 0, 3, 0, DType::kBF16},      {1, 32, 0, 0, DType::kBF16},     {1, 32, 5, 64, DType::kF16},
-    {1, 128, 0, 0, DType::kF16},     {3, 48, 1, 16, DType::kF32},     {1, 32, 0, 0, DType::kF16, true},
-    {1, 64, 2, 128, DType::kF32, true}, {2, 10, 1, 4, DType::kBF16},
+    {128, 128, 0, 0, DType::kF32},    {128, 128, 60, 32, DType::kF32},
+    {1, 0, 0, 0, DType::kF32},        {1, 0, 3, 0, DType::kBF16},
+    {1, 32, 0, 0, DType::kBF16},      {1, 32, 5, 64, DType::kF16},
+    {1, 128, 0, 0, DType::kF16},      {3, 48, 1, 16, DType::kF32},
+    {1, 32, 0, 0, DType::kF16, true}, {1, 64, 2, 128, DType::kF32, true},
+    {2, 10, 1, 4, DType::kBF16},
 };
 
 struct QuantShape {
   int64_t b, m, n, k;
 };
 constexpr QuantShape kQuantShapes[] = {
-    {1, 0, 8, 64},    {1, 1, 1, 1},     {3, 1, 33, 130},   {1, 2, 8, 256},   {1, 3, 5, 31},
-    {1, 5, 67, 191},  {1, 1, 70, 2101}, {2, 9, 12, 576},   {1, 17, 64, 130}, {1, 40, 13, 1040},
-    {1, 65, 66, 320}, {1, 7, 9, 4224},
+    {1, 0, 8, 64},    {1, 1, 1, 1},      {3, 1, 33, 130},  {1, 2, 8, 256},
+    {1, 3, 5, 31},    {1, 5, 67, 191},   {1, 1, 70, 2101}, {2, 9, 12, 576},
+    {1, 17, 64, 130}, {1, 40, 13, 1040}, {1, 65, 66, 320}, {1, 7, 9, 4224},
 };
 constexpr DType kWeightTypes[] = {DType::kF8E4M3, DType::kF8E4M3Fnuz, DType::kI8, DType::kU4};
 constexpr DType kInputTypes[] = {DType::kF32, DType::kBF16, DType::kF16, DType::kI8};
@@ -82,8 +84,7 @@ struct QuantWeight {
   // As params/linear.h says it.
   double At(int64_t b, int64_t i, int64_t j) const {
     const TensorView& w = codes;
-    const float value =
-        ref::Load(w.data + b * w.stride[0] + i * w.stride[1], w.dtype, j);
+    const float value = ref::Load(w.data + b * w.stride[0] + i * w.stride[1], w.dtype, j);
     const int64_t row = (grid.row_begin + b * grid.batch_rows + i) / grid.rows;
     const int64_t column = (grid.column_begin + j) / grid.columns;
     float offset = w.dtype == DType::kU4 ? 8.0f : 0.0f;

@@ -164,7 +164,7 @@ TEST(LinearConformance, LargeProductsGiveTheBitsOfSingleRows) {
       Tensor single(DType::kF32, {1, 200, 300});
       for (int64_t m = 0; m < 200; ++m)
         RunOn(row, LinearPart{x.view().Slice(1, m, m + 1), w, TensorView(),
-                                     single.view().Slice(1, m, m + 1)});
+                              single.view().Slice(1, m, m + 1)});
       for (const int threads : {1, 2, 3}) {
         y.Poison();
         RunOn(row, p, threads);

@@ -93,6 +93,32 @@ class Bench(unittest.TestCase):
         self.assertEqual(lacks.returncode, 2)
         self.assertIn("avx2", lacks.stderr)
 
+    def test_products_count_their_work(self):
+        def run(*args):
+            done = subprocess.run([LATTE, "bench", *map(str, args), "--json"], text=True, capture_output=True,
+                                  timeout=300, env={**os.environ, "LATTE_ISA": "avx2"})
+            assert done.returncode == 0, done.stderr
+            return json.loads(done.stdout)
+
+        out = run("linear", "--m", 65, "--n", 24, "--k", 64, "--dtype", "int4", "--threads", 2)
+        self.assertEqual(out["flops"], 2 * 65 * 24 * 64)
+        weights = 24 * 32 + 24 * 2 * 4
+        self.assertEqual(out["bytes"], weights + 65 * (64 + 24 * 4))
+        self.assertEqual([out["act"], out["kernel"]], ["i8", "avx2.linear"])
+        self.assertAlmostEqual(out["weight_gbps"] * out["us"] * 1e3 / weights, 1, places=6)
+
+    def test_products_refuse_by_flag(self):
+        for args, words in ((("linear", "--dtype", "int3"), ("--dtype", "'int3'")),
+                            (("linear", "--m", 0), ("--m", "65536")),
+                            (("linear", "--act", "fp8"), ("--act", "'fp8'")),
+                            (("linear", "--kernel", "no.such"), ("ref.linear", "'no.such'")),
+                            (("projections", "--shape", "v9"), ("--shape", "'v9'")),
+                            (("moe", "--skew", -1), ("--skew", "-1"))):
+            done = subprocess.run([LATTE, "bench", *map(str, args)], text=True, capture_output=True, timeout=300)
+            self.assertEqual(done.returncode, 2, args)
+            for word in words:
+                self.assertIn(word, done.stderr)
+
 
 class Paths(unittest.TestCase):
     def run_bench(self, *args, env=None):

@@ -19,7 +19,8 @@
 // Rounding  a weight's value without its scale is exact in the type it is multiplied in; sums,
 //           scales and their products are f32. Int8 activations in f32 are rounded once more, by
 //           their scale.
-// Order     per block of K: segments in order, in each one vector of partial sums; a fixed tree over
+// Order     per block of K: segments in order, in each one vector of partial sums; a fixed tree
+// over
 //           the vector; blocks in order, the bias last. For every tile, task and thread count.
 // Limits    K > 0; segments of 16 columns or more; stack 330 KiB.
 #pragma once
@@ -41,7 +42,8 @@ template <class Math>
 constexpr int64_t kBlockK = 4096 / static_cast<int64_t>(sizeof(typename Math::X));
 // Elements from row to row of scratch: an odd number of cache lines, as ScratchStride.
 template <class Math>
-constexpr int64_t kBlockStride = kBlockK<Math> + 64 / static_cast<int64_t>(sizeof(typename Math::X));
+constexpr int64_t kBlockStride = kBlockK<Math> +
+                                 64 / static_cast<int64_t>(sizeof(typename Math::X));
 // Of a block of K that begins inside a segment; segments have 16 columns at least.
 template <class Math>
 constexpr int64_t kMaxSegments = kBlockK<Math> / 16 + 16;
@@ -67,6 +69,7 @@ struct Panel {
   int64_t row_begin, rows;
   int64_t k_begin, k;
   Segments segments;
+  int64_t ahead;  // bytes from a place in this block to the same place in the next one
 };
 
 // Eight bits times the scale of their group.
@@ -111,9 +114,11 @@ InputRows<float> InputOf(const LinearTask& t, int64_t m, int64_t rows, int64_t b
 // sums[i][j] += x[i, begin:end]·w[j]
 template <class Math, int64_t kM, int64_t kN, class T>
 inline void AddDots(const InputRows<typename Math::X>& x, const Weights<Math, T> (&w)[kN],
-                    int64_t begin, int64_t end, typename Math::Vec (&sums)[kM][kN]) {
+                    int64_t begin, int64_t end, int64_t ahead, typename Math::Vec (&sums)[kM][kN]) {
   int64_t at = begin;
   for (; at + Math::kStep <= end; at += Math::kStep) {
+    if constexpr (kM == 1)
+      for (int64_t j = 0; j < kN; ++j) Prefetch(w[j].p + at / kValuesPer<T>, ahead);
     typename Math::Operand wide[kN];
     for (int64_t j = 0; j < kN; ++j) wide[j] = w[j].Load(at);
     for (int64_t i = 0; i < kM; ++i) {
@@ -147,12 +152,12 @@ struct TileRows {
 // A tile whose block is one segment: its scale, if any, is applied to the finished sums.
 template <class Math, int64_t kM, int64_t kN, class T>
 inline void OneSegmentTile(const InputRows<typename Math::X>& x, TileRows<Math, kN, T> rows,
-                           const Segments& s, float (&sums)[kM][kN]) {
+                           const Segments& s, int64_t ahead, float (&sums)[kM][kN]) {
   using V = typename Math::Lanes;
   typename Math::Vec acc[kM][kN];
   SetZero<V>(acc);
   for (int64_t j = 0; j < kN; ++j) rows.w[j].SetZero(rows.zero[j], 0);
-  AddDots<Math, kM, kN, T>(x, rows.w, 0, s.k, acc);
+  AddDots<Math, kM, kN, T>(x, rows.w, 0, s.k, ahead, acc);
   for (int64_t i = 0; i < kM; ++i)
     for (int64_t j = 0; j < kN; j += 4)
       V::StoreSum4(sums[i] + j, acc[i][j], acc[i][j + 1], acc[i][j + 2], acc[i][j + 3]);
@@ -163,7 +168,7 @@ inline void OneSegmentTile(const InputRows<typename Math::X>& x, TileRows<Math, 
 
 template <class Math, int64_t kM, int64_t kN, class T>
 inline void SegmentsTile(const InputRows<typename Math::X>& x, TileRows<Math, kN, T> rows,
-                         const Segments& s, float (&sums)[kM][kN]) {
+                         const Segments& s, int64_t ahead, float (&sums)[kM][kN]) {
   using V = typename Math::Lanes;
   typename Math::Vec total[kM][kN];
   SetZero<V>(total);
@@ -171,7 +176,7 @@ inline void SegmentsTile(const InputRows<typename Math::X>& x, TileRows<Math, kN
     typename Math::Vec acc[kM][kN];
     SetZero<V>(acc);
     for (int64_t j = 0; j < kN; ++j) rows.w[j].SetZero(rows.zero[j], segment);
-    AddDots<Math, kM, kN, T>(x, rows.w, begin, end, acc);
+    AddDots<Math, kM, kN, T>(x, rows.w, begin, end, ahead, acc);
     for (int64_t j = 0; j < kN; ++j) {
       const typename Math::Vec scale = V::Set1(rows.scale[j][segment]);
       for (int64_t i = 0; i < kM; ++i) total[i][j] = V::Fma(acc[i][j], scale, total[i][j]);
@@ -198,9 +203,9 @@ void DotRows(const LinearTask& t, const Panel<T>& panel, const BlockScales<Math>
     }
     float sums[kM][kN];
     if constexpr (kScaled)
-      SegmentsTile<Math, kM, kN, T>(x, rows, panel.segments, sums);
+      SegmentsTile<Math, kM, kN, T>(x, rows, panel.segments, panel.ahead, sums);
     else
-      OneSegmentTile<Math, kM, kN, T>(x, rows, panel.segments, sums);
+      OneSegmentTile<Math, kM, kN, T>(x, rows, panel.segments, panel.ahead, sums);
     const int64_t column = panel.row_begin + n;
     const float* bias = biased ? t.bias + column : nullptr;
     for (int64_t i = 0; i < kM; ++i) {
@@ -243,7 +248,7 @@ void DotWidenedPanel(const LinearTask& t, const Panel<T>& panel, const BlockScal
   }
   DotPanel<Math, kScaled, X>(t,
                              {wide, kBlockStride<Math>, panel.row_begin, panel.rows, panel.k_begin,
-                              panel.k, panel.segments},
+                              panel.k, panel.segments, /*ahead=*/0},
                              scales);
 }
 
@@ -261,16 +266,19 @@ template <class Math, class T>
 void DotTask(const LinearTask& t, const T* w) {
   BlockScales<Math> scales;
   // Widening x again for every few rows of W would cost more than memory likes.
-  const bool stream = t.m <= Math::kTileRows &&
-                      (sizeof(typename Math::X) == 2 || t.x_type == Element::kF32);
+  const bool stream =
+      t.m <= Math::kTileRows && (sizeof(typename Math::X) == 2 || t.x_type == Element::kF32);
   const int64_t panel_rows = stream ? kStreamRows : kPanelRows;
   for (int64_t n = 0; n < t.n; n += panel_rows)
     for (int64_t k = 0; k < t.k; k += kBlockK<Math>) {
       const int64_t rows = Min(panel_rows, t.n - n);
       const int64_t columns = Min(kBlockK<Math>, t.k - k);
       const Segments segments = SegmentsOf(t.grid, k, columns);
+      const int64_t next =
+          k + columns < t.k ? columns / kValuesPer<T> : panel_rows * t.w_stride - k / kValuesPer<T>;
       const Panel<T> panel{
-          w + n * t.w_stride + k / kValuesPer<T>, t.w_stride, n, rows, k, columns, segments};
+          w + n * t.w_stride + k / kValuesPer<T>, t.w_stride, n, rows, k, columns, segments,
+          next * static_cast<int64_t>(sizeof(T))};
       if constexpr (sizeof(T) == 1) {  // others have no scales
         if (t.grid.scale != nullptr)
           LoadScales<typename Math::Lanes>(t.grid, n, rows, k, segments.count, scales);

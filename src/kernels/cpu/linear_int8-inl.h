@@ -1,4 +1,5 @@
-// linear on int8 activations and int8 or 4-bit weights: dot products of bytes, exact within a group.
+// linear on int8 activations and int8 or 4-bit weights: dot products of bytes, exact within a
+// group.
 //
 // Work      tasks as in linear-inl.h. Rows of x are first brought into chunks of 128 values: bytes
 //           in the order that the weights' bytes have, and for each register lane its scale and
@@ -15,7 +16,8 @@
 //           finished sum is multiplied by it instead. Tiles are 3 rows of x × 4 of W.
 // Order     chunks in order, lanes by a fixed tree; blocks of K of 2048 values in order, the bias
 //           last. For every tile, task and thread count.
-// Limits    groups of x and of u4 weights are multiples of 32, for int8 weights of 128, and begin at
+// Limits    groups of x and of u4 weights are multiples of 32, for int8 weights of 128, and begin
+// at
 //           multiples of that, or are all of K; stack 140 KiB.
 #pragma once
 
@@ -62,7 +64,7 @@ struct ByteOrder;
 template <class V>
 struct ByteOrder<V, I8> {
   static constexpr int64_t kRowBytes = kChunk;
-  static constexpr int64_t kRun = 128;    // values of one prepared scale
+  static constexpr int64_t kRun = 128;   // values of one prepared scale
   static constexpr int64_t kZero = 128;  // that of w + 128
   static void Split(const int8_t* x, ByteChunk& to) {
     V::StoreBytes(to.x[0], V::LoadBytes(x));
@@ -182,6 +184,7 @@ struct BytePanel {
   int64_t row_begin, rows;
   int64_t k_begin, k;
   bool one_scale;  // the block has one
+  int64_t ahead;   // bytes from a place in this block to the same place in the next one
 };
 
 // What a tile reads of rows of W; a tile over the edge repeats the last row.
@@ -190,6 +193,7 @@ struct ByteRows {
   const T* w[kN];
   const float* scale[kN];
   const int32_t* zero[kN];
+  int64_t ahead;
 };
 
 // total[i][j] += a chunk of kM rows of x and kN rows of W; count: how many of its values there are,
@@ -199,6 +203,10 @@ inline void AddChunk(const ByteChunk* const (&x)[kM], const ByteRows<T, kN>& row
                      typename V::Vec (&total)[kM][kN], Count... count) {
   using Order = ByteOrder<V, T>;
   typename V::Ints bytes[kN][2];
+  if constexpr (kM == 1)
+    for (int64_t j = 0; j < kN; ++j)
+      for (int64_t line = 0; line < Order::kRowBytes; line += 64)
+        Prefetch(rows.w[j] + chunk * Order::kRowBytes + line, rows.ahead);
   for (int64_t j = 0; j < kN; ++j)
     Order::Load(rows.w[j] + chunk * Order::kRowBytes, count..., bytes[j]);
   for (int64_t i = 0; i < kM; ++i) {
@@ -228,8 +236,7 @@ inline void ByteTile(const ByteChunk* const (&x)[kM], const ByteRows<T, kN>& row
   for (int64_t i = 0; i < kM; ++i)
     for (int64_t j = 0; j < kN; ++j) total[i][j] = V::Zero();
   const int64_t whole = k / kChunk;
-  for (int64_t c = 0; c < whole; ++c)
-    AddChunk<V, T, kZeros, kOneScale, kM, kN>(x, rows, c, total);
+  for (int64_t c = 0; c < whole; ++c) AddChunk<V, T, kZeros, kOneScale, kM, kN>(x, rows, c, total);
   if (whole * kChunk < k)
     AddChunk<V, T, kZeros, kOneScale, kM, kN>(x, rows, whole, total, k - whole * kChunk);
   for (int64_t i = 0; i < kM; ++i) {
@@ -248,6 +255,7 @@ void ByteDotRows(const LinearTask& t, const BytePanel<T>& panel, const ByteScale
   const bool biased = t.bias != nullptr && panel.k_begin + panel.k == t.k;
   for (int64_t n = 0; n < panel.rows; n += kN) {
     ByteRows<T, kN> rows;
+    rows.ahead = panel.ahead;
     for (int64_t j = 0; j < kN; ++j) {
       const int64_t row = Min(n + j, panel.rows - 1);
       rows.w[j] = panel.w + row * panel.stride;
@@ -285,7 +293,8 @@ void ByteTask(const LinearTask& t, const T* w) {
   const bool stream = t.m <= kByteTileRows;
   const int64_t panel_rows = stream ? kByteStreamRows : kBytePanelRows;
   const int64_t m_step = Min(t.m, kPreparedRows);
-  const int64_t chunks = stream ? kPreparedChunks / t.m / kBlockChunks * kBlockChunks : kBlockChunks;
+  const int64_t chunks =
+      stream ? kPreparedChunks / t.m / kBlockChunks * kBlockChunks : kBlockChunks;
   for (int64_t span = 0; span < t.k; span += chunks * kChunk)
     for (int64_t m = 0; m < t.m; m += m_step) {
       const int64_t m_rows = Min(m_step, t.m - m);
@@ -302,7 +311,10 @@ void ByteTask(const LinearTask& t, const T* w) {
                                    Min(panel_rows, t.n - n),
                                    k,
                                    columns,
-                                   segments.count == 1};
+                                   segments.count == 1,
+                                   k + columns < span_end
+                                       ? columns / kValuesPer<T>
+                                       : panel_rows * t.w_stride - (k - span) / kValuesPer<T>};
           PrepareScales<V, T, kZeros>(t, n, panel.rows, k, segments, scales);
           ByteDotPanel<V, T, kZeros>(t, panel, scales, prepared + (k - span) / kChunk, chunks, m,
                                      m_rows);

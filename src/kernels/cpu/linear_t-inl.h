@@ -56,11 +56,10 @@ void OuterPanel(const LinearTTask& t, const ColumnPanel<W>& panel) {
     const float* x = nullptr;
     for (int64_t i = kM; i-- > 0;)
       x = FloatInput<V>(t, m + i, panel.row_begin, panel.rows, scratch + i * kStride);
-    OuterTile<V, kM, kN>(
-        Outer<W>{x, t.x_type == Element::kF32 ? t.x_stride : kStride, panel.w, panel.stride,
-                 panel.rows, panel.row_begin == 0 ? nullptr : kOnes,
-                 t.y + m * t.y_stride + panel.column, t.y_stride},
-        panel.columns);
+    OuterTile<V, kM, kN>(Outer<W>{x, t.x_type == Element::kF32 ? t.x_stride : kStride, panel.w,
+                                  panel.stride, panel.rows, panel.row_begin == 0 ? nullptr : kOnes,
+                                  t.y + m * t.y_stride + panel.column, t.y_stride},
+                         panel.columns);
   });
 }
 

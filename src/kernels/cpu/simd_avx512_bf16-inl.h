@@ -96,20 +96,19 @@ struct Avx512Bf16 : Avx512 {
     return _mm512_permutexvar_epi8(TwiceIndex(), _mm512_castsi256_si512(bytes));
   }
   static __m512i TwiceIndex() {
-    const __m512i words = _mm512_cvtepu8_epi16(_mm256_set_epi8(
-        31, 30, 29, 28, 27, 26, 25, 24, 23, 22, 21, 20, 19, 18, 17, 16, 15, 14, 13, 12, 11, 10, 9,
-        8, 7, 6, 5, 4, 3, 2, 1, 0));
+    const __m512i words = _mm512_cvtepu8_epi16(
+        _mm256_set_epi8(31, 30, 29, 28, 27, 26, 25, 24, 23, 22, 21, 20, 19, 18, 17, 16, 15, 14, 13,
+                        12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0));
     return _mm512_or_si512(words, _mm512_slli_epi16(words, 8));
   }
   // A lookup looks at the low seven bits; the sign is added.
   static Pairs F8Pairs(__m256i bytes, const F8Bytes& table) {
     constexpr __mmask64 kLow = 0x5555555555555555u;
     const __m512i codes = Twice(bytes);
-    const __m512i low =
-        _mm512_mask2_permutex2var_epi8(_mm512_load_si512(table.low), codes, kLow,
-                                       _mm512_load_si512(table.low + 64));
-    const __m512i both = _mm512_mask2_permutex2var_epi8(
-        _mm512_load_si512(table.high), low, ~kLow, _mm512_load_si512(table.high + 64));
+    const __m512i low = _mm512_mask2_permutex2var_epi8(_mm512_load_si512(table.low), codes, kLow,
+                                                       _mm512_load_si512(table.low + 64));
+    const __m512i both = _mm512_mask2_permutex2var_epi8(_mm512_load_si512(table.high), low, ~kLow,
+                                                        _mm512_load_si512(table.high + 64));
     constexpr int kOrAnd = 0xf8;  // a | b & c
     const __m512i sign = _mm512_set1_epi16(static_cast<int16_t>(0x8000));
     return As(_mm512_ternarylogic_epi32(both, codes, sign, kOrAnd));

@@ -18,9 +18,9 @@ enum class Element : uint8_t { kF32, kF16, kBF16, kF8, kF8Fnuz, kI8, kU4 };
 // Scales and zeros of a weight, as BlockScale of params/linear.h; row_begin is the place of the
 // task's first row.
 struct ScaleGrid {
-  const void* scale;  // null: the weight is plain
-  Element type;       // kF32, kBF16 or kF16
-  const uint8_t* zero;  // null: 8 for kU4, else 0
+  const void* scale;            // null: the weight is plain
+  Element type;                 // kF32, kBF16 or kF16
+  const uint8_t* zero;          // null: 8 for kU4, else 0
   int64_t stride, zero_stride;  // from one row of blocks to the next
   int64_t rows, columns, row_begin, column_begin;
 };
@@ -56,9 +56,9 @@ struct LinearTTask {
   const void* w;  // [n, k], any alignment
   Element x_type, w_type;
   int64_t x_stride, w_stride, y_stride;  // w_stride of kU4 in bytes
-  ScaleGrid grid;  // column_begin is the place of the task's first column
-  float* y;         // [m, k], written
-  int64_t m, n, k;  // n > 0
+  ScaleGrid grid;                        // column_begin is the place of the task's first column
+  float* y;                              // [m, k], written
+  int64_t m, n, k;                       // n > 0
 };
 
 inline constexpr int64_t kMaxRows = 32;  // rows of attention that share a pass over the keys

@@ -100,6 +100,12 @@ inline void DotTile(const float* x, int64_t x_stride, const W* const (&w)[kN], i
       V::StoreSum4(sums[i] + j, acc[i][j], acc[i][j + 1], acc[i][j + 2], acc[i][j + 3]);
 }
 
+// What one row of x reads of W comes from memory: lines of the block that is next in turn are asked
+// for while this one is used. Hardware does it only within a row.
+inline void Prefetch(const void* p, int64_t ahead) {
+  __builtin_prefetch(static_cast<const char*>(p) + ahead, /*rw=*/0, /*locality=*/2);
+}
+
 // y (+)= sums, the bias last; y is not read by the first of several blocks of K.
 inline void StoreDots(const float* sums, const float* bias, int64_t count, bool first, float* y) {
   for (int64_t j = 0; j < count; ++j) {

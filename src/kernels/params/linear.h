@@ -39,15 +39,15 @@ struct BlockScale {
 // One product y[b,m,:] = W[b]·x[b,m,:] (+ bias): every output is the dot product of a weight row
 // and an activation row. With a gate: y = silu(G·x) ⊙ (W·x).
 struct LinearPart {
-  TensorView x;  // [B, M, K] f32, bf16, f16 or i8; last dimension contiguous
-  TensorView w;  // [B, N, K] f32, f16, bf16, f8 or i8, or [B, N, ⌈K/2⌉] kU4; last dimension
-                 // contiguous, any alignment
+  TensorView x;     // [B, M, K] f32, bf16, f16 or i8; last dimension contiguous
+  TensorView w;     // [B, N, K] f32, f16, bf16, f8 or i8, or [B, N, ⌈K/2⌉] kU4; last dimension
+                    // contiguous, any alignment
   TensorView bias;  // [N] f32, contiguous; may be empty, and is when there is a gate
   TensorView y;     // [B, M, N] f32, written; last dimension contiguous
-  BlockScale w_scale = {};  // of an f8, i8 or u4 weight
-  TensorView x_scale;       // of an i8 x: [B, M, ⌈K/x_group⌉] f32, last dimension contiguous
-  int64_t x_group = 0;      // activations per scale, from the first on
-  TensorView gate;          // shape, dtype and strides of w; may be empty
+  BlockScale w_scale = {};     // of an f8, i8 or u4 weight
+  TensorView x_scale;          // of an i8 x: [B, M, ⌈K/x_group⌉] f32, last dimension contiguous
+  int64_t x_group = 0;         // activations per scale, from the first on
+  TensorView gate;             // shape, dtype and strides of w; may be empty
   BlockScale gate_scale = {};  // blocks as those of w_scale
 };
 
@@ -76,8 +76,9 @@ struct LinearOp {
   }
   static Shape ShapeOf(const LinearPart& p) {
     const int64_t k = p.x.shape[2];
-    return {p.x.shape[0], p.x.shape[1], p.w.shape[1], k, p.x.dtype, p.w.dtype, p.x_group,
-            p.w_scale.scale.empty() ? 0 : p.w_scale.Run(k)};
+    return {
+        p.x.shape[0], p.x.shape[1], p.w.shape[1], k,
+        p.x.dtype,    p.w.dtype,    p.x_group,    p.w_scale.scale.empty() ? 0 : p.w_scale.Run(k)};
   }
 };
 
@@ -102,8 +103,8 @@ struct LinearTOp {
 };
 
 // Rounds activations to 8 bits, symmetrically: per row and group of columns, scale = max|x| / 127
-// and y = x · (127 / max|x|) rounded to nearest, ties to even; a group of zeros has scale 0. A group
-// with NaN or infinity has scale NaN.
+// and y = x · (127 / max|x|) rounded to nearest, ties to even; a group of zeros has scale 0. A
+// group with NaN or infinity has scale NaN.
 struct QuantizeRowsOp {
   static constexpr std::string_view kName = "quantize_rows";
   struct Params {

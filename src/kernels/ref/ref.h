@@ -19,7 +19,8 @@ inline float Load(const std::byte* row, DType dtype, int64_t i) {
   if (dtype == DType::kF8E4M3) return F8E4M3ToFloat(static_cast<uint8_t>(row[i]));
   if (dtype == DType::kF8E4M3Fnuz) return F8E4M3FnuzToFloat(static_cast<uint8_t>(row[i]));
   if (dtype == DType::kI8) return static_cast<float>(static_cast<int8_t>(row[i]));
-  if (dtype == DType::kU4) return static_cast<float>(static_cast<int>(row[i / 2]) >> i % 2 * 4 & 15);
+  if (dtype == DType::kU4)
+    return static_cast<float>(static_cast<int>(row[i / 2]) >> i % 2 * 4 & 15);
   uint16_t bits;
   __builtin_memcpy(&bits, row + i * 2, 2);
   return dtype == DType::kBF16 ? BF16ToFloat(bits) : F16ToFloat(bits);

@@ -81,8 +81,7 @@ void RunExperts(std::span<const ExpertRows> experts, StepContext& step) {
 
 // x: [T·K, D] f32, the tokens of each expert together; y: [T·K, D] f32.
 std::vector<ExpertRows> RoutedExperts(const MoeLayer& moe, const Grouping& groups,
-                                      const TensorView& x, const TensorView& y,
-                                      StepContext& step) {
+                                      const TensorView& x, const TensorView& y, StepContext& step) {
   const Activations rounded = RoundActivations(x, {&moe.experts[0].up}, step);
   std::vector<ExpertRows> out;
   for (size_t e = 0; e < moe.experts.size(); ++e) {
