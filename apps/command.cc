@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include "apps/progress.h"
-#include "apps/progress.h"
 #include "src/base/file.h"
 #include "src/io/check_weights.h"
 #include "src/io/generation_config.h"
