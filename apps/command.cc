@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "apps/progress.h"
 #include "src/base/file.h"
 #include "src/io/check_weights.h"
 #include "src/io/generation_config.h"
@@ -82,7 +83,9 @@ Result<OpenedModel> OpenModel(const std::string& name, const OpenOptions& option
   OpenedModel out;
   LATTE_ASSIGN_OR_RETURN(out.dir, ResolveModelPath(name));
   LATTE_ASSIGN_OR_RETURN(out.machine, Machine::Detect());
-  LATTE_ASSIGN_OR_RETURN(out.model, LoadModel(out.dir, {.mtp = options.mtp}));
+  LATTE_ASSIGN_OR_RETURN(
+      out.model,
+      LoadModel(out.dir, {.mtp = options.mtp, .repacked = LayerProgress("repacking weights")}));
   if (options.check_weights) {
     LATTE_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(out.dir));
     LATTE_RETURN_IF_ERROR(CheckWeights(checkpoint));

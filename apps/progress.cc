@@ -19,4 +19,18 @@ void ShowBytes(std::string_view what, int64_t done, int64_t total) {
              stderr);
 }
 
+LayerProgress::LayerProgress(std::string_view what, double after)
+    : what_(what), after_(after), start_(std::chrono::steady_clock::now()) {}
+
+void LayerProgress::operator()(int64_t done, int64_t layers) const {
+  const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start_;
+  const bool terminal = isatty(STDERR_FILENO) != 0;
+  const bool end = done == layers;
+  if (passed.count() < after_ || (!end && !terminal)) return;
+  std::fputs(fmt::format("{}{}: {} of {} layers{}", terminal ? "\r" : "", what_, done, layers,
+                         end ? "\n" : "")
+                 .c_str(),
+             stderr);
+}
+
 }  // namespace latte

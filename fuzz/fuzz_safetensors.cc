@@ -25,7 +25,7 @@ ModelConfig SmallModel() {
   config.layers = 1;
   config.vocab = 8;
   config.dense_width = 4;
-  config.quant = {.f8 = true, .block_rows = 2, .block_columns = 2};
+  config.quant = {.method = QuantMethod::kF8, .block_rows = 2, .block_columns = 2};
   config.mla = {.d = 4, .h = 1, .cq = 2, .c = 2, .n = 2, .r = 2, .v = 2};
   return config;
 }

@@ -1,5 +1,6 @@
 #include "src/io/expected_tensors.h"
 
+#include <algorithm>
 #include <charconv>
 #include <string_view>
 #include <unordered_set>
@@ -7,8 +8,8 @@
 
 #include <fmt/format.h>
 
-#include "src/base/math.h"
 #include "src/io/printable.h"
+#include "src/io/quant_tensors.h"
 #include "src/tensor/tensor.h"
 
 namespace latte {
@@ -132,26 +133,12 @@ struct Differences {
   }
 };
 
-bool IsPlainDType(std::string_view name) {
-  return name == "F32" || name == "F16" || name == "BF16";
-}
-
-bool IsF8Matrix(std::string_view name, const StoredTensor& tensor) {
-  return (tensor.dtype_name == "F8_E4M3" || tensor.dtype_name == "F8_E4M3FNUZ") &&
-         IsProjection(name);
-}
-
-// Checks the scales that an FP8 matrix needs, which may lie in another file than their matrix.
-void CheckScale(const std::string& scale_name, const StoredTensor& matrix, const QuantConfig& quant,
-                const StoredTensors& tensors, Differences& missing, Differences& shapes) {
-  const auto scale = tensors.find(scale_name);
-  if (scale == tensors.end()) return missing.Add(fmt::format("'{}'", scale_name));
-  std::vector<int64_t> expected = matrix.shape;  // a stack of matrices has a stack of scales
-  expected.end()[-2] = CeilDiv(expected.end()[-2], quant.block_rows);
-  expected.end()[-1] = CeilDiv(expected.end()[-1], quant.block_columns);
-  if (scale->second.shape != expected)
-    shapes.Add(fmt::format("tensor '{}': expected {}, found {}", scale_name, ShapeString(expected),
-                           ShapeString(scale->second.shape)));
+// The tensors that stand for one that the model wants.
+std::vector<MatrixTensor> StoredAs(const ExpectedTensor& want, const ModelConfig& config,
+                                   const StoredTensors& tensors) {
+  if (IsProjection(want.name))
+    return FindMatrix(config.quant, want.name, want.shape, tensors).tensors;
+  return {{want.name, want.shape, {"F32", "F16", "BF16"}}};
 }
 
 std::string Join(const Differences& missing, const Differences& extra, const Differences& shapes) {
@@ -169,7 +156,8 @@ std::string Join(const Differences& missing, const Differences& extra, const Dif
 
 ExpertLayout FindExpertLayout(const StoredTensors& tensors) {
   for (const auto& tensor : tensors)
-    if (tensor.first.ends_with(".mlp.experts.gate_up_proj")) return ExpertLayout::kFused;
+    for (const char* end : {".mlp.experts.gate_up_proj", ".mlp.experts.gate_up_proj_packed"})
+      if (tensor.first.ends_with(end)) return ExpertLayout::kFused;
   return ExpertLayout::kSeparate;
 }
 
@@ -202,25 +190,21 @@ Status CheckTensors(const ModelConfig& config, const StoredTensors& tensors) {
   Differences dtypes;
   std::unordered_set<std::string> known;
   known.reserve(expected.size());
-  for (const ExpectedTensor& want : expected) {
-    known.insert(want.name);
-    const auto found = tensors.find(want.name);
-    if (found == tensors.end()) {
-      if (want.required) missing.Add(fmt::format("'{}'", want.name));
-      continue;
+  for (const ExpectedTensor& want : expected)
+    for (const MatrixTensor& part : StoredAs(want, config, tensors)) {
+      known.insert(part.name);
+      const auto found = tensors.find(part.name);
+      if (found == tensors.end()) {
+        if (want.required && part.required) missing.Add(fmt::format("'{}'", part.name));
+        continue;
+      }
+      const StoredTensor& have = found->second;
+      if (have.shape != part.shape)
+        shapes.Add(fmt::format("tensor '{}': expected {}, found {}", part.name,
+                               ShapeString(part.shape), ShapeString(have.shape)));
+      if (std::find(part.dtypes.begin(), part.dtypes.end(), have.dtype_name) == part.dtypes.end())
+        dtypes.Add(fmt::format("'{}' is {}", part.name, have.dtype_name));
     }
-    const StoredTensor& have = found->second;
-    if (have.shape != want.shape)
-      shapes.Add(fmt::format("tensor '{}': expected {}, found {}", want.name,
-                             ShapeString(want.shape), ShapeString(have.shape)));
-    if (config.quant.f8 && IsF8Matrix(want.name, have)) {
-      const std::string scale_name = want.name + "_scale_inv";
-      known.insert(scale_name);
-      if (have.shape.size() == want.shape.size())
-        CheckScale(scale_name, have, config.quant, tensors, missing, shapes);
-    } else if (!IsPlainDType(have.dtype_name))
-      dtypes.Add(fmt::format("'{}' is {}", want.name, have.dtype_name));
-  }
   Differences extra;
   const SetAside set_aside(config, tensors);
   for (const auto& tensor : tensors)

@@ -238,7 +238,7 @@ TEST(CheckTensors, F26_F27_OtherDtypesAreUnsupportedByName) {
 
 TEST(CheckTensors, F27_F28_Fp8MatricesNeedScalesOfTheBlocksShape) {
   ModelConfig config = Small();
-  config.quant = {.f8 = true, .block_rows = 64, .block_columns = 100};
+  config.quant = {.method = QuantMethod::kF8, .block_rows = 64, .block_columns = 100};
   const std::string matrix = "model.layers.1.mlp.experts.3.up_proj.weight";
   StoredTensors tensors = StoredFor(config);
   tensors[matrix].dtype_name = "F8_E4M3";

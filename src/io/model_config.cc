@@ -44,37 +44,6 @@ Status CheckIsMla(const Json& config) {
       config.path(), use_mla ? "" : " and use_mla not false", use_mla ? "none" : "use_mla: false"));
 }
 
-// quantization_config: FP8 in blocks is read; everything else is refused by name.
-Result<QuantConfig> ParseQuant(const Json& config) {
-  QuantConfig quant;
-  const std::optional<Json> json = config.Find("quantization_config");
-  if (!json) return quant;
-  if (!json->is_object())
-    return Corrupt(fmt::format("{}: expected an object, found another type", json->path()));
-  LATTE_ASSIGN_OR_RETURN(const std::string method, json->GetStringOr("quant_method", "unnamed"));
-  if (method != "fp8")
-    return Unsupported(fmt::format(
-        "{}: '{}' checkpoints are not supported: expected BF16, F16, F32 or block-scaled "
-        "fp8 weights; use such a copy of the model",
-        json->path(), Printable(method)));
-  LATTE_ASSIGN_OR_RETURN(const std::string fmt_name, json->GetStringOr("fmt", "e4m3"));
-  if (fmt_name != "e4m3")
-    return Unsupported(
-        fmt::format("{}.fmt: expected e4m3, found '{}'", json->path(), Printable(fmt_name)));
-  quant.f8 = true;
-  const std::optional<Json> block = json->Find("weight_block_size");
-  if (!block) return quant;
-  if (!block->is_array() || block->size() != 2)
-    return Corrupt(fmt::format("{}: expected two numbers [rows, columns]", block->path()));
-  LATTE_ASSIGN_OR_RETURN(quant.block_rows, block->At(0).AsInt());
-  LATTE_ASSIGN_OR_RETURN(quant.block_columns, block->At(1).AsInt());
-  const auto in_range = [](int64_t size) { return size >= kHidden.min && size <= kHidden.max; };
-  if (!in_range(quant.block_rows) || !in_range(quant.block_columns))
-    return Corrupt(fmt::format("{}: expected two numbers of at least 1, found [{}, {}]",
-                               block->path(), quant.block_rows, quant.block_columns));
-  return quant;
-}
-
 Result<MlaDims> ParseMla(const ConfigReader& in, const MlaDims& defaults, bool rotate) {
   MlaDims mla;
   LATTE_ASSIGN_OR_RETURN(mla.d, in.Int("hidden_size", kHidden));
@@ -250,7 +219,7 @@ Status CheckNoOtherParts(const Json& config) {
 // Sizes, layer kinds and formats, in the order in which they depend on each other.
 Status ParseParts(const Json& json, const ClassDefaults& defaults, ModelConfig& config) {
   const ConfigReader in(json);
-  LATTE_ASSIGN_OR_RETURN(config.quant, ParseQuant(json));
+  LATTE_ASSIGN_OR_RETURN(config.quant, ParseQuantConfig(json));
   LATTE_ASSIGN_OR_RETURN(config.rope, ParseRope(json));
   LATTE_ASSIGN_OR_RETURN(config.mla, ParseMla(in, defaults.mla, config.rope.rotate));
   LATTE_ASSIGN_OR_RETURN(config.indexer, ParseIndexer(in, defaults, config.mla));
@@ -310,7 +279,7 @@ Result<ModelConfig> ParseWrapped(const Json& json) {
                            ParseIds(outer, "eos_token_id", config.vocab));
     AddEos(eos, config);
     if (!text->Find("quantization_config")) {
-      LATTE_ASSIGN_OR_RETURN(config.quant, ParseQuant(json));
+      LATTE_ASSIGN_OR_RETURN(config.quant, ParseQuantConfig(json));
     }
     return config;
   }

@@ -12,6 +12,7 @@
 #include "latte/status.h"
 
 #include "src/base/json.h"
+#include "src/io/quant_config.h"
 
 namespace latte {
 
@@ -80,14 +81,6 @@ struct RopeConfig {
   double mscale_all_dim = 0.0;
   bool truncate = true;           // floor/ceil of the correction range
   double attention_factor = 0.0;  // > 0: replaces the factor on cos and sin
-};
-
-// How the checkpoint's matrices are quantised. f8: E4M3 values with one scale per block
-// (`weight_scale_inv`, which is multiplied, despite its name); which tensors are, their dtypes say.
-struct QuantConfig {
-  bool f8 = false;
-  int64_t block_rows = 128;
-  int64_t block_columns = 128;
 };
 
 struct ModelConfig {

@@ -221,11 +221,57 @@ TEST(ModelConfigRefusals, C06_WhatIsNotMla) {
   ExpectRefused(Changed({"v2", "/use_mla", "false", ""}), Code::kUnsupported, "use_mla: false");
 }
 
+// A compressed-tensors config with one key changed.
+std::string Compressed(const char* pointer, const char* value) {
+  JsonOut json =
+      JsonOut::parse(R"({"quant_method": "compressed-tensors", "format": "pack-quantized",
+    "config_groups": {"group_0": {"targets": ["Linear"], "weights": {"num_bits": 4, "type": "int",
+      "strategy": "group", "group_size": 32, "symmetric": true}, "input_activations": null}}})");
+  json[JsonOut::json_pointer(pointer)] = JsonOut::parse(value);
+  return Dump(json);
+}
+
+TEST(ModelConfigRefusals, C21_QuantisedWeightsThatAreNotRead) {
+  const std::string weights = "/config_groups/group_0/weights/";
+  const std::pair<std::string, const char*> kCases[] = {
+      {Compressed("/format", "\"nvfp4-pack-quantized\""), "format: expected int-quantized or"},
+      {Compressed((weights + "num_bits").c_str(), "3"), "num_bits: expected 4 or 8, found 3"},
+      {Compressed((weights + "type").c_str(), "\"float\""), "type: expected int, found 'float'"},
+      {Compressed((weights + "strategy").c_str(), "\"block\""), "strategy: expected channel or"},
+      {Compressed("/config_groups/group_0/format", "\"float-quantized\""), "'float-quantized'"},
+      {Compressed("/config_groups/group_0/input_activations", R"({"dynamic": false})"), "dynamic"},
+      {Compressed("/kv_cache_scheme", R"({"num_bits": 8})"), "kv_cache_scheme"},
+      {R"({"quant_method": "awq", "bits": 8, "group_size": 64})", "bits: expected 4, found 8"},
+      {R"({"quant_method": "awq", "bits": 4, "group_size": 64, "version": "gemv"})", "'gemv'"},
+      {R"({"quant_method": "gptq", "bits": 3, "group_size": 64})", "bits: expected 4, found 3"},
+      {R"({"quant_method": "gptq", "bits": 4, "group_size": 64, "lm_head": true})", "lm_head"},
+      {R"({"quant_method": "gptq", "bits": 4, "group_size": 64, "checkpoint_format": "marlin"})",
+       "checkpoint_format: expected gptq or gptq_v2"},
+  };
+  for (const auto& [value, words] : kCases)
+    ExpectRefused(Changed({"v3", "/quantization_config", value.c_str(), ""}), Code::kUnsupported,
+                  words);
+  const std::pair<std::string, const char*> kBroken[] = {
+      {R"({"quant_method": "compressed-tensors"})", "format"},
+      {R"({"quant_method": "compressed-tensors", "format": "int-quantized"})", "config_groups"},
+      {Compressed("/config_groups", "{}"), "at least one group"},
+      {Compressed("/config_groups", "[4]"), "at least one group"},
+      {Compressed("/config_groups/group_0/weights", "4"), "num_bits"},
+      {Compressed((weights + "group_size").c_str(), "0"), "found 0"},
+      {Compressed((weights + "group_size").c_str(), "7"), "found 7"},
+      {Compressed((weights + "group_size").c_str(), "null"), "group_size"},
+      {R"({"quant_method": "gptq", "bits": 4})", "group_size"},
+      {R"({"quant_method": "gptq", "bits": "4", "group_size": 64})", "bits"},
+  };
+  for (const auto& [value, words] : kBroken)
+    ExpectRefused(Changed({"v3", "/quantization_config", value.c_str(), ""}), Code::kCorrupt,
+                  words);
+}
+
 TEST(ModelConfigRefusals, WhatIsNotSupportedYet) {
   const BadKey kCases[] = {
-      {"v3", "/quantization_config", R"({"quant_method": "compressed-tensors"})",
-       "'compressed-tensors' checkpoints are not supported"},  // C13
-      {"v3", "/quantization_config", R"({"quant_method": "awq"})", "'awq' checkpoints"},
+      {"v3", "/quantization_config", R"({"quant_method": "modelopt"})",
+       "'modelopt' checkpoints are not supported"},  // C13
       {"v3", "/quantization_config", "{}", "'unnamed' checkpoints are not supported"},
       {"v3", "/quantization_config", R"({"quant_method": "fp8", "fmt": "e5m2"})", "found 'e5m2'"},
       {"v3", "/index_topk", "2048", "'index_topk'"},

@@ -229,7 +229,7 @@ TEST(ModelConfig, ReadsTheTextPartOfAModelOfSeveralParts) {
   EXPECT_EQ(c.model_type, "kimi_k2");
   EXPECT_EQ(c.moe.experts, 384);
   EXPECT_EQ(c.eos, Ids{163586});
-  EXPECT_TRUE(c.quant.f8);
+  EXPECT_EQ(c.quant.method, QuantMethod::kF8);
   ASSERT_EQ(Caveats(c).size(), 1u);
   EXPECT_NE(Caveats(c)[0].find("only the text part"), std::string::npos);
 }

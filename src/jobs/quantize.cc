@@ -227,6 +227,9 @@ Status CheckSource(const std::string& from, const ModelConfig& config,
   if (config.wrapped)
     return Unsupported(fmt::format(
         "{}: expected a text model, found one of several parts, which is not quantised", from));
+  if (config.quant.method != QuantMethod::kNone && config.quant.method != QuantMethod::kF8)
+    return Unsupported(fmt::format(
+        "{}: expected plain or fp8 weights, found integers: it is quantised already", from));
   return CheckTensors(config, checkpoint.tensors());
 }
 

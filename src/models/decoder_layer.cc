@@ -17,11 +17,30 @@ Result<Linear> LoadProjection(const WeightLoader& load, const std::string& name,
   return linear;
 }
 
+// Whether one call can multiply both: kernels take a gate only in the form of its up projection.
+bool Alike(const Linear& a, const Linear& b) {
+  return a.weight.dtype == b.weight.dtype && a.scale.dtype == b.scale.dtype &&
+         a.format.block_rows == b.format.block_rows &&
+         a.format.block_columns == b.format.block_columns && a.zero.empty() == b.zero.empty();
+}
+
+Status CheckAlike(const Linear& a, const Linear& b, const std::string& what) {
+  if (Alike(a, b)) return {};
+  const auto describe = [](const Linear& linear) {
+    return fmt::format("{} in blocks of {}x{}{}", Name(linear.weight.dtype),
+                       linear.format.block_rows, linear.format.block_columns,
+                       linear.zero.empty() ? "" : " with zeros");
+  };
+  return Unsupported(
+      fmt::format("{}: expected one format, found {} and {}", what, describe(a), describe(b)));
+}
+
 Result<Mlp> LoadMlp(const WeightLoader& load, const std::string& name, int64_t d, int64_t width) {
   Mlp mlp;
   LATTE_ASSIGN_OR_RETURN(mlp.gate, load.Matrix(name + ".gate_proj.weight", width, d));
   LATTE_ASSIGN_OR_RETURN(mlp.up, load.Matrix(name + ".up_proj.weight", width, d));
   LATTE_ASSIGN_OR_RETURN(mlp.down, load.Matrix(name + ".down_proj.weight", d, width));
+  LATTE_RETURN_IF_ERROR(CheckAlike(mlp.gate, mlp.up, name + ": gate_proj and up_proj"));
   return mlp;
 }
 
@@ -54,12 +73,16 @@ Result<MoeLayer> LoadMoe(const WeightLoader& load, const std::string& name,
     LATTE_ASSIGN_OR_RETURN(moe.bias, load.FloatVector(bias, config.moe.experts));
   }
   const std::string experts = name + ".experts";
-  const bool fused = load.Has(experts + ".gate_up_proj");
+  const bool fused =
+      load.Has(experts + ".gate_up_proj") || load.Has(experts + ".gate_up_proj_packed");
   for (int64_t e = 0; e < config.moe.experts; ++e) {
     LATTE_ASSIGN_OR_RETURN(
         Mlp expert, fused ? LoadFusedExpert(load, experts, config, e)
                           : LoadMlp(load, fmt::format("{}.{}", experts, e), d, config.moe.width));
     moe.experts.push_back(std::move(expert));
+    // Activations are rounded once for all experts.
+    LATTE_RETURN_IF_ERROR(CheckAlike(moe.experts.front().up, moe.experts.back().up,
+                                     fmt::format("{}: up_proj of 0 and {}", experts, e)));
   }
   moe.has_shared = config.moe.shared > 0;
   if (moe.has_shared) {

@@ -16,7 +16,9 @@ Result<std::unique_ptr<DeepseekModel>> DeepseekModel::Load(const ModelConfig& co
 }
 
 Status DeepseekModel::Bind(const ModelOptions& options) {
-  const WeightLoader load(checkpoint_, config_.quant);
+  std::unique_ptr<ThreadPool> threads;
+  if (config_.quant.Repacks()) threads = std::make_unique<ThreadPool>();
+  const WeightLoader load(checkpoint_, config_.quant, threads.get());
   const int64_t d = config_.mla.d;
   rope_ = RopeTable::Make(config_.rope, config_.mla.r);
   LATTE_ASSIGN_OR_RETURN(const Linear embedding,
@@ -25,6 +27,7 @@ Status DeepseekModel::Bind(const ModelOptions& options) {
   for (int64_t i = 0; i < config_.layers; ++i) {
     LATTE_ASSIGN_OR_RETURN(DecoderLayer layer, LoadDecoderLayer(load, config_, i));
     layers_.push_back(std::move(layer));
+    if (threads && options.repacked) options.repacked(i + 1, config_.layers);
   }
   LATTE_ASSIGN_OR_RETURN(final_norm_, LoadNorm(load, "model.norm", d, config_.norm_eps));
   // A head that is in the file is used, whatever the config says of tying.

@@ -1,6 +1,8 @@
 // The whole interface between an architecture and what drives it.
 #pragma once
 
+#include <functional>
+
 #include "src/io/model_config.h"
 #include "src/layers/step_context.h"
 
@@ -9,6 +11,8 @@ namespace latte {
 // What of a checkpoint is loaded besides the decoder.
 struct ModelOptions {
   bool mtp = false;  // the multi-token-prediction layer, which drafts tokens
+  // Called after each layer whose weights must be repacked while loading (AWQ, GPTQ).
+  std::function<void(int64_t done, int64_t layers)> repacked = {};
 };
 
 // Immutable after loading; thread-safe as long as steps do not share a context.

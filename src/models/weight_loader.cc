@@ -2,20 +2,32 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "src/base/math.h"
+#include "src/io/quant_tensors.h"
 #include "src/kernels/ref/ref.h"
+#include "src/models/weight_repack.h"
 
 namespace latte {
+
+struct WeightLoader::Parts {
+  StoredMatrix stored;
+  std::vector<TensorView> views;  // of stored.tensors; of a stack, its matrix
+  int64_t rows = 0;               // of the whole matrix
+  int64_t columns = 0;
+
+  const std::string& name(size_t i) const { return stored.tensors[i].name; }
+};
+
 namespace {
 
 bool IsPlain(DType dtype) {
   return dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16;
 }
-
-bool IsE8m0(const StoredTensor& tensor) { return tensor.dtype_name == "F8_E8M0"; }
 
 // A scale as stored: plain, or F8_E8M0 (a power of two, 2^(code−127); code 255 is NaN).
 float ReadScale(const TensorView& stored, bool e8m0, int64_t i) {
@@ -24,57 +36,9 @@ float ReadScale(const TensorView& stored, bool e8m0, int64_t i) {
   return code == 255 ? std::nanf("") : std::ldexp(1.0f, code - 127);
 }
 
-// Matrix `index` of a stack [count, rows, columns].
-TensorView MatrixOf(const TensorView& stack, int64_t index) {
-  return TensorView(stack.RowBytes(index), stack.dtype, {stack.shape[1], stack.shape[2]});
-}
-
-void Own(Tensor scale, Linear& linear) {
-  linear.scale = scale;
-  linear.owned.push_back(std::move(scale));
-}
-
-// Cuts the weight of `linear` to the slice and says where the rest begins in the whole.
-Status Cut(const std::string& name, const WeightSlice& slice, Linear& linear) {
-  const bool by_rows = slice.along == WeightSlice::Along::kRows;
-  const int64_t size = by_rows ? linear.outputs() : linear.inputs();
-  if (slice.count < 1 || size % slice.count != 0 || slice.index < 0 || slice.index >= slice.count)
-    return InvalidArgument(
-        fmt::format("tensor '{}': expected {} {} to divide into {} parts, of "
-                    "which part {} is one; take another number of ranks",
-                    name, size, by_rows ? "rows" : "columns", slice.count, slice.index));
-  linear.weight = CutWeight(linear.weight, slice);
-  (by_rows ? linear.row_begin : linear.column_begin) += slice.index * (size / slice.count);
-  return {};
-}
-
-}  // namespace
-
-Result<TensorView> WeightLoader::Fetch(const std::string& name,
-                                       std::initializer_list<int64_t> shape) const {
-  const StoredTensor* stored = checkpoint_.Find(name);
-  if (stored == nullptr)
-    return NotFound(fmt::format("tensor '{}' is missing from the checkpoint", name));
-  if (!std::equal(shape.begin(), shape.end(), stored->shape.begin(), stored->shape.end()))
-    return Corrupt(fmt::format("tensor '{}': expected shape {}, found {}", name,
-                               ShapeString(std::span(shape.begin(), shape.size())),
-                               ShapeString(stored->shape)));
-  LATTE_RETURN_IF_ERROR(ToDType(stored->dtype_name));
-  return checkpoint_.View(*stored);
-}
-
-Result<TensorView> WeightLoader::FetchScales(const std::string& name,
-                                             std::initializer_list<int64_t> shape) const {
-  LATTE_ASSIGN_OR_RETURN(const TensorView stored, Fetch(name, shape));
-  if (!IsE8m0(*checkpoint_.Find(name)) && !IsPlain(stored.dtype))
-    return Unsupported(
-        fmt::format("tensor '{}': expected F32, BF16, F16 or F8_E8M0 scales, found {}", name,
-                    Name(stored.dtype)));
-  return stored;
-}
-
-Result<Tensor> WeightLoader::Scales(const std::string& name, const TensorView& stored) const {
-  const bool e8m0 = IsE8m0(*checkpoint_.Find(name));
+// The scales of one matrix in f32.
+Result<Tensor> FloatScales(const std::string& name, const TensorView& stored) {
+  const bool e8m0 = stored.dtype == DType::kU8;
   const int64_t columns = stored.shape[1];
   Tensor out(DType::kF32, {stored.shape[0], columns});
   for (int64_t i = 0; i < stored.elements(); ++i) {
@@ -87,54 +51,216 @@ Result<Tensor> WeightLoader::Scales(const std::string& name, const TensorView& s
   return out;
 }
 
-Status WeightLoader::CheckDType(const std::string& name, DType dtype) const {
-  if (IsPlain(dtype) || IsF8(dtype)) return {};
-  return Unsupported(
-      fmt::format("tensor '{}': expected F32, F16, BF16 or F8_E4M3, found {}", name, Name(dtype)));
+// Matrix `index` of a stack [count, rows, columns].
+TensorView MatrixOf(const TensorView& stack, int64_t index) {
+  return TensorView(stack.RowBytes(index), stack.dtype, {stack.shape[1], stack.shape[2]});
 }
 
-Result<Linear> WeightLoader::Matrix(const std::string& name, int64_t rows, int64_t columns,
-                                    const WeightSlice& slice) const {
-  LATTE_ASSIGN_OR_RETURN(const TensorView whole, Fetch(name, {rows, columns}));
-  LATTE_RETURN_IF_ERROR(CheckDType(name, whole.dtype));
-  Linear linear;
-  linear.weight = whole;
-  linear.format = {whole.dtype, quant_.block_rows, quant_.block_columns};
-  if (IsF8(whole.dtype)) {
-    const std::string scale_name = name + "_scale_inv";
-    LATTE_ASSIGN_OR_RETURN(const TensorView stored,
-                           FetchScales(scale_name, {CeilDiv(rows, quant_.block_rows),
-                                                    CeilDiv(columns, quant_.block_columns)}));
-    LATTE_ASSIGN_OR_RETURN(Tensor scale, Scales(scale_name, stored));
-    Own(std::move(scale), linear);
+// Keeps `tensor` with the weight and gives a view of it.
+TensorView Own(Tensor tensor, Linear& linear) {
+  linear.owned.push_back(std::move(tensor));
+  return linear.owned.back().view();
+}
+
+int64_t IntAt(const TensorView& ints, int64_t i) {
+  if (ints.dtype == DType::kI64) {
+    int64_t value;
+    std::memcpy(&value, ints.data + i * 8, sizeof(value));
+    return value;
   }
-  LATTE_RETURN_IF_ERROR(Cut(name, slice, linear));
-  return linear;
+  int32_t value;
+  std::memcpy(&value, ints.data + i * 4, sizeof(value));
+  return value;
 }
 
-Result<Linear> WeightLoader::FromStack(const StackPart& part, const WeightSlice& slice) const {
-  LATTE_ASSIGN_OR_RETURN(const TensorView stack,
-                         Fetch(part.name, {part.count, part.stack_rows, part.columns}));
-  LATTE_RETURN_IF_ERROR(CheckDType(part.name, stack.dtype));
+// Whether the columns stand in their own order: group i is columns [i·group, (i+1)·group).
+Status CheckOrder(const std::string& name, const TensorView& g_idx, int64_t group) {
+  if (g_idx.empty()) return {};
+  const int64_t columns = g_idx.shape[0];
+  for (int64_t k = 0; k < columns; ++k) {
+    const int64_t found = IntAt(g_idx, k);
+    if (found < 0 || found >= CeilDiv(columns, group))
+      return Corrupt(fmt::format("tensor '{}': expected groups of 0 to {}, found {} at [{}]", name,
+                                 CeilDiv(columns, group) - 1, found, k));
+    if (found != k / group)
+      return Unsupported(fmt::format(
+          "tensor '{}': expected columns in their own order, found group {} at [{}]: weights "
+          "ordered by activation (desc_act, actorder) are not read; use a copy without",
+          name, found, k));
+  }
+  return {};
+}
+
+// The stored shape of packed values, which otherwise shows in the config alone.
+Status CheckShape(const std::string& name, const TensorView& shape, int64_t rows, int64_t columns) {
+  if (shape.empty() || (IntAt(shape, 0) == rows && IntAt(shape, 1) == columns)) return {};
+  return Corrupt(fmt::format("tensor '{}': expected [{}, {}], found [{}, {}]", name, rows, columns,
+                             IntAt(shape, 0), IntAt(shape, 1)));
+}
+
+// The first `columns` values of rows that may be longer.
+TensorView FirstColumns(const TensorView& weight, int64_t columns) {
+  return weight.Slice(1, 0, columns / ValuesPerElement(weight.dtype));
+}
+
+// Words [N, W] as bytes of two values each.
+TensorView AsNibbles(const TensorView& words) {
+  return TensorView(words.data, DType::kU4, {words.shape[0], words.shape[1] * 4});
+}
+
+// Cuts the weight of `linear` to the slice and says where the rest begins in the whole.
+Status Cut(const std::string& name, const WeightSlice& slice, Linear& linear) {
+  const bool by_rows = slice.along == WeightSlice::Along::kRows;
+  const int64_t size = by_rows ? linear.outputs() : linear.inputs();
+  if (slice.count < 1 || size % slice.count != 0 || slice.index < 0 || slice.index >= slice.count)
+    return InvalidArgument(
+        fmt::format("tensor '{}': expected {} {} to divide into {} parts, of "
+                    "which part {} is one; take another number of ranks",
+                    name, size, by_rows ? "rows" : "columns", slice.count, slice.index));
+  const int64_t part = size / slice.count;
+  const int64_t group = linear.format.block_columns;
+  // Where all of a row shares a scale, only the two values of a byte belong together.
+  const int64_t whole = group < size ? group : ValuesPerElement(linear.weight.dtype);
+  if (!by_rows && linear.takes_int8() && part % whole != 0)
+    return InvalidArgument(
+        fmt::format("tensor '{}': expected {} parts of {} columns to hold whole groups of {}, "
+                    "found parts of {}; take another number of ranks",
+                    name, slice.count, size, whole, part));
+  linear.weight = CutWeight(linear.weight, slice);
+  (by_rows ? linear.row_begin : linear.column_begin) += slice.index * part;
+  return {};
+}
+
+}  // namespace
+
+Result<TensorView> WeightLoader::Fetch(const std::string& name,
+                                       std::span<const int64_t> shape) const {
+  const StoredTensor* stored = checkpoint_.Find(name);
+  if (stored == nullptr)
+    return NotFound(fmt::format("tensor '{}' is missing from the checkpoint", name));
+  if (!std::equal(shape.begin(), shape.end(), stored->shape.begin(), stored->shape.end()))
+    return Corrupt(fmt::format("tensor '{}': expected shape {}, found {}", name, ShapeString(shape),
+                               ShapeString(stored->shape)));
+  LATTE_RETURN_IF_ERROR(ToDType(stored->dtype_name));
+  return checkpoint_.View(*stored);
+}
+
+Result<WeightLoader::Parts> WeightLoader::FetchParts(const StackPart& part) const {
+  std::vector<int64_t> shape = {part.stack_rows, part.columns};
+  if (part.count > 0) shape.insert(shape.begin(), part.count);
+  Parts out = {.stored = FindMatrix(quant_, part.name, shape, checkpoint_.tensors()),
+               .rows = part.stack_rows,
+               .columns = part.columns};
+  for (const MatrixTensor& tensor : out.stored.tensors) {
+    if (!tensor.required && !Has(tensor.name)) {
+      out.views.emplace_back();
+      continue;
+    }
+    LATTE_ASSIGN_OR_RETURN(const TensorView view, Fetch(tensor.name, tensor.shape));
+    const std::string& found = checkpoint_.Find(tensor.name)->dtype_name;
+    if (std::find(tensor.dtypes.begin(), tensor.dtypes.end(), found) == tensor.dtypes.end())
+      return Unsupported(fmt::format("tensor '{}': expected {}, found {}", tensor.name,
+                                     fmt::join(tensor.dtypes, ", "), found));
+    out.views.push_back(view.rank == 3 ? MatrixOf(view, part.index) : view);
+  }
+  return out;
+}
+
+Status WeightLoader::BindF8(const Parts& parts, Linear& linear) const {
+  linear.weight = parts.views[0];
+  LATTE_ASSIGN_OR_RETURN(Tensor scale, FloatScales(parts.name(1), parts.views[1]));
+  linear.scale = Own(std::move(scale), linear);
+  return {};
+}
+
+Status WeightLoader::BindInt8(const Parts& parts, Linear& linear) const {
+  const TensorView& zeros = parts.views[2];
+  for (int64_t i = 0; i < zeros.elements() && !zeros.empty(); ++i)
+    if (zeros.data[i] != std::byte{0})
+      return Unsupported(
+          fmt::format("tensor '{}': expected zeros of 0, found {}: int8 weights are read "
+                      "symmetric only",
+                      parts.name(2), static_cast<int>(static_cast<int8_t>(zeros.data[i]))));
+  linear.weight = parts.views[0];
+  const TensorView& scale = parts.views[1];
+  linear.scale = scale.rank == 1 ? TensorView(scale.data, scale.dtype, {1, 1}) : scale;
+  return {};
+}
+
+Status WeightLoader::BindPacked(const Parts& parts, Linear& linear) const {
+  LATTE_RETURN_IF_ERROR(CheckOrder(parts.name(3), parts.views[3], parts.stored.block_columns));
+  LATTE_RETURN_IF_ERROR(CheckShape(parts.name(4), parts.views[4], parts.rows, parts.columns));
+  linear.scale = parts.views[1];
+  const TensorView& zeros = parts.views[2];
+  if (parts.stored.form == MatrixForm::kPacked8) {
+    if (!zeros.empty())
+      return Unsupported(
+          fmt::format("tensor '{}': expected none, found one: int8 weights are read symmetric only",
+                      parts.name(2)));
+    linear.weight = FirstColumns(Own(UnpackInt8(parts.views[0], threads_), linear), parts.columns);
+    return {};
+  }
+  linear.weight = FirstColumns(AsNibbles(parts.views[0]), parts.columns);
+  if (!zeros.empty()) linear.zero = Own(PackedZeros(zeros, parts.rows), linear);
+  return {};
+}
+
+Status WeightLoader::BindAcross(const Parts& parts, Linear& linear) const {
+  const bool awq = parts.stored.form == MatrixForm::kAwq;
+  if (!awq)
+    LATTE_RETURN_IF_ERROR(CheckOrder(parts.name(3), parts.views[3], parts.stored.block_columns));
+  const TensorView& words = parts.views[0];
+  Tensor weight = awq ? RepackAwq(words, parts.rows, threads_) : RepackGptq(words, threads_);
+  linear.weight = FirstColumns(Own(std::move(weight), linear), parts.columns);
+  linear.scale = Own(Transposed(parts.views[1]), linear);
+  Tensor zeros = awq ? AwqZeros(parts.views[2], parts.rows)
+                     : GptqZeros(parts.views[2], parts.rows, quant_.zero_minus_one);
+  const auto* begin = zeros.Ptr<uint8_t>();
+  // 8 is what no zeros stand for; kernels for that are simpler.
+  if (quant_.symmetric &&
+      std::all_of(begin, begin + zeros.bytes(), [](uint8_t zero) { return zero == 8; }))
+    return {};
+  linear.zero = Own(std::move(zeros), linear);
+  return {};
+}
+
+Result<Linear> WeightLoader::Bind(const StackPart& part, const WeightSlice& slice) const {
+  LATTE_ASSIGN_OR_RETURN(const Parts parts, FetchParts(part));
+  const StoredMatrix& stored = parts.stored;
+  const bool int4 = stored.form == MatrixForm::kPacked4 || stored.form == MatrixForm::kAwq ||
+                    stored.form == MatrixForm::kGptq;
+  if (int4 && part.columns % 2 != 0)
+    return Unsupported(fmt::format("tensor '{}': expected an even number of columns, found {}",
+                                   parts.name(0), part.columns));
   Linear linear;
-  linear.weight = MatrixOf(stack, part.index).Slice(0, part.row_begin, part.row_begin + part.rows);
-  linear.format = {stack.dtype, quant_.block_rows, quant_.block_columns};
+  if (stored.form == MatrixForm::kPlain)
+    linear.weight = parts.views[0];
+  else if (stored.form == MatrixForm::kF8)
+    LATTE_RETURN_IF_ERROR(BindF8(parts, linear));
+  else if (stored.form == MatrixForm::kI8)
+    LATTE_RETURN_IF_ERROR(BindInt8(parts, linear));
+  else if (stored.form == MatrixForm::kAwq || stored.form == MatrixForm::kGptq)
+    LATTE_RETURN_IF_ERROR(BindAcross(parts, linear));
+  else
+    LATTE_RETURN_IF_ERROR(BindPacked(parts, linear));
+  linear.format = {linear.weight.dtype, stored.block_rows, stored.block_columns};
+  linear.weight = linear.weight.Slice(0, part.row_begin, part.row_begin + part.rows);
   linear.row_begin = part.row_begin;
-  if (IsF8(stack.dtype)) {
-    const std::string scale_name = part.name + "_scale_inv";
-    LATTE_ASSIGN_OR_RETURN(
-        const TensorView stored,
-        FetchScales(scale_name, {part.count, CeilDiv(part.stack_rows, quant_.block_rows),
-                                 CeilDiv(part.columns, quant_.block_columns)}));
-    LATTE_ASSIGN_OR_RETURN(Tensor scale, Scales(scale_name, MatrixOf(stored, part.index)));
-    Own(std::move(scale), linear);
-  }
   LATTE_RETURN_IF_ERROR(Cut(part.name, slice, linear));
   return linear;
 }
 
+Result<Linear> WeightLoader::Matrix(const std::string& name, int64_t rows, int64_t columns,
+                                    const WeightSlice& slice) const {
+  return Bind({.name = name, .stack_rows = rows, .columns = columns, .rows = rows}, slice);
+}
+
+Result<Linear> WeightLoader::FromStack(const StackPart& part, const WeightSlice& slice) const {
+  return Bind(part, slice);
+}
+
 Result<TensorView> WeightLoader::Vector(const std::string& name, int64_t size) const {
-  LATTE_ASSIGN_OR_RETURN(const TensorView stored, Fetch(name, {size}));
+  LATTE_ASSIGN_OR_RETURN(const TensorView stored, Fetch(name, {&size, 1}));
   if (!IsPlain(stored.dtype))
     return Unsupported(
         fmt::format("tensor '{}': expected F32, F16 or BF16, found {}", name, Name(stored.dtype)));

@@ -2,8 +2,10 @@
 // slice.
 #pragma once
 
+#include <span>
 #include <string>
 
+#include "src/base/thread_pool.h"
 #include "src/io/model_config.h"
 #include "src/io/safetensors.h"
 #include "src/layers/linear.h"
@@ -11,15 +13,20 @@
 
 namespace latte {
 
-// Thread-compatible; the checkpoint must outlive it.
+// Thread-compatible; the checkpoint and the threads must outlive it.
 class WeightLoader {
  public:
-  WeightLoader(const Checkpoint& checkpoint, const QuantConfig& quant)
-      : checkpoint_(checkpoint), quant_(quant) {}
+  // threads: for what must be repacked; null: it is done by the caller's thread.
+  WeightLoader(const Checkpoint& checkpoint, const QuantConfig& quant,
+               ThreadPool* threads = nullptr)
+      : checkpoint_(checkpoint), quant_(quant), threads_(threads) {}
 
-  // The matrix `name` of shape [rows, columns] before slicing, with its scales if it is FP8.
+  // The matrix `name` of shape [rows, columns] before slicing, in any of the forms of
+  // quant_tensors.h, with its scales. Views into the file, except AWQ, GPTQ and packed int8 values,
+  // which are repacked.
   // Errors: kNotFound, or kCorrupt with expected and found shape; kUnsupported for a dtype that
-  // cannot be multiplied; kInvalidArgument for a slice that would cut a row or column short.
+  // cannot be multiplied, columns in another order, zeros of int8; kInvalidArgument for a slice
+  // that would cut a row, a column or a group of integer weights short.
   [[nodiscard]] Result<Linear> Matrix(const std::string& name, int64_t rows, int64_t columns,
                                       const WeightSlice& slice = {}) const;
 
@@ -47,15 +54,23 @@ class WeightLoader {
   bool Has(const std::string& name) const { return checkpoint_.Find(name) != nullptr; }
 
  private:
+  // What a file holds of one matrix, in the order of StoredMatrix; a tensor that is not there is
+  // empty.
+  struct Parts;
+
   [[nodiscard]] Result<TensorView> Fetch(const std::string& name,
-                                         std::initializer_list<int64_t> shape) const;
-  // The f32 scales of one [rows, columns] matrix, stored at `stored`.
-  [[nodiscard]] Result<Tensor> Scales(const std::string& name, const TensorView& stored) const;
-  [[nodiscard]] Result<TensorView> FetchScales(const std::string& name,
-                                               std::initializer_list<int64_t> shape) const;
-  [[nodiscard]] Status CheckDType(const std::string& name, DType dtype) const;
+                                         std::span<const int64_t> shape) const;
+  [[nodiscard]] Result<Parts> FetchParts(const StackPart& part) const;
+  // These fill in weight, scale, zero and format of a whole matrix.
+  [[nodiscard]] Status BindF8(const Parts& parts, Linear& linear) const;
+  [[nodiscard]] Status BindInt8(const Parts& parts, Linear& linear) const;
+  [[nodiscard]] Status BindPacked(const Parts& parts, Linear& linear) const;
+  [[nodiscard]] Status BindAcross(const Parts& parts, Linear& linear) const;
+  [[nodiscard]] Result<Linear> Bind(const StackPart& part, const WeightSlice& slice) const;
+
   const Checkpoint& checkpoint_;
   QuantConfig quant_;
+  ThreadPool* threads_;
 };
 
 }  // namespace latte

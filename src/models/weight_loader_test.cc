@@ -19,7 +19,8 @@ namespace {
 constexpr int64_t kRows = 12;
 constexpr int64_t kColumns = 20;
 constexpr int64_t kStack = 3;
-constexpr QuantConfig kQuant = {.f8 = true, .block_rows = 5, .block_columns = 7};  // none divides
+constexpr QuantConfig kQuant = {
+    .method = QuantMethod::kF8, .block_rows = 5, .block_columns = 7};  // none divides
 
 struct Format {
   const char* value;

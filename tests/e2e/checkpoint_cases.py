@@ -13,7 +13,7 @@ DEEP = 1_000_000
 @dataclass
 class Case:
     name: str
-    base: str  # "v3", "shards", "fp8": small checkpoints without a tokenizer; "tiny", "kimi": with one
+    base: str  # "v3", "shards", "fp8", "pack4", "gptq", "int8": small checkpoints without a tokenizer; "tiny", "kimi": with one
     change: Callable
     words: tuple
     commands: tuple = ("score",)
@@ -103,7 +103,11 @@ def config_rules():
                        ("mscale", -1), ("type", "longrope"), ("type", 4)]:
         word = {"type": "rope_type" if value == "longrope" else "type", "beta_slow": "beta_fast"}.get(key, key)
         yield config(f"C09 rope_scaling.{key} = {value!r}", put("rope_scaling", key, value=value), word)
-    for name, quant, word in [("method", {"quant_method": "gptq"}, "gptq"),
+    for name, quant, word in [("method", {"quant_method": "bitsandbytes"}, "bitsandbytes"),
+                              ("bits", {"quant_method": "gptq", "bits": 3, "group_size": 16}, "bits"),
+                              ("group", {"quant_method": "awq", "bits": 4, "group_size": 0}, "group_size"),
+                              ("groups", {"quant_method": "compressed-tensors", "format": "int-quantized"},
+                               "config_groups"),
                               ("fmt", {"quant_method": "fp8", "fmt": "e5m2"}, "e5m2"),
                               ("type", "fp8", "quantization_config"), ("no method", {}, "unnamed"),
                               ("block", {"quant_method": "fp8", "weight_block_size": [0, 128]}, "weight_block_size"),
@@ -312,7 +316,28 @@ def safetensors_model():
                   "_scale_inv", base="fp8")
 
 
+def integer_weights():
+    up = "model.layers.0.mlp.up_proj"
+    for base, parts in [("int8", [".weight_scale"]), ("pack4", [".weight_packed", ".weight_scale"]),
+                        ("gptq", [".qweight", ".scales", ".qzeros"])]:
+        for part in parts:
+            yield weights(f"F43 {base} without {part}", without(up + part), up, base=base)
+            yield weights(f"F43 {base} {part} of another shape",
+                          tensors(lambda h, d, n=up + part: h[n]["shape"].reverse()), up + part, base=base)
+    yield weights("F43 groups of another size",
+                  edit_json("config.json", put("quantization_config", "config_groups", "group_0", "weights",
+                                               "group_size", value=32)), "weight_scale", base="pack4")
+    yield weights("F43 int8 without quantization_config", edit_json("config.json", drop("quantization_config")),
+                  "weight_scale", base="int8")
+    for name, group, words in [("out of range", 99, ("g_idx", "found 99 at [0]")),
+                               ("out of order", 2, ("g_idx", "desc_act")), ("negative", -1, ("found -1 at [0]",))]:
+        def change(header, data, group=group):
+            at = header[up + ".g_idx"]["data_offsets"][0]
+            return data[:at] + struct.pack("<i", group) + data[at + 4:]
+        yield weights(f"F44 columns {name}", tensors(change), *words, base="gptq")
+
+
 def all_cases():
     for part in (config_sizes, config_rules, json_documents, not_files, safetensors_bytes, safetensors_entries,
-                 safetensors_model):
+                 safetensors_model, integer_weights):
         yield from part()

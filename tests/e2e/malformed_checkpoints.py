@@ -27,7 +27,8 @@ COMMANDS = {
 
 def fill(folder, base):
     """A good checkpoint whose files may be replaced: large ones are links."""
-    golden = {"v3": "v3_noaux", "shards": "v2_group", "fp8": "fp8"}.get(base)
+    golden = {"v3": "v3_noaux", "shards": "v2_group", "fp8": "fp8", "pack4": "pack4",
+              "gptq": "gptq", "int8": "int8"}.get(base)
     source = GOLDENS / golden if golden else ROOT / "models/tiny"
     for file in source.iterdir():
         if file.suffix in (".json", ".safetensors") and file.name not in ("meta.json", "tokens.json", "training.json"):

@@ -22,8 +22,9 @@ using testing_support::ReadNpy;
 // The bar of the project for f32 logits of order 1 to 10.
 constexpr double kTolerance = 2e-4;
 
-constexpr const char* kFixtures[] = {"v2_lite",    "v2_group", "v3_noaux", "nope", "moonlight",
-                                     "half_split", "glm",      "v32",      "axk1", "fp8"};
+constexpr const char* kFixtures[] = {
+    "v2_lite", "v2_group", "v3_noaux", "nope",  "moonlight",   "half_split", "glm", "v32",
+    "axk1",    "fp8",      "int8",     "pack4", "pack4_zeros", "pack8",      "awq", "gptq"};
 constexpr AttentionMode kModes[] = {AttentionMode::kDecompressed, AttentionMode::kLatent,
                                     AttentionMode::kAbsorbed};
 
