@@ -7,6 +7,7 @@
 
 #include "apps/progress.h"
 #include "src/base/file.h"
+#include "src/base/processors.h"
 #include "src/io/check_weights.h"
 #include "src/io/generation_config.h"
 #include "src/io/model_path.h"
@@ -31,6 +32,9 @@ void EngineFlags::Add(CLI::App& app) {
       "--deterministic", deterministic,
       "on: the same bytes for every batch, chunk and thread count; strict: also whatever "
       "was cached before (default: on)");
+  app.add_option("--numa", numa,
+                 "memory of caches and scratch: first-touch, where it is first used, or "
+                 "interleave, spread over all memory nodes (default: first-touch)");
 }
 
 Result<SessionOptions> EngineFlags::Options(int64_t max_tokens) const {
@@ -49,6 +53,13 @@ Result<SessionOptions> EngineFlags::Options(int64_t max_tokens) const {
   options.threads = threads;
   options.max_tokens = max_tokens;
   LATTE_RETURN_IF_ERROR(options.Validate());
+  if (numa != "first-touch" && numa != "interleave")
+    return InvalidArgument(
+        fmt::format("--numa: expected first-touch or interleave, found '{}'", numa));
+  if (numa == "interleave" && !InterleaveMemory())
+    return Fail(Code::kUnavailable,
+                "--numa interleave: the system does not let this process set its memory policy "
+                "(set_mempolicy); run without the flag");
   return options;
 }
 

@@ -43,9 +43,11 @@ struct EngineFlags {
   int64_t page_tokens = 64;
   int threads = 0;
   std::string deterministic = "on";
+  std::string numa = "first-touch";
 
   void Add(CLI::App& app);
-  // Errors: kInvalidArgument naming the flag.
+  // Also sets the memory policy that --numa asks for. Errors: kInvalidArgument naming the flag;
+  // kUnavailable for a policy that the system refuses.
   [[nodiscard]] Result<SessionOptions> Options(int64_t max_tokens) const;
 };
 

@@ -15,6 +15,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+// Measured with `latte bench pool` on two processors: a barrier of two spinning threads takes 1.4
+// µs (99th percentile 1.8), one whose worker slept 37 µs; an idle pool uses less than 0.001 of a
+// processor.
 constexpr auto kSpin = std::chrono::microseconds(100);
 
 // Pauses until done() or until kSpin is over; whether done() was seen.

@@ -32,11 +32,9 @@ struct Machine {
 
   bool Has(Isa wanted) const { return wanted <= isa; }
 
-  // Asks the processor. Environment: LATTE_ISA=ref|avx2|avx512|avx512_vnni|
-  // avx512_bf16|amx lowers the choice; LATTE_KERNEL=name[,name…] prefers rows by name. Errors:
-  // kInvalidArgument for an unknown or unavailable LATTE_ISA or an unknown row in LATTE_KERNEL;
-  // kUnsupported for a processor that has nothing faster than the reference, unless LATTE_ISA=ref
-  // asks for that.
+  // Asks the processor. LATTE_ISA=<Name(isa)> lowers the choice; LATTE_KERNEL=name[,name…] prefers
+  // rows by name. Errors: kInvalidArgument for an unknown or unavailable LATTE_ISA or an unknown
+  // row; kUnsupported for a processor with the reference alone, unless LATTE_ISA=ref asks for it.
   [[nodiscard]] static Result<Machine> Detect();
 };
 

@@ -61,6 +61,13 @@ class Run(unittest.TestCase):
         self.assertEqual(by_file.returncode, 0, by_file.stderr)
         self.assertEqual(by_file.stdout, by_stdin.stdout)
 
+    def test_numa_changes_no_text_and_is_checked(self):
+        base = ["run", "-p", "Once upon a time", "-n", 4, "--temperature", 0]
+        self.assertEqual(latte(*base, "--numa", "interleave").stdout, latte(*base).stdout)
+        refused = latte(*base, "--numa", "here")
+        self.assertEqual(refused.returncode, 2)
+        self.assertIn("--numa", refused.stderr)
+
     def test_json_is_one_object_with_everything(self):
         done = latte("run", "-p", "Once upon a time", "-n", 8, "--json")
         out = json.loads(done.stdout)

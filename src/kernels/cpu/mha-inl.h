@@ -17,7 +17,7 @@
 // Order     keys in index order, blocks anchored at absolute position 0, so that a run of keys may
 //           begin anywhere; see attention-inl.h. How queries are cut into calls or tasks does not
 //           change a byte.
-// Limits    N+R ≤ 512, V ≤ 512; stack 1.2 MiB.
+// Limits    N+R ≤ 512, V ≤ 512; stack 1.4 MiB.
 #pragma once
 
 #include <cstdint>
