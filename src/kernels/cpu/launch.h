@@ -11,8 +11,8 @@ namespace latte::cpu {
 
 // What rows of a target run. Defined for kAvx2 and kAvx512; of kAvx512Vnni only
 // Linear, for int8 activations; of kAvx512Bf16 only
-// Linear, for bf16 activations, and MlaDecode, for bf16 caches; of kAmx the same two, for weights and
-// caches of bf16.
+// Linear, for bf16 activations, and MlaDecode, for bf16 caches; of kAmx the same two, for weights
+// and caches of bf16.
 template <const Target& kTarget>
 struct Launch {
   static void Linear(const LinearOp::Params&, const Exec&);
@@ -25,8 +25,8 @@ struct Launch {
 
 // What every target supports.
 bool Supports(const LinearOp::Shape&);
-bool SupportsInt8(const LinearOp::Shape&);  // of the rows that multiply bytes
-bool SupportsBf16(const LinearOp::Shape&);  // of the rows that multiply bf16
+bool SupportsInt8(const LinearOp::Shape&);   // of the rows that multiply bytes
+bool SupportsBf16(const LinearOp::Shape&);   // of the rows that multiply bf16
 bool SupportsTiles(const LinearOp::Shape&);  // of the rows on tiles: bf16 × bf16 without scales
 bool Supports(const LinearTOp::Shape&);
 bool Supports(const MlaDecodeOp::Shape&);

@@ -18,9 +18,9 @@ enum class Element : uint8_t { kF32, kF16, kBF16, kF8, kF8Fnuz, kI8, kU4 };
 // Scales and zeros of a weight, as BlockScale of params/linear.h; row_begin is the place of the
 // task's first row.
 struct ScaleGrid {
-  const void* scale;  // null: the weight is plain
-  Element type;       // kF32, kBF16 or kF16
-  const uint8_t* zero;  // null: 8 for kU4, else 0
+  const void* scale;            // null: the weight is plain
+  Element type;                 // kF32, kBF16 or kF16
+  const uint8_t* zero;          // null: 8 for kU4, else 0
   int64_t stride, zero_stride;  // from one row of blocks to the next
   int64_t rows, columns, row_begin, column_begin;
 };
@@ -34,9 +34,9 @@ struct LinearTask {
   ScaleGrid grid;
   const float* x_scale;  // [m, ⌈k/x_group⌉] of an i8 x
   int64_t x_scale_stride, x_group;
-  const float* bias;  // [n]; may be null
-  float* y;           // [m, n], written
-  int64_t m, n, k;    // k > 0
+  const float* bias;   // [n]; may be null
+  float* y;            // [m, n], written
+  int64_t m, n, k;     // k > 0
   const void* packed;  // x as PackTask leaves it, 16 rows after 16; only for targets with `pack`
 };
 
@@ -44,7 +44,8 @@ struct LinearTask {
 struct PackTask {
   const void* x;  // [rows, k] bf16
   int64_t x_stride, rows, k;
-  void* packed;  // [⌈k/32⌉, 16, 16, 2] bf16, written: step, pair of columns, row, column of the pair
+  void*
+      packed;  // [⌈k/32⌉, 16, 16, 2] bf16, written: step, pair of columns, row, column of the pair
 };
 
 inline constexpr int64_t kMaxTileActivations = 512;  // rows of x of a task on tiles
@@ -56,9 +57,9 @@ struct LinearTTask {
   const void* w;  // [n, k], any alignment
   Element x_type, w_type;
   int64_t x_stride, w_stride, y_stride;  // w_stride of kU4 in bytes
-  ScaleGrid grid;  // column_begin is the place of the task's first column
-  float* y;         // [m, k], written
-  int64_t m, n, k;  // n > 0
+  ScaleGrid grid;                        // column_begin is the place of the task's first column
+  float* y;                              // [m, k], written
+  int64_t m, n, k;                       // n > 0
 };
 
 inline constexpr int64_t kMaxRows = 32;  // rows of attention that share a pass over the keys
@@ -85,7 +86,8 @@ struct DecodeRow {
   int64_t visible;        // it sees keys [0, visible) of its sequence
 };
 
-// Absorbed attention of up to Target::decode_rows rows to keys [key_begin, key_end) of their sequence.
+// Absorbed attention of up to Target::decode_rows rows to keys [key_begin, key_end) of their
+// sequence.
 struct DecodeTask {
   const DecodeRow* q;  // [rows]
   const void* pages;   // [pages, page_tokens, c + r] f32, f16 or bf16, contiguous
