@@ -43,15 +43,13 @@ inline void ZeroSums() {
 // at(i, j): where the sums of row i and column j of the block lie.
 template <int64_t kM, int64_t kN, class At>
 inline void LoadSums(const At& at) {
-  ForEachIndex<kM * kN>([&](auto i) {
-    Amx::LoadTile<i.value>(at(i.value / kN, i.value % kN), kTileRowBytes);
-  });
+  ForEachIndex<kM * kN>(
+      [&](auto i) { Amx::LoadTile<i.value>(at(i.value / kN, i.value % kN), kTileRowBytes); });
 }
 template <int64_t kM, int64_t kN, class At>
 inline void StoreSums(const At& at) {
-  ForEachIndex<kM * kN>([&](auto i) {
-    Amx::StoreTile<i.value>(at(i.value / kN, i.value % kN), kTileRowBytes);
-  });
+  ForEachIndex<kM * kN>(
+      [&](auto i) { Amx::StoreTile<i.value>(at(i.value / kN, i.value % kN), kTileRowBytes); });
 }
 
 // a(i), b(j): tiles of this step.

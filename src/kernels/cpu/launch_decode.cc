@@ -67,7 +67,8 @@ int64_t CountUnits(const Plan& plan, std::span<const DecodeSequence> sequences) 
   return count;
 }
 
-// Cuts the rows finer than a target takes them where splits alone do not make a piece for each thread.
+// Cuts the rows finer than a target takes them where splits alone do not make a piece for each
+// thread.
 void ChooseSizes(Plan& plan, const MlaDecodeOp::Params& p, const Exec& exec) {
   const MlaDecodeOp::Shape shape = MlaDecodeOp::ShapeOf(p);
   plan.h = shape.h;

@@ -149,8 +149,7 @@ template <const Target& kTarget>
 Blocks CutPart(const LinearPart& p, const Exec& exec) {
   const int64_t step = kTarget.pack != nullptr ? kLeastTileOutputs : 8;
   const LinearOp::Shape s = LinearOp::ShapeOf(p);
-  Blocks out =
-      kTarget.pack != nullptr ? CutForTiles(p, exec) : Cut(s.m, s.n, s.k, step, exec);
+  Blocks out = kTarget.pack != nullptr ? CutForTiles(p, exec) : Cut(s.m, s.n, s.k, step, exec);
   if (!p.gate.empty())
     out.columns =
         std::min(out.columns, kGateOutputs / std::max<int64_t>(out.rows, 1) / step * step);
@@ -195,8 +194,8 @@ void PackParts(std::span<const LinearPart> parts, const Exec& exec, Pieces& piec
     ForEachTask(count, pieces.macs, exec, [&](int64_t task) {
       const int64_t b = task / packed.tiles;
       const int64_t m = task % packed.tiles * kPackRows;
-      kTarget.pack({At(part.x, b, m), part.x.stride[1], std::min(kPackRows, s.m - m), s.k,
-                    packed.At(b, m)});
+      kTarget.pack(
+          {At(part.x, b, m), part.x.stride[1], std::min(kPackRows, s.m - m), s.k, packed.At(b, m)});
     });
   }
 }
@@ -216,7 +215,8 @@ void RunParts(std::span<const LinearPart> parts, const Exec& exec) {
   ForEachTask(*(end - 1), pieces.macs, exec, [&](int64_t task) {
     const auto after = std::upper_bound(pieces.first.begin(), end, task);
     const auto i = static_cast<size_t>(after - pieces.first.begin() - 1);
-    RunBlock<kTarget>(parts[i], pieces.packed[i], BlockAt(pieces.blocks[i], task - pieces.first[i]));
+    RunBlock<kTarget>(parts[i], pieces.packed[i],
+                      BlockAt(pieces.blocks[i], task - pieces.first[i]));
   });
 }
 

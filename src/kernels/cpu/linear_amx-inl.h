@@ -30,7 +30,7 @@
 namespace latte::cpu {
 namespace {
 
-constexpr int64_t kLinearBlockSteps = 16;   // of K per block
+constexpr int64_t kLinearBlockSteps = 16;     // of K per block
 constexpr int64_t kStreamAhead = 16 * kStep;  // elements of a row of W that are asked for early
 
 struct TileLinear {
@@ -38,7 +38,7 @@ struct TileLinear {
   alignas(64) BF16 panel[2 * kLinearBlockSteps * kTilePairs];     // [tile of W][step][16, 32]
   alignas(64) BF16 w_tail[2 * kTilePairs];                        // last step of two tiles of W
   alignas(64) BF16 x_tail[kStep];                                 // and of a single row of x
-  const BF16* w;  // of the first output
+  const BF16* w;                                                  // of the first output
   int64_t w_stride, outputs;
   const BF16* x;                   // packed: [tile][step][16 pairs][16 rows]; or a single row
   int64_t x_tile, x_step, x_line;  // elements from one tile, step and pair of x to the next
@@ -124,8 +124,8 @@ inline void CopyPanel(TileLinear& s, int64_t w_tile, int64_t begin, int64_t end)
   for (int64_t row = 0; row < 2 * kTileSide; ++row) {
     const bool there = w_tile * kTileSide + row < s.outputs;
     const BF16* const from = there ? s.W(w_tile, 0) + row * s.w_stride : s.w;
-    BF16* const to = s.panel + row / kTileSide * kLinearBlockSteps * kTilePairs +
-                     row % kTileSide * kStep;
+    BF16* const to =
+        s.panel + row / kTileSide * kLinearBlockSteps * kTilePairs + row % kTileSide * kStep;
     for (int64_t step = begin; step < end; ++step)
       Amx::StorePairs(to + (step - begin) * kTilePairs,
                       LoadPairsOf<Amx>(from, step * kStep, there ? s.k : step * kStep));
@@ -217,8 +217,7 @@ inline void LinearAmx(const LinearTask& t) {
   s.x_tile = s.steps * kTilePairs;
   s.x_step = t.m == 1 ? kStep : kTilePairs;
   s.x_line = t.m == 1 ? 2 : kStep;
-  if (t.m == 1)
-    Amx::StorePairs(s.x_tail, LoadPairsOf<Amx>(s.x, (s.steps - 1) * kStep, t.k));
+  if (t.m == 1) Amx::StorePairs(s.x_tail, LoadPairsOf<Amx>(s.x, (s.steps - 1) * kStep, t.k));
 
   const int64_t whole = t.n / kTileSide;
   const int64_t rest = t.n % kTileSide;

@@ -14,9 +14,10 @@
 //
 //           Sums of both products are blocks of 2 × 2 tiles. O stays in f32 memory and is rescaled
 //           only where a row's maximum has changed.
-// Order     keys in index order, blocks of 256, steps of 32 and pairs anchored where the task begins;
-//           what a row does not see is neither read into its sums nor multiplied. A row's bytes depend
-//           on nothing else.
+// Order     keys in index order, blocks of 256, steps of 32 and pairs anchored where the task
+// begins;
+//           what a row does not see is neither read into its sums nor multiplied. A row's bytes
+//           depend on nothing else.
 // Limits    C+R ≤ 1152, pages of a multiple of 16 tokens; stack 1 MiB, of which C+R and the rows
 //           decide what is touched.
 #pragma once
@@ -49,6 +50,28 @@ struct RowGroup {
   uint32_t rescaled;                       // rows whose factor is not 1
 };
 
+// Cache lines of the next block, asked for while this one is computed, a few with every step: its
+// pages lie anywhere, and memory takes as long as the products of 128 rows.
+struct NextLines {
+  const BF16* const* tiles;
+  int64_t width;
+  int64_t tile, row, at;  // the next line
+  int64_t per_step;
+
+  void Ask() {
+    for (int64_t i = 0; i < per_step; ++i) {
+      if (tile == kBlockTiles || tiles[tile] == nullptr) return;
+      Amx::Prefetch(tiles[tile] + row * width + at);
+      at += kStep;
+      if (at < width) continue;
+      at = 0;
+      if (++row < kTileSide) continue;
+      row = 0;
+      ++tile;
+    }
+  }
+};
+
 struct TileDecode {
   RowGroup groups[kGroups];
   alignas(64) BF16 q[kGroups * kMaxSteps * kTilePairs];      // [group][step][pair][row]
@@ -56,10 +79,12 @@ struct TileDecode {
   alignas(64) float scores[2 * kTileBlock * kTileSide];      // [group][key][row]
   alignas(64) BF16 p[kGroups * kBlockSteps * kTilePairs];    // [group][step][row][key]
   alignas(64) BF16 zipped[kBlockSteps * 2 * kTilePairs];     // [step][low, high][pair][column]
-  alignas(64) BF16 hidden[2 * kTilePairs];  // a step of `zipped` without the keys a row does not see
+  alignas(
+      64) BF16 hidden[2 * kTilePairs];  // a step of `zipped` without the keys a row does not see
   alignas(64) BF16 tail[kTileBlock * kStep];  // last columns of keys, if less than a step
   const BF16* keys[kBlockTiles];              // every 16th row of the block
   const BF16* next[kBlockTiles];              // of the next block; null behind the last key
+  NextLines ahead;                            // of those
   int64_t width, row_bytes;                   // C+R
   int64_t steps;                              // whole steps of it
   int64_t columns, spans;                     // C, and 32 of it at a time
@@ -113,10 +138,13 @@ inline void CopyTail(TileDecode& s) {
   }
 }
 
-// Asks for 16 lines of the next block while this one is computed.
-inline void PrefetchTile(const BF16* rows, int64_t at, int64_t width) {
-  if (rows == nullptr) return;
-  for (int64_t i = 0; i < kTileSide; ++i) Amx::Prefetch(rows + i * width + at);
+// Shares the lines of the next block out among the steps of this one.
+inline void StartAhead(TileDecode& s) {
+  const int64_t lines = kTileBlock * ((s.width + kStep - 1) / kStep);
+  const int64_t pairs = (s.group_count + 1) / 2;
+  const int64_t score_steps = kTileBlock / (s.group_count == 1 ? 64 : 32) * pairs * s.steps;
+  const int64_t value_steps = s.spans * pairs * kBlockSteps;
+  s.ahead = {s.next, s.width, 0, 0, 0, lines / Max(1, score_steps + value_steps) + 1};
 }
 
 // Scores of kM × 16 keys from the key-th tile on with kN groups. Rows of a tile behind the last key
@@ -128,10 +156,11 @@ inline void ScoreBlock(TileDecode& s, int64_t tile, int64_t group) {
     return [&s, group, step](int64_t j) { return TileAt{s.Q(group + j, step), kTileRowBytes}; };
   };
   for (int64_t step = 0; step < s.steps; ++step) {
-    const auto keys = [&](int64_t i) { return TileAt{s.keys[tile + i] + step * kStep, s.row_bytes}; };
+    const auto keys = [&](int64_t i) {
+      return TileAt{s.keys[tile + i] + step * kStep, s.row_bytes};
+    };
     AddStep<kM, kN>(keys, q(step));
-    if (group == 0)
-      for (int64_t i = 0; i < kM; ++i) PrefetchTile(s.next[tile + i], step * kStep, s.width);
+    s.ahead.Ask();
   }
   if (s.steps * kStep < s.width) {
     const auto tails = [&](int64_t i) {
@@ -193,8 +222,7 @@ inline void Weights(TileDecode& s, int64_t group, float* scores) {
       words[i] = Amx::PairWords(even, weight(key + 1));
     }
     Amx::Transpose(words);
-    for (int64_t i = 0; i < kTileSide; ++i)
-      Amx::StoreWords(s.P(group, step) + i * kStep, words[i]);
+    for (int64_t i = 0; i < kTileSide; ++i) Amx::StoreWords(s.P(group, step) + i * kStep, words[i]);
   }
   Amx::Store(g.sum, Amx::Fma(Amx::Load(g.sum), factor, sum));
 }
@@ -222,7 +250,8 @@ inline void RescaleSums(const RowGroup& g, float* o) {
   }
 }
 
-// Adds `keys` values of 32 columns to the sums of kM groups. The last step, if not whole, is `last`.
+// Adds `keys` values of 32 columns to the sums of kM groups. The last step, if not whole, is
+// `last`.
 template <int64_t kM>
 inline void AddValueBlock(TileDecode& s, int64_t group, int64_t span, int64_t keys,
                           const BF16* last) {
@@ -230,9 +259,15 @@ inline void AddValueBlock(TileDecode& s, int64_t group, int64_t span, int64_t ke
   LoadSums<kM, 2>(sums);
   for (int64_t step = 0; step * kStep < keys; ++step) {
     const bool whole = (step + 1) * kStep <= keys;
+    s.ahead.Ask();
     const BF16* const v = whole ? s.zipped + step * 2 * kTilePairs : last;
-    AddStep<kM, 2>([&](int64_t i) { return TileAt{s.P(group + i, step), kTileRowBytes}; },
-                   [&](int64_t j) { return TileAt{v + j * kTilePairs, kTileRowBytes}; });
+    AddStep<kM, 2>(
+        [&](int64_t i) {
+          return TileAt{s.P(group + i, step), kTileRowBytes};
+        },
+        [&](int64_t j) {
+          return TileAt{v + j * kTilePairs, kTileRowBytes};
+        });
   }
   StoreSums<kM, 2>(sums);
 }
@@ -343,6 +378,7 @@ inline void MlaDecodeAmx(const DecodeTask& t) {
     s.count = Min(kTileBlock, t.key_end - begin);
     __builtin_memcpy(s.keys, s.next, sizeof(s.keys));
     FindKeys(t, begin + kTileBlock, s.next);
+    StartAhead(s);
     FindVisible(t, begin, s);
     CopyTail(s);
     for (int64_t group = 0; group < s.group_count; group += 2) {

@@ -70,9 +70,7 @@ struct Amx : Avx512Bf16 {
 
   // Zips the lower and the upper halves of every 128 bits: cheaper than ZipLow and ZipHigh, but
   // column 8l + i of 32 comes out as pair 4l + i of the first (i < 4) or 4l + i − 4 of the second.
-  static Pairs ZipLowQuads(Pairs a, Pairs b) {
-    return As(_mm512_unpacklo_epi16(Bits(a), Bits(b)));
-  }
+  static Pairs ZipLowQuads(Pairs a, Pairs b) { return As(_mm512_unpacklo_epi16(Bits(a), Bits(b))); }
   static Pairs ZipHighQuads(Pairs a, Pairs b) {
     return As(_mm512_unpackhi_epi16(Bits(a), Bits(b)));
   }
@@ -82,9 +80,9 @@ struct Amx : Avx512Bf16 {
 
   // Word i of the result is (a[i], b[i]) rounded to bf16.
   static Words PairWords(Vec a, Vec b) {
-    const __m512i index = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9,
-                                           24, 8, 23, 7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1,
-                                           16, 0);
+    const __m512i index =
+        _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22, 6,
+                         21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
     return _mm512_permutexvar_epi16(index, Bits(RoundPairs(a, b)));
   }
 
@@ -127,8 +125,8 @@ struct Amx : Avx512Bf16 {
 
  private:
   static Vec JoinQuads(Vec low, Vec high, int first) {
-    const __m512i index = _mm512_add_epi64(_mm512_set_epi64(11, 10, 3, 2, 9, 8, 1, 0),
-                                           _mm512_set1_epi64(first));
+    const __m512i index =
+        _mm512_add_epi64(_mm512_set_epi64(11, 10, 3, 2, 9, 8, 1, 0), _mm512_set1_epi64(first));
     return _mm512_castpd_ps(
         _mm512_permutex2var_pd(_mm512_castps_pd(low), index, _mm512_castps_pd(high)));
   }

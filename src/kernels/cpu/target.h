@@ -34,9 +34,9 @@ struct LinearTask {
   ScaleGrid grid;
   const float* x_scale;  // [m, ⌈k/x_group⌉] of an i8 x
   int64_t x_scale_stride, x_group;
-  const float* bias;  // [n]; may be null
-  float* y;           // [m, n], written
-  int64_t m, n, k;    // k > 0
+  const float* bias;   // [n]; may be null
+  float* y;            // [m, n], written
+  int64_t m, n, k;     // k > 0
   const void* packed;  // x as PackTask leaves it, 16 rows after 16; only for targets with `pack`
 };
 
@@ -44,7 +44,8 @@ struct LinearTask {
 struct PackTask {
   const void* x;  // [rows, k] bf16
   int64_t x_stride, rows, k;
-  void* packed;  // [⌈k/32⌉, 16, 16, 2] bf16, written: step, pair of columns, row, column of the pair
+  void*
+      packed;  // [⌈k/32⌉, 16, 16, 2] bf16, written: step, pair of columns, row, column of the pair
 };
 
 inline constexpr int64_t kMaxTileActivations = 512;  // rows of x of a task on tiles
@@ -86,7 +87,8 @@ struct DecodeRow {
   int64_t visible;        // it sees keys [0, visible) of its sequence
 };
 
-// Absorbed attention of up to Target::decode_rows rows to keys [key_begin, key_end) of their sequence.
+// Absorbed attention of up to Target::decode_rows rows to keys [key_begin, key_end) of their
+// sequence.
 struct DecodeTask {
   const DecodeRow* q;  // [rows]
   const void* pages;   // [pages, page_tokens, c + r] f32, f16 or bf16, contiguous
