@@ -93,10 +93,8 @@ void AddAttention(CLI::App& bench, BenchFlags& flags) {
   sub->add_option("--batch", o.batch, "sequences (default: 1)");
   sub->add_option("--q-len", own->q_len,
                   "new tokens per sequence (default: 1; prefill: all of the context)");
-  sub->add_option("--cache-dtype", own->cache_dtype,
-                  "decode: bf16, f16 or f32 (default: bf16)");
-  sub->add_option("--dtype", own->dtype,
-                  "prefill: arithmetic, bf16, f16 or f32 (default: bf16)");
+  sub->add_option("--cache-dtype", own->cache_dtype, "decode: bf16, f16 or f32 (default: bf16)");
+  sub->add_option("--dtype", own->dtype, "prefill: arithmetic, bf16, f16 or f32 (default: bf16)");
   sub->add_option("--threads", o.threads, "threads (default: 1)");
   sub->add_option("--kernel", o.kernel,
                   "a row of `latte inspect --kernels` (default: what the engine takes)");

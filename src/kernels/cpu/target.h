@@ -62,7 +62,7 @@ struct LinearTTask {
   int64_t m, n, k;                       // n > 0
 };
 
-inline constexpr int64_t kMaxRows = 32;  // rows of attention that share a pass over the keys
+inline constexpr int64_t kMaxRows = 32;      // rows of attention that share a pass over the keys
 inline constexpr int64_t kMaxQueries = 192;  // of an expanded task
 inline constexpr int64_t kMaxDecodeWidth = 1152;  // C + R
 inline constexpr int64_t kMaxHeadWidth = 512;     // N + R, and V
