@@ -27,18 +27,19 @@ struct KernelInfo {
 std::vector<KernelInfo> AllKernels();
 
 // The row that runs `shape` on `machine`: a forced row if one supports it, else the last one of the
-// list that the machine has and that supports the shape. The reference supports every shape, so
-// there always is one.
+// list that the machine has, prefers and that supports the shape. The reference supports every
+// shape, so there always is one.
 template <class Op>
 const Kernel<Op>& Select(const typename Op::Shape& shape, const Machine& machine) {
   const std::span<const Kernel<Op>> rows = Kernels<Op>();
   const Kernel<Op>* chosen = nullptr;
   for (const Kernel<Op>& row : rows) {
     if (!machine.Has(row.isa) || !row.supports(shape)) continue;
-    chosen = &row;
-    if (std::find(machine.forced_kernels.begin(), machine.forced_kernels.end(), row.name) !=
-        machine.forced_kernels.end())
-      break;
+    const bool forced =
+        std::find(machine.forced_kernels.begin(), machine.forced_kernels.end(), row.name) !=
+        machine.forced_kernels.end();
+    if (forced || machine.Prefers(row.isa)) chosen = &row;
+    if (forced) break;
   }
   LATTE_CHECK(chosen != nullptr, "no kernel supports the shape");
   return *chosen;
