@@ -35,9 +35,8 @@ const Kernel<Op>& Select(const typename Op::Shape& shape, const Machine& machine
   const Kernel<Op>* chosen = nullptr;
   for (const Kernel<Op>& row : rows) {
     if (!machine.Has(row.isa) || !row.supports(shape)) continue;
-    const bool forced =
-        std::find(machine.forced_kernels.begin(), machine.forced_kernels.end(), row.name) !=
-        machine.forced_kernels.end();
+    const bool forced = std::find(machine.forced_kernels.begin(), machine.forced_kernels.end(),
+                                  row.name) != machine.forced_kernels.end();
     if (forced || machine.Prefers(row.isa)) chosen = &row;
     if (forced) break;
   }
