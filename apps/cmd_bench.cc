@@ -15,11 +15,7 @@ struct BenchFlags {
 
 Status BenchCommand(const BenchFlags& flags) {
   BenchAttentionOptions options = flags.options;
-  const Result<DType> dtype = ParseArithmetic(flags.cache_dtype);
-  if (!dtype)
-    return InvalidArgument(
-        fmt::format("--cache-dtype: expected f32, bf16 or f16, found '{}'", flags.cache_dtype));
-  options.cache_dtype = *dtype;
+  LATTE_ASSIGN_OR_RETURN(options.cache_dtype, ParseCacheDType(flags.cache_dtype));
   LATTE_ASSIGN_OR_RETURN(const Machine machine, Machine::Detect());
   LATTE_ASSIGN_OR_RETURN(const JsonOut out, BenchAttention(options, machine));
   if (flags.json) return Print(Dump(out) + "\n");
@@ -45,7 +41,10 @@ Command AddBench(CLI::App& app) {
                         "tokens per sequence, the new ones included (default: 8192)");
   attention->add_option("--batch", o.batch, "sequences (default: 1)");
   attention->add_option("--q-len", o.q_len, "new tokens per sequence (default: 1)");
-  attention->add_option("--cache-dtype", flags->cache_dtype, "bf16, f16 or f32 (default: bf16)");
+  attention->add_option("--cache-dtype", flags->cache_dtype, 
+                        "bf16, f16, f32, fp8, fp8-dense, int8 or q6 (default: bf16)");
+  attention->add_option("--c", o.c, "width of the latent (default: 512)");
+  attention->add_option("--r", o.r, "width of the rope part (default: 64)");
   attention->add_option("--threads", o.threads, "threads (default: 1)");
   attention->add_option("--kernel", o.kernel,
                         "a row of `latte inspect --kernels` (default: what the engine takes)");

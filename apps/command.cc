@@ -17,7 +17,9 @@ void EngineFlags::Add(CLI::App& app) {
   app.add_option(
       "--attention", attention,
       "auto, decompressed, latent or absorbed; all give the same answer (default: auto)");
-  app.add_option("--dtype", dtype, "arithmetic and cache: bf16, f16 or f32 (default: bf16)");
+  app.add_option("--dtype", dtype, "arithmetic: bf16, f16 or f32 (default: bf16)");
+  app.add_option("--cache-dtype", cache_dtype,
+                 "bf16, f16, f32, fp8, fp8-dense, int8 or q6 (default: as --dtype)");
   app.add_option("--chunk", chunk, "prompt tokens per step; 0: all at once (default: 512)");
   app.add_option("--prefill-workspace-tokens", expand_tokens,
                  "cached tokens that are expanded at once (default: 4096)");
@@ -29,6 +31,9 @@ Result<SessionOptions> EngineFlags::Options(int64_t max_tokens) const {
   SessionOptions options;
   LATTE_ASSIGN_OR_RETURN(options.attention, ParseAttentionMode(attention));
   LATTE_ASSIGN_OR_RETURN(options.dtype, ParseArithmetic(dtype));
+  if (cache_dtype) {
+    LATTE_ASSIGN_OR_RETURN(options.cache_dtype, ParseCacheDType(*cache_dtype));
+  }
   options.chunk_tokens = chunk;
   options.expand_tokens = expand_tokens;
   options.page_tokens = page_tokens;

@@ -35,6 +35,7 @@ Command AddBench(CLI::App& app);
 struct EngineFlags {
   std::string attention = "auto";
   std::string dtype = "bf16";
+  std::optional<std::string> cache_dtype;
   int64_t chunk = 512;
   int64_t expand_tokens = 4096;
   int64_t page_tokens = 64;

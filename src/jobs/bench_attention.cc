@@ -17,8 +17,6 @@
 namespace latte {
 namespace {
 
-constexpr int64_t kC = 512;
-constexpr int64_t kR = 64;
 constexpr int64_t kPageTokens = 64;
 constexpr int kRuns = 9;
 constexpr double kRunSeconds = 0.02;  // long against a clock tick and a wake-up
@@ -37,24 +35,22 @@ float Noise(int64_t i) {
 }
 
 void Fill(const TensorView& t) {
-  for (int64_t i = 0; i < t.elements(); ++i)
-    if (t.dtype == DType::kF32)
-      t.Ptr<float>()[i] = Noise(i);
-    else
-      t.Ptr<uint16_t>()[i] = FloatTo16(Noise(i), t.dtype);
+  for (int64_t i = 0; i < t.elements(); ++i) t.Ptr<float>()[i] = Noise(i);
 }
 
 // A cache, queries for it and room for the answer.
 struct DecodeData {
   explicit DecodeData(const BenchAttentionOptions& o)
       : pages_each(CeilDiv(o.context, kPageTokens)),
-        q_latent(DType::kF32, {o.batch * o.q_len, o.heads, kC}),
-        q_rope(DType::kF32, {o.batch * o.q_len, o.heads, kR}),
-        pages(o.cache_dtype, {o.batch * pages_each, kPageTokens, kC + kR}),
-        o_latent(DType::kF32, {o.batch * o.q_len, o.heads, kC}),
+        q_latent(DType::kF32, {o.batch * o.q_len, o.heads, o.c}),
+        q_rope(DType::kF32, {o.batch * o.q_len, o.heads, o.r}),
+        pages(o.cache_dtype.dtype, {o.batch * pages_each, kPageTokens, o.cache_dtype.Width(o.c, o.r)}),
+        o_latent(DType::kF32, {o.batch * o.q_len, o.heads, o.c}),
         lse(DType::kF32, {o.batch * o.q_len, o.heads}),
+        rows{o.cache_dtype.kind},
         page_table(static_cast<size_t>(o.batch * pages_each)) {
-    for (const TensorView& t : {q_latent.view(), q_rope.view(), pages.view()}) Fill(t);
+    for (const TensorView& t : {q_latent.view(), q_rope.view()}) Fill(t);
+    FillPages(o);
     std::iota(page_table.begin(), page_table.end(), 0);
     Random random(1);
     for (size_t i = page_table.size(); i > 1; --i)
@@ -66,6 +62,20 @@ struct DecodeData {
                .subspan(static_cast<size_t>(b * pages_each), static_cast<size_t>(pages_each))});
   }
 
+  // Appends a page's worth of the same tokens to every page.
+  void FillPages(const BenchAttentionOptions& o) const {
+    const Tensor latent(DType::kF32, {kPageTokens, o.c});
+    const Tensor rope(DType::kF32, {kPageTokens, o.r});
+    Fill(latent);
+    Fill(rope);
+    std::vector<int64_t> slots(kPageTokens);
+    ThreadPool threads(1);
+    for (int64_t page = 0; page < o.batch * pages_each; ++page) {
+      std::iota(slots.begin(), slots.end(), page * kPageTokens);
+      Kernels<AppendOp>().front().run({latent, rope, pages, slots, rows}, {&threads, nullptr});
+    }
+  }
+
   MlaDecodeOp::Params Params() const {
     MlaDecodeOp::Params p;
     p.q_latent = q_latent;
@@ -75,11 +85,13 @@ struct DecodeData {
     p.o_latent = o_latent;
     p.lse = lse;
     p.scale = 1.0f / std::sqrt(192.0f);  // N + R = 128 + 64
+    p.rows = rows;
     return p;
   }
 
   int64_t pages_each;
   Tensor q_latent, q_rope, pages, o_latent, lse;
+  RowFormat rows;
   std::vector<int32_t> page_table;
   std::vector<DecodeSequence> sequences;
 };
@@ -96,7 +108,7 @@ Result<const Kernel<MlaDecodeOp>*> FindRow(const std::string& name, const MlaDec
                                          Name(row.isa), Name(machine.isa)));
     if (!row.supports(shape))
       return InvalidArgument(
-          fmt::format("--kernel {}: it does not support a cache of {}", name, Name(shape.cache)));
+          fmt::format("--kernel {}: it does not support a cache of {}", name, Name(CacheDType{shape.cache, shape.kind})));
     return &row;
   }
   return InvalidArgument(fmt::format("--kernel: expected one of {}, found '{}'", known, name));
@@ -107,13 +119,13 @@ struct Work {
 };
 
 Work WorkOf(const BenchAttentionOptions& o) {
-  const int64_t row_bytes = (kC + kR) * SizeOf(o.cache_dtype);
+  const int64_t row_bytes = o.cache_dtype.RowBytes(o.c, o.r);
   // Token i of a sequence sees all but the q_len − 1 − i newest keys.
   const int64_t pairs = o.batch * (o.q_len * o.context - o.q_len * (o.q_len - 1) / 2);
   const int64_t rows = o.batch * o.q_len * o.heads;
-  const int64_t other = rows * (kC + kR + kC + 1) * SizeOf(DType::kF32);
+  const int64_t other = rows * (o.c + o.r + o.c + 1) * SizeOf(DType::kF32);
   const int64_t cache = o.batch * o.context * row_bytes;
-  return {2 * o.heads * (2 * kC + kR) * pairs, pairs * row_bytes + other, cache + other, cache};
+  return {2 * o.heads * (2 * o.c + o.r) * pairs, pairs * row_bytes + other, cache + other, cache};
 }
 
 struct Samples {
@@ -121,9 +133,15 @@ struct Samples {
   Ceilings ceilings;
 };
 
+// What a row multiplies, where it can.
+DType ArithmeticOf(CacheDType cache) {
+  if (cache.kind == RowKind::kI8) return DType::kI8;
+  return cache.kind == RowKind::kPlain ? cache.dtype : DType::kBF16;
+}
+
 Samples Measure(const Kernel<MlaDecodeOp>& row, const MlaDecodeOp::Params& params, double flops,
                 const Exec& exec) {
-  const Ceiling ceiling = CeilingOf(row.isa, params.pages.dtype);
+  const Ceiling ceiling = CeilingOf(row.isa, ArithmeticOf({params.pages.dtype, params.rows.kind}));
   row.run(params, exec);
   const double once = SecondsOf([&] { row.run(params, exec); });
   const auto repeats = static_cast<int>(std::clamp(std::ceil(kRunSeconds / once), 1.0, 1e6));
@@ -150,8 +168,11 @@ Status BenchAttentionOptions::Validate() const {
   LATTE_RETURN_IF_ERROR(CheckRange("--batch", batch, 1024));
   LATTE_RETURN_IF_ERROR(CheckRange("--q-len", q_len, context));
   LATTE_RETURN_IF_ERROR(CheckRange("--threads", threads, 1024));
-  const int64_t queries = batch * q_len * heads * (2 * kC + kR + 1) * SizeOf(DType::kF32);
-  const int64_t bytes = batch * context * (kC + kR) * SizeOf(cache_dtype) + queries;
+  LATTE_RETURN_IF_ERROR(CheckRange("--c", c, 1024));
+  if (r < 0 || r > 128)
+    return InvalidArgument(fmt::format("--r: expected 0 to 128, found {}", r));
+  const int64_t queries = batch * q_len * heads * (2 * c + r + 1) * SizeOf(DType::kF32);
+  const int64_t bytes = batch * context * cache_dtype.RowBytes(c, r) + queries;
   if (bytes <= kMaxCacheBytes) return {};
   return Exhausted(fmt::format(
       "cache, queries and outputs: expected at most {} bytes, found {}; lower --batch, --context "
@@ -170,14 +191,14 @@ Result<JsonOut> BenchAttention(const BenchAttentionOptions& options, const Machi
   const auto flops = static_cast<double>(work.flops);
   const Samples samples = Measure(*row, params, flops, Exec{&threads, &machine});
   const double seconds = Median(samples.seconds);
-  const double peak = samples.ceilings.Median(CeilingOf(row->isa, options.cache_dtype));
+  const double peak = samples.ceilings.Median(CeilingOf(row->isa, ArithmeticOf(options.cache_dtype)));
   JsonOut record{
       {"bench", "attention"},
       {"phase", options.phase},
       {"kernel", row->name},
       {"heads", options.heads},
-      {"c", kC},
-      {"r", kR},
+      {"c", options.c},
+      {"r", options.r},
       {"context", options.context},
       {"batch", options.batch},
       {"q_len", options.q_len},

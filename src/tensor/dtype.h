@@ -118,6 +118,21 @@ constexpr float F8E4M3FnuzToFloat(uint8_t bits) {
   return (bits & 0x80u) != 0 ? -magnitude : magnitude;
 }
 
+// Bias 7; round to nearest, ties to even; what is larger than 448 becomes 448; a NaN stays one.
+constexpr uint8_t FloatToF8E4M3(float value) {
+  const uint32_t bits = std::bit_cast<uint32_t>(value);
+  const uint32_t sign = (bits >> 24) & 0x80u;
+  const uint32_t magnitude = bits & 0x7fffffffu;
+  if (magnitude > 0x7f800000u) return static_cast<uint8_t>(sign | 0x7fu);
+  if (magnitude >= 0x43e80000u) return static_cast<uint8_t>(sign | 0x7eu);  // from 464 on
+  if (magnitude < 0x3c800000u) {  // below 2^−6: a unit of 2^14's last place is 2^−9, as here
+    const float shifted = std::bit_cast<float>(magnitude) + 0x1p14f;
+    return static_cast<uint8_t>(sign | (std::bit_cast<uint32_t>(shifted) - 0x46800000u));
+  }
+  const uint32_t rounded = magnitude - (120u << 23) + 0x7ffffu + ((magnitude >> 20) & 1u);
+  return static_cast<uint8_t>(sign | (rounded >> 20));
+}
+
 // Whether values of the type need scales to mean anything.
 constexpr bool IsF8(DType dtype) { return dtype == DType::kF8E4M3 || dtype == DType::kF8E4M3Fnuz; }
 

@@ -16,6 +16,13 @@ struct F16 {
   uint16_t bits;
 };
 
+struct F8 {  // e4m3
+  uint8_t bits;
+};
+struct I8 {
+  int8_t value;
+};
+
 // Calls f with a typed pointer.
 template <class F>
 void WithType(const void* data, Element type, const F& f) {

@@ -16,6 +16,7 @@ struct Launch {
   static void Linear(const LinearOp::Params&, const Exec&);
   static void LinearT(const LinearTOp::Params&, const Exec&);
   static void MlaDecode(const MlaDecodeOp::Params&, const Exec&);
+  static void GatherPages(const GatherPagesOp::Params&, const Exec&);
   static void Mha(const MhaOp::Params&, const Exec&);
   static void RmsNorm(const RmsNormOp::Params&, const Exec&);
   static void SiluMul(const SiluMulOp::Params&, const Exec&);
@@ -25,6 +26,7 @@ struct Launch {
 bool Supports(const LinearOp::Shape&);
 bool Supports(const LinearTOp::Shape&);
 bool Supports(const MlaDecodeOp::Shape&);
+bool Supports(const GatherPagesOp::Shape&);
 bool Supports(const MhaOp::Shape&);
 bool Supports(const RmsNormOp::Shape&);
 bool Supports(const SiluMulOp::Shape&);

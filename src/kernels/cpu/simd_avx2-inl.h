@@ -7,6 +7,7 @@
 #include <immintrin.h>
 
 #include "src/kernels/cpu/element-inl.h"
+#include "src/kernels/cpu/simd_unpack-inl.h"
 
 namespace latte::cpu {
 namespace {
@@ -30,6 +31,8 @@ struct Avx2 {
   static Vec Load(const float* p) { return _mm256_loadu_ps(p); }
   static Vec Load(const BF16* p) { return Widen(Load8(p)); }
   static Vec Load(const F16* p) { return _mm256_cvtph_ps(Load8(p)); }
+  static Vec Load(const F8* p) { return WidenF8(_mm_loadl_epi64(At<__m128i>(p))); }
+  static Vec Load(const I8* p) { return WidenI8(_mm_loadl_epi64(At<__m128i>(p))); }
   // The first `count` ≤ kLanes elements, zeros behind them; nothing past them is read.
   static Vec LoadPartial(const float* p, int64_t count) {
     return _mm256_maskload_ps(p, First(count));
@@ -38,10 +41,15 @@ struct Avx2 {
   static Vec LoadPartial(const F16* p, int64_t count) {
     return _mm256_cvtph_ps(LoadPartial8(p, count));
   }
+  static Vec LoadPartial(const F8* p, int64_t count) { return WidenF8(LoadBytes(p, count)); }
+  static Vec LoadPartial(const I8* p, int64_t count) { return WidenI8(LoadBytes(p, count)); }
   static void Store(float* p, Vec v) { _mm256_storeu_ps(p, v); }
   static void StorePartial(float* p, Vec v, int64_t count) {
     _mm256_maskstore_ps(p, First(count), v);
   }
+
+  // The 64 integers of a group of 6-bit codes.
+  static void UnpackQ6(const void* group, I8* to) { UnpackGroupOf64(group, to); }
 
   // Asks for the cache line at p, which need not exist, to be brought into the L2.
   static void Prefetch(const void* p) { _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T1); }
@@ -84,6 +92,27 @@ struct Avx2 {
   }
 
  private:
+  template <class T>
+  static const T* At(const void* p) {
+    return static_cast<const T*>(p);
+  }
+  static __m128i LoadBytes(const void* p, int64_t count) {
+    alignas(16) char bytes[16] = {};
+    __builtin_memcpy(bytes, p, static_cast<size_t>(count));
+    return _mm_load_si128(At<__m128i>(bytes));
+  }
+  static Vec WidenI8(__m128i bytes) { return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes)); }
+  // Exponent and mantissa of e4m3 moved to where f16 has them are the number times 2^−8,
+  // subnormals too; the sign lies apart, and what is NaN is not.
+  static Vec WidenF8(__m128i bytes) {
+    const __m128i wide = _mm_cvtepi8_epi16(bytes);
+    const __m128i nan = _mm_set1_epi16(0x7f);
+    const __m128i is_nan = _mm_cmpeq_epi16(_mm_and_si128(wide, nan), nan);
+    const __m128i half =
+        _mm_and_si128(_mm_slli_epi16(wide, 7), _mm_set1_epi16(static_cast<short>(0xbfff)));
+    const __m128i with_nan = _mm_blendv_epi8(half, _mm_set1_epi16(0x7e00), is_nan);
+    return Mul(_mm256_cvtph_ps(with_nan), Set1(256.0f));
+  }
   static __m256i First(int64_t count) {
     const __m256i index = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
     return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(count)), index);

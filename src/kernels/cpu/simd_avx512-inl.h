@@ -9,6 +9,7 @@
 #include <immintrin.h>
 
 #include "src/kernels/cpu/element-inl.h"
+#include "src/kernels/cpu/simd_unpack-inl.h"
 
 namespace latte::cpu {
 namespace {
@@ -28,10 +29,14 @@ struct Avx512 {
   static Vec Div(Vec a, Vec b) { return _mm512_div_ps(a, b); }
   static Vec Max(Vec a, Vec b) { return _mm512_max_ps(a, b); }
 
+  static Vec Abs(Vec a) { return _mm512_abs_ps(a); }
+
   // Loads widen to f32; any alignment.
   static Vec Load(const float* p) { return _mm512_loadu_ps(p); }
   static Vec Load(const BF16* p) { return Widen(_mm256_loadu_epi16(p)); }
   static Vec Load(const F16* p) { return _mm512_cvtph_ps(_mm256_loadu_epi16(p)); }
+  static Vec Load(const F8* p) { return WidenF8(_mm_loadu_si128(At<__m128i>(p))); }
+  static Vec Load(const I8* p) { return WidenI8(_mm_loadu_si128(At<__m128i>(p))); }
   // The first `count` ≤ kLanes elements, zeros behind them; nothing past them is read.
   static Vec LoadPartial(const float* p, int64_t count) {
     return _mm512_maskz_loadu_ps(First(count), p);
@@ -42,10 +47,19 @@ struct Avx512 {
   static Vec LoadPartial(const F16* p, int64_t count) {
     return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(First(count), p));
   }
+  static Vec LoadPartial(const F8* p, int64_t count) {
+    return WidenF8(_mm_maskz_loadu_epi8(First(count), p));
+  }
+  static Vec LoadPartial(const I8* p, int64_t count) {
+    return WidenI8(_mm_maskz_loadu_epi8(First(count), p));
+  }
   static void Store(float* p, Vec v) { _mm512_storeu_ps(p, v); }
   static void StorePartial(float* p, Vec v, int64_t count) {
     _mm512_mask_storeu_ps(p, First(count), v);
   }
+
+  // The 64 integers of a group of 6-bit codes.
+  static void UnpackQ6(const void* group, I8* to) { UnpackGroupOf64(group, to); }
 
   // Asks for the cache line at p, which need not exist, to be brought into the L2.
   static void Prefetch(const void* p) { _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T1); }
@@ -91,6 +105,22 @@ struct Avx512 {
   }
 
  private:
+  template <class T>
+  static const T* At(const void* p) {
+    return static_cast<const T*>(p);
+  }
+  static Vec WidenI8(__m128i bytes) { return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes)); }
+  // Exponent and mantissa of e4m3 moved to where f16 has them are the number times 2^−8,
+  // subnormals too; the sign lies apart, and what is NaN is not.
+  static Vec WidenF8(__m128i bytes) {
+    const __m256i wide = _mm256_cvtepi8_epi16(bytes);
+    const __m256i nan = _mm256_set1_epi16(0x7f);
+    const __mmask16 is_nan = _mm256_cmpeq_epi16_mask(_mm256_and_si256(wide, nan), nan);
+    const __m256i half =
+        _mm256_and_si256(_mm256_slli_epi16(wide, 7), _mm256_set1_epi16(static_cast<short>(0xbfff)));
+    const __m256i with_nan = _mm256_mask_mov_epi16(half, is_nan, _mm256_set1_epi16(0x7e00));
+    return Mul(_mm512_cvtph_ps(with_nan), Set1(256.0f));
+  }
   static __mmask16 First(int64_t count) { return static_cast<__mmask16>((1u << count) - 1); }
   // Moves 16-bit element i to the upper half of float i, in one instruction.
   static Vec Widen(__m256i bf16) {

@@ -40,6 +40,16 @@ inline constexpr int64_t kMaxRows = 32;  // rows of attention that share a pass 
 inline constexpr int64_t kMaxDecodeWidth = 1152;  // C + R
 inline constexpr int64_t kMaxHeadWidth = 512;     // N + R, and V
 
+// How a cached row [latent of c | rope part of r] lies in memory; tensor/row_format.h.
+enum class RowKind : uint8_t { kPlain, kF8, kF8Dense, kI8, kQ6 };
+struct CachedRows {
+  RowKind kind;
+  Element element;  // kPlain: of numbers
+  int64_t c, r;
+  int64_t bytes, rope_at, scales_at;  // of a row, and from its start; kPlain: bytes alone
+  float descale;                      // kF8Dense
+};
+
 // Rows of absorbed attention, (token, head) pairs of one sequence, that share a pass over the keys.
 inline constexpr int64_t kMaxDecodeRows = 64;
 
@@ -62,14 +72,24 @@ struct DecodeRow {
 // Absorbed attention of up to kMaxDecodeRows rows to keys [key_begin, key_end) of their sequence.
 struct DecodeTask {
   const DecodeRow* q;  // [rows]
-  const void* pages;   // [pages, page_tokens, c + r] f32, f16 or bf16, contiguous
-  Element cache;
+  const void* pages;   // [pages, page_tokens] cached rows, contiguous
+  CachedRows cache;
   int64_t page_tokens;
   const int32_t* page_table;  // ⌈key_end / page_tokens⌉
   int64_t rows, c, r;
   int64_t key_begin, key_end;  // key_begin is a multiple of 128
   float scale;
   Partial out;  // written
+};
+
+// Cached rows of a sequence, widened to f32.
+struct GatherTask {
+  const void* pages;
+  CachedRows cache;
+  int64_t page_tokens;
+  const int32_t* page_table;
+  int64_t begin, count;  // keys
+  float* y;              // [count, c + r], written
 };
 
 // Expanded attention of up to kMaxRows neighbouring queries of one head.
@@ -111,6 +131,7 @@ struct Target {
   void (*linear)(const LinearTask&) = nullptr;
   void (*linear_t)(const LinearTTask&) = nullptr;
   void (*mla_decode)(const DecodeTask&) = nullptr;
+  void (*gather_pages)(const GatherTask&) = nullptr;
   // Adds the result of later keys to that of earlier ones: [rows, c] each.
   void (*merge_partial)(const Partial& to, const Partial& from, int64_t rows, int64_t c) = nullptr;
   // o /= sum, and lse (may be null) from max and sum. A row that saw nothing stays zero.

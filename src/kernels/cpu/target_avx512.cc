@@ -1,4 +1,5 @@
 // Every kernel, compiled for one instruction set. What may be included here: target.h.
+#include "src/kernels/cpu/cached_row-inl.h"
 #include "src/kernels/cpu/gemm-inl.h"
 #include "src/kernels/cpu/mha-inl.h"
 #include "src/kernels/cpu/mla_decode-inl.h"
@@ -14,6 +15,7 @@ const Target kAvx512 = {
     .linear = Linear<Avx512>,
     .linear_t = LinearT<Avx512>,
     .mla_decode = MlaDecode<Avx512>,
+    .gather_pages = GatherPages<Avx512>,
     .merge_partial = MergePartial<Avx512>,
     .finish_partial = FinishPartial<Avx512>,
     .mha = Mha<Avx512>,

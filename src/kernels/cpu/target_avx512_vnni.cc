@@ -1,4 +1,6 @@
 // Kernels that multiply bytes. What may be included here: target.h.
+#include "src/kernels/cpu/mla_decode_int8-inl.h"
+#include "src/kernels/cpu/partial-inl.h"
 #include "src/kernels/cpu/peak-inl.h"
 #include "src/kernels/cpu/simd_avx512_vnni-inl.h"
 #include "src/kernels/cpu/target.h"
@@ -6,6 +8,9 @@
 namespace latte::cpu {
 
 const Target kAvx512Vnni = {
+    .mla_decode = MlaDecodeInt8<Avx512Vnni>,
+    .merge_partial = MergePartial<Avx512Vnni>,
+    .finish_partial = FinishPartial<Avx512Vnni>,
     .byte_peak = BytePeak<Avx512Vnni>,
 };
 

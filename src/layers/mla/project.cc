@@ -58,7 +58,8 @@ void AppendLatents(const MlaLayer& mla, const RopeAngles& angles, const TensorVi
                    StepContext& step) {
   const Workspace::Scope scope(*step.workspace);
   const Latents latents = ProjectLatents(mla, angles, x, step);
-  Run<AppendOp>({latents.c_kv, latents.k_rope, step.cache->View(0, mla.layer), step.slots},
+  Run<AppendOp>({latents.c_kv, latents.k_rope, step.cache->View(0, mla.layer), step.slots,
+                 step.cache->spec().streams[0].rows},
                 step.exec);
 }
 
