@@ -41,7 +41,7 @@ Command AddBench(CLI::App& app) {
                         "tokens per sequence, the new ones included (default: 8192)");
   attention->add_option("--batch", o.batch, "sequences (default: 1)");
   attention->add_option("--q-len", o.q_len, "new tokens per sequence (default: 1)");
-  attention->add_option("--cache-dtype", flags->cache_dtype, 
+  attention->add_option("--cache-dtype", flags->cache_dtype,
                         "bf16, f16, f32, fp8, fp8-dense, int8 or q6 (default: bf16)");
   attention->add_option("--c", o.c, "width of the latent (default: 512)");
   attention->add_option("--r", o.r, "width of the rope part (default: 64)");

@@ -29,8 +29,8 @@ MlaPath GeneratedPath(AttentionMode mode) {
 }
 
 CacheSpec SpecFor(const ModelConfig& config, const SessionOptions& options) {
-  return {MlaCacheStreams(config.mla, PromptPath(options.attention), options.cache()), config.layers,
-          options.page_tokens};
+  return {MlaCacheStreams(config.mla, PromptPath(options.attention), options.cache()),
+          config.layers, options.page_tokens};
 }
 
 Status InRange(std::string_view field, int64_t value, int64_t low, int64_t high) {

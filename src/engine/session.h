@@ -25,7 +25,7 @@ std::string_view Name(AttentionMode mode);
 
 struct SessionOptions {
   AttentionMode attention = AttentionMode::kAuto;
-  DType dtype = DType::kBF16;    // arithmetic
+  DType dtype = DType::kBF16;  // arithmetic
   // What is cached; nothing: numbers of `dtype`. Quantised kinds hold latents only.
   std::optional<CacheDType> cache_dtype;
   int64_t chunk_tokens = 512;    // prompt tokens per step; 0: the whole prompt at once

@@ -44,7 +44,8 @@ struct DecodeData {
       : pages_each(CeilDiv(o.context, kPageTokens)),
         q_latent(DType::kF32, {o.batch * o.q_len, o.heads, o.c}),
         q_rope(DType::kF32, {o.batch * o.q_len, o.heads, o.r}),
-        pages(o.cache_dtype.dtype, {o.batch * pages_each, kPageTokens, o.cache_dtype.Width(o.c, o.r)}),
+        pages(o.cache_dtype.dtype,
+              {o.batch * pages_each, kPageTokens, o.cache_dtype.Width(o.c, o.r)}),
         o_latent(DType::kF32, {o.batch * o.q_len, o.heads, o.c}),
         lse(DType::kF32, {o.batch * o.q_len, o.heads}),
         rows{o.cache_dtype.kind},
@@ -107,8 +108,8 @@ Result<const Kernel<MlaDecodeOp>*> FindRow(const std::string& name, const MlaDec
       return InvalidArgument(fmt::format("--kernel {}: it needs {}, but the best here is {}", name,
                                          Name(row.isa), Name(machine.isa)));
     if (!row.supports(shape))
-      return InvalidArgument(
-          fmt::format("--kernel {}: it does not support a cache of {}", name, Name(CacheDType{shape.cache, shape.kind})));
+      return InvalidArgument(fmt::format("--kernel {}: it does not support a cache of {}", name,
+                                         Name(CacheDType{shape.cache, shape.kind})));
     return &row;
   }
   return InvalidArgument(fmt::format("--kernel: expected one of {}, found '{}'", known, name));
@@ -169,8 +170,7 @@ Status BenchAttentionOptions::Validate() const {
   LATTE_RETURN_IF_ERROR(CheckRange("--q-len", q_len, context));
   LATTE_RETURN_IF_ERROR(CheckRange("--threads", threads, 1024));
   LATTE_RETURN_IF_ERROR(CheckRange("--c", c, 1024));
-  if (r < 0 || r > 128)
-    return InvalidArgument(fmt::format("--r: expected 0 to 128, found {}", r));
+  if (r < 0 || r > 128) return InvalidArgument(fmt::format("--r: expected 0 to 128, found {}", r));
   const int64_t queries = batch * q_len * heads * (2 * c + r + 1) * SizeOf(DType::kF32);
   const int64_t bytes = batch * context * cache_dtype.RowBytes(c, r) + queries;
   if (bytes <= kMaxCacheBytes) return {};
@@ -191,7 +191,8 @@ Result<JsonOut> BenchAttention(const BenchAttentionOptions& options, const Machi
   const auto flops = static_cast<double>(work.flops);
   const Samples samples = Measure(*row, params, flops, Exec{&threads, &machine});
   const double seconds = Median(samples.seconds);
-  const double peak = samples.ceilings.Median(CeilingOf(row->isa, ArithmeticOf(options.cache_dtype)));
+  const double peak =
+      samples.ceilings.Median(CeilingOf(row->isa, ArithmeticOf(options.cache_dtype)));
   JsonOut record{
       {"bench", "attention"},
       {"phase", options.phase},

@@ -29,7 +29,8 @@ struct BenchAttentionOptions {
 // Medians of 9 runs of at least 20 ms each, a run of the peak loops before every one:
 //   gflops        flops / time; flops = 2·H·(2C+R) for each pair of a new token and a key it sees
 //   peak_gflops   what the row's arithmetic can reach: of bf16 or int8 dot products for rows that
-//                 multiply those, else of f32 multiply-adds; null where the machine has no such instructions
+//                 multiply those, else of f32 multiply-adds; null where the machine has no such
+//                 instructions
 //   fraction      median of gflops / peak_gflops within a run
 //   bytes         cache rows counted once for each such pair, queries and outputs once
 //   unique_bytes  every cache row, query and output once

@@ -19,8 +19,7 @@ class DecodeCase {
         tokens_(CountTokens(s)),
         q_latent(DType::kF32, {tokens_, s.heads, s.c}, 3),
         q_rope(DType::kF32, {tokens_, s.heads, s.r}, 2),
-        pages(s.cache.dtype,
-              {CountPages(s) + 3, s.page_tokens, s.cache.Width(s.c, s.r)}),
+        pages(s.cache.dtype, {CountPages(s) + 3, s.page_tokens, s.cache.Width(s.c, s.r)}),
         o(DType::kF32, {tokens_, s.heads, s.c}),
         lse(DType::kF32, {tokens_, s.heads}) {
     FillRandom(q_latent, rng);

@@ -8,11 +8,10 @@
 namespace latte {
 namespace {
 
-constexpr CacheDType kFormats[] = {
-    CacheDType::Plain(DType::kF32), CacheDType::Plain(DType::kF16),
-    CacheDType::Plain(DType::kBF16), {DType::kU8, RowKind::kF8},
-    {DType::kU8, RowKind::kF8Dense}, {DType::kU8, RowKind::kI8},
-    {DType::kU8, RowKind::kQ6}};
+constexpr CacheDType kFormats[] = {CacheDType::Plain(DType::kF32),  CacheDType::Plain(DType::kF16),
+                                   CacheDType::Plain(DType::kBF16), {DType::kU8, RowKind::kF8},
+                                   {DType::kU8, RowKind::kF8Dense}, {DType::kU8, RowKind::kI8},
+                                   {DType::kU8, RowKind::kQ6}};
 
 struct Widths {
   int64_t c, r;
@@ -54,13 +53,13 @@ TEST(CachedRowConformance, EveryRowReadsTheSameNumbers) {
         Tensor want(DType::kF32, {end - begin, w.c + w.r});
         RunRef<GatherPagesOp>(rows.Gather(want, begin));
         const Guarded y(DType::kF32, {end - begin, w.c + w.r});
-        ForEachFastRow<GatherPagesOp>(
-            GatherPagesOp::ShapeOf(rows.Gather(y, begin)), [&](const Kernel<GatherPagesOp>& row) {
-              for (const int threads : {1, 3}) {
-                RunRow(row, rows.Gather(y, begin), threads);
-                ASSERT_TRUE(SameBits(y, want));
-              }
-            });
+        ForEachFastRow<GatherPagesOp>(GatherPagesOp::ShapeOf(rows.Gather(y, begin)),
+                                      [&](const Kernel<GatherPagesOp>& row) {
+                                        for (const int threads : {1, 3}) {
+                                          RunRow(row, rows.Gather(y, begin), threads);
+                                          ASSERT_TRUE(SameBits(y, want));
+                                        }
+                                      });
         if (HasFatalFailure()) return;
       }
     }

@@ -47,8 +47,7 @@ struct Expected {
     Tensor out(DType::kF32, {q.shape[0], q.shape[1], q.shape[2]});
     float* to = out.Ptr<float>();
     for (int64_t t = 0; t < q.shape[0]; ++t)
-      for (int64_t h = 0; h < q.shape[1]; ++h, to += q.shape[2])
-        RoundQuery(q, t, h, rounding, to);
+      for (int64_t h = 0; h < q.shape[1]; ++h, to += q.shape[2]) RoundQuery(q, t, h, rounding, to);
     return out;
   }
   static void RoundQuery(const TensorView& q, int64_t t, int64_t h, Rounding rounding, float* to) {
@@ -122,9 +121,9 @@ void ExpectClose(const Row& row, const DecodeCase& c, const DecodeShape& s, cons
       const auto at = [&](const TensorView& x) { return x.Slice(0, t, t + 1).Slice(1, h, h + 1); };
       ASSERT_TRUE(Close(at(c.o), at(want.o), [&](int64_t, int64_t, int64_t) { return o; }))
           << "token " << t << ", head " << h;
-      ASSERT_TRUE(Close(at(c.lse), at(want.lse), [&](int64_t, int64_t, int64_t) {
-        return bound.lse;
-      })) << "token " << t << ", head " << h;
+      ASSERT_TRUE(
+          Close(at(c.lse), at(want.lse), [&](int64_t, int64_t, int64_t) { return bound.lse; }))
+          << "token " << t << ", head " << h;
     }
 }
 

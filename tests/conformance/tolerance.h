@@ -70,8 +70,9 @@ inline AttentionBound BoundAttention(int64_t width, int64_t keys, double scores,
       (kExpUnits * static_cast<double>(1 + blocks) + 2 * static_cast<double>(blocks)) * kUnit;
   const double sums = Gamma(keys + blocks + 3);
   AttentionBound out;
-  out.o = std::exp(2 * delta) * (1 + sums) * (1 + sums) * (1 + weight_unit) * (1 + key_unit) * 1.01 - 1.01 +
-          2 * static_cast<double>(keys) * kTiny;
+  out.o =
+      std::exp(2 * delta) * (1 + sums) * (1 + sums) * (1 + weight_unit) * (1 + key_unit) * 1.01 -
+      1.01 + 2 * static_cast<double>(keys) * kTiny;
   out.lse = delta + sums + 2 * kUnit * std::abs(lse) + kTiny;
   return out;
 }

@@ -15,8 +15,10 @@ template <class V, class T>
 void WidenScaled(const void* from, int64_t count, float scale, float* to) {
   const auto* const typed = static_cast<const T*>(from);
   const typename V::Vec s = V::Set1(scale);
-  for (int64_t i = 0; i < count; i += V::kLanes)
-    StoreNext<V>(to + i, V::Mul(LoadNext<V>(typed + i, count - i), s), count - i);
+  int64_t i = 0;
+  for (; i + V::kLanes <= count; i += V::kLanes) V::Store(to + i, V::Mul(V::Load(typed + i), s));
+  if (i < count)
+    V::StorePartial(to + i, V::Mul(V::LoadPartial(typed + i, count - i), s), count - i);
 }
 
 inline float FloatFrom(const char* at) {

@@ -40,12 +40,12 @@ using ByteRows = AttentionRows<kByteBlock, kMaxDecodeRows>;
 
 struct ByteScratch {
   alignas(64) int8_t q[kMaxDecodeRows * kMaxByteWidth];
-  alignas(64) uint8_t keys[kByteBlock * kMaxByteWidth];             // panels of 16 keys
+  alignas(64) uint8_t keys[kByteBlock * kMaxByteWidth];                 // panels of 16 keys
   alignas(64) int8_t values[kMaxByteWidth / 16 * kByteFours * kFours];  // panels of 16 columns
   alignas(64) uint8_t p[kMaxDecodeRows * kByteBlock];
   alignas(64) float latent_scale[kByteBlock];  // of the block's keys
   alignas(64) float rope_scale[kByteBlock];
-  const char* rows[kByteBlock];      // of the block as cached; behind its end, zeros
+  const char* rows[kByteBlock];         // of the block as cached; behind its end, zeros
   int32_t latent_bias[kMaxDecodeRows];  // −128·Σ of a query's bytes
   int32_t rope_bias[kMaxDecodeRows];
   float q_latent_scale[kMaxDecodeRows];
@@ -125,9 +125,11 @@ void ZipBytes(const DecodeTask& t, ByteScratch& s) {
 }
 
 // Σ q·k of kM rows from `row` with 16·kN keys, `fours` rows of panels from the first `q` and `w`.
+// In line, or the sums would live in memory.
 template <class V, int64_t kM, int64_t kN>
-inline void DotFours(const int8_t* q, int64_t q_stride, const uint8_t* w, int64_t panel,
-                     int64_t fours, const int32_t* bias, typename V::Ints (&acc)[kM][kN]) {
+[[gnu::always_inline]] inline void DotFours(const int8_t* q, int64_t q_stride, const uint8_t* w,
+                                            int64_t panel, int64_t fours, const int32_t* bias,
+                                            typename V::Ints (&acc)[kM][kN]) {
   for (int64_t i = 0; i < kM; ++i)
     for (int64_t j = 0; j < kN; ++j) acc[i][j] = V::SetInt(bias[i]);
   for (int64_t n = 0; n < fours; ++n, w += kFours, q += 4) {
@@ -189,7 +191,8 @@ void QuantiseProbabilities(ByteScratch& s, const ByteRows& a) {
     for (int64_t j = 0; j < kByteBlock; j += V::kLanes) {
       // Hidden keys may have any scale: their weight is zero, not zero times it.
       const int64_t seen = Max(0, Min(a.visible[i] - j, V::kLanes));
-      w[j / V::kLanes] = V::Mul(V::LoadPartial(p + j, seen), V::LoadPartial(s.latent_scale + j, seen));
+      w[j / V::kLanes] =
+          V::Mul(V::LoadPartial(p + j, seen), V::LoadPartial(s.latent_scale + j, seen));
       top = V::Max(w[j / V::kLanes], top);
     }
     const float max = V::MaxOf(top);

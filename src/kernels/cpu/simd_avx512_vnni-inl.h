@@ -75,9 +75,8 @@ struct Avx512Vnni : Avx512 {
     const Ints high01 = _mm512_unpackhi_epi8(m[0], m[1]);
     const Ints low23 = _mm512_unpacklo_epi8(m[2], m[3]);
     const Ints high23 = _mm512_unpackhi_epi8(m[2], m[3]);
-    Ints lanes[4] = {
-        _mm512_unpacklo_epi16(low01, low23), _mm512_unpackhi_epi16(low01, low23),
-        _mm512_unpacklo_epi16(high01, high23), _mm512_unpackhi_epi16(high01, high23)};
+    Ints lanes[4] = {_mm512_unpacklo_epi16(low01, low23), _mm512_unpackhi_epi16(low01, low23),
+                     _mm512_unpacklo_epi16(high01, high23), _mm512_unpackhi_epi16(high01, high23)};
     TurnLanes(lanes);
     for (int64_t lane = 0; lane * 16 < count; ++lane)
       _mm512_storeu_si512(to + lane * stride, lanes[lane]);

@@ -22,8 +22,7 @@ inline void UnpackGroupOf64(const void* group, I8* to) {
   // Bits 0–1 and 2–3, or 4–5 and 6–7, of `high` brought to bits 4–5 of two halves.
   const __m256i first = _mm256_set_m128i(_mm_slli_epi16(high, 2), _mm_slli_epi16(high, 4));
   const __m256i second = _mm256_set_m128i(_mm_srli_epi16(high, 2), high);
-  const __m256i a =
-      _mm256_or_si256(_mm256_and_si256(low, four), _mm256_and_si256(first, two));
+  const __m256i a = _mm256_or_si256(_mm256_and_si256(low, four), _mm256_and_si256(first, two));
   const __m256i b = _mm256_or_si256(_mm256_and_si256(_mm256_srli_epi16(low, 4), four),
                                     _mm256_and_si256(second, two));
   auto* const out = reinterpret_cast<__m256i*>(to);

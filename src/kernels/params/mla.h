@@ -48,7 +48,7 @@ struct GatherPagesOp {
     TensorView pages;                     // [pages, P, W], contiguous
     std::span<const int32_t> page_table;  // pages of the sequence in order
     int64_t key_begin = 0;
-    TensorView y;  // [S, C+R] f32, written, contiguous
+    TensorView y;   // [S, C+R] f32, written, contiguous
     int64_t c = 0;  // of quantised rows: the width of the latent
     RowFormat rows = {};
   };
@@ -96,8 +96,8 @@ struct MlaDecodeOp {
     RowKind kind = RowKind::kPlain;
   };
   static Shape ShapeOf(const Params& p) {
-    return {p.q_latent.shape[0], p.q_latent.shape[1], p.q_latent.shape[2],
-            p.q_rope.shape[2],   p.pages.shape[1],    p.pages.dtype, p.rows.kind};
+    return {p.q_latent.shape[0], p.q_latent.shape[1], p.q_latent.shape[2], p.q_rope.shape[2],
+            p.pages.shape[1],    p.pages.dtype,       p.rows.kind};
   }
 };
 

@@ -56,8 +56,7 @@ void QuantiseF8(const float* x, int64_t count, float scale, std::byte* to) {
   for (int64_t i = 0; i < count; ++i) to[i] = std::byte{FloatToF8E4M3(x[i] / scale)};
 }
 void DequantiseF8(const std::byte* from, int64_t count, float scale, float* to) {
-  for (int64_t i = 0; i < count; ++i)
-    to[i] = F8E4M3ToFloat(static_cast<uint8_t>(from[i])) * scale;
+  for (int64_t i = 0; i < count; ++i) to[i] = F8E4M3ToFloat(static_cast<uint8_t>(from[i])) * scale;
 }
 
 // One scale for all of x. What cannot be told by integers is told by the scale: NaN.
@@ -133,8 +132,7 @@ void QuantiseRow(RowFormat format, const float* latent, int64_t c, const float* 
       return QuantiseI8(rope, r, row + at.rope_at, row + at.scales_at + 4);
     case RowKind::kQ6:
       QuantiseQ6(latent, c, row, row + at.scales_at);
-      return QuantiseQ6(rope, r, row + at.rope_at,
-                        row + at.scales_at + CeilDiv(c, kQ6Group) * 2);
+      return QuantiseQ6(rope, r, row + at.rope_at, row + at.scales_at + CeilDiv(c, kQ6Group) * 2);
     case RowKind::kPlain:
       return;
   }

@@ -106,8 +106,8 @@ void Append(const AppendOp::Params& p, const Exec& exec) {
     std::byte* row = p.pages.data + p.slots[static_cast<size_t>(t)] * width * SizeOf(p.pages.dtype);
     const float* second = p.second.empty() ? nullptr : p.second.Row<float>(t);
     if (p.rows.kind != RowKind::kPlain)
-      return QuantiseRow(p.rows, p.first.Row<float>(t), first, second,
-                         AppendOp::ShapeOf(p).second, row);
+      return QuantiseRow(p.rows, p.first.Row<float>(t), first, second, AppendOp::ShapeOf(p).second,
+                         row);
     for (int64_t i = 0; i < first; ++i) Store(row, p.pages.dtype, i, p.first.Row<float>(t)[i]);
     for (int64_t i = first; i < width; ++i) Store(row, p.pages.dtype, i, second[i - first]);
   });
