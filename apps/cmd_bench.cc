@@ -68,7 +68,7 @@ struct AttentionFlags {
   Result<JsonOut> Decode(const Machine& machine) const {
     BenchAttentionOptions out = options;
     out.q_len = q_len == kUnset ? 1 : q_len;
-    LATTE_ASSIGN_OR_RETURN(out.cache_dtype, ParseFloat("--cache-dtype", cache_dtype));
+    LATTE_ASSIGN_OR_RETURN(out.cache_dtype, ParseCacheDType(cache_dtype));
     return BenchAttention(out, machine);
   }
   Result<JsonOut> Prefill(const Machine& machine) const {
@@ -93,7 +93,9 @@ void AddAttention(CLI::App& bench, BenchFlags& flags) {
   sub->add_option("--batch", o.batch, "sequences (default: 1)");
   sub->add_option("--q-len", own->q_len,
                   "new tokens per sequence (default: 1; prefill: all of the context)");
-  sub->add_option("--cache-dtype", own->cache_dtype, "decode: bf16, f16 or f32 (default: bf16)");
+  sub->add_option("--cache-dtype", own->cache_dtype, "decode: bf16, f16, f32, fp8, fp8-dense, int8 or q6 (default: bf16)");
+  sub->add_option("--c", o.c, "decode: width of the latent (default: 512)");
+  sub->add_option("--r", o.r, "decode: width of the rope part (default: 64)");
   sub->add_option("--dtype", own->dtype, "prefill: arithmetic, bf16, f16 or f32 (default: bf16)");
   sub->add_option("--threads", o.threads, "threads (default: 1)");
   sub->add_option("--kernel", o.kernel,
@@ -206,12 +208,14 @@ struct ModelFlags {
   std::string model = "tiny";
   std::string synthetic;
   std::string dtype = "bf16";
+  std::string cache_dtype = "bf16";
   std::string act = "int8";
   BenchModelOptions options;
 
   Result<JsonOut> Run(const Machine& machine) const {
     BenchModelOptions out = options;
     LATTE_ASSIGN_OR_RETURN(out.dtype, ParseArithmetic(dtype));
+    LATTE_ASSIGN_OR_RETURN(out.cache_dtype, ParseCacheDType(cache_dtype));
     if (act != "int8" && act != "bf16")
       return InvalidArgument(fmt::format("--act: expected int8 or bf16, found '{}'", act));
     out.int8_activations = act == "int8";
@@ -248,7 +252,9 @@ void AddModel(CLI::App& bench, BenchFlags& flags) {
   sub->add_option("--depth", o.depth, "cached tokens before them (default: 0)");
   sub->add_option("--batch", o.batch, "sequences of a decode step (default: 1)");
   sub->add_option("--threads", o.threads, "threads (default: 1)");
-  sub->add_option("--dtype", own->dtype, "arithmetic and cache: bf16, f16 or f32 (default: bf16)");
+  sub->add_option("--dtype", own->dtype, "arithmetic: bf16, f16 or f32 (default: bf16)");
+  sub->add_option("--cache-dtype", own->cache_dtype,
+                  "bf16, f16, f32, fp8, fp8-dense, int8 or q6 (default: bf16)");
   sub->add_option("--act", own->act,
                   "activations beside int8 and int4 weights: int8 or bf16 (default: int8)");
 }

@@ -19,7 +19,9 @@ void EngineFlags::Add(CLI::App& app) {
   app.add_option(
       "--attention", attention,
       "auto, decompressed, latent or absorbed; all give the same answer (default: auto)");
-  app.add_option("--dtype", dtype, "arithmetic and cache: bf16, f16 or f32 (default: bf16)");
+  app.add_option("--dtype", dtype, "arithmetic: bf16, f16 or f32 (default: bf16)");
+  app.add_option("--cache-dtype", cache_dtype,
+                 "bf16, f16, f32, fp8, fp8-dense, int8 or q6 (default: as --dtype)");
   app.add_option("--act", act,
                  "activations of int4 and int8 weights: int8, by rows and groups of 128 (not under "
                  "--dtype f32), or as --dtype says: bf16 (default: int8)");
@@ -47,6 +49,9 @@ Result<SessionOptions> EngineFlags::Options(int64_t max_tokens) const {
   if (act != "int8" && act != "bf16")
     return InvalidArgument(fmt::format("--act: expected int8 or bf16, found '{}'", act));
   options.int8_activations = act == "int8";
+  if (cache_dtype) {
+    LATTE_ASSIGN_OR_RETURN(options.cache_dtype, ParseCacheDType(*cache_dtype));
+  }
   options.chunk_tokens = chunk;
   options.expand_tokens = expand_tokens;
   options.page_tokens = page_tokens;

@@ -38,6 +38,7 @@ struct EngineFlags {
   std::string attention = "auto";
   std::string dtype = "bf16";
   std::string act = "int8";
+  std::optional<std::string> cache_dtype;
   int64_t chunk = 512;
   int64_t expand_tokens = 4096;
   int64_t page_tokens = 64;

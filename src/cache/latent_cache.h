@@ -10,6 +10,7 @@
 
 #include "latte/status.h"
 
+#include "src/tensor/row_format.h"
 #include "src/tensor/tensor.h"
 
 namespace latte {
@@ -17,8 +18,9 @@ namespace latte {
 // One kind of row that is cached per token and layer.
 struct CacheStream {
   std::string name;   // "latent", "key", "value"
-  int64_t width = 0;  // elements per token and layer
+  int64_t width = 0;  // elements per token and layer; bytes where rows are quantised
   DType dtype = DType::kBF16;
+  RowFormat rows = {};
 };
 
 struct CacheSpec {

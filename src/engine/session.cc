@@ -31,8 +31,8 @@ MlaPath GeneratedPath(AttentionMode mode) {
 }
 
 CacheSpec SpecFor(const ModelConfig& config, const SessionOptions& options) {
-  return {MlaCacheStreams(config.mla, PromptPath(options.attention), options.dtype), config.layers,
-          options.page_tokens};
+  return {MlaCacheStreams(config.mla, PromptPath(options.attention), options.cache()),
+          config.layers, options.page_tokens};
 }
 
 Status InRange(std::string_view field, int64_t value, int64_t low, int64_t high) {
@@ -80,6 +80,11 @@ Status SessionOptions::Validate() const {
   LATTE_RETURN_IF_ERROR(InRange("page-tokens", page_tokens, 16, 256));
   LATTE_RETURN_IF_ERROR(InRange("max-tokens", max_tokens, 1, kMany));
   LATTE_RETURN_IF_ERROR(InRange("threads", threads, 0, 1024));
+  if (attention == AttentionMode::kDecompressed && cache().kind != RowKind::kPlain)
+    return InvalidArgument(fmt::format(
+        "cache-dtype: expected bf16, f16 or f32 under decompressed attention, which caches keys "
+        "and values, found {}, a format of latents; use --attention auto",
+        Name(cache())));
   if (!IsPow2(page_tokens))
     return InvalidArgument(
         fmt::format("page-tokens: expected a power of two, found {}", page_tokens));

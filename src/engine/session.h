@@ -36,7 +36,9 @@ std::string_view Name(AttentionMode mode);
 
 struct SessionOptions {
   AttentionMode attention = AttentionMode::kAuto;
-  DType dtype = DType::kBF16;    // arithmetic and cache
+  DType dtype = DType::kBF16;  // arithmetic
+  // What is cached; nothing: numbers of `dtype`. Quantised kinds hold latents only.
+  std::optional<CacheDType> cache_dtype;
   bool int8_activations = true;  // for int4 and int8 weights, unless dtype is f32
   int64_t chunk_tokens = 512;    // prompt tokens per step; 0: the whole prompt at once
   int64_t expand_tokens = 4096;  // prefill workspace: cached tokens expanded at once
@@ -48,6 +50,8 @@ struct SessionOptions {
 
   // Errors: kInvalidArgument naming the field, its value and the accepted range.
   [[nodiscard]] Status Validate() const;
+
+  CacheDType cache() const { return cache_dtype.value_or(CacheDType::Plain(dtype)); }
 };
 
 // Engine-thread only. The model and the machine must outlive it.

@@ -127,7 +127,7 @@ Result<JsonOut> BenchModel(const Model& model, const BenchModelOptions& options,
                            const Machine& machine) {
   LATTE_RETURN_IF_ERROR(options.Validate());
   const int64_t room = std::max(options.depth + std::max(options.prompt, options.gen), kPageTokens);
-  CacheSpec spec{MlaCacheStreams(model.config().mla, MlaPath::kLatent, options.dtype),
+  CacheSpec spec{MlaCacheStreams(model.config().mla, MlaPath::kLatent, options.cache_dtype),
                  model.config().layers, kPageTokens};
   LATTE_ASSIGN_OR_RETURN(
       LatentCache cache,

@@ -6,6 +6,7 @@
 #include "src/base/json.h"
 #include "src/kernels/machine.h"
 #include "src/models/model.h"
+#include "src/tensor/row_format.h"
 
 namespace latte {
 
@@ -15,7 +16,8 @@ struct BenchModelOptions {
   int64_t depth = 0;     // cached tokens of every sequence before that
   int64_t batch = 1;     // sequences of a decode step
   int threads = 1;
-  DType dtype = DType::kBF16;  // arithmetic and cache
+  DType dtype = DType::kBF16;  // arithmetic
+  CacheDType cache_dtype;
   bool int8_activations = true;
   // Errors: kInvalidArgument naming the flag.
   [[nodiscard]] Status Validate() const;

@@ -124,8 +124,8 @@ Result<JsonOut> InspectKernels(const std::string& path) {
   AddRows<MlaDecodeOp>(out, {1, h, c, r, 64, bf16}, machine);
   AddRows<MhaOp>(out, {1, 1, h, n, r, v, bf16}, machine);
   AddRows<LseMergeOp>(out, {h, v}, machine);
-  AddRows<AppendOp>(out, {1, c + r, bf16}, machine);
-  AddRows<GatherPagesOp>(out, {1, c + r, bf16}, machine);
+  AddRows<AppendOp>(out, {1, c, r, bf16}, machine);
+  AddRows<GatherPagesOp>(out, {1, c + r, c, bf16}, machine);
   AddRows<RouteOp>(out, {1, experts, chosen}, machine);
   AddRows<CombineOp>(out, {1, d, chosen}, machine);
   AddRows<RmsNormOp>(out, {1, d, bf16}, machine);

@@ -66,7 +66,7 @@ Result<MtpAcceptance> MeasureMtpAcceptance(const Model& model, const Machine& ma
   const int64_t page_count = CeilDiv(static_cast<int64_t>(longest), options.page_tokens);
   LATTE_ASSIGN_OR_RETURN(
       LatentCache cache,
-      LatentCache::Create({MlaCacheStreams(model.config().mla, path, options.dtype),
+      LatentCache::Create({MlaCacheStreams(model.config().mla, path, options.cache()),
                            model.config().layers + 1, options.page_tokens},
                           page_count));
   std::vector<int32_t> pages(static_cast<size_t>(page_count));

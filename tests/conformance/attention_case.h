@@ -19,7 +19,7 @@ class DecodeCase {
         tokens_(CountTokens(s)),
         q_latent(DType::kF32, {tokens_, s.heads, s.c}, 3),
         q_rope(DType::kF32, {tokens_, s.heads, s.r}, 2),
-        pages(s.cache, {CountPages(s) + 3, s.page_tokens, s.c + s.r}),
+        pages(s.cache.dtype, {CountPages(s) + 3, s.page_tokens, s.cache.Width(s.c, s.r)}),
         o(DType::kF32, {tokens_, s.heads, s.c}),
         lse(DType::kF32, {tokens_, s.heads}) {
     FillRandom(q_latent, rng);
@@ -37,16 +37,17 @@ class DecodeCase {
     }
     for (size_t i = 0; i < sequences.size(); ++i) {
       sequences[i].page_table = tables_[i];
-      for (int64_t key = 0; key < sequences[i].total_len; ++key) FillRandom(Row(i, key), rng);
+      for (int64_t key = 0; key < sequences[i].total_len; ++key) FillRow(Row(i, key), rng);
     }
   }
 
   // Row of a key in the cache, rank 1.
   TensorView Row(size_t sequence, int64_t key) const {
     const int64_t page = tables_[sequence][static_cast<size_t>(key / shape_.page_tokens)];
-    const int64_t width = shape_.c + shape_.r;
+    const int64_t width = shape_.cache.Width(shape_.c, shape_.r);
     const int64_t row = page * shape_.page_tokens + key % shape_.page_tokens;
-    return {pages.view().data + row * width * SizeOf(shape_.cache), shape_.cache, {width}};
+    const DType dtype = shape_.cache.dtype;
+    return {pages.view().data + row * width * SizeOf(dtype), dtype, {width}};
   }
 
   MlaDecodeOp::Params Params() const {
@@ -58,6 +59,7 @@ class DecodeCase {
     p.o_latent = o;
     p.lse = lse;
     p.scale = shape_.scale;
+    p.rows.kind = shape_.cache.kind;
     return p;
   }
 
@@ -67,6 +69,14 @@ class DecodeCase {
   }
 
  private:
+  // Numbers between −1 and 1, as the cache stores them.
+  void FillRow(const TensorView& row, std::mt19937& rng) const {
+    if (shape_.cache.kind == RowKind::kPlain) return FillRandom(row, rng);
+    const Tensor x(DType::kF32, {shape_.c + shape_.r});
+    FillRandom(x, rng);
+    ref::QuantiseRow({shape_.cache.kind}, x.Ptr<float>(), shape_.c, x.Ptr<float>() + shape_.c,
+                     shape_.r, row.data);
+  }
   static int64_t CountTokens(const DecodeShape& s) {
     int64_t tokens = 0;
     for (const SequenceShape& sequence : s.sequences) tokens += sequence.query_len;

@@ -11,55 +11,121 @@ namespace {
 
 using Row = Kernel<MlaDecodeOp>;
 
-// scale·Σ|q||k| of one row, for keys between −1 and 1.
+// scale·Σ|q||k| of one row, for keys between −1 and 1; formats with scales may pass that by a
+// rounding.
 double ScoreBound(const DecodeCase& c, int64_t t, int64_t h, float scale) {
   double sum = 0;
   for (const TensorView& q : {c.q_latent.view(), c.q_rope.view()})
     for (int64_t i = 0; i < q.shape[2]; ++i)
       sum += std::abs(static_cast<double>(GetValue(q, t, h, i)));
-  return sum * static_cast<double>(scale);
+  return 1.01 * sum * static_cast<double>(scale);
 }
 
-// Rows of this instruction set round queries and probabilities to bf16.
-bool MultipliesBF16(const Row& row) { return row.isa >= Isa::kAvx512Bf16; }
-
-// The bound of head h of token t.
-AttentionBound BoundOf(const Row& row, const DecodeCase& c, const DecodeShape& s, int64_t t,
-                       int64_t h, double lse) {
-  const double unit = MultipliesBF16(row) ? kBF16Unit : 0;
-  const double scores = ScoreBound(c, t, h, s.scale) * (1 + unit);  // of rounded queries
-  for (const DecodeSequence& sequence : c.sequences)
-    if (t < sequence.query_start + sequence.query_len)
-      return BoundAttention(s.c + s.r, sequence.total_len, scores, lse, unit);
-  return {};
+// What a row rounds queries to; the reference is then given rounded ones.
+enum class Rounding { kNone, kBF16, kInt8 };
+Rounding RoundingOf(const Row& row) {
+  if (row.isa >= Isa::kAvx512Bf16) return Rounding::kBF16;
+  return row.isa == Isa::kAvx512Vnni ? Rounding::kInt8 : Rounding::kNone;
 }
+bool MultipliesBF16(const Row& row) { return RoundingOf(row) == Rounding::kBF16; }
 
-// What the reference makes of a case, its queries rounded to bf16 or not.
+// What the reference makes of a case, its queries rounded.
 struct Expected {
-  Expected(const DecodeCase& c, const DecodeShape& s, bool round_queries)
-      : o(DType::kF32, {c.o.view().shape[0], s.heads, s.c}),
+  Expected(const DecodeCase& c, const DecodeShape& s, Rounding rounding)
+      : q_latent(Queries(c.q_latent, rounding)),
+        q_rope(Queries(c.q_rope, rounding)),
+        o(DType::kF32, {c.o.view().shape[0], s.heads, s.c}),
         lse(DType::kF32, {c.o.view().shape[0], s.heads}) {
     MlaDecodeOp::Params p = c.Params();
-    const Tensor q_latent = Queries(p.q_latent, round_queries);
-    const Tensor q_rope = Queries(p.q_rope, round_queries);
     p.q_latent = q_latent;
     p.q_rope = q_rope;
     p.o_latent = o;
     p.lse = lse;
     RunRef<MlaDecodeOp>(p);
   }
-  static Tensor Queries(const TensorView& q, bool round) {
+  static Tensor Queries(const TensorView& q, Rounding rounding) {
     Tensor out(DType::kF32, {q.shape[0], q.shape[1], q.shape[2]});
     float* to = out.Ptr<float>();
     for (int64_t t = 0; t < q.shape[0]; ++t)
-      for (int64_t h = 0; h < q.shape[1]; ++h)
-        for (int64_t i = 0; i < q.shape[2]; ++i, ++to)
-          *to = round ? RoundToBF16(GetValue(q, t, h, i)) : GetValue(q, t, h, i);
+      for (int64_t h = 0; h < q.shape[1]; ++h, to += q.shape[2]) RoundQuery(q, t, h, rounding, to);
     return out;
   }
+  static void RoundQuery(const TensorView& q, int64_t t, int64_t h, Rounding rounding, float* to) {
+    float top = 0;
+    for (int64_t i = 0; i < q.shape[2]; ++i) top = std::max(top, std::abs(GetValue(q, t, h, i)));
+    for (int64_t i = 0; i < q.shape[2]; ++i) {
+      to[i] = GetValue(q, t, h, i);
+      if (rounding == Rounding::kBF16) to[i] = RoundToBF16(to[i]);
+      if (rounding == Rounding::kInt8)
+        to[i] = std::nearbyint(to[i] * (127.0f / top)) * (top / 127.0f);
+    }
+  }
 
-  Tensor o, lse;
+  // The largest score of a row.
+  double MaxScore(const DecodeCase& c, const DecodeShape& s, int64_t t, int64_t h) const {
+    std::vector<float> key(static_cast<size_t>(s.c + s.r));
+    double max = -1e30;
+    for (size_t i = 0; i < c.sequences.size(); ++i) {
+      const int64_t index = t - c.sequences[i].query_start;
+      if (index < 0 || index >= c.sequences[i].query_len) continue;
+      const int64_t keys = c.sequences[i].total_len - c.sequences[i].query_len + index + 1;
+      for (int64_t j = 0; j < keys; ++j) {
+        ref::DequantiseRow({s.cache.kind}, c.Row(i, j).data, s.c, s.r, key.data());
+        double sum = 0;
+        for (int64_t d = 0; d < s.c + s.r; ++d)
+          sum += static_cast<double>(key[static_cast<size_t>(d)]) *
+                 static_cast<double>(d < s.c ? GetValue(q_latent, t, h, d)
+                                             : GetValue(q_rope, t, h, d - s.c));
+        max = std::max(max, sum * static_cast<double>(s.scale));
+      }
+    }
+    return max;
+  }
+
+  Tensor q_latent, q_rope, o, lse;
 };
+
+// The bound of head h of token t.
+AttentionBound BoundOf(const Row& row, const DecodeCase& c, const DecodeShape& s, int64_t t,
+                       int64_t h, double lse) {
+  const bool bf16 = MultipliesBF16(row);
+  const double unit = bf16 ? kBF16Unit : 0;
+  const double key_unit = bf16 && s.cache.kind != RowKind::kPlain ? kBF16Unit : 0;
+  const double scores = ScoreBound(c, t, h, s.scale) * (1 + unit);  // of rounded queries
+  for (const DecodeSequence& sequence : c.sequences)
+    if (t < sequence.query_start + sequence.query_len)
+      return BoundAttention(s.c + s.r, sequence.total_len, scores, lse, unit, key_unit);
+  return {};
+}
+
+// What rounding weights to bytes adds: they err by half of 1/255 of a block's largest, and none is
+// larger than the one of the largest score, of which the sum has e^(lse − score).
+double ByteWeights(const DecodeCase& c, const DecodeShape& s, const Expected& want, int64_t t,
+                   int64_t h) {
+  int64_t keys = 0;
+  for (const DecodeSequence& sequence : c.sequences)
+    if (t >= sequence.query_start) keys = sequence.total_len;
+  const double lse = static_cast<double>(GetValue(want.lse, t, h));
+  const double sum = std::exp(lse - want.MaxScore(c, s, t, h));
+  return 1.01 * static_cast<double>(keys) / 510 / sum;
+}
+
+// Every output within its bound.
+void ExpectClose(const Row& row, const DecodeCase& c, const DecodeShape& s, const Expected& want) {
+  for (int64_t t = 0; t < want.o.view().shape[0]; ++t)
+    for (int64_t h = 0; h < s.heads; ++h) {
+      const AttentionBound bound =
+          BoundOf(row, c, s, t, h, static_cast<double>(GetValue(want.lse, t, h)));
+      const bool bytes = RoundingOf(row) == Rounding::kInt8;
+      const double o = bound.o + (bytes ? ByteWeights(c, s, want, t, h) : 0);
+      const auto at = [&](const TensorView& x) { return x.Slice(0, t, t + 1).Slice(1, h, h + 1); };
+      ASSERT_TRUE(Close(at(c.o), at(want.o), [&](int64_t, int64_t, int64_t) { return o; }))
+          << "token " << t << ", head " << h;
+      ASSERT_TRUE(
+          Close(at(c.lse), at(want.lse), [&](int64_t, int64_t, int64_t) { return bound.lse; }))
+          << "token " << t << ", head " << h;
+    }
+}
 
 // A call with some of the tokens of one sequence, the first `begin` of them already cached.
 MlaDecodeOp::Params Chunk(const DecodeCase& c, size_t i, int64_t begin, int64_t end,
@@ -141,18 +207,17 @@ TEST(MlaDecodeConformance, ReferenceWithinRoundingAndSameBitsHoweverCut) {
                              s.c, s.r, s.page_tokens, Name(s.cache), s.sequences.size(),
                              s.sequences[0].query_len, s.sequences[0].total_len));
     DecodeCase c(s, rng);
-    const Expected exact(c, s, false);
-    const Expected rounded(c, s, true);
+    const Expected exact(c, s, Rounding::kNone);
+    const Expected bf16(c, s, Rounding::kBF16);
+    const Expected int8(c, s, Rounding::kInt8);
     ForEachFastRow<MlaDecodeOp>(MlaDecodeOp::ShapeOf(c.Params()), [&](const Row& row) {
-      const Expected& want = MultipliesBF16(row) ? rounded : exact;
+      const Rounding rounding = RoundingOf(row);
       c.PoisonOutputs();
       RunRow(row, c.Params(), 2);
-      ASSERT_TRUE(Close(c.o, want.o, [&](int64_t t, int64_t h, int64_t) {
-        return BoundOf(row, c, s, t, h, 0).o;
-      }));
-      ASSERT_TRUE(Close(c.lse, want.lse, [&](int64_t t, int64_t h, int64_t) {
-        return BoundOf(row, c, s, t, h, static_cast<double>(GetValue(want.lse, t, h))).lse;
-      }));
+      ExpectClose(row, c, s,
+                  rounding == Rounding::kNone   ? exact
+                  : rounding == Rounding::kBF16 ? bf16
+                                                : int8);
       ExpectSameBitsHoweverCut(row, c, s);
       ExpectFutureKeysDoNotMatter(row, c);
     });
@@ -163,7 +228,7 @@ TEST(MlaDecodeConformance, ReferenceWithinRoundingAndSameBitsHoweverCut) {
 // A head alone, or with any others, gives the same bits.
 TEST(MlaDecodeConformance, HeadsDoNotDependOnTheirNeighbours) {
   std::mt19937 rng(6);
-  const DecodeShape s = {37, 64, 16, 16, DType::kBF16, 0.2f, {{2, 70}}};
+  const DecodeShape s = {37, 64, 16, 16, CacheDType(), 0.2f, {{2, 70}}};
   DecodeCase c(s, rng);
   ForEachFastRow<MlaDecodeOp>(MlaDecodeOp::ShapeOf(c.Params()), [&](const Row& row) {
     RunRow(row, c.Params());
@@ -184,7 +249,7 @@ TEST(MlaDecodeConformance, HeadsDoNotDependOnTheirNeighbours) {
 // Only a bf16 cache says that bf16 was asked for.
 TEST(MlaDecodeConformance, OnlyBF16CachesAreMultipliedAsBF16) {
   for (const DType cache : {DType::kF32, DType::kF16, DType::kBF16}) {
-    const MlaDecodeOp::Shape shape = {1, 16, 512, 64, 64, cache};
+    const MlaDecodeOp::Shape shape = {1, 16, 512, 64, 64, cache, RowKind::kPlain};
     for (const Row& row : Kernels<MlaDecodeOp>()) {
       if (!MultipliesBF16(row)) continue;
       EXPECT_EQ(row.supports(shape), cache == DType::kBF16) << Name(cache);

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "src/tensor/dtype.h"
+#include "src/tensor/row_format.h"
 
 namespace latte {
 
@@ -42,21 +42,26 @@ struct SequenceShape {
 };
 struct DecodeShape {
   int64_t heads, c, r, page_tokens;
-  DType cache;
+  CacheDType cache;
   float scale;
   std::vector<SequenceShape> sequences;
 };
 
 inline std::vector<DecodeShape> DecodeShapes() {
-  constexpr DType kF32 = DType::kF32;
-  constexpr DType kBF16 = DType::kBF16;
+  constexpr CacheDType kF32 = CacheDType::Plain(DType::kF32);
+  constexpr CacheDType kBF16 = CacheDType::Plain(DType::kBF16);
+  constexpr CacheDType kF16 = CacheDType::Plain(DType::kF16);
+  constexpr CacheDType kF8 = {DType::kU8, RowKind::kF8};
+  constexpr CacheDType kF8Dense = {DType::kU8, RowKind::kF8Dense};
+  constexpr CacheDType kI8 = {DType::kU8, RowKind::kI8};
+  constexpr CacheDType kQ6 = {DType::kU8, RowKind::kQ6};
   return {
       {1, 512, 64, 64, kBF16, 0.07f, {{1, 1}, {1, 2}, {1, 63}, {1, 64}, {1, 65}, {1, 1000}}},
       {16, 512, 64, 64, kBF16, 0.07f, {{1, 127}, {1, 129}, {1, 1}}},
       {20, 512, 64, 128, kF32, 0.07f, {{1, 65}, {3, 130}}},
       {128, 512, 64, 64, kBF16, 0.07f, {{1, 129}}},
-      {16, 512, 64, 64, DType::kF16, 0.07f, {{1, 127}, {2, 66}}},
-      {3, 48, 10, 16, DType::kF16, 0.2f, {{1, 64}, {7, 127}, {1, 1}}},
+      {16, 512, 64, 64, kF16, 0.07f, {{1, 127}, {2, 66}}},
+      {3, 48, 10, 16, kF16, 0.2f, {{1, 64}, {7, 127}, {1, 1}}},
       {3, 64, 16, 16, kF32, 0.2f, {{1, 15}, {1, 16}, {1, 17}, {5, 70}, {2, 2}}},
       {16, 64, 16, 128, kBF16, 0.2f, {{9, 129}, {1, 1000}}},
       {128, 64, 16, 16, kBF16, 0.2f, {{1, 63}, {2, 66}}},
@@ -77,7 +82,20 @@ inline std::vector<DecodeShape> DecodeShapes() {
       {3, 48, 10, 16, kBF16, 0.2f, {{3, 1025}, {1, 1024}, {2, 2048}, {5, 2051}, {1, 3000}}},
       {5, 33, 7, 64, kF32, 0.2f, {{4, 1026}, {1, 4100}, {70, 1060}}},
       {64, 64, 16, 64, kBF16, 0.2f, {{2, 2100}}},
-      {63, 64, 16, 64, DType::kF16, 0.2f, {{1, 1500}}},
+      {63, 64, 16, 64, kF16, 0.2f, {{1, 1500}}},
+      // Quantised rows; widths around their groups of 64 and 128.
+      {16, 512, 64, 64, kF8, 0.07f, {{1, 127}, {2, 66}, {1, 1}}},
+      {7, 33, 31, 16, kF8, 0.3f, {{1, 255}, {3, 258}}},
+      {70, 130, 6, 16, kF8, 0.2f, {{1, 1100}}},
+      {16, 512, 64, 64, kF8Dense, 0.07f, {{1, 127}, {2, 66}, {1, 1}}},
+      {3, 79, 9, 16, kF8Dense, 0.3f, {{5, 1030}}},
+      {16, 512, 64, 64, kI8, 0.07f, {{1, 127}, {2, 66}, {1, 1}, {1, 1200}}},
+      {128, 512, 64, 64, kI8, 0.07f, {{1, 129}}},
+      {7, 33, 31, 16, kI8, 0.3f, {{1, 255}, {3, 258}, {5, 1026}}},
+      {5, 130, 0, 32, kI8, 0.3f, {{2, 128}, {1, 385}}},
+      {1, 256, 32, 16, kI8, 0.1f, {{2, 65}, {64, 129}}},
+      {16, 512, 64, 64, kQ6, 0.07f, {{1, 127}, {2, 66}, {1, 1}}},
+      {3, 65, 63, 16, kQ6, 0.3f, {{1, 255}, {3, 1026}}},
       // Scores of some hundreds: only a few keys are left with weight.
       {16, 512, 64, 64, kBF16, 10.0f, {{2, 200}}},
   };

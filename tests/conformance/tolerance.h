@@ -59,17 +59,20 @@ struct AttentionBound {
 // this rounding, which is part of what they compute, adds nothing. Products of two bf16 are exact
 // in f32: a dot product of pairs errs like any other sum. Left are the probabilities, rounded to
 // bf16 for the product with values but not for their sum: |Σ p̂v − Σ pv| ≤ weight_unit·Σ p·|v|.
+// Rows whose numbers need more than bf16 are rounded to it too: key_unit, on scores and on values.
 // Subnormal probabilities and products become zero: at most one kTiny more per key.
 inline AttentionBound BoundAttention(int64_t width, int64_t keys, double scores, double lse,
-                                     double weight_unit = 0) {
-  const int64_t blocks = CeilDiv(keys, kLeastKeyBlock) + 1;
+                                     double weight_unit = 0, double key_unit = 0) {
+  // Merging a split of 1024 keys errs like one more block.
+  const int64_t blocks = CeilDiv(keys, kLeastKeyBlock) + CeilDiv(keys, int64_t{1024}) + 1;
   const double delta =
-      Gamma(width + 1) * scores + 4 * kUnit * scores +
+      Gamma(width + 1) * scores + 4 * kUnit * scores + key_unit * scores +
       (kExpUnits * static_cast<double>(1 + blocks) + 2 * static_cast<double>(blocks)) * kUnit;
   const double sums = Gamma(keys + blocks + 3);
   AttentionBound out;
-  out.o = std::exp(2 * delta) * (1 + sums) * (1 + sums) * (1 + weight_unit) - 1 +
-          2 * static_cast<double>(keys) * kTiny;
+  out.o =
+      std::exp(2 * delta) * (1 + sums) * (1 + sums) * (1 + weight_unit) * (1 + key_unit) * 1.01 -
+      1.01 + 2 * static_cast<double>(keys) * kTiny;
   out.lse = delta + sums + 2 * kUnit * std::abs(lse) + kTiny;
   return out;
 }

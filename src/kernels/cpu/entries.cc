@@ -32,16 +32,21 @@ using Avx512Bf16 = cpu::Launch<cpu::kAvx512Bf16>;
 using Amx = cpu::Launch<cpu::kAmx>;
 
 bool IsBf16Decode(const MlaDecodeOp::Shape& shape) {
-  return cpu::Supports(shape) && shape.cache == DType::kBF16;
+  return cpu::Supports(shape) && (shape.cache == DType::kBF16 || shape.kind == RowKind::kF8 ||
+                                  shape.kind == RowKind::kF8Dense || shape.kind == RowKind::kQ6);
+}
+
+bool IsInt8Decode(const MlaDecodeOp::Shape& shape) {
+  return cpu::Supports(shape) && shape.kind == RowKind::kI8;
 }
 
 bool IsBf16Mha(const MhaOp::Shape& shape) {
   return cpu::Supports(shape) && shape.arithmetic == DType::kBF16;
 }
 
-// Tiles take 16 keys of a page at once.
+// Tiles take 16 keys of a page at once, as they lie there.
 bool IsTileDecode(const MlaDecodeOp::Shape& shape) {
-  return IsBf16Decode(shape) && shape.page_tokens % 16 == 0;
+  return cpu::Supports(shape) && shape.cache == DType::kBF16 && shape.page_tokens % 16 == 0;
 }
 
 constexpr Kernel<LinearOp> kLinear[] = {
@@ -75,11 +80,15 @@ constexpr Kernel<GatherOp> kGather[] = {RefRow<GatherOp>("ref.gather", ref::Gath
 constexpr Kernel<CastOp> kCast[] = {RefRow<CastOp>("ref.cast", ref::Cast)};
 constexpr Kernel<AppendOp> kAppend[] = {RefRow<AppendOp>("ref.append", ref::Append)};
 constexpr Kernel<GatherPagesOp> kGatherPages[] = {
-    RefRow<GatherPagesOp>("ref.gather_pages", ref::GatherPages)};
+    RefRow<GatherPagesOp>("ref.gather_pages", ref::GatherPages),
+    CpuRow<GatherPagesOp>("avx2.gather_pages", Isa::kAvx2, Avx2::GatherPages),
+    CpuRow<GatherPagesOp>("avx512.gather_pages", Isa::kAvx512, Avx512::GatherPages),
+};
 constexpr Kernel<MlaDecodeOp> kMlaDecode[] = {
     RefRow<MlaDecodeOp>("ref.mla_decode", ref::MlaDecode),
     CpuRow<MlaDecodeOp>("avx2.mla_decode", Isa::kAvx2, Avx2::MlaDecode),
     CpuRow<MlaDecodeOp>("avx512.mla_decode", Isa::kAvx512, Avx512::MlaDecode),
+    {"avx512_vnni.mla_decode", Isa::kAvx512Vnni, IsInt8Decode, Avx512Vnni::MlaDecode},
     {"avx512_bf16.mla_decode", Isa::kAvx512Bf16, IsBf16Decode, Avx512Bf16::MlaDecode},
     {"amx.mla_decode", Isa::kAmx, IsTileDecode, Amx::MlaDecode},
 };

@@ -17,6 +17,7 @@ struct Launch {
   static void Linear(const LinearOp::Params&, const Exec&);
   static void LinearT(const LinearTOp::Params&, const Exec&);
   static void MlaDecode(const MlaDecodeOp::Params&, const Exec&);
+  static void GatherPages(const GatherPagesOp::Params&, const Exec&);
   static void Mha(const MhaOp::Params&, const Exec&);
   static void RmsNorm(const RmsNormOp::Params&, const Exec&);
   static void SiluMul(const SiluMulOp::Params&, const Exec&);
@@ -29,6 +30,7 @@ bool SupportsBf16(const LinearOp::Shape&);   // of the rows that multiply bf16
 bool SupportsTiles(const LinearOp::Shape&);  // of the rows on tiles: bf16 × bf16 without scales
 bool Supports(const LinearTOp::Shape&);
 bool Supports(const MlaDecodeOp::Shape&);
+bool Supports(const GatherPagesOp::Shape&);
 bool Supports(const MhaOp::Shape&);
 bool Supports(const RmsNormOp::Shape&);
 bool Supports(const SiluMulOp::Shape&);

@@ -16,6 +16,31 @@ static_assert(kSplitKeys % 128 == 0, "kernels cut their blocks at multiples of 1
 // is then not far behind.
 constexpr int64_t kPiecesPerThread = 4;
 
+static_assert(static_cast<int>(RowKind::kF8) == static_cast<int>(latte::RowKind::kF8) &&
+              static_cast<int>(RowKind::kF8Dense) == static_cast<int>(latte::RowKind::kF8Dense) &&
+              static_cast<int>(RowKind::kI8) == static_cast<int>(latte::RowKind::kI8) &&
+              static_cast<int>(RowKind::kQ6) == static_cast<int>(latte::RowKind::kQ6));
+
+bool IsQuantised(latte::RowKind kind) { return kind != latte::RowKind::kPlain; }
+
+CachedRows CachedRowsOf(DType cache, RowFormat rows, int64_t c, int64_t r) {
+  CachedRows out;
+  out.kind = static_cast<RowKind>(rows.kind);
+  out.element = ElementOf(cache);
+  out.c = c;
+  out.r = r;
+  out.descale = rows.descale;
+  if (!IsQuantised(rows.kind)) {
+    out.bytes = (c + r) * SizeOf(cache);
+    return out;
+  }
+  const RowLayout layout = LayoutOf(rows.kind, c, r);
+  out.bytes = layout.bytes;
+  out.rope_at = layout.rope_at;
+  out.scales_at = layout.scales_at;
+  return out;
+}
+
 struct Piece {
   const DecodeSequence* sequence;
   int64_t row, rows;               // of the query_len·H rows of the sequence
@@ -177,7 +202,7 @@ DecodeTask TaskOf(const MlaDecodeOp::Params& p, const Piece& piece, DecodeRow* q
   DecodeTask t;
   t.q = q;
   t.pages = p.pages.data;
-  t.cache = ElementOf(s.cache);
+  t.cache = CachedRowsOf(s.cache, p.rows, s.c, s.r);
   t.page_tokens = s.page_tokens;
   t.page_table = piece.sequence->page_table.data();
   t.rows = piece.rows;
@@ -223,8 +248,9 @@ void MergePiece(const MlaDecodeOp::Params& p, const Plan& plan, const Piece& pie
 }  // namespace
 
 bool Supports(const MlaDecodeOp::Shape& s) {
-  return s.c + s.r <= kMaxDecodeWidth && IsFloat(s.cache);
+  return s.c + s.r <= kMaxDecodeWidth && (IsFloat(s.cache) || IsQuantised(s.kind));
 }
+bool Supports(const GatherPagesOp::Shape& s) { return IsFloat(s.cache) || IsQuantised(s.kind); }
 
 template <const Target& kTarget>
 void Launch<kTarget>::MlaDecode(const MlaDecodeOp::Params& p, const Exec& exec) {
@@ -238,8 +264,30 @@ void Launch<kTarget>::MlaDecode(const MlaDecodeOp::Params& p, const Exec& exec) 
   ForEachTask(pieces, plan.macs, exec, [&](int64_t i) { MergePiece<kTarget>(p, plan, piece(i)); });
 }
 
+template <const Target& kTarget>
+void Launch<kTarget>::GatherPages(const GatherPagesOp::Params& p, const Exec& exec) {
+  constexpr int64_t kRows = 32;
+  const GatherPagesOp::Shape s = GatherPagesOp::ShapeOf(p);
+  const int64_t c = IsQuantised(s.kind) ? s.c : s.w;
+  // A number is some instructions of a multiply-add's cost.
+  ForEachTask(CeilDiv(s.s, kRows), 2 * s.s * s.w, exec, [&](int64_t task) {
+    GatherTask t;
+    t.pages = p.pages.data;
+    t.cache = CachedRowsOf(s.cache, p.rows, c, s.w - c);
+    t.page_tokens = p.pages.shape[1];
+    t.page_table = p.page_table.data();
+    t.begin = p.key_begin + task * kRows;
+    t.count = std::min(kRows, s.s - task * kRows);
+    t.y = p.y.Row<float>(task * kRows);
+    kTarget.gather_pages(t);
+  });
+}
+
+template void Launch<kAvx2>::GatherPages(const GatherPagesOp::Params&, const Exec&);
+template void Launch<kAvx512>::GatherPages(const GatherPagesOp::Params&, const Exec&);
 template void Launch<kAvx2>::MlaDecode(const MlaDecodeOp::Params&, const Exec&);
 template void Launch<kAvx512>::MlaDecode(const MlaDecodeOp::Params&, const Exec&);
+template void Launch<kAvx512Vnni>::MlaDecode(const MlaDecodeOp::Params&, const Exec&);
 template void Launch<kAvx512Bf16>::MlaDecode(const MlaDecodeOp::Params&, const Exec&);
 template void Launch<kAmx>::MlaDecode(const MlaDecodeOp::Params&, const Exec&);
 

@@ -15,28 +15,13 @@
 #include <cstdint>
 
 #include "src/kernels/cpu/attention-inl.h"
-#include "src/kernels/cpu/element-inl.h"
+#include "src/kernels/cpu/cached_row-inl.h"
 #include "src/kernels/cpu/partial-inl.h"
 #include "src/kernels/cpu/target.h"
 #include "src/kernels/cpu/tiles-inl.h"
 
 namespace latte::cpu {
 namespace {
-
-// The cached row of a key.
-template <class T>
-const T* CachedRow(const DecodeTask& t, const T* pages, int64_t key) {
-  const int64_t row = t.page_table[key / t.page_tokens] * t.page_tokens + key % t.page_tokens;
-  return pages + row * (t.c + t.r);
-}
-
-// Widens cached rows [begin, begin + count) of the task's sequence.
-template <class V, class T>
-void WidenKeys(const DecodeTask& t, const T* pages, int64_t begin, int64_t count, float* keys,
-               int64_t stride) {
-  for (int64_t j = 0; j < count; ++j)
-    WidenRow<V>(CachedRow(t, pages, begin + j), t.c + t.r, keys + j * stride);
-}
 
 template <class V>
 void MlaDecode(const DecodeTask& t) {
@@ -62,8 +47,8 @@ void MlaDecode(const DecodeTask& t) {
   Start(a);
   for (int64_t begin = t.key_begin; begin < t.key_end; begin += kKeyBlock) {
     const int64_t count = Min(kKeyBlock, t.key_end - begin);
-    WithType(t.pages, t.cache,
-             [&](const auto* pages) { WidenKeys<V>(t, pages, begin, count, keys, stride); });
+    for (int64_t j = 0; j < count; ++j)
+      WidenCachedRow<V>(t.cache, CachedRowOf(t, begin + j), keys + j * stride);
     for (int64_t i = 0; i < t.rows; ++i) a.visible[i] = Min(count, t.q[i].visible - begin);
     Attend<V>(a, {keys, stride, keys, stride, count});  // values are the first C columns of keys
   }

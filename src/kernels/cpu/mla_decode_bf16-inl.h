@@ -27,8 +27,8 @@
 #include <cstdint>
 
 #include "src/kernels/cpu/attention-inl.h"
+#include "src/kernels/cpu/cached_row-inl.h"
 #include "src/kernels/cpu/element-inl.h"
-#include "src/kernels/cpu/mla_decode-inl.h"
 #include "src/kernels/cpu/pairs-inl.h"
 #include "src/kernels/cpu/partial-inl.h"
 #include "src/kernels/cpu/target.h"
@@ -52,8 +52,9 @@ struct PairScratch {
   alignas(64) BF16 zipped[kMaxDecodeWidth / 16 * kPanel];
   alignas(64) BF16 p[kMaxDecodeRows * kPairBlock];
   const BF16* keys[kPairBlock];  // rows of the current block
-  const BF16* next[kPairBlock];  // of the one after it; null where there is none
-  int64_t q_stride, width, count;
+  const char* next[kPairBlock];  // of the one after it, as cached; null where there is none
+  alignas(64) BF16 rounded[kPairBlock * (kMaxDecodeWidth + kPanelRow)];  // if they are not bf16
+  int64_t q_stride, width, row_bytes, count;
 };
 
 // Scores of kM heads from `row` with four keys.
@@ -92,7 +93,7 @@ inline void PairDotTile(const PairScratch& s, int64_t row, int64_t key, float* s
 template <class V>
 void PrefetchNext(const PairScratch& s, int64_t key) {
   for (int64_t j = key; j < key + 4; ++j)
-    for (int64_t at = 0; s.next[j] != nullptr && at < s.width; at += kPanelRow)
+    for (int64_t at = 0; s.next[j] != nullptr && at < s.row_bytes; at += 64)
       V::Prefetch(s.next[j] + at);
 }
 
@@ -191,18 +192,39 @@ void AddZippedValues(PairScratch& s, const PairRows& a) {
   });
 }
 
-// Rows of keys [begin, begin + kPairBlock) up to `end`, null behind it.
-inline void FindRows(const DecodeTask& t, int64_t begin, const BF16** rows) {
+// Rows of keys [begin, begin + kPairBlock) up to the last one, null behind it.
+inline void FindRows(const DecodeTask& t, int64_t begin, const char** rows) {
   for (int64_t j = 0; j < kPairBlock; ++j)
-    rows[j] = begin + j < t.key_end ? CachedRow(t, static_cast<const BF16*>(t.pages), begin + j)
-                                    : nullptr;
+    rows[j] = begin + j < t.key_end ? CachedRowOf(t, begin + j) : nullptr;
 }
 
-// Requires: t.cache is bf16.
+// Finds the block's rows and the next one's. Rows that are not bf16 are rounded to it, once for all
+// queries of the task.
+template <class V>
+void TakeBlock(const DecodeTask& t, int64_t begin, PairScratch& s) {
+  const char* rows[kPairBlock];
+  for (int64_t j = 0; j < kPairBlock; ++j) rows[j] = s.next[j];
+  FindRows(t, begin + kPairBlock, s.next);
+  s.count = Min(kPairBlock, t.key_end - begin);
+  alignas(64) float wide[kMaxDecodeWidth];
+  for (int64_t j = 0; j < s.count; ++j) {
+    if (t.cache.kind == RowKind::kPlain) {
+      s.keys[j] = reinterpret_cast<const BF16*>(rows[j]);
+      continue;
+    }
+    WidenCachedRow<V>(t.cache, rows[j], wide);
+    BF16* const to = s.rounded + j * s.q_stride;
+    RoundRow<V>(wide, s.width, to);
+    s.keys[j] = to;
+  }
+}
+
+// Requires: t.cache is not plain f32 or f16.
 template <class V>
 void MlaDecodeBf16(const DecodeTask& t) {
   PairScratch s;
   s.width = t.c + t.r;
+  s.row_bytes = t.cache.bytes;
   s.q_stride = (s.width + kPanelRow - 1) / kPanelRow * kPanelRow;
   alignas(64) float q[kMaxDecodeWidth];
   for (int64_t i = 0; i < t.rows; ++i) {
@@ -220,9 +242,7 @@ void MlaDecodeBf16(const DecodeTask& t) {
   Start(a);
   FindRows(t, t.key_begin, s.next);
   for (int64_t begin = t.key_begin; begin < t.key_end; begin += kPairBlock) {
-    s.count = Min(kPairBlock, t.key_end - begin);
-    for (int64_t j = 0; j < kPairBlock; ++j) s.keys[j] = s.next[j];
-    FindRows(t, begin + kPairBlock, s.next);
+    TakeBlock<V>(t, begin, s);
     for (int64_t i = 0; i < t.rows; ++i) a.visible[i] = Min(s.count, t.q[i].visible - begin);
     PairScores<V>(s, a);
     Softmax<V>(a);

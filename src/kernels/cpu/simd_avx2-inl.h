@@ -7,6 +7,7 @@
 #include <immintrin.h>
 
 #include "src/kernels/cpu/element-inl.h"
+#include "src/kernels/cpu/simd_unpack-inl.h"
 
 namespace latte::cpu {
 namespace {
@@ -57,6 +58,9 @@ struct Avx2 {
   static void StorePartial(float* p, Vec v, int64_t count) {
     _mm256_maskstore_ps(p, First(count), v);
   }
+
+  // The 64 integers of a group of 6-bit codes.
+  static void UnpackQ6(const void* group, I8* to) { UnpackGroupOf64(group, to); }
 
   // Asks for the cache line at p, which need not exist, to be brought into the L2.
   static void Prefetch(const void* p) { _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T1); }
@@ -120,6 +124,10 @@ struct Avx2 {
   }
 
  private:
+  template <class T>
+  static const T* At(const void* p) {
+    return static_cast<const T*>(p);
+  }
   static __m128i LoadEight(const void* p) { return LoadBytes(p, 8); }
   static __m128i LoadBytes(const void* p, int64_t count) {
     uint64_t part = 0;

@@ -9,6 +9,7 @@
 #include <immintrin.h>
 
 #include "src/kernels/cpu/element-inl.h"
+#include "src/kernels/cpu/simd_unpack-inl.h"
 
 namespace latte::cpu {
 namespace {
@@ -30,6 +31,8 @@ struct Avx512 {
   static Vec Mul(Vec a, Vec b) { return _mm512_mul_ps(a, b); }
   static Vec Div(Vec a, Vec b) { return _mm512_div_ps(a, b); }
   static Vec Max(Vec a, Vec b) { return _mm512_max_ps(a, b); }
+
+  static Vec Abs(Vec a) { return _mm512_abs_ps(a); }
 
   // Loads widen to f32; any alignment.
   static Vec Load(const float* p) { return _mm512_loadu_ps(p); }
@@ -63,6 +66,9 @@ struct Avx512 {
   static void StorePartial(float* p, Vec v, int64_t count) {
     _mm512_mask_storeu_ps(p, First(count), v);
   }
+
+  // The 64 integers of a group of 6-bit codes.
+  static void UnpackQ6(const void* group, I8* to) { UnpackGroupOf64(group, to); }
 
   // Asks for the cache line at p, which need not exist, to be brought into the L2.
   static void Prefetch(const void* p) { _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T1); }
@@ -137,6 +143,10 @@ struct Avx512 {
   }
 
  private:
+  template <class T>
+  static const T* At(const void* p) {
+    return static_cast<const T*>(p);
+  }
   static const __m128i* Bytes(const void* p) { return static_cast<const __m128i*>(p); }
   static __m128i LoadBytes(const void* p, int64_t count) {
     return _mm_maskz_loadu_epi8(First(count), p);

@@ -67,6 +67,16 @@ inline constexpr int64_t kMaxQueries = 192;  // of an expanded task
 inline constexpr int64_t kMaxDecodeWidth = 1152;  // C + R
 inline constexpr int64_t kMaxHeadWidth = 512;     // N + R, and V
 
+// How a cached row [latent of c | rope part of r] lies in memory; tensor/row_format.h.
+enum class RowKind : uint8_t { kPlain, kF8, kF8Dense, kI8, kQ6 };
+struct CachedRows {
+  RowKind kind;
+  Element element;  // kPlain: of numbers
+  int64_t c, r;
+  int64_t bytes, rope_at, scales_at;  // of a row, and from its start; kPlain: bytes alone
+  float descale;                      // kF8Dense
+};
+
 // Rows of absorbed attention, (token, head) pairs of one sequence, that share a pass over the keys.
 inline constexpr int64_t kMaxDecodeRows = 64;
 inline constexpr int64_t kMaxTileRows = 128;  // the same where tiles multiply
@@ -91,14 +101,24 @@ struct DecodeRow {
 // sequence.
 struct DecodeTask {
   const DecodeRow* q;  // [rows]
-  const void* pages;   // [pages, page_tokens, c + r] f32, f16 or bf16, contiguous
-  Element cache;
+  const void* pages;   // [pages, page_tokens] cached rows, contiguous
+  CachedRows cache;
   int64_t page_tokens;
   const int32_t* page_table;  // ⌈key_end / page_tokens⌉
   int64_t rows, c, r;
   int64_t key_begin, key_end;  // key_begin is a multiple of 128
   float scale;
   Partial out;  // written
+};
+
+// Cached rows of a sequence, widened to f32.
+struct GatherTask {
+  const void* pages;
+  CachedRows cache;
+  int64_t page_tokens;
+  const int32_t* page_table;
+  int64_t begin, count;  // keys
+  float* y;              // [count, c + r], written
 };
 
 // Expanded attention of up to kMaxQueries neighbouring queries of one head.
@@ -142,6 +162,7 @@ struct Target {
   void (*pack)(const PackTask&) = nullptr;  // if there, linear takes packed activations where m > 1
   void (*mla_decode)(const DecodeTask&) = nullptr;
   int64_t decode_rows = kMaxDecodeRows;  // the most that mla_decode takes
+  void (*gather_pages)(const GatherTask&) = nullptr;
   // Adds the result of later keys to that of earlier ones: [rows, c] each.
   void (*merge_partial)(const Partial& to, const Partial& from, int64_t rows, int64_t c) = nullptr;
   // o /= sum, and lse (may be null) from max and sum. A row that saw nothing stays zero.

@@ -1,4 +1,5 @@
 // Every kernel, compiled for one instruction set. What may be included here: target.h.
+#include "src/kernels/cpu/cached_row-inl.h"
 #include "src/kernels/cpu/linear-inl.h"
 #include "src/kernels/cpu/linear_t-inl.h"
 #include "src/kernels/cpu/mha-inl.h"
@@ -15,6 +16,7 @@ const Target kAvx2 = {
     .linear = LinearF32<Avx2>,
     .linear_t = LinearT<Avx2>,
     .mla_decode = MlaDecode<Avx2>,
+    .gather_pages = GatherPages<Avx2>,
     .merge_partial = MergePartial<Avx2>,
     .finish_partial = FinishPartial<Avx2>,
     .mha = Mha<Avx2>,

@@ -1,4 +1,5 @@
 // Every kernel, compiled for one instruction set. What may be included here: target.h.
+#include "src/kernels/cpu/cached_row-inl.h"
 #include "src/kernels/cpu/linear-inl.h"
 #include "src/kernels/cpu/linear_t-inl.h"
 #include "src/kernels/cpu/mha-inl.h"
@@ -15,6 +16,7 @@ const Target kAvx512 = {
     .linear = LinearF32<Avx512>,
     .linear_t = LinearT<Avx512>,
     .mla_decode = MlaDecode<Avx512>,
+    .gather_pages = GatherPages<Avx512>,
     .merge_partial = MergePartial<Avx512>,
     .finish_partial = FinishPartial<Avx512>,
     .mha = Mha<Avx512>,

@@ -1,5 +1,7 @@
 // Kernels that multiply bytes. What may be included here: target.h.
 #include "src/kernels/cpu/linear_int8-inl.h"
+#include "src/kernels/cpu/mla_decode_int8-inl.h"
+#include "src/kernels/cpu/partial-inl.h"
 #include "src/kernels/cpu/peak-inl.h"
 #include "src/kernels/cpu/pointwise-inl.h"
 #include "src/kernels/cpu/simd_avx512_vnni-inl.h"
@@ -9,6 +11,9 @@ namespace latte::cpu {
 
 const Target kAvx512Vnni = {
     .linear = LinearInt8<Avx512Vnni>,
+    .mla_decode = MlaDecodeInt8<Avx512Vnni>,
+    .merge_partial = MergePartial<Avx512Vnni>,
+    .finish_partial = FinishPartial<Avx512Vnni>,
     .silu_mul = SiluMul<Avx512Vnni>,
     .byte_peak = BytePeak<Avx512Vnni>,
 };

@@ -64,8 +64,9 @@ void StoreNext(float* p, typename V::Vec v, int64_t rest) {
 
 template <class V, class T>
 void WidenRow(const T* from, int64_t count, float* to) {
-  for (int64_t i = 0; i < count; i += V::kLanes)
-    StoreNext<V>(to + i, LoadNext<V>(from + i, count - i), count - i);
+  int64_t i = 0;
+  for (; i + V::kLanes <= count; i += V::kLanes) V::Store(to + i, V::Load(from + i));
+  if (i < count) V::StorePartial(to + i, V::LoadPartial(from + i, count - i), count - i);
 }
 
 // sums[i][j] = x[i,:]·w[j]: one vector of partial sums in steps of kLanes, then the tree of

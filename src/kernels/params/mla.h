@@ -10,43 +10,56 @@
 #include <cstdint>
 #include <span>
 
+#include "src/tensor/row_format.h"
 #include "src/tensor/tensor.h"
 
 namespace latte {
 
+// Pages of a cache: [pages, P, W] f32, f16 or bf16, or of a quantised format (RowKind) u8 with W
+// bytes per row.
+
 // Writes the new tokens' rows into cache pages: row t = [first[t,:] | second[t,:]], rounded to the
-// cache's dtype.
+// cache's dtype or quantised to its format: first is the latent then, second the rope part.
 struct AppendOp {
   static constexpr std::string_view kName = "append";
   struct Params {
     TensorView first;                // [T, A] f32, last dimension contiguous
     TensorView second;               // [T, W−A] f32, last dimension contiguous; may be empty
-    TensorView pages;                // [pages, P, W] f32 or bf16, written, contiguous
+    TensorView pages;                // [pages, P, W], written, contiguous
     std::span<const int64_t> slots;  // [T] page·P + place in the page
+    RowFormat rows = {};
   };
   struct Shape {
-    int64_t t, w;
+    int64_t t, first, second;
     DType cache;
+    RowKind kind = RowKind::kPlain;
   };
   static Shape ShapeOf(const Params& p) {
-    return {p.first.shape[0], p.pages.shape[2], p.pages.dtype};
+    return {p.first.shape[0], p.first.shape[1], p.second.empty() ? 0 : p.second.shape[1],
+            p.pages.dtype, p.rows.kind};
   }
 };
 
-// Reads rows [key_begin, key_begin + S) of one sequence out of its pages, widened to f32.
+// Reads rows [key_begin, key_begin + S) of one sequence out of its pages, widened to f32: what they
+// stand for, exactly.
 struct GatherPagesOp {
   static constexpr std::string_view kName = "gather_pages";
   struct Params {
-    TensorView pages;                     // [pages, P, W] f32 or bf16, contiguous
+    TensorView pages;                     // [pages, P, W], contiguous
     std::span<const int32_t> page_table;  // pages of the sequence in order
     int64_t key_begin = 0;
-    TensorView y;  // [S, W] f32, written, contiguous
+    TensorView y;   // [S, C+R] f32, written, contiguous
+    int64_t c = 0;  // of quantised rows: the width of the latent
+    RowFormat rows = {};
   };
   struct Shape {
-    int64_t s, w;
+    int64_t s, w, c;
     DType cache;
+    RowKind kind = RowKind::kPlain;
   };
-  static Shape ShapeOf(const Params& p) { return {p.y.shape[0], p.y.shape[1], p.pages.dtype}; }
+  static Shape ShapeOf(const Params& p) {
+    return {p.y.shape[0], p.y.shape[1], p.c, p.pages.dtype, p.rows.kind};
+  }
 };
 
 // One sequence of a decode call.
@@ -70,19 +83,21 @@ struct MlaDecodeOp {
   struct Params {
     TensorView q_latent;  // [T, H, C] f32, last dimension contiguous
     TensorView q_rope;    // [T, H, R] f32, rotated, last dimension contiguous
-    TensorView pages;     // [pages, P, C+R] f32 or bf16, contiguous; latent first, then rope
+    TensorView pages;     // [pages, P, W], contiguous; latent first, then rope
     std::span<const DecodeSequence> sequences;
     TensorView o_latent;  // [T, H, C] f32, written, contiguous
     TensorView lse;       // [T, H] f32, written, contiguous; may be empty
     float scale = 0;      // (N+R)^−1/2 · mscale²
+    RowFormat rows = {};
   };
   struct Shape {
     int64_t t, h, c, r, page_tokens;
     DType cache;
+    RowKind kind = RowKind::kPlain;
   };
   static Shape ShapeOf(const Params& p) {
-    return {p.q_latent.shape[0], p.q_latent.shape[1], p.q_latent.shape[2],
-            p.q_rope.shape[2],   p.pages.shape[1],    p.pages.dtype};
+    return {p.q_latent.shape[0], p.q_latent.shape[1], p.q_latent.shape[2], p.q_rope.shape[2],
+            p.pages.shape[1],    p.pages.dtype,       p.rows.kind};
   }
 };
 

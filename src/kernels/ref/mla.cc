@@ -44,31 +44,31 @@ double Softmax(std::span<double> scores) {
   return max + std::log(sum);
 }
 
-// One row of absorbed attention over `keys` cached rows.
-void DecodeRow(const MlaDecodeOp::Params& p, std::span<const int32_t> page_table, int64_t keys,
-               int64_t t, int64_t h) {
+// A cached row as f32.
+void LoadRow(const TensorView& pages, RowFormat rows, std::span<const int32_t> page_table,
+             int64_t key, int64_t c, int64_t width, float* to) {
+  const std::byte* row = PageRow(pages, page_table, key);
+  if (rows.kind != RowKind::kPlain) return DequantiseRow(rows, row, c, width - c, to);
+  for (int64_t i = 0; i < width; ++i) to[i] = Load(row, pages.dtype, i);
+}
+
+// One row of absorbed attention over `count` keys [count, C+R].
+void DecodeRow(const MlaDecodeOp::Params& p, const float* keys, int64_t count, int64_t t,
+               int64_t h) {
   const auto shape = MlaDecodeOp::ShapeOf(p);
-  const float* q_latent = Head(p.q_latent, t, h);
-  const float* q_rope = Head(p.q_rope, t, h);
-  std::vector<double> scores(static_cast<size_t>(keys));
-  for (int64_t j = 0; j < keys; ++j) {
-    const std::byte* row = PageRow(p.pages, page_table, j);
-    double s = 0;
-    for (int64_t c = 0; c < shape.c; ++c)
-      s += static_cast<double>(q_latent[c]) * static_cast<double>(Load(row, shape.cache, c));
-    for (int64_t r = 0; r < shape.r; ++r)
-      s +=
-          static_cast<double>(q_rope[r]) * static_cast<double>(Load(row, shape.cache, shape.c + r));
-    scores[static_cast<size_t>(j)] = s * static_cast<double>(p.scale);
-  }
+  const int64_t width = shape.c + shape.r;
+  std::vector<double> scores(static_cast<size_t>(count));
+  for (int64_t j = 0; j < count; ++j)
+    scores[static_cast<size_t>(j)] =
+        static_cast<double>(p.scale) *
+        (Dot(Head(p.q_latent, t, h), keys + j * width, shape.c) +
+         Dot(Head(p.q_rope, t, h), keys + j * width + shape.c, shape.r));
   const double lse = Softmax(scores);
   std::vector<double> out(static_cast<size_t>(shape.c), 0.0);
-  for (int64_t j = 0; j < keys; ++j) {
-    const std::byte* row = PageRow(p.pages, page_table, j);
+  for (int64_t j = 0; j < count; ++j)
     for (int64_t c = 0; c < shape.c; ++c)
       out[static_cast<size_t>(c)] +=
-          scores[static_cast<size_t>(j)] * static_cast<double>(Load(row, shape.cache, c));
-  }
+          scores[static_cast<size_t>(j)] * static_cast<double>(keys[j * width + c]);
   float* o = p.o_latent.Ptr<float>() + (t * shape.h + h) * shape.c;
   for (int64_t c = 0; c < shape.c; ++c) o[c] = static_cast<float>(out[static_cast<size_t>(c)]);
   if (!p.lse.empty()) p.lse.Ptr<float>()[t * shape.h + h] = static_cast<float>(lse);
@@ -104,28 +104,35 @@ void Append(const AppendOp::Params& p, const Exec& exec) {
   const int64_t first = p.first.shape[1];
   exec.threads->ParallelFor(p.first.shape[0], [&](int64_t t) {
     std::byte* row = p.pages.data + p.slots[static_cast<size_t>(t)] * width * SizeOf(p.pages.dtype);
+    const float* second = p.second.empty() ? nullptr : p.second.Row<float>(t);
+    if (p.rows.kind != RowKind::kPlain)
+      return QuantiseRow(p.rows, p.first.Row<float>(t), first, second, AppendOp::ShapeOf(p).second,
+                         row);
     for (int64_t i = 0; i < first; ++i) Store(row, p.pages.dtype, i, p.first.Row<float>(t)[i]);
-    for (int64_t i = first; i < width; ++i)
-      Store(row, p.pages.dtype, i, p.second.Row<float>(t)[i - first]);
+    for (int64_t i = first; i < width; ++i) Store(row, p.pages.dtype, i, second[i - first]);
   });
 }
 
 void GatherPages(const GatherPagesOp::Params& p, const Exec& exec) {
-  const int64_t width = p.y.shape[1];
   exec.threads->ParallelFor(p.y.shape[0], [&](int64_t s) {
-    const std::byte* row = PageRow(p.pages, p.page_table, p.key_begin + s);
-    for (int64_t i = 0; i < width; ++i) p.y.Row<float>(s)[i] = Load(row, p.pages.dtype, i);
+    LoadRow(p.pages, p.rows, p.page_table, p.key_begin + s, p.c, p.y.shape[1], p.y.Row<float>(s));
   });
 }
 
 void MlaDecode(const MlaDecodeOp::Params& p, const Exec& exec) {
-  const int64_t heads = p.q_latent.shape[1];
-  for (const DecodeSequence& seq : p.sequences)
-    exec.threads->ParallelFor(seq.query_len * heads, [&](int64_t task) {
-      const int64_t i = task / heads;
-      DecodeRow(p, seq.page_table, seq.total_len - seq.query_len + i + 1, seq.query_start + i,
-                task % heads);
+  const MlaDecodeOp::Shape shape = MlaDecodeOp::ShapeOf(p);
+  const int64_t width = shape.c + shape.r;
+  for (const DecodeSequence& seq : p.sequences) {
+    std::vector<float> keys(static_cast<size_t>(seq.total_len * width));
+    exec.threads->ParallelFor(seq.total_len, [&](int64_t j) {
+      LoadRow(p.pages, p.rows, seq.page_table, j, shape.c, width, keys.data() + j * width);
     });
+    exec.threads->ParallelFor(seq.query_len * shape.h, [&](int64_t task) {
+      const int64_t i = task / shape.h;
+      DecodeRow(p, keys.data(), seq.total_len - seq.query_len + i + 1, seq.query_start + i,
+                task % shape.h);
+    });
+  }
 }
 
 void Mha(const MhaOp::Params& p, const Exec& exec) {

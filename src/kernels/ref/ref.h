@@ -26,6 +26,11 @@ inline float Load(const std::byte* row, DType dtype, int64_t i) {
   return dtype == DType::kBF16 ? BF16ToFloat(bits) : F16ToFloat(bits);
 }
 
+// Cached rows of every kind but kPlain: [latent | rope] to bytes and back to f32.
+void QuantiseRow(RowFormat format, const float* latent, int64_t c, const float* rope, int64_t r,
+                 std::byte* row);
+void DequantiseRow(RowFormat format, const std::byte* row, int64_t c, int64_t r, float* to);
+
 void Linear(const LinearOp::Params&, const Exec&);
 void LinearT(const LinearTOp::Params&, const Exec&);
 void QuantizeRows(const QuantizeRowsOp::Params&, const Exec&);

@@ -21,10 +21,10 @@ TensorView HeadRows(const MlaLayer& mla, int64_t begin, int64_t rows) {
 TensorView MlaLayer::w_uk() const { return HeadRows(*this, 0, dims.n); }
 TensorView MlaLayer::w_uv() const { return HeadRows(*this, dims.n, dims.v); }
 
-std::vector<CacheStream> MlaCacheStreams(const MlaDims& dims, MlaPath path, DType dtype) {
+std::vector<CacheStream> MlaCacheStreams(const MlaDims& dims, MlaPath path, CacheDType cache) {
   if (path == MlaPath::kDecompressed)
-    return {{"key", dims.h * dims.qk(), dtype}, {"value", dims.h * dims.v, dtype}};
-  return {{"latent", dims.latent(), dtype}};
+    return {{"key", dims.h * dims.qk(), cache.dtype}, {"value", dims.h * dims.v, cache.dtype}};
+  return {{"latent", cache.Width(dims.c, dims.r), cache.dtype, {cache.kind}}};
 }
 
 void Forward(const MlaLayer& mla, const RopeAngles& angles, const TensorView& x,

@@ -70,7 +70,7 @@ void Forward(const MlaLayer& mla, const RopeAngles& angles, const TensorView& x,
              const TensorView& y, StepContext& step);
 
 // Streams that a cache for `path` has, for Forward to find by index: {latent} or {key, value}.
-std::vector<CacheStream> MlaCacheStreams(const MlaDims& dims, MlaPath path, DType dtype);
+std::vector<CacheStream> MlaCacheStreams(const MlaDims& dims, MlaPath path, CacheDType cache);
 
 // The parts of Forward; o is [T, H, V] f32.
 // Project reads h once for both of its products; x as Forward.

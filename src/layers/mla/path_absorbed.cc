@@ -62,6 +62,7 @@ void AttendAbsorbed(const MlaLayer& mla, const MlaQueries& q,
   p.sequences = decode;
   p.o_latent = o_latent;
   p.scale = mla.scale;
+  p.rows = step.cache->spec().streams[0].rows;
   Run<MlaDecodeOp>(p, step.exec);
 
   LinearPart w_uv;

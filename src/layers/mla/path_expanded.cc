@@ -20,11 +20,14 @@ struct ExpandedKeys {
   TensorView v;       // [S, H, V]
 };
 
-TensorView GatherKeys(const MlaLayer& mla, size_t stream, const SequenceSlice& sequence,
-                      int64_t begin, int64_t end, StepContext& step) {
-  const TensorView pages = step.cache->View(stream, mla.layer);
-  const TensorView rows = step.workspace->Take(DType::kF32, {end - begin, pages.shape[2]});
-  Run<GatherPagesOp>({pages, sequence.pages, begin, rows}, step.exec);
+// Rows [begin, end) of a stream whose rows are `width` numbers.
+TensorView GatherKeys(const MlaLayer& mla, size_t stream, int64_t width,
+                      const SequenceSlice& sequence, int64_t begin, int64_t end,
+                      StepContext& step) {
+  const TensorView rows = step.workspace->Take(DType::kF32, {end - begin, width});
+  Run<GatherPagesOp>({step.cache->View(stream, mla.layer), sequence.pages, begin, rows, mla.dims.c,
+                      step.cache->spec().streams[stream].rows},
+                     step.exec);
   return rows;
 }
 
@@ -50,7 +53,7 @@ Activations LatentColumns(const TensorView& rows, int64_t c, StepContext& step) 
 ExpandedKeys ExpandLatents(const MlaLayer& mla, const SequenceSlice& sequence, int64_t begin,
                            int64_t end, StepContext& step) {
   const MlaDims& dims = mla.dims;
-  const TensorView rows = GatherKeys(mla, 0, sequence, begin, end, step);
+  const TensorView rows = GatherKeys(mla, 0, dims.latent(), sequence, begin, end, step);
   const int64_t per_head = dims.n + dims.v;
   const TensorView kv = step.workspace->Take(DType::kF32, {end - begin, dims.h * per_head});
   Multiply(mla.w_kv_b, LatentColumns(rows, dims.c, step), kv, step);
@@ -62,8 +65,8 @@ ExpandedKeys ExpandLatents(const MlaLayer& mla, const SequenceSlice& sequence, i
 ExpandedKeys ReadExpanded(const MlaLayer& mla, const SequenceSlice& sequence, int64_t begin,
                           int64_t end, StepContext& step) {
   const MlaDims& dims = mla.dims;
-  const TensorView key = GatherKeys(mla, 0, sequence, begin, end, step);
-  const TensorView value = GatherKeys(mla, 1, sequence, begin, end, step);
+  const TensorView key = GatherKeys(mla, 0, dims.h * dims.qk(), sequence, begin, end, step);
+  const TensorView value = GatherKeys(mla, 1, dims.h * dims.v, sequence, begin, end, step);
   return {Heads(key, 0, dims.h, dims.qk(), dims.n), Heads(key, dims.n, dims.h, dims.qk(), dims.r),
           Heads(value, 0, dims.h, dims.v, dims.v)};
 }

@@ -55,7 +55,8 @@ MlaProjections Project(const MlaLayer& mla, const RopeAngles& angles, const Tens
 }
 
 void AppendLatents(const MlaLayer& mla, const MlaProjections& projected, StepContext& step) {
-  Run<AppendOp>({projected.c_kv, projected.k_rope, step.cache->View(0, mla.layer), step.slots},
+  Run<AppendOp>({projected.c_kv, projected.k_rope, step.cache->View(0, mla.layer), step.slots,
+                 step.cache->spec().streams[0].rows},
                 step.exec);
 }
 

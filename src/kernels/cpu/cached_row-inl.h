@@ -1,0 +1,88 @@
+// Cached rows of every kind, widened to f32: exactly what kernels/ref makes of them.
+#pragma once
+
+#include <cstdint>
+
+#include "src/kernels/cpu/element-inl.h"
+#include "src/kernels/cpu/target.h"
+#include "src/kernels/cpu/tiles-inl.h"
+
+namespace latte::cpu {
+namespace {
+
+// to[i] = scale·from[i]
+template <class V, class T>
+void WidenScaled(const void* from, int64_t count, float scale, float* to) {
+  const auto* const typed = static_cast<const T*>(from);
+  const typename V::Vec s = V::Set1(scale);
+  int64_t i = 0;
+  for (; i + V::kLanes <= count; i += V::kLanes) V::Store(to + i, V::Mul(V::Load(typed + i), s));
+  if (i < count)
+    V::StorePartial(to + i, V::Mul(V::LoadPartial(typed + i, count - i), s), count - i);
+}
+
+inline float FloatFrom(const char* at) {
+  float x;
+  __builtin_memcpy(&x, at, sizeof(x));
+  return x;
+}
+inline float BF16From(const char* at) {
+  uint16_t bits;
+  __builtin_memcpy(&bits, at, sizeof(bits));
+  return __builtin_bit_cast(float, static_cast<uint32_t>(bits) << 16);
+}
+
+template <class V>
+void WidenF8Groups(const CachedRows& f, const char* row, float* to) {
+  constexpr int64_t kGroup = 128;
+  for (int64_t at = 0; at < f.c; at += kGroup)
+    WidenScaled<V, F8>(row + at, Min(kGroup, f.c - at),
+                       FloatFrom(row + f.scales_at + at / kGroup * 4), to + at);
+}
+
+template <class V>
+void WidenQ6(const char* codes, const char* scales, int64_t count, float* to) {
+  alignas(64) I8 group[64];
+  for (int64_t at = 0; at < count; at += 64, codes += 48, scales += 2) {
+    V::UnpackQ6(codes, group);
+    WidenScaled<V, I8>(group, Min(64, count - at), BF16From(scales), to + at);
+  }
+}
+
+// to [c + r]
+template <class V>
+void WidenCachedRow(const CachedRows& f, const char* row, float* to) {
+  switch (f.kind) {
+    case RowKind::kPlain:
+      return WithType(row, f.element,
+                      [&](const auto* typed) { WidenRow<V>(typed, f.c + f.r, to); });
+    case RowKind::kF8:
+      WidenF8Groups<V>(f, row, to);
+      return WidenRow<V>(reinterpret_cast<const BF16*>(row + f.rope_at), f.r, to + f.c);
+    case RowKind::kF8Dense:
+      return WidenScaled<V, F8>(row, f.c + f.r, f.descale, to);
+    case RowKind::kI8:
+      WidenScaled<V, I8>(row, f.c, FloatFrom(row + f.scales_at), to);
+      return WidenScaled<V, I8>(row + f.rope_at, f.r, FloatFrom(row + f.scales_at + 4), to + f.c);
+    case RowKind::kQ6:
+      WidenQ6<V>(row, row + f.scales_at, f.c, to);
+      return WidenQ6<V>(row + f.rope_at, row + f.scales_at + (f.c + 63) / 64 * 2, f.r, to + f.c);
+  }
+}
+
+// The row of a key, given what GatherTask and DecodeTask have in common.
+template <class Task>
+const char* CachedRowOf(const Task& t, int64_t key) {
+  const int64_t row = t.page_table[key / t.page_tokens] * t.page_tokens + key % t.page_tokens;
+  return static_cast<const char*>(t.pages) + row * t.cache.bytes;
+}
+
+template <class V>
+void GatherPages(const GatherTask& t) {
+  const int64_t width = t.cache.c + t.cache.r;
+  for (int64_t i = 0; i < t.count; ++i)
+    WidenCachedRow<V>(t.cache, CachedRowOf(t, t.begin + i), t.y + i * width);
+}
+
+}  // namespace
+}  // namespace latte::cpu

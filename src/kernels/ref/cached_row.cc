@@ -1,0 +1,164 @@
+// Cached rows that are not plain numbers: what quantising them means. docs/formats/cache.md.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "src/base/math.h"
+#include "src/kernels/ref/ref.h"
+
+namespace latte::ref {
+namespace {
+
+// Below this a group is all zeros to its format: quotients by it would overflow.
+constexpr float kSmallest = 0x1p-100f;
+
+// The largest finite magnitude; `nan` says whether a NaN is among them.
+struct Range {
+  float top = 0;
+  bool nan = false;
+};
+Range RangeOf(const float* x, int64_t count) {
+  Range out;
+  for (int64_t i = 0; i < count; ++i) {
+    out.nan = out.nan || std::isnan(x[i]);
+    if (std::isfinite(x[i])) out.top = std::max(out.top, std::abs(x[i]));
+  }
+  return out;
+}
+
+void StoreFloat(std::byte* at, float x) { __builtin_memcpy(at, &x, sizeof(x)); }
+float LoadFloat(const std::byte* at) {
+  float x;
+  __builtin_memcpy(&x, at, sizeof(x));
+  return x;
+}
+void Store16(std::byte* at, uint16_t x) { __builtin_memcpy(at, &x, sizeof(x)); }
+uint16_t Load16(const std::byte* at) {
+  uint16_t x;
+  __builtin_memcpy(&x, at, sizeof(x));
+  return x;
+}
+
+// x/scale to the nearest integer, ties to even, at most `top` in magnitude; a NaN becomes 0.
+int Quantise(float x, float inverse, float top) {
+  if (std::isnan(x)) return 0;
+  return static_cast<int>(std::nearbyint(std::clamp(x * inverse, -top, top)));
+}
+
+// The power of two that brings a group within ±448. Source: DeepSeek's FlashMLA, tests/quant.py.
+float F8Scale(float top) {
+  int exponent;
+  const float fraction = std::frexp(std::max(top / 448.0f, 1e-4f), &exponent);
+  return std::ldexp(1.0f, fraction == 0.5f ? exponent - 1 : exponent);
+}
+
+void QuantiseF8(const float* x, int64_t count, float scale, std::byte* to) {
+  for (int64_t i = 0; i < count; ++i) to[i] = std::byte{FloatToF8E4M3(x[i] / scale)};
+}
+void DequantiseF8(const std::byte* from, int64_t count, float scale, float* to) {
+  for (int64_t i = 0; i < count; ++i) to[i] = F8E4M3ToFloat(static_cast<uint8_t>(from[i])) * scale;
+}
+
+// One scale for all of x. What cannot be told by integers is told by the scale: NaN.
+void QuantiseI8(const float* x, int64_t count, std::byte* to, std::byte* scale_at) {
+  const Range range = RangeOf(x, count);
+  const bool zero = range.top < kSmallest;
+  const float inverse = zero ? 0.0f : 127.0f / range.top;
+  for (int64_t i = 0; i < count; ++i)
+    to[i] = static_cast<std::byte>(zero ? 0 : Quantise(x[i], inverse, 127.0f));
+  const float scale = zero ? 0.0f : range.top / 127.0f;
+  StoreFloat(scale_at, range.nan ? std::numeric_limits<float>::quiet_NaN() : scale);
+}
+void DequantiseI8(const std::byte* from, int64_t count, float scale, float* to) {
+  for (int64_t i = 0; i < count; ++i)
+    to[i] = static_cast<float>(static_cast<int8_t>(from[i])) * scale;
+}
+
+// One group. Code = integer + 32; of value i, i < 64, the low four bits are in byte i mod 32, the
+// high two in byte 32 + i mod 16: docs/formats/cache.md.
+void StoreCode(std::byte* group, int64_t i, int code) {
+  group[i % 32] |= static_cast<std::byte>((code & 15) << (i / 32 * 4));
+  group[32 + i % 16] |= static_cast<std::byte>((code >> 4) << (i / 16 * 2));
+}
+int LoadCode(const std::byte* group, int64_t i) {
+  const int low = static_cast<int>(group[i % 32]) >> (i / 32 * 4) & 15;
+  const int high = static_cast<int>(group[32 + i % 16]) >> (i / 16 * 2) & 3;
+  return low | (high << 4);
+}
+
+void QuantiseQ6(const float* x, int64_t count, std::byte* to, std::byte* scales) {
+  for (int64_t begin = 0; begin < count; begin += kQ6Group, to += kQ6GroupBytes, scales += 2) {
+    const int64_t in_group = std::min(kQ6Group, count - begin);
+    const Range range = RangeOf(x + begin, in_group);
+    const bool zero = range.top < kSmallest;
+    const float scale = zero ? 0.0f : RoundToBF16(range.top / 31.0f);
+    const float inverse = zero ? 0.0f : 1.0f / scale;
+    std::fill_n(to, kQ6GroupBytes, std::byte{0});
+    for (int64_t i = 0; i < kQ6Group; ++i) {
+      const bool value = i < in_group && !zero;
+      StoreCode(to, i, 32 + (value ? Quantise(x[begin + i], inverse, 31.0f) : 0));
+    }
+    Store16(scales, range.nan ? uint16_t{0x7fc0} : FloatToBF16(scale));
+  }
+}
+void DequantiseQ6(const std::byte* from, int64_t count, const std::byte* scales, float* to) {
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t group = i / kQ6Group;
+    const int code = LoadCode(from + group * kQ6GroupBytes, i % kQ6Group);
+    to[i] = static_cast<float>(code - 32) * BF16ToFloat(Load16(scales + group * 2));
+  }
+}
+
+}  // namespace
+
+void QuantiseRow(RowFormat format, const float* latent, int64_t c, const float* rope, int64_t r,
+                 std::byte* row) {
+  const RowLayout at = LayoutOf(format.kind, c, r);
+  switch (format.kind) {
+    case RowKind::kF8:
+      for (int64_t begin = 0; begin < c; begin += kF8Group) {
+        const int64_t count = std::min(kF8Group, c - begin);
+        const float scale = F8Scale(RangeOf(latent + begin, count).top);
+        QuantiseF8(latent + begin, count, scale, row + begin);
+        StoreFloat(row + at.scales_at + begin / kF8Group * 4, scale);
+      }
+      for (int64_t i = 0; i < r; ++i) Store16(row + at.rope_at + 2 * i, FloatToBF16(rope[i]));
+      return;
+    case RowKind::kF8Dense:
+      QuantiseF8(latent, c, format.descale, row);
+      return QuantiseF8(rope, r, format.descale, row + at.rope_at);
+    case RowKind::kI8:
+      QuantiseI8(latent, c, row, row + at.scales_at);
+      return QuantiseI8(rope, r, row + at.rope_at, row + at.scales_at + 4);
+    case RowKind::kQ6:
+      QuantiseQ6(latent, c, row, row + at.scales_at);
+      return QuantiseQ6(rope, r, row + at.rope_at, row + at.scales_at + CeilDiv(c, kQ6Group) * 2);
+    case RowKind::kPlain:
+      return;
+  }
+}
+
+void DequantiseRow(RowFormat format, const std::byte* row, int64_t c, int64_t r, float* to) {
+  const RowLayout at = LayoutOf(format.kind, c, r);
+  switch (format.kind) {
+    case RowKind::kF8:
+      for (int64_t begin = 0; begin < c; begin += kF8Group)
+        DequantiseF8(row + begin, std::min(kF8Group, c - begin),
+                     LoadFloat(row + at.scales_at + begin / kF8Group * 4), to + begin);
+      for (int64_t i = 0; i < r; ++i) to[c + i] = BF16ToFloat(Load16(row + at.rope_at + 2 * i));
+      return;
+    case RowKind::kF8Dense:
+      return DequantiseF8(row, c + r, format.descale, to);
+    case RowKind::kI8:
+      DequantiseI8(row, c, LoadFloat(row + at.scales_at), to);
+      return DequantiseI8(row + at.rope_at, r, LoadFloat(row + at.scales_at + 4), to + c);
+    case RowKind::kQ6:
+      DequantiseQ6(row, c, row + at.scales_at, to);
+      return DequantiseQ6(row + at.rope_at, r, row + at.scales_at + CeilDiv(c, kQ6Group) * 2,
+                          to + c);
+    case RowKind::kPlain:
+      return;
+  }
+}
+
+}  // namespace latte::ref

@@ -1,0 +1,57 @@
+// How a cached row [latent of C numbers | rope part of R numbers] is stored. docs/formats/cache.md
+// draws the layouts.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "latte/status.h"
+
+#include "src/tensor/dtype.h"
+
+namespace latte {
+
+enum class RowKind : uint8_t {
+  kPlain,    // C+R numbers of a floating-point dtype
+  kF8,       // e4m3 latents, an f32 scale for every 128 of them, bf16 rope part
+  kF8Dense,  // e4m3 throughout, one scale that is not stored
+  kI8,       // int8 throughout, two f32 scales: of the latent and of the rope part
+  kQ6,       // 6-bit integers in groups of 64 with a bf16 scale each
+};
+
+struct RowFormat {
+  RowKind kind = RowKind::kPlain;
+  float descale = 1.0f;  // kF8Dense: what a stored number is multiplied by
+};
+
+inline constexpr int64_t kF8Group = 128;  // latents that share a scale
+inline constexpr int64_t kQ6Group = 64;
+inline constexpr int64_t kQ6GroupBytes = 48;  // of values; the scale lies elsewhere
+
+// Where the parts of a row lie, in bytes from its start; latents are first.
+struct RowLayout {
+  int64_t rope_at, scales_at, bytes;
+};
+// Requires: kind is not kPlain.
+RowLayout LayoutOf(RowKind kind, int64_t c, int64_t r);
+
+// What a cache holds, by one name: a row of `kind`; of numbers of `dtype` if that is kPlain, else
+// of bytes (kU8).
+struct CacheDType {
+  DType dtype = DType::kBF16;
+  RowKind kind = RowKind::kPlain;
+
+  static constexpr CacheDType Plain(DType dtype) { return {dtype, RowKind::kPlain}; }
+  // Elements of `dtype` in a row.
+  int64_t Width(int64_t c, int64_t r) const {
+    return kind == RowKind::kPlain ? c + r : LayoutOf(kind, c, r).bytes;
+  }
+  int64_t RowBytes(int64_t c, int64_t r) const { return Width(c, r) * SizeOf(dtype); }
+  bool operator==(const CacheDType&) const = default;
+};
+
+std::string_view Name(CacheDType dtype);  // "bf16", "fp8-dense"
+// Errors: kInvalidArgument listing the names.
+[[nodiscard]] Result<CacheDType> ParseCacheDType(std::string_view text);
+
+}  // namespace latte
