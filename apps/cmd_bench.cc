@@ -93,7 +93,8 @@ void AddAttention(CLI::App& bench, BenchFlags& flags) {
   sub->add_option("--batch", o.batch, "sequences (default: 1)");
   sub->add_option("--q-len", own->q_len,
                   "new tokens per sequence (default: 1; prefill: all of the context)");
-  sub->add_option("--cache-dtype", own->cache_dtype, "decode: bf16, f16, f32, fp8, fp8-dense, int8 or q6 (default: bf16)");
+  sub->add_option("--cache-dtype", own->cache_dtype,
+                  "decode: bf16, f16, f32, fp8, fp8-dense, int8 or q6 (default: bf16)");
   sub->add_option("--c", o.c, "decode: width of the latent (default: 512)");
   sub->add_option("--r", o.r, "decode: width of the rope part (default: 64)");
   sub->add_option("--dtype", own->dtype, "prefill: arithmetic, bf16, f16 or f32 (default: bf16)");

@@ -11,12 +11,12 @@
 namespace latte {
 
 struct BenchAttentionOptions {
-  int64_t heads = 128;           // 1 … 1024
-  int64_t context = 8192;        // tokens of each sequence, the new ones included; 1 … 2^20
-  int64_t batch = 1;             // sequences; 1 … 1024
-  int64_t q_len = 1;             // new tokens of each sequence; 1 … context
-  int64_t c = 512;               // width of the latent; 1 … 1024
-  int64_t r = 64;                // of the rope part; 0 … 128
+  int64_t heads = 128;     // 1 … 1024
+  int64_t context = 8192;  // tokens of each sequence, the new ones included; 1 … 2^20
+  int64_t batch = 1;       // sequences; 1 … 1024
+  int64_t q_len = 1;       // new tokens of each sequence; 1 … context
+  int64_t c = 512;         // width of the latent; 1 … 1024
+  int64_t r = 64;          // of the rope part; 0 … 128
   CacheDType cache_dtype;
   int threads = 1;     // 1 … 1024
   std::string kernel;  // a row's name; empty: the row that the engine would take

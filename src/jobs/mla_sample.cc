@@ -65,7 +65,8 @@ void FillRandom(const Tensor& tensor, float scale, uint64_t seed) {
 
 Result<std::unique_ptr<MlaSample>> MlaSample::Create(const Options& options) {
   const MlaPath path = options.expanded_cache ? MlaPath::kDecompressed : MlaPath::kLatent;
-  CacheSpec spec{MlaCacheStreams(options.dims, path, CacheDType::Plain(options.dtype)), options.copies, kPageTokens};
+  CacheSpec spec{MlaCacheStreams(options.dims, path, CacheDType::Plain(options.dtype)),
+                 options.copies, kPageTokens};
   const int64_t pages = options.batch * CeilDiv(options.max_tokens, kPageTokens);
   LATTE_ASSIGN_OR_RETURN(LatentCache cache, LatentCache::Create(std::move(spec), pages));
   return std::unique_ptr<MlaSample>(new MlaSample(options, std::move(cache)));
