@@ -44,8 +44,8 @@ struct DecodeData {
   void FillPages(const BenchAttentionOptions& o) const {
     const Tensor latent(DType::kF32, {kPageTokens, o.c});
     const Tensor rope(DType::kF32, {kPageTokens, o.r});
-    Fill(latent);
-    Fill(rope);
+    FillNoise(latent);
+    FillNoise(rope);
     std::vector<int64_t> slots(kPageTokens);
     ThreadPool threads(1);
     for (int64_t page = 0; page < o.batch * pages_each; ++page) {

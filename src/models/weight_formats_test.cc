@@ -292,7 +292,7 @@ TEST_P(WeightFormats, StacksHoldTheirMatricesOneAfterTheOther) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Layouts, WeightFormats, testing::ValuesIn(kLayouts),
-                         [](const auto& info) { return std::string(info.param.name); });
+                         [](const auto& test) { return std::string(test.param.name); });
 
 }  // namespace
 }  // namespace latte

@@ -181,7 +181,8 @@ TEST(GoldenDrafts, EveryPathGivesTheGoldenDraftLogits) {
   const std::vector<int32_t> pages = {1, 0};
   for (const MlaPath path : {MlaPath::kAbsorbed, MlaPath::kLatent, MlaPath::kDecompressed}) {
     LatentCache cache = *LatentCache::Create(
-        {MlaCacheStreams(config.mla, path, DType::kF32), config.layers + 1, 64}, 2);
+        {MlaCacheStreams(config.mla, path, CacheDType::Plain(DType::kF32)), config.layers + 1, 64},
+        2);
     Workspace workspace;
     Runner runner(**model, cache, workspace, Exec{&threads, &machine}, {DType::kF32, 4096});
     const SequenceWork main{tokens, 0, path, pages};

@@ -25,6 +25,7 @@
 #include <cstdint>
 
 #include "src/kernels/cpu/amx_blocks-inl.h"
+#include "src/kernels/cpu/cached_row-inl.h"
 #include "src/kernels/cpu/element-inl.h"
 #include "src/kernels/cpu/mla_decode-inl.h"
 #include "src/kernels/cpu/pairs-inl.h"
@@ -124,7 +125,8 @@ inline void PackQueries(const DecodeTask& t, int64_t group, TileDecode& s) {
 inline void FindKeys(const DecodeTask& t, int64_t begin, const BF16* (&keys)[kBlockTiles]) {
   for (int64_t i = 0; i < kBlockTiles; ++i) {
     const int64_t key = begin + i * kTileSide;
-    keys[i] = key < t.key_end ? CachedRow(t, static_cast<const BF16*>(t.pages), key) : nullptr;
+    const bool there = key < t.key_end;
+    keys[i] = there ? reinterpret_cast<const BF16*>(CachedRowOf(t, key)) : nullptr;
   }
 }
 
@@ -360,7 +362,7 @@ inline void StoreRow(TileDecode& s, int64_t group, int64_t i, const Partial& out
   }
 }
 
-// Requires: t.cache is bf16; t.page_tokens is a multiple of 16.
+// Requires: t.cache is plain bf16; t.page_tokens is a multiple of 16.
 inline void MlaDecodeAmx(const DecodeTask& t) {
   TileDecode s;
   s.width = t.c + t.r;

@@ -36,7 +36,7 @@ constexpr int64_t kFours = 64;
 // Widths in scratch are multiples of 64, latent and rope part each.
 constexpr int64_t kMaxByteWidth = kMaxDecodeWidth + 128;
 
-using ByteRows = AttentionRows<kByteBlock, kMaxDecodeRows>;
+using ByteAttentionRows = AttentionRows<kByteBlock, kMaxDecodeRows>;
 
 struct ByteScratch {
   alignas(64) int8_t q[kMaxDecodeRows * kMaxByteWidth];
@@ -144,7 +144,7 @@ template <class V, int64_t kM, int64_t kN>
 
 // Scores of kM rows from `row` with 64 keys from `key`.
 template <class V, int64_t kM>
-inline void ByteScoreTile(const ByteScratch& s, int64_t row, int64_t key, ByteRows& a) {
+inline void ByteScoreTile(const ByteScratch& s, int64_t row, int64_t key, ByteAttentionRows& a) {
   const int64_t width = s.c + s.r;
   const uint8_t* const w = s.keys + key * width;
   const int8_t* const q = s.q + row * width;
@@ -169,7 +169,7 @@ inline void ByteScoreTile(const ByteScratch& s, int64_t row, int64_t key, ByteRo
 }
 
 template <class V>
-void ByteScores(const DecodeTask& t, int64_t begin, const ByteScratch& s, ByteRows& a) {
+void ByteScores(const DecodeTask& t, int64_t begin, const ByteScratch& s, ByteAttentionRows& a) {
   ForEachRun<V::kTileRows>(a.rows, [&](int64_t row, auto rows) {
     for (int64_t key = 0; key < s.count; key += 64)
       ByteScoreTile<V, decltype(rows)::value>(s, row, key, a);
@@ -182,7 +182,7 @@ void ByteScores(const DecodeTask& t, int64_t begin, const ByteScratch& s, ByteRo
 
 // Probabilities times the scales of their keys, as unsigned bytes of which the largest is 255.
 template <class V>
-void QuantiseProbabilities(ByteScratch& s, const ByteRows& a) {
+void QuantiseProbabilities(ByteScratch& s, const ByteAttentionRows& a) {
   for (int64_t i = 0; i < a.rows; ++i) {
     uint8_t* const to = s.p + i * kByteBlock;
     const float* const p = a.p + i * kByteBlock;
@@ -205,7 +205,8 @@ void QuantiseProbabilities(ByteScratch& s, const ByteRows& a) {
 
 // Outputs of kM rows from `row`, 16·kN columns from `column`; a single vector may be partial.
 template <class V, int64_t kM, int64_t kN>
-inline void ByteOuterTile(const ByteScratch& s, const ByteRows& a, int64_t row, int64_t column) {
+inline void ByteOuterTile(const ByteScratch& s, const ByteAttentionRows& a, int64_t row,
+                          int64_t column) {
   typename V::Ints acc[kM][kN];
   for (int64_t i = 0; i < kM; ++i)
     for (int64_t j = 0; j < kN; ++j) acc[i][j] = V::ZeroInts();
@@ -229,7 +230,7 @@ inline void ByteOuterTile(const ByteScratch& s, const ByteRows& a, int64_t row, 
 }
 
 template <class V>
-void AddByteValues(const ByteScratch& s, const ByteRows& a) {
+void AddByteValues(const ByteScratch& s, const ByteAttentionRows& a) {
   ForEachColumnRun<V, 4>(a.v_width, [&](int64_t column, auto vectors, int64_t) {
     ForEachRun<V::kTileRows>(a.rows, [&](int64_t row, auto rows) {
       ByteOuterTile<V, decltype(rows)::value, decltype(vectors)::value>(s, a, row, column);
@@ -248,7 +249,7 @@ void MlaDecodeInt8(const DecodeTask& t) {
     s.q_latent_scale[i] = QuantiseQuery<V>(t.q[i].q_latent, t.c, q, s.latent_bias + i);
     s.q_rope_scale[i] = QuantiseQuery<V>(t.q[i].q_rope, t.r, q + s.c, s.rope_bias + i);
   }
-  ByteRows a;
+  ByteAttentionRows a;
   a.rows = t.rows;
   a.v_width = t.c;
   a.o = t.out.o;
