@@ -178,12 +178,23 @@ TEST(MhaConformance, PartsOfTheKeysMergeToTheWhole) {
 // bf16 products are for steps whose arithmetic is bf16.
 TEST(MhaConformance, OtherArithmeticNeverMultipliesBF16) {
   Machine machine;
-  machine.isa = Isa::kAmx;
+  machine.isa = Isa::kAvx512Bf16;
   for (const DType arithmetic : {DType::kF32, DType::kF16}) {
     const MhaOp::Shape shape = {512, 512, 16, 128, 64, 128, arithmetic};
     EXPECT_FALSE(MultipliesBF16(Select<MhaOp>(shape, machine)));
   }
   EXPECT_TRUE(MultipliesBF16(Select<MhaOp>({512, 512, 16, 128, 64, 128, DType::kBF16}, machine)));
+}
+
+// Processors with tiles have slow dot products of bf16 (Machine::Prefers), unless they are asked
+// for.
+TEST(MhaConformance, SlowDotProductsAreNotChosen) {
+  Machine machine;
+  machine.isa = Isa::kAmx;
+  const MhaOp::Shape shape = {512, 512, 16, 128, 64, 128, DType::kBF16};
+  EXPECT_NE(Select<MhaOp>(shape, machine).isa, Isa::kAvx512Bf16);
+  machine.forced_kernels = {"avx512_bf16.mha"};
+  EXPECT_EQ(Select<MhaOp>(shape, machine).name, "avx512_bf16.mha");
 }
 
 }  // namespace
