@@ -36,7 +36,7 @@ def main():
         divergences.append(math.fsum(math.exp(p) * (p - q) for p, q in zip(a, b)))
         same += a.index(max(a)) == b.index(max(b))
     mean = math.fsum(divergences) / len(divergences)
-    print(f"{len(divergences)} tokens: KL mean {mean:.6f}, largest {max(divergences):.6f} nats; "
+    print(f"{len(divergences)} tokens: KL mean {mean:.2e}, largest {max(divergences):.2e} nats; "
           f"same first choice {same / len(divergences):.4f}")
 
 

@@ -12,6 +12,7 @@
 
 #include "src/base/math.h"
 #include "src/base/random.h"
+#include "src/jobs/bench_kernel.h"
 #include "src/jobs/bench_timer.h"
 #include "src/kernels/params/linear.h"
 #include "src/kernels/registry.h"
@@ -156,23 +157,10 @@ class Source {
   Pool weights_, others_;
 };
 
-template <class Op>
-Result<const Kernel<Op>*> FindRow(const std::string& name, const typename Op::Shape& shape,
-                                  const Machine& machine) {
-  if (name.empty()) return &Select<Op>(shape, machine);
-  std::string known;
-  for (const Kernel<Op>& row : Kernels<Op>()) {
-    known += fmt::format("{}{}", known.empty() ? "" : ", ", row.name);
-    if (row.name != name) continue;
-    if (!machine.Has(row.isa))
-      return InvalidArgument(fmt::format("--kernel {}: it needs {}, but the best here is {}", name,
-                                         Name(row.isa), Name(machine.isa)));
-    if (!row.supports(shape))
-      return InvalidArgument(fmt::format("--kernel {}: it does not support {} times {}", name,
-                                         Name(shape.x), Name(shape.w)));
-    return &row;
-  }
-  return InvalidArgument(fmt::format("--kernel: expected one of {}, found '{}'", known, name));
+Result<const Kernel<LinearOp>*> FindRow(const std::string& name, const LinearOp::Shape& shape,
+                                        const Machine& machine) {
+  return FindBenchRow<LinearOp>(name, shape,
+                                fmt::format("{} times {}", Name(shape.x), Name(shape.w)), machine);
 }
 
 // Times `call(i)`, i counting up, and adds what came out to the record.
@@ -222,8 +210,7 @@ Result<JsonOut> MeasureParts(const std::string& name, const std::vector<LinearPa
                              const Exec& exec) {
   const std::span<const LinearPart> all(parts);
   const LinearOp::Shape shape = LinearOp::ShapeOf({all.first(parts_per_call)});
-  LATTE_ASSIGN_OR_RETURN(const Kernel<LinearOp>* row,
-                         FindRow<LinearOp>(o.kernel, shape, *exec.machine));
+  LATTE_ASSIGN_OR_RETURN(const Kernel<LinearOp>* row, FindRow(o.kernel, shape, *exec.machine));
   JsonOut record{{"product", name}, {"kernel", row->name}};
   const size_t calls = parts.size() / parts_per_call;
   Measure(
@@ -417,7 +404,7 @@ Result<JsonOut> BenchMoe(const BenchShapeOptions& o, const Machine& machine) {
   ThreadPool threads(o.threads);
   const Exec exec{&threads, &machine};
   const LinearOp::Shape shape = LinearOp::ShapeOf({up});
-  LATTE_ASSIGN_OR_RETURN(const Kernel<LinearOp>* row, FindRow<LinearOp>(o.kernel, shape, machine));
+  LATTE_ASSIGN_OR_RETURN(const Kernel<LinearOp>* row, FindRow(o.kernel, shape, machine));
   JsonOut record = Header("moe", o, f);
   record["shape"] = o.shape;
   record["m"] = o.m;

@@ -31,10 +31,9 @@ struct Machine {
       forced_kernels;  // rows that are preferred wherever they support the shape
 
   bool Has(Isa wanted) const { return wanted <= isa; }
-  // Whether rows of `wanted` are worth choosing. Processors with tiles so far (Sapphire Rapids)
-  // execute AVX-512 dot products of bf16 at half the rate of fused multiply-adds of f32, where
-  // others double it.
-  bool Prefers(Isa wanted) const { return isa != Isa::kAmx || wanted != Isa::kAvx512Bf16; }
+  // Whether AVX-512 dot products of bf16 are slower than multiply-adds of f32: half their rate on
+  // the processors with tiles so far (Sapphire Rapids), twice their rate on others.
+  bool SlowPairs() const { return isa == Isa::kAmx; }
 
   // Asks the processor. LATTE_ISA=<Name(isa)> lowers the choice; LATTE_KERNEL=name[,name…] prefers
   // rows by name. Errors: kInvalidArgument for an unknown or unavailable LATTE_ISA or an unknown

@@ -33,6 +33,7 @@ struct Kernel {
   // Requires: supports(shape). Allocates nothing and cannot fail. The result does not depend on the
   // thread count.
   void (*run)(const typename Op::Params&, const Exec&);
+  bool bound_by_pairs = false;  // by AVX-512 dot products of bf16; see Machine::SlowPairs
 };
 
 }  // namespace latte

@@ -27,8 +27,8 @@ struct KernelInfo {
 std::vector<KernelInfo> AllKernels();
 
 // The row that runs `shape` on `machine`: a forced row if one supports it, else the last one of the
-// list that the machine has, prefers and that supports the shape. The reference supports every
-// shape, so there always is one.
+// list that the machine has and that supports the shape, rows of slow instructions left out. The
+// reference supports every shape, so there always is one.
 template <class Op>
 const Kernel<Op>& Select(const typename Op::Shape& shape, const Machine& machine) {
   const std::span<const Kernel<Op>> rows = Kernels<Op>();
@@ -37,7 +37,7 @@ const Kernel<Op>& Select(const typename Op::Shape& shape, const Machine& machine
     if (!machine.Has(row.isa) || !row.supports(shape)) continue;
     const bool forced = std::find(machine.forced_kernels.begin(), machine.forced_kernels.end(),
                                   row.name) != machine.forced_kernels.end();
-    if (forced || machine.Prefers(row.isa)) chosen = &row;
+    if (forced || !row.bound_by_pairs || !machine.SlowPairs()) chosen = &row;
     if (forced) break;
   }
   LATTE_CHECK(chosen != nullptr, "no kernel supports the shape");

@@ -186,7 +186,7 @@ TEST(MhaConformance, OtherArithmeticNeverMultipliesBF16) {
   EXPECT_TRUE(MultipliesBF16(Select<MhaOp>({512, 512, 16, 128, 64, 128, DType::kBF16}, machine)));
 }
 
-// Processors with tiles have slow dot products of bf16 (Machine::Prefers), unless they are asked
+// Processors with tiles have slow dot products of bf16 (Machine::SlowPairs), unless they are asked
 // for.
 TEST(MhaConformance, SlowDotProductsAreNotChosen) {
   Machine machine;
