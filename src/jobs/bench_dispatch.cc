@@ -69,6 +69,13 @@ Pair MeasurePair(MlaSample& sample, const PromptShape& prompt, const Exec& exec)
           latent_runs ? Median(latent_seconds) : latent};
 }
 
+// Rates are differences of noisy times, but more work never runs at a lower rate: what lies above a
+// later point was noise.
+void MakeRise(RateCurve& curve) {
+  for (size_t i = curve.points.size(); i-- > 1;)
+    curve.points[i - 1].gflops = std::min(curve.points[i - 1].gflops, curve.points[i].gflops);
+}
+
 double Gflops(double flops, double seconds) { return flops * 1e-9 / std::max(seconds, 1e-9); }
 
 }  // namespace
@@ -125,6 +132,7 @@ Result<MlaRates> MeasureRates(const DispatchOptions& options, const Machine& mac
       out.mha.points.push_back({tokens, Gflops(pair_expanded * pairs(tokens, past),
                                                std::max(latent - expand_seconds, latent / 50))});
   }
+  for (RateCurve* curve : {&out.expand, &out.mha, &out.absorb, &out.decode}) MakeRise(*curve);
   return out;
 }
 
