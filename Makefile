@@ -25,7 +25,7 @@ run: build  ## write a story with MODEL (default: tiny); make run MODEL=… PROM
 test: build  ## every test that needs neither GPU nor network
 	ctest --preset release -j 2
 
-bench: build  ## every measurement that the documents quote, into RESULTS (results.jsonl); about 20 minutes
+bench: build  ## every measurement that the documents quote, into RESULTS (results.jsonl)
 	bench/run.py $(LATTE) $(RESULTS)
 
 fuzz: setup  ## feed broken files to every reader of files, FUZZ_SECONDS (30) each

@@ -3,8 +3,8 @@
 
   bench/run.py LATTE_BINARY OUT.jsonl [--threads N] [--only SUBSTRING]
 
-Every line is one record of `latte bench … --json`, with the command, the processor, the commit and the time added. A
-run of everything takes about twenty minutes on two threads; nothing else should run beside it.
+Every line is one record of `latte bench … --json`, with the command, the processor, the commit and the time added.
+Nothing else should run beside it.
 """
 import argparse
 import datetime

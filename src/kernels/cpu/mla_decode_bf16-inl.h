@@ -1,12 +1,10 @@
 // mla_decode on bf16: absorbed attention whose two products multiply bf16 and add in f32.
 //
-// Rounding  queries to bf16, once; probabilities to bf16, for the product with values; nothing
-// else.
-//           The sum of probabilities, and with it lse, is of f32.
-// Work      tasks as in mla_decode-inl.h. Scores in dot form, kTileRows heads × 4 keys, straight
-// from
-//           the cached pages: both operands are contiguous along C+R, so nothing is widened or
-//           transposed. Values of 128 keys are zipped in pairs once for all heads of the task,
+// Rounding  queries to bf16, once; probabilities to bf16, for the product with values; quantised
+//           cache rows to bf16, once per block. The sum of probabilities, and with it lse, is f32.
+// Work      tasks as in mla_decode-inl.h. Scores in dot form, kTileRows rows × 4 keys, bf16 caches
+//           straight from the pages: both operands are contiguous along C+R, so nothing is widened
+//           or transposed. Values of 128 keys are zipped in pairs once for all rows of the task,
 //           since a dot product over keys needs two keys' numbers of a column side by side.
 //
 //             zip, one panel per vector of 16 columns            output tile
@@ -15,9 +13,7 @@
 //               …       │        …           │        heads ▼ += p(0,1)·panel row, p(2,3)·…
 //             key 126,7 │ c0c0 c1c1 … c15c15 │
 //
-// Figures   one core: 0.71 to 0.80 of the bf16 peak with 16 and 128 heads over 8192 keys, 2.1 times
-// the
-//           rate of the f32 kernel.
+// Figures   docs/kernels/mla_decode.md.
 // Order     keys in index order, blocks of 128 and pairs anchored at position 0, an odd last key
 //           paired with zero. Neither grouping of heads nor page size, batch or threads change a
 //           byte.
