@@ -40,16 +40,17 @@ inline void ZeroSums() {
   ForEachIndex<kM * kN>([](auto i) { Amx::ZeroTile<i.value>(); });
 }
 
-// at(i, j): where the sums of row i and column j of the block lie.
+// at(i, j): where the sums of row i and column j of the block lie; row_bytes: from one row of a
+// tile to the next.
 template <int64_t kM, int64_t kN, class At>
-inline void LoadSums(const At& at) {
+inline void LoadSums(const At& at, int64_t row_bytes = kTileRowBytes) {
   ForEachIndex<kM * kN>(
-      [&](auto i) { Amx::LoadTile<i.value>(at(i.value / kN, i.value % kN), kTileRowBytes); });
+      [&](auto i) { Amx::LoadTile<i.value>(at(i.value / kN, i.value % kN), row_bytes); });
 }
 template <int64_t kM, int64_t kN, class At>
-inline void StoreSums(const At& at) {
+inline void StoreSums(const At& at, int64_t row_bytes = kTileRowBytes) {
   ForEachIndex<kM * kN>(
-      [&](auto i) { Amx::StoreTile<i.value>(at(i.value / kN, i.value % kN), kTileRowBytes); });
+      [&](auto i) { Amx::StoreTile<i.value>(at(i.value / kN, i.value % kN), row_bytes); });
 }
 
 // a(i), b(j): tiles of this step.

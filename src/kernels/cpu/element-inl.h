@@ -92,6 +92,20 @@ struct F8Bytes {
 constexpr F8Bytes kF8Bytes{7, 127};
 constexpr F8Bytes kF8FnuzBytes{8, -1};
 
+// What is added to magnitude · 16 of an e4m3 so that the bits of a bf16 come out: `small` where the
+// magnitude is less than 8.
+struct F8Moves {
+  uint16_t normal = 0;
+  alignas(16) uint16_t small[8] = {};
+  constexpr F8Moves(const F8Bytes& bytes, int bias) {
+    normal = static_cast<uint16_t>((127 - bias) << 7);
+    for (int i = 0; i < 8; ++i)
+      small[i] = static_cast<uint16_t>((bytes.high[i] << 8) + bytes.low[i] - 16 * i);
+  }
+};
+constexpr F8Moves kF8Moves{kF8Bytes, 7};
+constexpr F8Moves kF8FnuzMoves{kF8FnuzBytes, 8};
+
 constexpr float kLog2E = 0x1.715476p+0f;
 // ln 2 = high + low; high has 9 bits, so n·high is exact for every |n| < 2^15.
 constexpr float kLn2High = 0x1.63p-1f;

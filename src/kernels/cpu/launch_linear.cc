@@ -231,7 +231,9 @@ bool SupportsBf16(const LinearOp::Shape& s) {
   return Supports(s) && s.x == DType::kBF16 && s.w != DType::kF32 && s.w != DType::kF16;
 }
 bool SupportsTiles(const LinearOp::Shape& s) {
-  return s.k > 0 && s.x == DType::kBF16 && s.w == DType::kBF16 && s.run == 0;
+  if (s.k <= 0 || s.x != DType::kBF16) return false;
+  if (s.w == DType::kBF16) return s.run == 0;
+  return IsF8(s.w) && s.run > 0 && (s.run % kPackColumns == 0 || s.run == s.k);
 }
 bool SupportsInt8(const LinearOp::Shape& s) {
   const int64_t least = s.w == DType::kI8 ? 128 : 32;

@@ -27,7 +27,12 @@ struct alignas(64) TileShapes {
 // Configures the calling thread's tiles for as long as it lives.
 class TileScope {
  public:
-  explicit TileScope(const TileShapes& shapes) { _tile_loadconfig(&shapes); }
+  // The compiler's intrinsic says that it reads 8 bytes (GCC 12): the others might not be there
+  // yet.
+  explicit TileScope(const TileShapes& shapes) {
+    static_assert(sizeof(TileShapes) == 64);
+    asm volatile("ldtilecfg %0" ::"m"(shapes));
+  }
   ~TileScope() { _tile_release(); }
   TileScope(const TileScope&) = delete;
   TileScope& operator=(const TileScope&) = delete;

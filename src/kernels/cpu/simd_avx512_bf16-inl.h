@@ -36,6 +36,24 @@ struct Avx512Bf16 : Avx512 {
     const int64_t low = count < kLanes ? count : kLanes;
     return RoundPairs(LoadPartial(p, low), LoadPartial(p + low, count - low));
   }
+  // What WidenPairs needs of a narrow type, to be kept in registers over a loop.
+  struct Widener {
+    __m512i magnitude, nan, exponent, kept, normal, small;
+  };
+  static Widener WidenerOf(const F8*) { return WidenerOf(0x7f, 0x7f, kF8Moves); }
+  static Widener WidenerOf(const F8Fnuz*) { return WidenerOf(0xff, 0x80, kF8FnuzMoves); }
+  // 64 narrow weights as bf16: the first 32 and the rest. Sign and magnitude move to their places
+  // and what a bf16 has more is added: the difference of the biases or, for a magnitude below 8,
+  // which is subnormal, its entry of a table. Six cheap instructions of 32 where looking bytes up
+  // takes eight. A NaN is rare.
+  template <class T>
+  static void WidenPairs(const T* p, const Widener& c, BF16* first, BF16* second) {
+    const __m512i magnitude = _mm512_and_si512(_mm512_loadu_si512(p), c.magnitude);
+    if (_mm512_cmpeq_epi8_mask(magnitude, c.nan) != 0) [[unlikely]]
+      return LookUpPairs(p, first, second);
+    StorePairs(first, MovePairs(Bytes32(p), c));
+    StorePairs(second, MovePairs(Bytes32(p + 32), c));
+  }
   // What the sixteen codes of a U4 with this zero mean, twice.
   using U4PairTable = __m512i;
   static U4PairTable PairTableOf(int64_t zero) {
@@ -123,6 +141,33 @@ struct Avx512Bf16 : Avx512 {
     const __m512i wide = _mm512_cvtepu8_epi32(bytes);
     const __m512i codes = _mm512_or_si512(wide, _mm512_slli_epi32(wide, 12));
     return As(_mm512_permutexvar_epi16(codes, table));
+  }
+  // The compiler would make constants anew for every use.
+  static __m512i Kept(__m512i x) {
+    asm("" : "+v"(x));
+    return x;
+  }
+  static Widener WidenerOf(int magnitude, int nan, const F8Moves& moves) {
+    const auto words = [](int x) { return Kept(_mm512_set1_epi16(static_cast<int16_t>(x))); };
+    return {Kept(_mm512_set1_epi8(static_cast<char>(magnitude))),
+            Kept(_mm512_set1_epi8(static_cast<char>(nan))),
+            words(0x0780),
+            words(0x87f0),
+            words(moves.normal),
+            Kept(_mm512_broadcast_i32x4(
+                _mm_load_si128(reinterpret_cast<const __m128i*>(moves.small))))};
+  }
+  static Pairs MovePairs(__m256i bytes, const Widener& c) {
+    const __m512i wide = _mm512_cvtepi8_epi16(bytes);
+    const __m512i moved = _mm512_slli_epi16(wide, 4);
+    const __mmask32 small = _mm512_testn_epi16_mask(moved, c.exponent);
+    const __m512i more = _mm512_mask_permutexvar_epi16(c.normal, small, wide, c.small);
+    return As(_mm512_add_epi16(_mm512_and_si512(moved, c.kept), more));
+  }
+  template <class T>
+  [[gnu::cold, gnu::noinline]] static void LookUpPairs(const T* p, BF16* first, BF16* second) {
+    StorePairs(first, LoadPairs(p));
+    StorePairs(second, LoadPairs(p + 32));
   }
   static __m512i InterleaveIndex() {
     return _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22,
