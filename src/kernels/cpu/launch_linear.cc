@@ -248,13 +248,24 @@ void Launch<kTarget>::Linear(const LinearOp::Params& p, const Exec& exec) {
     RunParts<kTarget>(p.parts.subspan(i, std::min(kMaxParts, p.parts.size() - i)), exec);
 }
 
+// Products of one task: several where memory is the floor and there are enough for all threads.
+int64_t StreamsOf(const LinearTOp::Shape& s, const Exec& exec) {
+  if (s.m > kStreamRowsOfX) return 1;
+  return std::clamp<int64_t>(s.b / (2 * exec.threads->threads()), 1, kMaxStreams);
+}
+
 template <const Target& kTarget>
 void Launch<kTarget>::LinearT(const LinearTOp::Params& p, const Exec& exec) {
   const LinearTOp::Shape s = LinearTOp::ShapeOf(p);
-  const Blocks blocks = Cut(s.m, s.k, s.n, kTileColumns, exec);
+  const int64_t streams = StreamsOf(s, exec);
+  Blocks blocks = Cut(s.m, s.k, s.n, kTileColumns, exec);
+  // Memory likes whole rows of W; of fewer products than threads each is cut.
+  if (s.m <= kStreamRowsOfX && s.b >= exec.threads->threads())
+    blocks.columns = std::max<int64_t>(s.k, 1);
   const int64_t macs = s.b * s.m * s.n * s.k;
-  ForEachTask(s.b * blocks.per_batch(), macs, exec, [&](int64_t task) {
-    const Block at = BlockAt(blocks, task);
+  ForEachTask(CeilDiv(s.b, streams) * blocks.per_batch(), macs, exec, [&](int64_t task) {
+    Block at = BlockAt(blocks, task);
+    at.b *= streams;
     LinearTTask t = {};
     t.x = At(p.x, at.b, at.m);
     t.w = At(p.w, at.b, 0) + at.n * SizeOf(s.w) / ValuesPerElement(s.w);
@@ -268,6 +279,11 @@ void Launch<kTarget>::LinearT(const LinearTOp::Params& p, const Exec& exec) {
     t.m = at.rows;
     t.n = s.n;
     t.k = at.columns;
+    t.batches = std::min(streams, s.b - at.b);
+    t.x_batch = p.x.stride[0];
+    t.w_batch = p.w.stride[0] * SizeOf(s.w);
+    t.y_batch = p.y.stride[0];
+    t.grid_batch = p.w_scale.batch_rows;
     kTarget.linear_t(t);
   });
 }

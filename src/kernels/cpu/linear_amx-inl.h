@@ -128,18 +128,26 @@ inline void MultiplyFew(TileLinear& s, const RowsOfW<BF16>& w, int64_t first, in
   });
 }
 
-// Columns [begin, end) of a row of k as bf16, a step of 32 after the other with kTilePairs between
-// them; zeros behind its end, up to a multiple of 64 columns.
+// Asks for columns that lie one panel further while whole steps from `at` on become bf16,
+// kTilePairs between them; returns the first column that is left.
+inline int64_t WidenSteps(const BF16* row, int64_t at, int64_t end, BF16* to) {
+  for (; at + kStep <= end; at += kStep, to += kTilePairs)
+    Amx::StorePairs(to, Amx::LoadPairs(row + at));
+  return at;
+}
 template <class T>
-inline void WidenColumns(const T* row, int64_t begin, int64_t end, int64_t k, BF16* to) {
-  int64_t at = begin;
-  if constexpr (sizeof(T) == 1) {
-    const typename Amx::Widener widener = Amx::WidenerOf(row);
-    for (; at + 2 * kStep <= Min(end, k); at += 2 * kStep, to += 2 * kTilePairs) {
-      __builtin_prefetch(row + at + kPanelColumns);
-      Amx::WidenPairs(row + at, widener, to, to + kTilePairs);
-    }
+inline int64_t WidenSteps(const T* row, const Amx::Widener& widener, int64_t at, int64_t end,
+                          BF16* to) {
+  for (; at + 2 * kStep <= end; at += 2 * kStep, to += 2 * kTilePairs) {
+    __builtin_prefetch(row + at + kPanelColumns);
+    Amx::WidenPairs(row + at, widener, to, to + kTilePairs);
   }
+  return at;
+}
+
+// The columns that WidenSteps leaves; zeros behind the row's end.
+template <class T>
+inline void WidenRest(const T* row, int64_t at, int64_t end, int64_t k, BF16* to) {
   for (; at < end; at += kStep, to += kTilePairs) {
     const int64_t left = Max(0, Min(kStep, k - at));
     Amx::StorePairs(
@@ -156,10 +164,26 @@ struct WeightPanel {
 
   // Brings rows [first, last) here; zeros where there are none.
   void Fill(int64_t first, int64_t last, int64_t k) const {
+    if constexpr (sizeof(T) == 1) {
+      const Amx::Widener widener = Amx::WidenerOf(w->w);
+      FillWith(first, last, k, [&](const T* row, int64_t columns, BF16* to) {
+        return WidenSteps(row, widener, begin, columns, to);
+      });
+    } else {
+      FillWith(first, last, k, [&](const T* row, int64_t columns, BF16* to) {
+        return WidenSteps(row, begin, columns, to);
+      });
+    }
+  }
+  template <class Widen>
+  void FillWith(int64_t first, int64_t last, int64_t k, const Widen& widen) const {
     for (int64_t i = first; i < last; ++i) {
-      const int64_t row = w_tile * kTileSide + i;
-      WidenColumns(w->w + Min(row, w->count - 1) * w->stride, begin, end, row < w->count ? k : 0,
-                   data + i / kTileSide * kPanelSteps * kTilePairs + i % kTileSide * kStep);
+      const int64_t at = w_tile * kTileSide + i;
+      const T* const row = w->w + Min(at, w->count - 1) * w->stride;
+      const int64_t columns = at < w->count ? k : 0;
+      BF16* const to = data + i / kTileSide * kPanelSteps * kTilePairs + i % kTileSide * kStep;
+      const int64_t done = Max(begin, widen(row, Min(end, columns), to));
+      if (done < end) WidenRest(row, done, end, columns, to + (done - begin) / kStep * kTilePairs);
     }
   }
   TileAt At(int64_t tile, int64_t step) const {

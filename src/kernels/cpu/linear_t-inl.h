@@ -1,8 +1,11 @@
 // linear_t: contracts activations over the rows of W.
 //
-// Work      runs of columns, four or eight vectors wide, walk down the rows of W; y is their sum,
-//           kept in registers. Quantised weights, and 16-bit ones for many rows of x, are widened
-//           first, 64 or 256 rows of a run at a time; scales are applied then.
+// Work      few rows of x: up to eight products side by side, a whole row of W of each in turn, for
+// a
+//           core reads several streams of memory faster than one; sums lie in y, in the L1. Many:
+//           runs of columns, four vectors wide, walk down the rows of W; y is their sum, kept in
+//           registers. Quantised weights, and 16-bit ones for many rows of x, are then widened
+//           first, 64 or 256 rows of a run at a time, and scaled.
 // Roofline  one row of x: 2 FLOP per weight, bound by memory.
 // Order     one fused multiply-add per row of W, in order, for every tile, task and thread count.
 // Limits    N > 0; stack 290 KiB.
@@ -24,6 +27,9 @@ constexpr int64_t kWideRows = 64;
 // Rows of x from which on widening a 16-bit panel first is faster: it costs about as much as
 // widening again in ten tiles.
 constexpr int64_t kWidenRows = 60;
+// Columns of a stream at once, and their segments, of 16 columns or more behind the first.
+constexpr int64_t kStreamColumns = 1024;
+constexpr int64_t kStreamSegments = kStreamColumns / 16 + 1;
 
 // Rows [row_begin, +rows) and columns [column, +columns) of a task's W.
 template <class T>
@@ -51,7 +57,7 @@ void OuterPanel(const LinearTTask& t, const ColumnPanel<W>& panel) {
   static_assert(sizeof(kOnes) / sizeof(float) >= V::kTileRows);
   constexpr int64_t kStride = ScratchStride(kColumnsRows);
   alignas(64) float scratch[V::kTileRows * kStride];
-  ForEachRun<kN == 8 ? 1 : V::kTileRows>(t.m, [&](int64_t m, auto rows) {
+  ForEachRun<V::kTileRows>(t.m, [&](int64_t m, auto rows) {
     constexpr int64_t kM = decltype(rows)::value;
     const float* x = nullptr;
     for (int64_t i = kM; i-- > 0;)
@@ -130,12 +136,106 @@ void LinearTColumns(const LinearTTask& t, const T* w) {
   });
 }
 
+// One of the products of a task that reads them as streams.
+template <class T>
+struct WeightStream {
+  const T* w;  // of the next row
+  LinearTTask t;
+  int64_t scaled_until;  // rows before this one have the scales of `segment_scale`
+  alignas(64) float segment_scale[kStreamSegments + 16];
+  const uint8_t* segment_zero;
+};
+
+// y[i,:] (+)= x[i]·w, a row of W; the first row finds nothing in y.
+template <class V, int64_t kM, class T>
+void AddRow(const WeightStream<T>& s, const Segments& segments, const float (&x)[kM], bool first) {
+  Weights<FloatMath<V>, T> w;
+  w.p = s.w;
+  typename V::Vec xi[kM];
+  for (int64_t i = 0; i < kM; ++i) xi[i] = V::Set1(x[i]);
+  ForEachSegment(segments, [&](int64_t segment, int64_t begin, int64_t end) {
+    const typename V::Vec scale = V::Set1(s.segment_scale[segment]);
+    w.SetZero(s.segment_zero, segment);
+    for (int64_t at = begin; at < end; at += V::kLanes) {
+      const int64_t rest = end - at;
+      Prefetch(s.w + at / kValuesPer<T>, s.t.w_stride * static_cast<int64_t>(sizeof(T)));
+      typename V::Vec wide = rest >= V::kLanes ? w.Load(at) : w.Partial(at, rest);
+      if constexpr (sizeof(T) == 1) wide = V::Mul(wide, scale);
+      for (int64_t i = 0; i < kM; ++i) {
+        float* const y = s.t.y + i * s.t.y_stride + at;
+        StoreNext<V>(y, V::Fma(xi[i], wide, first ? V::Zero() : LoadNext<V>(y, rest)), rest);
+      }
+    }
+  });
+}
+
+// Scales of row n, if they are not those of the row before.
+template <class V, class T>
+void LoadRowScales(WeightStream<T>& s, int64_t n, int64_t segments) {
+  const ScaleGrid& grid = s.t.grid;
+  if (grid.scale == nullptr || n < s.scaled_until) return;
+  const int64_t row = (grid.row_begin + n) / grid.rows;
+  const int64_t column = grid.column_begin / grid.columns;
+  s.scaled_until = (row + 1) * grid.rows - grid.row_begin;
+  WithType(grid.scale, grid.type, [&](const auto* scale) {
+    WidenRow<V>(scale + row * grid.stride + column, segments, s.segment_scale);
+  });
+  s.segment_zero = grid.zero == nullptr ? nullptr : grid.zero + row * grid.zero_stride + column;
+}
+
+// Requires: t.k ≤ kStreamColumns.
+template <class V, int64_t kM, class T>
+void StreamColumns(const LinearTTask& t, const T* w) {
+  WeightStream<T> streams[kMaxStreams];
+  for (int64_t b = 0; b < t.batches; ++b) {
+    WeightStream<T>& s = streams[b];
+    s.t = t;
+    s.t.y += b * t.y_batch;
+    s.t.grid.row_begin += b * t.grid_batch;
+    s.w = reinterpret_cast<const T*>(reinterpret_cast<const char*>(w) + b * t.w_batch);
+    s.scaled_until = 0;
+    s.segment_scale[0] = 1;
+    s.segment_zero = nullptr;
+  }
+  constexpr int64_t kStride = ScratchStride(kColumnsRows);
+  alignas(64) float scratch[kMaxStreams * kM * kStride];
+  const float* x[kMaxStreams][kM];
+  const Segments segments = SegmentsOf(t.grid, 0, t.k);
+  for (int64_t n = 0; n < t.n; ++n) {
+    const int64_t in_block = n % kColumnsRows;
+    for (int64_t b = 0; b < t.batches && in_block == 0; ++b)
+      for (int64_t i = 0; i < kM; ++i)
+        x[b][i] = FloatInput<V>(t, i, b * t.x_batch + n, Min(kColumnsRows, t.n - n),
+                                scratch + (b * kM + i) * kStride);
+    for (int64_t b = 0; b < t.batches; ++b) {
+      WeightStream<T>& s = streams[b];
+      LoadRowScales<V>(s, n, segments.count);
+      float xn[kM];
+      for (int64_t i = 0; i < kM; ++i) xn[i] = x[b][i][in_block];
+      AddRow<V, kM>(s, segments, xn, n == 0);
+      s.w += t.w_stride;
+    }
+  }
+}
+
+template <class V, class T>
+void LinearTStreams(const LinearTTask& task, const T* w) {
+  LinearTTask t = task;
+  for (int64_t begin = 0; begin < task.k; begin += kStreamColumns) {
+    t.k = Min(kStreamColumns, task.k - begin);
+    t.y = task.y + begin;
+    t.grid.column_begin = task.grid.column_begin + begin;
+    WithConstant<kStreamRowsOfX>(task.m, [&](auto rows) {
+      StreamColumns<V, decltype(rows)::value>(t, w + begin / kValuesPer<T>);
+    });
+  }
+}
+
 template <class V>
 void LinearT(const LinearTTask& t) {
   WithWeightType(t.w, t.w_type, [&](const auto* w) {
-    // One row of x takes eight vectors of columns at once, as in DotPanel.
-    if (t.m == 1)
-      LinearTColumns<V, 8>(t, w);
+    if (t.m <= kStreamRowsOfX)
+      LinearTStreams<V>(t, w);
     else
       LinearTColumns<V, 4>(t, w);
   });

@@ -51,7 +51,7 @@ struct PackTask {
 inline constexpr int64_t kMaxTileActivations = 512;  // rows of x of a task on tiles
 inline constexpr int64_t kMaxTileOutputs = 512;      // and its rows of W
 
-// y = Wᵀ·x.
+// y = Wᵀ·x, of several products side by side where few rows of x make memory the floor.
 struct LinearTTask {
   const void* x;  // [m, n] f32 or 16 bits
   const void* w;  // [n, k], any alignment
@@ -60,7 +60,12 @@ struct LinearTTask {
   ScaleGrid grid;                        // column_begin is the place of the task's first column
   float* y;                              // [m, k], written
   int64_t m, n, k;                       // n > 0
+  int64_t batches;                       // products; more than 1 only of up to kStreamRowsOfX rows
+  int64_t x_batch, w_batch, y_batch;     // from one to the next: elements of x, bytes of W, floats
+  int64_t grid_batch;                    // and rows of the grid
 };
+inline constexpr int64_t kMaxStreams = 8;  // products of a task
+inline constexpr int64_t kStreamRowsOfX = 4;
 
 inline constexpr int64_t kMaxRows = 32;      // rows of attention that share a pass over the keys
 inline constexpr int64_t kMaxQueries = 192;  // of an expanded task
