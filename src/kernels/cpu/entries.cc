@@ -99,6 +99,7 @@ constexpr Kernel<MhaOp> kMha[] = {
     CpuRow<MhaOp>("avx512.mha", Isa::kAvx512, Avx512::Mha),
     {"avx512_bf16.mha", Isa::kAvx512Bf16, IsBf16Mha, Avx512Bf16::Mha,
      /*bound_by_pairs=*/true},
+    {"amx.mha", Isa::kAmx, IsBf16Mha, Amx::Mha},
 };
 constexpr Kernel<LseMergeOp> kLseMerge[] = {RefRow<LseMergeOp>("ref.lse_merge", ref::LseMerge)};
 constexpr Kernel<RouteOp> kRoute[] = {RefRow<RouteOp>("ref.route", ref::Route)};

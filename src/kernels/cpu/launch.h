@@ -12,7 +12,7 @@ namespace latte::cpu {
 // What rows of a target run. Defined for kAvx2 and kAvx512; of kAvx512Vnni only Linear, for int8
 // activations, and MlaDecode, for int8 caches; of kAvx512Bf16 only Linear, for bf16 activations,
 // MlaDecode, for bf16 and the other quantised caches, and Mha, for bf16 arithmetic; of kAmx Linear
-// and MlaDecode, for weights and caches of bf16.
+// and MlaDecode, for weights and caches of bf16, and Mha, for bf16 arithmetic.
 template <const Target& kTarget>
 struct Launch {
   static void Linear(const LinearOp::Params&, const Exec&);

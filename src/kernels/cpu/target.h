@@ -63,7 +63,8 @@ struct LinearTTask {
 };
 
 inline constexpr int64_t kMaxRows = 32;      // rows of attention that share a pass over the keys
-inline constexpr int64_t kMaxQueries = 192;  // of an expanded task
+inline constexpr int64_t kMaxQueries = 192;      // of an expanded task
+inline constexpr int64_t kMaxTileQueries = 512;  // the same where tiles multiply
 inline constexpr int64_t kMaxDecodeWidth = 1152;  // C + R
 inline constexpr int64_t kMaxHeadWidth = 512;     // N + R, and V
 
@@ -121,7 +122,7 @@ struct GatherTask {
   float* y;              // [count, c + r], written
 };
 
-// Expanded attention of up to kMaxQueries neighbouring queries of one head.
+// Expanded attention of up to Target::mha_queries neighbouring queries of one head.
 struct MhaTask {
   const float* q_nope;  // [rows, n]
   const float* q_rope;  // [rows, r]
@@ -168,6 +169,7 @@ struct Target {
   // o /= sum, and lse (may be null) from max and sum. A row that saw nothing stays zero.
   void (*finish_partial)(const Partial&, int64_t rows, int64_t c, float* lse) = nullptr;
   void (*mha)(const MhaTask&) = nullptr;
+  int64_t mha_queries = kMaxQueries;  // the most that mha takes
   void (*rms_norm)(const RmsNormTask&) = nullptr;
   void (*silu_mul)(const SiluMulTask&) = nullptr;
   // Chains of multiply-adds that need nothing but registers; their sum goes to `sink`. Returns the
