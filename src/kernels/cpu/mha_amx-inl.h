@@ -1,14 +1,17 @@
 // mha on tiles: expanded attention whose two products run on AMX.
 //
-// Rounding  as in mha_bf16-inl.h: queries, keys, values and probabilities to bf16, nothing else; the
+// Rounding  as in mha_bf16-inl.h: queries, keys, values and probabilities to bf16, nothing else;
+// the
 //           tile instructions take subnormals as zero.
 // Work      a task takes up to 512 queries of a head, in pairs of groups of 16. Keys come in blocks
 //           of 256, packed once for all queries of the task:
 //
-//             scores  S[16 queries × 16 keys] += Q[16 × 32] · Kᵀ[32 × 16]   keys transposed in pairs
+//             scores  S[16 queries × 16 keys] += Q[16 × 32] · Kᵀ[32 × 16]   keys transposed in
+//             pairs
 //                                                of dimensions; lanes of S are keys
-//             weights P[16 queries × 32 keys] in bf16 is an A operand as it comes out of the softmax
-//             values  O[16 queries × 16] += P[16 × 32] · V[32 × 16]         pairs of keys zipped
+//             weights P[16 queries × 32 keys] in bf16 is an A operand as it comes out of the
+//             softmax values  O[16 queries × 16] += P[16 × 32] · V[32 × 16]         pairs of keys
+//             zipped
 //
 //           The softmax of a pair of groups is shared out among the steps of the products of its
 //           neighbours, values of the one before and scores of the one behind: the tile unit works
@@ -45,10 +48,45 @@ constexpr int64_t kScoreStride = kMhaKeys + kTileSide;
 // Powers of two that a weight may exceed 1 by.
 constexpr float kSlack = 8.0f;
 
+// Cache lines of the next block, asked for while this one is computed, some with every step: rows
+// of a head lie far apart, and no hardware foresees them.
+struct NextKeys {
+  struct Rows {
+    const float* data;
+    int64_t stride, width;
+  };
+  Rows parts[3];  // of k_nope, k_rope, v
+  int64_t keys;
+  int64_t part, key, at;  // the next line
+  int64_t per_step;
+
+  void Ask() {
+    for (int64_t i = 0; i < per_step && key < keys; ++i) {
+      const Rows& rows = parts[part];
+      if (at < rows.width) Amx::Prefetch(rows.data + key * rows.stride + at);
+      at += kLine;
+      if (at < rows.width) continue;
+      at = 0;
+      if (++part < 3) continue;
+      part = 0;
+      ++key;
+    }
+  }
+  // Shares the lines out among `steps`.
+  void Start(int64_t steps) {
+    part = key = at = 0;
+    int64_t lines = 0;
+    for (const Rows& rows : parts) lines += (rows.width + kLine - 1) / kLine;
+    per_step = (keys * lines + steps - 1) / Max(1, steps);
+  }
+
+  static constexpr int64_t kLine = 16;
+};
+
 struct TileMha {
-  alignas(64) BF16 q[kMaxTileQueries * kMaxHeadWidth];  // [group][step][row][dimension]
-  alignas(64) BF16 k[kMhaKeys * kMaxHeadWidth];         // [16 keys][step][pair][key]
-  alignas(64) BF16 v[kMhaKeys * kMaxHeadWidth];         // [16 columns][step][pair of keys][column]
+  alignas(64) BF16 q[kMaxTileQueries * kMaxHeadWidth];   // [group][step][row][dimension]
+  alignas(64) BF16 k[kMhaKeys * kMaxHeadWidth];          // [16 keys][step][pair][key]
+  alignas(64) BF16 v[kMhaKeys * kMaxHeadWidth];          // [16 columns][step][pair of keys][column]
   alignas(64) float o[kMaxTileQueries * kMaxHeadWidth];  // [group][16 columns][row][column]
   alignas(64) float sum[kMaxTileQueries * kTileSide];    // one vector for each row
   alignas(64) float scores[2][kPairRows * kScoreStride];
@@ -57,12 +95,13 @@ struct TileMha {
   alignas(64) float joined[kTileSide * kMaxHeadWidth];
   float max[kMaxTileQueries];  // what weights are relative to, in units of log2
   bool finite[kMhaSteps];      // values of the step
+  NextKeys ahead;
   int64_t rows, pairs;
-  int64_t width, steps;            // N+R
-  int64_t columns, column_tiles;   // V
-  int64_t seen;                    // keys of the block that row 0 sees, may be < 0
-  int64_t count;                   // keys of the block
-  float scale;                     // |scale|·log2 e
+  int64_t width, steps;           // N+R
+  int64_t columns, column_tiles;  // V
+  int64_t seen;                   // keys of the block that row 0 sees, may be < 0
+  int64_t count;                  // keys of the block
+  float scale;                    // scale·log2 e
 
   BF16* Q(int64_t group, int64_t step) { return q + (group * steps + step) * kTilePairs; }
   BF16* K(int64_t tile, int64_t step) { return k + (tile * steps + step) * kTilePairs; }
@@ -93,21 +132,15 @@ inline Amx::Pairs RoundStep(const float* x) {
   return Amx::RoundPairs(Amx::Load(x), Amx::Load(x + Amx::kLanes));
 }
 
-// A negative scale is one of negative queries.
 inline void PackQueries(const MhaTask& t, TileMha& s) {
-  const Amx::Vec sign = Amx::Set1(t.scale < 0 ? -1.0f : 1.0f);
   for (int64_t i = 0; i < s.pairs * kPairRows; ++i) {
     float* const row = s.joined;
     if (i < t.rows)
       JoinSteps(t.q_nope + i * t.q_nope_stride, t.n, t.q_rope + i * t.q_rope_stride, t.r, row);
-    for (int64_t step = 0; step < s.steps; ++step) {
-      const float* const x = row + step * kStep;
-      const Amx::Pairs pairs =
-          i < t.rows ? Amx::RoundPairs(Amx::Mul(sign, Amx::Load(x)),
-                                       Amx::Mul(sign, Amx::Load(x + Amx::kLanes)))
-                     : Amx::RoundPairs(Amx::Zero(), Amx::Zero());
-      Amx::StorePairs(s.Q(i / kTileSide, step) + i % kTileSide * kStep, pairs);
-    }
+    for (int64_t step = 0; step < s.steps; ++step)
+      Amx::StorePairs(
+          s.Q(i / kTileSide, step) + i % kTileSide * kStep,
+          i < t.rows ? RoundStep(row + step * kStep) : Amx::RoundPairs(Amx::Zero(), Amx::Zero()));
   }
 }
 
@@ -167,24 +200,27 @@ inline void PackValues(const MhaTask& t, int64_t begin, TileMha& s) {
   }
 }
 
-// Softmax of a pair of groups, a row at a time, in equal shares of the steps that it runs beside.
+// Softmax of a pair of groups in pieces, shared out among the steps that it runs beside.
 class PairSoftmax {
  public:
   PairSoftmax(TileMha& s, int64_t pair, int64_t beside)
       : s_(s), pair_(pair), vectors_(2 * s.StepsOf(pair)), beside_(Max(1, beside)) {
     rows_ = s.GroupsOf(pair) * kTileSide;
+    pieces_ = rows_ * ((vectors_ + kPiece - 1) / kPiece);
     FindMax(0);
   }
 
   // Called with every step.
   void operator()() {
-    for (due_ += rows_; due_ >= beside_ && row_ < rows_; due_ -= beside_) Row();
+    for (due_ += pieces_; due_ >= beside_; due_ -= beside_) Piece();
   }
   void Finish() {
-    while (row_ < rows_) Row();
+    while (row_ < rows_) Piece();
   }
 
  private:
+  static constexpr int64_t kPiece = 8;  // vectors, side by side: what the registers hold
+
   float* Scores(int64_t i) const { return s_.scores[pair_ % 2] + i * kScoreStride; }
 
   // Hides what row i does not see; its maximum, and O and the sum for it.
@@ -194,13 +230,17 @@ class PairSoftmax {
     const int64_t visible = s_.Visible(row);
     for (int64_t j = visible; j < vectors_ * kTileSide; ++j) x[j] = -__builtin_inff();
     if (visible == 0) return;
-    Amx::Vec top = Amx::Load(x);
-    for (int64_t j = 1; j < vectors_; ++j) top = Amx::Max(top, Amx::Load(x + j * kTileSide));
-    const float max = Amx::MaxOf(top) * s_.scale;
+    Amx::Vec even = Amx::Load(x);
+    Amx::Vec odd = Amx::Load(x + kTileSide);
+    for (int64_t j = 2; j < vectors_; j += 2) {
+      even = Amx::Max(even, Amx::Load(x + j * kTileSide));
+      odd = Amx::Max(odd, Amx::Load(x + (j + 1) * kTileSide));
+    }
+    const float max = Amx::MaxOf(Amx::Max(even, odd)) * s_.scale;
     const float old = s_.max[row];
     if (max <= old + kSlack) return;
     s_.max[row] = max;
-    if (old != -__builtin_inff()) Rescale(row, Amx::Exp2(Amx::Set1(old - max)));
+    if (old != -__builtin_inff()) Rescale(row, Amx::Exp2(old - max));
   }
 
   void Rescale(int64_t row, Amx::Vec factor) {
@@ -211,30 +251,45 @@ class PairSoftmax {
       Amx::Store(o, Amx::Mul(Amx::Load(o), factor));
   }
 
-  // Weights of one row; the maximum of the next one goes beside them.
-  void Row() {
-    const int64_t i = row_++;
-    const int64_t row = pair_ * kPairRows + i;
-    if (row_ < rows_) FindMax(row_);
-    const float* const x = Scores(i);
-    BF16* to = s_.P(row / kTileSide, 0) + row % kTileSide * kStep;
+  // Weights of the next keys of a row; the maximum of the row after it goes beside the first ones.
+  void Piece() {
+    if (row_ == rows_) return;
+    if (at_ == 0 && row_ + 1 < rows_) FindMax(row_ + 1);
+    if (at_ + kPiece <= vectors_) {
+      Weigh<kPiece>();
+    } else {
+      while (at_ < vectors_) Weigh<2>();
+    }
+    if (at_ < vectors_) return;
+    at_ = 0;
+    ++row_;
+  }
+
+  template <int64_t kCount>
+  void Weigh() {
+    const int64_t row = pair_ * kPairRows + row_;
+    const float* const from = Scores(row_) + at_ * kTileSide;
+    BF16* const to = s_.P(row / kTileSide, at_ / 2) + row % kTileSide * kStep;
     const Amx::Vec scale = Amx::Set1(s_.scale);
     // A row that has seen nothing yet has scores of −∞ alone.
     const float max = s_.max[row];
     const Amx::Vec shift = Amx::Set1(max == -__builtin_inff() ? 0.0f : -max);
+    Amx::Vec x[kCount];
+    for (int64_t j = 0; j < kCount; ++j)
+      x[j] = Amx::Fma(Amx::Load(from + j * kTileSide), scale, shift);
+    Amx::Exp2(x);
     Amx::Vec sum = Amx::Load(s_.sum + row * kTileSide);
-    for (int64_t j = 0; j < vectors_; j += 2, to += kTilePairs) {
-      const Amx::Vec low = Amx::Exp2(Amx::Fma(Amx::Load(x + j * kTileSide), scale, shift));
-      const Amx::Vec high = Amx::Exp2(Amx::Fma(Amx::Load(x + (j + 1) * kTileSide), scale, shift));
-      sum = Amx::Add(Amx::Add(sum, low), high);
-      Amx::StorePairs(to, Amx::RoundPairs(low, high));
-    }
+    for (int64_t j = 0; j < kCount; ++j) sum = Amx::Add(sum, x[j]);
     Amx::Store(s_.sum + row * kTileSide, sum);
+    for (int64_t j = 0; j < kCount; j += 2)
+      Amx::StorePairs(to + j / 2 * kTilePairs, Amx::RoundPairs(x[j], x[j + 1]));
+    at_ += kCount;
   }
 
   TileMha& s_;
-  int64_t pair_, vectors_, rows_;
+  int64_t pair_, vectors_, rows_, pieces_;
   int64_t row_ = 0;
+  int64_t at_ = 0;  // the next vector of the row
   int64_t beside_, due_ = 0;
 };
 
@@ -250,9 +305,15 @@ inline void AddScores(TileMha& s, int64_t pair, Beside& beside) {
   for (int64_t tile = 0; tile < 2 * s.StepsOf(pair); tile += 2) {
     ZeroSums<kM, 2>();
     for (int64_t step = 0; step < s.steps; ++step) {
-      AddStep<kM, 2>([&](int64_t i) { return TileAt{s.Q(group + i, step), kTileRowBytes}; },
-                     [&](int64_t j) { return TileAt{s.K(tile + j, step), kTileRowBytes}; });
+      AddStep<kM, 2>(
+          [&](int64_t i) {
+            return TileAt{s.Q(group + i, step), kTileRowBytes};
+          },
+          [&](int64_t j) {
+            return TileAt{s.K(tile + j, step), kTileRowBytes};
+          });
       beside();
+      s.ahead.Ask();
     }
     ForEachIndex<kM * 2>([&](auto index) {
       constexpr int64_t kRow = decltype(index)::value / 2;
@@ -272,12 +333,15 @@ inline void AddColumns(TileMha& s, int64_t group, int64_t column, int64_t steps,
   LoadSums<kM, kN>(sums);
   for (int64_t step = 0; step < steps; ++step) {
     const bool other = last != nullptr && step == steps - 1;
-    AddStep<kM, kN>([&](int64_t i) { return TileAt{s.P(group + i, step), kTileRowBytes}; },
-                    [&](int64_t j) {
-                      return TileAt{other ? last + j * kTilePairs : s.V(column + j, step),
-                                    kTileRowBytes};
-                    });
+    AddStep<kM, kN>(
+        [&](int64_t i) {
+          return TileAt{s.P(group + i, step), kTileRowBytes};
+        },
+        [&](int64_t j) {
+          return TileAt{other ? last + j * kTilePairs : s.V(column + j, step), kTileRowBytes};
+        });
     beside();
+    s.ahead.Ask();
   }
   StoreSums<kM, kN>(sums);
 }
@@ -357,6 +421,17 @@ inline int64_t ValueSteps(const TileMha& s, int64_t pair) {
 }
 inline int64_t ScoreSteps(const TileMha& s, int64_t pair) { return s.StepsOf(pair) * s.steps; }
 
+// Lets the steps of this block ask for `count` keys from `begin`.
+inline void StartAhead(const MhaTask& t, int64_t begin, int64_t count, TileMha& s) {
+  s.ahead.parts[0] = {t.k_nope + begin * t.k_nope_stride, t.k_nope_stride, t.n};
+  s.ahead.parts[1] = {t.k_rope + begin * t.k_rope_stride, t.k_rope_stride, t.r};
+  s.ahead.parts[2] = {t.v + begin * t.v_stride, t.v_stride, t.v_width};
+  s.ahead.keys = count;
+  int64_t steps = 0;
+  for (int64_t pair = 0; pair < s.pairs; ++pair) steps += ValueSteps(s, pair) + ScoreSteps(s, pair);
+  s.ahead.Start(steps);
+}
+
 // All rows with the packed block.
 inline void AttendBlock(TileMha& s) {
   Nothing nothing;
@@ -366,8 +441,8 @@ inline void AttendBlock(TileMha& s) {
   for (int64_t pair = first; pair < s.pairs; ++pair) {
     const bool before = pair > first;
     const bool behind = pair + 1 < s.pairs;
-    PairSoftmax softmax(s, pair, (before ? ValueSteps(s, pair - 1) : 0) +
-                                     (behind ? ScoreSteps(s, pair + 1) : 0));
+    PairSoftmax softmax(
+        s, pair, (before ? ValueSteps(s, pair - 1) : 0) + (behind ? ScoreSteps(s, pair + 1) : 0));
     if (before) AddPair(s, pair - 1, softmax);
     if (behind) ScorePair(s, pair + 1, softmax);
     softmax.Finish();
@@ -385,10 +460,10 @@ inline void StoreRow(const MhaTask& t, TileMha& s, int64_t i) {
   for (int64_t column = 0; column < t.v_width; column += kTileSide, from += kTileSums)
     StoreNext<Amx>(o + column, Amx::Fma(Amx::Load(from), by, Amx::Zero()), t.v_width - column);
   constexpr double kLn2 = 0x1.62e42fefa39efp-1;
-  t.lse[i * t.lse_stride] =
-      sum == 0.0f ? -__builtin_inff()
-                  : static_cast<float>(static_cast<double>(s.max[i]) * kLn2 +
-                                       __builtin_log(static_cast<double>(sum)));
+  t.lse[i * t.lse_stride] = sum == 0.0f
+                                ? -__builtin_inff()
+                                : static_cast<float>(static_cast<double>(s.max[i]) * kLn2 +
+                                                     __builtin_log(static_cast<double>(sum)));
 }
 
 // Rows of a task whose scratch the widths leave room for.
@@ -399,7 +474,7 @@ inline void MhaTiles(const MhaTask& t, TileMha& s) {
   s.steps = (s.width + kStep - 1) / kStep;
   s.columns = t.v_width;
   s.column_tiles = (t.v_width + kTileSide - 1) / kTileSide;
-  s.scale = (t.scale < 0 ? -t.scale : t.scale) * kLog2E;
+  s.scale = t.scale * kLog2E;
   PackQueries(t, s);
   for (int64_t i = 0; i < s.pairs * kPairRows; ++i) {
     s.max[i] = -__builtin_inff();
@@ -415,6 +490,7 @@ inline void MhaTiles(const MhaTask& t, TileMha& s) {
     s.seen = t.q_begin + 1 - (t.key_begin + begin);
     PackKeys(t, begin, s);
     PackValues(t, begin, s);
+    StartAhead(t, begin + s.count, Min(kMhaKeys, end - begin - s.count), s);
     AttendBlock(s);
   }
   for (int64_t i = 0; i < t.rows; ++i) StoreRow(t, s, i);

@@ -121,7 +121,7 @@ struct MhaOp {
     int64_t key_begin = 0;  // absolute position of key 0
     TensorView o;           // [T, H, V] f32, written, contiguous
     TensorView lse;         // [T, H] f32, written, contiguous
-    float scale = 0;
+    float scale = 0;        // above 0
     DType arithmetic = DType::kF32;  // the step's: f32, f16 or bf16
   };
   struct Shape {
