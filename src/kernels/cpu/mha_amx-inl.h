@@ -229,7 +229,6 @@ class PairSoftmax {
     float* const x = Scores(i);
     const int64_t visible = s_.Visible(row);
     for (int64_t j = visible; j < vectors_ * kTileSide; ++j) x[j] = -__builtin_inff();
-    if (visible == 0) return;
     Amx::Vec even = Amx::Load(x);
     Amx::Vec odd = Amx::Load(x + kTileSide);
     for (int64_t j = 2; j < vectors_; j += 2) {
