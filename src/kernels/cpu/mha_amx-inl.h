@@ -204,10 +204,13 @@ inline void PackValues(const MhaTask& t, int64_t begin, TileMha& s) {
 class PairSoftmax {
  public:
   PairSoftmax(TileMha& s, int64_t pair, int64_t beside)
-      : s_(s), pair_(pair), vectors_(2 * s.StepsOf(pair)), beside_(Max(1, beside)) {
+      : s_(s), first_(pair * kPairRows), scores_(s.scores[pair % 2]), beside_(Max(1, beside)) {
+    keys_ = RoundUp(s.Visible(first_ + kPairRows - 1), kPiece);
     rows_ = s.GroupsOf(pair) * kTileSide;
-    pieces_ = rows_ * ((vectors_ + kPiece - 1) / kPiece);
+    pieces_ = rows_ * (keys_ / kPiece);
     FindMax(0);
+    FindMax(1);
+    StartRow();
   }
 
   // Called with every step.
@@ -219,23 +222,21 @@ class PairSoftmax {
   }
 
  private:
-  static constexpr int64_t kPiece = 8;  // vectors, side by side: what the registers hold
-
-  float* Scores(int64_t i) const { return s_.scores[pair_ % 2] + i * kScoreStride; }
+  static constexpr int64_t kVectors = 8;  // side by side: what the registers hold
+  static constexpr int64_t kPiece = kVectors * Amx::kLanes;
 
   // Hides what row i does not see; its maximum, and O and the sum for it.
   void FindMax(int64_t i) {
-    const int64_t row = pair_ * kPairRows + i;
-    float* const x = Scores(i);
-    const int64_t visible = s_.Visible(row);
-    for (int64_t j = visible; j < vectors_ * kTileSide; ++j) x[j] = -__builtin_inff();
-    Amx::Vec even = Amx::Load(x);
-    Amx::Vec odd = Amx::Load(x + kTileSide);
-    for (int64_t j = 2; j < vectors_; j += 2) {
-      even = Amx::Max(even, Amx::Load(x + j * kTileSide));
-      odd = Amx::Max(odd, Amx::Load(x + (j + 1) * kTileSide));
-    }
-    const float max = Amx::MaxOf(Amx::Max(even, odd)) * s_.scale;
+    const int64_t row = first_ + i;
+    float* const x = scores_ + i * kScoreStride;
+    for (int64_t j = s_.Visible(row); j < keys_; ++j) x[j] = -__builtin_inff();
+    Amx::Vec top[kVectors / 2];
+    for (int64_t j = 0; j < kVectors / 2; ++j) top[j] = Amx::Load(x + j * Amx::kLanes);
+    for (int64_t at = kPiece / 2; at < keys_; at += kPiece / 2)
+      for (int64_t j = 0; j < kVectors / 2; ++j)
+        top[j] = Amx::Max(top[j], Amx::Load(x + at + j * Amx::kLanes));
+    const float max =
+        Amx::MaxOf(Amx::Max(Amx::Max(top[0], top[1]), Amx::Max(top[2], top[3]))) * s_.scale;
     const float old = s_.max[row];
     if (max <= old + kSlack) return;
     s_.max[row] = max;
@@ -250,46 +251,55 @@ class PairSoftmax {
       Amx::Store(o, Amx::Mul(Amx::Load(o), factor));
   }
 
-  // Weights of the next keys of a row; the maximum of the row after it goes beside the first ones.
-  void Piece() {
-    if (row_ == rows_) return;
-    if (at_ == 0 && row_ + 1 < rows_) FindMax(row_ + 1);
-    if (at_ + kPiece <= vectors_) {
-      Weigh<kPiece>();
-    } else {
-      while (at_ < vectors_) Weigh<2>();
-    }
-    if (at_ < vectors_) return;
-    at_ = 0;
-    ++row_;
+  void StartRow() {
+    const int64_t row = first_ + row_;
+    from_ = scores_ + row_ * kScoreStride;
+    end_ = from_ + keys_;
+    to_ = s_.P(row / kTileSide, 0) + row % kTileSide * kStep;
+    sum_ = s_.sum + row * kTileSide;
+    // A row that has seen nothing yet has scores of −∞ alone.
+    shift_ = s_.max[row] == -__builtin_inff() ? 0.0f : -s_.max[row];
   }
 
-  template <int64_t kCount>
+  // Weights of the next keys of a row; the maximum of the row after it goes beside the last ones.
+  void Piece() {
+    if (row_ == rows_) return;
+    Weigh();
+    if (from_ < end_) return;
+    ++row_;
+    if (row_ == rows_) return;
+    StartRow();
+    if (row_ + 1 < rows_) FindMax(row_ + 1);
+  }
+
   void Weigh() {
-    const int64_t row = pair_ * kPairRows + row_;
-    const float* const from = Scores(row_) + at_ * kTileSide;
-    BF16* const to = s_.P(row / kTileSide, at_ / 2) + row % kTileSide * kStep;
     const Amx::Vec scale = Amx::Set1(s_.scale);
-    // A row that has seen nothing yet has scores of −∞ alone.
-    const float max = s_.max[row];
-    const Amx::Vec shift = Amx::Set1(max == -__builtin_inff() ? 0.0f : -max);
-    Amx::Vec x[kCount];
-    for (int64_t j = 0; j < kCount; ++j)
-      x[j] = Amx::Fma(Amx::Load(from + j * kTileSide), scale, shift);
+    const Amx::Vec shift = Amx::Set1(shift_);
+    Amx::Vec x[kVectors];
+    for (int64_t j = 0; j < kVectors; ++j)
+      x[j] = Amx::Fma(Amx::Load(from_ + j * Amx::kLanes), scale, shift);
     Amx::Exp2(x);
-    Amx::Vec sum = Amx::Load(s_.sum + row * kTileSide);
-    for (int64_t j = 0; j < kCount; ++j) sum = Amx::Add(sum, x[j]);
-    Amx::Store(s_.sum + row * kTileSide, sum);
-    for (int64_t j = 0; j < kCount; j += 2)
-      Amx::StorePairs(to + j / 2 * kTilePairs, Amx::RoundPairs(x[j], x[j + 1]));
-    at_ += kCount;
+    for (int64_t j = 0; j < kVectors; j += 2)
+      Amx::StorePairs(to_ + j / 2 * kTilePairs, Amx::RoundPairs(x[j], x[j + 1]));
+    const Amx::Vec low = Amx::Add(Amx::Add(x[0], x[1]), Amx::Add(x[2], x[3]));
+    const Amx::Vec high = Amx::Add(Amx::Add(x[4], x[5]), Amx::Add(x[6], x[7]));
+    Amx::Store(sum_, Amx::Add(Amx::Load(sum_), Amx::Add(low, high)));
+    from_ += kPiece;
+    to_ += kVectors / 2 * kTilePairs;
   }
 
   TileMha& s_;
-  int64_t pair_, vectors_, rows_, pieces_;
+  int64_t first_;  // row
+  float* scores_;
+  int64_t keys_, rows_, pieces_;
   int64_t row_ = 0;
-  int64_t at_ = 0;  // the next vector of the row
   int64_t beside_, due_ = 0;
+  // Of the row:
+  const float* from_;
+  const float* end_;
+  BF16* to_;
+  float* sum_;
+  float shift_;
 };
 
 struct Nothing {
