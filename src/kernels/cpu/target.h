@@ -156,6 +156,34 @@ struct SiluMulTask {
   int64_t count;
 };
 
+// x = 2·count numbers rotated in place by `count` angles: pairs of neighbours if interleaved, else
+// number j with number count + j.
+struct RopeTask {
+  float* x;
+  const float* cos;  // [count]
+  const float* sin;
+  int64_t count;
+  bool interleaved;
+};
+
+// y += Σ_k weights[k] · x[rows[k],:], one row; the sum in the order of k.
+struct CombineTask {
+  const float* x;
+  int64_t x_stride;
+  const int32_t* rows;
+  const float* weights;
+  int64_t chosen, d;
+  float* y;
+};
+
+// o = a·o + b·o_b in f64, rounded once.
+struct MixTask {
+  float* o;
+  const float* o_b;
+  int64_t count;
+  double a, b;
+};
+
 // What a target lacks is null.
 struct Target {
   void (*linear)(const LinearTask&) = nullptr;
@@ -172,6 +200,13 @@ struct Target {
   int64_t mha_queries = kMaxQueries;  // the most that mha takes
   void (*rms_norm)(const RmsNormTask&) = nullptr;
   void (*silu_mul)(const SiluMulTask&) = nullptr;
+  // What follows gives the bytes of the reference.
+  void (*rope)(const RopeTask&) = nullptr;
+  void (*combine)(const CombineTask&) = nullptr;
+  void (*mix)(const MixTask&) = nullptr;
+  void (*add)(const float* x, int64_t count, float* y) = nullptr;            // y += x
+  void (*round)(const float* x, int64_t count, Element, void* y) = nullptr;  // bf16 or f16
+  void (*widen)(const void* x, Element, int64_t count, float* y) = nullptr;  // f32 or 16 bits
   // Chains of multiply-adds that need nothing but registers; their sum goes to `sink`. Returns the
   // FLOPs done.
   int64_t (*peak)(int64_t rounds, float* sink) = nullptr;
