@@ -11,6 +11,7 @@ namespace {
 constexpr int64_t kN = 128;
 constexpr int64_t kR = 64;
 constexpr int64_t kV = 128;
+constexpr int64_t kPad = 16;  // floats between keys, as layers leave them
 constexpr int64_t kMaxBytes = int64_t{16} << 30;
 
 // Numbers that are read or written once: queries and outputs, keys and values.
@@ -21,7 +22,7 @@ int64_t KeyFloats(const BenchPrefillOptions& o) { return o.context * (o.heads * 
 struct PrefillData {
   explicit PrefillData(const BenchPrefillOptions& o)
       : q(DType::kF32, {o.q_len, o.heads, kN + kR}),
-        kv(DType::kF32, {o.context, o.heads, kN + kV}),
+        kv(DType::kF32, {o.context, o.heads * (kN + kV) + kPad}),
         k_rope(DType::kF32, {o.context, 1, kR}),
         out(DType::kF32, {o.q_len, o.heads, kV}),
         lse(DType::kF32, {o.q_len, o.heads}) {
@@ -32,8 +33,12 @@ struct PrefillData {
     MhaOp::Params p;
     p.q_nope = q.view().Slice(2, 0, kN);
     p.q_rope = q.view().Slice(2, kN, kN + kR);
-    p.k_nope = kv.view().Slice(2, 0, kN);
-    p.v = kv.view().Slice(2, kN, kN + kV);
+    TensorView keys = kv;
+    keys.rank = 3;
+    keys.shape = {o.context, o.heads, kN + kV};
+    keys.stride = {kv.view().stride[0], kN + kV, 1};
+    p.k_nope = keys.Slice(2, 0, kN);
+    p.v = keys.Slice(2, kN, kN + kV);
     p.k_rope = k_rope;
     p.k_rope.shape[1] = o.heads;
     p.k_rope.stride[1] = 0;

@@ -137,7 +137,7 @@ class MhaCase {
     p.key_begin = shape_.key_begin;
     p.o = o;
     p.lse = lse;
-    p.scale = 0.2f;
+    p.scale = scale;
     p.arithmetic = arithmetic;
     return p;
   }
@@ -153,6 +153,7 @@ class MhaCase {
  public:
   Guarded q_nope, q_rope, kv, k_rope, o, lse;
   DType arithmetic = DType::kF32;
+  float scale = 0.2f;
 };
 
 }  // namespace latte

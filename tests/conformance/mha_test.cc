@@ -24,7 +24,7 @@ AttentionBound BoundOf(const Row& row, const MhaCase& c, const MhaShape& s, int6
     for (int64_t i = 0; i < q.shape[2]; ++i)
       sum += std::abs(static_cast<double>(GetValue(q, t, h, i)));
   const double unit = MultipliesBF16(row) ? kBF16Unit : 0;
-  const double scores = sum * static_cast<double>(c.Params().scale) * (1 + unit);
+  const double scores = sum * std::abs(static_cast<double>(c.scale)) * (1 + unit);
   return BoundAttention(s.n + s.r, c.Visible(t), scores, lse, unit);
 }
 
@@ -136,6 +136,68 @@ TEST(MhaConformance, ReferenceWithinRoundingAndSameBitsHoweverCut) {
   }
 }
 
+// Maxima that rise from block to block, by much or by little.
+TEST(MhaConformance, RisingMaxima) {
+  std::mt19937 rng(9);
+  for (const MhaShape& s : {MhaShape{20, 620, 2, 24, 8, 33, 600, 0, true},
+                            MhaShape{35, 300, 1, 128, 64, 128, 265, 0, true}})
+    for (const float scale : {6.0f, 1.0f, 0.1f, 1e-6f}) {
+      SCOPED_TRACE(fmt::format("N={} scale {}", s.n, scale));
+      MhaCase c(s, rng);
+      c.scale = scale;
+      // Keys grow with their position.
+      const TensorView kv = c.kv;
+      for (int64_t key = 0; key < kv.shape[0]; ++key)
+        for (int64_t i = 0; i < s.heads * (s.n + s.v); ++i)
+          kv.Row<float>(key)[i] *= static_cast<float>(key + 1) / static_cast<float>(kv.shape[0]);
+      const Expected exact(c, s, false);
+      const Expected rounded(c, s, true);
+      ForEachRow<MhaOp>([&](const Row& row) {
+        c.arithmetic = ArithmeticOf(row);
+        if (row.isa == Isa::kRef || !row.supports(MhaOp::ShapeOf(c.Params()))) return;
+        const Expected& want = MultipliesBF16(row) ? rounded : exact;
+        c.PoisonOutputs();
+        RunRow(row, c.Params(), 2);
+        ASSERT_TRUE(Close(c.o, want.o, [&](int64_t t, int64_t h, int64_t) {
+          return BoundOf(row, c, s, t, h, 0).o;
+        }));
+        ASSERT_TRUE(Close(c.lse, want.lse, [&](int64_t t, int64_t h, int64_t) {
+          return BoundOf(row, c, s, t, h, static_cast<double>(GetValue(want.lse, t, h))).lse;
+        }));
+        ExpectSameBitsHoweverCut(row, c, s);
+      });
+      if (HasFatalFailure()) return;
+    }
+}
+
+// Values of any kind that a query does not see leave its bytes alone, wherever they are.
+TEST(MhaConformance, UnseenValuesDoNotMatter) {
+  std::mt19937 rng(10);
+  const MhaShape s = {50, 300, 1, 32, 32, 48, 250, 0, true};
+  for (const float value : {std::numeric_limits<float>::infinity(), -3e38f}) {
+    for (const int64_t key : {251, 263, 266, 287}) {
+      MhaCase c(s, rng);
+      ForEachRow<MhaOp>([&](const Row& row) {
+        c.arithmetic = ArithmeticOf(row);
+        RunRow(row, c.Params());
+        const std::vector<std::byte> before = c.o.Bytes();
+        float& at = c.kv.view().Row<float>(key)[s.n + 17];
+        const float saved = std::exchange(at, value);
+        RunRow(row, c.Params());
+        at = saved;
+        const auto row_bytes = static_cast<size_t>(s.heads * s.v) * 4;
+        for (int64_t t = 0; t < s.queries; ++t) {
+          const size_t place = static_cast<size_t>(t) * row_bytes;
+          const bool same =
+              std::memcmp(c.o.view().data + place, before.data() + place, row_bytes) == 0;
+          ASSERT_EQ(same, c.Visible(t) <= key) << "key " << key << ", query " << t;
+        }
+      });
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
 // Keys cut at any multiple of 64 and at 40, merged by lse, agree with one pass: what chunked
 // prompts rest on.
 TEST(MhaConformance, PartsOfTheKeysMergeToTheWhole) {
@@ -178,11 +240,12 @@ TEST(MhaConformance, PartsOfTheKeysMergeToTheWhole) {
 // bf16 products are for steps whose arithmetic is bf16.
 TEST(MhaConformance, OtherArithmeticNeverMultipliesBF16) {
   Machine machine;
-  machine.isa = Isa::kAvx512Bf16;
-  for (const DType arithmetic : {DType::kF32, DType::kF16}) {
-    const MhaOp::Shape shape = {512, 512, 16, 128, 64, 128, arithmetic};
-    EXPECT_FALSE(MultipliesBF16(Select<MhaOp>(shape, machine)));
-  }
+  for (const Isa isa : {Isa::kAvx512Bf16, Isa::kAmx})
+    for (const DType arithmetic : {DType::kF32, DType::kF16}) {
+      const MhaOp::Shape shape = {512, 512, 16, 128, 64, 128, arithmetic};
+      machine.isa = isa;
+      EXPECT_FALSE(MultipliesBF16(Select<MhaOp>(shape, machine)));
+    }
   EXPECT_TRUE(MultipliesBF16(Select<MhaOp>({512, 512, 16, 128, 64, 128, DType::kBF16}, machine)));
 }
 
@@ -192,7 +255,7 @@ TEST(MhaConformance, SlowDotProductsAreNotChosen) {
   Machine machine;
   machine.isa = Isa::kAmx;
   const MhaOp::Shape shape = {512, 512, 16, 128, 64, 128, DType::kBF16};
-  EXPECT_NE(Select<MhaOp>(shape, machine).isa, Isa::kAvx512Bf16);
+  EXPECT_EQ(Select<MhaOp>(shape, machine).name, "amx.mha");
   machine.forced_kernels = {"avx512_bf16.mha"};
   EXPECT_EQ(Select<MhaOp>(shape, machine).name, "avx512_bf16.mha");
 }

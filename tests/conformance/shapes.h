@@ -129,6 +129,9 @@ inline std::vector<MhaShape> MhaShapes() {
       {203, 333, 1, 128, 64, 128, 130, 0, true},
       {37, 150, 2, 31, 2, 65, 300, 161, false},
       {9, 129, 3, 1, 0, 1, 120, 0, false},
+      // More than a task on tiles takes, several of its blocks; a last group of one query.
+      {545, 600, 1, 40, 24, 20, 55, 0, false},
+      {17, 700, 2, 64, 32, 48, 640, 100, true},
   };
 }
 

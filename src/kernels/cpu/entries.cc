@@ -69,16 +69,31 @@ constexpr Kernel<RmsNormOp> kRmsNorm[] = {
     CpuRow<RmsNormOp>("avx2.rms_norm", Isa::kAvx2, Avx2::RmsNorm),
     CpuRow<RmsNormOp>("avx512.rms_norm", Isa::kAvx512, Avx512::RmsNorm),
 };
-constexpr Kernel<RopeOp> kRope[] = {RefRow<RopeOp>("ref.rope", ref::Rope)};
+constexpr Kernel<RopeOp> kRope[] = {
+    RefRow<RopeOp>("ref.rope", ref::Rope),
+    CpuRow<RopeOp>("avx512.rope", Isa::kAvx512, Avx512::Rope),
+};
 constexpr Kernel<SiluMulOp> kSiluMul[] = {
     RefRow<SiluMulOp>("ref.silu_mul", ref::SiluMul),
     CpuRow<SiluMulOp>("avx2.silu_mul", Isa::kAvx2, Avx2::SiluMul),
     CpuRow<SiluMulOp>("avx512.silu_mul", Isa::kAvx512, Avx512::SiluMul),
 };
-constexpr Kernel<AddOp> kAdd[] = {RefRow<AddOp>("ref.add", ref::Add)};
-constexpr Kernel<GatherOp> kGather[] = {RefRow<GatherOp>("ref.gather", ref::Gather)};
-constexpr Kernel<CastOp> kCast[] = {RefRow<CastOp>("ref.cast", ref::Cast)};
-constexpr Kernel<AppendOp> kAppend[] = {RefRow<AppendOp>("ref.append", ref::Append)};
+constexpr Kernel<AddOp> kAdd[] = {
+    RefRow<AddOp>("ref.add", ref::Add),
+    CpuRow<AddOp>("avx512.add", Isa::kAvx512, Avx512::Add),
+};
+constexpr Kernel<GatherOp> kGather[] = {
+    RefRow<GatherOp>("ref.gather", ref::Gather),
+    CpuRow<GatherOp>("avx512.gather", Isa::kAvx512, Avx512::Gather),
+};
+constexpr Kernel<CastOp> kCast[] = {
+    RefRow<CastOp>("ref.cast", ref::Cast),
+    CpuRow<CastOp>("avx512.cast", Isa::kAvx512, Avx512::Cast),
+};
+constexpr Kernel<AppendOp> kAppend[] = {
+    RefRow<AppendOp>("ref.append", ref::Append),
+    CpuRow<AppendOp>("avx512.append", Isa::kAvx512, Avx512::Append),
+};
 constexpr Kernel<GatherPagesOp> kGatherPages[] = {
     RefRow<GatherPagesOp>("ref.gather_pages", ref::GatherPages),
     CpuRow<GatherPagesOp>("avx2.gather_pages", Isa::kAvx2, Avx2::GatherPages),
@@ -99,10 +114,17 @@ constexpr Kernel<MhaOp> kMha[] = {
     CpuRow<MhaOp>("avx512.mha", Isa::kAvx512, Avx512::Mha),
     {"avx512_bf16.mha", Isa::kAvx512Bf16, IsBf16Mha, Avx512Bf16::Mha,
      /*bound_by_pairs=*/true},
+    {"amx.mha", Isa::kAmx, IsBf16Mha, Amx::Mha},
 };
-constexpr Kernel<LseMergeOp> kLseMerge[] = {RefRow<LseMergeOp>("ref.lse_merge", ref::LseMerge)};
+constexpr Kernel<LseMergeOp> kLseMerge[] = {
+    RefRow<LseMergeOp>("ref.lse_merge", ref::LseMerge),
+    CpuRow<LseMergeOp>("avx512.lse_merge", Isa::kAvx512, Avx512::LseMerge),
+};
 constexpr Kernel<RouteOp> kRoute[] = {RefRow<RouteOp>("ref.route", ref::Route)};
-constexpr Kernel<CombineOp> kCombine[] = {RefRow<CombineOp>("ref.combine", ref::Combine)};
+constexpr Kernel<CombineOp> kCombine[] = {
+    RefRow<CombineOp>("ref.combine", ref::Combine),
+    CpuRow<CombineOp>("avx512.combine", Isa::kAvx512, Avx512::Combine),
+};
 
 template <class Op>
 void AddInfo(std::vector<KernelInfo>& out) {

@@ -6,13 +6,15 @@
 #include "src/kernels/op.h"
 #include "src/kernels/params/linear.h"
 #include "src/kernels/params/mla.h"
+#include "src/kernels/params/moe.h"
 
 namespace latte::cpu {
 
-// What rows of a target run. Defined for kAvx2 and kAvx512; of kAvx512Vnni only Linear, for int8
-// activations, and MlaDecode, for int8 caches; of kAvx512Bf16 only Linear, for bf16 activations,
-// MlaDecode, for bf16 and the other quantised caches, and Mha, for bf16 arithmetic; of kAmx Linear
-// and MlaDecode, for weights and caches of bf16.
+// What rows of a target run. Defined for kAvx2 and kAvx512, from Rope on for kAvx512 alone; of
+// kAvx512Vnni only Linear, for int8 activations, and MlaDecode, for int8 caches; of kAvx512Bf16
+// only Linear, for bf16 activations, MlaDecode, for bf16 and the other quantised caches, and Mha,
+// for bf16 arithmetic; of kAmx Linear and MlaDecode, for weights and caches of bf16, and Mha, for
+// bf16 arithmetic.
 template <const Target& kTarget>
 struct Launch {
   static void Linear(const LinearOp::Params&, const Exec&);
@@ -22,6 +24,13 @@ struct Launch {
   static void Mha(const MhaOp::Params&, const Exec&);
   static void RmsNorm(const RmsNormOp::Params&, const Exec&);
   static void SiluMul(const SiluMulOp::Params&, const Exec&);
+  static void Rope(const RopeOp::Params&, const Exec&);
+  static void Add(const AddOp::Params&, const Exec&);
+  static void Gather(const GatherOp::Params&, const Exec&);
+  static void Cast(const CastOp::Params&, const Exec&);
+  static void Append(const AppendOp::Params&, const Exec&);
+  static void LseMerge(const LseMergeOp::Params&, const Exec&);
+  static void Combine(const CombineOp::Params&, const Exec&);
 };
 
 // What every target supports.
@@ -35,5 +44,12 @@ bool Supports(const GatherPagesOp::Shape&);
 bool Supports(const MhaOp::Shape&);
 bool Supports(const RmsNormOp::Shape&);
 bool Supports(const SiluMulOp::Shape&);
+bool Supports(const RopeOp::Shape&);
+bool Supports(const AddOp::Shape&);
+bool Supports(const GatherOp::Shape&);
+bool Supports(const CastOp::Shape&);
+bool Supports(const AppendOp::Shape&);  // caches of plain numbers
+bool Supports(const LseMergeOp::Shape&);
+bool Supports(const CombineOp::Shape&);
 
 }  // namespace latte::cpu

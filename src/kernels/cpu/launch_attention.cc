@@ -6,9 +6,9 @@ namespace {
 
 // Queries of a task of expanded attention: all that scratch holds, fewer when that would leave less
 // than four tasks per thread, whose lengths differ along the diagonal.
-int64_t QueriesPerTask(const MhaOp::Shape& s, const Exec& exec) {
+int64_t QueriesPerTask(const MhaOp::Shape& s, int64_t most, const Exec& exec) {
   const int64_t runs = CeilDiv(4 * exec.threads->threads(), std::max<int64_t>(s.h, 1));
-  return std::clamp<int64_t>(CeilDiv(s.t, runs), 1, kMaxQueries);
+  return std::clamp<int64_t>(CeilDiv(s.t, runs), 1, most);
 }
 
 }  // namespace
@@ -18,7 +18,7 @@ bool Supports(const MhaOp::Shape& s) { return s.n + s.r <= kMaxHeadWidth && s.v 
 template <const Target& kTarget>
 void Launch<kTarget>::Mha(const MhaOp::Params& p, const Exec& exec) {
   const MhaOp::Shape s = MhaOp::ShapeOf(p);
-  const int64_t rows = QueriesPerTask(s, exec);
+  const int64_t rows = QueriesPerTask(s, kTarget.mha_queries, exec);
   const int64_t runs = CeilDiv(s.t, rows);
   const int64_t macs = s.t * s.s * s.h * (s.n + s.r + s.v);
   ForEachTask(runs * s.h, macs, exec, [&](int64_t task) {
@@ -54,5 +54,6 @@ void Launch<kTarget>::Mha(const MhaOp::Params& p, const Exec& exec) {
 template void Launch<kAvx2>::Mha(const MhaOp::Params&, const Exec&);
 template void Launch<kAvx512>::Mha(const MhaOp::Params&, const Exec&);
 template void Launch<kAvx512Bf16>::Mha(const MhaOp::Params&, const Exec&);
+template void Launch<kAmx>::Mha(const MhaOp::Params&, const Exec&);
 
 }  // namespace latte::cpu

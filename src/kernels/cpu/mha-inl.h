@@ -81,8 +81,6 @@ struct FloatArithmetic {
   }
 };
 
-constexpr int64_t RoundUp(int64_t count, int64_t unit) { return (count + unit - 1) / unit * unit; }
-
 template <class A>
 struct MhaScratch {
   static constexpr int64_t kMaxStride = ScratchStride(kMaxHeadWidth);

@@ -1,4 +1,4 @@
-// rms_norm and silu_mul: one row or one run of elements per task, bound by memory.
+// Norms, gates and moves: one row or one run of elements per task, bound by memory.
 //
 // Order     rms_norm: four vectors of partial sums of squares in turn, (0+1)+(2+3), then the tree
 // of
@@ -53,6 +53,75 @@ void SiluMul(const SiluMulTask& t) {
     const typename V::Vec silu = V::Div(gate, V::Add(one, V::Exp(V::Sub(V::Zero(), gate))));
     StoreNext<V>(t.y + i, V::Mul(silu, LoadNext<V>(t.up + i, rest)), rest);
   }
+}
+
+template <class V>
+void Rope(const RopeTask& t) {
+  if (t.interleaved) {
+    for (int64_t j = 0; j < t.count; j += V::kLanes / 2) {
+      const int64_t angles = Min(V::kLanes / 2, t.count - j);
+      const typename V::Vec x = LoadNext<V>(t.x + 2 * j, 2 * angles);
+      const typename V::Vec cos = V::Twice(t.cos + j, angles);
+      const typename V::Vec sin = V::NegateEven(V::Twice(t.sin + j, angles));
+      StoreNext<V>(t.x + 2 * j, V::Add(V::Mul(x, cos), V::Mul(V::SwapNeighbours(x), sin)),
+                   2 * angles);
+    }
+    return;
+  }
+  for (int64_t j = 0; j < t.count; j += V::kLanes) {
+    const int64_t rest = t.count - j;
+    const typename V::Vec a = LoadNext<V>(t.x + j, rest);
+    const typename V::Vec b = LoadNext<V>(t.x + t.count + j, rest);
+    const typename V::Vec cos = LoadNext<V>(t.cos + j, rest);
+    const typename V::Vec sin = LoadNext<V>(t.sin + j, rest);
+    StoreNext<V>(t.x + j, V::Sub(V::Mul(a, cos), V::Mul(b, sin)), rest);
+    StoreNext<V>(t.x + t.count + j, V::Add(V::Mul(a, sin), V::Mul(b, cos)), rest);
+  }
+}
+
+template <class V>
+void Combine(const CombineTask& t) {
+  for (int64_t i = 0; i < t.d; i += V::kLanes) {
+    const int64_t rest = t.d - i;
+    typename V::Vec sum = V::Zero();
+    for (int64_t k = 0; k < t.chosen; ++k) {
+      const typename V::Vec x = LoadNext<V>(t.x + t.rows[k] * t.x_stride + i, rest);
+      sum = V::Add(sum, V::Mul(V::Set1(t.weights[k]), x));
+    }
+    StoreNext<V>(t.y + i, V::Add(LoadNext<V>(t.y + i, rest), sum), rest);
+  }
+}
+
+template <class V>
+void Mix(const MixTask& t) {
+  for (int64_t i = 0; i < t.count; i += V::kLanes) {
+    const int64_t rest = t.count - i;
+    const typename V::Vec o = LoadNext<V>(t.o + i, rest);
+    StoreNext<V>(t.o + i, V::MixWide(t.a, o, t.b, LoadNext<V>(t.o_b + i, rest)), rest);
+  }
+}
+
+template <class V>
+void Add(const float* x, int64_t count, float* y) {
+  for (int64_t i = 0; i < count; i += V::kLanes) {
+    const int64_t rest = count - i;
+    StoreNext<V>(y + i, V::Add(LoadNext<V>(y + i, rest), LoadNext<V>(x + i, rest)), rest);
+  }
+}
+
+template <class V>
+void Round(const float* x, int64_t count, Element type, void* y) {
+  const auto round = [&](auto* to) {
+    for (int64_t i = 0; i < count; i += V::kLanes)
+      V::StoreRounded(to + i, LoadNext<V>(x + i, count - i), Min(V::kLanes, count - i));
+  };
+  if (type == Element::kBF16) return round(static_cast<BF16*>(y));
+  round(static_cast<F16*>(y));
+}
+
+template <class V>
+void Widen(const void* x, Element type, int64_t count, float* y) {
+  WithType(x, type, [&](const auto* from) { WidenRow<V>(from, count, y); });
 }
 
 }  // namespace

@@ -67,6 +67,41 @@ struct Avx512 {
     _mm512_mask_storeu_ps(p, First(count), v);
   }
 
+  // The first `count` ≤ kLanes numbers rounded to nearest even; a NaN stays one.
+  static void StoreRounded(BF16* p, Vec v, int64_t count) {
+    const __m512i bits = _mm512_castps_si512(v);
+    const __m512i high = _mm512_srli_epi32(bits, 16);
+    const __m512i odd = _mm512_and_si512(high, _mm512_set1_epi32(1));
+    const __m512i up = _mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff)), odd);
+    const __m512i rounded =
+        _mm512_mask_or_epi32(_mm512_srli_epi32(up, 16), _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q),
+                             high, _mm512_set1_epi32(0x40));
+    _mm256_mask_storeu_epi16(p, First(count), _mm512_cvtepi32_epi16(rounded));
+  }
+  static void StoreRounded(F16* p, Vec v, int64_t count) {
+    constexpr int kNearest = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
+    _mm256_mask_storeu_epi16(p, First(count), _mm512_cvtps_ph(v, kNearest));
+  }
+  // `count` ≤ 8 numbers, each beside itself.
+  static Vec Twice(const float* p, int64_t count) {
+    const __m512i index = _mm512_set_epi32(7, 7, 6, 6, 5, 5, 4, 4, 3, 3, 2, 2, 1, 1, 0, 0);
+    return _mm512_permutexvar_ps(index, LoadPartial(p, count));
+  }
+  static Vec SwapNeighbours(Vec v) { return _mm512_permute_ps(v, 0xb1); }
+  static Vec NegateEven(Vec v) {
+    const Vec sign = Set1(-0.0f);
+    return _mm512_mask_xor_ps(v, 0x5555, v, sign);
+  }
+  // a·x + b·y in f64, products and sum rounded.
+  static Vec MixWide(double a, Vec x, double b, Vec y) {
+    const auto mix = [a, b](__m256 x8, __m256 y8) {
+      return _mm512_cvtpd_ps(_mm512_add_pd(_mm512_mul_pd(_mm512_set1_pd(a), _mm512_cvtps_pd(x8)),
+                                           _mm512_mul_pd(_mm512_set1_pd(b), _mm512_cvtps_pd(y8))));
+    };
+    const __m256 low = mix(_mm512_castps512_ps256(x), _mm512_castps512_ps256(y));
+    return _mm512_insertf32x8(_mm512_castps256_ps512(low), mix(High(x), High(y)), 1);
+  }
+
   // The 64 integers of a group of 6-bit codes.
   static void UnpackQ6(const void* group, I8* to) { UnpackGroupOf64(group, to); }
 

@@ -69,6 +69,7 @@ inline constexpr int64_t kStreamRowsOfX = 4;
 
 inline constexpr int64_t kMaxRows = 32;      // rows of attention that share a pass over the keys
 inline constexpr int64_t kMaxQueries = 192;  // of an expanded task
+inline constexpr int64_t kMaxTileQueries = 512;   // the same where tiles multiply
 inline constexpr int64_t kMaxDecodeWidth = 1152;  // C + R
 inline constexpr int64_t kMaxHeadWidth = 512;     // N + R, and V
 
@@ -126,7 +127,7 @@ struct GatherTask {
   float* y;              // [count, c + r], written
 };
 
-// Expanded attention of up to kMaxQueries neighbouring queries of one head.
+// Expanded attention of up to Target::mha_queries neighbouring queries of one head.
 struct MhaTask {
   const float* q_nope;  // [rows, n]
   const float* q_rope;  // [rows, r]
@@ -160,6 +161,34 @@ struct SiluMulTask {
   int64_t count;
 };
 
+// x = 2·count numbers rotated in place by `count` angles: pairs of neighbours if interleaved, else
+// number j with number count + j.
+struct RopeTask {
+  float* x;
+  const float* cos;  // [count]
+  const float* sin;
+  int64_t count;
+  bool interleaved;
+};
+
+// y += Σ_k weights[k] · x[rows[k],:], one row; the sum in the order of k.
+struct CombineTask {
+  const float* x;
+  int64_t x_stride;
+  const int32_t* rows;
+  const float* weights;
+  int64_t chosen, d;
+  float* y;
+};
+
+// o = a·o + b·o_b in f64, rounded once.
+struct MixTask {
+  float* o;
+  const float* o_b;
+  int64_t count;
+  double a, b;
+};
+
 // What a target lacks is null.
 struct Target {
   void (*linear)(const LinearTask&) = nullptr;
@@ -173,8 +202,16 @@ struct Target {
   // o /= sum, and lse (may be null) from max and sum. A row that saw nothing stays zero.
   void (*finish_partial)(const Partial&, int64_t rows, int64_t c, float* lse) = nullptr;
   void (*mha)(const MhaTask&) = nullptr;
+  int64_t mha_queries = kMaxQueries;  // the most that mha takes
   void (*rms_norm)(const RmsNormTask&) = nullptr;
   void (*silu_mul)(const SiluMulTask&) = nullptr;
+  // What follows gives the bytes of the reference.
+  void (*rope)(const RopeTask&) = nullptr;
+  void (*combine)(const CombineTask&) = nullptr;
+  void (*mix)(const MixTask&) = nullptr;
+  void (*add)(const float* x, int64_t count, float* y) = nullptr;            // y += x
+  void (*round)(const float* x, int64_t count, Element, void* y) = nullptr;  // bf16 or f16
+  void (*widen)(const void* x, Element, int64_t count, float* y) = nullptr;  // f32 or 16 bits
   // Chains of multiply-adds that need nothing but registers; their sum goes to `sink`. Returns the
   // FLOPs done.
   int64_t (*peak)(int64_t rounds, float* sink) = nullptr;

@@ -1,5 +1,6 @@
 // Kernels on tiles. What may be included here: target.h.
 #include "src/kernels/cpu/linear_amx-inl.h"
+#include "src/kernels/cpu/mha_amx-inl.h"
 #include "src/kernels/cpu/mla_decode_amx-inl.h"
 #include "src/kernels/cpu/partial-inl.h"
 #include "src/kernels/cpu/pointwise-inl.h"
@@ -56,6 +57,8 @@ const Target kAmx = {
     .decode_rows = kMaxTileRows,
     .merge_partial = MergePartial<Amx>,
     .finish_partial = FinishPartial<Amx>,
+    .mha = MhaAmx,
+    .mha_queries = kMaxTileQueries,
     .silu_mul = SiluMul<Amx>,
     .peak = TilePairPeak,
     .byte_peak = TileBytePeak,

@@ -22,6 +22,12 @@ const Target kAvx512 = {
     .mha = Mha<Avx512>,
     .rms_norm = RmsNorm<Avx512>,
     .silu_mul = SiluMul<Avx512>,
+    .rope = Rope<Avx512>,
+    .combine = Combine<Avx512>,
+    .mix = Mix<Avx512>,
+    .add = Add<Avx512>,
+    .round = Round<Avx512>,
+    .widen = Widen<Avx512>,
     .peak = FmaPeak<Avx512>,
 };
 

@@ -14,6 +14,7 @@ struct Int {
 
 constexpr int64_t Min(int64_t a, int64_t b) { return a < b ? a : b; }
 constexpr int64_t Max(int64_t a, int64_t b) { return a > b ? a : b; }
+constexpr int64_t RoundUp(int64_t count, int64_t unit) { return (count + unit - 1) / unit * unit; }
 
 // Row stride in floats, for rows of `width`: an odd number of cache lines, so that equal columns of
 // neighbouring rows spread over all sets of the L1.

@@ -117,11 +117,11 @@ struct MhaOp {
     TensorView
         k_rope;    // [S, H, R] f32, last dimension contiguous; a shared key has stride 0 over H
     TensorView v;  // [S, H, V] f32, last dimension contiguous
-    int64_t q_begin = 0;    // absolute position of query 0
-    int64_t key_begin = 0;  // absolute position of key 0
-    TensorView o;           // [T, H, V] f32, written, contiguous
-    TensorView lse;         // [T, H] f32, written, contiguous
-    float scale = 0;
+    int64_t q_begin = 0;             // absolute position of query 0
+    int64_t key_begin = 0;           // absolute position of key 0
+    TensorView o;                    // [T, H, V] f32, written, contiguous
+    TensorView lse;                  // [T, H] f32, written, contiguous
+    float scale = 0;                 // above 0
     DType arithmetic = DType::kF32;  // the step's: f32, f16 or bf16
   };
   struct Shape {

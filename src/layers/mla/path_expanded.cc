@@ -20,6 +20,10 @@ struct ExpandedKeys {
   TensorView v;       // [S, H, V]
 };
 
+// Floats between rows of keys of all heads, whose width is a power of two in common shapes: without
+// them the rows of one head would share a few sets of the caches.
+constexpr int64_t kPad = 16;
+
 // Rows [begin, end) of a stream whose rows are `width` numbers.
 TensorView GatherKeys(const MlaLayer& mla, size_t stream, int64_t width,
                       const SequenceSlice& sequence, int64_t begin, int64_t end,
@@ -55,7 +59,9 @@ ExpandedKeys ExpandLatents(const MlaLayer& mla, const SequenceSlice& sequence, i
   const MlaDims& dims = mla.dims;
   const TensorView rows = GatherKeys(mla, 0, dims.latent(), sequence, begin, end, step);
   const int64_t per_head = dims.n + dims.v;
-  const TensorView kv = step.workspace->Take(DType::kF32, {end - begin, dims.h * per_head});
+  const int64_t width = dims.h * per_head;
+  const TensorView kv =
+      step.workspace->Take(DType::kF32, {end - begin, width + kPad}).Slice(1, 0, width);
   Multiply(mla.w_kv_b, LatentColumns(rows, dims.c, step), kv, step);
   return {Heads(kv, 0, dims.h, per_head, dims.n),
           Heads(rows, dims.c, dims.h, /*per_head=*/0, dims.r),  // one rope key, shared by all heads
