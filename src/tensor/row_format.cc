@@ -29,7 +29,7 @@ RowLayout LayoutOf(RowKind kind, int64_t c, int64_t r) {
       return {rope_at, c, rope_at + 2 * r};
     }
     case RowKind::kI8:
-      return {c, c + r, c + r + 8};
+      return {c, c + 2 * r, c + 2 * r + 8};
     case RowKind::kQ6: {
       const int64_t rope_at = CeilDiv(c, kQ6Group) * kQ6GroupBytes;
       const int64_t groups = CeilDiv(c, kQ6Group) + CeilDiv(r, kQ6Group);

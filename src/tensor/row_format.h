@@ -15,7 +15,7 @@ enum class RowKind : uint8_t {
   kPlain,    // C+R numbers of a floating-point dtype
   kF8,       // e4m3 latents, an f32 scale for every 128 of them, bf16 rope part
   kF8Dense,  // e4m3 throughout, one scale that is not stored
-  kI8,       // int8 throughout, two f32 scales: of the latent and of the rope part
+  kI8,       // int8 latents, 16-bit integers for the rope part, an f32 scale of each
   kQ6,       // 6-bit integers in groups of 64 with a bf16 scale each
 };
 

@@ -126,6 +126,12 @@ struct Avx512 {
       rows[12 + j] = _mm512_shuffle_f32x4(ab_odd, cd_odd, 0xdd);
     }
   }
+  // x in the lanes with key < limits[lane], `otherwise` in the rest.
+  static Vec WhereBelow(int64_t key, const int32_t* limits, Vec x, Vec otherwise) {
+    const __m512i limit = _mm512_loadu_si512(limits);
+    return _mm512_mask_mov_ps(
+        otherwise, _mm512_cmplt_epi32_mask(_mm512_set1_epi32(static_cast<int32_t>(key)), limit), x);
+  }
 
   // e^x, relative error ≤ 2^−23 wherever the result is normal; 0 from −104 down, so that e^−∞ is
   // exactly 0; ∞ from 89 up; NaN stays. x = n·ln2 + r, |r| ≤ ln2/2, and the Taylor series of e^r

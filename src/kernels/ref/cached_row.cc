@@ -59,19 +59,43 @@ void DequantiseF8(const std::byte* from, int64_t count, float scale, float* to) 
   for (int64_t i = 0; i < count; ++i) to[i] = F8E4M3ToFloat(static_cast<uint8_t>(from[i])) * scale;
 }
 
-// One scale for all of x. What cannot be told by integers is told by the scale: NaN.
-void QuantiseI8(const float* x, int64_t count, std::byte* to, std::byte* scale_at) {
+// Integers with one scale, the largest of them `top`. What cannot be told by integers is told by
+// the scale: NaN.
+template <class Store>
+void QuantiseIntegers(const float* x, int64_t count, float top, std::byte* scale_at,
+                      const Store& store) {
   const Range range = RangeOf(x, count);
   const bool zero = range.top < kSmallest;
-  const float inverse = zero ? 0.0f : 127.0f / range.top;
-  for (int64_t i = 0; i < count; ++i)
-    to[i] = static_cast<std::byte>(zero ? 0 : Quantise(x[i], inverse, 127.0f));
-  const float scale = zero ? 0.0f : range.top / 127.0f;
+  const float inverse = zero ? 0.0f : top / range.top;
+  for (int64_t i = 0; i < count; ++i) store(i, zero ? 0 : Quantise(x[i], inverse, top));
+  const float scale = zero ? 0.0f : range.top / top;
   StoreFloat(scale_at, range.nan ? std::numeric_limits<float>::quiet_NaN() : scale);
+}
+
+// Integer + 128.
+void QuantiseI8(const float* x, int64_t count, std::byte* to, std::byte* scale_at) {
+  QuantiseIntegers(x, count, 127.0f, scale_at,
+                   [&](int64_t i, int q) { to[i] = static_cast<std::byte>(q + 128); });
 }
 void DequantiseI8(const std::byte* from, int64_t count, float scale, float* to) {
   for (int64_t i = 0; i < count; ++i)
-    to[i] = static_cast<float>(static_cast<int8_t>(from[i])) * scale;
+    to[i] = static_cast<float>(static_cast<int>(from[i]) - 128) * scale;
+}
+
+// Integer + 128·256 + 128, so that both bytes less 128 are signed; upper bytes first, then the
+// lower ones. 127·256 + 127 is the largest integer of which both parts fit.
+constexpr float kMaxI16 = 127.0f * 256 + 127;
+void QuantiseI16(const float* x, int64_t count, std::byte* to, std::byte* scale_at) {
+  QuantiseIntegers(x, count, kMaxI16, scale_at, [&](int64_t i, int q) {
+    to[i] = static_cast<std::byte>((q + 0x8080) >> 8);
+    to[count + i] = static_cast<std::byte>(q + 0x8080);
+  });
+}
+void DequantiseI16(const std::byte* from, int64_t count, float scale, float* to) {
+  for (int64_t i = 0; i < count; ++i) {
+    const int code = static_cast<int>(from[i]) * 256 + static_cast<int>(from[count + i]);
+    to[i] = static_cast<float>(code - 0x8080) * scale;
+  }
 }
 
 // One group. Code = integer + 32; of value i, i < 64, the low four bits are in byte i mod 32, the
@@ -129,7 +153,7 @@ void QuantiseRow(RowFormat format, const float* latent, int64_t c, const float* 
       return QuantiseF8(rope, r, format.descale, row + at.rope_at);
     case RowKind::kI8:
       QuantiseI8(latent, c, row, row + at.scales_at);
-      return QuantiseI8(rope, r, row + at.rope_at, row + at.scales_at + 4);
+      return QuantiseI16(rope, r, row + at.rope_at, row + at.scales_at + 4);
     case RowKind::kQ6:
       QuantiseQ6(latent, c, row, row + at.scales_at);
       return QuantiseQ6(rope, r, row + at.rope_at, row + at.scales_at + CeilDiv(c, kQ6Group) * 2);
@@ -151,7 +175,7 @@ void DequantiseRow(RowFormat format, const std::byte* row, int64_t c, int64_t r,
       return DequantiseF8(row, c + r, format.descale, to);
     case RowKind::kI8:
       DequantiseI8(row, c, LoadFloat(row + at.scales_at), to);
-      return DequantiseI8(row + at.rope_at, r, LoadFloat(row + at.scales_at + 4), to + c);
+      return DequantiseI16(row + at.rope_at, r, LoadFloat(row + at.scales_at + 4), to + c);
     case RowKind::kQ6:
       DequantiseQ6(row, c, row + at.scales_at, to);
       return DequantiseQ6(row + at.rope_at, r, row + at.scales_at + CeilDiv(c, kQ6Group) * 2,
