@@ -38,7 +38,7 @@ constexpr int64_t kByteBlock = 256;  // keys
 constexpr int64_t kByteRun = 16;     // keys that are read at a fixed distance from one another
 constexpr int64_t kByteRuns = kByteBlock / kByteRun;
 constexpr int64_t kByteLanes = 16;  // rows of a group
-constexpr int64_t kByteGroups = kMaxDecodeRows / kByteLanes;
+constexpr int64_t kByteGroups = kMaxTileRows / kByteLanes;
 constexpr int64_t kFours = 64;    // bytes of a vector of fours of a row or column each
 constexpr int64_t kEights = 128;  // of two vectors with eights of 16 rows
 constexpr int64_t kStrip = 64;    // columns that are zipped at once
@@ -69,11 +69,11 @@ struct NextBytes {
   const char* runs[kByteRuns];
   int64_t run_count, run_bytes;
   int64_t run, at;  // the next line
-  int64_t per_step;
+  int64_t portion;
 
   template <class V>
-  void Ask() {
-    for (int64_t i = 0; i < per_step && run < run_count; ++i) {
+  void Ask(int64_t portions) {
+    for (int64_t i = portions * portion; i > 0 && run < run_count; --i) {
       V::Prefetch(runs[run] + at);
       at += 64;
       if (at < run_bytes) continue;
@@ -88,8 +88,8 @@ struct ByteDecode {
   alignas(64) int8_t q[kByteGroups * kMaxByteQuery * kByteLanes];   // [group][eight][row]
   alignas(64) float scores[kByteGroups * kByteBlock * kByteLanes];  // [group][key][row]
   alignas(64) uint8_t p[kByteGroups * kByteBlock * kByteLanes];     // [group][four][row]
-  alignas(64) int8_t values[kByteBlock * kStrip];                   // [four][vector]
-  alignas(64) float o[kMaxDecodeRows * kMaxPlane];                  // [row][column]
+  alignas(64) int8_t values[kByteBlock * kMaxPlane];                // [64 columns][four][vector]
+  alignas(64) float o[kMaxTileRows * kMaxPlane];                    // [row][column]
   alignas(64) char copied[kByteBlock * (kMaxDecodeWidth + kMaxByteRope + 8)];  // keys, if need be
   float latent_scale[kByteBlock];  // of the block's keys
   float rope_scale[kByteBlock];
@@ -100,9 +100,11 @@ struct ByteDecode {
   int64_t q_group;             // bytes of a group of queries
   int64_t columns;             // C as a multiple of 64
   int64_t group_count, count;  // keys of the block
+  bool first;                  // block: nothing is known of o
 
   int8_t* Q(int64_t group) { return q + group * q_group; }
   float* Scores(int64_t group) { return scores + group * kByteBlock * kByteLanes; }
+  int8_t* Values(int64_t column) { return values + column * kByteBlock; }
   uint8_t* P(int64_t group) { return p + group * kByteBlock * kByteLanes; }
   const char* Key(int64_t key) const { return keys[key / kByteRun] + key % kByteRun * row_bytes; }
 };
@@ -110,14 +112,10 @@ struct ByteDecode {
 // The largest magnitude of x [count], NaN if one of them is.
 template <class V>
 float TopOf(const float* x, int64_t count) {
-  typename V::Vec top = V::Zero();
-  typename V::Vec nan = V::Zero();
-  for (int64_t i = 0; i < count; i += V::kLanes) {
-    const typename V::Vec v = LoadNext<V>(x + i, count - i);
-    top = V::Max(V::Abs(v), top);
-    nan = V::Fma(v, V::Zero(), nan);  // a NaN hides from max, but not from this sum
-  }
-  return V::MaxOf(top) + V::Sum(nan);
+  typename V::Ints top = V::ZeroInts();  // as integers, NaNs are above all numbers
+  for (int64_t i = 0; i < count; i += V::kLanes)
+    top = V::MaxInts(V::ToIntBits(V::Abs(LoadNext<V>(x + i, count - i))), top);
+  return __builtin_bit_cast(float, V::MaxOfInts(top));
 }
 
 // x as signed bytes, zeros up to a multiple of 64 behind them.
@@ -217,6 +215,9 @@ inline void TakeBytes(const DecodeTask& t, int64_t begin, ByteDecode& s) {
 // Steps of a score tile, and of an output tile, after each of which a few lines are asked for.
 constexpr int64_t kScoreStep = 8;    // eights
 constexpr int64_t kOutputStep = 16;  // fours
+// An output step takes longer.
+constexpr int64_t kScorePortions = 1;
+constexpr int64_t kOutputPortions = 3;
 
 // The block at `begin` is asked for in even portions.
 inline void StartAhead(const DecodeTask& t, int64_t begin, ByteDecode& s) {
@@ -228,9 +229,10 @@ inline void StartAhead(const DecodeTask& t, int64_t begin, ByteDecode& s) {
   next.run = next.at = 0;
   const int64_t per_key = (s.q_group / kEights + kScoreStep - 1) / kScoreStep;
   const int64_t scores = kByteBlock / 8 * s.group_count * per_key;
-  const int64_t outputs = s.columns / kStrip * (t.rows + 5) / 6 * (kByteBlock / 4 / kOutputStep);
+  const int64_t outputs = s.columns / kStrip * s.group_count * 3 * (kByteBlock / 4 / kOutputStep);
+  const int64_t portions = scores * kScorePortions + outputs * kOutputPortions;
   const int64_t lines = next.run_count * (next.run_bytes / 64 + 1);
-  next.per_step = (lines + scores + outputs - 1) / (scores + outputs);
+  next.portion = (lines + portions - 1) / portions;
 }
 
 // sums += k·q of kK keys, `stride` apart, and kN groups of queries, a row's in two lanes. In line,
@@ -244,7 +246,7 @@ template <class V, int64_t kK, int64_t kN>
   for (int64_t i = 0; i < kK / 4; ++i) keys[i] = V::Opaque(key + 4 * i * stride);
   const int64_t three = V::Opaque(3 * stride);
   for (; eights > 0; eights -= kScoreStep) {
-    ahead.Ask<V>();
+    ahead.Ask<V>(kScorePortions);
     for (int64_t n = Min(kScoreStep, eights); n > 0; --n, q += kEights) {
       typename V::Ints qn[2 * kN];
       for (int64_t j = 0; j < 2 * kN; ++j)
@@ -307,12 +309,36 @@ void ByteScoreTile(ByteDecode& s, int64_t group, int64_t key) {
     }
 }
 
+// Values of keys [begin, begin + 16), signed, four keys side by side, while they are in L1. Keys
+// behind the last one of the block have weights of zero.
+template <class V>
+void ZipRun(ByteDecode& s, int64_t begin) {
+  for (int64_t column = 0; column < s.columns; column += kStrip) {
+    const int64_t bytes = Min(kStrip, s.row_bytes - column);
+    int8_t* const to = s.Values(column) + begin * kStrip;
+    for (int64_t i = 0; i < kByteRun; i += 4) {
+      const char* const row = s.Key(begin + i) + column;
+      typename V::Ints m[4];
+      for (int64_t j = 0; j < 4; ++j)
+        m[j] = V::FlipSigns(bytes == kStrip ? V::LoadBytes(row + j * s.row_bytes)
+                                            : V::LoadBytesPartial(row + j * s.row_bytes, bytes));
+      V::ZipFours(m);
+      for (int64_t j = 0; j < 4; ++j) V::StoreBytes(to + i * kStrip + j * kFours, m[j]);
+    }
+  }
+}
+
+// Scores of all rows, and the block's values on the way.
 template <class V>
 void ByteScores(ByteDecode& s) {
   ForEachRun<2>(s.group_count, [&](int64_t group, auto groups) {
     constexpr int64_t kN = decltype(groups)::value;
     constexpr int64_t kK = 8 / kN;
-    for (int64_t key = 0; key < s.count; key += kK) ByteScoreTile<V, kK, kN>(s, group, key);
+    for (int64_t run = 0; run < s.count; run += kByteRun) {
+      for (int64_t key = run; key < run + kByteRun; key += kK)
+        ByteScoreTile<V, kK, kN>(s, group, key);
+      if (group == 0) ZipRun<V>(s, run);
+    }
   });
 }
 
@@ -383,22 +409,6 @@ void QuantiseWeights(ByteDecode& s, int64_t group) {
   }
 }
 
-// Values of the block in columns [column, column + 64), signed, four keys side by side. Keys behind
-// the last one of the block have weights of zero.
-template <class V>
-void ZipStrip(ByteDecode& s, int64_t column) {
-  const int64_t bytes = Min(kStrip, s.row_bytes - column);
-  for (int64_t key = 0; key < s.count; key += 4) {
-    const char* const row = s.Key(key) + column;
-    typename V::Ints m[4];
-    for (int64_t i = 0; i < 4; ++i)
-      m[i] = V::FlipSigns(bytes == kStrip ? V::LoadBytes(row + i * s.row_bytes)
-                                          : V::LoadBytesPartial(row + i * s.row_bytes, bytes));
-    V::ZipFours(m);
-    for (int64_t i = 0; i < 4; ++i) V::StoreBytes(s.values + key * kStrip + i * kFours, m[i]);
-  }
-}
-
 // Outputs of kM rows of a group from lane `lane`, 64 columns from `column`.
 template <class V, int64_t kM>
 void ByteOuterTile(ByteDecode& s, int64_t group, int64_t lane, int64_t column) {
@@ -409,10 +419,10 @@ void ByteOuterTile(ByteDecode& s, int64_t group, int64_t lane, int64_t column) {
   typename V::Ints acc[kM][4];
   for (int64_t i = 0; i < kM; ++i)
     for (int64_t j = 0; j < 4; ++j) acc[i][j] = V::ZeroInts();
-  const int8_t* w = s.values;
+  const int8_t* w = s.Values(column);
   const uint8_t* p = s.P(group) + lane * 4;
   for (int64_t fours = (Min(s.count, g.most) + 3) / 4; fours > 0; fours -= kOutputStep) {
-    s.ahead.Ask<V>();
+    s.ahead.Ask<V>(kOutputPortions);
     for (int64_t n = Min(kOutputStep, fours); n > 0; --n, w += 4 * kFours, p += kFours) {
       typename V::Ints v[4];
       for (int64_t j = 0; j < 4; ++j) v[j] = V::LoadBytes(w + j * kFours);
@@ -425,7 +435,8 @@ void ByteOuterTile(ByteDecode& s, int64_t group, int64_t lane, int64_t column) {
   for (int64_t i = 0; i < kM; ++i)
     for (int64_t j = 0; j < 4; ++j) {
       float* const o = first + i * s.columns + j * V::kLanes;
-      const typename V::Vec old = V::Mul(V::Load(o), V::Set1(g.factor[lane + i]));
+      const typename V::Vec old =
+          s.first ? V::Zero() : V::Mul(V::Load(o), V::Set1(g.factor[lane + i]));
       V::Store(o, V::Fma(V::ToFloat(acc[i][j]), V::Set1(g.p_scale[lane + i]), old));
     }
 }
@@ -434,9 +445,8 @@ void ByteOuterTile(ByteDecode& s, int64_t group, int64_t lane, int64_t column) {
 template <class V>
 void AddByteValues(const DecodeTask& t, ByteDecode& s) {
   for (int64_t column = 0; column < s.columns; column += kStrip) {
-    ZipStrip<V>(s, column);
     for (int64_t group = 0; group < s.group_count; ++group) {
-      if (s.groups[group].most == 0) continue;
+      if (s.groups[group].most == 0 && !s.first) continue;
       ForEachRun<V::kTileRows>(Min(kByteLanes, t.rows - group * kByteLanes),
                                [&](int64_t lane, auto rows) {
                                  ByteOuterTile<V, decltype(rows)::value>(s, group, lane, column);
@@ -478,7 +488,6 @@ void StartBytes(const DecodeTask& t, ByteDecode& s) {
     V::Store(s.groups[group].sum, V::Zero());
     PackByteQueries<V>(t, group, s);
   }
-  for (int64_t i = 0; i < t.rows * s.columns; i += V::kLanes) V::Store(s.o + i, V::Zero());
 }
 
 // Brings columns into order and stores what became of the rows.
@@ -509,10 +518,11 @@ void MlaDecodeInt8(const DecodeTask& t) {
   for (int64_t begin = t.key_begin; begin < t.key_end; begin += kByteBlock) {
     TakeBytes(t, begin, s);
     FindVisibleBytes(t, begin, s);
+    s.first = begin == t.key_begin;
     StartAhead(t, begin + kByteBlock, s);
     ByteScores<V>(s);
     for (int64_t group = 0; group < s.group_count; ++group)
-      if (s.groups[group].most > 0) QuantiseWeights<V>(s, group);
+      if (s.groups[group].most > 0 || s.first) QuantiseWeights<V>(s, group);
     AddByteValues<V>(t, s);
   }
   StoreBytesOut<V>(t, s);

@@ -106,6 +106,8 @@ struct Avx512Vnni : Avx512 {
   static Ints ShiftRight(Ints v) {
     return _mm512_srai_epi32(v, kBits);
   }
+  static Ints MaxInts(Ints a, Ints b) { return _mm512_max_epi32(a, b); }
+  static int32_t MaxOfInts(Ints v) { return _mm512_reduce_max_epi32(v); }
   static int32_t SumInts(Ints v) { return _mm512_reduce_add_epi32(v); }
   static Vec ToFloatBits(Ints v) { return _mm512_castsi512_ps(v); }
   static Ints ToIntBits(Vec v) { return _mm512_castps_si512(v); }
