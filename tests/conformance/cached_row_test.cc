@@ -74,7 +74,8 @@ double Step(RowKind kind, bool rope, double x) {
     case RowKind::kI8:
       return rope ? 1.01 / (2 * 32639) + 0x1p-22 : 1.001 / 254;
     case RowKind::kQ6:
-      return 1.01 / 62;
+      // Scales are rounded up to bf16.
+      return (rope ? 1.01 / (2 * 2047) : 1.01 / 30) * (1 + 0x1p-7);
     case RowKind::kPlain:
       break;
   }
