@@ -395,9 +395,7 @@ void QuantiseWeights(ByteDecode& s, int64_t group) {
   float* const scores = s.Scores(group);
   const typename V::Vec top = V::Max(ByteWeights<V>(s, g, count, scores), V::Set1(0x1p-100f));
   const typename V::Vec inverse = V::Div(V::Set1(255.0f), top);
-  // Minus zero: what adds nothing to any output, not even to the sign of a zero.
-  V::Store(g.p_scale,
-           V::WhereBelow(0, g.visible, V::Mul(top, V::Set1(1.0f / 255)), V::Set1(-0.0f)));
+  V::Store(g.p_scale, V::Mul(top, V::Set1(1.0f / 255)));
   uint8_t* const to = s.P(group);
   for (int64_t key = 0; key < count; key += 4) {
     typename V::Ints bytes[4];
