@@ -20,7 +20,8 @@
 // Order     sums of integers are exact; blocks of 256 keys anchored at position 0, of which each
 //           row adds what it sees in key order. Neither grouping of rows nor page size, batch or
 //           threads change a byte.
-// Limits    C+R ≤ 1152, R ≤ 512 so that sums fit; stack 700 KiB.
+// Limits    C+R ≤ 1152, R ≤ 512 so that sums fit; stack 1.8 MiB, of which C+R,
+//           the rows and the page size decide what is touched.
 #pragma once
 
 #include <cstdint>
