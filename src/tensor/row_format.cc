@@ -29,11 +29,11 @@ RowLayout LayoutOf(RowKind kind, int64_t c, int64_t r) {
       return {rope_at, c, rope_at + 2 * r};
     }
     case RowKind::kI8:
-      return {c, c + r, c + r + 8};
+      return {c, c + 2 * r, c + 2 * r + 8};
     case RowKind::kQ6: {
-      const int64_t rope_at = CeilDiv(c, kQ6Group) * kQ6GroupBytes;
-      const int64_t groups = CeilDiv(c, kQ6Group) + CeilDiv(r, kQ6Group);
-      return {rope_at, groups * kQ6GroupBytes, groups * (kQ6GroupBytes + 2)};
+      const int64_t rope_at = CeilDiv(c, kQ6Chunk) * kQ6ChunkBytes;
+      const int64_t scales_at = rope_at + r + CeilDiv(r, int64_t{2});
+      return {rope_at, scales_at, scales_at + 2 * (CeilDiv(c, kQ6Group) + 1)};
     }
     case RowKind::kF8Dense:
     case RowKind::kPlain:

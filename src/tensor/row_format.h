@@ -15,8 +15,8 @@ enum class RowKind : uint8_t {
   kPlain,    // C+R numbers of a floating-point dtype
   kF8,       // e4m3 latents, an f32 scale for every 128 of them, bf16 rope part
   kF8Dense,  // e4m3 throughout, one scale that is not stored
-  kI8,       // int8 throughout, two f32 scales: of the latent and of the rope part
-  kQ6,       // 6-bit integers in groups of 64 with a bf16 scale each
+  kI8,       // int8 latents, 16-bit integers for the rope part, an f32 scale of each
+  kQ6,       // 6 bits on average: 5 of latents, a bf16 scale for every 32; 12 of the rope part
 };
 
 struct RowFormat {
@@ -25,8 +25,9 @@ struct RowFormat {
 };
 
 inline constexpr int64_t kF8Group = 128;  // latents that share a scale
-inline constexpr int64_t kQ6Group = 64;
-inline constexpr int64_t kQ6GroupBytes = 48;  // of values; the scale lies elsewhere
+inline constexpr int64_t kQ6Group = 32;
+inline constexpr int64_t kQ6Chunk = 64;       // latents whose bits are packed together
+inline constexpr int64_t kQ6ChunkBytes = 40;  // of values; their scales lie elsewhere
 
 // Where the parts of a row lie, in bytes from its start; latents are first.
 struct RowLayout {

@@ -66,15 +66,16 @@ TEST(CachedRowConformance, EveryRowReadsTheSameNumbers) {
 }
 
 // Half the distance between neighbouring numbers of a format, for numbers between −1 and 1.
-double Step(RowKind kind, double x) {
+double Step(RowKind kind, bool rope, double x) {
   switch (kind) {
     case RowKind::kF8:
     case RowKind::kF8Dense:
       return std::abs(x) / 16 + 0x1p-10;
     case RowKind::kI8:
-      return 1.001 / 254;
+      return rope ? 1.01 / (2 * 32639) + 0x1p-22 : 1.001 / 254;
     case RowKind::kQ6:
-      return 1.01 / 62;
+      // Scales are rounded up to bf16.
+      return (rope ? 1.01 / (2 * 2047) : 1.01 / 30) * (1 + 0x1p-7);
     case RowKind::kPlain:
       break;
   }
@@ -97,7 +98,7 @@ TEST(CachedRowConformance, NumbersComeBackWithinHalfAStep) {
                                                        : GetValue(rows.rope, t, i - w.c));
           const bool bf16 = cache.kind == RowKind::kF8 && i >= w.c;
           ASSERT_NEAR(static_cast<double>(GetValue(y, t, i)), x,
-                      bf16 ? std::abs(x) * 0x1p-8 : Step(cache.kind, x))
+                      bf16 ? std::abs(x) * 0x1p-8 : Step(cache.kind, i >= w.c, x))
               << t << ", " << i;
         }
     }
@@ -127,7 +128,7 @@ TEST(CachedRowConformance, NanStaysNanAndInfinitySaturates) {
 TEST(CachedRow, BytesPerToken) {
   EXPECT_EQ((CacheDType{DType::kU8, RowKind::kF8}.RowBytes(512, 64)), 656);
   EXPECT_EQ((CacheDType{DType::kU8, RowKind::kF8Dense}.RowBytes(512, 64)), 576);
-  EXPECT_EQ((CacheDType{DType::kU8, RowKind::kI8}.RowBytes(512, 64)), 584);
+  EXPECT_EQ((CacheDType{DType::kU8, RowKind::kI8}.RowBytes(512, 64)), 648);
   EXPECT_EQ((CacheDType{DType::kU8, RowKind::kQ6}.RowBytes(512, 64)), 450);  // 6.25 bits each
 }
 

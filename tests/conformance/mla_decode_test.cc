@@ -21,6 +21,10 @@ double ScoreBound(const DecodeCase& c, int64_t t, int64_t h, float scale) {
   return 1.01 * sum * static_cast<double>(scale);
 }
 
+// The largest integers that int8 rows make of the latent and of the rope part of a query.
+constexpr float kMaxByte = 127;
+constexpr float kMaxTwoBytes = 127 * 256 + 127;
+
 // What a row rounds queries to; the reference is then given rounded ones.
 enum class Rounding { kNone, kBF16, kInt8 };
 Rounding RoundingOf(const Row& row) {
@@ -32,8 +36,8 @@ bool MultipliesBF16(const Row& row) { return RoundingOf(row) == Rounding::kBF16;
 // What the reference makes of a case, its queries rounded.
 struct Expected {
   Expected(const DecodeCase& c, const DecodeShape& s, Rounding rounding)
-      : q_latent(Queries(c.q_latent, rounding)),
-        q_rope(Queries(c.q_rope, rounding)),
+      : q_latent(Queries(c.q_latent, rounding, kMaxByte)),
+        q_rope(Queries(c.q_rope, rounding, kMaxTwoBytes)),
         o(DType::kF32, {c.o.view().shape[0], s.heads, s.c}),
         lse(DType::kF32, {c.o.view().shape[0], s.heads}) {
     MlaDecodeOp::Params p = c.Params();
@@ -43,21 +47,24 @@ struct Expected {
     p.lse = lse;
     RunRef<MlaDecodeOp>(p);
   }
-  static Tensor Queries(const TensorView& q, Rounding rounding) {
+  static Tensor Queries(const TensorView& q, Rounding rounding, float largest) {
     Tensor out(DType::kF32, {q.shape[0], q.shape[1], q.shape[2]});
     float* to = out.Ptr<float>();
     for (int64_t t = 0; t < q.shape[0]; ++t)
-      for (int64_t h = 0; h < q.shape[1]; ++h, to += q.shape[2]) RoundQuery(q, t, h, rounding, to);
+      for (int64_t h = 0; h < q.shape[1]; ++h, to += q.shape[2]) {
+        RoundQuery(q, t, h, rounding, largest, to);
+      }
     return out;
   }
-  static void RoundQuery(const TensorView& q, int64_t t, int64_t h, Rounding rounding, float* to) {
+  static void RoundQuery(const TensorView& q, int64_t t, int64_t h, Rounding rounding,
+                         float largest, float* to) {
     float top = 0;
     for (int64_t i = 0; i < q.shape[2]; ++i) top = std::max(top, std::abs(GetValue(q, t, h, i)));
     for (int64_t i = 0; i < q.shape[2]; ++i) {
       to[i] = GetValue(q, t, h, i);
       if (rounding == Rounding::kBF16) to[i] = RoundToBF16(to[i]);
       if (rounding == Rounding::kInt8)
-        to[i] = std::nearbyint(to[i] * (127.0f / top)) * (top / 127.0f);
+        to[i] = std::nearbyint(to[i] * (largest / top)) * (top / largest);
     }
   }
 
@@ -85,6 +92,15 @@ struct Expected {
   Tensor q_latent, q_rope, o, lse;
 };
 
+// Products of lower bytes, at most 128 each, of the rope part with keys up to 1.
+double LowerBytes(const DecodeCase& c, const DecodeShape& s, int64_t t, int64_t h) {
+  double top = 0;
+  for (int64_t i = 0; i < s.r; ++i)
+    top = std::max(top, std::abs(static_cast<double>(GetValue(c.q_rope, t, h, i))));
+  const double unit = 128 / static_cast<double>(kMaxTwoBytes);
+  return 1.01 * static_cast<double>(s.scale * static_cast<float>(s.r)) * top * unit * unit;
+}
+
 // The bound of head h of token t.
 AttentionBound BoundOf(const Row& row, const DecodeCase& c, const DecodeShape& s, int64_t t,
                        int64_t h, double lse) {
@@ -94,7 +110,8 @@ AttentionBound BoundOf(const Row& row, const DecodeCase& c, const DecodeShape& s
   const double scores = ScoreBound(c, t, h, s.scale) * (1 + unit);  // of rounded queries
   for (const DecodeSequence& sequence : c.sequences)
     if (t < sequence.query_start + sequence.query_len)
-      return BoundAttention(s.c + s.r, sequence.total_len, scores, lse, unit, key_unit);
+      return BoundAttention(s.c + s.r, sequence.total_len, scores, lse, unit, key_unit,
+                            RoundingOf(row) == Rounding::kInt8 ? LowerBytes(c, s, t, h) : 0);
   return {};
 }
 
@@ -254,6 +271,16 @@ TEST(MlaDecodeConformance, OnlyBF16CachesAreMultipliedAsBF16) {
       if (!MultipliesBF16(row)) continue;
       EXPECT_EQ(row.supports(shape), cache == DType::kBF16) << Name(cache);
     }
+  }
+}
+
+TEST(MlaDecodeConformance, RopePartsWhoseSumsDoNotFitAreNotMultipliedAsBytes) {
+  for (const int64_t r : {512, 513}) {
+    const MlaDecodeOp::Shape shape = {1, 16, 512, r, 64, DType::kU8, RowKind::kI8};
+    for (const Row& row : Kernels<MlaDecodeOp>())
+      if (RoundingOf(row) == Rounding::kInt8) {
+        EXPECT_EQ(row.supports(shape), r == 512);
+      }
   }
 }
 

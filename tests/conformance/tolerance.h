@@ -60,13 +60,15 @@ struct AttentionBound {
 // in f32: a dot product of pairs errs like any other sum. Left are the probabilities, rounded to
 // bf16 for the product with values but not for their sum: |Σ p̂v − Σ pv| ≤ weight_unit·Σ p·|v|.
 // Rows whose numbers need more than bf16 are rounded to it too: key_unit, on scores and on values.
-// Subnormal probabilities and products become zero: at most one kTiny more per key.
+// Subnormal probabilities and products become zero: at most one kTiny more per key. What a kernel
+// leaves out of every score by design is left_out.
 inline AttentionBound BoundAttention(int64_t width, int64_t keys, double scores, double lse,
-                                     double weight_unit = 0, double key_unit = 0) {
+                                     double weight_unit = 0, double key_unit = 0,
+                                     double left_out = 0) {
   // Merging a split of 1024 keys errs like one more block.
   const int64_t blocks = CeilDiv(keys, kLeastKeyBlock) + CeilDiv(keys, int64_t{1024}) + 1;
   const double delta =
-      Gamma(width + 1) * scores + 4 * kUnit * scores + key_unit * scores +
+      Gamma(width + 1) * scores + 4 * kUnit * scores + key_unit * scores + left_out +
       (kExpUnits * static_cast<double>(1 + blocks) + 2 * static_cast<double>(blocks)) * kUnit;
   const double sums = Gamma(keys + blocks + 3);
   AttentionBound out;

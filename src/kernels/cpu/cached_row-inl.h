@@ -40,12 +40,69 @@ void WidenF8Groups(const CachedRows& f, const char* row, float* to) {
                        FloatFrom(row + f.scales_at + at / kGroup * 4), to + at);
 }
 
+// Signed bytes of what is stored 128 larger, at most 64 of them.
+struct FlippedBytes {
+  alignas(64) I8 value[64];
+  FlippedBytes(const char* from, int64_t count) {
+    for (int64_t i = 0; i < count; ++i) value[i].value = static_cast<int8_t>(from[i] ^ -128);
+  }
+};
+
 template <class V>
-void WidenQ6(const char* codes, const char* scales, int64_t count, float* to) {
-  alignas(64) I8 group[64];
-  for (int64_t at = 0; at < count; at += 64, codes += 48, scales += 2) {
-    V::UnpackQ6(codes, group);
-    WidenScaled<V, I8>(group, Min(64, count - at), BF16From(scales), to + at);
+void WidenI8(const char* from, int64_t count, float scale, float* to) {
+  for (int64_t at = 0; at < count; at += 64) {
+    const int64_t n = Min(64, count - at);
+    WidenScaled<V, I8>(FlippedBytes(from + at, n).value, n, scale, to + at);
+  }
+}
+
+// `count` upper bytes, then as many lower ones.
+template <class V>
+void WidenI16(const char* from, int64_t count, float scale, float* to) {
+  const typename V::Vec s = V::Set1(scale);
+  for (int64_t at = 0; at < count; at += 64) {
+    const int64_t n = Min(64, count - at);
+    const FlippedBytes high(from + at, n);
+    const FlippedBytes low(from + count + at, n);
+    for (int64_t i = 0; i < n; i += V::kLanes) {
+      const typename V::Vec upper = LoadNext<V>(high.value + i, n - i);
+      const typename V::Vec whole =
+          V::Fma(upper, V::Set1(256.0f), LoadNext<V>(low.value + i, n - i));
+      StoreNext<V>(to + at + i, V::Mul(whole, s), n - i);
+    }
+  }
+}
+
+// Chunks of 64 latents of 5 bits, a scale for every 32.
+template <class V>
+void WidenFive(const char* codes, const char* scales, int64_t count, float* to) {
+  alignas(64) I8 chunk[64];
+  for (int64_t at = 0; at < count; at += 64, codes += 40) {
+    V::UnpackQ6(codes, chunk);
+    for (int64_t half = 0; half < 64 && at + half < count; half += 32, scales += 2)
+      WidenScaled<V, I8>(chunk + half, Min(32, count - at - half), BF16From(scales),
+                         to + at + half);
+  }
+}
+
+// `count` upper bytes of 12-bit integers + 2048, then the lower four bits, 64 at a time.
+template <class V>
+void WidenTwelve(const char* from, int64_t count, float scale, float* to) {
+  const char* low = from + count;
+  const typename V::Vec s = V::Set1(scale);
+  for (int64_t at = 0; at < count; at += 64, low += 32) {
+    const int64_t n = Min(64, count - at);
+    const FlippedBytes high(from + at, n);
+    alignas(64) I8 nibbles[64];
+    const int64_t half = (n + 1) / 2;
+    for (int64_t i = 0; i < half; ++i) nibbles[i].value = static_cast<int8_t>(low[i] & 15);
+    for (int64_t i = half; i < n; ++i)
+      nibbles[i].value = static_cast<int8_t>(low[i - half] >> 4 & 15);
+    for (int64_t i = 0; i < n; i += V::kLanes) {
+      const typename V::Vec whole = V::Fma(LoadNext<V>(high.value + i, n - i), V::Set1(16.0f),
+                                           LoadNext<V>(nibbles + i, n - i));
+      StoreNext<V>(to + at + i, V::Mul(whole, s), n - i);
+    }
   }
 }
 
@@ -62,11 +119,12 @@ void WidenCachedRow(const CachedRows& f, const char* row, float* to) {
     case RowKind::kF8Dense:
       return WidenScaled<V, F8>(row, f.c + f.r, f.descale, to);
     case RowKind::kI8:
-      WidenScaled<V, I8>(row, f.c, FloatFrom(row + f.scales_at), to);
-      return WidenScaled<V, I8>(row + f.rope_at, f.r, FloatFrom(row + f.scales_at + 4), to + f.c);
+      WidenI8<V>(row, f.c, FloatFrom(row + f.scales_at), to);
+      return WidenI16<V>(row + f.rope_at, f.r, FloatFrom(row + f.scales_at + 4), to + f.c);
     case RowKind::kQ6:
-      WidenQ6<V>(row, row + f.scales_at, f.c, to);
-      return WidenQ6<V>(row + f.rope_at, row + f.scales_at + (f.c + 63) / 64 * 2, f.r, to + f.c);
+      WidenFive<V>(row, row + f.scales_at, f.c, to);
+      return WidenTwelve<V>(row + f.rope_at, f.r, BF16From(row + f.scales_at + (f.c + 31) / 32 * 2),
+                            to + f.c);
   }
 }
 

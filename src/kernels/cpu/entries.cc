@@ -37,7 +37,7 @@ bool IsBf16Decode(const MlaDecodeOp::Shape& shape) {
 }
 
 bool IsInt8Decode(const MlaDecodeOp::Shape& shape) {
-  return cpu::Supports(shape) && shape.kind == RowKind::kI8;
+  return cpu::Supports(shape) && shape.kind == RowKind::kI8 && shape.r <= cpu::kMaxByteRope;
 }
 
 bool IsBf16Mha(const MhaOp::Shape& shape) {

@@ -1,21 +1,27 @@
 // mla_decode on int8: absorbed attention to an int8 cache, both products of bytes, added exactly.
 //
-// Rounding  queries to signed bytes, with one scale per row for the latent and one for the rope
-//           part; probabilities, times the scale of their key, to unsigned bytes per row and block
-//           of 128 keys. Scores and sums of probabilities, and with them lse, are f32.
-// Work      tasks as in mla_decode-inl.h. Once per block and for all rows of the task, keys are
-//           turned to fours of dimensions, 16 keys side by side, and values to fours of keys, 16
-//           columns side by side, so that neither product has sums to take across a vector:
+// Rounding  queries to bytes for the latent and to 16 bits for the rope part, with a scale each per
+//           row; probabilities, times the scale of their key, to unsigned bytes per row and block
+//           of 256 keys. Of the rope part's product lower bytes × lower bytes are left out. Scores
+//           and sums of probabilities, and with them lse, are f32.
+// Work      tasks as in mla_decode-inl.h, whose rows are taken 16 at a time, a row per lane:
 //
-//             keys, one panel per 16 keys                  values, one panel per 16 columns
-//             dims 0–3 │ key 0 … key 15, 4 bytes each      keys 0–3 │ column 0 … 15
-//             dims 4–7 │                                   keys 4–7 │
+//             queries, once per task: eight dims of even   scores            weights
+//             rows, of odd rows                                              4 keys in a word
+//             dims 0–7  │ row 0, 2 … │ row 1, 3 …          key 0 │ row 0 …   keys 0–3 │ row 0 …
+//             dims 8–15 │            │                     key 1 │           keys 4–7 │
 //
-//           A tile is kTileRows rows × 4 panels in both. The products need one unsigned operand:
-//           key bytes are shifted by 128, and 128·Σq is what each sum starts from.
-// Order     sums of integers are exact; blocks of 128 keys anchored at position 0. Neither grouping
-//           of rows nor page size, batch or threads change a byte.
-// Limits    C+R ≤ 1152; stack 850 KiB.
+//           Keys are read in place, eight bytes for all lanes, and are unsigned as they are cached;
+//           −128·Σq makes up for that. Sums of neighbouring lanes are a row's. A tile is 8 keys ×
+//           one group or 4 × 2. Maxima and sums over keys are vertical. Values of a block are
+//           zipped 64 columns at a time, four keys side by side, and used for all rows while they
+//           are in L1; kTileRows rows × 4 vectors are a tile. Zipping leaves fours of columns out
+//           of order; outputs are brought into order at the end.
+// Order     sums of integers are exact; blocks of 256 keys anchored at position 0, of which each
+//           row adds what it sees in key order. Neither grouping of rows nor page size, batch or
+//           threads change a byte.
+// Limits    C+R ≤ 1152, R ≤ 512 so that sums fit; stack 1.8 MiB, of which C+R,
+//           the rows and the page size decide what is touched.
 #pragma once
 
 #include <cstdint>
@@ -29,244 +35,496 @@
 namespace latte::cpu {
 namespace {
 
-constexpr int64_t kByteBlock = 128;
-constexpr int64_t kByteFours = kByteBlock / 4;
-// Bytes of a row of a panel: 16 keys or columns of four bytes.
-constexpr int64_t kFours = 64;
-// Widths in scratch are multiples of 64, latent and rope part each.
-constexpr int64_t kMaxByteWidth = kMaxDecodeWidth + 128;
-
-using ByteAttentionRows = AttentionRows<kByteBlock, kMaxDecodeRows>;
-
-struct ByteScratch {
-  alignas(64) int8_t q[kMaxDecodeRows * kMaxByteWidth];
-  alignas(64) uint8_t keys[kByteBlock * kMaxByteWidth];                 // panels of 16 keys
-  alignas(64) int8_t values[kMaxByteWidth / 16 * kByteFours * kFours];  // panels of 16 columns
-  alignas(64) uint8_t p[kMaxDecodeRows * kByteBlock];
-  alignas(64) float latent_scale[kByteBlock];  // of the block's keys
-  alignas(64) float rope_scale[kByteBlock];
-  const char* rows[kByteBlock];         // of the block as cached; behind its end, zeros
-  int32_t latent_bias[kMaxDecodeRows];  // −128·Σ of a query's bytes
-  int32_t rope_bias[kMaxDecodeRows];
-  float q_latent_scale[kMaxDecodeRows];
-  float q_rope_scale[kMaxDecodeRows];
-  float p_scale[kMaxDecodeRows];  // what a byte of p stands for
-  int64_t c, r;                   // multiples of 64
-  int64_t count;
-};
+constexpr int64_t kByteBlock = 256;  // keys
+constexpr int64_t kByteRun = 16;     // keys that are read at a fixed distance from one another
+constexpr int64_t kByteRuns = kByteBlock / kByteRun;
+constexpr int64_t kByteLanes = 16;  // rows of a group
+constexpr int64_t kByteGroups = kMaxTileRows / kByteLanes;
+constexpr int64_t kFours = 64;    // bytes of a vector of fours of a row or column each
+constexpr int64_t kEights = 128;  // of two vectors with eights of 16 rows
+constexpr int64_t kStrip = 64;    // columns that are zipped at once
+constexpr int64_t kPlanes = 3;    // of a query: latent, upper and lower bytes of the rope part
+// Of any plane, and of a query or a row as cached, scales included.
+constexpr int64_t kMaxPlane = (kMaxDecodeWidth + 63) / 64 * 64;
+constexpr int64_t kMaxByteQuery = kMaxPlane + 2 * kMaxByteRope + kPlanes * 64;
 
 constexpr int64_t RoundUp64(int64_t x) { return (x + 63) / 64 * 64; }
 
-// x as signed bytes, zeros up to a multiple of 64 behind them; returns the scale and −128·Σ.
+// Sixteen rows.
+struct ByteGroup {
+  alignas(64) float max[kByteLanes];
+  alignas(64) float sum[kByteLanes];
+  alignas(64) float factor[kByteLanes];        // of the current block
+  alignas(64) float p_scale[kByteLanes];       // what a byte of a weight stands for
+  alignas(64) float latent_scale[kByteLanes];  // of queries, times the softmax's
+  alignas(64) float rope_scale[kByteLanes];
+  alignas(64) int32_t latent_bias[kByteLanes];  // −128·Σ of a query's bytes
+  alignas(64) int32_t rope_bias[kByteLanes];    // the same of its rope part, in units of 256
+  alignas(64) int32_t visible[kByteLanes];      // keys of the current block that the row sees
+  int64_t least, most;                          // of visible
+};
+
+// Cache lines of the next block, asked for while this one is computed, a few with every step: asked
+// for all at once, they would keep the loads of this one waiting.
+struct NextBytes {
+  const char* runs[kByteRuns];
+  int64_t run_count, run_bytes;
+  int64_t run, at;  // the next line
+  int64_t portion;
+
+  template <class V>
+  void Ask(int64_t portions) {
+    for (int64_t i = portions * portion; i > 0 && run < run_count; --i) {
+      V::Prefetch(runs[run] + at);
+      at += 64;
+      if (at < run_bytes) continue;
+      at = 0;
+      ++run;
+    }
+  }
+};
+
+struct ByteDecode {
+  ByteGroup groups[kByteGroups];
+  alignas(64) int8_t q[kByteGroups * kMaxByteQuery * kByteLanes];   // [group][eight][row]
+  alignas(64) float scores[kByteGroups * kByteBlock * kByteLanes];  // [group][key][row]
+  alignas(64) uint8_t p[kByteGroups * kByteBlock * kByteLanes];     // [group][four][row]
+  alignas(64) int8_t values[kByteBlock * kMaxPlane];                // [64 columns][four][vector]
+  alignas(64) float o[kMaxTileRows * kMaxPlane];                    // [row][column]
+  alignas(64) char copied[kByteBlock * (kMaxDecodeWidth + kMaxByteRope + 8)];  // keys, if need be
+  float latent_scale[kByteBlock];  // of the block's keys
+  float rope_scale[kByteBlock];
+  const char* keys[kByteRuns];  // every 16th row of the block
+  NextBytes ahead;
+  int64_t row_bytes, c, r, rope_at, scales_at;
+  int64_t eights[kPlanes];     // of each plane of a query
+  int64_t q_group;             // bytes of a group of queries
+  int64_t columns;             // C as a multiple of 64
+  int64_t group_count, count;  // keys of the block
+  bool first;                  // block: nothing is known of o
+
+  int8_t* Q(int64_t group) { return q + group * q_group; }
+  float* Scores(int64_t group) { return scores + group * kByteBlock * kByteLanes; }
+  int8_t* Values(int64_t column) { return values + column * kByteBlock; }
+  uint8_t* P(int64_t group) { return p + group * kByteBlock * kByteLanes; }
+  const char* Key(int64_t key) const { return keys[key / kByteRun] + key % kByteRun * row_bytes; }
+};
+
+// The largest magnitude of x [count], NaN if one of them is.
 template <class V>
-float QuantiseQuery(const float* x, int64_t count, int8_t* to, int32_t* bias) {
-  typename V::Vec top = V::Zero();
+float TopOf(const float* x, int64_t count) {
+  typename V::Ints top = V::ZeroInts();  // as integers, NaNs are above all numbers
   for (int64_t i = 0; i < count; i += V::kLanes)
-    top = V::Max(V::Abs(LoadNext<V>(x + i, count - i)), top);
-  const float max = V::MaxOf(top);
-  const float inverse = max > 0x1p-100f ? 127.0f / max : 0.0f;
-  int32_t sum = 0;
+    top = V::MaxInts(V::ToIntBits(V::Abs(LoadNext<V>(x + i, count - i))), top);
+  return __builtin_bit_cast(float, V::MaxOfInts(top));
+}
+
+// x as signed bytes, zeros up to a multiple of 64 behind them.
+template <class V>
+float QuantiseLatent(const float* x, int64_t count, int8_t* to) {
+  const float top = TopOf<V>(x, count);
+  const typename V::Vec inverse = V::Set1(top > 0x1p-100f ? 127.0f / top : 0.0f);
+  for (int64_t i = 0; i < RoundUp64(count); i += V::kLanes)
+    V::StoreSignedBytes(to + i,
+                        V::Mul(i < count ? LoadNext<V>(x + i, count - i) : V::Zero(), inverse));
+  return top / 127.0f;
+}
+
+// x as 16-bit integers: upper bytes, rounded to the nearest, and lower ones.
+template <class V>
+float QuantiseRope(const float* x, int64_t count, int8_t* high, int8_t* low) {
+  constexpr float kTop = 127.0f * 256 + 127;
+  const float top = TopOf<V>(x, count);
+  const typename V::Vec inverse = V::Set1(top > 0x1p-100f ? kTop / top : 0.0f);
   for (int64_t i = 0; i < RoundUp64(count); i += V::kLanes) {
     const typename V::Vec v = i < count ? LoadNext<V>(x + i, count - i) : V::Zero();
-    V::StoreSignedBytes(to + i, V::Mul(v, V::Set1(inverse)));
+    const typename V::Ints whole = V::ToInts(V::Mul(v, inverse));
+    const typename V::Ints upper = V::template ShiftRight<8>(V::AddInts(whole, V::SetInt(128)));
+    V::StoreLowBytes(high + i, upper);
+    V::StoreLowBytes(low + i, whole);
   }
-  for (int64_t i = 0; i < count; ++i) sum += to[i];
-  *bias = -128 * sum;
-  // A NaN hides from max, but not from this sum.
-  typename V::Vec all = V::Zero();
-  for (int64_t i = 0; i < count; i += V::kLanes)
-    all = V::Add(all, V::Mul(LoadNext<V>(x + i, count - i), V::Zero()));
-  return max / 127.0f + V::Sum(all);
+  return top / kTop;
 }
 
-// Finds the block's rows and their scales.
 template <class V>
-void TakeBytes(const DecodeTask& t, int64_t begin, ByteScratch& s) {
-  alignas(64) static constexpr char kZeros[kMaxByteWidth + 8] = {};
-  s.count = Min(kByteBlock, t.key_end - begin);
-  for (int64_t j = 0; j < kByteBlock; ++j) {
-    const bool in = j < s.count;
-    s.rows[j] = in ? CachedRowOf(t, begin + j) : kZeros;
-    s.latent_scale[j] = in ? FloatFrom(s.rows[j] + t.cache.scales_at) : 0.0f;
-    s.rope_scale[j] = in ? FloatFrom(s.rows[j] + t.cache.scales_at + 4) : 0.0f;
-  }
+int32_t BiasOf(const int8_t* q, int64_t count) {
+  typename V::Ints sum = V::ZeroInts();
+  for (int64_t i = 0; i < count; i += kFours)
+    sum = V::DotBytes(sum, V::SetByte(1), V::LoadBytes(q + i));
+  return -128 * V::SumInts(sum);
 }
 
-// Asks for four rows of the next block.
+// Bytes of 16 rows, `stride` apart, eight by eight: those of row 0, of row 2 …, of row 1, of row
+// 3….
 template <class V>
-void PrefetchBytes(const DecodeTask& t, int64_t key) {
-  for (int64_t j = key; j < Min(key + 4, t.key_end); ++j) {
-    const char* const row = CachedRowOf(t, j);
-    for (int64_t at = 0; at < t.cache.bytes; at += 64) V::Prefetch(row + at);
-  }
-}
-
-// 64 bytes of 16 keys at a time to 16 rows of a panel.
-template <class V>
-void TurnKeys(const DecodeTask& t, ByteScratch& s) {
-  const int64_t panel = 16 * (s.c + s.r);
-  const auto turn = [&](int64_t from, int64_t width, int64_t to) {
-    for (int64_t at = 0; at < width; at += 64)
-      for (int64_t key = 0; key < kByteBlock; key += 16)
-        V::TurnFours(s.rows + key, from + at, Min(64, width - at),
-                     s.keys + key / 16 * panel + (to + at) * 16);
-  };
-  turn(0, t.c, 0);
-  turn(t.cache.rope_at, t.r, s.c);
-}
-
-// Values of four keys at a time, 64 columns to four panels.
-template <class V>
-void ZipBytes(const DecodeTask& t, ByteScratch& s) {
-  for (int64_t key = 0; key < s.count; key += 4)
-    for (int64_t at = 0; at < t.c; at += 64)
-      V::ZipFours(s.rows + key, at, Min(64, t.c - at),
-                  s.values + (at / 16 * kByteFours + key / 4) * kFours, kByteFours * kFours);
-}
-
-// Σ q·k of kM rows from `row` with 16·kN keys, `fours` rows of panels from the first `q` and `w`.
-// In line, or the sums would live in memory.
-template <class V, int64_t kM, int64_t kN>
-[[gnu::always_inline]] inline void DotFours(const int8_t* q, int64_t q_stride, const uint8_t* w,
-                                            int64_t panel, int64_t fours, const int32_t* bias,
-                                            typename V::Ints (&acc)[kM][kN]) {
-  for (int64_t i = 0; i < kM; ++i)
-    for (int64_t j = 0; j < kN; ++j) acc[i][j] = V::SetInt(bias[i]);
-  for (int64_t n = 0; n < fours; ++n, w += kFours, q += 4) {
-    typename V::Ints k[kN];
-    for (int64_t j = 0; j < kN; ++j) k[j] = V::LoadBytes(w + j * panel);
-    for (int64_t i = 0; i < kM; ++i) {
-      const typename V::Ints qi = V::SetFour(q + i * q_stride);
-      for (int64_t j = 0; j < kN; ++j) acc[i][j] = V::DotBytes(acc[i][j], k[j], qi);
+void TurnEights(const int8_t* rows, int64_t stride, int64_t eights, int8_t* to) {
+  for (int64_t at = 0; at < eights; at += 8) {
+    typename V::Vec fours[kByteLanes];
+    for (int64_t i = 0; i < kByteLanes; ++i)
+      fours[i] = V::ToFloatBits(V::LoadBytes(rows + i * stride + at * 8));
+    V::Transpose(fours);
+    for (int64_t i = 0; i < Min(8, eights - at); ++i, to += kEights) {
+      const typename V::Ints first = V::ToIntBits(fours[2 * i]);
+      const typename V::Ints second = V::ToIntBits(fours[2 * i + 1]);
+      V::StoreBytes(to, V::JoinEven(first, second));
+      V::StoreBytes(to + kFours, V::JoinOdd(first, second));
     }
   }
 }
 
-// Scores of kM rows from `row` with 64 keys from `key`.
-template <class V, int64_t kM>
-inline void ByteScoreTile(const ByteScratch& s, int64_t row, int64_t key, ByteAttentionRows& a) {
-  const int64_t width = s.c + s.r;
-  const uint8_t* const w = s.keys + key * width;
-  const int8_t* const q = s.q + row * width;
-  float* const p = a.p + row * kByteBlock + key;
-  typename V::Ints acc[kM][4];
-  DotFours<V, kM, 4>(q, width, w, 16 * width, s.c / 4, s.latent_bias + row, acc);
-  for (int64_t i = 0; i < kM; ++i)
-    for (int64_t j = 0; j < 4; ++j) {
+// Quantises the queries of a group; lanes that have none repeat the last.
+template <class V>
+void PackByteQueries(const DecodeTask& t, int64_t group, ByteDecode& s) {
+  constexpr int64_t kRope = RoundUp64(kMaxByteRope);
+  alignas(64) int8_t latent[kByteLanes][kMaxPlane];
+  alignas(64) int8_t high[kByteLanes][kRope];
+  alignas(64) int8_t low[kByteLanes][kRope];
+  ByteGroup& g = s.groups[group];
+  for (int64_t i = 0; i < kByteLanes; ++i) {
+    const DecodeRow& row = t.q[Min(group * kByteLanes + i, t.rows - 1)];
+    g.latent_scale[i] = t.scale * QuantiseLatent<V>(row.q_latent, s.c, latent[i]);
+    g.rope_scale[i] = t.scale * 256.0f * QuantiseRope<V>(row.q_rope, s.r, high[i], low[i]);
+    g.latent_bias[i] = BiasOf<V>(latent[i], s.c);
+    g.rope_bias[i] = 257 * BiasOf<V>(high[i], s.r) + BiasOf<V>(low[i], s.r);
+  }
+  int8_t* to = s.Q(group);
+  TurnEights<V>(latent[0], kMaxPlane, s.eights[0], to);
+  TurnEights<V>(high[0], kRope, s.eights[1], to += s.eights[0] * kEights);
+  TurnEights<V>(low[0], kRope, s.eights[2], to + s.eights[1] * kEights);
+}
+
+// Finds the block's rows and their scales. Behind the last key of a run lie others of its page, of
+// which nothing is used.
+inline void TakeBytes(const DecodeTask& t, int64_t begin, ByteDecode& s) {
+  s.count = Min(kByteBlock, t.key_end - begin);
+  for (int64_t run = 0; run * kByteRun < s.count; ++run) {
+    const int64_t first = begin + run * kByteRun;
+    s.keys[run] = CachedRowOf(t, first);
+    if (t.page_tokens % kByteRun == 0) continue;
+    char* const to = s.copied + run * kByteRun * s.row_bytes;
+    for (int64_t i = 0; i < Min(kByteRun, t.key_end - first); ++i)
+      __builtin_memcpy(to + i * s.row_bytes, CachedRowOf(t, first + i),
+                       static_cast<uint64_t>(s.row_bytes));
+    s.keys[run] = to;
+  }
+  for (int64_t key = 0; key < s.count; ++key) {
+    s.latent_scale[key] = FloatFrom(s.Key(key) + s.scales_at);
+    s.rope_scale[key] = FloatFrom(s.Key(key) + s.scales_at + 4);
+  }
+}
+
+// Steps of a score tile, and of an output tile, after each of which a few lines are asked for.
+constexpr int64_t kScoreStep = 8;    // eights
+constexpr int64_t kOutputStep = 16;  // fours
+// An output step takes longer.
+constexpr int64_t kScorePortions = 1;
+constexpr int64_t kOutputPortions = 3;
+
+// The block at `begin` is asked for in even portions.
+inline void StartAhead(const DecodeTask& t, int64_t begin, ByteDecode& s) {
+  NextBytes& next = s.ahead;
+  next.run_count = 0;
+  next.run_bytes = kByteRun * s.row_bytes;
+  for (int64_t key = begin; key < Min(begin + kByteBlock, t.key_end); key += kByteRun)
+    next.runs[next.run_count++] = CachedRowOf(t, key);
+  next.run = next.at = 0;
+  const int64_t per_key = (s.q_group / kEights + kScoreStep - 1) / kScoreStep;
+  const int64_t scores = kByteBlock / 8 * s.group_count * per_key;
+  const int64_t outputs = s.columns / kStrip * s.group_count * 3 * (kByteBlock / 4 / kOutputStep);
+  const int64_t portions = scores * kScorePortions + outputs * kOutputPortions;
+  const int64_t lines = next.run_count * (next.run_bytes / 64 + 1);
+  next.portion = (lines + portions - 1) / portions;
+}
+
+// sums += k·q of kK keys, `stride` apart, and kN groups of queries, a row's in two lanes. In line,
+// or the sums would live in memory. Addresses are spelled out, or g++ 12 keeps one for each key.
+template <class V, int64_t kK, int64_t kN>
+[[gnu::always_inline]] inline void DotEights(const char* key, int64_t stride, const int8_t* q,
+                                             int64_t q_group, int64_t eights, NextBytes& ahead,
+                                             typename V::Ints (&sums)[kK][2 * kN]) {
+  static_assert(kK % 4 == 0);
+  const char* keys[kK / 4];
+  for (int64_t i = 0; i < kK / 4; ++i) keys[i] = V::Opaque(key + 4 * i * stride);
+  const int64_t three = V::Opaque(3 * stride);
+  for (; eights > 0; eights -= kScoreStep) {
+    ahead.Ask<V>(kScorePortions);
+    for (int64_t n = Min(kScoreStep, eights); n > 0; --n, q += kEights) {
+      typename V::Ints qn[2 * kN];
+      for (int64_t j = 0; j < 2 * kN; ++j)
+        qn[j] = V::LoadBytes(q + j / 2 * q_group + j % 2 * kFours);
+      for (int64_t i = 0; i < kK; ++i) {
+        const int64_t offset = i % 4 == 3 ? three : i % 4 * stride;
+        const typename V::Ints k = V::SetEight(keys[i / 4] + offset);
+        for (int64_t j = 0; j < 2 * kN; ++j) sums[i][j] = V::DotBytes(sums[i][j], k, qn[j]);
+      }
+      for (int64_t i = 0; i < kK / 4; ++i) keys[i] = V::Opaque(keys[i] + 8);
+    }
+  }
+}
+
+template <class V, int64_t kK, int64_t kN>
+[[gnu::always_inline]] inline void ClearSums(typename V::Ints (&sums)[kK][2 * kN]) {
+  for (int64_t i = 0; i < kK; ++i)
+    for (int64_t j = 0; j < 2 * kN; ++j) sums[i][j] = V::ZeroInts();
+}
+
+// Scores of kK keys from `key` with kN groups.
+template <class V, int64_t kK, int64_t kN>
+void ByteScoreTile(ByteDecode& s, int64_t group, int64_t key) {
+  constexpr int64_t kGroupScores = kByteBlock * kByteLanes;
+  const char* const k = s.Key(key);
+  const char* const k_rope = k + s.rope_at;
+  const int64_t stride = s.row_bytes;
+  const int8_t* const q = s.Q(group);
+  const ByteGroup* const g = s.groups + group;
+  float* const to = s.Scores(group) + key * kByteLanes;
+  typename V::Ints sums[kK][2 * kN];
+  ClearSums<V, kK, kN>(sums);
+  DotEights<V, kK, kN>(k, stride, q, s.q_group, s.eights[0], s.ahead, sums);
+  for (int64_t j = 0; j < kN; ++j)
+    for (int64_t i = 0; i < kK; ++i) {
+      const typename V::Ints sum = V::AddInts(V::SumPairs(sums[i][2 * j], sums[i][2 * j + 1]),
+                                              V::LoadBytes(g[j].latent_bias));
       const typename V::Vec scale =
-          V::Mul(V::Load(s.latent_scale + key + 16 * j), V::Set1(s.q_latent_scale[row + i]));
-      V::Store(p + i * kByteBlock + 16 * j, V::Mul(V::ToFloat(acc[i][j]), scale));
+          V::Mul(V::Set1(s.latent_scale[key + i]), V::Load(g[j].latent_scale));
+      V::Store(to + j * kGroupScores + i * kByteLanes, V::Mul(V::ToFloat(sum), scale));
     }
   if (s.r == 0) return;
-  DotFours<V, kM, 4>(q + s.c, width, w + 16 * s.c, 16 * width, s.r / 4, s.rope_bias + row, acc);
+  // 256·(upper × upper) + upper × lower + lower × upper, in units of 256.
+  const int8_t* const high = q + s.eights[0] * kEights;
+  const int8_t* const low = high + s.eights[1] * kEights;
+  ClearSums<V, kK, kN>(sums);
+  DotEights<V, kK, kN>(k_rope, stride, high, s.q_group, s.eights[1], s.ahead, sums);
+  for (auto& row : sums)
+    for (auto& sum : row) sum = V::template ShiftLeft<8>(sum);
+  DotEights<V, kK, kN>(k_rope, stride, low, s.q_group, s.eights[2], s.ahead, sums);
+  DotEights<V, kK, kN>(k_rope + s.r, stride, high, s.q_group, s.eights[1], s.ahead, sums);
+  for (int64_t j = 0; j < kN; ++j)
+    for (int64_t i = 0; i < kK; ++i) {
+      const typename V::Ints sum =
+          V::AddInts(V::SumPairs(sums[i][2 * j], sums[i][2 * j + 1]), V::LoadBytes(g[j].rope_bias));
+      float* const score = to + j * kGroupScores + i * kByteLanes;
+      const typename V::Vec scale =
+          V::Mul(V::Set1(s.rope_scale[key + i]), V::Load(g[j].rope_scale));
+      V::Store(score, V::Fma(V::ToFloat(sum), scale, V::Load(score)));
+    }
+}
+
+// Values of keys [begin, begin + 16), signed, four keys side by side, while they are in L1. Keys
+// behind the last one of the block have weights of zero.
+template <class V>
+void ZipRun(ByteDecode& s, int64_t begin) {
+  for (int64_t column = 0; column < s.columns; column += kStrip) {
+    const int64_t bytes = Min(kStrip, s.row_bytes - column);
+    int8_t* const to = s.Values(column) + begin * kStrip;
+    for (int64_t i = 0; i < kByteRun; i += 4) {
+      const char* const row = s.Key(begin + i) + column;
+      typename V::Ints m[4];
+      for (int64_t j = 0; j < 4; ++j)
+        m[j] = V::FlipSigns(bytes == kStrip ? V::LoadBytes(row + j * s.row_bytes)
+                                            : V::LoadBytesPartial(row + j * s.row_bytes, bytes));
+      V::ZipFours(m);
+      for (int64_t j = 0; j < 4; ++j) V::StoreBytes(to + i * kStrip + j * kFours, m[j]);
+    }
+  }
+}
+
+// Scores of all rows, and the block's values on the way.
+template <class V>
+void ByteScores(ByteDecode& s) {
+  ForEachRun<2>(s.group_count, [&](int64_t group, auto groups) {
+    constexpr int64_t kN = decltype(groups)::value;
+    constexpr int64_t kK = 8 / kN;
+    for (int64_t run = 0; run < s.count; run += kByteRun) {
+      for (int64_t key = run; key < run + kByteRun; key += kK)
+        ByteScoreTile<V, kK, kN>(s, group, key);
+      if (group == 0) ZipRun<V>(s, run);
+    }
+  });
+}
+
+// Hides scores [count, 16] of keys that rows do not see and returns the new maxima.
+template <class V>
+typename V::Vec HideAndMax(const ByteGroup& g, int64_t count, float* scores) {
+  const typename V::Vec never = V::Set1(-__builtin_inff());
+  typename V::Vec top = V::Load(g.max);
+  for (int64_t key = 0; key < count; ++key) {
+    typename V::Vec x = V::Load(scores + key * kByteLanes);
+    if (key >= g.least) {
+      x = V::WhereBelow(key, g.visible, x, never);
+      V::Store(scores + key * kByteLanes, x);
+    }
+    top = V::Max(top, x);
+  }
+  return top;
+}
+
+// Scores to probabilities times the scales of their keys; updates max, sum and factor and returns
+// the largest.
+template <class V>
+typename V::Vec ByteWeights(const ByteDecode& s, ByteGroup& g, int64_t count, float* scores) {
+  const typename V::Vec zero = V::Zero();
+  const typename V::Vec max = HideAndMax<V>(g, count, scores);
+  const typename V::Vec factor =
+      V::Exp(V::WhereBelow(0, g.visible, V::Sub(V::Load(g.max), max), zero));
+  V::Store(g.factor, factor);
+  V::Store(g.max, max);
+  typename V::Vec sum = zero;
+  typename V::Vec top = zero;
+  for (int64_t key = 0; key < count; ++key) {
+    float* const at = scores + key * kByteLanes;
+    const typename V::Vec e = V::Exp(V::Sub(V::Load(at), max));
+    typename V::Vec w = V::Mul(e, V::Set1(s.latent_scale[key]));
+    if (key >= g.least) {  // hidden keys may have any scale, and −∞ may be the maximum
+      sum = V::Add(sum, V::WhereBelow(key, g.visible, e, zero));
+      w = V::WhereBelow(key, g.visible, w, zero);
+    } else {
+      sum = V::Add(sum, e);
+    }
+    top = V::Max(w, top);
+    V::Store(at, w);
+  }
+  V::Store(g.sum, V::Fma(V::Load(g.sum), factor, sum));
+  return top;
+}
+
+// Weights as bytes of which the largest of a row is 255, four keys to a word.
+template <class V>
+void QuantiseWeights(ByteDecode& s, int64_t group) {
+  ByteGroup& g = s.groups[group];
+  const int64_t count = Min(s.count, g.most);
+  float* const scores = s.Scores(group);
+  const typename V::Vec top = V::Max(ByteWeights<V>(s, g, count, scores), V::Set1(0x1p-100f));
+  const typename V::Vec inverse = V::Div(V::Set1(255.0f), top);
+  V::Store(g.p_scale, V::Mul(top, V::Set1(1.0f / 255)));
+  uint8_t* const to = s.P(group);
+  for (int64_t key = 0; key < count; key += 4) {
+    typename V::Ints bytes[4];
+    for (int64_t i = 0; i < 4; ++i)
+      bytes[i] = key + i < count
+                     ? V::ToInts(V::Mul(V::Load(scores + (key + i) * kByteLanes), inverse))
+                     : V::ZeroInts();
+    V::StoreBytes(to + key * kByteLanes, V::PackFour(bytes));
+  }
+}
+
+// Outputs of kM rows of a group from lane `lane`, 64 columns from `column`.
+template <class V, int64_t kM>
+void ByteOuterTile(ByteDecode& s, int64_t group, int64_t lane, int64_t column) {
+  const ByteGroup& g = s.groups[group];
+  float* const first = s.o + (group * kByteLanes + lane) * s.columns + column;
+  for (int64_t i = 0; i < kM; ++i)
+    for (int64_t j = 0; j < 4; ++j) V::PrefetchNear(first + i * s.columns + j * V::kLanes);
+  typename V::Ints acc[kM][4];
+  for (int64_t i = 0; i < kM; ++i)
+    for (int64_t j = 0; j < 4; ++j) acc[i][j] = V::ZeroInts();
+  const int8_t* w = s.Values(column);
+  const uint8_t* p = s.P(group) + lane * 4;
+  for (int64_t fours = (Min(s.count, g.most) + 3) / 4; fours > 0; fours -= kOutputStep) {
+    s.ahead.Ask<V>(kOutputPortions);
+    for (int64_t n = Min(kOutputStep, fours); n > 0; --n, w += 4 * kFours, p += kFours) {
+      typename V::Ints v[4];
+      for (int64_t j = 0; j < 4; ++j) v[j] = V::LoadBytes(w + j * kFours);
+      for (int64_t i = 0; i < kM; ++i) {
+        const typename V::Ints pi = V::SetFour(p + i * 4);
+        for (int64_t j = 0; j < 4; ++j) acc[i][j] = V::DotBytes(acc[i][j], pi, v[j]);
+      }
+    }
+  }
   for (int64_t i = 0; i < kM; ++i)
     for (int64_t j = 0; j < 4; ++j) {
-      float* const to = p + i * kByteBlock + 16 * j;
-      const typename V::Vec scale =
-          V::Mul(V::Load(s.rope_scale + key + 16 * j), V::Set1(s.q_rope_scale[row + i]));
-      V::Store(to, V::Fma(V::ToFloat(acc[i][j]), scale, V::Load(to)));
+      float* const o = first + i * s.columns + j * V::kLanes;
+      const typename V::Vec old =
+          s.first ? V::Zero() : V::Mul(V::Load(o), V::Set1(g.factor[lane + i]));
+      V::Store(o, V::Fma(V::ToFloat(acc[i][j]), V::Set1(g.p_scale[lane + i]), old));
     }
 }
 
+// o = factor·o + P·V
 template <class V>
-void ByteScores(const DecodeTask& t, int64_t begin, const ByteScratch& s, ByteAttentionRows& a) {
-  ForEachRun<V::kTileRows>(a.rows, [&](int64_t row, auto rows) {
-    for (int64_t key = 0; key < s.count; key += 64)
-      ByteScoreTile<V, decltype(rows)::value>(s, row, key, a);
-    const int64_t next = begin + kByteBlock;
-    const int64_t from = row * kByteBlock / a.rows / 4 * 4;
-    const int64_t to = (row + decltype(rows)::value) * kByteBlock / a.rows / 4 * 4;
-    for (int64_t key = from; key < to; key += 4) PrefetchBytes<V>(t, next + key);
-  });
-}
-
-// Probabilities times the scales of their keys, as unsigned bytes of which the largest is 255.
-template <class V>
-void QuantiseProbabilities(ByteScratch& s, const ByteAttentionRows& a) {
-  for (int64_t i = 0; i < a.rows; ++i) {
-    uint8_t* const to = s.p + i * kByteBlock;
-    const float* const p = a.p + i * kByteBlock;
-    typename V::Vec w[kByteBlock / V::kLanes];
-    typename V::Vec top = V::Zero();
-    for (int64_t j = 0; j < kByteBlock; j += V::kLanes) {
-      // Hidden keys may have any scale: their weight is zero, not zero times it.
-      const int64_t seen = Max(0, Min(a.visible[i] - j, V::kLanes));
-      w[j / V::kLanes] =
-          V::Mul(V::LoadPartial(p + j, seen), V::LoadPartial(s.latent_scale + j, seen));
-      top = V::Max(w[j / V::kLanes], top);
+void AddByteValues(const DecodeTask& t, ByteDecode& s) {
+  for (int64_t column = 0; column < s.columns; column += kStrip) {
+    for (int64_t group = 0; group < s.group_count; ++group) {
+      if (s.groups[group].most == 0 && !s.first) continue;
+      ForEachRun<V::kTileRows>(Min(kByteLanes, t.rows - group * kByteLanes),
+                               [&](int64_t lane, auto rows) {
+                                 ByteOuterTile<V, decltype(rows)::value>(s, group, lane, column);
+                               });
     }
-    const float max = V::MaxOf(top);
-    const typename V::Vec inverse = V::Set1(max > 0x1p-100f ? 255.0f / max : 0.0f);
-    for (int64_t j = 0; j < kByteBlock; j += V::kLanes)
-      V::StoreUnsignedBytes(to + j, V::Mul(w[j / V::kLanes], inverse));
-    s.p_scale[i] = max / 255.0f;
   }
 }
 
-// Outputs of kM rows from `row`, 16·kN columns from `column`; a single vector may be partial.
-template <class V, int64_t kM, int64_t kN>
-inline void ByteOuterTile(const ByteScratch& s, const ByteAttentionRows& a, int64_t row,
-                          int64_t column) {
-  typename V::Ints acc[kM][kN];
-  for (int64_t i = 0; i < kM; ++i)
-    for (int64_t j = 0; j < kN; ++j) acc[i][j] = V::ZeroInts();
-  const int8_t* w = s.values + column / 16 * kByteFours * kFours;
-  const uint8_t* p = s.p + row * kByteBlock;
-  for (int64_t n = 0; n < (s.count + 3) / 4; ++n, w += kFours, p += 4) {
-    typename V::Ints v[kN];
-    for (int64_t j = 0; j < kN; ++j) v[j] = V::LoadBytes(w + j * kByteFours * kFours);
-    for (int64_t i = 0; i < kM; ++i) {
-      const typename V::Ints pi = V::SetFour(p + i * kByteBlock);
-      for (int64_t j = 0; j < kN; ++j) acc[i][j] = V::DotBytes(acc[i][j], pi, v[j]);
+// Keys of the block at `begin` that each row sees.
+inline void FindVisibleBytes(const DecodeTask& t, int64_t begin, ByteDecode& s) {
+  for (int64_t group = 0; group < s.group_count; ++group) {
+    ByteGroup& g = s.groups[group];
+    g.least = s.count;
+    g.most = 0;
+    for (int64_t i = 0; i < kByteLanes; ++i) {
+      const int64_t row = Min(group * kByteLanes + i, t.rows - 1);
+      const int64_t seen = Max(0, Min(s.count, t.q[row].visible - begin));
+      g.visible[i] = static_cast<int32_t>(seen);
+      g.least = Min(g.least, seen);
+      g.most = Max(g.most, seen);
     }
   }
-  for (int64_t i = 0; i < kM; ++i)
-    for (int64_t j = 0; j < kN; ++j) {
-      const int64_t rest = kN == 1 ? a.v_width - column : V::kLanes;
-      float* const o = a.o + (row + i) * a.o_stride + column + j * V::kLanes;
-      const typename V::Vec old = V::Mul(LoadNext<V>(o, rest), V::Set1(a.factor[row + i]));
-      StoreNext<V>(o, V::Fma(V::ToFloat(acc[i][j]), V::Set1(s.p_scale[row + i]), old), rest);
-    }
 }
 
 template <class V>
-void AddByteValues(const ByteScratch& s, const ByteAttentionRows& a) {
-  ForEachColumnRun<V, 4>(a.v_width, [&](int64_t column, auto vectors, int64_t) {
-    ForEachRun<V::kTileRows>(a.rows, [&](int64_t row, auto rows) {
-      ByteOuterTile<V, decltype(rows)::value, decltype(vectors)::value>(s, a, row, column);
-    });
-  });
+void StartBytes(const DecodeTask& t, ByteDecode& s) {
+  s.row_bytes = t.cache.bytes;
+  s.c = t.c;
+  s.r = t.r;
+  s.rope_at = t.cache.rope_at;
+  s.scales_at = t.cache.scales_at;
+  s.eights[0] = (t.c + 7) / 8;
+  s.eights[1] = s.eights[2] = (t.r + 7) / 8;
+  s.q_group = (s.eights[0] + s.eights[1] + s.eights[2]) * kEights;
+  s.columns = RoundUp64(t.c);
+  s.group_count = (t.rows + kByteLanes - 1) / kByteLanes;
+  for (int64_t group = 0; group < s.group_count; ++group) {
+    V::Store(s.groups[group].max, V::Set1(-__builtin_inff()));
+    V::Store(s.groups[group].sum, V::Zero());
+    PackByteQueries<V>(t, group, s);
+  }
 }
 
-// Requires: t.cache is kI8.
+// Brings columns into order and stores what became of the rows.
+template <class V>
+void StoreBytesOut(const DecodeTask& t, ByteDecode& s) {
+  for (int64_t row = 0; row < t.rows; ++row) {
+    const ByteGroup& g = s.groups[row / kByteLanes];
+    t.out.max[row] = g.max[row % kByteLanes];
+    t.out.sum[row] = g.sum[row % kByteLanes];
+    for (int64_t column = 0; column < s.c; column += kStrip) {
+      typename V::Vec lanes[4];
+      for (int64_t j = 0; j < 4; ++j)
+        lanes[j] = V::Load(s.o + row * s.columns + column + j * V::kLanes);
+      V::TurnLanes(lanes);
+      for (int64_t j = 0; j < 4 && column + j * V::kLanes < s.c; ++j) {
+        const int64_t at = column + j * V::kLanes;
+        StoreNext<V>(t.out.o + row * s.c + at, lanes[j], s.c - at);
+      }
+    }
+  }
+}
+
+// Requires: t.cache is kI8; R ≤ 512.
 template <class V>
 void MlaDecodeInt8(const DecodeTask& t) {
-  ByteScratch s;
-  s.c = RoundUp64(t.c);
-  s.r = RoundUp64(t.r);
-  for (int64_t i = 0; i < t.rows; ++i) {
-    int8_t* const q = s.q + i * (s.c + s.r);
-    s.q_latent_scale[i] = QuantiseQuery<V>(t.q[i].q_latent, t.c, q, s.latent_bias + i);
-    s.q_rope_scale[i] = QuantiseQuery<V>(t.q[i].q_rope, t.r, q + s.c, s.rope_bias + i);
-  }
-  ByteAttentionRows a;
-  a.rows = t.rows;
-  a.v_width = t.c;
-  a.o = t.out.o;
-  a.o_stride = t.c;
-  a.scale = t.scale;
-  Start(a);
+  ByteDecode s;
+  StartBytes<V>(t, s);
   for (int64_t begin = t.key_begin; begin < t.key_end; begin += kByteBlock) {
-    TakeBytes<V>(t, begin, s);
-    TurnKeys<V>(t, s);
-    for (int64_t i = 0; i < t.rows; ++i) a.visible[i] = Min(s.count, t.q[i].visible - begin);
-    ByteScores<V>(t, begin, s, a);
-    Softmax<V>(a);
-    QuantiseProbabilities<V>(s, a);
-    ZipBytes<V>(t, s);
-    AddByteValues<V>(s, a);
+    TakeBytes(t, begin, s);
+    FindVisibleBytes(t, begin, s);
+    s.first = begin == t.key_begin;
+    StartAhead(t, begin + kByteBlock, s);
+    ByteScores<V>(s);
+    for (int64_t group = 0; group < s.group_count; ++group)
+      if (s.groups[group].most > 0 || s.first) QuantiseWeights<V>(s, group);
+    AddByteValues<V>(t, s);
   }
-  StoreMaxAndSum(a, t.out);
+  StoreBytesOut<V>(t, s);
 }
 
 }  // namespace

@@ -138,12 +138,6 @@ struct Amx : Avx512Bf16 {
       rows[j + 8] = _mm512_shuffle_i32x4(t[j], t[j + 8], 0xdd);
     }
   }
-  // x in the lanes with key < limits[lane], `otherwise` in the rest.
-  static Vec WhereBelow(int64_t key, const int32_t* limits, Vec x, Vec otherwise) {
-    const __m512i limit = _mm512_loadu_si512(limits);
-    return _mm512_mask_mov_ps(
-        otherwise, _mm512_cmplt_epi32_mask(_mm512_set1_epi32(static_cast<int32_t>(key)), limit), x);
-  }
   // Bit i is set where lane i is not 1, NaN included.
   static uint32_t NotOne(Vec v) { return _mm512_cmp_ps_mask(v, Set1(1.0f), _CMP_NEQ_UQ); }
 

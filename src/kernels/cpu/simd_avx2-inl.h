@@ -59,8 +59,8 @@ struct Avx2 {
     _mm256_maskstore_ps(p, First(count), v);
   }
 
-  // The 64 integers of a group of 6-bit codes.
-  static void UnpackQ6(const void* group, I8* to) { UnpackGroupOf64(group, to); }
+  // The 64 integers of a chunk of 5-bit codes.
+  static void UnpackQ6(const void* chunk, I8* to) { UnpackChunkOf64(chunk, to); }
 
   // Asks for the cache line at p, which need not exist, to be brought into the L2.
   static void Prefetch(const void* p) { _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T1); }

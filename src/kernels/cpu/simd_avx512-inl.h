@@ -102,8 +102,8 @@ struct Avx512 {
     return _mm512_insertf32x8(_mm512_castps256_ps512(low), mix(High(x), High(y)), 1);
   }
 
-  // The 64 integers of a group of 6-bit codes.
-  static void UnpackQ6(const void* group, I8* to) { UnpackGroupOf64(group, to); }
+  // The 64 integers of a chunk of 5-bit codes.
+  static void UnpackQ6(const void* chunk, I8* to) { UnpackChunkOf64(chunk, to); }
 
   // Asks for the cache line at p, which need not exist, to be brought into the L2.
   static void Prefetch(const void* p) { _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T1); }
@@ -160,6 +160,12 @@ struct Avx512 {
       rows[4 + j] = _mm512_shuffle_f32x4(ab_odd, cd_odd, 0x88);
       rows[12 + j] = _mm512_shuffle_f32x4(ab_odd, cd_odd, 0xdd);
     }
+  }
+  // x in the lanes with key < limits[lane], `otherwise` in the rest.
+  static Vec WhereBelow(int64_t key, const int32_t* limits, Vec x, Vec otherwise) {
+    const __m512i limit = _mm512_loadu_si512(limits);
+    return _mm512_mask_mov_ps(
+        otherwise, _mm512_cmplt_epi32_mask(_mm512_set1_epi32(static_cast<int32_t>(key)), limit), x);
   }
 
   // e^x, relative error ≤ 2^−23 wherever the result is normal; 0 from −104 down, so that e^−∞ is

@@ -68,68 +68,87 @@ struct Avx512Vnni : Avx512 {
   static void StoreSignedBytes(int8_t* p, Vec v) {
     _mm_storeu_si128(At<__m128i>(p), _mm512_cvtsepi32_epi8(_mm512_cvtps_epi32(v)));
   }
-  static void StoreUnsignedBytes(uint8_t* p, Vec v) {
-    _mm_storeu_si128(At<__m128i>(p), _mm512_cvtusepi32_epi8(_mm512_cvtps_epi32(v)));
+
+  // The eight bytes at p in every place.
+  static Ints SetEight(const void* p) {
+    int64_t eight;
+    __builtin_memcpy(&eight, p, sizeof(eight));
+    return _mm512_set1_epi64(eight);
+  }
+  // x, of which the compiler does not know where it comes from.
+  template <class T>
+  static T Opaque(T x) {
+    asm("" : "+r"(x));
+    return x;
+  }
+  // Lane 2i of a, lane 2i of b; lane 2i + 1 of both.
+  static Ints JoinEven(Ints a, Ints b) {
+    return _mm512_mask_blend_epi32(0xaaaa, a, _mm512_slli_epi64(b, 32));
+  }
+  static Ints JoinOdd(Ints a, Ints b) {
+    return _mm512_mask_blend_epi32(0xaaaa, _mm512_srli_epi64(a, 32), b);
+  }
+  // Sums of lanes 2i and 2i + 1, of a in lane 2i and of b in lane 2i + 1.
+  static Ints SumPairs(Ints a, Ints b) {
+    const Ints even = _mm512_add_epi32(a, _mm512_srli_epi64(a, 32));
+    return _mm512_mask_add_epi32(even, 0xaaaa, b, _mm512_slli_epi64(b, 32));
+  }
+  static void PrefetchNear(const void* p) {
+    _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T0);
+  }
+  // To the nearest integers, ties to even; what does not fit becomes the least.
+  static Ints ToInts(Vec v) { return _mm512_cvtps_epi32(v); }
+  template <int kBits>
+  static Ints ShiftLeft(Ints v) {
+    return _mm512_slli_epi32(v, kBits);
+  }
+  template <int kBits>
+  static Ints ShiftRight(Ints v) {
+    return _mm512_srai_epi32(v, kBits);
+  }
+  static Ints MaxInts(Ints a, Ints b) { return _mm512_max_epi32(a, b); }
+  static int32_t MaxOfInts(Ints v) { return _mm512_reduce_max_epi32(v); }
+  static int32_t SumInts(Ints v) { return _mm512_reduce_add_epi32(v); }
+  static Vec ToFloatBits(Ints v) { return _mm512_castsi512_ps(v); }
+  static Ints ToIntBits(Vec v) { return _mm512_castps_si512(v); }
+  static void StoreLowBytes(int8_t* p, Ints v) {
+    _mm_storeu_si128(At<__m128i>(p), _mm512_cvtepi32_epi8(v));
+  }
+  // Byte j of word i of the result is word i of bytes[j], which is between 0 and 255.
+  static Ints PackFour(const Ints (&bytes)[4]) {
+    const Ints low = _mm512_or_si512(bytes[0], _mm512_slli_epi32(bytes[1], 8));
+    const Ints high = _mm512_or_si512(bytes[2], _mm512_slli_epi32(bytes[3], 8));
+    return _mm512_or_si512(low, _mm512_slli_epi32(high, 16));
   }
 
-  // Bytes [at, at + count) of 16 rows, count ≤ 64, plus 128, zeros behind them: row n of `to` is
-  // bytes 4n to 4n+3 of row 0, of row 1 … of row 15.
-  static void TurnFours(const char* const* rows, int64_t at, int64_t count, uint8_t* to) {
-    Ints m[16];
-    for (int64_t i = 0; i < 16; ++i)
-      m[i] = _mm512_xor_si512(LoadBytesPartial(rows[i] + at, count), _mm512_set1_epi8(-128));
-    // Fours of neighbouring rows, then eights, then 128-bit parts twice.
-    Ints n[16];
-    for (int64_t i = 0; i < 16; i += 2) {
-      n[i] = _mm512_unpacklo_epi32(m[i], m[i + 1]);
-      n[i + 1] = _mm512_unpackhi_epi32(m[i], m[i + 1]);
-    }
-    for (int64_t i = 0; i < 16; i += 4) {
-      m[i] = _mm512_unpacklo_epi64(n[i], n[i + 2]);
-      m[i + 1] = _mm512_unpackhi_epi64(n[i], n[i + 2]);
-      m[i + 2] = _mm512_unpacklo_epi64(n[i + 1], n[i + 3]);
-      m[i + 3] = _mm512_unpackhi_epi64(n[i + 1], n[i + 3]);
-    }
-    for (int64_t i = 0; i < 4; ++i) {
-      Ints lanes[4] = {m[i], m[4 + i], m[8 + i], m[12 + i]};
-      TurnLanes(lanes);
-      for (int64_t lane = 0; lane < 4; ++lane)
-        _mm512_storeu_si512(to + (4 * lane + i) * kBytes, lanes[lane]);
-    }
-  }
-
-  // Bytes [at, at + count) of four rows, count ≤ 64, zeros behind them: column i of all four, then
-  // column i+1 …, 16 columns to `to` and the next ones `stride` bytes behind it.
-  static void ZipFours(const char* const* rows, int64_t at, int64_t count, int8_t* to,
-                       int64_t stride) {
-    Ints m[4];
-    for (int64_t i = 0; i < 4; ++i) m[i] = LoadBytesPartial(rows[i] + at, count);
+  // Columns of four rows of 64 bytes, a column's four bytes side by side. Column 16l + 4j + i comes
+  // out as word 4l + i of m[j]; TurnLanes undoes that.
+  static void ZipFours(Ints (&m)[4]) {
     const Ints low01 = _mm512_unpacklo_epi8(m[0], m[1]);
     const Ints high01 = _mm512_unpackhi_epi8(m[0], m[1]);
     const Ints low23 = _mm512_unpacklo_epi8(m[2], m[3]);
     const Ints high23 = _mm512_unpackhi_epi8(m[2], m[3]);
-    Ints lanes[4] = {_mm512_unpacklo_epi16(low01, low23), _mm512_unpackhi_epi16(low01, low23),
-                     _mm512_unpacklo_epi16(high01, high23), _mm512_unpackhi_epi16(high01, high23)};
-    TurnLanes(lanes);
-    for (int64_t lane = 0; lane * 16 < count; ++lane)
-      _mm512_storeu_si512(to + lane * stride, lanes[lane]);
+    m[0] = _mm512_unpacklo_epi16(low01, low23);
+    m[1] = _mm512_unpackhi_epi16(low01, low23);
+    m[2] = _mm512_unpacklo_epi16(high01, high23);
+    m[3] = _mm512_unpackhi_epi16(high01, high23);
+  }
+  // Transposes a 4×4 matrix of 128-bit parts.
+  static void TurnLanes(Vec (&m)[4]) {
+    const Vec a = _mm512_shuffle_f32x4(m[0], m[1], 0x44);
+    const Vec b = _mm512_shuffle_f32x4(m[2], m[3], 0x44);
+    const Vec c = _mm512_shuffle_f32x4(m[0], m[1], 0xee);
+    const Vec d = _mm512_shuffle_f32x4(m[2], m[3], 0xee);
+    m[0] = _mm512_shuffle_f32x4(a, b, 0x88);
+    m[1] = _mm512_shuffle_f32x4(a, b, 0xdd);
+    m[2] = _mm512_shuffle_f32x4(c, d, 0x88);
+    m[3] = _mm512_shuffle_f32x4(c, d, 0xdd);
   }
 
  private:
   template <class T>
   static T* At(void* p) {
     return static_cast<T*>(p);
-  }
-  // Transposes a 4×4 matrix of 128-bit parts.
-  static void TurnLanes(Ints (&m)[4]) {
-    const Ints a = _mm512_shuffle_i32x4(m[0], m[1], 0x44);
-    const Ints b = _mm512_shuffle_i32x4(m[2], m[3], 0x44);
-    const Ints c = _mm512_shuffle_i32x4(m[0], m[1], 0xee);
-    const Ints d = _mm512_shuffle_i32x4(m[2], m[3], 0xee);
-    m[0] = _mm512_shuffle_i32x4(a, b, 0x88);
-    m[1] = _mm512_shuffle_i32x4(a, b, 0xdd);
-    m[2] = _mm512_shuffle_i32x4(c, d, 0x88);
-    m[3] = _mm512_shuffle_i32x4(c, d, 0xdd);
   }
   static Ints Join(__m256i low, __m256i high) {
     return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);

@@ -86,6 +86,7 @@ struct CachedRows {
 // Rows of absorbed attention, (token, head) pairs of one sequence, that share a pass over the keys.
 inline constexpr int64_t kMaxDecodeRows = 64;
 inline constexpr int64_t kMaxTileRows = 128;  // the same where tiles multiply
+inline constexpr int64_t kMaxByteRope = 512;  // R of int8 caches that are multiplied as bytes
 
 // Attention of some rows to a run of keys, not normalised:
 //   max = max_j s_j      sum = Σ_j e^{s_j−max}      o = Σ_j e^{s_j−max}·v_j

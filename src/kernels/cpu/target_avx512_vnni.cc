@@ -12,6 +12,7 @@ namespace latte::cpu {
 const Target kAvx512Vnni = {
     .linear = LinearInt8<Avx512Vnni>,
     .mla_decode = MlaDecodeInt8<Avx512Vnni>,
+    .decode_rows = kMaxTileRows,
     .merge_partial = MergePartial<Avx512Vnni>,
     .finish_partial = FinishPartial<Avx512Vnni>,
     .silu_mul = SiluMul<Avx512Vnni>,

@@ -59,53 +59,115 @@ void DequantiseF8(const std::byte* from, int64_t count, float scale, float* to) 
   for (int64_t i = 0; i < count; ++i) to[i] = F8E4M3ToFloat(static_cast<uint8_t>(from[i])) * scale;
 }
 
-// One scale for all of x. What cannot be told by integers is told by the scale: NaN.
-void QuantiseI8(const float* x, int64_t count, std::byte* to, std::byte* scale_at) {
+// Integers with one scale, the largest of them `top`. What cannot be told by integers is told by
+// the scale: NaN.
+template <class Store>
+void QuantiseIntegers(const float* x, int64_t count, float top, std::byte* scale_at,
+                      const Store& store) {
   const Range range = RangeOf(x, count);
   const bool zero = range.top < kSmallest;
-  const float inverse = zero ? 0.0f : 127.0f / range.top;
-  for (int64_t i = 0; i < count; ++i)
-    to[i] = static_cast<std::byte>(zero ? 0 : Quantise(x[i], inverse, 127.0f));
-  const float scale = zero ? 0.0f : range.top / 127.0f;
+  const float inverse = zero ? 0.0f : top / range.top;
+  for (int64_t i = 0; i < count; ++i) store(i, zero ? 0 : Quantise(x[i], inverse, top));
+  const float scale = zero ? 0.0f : range.top / top;
   StoreFloat(scale_at, range.nan ? std::numeric_limits<float>::quiet_NaN() : scale);
+}
+
+// Integer + 128.
+void QuantiseI8(const float* x, int64_t count, std::byte* to, std::byte* scale_at) {
+  QuantiseIntegers(x, count, 127.0f, scale_at,
+                   [&](int64_t i, int q) { to[i] = static_cast<std::byte>(q + 128); });
 }
 void DequantiseI8(const std::byte* from, int64_t count, float scale, float* to) {
   for (int64_t i = 0; i < count; ++i)
-    to[i] = static_cast<float>(static_cast<int8_t>(from[i])) * scale;
+    to[i] = static_cast<float>(static_cast<int>(from[i]) - 128) * scale;
 }
 
-// One group. Code = integer + 32; of value i, i < 64, the low four bits are in byte i mod 32, the
-// high two in byte 32 + i mod 16: docs/formats/cache.md.
-void StoreCode(std::byte* group, int64_t i, int code) {
-  group[i % 32] |= static_cast<std::byte>((code & 15) << (i / 32 * 4));
-  group[32 + i % 16] |= static_cast<std::byte>((code >> 4) << (i / 16 * 2));
+// Integer + 128·256 + 128, so that both bytes less 128 are signed; upper bytes first, then the
+// lower ones. 127·256 + 127 is the largest integer of which both parts fit.
+constexpr float kMaxI16 = 127.0f * 256 + 127;
+void QuantiseI16(const float* x, int64_t count, std::byte* to, std::byte* scale_at) {
+  QuantiseIntegers(x, count, kMaxI16, scale_at, [&](int64_t i, int q) {
+    to[i] = static_cast<std::byte>((q + 0x8080) >> 8);
+    to[count + i] = static_cast<std::byte>(q + 0x8080);
+  });
 }
-int LoadCode(const std::byte* group, int64_t i) {
-  const int low = static_cast<int>(group[i % 32]) >> (i / 32 * 4) & 15;
-  const int high = static_cast<int>(group[32 + i % 16]) >> (i / 16 * 2) & 3;
+void DequantiseI16(const std::byte* from, int64_t count, float scale, float* to) {
+  for (int64_t i = 0; i < count; ++i) {
+    const int code = static_cast<int>(from[i]) * 256 + static_cast<int>(from[count + i]);
+    to[i] = static_cast<float>(code - 0x8080) * scale;
+  }
+}
+
+// A bf16 that is no smaller than x ≥ 0.
+float RoundUpToBF16(float x) {
+  const float nearest = RoundToBF16(x);
+  return nearest >= x ? nearest : BF16ToFloat(static_cast<uint16_t>(FloatToBF16(nearest) + 1));
+}
+
+// Calls f(i, integer) for all of x, with integers up to `top` and a scale that is stored as bf16.
+template <class F>
+void QuantiseWithBF16(const float* x, int64_t count, float top, std::byte* scale_at, const F& f) {
+  const Range range = RangeOf(x, count);
+  const bool zero = range.top < kSmallest;
+  const float scale = zero ? 0.0f : RoundUpToBF16(range.top / top);
+  const float inverse = zero ? 0.0f : 1.0f / scale;
+  for (int64_t i = 0; i < count; ++i) f(i, zero ? 0 : Quantise(x[i], inverse, top));
+  Store16(scale_at, range.nan ? uint16_t{0x7fc0} : FloatToBF16(scale));
+}
+
+// Five bits of one latent of a chunk. Code = integer + 16; of value i the low four bits are in byte
+// i mod 32, the fifth in byte 32 + i mod 8: docs/formats/cache.md.
+void StoreFive(std::byte* chunk, int64_t i, int code) {
+  chunk[i % 32] |= static_cast<std::byte>((code & 15) << (i / 32 * 4));
+  chunk[32 + i % 8] |= static_cast<std::byte>((code >> 4) << (i / 8));
+}
+int LoadFive(const std::byte* chunk, int64_t i) {
+  const int low = static_cast<int>(chunk[i % 32]) >> (i / 32 * 4) & 15;
+  const int high = static_cast<int>(chunk[32 + i % 8]) >> (i / 8) & 1;
   return low | (high << 4);
 }
 
-void QuantiseQ6(const float* x, int64_t count, std::byte* to, std::byte* scales) {
-  for (int64_t begin = 0; begin < count; begin += kQ6Group, to += kQ6GroupBytes, scales += 2) {
-    const int64_t in_group = std::min(kQ6Group, count - begin);
-    const Range range = RangeOf(x + begin, in_group);
-    const bool zero = range.top < kSmallest;
-    const float scale = zero ? 0.0f : RoundToBF16(range.top / 31.0f);
-    const float inverse = zero ? 0.0f : 1.0f / scale;
-    std::fill_n(to, kQ6GroupBytes, std::byte{0});
-    for (int64_t i = 0; i < kQ6Group; ++i) {
-      const bool value = i < in_group && !zero;
-      StoreCode(to, i, 32 + (value ? Quantise(x[begin + i], inverse, 31.0f) : 0));
-    }
-    Store16(scales, range.nan ? uint16_t{0x7fc0} : FloatToBF16(scale));
+void QuantiseFive(const float* x, int64_t count, std::byte* to, std::byte* scales) {
+  std::fill_n(to, CeilDiv(count, kQ6Chunk) * kQ6ChunkBytes, std::byte{0});
+  for (int64_t begin = 0; begin < count; begin += kQ6Group, scales += 2) {
+    std::byte* const chunk = to + begin / kQ6Chunk * kQ6ChunkBytes;
+    const auto store = [&](int64_t i, int q) { StoreFive(chunk, begin % kQ6Chunk + i, q + 16); };
+    QuantiseWithBF16(x + begin, std::min(kQ6Group, count - begin), 15.0f, scales, store);
   }
 }
-void DequantiseQ6(const std::byte* from, int64_t count, const std::byte* scales, float* to) {
+void DequantiseFive(const std::byte* from, int64_t count, const std::byte* scales, float* to) {
   for (int64_t i = 0; i < count; ++i) {
-    const int64_t group = i / kQ6Group;
-    const int code = LoadCode(from + group * kQ6GroupBytes, i % kQ6Group);
-    to[i] = static_cast<float>(code - 32) * BF16ToFloat(Load16(scales + group * 2));
+    const int code = LoadFive(from + i / kQ6Chunk * kQ6ChunkBytes, i % kQ6Chunk);
+    to[i] = static_cast<float>(code - 16) * BF16ToFloat(Load16(scales + i / kQ6Group * 2));
+  }
+}
+
+// Twelve bits of the rope part, code = integer + 2048: upper eight in byte i, then lower four, of
+// every 64 values i mod ⌈count/2⌉ and i div ⌈count/2⌉ say the byte and its half.
+struct Nibble {
+  Nibble(int64_t i, int64_t count) {
+    const int64_t in_chunk = std::min(kQ6Chunk, count - i / kQ6Chunk * kQ6Chunk);
+    const int64_t half = CeilDiv(in_chunk, int64_t{2});
+    byte = i / kQ6Chunk * (kQ6Chunk / 2) + i % kQ6Chunk % half;
+    shift = static_cast<int>(i % kQ6Chunk / half * 4);
+  }
+  int64_t byte;
+  int shift;
+};
+void QuantiseTwelve(const float* x, int64_t count, std::byte* to, std::byte* scale_at) {
+  std::fill_n(to, count + CeilDiv(count, int64_t{2}), std::byte{0});
+  QuantiseWithBF16(x, count, 2047.0f, scale_at, [&](int64_t i, int q) {
+    const Nibble low(i, count);
+    to[i] = static_cast<std::byte>((q + 2048) >> 4);
+    to[count + low.byte] |= static_cast<std::byte>(((q + 2048) & 15) << low.shift);
+  });
+}
+void DequantiseTwelve(const std::byte* from, int64_t count, float scale, float* to) {
+  for (int64_t i = 0; i < count; ++i) {
+    const Nibble low(i, count);
+    const int code = static_cast<int>(from[i]) * 16 +
+                     (static_cast<int>(from[count + low.byte]) >> low.shift & 15);
+    to[i] = static_cast<float>(code - 2048) * scale;
   }
 }
 
@@ -129,10 +191,11 @@ void QuantiseRow(RowFormat format, const float* latent, int64_t c, const float* 
       return QuantiseF8(rope, r, format.descale, row + at.rope_at);
     case RowKind::kI8:
       QuantiseI8(latent, c, row, row + at.scales_at);
-      return QuantiseI8(rope, r, row + at.rope_at, row + at.scales_at + 4);
+      return QuantiseI16(rope, r, row + at.rope_at, row + at.scales_at + 4);
     case RowKind::kQ6:
-      QuantiseQ6(latent, c, row, row + at.scales_at);
-      return QuantiseQ6(rope, r, row + at.rope_at, row + at.scales_at + CeilDiv(c, kQ6Group) * 2);
+      QuantiseFive(latent, c, row, row + at.scales_at);
+      return QuantiseTwelve(rope, r, row + at.rope_at,
+                            row + at.scales_at + CeilDiv(c, kQ6Group) * 2);
     case RowKind::kPlain:
       return;
   }
@@ -151,11 +214,12 @@ void DequantiseRow(RowFormat format, const std::byte* row, int64_t c, int64_t r,
       return DequantiseF8(row, c + r, format.descale, to);
     case RowKind::kI8:
       DequantiseI8(row, c, LoadFloat(row + at.scales_at), to);
-      return DequantiseI8(row + at.rope_at, r, LoadFloat(row + at.scales_at + 4), to + c);
+      return DequantiseI16(row + at.rope_at, r, LoadFloat(row + at.scales_at + 4), to + c);
     case RowKind::kQ6:
-      DequantiseQ6(row, c, row + at.scales_at, to);
-      return DequantiseQ6(row + at.rope_at, r, row + at.scales_at + CeilDiv(c, kQ6Group) * 2,
-                          to + c);
+      DequantiseFive(row, c, row + at.scales_at, to);
+      return DequantiseTwelve(row + at.rope_at, r,
+                              BF16ToFloat(Load16(row + at.scales_at + CeilDiv(c, kQ6Group) * 2)),
+                              to + c);
     case RowKind::kPlain:
       return;
   }
