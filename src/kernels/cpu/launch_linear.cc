@@ -18,9 +18,8 @@ constexpr size_t kMaxParts = 256;
 
 constexpr int64_t kLeastRun = 16;
 constexpr int64_t kLeastTileOutputs = 32;
-// Rows and columns of activations that are packed together.
+// Rows of activations that are packed together.
 constexpr int64_t kPackRows = 16;
-constexpr int64_t kPackColumns = 32;
 
 bool IsWeight(DType dtype) {
   return IsFloat(dtype) || IsF8(dtype) || dtype == DType::kI8 || dtype == DType::kU4;
@@ -171,13 +170,15 @@ void PackParts(std::span<const LinearPart> parts, const Exec& exec, Pieces& piec
   int64_t bytes = 0;
   const auto same = [&parts](size_t i) {
     return i > 0 && parts[i].x.data == parts[i - 1].x.data &&
-           parts[i].x.shape == parts[i - 1].x.shape && parts[i].x.stride == parts[i - 1].x.stride;
+           parts[i].x.shape == parts[i - 1].x.shape &&
+           parts[i].x.stride == parts[i - 1].x.stride &&
+           parts[i].x_scale.data == parts[i - 1].x_scale.data;
   };
   for (size_t i = 0; i < parts.size(); ++i) {
     const LinearOp::Shape s = LinearOp::ShapeOf(parts[i]);
     Packed& packed = pieces.packed[i];
     packed.tiles = CeilDiv(s.m, kPackRows);
-    packed.bytes = RoundUp(s.k, kPackColumns) * kPackRows * SizeOf(s.x);
+    packed.bytes = CeilDiv(s.k, kTarget.pack_size.columns) * kTarget.pack_size.bytes;
     if (s.m > 1 && !same(i)) bytes += s.b * packed.tiles * packed.bytes;
   }
   if (bytes == 0) return;
@@ -194,8 +195,9 @@ void PackParts(std::span<const LinearPart> parts, const Exec& exec, Pieces& piec
     ForEachTask(count, pieces.macs, exec, [&](int64_t task) {
       const int64_t b = task / packed.tiles;
       const int64_t m = task % packed.tiles * kPackRows;
-      kTarget.pack(
-          {At(part.x, b, m), part.x.stride[1], std::min(kPackRows, s.m - m), s.k, packed.At(b, m)});
+      const LinearTask of = TaskAt(part, {b, m, std::min(kPackRows, s.m - m), 0, 0});
+      kTarget.pack({of.x, of.x_stride, of.m, of.k, packed.At(b, m), of.x_scale, of.x_scale_stride,
+                    of.x_group, of.w_type});
     });
   }
 }
@@ -232,6 +234,9 @@ bool SupportsBf16(const LinearOp::Shape& s) {
 }
 bool SupportsTiles(const LinearOp::Shape& s) {
   return s.k > 0 && s.x == DType::kBF16 && s.w == DType::kBF16 && s.run == 0;
+}
+bool SupportsTileBytes(const LinearOp::Shape& s) {
+  return SupportsInt8(s) && s.x_group % 128 == 0;
 }
 bool SupportsInt8(const LinearOp::Shape& s) {
   const int64_t least = s.w == DType::kI8 ? 128 : 32;
@@ -275,6 +280,7 @@ template void Launch<kAvx512>::Linear(const LinearOp::Params&, const Exec&);
 template void Launch<kAvx512Vnni>::Linear(const LinearOp::Params&, const Exec&);
 template void Launch<kAvx512Bf16>::Linear(const LinearOp::Params&, const Exec&);
 template void Launch<kAmx>::Linear(const LinearOp::Params&, const Exec&);
+template void Launch<kAmxInt8>::Linear(const LinearOp::Params&, const Exec&);
 template void Launch<kAvx2>::LinearT(const LinearTOp::Params&, const Exec&);
 template void Launch<kAvx512>::LinearT(const LinearTOp::Params&, const Exec&);
 
