@@ -135,14 +135,12 @@ inline uint32_t ChunkZeros(const ScaleGrid& g, int64_t n, int64_t k, int64_t end
   return out;
 }
 
-// A chunk of codes, of which `count` are there, less their zeros.
-inline void UnpackChunk(const uint8_t* codes, int64_t count, Bytes zeros, int8_t* first,
-                        int8_t* second) {
-  const Bytes packed = Avx512Vnni::LoadBytesPartial(codes, Min((count + 1) / 2, kByteStep));
+// A chunk of packed codes less their zeros.
+inline void UnpackChunk(Bytes packed, Bytes zeros, Bytes (&to)[2]) {
   const Bytes low = Avx512Vnni::SubBytes(Avx512Vnni::LowNibbles(packed), zeros);
   const Bytes high = Avx512Vnni::SubBytes(Avx512Vnni::HighNibbles(packed), zeros);
-  Avx512Vnni::StoreBytes(first, Avx512Vnni::ZipQuartersLow(low, high));
-  Avx512Vnni::StoreBytes(second, Avx512Vnni::ZipQuartersHigh(low, high));
+  to[0] = Avx512Vnni::ZipQuartersLow(low, high);
+  to[1] = Avx512Vnni::ZipQuartersHigh(low, high);
 }
 
 }  // namespace

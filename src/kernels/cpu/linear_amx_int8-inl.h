@@ -37,19 +37,35 @@ constexpr int64_t kBatchRuns = 4;
 
 // Cache lines of rows, asked for along the rows.
 struct LinesAhead {
-  const char* p = nullptr;
-  int64_t stride = 0, lines_of_row = 1, at = 0, end = 0;
+  const char* row = nullptr;
+  int64_t stride = 0, bytes = 0, rows = 0;
+  int64_t at = 0;  // byte of the row that is asked for next
 
-  LinesAhead() = default;
-  LinesAhead(const void* first, int64_t row_stride, int64_t row_bytes, int64_t rows)
-      : p(static_cast<const char*>(first)),
-        stride(row_stride),
-        lines_of_row((row_bytes + 63) / 64),
-        end(rows * lines_of_row) {}
-  void Ask(int64_t lines) {
-    for (const int64_t last = Min(at + lines, end); at < last; ++at)
-      Amx::Prefetch(p + at / lines_of_row * stride + at % lines_of_row * 64);
+  int64_t lines() const { return (bytes + kLine - 1) / kLine * rows; }
+  void Ask(int64_t count) {
+    const char* p = row;
+    int64_t byte = at;
+    for (; count > 0 && rows > 0; --count) {
+      Amx::Prefetch(p + byte);
+      byte += kLine;
+      if (byte < bytes) continue;
+      byte = 0;
+      p += stride;
+      --rows;
+    }
+    row = p;
+    at = byte;
   }
+
+ private:
+  static constexpr int64_t kLine = 64;
+};
+
+// 128 columns of a single row of x.
+struct alignas(64) RowChunk {
+  int8_t codes[2][kByteStep];  // beside 4-bit weights the even ones, then the odd ones
+  int32_t start[kTileSide];  // −8 · the sum of a lane of both; beside zeros of their own the sum
+  float scale;
 };
 
 struct ByteProduct {
@@ -57,10 +73,9 @@ struct ByteProduct {
   alignas(64) int8_t panel[2 * kByteBlock * kTileSide];           // [tile of W][step][16, 64]
   alignas(64) int32_t runs[kBatchRuns * 4 * kTileSums];
   alignas(64) float scale[kByteBlock / kShortRun * kBytePanelRows];  // [run][row]
-  alignas(64) int8_t row[kByteBlock];                                // of a single row of x
-  float row_scale[kByteBlockChunks];                                 // likewise
+  RowChunk row[kByteBlockChunks];                                    // a block of a single row of x
   const LinearTask* t;
-  int64_t x_tiles, columns;  // rows of x in a tile: 16 or 1
+  int64_t x_tiles, x_rows;   // rows of x in a tile: 16 or 1
   int64_t chunks;            // of all of K
   // The block's operand A, in the panel or in place: bytes from one row, tile and step to the next.
   const int8_t* a;
@@ -68,7 +83,7 @@ struct ByteProduct {
   LinesAhead ahead;
 
   float* Sums(int64_t w_tile, int64_t x_tile) {
-    return sums + (w_tile * x_tiles + x_tile) * kTileSide * columns;
+    return sums + (w_tile * x_tiles + x_tile) * kTileSide * x_rows;
   }
   const ByteColumns& X(int64_t x_tile, int64_t chunk) const {
     return static_cast<const ByteColumns*>(t->packed)[x_tile * chunks + chunk];
@@ -87,29 +102,40 @@ inline const char* WeightAt(const LinearTask& t, int64_t output, int64_t k) {
   return static_cast<const char*>(t.w) + output * t.w_stride + k / values;
 }
 
+// A chunk of row n, of which `count` columns are there, laid out as two tile rows.
+template <bool kWhole>
+inline void FillChunk(const LinearTask& t, int64_t n, int64_t k, int64_t count, int8_t* to) {
+  const char* const from = WeightAt(t, n, k);
+  Bytes chunk[2];
+  if (t.w_type == Element::kU4) {
+    const Bytes zeros = t.grid.zero == nullptr
+                            ? Avx512Vnni::SetByte(8)
+                            : Avx512Vnni::QuartersOf(ChunkZeros(t.grid, n, k, k + count));
+    UnpackChunk(kWhole ? Avx512Vnni::LoadBytes(from)
+                       : Avx512Vnni::LoadBytesPartial(from, Min((count + 1) / 2, kByteStep)),
+                zeros, chunk);
+  } else {
+    LoadChunk(reinterpret_cast<const int8_t*>(from), kWhole ? kByteChunk : count, chunk);
+  }
+  Avx512Vnni::StoreBytes(to, chunk[0]);
+  Avx512Vnni::StoreBytes(to + kByteTile, chunk[1]);
+}
+
 // Lays a block of W out in the panel; rows behind the last are zero.
 inline void FillPanel(ByteProduct& s, const ByteBlock& block) {
   const LinearTask& t = *s.t;
-  const Bytes usual = Avx512Vnni::SetByte(8);
   for (int64_t i = 0; i < kBytePanelRows; ++i) {
-    const bool there = i < block.rows;
-    int8_t* to = s.panel + i / kTileSide * kByteBlock * kTileSide + i % kTileSide * kByteStep;
-    for (int64_t k = block.begin; k < block.end; k += kByteChunk, to += 2 * kByteTile) {
-      const char* const from = WeightAt(t, block.output + (there ? i : 0), k);
-      const int64_t count = there ? block.end - k : 0;
-      if (t.w_type == Element::kU4) {
-        const Bytes zeros = t.grid.zero == nullptr || !there
-                                ? usual
-                                : Avx512Vnni::QuartersOf(
-                                      ChunkZeros(t.grid, block.output + i, k, block.end));
-        UnpackChunk(reinterpret_cast<const uint8_t*>(from), count, zeros, to, to + kByteTile);
-      } else {
-        Bytes chunk[2];
-        LoadChunk(reinterpret_cast<const int8_t*>(from), count, chunk);
-        Avx512Vnni::StoreBytes(to, chunk[0]);
-        Avx512Vnni::StoreBytes(to + kByteTile, chunk[1]);
-      }
+    int8_t* to = s.panel + i / kTileSide * kByteBlock * kTileSide +
+                 i % kTileSide * kByteStep;
+    if (i >= block.rows) {
+      for (int64_t step = 0; step < 2 * block.chunks(); ++step)
+        Avx512Vnni::StoreBytes(to + step * kByteTile, Avx512Vnni::ZeroInts());
+      continue;
     }
+    int64_t k = block.begin;
+    for (; k + kByteChunk <= block.end; k += kByteChunk, to += 2 * kByteTile)
+      FillChunk<true>(t, block.output + i, k, kByteChunk, to);
+    if (k < block.end) FillChunk<false>(t, block.output + i, k, block.end - k, to);
   }
   s.a = s.panel;
   s.a_row = kByteStep;
@@ -131,97 +157,64 @@ inline void PlaceWeights(ByteProduct& s, const ByteBlock& block) {
   s.a_step = kByteStep;
 }
 
-// The block's columns of a single row of x.
-inline void PlaceRow(ByteProduct& s, const ByteBlock& block) {
-  const LinearTask& t = *s.t;
-  const auto* const x = static_cast<const int8_t*>(t.x);
-  for (int64_t chunk = 0; chunk < block.chunks(); ++chunk) {
-    const int64_t k = block.begin + chunk * kByteChunk;
-    Bytes bytes[2];
-    LoadInOrder(x + k, t.k - k, t.w_type, bytes);
-    Avx512Vnni::StoreBytes(s.row + chunk * kByteChunk, bytes[0]);
-    Avx512Vnni::StoreBytes(s.row + chunk * kByteChunk + kByteStep, bytes[1]);
-    s.row_scale[chunk] = t.x_scale[k / t.x_group];
-  }
-}
-
-// Integer sums of the runs of chunk `chunk` of a block: [run][tile of W][tile of x][16, columns].
+// Integer sums of the runs of chunk `chunk` of a block: [run][tile of W][tile of x][16, 16].
 template <int64_t kM, int64_t kN, int64_t kRuns>
 inline void MultiplyChunk(const ByteProduct& s, int64_t first, int64_t chunk, int64_t x_tile,
                           int32_t* to) {
-  constexpr int64_t kSteps = 2;
-  constexpr int64_t kParts = Max(kSteps, kRuns);  // products
+  constexpr int64_t kParts = Max(2, kRuns);  // products
   constexpr int64_t kPartBytes = kByteChunk / kParts;
-  const int64_t line = 4 * s.columns;
   for (int64_t part = 0; part < kParts; ++part) {
     const int64_t step = part * kPartBytes / kByteStep;
     const int64_t column = part * kPartBytes % kByteStep;
     if (part == 0 || kRuns > 1) ZeroSums<kM, kN>();
     AddStep<kM, kN, DotBytes>(
         [&](int64_t i) {
-          return TileAt{s.a + i * s.a_tile + (chunk * kSteps + step) * s.a_step + column, s.a_row};
+          return TileAt{s.a + i * s.a_tile + (2 * chunk + step) * s.a_step + column, s.a_row};
         },
         [&](int64_t j) {
-          const int8_t* const x = s.columns == 1 ? s.row + chunk * kByteChunk + step * kByteStep
-                                                 : s.X(x_tile + j, first + chunk).codes[step];
-          return TileAt{x + column / 4 * line, line};
+          return TileAt{s.X(x_tile + j, first + chunk).codes[step] + column * kTileSide,
+                        kTileRowBytes};
         });
     if (part + 1 < kParts && kRuns == 1) continue;
-    ForEachIndex<kM * kN>([&](auto i) {
-      Amx::StoreTile<i.value>(to + i.value * kTileSide * s.columns, line);
-    });
-    to += kM * kN * kTileSide * s.columns;
+    StoreSums<kM, kN>([&](int64_t i, int64_t j) { return to + (i * kN + j) * kTileSums; });
+    to += kM * kN * kTileSums;
   }
 }
 
-// total + Σ over chunks: x · Σ over their runs: w(run) · sums of the run, `apart` ints apart.
-template <bool kOneScale, int64_t kRuns, int64_t kChunks, class Scale>
-inline Amx::Vec AddRuns(const int32_t* sums, int64_t apart, const Amx::Vec (&x)[kChunks],
-                        const Scale& w, Amx::Vec total) {
-  const auto sum = [&](int64_t run) {
-    return Avx512Vnni::ToFloat(Avx512Vnni::LoadBytes(sums + run * apart));
-  };
-  for (int64_t chunk = 0; chunk < kChunks; ++chunk) {
-    const int64_t run = chunk * kRuns;
-    Amx::Vec scaled = kOneScale ? sum(run) : Amx::Mul(sum(run), w(run));
-    for (int64_t i = 1; i < kRuns; ++i) scaled = Amx::Fma(sum(run + i), w(run + i), scaled);
-    total = Amx::Fma(scaled, x[chunk], total);
-  }
-  return total;
+// total + x · Σ over the runs of a chunk: w(run) · sum(run).
+template <bool kOneScale, int64_t kRuns, class Sum, class Scale>
+inline Amx::Vec AddChunkOf(const Sum& sum, const Scale& w, Amx::Vec x, Amx::Vec total) {
+  Amx::Vec scaled = kOneScale ? sum(0) : Amx::Mul(sum(0), w(0));
+  for (int64_t run = 1; run < kRuns; ++run) scaled = Amx::Fma(sum(run), w(run), scaled);
+  return Amx::Fma(scaled, x, total);
 }
 
-// Adds the runs of kChunks chunks from the chunk-th of a block on to the sums of kM × kN tiles.
+// Adds kChunks chunks from the chunk-th of a block on to the sums of kM × kN tiles; lanes are rows
+// of x.
 template <bool kOneScale, int64_t kRuns, int64_t kM, int64_t kN, int64_t kChunks>
 inline void AddBatch(ByteProduct& s, const ByteBlock& block, int64_t chunk, int64_t x_tile) {
-  const int64_t w_tile = block.output / kTileSide;
-  const int64_t apart = kM * kN * kTileSide * s.columns;
   const float* const scale = s.scale + chunk * kRuns * kBytePanelRows;
-  Amx::Vec x[kChunks];
-  if (s.columns == 1) {
-    for (int64_t c = 0; c < kChunks; ++c) x[c] = Amx::Set1(s.row_scale[chunk + c]);
-    for (int64_t i = 0; i < kM; ++i) {
-      float* const y = s.Sums(w_tile + i, 0);
-      const auto w = [&](int64_t run) {
-        return Amx::Load(scale + run * kBytePanelRows + i * kTileSide);
-      };
-      Amx::Store(y, AddRuns<kOneScale, kRuns, kChunks>(s.runs + i * kTileSide, apart, x, w,
-                                                       Amx::Load(y)));
-    }
-    return;
-  }
   for (int64_t j = 0; j < kN; ++j) {
+    Amx::Vec x[kChunks];
     for (int64_t c = 0; c < kChunks; ++c)
       x[c] = Amx::Load(s.X(x_tile + j, block.begin / kByteChunk + chunk + c).scale);
     for (int64_t i = 0; i < kM; ++i) {
-      float* const y = s.Sums(w_tile + i, x_tile + j);
+      float* const y = s.Sums(block.output / kTileSide + i, x_tile + j);
       const int32_t* const runs = s.runs + (i * kN + j) * kTileSums;
       for (int64_t row = 0; row < kTileSide; ++row) {
-        const auto w = [&](int64_t run) {
-          return Amx::Set1(scale[run * kBytePanelRows + i * kTileSide + row]);
-        };
-        float* const to = y + row * kTileSide;
-        Amx::Store(to, AddRuns<kOneScale, kRuns, kChunks>(runs + row * kTileSide, apart, x, w,
-                                                          Amx::Load(to)));
+        Amx::Vec total = Amx::Load(y + row * kTileSide);
+        for (int64_t c = 0; c < kChunks; ++c)
+          total = AddChunkOf<kOneScale, kRuns>(
+              [&](int64_t run) {
+                return Avx512Vnni::ToFloat(Avx512Vnni::LoadBytes(
+                    runs + (c * kRuns + run) * kM * kN * kTileSums + row * kTileSide));
+              },
+              [&](int64_t run) {
+                return Amx::Set1(
+                    scale[(c * kRuns + run) * kBytePanelRows + i * kTileSide + row]);
+              },
+              x[c], total);
+        Amx::Store(y + row * kTileSide, total);
       }
     }
   }
@@ -231,7 +224,7 @@ template <bool kOneScale, int64_t kRuns, int64_t kM>
 inline void MultiplyPanel(ByteProduct& s, const ByteBlock& block) {
   constexpr int64_t kBatch = kBatchRuns / kRuns;  // chunks
   const int64_t batches = (block.chunks() + kBatch - 1) / kBatch;
-  const int64_t lines = s.ahead.end / (batches * ((s.x_tiles + 1) / 2)) + 1;
+  const int64_t lines = s.ahead.lines() / (batches * ((s.x_tiles + 1) / 2)) + 1;
   ForEachRun<2>(s.x_tiles, [&](int64_t x_tile, auto tiles) {
     constexpr int64_t kN = decltype(tiles)::value;
     for (int64_t chunk = 0; chunk < block.chunks(); chunk += kBatch) {
@@ -240,11 +233,145 @@ inline void MultiplyPanel(ByteProduct& s, const ByteBlock& block) {
         constexpr int64_t kChunks = decltype(count)::value;
         for (int64_t c = 0; c < kChunks; ++c)
           MultiplyChunk<kM, kN, kRuns>(s, block.begin / kByteChunk, chunk + c, x_tile,
-                                       s.runs + c * kRuns * kM * kN * kTileSide * s.columns);
+                                       s.runs + c * kRuns * kM * kN * kTileSums);
         AddBatch<kOneScale, kRuns, kM, kN, kChunks>(s, block, chunk, x_tile);
       });
     }
   });
+}
+
+// A single row of x: lanes of f32 are outputs.
+
+// The block's columns of the row.
+inline void PlaceRow(ByteProduct& s, const ByteBlock& block) {
+  const LinearTask& t = *s.t;
+  const auto* const x = static_cast<const int8_t*>(t.x);
+  RowChunk* to = s.row;
+  for (int64_t k = block.begin; k < block.end; k += kByteChunk, ++to) {
+    Bytes chunk[2];
+    LoadChunk(x + k, t.k - k, chunk);
+    to->scale = t.x_scale[k / t.x_group];
+    if (t.w_type == Element::kU4) {
+      const Bytes even = Avx512Vnni::EvenBytes(chunk[0], chunk[1]);
+      chunk[1] = Avx512Vnni::OddBytes(chunk[0], chunk[1]);
+      chunk[0] = even;
+      const Bytes factor = Avx512Vnni::SetInt(t.grid.zero == nullptr ? -8 : 1);
+      Avx512Vnni::StoreBytes(
+          to->start, Avx512Vnni::MulInts(Avx512Vnni::SumBytes(chunk[0], chunk[1]), factor));
+    }
+    for (int64_t i = 0; i < 2; ++i) Avx512Vnni::StoreBytes(to->codes[i], chunk[i]);
+  }
+}
+
+// int8: sums of all chunks of a block and kM tiles of W on tiles of one column, [chunk][tile][16].
+template <int64_t kM>
+inline void MultiplyRowOnTiles(ByteProduct& s, int64_t chunks) {
+  const int64_t lines = s.ahead.lines() / chunks + 1;
+  for (int64_t chunk = 0; chunk < chunks; ++chunk) {
+    s.ahead.Ask(lines);
+    ZeroSums<kM, 1>();
+    for (int64_t step = 0; step < 2; ++step)
+      AddStep<kM, 1, DotBytes>(
+          [&](int64_t i) {
+            return TileAt{s.a + i * s.a_tile + (2 * chunk + step) * s.a_step, s.a_row};
+          },
+          [&](int64_t) { return TileAt{s.row[chunk].codes[step], 4}; });
+    ForEachIndex<kM>([&](auto i) {
+      Amx::StoreTile<i.value>(s.runs + (chunk * kM + i.value) * kTileSide, 4);
+    });
+  }
+}
+
+template <bool kOneScale, int64_t kM>
+inline void AddRowOnTiles(ByteProduct& s, const ByteBlock& block) {
+  MultiplyRowOnTiles<kM>(s, block.chunks());
+  for (int64_t i = 0; i < kM; ++i) {
+    float* const y = s.Sums(block.output / kTileSide + i, 0);
+    Amx::Vec total = Amx::Load(y);
+    for (int64_t chunk = 0; chunk < block.chunks(); ++chunk)
+      total = AddChunkOf<kOneScale, 1>(
+          [&](int64_t) {
+            return Avx512Vnni::ToFloat(
+                Avx512Vnni::LoadBytes(s.runs + (chunk * kM + i) * kTileSide));
+          },
+          [&](int64_t) { return Amx::Load(s.scale + chunk * kBytePanelRows + i * kTileSide); },
+          Amx::Set1(s.row[chunk].scale), total);
+    Amx::Store(y, total);
+  }
+}
+
+// 4 bits: unpacking them for tiles would take longer than multiplying them. Sums of four runs of a
+// chunk and 16 rows of W, lanes are rows.
+template <bool kZeros, bool kWhole>
+inline void MultiplyRowInLanes(const LinearTask& t, const RowChunk& x, int64_t output, int64_t k,
+                               int64_t count, Bytes (&runs)[kChunkRuns]) {
+  const Bytes even = Avx512Vnni::LoadBytes(x.codes[0]);
+  const Bytes odd = Avx512Vnni::LoadBytes(x.codes[1]);
+  const Bytes start = Avx512Vnni::LoadBytes(x.start);
+  for (int64_t i = 0; i < kTileSide; i += 4) {
+    Bytes sums[4];
+    for (int64_t j = 0; j < 4; ++j) {
+      const int64_t n = Min(output + i + j, t.n - 1);
+      const char* const w = WeightAt(t, n, k);
+      const Bytes packed = kWhole ? Avx512Vnni::LoadBytes(w)
+                                  : Avx512Vnni::LoadBytesPartial(w, (count + 1) / 2);
+      sums[j] = start;
+      if constexpr (kZeros)
+        sums[j] = Avx512Vnni::MulInts(
+            start, Avx512Vnni::MinusQuartersOf(ChunkZeros(t.grid, n, k, k + count)));
+      sums[j] = Avx512Vnni::DotBytes(sums[j], Avx512Vnni::LowNibbles(packed), even);
+      sums[j] = Avx512Vnni::DotBytes(sums[j], Avx512Vnni::HighNibbles(packed), odd);
+    }
+    runs[i / 4] = Avx512Vnni::SumQuads(sums);
+  }
+  Avx512Vnni::TurnQuarters(runs);
+}
+
+template <bool kOneScale, int64_t kRuns, bool kZeros>
+inline void AddRowInLanes(ByteProduct& s, const ByteBlock& block) {
+  const LinearTask& t = *s.t;
+  const int64_t tiles = (block.rows + kTileSide - 1) / kTileSide;
+  const int64_t lines = s.ahead.lines() / (tiles * block.chunks()) + 1;
+  for (int64_t i = 0; i < tiles; ++i) {
+    const int64_t output = block.output + i * kTileSide;
+    float* const y = s.Sums(output / kTileSide, 0);
+    Amx::Vec total = Amx::Load(y);
+    for (int64_t chunk = 0; chunk < block.chunks(); ++chunk) {
+      s.ahead.Ask(lines);
+      const int64_t k = block.begin + chunk * kByteChunk;
+      const int64_t count = Min(kByteChunk, block.end - k);
+      Bytes runs[kChunkRuns];
+      if (count == kByteChunk)
+        MultiplyRowInLanes<kZeros, true>(t, s.row[chunk], output, k, count, runs);
+      else
+        MultiplyRowInLanes<kZeros, false>(t, s.row[chunk], output, k, count, runs);
+      if constexpr (kRuns == 1)
+        runs[0] = Avx512Vnni::AddInts(Avx512Vnni::AddInts(runs[0], runs[1]),
+                                      Avx512Vnni::AddInts(runs[2], runs[3]));
+      const float* const scale = s.scale + chunk * kRuns * kBytePanelRows + i * kTileSide;
+      total = AddChunkOf<kOneScale, kRuns>(
+          [&](int64_t run) { return Avx512Vnni::ToFloat(runs[run]); },
+          [&](int64_t run) { return Amx::Load(scale + run * kBytePanelRows); },
+          Amx::Set1(s.row[chunk].scale), total);
+    }
+    Amx::Store(y, total);
+  }
+}
+
+template <bool kOneScale, int64_t kRuns>
+inline void MultiplyRow(ByteProduct& s, const ByteBlock& block) {
+  PlaceRow(s, block);
+  if (s.t->w_type == Element::kU4) {
+    if (s.t->grid.zero == nullptr) return AddRowInLanes<kOneScale, kRuns, false>(s, block);
+    return AddRowInLanes<kOneScale, kRuns, true>(s, block);
+  }
+  if constexpr (kRuns == 1) {
+    PlaceWeights(s, block);
+    if (block.rows > kTileSide)
+      AddRowOnTiles<kOneScale, 2>(s, block);
+    else
+      AddRowOnTiles<kOneScale, 1>(s, block);
+  }
 }
 
 inline LinesAhead LinesOf(const LinearTask& t, const ByteBlock& block) {
@@ -261,7 +388,7 @@ inline void AskForScales(const LinearTask& t, const ByteBlock& block) {
   const int64_t row = GridRow(g, block.output);
   LinesAhead lines{static_cast<const char*>(g.scale) + (row * g.stride + column) * size,
                    g.stride * size, bytes, GridRow(g, block.output + block.rows - 1) + 1 - row};
-  lines.Ask(lines.end);
+  lines.Ask(lines.lines());
 }
 
 template <bool kOneScale, int64_t kRuns>
@@ -273,8 +400,8 @@ inline void MultiplyBlock(ByteProduct& s, const ByteBlock& block, const ByteBloc
     PrepareTileScales<kByteChunk / kRuns>(t.grid, block.output, block.rows, block.begin,
                                           block.end - block.begin, s.scale);
   }
+  if (s.x_rows == 1) return MultiplyRow<kOneScale, kRuns>(s, block);
   PlaceWeights(s, block);
-  if (s.columns == 1) PlaceRow(s, block);
   if (block.rows > kTileSide)
     MultiplyPanel<kOneScale, kRuns, 2>(s, block);
   else
@@ -302,7 +429,7 @@ inline void MultiplyBlocks(ByteProduct& s) {
   const ByteBlocks blocks{t.n, t.k, s.x_tiles <= 2};
   const int64_t count = blocks.across() * blocks.down();
   s.ahead = LinesOf(t, blocks.At(0));
-  s.ahead.Ask(s.ahead.end);
+  s.ahead.Ask(s.ahead.lines());
   for (int64_t i = 0; i < count; ++i) {
     const ByteBlock block = blocks.At(i);
     ByteBlock next = blocks.At(Min(i + 1, count - 1));
@@ -311,7 +438,7 @@ inline void MultiplyBlocks(ByteProduct& s) {
   }
 }
 
-// Shapes of tiles that take `bytes` of each row of W and `columns` rows of x.
+// Shapes of tiles that take `bytes` of each row of W and have `columns` columns of x.
 inline TileShapes ByteShapes(int64_t bytes, int64_t columns) {
   TileShapes out;
   for (int i = 0; i < 4; ++i) out.row_bytes[i] = static_cast<uint16_t>(4 * columns);
@@ -331,7 +458,7 @@ inline void ScaleSums(ByteProduct& s, int64_t output) {
   WithType(g.scale, g.type, [&](const auto* stored) {
     for (int64_t i = 0; i < Min(kTileSide, t.n - output); ++i) {
       const float scale = WideOf(stored + GridRow(g, output + i) * g.stride + GridColumn(g, 0));
-      if (s.columns == 1) {
+      if (s.x_rows == 1) {
         sums[i] *= scale;
         continue;
       }
@@ -345,7 +472,7 @@ inline void ScaleSums(ByteProduct& s, int64_t output) {
 
 inline void StoreOutputs(ByteProduct& s, int64_t output) {
   const LinearTask& t = *s.t;
-  if (s.columns == kTileSide) {
+  if (s.x_rows > 1) {
     for (int64_t row = 0; row < t.m; row += kTileSide)
       StoreTile(t, s.Sums(output / kTileSide, row / kTileSide), output, row);
     return;
@@ -357,12 +484,24 @@ inline void StoreOutputs(ByteProduct& s, int64_t output) {
                  rest);
 }
 
+// runs: of a chunk, 1 or 4.
+inline void MultiplyWithRuns(ByteProduct& s, bool one_scale, int64_t runs) {
+  const TileScope scope{
+      ByteShapes(s.x_rows == 1 || runs == 1 ? kByteStep : kShortRun, s.x_rows)};
+  if (one_scale)
+    MultiplyBlocks<true, 1>(s);
+  else if (runs == 1)
+    MultiplyBlocks<false, 1>(s);
+  else
+    MultiplyBlocks<false, kChunkRuns>(s);
+}
+
 // Requires: x is i8, w is i8 or u4 with scales, groups as above; t.packed unless m is 1.
 inline void LinearAmxInt8(const LinearTask& t) {
   ByteProduct s;
   s.t = &t;
   s.x_tiles = (t.m + kTileSide - 1) / kTileSide;
-  s.columns = t.m == 1 ? 1 : kTileSide;
+  s.x_rows = t.m == 1 ? 1 : kTileSide;
   s.chunks = (t.k + kByteChunk - 1) / kByteChunk;
   const int64_t w_tiles = (t.n + kTileSide - 1) / kTileSide;
   for (float* at = s.sums; at < s.Sums(w_tiles, 0); at += kTileSide) Amx::Store(at, Amx::Zero());
@@ -370,16 +509,7 @@ inline void LinearAmxInt8(const LinearTask& t) {
   const ScaleGrid& g = t.grid;
   const bool one_scale = SegmentsOf(g, 0, t.k).count == 1;
   const bool long_runs = g.columns % kByteChunk == 0 && g.column_begin % kByteChunk == 0;
-  {
-    const TileScope scope{
-        ByteShapes(one_scale || long_runs ? kByteStep : kShortRun, s.columns)};
-    if (one_scale)
-      MultiplyBlocks<true, 1>(s);
-    else if (long_runs)
-      MultiplyBlocks<false, 1>(s);
-    else
-      MultiplyBlocks<false, kChunkRuns>(s);
-  }
+  MultiplyWithRuns(s, one_scale, one_scale || long_runs ? 1 : kChunkRuns);
   for (int64_t output = 0; output < t.n; output += kTileSide) {
     if (one_scale) ScaleSums(s, output);
     StoreOutputs(s, output);

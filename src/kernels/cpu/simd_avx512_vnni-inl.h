@@ -54,6 +54,20 @@ struct Avx512Vnni : Avx512 {
   static Ints ZipQuartersHigh(Ints a, Ints b) {
     return _mm512_permutex2var_epi64(a, _mm512_set_epi64(15, 14, 7, 6, 13, 12, 5, 4), b);
   }
+  // Minus byte i of four in the lanes of quarter i, its low 16 bits.
+  static Ints MinusQuartersOf(uint32_t four) {
+    return _mm512_sub_epi32(ZeroInts(), _mm512_srli_epi32(QuartersOf(four), 24));
+  }
+  // Quarter r of the result: the sums of the lanes of quarter r of each of the four.
+  static Ints SumQuads(const Ints (&v)[4]) {
+    const Ints a =
+        _mm512_add_epi32(_mm512_unpacklo_epi32(v[0], v[1]), _mm512_unpackhi_epi32(v[0], v[1]));
+    const Ints b =
+        _mm512_add_epi32(_mm512_unpacklo_epi32(v[2], v[3]), _mm512_unpackhi_epi32(v[2], v[3]));
+    return _mm512_add_epi32(_mm512_unpacklo_epi64(a, b), _mm512_unpackhi_epi64(a, b));
+  }
+  // Transposes a 4 × 4 matrix of quarters.
+  static void TurnQuarters(Ints (&m)[4]) { TurnLanes(m); }
   // Of each lane of both, signed bytes.
   static Ints SumBytes(Ints a, Ints b) {
     const Ints ones = _mm512_set1_epi8(1);
