@@ -33,7 +33,8 @@ namespace {
 constexpr int64_t kByteBlockChunks = 8;
 constexpr int64_t kByteBlock = kByteBlockChunks * kByteChunk;  // columns of a panel
 constexpr int64_t kBytePanelRows = 2 * kTileSide;
-constexpr int64_t kBatchRuns = 4;
+constexpr int64_t kBatchTiles = 8;  // 8 KiB of integer sums
+
 
 // Cache lines of rows, asked for along the rows.
 struct LinesAhead {
@@ -71,7 +72,7 @@ struct alignas(64) RowChunk {
 struct ByteProduct {
   alignas(64) float sums[kMaxTileActivations * kMaxTileOutputs];  // [tile of W][tile of x][16, 16]
   alignas(64) int8_t panel[2 * kByteBlock * kTileSide];           // [tile of W][step][16, 64]
-  alignas(64) int32_t runs[kBatchRuns * 4 * kTileSums];
+  alignas(64) int32_t runs[2][kBatchTiles * kTileSums];           // sums of a batch and the last one
   alignas(64) float scale[kByteBlock / kShortRun * kBytePanelRows];  // [run][row]
   RowChunk row[kByteBlockChunks];                                    // a block of a single row of x
   const LinearTask* t;
@@ -189,55 +190,89 @@ inline Amx::Vec AddChunkOf(const Sum& sum, const Scale& w, Amx::Vec x, Amx::Vec 
   return Amx::Fma(scaled, x, total);
 }
 
-// Adds kChunks chunks from the chunk-th of a block on to the sums of kM × kN tiles; lanes are rows
-// of x.
-template <bool kOneScale, int64_t kRuns, int64_t kM, int64_t kN, int64_t kChunks>
-inline void AddBatch(ByteProduct& s, const ByteBlock& block, int64_t chunk, int64_t x_tile) {
-  const float* const scale = s.scale + chunk * kRuns * kBytePanelRows;
-  for (int64_t j = 0; j < kN; ++j) {
-    Amx::Vec x[kChunks];
+template <int64_t kRuns>
+constexpr int64_t kBatchChunks = kRuns == 1 ? 2 : 1;
+
+// Integer sums of chunks [chunk, +chunks) of a block that have not been added yet.
+struct Batch {
+  int64_t x_tile = 0, chunk = 0, chunks = 0;
+  const int32_t* runs = nullptr;
+};
+
+// Adds tile (i, j) of kM × kN of a batch to its sums; lanes are rows of x.
+template <bool kOneScale, int64_t kRuns, int64_t kTiles, int64_t kChunks>
+inline void AddTile(ByteProduct& s, const ByteBlock& block, const Batch& batch, int64_t i,
+                    int64_t j, const int32_t* runs) {
+  const bool first = block.begin == 0 && batch.chunk == 0;
+  const bool last = kOneScale && block.end == s.t->k && batch.chunk + kChunks == block.chunks();
+  const float* const scale = s.scale + i * kTileSide;
+  float* const y = s.Sums(block.output / kTileSide + i, batch.x_tile + j);
+  Amx::Vec x[kChunks];
+  for (int64_t c = 0; c < kChunks; ++c)
+    x[c] = Amx::Load(s.X(batch.x_tile + j, block.begin / kByteChunk + batch.chunk + c).scale);
+  for (int64_t row = 0; row < kTileSide; ++row) {
+    Amx::Vec total = first ? Amx::Zero() : Amx::Load(y + row * kTileSide);
     for (int64_t c = 0; c < kChunks; ++c)
-      x[c] = Amx::Load(s.X(x_tile + j, block.begin / kByteChunk + chunk + c).scale);
-    for (int64_t i = 0; i < kM; ++i) {
-      float* const y = s.Sums(block.output / kTileSide + i, x_tile + j);
-      const int32_t* const runs = s.runs + (i * kN + j) * kTileSums;
-      for (int64_t row = 0; row < kTileSide; ++row) {
-        Amx::Vec total = Amx::Load(y + row * kTileSide);
-        for (int64_t c = 0; c < kChunks; ++c)
-          total = AddChunkOf<kOneScale, kRuns>(
-              [&](int64_t run) {
-                return Avx512Vnni::ToFloat(Avx512Vnni::LoadBytes(
-                    runs + (c * kRuns + run) * kM * kN * kTileSums + row * kTileSide));
-              },
-              [&](int64_t run) {
-                return Amx::Set1(
-                    scale[(c * kRuns + run) * kBytePanelRows + i * kTileSide + row]);
-              },
-              x[c], total);
-        Amx::Store(y + row * kTileSide, total);
-      }
-    }
+      total = AddChunkOf<kOneScale, kRuns>(
+          [&](int64_t run) {
+            return Avx512Vnni::ToFloat(Avx512Vnni::LoadBytes(
+                runs + (c * kRuns + run) * kTiles * kTileSums + row * kTileSide));
+          },
+          [&](int64_t run) {
+            return Amx::Set1(scale[((batch.chunk + c) * kRuns + run) * kBytePanelRows + row]);
+          },
+          x[c], total);
+    if (last) total = Amx::Mul(total, Amx::Set1(scale[row]));
+    Amx::Store(y + row * kTileSide, total);
   }
+}
+
+// Adds tiles [begin, end) of kM × kN of a batch.
+template <bool kOneScale, int64_t kRuns, int64_t kM, int64_t kN>
+inline void AddTiles(ByteProduct& s, const ByteBlock& block, const Batch& batch, int64_t begin,
+                     int64_t end) {
+  if (batch.chunks == 0) return;
+  WithConstant<kBatchChunks<kRuns>>(batch.chunks, [&](auto chunks) {
+    for (int64_t tile = begin; tile < end; ++tile)
+      AddTile<kOneScale, kRuns, kM * kN, decltype(chunks)::value>(
+          s, block, batch, tile / kN, tile % kN, batch.runs + tile * kTileSums);
+  });
+}
+
+// All of a block's K for tiles [begin, end) of x, kN at a time. A batch is added while the next one
+// is multiplied: vectors and tiles work side by side.
+template <bool kOneScale, int64_t kRuns, int64_t kM, int64_t kN>
+inline void MultiplyTiles(ByteProduct& s, const ByteBlock& block, int64_t begin, int64_t end,
+                          int64_t lines) {
+  constexpr int64_t kTiles = kM * kN;
+  constexpr int64_t kBatch = kBatchChunks<kRuns>;  // chunks
+  Batch before;
+  int32_t* runs = s.runs[0];
+  for (int64_t x_tile = begin; x_tile < end; x_tile += kN)
+    for (int64_t chunk = 0; chunk < block.chunks(); chunk += kBatch) {
+      s.ahead.Ask(lines);
+      const int64_t chunks = Min(kBatch, block.chunks() - chunk);
+      for (int64_t c = 0; c < chunks; ++c) {
+        MultiplyChunk<kM, kN, kRuns>(s, block.begin / kByteChunk, chunk + c, x_tile,
+                                     runs + c * kRuns * kTiles * kTileSums);
+        AddTiles<kOneScale, kRuns, kM, kN>(s, block, before, c * kTiles / chunks,
+                                           (c + 1) * kTiles / chunks);
+      }
+      before = {x_tile, chunk, chunks, runs};
+      runs = runs == s.runs[0] ? s.runs[1] : s.runs[0];
+    }
+  AddTiles<kOneScale, kRuns, kM, kN>(s, block, before, 0, kTiles);
 }
 
 template <bool kOneScale, int64_t kRuns, int64_t kM>
 inline void MultiplyPanel(ByteProduct& s, const ByteBlock& block) {
-  constexpr int64_t kBatch = kBatchRuns / kRuns;  // chunks
+  constexpr int64_t kN = kRuns == 1 ? 2 : 1;
+  constexpr int64_t kBatch = kBatchChunks<kRuns>;
   const int64_t batches = (block.chunks() + kBatch - 1) / kBatch;
-  const int64_t lines = s.ahead.lines() / (batches * ((s.x_tiles + 1) / 2)) + 1;
-  ForEachRun<2>(s.x_tiles, [&](int64_t x_tile, auto tiles) {
-    constexpr int64_t kN = decltype(tiles)::value;
-    for (int64_t chunk = 0; chunk < block.chunks(); chunk += kBatch) {
-      s.ahead.Ask(lines);
-      WithConstant<kBatch>(Min(kBatch, block.chunks() - chunk), [&](auto count) {
-        constexpr int64_t kChunks = decltype(count)::value;
-        for (int64_t c = 0; c < kChunks; ++c)
-          MultiplyChunk<kM, kN, kRuns>(s, block.begin / kByteChunk, chunk + c, x_tile,
-                                       s.runs + c * kRuns * kM * kN * kTileSums);
-        AddBatch<kOneScale, kRuns, kM, kN, kChunks>(s, block, chunk, x_tile);
-      });
-    }
-  });
+  const int64_t lines = s.ahead.lines() / (batches * ((s.x_tiles + kN - 1) / kN)) + 1;
+  const int64_t even = s.x_tiles / kN * kN;
+  if (even > 0) MultiplyTiles<kOneScale, kRuns, kM, kN>(s, block, 0, even, lines);
+  if (even < s.x_tiles) MultiplyTiles<kOneScale, kRuns, kM, 1>(s, block, even, s.x_tiles, lines);
 }
 
 // A single row of x: lanes of f32 are outputs.
@@ -277,9 +312,17 @@ inline void MultiplyRowOnTiles(ByteProduct& s, int64_t chunks) {
           },
           [&](int64_t) { return TileAt{s.row[chunk].codes[step], 4}; });
     ForEachIndex<kM>([&](auto i) {
-      Amx::StoreTile<i.value>(s.runs + (chunk * kM + i.value) * kTileSide, 4);
+      Amx::StoreTile<i.value>(s.runs[0] + (chunk * kM + i.value) * kTileSide, 4);
     });
   }
+}
+
+// Sums of 16 outputs, tile i of the block.
+template <bool kOneScale>
+inline void StoreRowSums(const ByteProduct& s, const ByteBlock& block, int64_t i, Amx::Vec total,
+                         float* y) {
+  const bool last = kOneScale && block.end == s.t->k;
+  Amx::Store(y, last ? Amx::Mul(total, Amx::Load(s.scale + i * kTileSide)) : total);
 }
 
 template <bool kOneScale, int64_t kM>
@@ -287,16 +330,16 @@ inline void AddRowOnTiles(ByteProduct& s, const ByteBlock& block) {
   MultiplyRowOnTiles<kM>(s, block.chunks());
   for (int64_t i = 0; i < kM; ++i) {
     float* const y = s.Sums(block.output / kTileSide + i, 0);
-    Amx::Vec total = Amx::Load(y);
+    Amx::Vec total = block.begin == 0 ? Amx::Zero() : Amx::Load(y);
     for (int64_t chunk = 0; chunk < block.chunks(); ++chunk)
       total = AddChunkOf<kOneScale, 1>(
           [&](int64_t) {
             return Avx512Vnni::ToFloat(
-                Avx512Vnni::LoadBytes(s.runs + (chunk * kM + i) * kTileSide));
+                Avx512Vnni::LoadBytes(s.runs[0] + (chunk * kM + i) * kTileSide));
           },
           [&](int64_t) { return Amx::Load(s.scale + chunk * kBytePanelRows + i * kTileSide); },
           Amx::Set1(s.row[chunk].scale), total);
-    Amx::Store(y, total);
+    StoreRowSums<kOneScale>(s, block, i, total, y);
   }
 }
 
@@ -335,7 +378,7 @@ inline void AddRowInLanes(ByteProduct& s, const ByteBlock& block) {
   for (int64_t i = 0; i < tiles; ++i) {
     const int64_t output = block.output + i * kTileSide;
     float* const y = s.Sums(output / kTileSide, 0);
-    Amx::Vec total = Amx::Load(y);
+    Amx::Vec total = block.begin == 0 ? Amx::Zero() : Amx::Load(y);
     for (int64_t chunk = 0; chunk < block.chunks(); ++chunk) {
       s.ahead.Ask(lines);
       const int64_t k = block.begin + chunk * kByteChunk;
@@ -354,7 +397,7 @@ inline void AddRowInLanes(ByteProduct& s, const ByteBlock& block) {
           [&](int64_t run) { return Amx::Load(scale + run * kBytePanelRows); },
           Amx::Set1(s.row[chunk].scale), total);
     }
-    Amx::Store(y, total);
+    StoreRowSums<kOneScale>(s, block, i, total, y);
   }
 }
 
@@ -395,7 +438,9 @@ template <bool kOneScale, int64_t kRuns>
 inline void MultiplyBlock(ByteProduct& s, const ByteBlock& block, const ByteBlock& next) {
   const LinearTask& t = *s.t;
   s.ahead = LinesOf(t, next);
-  if constexpr (!kOneScale) {
+  if constexpr (kOneScale) {
+    PrepareTileScales<kByteChunk>(t.grid, block.output, block.rows, block.begin, 1, s.scale);
+  } else {
     if (next.rows > 0) AskForScales(t, next);
     PrepareTileScales<kByteChunk / kRuns>(t.grid, block.output, block.rows, block.begin,
                                           block.end - block.begin, s.scale);
@@ -450,26 +495,6 @@ inline TileShapes ByteShapes(int64_t bytes, int64_t columns) {
   return out;
 }
 
-// Multiplies the finished sums of 16 outputs by their only scale.
-inline void ScaleSums(ByteProduct& s, int64_t output) {
-  const LinearTask& t = *s.t;
-  const ScaleGrid& g = t.grid;
-  float* const sums = s.Sums(output / kTileSide, 0);
-  WithType(g.scale, g.type, [&](const auto* stored) {
-    for (int64_t i = 0; i < Min(kTileSide, t.n - output); ++i) {
-      const float scale = WideOf(stored + GridRow(g, output + i) * g.stride + GridColumn(g, 0));
-      if (s.x_rows == 1) {
-        sums[i] *= scale;
-        continue;
-      }
-      for (int64_t x_tile = 0; x_tile < s.x_tiles; ++x_tile) {
-        float* const to = sums + x_tile * kTileSums + i * kTileSide;
-        Amx::Store(to, Amx::Mul(Amx::Load(to), Amx::Set1(scale)));
-      }
-    }
-  });
-}
-
 inline void StoreOutputs(ByteProduct& s, int64_t output) {
   const LinearTask& t = *s.t;
   if (s.x_rows > 1) {
@@ -503,17 +528,12 @@ inline void LinearAmxInt8(const LinearTask& t) {
   s.x_tiles = (t.m + kTileSide - 1) / kTileSide;
   s.x_rows = t.m == 1 ? 1 : kTileSide;
   s.chunks = (t.k + kByteChunk - 1) / kByteChunk;
-  const int64_t w_tiles = (t.n + kTileSide - 1) / kTileSide;
-  for (float* at = s.sums; at < s.Sums(w_tiles, 0); at += kTileSide) Amx::Store(at, Amx::Zero());
 
   const ScaleGrid& g = t.grid;
   const bool one_scale = SegmentsOf(g, 0, t.k).count == 1;
   const bool long_runs = g.columns % kByteChunk == 0 && g.column_begin % kByteChunk == 0;
   MultiplyWithRuns(s, one_scale, one_scale || long_runs ? 1 : kChunkRuns);
-  for (int64_t output = 0; output < t.n; output += kTileSide) {
-    if (one_scale) ScaleSums(s, output);
-    StoreOutputs(s, output);
-  }
+  for (int64_t output = 0; output < t.n; output += kTileSide) StoreOutputs(s, output);
 }
 
 }  // namespace
