@@ -13,6 +13,9 @@ constexpr int64_t kWeightRows = 64;
 constexpr int64_t kTileColumns = 128;
 // Outputs of a task with a gate, which has to be kept until it is multiplied: 64 KiB of stack.
 constexpr int64_t kGateOutputs = 1 << 14;
+// Multiply-adds of a task with one row of x: what it prepares and reads before it has asked for it
+// should be little of it.
+constexpr int64_t kStreamMacs = 1 << 20;
 // Parts of one ParallelFor.
 constexpr size_t kMaxParts = 256;
 
@@ -40,7 +43,11 @@ Blocks Cut(int64_t m, int64_t n, int64_t macs, int64_t step, const Exec& exec) {
   Blocks out{m, n, 1, step, macs};
   if (m == 0 || n == 0) return out;
   out.rows = std::min(m, kTaskRows);
-  const int64_t columns = RoundUp(CeilDiv(kTaskMacs, macs * out.rows), step);
+  const int64_t share = CeilDiv(n, 8 * exec.threads->threads());  // of eight tasks per thread
+  const int64_t columns =
+      RoundUp(std::max(CeilDiv(kTaskMacs, macs * out.rows),
+                       m == 1 ? std::min(share, CeilDiv(kStreamMacs, macs)) : 0),
+              step);
   // A block narrower than what a target widens at once would read all of x for less.
   const int64_t least = m == 1 ? step : std::max(step, kWeightRows);
   out.columns = std::min(std::max(columns, least), RoundUp(n, step));
@@ -62,14 +69,16 @@ Block BlockAt(const Blocks& blocks, int64_t task) {
 }
 
 // The same for targets with tiles of 16 × 16 outputs, which pass W once for as many rows as they
-// take. Pieces per thread: many where memory is the floor, so that threads end together.
-Blocks CutForTiles(const LinearPart& p, const Exec& exec) {
+// take. Pieces per thread of all `parts` parts: many where memory is the floor, so that threads end
+// together.
+Blocks CutForTiles(const LinearPart& p, int64_t parts, const Exec& exec) {
   const LinearOp::Shape s = LinearOp::ShapeOf(p);
   Blocks out{s.m, s.n, 1, kLeastTileOutputs, s.k};
   if (s.m == 0 || s.n == 0) return out;
   out.rows = std::min(s.m, kMaxTileActivations);
   out.columns = kMaxTileOutputs;
-  const int64_t pieces = exec.threads->threads() * (s.m <= kLeastTileOutputs ? 16 : 4);
+  const int64_t pieces =
+      CeilDiv(exec.threads->threads() * (s.m <= kLeastTileOutputs ? 16 : 4), parts);
   while (out.columns > kLeastTileOutputs && s.b * out.per_batch() < pieces) out.columns /= 2;
   return out;
 }
@@ -145,10 +154,10 @@ void RunBlock(const LinearPart& p, const Packed& packed, const Block& at) {
 }
 
 template <const Target& kTarget>
-Blocks CutPart(const LinearPart& p, const Exec& exec) {
+Blocks CutPart(const LinearPart& p, int64_t parts, const Exec& exec) {
   const int64_t step = kTarget.pack != nullptr ? kLeastTileOutputs : 8;
   const LinearOp::Shape s = LinearOp::ShapeOf(p);
-  Blocks out = kTarget.pack != nullptr ? CutForTiles(p, exec) : Cut(s.m, s.n, s.k, step, exec);
+  Blocks out = kTarget.pack != nullptr ? CutForTiles(p, parts, exec) : Cut(s.m, s.n, s.k, step, exec);
   if (!p.gate.empty())
     out.columns =
         std::min(out.columns, kGateOutputs / std::max<int64_t>(out.rows, 1) / step * step);
@@ -207,7 +216,7 @@ void RunParts(std::span<const LinearPart> parts, const Exec& exec) {
   Pieces pieces;
   for (size_t i = 0; i < parts.size(); ++i) {
     const int64_t batch = parts[i].x.shape[0];
-    const Blocks blocks = CutPart<kTarget>(parts[i], exec);
+    const Blocks blocks = CutPart<kTarget>(parts[i], std::ssize(parts), exec);
     pieces.blocks[i] = blocks;
     pieces.first[i + 1] = pieces.first[i] + batch * blocks.per_batch();
     pieces.macs += batch * blocks.m * blocks.n * blocks.macs;
