@@ -1,5 +1,7 @@
 // linear and linear_t on quantised weights and activations, groups of products and gates, against
 // the reference: values, bits, and memory that may not be touched.
+#include <bit>
+#include <cstring>
 #include <optional>
 
 #include <gtest/gtest.h>
@@ -377,7 +379,7 @@ TEST(Hand, QuantizeRows) {
   std::vector<float> x = {127, -63.5f, 0.5f, 1.5f, 2.5f, 0, 0, 0, 0, 0, 1, inf, 0, 0, 0};
   std::vector<int8_t> codes(15);
   std::vector<float> scale(3);
-  for (const Kernel<QuantizeRowsOp>& row : Kernels<QuantizeRowsOp>()) {
+  ForEachRow<QuantizeRowsOp>([&](const Kernel<QuantizeRowsOp>& row) {
     RunRow<QuantizeRowsOp>(row, {TensorView(x.data(), DType::kF32, {1, 15}),
                                  TensorView(codes.data(), DType::kI8, {1, 15}),
                                  TensorView(scale.data(), DType::kF32, {1, 3}), 5});
@@ -386,7 +388,7 @@ TEST(Hand, QuantizeRows) {
     EXPECT_EQ(scale[0], 1.0f);
     EXPECT_EQ(scale[1], 0.0f);
     EXPECT_TRUE(std::isnan(scale[2]));
-  }
+  });
 }
 
 TEST(QuantizeRowsConformance, WithinHalfAStep) {
@@ -396,7 +398,7 @@ TEST(QuantizeRowsConformance, WithinHalfAStep) {
     Guarded codes(DType::kI8, {7, k}, 5);
     Guarded scale(DType::kF32, {7, CeilDiv(k, 128)}, 1);
     FillRandom(x, rng);
-    for (const Kernel<QuantizeRowsOp>& row : Kernels<QuantizeRowsOp>())
+    ForEachRow<QuantizeRowsOp>([&](const Kernel<QuantizeRowsOp>& row) {
       for (const int threads : {1, 2}) {
         codes.Poison();
         scale.Poison();
@@ -411,7 +413,49 @@ TEST(QuantizeRowsConformance, WithinHalfAStep) {
                         step * (0.5 + 127 * Gamma(4)));
           }
       }
+    });
   }
+}
+
+// Rows, one after the other, of every kind of number; groups that do not fill a vector.
+TEST(QuantizeRowsConformance, BytesOfTheReference) {
+  const float inf = std::numeric_limits<float>::infinity();
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const float largest = std::numeric_limits<float>::max();
+  std::mt19937 rng(9);
+  for (const int64_t group : {1, 5, 16, 33, 128})
+    for (const int64_t k : {1, 15, 128, 130, 1000})
+      for (const float special : {1.0f, 0x1p-119f, 0x1p-120f, 0x1p-149f, largest, inf, -inf, nan}) {
+        SCOPED_TRACE(fmt::format("K={} groups of {}, {}", k, group, special));
+        const Guarded x(DType::kF32, {40, k}, 3);
+        FillRandom(x, rng);
+        for (int64_t i = 0; i < 40; i += 3) x.view().Row<float>(i)[i * 7 % k] = special;
+        for (int64_t i = 1; i < 40; i += 3)
+          for (int64_t j = 0; j < k; ++j) x.view().Row<float>(i)[j] *= 0x1p-120f;
+        Guarded codes(DType::kI8, {40, k}, 5);
+        Guarded scale(DType::kF32, {40, CeilDiv(k, group)}, 1);
+        const Tensor want(DType::kI8, {40, k});
+        const Tensor want_scale(DType::kF32, {40, CeilDiv(k, group)});
+        RunRef<QuantizeRowsOp>({x, want, want_scale, group});
+        ForEachRow<QuantizeRowsOp>([&](const Kernel<QuantizeRowsOp>& row) {
+          for (const int threads : {1, 2, 3}) {
+            codes.Poison();
+            scale.Poison();
+            RunRow<QuantizeRowsOp>(row, {x, codes, scale, group}, threads);
+            ASSERT_TRUE(codes.PaddingIsPoison());
+            ASSERT_TRUE(scale.PaddingIsPoison());
+            for (int64_t i = 0; i < 40; ++i) {
+              ASSERT_EQ(std::memcmp(codes.view().Row<int8_t>(i), want.view().Row<int8_t>(i),
+                                    static_cast<size_t>(k)),
+                        0);
+              for (int64_t j = 0; j < CeilDiv(k, group); ++j)
+                ASSERT_EQ(std::bit_cast<uint32_t>(scale.view().Row<float>(i)[j]),
+                          std::bit_cast<uint32_t>(want_scale.view().Row<float>(i)[j]));
+            }
+          }
+        });
+        if (HasFatalFailure()) return;
+      }
 }
 
 }  // namespace

@@ -65,7 +65,9 @@ constexpr Kernel<LinearTOp> kLinearT[] = {
     CpuRow<LinearTOp>("avx512.linear_t", Isa::kAvx512, Avx512::LinearT),
 };
 constexpr Kernel<QuantizeRowsOp> kQuantizeRows[] = {
-    RefRow<QuantizeRowsOp>("ref.quantize_rows", ref::QuantizeRows)};
+    RefRow<QuantizeRowsOp>("ref.quantize_rows", ref::QuantizeRows),
+    CpuRow<QuantizeRowsOp>("avx512.quantize_rows", Isa::kAvx512, Avx512::QuantizeRows),
+};
 constexpr Kernel<RmsNormOp> kRmsNorm[] = {
     RefRow<RmsNormOp>("ref.rms_norm", ref::RmsNorm),
     CpuRow<RmsNormOp>("avx2.rms_norm", Isa::kAvx2, Avx2::RmsNorm),

@@ -12,7 +12,7 @@ namespace latte::cpu {
 // What rows of a target run. Defined for kAvx2 and kAvx512; of kAvx512Vnni only Linear, for int8
 // activations, and MlaDecode, for int8 caches; of kAvx512Bf16 only Linear, for bf16 activations,
 // MlaDecode, for bf16 and the other quantised caches, and Mha, for bf16 arithmetic; of kAmx Linear
-// and MlaDecode, for weights and caches of bf16.
+// and MlaDecode, for weights and caches of bf16; of kAmxInt8 Linear, for int8 activations.
 template <const Target& kTarget>
 struct Launch {
   static void Linear(const LinearOp::Params&, const Exec&);
@@ -22,6 +22,7 @@ struct Launch {
   static void Mha(const MhaOp::Params&, const Exec&);
   static void RmsNorm(const RmsNormOp::Params&, const Exec&);
   static void SiluMul(const SiluMulOp::Params&, const Exec&);
+  static void QuantizeRows(const QuantizeRowsOp::Params&, const Exec&);  // of kAvx512 alone
 };
 
 // What every target supports.
@@ -36,5 +37,6 @@ bool Supports(const GatherPagesOp::Shape&);
 bool Supports(const MhaOp::Shape&);
 bool Supports(const RmsNormOp::Shape&);
 bool Supports(const SiluMulOp::Shape&);
+bool Supports(const QuantizeRowsOp::Shape&);
 
 }  // namespace latte::cpu

@@ -164,6 +164,14 @@ struct SiluMulTask {
   int64_t count;
 };
 
+// Activations of one row as 8 bits; params/linear.h.
+struct QuantizeTask {
+  const float* x;  // [k]
+  int8_t* y;       // [k], written
+  float* scale;    // [⌈k/group⌉], written
+  int64_t k, group;
+};
+
 // What a target lacks is null.
 struct Target {
   void (*linear)(const LinearTask&) = nullptr;
@@ -180,6 +188,7 @@ struct Target {
   void (*mha)(const MhaTask&) = nullptr;
   void (*rms_norm)(const RmsNormTask&) = nullptr;
   void (*silu_mul)(const SiluMulTask&) = nullptr;
+  void (*quantize_row)(const QuantizeTask&) = nullptr;
   // Chains of multiply-adds that need nothing but registers; their sum goes to `sink`. Returns the
   // FLOPs done.
   int64_t (*peak)(int64_t rounds, float* sink) = nullptr;

@@ -22,6 +22,7 @@ const Target kAvx512 = {
     .mha = Mha<Avx512>,
     .rms_norm = RmsNorm<Avx512>,
     .silu_mul = SiluMul<Avx512>,
+    .quantize_row = QuantizeRow<Avx512>,
     .peak = FmaPeak<Avx512>,
 };
 
