@@ -35,9 +35,9 @@ struct QuantShape {
   int64_t b, m, n, k;
 };
 constexpr QuantShape kQuantShapes[] = {
-    {1, 0, 8, 64},    {1, 1, 1, 1},      {3, 1, 33, 130},  {1, 2, 8, 256},
-    {1, 3, 5, 31},    {1, 5, 67, 191},   {1, 1, 70, 2101}, {2, 9, 12, 576},
-    {1, 17, 64, 130}, {1, 40, 13, 1040}, {1, 65, 66, 320}, {1, 7, 9, 4224},
+    {1, 0, 8, 64},    {1, 1, 1, 1},     {3, 1, 33, 130},  {1, 2, 8, 256},    {1, 3, 5, 31},
+    {1, 5, 67, 191},  {1, 1, 70, 2101}, {2, 9, 12, 576},  {1, 17, 64, 130},  {1, 40, 13, 1040},
+    {1, 65, 66, 320}, {1, 7, 9, 4224},  {1, 1, 66, 2304}, {1, 18, 64, 1152}, {1, 515, 33, 128},
 };
 constexpr DType kWeightTypes[] = {DType::kF8E4M3, DType::kF8E4M3Fnuz, DType::kI8, DType::kU4};
 constexpr DType kInputTypes[] = {DType::kF32, DType::kBF16, DType::kF16, DType::kI8};
@@ -241,6 +241,20 @@ TEST(LinearQuantConformance, FastRowsTakeEveryFormatOfCheckpoints) {
           if (row.isa != Isa::kAvx2 && row.isa != Isa::kAvx512) continue;
           EXPECT_TRUE(row.supports({1, 1, 8, 7168, x, w, x == DType::kI8 ? 128 : 0, run}));
         }
+}
+
+// Tiles take all that bytes are multiplied in, where x has groups of 128.
+TEST(LinearQuantConformance, TilesTakeBytes) {
+  for (const Kernel<LinearOp>& row : Kernels<LinearOp>()) {
+    if (row.name != "amx_int8.linear") continue;
+    for (const DType w : {DType::kI8, DType::kU4})
+      for (const int64_t run : {128, 256, 7168})
+        EXPECT_TRUE(row.supports({1, 1, 8, 7168, DType::kI8, w, 128, run}));
+    EXPECT_TRUE(row.supports({1, 1, 8, 7168, DType::kI8, DType::kU4, 128, 32}));
+    EXPECT_FALSE(row.supports({1, 1, 8, 7168, DType::kI8, DType::kI8, 128, 64}));
+    EXPECT_FALSE(row.supports({1, 1, 8, 7168, DType::kI8, DType::kU4, 32, 32}));
+    EXPECT_FALSE(row.supports({1, 1, 8, 7168, DType::kBF16, DType::kI8, 0, 7168}));
+  }
 }
 
 TEST(LinearQuantConformance, NanCodesOfF8ReachTheirOutputsOnly) {

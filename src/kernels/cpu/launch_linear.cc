@@ -157,7 +157,8 @@ template <const Target& kTarget>
 Blocks CutPart(const LinearPart& p, int64_t parts, const Exec& exec) {
   const int64_t step = kTarget.pack != nullptr ? kLeastTileOutputs : 8;
   const LinearOp::Shape s = LinearOp::ShapeOf(p);
-  Blocks out = kTarget.pack != nullptr ? CutForTiles(p, parts, exec) : Cut(s.m, s.n, s.k, step, exec);
+  Blocks out =
+      kTarget.pack != nullptr ? CutForTiles(p, parts, exec) : Cut(s.m, s.n, s.k, step, exec);
   if (!p.gate.empty())
     out.columns =
         std::min(out.columns, kGateOutputs / std::max<int64_t>(out.rows, 1) / step * step);
@@ -179,8 +180,7 @@ void PackParts(std::span<const LinearPart> parts, const Exec& exec, Pieces& piec
   int64_t bytes = 0;
   const auto same = [&parts](size_t i) {
     return i > 0 && parts[i].x.data == parts[i - 1].x.data &&
-           parts[i].x.shape == parts[i - 1].x.shape &&
-           parts[i].x.stride == parts[i - 1].x.stride &&
+           parts[i].x.shape == parts[i - 1].x.shape && parts[i].x.stride == parts[i - 1].x.stride &&
            parts[i].x_scale.data == parts[i - 1].x_scale.data;
   };
   for (size_t i = 0; i < parts.size(); ++i) {
@@ -244,9 +244,7 @@ bool SupportsBf16(const LinearOp::Shape& s) {
 bool SupportsTiles(const LinearOp::Shape& s) {
   return s.k > 0 && s.x == DType::kBF16 && s.w == DType::kBF16 && s.run == 0;
 }
-bool SupportsTileBytes(const LinearOp::Shape& s) {
-  return SupportsInt8(s) && s.x_group % 128 == 0;
-}
+bool SupportsTileBytes(const LinearOp::Shape& s) { return SupportsInt8(s) && s.x_group % 128 == 0; }
 bool SupportsInt8(const LinearOp::Shape& s) {
   const int64_t least = s.w == DType::kI8 ? 128 : 32;
   return s.k > 0 && s.x == DType::kI8 && (s.w == DType::kI8 || s.w == DType::kU4) &&
