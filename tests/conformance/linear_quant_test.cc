@@ -1,5 +1,7 @@
 // linear and linear_t on quantised weights and activations, groups of products and gates, against
 // the reference: values, bits, and memory that may not be touched.
+#include <bit>
+#include <cstring>
 #include <optional>
 
 #include <gtest/gtest.h>
@@ -33,9 +35,9 @@ struct QuantShape {
   int64_t b, m, n, k;
 };
 constexpr QuantShape kQuantShapes[] = {
-    {1, 0, 8, 64},    {1, 1, 1, 1},      {3, 1, 33, 130},  {1, 2, 8, 256},
-    {1, 3, 5, 31},    {1, 5, 67, 191},   {1, 1, 70, 2101}, {2, 9, 12, 576},
-    {1, 17, 64, 130}, {1, 40, 13, 1040}, {1, 65, 66, 320}, {1, 7, 9, 4224},
+    {1, 0, 8, 64},    {1, 1, 1, 1},     {3, 1, 33, 130},  {1, 2, 8, 256},    {1, 3, 5, 31},
+    {1, 5, 67, 191},  {1, 1, 70, 2101}, {2, 9, 12, 576},  {1, 17, 64, 130},  {1, 40, 13, 1040},
+    {1, 65, 66, 320}, {1, 7, 9, 4224},  {1, 1, 66, 2304}, {1, 18, 64, 1152}, {1, 515, 33, 128},
 };
 constexpr DType kWeightTypes[] = {DType::kF8E4M3, DType::kF8E4M3Fnuz, DType::kI8, DType::kU4};
 constexpr DType kInputTypes[] = {DType::kF32, DType::kBF16, DType::kF16, DType::kI8};
@@ -241,6 +243,20 @@ TEST(LinearQuantConformance, FastRowsTakeEveryFormatOfCheckpoints) {
         }
 }
 
+// Tiles take all that bytes are multiplied in, where x has groups of 128.
+TEST(LinearQuantConformance, TilesTakeBytes) {
+  for (const Kernel<LinearOp>& row : Kernels<LinearOp>()) {
+    if (row.name != "amx_int8.linear") continue;
+    for (const DType w : {DType::kI8, DType::kU4})
+      for (const int64_t run : {128, 256, 7168})
+        EXPECT_TRUE(row.supports({1, 1, 8, 7168, DType::kI8, w, 128, run}));
+    EXPECT_TRUE(row.supports({1, 1, 8, 7168, DType::kI8, DType::kU4, 128, 32}));
+    EXPECT_FALSE(row.supports({1, 1, 8, 7168, DType::kI8, DType::kI8, 128, 64}));
+    EXPECT_FALSE(row.supports({1, 1, 8, 7168, DType::kI8, DType::kU4, 32, 32}));
+    EXPECT_FALSE(row.supports({1, 1, 8, 7168, DType::kBF16, DType::kI8, 0, 7168}));
+  }
+}
+
 TEST(LinearQuantConformance, NanCodesOfF8ReachTheirOutputsOnly) {
   for (const DType type : {DType::kF8E4M3, DType::kF8E4M3Fnuz})
     for (const DType x_type : {DType::kF32, DType::kBF16}) {
@@ -377,7 +393,7 @@ TEST(Hand, QuantizeRows) {
   std::vector<float> x = {127, -63.5f, 0.5f, 1.5f, 2.5f, 0, 0, 0, 0, 0, 1, inf, 0, 0, 0};
   std::vector<int8_t> codes(15);
   std::vector<float> scale(3);
-  for (const Kernel<QuantizeRowsOp>& row : Kernels<QuantizeRowsOp>()) {
+  ForEachRow<QuantizeRowsOp>([&](const Kernel<QuantizeRowsOp>& row) {
     RunRow<QuantizeRowsOp>(row, {TensorView(x.data(), DType::kF32, {1, 15}),
                                  TensorView(codes.data(), DType::kI8, {1, 15}),
                                  TensorView(scale.data(), DType::kF32, {1, 3}), 5});
@@ -386,7 +402,7 @@ TEST(Hand, QuantizeRows) {
     EXPECT_EQ(scale[0], 1.0f);
     EXPECT_EQ(scale[1], 0.0f);
     EXPECT_TRUE(std::isnan(scale[2]));
-  }
+  });
 }
 
 TEST(QuantizeRowsConformance, WithinHalfAStep) {
@@ -396,7 +412,7 @@ TEST(QuantizeRowsConformance, WithinHalfAStep) {
     Guarded codes(DType::kI8, {7, k}, 5);
     Guarded scale(DType::kF32, {7, CeilDiv(k, 128)}, 1);
     FillRandom(x, rng);
-    for (const Kernel<QuantizeRowsOp>& row : Kernels<QuantizeRowsOp>())
+    ForEachRow<QuantizeRowsOp>([&](const Kernel<QuantizeRowsOp>& row) {
       for (const int threads : {1, 2}) {
         codes.Poison();
         scale.Poison();
@@ -411,7 +427,49 @@ TEST(QuantizeRowsConformance, WithinHalfAStep) {
                         step * (0.5 + 127 * Gamma(4)));
           }
       }
+    });
   }
+}
+
+// Rows, one after the other, of every kind of number; groups that do not fill a vector.
+TEST(QuantizeRowsConformance, BytesOfTheReference) {
+  const float inf = std::numeric_limits<float>::infinity();
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const float largest = std::numeric_limits<float>::max();
+  std::mt19937 rng(9);
+  for (const int64_t group : {1, 5, 16, 33, 128})
+    for (const int64_t k : {1, 15, 128, 130, 1000})
+      for (const float special : {1.0f, 0x1p-119f, 0x1p-120f, 0x1p-149f, largest, inf, -inf, nan}) {
+        SCOPED_TRACE(fmt::format("K={} groups of {}, {}", k, group, special));
+        const Guarded x(DType::kF32, {40, k}, 3);
+        FillRandom(x, rng);
+        for (int64_t i = 0; i < 40; i += 3) x.view().Row<float>(i)[i * 7 % k] = special;
+        for (int64_t i = 1; i < 40; i += 3)
+          for (int64_t j = 0; j < k; ++j) x.view().Row<float>(i)[j] *= 0x1p-120f;
+        Guarded codes(DType::kI8, {40, k}, 5);
+        Guarded scale(DType::kF32, {40, CeilDiv(k, group)}, 1);
+        const Tensor want(DType::kI8, {40, k});
+        const Tensor want_scale(DType::kF32, {40, CeilDiv(k, group)});
+        RunRef<QuantizeRowsOp>({x, want, want_scale, group});
+        ForEachRow<QuantizeRowsOp>([&](const Kernel<QuantizeRowsOp>& row) {
+          for (const int threads : {1, 2, 3}) {
+            codes.Poison();
+            scale.Poison();
+            RunRow<QuantizeRowsOp>(row, {x, codes, scale, group}, threads);
+            ASSERT_TRUE(codes.PaddingIsPoison());
+            ASSERT_TRUE(scale.PaddingIsPoison());
+            for (int64_t i = 0; i < 40; ++i) {
+              ASSERT_EQ(std::memcmp(codes.view().Row<int8_t>(i), want.view().Row<int8_t>(i),
+                                    static_cast<size_t>(k)),
+                        0);
+              for (int64_t j = 0; j < CeilDiv(k, group); ++j)
+                ASSERT_EQ(std::bit_cast<uint32_t>(scale.view().Row<float>(i)[j]),
+                          std::bit_cast<uint32_t>(want_scale.view().Row<float>(i)[j]));
+            }
+          }
+        });
+        if (HasFatalFailure()) return;
+      }
 }
 
 }  // namespace

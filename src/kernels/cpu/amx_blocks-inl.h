@@ -53,8 +53,22 @@ inline void StoreSums(const At& at, int64_t row_bytes = kTileRowBytes) {
       [&](auto i) { Amx::StoreTile<i.value>(at(i.value / kN, i.value % kN), row_bytes); });
 }
 
+// What a step adds.
+struct DotPairs {
+  template <int kC, int kA, int kB>
+  static void Add() {
+    Amx::DotTiles<kC, kA, kB>();
+  }
+};
+struct DotBytes {
+  template <int kC, int kA, int kB>
+  static void Add() {
+    Amx::DotByteTiles<kC, kA, kB>();
+  }
+};
+
 // a(i), b(j): tiles of this step.
-template <int64_t kM, int64_t kN, class A, class B>
+template <int64_t kM, int64_t kN, class Dot = DotPairs, class A, class B>
 inline void AddStep(const A& a, const B& b) {
   ForEachIndex<kN>([&](auto j) {
     const TileAt tile = b(j.value);
@@ -66,7 +80,7 @@ inline void AddStep(const A& a, const B& b) {
     Amx::LoadTile<4 + kRow % 2>(tile.data, tile.row_bytes);
     ForEachIndex<kN>([](auto j) {
       constexpr int64_t kColumn = decltype(j)::value;
-      Amx::DotTiles<kRow * kN + kColumn, 4 + kRow % 2, 6 + kColumn>();
+      Dot::template Add<kRow * kN + kColumn, 4 + kRow % 2, 6 + kColumn>();
     });
   });
 }

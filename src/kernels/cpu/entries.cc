@@ -30,6 +30,7 @@ using Avx512 = cpu::Launch<cpu::kAvx512>;
 using Avx512Vnni = cpu::Launch<cpu::kAvx512Vnni>;
 using Avx512Bf16 = cpu::Launch<cpu::kAvx512Bf16>;
 using Amx = cpu::Launch<cpu::kAmx>;
+using AmxInt8 = cpu::Launch<cpu::kAmxInt8>;
 
 bool IsBf16Decode(const MlaDecodeOp::Shape& shape) {
   return cpu::Supports(shape) && (shape.cache == DType::kBF16 || shape.kind == RowKind::kF8 ||
@@ -56,6 +57,7 @@ constexpr Kernel<LinearOp> kLinear[] = {
     {"avx512_vnni.linear", Isa::kAvx512Vnni, cpu::SupportsInt8, Avx512Vnni::Linear},
     {"avx512_bf16.linear", Isa::kAvx512Bf16, cpu::SupportsBf16, Avx512Bf16::Linear},
     {"amx.linear", Isa::kAmx, cpu::SupportsTiles, Amx::Linear},
+    {"amx_int8.linear", Isa::kAmx, cpu::SupportsTileBytes, AmxInt8::Linear},
 };
 constexpr Kernel<LinearTOp> kLinearT[] = {
     RefRow<LinearTOp>("ref.linear_t", ref::LinearT),
@@ -63,7 +65,9 @@ constexpr Kernel<LinearTOp> kLinearT[] = {
     CpuRow<LinearTOp>("avx512.linear_t", Isa::kAvx512, Avx512::LinearT),
 };
 constexpr Kernel<QuantizeRowsOp> kQuantizeRows[] = {
-    RefRow<QuantizeRowsOp>("ref.quantize_rows", ref::QuantizeRows)};
+    RefRow<QuantizeRowsOp>("ref.quantize_rows", ref::QuantizeRows),
+    CpuRow<QuantizeRowsOp>("avx512.quantize_rows", Isa::kAvx512, Avx512::QuantizeRows),
+};
 constexpr Kernel<RmsNormOp> kRmsNorm[] = {
     RefRow<RmsNormOp>("ref.rms_norm", ref::RmsNorm),
     CpuRow<RmsNormOp>("avx2.rms_norm", Isa::kAvx2, Avx2::RmsNorm),

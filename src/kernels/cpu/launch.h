@@ -13,8 +13,9 @@ namespace latte::cpu {
 // What rows of a target run. Defined for kAvx2 and kAvx512, from Rope on for kAvx512 alone; of
 // kAvx512Vnni only Linear, for int8 activations, and MlaDecode, for int8 caches; of kAvx512Bf16
 // only Linear, for bf16 activations, MlaDecode, for bf16 and the other quantised caches, and Mha,
-// for bf16 arithmetic; of kAmx Linear and MlaDecode, for weights and caches of bf16, and Mha, for
-// bf16 arithmetic.
+// for bf16 arithmetic; of kAmx Linear, for bf16 activations and weights of bf16 or 8 bits,
+// MlaDecode, for caches of bf16, and Mha, for bf16 arithmetic; of kAmxInt8 Linear, for int8
+// activations.
 template <const Target& kTarget>
 struct Launch {
   static void Linear(const LinearOp::Params&, const Exec&);
@@ -31,12 +32,14 @@ struct Launch {
   static void Append(const AppendOp::Params&, const Exec&);
   static void LseMerge(const LseMergeOp::Params&, const Exec&);
   static void Combine(const CombineOp::Params&, const Exec&);
+  static void QuantizeRows(const QuantizeRowsOp::Params&, const Exec&);
 };
 
 // What every target supports.
 bool Supports(const LinearOp::Shape&);
-bool SupportsInt8(const LinearOp::Shape&);   // of the rows that multiply bytes
-bool SupportsBf16(const LinearOp::Shape&);   // of the rows that multiply bf16
+bool SupportsInt8(const LinearOp::Shape&);       // of the rows that multiply bytes
+bool SupportsTileBytes(const LinearOp::Shape&);  // of the rows that multiply them on tiles
+bool SupportsBf16(const LinearOp::Shape&);       // of the rows that multiply bf16
 bool SupportsTiles(const LinearOp::Shape&);  // of the rows on tiles: bf16 × bf16 without scales
 bool Supports(const LinearTOp::Shape&);
 bool Supports(const MlaDecodeOp::Shape&);
@@ -51,5 +54,6 @@ bool Supports(const CastOp::Shape&);
 bool Supports(const AppendOp::Shape&);  // caches of plain numbers
 bool Supports(const LseMergeOp::Shape&);
 bool Supports(const CombineOp::Shape&);
+bool Supports(const QuantizeRowsOp::Shape&);
 
 }  // namespace latte::cpu

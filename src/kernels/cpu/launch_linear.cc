@@ -13,14 +13,16 @@ constexpr int64_t kWeightRows = 64;
 constexpr int64_t kTileColumns = 128;
 // Outputs of a task with a gate, which has to be kept until it is multiplied: 64 KiB of stack.
 constexpr int64_t kGateOutputs = 1 << 14;
+// Multiply-adds of a task with one row of x: what it prepares and reads before it has asked for it
+// should be little of it.
+constexpr int64_t kStreamMacs = 1 << 20;
 // Parts of one ParallelFor.
 constexpr size_t kMaxParts = 256;
 
 constexpr int64_t kLeastRun = 16;
 constexpr int64_t kLeastTileOutputs = 32;
-// Rows and columns of activations that are packed together.
+// Rows of activations that are packed together.
 constexpr int64_t kPackRows = 16;
-constexpr int64_t kPackColumns = 32;
 
 bool IsWeight(DType dtype) {
   return IsFloat(dtype) || IsF8(dtype) || dtype == DType::kI8 || dtype == DType::kU4;
@@ -41,7 +43,11 @@ Blocks Cut(int64_t m, int64_t n, int64_t macs, int64_t step, const Exec& exec) {
   Blocks out{m, n, 1, step, macs};
   if (m == 0 || n == 0) return out;
   out.rows = std::min(m, kTaskRows);
-  const int64_t columns = RoundUp(CeilDiv(kTaskMacs, macs * out.rows), step);
+  const int64_t share = CeilDiv(n, 8 * exec.threads->threads());  // of eight tasks per thread
+  const int64_t columns =
+      RoundUp(std::max(CeilDiv(kTaskMacs, macs * out.rows),
+                       m == 1 ? std::min(share, CeilDiv(kStreamMacs, macs)) : 0),
+              step);
   // A block narrower than what a target widens at once would read all of x for less.
   const int64_t least = m == 1 ? step : std::max(step, kWeightRows);
   out.columns = std::min(std::max(columns, least), RoundUp(n, step));
@@ -63,14 +69,16 @@ Block BlockAt(const Blocks& blocks, int64_t task) {
 }
 
 // The same for targets with tiles of 16 × 16 outputs, which pass W once for as many rows as they
-// take. Pieces per thread: many where memory is the floor, so that threads end together.
-Blocks CutForTiles(const LinearPart& p, const Exec& exec) {
+// take. Pieces per thread of all `parts` parts: many where memory is the floor, so that threads end
+// together.
+Blocks CutForTiles(const LinearPart& p, int64_t parts, const Exec& exec) {
   const LinearOp::Shape s = LinearOp::ShapeOf(p);
   Blocks out{s.m, s.n, 1, kLeastTileOutputs, s.k};
   if (s.m == 0 || s.n == 0) return out;
   out.rows = std::min(s.m, kMaxTileActivations);
   out.columns = kMaxTileOutputs;
-  const int64_t pieces = exec.threads->threads() * (s.m <= kLeastTileOutputs ? 16 : 4);
+  const int64_t pieces =
+      CeilDiv(exec.threads->threads() * (s.m <= kLeastTileOutputs ? 16 : 4), parts);
   while (out.columns > kLeastTileOutputs && s.b * out.per_batch() < pieces) out.columns /= 2;
   return out;
 }
@@ -146,10 +154,11 @@ void RunBlock(const LinearPart& p, const Packed& packed, const Block& at) {
 }
 
 template <const Target& kTarget>
-Blocks CutPart(const LinearPart& p, const Exec& exec) {
+Blocks CutPart(const LinearPart& p, int64_t parts, const Exec& exec) {
   const int64_t step = kTarget.pack != nullptr ? kLeastTileOutputs : 8;
   const LinearOp::Shape s = LinearOp::ShapeOf(p);
-  Blocks out = kTarget.pack != nullptr ? CutForTiles(p, exec) : Cut(s.m, s.n, s.k, step, exec);
+  Blocks out =
+      kTarget.pack != nullptr ? CutForTiles(p, parts, exec) : Cut(s.m, s.n, s.k, step, exec);
   if (!p.gate.empty())
     out.columns =
         std::min(out.columns, kGateOutputs / std::max<int64_t>(out.rows, 1) / step * step);
@@ -171,13 +180,14 @@ void PackParts(std::span<const LinearPart> parts, const Exec& exec, Pieces& piec
   int64_t bytes = 0;
   const auto same = [&parts](size_t i) {
     return i > 0 && parts[i].x.data == parts[i - 1].x.data &&
-           parts[i].x.shape == parts[i - 1].x.shape && parts[i].x.stride == parts[i - 1].x.stride;
+           parts[i].x.shape == parts[i - 1].x.shape && parts[i].x.stride == parts[i - 1].x.stride &&
+           parts[i].x_scale.data == parts[i - 1].x_scale.data;
   };
   for (size_t i = 0; i < parts.size(); ++i) {
     const LinearOp::Shape s = LinearOp::ShapeOf(parts[i]);
     Packed& packed = pieces.packed[i];
     packed.tiles = CeilDiv(s.m, kPackRows);
-    packed.bytes = RoundUp(s.k, kPackColumns) * kPackRows * SizeOf(s.x);
+    packed.bytes = CeilDiv(s.k, kTarget.pack_size.columns) * kTarget.pack_size.bytes;
     if (s.m > 1 && !same(i)) bytes += s.b * packed.tiles * packed.bytes;
   }
   if (bytes == 0) return;
@@ -194,8 +204,9 @@ void PackParts(std::span<const LinearPart> parts, const Exec& exec, Pieces& piec
     ForEachTask(count, pieces.macs, exec, [&](int64_t task) {
       const int64_t b = task / packed.tiles;
       const int64_t m = task % packed.tiles * kPackRows;
-      kTarget.pack(
-          {At(part.x, b, m), part.x.stride[1], std::min(kPackRows, s.m - m), s.k, packed.At(b, m)});
+      const LinearTask of = TaskAt(part, {b, m, std::min(kPackRows, s.m - m), 0, 0});
+      kTarget.pack({of.x, of.x_stride, of.m, of.k, packed.At(b, m), of.x_scale, of.x_scale_stride,
+                    of.x_group, of.w_type});
     });
   }
 }
@@ -205,7 +216,7 @@ void RunParts(std::span<const LinearPart> parts, const Exec& exec) {
   Pieces pieces;
   for (size_t i = 0; i < parts.size(); ++i) {
     const int64_t batch = parts[i].x.shape[0];
-    const Blocks blocks = CutPart<kTarget>(parts[i], exec);
+    const Blocks blocks = CutPart<kTarget>(parts[i], std::ssize(parts), exec);
     pieces.blocks[i] = blocks;
     pieces.first[i + 1] = pieces.first[i] + batch * blocks.per_batch();
     pieces.macs += batch * blocks.m * blocks.n * blocks.macs;
@@ -233,8 +244,10 @@ bool SupportsBf16(const LinearOp::Shape& s) {
 bool SupportsTiles(const LinearOp::Shape& s) {
   if (s.k <= 0 || s.x != DType::kBF16) return false;
   if (s.w == DType::kBF16) return s.run == 0;
-  return IsF8(s.w) && s.run > 0 && (s.run % kPackColumns == 0 || s.run == s.k);
+  return (IsF8(s.w) || s.w == DType::kI8) && s.run > 0 &&
+         (s.run % kAmx.pack_size.columns == 0 || s.run == s.k);
 }
+bool SupportsTileBytes(const LinearOp::Shape& s) { return SupportsInt8(s) && s.x_group % 128 == 0; }
 bool SupportsInt8(const LinearOp::Shape& s) {
   const int64_t least = s.w == DType::kI8 ? 128 : 32;
   return s.k > 0 && s.x == DType::kI8 && (s.w == DType::kI8 || s.w == DType::kU4) &&
@@ -293,6 +306,7 @@ template void Launch<kAvx512>::Linear(const LinearOp::Params&, const Exec&);
 template void Launch<kAvx512Vnni>::Linear(const LinearOp::Params&, const Exec&);
 template void Launch<kAvx512Bf16>::Linear(const LinearOp::Params&, const Exec&);
 template void Launch<kAmx>::Linear(const LinearOp::Params&, const Exec&);
+template void Launch<kAmxInt8>::Linear(const LinearOp::Params&, const Exec&);
 template void Launch<kAvx2>::LinearT(const LinearTOp::Params&, const Exec&);
 template void Launch<kAvx512>::LinearT(const LinearTOp::Params&, const Exec&);
 

@@ -1,4 +1,4 @@
-// Norms and gates.
+// Norms, gates and activations of 8 bits.
 #include "src/kernels/cpu/tasks.h"
 
 namespace latte::cpu {
@@ -11,6 +11,7 @@ constexpr int64_t kElements = 1 << 14;
 
 bool Supports(const RmsNormOp::Shape& s) { return IsFloat(s.w); }
 bool Supports(const SiluMulOp::Shape&) { return true; }
+bool Supports(const QuantizeRowsOp::Shape&) { return true; }
 
 template <const Target& kTarget>
 void Launch<kTarget>::RmsNorm(const RmsNormOp::Params& p, const Exec& exec) {
@@ -33,9 +34,21 @@ void Launch<kTarget>::SiluMul(const SiluMulOp::Params& p, const Exec& exec) {
   });
 }
 
+template <const Target& kTarget>
+void Launch<kTarget>::QuantizeRows(const QuantizeRowsOp::Params& p, const Exec& exec) {
+  const QuantizeRowsOp::Shape s = QuantizeRowsOp::ShapeOf(p);
+  const int64_t rows = std::max<int64_t>(1, kElements / std::max<int64_t>(s.k, 1));
+  exec.threads->ParallelFor(CeilDiv(s.m, rows), [&](int64_t task) {
+    for (int64_t m = task * rows; m < std::min(s.m, (task + 1) * rows); ++m)
+      kTarget.quantize_row(
+          {p.x.Row<float>(m), p.y.Row<int8_t>(m), p.scale.Row<float>(m), s.k, s.group});
+  });
+}
+
 template void Launch<kAvx2>::RmsNorm(const RmsNormOp::Params&, const Exec&);
 template void Launch<kAvx512>::RmsNorm(const RmsNormOp::Params&, const Exec&);
 template void Launch<kAvx2>::SiluMul(const SiluMulOp::Params&, const Exec&);
 template void Launch<kAvx512>::SiluMul(const SiluMulOp::Params&, const Exec&);
+template void Launch<kAvx512>::QuantizeRows(const QuantizeRowsOp::Params&, const Exec&);
 
 }  // namespace latte::cpu

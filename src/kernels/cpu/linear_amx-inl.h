@@ -1,5 +1,5 @@
-// linear on tiles: bf16 weights as they are mapped or fp8 ones with scales, times activations in
-// bf16.
+// linear on tiles: bf16 weights as they are mapped, or fp8 and int8 ones with scales, times
+// activations in bf16.
 //
 //   Yᵀ[16 outputs × 16 rows of x] += W[16 outputs × 32] · Xᵀ[32 × 16 rows of x]
 //
@@ -18,8 +18,8 @@
 //           change nothing, since sums are stored as they are. With scales: sums of a segment of
 //           one scale, cut at multiples of 256, times the scale, added in order. The bias is added
 //           last. A last step that is not whole is filled up with zeros.
-// Limits    K > 0; bf16 weights without scales, fp8 ones with scales that change at multiples of
-//           32; up to kMaxTileActivations rows of x and kMaxTileOutputs outputs per task; stack 1
+// Limits    K > 0; bf16 weights without scales, others with scales that change at multiples of 32;
+// up to kMaxTileActivations rows of x and kMaxTileOutputs outputs per task; stack 1
 //           MiB, of which rows and outputs decide what is touched.
 #pragma once
 
@@ -135,9 +135,8 @@ inline int64_t WidenSteps(const BF16* row, int64_t at, int64_t end, BF16* to) {
     Amx::StorePairs(to, Amx::LoadPairs(row + at));
   return at;
 }
-template <class T>
-inline int64_t WidenSteps(const T* row, const Amx::Widener& widener, int64_t at, int64_t end,
-                          BF16* to) {
+template <class T, class Widener>
+inline int64_t WidenSteps(const T* row, const Widener& widener, int64_t at, int64_t end, BF16* to) {
   for (; at + 2 * kStep <= end; at += 2 * kStep, to += 2 * kTilePairs) {
     __builtin_prefetch(row + at + kPanelColumns);
     Amx::WidenPairs(row + at, widener, to, to + kTilePairs);
@@ -165,7 +164,7 @@ struct WeightPanel {
   // Brings rows [first, last) here; zeros where there are none.
   void Fill(int64_t first, int64_t last, int64_t k) const {
     if constexpr (sizeof(T) == 1) {
-      const Amx::Widener widener = Amx::WidenerOf(w->w);
+      const auto widener = Amx::WidenerOf(w->w);
       FillWith(first, last, k, [&](const T* row, int64_t columns, BF16* to) {
         return WidenSteps(row, widener, begin, columns, to);
       });
@@ -380,15 +379,13 @@ inline void StoreOutputs(const LinearTask& t, const RowsOfW<T>& w, Amx::Vec sums
   }
 }
 
+// Sums [16 outputs, 16 rows of x] of a tile and the rows of x from `row` on.
 template <class T>
-inline void StoreTile(const LinearTask& t, const RowsOfW<T>& w, TileLinear& s, int64_t w_tile,
-                      int64_t x_tile) {
-  const float* const sums = s.Sums(w_tile, x_tile);
-  if (s.x_rows == 1) return StoreOutputs(t, w, Amx::Load(sums), w_tile, 0);
+inline void StoreTurned(const LinearTask& t, const RowsOfW<T>& w, const float* sums, int64_t w_tile,
+                        int64_t row) {
   Amx::Words words[kTileSide];
   for (int64_t i = 0; i < kTileSide; ++i) words[i] = Amx::LoadWords(sums + i * kTileSide);
   Amx::Transpose(words);
-  const int64_t row = x_tile * kTileSide;
   for (int64_t i = 0; i < Min(kTileSide, t.m - row); ++i)
     StoreOutputs(t, w, Amx::Floats(words[i]), w_tile, row + i);
 }
@@ -411,7 +408,13 @@ template <class T>
 inline void MultiplyRows(TileLinear& s, const LinearTask& t, const RowsOfW<T>& w) {
   Multiply(s, t, w);
   for (int64_t x_tile = 0; x_tile < s.x_tiles; ++x_tile)
-    for (int64_t tile = 0; tile * kTileSide < w.count; ++tile) StoreTile(t, w, s, tile, x_tile);
+    for (int64_t tile = 0; tile * kTileSide < w.count; ++tile) {
+      const float* const sums = s.Sums(tile, x_tile);
+      if (s.x_rows == 1)
+        StoreOutputs(t, w, Amx::Load(sums), tile, 0);
+      else
+        StoreTurned(t, w, sums, tile, x_tile * kTileSide);
+    }
 }
 
 template <class T>
@@ -425,7 +428,7 @@ inline void MultiplyAll(TileLinear& s, const LinearTask& t) {
                             (t.n - i + spread - 1) / spread, i, spread});
 }
 
-// Requires: x is bf16; w bf16 without scales, or fp8 with them; t.packed unless m is 1.
+// Requires: x is bf16; w bf16 without scales, or 8 bits with them; t.packed unless m is 1.
 inline void LinearAmx(const LinearTask& t) {
   TileLinear s;
   s.k = t.k;
@@ -439,6 +442,7 @@ inline void LinearAmx(const LinearTask& t) {
   if (t.m == 1) Amx::StorePairs(s.x_tail, LoadPairsOf<Amx>(s.x, (s.steps - 1) * kStep, t.k));
   if (t.w_type == Element::kBF16) return MultiplyAll<BF16>(s, t);
   if (t.w_type == Element::kF8) return MultiplyAll<F8>(s, t);
+  if (t.w_type == Element::kI8) return MultiplyAll<I8>(s, t);
   MultiplyAll<F8Fnuz>(s, t);
 }
 

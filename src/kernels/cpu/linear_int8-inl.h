@@ -133,13 +133,6 @@ void PrepareRow(const LinearTask& t, int64_t m, int64_t begin, int64_t k, ByteCh
   }
 }
 
-template <class V, class T>
-float FloatOf(const T* p) {
-  float out;
-  V::StorePartial(&out, V::LoadPartial(p, 1), 1);
-  return out;
-}
-
 template <int64_t kRun>
 constexpr int64_t RunsOfChunks(int64_t k) {
   return (k + kChunk - 1) / kChunk * (kChunk / kRun);
@@ -161,9 +154,16 @@ void PrepareScales(const LinearTask& t, int64_t row_begin, int64_t rows, int64_t
       const auto* const from = stored + row * g.stride + column;
       if (segments.columns == kRun && segments.first == kRun)
         return WidenRow<V>(from, segments.count, scale);
+      float wide[kMaxRuns + V::kLanes];
+      WidenRow<V>(from, segments.count, wide);
+      if (segments.columns == 4 * kRun && segments.k % segments.columns == 0 &&
+          segments.first == segments.columns) {
+        for (int64_t four = 0; four < segments.count; four += 4)
+          V::Store(scale + 4 * four, V::FourTimesFour(wide + four));
+        return;
+      }
       ForEachSegment(segments, [&](int64_t segment, int64_t begin, int64_t end) {
-        const float value = FloatOf<V>(from + segment);
-        for (int64_t at = begin; at < end; at += kRun) scale[at / kRun] = value;
+        for (int64_t at = begin; at < end; at += kRun) scale[at / kRun] = wide[segment];
       });
     });
     if constexpr (kZeros) {

@@ -1,8 +1,9 @@
-// Norms, gates and moves: one row or one run of elements per task, bound by memory.
+// Norms, gates, moves and rounding: one row or one run of elements per task, bound by memory.
 //
 // Order     rms_norm: four vectors of partial sums of squares in turn, (0+1)+(2+3), then the tree
 // of
-//           StoreSum4; depends on D alone. silu_mul: elements are independent.
+//           StoreSum4; depends on D alone. silu_mul: elements are independent. quantize_rows: the
+//           bytes of the reference.
 #pragma once
 
 #include <cstdint>
@@ -110,6 +111,25 @@ void Add(const float* x, int64_t count, float* y) {
 }
 
 template <class V>
+void QuantizeGroup(const float* x, int64_t count, int8_t* y, float* scale) {
+  typename V::Vec largest = V::Zero();
+  for (int64_t i = 0; i < count; i += V::kLanes)
+    largest = V::MaxMagnitude(largest, LoadNext<V>(x + i, count - i));
+  const float most = V::LargestMagnitude(largest);
+  const bool finite = most <= 0x1.fffffep127f;
+  // Below this 127/max overflows; so small a group counts as zeros.
+  const bool zero = !finite || most < 0x1p-119f;
+  *scale = !finite ? __builtin_nanf("") : zero ? 0.0f : most / 127.0f;
+  // Added to it, a number below 2^22 is rounded to an integer, in its low bits.
+  const typename V::Vec round = V::Set1(0x1.8p23f);
+  const typename V::Vec inverse = V::Set1(zero ? 0.0f : 127.0f / most);
+  for (int64_t i = 0; i < count; i += V::kLanes) {
+    const typename V::Vec code = V::Mul(LoadNext<V>(x + i, count - i), inverse);
+    V::StoreLowBytes(y + i, V::Add(code, round), count - i);
+  }
+}
+
+template <class V>
 void Round(const float* x, int64_t count, Element type, void* y) {
   const auto round = [&](auto* to) {
     for (int64_t i = 0; i < count; i += V::kLanes)
@@ -122,6 +142,12 @@ void Round(const float* x, int64_t count, Element type, void* y) {
 template <class V>
 void Widen(const void* x, Element type, int64_t count, float* y) {
   WithType(x, type, [&](const auto* from) { WidenRow<V>(from, count, y); });
+}
+
+template <class V>
+void QuantizeRow(const QuantizeTask& t) {
+  for (int64_t k = 0; k < t.k; k += t.group)
+    QuantizeGroup<V>(t.x + k, Min(t.group, t.k - k), t.y + k, t.scale + k / t.group);
 }
 
 }  // namespace

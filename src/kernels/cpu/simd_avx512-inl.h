@@ -102,6 +102,22 @@ struct Avx512 {
     return _mm512_insertf32x8(_mm512_castps256_ps512(low), mix(High(x), High(y)), 1);
   }
 
+  // The larger of |a| and |b| lane by lane, NaN above infinity.
+  static Vec MaxMagnitude(Vec a, Vec b) {
+    const __m512i x = _mm512_castps_si512(Abs(a));
+    return _mm512_castsi512_ps(_mm512_max_epi32(x, _mm512_castps_si512(Abs(b))));
+  }
+  // The largest lane of magnitudes.
+  static float LargestMagnitude(Vec v) {
+    const __m128i largest = _mm_cvtsi32_si128(_mm512_reduce_max_epi32(_mm512_castps_si512(v)));
+    return _mm_cvtss_f32(_mm_castsi128_ps(largest));
+  }
+  // The low byte of each of the first `count` lanes.
+  static void StoreLowBytes(int8_t* p, Vec v, int64_t count) {
+    _mm512_mask_cvtepi32_storeu_epi8(p, count >= kLanes ? 0xffff : First(count),
+                                     _mm512_castps_si512(v));
+  }
+
   // The 64 integers of a chunk of 5-bit codes.
   static void UnpackQ6(const void* chunk, I8* to) { UnpackChunkOf64(chunk, to); }
 

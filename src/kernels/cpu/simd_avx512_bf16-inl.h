@@ -54,6 +54,12 @@ struct Avx512Bf16 : Avx512 {
     StorePairs(first, MovePairs(Bytes32(p), c));
     StorePairs(second, MovePairs(Bytes32(p + 32), c));
   }
+  struct ByteWidener {};
+  static ByteWidener WidenerOf(const I8*) { return {}; }
+  static void WidenPairs(const I8* p, ByteWidener, BF16* first, BF16* second) {
+    StorePairs(first, LoadPairs(p));
+    StorePairs(second, LoadPairs(p + 32));
+  }
   // What the sixteen codes of a U4 with this zero mean, twice.
   using U4PairTable = __m512i;
   static U4PairTable PairTableOf(int64_t zero) {

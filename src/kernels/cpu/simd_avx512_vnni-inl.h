@@ -39,6 +39,40 @@ struct Avx512Vnni : Avx512 {
   static Ints OddBytes(Ints a, Ints b) {
     return EvenBytes(_mm512_srli_epi16(a, 8), _mm512_srli_epi16(b, 8));
   }
+  static Ints SubBytes(Ints a, Ints b) { return _mm512_sub_epi8(a, b); }
+  // Byte i of four in all of quarter i, 16 bytes.
+  static Ints QuartersOf(uint32_t four) {
+    const __m512i index = _mm512_set_epi32(
+        0x03030303, 0x03030303, 0x03030303, 0x03030303, 0x02020202, 0x02020202, 0x02020202,
+        0x02020202, 0x01010101, 0x01010101, 0x01010101, 0x01010101, 0, 0, 0, 0);
+    return _mm512_shuffle_epi8(_mm512_set1_epi32(static_cast<int32_t>(four)), index);
+  }
+  // Quarters 0 and 1, or 2 and 3, of both by turns: a0 b0 a1 b1, or a2 b2 a3 b3.
+  static Ints ZipQuartersLow(Ints a, Ints b) {
+    return _mm512_permutex2var_epi64(a, _mm512_set_epi64(11, 10, 3, 2, 9, 8, 1, 0), b);
+  }
+  static Ints ZipQuartersHigh(Ints a, Ints b) {
+    return _mm512_permutex2var_epi64(a, _mm512_set_epi64(15, 14, 7, 6, 13, 12, 5, 4), b);
+  }
+  // Minus byte i of four in the lanes of quarter i, its low 16 bits.
+  static Ints MinusQuartersOf(uint32_t four) {
+    return _mm512_sub_epi32(ZeroInts(), _mm512_srli_epi32(QuartersOf(four), 24));
+  }
+  // Quarter r of the result: the sums of the lanes of quarter r of each of the four.
+  static Ints SumQuads(const Ints (&v)[4]) {
+    const Ints a =
+        _mm512_add_epi32(_mm512_unpacklo_epi32(v[0], v[1]), _mm512_unpackhi_epi32(v[0], v[1]));
+    const Ints b =
+        _mm512_add_epi32(_mm512_unpacklo_epi32(v[2], v[3]), _mm512_unpackhi_epi32(v[2], v[3]));
+    return _mm512_add_epi32(_mm512_unpacklo_epi64(a, b), _mm512_unpackhi_epi64(a, b));
+  }
+  // Transposes a 4 × 4 matrix of quarters.
+  static void TurnQuarters(Ints (&m)[4]) {
+    Vec floats[4];
+    for (int64_t i = 0; i < 4; ++i) floats[i] = _mm512_castsi512_ps(m[i]);
+    TurnLanes(floats);
+    for (int64_t i = 0; i < 4; ++i) m[i] = _mm512_castps_si512(floats[i]);
+  }
   // Of each lane of both, signed bytes.
   static Ints SumBytes(Ints a, Ints b) {
     const Ints ones = _mm512_set1_epi8(1);

@@ -40,13 +40,22 @@ struct LinearTask {
   const void* packed;  // x as PackTask leaves it, 16 rows after 16; only for targets with `pack`
 };
 
-// Activations in the order of a target's tiles: up to 16 rows, columns in steps of 32.
+// Activations in the order of a target's tiles: up to 16 rows.
 struct PackTask {
-  const void* x;  // [rows, k] bf16
+  const void* x;  // [rows, k] bf16 or i8
   int64_t x_stride, rows, k;
-  void*
-      packed;  // [⌈k/32⌉, 16, 16, 2] bf16, written: step, pair of columns, row, column of the pair
+  // Written. Of bf16 [⌈k/32⌉, 16, 16, 2]: step, pair of columns, row, column of the pair. Of i8
+  // amx_bytes-inl.h says it.
+  void* packed;
+  const float* x_scale;  // as in LinearTask
+  int64_t x_scale_stride, x_group;
+  Element w_type;  // of the weights that they will be multiplied by
 };
+// Columns that are packed together, and their bytes.
+struct PackSize {
+  int64_t columns, bytes;
+};
+inline constexpr int64_t kBytePackBytes = 16 * 128 + 16 * 4;
 
 inline constexpr int64_t kMaxTileActivations = 512;  // rows of x of a task on tiles
 inline constexpr int64_t kMaxTileOutputs = 512;      // and its rows of W
@@ -190,11 +199,20 @@ struct MixTask {
   double a, b;
 };
 
+// Activations of one row as 8 bits; params/linear.h.
+struct QuantizeTask {
+  const float* x;  // [k]
+  int8_t* y;       // [k], written
+  float* scale;    // [⌈k/group⌉], written
+  int64_t k, group;
+};
+
 // What a target lacks is null.
 struct Target {
   void (*linear)(const LinearTask&) = nullptr;
   void (*linear_t)(const LinearTTask&) = nullptr;
   void (*pack)(const PackTask&) = nullptr;  // if there, linear takes packed activations where m > 1
+  PackSize pack_size = {32, 16 * 32 * 2};
   void (*mla_decode)(const DecodeTask&) = nullptr;
   int64_t decode_rows = kMaxDecodeRows;  // the most that mla_decode takes
   void (*gather_pages)(const GatherTask&) = nullptr;
@@ -213,6 +231,7 @@ struct Target {
   void (*add)(const float* x, int64_t count, float* y) = nullptr;            // y += x
   void (*round)(const float* x, int64_t count, Element, void* y) = nullptr;  // bf16 or f16
   void (*widen)(const void* x, Element, int64_t count, float* y) = nullptr;  // f32 or 16 bits
+  void (*quantize_row)(const QuantizeTask&) = nullptr;
   // Chains of multiply-adds that need nothing but registers; their sum goes to `sink`. Returns the
   // FLOPs done.
   int64_t (*peak)(int64_t rounds, float* sink) = nullptr;
@@ -224,5 +243,6 @@ extern const Target kAvx512;
 extern const Target kAvx512Vnni;
 extern const Target kAvx512Bf16;
 extern const Target kAmx;
+extern const Target kAmxInt8;  // for activations of int8
 
 }  // namespace latte::cpu

@@ -1,5 +1,6 @@
 // Kernels on tiles. What may be included here: target.h.
 #include "src/kernels/cpu/linear_amx-inl.h"
+#include "src/kernels/cpu/linear_amx_int8-inl.h"
 #include "src/kernels/cpu/mha_amx-inl.h"
 #include "src/kernels/cpu/mla_decode_amx-inl.h"
 #include "src/kernels/cpu/partial-inl.h"
@@ -62,6 +63,13 @@ const Target kAmx = {
     .silu_mul = SiluMul<Amx>,
     .peak = TilePairPeak,
     .byte_peak = TileBytePeak,
+};
+
+const Target kAmxInt8 = {
+    .linear = LinearAmxInt8,
+    .pack = PackBytes,
+    .pack_size = {kByteChunk, sizeof(ByteColumns)},
+    .silu_mul = SiluMul<Amx>,
 };
 
 }  // namespace latte::cpu

@@ -28,6 +28,7 @@ const Target kAvx512 = {
     .add = Add<Avx512>,
     .round = Round<Avx512>,
     .widen = Widen<Avx512>,
+    .quantize_row = QuantizeRow<Avx512>,
     .peak = FmaPeak<Avx512>,
 };
 

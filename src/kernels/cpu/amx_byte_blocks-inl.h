@@ -1,0 +1,150 @@
+// A block of a product of bytes on tiles: 32 rows of W × 1024 columns, where it lies or laid out in
+// a panel, and what sums pass through.
+#pragma once
+
+#include <cstdint>
+
+#include "src/kernels/cpu/amx_blocks-inl.h"
+#include "src/kernels/cpu/amx_bytes-inl.h"
+#include "src/kernels/cpu/target.h"
+#include "src/kernels/cpu/tiles-inl.h"
+
+namespace latte::cpu {
+namespace {
+
+constexpr int64_t kByteBlockChunks = 8;
+constexpr int64_t kByteBlock = kByteBlockChunks * kByteChunk;  // columns of a panel
+constexpr int64_t kBytePanelRows = 2 * kTileSide;
+constexpr int64_t kBatchTiles = 8;  // 8 KiB of integer sums
+
+// Cache lines of rows, asked for along the rows.
+struct LinesAhead {
+  const char* row = nullptr;
+  int64_t stride = 0, bytes = 0, rows = 0;
+  int64_t at = 0;  // byte of the row that is asked for next
+
+  int64_t lines() const { return (bytes + kLine - 1) / kLine * rows; }
+  void Ask(int64_t count) {
+    const char* p = row;
+    int64_t byte = at;
+    for (; count > 0 && rows > 0; --count) {
+      Amx::Prefetch(p + byte);
+      byte += kLine;
+      if (byte < bytes) continue;
+      byte = 0;
+      p += stride;
+      --rows;
+    }
+    row = p;
+    at = byte;
+  }
+
+ private:
+  static constexpr int64_t kLine = 64;
+};
+
+// 128 columns of a single row of x.
+struct alignas(64) RowChunk {
+  int8_t codes[2][kByteStep];  // beside 4-bit weights the even ones, then the odd ones
+  int32_t start[kTileSide];  // −8 · the sum of a lane of both; beside zeros of their own the sum
+  float scale;
+};
+
+struct ByteProduct {
+  alignas(64) float sums[kMaxTileActivations * kMaxTileOutputs];  // [tile of W][tile of x][16, 16]
+  alignas(64) int8_t panel[2 * kByteBlock * kTileSide];           // [tile of W][step][16, 64]
+  alignas(64) int32_t runs[2][kBatchTiles * kTileSums];  // sums of a batch and the last one
+  alignas(64) float scale[kByteBlock / kShortRun * kBytePanelRows];  // [run][row]
+  RowChunk row[kByteBlockChunks];                                    // a block of a single row of x
+  const LinearTask* t;
+  int64_t x_tiles, x_rows;  // rows of x in a tile: 16 or 1
+  int64_t chunks;           // of all of K
+  // The block's operand A, in the panel or in place: bytes from one row, tile and step to the next.
+  const int8_t* a;
+  int64_t a_row, a_tile, a_step;
+  LinesAhead ahead;
+
+  float* Sums(int64_t w_tile, int64_t x_tile) {
+    return sums + (w_tile * x_tiles + x_tile) * kTileSide * x_rows;
+  }
+  const ByteColumns& X(int64_t x_tile, int64_t chunk) const {
+    return static_cast<const ByteColumns*>(t->packed)[x_tile * chunks + chunk];
+  }
+};
+
+// 32 outputs from `output` on and columns [begin, end) of a task.
+struct ByteBlock {
+  int64_t output, rows, begin, end;
+
+  int64_t chunks() const { return (end - begin + kByteChunk - 1) / kByteChunk; }
+};
+
+inline const char* WeightAt(const LinearTask& t, int64_t output, int64_t k) {
+  const int64_t values = t.w_type == Element::kU4 ? 2 : 1;
+  return static_cast<const char*>(t.w) + output * t.w_stride + k / values;
+}
+
+// A chunk of row n, of which `count` columns are there, laid out as two tile rows.
+template <bool kWhole>
+inline void FillChunk(const LinearTask& t, int64_t n, int64_t k, int64_t count, int8_t* to) {
+  const char* const from = WeightAt(t, n, k);
+  Bytes chunk[2];
+  if (t.w_type == Element::kU4) {
+    const Bytes zeros = t.grid.zero == nullptr
+                            ? Avx512Vnni::SetByte(8)
+                            : Avx512Vnni::QuartersOf(ChunkZeros(t.grid, n, k, k + count));
+    UnpackChunk(kWhole ? Avx512Vnni::LoadBytes(from)
+                       : Avx512Vnni::LoadBytesPartial(from, Min((count + 1) / 2, kByteStep)),
+                zeros, chunk);
+  } else {
+    LoadChunk(reinterpret_cast<const int8_t*>(from), kWhole ? kByteChunk : count, chunk);
+  }
+  Avx512Vnni::StoreBytes(to, chunk[0]);
+  Avx512Vnni::StoreBytes(to + kByteTile, chunk[1]);
+}
+
+// Lays a block of W out in the panel; rows behind the last are zero.
+inline void FillPanel(ByteProduct& s, const ByteBlock& block) {
+  const LinearTask& t = *s.t;
+  for (int64_t i = 0; i < kBytePanelRows; ++i) {
+    int8_t* to = s.panel + i / kTileSide * kByteBlock * kTileSide + i % kTileSide * kByteStep;
+    if (i >= block.rows) {
+      for (int64_t step = 0; step < 2 * block.chunks(); ++step)
+        Avx512Vnni::StoreBytes(to + step * kByteTile, Avx512Vnni::ZeroInts());
+      continue;
+    }
+    int64_t k = block.begin;
+    for (; k + kByteChunk <= block.end; k += kByteChunk, to += 2 * kByteTile)
+      FillChunk<true>(t, block.output + i, k, kByteChunk, to);
+    if (k < block.end) FillChunk<false>(t, block.output + i, k, block.end - k, to);
+  }
+  s.a = s.panel;
+  s.a_row = kByteStep;
+  s.a_tile = kByteBlock * kTileSide;
+  s.a_step = kByteTile;
+}
+
+// Whether rows can be operand A where they lie: nothing behind the last one's end may be read.
+inline bool StaysInPlace(const ByteProduct& s, const ByteBlock& block) {
+  return s.t->w_type == Element::kI8 && s.x_tiles <= 2 && block.rows == kBytePanelRows &&
+         (block.end - block.begin) % kByteChunk == 0;
+}
+
+inline void PlaceWeights(ByteProduct& s, const ByteBlock& block) {
+  if (!StaysInPlace(s, block)) return FillPanel(s, block);
+  s.a = reinterpret_cast<const int8_t*>(WeightAt(*s.t, block.output, block.begin));
+  s.a_row = s.t->w_stride;
+  s.a_tile = kTileSide * s.t->w_stride;
+  s.a_step = kByteStep;
+}
+
+// total + x · Σ over the runs of a chunk: w(run) · sum(run).
+template <bool kOneScale, int64_t kRuns, class Sum, class Scale>
+inline Amx::Vec AddChunkOf(const Sum& sum, const Scale& w, Amx::Vec x, Amx::Vec total) {
+  Amx::Vec scaled = kOneScale ? sum(0) : Amx::Mul(sum(0), w(0));
+  for (int64_t run = 1; run < kRuns; ++run) scaled = Amx::Fma(sum(run), w(run), scaled);
+  return Amx::Fma(scaled, x, total);
+}
+
+}  // namespace
+}  // namespace latte::cpu

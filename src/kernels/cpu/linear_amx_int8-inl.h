@@ -1,0 +1,263 @@
+// linear on tiles: int8 and 4-bit weights times activations of 8 bits.
+//
+//   Iᵀ[16 outputs × 16 rows of x] = W[16 outputs × run] · Xᵀ[run × 16 rows of x]   exact, int32
+//   Yᵀ += (Σ over the runs of a chunk: w_scale · I) · x_scale                      f32
+//
+// Work      32 outputs at a time. A chunk is 128 columns, of which x has one scale; a run is one
+//           chunk or, where a 4-bit weight has more scales, 32 columns. x is packed once per call.
+//           Up to 32 rows of x: int8 weights are operand A where they lie, all of K first. More,
+//           and 4-bit weights: 32 rows × 1024 columns are laid out side by side (32 KiB), and all
+//           rows of x pass. Integer sums of two chunks (2 × 2 tiles) or four short runs (2 × 1)
+//           are stored and become f32 while the next ones are multiplied: a tile that is read
+//           right after it was stored has to wait, and vectors and tiles work side by side. While
+//           a block is used the next one is asked for. A single row of x:
+//           linear_amx_int8_row-inl.h.
+// Order     chunks in order. In a chunk runs in order, the first times its scale, the others added
+//           by fused multiply-adds; then times the scale of x, added to the sum likewise. Where a
+//           row of W has one scale it multiplies the finished sum. The bias is last.
+// Limits    groups of x are multiples of 128; scales of W begin at multiples of 128, of 4-bit ones
+//           at multiples of 32, or are one along K; rows and outputs as in linear_amx-inl.h; stack
+//           1.1 MiB, of which rows and outputs decide what is touched.
+#pragma once
+
+#include <cstdint>
+
+#include "src/kernels/cpu/amx_byte_blocks-inl.h"
+#include "src/kernels/cpu/linear_amx-inl.h"
+#include "src/kernels/cpu/linear_amx_int8_row-inl.h"
+#include "src/kernels/cpu/target.h"
+#include "src/kernels/cpu/tiles-inl.h"
+
+namespace latte::cpu {
+namespace {
+
+// Integer sums of the runs of chunk `chunk` of a block: [run][tile of W][tile of x][16, 16].
+template <int64_t kM, int64_t kN, int64_t kRuns>
+inline void MultiplyChunk(const ByteProduct& s, int64_t first, int64_t chunk, int64_t x_tile,
+                          int32_t* to) {
+  constexpr int64_t kParts = Max(2, kRuns);  // products
+  constexpr int64_t kPartBytes = kByteChunk / kParts;
+  for (int64_t part = 0; part < kParts; ++part) {
+    const int64_t step = part * kPartBytes / kByteStep;
+    const int64_t column = part * kPartBytes % kByteStep;
+    if (part == 0 || kRuns > 1) ZeroSums<kM, kN>();
+    AddStep<kM, kN, DotBytes>(
+        [&](int64_t i) {
+          return TileAt{s.a + i * s.a_tile + (2 * chunk + step) * s.a_step + column, s.a_row};
+        },
+        [&](int64_t j) {
+          return TileAt{s.X(x_tile + j, first + chunk).codes[step] + column * kTileSide,
+                        kTileRowBytes};
+        });
+    if (part + 1 < kParts && kRuns == 1) continue;
+    StoreSums<kM, kN>([&](int64_t i, int64_t j) { return to + (i * kN + j) * kTileSums; });
+    to += kM * kN * kTileSums;
+  }
+}
+
+template <int64_t kRuns>
+constexpr int64_t kBatchChunks = kRuns == 1 ? 2 : 1;
+
+// Integer sums of chunks [chunk, +chunks) of a block that have not been added yet.
+struct Batch {
+  int64_t x_tile = 0, chunk = 0, chunks = 0;
+  const int32_t* runs = nullptr;
+};
+
+// Adds tile (i, j) of kM × kN of a batch to its sums; lanes are rows of x.
+template <bool kOneScale, int64_t kRuns, int64_t kTiles, int64_t kChunks>
+inline void AddTile(ByteProduct& s, const ByteBlock& block, const Batch& batch, int64_t i,
+                    int64_t j, const int32_t* runs) {
+  const bool first = block.begin == 0 && batch.chunk == 0;
+  const bool last = kOneScale && block.end == s.t->k && batch.chunk + kChunks == block.chunks();
+  const float* const scale = s.scale + i * kTileSide;
+  float* const y = s.Sums(block.output / kTileSide + i, batch.x_tile + j);
+  Amx::Vec x[kChunks];
+  for (int64_t c = 0; c < kChunks; ++c)
+    x[c] = Amx::Load(s.X(batch.x_tile + j, block.begin / kByteChunk + batch.chunk + c).scale);
+  for (int64_t row = 0; row < kTileSide; ++row) {
+    Amx::Vec total = first ? Amx::Zero() : Amx::Load(y + row * kTileSide);
+    for (int64_t c = 0; c < kChunks; ++c)
+      total = AddChunkOf<kOneScale, kRuns>(
+          [&](int64_t run) {
+            return Avx512Vnni::ToFloat(Avx512Vnni::LoadBytes(
+                runs + (c * kRuns + run) * kTiles * kTileSums + row * kTileSide));
+          },
+          [&](int64_t run) {
+            return Amx::Set1(scale[((batch.chunk + c) * kRuns + run) * kBytePanelRows + row]);
+          },
+          x[c], total);
+    if (last) total = Amx::Mul(total, Amx::Set1(scale[row]));
+    Amx::Store(y + row * kTileSide, total);
+  }
+}
+
+// Adds tiles [begin, end) of kM × kN of a batch.
+template <bool kOneScale, int64_t kRuns, int64_t kM, int64_t kN>
+inline void AddTiles(ByteProduct& s, const ByteBlock& block, const Batch& batch, int64_t begin,
+                     int64_t end) {
+  if (batch.chunks == 0) return;
+  WithConstant<kBatchChunks<kRuns>>(batch.chunks, [&](auto chunks) {
+    for (int64_t tile = begin; tile < end; ++tile)
+      AddTile<kOneScale, kRuns, kM * kN, decltype(chunks)::value>(
+          s, block, batch, tile / kN, tile % kN, batch.runs + tile * kTileSums);
+  });
+}
+
+// All of a block's K for tiles [begin, end) of x, kN at a time. A batch is added while the next one
+// is multiplied: vectors and tiles work side by side.
+template <bool kOneScale, int64_t kRuns, int64_t kM, int64_t kN>
+inline void MultiplyTiles(ByteProduct& s, const ByteBlock& block, int64_t begin, int64_t end,
+                          int64_t lines) {
+  constexpr int64_t kTiles = kM * kN;
+  constexpr int64_t kBatch = kBatchChunks<kRuns>;  // chunks
+  Batch before;
+  int32_t* runs = s.runs[0];
+  for (int64_t x_tile = begin; x_tile < end; x_tile += kN)
+    for (int64_t chunk = 0; chunk < block.chunks(); chunk += kBatch) {
+      s.ahead.Ask(lines);
+      const int64_t chunks = Min(kBatch, block.chunks() - chunk);
+      for (int64_t c = 0; c < chunks; ++c) {
+        MultiplyChunk<kM, kN, kRuns>(s, block.begin / kByteChunk, chunk + c, x_tile,
+                                     runs + c * kRuns * kTiles * kTileSums);
+        AddTiles<kOneScale, kRuns, kM, kN>(s, block, before, c * kTiles / chunks,
+                                           (c + 1) * kTiles / chunks);
+      }
+      before = {x_tile, chunk, chunks, runs};
+      runs = runs == s.runs[0] ? s.runs[1] : s.runs[0];
+    }
+  AddTiles<kOneScale, kRuns, kM, kN>(s, block, before, 0, kTiles);
+}
+
+template <bool kOneScale, int64_t kRuns, int64_t kM>
+inline void MultiplyPanel(ByteProduct& s, const ByteBlock& block) {
+  constexpr int64_t kN = kRuns == 1 ? 2 : 1;
+  constexpr int64_t kBatch = kBatchChunks<kRuns>;
+  const int64_t batches = (block.chunks() + kBatch - 1) / kBatch;
+  const int64_t lines = s.ahead.lines() / (batches * ((s.x_tiles + kN - 1) / kN)) + 1;
+  const int64_t even = s.x_tiles / kN * kN;
+  if (even > 0) MultiplyTiles<kOneScale, kRuns, kM, kN>(s, block, 0, even, lines);
+  if (even < s.x_tiles) MultiplyTiles<kOneScale, kRuns, kM, 1>(s, block, even, s.x_tiles, lines);
+}
+
+inline LinesAhead LinesOf(const LinearTask& t, const ByteBlock& block) {
+  const char* const first = WeightAt(t, block.output, block.begin);
+  return {first, t.w_stride, WeightAt(t, block.output, block.end) - first, block.rows};
+}
+
+// Scales lie far apart: no processor asks for them by itself.
+inline void AskForScales(const LinearTask& t, const ByteBlock& block) {
+  const ScaleGrid& g = t.grid;
+  const int64_t size = g.type == Element::kF32 ? 4 : 2;
+  const int64_t column = GridColumn(g, block.begin);
+  const int64_t bytes = (GridColumn(g, block.end - 1) + 1 - column) * size;
+  const int64_t row = GridRow(g, block.output);
+  LinesAhead lines{static_cast<const char*>(g.scale) + (row * g.stride + column) * size,
+                   g.stride * size, bytes, GridRow(g, block.output + block.rows - 1) + 1 - row};
+  lines.Ask(lines.lines());
+}
+
+template <bool kOneScale, int64_t kRuns>
+inline void MultiplyBlock(ByteProduct& s, const ByteBlock& block, const ByteBlock& next) {
+  const LinearTask& t = *s.t;
+  s.ahead = LinesOf(t, next);
+  if constexpr (kOneScale) {
+    PrepareTileScales<kByteChunk>(t.grid, block.output, block.rows, block.begin, 1, s.scale);
+  } else {
+    if (next.rows > 0) AskForScales(t, next);
+    PrepareTileScales<kByteChunk / kRuns>(t.grid, block.output, block.rows, block.begin,
+                                          block.end - block.begin, s.scale);
+  }
+  if (s.x_rows == 1) return MultiplyRow<kOneScale, kRuns>(s, block);
+  PlaceWeights(s, block);
+  if (block.rows > kTileSide)
+    MultiplyPanel<kOneScale, kRuns, 2>(s, block);
+  else
+    MultiplyPanel<kOneScale, kRuns, 1>(s, block);
+}
+
+// The blocks of a task: along K first for few rows of x, whose sums stay near; along the outputs
+// first for many, so that x stays near.
+struct ByteBlocks {
+  int64_t n, k;
+  bool along_k;
+
+  int64_t across() const { return (k + kByteBlock - 1) / kByteBlock; }
+  int64_t down() const { return (n + kBytePanelRows - 1) / kBytePanelRows; }
+  ByteBlock At(int64_t i) const {
+    const int64_t output = (along_k ? i / across() : i % down()) * kBytePanelRows;
+    const int64_t begin = (along_k ? i % across() : i / down()) * kByteBlock;
+    return {output, Min(kBytePanelRows, n - output), begin, Min(begin + kByteBlock, k)};
+  }
+};
+
+template <bool kOneScale, int64_t kRuns>
+inline void MultiplyBlocks(ByteProduct& s) {
+  const LinearTask& t = *s.t;
+  const ByteBlocks blocks{t.n, t.k, s.x_tiles <= 2};
+  const int64_t count = blocks.across() * blocks.down();
+  s.ahead = LinesOf(t, blocks.At(0));
+  s.ahead.Ask(s.ahead.lines());
+  for (int64_t i = 0; i < count; ++i) {
+    const ByteBlock block = blocks.At(i);
+    ByteBlock next = blocks.At(Min(i + 1, count - 1));
+    if (i + 1 == count) next.rows = 0;
+    MultiplyBlock<kOneScale, kRuns>(s, block, next);
+  }
+}
+
+// Shapes of tiles that take `bytes` of each row of W and have `columns` columns of x.
+inline TileShapes ByteShapes(int64_t bytes, int64_t columns) {
+  TileShapes out;
+  for (int i = 0; i < 4; ++i) out.row_bytes[i] = static_cast<uint16_t>(4 * columns);
+  for (int i = 4; i < 6; ++i) out.row_bytes[i] = static_cast<uint16_t>(bytes);
+  for (int i = 6; i < 8; ++i) {
+    out.row_bytes[i] = static_cast<uint16_t>(4 * columns);
+    out.rows[i] = static_cast<uint8_t>(bytes / 4);
+  }
+  return out;
+}
+
+inline void StoreOutputs(ByteProduct& s, int64_t output) {
+  const LinearTask& t = *s.t;
+  if (s.x_rows > 1) {
+    for (int64_t row = 0; row < t.m; row += kTileSide)
+      StoreTurned(t, RowsOfW<I8>{nullptr, 0, t.n, 0, 1},
+                  s.Sums(output / kTileSide, row / kTileSide), output / kTileSide, row);
+    return;
+  }
+  const int64_t rest = t.n - output;
+  const Amx::Vec sum = Amx::Load(s.Sums(output / kTileSide, 0));
+  StoreNext<Amx>(t.y + output,
+                 t.bias == nullptr ? sum : Amx::Add(sum, LoadNext<Amx>(t.bias + output, rest)),
+                 rest);
+}
+
+// runs: of a chunk, 1 or 4.
+inline void MultiplyWithRuns(ByteProduct& s, bool one_scale, int64_t runs) {
+  const TileScope scope{ByteShapes(s.x_rows == 1 || runs == 1 ? kByteStep : kShortRun, s.x_rows)};
+  if (one_scale)
+    MultiplyBlocks<true, 1>(s);
+  else if (runs == 1)
+    MultiplyBlocks<false, 1>(s);
+  else
+    MultiplyBlocks<false, kChunkRuns>(s);
+}
+
+// Requires: x is i8, w is i8 or u4 with scales, groups as above; t.packed unless m is 1.
+inline void LinearAmxInt8(const LinearTask& t) {
+  ByteProduct s;
+  s.t = &t;
+  s.x_tiles = (t.m + kTileSide - 1) / kTileSide;
+  s.x_rows = t.m == 1 ? 1 : kTileSide;
+  s.chunks = (t.k + kByteChunk - 1) / kByteChunk;
+
+  const ScaleGrid& g = t.grid;
+  const bool one_scale = SegmentsOf(g, 0, t.k).count == 1;
+  const bool long_runs = g.columns % kByteChunk == 0 && g.column_begin % kByteChunk == 0;
+  MultiplyWithRuns(s, one_scale, one_scale || long_runs ? 1 : kChunkRuns);
+  for (int64_t output = 0; output < t.n; output += kTileSide) StoreOutputs(s, output);
+}
+
+}  // namespace
+}  // namespace latte::cpu

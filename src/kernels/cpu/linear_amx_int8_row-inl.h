@@ -1,0 +1,155 @@
+// A single row of x for linear_amx_int8-inl.h, in the same order: lanes of f32 are outputs. int8
+// weights are multiplied on tiles of one column, 4-bit ones in vectors.
+#pragma once
+
+#include <cstdint>
+
+#include "src/kernels/cpu/amx_byte_blocks-inl.h"
+
+namespace latte::cpu {
+namespace {
+
+// The block's columns of the row.
+inline void PlaceRow(ByteProduct& s, const ByteBlock& block) {
+  const LinearTask& t = *s.t;
+  const auto* const x = static_cast<const int8_t*>(t.x);
+  RowChunk* to = s.row;
+  for (int64_t k = block.begin; k < block.end; k += kByteChunk, ++to) {
+    Bytes chunk[2];
+    LoadChunk(x + k, t.k - k, chunk);
+    to->scale = t.x_scale[k / t.x_group];
+    if (t.w_type == Element::kU4) {
+      const Bytes even = Avx512Vnni::EvenBytes(chunk[0], chunk[1]);
+      chunk[1] = Avx512Vnni::OddBytes(chunk[0], chunk[1]);
+      chunk[0] = even;
+      const Bytes factor = Avx512Vnni::SetInt(t.grid.zero == nullptr ? -8 : 1);
+      Avx512Vnni::StoreBytes(to->start,
+                             Avx512Vnni::MulInts(Avx512Vnni::SumBytes(chunk[0], chunk[1]), factor));
+    }
+    for (int64_t i = 0; i < 2; ++i) Avx512Vnni::StoreBytes(to->codes[i], chunk[i]);
+  }
+}
+
+// int8: sums of all chunks of a block and kM tiles of W on tiles of one column, [chunk][tile][16].
+template <int64_t kM>
+inline void MultiplyRowOnTiles(ByteProduct& s, int64_t chunks) {
+  const int64_t lines = s.ahead.lines() / chunks + 1;
+  for (int64_t chunk = 0; chunk < chunks; ++chunk) {
+    s.ahead.Ask(lines);
+    ZeroSums<kM, 1>();
+    for (int64_t step = 0; step < 2; ++step)
+      AddStep<kM, 1, DotBytes>(
+          [&](int64_t i) {
+            return TileAt{s.a + i * s.a_tile + (2 * chunk + step) * s.a_step, s.a_row};
+          },
+          [&](int64_t) {
+            return TileAt{s.row[chunk].codes[step], 4};
+          });
+    ForEachIndex<kM>([&](auto i) {
+      Amx::StoreTile<i.value>(s.runs[0] + (chunk * kM + i.value) * kTileSide, 4);
+    });
+  }
+}
+
+// Sums of 16 outputs, tile i of the block.
+template <bool kOneScale>
+inline void StoreRowSums(const ByteProduct& s, const ByteBlock& block, int64_t i, Amx::Vec total,
+                         float* y) {
+  const bool last = kOneScale && block.end == s.t->k;
+  Amx::Store(y, last ? Amx::Mul(total, Amx::Load(s.scale + i * kTileSide)) : total);
+}
+
+template <bool kOneScale, int64_t kM>
+inline void AddRowOnTiles(ByteProduct& s, const ByteBlock& block) {
+  MultiplyRowOnTiles<kM>(s, block.chunks());
+  for (int64_t i = 0; i < kM; ++i) {
+    float* const y = s.Sums(block.output / kTileSide + i, 0);
+    Amx::Vec total = block.begin == 0 ? Amx::Zero() : Amx::Load(y);
+    for (int64_t chunk = 0; chunk < block.chunks(); ++chunk)
+      total = AddChunkOf<kOneScale, 1>(
+          [&](int64_t) {
+            return Avx512Vnni::ToFloat(
+                Avx512Vnni::LoadBytes(s.runs[0] + (chunk * kM + i) * kTileSide));
+          },
+          [&](int64_t) { return Amx::Load(s.scale + chunk * kBytePanelRows + i * kTileSide); },
+          Amx::Set1(s.row[chunk].scale), total);
+    StoreRowSums<kOneScale>(s, block, i, total, y);
+  }
+}
+
+// 4 bits: unpacking them for tiles would take longer than multiplying them. Sums of four runs of a
+// chunk and 16 rows of W, lanes are rows.
+template <bool kZeros, bool kWhole>
+inline void MultiplyRowInLanes(const LinearTask& t, const RowChunk& x, int64_t output, int64_t k,
+                               int64_t count, Bytes (&runs)[kChunkRuns]) {
+  const Bytes even = Avx512Vnni::LoadBytes(x.codes[0]);
+  const Bytes odd = Avx512Vnni::LoadBytes(x.codes[1]);
+  const Bytes start = Avx512Vnni::LoadBytes(x.start);
+  for (int64_t i = 0; i < kTileSide; i += 4) {
+    Bytes sums[4];
+    for (int64_t j = 0; j < 4; ++j) {
+      const int64_t n = Min(output + i + j, t.n - 1);
+      const char* const w = WeightAt(t, n, k);
+      const Bytes packed =
+          kWhole ? Avx512Vnni::LoadBytes(w) : Avx512Vnni::LoadBytesPartial(w, (count + 1) / 2);
+      sums[j] = start;
+      if constexpr (kZeros)
+        sums[j] = Avx512Vnni::MulInts(
+            start, Avx512Vnni::MinusQuartersOf(ChunkZeros(t.grid, n, k, k + count)));
+      sums[j] = Avx512Vnni::DotBytes(sums[j], Avx512Vnni::LowNibbles(packed), even);
+      sums[j] = Avx512Vnni::DotBytes(sums[j], Avx512Vnni::HighNibbles(packed), odd);
+    }
+    runs[i / 4] = Avx512Vnni::SumQuads(sums);
+  }
+  Avx512Vnni::TurnQuarters(runs);
+}
+
+template <bool kOneScale, int64_t kRuns, bool kZeros>
+inline void AddRowInLanes(ByteProduct& s, const ByteBlock& block) {
+  const LinearTask& t = *s.t;
+  const int64_t tiles = (block.rows + kTileSide - 1) / kTileSide;
+  const int64_t lines = s.ahead.lines() / (tiles * block.chunks()) + 1;
+  for (int64_t i = 0; i < tiles; ++i) {
+    const int64_t output = block.output + i * kTileSide;
+    float* const y = s.Sums(output / kTileSide, 0);
+    Amx::Vec total = block.begin == 0 ? Amx::Zero() : Amx::Load(y);
+    for (int64_t chunk = 0; chunk < block.chunks(); ++chunk) {
+      s.ahead.Ask(lines);
+      const int64_t k = block.begin + chunk * kByteChunk;
+      const int64_t count = Min(kByteChunk, block.end - k);
+      Bytes runs[kChunkRuns];
+      if (count == kByteChunk)
+        MultiplyRowInLanes<kZeros, true>(t, s.row[chunk], output, k, count, runs);
+      else
+        MultiplyRowInLanes<kZeros, false>(t, s.row[chunk], output, k, count, runs);
+      if constexpr (kRuns == 1)
+        runs[0] = Avx512Vnni::AddInts(Avx512Vnni::AddInts(runs[0], runs[1]),
+                                      Avx512Vnni::AddInts(runs[2], runs[3]));
+      const float* const scale = s.scale + chunk * kRuns * kBytePanelRows + i * kTileSide;
+      total = AddChunkOf<kOneScale, kRuns>(
+          [&](int64_t run) { return Avx512Vnni::ToFloat(runs[run]); },
+          [&](int64_t run) { return Amx::Load(scale + run * kBytePanelRows); },
+          Amx::Set1(s.row[chunk].scale), total);
+    }
+    StoreRowSums<kOneScale>(s, block, i, total, y);
+  }
+}
+
+template <bool kOneScale, int64_t kRuns>
+inline void MultiplyRow(ByteProduct& s, const ByteBlock& block) {
+  PlaceRow(s, block);
+  if (s.t->w_type == Element::kU4) {
+    if (s.t->grid.zero == nullptr) return AddRowInLanes<kOneScale, kRuns, false>(s, block);
+    return AddRowInLanes<kOneScale, kRuns, true>(s, block);
+  }
+  if constexpr (kRuns == 1) {
+    PlaceWeights(s, block);
+    if (block.rows > kTileSide)
+      AddRowOnTiles<kOneScale, 2>(s, block);
+    else
+      AddRowOnTiles<kOneScale, 1>(s, block);
+  }
+}
+
+}  // namespace
+}  // namespace latte::cpu
