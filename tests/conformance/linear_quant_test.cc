@@ -246,14 +246,16 @@ TEST(LinearQuantConformance, FastRowsTakeEveryFormatOfCheckpoints) {
 // Tiles take all that bytes are multiplied in, where x has groups of 128.
 TEST(LinearQuantConformance, TilesTakeBytes) {
   for (const Kernel<LinearOp>& row : Kernels<LinearOp>()) {
-    if (row.name != "amx_int8.linear") continue;
+    if (row.name != "amx.linear") continue;
     for (const DType w : {DType::kI8, DType::kU4})
       for (const int64_t run : {128, 256, 7168})
         EXPECT_TRUE(row.supports({1, 1, 8, 7168, DType::kI8, w, 128, run}));
     EXPECT_TRUE(row.supports({1, 1, 8, 7168, DType::kI8, DType::kU4, 128, 32}));
     EXPECT_FALSE(row.supports({1, 1, 8, 7168, DType::kI8, DType::kI8, 128, 64}));
     EXPECT_FALSE(row.supports({1, 1, 8, 7168, DType::kI8, DType::kU4, 32, 32}));
-    EXPECT_FALSE(row.supports({1, 1, 8, 7168, DType::kBF16, DType::kI8, 0, 7168}));
+    EXPECT_TRUE(row.supports({1, 1, 8, 7168, DType::kBF16, DType::kI8, 0, 7168}));
+    EXPECT_FALSE(row.supports({1, 1, 8, 7168, DType::kBF16, DType::kI8, 0, 48}));
+    EXPECT_FALSE(row.supports({1, 1, 8, 7168, DType::kBF16, DType::kU4, 0, 32}));
   }
 }
 

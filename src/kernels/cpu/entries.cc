@@ -50,14 +50,22 @@ bool IsTileDecode(const MlaDecodeOp::Shape& shape) {
   return cpu::Supports(shape) && shape.cache == DType::kBF16 && shape.page_tokens % 16 == 0;
 }
 
+// Two targets, as bytes are packed for tiles in their own way.
+bool IsTileLinear(const LinearOp::Shape& shape) {
+  return cpu::SupportsTiles(shape) || cpu::SupportsTileBytes(shape);
+}
+void TileLinear(const LinearOp::Params& p, const Exec& exec) {
+  if (p.parts.front().x.dtype == DType::kI8) return AmxInt8::Linear(p, exec);
+  Amx::Linear(p, exec);
+}
+
 constexpr Kernel<LinearOp> kLinear[] = {
     RefRow<LinearOp>("ref.linear", ref::Linear),
     CpuRow<LinearOp>("avx2.linear", Isa::kAvx2, Avx2::Linear),
     CpuRow<LinearOp>("avx512.linear", Isa::kAvx512, Avx512::Linear),
     {"avx512_vnni.linear", Isa::kAvx512Vnni, cpu::SupportsInt8, Avx512Vnni::Linear},
     {"avx512_bf16.linear", Isa::kAvx512Bf16, cpu::SupportsBf16, Avx512Bf16::Linear},
-    {"amx.linear", Isa::kAmx, cpu::SupportsTiles, Amx::Linear},
-    {"amx_int8.linear", Isa::kAmx, cpu::SupportsTileBytes, AmxInt8::Linear},
+    {"amx.linear", Isa::kAmx, IsTileLinear, TileLinear},
 };
 constexpr Kernel<LinearTOp> kLinearT[] = {
     RefRow<LinearTOp>("ref.linear_t", ref::LinearT),

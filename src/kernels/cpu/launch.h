@@ -38,9 +38,9 @@ struct Launch {
 // What every target supports.
 bool Supports(const LinearOp::Shape&);
 bool SupportsInt8(const LinearOp::Shape&);       // of the rows that multiply bytes
-bool SupportsTileBytes(const LinearOp::Shape&);  // of the rows that multiply them on tiles
+bool SupportsTileBytes(const LinearOp::Shape&);  // likewise on tiles
 bool SupportsBf16(const LinearOp::Shape&);       // of the rows that multiply bf16
-bool SupportsTiles(const LinearOp::Shape&);  // of the rows on tiles: bf16 × bf16 without scales
+bool SupportsTiles(const LinearOp::Shape&);      // of bf16 activations on tiles
 bool Supports(const LinearTOp::Shape&);
 bool Supports(const MlaDecodeOp::Shape&);
 bool Supports(const GatherPagesOp::Shape&);
