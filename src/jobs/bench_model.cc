@@ -20,6 +20,7 @@ namespace {
 constexpr int64_t kPageTokens = 64;
 constexpr int64_t kChunk = 512;
 constexpr int kPrompts = 3;
+constexpr double kSampleSeconds = 0.25;
 
 Status InRange(std::string_view flag, int64_t value, int64_t least, int64_t most) {
   if (value >= least && value <= most) return {};
@@ -37,9 +38,47 @@ std::vector<int32_t> RandomTokens(int64_t count, int64_t vocab) {
 // Milliseconds of each op per `runs`.
 JsonOut PartsJson(const OpTimes& times, double runs) {
   JsonOut out = JsonOut::object();
-  for (const auto& [op, seconds] : times) out[std::string(op)] = seconds * 1e3 / runs;
+  for (const auto& [op, use] : times) out[std::string(op)] = use.seconds * 1e3 / runs;
   return out;
 }
+
+// Times of a phase, and ceilings taken in turn with them.
+struct Phase {
+  std::vector<double> seconds;
+  OpTimes times;
+  Ceilings ceilings;
+  double sampled = 0;  // when ceilings were last taken, in seconds measured since
+
+  void Add(double time, const Exec& exec) {
+    seconds.push_back(time);
+    sampled += time;
+    if (seconds.size() > 1 && sampled < kSampleSeconds) return;
+    ceilings.Sample(exec, /*dram=*/true);
+    sampled = 0;
+  }
+  // `tokens` of them are what one time is of.
+  JsonOut Json(int64_t tokens) const {
+    const auto runs = static_cast<double>(seconds.size());
+    const double median = Median(seconds);
+    OpWork work;
+    for (const auto& [op, use] : times) {
+      work.flops += use.work.flops;
+      work.bytes += use.work.bytes;
+    }
+    const double bytes = static_cast<double>(work.bytes) / runs;
+    JsonOut out{
+        {"tokens_per_s", static_cast<double>(tokens) / median},
+        {"ms", median * 1e3},
+        {"us", median * 1e6},
+        {"flops", static_cast<double>(work.flops) / runs},
+        {"bytes", bytes},
+        {"unique_bytes", bytes},
+        {"memory_fraction", OrNull(bytes * 1e-9 / (median * ceilings.Median(Ceiling::kDram)))},
+        {"parts", PartsJson(times, runs)}};
+    ceilings.AddTo(out);
+    return out;
+  }
+};
 
 // Sequences of one depth over a model.
 class Bed {
@@ -143,28 +182,21 @@ Result<JsonOut> BenchModel(const Model& model, const BenchModelOptions& options,
               {"depth", options.depth},
               {"batch", options.batch},
               {"threads", options.threads}};
-  OpTimes times;
+  const Exec plain{&threads, &machine};
   if (options.prompt > 0) {
     bed.Prompt(rates);
-    bed.Measure(&times);
-    std::vector<double> seconds;
-    for (int run = 0; run < kPrompts; ++run) seconds.push_back(bed.Prompt(rates));
-    const double median = Median(std::move(seconds));
-    out["prefill"] = {{"tokens_per_s", static_cast<double>(options.prompt) / median},
-                      {"ms", median * 1e3},
-                      {"parts", PartsJson(times, kPrompts)}};
+    Phase phase;
+    bed.Measure(&phase.times);
+    for (int run = 0; run < kPrompts; ++run) phase.Add(bed.Prompt(rates), plain);
+    out["prefill"] = phase.Json(options.prompt);
   }
   if (options.gen > 0) {
     bed.Measure(nullptr);
     bed.Step(0);
-    times.clear();
-    bed.Measure(&times);
-    std::vector<double> seconds;
-    for (int64_t g = 0; g < options.gen; ++g) seconds.push_back(bed.Step(g));
-    const double median = Median(std::move(seconds));
-    out["decode"] = {{"tokens_per_s", static_cast<double>(options.batch) / median},
-                     {"ms", median * 1e3},
-                     {"parts", PartsJson(times, static_cast<double>(options.gen))}};
+    Phase phase;
+    bed.Measure(&phase.times);
+    for (int64_t g = 0; g < options.gen; ++g) phase.Add(bed.Step(g), plain);
+    out["decode"] = phase.Json(options.batch);
   }
   return out;
 }

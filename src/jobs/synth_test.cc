@@ -49,13 +49,21 @@ class SynthTest : public testing::Test {
   ThreadPool threads_{2};
 };
 
+// 187 M parameters of attention per layer, as in V3, and 0.63 B in all.
+TEST_F(SynthTest, V3AttnHasTheAttentionOfV3) {
+  const ParamCount small = CountParams(Parse(*SynthConfig({.shape = "v3-attn"})));
+  const ParamCount whole = CountParams(Parse(*SynthConfig({.shape = "v3", .layers = 2})));
+  EXPECT_EQ(small.attention, whole.attention);
+  EXPECT_EQ(small.total() / 10'000'000, 63);
+}
+
 TEST_F(SynthTest, ShapesAreThoseOfThePublishedConfigs) {
   const std::pair<const char*, const char*> kFiles[] = {{"v2-lite", "v2_lite"},
                                                         {"v2", "v2"},
                                                         {"v3", "v3"},
                                                         {"kimi-k2", "kimi_k2"},
                                                         {"glm-4.7-flash", "glm_4_7_flash"}};
-  ASSERT_EQ(std::size(kFiles), SynthShapes().size());
+  ASSERT_EQ(std::size(kFiles) + 1, SynthShapes().size());  // v3-attn is nobody's
   for (const auto& [shape, file] : kFiles) {
     const std::string path = fmt::format("{}/tests/data/configs/{}.json", LATTE_SOURCE_DIR, file);
     const ModelConfig real = *LoadModelConfig(path);

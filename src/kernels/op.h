@@ -12,11 +12,18 @@
 
 #include "src/base/thread_pool.h"
 #include "src/kernels/machine.h"
+#include "src/kernels/op_work.h"
 
 namespace latte {
 
-// Seconds spent in each op, by its name: what measurements collect.
-using OpTimes = std::map<std::string_view, double>;
+// What the calls of an op took and had to do.
+struct OpUse {
+  double seconds = 0;
+  OpWork work;
+};
+
+// By the op's name: what measurements collect.
+using OpTimes = std::map<std::string_view, OpUse>;
 
 // What a kernel may use besides its arguments; passed, never global.
 struct Exec {

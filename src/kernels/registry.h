@@ -44,15 +44,20 @@ const Kernel<Op>& Select(const typename Op::Shape& shape, const Machine& machine
   return *chosen;
 }
 
-// Selects and runs; adds the seconds it took to exec.times.
+// Selects and runs; adds what it took to exec.times.
 template <class Op>
 void Run(const typename Op::Params& params, const Exec& exec) {
   const Kernel<Op>& row = Select<Op>(Op::ShapeOf(params), *exec.machine);
   if (exec.times == nullptr) return row.run(params, exec);
   const auto start = std::chrono::steady_clock::now();
   row.run(params, exec);
-  (*exec.times)[Op::kName] +=
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  OpUse& use = (*exec.times)[Op::kName];
+  use.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if constexpr (requires { Op::WorkOf(params); }) {
+    const OpWork work = Op::WorkOf(params);
+    use.work.flops += work.flops;
+    use.work.bytes += work.bytes;
+  }
 }
 
 }  // namespace latte

@@ -8,6 +8,8 @@
 #include <numeric>
 #include <span>
 
+#include "src/base/math.h"
+#include "src/kernels/op_work.h"
 #include "src/tensor/tensor.h"
 
 namespace latte {
@@ -35,6 +37,14 @@ struct BlockScale {
     return std::gcd(columns, column_begin);
   }
 };
+
+// Bytes of a weight [B, N, width] and of the scales of all its values; k: values of a row.
+inline int64_t WeightBytes(const TensorView& w, const BlockScale& s, int64_t k) {
+  const int64_t bytes = w.shape[0] * w.shape[1] * w.shape[2] * SizeOf(w.dtype);
+  if (s.scale.empty()) return bytes;
+  const int64_t scales = CeilDiv(w.shape[0] * w.shape[1], s.rows) * CeilDiv(k, s.columns);
+  return bytes + scales * (SizeOf(s.scale.dtype) + (s.zero.empty() ? 0 : 1));
+}
 
 // One product y[b,m,:] = W[b]·x[b,m,:] (+ bias): every output is the dot product of a weight row
 // and an activation row. With a gate: y = silu(G·x) ⊙ (W·x).
@@ -80,6 +90,16 @@ struct LinearOp {
         p.x.shape[0], p.x.shape[1], p.w.shape[1], k,
         p.x.dtype,    p.w.dtype,    p.x_group,    p.w_scale.scale.empty() ? 0 : p.w_scale.Run(k)};
   }
+  static OpWork WorkOf(const Params& p) {
+    OpWork out;
+    for (const LinearPart& part : p.parts) {
+      const int64_t k = part.x.shape[2];
+      const int64_t products = part.gate.empty() ? 1 : 2;
+      out.flops += 2 * products * part.y.shape[0] * part.y.shape[1] * part.y.shape[2] * k;
+      out.bytes += products * WeightBytes(part.w, part.w_scale, k);
+    }
+    return out;
+  }
 };
 
 // y[b,m,:] = W[b]ᵀ·x[b,m,:]: contracts over the rows of W, as q_nope·W_UK does on mapped kv_b. Sums
@@ -99,6 +119,10 @@ struct LinearTOp {
   };
   static Shape ShapeOf(const Params& p) {
     return {p.x.shape[0], p.x.shape[1], p.w.shape[1], p.y.shape[2], p.x.dtype, p.w.dtype};
+  }
+  static OpWork WorkOf(const Params& p) {
+    const Shape s = ShapeOf(p);
+    return {2 * s.b * s.m * s.n * s.k, WeightBytes(p.w, p.w_scale, s.k)};
   }
 };
 

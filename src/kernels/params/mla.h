@@ -7,9 +7,11 @@
 // batch nor threads can change a byte.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 
+#include "src/kernels/op_work.h"
 #include "src/tensor/row_format.h"
 #include "src/tensor/tensor.h"
 
@@ -99,6 +101,17 @@ struct MlaDecodeOp {
     return {p.q_latent.shape[0], p.q_latent.shape[1], p.q_latent.shape[2], p.q_rope.shape[2],
             p.pages.shape[1],    p.pages.dtype,       p.rows.kind};
   }
+  static OpWork WorkOf(const Params& p) {
+    const Shape s = ShapeOf(p);
+    OpWork out;
+    for (const DecodeSequence& q : p.sequences) {
+      // Token i of them sees total_len − query_len + i + 1 keys.
+      const int64_t pairs = q.query_len * q.total_len - q.query_len * (q.query_len - 1) / 2;
+      out.flops += 2 * s.h * (2 * s.c + s.r) * pairs;
+      out.bytes += q.total_len * p.pages.shape[2] * SizeOf(p.pages.dtype);
+    }
+    return out;
+  }
 };
 
 // Expanded attention of one sequence against a run of keys: plain multi-head attention with a
@@ -131,6 +144,13 @@ struct MhaOp {
   static Shape ShapeOf(const Params& p) {
     return {p.q_nope.shape[0], p.k_nope.shape[0], p.q_nope.shape[1], p.q_nope.shape[2],
             p.q_rope.shape[2], p.v.shape[2],      p.arithmetic};
+  }
+  static OpWork WorkOf(const Params& p) {
+    const Shape s = ShapeOf(p);
+    int64_t pairs = 0;
+    for (int64_t t = 0; t < s.t; ++t)
+      pairs += std::clamp<int64_t>(p.q_begin + t + 1 - p.key_begin, 0, s.s);
+    return {2 * s.h * (s.n + s.r + s.v) * pairs, 0};
   }
 };
 
