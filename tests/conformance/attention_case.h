@@ -10,8 +10,9 @@
 
 namespace latte {
 
-// Pages are handed out in random order among unused ones; rows behind a sequence's last token and
-// unused pages stay NaN.
+// Pages are handed out in random order among unused ones, but the first sequence ends in the pool's
+// last page, behind which nothing can be read. Rows behind a sequence's last token and unused pages
+// stay NaN.
 class DecodeCase {
  public:
   DecodeCase(const DecodeShape& s, std::mt19937& rng)
@@ -27,6 +28,7 @@ class DecodeCase {
     std::vector<int32_t> order(static_cast<size_t>(pages.view().shape[0]));
     std::iota(order.begin(), order.end(), 0);
     std::shuffle(order.begin(), order.end(), rng);
+    std::swap(*std::max_element(order.begin(), order.end()), order.back());
     int64_t start = 0;
     for (const SequenceShape& sequence : s.sequences) {
       const auto count = static_cast<size_t>(CeilDiv(sequence.total_len, s.page_tokens));

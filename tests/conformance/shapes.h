@@ -98,6 +98,8 @@ inline std::vector<DecodeShape> DecodeShapes() {
       {2, 1, 1, 64, kI8, 1.0f, {{1, 5}, {2, 67}}},
       {5, 100, 20, 24, kI8, 0.2f, {{1, 200}, {3, 530}}},  // pages that are no multiple of 16
       {3, 64, 512, 16, kI8, 0.05f, {{2, 40}}},
+      {3, 96, 8, 16, kI8, 0.2f, {{2, 80}}},   // the last row's last 64 columns pass its end
+      {3, 72, 10, 24, kI8, 0.2f, {{1, 72}}},  // the same of a copied one
       {16, 512, 64, 64, kQ6, 0.07f, {{1, 127}, {2, 66}, {1, 1}}},
       {3, 65, 63, 16, kQ6, 0.3f, {{1, 255}, {3, 1026}}},
       // Scores of some hundreds: only a few keys are left with weight.
