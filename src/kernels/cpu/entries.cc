@@ -46,7 +46,7 @@ bool IsBf16Mha(const MhaOp::Shape& shape) {
 
 // Tiles take 16 keys of a page at once, as they lie there.
 bool IsTileDecode(const MlaDecodeOp::Shape& shape) {
-  return cpu::Supports(shape) && shape.cache == DType::kBF16 && shape.page_tokens % 16 == 0;
+  return IsBf16Decode(shape) && shape.page_tokens % 16 == 0;
 }
 
 constexpr Kernel<LinearOp> kLinear[] = {

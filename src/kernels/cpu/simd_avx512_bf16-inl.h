@@ -54,6 +54,19 @@ struct Avx512Bf16 : Avx512 {
     StorePairs(first, MovePairs(Bytes32(p), c));
     StorePairs(second, MovePairs(Bytes32(p + 32), c));
   }
+  // Whether one of 64 numbers is NaN.
+  static bool AnyNaN(const F8* p) {
+    const __m512i all = _mm512_set1_epi8(0x7f);
+    return _mm512_cmpeq_epi8_mask(_mm512_and_si512(_mm512_loadu_si512(p), all), all) != 0;
+  }
+  // 32 numbers, none of them NaN, times `by`/2⁸, rounded: their bits moved to the places of an f16,
+  // whose bias is larger by 8.
+  static Pairs RoundNumbers(const F8* p, Vec by) {
+    const __m512i moved = _mm512_slli_epi16(_mm512_cvtepi8_epi16(Bytes32(p)), 7);
+    const __m512i halves = _mm512_and_si512(moved, _mm512_set1_epi16(static_cast<int16_t>(0xbfff)));
+    return RoundPairs(Mul(_mm512_cvtph_ps(_mm512_castsi512_si256(halves)), by),
+                      Mul(_mm512_cvtph_ps(_mm512_extracti64x4_epi64(halves, 1)), by));
+  }
   // What the sixteen codes of a U4 with this zero mean, twice.
   using U4PairTable = __m512i;
   static U4PairTable PairTableOf(int64_t zero) {
