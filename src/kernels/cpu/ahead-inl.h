@@ -18,34 +18,33 @@ namespace {
 struct NextBlock {
   static constexpr int64_t kMaxRuns = 16;
   static constexpr int64_t kBurst = 256;  // bytes
-  static constexpr int64_t kLine = 64;
+  static constexpr int64_t kWhole = 1024;
 
   const char* runs[kMaxRuns];
   int64_t run_count, run_bytes;
-  int64_t run, at, line;  // the next line: of which run's burst at `at`
-  int64_t portion;        // lines
+  int64_t run, at;       // the next burst
+  int64_t portion, due;  // bursts · kWhole
 
   // The block at `begin`, of up to `keys` keys in runs of `run_keys` that lie side by side, is asked
-  // for in `portions` portions.
+  // for in `portions` even portions.
   template <class Task>
   void Start(const Task& t, int64_t begin, int64_t keys, int64_t run_keys, int64_t portions) {
     run_count = 0;
     run_bytes = run_keys * t.cache.bytes;
     for (int64_t key = begin; key < Min(begin + keys, t.key_end); key += run_keys)
       runs[run_count++] = CachedRowOf(t, key);
-    run = line = 0;
-    at = run_count > 0 ? 0 : run_bytes;
-    const int64_t lines = run_count * ((run_bytes + kBurst - 1) / kBurst) * (kBurst / kLine);
-    portion = lines / Max(portions, 1) + 1;
+    run = at = due = 0;
+    const int64_t bursts = run_count * ((run_bytes + kBurst - 1) / kBurst);
+    portion = bursts * kWhole / Max(portions, 1) + 1;
+    if (run_count == 0) run_bytes = 0;
   }
 
   template <class V>
   void Ask(int64_t portions = 1) {
-    for (int64_t i = portions * portion; i > 0 && at < run_bytes; --i) {
-      V::Prefetch(runs[run] + at + line);
-      line += kLine;
-      if (line < kBurst) continue;
-      line = 0;
+    due += portions * portion;
+    for (; due >= kWhole && at < run_bytes; due -= kWhole) {
+      const char* const burst = runs[run] + at;
+      for (int64_t i = 0; i < kBurst; i += 64) V::Prefetch(burst + i);
       if (++run < run_count) continue;
       run = 0;
       at += kBurst;

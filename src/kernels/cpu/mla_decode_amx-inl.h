@@ -132,7 +132,8 @@ inline void StartAhead(const DecodeTask& t, int64_t begin, TileDecode& s) {
   const int64_t pairs = (s.group_count + 1) / 2;
   const int64_t score_steps = kTileBlock / (s.group_count == 1 ? 64 : 32) * pairs * s.steps;
   const int64_t value_steps = s.spans * pairs * kBlockSteps;
-  s.ahead.Start(t, begin, kTileBlock, kTileSide, score_steps + value_steps);
+  const int64_t zips = s.spans * kTileBlock / 8;
+  s.ahead.Start(t, begin, kTileBlock, kTileSide, score_steps + value_steps + zips);
 }
 
 // Scores of kM × 16 keys from the key-th tile on with kN groups. Rows of a tile behind the last key
@@ -216,12 +217,13 @@ inline void Weights(TileDecode& s, int64_t group, float* scores) {
 }
 
 // Values of keys [begin, begin + 32) in 32 columns, two keys at a time; zeros behind key `end`.
-inline void ZipStep(const TileDecode& s, int64_t begin, int64_t end, int64_t column, BF16* to) {
+inline void ZipStep(TileDecode& s, int64_t begin, int64_t end, int64_t column, BF16* to) {
   const auto load = [&](int64_t key) {
     if (key >= end) return Amx::LoadPairsPartial(s.tail, 0);
     return LoadPairsOf<Amx>(s.keys[key / kTileSide] + key % kTileSide * s.width, column, s.columns);
   };
   for (int64_t i = 0; i < kTileSide; ++i) {
+    if (i % 4 == 0) s.ahead.Ask<Amx>();
     const Amx::Pairs even = load(begin + 2 * i);
     const Amx::Pairs odd = load(begin + 2 * i + 1);
     Amx::StorePairs(to + i * kStep, Amx::ZipLowQuads(even, odd));
