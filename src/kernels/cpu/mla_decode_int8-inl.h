@@ -26,6 +26,7 @@
 
 #include <cstdint>
 
+#include "src/kernels/cpu/ahead-inl.h"
 #include "src/kernels/cpu/attention-inl.h"
 #include "src/kernels/cpu/cached_row-inl.h"
 #include "src/kernels/cpu/partial-inl.h"
@@ -64,26 +65,6 @@ struct ByteGroup {
   int64_t least, most;                          // of visible
 };
 
-// Cache lines of the next block, asked for while this one is computed, a few with every step: asked
-// for all at once, they would keep the loads of this one waiting.
-struct NextBytes {
-  const char* runs[kByteRuns];
-  int64_t run_count, run_bytes;
-  int64_t run, at;  // the next line
-  int64_t portion;
-
-  template <class V>
-  void Ask(int64_t portions) {
-    for (int64_t i = portions * portion; i > 0 && run < run_count; --i) {
-      V::Prefetch(runs[run] + at);
-      at += 64;
-      if (at < run_bytes) continue;
-      at = 0;
-      ++run;
-    }
-  }
-};
-
 struct ByteDecode {
   ByteGroup groups[kByteGroups];
   alignas(64) int8_t q[kByteGroups * kMaxByteQuery * kByteLanes];   // [group][eight][row]
@@ -95,7 +76,7 @@ struct ByteDecode {
   float latent_scale[kByteBlock];  // of the block's keys
   float rope_scale[kByteBlock];
   const char* keys[kByteRuns];  // every 16th row of the block
-  NextBytes ahead;
+  NextBlock ahead;
   int64_t row_bytes, c, r, rope_at, scales_at;
   int64_t eights[kPlanes];     // of each plane of a query
   int64_t q_group;             // bytes of a group of queries
@@ -222,25 +203,18 @@ constexpr int64_t kOutputPortions = 3;
 
 // The block at `begin` is asked for in even portions.
 inline void StartAhead(const DecodeTask& t, int64_t begin, ByteDecode& s) {
-  NextBytes& next = s.ahead;
-  next.run_count = 0;
-  next.run_bytes = kByteRun * s.row_bytes;
-  for (int64_t key = begin; key < Min(begin + kByteBlock, t.key_end); key += kByteRun)
-    next.runs[next.run_count++] = CachedRowOf(t, key);
-  next.run = next.at = 0;
   const int64_t per_key = (s.q_group / kEights + kScoreStep - 1) / kScoreStep;
   const int64_t scores = kByteBlock / 8 * s.group_count * per_key;
   const int64_t outputs = s.columns / kStrip * s.group_count * 3 * (kByteBlock / 4 / kOutputStep);
-  const int64_t portions = scores * kScorePortions + outputs * kOutputPortions;
-  const int64_t lines = next.run_count * (next.run_bytes / 64 + 1);
-  next.portion = (lines + portions - 1) / portions;
+  s.ahead.Start(t, begin, kByteBlock, kByteRun,
+                scores * kScorePortions + outputs * kOutputPortions);
 }
 
 // sums += k·q of kK keys, `stride` apart, and kN groups of queries, a row's in two lanes. In line,
 // or the sums would live in memory. Addresses are spelled out, or g++ 12 keeps one for each key.
 template <class V, int64_t kK, int64_t kN>
 [[gnu::always_inline]] inline void DotEights(const char* key, int64_t stride, const int8_t* q,
-                                             int64_t q_group, int64_t eights, NextBytes& ahead,
+                                             int64_t q_group, int64_t eights, NextBlock& ahead,
                                              typename V::Ints (&sums)[kK][2 * kN]) {
   static_assert(kK % 4 == 0);
   const char* keys[kK / 4];
