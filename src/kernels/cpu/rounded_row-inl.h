@@ -13,23 +13,43 @@
 namespace latte::cpu {
 namespace {
 
-// to[i] = scale·from[i], rounded; zeros up to a multiple of 32 behind them. NaNs, and what follows
-// them, take the slower way.
-template <class V>
-void RoundF8(const F8* from, int64_t count, float scale, BF16* to) {
+// Calls f(i) for each 32 of the first chunks of 64 numbers without a NaN; returns how many numbers.
+template <class V, class F>
+int64_t ForEachChunk(const F8* from, int64_t count, const F& f) {
   constexpr int64_t kChunk = 2 * V::kPairElements;
   int64_t i = 0;
-  if (scale < 0x1p119f) {  // 2^8·scale is finite
+  for (; i + kChunk <= count && !V::AnyNaN(from + i); i += kChunk)
+    for (int64_t half = i; half < i + kChunk; half += V::kPairElements) f(half);
+  return i;
+}
+
+// The exponent of a power of two that no product with a number of e4m3 over- or underflows by, 128
+// of other scales.
+inline int32_t ExponentOf(float scale) {
+  const auto bits = __builtin_bit_cast(uint32_t, scale);
+  const int32_t exponent = static_cast<int32_t>(bits >> 23) - 127;
+  return bits % (1u << 23) == 0 && exponent > -100 && exponent < 100 ? exponent : 128;
+}
+
+// to[i] = scale·from[i], rounded; zeros up to a multiple of 32 behind them. Scales that are powers
+// of two, as those of kF8 rows are, are added to exponents. NaNs, and what follows them, take the
+// slower way.
+template <class V>
+void RoundF8(const F8* from, int64_t count, float scale, BF16* to) {
+  int64_t done = 0;
+  if (const int32_t exponent = ExponentOf(scale); exponent < 128) {
+    const typename V::Widener widener = V::Times(V::WidenerOf(from), exponent);
+    done = ForEachChunk<V>(
+        from, count, [&](int64_t i) { V::StorePairs(to + i, V::MoveNumbers(from + i, widener)); });
+  } else if (scale < 0x1p119f) {  // 2⁸·scale is finite
     const typename V::Vec by = V::Set1(0x1p8f * scale);
-    for (; i + kChunk <= count && !V::AnyNaN(from + i); i += kChunk) {
-      V::StorePairs(to + i, V::RoundNumbers(from + i, by));
-      V::StorePairs(to + i + V::kPairElements, V::RoundNumbers(from + i + V::kPairElements, by));
-    }
+    done = ForEachChunk<V>(
+        from, count, [&](int64_t i) { V::StorePairs(to + i, V::RoundNumbers(from + i, by)); });
   }
+  if (done == count) return;
   alignas(64) float wide[kMaxDecodeWidth];
-  if (i == count) return;
-  WidenScaled<V, F8>(from + i, count - i, scale, wide);
-  RoundRow<V>(wide, count - i, to + i);
+  WidenScaled<V, F8>(from + done, count - done, scale, wide);
+  RoundRow<V>(wide, count - done, to + done);
 }
 
 // to [c + r], zeros up to a multiple of 32 behind it

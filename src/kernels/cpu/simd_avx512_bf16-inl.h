@@ -59,6 +59,18 @@ struct Avx512Bf16 : Avx512 {
     const __m512i all = _mm512_set1_epi8(0x7f);
     return _mm512_cmpeq_epi8_mask(_mm512_and_si512(_mm512_loadu_si512(p), all), all) != 0;
   }
+  // What MoveNumbers needs to multiply by a power of two as well: it adds to every exponent but
+  // zero's. No product may be subnormal or infinite.
+  static Widener Times(const Widener& c, int exponent) {
+    const __m512i more = _mm512_set1_epi16(static_cast<int16_t>(exponent * 128));
+    Widener scaled = c;
+    scaled.normal = _mm512_add_epi16(c.normal, more);
+    scaled.small =
+        _mm512_mask_add_epi16(c.small, _mm512_test_epi16_mask(c.small, c.small), c.small, more);
+    return scaled;
+  }
+  // 32 numbers, none of them NaN.
+  static Pairs MoveNumbers(const F8* p, const Widener& c) { return MovePairs(Bytes32(p), c); }
   // 32 numbers, none of them NaN, times `by`/2⁸, rounded: their bits moved to the places of an f16,
   // whose bias is larger by 8.
   static Pairs RoundNumbers(const F8* p, Vec by) {
