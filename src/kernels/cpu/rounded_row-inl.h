@@ -43,8 +43,10 @@ void RoundF8(const F8* from, int64_t count, float scale, BF16* to) {
         from, count, [&](int64_t i) { V::StorePairs(to + i, V::MoveNumbers(from + i, widener)); });
   } else if (scale < 0x1p119f) {  // 2⁸·scale is finite
     const typename V::Vec by = V::Set1(0x1p8f * scale);
-    done = ForEachChunk<V>(
-        from, count, [&](int64_t i) { V::StorePairs(to + i, V::RoundNumbers(from + i, by)); });
+    done = ForEachChunk<V>(from, count, [&](int64_t i) {
+      const typename V::Vec low = V::Mul(V::LoadSmall(from + i), by);
+      V::StorePairs(to + i, V::RoundPairs(low, V::Mul(V::LoadSmall(from + i + V::kLanes), by)));
+    });
   }
   if (done == count) return;
   alignas(64) float wide[kMaxDecodeWidth];

@@ -54,11 +54,6 @@ struct Avx512Bf16 : Avx512 {
     StorePairs(first, MovePairs(Bytes32(p), c));
     StorePairs(second, MovePairs(Bytes32(p + 32), c));
   }
-  // Whether one of 64 numbers is NaN.
-  static bool AnyNaN(const F8* p) {
-    const __m512i all = _mm512_set1_epi8(0x7f);
-    return _mm512_cmpeq_epi8_mask(_mm512_and_si512(_mm512_loadu_si512(p), all), all) != 0;
-  }
   // What MoveNumbers needs to multiply by a power of two as well: it adds to every exponent but
   // zero's. No product may be subnormal or infinite.
   static Widener Times(const Widener& c, int exponent) {
