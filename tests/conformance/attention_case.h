@@ -61,8 +61,16 @@ class DecodeCase {
     p.o_latent = o;
     p.lse = lse;
     p.scale = shape_.scale;
-    p.rows.kind = shape_.cache.kind;
+    p.rows = Format();
     return p;
+  }
+
+  // The one scale of all rows, where a format has one, is no power of two.
+  RowFormat Format() const {
+    RowFormat format;
+    format.kind = shape_.cache.kind;
+    if (format.kind == RowKind::kF8Dense) format.descale = 0.3f;
+    return format;
   }
 
   void PoisonOutputs() {
@@ -76,8 +84,8 @@ class DecodeCase {
     if (shape_.cache.kind == RowKind::kPlain) return FillRandom(row, rng);
     const Tensor x(DType::kF32, {shape_.c + shape_.r});
     FillRandom(x, rng);
-    ref::QuantiseRow({shape_.cache.kind}, x.Ptr<float>(), shape_.c, x.Ptr<float>() + shape_.c,
-                     shape_.r, row.data);
+    ref::QuantiseRow(Format(), x.Ptr<float>(), shape_.c, x.Ptr<float>() + shape_.c, shape_.r,
+                     row.data);
   }
   static int64_t CountTokens(const DecodeShape& s) {
     int64_t tokens = 0;

@@ -35,13 +35,13 @@ inline float BF16From(const char* at) {
 // The same of e4m3. NaNs, and what follows them, take the slower way.
 template <class V>
 void WidenF8(const char* from, int64_t count, float scale, float* to) {
-  constexpr int64_t kChunk = 64;
+  constexpr int64_t kNumbers = 64;
   const auto* const numbers = reinterpret_cast<const F8*>(from);
   const typename V::Vec by = V::Set1(0x1p8f * scale);
   int64_t at = 0;
   if (scale < 0x1p119f)  // 2⁸·scale is finite
-    for (; at + kChunk <= count && !V::AnyNaN(numbers + at); at += kChunk)
-      for (int64_t i = at; i < at + kChunk; i += V::kLanes)
+    for (; at + kNumbers <= count && !V::AnyNaN(numbers + at); at += kNumbers)
+      for (int64_t i = at; i < at + kNumbers; i += V::kLanes)
         V::Store(to + i, V::Mul(V::LoadSmall(numbers + i), by));
   WidenScaled<V, F8>(numbers + at, count - at, scale, to + at);
 }

@@ -56,7 +56,9 @@ bool Supports(const RopeOp::Shape&) { return true; }
 bool Supports(const AddOp::Shape&) { return true; }
 bool Supports(const GatherOp::Shape& s) { return IsFloat(s.x); }
 bool Supports(const CastOp::Shape&) { return true; }
-bool Supports(const AppendOp::Shape& s) { return s.kind == latte::RowKind::kPlain && IsFloat(s.cache); }
+bool Supports(const AppendOp::Shape& s) {
+  return s.kind == latte::RowKind::kPlain && IsFloat(s.cache);
+}
 bool Supports(const LseMergeOp::Shape&) { return true; }
 bool Supports(const CombineOp::Shape&) { return true; }
 

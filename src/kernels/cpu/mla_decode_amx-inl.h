@@ -65,12 +65,12 @@ struct TileDecode {
       64) BF16 hidden[2 * kTilePairs];  // a step of `zipped` without the keys a row does not see
   alignas(64) BF16 tail[kTileBlock * kStep];  // last columns of keys, if less than a step
   alignas(64) BF16 rounded[kTileBlock * kMaxDecodeWidth + kStep];  // rows of a quantised cache
-  const BF16* keys[kBlockTiles];              // every 16th row of the block
+  const BF16* keys[kBlockTiles];                                   // every 16th row of the block
   NextBlock ahead;
-  int64_t width, row_bytes;                   // C+R
-  int64_t steps;                              // whole steps of it
-  int64_t columns, spans;                     // C, and 32 of it at a time
-  int64_t group_count, count;                 // keys of the block
+  int64_t width, row_bytes;    // C+R
+  int64_t steps;               // whole steps of it
+  int64_t columns, spans;      // C, and 32 of it at a time
+  int64_t group_count, count;  // keys of the block
   float scale;
 
   BF16* Q(int64_t group, int64_t step) { return q + (group * kMaxSteps + step) * kTilePairs; }

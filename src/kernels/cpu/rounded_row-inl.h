@@ -16,10 +16,10 @@ namespace {
 // Calls f(i) for each 32 of the first chunks of 64 numbers without a NaN; returns how many numbers.
 template <class V, class F>
 int64_t ForEachChunk(const F8* from, int64_t count, const F& f) {
-  constexpr int64_t kChunk = 2 * V::kPairElements;
+  constexpr int64_t kNumbers = 64;
   int64_t i = 0;
-  for (; i + kChunk <= count && !V::AnyNaN(from + i); i += kChunk)
-    for (int64_t half = i; half < i + kChunk; half += V::kPairElements) f(half);
+  for (; i + kNumbers <= count && !V::AnyNaN(from + i); i += kNumbers)
+    for (int64_t half = i; half < i + kNumbers; half += V::kPairElements) f(half);
   return i;
 }
 

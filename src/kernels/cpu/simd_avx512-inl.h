@@ -62,7 +62,8 @@ struct Avx512 {
   // Numbers none of which is NaN, divided by 2⁸: their bits in the places of an f16.
   static Vec LoadSmall(const F8* p) {
     const __m256i moved = _mm256_slli_epi16(_mm256_cvtepi8_epi16(_mm_loadu_epi8(p)), 7);
-    return _mm512_cvtph_ps(_mm256_and_si256(moved, _mm256_set1_epi16(static_cast<int16_t>(0xbfff))));
+    return _mm512_cvtph_ps(
+        _mm256_and_si256(moved, _mm256_set1_epi16(static_cast<int16_t>(0xbfff))));
   }
   // What the sixteen codes of a U4 with this zero mean.
   using U4Table = Vec;
