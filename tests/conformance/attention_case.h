@@ -10,8 +10,9 @@
 
 namespace latte {
 
-// Pages are handed out in random order among unused ones; rows behind a sequence's last token and
-// unused pages stay NaN.
+// Pages are handed out in random order among unused ones, but the first sequence ends in the pool's
+// last page, behind which nothing can be read. Rows behind a sequence's last token and unused pages
+// stay NaN.
 class DecodeCase {
  public:
   DecodeCase(const DecodeShape& s, std::mt19937& rng)
@@ -27,6 +28,7 @@ class DecodeCase {
     std::vector<int32_t> order(static_cast<size_t>(pages.view().shape[0]));
     std::iota(order.begin(), order.end(), 0);
     std::shuffle(order.begin(), order.end(), rng);
+    std::swap(*std::max_element(order.begin(), order.end()), order.back());
     int64_t start = 0;
     for (const SequenceShape& sequence : s.sequences) {
       const auto count = static_cast<size_t>(CeilDiv(sequence.total_len, s.page_tokens));
@@ -59,8 +61,16 @@ class DecodeCase {
     p.o_latent = o;
     p.lse = lse;
     p.scale = shape_.scale;
-    p.rows.kind = shape_.cache.kind;
+    p.rows = Format();
     return p;
+  }
+
+  // The one scale of all rows, where a format has one, is no power of two.
+  RowFormat Format() const {
+    RowFormat format;
+    format.kind = shape_.cache.kind;
+    if (format.kind == RowKind::kF8Dense) format.descale = 0.3f;
+    return format;
   }
 
   void PoisonOutputs() {
@@ -74,8 +84,8 @@ class DecodeCase {
     if (shape_.cache.kind == RowKind::kPlain) return FillRandom(row, rng);
     const Tensor x(DType::kF32, {shape_.c + shape_.r});
     FillRandom(x, rng);
-    ref::QuantiseRow({shape_.cache.kind}, x.Ptr<float>(), shape_.c, x.Ptr<float>() + shape_.c,
-                     shape_.r, row.data);
+    ref::QuantiseRow(Format(), x.Ptr<float>(), shape_.c, x.Ptr<float>() + shape_.c, shape_.r,
+                     row.data);
   }
   static int64_t CountTokens(const DecodeShape& s) {
     int64_t tokens = 0;

@@ -77,7 +77,7 @@ struct Expected {
       if (index < 0 || index >= c.sequences[i].query_len) continue;
       const int64_t keys = c.sequences[i].total_len - c.sequences[i].query_len + index + 1;
       for (int64_t j = 0; j < keys; ++j) {
-        ref::DequantiseRow({s.cache.kind}, c.Row(i, j).data, s.c, s.r, key.data());
+        ref::DequantiseRow(c.Format(), c.Row(i, j).data, s.c, s.r, key.data());
         double sum = 0;
         for (int64_t d = 0; d < s.c + s.r; ++d)
           sum += static_cast<double>(key[static_cast<size_t>(d)]) *

@@ -56,11 +56,13 @@ void Start(AttentionRows<kBlock, kRows>& a) {
   }
 }
 
-template <class V, int64_t kRows>
-void Scores(AttentionRows<kKeyBlock, kRows>& a, const KeyBlock& block) {
+// Calls take(j) before keys [j, j + 4) are first read.
+template <class V, int64_t kRows, class F>
+void Scores(AttentionRows<kKeyBlock, kRows>& a, const KeyBlock& block, const F& take) {
   ForEachRun<V::kTileRows>(a.rows, [&](int64_t row, auto rows) {
     constexpr int64_t kM = decltype(rows)::value;
     for (int64_t j = 0; j < block.count; j += 4) {
+      if (row == 0) take(j);
       const float* keys[4];
       for (int64_t i = 0; i < 4; ++i)  // a tile over the edge repeats the last key
         keys[i] = block.k + Min(j + i, block.count - 1) * block.k_stride;
@@ -141,9 +143,9 @@ void AddValues(AttentionRows<kKeyBlock, kRows>& a, const KeyBlock& block) {
   });
 }
 
-template <class V, int64_t kRows>
-void Attend(AttentionRows<kKeyBlock, kRows>& a, const KeyBlock& block) {
-  Scores<V>(a, block);
+template <class V, int64_t kRows, class F>
+void Attend(AttentionRows<kKeyBlock, kRows>& a, const KeyBlock& block, const F& take) {
+  Scores<V>(a, block, take);
   Softmax<V>(a);
   AddValues<V>(a, block);
 }

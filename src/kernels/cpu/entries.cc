@@ -45,9 +45,12 @@ bool IsBf16Mha(const MhaOp::Shape& shape) {
   return cpu::Supports(shape) && shape.arithmetic == DType::kBF16;
 }
 
-// Tiles take 16 keys of a page at once, as they lie there.
+// Tiles take 16 keys of a page at once, as they lie there. Quantised rows are rounded for them
+// first, which takes longer than f32 does for fewer heads than these.
 bool IsTileDecode(const MlaDecodeOp::Shape& shape) {
-  return cpu::Supports(shape) && shape.cache == DType::kBF16 && shape.page_tokens % 16 == 0;
+  constexpr int64_t kHeads = 8;
+  return IsBf16Decode(shape) && shape.page_tokens % 16 == 0 &&
+         (shape.kind == RowKind::kPlain || shape.h >= kHeads);
 }
 
 // Two targets, as bytes are packed for tiles in their own way.

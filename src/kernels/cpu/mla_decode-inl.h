@@ -14,6 +14,7 @@
 
 #include <cstdint>
 
+#include "src/kernels/cpu/ahead-inl.h"
 #include "src/kernels/cpu/attention-inl.h"
 #include "src/kernels/cpu/cached_row-inl.h"
 #include "src/kernels/cpu/partial-inl.h"
@@ -45,12 +46,17 @@ void MlaDecode(const DecodeTask& t) {
   a.o_stride = t.c;
   a.scale = t.scale;
   Start(a);
+  NextBlock ahead;
   for (int64_t begin = t.key_begin; begin < t.key_end; begin += kKeyBlock) {
     const int64_t count = Min(kKeyBlock, t.key_end - begin);
-    for (int64_t j = 0; j < count; ++j)
-      WidenCachedRow<V>(t.cache, CachedRowOf(t, begin + j), keys + j * stride);
     for (int64_t i = 0; i < t.rows; ++i) a.visible[i] = Min(count, t.q[i].visible - begin);
-    Attend<V>(a, {keys, stride, keys, stride, count});  // values are the first C columns of keys
+    ahead.Start(t, begin + kKeyBlock, kKeyBlock, 4, (count + 3) / 4);
+    // Scores are taken while keys are in L1; values are their first C columns.
+    Attend<V>(a, {keys, stride, keys, stride, count}, [&](int64_t first) {
+      ahead.template Ask<V>();
+      for (int64_t j = first; j < Min(first + 4, count); ++j)
+        WidenCachedRow<V>(t.cache, CachedRowOf(t, begin + j), keys + j * stride);
+    });
   }
   StoreMaxAndSum(a, t.out);
 }

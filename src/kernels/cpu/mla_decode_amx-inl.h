@@ -1,12 +1,13 @@
-// mla_decode on tiles: absorbed attention over a bf16 cache, whose two products run on AMX.
+// mla_decode on tiles: absorbed attention whose two products multiply bf16 on AMX.
 //
-// Rounding  as in mla_decode_bf16-inl.h: queries and probabilities to bf16, nothing else; the tile
-//           instructions take subnormals as zero and round to nearest even.
+// Rounding  as in mla_decode_bf16-inl.h: queries, probabilities and quantised cache rows to bf16,
+//           nothing else; the tile instructions take subnormals as zero and round to nearest even.
 // Work      a task is up to kMaxTileRows rows in groups of 16, so that a key that is read, or
 //           zipped, serves 128 heads. Blocks of 256 keys:
 //
 //             scores  Sᵀ[16 keys × 16 rows] += K[16 keys × 32] · Qᵀ        keys in place, as they
-//                                              (pairs, packed once)        lie in their page
+//                                              (pairs, packed once)        lie in their page, or
+//                                                                          rounded, if quantised
 //             weights lanes are rows: maximum and sum over keys are vertical; Sᵀ is transposed
 //                     16 × 16 pairs at a time on its way to bf16
 //             values  O[16 rows × 16 columns] += P[16 rows × 32 keys] · V  V zipped in pairs of
@@ -18,17 +19,19 @@
 // begins;
 //           what a row does not see is neither read into its sums nor multiplied. A row's bytes
 //           depend on nothing else.
-// Limits    C+R ≤ 1152, pages of a multiple of 16 tokens; stack 1 MiB, of which C+R and the rows
-//           decide what is touched.
+// Limits    C+R ≤ 1152, pages of a multiple of 16 tokens; stack 1.6 MiB, of which C+R, the rows and
+//           the kind of cache decide what is touched.
 #pragma once
 
 #include <cstdint>
 
+#include "src/kernels/cpu/ahead-inl.h"
 #include "src/kernels/cpu/amx_blocks-inl.h"
 #include "src/kernels/cpu/cached_row-inl.h"
 #include "src/kernels/cpu/element-inl.h"
 #include "src/kernels/cpu/mla_decode-inl.h"
 #include "src/kernels/cpu/pairs-inl.h"
+#include "src/kernels/cpu/rounded_row-inl.h"
 #include "src/kernels/cpu/target.h"
 #include "src/kernels/cpu/tiles-inl.h"
 
@@ -51,28 +54,6 @@ struct RowGroup {
   uint32_t rescaled;                       // rows whose factor is not 1
 };
 
-// Cache lines of the next block, asked for while this one is computed, a few with every step: its
-// pages lie anywhere, and memory takes as long as the products of 128 rows.
-struct NextLines {
-  const BF16* const* tiles;
-  int64_t width;
-  int64_t tile, row, at;  // the next line
-  int64_t per_step;
-
-  void Ask() {
-    for (int64_t i = 0; i < per_step; ++i) {
-      if (tile == kBlockTiles || tiles[tile] == nullptr) return;
-      Amx::Prefetch(tiles[tile] + row * width + at);
-      at += kStep;
-      if (at < width) continue;
-      at = 0;
-      if (++row < kTileSide) continue;
-      row = 0;
-      ++tile;
-    }
-  }
-};
-
 struct TileDecode {
   RowGroup groups[kGroups];
   alignas(64) BF16 q[kGroups * kMaxSteps * kTilePairs];      // [group][step][pair][row]
@@ -83,13 +64,13 @@ struct TileDecode {
   alignas(
       64) BF16 hidden[2 * kTilePairs];  // a step of `zipped` without the keys a row does not see
   alignas(64) BF16 tail[kTileBlock * kStep];  // last columns of keys, if less than a step
-  const BF16* keys[kBlockTiles];              // every 16th row of the block
-  const BF16* next[kBlockTiles];              // of the next block; null behind the last key
-  NextLines ahead;                            // of those
-  int64_t width, row_bytes;                   // C+R
-  int64_t steps;                              // whole steps of it
-  int64_t columns, spans;                     // C, and 32 of it at a time
-  int64_t group_count, count;                 // keys of the block
+  alignas(64) BF16 rounded[kTileBlock * kMaxDecodeWidth + kStep];  // rows of a quantised cache
+  const BF16* keys[kBlockTiles];                                   // every 16th row of the block
+  NextBlock ahead;
+  int64_t width, row_bytes;    // C+R
+  int64_t steps;               // whole steps of it
+  int64_t columns, spans;      // C, and 32 of it at a time
+  int64_t group_count, count;  // keys of the block
   float scale;
 
   BF16* Q(int64_t group, int64_t step) { return q + (group * kMaxSteps + step) * kTilePairs; }
@@ -121,12 +102,18 @@ inline void PackQueries(const DecodeTask& t, int64_t group, TileDecode& s) {
   }
 }
 
-// Every 16th row of the block at `begin`; null behind the last key.
-inline void FindKeys(const DecodeTask& t, int64_t begin, const BF16* (&keys)[kBlockTiles]) {
-  for (int64_t i = 0; i < kBlockTiles; ++i) {
-    const int64_t key = begin + i * kTileSide;
-    const bool there = key < t.key_end;
-    keys[i] = there ? reinterpret_cast<const BF16*>(CachedRowOf(t, key)) : nullptr;
+// Finds every 16th row of the block at `begin`; rows that are not bf16 are rounded to it, once for
+// all queries of the task.
+inline void TakeKeys(const DecodeTask& t, int64_t begin, TileDecode& s) {
+  s.count = Min(kTileBlock, t.key_end - begin);
+  for (int64_t key = 0; key < s.count; key += kTileSide) {
+    const char* const rows = CachedRowOf(t, begin + key);
+    s.keys[key / kTileSide] = reinterpret_cast<const BF16*>(rows);
+    if (t.cache.kind == RowKind::kPlain) continue;
+    BF16* const to = s.rounded + key * s.width;
+    for (int64_t i = 0; i < Min(kTileSide, s.count - key); ++i)
+      RoundCachedRow<Amx>(t.cache, rows + i * t.cache.bytes, to + i * s.width);
+    s.keys[key / kTileSide] = to;
   }
 }
 
@@ -140,13 +127,13 @@ inline void CopyTail(TileDecode& s) {
   }
 }
 
-// Shares the lines of the next block out among the steps of this one.
-inline void StartAhead(TileDecode& s) {
-  const int64_t lines = kTileBlock * ((s.width + kStep - 1) / kStep);
+// Shares the lines of the next block, at `begin`, out among the steps of this one.
+inline void StartAhead(const DecodeTask& t, int64_t begin, TileDecode& s) {
   const int64_t pairs = (s.group_count + 1) / 2;
   const int64_t score_steps = kTileBlock / (s.group_count == 1 ? 64 : 32) * pairs * s.steps;
   const int64_t value_steps = s.spans * pairs * kBlockSteps;
-  s.ahead = {s.next, s.width, 0, 0, 0, lines / Max(1, score_steps + value_steps) + 1};
+  const int64_t zips = s.spans * kTileBlock / 8;
+  s.ahead.Start(t, begin, kTileBlock, kTileSide, score_steps + value_steps + zips);
 }
 
 // Scores of kM × 16 keys from the key-th tile on with kN groups. Rows of a tile behind the last key
@@ -162,7 +149,7 @@ inline void ScoreBlock(TileDecode& s, int64_t tile, int64_t group) {
       return TileAt{s.keys[tile + i] + step * kStep, s.row_bytes};
     };
     AddStep<kM, kN>(keys, q(step));
-    s.ahead.Ask();
+    s.ahead.Ask<Amx>();
   }
   if (s.steps * kStep < s.width) {
     const auto tails = [&](int64_t i) {
@@ -230,12 +217,13 @@ inline void Weights(TileDecode& s, int64_t group, float* scores) {
 }
 
 // Values of keys [begin, begin + 32) in 32 columns, two keys at a time; zeros behind key `end`.
-inline void ZipStep(const TileDecode& s, int64_t begin, int64_t end, int64_t column, BF16* to) {
+inline void ZipStep(TileDecode& s, int64_t begin, int64_t end, int64_t column, BF16* to) {
   const auto load = [&](int64_t key) {
     if (key >= end) return Amx::LoadPairsPartial(s.tail, 0);
     return LoadPairsOf<Amx>(s.keys[key / kTileSide] + key % kTileSide * s.width, column, s.columns);
   };
   for (int64_t i = 0; i < kTileSide; ++i) {
+    if (i % 4 == 0) s.ahead.Ask<Amx>();
     const Amx::Pairs even = load(begin + 2 * i);
     const Amx::Pairs odd = load(begin + 2 * i + 1);
     Amx::StorePairs(to + i * kStep, Amx::ZipLowQuads(even, odd));
@@ -261,7 +249,7 @@ inline void AddValueBlock(TileDecode& s, int64_t group, int64_t span, int64_t ke
   LoadSums<kM, 2>(sums);
   for (int64_t step = 0; step * kStep < keys; ++step) {
     const bool whole = (step + 1) * kStep <= keys;
-    s.ahead.Ask();
+    s.ahead.Ask<Amx>();
     const BF16* const v = whole ? s.zipped + step * 2 * kTilePairs : last;
     AddStep<kM, 2>(
         [&](int64_t i) {
@@ -362,7 +350,7 @@ inline void StoreRow(TileDecode& s, int64_t group, int64_t i, const Partial& out
   }
 }
 
-// Requires: t.cache is plain bf16; t.page_tokens is a multiple of 16.
+// Requires: t.cache is plain bf16 or quantised; t.page_tokens is a multiple of 16.
 inline void MlaDecodeAmx(const DecodeTask& t) {
   TileDecode s;
   s.width = t.c + t.r;
@@ -375,12 +363,9 @@ inline void MlaDecodeAmx(const DecodeTask& t) {
   const TileScope scope{TileShapes{}};
   for (int64_t group = 0; group < s.group_count; ++group) PackQueries(t, group, s);
   StartGroups(s);
-  FindKeys(t, t.key_begin, s.next);
   for (int64_t begin = t.key_begin; begin < t.key_end; begin += kTileBlock) {
-    s.count = Min(kTileBlock, t.key_end - begin);
-    __builtin_memcpy(s.keys, s.next, sizeof(s.keys));
-    FindKeys(t, begin + kTileBlock, s.next);
-    StartAhead(s);
+    TakeKeys(t, begin, s);
+    StartAhead(t, begin + kTileBlock, s);
     FindVisible(t, begin, s);
     CopyTail(s);
     for (int64_t group = 0; group < s.group_count; group += 2) {

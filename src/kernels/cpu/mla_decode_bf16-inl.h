@@ -22,11 +22,13 @@
 
 #include <cstdint>
 
+#include "src/kernels/cpu/ahead-inl.h"
 #include "src/kernels/cpu/attention-inl.h"
 #include "src/kernels/cpu/cached_row-inl.h"
 #include "src/kernels/cpu/element-inl.h"
 #include "src/kernels/cpu/pairs-inl.h"
 #include "src/kernels/cpu/partial-inl.h"
+#include "src/kernels/cpu/rounded_row-inl.h"
 #include "src/kernels/cpu/target.h"
 #include "src/kernels/cpu/tiles-inl.h"
 
@@ -48,9 +50,9 @@ struct PairScratch {
   alignas(64) BF16 zipped[kMaxDecodeWidth / 16 * kPanel];
   alignas(64) BF16 p[kMaxDecodeRows * kPairBlock];
   const BF16* keys[kPairBlock];  // rows of the current block
-  const char* next[kPairBlock];  // of the one after it, as cached; null where there is none
+  NextBlock ahead;
   alignas(64) BF16 rounded[kPairBlock * (kMaxDecodeWidth + kPanelRow)];  // if they are not bf16
-  int64_t q_stride, width, row_bytes, count;
+  int64_t q_stride, width, count;
 };
 
 // Scores of kM heads from `row` with four keys.
@@ -85,19 +87,11 @@ inline void PairDotTile(const PairScratch& s, int64_t row, int64_t key, float* s
     V::StoreSum4(scores + (row + i) * kPairBlock + key, acc[i][0], acc[i][1], acc[i][2], acc[i][3]);
 }
 
-// Asks for four rows of the next block: its pages lie anywhere.
 template <class V>
-void PrefetchNext(const PairScratch& s, int64_t key) {
-  for (int64_t j = key; j < key + 4; ++j)
-    for (int64_t at = 0; s.next[j] != nullptr && at < s.row_bytes; at += 64)
-      V::Prefetch(s.next[j] + at);
-}
-
-template <class V>
-void PairScores(const PairScratch& s, PairRows& a) {
+void PairScores(PairScratch& s, PairRows& a) {
   ForEachRun<V::kTileRows>(a.rows, [&](int64_t row, auto rows) {
     for (int64_t key = 0; key < s.count; key += 4) {
-      if (row == 0) PrefetchNext<V>(s, key);
+      s.ahead.template Ask<V>();
       PairDotTile<V, decltype(rows)::value>(s, row, key, a.p);
     }
   });
@@ -188,31 +182,27 @@ void AddZippedValues(PairScratch& s, const PairRows& a) {
   });
 }
 
-// Rows of keys [begin, begin + kPairBlock) up to the last one, null behind it.
-inline void FindRows(const DecodeTask& t, int64_t begin, const char** rows) {
-  for (int64_t j = 0; j < kPairBlock; ++j)
-    rows[j] = begin + j < t.key_end ? CachedRowOf(t, begin + j) : nullptr;
-}
-
-// Finds the block's rows and the next one's. Rows that are not bf16 are rounded to it, once for all
-// queries of the task.
+// Finds the block's rows. Those that are not bf16 are rounded to it, once for all queries of the
+// task.
 template <class V>
 void TakeBlock(const DecodeTask& t, int64_t begin, PairScratch& s) {
-  const char* rows[kPairBlock];
-  for (int64_t j = 0; j < kPairBlock; ++j) rows[j] = s.next[j];
-  FindRows(t, begin + kPairBlock, s.next);
   s.count = Min(kPairBlock, t.key_end - begin);
-  alignas(64) float wide[kMaxDecodeWidth];
   for (int64_t j = 0; j < s.count; ++j) {
-    if (t.cache.kind == RowKind::kPlain) {
-      s.keys[j] = reinterpret_cast<const BF16*>(rows[j]);
-      continue;
-    }
-    WidenCachedRow<V>(t.cache, rows[j], wide);
+    const char* const row = CachedRowOf(t, begin + j);
+    s.keys[j] = reinterpret_cast<const BF16*>(row);
+    if (t.cache.kind == RowKind::kPlain) continue;
     BF16* const to = s.rounded + j * s.q_stride;
-    RoundRow<V>(wide, s.width, to);
+    RoundCachedRow<V>(t.cache, row, to);
     s.keys[j] = to;
   }
+}
+
+// Shares the lines of the next block, at `begin`, out among the score tiles of this one.
+template <class V>
+void StartAhead(const DecodeTask& t, int64_t begin, PairScratch& s) {
+  constexpr int64_t kRun = 16;
+  const int64_t tiles = (t.rows + V::kTileRows - 1) / V::kTileRows;
+  s.ahead.Start(t, begin, kPairBlock, kRun, tiles * (kPairBlock / 4));
 }
 
 // Requires: t.cache is not plain f32 or f16.
@@ -220,7 +210,6 @@ template <class V>
 void MlaDecodeBf16(const DecodeTask& t) {
   PairScratch s;
   s.width = t.c + t.r;
-  s.row_bytes = t.cache.bytes;
   s.q_stride = (s.width + kPanelRow - 1) / kPanelRow * kPanelRow;
   alignas(64) float q[kMaxDecodeWidth];
   for (int64_t i = 0; i < t.rows; ++i) {
@@ -236,9 +225,9 @@ void MlaDecodeBf16(const DecodeTask& t) {
   a.o_stride = t.c;
   a.scale = t.scale;
   Start(a);
-  FindRows(t, t.key_begin, s.next);
   for (int64_t begin = t.key_begin; begin < t.key_end; begin += kPairBlock) {
     TakeBlock<V>(t, begin, s);
+    StartAhead<V>(t, begin + kPairBlock, s);
     for (int64_t i = 0; i < t.rows; ++i) a.visible[i] = Min(s.count, t.q[i].visible - begin);
     PairScores<V>(s, a);
     Softmax<V>(a);

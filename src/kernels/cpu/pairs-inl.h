@@ -20,12 +20,13 @@ typename V::Pairs LoadPairsOf(const BF16* row, int64_t at, int64_t width) {
 // to = x rounded, zeros up to a multiple of 32 behind it.
 template <class V>
 void RoundRow(const float* x, int64_t count, BF16* to) {
-  for (int64_t i = 0; i < count; i += V::kPairElements) {
-    const int64_t low = Min(V::kLanes, count - i);
-    const int64_t high = Min(V::kLanes, count - i - low);
-    V::StorePairs(to + i,
-                  V::RoundPairs(V::LoadPartial(x + i, low), V::LoadPartial(x + i + low, high)));
-  }
+  int64_t i = 0;
+  for (; i + V::kPairElements <= count; i += V::kPairElements)
+    V::StorePairs(to + i, V::RoundPairs(V::Load(x + i), V::Load(x + i + V::kLanes)));
+  if (i == count) return;
+  const int64_t low = Min(V::kLanes, count - i);
+  V::StorePairs(to + i, V::RoundPairs(V::LoadPartial(x + i, low),
+                                      V::LoadPartial(x + i + low, count - i - low)));
 }
 
 // y[i,:] = factor[i]·y[i,:] + Σ_n x[i,n]·w[n,:] for n < terms, the w of two terms side by side.

@@ -45,6 +45,20 @@ struct Avx2 {
   static Vec Load(const F8* p) { return Widen(p, LoadEight(p)); }
   static Vec Load(const F8Fnuz* p) { return Widen(p, LoadEight(p)); }
   static Vec Load(const I8* p) { return WidenI8(LoadEight(p)); }
+  // Whether one of 64 numbers is NaN.
+  static bool AnyNaN(const F8* p) {
+    const __m256i all = _mm256_set1_epi8(0x7f);
+    const auto* const halves = reinterpret_cast<const __m256i*>(p);
+    const auto nans = [&](const __m256i* at) {
+      return _mm256_cmpeq_epi8(_mm256_and_si256(_mm256_loadu_si256(at), all), all);
+    };
+    return _mm256_movemask_epi8(_mm256_or_si256(nans(halves), nans(halves + 1))) != 0;
+  }
+  // Numbers none of which is NaN, divided by 2⁸: their bits in the places of an f16.
+  static Vec LoadSmall(const F8* p) {
+    const __m128i moved = _mm_slli_epi16(_mm_cvtepi8_epi16(LoadEight(p)), 7);
+    return _mm256_cvtph_ps(_mm_and_si128(moved, _mm_set1_epi16(static_cast<int16_t>(0xbfff))));
+  }
   static Vec LoadPartial(const F8* p, int64_t count) { return Widen(p, LoadBytes(p, count)); }
   static Vec LoadPartial(const F8Fnuz* p, int64_t count) { return Widen(p, LoadBytes(p, count)); }
   static Vec LoadPartial(const I8* p, int64_t count) { return WidenI8(LoadBytes(p, count)); }

@@ -54,6 +54,17 @@ struct Avx512 {
   static Vec LoadPartial(const F8* p, int64_t count) { return Widen(p, LoadBytes(p, count)); }
   static Vec LoadPartial(const F8Fnuz* p, int64_t count) { return Widen(p, LoadBytes(p, count)); }
   static Vec LoadPartial(const I8* p, int64_t count) { return WidenI8(LoadBytes(p, count)); }
+  // Whether one of 64 numbers is NaN.
+  static bool AnyNaN(const F8* p) {
+    const __m512i all = _mm512_set1_epi8(0x7f);
+    return _mm512_cmpeq_epi8_mask(_mm512_and_si512(_mm512_loadu_si512(p), all), all) != 0;
+  }
+  // Numbers none of which is NaN, divided by 2⁸: their bits in the places of an f16.
+  static Vec LoadSmall(const F8* p) {
+    const __m256i moved = _mm256_slli_epi16(_mm256_cvtepi8_epi16(_mm_loadu_epi8(p)), 7);
+    return _mm512_cvtph_ps(
+        _mm256_and_si256(moved, _mm256_set1_epi16(static_cast<int16_t>(0xbfff))));
+  }
   // What the sixteen codes of a U4 with this zero mean.
   using U4Table = Vec;
   static U4Table TableOf(int64_t zero) { return Load(kU4Values.f32 + kU4Zeros - zero); }

@@ -60,6 +60,26 @@ struct Avx512Bf16 : Avx512 {
     StorePairs(first, LoadPairs(p));
     StorePairs(second, LoadPairs(p + 32));
   }
+  // What MoveNumbers needs to multiply by a power of two as well: it adds to every exponent but
+  // zero's. No product may be subnormal or infinite.
+  static Widener Times(const Widener& c, int exponent) {
+    const __m512i more = _mm512_set1_epi16(static_cast<int16_t>(exponent * 128));
+    Widener scaled = c;
+    scaled.normal = _mm512_add_epi16(c.normal, more);
+    scaled.small =
+        _mm512_mask_add_epi16(c.small, _mm512_test_epi16_mask(c.small, c.small), c.small, more);
+    return scaled;
+  }
+  // 32 numbers, none of them NaN.
+  static Pairs MoveNumbers(const F8* p, const Widener& c) { return MovePairs(Bytes32(p), c); }
+  // 32 numbers, none of them NaN, times `by`/2⁸, rounded: their bits moved to the places of an f16,
+  // whose bias is larger by 8.
+  static Pairs RoundNumbers(const F8* p, Vec by) {
+    const __m512i moved = _mm512_slli_epi16(_mm512_cvtepi8_epi16(Bytes32(p)), 7);
+    const __m512i halves = _mm512_and_si512(moved, _mm512_set1_epi16(static_cast<int16_t>(0xbfff)));
+    return RoundPairs(Mul(_mm512_cvtph_ps(_mm512_castsi512_si256(halves)), by),
+                      Mul(_mm512_cvtph_ps(_mm512_extracti64x4_epi64(halves, 1)), by));
+  }
   // What the sixteen codes of a U4 with this zero mean, twice.
   using U4PairTable = __m512i;
   static U4PairTable PairTableOf(int64_t zero) {

@@ -1,0 +1,56 @@
+// Cache lines of a block of cached rows, asked for while the one before it is computed, a few with
+// every step: asked for all at once, they would keep the loads of this one waiting.
+//
+// The lines come in bursts of four from each of the block's runs of rows in turn. A core's own
+// prefetcher follows one stream per 4 KiB page, and memory answers 16 streams in turn 1.7 times as
+// fast as one (22 GB/s for 13, one thread of Sapphire Rapids).
+#pragma once
+
+#include <cstdint>
+
+#include "src/kernels/cpu/cached_row-inl.h"
+#include "src/kernels/cpu/target.h"
+#include "src/kernels/cpu/tiles-inl.h"
+
+namespace latte::cpu {
+namespace {
+
+struct NextBlock {
+  static constexpr int64_t kMaxRuns = 16;
+  static constexpr int64_t kBurst = 256;  // bytes
+  static constexpr int64_t kWhole = 1024;
+
+  const char* runs[kMaxRuns];
+  int64_t run_count, run_bytes;
+  int64_t run, at;       // the next burst
+  int64_t portion, due;  // bursts · kWhole
+
+  // The block at `begin`, of up to `keys` keys in runs of `run_keys` that lie side by side, is
+  // asked for in `portions` even portions.
+  template <class Task>
+  void Start(const Task& t, int64_t begin, int64_t keys, int64_t run_keys, int64_t portions) {
+    run_count = 0;
+    run_bytes = run_keys * t.cache.bytes;
+    for (int64_t key = begin; key < Min(begin + keys, t.key_end); key += run_keys)
+      runs[run_count++] = CachedRowOf(t, key);
+    run = at = due = 0;
+    const int64_t bursts = run_count * ((run_bytes + kBurst - 1) / kBurst);
+    portion = bursts * kWhole / Max(portions, 1) + 1;
+    if (run_count == 0) run_bytes = 0;
+  }
+
+  template <class V>
+  void Ask(int64_t portions = 1) {
+    due += portions * portion;
+    for (; due >= kWhole && at < run_bytes; due -= kWhole) {
+      const char* const burst = runs[run] + at;
+      for (int64_t i = 0; i < kBurst; i += 64) V::Prefetch(burst + i);
+      if (++run < run_count) continue;
+      run = 0;
+      at += kBurst;
+    }
+  }
+};
+
+}  // namespace
+}  // namespace latte::cpu
