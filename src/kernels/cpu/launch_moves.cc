@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "src/kernels/cpu/tasks.h"
+#include "src/kernels/ref/ref.h"
 
 namespace latte::cpu {
 namespace {
@@ -56,7 +57,11 @@ bool Supports(const RopeOp::Shape&) { return true; }
 bool Supports(const AddOp::Shape&) { return true; }
 bool Supports(const GatherOp::Shape& s) { return IsFloat(s.x); }
 bool Supports(const CastOp::Shape&) { return true; }
-bool Supports(const AppendOp::Shape& s) { return s.kind == latte::RowKind::kPlain && IsFloat(s.cache); }
+bool Supports(const AppendOp::Shape& s) {
+  return s.kind == latte::RowKind::kPlain && IsFloat(s.cache);
+}
+bool Supports(const AddRmsNormOp::Shape& s) { return IsFloat(s.w); }
+bool Supports(const NormRopeAppendOp::Shape& s) { return IsFloat(s.w); }
 bool Supports(const LseMergeOp::Shape&) { return true; }
 bool Supports(const CombineOp::Shape&) { return true; }
 
@@ -111,6 +116,44 @@ void Launch<kTarget>::Append(const AppendOp::Params& p, const Exec& exec) {
 }
 
 template <const Target& kTarget>
+void Launch<kTarget>::AddRmsNorm(const AddRmsNormOp::Params& p, const Exec& exec) {
+  const AddRmsNormOp::Shape s = AddRmsNormOp::ShapeOf(p);
+  ForEachRows(s.m, s.d, exec, [&](int64_t begin, int64_t end) {
+    for (int64_t m = begin; m < end; ++m) {
+      float* const h = p.h.Row<float>(m);
+      kTarget.add(p.x.Row<float>(m), s.d, h);
+      kTarget.rms_norm({h, p.w.data, ElementOf(s.w), p.y.Row<float>(m), s.d, p.eps});
+    }
+  });
+}
+
+template <const Target& kTarget>
+void Launch<kTarget>::NormRopeAppend(const NormRopeAppendOp::Params& p, const Exec& exec) {
+  const NormRopeAppendOp::Shape s = NormRopeAppendOp::ShapeOf(p);
+  const int64_t row_bytes = p.pages.empty() ? 0 : p.pages.shape[2] * SizeOf(s.cache);
+  ForEachRows(s.t, s.c + s.r + s.h * s.r, exec, [&](int64_t begin, int64_t end) {
+    for (int64_t t = begin; t < end; ++t) {
+      float* const c_kv = p.latent.Row<float>(t);
+      float* const k_rope = c_kv + s.c;
+      kTarget.rms_norm({c_kv, p.w.data, ElementOf(s.w), c_kv, s.c, p.eps});
+      const auto rotate = [&](float* x) {
+        kTarget.rope({x, p.cos.Row<float>(t), p.sin.Row<float>(t), s.r / 2, p.interleaved});
+      };
+      if (!p.cos.empty()) {
+        rotate(k_rope);
+        for (int64_t h = 0; h < s.h; ++h) rotate(FloatAt(p.q_rope, t, h));
+      }
+      if (p.pages.empty()) continue;
+      std::byte* const row = p.pages.data + p.slots[static_cast<size_t>(t)] * row_bytes;
+      if (s.kind == latte::RowKind::kPlain)
+        StorePlain<kTarget>(c_kv, s.c + s.r, s.cache, 0, row);
+      else
+        ref::QuantiseRow(p.rows, c_kv, s.c, k_rope, s.r, row);
+    }
+  });
+}
+
+template <const Target& kTarget>
 void Launch<kTarget>::LseMerge(const LseMergeOp::Params& p, const Exec& exec) {
   const LseMergeOp::Shape s = LseMergeOp::ShapeOf(p);
   ForEachRows(s.m, s.v, exec, [&](int64_t begin, int64_t end) {
@@ -130,11 +173,22 @@ void Launch<kTarget>::Combine(const CombineOp::Params& p, const Exec& exec) {
   });
 }
 
+template void Launch<kAvx2>::Rope(const RopeOp::Params&, const Exec&);
+template void Launch<kAvx2>::Add(const AddOp::Params&, const Exec&);
+template void Launch<kAvx2>::Gather(const GatherOp::Params&, const Exec&);
+template void Launch<kAvx2>::Cast(const CastOp::Params&, const Exec&);
+template void Launch<kAvx2>::Append(const AppendOp::Params&, const Exec&);
+template void Launch<kAvx2>::AddRmsNorm(const AddRmsNormOp::Params&, const Exec&);
+template void Launch<kAvx2>::NormRopeAppend(const NormRopeAppendOp::Params&, const Exec&);
+template void Launch<kAvx2>::LseMerge(const LseMergeOp::Params&, const Exec&);
+template void Launch<kAvx2>::Combine(const CombineOp::Params&, const Exec&);
 template void Launch<kAvx512>::Rope(const RopeOp::Params&, const Exec&);
 template void Launch<kAvx512>::Add(const AddOp::Params&, const Exec&);
 template void Launch<kAvx512>::Gather(const GatherOp::Params&, const Exec&);
 template void Launch<kAvx512>::Cast(const CastOp::Params&, const Exec&);
 template void Launch<kAvx512>::Append(const AppendOp::Params&, const Exec&);
+template void Launch<kAvx512>::AddRmsNorm(const AddRmsNormOp::Params&, const Exec&);
+template void Launch<kAvx512>::NormRopeAppend(const NormRopeAppendOp::Params&, const Exec&);
 template void Launch<kAvx512>::LseMerge(const LseMergeOp::Params&, const Exec&);
 template void Launch<kAvx512>::Combine(const CombineOp::Params&, const Exec&);
 
