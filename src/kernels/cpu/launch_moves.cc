@@ -29,6 +29,28 @@ void StorePlain(const float* x, int64_t count, DType dtype, int64_t at, std::byt
     kTarget.round(x, count, ElementOf(dtype), to);
 }
 
+// k_rope and q_rope of token t.
+template <const Target& kTarget>
+void RotateToken(const NormRopeAppendOp::Params& p, const NormRopeAppendOp::Shape& s, int64_t t) {
+  const auto rotate = [&](float* x) {
+    kTarget.rope({x, p.cos.Row<float>(t), p.sin.Row<float>(t), s.r / 2, p.interleaved});
+  };
+  rotate(p.latent.Row<float>(t) + s.c);
+  for (int64_t h = 0; h < s.h; ++h) rotate(FloatAt(p.q_rope, t, h));
+}
+
+// Its row of the cache.
+template <const Target& kTarget>
+void StoreToken(const NormRopeAppendOp::Params& p, const NormRopeAppendOp::Shape& s, int64_t t) {
+  const int64_t row = p.slots[static_cast<size_t>(t)];
+  std::byte* const to = p.pages.data + row * p.pages.shape[2] * SizeOf(s.cache);
+  const float* const latent = p.latent.Row<float>(t);
+  if (s.kind == latte::RowKind::kPlain)
+    StorePlain<kTarget>(latent, s.c + s.r, s.cache, 0, to);
+  else
+    ref::QuantiseRow(p.rows, latent, s.c, latent + s.c, s.r, to);
+}
+
 // What LseMergeOp says of one row.
 template <const Target& kTarget>
 void MergeRow(float* o, float& lse, const float* o_b, float lse_b, int64_t width) {
@@ -130,25 +152,14 @@ void Launch<kTarget>::AddRmsNorm(const AddRmsNormOp::Params& p, const Exec& exec
 template <const Target& kTarget>
 void Launch<kTarget>::NormRopeAppend(const NormRopeAppendOp::Params& p, const Exec& exec) {
   const NormRopeAppendOp::Shape s = NormRopeAppendOp::ShapeOf(p);
-  const int64_t row_bytes = p.pages.empty() ? 0 : p.pages.shape[2] * SizeOf(s.cache);
-  ForEachRows(s.t, s.c + s.r + s.h * s.r, exec, [&](int64_t begin, int64_t end) {
+  // Quantising a row takes as long as moving kElements.
+  const int64_t least = s.kind == latte::RowKind::kPlain ? 0 : kElements;
+  ForEachRows(s.t, std::max(s.c + s.r + s.h * s.r, least), exec, [&](int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; ++t) {
       float* const c_kv = p.latent.Row<float>(t);
-      float* const k_rope = c_kv + s.c;
       kTarget.rms_norm({c_kv, p.w.data, ElementOf(s.w), c_kv, s.c, p.eps});
-      const auto rotate = [&](float* x) {
-        kTarget.rope({x, p.cos.Row<float>(t), p.sin.Row<float>(t), s.r / 2, p.interleaved});
-      };
-      if (!p.cos.empty()) {
-        rotate(k_rope);
-        for (int64_t h = 0; h < s.h; ++h) rotate(FloatAt(p.q_rope, t, h));
-      }
-      if (p.pages.empty()) continue;
-      std::byte* const row = p.pages.data + p.slots[static_cast<size_t>(t)] * row_bytes;
-      if (s.kind == latte::RowKind::kPlain)
-        StorePlain<kTarget>(c_kv, s.c + s.r, s.cache, 0, row);
-      else
-        ref::QuantiseRow(p.rows, c_kv, s.c, k_rope, s.r, row);
+      if (!p.cos.empty()) RotateToken<kTarget>(p, s, t);
+      if (!p.pages.empty()) StoreToken<kTarget>(p, s, t);
     }
   });
 }
