@@ -63,14 +63,16 @@ Block BlockAt(const Blocks& blocks, int64_t task) {
 }
 
 // The same for targets with tiles of 16 × 16 outputs, which pass W once for as many rows as they
-// take. Pieces per thread: many where memory is the floor, so that threads end together.
-Blocks CutForTiles(const LinearPart& p, const Exec& exec) {
+// take. Pieces per thread: more where memory is the floor, so that threads end together, but of all
+// parts of a call together, since a piece takes some time to reach the rate of memory.
+Blocks CutForTiles(const LinearPart& p, int64_t parts, const Exec& exec) {
   const LinearOp::Shape s = LinearOp::ShapeOf(p);
   Blocks out{s.m, s.n, 1, kLeastTileOutputs, s.k};
   if (s.m == 0 || s.n == 0) return out;
   out.rows = std::min(s.m, kMaxTileActivations);
   out.columns = kMaxTileOutputs;
-  const int64_t pieces = exec.threads->threads() * (s.m <= kLeastTileOutputs ? 16 : 4);
+  const int64_t threads = exec.threads->threads();
+  const int64_t pieces = s.m <= kLeastTileOutputs ? CeilDiv(16 * threads, parts) : 4 * threads;
   while (out.columns > kLeastTileOutputs && s.b * out.per_batch() < pieces) out.columns /= 2;
   return out;
 }
@@ -146,10 +148,11 @@ void RunBlock(const LinearPart& p, const Packed& packed, const Block& at) {
 }
 
 template <const Target& kTarget>
-Blocks CutPart(const LinearPart& p, const Exec& exec) {
+Blocks CutPart(const LinearPart& p, int64_t parts, const Exec& exec) {
   const int64_t step = kTarget.pack != nullptr ? kLeastTileOutputs : 8;
   const LinearOp::Shape s = LinearOp::ShapeOf(p);
-  Blocks out = kTarget.pack != nullptr ? CutForTiles(p, exec) : Cut(s.m, s.n, s.k, step, exec);
+  Blocks out =
+      kTarget.pack != nullptr ? CutForTiles(p, parts, exec) : Cut(s.m, s.n, s.k, step, exec);
   if (!p.gate.empty())
     out.columns =
         std::min(out.columns, kGateOutputs / std::max<int64_t>(out.rows, 1) / step * step);
@@ -205,7 +208,7 @@ void RunParts(std::span<const LinearPart> parts, const Exec& exec) {
   Pieces pieces;
   for (size_t i = 0; i < parts.size(); ++i) {
     const int64_t batch = parts[i].x.shape[0];
-    const Blocks blocks = CutPart<kTarget>(parts[i], exec);
+    const Blocks blocks = CutPart<kTarget>(parts[i], static_cast<int64_t>(parts.size()), exec);
     pieces.blocks[i] = blocks;
     pieces.first[i + 1] = pieces.first[i] + batch * blocks.per_batch();
     pieces.macs += batch * blocks.m * blocks.n * blocks.macs;
