@@ -9,6 +9,11 @@ void Normalize(const RmsNorm& norm, const TensorView& x, const TensorView& y, St
   Run<RmsNormOp>({x, norm.weight, y, static_cast<float>(norm.eps)}, step.exec);
 }
 
+void AddAndNormalize(const RmsNorm& norm, const TensorView& x, const TensorView& h,
+                     const TensorView& y, StepContext& step) {
+  Run<AddRmsNormOp>({x, h, norm.weight, y, static_cast<float>(norm.eps)}, step.exec);
+}
+
 void Forward(const Mlp& mlp, const TensorView& x, const TensorView& y, StepContext& step) {
   const Workspace::Scope scope(*step.workspace);
   const TensorView inner = step.workspace->Take(DType::kF32, {x.shape[0], mlp.up.outputs()});

@@ -14,6 +14,10 @@ struct RmsNorm {
 // Shapes: x and y [M, D] f32; y may be x.
 void Normalize(const RmsNorm& norm, const TensorView& x, const TensorView& y, StepContext& step);
 
+// h += x, then y = the norm of h. Shapes: x, h and y [M, D] f32.
+void AddAndNormalize(const RmsNorm& norm, const TensorView& x, const TensorView& h,
+                     const TensorView& y, StepContext& step);
+
 // Immutable after loading.
 struct Mlp {
   Linear gate;  // [F, D], stored as `up` is

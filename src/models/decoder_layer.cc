@@ -172,8 +172,7 @@ void Forward(const DecoderLayer& layer, const RopeAngles& angles, const TensorVi
   const TensorView y = workspace.Take(DType::kF32, {h.shape[0], h.shape[1]});
   Normalize(layer.attention_norm, h, x, step);
   Forward(layer.attention, angles, x, y, step);
-  Run<AddOp>({y, h}, step.exec);
-  Normalize(layer.ffn_norm, h, x, step);
+  AddAndNormalize(layer.ffn_norm, y, h, x, step);
   ForwardFfn(layer, x, y, step);
   Run<AddOp>({y, h}, step.exec);
 }

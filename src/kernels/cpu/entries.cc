@@ -86,6 +86,7 @@ constexpr Kernel<RmsNormOp> kRmsNorm[] = {
 };
 constexpr Kernel<RopeOp> kRope[] = {
     RefRow<RopeOp>("ref.rope", ref::Rope),
+    CpuRow<RopeOp>("avx2.rope", Isa::kAvx2, Avx2::Rope),
     CpuRow<RopeOp>("avx512.rope", Isa::kAvx512, Avx512::Rope),
 };
 constexpr Kernel<SiluMulOp> kSiluMul[] = {
@@ -95,19 +96,33 @@ constexpr Kernel<SiluMulOp> kSiluMul[] = {
 };
 constexpr Kernel<AddOp> kAdd[] = {
     RefRow<AddOp>("ref.add", ref::Add),
+    CpuRow<AddOp>("avx2.add", Isa::kAvx2, Avx2::Add),
     CpuRow<AddOp>("avx512.add", Isa::kAvx512, Avx512::Add),
+};
+constexpr Kernel<AddRmsNormOp> kAddRmsNorm[] = {
+    RefRow<AddRmsNormOp>("ref.add_rms_norm", ref::AddRmsNorm),
+    CpuRow<AddRmsNormOp>("avx2.add_rms_norm", Isa::kAvx2, Avx2::AddRmsNorm),
+    CpuRow<AddRmsNormOp>("avx512.add_rms_norm", Isa::kAvx512, Avx512::AddRmsNorm),
 };
 constexpr Kernel<GatherOp> kGather[] = {
     RefRow<GatherOp>("ref.gather", ref::Gather),
+    CpuRow<GatherOp>("avx2.gather", Isa::kAvx2, Avx2::Gather),
     CpuRow<GatherOp>("avx512.gather", Isa::kAvx512, Avx512::Gather),
 };
 constexpr Kernel<CastOp> kCast[] = {
     RefRow<CastOp>("ref.cast", ref::Cast),
+    CpuRow<CastOp>("avx2.cast", Isa::kAvx2, Avx2::Cast),
     CpuRow<CastOp>("avx512.cast", Isa::kAvx512, Avx512::Cast),
 };
 constexpr Kernel<AppendOp> kAppend[] = {
     RefRow<AppendOp>("ref.append", ref::Append),
+    CpuRow<AppendOp>("avx2.append", Isa::kAvx2, Avx2::Append),
     CpuRow<AppendOp>("avx512.append", Isa::kAvx512, Avx512::Append),
+};
+constexpr Kernel<NormRopeAppendOp> kNormRopeAppend[] = {
+    RefRow<NormRopeAppendOp>("ref.norm_rope_append", ref::NormRopeAppend),
+    CpuRow<NormRopeAppendOp>("avx2.norm_rope_append", Isa::kAvx2, Avx2::NormRopeAppend),
+    CpuRow<NormRopeAppendOp>("avx512.norm_rope_append", Isa::kAvx512, Avx512::NormRopeAppend),
 };
 constexpr Kernel<GatherPagesOp> kGatherPages[] = {
     RefRow<GatherPagesOp>("ref.gather_pages", ref::GatherPages),
@@ -133,11 +148,13 @@ constexpr Kernel<MhaOp> kMha[] = {
 };
 constexpr Kernel<LseMergeOp> kLseMerge[] = {
     RefRow<LseMergeOp>("ref.lse_merge", ref::LseMerge),
+    CpuRow<LseMergeOp>("avx2.lse_merge", Isa::kAvx2, Avx2::LseMerge),
     CpuRow<LseMergeOp>("avx512.lse_merge", Isa::kAvx512, Avx512::LseMerge),
 };
 constexpr Kernel<RouteOp> kRoute[] = {RefRow<RouteOp>("ref.route", ref::Route)};
 constexpr Kernel<CombineOp> kCombine[] = {
     RefRow<CombineOp>("ref.combine", ref::Combine),
+    CpuRow<CombineOp>("avx2.combine", Isa::kAvx2, Avx2::Combine),
     CpuRow<CombineOp>("avx512.combine", Isa::kAvx512, Avx512::Combine),
 };
 
@@ -177,6 +194,10 @@ std::span<const Kernel<AddOp>> Kernels<AddOp>() {
   return kAdd;
 }
 template <>
+std::span<const Kernel<AddRmsNormOp>> Kernels<AddRmsNormOp>() {
+  return kAddRmsNorm;
+}
+template <>
 std::span<const Kernel<GatherOp>> Kernels<GatherOp>() {
   return kGather;
 }
@@ -187,6 +208,10 @@ std::span<const Kernel<CastOp>> Kernels<CastOp>() {
 template <>
 std::span<const Kernel<AppendOp>> Kernels<AppendOp>() {
   return kAppend;
+}
+template <>
+std::span<const Kernel<NormRopeAppendOp>> Kernels<NormRopeAppendOp>() {
+  return kNormRopeAppend;
 }
 template <>
 std::span<const Kernel<GatherPagesOp>> Kernels<GatherPagesOp>() {
@@ -221,6 +246,7 @@ std::vector<KernelInfo> AllKernels() {
   AddInfo<MhaOp>(out);
   AddInfo<LseMergeOp>(out);
   AddInfo<AppendOp>(out);
+  AddInfo<NormRopeAppendOp>(out);
   AddInfo<GatherPagesOp>(out);
   AddInfo<RouteOp>(out);
   AddInfo<CombineOp>(out);
@@ -228,6 +254,7 @@ std::vector<KernelInfo> AllKernels() {
   AddInfo<RopeOp>(out);
   AddInfo<SiluMulOp>(out);
   AddInfo<AddOp>(out);
+  AddInfo<AddRmsNormOp>(out);
   AddInfo<GatherOp>(out);
   AddInfo<CastOp>(out);
   AddInfo<QuantizeRowsOp>(out);

@@ -10,7 +10,7 @@
 
 namespace latte::cpu {
 
-// What rows of a target run. Defined for kAvx2 and kAvx512, from Rope on for kAvx512 alone; of
+// What rows of a target run. Defined for kAvx2 and kAvx512; of
 // kAvx512Vnni only Linear, for int8 activations, and MlaDecode, for int8 caches; of kAvx512Bf16
 // only Linear, for bf16 activations, MlaDecode, for bf16 and the other quantised caches, and Mha,
 // for bf16 arithmetic; of kAmx Linear, for bf16 activations and weights of bf16 or 8 bits,
@@ -30,6 +30,8 @@ struct Launch {
   static void Gather(const GatherOp::Params&, const Exec&);
   static void Cast(const CastOp::Params&, const Exec&);
   static void Append(const AppendOp::Params&, const Exec&);
+  static void AddRmsNorm(const AddRmsNormOp::Params&, const Exec&);
+  static void NormRopeAppend(const NormRopeAppendOp::Params&, const Exec&);
   static void LseMerge(const LseMergeOp::Params&, const Exec&);
   static void Combine(const CombineOp::Params&, const Exec&);
   static void QuantizeRows(const QuantizeRowsOp::Params&, const Exec&);
@@ -52,6 +54,8 @@ bool Supports(const AddOp::Shape&);
 bool Supports(const GatherOp::Shape&);
 bool Supports(const CastOp::Shape&);
 bool Supports(const AppendOp::Shape&);  // caches of plain numbers
+bool Supports(const AddRmsNormOp::Shape&);
+bool Supports(const NormRopeAppendOp::Shape&);
 bool Supports(const LseMergeOp::Shape&);
 bool Supports(const CombineOp::Shape&);
 bool Supports(const QuantizeRowsOp::Shape&);

@@ -69,16 +69,16 @@ Block BlockAt(const Blocks& blocks, int64_t task) {
 }
 
 // The same for targets with tiles of 16 × 16 outputs, which pass W once for as many rows as they
-// take. Pieces per thread of all `parts` parts: many where memory is the floor, so that threads end
-// together.
+// take. Pieces per thread: more where memory is the floor, so that threads end together, but of all
+// parts of a call together, since a piece takes some time to reach the rate of memory.
 Blocks CutForTiles(const LinearPart& p, int64_t parts, const Exec& exec) {
   const LinearOp::Shape s = LinearOp::ShapeOf(p);
   Blocks out{s.m, s.n, 1, kLeastTileOutputs, s.k};
   if (s.m == 0 || s.n == 0) return out;
   out.rows = std::min(s.m, kMaxTileActivations);
   out.columns = kMaxTileOutputs;
-  const int64_t pieces =
-      CeilDiv(exec.threads->threads() * (s.m <= kLeastTileOutputs ? 16 : 4), parts);
+  const int64_t threads = exec.threads->threads();
+  const int64_t pieces = s.m <= kLeastTileOutputs ? CeilDiv(16 * threads, parts) : 4 * threads;
   while (out.columns > kLeastTileOutputs && s.b * out.per_batch() < pieces) out.columns /= 2;
   return out;
 }

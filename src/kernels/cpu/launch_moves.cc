@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "src/kernels/cpu/tasks.h"
+#include "src/kernels/ref/ref.h"
 
 namespace latte::cpu {
 namespace {
@@ -26,6 +27,28 @@ void StorePlain(const float* x, int64_t count, DType dtype, int64_t at, std::byt
     kTarget.widen(x, Element::kF32, count, reinterpret_cast<float*>(to));
   else
     kTarget.round(x, count, ElementOf(dtype), to);
+}
+
+// k_rope and q_rope of token t.
+template <const Target& kTarget>
+void RotateToken(const NormRopeAppendOp::Params& p, const NormRopeAppendOp::Shape& s, int64_t t) {
+  const auto rotate = [&](float* x) {
+    kTarget.rope({x, p.cos.Row<float>(t), p.sin.Row<float>(t), s.r / 2, p.interleaved});
+  };
+  rotate(p.latent.Row<float>(t) + s.c);
+  for (int64_t h = 0; h < s.h; ++h) rotate(FloatAt(p.q_rope, t, h));
+}
+
+// Its row of the cache.
+template <const Target& kTarget>
+void StoreToken(const NormRopeAppendOp::Params& p, const NormRopeAppendOp::Shape& s, int64_t t) {
+  const int64_t row = p.slots[static_cast<size_t>(t)];
+  std::byte* const to = p.pages.data + row * p.pages.shape[2] * SizeOf(s.cache);
+  const float* const latent = p.latent.Row<float>(t);
+  if (s.kind == latte::RowKind::kPlain)
+    StorePlain<kTarget>(latent, s.c + s.r, s.cache, 0, to);
+  else
+    ref::QuantiseRow(p.rows, latent, s.c, latent + s.c, s.r, to);
 }
 
 // What LseMergeOp says of one row.
@@ -59,6 +82,8 @@ bool Supports(const CastOp::Shape&) { return true; }
 bool Supports(const AppendOp::Shape& s) {
   return s.kind == latte::RowKind::kPlain && IsFloat(s.cache);
 }
+bool Supports(const AddRmsNormOp::Shape& s) { return IsFloat(s.w); }
+bool Supports(const NormRopeAppendOp::Shape& s) { return IsFloat(s.w); }
 bool Supports(const LseMergeOp::Shape&) { return true; }
 bool Supports(const CombineOp::Shape&) { return true; }
 
@@ -113,6 +138,33 @@ void Launch<kTarget>::Append(const AppendOp::Params& p, const Exec& exec) {
 }
 
 template <const Target& kTarget>
+void Launch<kTarget>::AddRmsNorm(const AddRmsNormOp::Params& p, const Exec& exec) {
+  const AddRmsNormOp::Shape s = AddRmsNormOp::ShapeOf(p);
+  ForEachRows(s.m, s.d, exec, [&](int64_t begin, int64_t end) {
+    for (int64_t m = begin; m < end; ++m) {
+      float* const h = p.h.Row<float>(m);
+      kTarget.add(p.x.Row<float>(m), s.d, h);
+      kTarget.rms_norm({h, p.w.data, ElementOf(s.w), p.y.Row<float>(m), s.d, p.eps});
+    }
+  });
+}
+
+template <const Target& kTarget>
+void Launch<kTarget>::NormRopeAppend(const NormRopeAppendOp::Params& p, const Exec& exec) {
+  const NormRopeAppendOp::Shape s = NormRopeAppendOp::ShapeOf(p);
+  // Quantising a row takes as long as moving kElements.
+  const int64_t least = s.kind == latte::RowKind::kPlain ? 0 : kElements;
+  ForEachRows(s.t, std::max(s.c + s.r + s.h * s.r, least), exec, [&](int64_t begin, int64_t end) {
+    for (int64_t t = begin; t < end; ++t) {
+      float* const c_kv = p.latent.Row<float>(t);
+      kTarget.rms_norm({c_kv, p.w.data, ElementOf(s.w), c_kv, s.c, p.eps});
+      if (!p.cos.empty()) RotateToken<kTarget>(p, s, t);
+      if (!p.pages.empty()) StoreToken<kTarget>(p, s, t);
+    }
+  });
+}
+
+template <const Target& kTarget>
 void Launch<kTarget>::LseMerge(const LseMergeOp::Params& p, const Exec& exec) {
   const LseMergeOp::Shape s = LseMergeOp::ShapeOf(p);
   ForEachRows(s.m, s.v, exec, [&](int64_t begin, int64_t end) {
@@ -132,11 +184,22 @@ void Launch<kTarget>::Combine(const CombineOp::Params& p, const Exec& exec) {
   });
 }
 
+template void Launch<kAvx2>::Rope(const RopeOp::Params&, const Exec&);
+template void Launch<kAvx2>::Add(const AddOp::Params&, const Exec&);
+template void Launch<kAvx2>::Gather(const GatherOp::Params&, const Exec&);
+template void Launch<kAvx2>::Cast(const CastOp::Params&, const Exec&);
+template void Launch<kAvx2>::Append(const AppendOp::Params&, const Exec&);
+template void Launch<kAvx2>::AddRmsNorm(const AddRmsNormOp::Params&, const Exec&);
+template void Launch<kAvx2>::NormRopeAppend(const NormRopeAppendOp::Params&, const Exec&);
+template void Launch<kAvx2>::LseMerge(const LseMergeOp::Params&, const Exec&);
+template void Launch<kAvx2>::Combine(const CombineOp::Params&, const Exec&);
 template void Launch<kAvx512>::Rope(const RopeOp::Params&, const Exec&);
 template void Launch<kAvx512>::Add(const AddOp::Params&, const Exec&);
 template void Launch<kAvx512>::Gather(const GatherOp::Params&, const Exec&);
 template void Launch<kAvx512>::Cast(const CastOp::Params&, const Exec&);
 template void Launch<kAvx512>::Append(const AppendOp::Params&, const Exec&);
+template void Launch<kAvx512>::AddRmsNorm(const AddRmsNormOp::Params&, const Exec&);
+template void Launch<kAvx512>::NormRopeAppend(const NormRopeAppendOp::Params&, const Exec&);
 template void Launch<kAvx512>::LseMerge(const LseMergeOp::Params&, const Exec&);
 template void Launch<kAvx512>::Combine(const CombineOp::Params&, const Exec&);
 

@@ -73,6 +73,42 @@ struct Avx2 {
     _mm256_maskstore_ps(p, First(count), v);
   }
 
+  // Rounded to nearest, ties to even; NaN becomes a quiet one with its upper bits kept.
+  static void StoreRounded(BF16* p, Vec v, int64_t count) {
+    const __m256i bits = _mm256_castps_si256(v);
+    const __m256i high = _mm256_srli_epi32(bits, 16);
+    const __m256i odd = _mm256_and_si256(high, _mm256_set1_epi32(1));
+    const __m256i up = _mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7fff)), odd);
+    const __m256i quiet = _mm256_or_si256(high, _mm256_set1_epi32(0x40));
+    const __m256i nan = _mm256_castps_si256(_mm256_cmp_ps(v, v, _CMP_UNORD_Q));
+    const __m256i rounded = _mm256_blendv_epi8(_mm256_srli_epi32(up, 16), quiet, nan);
+    StoreWords(
+        p, _mm_packus_epi32(_mm256_castsi256_si128(rounded), _mm256_extracti128_si256(rounded, 1)),
+        count);
+  }
+  static void StoreRounded(F16* p, Vec v, int64_t count) {
+    StoreWords(p, _mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC), count);
+  }
+  // `count` ≤ 4 numbers, each beside itself.
+  static Vec Twice(const float* p, int64_t count) {
+    return _mm256_permutevar8x32_ps(LoadPartial(p, count),
+                                    _mm256_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3));
+  }
+  static Vec SwapNeighbours(Vec v) { return _mm256_permute_ps(v, 0xb1); }
+  static Vec NegateEven(Vec v) {
+    return _mm256_xor_ps(v, _mm256_setr_ps(-0.0f, 0, -0.0f, 0, -0.0f, 0, -0.0f, 0));
+  }
+  // a·x + b·y in f64, products and sum rounded.
+  static Vec MixWide(double a, Vec x, double b, Vec y) {
+    const auto mix = [a, b](__m128 x4, __m128 y4) {
+      return _mm256_cvtpd_ps(_mm256_add_pd(_mm256_mul_pd(_mm256_set1_pd(a), _mm256_cvtps_pd(x4)),
+                                           _mm256_mul_pd(_mm256_set1_pd(b), _mm256_cvtps_pd(y4))));
+    };
+    const __m128 low = mix(_mm256_castps256_ps128(x), _mm256_castps256_ps128(y));
+    const __m128 high = mix(_mm256_extractf128_ps(x, 1), _mm256_extractf128_ps(y, 1));
+    return _mm256_insertf128_ps(_mm256_castps128_ps256(low), high, 1);
+  }
+
   // The 64 integers of a chunk of 5-bit codes.
   static void UnpackQ6(const void* chunk, I8* to) { UnpackChunkOf64(chunk, to); }
 
@@ -189,6 +225,9 @@ struct Avx2 {
     return _mm256_castsi256_ps(_mm256_shuffle_epi8(_mm256_broadcastsi128_si256(bf16), index));
   }
   static __m128i Load8(const void* p) { return _mm_loadu_si128(static_cast<const __m128i_u*>(p)); }
+  static void StoreWords(void* p, __m128i words, int64_t count) {
+    __builtin_memcpy(p, &words, static_cast<uint64_t>(count) * sizeof(uint16_t));
+  }
   // There is no masked load of 16-bit elements; tails take the way through the stack.
   static __m128i LoadPartial8(const void* p, int64_t count) {
     alignas(16) uint16_t part[8] = {};

@@ -22,6 +22,12 @@ const Target kAvx2 = {
     .mha = Mha<Avx2>,
     .rms_norm = RmsNorm<Avx2>,
     .silu_mul = SiluMul<Avx2>,
+    .rope = Rope<Avx2>,
+    .combine = Combine<Avx2>,
+    .mix = Mix<Avx2>,
+    .add = Add<Avx2>,
+    .round = Round<Avx2>,
+    .widen = Widen<Avx2>,
     .peak = FmaPeak<Avx2>,
 };
 

@@ -204,6 +204,24 @@ struct AddOp {
   static Shape ShapeOf(const Params& p) { return {p.x.shape[0], p.x.shape[1]}; }
 };
 
+// The residual sum and the norm of it, h += x and y = RmsNorm(h), with the bytes of AddOp and then
+// RmsNormOp.
+struct AddRmsNormOp {
+  static constexpr std::string_view kName = "add_rms_norm";
+  struct Params {
+    TensorView x;  // [M, D] f32, contiguous
+    TensorView h;  // [M, D] f32, read and written, contiguous
+    TensorView w;  // [D] f32, f16 or bf16
+    TensorView y;  // [M, D] f32, written, last dimension contiguous; may be x
+    float eps = 0;
+  };
+  struct Shape {
+    int64_t m, d;
+    DType w;
+  };
+  static Shape ShapeOf(const Params& p) { return {p.x.shape[0], p.x.shape[1], p.w.dtype}; }
+};
+
 // y[i,:] = x[ids[i],:], widened to f32 (embedding, tokens of an expert).
 struct GatherOp {
   static constexpr std::string_view kName = "gather";

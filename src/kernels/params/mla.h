@@ -42,6 +42,35 @@ struct AppendOp {
   }
 };
 
+// What lies between the projections of a step's tokens and attention, with the bytes of RmsNormOp,
+// RopeOp and AppendOp in turn: row t of `latent` is [c_kv | k_rope]; c_kv is normed, k_rope and
+// q_rope[t] are rotated by the angles of row t, and the row is written into its cache page.
+struct NormRopeAppendOp {
+  static constexpr std::string_view kName = "norm_rope_append";
+  struct Params {
+    TensorView latent;  // [T, C+R] f32, read and written, last dimension contiguous
+    TensorView q_rope;  // [T, H, R] f32, read and written, last dimension contiguous
+    TensorView w;       // [C] f32, f16 or bf16: of the norm
+    float eps = 0;
+    TensorView cos;                  // [T, R/2] f32, contiguous; empty: nothing is rotated
+    TensorView sin;                  // [T, R/2] f32, contiguous
+    bool interleaved = true;         // as in RopeOp
+    TensorView pages;                // [pages, P, W], written, contiguous; empty: none is written
+    std::span<const int64_t> slots;  // [T] as in AppendOp
+    RowFormat rows = {};
+  };
+  struct Shape {
+    int64_t t, h, c, r;
+    DType w, cache;
+    RowKind kind = RowKind::kPlain;
+  };
+  static Shape ShapeOf(const Params& p) {
+    const int64_t c = p.w.shape[0];
+    return {p.latent.shape[0], p.q_rope.shape[1], c,          p.latent.shape[1] - c,
+            p.w.dtype,         p.pages.dtype,     p.rows.kind};
+  }
+};
+
 // Reads rows [key_begin, key_begin + S) of one sequence out of its pages, widened to f32: what they
 // stand for, exactly.
 struct GatherPagesOp {

@@ -156,6 +156,11 @@ void Add(const AddOp::Params& p, const Exec& exec) {
   });
 }
 
+void AddRmsNorm(const AddRmsNormOp::Params& p, const Exec& exec) {
+  Add({p.x, p.h}, exec);
+  RmsNorm({p.h, p.w, p.y, p.eps}, exec);
+}
+
 void Gather(const GatherOp::Params& p, const Exec& exec) {
   const int64_t d_count = p.y.shape[1];
   exec.threads->ParallelFor(p.y.shape[0], [&](int64_t m) {

@@ -29,6 +29,15 @@ const float* Head(const TensorView& t, int64_t i, int64_t h) {
   return t.Ptr<float>() + i * t.stride[0] + h * t.stride[1];
 }
 
+// A matrix as rows of one head.
+TensorView OneHead(const TensorView& m) {
+  TensorView out = m;
+  out.rank = 3;
+  out.shape = {m.shape[0], 1, m.shape[1]};
+  out.stride = {m.stride[0], m.shape[1], m.stride[1]};
+  return out;
+}
+
 double Dot(const float* a, const float* b, int64_t count) {
   double sum = 0;
   for (int64_t i = 0; i < count; ++i) sum += static_cast<double>(a[i]) * static_cast<double>(b[i]);
@@ -111,6 +120,18 @@ void Append(const AppendOp::Params& p, const Exec& exec) {
     for (int64_t i = 0; i < first; ++i) Store(row, p.pages.dtype, i, p.first.Row<float>(t)[i]);
     for (int64_t i = first; i < width; ++i) Store(row, p.pages.dtype, i, second[i - first]);
   });
+}
+
+void NormRopeAppend(const NormRopeAppendOp::Params& p, const Exec& exec) {
+  const NormRopeAppendOp::Shape s = NormRopeAppendOp::ShapeOf(p);
+  const TensorView c_kv = p.latent.Slice(1, 0, s.c);
+  const TensorView k_rope = p.latent.Slice(1, s.c, s.c + s.r);
+  RmsNorm({c_kv, p.w, c_kv, p.eps}, exec);
+  if (!p.cos.empty()) {
+    Rope({OneHead(k_rope), p.cos, p.sin, p.interleaved}, exec);
+    Rope({p.q_rope, p.cos, p.sin, p.interleaved}, exec);
+  }
+  if (!p.pages.empty()) Append({c_kv, k_rope, p.pages, p.slots, p.rows}, exec);
 }
 
 void GatherPages(const GatherPagesOp::Params& p, const Exec& exec) {

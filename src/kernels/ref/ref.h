@@ -38,10 +38,12 @@ void RmsNorm(const RmsNormOp::Params&, const Exec&);
 void Rope(const RopeOp::Params&, const Exec&);
 void SiluMul(const SiluMulOp::Params&, const Exec&);
 void Add(const AddOp::Params&, const Exec&);
+void AddRmsNorm(const AddRmsNormOp::Params&, const Exec&);
 void Gather(const GatherOp::Params&, const Exec&);
 void Cast(const CastOp::Params&, const Exec&);
 
 void Append(const AppendOp::Params&, const Exec&);
+void NormRopeAppend(const NormRopeAppendOp::Params&, const Exec&);
 void GatherPages(const GatherPagesOp::Params&, const Exec&);
 void MlaDecode(const MlaDecodeOp::Params&, const Exec&);
 void Mha(const MhaOp::Params&, const Exec&);

@@ -34,12 +34,7 @@ void Forward(const MlaLayer& mla, const RopeAngles& angles, const TensorView& x,
   const int64_t t = x.shape[0];
   const MlaProjections projected = Project(mla, angles, x, step);
   const MlaQueries& q = projected.q;
-  const bool expanded_cache =
-      !step.sequences.empty() && step.sequences[0].path == MlaPath::kDecompressed;
-  if (expanded_cache)
-    AppendExpanded(mla, projected, step);
-  else
-    AppendLatents(mla, projected, step);
+  if (CachesExpanded(step)) AppendExpanded(mla, projected, step);
 
   const TensorView o = workspace.Take(DType::kF32, {t, mla.dims.h, mla.dims.v});
   const auto expanded_begin =

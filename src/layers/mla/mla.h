@@ -72,11 +72,16 @@ void Forward(const MlaLayer& mla, const RopeAngles& angles, const TensorView& x,
 // Streams that a cache for `path` has, for Forward to find by index: {latent} or {key, value}.
 std::vector<CacheStream> MlaCacheStreams(const MlaDims& dims, MlaPath path, CacheDType cache);
 
+// Whether the step's cache holds expanded keys and values instead of latents.
+inline bool CachesExpanded(const StepContext& step) {
+  return !step.sequences.empty() && step.sequences[0].path == MlaPath::kDecompressed;
+}
+
 // The parts of Forward; o is [T, H, V] f32.
-// Project reads h once for both of its products; x as Forward.
+// Project reads h once for both of its products and, where latents are cached, appends them; x as
+// Forward.
 MlaProjections Project(const MlaLayer& mla, const RopeAngles& angles, const TensorView& x,
                        StepContext& step);
-void AppendLatents(const MlaLayer& mla, const MlaProjections& projected, StepContext& step);
 void AppendExpanded(const MlaLayer& mla, const MlaProjections& projected, StepContext& step);
 void AttendAbsorbed(const MlaLayer& mla, const MlaQueries& q,
                     std::span<const SequenceSlice> sequences, const TensorView& o,

@@ -7,23 +7,32 @@
 namespace latte {
 namespace {
 
-void Rotate(const MlaLayer& mla, const RopeAngles& angles, const TensorView& x, StepContext& step) {
-  if (!mla.rope.rotate || x.elements() == 0) return;
-  Run<RopeOp>({x, angles.cos, angles.sin, mla.rope.interleaved}, step.exec);
-}
-
 // Columns [begin, end) of every head of a [T, heads·width] matrix, as [T, heads, end − begin].
 TensorView HeadColumns(const TensorView& m, int64_t heads, int64_t begin, int64_t end) {
   const int64_t width = m.shape[1] / heads;
   return m.Reshape({m.shape[0], heads, width}).Slice(2, begin, end);
 }
 
-MlaQueries SplitQueries(const MlaLayer& mla, const RopeAngles& angles, const TensorView& q,
-                        StepContext& step) {
-  const MlaQueries out{HeadColumns(q, mla.dims.h, 0, mla.dims.n),
-                       HeadColumns(q, mla.dims.h, mla.dims.n, mla.dims.qk())};
-  Rotate(mla, angles, out.rope, step);
-  return out;
+// Norms c_kv, rotates k_rope (both in `kv`) and q_rope and, where latents are cached, writes the
+// rows.
+void NormRopeAppend(const MlaLayer& mla, const RopeAngles& angles, const TensorView& kv,
+                    const TensorView& q_rope, StepContext& step) {
+  NormRopeAppendOp::Params p;
+  p.latent = kv;
+  p.q_rope = q_rope;
+  p.w = mla.c_kv_norm.weight;
+  p.eps = static_cast<float>(mla.c_kv_norm.eps);
+  if (mla.rope.rotate) {
+    p.cos = angles.cos;
+    p.sin = angles.sin;
+  }
+  p.interleaved = mla.rope.interleaved;
+  if (!CachesExpanded(step)) {
+    p.pages = step.cache->View(0, mla.layer);
+    p.slots = step.slots;
+    p.rows = step.cache->spec().streams[0].rows;
+  }
+  Run<NormRopeAppendOp>(p, step.exec);
 }
 
 }  // namespace
@@ -48,16 +57,10 @@ MlaProjections Project(const MlaLayer& mla, const RopeAngles& angles, const Tens
     q = workspace.Take(DType::kF32, {t, dims.h * dims.qk()});
     Multiply(mla.w_q, RoundActivations(from_h, {&mla.w_q}, step), q, step);
   }
-  const TensorView c_kv = kv.Slice(1, 0, dims.c);
-  Normalize(mla.c_kv_norm, c_kv, c_kv, step);
-  Rotate(mla, angles, HeadColumns(kv, 1, dims.c, dims.latent()), step);
-  return {SplitQueries(mla, angles, q, step), c_kv, kv.Slice(1, dims.c, dims.latent())};
-}
-
-void AppendLatents(const MlaLayer& mla, const MlaProjections& projected, StepContext& step) {
-  Run<AppendOp>({projected.c_kv, projected.k_rope, step.cache->View(0, mla.layer), step.slots,
-                 step.cache->spec().streams[0].rows},
-                step.exec);
+  const MlaQueries queries{HeadColumns(q, dims.h, 0, dims.n),
+                           HeadColumns(q, dims.h, dims.n, dims.qk())};
+  NormRopeAppend(mla, angles, kv, queries.rope, step);
+  return {queries, kv.Slice(1, 0, dims.c), kv.Slice(1, dims.c, dims.latent())};
 }
 
 void AppendExpanded(const MlaLayer& mla, const MlaProjections& projected, StepContext& step) {
