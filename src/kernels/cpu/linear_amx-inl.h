@@ -18,9 +18,9 @@
 //           change nothing, since sums are stored as they are. With scales: sums of a segment of
 //           one scale, cut at multiples of 256, times the scale, added in order. The bias is added
 //           last. A last step that is not whole is filled up with zeros.
-// Limits    K > 0; bf16 weights without scales, others with scales that change at multiples of 32;
-// up to kMaxTileActivations rows of x and kMaxTileOutputs outputs per task; stack 1
-//           MiB, of which rows and outputs decide what is touched.
+// Limits    K > 0; bf16 weights without scales, others with scales that change at multiples of 32.
+//           Up to kMaxTileActivations rows of x and kMaxTileOutputs outputs per task. Stack 1 MiB,
+//           of which rows and outputs decide what is touched.
 #pragma once
 
 #include <cstdint>
