@@ -149,6 +149,9 @@ struct WeightStream {
 // y[i,:] (+)= x[i]·w, a row of W; the first row finds nothing in y.
 template <class V, int64_t kM, class T>
 void AddRow(const WeightStream<T>& s, const Segments& segments, const float (&x)[kM], bool first) {
+  constexpr int64_t kLine = 64 * kValuesPer<T> / static_cast<int64_t>(sizeof(T));
+  const int64_t ahead = s.t.w_stride * static_cast<int64_t>(sizeof(T));
+  for (int64_t at = 0; at < segments.k; at += kLine) Prefetch(s.w + at / kValuesPer<T>, ahead);
   Weights<FloatMath<V>, T> w;
   w.p = s.w;
   typename V::Vec xi[kM];
@@ -156,16 +159,23 @@ void AddRow(const WeightStream<T>& s, const Segments& segments, const float (&x)
   ForEachSegment(segments, [&](int64_t segment, int64_t begin, int64_t end) {
     const typename V::Vec scale = V::Set1(s.segment_scale[segment]);
     w.SetZero(s.segment_zero, segment);
-    for (int64_t at = begin; at < end; at += V::kLanes) {
-      const int64_t rest = end - at;
-      Prefetch(s.w + at / kValuesPer<T>, s.t.w_stride * static_cast<int64_t>(sizeof(T)));
-      typename V::Vec wide = rest >= V::kLanes ? w.Load(at) : w.Partial(at, rest);
+    const auto add = [&](typename V::Vec wide, int64_t at, auto load, auto store) {
       if constexpr (sizeof(T) == 1) wide = V::Mul(wide, scale);
       for (int64_t i = 0; i < kM; ++i) {
         float* const y = s.t.y + i * s.t.y_stride + at;
-        StoreNext<V>(y, V::Fma(xi[i], wide, first ? V::Zero() : LoadNext<V>(y, rest)), rest);
+        store(y, V::Fma(xi[i], wide, first ? V::Zero() : load(y)));
       }
-    }
+    };
+    int64_t at = begin;
+    for (; at + V::kLanes <= end; at += V::kLanes)
+      add(
+          w.Load(at), at, [](const float* y) { return V::Load(y); },
+          [](float* y, typename V::Vec v) { V::Store(y, v); });
+    const int64_t rest = end - at;
+    if (rest > 0)
+      add(
+          w.Partial(at, rest), at, [rest](const float* y) { return V::LoadPartial(y, rest); },
+          [rest](float* y, typename V::Vec v) { V::StorePartial(y, v, rest); });
   });
 }
 
