@@ -80,7 +80,12 @@ MlaRates MlaRates::Typical(Isa isa) {
     case Isa::kAvx512Bf16:
       return scaled(400);
     case Isa::kAmx:
-      return scaled(1000);
+      // Rounded from a calibration on two Sapphire Rapids cores: W_UK is applied by f32 rows.
+      return {.expand = {{{1, 23}, {8, 160}, {64, 500}, {512, 800}}},
+              .mha = {{{4, 400}, {16, 1000}}},
+              .absorb = {{{1, 22}, {16, 110}, {64, 140}}},
+              .decode = {{{16, 500}, {64, 1000}}},
+              .memory_gbps = 37};
   }
   return scaled(100);
 }
