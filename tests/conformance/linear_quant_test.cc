@@ -356,9 +356,13 @@ TEST(LinearQuantConformance, PartsOfAGroupGiveTheBitsThatTheyGiveAlone) {
     }
 }
 
+// Besides: batches that a task takes side by side, the last of them fewer, and columns beyond what
+// it takes at once.
 TEST(LinearTQuantConformance, ReferenceWithinRoundingAndSameBitsHoweverCut) {
   std::mt19937 rng(7);
-  for (const auto& [b, m, k, n] : kQuantShapes)
+  std::vector<QuantShape> shapes(std::begin(kQuantShapes), std::end(kQuantShapes));
+  shapes.insert(shapes.end(), {{19, 1, 130, 40}, {5, 3, 70, 140}, {1, 2, 1200, 33}});
+  for (const auto& [b, m, k, n] : shapes)
     for (const Blocks& blocks : kBlocks)
       for (const DType w_type : kWeightTypes)
         for (const DType x_type : {DType::kF32, DType::kBF16, DType::kF16}) {

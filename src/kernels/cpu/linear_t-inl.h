@@ -27,9 +27,8 @@ constexpr int64_t kWideRows = 64;
 // Rows of x from which on widening a 16-bit panel first is faster: it costs about as much as
 // widening again in ten tiles.
 constexpr int64_t kWidenRows = 60;
-// Columns of a stream at once, and their segments, of 16 columns or more behind the first.
+// Columns of a stream at once; each may have a scale of its own.
 constexpr int64_t kStreamColumns = 1024;
-constexpr int64_t kStreamSegments = kStreamColumns / 16 + 1;
 
 // Rows [row_begin, +rows) and columns [column, +columns) of a task's W.
 template <class T>
@@ -142,7 +141,7 @@ struct WeightStream {
   const T* w;  // of the next row
   LinearTTask t;
   int64_t scaled_until;  // rows before this one have the scales of `segment_scale`
-  alignas(64) float segment_scale[kStreamSegments + 16];
+  alignas(64) float segment_scale[kStreamColumns];
   const uint8_t* segment_zero;
 };
 
