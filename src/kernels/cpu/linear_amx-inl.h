@@ -128,8 +128,8 @@ inline void MultiplyFew(TileLinear& s, const RowsOfW<BF16>& w, int64_t first, in
   });
 }
 
-// Asks for columns that lie one panel further while whole steps from `at` on become bf16,
-// kTilePairs between them; returns the first column that is left.
+// Whole steps from column `at` on as bf16, kTilePairs between them; returns the first column that
+// is left. What has to be widened leaves the core time to ask for the panel after the next.
 inline int64_t WidenSteps(const BF16* row, int64_t at, int64_t end, BF16* to) {
   for (; at + kStep <= end; at += kStep, to += kTilePairs)
     Amx::StorePairs(to, Amx::LoadPairs(row + at));

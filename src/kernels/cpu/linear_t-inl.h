@@ -1,11 +1,10 @@
 // linear_t: contracts activations over the rows of W.
 //
-// Work      few rows of x: up to eight products side by side, a whole row of W of each in turn, for
-// a
-//           core reads several streams of memory faster than one; sums lie in y, in the L1. Many:
-//           runs of columns, four vectors wide, walk down the rows of W; y is their sum, kept in
-//           registers. Quantised weights, and 16-bit ones for many rows of x, are then widened
-//           first, 64 or 256 rows of a run at a time, and scaled.
+// Work      few rows of x: up to eight products side by side, a whole row of W of each in turn.
+//           A core reads several streams of memory faster than one; sums lie in y, in the L1.
+//           Many: runs of columns, four vectors wide, walk down the rows of W; y is their sum,
+//           kept in registers. Quantised weights, and 16-bit ones for many rows of x, are then
+//           widened first, 64 or 256 rows of a run at a time, and scaled.
 // Roofline  one row of x: 2 FLOP per weight, bound by memory.
 // Order     one fused multiply-add per row of W, in order, for every tile, task and thread count.
 // Limits    N > 0; stack 290 KiB.
@@ -22,7 +21,7 @@ namespace latte::cpu {
 namespace {
 
 constexpr int64_t kColumnsRows = 256;  // rows of W at once
-// Likewise of widened ones: in L1 for one row of x, which uses them once.
+// Likewise of widened ones.
 constexpr int64_t kWideRows = 64;
 // Rows of x from which on widening a 16-bit panel first is faster: it costs about as much as
 // widening again in ten tiles.
