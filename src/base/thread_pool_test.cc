@@ -15,6 +15,7 @@
 #include <sys/resource.h>
 
 #include "src/base/processors.h"
+#include "tests/support/scratch_dir.h"
 
 namespace latte {
 namespace {
@@ -170,7 +171,7 @@ TEST(Processors, ListsOfRanges) {
 // their siblings 4, 5.
 class FakeSystem {
  public:
-  FakeSystem() : root_(std::filesystem::path(::testing::TempDir()) / "latte_processors") {
+  FakeSystem() : root_(dir_.path()) {
     Write("node/online", "0-1");
     Write("node/node0/cpulist", "0-1,4-5");
     Write("node/node1/cpulist", "2-3,6-7");
@@ -178,7 +179,6 @@ class FakeSystem {
       Write("cpu/cpu" + std::to_string(id) + "/topology/thread_siblings_list",
             std::to_string(id % 4) + "," + std::to_string(id % 4 + 4));
   }
-  ~FakeSystem() { std::filesystem::remove_all(root_); }
   std::string root() const { return root_.string(); }
 
  private:
@@ -186,6 +186,7 @@ class FakeSystem {
     std::filesystem::create_directories((root_ / path).parent_path());
     std::ofstream(root_ / path) << text << "\n";
   }
+  testing_support::ScratchDir dir_;
   std::filesystem::path root_;
 };
 

@@ -6,6 +6,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/scratch_dir.h"
+
 namespace latte {
 namespace {
 
@@ -103,7 +105,8 @@ class RatesFile : public ::testing::Test {
     const Result<MlaRates> rates = LoadRates(path_, Isa::kAvx2);
     return rates ? "" : rates.error().message;
   }
-  std::string path_ = ::testing::TempDir() + "latte_rates_test.json";
+  testing_support::ScratchDir dir_;
+  std::string path_ = dir_.File("rates.json");
 };
 
 TEST_F(RatesFile, RoundTrips) {
