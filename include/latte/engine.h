@@ -1,0 +1,83 @@
+// The engine: many requests at once over one model. It owns no thread of its own but the kernels':
+// the caller drives it by Step.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+
+#include "latte/options.h"
+#include "latte/request.h"
+#include "latte/status.h"
+
+namespace latte {
+
+// Counters since creation, and how things stand after the last step.
+struct EngineStats {
+  int64_t waiting = 0;  // answers, not started
+  int64_t running = 0;  // answers
+  int64_t pages_total = 0;
+  int64_t pages_used = 0;    // by running sequences
+  int64_t pages_cached = 0;  // kept for prefixes alone
+  int64_t page_bytes = 0;    // over all streams and layers
+  int64_t page_tokens = 0;
+  int64_t steps = 0;
+  int64_t requests_finished = 0;  // answers, in whatever way
+  int64_t requests_failed = 0;    // of them, by an error
+  int64_t requests_cancelled = 0;
+  int64_t preemptions = 0;
+  int64_t prompt_tokens = 0;    // of admitted requests
+  int64_t cached_tokens = 0;    // of them, found in the prefix cache
+  int64_t disk_tokens = 0;      // of those, read from cache_dir
+  int64_t computed_tokens = 0;  // new tokens of all steps
+  int64_t generated_tokens = 0;
+  double step_seconds = 0;     // in Step, waiting excluded
+  double forward_seconds = 0;  // of them, in the model
+};
+
+// Submit, Cancel and Stats are thread-safe; all else is for the one thread that drives the engine.
+class Engine {
+ public:
+  // Loads the model. Errors: of EngineOptions::Validate and of loading; kExhausted when not even
+  // one sequence fits the cache.
+  [[nodiscard]] static Result<std::unique_ptr<Engine>> Create(const EngineOptions& options);
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  // Puts a request into the queue. What becomes of it is told through the sink.
+  // Errors: kInvalidArgument for what can never be served; kExhausted when the queue is full.
+  [[nodiscard]] Result<RequestId> Submit(Request request);
+
+  // Ends all answers of a request within one step. An id that is unknown or done is no error.
+  void Cancel(RequestId id);
+
+  // Called once per step, on the thread of Step, with all that the step made; the events are valid
+  // during the call. The sink may call Submit and Cancel.
+  using EventSink = std::function<void(std::span<const TokenEvent>)>;
+  void SetEventSink(EventSink sink);
+
+  // Advances every admitted sequence by one step. Never waits: without work it does nothing.
+  // Errors: failures of the machine alone; a bad request fails alone, through its event.
+  [[nodiscard]] Status Step();
+
+  // Sleeps until there is work or the time has come; true: there is work.
+  bool WaitForWork(std::chrono::steady_clock::time_point deadline);
+
+  // Writes prefixes that are only in memory to cache_dir and waits until they are there.
+  [[nodiscard]] Status SavePrefixes();
+
+  EngineStats Stats() const;
+
+  // What Create settled on: lengths and sizes filled in.
+  const EngineOptions& options() const;
+
+ private:
+  struct Impl;
+  explicit Engine(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace latte
