@@ -64,7 +64,6 @@ class Answers {
   void Finish(SequenceId id, TokenEvent event);
 
   RequestRules rules_;
-  std::vector<int32_t> eos_;
   std::map<SequenceId, Answer> answers_;
   std::vector<TokenEvent> events_;
   int64_t finished_ = 0;

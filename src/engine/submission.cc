@@ -35,6 +35,11 @@ Status CheckIds(const Submission& s, int64_t vocab) {
 
 }  // namespace
 
+std::string Submission::EchoText(const Tokenizer* tokenizer) const {
+  if (!request.prompt.empty() || tokenizer == nullptr) return request.prompt;
+  return tokenizer->Decode(prompt).value_or("");
+}
+
 Result<Submission> Prepare(Request request, const RequestRules& rules) {
   LATTE_RETURN_IF_ERROR(request.Validate());
   const EngineOptions& options = rules.settings->options;
@@ -52,6 +57,9 @@ Result<Submission> Prepare(Request request, const RequestRules& rules) {
         "the prompt has {} tokens, but prompt and answer have room for {} together; shorten the "
         "prompt",
         length, options.max_tokens));
+  out.ends = out.request.stop.tokens;
+  if (!out.request.stop.ignore_eos)
+    out.ends.insert(out.ends.end(), rules.config->eos.begin(), rules.config->eos.end());
   const int64_t answer = std::max<int64_t>(1, out.request.stop.max_tokens);
   out.max_len = length + std::min(answer, options.max_tokens - length);
   return out;

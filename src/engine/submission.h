@@ -14,6 +14,10 @@ struct Submission {
   Request request;              // tokens moved out
   std::vector<int32_t> prompt;  // not empty
   int64_t max_len = 0;          // prompt and answer
+  std::vector<int32_t> ends;    // tokens that end the answer
+
+  // What `echo` puts before the answer; nothing without a tokenizer.
+  std::string EchoText(const Tokenizer* tokenizer) const;
 };
 
 // What a request is checked against. Immutable; all must outlive it.
