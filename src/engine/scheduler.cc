@@ -157,7 +157,7 @@ Scheduler::Admission Scheduler::Admit(Sequence& s, StepPlan& plan) {
   queue_.erase(&s);
   running_.insert(&s);
   if (first_time) {
-    plan.admitted.push_back(s.spec.id);
+    if (s.preemptions == 0) plan.admitted.push_back(s.spec.id);
     s.shared_len = held * cache_.page_tokens();
     const int64_t on_disk =
         options_.pages_on_disk && s.spec.reuses_prefix ? options_.pages_on_disk(s, held) : 0;
