@@ -94,6 +94,8 @@ bool Scheduler::TakePage(Sequence& s, StepPlan& plan) {
   while (true) {
     if (cache_.Reserve(s.pages, s.length()) && cache_.MakeWritable(s.pages, s.cached_len))
       return true;
+    // Alone, it can only lack what waiting ones hold.
+    if (running_.size() == 1 && DropLocksOfWaiting(s)) continue;
     const auto last = std::find_if(running_.rbegin(), running_.rend(), [](const Sequence* other) {
       return other->state == SequenceState::kRunning;
     });
@@ -105,7 +107,7 @@ bool Scheduler::TakePage(Sequence& s, StepPlan& plan) {
 
 void Scheduler::Preempt(Sequence& s, StepPlan& plan) {
   if (!options_.replay) {
-    s.shared_len = 0;
+    s.shared_len = s.loaded_len = 0;
     s.admitted_before = false;
   }
   std::vector<int32_t> own(s.pages.begin() + PagesFor(s.shared_len), s.pages.end());
@@ -149,19 +151,18 @@ Scheduler::Admission Scheduler::Admit(Sequence& s, StepPlan& plan) {
   }
   // A page for everyone who runs, so that the newcomer does not soon throw somebody out.
   const auto held = static_cast<int64_t>(s.pages.size());
-  const int64_t wanted = PagesFor(s.length() + 1) - held;
-  if (!cache_.CanReserve(wanted + running()) || !cache_.Reserve(s.pages, s.length() + 1)) {
+  const int64_t room = std::min(s.length() + 1, s.spec.max_len);
+  const int64_t wanted = PagesFor(room) - held;
+  if (!cache_.CanReserve(wanted + running()) || !cache_.Reserve(s.pages, room)) {
     if (first_time) cache_.Release(s.pages);
     return Admission::kWaitsForPages;
   }
   queue_.erase(&s);
   running_.insert(&s);
   if (first_time) {
-    plan.admitted.push_back(s.spec.id);
+    if (s.preemptions == 0) plan.admitted.push_back(s.spec.id);
     s.shared_len = held * cache_.page_tokens();
-    const int64_t on_disk =
-        options_.pages_on_disk && s.spec.reuses_prefix ? options_.pages_on_disk(s, held) : 0;
-    if (on_disk > 0) {
+    if (const int64_t on_disk = PagesToLoad(s, held); on_disk > 0) {
       BeginLoads(s, on_disk, plan);
       return Admission::kYes;
     }
@@ -172,6 +173,7 @@ Scheduler::Admission Scheduler::Admit(Sequence& s, StepPlan& plan) {
 
 // Whether a running prompt is about to compute pages that `s`, holding what is known, begins with.
 bool Scheduler::SharesWithRunning(const Sequence& s) const {
+  if (!cache_.keeps_prefixes()) return false;
   const int64_t page = cache_.page_tokens();
   const auto known = static_cast<int64_t>(s.pages.size());
   return std::any_of(running_.begin(), running_.end(), [&](const Sequence* other) {
@@ -184,8 +186,16 @@ bool Scheduler::SharesWithRunning(const Sequence& s) const {
   });
 }
 
+// Never all of a prompt: one token is left to compute.
+int64_t Scheduler::PagesToLoad(const Sequence& s, int64_t first) const {
+  if (!options_.pages_on_disk || !s.spec.reuses_prefix) return 0;
+  const int64_t most = (s.length() - 1) / cache_.page_tokens() - first;
+  return most > 0 ? std::min(options_.pages_on_disk(s, first), most) : 0;
+}
+
 void Scheduler::BeginLoads(Sequence& s, int64_t pages, StepPlan& plan) {
   s.state = SequenceState::kLoading;
+  s.cached_len = s.shared_len;
   const int64_t first = PagesFor(s.shared_len);
   for (int64_t i = first; i < first + pages; ++i)
     plan.loads.push_back({s.spec.id, i, s.pages[static_cast<size_t>(i)]});
@@ -210,14 +220,18 @@ void Scheduler::Start(Sequence& s) {
   s.prompt_path = options_.prompt_path(s.prompt_path_end - s.shared_len, s.shared_len);
 }
 
-// Nobody runs and the first in the queue does not fit beside the prefixes that preempted sequences
-// keep: they lose them, and may get other last bits when they compute those rows themselves.
-void Scheduler::DropLocksOfWaiting(const Sequence& except) {
+// Someone who would run alone does not fit beside the prefixes that preempted sequences keep: they
+// lose them, and may get other last bits when they compute those rows themselves.
+// Returns whether there were any.
+bool Scheduler::DropLocksOfWaiting(const Sequence& except) {
+  bool dropped = false;
   for (Sequence* s : queue_) {
-    if (s == &except) continue;
+    if (s == &except || s->pages.empty()) continue;
     cache_.Release(s->pages);
-    s->shared_len = s->cached_len = s->inserted_len = 0;
+    s->shared_len = s->cached_len = s->inserted_len = s->loaded_len = 0;
+    dropped = true;
   }
+  return dropped;
 }
 
 void Scheduler::Advance(const StepPlan& plan) {
