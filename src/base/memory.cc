@@ -2,16 +2,14 @@
 
 #include <algorithm>
 #include <charconv>
+#include <fstream>
+#include <iterator>
 #include <limits>
 #include <optional>
 #include <string_view>
 
-#include "src/base/file.h"
-
 namespace latte {
 namespace {
-
-constexpr int64_t kMaxBytes = 1 << 20;
 
 // The number that follows `key` at the beginning of a line.
 std::optional<int64_t> Value(std::string_view text, std::string_view key) {
@@ -30,7 +28,11 @@ std::optional<int64_t> Value(std::string_view text, std::string_view key) {
   return std::nullopt;
 }
 
-std::string Read(const std::string& path) { return ReadFile(path, kMaxBytes).value_or(""); }
+// Files of the kernel have no size until they are read.
+std::string Read(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
 
 // What the control group leaves: file pages that it could drop do not count as used.
 std::optional<int64_t> GroupLeaves(const std::string& root) {

@@ -101,6 +101,13 @@ void CacheManager::Insert(std::string_view salt, std::span<const int32_t> tokens
   for (const int32_t page : tree_.Insert(salt, tokens, pages)) pool_.AddRef(page);
 }
 
+std::vector<int32_t> CacheManager::TreePages() const {
+  std::vector<int32_t> pages;
+  for (int32_t page = 0; page < total_pages(); ++page)
+    if (tree_.Contains(page)) pages.push_back(page);
+  return pages;
+}
+
 std::vector<PageOp> CacheManager::TakeOps() { return std::exchange(ops_, {}); }
 
 }  // namespace latte

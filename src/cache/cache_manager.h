@@ -77,6 +77,11 @@ class CacheManager {
   // Forgets every prefix that nobody uses; under save_evicted they are saved.
   void EvictAll();
 
+  // Pages that the tree holds, in use or not, and what one of them depends on: for saving them
+  // without forgetting them.
+  std::vector<int32_t> TreePages() const;
+  PagePrefix PrefixOf(int32_t page) const { return tree_.PrefixOf(page); }
+
   // What must be done before the next step computes, in order: a page that an operation reads was
   // written by an earlier step and is not written in this one before it was read.
   std::vector<PageOp> TakeOps();
