@@ -91,7 +91,7 @@ bool Answers::Accept(SequenceId id, const Drawn& drawn, int64_t length) {
   if (first && answer.request().echo) event.text = answer.submission->EchoText(rules_.tokenizer);
   bool stopped = false;
   if (answer.text) {
-    AnswerText::Piece piece = answer.text->Push(drawn.token, answer.generated >= stop.min_tokens);
+    const AnswerText::Step piece = answer.text->Push(drawn.token, answer.generated >= stop.min_tokens);
     event.text += piece.text;
     stopped = piece.stopped;
   }

@@ -185,7 +185,7 @@ void EngineCore::DrawTokens(const StepPlan& plan) {
     row += step.count;
     if (!step.draws) continue;
     const SequenceId id = step.sequence->spec.id;
-    answers_.At(id).cached_tokens = step.sequence->shared_len;
+    NoteFirstDraw(*step.sequence);
     if (answers_.At(id).request().stop.max_tokens == 0) {
       End(id, FinishReason::kLength, {});
       continue;
@@ -198,6 +198,15 @@ void EngineCore::DrawTokens(const StepPlan& plan) {
   for (size_t begin = 0; begin < drawings.size(); begin += kRowsPerBlock)
     DrawBlock(std::span(drawings).subspan(
         begin, std::min(kRowsPerBlock, drawings.size() - begin)));
+}
+
+// How much of the prompt was found is known for certain when all of it is computed.
+void EngineCore::NoteFirstDraw(const Sequence& s) {
+  Answer& answer = answers_.At(s.spec.id);
+  if (answer.generated > 0) return;
+  answer.cached_tokens = s.shared_len;
+  cached_tokens_ += s.shared_len;
+  disk_tokens_ += s.loaded_len;
 }
 
 void EngineCore::ForkAnswers(const SequenceStep& step) {
@@ -266,9 +275,16 @@ bool EngineCore::WaitForWork(std::chrono::steady_clock::time_point deadline) {
 
 Status EngineCore::SavePrefixes() {
   if (mover_->store() == nullptr) return {};
-  pages_.EvictAll();
-  mover_->Do(pages_.TakeOps());
-  mover_->store()->Flush();
+  // As many at once as the store's queue takes.
+  constexpr int64_t kPagesAtOnce = 32;
+  while (pages_.Evict(kPagesAtOnce) > 0) {
+    mover_->Do(pages_.TakeOps());
+    mover_->store()->Flush();
+  }
+  const PrefixStoreStats stats = mover_->store()->Stats();
+  if (stats.failed_saves > 0)
+    return Fail(Code::kUnavailable, fmt::format("{} pages could not be saved, the last one so: {}",
+                                                stats.failed_saves, stats.last_error));
   return {};
 }
 
@@ -286,6 +302,8 @@ void EngineCore::UpdateStats(const StepPlan& plan, double seconds) {
   stats_.requests_failed = answers_.failed();
   stats_.requests_cancelled = answers_.cancelled();
   stats_.preemptions = scheduler_.preemptions();
+  stats_.cached_tokens = cached_tokens_;
+  stats_.disk_tokens = disk_tokens_;
   stats_.computed_tokens += plan.tokens;
   stats_.generated_tokens = answers_.generated();
   stats_.step_seconds += seconds;

@@ -61,6 +61,7 @@ class EngineCore {
   void Compute(const StepPlan& plan, int64_t global_tokens);
   void TellPromptLogprobs(const StepPlan& plan);
   void DrawTokens(const StepPlan& plan);
+  void NoteFirstDraw(const Sequence& s);
   void ForkAnswers(const SequenceStep& step);
   void Settle(SequenceId id, const Result<Drawn>& drawn);
   void End(SequenceId id, FinishReason reason, const Error& error);
@@ -91,7 +92,9 @@ class EngineCore {
   SequenceId last_id_ = 0;
   TensorView hidden_;         // of the step
   bool more_to_do_ = false;   // the next step needs no mail to have work
-  double forward_seconds_ = 0;
+  double forward_seconds_ = 0;  // of the step
+  int64_t cached_tokens_ = 0;
+  int64_t disk_tokens_ = 0;
 
   mutable std::mutex stats_mutex_;
   EngineStats stats_;

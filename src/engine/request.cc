@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "src/io/unicode.h"
+
 namespace latte {
 namespace {
 
@@ -68,6 +70,9 @@ Status StopConditions::Validate() const {
     LATTE_RETURN_IF_ERROR(Require(!text.empty() && text.size() <= kLongest, "stop",
                                   "strings of 1 to 256 bytes",
                                   fmt::format("one of {}", text.size())));
+  for (const std::string& text : strings)
+    LATTE_RETURN_IF_ERROR(Require(ValidUtf8Prefix(text) == text.size(), "stop", "UTF-8 text",
+                                  "a string that is not"));
   return {};
 }
 

@@ -76,6 +76,8 @@ TEST(StopConditions, ValidateNamesFieldValueAndRange) {
             "stop: expected strings of 1 to 256 bytes, found one of 0");
   EXPECT_EQ(Complaint(StopConditions{.strings = {std::string(257, 'a')}}),
             "stop: expected strings of 1 to 256 bytes, found one of 257");
+  EXPECT_EQ(Complaint(StopConditions{.strings = {"\xa9"}}),
+            "stop: expected UTF-8 text, found a string that is not");
 }
 
 TEST(Request, ValidateLooksAtAllOfIt) {

@@ -59,7 +59,7 @@ Result<Submission> Prepare(Request request, const RequestRules& rules) {
         length, options.max_tokens));
   out.ends = out.request.stop.tokens;
   if (!out.request.stop.ignore_eos)
-    out.ends.insert(out.ends.end(), rules.config->eos.begin(), rules.config->eos.end());
+    for (const int64_t eos : rules.config->eos) out.ends.push_back(static_cast<int32_t>(eos));
   const int64_t answer = std::max<int64_t>(1, out.request.stop.max_tokens);
   out.max_len = length + std::min(answer, options.max_tokens - length);
   return out;
