@@ -94,8 +94,14 @@ bool Scheduler::TakePage(Sequence& s, StepPlan& plan) {
   while (true) {
     if (cache_.Reserve(s.pages, s.length()) && cache_.MakeWritable(s.pages, s.cached_len))
       return true;
-    // Alone, it can only lack what waiting ones hold.
-    if (running_.size() == 1 && DropLocksOfWaiting(s)) continue;
+    if (running_.size() == 1) {
+      if (DropLocksOfWaiting(s)) continue;
+      // All others are pages that its own came to lie below in the tree, so that they stay as long
+      // as those do.
+      Preempt(s, plan);
+      cache_.EvictAll();
+      return false;
+    }
     const auto last = std::find_if(running_.rbegin(), running_.rend(), [](const Sequence* other) {
       return other->state == SequenceState::kRunning;
     });
@@ -124,16 +130,13 @@ void Scheduler::Preempt(Sequence& s, StepPlan& plan) {
 }
 
 void Scheduler::PlanAdmissions(StepPlan& plan) {
-  // After a preemption there is no page to spare.
-  if (!plan.preempted.empty()) return;
+  // After a preemption there is no page to spare, unless nobody is left to take it.
+  if (!plan.preempted.empty() && !running_.empty()) return;
   const std::vector<Sequence*> in_order(queue_.begin(), queue_.end());
   for (Sequence* s : in_order) {
     if (Room(plan) == 0 || FreePlaces() < s->spec.answers) return;
     Admission admission = Admit(*s, plan);
-    if (admission == Admission::kWaitsForPages && running_.empty()) {
-      DropLocksOfWaiting(*s);
-      admission = Admit(*s, plan);
-    }
+    if (admission == Admission::kWaitsForPages && running_.empty()) admission = AdmitAlone(*s, plan);
     if (admission == Admission::kWaitsForPages) return;
     if (admission == Admission::kYes && s->state == SequenceState::kRunning && !AddPiece(*s, plan))
       return;
@@ -220,18 +223,30 @@ void Scheduler::Start(Sequence& s) {
   s.prompt_path = options_.prompt_path(s.prompt_path_end - s.shared_len, s.shared_len);
 }
 
-// Someone who would run alone does not fit beside the prefixes that preempted sequences keep: they
-// lose them, and may get other last bits when they compute those rows themselves.
-// Returns whether there were any.
+// Nobody runs and `s` does not fit beside the prefixes that preempted sequences keep.
+Scheduler::Admission Scheduler::AdmitAlone(Sequence& s, StepPlan& plan) {
+  DropLocksOfWaiting(s);
+  const Admission admission = Admit(s, plan);
+  if (admission == Admission::kYes) return admission;
+  DropLock(s);  // in the tree it may lie below pages of others, which stay as long as it does
+  return Admit(s, plan);
+}
+
 bool Scheduler::DropLocksOfWaiting(const Sequence& except) {
   bool dropped = false;
   for (Sequence* s : queue_) {
     if (s == &except || s->pages.empty()) continue;
-    cache_.Release(s->pages);
-    s->shared_len = s->cached_len = s->inserted_len = s->loaded_len = 0;
+    DropLock(*s);
     dropped = true;
   }
   return dropped;
+}
+
+// A waiting sequence loses its shared prefix. It may get other last bits when it computes those
+// rows itself.
+void Scheduler::DropLock(Sequence& s) {
+  cache_.Release(s.pages);
+  s.shared_len = s.cached_len = s.inserted_len = s.loaded_len = 0;
 }
 
 void Scheduler::Advance(const StepPlan& plan) {
