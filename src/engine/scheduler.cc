@@ -136,7 +136,8 @@ void Scheduler::PlanAdmissions(StepPlan& plan) {
   for (Sequence* s : in_order) {
     if (Room(plan) == 0 || FreePlaces() < s->spec.answers) return;
     Admission admission = Admit(*s, plan);
-    if (admission == Admission::kWaitsForPages && running_.empty()) admission = AdmitAlone(*s, plan);
+    if (admission == Admission::kWaitsForPages && running_.empty())
+      admission = AdmitAlone(*s, plan);
     if (admission == Admission::kWaitsForPages) return;
     if (admission == Admission::kYes && s->state == SequenceState::kRunning && !AddPiece(*s, plan))
       return;

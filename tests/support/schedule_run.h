@@ -1,6 +1,7 @@
-// A scheduler over a small cache, driven by bytes: which pool, which prompts, when one is cancelled,
-// ends, or gets its pages from disk. Beside it a memory that holds for every cached row which tokens
-// it was computed from; so a plan that reads what is not there, or writes what others read, shows.
+// A scheduler over a small cache, driven by bytes: which pool, which prompts, when one is
+// cancelled, ends, or gets its pages from disk. Beside it a memory that holds for every cached row
+// which tokens it was computed from; so a plan that reads what is not there, or writes what others
+// read, shows.
 #pragma once
 
 #include <algorithm>
@@ -227,8 +228,8 @@ class ScheduleRun {
     }
     Live told;
     for (const int32_t token : op.prefix.tokens) Grow(told, op.prefix.salt, token);
-    const bool same = std::equal(told.rows.end() - page, told.rows.end(),
-                                 rows_.begin() + op.from * page);
+    const bool same =
+        std::equal(told.rows.end() - page, told.rows.end(), rows_.begin() + op.from * page);
     Require(same, "a saved page holds what is said of it");
   }
 
