@@ -91,12 +91,12 @@ bool Answers::Accept(SequenceId id, const Drawn& drawn, int64_t length) {
   if (first && answer.request().echo) event.text = answer.submission->EchoText(rules_.tokenizer);
   bool stopped = false;
   if (answer.text) {
-    const AnswerText::Step piece = answer.text->Push(drawn.token, answer.generated >= stop.min_tokens);
+    const AnswerText::Step piece =
+        answer.text->Push(drawn.token, answer.generated >= stop.min_tokens);
     event.text += piece.text;
     stopped = piece.stopped;
   }
-  const bool full =
-      answer.generated >= stop.max_tokens || length >= answer.submission->max_len;
+  const bool full = answer.generated >= stop.max_tokens || length >= answer.submission->max_len;
   if (!stopped && !full) {
     events_.push_back(std::move(event));
     return false;

@@ -20,7 +20,7 @@ struct Answer {
   TokenHistory history;   // empty where there are no penalties
   std::optional<AnswerText> text;
   int64_t generated = 0;
-  int64_t cached_tokens = 0;  // of the prompt
+  int64_t cached_tokens = 0;                   // of the prompt
   std::vector<TokenLogprobs> prompt_logprobs;  // until the first event takes them
 
   const Request& request() const { return submission->request; }

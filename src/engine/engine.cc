@@ -1,5 +1,6 @@
 #include "latte/engine.h"
 
+#include <cstring>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -63,9 +64,9 @@ Result<std::unique_ptr<Engine>> Engine::Create(const EngineOptions& options) {
     LATTE_RETURN_IF_ERROR(CheckWeights(checkpoint));
   }
   LATTE_ASSIGN_OR_RETURN(impl->tokenizer, Tokenizer::Load(dir));
-  LATTE_ASSIGN_OR_RETURN(const Settings settings,
-                         Settle(options, impl->model->config(), impl->machine,
-                                AvailableMemory() - WeightBytes(dir)));
+  LATTE_ASSIGN_OR_RETURN(
+      const Settings settings,
+      Settle(options, impl->model->config(), impl->machine, AvailableMemory() - WeightBytes(dir)));
   ModelKey key = {};
   if (!options.cache_dir.empty()) {
     LATTE_ASSIGN_OR_RETURN(const std::string weights_key, WeightsKey(dir));
@@ -76,7 +77,9 @@ Result<std::unique_ptr<Engine>> Engine::Create(const EngineOptions& options) {
   return std::unique_ptr<Engine>(new Engine(std::move(impl)));
 }
 
-Result<RequestId> Engine::Submit(Request request) { return impl_->core->Submit(std::move(request)); }
+Result<RequestId> Engine::Submit(Request request) {
+  return impl_->core->Submit(std::move(request));
+}
 void Engine::Cancel(RequestId id) { impl_->core->Cancel(id); }
 void Engine::SetEventSink(EventSink sink) { impl_->core->SetEventSink(std::move(sink)); }
 Status Engine::Step() { return impl_->core->Step(); }

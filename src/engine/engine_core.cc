@@ -31,8 +31,8 @@ Result<std::unique_ptr<EngineCore>> EngineCore::Create(const EngineParts& parts,
     options.dir = settings.options.cache_dir;
     options.max_bytes = settings.options.cache_dir_bytes;
     Inbox* const inbox = &core->inbox_;
-    LATTE_ASSIGN_OR_RETURN(store, PrefixStore::Open(options, {key, settings.cache_spec},
-                                                    [inbox] { inbox->Wake(); }));
+    LATTE_ASSIGN_OR_RETURN(
+        store, PrefixStore::Open(options, {key, settings.cache_spec}, [inbox] { inbox->Wake(); }));
   }
   core->mover_ = std::make_unique<PageMover>(core->cache_, std::move(store));
   return core;
@@ -170,9 +170,9 @@ void EngineCore::TellPromptLogprobs(const StepPlan& plan) {
       const TensorView logits = runner_.LogitsOf(rows);
       const auto width = static_cast<size_t>(logits.shape[1]);
       for (int64_t i = at; i < end; ++i)
-        answer.prompt_logprobs.push_back(
-            Logprobs({logits.Row<float>(i - at), width},
-                     step.sequence->tokens[static_cast<size_t>(i) + 1], top));
+        answer.prompt_logprobs.push_back(Logprobs({logits.Row<float>(i - at), width},
+                                                  step.sequence->tokens[static_cast<size_t>(i) + 1],
+                                                  top));
       at = end;
     }
   }
@@ -196,8 +196,7 @@ void EngineCore::DrawTokens(const StepPlan& plan) {
       if (fork == id || answers_.At(fork).generated == 0) drawings.push_back({fork, row - 1});
   }
   for (size_t begin = 0; begin < drawings.size(); begin += kRowsPerBlock)
-    DrawBlock(std::span(drawings).subspan(
-        begin, std::min(kRowsPerBlock, drawings.size() - begin)));
+    DrawBlock(std::span(drawings).subspan(begin, std::min(kRowsPerBlock, drawings.size() - begin)));
 }
 
 // How much of the prompt was found is known for certain when all of it is computed.

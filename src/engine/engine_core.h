@@ -90,8 +90,8 @@ class EngineCore {
   Engine::EventSink sink_;
   GlobalTokens global_tokens_;
   SequenceId last_id_ = 0;
-  TensorView hidden_;         // of the step
-  bool more_to_do_ = false;   // the next step needs no mail to have work
+  TensorView hidden_;           // of the step
+  bool more_to_do_ = false;     // the next step needs no mail to have work
   double forward_seconds_ = 0;  // of the step
   int64_t cached_tokens_ = 0;
   int64_t disk_tokens_ = 0;

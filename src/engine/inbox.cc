@@ -10,8 +10,8 @@ Result<RequestId> Inbox::Put(Submission submission) {
   const auto tokens = static_cast<int64_t>(submission.prompt.size());
   const std::lock_guard lock(mutex_);
   if (queued_requests_ >= max_requests_)
-    return Exhausted(fmt::format("{} requests wait, which is the most; try again later",
-                                 queued_requests_));
+    return Exhausted(
+        fmt::format("{} requests wait, which is the most; try again later", queued_requests_));
   // A single prompt is never too long for an empty queue.
   if (queued_requests_ > 0 && queued_tokens_ + tokens > max_tokens_)
     return Exhausted(fmt::format(

@@ -37,11 +37,11 @@ class PageMover {
  private:
   // A loading sequence's pages.
   struct Prefix {
-    int64_t first = 0;   // page index in the sequence
+    int64_t first = 0;  // page index in the sequence
     int64_t wanted = 0;
-    int64_t asked = 0;   // of them, given to the store
+    int64_t asked = 0;  // of them, given to the store
     int64_t arrived = 0;
-    int64_t usable = 0;  // leading pages that arrived whole
+    int64_t usable = 0;   // leading pages that arrived whole
     bool broken = false;  // a page is missing: later ones are of no use
   };
   void Ask(const Scheduler& scheduler);

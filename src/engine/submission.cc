@@ -49,7 +49,8 @@ Result<Submission> Prepare(Request request, const RequestRules& rules) {
   Submission out;
   LATTE_ASSIGN_OR_RETURN(out.prompt, PromptTokens(request, rules));
   out.request = std::move(request);
-  if (out.prompt.empty()) return InvalidArgument("the prompt is empty: expected at least one token");
+  if (out.prompt.empty())
+    return InvalidArgument("the prompt is empty: expected at least one token");
   LATTE_RETURN_IF_ERROR(CheckIds(out, rules.config->vocab));
   const auto length = static_cast<int64_t>(out.prompt.size());
   if (length >= options.max_tokens)

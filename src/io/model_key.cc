@@ -32,8 +32,7 @@ void AddPlaces(const Hash& hash, std::span<const std::byte> file) {
     return;
   }
   const size_t last = file.size() - kBytes;
-  for (size_t i = 0; i < kPlaces; ++i)
-    Add(hash, file.subspan(last / (kPlaces - 1) * i, kBytes));
+  for (size_t i = 0; i < kPlaces; ++i) Add(hash, file.subspan(last / (kPlaces - 1) * i, kBytes));
   Add(hash, file.subspan(last));
 }
 
@@ -46,6 +45,9 @@ Result<std::string> WeightsKey(const std::string& dir) {
   LATTE_ASSIGN_OR_RETURN(const std::string config, ReadFile(dir + "/config.json", kMaxConfig));
   AddText(hash, config);
   LATTE_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(dir));
+  for (const auto& [name, t] : checkpoint.tensors())
+    AddText(hash,
+            fmt::format("|{} {} {} {} {}", name, t.dtype_name, t.file_index, t.begin, t.bytes));
   for (const auto& file : checkpoint.files()) {
     AddText(hash, fmt::format("|{}|", file->bytes().size()));
     AddPlaces(hash, file->bytes());
