@@ -4,7 +4,7 @@
 set -u
 cd "$(dirname "$0")/.." || exit 1
 seconds="${FUZZ_SECONDS:-30}"
-targets="${*:-safetensors config tokenizer tiktoken template}"
+targets="${*:-safetensors config tokenizer tiktoken template scheduler}"
 failed=""
 for target in $targets; do
   case "$target" in
