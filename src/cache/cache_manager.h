@@ -5,24 +5,17 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <span>
-#include <string>
 #include <string_view>
 #include <vector>
 
 #include "latte/status.h"
 
 #include "src/cache/page_pool.h"
+#include "src/cache/page_prefix.h"
 #include "src/cache/radix_tree.h"
 
 namespace latte {
-
-// The tokens up to and including those of one page: what the page's rows depend on.
-struct PagePrefix {
-  std::string salt;
-  std::vector<int32_t> tokens;  // a multiple of page_tokens; the page's own are the last
-};
 
 // Bytes to move, for all streams and layers of a page.
 struct PageOp {
@@ -53,7 +46,7 @@ class CacheManager {
   int64_t MatchedPages(std::string_view salt, std::span<const int32_t> tokens) const;
 
   // Appends pages until `pages` has room for `total_tokens`; prefixes that nobody uses are evicted,
-  // least recently used first. Errors: kExhausted, and then nothing has changed but the evictions.
+  // least recently used first. Errors: kExhausted, and then nothing has changed.
   [[nodiscard]] Status Reserve(std::vector<int32_t>& pages, int64_t total_tokens);
 
   // Whether Reserve of `count` more pages would succeed.
@@ -71,12 +64,23 @@ class CacheManager {
   void Release(int32_t page);
 
   // Makes whole pages findable: pages[i] holds rows of tokens [i·P, (i+1)·P). Where the tree has
-  // those tokens already, its own pages stay. Requires: every page has a user.
+  // those tokens already, its own pages stay. Requires: every page has a user, and is in the tree
+  // under no other tokens.
   void Insert(std::string_view salt, std::span<const int32_t> tokens,
               std::span<const int32_t> pages);
 
+  // Forgets up to `count` pages that nobody uses, least recently used first; under save_evicted
+  // they are saved. Returns how many. A save carries all tokens of its prefix, so that whoever
+  // empties a large cache takes and carries out the operations every few hundred pages.
+  int64_t Evict(int64_t count);
+
   // Forgets every prefix that nobody uses; under save_evicted they are saved.
   void EvictAll();
+
+  // Pages that the tree holds, in use or not, and what one of them depends on: for saving them
+  // without forgetting them.
+  std::vector<int32_t> TreePages() const;
+  PagePrefix PrefixOf(int32_t page) const { return tree_.PrefixOf(page); }
 
   // What must be done before the next step computes, in order: a page that an operation reads was
   // written by an earlier step and is not written in this one before it was read.
@@ -90,6 +94,11 @@ class CacheManager {
   int64_t used_pages() const { return total_pages() - free_pages() - cached_pages(); }
 
  private:
+  // How many pages of known tokens a prompt may begin with.
+  int64_t MostPages(std::span<const int32_t> tokens) const;
+  // Evicts until `count` pages are free. Errors: kExhausted, and then nothing was evicted.
+  Status MakeRoom(int64_t count);
+
   CacheManagerOptions options_;
   PagePool pool_;
   RadixTree tree_;

@@ -36,6 +36,8 @@ class PagePool {
     if (--refs_[static_cast<size_t>(id)] == 0) free_.push_back(id);
   }
 
+  int32_t Refs(int32_t id) const { return refs_[static_cast<size_t>(id)]; }
+
   int64_t free_pages() const { return static_cast<int64_t>(free_.size()); }
   int64_t total_pages() const { return static_cast<int64_t>(refs_.size()); }
 

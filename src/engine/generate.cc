@@ -22,10 +22,15 @@ Result<GenerateResult> Generate(Session& session, std::span<const int32_t> promp
   GenerateResult result;
   const Clock::time_point start = Clock::now();
   LATTE_RETURN_IF_ERROR(session.Prompt(prompt));
+  TokenHistory history;
+  history.AddPrompt(session.tokens());
   Clock::time_point first_token = Clock::now();
   while (static_cast<int64_t>(result.tokens.size()) < options.max_new_tokens) {
-    LATTE_ASSIGN_OR_RETURN(const int32_t token,
-                           Sample(session.LastLogits(), options.sampling, session.length()));
+    LATTE_ASSIGN_OR_RETURN(const Drawn drawn, Sample({.logits = session.LastLogits(),
+                                                      .params = &options.sampling,
+                                                      .history = &history,
+                                                      .position = session.length()}));
+    const int32_t token = drawn.token;
     if (result.tokens.empty()) {
       first_token = Clock::now();
       result.prompt_seconds = SecondsSince(start);
@@ -36,6 +41,7 @@ Result<GenerateResult> Generate(Session& session, std::span<const int32_t> promp
       break;
     }
     result.tokens.push_back(token);
+    history.AddGenerated(token);
     if (options.on_token && !options.on_token(token)) break;
     const bool full = session.length() >= session.options().max_tokens;
     if (full || static_cast<int64_t>(result.tokens.size()) == options.max_new_tokens) break;

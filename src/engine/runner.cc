@@ -20,7 +20,7 @@ StepContext Runner::Context() {
   step.positions = positions_;
   step.slots = slots_;
   step.sequences = slices_;
-  step.global_tokens = static_cast<int64_t>(tokens_.size());
+  step.global_tokens = std::max(global_tokens_, static_cast<int64_t>(tokens_.size()));
   step.arithmetic = options_.arithmetic;
   step.int8_activations = options_.int8_activations;
   step.expand_tokens = options_.expand_tokens;
@@ -49,7 +49,8 @@ void Runner::Lay(std::span<const SequenceWork> work) {
   }
 }
 
-TensorView Runner::Forward(std::span<const SequenceWork> work) {
+TensorView Runner::Forward(std::span<const SequenceWork> work, int64_t global_tokens) {
+  global_tokens_ = global_tokens;
   Lay(work);
   const TensorView h = Fit(hidden_, static_cast<int64_t>(tokens_.size()), model_.config().mla.d);
   StepContext step = Context();
@@ -77,6 +78,14 @@ TensorView Runner::Logits(const TensorView& h) {
   StepContext step = Context();
   model_.Logits(step, h, logits);
   return logits;
+}
+
+TensorView Runner::LogitsOf(std::span<const int64_t> rows) {
+  const int64_t d = model_.config().mla.d;
+  const TensorView h = Fit(chosen_, static_cast<int64_t>(rows.size()), d);
+  for (size_t i = 0; i < rows.size(); ++i)
+    std::copy_n(hidden_.Ptr<float>() + rows[i] * d, d, h.Row<float>(static_cast<int64_t>(i)));
+  return Logits(h);
 }
 
 }  // namespace latte

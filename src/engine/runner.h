@@ -31,8 +31,10 @@ class Runner {
       : model_(model), cache_(cache), workspace_(workspace), exec_(exec), options_(options) {}
 
   // Hidden states [T, D] of all new tokens, in the order of `work`, valid until the next call.
+  // `global_tokens` counts those of all data-parallel ranks; without any of its own a rank still
+  // takes part in their exchange. 0: this rank is the only one.
   // Requires: absorbed sequences come first; every token in [0, vocab).
-  TensorView Forward(std::span<const SequenceWork> work);
+  TensorView Forward(std::span<const SequenceWork> work, int64_t global_tokens = 0);
 
   // Hidden states [T, D] of the drafting layer over `work`, whose tokens follow those of `h` [T,
   // D], rows of Forward's output that are still valid. Valid until the next call. Requires: the
@@ -48,6 +50,9 @@ class Runner {
   // Logits [M, vocab] of rows of the last hidden states, valid until the next call.
   TensorView Logits(const TensorView& h);
 
+  // The same of chosen rows of Forward's output.
+  TensorView LogitsOf(std::span<const int64_t> rows);
+
  private:
   void Lay(std::span<const SequenceWork> work);  // out flat, for Context
   StepContext Context();
@@ -61,7 +66,9 @@ class Runner {
   std::vector<int32_t> positions_;
   std::vector<int64_t> slots_;
   std::vector<SequenceSlice> slices_;
+  int64_t global_tokens_ = 0;
   Tensor hidden_;
+  Tensor chosen_;  // rows of hidden_
   Tensor draft_;
   Tensor logits_;
 };

@@ -3,112 +3,173 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
-#include <vector>
 
 #include <fmt/format.h>
 
 #include "src/base/random.h"
+#include "src/engine/token_ranking.h"
+#include "src/engine/token_weights.h"
 
 namespace latte {
 namespace {
 
-// Uniform in [0, 1).
-double Uniform(uint64_t seed, int64_t position) {
-  const uint64_t word = Mix64(Mix64(seed) ^ static_cast<uint64_t>(position));
-  return static_cast<double>(word >> 11) * 0x1p-53;
+constexpr float kInf = std::numeric_limits<float>::infinity();
+// Below this the other tokens' probabilities underflow anyway, and dividing by it would overflow.
+constexpr double kGreedyBelow = 1e-6;
+
+// A number of [0, total), the same for the same seed and position.
+uint64_t Uniform(uint64_t seed, int64_t position, uint64_t total) {
+  const uint64_t word = Mix64(Mix64(seed) ^ static_cast<uint64_t>(position)) >> 11;
+  __extension__ using Wide = unsigned __int128;
+  return static_cast<uint64_t>((Wide{word} * total) >> 53);
 }
 
-struct Candidate {
-  int32_t id;
-  double probability;  // unnormalised
-};
-
-Status CheckFinite(std::span<const float> logits) {
-  bool any = false;
-  for (size_t i = 0; i < logits.size(); ++i) {
-    if (std::isnan(logits[i]) || logits[i] == std::numeric_limits<float>::infinity())
-      return Internal(fmt::format(
-          "numerical error: the logit of token {} is {}; see whether the weights are finite "
-          "with --check-weights",
-          i, logits[i]));
-    any = any || std::isfinite(logits[i]);
-  }
-  if (!any)
-    return Internal(
-        "numerical error: every logit is -inf; see whether the weights are finite with "
-        "--check-weights");
-  return {};
+Status CheckNumbers(std::span<const float> logits, const LogitScan& scan) {
+  if (!scan.nan && scan.max < kInf) return {};
+  const auto bad = std::find_if(logits.begin(), logits.end(),
+                                [](float z) { return std::isnan(z) || z == kInf; });
+  return Internal(fmt::format(
+      "numerical error: the logit of token {} is {}; see whether the weights are finite with "
+      "--check-weights",
+      bad - logits.begin(), *bad));
 }
 
-// Candidates that pass min_p, likeliest first.
-std::vector<Candidate> Candidates(std::span<const float> logits, const SamplingParams& params) {
-  const double max = static_cast<double>(*std::max_element(logits.begin(), logits.end()));
-  std::vector<Candidate> out;
-  for (size_t i = 0; i < logits.size(); ++i) {
-    const double p = std::exp((static_cast<double>(logits[i]) - max) / params.temperature);
-    if (p > 0 && p >= params.min_p) out.push_back({static_cast<int32_t>(i), p});
-  }
-  std::sort(out.begin(), out.end(), [](const Candidate& a, const Candidate& b) {
-    return a.probability != b.probability ? a.probability > b.probability : a.id < b.id;
-  });
-  return out;
+Status CheckPossible(const LogitScan& scan, bool adjusted) {
+  if (scan.max > -kInf) return {};
+  return Internal(adjusted ? "numerical error: no token can be drawn, as every logit that is not "
+                             "banned is -inf"
+                           : "numerical error: every logit is -inf; see whether the weights are "
+                             "finite with --check-weights");
 }
 
-double Total(const std::vector<Candidate>& candidates) {
-  return std::accumulate(candidates.begin(), candidates.end(), 0.0,
-                         [](double sum, const Candidate& c) { return sum + c.probability; });
+bool HasPenalties(const SamplingParams& params) {
+  return params.repetition_penalty != 1 || params.presence_penalty != 0 ||
+         params.frequency_penalty != 0;
 }
 
-void KeepTopP(std::vector<Candidate>& candidates, double top_p) {
-  const double wanted = Total(candidates) * top_p;
-  double sum = 0;
-  for (size_t i = 0; i < candidates.size(); ++i) {
-    sum += candidates[i].probability;
-    if (sum >= wanted) {
-      candidates.resize(i + 1);
-      return;
+double Penalised(double logit, const TokenHistory::Count& count, const SamplingParams& params) {
+  const double repetition = params.repetition_penalty;
+  logit = logit > 0 ? logit / repetition : logit * repetition;
+  if (count.generated == 0) return logit;
+  return logit - params.presence_penalty - params.frequency_penalty * count.generated;
+}
+
+// Finite numbers stay finite; −inf stays −inf.
+void Replace(float& logit, double value) {
+  constexpr double kMost = std::numeric_limits<float>::max();
+  if (logit > -kInf) logit = static_cast<float>(std::clamp(value, -kMost, kMost));
+}
+
+// The logits after bias, penalties and bans; empty if there are none. Ids that the vocabulary does
+// not have are passed over.
+std::vector<float> Adjusted(const Draw& draw) {
+  const SamplingParams& params = *draw.params;
+  const bool penalties = draw.history != nullptr && HasPenalties(params);
+  if (!penalties && params.logit_bias.empty() && draw.banned.empty()) return {};
+  std::vector<float> logits(draw.logits.begin(), draw.logits.end());
+  const auto known = [&](int32_t id) { return id >= 0 && static_cast<size_t>(id) < logits.size(); };
+  for (const auto& [id, bias] : params.logit_bias)
+    if (known(id)) {
+      float& z = logits[static_cast<size_t>(id)];
+      Replace(z, static_cast<double>(z) + static_cast<double>(bias));
     }
+  if (penalties)
+    for (const auto& [id, count] : draw.history->counts())
+      if (known(id)) {
+        float& z = logits[static_cast<size_t>(id)];
+        Replace(z, Penalised(static_cast<double>(z), count, params));
+      }
+  for (const int32_t id : draw.banned)
+    if (known(id)) logits[static_cast<size_t>(id)] = -kInf;
+  return logits;
+}
+
+// The first of the largest.
+int32_t Likeliest(std::span<const float> logits, const LogitScan& scan) {
+  const auto block = std::find(scan.block_max.begin(), scan.block_max.end(), scan.max);
+  const auto first = (block - scan.block_max.begin()) * static_cast<int64_t>(kLogitBlock);
+  return static_cast<int32_t>(std::find(logits.begin() + first, logits.end(), scan.max) -
+                              logits.begin());
+}
+
+// The weight that the tokens kept by top_p have to reach.
+uint64_t WantedByTopP(uint64_t total, double top_p) {
+  const double wanted = std::ceil(static_cast<double>(total) * top_p);
+  return std::clamp<uint64_t>(static_cast<uint64_t>(wanted), 1, total);
+}
+
+// reach(wanted): of ReachAmong.
+template <class F>
+int32_t DrawByWeight(uint64_t total, const Draw& draw, const F& reach) {
+  const SamplingParams& params = *draw.params;
+  if (params.top_p < 1) total = reach(WantedByTopP(total, params.top_p)).sum;
+  return reach(Uniform(params.seed, draw.position, total) + 1).id;
+}
+
+int32_t DrawToken(std::span<const float> logits, const LogitScan& scan, const Draw& draw) {
+  const SamplingParams& params = *draw.params;
+  const WeightScale scale = WeightScale::Of(scan.max, params.temperature, params.min_p);
+  const auto top_k = static_cast<uint64_t>(params.top_k);
+  if (top_k == 0 || top_k >= logits.size()) {
+    TokenRanking ranking(logits, scan, scale);
+    return DrawByWeight(ranking.total(), draw,
+                        [&](uint64_t wanted) { return ranking.Reach(wanted); });
   }
+  std::vector<Candidate> candidates = LikeliestTokens(logits, scan, top_k);
+  FillWeights(candidates, scale);
+  uint64_t total = 0;
+  for (const Candidate& c : candidates) total += c.weight;
+  return DrawByWeight(total, draw, [&](uint64_t wanted) { return ReachAmong(candidates, wanted); });
+}
+
+TokenLogprobs LogprobsOf(std::span<const float> logits, const LogitScan& scan, int32_t token,
+                         int top) {
+  const double sum = LogSumExp(logits);
+  const auto told = [&](int32_t id) {
+    const auto logit = static_cast<double>(logits[static_cast<size_t>(id)]);
+    return TokenLogprob{id, static_cast<float>(logit - sum)};
+  };
+  TokenLogprobs out{told(token), {}};
+  if (top <= 0) return out;
+  std::vector<Candidate> likeliest = LikeliestTokens(logits, scan, static_cast<size_t>(top));
+  std::sort(likeliest.begin(), likeliest.end(), Likelier);
+  for (const Candidate& c : likeliest) out.top.push_back(told(c.id));
+  return out;
 }
 
 }  // namespace
 
-Status SamplingParams::Validate() const {
-  if (!(temperature >= 0 && temperature <= 100))
-    return InvalidArgument(
-        fmt::format("temperature: expected a number in [0, 100], found {}", temperature));
-  if (top_k < 0)
-    return InvalidArgument(fmt::format("top_k: expected 0 (all) or more, found {}", top_k));
-  if (!(top_p > 0 && top_p <= 1))
-    return InvalidArgument(fmt::format("top_p: expected a number in (0, 1], found {}", top_p));
-  if (!(min_p >= 0 && min_p <= 1))
-    return InvalidArgument(fmt::format("min_p: expected a number in [0, 1], found {}", min_p));
-  return {};
+void TokenHistory::AddPrompt(std::span<const int32_t> tokens) {
+  for (const int32_t token : tokens) counts_[token].in_prompt = true;
 }
 
-std::string_view Name(FinishReason reason) {
-  return reason == FinishReason::kStop ? "stop" : "length";
+void TokenHistory::AddGenerated(int32_t token) { ++counts_[token].generated; }
+
+Result<Drawn> Sample(const Draw& draw) {
+  const LogitScan given = ScanLogits(draw.logits);
+  LATTE_RETURN_IF_ERROR(CheckNumbers(draw.logits, given));
+  const std::vector<float> adjusted = Adjusted(draw);
+  const bool as_given = adjusted.empty();
+  const LogitScan scan = as_given ? given : ScanLogits(adjusted);
+  const std::span<const float> logits = as_given ? draw.logits : adjusted;
+  LATTE_RETURN_IF_ERROR(CheckPossible(scan, !as_given));
+  const bool greedy = draw.params->temperature < kGreedyBelow;
+  Drawn out{greedy ? Likeliest(logits, scan) : DrawToken(logits, scan, draw), {}};
+  if (draw.logprobs >= 0) out.logprobs = LogprobsOf(draw.logits, given, out.token, draw.logprobs);
+  return out;
 }
 
-Result<int32_t> Sample(std::span<const float> logits, const SamplingParams& params,
-                       int64_t position) {
-  LATTE_RETURN_IF_ERROR(CheckFinite(logits));
-  const auto likeliest = std::max_element(logits.begin(), logits.end());
-  // Below this the other tokens' probabilities underflow anyway, and dividing by it would overflow.
-  if (params.temperature < 1e-6) return static_cast<int32_t>(likeliest - logits.begin());
+std::vector<Result<Drawn>> SampleAll(std::span<const Draw> draws, ThreadPool& threads) {
+  std::vector<Result<Drawn>> out(draws.size());
+  threads.ParallelFor(static_cast<int64_t>(draws.size()), [&](int64_t i) {
+    const auto index = static_cast<size_t>(i);
+    out[index] = Sample(draws[index]);
+  });
+  return out;
+}
 
-  std::vector<Candidate> candidates = Candidates(logits, params);
-  if (params.top_k > 0 && params.top_k < static_cast<int64_t>(candidates.size()))
-    candidates.resize(static_cast<size_t>(params.top_k));
-  if (params.top_p < 1) KeepTopP(candidates, params.top_p);
-
-  double left = Uniform(params.seed, position) * Total(candidates);
-  for (const Candidate& c : candidates) {
-    left -= c.probability;
-    if (left < 0) return c.id;
-  }
-  return candidates.back().id;  // rounding left a crumb
+TokenLogprobs Logprobs(std::span<const float> logits, int32_t token, int top) {
+  return LogprobsOf(logits, ScanLogits(logits), token, top);
 }
 
 double LogSumExp(std::span<const float> logits) {

@@ -1,17 +1,58 @@
-// Logits → token.
+// Logits → token, and what is told about it.
 #pragma once
 
+#include <optional>
 #include <span>
+#include <unordered_map>
+#include <vector>
 
 #include "latte/request.h"
 
+#include "src/base/thread_pool.h"
+
 namespace latte {
 
-// Draws the token at `position` (its index in the sequence). Ties go to the lower id. Equal
-// arguments give equal tokens. Errors: kInternal "numerical error" when a logit is NaN or +inf, or
-// when all are −inf.
-[[nodiscard]] Result<int32_t> Sample(std::span<const float> logits, const SamplingParams& params,
-                                     int64_t position);
+// How often a sequence has each token: what penalties are made of. Thread-compatible.
+class TokenHistory {
+ public:
+  void AddPrompt(std::span<const int32_t> tokens);
+  void AddGenerated(int32_t token);
+
+  struct Count {
+    int32_t generated = 0;
+    bool in_prompt = false;
+  };
+  const std::unordered_map<int32_t, Count>& counts() const { return counts_; }
+
+ private:
+  std::unordered_map<int32_t, Count> counts_;
+};
+
+// One draw.
+struct Draw {
+  std::span<const float> logits;  // [vocab]
+  const SamplingParams* params = nullptr;
+  const TokenHistory* history = nullptr;  // null: no penalties
+  std::span<const int32_t> banned;        // ids that are not drawn
+  int64_t position = 0;                   // index of the new token in its sequence
+  int logprobs = -1;                      // alternatives to tell; −1: no logprobs at all
+};
+
+struct Drawn {
+  int32_t token = 0;
+  std::optional<TokenLogprobs> logprobs;  // of the logits as the model gave them
+};
+
+// Ties go to the lower id. Equal arguments give equal tokens.
+// Errors: kInternal "numerical error" when a logit is NaN or +inf, or when none can be drawn.
+[[nodiscard]] Result<Drawn> Sample(const Draw& draw);
+
+// All draws, shared among threads; results do not depend on how.
+[[nodiscard]] std::vector<Result<Drawn>> SampleAll(std::span<const Draw> draws,
+                                                   ThreadPool& threads);
+
+// The logprob of `token` and of the `top` likeliest tokens.
+TokenLogprobs Logprobs(std::span<const float> logits, int32_t token, int top);
 
 // log Σ exp(logits), in fp64.
 double LogSumExp(std::span<const float> logits);

@@ -6,73 +6,11 @@
 #include <fmt/format.h>
 
 #include "src/base/math.h"
+#include "src/engine/in_range.h"
 #include "src/layers/mla/dispatch.h"
 #include "src/layers/mla/mla.h"
 
 namespace latte {
-namespace {
-
-// The one path of prompts under a fixed mode or strict determinism.
-MlaPath PromptPath(AttentionMode mode) {
-  switch (mode) {
-    case AttentionMode::kDecompressed:
-      return MlaPath::kDecompressed;
-    case AttentionMode::kAbsorbed:
-      return MlaPath::kAbsorbed;
-    case AttentionMode::kAuto:
-    case AttentionMode::kLatent:
-      return MlaPath::kLatent;
-  }
-  return MlaPath::kLatent;
-}
-
-MlaPath GeneratedPath(AttentionMode mode) {
-  return mode == AttentionMode::kAuto ? MlaPath::kAbsorbed : PromptPath(mode);
-}
-
-CacheSpec SpecFor(const ModelConfig& config, const SessionOptions& options) {
-  return {MlaCacheStreams(config.mla, PromptPath(options.attention), options.cache()),
-          config.layers, options.page_tokens};
-}
-
-Status InRange(std::string_view field, int64_t value, int64_t low, int64_t high) {
-  if (value >= low && value <= high) return {};
-  return InvalidArgument(
-      fmt::format("{}: expected a number in [{}, {}], found {}", field, low, high, value));
-}
-
-}  // namespace
-
-std::string_view Name(AttentionMode mode) {
-  switch (mode) {
-    case AttentionMode::kAuto:
-      return "auto";
-    case AttentionMode::kDecompressed:
-      return "decompressed";
-    case AttentionMode::kLatent:
-      return "latent";
-    case AttentionMode::kAbsorbed:
-      return "absorbed";
-  }
-  return "?";
-}
-
-std::string_view Name(Determinism level) { return level == Determinism::kStrict ? "strict" : "on"; }
-
-Result<Determinism> ParseDeterminism(std::string_view text) {
-  for (const Determinism level : {Determinism::kStrict, Determinism::kOn})
-    if (text == Name(level)) return level;
-  return InvalidArgument(fmt::format("--deterministic: expected strict or on, found '{}'", text));
-}
-
-Result<AttentionMode> ParseAttentionMode(std::string_view text) {
-  for (const AttentionMode mode : {AttentionMode::kAuto, AttentionMode::kDecompressed,
-                                   AttentionMode::kLatent, AttentionMode::kAbsorbed})
-    if (text == Name(mode)) return mode;
-  return InvalidArgument(fmt::format(
-      "--attention: expected auto, decompressed, latent or absorbed, found '{}'", text));
-}
-
 Status SessionOptions::Validate() const {
   constexpr int64_t kMany = int64_t{1} << 30;
   LATTE_RETURN_IF_ERROR(InRange("chunk", chunk_tokens, 0, kMany));
@@ -80,11 +18,7 @@ Status SessionOptions::Validate() const {
   LATTE_RETURN_IF_ERROR(InRange("page-tokens", page_tokens, 16, 256));
   LATTE_RETURN_IF_ERROR(InRange("max-tokens", max_tokens, 1, kMany));
   LATTE_RETURN_IF_ERROR(InRange("threads", threads, 0, 1024));
-  if (attention == AttentionMode::kDecompressed && cache().kind != RowKind::kPlain)
-    return InvalidArgument(fmt::format(
-        "cache-dtype: expected bf16, f16 or f32 under decompressed attention, which caches keys "
-        "and values, found {}, a format of latents; use --attention auto",
-        Name(cache())));
+  LATTE_RETURN_IF_ERROR(CheckCacheDType(attention, cache()));
   if (!IsPow2(page_tokens))
     return InvalidArgument(
         fmt::format("page-tokens: expected a power of two, found {}", page_tokens));
@@ -116,7 +50,9 @@ Result<std::unique_ptr<Session>> Session::Create(const Model& model, const Machi
   LATTE_RETURN_IF_ERROR(options.Validate());
   const int64_t pages = CeilDiv(options.max_tokens, options.page_tokens);
   LATTE_ASSIGN_OR_RETURN(LatentCache cache,
-                         LatentCache::Create(SpecFor(model.config(), options), pages));
+                         LatentCache::Create(CacheSpecFor(model.config(), options.attention,
+                                                          options.cache(), options.page_tokens),
+                                             pages));
   return std::unique_ptr<Session>(new Session(model, machine, options, std::move(cache)));
 }
 

@@ -6,33 +6,16 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <string_view>
 #include <vector>
 
 #include "latte/request.h"
 
 #include "src/cache/page_pool.h"
+#include "src/engine/attention_mode.h"
 #include "src/engine/runner.h"
 #include "src/layers/mla/rates.h"
 
 namespace latte {
-
-// --attention. kAuto: prompts by the cheaper of the latent and the absorbed path, generated tokens
-// absorbed.
-enum class AttentionMode { kAuto, kDecompressed, kLatent, kAbsorbed };
-
-// --deterministic. What besides batch, threads and chunks may not change a byte. kStrict: how much
-// of a prompt was cached; so all prompts take one path, and rows of generated tokens are not
-// reused for them. kOn: nothing else.
-enum class Determinism { kStrict, kOn };
-
-std::string_view Name(Determinism level);
-// Errors: kInvalidArgument listing the levels.
-[[nodiscard]] Result<Determinism> ParseDeterminism(std::string_view text);
-
-std::string_view Name(AttentionMode mode);
-// Errors: kInvalidArgument listing the modes.
-[[nodiscard]] Result<AttentionMode> ParseAttentionMode(std::string_view text);
 
 struct SessionOptions {
   AttentionMode attention = AttentionMode::kAuto;

@@ -1,0 +1,18 @@
+// What the rows of a page depend on.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace latte {
+
+// The tokens up to and including those of one page, and whose they are.
+struct PagePrefix {
+  std::string salt;
+  std::vector<int32_t> tokens;  // a multiple of page_tokens; the page's own are the last
+
+  bool operator==(const PagePrefix&) const = default;
+};
+
+}  // namespace latte

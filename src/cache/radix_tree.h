@@ -1,0 +1,101 @@
+// Which page holds the rows of which beginning of a prompt. One node per page; the nodes of one
+// salt know nothing of those of another. Holds no references and frees nothing: it is told which
+// pages others use, and says which one to give up first.
+//
+//   salt "a" ── [1 2 3 4] page 7 ─┬─ [5 6 7 8] page 2
+//                                 └─ [5 6 9 9] page 0      (page_tokens = 4)
+//
+// Children are found by a hash of the page's tokens, then compared with all of them. No function
+// recurses: a prompt may be millions of tokens long.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "src/cache/page_prefix.h"
+
+namespace latte {
+
+// Thread-compatible. Page ids are those of a pool of `pages` pages; a page is in the tree at most
+// once.
+class RadixTree {
+ public:
+  RadixTree(int64_t pages, int64_t page_tokens);
+  RadixTree(const RadixTree&) = delete;
+  RadixTree& operator=(const RadixTree&) = delete;
+  RadixTree(RadixTree&&) = default;
+  RadixTree& operator=(RadixTree&&) = default;
+
+  // Pages of the longest known beginning of `tokens` in whole pages, `max_pages` at most.
+  std::vector<int32_t> Match(std::string_view salt, std::span<const int32_t> tokens,
+                             int64_t max_pages) const;
+  // How many pages Match would find.
+  int64_t MatchedPages(std::string_view salt, std::span<const int32_t> tokens,
+                       int64_t max_pages) const;
+
+  // pages[i] holds rows of tokens [i·P, (i+1)·P). Returns the pages that were taken; where the tree
+  // has those tokens already, its own page stays. A page that is taken counts as used by others.
+  std::vector<int32_t> Insert(std::string_view salt, std::span<const int32_t> tokens,
+                              std::span<const int32_t> pages);
+
+  // Says whether others use a page of the tree; it was last used when they stopped.
+  void SetUsed(int32_t page, bool used);
+
+  // The page whose use ended longest ago among those that have no successor and no user; -1 if
+  // there is none. Cost: constant.
+  int32_t Oldest() const { return leaves_.empty() ? -1 : leaves_.begin()->second; }
+  // Requires: the page is in the tree, has no successor and no user.
+  void Remove(int32_t page);
+
+  bool Contains(int32_t page) const { return nodes_[static_cast<size_t>(page)].in_tree; }
+  PagePrefix PrefixOf(int32_t page) const;  // Requires: Contains(page). Cost: length of the prefix
+
+  int64_t pages() const { return pages_; }
+  int64_t unused_pages() const { return unused_; }        // no user
+  int64_t evictable_pages() const { return evictable_; }  // no user, and none of a successor
+  int64_t salts() const { return static_cast<int64_t>(salts_.size()); }
+
+ private:
+  using Salts = std::map<std::string, int64_t, std::less<>>;  // pages of each
+
+  struct Node {
+    bool in_tree = false;
+    bool used = false;    // by others than the tree
+    int32_t parent = -1;  // page; −1: the tokens are the first of a prompt
+    int32_t children = 0;
+    int32_t held = 0;   // children that are held or used below, and 1 if the page itself is used
+    uint64_t hash = 0;  // of parent and tokens
+    uint64_t last_use = 0;
+    Salts::iterator salt = {};
+    std::vector<int32_t> tokens = {};  // the page's own
+  };
+
+  Node& At(int32_t page) { return nodes_[static_cast<size_t>(page)]; }
+  const Node& At(int32_t page) const { return nodes_[static_cast<size_t>(page)]; }
+  std::span<const int32_t> PageOf(std::span<const int32_t> tokens, int64_t i) const;
+  // The page after `parent` with these tokens, or −1. Requires: salt is not salts_.end().
+  int32_t Child(Salts::const_iterator salt, int32_t parent, std::span<const int32_t> tokens) const;
+  void Add(Salts::iterator salt, int32_t parent, std::span<const int32_t> tokens, int32_t page);
+  void Touch(int32_t page);
+  void Hold(int32_t page);
+  void Unhold(int32_t page);
+
+  int64_t page_tokens_;
+  std::vector<Node> nodes_;  // by page id
+  Salts salts_;              // those with pages
+  std::unordered_multimap<uint64_t, int32_t> by_hash_;
+  std::set<std::pair<uint64_t, int32_t>> leaves_;  // (last use, page): no successor, no user
+  uint64_t clock_ = 0;                             // counts ends of use
+  int64_t pages_ = 0;
+  int64_t unused_ = 0;
+  int64_t evictable_ = 0;
+};
+
+}  // namespace latte

@@ -1,0 +1,41 @@
+// The ways to evaluate attention that a user can choose, and what they mean for paths and cache.
+#pragma once
+
+#include <string_view>
+
+#include "latte/status.h"
+
+#include "src/cache/latent_cache.h"
+#include "src/io/model_config.h"
+#include "src/layers/step_context.h"
+
+namespace latte {
+
+// --attention. kAuto: prompts by the cheaper of the latent and the absorbed path, generated tokens
+// absorbed.
+enum class AttentionMode { kAuto, kDecompressed, kLatent, kAbsorbed };
+
+// --deterministic. What besides threads may not change a byte. kStrict: batch, chunks, preemption,
+// and how much of a prompt was cached; so all prompts take one path, and rows of generated tokens
+// are not reused for them. kOn: the same without what was cached. kOff: nothing else.
+enum class Determinism { kStrict, kOn, kOff };
+
+std::string_view Name(Determinism level);
+// Errors: kInvalidArgument listing the levels.
+[[nodiscard]] Result<Determinism> ParseDeterminism(std::string_view text);
+
+std::string_view Name(AttentionMode mode);
+// Errors: kInvalidArgument listing the modes.
+[[nodiscard]] Result<AttentionMode> ParseAttentionMode(std::string_view text);
+
+// The path of all prompts under a fixed mode or strict determinism.
+MlaPath PromptPath(AttentionMode mode);
+MlaPath GeneratedPath(AttentionMode mode);
+
+// What is cached under `mode`. Errors: kInvalidArgument for a format of latents under
+// kDecompressed, which caches keys and values.
+[[nodiscard]] Status CheckCacheDType(AttentionMode mode, CacheDType cache);
+CacheSpec CacheSpecFor(const ModelConfig& config, AttentionMode mode, CacheDType cache,
+                       int64_t page_tokens);
+
+}  // namespace latte

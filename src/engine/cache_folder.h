@@ -1,0 +1,28 @@
+// The folder that prefixes are kept in: DIR/MODEL/FILE, both names 32 hexadecimal digits. Whatever
+// else lies there is left alone. What is in it is read by nobody but its owner: it comes from
+// prompts.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "latte/status.h"
+
+namespace latte {
+
+// Makes sure that `dir` and the model's folder in it exist, with mode 0700 if they are new.
+// Errors: kInvalidArgument when either is no folder, is another user's or others may write to it
+// (or, for the model's, read it); kUnavailable when they cannot be made.
+[[nodiscard]] Status OpenCacheFolder(const std::string& dir, const std::string& model);
+
+struct CachedFile {
+  std::string name;  // "MODEL/FILE"
+  int64_t bytes = 0;
+};
+
+// The files of all models, least recently used first, by name and size alone. Removes what saves
+// that were cut short have left behind.
+std::vector<CachedFile> ScanCacheFolder(const std::string& dir);
+
+}  // namespace latte

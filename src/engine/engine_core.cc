@@ -1,0 +1,317 @@
+#include "src/engine/engine_core.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+namespace latte {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Logits are drawn from in blocks of rows: 64 rows of the largest vocabularies are 33 MB.
+constexpr size_t kRowsPerBlock = 64;
+
+double SecondsSince(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+}  // namespace
+
+Result<std::unique_ptr<EngineCore>> EngineCore::Create(const EngineParts& parts,
+                                                       const Settings& settings,
+                                                       const ModelKey& key) {
+  LATTE_ASSIGN_OR_RETURN(LatentCache cache,
+                         LatentCache::Create(settings.cache_spec, settings.pages));
+  std::unique_ptr<EngineCore> core(new EngineCore(parts, settings, std::move(cache)));
+  std::unique_ptr<PrefixStore> store;
+  if (!settings.options.cache_dir.empty()) {
+    PrefixStoreOptions options;
+    options.dir = settings.options.cache_dir;
+    options.max_bytes = settings.options.cache_dir_bytes;
+    Inbox* const inbox = &core->inbox_;
+    LATTE_ASSIGN_OR_RETURN(
+        store, PrefixStore::Open(options, {key, settings.cache_spec}, [inbox] { inbox->Wake(); }));
+  }
+  core->mover_ = std::make_unique<PageMover>(core->cache_, std::move(store));
+  return core;
+}
+
+EngineCore::EngineCore(const EngineParts& parts, const Settings& settings, LatentCache cache)
+    : parts_(parts),
+      settings_(settings),
+      rules_{&parts.model->config(), &settings_, parts.tokenizer},
+      threads_(settings.options.threads),
+      cache_(std::move(cache)),
+      pages_({settings.pages, settings.options.page_tokens, settings.options.prefix_cache,
+              !settings.options.cache_dir.empty()}),
+      runner_(*parts.model, cache_, workspace_, Exec{&threads_, parts.machine},
+              RunnerOptions{settings.dtype, settings.options.prefill_workspace_tokens,
+                            settings.options.int8_activations}),
+      scheduler_(SchedulerRules(), pages_),
+      answers_(rules_),
+      inbox_(settings.options.max_queued_requests, settings.options.max_queued_tokens) {}
+
+SchedulerOptions EngineCore::SchedulerRules() {
+  SchedulerOptions out;
+  out.max_batch_tokens = settings_.options.max_batch_tokens;
+  out.max_sequences = settings_.options.max_sequences;
+  out.aging_steps = settings_.options.aging_steps;
+  out.share_generated = settings_.deterministic != Determinism::kStrict ||
+                        settings_.attention != AttentionMode::kAuto;
+  out.replay = settings_.deterministic != Determinism::kOff;
+  out.generated_path = GeneratedPath(settings_.attention);
+  out.prompt_path = [this](int64_t new_tokens, int64_t cached_tokens) {
+    return settings_.PathOf(parts_.model->config().mla, new_tokens, cached_tokens);
+  };
+  if (!settings_.options.cache_dir.empty())
+    out.pages_on_disk = [this](const Sequence& s, int64_t first) {
+      // One token is left to compute.
+      const std::span<const int32_t> all_but_one(s.tokens.data(), s.tokens.size() - 1);
+      return mover_->store()->KnownPages(s.spec.salt, all_but_one, first);
+    };
+  return out;
+}
+
+Result<RequestId> EngineCore::Submit(Request request) {
+  LATTE_ASSIGN_OR_RETURN(Submission submission, Prepare(std::move(request), rules_));
+  return inbox_.Put(std::move(submission));
+}
+
+Status EngineCore::Step() {
+  const Clock::time_point start = Clock::now();
+  forward_seconds_ = 0;
+  ReadMail();
+  mover_->Finish(scheduler_);
+  const StepPlan plan = scheduler_.Plan();
+  NoteAdmissions(plan);
+  mover_->Do(plan.ops);
+  mover_->Begin(plan.loads, scheduler_);
+  const int64_t global = global_tokens_ ? global_tokens_(plan.tokens) : plan.tokens;
+  if (global > 0) Compute(plan, global);
+  more_to_do_ = !plan.empty() || !plan.preempted.empty() || !plan.admitted.empty();
+  UpdateStats(plan, SecondsSince(start));
+  if (sink_ && !answers_.events().empty()) sink_(answers_.events());
+  answers_.events().clear();
+  return {};
+}
+
+void EngineCore::ReadMail() {
+  Inbox::Mail mail = inbox_.Take();
+  for (Submission& submission : mail.submissions) Enter(std::move(submission));
+  for (const RequestId id : mail.cancels) CancelNow(id);
+}
+
+void EngineCore::Enter(Submission submission) {
+  const Request& request = submission.request;
+  SequenceSpec spec;
+  spec.id = ++last_id_;
+  spec.salt = request.cache_salt;
+  spec.max_len = submission.max_len;
+  spec.priority = request.priority;
+  spec.answers = request.n;
+  spec.reuses_prefix = request.prompt_logprobs < 0;
+  std::vector<int32_t> prompt = submission.prompt;
+  const SequenceId id = spec.id;
+  answers_.Add(id, std::move(submission));
+  scheduler_.Add(std::move(spec), std::move(prompt));
+}
+
+void EngineCore::CancelNow(RequestId id) {
+  for (const SequenceId sequence : answers_.Of(id)) End(sequence, FinishReason::kCancelled, {});
+}
+
+void EngineCore::End(SequenceId id, FinishReason reason, const Error& error) {
+  const Sequence& s = *scheduler_.Find(id);
+  if (s.state == SequenceState::kWaiting && s.preemptions == 0)
+    inbox_.LeftQueue(s.prompt_len);  // it was never admitted
+  answers_.End(id, reason, error, s.spec.answers);
+  scheduler_.Remove(id);
+}
+
+void EngineCore::NoteAdmissions(const StepPlan& plan) {
+  const std::lock_guard lock(stats_mutex_);
+  for (const SequenceId id : plan.admitted) {
+    const Sequence& s = *scheduler_.Find(id);
+    inbox_.LeftQueue(s.prompt_len);
+    stats_.prompt_tokens += s.prompt_len;
+  }
+}
+
+void EngineCore::Compute(const StepPlan& plan, int64_t global_tokens) {
+  std::vector<SequenceWork> work;
+  for (const SequenceStep& step : plan.steps)
+    work.push_back({step.tokens(), step.begin, step.path, step.sequence->pages});
+  const Clock::time_point start = Clock::now();
+  hidden_ = runner_.Forward(work, global_tokens);
+  forward_seconds_ += SecondsSince(start);
+  scheduler_.Advance(plan);
+  TellPromptLogprobs(plan);
+  DrawTokens(plan);
+}
+
+// Logits of the tokens of a prompt tell the logprobs of the tokens after them.
+void EngineCore::TellPromptLogprobs(const StepPlan& plan) {
+  int64_t row = 0;
+  for (const SequenceStep& step : plan.steps) {
+    const int64_t first_row = row;
+    row += step.count;
+    Answer& answer = answers_.At(step.sequence->spec.id);
+    const int top = answer.request().prompt_logprobs;
+    const int64_t last = std::min(step.begin + step.count, step.sequence->prompt_len - 1);
+    // What a preempted sequence computes again was told before.
+    int64_t at = std::max(step.begin, static_cast<int64_t>(answer.prompt_logprobs.size()));
+    if (top < 0 || answer.generated > 0) continue;
+    while (at < last) {
+      const int64_t end = std::min(last, at + static_cast<int64_t>(kRowsPerBlock));
+      std::vector<int64_t> rows;
+      for (int64_t i = at; i < end; ++i) rows.push_back(first_row + i - step.begin);
+      const TensorView logits = runner_.LogitsOf(rows);
+      const auto width = static_cast<size_t>(logits.shape[1]);
+      for (int64_t i = at; i < end; ++i)
+        answer.prompt_logprobs.push_back(Logprobs({logits.Row<float>(i - at), width},
+                                                  step.sequence->tokens[static_cast<size_t>(i) + 1],
+                                                  top));
+      at = end;
+    }
+  }
+}
+
+void EngineCore::DrawTokens(const StepPlan& plan) {
+  std::vector<Drawing> drawings;
+  int64_t row = 0;
+  for (const SequenceStep& step : plan.steps) {
+    row += step.count;
+    if (!step.draws) continue;
+    const SequenceId id = step.sequence->spec.id;
+    NoteFirstDraw(*step.sequence);
+    if (answers_.At(id).request().stop.max_tokens == 0) {
+      End(id, FinishReason::kLength, {});
+      continue;
+    }
+    ForkAnswers(step);
+    // A request's answers are neighbours, and draw from one row.
+    for (const SequenceId fork : answers_.Of(answers_.At(id).id()))
+      if (fork == id || answers_.At(fork).generated == 0) drawings.push_back({fork, row - 1});
+  }
+  for (size_t begin = 0; begin < drawings.size(); begin += kRowsPerBlock)
+    DrawBlock(std::span(drawings).subspan(begin, std::min(kRowsPerBlock, drawings.size() - begin)));
+}
+
+// How much of the prompt was found is known for certain when all of it is computed.
+void EngineCore::NoteFirstDraw(const Sequence& s) {
+  Answer& answer = answers_.At(s.spec.id);
+  if (answer.generated > 0) return;
+  answer.cached_tokens = s.shared_len;
+  cached_tokens_ += s.shared_len;
+  disk_tokens_ += s.loaded_len;
+}
+
+void EngineCore::ForkAnswers(const SequenceStep& step) {
+  const SequenceId id = step.sequence->spec.id;
+  while (step.sequence->spec.answers > 1) {
+    scheduler_.Fork(id, ++last_id_);
+    answers_.Fork(id, last_id_);
+  }
+}
+
+// An overflow of f16 becomes an infinity, which reaches the hidden state as such or as a NaN.
+Status EngineCore::CheckRow(int64_t row) const {
+  if (settings_.dtype != DType::kF16) return {};
+  const std::span<const float> h(hidden_.Row<float>(row), static_cast<size_t>(hidden_.shape[1]));
+  if (std::all_of(h.begin(), h.end(), [](float x) { return std::isfinite(x); })) return {};
+  return Unsupported(
+      "f16 arithmetic: expected values up to 65504, the largest that f16 has, but those of this "
+      "sequence pass it; use --dtype bf16 or f32");
+}
+
+void EngineCore::DrawBlock(std::span<const Drawing> block) {
+  std::vector<int64_t> rows;
+  for (const Drawing& d : block)
+    if (rows.empty() || rows.back() != d.row) rows.push_back(d.row);
+  const Clock::time_point start = Clock::now();
+  const TensorView logits = runner_.LogitsOf(rows);
+  forward_seconds_ += SecondsSince(start);
+
+  const auto vocab = static_cast<size_t>(logits.shape[1]);
+  std::vector<Draw> draws;
+  int64_t at = -1;
+  for (const Drawing& d : block) {
+    if (at < 0 || rows[static_cast<size_t>(at)] != d.row) ++at;
+    const Answer& answer = answers_.At(d.id);
+    Draw draw;
+    draw.logits = {logits.Row<float>(at), vocab};
+    draw.params = &answer.params;
+    draw.history = &answer.history;
+    draw.banned = answers_.Banned(answer);
+    draw.position = scheduler_.Find(d.id)->length();
+    draw.logprobs = answer.request().logprobs;
+    draws.push_back(draw);
+  }
+  const std::vector<Result<Drawn>> drawn = SampleAll(draws, threads_);
+  for (size_t i = 0; i < block.size(); ++i) {
+    const Status row = CheckRow(block[i].row);
+    Settle(block[i].id, row ? drawn[i] : Result<Drawn>(tl::unexpected(row.error())));
+  }
+}
+
+void EngineCore::Settle(SequenceId id, const Result<Drawn>& drawn) {
+  if (!drawn) {
+    End(id, FinishReason::kError, drawn.error());
+    return;
+  }
+  const int64_t length = scheduler_.Find(id)->length() + 1;
+  if (answers_.Accept(id, *drawn, length))
+    scheduler_.Remove(id);
+  else
+    scheduler_.Append(id, drawn->token);
+}
+
+bool EngineCore::WaitForWork(std::chrono::steady_clock::time_point deadline) {
+  return more_to_do_ || inbox_.Wait(deadline);
+}
+
+Status EngineCore::SavePrefixes() {
+  if (mover_->store() == nullptr) return {};
+  // As many at once as the store's queue takes.
+  constexpr int64_t kPagesAtOnce = 32;
+  while (pages_.Evict(kPagesAtOnce) > 0) {
+    mover_->Do(pages_.TakeOps());
+    mover_->store()->Flush();
+  }
+  const PrefixStoreStats stats = mover_->store()->Stats();
+  if (stats.failed_saves > 0)
+    return Fail(Code::kUnavailable, fmt::format("{} pages could not be saved, the last one so: {}",
+                                                stats.failed_saves, stats.last_error));
+  return {};
+}
+
+void EngineCore::UpdateStats(const StepPlan& plan, double seconds) {
+  const std::lock_guard lock(stats_mutex_);
+  stats_.waiting = scheduler_.waiting();
+  stats_.running = scheduler_.running();
+  stats_.pages_total = pages_.total_pages();
+  stats_.pages_used = pages_.used_pages();
+  stats_.pages_cached = pages_.cached_pages();
+  stats_.page_bytes = settings_.cache_spec.bytes_per_page();
+  stats_.page_tokens = settings_.options.page_tokens;
+  if (!plan.steps.empty()) ++stats_.steps;
+  stats_.requests_finished = answers_.finished();
+  stats_.requests_failed = answers_.failed();
+  stats_.requests_cancelled = answers_.cancelled();
+  stats_.preemptions = scheduler_.preemptions();
+  stats_.cached_tokens = cached_tokens_;
+  stats_.disk_tokens = disk_tokens_;
+  stats_.computed_tokens += plan.tokens;
+  stats_.generated_tokens = answers_.generated();
+  stats_.step_seconds += seconds;
+  stats_.forward_seconds += forward_seconds_;
+}
+
+EngineStats EngineCore::Stats() const {
+  const std::lock_guard lock(stats_mutex_);
+  return stats_;
+}
+
+}  // namespace latte

@@ -1,0 +1,103 @@
+// The engine's loop over a model that somebody else loaded: mail → plan → move pages → compute →
+// draw → tell, once per step and in that order.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+
+#include "latte/engine.h"
+
+#include "src/engine/answers.h"
+#include "src/engine/inbox.h"
+#include "src/engine/page_mover.h"
+#include "src/engine/runner.h"
+#include "src/engine/scheduler.h"
+#include "src/engine/settings.h"
+
+namespace latte {
+
+// What an engine is made over. All must outlive it.
+struct EngineParts {
+  const Model* model = nullptr;
+  const Machine* machine = nullptr;
+  const Tokenizer* tokenizer = nullptr;  // null: requests come as tokens, answers have no text
+};
+
+// Interface and thread-safety are those of Engine.
+class EngineCore {
+ public:
+  // Opens settings.options.cache_dir if it is set, for rows of the model `key`.
+  // Errors: kExhausted when the cache does not fit; of PrefixStore::Open.
+  [[nodiscard]] static Result<std::unique_ptr<EngineCore>> Create(const EngineParts& parts,
+                                                                  const Settings& settings,
+                                                                  const ModelKey& key = {});
+
+  [[nodiscard]] Result<RequestId> Submit(Request request);
+  void Cancel(RequestId id) { inbox_.Cancel(id); }
+  void SetEventSink(Engine::EventSink sink) { sink_ = std::move(sink); }
+  [[nodiscard]] Status Step();
+  bool WaitForWork(std::chrono::steady_clock::time_point deadline);
+  [[nodiscard]] Status SavePrefixes();
+  EngineStats Stats() const;
+
+  // Asks the other data-parallel ranks how many tokens all of them compute in this step, this
+  // rank's given. A rank with none of its own then joins in with an empty step. One rank: its own.
+  using GlobalTokens = std::function<int64_t(int64_t own_tokens)>;
+  void SetGlobalTokens(GlobalTokens global_tokens) { global_tokens_ = std::move(global_tokens); }
+
+  const Settings& settings() const { return settings_; }
+  ThreadPool& threads() { return threads_; }
+
+ private:
+  EngineCore(const EngineParts& parts, const Settings& settings, LatentCache cache);
+  SchedulerOptions SchedulerRules();
+
+  // The parts of Step.
+  void ReadMail();
+  void Enter(Submission submission);
+  void CancelNow(RequestId id);
+  void NoteAdmissions(const StepPlan& plan);
+  void Compute(const StepPlan& plan, int64_t global_tokens);
+  void TellPromptLogprobs(const StepPlan& plan);
+  void DrawTokens(const StepPlan& plan);
+  void NoteFirstDraw(const Sequence& s);
+  void ForkAnswers(const SequenceStep& step);
+  void Settle(SequenceId id, const Result<Drawn>& drawn);
+  void End(SequenceId id, FinishReason reason, const Error& error);
+  void UpdateStats(const StepPlan& plan, double seconds);
+
+  // One token to draw: the answer, and the row of the hidden states that its logits come from.
+  struct Drawing {
+    SequenceId id = 0;
+    int64_t row = 0;
+  };
+  void DrawBlock(std::span<const Drawing> block);
+  Status CheckRow(int64_t row) const;
+
+  EngineParts parts_;
+  Settings settings_;
+  RequestRules rules_;
+  ThreadPool threads_;
+  LatentCache cache_;
+  CacheManager pages_;
+  Workspace workspace_;
+  Runner runner_;
+  Scheduler scheduler_;
+  Answers answers_;
+  Inbox inbox_;
+  std::unique_ptr<PageMover> mover_;
+  Engine::EventSink sink_;
+  GlobalTokens global_tokens_;
+  SequenceId last_id_ = 0;
+  TensorView hidden_;           // of the step
+  bool more_to_do_ = false;     // the next step needs no mail to have work
+  double forward_seconds_ = 0;  // of the step
+  int64_t cached_tokens_ = 0;
+  int64_t disk_tokens_ = 0;
+
+  mutable std::mutex stats_mutex_;
+  EngineStats stats_;
+};
+
+}  // namespace latte

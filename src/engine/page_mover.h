@@ -1,0 +1,55 @@
+// Carries out what the cache manager decides: copies between pages, pages to disk and back.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "src/cache/cache_manager.h"
+#include "src/cache/latent_cache.h"
+#include "src/engine/prefix_store.h"
+#include "src/engine/scheduler.h"
+
+namespace latte {
+
+// Engine-thread only. The cache must outlive it.
+class PageMover {
+ public:
+  // `store` may be null: nothing is saved or loaded.
+  PageMover(LatentCache& cache, std::unique_ptr<PrefixStore> store)
+      : cache_(cache), store_(std::move(store)) {}
+
+  // Before a step computes. Saves take a copy of the page and go on beside the step.
+  void Do(std::span<const PageOp> ops);
+
+  // Begins to read pages; `scheduler` knows the sequences' tokens.
+  void Begin(std::span<const PageLoad> loads, const Scheduler& scheduler);
+
+  // Puts pages that have arrived in their places, and tells the scheduler of prefixes that are
+  // complete or end early.
+  void Finish(Scheduler& scheduler);
+
+  bool loading() const { return !prefixes_.empty(); }
+  PrefixStore* store() { return store_.get(); }
+
+ private:
+  // A loading sequence's pages.
+  struct Prefix {
+    int64_t first = 0;  // page index in the sequence
+    int64_t wanted = 0;
+    int64_t asked = 0;  // of them, given to the store
+    int64_t arrived = 0;
+    int64_t usable = 0;   // leading pages that arrived whole
+    bool broken = false;  // a page is missing: later ones are of no use
+  };
+  void Ask(const Scheduler& scheduler);
+  void Place(const LoadedPage& page, const Scheduler& scheduler);
+
+  LatentCache& cache_;
+  std::unique_ptr<PrefixStore> store_;
+  std::map<SequenceId, Prefix> prefixes_;
+};
+
+}  // namespace latte

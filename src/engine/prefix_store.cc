@@ -1,0 +1,227 @@
+#include "src/engine/prefix_store.h"
+
+#include <optional>
+#include <ranges>
+#include <utility>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "src/base/file.h"
+#include "src/engine/cache_folder.h"
+
+namespace latte {
+namespace {
+
+std::string HexOf(const ModelKey& key) {
+  std::string hex;
+  for (const std::byte byte : key) hex += fmt::format("{:02x}", std::to_integer<int>(byte));
+  return hex;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<PrefixStore>> PrefixStore::Open(const PrefixStoreOptions& options,
+                                                       PrefixFileOwner owner,
+                                                       std::function<void()> on_loaded) {
+  LATTE_RETURN_IF_ERROR(OpenCacheFolder(options.dir, HexOf(owner.key)));
+  std::unique_ptr<PrefixStore> store(
+      new PrefixStore(options, std::move(owner), std::move(on_loaded)));
+  store->thread_ = std::thread([&self = *store] { self.Run(); });
+  return store;
+}
+
+PrefixStore::PrefixStore(const PrefixStoreOptions& options, PrefixFileOwner owner,
+                         std::function<void()> on_loaded)
+    : options_(options),
+      owner_(std::move(owner)),
+      model_(HexOf(owner_.key)),
+      on_loaded_(std::move(on_loaded)) {
+  for (const CachedFile& file : ScanCacheFolder(options_.dir)) index_.Add(file.name, file.bytes);
+}
+
+PrefixStore::~PrefixStore() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  work_.notify_all();
+  thread_.join();
+}
+
+std::string PrefixStore::NameOf(const PagePrefix& prefix) const {
+  return model_ + "/" + PrefixFileName(owner_, prefix);
+}
+
+void PrefixStore::TouchPath(const PagePrefix& prefix) {
+  PrefixFileNames names(owner_, prefix.salt);
+  const auto page = static_cast<size_t>(owner_.spec.page_tokens);
+  std::vector<std::string> path;
+  for (size_t at = 0; at + page <= prefix.tokens.size(); at += page)
+    path.push_back(model_ + "/" + names.Next(std::span(prefix.tokens).subspan(at, page)));
+  const std::lock_guard lock(mutex_);
+  for (const std::string& name : path | std::views::reverse) index_.Touch(name);
+}
+
+bool PrefixStore::Contains(const PagePrefix& prefix) const {
+  const std::string name = NameOf(prefix);
+  const std::lock_guard lock(mutex_);
+  return index_.Contains(name);
+}
+
+int64_t PrefixStore::KnownPages(std::string_view salt, std::span<const int32_t> tokens,
+                                int64_t first) const {
+  PrefixFileNames names(owner_, salt);
+  const auto page = static_cast<size_t>(owner_.spec.page_tokens);
+  int64_t at = 0;
+  for (; tokens.size() >= page; ++at, tokens = tokens.subspan(page)) {
+    const std::string name = model_ + "/" + names.Next(tokens.first(page));
+    if (at < first) continue;
+    const std::lock_guard lock(mutex_);
+    if (!index_.Contains(name)) break;
+  }
+  return at > first ? at - first : 0;
+}
+
+bool PrefixStore::Save(PagePrefix prefix, std::vector<std::byte> bytes) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (saves_.size() >= options_.max_queued) {
+      ++stats_.dropped_saves;
+      return false;
+    }
+    saves_.push_back({std::move(prefix), std::move(bytes)});
+  }
+  work_.notify_one();
+  return true;
+}
+
+bool PrefixStore::Load(PagePrefix prefix, uint64_t tag) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (open_loads_ >= options_.max_queued) return false;
+    ++open_loads_;
+    loads_.push_back({std::move(prefix), tag});
+  }
+  work_.notify_one();
+  return true;
+}
+
+std::vector<LoadedPage> PrefixStore::TakeLoaded() {
+  const std::lock_guard lock(mutex_);
+  open_loads_ -= loaded_.size();
+  return std::exchange(loaded_, {});
+}
+
+void PrefixStore::Flush() {
+  std::unique_lock lock(mutex_);
+  idle_.wait(lock, [&] { return saves_.empty() && loads_.empty() && !busy_; });
+}
+
+PrefixStoreStats PrefixStore::Stats() const {
+  const std::lock_guard lock(mutex_);
+  PrefixStoreStats stats = stats_;
+  stats.files = index_.files();
+  stats.bytes = index_.bytes();
+  return stats;
+}
+
+void PrefixStore::Run() {
+  MakeRoom(0);  // the folder may be larger than it should be now
+  while (RunNext()) {
+  }
+}
+
+bool PrefixStore::RunNext() {
+  std::optional<LoadJob> load;
+  std::optional<SaveJob> save;
+  {
+    std::unique_lock lock(mutex_);
+    busy_ = false;
+    if (saves_.empty() && loads_.empty()) idle_.notify_all();
+    work_.wait(lock, [&] { return stop_ || !saves_.empty() || !loads_.empty(); });
+    if (stop_) return false;
+    busy_ = true;
+    if (!loads_.empty()) {  // first: a request waits for it
+      load = std::move(loads_.front());
+      loads_.pop_front();
+    } else {
+      save = std::move(saves_.front());
+      saves_.pop_front();
+    }
+  }
+  if (load) RunLoad(std::move(*load));
+  if (save) RunSave(*save);
+  return true;
+}
+
+void PrefixStore::RunLoad(LoadJob job) {
+  const std::string name = NameOf(job.prefix);
+  Result<std::vector<std::byte>> bytes = ReadPage(name, job.prefix);
+  const bool refused = !bytes && bytes.error().code == Code::kCorrupt;
+  if (refused) unlink(PathOf(name).c_str());
+  if (bytes) {
+    utimensat(AT_FDCWD, PathOf(name).c_str(), nullptr, 0);  // a restart orders files by that
+    TouchPath(job.prefix);
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    if (bytes) {
+      ++stats_.loaded;
+    } else {
+      index_.Remove(name);
+      ++(refused ? stats_.refused : stats_.missed);
+      stats_.last_error = ToString(bytes.error());
+    }
+    loaded_.push_back({job.tag, std::move(job.prefix), std::move(bytes)});
+  }
+  if (on_loaded_) on_loaded_();
+}
+
+Result<std::vector<std::byte>> PrefixStore::ReadPage(const std::string& name,
+                                                     const PagePrefix& prefix) {
+  const std::string path = PathOf(name);
+  // More than any file of this prefix: what is larger is not one.
+  const int64_t most = owner_.spec.bytes_per_page() + std::ssize(prefix.tokens) * 4 +
+                       std::ssize(prefix.salt) + (int64_t{1} << 20);
+  LATTE_ASSIGN_OR_RETURN(const std::string file, ReadFile(path, most));
+  const auto bytes = DecodePrefixFile(owner_, prefix, std::as_bytes(std::span(file)));
+  if (!bytes) return Corrupt(fmt::format("{}: {}", path, bytes.error().message));
+  return std::vector(bytes->begin(), bytes->end());
+}
+
+void PrefixStore::RunSave(const SaveJob& job) {
+  const std::string name = NameOf(job.prefix);
+  if (Contains(job.prefix)) return TouchPath(job.prefix);
+  const std::vector<std::byte> file = EncodePrefixFile(owner_, job.prefix, job.bytes);
+  Status written = Exhausted(fmt::format("{}: {} bytes, expected at most {}", PathOf(name),
+                                         file.size(), options_.max_bytes));
+  // Not forced to the disk: a file that a power failure cuts short is refused.
+  if (MakeRoom(std::ssize(file))) written = WriteFile(PathOf(name), file);
+  const std::lock_guard lock(mutex_);
+  if (written) {
+    index_.Add(name, std::ssize(file));
+    ++stats_.saved;
+  } else {
+    ++stats_.failed_saves;
+    stats_.last_error = ToString(written.error());
+  }
+}
+
+bool PrefixStore::MakeRoom(int64_t bytes) {
+  if (bytes > options_.max_bytes) return false;
+  for (;;) {
+    std::string oldest;
+    {
+      const std::lock_guard lock(mutex_);
+      if (index_.files() == 0 || index_.bytes() + bytes <= options_.max_bytes) return true;
+      oldest = index_.Oldest();
+      index_.Remove(oldest);
+    }
+    unlink(PathOf(oldest).c_str());
+  }
+}
+
+}  // namespace latte

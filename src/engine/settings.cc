@@ -1,0 +1,117 @@
+#include "src/engine/settings.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "src/base/math.h"
+#include "src/engine/in_range.h"
+#include "src/layers/linear.h"
+#include "src/layers/mla/dispatch.h"
+
+namespace latte {
+namespace {
+
+constexpr int64_t kMany = int64_t{1} << 30;
+constexpr int64_t kManyBytes = int64_t{1} << 50;
+
+// Bytes of scratch memory: a step's activations are small beside expanded keys and values.
+int64_t WorkspaceBytes(const ModelConfig& config, const EngineOptions& options) {
+  const MlaDims& dims = config.mla;
+  const int64_t expanded = dims.h * (dims.n + dims.v) + 2 * dims.latent();
+  const int64_t tokens = std::min(options.prefill_workspace_tokens, options.max_tokens);
+  return tokens * expanded * SizeOf(DType::kF32);
+}
+
+// As much as is left after a tenth is put aside, but no more than all sequences can fill twice:
+// once in use and once kept for later prompts.
+int64_t DefaultCacheBytes(const ModelConfig& config, const Settings& settings,
+                          int64_t available_bytes) {
+  const EngineOptions& o = settings.options;
+  const int64_t most = 2 * o.max_sequences * RoundUp(o.max_tokens, o.page_tokens) *
+                       settings.cache_spec.bytes_per_token();
+  const int64_t left = (available_bytes - WorkspaceBytes(config, o)) / 10 * 9;
+  return std::clamp<int64_t>(left, 0, most);
+}
+
+Status CheckChoices(const EngineOptions& o) {
+  LATTE_RETURN_IF_ERROR(ParseAttentionMode(o.attention));
+  LATTE_RETURN_IF_ERROR(ParseDeterminism(o.deterministic));
+  LATTE_RETURN_IF_ERROR(ParseArithmetic(o.dtype));
+  if (!o.cache_dtype.empty()) LATTE_RETURN_IF_ERROR(ParseCacheDType(o.cache_dtype));
+  return {};
+}
+
+}  // namespace
+
+Status EngineOptions::Validate() const {
+  LATTE_RETURN_IF_ERROR(CheckChoices(*this));
+  LATTE_RETURN_IF_ERROR(InRange("threads", threads, 0, 1024));
+  LATTE_RETURN_IF_ERROR(InRange("page-tokens", page_tokens, 16, 256));
+  if (!IsPow2(page_tokens))
+    return InvalidArgument(
+        fmt::format("page-tokens: expected a power of two, found {}", page_tokens));
+  LATTE_RETURN_IF_ERROR(InRange("cache-bytes", cache_bytes, 0, kManyBytes));
+  LATTE_RETURN_IF_ERROR(InRange("max-tokens", max_tokens, 0, kMany));
+  LATTE_RETURN_IF_ERROR(InRange("max-sequences", max_sequences, 1, 4096));
+  LATTE_RETURN_IF_ERROR(
+      InRange("max-batch-tokens", max_batch_tokens, max_sequences + 1, int64_t{1} << 20));
+  LATTE_RETURN_IF_ERROR(InRange("max-queued-requests", max_queued_requests, 1, kMany));
+  LATTE_RETURN_IF_ERROR(InRange("max-queued-tokens", max_queued_tokens, 1, kManyBytes));
+  LATTE_RETURN_IF_ERROR(InRange("aging-steps", aging_steps, 1, int64_t{1} << 20));
+  LATTE_RETURN_IF_ERROR(InRange("prefill-workspace-tokens", prefill_workspace_tokens, 0, kMany));
+  LATTE_RETURN_IF_ERROR(InRange("cache-dir-bytes", cache_dir_bytes, 1, kManyBytes));
+  if (!cache_dir.empty() && !prefix_cache)
+    return InvalidArgument(
+        "cache-dir: expected the prefix cache to be on, found it off; leave out --no-prefix-cache "
+        "or --cache-dir");
+  return {};
+}
+
+int64_t PrefillWorkspaceTokens(int64_t max_tokens, int64_t max_sequences, int64_t page_tokens) {
+  constexpr int64_t kMost = 128 * 1024;
+  return std::min(std::max(8 * max_tokens, 4 * max_sequences * page_tokens), kMost);
+}
+
+MlaPath Settings::PathOf(const MlaDims& dims, int64_t new_tokens, int64_t cached_tokens) const {
+  if (attention != AttentionMode::kAuto || deterministic == Determinism::kStrict)
+    return PromptPath(attention);
+  return ChoosePath(dims, {new_tokens, cached_tokens}, rates).path;
+}
+
+Result<Settings> Settle(const EngineOptions& options, const ModelConfig& config,
+                        const Machine& machine, int64_t available_bytes) {
+  LATTE_RETURN_IF_ERROR(options.Validate());
+  Settings out;
+  out.options = options;
+  LATTE_ASSIGN_OR_RETURN(out.attention, ParseAttentionMode(options.attention));
+  LATTE_ASSIGN_OR_RETURN(out.deterministic, ParseDeterminism(options.deterministic));
+  LATTE_ASSIGN_OR_RETURN(out.dtype, ParseArithmetic(options.dtype));
+  out.cache = CacheDType::Plain(out.dtype);
+  if (!options.cache_dtype.empty()) {
+    LATTE_ASSIGN_OR_RETURN(out.cache, ParseCacheDType(options.cache_dtype));
+  }
+  LATTE_RETURN_IF_ERROR(CheckCacheDType(out.attention, out.cache));
+  out.cache_spec = CacheSpecFor(config, out.attention, out.cache, options.page_tokens);
+  LATTE_ASSIGN_OR_RETURN(out.rates, MachineRates(machine.isa));
+
+  EngineOptions& o = out.options;
+  if (o.max_tokens == 0 || o.max_tokens > config.max_position) o.max_tokens = config.max_position;
+  if (o.prefill_workspace_tokens == 0)
+    o.prefill_workspace_tokens =
+        PrefillWorkspaceTokens(o.max_tokens, o.max_sequences, o.page_tokens);
+  if (o.cache_bytes == 0) o.cache_bytes = DefaultCacheBytes(config, out, available_bytes);
+
+  const int64_t page_bytes = out.cache_spec.bytes_per_page();
+  out.pages = o.cache_bytes / page_bytes;
+  if (out.pages < 2)
+    return Exhausted(fmt::format(
+        "cache-bytes: expected at least two pages of {} bytes ({} tokens each), found {} bytes; "
+        "give it more, or use fewer --page-tokens or a smaller --cache-dtype",
+        page_bytes, o.page_tokens, o.cache_bytes));
+  o.cache_bytes = out.pages * page_bytes;
+  o.max_tokens = std::min(o.max_tokens, out.pages * o.page_tokens);
+  return out;
+}
+
+}  // namespace latte

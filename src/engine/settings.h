@@ -1,0 +1,39 @@
+// What an engine runs with: its options, understood and filled in for one model on one machine.
+#pragma once
+
+#include <cstdint>
+
+#include "latte/options.h"
+
+#include "src/engine/attention_mode.h"
+#include "src/kernels/machine.h"
+#include "src/layers/mla/rates.h"
+
+namespace latte {
+
+struct Settings {
+  EngineOptions options;  // cache_bytes, max_tokens, prefill_workspace_tokens filled in
+  AttentionMode attention = AttentionMode::kAuto;
+  Determinism deterministic = Determinism::kOn;
+  DType dtype = DType::kBF16;
+  CacheDType cache;
+  CacheSpec cache_spec;
+  int64_t pages = 0;
+  MlaRates rates;
+
+  // The path of a prompt.
+  MlaPath PathOf(const MlaDims& dims, int64_t new_tokens, int64_t cached_tokens) const;
+};
+
+// `available_bytes`: memory for cache and workspace, used where options.cache_bytes is 0.
+// Errors: of EngineOptions::Validate; kInvalidArgument for values that do not go together;
+// kExhausted when less than one page per sequence and one more fits.
+[[nodiscard]] Result<Settings> Settle(const EngineOptions& options, const ModelConfig& config,
+                                      const Machine& machine, int64_t available_bytes);
+
+// The workspace of prefill in cached tokens, as documented at EngineOptions. The rule is vLLM's
+// (chunked prefill of MLA): room for eight of the longest prompts, or for four pages of every
+// sequence, but no more than 128 Ki tokens.
+int64_t PrefillWorkspaceTokens(int64_t max_tokens, int64_t max_sequences, int64_t page_tokens);
+
+}  // namespace latte
