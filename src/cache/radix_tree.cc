@@ -1,7 +1,6 @@
 #include "src/cache/radix_tree.h"
 
 #include <algorithm>
-#include <ranges>
 
 #include <xxhash.h>
 
@@ -160,9 +159,10 @@ PagePrefix RadixTree::PrefixOf(int32_t page) const {
   LATTE_CHECK(Contains(page), "page {} is not in the tree", page);
   std::vector<int32_t> path;
   for (int32_t at = page; at >= 0; at = At(at).parent) path.push_back(at);
+  std::ranges::reverse(path);
   PagePrefix prefix{At(page).salt->first, {}};
   prefix.tokens.reserve(path.size() * static_cast<size_t>(page_tokens_));
-  for (const int32_t at : path | std::views::reverse)
+  for (const int32_t at : path)
     prefix.tokens.insert(prefix.tokens.end(), At(at).tokens.begin(), At(at).tokens.end());
   return prefix;
 }
