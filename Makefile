@@ -37,9 +37,9 @@ lint: setup  ## formatting, layering, documentation
 	tools/lint.sh
 
 fmt:  ## format every source file in place
-	git ls-files '*.h' '*.cc' | xargs clang-format -i
+	git ls-files '*.h' '*.cc' '*.c' | xargs clang-format -i
 
-install: build  ## binary and model under PREFIX (default /usr/local)
+install: build  ## binary, library, headers and model under PREFIX (default /usr/local)
 	cmake --install $(BUILD) --prefix $(PREFIX)
 
 clean:  ## remove everything that was built

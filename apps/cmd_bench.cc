@@ -12,6 +12,7 @@
 #include "src/jobs/bench_model.h"
 #include "src/jobs/bench_pool.h"
 #include "src/jobs/bench_prefill.h"
+#include "src/jobs/bench_sampler.h"
 #include "src/jobs/synth.h"
 #include "src/models/registry.h"
 
@@ -205,6 +206,15 @@ void AddPool(CLI::App& bench, BenchFlags& flags) {
   sub->add_option("--threads", *threads, "threads (default: 2)");
 }
 
+void AddSampler(CLI::App& bench, BenchFlags& flags) {
+  auto own = std::make_shared<BenchSamplerOptions>();
+  CLI::App* sub = AddOne(bench, flags, "sampler", "What drawing tokens costs, per row of logits",
+                         [own](const Machine&) { return BenchSampler(*own); });
+  sub->add_option("--vocab", own->vocab, "logits per row (default: 129280)");
+  sub->add_option("--rows", own->rows, "rows drawn by one call (default: 16)");
+  sub->add_option("--threads", own->threads, "threads (default: 1)");
+}
+
 struct ModelFlags {
   std::string model = "tiny";
   std::string synthetic;
@@ -277,6 +287,7 @@ Command AddBench(CLI::App& app) {
   AddLinear(*sub, *flags);
   AddShapes(*sub, *flags);
   AddPool(*sub, *flags);
+  AddSampler(*sub, *flags);
   AddDispatch(*sub, *flags);
   AddCalibrate(*sub, *flags);
   AddAbsorption(*sub, *flags);

@@ -7,10 +7,11 @@ import pathlib
 import re
 import sys
 
-LEVELS = dict(base=0, tensor=1, kernels=2, comm=2, io=2, cache=3, layers=4, models=5, engine=6, serve=7, jobs=7)
+LEVELS = dict(base=0, tensor=1, kernels=2, comm=2, io=2, cache=3, layers=4, models=5, engine=6, serve=7, jobs=7, capi=7)
 NEVER = {
     "cache": {"kernels", "comm", "io"},
     "serve": {"engine", "models", "layers", "cache", "kernels", "comm", "tensor"},
+    "capi": {"engine", "models", "layers", "cache", "io", "comm", "kernels", "tensor", "base"},  # include/latte only
 }
 FENCED = [
     (r"nlohmann/", ("src/base/json.",)),
@@ -23,7 +24,7 @@ FENCED = [
 ]
 OURS = re.compile(r'^\s*#\s*include\s+"src/([a-z]+)/', re.M)
 ANY = re.compile(r'^\s*#\s*include\s+[<"]([^>"]+)[>"]', re.M)
-SOURCES = {".h", ".cc", ".cu", ".cuh"}
+SOURCES = {".h", ".cc", ".c", ".cu", ".cuh"}
 
 
 def layer_violations(root):
@@ -37,7 +38,7 @@ def layer_violations(root):
 
 
 def fence_violations(root):
-    for folder in ("src", "include", "apps", "tests", "fuzz"):
+    for folder in ("src", "include", "apps", "examples", "tests", "fuzz"):
         for path in sorted((root / folder).rglob("*")):
             if path.suffix not in SOURCES:
                 continue

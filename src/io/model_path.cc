@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <vector>
 
+#include <dlfcn.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -19,6 +20,14 @@ std::string Env(const char* name) {
   return value == nullptr ? "" : value;
 }
 
+// The file that this code was loaded from: liblatte, or the program itself; empty if unknown.
+fs::path LoadedFrom() {
+  Dl_info info = {};
+  if (dladdr(reinterpret_cast<const void*>(&ResolveModelPath), &info) == 0) return {};
+  std::error_code ignored;
+  return fs::canonical(info.dli_fname, ignored);
+}
+
 // Folders that may hold the model that comes with Latte.
 std::vector<fs::path> TinyPlaces() {
   std::error_code ignored;
@@ -29,6 +38,12 @@ std::vector<fs::path> TinyPlaces() {
   fs::path up = program;
   for (int level = 0; level < 5 && up.has_relative_path(); ++level, up = up.parent_path())
     places.push_back(up / "models/tiny");
+  // Of an installed library: <prefix>/lib or <prefix>/lib/<machine>.
+  up = LoadedFrom().parent_path();
+  for (int level = 0; level < 2 && up.has_relative_path(); ++level) {
+    up = up.parent_path();
+    places.push_back(up / "share/latte/models/tiny");
+  }
   return places;
 }
 
@@ -81,7 +96,7 @@ Result<std::string> ResolveModelPath(const std::string& model) {
       if (IsRegularFile((place / "config.json").string())) return place.string();
       tried.push_back(place.string());
     }
-    return NotFound(fmt::format("the model 'tiny' was not found beside the program; looked for {}",
+    return NotFound(fmt::format("the model 'tiny' was not found beside the program or liblatte; looked for {}",
                                 fmt::join(tried, ", ")));
   }
   if (IsRepoId(model)) return FromHubCache(model);

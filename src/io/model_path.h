@@ -8,9 +8,10 @@
 namespace latte {
 
 // The folder of `model`: a folder or .json file as it stands; "tiny", the model that comes with
-// Latte, looked for beside the program (installed: ../share/latte/models/tiny; in a build tree:
-// models/tiny of a parent folder); or "org/name" in the local Hugging Face cache (HF_HUB_CACHE,
-// HF_HOME/hub, ~/.cache/huggingface/hub). Errors: kNotFound listing where it was looked for.
+// Latte, looked for beside the program and beside liblatte (installed: ../share/latte/models/tiny;
+// in a build tree: models/tiny of a parent folder); or "org/name" in the local Hugging Face cache
+// (HF_HUB_CACHE, HF_HOME/hub, ~/.cache/huggingface/hub). Errors: kNotFound listing where it was
+// looked for.
 [[nodiscard]] Result<std::string> ResolveModelPath(const std::string& model);
 
 }  // namespace latte

@@ -1,0 +1,35 @@
+# liblatte: what programs outside link, made of the folder libraries; and the files by which they find it.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+set(LATTE_EXPORTS ${CMAKE_CURRENT_LIST_DIR}/latte.map)
+# Objects, not archives, for the folders with public functions: nothing inside needs to call those.
+add_library(latte_shared SHARED
+  $<TARGET_OBJECTS:latte_base> $<TARGET_OBJECTS:latte_engine> $<TARGET_OBJECTS:latte_capi>)
+add_library(latte::latte ALIAS latte_shared)
+set_target_properties(latte_shared PROPERTIES
+  OUTPUT_NAME latte EXPORT_NAME latte LINKER_LANGUAGE CXX LINK_DEPENDS ${LATTE_EXPORTS}
+  VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
+  LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
+target_compile_features(latte_shared INTERFACE cxx_std_20)
+target_include_directories(latte_shared INTERFACE
+  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+target_link_libraries(latte_shared PUBLIC tl::expected PRIVATE latte_flags latte_engine)
+target_link_options(latte_shared PRIVATE -Wl,--version-script=${LATTE_EXPORTS})
+
+install(TARGETS latte_shared EXPORT latte LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(DIRECTORY include/latte DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+
+set(LATTE_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/latte)
+install(EXPORT latte NAMESPACE latte:: FILE latteTargets.cmake DESTINATION ${LATTE_PACKAGE_DIR})
+configure_package_config_file(cmake/latteConfig.cmake.in ${CMAKE_BINARY_DIR}/latteConfig.cmake
+  INSTALL_DESTINATION ${LATTE_PACKAGE_DIR})
+write_basic_package_version_file(${CMAKE_BINARY_DIR}/latteConfigVersion.cmake COMPATIBILITY SameMajorVersion)
+install(FILES ${CMAKE_BINARY_DIR}/latteConfig.cmake ${CMAKE_BINARY_DIR}/latteConfigVersion.cmake
+  DESTINATION ${LATTE_PACKAGE_DIR})
+
+# From the folder of latte.pc up to the prefix, so that an installed tree may be moved.
+file(RELATIVE_PATH LATTE_PC_TO_PREFIX /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
+string(REGEX REPLACE "/$" "" LATTE_PC_TO_PREFIX "${LATTE_PC_TO_PREFIX}")
+configure_file(cmake/latte.pc.in ${CMAKE_BINARY_DIR}/latte.pc @ONLY)
+install(FILES ${CMAKE_BINARY_DIR}/latte.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -1,0 +1,135 @@
+"""Programs outside the tree, built against an installed and then moved Latte.
+
+Usage: package_test.py BUILD_DIR CMAKE C_COMPILER CXX_COMPILER [FLAGS]; FLAGS are those that the library was compiled and
+linked with (sanitizers).
+"""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+STD_OR_OURS = re.compile(r"<[a-z_0-9]+(\.h)?>|\"latte/([a-z_]+\.h)\"|<tl/expected\.hpp>")
+BUILD = CMAKE = CC = CXX = None
+FLAGS = ""
+
+
+def run(*command, cwd, **env):
+    done = subprocess.run([str(word) for word in command], cwd=cwd, text=True, capture_output=True, timeout=300,
+                          env={**os.environ, **env})
+    if done.returncode != 0:
+        raise AssertionError(f"{command}: exit {done.returncode}\n{done.stdout}\n{done.stderr}")
+    return done.stdout
+
+
+class Package(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.scratch = tempfile.TemporaryDirectory(prefix="latte_package_")
+        cls.dir = pathlib.Path(cls.scratch.name)
+        os.environ.pop("DESTDIR", None)
+        run(CMAKE, "--install", BUILD, "--prefix", cls.dir / "installed", cwd=cls.dir)
+        cls.prefix = cls.dir / "moved" / "prefix"
+        cls.prefix.parent.mkdir()
+        (cls.dir / "installed").rename(cls.prefix)
+        cls.lib = next(cls.prefix.rglob("liblatte.so")).parent
+        cls.headers = sorted((cls.prefix / "include/latte").iterdir())
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.scratch.cleanup()
+
+    def build_with_cmake(self, example):
+        source = self.dir / example
+        shutil.copytree(ROOT / "examples" / example, source)
+        run(CMAKE, "-S", source, "-B", source / "build", f"-DCMAKE_PREFIX_PATH={self.prefix}",
+            f"-DCMAKE_C_COMPILER={CC}", f"-DCMAKE_CXX_COMPILER={CXX}", f"-DCMAKE_C_FLAGS={FLAGS}",
+            f"-DCMAKE_CXX_FLAGS=-Wall -Wextra -Werror {FLAGS}", cwd=self.dir)
+        run(CMAKE, "--build", source / "build", cwd=self.dir)
+        return source / "build" / example
+
+    def pkg_config(self, *words):
+        path = f"{self.lib}/pkgconfig"
+        return run("pkg-config", *words, "latte", cwd=self.dir, PKG_CONFIG_PATH=path).split()
+
+    def build_with_pkg_config(self, compiler, standard, source):
+        program = self.dir / f"{source.stem}_{source.parent.name}"
+        libdir = self.pkg_config("--variable=libdir")[0]
+        run(compiler, f"-std={standard}", "-Wall", "-Wextra", "-Werror", "-pedantic", *FLAGS.split(), source, "-o", program,
+            *self.pkg_config("--cflags", "--libs"), f"-Wl,-rpath,{libdir}", cwd=self.dir)
+        return program
+
+    def test_hello_engine_by_find_package(self):
+        program = self.build_with_cmake("hello_engine")
+        text = run(program, cwd=self.dir)
+        self.assertTrue(text.startswith("Once upon a time"), text)
+        self.assertGreater(len(text.split()), 20, text)
+
+    def test_hello_engine_says_what_is_wrong(self):
+        program = self.build_with_pkg_config(CXX, "c++20", ROOT / "examples/hello_engine/main.cc")
+        done = subprocess.run([program, "no/model"], cwd=self.dir, text=True, capture_output=True)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("no/model", done.stderr)
+
+    def test_hello_c_by_pkg_config_and_the_plain_compiler(self):
+        program = self.build_with_pkg_config(CC, "c11", ROOT / "examples/hello_c/main.c")
+        answers = re.fullmatch(r"1\. (Once upon a time.+?)\n2\. (Once upon a time.+)", run(program, cwd=self.dir), re.S)
+        self.assertTrue(answers)
+        self.assertGreater(len(answers[1].split()), 20)
+
+    def test_hello_c_by_find_package(self):
+        self.assertIn("Once upon a time", run(self.build_with_cmake("hello_c"), cwd=self.dir))
+
+    def test_another_major_version_is_refused(self):
+        source = self.dir / "refused"
+        source.mkdir()
+        (source / "CMakeLists.txt").write_text(
+            "cmake_minimum_required(VERSION 3.16)\nproject(refused LANGUAGES NONE)\nfind_package(latte 99 QUIET)\n"
+            "if(latte_FOUND OR NOT latte_CONSIDERED_VERSIONS)\n  message(FATAL_ERROR \"version 99 found\")\nendif()\n")
+        run(CMAKE, "-S", source, "-B", source / "build", f"-DCMAKE_PREFIX_PATH={self.prefix}", cwd=self.dir)
+
+    def test_versions_agree(self):
+        version = (ROOT / "VERSION").read_text().strip()
+        self.assertEqual(self.pkg_config("--modversion"), [version])
+        self.assertTrue((self.lib / f"liblatte.so.{version}").exists())
+        self.assertTrue((self.lib / f"liblatte.so.{version.split('.')[0]}").is_symlink())
+
+    def test_every_header_compiles_alone(self):
+        self.assertEqual([path.name for path in self.headers], sorted(os.listdir(ROOT / "include/latte")))
+        for header in self.headers:
+            with self.subTest(header=header.name):
+                source = self.dir / "alone.cc"
+                source.write_text(f'#include "latte/{header.name}"\n#include "latte/{header.name}"\n')
+                run(CXX, "-std=c++20", "-Wall", "-Wextra", "-pedantic", "-Werror", "-fsyntax-only", f"-I{self.prefix}/include",
+                    source, cwd=self.dir)
+        source = self.dir / "alone.c"
+        source.write_text('#include "latte/latte.h"\n#include "latte/latte.h"\n')
+        run(CC, "-std=c11", "-Wall", "-Wextra", "-pedantic", "-Werror", "-Wstrict-prototypes", "-fsyntax-only",
+            f"-I{self.prefix}/include", source, cwd=self.dir)
+
+    def test_headers_include_only_std_themselves_and_expected(self):
+        names = {path.name for path in self.headers}
+        for header in self.headers:
+            for included in re.findall(r"^\s*#\s*include\s+(\S+)", header.read_text(), re.M):
+                match = STD_OR_OURS.fullmatch(included)
+                self.assertTrue(match, f"{header.name} includes {included}")
+                self.assertTrue(match[2] is None or match[2] in names, f"{header.name} includes {included}")
+
+    def test_the_library_shows_nothing_but_its_interface(self):
+        listed = run("nm", "-DC", "--defined-only", self.lib / "liblatte.so", cwd=self.dir)
+        shown = [line.split(" ", 2)[2].split("@")[0] for line in listed.splitlines()]
+        other = [name for name in shown if not re.match(r"latte::[A-Z]|latte_[a-z]|LATTE_0$", name) or "Impl" in name]
+        self.assertEqual(other, [])
+        declared = re.findall(r"^\w[\w *]*?\b(latte_\w+)\(", (self.prefix / "include/latte/latte.h").read_text(), re.M)
+        self.assertGreater(len(declared), 10)
+        self.assertEqual(sorted(name for name in shown if name.startswith("latte_")), sorted(declared))
+
+
+if __name__ == "__main__":
+    BUILD, CMAKE, CC, CXX = sys.argv[1:5]
+    FLAGS = " ".join(sys.argv[5:])
+    unittest.main(argv=sys.argv[:1])
