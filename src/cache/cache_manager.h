@@ -86,6 +86,7 @@ class CacheManager {
   // written by an earlier step and is not written in this one before it was read.
   std::vector<PageOp> TakeOps();
 
+  bool keeps_prefixes() const { return options_.prefix_cache; }
   int64_t page_tokens() const { return options_.page_tokens; }
   int64_t total_pages() const { return pool_.total_pages(); }
   int64_t free_pages() const { return pool_.free_pages(); }

@@ -1,26 +1,22 @@
 #include "src/cache/radix_tree.h"
 
 #include <algorithm>
-#include <ranges>
 
 #include <xxhash.h>
 
 #include "src/base/check.h"
 
 namespace latte {
-namespace {
+RadixTree::RadixTree(int64_t pages, int64_t page_tokens, uint64_t hash_mask)
+    : page_tokens_(page_tokens), hash_mask_(hash_mask), nodes_(static_cast<size_t>(pages)) {}
 
-uint64_t HashOf(std::string_view salt, int32_t parent, std::span<const int32_t> tokens) {
+uint64_t RadixTree::HashOf(Salts::const_iterator salt, int32_t parent,
+                           std::span<const int32_t> tokens) const {
   // Pages of all salts share one table: those that begin a prompt differ by their salt alone.
-  const uint64_t seed = parent < 0 ? XXH3_64bits(salt.data(), salt.size())
+  const uint64_t seed = parent < 0 ? XXH3_64bits(salt->first.data(), salt->first.size())
                                    : static_cast<uint64_t>(parent) * 0x9e3779b97f4a7c15u;
-  return XXH3_64bits_withSeed(tokens.data(), tokens.size_bytes(), seed);
+  return XXH3_64bits_withSeed(tokens.data(), tokens.size_bytes(), seed) & hash_mask_;
 }
-
-}  // namespace
-
-RadixTree::RadixTree(int64_t pages, int64_t page_tokens)
-    : page_tokens_(page_tokens), nodes_(static_cast<size_t>(pages)) {}
 
 std::span<const int32_t> RadixTree::PageOf(std::span<const int32_t> tokens, int64_t i) const {
   return tokens.subspan(static_cast<size_t>(i * page_tokens_), static_cast<size_t>(page_tokens_));
@@ -28,7 +24,7 @@ std::span<const int32_t> RadixTree::PageOf(std::span<const int32_t> tokens, int6
 
 int32_t RadixTree::Child(Salts::const_iterator salt, int32_t parent,
                          std::span<const int32_t> tokens) const {
-  const auto [begin, end] = by_hash_.equal_range(HashOf(salt->first, parent, tokens));
+  const auto [begin, end] = by_hash_.equal_range(HashOf(salt, parent, tokens));
   for (auto it = begin; it != end; ++it) {
     const Node& node = At(it->second);
     if (node.parent == parent && node.salt == salt && std::ranges::equal(node.tokens, tokens))
@@ -92,7 +88,7 @@ void RadixTree::Add(Salts::iterator salt, int32_t parent, std::span<const int32_
   node.parent = parent;
   node.children = 0;
   node.held = 0;
-  node.hash = HashOf(salt->first, parent, tokens);
+  node.hash = HashOf(salt, parent, tokens);
   node.last_use = ++clock_;
   node.salt = salt;
   node.tokens.assign(tokens.begin(), tokens.end());
@@ -160,9 +156,10 @@ PagePrefix RadixTree::PrefixOf(int32_t page) const {
   LATTE_CHECK(Contains(page), "page {} is not in the tree", page);
   std::vector<int32_t> path;
   for (int32_t at = page; at >= 0; at = At(at).parent) path.push_back(at);
+  std::ranges::reverse(path);
   PagePrefix prefix{At(page).salt->first, {}};
   prefix.tokens.reserve(path.size() * static_cast<size_t>(page_tokens_));
-  for (const int32_t at : path | std::views::reverse)
+  for (const int32_t at : path)
     prefix.tokens.insert(prefix.tokens.end(), At(at).tokens.begin(), At(at).tokens.end());
   return prefix;
 }

@@ -46,6 +46,9 @@ class EngineCore {
   using GlobalTokens = std::function<int64_t(int64_t own_tokens)>;
   void SetGlobalTokens(GlobalTokens global_tokens) { global_tokens_ = std::move(global_tokens); }
 
+  // As Runner::Measure.
+  void Measure(OpTimes* times) { runner_.Measure(times); }
+
   const Settings& settings() const { return settings_; }
   ThreadPool& threads() { return threads_; }
 

@@ -94,6 +94,14 @@ bool Scheduler::TakePage(Sequence& s, StepPlan& plan) {
   while (true) {
     if (cache_.Reserve(s.pages, s.length()) && cache_.MakeWritable(s.pages, s.cached_len))
       return true;
+    if (running_.size() == 1) {
+      if (DropLocksOfWaiting(s)) continue;
+      // All others are pages that its own came to lie below in the tree, so that they stay as long
+      // as those do.
+      Preempt(s, plan);
+      cache_.EvictAll();
+      return false;
+    }
     const auto last = std::find_if(running_.rbegin(), running_.rend(), [](const Sequence* other) {
       return other->state == SequenceState::kRunning;
     });
@@ -105,7 +113,7 @@ bool Scheduler::TakePage(Sequence& s, StepPlan& plan) {
 
 void Scheduler::Preempt(Sequence& s, StepPlan& plan) {
   if (!options_.replay) {
-    s.shared_len = 0;
+    s.shared_len = s.loaded_len = 0;
     s.admitted_before = false;
   }
   std::vector<int32_t> own(s.pages.begin() + PagesFor(s.shared_len), s.pages.end());
@@ -122,16 +130,14 @@ void Scheduler::Preempt(Sequence& s, StepPlan& plan) {
 }
 
 void Scheduler::PlanAdmissions(StepPlan& plan) {
-  // After a preemption there is no page to spare.
-  if (!plan.preempted.empty()) return;
+  // After a preemption there is no page to spare, unless nobody is left to take it.
+  if (!plan.preempted.empty() && !running_.empty()) return;
   const std::vector<Sequence*> in_order(queue_.begin(), queue_.end());
   for (Sequence* s : in_order) {
     if (Room(plan) == 0 || FreePlaces() < s->spec.answers) return;
     Admission admission = Admit(*s, plan);
-    if (admission == Admission::kWaitsForPages && running_.empty()) {
-      DropLocksOfWaiting(*s);
-      admission = Admit(*s, plan);
-    }
+    if (admission == Admission::kWaitsForPages && running_.empty())
+      admission = AdmitAlone(*s, plan);
     if (admission == Admission::kWaitsForPages) return;
     if (admission == Admission::kYes && s->state == SequenceState::kRunning && !AddPiece(*s, plan))
       return;
@@ -149,8 +155,9 @@ Scheduler::Admission Scheduler::Admit(Sequence& s, StepPlan& plan) {
   }
   // A page for everyone who runs, so that the newcomer does not soon throw somebody out.
   const auto held = static_cast<int64_t>(s.pages.size());
-  const int64_t wanted = PagesFor(s.length() + 1) - held;
-  if (!cache_.CanReserve(wanted + running()) || !cache_.Reserve(s.pages, s.length() + 1)) {
+  const int64_t room = std::min(s.length() + 1, s.spec.max_len);
+  const int64_t wanted = PagesFor(room) - held;
+  if (!cache_.CanReserve(wanted + running()) || !cache_.Reserve(s.pages, room)) {
     if (first_time) cache_.Release(s.pages);
     return Admission::kWaitsForPages;
   }
@@ -159,9 +166,7 @@ Scheduler::Admission Scheduler::Admit(Sequence& s, StepPlan& plan) {
   if (first_time) {
     if (s.preemptions == 0) plan.admitted.push_back(s.spec.id);
     s.shared_len = held * cache_.page_tokens();
-    const int64_t on_disk =
-        options_.pages_on_disk && s.spec.reuses_prefix ? options_.pages_on_disk(s, held) : 0;
-    if (on_disk > 0) {
+    if (const int64_t on_disk = PagesToLoad(s, held); on_disk > 0) {
       BeginLoads(s, on_disk, plan);
       return Admission::kYes;
     }
@@ -172,6 +177,7 @@ Scheduler::Admission Scheduler::Admit(Sequence& s, StepPlan& plan) {
 
 // Whether a running prompt is about to compute pages that `s`, holding what is known, begins with.
 bool Scheduler::SharesWithRunning(const Sequence& s) const {
+  if (!cache_.keeps_prefixes()) return false;
   const int64_t page = cache_.page_tokens();
   const auto known = static_cast<int64_t>(s.pages.size());
   return std::any_of(running_.begin(), running_.end(), [&](const Sequence* other) {
@@ -184,8 +190,16 @@ bool Scheduler::SharesWithRunning(const Sequence& s) const {
   });
 }
 
+// Never all of a prompt: one token is left to compute.
+int64_t Scheduler::PagesToLoad(const Sequence& s, int64_t first) const {
+  if (!options_.pages_on_disk || !s.spec.reuses_prefix) return 0;
+  const int64_t most = (s.length() - 1) / cache_.page_tokens() - first;
+  return most > 0 ? std::min(options_.pages_on_disk(s, first), most) : 0;
+}
+
 void Scheduler::BeginLoads(Sequence& s, int64_t pages, StepPlan& plan) {
   s.state = SequenceState::kLoading;
+  s.cached_len = s.shared_len;
   const int64_t first = PagesFor(s.shared_len);
   for (int64_t i = first; i < first + pages; ++i)
     plan.loads.push_back({s.spec.id, i, s.pages[static_cast<size_t>(i)]});
@@ -210,14 +224,30 @@ void Scheduler::Start(Sequence& s) {
   s.prompt_path = options_.prompt_path(s.prompt_path_end - s.shared_len, s.shared_len);
 }
 
-// Nobody runs and the first in the queue does not fit beside the prefixes that preempted sequences
-// keep: they lose them, and may get other last bits when they compute those rows themselves.
-void Scheduler::DropLocksOfWaiting(const Sequence& except) {
+// Nobody runs and `s` does not fit beside the prefixes that preempted sequences keep.
+Scheduler::Admission Scheduler::AdmitAlone(Sequence& s, StepPlan& plan) {
+  DropLocksOfWaiting(s);
+  const Admission admission = Admit(s, plan);
+  if (admission == Admission::kYes) return admission;
+  DropLock(s);  // in the tree it may lie below pages of others, which stay as long as it does
+  return Admit(s, plan);
+}
+
+bool Scheduler::DropLocksOfWaiting(const Sequence& except) {
+  bool dropped = false;
   for (Sequence* s : queue_) {
-    if (s == &except) continue;
-    cache_.Release(s->pages);
-    s->shared_len = s->cached_len = s->inserted_len = 0;
+    if (s == &except || s->pages.empty()) continue;
+    DropLock(*s);
+    dropped = true;
   }
+  return dropped;
+}
+
+// A waiting sequence loses its shared prefix. It may get other last bits when it computes those
+// rows itself.
+void Scheduler::DropLock(Sequence& s) {
+  cache_.Release(s.pages);
+  s.shared_len = s.cached_len = s.inserted_len = s.loaded_len = 0;
 }
 
 void Scheduler::Advance(const StepPlan& plan) {

@@ -128,8 +128,11 @@ class Scheduler {
   Admission Admit(Sequence& s, StepPlan& plan);
   bool SharesWithRunning(const Sequence& s) const;
   void Start(Sequence& s);
+  int64_t PagesToLoad(const Sequence& s, int64_t first) const;
   void BeginLoads(Sequence& s, int64_t pages, StepPlan& plan);
-  void DropLocksOfWaiting(const Sequence& except);
+  Admission AdmitAlone(Sequence& s, StepPlan& plan);
+  bool DropLocksOfWaiting(const Sequence& except);  // whether there were any
+  void DropLock(Sequence& s);
 
   bool AddPiece(Sequence& s, StepPlan& plan);  // as much of its remaining tokens as there is room
   void AddStep(Sequence& s, int64_t count, StepPlan& plan);

@@ -112,7 +112,7 @@ TokenRanking::TokenRanking(std::span<const float> logits, const LogitScan& scan,
     : logits_(logits),
       scan_(scan),
       scale_(scale),
-      total_(SumWeights(logits, scale)),
+      total_(SumWeights(logits, scan, scale)),
       head_(LikeliestTokens(logits, scan,
                             std::clamp(scan.block_max.size(), kFewestHead, kMostHead))) {
   FillWeights(head_, scale_);

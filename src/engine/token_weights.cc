@@ -14,8 +14,6 @@ namespace {
 // Vectors of the compiler, 16 bytes: what every x86-64 processor has.
 using F4 = float __attribute__((vector_size(16)));
 using I4 = int32_t __attribute__((vector_size(16)));
-using F2 = float __attribute__((vector_size(8)));
-using D2 = double __attribute__((vector_size(16)));
 using U2 = uint64_t __attribute__((vector_size(16)));
 
 constexpr float kMinusInf = -std::numeric_limits<float>::infinity();
@@ -55,39 +53,76 @@ float BlockMax(const float* z, I4* nan) {
   return std::max(std::max(even[0], even[1]), std::max(even[2], even[3]));
 }
 
-// 2^x for −64 <= x <= 0: 2^n by the exponent's bits times 2^f by the first terms of its series
-// around 0, |f| <= 1/2, which leave out 1.2e-7.
-F4 Exp2(F4 x) {
-  constexpr float kRound = 0x1.8p23f;  // adding it leaves an integer in the low bits
+// 2^20 · 2^x for −41 <= x <= 0: 2^n by the exponent's bits times 2^f, |f| <= 1/2, by a polynomial
+// that is 1 at 0 and else off by at most 4.5e-7 of it.
+F4 ScaledExp2(F4 x) {
+  // Adding it rounds to an integer and leaves that in the low bits, with the exponent's bias.
+  constexpr float kRound = 0x1.8p23f + 127 + 20;
   const F4 shifted = x + kRound;
   const F4 f = x - (shifted - kRound);
-  F4 y = 1.540353e-4f * f + 1.3333558e-3f;
-  y = y * f + 9.6181291e-3f;
-  y = y * f + 5.5504109e-2f;
-  y = y * f + 2.4022651e-1f;
-  y = y * f + 6.9314718e-1f;
+  F4 y = 0.00111255096f * f + 0.00966628268f;
+  y = y * f + 0.0555740036f;
+  y = y * f + 0.240223512f;
+  y = y * f + 0.693142831f;
   y = y * f + 1.0f;
-  const I4 power = (std::bit_cast<I4>(shifted) << 23) + (127 << 23);
-  return y * std::bit_cast<F4>(power);
+  return y * std::bit_cast<F4>(std::bit_cast<I4>(shifted) << 23);
 }
 
-// Adding it to a number below 2^12 rounds that to units of 2^−40, which the low bits then count.
-constexpr double kRoundWeight = 0x1.8p12;
-constexpr auto kRoundWeightBits = std::bit_cast<uint64_t>(kRoundWeight);
-
-struct FourWeights {
-  U2 low, high;
+// Weights as 2^20 · high + low.
+struct SplitWeights {
+  I4 high, low;
 };
 
-FourWeights Weights(F4 logits, const WeightScale& scale) {
+// kCut: whether the scale's cut counts, which costs time. Without it the weights below 2^−40 are
+// rounded to nothing.
+template <bool kCut>
+SplitWeights Weights(F4 logits, const WeightScale& scale) {
+  const F4 least = F4{} - 41.0f;
   const F4 x = (logits - scale.max) * scale.scale;
-  const I4 kept = x >= scale.cut;
-  const F4 clamped = std::bit_cast<F4>(std::bit_cast<I4>(x) & kept);
-  const F4 p = std::bit_cast<F4>(std::bit_cast<I4>(Exp2(clamped)) & kept);
-  const F2 low = __builtin_shufflevector(p, p, 0, 1);
-  const F2 high = __builtin_shufflevector(p, p, 2, 3);
-  return {std::bit_cast<U2>(__builtin_convertvector(low, D2) + kRoundWeight) - kRoundWeightBits,
-          std::bit_cast<U2>(__builtin_convertvector(high, D2) + kRoundWeight) - kRoundWeightBits};
+  F4 p = ScaledExp2(x > least ? x : least);
+  if constexpr (kCut) {
+    const I4 kept = x >= scale.cut;
+    p = std::bit_cast<F4>(std::bit_cast<I4>(p) & kept);
+  }
+  const I4 high = __builtin_convertvector(p, I4);
+  const F4 rest = (p - __builtin_convertvector(high, F4)) * 0x1p20f;
+  return {high, __builtin_convertvector(rest, I4)};
+}
+
+int64_t Total(I4 v) { return int64_t{v[0]} + v[1] + v[2] + v[3]; }
+
+template <bool kCut>
+uint64_t SumBlock(const float* z, const WeightScale& scale) {
+  I4 high = {};  // at most 16 · 2^20 per lane
+  I4 low = {};
+  for (size_t i = 0; i < kLogitBlock; i += 4) {
+    const SplitWeights w = Weights<kCut>(Load(z + i), scale);
+    high += w.high;
+    low += w.low;
+  }
+  return (static_cast<uint64_t>(Total(high)) << 20) + static_cast<uint64_t>(Total(low));
+}
+
+template <bool kCut>
+void ComputeBlock(const float* z, const WeightScale& scale, uint64_t* out) {
+  constexpr I4 kZero = {};
+  for (size_t i = 0; i < kLogitBlock; i += 4) {
+    const auto [high, low] = Weights<kCut>(Load(z + i), scale);
+    const auto first = (std::bit_cast<U2>(__builtin_shufflevector(high, kZero, 0, 4, 1, 5)) << 20) +
+                       std::bit_cast<U2>(__builtin_shufflevector(low, kZero, 0, 4, 1, 5));
+    const auto second =
+        (std::bit_cast<U2>(__builtin_shufflevector(high, kZero, 2, 6, 3, 7)) << 20) +
+        std::bit_cast<U2>(__builtin_shufflevector(low, kZero, 2, 6, 3, 7));
+    std::memcpy(out + i, &first, sizeof(first));
+    std::memcpy(out + i + 2, &second, sizeof(second));
+  }
+}
+
+bool HasCut(const WeightScale& scale) { return scale.cut > WeightScale::kNoCut; }
+
+// A block of zero weights.
+bool Weightless(float block_max, const WeightScale& scale) {
+  return !((block_max - scale.max) * scale.scale >= scale.cut);
 }
 
 }  // namespace
@@ -107,32 +142,28 @@ LogitScan ScanLogits(std::span<const float> logits) {
 }
 
 WeightScale WeightScale::Of(float max, double temperature, double min_p) {
-  // 2^−64 rounds to no weight, and is still a normal number.
-  const double cut = min_p > 0 ? std::max(std::log2(min_p), -64.0) : -64.0;
-  return {max, static_cast<float>(std::numbers::log2e / temperature), static_cast<float>(cut)};
+  const double cut = min_p > 0 ? std::log2(min_p) : kNoCut;
+  return {max, static_cast<float>(std::numbers::log2e / temperature),
+          std::max(static_cast<float>(cut), kNoCut)};
 }
 
-uint64_t SumWeights(std::span<const float> logits, const WeightScale& scale) {
-  U2 low = {};
-  U2 high = {};
-  ForEachBlock(logits, [&](size_t, const float* z, size_t) {
-    for (size_t i = 0; i < kLogitBlock; i += 4) {
-      const FourWeights w = Weights(Load(z + i), scale);
-      low += w.low;
-      high += w.high;
-    }
+uint64_t SumWeights(std::span<const float> logits, const LogitScan& scan,
+                    const WeightScale& scale) {
+  uint64_t sum = 0;
+  ForEachBlock(logits, [&](size_t first, const float* z, size_t) {
+    if (Weightless(scan.block_max[first / kLogitBlock], scale)) return;
+    sum += HasCut(scale) ? SumBlock<true>(z, scale) : SumBlock<false>(z, scale);
   });
-  return low[0] + low[1] + high[0] + high[1];
+  return sum;
 }
 
 void ComputeWeights(std::span<const float> logits, const WeightScale& scale,
                     std::span<uint64_t> out) {
+  const auto compute = HasCut(scale) ? ComputeBlock<true> : ComputeBlock<false>;
   ForEachBlock(logits, [&](size_t first, const float* z, size_t count) {
+    if (count == kLogitBlock) return compute(z, scale, &out[first]);
     std::array<uint64_t, kLogitBlock> block;
-    for (size_t i = 0; i < kLogitBlock; i += 4) {
-      const FourWeights w = Weights(Load(z + i), scale);
-      std::memcpy(&block[i], &w, sizeof(w));
-    }
+    compute(z, scale, block.data());
     std::copy_n(block.begin(), count, out.begin() + static_cast<int64_t>(first));
   });
 }

@@ -1,0 +1,457 @@
+// What the scheduler promises, as traces. A step reads
+//   "+a +b a 0-5L! b 0-3L"   a and b are admitted; a computes its tokens 0 to 4 by the latent path
+//                            and then draws one; b computes 0 to 2
+//   "-b a 4-5A!"             b is preempted; a computes token 4 by the absorbed path and draws
+#include "src/engine/scheduler.h"
+
+#include <algorithm>
+#include <string>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+namespace latte {
+namespace {
+
+using Tokens = std::vector<int32_t>;
+
+// `count` tokens that no other name has.
+Tokens Own(char name, int64_t count) {
+  Tokens out;
+  for (int64_t i = 0; i < count; ++i) out.push_back(static_cast<int32_t>(name * 1000 + i));
+  return out;
+}
+
+Tokens operator+(Tokens a, const Tokens& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+// Steps of 8 tokens, 4 sequences, latent prompts, unless a test says otherwise.
+SchedulerOptions Small() {
+  SchedulerOptions o;
+  o.max_batch_tokens = 8;
+  o.max_sequences = 4;
+  o.min_chunk_tokens = 3;
+  o.prompt_path = [](int64_t, int64_t) { return MlaPath::kLatent; };
+  return o;
+}
+
+// Pages of 4 tokens.
+CacheManagerOptions Pages(int64_t pages) { return {.pages = pages, .page_tokens = 4}; }
+
+// Sequences are named by characters; the copies of p are q, r, …
+class Trace {
+ public:
+  explicit Trace(SchedulerOptions options = Small(), CacheManagerOptions cache = Pages(64))
+      : cache_(cache), scheduler_(std::move(options), cache_) {}
+
+  void Add(char name, Tokens prompt, int64_t answer = 100, SequenceSpec spec = {}) {
+    spec.id = name;
+    spec.max_len = std::min(std::ssize(prompt) + answer, 4 * cache_.total_pages());
+    scheduler_.Add(std::move(spec), std::move(prompt));
+  }
+  void Add(char name, int64_t prompt, int64_t answer = 100, SequenceSpec spec = {}) {
+    Add(name, Own(name, prompt), answer, std::move(spec));
+  }
+
+  // A step; whoever has its whole answer ends.
+  std::string Step() {
+    const StepPlan plan = scheduler_.Plan();
+    loads_ = plan.loads;
+    ops_ = plan.ops;
+    const std::string text = Text(plan);
+    scheduler_.Advance(plan);
+    std::vector<SequenceId> drawing;
+    for (const SequenceStep& step : plan.steps)
+      if (step.draws) drawing.push_back(step.sequence->spec.id);
+    for (const SequenceId id : drawing) Draw(id);
+    return text;
+  }
+
+  // The same step over and over until `text`; how often.
+  int StepsUntil(const std::string& text) {
+    for (int steps = 1; steps < 1000; ++steps)
+      if (Step().find(text) != std::string::npos) return steps;
+    return -1;
+  }
+
+  void Remove(char name) { scheduler_.Remove(name); }
+  const Sequence& operator[](char name) const { return *scheduler_.Find(name); }
+  Scheduler& scheduler() { return scheduler_; }
+  const CacheManager& cache() const { return cache_; }
+  const std::vector<PageLoad>& loads() const { return loads_; }  // of the last step
+  const std::vector<PageOp>& ops() const { return ops_; }
+
+ private:
+  static std::string Text(const StepPlan& plan) {
+    std::string out;
+    for (const SequenceId id : plan.preempted) out += fmt::format("-{} ", static_cast<char>(id));
+    for (const SequenceId id : plan.admitted) out += fmt::format("+{} ", static_cast<char>(id));
+    for (const SequenceStep& step : plan.steps)
+      out += fmt::format("{} {}-{}{}{} ", static_cast<char>(step.sequence->spec.id), step.begin,
+                         step.begin + step.count, step.path == MlaPath::kAbsorbed ? 'A' : 'L',
+                         step.draws ? "!" : "");
+    if (!out.empty()) out.pop_back();
+    return out;
+  }
+
+  void Draw(SequenceId id) {
+    std::vector<SequenceId> all = {id};
+    while (scheduler_.Find(id)->spec.answers > 1) {
+      all.push_back(id + std::ssize(all));
+      scheduler_.Fork(id, all.back());
+    }
+    for (const SequenceId each : all) {
+      const Sequence& s = *scheduler_.Find(each);
+      scheduler_.Append(each, static_cast<int32_t>(each * 1000 + 500 + s.length()));
+      if (s.length() == s.spec.max_len) scheduler_.Remove(each);
+    }
+  }
+
+  CacheManager cache_;
+  Scheduler scheduler_;
+  std::vector<PageLoad> loads_;
+  std::vector<PageOp> ops_;
+};
+
+TEST(Scheduler, PromptGoesInPiecesOfTheBudgetThenTokenByToken) {
+  Trace t;
+  t.Add('a', 20, 3);
+  EXPECT_EQ(t.Step(), "+a a 0-8L");
+  EXPECT_EQ(t.Step(), "a 8-16L");
+  EXPECT_EQ(t.Step(), "a 16-20L!");
+  EXPECT_EQ(t.Step(), "a 20-21A!");
+  EXPECT_EQ(t.Step(), "a 21-22A!");
+  EXPECT_EQ(t.Step(), "");
+  EXPECT_TRUE(t.scheduler().idle());
+  EXPECT_EQ(t.cache().used_pages(), 0);
+}
+
+TEST(Scheduler, GeneratedTokensGoFirstAndPromptsShareWhatIsLeft) {
+  Trace t;
+  t.Add('a', 2);
+  t.Add('b', 2);
+  EXPECT_EQ(t.Step(), "+a +b a 0-2L! b 0-2L!");
+  t.Add('c', 9);
+  EXPECT_EQ(t.Step(), "+c a 2-3A! b 2-3A! c 0-6L");
+  EXPECT_EQ(t.Step(), "a 3-4A! b 3-4A! c 6-9L!");
+  EXPECT_EQ(t.Step(), "a 4-5A! b 4-5A! c 9-10A!");
+}
+
+TEST(Scheduler, FirstComeFirstServed) {
+  Trace t;
+  t.Add('b', 16);
+  t.Add('c', 8);
+  EXPECT_EQ(t.Step(), "+b b 0-8L");
+  t.Add('a', 8);
+  EXPECT_EQ(t.Step(), "b 8-16L!");
+  EXPECT_EQ(t.Step(), "+c b 16-17A! c 0-7L");
+  EXPECT_EQ(t.Step(), "+a b 17-18A! c 7-8L! a 0-6L");
+}
+
+TEST(Scheduler, SecondPromptOfAStepGetsNoTinyPiece) {
+  Trace t;
+  t.Add('a', 6);
+  t.Add('b', 6);
+  t.Add('c', 2);
+  EXPECT_EQ(t.Step(), "+a +b a 0-6L!");  // 2 tokens of b are not worth expanding its prefix
+  EXPECT_EQ(t.Step(), "+c a 6-7A! b 0-6L!");
+  EXPECT_EQ(t.Step(), "a 7-8A! b 6-7A! c 0-2L!");  // all of it is no tiny piece
+}
+
+TEST(Scheduler, LowerPriorityGoesFirstAndWhoWaitsGainsOnIt) {
+  SchedulerOptions options = Small();
+  options.aging_steps = 10;
+  options.max_sequences = 1;
+  Trace t(options);
+  t.Add('z', 2, 20, {.priority = 1});
+  EXPECT_EQ(t.Step(), "+z z 0-2L!");
+  t.Add('b', 2, 1, {.priority = 0});
+  t.Add('a', 2, 1, {.priority = -1});
+  EXPECT_EQ(t.StepsUntil("+a"), 20);
+  EXPECT_EQ(t.Step(), "+b b 0-2L!");
+
+  // A new one of the better priority in every step: the other is served after ten.
+  t.Add('z', 2, 1, {.priority = 1});
+  int steps = 0;
+  for (std::string step; step.find("+z") == std::string::npos; step = t.Step(), ++steps) {
+    ASSERT_LT(steps, 100);
+    t.Add(static_cast<char>(33 + steps), 2, 1);
+  }
+  EXPECT_EQ(steps, 12);
+}
+
+TEST(Scheduler, AWholePromptIsAdmittedOrNone) {
+  Trace t(Small(), Pages(6));
+  t.Add('a', 8, 4);  // 3 pages with the first drawn token
+  t.Add('b', 12, 4);
+  EXPECT_EQ(t.Step(), "+a a 0-8L!");
+  EXPECT_EQ(t.cache().used_pages(), 3);
+  EXPECT_EQ(t.Step(), "a 8-9A!");  // 3 pages are free, b wants 4
+  t.Remove('a');
+  EXPECT_EQ(t.Step(), "+b b 0-8L");
+}
+
+TEST(Scheduler, APageIsLeftForEveryoneWhoRuns) {
+  Trace t(Small(), Pages(4));
+  t.Add('a', 7);
+  t.Add('b', 7);
+  EXPECT_EQ(t.Step(), "+a a 0-7L!");  // 2 pages are free, and b wants 2
+  EXPECT_EQ(t.Step(), "a 7-8A!");
+}
+
+TEST(Scheduler, TheHeadOfTheQueueIsNotOvertaken) {
+  Trace t(Small(), Pages(6));
+  t.Add('a', 8, 8);
+  EXPECT_EQ(t.Step(), "+a a 0-8L!");
+  t.Add('b', 16);  // does not fit beside a
+  t.Add('c', 2);   // would
+  EXPECT_EQ(t.Step(), "a 8-9A!");
+  t.Remove('a');
+  EXPECT_EQ(t.Step(), "+b b 0-8L");
+}
+
+TEST(Scheduler, PreemptionTakesTheLastWhichThenDoesTheSameAgain) {
+  Trace t(Small(), Pages(4));
+  t.Add('a', 3, 9);
+  t.Add('b', 2, 9);
+  EXPECT_EQ(t.Step(), "+a +b a 0-3L! b 0-2L!");
+  EXPECT_EQ(t.Step(), "a 3-4A! b 2-3A!");
+  EXPECT_EQ(t.Step(), "a 4-5A! b 3-4A!");
+  EXPECT_EQ(t.Step(), "a 5-6A! b 4-5A!");
+  EXPECT_EQ(t.Step(), "a 6-7A! b 5-6A!");
+  EXPECT_EQ(t.Step(), "a 7-8A! b 6-7A!");
+  EXPECT_EQ(t.Step(), "-b a 8-9A!");
+  EXPECT_EQ(t['b'].pages.size(), 0u);
+  EXPECT_EQ(t.Step(), "a 9-10A!");  // 3 pages for b and 1 for a to go on are not there
+  EXPECT_EQ(t.Step(), "a 10-11A!");
+  EXPECT_EQ(t.Step(), "b 0-2L");  // a has ended; the prompt's path, then that of generated tokens
+  EXPECT_EQ(t.Step(), "b 2-8A!");
+  EXPECT_EQ(t.Step(), "b 8-9A!");
+  EXPECT_EQ(t['b'].preemptions, 1);
+  EXPECT_EQ(t.scheduler().preemptions(), 1);
+}
+
+TEST(Scheduler, APreemptedSequenceKeepsWhatItShares) {
+  Trace t(Small(), Pages(6));
+  const Tokens common = Own('s', 4);
+  t.Add('x', common + Own('x', 1), 1);
+  EXPECT_EQ(t.Step(), "+x x 0-5L!");  // leaves the first page in the tree
+  t.Add('a', 8, 16);
+  t.Add('b', common + Own('b', 4), 8);
+  EXPECT_EQ(t.Step(), "+a a 0-8L!");
+  EXPECT_EQ(t.Step(), "a 8-9A!");  // b waits: 2 pages beside the shared one and one for a
+  t.Remove('a');
+  EXPECT_EQ(t.Step(), "+b b 4-8L!");
+  const int32_t shared = t['b'].pages[0];
+  t.Add('a', 3, 17, {.priority = -1});
+  EXPECT_EQ(t.Step(), "+a b 8-9A! a 0-3L!");
+  EXPECT_GT(t.StepsUntil("-b"), 0);
+  EXPECT_EQ(t['b'].pages, std::vector<int32_t>{shared});
+  EXPECT_EQ(t['b'].cached_len, 4);
+  EXPECT_GT(t.StepsUntil("b 4-8L"), 0);
+  EXPECT_EQ(t['b'].pages[0], shared);
+}
+
+TEST(Scheduler, WithoutReplayAPreemptedSequenceBecomesAPrompt) {
+  SchedulerOptions options = Small();
+  options.replay = false;
+  CacheManagerOptions cache = Pages(4);
+  cache.prefix_cache = false;
+  Trace t(options, cache);
+  t.Add('a', 3, 9);
+  t.Add('b', 2, 9);
+  EXPECT_EQ(t.StepsUntil("-b"), 7);
+  EXPECT_EQ(t.StepsUntil("b 0"), 3);
+  EXPECT_EQ(t.Step(), "b 8-9A!");  // the step before was "b 0-8L!", and b was not admitted anew
+}
+
+TEST(Scheduler, AloneItTakesThePrefixesThatWaitingOnesKeep) {
+  Trace t(Small(), Pages(6));
+  const Tokens common = Own('s', 8);
+  t.Add('x', common + Own('x', 1), 1);
+  EXPECT_EQ(t.Step(), "+x x 0-8L");
+  EXPECT_EQ(t.Step(), "x 8-9L!");
+  t.Add('a', 3, 21);  // in the end all six pages
+  t.Add('b', common + Own('b', 1), 8);
+  EXPECT_EQ(t.Step(), "+a +b a 0-3L! b 8-9L!");
+  EXPECT_GT(t.StepsUntil("-b"), 0);
+  EXPECT_EQ(t['b'].pages.size(), 2u);
+  EXPECT_GT(t.StepsUntil("a 16-17A!"), 0);
+  EXPECT_EQ(t['b'].pages.size(), 0u);
+  EXPECT_EQ(t['a'].preemptions, 0);
+  EXPECT_EQ(t.StepsUntil("b 0-8L"), 7);  // after a's end; by the path of the first time
+}
+
+// Its own rows lie below equal rows of others in the tree, which nobody uses and nothing can evict
+// while they do.
+TEST(Scheduler, AloneItIsNotStuckBehindItsOwnPredecessors) {
+  Trace t(Small(), Pages(4));
+  t.Add('a', 5, 1);
+  EXPECT_EQ(t.Step(), "+a a 0-5L!");
+  t.Add('b', Own('a', 5), 11, {.reuses_prefix = false});
+  EXPECT_EQ(t.Step(), "+b b 0-5L!");
+  EXPECT_GT(t.StepsUntil("-b b 0-5L"), 0);  // once
+  EXPECT_GT(t.StepsUntil("b 14-15A!"), 0);
+  EXPECT_EQ(t.scheduler().preemptions(), 1);
+  EXPECT_TRUE(t.scheduler().idle());
+}
+
+TEST(Scheduler, AnswersForkAfterThePromptAndCopyThePageTheyWriteTo) {
+  Trace t;
+  t.Add('p', 6, 4, {.answers = 3});
+  EXPECT_EQ(t.Step(), "+p p 0-6L!");
+  EXPECT_EQ(t.scheduler().running(), 3);
+  EXPECT_EQ(t.cache().used_pages(), 2);
+  const int32_t last = t['p'].pages[1];
+  EXPECT_EQ(t.Step(), "p 6-7A! q 6-7A! r 6-7A!");
+  ASSERT_EQ(t.ops().size(), 2u);  // the last one to write needs no copy
+  EXPECT_EQ(t.ops()[0].from, last);
+  EXPECT_EQ(t.ops()[1].from, last);
+  EXPECT_EQ(t.ops()[0].to, t['p'].pages[1]);
+  EXPECT_EQ(t['r'].pages[1], last);
+  EXPECT_EQ(t.cache().used_pages(), 4);
+  EXPECT_EQ(t['q'].pages[0], t['p'].pages[0]);
+  EXPECT_EQ(t.Step(), "p 7-8A! q 7-8A! r 7-8A!");
+  EXPECT_TRUE(t.ops().empty());
+}
+
+TEST(Scheduler, ThereIsAPlaceForEveryAnswer) {
+  Trace t;
+  t.Add('p', 2, 3, {.answers = 3});
+  t.Add('z', 2, 3, {.answers = 2});
+  EXPECT_EQ(t.Step(), "+p p 0-2L!");
+  EXPECT_EQ(t.Step(), "p 2-3A! q 2-3A! r 2-3A!");
+  t.Remove('q');
+  EXPECT_EQ(t.Step(), "+z p 3-4A! r 3-4A! z 0-2L!");
+}
+
+TEST(Scheduler, APromptWaitsForTheOneThatComputesItsBeginning) {
+  Trace t;
+  const Tokens common = Own('s', 9);
+  t.Add('a', common + Own('a', 3));
+  t.Add('b', common + Own('b', 3));
+  EXPECT_EQ(t.Step(), "+a a 0-8L");
+  EXPECT_EQ(t.Step(), "+b a 8-12L! b 8-12L!");
+  EXPECT_EQ(t['b'].pages[1], t['a'].pages[1]);
+  EXPECT_EQ(t['b'].shared_len, 8);
+}
+
+TEST(Scheduler, OthersAreServedWhileItWaitsForABeginning) {
+  Trace t;
+  t.Add('a', 14);
+  t.Add('b', Own('a', 14));
+  t.Add('c', 2);
+  EXPECT_EQ(t.Step(), "+a a 0-8L");
+  EXPECT_EQ(t.Step(), "+c a 8-14L! c 0-2L!");
+  EXPECT_EQ(t.Step(), "+b a 14-15A! c 2-3A! b 12-14L!");
+
+  CacheManagerOptions forgetful = Pages(64);
+  forgetful.prefix_cache = false;
+  Trace f(Small(), forgetful);
+  f.Add('a', 12);
+  f.Add('b', Own('a', 12));
+  EXPECT_EQ(f.Step(), "+a a 0-8L");
+  EXPECT_EQ(f.Step(), "+b a 8-12L! b 0-4L");  // nothing to wait for
+}
+
+TEST(Scheduler, NothingIsSharedUnderAnotherSaltOrWhereAllLogitsAreWanted) {
+  Trace t;
+  t.Add('a', 8, 1);
+  EXPECT_EQ(t.Step(), "+a a 0-8L!");
+  t.Add('b', Own('a', 8), 1, {.salt = "other"});
+  EXPECT_EQ(t.Step(), "+b b 0-8L!");
+  t.Add('c', Own('a', 8), 1, {.reuses_prefix = false});
+  EXPECT_EQ(t.Step(), "+c c 0-8L!");
+  t.Add('d', Own('a', 8), 1);
+  EXPECT_EQ(t.Step(), "+d d 4-8L!");  // one token at least is computed, here a page
+}
+
+TEST(Scheduler, RowsOfAnswersAreReusedUnlessStrict) {
+  for (const bool share : {true, false}) {
+    SchedulerOptions options = Small();
+    options.share_generated = share;
+    Trace t(options);
+    t.Add('a', 6);
+    for (int i = 0; i < 8; ++i) t.Step();
+    const Tokens next = t['a'].tokens;
+    ASSERT_EQ(next.size(), 14u);
+    t.Remove('a');
+    t.Add('b', next, 1);
+    EXPECT_EQ(t.Step(), share ? "+b b 12-14L!" : "+b b 4-12L");
+  }
+}
+
+TEST(Scheduler, ThePathFollowsFromWhatIsLeftAtAdmission) {
+  SchedulerOptions options = Small();
+  options.prompt_path = [](int64_t new_tokens, int64_t cached_tokens) {
+    return new_tokens < cached_tokens ? MlaPath::kAbsorbed : MlaPath::kLatent;
+  };
+  Trace t(options);
+  t.Add('a', 8, 1);
+  EXPECT_EQ(t.Step(), "+a a 0-8L!");
+  t.Add('b', 2);
+  t.Add('c', Own('a', 8) + Own('c', 2), 1);
+  EXPECT_EQ(t.Step(), "+b +c c 8-10A! b 0-2L!");  // absorbed pieces come first
+}
+
+TEST(Scheduler, ItRunsWhenItsPagesHaveComeFromDisk) {
+  SchedulerOptions options = Small();
+  options.pages_on_disk = [](const Sequence& s, int64_t first) {
+    return s.spec.id == 'a' ? 3 - first : 0;
+  };
+  Trace t(options);
+  t.Add('a', 14);
+  t.Add('b', 3);
+  EXPECT_EQ(t.Step(), "+a +b b 0-3L!");
+  ASSERT_EQ(t.loads().size(), 3u);
+  EXPECT_EQ(t.loads()[2].page, t['a'].pages[2]);
+  EXPECT_EQ(t.Step(), "b 3-4A!");
+  t.scheduler().Loaded('a', 2);  // one fewer than hoped
+  EXPECT_EQ(t['a'].loaded_len, 8);
+  EXPECT_EQ(t.Step(), "b 4-5A! a 8-14L!");
+  t.Add('c', Own('a', 9), 1);
+  EXPECT_EQ(t.Step(), "+c a 14-15A! b 5-6A! c 8-9L!");  // what was loaded is found by others
+}
+
+TEST(Scheduler, AllOfAPromptOnDiskLeavesATokenToCompute) {
+  SchedulerOptions options = Small();
+  options.pages_on_disk = [](const Sequence&, int64_t) { return 100; };
+  Trace t(options);
+  t.Add('a', 8);
+  t.Step();
+  EXPECT_EQ(t.loads().size(), 1u);
+  t.scheduler().Loaded('a', 0);
+  EXPECT_EQ(t.Step(), "a 0-8L!");
+}
+
+TEST(Scheduler, EndedWhileLoadingItsPagesAreFreeAndTheirArrivalIsNoNews) {
+  SchedulerOptions options = Small();
+  options.pages_on_disk = [](const Sequence&, int64_t) { return 1; };
+  Trace t(options);
+  t.Add('a', 8);
+  t.Step();
+  t.Remove('a');
+  EXPECT_EQ(t.cache().used_pages(), 0);
+  t.scheduler().Loaded('a', 1);
+  EXPECT_EQ(t.Step(), "");
+}
+
+TEST(Scheduler, RemovalFreesEverythingAtEveryPoint) {
+  for (int after = 0; after < 12; ++after) {
+    Trace t(Small(), Pages(8));
+    t.Add('p', 11, 8, {.answers = 3});
+    t.Add('z', Own('p', 11), 8);
+    for (int i = 0; i < after; ++i) t.Step();
+    for (const char name : {'z', 'q', 'p', 'r'})
+      if (t.scheduler().Find(name) != nullptr) t.Remove(name);
+    EXPECT_EQ(t.cache().used_pages(), 0) << after;
+    EXPECT_EQ(t.cache().available_pages(), 8) << after;
+    EXPECT_TRUE(t.scheduler().idle());
+    EXPECT_EQ(t.Step(), "");
+  }
+}
+
+}  // namespace
+}  // namespace latte
