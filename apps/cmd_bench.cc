@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "apps/command.h"
+#include "apps/bench_command.h"
 #include "src/jobs/bench_absorption.h"
 #include "src/jobs/bench_attention.h"
 #include "src/jobs/bench_dispatch.h"
@@ -27,23 +27,6 @@ Status PrintRecord(const JsonOut& record, bool json) {
     table +=
         fmt::format("{:<17} {}\n", key, value.is_string() ? value.get<std::string>() : Dump(value));
   return Print(table);
-}
-
-using Bench = std::function<Result<JsonOut>(const Machine&)>;
-
-// What was asked for; empty: nothing.
-struct BenchFlags {
-  Bench bench;
-  bool json = false;
-};
-
-// `bench` runs when the subcommand is chosen.
-CLI::App* AddOne(CLI::App& bench, BenchFlags& flags, const std::string& name,
-                 const std::string& what, Bench run) {
-  CLI::App* sub = bench.add_subcommand(name, what);
-  sub->add_flag("--json", flags.json, "one JSON object instead of a table");
-  sub->callback([&flags, run = std::move(run)] { flags.bench = run; });
-  return sub;
 }
 
 Result<DType> ParseFloat(std::string_view flag, const std::string& text) {
@@ -278,6 +261,14 @@ Status BenchCommand(const BenchFlags& flags) {
 
 }  // namespace
 
+CLI::App* AddOne(CLI::App& bench, BenchFlags& flags, const std::string& name,
+                 const std::string& what, Bench run) {
+  CLI::App* sub = bench.add_subcommand(name, what);
+  sub->add_flag("--json", flags.json, "one JSON object instead of a table");
+  sub->callback([&flags, run = std::move(run)] { flags.bench = run; });
+  return sub;
+}
+
 Command AddBench(CLI::App& app) {
   auto flags = std::make_shared<BenchFlags>();
   CLI::App* sub =
@@ -292,6 +283,8 @@ Command AddBench(CLI::App& app) {
   AddCalibrate(*sub, *flags);
   AddAbsorption(*sub, *flags);
   AddModel(*sub, *flags);
+  AddBenchSteps(*sub, *flags);
+  AddBenchSimulation(*sub, *flags);
   return {sub, [flags] { return BenchCommand(*flags); }};
 }
 

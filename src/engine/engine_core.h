@@ -51,7 +51,7 @@ class EngineCore {
 
  private:
   EngineCore(const EngineParts& parts, const Settings& settings, LatentCache cache);
-  SchedulerOptions SchedulerRules();
+  SchedulerOptions Rules();
 
   // The parts of Step.
   void ReadMail();
