@@ -13,8 +13,6 @@
 #include "src/jobs/bench_pool.h"
 #include "src/jobs/bench_prefill.h"
 #include "src/jobs/bench_sampler.h"
-#include "src/jobs/synth.h"
-#include "src/models/registry.h"
 
 namespace latte {
 namespace {
@@ -199,8 +197,7 @@ void AddSampler(CLI::App& bench, BenchFlags& flags) {
 }
 
 struct ModelFlags {
-  std::string model = "tiny";
-  std::string synthetic;
+  ModelChoice model;
   std::string dtype = "bf16";
   std::string cache_dtype = "bf16";
   std::string act = "int8";
@@ -214,22 +211,8 @@ struct ModelFlags {
       return InvalidArgument(fmt::format("--act: expected int8 or bf16, found '{}'", act));
     out.int8_activations = act == "int8";
     LATTE_RETURN_IF_ERROR(out.Validate());
-    if (synthetic.empty()) {
-      LATTE_ASSIGN_OR_RETURN(const OpenedModel opened, OpenModel(model));
-      return Measure(*opened.model, out, machine, model);
-    }
-    LATTE_ASSIGN_OR_RETURN(const SynthSpec spec, ParseSynthSpec(synthetic));
-    ThreadPool threads(out.threads);
-    LATTE_ASSIGN_OR_RETURN(const TemporarySynth folder, TemporarySynth::Make(spec, threads));
-    LATTE_ASSIGN_OR_RETURN(const std::unique_ptr<Model> loaded, LoadModel(folder.dir()));
-    return Measure(*loaded, out, machine, synthetic);
-  }
-
-  static Result<JsonOut> Measure(const Model& loaded, const BenchModelOptions& options,
-                                 const Machine& machine, const std::string& name) {
-    LATTE_ASSIGN_OR_RETURN(JsonOut record, BenchModel(loaded, options, machine));
-    record["model"] = name;
-    return record;
+    return model.Run(out.threads,
+                     [&](const Model& loaded) { return BenchModel(loaded, out, machine); });
   }
 };
 
@@ -238,9 +221,7 @@ void AddModel(CLI::App& bench, BenchFlags& flags) {
   CLI::App* sub = AddOne(bench, flags, "model", "Prefill and decode of a whole model at a depth",
                          [own](const Machine& machine) { return own->Run(machine); });
   BenchModelOptions& o = own->options;
-  sub->add_option("MODEL", own->model, "model (default: tiny)");
-  sub->add_option("--synthetic", own->synthetic,
-                  "random weights of a shape instead, such as v2-lite:layers=4,dtype=int8");
+  own->model.Add(*sub);
   sub->add_option("--prompt", o.prompt, "prompt tokens; 0: none (default: 512)");
   sub->add_option("--gen", o.gen, "decode steps; 0: none (default: 16)");
   sub->add_option("--depth", o.depth, "cached tokens before them (default: 0)");
@@ -261,14 +242,6 @@ Status BenchCommand(const BenchFlags& flags) {
 
 }  // namespace
 
-CLI::App* AddOne(CLI::App& bench, BenchFlags& flags, const std::string& name,
-                 const std::string& what, Bench run) {
-  CLI::App* sub = bench.add_subcommand(name, what);
-  sub->add_flag("--json", flags.json, "one JSON object instead of a table");
-  sub->callback([&flags, run = std::move(run)] { flags.bench = run; });
-  return sub;
-}
-
 Command AddBench(CLI::App& app) {
   auto flags = std::make_shared<BenchFlags>();
   CLI::App* sub =
@@ -283,8 +256,8 @@ Command AddBench(CLI::App& app) {
   AddCalibrate(*sub, *flags);
   AddAbsorption(*sub, *flags);
   AddModel(*sub, *flags);
-  AddBenchSteps(*sub, *flags);
-  AddBenchSimulation(*sub, *flags);
+  AddEngineBenches(*sub, *flags);
+  AddServeBenches(*sub, *flags);
   return {sub, [flags] { return BenchCommand(*flags); }};
 }
 

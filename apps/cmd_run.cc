@@ -6,6 +6,7 @@
 
 #include "apps/command.h"
 #include "src/base/json.h"
+#include "src/engine/answer_text.h"
 #include "src/engine/generate.h"
 
 namespace latte {
@@ -20,8 +21,54 @@ struct RunFlags {
   bool json = false;
   bool stats = false;
   SamplingFlags sampling;
+  StopConditions stop;  // but for max_tokens
   bool check_weights = false;
   EngineFlags engine;
+
+  // Errors: kInvalidArgument naming the flag.
+  Result<StopConditions> Stop() const {
+    StopConditions out = stop;
+    out.max_tokens = max_new_tokens;
+    LATTE_RETURN_IF_ERROR(NameFlag(out.Validate()));
+    return out;
+  }
+};
+
+// The answer as it is made.
+class AnswerStream {
+ public:
+  // `print`: on standard output, as soon as it is certain.
+  AnswerStream(AnswerText answer, int64_t min_tokens, bool print)
+      : answer_(std::move(answer)), min_tokens_(min_tokens), print_(print) {}
+
+  // False: a stop string ended it, or nobody reads.
+  bool Push(int32_t token) {
+    const AnswerText::Step step = answer_.Push(token, ++tokens_ > min_tokens_);
+    stopped_ = step.stopped;
+    Emit(step.text);
+    return printed_.has_value() && !stopped_;
+  }
+  // Errors: of Print, of any of the answer.
+  Status Finish() {
+    if (!stopped_ && printed_) Emit(answer_.Flush());
+    return printed_;
+  }
+  bool stopped() const { return stopped_; }
+  const std::string& text() const { return text_; }
+
+ private:
+  void Emit(const std::string& piece) {
+    text_ += piece;
+    if (print_ && !piece.empty()) printed_ = Print(piece);
+  }
+
+  AnswerText answer_;
+  int64_t min_tokens_;
+  bool print_;
+  int64_t tokens_ = 0;
+  bool stopped_ = false;
+  std::string text_;
+  Status printed_;
 };
 
 Result<std::string> PromptText(const RunFlags& flags) {
@@ -95,30 +142,24 @@ Status RunCommand(const RunFlags& flags) {
                          Session::Create(*opened.model, opened.machine, options));
 
   GenerateOptions generate;
-  LATTE_ASSIGN_OR_RETURN(generate.sampling, flags.sampling.Params(opened.dir));
-  generate.max_new_tokens = flags.max_new_tokens;
-  generate.stop_tokens = config.eos;
-  StreamDecoder decoder(tokenizer);
-  std::string text;
-  Status printed;
-  const auto emit = [&](const std::string& piece) {
-    text += piece;
-    if (!flags.json && !piece.empty()) printed = Print(piece);
-    return printed.has_value();
-  };
-  generate.on_token = [&](int32_t token) { return emit(decoder.Push(token)); };
+  LATTE_ASSIGN_OR_RETURN(generate.sampling, flags.sampling.Params(opened));
+  LATTE_ASSIGN_OR_RETURN(const StopConditions stop, flags.Stop());
+  generate.max_new_tokens = stop.max_tokens;
+  generate.min_new_tokens = stop.min_tokens;
+  if (!stop.ignore_eos) generate.stop_tokens = config.eos;
+  AnswerStream answer(AnswerText(tokenizer, stop.strings), stop.min_tokens, !flags.json);
+  generate.on_token = [&](int32_t token) { return answer.Push(token); };
   if (!flags.json) LATTE_RETURN_IF_ERROR(Print(prompt));
   LATTE_ASSIGN_OR_RETURN(const GenerateResult result, Generate(*session, ids, generate));
-  LATTE_RETURN_IF_ERROR(printed);
-  emit(decoder.Flush());
+  LATTE_RETURN_IF_ERROR(answer.Finish());
 
   const JsonOut stats = StatsJson(*session, config, prompt_tokens, result);
   if (flags.json) {
     JsonOut out = {{"model", flags.model},
                    {"prompt", prompt},
-                   {"text", text},
+                   {"text", answer.text()},
                    {"tokens", result.tokens},
-                   {"finish_reason", Name(result.reason)},
+                   {"finish_reason", Name(answer.stopped() ? FinishReason::kStop : result.reason)},
                    {"stats", stats}};
     return Print(Dump(out, 2) + "\n");
   }
@@ -138,6 +179,12 @@ Command AddRun(CLI::App& app) {
   sub->add_option("-n,--max-new-tokens", flags->max_new_tokens,
                   "most tokens to generate (default: 256)");
   flags->sampling.Add(*sub);
+  sub->add_option("--stop", flags->stop.strings, "end before this text; may be given several times")
+      ->allow_extra_args(false);
+  sub->add_option("--min-tokens", flags->stop.min_tokens,
+                  "tokens before which nothing ends the answer (default: 0)");
+  sub->add_flag("--ignore-eos", flags->stop.ignore_eos,
+                "go on after the model's end-of-sequence tokens");
   sub->add_flag("--special", flags->special, "special-token text in the prompt means the token");
   sub->add_flag("--json", flags->json, "one JSON object instead of text");
   sub->add_flag("--stats", flags->stats, "end with a table of speeds and cache sizes");

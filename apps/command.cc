@@ -1,5 +1,6 @@
 #include "apps/command.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
 
@@ -75,18 +76,36 @@ void SamplingFlags::Add(CLI::App& app) {
   app.add_option("--top-k", top_k, "draw among the K likeliest tokens; 0: all");
   app.add_option("--top-p", top_p, "draw among the likeliest tokens that reach P together");
   app.add_option("--min-p", min_p, "drop tokens below P times the likeliest one");
+  app.add_option("--repetition-penalty", repetition_penalty,
+                 "divide positive logits of tokens that the text has by it, multiply negative ones "
+                 "(default: generation_config.json, else 1: off)");
+  app.add_option("--presence-penalty", presence_penalty,
+                 "take it off the logits of tokens that the answer has (default: 0)");
+  app.add_option("--frequency-penalty", frequency_penalty,
+                 "the same, once for each time the answer has them (default: 0)");
+  app.add_option("--logit-bias", logit_bias,
+                 "ID:VALUE,…: add to the logits of tokens, -100 (never) to 100 (always)");
   app.add_option("--seed", seed, "same seed, same text (default: 0)");
 }
 
-Result<SamplingParams> SamplingFlags::Params(const std::string& dir) const {
-  LATTE_ASSIGN_OR_RETURN(const GenerationDefaults defaults, LoadGenerationDefaults(dir));
+Result<SamplingParams> SamplingFlags::Params(const OpenedModel& opened) const {
+  LATTE_ASSIGN_OR_RETURN(const GenerationDefaults defaults, LoadGenerationDefaults(opened.dir));
   SamplingParams out;
   out.temperature = temperature.value_or(defaults.temperature);
   out.top_k = top_k.value_or(defaults.top_k);
   out.top_p = top_p.value_or(defaults.top_p);
   out.min_p = min_p.value_or(0.0);
   out.seed = seed;
-  LATTE_RETURN_IF_ERROR(out.Validate());
+  out.repetition_penalty = repetition_penalty.value_or(defaults.repetition_penalty);
+  out.presence_penalty = presence_penalty;
+  out.frequency_penalty = frequency_penalty;
+  LATTE_ASSIGN_OR_RETURN(out.logit_bias, ParseLogitBias(logit_bias));
+  LATTE_RETURN_IF_ERROR(NameFlag(out.Validate()));
+  const int64_t vocab = opened.model->config().vocab;
+  for (const auto& [token, bias] : out.logit_bias)
+    if (token >= vocab)
+      return InvalidArgument(fmt::format(
+          "--logit-bias: expected tokens of the vocabulary, 0 to {}, found {}", vocab - 1, token));
   return out;
 }
 
@@ -146,6 +165,34 @@ Result<std::vector<int32_t>> ParseIds(const std::string& text) {
     ids.push_back(id);
     at = next;
   }
+}
+
+Result<std::vector<std::pair<int32_t, float>>> ParseLogitBias(std::string_view text) {
+  std::vector<std::pair<int32_t, float>> out;
+  while (!text.empty()) {
+    const std::string_view piece = text.substr(0, text.find(','));
+    text.remove_prefix(std::min(text.size(), piece.size() + 1));
+    const size_t colon = std::min(piece.find(':'), piece.size());
+    const char* const end = piece.data() + piece.size();
+    std::pair<int32_t, float> bias;
+    const auto id = std::from_chars(piece.data(), piece.data() + colon, bias.first);
+    const bool named = id.ec == std::errc() && id.ptr == piece.data() + colon && id.ptr != end;
+    const auto value = named ? std::from_chars(id.ptr + 1, end, bias.second)
+                             : std::from_chars_result{nullptr, std::errc::invalid_argument};
+    if (value.ec != std::errc() || value.ptr != end)
+      return InvalidArgument(fmt::format(
+          "--logit-bias: expected ID:VALUE pairs separated by commas, found '{}'", piece));
+    out.push_back(bias);
+  }
+  return out;
+}
+
+Status NameFlag(Status status) {
+  if (status) return status;
+  std::string message = "--" + status.error().message;
+  std::replace(message.begin(), message.begin() + static_cast<int64_t>(message.find(':')), '_',
+               '-');
+  return Fail(status.error().code, std::move(message));
 }
 
 double PerSecond(int64_t tokens, double seconds) {

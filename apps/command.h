@@ -53,26 +53,31 @@ struct EngineFlags {
   [[nodiscard]] Result<SessionOptions> Options(int64_t max_tokens) const;
 };
 
-// The flags that decide how tokens are drawn.
-struct SamplingFlags {
-  std::optional<double> temperature;
-  std::optional<int64_t> top_k;
-  std::optional<double> top_p;
-  std::optional<double> min_p;
-  uint64_t seed = 0;
-
-  void Add(CLI::App& app);
-  // What the checkpoint in `dir` recommends, overridden by what the user says.
-  // Errors: of LoadGenerationDefaults and SamplingParams::Validate.
-  [[nodiscard]] Result<SamplingParams> Params(const std::string& dir) const;
-};
-
 // A model and the machine it runs on.
 struct OpenedModel {
   std::string dir;
   Machine machine;
   std::unique_ptr<Model> model;
 };
+
+// The flags that decide how tokens are drawn.
+struct SamplingFlags {
+  std::optional<double> temperature;
+  std::optional<int64_t> top_k;
+  std::optional<double> top_p;
+  std::optional<double> min_p;
+  std::optional<double> repetition_penalty;
+  double presence_penalty = 0;
+  double frequency_penalty = 0;
+  std::string logit_bias;
+  uint64_t seed = 0;
+
+  void Add(CLI::App& app);
+  // What the checkpoint recommends, overridden by what the user says.
+  // Errors: of LoadGenerationDefaults; kInvalidArgument naming the flag.
+  [[nodiscard]] Result<SamplingParams> Params(const OpenedModel& opened) const;
+};
+
 struct OpenOptions {
   bool mtp = false;            // load the drafting layer too
   bool check_weights = false;  // refuse weights that are not finite (--check-weights)
@@ -89,6 +94,13 @@ void AddCheckWeights(CLI::App& app, bool& check_weights);
 
 // "1,2,3" → ids. Errors: kInvalidArgument naming the piece that is no number.
 [[nodiscard]] Result<std::vector<int32_t>> ParseIds(const std::string& text);
+
+// "5:1.5,7:-100" → tokens and what is added to their logits.
+// Errors: kInvalidArgument naming the piece that is no such pair.
+[[nodiscard]] Result<std::vector<std::pair<int32_t, float>>> ParseLogitBias(std::string_view text);
+
+// An error that begins with a field ("top_p: …") begins with its flag instead ("--top-p: …").
+[[nodiscard]] Status NameFlag(Status status);
 
 double PerSecond(int64_t tokens, double seconds);  // 0 for no time
 

@@ -4,12 +4,13 @@
 set -u
 cd "$(dirname "$0")/.." || exit 1
 seconds="${FUZZ_SECONDS:-30}"
-targets="${*:-safetensors config tokenizer tiktoken template scheduler}"
+targets="${*:-safetensors config tokenizer tiktoken template radix_tree prefix_file scheduler}"
 failed=""
 for target in $targets; do
   case "$target" in
     tokenizer|tiktoken) dictionary=tokenizer ;;
     template) dictionary=jinja ;;
+    radix_tree|prefix_file|scheduler) dictionary="" ;;
     *) dictionary=json ;;
   esac
   corpus="build/fuzz/corpus/$target"
@@ -18,7 +19,7 @@ for target in $targets; do
   echo "fuzz_$target: $seconds s"
   log="build/fuzz/$target.log"
   "build/fuzz/fuzz_$target" -max_total_time="$seconds" -rss_limit_mb=2048 -timeout=10 -max_len=8192 \
-    -dict="fuzz/dict/$dictionary.dict" -artifact_prefix="$findings/" -print_final_stats=1 \
+    ${dictionary:+-dict="fuzz/dict/$dictionary.dict"} -artifact_prefix="$findings/" -print_final_stats=1 \
     "$corpus" "fuzz/corpus/$target" >"$log" 2>&1
   status=$?
   grep -E '(DONE|number_of_executed_units|average_exec_per_sec|slowest_unit_time_sec|peak_rss_mb)' "$log"

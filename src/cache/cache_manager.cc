@@ -20,7 +20,7 @@ int64_t CacheManager::available_pages() const { return free_pages() + tree_.evic
 
 // One token is left to compute: its logits are what the caller is after.
 int64_t CacheManager::MostPages(std::span<const int32_t> tokens) const {
-  if (!options_.prefix_cache || tokens.empty()) return 0;
+  if (tokens.empty()) return 0;
   return (std::ssize(tokens) - 1) / options_.page_tokens;
 }
 

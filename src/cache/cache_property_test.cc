@@ -19,6 +19,12 @@ TEST(CacheProperty, PrefixTreeIsAsAListOfPrefixes) {
   });
 }
 
+TEST(CacheProperty, PrefixTreeNeedsNoHashes) {
+  CheckProperty(kCases, kBytes, [](const std::vector<uint8_t>& bytes) {
+    RC_ASSERT(testing_support::RadixTreeDriver::Run(bytes, /*hash_mask=*/1) == "");
+  });
+}
+
 TEST(CacheProperty, ManagerLosesNoPageAndKeepsEveryonesRows) {
   CheckProperty(kCases, kBytes, [](const std::vector<uint8_t>& bytes) {
     RC_ASSERT(testing_support::CacheManagerDriver::Run(bytes) == "");

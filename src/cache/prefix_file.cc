@@ -117,7 +117,7 @@ Result<Sizes> ReadSizes(std::span<const std::byte> file) {
   Sizes sizes;
   sizes.layout = in.Int<uint32_t>();
   sizes.salt = in.Int<uint32_t>();
-  in.Bytes(4);
+  if (in.Int<uint32_t>() != 0) return Corrupt("bytes 20 to 23 are not 0");
   sizes.tokens = in.Int<uint64_t>();
   sizes.payload = in.Int<uint64_t>();
   LATTE_RETURN_IF_ERROR(CheckSizes(sizes, file.size()));

@@ -7,19 +7,16 @@
 #include "src/base/check.h"
 
 namespace latte {
-namespace {
+RadixTree::RadixTree(int64_t pages, int64_t page_tokens, uint64_t hash_mask)
+    : page_tokens_(page_tokens), hash_mask_(hash_mask), nodes_(static_cast<size_t>(pages)) {}
 
-uint64_t HashOf(std::string_view salt, int32_t parent, std::span<const int32_t> tokens) {
+uint64_t RadixTree::HashOf(Salts::const_iterator salt, int32_t parent,
+                           std::span<const int32_t> tokens) const {
   // Pages of all salts share one table: those that begin a prompt differ by their salt alone.
-  const uint64_t seed = parent < 0 ? XXH3_64bits(salt.data(), salt.size())
+  const uint64_t seed = parent < 0 ? XXH3_64bits(salt->first.data(), salt->first.size())
                                    : static_cast<uint64_t>(parent) * 0x9e3779b97f4a7c15u;
-  return XXH3_64bits_withSeed(tokens.data(), tokens.size_bytes(), seed);
+  return XXH3_64bits_withSeed(tokens.data(), tokens.size_bytes(), seed) & hash_mask_;
 }
-
-}  // namespace
-
-RadixTree::RadixTree(int64_t pages, int64_t page_tokens)
-    : page_tokens_(page_tokens), nodes_(static_cast<size_t>(pages)) {}
 
 std::span<const int32_t> RadixTree::PageOf(std::span<const int32_t> tokens, int64_t i) const {
   return tokens.subspan(static_cast<size_t>(i * page_tokens_), static_cast<size_t>(page_tokens_));
@@ -27,7 +24,7 @@ std::span<const int32_t> RadixTree::PageOf(std::span<const int32_t> tokens, int6
 
 int32_t RadixTree::Child(Salts::const_iterator salt, int32_t parent,
                          std::span<const int32_t> tokens) const {
-  const auto [begin, end] = by_hash_.equal_range(HashOf(salt->first, parent, tokens));
+  const auto [begin, end] = by_hash_.equal_range(HashOf(salt, parent, tokens));
   for (auto it = begin; it != end; ++it) {
     const Node& node = At(it->second);
     if (node.parent == parent && node.salt == salt && std::ranges::equal(node.tokens, tokens))
@@ -91,7 +88,7 @@ void RadixTree::Add(Salts::iterator salt, int32_t parent, std::span<const int32_
   node.parent = parent;
   node.children = 0;
   node.held = 0;
-  node.hash = HashOf(salt->first, parent, tokens);
+  node.hash = HashOf(salt, parent, tokens);
   node.last_use = ++clock_;
   node.salt = salt;
   node.tokens.assign(tokens.begin(), tokens.end());

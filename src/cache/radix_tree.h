@@ -27,7 +27,8 @@ namespace latte {
 // once.
 class RadixTree {
  public:
-  RadixTree(int64_t pages, int64_t page_tokens);
+  // `hash_mask`: bits of hashes that count; tests take few, so that hashes collide.
+  RadixTree(int64_t pages, int64_t page_tokens, uint64_t hash_mask = ~uint64_t{0});
   RadixTree(const RadixTree&) = delete;
   RadixTree& operator=(const RadixTree&) = delete;
   RadixTree(RadixTree&&) = default;
@@ -82,12 +83,15 @@ class RadixTree {
   std::span<const int32_t> PageOf(std::span<const int32_t> tokens, int64_t i) const;
   // The page after `parent` with these tokens, or −1. Requires: salt is not salts_.end().
   int32_t Child(Salts::const_iterator salt, int32_t parent, std::span<const int32_t> tokens) const;
+  uint64_t HashOf(Salts::const_iterator salt, int32_t parent,
+                  std::span<const int32_t> tokens) const;
   void Add(Salts::iterator salt, int32_t parent, std::span<const int32_t> tokens, int32_t page);
   void Touch(int32_t page);
   void Hold(int32_t page);
   void Unhold(int32_t page);
 
   int64_t page_tokens_;
+  uint64_t hash_mask_;
   std::vector<Node> nodes_;  // by page id
   Salts salts_;              // those with pages
   std::unordered_multimap<uint64_t, int32_t> by_hash_;

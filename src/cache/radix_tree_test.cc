@@ -33,6 +33,17 @@ TEST(RadixTree, OnlyWholePagesMatch) {
   EXPECT_EQ(tree.Match("", Tokens{5, 6, 7, 8}, kAll), Pages{});
 }
 
+TEST(RadixTree, TokensOfOneHashAreToldApart) {
+  RadixTree tree(10, 2, /*hash_mask=*/0);
+  tree.Insert("a", Tokens{1, 2, 3, 4}, Pages{0, 1});
+  tree.Insert("a", Tokens{5, 6, 3, 4}, Pages{2, 3});
+  tree.Insert("b", Tokens{7, 8}, Pages{4});
+  EXPECT_EQ(tree.Match("a", Tokens{1, 2, 3, 4}, kAll), (Pages{0, 1}));
+  EXPECT_EQ(tree.Match("a", Tokens{5, 6, 3, 4}, kAll), (Pages{2, 3}));
+  EXPECT_EQ(tree.Match("a", Tokens{3, 4}, kAll), Pages{});
+  EXPECT_EQ(tree.Match("b", Tokens{1, 2}, kAll), Pages{});
+}
+
 TEST(RadixTree, SaltsDoNotSeeEachOther) {
   RadixTree tree(10, 2);
   tree.Insert("a", Tokens{1, 2, 3, 4}, Pages{0, 1});

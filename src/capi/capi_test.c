@@ -152,9 +152,7 @@ static void ExpectRefused(latte_engine* engine, const latte_request* request, co
 
 static void TestBadValues(latte_engine* engine) {
   const int32_t no_token = INT32_MAX;
-  latte_request r = Prompt("", 1);
-  ExpectRefused(engine, &r, "an empty prompt");
-  r = Prompt("a", -1);
+  latte_request r = Prompt("a", -1);
   ExpectRefused(engine, &r, "max_tokens");
   r = Prompt("a", 1), r.temperature = NAN;
   ExpectRefused(engine, &r, "temperature");
@@ -198,7 +196,7 @@ static void TestOptions(void) {
   latte_engine_options_init(&options, sizeof options);
   options.page_tokens = 3;
   Expect(latte_engine_create(&options, &engine, &error) == LATTE_INVALID_ARGUMENT &&
-             strstr(error.message, "page_tokens") != NULL,
+             strstr(error.message, "page-tokens") != NULL,
          "a bad option is named");
   options.page_tokens = 64, options.prefix_cache = 7;
   Expect(latte_engine_create(&options, &engine, NULL) == LATTE_INVALID_ARGUMENT, "a bad flag");
@@ -244,7 +242,11 @@ static void TestAnswers(Seen* seen) {
   Expect(seen->logprobs == 72, "three alternatives with each of 24 tokens");
   Expect(seen->prompt_logprobs > 0, "the prompt's logprobs");
   Expect(seen->failed == 0 && seen->well_formed, "events are well formed");
-  Expect(latte_engine_wait_for_work(engine, 1, &work, &error) == LATTE_OK && work == 0, "no work");
+  for (int step = 0; step < 3 && work == 1; ++step) {  // the last step's pages are put away
+    Expect(latte_engine_step(engine, &error) == LATTE_OK, "step");
+    Expect(latte_engine_wait_for_work(engine, 1, &work, &error) == LATTE_OK, "wait");
+  }
+  Expect(work == 0, "no work");
 }
 
 static void TestTokens(Seen* seen) {

@@ -68,7 +68,22 @@ TEST(EventBatch, TellsHowAnAnswerEnded) {
   EXPECT_STREQ(stopped.error_message, "");
 }
 
-// Many of them, and more than once: what was pointed to before memory grew would show here.
+// All alternatives lie in one array. One that grew under the addresses of the first would not be
+// one, although what it left behind may still read the same.
+void ExpectAdjacent(std::span<const latte_event* const> events) {
+  const latte_logprob* end = nullptr;
+  const auto check = [&](const latte_token_logprobs& token) {
+    if (end != nullptr) {
+      EXPECT_EQ(token.top, end);
+    }
+    end = token.top + token.top_count;
+  };
+  for (const latte_event* event : events) {
+    if (event->logprobs != nullptr) check(*event->logprobs);
+    for (size_t i = 0; i < event->prompt_logprob_count; ++i) check(event->prompt_logprobs[i]);
+  }
+}
+
 TEST(EventBatch, LogprobsOfAllEventsStayWhereTheyAre) {
   std::vector<TokenEvent> events(100);
   for (int i = 0; i < 100; ++i) {
@@ -80,6 +95,7 @@ TEST(EventBatch, LogprobsOfAllEventsStayWhereTheyAre) {
   for (const size_t count : {size_t{10}, size_t{100}, size_t{50}}) {
     const auto converted = batch.Convert(std::span(events).first(count));
     ASSERT_EQ(converted.size(), count);
+    ExpectAdjacent(converted);
     for (size_t i = 0; i < count; ++i) {
       ASSERT_EQ(converted[i]->logprobs != nullptr, events[i].logprobs.has_value());
       if (events[i].logprobs) ExpectSame(*converted[i]->logprobs, *events[i].logprobs);

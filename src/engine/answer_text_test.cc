@@ -89,6 +89,8 @@ TEST(AnswerText, StopStringsAreFoundAcrossAndInsideTokens) {
   EXPECT_EQ(Stream({'x', 256, 258, 'y'}, {"baba"}), (Answer{"xa", true}));
   EXPECT_EQ(Stream({'x', 258, 'y'}, {"ba"}), (Answer{"xa", true}));
   EXPECT_EQ(Stream(Bytes("über é!"), {"é"}), (Answer{"über ", true}));
+  // An occurrence that begins inside one that failed.
+  EXPECT_EQ(Stream(Bytes("aabaaabaaac"), {"aabaaac"}), (Answer{"aaba", true}));
 }
 
 TEST(AnswerText, TheEarliestEndWinsThenTheEarliestStart) {
@@ -103,12 +105,12 @@ TEST(AnswerText, BeforeTheLeastTokensStopStringsAreText) {
 }
 
 // Text of few letters, so that stop strings occur, overlap and nest.
-rc::Gen<std::string> SomeText(int most) {
+rc::Gen<std::string> SomeText(size_t most) {
   const auto letters = rc::gen::element<std::string>("a", "b", "é", "è");
   return rc::gen::map(
       rc::gen::mapcat(
-          rc::gen::inRange(1, most),
-          [=](int n) { return rc::gen::container<std::vector<std::string>>(n, letters); }),
+          rc::gen::inRange<size_t>(1, most),
+          [=](size_t n) { return rc::gen::container<std::vector<std::string>>(n, letters); }),
       [](const std::vector<std::string>& parts) {
         std::string text;
         for (const std::string& part : parts) text += part;

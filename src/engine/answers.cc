@@ -29,12 +29,10 @@ void Answers::Add(SequenceId id, Submission submission) {
   LATTE_CHECK(added, "sequence {} was there", id);
 }
 
-void Answers::Fork(SequenceId id, SequenceId copy) {
-  const Answer& first = At(id);
-  const auto forks = static_cast<int>(Of(first.id()).size());
-  Answer answer = first;
-  answer.choice = first.choice + forks;
-  answer.params.seed = SeedOfChoice(first.request().sampling.seed, answer.choice);
+void Answers::Fork(SequenceId id, SequenceId copy, int choice) {
+  Answer answer = At(id);
+  answer.choice = choice;
+  answer.params.seed = SeedOfChoice(answer.request().sampling.seed, choice);
   answers_.emplace(copy, std::move(answer));
 }
 

@@ -34,8 +34,8 @@ class Answers {
 
   void Add(SequenceId id, Submission submission);
 
-  // The next choice of the same request, before anything was drawn.
-  void Fork(SequenceId id, SequenceId copy);
+  // Another choice of the same request, before anything was drawn.
+  void Fork(SequenceId id, SequenceId copy, int choice);
 
   Answer& At(SequenceId id);
 

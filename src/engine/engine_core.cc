@@ -181,10 +181,9 @@ void EngineCore::DrawTokens(const StepPlan& plan) {
       End(id, FinishReason::kLength, {});
       continue;
     }
-    ForkAnswers(step);
-    // A request's answers are neighbours, and draw from one row.
-    for (const SequenceId fork : answers_.Of(answers_.At(id).id()))
-      if (fork == id || answers_.At(fork).generated == 0) drawings.push_back({fork, row - 1});
+    drawings.push_back({id, row - 1});
+    // All answers of a request draw their first token from the same row.
+    for (const SequenceId fork : ForkAnswers(step)) drawings.push_back({fork, row - 1});
   }
   for (size_t begin = 0; begin < drawings.size(); begin += kRowsPerBlock)
     DrawBlock(std::span(drawings).subspan(begin, std::min(kRowsPerBlock, drawings.size() - begin)));
@@ -199,12 +198,14 @@ void EngineCore::NoteFirstDraw(const Sequence& s) {
   disk_tokens_ += s.loaded_len;
 }
 
-void EngineCore::ForkAnswers(const SequenceStep& step) {
-  const SequenceId id = step.sequence->spec.id;
+std::vector<SequenceId> EngineCore::ForkAnswers(const SequenceStep& step) {
+  std::vector<SequenceId> forks;
   while (step.sequence->spec.answers > 1) {
-    scheduler_.Fork(id, ++last_id_);
-    answers_.Fork(id, last_id_);
+    forks.push_back(++last_id_);
+    scheduler_.Fork(step.sequence->spec.id, last_id_);
+    answers_.Fork(step.sequence->spec.id, last_id_, static_cast<int>(forks.size()));
   }
+  return forks;
 }
 
 // An overflow of f16 becomes an infinity, which reaches the hidden state as such or as a NaN.

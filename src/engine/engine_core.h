@@ -46,6 +46,9 @@ class EngineCore {
   using GlobalTokens = std::function<int64_t(int64_t own_tokens)>;
   void SetGlobalTokens(GlobalTokens global_tokens) { global_tokens_ = std::move(global_tokens); }
 
+  // As Runner::Measure.
+  void Measure(OpTimes* times) { runner_.Measure(times); }
+
   const Settings& settings() const { return settings_; }
   ThreadPool& threads() { return threads_; }
 
@@ -62,7 +65,7 @@ class EngineCore {
   void TellPromptLogprobs(const StepPlan& plan);
   void DrawTokens(const StepPlan& plan);
   void NoteFirstDraw(const Sequence& s);
-  void ForkAnswers(const SequenceStep& step);
+  std::vector<SequenceId> ForkAnswers(const SequenceStep& step);  // but the first
   void Settle(SequenceId id, const Result<Drawn>& drawn);
   void End(SequenceId id, FinishReason reason, const Error& error);
   void UpdateStats(const StepPlan& plan, double seconds);

@@ -24,19 +24,22 @@ Result<GenerateResult> Generate(Session& session, std::span<const int32_t> promp
   LATTE_RETURN_IF_ERROR(session.Prompt(prompt));
   TokenHistory history;
   history.AddPrompt(session.tokens());
+  const std::vector<int32_t> stop(options.stop_tokens.begin(), options.stop_tokens.end());
   Clock::time_point first_token = Clock::now();
   while (static_cast<int64_t>(result.tokens.size()) < options.max_new_tokens) {
-    LATTE_ASSIGN_OR_RETURN(const Drawn drawn, Sample({.logits = session.LastLogits(),
-                                                      .params = &options.sampling,
-                                                      .history = &history,
-                                                      .position = session.length()}));
+    const bool may_stop = static_cast<int64_t>(result.tokens.size()) >= options.min_new_tokens;
+    LATTE_ASSIGN_OR_RETURN(const Drawn drawn,
+                           Sample({.logits = session.LastLogits(),
+                                   .params = &options.sampling,
+                                   .history = &history,
+                                   .banned = std::span(stop).first(may_stop ? 0 : stop.size()),
+                                   .position = session.length()}));
     const int32_t token = drawn.token;
     if (result.tokens.empty()) {
       first_token = Clock::now();
       result.prompt_seconds = SecondsSince(start);
     }
-    if (std::find(options.stop_tokens.begin(), options.stop_tokens.end(), token) !=
-        options.stop_tokens.end()) {
+    if (std::find(stop.begin(), stop.end(), token) != stop.end()) {
       result.reason = FinishReason::kStop;
       break;
     }

@@ -19,6 +19,7 @@ struct GenerateResult {
 struct GenerateOptions {
   SamplingParams sampling;
   int64_t max_new_tokens = 256;
+  int64_t min_new_tokens = 0;             // before them stop tokens are not drawn
   std::vector<int64_t> stop_tokens;       // ids that end the sequence
   std::function<bool(int32_t)> on_token;  // called for each token; false stops
 };

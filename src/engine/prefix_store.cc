@@ -1,7 +1,7 @@
 #include "src/engine/prefix_store.h"
 
+#include <algorithm>
 #include <optional>
-#include <ranges>
 #include <utility>
 
 #include <fcntl.h>
@@ -61,8 +61,9 @@ void PrefixStore::TouchPath(const PagePrefix& prefix) {
   std::vector<std::string> path;
   for (size_t at = 0; at + page <= prefix.tokens.size(); at += page)
     path.push_back(model_ + "/" + names.Next(std::span(prefix.tokens).subspan(at, page)));
+  std::ranges::reverse(path);
   const std::lock_guard lock(mutex_);
-  for (const std::string& name : path | std::views::reverse) index_.Touch(name);
+  for (const std::string& name : path) index_.Touch(name);
 }
 
 bool PrefixStore::Contains(const PagePrefix& prefix) const {

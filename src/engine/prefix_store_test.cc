@@ -247,7 +247,8 @@ TEST_F(PrefixStoreTest, FullQueueDropsSavesAndRefusesLoads) {
   });
   ASSERT_TRUE(store);
   EXPECT_TRUE((*store)->Load(Prefix(2), 1));
-  in_callback.acquire();  // the store's thread waits
+  // The store's thread waits from here on.
+  ASSERT_TRUE(in_callback.try_acquire_for(std::chrono::seconds(30)));
   EXPECT_TRUE((*store)->Load(Prefix(9), 2));
   EXPECT_FALSE((*store)->Load(Prefix(2), 3));
   EXPECT_TRUE((*store)->Save(Prefix(3), Page(3)));
@@ -337,6 +338,25 @@ TEST(CacheFolder, AnotherUsersIsRefused) {
   const Status refused = OpenCacheFolder(dir, "model");
   ASSERT_FALSE(refused);
   EXPECT_NE(refused.error().message.find("belongs to user 12345"), std::string::npos);
+}
+
+TEST(CacheFolder, FilesComeInTheOrderOfTheirUse) {
+  const ScratchDir scratch;
+  const auto now = fs::file_time_type::clock::now();
+  std::vector<std::string> expected(20);
+  for (size_t i = 0; i < expected.size(); ++i) {
+    const std::string model(32, i % 2 == 0 ? 'a' : 'b');
+    ASSERT_TRUE(OpenCacheFolder(scratch.path(), model));
+    const std::string name = fmt::format("{}/{:032x}", model, i);
+    std::ofstream(scratch.File(name)) << std::string(i, 'x');
+    const size_t place = i * 7 % expected.size();
+    fs::last_write_time(scratch.File(name), now + std::chrono::seconds(place));
+    expected[place] = name;
+  }
+  const std::vector<CachedFile> files = ScanCacheFolder(scratch.path());
+  ASSERT_EQ(files.size(), expected.size());
+  for (size_t i = 0; i < files.size(); ++i) EXPECT_EQ(files[i].name, expected[i]);
+  EXPECT_EQ(files[14].bytes, 2);
 }
 
 TEST(CacheFolder, FileInItsPlaceIsRefused) {

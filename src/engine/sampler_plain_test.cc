@@ -11,6 +11,7 @@
 
 #include "src/base/random.h"
 #include "src/engine/sampler.h"
+#include "src/engine/token_ranking.h"
 #include "src/engine/token_weights.h"
 
 namespace latte {
@@ -105,7 +106,7 @@ float SomeLogit(int kind, Random& random) {
   const double u = static_cast<double>(random.Below(1 << 24)) * 0x1p-24;
   switch (kind) {
     case 0:  // few values: ties
-      return static_cast<float>(random.Below(5)) - 2.0f;
+      return static_cast<float>(random.Below(65)) * 0x1p-4f - 2.0f;
     case 1:  // flat
       return static_cast<float>(4 * u - 2);
     case 2:  // a few that stand out
@@ -192,6 +193,25 @@ TEST(SamplerPlain, AlsoInWideRows) {
     for (int position = 0; position < 4; ++position)
       ExpectPlain({.logits = logits, .params = &params, .position = position});
   }
+}
+
+// Sums that end exactly at a token, in the first candidates and beyond them.
+TEST(SamplerPlain, TheTokenThatReachesASumCountsInIt) {
+  std::vector<float> logits(1000);
+  for (size_t i = 0; i < logits.size(); ++i) logits[i] = -0x1p-8f * static_cast<float>(i);
+  const LogitScan scan = ScanLogits(logits);
+  const WeightScale scale = WeightScale::Of(scan.max, 1, 0);
+  std::vector<uint64_t> weights(logits.size());
+  ComputeWeights(logits, scale, weights);
+  TokenRanking ranking(logits, scan, scale);
+  uint64_t sum = 0;
+  for (size_t i = 0; i < logits.size(); ++i) {
+    EXPECT_EQ(ranking.Reach(sum + 1).id, static_cast<int32_t>(i));
+    sum += weights[i];
+    EXPECT_EQ(ranking.Reach(sum).id, static_cast<int32_t>(i));
+    EXPECT_EQ(ranking.Reach(sum).sum, sum);
+  }
+  EXPECT_EQ(ranking.total(), sum);
 }
 
 TEST(SamplerPlain, WeightsAreTheProbabilities) {

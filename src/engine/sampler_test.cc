@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -83,6 +84,93 @@ TEST(Sampler, ExtremeTemperaturesStayDefined) {
   EXPECT_EQ(*DrawOne(kLogits, {.temperature = 1e-30}, 0), 2);
   const std::array<float, 2> wide = {-3e38f, 3e38f};
   EXPECT_EQ(*DrawOne(wide, {.temperature = 1e-5}, 0), 1);
+}
+
+// Whether the penalties bring `logit` of `token` to `wanted`: token 3, which has none, wins against
+// it just above that and loses just below.
+bool Becomes(const TokenHistory& history, SamplingParams params, int32_t token, float logit,
+             float wanted) {
+  params.temperature = 0;
+  for (const float side : {-0.001f, 0.001f}) {
+    std::array<float, 4> logits = {-90.0f, -90.0f, -90.0f, wanted + side};
+    logits[static_cast<size_t>(token)] = logit;
+    const auto drawn = Sample({.logits = logits, .params = &params, .history = &history});
+    if (drawn->token != (side < 0 ? token : 3)) return false;
+  }
+  return true;
+}
+
+TEST(Sampler, PenaltiesFollowTheirFormulas) {
+  TokenHistory history;  // 0: in the prompt; 1: twice in the answer; 2: in both
+  history.AddPrompt(std::array<int32_t, 2>{0, 2});
+  for (const int32_t token : {1, 1, 2}) history.AddGenerated(token);
+  const SamplingParams repetition{.repetition_penalty = 2};
+  EXPECT_TRUE(Becomes(history, repetition, 0, 3.0f, 1.5f));
+  EXPECT_TRUE(Becomes(history, repetition, 1, -3.0f, -6.0f));
+  const SamplingParams presence{.presence_penalty = 0.5};
+  EXPECT_TRUE(Becomes(history, presence, 0, 3.0f, 3.0f));  // the prompt does not count
+  EXPECT_TRUE(Becomes(history, presence, 1, 3.0f, 2.5f));
+  const SamplingParams frequency{.frequency_penalty = 0.5};
+  EXPECT_TRUE(Becomes(history, frequency, 1, 3.0f, 2.0f));
+  EXPECT_TRUE(Becomes(history, frequency, 2, 3.0f, 2.5f));
+  // The bias comes first: the repetition penalty divides the sum.
+  const SamplingParams both{.repetition_penalty = 2, .logit_bias = {{0, 4.0f}}};
+  EXPECT_TRUE(Becomes(history, both, 0, 1.0f, 2.5f));
+}
+
+TEST(Sampler, BannedTokensAreNeverDrawn) {
+  const SamplingParams greedy{.temperature = 0, .logit_bias = {{2, 100.0f}}};
+  const std::array<int32_t, 3> banned = {2, -5, 1000};
+  EXPECT_EQ(Sample({.logits = kLogits, .params = &greedy, .banned = banned})->token, 1);
+  const std::array<int32_t, 4> all = {0, 1, 2, 3};
+  const auto none = Sample({.logits = kLogits, .params = &greedy, .banned = all});
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().code, Code::kInternal);
+  EXPECT_NE(none.error().message.find("banned"), std::string::npos);
+}
+
+TEST(Sampler, LogprobsAreOfTheLogitsAsGiven) {
+  const SamplingParams params{.temperature = 0, .logit_bias = {{0, 100.0f}}};
+  const auto drawn = Sample({.logits = kLogits, .params = &params, .logprobs = 3});
+  const double z = LogSumExp(kLogits);
+  ASSERT_TRUE(drawn->logprobs);
+  EXPECT_EQ(drawn->logprobs->chosen.token, 0);
+  EXPECT_FLOAT_EQ(drawn->logprobs->chosen.logprob, static_cast<float>(0 - z));
+  ASSERT_EQ(drawn->logprobs->top.size(), 3u);
+  const std::array<int32_t, 3> likeliest = {2, 1, 3};
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(drawn->logprobs->top[i].token, likeliest[i]);
+    EXPECT_FLOAT_EQ(drawn->logprobs->top[i].logprob, static_cast<float>((i == 0 ? 2 : 1) - z));
+  }
+  EXPECT_FALSE(Sample({.logits = kLogits, .params = &params})->logprobs);
+  EXPECT_TRUE(Sample({.logits = kLogits, .params = &params, .logprobs = 0})->logprobs->top.empty());
+  EXPECT_EQ(Logprobs(kLogits, 1, 50).top.size(), 4u);
+}
+
+TEST(Sampler, AllDrawsAtOnceAreThoseOneByOne) {
+  const SamplingParams params{.seed = 5};
+  const std::array<float, 2> bad = {std::nanf(""), 0.0f};
+  std::vector<Draw> draws;
+  for (int position = 0; position < 50; ++position)
+    draws.push_back({.logits = kLogits, .params = &params, .position = position});
+  draws[7].logits = bad;
+  ThreadPool threads(3);
+  const auto all = SampleAll(draws, threads);
+  ASSERT_EQ(all.size(), draws.size());
+  for (size_t i = 0; i < draws.size(); ++i) {
+    const auto one = Sample(draws[i]);
+    EXPECT_EQ(all[i] ? all[i]->token : -1, one ? one->token : -1);
+  }
+  EXPECT_FALSE(all[7]);
+}
+
+// What the sampler drew when it sorted the vocabulary by libm's exp.
+TEST(Sampler, DrawsStayWhatTheyWere) {
+  const SamplingParams params{.temperature = 0.9, .top_p = 0.99, .seed = 42};
+  std::vector<int32_t> tokens;
+  for (int position = 0; position < 12; ++position)
+    tokens.push_back(*DrawOne(kLogits, params, position));
+  EXPECT_EQ(tokens, (std::vector<int32_t>{2, 0, 2, 0, 2, 3, 1, 2, 0, 0, 1, 1}));
 }
 
 }  // namespace

@@ -87,6 +87,11 @@ TEST_F(SessionTest, GenerateStopsAtLengthStopTokenAndContextEnd) {
   EXPECT_LE(stopped->tokens.size(), 3u);
   EXPECT_EQ(stopped->reason, FinishReason::kStop);
 
+  options.min_new_tokens = 5;  // the stop token is not drawn before
+  const auto put_off = Generate(*Make(), prompt_, options);
+  EXPECT_GE(put_off->tokens.size(), 5u);
+  EXPECT_EQ(std::count(put_off->tokens.begin(), put_off->tokens.end(), by_length->tokens[3]), 0);
+
   options.stop_tokens = {};
   options.max_new_tokens = 1000;
   const auto full = Generate(*Make(), prompt_, options);

@@ -12,6 +12,7 @@ Result<GenerationDefaults> LoadGenerationDefaults(const std::string& dir) {
   LATTE_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, 1 << 20));
   LATTE_ASSIGN_OR_RETURN(const Json config, Json::Parse(text, path));
   if (!config.is_object()) return Corrupt(path + ": expected an object, found another type");
+  LATTE_ASSIGN_OR_RETURN(out.repetition_penalty, config.GetDoubleOr("repetition_penalty", 1.0));
   LATTE_ASSIGN_OR_RETURN(const bool sample, config.GetBoolOr("do_sample", false));
   if (!sample) return out;
   LATTE_ASSIGN_OR_RETURN(out.temperature, config.GetDoubleOr("temperature", 1.0));

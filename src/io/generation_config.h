@@ -12,6 +12,7 @@ struct GenerationDefaults {
   double temperature = 0.0;  // 0: greedy, as for a checkpoint that does not say do_sample
   int64_t top_k = 0;         // 0: all tokens
   double top_p = 1.0;
+  double repetition_penalty = 1.0;  // said apart from do_sample
 };
 
 // The recommendation of `dir`; greedy when the file is absent.

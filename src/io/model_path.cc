@@ -96,8 +96,9 @@ Result<std::string> ResolveModelPath(const std::string& model) {
       if (IsRegularFile((place / "config.json").string())) return place.string();
       tried.push_back(place.string());
     }
-    return NotFound(fmt::format("the model 'tiny' was not found beside the program or liblatte; looked for {}",
-                                fmt::join(tried, ", ")));
+    return NotFound(
+        fmt::format("the model 'tiny' was not found beside the program or liblatte; looked for {}",
+                    fmt::join(tried, ", ")));
   }
   if (IsRepoId(model)) return FromHubCache(model);
   return NotFound(fmt::format(

@@ -72,6 +72,9 @@ TEST_F(HubCache, GenerationDefaults) {
   EXPECT_EQ(sampled->top_p, 0.95);
   Write(root_ / "generation_config.json", R"({"temperature": 0.3})");
   EXPECT_EQ(LoadGenerationDefaults(root_.string())->temperature, 0.0);
+  EXPECT_EQ(LoadGenerationDefaults(root_.string())->repetition_penalty, 1.0);
+  Write(root_ / "generation_config.json", R"({"repetition_penalty": 1.05})");
+  EXPECT_EQ(LoadGenerationDefaults(root_.string())->repetition_penalty, 1.05);
   Write(root_ / "generation_config.json", R"({"do_sample": true, "temperature": "hot"})");
   EXPECT_NE(LoadGenerationDefaults(root_.string()).error().message.find("'temperature'"),
             std::string::npos);

@@ -87,8 +87,9 @@ class Bed {
       : model_(model),
         options_(options),
         cache_(std::move(cache)),
-        tokens_(RandomTokens(options.depth + options.prompt + options.gen + kPageTokens,
-                             model.config().vocab)),
+        tokens_(
+            RandomTokens(options.depth + options.prompt + options.gen * options.batch + kPageTokens,
+                         model.config().vocab)),
         runner_(model, cache_, workspace_, exec,
                 {.arithmetic = options.dtype, .int8_activations = options.int8_activations}) {
     const int64_t each = cache_.pages() / options.batch;
@@ -117,8 +118,9 @@ class Bed {
   // Step `g` of all sequences.
   double Step(int64_t g) {
     std::vector<SequenceWork> work;
-    for (const std::vector<int32_t>& pages : pages_)
-      work.push_back({Tokens(g, 1), options_.depth + g, MlaPath::kAbsorbed, pages});
+    for (int64_t b = 0; b < options_.batch; ++b)  // tokens of its own, and so experts of its own
+      work.push_back({Tokens(b * options_.gen + g, 1), options_.depth + g, MlaPath::kAbsorbed,
+                      pages_[static_cast<size_t>(b)]});
     return SecondsOf([&] { runner_.Logits(runner_.Forward(work)); });
   }
 

@@ -68,6 +68,42 @@ class Run(unittest.TestCase):
         self.assertEqual(refused.returncode, 2)
         self.assertIn("--numa", refused.stderr)
 
+    def test_stop_strings_cut_the_text(self):
+        base = ["run", "-p", "Once upon a time", "-n", 60, "--temperature", 0, "--json"]
+        whole = json.loads(latte(*base).stdout)["text"]
+        words = whole.split()
+        later, sooner = " ".join(words[9:11]), " ".join(words[4:6])
+        done = json.loads(latte(*base, "--stop", later, "--stop", sooner).stdout)
+        self.assertEqual(done["text"], whole[:whole.index(sooner)])
+        self.assertEqual(done["finish_reason"], "stop")
+        printed = latte(*base[:-1], "--stop", sooner).stdout
+        self.assertEqual(printed, "Once upon a time" + done["text"] + "\n")
+        self.assertEqual(json.loads(latte(*base, "--stop", "[a,b]").stdout)["text"], whole)
+        late = json.loads(latte(*base, "--stop", sooner, "--min-tokens", 59).stdout)
+        self.assertTrue(late["text"].startswith(whole[:whole.index(sooner) + len(sooner)]))
+
+    def test_the_end_of_sequence_can_be_ignored_or_put_off(self):
+        base = ["run", "-p", "Once upon a time", "-n", 400, "--temperature", 0, "--json"]
+        ended = json.loads(latte(*base).stdout)
+        self.assertEqual(ended["finish_reason"], "stop")
+        size = len(ended["tokens"])
+        on = json.loads(latte(*base, "--ignore-eos").stdout)
+        self.assertEqual(on["tokens"][:size], ended["tokens"])
+        self.assertEqual((len(on["tokens"]), on["finish_reason"]), (400, "length"))
+        put_off = json.loads(latte(*base, "--min-tokens", size + 1).stdout)
+        self.assertEqual(put_off["tokens"][:size], ended["tokens"])
+        self.assertGreater(len(put_off["tokens"]), size)
+        self.assertNotEqual(put_off["tokens"][size], on["tokens"][size])
+
+    def test_bias_and_penalties_change_what_is_drawn(self):
+        base = ["run", "-p", "Once upon a time", "-n", 40, "--temperature", 0, "--json", "--ignore-eos"]
+        plain = json.loads(latte(*base).stdout)["tokens"]
+        self.assertEqual(json.loads(latte(*base, "--logit-bias", "300:100").stdout)["tokens"], [300] * 40)
+        self.assertEqual(json.loads(latte(*base, "--logit-bias", f"{plain[0]}:-100").stdout)["tokens"].count(plain[0]), 0)
+        for penalty in (["--repetition-penalty", 100], ["--presence-penalty", 2], ["--frequency-penalty", 2]):
+            tokens = json.loads(latte(*base, *penalty).stdout)["tokens"]
+            self.assertGreater(len(set(tokens)), len(set(plain)), penalty)
+
     def test_json_is_one_object_with_everything(self):
         done = latte("run", "-p", "Once upon a time", "-n", 8, "--json")
         out = json.loads(done.stdout)
@@ -178,6 +214,15 @@ class BadInput(unittest.TestCase):
         self.refused("run", "-p", "x", "-n", "0", words=("-n",))
         self.refused("run", "-p", "x", "--temperature", "-1", words=("temperature", "[0, 100]", "-1"))
         self.refused("run", "-p", "x", "--temperature", "nan", words=("temperature",))
+        self.refused("run", "-p", "x", "--repetition-penalty", "0", words=("--repetition-penalty", "(0, 100]", "0"))
+        self.refused("run", "-p", "x", "--presence-penalty", "2.5", words=("--presence-penalty", "[-2, 2]", "2.5"))
+        self.refused("run", "-p", "x", "--frequency-penalty", "nan", words=("--frequency-penalty", "nan"))
+        self.refused("run", "-p", "x", "--logit-bias", "5=1", words=("--logit-bias", "'5=1'"))
+        self.refused("run", "-p", "x", "--logit-bias", "5:1,:", words=("--logit-bias", "':'"))
+        self.refused("run", "-p", "x", "--logit-bias", "5:101", words=("--logit-bias", "[-100, 100]", "101"))
+        self.refused("run", "-p", "x", "--logit-bias", "999999:1", words=("--logit-bias", "999999", "vocabulary"))
+        self.refused("run", "-p", "x", "--stop", "", words=("--stop", "1 to 256 bytes"))
+        self.refused("run", "-p", "x", "-n", "4", "--min-tokens", "5", words=("--min-tokens", "= 4]"))
         self.refused("run", "-p", "x", "--attention", "mha", words=("absorbed", "'mha'"))
         self.refused("run", "-p", "x", "--dtype", "int4", words=("bf16", "'int4'"))
         self.refused("run", "-p", "x", "--page-tokens", "48", words=("power of two",))

@@ -159,27 +159,27 @@ class CacheManagerDriver {
     std::set<int32_t> used;
     for (const Sequence& sequence : sequences_)
       used.insert(sequence.pages.begin(), sequence.pages.end());
-    const std::vector<int32_t> tree = manager_.TreePages();
-    int64_t cached = 0, evictable = 0;
-    for (const int32_t page : tree) {
-      cached += used.contains(page) ? 0 : 1;
-      evictable += IsHeld(page, tree, used) ? 0 : 1;
+    int64_t cached = 0;
+    std::vector<PagePrefix> all, held;
+    for (const int32_t page : manager_.TreePages()) {
+      all.push_back(manager_.PrefixOf(page));
+      if (used.contains(page))
+        held.push_back(all.back());
+      else
+        ++cached;
     }
+    const int64_t evictable = std::ranges::count_if(all, [&](const PagePrefix& prefix) {
+      return std::ranges::none_of(held, [&](const PagePrefix& h) { return Extends(h, prefix); });
+    });
     Require(manager_.used_pages() == std::ssize(used), "used_pages");
     Require(manager_.cached_pages() == cached, "cached_pages");
     Require(manager_.free_pages() == kPages - std::ssize(used) - cached, "free_pages");
     Require(manager_.available_pages() == manager_.free_pages() + evictable, "available_pages");
   }
 
-  // Whether the page, or one of the tree that comes after it, is used.
-  bool IsHeld(int32_t page, const std::vector<int32_t>& tree, const std::set<int32_t>& used) {
-    const PagePrefix prefix = manager_.PrefixOf(page);
-    return std::ranges::any_of(tree, [&](int32_t other) {
-      if (!used.contains(other)) return false;
-      const PagePrefix longer = manager_.PrefixOf(other);
-      return longer.salt == prefix.salt && longer.tokens.size() >= prefix.tokens.size() &&
-             std::equal(prefix.tokens.begin(), prefix.tokens.end(), longer.tokens.begin());
-    });
+  static bool Extends(const PagePrefix& longer, const PagePrefix& prefix) {
+    return longer.salt == prefix.salt && longer.tokens.size() >= prefix.tokens.size() &&
+           std::equal(prefix.tokens.begin(), prefix.tokens.end(), longer.tokens.begin());
   }
 
   // Rows are those of the tokens, once what is pending is done.

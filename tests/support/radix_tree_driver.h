@@ -13,9 +13,9 @@ namespace latte::testing_support {
 
 class RadixTreeDriver {
  public:
-  // What did not hold; empty: all did.
-  static std::string Run(std::span<const uint8_t> bytes) {
-    RadixTreeDriver driver;
+  // What did not hold; empty: all did. `hash_mask`: of RadixTree.
+  static std::string Run(std::span<const uint8_t> bytes, uint64_t hash_mask = ~uint64_t{0}) {
+    RadixTreeDriver driver(hash_mask);
     ByteSource choose(bytes);
     while (!choose.empty() && driver.broken_.empty()) {
       driver.Step(choose);
@@ -25,6 +25,8 @@ class RadixTreeDriver {
   }
 
  private:
+  explicit RadixTreeDriver(uint64_t hash_mask) : tree_(kPages, kPageTokens, hash_mask) {}
+
   static constexpr int32_t kPages = 12;
   static constexpr int64_t kPageTokens = 2;
 
@@ -160,7 +162,7 @@ class RadixTreeDriver {
     Require(tree_.salts() == (of_salt("") ? 1 : 0) + (of_salt("s") ? 1 : 0), "salts");
   }
 
-  RadixTree tree_{kPages, kPageTokens};
+  RadixTree tree_;
   std::vector<Known> known_;
   int64_t clock_ = 0;
   std::string broken_;

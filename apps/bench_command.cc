@@ -1,0 +1,40 @@
+#include "apps/bench_command.h"
+
+#include "src/jobs/synth.h"
+#include "src/models/registry.h"
+
+namespace latte {
+
+CLI::App* AddOne(CLI::App& bench, BenchFlags& flags, const std::string& name,
+                 const std::string& what, Bench run) {
+  CLI::App* sub = bench.add_subcommand(name, what);
+  sub->add_flag("--json", flags.json, "one JSON object instead of a table");
+  sub->callback([&flags, run = std::move(run)] { flags.bench = run; });
+  return sub;
+}
+
+void ModelChoice::Add(CLI::App& app) {
+  app.add_option("MODEL", model, "model (default: tiny)");
+  app.add_option("--synthetic", synthetic,
+                 "random weights of a shape instead, such as v2-lite:layers=4,dtype=int8");
+}
+
+Result<JsonOut> ModelChoice::Run(int threads,
+                                 const std::function<Result<JsonOut>(const Model&)>& bench) const {
+  const auto named = [&](const Model& loaded, const std::string& name) -> Result<JsonOut> {
+    LATTE_ASSIGN_OR_RETURN(JsonOut record, bench(loaded));
+    record["model"] = name;
+    return record;
+  };
+  if (synthetic.empty()) {
+    LATTE_ASSIGN_OR_RETURN(const OpenedModel opened, OpenModel(model));
+    return named(*opened.model, model);
+  }
+  LATTE_ASSIGN_OR_RETURN(const SynthSpec spec, ParseSynthSpec(synthetic));
+  ThreadPool pool(threads);
+  LATTE_ASSIGN_OR_RETURN(const TemporarySynth folder, TemporarySynth::Make(spec, pool));
+  LATTE_ASSIGN_OR_RETURN(const std::unique_ptr<Model> loaded, LoadModel(folder.dir()));
+  return named(*loaded, synthetic);
+}
+
+}  // namespace latte

@@ -1,0 +1,15 @@
+// Bytes choose operations of the prefix tree, beside a list that is searched from end to end, and
+// of the cache manager, whose pages must keep everyone's rows.
+#include "fuzz/fuzz_input.h"
+#include "tests/support/cache_manager_driver.h"
+#include "tests/support/radix_tree_driver.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace latte;
+  const std::span bytes(data, size);
+  const std::string tree = testing_support::RadixTreeDriver::Run(bytes);
+  fuzz::Require(tree.empty(), tree);
+  const std::string manager = testing_support::CacheManagerDriver::Run(bytes);
+  fuzz::Require(manager.empty(), manager);
+  return 0;
+}

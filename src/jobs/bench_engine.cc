@@ -1,0 +1,299 @@
+#include "src/jobs/bench_engine.h"
+
+#include <cstdlib>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "src/base/math.h"
+#include "src/base/memory.h"
+#include "src/base/random.h"
+#include "src/engine/engine_core.h"
+#include "src/jobs/bench_timer.h"
+
+namespace latte {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+std::vector<int32_t> RandomTokens(int64_t count, int64_t vocab, uint64_t stream) {
+  Random random(1, stream);
+  std::vector<int32_t> out(static_cast<size_t>(count));
+  for (int32_t& token : out)
+    token = static_cast<int32_t>(random.Below(static_cast<uint64_t>(vocab)));
+  return out;
+}
+
+Request Greedy(std::vector<int32_t> tokens, int64_t gen) {
+  Request r;
+  r.tokens = std::move(tokens);
+  r.sampling.temperature = 0;
+  r.stop.max_tokens = gen;
+  r.stop.ignore_eos = true;
+  return r;
+}
+
+// An engine whose answers only count.
+struct Bed {
+  std::unique_ptr<EngineCore> core;
+  int64_t first_tokens = 0;  // answers that have begun
+  int64_t ended = 0;
+  Error error;  // of the last answer that failed
+
+  static Result<std::unique_ptr<Bed>> Make(const Model& model, const Machine& machine,
+                                           const EngineOptions& options) {
+    LATTE_ASSIGN_OR_RETURN(const Settings settings,
+                           Settle(options, model.config(), machine, AvailableMemory() / 2));
+    auto bed = std::make_unique<Bed>();
+    LATTE_ASSIGN_OR_RETURN(bed->core, EngineCore::Create({&model, &machine, nullptr}, settings));
+    Bed* const counts = bed.get();
+    bed->core->SetEventSink([counts](std::span<const TokenEvent> events) {
+      for (const TokenEvent& e : events) {
+        if (e.generated_tokens == 1) ++counts->first_tokens;
+        if (e.finish) ++counts->ended;
+        if (e.finish == FinishReason::kError) counts->error = e.error;
+      }
+    });
+    return bed;
+  }
+
+  // Steps until `done`. Errors: of a request that failed.
+  template <class F>
+  Status RunUntil(const F& done) {
+    while (!done()) {
+      core->WaitForWork(Clock::now() + std::chrono::seconds(1));
+      LATTE_RETURN_IF_ERROR(core->Step());
+      if (!error.message.empty()) return tl::unexpected(error);
+    }
+    return {};
+  }
+
+  // Seconds until all requests have ended.
+  Result<double> RunAll(const std::vector<Request>& requests) {
+    const Clock::time_point start = Clock::now();
+    const int64_t wanted = ended + static_cast<int64_t>(requests.size());
+    for (const Request& r : requests) LATTE_RETURN_IF_ERROR(core->Submit(r));
+    LATTE_RETURN_IF_ERROR(RunUntil([&] { return ended == wanted; }));
+    return std::chrono::duration<double>(Clock::now() - start).count();
+  }
+};
+
+EngineOptions WithRoom(EngineOptions options, int64_t sequences, int64_t tokens_each) {
+  options.max_sequences = sequences;
+  options.max_batch_tokens = std::max(options.max_batch_tokens, sequences + 1);
+  if (options.max_tokens == 0) options.max_tokens = RoundUp(tokens_each + 1, options.page_tokens);
+  return options;
+}
+
+struct BatchFigures {
+  double tokens_per_s = 0;
+  double bytes = 0;  // of a step
+};
+
+Result<JsonOut> OneBatch(const Model& model, const BenchBatchOptions& options,
+                         const Machine& machine, int64_t batch, BatchFigures& figures) {
+  // Two steps more than are measured: one before, one so that nobody ends while it counts.
+  const int64_t gen = options.gen + 2;
+  LATTE_ASSIGN_OR_RETURN(
+      const auto bed,
+      Bed::Make(model, machine, WithRoom(options.engine, batch, options.prompt + gen + batch)));
+  for (int64_t b = 0; b < batch; ++b) {
+    const auto stream = static_cast<uint64_t>(b);
+    // Those that begin earlier would end earlier.
+    Request r = Greedy(
+        RandomTokens(options.prompt, model.config().vocab, stream),
+        gen + CeilDiv(options.prompt * batch, bed->core->settings().options.max_batch_tokens));
+    r.sampling.temperature = options.temperature;
+    r.sampling.top_p = options.temperature > 0 ? 0.95 : 1;
+    r.sampling.seed = stream;
+    LATTE_RETURN_IF_ERROR(bed->core->Submit(r));
+  }
+  LATTE_RETURN_IF_ERROR(bed->RunUntil([&] { return bed->first_tokens == batch; }));
+  LATTE_RETURN_IF_ERROR(bed->core->Step());
+
+  const Exec exec{&bed->core->threads(), &machine};
+  OpTimes times;
+  bed->core->Measure(&times);
+  Ceilings ceilings;
+  std::vector<double> seconds;
+  const EngineStats before = bed->core->Stats();
+  for (int64_t g = 0; g < options.gen; ++g) {
+    seconds.push_back(SecondsOf([&] { static_cast<void>(bed->core->Step()); }));
+    if (g % 8 == 0) ceilings.Sample(exec, /*dram=*/true);
+  }
+  const EngineStats after = bed->core->Stats();
+  OpWork work;
+  for (const auto& [op, use] : times) {
+    work.flops += use.work.flops;
+    work.bytes += use.work.bytes;
+  }
+  const auto steps = static_cast<double>(options.gen);
+  const double median = Median(seconds);
+  const double in_steps = after.step_seconds - before.step_seconds;
+  const double in_model = after.forward_seconds - before.forward_seconds;
+  figures.tokens_per_s = static_cast<double>(batch) / median;
+  figures.bytes = static_cast<double>(work.bytes) / steps;
+  JsonOut out{{"batch", batch},
+              {"decoded", after.generated_tokens - before.generated_tokens},
+              {"tokens_per_s", figures.tokens_per_s},
+              {"ms", median * 1e3},
+              {"us", median * 1e6},
+              {"overhead", 1 - in_model / in_steps},
+              {"flops", static_cast<double>(work.flops) / steps},
+              {"bytes", figures.bytes},
+              {"unique_bytes", figures.bytes},
+              {"memory_fraction",
+               OrNull(figures.bytes * 1e-9 / (median * ceilings.Median(Ceiling::kDram)))}};
+  ceilings.AddTo(out);
+  return out;
+}
+
+std::vector<Request> SharedPrefix(const BenchPrefixOptions& o, int64_t vocab) {
+  const std::vector<int32_t> prefix = RandomTokens(o.prefix, vocab, 0);
+  std::vector<Request> out;
+  for (int64_t i = 0; i < o.requests; ++i) {
+    std::vector<int32_t> tokens = prefix;
+    const auto own = RandomTokens(o.own, vocab, static_cast<uint64_t>(i) + 1);
+    tokens.insert(tokens.end(), own.begin(), own.end());
+    out.push_back(Greedy(std::move(tokens), o.gen));
+  }
+  return out;
+}
+
+// A folder under TMPDIR that goes with it.
+struct ScratchFolder {
+  std::string path;
+  ScratchFolder() {
+    const char* const parent = std::getenv("TMPDIR");
+    path = fmt::format("{}/latte-prefixes-XXXXXX", parent != nullptr ? parent : "/tmp");
+    if (mkdtemp(path.data()) == nullptr) path.clear();
+  }
+  ~ScratchFolder() {
+    std::error_code ignored;
+    if (!path.empty()) std::filesystem::remove_all(path, ignored);
+  }
+  ScratchFolder(const ScratchFolder&) = delete;
+  ScratchFolder& operator=(const ScratchFolder&) = delete;
+};
+
+// Time to first token of a long prompt: cold, from memory, from disk.
+Result<JsonOut> FirstTokens(const Model& model, const BenchPrefixOptions& o,
+                            const Machine& machine) {
+  const ScratchFolder folder;
+  if (folder.path.empty())
+    return Fail(Code::kUnavailable, "TMPDIR: no folder could be made there for prefixes");
+  EngineOptions options = WithRoom(o.engine, 4, o.long_prompt + 2);
+  options.cache_dir = folder.path;
+  const std::vector<Request> once = {
+      Greedy(RandomTokens(o.long_prompt, model.config().vocab, 99), 1)};
+  JsonOut out;
+  {
+    LATTE_ASSIGN_OR_RETURN(const auto bed, Bed::Make(model, machine, options));
+    LATTE_ASSIGN_OR_RETURN(out["cold_s"], bed->RunAll(once));
+    LATTE_ASSIGN_OR_RETURN(out["memory_s"], bed->RunAll(once));
+    LATTE_RETURN_IF_ERROR(bed->core->SavePrefixes());
+  }
+  LATTE_ASSIGN_OR_RETURN(const auto bed, Bed::Make(model, machine, options));
+  LATTE_ASSIGN_OR_RETURN(out["disk_s"], bed->RunAll(once));
+  const EngineStats stats = bed->core->Stats();
+  out["prompt_tokens"] = o.long_prompt;
+  out["disk_tokens"] = stats.disk_tokens;
+  out["disk_bytes"] = stats.disk_tokens / stats.page_tokens * stats.page_bytes;
+  return out;
+}
+
+struct Level {
+  std::string name;
+  bool scarce = false;  // memory for half of the requests
+  std::vector<double> seconds = {};
+  int64_t preemptions = 0;
+};
+
+}  // namespace
+
+Result<JsonOut> BenchBatch(const Model& model, const BenchBatchOptions& options,
+                           const Machine& machine) {
+  JsonOut out{{"bench", "batch"}, {"prompt", options.prompt}, {"gen", options.gen}};
+  out["batches"] = JsonOut::array();
+  BatchFigures first;
+  for (const int64_t batch : options.batches) {
+    BatchFigures figures;
+    LATTE_ASSIGN_OR_RETURN(JsonOut one, OneBatch(model, options, machine, batch, figures));
+    if (first.bytes == 0) first = figures;
+    const double gain = figures.tokens_per_s / first.tokens_per_s;
+    const auto more = static_cast<double>(batch) / static_cast<double>(options.batches.front());
+    const double floor_gain = more * first.bytes / figures.bytes;
+    one["gain"] = gain;
+    one["floor_gain"] = floor_gain;
+    one["fraction"] = gain / floor_gain;
+    out["batches"].push_back(std::move(one));
+  }
+  return out;
+}
+
+Result<JsonOut> BenchPrefix(const Model& model, const BenchPrefixOptions& o,
+                            const Machine& machine) {
+  const std::vector<Request> requests = SharedPrefix(o, model.config().vocab);
+  JsonOut out{{"bench", "prefix"},
+              {"requests", o.requests},
+              {"prefix", o.prefix},
+              {"own", o.own},
+              {"gen", o.gen}};
+  double seconds[2] = {0, 0};
+  for (const bool reuse : {false, true}) {
+    EngineOptions options = WithRoom(o.engine, o.requests, o.prefix + o.own + o.gen);
+    options.prefix_cache = reuse;
+    LATTE_ASSIGN_OR_RETURN(const auto bed, Bed::Make(model, machine, options));
+    LATTE_ASSIGN_OR_RETURN(seconds[reuse ? 1 : 0], bed->RunAll(requests));
+    out[reuse ? "computed_tokens" : "computed_tokens_without"] = bed->core->Stats().computed_tokens;
+  }
+  out["without_s"] = seconds[0];
+  out["with_s"] = seconds[1];
+  out["ratio"] = seconds[1] / seconds[0];
+  if (o.long_prompt > 0) {
+    LATTE_ASSIGN_OR_RETURN(out["first_token"], FirstTokens(model, o, machine));
+  }
+  return out;
+}
+
+Result<JsonOut> BenchDeterminism(const Model& model, const BenchDeterminismOptions& o,
+                                 const Machine& machine) {
+  std::vector<Request> requests;
+  for (int64_t i = 0; i < o.requests; ++i)
+    requests.push_back(
+        Greedy(RandomTokens(o.prompt + i, model.config().vocab, static_cast<uint64_t>(i)), o.gen));
+  std::vector<Level> levels;
+  for (const bool scarce : {false, true})
+    for (const char* const name : {"strict", "on", "off"}) levels.push_back({name, scarce});
+  for (int round = 0; round < o.rounds; ++round)
+    for (Level& level : levels) {
+      EngineOptions options = WithRoom(o.engine, o.requests, o.prompt + o.requests + o.gen);
+      options.deterministic = level.name;
+      LATTE_ASSIGN_OR_RETURN(const Settings plain,
+                             Settle(options, model.config(), machine, AvailableMemory() / 2));
+      const int64_t pages =
+          o.requests * CeilDiv(options.max_tokens, options.page_tokens) / (level.scarce ? 2 : 1);
+      options.cache_bytes = pages * plain.cache_spec.bytes_per_page();
+      LATTE_ASSIGN_OR_RETURN(const auto bed, Bed::Make(model, machine, options));
+      LATTE_ASSIGN_OR_RETURN(const double seconds, bed->RunAll(requests));
+      level.seconds.push_back(seconds);
+      level.preemptions += bed->core->Stats().preemptions;
+    }
+  JsonOut out{{"bench", "determinism"},
+              {"requests", o.requests},
+              {"prompt", o.prompt},
+              {"gen", o.gen},
+              {"rounds", o.rounds}};
+  out["levels"] = JsonOut::array();
+  const auto tokens =
+      static_cast<double>(o.requests * (o.prompt + o.gen) + o.requests * (o.requests - 1) / 2);
+  for (const Level& level : levels)
+    out["levels"].push_back({{"level", level.name},
+                             {"scarce", level.scarce},
+                             {"seconds", Median(level.seconds)},
+                             {"tokens_per_s", tokens / Median(level.seconds)},
+                             {"preemptions", level.preemptions}});
+  return out;
+}
+
+}  // namespace latte
