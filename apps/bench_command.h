@@ -34,4 +34,7 @@ struct ModelChoice {
 // Benches of the engine: batch, prefix, determinism.
 void AddEngineBenches(CLI::App& bench, BenchFlags& flags);
 
+// Benches of the simulation: steps, simulation.
+void AddServeBenches(CLI::App& bench, BenchFlags& flags);
+
 }  // namespace latte

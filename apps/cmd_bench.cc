@@ -257,6 +257,7 @@ Command AddBench(CLI::App& app) {
   AddAbsorption(*sub, *flags);
   AddModel(*sub, *flags);
   AddEngineBenches(*sub, *flags);
+  AddServeBenches(*sub, *flags);
   return {sub, [flags] { return BenchCommand(*flags); }};
 }
 

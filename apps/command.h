@@ -33,6 +33,7 @@ Command AddEval(CLI::App& app);
 Command AddBench(CLI::App& app);
 Command AddSynth(CLI::App& app);
 Command AddQuantize(CLI::App& app);
+Command AddSimulate(CLI::App& app);
 
 // The flags that decide how a sequence is computed.
 struct EngineFlags {

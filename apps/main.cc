@@ -27,7 +27,7 @@ int RunLatte(int argc, char** argv) {
   const std::vector<latte::Command> commands = {
       latte::AddRun(app),      latte::AddChat(app),     latte::AddBatch(app), latte::AddScore(app),
       latte::AddInspect(app),  latte::AddTokenize(app), latte::AddEval(app),  latte::AddBench(app),
-      latte::AddQuantize(app), latte::AddSynth(app)};
+      latte::AddQuantize(app), latte::AddSynth(app),    latte::AddSimulate(app)};
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

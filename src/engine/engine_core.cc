@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "src/engine/scheduler_rules.h"
+
 namespace latte {
 namespace {
 
@@ -44,27 +46,16 @@ EngineCore::EngineCore(const EngineParts& parts, const Settings& settings, Laten
       rules_{&parts.model->config(), &settings_, parts.tokenizer},
       threads_(settings.options.threads),
       cache_(std::move(cache)),
-      pages_({settings.pages, settings.options.page_tokens, settings.options.prefix_cache,
-              !settings.options.cache_dir.empty()}),
+      pages_(CacheRules(settings)),
       runner_(*parts.model, cache_, workspace_, Exec{&threads_, parts.machine},
               RunnerOptions{settings.dtype, settings.options.prefill_workspace_tokens,
                             settings.options.int8_activations}),
-      scheduler_(SchedulerRules(), pages_),
+      scheduler_(Rules(), pages_),
       answers_(rules_),
       inbox_(settings.options.max_queued_requests, settings.options.max_queued_tokens) {}
 
-SchedulerOptions EngineCore::SchedulerRules() {
-  SchedulerOptions out;
-  out.max_batch_tokens = settings_.options.max_batch_tokens;
-  out.max_sequences = settings_.options.max_sequences;
-  out.aging_steps = settings_.options.aging_steps;
-  out.share_generated = settings_.deterministic != Determinism::kStrict ||
-                        settings_.attention != AttentionMode::kAuto;
-  out.replay = settings_.deterministic != Determinism::kOff;
-  out.generated_path = GeneratedPath(settings_.attention);
-  out.prompt_path = [this](int64_t new_tokens, int64_t cached_tokens) {
-    return settings_.PathOf(parts_.model->config().mla, new_tokens, cached_tokens);
-  };
+SchedulerOptions EngineCore::Rules() {
+  SchedulerOptions out = SchedulerRules(settings_, parts_.model->config().mla);
   if (!settings_.options.cache_dir.empty())
     out.pages_on_disk = [this](const Sequence& s, int64_t first) {
       // One token is left to compute.

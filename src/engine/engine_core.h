@@ -55,7 +55,7 @@ class EngineCore {
 
  private:
   EngineCore(const EngineParts& parts, const Settings& settings, LatentCache cache);
-  SchedulerOptions SchedulerRules();
+  SchedulerOptions Rules();
 
   // The parts of Step.
   void ReadMail();

@@ -133,8 +133,8 @@ void Scheduler::Preempt(Sequence& s, StepPlan& plan) {
 void Scheduler::PlanAdmissions(StepPlan& plan) {
   // After a preemption there is no page to spare, unless nobody is left to take it.
   if (!plan.preempted.empty() && !running_.empty()) return;
-  const std::vector<Sequence*> in_order(queue_.begin(), queue_.end());
-  for (Sequence* s : in_order) {
+  for (auto next = queue_.begin(); next != queue_.end();) {
+    Sequence* const s = *next++;  // it may leave the queue
     if (Room(plan) == 0 || FreePlaces() < s->spec.answers) return;
     Admission admission = Admit(*s, plan);
     if (admission == Admission::kWaitsForPages && running_.empty())

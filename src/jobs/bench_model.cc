@@ -1,7 +1,6 @@
 #include "src/jobs/bench_model.h"
 
 #include <algorithm>
-#include <cstring>
 #include <numeric>
 #include <vector>
 
@@ -11,6 +10,7 @@
 #include "src/base/random.h"
 #include "src/engine/runner.h"
 #include "src/jobs/bench_timer.h"
+#include "src/jobs/fill_cache.h"
 #include "src/layers/mla/dispatch.h"
 #include "src/layers/mla/mla.h"
 
@@ -136,13 +136,7 @@ class Bed {
     if (options_.depth == 0) return;
     const SequenceWork work{Tokens(0, kPageTokens), 0, MlaPath::kLatent, pages_[0]};
     runner_.Forward({&work, 1});
-    for (size_t s = 0; s < cache_.spec().streams.size(); ++s)
-      for (int64_t layer = 0; layer < cache_.spec().layers; ++layer) {
-        const TensorView view = cache_.View(s, layer);
-        const int64_t bytes = view.stride[0] * SizeOf(view.dtype);
-        for (int64_t page = 1; page < cache_.pages(); ++page)
-          std::memcpy(view.data + page * bytes, view.data, static_cast<size_t>(bytes));
-      }
+    CopyFirstPage(cache_);
   }
 
   const Model& model_;

@@ -1,0 +1,74 @@
+// latte bench steps, simulation: what the simulation is made of, and how true it is.
+#include <fstream>
+
+#include <fmt/format.h>
+
+#include "apps/bench_command.h"
+#include "apps/serve_flags.h"
+#include "src/jobs/bench_simulation.h"
+#include "src/jobs/bench_steps.h"
+
+namespace latte {
+namespace {
+
+struct StepsFlags {
+  EngineOptions options;
+  BenchStepsOptions bench;
+  std::string out;
+
+  Result<JsonOut> Run() const {
+    LATTE_ASSIGN_OR_RETURN(const OpenedEngine engine, OpenEngine(options));
+    LATTE_ASSIGN_OR_RETURN(BenchedSteps benched, BenchSteps(*engine.opened.model, engine.settings,
+                                                            engine.opened.machine, bench));
+    if (out.empty()) return std::move(benched.record);
+    std::ofstream file(out);
+    file << Dump(benched.record, 2) << "\n";
+    file.close();
+    if (!file) return Fail(Code::kUnavailable, fmt::format("{}: cannot be written", out));
+    return std::move(benched.record);
+  }
+};
+
+struct SimulationFlags {
+  EngineOptions options;
+  TraceFlags trace;
+  CostFlags cost;
+  BenchSimulationOptions bench;
+
+  Result<JsonOut> Run() const {
+    LATTE_RETURN_IF_ERROR(bench.Validate());
+    LATTE_ASSIGN_OR_RETURN(const OpenedEngine engine, OpenEngine(options));
+    LATTE_ASSIGN_OR_RETURN(const std::vector<TraceRequest> requests, trace.Trace(engine));
+    LATTE_ASSIGN_OR_RETURN(const StepCost prices, cost.Cost(engine));
+    const EngineParts parts{engine.opened.model.get(), &engine.opened.machine, nullptr};
+    return BenchSimulation(requests, parts, engine.settings, prices, bench);
+  }
+};
+
+void AddSteps(CLI::App& bench, BenchFlags& flags) {
+  auto own = std::make_shared<StepsFlags>();
+  CLI::App* sub = AddOne(bench, flags, "steps", "Steps of an engine, and the prices they come to",
+                         [own](const Machine&) { return own->Run(); });
+  AddEngineOptions(*sub, own->options);
+  sub->add_flag("--quick", own->bench.quick, "three runs of each step instead of nine");
+  sub->add_option("--out", own->out, "file to write, for `latte simulate --cost`");
+}
+
+void AddSimulation(CLI::App& bench, BenchFlags& flags) {
+  auto own = std::make_shared<SimulationFlags>();
+  CLI::App* sub = AddOne(bench, flags, "simulation", "A simulated trace beside the same in earnest",
+                         [own](const Machine&) { return own->Run(); });
+  AddEngineOptions(*sub, own->options);
+  own->trace.Add(*sub);
+  own->cost.Add(*sub);
+  sub->add_option("--runs", own->bench.runs, "runs in real time (default: 5)");
+}
+
+}  // namespace
+
+void AddServeBenches(CLI::App& bench, BenchFlags& flags) {
+  AddSteps(bench, flags);
+  AddSimulation(bench, flags);
+}
+
+}  // namespace latte

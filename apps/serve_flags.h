@@ -1,0 +1,46 @@
+// Flags of commands that serve a trace, and what they come to.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "latte/options.h"
+
+#include "apps/command.h"
+#include "src/engine/settings.h"
+#include "src/jobs/step_cost.h"
+#include "src/jobs/trace.h"
+
+namespace latte {
+
+// A flag for each of EngineOptions' fields that decide how requests are computed and scheduled;
+// folders and checks are left to the command.
+void AddEngineOptions(CLI::App& app, EngineOptions& options);
+
+// A model, opened, and what an engine over it settles on.
+struct OpenedEngine {
+  OpenedModel opened;
+  Settings settings;
+};
+// Errors: of OpenModel and Settle.
+[[nodiscard]] Result<OpenedEngine> OpenEngine(const EngineOptions& options);
+
+struct TraceFlags {
+  TraceShape shape;
+  std::string file;  // empty: a trace of that shape
+
+  void Add(CLI::App& app);
+  // Errors: of MakeTrace and LoadTrace.
+  [[nodiscard]] Result<std::vector<TraceRequest>> Trace(const OpenedEngine& engine) const;
+};
+
+struct CostFlags {
+  std::string file;  // of `latte bench steps`; empty: steps are measured now
+
+  void Add(CLI::App& app);
+  // Errors: of LoadStepCost and BenchSteps.
+  [[nodiscard]] Result<StepCost> Cost(const OpenedEngine& engine) const;
+};
+
+}  // namespace latte
