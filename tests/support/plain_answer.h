@@ -41,7 +41,7 @@ inline PlainAnswer AnswerPlainly(const Request& request, int choice, int64_t max
   for (size_t i = 0; i < request.tokens.size(); ++i) {
     next(request.tokens[i], MlaPath::kLatent);
     if (request.prompt_logprobs >= 0 && i + 1 < request.tokens.size())
-      out.prompt_logprobs.push_back(Logprobs(logits, request.tokens[i + 1], 0).chosen.logprob);
+      out.prompt_logprobs.push_back(Logprobs(logits, request.tokens[i + 1], 0)->chosen.logprob);
   }
   TokenHistory history;
   history.AddPrompt(request.tokens);
