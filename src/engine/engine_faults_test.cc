@@ -221,6 +221,51 @@ TEST_F(EngineFaultsTest, StepsWithoutTokensReachTheModelOnlyBesideOtherRanks) {
   ExpectPlain(*run, id, r);
 }
 
+TEST_F(EngineFaultsTest, PrefixesStayWithTheirSalt) {
+  const auto run = Make(Options());
+  const auto cached = [&](const std::string& salt, int64_t length) {
+    Request r = Ask(length, 1, 1);
+    r.cache_salt = salt;
+    const RequestId id = Submit(*run, r);
+    EXPECT_EQ(run->Finish(), "");
+    return run->Of(id).cached_tokens;
+  };
+  EXPECT_EQ(cached("a", 40), 0);
+  EXPECT_EQ(cached("", 60), 0);
+  EXPECT_EQ(cached("b", 60), 0);
+  EXPECT_EQ(cached("a", 60), 32);
+  EXPECT_EQ(cached("", 80), 48);
+}
+
+// Below strict determinism rows that were found may have been computed by another path than those
+// of the prompt, such as generated ones: what is preempted finds the same rows again.
+TEST_F(EngineFaultsTest, PreemptedSequencesKeepWhatTheyFound) {
+  const auto second_turn = [&](int64_t pages, bool first_turn, int64_t& preemptions) {
+    EngineOptions options = Options(pages);
+    options.deterministic = "on";
+    const auto run = Make(options);
+    const Request first = Ask(20, 1, 30);
+    Request second = first;
+    const RequestId id = Submit(*run, first);
+    EXPECT_EQ(run->Finish(), "");
+    const std::vector<int32_t>& answer = run->Of(id).tokens;
+    second.tokens.insert(second.tokens.end(), answer.begin(), answer.end());
+    if (!first_turn) second.cache_salt = "nothing is found";
+    Submit(*run, Ask(20, 7, 90));
+    const RequestId again = Submit(*run, second);
+    EXPECT_EQ(run->Finish(), "");
+    preemptions = run->core().Stats().preemptions;
+    EXPECT_EQ(run->Of(again).cached_tokens, first_turn ? 48 : 0);
+    return run->Of(again).tokens;
+  };
+  int64_t preemptions = 0;
+  const std::vector<int32_t> expected = second_turn(64, true, preemptions);
+  EXPECT_EQ(preemptions, 0);
+  EXPECT_NE(second_turn(64, false, preemptions), expected);  // the rows found do make a difference
+  EXPECT_EQ(second_turn(11, true, preemptions), expected);
+  EXPECT_GT(preemptions, 0);
+}
+
 // Files of a cache folder that an engine filled.
 class DiskFaultsTest : public EngineFaultsTest {
  protected:
