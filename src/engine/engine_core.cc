@@ -190,10 +190,8 @@ void EngineCore::DrawTokens(const StepPlan& plan) {
       End(id, FinishReason::kLength, {});
       continue;
     }
-    ForkAnswers(step);
     // A request's answers are neighbours, and draw from one row.
-    for (const SequenceId fork : answers_.Of(answers_.At(id).id()))
-      if (fork == id || answers_.At(fork).generated == 0) drawings.push_back({fork, row - 1});
+    for (const SequenceId answer : ForkAnswers(step)) drawings.push_back({answer, row - 1});
   }
   for (size_t begin = 0; begin < drawings.size(); begin += kRowsPerBlock)
     DrawBlock(std::span(drawings).subspan(begin, std::min(kRowsPerBlock, drawings.size() - begin)));
@@ -208,12 +206,15 @@ void EngineCore::NoteFirstDraw(const Sequence& s) {
   disk_tokens_ += s.loaded_len;
 }
 
-void EngineCore::ForkAnswers(const SequenceStep& step) {
+std::vector<SequenceId> EngineCore::ForkAnswers(const SequenceStep& step) {
   const SequenceId id = step.sequence->spec.id;
+  std::vector<SequenceId> answers = {id};
   while (step.sequence->spec.answers > 1) {
     scheduler_.Fork(id, ++last_id_);
     answers_.Fork(id, last_id_);
+    answers.push_back(last_id_);
   }
+  return answers;
 }
 
 // An overflow of f16 becomes an infinity, which reaches the hidden state as such or as a NaN.

@@ -62,7 +62,7 @@ class EngineCore {
   void TellPromptLogprobs(const StepPlan& plan);
   void DrawTokens(const StepPlan& plan);
   void NoteFirstDraw(const Sequence& s);
-  void ForkAnswers(const SequenceStep& step);
+  std::vector<SequenceId> ForkAnswers(const SequenceStep& step);  // the step's own first
   void Settle(SequenceId id, const Result<Drawn>& drawn);
   void End(SequenceId id, FinishReason reason, const Error& error);
   void UpdateStats(const StepPlan& plan, double seconds);

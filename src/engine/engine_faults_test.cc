@@ -221,6 +221,23 @@ TEST_F(EngineFaultsTest, StepsWithoutTokensReachTheModelOnlyBesideOtherRanks) {
   ExpectPlain(*run, id, r);
 }
 
+TEST_F(EngineFaultsTest, CancelledRequestsLeaveTheQueue) {
+  EngineOptions options = Options();
+  options.max_sequences = 1;
+  options.max_queued_requests = 2;
+  const auto run = Make(options);
+  const RequestId busy = Submit(*run, Ask(20, 1, 50));
+  ASSERT_TRUE(run->core().Step());  // it runs, and nobody beside it
+  for (int round = 0; round < 5; ++round) {
+    const RequestId waiting[] = {Submit(*run, Ask(20, 2)), Submit(*run, Ask(30, 3))};
+    EXPECT_EQ(run->core().Submit(Ask(20, 4)).error().code, Code::kExhausted);
+    for (const RequestId id : waiting) run->core().Cancel(id);
+    ASSERT_TRUE(run->core().Step());
+  }
+  EXPECT_EQ(run->Finish(), "");
+  EXPECT_EQ(run->Of(busy).tokens.size(), 50u);
+}
+
 TEST_F(EngineFaultsTest, PrefixesStayWithTheirSalt) {
   const auto run = Make(Options());
   const auto cached = [&](const std::string& salt, int64_t length) {
@@ -264,6 +281,21 @@ TEST_F(EngineFaultsTest, PreemptedSequencesKeepWhatTheyFound) {
   EXPECT_NE(second_turn(64, false, preemptions), expected);  // the rows found do make a difference
   EXPECT_EQ(second_turn(8, true, preemptions), expected);
   EXPECT_GT(preemptions, 0);
+}
+
+TEST_F(EngineFaultsTest, PromptLogprobsAreToldOnceThoughTheirPromptIsPreempted) {
+  EngineOptions options = Options(10);
+  options.max_sequences = 2;
+  options.max_batch_tokens = 6;
+  const auto run = Make(options);
+  Submit(*run, Ask(14, 1, 60));  // takes the pages of the prompt that is computed beside it
+  Request prompt = Ask(120, 2, 4);
+  prompt.prompt_logprobs = 0;
+  const RequestId id = Submit(*run, prompt);
+  EXPECT_EQ(run->Finish(), "");
+  EXPECT_GT(run->core().Stats().preemptions, 0);
+  ExpectPlain(*run, id, prompt);
+  EXPECT_EQ(run->Of(id).prompt_logprobs, AnswerPlainly(prompt, 0, kMaxTokens).prompt_logprobs);
 }
 
 // Files of a cache folder that an engine filled.
