@@ -92,7 +92,10 @@ class EngineCoreTest : public testing::Test {
     return *id;
   }
   void RunAll() {
-    for (int steps = 0; core_->WaitForWork(std::chrono::steady_clock::now()); ++steps) {
+    const auto busy = [&] { return core_->Stats().running + core_->Stats().waiting > 0; };
+    const auto patience = [&] { return std::chrono::seconds(busy() ? 30 : 0); };  // for the disk
+    for (int steps = 0; core_->WaitForWork(std::chrono::steady_clock::now() + patience());
+         ++steps) {
       ASSERT_LT(steps, 100000);
       ASSERT_TRUE(core_->Step());
     }

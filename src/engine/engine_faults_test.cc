@@ -221,6 +221,83 @@ TEST_F(EngineFaultsTest, StepsWithoutTokensReachTheModelOnlyBesideOtherRanks) {
   ExpectPlain(*run, id, r);
 }
 
+TEST_F(EngineFaultsTest, CancelledRequestsLeaveTheQueue) {
+  EngineOptions options = Options();
+  options.max_sequences = 1;
+  options.max_queued_requests = 2;
+  const auto run = Make(options);
+  const RequestId busy = Submit(*run, Ask(20, 1, 50));
+  ASSERT_TRUE(run->core().Step());  // it runs, and nobody beside it
+  for (int round = 0; round < 5; ++round) {
+    const RequestId waiting[] = {Submit(*run, Ask(20, 2)), Submit(*run, Ask(30, 3))};
+    EXPECT_EQ(run->core().Submit(Ask(20, 4)).error().code, Code::kExhausted);
+    for (const RequestId id : waiting) run->core().Cancel(id);
+    ASSERT_TRUE(run->core().Step());
+  }
+  EXPECT_EQ(run->Finish(), "");
+  EXPECT_EQ(run->Of(busy).tokens.size(), 50u);
+}
+
+TEST_F(EngineFaultsTest, PrefixesStayWithTheirSalt) {
+  const auto run = Make(Options());
+  const auto cached = [&](const std::string& salt, int64_t length) {
+    Request r = Ask(length, 1, 1);
+    r.cache_salt = salt;
+    const RequestId id = Submit(*run, r);
+    EXPECT_EQ(run->Finish(), "");
+    return run->Of(id).cached_tokens;
+  };
+  EXPECT_EQ(cached("a", 40), 0);
+  EXPECT_EQ(cached("", 60), 0);
+  EXPECT_EQ(cached("b", 60), 0);
+  EXPECT_EQ(cached("a", 60), 32);
+  EXPECT_EQ(cached("", 80), 48);
+}
+
+// Below strict determinism rows that were found may have been computed by another path than those
+// of the prompt, such as generated ones: what is preempted finds the same rows again.
+TEST_F(EngineFaultsTest, PreemptedSequencesKeepWhatTheyFound) {
+  const auto second_turn = [&](int64_t pages, bool first_turn, int64_t& preemptions) {
+    EngineOptions options = Options(pages);
+    options.deterministic = "on";
+    const auto run = Make(options);
+    const Request first = Ask(20, 1, 30);
+    Request second = first;
+    const RequestId id = Submit(*run, first);
+    EXPECT_EQ(run->Finish(), "");
+    const std::vector<int32_t>& answer = run->Of(id).tokens;
+    second.tokens.insert(second.tokens.end(), answer.begin(), answer.end());
+    if (!first_turn) second.cache_salt = "nothing is found";
+    Submit(*run, Ask(20, 7, 50));
+    const RequestId again = Submit(*run, second);
+    EXPECT_EQ(run->Finish(), "");
+    preemptions = run->core().Stats().preemptions;
+    EXPECT_EQ(run->Of(again).cached_tokens, first_turn ? 48 : 0);
+    return run->Of(again).tokens;
+  };
+  int64_t preemptions = 0;
+  const std::vector<int32_t> expected = second_turn(64, true, preemptions);
+  EXPECT_EQ(preemptions, 0);
+  EXPECT_NE(second_turn(64, false, preemptions), expected);  // the rows found do make a difference
+  EXPECT_EQ(second_turn(8, true, preemptions), expected);
+  EXPECT_GT(preemptions, 0);
+}
+
+TEST_F(EngineFaultsTest, PromptLogprobsAreToldOnceThoughTheirPromptIsPreempted) {
+  EngineOptions options = Options(10);
+  options.max_sequences = 2;
+  options.max_batch_tokens = 6;
+  const auto run = Make(options);
+  Submit(*run, Ask(14, 1, 60));  // takes the pages of the prompt that is computed beside it
+  Request prompt = Ask(120, 2, 4);
+  prompt.prompt_logprobs = 0;
+  const RequestId id = Submit(*run, prompt);
+  EXPECT_EQ(run->Finish(), "");
+  EXPECT_GT(run->core().Stats().preemptions, 0);
+  ExpectPlain(*run, id, prompt);
+  EXPECT_EQ(run->Of(id).prompt_logprobs, AnswerPlainly(prompt, 0, kMaxTokens).prompt_logprobs);
+}
+
 // Files of a cache folder that an engine filled.
 class DiskFaultsTest : public EngineFaultsTest {
  protected:

@@ -34,7 +34,6 @@ class PageMover {
   // complete or end early.
   void Finish(Scheduler& scheduler);
 
-  bool loading() const { return !prefixes_.empty(); }
   PrefixStore* store() { return store_.get(); }
 
  private:

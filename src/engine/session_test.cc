@@ -255,9 +255,9 @@ TEST_F(SessionTest, AdmittedPromptsKeepTheirPath) {
 }
 
 TEST(Determinism, NamesParseBack) {
-  for (const Determinism level : {Determinism::kStrict, Determinism::kOn})
+  for (const Determinism level : {Determinism::kStrict, Determinism::kOn, Determinism::kOff})
     EXPECT_EQ(*ParseDeterminism(Name(level)), level);
-  EXPECT_NE(ParseDeterminism("off").error().message.find("'off'"), std::string::npos);
+  EXPECT_NE(ParseDeterminism("no").error().message.find("'no'"), std::string::npos);
 }
 
 TEST(AttentionMode, NamesParseBack) {

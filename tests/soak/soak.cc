@@ -29,7 +29,7 @@ using testing_support::Traffic;
 using testing_support::TrafficOptions;
 
 // How much resident memory may grow after the first quarter: heaps have holes.
-constexpr int64_t kMostGrowth = int64_t{8} << 20;
+constexpr int64_t kMostGrowth = int64_t{2} << 20;
 constexpr int64_t kRequestsPerRound = 250;  // after each, nothing must be left over
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

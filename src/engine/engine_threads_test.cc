@@ -1,0 +1,170 @@
+// Threads around one engine: requests come from several while one steps, and whoever waits for work
+// sleeps.
+#include <atomic>
+#include <ctime>
+#include <filesystem>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "tests/support/engine_run.h"
+#include "tests/support/plain_answer.h"
+#include "tests/support/scratch_dir.h"
+
+namespace latte {
+namespace {
+
+using std::chrono::milliseconds;
+using testing_support::AnswerPlainly;
+using testing_support::EngineRun;
+using testing_support::FakeModel;
+using testing_support::kFirstRareToken;
+using testing_support::Outcome;
+using testing_support::ScratchDir;
+using Clock = std::chrono::steady_clock;
+
+constexpr int64_t kMaxTokens = 128;
+
+EngineOptions Options() {
+  EngineOptions o;
+  o.page_tokens = 16;
+  o.max_tokens = kMaxTokens;
+  o.max_batch_tokens = 64;
+  o.max_sequences = 8;
+  o.cache_bytes = 32 * 16 * 16;
+  o.threads = 2;
+  o.deterministic = "strict";
+  return o;
+}
+
+std::unique_ptr<EngineRun> Make(const Model& model, const EngineOptions& options) {
+  auto run = EngineRun::Create(model, options);
+  EXPECT_TRUE(run) << ToString(run.error());
+  return std::move(*run);
+}
+
+Request Ask(uint64_t seed) {
+  Request r;
+  for (uint64_t i = 0; i < 20 + seed % 50; ++i)
+    r.tokens.push_back(static_cast<int32_t>(Mix64(seed / 4 + i) % kFirstRareToken));
+  r.sampling.seed = seed;
+  r.stop.max_tokens = static_cast<int64_t>(1 + seed % 20);
+  r.n = static_cast<int>(1 + seed % 3);
+  return r;
+}
+
+double CpuSeconds() {
+  timespec t = {};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
+
+TEST(EngineThreadsTest, ManySubmitCancelAndLookWhileOneSteps) {
+  constexpr int kThreads = 3;
+  constexpr uint64_t kEach = 150;
+  const FakeModel model;
+  const auto run = Make(model, Options());
+  std::vector<std::map<RequestId, uint64_t>> seeds(kThreads);  // of requests, by thread
+  std::atomic<int> busy = kThreads;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t)
+    threads.emplace_back([&, t] {
+      int64_t finished = 0;
+      for (uint64_t i = 0; i < kEach; ++i) {
+        const uint64_t seed = i * kThreads + static_cast<uint64_t>(t);
+        const auto id = run->core().Submit(Ask(seed));
+        if (id) seeds[static_cast<size_t>(t)][*id] = seed;
+        if (id && i % 5 == 0) run->core().Cancel(*id);
+        const EngineStats stats = run->core().Stats();
+        EXPECT_GE(stats.requests_finished, finished);
+        finished = stats.requests_finished;
+        if (i % 16 == 0) std::this_thread::sleep_for(milliseconds(1));
+      }
+      --busy;
+    });
+  while (busy > 0) {
+    run->core().WaitForWork(Clock::now() + milliseconds(20));
+    ASSERT_TRUE(run->core().Step());
+  }
+  for (std::thread& t : threads) t.join();
+  EXPECT_EQ(run->Finish(), "");
+  std::set<RequestId> ids;
+  for (const auto& of_thread : seeds)
+    for (const auto& [id, seed] : of_thread) {
+      EXPECT_TRUE(ids.insert(id).second);
+      const Request request = Ask(seed);
+      for (int choice = 0; choice < request.n; ++choice) {
+        const Outcome& out = run->Of(id, choice);
+        ASSERT_TRUE(out.finish);
+        if (out.finish == FinishReason::kCancelled) continue;
+        EXPECT_EQ(out.tokens, AnswerPlainly(request, choice, kMaxTokens).tokens);
+      }
+    }
+  EXPECT_EQ(ids.size(), kThreads * kEach);
+}
+
+TEST(EngineThreadsTest, WaitingSleepsUntilThereIsWork) {
+  const FakeModel model;
+  const auto run = Make(model, Options());
+  const auto none = [&] {
+    const double cpu = CpuSeconds();
+    EXPECT_FALSE(run->core().WaitForWork(Clock::now() + milliseconds(300)));
+    EXPECT_LT(CpuSeconds() - cpu, 0.1);
+  };
+  none();
+  EXPECT_TRUE(run->core().Submit(Ask(1)));
+  EXPECT_EQ(run->Finish(), "");
+  none();
+  run->core().Cancel(12345);
+  EXPECT_TRUE(run->core().WaitForWork(Clock::now()));  // mail, even if it is for nobody
+  ASSERT_TRUE(run->core().Step());
+  none();
+}
+
+TEST(EngineThreadsTest, SubmitAndCancelWake) {
+  const FakeModel model;
+  const auto run = Make(model, Options());
+  for (const bool submit : {true, false}) {
+    const Clock::time_point start = Clock::now();
+    std::thread other([&] {
+      std::this_thread::sleep_for(milliseconds(50));
+      if (submit)
+        EXPECT_TRUE(run->core().Submit(Ask(1)));
+      else
+        run->core().Cancel(1);
+    });
+    EXPECT_TRUE(run->core().WaitForWork(Clock::time_point::max()));
+    EXPECT_GE(Clock::now() - start, milliseconds(40));
+    other.join();
+    EXPECT_EQ(run->Finish(), "");
+  }
+}
+
+// While pages are read there is nothing to step for: their arrival wakes.
+TEST(EngineThreadsTest, LoadsFromDiskWake) {
+  const FakeModel model;
+  const ScratchDir dir;
+  EngineOptions options = Options();
+  options.cache_dir = dir.File("prefixes");
+  Request r = Ask(49);
+  r.stop.max_tokens = 3;
+  r.n = 1;
+  for (int round = 0; round < 20; ++round) {
+    const auto run = Make(model, options);
+    EXPECT_TRUE(run->core().Submit(r));
+    int64_t steps = 0;
+    EngineStats stats;
+    do {
+      ASSERT_TRUE(run->core().WaitForWork(Clock::now() + std::chrono::seconds(30)));
+      ASSERT_TRUE(run->core().Step());
+      ++steps;
+      stats = run->core().Stats();
+    } while (stats.running + stats.waiting > 0);
+    EXPECT_LE(steps, 16);  // a step per page that came alone, and three tokens
+    EXPECT_EQ(stats.disk_tokens > 0, round > 0);
+    EXPECT_TRUE(run->core().SavePrefixes());
+  }
+}
+
+}  // namespace
+}  // namespace latte
