@@ -40,8 +40,8 @@ Status Answer(Batch* batch, const BatchFlags& flags) {
   };
   const Status answered = batch->Run(engine.get(), model, hooks);
   progress.End();
-  LATTE_RETURN_IF_ERROR(engine->SavePrefixes());
-  return answered;
+  const Status saved = engine->SavePrefixes();
+  return answered ? saved : answered;
 }
 
 Status BatchCommand(const BatchFlags& flags) {
