@@ -220,6 +220,16 @@ class Batch(unittest.TestCase):
         done = latte(*self.args(output=self.input))
         self.assertEqual(done.returncode, 2)
 
+    def test_a_mistake_leaves_results_that_were_to_be_overwritten(self):
+        self.write([story(1)])
+        self.run_batch()
+        before = self.output.read_bytes()
+        wrong_model = self.args("--overwrite")
+        wrong_model[1] = "no/such-model"
+        for args in (wrong_model, self.args("--overwrite", "--dtype", "f8")):
+            self.assertEqual(latte(*args).returncode, 2)
+            self.assertEqual(self.output.read_bytes(), before)
+
     def test_a_small_queue_is_waited_for(self):
         self.write([story(i) for i in range(12)])
         self.run_batch("--max-queued-requests", 2, "--max-sequences", 2)
