@@ -82,7 +82,7 @@ Status Batch::Run(Engine* engine, const OpenAiModel& model, const BatchHooks& ho
   });
   const auto run = [&]() -> Status {
     constexpr auto kPatience = std::chrono::milliseconds(100);
-    while (!finished()) {
+    while (next_ < lines_.size() || !running_.empty()) {
       LATTE_RETURN_IF_ERROR(SubmitMore(engine, model));
       LATTE_RETURN_IF_ERROR(engine->Step());
       LATTE_RETURN_IF_ERROR(noted);
