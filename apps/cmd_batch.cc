@@ -20,13 +20,10 @@ struct BatchFlags {
   ServingFlags serving;
 };
 
-Status Answer(Batch* batch, const BatchFlags& flags) {
-  LATTE_ASSIGN_OR_RETURN(const EngineOptions options, flags.serving.Options(flags.model));
+Status Answer(Batch* batch, const EngineOptions& options, const OpenAiModel& model) {
   LATTE_ASSIGN_OR_RETURN(const Interrupts interrupts, Interrupts::Catch({SIGINT, SIGTERM}));
-  LATTE_ASSIGN_OR_RETURN(OpenAiModel model, OpenAiModel::Load(flags.model));
-  model.seed = flags.seed;
   LATTE_ASSIGN_OR_RETURN(const auto engine, Engine::Create(options));
-  LATTE_RETURN_IF_ERROR(TellSizes(*engine));
+  LATTE_RETURN_IF_ERROR(Introduce(*engine));
 
   RequestProgress progress("batch");
   BatchHooks hooks;
@@ -40,11 +37,15 @@ Status Answer(Batch* batch, const BatchFlags& flags) {
   };
   const Status answered = batch->Run(engine.get(), model, hooks);
   progress.End();
-  LATTE_RETURN_IF_ERROR(engine->SavePrefixes());
-  return answered;
+  const Status saved = engine->SavePrefixes();
+  return answered ? saved : answered;
 }
 
 Status BatchCommand(const BatchFlags& flags) {
+  // Results that are to be overwritten are safe until flags and model are known to be right.
+  LATTE_ASSIGN_OR_RETURN(const EngineOptions options, flags.serving.Options(flags.model));
+  LATTE_ASSIGN_OR_RETURN(OpenAiModel model, OpenAiModel::Load(flags.model));
+  model.seed = flags.seed;
   LATTE_ASSIGN_OR_RETURN(Batch batch, Batch::Open(flags.files));
   const int64_t resumed = batch.progress().resumed;
   if (resumed > 0)
@@ -52,7 +53,7 @@ Status BatchCommand(const BatchFlags& flags) {
         fmt::format("{} of {} requests have results already\n", resumed, batch.progress().lines)
             .c_str(),
         stderr);
-  if (!batch.finished()) LATTE_RETURN_IF_ERROR(Answer(&batch, flags));
+  if (!batch.finished()) LATTE_RETURN_IF_ERROR(Answer(&batch, options, model));
   const BatchProgress& end = batch.progress();
   std::fputs(fmt::format("{} requests have results in {}", end.lines, flags.files.output).c_str(),
              stderr);

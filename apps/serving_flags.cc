@@ -84,12 +84,14 @@ Result<EngineOptions> ServingFlags::Options(const std::string& model) const {
   return out;
 }
 
-Status TellSizes(Engine& engine) {
+Status Introduce(Engine& engine) {
   LATTE_RETURN_IF_ERROR(engine.Step());  // counts the pages
   const EngineStats stats = engine.Stats();
   const EngineOptions& options = engine.options();
   LATTE_ASSIGN_OR_RETURN(const std::string dir, ResolveModelPath(options.model));
   LATTE_ASSIGN_OR_RETURN(const ModelConfig config, LoadModelConfig(dir));
+  for (const std::string& caveat : Caveats(config))
+    std::fprintf(stderr, "latte: warning: %s\n", caveat.c_str());
   std::fputs(
       fmt::format("cache: {} pages of {} tokens, {} tokens, {} bytes; longest sequence {} "
                   "tokens\nprefill workspace: {} tokens, {} bytes\n",

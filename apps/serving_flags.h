@@ -30,8 +30,9 @@ class ServingFlags {
   bool no_prefix_cache_ = false;
 };
 
-// Says on standard error how large cache and prefill workspace are. Steps the engine once: call it
-// before the first request. Errors: of LoadModelConfig and Engine::Step.
-[[nodiscard]] Status TellSizes(Engine& engine);
+// Says on standard error what of the model is not used, and how large cache and prefill workspace
+// are. Steps the engine once: call it before the first request.
+// Errors: of LoadModelConfig and Engine::Step.
+[[nodiscard]] Status Introduce(Engine& engine);
 
 }  // namespace latte

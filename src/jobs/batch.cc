@@ -70,9 +70,10 @@ Result<Batch> Batch::Open(const BatchFiles& files) {
 Batch::Batch(std::shared_ptr<const MappedFile> file, std::vector<Line> lines, BatchOutput output)
     : file_(std::move(file)), lines_(std::move(lines)), output_(std::move(output)) {
   progress_.lines = static_cast<int64_t>(lines_.size());
-  progress_.resumed = std::erase_if(lines_, [&](const Line& line) {
+  std::erase_if(lines_, [&](const Line& line) {
     return line.id.custom_id && output_.finished().contains(*line.id.custom_id);
   });
+  progress_.resumed = progress_.lines - static_cast<int64_t>(lines_.size());
 }
 
 Status Batch::Run(Engine* engine, const OpenAiModel& model, const BatchHooks& hooks) {
@@ -82,7 +83,7 @@ Status Batch::Run(Engine* engine, const OpenAiModel& model, const BatchHooks& ho
   });
   const auto run = [&]() -> Status {
     constexpr auto kPatience = std::chrono::milliseconds(100);
-    while (!finished()) {
+    while (next_ < lines_.size() || !running_.empty()) {
       LATTE_RETURN_IF_ERROR(SubmitMore(engine, model));
       LATTE_RETURN_IF_ERROR(engine->Step());
       LATTE_RETURN_IF_ERROR(noted);

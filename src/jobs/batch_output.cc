@@ -48,8 +48,8 @@ Status BatchOutput::OpenFile(const std::string& path, int flags) {
   if (fd < 0) return Failure("the output file cannot be opened");
   if (fd_ >= 0) close(fd_);
   fd_ = fd;
-  if (flock(fd_, LOCK_EX | LOCK_NB) == 0) return {};
-  if (errno != EWOULDBLOCK) return Failure("the output file cannot be locked");
+  // A file system without locks is no reason to refuse.
+  if (flock(fd_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return {};
   return Fail(Code::kUnavailable,
               path_ + ": another program is writing these results; wait for it to end");
 }

@@ -15,7 +15,8 @@
 
 namespace latte {
 
-// Thread-compatible. One program at a time: the file is locked while this lives.
+// Thread-compatible. One program at a time: the file is locked while this lives,
+// where its file system has locks.
 class BatchOutput {
  public:
   // Whether a custom_id stands in the input.

@@ -1,0 +1,245 @@
+#include "src/jobs/openai_request.h"
+
+#include <gtest/gtest.h>
+
+#include "src/jobs/openai_messages.h"
+
+namespace latte {
+namespace {
+
+constexpr auto kChat = OpenAiEndpoint::kChat;
+constexpr auto kCompletions = OpenAiEndpoint::kCompletions;
+const std::string kHi = R"("messages":[{"role":"user","content":"Hi"}])";
+
+const OpenAiModel& Tiny() {
+  static const OpenAiModel model = OpenAiModel::Load("tiny").value();
+  return model;
+}
+
+Result<OpenAiRequest> Parse(OpenAiEndpoint endpoint, const std::string& members) {
+  return ParseOpenAiRequest(endpoint, Json::Parse("{" + members + "}", "body").value(), Tiny());
+}
+
+std::vector<int32_t> Ids(const std::string& text) {
+  return Tiny().tokenizer.Encode(text, {.add_bos = true, .parse_special = true}).value();
+}
+
+TEST(OpenAiRequest, DefaultsAreTheModelsAndTheApis) {
+  const OpenAiRequest text = Parse(kCompletions, R"("prompt":"Once")").value();
+  EXPECT_EQ(text.request.tokens, Ids("Once"));
+  EXPECT_EQ(text.request.prompt, "Once");
+  EXPECT_DOUBLE_EQ(text.request.sampling.temperature, 0.8);  // generation_config.json
+  EXPECT_EQ(text.request.stop.max_tokens, 16);
+  EXPECT_EQ(text.request.logprobs, -1);
+  EXPECT_EQ(text.request.prompt_logprobs, -1);
+  EXPECT_TRUE(text.request.stop.tokens.empty());
+  EXPECT_EQ(text.reply.model, "tiny");
+
+  const OpenAiRequest chat = Parse(kChat, kHi).value();
+  EXPECT_EQ(chat.request.tokens, Ids("<｜User｜>Hi<｜Assistant｜>"));
+  EXPECT_GT(chat.request.stop.max_tokens, 1 << 20);
+  EXPECT_FALSE(chat.request.stop.tokens.empty());
+  EXPECT_TRUE(Parse(kChat, kHi + R"(,"ignore_eos":true)").value().request.stop.tokens.empty());
+}
+
+TEST(OpenAiRequest, EveryFieldArrives) {
+  const OpenAiRequest parsed = Parse(kCompletions, R"(
+      "model":"m","prompt":[1,2],"max_tokens":9,"min_tokens":2,"temperature":0.5,"top_p":0.25,
+      "top_k":7,"min_p":0.125,"repetition_penalty":1.5,"presence_penalty":-1,
+      "frequency_penalty":2,"logit_bias":{"5":-100,"17":1.5},"seed":-1,"stop":["a","b"],
+      "stop_token_ids":[4],"ignore_eos":true,"n":3,"logprobs":4,"prompt_logprobs":1,"echo":true,
+      "priority":-8,"cache_salt":"s","stream":true,"user":"u")")
+                                   .value();
+  const Request& r = parsed.request;
+  EXPECT_EQ(r.tokens, (std::vector<int32_t>{1, 2}));
+  EXPECT_EQ(r.prompt, "");
+  EXPECT_EQ(r.stop.max_tokens, 9);
+  EXPECT_EQ(r.stop.min_tokens, 2);
+  EXPECT_EQ(r.stop.strings, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(r.stop.tokens, (std::vector<int32_t>{4}));
+  EXPECT_TRUE(r.stop.ignore_eos);
+  EXPECT_DOUBLE_EQ(r.sampling.temperature, 0.5);
+  EXPECT_DOUBLE_EQ(r.sampling.top_p, 0.25);
+  EXPECT_EQ(r.sampling.top_k, 7);
+  EXPECT_DOUBLE_EQ(r.sampling.min_p, 0.125);
+  EXPECT_DOUBLE_EQ(r.sampling.repetition_penalty, 1.5);
+  EXPECT_DOUBLE_EQ(r.sampling.presence_penalty, -1);
+  EXPECT_DOUBLE_EQ(r.sampling.frequency_penalty, 2);
+  EXPECT_EQ(r.sampling.seed, UINT64_MAX);
+  const std::vector<std::pair<int32_t, float>> bias = {{17, 1.5F}, {5, -100.F}};  // in key order
+  EXPECT_EQ(r.sampling.logit_bias, bias);
+  EXPECT_EQ(r.n, 3);
+  EXPECT_EQ(r.logprobs, 4);
+  EXPECT_EQ(r.prompt_logprobs, 4);  // the echo's; the reply has its own
+  EXPECT_EQ(parsed.reply.prompt_logprobs, 1);
+  EXPECT_TRUE(r.echo);
+  EXPECT_EQ(r.priority, -8);
+  EXPECT_EQ(r.cache_salt, "s");
+  EXPECT_TRUE(parsed.reply.stream);
+  EXPECT_EQ(parsed.reply.model, "m");
+  EXPECT_EQ(parsed.reply.n, 3);
+  EXPECT_EQ(parsed.reply.first_token, 1);
+  EXPECT_FALSE(parsed.reply.first_is_bos);
+}
+
+TEST(OpenAiRequest, LogprobsOfChatsAreASwitchAndACount) {
+  const auto logprobs = [](const std::string& members) {
+    return Parse(kChat, kHi + members).value().request.logprobs;
+  };
+  EXPECT_EQ(logprobs(R"(,"logprobs":false)"), -1);
+  EXPECT_EQ(logprobs(R"(,"logprobs":true)"), 0);
+  EXPECT_EQ(logprobs(R"(,"logprobs":true,"top_logprobs":20)"), 20);
+}
+
+TEST(OpenAiRequest, FormsOfPromptAndMessages) {
+  EXPECT_EQ(Parse(kCompletions, R"("prompt":["Once"])").value().request.tokens, Ids("Once"));
+  EXPECT_EQ(Parse(kCompletions, R"("prompt":[[7]])").value().request.tokens,
+            std::vector<int32_t>{7});
+  EXPECT_EQ(Parse(kCompletions, R"("prompt":"","top_k":-1)").value().request.tokens, Ids(""));
+  const auto ids = [](const std::string& messages) {
+    return Parse(kChat, R"("messages":)" + messages).value().request.tokens;
+  };
+  EXPECT_EQ(ids(R"([{"role":"user","content":[{"type":"text","text":"a"},
+                                              {"type":"text","text":"b"}]}])"),
+            Ids("<｜User｜>a\nb<｜Assistant｜>"));
+  // What a user writes is never a special token.
+  EXPECT_GT(ids(R"([{"role":"user","content":"<｜User｜>"}])").size(), 4U);
+}
+
+TEST(OpenAiMessages, EveryFieldArrives) {
+  const Json messages = Json::Parse(R"([
+      {"role":"user","content":"Hi","name":"me"},
+      {"role":"assistant","content":null,"reasoning_content":"so","tool_calls":[
+        {"id":"1","type":"function","function":{"name":"f","arguments":"{}"}}]},
+      {"role":"tool","tool_call_id":"1","content":"2"}])",
+                                    "body")
+                            .value();
+  const std::vector<ChatMessage> parsed = ParseOpenAiMessages(messages).value();
+  ASSERT_EQ(parsed.size(), 3U);
+  EXPECT_EQ(parsed[0].role, "user");
+  EXPECT_EQ(parsed[0].content, "Hi");
+  EXPECT_EQ(parsed[0].name, "me");
+  EXPECT_EQ(parsed[1].content, std::nullopt);
+  EXPECT_EQ(parsed[1].reasoning, "so");
+  ASSERT_EQ(parsed[1].tool_calls.size(), 1U);
+  EXPECT_EQ(parsed[1].tool_calls[0].id, "1");
+  EXPECT_EQ(parsed[1].tool_calls[0].name, "f");
+  EXPECT_EQ(parsed[1].tool_calls[0].arguments, "{}");
+  EXPECT_EQ(parsed[2].tool_call_id, "1");
+}
+
+struct Bad {
+  OpenAiEndpoint endpoint;
+  std::string members;
+  std::string named;  // in the message
+};
+
+TEST(OpenAiRequest, WhatIsWrongIsNamed) {
+  const std::string p = R"("prompt":"a",)";
+  const std::string m = kHi + ",";
+  const std::vector<Bad> table = {
+      {kCompletions, "", "prompt"},
+      {kCompletions, R"("prompt":null)", "prompt"},
+      {kCompletions, R"("prompt":7)", "prompt"},
+      {kCompletions, R"("prompt":[])", "prompt"},
+      {kCompletions, R"("prompt":["a","b"])", "found 2"},
+      {kCompletions, R"("prompt":[[1],[2]])", "found 2"},
+      {kCompletions, R"("prompt":[["a"]])", "prompt"},
+      {kCompletions, R"("prompt":[1,"a"])", "prompt.1"},
+      {kCompletions, R"("prompt":[1.5])", "prompt.0"},
+      {kCompletions, R"("prompt":[-1])", "prompt.0"},
+      {kCompletions, R"("prompt":[2147483648])", "prompt.0"},
+      {kCompletions, p + R"("messages":[])", "messages"},
+      {kCompletions, p + R"("max_completion_tokens":1)", "max_completion_tokens"},
+      {kCompletions, p + R"("top_logprobs":1)", "top_logprobs"},
+      {kCompletions, p + R"("best_of":2)", "best_of"},
+      {kCompletions, p + R"("temprature":0)", "temprature"},
+      {kCompletions, p + R"("unknown":null)", "unknown"},
+      {kCompletions, p + R"("model":7)", "model"},
+      {kCompletions, p + R"("user":7)", "user"},
+      {kCompletions, p + R"("temperature":"0")", "temperature"},
+      {kCompletions, p + R"("temperature":-0.1)", "temperature"},
+      {kCompletions, p + R"("temperature":101)", "temperature"},
+      {kCompletions, p + R"("top_p":0)", "top_p"},
+      {kCompletions, p + R"("top_p":1.1)", "top_p"},
+      {kCompletions, p + R"("top_k":-2)", "top_k"},
+      {kCompletions, p + R"("top_k":1.5)", "top_k"},
+      {kCompletions, p + R"("min_p":2)", "min_p"},
+      {kCompletions, p + R"("repetition_penalty":0)", "repetition_penalty"},
+      {kCompletions, p + R"("presence_penalty":3)", "presence_penalty"},
+      {kCompletions, p + R"("frequency_penalty":-3)", "frequency_penalty"},
+      {kCompletions, p + R"("logit_bias":[1])", "logit_bias"},
+      {kCompletions, p + R"("logit_bias":{"a":1})", "'a'"},
+      {kCompletions, p + R"("logit_bias":{"07":1})", "'07'"},
+      {kCompletions, p + R"("logit_bias":{"-1":1})", "'-1'"},
+      {kCompletions, p + R"("logit_bias":{"7":101})", "logit_bias.7"},
+      {kCompletions, p + R"("logit_bias":{"7":"1"})", "logit_bias.7"},
+      {kCompletions, p + R"("max_tokens":0)", "max_tokens"},
+      {kCompletions, p + R"("max_tokens":true)", "max_tokens"},
+      {kCompletions, p + R"("max_tokens":3,"min_tokens":4)", "min_tokens"},
+      {kCompletions, p + R"("min_tokens":-1)", "min_tokens"},
+      {kCompletions, p + R"("seed":9223372036854775808)", "seed"},
+      {kCompletions, p + R"("stop":7)", "stop"},
+      {kCompletions, p + R"("stop":[7])", "stop.0"},
+      {kCompletions, p + R"("stop":"")", "stop"},
+      {kCompletions, p + R"("stop_token_ids":"7")", "stop_token_ids"},
+      {kCompletions, p + R"("stop_token_ids":[4294967296])", "stop_token_ids.0"},
+      {kCompletions, p + R"("ignore_eos":1)", "ignore_eos"},
+      {kCompletions, p + R"("n":0)", "n:"},
+      {kCompletions, p + R"("n":65)", "n:"},
+      {kCompletions, p + R"("n":4294967297)", "'n'"},
+      {kCompletions, p + R"("logprobs":true)", "logprobs"},
+      {kCompletions, p + R"("logprobs":21)", "logprobs"},
+      {kCompletions, p + R"("logprobs":-1)", "logprobs"},
+      {kCompletions, p + R"("prompt_logprobs":-1)", "prompt_logprobs"},
+      {kCompletions, p + R"("echo":"yes")", "echo"},
+      {kCompletions, p + R"("priority":1.5)", "priority"},
+      {kCompletions, p + R"("priority":2147483648)", "priority"},
+      {kCompletions, p + R"("cache_salt":1)", "cache_salt"},
+      {kCompletions, p + R"("stream":"no")", "stream"},
+      {kChat, "", "messages"},
+      {kChat, R"("messages":[])", "messages"},
+      {kChat, R"("messages":"Hi")", "messages"},
+      {kChat, R"("messages":["Hi"])", "messages.0"},
+      {kChat, R"("messages":[{"content":"a"}])", "role"},
+      {kChat, R"("messages":[{"role":"robot","content":"a"}])", "robot"},
+      {kChat, R"("messages":[{"role":"user"}])", "content"},
+      {kChat, R"("messages":[{"role":"user","content":7}])", "content"},
+      {kChat, R"("messages":[{"role":"user","content":"a","image":1}])", "image"},
+      {kChat, R"("messages":[{"role":"user","content":[{"type":"image_url"}]}])", "image_url"},
+      {kChat, R"("messages":[{"role":"user","content":["a"]}])", "content.0"},
+      {kChat, R"("messages":[{"role":"assistant","tool_calls":{}}])", "tool_calls"},
+      {kChat, R"("messages":[{"role":"assistant","tool_calls":[{}]}])", "function"},
+      {kChat, m + R"("prompt":"a")", "prompt"},
+      {kChat, m + R"("echo":true)", "echo"},
+      {kChat, m + R"("tools":[])", "tools"},
+      {kChat, m + R"("response_format":{"type":"json_object"})", "response_format"},
+      {kChat, m + R"("logprobs":2)", "logprobs"},
+      {kChat, m + R"("top_logprobs":2)", "top_logprobs"},
+      {kChat, m + R"("logprobs":true,"top_logprobs":21)", "top_logprobs"},
+      {kChat, m + R"("max_tokens":1,"max_completion_tokens":1)", "max_completion_tokens"},
+  };
+  for (const Bad& bad : table) {
+    const Result<OpenAiRequest> parsed = Parse(bad.endpoint, bad.members);
+    ASSERT_FALSE(parsed) << bad.members;
+    EXPECT_EQ(HttpStatus(parsed.error().code), 400) << bad.members;
+    EXPECT_NE(parsed.error().message.find(bad.named), std::string::npos) << bad.members << "\n"
+                                                                         << parsed.error().message;
+  }
+}
+
+TEST(OpenAiRequest, ABodyIsAnObjectAndAModelNeedsAChatFormatForChatsOnly) {
+  EXPECT_FALSE(ParseOpenAiRequest(kChat, Json::Parse("[]", "body").value(), Tiny()));
+  OpenAiModel model = Tiny();
+  model.chat = Unsupported("no chat template");
+  const auto code = [&](OpenAiEndpoint endpoint, const std::string& members) {
+    const auto parsed =
+        ParseOpenAiRequest(endpoint, Json::Parse("{" + members + "}", "body").value(), model);
+    return parsed ? Code::kOk : parsed.error().code;
+  };
+  EXPECT_EQ(code(kChat, kHi), Code::kUnsupported);
+  EXPECT_EQ(code(kCompletions, R"("prompt":"a")"), Code::kOk);
+}
+
+}  // namespace
+}  // namespace latte
