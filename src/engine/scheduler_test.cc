@@ -366,6 +366,10 @@ TEST(Scheduler, NothingIsSharedUnderAnotherSaltOrWhereAllLogitsAreWanted) {
   EXPECT_EQ(t.Step(), "+c c 0-8L!");
   t.Add('d', Own('a', 8), 1);
   EXPECT_EQ(t.Step(), "+d d 4-8L!");  // one token at least is computed, here a page
+  t.Add('e', 14, 1);
+  t.Add('f', Own('e', 14), 1, {.salt = "other"});
+  EXPECT_EQ(t.Step(), "+e e 0-8L");
+  EXPECT_EQ(t.Step(), "+f e 8-14L!");  // f does not wait for e's beginning
 }
 
 TEST(Scheduler, RowsOfAnswersAreReusedUnlessStrict) {
