@@ -4,10 +4,11 @@ PROMPT ?= Once upon a time
 ARGS ?= --stats
 RESULTS ?= results.jsonl
 PREFIX ?= /usr/local
+SOAK_SECONDS ?= 300
 BUILD := build/release
 LATTE := $(BUILD)/latte
 
-.PHONY: help setup build run test test-all bench fuzz lint fmt install clean
+.PHONY: help setup build run test test-all bench fuzz soak lint fmt install clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */  make \1\t/' | expand -t 20
@@ -32,6 +33,10 @@ fuzz: setup  ## feed broken files to every reader of files, FUZZ_SECONDS (30) ea
 	@test -f build/fuzz/build.ninja || cmake --preset fuzz
 	@cmake --build --preset fuzz
 	fuzz/run.sh
+
+soak: build  ## random requests to one engine, SOAK_SECONDS (300) over each model; nothing may be left over
+	$(BUILD)/tests/soak/soak fake 1 $(SOAK_SECONDS)
+	$(BUILD)/tests/soak/soak models/tiny 1 $(SOAK_SECONDS)
 
 lint: setup  ## formatting, layering, documentation
 	tools/lint.sh

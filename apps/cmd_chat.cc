@@ -5,54 +5,15 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "apps/command.h"
+#include "apps/interrupts.h"
 #include "apps/line_reader.h"
 #include "src/jobs/chat_session.h"
 
 namespace latte {
 namespace {
-
-// Ctrl-C as something to ask for and to wait for. It is to end an answer and not the program, so
-// the signal is blocked and read from a descriptor: without a handler there is no global for it to
-// set, and none can be missed between a look and a wait.
-class Interrupts {
- public:
-  // Threads that are to leave Ctrl-C to this object must be started after it.
-  // Errors: kUnavailable.
-  static Result<Interrupts> Catch() {
-    sigset_t signals;
-    sigemptyset(&signals);
-    sigaddset(&signals, SIGINT);
-    Interrupts out;
-    out.fd_ = signalfd(-1, &signals, SFD_NONBLOCK | SFD_CLOEXEC);
-    if (out.fd_ < 0 || pthread_sigmask(SIG_BLOCK, &signals, nullptr) != 0)
-      return Fail(Code::kUnavailable, "Ctrl-C cannot be caught: no file descriptor is free");
-    return out;
-  }
-  Interrupts() = default;  // catches nothing
-  Interrupts(Interrupts&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Interrupts& operator=(Interrupts&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~Interrupts() {
-    if (fd_ >= 0) close(fd_);
-  }
-
-  int fd() const { return fd_; }  // readable when Ctrl-C came; -1: never
-
-  // Whether Ctrl-C came since the last call.
-  bool Take() const {
-    signalfd_siginfo info;
-    return fd_ >= 0 && read(fd_, &info, sizeof(info)) == sizeof(info);
-  }
-
- private:
-  int fd_ = -1;
-};
 
 constexpr const char* kHelp =
     "/reset  forget the conversation\n"
@@ -201,7 +162,7 @@ Status ChatCommand(const ChatFlags& flags) {
   LATTE_ASSIGN_OR_RETURN(const SessionOptions options, flags.engine.Options(context));
   Interrupts interrupts;
   if (isatty(STDIN_FILENO) != 0) {
-    LATTE_ASSIGN_OR_RETURN(interrupts, Interrupts::Catch());
+    LATTE_ASSIGN_OR_RETURN(interrupts, Interrupts::Catch({SIGINT}));
   }
   LATTE_ASSIGN_OR_RETURN(const auto session,
                          Session::Create(*opened.model, opened.machine, options));

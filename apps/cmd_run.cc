@@ -43,7 +43,7 @@ class AnswerStream {
 
   // False: a stop string ended it, or nobody reads.
   bool Push(int32_t token) {
-    const AnswerText::Step step = answer_.Push(token, ++tokens_ > min_tokens_);
+    const AnswerText::Step step = answer_.Push(token, ++tokens_ >= min_tokens_);
     stopped_ = step.stopped;
     Emit(step.text);
     return printed_.has_value() && !stopped_;

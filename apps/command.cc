@@ -47,9 +47,7 @@ Result<SessionOptions> EngineFlags::Options(int64_t max_tokens) const {
   LATTE_ASSIGN_OR_RETURN(options.deterministic, ParseDeterminism(deterministic));
   LATTE_ASSIGN_OR_RETURN(const Machine machine, Machine::Detect());
   LATTE_ASSIGN_OR_RETURN(options.rates, MachineRates(machine.isa));
-  if (act != "int8" && act != "bf16")
-    return InvalidArgument(fmt::format("--act: expected int8 or bf16, found '{}'", act));
-  options.int8_activations = act == "int8";
+  LATTE_ASSIGN_OR_RETURN(options.int8_activations, Int8Activations(act));
   if (cache_dtype) {
     LATTE_ASSIGN_OR_RETURN(options.cache_dtype, ParseCacheDType(*cache_dtype));
   }
@@ -59,6 +57,17 @@ Result<SessionOptions> EngineFlags::Options(int64_t max_tokens) const {
   options.threads = threads;
   options.max_tokens = max_tokens;
   LATTE_RETURN_IF_ERROR(options.Validate());
+  LATTE_RETURN_IF_ERROR(SetMemoryPolicy(numa));
+  return options;
+}
+
+Result<bool> Int8Activations(const std::string& act) {
+  if (act != "int8" && act != "bf16")
+    return InvalidArgument(fmt::format("--act: expected int8 or bf16, found '{}'", act));
+  return act == "int8";
+}
+
+Status SetMemoryPolicy(const std::string& numa) {
   if (numa != "first-touch" && numa != "interleave")
     return InvalidArgument(
         fmt::format("--numa: expected first-touch or interleave, found '{}'", numa));
@@ -66,7 +75,7 @@ Result<SessionOptions> EngineFlags::Options(int64_t max_tokens) const {
     return Fail(Code::kUnavailable,
                 "--numa interleave: the system does not let this process set its memory policy "
                 "(set_mempolicy); run without the flag");
-  return options;
+  return {};
 }
 
 void SamplingFlags::Add(CLI::App& app) {

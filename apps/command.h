@@ -24,6 +24,7 @@ struct Command {
 };
 
 Command AddRun(CLI::App& app);
+Command AddBatch(CLI::App& app);
 Command AddScore(CLI::App& app);
 Command AddInspect(CLI::App& app);
 Command AddTokenize(CLI::App& app);
@@ -85,6 +86,14 @@ struct OpenOptions {
 // Says on standard error, once, what of the model is not used.
 [[nodiscard]] Result<OpenedModel> OpenModel(const std::string& name,
                                             const OpenOptions& options = {});
+
+// What --act says: whether activations of int4 and int8 weights become int8.
+// Errors: kInvalidArgument.
+[[nodiscard]] Result<bool> Int8Activations(const std::string& act);
+
+// Sets the memory policy that --numa asks for. Errors: kInvalidArgument; kUnavailable for a policy
+// that the system refuses.
+[[nodiscard]] Status SetMemoryPolicy(const std::string& numa);
 
 // Adds --check-weights.
 void AddCheckWeights(CLI::App& app, bool& check_weights);

@@ -24,11 +24,10 @@ int RunLatte(int argc, char** argv) {
       "repository id (org/name) in the local Hugging Face cache, or tiny.");
   app.set_version_flag("--version", "latte " LATTE_VERSION);
   app.require_subcommand(1);
-  const std::vector<latte::Command> commands = {latte::AddRun(app),      latte::AddChat(app),
-                                                latte::AddScore(app),    latte::AddInspect(app),
-                                                latte::AddTokenize(app), latte::AddEval(app),
-                                                latte::AddBench(app),    latte::AddQuantize(app),
-                                                latte::AddSynth(app),    latte::AddSimulate(app)};
+  const std::vector<latte::Command> commands = {
+      latte::AddRun(app),      latte::AddChat(app),     latte::AddBatch(app), latte::AddScore(app),
+      latte::AddInspect(app),  latte::AddTokenize(app), latte::AddEval(app),  latte::AddBench(app),
+      latte::AddQuantize(app), latte::AddSynth(app),    latte::AddSimulate(app)};
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -22,4 +22,24 @@ class LayerProgress {
   std::chrono::steady_clock::time_point start_;
 };
 
+// "batch: 12 of 20 requests, 1234 tokens, 345.6 tokens/s": on a terminal several times a second,
+// else every ten seconds; End writes it once more and goes to the next line.
+class RequestProgress {
+ public:
+  explicit RequestProgress(std::string_view what);
+  void Show(int64_t done, int64_t total, int64_t tokens);
+  void End();
+
+ private:
+  void Write(std::string_view end) const;
+
+  std::string_view what_;
+  bool terminal_;
+  std::chrono::steady_clock::time_point start_;
+  std::chrono::steady_clock::time_point shown_;
+  int64_t done_ = 0;
+  int64_t total_ = 0;
+  int64_t tokens_ = 0;
+};
+
 }  // namespace latte

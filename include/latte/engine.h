@@ -37,7 +37,7 @@ struct EngineStats {
   double forward_seconds = 0;  // of them, in the model
 };
 
-// Submit, Cancel and Stats are thread-safe; all else is for the one thread that drives the engine.
+// Submit, Cancel, Wake and Stats are thread-safe; all else is for the one thread that drives the engine.
 class Engine {
  public:
   // Loads the model. Errors: of EngineOptions::Validate and of loading; kExhausted when not even
@@ -63,10 +63,16 @@ class Engine {
   // Errors: failures of the machine alone; a bad request fails alone, through its event.
   [[nodiscard]] Status Step();
 
-  // Sleeps until there is work or the time has come; true: there is work.
+  // Sleeps until a Step may find something to do, Wake is called, or the time has come; false: the
+  // time has come.
   bool WaitForWork(std::chrono::steady_clock::time_point deadline);
 
-  // Writes prefixes that are only in memory to cache_dir and waits until they are there.
+  // Ends the WaitForWork that is under way, or else the next one: for a thread that wants the
+  // engine's thread to look around.
+  void Wake();
+
+  // Writes prefixes that are only in memory to cache_dir and waits until they are there; without a
+  // cache_dir there is nothing to do. Errors: kUnavailable when some could not be written.
   [[nodiscard]] Status SavePrefixes();
 
   EngineStats Stats() const;

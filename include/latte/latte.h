@@ -222,6 +222,9 @@ latte_code latte_engine_step(latte_engine* engine, latte_error* error);
 latte_code latte_engine_wait_for_work(latte_engine* engine, int64_t timeout_ms, int32_t* has_work,
                                       latte_error* error);
 
+// Ends the wait_for_work that is under way, or else the next one. Thread-safe.
+latte_code latte_engine_wake(latte_engine* engine, latte_error* error);
+
 // Writes prefixes that are only in memory to cache_dir and waits until they are there.
 latte_code latte_engine_save_prefixes(latte_engine* engine, latte_error* error);
 

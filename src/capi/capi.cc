@@ -163,6 +163,14 @@ latte_code latte_engine_cancel(latte_engine* engine, latte_request_id id, latte_
   });
 }
 
+latte_code latte_engine_wake(latte_engine* engine, latte_error* error) {
+  return Guarded(error, [&]() -> Status {
+    LATTE_RETURN_IF_ERROR(NotNull(engine, "engine"));
+    engine->engine->Wake();
+    return {};
+  });
+}
+
 latte_code latte_engine_set_event_sink(latte_engine* engine, latte_event_sink sink, void* context,
                                        latte_error* error) {
   return Guarded(error, [&]() -> Status {

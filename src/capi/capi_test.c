@@ -134,6 +134,7 @@ static void TestNulls(latte_engine* engine) {
   Expect(latte_engine_step(NULL, &error) == bad, "step");
   Expect(latte_engine_wait_for_work(NULL, 0, &work, &error) == bad, "wait");
   Expect(latte_engine_wait_for_work(engine, 0, NULL, &error) == bad, "wait into nothing");
+  Expect(latte_engine_wake(NULL, &error) == bad, "wake");
   Expect(latte_engine_save_prefixes(NULL, &error) == bad, "save_prefixes");
   Expect(latte_engine_stats(NULL, &stats, &error) == bad, "stats");
   Expect(latte_engine_stats(engine, NULL, &error) == bad, "stats into nothing");

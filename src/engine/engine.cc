@@ -86,6 +86,7 @@ Status Engine::Step() { return impl_->core->Step(); }
 bool Engine::WaitForWork(std::chrono::steady_clock::time_point deadline) {
   return impl_->core->WaitForWork(deadline);
 }
+void Engine::Wake() { impl_->core->Wake(); }
 Status Engine::SavePrefixes() { return impl_->core->SavePrefixes(); }
 EngineStats Engine::Stats() const { return impl_->core->Stats(); }
 const EngineOptions& Engine::options() const { return impl_->core->settings().options; }

@@ -146,27 +146,37 @@ void EngineCore::Compute(const StepPlan& plan, int64_t global_tokens) {
 void EngineCore::TellPromptLogprobs(const StepPlan& plan) {
   int64_t row = 0;
   for (const SequenceStep& step : plan.steps) {
-    const int64_t first_row = row;
-    row += step.count;
-    Answer& answer = answers_.At(step.sequence->spec.id);
-    const int top = answer.request().prompt_logprobs;
-    const int64_t last = std::min(step.begin + step.count, step.sequence->prompt_len - 1);
-    // What a preempted sequence computes again was told before.
-    int64_t at = std::max(step.begin, static_cast<int64_t>(answer.prompt_logprobs.size()));
-    if (top < 0 || answer.generated > 0) continue;
-    while (at < last) {
-      const int64_t end = std::min(last, at + static_cast<int64_t>(kRowsPerBlock));
-      std::vector<int64_t> rows;
-      for (int64_t i = at; i < end; ++i) rows.push_back(first_row + i - step.begin);
-      const TensorView logits = runner_.LogitsOf(rows);
-      const auto width = static_cast<size_t>(logits.shape[1]);
-      for (int64_t i = at; i < end; ++i)
-        answer.prompt_logprobs.push_back(Logprobs({logits.Row<float>(i - at), width},
-                                                  step.sequence->tokens[static_cast<size_t>(i) + 1],
-                                                  top));
-      at = end;
+    const Answer& answer = answers_.At(step.id);
+    if (answer.request().prompt_logprobs >= 0 && answer.generated == 0) {
+      const Status told = TellPromptLogprobs(step, row);
+      if (!told) End(step.id, FinishReason::kError, told.error());
     }
+    row += step.count;
   }
+}
+
+// `first_row`: of the step in the hidden states.
+Status EngineCore::TellPromptLogprobs(const SequenceStep& step, int64_t first_row) {
+  Answer& answer = answers_.At(step.id);
+  const int64_t last = std::min(step.begin + step.count, step.sequence->prompt_len - 1);
+  // What a preempted sequence computes again was told before.
+  int64_t at = std::max(step.begin, static_cast<int64_t>(answer.prompt_logprobs.size()));
+  while (at < last) {
+    const int64_t end = std::min(last, at + static_cast<int64_t>(kRowsPerBlock));
+    std::vector<int64_t> rows;
+    for (int64_t i = at; i < end; ++i) rows.push_back(first_row + i - step.begin);
+    const TensorView logits = runner_.LogitsOf(rows);
+    for (int64_t i = at; i < end; ++i) {
+      const std::span<const float> one(logits.Row<float>(i - at),
+                                       static_cast<size_t>(logits.shape[1]));
+      LATTE_ASSIGN_OR_RETURN(TokenLogprobs told,
+                             Logprobs(one, step.sequence->tokens[static_cast<size_t>(i) + 1],
+                                      answer.request().prompt_logprobs));
+      answer.prompt_logprobs.push_back(std::move(told));
+    }
+    at = end;
+  }
+  return {};
 }
 
 void EngineCore::DrawTokens(const StepPlan& plan) {
@@ -174,14 +184,13 @@ void EngineCore::DrawTokens(const StepPlan& plan) {
   int64_t row = 0;
   for (const SequenceStep& step : plan.steps) {
     row += step.count;
-    if (!step.draws) continue;
-    const SequenceId id = step.sequence->spec.id;
+    if (!step.draws || scheduler_.Find(step.id) == nullptr) continue;
     NoteFirstDraw(*step.sequence);
-    if (answers_.At(id).request().stop.max_tokens == 0) {
-      End(id, FinishReason::kLength, {});
+    if (answers_.At(step.id).request().stop.max_tokens == 0) {
+      End(step.id, FinishReason::kLength, {});
       continue;
     }
-    drawings.push_back({id, row - 1});
+    drawings.push_back({step.id, row - 1});
     // All answers of a request draw their first token from the same row.
     for (const SequenceId fork : ForkAnswers(step)) drawings.push_back({fork, row - 1});
   }
@@ -266,16 +275,20 @@ bool EngineCore::WaitForWork(std::chrono::steady_clock::time_point deadline) {
 
 Status EngineCore::SavePrefixes() {
   if (mover_->store() == nullptr) return {};
+  const int64_t failed_before = mover_->store()->Stats().failed_saves;
+  mover_->store()->Flush();  // what waits to be written takes places in the queue
   // As many at once as the store's queue takes.
-  constexpr int64_t kPagesAtOnce = 32;
-  while (pages_.Evict(kPagesAtOnce) > 0) {
-    mover_->Do(pages_.TakeOps());
+  constexpr size_t kPagesAtOnce = 32;
+  const std::vector<int32_t> all = pages_.TreePages();
+  for (size_t begin = 0; begin < all.size(); begin += kPagesAtOnce) {
+    for (size_t i = begin; i < std::min(all.size(), begin + kPagesAtOnce); ++i)
+      mover_->Save(all[i], pages_.PrefixOf(all[i]));
     mover_->store()->Flush();
   }
   const PrefixStoreStats stats = mover_->store()->Stats();
-  if (stats.failed_saves > 0)
+  if (const int64_t failed = stats.failed_saves - failed_before; failed > 0)
     return Fail(Code::kUnavailable, fmt::format("{} pages could not be saved, the last one so: {}",
-                                                stats.failed_saves, stats.last_error));
+                                                failed, stats.last_error));
   return {};
 }
 

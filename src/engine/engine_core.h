@@ -37,6 +37,7 @@ class EngineCore {
   void Cancel(RequestId id) { inbox_.Cancel(id); }
   void SetEventSink(Engine::EventSink sink) { sink_ = std::move(sink); }
   [[nodiscard]] Status Step();
+  void Wake() { inbox_.Wake(); }
   bool WaitForWork(std::chrono::steady_clock::time_point deadline);
   [[nodiscard]] Status SavePrefixes();
   EngineStats Stats() const;
@@ -63,6 +64,7 @@ class EngineCore {
   void NoteAdmissions(const StepPlan& plan);
   void Compute(const StepPlan& plan, int64_t global_tokens);
   void TellPromptLogprobs(const StepPlan& plan);
+  [[nodiscard]] Status TellPromptLogprobs(const SequenceStep& step, int64_t first_row);
   void DrawTokens(const StepPlan& plan);
   void NoteFirstDraw(const Sequence& s);
   std::vector<SequenceId> ForkAnswers(const SequenceStep& step);  // but the first

@@ -278,6 +278,16 @@ TEST_F(EngineCoreTest, PrefixesReturnFromDisk) {
   EXPECT_EQ(Run(Ask(Prompt(70))).cached_tokens, 0);
 }
 
+TEST_F(EngineCoreTest, WakeEndsAWait) {
+  Make(Small());
+  const auto now = std::chrono::steady_clock::now();
+  EXPECT_FALSE(core_->WaitForWork(now));
+  core_->Wake();
+  EXPECT_TRUE(core_->WaitForWork(now));
+  ASSERT_TRUE(core_->Step());
+  EXPECT_FALSE(core_->WaitForWork(now));
+}
+
 // A rank without tokens of its own takes part in the step of the others.
 TEST_F(EngineCoreTest, IdleRankJoinsTheStepOfOthers) {
   Make(Small());

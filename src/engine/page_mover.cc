@@ -21,13 +21,17 @@ void PageMover::Do(std::span<const PageOp> ops) {
         CopyPage(cache_, op.from, op.to);
         break;
       case PageOp::Kind::kSave:
-        if (store_ && !store_->Contains(op.prefix))
-          store_->Save(op.prefix, SavePage(cache_, op.from));
+        Save(op.from, op.prefix);
         break;
       case PageOp::Kind::kLoad:
         LATTE_CHECK(false, "pages are loaded for sequences");
     }
   }
+}
+
+void PageMover::Save(int32_t page, PagePrefix prefix) {
+  if (!store_ || store_->Contains(prefix)) return;
+  store_->Save(std::move(prefix), SavePage(cache_, page));
 }
 
 void PageMover::Begin(std::span<const PageLoad> loads, const Scheduler& scheduler) {

@@ -24,6 +24,9 @@ class PageMover {
   // Before a step computes. Saves take a copy of the page and go on beside the step.
   void Do(std::span<const PageOp> ops);
 
+  // Writes a page to disk, beside the steps to come, unless it is there.
+  void Save(int32_t page, PagePrefix prefix);
+
   // Begins to read pages; `scheduler` knows the sequences' tokens.
   void Begin(std::span<const PageLoad> loads, const Scheduler& scheduler);
 

@@ -168,8 +168,11 @@ std::vector<Result<Drawn>> SampleAll(std::span<const Draw> draws, ThreadPool& th
   return out;
 }
 
-TokenLogprobs Logprobs(std::span<const float> logits, int32_t token, int top) {
-  return LogprobsOf(logits, ScanLogits(logits), token, top);
+Result<TokenLogprobs> Logprobs(std::span<const float> logits, int32_t token, int top) {
+  const LogitScan scan = ScanLogits(logits);
+  LATTE_RETURN_IF_ERROR(CheckNumbers(logits, scan));
+  LATTE_RETURN_IF_ERROR(CheckPossible(scan, /*adjusted=*/false));
+  return LogprobsOf(logits, scan, token, top);
 }
 
 double LogSumExp(std::span<const float> logits) {

@@ -51,8 +51,8 @@ struct Drawn {
 [[nodiscard]] std::vector<Result<Drawn>> SampleAll(std::span<const Draw> draws,
                                                    ThreadPool& threads);
 
-// The logprob of `token` and of the `top` likeliest tokens.
-TokenLogprobs Logprobs(std::span<const float> logits, int32_t token, int top);
+// The logprob of `token` and of the `top` likeliest tokens. Errors: as Sample.
+[[nodiscard]] Result<TokenLogprobs> Logprobs(std::span<const float> logits, int32_t token, int top);
 
 // log Σ exp(logits), in fp64.
 double LogSumExp(std::span<const float> logits);

@@ -144,7 +144,7 @@ TEST(Sampler, LogprobsAreOfTheLogitsAsGiven) {
   }
   EXPECT_FALSE(Sample({.logits = kLogits, .params = &params})->logprobs);
   EXPECT_TRUE(Sample({.logits = kLogits, .params = &params, .logprobs = 0})->logprobs->top.empty());
-  EXPECT_EQ(Logprobs(kLogits, 1, 50).top.size(), 4u);
+  EXPECT_EQ(Logprobs(kLogits, 1, 50)->top.size(), 4u);
 }
 
 TEST(Sampler, AllDrawsAtOnceAreThoseOneByOne) {

@@ -81,6 +81,7 @@ bool Scheduler::AddPiece(Sequence& s, StepPlan& plan) {
 
 void Scheduler::AddStep(Sequence& s, int64_t count, StepPlan& plan) {
   SequenceStep step;
+  step.id = s.spec.id;
   step.sequence = &s;
   step.begin = s.cached_len;
   step.count = count;
@@ -252,7 +253,7 @@ void Scheduler::DropLock(Sequence& s) {
 
 void Scheduler::Advance(const StepPlan& plan) {
   for (const SequenceStep& step : plan.steps) {
-    Sequence& s = At(step.sequence->spec.id);
+    Sequence& s = At(step.id);
     s.cached_len = step.begin + step.count;
     Offer(s);
   }

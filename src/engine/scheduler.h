@@ -45,6 +45,7 @@ struct SchedulerOptions {
 
 // What one sequence computes in a step.
 struct SequenceStep {
+  SequenceId id = 0;
   const Sequence* sequence = nullptr;  // valid until it ends
   int64_t begin = 0;                   // the first of its tokens to compute
   int64_t count = 0;

@@ -15,14 +15,6 @@ namespace {
 constexpr int64_t kMany = int64_t{1} << 30;
 constexpr int64_t kManyBytes = int64_t{1} << 50;
 
-// Bytes of scratch memory: a step's activations are small beside expanded keys and values.
-int64_t WorkspaceBytes(const ModelConfig& config, const EngineOptions& options) {
-  const MlaDims& dims = config.mla;
-  const int64_t expanded = dims.h * (dims.n + dims.v) + 2 * dims.latent();
-  const int64_t tokens = std::min(options.prefill_workspace_tokens, options.max_tokens);
-  return tokens * expanded * SizeOf(DType::kF32);
-}
-
 // As much as is left after a tenth is put aside, but no more than all sequences can fill twice:
 // once in use and once kept for later prompts.
 int64_t DefaultCacheBytes(const ModelConfig& config, const Settings& settings,
@@ -30,7 +22,7 @@ int64_t DefaultCacheBytes(const ModelConfig& config, const Settings& settings,
   const EngineOptions& o = settings.options;
   const int64_t most = 2 * o.max_sequences * RoundUp(o.max_tokens, o.page_tokens) *
                        settings.cache_spec.bytes_per_token();
-  const int64_t left = (available_bytes - WorkspaceBytes(config, o)) / 10 * 9;
+  const int64_t left = (available_bytes - PrefillWorkspaceBytes(config, o)) / 10 * 9;
   return std::clamp<int64_t>(left, 0, most);
 }
 
@@ -71,6 +63,13 @@ Status EngineOptions::Validate() const {
 int64_t PrefillWorkspaceTokens(int64_t max_tokens, int64_t max_sequences, int64_t page_tokens) {
   constexpr int64_t kMost = 128 * 1024;
   return std::min(std::max(8 * max_tokens, 4 * max_sequences * page_tokens), kMost);
+}
+
+int64_t PrefillWorkspaceBytes(const ModelConfig& config, const EngineOptions& options) {
+  const MlaDims& dims = config.mla;
+  const int64_t expanded = dims.h * (dims.n + dims.v) + 2 * dims.latent();
+  const int64_t tokens = std::min(options.prefill_workspace_tokens, options.max_tokens);
+  return tokens * expanded * SizeOf(DType::kF32);
 }
 
 MlaPath Settings::PathOf(const MlaDims& dims, int64_t new_tokens, int64_t cached_tokens) const {

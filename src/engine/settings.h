@@ -36,4 +36,9 @@ struct Settings {
 // sequence, but no more than 128 Ki tokens.
 int64_t PrefillWorkspaceTokens(int64_t max_tokens, int64_t max_sequences, int64_t page_tokens);
 
+// What that takes: of a step's scratch memory, activations are small beside expanded keys and
+// values. No more tokens than one sequence has, as sequences are expanded one after the other.
+// `options`: filled in, as in Settings.
+int64_t PrefillWorkspaceBytes(const ModelConfig& config, const EngineOptions& options);
+
 }  // namespace latte

@@ -33,23 +33,6 @@ ChatEnd EndOf(const GenerateResult& result, bool cancelled, int64_t max_new_toke
 
 }  // namespace
 
-ChatMessage AnswerMessage(std::string_view text, bool in_thought) {
-  constexpr std::string_view kOpen = "<think>";
-  constexpr std::string_view kClose = "</think>";
-  std::string_view rest = text;
-  if (!in_thought) {
-    const size_t begin = std::min(rest.find_first_not_of(" \t\r\n"), rest.size());
-    if (!rest.substr(begin).starts_with(kOpen)) return Message("assistant", std::string(text));
-    rest.remove_prefix(begin + kOpen.size());
-  }
-  const size_t close = rest.find(kClose);  // npos: the answer ended while it was thinking
-  ChatMessage message = Message("assistant", "");
-  message.reasoning = std::string(rest.substr(0, close));
-  if (close != std::string_view::npos)
-    message.content = std::string(rest.substr(close + kClose.size()));
-  return message;
-}
-
 ChatSession::ChatSession(ChatPromptBuilder builder, Session* session, ChatSettings settings)
     : builder_(std::move(builder)), session_(session), settings_(std::move(settings)) {
   Reset();

@@ -16,6 +16,7 @@
 #include "latte/request.h"
 
 #include "src/engine/session.h"
+#include "src/io/answer_message.h"
 #include "src/io/chat_prompt.h"
 
 namespace latte {
@@ -80,9 +81,5 @@ class ChatSession {
   ChatSettings settings_;
   std::vector<ChatMessage> messages_;
 };
-
-// The message that an answer becomes: what stands inside <think> … </think> at its beginning is its
-// reasoning; `in_thought`: the prompt has opened it already.
-ChatMessage AnswerMessage(std::string_view text, bool in_thought);
 
 }  // namespace latte

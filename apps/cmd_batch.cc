@@ -1,0 +1,84 @@
+// latte batch: a file of requests in, a file of results out.
+#include <csignal>
+#include <cstdio>
+
+#include <fmt/format.h>
+
+#include "apps/command.h"
+#include "apps/interrupts.h"
+#include "apps/progress.h"
+#include "apps/serving_flags.h"
+#include "src/jobs/batch.h"
+
+namespace latte {
+namespace {
+
+struct BatchFlags {
+  std::string model = "tiny";
+  BatchFiles files;
+  uint64_t seed = 0;
+  ServingFlags serving;
+};
+
+Status Answer(Batch* batch, const BatchFlags& flags) {
+  LATTE_ASSIGN_OR_RETURN(const EngineOptions options, flags.serving.Options(flags.model));
+  LATTE_ASSIGN_OR_RETURN(const Interrupts interrupts, Interrupts::Catch({SIGINT, SIGTERM}));
+  LATTE_ASSIGN_OR_RETURN(OpenAiModel model, OpenAiModel::Load(flags.model));
+  model.seed = flags.seed;
+  LATTE_ASSIGN_OR_RETURN(const auto engine, Engine::Create(options));
+  LATTE_RETURN_IF_ERROR(TellSizes(*engine));
+
+  RequestProgress progress("batch");
+  BatchHooks hooks;
+  hooks.interrupted = [&] {
+    if (!interrupts.Take()) return false;
+    interrupts.Release();  // a second Ctrl-C ends the program at once
+    return true;
+  };
+  hooks.on_step = [&](const BatchProgress& p) {
+    progress.Show(p.resumed + p.done, p.lines, engine->Stats().generated_tokens);
+  };
+  const Status answered = batch->Run(engine.get(), model, hooks);
+  progress.End();
+  LATTE_RETURN_IF_ERROR(engine->SavePrefixes());
+  return answered;
+}
+
+Status BatchCommand(const BatchFlags& flags) {
+  LATTE_ASSIGN_OR_RETURN(Batch batch, Batch::Open(flags.files));
+  const int64_t resumed = batch.progress().resumed;
+  if (resumed > 0)
+    std::fputs(
+        fmt::format("{} of {} requests have results already\n", resumed, batch.progress().lines)
+            .c_str(),
+        stderr);
+  if (!batch.finished()) LATTE_RETURN_IF_ERROR(Answer(&batch, flags));
+  const BatchProgress& end = batch.progress();
+  std::fputs(fmt::format("{} requests have results in {}", end.lines, flags.files.output).c_str(),
+             stderr);
+  if (end.failed > 0)
+    std::fputs(fmt::format("; {} of them failed, see \"error\" there", end.failed).c_str(), stderr);
+  std::fputs("\n", stderr);
+  return {};
+}
+
+}  // namespace
+
+Command AddBatch(CLI::App& app) {
+  auto flags = std::make_shared<BatchFlags>();
+  CLI::App* sub = app.add_subcommand("batch", "Answer a file of requests, many at once");
+  sub->footer(
+      "Both files have the OpenAI batch format, one JSON object a line; urls are\n"
+      "/v1/chat/completions and /v1/completions. Results come in the order in which requests\n"
+      "finish. The same command goes on after an interruption: results that succeeded stay,\n"
+      "requests that failed are tried again. docs/batch.md lists the fields.");
+  sub->add_option("MODEL", flags->model, "model (default: tiny)");
+  sub->add_option("-i,--input", flags->files.input, "the requests")->required();
+  sub->add_option("-o,--output", flags->files.output, "the results")->required();
+  sub->add_flag("--overwrite", flags->files.overwrite, "forget results that are there already");
+  sub->add_option("--seed", flags->seed, "of requests that give none (default: 0)");
+  flags->serving.Add(*sub);
+  return {sub, [flags] { return BatchCommand(*flags); }};
+}
+
+}  // namespace latte

@@ -1,0 +1,193 @@
+#include "src/jobs/openai_fields.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <limits>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace latte {
+namespace {
+
+template <class T, class U>
+Status Set(Result<T> value, U* out) {
+  LATTE_ASSIGN_OR_RETURN(*out, std::move(value));
+  return {};
+}
+
+Result<int32_t> AsInt32(const Json& value) {
+  using Limits = std::numeric_limits<int32_t>;
+  LATTE_ASSIGN_OR_RETURN(const int64_t number, value.AsInt());
+  if (number < Limits::min() || number > Limits::max())
+    return InvalidArgument(
+        fmt::format("{}: expected an integer of 32 bits, found {}", value.path(), number));
+  return static_cast<int32_t>(number);
+}
+
+// Of logprobs: here and not by Request::Validate, to which -1 means none.
+Result<int> AsCount(const Json& value) {
+  LATTE_ASSIGN_OR_RETURN(const int32_t count, AsInt32(value));
+  if (count < 0 || count > 20)
+    return InvalidArgument(
+        fmt::format("{}: expected a number in [0, 20], found {}", value.path(), count));
+  return count;
+}
+
+Status ReadTopK(const Json& value, OpenAiFields& f) {
+  LATTE_ASSIGN_OR_RETURN(const int64_t k, value.AsInt());
+  f.request.sampling.top_k = k == -1 ? 0 : k;  // both mean all; -1 is what other servers take
+  return {};
+}
+
+Status ReadSeed(const Json& value, OpenAiFields& f) {
+  LATTE_ASSIGN_OR_RETURN(const int64_t seed, value.AsInt());
+  f.request.sampling.seed = static_cast<uint64_t>(seed);
+  return {};
+}
+
+Status ReadLogitBias(const Json& value, OpenAiFields& f) {
+  if (!value.is_object())
+    return InvalidArgument(value.path() + ": expected an object of token ids and numbers");
+  return value.ForEachMember([&](const std::string& key, const Json& bias) -> Status {
+    int32_t token = 0;
+    const char* const end = key.data() + key.size();
+    const auto [next, error] = std::from_chars(key.data(), end, token);
+    // "07" would be a second name of "7".
+    if (error != std::errc() || next != end || token < 0 || fmt::to_string(token) != key)
+      return InvalidArgument(
+          fmt::format("{}: expected token ids as keys, found '{}'", value.path(), key));
+    LATTE_ASSIGN_OR_RETURN(const double number, bias.AsDouble());
+    if (number < -100 || number > 100)
+      return InvalidArgument(
+          fmt::format("{}: expected a number in [-100, 100], found {}", bias.path(), number));
+    f.request.sampling.logit_bias.emplace_back(token, static_cast<float>(number));
+    return {};
+  });
+}
+
+Status ReadStop(const Json& value, OpenAiFields& f) {
+  std::vector<std::string>& strings = f.request.stop.strings;
+  if (!value.is_array()) {
+    if (!value.is_string())
+      return InvalidArgument(value.path() + ": expected a string or an array of strings");
+    LATTE_ASSIGN_OR_RETURN(strings.emplace_back(), value.AsString());
+    return {};
+  }
+  for (size_t i = 0; i < value.size(); ++i) {
+    LATTE_ASSIGN_OR_RETURN(strings.emplace_back(), value.At(i).AsString());
+  }
+  return {};
+}
+
+Status ReadStopTokens(const Json& value, OpenAiFields& f) {
+  if (!value.is_array()) return InvalidArgument(value.path() + ": expected an array of token ids");
+  for (size_t i = 0; i < value.size(); ++i) {
+    LATTE_ASSIGN_OR_RETURN(f.request.stop.tokens.emplace_back(), AsInt32(value.At(i)));
+  }
+  return {};
+}
+
+enum class Where { kBoth, kChat, kCompletions };
+using Reader = Status (*)(const Json& value, OpenAiFields& fields);
+
+struct Field {
+  std::string_view name;
+  Where where;
+  Reader read;
+};
+
+using F = OpenAiFields;
+constexpr auto kFields = std::to_array<Field>({
+    {"model", Where::kBoth, [](const Json& v, F& f) { return Set(v.AsString(), &f.model); }},
+    {"messages", Where::kChat,
+     [](const Json& v, F& f) {
+       f.messages = v;
+       return Status();
+     }},
+    {"prompt", Where::kCompletions,
+     [](const Json& v, F& f) {
+       f.prompt = v;
+       return Status();
+     }},
+    {"max_tokens", Where::kBoth,
+     [](const Json& v, F& f) { return Set(v.AsInt(), &f.max_tokens); }},
+    {"max_completion_tokens", Where::kChat,
+     [](const Json& v, F& f) { return Set(v.AsInt(), &f.max_completion_tokens); }},
+    {"min_tokens", Where::kBoth,
+     [](const Json& v, F& f) { return Set(v.AsInt(), &f.request.stop.min_tokens); }},
+    {"temperature", Where::kBoth,
+     [](const Json& v, F& f) { return Set(v.AsDouble(), &f.request.sampling.temperature); }},
+    {"top_p", Where::kBoth,
+     [](const Json& v, F& f) { return Set(v.AsDouble(), &f.request.sampling.top_p); }},
+    {"top_k", Where::kBoth, ReadTopK},
+    {"min_p", Where::kBoth,
+     [](const Json& v, F& f) { return Set(v.AsDouble(), &f.request.sampling.min_p); }},
+    {"repetition_penalty", Where::kBoth,
+     [](const Json& v, F& f) { return Set(v.AsDouble(), &f.request.sampling.repetition_penalty); }},
+    {"presence_penalty", Where::kBoth,
+     [](const Json& v, F& f) { return Set(v.AsDouble(), &f.request.sampling.presence_penalty); }},
+    {"frequency_penalty", Where::kBoth,
+     [](const Json& v, F& f) { return Set(v.AsDouble(), &f.request.sampling.frequency_penalty); }},
+    {"logit_bias", Where::kBoth, ReadLogitBias},
+    {"seed", Where::kBoth, ReadSeed},
+    {"stop", Where::kBoth, ReadStop},
+    {"stop_token_ids", Where::kBoth, ReadStopTokens},
+    {"ignore_eos", Where::kBoth,
+     [](const Json& v, F& f) { return Set(v.AsBool(), &f.request.stop.ignore_eos); }},
+    {"n", Where::kBoth, [](const Json& v, F& f) { return Set(AsInt32(v), &f.request.n); }},
+    {"logprobs", Where::kChat,
+     [](const Json& v, F& f) { return Set(v.AsBool(), &f.chat_logprobs); }},
+    {"top_logprobs", Where::kChat,
+     [](const Json& v, F& f) { return Set(AsCount(v), &f.logprobs); }},
+    {"logprobs", Where::kCompletions,
+     [](const Json& v, F& f) { return Set(AsCount(v), &f.logprobs); }},
+    {"prompt_logprobs", Where::kBoth,
+     [](const Json& v, F& f) { return Set(AsCount(v), &f.request.prompt_logprobs); }},
+    {"echo", Where::kCompletions,
+     [](const Json& v, F& f) { return Set(v.AsBool(), &f.request.echo); }},
+    {"priority", Where::kBoth,
+     [](const Json& v, F& f) { return Set(AsInt32(v), &f.request.priority); }},
+    {"cache_salt", Where::kBoth,
+     [](const Json& v, F& f) { return Set(v.AsString(), &f.request.cache_salt); }},
+    {"stream", Where::kBoth, [](const Json& v, F& f) { return Set(v.AsBool(), &f.stream); }},
+    // Says who asks, which changes nothing.
+    {"user", Where::kBoth,
+     [](const Json& v, F&) {
+       std::string ignored;
+       return Set(v.AsString(), &ignored);
+     }},
+});
+
+// Fields of the API that would change the answer, if they were obeyed.
+constexpr auto kUnsupported = std::to_array<std::string_view>(
+    {"audio", "best_of", "function_call", "functions", "modalities", "parallel_tool_calls",
+     "prediction", "reasoning_effort", "response_format", "stream_options", "suffix", "tool_choice",
+     "tools", "web_search_options"});
+
+const Field* FindField(OpenAiEndpoint endpoint, std::string_view name) {
+  const Where here = endpoint == OpenAiEndpoint::kChat ? Where::kChat : Where::kCompletions;
+  const auto* const found = std::find_if(kFields.begin(), kFields.end(), [&](const Field& field) {
+    return field.name == name && (field.where == Where::kBoth || field.where == here);
+  });
+  return found == kFields.end() ? nullptr : found;
+}
+
+}  // namespace
+
+Status ReadOpenAiFields(OpenAiEndpoint endpoint, const Json& body, OpenAiFields* fields) {
+  if (!body.is_object()) return InvalidArgument(body.path() + ": expected an object");
+  return body.ForEachMember([&](const std::string& name, const Json& value) -> Status {
+    const bool given = body.Find(name).has_value();
+    if (const Field* field = FindField(endpoint, name))
+      return given ? field->read(value, *fields) : Status();
+    if (std::find(kUnsupported.begin(), kUnsupported.end(), name) != kUnsupported.end())
+      return given ? Unsupported(value.path() + ": this field is not supported; leave it out")
+                   : Status();
+    return InvalidArgument(
+        fmt::format("{}: {} has no such field here; leave it out", value.path(), Url(endpoint)));
+  });
+}
+
+}  // namespace latte
