@@ -50,7 +50,7 @@ void AddSteps(CLI::App& bench, BenchFlags& flags) {
   CLI::App* sub = AddOne(bench, flags, "steps", "Steps of an engine, and the prices they come to",
                          [own](const Machine&) { return own->Run(); });
   AddEngineOptions(*sub, own->options);
-  sub->add_flag("--quick", own->bench.quick, "three runs of each step instead of nine");
+  sub->add_flag("--quick", own->bench.quick, "fewer steps, and three runs of each instead of nine");
   sub->add_option("--out", own->out, "file to write, for `latte simulate --cost`");
 }
 

@@ -263,8 +263,8 @@ TEST(Scheduler, WithoutReplayAPreemptedSequenceBecomesAPrompt) {
   t.Add('a', 3, 9);
   t.Add('b', 2, 9);
   EXPECT_EQ(t.StepsUntil("-b"), 7);
-  EXPECT_EQ(t.StepsUntil("b 0"), 3);
-  EXPECT_EQ(t.Step(), "b 8-9A!");  // the step before was "b 0-8L!", and b was not admitted anew
+  EXPECT_EQ(t.StepsUntil("a 10-11A!"), 2);
+  EXPECT_EQ(t.Step(), "b 0-8L!");  // all by one path; it is not told as admitted again
 }
 
 TEST(Scheduler, AloneItTakesThePrefixesThatWaitingOnesKeep) {
@@ -287,13 +287,13 @@ TEST(Scheduler, AloneItTakesThePrefixesThatWaitingOnesKeep) {
 // Its own rows lie below equal rows of others in the tree, which nobody uses and nothing can evict
 // while they do.
 TEST(Scheduler, AloneItIsNotStuckBehindItsOwnPredecessors) {
-  Trace t(Small(), Pages(4));
-  t.Add('a', 5, 1);
-  EXPECT_EQ(t.Step(), "+a a 0-5L!");
-  t.Add('b', Own('a', 5), 11, {.reuses_prefix = false});
-  EXPECT_EQ(t.Step(), "+b b 0-5L!");
-  EXPECT_GT(t.StepsUntil("-b b 0-5L"), 0);  // once
-  EXPECT_GT(t.StepsUntil("b 14-15A!"), 0);
+  Trace t(Small(), Pages(5));
+  t.Add('a', 9, 1);
+  EXPECT_EQ(t.StepsUntil("a 8-9L!"), 2);
+  t.Add('b', Own('a', 9), 11, {.reuses_prefix = false});
+  EXPECT_EQ(t.StepsUntil("+b b 0-8L"), 1);
+  EXPECT_EQ(t.StepsUntil("-b b 0-8L"), 5);  // it needs a fourth page
+  EXPECT_EQ(t.StepsUntil("b 18-19A!"), 8);  // and a fifth, for which it need not begin again
   EXPECT_EQ(t.scheduler().preemptions(), 1);
   EXPECT_TRUE(t.scheduler().idle());
 }
@@ -366,6 +366,10 @@ TEST(Scheduler, NothingIsSharedUnderAnotherSaltOrWhereAllLogitsAreWanted) {
   EXPECT_EQ(t.Step(), "+c c 0-8L!");
   t.Add('d', Own('a', 8), 1);
   EXPECT_EQ(t.Step(), "+d d 4-8L!");  // one token at least is computed, here a page
+  t.Add('e', 14, 1);
+  t.Add('f', Own('e', 14), 1, {.salt = "other"});
+  EXPECT_EQ(t.Step(), "+e e 0-8L");
+  EXPECT_EQ(t.Step(), "+f e 8-14L!");  // f does not wait for e's beginning
 }
 
 TEST(Scheduler, RowsOfAnswersAreReusedUnlessStrict) {
@@ -424,6 +428,23 @@ TEST(Scheduler, AllOfAPromptOnDiskLeavesATokenToCompute) {
   EXPECT_EQ(t.loads().size(), 1u);
   t.scheduler().Loaded('a', 0);
   EXPECT_EQ(t.Step(), "a 0-8L!");
+}
+
+TEST(Scheduler, AloneItGivesUpEvenWhatWasLoaded) {
+  SchedulerOptions options = Small();
+  options.pages_on_disk = [](const Sequence& s, int64_t) { return s.spec.id == 'b' ? 2 : 0; };
+  Trace t(options, Pages(6));
+  t.Add('b', 9, 15);  // in the end all six pages
+  EXPECT_EQ(t.Step(), "+b");
+  t.Add('a', Own('b', 5), 1, {.reuses_prefix = false});
+  EXPECT_EQ(t.Step(), "+a a 0-5L!");
+  t.scheduler().Loaded('b', 2);  // the second of them comes to lie below a's first
+  EXPECT_EQ(t.Step(), "b 8-9L!");
+  EXPECT_EQ(t.StepsUntil("-b"), 12);
+  EXPECT_EQ(t['b'].cached_len, 8);
+  EXPECT_EQ(t['b'].loaded_len, 0);  // it computed them itself
+  EXPECT_EQ(t.StepsUntil("b 22-23A!"), 5);
+  EXPECT_TRUE(t.scheduler().idle());
 }
 
 TEST(Scheduler, EndedWhileLoadingItsPagesAreFreeAndTheirArrivalIsNoNews) {

@@ -11,7 +11,7 @@
 namespace latte {
 
 struct BenchStepsOptions {
-  bool quick = false;  // three runs per step instead of nine
+  bool quick = false;  // fewer steps, and three runs of each instead of nine
 };
 
 // Prices, and what they came from.
@@ -20,7 +20,7 @@ struct BenchedSteps {
   JsonOut record;
 };
 
-// Runs the model over decodes (1 … max_sequences, at three depths), prompt pieces (2 …
+// Runs the model over decodes (1 … max_sequences, at three depths), prompt pieces (4 …
 // max_batch_tokens, at three depths, by every path that the settings can choose), and both
 // together, each with its draws at temperature 1. Cached rows are those of one page, over and over:
 // speed does not depend on values.

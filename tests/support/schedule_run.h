@@ -185,6 +185,8 @@ class ScheduleRun {
     const StepPlan plan = scheduler_.Plan();
     counts_.preemptions += std::ssize(plan.preempted);
     for (const SequenceId id : plan.preempted) live_.at(id).next = -1;
+    for (const SequenceId id : plan.admitted)
+      Require(admitted_.insert(id).second, "an admission is told once");
     CheckPlan(plan);
     for (const PageOp& op : plan.ops) CarryOut(op);
     for (const PageLoad& load : plan.loads) ++live_.at(load.id).to_load;
@@ -315,6 +317,7 @@ class ScheduleRun {
   std::vector<uint64_t> rows_;  // [page·P + place]: a digest of the tokens up to that one
   std::map<SequenceId, Live> live_;
   std::map<int32_t, int> users_;  // sequences by page
+  std::set<SequenceId> admitted_;
   SequenceId last_id_ = 0;
   ScheduleCounts counts_;
   std::string problem_;
