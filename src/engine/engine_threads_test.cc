@@ -115,7 +115,7 @@ TEST(EngineThreadsTest, SinkSubmitsAndCancelsFromInside) {
   };
   run->on_events = [&](std::span<const TokenEvent> events) {
     for (const TokenEvent& e : events) {
-      if (e.generated_tokens == 5 && ids.size() < 20) {
+      if (e.token && e.generated_tokens == 5 && ids.size() < 20) {
         run->core().Cancel(submit());
         submit();
         run->core().Cancel(e.request);
