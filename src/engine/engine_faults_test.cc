@@ -186,28 +186,6 @@ INSTANTIATE_TEST_SUITE_P(
         Shape{.name = "forked and preempted", .pages = 15, .answers = 3},
         Shape{.name = "logprobs and preempted", .pages = 15, .last = true, .prompt_logprobs = 1}));
 
-TEST_F(EngineFaultsTest, SinkSubmitsAndCancelsFromInside) {
-  const auto run = Make(Options());
-  const Request r = Ask(20, 1, 30);
-  std::vector<RequestId> ids;
-  run->on_events = [&](std::span<const TokenEvent> events) {
-    for (const TokenEvent& e : events) {
-      if (e.generated_tokens == 5 && ids.size() < 20) {
-        ids.push_back(Submit(*run, r));
-        run->core().Cancel(ids.back());
-        ids.push_back(Submit(*run, r));
-        run->core().Cancel(e.request);
-      }
-      if (e.finish) run->core().Cancel(e.request);
-    }
-  };
-  ids.push_back(Submit(*run, r));
-  EXPECT_EQ(run->Finish(), "");
-  ASSERT_GT(ids.size(), 3u);
-  EXPECT_EQ(run->core().Stats().requests_finished, std::ssize(ids));
-  EXPECT_GT(run->core().Stats().requests_cancelled, 10);
-}
-
 TEST_F(EngineFaultsTest, StepsWithoutTokensReachTheModelOnlyBesideOtherRanks) {
   const auto run = Make(Options());
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(run->core().Step());

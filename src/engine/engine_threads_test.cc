@@ -1,5 +1,5 @@
-// Threads around one engine: requests come from several while one steps, and whoever waits for work
-// sleeps.
+// Who may call an engine when: several threads while one steps, its own sink; whoever waits for
+// work sleeps.
 #include <atomic>
 #include <ctime>
 #include <filesystem>
@@ -101,6 +101,33 @@ TEST(EngineThreadsTest, ManySubmitCancelAndLookWhileOneSteps) {
       }
     }
   EXPECT_EQ(ids.size(), kThreads * kEach);
+}
+
+TEST(EngineThreadsTest, SinkSubmitsAndCancelsFromInside) {
+  const FakeModel model;
+  const auto run = Make(model, Options());
+  const Request r = Ask(39);
+  std::set<RequestId> ids;
+  const auto submit = [&] {
+    const auto id = run->core().Submit(r);
+    EXPECT_TRUE(id && ids.insert(*id).second);
+    return *id;
+  };
+  run->on_events = [&](std::span<const TokenEvent> events) {
+    for (const TokenEvent& e : events) {
+      if (e.token && e.generated_tokens == 5 && ids.size() < 20) {
+        run->core().Cancel(submit());
+        submit();
+        run->core().Cancel(e.request);
+      }
+      if (e.finish) run->core().Cancel(e.request);
+    }
+  };
+  submit();
+  EXPECT_EQ(run->Finish(), "");
+  EXPECT_EQ(ids.size(), 21u);
+  EXPECT_EQ(run->core().Stats().requests_finished, std::ssize(ids));
+  EXPECT_EQ(run->core().Stats().requests_cancelled, 20);
 }
 
 TEST(EngineThreadsTest, WaitingSleepsUntilThereIsWork) {
