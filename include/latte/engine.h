@@ -16,8 +16,8 @@ namespace latte {
 
 // Counters since creation, and how things stand after the last step.
 struct EngineStats {
-  int64_t waiting = 0;  // answers, not started
-  int64_t running = 0;  // answers
+  int64_t waiting = 0;  // sequences: requests that were not started, answers that were preempted
+  int64_t running = 0;  // sequences: one per answer once its prompt is computed, one before
   int64_t pages_total = 0;
   int64_t pages_used = 0;    // by running sequences
   int64_t pages_cached = 0;  // kept for prefixes alone

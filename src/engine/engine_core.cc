@@ -37,6 +37,7 @@ Result<std::unique_ptr<EngineCore>> EngineCore::Create(const EngineParts& parts,
         store, PrefixStore::Open(options, {key, settings.cache_spec}, [inbox] { inbox->Wake(); }));
   }
   core->mover_ = std::make_unique<PageMover>(core->cache_, std::move(store));
+  core->UpdateStats({}, 0);
   return core;
 }
 

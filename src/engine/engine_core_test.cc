@@ -281,6 +281,22 @@ TEST_F(EngineCoreTest, PrefixesReturnFromDisk) {
   EXPECT_EQ(Run(Ask(Prompt(70))).cached_tokens, 0);
 }
 
+TEST_F(EngineCoreTest, NoTokensAtAllIsAnAnswerToo) {
+  Make(Small());
+  Request r = Ask(Prompt(20), 0);
+  r.prompt_logprobs = 0;
+  r.n = 2;
+  const RequestId id = Submit(r);
+  RunAll();
+  for (int choice = 0; choice < 2; ++choice) {
+    const Outcome& out = outcomes_[{id, choice}];
+    EXPECT_EQ(out.finish, FinishReason::kLength);
+    EXPECT_TRUE(out.tokens.empty());
+  }
+  EXPECT_EQ((outcomes_[{id, 0}].prompt_logprobs.size()), 19u);
+  ExpectNothingHeld();
+}
+
 TEST_F(EngineCoreTest, WakeEndsAWait) {
   Make(Small());
   const auto now = std::chrono::steady_clock::now();

@@ -57,7 +57,7 @@ Status StopConditions::Validate() const {
   constexpr size_t kMostTokens = 128;
   constexpr size_t kMostStrings = 16;
   constexpr size_t kLongest = 256;
-  LATTE_RETURN_IF_ERROR(Require(max_tokens >= 1, "max_tokens", "1 or more", max_tokens));
+  LATTE_RETURN_IF_ERROR(Require(max_tokens >= 0, "max_tokens", "0 or more", max_tokens));
   LATTE_RETURN_IF_ERROR(Require(min_tokens >= 0 && min_tokens <= max_tokens, "min_tokens",
                                 fmt::format("a number in [0, max_tokens = {}]", max_tokens),
                                 min_tokens));

@@ -174,7 +174,7 @@ TEST(OpenAiRequest, WhatIsWrongIsNamed) {
       {kCompletions, p + R"("logit_bias":{"-1":1})", "'-1'"},
       {kCompletions, p + R"("logit_bias":{"7":101})", "logit_bias.7"},
       {kCompletions, p + R"("logit_bias":{"7":"1"})", "logit_bias.7"},
-      {kCompletions, p + R"("max_tokens":0)", "max_tokens"},
+      {kCompletions, p + R"("max_tokens":-1)", "max_tokens"},
       {kCompletions, p + R"("max_tokens":true)", "max_tokens"},
       {kCompletions, p + R"("max_tokens":3,"min_tokens":4)", "min_tokens"},
       {kCompletions, p + R"("min_tokens":-1)", "min_tokens"},
