@@ -85,67 +85,81 @@ EngineOptions WithRoom(EngineOptions options, int64_t sequences, int64_t tokens_
   return options;
 }
 
-struct BatchFigures {
-  double tokens_per_s = 0;
-  double bytes = 0;  // of a step
+// An engine with so many sequences, all of them decoding, and what its steps took.
+struct BatchRun {
+  int64_t batch = 0;
+  std::unique_ptr<Bed> bed;
+  OpTimes times = {};
+  Ceilings ceilings = {};
+  std::vector<double> seconds = {};
+  EngineStats before = {};
+
+  double tokens_per_s() const { return static_cast<double>(batch) / Median(seconds); }
+  OpWork work() const {
+    OpWork out;
+    for (const auto& [op, use] : times) {
+      out.flops += use.work.flops;
+      out.bytes += use.work.bytes;
+    }
+    return out;
+  }
+  double bytes_per_step() const {
+    return static_cast<double>(work().bytes) / static_cast<double>(seconds.size());
+  }
+
+  void Step(const Exec& exec, bool sample) {
+    bed->core->Measure(&times);
+    seconds.push_back(SecondsOf([&] { static_cast<void>(bed->core->Step()); }));
+    bed->core->Measure(nullptr);
+    if (sample) ceilings.Sample(exec, /*dram=*/true);
+  }
+
+  JsonOut Json() const {
+    const EngineStats after = bed->core->Stats();
+    const double median = Median(seconds);
+    const double in_steps = after.step_seconds - before.step_seconds;
+    const double in_model = after.forward_seconds - before.forward_seconds;
+    JsonOut out{{"batch", batch},
+                {"decoded", after.generated_tokens - before.generated_tokens},
+                {"tokens_per_s", tokens_per_s()},
+                {"ms", median * 1e3},
+                {"us", median * 1e6},
+                {"overhead", 1 - in_model / in_steps},
+                {"flops", static_cast<double>(work().flops) / static_cast<double>(seconds.size())},
+                {"bytes", bytes_per_step()},
+                {"unique_bytes", bytes_per_step()},
+                {"memory_fraction",
+                 OrNull(bytes_per_step() * 1e-9 / (median * ceilings.Median(Ceiling::kDram)))}};
+    ceilings.AddTo(out);
+    return out;
+  }
 };
 
-Result<JsonOut> OneBatch(const Model& model, const BenchBatchOptions& options,
-                         const Machine& machine, int64_t batch, BatchFigures& figures) {
+// Runs all prompts, so that the next step is a decode of every sequence.
+Result<BatchRun> StartBatch(const Model& model, const BenchBatchOptions& options,
+                            const Machine& machine, int64_t batch) {
   // Two steps more than are measured: one before, one so that nobody ends while it counts.
   const int64_t gen = options.gen + 2;
+  BatchRun run{batch, nullptr};
   LATTE_ASSIGN_OR_RETURN(
-      const auto bed,
+      run.bed,
       Bed::Make(model, machine, WithRoom(options.engine, batch, options.prompt + gen + batch)));
+  EngineCore& core = *run.bed->core;
   for (int64_t b = 0; b < batch; ++b) {
     const auto stream = static_cast<uint64_t>(b);
     // Those that begin earlier would end earlier.
-    Request r = Greedy(
-        RandomTokens(options.prompt, model.config().vocab, stream),
-        gen + CeilDiv(options.prompt * batch, bed->core->settings().options.max_batch_tokens));
+    Request r =
+        Greedy(RandomTokens(options.prompt, model.config().vocab, stream),
+               gen + CeilDiv(options.prompt * batch, core.settings().options.max_batch_tokens));
     r.sampling.temperature = options.temperature;
     r.sampling.top_p = options.temperature > 0 ? 0.95 : 1;
     r.sampling.seed = stream;
-    LATTE_RETURN_IF_ERROR(bed->core->Submit(r));
+    LATTE_RETURN_IF_ERROR(core.Submit(r));
   }
-  LATTE_RETURN_IF_ERROR(bed->RunUntil([&] { return bed->first_tokens == batch; }));
-  LATTE_RETURN_IF_ERROR(bed->core->Step());
-
-  const Exec exec{&bed->core->threads(), &machine};
-  OpTimes times;
-  bed->core->Measure(&times);
-  Ceilings ceilings;
-  std::vector<double> seconds;
-  const EngineStats before = bed->core->Stats();
-  for (int64_t g = 0; g < options.gen; ++g) {
-    seconds.push_back(SecondsOf([&] { static_cast<void>(bed->core->Step()); }));
-    if (g % 8 == 0) ceilings.Sample(exec, /*dram=*/true);
-  }
-  const EngineStats after = bed->core->Stats();
-  OpWork work;
-  for (const auto& [op, use] : times) {
-    work.flops += use.work.flops;
-    work.bytes += use.work.bytes;
-  }
-  const auto steps = static_cast<double>(options.gen);
-  const double median = Median(seconds);
-  const double in_steps = after.step_seconds - before.step_seconds;
-  const double in_model = after.forward_seconds - before.forward_seconds;
-  figures.tokens_per_s = static_cast<double>(batch) / median;
-  figures.bytes = static_cast<double>(work.bytes) / steps;
-  JsonOut out{{"batch", batch},
-              {"decoded", after.generated_tokens - before.generated_tokens},
-              {"tokens_per_s", figures.tokens_per_s},
-              {"ms", median * 1e3},
-              {"us", median * 1e6},
-              {"overhead", 1 - in_model / in_steps},
-              {"flops", static_cast<double>(work.flops) / steps},
-              {"bytes", figures.bytes},
-              {"unique_bytes", figures.bytes},
-              {"memory_fraction",
-               OrNull(figures.bytes * 1e-9 / (median * ceilings.Median(Ceiling::kDram)))}};
-  ceilings.AddTo(out);
-  return out;
+  LATTE_RETURN_IF_ERROR(run.bed->RunUntil([&] { return run.bed->first_tokens == batch; }));
+  LATTE_RETURN_IF_ERROR(core.Step());
+  run.before = core.Stats();
+  return run;
 }
 
 std::vector<Request> SharedPrefix(const BenchPrefixOptions& o, int64_t vocab) {
@@ -213,16 +227,23 @@ struct Level {
 
 Result<JsonOut> BenchBatch(const Model& model, const BenchBatchOptions& options,
                            const Machine& machine) {
+  std::vector<BatchRun> runs;
+  for (const int64_t batch : options.batches) {
+    LATTE_ASSIGN_OR_RETURN(BatchRun run, StartBatch(model, options, machine, batch));
+    runs.push_back(std::move(run));
+  }
+  const Exec exec{&runs.front().bed->core->threads(), &machine};
+  for (int64_t g = 0; g < options.gen; ++g)
+    for (BatchRun& run : runs) run.Step(exec, g % 8 == 0);
+
   JsonOut out{{"bench", "batch"}, {"prompt", options.prompt}, {"gen", options.gen}};
   out["batches"] = JsonOut::array();
-  BatchFigures first;
-  for (const int64_t batch : options.batches) {
-    BatchFigures figures;
-    LATTE_ASSIGN_OR_RETURN(JsonOut one, OneBatch(model, options, machine, batch, figures));
-    if (first.bytes == 0) first = figures;
-    const double gain = figures.tokens_per_s / first.tokens_per_s;
-    const auto more = static_cast<double>(batch) / static_cast<double>(options.batches.front());
-    const double floor_gain = more * first.bytes / figures.bytes;
+  const BatchRun& first = runs.front();
+  for (const BatchRun& run : runs) {
+    const double gain = run.tokens_per_s() / first.tokens_per_s();
+    const double floor_gain = static_cast<double>(run.batch) * first.bytes_per_step() /
+                              (static_cast<double>(first.batch) * run.bytes_per_step());
+    JsonOut one = run.Json();
     one["gain"] = gain;
     one["floor_gain"] = floor_gain;
     one["fraction"] = gain / floor_gain;

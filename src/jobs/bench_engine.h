@@ -21,7 +21,7 @@ struct BenchBatchOptions {
   double temperature = 0;  // above 0: top_p 0.95
 };
 
-// Decode steps of a number of sequences at once. Of every batch:
+// Decode steps of several numbers of sequences, the steps of all in turn. Of every batch:
 //   tokens_per_s, ms (of a step, median), overhead (share of the steps' time outside the model),
 //   bytes, flops (of a step), memory_fraction
 //   gain        tokens_per_s over those of the first batch
