@@ -17,30 +17,27 @@ constexpr int64_t kByteBlock = kByteBlockChunks * kByteChunk;  // columns of a p
 constexpr int64_t kBytePanelRows = 2 * kTileSide;
 constexpr int64_t kBatchTiles = 8;  // 8 KiB of integer sums
 
-// Cache lines of rows, asked for along the rows.
+// Cache lines of rows, asked for a burst from each row in turn.
 struct LinesAhead {
   const char* row = nullptr;
   int64_t stride = 0, bytes = 0, rows = 0;
-  int64_t at = 0;  // byte of the row that is asked for next
+  int64_t at = 0;    // byte of the rows that is asked for next
+  int64_t next = 0;  // in this row
 
   int64_t lines() const { return (bytes + kLine - 1) / kLine * rows; }
   void Ask(int64_t count) {
-    const char* p = row;
-    int64_t byte = at;
-    for (; count > 0 && rows > 0; --count) {
-      Amx::Prefetch(p + byte);
-      byte += kLine;
-      if (byte < bytes) continue;
-      byte = 0;
-      p += stride;
-      --rows;
+    for (; count > 0 && at < bytes && rows > 0; count -= kBurst) {
+      const char* const burst = row + next * stride + at;
+      for (int64_t i = 0; i < kBurst; ++i) Amx::Prefetch(burst + i * kLine);
+      if (++next < rows) continue;
+      next = 0;
+      at += kBurst * kLine;
     }
-    row = p;
-    at = byte;
   }
 
  private:
   static constexpr int64_t kLine = 64;
+  static constexpr int64_t kBurst = 2;  // lines: memory answers many rows in turn faster than one
 };
 
 // 128 columns of a single row of x.
