@@ -1,5 +1,6 @@
-// A single row of x for linear_amx_int8-inl.h, in the same order: lanes of f32 are outputs. int8
-// weights are multiplied on tiles of one column, 4-bit ones in vectors.
+// A single row of x for linear_amx_int8-inl.h, in the same order: lanes of f32 are outputs. Weights
+// are multiplied in vectors: integer sums are exact in any order, tiles would read lines that are
+// not near yet one tile at a time, and 4-bit weights would have to be unpacked for them.
 #pragma once
 
 #include <cstdint>
@@ -18,36 +19,16 @@ inline void PlaceRow(ByteProduct& s, const ByteBlock& block) {
     Bytes chunk[2];
     LoadChunk(x + k, t.k - k, chunk);
     to->scale = t.x_scale[k / t.x_group];
+    int32_t bias = 128;  // bytes become unsigned by it
     if (t.w_type == Element::kU4) {
       const Bytes even = Avx512Vnni::EvenBytes(chunk[0], chunk[1]);
       chunk[1] = Avx512Vnni::OddBytes(chunk[0], chunk[1]);
       chunk[0] = even;
-      const Bytes factor = Avx512Vnni::SetInt(t.grid.zero == nullptr ? -8 : 1);
-      Avx512Vnni::StoreBytes(to->start,
-                             Avx512Vnni::MulInts(Avx512Vnni::SumBytes(chunk[0], chunk[1]), factor));
+      bias = t.grid.zero == nullptr ? 8 : -1;
     }
+    Avx512Vnni::StoreBytes(to->start, Avx512Vnni::MulInts(Avx512Vnni::SumBytes(chunk[0], chunk[1]),
+                                                          Avx512Vnni::SetInt(-bias)));
     for (int64_t i = 0; i < 2; ++i) Avx512Vnni::StoreBytes(to->codes[i], chunk[i]);
-  }
-}
-
-// int8: sums of all chunks of a block and kM tiles of W on tiles of one column, [chunk][tile][16].
-template <int64_t kM>
-inline void MultiplyRowOnTiles(ByteProduct& s, int64_t chunks) {
-  const int64_t lines = s.ahead.lines() / chunks + 1;
-  for (int64_t chunk = 0; chunk < chunks; ++chunk) {
-    s.ahead.Ask(lines);
-    ZeroSums<kM, 1>();
-    for (int64_t step = 0; step < 2; ++step)
-      AddStep<kM, 1, DotBytes>(
-          [&](int64_t i) {
-            return TileAt{s.a + i * s.a_tile + (2 * chunk + step) * s.a_step, s.a_row};
-          },
-          [&](int64_t) {
-            return TileAt{s.row[chunk].codes[step], 4};
-          });
-    ForEachIndex<kM>([&](auto i) {
-      Amx::StoreTile<i.value>(s.runs[0] + (chunk * kM + i.value) * kTileSide, 4);
-    });
   }
 }
 
@@ -59,29 +40,35 @@ inline void StoreRowSums(const ByteProduct& s, const ByteBlock& block, int64_t i
   Amx::Store(y, last ? Amx::Mul(total, Amx::Load(s.scale + i * kTileSide)) : total);
 }
 
-template <bool kOneScale, int64_t kM>
-inline void AddRowOnTiles(ByteProduct& s, const ByteBlock& block) {
-  MultiplyRowOnTiles<kM>(s, block.chunks());
-  for (int64_t i = 0; i < kM; ++i) {
-    float* const y = s.Sums(block.output / kTileSide + i, 0);
-    Amx::Vec total = block.begin == 0 ? Amx::Zero() : Amx::Load(y);
-    for (int64_t chunk = 0; chunk < block.chunks(); ++chunk)
-      total = AddChunkOf<kOneScale, 1>(
-          [&](int64_t) {
-            return Avx512Vnni::ToFloat(
-                Avx512Vnni::LoadBytes(s.runs[0] + (chunk * kM + i) * kTileSide));
-          },
-          [&](int64_t) { return Amx::Load(s.scale + chunk * kBytePanelRows + i * kTileSide); },
-          Amx::Set1(s.row[chunk].scale), total);
-    StoreRowSums<kOneScale>(s, block, i, total, y);
+// int8: sums of four parts of a chunk and 16 rows of W, lanes are rows.
+template <bool kWhole>
+inline void MultiplyBytesInLanes(const LinearTask& t, const RowChunk& x, int64_t output, int64_t k,
+                                 int64_t count, Bytes (&runs)[kChunkRuns]) {
+  const Bytes codes[2] = {Avx512Vnni::LoadBytes(x.codes[0]), Avx512Vnni::LoadBytes(x.codes[1])};
+  const Bytes start = Avx512Vnni::LoadBytes(x.start);
+  for (int64_t i = 0; i < kTileSide; i += 4) {
+    Bytes sums[4];
+    for (int64_t j = 0; j < 4; ++j) {
+      const char* const w = WeightAt(t, Min(output + i + j, t.n - 1), k);
+      Bytes chunk[2];
+      if constexpr (kWhole)
+        for (int64_t half = 0; half < 2; ++half)
+          chunk[half] = Avx512Vnni::LoadBytes(w + half * kByteStep);
+      else
+        LoadChunk(reinterpret_cast<const int8_t*>(w), count, chunk);
+      sums[j] = start;
+      for (int64_t half = 0; half < 2; ++half)
+        sums[j] = Avx512Vnni::DotBytes(sums[j], Avx512Vnni::FlipSigns(chunk[half]), codes[half]);
+    }
+    runs[i / 4] = Avx512Vnni::SumQuads(sums);
   }
+  Avx512Vnni::TurnQuarters(runs);
 }
 
-// 4 bits: unpacking them for tiles would take longer than multiplying them. Sums of four runs of a
-// chunk and 16 rows of W, lanes are rows.
+// 4 bits: sums of four runs of a chunk and 16 rows of W, lanes are rows.
 template <bool kZeros, bool kWhole>
-inline void MultiplyRowInLanes(const LinearTask& t, const RowChunk& x, int64_t output, int64_t k,
-                               int64_t count, Bytes (&runs)[kChunkRuns]) {
+inline void MultiplyNibblesInLanes(const LinearTask& t, const RowChunk& x, int64_t output,
+                                   int64_t k, int64_t count, Bytes (&runs)[kChunkRuns]) {
   const Bytes even = Avx512Vnni::LoadBytes(x.codes[0]);
   const Bytes odd = Avx512Vnni::LoadBytes(x.codes[1]);
   const Bytes start = Avx512Vnni::LoadBytes(x.start);
@@ -104,6 +91,19 @@ inline void MultiplyRowInLanes(const LinearTask& t, const RowChunk& x, int64_t o
   Avx512Vnni::TurnQuarters(runs);
 }
 
+// 128 columns of 16 rows of W, fewer at the end of a row.
+template <bool kZeros>
+inline void MultiplyInLanes(const LinearTask& t, const RowChunk& x, int64_t output, int64_t k,
+                            int64_t count, Bytes (&runs)[kChunkRuns]) {
+  const bool whole = count == kByteChunk;
+  if (t.w_type == Element::kI8) {
+    if (whole) return MultiplyBytesInLanes<true>(t, x, output, k, count, runs);
+    return MultiplyBytesInLanes<false>(t, x, output, k, count, runs);
+  }
+  if (whole) return MultiplyNibblesInLanes<kZeros, true>(t, x, output, k, count, runs);
+  return MultiplyNibblesInLanes<kZeros, false>(t, x, output, k, count, runs);
+}
+
 template <bool kOneScale, int64_t kRuns, bool kZeros>
 inline void AddRowInLanes(ByteProduct& s, const ByteBlock& block) {
   const LinearTask& t = *s.t;
@@ -118,10 +118,7 @@ inline void AddRowInLanes(ByteProduct& s, const ByteBlock& block) {
       const int64_t k = block.begin + chunk * kByteChunk;
       const int64_t count = Min(kByteChunk, block.end - k);
       Bytes runs[kChunkRuns];
-      if (count == kByteChunk)
-        MultiplyRowInLanes<kZeros, true>(t, s.row[chunk], output, k, count, runs);
-      else
-        MultiplyRowInLanes<kZeros, false>(t, s.row[chunk], output, k, count, runs);
+      MultiplyInLanes<kZeros>(t, s.row[chunk], output, k, count, runs);
       if constexpr (kRuns == 1)
         runs[0] = Avx512Vnni::AddInts(Avx512Vnni::AddInts(runs[0], runs[1]),
                                       Avx512Vnni::AddInts(runs[2], runs[3]));
@@ -138,17 +135,8 @@ inline void AddRowInLanes(ByteProduct& s, const ByteBlock& block) {
 template <bool kOneScale, int64_t kRuns>
 inline void MultiplyRow(ByteProduct& s, const ByteBlock& block) {
   PlaceRow(s, block);
-  if (s.t->w_type == Element::kU4) {
-    if (s.t->grid.zero == nullptr) return AddRowInLanes<kOneScale, kRuns, false>(s, block);
-    return AddRowInLanes<kOneScale, kRuns, true>(s, block);
-  }
-  if constexpr (kRuns == 1) {
-    PlaceWeights(s, block);
-    if (block.rows > kTileSide)
-      AddRowOnTiles<kOneScale, 2>(s, block);
-    else
-      AddRowOnTiles<kOneScale, 1>(s, block);
-  }
+  if (s.t->grid.zero == nullptr) return AddRowInLanes<kOneScale, kRuns, false>(s, block);
+  return AddRowInLanes<kOneScale, kRuns, true>(s, block);
 }
 
 }  // namespace
