@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "apps/bench_command.h"
-#include "apps/serve_flags.h"
+#include "apps/trace_flags.h"
 #include "src/jobs/bench_simulation.h"
 #include "src/jobs/bench_steps.h"
 
@@ -12,14 +12,14 @@ namespace latte {
 namespace {
 
 struct StepsFlags {
-  EngineOptions options;
+  EngineChoice engine;
   BenchStepsOptions bench;
   std::string out;
 
   Result<JsonOut> Run() const {
-    LATTE_ASSIGN_OR_RETURN(const OpenedEngine engine, OpenEngine(options));
-    LATTE_ASSIGN_OR_RETURN(BenchedSteps benched, BenchSteps(*engine.opened.model, engine.settings,
-                                                            engine.opened.machine, bench));
+    LATTE_ASSIGN_OR_RETURN(const OpenedEngine opened, engine.Open());
+    LATTE_ASSIGN_OR_RETURN(BenchedSteps benched, BenchSteps(*opened.opened.model, opened.settings,
+                                                            opened.opened.machine, bench));
     if (out.empty()) return std::move(benched.record);
     std::ofstream file(out);
     file << Dump(benched.record, 2) << "\n";
@@ -30,18 +30,18 @@ struct StepsFlags {
 };
 
 struct SimulationFlags {
-  EngineOptions options;
+  EngineChoice engine;
   TraceFlags trace;
   CostFlags cost;
   BenchSimulationOptions bench;
 
   Result<JsonOut> Run() const {
     LATTE_RETURN_IF_ERROR(bench.Validate());
-    LATTE_ASSIGN_OR_RETURN(const OpenedEngine engine, OpenEngine(options));
-    LATTE_ASSIGN_OR_RETURN(const std::vector<TraceRequest> requests, trace.Trace(engine));
-    LATTE_ASSIGN_OR_RETURN(const StepCost prices, cost.Cost(engine));
-    const EngineParts parts{engine.opened.model.get(), &engine.opened.machine, nullptr};
-    return BenchSimulation(requests, parts, engine.settings, prices, bench);
+    LATTE_ASSIGN_OR_RETURN(const OpenedEngine opened, engine.Open());
+    LATTE_ASSIGN_OR_RETURN(const std::vector<TraceRequest> requests, trace.Trace(opened));
+    LATTE_ASSIGN_OR_RETURN(const StepCost prices, cost.Cost(opened));
+    const EngineParts parts{opened.opened.model.get(), &opened.opened.machine, nullptr};
+    return BenchSimulation(requests, parts, opened.settings, prices, bench);
   }
 };
 
@@ -49,7 +49,7 @@ void AddSteps(CLI::App& bench, BenchFlags& flags) {
   auto own = std::make_shared<StepsFlags>();
   CLI::App* sub = AddOne(bench, flags, "steps", "Steps of an engine, and the prices they come to",
                          [own](const Machine&) { return own->Run(); });
-  AddEngineOptions(*sub, own->options);
+  own->engine.Add(*sub);
   sub->add_flag("--quick", own->bench.quick, "fewer steps, and three runs of each instead of nine");
   sub->add_option("--out", own->out, "file to write, for `latte simulate --cost`");
 }
@@ -58,7 +58,7 @@ void AddSimulation(CLI::App& bench, BenchFlags& flags) {
   auto own = std::make_shared<SimulationFlags>();
   CLI::App* sub = AddOne(bench, flags, "simulation", "A simulated trace beside the same in earnest",
                          [own](const Machine&) { return own->Run(); });
-  AddEngineOptions(*sub, own->options);
+  own->engine.Add(*sub);
   own->trace.Add(*sub);
   own->cost.Add(*sub);
   sub->add_option("--runs", own->bench.runs, "runs in real time (default: 5)");

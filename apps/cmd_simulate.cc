@@ -1,21 +1,21 @@
 // latte simulate: what an engine would make of a trace, without computing it.
 #include <fmt/format.h>
 
-#include "apps/serve_flags.h"
+#include "apps/trace_flags.h"
 #include "src/jobs/simulate.h"
 
 namespace latte {
 namespace {
 
 struct SimulateFlags {
-  EngineOptions options;
+  EngineChoice engine;
   TraceFlags trace;
   CostFlags cost;
   bool json = false;
 };
 
 Status SimulateCommand(const SimulateFlags& flags) {
-  LATTE_ASSIGN_OR_RETURN(const OpenedEngine engine, OpenEngine(flags.options));
+  LATTE_ASSIGN_OR_RETURN(const OpenedEngine engine, flags.engine.Open());
   LATTE_ASSIGN_OR_RETURN(const std::vector<TraceRequest> trace, flags.trace.Trace(engine));
   LATTE_ASSIGN_OR_RETURN(const StepCost cost, flags.cost.Cost(engine));
   const JsonOut metrics =
@@ -34,7 +34,7 @@ Command AddSimulate(CLI::App& app) {
   auto flags = std::make_shared<SimulateFlags>();
   CLI::App* sub = app.add_subcommand(
       "simulate", "What an engine would make of many requests, without computing them");
-  AddEngineOptions(*sub, flags->options);
+  flags->engine.Add(*sub);
   flags->trace.Add(*sub);
   flags->cost.Add(*sub);
   sub->add_flag("--json", flags->json, "one JSON object instead of a table");

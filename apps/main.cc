@@ -25,9 +25,10 @@ int RunLatte(int argc, char** argv) {
   app.set_version_flag("--version", "latte " LATTE_VERSION);
   app.require_subcommand(1);
   const std::vector<latte::Command> commands = {
-      latte::AddRun(app),      latte::AddChat(app),     latte::AddBatch(app), latte::AddScore(app),
-      latte::AddInspect(app),  latte::AddTokenize(app), latte::AddEval(app),  latte::AddBench(app),
-      latte::AddQuantize(app), latte::AddSynth(app),    latte::AddSimulate(app)};
+      latte::AddRun(app),   latte::AddChat(app),    latte::AddBatch(app),
+      latte::AddScore(app), latte::AddInspect(app), latte::AddTokenize(app),
+      latte::AddEval(app),  latte::AddBench(app),   latte::AddQuantize(app),
+      latte::AddSynth(app), latte::AddSimulate(app)};
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -84,8 +84,7 @@ Result<EngineOptions> ServingFlags::Options(const std::string& model) const {
   return out;
 }
 
-Status Introduce(Engine& engine) {
-  LATTE_RETURN_IF_ERROR(engine.Step());  // counts the pages
+Status Introduce(const Engine& engine) {
   const EngineStats stats = engine.Stats();
   const EngineOptions& options = engine.options();
   LATTE_ASSIGN_OR_RETURN(const std::string dir, ResolveModelPath(options.model));

@@ -31,8 +31,7 @@ class ServingFlags {
 };
 
 // Says on standard error what of the model is not used, and how large cache and prefill workspace
-// are. Steps the engine once: call it before the first request.
-// Errors: of LoadModelConfig and Engine::Step.
-[[nodiscard]] Status Introduce(Engine& engine);
+// are. Errors: of LoadModelConfig.
+[[nodiscard]] Status Introduce(const Engine& engine);
 
 }  // namespace latte

@@ -54,13 +54,14 @@ struct ByteProduct {
   alignas(64) float scale[kByteBlock / kShortRun * kBytePanelRows];  // [run][row]
   RowChunk row[kByteBlockChunks];                                    // a block of a single row of x
   const LinearTask* t;
-  int64_t x_tiles, x_rows;  // rows of x in a tile: 16 or 1
+  int64_t x_tiles, x_rows;  // rows of x in a tile: 16, or 1 in lanes
   int64_t chunks;           // of all of K
   // The block's operand A, in the panel or in place: bytes from one row, tile and step to the next.
   const int8_t* a;
   int64_t a_row, a_tile, a_step;
   LinesAhead ahead;
 
+  bool in_lanes() const { return x_rows == 1; }
   float* Sums(int64_t w_tile, int64_t x_tile) {
     return sums + (w_tile * x_tiles + x_tile) * kTileSide * x_rows;
   }

@@ -10,7 +10,7 @@
 //           rows of x pass. Integer sums of two chunks (2 × 2 tiles) or four short runs (2 × 1)
 //           are stored and become f32 while the next ones are multiplied: a tile that is read
 //           right after it was stored has to wait, and vectors and tiles work side by side. While
-//           a block is used the next one is asked for. A single row of x:
+//           a block is used the next one is asked for. Up to kLaneRows rows of x:
 //           linear_amx_int8_row-inl.h.
 // Order     chunks in order. In a chunk runs in order, the first times its scale, the others added
 //           by fused multiply-adds; then times the scale of x, added to the sum likewise. Where a
@@ -168,7 +168,7 @@ inline void MultiplyBlock(ByteProduct& s, const ByteBlock& block, const ByteBloc
     PrepareTileScales<kByteChunk / kRuns>(t.grid, block.output, block.rows, block.begin,
                                           block.end - block.begin, s.scale);
   }
-  if (s.x_rows == 1) return MultiplyRow<kOneScale, kRuns>(s, block);
+  if (s.in_lanes()) return MultiplyRows<kOneScale, kRuns>(s, block);
   PlaceWeights(s, block);
   if (block.rows > kTileSide)
     MultiplyPanel<kOneScale, kRuns, 2>(s, block);
@@ -194,7 +194,7 @@ struct ByteBlocks {
 template <bool kOneScale, int64_t kRuns>
 inline void MultiplyBlocks(ByteProduct& s) {
   const LinearTask& t = *s.t;
-  const ByteBlocks blocks{t.n, t.k, s.x_tiles <= 2};
+  const ByteBlocks blocks{t.n, t.k, s.in_lanes() || s.x_tiles <= 2};
   const int64_t count = blocks.across() * blocks.down();
   s.ahead = LinesOf(t, blocks.At(0));
   s.ahead.Ask(s.ahead.lines());
@@ -206,13 +206,11 @@ inline void MultiplyBlocks(ByteProduct& s) {
   }
 }
 
-// Shapes of tiles that take `bytes` of each row of W and have `columns` columns of x.
-inline TileShapes ByteShapes(int64_t bytes, int64_t columns) {
+// Shapes of tiles that take `bytes` of each row of W.
+inline TileShapes ByteShapes(int64_t bytes) {
   TileShapes out;
-  for (int i = 0; i < 4; ++i) out.row_bytes[i] = static_cast<uint16_t>(4 * columns);
   for (int i = 4; i < 6; ++i) out.row_bytes[i] = static_cast<uint16_t>(bytes);
   for (int i = 6; i < 8; ++i) {
-    out.row_bytes[i] = static_cast<uint16_t>(4 * columns);
     out.rows[i] = static_cast<uint8_t>(bytes / 4);
   }
   return out;
@@ -220,22 +218,23 @@ inline TileShapes ByteShapes(int64_t bytes, int64_t columns) {
 
 inline void StoreOutputs(ByteProduct& s, int64_t output) {
   const LinearTask& t = *s.t;
-  if (s.x_rows > 1) {
+  if (!s.in_lanes()) {
     for (int64_t row = 0; row < t.m; row += kTileSide)
       StoreTurned(t, RowsOfW<I8>{nullptr, 0, t.n, 0, 1},
                   s.Sums(output / kTileSide, row / kTileSide), output / kTileSide, row);
     return;
   }
   const int64_t rest = t.n - output;
-  const Amx::Vec sum = Amx::Load(s.Sums(output / kTileSide, 0));
-  StoreNext<Amx>(t.y + output,
-                 t.bias == nullptr ? sum : Amx::Add(sum, LoadNext<Amx>(t.bias + output, rest)),
-                 rest);
+  for (int64_t row = 0; row < t.m; ++row) {
+    const Amx::Vec sum = Amx::Load(s.Sums(output / kTileSide, row));
+    StoreNext<Amx>(t.y + row * t.y_stride + output,
+                   t.bias == nullptr ? sum : Amx::Add(sum, LoadNext<Amx>(t.bias + output, rest)),
+                   rest);
+  }
 }
 
 // runs: of a chunk, 1 or 4.
 inline void MultiplyWithRuns(ByteProduct& s, bool one_scale, int64_t runs) {
-  const TileScope scope{ByteShapes(s.x_rows == 1 || runs == 1 ? kByteStep : kShortRun, s.x_rows)};
   if (one_scale)
     MultiplyBlocks<true, 1>(s);
   else if (runs == 1)
@@ -244,18 +243,24 @@ inline void MultiplyWithRuns(ByteProduct& s, bool one_scale, int64_t runs) {
     MultiplyBlocks<false, kChunkRuns>(s);
 }
 
-// Requires: x is i8, w is i8 or u4 with scales, groups as above; t.packed unless m is 1.
+// Requires: x is i8, w is i8 or u4 with scales, groups as above; t.packed above kLaneRows rows.
 inline void LinearAmxInt8(const LinearTask& t) {
   ByteProduct s;
   s.t = &t;
-  s.x_tiles = (t.m + kTileSide - 1) / kTileSide;
-  s.x_rows = t.m == 1 ? 1 : kTileSide;
+  s.x_rows = t.m <= kLaneRows ? 1 : kTileSide;
+  s.x_tiles = (t.m + s.x_rows - 1) / s.x_rows;
   s.chunks = (t.k + kByteChunk - 1) / kByteChunk;
 
   const ScaleGrid& g = t.grid;
   const bool one_scale = SegmentsOf(g, 0, t.k).count == 1;
   const bool long_runs = g.columns % kByteChunk == 0 && g.column_begin % kByteChunk == 0;
-  MultiplyWithRuns(s, one_scale, one_scale || long_runs ? 1 : kChunkRuns);
+  const int64_t runs = one_scale || long_runs ? 1 : kChunkRuns;
+  if (s.in_lanes()) {
+    MultiplyWithRuns(s, one_scale, runs);
+  } else {
+    const TileScope scope{ByteShapes(runs == 1 ? kByteStep : kShortRun)};
+    MultiplyWithRuns(s, one_scale, runs);
+  }
   for (int64_t output = 0; output < t.n; output += kTileSide) StoreOutputs(s, output);
 }
 

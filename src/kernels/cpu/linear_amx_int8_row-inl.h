@@ -1,6 +1,7 @@
-// A single row of x for linear_amx_int8-inl.h, in the same order: lanes of f32 are outputs. Weights
-// are multiplied in vectors: integer sums are exact in any order, tiles would read lines that are
-// not near yet one tile at a time, and 4-bit weights would have to be unpacked for them.
+// Up to kLaneRows rows of x for linear_amx_int8-inl.h, one after the other over each block of W and
+// in the same order: lanes of f32 are outputs. Weights are multiplied in vectors: integer sums are
+// exact in any order, tiles would read lines that are not near yet one tile at a time, and 4-bit
+// weights would have to be unpacked for them.
 #pragma once
 
 #include <cstdint>
@@ -10,15 +11,19 @@
 namespace latte::cpu {
 namespace {
 
-// The block's columns of the row.
-inline void PlaceRow(ByteProduct& s, const ByteBlock& block) {
+// More rows cost more in vectors than on tiles.
+constexpr int64_t kLaneRows = 2;
+
+// The block's columns of a row of x.
+inline void PlaceRow(ByteProduct& s, const ByteBlock& block, int64_t x_row) {
   const LinearTask& t = *s.t;
-  const auto* const x = static_cast<const int8_t*>(t.x);
+  const auto* const x = static_cast<const int8_t*>(t.x) + x_row * t.x_stride;
+  const float* const scale = t.x_scale + x_row * t.x_scale_stride;
   RowChunk* to = s.row;
   for (int64_t k = block.begin; k < block.end; k += kByteChunk, ++to) {
     Bytes chunk[2];
     LoadChunk(x + k, t.k - k, chunk);
-    to->scale = t.x_scale[k / t.x_group];
+    to->scale = scale[k / t.x_group];
     int32_t bias = 128;  // bytes become unsigned by it
     if (t.w_type == Element::kU4) {
       const Bytes even = Avx512Vnni::EvenBytes(chunk[0], chunk[1]);
@@ -105,13 +110,13 @@ inline void MultiplyInLanes(const LinearTask& t, const RowChunk& x, int64_t outp
 }
 
 template <bool kOneScale, int64_t kRuns, bool kZeros>
-inline void AddRowInLanes(ByteProduct& s, const ByteBlock& block) {
+inline void AddRowInLanes(ByteProduct& s, const ByteBlock& block, int64_t x_row) {
   const LinearTask& t = *s.t;
   const int64_t tiles = (block.rows + kTileSide - 1) / kTileSide;
-  const int64_t lines = s.ahead.lines() / (tiles * block.chunks()) + 1;
+  const int64_t lines = s.ahead.lines() / (tiles * block.chunks() * (s.x_tiles - x_row)) + 1;
   for (int64_t i = 0; i < tiles; ++i) {
     const int64_t output = block.output + i * kTileSide;
-    float* const y = s.Sums(output / kTileSide, 0);
+    float* const y = s.Sums(output / kTileSide, x_row);
     Amx::Vec total = block.begin == 0 ? Amx::Zero() : Amx::Load(y);
     for (int64_t chunk = 0; chunk < block.chunks(); ++chunk) {
       s.ahead.Ask(lines);
@@ -133,10 +138,14 @@ inline void AddRowInLanes(ByteProduct& s, const ByteBlock& block) {
 }
 
 template <bool kOneScale, int64_t kRuns>
-inline void MultiplyRow(ByteProduct& s, const ByteBlock& block) {
-  PlaceRow(s, block);
-  if (s.t->grid.zero == nullptr) return AddRowInLanes<kOneScale, kRuns, false>(s, block);
-  return AddRowInLanes<kOneScale, kRuns, true>(s, block);
+inline void MultiplyRows(ByteProduct& s, const ByteBlock& block) {
+  for (int64_t x_row = 0; x_row < s.x_tiles; ++x_row) {
+    PlaceRow(s, block, x_row);
+    if (s.t->grid.zero == nullptr)
+      AddRowInLanes<kOneScale, kRuns, false>(s, block, x_row);
+    else
+      AddRowInLanes<kOneScale, kRuns, true>(s, block, x_row);
+  }
 }
 
 }  // namespace

@@ -1,41 +1,20 @@
-#include "apps/serve_flags.h"
+#include "apps/trace_flags.h"
 
 #include "src/base/memory.h"
 #include "src/jobs/bench_steps.h"
 
 namespace latte {
 
-void AddEngineOptions(CLI::App& app, EngineOptions& o) {
-  app.add_option("MODEL", o.model, "model (default: tiny)");
-  app.add_option("--dtype", o.dtype, "arithmetic: bf16, f16 or f32 (default: bf16)");
-  app.add_option("--cache-dtype", o.cache_dtype,
-                 "bf16, f16, f32, fp8, fp8-dense, int8 or q6 (default: as --dtype)");
-  app.add_option("--attention", o.attention,
-                 "auto, decompressed, latent or absorbed (default: auto)");
-  app.add_option("--deterministic", o.deterministic, "strict, on or off (default: on)");
-  app.add_option("--threads", o.threads, "threads; 0: one per processor (default: 0)");
-  app.add_option("--page-tokens", o.page_tokens, "tokens per cache page (default: 64)");
-  app.add_option("--cache-bytes", o.cache_bytes,
-                 "size of the cache; 0: what memory there is (default: 0)");
-  app.add_option("--max-tokens", o.max_tokens,
-                 "longest sequence; 0: the model's context (default: 0)");
-  app.add_option("--max-batch-tokens", o.max_batch_tokens, "new tokens per step (default: 512)");
-  app.add_option("--max-sequences", o.max_sequences, "sequences computed at once (default: 64)");
-  app.add_option("--max-queued-requests", o.max_queued_requests,
-                 "requests that wait beyond those; others are refused (default: 1024)");
-  app.add_option("--max-queued-tokens", o.max_queued_tokens,
-                 "prompt tokens of waiting requests (default: 4194304)");
-  app.add_option("--aging-steps", o.aging_steps,
-                 "a waiting request gains one priority per so many steps (default: 512)");
-  app.add_option("--prefill-workspace-tokens", o.prefill_workspace_tokens,
-                 "cached tokens that are expanded at once; 0: by --max-tokens (default: 0)");
-  app.add_flag("!--no-prefix-cache", o.prefix_cache, "compute known beginnings of prompts again");
+void EngineChoice::Add(CLI::App& app) {
+  app.add_option("MODEL", model, "model (default: tiny)");
+  flags.Add(app);
 }
 
-Result<OpenedEngine> OpenEngine(const EngineOptions& options) {
-  LATTE_RETURN_IF_ERROR(options.Validate());
+Result<OpenedEngine> EngineChoice::Open() const {
   OpenedEngine out;
-  LATTE_ASSIGN_OR_RETURN(out.opened, OpenModel(options.model));
+  LATTE_ASSIGN_OR_RETURN(const EngineOptions options, flags.Options(model));
+  LATTE_ASSIGN_OR_RETURN(out.opened,
+                         OpenModel(options.model, {.check_weights = options.check_weights}));
   LATTE_ASSIGN_OR_RETURN(out.settings, Settle(options, out.opened.model->config(),
                                               out.opened.machine, AvailableMemory()));
   return out;

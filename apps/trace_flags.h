@@ -5,26 +5,29 @@
 #include <string>
 #include <vector>
 
-#include "latte/options.h"
-
 #include "apps/command.h"
+#include "apps/serving_flags.h"
 #include "src/engine/settings.h"
 #include "src/jobs/step_cost.h"
 #include "src/jobs/trace.h"
 
 namespace latte {
 
-// A flag for each of EngineOptions' fields that decide how requests are computed and scheduled;
-// folders and checks are left to the command.
-void AddEngineOptions(CLI::App& app, EngineOptions& options);
-
 // A model, opened, and what an engine over it settles on.
 struct OpenedEngine {
   OpenedModel opened;
   Settings settings;
 };
-// Errors: of OpenModel and Settle.
-[[nodiscard]] Result<OpenedEngine> OpenEngine(const EngineOptions& options);
+
+// MODEL and the flags of an engine over it.
+struct EngineChoice {
+  std::string model = "tiny";
+  ServingFlags flags;
+
+  void Add(CLI::App& app);
+  // Errors: of ServingFlags::Options, OpenModel and Settle.
+  [[nodiscard]] Result<OpenedEngine> Open() const;
+};
 
 struct TraceFlags {
   TraceShape shape;
