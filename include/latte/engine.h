@@ -37,7 +37,8 @@ struct EngineStats {
   double forward_seconds = 0;  // of them, in the model
 };
 
-// Submit, Cancel, Wake and Stats are thread-safe; all else is for the one thread that drives the engine.
+// Submit, Cancel, Wake and Stats are thread-safe; all else is for the one thread that drives the
+// engine.
 class Engine {
  public:
   // Loads the model. Errors: of EngineOptions::Validate and of loading; kExhausted when not even

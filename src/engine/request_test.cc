@@ -61,7 +61,8 @@ TEST(SamplingParams, LogitBiasIsBounded) {
 
 TEST(StopConditions, ValidateNamesFieldValueAndRange) {
   EXPECT_EQ(Complaint(StopConditions{.tokens = {1}, .strings = {"\n"}}), "");
-  EXPECT_EQ(Complaint(StopConditions{.max_tokens = -1}), "max_tokens: expected 0 or more, found -1");
+  EXPECT_EQ(Complaint(StopConditions{.max_tokens = -1}),
+            "max_tokens: expected 0 or more, found -1");
   EXPECT_EQ(Complaint(StopConditions{.max_tokens = 0}), "");  // the prompt's logprobs alone
   EXPECT_EQ(Complaint(StopConditions{.max_tokens = 5, .min_tokens = 6}),
             "min_tokens: expected a number in [0, max_tokens = 5], found 6");
