@@ -32,8 +32,7 @@ struct SamplingParams {
 
 // When an answer ends.
 struct StopConditions {
-  int64_t max_tokens =
-      256;  // most generated tokens; 0: the prompt alone; the context's end also ends it
+  int64_t max_tokens = 256;          // most generated tokens; the end of the context also ends it
   int64_t min_tokens = 0;            // before them neither stop tokens nor stop strings end it
   bool ignore_eos = false;           // the model's own end-of-sequence tokens do not end it
   std::vector<int32_t> tokens;       // ids that end it; ≤ 128
