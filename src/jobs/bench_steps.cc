@@ -111,7 +111,7 @@ class Bed {
                 {settings.dtype, settings.options.prefill_workspace_tokens,
                  settings.options.int8_activations}) {
     Random random(1);
-    for (int64_t i = 0; i < settings.options.max_batch_tokens; ++i)
+    for (int64_t i = 0; i < 2 * settings.options.max_batch_tokens; ++i)
       tokens_.push_back(
           static_cast<int32_t>(random.Below(static_cast<uint64_t>(model.config().vocab))));
     const std::vector<int32_t> first = {0};
@@ -132,7 +132,8 @@ class Bed {
 
  private:
   // Absorbed pieces first. Sequences take pages in turn; where the cache is too small for all, they
-  // share.
+  // share. Every step has tokens of its own: the same ones would choose the same experts, whose
+  // weights the processor may still hold.
   void Lay(const StepShape& shape) {
     std::vector<PieceShape> pieces = shape.pieces;
     std::stable_partition(pieces.begin(), pieces.end(),
@@ -140,7 +141,8 @@ class Bed {
     pages_.assign(pieces.size(), {});
     work_.clear();
     rows_.clear();
-    int64_t token = 0;
+    first_token_ = (first_token_ + kTokenStride) % (std::ssize(tokens_) / 2);
+    int64_t token = first_token_;
     int64_t page = 0;
     for (size_t i = 0; i < pieces.size(); ++i) {
       const PieceShape& piece = pieces[i];
@@ -151,7 +153,7 @@ class Bed {
           {std::span(tokens_).subspan(static_cast<size_t>(token), static_cast<size_t>(piece.count)),
            piece.cached, piece.path, pages_[i]});
       token += piece.count;
-      if (std::ssize(rows_) < shape.drawn) rows_.push_back(token - 1);
+      if (std::ssize(rows_) < shape.drawn) rows_.push_back(token - first_token_ - 1);
     }
   }
 
@@ -172,7 +174,9 @@ class Bed {
   Workspace workspace_;
   Runner runner_;
   SamplingParams params_;
+  static constexpr int64_t kTokenStride = 37;
   std::vector<int32_t> tokens_;
+  int64_t first_token_ = 0;
   std::vector<std::vector<int32_t>> pages_;
   std::vector<SequenceWork> work_;
   std::vector<int64_t> rows_;
