@@ -44,6 +44,19 @@ def commands(threads):
     yield "dispatch"
     for depth in CONTEXTS:
         yield f"model --synthetic v2-lite:layers=4,vocab=16384 --depth {depth}"
+    yield from engine_commands()
+
+
+def engine_commands():
+    """Many requests at once."""
+    for weights in ("bf16", "int8"):
+        yield f"batch --synthetic v2-lite:layers=4,vocab=16384,dtype={weights} --gen 48"
+    for shape in ("v2-lite:layers=4,vocab=16384,dtype=int8", "v3-attn:dtype=int8"):
+        for depth in (0, 4096):
+            yield f"model --synthetic {shape} --prompt 0 --batch 8 --depth {depth}"
+    yield "prefix --synthetic v2-lite:layers=4,vocab=16384"
+    yield "determinism --synthetic v2-lite:layers=4,vocab=16384 --requests 8 --gen 96"
+    yield "simulation tiny --requests 200 --rate 0 --output-mean 64 --shared-prefix 64 --max-tokens 2048"
 
 
 def processor():
