@@ -34,7 +34,7 @@ void EngineFlags::Add(CLI::App& app) {
   app.add_option(
       "--deterministic", deterministic,
       "on: the same bytes for every batch, chunk and thread count; strict: also whatever "
-      "was cached before (default: on)");
+      "was cached before; off: as on, for there is only one sequence (default: on)");
   app.add_option("--numa", numa,
                  "memory of caches and scratch: first-touch, where it is first used, or "
                  "interleave, spread over all memory nodes (default: first-touch)");

@@ -55,8 +55,8 @@ class Engine {
   // Ends all answers of a request within one step. An id that is unknown or done is no error.
   void Cancel(RequestId id);
 
-  // Called once per step, on the thread of Step, with all that the step made; the events are valid
-  // during the call. The sink may call Submit and Cancel.
+  // Called once per step that made any events, with all of them, on the thread of Step; they are
+  // valid during the call. The sink may call Submit and Cancel.
   using EventSink = std::function<void(std::span<const TokenEvent>)>;
   void SetEventSink(EventSink sink);
 
