@@ -12,12 +12,14 @@
 namespace latte::cpu {
 namespace {
 
-constexpr int64_t kByteBlockChunks = 8;
-constexpr int64_t kByteBlock = kByteBlockChunks * kByteChunk;  // columns of a panel
+constexpr int64_t kByteBlock = 1024;      // columns of a panel
+constexpr int64_t kWideByteBlock = 2048;  // columns of a row that is not cut
+constexpr int64_t kByteBlockChunks = kWideByteBlock / kByteChunk;
 constexpr int64_t kBytePanelRows = 2 * kTileSide;
 constexpr int64_t kBatchTiles = 8;  // 8 KiB of integer sums
 
-// Cache lines of rows, asked for a burst from each row in turn.
+// Cache lines of rows, asked for a burst from each row in turn. A row is of W, or a page of rows that
+// lie side by side: a core's own prefetcher follows one stream per page.
 struct LinesAhead {
   const char* row = nullptr;
   int64_t stride = 0, bytes = 0, rows = 0;
@@ -49,9 +51,9 @@ struct alignas(64) RowChunk {
 
 struct ByteProduct {
   alignas(64) float sums[kMaxTileActivations * kMaxTileOutputs];  // [tile of W][tile of x][16, 16]
-  alignas(64) int8_t panel[2 * kByteBlock * kTileSide];           // [tile of W][step][16, 64]
+  alignas(64) int8_t panel[2 * kWideByteBlock * kTileSide];       // [tile of W][step][16, 64]
   alignas(64) int32_t runs[2][kBatchTiles * kTileSums];  // sums of a batch and the last one
-  alignas(64) float scale[kByteBlock / kShortRun * kBytePanelRows];  // [run][row]
+  alignas(64) float scale[kWideByteBlock / kShortRun * kBytePanelRows];  // [run][row]
   RowChunk row[kByteBlockChunks];                                    // a block of a single row of x
   const LinearTask* t;
   int64_t x_tiles, x_rows;  // rows of x in a tile: 16, or 1 in lanes
@@ -105,7 +107,7 @@ inline void FillChunk(const LinearTask& t, int64_t n, int64_t k, int64_t count, 
 inline void FillPanel(ByteProduct& s, const ByteBlock& block) {
   const LinearTask& t = *s.t;
   for (int64_t i = 0; i < kBytePanelRows; ++i) {
-    int8_t* to = s.panel + i / kTileSide * kByteBlock * kTileSide + i % kTileSide * kByteStep;
+    int8_t* to = s.panel + i / kTileSide * kWideByteBlock * kTileSide + i % kTileSide * kByteStep;
     if (i >= block.rows) {
       for (int64_t step = 0; step < 2 * block.chunks(); ++step)
         Avx512Vnni::StoreBytes(to + step * kByteTile, Avx512Vnni::ZeroInts());
@@ -118,7 +120,7 @@ inline void FillPanel(ByteProduct& s, const ByteBlock& block) {
   }
   s.a = s.panel;
   s.a_row = kByteStep;
-  s.a_tile = kByteBlock * kTileSide;
+  s.a_tile = kWideByteBlock * kTileSide;
   s.a_step = kByteTile;
 }
 

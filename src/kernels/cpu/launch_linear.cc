@@ -121,6 +121,15 @@ LinearTask TaskAt(const LinearPart& p, const Block& at) {
   return t;
 }
 
+// What a block of a part reads first.
+LinearTask FirstTaskAt(const LinearPart& p, const Block& at) {
+  LinearTask t = TaskAt(p, at);
+  if (p.gate.empty()) return t;
+  t.w = At(p.gate, at.b, at.n);
+  t.grid = GridAt(p.gate_scale, at.b, at.n, 0);
+  return t;
+}
+
 // Activations of one part, packed: [b, ⌈m/16⌉] pieces of `bytes`.
 struct Packed {
   std::byte* data = nullptr;
@@ -137,6 +146,7 @@ void RunGated(const LinearPart& p, const Block& at, const LinearTask& up) {
   gate.grid = GridAt(p.gate_scale, at.b, at.n, 0);
   gate.y = scratch;
   gate.y_stride = at.columns;
+  gate.next = &up;
   kTarget.linear(gate);
   kTarget.linear(up);
   for (int64_t i = 0; i < at.rows; ++i) {
@@ -146,8 +156,9 @@ void RunGated(const LinearPart& p, const Block& at, const LinearTask& up) {
 }
 
 template <const Target& kTarget>
-void RunBlock(const LinearPart& p, const Packed& packed, const Block& at) {
+void RunBlock(const LinearPart& p, const Packed& packed, const Block& at, const LinearTask* next) {
   LinearTask task = TaskAt(p, at);
+  task.next = next;
   if (packed.data != nullptr) task.packed = packed.At(at.b, at.m);
   if (p.gate.empty()) return kTarget.linear(task);
   RunGated<kTarget>(p, at, task);
@@ -223,11 +234,23 @@ void RunParts(std::span<const LinearPart> parts, const Exec& exec) {
   }
   if (kTarget.pack != nullptr) PackParts<kTarget>(parts, exec, pieces);
   const auto end = pieces.first.begin() + static_cast<std::ptrdiff_t>(parts.size()) + 1;
-  ForEachTask(*(end - 1), pieces.macs, exec, [&](int64_t task) {
-    const auto after = std::upper_bound(pieces.first.begin(), end, task);
-    const auto i = static_cast<size_t>(after - pieces.first.begin() - 1);
-    RunBlock<kTarget>(parts[i], pieces.packed[i],
-                      BlockAt(pieces.blocks[i], task - pieces.first[i]));
+  const int64_t tasks = *(end - 1);
+  const auto part_of = [&](int64_t task) {
+    return static_cast<size_t>(std::upper_bound(pieces.first.begin(), end, task) -
+                               pieces.first.begin() - 1);
+  };
+  const auto block_of = [&](size_t i, int64_t task) {
+    return BlockAt(pieces.blocks[i], task - pieces.first[i]);
+  };
+  ForEachTask(tasks, pieces.macs, exec, [&](int64_t task) {
+    const size_t i = part_of(task);
+    // Threads take tasks in turn, so that this one will probably have the one after those of all.
+    const int64_t next = task + exec.threads->threads();
+    if (next >= tasks)
+      return RunBlock<kTarget>(parts[i], pieces.packed[i], block_of(i, task), nullptr);
+    const size_t j = part_of(next);
+    const LinearTask ahead = FirstTaskAt(parts[j], block_of(j, next));
+    RunBlock<kTarget>(parts[i], pieces.packed[i], block_of(i, task), &ahead);
   });
 }
 

@@ -142,7 +142,10 @@ inline void MultiplyPanel(ByteProduct& s, const ByteBlock& block) {
 
 inline LinesAhead LinesOf(const LinearTask& t, const ByteBlock& block) {
   const char* const first = WeightAt(t, block.output, block.begin);
-  return {first, t.w_stride, WeightAt(t, block.output, block.end) - first, block.rows};
+  const int64_t bytes = WeightAt(t, block.output, block.end) - first;
+  if (bytes != t.w_stride || bytes >= kPage) return {first, t.w_stride, bytes, block.rows};
+  const int64_t before = static_cast<int64_t>(reinterpret_cast<uintptr_t>(first) % kPage);
+  return {first - before, kPage, kPage, (before + block.rows * bytes + kPage - 1) / kPage};
 }
 
 // Scales lie far apart: no processor asks for them by itself.
@@ -157,14 +160,20 @@ inline void AskForScales(const LinearTask& t, const ByteBlock& block) {
   lines.Ask(lines.lines());
 }
 
+// The weights of a block that is worked on after this one, perhaps of another task.
+struct BlockAhead {
+  const LinearTask* t;
+  ByteBlock block;
+};
+
 template <bool kOneScale, int64_t kRuns>
-inline void MultiplyBlock(ByteProduct& s, const ByteBlock& block, const ByteBlock& next) {
+inline void MultiplyBlock(ByteProduct& s, const ByteBlock& block, const BlockAhead& next) {
   const LinearTask& t = *s.t;
-  s.ahead = LinesOf(t, next);
+  s.ahead = next.block.rows > 0 ? LinesOf(*next.t, next.block) : LinesAhead{};
+  if (next.block.rows > 0) AskForScales(*next.t, next.block);
   if constexpr (kOneScale) {
     PrepareTileScales<kByteChunk>(t.grid, block.output, block.rows, block.begin, 1, s.scale);
   } else {
-    if (next.rows > 0) AskForScales(t, next);
     PrepareTileScales<kByteChunk / kRuns>(t.grid, block.output, block.rows, block.begin,
                                           block.end - block.begin, s.scale);
   }
@@ -182,14 +191,20 @@ struct ByteBlocks {
   int64_t n, k;
   bool along_k;
 
-  int64_t across() const { return (k + kByteBlock - 1) / kByteBlock; }
+  int64_t columns() const { return along_k && k <= kWideByteBlock ? k : kByteBlock; }
+  int64_t across() const { return (k + columns() - 1) / columns(); }
   int64_t down() const { return (n + kBytePanelRows - 1) / kBytePanelRows; }
   ByteBlock At(int64_t i) const {
     const int64_t output = (along_k ? i / across() : i % down()) * kBytePanelRows;
-    const int64_t begin = (along_k ? i % across() : i / down()) * kByteBlock;
-    return {output, Min(kBytePanelRows, n - output), begin, Min(begin + kByteBlock, k)};
+    const int64_t begin = (along_k ? i % across() : i / down()) * columns();
+    return {output, Min(kBytePanelRows, n - output), begin, Min(begin + columns(), k)};
   }
 };
+
+inline BlockAhead FirstOf(const LinearTask* t) {
+  if (t == nullptr) return {t, {}};
+  return {t, ByteBlocks{t->n, t->k, true}.At(0)};
+}
 
 template <bool kOneScale, int64_t kRuns>
 inline void MultiplyBlocks(ByteProduct& s) {
@@ -198,12 +213,9 @@ inline void MultiplyBlocks(ByteProduct& s) {
   const int64_t count = blocks.across() * blocks.down();
   s.ahead = LinesOf(t, blocks.At(0));
   s.ahead.Ask(s.ahead.lines());
-  for (int64_t i = 0; i < count; ++i) {
-    const ByteBlock block = blocks.At(i);
-    ByteBlock next = blocks.At(Min(i + 1, count - 1));
-    if (i + 1 == count) next.rows = 0;
-    MultiplyBlock<kOneScale, kRuns>(s, block, next);
-  }
+  for (int64_t i = 0; i < count; ++i)
+    MultiplyBlock<kOneScale, kRuns>(
+        s, blocks.At(i), i + 1 < count ? BlockAhead{&t, blocks.At(i + 1)} : FirstOf(t.next));
 }
 
 // Shapes of tiles that take `bytes` of each row of W.

@@ -38,6 +38,9 @@ struct LinearTask {
   float* y;            // [m, n], written
   int64_t m, n, k;     // k > 0
   const void* packed;  // x as PackTask leaves it, 16 rows after 16; only for targets with `pack`
+  // Whose weights the thread will probably read next, so that memory can be asked for them; null:
+  // none. Only w, w_type, w_stride, grid, n and k of it count.
+  const LinearTask* next;
 };
 
 // Activations in the order of a target's tiles: up to 16 rows.

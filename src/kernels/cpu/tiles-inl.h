@@ -108,11 +108,12 @@ inline void Prefetch(const void* p, int64_t ahead) {
   __builtin_prefetch(static_cast<const char*>(p) + ahead, /*rw=*/0, /*locality=*/2);
 }
 
+constexpr int64_t kPage = 4096;  // bytes
+
 // A core's prefetcher follows one stream per page, so that rows of W shorter than a page, read side
 // by side, come from memory more slowly than rows a page apart. Returns how many rows further the
 // next row should be, at least 16 such rows wanted of `rows`.
 inline int64_t SpreadOf(int64_t row_bytes, int64_t rows) {
-  constexpr int64_t kPage = 4096;
   int64_t spread = 1;
   while (spread * row_bytes < kPage && 2 * spread * 16 <= rows) spread *= 2;
   return spread;
