@@ -31,10 +31,11 @@
 namespace latte::cpu {
 namespace {
 
-// Integer sums of the runs of chunk `chunk` of a block: [run][tile of W][tile of x][16, 16].
+// Integer sums of the runs of chunk `chunk` of a block: [run][tile of W][tile of x][16, 16]. Asks
+// for `lines` with every tile of W: nothing else is asked for while one is waited for.
 template <int64_t kM, int64_t kN, int64_t kRuns>
-inline void MultiplyChunk(const ByteProduct& s, int64_t first, int64_t chunk, int64_t x_tile,
-                          int32_t* to) {
+inline void MultiplyChunk(ByteProduct& s, int64_t first, int64_t chunk, int64_t x_tile,
+                          int64_t lines, int32_t* to) {
   constexpr int64_t kParts = Max(2, kRuns);  // products
   constexpr int64_t kPartBytes = kByteChunk / kParts;
   for (int64_t part = 0; part < kParts; ++part) {
@@ -43,6 +44,7 @@ inline void MultiplyChunk(const ByteProduct& s, int64_t first, int64_t chunk, in
     if (part == 0 || kRuns > 1) ZeroSums<kM, kN>();
     AddStep<kM, kN, DotBytes>(
         [&](int64_t i) {
+          if (i == 0 && part == 0) s.ahead.Ask(kParts * kM * lines);
           return TileAt{s.a + i * s.a_tile + (2 * chunk + step) * s.a_step + column, s.a_row};
         },
         [&](int64_t j) {
@@ -115,10 +117,9 @@ inline void MultiplyTiles(ByteProduct& s, const ByteBlock& block, int64_t begin,
   int32_t* runs = s.runs[0];
   for (int64_t x_tile = begin; x_tile < end; x_tile += kN)
     for (int64_t chunk = 0; chunk < block.chunks(); chunk += kBatch) {
-      s.ahead.Ask(lines);
       const int64_t chunks = Min(kBatch, block.chunks() - chunk);
       for (int64_t c = 0; c < chunks; ++c) {
-        MultiplyChunk<kM, kN, kRuns>(s, block.begin / kByteChunk, chunk + c, x_tile,
+        MultiplyChunk<kM, kN, kRuns>(s, block.begin / kByteChunk, chunk + c, x_tile, lines,
                                      runs + c * kRuns * kTiles * kTileSums);
         AddTiles<kOneScale, kRuns, kM, kN>(s, block, before, c * kTiles / chunks,
                                            (c + 1) * kTiles / chunks);
@@ -132,9 +133,8 @@ inline void MultiplyTiles(ByteProduct& s, const ByteBlock& block, int64_t begin,
 template <bool kOneScale, int64_t kRuns, int64_t kM>
 inline void MultiplyPanel(ByteProduct& s, const ByteBlock& block) {
   constexpr int64_t kN = kRuns == 1 ? 2 : 1;
-  constexpr int64_t kBatch = kBatchChunks<kRuns>;
-  const int64_t batches = (block.chunks() + kBatch - 1) / kBatch;
-  const int64_t lines = s.ahead.lines() / (batches * ((s.x_tiles + kN - 1) / kN)) + 1;
+  const int64_t tiles = kM * Max(2, kRuns) * block.chunks() * ((s.x_tiles + kN - 1) / kN);
+  const int64_t lines = s.ahead.lines() / tiles + 1;
   const int64_t even = s.x_tiles / kN * kN;
   if (even > 0) MultiplyTiles<kOneScale, kRuns, kM, kN>(s, block, 0, even, lines);
   if (even < s.x_tiles) MultiplyTiles<kOneScale, kRuns, kM, 1>(s, block, even, s.x_tiles, lines);
