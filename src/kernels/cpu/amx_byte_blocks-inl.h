@@ -13,13 +13,12 @@ namespace latte::cpu {
 namespace {
 
 constexpr int64_t kByteBlock = 1024;      // columns of a panel
-constexpr int64_t kWideByteBlock = 2048;  // columns of a row that is not cut
-constexpr int64_t kByteBlockChunks = kWideByteBlock / kByteChunk;
+constexpr int64_t kWideByteBlock = 4096;  // columns that are multiplied where they lie
 constexpr int64_t kBytePanelRows = 2 * kTileSide;
 constexpr int64_t kBatchTiles = 8;  // 8 KiB of integer sums
 
-// Cache lines of rows, asked for a burst from each row in turn. A row is of W, or a page of rows that
-// lie side by side: a core's own prefetcher follows one stream per page.
+// Cache lines of rows, asked for a burst from each row in turn. A row is of W, or a page of rows
+// that lie side by side: a core's own prefetcher follows one stream per page.
 struct LinesAhead {
   const char* row = nullptr;
   int64_t stride = 0, bytes = 0, rows = 0;
@@ -42,6 +41,21 @@ struct LinesAhead {
   static constexpr int64_t kBurst = 2;  // lines: memory answers many rows in turn faster than one
 };
 
+// What a block reads, asked for in parts.
+struct BlockAhead {
+  LinesAhead weights, scales;
+  int64_t weight_lines = 0, scale_lines = 0;  // of a part
+
+  void SetParts(int64_t parts) {
+    weight_lines = weights.lines() / parts + 1;
+    scale_lines = scales.lines() / parts + 1;
+  }
+  void Ask() {
+    weights.Ask(weight_lines);
+    scales.Ask(scale_lines);
+  }
+};
+
 // 128 columns of a single row of x.
 struct alignas(64) RowChunk {
   int8_t codes[2][kByteStep];  // beside 4-bit weights the even ones, then the odd ones
@@ -54,14 +68,15 @@ struct ByteProduct {
   alignas(64) int8_t panel[2 * kWideByteBlock * kTileSide];       // [tile of W][step][16, 64]
   alignas(64) int32_t runs[2][kBatchTiles * kTileSums];  // sums of a batch and the last one
   alignas(64) float scale[kWideByteBlock / kShortRun * kBytePanelRows];  // [run][row]
-  RowChunk row[kByteBlockChunks];                                    // a block of a single row of x
+  RowChunk row[kWideByteBlock / kByteChunk];  // a block of a single row of x
   const LinearTask* t;
   int64_t x_tiles, x_rows;  // rows of x in a tile: 16, or 1 in lanes
   int64_t chunks;           // of all of K
   // The block's operand A, in the panel or in place: bytes from one row, tile and step to the next.
   const int8_t* a;
   int64_t a_row, a_tile, a_step;
-  LinesAhead ahead;
+  BlockAhead ahead;
+  int64_t ahead_chunks;  // of W that are worked on while they are asked for
 
   bool in_lanes() const { return x_rows == 1; }
   float* Sums(int64_t w_tile, int64_t x_tile) {

@@ -85,7 +85,9 @@ inline float WideOf(const T* p) {
 inline int64_t GridColumn(const ScaleGrid& g, int64_t k) {
   return (g.column_begin + k) / g.columns;
 }
-inline int64_t GridRow(const ScaleGrid& g, int64_t n) { return (g.row_begin + n) / g.rows; }
+inline int64_t GridRow(const ScaleGrid& g, int64_t n) {
+  return g.rows == 1 ? g.row_begin + n : (g.row_begin + n) / g.rows;  // no division per row
+}
 
 // scale[run][row] of rows [row_begin, +rows) of 32 and columns [k_begin, +k) in runs of kRun, of
 // which a chunk has 128 / kRun; behind the last column and the last row they are some number.

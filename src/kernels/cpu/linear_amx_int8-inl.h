@@ -31,11 +31,10 @@
 namespace latte::cpu {
 namespace {
 
-// Integer sums of the runs of chunk `chunk` of a block: [run][tile of W][tile of x][16, 16]. Asks
-// for `lines` with every tile of W: nothing else is asked for while one is waited for.
+// Integer sums of the runs of chunk `chunk` of a block: [run][tile of W][tile of x][16, 16].
 template <int64_t kM, int64_t kN, int64_t kRuns>
-inline void MultiplyChunk(ByteProduct& s, int64_t first, int64_t chunk, int64_t x_tile,
-                          int64_t lines, int32_t* to) {
+inline void MultiplyChunk(const ByteProduct& s, int64_t first, int64_t chunk, int64_t x_tile,
+                          int32_t* to) {
   constexpr int64_t kParts = Max(2, kRuns);  // products
   constexpr int64_t kPartBytes = kByteChunk / kParts;
   for (int64_t part = 0; part < kParts; ++part) {
@@ -44,7 +43,6 @@ inline void MultiplyChunk(ByteProduct& s, int64_t first, int64_t chunk, int64_t 
     if (part == 0 || kRuns > 1) ZeroSums<kM, kN>();
     AddStep<kM, kN, DotBytes>(
         [&](int64_t i) {
-          if (i == 0 && part == 0) s.ahead.Ask(kParts * kM * lines);
           return TileAt{s.a + i * s.a_tile + (2 * chunk + step) * s.a_step + column, s.a_row};
         },
         [&](int64_t j) {
@@ -109,8 +107,7 @@ inline void AddTiles(ByteProduct& s, const ByteBlock& block, const Batch& batch,
 // All of a block's K for tiles [begin, end) of x, kN at a time. A batch is added while the next one
 // is multiplied: vectors and tiles work side by side.
 template <bool kOneScale, int64_t kRuns, int64_t kM, int64_t kN>
-inline void MultiplyTiles(ByteProduct& s, const ByteBlock& block, int64_t begin, int64_t end,
-                          int64_t lines) {
+inline void MultiplyTiles(ByteProduct& s, const ByteBlock& block, int64_t begin, int64_t end) {
   constexpr int64_t kTiles = kM * kN;
   constexpr int64_t kBatch = kBatchChunks<kRuns>;  // chunks
   Batch before;
@@ -119,7 +116,8 @@ inline void MultiplyTiles(ByteProduct& s, const ByteBlock& block, int64_t begin,
     for (int64_t chunk = 0; chunk < block.chunks(); chunk += kBatch) {
       const int64_t chunks = Min(kBatch, block.chunks() - chunk);
       for (int64_t c = 0; c < chunks; ++c) {
-        MultiplyChunk<kM, kN, kRuns>(s, block.begin / kByteChunk, chunk + c, x_tile, lines,
+        s.ahead.Ask();
+        MultiplyChunk<kM, kN, kRuns>(s, block.begin / kByteChunk, chunk + c, x_tile,
                                      runs + c * kRuns * kTiles * kTileSums);
         AddTiles<kOneScale, kRuns, kM, kN>(s, block, before, c * kTiles / chunks,
                                            (c + 1) * kTiles / chunks);
@@ -133,44 +131,40 @@ inline void MultiplyTiles(ByteProduct& s, const ByteBlock& block, int64_t begin,
 template <bool kOneScale, int64_t kRuns, int64_t kM>
 inline void MultiplyPanel(ByteProduct& s, const ByteBlock& block) {
   constexpr int64_t kN = kRuns == 1 ? 2 : 1;
-  const int64_t tiles = kM * Max(2, kRuns) * block.chunks() * ((s.x_tiles + kN - 1) / kN);
-  const int64_t lines = s.ahead.lines() / tiles + 1;
+  s.ahead.SetParts(s.ahead_chunks * ((s.x_tiles + kN - 1) / kN));
   const int64_t even = s.x_tiles / kN * kN;
-  if (even > 0) MultiplyTiles<kOneScale, kRuns, kM, kN>(s, block, 0, even, lines);
-  if (even < s.x_tiles) MultiplyTiles<kOneScale, kRuns, kM, 1>(s, block, even, s.x_tiles, lines);
+  if (even > 0) MultiplyTiles<kOneScale, kRuns, kM, kN>(s, block, 0, even);
+  if (even < s.x_tiles) MultiplyTiles<kOneScale, kRuns, kM, 1>(s, block, even, s.x_tiles);
 }
 
-inline LinesAhead LinesOf(const LinearTask& t, const ByteBlock& block) {
-  const char* const first = WeightAt(t, block.output, block.begin);
-  const int64_t bytes = WeightAt(t, block.output, block.end) - first;
-  if (bytes != t.w_stride || bytes >= kPage) return {first, t.w_stride, bytes, block.rows};
+// `bytes` of each of `rows` rows. Short ones that lie side by side are asked for page by page.
+inline LinesAhead LinesOf(const char* first, int64_t stride, int64_t bytes, int64_t rows) {
+  const int64_t all = rows > 0 ? (rows - 1) * stride + bytes : 0;
+  if (stride >= kPage || 2 * bytes < stride) return {first, stride, bytes, rows};
+  if (all <= kPage) return {first, all, all, 1};
   const int64_t before = static_cast<int64_t>(reinterpret_cast<uintptr_t>(first) % kPage);
-  return {first - before, kPage, kPage, (before + block.rows * bytes + kPage - 1) / kPage};
+  return {first - before, kPage, kPage, (before + all + kPage - 1) / kPage};
 }
 
-// Scales lie far apart: no processor asks for them by itself.
-inline void AskForScales(const LinearTask& t, const ByteBlock& block) {
+inline LinesAhead WeightsOf(const LinearTask& t, const ByteBlock& block) {
+  const char* const first = WeightAt(t, block.output, block.begin);
+  return LinesOf(first, t.w_stride, WeightAt(t, block.output, block.end) - first, block.rows);
+}
+
+inline LinesAhead ScalesOf(const LinearTask& t, const ByteBlock& block) {
   const ScaleGrid& g = t.grid;
   const int64_t size = g.type == Element::kF32 ? 4 : 2;
-  const int64_t column = GridColumn(g, block.begin);
-  const int64_t bytes = (GridColumn(g, block.end - 1) + 1 - column) * size;
   const int64_t row = GridRow(g, block.output);
-  LinesAhead lines{static_cast<const char*>(g.scale) + (row * g.stride + column) * size,
-                   g.stride * size, bytes, GridRow(g, block.output + block.rows - 1) + 1 - row};
-  lines.Ask(lines.lines());
+  const int64_t rows = GridRow(g, block.output + block.rows - 1) + 1 - row;
+  const int64_t column = GridColumn(g, block.begin);
+  const int64_t columns = GridColumn(g, block.end - 1) + 1 - column;
+  return LinesOf(static_cast<const char*>(g.scale) + (row * g.stride + column) * size,
+                 g.stride * size, columns * size, rows);
 }
 
-// The weights of a block that is worked on after this one, perhaps of another task.
-struct BlockAhead {
-  const LinearTask* t;
-  ByteBlock block;
-};
-
 template <bool kOneScale, int64_t kRuns>
-inline void MultiplyBlock(ByteProduct& s, const ByteBlock& block, const BlockAhead& next) {
+inline void MultiplyBlock(ByteProduct& s, const ByteBlock& block) {
   const LinearTask& t = *s.t;
-  s.ahead = next.block.rows > 0 ? LinesOf(*next.t, next.block) : LinesAhead{};
-  if (next.block.rows > 0) AskForScales(*next.t, next.block);
   if constexpr (kOneScale) {
     PrepareTileScales<kByteChunk>(t.grid, block.output, block.rows, block.begin, 1, s.scale);
   } else {
@@ -186,36 +180,60 @@ inline void MultiplyBlock(ByteProduct& s, const ByteBlock& block, const BlockAhe
 }
 
 // The blocks of a task: along K first for few rows of x, whose sums stay near; along the outputs
-// first for many, so that x stays near.
+// first for many, so that x stays near. Memory is asked for a block or, where rows are short, for
+// all blocks of some outputs together.
 struct ByteBlocks {
   int64_t n, k;
-  bool along_k;
+  bool along_k, short_rows;
+  int64_t columns;
 
-  int64_t columns() const { return along_k && k <= kWideByteBlock ? k : kByteBlock; }
-  int64_t across() const { return (k + columns() - 1) / columns(); }
+  int64_t across() const { return (k + columns - 1) / columns; }
   int64_t down() const { return (n + kBytePanelRows - 1) / kBytePanelRows; }
+  int64_t count() const { return across() * down(); }
+  int64_t together() const { return along_k && short_rows ? across() : 1; }
   ByteBlock At(int64_t i) const {
     const int64_t output = (along_k ? i / across() : i % down()) * kBytePanelRows;
-    const int64_t begin = (along_k ? i % across() : i / down()) * columns();
-    return {output, Min(kBytePanelRows, n - output), begin, Min(begin + columns(), k)};
+    const int64_t begin = (along_k ? i % across() : i / down()) * columns;
+    return {output, Min(kBytePanelRows, n - output), begin, Min(begin + columns, k)};
+  }
+  // Those that are asked for with block i, their first.
+  ByteBlock Together(int64_t i) const {
+    ByteBlock out = At(i);
+    if (together() > 1) out.end = k;
+    return out;
   }
 };
 
-inline BlockAhead FirstOf(const LinearTask* t) {
-  if (t == nullptr) return {t, {}};
-  return {t, ByteBlocks{t->n, t->k, true}.At(0)};
+inline ByteBlocks BlocksOf(const ByteProduct& s, const LinearTask& t) {
+  const bool few = s.in_lanes() || s.x_tiles <= 2;
+  const bool in_place = s.in_lanes() || (few && t.w_type == Element::kI8);
+  return {t.n, t.k, few, t.w_stride < kPage, in_place ? kWideByteBlock : kByteBlock};
+}
+
+// Begins to ask for what is worked on after block i, which may be another task's.
+inline void StartAhead(ByteProduct& s, const ByteBlocks& blocks, int64_t i) {
+  const LinearTask* t = s.t;
+  const int64_t next = i + blocks.together();
+  ByteBlock block = {};
+  if (next < blocks.count())
+    block = blocks.Together(next);
+  else if ((t = t->next) != nullptr)
+    block = BlocksOf(s, *t).Together(0);
+  s.ahead = {};
+  if (t != nullptr) s.ahead = {WeightsOf(*t, block), ScalesOf(*t, block)};
+  s.ahead_chunks = blocks.Together(i).chunks();
 }
 
 template <bool kOneScale, int64_t kRuns>
 inline void MultiplyBlocks(ByteProduct& s) {
-  const LinearTask& t = *s.t;
-  const ByteBlocks blocks{t.n, t.k, s.in_lanes() || s.x_tiles <= 2};
-  const int64_t count = blocks.across() * blocks.down();
-  s.ahead = LinesOf(t, blocks.At(0));
-  s.ahead.Ask(s.ahead.lines());
-  for (int64_t i = 0; i < count; ++i)
-    MultiplyBlock<kOneScale, kRuns>(
-        s, blocks.At(i), i + 1 < count ? BlockAhead{&t, blocks.At(i + 1)} : FirstOf(t.next));
+  const ByteBlocks blocks = BlocksOf(s, *s.t);
+  s.ahead = {WeightsOf(*s.t, blocks.Together(0)), ScalesOf(*s.t, blocks.Together(0))};
+  s.ahead.SetParts(1);
+  s.ahead.Ask();
+  for (int64_t i = 0; i < blocks.count(); ++i) {
+    if (i % blocks.together() == 0) StartAhead(s, blocks, i);
+    MultiplyBlock<kOneScale, kRuns>(s, blocks.At(i));
+  }
 }
 
 // Shapes of tiles that take `bytes` of each row of W.

@@ -113,13 +113,13 @@ template <bool kOneScale, int64_t kRuns, bool kZeros>
 inline void AddRowInLanes(ByteProduct& s, const ByteBlock& block, int64_t x_row) {
   const LinearTask& t = *s.t;
   const int64_t tiles = (block.rows + kTileSide - 1) / kTileSide;
-  const int64_t lines = s.ahead.lines() / (tiles * block.chunks() * (s.x_tiles - x_row)) + 1;
+  s.ahead.SetParts(s.ahead_chunks * tiles * s.x_tiles);
   for (int64_t i = 0; i < tiles; ++i) {
     const int64_t output = block.output + i * kTileSide;
     float* const y = s.Sums(output / kTileSide, x_row);
     Amx::Vec total = block.begin == 0 ? Amx::Zero() : Amx::Load(y);
     for (int64_t chunk = 0; chunk < block.chunks(); ++chunk) {
-      s.ahead.Ask(lines);
+      s.ahead.Ask();
       const int64_t k = block.begin + chunk * kByteChunk;
       const int64_t count = Min(kByteChunk, block.end - k);
       Bytes runs[kChunkRuns];
