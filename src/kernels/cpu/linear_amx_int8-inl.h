@@ -10,7 +10,7 @@
 //           rows of x pass. Integer sums of two chunks (2 × 2 tiles) or four short runs (2 × 1)
 //           are stored and become f32 while the next ones are multiplied: a tile that is read
 //           right after it was stored has to wait, and vectors and tiles work side by side. While
-//           a block is used the next one is asked for. Up to kLaneRows rows of x:
+//           a block is used the next one is asked for. Up to LaneRows() rows of x:
 //           linear_amx_int8_row-inl.h.
 // Order     chunks in order. In a chunk runs in order, the first times its scale, the others added
 //           by fused multiply-adds; then times the scale of x, added to the sum likewise. Where a
@@ -273,11 +273,11 @@ inline void MultiplyWithRuns(ByteProduct& s, bool one_scale, int64_t runs) {
     MultiplyBlocks<false, kChunkRuns>(s);
 }
 
-// Requires: x is i8, w is i8 or u4 with scales, groups as above; t.packed above kLaneRows rows.
+// Requires: x is i8, w is i8 or u4 with scales, groups as above; t.packed above LaneRows() rows.
 inline void LinearAmxInt8(const LinearTask& t) {
   ByteProduct s;
   s.t = &t;
-  s.x_rows = t.m <= kLaneRows ? 1 : kTileSide;
+  s.x_rows = t.m <= LaneRows(t.w_type) ? 1 : kTileSide;
   s.x_tiles = (t.m + s.x_rows - 1) / s.x_rows;
   s.chunks = (t.k + kByteChunk - 1) / kByteChunk;
 

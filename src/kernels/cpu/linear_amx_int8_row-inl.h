@@ -1,7 +1,7 @@
-// Up to kLaneRows rows of x for linear_amx_int8-inl.h, one after the other over each block of W and
-// in the same order: lanes of f32 are outputs. Weights are multiplied in vectors: integer sums are
-// exact in any order, tiles would read lines that are not near yet one tile at a time, and 4-bit
-// weights would have to be unpacked for them.
+// Up to LaneRows() rows of x for linear_amx_int8-inl.h, one after the other over each block of W
+// and in the same order: lanes of f32 are outputs. Weights are multiplied in vectors: integer sums
+// are exact in any order, tiles would read lines that are not near yet one tile at a time, and
+// 4-bit weights would have to be unpacked for them.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 namespace latte::cpu {
 namespace {
 
-// More rows cost more in vectors than on tiles.
-constexpr int64_t kLaneRows = 2;
+// More rows cost more in vectors than on tiles, for which 4-bit weights have to be laid out.
+inline int64_t LaneRows(Element w_type) { return w_type == Element::kU4 ? 5 : 2; }
 
 // The block's columns of a row of x.
 inline void PlaceRow(ByteProduct& s, const ByteBlock& block, int64_t x_row) {
