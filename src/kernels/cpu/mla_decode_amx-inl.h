@@ -111,8 +111,7 @@ inline void TakeKeys(const DecodeTask& t, int64_t begin, TileDecode& s) {
     s.keys[key / kTileSide] = reinterpret_cast<const BF16*>(rows);
     if (t.cache.kind == RowKind::kPlain) continue;
     BF16* const to = s.rounded + key * s.width;
-    for (int64_t i = 0; i < Min(kTileSide, s.count - key); ++i)
-      RoundCachedRow<Amx>(t.cache, rows + i * t.cache.bytes, to + i * s.width);
+    RoundCachedRows<Amx>(t.cache, rows, Min(kTileSide, s.count - key), to, s.width);
     s.keys[key / kTileSide] = to;
   }
 }

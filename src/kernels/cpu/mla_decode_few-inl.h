@@ -98,8 +98,8 @@ void FewScores(const DecodeTask& t, int64_t begin, FewScratch& s, FewRows& a) {
     for (int64_t key = 0; key < s.count; key += 4) {
       if (row == 0) {
         s.ahead.template Ask<V>();
-        for (int64_t j = key; j < Min(key + 4, s.count); ++j)
-          RoundCachedRow<V>(t.cache, CachedRowOf(t, begin + j), s.keys + j * s.stride);
+        RoundCachedRows<V>(t.cache, CachedRowOf(t, begin + key), Min(4, s.count - key),
+                           s.keys + key * s.stride, s.stride);
       }
       FewDotTile<V, decltype(rows)::value>(s, row, key, a.p);
     }
@@ -171,7 +171,7 @@ void StoreFew(const FewScratch& s, const FewRows& a, const Partial& out) {
   StoreMaxAndSum(a, out);
 }
 
-// Requires: t.cache is quantised or plain bf16.
+// Requires: t.cache is quantised or plain bf16; t.page_tokens is a multiple of 16.
 template <class V>
 void MlaDecodeFew(const DecodeTask& t) {
   FewScratch s;

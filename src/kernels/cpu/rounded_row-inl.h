@@ -71,7 +71,7 @@ inline void MoveNormals(const F8* from, int64_t count, int32_t exponent,
 // What nearly all rows of e4m3 are: scales are powers of two, no number is NaN, subnormal or zero,
 // and widths are what models have. Of other rows it returns false, and `to` is anything.
 template <class V>
-inline bool RoundNormalRow(const CachedRows& f, const char* row, BF16* to) {
+[[gnu::always_inline]] inline bool RoundNormalRow(const CachedRows& f, const char* row, BF16* to) {
   constexpr int64_t kGroup = 128;
   const auto* const numbers = reinterpret_cast<const F8*>(row);
   typename V::Outliers outliers = V::NoOutliers();
@@ -96,7 +96,6 @@ inline bool RoundNormalRow(const CachedRows& f, const char* row, BF16* to) {
 // to [c + r], zeros up to a multiple of 32 behind it
 template <class V>
 void RoundCachedRow(const CachedRows& f, const char* row, BF16* to) {
-  if (RoundNormalRow<V>(f, row, to)) return;
   constexpr int64_t kGroup = 128;
   const auto* const numbers = reinterpret_cast<const F8*>(row);
   if (f.kind == RowKind::kF8Dense) return RoundF8<V>(numbers, f.c + f.r, f.descale, to);
@@ -111,6 +110,14 @@ void RoundCachedRow(const CachedRows& f, const char* row, BF16* to) {
   alignas(64) float wide[kMaxDecodeWidth];
   WidenCachedRow<V>(f, row, wide);
   RoundRow<V>(wide, f.c + f.r, to);
+}
+
+// `count` rows that lie side by side, `stride` apart in `to`.
+template <class V>
+inline void RoundCachedRows(const CachedRows& f, const char* rows, int64_t count, BF16* to,
+                            int64_t stride) {
+  for (int64_t i = 0; i < count; ++i, rows += f.bytes, to += stride)
+    if (!RoundNormalRow<V>(f, rows, to)) RoundCachedRow<V>(f, rows, to);
 }
 
 }  // namespace
