@@ -54,14 +54,19 @@ bool IsFewHeads(const MlaDecodeOp::Shape& shape) {
 }
 
 // Tiles take 16 keys of a page at once, as they lie there. Rows of q6 are rounded for them first,
-// which takes longer than f32 does for fewer heads than these.
+// which takes longer than f32 does for fewer heads than these; those of int8 are multiplied as
+// bytes, which vectors do as fast for few heads.
 bool IsTileDecode(const MlaDecodeOp::Shape& shape) {
   constexpr int64_t kHeads = 8;
-  return IsBf16Decode(shape) && shape.page_tokens % 16 == 0 &&
-         (shape.kind != RowKind::kQ6 || shape.h >= kHeads);
+  if (shape.page_tokens % 16 != 0) return false;
+  if (shape.kind == RowKind::kI8)
+    return IsInt8Decode(shape) && shape.c % 64 == 0 && shape.r % 64 == 0 && shape.h >= kHeads;
+  return IsBf16Decode(shape) && (shape.kind != RowKind::kQ6 || shape.h >= kHeads);
 }
 void TileDecode(const MlaDecodeOp::Params& p, const Exec& exec) {
-  if (IsFewHeads(MlaDecodeOp::ShapeOf(p))) return Few::MlaDecode(p, exec);
+  const MlaDecodeOp::Shape shape = MlaDecodeOp::ShapeOf(p);
+  if (shape.kind == RowKind::kI8) return AmxInt8::MlaDecode(p, exec);
+  if (IsFewHeads(shape)) return Few::MlaDecode(p, exec);
   Amx::MlaDecode(p, exec);
 }
 

@@ -141,7 +141,7 @@ inline void FewOuterTile(FewScratch& s, const FewRows& a, const FewRange& r) {
 // values that a row does not see may be anything.
 template <class V>
 void AddFewValues(FewScratch& s, const FewRows& a) {
-  ForEachRun<4>((a.v_width + kChunk - 1) / kChunk, [&](int64_t chunk, auto chunks) {
+  ForEachRun<4>(a.v_width / kChunk, [&](int64_t chunk, auto chunks) {
     constexpr int64_t kN = decltype(chunks)::value;
     ForEachRun<kFewRows>(a.rows, [&](int64_t row, auto rows) {
       constexpr int64_t kM = decltype(rows)::value;
@@ -157,14 +157,14 @@ void AddFewValues(FewScratch& s, const FewRows& a) {
 
 // Brings the columns of the outputs into order.
 template <class V>
-void StoreFew(const FewScratch& s, const FewRows& a, const Partial& out) {
+void StoreFew(const FewScratch& s, const FewRows& a, int64_t columns, const Partial& out) {
   for (int64_t i = 0; i < a.rows; ++i) {
-    float* const o = out.o + i * a.v_width;
-    for (int64_t at = 0; at < a.v_width; at += kChunk) {
+    float* const o = out.o + i * columns;
+    for (int64_t at = 0; at < columns; at += kChunk) {
       const typename V::Vec even = V::Load(s.o + i * s.width + at);
       const typename V::Vec odd = V::Load(s.o + i * s.width + at + V::kLanes);
-      StoreNext<V>(o + at, V::ZipFloatsLow(even, odd), a.v_width - at);
-      const int64_t rest = a.v_width - at - V::kLanes;
+      StoreNext<V>(o + at, V::ZipFloatsLow(even, odd), columns - at);
+      const int64_t rest = columns - at - V::kLanes;
       if (rest > 0) StoreNext<V>(o + at + V::kLanes, V::ZipFloatsHigh(even, odd), rest);
     }
   }
@@ -180,7 +180,7 @@ void MlaDecodeFew(const DecodeTask& t) {
   TakeFewQueries<V>(t, s);
   FewRows a;
   a.rows = t.rows;
-  a.v_width = t.c;
+  a.v_width = RoundUp(t.c, kChunk);  // behind the last column lies what is not stored
   a.o = s.o;
   a.o_stride = s.width;
   a.scale = t.scale;
@@ -194,7 +194,7 @@ void MlaDecodeFew(const DecodeTask& t) {
     Softmax<V>(a);
     AddFewValues<V>(s, a);
   }
-  StoreFew<V>(s, a, t.out);
+  StoreFew<V>(s, a, t.c, t.out);
 }
 
 }  // namespace

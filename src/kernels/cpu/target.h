@@ -244,6 +244,6 @@ extern const Target kAvx512Vnni;
 extern const Target kAvx512Bf16;
 extern const Target kAvx512Few;  // for few heads over quantised caches; of kAvx512Bf16's machines
 extern const Target kAmx;
-extern const Target kAmxInt8;  // for activations of int8
+extern const Target kAmxInt8;  // for activations and caches of int8
 
 }  // namespace latte::cpu
