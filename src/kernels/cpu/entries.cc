@@ -53,14 +53,14 @@ bool IsFewHeads(const MlaDecodeOp::Shape& shape) {
   return f8 && shape.h <= kHeads;
 }
 
-// Tiles take 16 keys of a page at once, as they lie there. Rows of q6 are rounded for them first,
-// which takes longer than f32 does for fewer heads than these; those of int8 are multiplied as
-// bytes, which vectors do as fast for few heads.
+// Tiles take 16 keys of a page at once, as they lie there; those of bytes take whole tiles of
+// columns. Rows of q6 are rounded first, which takes longer than f32 does for fewer heads than
+// these.
 bool IsTileDecode(const MlaDecodeOp::Shape& shape) {
   constexpr int64_t kHeads = 8;
   if (shape.page_tokens % 16 != 0) return false;
   if (shape.kind == RowKind::kI8)
-    return IsInt8Decode(shape) && shape.c % 64 == 0 && shape.r % 64 == 0 && shape.h >= kHeads;
+    return IsInt8Decode(shape) && shape.c % 64 == 0 && shape.r % 64 == 0;
   return IsBf16Decode(shape) && (shape.kind != RowKind::kQ6 || shape.h >= kHeads);
 }
 void TileDecode(const MlaDecodeOp::Params& p, const Exec& exec) {

@@ -173,8 +173,7 @@ void ByteValueBlock(ByteDecode& s, int64_t group, int64_t column, int64_t vector
   StoreSums<kM, 2>([&](int64_t i, int64_t j) { return sums[i * 2 + j]; });
   for (int64_t i = 0; i < kM; ++i)
     for (int64_t j = 0; j < 2; ++j)
-      AddByteSums(s, group + i, sums[i * 2 + j],
-                  o + i * kByteLanes * s.columns + j * kTileSide);
+      AddByteSums(s, group + i, sums[i * 2 + j], o + i * kByteLanes * s.columns + j * kTileSide);
 }
 
 // o = factor·o + P·V; a group that sees nothing of the block stays as it is.

@@ -11,7 +11,7 @@ namespace latte::cpu {
 namespace {
 
 constexpr int64_t kByteKeys = 256;  // keys
-constexpr int64_t kByteRun = 16;     // keys that are read at a fixed distance from one another
+constexpr int64_t kByteRun = 16;    // keys that are read at a fixed distance from one another
 constexpr int64_t kByteRuns = kByteKeys / kByteRun;
 constexpr int64_t kByteLanes = 16;  // rows of a group
 constexpr int64_t kByteGroups = kMaxTileRows / kByteLanes;
@@ -41,13 +41,13 @@ struct ByteGroup {
 
 struct ByteDecode {
   ByteGroup groups[kByteGroups];
-  alignas(64) int8_t q[kByteGroups * kMaxByteQuery * kByteLanes];   // [group][eight][row]
+  alignas(64) int8_t q[kByteGroups * kMaxByteQuery * kByteLanes];  // [group][eight][row]
   alignas(64) float scores[kByteGroups * kByteKeys * kByteLanes];  // [group][key][row]
   alignas(64) uint8_t p[kByteGroups * kByteKeys * kByteLanes];     // [group][four][row]
   alignas(64) int8_t values[kByteKeys * kMaxPlane];                // [64 columns][four][vector]
-  alignas(64) float o[kMaxTileRows * kMaxPlane];                    // [row][column]
+  alignas(64) float o[kMaxTileRows * kMaxPlane];                   // [row][column]
   alignas(64) char copied[kByteKeys * (kMaxDecodeWidth + kMaxByteRope + 8)];  // keys, if need be
-  float latent_scale[kByteKeys];  // of the block's keys
+  float latent_scale[kByteKeys];                                              // of the block's keys
   float rope_scale[kByteKeys];
   const char* keys[kByteRuns];  // every 16th row of the block
   NextBlock ahead;

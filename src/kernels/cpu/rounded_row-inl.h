@@ -63,25 +63,19 @@ inline void MoveNormals(const F8* from, int64_t count, int32_t exponent,
   for (int64_t i = 0; i < count; i += 2 * V::kPairElements) {
     outliers = V::AddOutliers(outliers, from + i);
     V::StorePairs(to + i, V::MoveNormals(from + i, normals));
-    V::StorePairs(to + i + V::kPairElements,
-                  V::MoveNormals(from + i + V::kPairElements, normals));
+    V::StorePairs(to + i + V::kPairElements, V::MoveNormals(from + i + V::kPairElements, normals));
   }
 }
 
-// What nearly all rows of e4m3 are: scales are powers of two, no number is NaN, subnormal or zero,
-// and widths are what models have. Of other rows it returns false, and `to` is anything.
+// What nearly all rows of kF8 are: scales are powers of two, no number is NaN, subnormal or zero,
+// and widths are what models have. Of other rows it returns false, and `to` is anything. Rows of
+// kF8Dense, whose scale does not follow their numbers, have subnormal ones as a rule.
 template <class V>
 [[gnu::always_inline]] inline bool RoundNormalRow(const CachedRows& f, const char* row, BF16* to) {
   constexpr int64_t kGroup = 128;
+  if (f.kind != RowKind::kF8 || f.c % kGroup != 0 || f.r % V::kPairElements != 0) return false;
   const auto* const numbers = reinterpret_cast<const F8*>(row);
   typename V::Outliers outliers = V::NoOutliers();
-  if (f.kind == RowKind::kF8Dense) {
-    const int32_t exponent = ExponentOf(f.descale);
-    if (exponent == 128 || (f.c + f.r) % 64 != 0) return false;
-    MoveNormals<V>(numbers, f.c + f.r, exponent, outliers, to);
-    return !V::AnyOutlier(outliers);
-  }
-  if (f.kind != RowKind::kF8 || f.c % kGroup != 0 || f.r % V::kPairElements != 0) return false;
   for (int64_t at = 0; at < f.c; at += kGroup) {
     const int32_t exponent = ExponentOf(FloatFrom(row + f.scales_at + at / kGroup * 4));
     if (exponent == 128) return false;
