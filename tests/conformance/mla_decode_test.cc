@@ -1,4 +1,7 @@
 // mla_decode against the reference: values, bits, and keys that may not be read.
+#include <array>
+#include <utility>
+
 #include <gtest/gtest.h>
 
 #include "tests/conformance/attention_case.h"
@@ -239,6 +242,30 @@ TEST(MlaDecodeConformance, ReferenceWithinRoundingAndSameBitsHoweverCut) {
       ExpectFutureKeysDoNotMatter(row, c);
     });
     if (HasFatalFailure()) return;
+  }
+}
+
+// Rows whose latents are all subnormal or zero, with a scale that makes them count, and a NaN.
+TEST(MlaDecodeConformance, NumbersOfF8ThatAreNotNormal) {
+  std::mt19937 rng(7);
+  for (const int64_t heads : {2, 16}) {
+    const DecodeShape s = {heads, 512, 64, 64, {DType::kU8, RowKind::kF8}, 0.07f, {{1, 70}}};
+    DecodeCase c(s, rng);
+    for (int64_t key = 0; key < 70; ++key) {
+      std::byte* const row = c.Row(0, key).data;
+      for (int64_t i = 0; i < s.c; ++i) row[i] = static_cast<std::byte>(rng() & 0x81);
+      const std::array<float, 4> scales = {64, 64, 32, 64};
+      std::memcpy(row + s.c, scales.data(), sizeof(scales));
+    }
+    ForEachFastRow<MlaDecodeOp>(MlaDecodeOp::ShapeOf(c.Params()), [&](const Row& row) {
+      RunRow(row, c.Params());
+      ExpectClose(row, c, s, Expected(c, s, RoundingOf(row, s.cache.kind)));
+      std::byte& number = c.Row(0, 5).data[300];
+      const std::byte saved = std::exchange(number, std::byte{0x7f});
+      RunRow(row, c.Params());
+      EXPECT_TRUE(std::isnan(GetValue(c.o, 0, 0, 300)));
+      number = saved;
+    });
   }
 }
 

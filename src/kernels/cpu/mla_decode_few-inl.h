@@ -3,13 +3,13 @@
 // Rounding  queries to bf16, once; cached rows to bf16, once per block. Products, probabilities and
 //           sums are f32.
 // Work      tasks as in mla_decode-inl.h. With a head or two every key is used once or twice, so
-//           what is done per key is the time: rows of 32 keys are rounded into scratch that stays
-//           in the L1 (36 KiB at C+R = 576) and read from there twice, for scores and for values.
+//           what is done per key is the time: rows of 64 keys are rounded into scratch that stays
+//           near (73 KiB at C+R = 576) and read from there twice, for scores and for values.
 //           A vector of 32 bf16 becomes two of f32, its even columns by a shift and its odd ones by
 //           a mask; queries and outputs are kept in that order, 16 even and 16 odd columns of 32.
 // Roofline  656 bytes of an fp8 row against 576 numbers to round and 2·(2C+R) FLOP per head.
 // Figures   docs/kernels/mla_decode.md.
-// Order     keys in index order, blocks of 32 anchored at position 0. Even and odd columns of a
+// Order     keys in index order, blocks of 64 anchored at position 0. Even and odd columns of a
 //           score are added up apart. Neither grouping of rows nor page size, batch or threads
 //           change a byte.
 // Limits    C+R ≤ 1152; stack 700 KiB.
@@ -28,7 +28,7 @@
 namespace latte::cpu {
 namespace {
 
-constexpr int64_t kFewBlock = 64;
+constexpr int64_t kFewBlock = 64;   // keys whose rows stay near
 constexpr int64_t kFewAhead = 256;  // keys that are asked for together
 constexpr int64_t kFewRows = 3;     // rows of a tile
 constexpr int64_t kChunk = 32;      // columns that are widened at once
