@@ -1,4 +1,7 @@
 // mla_decode against the reference: values, bits, and keys that may not be read.
+#include <array>
+#include <utility>
+
 #include <gtest/gtest.h>
 
 #include "tests/conformance/attention_case.h"
@@ -27,11 +30,10 @@ constexpr float kMaxTwoBytes = 127 * 256 + 127;
 
 // What a row rounds queries to; the reference is then given rounded ones.
 enum class Rounding { kNone, kBF16, kInt8 };
-Rounding RoundingOf(const Row& row) {
-  if (row.isa >= Isa::kAvx512Bf16) return Rounding::kBF16;
-  return row.isa == Isa::kAvx512Vnni ? Rounding::kInt8 : Rounding::kNone;
+Rounding RoundingOf(const Row& row, RowKind cache) {
+  if (cache == RowKind::kI8 && row.isa >= Isa::kAvx512Vnni) return Rounding::kInt8;
+  return row.isa >= Isa::kAvx512Bf16 ? Rounding::kBF16 : Rounding::kNone;
 }
-bool MultipliesBF16(const Row& row) { return RoundingOf(row) == Rounding::kBF16; }
 
 // What the reference makes of a case, its queries rounded.
 struct Expected {
@@ -104,14 +106,15 @@ double LowerBytes(const DecodeCase& c, const DecodeShape& s, int64_t t, int64_t 
 // The bound of head h of token t.
 AttentionBound BoundOf(const Row& row, const DecodeCase& c, const DecodeShape& s, int64_t t,
                        int64_t h, double lse) {
-  const bool bf16 = MultipliesBF16(row);
+  const Rounding rounding = RoundingOf(row, s.cache.kind);
+  const bool bf16 = rounding == Rounding::kBF16;
   const double unit = bf16 ? kBF16Unit : 0;
   const double key_unit = bf16 && s.cache.kind != RowKind::kPlain ? kBF16Unit : 0;
   const double scores = ScoreBound(c, t, h, s.scale) * (1 + unit);  // of rounded queries
   for (const DecodeSequence& sequence : c.sequences)
     if (t < sequence.query_start + sequence.query_len)
       return BoundAttention(s.c + s.r, sequence.total_len, scores, lse, unit, key_unit,
-                            RoundingOf(row) == Rounding::kInt8 ? LowerBytes(c, s, t, h) : 0);
+                            rounding == Rounding::kInt8 ? LowerBytes(c, s, t, h) : 0);
   return {};
 }
 
@@ -133,7 +136,7 @@ void ExpectClose(const Row& row, const DecodeCase& c, const DecodeShape& s, cons
     for (int64_t h = 0; h < s.heads; ++h) {
       const AttentionBound bound =
           BoundOf(row, c, s, t, h, static_cast<double>(GetValue(want.lse, t, h)));
-      const bool bytes = RoundingOf(row) == Rounding::kInt8;
+      const bool bytes = RoundingOf(row, s.cache.kind) == Rounding::kInt8;
       const double o = bound.o + (bytes ? ByteWeights(c, s, want, t, h) : 0);
       const auto at = [&](const TensorView& x) { return x.Slice(0, t, t + 1).Slice(1, h, h + 1); };
       ASSERT_TRUE(Close(at(c.o), at(want.o), [&](int64_t, int64_t, int64_t) { return o; }))
@@ -228,7 +231,7 @@ TEST(MlaDecodeConformance, ReferenceWithinRoundingAndSameBitsHoweverCut) {
     const Expected bf16(c, s, Rounding::kBF16);
     const Expected int8(c, s, Rounding::kInt8);
     ForEachFastRow<MlaDecodeOp>(MlaDecodeOp::ShapeOf(c.Params()), [&](const Row& row) {
-      const Rounding rounding = RoundingOf(row);
+      const Rounding rounding = RoundingOf(row, s.cache.kind);
       c.PoisonOutputs();
       RunRow(row, c.Params(), 2);
       ExpectClose(row, c, s,
@@ -239,6 +242,30 @@ TEST(MlaDecodeConformance, ReferenceWithinRoundingAndSameBitsHoweverCut) {
       ExpectFutureKeysDoNotMatter(row, c);
     });
     if (HasFatalFailure()) return;
+  }
+}
+
+// Rows whose latents are all subnormal or zero, with a scale that makes them count, and a NaN.
+TEST(MlaDecodeConformance, NumbersOfF8ThatAreNotNormal) {
+  std::mt19937 rng(7);
+  for (const int64_t heads : {2, 16}) {
+    const DecodeShape s = {heads, 512, 64, 64, {DType::kU8, RowKind::kF8}, 0.07f, {{1, 70}}};
+    DecodeCase c(s, rng);
+    for (int64_t key = 0; key < 70; ++key) {
+      std::byte* const row = c.Row(0, key).data;
+      for (int64_t i = 0; i < s.c; ++i) row[i] = static_cast<std::byte>(rng() & 0x81);
+      const std::array<float, 4> scales = {64, 64, 32, 64};
+      std::memcpy(row + s.c, scales.data(), sizeof(scales));
+    }
+    ForEachFastRow<MlaDecodeOp>(MlaDecodeOp::ShapeOf(c.Params()), [&](const Row& row) {
+      RunRow(row, c.Params());
+      ExpectClose(row, c, s, Expected(c, s, RoundingOf(row, s.cache.kind)));
+      std::byte& number = c.Row(0, 5).data[300];
+      const std::byte saved = std::exchange(number, std::byte{0x7f});
+      RunRow(row, c.Params());
+      EXPECT_TRUE(std::isnan(GetValue(c.o, 0, 0, 300)));
+      number = saved;
+    });
   }
 }
 
@@ -268,7 +295,7 @@ TEST(MlaDecodeConformance, OnlyBF16CachesAreMultipliedAsBF16) {
   for (const DType cache : {DType::kF32, DType::kF16, DType::kBF16}) {
     const MlaDecodeOp::Shape shape = {1, 16, 512, 64, 64, cache, RowKind::kPlain};
     for (const Row& row : Kernels<MlaDecodeOp>()) {
-      if (!MultipliesBF16(row)) continue;
+      if (RoundingOf(row, RowKind::kPlain) != Rounding::kBF16) continue;
       EXPECT_EQ(row.supports(shape), cache == DType::kBF16) << Name(cache);
     }
   }
@@ -277,10 +304,11 @@ TEST(MlaDecodeConformance, OnlyBF16CachesAreMultipliedAsBF16) {
 TEST(MlaDecodeConformance, RopePartsWhoseSumsDoNotFitAreNotMultipliedAsBytes) {
   for (const int64_t r : {512, 513}) {
     const MlaDecodeOp::Shape shape = {1, 16, 512, r, 64, DType::kU8, RowKind::kI8};
-    for (const Row& row : Kernels<MlaDecodeOp>())
-      if (RoundingOf(row) == Rounding::kInt8) {
-        EXPECT_EQ(row.supports(shape), r == 512);
-      }
+    for (const Row& row : Kernels<MlaDecodeOp>()) {
+      const bool bytes = row.isa == Isa::kAvx512Vnni || row.isa == Isa::kAmx;
+      if (!bytes) continue;
+      EXPECT_EQ(row.supports(shape), r == 512) << row.name;
+    }
   }
 }
 

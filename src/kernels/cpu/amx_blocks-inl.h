@@ -66,6 +66,12 @@ struct DotBytes {
     Amx::DotByteTiles<kC, kA, kB>();
   }
 };
+struct DotUnsignedBytes {
+  template <int kC, int kA, int kB>
+  static void Add() {
+    Amx::DotUnsignedByteTiles<kC, kA, kB>();
+  }
+};
 
 // a(i), b(j): tiles of this step.
 template <int64_t kM, int64_t kN, class Dot = DotPairs, class A, class B>

@@ -29,6 +29,7 @@ using Avx2 = cpu::Launch<cpu::kAvx2>;
 using Avx512 = cpu::Launch<cpu::kAvx512>;
 using Avx512Vnni = cpu::Launch<cpu::kAvx512Vnni>;
 using Avx512Bf16 = cpu::Launch<cpu::kAvx512Bf16>;
+using Few = cpu::Launch<cpu::kAvx512Few>;
 using Amx = cpu::Launch<cpu::kAmx>;
 using AmxInt8 = cpu::Launch<cpu::kAmxInt8>;
 
@@ -45,12 +46,28 @@ bool IsBf16Mha(const MhaOp::Shape& shape) {
   return cpu::Supports(shape) && shape.arithmetic == DType::kBF16;
 }
 
-// Tiles take 16 keys of a page at once, as they lie there. Quantised rows are rounded for them
-// first, which takes longer than f32 does for fewer heads than these.
+// Heads over e4m3 rows that vectors take: tiles would take longer.
+bool IsFewHeads(const MlaDecodeOp::Shape& shape) {
+  constexpr int64_t kHeads = 3;
+  const bool f8 = shape.kind == RowKind::kF8 || shape.kind == RowKind::kF8Dense;
+  return f8 && shape.h <= kHeads;
+}
+
+// Tiles take 16 keys of a page at once, as they lie there; those of bytes take whole tiles of
+// columns. Rows of q6 are rounded first, which takes longer than f32 does for fewer heads than
+// these.
 bool IsTileDecode(const MlaDecodeOp::Shape& shape) {
   constexpr int64_t kHeads = 8;
-  return IsBf16Decode(shape) && shape.page_tokens % 16 == 0 &&
-         (shape.kind == RowKind::kPlain || shape.h >= kHeads);
+  if (shape.page_tokens % 16 != 0) return false;
+  if (shape.kind == RowKind::kI8)
+    return IsInt8Decode(shape) && shape.c % 64 == 0 && shape.r % 64 == 0;
+  return IsBf16Decode(shape) && (shape.kind != RowKind::kQ6 || shape.h >= kHeads);
+}
+void TileDecode(const MlaDecodeOp::Params& p, const Exec& exec) {
+  const MlaDecodeOp::Shape shape = MlaDecodeOp::ShapeOf(p);
+  if (shape.kind == RowKind::kI8) return AmxInt8::MlaDecode(p, exec);
+  if (IsFewHeads(shape)) return Few::MlaDecode(p, exec);
+  Amx::MlaDecode(p, exec);
 }
 
 // Two targets, as bytes are packed for tiles in their own way.
@@ -136,7 +153,7 @@ constexpr Kernel<MlaDecodeOp> kMlaDecode[] = {
     {"avx512_vnni.mla_decode", Isa::kAvx512Vnni, IsInt8Decode, Avx512Vnni::MlaDecode},
     {"avx512_bf16.mla_decode", Isa::kAvx512Bf16, IsBf16Decode, Avx512Bf16::MlaDecode,
      /*bound_by_pairs=*/true},
-    {"amx.mla_decode", Isa::kAmx, IsTileDecode, Amx::MlaDecode},
+    {"amx.mla_decode", Isa::kAmx, IsTileDecode, TileDecode},
 };
 constexpr Kernel<MhaOp> kMha[] = {
     RefRow<MhaOp>("ref.mha", ref::Mha),

@@ -16,9 +16,8 @@
 //           Sums of both products are blocks of 2 × 2 tiles. O stays in f32 memory and is rescaled
 //           only where a row's maximum has changed.
 // Order     keys in index order, blocks of 256, steps of 32 and pairs anchored where the task
-// begins;
-//           what a row does not see is neither read into its sums nor multiplied. A row's bytes
-//           depend on nothing else.
+//           begins; what a row does not see is neither read into its sums nor multiplied. A row's
+//           bytes depend on nothing else.
 // Limits    C+R ≤ 1152, pages of a multiple of 16 tokens; stack 1.6 MiB, of which C+R, the rows and
 //           the kind of cache decide what is touched.
 #pragma once
@@ -111,8 +110,7 @@ inline void TakeKeys(const DecodeTask& t, int64_t begin, TileDecode& s) {
     s.keys[key / kTileSide] = reinterpret_cast<const BF16*>(rows);
     if (t.cache.kind == RowKind::kPlain) continue;
     BF16* const to = s.rounded + key * s.width;
-    for (int64_t i = 0; i < Min(kTileSide, s.count - key); ++i)
-      RoundCachedRow<Amx>(t.cache, rows + i * t.cache.bytes, to + i * s.width);
+    RoundCachedRows<Amx>(t.cache, rows, Min(kTileSide, s.count - key), to, s.width);
     s.keys[key / kTileSide] = to;
   }
 }

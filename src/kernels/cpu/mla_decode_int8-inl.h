@@ -38,7 +38,7 @@ namespace {
 // Finds the block's rows and their scales. Behind the last key of a run lie others of its page, of
 // which nothing is used.
 inline void TakeBytes(const DecodeTask& t, int64_t begin, ByteDecode& s) {
-  s.count = Min(kByteBlock, t.key_end - begin);
+  s.count = Min(kByteKeys, t.key_end - begin);
   for (int64_t run = 0; run * kByteRun < s.count; ++run) {
     const int64_t first = begin + run * kByteRun;
     s.keys[run] = CachedRowOf(t, first);
@@ -65,10 +65,9 @@ constexpr int64_t kOutputPortions = 3;
 // The block at `begin` is asked for in even portions.
 inline void StartAhead(const DecodeTask& t, int64_t begin, ByteDecode& s) {
   const int64_t per_key = (s.q_group / kEights + kScoreStep - 1) / kScoreStep;
-  const int64_t scores = kByteBlock / 8 * s.group_count * per_key;
-  const int64_t outputs = s.columns / kStrip * s.group_count * 3 * (kByteBlock / 4 / kOutputStep);
-  s.ahead.Start(t, begin, kByteBlock, kByteRun,
-                scores * kScorePortions + outputs * kOutputPortions);
+  const int64_t scores = kByteKeys / 8 * s.group_count * per_key;
+  const int64_t outputs = s.columns / kStrip * s.group_count * 3 * (kByteKeys / 4 / kOutputStep);
+  s.ahead.Start(t, begin, kByteKeys, kByteRun, scores * kScorePortions + outputs * kOutputPortions);
 }
 
 // sums += k·q of kK keys, `stride` apart, and kN groups of queries, a row's in two lanes. In line,
@@ -106,7 +105,7 @@ template <class V, int64_t kK, int64_t kN>
 // Scores of kK keys from `key` with kN groups.
 template <class V, int64_t kK, int64_t kN>
 void ByteScoreTile(ByteDecode& s, int64_t group, int64_t key) {
-  constexpr int64_t kGroupScores = kByteBlock * kByteLanes;
+  constexpr int64_t kGroupScores = kByteKeys * kByteLanes;
   const char* const k = s.Key(key);
   const char* const k_rope = k + s.rope_at;
   const int64_t stride = s.row_bytes;
@@ -305,23 +304,29 @@ inline void FindVisibleBytes(const DecodeTask& t, int64_t begin, ByteDecode& s) 
   }
 }
 
+// What does not depend on how queries are packed.
 template <class V>
-void StartBytes(const DecodeTask& t, ByteDecode& s) {
+void StartByteRows(const DecodeTask& t, ByteDecode& s) {
   s.row_bytes = t.cache.bytes;
   s.c = t.c;
   s.r = t.r;
   s.rope_at = t.cache.rope_at;
   s.scales_at = t.cache.scales_at;
-  s.eights[0] = (t.c + 7) / 8;
-  s.eights[1] = s.eights[2] = (t.r + 7) / 8;
-  s.q_group = (s.eights[0] + s.eights[1] + s.eights[2]) * kEights;
   s.columns = RoundUp64(t.c);
   s.group_count = (t.rows + kByteLanes - 1) / kByteLanes;
   for (int64_t group = 0; group < s.group_count; ++group) {
     V::Store(s.groups[group].max, V::Set1(-__builtin_inff()));
     V::Store(s.groups[group].sum, V::Zero());
-    PackByteQueries<V>(t, group, s);
   }
+}
+
+template <class V>
+void StartBytes(const DecodeTask& t, ByteDecode& s) {
+  StartByteRows<V>(t, s);
+  s.eights[0] = (t.c + 7) / 8;
+  s.eights[1] = s.eights[2] = (t.r + 7) / 8;
+  s.q_group = (s.eights[0] + s.eights[1] + s.eights[2]) * kEights;
+  for (int64_t group = 0; group < s.group_count; ++group) PackByteQueries<V>(t, group, s);
 }
 
 // Brings columns into order and stores what became of the rows.
@@ -349,11 +354,11 @@ template <class V>
 void MlaDecodeInt8(const DecodeTask& t) {
   ByteDecode s;
   StartBytes<V>(t, s);
-  for (int64_t begin = t.key_begin; begin < t.key_end; begin += kByteBlock) {
+  for (int64_t begin = t.key_begin; begin < t.key_end; begin += kByteKeys) {
     TakeBytes(t, begin, s);
     FindVisibleBytes(t, begin, s);
     s.first = begin == t.key_begin;
-    StartAhead(t, begin + kByteBlock, s);
+    StartAhead(t, begin + kByteKeys, s);
     ByteScores<V>(s);
     for (int64_t group = 0; group < s.group_count; ++group)
       if (s.groups[group].most > 0 || s.first) QuantiseWeights<V>(s, group);

@@ -10,9 +10,9 @@
 namespace latte::cpu {
 namespace {
 
-constexpr int64_t kByteBlock = 256;  // keys
-constexpr int64_t kByteRun = 16;     // keys that are read at a fixed distance from one another
-constexpr int64_t kByteRuns = kByteBlock / kByteRun;
+constexpr int64_t kByteKeys = 256;  // keys
+constexpr int64_t kByteRun = 16;    // keys that are read at a fixed distance from one another
+constexpr int64_t kByteRuns = kByteKeys / kByteRun;
 constexpr int64_t kByteLanes = 16;  // rows of a group
 constexpr int64_t kByteGroups = kMaxTileRows / kByteLanes;
 constexpr int64_t kFours = 64;    // bytes of a vector of fours of a row or column each
@@ -41,14 +41,14 @@ struct ByteGroup {
 
 struct ByteDecode {
   ByteGroup groups[kByteGroups];
-  alignas(64) int8_t q[kByteGroups * kMaxByteQuery * kByteLanes];   // [group][eight][row]
-  alignas(64) float scores[kByteGroups * kByteBlock * kByteLanes];  // [group][key][row]
-  alignas(64) uint8_t p[kByteGroups * kByteBlock * kByteLanes];     // [group][four][row]
-  alignas(64) int8_t values[kByteBlock * kMaxPlane];                // [64 columns][four][vector]
-  alignas(64) float o[kMaxTileRows * kMaxPlane];                    // [row][column]
-  alignas(64) char copied[kByteBlock * (kMaxDecodeWidth + kMaxByteRope + 8)];  // keys, if need be
-  float latent_scale[kByteBlock];  // of the block's keys
-  float rope_scale[kByteBlock];
+  alignas(64) int8_t q[kByteGroups * kMaxByteQuery * kByteLanes];  // [group][eight][row]
+  alignas(64) float scores[kByteGroups * kByteKeys * kByteLanes];  // [group][key][row]
+  alignas(64) uint8_t p[kByteGroups * kByteKeys * kByteLanes];     // [group][four][row]
+  alignas(64) int8_t values[kByteKeys * kMaxPlane];                // [64 columns][four][vector]
+  alignas(64) float o[kMaxTileRows * kMaxPlane];                   // [row][column]
+  alignas(64) char copied[kByteKeys * (kMaxDecodeWidth + kMaxByteRope + 8)];  // keys, if need be
+  float latent_scale[kByteKeys];                                              // of the block's keys
+  float rope_scale[kByteKeys];
   const char* keys[kByteRuns];  // every 16th row of the block
   NextBlock ahead;
   int64_t row_bytes, c, r, rope_at, scales_at;
@@ -59,9 +59,9 @@ struct ByteDecode {
   bool first;                  // block: nothing is known of o
 
   int8_t* Q(int64_t group) { return q + group * q_group; }
-  float* Scores(int64_t group) { return scores + group * kByteBlock * kByteLanes; }
-  int8_t* Values(int64_t column) { return values + column * kByteBlock; }
-  uint8_t* P(int64_t group) { return p + group * kByteBlock * kByteLanes; }
+  float* Scores(int64_t group) { return scores + group * kByteKeys * kByteLanes; }
+  int8_t* Values(int64_t column) { return values + column * kByteKeys; }
+  uint8_t* P(int64_t group) { return p + group * kByteKeys * kByteLanes; }
   const char* Key(int64_t key) const { return keys[key / kByteRun] + key % kByteRun * row_bytes; }
 };
 
@@ -127,25 +127,35 @@ void TurnEights(const int8_t* rows, int64_t stride, int64_t eights, int8_t* to) 
   }
 }
 
-// Quantises the queries of a group; lanes that have none repeat the last.
-template <class V>
-void PackByteQueries(const DecodeTask& t, int64_t group, ByteDecode& s) {
-  constexpr int64_t kRope = RoundUp64(kMaxByteRope);
+// Sixteen queries as bytes, zeros behind each.
+struct ByteQueries {
+  static constexpr int64_t kRope = RoundUp64(kMaxByteRope);
   alignas(64) int8_t latent[kByteLanes][kMaxPlane];
   alignas(64) int8_t high[kByteLanes][kRope];
   alignas(64) int8_t low[kByteLanes][kRope];
+};
+
+// Quantises the queries of a group; lanes that have none repeat the last.
+template <class V>
+void QuantiseQueries(const DecodeTask& t, int64_t group, ByteDecode& s, ByteQueries& q) {
   ByteGroup& g = s.groups[group];
   for (int64_t i = 0; i < kByteLanes; ++i) {
     const DecodeRow& row = t.q[Min(group * kByteLanes + i, t.rows - 1)];
-    g.latent_scale[i] = t.scale * QuantiseLatent<V>(row.q_latent, s.c, latent[i]);
-    g.rope_scale[i] = t.scale * 256.0f * QuantiseRope<V>(row.q_rope, s.r, high[i], low[i]);
-    g.latent_bias[i] = BiasOf<V>(latent[i], s.c);
-    g.rope_bias[i] = 257 * BiasOf<V>(high[i], s.r) + BiasOf<V>(low[i], s.r);
+    g.latent_scale[i] = t.scale * QuantiseLatent<V>(row.q_latent, s.c, q.latent[i]);
+    g.rope_scale[i] = t.scale * 256.0f * QuantiseRope<V>(row.q_rope, s.r, q.high[i], q.low[i]);
+    g.latent_bias[i] = BiasOf<V>(q.latent[i], s.c);
+    g.rope_bias[i] = 257 * BiasOf<V>(q.high[i], s.r) + BiasOf<V>(q.low[i], s.r);
   }
+}
+
+template <class V>
+void PackByteQueries(const DecodeTask& t, int64_t group, ByteDecode& s) {
+  ByteQueries q;
+  QuantiseQueries<V>(t, group, s, q);
   int8_t* to = s.Q(group);
-  TurnEights<V>(latent[0], kMaxPlane, s.eights[0], to);
-  TurnEights<V>(high[0], kRope, s.eights[1], to += s.eights[0] * kEights);
-  TurnEights<V>(low[0], kRope, s.eights[2], to + s.eights[1] * kEights);
+  TurnEights<V>(q.latent[0], kMaxPlane, s.eights[0], to);
+  TurnEights<V>(q.high[0], ByteQueries::kRope, s.eights[1], to += s.eights[0] * kEights);
+  TurnEights<V>(q.low[0], ByteQueries::kRope, s.eights[2], to + s.eights[1] * kEights);
 }
 
 }  // namespace

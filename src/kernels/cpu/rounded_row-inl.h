@@ -54,6 +54,39 @@ void RoundF8(const F8* from, int64_t count, float scale, BF16* to) {
   RoundRow<V>(wide, count - done, to + done);
 }
 
+// to[i] = from[i] times a power of two for a multiple of 64 numbers, if all are normal: of others
+// `outliers` says that they are there.
+template <class V>
+inline void MoveNormals(const F8* from, int64_t count, int32_t exponent,
+                        typename V::Outliers& outliers, BF16* to) {
+  const typename V::Normals normals = V::NormalsOf(exponent);
+  for (int64_t i = 0; i < count; i += 2 * V::kPairElements) {
+    outliers = V::AddOutliers(outliers, from + i);
+    V::StorePairs(to + i, V::MoveNormals(from + i, normals));
+    V::StorePairs(to + i + V::kPairElements, V::MoveNormals(from + i + V::kPairElements, normals));
+  }
+}
+
+// What nearly all rows of kF8 are: scales are powers of two, no number is NaN, subnormal or zero,
+// and widths are what models have. Of other rows it returns false, and `to` is anything. Rows of
+// kF8Dense, whose scale does not follow their numbers, have subnormal ones as a rule.
+template <class V>
+[[gnu::always_inline]] inline bool RoundNormalRow(const CachedRows& f, const char* row, BF16* to) {
+  constexpr int64_t kGroup = 128;
+  if (f.kind != RowKind::kF8 || f.c % kGroup != 0 || f.r % V::kPairElements != 0) return false;
+  const auto* const numbers = reinterpret_cast<const F8*>(row);
+  typename V::Outliers outliers = V::NoOutliers();
+  for (int64_t at = 0; at < f.c; at += kGroup) {
+    const int32_t exponent = ExponentOf(FloatFrom(row + f.scales_at + at / kGroup * 4));
+    if (exponent == 128) return false;
+    MoveNormals<V>(numbers + at, kGroup, exponent, outliers, to + at);
+  }
+  const auto* const rope = reinterpret_cast<const BF16*>(row + f.rope_at);
+  for (int64_t at = 0; at < f.r; at += V::kPairElements)
+    V::StorePairs(to + f.c + at, V::LoadPairs(rope + at));
+  return !V::AnyOutlier(outliers);
+}
+
 // to [c + r], zeros up to a multiple of 32 behind it
 template <class V>
 void RoundCachedRow(const CachedRows& f, const char* row, BF16* to) {
@@ -71,6 +104,14 @@ void RoundCachedRow(const CachedRows& f, const char* row, BF16* to) {
   alignas(64) float wide[kMaxDecodeWidth];
   WidenCachedRow<V>(f, row, wide);
   RoundRow<V>(wide, f.c + f.r, to);
+}
+
+// `count` rows that lie side by side, `stride` apart in `to`.
+template <class V>
+inline void RoundCachedRows(const CachedRows& f, const char* rows, int64_t count, BF16* to,
+                            int64_t stride) {
+  for (int64_t i = 0; i < count; ++i, rows += f.bytes, to += stride)
+    if (!RoundNormalRow<V>(f, rows, to)) RoundCachedRow<V>(f, rows, to);
 }
 
 }  // namespace

@@ -72,6 +72,11 @@ struct Amx : Avx512Bf16 {
   static void DotByteTiles() {
     asm volatile("tdpbssd %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(kC), "i"(kA), "i"(kB));
   }
+  // The same with the bytes of A unsigned.
+  template <int kC, int kA, int kB>
+  static void DotUnsignedByteTiles() {
+    asm volatile("tdpbusd %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(kC), "i"(kA), "i"(kB));
+  }
 
   // Zips the lower and the upper halves of every 128 bits: cheaper than ZipLow and ZipHigh, but
   // column 8l + i of 32 comes out as pair 4l + i of the first (i < 4) or 4l + i − 4 of the second.

@@ -72,13 +72,28 @@ struct Avx512Bf16 : Avx512 {
   }
   // 32 numbers, none of them NaN.
   static Pairs MoveNumbers(const F8* p, const Widener& c) { return MovePairs(Bytes32(p), c); }
-  // 32 numbers, none of them NaN, times `by`/2⁸, rounded: their bits moved to the places of an f16,
-  // whose bias is larger by 8.
-  static Pairs RoundNumbers(const F8* p, Vec by) {
-    const __m512i moved = _mm512_slli_epi16(_mm512_cvtepi8_epi16(Bytes32(p)), 7);
-    const __m512i halves = _mm512_and_si512(moved, _mm512_set1_epi16(static_cast<int16_t>(0xbfff)));
-    return RoundPairs(Mul(_mm512_cvtph_ps(_mm512_castsi512_si256(halves)), by),
-                      Mul(_mm512_cvtph_ps(_mm512_extracti64x4_epi64(halves, 1)), by));
+  // What moves normal numbers and multiplies them by a power of two: two instructions fewer.
+  using Normals = __m512i;
+  static Normals NormalsOf(int exponent) {
+    return _mm512_set1_epi16(static_cast<int16_t>(kF8Moves.normal + exponent * 128));
+  }
+  static Pairs MoveNormals(const F8* p, Normals normals) {
+    const __m512i moved = _mm512_slli_epi16(_mm512_cvtepi8_epi16(Bytes32(p)), 4);
+    const __m512i kept = _mm512_and_si512(moved, _mm512_set1_epi16(static_cast<int16_t>(0x87f0)));
+    return As(_mm512_add_epi16(kept, normals));
+  }
+  // Numbers that are not: NaN, subnormal or zero. Twice the magnitude, less that of the least
+  // normal one, is then above all others.
+  using Outliers = __m512i;
+  static Outliers NoOutliers() { return _mm512_setzero_si512(); }
+  static Outliers AddOutliers(Outliers before, const F8* p) {
+    const __m512i bytes = _mm512_loadu_si512(p);
+    const __m512i twice = _mm512_add_epi8(bytes, bytes);
+    return _mm512_max_epu8(before, _mm512_sub_epi8(twice, _mm512_set1_epi8(2 * 8)));
+  }
+  static bool AnyOutlier(Outliers all) {
+    const __m512i nan = _mm512_set1_epi8(static_cast<char>(2 * 0x7f - 2 * 8));
+    return _mm512_cmpge_epu8_mask(all, nan) != 0;
   }
   // What the sixteen codes of a U4 with this zero mean, twice.
   using U4PairTable = __m512i;
@@ -107,6 +122,15 @@ struct Avx512Bf16 : Avx512 {
   static Pairs FirstOfPairs(Pairs v) {
     return As(_mm512_and_si512(Bits(v), _mm512_set1_epi32(0xffff)));
   }
+  // The first numbers of pairs as floats, and the second ones.
+  static Vec EvenOfPairs(Pairs v) { return _mm512_castsi512_ps(_mm512_slli_epi32(Bits(v), 16)); }
+  static Vec OddOfPairs(Pairs v) {
+    const __m512i upper = _mm512_set1_epi32(static_cast<int32_t>(0xffff0000));
+    return _mm512_castsi512_ps(_mm512_and_si512(Bits(v), upper));
+  }
+  // a0 b0 a1 b1 … a7 b7, and the same of the upper halves.
+  static Vec ZipFloatsLow(Vec a, Vec b) { return _mm512_permutex2var_ps(a, FloatZip(0), b); }
+  static Vec ZipFloatsHigh(Vec a, Vec b) { return _mm512_permutex2var_ps(a, FloatZip(8), b); }
   // Pairs as floats that are only moved, and back.
   static Vec AsFloats(Pairs v) { return reinterpret_cast<Vec>(v); }
   static Pairs AsPairs(Vec v) { return reinterpret_cast<Pairs>(v); }
@@ -198,6 +222,11 @@ struct Avx512Bf16 : Avx512 {
   static __m512i InterleaveIndex() {
     return _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22,
                             6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
+  }
+  static __m512i FloatZip(int first) {
+    return _mm512_add_epi32(
+        _mm512_set_epi32(23, 7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0),
+        _mm512_set1_epi32(first));
   }
   static __m512i ZipIndex() {
     return _mm512_set_epi16(47, 15, 46, 14, 45, 13, 44, 12, 43, 11, 42, 10, 41, 9, 40, 8, 39, 7, 38,

@@ -3,6 +3,7 @@
 #include "src/kernels/cpu/linear_amx_int8-inl.h"
 #include "src/kernels/cpu/mha_amx-inl.h"
 #include "src/kernels/cpu/mla_decode_amx-inl.h"
+#include "src/kernels/cpu/mla_decode_int8_amx-inl.h"
 #include "src/kernels/cpu/partial-inl.h"
 #include "src/kernels/cpu/pointwise-inl.h"
 #include "src/kernels/cpu/simd_amx-inl.h"
@@ -69,6 +70,10 @@ const Target kAmxInt8 = {
     .linear = LinearAmxInt8,
     .pack = PackBytes,
     .pack_size = {kByteChunk, sizeof(ByteColumns)},
+    .mla_decode = MlaDecodeInt8Amx,
+    .decode_rows = kMaxTileRows,
+    .merge_partial = MergePartial<Amx>,
+    .finish_partial = FinishPartial<Amx>,
     .silu_mul = SiluMul<Amx>,
 };
 

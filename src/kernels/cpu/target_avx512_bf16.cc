@@ -2,6 +2,7 @@
 #include "src/kernels/cpu/linear-inl.h"
 #include "src/kernels/cpu/mha_bf16-inl.h"
 #include "src/kernels/cpu/mla_decode_bf16-inl.h"
+#include "src/kernels/cpu/mla_decode_few-inl.h"
 #include "src/kernels/cpu/partial-inl.h"
 #include "src/kernels/cpu/peak-inl.h"
 #include "src/kernels/cpu/pointwise-inl.h"
@@ -18,6 +19,12 @@ const Target kAvx512Bf16 = {
     .mha = MhaBf16<Avx512Bf16>,
     .silu_mul = SiluMul<Avx512Bf16>,
     .peak = PairPeak<Avx512Bf16>,
+};
+
+const Target kAvx512Few = {
+    .mla_decode = MlaDecodeFew<Avx512Bf16>,
+    .merge_partial = MergePartial<Avx512Bf16>,
+    .finish_partial = FinishPartial<Avx512Bf16>,
 };
 
 }  // namespace latte::cpu
