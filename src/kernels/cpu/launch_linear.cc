@@ -234,7 +234,6 @@ void RunParts(std::span<const LinearPart> parts, const Exec& exec) {
   }
   if (kTarget.pack != nullptr) PackParts<kTarget>(parts, exec, pieces);
   const auto end = pieces.first.begin() + static_cast<std::ptrdiff_t>(parts.size()) + 1;
-  const int64_t tasks = *(end - 1);
   const auto part_of = [&](int64_t task) {
     return static_cast<size_t>(std::upper_bound(pieces.first.begin(), end, task) -
                                pieces.first.begin() - 1);
@@ -242,12 +241,9 @@ void RunParts(std::span<const LinearPart> parts, const Exec& exec) {
   const auto block_of = [&](size_t i, int64_t task) {
     return BlockAt(pieces.blocks[i], task - pieces.first[i]);
   };
-  ForEachTask(tasks, pieces.macs, exec, [&](int64_t task) {
+  ForEachTaskInRuns(*(end - 1), pieces.macs, exec, [&](int64_t task, int64_t next) {
     const size_t i = part_of(task);
-    // Threads take tasks in turn, so that this one will probably have the one after those of all.
-    const int64_t next = task + exec.threads->threads();
-    if (next >= tasks)
-      return RunBlock<kTarget>(parts[i], pieces.packed[i], block_of(i, task), nullptr);
+    if (next < 0) return RunBlock<kTarget>(parts[i], pieces.packed[i], block_of(i, task), nullptr);
     const size_t j = part_of(next);
     const LinearTask ahead = FirstTaskAt(parts[j], block_of(j, next));
     RunBlock<kTarget>(parts[i], pieces.packed[i], block_of(i, task), &ahead);

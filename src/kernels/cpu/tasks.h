@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "src/base/math.h"
+#include "src/base/work_ranges.h"
 #include "src/kernels/cpu/launch.h"
 
 namespace latte::cpu {
@@ -47,6 +48,13 @@ template <class F>
 void ForEachTask(int64_t count, int64_t macs, const Exec& exec, const F& f) {
   if (macs > kTaskMacs) return exec.threads->ParallelFor(count, f);
   for (int64_t i = 0; i < count; ++i) f(i);
+}
+
+// The same with f(i, next): each thread has neighbours one after the other (work_ranges.h).
+template <class F>
+void ForEachTaskInRuns(int64_t count, int64_t macs, const Exec& exec, const F& f) {
+  if (count > 0 && macs > kTaskMacs) return ParallelForInRuns(*exec.threads, count, f);
+  for (int64_t i = 0; i < count; ++i) f(i, i + 1 < count ? i + 1 : -1);
 }
 
 }  // namespace latte::cpu
