@@ -17,30 +17,6 @@ constexpr int64_t kWideByteBlock = 4096;  // columns that are multiplied where t
 constexpr int64_t kBytePanelRows = 2 * kTileSide;
 constexpr int64_t kBatchTiles = 8;  // 8 KiB of integer sums
 
-// Cache lines of rows, asked for a burst from each row in turn. A row is of W, or a page of rows
-// that lie side by side: a core's own prefetcher follows one stream per page.
-struct LinesAhead {
-  const char* row = nullptr;
-  int64_t stride = 0, bytes = 0, rows = 0;
-  int64_t at = 0;    // byte of the rows that is asked for next
-  int64_t next = 0;  // in this row
-
-  int64_t lines() const { return (bytes + kLine - 1) / kLine * rows; }
-  void Ask(int64_t count) {
-    for (; count > 0 && at < bytes && rows > 0; count -= kBurst) {
-      const char* const burst = row + next * stride + at;
-      for (int64_t i = 0; i < kBurst; ++i) Amx::Prefetch(burst + i * kLine);
-      if (++next < rows) continue;
-      next = 0;
-      at += kBurst * kLine;
-    }
-  }
-
- private:
-  static constexpr int64_t kLine = 64;
-  static constexpr int64_t kBurst = 2;  // lines: memory answers many rows in turn faster than one
-};
-
 // What a block reads, asked for in parts.
 struct BlockAhead {
   LinesAhead weights, scales;

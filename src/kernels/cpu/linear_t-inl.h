@@ -1,7 +1,8 @@
 // linear_t: contracts activations over the rows of W.
 //
-// Work      few rows of x: up to eight products side by side, a whole row of W of each in turn.
-//           A core reads several streams of memory faster than one; sums lie in y, in the L1.
+// Work      few rows of x: up to eight products side by side, one or two whole rows of W of each in
+//           turn. A core reads several streams of memory faster than one, and the rows after these
+//           are asked for two lines from each product in turn; sums lie in y, in the L1.
 //           Many: runs of columns, four vectors wide, walk down the rows of W; y is their sum,
 //           kept in registers. Quantised weights, and 16-bit ones for many rows of x, are then
 //           widened first, 64 or 256 rows of a run at a time, and scaled.
@@ -144,35 +145,47 @@ struct WeightStream {
   const uint8_t* segment_zero;
 };
 
-// y[i,:] (+)= x[i]·w, a row of W; the first row finds nothing in y.
-template <class V, int64_t kM, class T>
-void AddRow(const WeightStream<T>& s, const Segments& segments, const float (&x)[kM], bool first) {
-  constexpr int64_t kLine = 64 * kValuesPer<T> / static_cast<int64_t>(sizeof(T));
-  const int64_t ahead = s.t.w_stride * static_cast<int64_t>(sizeof(T));
-  for (int64_t at = 0; at < segments.k; at += kLine) Prefetch(s.w + at / kValuesPer<T>, ahead);
-  Weights<FloatMath<V>, T> w;
-  w.p = s.w;
-  typename V::Vec xi[kM];
-  for (int64_t i = 0; i < kM; ++i) xi[i] = V::Set1(x[i]);
+// Rows of W that are added at once: sums are read and written once for all of them. Of quantised
+// ones each may have scales of its own.
+template <class T>
+constexpr int64_t kRowsAtOnce = sizeof(T) == 1 ? 1 : 2;
+
+// y[i,:] = y[i,:] + Σ over kRows rows of W, in order: x[row][i]·w; the first finds nothing in y.
+template <class V, int64_t kM, int64_t kRows, class T>
+void AddRows(const WeightStream<T>& s, const Segments& segments, const float (&x)[kRows][kM],
+             bool first, LinesAhead& ahead) {
+  constexpr int64_t kTwoLines = 128 * kValuesPer<T> / static_cast<int64_t>(sizeof(T));
+  Weights<FloatMath<V>, T> w[kRows];
+  typename V::Vec xi[kRows][kM];
+  for (int64_t row = 0; row < kRows; ++row) {
+    w[row].p = s.w + row * s.t.w_stride;
+    for (int64_t i = 0; i < kM; ++i) xi[row][i] = V::Set1(x[row][i]);
+  }
   ForEachSegment(segments, [&](int64_t segment, int64_t begin, int64_t end) {
     const typename V::Vec scale = V::Set1(s.segment_scale[segment]);
-    w.SetZero(s.segment_zero, segment);
-    const auto add = [&](typename V::Vec wide, int64_t at, auto load, auto store) {
-      if constexpr (sizeof(T) == 1) wide = V::Mul(wide, scale);
-      for (int64_t i = 0; i < kM; ++i) {
-        float* const y = s.t.y + i * s.t.y_stride + at;
-        store(y, V::Fma(xi[i], wide, first ? V::Zero() : load(y)));
+    for (int64_t row = 0; row < kRows; ++row) w[row].SetZero(s.segment_zero, segment);
+    const auto add = [&](auto wide, int64_t at, auto load, auto store) {
+      typename V::Vec sums[kM];
+      for (int64_t i = 0; i < kM; ++i)
+        sums[i] = first ? V::Zero() : load(s.t.y + i * s.t.y_stride + at);
+      for (int64_t row = 0; row < kRows; ++row) {
+        typename V::Vec value = wide(w[row]);
+        if constexpr (sizeof(T) == 1) value = V::Mul(value, scale);
+        for (int64_t i = 0; i < kM; ++i) sums[i] = V::Fma(xi[row][i], value, sums[i]);
       }
+      for (int64_t i = 0; i < kM; ++i) store(s.t.y + i * s.t.y_stride + at, sums[i]);
     };
     int64_t at = begin;
-    for (; at + V::kLanes <= end; at += V::kLanes)
-      add(
-          w.Load(at), at, [](const float* y) { return V::Load(y); },
+    for (; at + V::kLanes <= end; at += V::kLanes) {
+      if (at % kTwoLines == 0) ahead.Ask(2 * kRows);
+      add([at](const auto& row) { return row.Load(at); }, at,
+          [](const float* y) { return V::Load(y); },
           [](float* y, typename V::Vec v) { V::Store(y, v); });
+    }
     const int64_t rest = end - at;
     if (rest > 0)
-      add(
-          w.Partial(at, rest), at, [rest](const float* y) { return V::LoadPartial(y, rest); },
+      add([at, rest](const auto& row) { return row.Partial(at, rest); }, at,
+          [rest](const float* y) { return V::LoadPartial(y, rest); },
           [rest](float* y, typename V::Vec v) { V::StorePartial(y, v, rest); });
   });
 }
@@ -209,21 +222,28 @@ void StreamColumns(const LinearTTask& t, const T* w) {
   alignas(64) float scratch[kMaxStreams * kM * kStride];
   const float* x[kMaxStreams][kM];
   const Segments segments = SegmentsOf(t.grid, 0, t.k);
-  for (int64_t n = 0; n < t.n; ++n) {
+  const auto add = [&](int64_t n, auto rows) {
+    constexpr int64_t kRows = decltype(rows)::value;
     const int64_t in_block = n % kColumnsRows;
     for (int64_t b = 0; b < t.batches && in_block == 0; ++b)
       for (int64_t i = 0; i < kM; ++i)
         x[b][i] = FloatInput<V>(t, i, b * t.x_batch + n, Min(kColumnsRows, t.n - n),
                                 scratch + (b * kM + i) * kStride);
+    LinesAhead ahead{
+        reinterpret_cast<const char*>(streams[0].w + kRows * t.w_stride), t.w_batch,
+        ((kRows - 1) * t.w_stride + segments.k / kValuesPer<T>)*static_cast<int64_t>(sizeof(T)),
+        t.batches};
     for (int64_t b = 0; b < t.batches; ++b) {
       WeightStream<T>& s = streams[b];
       LoadRowScales<V>(s, n, segments.count);
-      float xn[kM];
-      for (int64_t i = 0; i < kM; ++i) xn[i] = x[b][i][in_block];
-      AddRow<V, kM>(s, segments, xn, n == 0);
-      s.w += t.w_stride;
+      float xn[kRows][kM];
+      for (int64_t row = 0; row < kRows; ++row)
+        for (int64_t i = 0; i < kM; ++i) xn[row][i] = x[b][i][in_block + row];
+      AddRows<V, kM, kRows>(s, segments, xn, n == 0, ahead);
+      s.w += kRows * t.w_stride;
     }
-  }
+  };
+  ForEachRun<kRowsAtOnce<T>>(t.n, add);
 }
 
 template <class V, class T>
