@@ -76,8 +76,8 @@ class Pool {
     for (int64_t i = 0; i < std::min(kBlock, size); ++i) {
       const uint64_t bits = Mix64(static_cast<uint64_t>(i));
       // Odd bytes are the upper half of a bf16 or f16 between 2^−15 and 2, or of a small f32; even
-      // ones are no NaN where an e4m3 is a byte.
-      data[i] = static_cast<std::byte>(i % 2 == 0 ? (bits & 0xbfu) | 1u
+      // ones are normal numbers where an e4m3 is a byte.
+      data[i] = static_cast<std::byte>(i % 2 == 0 ? (bits & 0xbfu) | 9u
                                                   : (bits & 0x80u) | 0x38u | (bits & 7u));
     }
     for (int64_t at = kBlock; at < size; at += kBlock)

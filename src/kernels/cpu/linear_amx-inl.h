@@ -196,15 +196,29 @@ inline Segments LoadPanelScales(TileLinear& s, const ScaleGrid& grid, const Weig
   const Segments segments = SegmentsOf(grid, panel.begin, panel.end - panel.begin);
   const int64_t column = (grid.column_begin + panel.begin) / grid.columns;
   alignas(64) float values[kPanelSegments + Amx::kLanes];
+  const auto row_of = [&](int64_t i) {
+    const int64_t row = Min(panel.w_tile * kTileSide + i, panel.w->count - 1);
+    return (grid.row_begin + panel.w->OutputOf(row)) / grid.rows;
+  };
+  const auto load = [&](int64_t row) {
+    WithType(grid.scale, grid.type, [&](const auto* scale) {
+      WidenRow<Amx>(scale + row * grid.stride + column, segments.count, values);
+    });
+  };
+  if (row_of(0) == row_of(kM * kTileSide - 1)) {
+    load(row_of(0));
+    for (int64_t j = 0; j < segments.count; ++j)
+      for (int64_t i = 0; i < kM; ++i)
+        Amx::Store(s.scale + j * kTilePanelRows + i * kTileSide, Amx::Set1(values[j]));
+    return segments;
+  }
   int64_t until = 0;  // outputs before this one have the scales in `values`
   for (int64_t i = 0; i < kM * kTileSide; ++i) {
     const int64_t output = panel.w->OutputOf(Min(panel.w_tile * kTileSide + i, panel.w->count - 1));
     if (output >= until) {
       const int64_t row = (grid.row_begin + output) / grid.rows;
       until = (row + 1) * grid.rows - grid.row_begin;
-      WithType(grid.scale, grid.type, [&](const auto* scale) {
-        WidenRow<Amx>(scale + row * grid.stride + column, segments.count, values);
-      });
+      load(row);
     }
     for (int64_t j = 0; j < segments.count; ++j) s.scale[j * kTilePanelRows + i] = values[j];
   }
