@@ -16,6 +16,8 @@ constexpr int64_t kGateOutputs = 1 << 14;
 // Multiply-adds of a task with one row of x: what it prepares and reads before it has asked for it
 // should be little of it.
 constexpr int64_t kStreamMacs = 1 << 20;
+// Rows of x up to which memory is the floor.
+constexpr int64_t kMemoryRows = 64;
 // Parts of one ParallelFor.
 constexpr size_t kMaxParts = 256;
 
@@ -241,13 +243,18 @@ void RunParts(std::span<const LinearPart> parts, const Exec& exec) {
   const auto block_of = [&](size_t i, int64_t task) {
     return BlockAt(pieces.blocks[i], task - pieces.first[i]);
   };
-  ForEachTaskInRuns(*(end - 1), pieces.macs, exec, [&](int64_t task, int64_t next) {
+  const auto run = [&](int64_t task, int64_t next) {
     const size_t i = part_of(task);
     if (next < 0) return RunBlock<kTarget>(parts[i], pieces.packed[i], block_of(i, task), nullptr);
     const size_t j = part_of(next);
     const LinearTask ahead = FirstTaskAt(parts[j], block_of(j, next));
     RunBlock<kTarget>(parts[i], pieces.packed[i], block_of(i, task), &ahead);
-  });
+  };
+  // Where memory is the floor a thread walks neighbouring weights; many rows of x share them.
+  const int64_t tasks = *(end - 1);
+  const auto few = [](const LinearPart& p) { return LinearOp::ShapeOf(p).m <= kMemoryRows; };
+  if (std::ranges::all_of(parts, few)) return ForEachTaskInRuns(tasks, pieces.macs, exec, run);
+  ForEachTask(tasks, pieces.macs, exec, [&](int64_t task) { run(task, -1); });
 }
 
 }  // namespace
