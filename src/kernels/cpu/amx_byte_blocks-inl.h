@@ -1,5 +1,5 @@
-// A block of a product of bytes on tiles: 32 rows of W × 1024 columns, where it lies or laid out in
-// a panel, and what sums pass through.
+// A block of a product of bytes on tiles: 32 rows of W × up to 4096 columns where they lie, or 1024
+// laid out in a panel, and what sums pass through.
 #pragma once
 
 #include <cstdint>
