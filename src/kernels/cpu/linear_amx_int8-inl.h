@@ -6,13 +6,13 @@
 // Work      32 outputs at a time. A chunk is 128 columns, of which x has one scale; a run is one
 //           chunk or, where a 4-bit weight has more scales, 32 columns. x is packed once per call.
 //           Up to 32 rows of x: int8 weights are operand A where they lie, 4096 columns, all of K
-//           first. More, and 4-bit weights: 32 rows × 1024 columns are laid out side by side (32 KiB), and all
-//           rows of x pass. Integer sums of two chunks (2 × 2 tiles) or four short runs (2 × 1)
-//           are stored and become f32 while the next ones are multiplied: a tile that is read
-//           right after it was stored has to wait, and vectors and tiles work side by side. While
-//           a block is used the next one is asked for, the last one's next being the task that the
-//           thread will probably have; rows of W shorter than a page, all columns of them together.
-//           Up to LaneRows() rows of x: linear_amx_int8_row-inl.h.
+//           first. More, and 4-bit weights: 32 rows × 1024 columns are laid out side by side (32
+//           KiB), and all rows of x pass. Integer sums of two chunks (2 × 2 tiles) or four short
+//           runs (2 × 1) are stored and become f32 while the next ones are multiplied: a tile that
+//           is read right after it was stored has to wait, and vectors and tiles work side by side.
+//           While a block is used the next one is asked for, the last one's next being the task
+//           that the thread will probably have; rows of W shorter than a page, all columns of them
+//           together. Up to LaneRows() rows of x: linear_amx_int8_row-inl.h.
 // Order     chunks in order. In a chunk runs in order, the first times its scale, the others added
 //           by fused multiply-adds; then times the scale of x, added to the sum likewise. Where a
 //           row of W has one scale it multiplies the finished sum. The bias is last.
