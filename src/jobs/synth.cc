@@ -25,12 +25,14 @@ namespace {
 
 constexpr int64_t kPieceBytes = 1 << 20;  // written at once
 
-// The sum s of four uniform bytes is close to normal with mean 510. A weight is (s − 510)·unit,
+// The sum s of four uniform bytes is close to normal with mean 510. A weight is (s − 509.5)·unit,
 // unit chosen for a standard deviation of 0.02; its code in a format is looked up by s. Integers
-// alone decide, so that every machine writes the same bytes.
+// alone decide, so that every machine writes the same bytes. Half a step beside the mean no weight
+// is zero: of a trained layer few are, and kernels may take those more slowly.
 constexpr size_t kSums = 4 * 255 + 1;
 constexpr double kUnit = 0.02 / 147.80054127;  // √(4·(256² − 1)/12)
-constexpr double kLargest = 510 * kUnit;
+constexpr double kMiddle = 509.5;
+constexpr double kLargest = (static_cast<double>(kSums - 1) - kMiddle) * kUnit;
 using CodeTable = std::array<uint32_t, kSums>;
 
 // One tensor: random codes of `bits` each, or `pattern` over and over.
@@ -77,7 +79,7 @@ uint32_t CodeOf(SynthFormat format, double weight) {
 CodeTable MakeTable(SynthFormat format) {
   CodeTable table = {};
   for (size_t s = 0; s < kSums; ++s)
-    table[s] = CodeOf(format, (static_cast<double>(s) - 510) * kUnit);
+    table[s] = CodeOf(format, (static_cast<double>(s) - kMiddle) * kUnit);
   return table;
 }
 
