@@ -199,11 +199,11 @@ TEST(SamplerPlain, AlsoInWideRows) {
 TEST(SamplerPlain, TheTokenThatReachesASumCountsInIt) {
   std::vector<float> logits(1000);
   for (size_t i = 0; i < logits.size(); ++i) logits[i] = -0x1p-8f * static_cast<float>(i);
-  const LogitScan scan = ScanLogits(logits);
-  const WeightScale scale = WeightScale::Of(scan.max, 1, 0);
+  const ScannedRow row = ScanRow(logits, kRowPassesBaseline);
+  const WeightScale scale = WeightScale::Of(row.max, 1, 0);
   std::vector<uint64_t> weights(logits.size());
   ComputeWeights(logits, scale, weights);
-  TokenRanking ranking(logits, scan, scale);
+  TokenRanking ranking(row, scale);
   uint64_t sum = 0;
   for (size_t i = 0; i < logits.size(); ++i) {
     EXPECT_EQ(ranking.Reach(sum + 1).id, static_cast<int32_t>(i));
