@@ -152,17 +152,27 @@ struct RowPass {
     return __builtin_convertvector(steps < last ? steps : last, I);
   }
 
-  static void Count(const float* z, const float* block_max, size_t blocks,
-                    const WeightScale& scale, const BucketGrid& grid, uint64_t* buckets) {
-    int32_t at[kLogitBlock];
-    uint64_t weights[kLogitBlock];
-    for (size_t b = 0; b < blocks; ++b) {
-      if (Weightless(block_max[b], scale)) continue;
-      const float* const block = z + b * kLogitBlock;
-      BlockWeights(block, scale, weights);
-      for (size_t i = 0; i < kLogitBlock; i += kLanes)
-        Store(BucketOf(Load(block + i), grid), at + i);
-      for (size_t i = 0; i < kLogitBlock; ++i) buckets[at[i]] += weights[i];
+  static void BlockBuckets(const float* z, const BucketGrid& grid, int32_t* at) {
+    for (size_t i = 0; i < kLogitBlock; i += kLanes) Store(BucketOf(Load(z + i), grid), at + i);
+  }
+
+  static void Count(const float* z, const float* block_max, size_t blocks, const WeightScale& scale,
+                    const BucketGrid& grid, uint64_t* buckets) {
+    // Some blocks at a time, and unrolled, for the processor to overlap what they wait for.
+    constexpr size_t kRun = 8;
+    constexpr size_t kUnroll = 8;
+    int32_t at[kRun * kLogitBlock];
+    uint64_t weights[kRun * kLogitBlock];
+    for (size_t begin = 0; begin < blocks; begin += kRun) {
+      size_t count = 0;
+      for (size_t b = begin; b < blocks && b < begin + kRun; ++b) {
+        if (Weightless(block_max[b], scale)) continue;
+        BlockWeights(z + b * kLogitBlock, scale, weights + count);
+        BlockBuckets(z + b * kLogitBlock, grid, at + count);
+        count += kLogitBlock;
+      }
+      for (size_t i = 0; i < count; i += kUnroll)
+        for (size_t j = i; j < i + kUnroll; ++j) buckets[at[j]] += weights[j];
     }
   }
 

@@ -111,7 +111,8 @@ int32_t DrawToken(const ScannedRow& row, const Draw& draw) {
   const WeightScale scale = WeightScale::Of(row.max, params.temperature, params.min_p);
   const auto top_k = static_cast<uint64_t>(params.top_k);
   if (top_k == 0 || top_k >= row.logits.size()) {
-    TokenRanking ranking(row, scale);
+    constexpr double kAnywhere = 0.5;
+    TokenRanking ranking(row, scale, params.top_p < 1 ? params.top_p : kAnywhere);
     return DrawByWeight(ranking.total(), draw,
                         [&](uint64_t wanted) { return ranking.Reach(wanted); });
   }

@@ -203,7 +203,7 @@ TEST(SamplerPlain, TheTokenThatReachesASumCountsInIt) {
   const WeightScale scale = WeightScale::Of(row.max, 1, 0);
   std::vector<uint64_t> weights(logits.size());
   ComputeWeights(logits, scale, weights);
-  TokenRanking ranking(row, scale);
+  TokenRanking ranking(row, scale, 0.5);
   uint64_t sum = 0;
   for (size_t i = 0; i < logits.size(); ++i) {
     EXPECT_EQ(ranking.Reach(sum + 1).id, static_cast<int32_t>(i));

@@ -121,18 +121,18 @@ Reached ReachAmong(std::span<Candidate> candidates, uint64_t wanted) {
   return out;
 }
 
-TokenRanking::TokenRanking(const ScannedRow& row, const WeightScale& scale)
+TokenRanking::TokenRanking(const ScannedRow& row, const WeightScale& scale, double share)
     : row_(row), scale_(scale) {
   const Sample sample(row.logits);
   grid_ = GridOf(sample, scale);
-  // Flat rows are drawn from by buckets, and these tell the total too.
-  const uint64_t guessed = GuessedTotal(sample, scale);
-  if (guessed <= kMostHead * kWeightOne) {
+  const auto guessed = static_cast<double>(GuessedTotal(sample, scale));
+  if (guessed <= static_cast<double>(kMostHead * kWeightOne)) {
     head_ = LikeliestTokens(row, std::clamp(row.block_max.size(), kFewestHead, kMostHead));
     FillWeights(head_, scale_);
     head_sum_ = WeightOf(head_);
   }
-  if (guessed > head_sum_) {
+  const auto head = static_cast<double>(head_sum_);
+  if (share * (head + guessed) > head) {  // buckets will be needed, and tell the total too
     buckets_ = CountBuckets(row_, scale_, grid_);
     total_ = std::accumulate(buckets_.begin(), buckets_.end(), uint64_t{0});
   } else {

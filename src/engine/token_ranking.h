@@ -39,8 +39,9 @@ Reached ReachAmong(std::span<Candidate> candidates, uint64_t wanted);
 // A row's tokens with their weights. Thread-compatible; what it is made of must outlive it.
 class TokenRanking {
  public:
+  // share: what part of the total will be asked for, roughly; matters for speed alone.
   // Requires: no NaN in the row; scale.max is its largest logit, finite.
-  TokenRanking(const ScannedRow& row, const WeightScale& scale);
+  TokenRanking(const ScannedRow& row, const WeightScale& scale, double share);
 
   uint64_t total() const { return total_; }
 
