@@ -97,8 +97,7 @@ struct RowPass {
     p = OfBits(Bits(p) & (x >= F{} + scale.cut));
     const I high = __builtin_convertvector(p, I);
     const F rest = (p - __builtin_convertvector(high, F)) * 0x1p20f;
-    return {__builtin_bit_cast(U, high),
-            __builtin_bit_cast(U, __builtin_convertvector(rest, I))};
+    return {__builtin_bit_cast(U, high), __builtin_bit_cast(U, __builtin_convertvector(rest, I))};
   }
 
   // A block of zero weights.
@@ -143,7 +142,8 @@ struct RowPass {
   }
 
   static void AllWeights(const float* z, size_t blocks, const WeightScale& scale, uint64_t* out) {
-    for (size_t i = 0; i < blocks * kLogitBlock; i += kLogitBlock) BlockWeights(z + i, scale, out + i);
+    for (size_t i = 0; i < blocks * kLogitBlock; i += kLogitBlock)
+      BlockWeights(z + i, scale, out + i);
   }
 
   static I BucketOf(F logits, const BucketGrid& grid) {

@@ -88,8 +88,8 @@ std::vector<float> Adjusted(const Draw& draw) {
 int32_t Likeliest(const ScannedRow& row) {
   const auto block = std::find(row.block_max.begin(), row.block_max.end(), row.max);
   const auto first = (block - row.block_max.begin()) * static_cast<int64_t>(kLogitBlock);
-  return static_cast<int32_t>(
-      std::find(row.logits.begin() + first, row.logits.end(), row.max) - row.logits.begin());
+  return static_cast<int32_t>(std::find(row.logits.begin() + first, row.logits.end(), row.max) -
+                              row.logits.begin());
 }
 
 // The weight that the tokens kept by top_p have to reach.

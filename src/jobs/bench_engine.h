@@ -16,8 +16,8 @@ namespace latte {
 struct BenchBatchOptions {
   EngineOptions engine;
   std::vector<int64_t> batches = {1, 8, 16, 32};
-  int64_t prompt = 16;     // tokens of every prompt
-  int64_t gen = 32;        // steps that are measured, all sequences decoding
+  int64_t prompt = 16;  // tokens of every prompt
+  int64_t gen = 32;     // steps that are measured, all sequences decoding
   double temperature = 0;
   double top_p = 1;
 };
