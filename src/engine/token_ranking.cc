@@ -57,11 +57,20 @@ struct Sample {
   std::vector<float> logits;
 };
 
-// What the row's weights would sum up to if all were like the sampled ones.
-uint64_t GuessedTotal(const Sample& sample, const WeightScale& scale) {
-  std::vector<uint64_t> weights(sample.logits.size());
-  ComputeWeights(sample.logits, scale, weights);
-  return sample.every * std::accumulate(weights.begin(), weights.end(), uint64_t{0});
+double WeightOf(std::span<const float> logits, const WeightScale& scale, const RowPasses& passes) {
+  std::vector<uint64_t> weights(logits.size());
+  ComputeWeights(logits, scale, weights, passes);
+  return std::accumulate(weights.begin(), weights.end(), 0.0);
+}
+
+// Whether the likeliest tokens have about that share of the row's weight: as far as the blocks'
+// largest and the sample tell.
+bool HeadSuffices(const ScannedRow& row, const Sample& sample, const WeightScale& scale,
+                  double share) {
+  const double head = WeightOf(row.block_max, scale, *row.passes);
+  const double rest =
+      static_cast<double>(sample.every) * WeightOf(sample.logits, scale, *row.passes);
+  return head >= share * (head + rest);
 }
 
 // From the largest logit to the least of the sample, or to where weights end if that is nearer.
@@ -125,18 +134,14 @@ TokenRanking::TokenRanking(const ScannedRow& row, const WeightScale& scale, doub
     : row_(row), scale_(scale) {
   const Sample sample(row.logits);
   grid_ = GridOf(sample, scale);
-  const auto guessed = static_cast<double>(GuessedTotal(sample, scale));
-  if (guessed <= static_cast<double>(kMostHead * kWeightOne)) {
+  if (HeadSuffices(row, sample, scale, share)) {
+    total_ = SumWeights(row_, scale_);
     head_ = LikeliestTokens(row, std::clamp(row.block_max.size(), kFewestHead, kMostHead));
     FillWeights(head_, scale_);
     head_sum_ = WeightOf(head_);
-  }
-  const auto head = static_cast<double>(head_sum_);
-  if (share * (head + guessed) > head) {  // buckets will be needed, and tell the total too
+  } else {
     buckets_ = CountBuckets(row_, scale_, grid_);
     total_ = std::accumulate(buckets_.begin(), buckets_.end(), uint64_t{0});
-  } else {
-    total_ = SumWeights(row_, scale_);
   }
 }
 

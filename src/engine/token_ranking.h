@@ -55,7 +55,7 @@ class TokenRanking {
   const ScannedRow& row_;
   WeightScale scale_;
   uint64_t total_ = 0;
-  std::vector<Candidate> head_;  // the likeliest tokens; none where they would hold next to nothing
+  std::vector<Candidate> head_;  // the likeliest tokens; none where they would hardly suffice
   uint64_t head_sum_ = 0;
   BucketGrid grid_;
   std::vector<uint64_t> buckets_;  // weights; empty until needed
