@@ -6,9 +6,11 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "src/kernels/cpu/amx_blocks-inl.h"
 #include "src/kernels/cpu/element-inl.h"
+#include "src/kernels/cpu/pairs-inl.h"
 #include "src/kernels/cpu/scales-inl.h"
 #include "src/kernels/cpu/target.h"
 #include "src/kernels/cpu/tiles-inl.h"
@@ -89,6 +91,24 @@ inline int64_t GridRow(const ScaleGrid& g, int64_t n) {
   return g.rows == 1 ? g.row_begin + n : (g.row_begin + n) / g.rows;  // no division per row
 }
 
+// scale[run][row] of 32 rows from scales in bf16 side by side, two at a time.
+template <class Row>
+void TurnScalePairs(const Row& row, int64_t column, int64_t runs, float* scale) {
+  constexpr int64_t kRows = 2 * kTileSide;
+  for (int64_t first = 0; first < runs; first += 2 * kTileSide)
+    for (int64_t i = 0; i < kRows; i += kTileSide) {
+      Amx::Words words[kTileSide];
+      for (int64_t j = 0; j < kTileSide; ++j)
+        words[j] = Amx::WordsOf(LoadPairsOf<Amx>(row(i + j) + column, first, runs));
+      Amx::Transpose(words);
+      for (int64_t j = 0; j < Min(2 * kTileSide, runs - first); ++j) {
+        const Amx::Pairs pairs = Amx::PairsOf(words[j / 2]);
+        Amx::Store(scale + (first + j) * kRows + i,
+                   j % 2 == 0 ? Amx::EvenOfPairs(pairs) : Amx::OddOfPairs(pairs));
+      }
+    }
+}
+
 // scale[run][row] of rows [row_begin, +rows) of 32 and columns [k_begin, +k) in runs of kRun, of
 // which a chunk has 128 / kRun; behind the last column and the last row they are some number.
 template <int64_t kRun>
@@ -110,6 +130,8 @@ void PrepareTileScales(const ScaleGrid& g, int64_t row_begin, int64_t rows, int6
       }
     } else if (g.columns == kRun) {
       const int64_t column = GridColumn(g, k_begin);
+      if constexpr (std::is_same_v<decltype(stored), const BF16*>)
+        return TurnScalePairs(row, column, runs, scale);
       for (int64_t first = 0; first < runs; first += kTileSide)
         for (int64_t i = 0; i < kRows; i += kTileSide) {
           Amx::Vec part[kTileSide];

@@ -45,22 +45,31 @@ inline void StoreRowSums(const ByteProduct& s, const ByteBlock& block, int64_t i
   Amx::Store(y, last ? Amx::Mul(total, Amx::Load(s.scale + i * kTileSide)) : total);
 }
 
+// 128 columns of 16 rows of W, fewer at the end of a row. Behind the last row it is there again.
+struct LaneChunk {
+  const char* const* row;  // of 16, from column 0 on; in memory, there are too many for registers
+  int64_t output;          // of the first row
+  int64_t k, count;        // columns
+  int64_t at;              // bytes of a row before column k
+
+  const char* Row(int64_t i) const { return row[i] + at; }
+};
+
 // int8: sums of four parts of a chunk and 16 rows of W, lanes are rows.
 template <bool kWhole>
-inline void MultiplyBytesInLanes(const LinearTask& t, const RowChunk& x, int64_t output, int64_t k,
-                                 int64_t count, Bytes (&runs)[kChunkRuns]) {
+inline void MultiplyBytesInLanes(const LaneChunk& c, const RowChunk& x, Bytes (&runs)[kChunkRuns]) {
   const Bytes codes[2] = {Avx512Vnni::LoadBytes(x.codes[0]), Avx512Vnni::LoadBytes(x.codes[1])};
   const Bytes start = Avx512Vnni::LoadBytes(x.start);
   for (int64_t i = 0; i < kTileSide; i += 4) {
     Bytes sums[4];
     for (int64_t j = 0; j < 4; ++j) {
-      const char* const w = WeightAt(t, Min(output + i + j, t.n - 1), k);
+      const char* const w = c.Row(i + j);
       Bytes chunk[2];
       if constexpr (kWhole)
         for (int64_t half = 0; half < 2; ++half)
           chunk[half] = Avx512Vnni::LoadBytes(w + half * kByteStep);
       else
-        LoadChunk(reinterpret_cast<const int8_t*>(w), count, chunk);
+        LoadChunk(reinterpret_cast<const int8_t*>(w), c.count, chunk);
       sums[j] = start;
       for (int64_t half = 0; half < 2; ++half)
         sums[j] = Avx512Vnni::DotBytes(sums[j], Avx512Vnni::FlipSigns(chunk[half]), codes[half]);
@@ -72,22 +81,22 @@ inline void MultiplyBytesInLanes(const LinearTask& t, const RowChunk& x, int64_t
 
 // 4 bits: sums of four runs of a chunk and 16 rows of W, lanes are rows.
 template <bool kZeros, bool kWhole>
-inline void MultiplyNibblesInLanes(const LinearTask& t, const RowChunk& x, int64_t output,
-                                   int64_t k, int64_t count, Bytes (&runs)[kChunkRuns]) {
+inline void MultiplyNibblesInLanes(const LinearTask& t, const LaneChunk& c, const RowChunk& x,
+                                   Bytes (&runs)[kChunkRuns]) {
   const Bytes even = Avx512Vnni::LoadBytes(x.codes[0]);
   const Bytes odd = Avx512Vnni::LoadBytes(x.codes[1]);
   const Bytes start = Avx512Vnni::LoadBytes(x.start);
   for (int64_t i = 0; i < kTileSide; i += 4) {
     Bytes sums[4];
     for (int64_t j = 0; j < 4; ++j) {
-      const int64_t n = Min(output + i + j, t.n - 1);
-      const char* const w = WeightAt(t, n, k);
+      const char* const w = c.Row(i + j);
       const Bytes packed =
-          kWhole ? Avx512Vnni::LoadBytes(w) : Avx512Vnni::LoadBytesPartial(w, (count + 1) / 2);
+          kWhole ? Avx512Vnni::LoadBytes(w) : Avx512Vnni::LoadBytesPartial(w, (c.count + 1) / 2);
       sums[j] = start;
       if constexpr (kZeros)
         sums[j] = Avx512Vnni::MulInts(
-            start, Avx512Vnni::MinusQuartersOf(ChunkZeros(t.grid, n, k, k + count)));
+            start, Avx512Vnni::MinusQuartersOf(
+                       ChunkZeros(t.grid, Min(c.output + i + j, t.n - 1), c.k, c.k + c.count)));
       sums[j] = Avx512Vnni::DotBytes(sums[j], Avx512Vnni::LowNibbles(packed), even);
       sums[j] = Avx512Vnni::DotBytes(sums[j], Avx512Vnni::HighNibbles(packed), odd);
     }
@@ -96,17 +105,16 @@ inline void MultiplyNibblesInLanes(const LinearTask& t, const RowChunk& x, int64
   Avx512Vnni::TurnQuarters(runs);
 }
 
-// 128 columns of 16 rows of W, fewer at the end of a row.
 template <bool kZeros>
-inline void MultiplyInLanes(const LinearTask& t, const RowChunk& x, int64_t output, int64_t k,
-                            int64_t count, Bytes (&runs)[kChunkRuns]) {
-  const bool whole = count == kByteChunk;
+inline void MultiplyInLanes(const LinearTask& t, const LaneChunk& c, const RowChunk& x,
+                            Bytes (&runs)[kChunkRuns]) {
+  const bool whole = c.count == kByteChunk;
   if (t.w_type == Element::kI8) {
-    if (whole) return MultiplyBytesInLanes<true>(t, x, output, k, count, runs);
-    return MultiplyBytesInLanes<false>(t, x, output, k, count, runs);
+    if (whole) return MultiplyBytesInLanes<true>(c, x, runs);
+    return MultiplyBytesInLanes<false>(c, x, runs);
   }
-  if (whole) return MultiplyNibblesInLanes<kZeros, true>(t, x, output, k, count, runs);
-  return MultiplyNibblesInLanes<kZeros, false>(t, x, output, k, count, runs);
+  if (whole) return MultiplyNibblesInLanes<kZeros, true>(t, c, x, runs);
+  return MultiplyNibblesInLanes<kZeros, false>(t, c, x, runs);
 }
 
 template <bool kOneScale, int64_t kRuns, bool kZeros>
@@ -118,12 +126,16 @@ inline void AddRowInLanes(ByteProduct& s, const ByteBlock& block, int64_t x_row)
     const int64_t output = block.output + i * kTileSide;
     float* const y = s.Sums(output / kTileSide, x_row);
     Amx::Vec total = block.begin == 0 ? Amx::Zero() : Amx::Load(y);
+    for (int64_t row = 0; row < kTileSide; ++row)
+      s.lane_rows[row] = WeightAt(t, Min(output + row, t.n - 1), 0);
+    LaneChunk c = {s.lane_rows, output, block.begin, 0, 0};
     for (int64_t chunk = 0; chunk < block.chunks(); ++chunk) {
       s.ahead.Ask();
-      const int64_t k = block.begin + chunk * kByteChunk;
-      const int64_t count = Min(kByteChunk, block.end - k);
+      c.k = block.begin + chunk * kByteChunk;
+      c.count = Min(kByteChunk, block.end - c.k);
+      c.at = c.k / ValuesOf(t.w_type);
       Bytes runs[kChunkRuns];
-      MultiplyInLanes<kZeros>(t, s.row[chunk], output, k, count, runs);
+      MultiplyInLanes<kZeros>(t, c, s.row[chunk], runs);
       if constexpr (kRuns == 1)
         runs[0] = Avx512Vnni::AddInts(Avx512Vnni::AddInts(runs[0], runs[1]),
                                       Avx512Vnni::AddInts(runs[2], runs[3]));

@@ -147,6 +147,7 @@ struct Amx : Avx512Bf16 {
   static uint32_t NotOne(Vec v) { return _mm512_cmp_ps_mask(v, Set1(1.0f), _CMP_NEQ_UQ); }
 
   static Words WordsOf(Pairs v) { return Bits(v); }
+  static Pairs PairsOf(Words v) { return As(v); }
   static Vec Floats(Words v) { return _mm512_castsi512_ps(v); }
   static Words LoadWords(const void* p) { return _mm512_loadu_si512(p); }
   static void StoreWords(void* p, Words v) { _mm512_storeu_si512(p, v); }

@@ -129,10 +129,14 @@ struct LinesAhead {
 
   int64_t lines() const { return (bytes + kLine - 1) / kLine * rows; }
   void Ask(int64_t count) {
-    for (; count > 0 && at < bytes && rows > 0; count -= kBurst) {
-      const char* const burst = row + next * stride + at;
-      for (int64_t i = 0; i < kBurst; ++i) Prefetch(burst, i * kLine);
-      if (++next < rows) continue;
+    while (count > 0 && at < bytes && rows > 0) {
+      const int64_t bursts = Min((count + kBurst - 1) / kBurst, rows - next);
+      const char* burst = row + next * stride + at;
+      for (int64_t i = 0; i < bursts; ++i, burst += stride)
+        for (int64_t line = 0; line < kBurst; ++line) Prefetch(burst, line * kLine);
+      count -= bursts * kBurst;
+      next += bursts;
+      if (next < rows) continue;
       next = 0;
       at += kBurst * kLine;
     }

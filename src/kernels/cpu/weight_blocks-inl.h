@@ -37,9 +37,10 @@ struct ByteBlock {
   int64_t chunks() const { return (end - begin + kByteChunk - 1) / kByteChunk; }
 };
 
+constexpr int64_t ValuesOf(Element w_type) { return w_type == Element::kU4 ? 2 : 1; }  // of a byte
+
 inline const char* WeightAt(const LinearTask& t, int64_t output, int64_t k) {
-  const int64_t values = t.w_type == Element::kU4 ? 2 : 1;
-  return static_cast<const char*>(t.w) + output * t.w_stride + k / values;
+  return static_cast<const char*>(t.w) + output * t.w_stride + k / ValuesOf(t.w_type);
 }
 
 // `bytes` of each of `rows` rows. Short ones that lie side by side are asked for page by page.
