@@ -190,7 +190,7 @@ void AddPool(CLI::App& bench, BenchFlags& flags) {
 void AddSampler(CLI::App& bench, BenchFlags& flags) {
   auto own = std::make_shared<BenchSamplerOptions>();
   CLI::App* sub = AddOne(bench, flags, "sampler", "What drawing tokens costs, per row of logits",
-                         [own](const Machine&) { return BenchSampler(*own); });
+                         [own](const Machine& machine) { return BenchSampler(*own, machine); });
   sub->add_option("--vocab", own->vocab, "logits per row (default: 129280)");
   sub->add_option("--rows", own->rows, "rows drawn by one call (default: 16)");
   sub->add_option("--threads", own->threads, "threads (default: 1)");

@@ -30,8 +30,9 @@ void AddBatch(CLI::App& bench, BenchFlags& flags) {
   sub->add_option("--prompt", own->prompt, "tokens of every prompt (default: 16)")
       ->check(CLI::Range(1, 1 << 20));
   sub->add_option("--gen", own->gen, "steps measured (default: 32)")->check(CLI::Range(1, 1 << 16));
-  sub->add_option("--temperature", own->temperature, "0: greedy, else with top_p 0.95 (default: 0)")
+  sub->add_option("--temperature", own->temperature, "0: greedy (default: 0)")
       ->check(CLI::Range(0.0, 100.0));
+  sub->add_option("--top-p", own->top_p, "(default: 1)")->check(CLI::Range(1e-6, 1.0));
   AddEngine(*sub, own->engine);
 }
 

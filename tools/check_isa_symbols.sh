@@ -1,12 +1,12 @@
 #!/bin/sh
-# Fails if an object compiled for one instruction set (target_<isa>.cc) defines a function that
-# other files can see: of an inline function the linker keeps one copy for every processor, perhaps
-# this one.
+# Fails if an object compiled for one instruction set (target_<isa>.cc, row_passes_<isa>.cc) defines
+# a function that other files can see: of an inline function the linker keeps one copy for every
+# processor, perhaps this one.
 #   usage: check_isa_symbols.sh LIBRARY
 set -eu
-members=$(ar t "$1" | grep '^target_.*\.o$' || true)
+members=$(ar t "$1" | grep -E '_(avx|amx)[0-9a-z_]*\.cc\.o$' || true)
 if [ -z "$members" ]; then
-  echo "$1: expected objects of target_<isa>.cc, found none" >&2
+  echo "$1: expected objects of files named _<isa>.cc, found none" >&2
   exit 1
 fi
 status=0

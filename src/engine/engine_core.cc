@@ -249,6 +249,7 @@ void EngineCore::DrawBlock(std::span<const Drawing> block) {
     draw.banned = answers_.Banned(answer);
     draw.position = scheduler_.Find(d.id)->length();
     draw.logprobs = answer.request().logprobs;
+    draw.isa = parts_.machine->isa;
     draws.push_back(draw);
   }
   const std::vector<Result<Drawn>> drawn = SampleAll(draws, threads_);

@@ -33,7 +33,8 @@ Result<GenerateResult> Generate(Session& session, std::span<const int32_t> promp
                                    .params = &options.sampling,
                                    .history = &history,
                                    .banned = std::span(stop).first(may_stop ? 0 : stop.size()),
-                                   .position = session.length()}));
+                                   .position = session.length(),
+                                   .isa = session.isa()}));
     const int32_t token = drawn.token;
     if (result.tokens.empty()) {
       first_token = Clock::now();

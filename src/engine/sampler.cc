@@ -24,18 +24,18 @@ uint64_t Uniform(uint64_t seed, int64_t position, uint64_t total) {
   return static_cast<uint64_t>((Wide{word} * total) >> 53);
 }
 
-Status CheckNumbers(std::span<const float> logits, const LogitScan& scan) {
-  if (!scan.nan && scan.max < kInf) return {};
-  const auto bad = std::find_if(logits.begin(), logits.end(),
+Status CheckNumbers(const ScannedRow& row) {
+  if (!row.nan && row.max < kInf) return {};
+  const auto bad = std::find_if(row.logits.begin(), row.logits.end(),
                                 [](float z) { return std::isnan(z) || z == kInf; });
   return Internal(fmt::format(
       "numerical error: the logit of token {} is {}; see whether the weights are finite with "
       "--check-weights",
-      bad - logits.begin(), *bad));
+      bad - row.logits.begin(), *bad));
 }
 
-Status CheckPossible(const LogitScan& scan, bool adjusted) {
-  if (scan.max > -kInf) return {};
+Status CheckPossible(const ScannedRow& row, bool adjusted) {
+  if (row.max > -kInf) return {};
   return Internal(adjusted ? "numerical error: no token can be drawn, as every logit that is not "
                              "banned is -inf"
                            : "numerical error: every logit is -inf; see whether the weights are "
@@ -85,11 +85,11 @@ std::vector<float> Adjusted(const Draw& draw) {
 }
 
 // The first of the largest.
-int32_t Likeliest(std::span<const float> logits, const LogitScan& scan) {
-  const auto block = std::find(scan.block_max.begin(), scan.block_max.end(), scan.max);
-  const auto first = (block - scan.block_max.begin()) * static_cast<int64_t>(kLogitBlock);
-  return static_cast<int32_t>(std::find(logits.begin() + first, logits.end(), scan.max) -
-                              logits.begin());
+int32_t Likeliest(const ScannedRow& row) {
+  const auto block = std::find(row.block_max.begin(), row.block_max.end(), row.max);
+  const auto first = (block - row.block_max.begin()) * static_cast<int64_t>(kLogitBlock);
+  return static_cast<int32_t>(std::find(row.logits.begin() + first, row.logits.end(), row.max) -
+                              row.logits.begin());
 }
 
 // The weight that the tokens kept by top_p have to reach.
@@ -106,32 +106,32 @@ int32_t DrawByWeight(uint64_t total, const Draw& draw, const F& reach) {
   return reach(Uniform(params.seed, draw.position, total) + 1).id;
 }
 
-int32_t DrawToken(std::span<const float> logits, const LogitScan& scan, const Draw& draw) {
+int32_t DrawToken(const ScannedRow& row, const Draw& draw) {
   const SamplingParams& params = *draw.params;
-  const WeightScale scale = WeightScale::Of(scan.max, params.temperature, params.min_p);
+  const WeightScale scale = WeightScale::Of(row.max, params.temperature, params.min_p);
   const auto top_k = static_cast<uint64_t>(params.top_k);
-  if (top_k == 0 || top_k >= logits.size()) {
-    TokenRanking ranking(logits, scan, scale);
+  if (top_k == 0 || top_k >= row.logits.size()) {
+    constexpr double kAnywhere = 0.5;
+    TokenRanking ranking(row, scale, params.top_p < 1 ? params.top_p : kAnywhere);
     return DrawByWeight(ranking.total(), draw,
                         [&](uint64_t wanted) { return ranking.Reach(wanted); });
   }
-  std::vector<Candidate> candidates = LikeliestTokens(logits, scan, top_k);
+  std::vector<Candidate> candidates = LikeliestTokens(row, top_k);
   FillWeights(candidates, scale);
   uint64_t total = 0;
   for (const Candidate& c : candidates) total += c.weight;
   return DrawByWeight(total, draw, [&](uint64_t wanted) { return ReachAmong(candidates, wanted); });
 }
 
-TokenLogprobs LogprobsOf(std::span<const float> logits, const LogitScan& scan, int32_t token,
-                         int top) {
-  const double sum = LogSumExp(logits);
+TokenLogprobs LogprobsOf(const ScannedRow& row, int32_t token, int top) {
+  const double sum = LogSumExp(row.logits);
   const auto told = [&](int32_t id) {
-    const auto logit = static_cast<double>(logits[static_cast<size_t>(id)]);
+    const auto logit = static_cast<double>(row.logits[static_cast<size_t>(id)]);
     return TokenLogprob{id, static_cast<float>(logit - sum)};
   };
   TokenLogprobs out{told(token), {}};
   if (top <= 0) return out;
-  std::vector<Candidate> likeliest = LikeliestTokens(logits, scan, static_cast<size_t>(top));
+  std::vector<Candidate> likeliest = LikeliestTokens(row, static_cast<size_t>(top));
   std::sort(likeliest.begin(), likeliest.end(), Likelier);
   for (const Candidate& c : likeliest) out.top.push_back(told(c.id));
   return out;
@@ -146,16 +146,16 @@ void TokenHistory::AddPrompt(std::span<const int32_t> tokens) {
 void TokenHistory::AddGenerated(int32_t token) { ++counts_[token].generated; }
 
 Result<Drawn> Sample(const Draw& draw) {
-  const LogitScan given = ScanLogits(draw.logits);
-  LATTE_RETURN_IF_ERROR(CheckNumbers(draw.logits, given));
+  const RowPasses& passes = RowPassesOf(draw.isa);
+  const ScannedRow given = ScanRow(draw.logits, passes);
+  LATTE_RETURN_IF_ERROR(CheckNumbers(given));
   const std::vector<float> adjusted = Adjusted(draw);
   const bool as_given = adjusted.empty();
-  const LogitScan scan = as_given ? given : ScanLogits(adjusted);
-  const std::span<const float> logits = as_given ? draw.logits : adjusted;
-  LATTE_RETURN_IF_ERROR(CheckPossible(scan, !as_given));
+  const ScannedRow row = as_given ? given : ScanRow(adjusted, passes);
+  LATTE_RETURN_IF_ERROR(CheckPossible(row, !as_given));
   const bool greedy = draw.params->temperature < kGreedyBelow;
-  Drawn out{greedy ? Likeliest(logits, scan) : DrawToken(logits, scan, draw), {}};
-  if (draw.logprobs >= 0) out.logprobs = LogprobsOf(draw.logits, given, out.token, draw.logprobs);
+  Drawn out{greedy ? Likeliest(row) : DrawToken(row, draw), {}};
+  if (draw.logprobs >= 0) out.logprobs = LogprobsOf(given, out.token, draw.logprobs);
   return out;
 }
 
@@ -169,10 +169,10 @@ std::vector<Result<Drawn>> SampleAll(std::span<const Draw> draws, ThreadPool& th
 }
 
 Result<TokenLogprobs> Logprobs(std::span<const float> logits, int32_t token, int top) {
-  const LogitScan scan = ScanLogits(logits);
-  LATTE_RETURN_IF_ERROR(CheckNumbers(logits, scan));
-  LATTE_RETURN_IF_ERROR(CheckPossible(scan, /*adjusted=*/false));
-  return LogprobsOf(logits, scan, token, top);
+  const ScannedRow row = ScanRow(logits, kRowPassesBaseline);
+  LATTE_RETURN_IF_ERROR(CheckNumbers(row));
+  LATTE_RETURN_IF_ERROR(CheckPossible(row, /*adjusted=*/false));
+  return LogprobsOf(row, token, top);
 }
 
 double LogSumExp(std::span<const float> logits) {

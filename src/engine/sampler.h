@@ -9,6 +9,7 @@
 #include "latte/request.h"
 
 #include "src/base/thread_pool.h"
+#include "src/kernels/machine.h"
 
 namespace latte {
 
@@ -36,6 +37,7 @@ struct Draw {
   std::span<const int32_t> banned;        // ids that are not drawn
   int64_t position = 0;                   // index of the new token in its sequence
   int logprobs = -1;                      // alternatives to tell; −1: no logprobs at all
+  Isa isa = Isa::kRef;                    // what the processor has; no result depends on it
 };
 
 struct Drawn {

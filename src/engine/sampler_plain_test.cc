@@ -151,9 +151,15 @@ std::vector<int32_t> SomeTokens(size_t vocab, Random& random) {
   return tokens;
 }
 
-void ExpectPlain(const Draw& draw) {
-  const auto drawn = Sample(draw);
-  EXPECT_EQ(drawn ? drawn->token : -1, PlainSample(draw));
+void ExpectPlain(Draw draw) {
+  const int32_t plain = PlainSample(draw);
+  const Machine machine = *Machine::Detect();
+  for (const Isa isa : {Isa::kRef, Isa::kAvx2, Isa::kAvx512}) {
+    if (!machine.Has(isa)) continue;
+    draw.isa = isa;
+    const auto drawn = Sample(draw);
+    EXPECT_EQ(drawn ? drawn->token : -1, plain) << Name(isa);
+  }
 }
 
 TEST(SamplerPlain, DrawsAreThoseOfTheDefinition) {
@@ -195,23 +201,46 @@ TEST(SamplerPlain, AlsoInWideRows) {
   }
 }
 
-// Sums that end exactly at a token, in the first candidates and beyond them.
-TEST(SamplerPlain, TheTokenThatReachesASumCountsInIt) {
-  std::vector<float> logits(1000);
-  for (size_t i = 0; i < logits.size(); ++i) logits[i] = -0x1p-8f * static_cast<float>(i);
-  const LogitScan scan = ScanLogits(logits);
-  const WeightScale scale = WeightScale::Of(scan.max, 1, 0);
+// `logits` fall or stay with the id.
+void ExpectSumsToEndAtTokens(const std::vector<float>& logits, double temperature, double share) {
+  const ScannedRow row = ScanRow(logits, kRowPassesBaseline);
+  const WeightScale scale = WeightScale::Of(row.max, temperature, 0);
   std::vector<uint64_t> weights(logits.size());
   ComputeWeights(logits, scale, weights);
-  TokenRanking ranking(logits, scan, scale);
+  TokenRanking ranking(row, scale, share);
   uint64_t sum = 0;
-  for (size_t i = 0; i < logits.size(); ++i) {
-    EXPECT_EQ(ranking.Reach(sum + 1).id, static_cast<int32_t>(i));
+  for (size_t i = 0; i < logits.size() && weights[i] > 0; ++i) {
+    ASSERT_EQ(ranking.Reach(sum + 1).id, static_cast<int32_t>(i));
     sum += weights[i];
-    EXPECT_EQ(ranking.Reach(sum).id, static_cast<int32_t>(i));
-    EXPECT_EQ(ranking.Reach(sum).sum, sum);
+    ASSERT_EQ(ranking.Reach(sum).id, static_cast<int32_t>(i));
+    ASSERT_EQ(ranking.Reach(sum).sum, sum);
   }
   EXPECT_EQ(ranking.total(), sum);
+}
+
+// Sums that end exactly at a token, in the first candidates and beyond them; the total by a sum of
+// its own and by buckets.
+TEST(SamplerPlain, TheTokenThatReachesASumCountsInIt) {
+  std::vector<float> logits(1000);
+  for (const float step : {0x1p-12f, 0x1p-8f, 0x1p-3f}) {
+    for (size_t i = 0; i < logits.size(); ++i) logits[i] = -step * static_cast<float>(i);
+    for (const double share : {0.0, 1.0}) ExpectSumsToEndAtTokens(logits, 1, share);
+  }
+}
+
+// Where the buckets do not fit how the row lies, drawing only takes longer.
+TEST(SamplerPlain, AlsoWhereMostTokensShareABucket) {
+  const std::vector<float> equal(600, 1.5f);
+  ExpectSumsToEndAtTokens(equal, 1, 1);
+  std::vector<float> rows(600);
+  for (size_t i = 0; i < rows.size(); ++i) rows[i] = -0x1p-12f * static_cast<float>(i);
+  for (const float last : {-25.0f, -1e30f, -3.4e38f, -kInf}) {
+    rows.back() = last;
+    ExpectSumsToEndAtTokens(rows, 1, 1);
+  }
+  rows.front() = 3e38f;
+  ExpectSumsToEndAtTokens(rows, 1, 1);
+  ExpectSumsToEndAtTokens(rows, 1e300, 1);
 }
 
 TEST(SamplerPlain, WeightsAreTheProbabilities) {

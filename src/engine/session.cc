@@ -28,6 +28,7 @@ Status SessionOptions::Validate() const {
 Session::Session(const Model& model, const Machine& machine, const SessionOptions& options,
                  LatentCache cache)
     : model_(model),
+      isa_(machine.isa),
       options_(options),
       threads_(options.threads),
       cache_(std::move(cache)),

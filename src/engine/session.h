@@ -83,6 +83,7 @@ class Session {
   const CacheSpec& cache_spec() const { return cache_.spec(); }
   int64_t workspace_bytes() const { return workspace_.capacity_bytes(); }
   const SessionOptions& options() const { return options_; }
+  Isa isa() const { return isa_; }  // of the machine
 
  private:
   Session(const Model& model, const Machine& machine, const SessionOptions& options,
@@ -93,6 +94,7 @@ class Session {
   [[nodiscard]] Status CheckTokens(std::span<const int32_t> tokens) const;
 
   const Model& model_;
+  Isa isa_;
   SessionOptions options_;
   ThreadPool threads_;
   LatentCache cache_;

@@ -22,8 +22,7 @@ inline bool Likelier(const Candidate& a, const Candidate& b) {
 }
 
 // The `count` likeliest tokens that are possible at all (not −inf), in no order, without weights.
-std::vector<Candidate> LikeliestTokens(std::span<const float> logits, const LogitScan& scan,
-                                       size_t count);
+std::vector<Candidate> LikeliestTokens(const ScannedRow& row, size_t count);
 
 // Their weights. Computed as those of rows.
 void FillWeights(std::span<Candidate> candidates, const WeightScale& scale);
@@ -40,7 +39,9 @@ Reached ReachAmong(std::span<Candidate> candidates, uint64_t wanted);
 // A row's tokens with their weights. Thread-compatible; what it is made of must outlive it.
 class TokenRanking {
  public:
-  TokenRanking(std::span<const float> logits, const LogitScan& scan, const WeightScale& scale);
+  // share: what part of the total will be asked for, roughly; matters for speed alone.
+  // Requires: no NaN in the row; scale.max is its largest logit, finite.
+  TokenRanking(const ScannedRow& row, const WeightScale& scale, double share);
 
   uint64_t total() const { return total_; }
 
@@ -50,15 +51,14 @@ class TokenRanking {
 
  private:
   Reached ReachInRow(uint64_t wanted);
-  void CountBuckets();
 
-  std::span<const float> logits_;
-  const LogitScan& scan_;
+  const ScannedRow& row_;
   WeightScale scale_;
   uint64_t total_ = 0;
-  std::vector<Candidate> head_;  // the likeliest tokens
+  std::vector<Candidate> head_;  // the likeliest tokens; none where they would hardly suffice
   uint64_t head_sum_ = 0;
-  std::vector<uint64_t> buckets_;  // weights by the leading bits of the logit; empty until needed
+  BucketGrid grid_;
+  std::vector<uint64_t> buckets_;  // weights; empty until needed
 };
 
 }  // namespace latte

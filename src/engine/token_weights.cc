@@ -2,142 +2,49 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <numbers>
 
 namespace latte {
 namespace {
 
-// Vectors of the compiler, 16 bytes: what every x86-64 processor has.
-using F4 = float __attribute__((vector_size(16)));
-using I4 = int32_t __attribute__((vector_size(16)));
-using U2 = uint64_t __attribute__((vector_size(16)));
-
 constexpr float kMinusInf = -std::numeric_limits<float>::infinity();
-using Block = std::array<float, kLogitBlock>;
 
-F4 Load(const float* z) {
-  F4 x;
-  std::memcpy(&x, z, sizeof(x));
-  return x;
-}
-
-// f(first index, pointer to kLogitBlock logits, how many of them are the row's); those past its end
-// are −inf.
-template <class F>
-void ForEachBlock(std::span<const float> logits, const F& f) {
-  size_t first = 0;
-  for (; first + kLogitBlock <= logits.size(); first += kLogitBlock)
-    f(first, &logits[first], kLogitBlock);
-  if (first == logits.size()) return;
-  Block rest;
-  rest.fill(kMinusInf);
-  std::copy(logits.begin() + static_cast<int64_t>(first), logits.end(), rest.begin());
-  f(first, rest.data(), logits.size() - first);
-}
-
-float BlockMax(const float* z, I4* nan) {
-  F4 even = Load(z);
-  F4 odd = Load(z + 4);
-  for (size_t i = 0; i < kLogitBlock; i += 8) {
-    const F4 x = Load(z + i);
-    const F4 y = Load(z + i + 4);
-    even = x > even ? x : even;
-    odd = y > odd ? y : odd;
-    *nan |= (x != x) | (y != y);
+// The logits behind the last whole block, filled up to one with −inf.
+struct Rest {
+  explicit Rest(std::span<const float> logits) : begin(logits.size() / kLogitBlock * kLogitBlock) {
+    block.fill(kMinusInf);
+    std::copy(logits.begin() + static_cast<int64_t>(begin), logits.end(), block.begin());
   }
-  even = odd > even ? odd : even;
-  return std::max(std::max(even[0], even[1]), std::max(even[2], even[3]));
-}
-
-// 2^20 · 2^x for −41 <= x <= 0: 2^n by the exponent's bits times 2^f, |f| <= 1/2, by a polynomial
-// that is 1 at 0 and else off by at most 4.5e-7 of it.
-F4 ScaledExp2(F4 x) {
-  // Adding it rounds to an integer and leaves that in the low bits, with the exponent's bias.
-  constexpr float kRound = 0x1.8p23f + 127 + 20;
-  const F4 shifted = x + kRound;
-  const F4 f = x - (shifted - kRound);
-  F4 y = 0.00111255096f * f + 0.00966628268f;
-  y = y * f + 0.0555740036f;
-  y = y * f + 0.240223512f;
-  y = y * f + 0.693142831f;
-  y = y * f + 1.0f;
-  return y * std::bit_cast<F4>(std::bit_cast<I4>(shifted) << 23);
-}
-
-// Weights as 2^20 · high + low.
-struct SplitWeights {
-  I4 high, low;
+  size_t begin;
+  std::array<float, kLogitBlock> block;
 };
 
-// kCut: whether the scale's cut counts, which costs time. Without it the weights below 2^−40 are
-// rounded to nothing.
-template <bool kCut>
-SplitWeights Weights(F4 logits, const WeightScale& scale) {
-  const F4 least = F4{} - 41.0f;
-  const F4 x = (logits - scale.max) * scale.scale;
-  F4 p = ScaledExp2(x > least ? x : least);
-  if constexpr (kCut) {
-    const I4 kept = x >= scale.cut;
-    p = std::bit_cast<F4>(std::bit_cast<I4>(p) & kept);
-  }
-  const I4 high = __builtin_convertvector(p, I4);
-  const F4 rest = (p - __builtin_convertvector(high, F4)) * 0x1p20f;
-  return {high, __builtin_convertvector(rest, I4)};
-}
-
-int64_t Total(I4 v) { return int64_t{v[0]} + v[1] + v[2] + v[3]; }
-
-template <bool kCut>
-uint64_t SumBlock(const float* z, const WeightScale& scale) {
-  I4 high = {};  // at most 16 · 2^20 per lane
-  I4 low = {};
-  for (size_t i = 0; i < kLogitBlock; i += 4) {
-    const SplitWeights w = Weights<kCut>(Load(z + i), scale);
-    high += w.high;
-    low += w.low;
-  }
-  return (static_cast<uint64_t>(Total(high)) << 20) + static_cast<uint64_t>(Total(low));
-}
-
-template <bool kCut>
-void ComputeBlock(const float* z, const WeightScale& scale, uint64_t* out) {
-  constexpr I4 kZero = {};
-  for (size_t i = 0; i < kLogitBlock; i += 4) {
-    const auto [high, low] = Weights<kCut>(Load(z + i), scale);
-    const auto first = (std::bit_cast<U2>(__builtin_shufflevector(high, kZero, 0, 4, 1, 5)) << 20) +
-                       std::bit_cast<U2>(__builtin_shufflevector(low, kZero, 0, 4, 1, 5));
-    const auto second =
-        (std::bit_cast<U2>(__builtin_shufflevector(high, kZero, 2, 6, 3, 7)) << 20) +
-        std::bit_cast<U2>(__builtin_shufflevector(low, kZero, 2, 6, 3, 7));
-    std::memcpy(out + i, &first, sizeof(first));
-    std::memcpy(out + i + 2, &second, sizeof(second));
-  }
-}
-
-bool HasCut(const WeightScale& scale) { return scale.cut > WeightScale::kNoCut; }
-
-// A block of zero weights.
-bool Weightless(float block_max, const WeightScale& scale) {
-  return !((block_max - scale.max) * scale.scale >= scale.cut);
+// f(pointer to logits, their first block, number of blocks): of the whole ones, then of the rest.
+template <class F>
+void ForBlocks(std::span<const float> logits, const F& f) {
+  const size_t whole = logits.size() / kLogitBlock;
+  if (whole > 0) f(logits.data(), size_t{0}, whole);
+  if (whole * kLogitBlock == logits.size()) return;
+  const Rest rest(logits);
+  f(rest.block.data(), whole, size_t{1});
 }
 
 }  // namespace
 
-LogitScan ScanLogits(std::span<const float> logits) {
-  LogitScan out;
-  out.max = kMinusInf;
+const RowPasses& RowPassesOf(Isa isa) {
+  if (isa >= Isa::kAvx512) return kRowPassesAvx512;
+  return isa >= Isa::kAvx2 ? kRowPassesAvx2 : kRowPassesBaseline;
+}
+
+ScannedRow ScanRow(std::span<const float> logits, const RowPasses& passes) {
+  ScannedRow out{logits, &passes, false, kMinusInf, {}};
   out.block_max.resize((logits.size() + kLogitBlock - 1) / kLogitBlock);
-  I4 nan = {};
-  ForEachBlock(logits, [&](size_t first, const float* z, size_t) {
-    const float max = BlockMax(z, &nan);
-    out.block_max[first / kLogitBlock] = max;
-    out.max = std::max(out.max, max);
+  ForBlocks(logits, [&](const float* z, size_t first, size_t blocks) {
+    out.nan |= passes.scan(z, blocks, &out.block_max[first]);
   });
-  out.nan = (nan[0] | nan[1] | nan[2] | nan[3]) != 0;
+  for (const float max : out.block_max) out.max = std::max(out.max, max);
   return out;
 }
 
@@ -147,25 +54,46 @@ WeightScale WeightScale::Of(float max, double temperature, double min_p) {
           std::max(static_cast<float>(cut), kNoCut)};
 }
 
-uint64_t SumWeights(std::span<const float> logits, const LogitScan& scan,
-                    const WeightScale& scale) {
+uint64_t SumWeights(const ScannedRow& row, const WeightScale& scale) {
   uint64_t sum = 0;
-  ForEachBlock(logits, [&](size_t first, const float* z, size_t) {
-    if (Weightless(scan.block_max[first / kLogitBlock], scale)) return;
-    sum += HasCut(scale) ? SumBlock<true>(z, scale) : SumBlock<false>(z, scale);
+  ForBlocks(row.logits, [&](const float* z, size_t first, size_t blocks) {
+    sum += row.passes->sum(z, &row.block_max[first], blocks, scale);
   });
   return sum;
 }
 
 void ComputeWeights(std::span<const float> logits, const WeightScale& scale,
-                    std::span<uint64_t> out) {
-  const auto compute = HasCut(scale) ? ComputeBlock<true> : ComputeBlock<false>;
-  ForEachBlock(logits, [&](size_t first, const float* z, size_t count) {
-    if (count == kLogitBlock) return compute(z, scale, &out[first]);
+                    std::span<uint64_t> out, const RowPasses& passes) {
+  ForBlocks(logits, [&](const float* z, size_t first, size_t blocks) {
+    if (z == logits.data()) return passes.weights(z, blocks, scale, out.data());
     std::array<uint64_t, kLogitBlock> block;
-    compute(z, scale, block.data());
-    std::copy_n(block.begin(), count, out.begin() + static_cast<int64_t>(first));
+    passes.weights(z, 1, scale, block.data());
+    const size_t begin = first * kLogitBlock;
+    std::copy_n(block.begin(), logits.size() - begin, out.begin() + static_cast<int64_t>(begin));
   });
+}
+
+std::vector<uint64_t> CountBuckets(const ScannedRow& row, const WeightScale& scale,
+                                   const BucketGrid& grid) {
+  std::vector<uint64_t> buckets(kBuckets);
+  ForBlocks(row.logits, [&](const float* z, size_t first, size_t blocks) {
+    row.passes->count(z, &row.block_max[first], blocks, scale, grid, buckets.data());
+  });
+  return buckets;
+}
+
+std::vector<int32_t> BucketMembers(const ScannedRow& row, const BucketGrid& grid, int32_t bucket) {
+  std::vector<int32_t> out;
+  std::array<int32_t, kLogitBlock> at;
+  ForBlocks(row.logits, [&](const float* z, size_t first, size_t blocks) {
+    for (size_t b = 0; b < blocks; ++b) {
+      if (!row.passes->find(z + b * kLogitBlock, grid, bucket, at.data())) continue;
+      const size_t begin = (first + b) * kLogitBlock;
+      for (size_t i = 0; i < kLogitBlock && begin + i < row.logits.size(); ++i)
+        if (at[i] == bucket) out.push_back(static_cast<int32_t>(begin + i));
+    }
+  });
+  return out;
 }
 
 }  // namespace latte

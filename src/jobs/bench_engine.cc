@@ -152,7 +152,7 @@ Result<BatchRun> StartBatch(const Model& model, const BenchBatchOptions& options
         Greedy(RandomTokens(options.prompt, model.config().vocab, stream),
                gen + CeilDiv(options.prompt * batch, core.settings().options.max_batch_tokens));
     r.sampling.temperature = options.temperature;
-    r.sampling.top_p = options.temperature > 0 ? 0.95 : 1;
+    r.sampling.top_p = options.top_p;
     r.sampling.seed = stream;
     LATTE_RETURN_IF_ERROR(core.Submit(r));
   }

@@ -16,9 +16,10 @@ namespace latte {
 struct BenchBatchOptions {
   EngineOptions engine;
   std::vector<int64_t> batches = {1, 8, 16, 32};
-  int64_t prompt = 16;     // tokens of every prompt
-  int64_t gen = 32;        // steps that are measured, all sequences decoding
-  double temperature = 0;  // above 0: top_p 0.95
+  int64_t prompt = 16;  // tokens of every prompt
+  int64_t gen = 32;     // steps that are measured, all sequences decoding
+  double temperature = 0;
+  double top_p = 1;
 };
 
 // Decode steps of several numbers of sequences, the steps of all in turn. Of every batch:

@@ -9,6 +9,7 @@
 #include "src/base/thread_pool.h"
 #include "src/engine/sampler.h"
 #include "src/jobs/bench_kernel.h"
+#include "src/kernels/op.h"
 
 namespace latte {
 namespace {
@@ -37,11 +38,19 @@ std::vector<float> Peaked(int64_t size, int64_t vocab, uint64_t seed) {
   return logits;
 }
 
-std::vector<float> Flat(int64_t size, int64_t, uint64_t seed) {
+std::vector<float> NormalLogits(int64_t size, double deviation, uint64_t seed) {
   Random random(seed);
   std::vector<float> logits(static_cast<size_t>(size));
-  for (float& z : logits) z = static_cast<float>(3 * Normal(random));
+  for (float& z : logits) z = static_cast<float>(deviation * Normal(random));
   return logits;
+}
+
+std::vector<float> Flat(int64_t size, int64_t, uint64_t seed) {
+  return NormalLogits(size, 3, seed);
+}
+
+std::vector<float> Even(int64_t size, int64_t, uint64_t seed) {
+  return NormalLogits(size, 0.1, seed);
 }
 
 struct Case {
@@ -71,7 +80,7 @@ TokenHistory SomeHistory(int64_t vocab) {
 
 // Median microseconds per row.
 Result<double> Measure(const Case& of, std::span<const float> logits,
-                       const BenchSamplerOptions& options, ThreadPool& threads) {
+                       const BenchSamplerOptions& options, const Exec& exec) {
   const TokenHistory history = SomeHistory(options.vocab);
   const auto vocab = static_cast<size_t>(options.vocab);
   std::vector<Draw> draws(static_cast<size_t>(options.rows));
@@ -82,9 +91,10 @@ Result<double> Measure(const Case& of, std::span<const float> logits,
                     .params = &of.params,
                     .history = of.history ? &history : nullptr,
                     .position = call,
-                    .logprobs = of.logprobs};
+                    .logprobs = of.logprobs,
+                    .isa = exec.machine->isa};
     std::vector<Result<Drawn>> drawn;
-    const double seconds = SecondsOf([&] { drawn = SampleAll(draws, threads); });
+    const double seconds = SecondsOf([&] { drawn = SampleAll(draws, *exec.threads); });
     for (const Result<Drawn>& one : drawn) LATTE_RETURN_IF_ERROR(one);
     us.push_back(seconds * 1e6 / static_cast<double>(options.rows));
   }
@@ -99,9 +109,10 @@ Status BenchSamplerOptions::Validate() const {
   return CheckBenchRange("--threads", threads, 1024);
 }
 
-Result<JsonOut> BenchSampler(const BenchSamplerOptions& options) {
+Result<JsonOut> BenchSampler(const BenchSamplerOptions& options, const Machine& machine) {
   LATTE_RETURN_IF_ERROR(options.Validate());
   ThreadPool threads(options.threads);
+  const Exec exec{&threads, &machine};
   JsonOut record{{"bench", "sampler"},
                  {"vocab", options.vocab},
                  {"rows", options.rows},
@@ -112,10 +123,10 @@ Result<JsonOut> BenchSampler(const BenchSamplerOptions& options) {
     const char* name;
     std::vector<float> (*make)(int64_t, int64_t, uint64_t);
   };
-  for (const Kind& kind : {Kind{"peaked", Peaked}, Kind{"flat", Flat}}) {
+  for (const Kind& kind : {Kind{"peaked", Peaked}, Kind{"flat", Flat}, Kind{"even", Even}}) {
     const std::vector<float> logits = kind.make(size, options.vocab, /*seed=*/7);
     for (const Case& of : Cases()) {
-      LATTE_ASSIGN_OR_RETURN(const double us, Measure(of, logits, options, threads));
+      LATTE_ASSIGN_OR_RETURN(const double us, Measure(of, logits, options, exec));
       record[fmt::format("{}_{}_us", kind.name, of.name)] = us;
     }
   }

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "src/base/json.h"
+#include "src/kernels/machine.h"
 
 namespace latte {
 
@@ -18,9 +19,10 @@ struct BenchSamplerOptions {
 
 // Microseconds per row of one call of SampleAll, the median of some dozen calls, by parameters:
 // greedy, temperature, top_p, top_k with top_p, min_p, greedy with penalties, greedy with logprobs.
-// On two kinds of logits: peaked, probabilities that fall with the square of the rank, as a
-// language model's do where it is rather sure; and flat, normal with a deviation of 3, where
-// top_p 0.95 keeps thousands of tokens.
-[[nodiscard]] Result<JsonOut> BenchSampler(const BenchSamplerOptions& options);
+// On three kinds of logits: peaked, probabilities that fall with the square of the rank, as a
+// language model's do where it is rather sure; flat, normal with a deviation of 3, where top_p 0.95
+// keeps thousands of tokens; and even, normal with a deviation of 0.1, as random weights give them.
+[[nodiscard]] Result<JsonOut> BenchSampler(const BenchSamplerOptions& options,
+                                           const Machine& machine);
 
 }  // namespace latte

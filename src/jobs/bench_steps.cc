@@ -105,6 +105,7 @@ class Bed {
  public:
   Bed(const Model& model, const Settings& settings, const Machine& machine, LatentCache cache)
       : model_(model),
+        isa_(machine.isa),
         threads_(settings.options.threads),
         cache_(std::move(cache)),
         runner_(model, cache_, workspace_, Exec{&threads_, &machine},
@@ -164,11 +165,13 @@ class Bed {
                          static_cast<size_t>(model_.config().vocab)};
       draws[i].params = &params_;
       draws[i].position = static_cast<int64_t>(i);
+      draws[i].isa = isa_;
     }
     drawn_ = SampleAll(draws, threads_);
   }
 
   const Model& model_;
+  Isa isa_;
   ThreadPool threads_;
   LatentCache cache_;
   Workspace workspace_;

@@ -26,8 +26,9 @@ namespace {
 constexpr int64_t kPieceBytes = 1 << 20;  // written at once
 
 // The sum s of four uniform bytes is close to normal with mean 510. A weight is (s − 510)·unit,
-// unit chosen for a standard deviation of 0.02; its code in a format is looked up by s. Integers
-// alone decide, so that every machine writes the same bytes.
+// unit chosen for a standard deviation of 0.02, and one unit instead of zero: of a trained layer
+// few weights are zero, and kernels may take those more slowly. Its code in a format is looked up
+// by s. Integers alone decide, so that every machine writes the same bytes.
 constexpr size_t kSums = 4 * 255 + 1;
 constexpr double kUnit = 0.02 / 147.80054127;  // √(4·(256² − 1)/12)
 constexpr double kLargest = 510 * kUnit;
@@ -77,7 +78,7 @@ uint32_t CodeOf(SynthFormat format, double weight) {
 CodeTable MakeTable(SynthFormat format) {
   CodeTable table = {};
   for (size_t s = 0; s < kSums; ++s)
-    table[s] = CodeOf(format, (static_cast<double>(s) - 510) * kUnit);
+    table[s] = CodeOf(format, (s == 510 ? 1 : static_cast<double>(s) - 510) * kUnit);
   return table;
 }
 

@@ -20,7 +20,8 @@ bool HasAmx() {
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
   if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) == 0) return false;
   constexpr unsigned kBf16AndTileAndInt8 = 1u << 22 | 1u << 24 | 1u << 25;
-  if ((edx & kBf16AndTileAndInt8) != kBf16AndTileAndInt8) return false;
+  constexpr unsigned kGfni = 1u << 8;
+  if ((edx & kBf16AndTileAndInt8) != kBf16AndTileAndInt8 || (ecx & kGfni) == 0) return false;
   return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
 }
 

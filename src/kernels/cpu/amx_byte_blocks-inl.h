@@ -8,29 +8,13 @@
 #include "src/kernels/cpu/amx_bytes-inl.h"
 #include "src/kernels/cpu/target.h"
 #include "src/kernels/cpu/tiles-inl.h"
+#include "src/kernels/cpu/weight_blocks-inl.h"
 
 namespace latte::cpu {
 namespace {
 
-constexpr int64_t kByteBlock = 1024;      // columns of a panel
-constexpr int64_t kWideByteBlock = 4096;  // columns that are multiplied where they lie
-constexpr int64_t kBytePanelRows = 2 * kTileSide;
-constexpr int64_t kBatchTiles = 8;  // 8 KiB of integer sums
-
-// What a block reads, asked for in parts.
-struct BlockAhead {
-  LinesAhead weights, scales;
-  int64_t weight_lines = 0, scale_lines = 0;  // of a part
-
-  void SetParts(int64_t parts) {
-    weight_lines = weights.lines() / parts + 1;
-    scale_lines = scales.lines() / parts + 1;
-  }
-  void Ask() {
-    weights.Ask(weight_lines);
-    scales.Ask(scale_lines);
-  }
-};
+constexpr int64_t kByteBlock = 1024;  // columns of a panel
+constexpr int64_t kBatchTiles = 8;    // 8 KiB of integer sums
 
 // 128 columns of a single row of x.
 struct alignas(64) RowChunk {
@@ -52,7 +36,6 @@ struct ByteProduct {
   const int8_t* a;
   int64_t a_row, a_tile, a_step;
   BlockAhead ahead;
-  int64_t ahead_chunks;  // of W that are worked on while they are asked for
 
   bool in_lanes() const { return x_rows == 1; }
   float* Sums(int64_t w_tile, int64_t x_tile) {
@@ -62,18 +45,6 @@ struct ByteProduct {
     return static_cast<const ByteColumns*>(t->packed)[x_tile * chunks + chunk];
   }
 };
-
-// 32 outputs from `output` on and columns [begin, end) of a task.
-struct ByteBlock {
-  int64_t output, rows, begin, end;
-
-  int64_t chunks() const { return (end - begin + kByteChunk - 1) / kByteChunk; }
-};
-
-inline const char* WeightAt(const LinearTask& t, int64_t output, int64_t k) {
-  const int64_t values = t.w_type == Element::kU4 ? 2 : 1;
-  return static_cast<const char*>(t.w) + output * t.w_stride + k / values;
-}
 
 // A chunk of row n, of which `count` columns are there, laid out as two tile rows.
 template <bool kWhole>

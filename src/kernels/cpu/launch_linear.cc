@@ -270,8 +270,8 @@ bool SupportsBf16(const LinearOp::Shape& s) {
 bool SupportsTiles(const LinearOp::Shape& s) {
   if (s.k <= 0 || s.x != DType::kBF16) return false;
   if (s.w == DType::kBF16) return s.run == 0;
-  return (IsF8(s.w) || s.w == DType::kI8) && s.run > 0 &&
-         (s.run % kAmx.pack_size.columns == 0 || s.run == s.k);
+  const int64_t least = s.w == DType::kF8E4M3 ? 128 : 32;
+  return (IsF8(s.w) || s.w == DType::kI8) && s.run > 0 && (s.run % least == 0 || s.run == s.k);
 }
 bool SupportsTileBytes(const LinearOp::Shape& s) { return SupportsInt8(s) && s.x_group % 128 == 0; }
 bool SupportsInt8(const LinearOp::Shape& s) {

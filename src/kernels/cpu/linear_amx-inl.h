@@ -26,7 +26,9 @@
 #include <cstdint>
 
 #include "src/kernels/cpu/amx_blocks-inl.h"
+#include "src/kernels/cpu/amx_panel-inl.h"
 #include "src/kernels/cpu/element-inl.h"
+#include "src/kernels/cpu/linear_amx_f8_row-inl.h"
 #include "src/kernels/cpu/pairs-inl.h"
 #include "src/kernels/cpu/scales-inl.h"
 #include "src/kernels/cpu/target.h"
@@ -35,24 +37,11 @@
 namespace latte::cpu {
 namespace {
 
-constexpr int64_t kPanelSteps = 8;  // of K
-constexpr int64_t kPanelColumns = kPanelSteps * kStep;
 constexpr int64_t kPanelTiles = 4;     // of W
 constexpr int64_t kFewPanelTiles = 2;  // for few rows of x: no more pages than a core follows
 constexpr int64_t kTilePanelRows = kPanelTiles * kTileSide;
 constexpr int64_t kPanelSegments = kPanelSteps + 1;
 constexpr int64_t kFewTiles = 2;  // of x
-
-// Rows of W that a call works on: every `step`-th row of a task, from the one at `first` on.
-template <class T>
-struct RowsOfW {
-  const T* w;
-  int64_t stride;  // elements from one to the next
-  int64_t count;
-  int64_t first, step;
-
-  int64_t OutputOf(int64_t row) const { return first + row * step; }
-};
 
 struct TileLinear {
   alignas(64) float sums[kMaxTileActivations * kMaxTileOutputs];   // at Sums()
@@ -128,68 +117,6 @@ inline void MultiplyFew(TileLinear& s, const RowsOfW<BF16>& w, int64_t first, in
   });
 }
 
-// Whole steps from column `at` on as bf16, kTilePairs between them; returns the first column that
-// is left. What has to be widened leaves the core time to ask for the panel after the next.
-inline int64_t WidenSteps(const BF16* row, int64_t at, int64_t end, BF16* to) {
-  for (; at + kStep <= end; at += kStep, to += kTilePairs)
-    Amx::StorePairs(to, Amx::LoadPairs(row + at));
-  return at;
-}
-template <class T, class Widener>
-inline int64_t WidenSteps(const T* row, const Widener& widener, int64_t at, int64_t end, BF16* to) {
-  for (; at + 2 * kStep <= end; at += 2 * kStep, to += 2 * kTilePairs) {
-    __builtin_prefetch(row + at + kPanelColumns);
-    Amx::WidenPairs(row + at, widener, to, to + kTilePairs);
-  }
-  return at;
-}
-
-// The columns that WidenSteps leaves; zeros behind the row's end.
-template <class T>
-inline void WidenRest(const T* row, int64_t at, int64_t end, int64_t k, BF16* to) {
-  for (; at < end; at += kStep, to += kTilePairs) {
-    const int64_t left = Max(0, Min(kStep, k - at));
-    Amx::StorePairs(
-        to, left == kStep ? Amx::LoadPairs(row + at) : Amx::LoadPairsPartial(row + at, left));
-  }
-}
-
-// A block of columns of some tiles of W, side by side: [tile][step][16, 32].
-template <class T>
-struct WeightPanel {
-  const RowsOfW<T>* w;
-  int64_t w_tile, begin, end;  // columns
-  BF16* data;
-
-  // Brings rows [first, last) here; zeros where there are none.
-  void Fill(int64_t first, int64_t last, int64_t k) const {
-    if constexpr (sizeof(T) == 1) {
-      const auto widener = Amx::WidenerOf(w->w);
-      FillWith(first, last, k, [&](const T* row, int64_t columns, BF16* to) {
-        return WidenSteps(row, widener, begin, columns, to);
-      });
-    } else {
-      FillWith(first, last, k, [&](const T* row, int64_t columns, BF16* to) {
-        return WidenSteps(row, begin, columns, to);
-      });
-    }
-  }
-  template <class Widen>
-  void FillWith(int64_t first, int64_t last, int64_t k, const Widen& widen) const {
-    for (int64_t i = first; i < last; ++i) {
-      const int64_t at = w_tile * kTileSide + i;
-      const T* const row = w->w + Min(at, w->count - 1) * w->stride;
-      const int64_t columns = at < w->count ? k : 0;
-      BF16* const to = data + i / kTileSide * kPanelSteps * kTilePairs + i % kTileSide * kStep;
-      const int64_t done = Max(begin, widen(row, Min(end, columns), to));
-      if (done < end) WidenRest(row, done, end, columns, to + (done - begin) / kStep * kTilePairs);
-    }
-  }
-  TileAt At(int64_t tile, int64_t step) const {
-    return {data + (tile * kPanelSteps + step - begin / kStep) * kTilePairs, kTileRowBytes};
-  }
-};
-
 // The scales of the panel's rows, kM tiles of them, and the segments of its columns.
 template <int64_t kM, class T>
 inline Segments LoadPanelScales(TileLinear& s, const ScaleGrid& grid, const WeightPanel<T>& panel) {
@@ -245,7 +172,7 @@ inline void AddPanel(TileLinear& s, const WeightPanel<T>& panel, int64_t x_tile,
     ZeroSums<kM, 1>();
   else
     LoadSums<kM, 1>(sums, s.SumsRowBytes());
-  AddPanelSteps<kM>(s, panel, x_tile, panel.begin / kStep, (panel.end + kStep - 1) / kStep, after);
+  AddPanelSteps<kM>(s, panel, x_tile, panel.begin / kStep, StepsTo<T>(panel.end), after);
   StoreSums<kM, 1>(sums, s.SumsRowBytes());
 }
 
@@ -268,7 +195,7 @@ inline void AddScaledPanel(TileLinear& s, const WeightPanel<T>& panel, const Seg
   ForEachSegment(segments, [&](int64_t segment, int64_t begin, int64_t end) {
     ZeroSums<kM, 1>();
     AddPanelSteps<kM>(s, panel, x_tile, (panel.begin + begin) / kStep,
-                      (panel.begin + end + kStep - 1) / kStep, after);
+                      StepsTo<T>(panel.begin + end), after);
     StoreSums<kM, 1>([&](int64_t i, int64_t) { return s.segment + i * kTileSums; },
                      s.SumsRowBytes());
     for (int64_t i = 0; i < kM; ++i)
@@ -404,20 +331,6 @@ inline void StoreTurned(const LinearTask& t, const RowsOfW<T>& w, const float* s
     StoreOutputs(t, w, Amx::Floats(words[i]), w_tile, row + i);
 }
 
-// Packs 16 rows of activations (fewer: zeros for the rest) as B: [step][pair][row].
-inline void PackActivations(const PackTask& t) {
-  for (int64_t at = 0; at < t.k; at += kStep) {
-    Amx::Words words[kTileSide];
-    for (int64_t i = 0; i < kTileSide; ++i)
-      words[i] = Amx::WordsOf(
-          i < t.rows ? LoadPairsOf<Amx>(static_cast<const BF16*>(t.x) + i * t.x_stride, at, t.k)
-                     : Amx::LoadPairsPartial(static_cast<const BF16*>(t.x), 0));
-    Amx::Transpose(words);
-    for (int64_t i = 0; i < kTileSide; ++i)
-      Amx::StoreWords(static_cast<BF16*>(t.packed) + at * kTileSide + i * kStep, words[i]);
-  }
-}
-
 template <class T>
 inline void MultiplyRows(TileLinear& s, const LinearTask& t, const RowsOfW<T>& w) {
   Multiply(s, t, w);
@@ -443,14 +356,14 @@ inline void MultiplyAll(TileLinear& s, const LinearTask& t) {
 }
 
 // Requires: x is bf16; w bf16 without scales, or 8 bits with them; t.packed unless m is 1.
-inline void LinearAmx(const LinearTask& t) {
+inline void LinearOnTiles(const LinearTask& t) {
   TileLinear s;
   s.k = t.k;
   s.steps = (t.k + kStep - 1) / kStep;
   s.x_tiles = (t.m + kTileSide - 1) / kTileSide;
   s.x_rows = t.m == 1 ? 1 : kTileSide;
   s.x = static_cast<const BF16*>(t.m == 1 ? t.x : t.packed);
-  s.x_tile = s.steps * kTilePairs;
+  s.x_tile = RoundUp(t.k, kPackedColumns) * kTileSide;
   s.x_step = t.m == 1 ? kStep : kTilePairs;
   s.x_line = t.m == 1 ? 2 : kStep;
   if (t.m == 1) Amx::StorePairs(s.x_tail, LoadPairsOf<Amx>(s.x, (s.steps - 1) * kStep, t.k));
@@ -458,6 +371,14 @@ inline void LinearAmx(const LinearTask& t) {
   if (t.w_type == Element::kF8) return MultiplyAll<F8>(s, t);
   if (t.w_type == Element::kI8) return MultiplyAll<I8>(s, t);
   MultiplyAll<F8Fnuz>(s, t);
+}
+
+// Likewise.
+inline void LinearAmx(const LinearTask& t) {
+  if (t.w_type != Element::kF8) return LinearOnTiles(t);
+  const FlushScope scope;
+  if (t.m <= kF8Rows) return LinearF8Rows(t);
+  LinearOnTiles(t);
 }
 
 }  // namespace

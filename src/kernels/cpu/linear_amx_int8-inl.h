@@ -132,35 +132,10 @@ inline void MultiplyTiles(ByteProduct& s, const ByteBlock& block, int64_t begin,
 template <bool kOneScale, int64_t kRuns, int64_t kM>
 inline void MultiplyPanel(ByteProduct& s, const ByteBlock& block) {
   constexpr int64_t kN = kRuns == 1 ? 2 : 1;
-  s.ahead.SetParts(s.ahead_chunks * ((s.x_tiles + kN - 1) / kN));
+  s.ahead.SetParts(s.ahead.chunks * ((s.x_tiles + kN - 1) / kN));
   const int64_t even = s.x_tiles / kN * kN;
   if (even > 0) MultiplyTiles<kOneScale, kRuns, kM, kN>(s, block, 0, even);
   if (even < s.x_tiles) MultiplyTiles<kOneScale, kRuns, kM, 1>(s, block, even, s.x_tiles);
-}
-
-// `bytes` of each of `rows` rows. Short ones that lie side by side are asked for page by page.
-inline LinesAhead LinesOf(const char* first, int64_t stride, int64_t bytes, int64_t rows) {
-  const int64_t all = rows > 0 ? (rows - 1) * stride + bytes : 0;
-  if (stride >= kPage || 2 * bytes < stride) return {first, stride, bytes, rows};
-  if (all <= kPage) return {first, all, all, 1};
-  const int64_t before = static_cast<int64_t>(reinterpret_cast<uintptr_t>(first) % kPage);
-  return {first - before, kPage, kPage, (before + all + kPage - 1) / kPage};
-}
-
-inline LinesAhead WeightsOf(const LinearTask& t, const ByteBlock& block) {
-  const char* const first = WeightAt(t, block.output, block.begin);
-  return LinesOf(first, t.w_stride, WeightAt(t, block.output, block.end) - first, block.rows);
-}
-
-inline LinesAhead ScalesOf(const LinearTask& t, const ByteBlock& block) {
-  const ScaleGrid& g = t.grid;
-  const int64_t size = g.type == Element::kF32 ? 4 : 2;
-  const int64_t row = GridRow(g, block.output);
-  const int64_t rows = GridRow(g, block.output + block.rows - 1) + 1 - row;
-  const int64_t column = GridColumn(g, block.begin);
-  const int64_t columns = GridColumn(g, block.end - 1) + 1 - column;
-  return LinesOf(static_cast<const char*>(g.scale) + (row * g.stride + column) * size,
-                 g.stride * size, columns * size, rows);
 }
 
 template <bool kOneScale, int64_t kRuns>
@@ -180,61 +155,17 @@ inline void MultiplyBlock(ByteProduct& s, const ByteBlock& block) {
     MultiplyPanel<kOneScale, kRuns, 1>(s, block);
 }
 
-// The blocks of a task: along K first for few rows of x, whose sums stay near; along the outputs
-// first for many, so that x stays near. Memory is asked for a block or, where rows are short, for
-// all blocks of some outputs together.
-struct ByteBlocks {
-  int64_t n, k;
-  bool along_k, short_rows;
-  int64_t columns;
-
-  int64_t across() const { return (k + columns - 1) / columns; }
-  int64_t down() const { return (n + kBytePanelRows - 1) / kBytePanelRows; }
-  int64_t count() const { return across() * down(); }
-  int64_t together() const { return along_k && short_rows ? across() : 1; }
-  ByteBlock At(int64_t i) const {
-    const int64_t output = (along_k ? i / across() : i % down()) * kBytePanelRows;
-    const int64_t begin = (along_k ? i % across() : i / down()) * columns;
-    return {output, Min(kBytePanelRows, n - output), begin, Min(begin + columns, k)};
-  }
-  // Those that are asked for with block i, their first.
-  ByteBlock Together(int64_t i) const {
-    ByteBlock out = At(i);
-    if (together() > 1) out.end = k;
-    return out;
-  }
-};
-
 inline ByteBlocks BlocksOf(const ByteProduct& s, const LinearTask& t) {
   const bool few = s.in_lanes() || s.x_tiles <= 2;
   const bool in_place = s.in_lanes() || (few && t.w_type == Element::kI8);
   return {t.n, t.k, few, t.w_stride < kPage, in_place ? kWideByteBlock : kByteBlock};
 }
 
-// Begins to ask for what is worked on after block i, which may be another task's.
-inline void StartAhead(ByteProduct& s, const ByteBlocks& blocks, int64_t i) {
-  const LinearTask* t = s.t;
-  const int64_t next = i + blocks.together();
-  ByteBlock block = {};
-  if (next < blocks.count())
-    block = blocks.Together(next);
-  else if ((t = t->next) != nullptr)
-    block = BlocksOf(s, *t).Together(0);
-  s.ahead = {};
-  if (t != nullptr) s.ahead = {WeightsOf(*t, block), ScalesOf(*t, block)};
-  s.ahead_chunks = blocks.Together(i).chunks();
-}
-
 template <bool kOneScale, int64_t kRuns>
 inline void MultiplyBlocks(ByteProduct& s) {
-  const ByteBlocks blocks = BlocksOf(s, *s.t);
-  s.ahead = {WeightsOf(*s.t, blocks.Together(0)), ScalesOf(*s.t, blocks.Together(0))};
-  s.ahead.SetParts(1);
-  s.ahead.Ask();
-  for (int64_t i = 0; i < blocks.count(); ++i) {
-    if (i % blocks.together() == 0) StartAhead(s, blocks, i);
-    MultiplyBlock<kOneScale, kRuns>(s, blocks.At(i));
-  }
+  ForEachBlock(
+      *s.t, [&](const LinearTask& t) { return BlocksOf(s, t); }, s.ahead,
+      [&](const ByteBlock& block) { MultiplyBlock<kOneScale, kRuns>(s, block); });
 }
 
 // Shapes of tiles that take `bytes` of each row of W.

@@ -113,7 +113,7 @@ template <bool kOneScale, int64_t kRuns, bool kZeros>
 inline void AddRowInLanes(ByteProduct& s, const ByteBlock& block, int64_t x_row) {
   const LinearTask& t = *s.t;
   const int64_t tiles = (block.rows + kTileSide - 1) / kTileSide;
-  s.ahead.SetParts(s.ahead_chunks * tiles * s.x_tiles);
+  s.ahead.SetParts(s.ahead.chunks * tiles * s.x_tiles);
   for (int64_t i = 0; i < tiles; ++i) {
     const int64_t output = block.output + i * kTileSide;
     float* const y = s.Sums(output / kTileSide, x_row);

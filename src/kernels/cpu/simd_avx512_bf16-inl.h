@@ -164,6 +164,11 @@ struct Avx512Bf16 : Avx512 {
  protected:
   static Pairs As(__m512i bits) { return reinterpret_cast<Pairs>(bits); }
   static __m512i Bits(Pairs v) { return reinterpret_cast<__m512i>(v); }
+  // The compiler would make constants anew for every use.
+  static __m512i Kept(__m512i x) {
+    asm("" : "+v"(x));
+    return x;
+  }
 
  private:
   static __m256i Bytes32(const void* p) { return _mm256_loadu_epi8(p); }
@@ -203,11 +208,6 @@ struct Avx512Bf16 : Avx512 {
     const __m512i wide = _mm512_cvtepu8_epi32(bytes);
     const __m512i codes = _mm512_or_si512(wide, _mm512_slli_epi32(wide, 12));
     return As(_mm512_permutexvar_epi16(codes, table));
-  }
-  // The compiler would make constants anew for every use.
-  static __m512i Kept(__m512i x) {
-    asm("" : "+v"(x));
-    return x;
   }
   static Widener WidenerOf(int magnitude, int nan, const F8Moves& moves) {
     const auto words = [](int x) { return Kept(_mm512_set1_epi16(static_cast<int16_t>(x))); };

@@ -47,8 +47,8 @@ struct LinearTask {
 struct PackTask {
   const void* x;  // [rows, k] bf16 or i8
   int64_t x_stride, rows, k;
-  // Written. Of bf16 [⌈k/32⌉, 16, 16, 2]: step, pair of columns, row, column of the pair. Of i8
-  // amx_bytes-inl.h says it.
+  // Written. Of bf16 [⌈k/32⌉, 16, 16, 2]: step, pair of columns, row, column of the pair; beside
+  // e4m3 weights columns are in the order of simd_amx_f8-inl.h. Of i8 amx_bytes-inl.h says it.
   void* packed;
   const float* x_scale;  // as in LinearTask
   int64_t x_scale_stride, x_group;
@@ -59,6 +59,7 @@ struct PackSize {
   int64_t columns, bytes;
 };
 inline constexpr int64_t kBytePackBytes = 16 * 128 + 16 * 4;
+inline constexpr int64_t kPackedColumns = 128;  // of bf16
 
 inline constexpr int64_t kMaxTileActivations = 512;  // rows of x of a task on tiles
 inline constexpr int64_t kMaxTileOutputs = 512;      // and its rows of W
@@ -215,7 +216,7 @@ struct Target {
   void (*linear)(const LinearTask&) = nullptr;
   void (*linear_t)(const LinearTTask&) = nullptr;
   void (*pack)(const PackTask&) = nullptr;  // if there, linear takes packed activations where m > 1
-  PackSize pack_size = {32, 16 * 32 * 2};
+  PackSize pack_size = {kPackedColumns, 16 * kPackedColumns * 2};
   void (*mla_decode)(const DecodeTask&) = nullptr;
   int64_t decode_rows = kMaxDecodeRows;  // the most that mla_decode takes
   void (*gather_pages)(const GatherTask&) = nullptr;
