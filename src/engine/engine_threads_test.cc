@@ -103,6 +103,50 @@ TEST(EngineThreadsTest, ManySubmitCancelAndLookWhileOneSteps) {
   EXPECT_EQ(ids.size(), kThreads * kEach);
 }
 
+// Text is taken apart on the threads that submit it, while the engine's puts answers together.
+TEST(EngineThreadsTest, TextOfManyThreadsGetsTheSameAnswers) {
+  constexpr int kThreads = 3;
+  const std::vector<std::string> prompts = {"Once upon a time", "Tom's 12 red cars",
+                                            "Él dijo: 你好"};
+  EngineOptions options = Options();
+  options.model = std::string(LATTE_SOURCE_DIR) + "/models/tiny";
+  options.cache_bytes = int64_t{1} << 24;
+  const auto engine = Engine::Create(options);
+  ASSERT_TRUE(engine) << ToString(engine.error());
+  std::map<RequestId, std::string> answers;
+  size_t finished = 0;
+  (*engine)->SetEventSink([&](std::span<const TokenEvent> events) {
+    for (const TokenEvent& e : events) {
+      answers[e.request] += e.text;
+      if (e.finish) ++finished;
+    }
+  });
+  std::vector<std::vector<RequestId>> ids(kThreads);  // one per prompt, by thread
+  std::vector<std::thread> threads;
+  for (auto& own : ids)
+    threads.emplace_back([&] {
+      for (const std::string& prompt : prompts) {
+        Request r;
+        r.prompt = prompt;
+        r.echo = true;
+        r.stop.max_tokens = 12;
+        r.stop.strings = {"zebra"};
+        own.push_back((*engine)->Submit(std::move(r)).value_or(0));
+      }
+    });
+  while (finished < kThreads * prompts.size()) {
+    ASSERT_TRUE((*engine)->WaitForWork(Clock::now() + std::chrono::seconds(60)));
+    ASSERT_TRUE((*engine)->Step());
+  }
+  for (std::thread& t : threads) t.join();
+  for (const auto& own : ids)
+    for (size_t i = 0; i < prompts.size(); ++i) {
+      EXPECT_TRUE(answers[own[i]].starts_with(prompts[i])) << answers[own[i]];
+      EXPECT_GT(answers[own[i]].size(), prompts[i].size());
+      EXPECT_EQ(answers[own[i]], answers[ids[0][i]]);
+    }
+}
+
 TEST(EngineThreadsTest, SinkSubmitsAndCancelsFromInside) {
   const FakeModel model;
   const auto run = Make(model, Options());

@@ -2,148 +2,18 @@
 // the reference: values, bits, and memory that may not be touched.
 #include <bit>
 #include <cstring>
-#include <optional>
+#include <memory>
+#include <vector>
 
 #include <gtest/gtest.h>
 
 #include "tests/conformance/compare.h"
+#include "tests/conformance/quant_case.h"
 #include "tests/conformance/rows.h"
-#include "tests/conformance/shapes.h"
 #include "tests/conformance/tolerance.h"
 
 namespace latte {
 namespace {
-
-constexpr int64_t kPad = 6;
-
-// Blocks that share a scale; columns 0: all of K.
-struct Blocks {
-  int64_t rows, columns, row_begin, column_begin;
-  DType scale;
-  bool zeros = false;
-};
-constexpr Blocks kBlocks[] = {
-    {128, 128, 0, 0, DType::kF32},    {128, 128, 60, 32, DType::kF32},
-    {1, 0, 0, 0, DType::kF32},        {1, 0, 3, 0, DType::kBF16},
-    {1, 32, 0, 0, DType::kBF16},      {1, 32, 5, 64, DType::kF16},
-    {1, 128, 0, 0, DType::kF16},      {3, 48, 1, 16, DType::kF32},
-    {1, 32, 0, 0, DType::kF16, true}, {1, 64, 2, 128, DType::kF32, true},
-    {2, 10, 1, 4, DType::kBF16},
-};
-
-struct QuantShape {
-  int64_t b, m, n, k;
-};
-constexpr QuantShape kQuantShapes[] = {
-    {1, 0, 8, 64},     {1, 1, 1, 1},      {3, 1, 33, 130},  {1, 2, 8, 256},   {1, 3, 5, 31},
-    {1, 5, 67, 191},   {1, 1, 70, 2101},  {2, 9, 12, 576},  {1, 17, 64, 130}, {1, 40, 13, 1040},
-    {1, 65, 66, 320},  {1, 7, 9, 4224},   {1, 2, 64, 4224}, {1, 7, 33, 4352}, {1, 1, 66, 2304},
-    {1, 18, 64, 1152}, {1, 515, 33, 128},
-};
-constexpr DType kWeightTypes[] = {DType::kF8E4M3, DType::kF8E4M3Fnuz, DType::kI8, DType::kU4};
-constexpr DType kInputTypes[] = {DType::kF32, DType::kBF16, DType::kF16, DType::kI8};
-
-void FillCodes(const TensorView& t, std::mt19937& rng) {
-  for (int64_t i = 0; i < t.shape[0]; ++i)
-    for (int64_t j = 0; j < t.shape[1]; ++j)
-      for (int64_t k = 0; k < t.shape[2]; ++k) {
-        auto code = static_cast<uint8_t>(rng());
-        if (t.dtype == DType::kF8E4M3 && (code & 0x7f) == 0x7f) code = 0;
-        if (t.dtype == DType::kF8E4M3Fnuz && code == 0x80) code = 0;
-        *(t.data + i * t.stride[0] + j * t.stride[1] + k) = std::byte{code};
-      }
-}
-
-// A quantised weight [B, N, K] and its scales, in guarded memory; and |W| as plain f32.
-struct QuantWeight {
-  QuantWeight(DType type, int64_t b, int64_t n, int64_t k, const Blocks& s, std::mt19937& rng)
-      : codes(type, {b, n, CeilDiv(k, ValuesPerElement(type))}, kPad, /*shift=*/k % 2),
-        columns(s.columns == 0 ? k + k % 2 : s.columns),
-        scale(s.scale, {CeilDiv(s.row_begin + b * n, s.rows), CeilDiv(s.column_begin + k, columns)},
-              3),
-        magnitude(DType::kF32, {b, n, k}) {
-    FillCodes(codes, rng);
-    FillRandom(scale, rng);
-    grid.scale = scale;
-    grid.rows = s.rows;
-    grid.columns = columns;
-    grid.row_begin = s.row_begin;
-    grid.column_begin = s.column_begin;
-    grid.batch_rows = n;
-    if (s.zeros && type == DType::kU4) {
-      zero.emplace(DType::kU8, std::vector<int64_t>{scale.view().shape[0], scale.view().shape[1]},
-                   1);
-      grid.zero = *zero;
-      for (int64_t i = 0; i < grid.zero.shape[0]; ++i)
-        for (int64_t j = 0; j < grid.zero.shape[1]; ++j)
-          grid.zero.Row<uint8_t>(i)[j] = static_cast<uint8_t>(rng() % 17);
-    }
-    for (int64_t i = 0; i < b; ++i)
-      for (int64_t j = 0; j < n; ++j)
-        for (int64_t l = 0; l < k; ++l)
-          magnitude.Ptr<float>()[(i * n + j) * k + l] = std::abs(static_cast<float>(At(i, j, l)));
-  }
-
-  // As params/linear.h says it.
-  double At(int64_t b, int64_t i, int64_t j) const {
-    const TensorView& w = codes;
-    const float value = ref::Load(w.data + b * w.stride[0] + i * w.stride[1], w.dtype, j);
-    const int64_t row = (grid.row_begin + b * grid.batch_rows + i) / grid.rows;
-    const int64_t column = (grid.column_begin + j) / grid.columns;
-    float offset = w.dtype == DType::kU4 ? 8.0f : 0.0f;
-    if (!grid.zero.empty()) offset = grid.zero.Row<uint8_t>(row)[column];
-    return static_cast<double>(value - offset) *
-           static_cast<double>(GetValue(grid.scale, row, column));
-  }
-
-  Guarded codes;
-  int64_t columns;
-  Guarded scale;
-  std::optional<Guarded> zero;
-  BlockScale grid;
-  Tensor magnitude;  // [B, N, K] f32
-};
-
-// Activations [B, M, K], with scales if they are codes; and |x|.
-struct Input {
-  Input(DType type, int64_t b, int64_t m, int64_t k, int64_t columns, std::mt19937& rng)
-      : x(type, {b, m, k}, kPad),
-        scale(DType::kF32, {b, m, CeilDiv(k, columns)}, 1),
-        group(columns),
-        magnitude(DType::kF32, {b, m, k}) {
-    if (type == DType::kI8) {
-      FillCodes(x, rng);
-      FillRandom(scale, rng);
-    } else {
-      FillRandom(x, rng);
-    }
-    for (int64_t i = 0; i < b; ++i)
-      for (int64_t j = 0; j < m; ++j)
-        for (int64_t l = 0; l < k; ++l) {
-          float value = GetValue(x, i, j, l);
-          if (type == DType::kI8) value *= GetValue(scale, i, j, l / group);
-          magnitude.Ptr<float>()[(i * m + j) * k + l] = std::abs(value);
-        }
-  }
-
-  Guarded x;
-  Guarded scale;
-  int64_t group;
-  Tensor magnitude;
-};
-
-LinearPart PartOf(const Input& x, const QuantWeight& w, const TensorView& y) {
-  LinearPart p;
-  p.x = x.x;
-  p.w = w.codes;
-  p.y = y;
-  p.w_scale = w.grid;
-  if (p.x.dtype == DType::kI8) {
-    p.x_scale = x.scale;
-    p.x_group = x.group;
-  }
-  return p;
-}
 
 // Rows [begin, end) of x.
 LinearPart RowsOf(LinearPart p, int64_t begin, int64_t end) {
@@ -195,42 +65,41 @@ double QuantBound(int64_t k, double sum_of_abs) { return DotBound(2 * k + 4, sum
 
 TEST(LinearQuantConformance, ReferenceWithinRoundingAndSameBitsHoweverCut) {
   std::mt19937 rng(4);
-  for (const QuantShape& s : kQuantShapes)
-    for (const Blocks& blocks : kBlocks)
-      for (const DType w_type : kWeightTypes)
-        for (const DType x_type : kInputTypes) {
-          SCOPED_TRACE(fmt::format("B={} M={} N={} K={} {}·{} blocks {}×{} from {},{} of {}", s.b,
-                                   s.m, s.n, s.k, Name(x_type), Name(w_type), blocks.rows,
-                                   blocks.columns, blocks.row_begin, blocks.column_begin,
-                                   Name(blocks.scale)));
-          const QuantWeight w(w_type, s.b, s.n, s.k, blocks, rng);
-          const Input x(x_type, s.b, s.m, s.k, s.k % 2 == 0 ? 128 : 32, rng);
-          const Guarded bias(DType::kF32, {s.n});
-          FillRandom(bias, rng);
-          Guarded y(DType::kF32, {s.b, s.m, s.n}, kPad);
-          LinearPart p = PartOf(x, w, y);
-          if (s.k % 3 != 0) p.bias = bias;
-          Tensor want(DType::kF32, {s.b, s.m, s.n});
-          Tensor sums(DType::kF32, {s.b, s.m, s.n});
-          LinearPart to_want = p;
-          to_want.y = want;
-          RunRefPart(to_want);
-          RunRefPart({x.magnitude, w.magnitude, TensorView(), sums});
-          ForEachFastRow<LinearOp>(LinearOp::ShapeOf(p), [&](const Kernel<LinearOp>& row) {
-            y.Poison();
-            RunPart(row, p);
-            ASSERT_TRUE(Close(y, want, [&](int64_t b, int64_t m, int64_t n) {
-              return QuantBound(s.k, static_cast<double>(GetValue(sums, b, m, n)) + 1.0);
-            }));
-            if (s.m == 0) return;
-            Tensor first(DType::kF32, {s.b, s.m, s.n});
-            LinearPart to_first = p;
-            to_first.y = first;
-            RunPart(row, to_first);
-            ExpectSameBitsHoweverCut(row, p, y, first);
-          });
-          if (HasFatalFailure()) return;
-        }
+  for (const auto& [s, blocks] : QuantCases(kQuantShapes))
+    for (const DType w_type : kWeightTypes)
+      for (const DType x_type : kInputTypes) {
+        SCOPED_TRACE(fmt::format("B={} M={} N={} K={} {}·{} blocks {}×{} from {},{} of {}", s.b,
+                                 s.m, s.n, s.k, Name(x_type), Name(w_type), blocks.rows,
+                                 blocks.columns, blocks.row_begin, blocks.column_begin,
+                                 Name(blocks.scale)));
+        const QuantWeight w(w_type, s.b, s.n, s.k, blocks, rng);
+        const QuantInput x(x_type, s.b, s.m, s.k, s.k % 2 == 0 ? 128 : 32, rng);
+        const Guarded bias(DType::kF32, {s.n});
+        FillRandom(bias, rng);
+        Guarded y(DType::kF32, {s.b, s.m, s.n}, kQuantPad);
+        LinearPart p = PartOf(x, w, y);
+        if (s.k % 3 != 0) p.bias = bias;
+        Tensor want(DType::kF32, {s.b, s.m, s.n});
+        Tensor sums(DType::kF32, {s.b, s.m, s.n});
+        LinearPart to_want = p;
+        to_want.y = want;
+        RunRefPart(to_want);
+        RunRefPart({x.magnitude, w.magnitude, TensorView(), sums});
+        ForEachFastRow<LinearOp>(LinearOp::ShapeOf(p), [&](const Kernel<LinearOp>& row) {
+          y.Poison();
+          RunPart(row, p);
+          ASSERT_TRUE(Close(y, want, [&](int64_t b, int64_t m, int64_t n) {
+            return QuantBound(s.k, static_cast<double>(GetValue(sums, b, m, n)) + 1.0);
+          }));
+          if (s.m == 0) return;
+          Tensor first(DType::kF32, {s.b, s.m, s.n});
+          LinearPart to_first = p;
+          to_first.y = first;
+          RunPart(row, to_first);
+          ExpectSameBitsHoweverCut(row, p, y, first);
+        });
+        if (HasFatalFailure()) return;
+      }
 }
 
 // Rows that hold the format at all: no real one may be left to the reference.
@@ -285,10 +154,10 @@ TEST(LinearQuantConformance, GatesAreMultiplied) {
   for (const QuantShape& s : {QuantShape{1, 1, 33, 130}, {1, 7, 70, 256}, {2, 200, 90, 64}})
     for (const DType w_type : {DType::kF8E4M3, DType::kI8, DType::kU4})
       for (const DType x_type : kInputTypes) {
-        const QuantWeight w(w_type, s.b, s.n, s.k, kBlocks[4], rng);
-        const QuantWeight g(w_type, s.b, s.n, s.k, kBlocks[4], rng);
-        const Input x(x_type, s.b, s.m, s.k, 128, rng);
-        Guarded y(DType::kF32, {s.b, s.m, s.n}, kPad);
+        const QuantWeight w(w_type, s.b, s.n, s.k, kQuantBlocks[4], rng);
+        const QuantWeight g(w_type, s.b, s.n, s.k, kQuantBlocks[4], rng);
+        const QuantInput x(x_type, s.b, s.m, s.k, 128, rng);
+        Guarded y(DType::kF32, {s.b, s.m, s.n}, kQuantPad);
         const Tensor want(DType::kF32, {s.b, s.m, s.n});
         const Tensor up(DType::kF32, {s.b, s.m, s.n});
         const Tensor up_sums(DType::kF32, {s.b, s.m, s.n});
@@ -329,14 +198,14 @@ TEST(LinearQuantConformance, PartsOfAGroupGiveTheBitsThatTheyGiveAlone) {
   for (const DType w_type : {DType::kF8E4M3, DType::kU4})
     for (const DType x_type : {DType::kBF16, DType::kI8}) {
       std::vector<std::unique_ptr<QuantWeight>> weights;
-      std::vector<std::unique_ptr<Input>> inputs;
+      std::vector<std::unique_ptr<QuantInput>> inputs;
       std::vector<Tensor> alone, together;
       std::vector<LinearPart> parts;
       for (int64_t i = 0; i < 300; ++i) {
         const int64_t n = 1 + i * 7 % 40;
         const int64_t m = i == 17 ? 250 : i % 4;
-        weights.push_back(std::make_unique<QuantWeight>(w_type, 1, n, 96, kBlocks[4], rng));
-        inputs.push_back(std::make_unique<Input>(x_type, 1, m, 96, 32, rng));
+        weights.push_back(std::make_unique<QuantWeight>(w_type, 1, n, 96, kQuantBlocks[4], rng));
+        inputs.push_back(std::make_unique<QuantInput>(x_type, 1, m, 96, 32, rng));
         alone.emplace_back(DType::kF32, std::initializer_list<int64_t>{1, m, n});
         together.emplace_back(DType::kF32, std::initializer_list<int64_t>{1, m, n});
         parts.push_back(PartOf(*inputs.back(), *weights.back(), alone.back()));
@@ -363,36 +232,37 @@ TEST(LinearTQuantConformance, ReferenceWithinRoundingAndSameBitsHoweverCut) {
   std::mt19937 rng(7);
   std::vector<QuantShape> shapes(std::begin(kQuantShapes), std::end(kQuantShapes));
   shapes.insert(shapes.end(), {{19, 1, 130, 40}, {5, 3, 70, 140}, {1, 2, 1200, 33}});
-  for (const auto& [b, m, k, n] : shapes)
-    for (const Blocks& blocks : kBlocks)
-      for (const DType w_type : kWeightTypes)
-        for (const DType x_type : {DType::kF32, DType::kBF16, DType::kF16}) {
-          SCOPED_TRACE(fmt::format("B={} M={} N={} K={} {}·{} blocks {}×{}", b, m, n, k,
-                                   Name(x_type), Name(w_type), blocks.rows, blocks.columns));
-          const QuantWeight w(w_type, b, n, k, blocks, rng);
-          const Input x(x_type, b, m, n, 128, rng);
-          Guarded y(DType::kF32, {b, m, k}, kPad);
-          const LinearTOp::Params p{x.x, w.codes, y, w.grid};
-          Tensor want(DType::kF32, {b, m, k});
-          Tensor sums(DType::kF32, {b, m, k});
-          RunRef<LinearTOp>({x.x, w.codes, want, w.grid});
-          RunRef<LinearTOp>({x.magnitude, w.magnitude, sums});
-          ForEachFastRow<LinearTOp>(LinearTOp::ShapeOf(p), [&, terms = n](const auto& row) {
+  for (const auto& [shape, blocks] : QuantCases(shapes)) {
+    const auto [b, m, k, n] = shape;
+    for (const DType w_type : kWeightTypes)
+      for (const DType x_type : {DType::kF32, DType::kBF16, DType::kF16}) {
+        SCOPED_TRACE(fmt::format("B={} M={} N={} K={} {}·{} blocks {}×{}", b, m, n, k, Name(x_type),
+                                 Name(w_type), blocks.rows, blocks.columns));
+        const QuantWeight w(w_type, b, n, k, blocks, rng);
+        const QuantInput x(x_type, b, m, n, 128, rng);
+        Guarded y(DType::kF32, {b, m, k}, kQuantPad);
+        const LinearTOp::Params p{x.x, w.codes, y, w.grid};
+        Tensor want(DType::kF32, {b, m, k});
+        Tensor sums(DType::kF32, {b, m, k});
+        RunRef<LinearTOp>({x.x, w.codes, want, w.grid});
+        RunRef<LinearTOp>({x.magnitude, w.magnitude, sums});
+        ForEachFastRow<LinearTOp>(LinearTOp::ShapeOf(p), [&, terms = n](const auto& row) {
+          y.Poison();
+          RunRow<LinearTOp>(row, p);
+          ASSERT_TRUE(Close(y, want, [&](int64_t i, int64_t j, int64_t l) {
+            return QuantBound(terms, static_cast<double>(GetValue(sums, i, j, l)));
+          }));
+          ASSERT_TRUE(y.PaddingIsPoison());
+          const std::vector<std::byte> first = y.Bytes();
+          for (const int threads : {1, 2, 3}) {
             y.Poison();
-            RunRow<LinearTOp>(row, p);
-            ASSERT_TRUE(Close(y, want, [&](int64_t i, int64_t j, int64_t l) {
-              return QuantBound(terms, static_cast<double>(GetValue(sums, i, j, l)));
-            }));
-            ASSERT_TRUE(y.PaddingIsPoison());
-            const std::vector<std::byte> first = y.Bytes();
-            for (const int threads : {1, 2, 3}) {
-              y.Poison();
-              RunRow<LinearTOp>(row, p, threads);
-              ASSERT_EQ(y.Bytes(), first);
-            }
-          });
-          if (HasFatalFailure()) return;
-        }
+            RunRow<LinearTOp>(row, p, threads);
+            ASSERT_EQ(y.Bytes(), first);
+          }
+        });
+        if (HasFatalFailure()) return;
+      }
+  }
 }
 
 TEST(Hand, QuantizeRows) {

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "src/models/registry.h"
+#include "tests/support/sanitizers.h"
 #include "tests/support/scratch_dir.h"
 #include "tests/support/traffic.h"
 
@@ -32,11 +33,8 @@ using testing_support::TrafficOptions;
 constexpr int64_t kMostGrowth = int64_t{2} << 20;
 constexpr int64_t kRequestsPerRound = 250;  // after each, nothing must be left over
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kMemoryIsOurs = false;  // sanitizers keep what was freed
-#else
-constexpr bool kMemoryIsOurs = true;
-#endif
+// Sanitizers keep what was freed.
+constexpr bool kMemoryIsOurs = !testing_support::kUnderAsan && !testing_support::kUnderTsan;
 
 struct Goal {
   std::string model;
