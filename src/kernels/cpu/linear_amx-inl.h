@@ -18,7 +18,10 @@
 //           change nothing, since sums are stored as they are. With scales: sums of a segment of
 //           one scale, cut at multiples of 256, times the scale, added in order. The bias is added
 //           last. A last step that is not whole is filled up with zeros.
-// Limits    K > 0; bf16 weights without scales, others with scales that change at multiples of 32.
+//           Beside e4m3 weights columns are taken in the order of simd_amx_f8-inl.h, and one or two
+//           rows of x by linear_amx_f8_row-inl.h.
+// Limits    K > 0; bf16 weights without scales, others with scales that change at multiples of 32,
+//           of e4m3 at multiples of 128, or are one along K.
 //           Up to kMaxTileActivations rows of x and kMaxTileOutputs outputs per task. Stack 1 MiB,
 //           of which rows and outputs decide what is touched.
 #pragma once

@@ -6,7 +6,6 @@
 #pragma once
 
 #include <cstdint>
-#include <type_traits>
 
 #include "src/kernels/cpu/simd_avx512-inl.h"
 
@@ -46,20 +45,9 @@ struct Avx512Bf16 : Avx512 {
   // 64 narrow weights as bf16: the first 32 and the rest. Sign and magnitude move to their places
   // and what a bf16 has more is added: the difference of the biases or, for a magnitude below 8,
   // which is subnormal, its entry of a table. Six cheap instructions of 32 where looking bytes up
-  // takes eight. A NaN is rare; of e4m3 so are lines with zeros and subnormal numbers, and without
-  // them four instructions do.
+  // takes eight. A NaN is rare.
   template <class T>
   static void WidenPairs(const T* p, const Widener& c, BF16* first, BF16* second) {
-    if constexpr (std::is_same_v<T, F8>) {
-      if (!AnyOutlier(AddOutliers(NoOutliers(), p))) [[likely]] {
-        StorePairs(first, MoveNormals(p, c.normal));
-        return StorePairs(second, MoveNormals(p + 32, c.normal));
-      }
-    }
-    WidenAnyPairs(p, c, first, second);
-  }
-  template <class T>
-  static void WidenAnyPairs(const T* p, const Widener& c, BF16* first, BF16* second) {
     const __m512i magnitude = _mm512_and_si512(_mm512_loadu_si512(p), c.magnitude);
     if (_mm512_cmpeq_epi8_mask(magnitude, c.nan) != 0) [[unlikely]]
       return LookUpPairs(p, first, second);
