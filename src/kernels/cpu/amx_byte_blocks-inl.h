@@ -16,11 +16,18 @@ namespace {
 constexpr int64_t kByteBlock = 1024;  // columns of a panel
 constexpr int64_t kBatchTiles = 8;    // 8 KiB of integer sums
 
-// 128 columns of a single row of x.
+// 128 columns of one of few rows of x.
 struct alignas(64) RowChunk {
   int8_t codes[2][kByteStep];  // beside 4-bit weights the even ones, then the odd ones
   int32_t start[kTileSide];  // −8 · the sum of a lane of both; beside zeros of their own the sum
   float scale;
+};
+
+constexpr int64_t kMaxLaneRows = 8;  // of x
+
+// Integer sums of one row of x and 128 columns of 16 rows of W: [four rows of W][run][row].
+struct alignas(64) LaneRuns {
+  int32_t sums[kTileSide / 4][kTileSide];
 };
 
 struct ByteProduct {
@@ -28,8 +35,8 @@ struct ByteProduct {
   alignas(64) int8_t panel[2 * kWideByteBlock * kTileSide];       // [tile of W][step][16, 64]
   alignas(64) int32_t runs[2][kBatchTiles * kTileSums];  // sums of a batch and the last one
   alignas(64) float scale[kWideByteBlock / kShortRun * kBytePanelRows];  // [run][row]
-  RowChunk row[kWideByteBlock / kByteChunk];  // a block of a single row of x
-  const char* lane_rows[kTileSide];           // and rows of W that are multiplied by it
+  RowChunk row[kWideByteBlock / kByteChunk * kMaxLaneRows];  // [chunk][row], few rows of x
+  const char* lane_rows[kTileSide];                          // and rows of W that they multiply
   const LinearTask* t;
   int64_t x_tiles, x_rows;  // rows of x in a tile: 16, or 1 in lanes
   int64_t chunks;           // of all of K
@@ -42,6 +49,7 @@ struct ByteProduct {
   float* Sums(int64_t w_tile, int64_t x_tile) {
     return sums + (w_tile * x_tiles + x_tile) * kTileSide * x_rows;
   }
+  RowChunk& Row(int64_t chunk, int64_t x_row) { return row[chunk * t->m + x_row]; }
   const ByteColumns& X(int64_t x_tile, int64_t chunk) const {
     return static_cast<const ByteColumns*>(t->packed)[x_tile * chunks + chunk];
   }

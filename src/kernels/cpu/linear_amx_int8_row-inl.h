@@ -1,7 +1,7 @@
-// Up to LaneRows() rows of x for linear_amx_int8-inl.h, one after the other over each block of W
-// and in the same order: lanes of f32 are outputs. Weights are multiplied in vectors: integer sums
-// are exact in any order, tiles would read lines that are not near yet one tile at a time, and
-// 4-bit weights would have to be unpacked for them.
+// Up to LaneRows() rows of x for linear_amx_int8-inl.h, in the same order: lanes of f32 are
+// outputs. Weights are multiplied in vectors: integer sums are exact in any order, tiles would read
+// lines that are not near yet one tile at a time, and 4-bit weights would have to be laid out for
+// them.
 #pragma once
 
 #include <cstdint>
@@ -11,16 +11,16 @@
 namespace latte::cpu {
 namespace {
 
-// More rows cost more in vectors than on tiles, for which 4-bit weights have to be laid out.
-inline int64_t LaneRows(Element w_type) { return w_type == Element::kU4 ? 5 : 2; }
+// More rows cost more in vectors than on tiles.
+inline int64_t LaneRows(Element w_type) { return w_type == Element::kU4 ? kMaxLaneRows : 3; }
 
 // The block's columns of a row of x.
 inline void PlaceRow(ByteProduct& s, const ByteBlock& block, int64_t x_row) {
   const LinearTask& t = *s.t;
   const auto* const x = static_cast<const int8_t*>(t.x) + x_row * t.x_stride;
   const float* const scale = t.x_scale + x_row * t.x_scale_stride;
-  RowChunk* to = s.row;
-  for (int64_t k = block.begin; k < block.end; k += kByteChunk, ++to) {
+  for (int64_t k = block.begin; k < block.end; k += kByteChunk) {
+    RowChunk* const to = &s.Row((k - block.begin) / kByteChunk, x_row);
     Bytes chunk[2];
     LoadChunk(x + k, t.k - k, chunk);
     to->scale = scale[k / t.x_group];
@@ -37,14 +37,6 @@ inline void PlaceRow(ByteProduct& s, const ByteBlock& block, int64_t x_row) {
   }
 }
 
-// Sums of 16 outputs, tile i of the block.
-template <bool kOneScale>
-inline void StoreRowSums(const ByteProduct& s, const ByteBlock& block, int64_t i, Amx::Vec total,
-                         float* y) {
-  const bool last = kOneScale && block.end == s.t->k;
-  Amx::Store(y, last ? Amx::Mul(total, Amx::Load(s.scale + i * kTileSide)) : total);
-}
-
 // 128 columns of 16 rows of W, fewer at the end of a row. Behind the last row it is there again.
 struct LaneChunk {
   const char* const* row;  // of 16, from column 0 on; in memory, there are too many for registers
@@ -55,77 +47,78 @@ struct LaneChunk {
   const char* Row(int64_t i) const { return row[i] + at; }
 };
 
-// int8: sums of four parts of a chunk and 16 rows of W, lanes are rows.
+// Row i of W in a chunk as two vectors of unsigned bytes: codes and 128; 4-bit codes, of even
+// columns and of odd ones.
 template <bool kWhole>
-inline void MultiplyBytesInLanes(const LaneChunk& c, const RowChunk& x, Bytes (&runs)[kChunkRuns]) {
-  const Bytes codes[2] = {Avx512Vnni::LoadBytes(x.codes[0]), Avx512Vnni::LoadBytes(x.codes[1])};
-  const Bytes start = Avx512Vnni::LoadBytes(x.start);
-  for (int64_t i = 0; i < kTileSide; i += 4) {
-    Bytes sums[4];
-    for (int64_t j = 0; j < 4; ++j) {
-      const char* const w = c.Row(i + j);
-      Bytes chunk[2];
-      if constexpr (kWhole)
-        for (int64_t half = 0; half < 2; ++half)
-          chunk[half] = Avx512Vnni::LoadBytes(w + half * kByteStep);
-      else
-        LoadChunk(reinterpret_cast<const int8_t*>(w), c.count, chunk);
-      sums[j] = start;
-      for (int64_t half = 0; half < 2; ++half)
-        sums[j] = Avx512Vnni::DotBytes(sums[j], Avx512Vnni::FlipSigns(chunk[half]), codes[half]);
-    }
-    runs[i / 4] = Avx512Vnni::SumQuads(sums);
+inline void LoadCodes(Element w_type, const LaneChunk& c, int64_t i, Bytes (&to)[2]) {
+  const char* const w = c.Row(i);
+  if (w_type == Element::kU4) {
+    const Bytes packed =
+        kWhole ? Avx512Vnni::LoadBytes(w) : Avx512Vnni::LoadBytesPartial(w, (c.count + 1) / 2);
+    to[0] = Avx512Vnni::LowNibbles(packed);
+    to[1] = Avx512Vnni::HighNibbles(packed);
+    return;
   }
-  Avx512Vnni::TurnQuarters(runs);
+  if constexpr (kWhole)
+    for (int64_t half = 0; half < 2; ++half) to[half] = Avx512Vnni::LoadBytes(w + half * kByteStep);
+  else
+    LoadChunk(reinterpret_cast<const int8_t*>(w), c.count, to);
+  for (Bytes& half : to) half = Avx512Vnni::FlipSigns(half);
 }
 
-// 4 bits: sums of four runs of a chunk and 16 rows of W, lanes are rows.
+// Sums of the four parts of a chunk, of 16 rows of W and all of x; lanes are rows of W. Four rows
+// of W stay in registers while those of x pass.
 template <bool kZeros, bool kWhole>
-inline void MultiplyNibblesInLanes(const LinearTask& t, const LaneChunk& c, const RowChunk& x,
-                                   Bytes (&runs)[kChunkRuns]) {
-  const Bytes even = Avx512Vnni::LoadBytes(x.codes[0]);
-  const Bytes odd = Avx512Vnni::LoadBytes(x.codes[1]);
-  const Bytes start = Avx512Vnni::LoadBytes(x.start);
+inline void MultiplyInLanes(Element w_type, const ScaleGrid& grid, int64_t n, const LaneChunk& c,
+                            const RowChunk* x, int64_t x_rows, LaneRuns* runs) {
   for (int64_t i = 0; i < kTileSide; i += 4) {
-    Bytes sums[4];
+    Bytes codes[4][2], zeros[4];
     for (int64_t j = 0; j < 4; ++j) {
-      const char* const w = c.Row(i + j);
-      const Bytes packed =
-          kWhole ? Avx512Vnni::LoadBytes(w) : Avx512Vnni::LoadBytesPartial(w, (c.count + 1) / 2);
-      sums[j] = start;
+      LoadCodes<kWhole>(w_type, c, i + j, codes[j]);
       if constexpr (kZeros)
-        sums[j] = Avx512Vnni::MulInts(
-            start, Avx512Vnni::MinusQuartersOf(
-                       ChunkZeros(t.grid, Min(c.output + i + j, t.n - 1), c.k, c.k + c.count)));
-      sums[j] = Avx512Vnni::DotBytes(sums[j], Avx512Vnni::LowNibbles(packed), even);
-      sums[j] = Avx512Vnni::DotBytes(sums[j], Avx512Vnni::HighNibbles(packed), odd);
+        zeros[j] = Avx512Vnni::MinusQuartersOf(
+            ChunkZeros(grid, Min(c.output + i + j, n - 1), c.k, c.k + c.count));
     }
-    runs[i / 4] = Avx512Vnni::SumQuads(sums);
+    for (int64_t x_row = 0; x_row < x_rows; ++x_row) {
+      const RowChunk& row = x[x_row];
+      const Bytes start = Avx512Vnni::LoadBytes(row.start);
+      Bytes sums[4];
+      for (int64_t j = 0; j < 4; ++j) {
+        sums[j] = start;
+        if constexpr (kZeros) sums[j] = Avx512Vnni::MulInts(start, zeros[j]);
+        for (int64_t half = 0; half < 2; ++half)
+          sums[j] =
+              Avx512Vnni::DotBytes(sums[j], codes[j][half], Avx512Vnni::LoadBytes(row.codes[half]));
+      }
+      Avx512Vnni::StoreBytes(runs[x_row].sums[i / 4], Avx512Vnni::SumQuads(sums));
+    }
   }
+}
+
+// Adds a chunk's sums of one row of x to `total`, lanes are rows of W.
+template <bool kOneScale, int64_t kRuns>
+inline Amx::Vec AddLaneRuns(const LaneRuns& from, const float* scale, float x, Amx::Vec total) {
+  Bytes runs[kChunkRuns];
+  for (int64_t run = 0; run < kChunkRuns; ++run) runs[run] = Avx512Vnni::LoadBytes(from.sums[run]);
   Avx512Vnni::TurnQuarters(runs);
+  if constexpr (kRuns == 1)
+    runs[0] = Avx512Vnni::AddInts(Avx512Vnni::AddInts(runs[0], runs[1]),
+                                  Avx512Vnni::AddInts(runs[2], runs[3]));
+  return AddChunkOf<kOneScale, kRuns>(
+      [&](int64_t run) { return Avx512Vnni::ToFloat(runs[run]); },
+      [&](int64_t run) { return Amx::Load(scale + run * kBytePanelRows); }, Amx::Set1(x), total);
 }
 
-template <bool kZeros>
-inline void MultiplyInLanes(const LinearTask& t, const LaneChunk& c, const RowChunk& x,
-                            Bytes (&runs)[kChunkRuns]) {
-  const bool whole = c.count == kByteChunk;
-  if (t.w_type == Element::kI8) {
-    if (whole) return MultiplyBytesInLanes<true>(c, x, runs);
-    return MultiplyBytesInLanes<false>(c, x, runs);
-  }
-  if (whole) return MultiplyNibblesInLanes<kZeros, true>(t, c, x, runs);
-  return MultiplyNibblesInLanes<kZeros, false>(t, c, x, runs);
-}
-
-template <bool kOneScale, int64_t kRuns, bool kZeros>
-inline void AddRowInLanes(ByteProduct& s, const ByteBlock& block, int64_t x_row) {
+template <bool kOneScale, int64_t kRuns, bool kZeros, Element kType>
+inline void MultiplyRowsOf(ByteProduct& s, const ByteBlock& block) {
   const LinearTask& t = *s.t;
   const int64_t tiles = (block.rows + kTileSide - 1) / kTileSide;
-  s.ahead.SetParts(s.ahead.chunks * tiles * s.x_tiles);
+  const bool ends = block.end == t.k;
+  LaneRuns runs[kMaxLaneRows];
+  s.ahead.SetParts(s.ahead.chunks * tiles);
   for (int64_t i = 0; i < tiles; ++i) {
     const int64_t output = block.output + i * kTileSide;
-    float* const y = s.Sums(output / kTileSide, x_row);
-    Amx::Vec total = block.begin == 0 ? Amx::Zero() : Amx::Load(y);
+    float* const y = s.Sums(output / kTileSide, 0);
     for (int64_t row = 0; row < kTileSide; ++row)
       s.lane_rows[row] = WeightAt(t, Min(output + row, t.n - 1), 0);
     LaneChunk c = {s.lane_rows, output, block.begin, 0, 0};
@@ -133,31 +126,34 @@ inline void AddRowInLanes(ByteProduct& s, const ByteBlock& block, int64_t x_row)
       s.ahead.Ask();
       c.k = block.begin + chunk * kByteChunk;
       c.count = Min(kByteChunk, block.end - c.k);
-      c.at = c.k / ValuesOf(t.w_type);
-      Bytes runs[kChunkRuns];
-      MultiplyInLanes<kZeros>(t, c, s.row[chunk], runs);
-      if constexpr (kRuns == 1)
-        runs[0] = Avx512Vnni::AddInts(Avx512Vnni::AddInts(runs[0], runs[1]),
-                                      Avx512Vnni::AddInts(runs[2], runs[3]));
+      c.at = c.k / ValuesOf(kType);
+      const RowChunk* const x = &s.Row(chunk, 0);
+      if (c.count == kByteChunk)
+        MultiplyInLanes<kZeros, true>(kType, t.grid, t.n, c, x, t.m, runs);
+      else
+        MultiplyInLanes<kZeros, false>(kType, t.grid, t.n, c, x, t.m, runs);
       const float* const scale = s.scale + chunk * kRuns * kBytePanelRows + i * kTileSide;
-      total = AddChunkOf<kOneScale, kRuns>(
-          [&](int64_t run) { return Avx512Vnni::ToFloat(runs[run]); },
-          [&](int64_t run) { return Amx::Load(scale + run * kBytePanelRows); },
-          Amx::Set1(s.row[chunk].scale), total);
+      for (int64_t row = 0; row < t.m; ++row) {
+        float* const to = y + row * kTileSide;
+        Amx::Vec total = block.begin + chunk == 0 ? Amx::Zero() : Amx::Load(to);
+        total = AddLaneRuns<kOneScale, kRuns>(runs[row], scale, x[row].scale, total);
+        if (kOneScale && ends && chunk + 1 == block.chunks())
+          total = Amx::Mul(total, Amx::Load(s.scale + i * kTileSide));
+        Amx::Store(to, total);
+      }
     }
-    StoreRowSums<kOneScale>(s, block, i, total, y);
   }
 }
 
 template <bool kOneScale, int64_t kRuns>
 inline void MultiplyRows(ByteProduct& s, const ByteBlock& block) {
-  for (int64_t x_row = 0; x_row < s.x_tiles; ++x_row) {
-    PlaceRow(s, block, x_row);
-    if (s.t->grid.zero == nullptr)
-      AddRowInLanes<kOneScale, kRuns, false>(s, block, x_row);
-    else
-      AddRowInLanes<kOneScale, kRuns, true>(s, block, x_row);
-  }
+  for (int64_t x_row = 0; x_row < s.x_tiles; ++x_row) PlaceRow(s, block, x_row);
+  if (s.t->w_type == Element::kI8)
+    MultiplyRowsOf<kOneScale, kRuns, false, Element::kI8>(s, block);
+  else if (s.t->grid.zero == nullptr)
+    MultiplyRowsOf<kOneScale, kRuns, false, Element::kU4>(s, block);
+  else
+    MultiplyRowsOf<kOneScale, kRuns, true, Element::kU4>(s, block);
 }
 
 }  // namespace
