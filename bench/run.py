@@ -44,7 +44,19 @@ def commands(threads):
     yield "dispatch"
     for depth in CONTEXTS:
         yield f"model --synthetic v2-lite:layers=4,vocab=16384 --depth {depth}"
+    yield from one_sequence_commands()
     yield from engine_commands()
+
+
+def one_sequence_commands():
+    """What other engines' figures for one sequence are about."""
+    for weights in ("bf16", "int8"):
+        shape = f"v2-lite:layers=4,vocab=16384,dtype={weights}"
+        yield f"model --synthetic {shape} --prompt 2048"
+        yield f"model --synthetic {shape} --depth 16384"
+    yield "model --synthetic v3-attn:dtype=int8 --prompt 2048"
+    yield "model --synthetic v3-attn:dtype=int8 --depth 16384"
+    yield "model --synthetic v3-attn:dtype=int8 --depth 32768"
 
 
 def engine_commands():
