@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""How far logits are from others: mean and largest KL divergence per token, and how often the first choice is the same.
+"""How far logits are from others: mean, median and largest KL divergence of a token, and how often the first choice is
+the same.
 
 Usage: kl.py REFERENCE.npy OTHER.npy, both as `latte score --logits` writes them. Standard library only.
 """
 import array
 import ast
 import math
+import statistics
 import sys
 
 
@@ -25,19 +27,24 @@ def log_softmax(row):
     return [x - total for x in row]
 
 
+def divergences(reference, other):
+    """Two such lists -> (KL divergence of each row in nats, rows whose first choice is the same)"""
+    found, same = [], 0
+    for a, b in zip(map(log_softmax, reference), map(log_softmax, other)):
+        found.append(math.fsum(math.exp(p) * (p - q) for p, q in zip(a, b)))
+        same += a.index(max(a)) == b.index(max(b))
+    return found, same
+
+
 def main():
     if len(sys.argv) != 3:
         sys.exit(__doc__)
     reference, other = (read(path) for path in sys.argv[1:])
     if [len(row) for row in reference] != [len(row) for row in other]:
         sys.exit("the two have other shapes")
-    divergences, same = [], 0
-    for a, b in zip(map(log_softmax, reference), map(log_softmax, other)):
-        divergences.append(math.fsum(math.exp(p) * (p - q) for p, q in zip(a, b)))
-        same += a.index(max(a)) == b.index(max(b))
-    mean = math.fsum(divergences) / len(divergences)
-    print(f"{len(divergences)} tokens: KL mean {mean:.2e}, largest {max(divergences):.2e} nats; "
-          f"same first choice {same / len(divergences):.4f}")
+    found, same = divergences(reference, other)
+    print(f"{len(found)} tokens: KL mean {statistics.fmean(found):.2e}, median {statistics.median(found):.2e}, "
+          f"largest {max(found):.2e} nats; same first choice {same / len(found):.4f}")
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import pathlib
 import resource
 import shutil
 import signal
+import statistics
 import struct
 import subprocess
 import sys
@@ -18,6 +19,10 @@ import unittest
 LATTE = None
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TINY = ROOT / "models/tiny"
+sys.path.insert(0, str(ROOT / "tools"))
+import kl
+
+STORY = json.loads((ROOT / "tests/data/story_cases.json").read_text())[0]["text"]
 # A dense and an expert MLP with whole groups of 32, attention with latents, and what is never quantised.
 MATRICES = ["model.layers.0.self_attn.q_a_proj", "model.layers.0.self_attn.kv_a_proj_with_mqa",
             "model.layers.0.self_attn.kv_b_proj", "model.layers.0.self_attn.o_proj", "model.layers.0.mlp.down_proj",
@@ -181,6 +186,39 @@ class Quantize(Folder):
             made = Reader(out)
             self.assertFalse([name for name in made.entries if name.endswith("_scale_inv") or "gate_up" in name])
             self.assertLess(json.loads(done.stdout)["max_relative_error"], 0.02)
+
+
+class Logits(Folder):
+    """KL of a text's tokens stays near what docs/formats/weights.md says: its mean below three times that, its median
+    below twice. The mean is mostly that of a few tokens which go to other experts; the median tells a wrong scale."""
+
+    def logits(self, model, *flags):
+        out = self.parent / "logits.npy"
+        done = latte("score", model, "--text", STORY, "--attention", "absorbed", "--logits", out, *flags)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        return kl.read(out)
+
+    def check(self, kind, exact, rounded):
+        """Measured (mean, median) in f32 arithmetic, which leaves what weights do alone, and without flags."""
+        out = self.parent / kind
+        self.assertEqual(latte("quantize", TINY, out, "--to", kind).returncode, 0)
+        reference = self.logits(TINY, "--dtype", "f32")
+        for measured, flags in ((exact, ("--dtype", "f32")), (rounded, ())):
+            found, _ = kl.divergences(reference, self.logits(out, *flags))
+            self.assertEqual(len(found), 132)
+            mean, median = measured
+            for value, limit in ((statistics.fmean(found), 3 * mean), (statistics.median(found), 2 * median)):
+                self.assertGreater(value, 0, (kind, flags))
+                self.assertLess(value, limit, (kind, flags))
+
+    def test_fp8_moves_them_as_little_as_measured(self):
+        self.check("fp8", (1.5e-4, 3.1e-7), (1.5e-4, 2.8e-7))
+
+    def test_int8_moves_them_as_little_as_measured(self):
+        self.check("int8", (5.2e-5, 2.9e-8), (6.0e-5, 1.4e-7))
+
+    def test_int4_moves_them_as_little_as_measured(self):
+        self.check("int4", (1.5e-4, 4.1e-6), (1.9e-4, 5.0e-6))
 
 
 class Refusals(Folder):
