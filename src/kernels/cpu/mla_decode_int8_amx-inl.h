@@ -23,6 +23,8 @@ namespace {
 
 static_assert(kByteLanes == kTileSide && kByteRun == kTileSide);
 
+constexpr int64_t kScoreRuns = 2;  // runs of keys whose scores are taken at once
+
 // Sums of up to 2 × 2 tiles.
 struct ByteTileSums {
   alignas(64) int32_t latent[4][kTileSums];
@@ -111,13 +113,14 @@ void ByteScoreBlock(ByteDecode& s, int64_t run, int64_t group) {
     for (int64_t j = 0; j < kN; ++j) ScaleByteSums(s, run + i, group + j, sums, i * kN + j);
 }
 
-// Scores of kN groups; with those of the first the values of the block are zipped.
+// Scores of kN groups; before those of the first the values of the block are zipped. Vectors, which
+// do so, wait for many lines at a time; then tiles find their keys in the L1.
 template <int64_t kN>
 void TileByteScores(ByteDecode& s, int64_t group) {
-  ForEachRun<4 / kN>((s.count + kByteRun - 1) / kByteRun, [&](int64_t run, auto runs) {
+  ForEachRun<kScoreRuns>((s.count + kByteRun - 1) / kByteRun, [&](int64_t run, auto runs) {
     constexpr int64_t kM = decltype(runs)::value;
-    ByteScoreBlock<kM, kN>(s, run, group);
     for (int64_t i = run; i < run + kM && group == 0; ++i) ZipRun<Avx512Vnni>(s, i * kByteRun);
+    ByteScoreBlock<kM, kN>(s, run, group);
   });
 }
 
@@ -195,8 +198,7 @@ inline void AddTileByteValues(ByteDecode& s) {
 // Shares the lines of the block at `begin` out among the steps of this one.
 inline void StartByteTilesAhead(const DecodeTask& t, int64_t begin, ByteDecode& s) {
   const int64_t pairs = (s.group_count + 1) / 2;
-  const int64_t score_steps =
-      kByteKeys / (s.group_count == 1 ? 64 : 32) * (s.c + 3 * s.r) / kByteStep;
+  const int64_t score_steps = kByteKeys / (kScoreRuns * kByteRun) * (s.c + 3 * s.r) / kByteStep;
   const int64_t value_steps = s.columns / 32 * (kByteKeys / kByteStep);
   s.ahead.Start(t, begin, kByteKeys, kByteRun, pairs * (score_steps + value_steps));
 }
