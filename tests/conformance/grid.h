@@ -52,6 +52,13 @@ class Normals {
   std::vector<float> values_;
 };
 
+// Fills rank 3 of f32.
+inline void FillWith(const TensorView& t, float value) {
+  for (int64_t i = 0; i < t.shape[0]; ++i)
+    for (int64_t j = 0; j < t.shape[1]; ++j)
+      std::fill_n(t.Ptr<float>() + i * t.stride[0] + j * t.stride[1], t.shape[2], value);
+}
+
 // An output passes by either figure.
 struct Tolerance {
   double absolute, relative;

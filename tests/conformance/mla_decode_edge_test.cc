@@ -125,12 +125,6 @@ TEST(MlaDecodeEdge, TwentyRunsGiveTheSameBits) {
                });
 }
 
-void FillWith(const TensorView& t, float value) {
-  for (int64_t i = 0; i < t.shape[0]; ++i)
-    for (int64_t j = 0; j < t.shape[1]; ++j)
-      std::fill_n(t.Ptr<float>() + i * t.stride[0] + j * t.stride[1], t.shape[2], value);
-}
-
 // Keys that the token of a call's row sees.
 int64_t KeysOf(const DecodeCase& c, int64_t token) {
   for (const DecodeSequence& s : c.sequences)

@@ -59,23 +59,6 @@ void ForEachCase(const std::vector<Combination>& cases, const F& f) {
   }
 }
 
-size_t CountPairs(const std::vector<size_t>& counts, const std::vector<Combination>& cases) {
-  Pairs pairs(counts);
-  size_t count = 0;
-  for (const Combination& c : cases) {
-    count += pairs.CountNew(c);
-    pairs.Add(c);
-  }
-  return count;
-}
-
-size_t AllPairs(const std::vector<size_t>& counts) {
-  size_t count = 0;
-  for (size_t i = 0; i < counts.size(); ++i)
-    for (size_t j = i + 1; j < counts.size(); ++j) count += counts[i] * counts[j];
-  return count;
-}
-
 // FlashMLA's test of dense decoding. The normal distribution of its varied lengths is cut at twice
 // the mean.
 constexpr int64_t kBatches[] = {1, 2, 6, 64};

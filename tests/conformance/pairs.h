@@ -1,6 +1,7 @@
 // Few combinations of parameters in which every two values of any two of them meet.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <functional>
 #include <vector>
@@ -76,6 +77,24 @@ inline std::vector<Combination> CoverPairs(const std::vector<size_t>& counts,
     pairs.Add(*best);
     out.push_back(*best);
   }
+}
+
+// How many pairs meet in some case, and how many there are.
+inline size_t CountPairs(const std::vector<size_t>& counts, const std::vector<Combination>& cases) {
+  Pairs pairs(counts);
+  size_t count = 0;
+  for (const Combination& c : cases) {
+    count += pairs.CountNew(c);
+    pairs.Add(c);
+  }
+  return count;
+}
+
+inline size_t AllPairs(const std::vector<size_t>& counts) {
+  size_t count = 0;
+  for (size_t i = 0; i < counts.size(); ++i)
+    for (size_t j = i + 1; j < counts.size(); ++j) count += counts[i] * counts[j];
+  return count;
 }
 
 }  // namespace latte
