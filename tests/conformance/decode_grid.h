@@ -17,7 +17,7 @@ inline constexpr CacheDType kGridCaches[] = {
 };
 
 // Pairs of a query's head and a key that the reference may take for a case.
-inline constexpr int64_t kReferencePairs = 16000;
+inline constexpr int64_t kReferencePairs = 8000;
 
 inline std::string Describe(const DecodeShape& s) {
   return fmt::format("H={} C={} R={} P={} {}, {} sequences, the last with {} of {}", s.heads, s.c,

@@ -119,7 +119,7 @@ TEST(MlaDecodeGrid, LengthsOfFlashInfer) {
     const int64_t kv_len = kKvLens[c[0]];
     const int64_t qo_len = std::min(kQoLens[c[1]], kv_len);
     // Of the largest products, fewer heads.
-    const int64_t most = kMostScores / 2 / std::max<int64_t>(kv_len * qo_len, 1);
+    const int64_t most = kMostScores / 4 / std::max<int64_t>(kv_len * qo_len, 1);
     const int64_t heads = kFlashInferHeads[c[2]];
     // Beside a sequence that always has a query.
     ExpectCaseWithinGrid({c[2] == 0 ? std::min(heads, most) : heads,
