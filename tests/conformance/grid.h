@@ -16,6 +16,16 @@
 
 namespace latte {
 
+// Writes element i of a row of f32, f16 or bf16.
+inline void PutValue(const TensorView& row, int64_t i, float value) {
+  if (row.dtype == DType::kF32) {
+    row.Ptr<float>()[i] = value;
+  } else {
+    const uint16_t bits = FloatTo16(value, row.dtype);
+    std::memcpy(row.data + 2 * i, &bits, 2);
+  }
+}
+
 // N(0, 1)/10 between −1 and 1, rounded to bf16 as the inputs of those tests are. Rows are runs of
 // one list: drawing every number would take longer than the kernels.
 class Normals {
@@ -37,16 +47,10 @@ class Normals {
 
  private:
   void Fill(std::byte* to, DType dtype, int64_t count, std::mt19937& rng) const {
-    size_t at = rng() % values_.size();
-    for (int64_t i = 0; i < count; ++i) {
-      const float value = values_[at++ % values_.size()];
-      if (dtype == DType::kF32) {
-        std::memcpy(to + 4 * i, &value, 4);
-      } else {
-        const uint16_t bits = FloatTo16(value, dtype);
-        std::memcpy(to + 2 * i, &bits, 2);
-      }
-    }
+    const TensorView row(to, dtype, {count});
+    const size_t at = rng() % values_.size();
+    for (int64_t i = 0; i < count; ++i)
+      PutValue(row, i, values_[(at + static_cast<size_t>(i)) % values_.size()]);
   }
 
   std::vector<float> values_;

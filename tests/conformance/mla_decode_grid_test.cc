@@ -92,9 +92,9 @@ TEST(MlaDecodeGrid, DenseDecodingOfFlashMla) {
   std::mt19937 rng(21);
   ForEachCase(cases, [&](const Combination& c) {
     const Latent latent = kLatents[c[kLatent]];
-    ExpectCaseWithinGrid({kHeads[c[kHead]], latent.c, latent.r, kPages[c[kPage]], CacheDType(),
-                          ScaleOf(latent), SequencesOf(c, rng)},
-                         normals, rng);
+    const DecodeShape s = {kHeads[c[kHead]], latent.c,        latent.r,           kPages[c[kPage]],
+                           CacheDType(),     ScaleOf(latent), SequencesOf(c, rng)};
+    ExpectCaseWithinGrid(s, normals, rng);
   });
 }
 
@@ -120,16 +120,17 @@ TEST(MlaDecodeGrid, LengthsOfFlashInfer) {
     const int64_t qo_len = std::min(kQoLens[c[1]], kv_len);
     // Of the largest products, fewer heads.
     const int64_t most = kMostScores / 4 / std::max<int64_t>(kv_len * qo_len, 1);
-    const int64_t heads = kFlashInferHeads[c[2]];
+    const int64_t heads = c[2] == 0 ? std::min(kFlashInferHeads[0], most) : kFlashInferHeads[1];
+    const int64_t page_tokens = c[3] == 0 ? 16 : 32;
     // Beside a sequence that always has a query.
-    ExpectCaseWithinGrid({c[2] == 0 ? std::min(heads, most) : heads,
-                          512,
-                          64,
-                          c[3] == 0 ? 16 : 32,
-                          CacheDType(),
-                          ScaleOf(kLatents[0]),
-                          {{qo_len, kv_len}, {1, 17}}},
-                         normals, rng);
+    const DecodeShape s = {heads,
+                           512,
+                           64,
+                           page_tokens,
+                           CacheDType(),
+                           ScaleOf(kLatents[0]),
+                           {{qo_len, kv_len}, {1, 17}}};
+    ExpectCaseWithinGrid(s, normals, rng);
   });
 }
 
