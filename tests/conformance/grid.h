@@ -112,7 +112,8 @@ inline ::testing::AssertionResult RowWithin(std::span<const float> got, std::spa
   return ::testing::AssertionSuccess();
 }
 
-// Sanitizers make cases up to ten times as long: one in this many is run then.
+// Sanitizers make cases up to ten times as long: one case, sequence or run in this many is left
+// then.
 inline size_t GridShare() {
   return testing_support::kUnderTsan ? 8 : testing_support::kUnderAsan ? 4 : 1;
 }

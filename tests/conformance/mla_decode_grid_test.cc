@@ -141,7 +141,8 @@ TEST(MlaDecodeGrid, HalfOf128SequencesAreEmpty) {
   const Normals normals;
   std::mt19937 rng(23);
   DecodeShape s = {1, 512, 64, 64, CacheDType(), ScaleOf(kLatents[0]), {}};
-  for (int64_t i = 0; i < 128; ++i) {
+  const auto count = static_cast<int64_t>(128 / GridShare());
+  for (int64_t i = 0; i < count; ++i) {
     if (rng() % 2 == 0)
       s.sequences.push_back({0, i % 2 == 0 ? 0 : 300});
     else
