@@ -2,7 +2,9 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
+#include <span>
 
 #include "src/kernels/params/mla.h"
 #include "tests/conformance/guarded.h"
@@ -10,42 +12,35 @@
 
 namespace latte {
 
+// Fills a tensor of rank 1, 2 or 3.
+using Draw = std::function<void(const TensorView&, std::mt19937&)>;
+
 // Pages are handed out in random order among unused ones, but the first sequence ends in the pool's
 // last page, behind which nothing can be read. Rows behind a sequence's last token and unused pages
-// stay NaN.
+// stay NaN. Behind each page table lies an entry that is no page, behind the last one an unreadable
+// page.
 class DecodeCase {
  public:
-  DecodeCase(const DecodeShape& s, std::mt19937& rng)
+  DecodeCase(const DecodeShape& s, std::mt19937& rng, const Draw& draw = FillRandom)
       : shape_(s),
         tokens_(CountTokens(s)),
+        entries_(DType::kI32, {CountEntries(s)}),
         q_latent(DType::kF32, {tokens_, s.heads, s.c}, 3),
         q_rope(DType::kF32, {tokens_, s.heads, s.r}, 2),
         pages(s.cache.dtype, {CountPages(s) + 3, s.page_tokens, s.cache.Width(s.c, s.r)}),
         o(DType::kF32, {tokens_, s.heads, s.c}),
         lse(DType::kF32, {tokens_, s.heads}) {
-    FillRandom(q_latent, rng);
-    FillRandom(q_rope, rng);
-    std::vector<int32_t> order(static_cast<size_t>(pages.view().shape[0]));
-    std::iota(order.begin(), order.end(), 0);
-    std::shuffle(order.begin(), order.end(), rng);
-    std::swap(*std::max_element(order.begin(), order.end()), order.back());
-    int64_t start = 0;
-    for (const SequenceShape& sequence : s.sequences) {
-      const auto count = static_cast<size_t>(CeilDiv(sequence.total_len, s.page_tokens));
-      tables_.emplace_back(order.end() - static_cast<int64_t>(count), order.end());
-      order.resize(order.size() - count);
-      sequences.push_back({start, sequence.query_len, sequence.total_len, {}});
-      start += sequence.query_len;
-    }
-    for (size_t i = 0; i < sequences.size(); ++i) {
-      sequences[i].page_table = tables_[i];
-      for (int64_t key = 0; key < sequences[i].total_len; ++key) FillRow(Row(i, key), rng);
-    }
+    draw(q_latent, rng);
+    draw(q_rope, rng);
+    HandOutPages(rng);
+    std::vector<bool> filled(static_cast<size_t>(pages.view().shape[0]));
+    for (size_t i = 0; i < sequences.size(); ++i) FillPages(i, filled, draw, rng);
   }
 
   // Row of a key in the cache, rank 1.
   TensorView Row(size_t sequence, int64_t key) const {
-    const int64_t page = tables_[sequence][static_cast<size_t>(key / shape_.page_tokens)];
+    const int64_t page =
+        sequences[sequence].page_table[static_cast<size_t>(key / shape_.page_tokens)];
     const int64_t width = shape_.cache.Width(shape_.c, shape_.r);
     const int64_t row = page * shape_.page_tokens + key % shape_.page_tokens;
     const DType dtype = shape_.cache.dtype;
@@ -79,11 +74,50 @@ class DecodeCase {
   }
 
  private:
+  static constexpr int32_t kNoPage = 2147480000;
+
+  void HandOutPages(std::mt19937& rng) {
+    std::vector<int32_t> order(static_cast<size_t>(pages.view().shape[0]));
+    std::iota(order.begin(), order.end(), 0);
+    std::shuffle(order.begin(), order.end(), rng);
+    std::swap(*std::max_element(order.begin(), order.end()), order.back());
+    std::vector<int32_t> pool(order.begin(), order.begin() + shape_.pool);
+    auto* entry = reinterpret_cast<int32_t*>(entries_.view().data);
+    int64_t start = 0;
+    for (const SequenceShape& sequence : shape_.sequences) {
+      const int64_t count = CeilDiv(sequence.total_len, shape_.page_tokens);
+      const int64_t own = OwnPages(shape_, count);
+      if (!sequences.empty()) *entry++ = kNoPage;
+      std::shuffle(pool.begin(), pool.end(), rng);
+      std::copy_n(pool.begin(), count - own, entry);
+      std::copy(order.end() - own, order.end(), entry + count - own);
+      order.resize(order.size() - static_cast<size_t>(own));
+      sequences.push_back({start, sequence.query_len, sequence.total_len,
+                           std::span<const int32_t>(entry, static_cast<size_t>(count))});
+      entry += count;
+      start += sequence.query_len;
+    }
+  }
+
+  // Rows of keys in pages that are not filled yet.
+  void FillPages(size_t sequence, std::vector<bool>& filled, const Draw& draw,
+                 std::mt19937& rng) const {
+    const DecodeSequence& s = sequences[sequence];
+    for (size_t page = 0; page < s.page_table.size(); ++page) {
+      const auto at = static_cast<size_t>(s.page_table[page]);
+      if (filled[at]) continue;
+      filled[at] = true;
+      const int64_t begin = static_cast<int64_t>(page) * shape_.page_tokens;
+      const int64_t end = std::min(begin + shape_.page_tokens, s.total_len);
+      for (int64_t key = begin; key < end; ++key) FillRow(Row(sequence, key), draw, rng);
+    }
+  }
+
   // Numbers between −1 and 1, as the cache stores them.
-  void FillRow(const TensorView& row, std::mt19937& rng) const {
-    if (shape_.cache.kind == RowKind::kPlain) return FillRandom(row, rng);
+  void FillRow(const TensorView& row, const Draw& draw, std::mt19937& rng) const {
+    if (shape_.cache.kind == RowKind::kPlain) return draw(row, rng);
     const Tensor x(DType::kF32, {shape_.c + shape_.r});
-    FillRandom(x, rng);
+    draw(x, rng);
     ref::QuantiseRow(Format(), x.Ptr<float>(), shape_.c, x.Ptr<float>() + shape_.c, shape_.r,
                      row.data);
   }
@@ -92,16 +126,26 @@ class DecodeCase {
     for (const SequenceShape& sequence : s.sequences) tokens += sequence.query_len;
     return tokens;
   }
+  // With a pool, a sequence's last page alone is its own: rows behind its last token are NaN.
+  static int64_t OwnPages(const DecodeShape& s, int64_t count) {
+    return s.pool > 0 ? std::min<int64_t>(count, 1) : count;
+  }
   static int64_t CountPages(const DecodeShape& s) {
-    int64_t count = 0;
+    int64_t count = s.pool;
     for (const SequenceShape& sequence : s.sequences)
-      count += CeilDiv(sequence.total_len, s.page_tokens);
+      count += OwnPages(s, CeilDiv(sequence.total_len, s.page_tokens));
+    return count;
+  }
+  static int64_t CountEntries(const DecodeShape& s) {
+    int64_t count = -1;
+    for (const SequenceShape& sequence : s.sequences)
+      count += 1 + CeilDiv(sequence.total_len, s.page_tokens);
     return count;
   }
 
   const DecodeShape& shape_;
   int64_t tokens_;
-  std::vector<std::vector<int32_t>> tables_;
+  Guarded entries_;
 
  public:
   Guarded q_latent, q_rope, pages, o, lse;
@@ -112,7 +156,7 @@ class DecodeCase {
 // them. Keys that no query sees are not there: they would begin on the unreadable page.
 class MhaCase {
  public:
-  MhaCase(const MhaShape& s, std::mt19937& rng)
+  MhaCase(const MhaShape& s, std::mt19937& rng, const Draw& draw = FillRandom)
       : shape_(s),
         q_nope(DType::kF32, {s.queries, s.heads, s.n}, 3),
         q_rope(DType::kF32, {s.queries, s.heads, s.r}, 2),
@@ -120,10 +164,8 @@ class MhaCase {
         k_rope(DType::kF32, {Visible(s.queries - 1), s.shared_rope ? 1 : s.heads, s.r}, 4),
         o(DType::kF32, {s.queries, s.heads, s.v}),
         lse(DType::kF32, {s.queries, s.heads}) {
-    FillRandom(q_nope, rng);
-    FillRandom(q_rope, rng);
-    FillRandom(kv, rng);
-    FillRandom(k_rope, rng);
+    for (const TensorView& t : {q_nope.view(), q_rope.view(), kv.view(), k_rope.view()})
+      draw(t, rng);
   }
 
   // Keys that a query sees.

@@ -4,42 +4,19 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/conformance/attention_case.h"
 #include "tests/conformance/compare.h"
-#include "tests/conformance/rows.h"
-#include "tests/conformance/tolerance.h"
+#include "tests/conformance/decode_bound.h"
 
 namespace latte {
 namespace {
 
-using Row = Kernel<MlaDecodeOp>;
-
-// scale·Σ|q||k| of one row, for keys between −1 and 1; formats with scales may pass that by a
-// rounding.
-double ScoreBound(const DecodeCase& c, int64_t t, int64_t h, float scale) {
-  double sum = 0;
-  for (const TensorView& q : {c.q_latent.view(), c.q_rope.view()})
-    for (int64_t i = 0; i < q.shape[2]; ++i)
-      sum += std::abs(static_cast<double>(GetValue(q, t, h, i)));
-  return 1.01 * sum * static_cast<double>(scale);
-}
-
-// The largest integers that int8 rows make of the latent and of the rope part of a query.
-constexpr float kMaxByte = 127;
-constexpr float kMaxTwoBytes = 127 * 256 + 127;
-
-// What a row rounds queries to; the reference is then given rounded ones.
-enum class Rounding { kNone, kBF16, kInt8 };
-Rounding RoundingOf(const Row& row, RowKind cache) {
-  if (cache == RowKind::kI8 && row.isa >= Isa::kAvx512Vnni) return Rounding::kInt8;
-  return row.isa >= Isa::kAvx512Bf16 ? Rounding::kBF16 : Rounding::kNone;
-}
+using Row = DecodeKernel;
 
 // What the reference makes of a case, its queries rounded.
 struct Expected {
   Expected(const DecodeCase& c, const DecodeShape& s, Rounding rounding)
-      : q_latent(Queries(c.q_latent, rounding, kMaxByte)),
-        q_rope(Queries(c.q_rope, rounding, kMaxTwoBytes)),
+      : q_latent(RoundedQueries(c.q_latent, rounding, kMaxByte)),
+        q_rope(RoundedQueries(c.q_rope, rounding, kMaxTwoBytes)),
         o(DType::kF32, {c.o.view().shape[0], s.heads, s.c}),
         lse(DType::kF32, {c.o.view().shape[0], s.heads}) {
     MlaDecodeOp::Params p = c.Params();
@@ -48,26 +25,6 @@ struct Expected {
     p.o_latent = o;
     p.lse = lse;
     RunRef<MlaDecodeOp>(p);
-  }
-  static Tensor Queries(const TensorView& q, Rounding rounding, float largest) {
-    Tensor out(DType::kF32, {q.shape[0], q.shape[1], q.shape[2]});
-    float* to = out.Ptr<float>();
-    for (int64_t t = 0; t < q.shape[0]; ++t)
-      for (int64_t h = 0; h < q.shape[1]; ++h, to += q.shape[2]) {
-        RoundQuery(q, t, h, rounding, largest, to);
-      }
-    return out;
-  }
-  static void RoundQuery(const TensorView& q, int64_t t, int64_t h, Rounding rounding,
-                         float largest, float* to) {
-    float top = 0;
-    for (int64_t i = 0; i < q.shape[2]; ++i) top = std::max(top, std::abs(GetValue(q, t, h, i)));
-    for (int64_t i = 0; i < q.shape[2]; ++i) {
-      to[i] = GetValue(q, t, h, i);
-      if (rounding == Rounding::kBF16) to[i] = RoundToBF16(to[i]);
-      if (rounding == Rounding::kInt8)
-        to[i] = std::nearbyint(to[i] * (largest / top)) * (top / largest);
-    }
   }
 
   // The largest score of a row.
@@ -93,30 +50,6 @@ struct Expected {
 
   Tensor q_latent, q_rope, o, lse;
 };
-
-// Products of lower bytes, at most 128 each, of the rope part with keys up to 1.
-double LowerBytes(const DecodeCase& c, const DecodeShape& s, int64_t t, int64_t h) {
-  double top = 0;
-  for (int64_t i = 0; i < s.r; ++i)
-    top = std::max(top, std::abs(static_cast<double>(GetValue(c.q_rope, t, h, i))));
-  const double unit = 128 / static_cast<double>(kMaxTwoBytes);
-  return 1.01 * static_cast<double>(s.scale * static_cast<float>(s.r)) * top * unit * unit;
-}
-
-// The bound of head h of token t.
-AttentionBound BoundOf(const Row& row, const DecodeCase& c, const DecodeShape& s, int64_t t,
-                       int64_t h, double lse) {
-  const Rounding rounding = RoundingOf(row, s.cache.kind);
-  const bool bf16 = rounding == Rounding::kBF16;
-  const double unit = bf16 ? kBF16Unit : 0;
-  const double key_unit = bf16 && s.cache.kind != RowKind::kPlain ? kBF16Unit : 0;
-  const double scores = ScoreBound(c, t, h, s.scale) * (1 + unit);  // of rounded queries
-  for (const DecodeSequence& sequence : c.sequences)
-    if (t < sequence.query_start + sequence.query_len)
-      return BoundAttention(s.c + s.r, sequence.total_len, scores, lse, unit, key_unit,
-                            rounding == Rounding::kInt8 ? LowerBytes(c, s, t, h) : 0);
-  return {};
-}
 
 // What rounding weights to bytes adds: they err by half of 1/255 of a block's largest, and none is
 // larger than the one of the largest score, of which the sum has e^(lse − score).

@@ -55,6 +55,7 @@ struct DecodeShape {
   CacheDType cache;
   float scale;
   std::vector<SequenceShape> sequences;
+  int64_t pool = 0;  // pages, each of which all sequences use for keys; 0: each has its own
 };
 
 inline std::vector<DecodeShape> DecodeShapes() {
