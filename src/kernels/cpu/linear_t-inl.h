@@ -1,6 +1,6 @@
 // linear_t: contracts activations over the rows of W.
 //
-// Work      few rows of x: up to eight products side by side, one or two whole rows of W of each in
+// Work      few rows of x: up to eight products side by side, one or four whole rows of W of each in
 //           turn. A core reads several streams of memory faster than one, and the rows after these
 //           are asked for two lines from each product in turn; sums lie in y, in the L1.
 //           Many: runs of columns, four vectors wide, walk down the rows of W; y is their sum,
@@ -148,7 +148,7 @@ struct WeightStream {
 // Rows of W that are added at once: sums are read and written once for all of them. Of quantised
 // ones each may have scales of its own.
 template <class T>
-constexpr int64_t kRowsAtOnce = sizeof(T) == 1 ? 1 : 2;
+constexpr int64_t kRowsAtOnce = sizeof(T) == 1 ? 1 : 4;
 
 // y[i,:] = y[i,:] + Σ over kRows rows of W, in order: x[row][i]·w; the first finds nothing in y.
 template <class V, int64_t kM, int64_t kRows, class T>
