@@ -1,17 +1,19 @@
 #!/usr/bin/env python3
 """Draws SVG plots from JSON lines of bench/run.py.
 
-  bench/plot.py RESULTS.jsonl OUT_FOLDER [--peers PEERS.json]
+  bench/plot.py RESULTS.jsonl OUT_FOLDER [--peers PEERS.jsonl]
 
 paths.svg     both attention paths over the cached context, from the grid of `latte bench dispatch`
-decode.svg    milliseconds per token of a model over its depth, from `latte bench model`, beside peers
+decode.svg    milliseconds per token of models over their depth, from `latte bench model`
 caches.svg    attention over the same context by cache format
+peers.svg     Latte beside other engines, in turn on the same machine
 
-PEERS.json: {"name": [[depth, ms per token], …], …}, measured on the same machine. Needs matplotlib.
+PEERS.jsonl: {"work": what, "unit": of the figures, "engines": {name: [one per round, …], …}} a line. Needs matplotlib.
 """
 import argparse
 import json
 import pathlib
+import statistics
 
 import matplotlib
 
@@ -53,18 +55,38 @@ def plot_paths(records, out):
         save(figure, out / "paths.svg")
 
 
-def plot_decode(records, peers, out):
-    points = sorted((record["depth"], record["decode"]["ms"]) for record in last(records, bench="model")
-                    if record["batch"] == 1 and "decode" in record)
-    if not points:
+def plot_decode(records, out):
+    models = {}
+    for record in last(records, bench="model", batch=1):
+        if "decode" in record and record["prompt"] <= 512:
+            models.setdefault(record["model"], {})[record["depth"]] = record["decode"]["ms"]
+    models = {name: points for name, points in models.items() if len(points) > 2}
+    if not models:
         return
     figure, axis = plt.subplots(figsize=(6, 4))
-    axis.plot(*zip(*points), "o-", label="Latte")
-    for name, line in peers.items():
-        axis.plot(*zip(*line), "o--", label=name)
+    for name, points in models.items():
+        axis.plot(*zip(*sorted(points.items())), "o-", label=name)
     axis.set(xlabel="cached tokens", ylabel="ms per token", ylim=(0, None))
     axis.legend()
     save(figure, out / "decode.svg")
+
+
+def plot_peers(rows, out):
+    """Medians of the rounds as bars, the rounds as dots, all over the median of the first engine."""
+    figure, axis = plt.subplots(figsize=(8, 0.6 * len(rows) + 1))
+    names = list(rows[0]["engines"])
+    height = 0.8 / len(names)
+    for i, name in enumerate(names):
+        for y, row in enumerate(rows):
+            unit = statistics.median(row["engines"][names[0]])
+            rounds = row["engines"][name]
+            axis.barh(y + i * height, statistics.median(rounds) / unit, height, color=f"C{i}", label=name if y == 0 else None)
+            axis.plot([x / unit for x in rounds], [y + i * height] * len(rounds), "k.", markersize=3)
+    axis.set_yticks([y + 0.4 - height / 2 for y in range(len(rows))], [f"{row['work']}, {row['unit']}" for row in rows])
+    axis.invert_yaxis()
+    axis.set(xlabel=f"of {names[0]}")
+    axis.legend(loc="lower left")
+    save(figure, out / "peers.svg")
 
 
 def plot_caches(records, out):
@@ -87,11 +109,12 @@ def main():
     parser.add_argument("--peers", type=pathlib.Path)
     args = parser.parse_args()
     records = [json.loads(line) for line in args.results.read_text().splitlines()]
-    peers = json.loads(args.peers.read_text()) if args.peers else {}
     args.out.mkdir(parents=True, exist_ok=True)
     plot_paths(records, args.out)
-    plot_decode(records, peers, args.out)
+    plot_decode(records, args.out)
     plot_caches(records, args.out)
+    if args.peers:
+        plot_peers([json.loads(line) for line in args.peers.read_text().splitlines()], args.out)
 
 
 if __name__ == "__main__":

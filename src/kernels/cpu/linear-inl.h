@@ -20,8 +20,7 @@
 //           scales and their products are f32. Int8 activations in f32 are rounded once more, by
 //           their scale.
 // Order     per block of K: segments in order, in each one vector of partial sums; a fixed tree
-// over
-//           the vector; blocks in order, the bias last. For every tile, task and thread count.
+//           over the vector; blocks in order, the bias last. For every tile, task and thread count.
 // Limits    K > 0; segments of 16 columns or more; stack 330 KiB.
 #pragma once
 

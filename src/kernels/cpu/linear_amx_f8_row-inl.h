@@ -1,12 +1,11 @@
 // One or two rows of x times fp8 weights with scales, bit for bit what linear_amx-inl.h adds for
 // more of them.
 //
-// Work      32 outputs × up to 4096 columns are a block, four outputs × 256 columns a step: 32
-// codes
-//           of each of two blocks of 128 are one vector, widened to 64 bf16 by two affine
+// Work      32 outputs × up to 8192 columns are a block, four outputs × 256 columns a step: 32
+//           codes of each of two blocks of 128 are one vector, widened to 64 bf16 by two affine
 //           transformations of their bits, and a dot product of pairs adds them to 16 chains
-//           (simd_amx_f8-inl.h). W is read once, where it lies; the block after is asked for
-//           meanwhile.
+//           (simd_amx_f8-inl.h). W is read once, where it lies; what the next four outputs read is
+//           asked for meanwhile.
 // Roofline  memory. A line of W costs about 4 ns in the core, 17 vector instructions, where to lay
 //           it out for a tile that has one row to multiply takes 8.
 // Order     as in linear_amx-inl.h.

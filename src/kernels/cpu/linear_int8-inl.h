@@ -17,8 +17,7 @@
 // Order     chunks in order, lanes by a fixed tree; blocks of K of 2048 values in order, the bias
 //           last. For every tile, task and thread count.
 // Limits    groups of x and of u4 weights are multiples of 32, for int8 weights of 128, and begin
-// at
-//           multiples of that, or are all of K; stack 140 KiB.
+//           at multiples of that, or are all of K; stack 140 KiB.
 #pragma once
 
 #include <cstdint>

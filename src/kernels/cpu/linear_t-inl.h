@@ -1,9 +1,8 @@
 // linear_t: contracts activations over the rows of W.
 //
 // Work      few rows of x: up to eight products side by side, one or four whole rows of W of each
-// in
-//           turn. A core reads several streams of memory faster than one, and the rows after these
-//           are asked for two lines from each product in turn; sums lie in y, in the L1.
+//           in turn. A core reads several streams of memory faster than one, and the rows after
+//           these are asked for two lines from each product in turn; sums lie in y, in the L1.
 //           Many: runs of columns, four vectors wide, walk down the rows of W; y is their sum,
 //           kept in registers. Quantised weights, and 16-bit ones for many rows of x, are then
 //           widened first, 64 or 256 rows of a run at a time, and scaled.

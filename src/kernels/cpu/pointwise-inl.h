@@ -1,9 +1,8 @@
 // Norms, gates, moves and rounding: one row or one run of elements per task, bound by memory.
 //
 // Order     rms_norm: four vectors of partial sums of squares in turn, (0+1)+(2+3), then the tree
-// of
-//           StoreSum4; depends on D alone. silu_mul: elements are independent. quantize_rows: the
-//           bytes of the reference.
+//           of StoreSum4; depends on D alone. silu_mul: elements are independent. quantize_rows:
+//           the bytes of the reference.
 #pragma once
 
 #include <cstdint>
