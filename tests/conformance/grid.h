@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/conformance/guarded.h"
+#include "tests/conformance/rows.h"
 #include "tests/support/sanitizers.h"
 
 namespace latte {
@@ -116,6 +117,20 @@ inline ::testing::AssertionResult RowWithin(std::span<const float> got, std::spa
 // then.
 inline size_t GridShare() {
   return testing_support::kUnderTsan ? 8 : testing_support::kUnderAsan ? 4 : 1;
+}
+
+// Runs of a case on two and three threads give the bits of one on one thread.
+template <class Row, class Case>
+void ExpectSameBitsEachRun(const Row& row, Case& c, int runs) {
+  RunRow(row, c.Params(), 1);
+  const std::vector<std::byte> o = c.o.Bytes();
+  const std::vector<std::byte> lse = c.lse.Bytes();
+  for (int run = 0; run < runs; ++run) {
+    c.PoisonOutputs();
+    RunRow(row, c.Params(), 2 + run % 2);
+    ASSERT_EQ(c.o.Bytes(), o) << "run " << run;
+    ASSERT_EQ(c.lse.Bytes(), lse) << "run " << run;
+  }
 }
 
 }  // namespace latte

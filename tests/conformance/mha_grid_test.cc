@@ -151,17 +151,7 @@ TEST(MhaGrid, TwentyRunsGiveTheSameBits) {
   std::mt19937 rng(43);
   const int runs = 20 / static_cast<int>(GridShare());
   MhaCase c(s, rng, normals);
-  ForEachFastRowOf(c, [&](const Row& row) {
-    RunRow(row, c.Params(), 1);
-    const std::vector<std::byte> o = c.o.Bytes();
-    const std::vector<std::byte> lse = c.lse.Bytes();
-    for (int run = 0; run < runs; ++run) {
-      c.PoisonOutputs();
-      RunRow(row, c.Params(), 2 + run % 2);
-      ASSERT_EQ(c.o.Bytes(), o) << "run " << run;
-      ASSERT_EQ(c.lse.Bytes(), lse) << "run " << run;
-    }
-  });
+  ForEachFastRowOf(c, [&](const Row& row) { ExpectSameBitsEachRun(row, c, runs); });
 }
 
 constexpr MhaShape kEdge = {70, 333, 3, 128, 64, 128, 270, 0, true};
