@@ -39,15 +39,23 @@ int64_t PoolOf(const std::vector<SequenceShape>& sequences, int64_t page_tokens)
   return keys > kOwnKeys ? std::max(longest, kOwnKeys / page_tokens) : 0;
 }
 
-void ExpectCaseWithinGrid(DecodeShape s, const Normals& normals, std::mt19937& rng) {
+// f(case, shape) over every cache of the grid.
+template <class F>
+void ForEachGridCache(DecodeShape s, const Normals& normals, std::mt19937& rng, const F& f) {
   s.pool = PoolOf(s.sequences, s.page_tokens);
   for (const CacheDType cache : kGridCaches) {
     s.cache = cache;
     SCOPED_TRACE(Describe(s));
     DecodeCase c(s, rng, normals);
-    ExpectEveryRowWithinGrid(c, s);
+    f(c, s);
     if (::testing::Test::HasFatalFailure()) return;
   }
+}
+
+void ExpectCaseWithinGrid(const DecodeShape& s, const Normals& normals, std::mt19937& rng) {
+  ForEachGridCache(s, normals, rng, [](DecodeCase& c, const DecodeShape& shape) {
+    ExpectEveryRowWithinGrid(c, shape);
+  });
 }
 
 // Every GridShare-th of the cases.
@@ -148,12 +156,8 @@ TEST(MlaDecodeGrid, HalfOf128SequencesAreEmpty) {
     else
       s.sequences.push_back({2, i % 3 == 0 ? 4096 : static_cast<int64_t>(2 + rng() % 4095)});
   }
-  s.pool = PoolOf(s.sequences, s.page_tokens);
-  for (const CacheDType cache : kGridCaches) {
-    s.cache = cache;
-    SCOPED_TRACE(Describe(s));
-    DecodeCase c(s, rng, normals);
-    ExpectEveryRowWithinGrid(c, s);
+  ForEachGridCache(s, normals, rng, [&](DecodeCase& c, const DecodeShape& shape) {
+    ExpectEveryRowWithinGrid(c, shape);
     ForEachFastRow<MlaDecodeOp>(MlaDecodeOp::ShapeOf(c.Params()), [&](const Row& row) {
       RunRow(row, c.Params(), 2);
       for (size_t i = 0; i < c.sequences.size(); i += 9) {
@@ -170,8 +174,7 @@ TEST(MlaDecodeGrid, HalfOf128SequencesAreEmpty) {
         ASSERT_TRUE(SameBits(c.o.view().Slice(0, begin, end), o)) << "sequence " << i;
       }
     });
-    if (HasFatalFailure()) return;
-  }
+  });
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ constexpr int64_t kBatchTiles = 8;    // 8 KiB of integer sums
 // 128 columns of one of few rows of x.
 struct alignas(64) RowChunk {
   int8_t codes[2][kByteStep];  // beside 4-bit weights the even ones, then the odd ones
-  int32_t start[kTileSide];  // −8 · the sum of a lane of both; beside zeros of their own the sum
+  int32_t start[kTileSide];  // −128 or, beside 4 bits, −8 · the sum of a lane; with zeros the sum
   float scale;
 };
 

@@ -49,10 +49,10 @@ struct LaneChunk {
 
 // Row i of W in a chunk as two vectors of unsigned bytes: codes and 128; 4-bit codes, of even
 // columns and of odd ones.
-template <bool kWhole>
-inline void LoadCodes(Element w_type, const LaneChunk& c, int64_t i, Bytes (&to)[2]) {
+template <Element kType, bool kWhole>
+inline void LoadCodes(const LaneChunk& c, int64_t i, Bytes (&to)[2]) {
   const char* const w = c.Row(i);
-  if (w_type == Element::kU4) {
+  if constexpr (kType == Element::kU4) {
     const Bytes packed =
         kWhole ? Avx512Vnni::LoadBytes(w) : Avx512Vnni::LoadBytesPartial(w, (c.count + 1) / 2);
     to[0] = Avx512Vnni::LowNibbles(packed);
@@ -68,18 +68,18 @@ inline void LoadCodes(Element w_type, const LaneChunk& c, int64_t i, Bytes (&to)
 
 // Sums of the four parts of a chunk, of 16 rows of W and all of x; lanes are rows of W. Four rows
 // of W stay in registers while those of x pass.
-template <bool kZeros, bool kWhole>
-inline void MultiplyInLanes(Element w_type, const ScaleGrid& grid, int64_t n, const LaneChunk& c,
-                            const RowChunk* x, int64_t x_rows, LaneRuns* runs) {
+template <Element kType, bool kZeros, bool kWhole>
+inline void MultiplyInLanes(const LinearTask& t, const LaneChunk& c, const RowChunk* x,
+                            LaneRuns* runs) {
   for (int64_t i = 0; i < kTileSide; i += 4) {
     Bytes codes[4][2], zeros[4];
     for (int64_t j = 0; j < 4; ++j) {
-      LoadCodes<kWhole>(w_type, c, i + j, codes[j]);
+      LoadCodes<kType, kWhole>(c, i + j, codes[j]);
       if constexpr (kZeros)
         zeros[j] = Avx512Vnni::MinusQuartersOf(
-            ChunkZeros(grid, Min(c.output + i + j, n - 1), c.k, c.k + c.count));
+            ChunkZeros(t.grid, Min(c.output + i + j, t.n - 1), c.k, c.k + c.count));
     }
-    for (int64_t x_row = 0; x_row < x_rows; ++x_row) {
+    for (int64_t x_row = 0; x_row < t.m; ++x_row) {
       const RowChunk& row = x[x_row];
       const Bytes start = Avx512Vnni::LoadBytes(row.start);
       Bytes sums[4];
@@ -109,7 +109,7 @@ inline Amx::Vec AddLaneRuns(const LaneRuns& from, const float* scale, float x, A
       [&](int64_t run) { return Amx::Load(scale + run * kBytePanelRows); }, Amx::Set1(x), total);
 }
 
-template <bool kOneScale, int64_t kRuns, bool kZeros, Element kType>
+template <Element kType, bool kOneScale, int64_t kRuns, bool kZeros>
 inline void MultiplyRowsOf(ByteProduct& s, const ByteBlock& block) {
   const LinearTask& t = *s.t;
   const int64_t tiles = (block.rows + kTileSide - 1) / kTileSide;
@@ -129,9 +129,9 @@ inline void MultiplyRowsOf(ByteProduct& s, const ByteBlock& block) {
       c.at = c.k / ValuesOf(kType);
       const RowChunk* const x = &s.Row(chunk, 0);
       if (c.count == kByteChunk)
-        MultiplyInLanes<kZeros, true>(kType, t.grid, t.n, c, x, t.m, runs);
+        MultiplyInLanes<kType, kZeros, true>(t, c, x, runs);
       else
-        MultiplyInLanes<kZeros, false>(kType, t.grid, t.n, c, x, t.m, runs);
+        MultiplyInLanes<kType, kZeros, false>(t, c, x, runs);
       const float* const scale = s.scale + chunk * kRuns * kBytePanelRows + i * kTileSide;
       for (int64_t row = 0; row < t.m; ++row) {
         float* const to = y + row * kTileSide;
@@ -149,11 +149,11 @@ template <bool kOneScale, int64_t kRuns>
 inline void MultiplyRows(ByteProduct& s, const ByteBlock& block) {
   for (int64_t x_row = 0; x_row < s.x_tiles; ++x_row) PlaceRow(s, block, x_row);
   if (s.t->w_type == Element::kI8)
-    MultiplyRowsOf<kOneScale, kRuns, false, Element::kI8>(s, block);
+    MultiplyRowsOf<Element::kI8, kOneScale, kRuns, false>(s, block);
   else if (s.t->grid.zero == nullptr)
-    MultiplyRowsOf<kOneScale, kRuns, false, Element::kU4>(s, block);
+    MultiplyRowsOf<Element::kU4, kOneScale, kRuns, false>(s, block);
   else
-    MultiplyRowsOf<kOneScale, kRuns, true, Element::kU4>(s, block);
+    MultiplyRowsOf<Element::kU4, kOneScale, kRuns, true>(s, block);
 }
 
 }  // namespace
