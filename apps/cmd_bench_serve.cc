@@ -33,15 +33,16 @@ struct SimulationFlags {
   EngineChoice engine;
   TraceFlags trace;
   CostFlags cost;
-  BenchSimulationOptions bench;
+  int runs = BenchSimulationOptions().runs;
 
   Result<JsonOut> Run() const {
-    LATTE_RETURN_IF_ERROR(bench.Validate());
+    BenchSimulationOptions options{.runs = runs};
+    LATTE_RETURN_IF_ERROR(options.Validate());
     LATTE_ASSIGN_OR_RETURN(const OpenedEngine opened, engine.Open());
     LATTE_ASSIGN_OR_RETURN(const std::vector<TraceRequest> requests, trace.Trace(opened));
-    LATTE_ASSIGN_OR_RETURN(const StepCost prices, cost.Cost(opened));
+    LATTE_ASSIGN_OR_RETURN(options.cost, cost.Loaded(opened));
     const EngineParts parts{opened.opened.model.get(), &opened.opened.machine, nullptr};
-    return BenchSimulation(requests, parts, opened.settings, prices, bench);
+    return BenchSimulation(requests, parts, opened.settings, options);
   }
 };
 
@@ -61,7 +62,7 @@ void AddSimulation(CLI::App& bench, BenchFlags& flags) {
   own->engine.Add(*sub);
   own->trace.Add(*sub);
   own->cost.Add(*sub);
-  sub->add_option("--runs", own->bench.runs, "runs in real time (default: 5)");
+  sub->add_option("--runs", own->runs, "runs in real time (default: 5)");
 }
 
 }  // namespace

@@ -47,13 +47,18 @@ void CostFlags::Add(CLI::App& app) {
                  "prices of steps from `latte bench steps --out` (default: measured now)");
 }
 
+Result<std::optional<StepCost>> CostFlags::Loaded(const OpenedEngine& engine) const {
+  if (file.empty()) return std::nullopt;
+  return LoadStepCost(file, StepsMadeFor(engine.opened.model->config(), engine.settings,
+                                         engine.opened.machine));
+}
+
 Result<StepCost> CostFlags::Cost(const OpenedEngine& engine) const {
-  const Model& model = *engine.opened.model;
-  if (!file.empty())
-    return LoadStepCost(file, StepsMadeFor(model.config(), engine.settings, engine.opened.machine));
-  LATTE_ASSIGN_OR_RETURN(
-      const BenchedSteps benched,
-      BenchSteps(model, engine.settings, engine.opened.machine, {.quick = true}));
+  LATTE_ASSIGN_OR_RETURN(const std::optional<StepCost> loaded, Loaded(engine));
+  if (loaded) return *loaded;
+  LATTE_ASSIGN_OR_RETURN(const BenchedSteps benched,
+                         BenchSteps(*engine.opened.model, engine.settings, engine.opened.machine,
+                                    {.quick = true}));
   return benched.cost;
 }
 

@@ -42,6 +42,8 @@ struct CostFlags {
   std::string file;  // of `latte bench steps`; empty: steps are measured now
 
   void Add(CLI::App& app);
+  // Those of the file; none without one. Errors: of LoadStepCost.
+  [[nodiscard]] Result<std::optional<StepCost>> Loaded(const OpenedEngine& engine) const;
   // Errors: of LoadStepCost and BenchSteps.
   [[nodiscard]] Result<StepCost> Cost(const OpenedEngine& engine) const;
 };

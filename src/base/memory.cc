@@ -8,6 +8,8 @@
 #include <optional>
 #include <string_view>
 
+#include <sys/mman.h>
+
 namespace latte {
 namespace {
 
@@ -53,6 +55,20 @@ int64_t AvailableMemory(const std::string& root) {
   const int64_t system = kib && *kib < kUnknown / kKib ? *kib * kKib : kUnknown;
   const int64_t least = std::min(system, GroupLeaves(root).value_or(kUnknown));
   return least == kUnknown ? 0 : least;
+}
+
+void AnonymousMemory::Unmap::operator()(std::byte* at) const {
+  munmap(at, static_cast<size_t>(bytes));
+}
+
+std::optional<AnonymousMemory> AnonymousMemory::Reserve(int64_t bytes, PageSize pages) {
+  if (bytes <= 0) return std::nullopt;
+  void* at = mmap(nullptr, static_cast<size_t>(bytes), PROT_READ | PROT_WRITE,
+                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (at == MAP_FAILED) return std::nullopt;
+  // A wish: small pages do as well.
+  if (pages == PageSize::kHuge) madvise(at, static_cast<size_t>(bytes), MADV_HUGEPAGE);
+  return AnonymousMemory(static_cast<std::byte*>(at), bytes);
 }
 
 }  // namespace latte

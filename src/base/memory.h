@@ -1,7 +1,10 @@
-// How much memory there is for this process.
+// How much memory there is for this process, and large pieces of it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
 
 namespace latte {
@@ -10,5 +13,30 @@ namespace latte {
 // or what the control group of this process leaves (cgroup v2: memory.max less what is in use),
 // whichever is less. 0 when neither can be read. `root` replaces "/" in tests.
 int64_t AvailableMemory(const std::string& root = "");
+
+// Every page costs a fault when it is first touched, which takes microseconds in a virtual machine.
+enum class PageSize {
+  kUsual,  // for what fills slowly, where a fault of 2 MiB would be felt
+  kHuge,   // 2 MiB where the system has them
+};
+
+// Address space that is zero until written and takes memory only where it is touched.
+class AnonymousMemory {
+ public:
+  // None when the system refuses, or bytes is not positive.
+  [[nodiscard]] static std::optional<AnonymousMemory> Reserve(int64_t bytes, PageSize pages);
+
+  std::byte* data() const { return at_.get(); }  // aligned to a page
+  int64_t bytes() const { return at_.get_deleter().bytes; }
+
+ private:
+  struct Unmap {
+    int64_t bytes;
+    void operator()(std::byte* at) const;
+  };
+  AnonymousMemory(std::byte* at, int64_t bytes) : at_(at, Unmap{bytes}) {}
+
+  std::unique_ptr<std::byte, Unmap> at_;
+};
 
 }  // namespace latte

@@ -1,7 +1,6 @@
 #include "src/cache/latent_cache.h"
 
 #include <fmt/format.h>
-#include <sys/mman.h>
 
 #include "src/base/math.h"
 
@@ -13,23 +12,19 @@ int64_t CacheSpec::bytes_per_token() const {
   return bytes;
 }
 
-void LatentCache::Unmap::operator()(std::byte* at) const { munmap(at, static_cast<size_t>(bytes)); }
-
 Result<LatentCache> LatentCache::Create(CacheSpec spec, int64_t pages) {
   LatentCache cache(std::move(spec), pages);
   for (const CacheStream& stream : cache.spec_.streams) {
     const int64_t factors[] = {cache.spec_.layers, pages, cache.spec_.page_tokens, stream.width,
                                SizeOf(stream.dtype)};
     const auto bytes = CheckedProduct(factors);
-    void* at = MAP_FAILED;
-    if (bytes && *bytes > 0)
-      at = mmap(nullptr, static_cast<size_t>(*bytes), PROT_READ | PROT_WRITE,
-                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (at == MAP_FAILED)
+    std::optional<AnonymousMemory> memory =
+        AnonymousMemory::Reserve(bytes.value_or(0), PageSize::kUsual);
+    if (!memory)
       return Exhausted(fmt::format(
           "cache stream '{}': {} pages of {} tokens cannot be reserved; ask for a shorter context",
           stream.name, pages, cache.spec_.page_tokens));
-    cache.memory_.emplace_back(static_cast<std::byte*>(at), Unmap{*bytes});
+    cache.memory_.push_back(std::move(*memory));
   }
   return cache;
 }
@@ -37,7 +32,7 @@ Result<LatentCache> LatentCache::Create(CacheSpec spec, int64_t pages) {
 TensorView LatentCache::View(size_t stream, int64_t layer) const {
   const CacheStream& s = spec_.streams[stream];
   const int64_t layer_bytes = pages_ * spec_.page_tokens * s.width * SizeOf(s.dtype);
-  return TensorView(memory_[stream].get() + layer * layer_bytes, s.dtype,
+  return TensorView(memory_[stream].data() + layer * layer_bytes, s.dtype,
                     {pages_, spec_.page_tokens, s.width});
 }
 

@@ -10,6 +10,7 @@
 
 #include "latte/status.h"
 
+#include "src/base/memory.h"
 #include "src/tensor/row_format.h"
 #include "src/tensor/tensor.h"
 
@@ -46,16 +47,11 @@ class LatentCache {
   TensorView View(size_t stream, int64_t layer) const;
 
  private:
-  struct Unmap {
-    int64_t bytes = 0;
-    void operator()(std::byte* at) const;
-  };
   LatentCache(CacheSpec spec, int64_t pages) : spec_(std::move(spec)), pages_(pages) {}
 
   CacheSpec spec_;
   int64_t pages_ = 0;
-  std::vector<std::unique_ptr<std::byte, Unmap>>
-      memory_;  // per stream: [layers, pages, page_tokens, width]
+  std::vector<AnonymousMemory> memory_;  // per stream: [layers, pages, page_tokens, width]
 };
 
 }  // namespace latte

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "src/jobs/bench_steps.h"
 #include "src/jobs/bench_timer.h"
 #include "src/jobs/serve_trace.h"
 
@@ -28,16 +29,23 @@ JsonOut Summary(const std::vector<JsonOut>& runs) {
   return out;
 }
 
+// Simulated ÷ real of one run.
 JsonOut Ratios(const JsonOut& simulated, const JsonOut& real) {
   JsonOut out = JsonOut::object();
   for (const char* key : {"output_tokens_per_s", "ttft_ms_p50", "ttft_ms_p99", "inter_token_ms_p50",
                           "inter_token_ms_p99", "end_to_end_ms_p50", "end_to_end_ms_p99"}) {
-    const bool known = simulated[key].is_number() && real[key].is_object() &&
-                       real[key]["median"].get<double>() > 0;
-    out[key] = known ? JsonOut(simulated[key].get<double>() / real[key]["median"].get<double>())
-                     : JsonOut();
+    const bool known =
+        simulated[key].is_number() && real[key].is_number() && real[key].get<double>() > 0;
+    out[key] =
+        known ? JsonOut(simulated[key].get<double>() / real[key].get<double>()) : JsonOut();
   }
   return out;
+}
+
+Result<StepCost> Prices(const EngineParts& parts, const Settings& settings) {
+  LATTE_ASSIGN_OR_RETURN(const BenchedSteps steps, BenchSteps(*parts.model, settings,
+                                                              *parts.machine, {.quick = true}));
+  return steps.cost;
 }
 
 }  // namespace
@@ -48,22 +56,28 @@ Status BenchSimulationOptions::Validate() const {
 }
 
 Result<JsonOut> BenchSimulation(std::span<const TraceRequest> trace, const EngineParts& parts,
-                                const Settings& settings, const StepCost& cost,
-                                const BenchSimulationOptions& options) {
+                                const Settings& settings, const BenchSimulationOptions& options) {
   LATTE_RETURN_IF_ERROR(options.Validate());
-  JsonOut simulated = Simulate(trace, parts.model->config(), settings, cost).Metrics();
-  std::vector<JsonOut> runs;
+  std::vector<JsonOut> simulated;
+  std::vector<JsonOut> real;
+  std::vector<JsonOut> ratios;
   for (int run = 0; run < options.runs; ++run) {
+    StepCost cost;
+    if (options.cost) {
+      cost = *options.cost;
+    } else {
+      LATTE_ASSIGN_OR_RETURN(cost, Prices(parts, settings));
+    }
+    simulated.push_back(Simulate(trace, parts.model->config(), settings, cost).Metrics());
     LATTE_ASSIGN_OR_RETURN(const ServedTrace served, ServeTrace(trace, parts, settings));
-    runs.push_back(served.Metrics());
+    real.push_back(served.Metrics());
+    ratios.push_back(Ratios(simulated.back(), real.back()));
   }
-  JsonOut real = Summary(runs);
-  JsonOut ratio = Ratios(simulated, real);
   return JsonOut{{"bench", "simulation"},
                  {"runs", options.runs},
-                 {"simulated", std::move(simulated)},
-                 {"real", std::move(real)},
-                 {"ratio", std::move(ratio)}};
+                 {"simulated", Summary(simulated)},
+                 {"real", Summary(real)},
+                 {"ratio", Summary(ratios)}};
 }
 
 }  // namespace latte

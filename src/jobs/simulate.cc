@@ -1,6 +1,7 @@
 #include "src/jobs/simulate.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "src/engine/scheduler_rules.h"
 #include "src/jobs/bench_timer.h"
@@ -26,7 +27,7 @@ class Simulation {
   ServedTrace Run() {
     out_.counts.real_seconds = SecondsOf([&] {
       while (next_ < trace_.size() || !scheduler_.idle()) {
-        if (scheduler_.idle()) now_ = std::max(now_, trace_[next_].arrival_s);
+        if (scheduler_.idle()) WaitUntil(trace_[next_].arrival_s);
         for (; next_ < trace_.size() && trace_[next_].arrival_s <= now_; ++next_) Arrive(next_);
         if (!scheduler_.idle()) Step();
       }
@@ -36,6 +37,11 @@ class Simulation {
   }
 
  private:
+  void WaitUntil(double arrival) {
+    if (arrival > now_) woken_ = true;
+    now_ = std::max(now_, arrival);
+  }
+
   // Sequence i is request i.
   void Arrive(size_t i) {
     const TraceRequest& request = trace_[i];
@@ -70,8 +76,9 @@ class Simulation {
     out_.counts.Note(scheduler_.waiting(), seconds, cache_.used_pages());
   }
 
-  static StepShape ShapeOf(const StepPlan& plan) {
+  StepShape ShapeOf(const StepPlan& plan) {
     StepShape shape;
+    shape.woken = std::exchange(woken_, false);
     for (const SequenceStep& step : plan.steps) {
       shape.pieces.push_back({step.count, step.begin, step.path});
       if (step.draws) ++shape.drawn;
@@ -99,6 +106,7 @@ class Simulation {
   CacheManager cache_;
   Scheduler scheduler_;
   double now_ = 0;
+  bool woken_ = false;  // nothing ran before the next step
   size_t next_ = 0;  // request to arrive
   int64_t queued_ = 0;
   int64_t queued_tokens_ = 0;

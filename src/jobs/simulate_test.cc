@@ -31,11 +31,12 @@ class SimulateTest : public testing::Test {
     request.output_tokens = output;
     trace_.push_back(request);
   }
-  ServedTrace Run() { return Simulate(trace_, config_, settings_, Simple()); }
+  ServedTrace Run() { return Simulate(trace_, config_, settings_, cost_); }
 
   std::vector<TraceRequest> trace_;
   ModelConfig config_;
   Settings settings_;
+  StepCost cost_ = Simple();
 };
 
 TEST_F(SimulateTest, TheClockMovesByStepsAndWaitsForArrivals) {
@@ -49,6 +50,20 @@ TEST_F(SimulateTest, TheClockMovesByStepsAndWaitsForArrivals) {
   EXPECT_EQ(out.counts.steps, 4);
   EXPECT_DOUBLE_EQ(out.counts.step_seconds, at[2] - 5);
   EXPECT_EQ(out.counts.pages_peak, 1);
+}
+
+TEST_F(SimulateTest, TheFirstStepAfterIdlenessIsPricedAsSuch) {
+  cost_.seconds[13] = 0.5;
+  cost_.seconds[14] = 0.01;
+  Add(0, 4, 2);
+  Add(0.1, 4, 1);  // the engine is at work
+  Add(50, 5, 2);
+  const ServedTrace out = Run();
+  EXPECT_DOUBLE_EQ(out.requests[0].token_s[0], 1.4);  // it had just started
+  EXPECT_DOUBLE_EQ(out.requests[1].token_s[0], 1.4 + 1.5);
+  const std::vector<double>& woken = out.requests[2].token_s;
+  EXPECT_DOUBLE_EQ(woken[0], 50 + 1.5 + 0.5 + 0.05);
+  EXPECT_DOUBLE_EQ(woken[1], woken[0] + 1.1);
 }
 
 TEST_F(SimulateTest, MetricsCanBeRecomputed) {

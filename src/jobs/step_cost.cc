@@ -58,6 +58,8 @@ StepTerms TermsOf(const StepShape& step, const MoeDims& moe) {
   terms[6] = ExpectedExperts(tokens, moe);
   for (const PieceShape& piece : step.pieces) AddPiece(piece, terms);
   terms[12] = static_cast<double>(step.drawn);
+  terms[13] = step.woken ? 1 : 0;
+  terms[14] = step.woken ? static_cast<double>(tokens) : 0;
   return terms;
 }
 

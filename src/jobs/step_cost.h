@@ -25,13 +25,14 @@ struct PieceShape {
 
 struct StepShape {
   std::vector<PieceShape> pieces;
-  int64_t drawn = 0;  // tokens
+  int64_t drawn = 0;   // tokens
+  bool woken = false;  // threads slept before it, and caches may hold other programs' lines
 
   int64_t tokens() const;
 };
 
 // The terms, in the order of their prices.
-inline constexpr std::array<std::string_view, 13> kStepTerms = {
+inline constexpr std::array<std::string_view, 15> kStepTerms = {
     "step",            // 1
     "sequences",       // pieces
     "prompts",         // pieces of more than one token
@@ -45,6 +46,8 @@ inline constexpr std::array<std::string_view, 13> kStepTerms = {
     "expanded_keys",   // cached and new tokens of latent pieces, expanded in every piece
     "expanded_pairs",  // pairs of query and key of pieces with expanded keys
     "drawn",           // tokens drawn
+    "woken",           // 1 in a step after idleness,
+    "woken_tokens",    //   and its new tokens
 };
 using StepTerms = std::array<double, kStepTerms.size()>;
 

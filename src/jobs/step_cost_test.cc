@@ -37,6 +37,18 @@ TEST(StepCost, TermsOfAStep) {
   EXPECT_EQ(terms[10], 210);
   EXPECT_EQ(terms[11], 200 * 10 + 200 * 201 / 2 + 5 + 6);
   EXPECT_EQ(terms[12], 3);
+  EXPECT_EQ(terms[13] + terms[14], 0);
+}
+
+TEST(StepCost, AStepAfterIdlenessHasTermsOfItsOwn) {
+  StepShape step = {{{30, 9, MlaPath::kAbsorbed}, {3, 5, MlaPath::kLatent}}, 1};
+  const StepTerms busy = TermsOf(step, Moe());
+  step.woken = true;
+  StepTerms woken = TermsOf(step, Moe());
+  EXPECT_EQ(woken[13], 1);
+  EXPECT_EQ(woken[14], 33);
+  woken[13] = woken[14] = 0;
+  EXPECT_EQ(woken, busy);
 }
 
 TEST(StepCost, ExpectedExperts) {
@@ -55,6 +67,7 @@ std::vector<MeasuredStep> Measured(const StepCost& truth) {
           StepShape shape;
           shape.pieces.assign(static_cast<size_t>(many), {count, cached, path});
           shape.drawn = cached == 7 ? 0 : many;
+          shape.woken = cached == 0 && many == 1;
           steps.push_back({shape, truth.Of(shape, Moe())});
         }
   return steps;

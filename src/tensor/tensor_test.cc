@@ -123,5 +123,18 @@ TEST(Workspace, ScopesGiveBackAndBlocksAreReused) {
   EXPECT_EQ(workspace.capacity_bytes(), capacity);
 }
 
+TEST(Workspace, GrowsByDoubling) {
+  Workspace workspace;
+  int growths = 0;
+  for (int64_t mib = 1; mib <= 100; ++mib) {  // steps, each a little larger than the last
+    const Workspace::Scope scope(workspace);
+    const int64_t before = workspace.capacity_bytes();
+    for (int piece = 0; piece < 4; ++piece) workspace.Take(DType::kU8, {mib << 18});
+    if (workspace.capacity_bytes() > before) ++growths;
+  }
+  EXPECT_LE(growths, 7);
+  EXPECT_LE(workspace.capacity_bytes(), 256 << 20);
+}
+
 }  // namespace
 }  // namespace latte

@@ -6,7 +6,7 @@
 
 namespace latte {
 namespace {
-// Steps need a few large pieces; a block below this size would only add blocks.
+// Two huge pages.
 constexpr int64_t kMinBlockBytes = 4 << 20;
 }  // namespace
 
@@ -18,11 +18,13 @@ TensorView Workspace::Take(DType dtype, std::initializer_list<int64_t> dims) {
     used_ = 0;
   }
   if (block_ == blocks_.size()) {
-    blocks_.emplace_back(DType::kU8,
-                         std::initializer_list<int64_t>{std::max(bytes, kMinBlockBytes)});
-    capacity_ += blocks_.back().bytes();
+    const int64_t size = std::max({bytes, capacity_, kMinBlockBytes});
+    std::optional<AnonymousMemory> block = AnonymousMemory::Reserve(size, PageSize::kHuge);
+    LATTE_CHECK(block, "{} bytes", size);
+    blocks_.push_back(std::move(*block));
+    capacity_ += size;
   }
-  view.data = blocks_[block_].Ptr<std::byte>() + used_;
+  view.data = blocks_[block_].data() + used_;
   used_ += bytes;
   return view;
 }

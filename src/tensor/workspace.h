@@ -5,11 +5,13 @@
 #include <cstdint>
 #include <vector>
 
+#include "src/base/memory.h"
 #include "src/tensor/tensor.h"
 
 namespace latte {
 
-// A bump arena that keeps its blocks. Contents are undefined after Take. Thread-compatible.
+// A bump arena that keeps its blocks, each as large as all before it together. Contents are
+// undefined after Take. Thread-compatible.
 class Workspace {
  public:
   // Gives back what was taken since its construction.
@@ -33,10 +35,10 @@ class Workspace {
   // A contiguous, 64-byte aligned view, valid until the enclosing Scope ends.
   TensorView Take(DType dtype, std::initializer_list<int64_t> dims);
 
-  int64_t capacity_bytes() const { return capacity_; }  // the most that was ever needed at once
+  int64_t capacity_bytes() const { return capacity_; }  // of all blocks, touched or not
 
  private:
-  std::vector<Tensor> blocks_;
+  std::vector<AnonymousMemory> blocks_;
   size_t block_ = 0;  // block in use
   int64_t used_ = 0;  // bytes used of it
   int64_t capacity_ = 0;

@@ -110,9 +110,24 @@ class Simulate(unittest.TestCase):
                      "--shared-prefix", 32, "--prompt-mean", 20, "--output-mean", 10, "--runs", 2)
         self.assertEqual(list(out["simulated"]), KEYS)
         for key in ("requests", "refused", "preemptions", "prefix_hit_tokens", "steps", "pages_peak"):
-            real = out["real"][key]
-            self.assertEqual([real["least"], real["most"]], [out["simulated"][key]] * 2, key)
-        self.assertGreater(out["ratio"]["output_tokens_per_s"], 0)
+            self.assertEqual(out["real"][key], out["simulated"][key], key)
+            self.assertEqual(out["real"][key]["least"], out["real"][key]["most"], key)
+        self.assert_one_simulation_for_all(out, True)
+
+    def test_every_run_beside_reality_has_prices_of_its_own(self):
+        out = record("bench", "simulation", "tiny", *SMALL, "--requests", 4, "--rate", 0, "--prompt-mean", 20,
+                     "--output-mean", 10, "--runs", 3)
+        self.assertEqual(out["real"]["steps"], out["simulated"]["steps"])
+        self.assert_one_simulation_for_all(out, False)
+
+    def assert_one_simulation_for_all(self, out, one):
+        for key in ("output_tokens_per_s", "ttft_ms_p50"):
+            simulated, ratio = out["simulated"][key], out["ratio"][key]
+            self.assertEqual(simulated["least"] == simulated["most"], one, key)
+            self.assertLessEqual(ratio["least"], ratio["median"])
+            self.assertLessEqual(ratio["median"], ratio["most"])
+            self.assertGreater(ratio["least"], 0)
+            self.assertLessEqual(ratio["most"], simulated["most"] / out["real"][key]["least"])
 
 
 if __name__ == "__main__":
