@@ -147,13 +147,16 @@ struct LinesAhead {
   static constexpr int64_t kBurst = 2;  // lines: memory answers many rows in turn faster than one
 };
 
-// y (+)= sums, the bias last; y is not read by the first of several blocks of K.
+// y (+)= sums, the bias last; y is not read by the first of several blocks of K. Tests are outside
+// of loops: g++ 12 makes masked loads from a null bias of one inside, and a processor takes hundreds
+// of cycles to find out that it need not fault.
 inline void StoreDots(const float* sums, const float* bias, int64_t count, bool first, float* y) {
-  for (int64_t j = 0; j < count; ++j) {
-    float sum = first ? sums[j] : y[j] + sums[j];
-    if (bias != nullptr) sum += bias[j];
-    y[j] = sum;
-  }
+  if (first)
+    for (int64_t j = 0; j < count; ++j) y[j] = sums[j];
+  else
+    for (int64_t j = 0; j < count; ++j) y[j] += sums[j];
+  if (bias != nullptr)
+    for (int64_t j = 0; j < count; ++j) y[j] += bias[j];
 }
 
 // y[i,:] = factor[i]·y[i,:] + Σ_n x[i,n]·w[n,:]
