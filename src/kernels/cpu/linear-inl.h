@@ -116,7 +116,7 @@ inline void AddDots(const InputRows<typename Math::X>& x, const Weights<Math, T>
                     int64_t begin, int64_t end, int64_t ahead, typename Math::Vec (&sums)[kM][kN]) {
   int64_t at = begin;
   for (; at + Math::kStep <= end; at += Math::kStep) {
-    if constexpr (kM == 1)
+    if constexpr (kM == 1 || sizeof(T) < sizeof(typename Math::X))
       for (int64_t j = 0; j < kN; ++j) Prefetch(w[j].p + at / kValuesPer<T>, ahead);
     typename Math::Operand wide[kN];
     for (int64_t j = 0; j < kN; ++j) wide[j] = w[j].Load(at);
@@ -224,8 +224,10 @@ void DotPanel(const LinearTask& t, const Panel<T>& panel, const BlockScales<Math
   ForEachRun<kRows>(t.m, [&](int64_t m, auto rows) {
     constexpr int64_t kM = decltype(rows)::value;
     const auto x = InputOf<Math>(t, m, kM, panel.k_begin, panel.k, scratch);
+    Panel<T> part = panel;
+    if (m > 0) part.ahead = 0;  // the first rows of x asked for the next block
     // One row of x takes eight rows of W at once: latency hides behind eight sums.
-    DotRows<Math, kScaled, kM, kM == 1 && !kScaled ? 8 : 4>(t, panel, scales, x, m);
+    DotRows<Math, kScaled, kM, kM == 1 && !kScaled ? 8 : 4>(t, part, scales, x, m);
   });
 }
 
@@ -241,8 +243,10 @@ void DotWidenedPanel(const LinearTask& t, const Panel<T>& panel, const BlockScal
     // What a segment's last operand stores behind it is overwritten by the next segment.
     ForEachSegment(panel.segments, [&](int64_t segment, int64_t begin, int64_t end) {
       w.SetZero(t.grid.scale == nullptr ? nullptr : scales.zero[n], segment);
-      for (int64_t at = begin; at < end; at += Math::kStep)
+      for (int64_t at = begin; at < end; at += Math::kStep) {
+        Prefetch(w.p + at / kValuesPer<T>, panel.ahead);
         Math::Store(to + at, at + Math::kStep <= end ? w.Load(at) : w.Partial(at, end - at));
+      }
     });
   }
   DotPanel<Math, kScaled, X>(t,

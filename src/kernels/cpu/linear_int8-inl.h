@@ -249,7 +249,8 @@ inline void ByteTile(const ByteChunk* const (&x)[kM], const ByteRows<T, kN>& row
 template <class V, class T, bool kZeros, bool kOneScale, int64_t kM>
 void ByteDotRows(const LinearTask& t, const BytePanel<T>& panel, const ByteScales& scales,
                  const ByteChunk* const (&x)[kM], int64_t m) {
-  constexpr int64_t kN = 4;
+  // One row of x takes eight rows of W at once: memory likes many.
+  constexpr int64_t kN = kM == 1 ? 8 : 4;
   const bool first = panel.k_begin == 0;
   const bool biased = t.bias != nullptr && panel.k_begin + panel.k == t.k;
   for (int64_t n = 0; n < panel.rows; n += kN) {
