@@ -183,7 +183,7 @@ struct BytePanel {
   int64_t row_begin, rows;
   int64_t k_begin, k;
   bool one_scale;  // the block has one
-  int64_t ahead;   // bytes from a place in this block to the same place in the next one
+  int64_t ahead;   // bytes from a place in this block to the same place in the next one; 0: do not ask
 };
 
 // What a tile reads of rows of W; a tile over the edge repeats the last row.
@@ -202,10 +202,9 @@ inline void AddChunk(const ByteChunk* const (&x)[kM], const ByteRows<T, kN>& row
                      typename V::Vec (&total)[kM][kN], Count... count) {
   using Order = ByteOrder<V, T>;
   typename V::Ints bytes[kN][2];
-  if constexpr (kM == 1)
-    for (int64_t j = 0; j < kN; ++j)
-      for (int64_t line = 0; line < Order::kRowBytes; line += 64)
-        Prefetch(rows.w[j] + chunk * Order::kRowBytes + line, rows.ahead);
+  for (int64_t j = 0; j < kN && rows.ahead != 0; ++j)
+    for (int64_t line = 0; line < Order::kRowBytes; line += 64)
+      Prefetch(rows.w[j] + chunk * Order::kRowBytes + line, rows.ahead);
   for (int64_t j = 0; j < kN; ++j)
     Order::Load(rows.w[j] + chunk * Order::kRowBytes, count..., bytes[j]);
   for (int64_t i = 0; i < kM; ++i) {
@@ -279,10 +278,12 @@ void ByteDotPanel(const LinearTask& t, const BytePanel<T>& panel, const ByteScal
     constexpr int64_t kM = decltype(count)::value;
     const ByteChunk* x[kM];
     for (int64_t i = 0; i < kM; ++i) x[i] = prepared + (begin + i) * chunks;
+    BytePanel<T> part = panel;
+    if (begin > 0) part.ahead = 0;  // the first rows of x asked for the next block
     if (panel.one_scale)
-      ByteDotRows<V, T, kZeros, true, kM>(t, panel, scales, x, m + begin);
+      ByteDotRows<V, T, kZeros, true, kM>(t, part, scales, x, m + begin);
     else
-      ByteDotRows<V, T, kZeros, false, kM>(t, panel, scales, x, m + begin);
+      ByteDotRows<V, T, kZeros, false, kM>(t, part, scales, x, m + begin);
   });
 }
 
