@@ -13,7 +13,7 @@
 //
 //           Per chunk the integers become f32, times the lane's x scale, times the lane's weight
 //           scale, added to a vector of partial sums. Where a block of K has one weight scale, the
-//           finished sum is multiplied by it instead. Tiles are 3 rows of x × 4 of W.
+//           finished sum is multiplied by it instead. Tiles are 4 rows of x × 4 of W, 3 × 4 of 4 bits.
 // Order     chunks in order, lanes by a fixed tree; blocks of K of 2048 values in order, the bias
 //           last. For every tile, task and thread count.
 // Limits    groups of x and of u4 weights are multiples of 32, for int8 weights of 128, and begin
@@ -35,7 +35,6 @@ constexpr int64_t kChunk = 128;
 constexpr int64_t kByteBlockK = 2048;
 constexpr int64_t kBlockChunks = kByteBlockK / kChunk;
 constexpr int64_t kMaxRuns = kByteBlockK / 32;
-constexpr int64_t kByteTileRows = 3;
 // Rows of W that share a pass over x: many, or for one tile of x few, read from end to end.
 constexpr int64_t kBytePanelRows = 64;
 constexpr int64_t kByteStreamRows = 8;
@@ -63,6 +62,7 @@ struct ByteOrder;
 template <class V>
 struct ByteOrder<V, I8> {
   static constexpr int64_t kRowBytes = kChunk;
+  static constexpr int64_t kTileRows = 4;
   static constexpr int64_t kRun = 128;   // values of one prepared scale
   static constexpr int64_t kZero = 128;  // that of w + 128
   static void Split(const int8_t* x, ByteChunk& to) {
@@ -86,6 +86,7 @@ struct ByteOrder<V, I8> {
 template <class V>
 struct ByteOrder<V, U4> {
   static constexpr int64_t kRowBytes = kChunk / 2;
+  static constexpr int64_t kTileRows = 3;
   static constexpr int64_t kRun = 32;
   static constexpr int64_t kZero = kU4DefaultZero;
   static void Split(const int8_t* x, ByteChunk& to) {
@@ -274,7 +275,7 @@ void ByteDotRows(const LinearTask& t, const BytePanel<T>& panel, const ByteScale
 template <class V, class T, bool kZeros>
 void ByteDotPanel(const LinearTask& t, const BytePanel<T>& panel, const ByteScales& scales,
                   const ByteChunk* prepared, int64_t chunks, int64_t m, int64_t rows) {
-  ForEachRun<kByteTileRows>(rows, [&](int64_t begin, auto count) {
+  ForEachRun<ByteOrder<V, T>::kTileRows>(rows, [&](int64_t begin, auto count) {
     constexpr int64_t kM = decltype(count)::value;
     const ByteChunk* x[kM];
     for (int64_t i = 0; i < kM; ++i) x[i] = prepared + (begin + i) * chunks;
@@ -291,7 +292,7 @@ template <class V, class T, bool kZeros>
 void ByteTask(const LinearTask& t, const T* w) {
   ByteChunk prepared[kPreparedChunks];
   ByteScales scales;
-  const bool stream = t.m <= kByteTileRows;
+  const bool stream = t.m <= ByteOrder<V, T>::kTileRows;
   const int64_t panel_rows = stream ? kByteStreamRows : kBytePanelRows;
   const int64_t m_step = Min(t.m, kPreparedRows);
   const int64_t chunks =
