@@ -116,8 +116,8 @@ inline void AddDots(const InputRows<typename Math::X>& x, const Weights<Math, T>
                     int64_t begin, int64_t end, int64_t ahead, typename Math::Vec (&sums)[kM][kN]) {
   int64_t at = begin;
   for (; at + Math::kStep <= end; at += Math::kStep) {
-    if constexpr (kM == 1 || sizeof(T) < sizeof(typename Math::X))
-      for (int64_t j = 0; j < kN; ++j) Prefetch(w[j].p + at / kValuesPer<T>, ahead);
+    if constexpr (sizeof(typename Math::X) == 2 || kM == 1)
+      for (int64_t j = 0; j < kN && ahead != 0; ++j) Prefetch(w[j].p + at / kValuesPer<T>, ahead);
     typename Math::Operand wide[kN];
     for (int64_t j = 0; j < kN; ++j) wide[j] = w[j].Load(at);
     for (int64_t i = 0; i < kM; ++i) {
