@@ -145,6 +145,15 @@ void PrepareScales(const LinearTask& t, int64_t row_begin, int64_t rows, int64_t
   constexpr int64_t kRun = ByteOrder<V, T>::kRun;
   const ScaleGrid& g = t.grid;
   const int64_t column = (g.column_begin + k_begin) / g.columns;
+  if (!kZeros && segments.count == 1 && g.stride == 1 && g.rows == 1) {
+    // One scale per row, side by side: of a block that has one, tiles read the first alone.
+    float wide[kBytePanelRows];
+    WithType(g.scale, g.type, [&](const auto* stored) {
+      WidenRow<V>(stored + g.row_begin + row_begin + column, rows, wide);
+    });
+    for (int64_t i = 0; i < rows; ++i) to.scale[i * kMaxRuns] = wide[i];
+    return;
+  }
   for (int64_t i = 0; i < rows; ++i) {
     const int64_t row = (g.row_begin + row_begin + i) / g.rows;
     float* const scale = to.scale + i * kMaxRuns;
