@@ -49,16 +49,16 @@ void CostFlags::Add(CLI::App& app) {
 
 Result<std::optional<StepCost>> CostFlags::Loaded(const OpenedEngine& engine) const {
   if (file.empty()) return std::nullopt;
-  return LoadStepCost(file, StepsMadeFor(engine.opened.model->config(), engine.settings,
-                                         engine.opened.machine));
+  return LoadStepCost(
+      file, StepsMadeFor(engine.opened.model->config(), engine.settings, engine.opened.machine));
 }
 
 Result<StepCost> CostFlags::Cost(const OpenedEngine& engine) const {
   LATTE_ASSIGN_OR_RETURN(const std::optional<StepCost> loaded, Loaded(engine));
   if (loaded) return *loaded;
-  LATTE_ASSIGN_OR_RETURN(const BenchedSteps benched,
-                         BenchSteps(*engine.opened.model, engine.settings, engine.opened.machine,
-                                    {.quick = true}));
+  LATTE_ASSIGN_OR_RETURN(
+      const BenchedSteps benched,
+      BenchSteps(*engine.opened.model, engine.settings, engine.opened.machine, {.quick = true}));
   return benched.cost;
 }
 

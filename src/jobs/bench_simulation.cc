@@ -36,15 +36,14 @@ JsonOut Ratios(const JsonOut& simulated, const JsonOut& real) {
                           "inter_token_ms_p99", "end_to_end_ms_p50", "end_to_end_ms_p99"}) {
     const bool known =
         simulated[key].is_number() && real[key].is_number() && real[key].get<double>() > 0;
-    out[key] =
-        known ? JsonOut(simulated[key].get<double>() / real[key].get<double>()) : JsonOut();
+    out[key] = known ? JsonOut(simulated[key].get<double>() / real[key].get<double>()) : JsonOut();
   }
   return out;
 }
 
 Result<StepCost> Prices(const EngineParts& parts, const Settings& settings) {
-  LATTE_ASSIGN_OR_RETURN(const BenchedSteps steps, BenchSteps(*parts.model, settings,
-                                                              *parts.machine, {.quick = true}));
+  LATTE_ASSIGN_OR_RETURN(const BenchedSteps steps,
+                         BenchSteps(*parts.model, settings, *parts.machine, {.quick = true}));
   return steps.cost;
 }
 

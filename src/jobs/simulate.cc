@@ -107,7 +107,7 @@ class Simulation {
   Scheduler scheduler_;
   double now_ = 0;
   bool woken_ = false;  // nothing ran before the next step
-  size_t next_ = 0;  // request to arrive
+  size_t next_ = 0;     // request to arrive
   int64_t queued_ = 0;
   int64_t queued_tokens_ = 0;
   ServedTrace out_;

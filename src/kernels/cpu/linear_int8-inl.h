@@ -13,7 +13,8 @@
 //
 //           Per chunk the integers become f32, times the lane's x scale, times the lane's weight
 //           scale, added to a vector of partial sums. Where a block of K has one weight scale, the
-//           finished sum is multiplied by it instead. Tiles are 4 rows of x × 4 of W, 3 × 4 of 4 bits.
+//           finished sum is multiplied by it instead. Tiles are 4 rows of x × 4 of W, 3 × 4 of
+//           4 bits.
 // Order     chunks in order, lanes by a fixed tree; blocks of K of 2048 values in order, the bias
 //           last. For every tile, task and thread count.
 // Limits    groups of x and of u4 weights are multiples of 32, for int8 weights of 128, and begin
@@ -193,7 +194,9 @@ struct BytePanel {
   int64_t row_begin, rows;
   int64_t k_begin, k;
   bool one_scale;  // the block has one
-  int64_t ahead;   // bytes from a place in this block to the same place in the next one; 0: do not ask
+  // Bytes from a place in this block to the same place in the next one; 0: the next is not asked
+  // for.
+  int64_t ahead;
 };
 
 // What a tile reads of rows of W; a tile over the edge repeats the last row.

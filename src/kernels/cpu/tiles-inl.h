@@ -148,8 +148,8 @@ struct LinesAhead {
 };
 
 // y (+)= sums, the bias last; y is not read by the first of several blocks of K. Tests are outside
-// of loops: g++ 12 makes masked loads from a null bias of one inside, and a processor takes hundreds
-// of cycles to find out that it need not fault.
+// of loops: g++ 12 makes masked loads from a null bias of one inside, and a processor takes
+// hundreds of cycles to find out that it need not fault.
 inline void StoreDots(const float* sums, const float* bias, int64_t count, bool first, float* y) {
   if (first)
     for (int64_t j = 0; j < count; ++j) y[j] = sums[j];
