@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -31,12 +32,14 @@ class EngineRun {
   using OnEnd = std::function<void(RequestId, int choice, const Outcome&)>;
   using Key = std::pair<RequestId, int>;
 
-  [[nodiscard]] static Result<std::unique_ptr<EngineRun>> Create(const Model& model,
-                                                                 const EngineOptions& options,
-                                                                 const ModelKey& key = {}) {
+  // `rates` make the choice of paths the same on every processor.
+  [[nodiscard]] static Result<std::unique_ptr<EngineRun>> Create(
+      const Model& model, const EngineOptions& options, const ModelKey& key = {},
+      const std::optional<MlaRates>& rates = {}) {
     LATTE_ASSIGN_OR_RETURN(const Machine machine, Machine::Detect());
-    LATTE_ASSIGN_OR_RETURN(const Settings settings,
+    LATTE_ASSIGN_OR_RETURN(Settings settings,
                            Settle(options, model.config(), machine, int64_t{1} << 30));
+    if (rates) settings.rates = *rates;
     std::unique_ptr<EngineRun> run(new EngineRun(machine));
     LATTE_ASSIGN_OR_RETURN(run->core_,
                            EngineCore::Create({&model, &run->machine_, nullptr}, settings, key));
