@@ -21,12 +21,13 @@ struct BenchedSteps {
 };
 
 // Runs the model over decodes (1 … max_sequences, at three depths), prompt pieces (4 …
-// max_batch_tokens, at three depths, by every path that the settings can choose), and both
-// together, each with its draws at temperature 1. Cached rows are those of one page, over and over:
-// speed does not depend on values.
+// max_batch_tokens, at three depths, by every path that the settings can choose), both together,
+// and prompts after idleness, each with its draws at temperature 1. Cached rows are those of one
+// page, over and over: speed does not depend on values.
 //   made_for, microseconds   what LoadStepCost reads
 //   worst_error, median_error   of the fit, relative to what was measured
-//   steps   tokens, drawn, pieces (of equal ones: how many, count, cached, path), us, fitted_us
+//   steps   tokens, drawn, woken, pieces (of equal ones: how many, count, cached, path), us,
+//           fitted_us
 // Errors: kExhausted when the cache does not fit.
 [[nodiscard]] Result<BenchedSteps> BenchSteps(const Model& model, const Settings& settings,
                                               const Machine& machine,
