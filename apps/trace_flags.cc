@@ -44,7 +44,7 @@ Result<std::vector<TraceRequest>> TraceFlags::Trace(const OpenedEngine& engine) 
 
 void CostFlags::Add(CLI::App& app) {
   app.add_option("--cost", file,
-                 "prices of steps from `latte bench steps --out` (default: measured now)");
+                 "prices of steps from `latte bench steps --out` (default: measured here)");
 }
 
 Result<std::optional<StepCost>> CostFlags::Loaded(const OpenedEngine& engine) const {

@@ -39,7 +39,7 @@ struct TraceFlags {
 };
 
 struct CostFlags {
-  std::string file;  // of `latte bench steps`; empty: steps are measured now
+  std::string file;  // of `latte bench steps`; empty: steps are measured
 
   void Add(CLI::App& app);
   // Those of the file; none without one. Errors: of LoadStepCost.
