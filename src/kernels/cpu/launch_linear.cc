@@ -13,11 +13,10 @@ constexpr int64_t kWeightRows = 64;
 constexpr int64_t kTileColumns = 128;
 // Outputs of a task with a gate, which has to be kept until it is multiplied: 64 KiB of stack.
 constexpr int64_t kGateOutputs = 1 << 14;
-// Multiply-adds of a task with one row of x: what it prepares and reads before it has asked for it
-// should be little of it.
-constexpr int64_t kStreamMacs = 1 << 20;
-// Rows of x up to which memory is the floor.
+// Rows of x up to which memory is the floor, and weights of a task with so few: what it prepares and
+// reads before it has asked for it should be little of it.
 constexpr int64_t kMemoryRows = 64;
+constexpr int64_t kStreamMacs = 1 << 20;
 // Parts of one ParallelFor.
 constexpr size_t kMaxParts = 256;
 
@@ -40,15 +39,16 @@ struct Blocks {
   int64_t per_batch() const { return across() * down(); }
 };
 
-// macs: multiply-adds of an output. step: what columns are a multiple of.
-Blocks Cut(int64_t m, int64_t n, int64_t macs, int64_t step, const Exec& exec) {
+// macs: multiply-adds of an output. step: what columns are a multiple of. parts: products of about
+// this size in one call.
+Blocks Cut(int64_t m, int64_t n, int64_t macs, int64_t step, int64_t parts, const Exec& exec) {
   Blocks out{m, n, 1, step, macs};
   if (m == 0 || n == 0) return out;
   out.rows = std::min(m, kTaskRows);
-  const int64_t share = CeilDiv(n, 8 * exec.threads->threads());  // of eight tasks per thread
+  const int64_t share = CeilDiv(n * parts, 8 * exec.threads->threads());  // eight tasks per thread
   const int64_t columns =
       RoundUp(std::max(CeilDiv(kTaskMacs, macs * out.rows),
-                       m == 1 ? std::min(share, CeilDiv(kStreamMacs, macs)) : 0),
+                       m <= kMemoryRows ? std::min(share, CeilDiv(kStreamMacs, macs)) : 0),
               step);
   // A block narrower than what a target widens at once would read all of x for less.
   const int64_t least = m == 1 ? step : std::max(step, kWeightRows);
@@ -171,7 +171,8 @@ Blocks CutPart(const LinearPart& p, int64_t parts, const Exec& exec) {
   const int64_t step = kTarget.pack != nullptr ? kLeastTileOutputs : 8;
   const LinearOp::Shape s = LinearOp::ShapeOf(p);
   Blocks out =
-      kTarget.pack != nullptr ? CutForTiles(p, parts, exec) : Cut(s.m, s.n, s.k, step, exec);
+      kTarget.pack != nullptr ? CutForTiles(p, parts, exec)
+                             : Cut(s.m, s.n, s.k, step, parts * s.b, exec);
   if (!p.gate.empty())
     out.columns =
         std::min(out.columns, kGateOutputs / std::max<int64_t>(out.rows, 1) / step * step);
@@ -254,7 +255,8 @@ void RunParts(std::span<const LinearPart> parts, const Exec& exec) {
   const int64_t tasks = *(end - 1);
   const auto few = [](const LinearPart& p) { return LinearOp::ShapeOf(p).m <= kMemoryRows; };
   if (std::ranges::all_of(parts, few)) return ForEachTaskInRuns(tasks, pieces.macs, exec, run);
-  ForEachTask(tasks, pieces.macs, exec, [&](int64_t task) { run(task, -1); });
+  ForEachTask(tasks, pieces.macs, exec,
+              [&](int64_t task) { run(task, task + 1 < tasks ? task + 1 : -1); });
 }
 
 }  // namespace
@@ -297,9 +299,9 @@ template <const Target& kTarget>
 void Launch<kTarget>::LinearT(const LinearTOp::Params& p, const Exec& exec) {
   const LinearTOp::Shape s = LinearTOp::ShapeOf(p);
   const int64_t streams = StreamsOf(s, exec);
-  Blocks blocks = Cut(s.m, s.k, s.n, kTileColumns, exec);
+  Blocks blocks = Cut(s.m, s.k, s.n, kTileColumns, 1, exec);
   // Memory likes whole rows of W; of fewer products than threads each is cut.
-  if (s.m <= kStreamRowsOfX && s.b >= exec.threads->threads())
+  if (s.m <= kMemoryRows && s.b >= exec.threads->threads())
     blocks.columns = std::max<int64_t>(s.k, 1);
   const int64_t macs = s.b * s.m * s.n * s.k;
   ForEachTask(CeilDiv(s.b, streams) * blocks.per_batch(), macs, exec, [&](int64_t task) {

@@ -28,6 +28,7 @@
 
 #include "src/kernels/cpu/element-inl.h"
 #include "src/kernels/cpu/math-inl.h"
+#include "src/kernels/cpu/rows_in_order-inl.h"
 #include "src/kernels/cpu/scales-inl.h"
 #include "src/kernels/cpu/target.h"
 #include "src/kernels/cpu/tiles-inl.h"
@@ -37,6 +38,8 @@ namespace {
 
 constexpr int64_t kPanelRows = 64;
 constexpr int64_t kStreamRows = 8;  // rows of W at once for few rows of x
+// Values of x with which rows of W pass one after the other: they should stay in L1.
+constexpr int64_t kTurnInputs = 12 << 10;
 template <class Math>
 constexpr int64_t kBlockK = 4096 / static_cast<int64_t>(sizeof(typename Math::X));
 // Elements from row to row of scratch: an odd number of cache lines, as ScratchStride.
@@ -46,6 +49,8 @@ constexpr int64_t kBlockStride = kBlockK<Math> +
 // Of a block of K that begins inside a segment; segments have 16 columns at least.
 template <class Math>
 constexpr int64_t kMaxSegments = kBlockK<Math> / 16 + 16;
+template <class Math>
+constexpr int64_t kTurnBlocks = (kTurnInputs + kBlockK<Math> - 1) / kBlockK<Math>;
 template <class Math>
 using BlockScales = PanelScales<kPanelRows, kMaxSegments<Math>>;
 
@@ -68,7 +73,6 @@ struct Panel {
   int64_t row_begin, rows;
   int64_t k_begin, k;
   Segments segments;
-  int64_t ahead;  // bytes from a place in this block to the same place in the next one
 };
 
 // Eight bits times the scale of their group.
@@ -110,14 +114,14 @@ InputRows<float> InputOf(const LinearTask& t, int64_t m, int64_t rows, int64_t b
   return {scratch, kBlockStride<Math>};
 }
 
-// sums[i][j] += x[i, begin:end]·w[j]
-template <class Math, int64_t kM, int64_t kN, class T>
-inline void AddDots(const InputRows<typename Math::X>& x, const Weights<Math, T> (&w)[kN],
-                    int64_t begin, int64_t end, int64_t ahead, typename Math::Vec (&sums)[kM][kN]) {
+// sums[i][j] += x[i, begin:end]·w[j]; ask(at) is called at every step.
+template <class Math, int64_t kM, int64_t kN, class T, class Ask>
+inline void AddDots(const InputRows<typename Math::X> x, const Weights<Math, T> (&w)[kN],
+                    int64_t begin, int64_t end, const Ask& ask,
+                    typename Math::Vec (&sums)[kM][kN]) {
   int64_t at = begin;
   for (; at + Math::kStep <= end; at += Math::kStep) {
-    if constexpr (sizeof(typename Math::X) == 2 || kM == 1)
-      for (int64_t j = 0; j < kN && ahead != 0; ++j) Prefetch(w[j].p + at / kValuesPer<T>, ahead);
+    ask(at);
     typename Math::Operand wide[kN];
     for (int64_t j = 0; j < kN; ++j) wide[j] = w[j].Load(at);
     for (int64_t i = 0; i < kM; ++i) {
@@ -126,6 +130,7 @@ inline void AddDots(const InputRows<typename Math::X>& x, const Weights<Math, T>
     }
   }
   if (at == end) return;
+  ask(at);
   typename Math::Operand wide[kN];
   for (int64_t j = 0; j < kN; ++j) wide[j] = w[j].Partial(at, end - at);
   for (int64_t i = 0; i < kM; ++i) {
@@ -148,50 +153,59 @@ struct TileRows {
   const uint8_t* zero[kN];
 };
 
-// A tile whose block is one segment: its scale, if any, is applied to the finished sums.
-template <class Math, int64_t kM, int64_t kN, class T>
+// total[i][j] = x[i,:]·w[j] over a block of one segment, without its scale.
+template <class Math, int64_t kM, int64_t kN, class T, class Ask>
 inline void OneSegmentTile(const InputRows<typename Math::X>& x, TileRows<Math, kN, T> rows,
-                           const Segments& s, int64_t ahead, float (&sums)[kM][kN]) {
-  using V = typename Math::Lanes;
-  typename Math::Vec acc[kM][kN];
-  SetZero<V>(acc);
+                           const Segments& s, const Ask& ask, typename Math::Vec (&total)[kM][kN]) {
+  SetZero<typename Math::Lanes>(total);
   for (int64_t j = 0; j < kN; ++j) rows.w[j].SetZero(rows.zero[j], 0);
-  AddDots<Math, kM, kN, T>(x, rows.w, 0, s.k, ahead, acc);
-  for (int64_t i = 0; i < kM; ++i)
-    for (int64_t j = 0; j < kN; j += 4)
-      V::StoreSum4(sums[i] + j, acc[i][j], acc[i][j + 1], acc[i][j + 2], acc[i][j + 3]);
-  if (rows.scale[0] == nullptr) return;
-  for (int64_t i = 0; i < kM; ++i)
-    for (int64_t j = 0; j < kN; ++j) sums[i][j] *= rows.scale[j][0];
+  AddDots<Math, kM, kN, T>(x, rows.w, 0, s.k, ask, total);
 }
 
-template <class Math, int64_t kM, int64_t kN, class T>
+// The same of several segments, with their scales.
+template <class Math, int64_t kM, int64_t kN, class T, class Ask>
 inline void SegmentsTile(const InputRows<typename Math::X>& x, TileRows<Math, kN, T> rows,
-                         const Segments& s, int64_t ahead, float (&sums)[kM][kN]) {
+                         const Segments& s, const Ask& ask, typename Math::Vec (&total)[kM][kN]) {
   using V = typename Math::Lanes;
-  typename Math::Vec total[kM][kN];
   SetZero<V>(total);
   ForEachSegment(s, [&](int64_t segment, int64_t begin, int64_t end) {
     typename Math::Vec acc[kM][kN];
     SetZero<V>(acc);
     for (int64_t j = 0; j < kN; ++j) rows.w[j].SetZero(rows.zero[j], segment);
-    AddDots<Math, kM, kN, T>(x, rows.w, begin, end, ahead, acc);
+    AddDots<Math, kM, kN, T>(x, rows.w, begin, end, ask, acc);
     for (int64_t j = 0; j < kN; ++j) {
       const typename Math::Vec scale = V::Set1(rows.scale[j][segment]);
       for (int64_t i = 0; i < kM; ++i) total[i][j] = V::Fma(acc[i][j], scale, total[i][j]);
     }
   });
-  for (int64_t i = 0; i < kM; ++i)
-    for (int64_t j = 0; j < kN; j += 4)
-      V::StoreSum4(sums[i] + j, total[i][j], total[i][j + 1], total[i][j + 2], total[i][j + 3]);
 }
 
 // kScaled: the block has several segments.
-template <class Math, bool kScaled, int64_t kM, int64_t kN, class T>
+template <bool kScaled, class Math, int64_t kM, int64_t kN, class T, class Ask>
+inline void BlockTile(const InputRows<typename Math::X>& x, const TileRows<Math, kN, T>& rows,
+                      const Segments& s, const Ask& ask, typename Math::Vec (&total)[kM][kN]) {
+  if constexpr (kScaled)
+    SegmentsTile<Math, kM, kN, T>(x, rows, s, ask, total);
+  else
+    OneSegmentTile<Math, kM, kN, T>(x, rows, s, ask, total);
+}
+
+// Sums of vectors, times the scales of their rows, if there are any, where the block has one each.
+template <class V, bool kScaled>
+inline void SumFour(const typename V::Vec (&total)[4], const float* const (&scale)[4],
+                    float (&sums)[4]) {
+  V::StoreSum4(sums, total[0], total[1], total[2], total[3]);
+  if (kScaled || scale[0] == nullptr) return;
+  for (int64_t j = 0; j < 4; ++j) sums[j] *= scale[j][0];
+}
+
+template <class Math, bool kScaled, int64_t kM, class T>
 void DotRows(const LinearTask& t, const Panel<T>& panel, const BlockScales<Math>& scales,
-             const InputRows<typename Math::X>& x, int64_t m) {
+             const InputRows<typename Math::X>& x, int64_t m, LinesInOrder& ahead) {
+  constexpr int64_t kN = 4;
   const bool first = panel.k_begin == 0;
   const bool biased = t.bias != nullptr && panel.k_begin + panel.k == t.k;
+  const auto ask = [&ahead](int64_t) { ahead.Ask(); };
   for (int64_t n = 0; n < panel.rows; n += kN) {
     TileRows<Math, kN, T> rows;
     for (int64_t j = 0; j < kN; ++j) {
@@ -200,40 +214,34 @@ void DotRows(const LinearTask& t, const Panel<T>& panel, const BlockScales<Math>
       rows.scale[j] = t.grid.scale == nullptr ? nullptr : scales.Row(row);
       rows.zero[j] = t.grid.scale == nullptr ? nullptr : scales.zero[row];
     }
-    float sums[kM][kN];
-    if constexpr (kScaled)
-      SegmentsTile<Math, kM, kN, T>(x, rows, panel.segments, panel.ahead, sums);
-    else
-      OneSegmentTile<Math, kM, kN, T>(x, rows, panel.segments, panel.ahead, sums);
+    typename Math::Vec total[kM][kN];
+    BlockTile<kScaled, Math, kM, kN, T>(x, rows, panel.segments, ask, total);
     const int64_t column = panel.row_begin + n;
     const float* bias = biased ? t.bias + column : nullptr;
     for (int64_t i = 0; i < kM; ++i) {
-      float* y = t.y + (m + i) * t.y_stride + column;
-      if (panel.rows - n >= kN)
-        StoreDots(sums[i], bias, kN, first, y);
-      else
-        StoreDots(sums[i], bias, panel.rows - n, first, y);
+      float sums[kN];
+      SumFour<typename Math::Lanes, kScaled>(total[i], rows.scale, sums);
+      StoreFour(sums, bias, Min(kN, panel.rows - n), first, t.y + (m + i) * t.y_stride + column);
     }
   }
 }
 
 template <class Math, bool kScaled, class T>
-void DotPanel(const LinearTask& t, const Panel<T>& panel, const BlockScales<Math>& scales) {
+void DotPanel(const LinearTask& t, const Panel<T>& panel, const BlockScales<Math>& scales,
+              LinesInOrder& ahead) {
   constexpr int64_t kRows = kScaled ? Math::kScaledRows : Math::kTileRows;
   alignas(64) typename Math::X scratch[kRows * kBlockStride<Math>];
   ForEachRun<kRows>(t.m, [&](int64_t m, auto rows) {
     constexpr int64_t kM = decltype(rows)::value;
     const auto x = InputOf<Math>(t, m, kM, panel.k_begin, panel.k, scratch);
-    Panel<T> part = panel;
-    if (m > 0) part.ahead = 0;  // the first rows of x asked for the next block
-    // One row of x takes eight rows of W at once: latency hides behind eight sums.
-    DotRows<Math, kScaled, kM, kM == 1 && !kScaled ? 8 : 4>(t, part, scales, x, m);
+    DotRows<Math, kScaled, kM>(t, panel, scales, x, m, ahead);
   });
 }
 
 // A function of its own for the stack that only this case needs.
 template <class Math, bool kScaled, class T>
-void DotWidenedPanel(const LinearTask& t, const Panel<T>& panel, const BlockScales<Math>& scales) {
+void DotWidenedPanel(const LinearTask& t, const Panel<T>& panel, const BlockScales<Math>& scales,
+                     LinesInOrder& ahead) {
   using X = typename Math::X;
   alignas(64) X wide[kPanelRows * kBlockStride<Math>];
   for (int64_t n = 0; n < panel.rows; ++n) {
@@ -243,55 +251,128 @@ void DotWidenedPanel(const LinearTask& t, const Panel<T>& panel, const BlockScal
     // What a segment's last operand stores behind it is overwritten by the next segment.
     ForEachSegment(panel.segments, [&](int64_t segment, int64_t begin, int64_t end) {
       w.SetZero(t.grid.scale == nullptr ? nullptr : scales.zero[n], segment);
-      for (int64_t at = begin; at < end; at += Math::kStep) {
-        Prefetch(w.p + at / kValuesPer<T>, panel.ahead);
+      for (int64_t at = begin; at < end; at += Math::kStep)
         Math::Store(to + at, at + Math::kStep <= end ? w.Load(at) : w.Partial(at, end - at));
-      }
     });
   }
   DotPanel<Math, kScaled, X>(t,
                              {wide, kBlockStride<Math>, panel.row_begin, panel.rows, panel.k_begin,
-                              panel.k, panel.segments, /*ahead=*/0},
-                             scales);
+                              panel.k, panel.segments},
+                             scales, ahead);
 }
 
 template <class Math, bool kScaled, class T>
-void DotBlock(const LinearTask& t, const Panel<T>& panel, const BlockScales<Math>& scales) {
+void DotBlock(const LinearTask& t, const Panel<T>& panel, const BlockScales<Math>& scales,
+              LinesInOrder& ahead) {
   constexpr int64_t kRows = kScaled ? Math::kScaledRows : Math::kTileRows;
   if constexpr (sizeof(T) < sizeof(typename Math::X)) {
     if (t.m > kWidenTiles<Math, T> * kRows)
-      return DotWidenedPanel<Math, kScaled, T>(t, panel, scales);
+      return DotWidenedPanel<Math, kScaled, T>(t, panel, scales, ahead);
   }
-  DotPanel<Math, kScaled, T>(t, panel, scales);
+  DotPanel<Math, kScaled, T>(t, panel, scales, ahead);
+}
+
+// Steps in which rows of W and all of x are multiplied, over all columns of `segments`.
+template <class Math>
+int64_t StepsOf(const LinearTask& t, int64_t rows, const Segments& s) {
+  const int64_t tile = s.count > 1 ? Math::kScaledRows : Math::kTileRows;
+  return (t.m + tile - 1) / tile * ((rows + 3) / 4) * ((s.k + Math::kStep - 1) / Math::kStep);
+}
+
+// Panels of W and blocks of K. Of each block lines of the next one are asked for.
+template <class Math, class T>
+void DotPanels(const LinearTask& t, const T* w, BlockScales<Math>& scales) {
+  // Few rows of x: few rows of W at once, so that they are read from end to end.
+  const bool few = t.m <= Math::kTileRows;
+  const int64_t panel_rows = few ? kStreamRows : kPanelRows;
+  for (int64_t n = 0; n < t.n; n += panel_rows) {
+    const int64_t rows = Min(panel_rows, t.n - n);
+    LinesInOrder ahead;
+    if (few)
+      ahead = LinesOf<T>(t, n + rows, panel_rows, 0, t.k,
+                         StepsOf<Math>(t, rows, SegmentsOf(t.grid, 0, t.k)));
+    for (int64_t k = 0; k < t.k; k += kBlockK<Math>) {
+      const int64_t columns = Min(kBlockK<Math>, t.k - k);
+      const Segments segments = SegmentsOf(t.grid, k, columns);
+      const int64_t next = k + columns;
+      if (!few)
+        ahead = LinesOf<T>(t, next < t.k ? n : n + rows, panel_rows, next < t.k ? next : 0,
+                           kBlockK<Math>, StepsOf<Math>(t, rows, segments));
+      const Panel<T> panel{
+          w + n * t.w_stride + k / kValuesPer<T>, t.w_stride, n, rows, k, columns, segments};
+      if constexpr (sizeof(T) == 1) {  // others have no scales
+        if (t.grid.scale != nullptr)
+          LoadScales<typename Math::Lanes>(t.grid, n, rows, k, segments.count, 0, scales);
+        if (segments.count > 1) {
+          DotBlock<Math, true, T>(t, panel, scales, ahead);
+          continue;
+        }
+      }
+      DotBlock<Math, false, T>(t, panel, scales, ahead);
+    }
+  }
+}
+
+// Few rows of x and rows of W one after the other.
+template <class Math, int64_t kM, class T>
+void DotInTurn(const LinearTask& t, const T* w, BlockScales<Math>& scales) {
+  using V = typename Math::Lanes;
+  const int64_t blocks = (t.k + kBlockK<Math> - 1) / kBlockK<Math>;
+  const int64_t panel_rows = kPanelRows / blocks / 4 * 4;
+  Segments segments[kTurnBlocks<Math>];
+  InputRows<typename Math::X> x[kTurnBlocks<Math>];
+  const auto begin_of = [](int64_t b) { return b * kBlockK<Math>; };
+  for (int64_t b = 0; b < blocks; ++b) {
+    segments[b] = SegmentsOf(t.grid, begin_of(b), Min(kBlockK<Math>, t.k - begin_of(b)));
+    x[b] = InputOf<Math>(t, 0, kM, begin_of(b), segments[b].k,
+                         static_cast<typename Math::X*>(nullptr));
+  }
+  const bool scaled = sizeof(T) == 1 && t.grid.scale != nullptr;
+  for (int64_t panel = 0; panel < t.n; panel += panel_rows) {
+    const int64_t rows = Min(panel_rows, t.n - panel);
+    for (int64_t b = 0; b < blocks && scaled; ++b)
+      LoadScales<V>(t.grid, panel, rows, begin_of(b), segments[b].count, b * panel_rows, scales);
+    const auto total = [&](int64_t n, int64_t b, typename V::Vec(&to)[kM]) {
+      const int64_t at = b * panel_rows + n;
+      TileRows<Math, 1, T> row;
+      row.w[0].p = w + (panel + n) * t.w_stride + begin_of(b) / kValuesPer<T>;
+      row.scale[0] = scaled ? scales.Row(at) : nullptr;
+      row.zero[0] = scaled ? scales.zero[at] : nullptr;
+      const int64_t ahead = TurnAhead<T>(t, panel + n, begin_of(b));
+      const auto ask = [&row, ahead](int64_t k) { PrefetchNear(row.w[0].p + k / kValuesPer<T>, ahead); };
+      typename Math::Vec sums[kM][1];
+      if (sizeof(T) == 1 && segments[b].count > 1)
+        BlockTile<sizeof(T) == 1, Math, kM, 1, T>(x[b], row, segments[b], ask, sums);
+      else
+        BlockTile<false, Math, kM, 1, T>(x[b], row, segments[b], ask, sums);
+      for (int64_t i = 0; i < kM; ++i) to[i] = sums[i][0];
+    };
+    const auto finish = [&](int64_t n, int64_t count, int64_t b, int64_t i,
+                            const typename V::Vec(&totals)[4]) {
+      const float* scale[4] = {};
+      for (int64_t j = 0; j < 4 && scaled && segments[b].count == 1; ++j)
+        scale[j] = scales.Row(b * panel_rows + Min(n + j, rows - 1));
+      float sums[4];
+      SumFour<V, false>(totals, scale, sums);
+      const bool biased = t.bias != nullptr && b + 1 == blocks;
+      StoreFour(sums, biased ? t.bias + panel + n : nullptr, count, b == 0,
+                t.y + i * t.y_stride + panel + n);
+    };
+    RowsInTurn<V, kM>(rows, blocks, total, finish);
+  }
 }
 
 template <class Math, class T>
 void DotTask(const LinearTask& t, const T* w) {
   BlockScales<Math> scales;
-  // Widening x again for every few rows of W would cost more than memory likes.
-  const bool stream =
-      t.m <= Math::kTileRows && (sizeof(typename Math::X) == 2 || t.x_type == Element::kF32);
-  const int64_t panel_rows = stream ? kStreamRows : kPanelRows;
-  for (int64_t n = 0; n < t.n; n += panel_rows)
-    for (int64_t k = 0; k < t.k; k += kBlockK<Math>) {
-      const int64_t rows = Min(panel_rows, t.n - n);
-      const int64_t columns = Min(kBlockK<Math>, t.k - k);
-      const Segments segments = SegmentsOf(t.grid, k, columns);
-      const int64_t next =
-          k + columns < t.k ? columns / kValuesPer<T> : panel_rows * t.w_stride - k / kValuesPer<T>;
-      const Panel<T> panel{
-          w + n * t.w_stride + k / kValuesPer<T>, t.w_stride, n, rows, k, columns, segments,
-          next * static_cast<int64_t>(sizeof(T))};
-      if constexpr (sizeof(T) == 1) {  // others have no scales
-        if (t.grid.scale != nullptr)
-          LoadScales<typename Math::Lanes>(t.grid, n, rows, k, segments.count, scales);
-        if (segments.count > 1) {
-          DotBlock<Math, true, T>(t, panel, scales);
-          continue;
-        }
-      }
-      DotBlock<Math, false, T>(t, panel, scales);
+  if constexpr (sizeof(typename Math::X) == 2) {
+    if (t.m <= Math::kTileRows && t.m * t.k <= kTurnInputs) {
+      return WithConstant<Math::kTileRows>(t.m, [&](auto rows) {
+        DotInTurn<Math, decltype(rows)::value>(t, w, scales);
+      });
     }
+  }
+  DotPanels<Math>(t, w, scales);
 }
 
 // Any x, any w.

@@ -25,6 +25,7 @@
 
 #include "src/kernels/cpu/element-inl.h"
 #include "src/kernels/cpu/math-inl.h"
+#include "src/kernels/cpu/rows_in_order-inl.h"
 #include "src/kernels/cpu/scales-inl.h"
 #include "src/kernels/cpu/target.h"
 #include "src/kernels/cpu/tiles-inl.h"
@@ -36,12 +37,15 @@ constexpr int64_t kChunk = 128;
 constexpr int64_t kByteBlockK = 2048;
 constexpr int64_t kBlockChunks = kByteBlockK / kChunk;
 constexpr int64_t kMaxRuns = kByteBlockK / 32;
-// Rows of W that share a pass over x: many, or for one tile of x few, read from end to end.
+// Rows of W that share a pass over x, times blocks of K: their scales are prepared together.
 constexpr int64_t kBytePanelRows = 64;
-constexpr int64_t kByteStreamRows = 8;
-// Chunks that are prepared at once: a block of 24 rows, or all of K of fewer.
-constexpr int64_t kPreparedRows = 24;
+constexpr int64_t kMaxBlocks = Min(kBytePanelRows / 4, kMaxTurnBlocks);
+// Chunks that are prepared at once: a block of 32 rows, or more of K of fewer.
+constexpr int64_t kPreparedRows = 32;
 constexpr int64_t kPreparedChunks = kPreparedRows * kBlockChunks;
+// Values of x with which rows of W pass one after the other: prepared they take twice the bytes and
+// should stay in L1.
+constexpr int64_t kTurnValues = 12 << 10;
 
 // 128 values of a row of x.
 struct alignas(64) ByteChunk {
@@ -52,6 +56,7 @@ struct alignas(64) ByteChunk {
 
 // Scales of rows of W, one for each run of a block, and the low 16 bits of −zero.
 struct ByteScales {
+  alignas(64) float one[kBytePanelRows];  // of a block that has one scale per row
   alignas(64) float scale[kBytePanelRows * kMaxRuns];
   alignas(64) int32_t zero[kBytePanelRows * kMaxRuns];
 };
@@ -64,6 +69,7 @@ template <class V>
 struct ByteOrder<V, I8> {
   static constexpr int64_t kRowBytes = kChunk;
   static constexpr int64_t kTileRows = 4;
+  static constexpr int64_t kTurnRows = 5;
   static constexpr int64_t kRun = 128;   // values of one prepared scale
   static constexpr int64_t kZero = 128;  // that of w + 128
   static void Split(const int8_t* x, ByteChunk& to) {
@@ -88,6 +94,7 @@ template <class V>
 struct ByteOrder<V, U4> {
   static constexpr int64_t kRowBytes = kChunk / 2;
   static constexpr int64_t kTileRows = 3;
+  static constexpr int64_t kTurnRows = 1;  // more are as fast side by side
   static constexpr int64_t kRun = 32;
   static constexpr int64_t kZero = kU4DefaultZero;
   static void Split(const int8_t* x, ByteChunk& to) {
@@ -142,22 +149,19 @@ constexpr int64_t RunsOfChunks(int64_t k) {
 // Scales and zeros of rows [row_begin, +rows) of a block that begins at k_begin.
 template <class V, class T, bool kZeros>
 void PrepareScales(const LinearTask& t, int64_t row_begin, int64_t rows, int64_t k_begin,
-                   const Segments& segments, ByteScales& to) {
+                   const Segments& segments, int64_t to_row, ByteScales& to) {
   constexpr int64_t kRun = ByteOrder<V, T>::kRun;
   const ScaleGrid& g = t.grid;
   const int64_t column = (g.column_begin + k_begin) / g.columns;
   if (!kZeros && segments.count == 1 && g.stride == 1 && g.rows == 1) {
-    // One scale per row, side by side: of a block that has one, tiles read the first alone.
-    float wide[kBytePanelRows];
     WithType(g.scale, g.type, [&](const auto* stored) {
-      WidenRow<V>(stored + g.row_begin + row_begin + column, rows, wide);
+      WidenRow<V>(stored + g.row_begin + row_begin + column, rows, to.one + to_row);
     });
-    for (int64_t i = 0; i < rows; ++i) to.scale[i * kMaxRuns] = wide[i];
     return;
   }
   for (int64_t i = 0; i < rows; ++i) {
     const int64_t row = (g.row_begin + row_begin + i) / g.rows;
-    float* const scale = to.scale + i * kMaxRuns;
+    float* const scale = to.scale + (to_row + i) * kMaxRuns;
     // Lanes behind the last value have scale 0, lest what lies there be NaN.
     for (int64_t at = segments.k / kRun; at < RunsOfChunks<kRun>(segments.k); ++at) scale[at] = 0;
     WithType(g.scale, g.type, [&](const auto* stored) {
@@ -176,9 +180,10 @@ void PrepareScales(const LinearTask& t, int64_t row_begin, int64_t rows, int64_t
         for (int64_t at = begin; at < end; at += kRun) scale[at / kRun] = wide[segment];
       });
     });
+    to.one[to_row + i] = scale[0];
     if constexpr (kZeros) {
       const uint8_t* const from = g.zero + row * g.zero_stride + column;
-      int32_t* const zero = to.zero + i * kMaxRuns;
+      int32_t* const zero = to.zero + (to_row + i) * kMaxRuns;
       ForEachSegment(segments, [&](int64_t segment, int64_t begin, int64_t end) {
         for (int64_t at = begin; at < end; at += kRun) zero[at / kRun] = -from[segment] & 0xffff;
       });
@@ -193,10 +198,8 @@ struct BytePanel {
   int64_t stride;  // bytes
   int64_t row_begin, rows;
   int64_t k_begin, k;
-  bool one_scale;  // the block has one
-  // Bytes from a place in this block to the same place in the next one; 0: the next is not asked
-  // for.
-  int64_t ahead;
+  int64_t scale_begin;  // row of the scales
+  bool one_scale;       // the block has one
 };
 
 // What a tile reads of rows of W; a tile over the edge repeats the last row.
@@ -205,7 +208,6 @@ struct ByteRows {
   const T* w[kN];
   const float* scale[kN];
   const int32_t* zero[kN];
-  int64_t ahead;
 };
 
 // total[i][j] += a chunk of kM rows of x and kN rows of W; count: how many of its values there are,
@@ -215,9 +217,6 @@ inline void AddChunk(const ByteChunk* const (&x)[kM], const ByteRows<T, kN>& row
                      typename V::Vec (&total)[kM][kN], Count... count) {
   using Order = ByteOrder<V, T>;
   typename V::Ints bytes[kN][2];
-  for (int64_t j = 0; j < kN && rows.ahead != 0; ++j)
-    for (int64_t line = 0; line < Order::kRowBytes; line += 64)
-      Prefetch(rows.w[j] + chunk * Order::kRowBytes + line, rows.ahead);
   for (int64_t j = 0; j < kN; ++j)
     Order::Load(rows.w[j] + chunk * Order::kRowBytes, count..., bytes[j]);
   for (int64_t i = 0; i < kM; ++i) {
@@ -240,100 +239,180 @@ inline void AddChunk(const ByteChunk* const (&x)[kM], const ByteRows<T, kN>& row
   }
 }
 
-template <class V, class T, bool kZeros, bool kOneScale, int64_t kM, int64_t kN>
-inline void ByteTile(const ByteChunk* const (&x)[kM], const ByteRows<T, kN>& rows, int64_t k,
-                     float (&sums)[kM][kN]) {
-  typename V::Vec total[kM][kN];
+// total[i][j] = the block of K. Before every chunk ask(its first element in the block) is called.
+template <class V, class T, bool kZeros, bool kOneScale, int64_t kM, int64_t kN, class Ask>
+inline void AddChunks(const ByteChunk* const (&x)[kM], const ByteRows<T, kN>& rows, int64_t k,
+                      const Ask& ask, typename V::Vec (&total)[kM][kN]) {
   for (int64_t i = 0; i < kM; ++i)
     for (int64_t j = 0; j < kN; ++j) total[i][j] = V::Zero();
   const int64_t whole = k / kChunk;
-  for (int64_t c = 0; c < whole; ++c) AddChunk<V, T, kZeros, kOneScale, kM, kN>(x, rows, c, total);
-  if (whole * kChunk < k)
-    AddChunk<V, T, kZeros, kOneScale, kM, kN>(x, rows, whole, total, k - whole * kChunk);
-  for (int64_t i = 0; i < kM; ++i) {
-    for (int64_t j = 0; j < kN; j += 4)
-      V::StoreSum4(sums[i] + j, total[i][j], total[i][j + 1], total[i][j + 2], total[i][j + 3]);
-    if constexpr (kOneScale)
-      for (int64_t j = 0; j < kN; ++j) sums[i][j] *= rows.scale[j][0];
+  for (int64_t c = 0; c < whole; ++c) {
+    ask(c * ByteOrder<V, T>::kRowBytes);
+    AddChunk<V, T, kZeros, kOneScale, kM, kN>(x, rows, c, total);
   }
+  if (whole * kChunk == k) return;
+  ask(whole * ByteOrder<V, T>::kRowBytes);
+  AddChunk<V, T, kZeros, kOneScale, kM, kN>(x, rows, whole, total, k - whole * kChunk);
+}
+
+// Sums of vectors, times the scales of their rows where the block has one per row.
+template <class V, bool kOneScale>
+inline void SumFourScaled(const typename V::Vec (&total)[4], const float* scale, float (&sums)[4]) {
+  V::StoreSum4(sums, total[0], total[1], total[2], total[3]);
+  if constexpr (kOneScale)
+    for (int64_t j = 0; j < 4; ++j) sums[j] *= scale[j];
 }
 
 template <class V, class T, bool kZeros, bool kOneScale, int64_t kM>
 void ByteDotRows(const LinearTask& t, const BytePanel<T>& panel, const ByteScales& scales,
-                 const ByteChunk* const (&x)[kM], int64_t m) {
-  // One row of x takes eight rows of W at once: memory likes many.
-  constexpr int64_t kN = kM == 1 ? 8 : 4;
+                 const ByteChunk* const (&x)[kM], int64_t m, LinesInOrder& ahead) {
+  constexpr int64_t kN = 4;
   const bool first = panel.k_begin == 0;
   const bool biased = t.bias != nullptr && panel.k_begin + panel.k == t.k;
   for (int64_t n = 0; n < panel.rows; n += kN) {
     ByteRows<T, kN> rows;
-    rows.ahead = panel.ahead;
     for (int64_t j = 0; j < kN; ++j) {
       const int64_t row = Min(n + j, panel.rows - 1);
       rows.w[j] = panel.w + row * panel.stride;
-      rows.scale[j] = scales.scale + row * kMaxRuns;
-      rows.zero[j] = scales.zero + row * kMaxRuns;
+      rows.scale[j] = scales.scale + (panel.scale_begin + row) * kMaxRuns;
+      rows.zero[j] = scales.zero + (panel.scale_begin + row) * kMaxRuns;
     }
-    float sums[kM][kN];
-    ByteTile<V, T, kZeros, kOneScale, kM, kN>(x, rows, panel.k, sums);
+    typename V::Vec total[kM][kN];
+    AddChunks<V, T, kZeros, kOneScale, kM, kN>(
+        x, rows, panel.k, [&](int64_t) { ahead.Ask(); }, total);
     const int64_t column = panel.row_begin + n;
     const float* bias = biased ? t.bias + column : nullptr;
-    for (int64_t i = 0; i < kM; ++i)
-      StoreDots(sums[i], bias, Min(kN, panel.rows - n), first, t.y + (m + i) * t.y_stride + column);
+    for (int64_t i = 0; i < kM; ++i) {
+      float sums[kN];
+      SumFourScaled<V, kOneScale>(total[i], scales.one + panel.scale_begin + n, sums);
+      StoreFour(sums, bias, Min(kN, panel.rows - n), first, t.y + (m + i) * t.y_stride + column);
+    }
   }
 }
 
 // Rows [m, +rows) of x, prepared `chunks` per row, those of the panel's block first.
 template <class V, class T, bool kZeros>
 void ByteDotPanel(const LinearTask& t, const BytePanel<T>& panel, const ByteScales& scales,
-                  const ByteChunk* prepared, int64_t chunks, int64_t m, int64_t rows) {
+                  const ByteChunk* prepared, int64_t chunks, int64_t m, int64_t rows,
+                  LinesInOrder& ahead) {
   ForEachRun<ByteOrder<V, T>::kTileRows>(rows, [&](int64_t begin, auto count) {
     constexpr int64_t kM = decltype(count)::value;
     const ByteChunk* x[kM];
     for (int64_t i = 0; i < kM; ++i) x[i] = prepared + (begin + i) * chunks;
-    BytePanel<T> part = panel;
-    if (begin > 0) part.ahead = 0;  // the first rows of x asked for the next block
     if (panel.one_scale)
-      ByteDotRows<V, T, kZeros, true, kM>(t, part, scales, x, m + begin);
+      ByteDotRows<V, T, kZeros, true, kM>(t, panel, scales, x, m + begin, ahead);
     else
-      ByteDotRows<V, T, kZeros, false, kM>(t, part, scales, x, m + begin);
+      ByteDotRows<V, T, kZeros, false, kM>(t, panel, scales, x, m + begin, ahead);
   });
+}
+
+// Columns [begin, begin + k) of all of a task's x, prepared `chunks` per row, and rows
+// [panel, +rows) of W whose scales are at `scales`.
+struct BytePass {
+  const ByteChunk* x;
+  int64_t chunks;
+  int64_t begin, k;
+  int64_t blocks, panel_rows;
+  Segments segments[kMaxBlocks];
+
+  int64_t BlockBegin(int64_t b) const { return begin + b * kByteBlockK; }
+};
+
+// Rows [row_begin, +rows) of W one after the other.
+template <class V, class T, bool kZeros, int64_t kM>
+void ByteRowsInTurn(const LinearTask& t, const T* w, const BytePass& pass, int64_t row_begin,
+                    int64_t rows, const ByteScales& scales) {
+  const auto total = [&](int64_t n, int64_t b, typename V::Vec(&to)[kM]) {
+    const int64_t scaled = (b * pass.panel_rows + n) * kMaxRuns;
+    const ByteRows<T, 1> row = {
+        {w + (row_begin + n) * t.w_stride + pass.BlockBegin(b) / kValuesPer<T>},
+        {scales.scale + scaled},
+        {scales.zero + scaled}};
+    const int64_t ahead = TurnAhead<T>(t, row_begin + n, pass.BlockBegin(b));
+    const auto ask = [&row, ahead](int64_t at) {
+      for (int64_t line = 0; line < ByteOrder<V, T>::kRowBytes; line += 64)
+        PrefetchNear(row.w[0] + at + line, ahead);
+    };
+    const ByteChunk* x[kM];
+    for (int64_t i = 0; i < kM; ++i) x[i] = pass.x + i * pass.chunks + b * kBlockChunks;
+    typename V::Vec sums[kM][1];
+    if (pass.segments[b].count == 1)
+      AddChunks<V, T, kZeros, true, kM, 1>(x, row, pass.segments[b].k, ask, sums);
+    else
+      AddChunks<V, T, kZeros, false, kM, 1>(x, row, pass.segments[b].k, ask, sums);
+    for (int64_t i = 0; i < kM; ++i) to[i] = sums[i][0];
+  };
+  const auto finish = [&](int64_t n, int64_t count, int64_t b, int64_t i,
+                          const typename V::Vec(&totals)[4]) {
+    float sums[4];
+    if (pass.segments[b].count == 1)
+      SumFourScaled<V, true>(totals, scales.one + b * pass.panel_rows + n, sums);
+    else
+      SumFourScaled<V, false>(totals, nullptr, sums);
+    const int64_t column = row_begin + n;
+    const bool biased = t.bias != nullptr && pass.BlockBegin(b) + pass.segments[b].k == t.k;
+    StoreFour(sums, biased ? t.bias + column : nullptr, count, pass.BlockBegin(b) == 0,
+              t.y + i * t.y_stride + column);
+  };
+  RowsInTurn<V, kM>(rows, pass.blocks, total, finish);
 }
 
 template <class V, class T, bool kZeros>
 void ByteTask(const LinearTask& t, const T* w) {
   ByteChunk prepared[kPreparedChunks];
   ByteScales scales;
-  const bool stream = t.m <= ByteOrder<V, T>::kTileRows;
-  const int64_t panel_rows = stream ? kByteStreamRows : kBytePanelRows;
-  const int64_t m_step = Min(t.m, kPreparedRows);
-  const int64_t chunks =
-      stream ? kPreparedChunks / t.m / kBlockChunks * kBlockChunks : kBlockChunks;
-  for (int64_t span = 0; span < t.k; span += chunks * kChunk)
+  const int64_t steps = (t.m + kPreparedRows - 1) / kPreparedRows;
+  const int64_t m_step = (t.m + steps - 1) / steps;
+  const int64_t fit = kPreparedChunks / m_step / kBlockChunks;  // blocks
+  BytePass pass;
+  pass.x = prepared;
+  pass.chunks = Min(fit, kMaxBlocks) * kBlockChunks;
+  for (pass.begin = 0; pass.begin < t.k; pass.begin += pass.chunks * kChunk) {
+    pass.k = Min(t.k - pass.begin, pass.chunks * kChunk);
+    pass.blocks = (pass.k + kByteBlockK - 1) / kByteBlockK;
+    pass.panel_rows = kBytePanelRows / pass.blocks / 4 * 4;
+    for (int64_t b = 0; b < pass.blocks; ++b)
+      pass.segments[b] = SegmentsOf(t.grid, pass.BlockBegin(b),
+                                    Min(kByteBlockK, pass.begin + pass.k - pass.BlockBegin(b)));
+    const bool in_turn = t.m <= ByteOrder<V, T>::kTurnRows &&
+                         t.m * RoundUp(pass.k, kChunk) <= kTurnValues;
     for (int64_t m = 0; m < t.m; m += m_step) {
       const int64_t m_rows = Min(m_step, t.m - m);
-      const int64_t span_end = Min(t.k, span + chunks * kChunk);
       for (int64_t i = 0; i < m_rows; ++i)
-        PrepareRow<V, T, kZeros>(t, m + i, span, span_end - span, prepared + i * chunks);
-      for (int64_t n = 0; n < t.n; n += panel_rows)
-        for (int64_t k = span; k < span_end; k += kByteBlockK) {
-          const int64_t columns = Min(kByteBlockK, span_end - k);
-          const Segments segments = SegmentsOf(t.grid, k, columns);
+        PrepareRow<V, T, kZeros>(t, m + i, pass.begin, pass.k, prepared + i * pass.chunks);
+      for (int64_t n = 0; n < t.n; n += pass.panel_rows) {
+        const int64_t rows = Min(pass.panel_rows, t.n - n);
+        for (int64_t b = 0; b < pass.blocks; ++b)
+          PrepareScales<V, T, kZeros>(t, n, rows, pass.BlockBegin(b), pass.segments[b],
+                                      b * pass.panel_rows, scales);
+        if (in_turn) {
+          WithConstant<ByteOrder<V, T>::kTurnRows>(m_rows, [&](auto count) {
+            ByteRowsInTurn<V, T, kZeros, decltype(count)::value>(t, w, pass, n, rows, scales);
+          });
+          continue;
+        }
+        const int64_t tiles = (m_rows + ByteOrder<V, T>::kTileRows - 1) /
+                              ByteOrder<V, T>::kTileRows * ((rows + 3) / 4);
+        LinesInOrder ahead;
+        if (m == 0)
+          ahead = LinesOf<T>(t, n + rows, pass.panel_rows, pass.begin, pass.k,
+                             tiles * (RoundUp(pass.k, kChunk) / kChunk));
+        for (int64_t b = 0; b < pass.blocks; ++b) {
+          const int64_t k = pass.BlockBegin(b);
           const BytePanel<T> panel{w + n * t.w_stride + k / kValuesPer<T>,
                                    t.w_stride,
                                    n,
-                                   Min(panel_rows, t.n - n),
+                                   rows,
                                    k,
-                                   columns,
-                                   segments.count == 1,
-                                   k + columns < span_end
-                                       ? columns / kValuesPer<T>
-                                       : panel_rows * t.w_stride - (k - span) / kValuesPer<T>};
-          PrepareScales<V, T, kZeros>(t, n, panel.rows, k, segments, scales);
-          ByteDotPanel<V, T, kZeros>(t, panel, scales, prepared + (k - span) / kChunk, chunks, m,
-                                     m_rows);
+                                   pass.segments[b].k,
+                                   b * pass.panel_rows,
+                                   pass.segments[b].count == 1};
+          ByteDotPanel<V, T, kZeros>(t, panel, scales, prepared + b * kBlockChunks, pass.chunks, m,
+                                     m_rows, ahead);
         }
+      }
     }
+  }
 }
 
 // Requires: t.x is i8; t.w is i8 or u4 with scales; groups as above.

@@ -27,6 +27,8 @@ constexpr int64_t kWideRows = 64;
 // Rows of x from which on widening a 16-bit panel first is faster: it costs about as much as
 // widening again in ten tiles.
 constexpr int64_t kWidenRows = 60;
+// W of which all lines are asked for before the first is used; they fit into an L2.
+constexpr int64_t kAskedBytes = 256 << 10;
 // Columns of a stream at once; each may have a scale of its own.
 constexpr int64_t kStreamColumns = 1024;
 
@@ -70,15 +72,15 @@ void OuterPanel(const LinearTTask& t, const ColumnPanel<W>& panel) {
 
 // to = a row of the panel, scaled; segments are those of its columns.
 template <class V, class T>
-void ScaleRow(Weights<FloatMath<V>, T> w, const Segments& segments, const float* scale,
+void ScaleRow(const Weights<FloatMath<V>, T>& w, const Segments& segments, const float* scale,
               const uint8_t* zero, float* to) {
-  ForEachSegment(segments, [&](int64_t segment, int64_t begin, int64_t end) {
+  ForEachSegment(segments, [=](int64_t segment, int64_t begin, int64_t end) {
+    Weights<FloatMath<V>, T> from = w;
+    from.SetZero(zero, segment);
     const typename V::Vec s = V::Set1(scale[segment]);
-    w.SetZero(zero, segment);
-    for (int64_t at = begin; at < end; at += V::kLanes) {
-      const int64_t rest = end - at;
-      StoreNext<V>(to + at, V::Mul(rest >= V::kLanes ? w.Load(at) : w.Partial(at, rest), s), rest);
-    }
+    int64_t at = begin;
+    for (; at + V::kLanes <= end; at += V::kLanes) V::Store(to + at, V::Mul(from.Load(at), s));
+    if (at < end) V::StorePartial(to + at, V::Mul(from.Partial(at, end - at), s), end - at);
   });
 }
 
@@ -92,7 +94,7 @@ void OuterScaledPanel(const LinearTTask& t, const ColumnPanel<T>& panel) {
   const Segments segments = SegmentsOf(t.grid, panel.column, panel.columns);
   const bool scaled = t.grid.scale != nullptr;
   if (scaled)
-    LoadScales<V>(t.grid, panel.row_begin, panel.rows, panel.column, segments.count, scales);
+    LoadScales<V>(t.grid, panel.row_begin, panel.rows, panel.column, segments.count, 0, scales);
   for (int64_t n = 0; n < panel.rows; ++n) {
     Weights<FloatMath<V>, T> w;
     w.p = panel.w + n * panel.stride;
@@ -127,6 +129,10 @@ void OuterRows(const LinearTTask& t, const ColumnPanel<T>& panel) {
 template <class V, int64_t kWide, class T>
 void LinearTColumns(const LinearTTask& t, const T* w) {
   constexpr int64_t kRows = sizeof(T) == 1 ? kWideRows : kColumnsRows;
+  // Runs of columns would read a line of each row; asked for at once, W comes in its own order.
+  const int64_t row_bytes = t.k / kValuesPer<T> * static_cast<int64_t>(sizeof(T));
+  for (int64_t n = 0; n < t.n && t.n * row_bytes <= kAskedBytes; ++n)
+    for (int64_t at = 0; at < row_bytes; at += 64) PrefetchNear(w + n * t.w_stride, at);
   ForEachColumnRun<V, kWide>(t.k, [&](int64_t column, auto vectors, int64_t columns) {
     for (int64_t n = 0; n < t.n; n += kRows)
       OuterRows<V, decltype(vectors)::value>(

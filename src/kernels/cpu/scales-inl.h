@@ -41,17 +41,20 @@ struct PanelScales {
   const float* Row(int64_t i) const { return scale + i * kSegments; }
 };
 
-// Rows [row_begin, +rows) of the task and the columns from k_begin on.
+// Rows [row_begin, +rows) of the task and `count` scales of the columns from k_begin on, to rows
+// from to_row on.
 template <class V, int64_t kRows, int64_t kSegments>
 void LoadScales(const ScaleGrid& grid, int64_t row_begin, int64_t rows, int64_t k_begin,
-                int64_t count, PanelScales<kRows, kSegments>& to) {
+                int64_t count, int64_t to_row, PanelScales<kRows, kSegments>& to) {
   const int64_t column = (grid.column_begin + k_begin) / grid.columns;
   for (int64_t i = 0; i < rows; ++i) {
     const int64_t row = (grid.row_begin + row_begin + i) / grid.rows;
     WithType(grid.scale, grid.type, [&](const auto* scale) {
-      WidenRow<V>(scale + row * grid.stride + column, count, to.scale + i * kSegments);
+      WidenRow<V>(scale + row * grid.stride + column, count,
+                  to.scale + (to_row + i) * kSegments);
     });
-    to.zero[i] = grid.zero == nullptr ? nullptr : grid.zero + row * grid.zero_stride + column;
+    to.zero[to_row + i] =
+        grid.zero == nullptr ? nullptr : grid.zero + row * grid.zero_stride + column;
   }
 }
 

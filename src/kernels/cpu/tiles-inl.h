@@ -107,6 +107,10 @@ inline void DotTile(const float* x, int64_t x_stride, const W* const (&w)[kN], i
 inline void Prefetch(const void* p, int64_t ahead) {
   __builtin_prefetch(static_cast<const char*>(p) + ahead, /*rw=*/0, /*locality=*/2);
 }
+// The same into the L1.
+inline void PrefetchNear(const void* p, int64_t ahead) {
+  __builtin_prefetch(static_cast<const char*>(p) + ahead, /*rw=*/0, /*locality=*/3);
+}
 
 constexpr int64_t kPage = 4096;  // bytes
 
@@ -157,6 +161,15 @@ inline void StoreDots(const float* sums, const float* bias, int64_t count, bool 
     for (int64_t j = 0; j < count; ++j) y[j] += sums[j];
   if (bias != nullptr)
     for (int64_t j = 0; j < count; ++j) y[j] += bias[j];
+}
+
+// The same for up to four: usually four, which vectors take at once.
+inline void StoreFour(const float (&sums)[4], const float* bias, int64_t count, bool first,
+                      float* y) {
+  if (count == 4)
+    StoreDots(sums, bias, 4, first, y);
+  else
+    StoreDots(sums, bias, count, first, y);
 }
 
 // y[i,:] = factor[i]·y[i,:] + Σ_n x[i,n]·w[n,:]
