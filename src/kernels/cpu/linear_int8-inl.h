@@ -239,7 +239,7 @@ inline void AddChunk(const ByteChunk* const (&x)[kM], const ByteRows<T, kN>& row
   }
 }
 
-// total[i][j] = the block of K. Before every chunk ask(its first element in the block) is called.
+// total[i][j] = the block of K. Before each chunk ask(chunk) is called.
 template <class V, class T, bool kZeros, bool kOneScale, int64_t kM, int64_t kN, class Ask>
 inline void AddChunks(const ByteChunk* const (&x)[kM], const ByteRows<T, kN>& rows, int64_t k,
                       const Ask& ask, typename V::Vec (&total)[kM][kN]) {
@@ -247,11 +247,11 @@ inline void AddChunks(const ByteChunk* const (&x)[kM], const ByteRows<T, kN>& ro
     for (int64_t j = 0; j < kN; ++j) total[i][j] = V::Zero();
   const int64_t whole = k / kChunk;
   for (int64_t c = 0; c < whole; ++c) {
-    ask(c * ByteOrder<V, T>::kRowBytes);
+    ask(c);
     AddChunk<V, T, kZeros, kOneScale, kM, kN>(x, rows, c, total);
   }
   if (whole * kChunk == k) return;
-  ask(whole * ByteOrder<V, T>::kRowBytes);
+  ask(whole);
   AddChunk<V, T, kZeros, kOneScale, kM, kN>(x, rows, whole, total, k - whole * kChunk);
 }
 
@@ -271,11 +271,15 @@ void ByteDotRows(const LinearTask& t, const BytePanel<T>& panel, const ByteScale
   const bool biased = t.bias != nullptr && panel.k_begin + panel.k == t.k;
   for (int64_t n = 0; n < panel.rows; n += kN) {
     ByteRows<T, kN> rows;
+    const T* const w = panel.w + n * panel.stride;
+    const int64_t last = panel.rows - 1 - n;
     for (int64_t j = 0; j < kN; ++j) {
-      const int64_t row = Min(n + j, panel.rows - 1);
-      rows.w[j] = panel.w + row * panel.stride;
-      rows.scale[j] = scales.scale + (panel.scale_begin + row) * kMaxRuns;
-      rows.zero[j] = scales.zero + (panel.scale_begin + row) * kMaxRuns;
+      const int64_t row = Min(j, last);
+      rows.w[j] = w + row * panel.stride;
+      if constexpr (!kOneScale || kZeros) {
+        rows.scale[j] = scales.scale + (panel.scale_begin + n + row) * kMaxRuns;
+        rows.zero[j] = scales.zero + (panel.scale_begin + n + row) * kMaxRuns;
+      }
     }
     typename V::Vec total[kM][kN];
     AddChunks<V, T, kZeros, kOneScale, kM, kN>(
@@ -329,9 +333,10 @@ void ByteRowsInTurn(const LinearTask& t, const T* w, const BytePass& pass, int64
         {scales.scale + scaled},
         {scales.zero + scaled}};
     const int64_t ahead = TurnAhead<T>(t, row_begin + n, pass.BlockBegin(b));
-    const auto ask = [&row, ahead](int64_t at) {
-      for (int64_t line = 0; line < ByteOrder<V, T>::kRowBytes; line += 64)
-        PrefetchNear(row.w[0] + at + line, ahead);
+    const auto ask = [&row, ahead](int64_t chunk) {
+      constexpr int64_t kBytes = ByteOrder<V, T>::kRowBytes;
+      for (int64_t line = 0; line < kBytes; line += 64)
+        PrefetchNear(row.w[0] + chunk * kBytes + line, ahead);
     };
     const ByteChunk* x[kM];
     for (int64_t i = 0; i < kM; ++i) x[i] = pass.x + i * pass.chunks + b * kBlockChunks;
