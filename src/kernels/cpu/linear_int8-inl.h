@@ -210,6 +210,12 @@ struct ByteRows {
   const int32_t* zero[kN];
 };
 
+// What is asked for while a panel is multiplied: lines of the next one's weights at every chunk, of
+// its scales at every tile.
+struct ByteAhead {
+  LinesInOrder weights, scales;
+};
+
 // total[i][j] += a chunk of kM rows of x and kN rows of W; count: how many of its values there are,
 // nothing for all.
 template <class V, class T, bool kZeros, bool kOneScale, int64_t kM, int64_t kN, class... Count>
@@ -265,12 +271,13 @@ inline void SumFourScaled(const typename V::Vec (&total)[4], const float* scale,
 
 template <class V, class T, bool kZeros, bool kOneScale, int64_t kM>
 void ByteDotRows(const LinearTask& t, const BytePanel<T>& panel, const ByteScales& scales,
-                 const ByteChunk* const (&x)[kM], int64_t m, LinesInOrder& ahead) {
+                 const ByteChunk* const (&x)[kM], int64_t m, ByteAhead& ahead) {
   constexpr int64_t kN = 4;
   const bool first = panel.k_begin == 0;
   const bool biased = t.bias != nullptr && panel.k_begin + panel.k == t.k;
   for (int64_t n = 0; n < panel.rows; n += kN) {
     ByteRows<T, kN> rows;
+    ahead.scales.Ask();
     const T* const w = panel.w + n * panel.stride;
     const int64_t last = panel.rows - 1 - n;
     for (int64_t j = 0; j < kN; ++j) {
@@ -283,7 +290,7 @@ void ByteDotRows(const LinearTask& t, const BytePanel<T>& panel, const ByteScale
     }
     typename V::Vec total[kM][kN];
     AddChunks<V, T, kZeros, kOneScale, kM, kN>(
-        x, rows, panel.k, [&](int64_t) { ahead.Ask(); }, total);
+        x, rows, panel.k, [&](int64_t) { ahead.weights.Ask(); }, total);
     const int64_t column = panel.row_begin + n;
     const float* bias = biased ? t.bias + column : nullptr;
     for (int64_t i = 0; i < kM; ++i) {
@@ -298,7 +305,7 @@ void ByteDotRows(const LinearTask& t, const BytePanel<T>& panel, const ByteScale
 template <class V, class T, bool kZeros>
 void ByteDotPanel(const LinearTask& t, const BytePanel<T>& panel, const ByteScales& scales,
                   const ByteChunk* prepared, int64_t chunks, int64_t m, int64_t rows,
-                  LinesInOrder& ahead) {
+                  ByteAhead& ahead) {
   ForEachRun<ByteOrder<V, T>::kTileRows>(rows, [&](int64_t begin, auto count) {
     constexpr int64_t kM = decltype(count)::value;
     const ByteChunk* x[kM];
@@ -325,8 +332,9 @@ struct BytePass {
 // Rows [row_begin, +rows) of W one after the other.
 template <class V, class T, bool kZeros, int64_t kM>
 void ByteRowsInTurn(const LinearTask& t, const T* w, const BytePass& pass, int64_t row_begin,
-                    int64_t rows, const ByteScales& scales) {
+                    int64_t rows, const ByteScales& scales, LinesInOrder& scale_lines) {
   const auto total = [&](int64_t n, int64_t b, typename V::Vec(&to)[kM]) {
+    scale_lines.Ask();
     const int64_t scaled = (b * pass.panel_rows + n) * kMaxRuns;
     const ByteRows<T, 1> row = {
         {w + (row_begin + n) * t.w_stride + pass.BlockBegin(b) / kValuesPer<T>},
@@ -362,6 +370,22 @@ void ByteRowsInTurn(const LinearTask& t, const T* w, const BytePass& pass, int64
   RowsInTurn<V, kM>(rows, pass.blocks, total, finish);
 }
 
+// The scales of rows [n, +rows) and columns [k, +columns) of W, or of the next task's first rows: with
+// one for 32 weights they are a fifth of what is read.
+inline LinesInOrder ScaleLines(const LinearTask& task, int64_t n, int64_t rows, int64_t k,
+                               int64_t columns, int64_t steps) {
+  const LinearTask* const t = n < task.n ? &task : task.next;
+  if (t == nullptr || t->grid.scale == nullptr || t->grid.rows != 1) return {};
+  const ScaleGrid& g = t->grid;
+  const int64_t size = g.type == Element::kF32 ? 4 : 2;
+  const int64_t row = n < task.n ? n : 0;
+  const int64_t begin = (g.column_begin + k) / g.columns;
+  const int64_t end = (g.column_begin + Min(k + columns, t->k) - 1) / g.columns + 1;
+  return LinesInOrder(
+      static_cast<const char*>(g.scale) + ((g.row_begin + row) * g.stride + begin) * size,
+      g.stride * size, (end - begin) * size, Min(rows, t->n - row), steps);
+}
+
 template <class V, class T, bool kZeros>
 void ByteTask(const LinearTask& t, const T* w) {
   ByteChunk prepared[kPreparedChunks];
@@ -391,17 +415,22 @@ void ByteTask(const LinearTask& t, const T* w) {
           PrepareScales<V, T, kZeros>(t, n, rows, pass.BlockBegin(b), pass.segments[b],
                                       b * pass.panel_rows, scales);
         if (in_turn) {
+          LinesInOrder scale_lines = ScaleLines(t, n + rows, pass.panel_rows, pass.begin, pass.k,
+                                                rows * pass.blocks);
           WithConstant<ByteOrder<V, T>::kTurnRows>(m_rows, [&](auto count) {
-            ByteRowsInTurn<V, T, kZeros, decltype(count)::value>(t, w, pass, n, rows, scales);
+            ByteRowsInTurn<V, T, kZeros, decltype(count)::value>(t, w, pass, n, rows, scales,
+                                                                 scale_lines);
           });
           continue;
         }
         const int64_t tiles = (m_rows + ByteOrder<V, T>::kTileRows - 1) /
                               ByteOrder<V, T>::kTileRows * ((rows + 3) / 4);
-        LinesInOrder ahead;
+        ByteAhead ahead;
         if (m == 0)
-          ahead = LinesOf<T>(t, n + rows, pass.panel_rows, pass.begin, pass.k,
-                             tiles * (RoundUp(pass.k, kChunk) / kChunk));
+          ahead = {LinesOf<T>(t, n + rows, pass.panel_rows, pass.begin, pass.k,
+                              tiles * (RoundUp(pass.k, kChunk) / kChunk)),
+                   ScaleLines(t, n + rows, pass.panel_rows, pass.begin, pass.k,
+                              tiles * pass.blocks)};
         for (int64_t b = 0; b < pass.blocks; ++b) {
           const int64_t k = pass.BlockBegin(b);
           const BytePanel<T> panel{w + n * t.w_stride + k / kValuesPer<T>,

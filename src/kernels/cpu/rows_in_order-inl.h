@@ -36,7 +36,7 @@ class LinesInOrder {
       PrefetchNear(line_, 0);
       line_ += kLine;
       --left_;
-      if (left_ == in_row_ / 2 && rows_ > 1) Read(next_);
+      if (left_ == in_row_ / 2 && rows_ > 1) ReadOnce(next_);
       if (left_ == 0) StartRow();
     }
   }
@@ -50,9 +50,6 @@ class LinesInOrder {
     next_ += stride_;
     if (--rows_ == 0) per_step_ = 0;
     if (rows_ > 1) PrefetchNear(next_, 0);
-  }
-  static void Read(const char* p) {
-    asm volatile("" : : "r"(*static_cast<const volatile char*>(p)));
   }
 
   const char* line_ = nullptr;

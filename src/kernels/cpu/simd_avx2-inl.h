@@ -17,6 +17,7 @@ struct Avx2 {
   static constexpr int64_t kLanes = 8;
   // Rows of a register tile that is four vectors wide: 12 sums and 4 operands of 16 registers.
   static constexpr int64_t kTileRows = 3;
+  static constexpr bool kManyStreams = false;  // memory answers one stream faster
   // A tile of rows times a packed panel of neighbouring vectors: 12 sums and 3 operands.
   static constexpr int64_t kPanelRows = 6;
   static constexpr int64_t kPanelVectors = 2;

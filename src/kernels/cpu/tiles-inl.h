@@ -111,6 +111,10 @@ inline void Prefetch(const void* p, int64_t ahead) {
 inline void PrefetchNear(const void* p, int64_t ahead) {
   __builtin_prefetch(static_cast<const char*>(p) + ahead, /*rw=*/0, /*locality=*/3);
 }
+// Loads a byte that is not used.
+inline void ReadOnce(const char* p) {
+  asm volatile("" : : "r"(*static_cast<const volatile char*>(p)));
+}
 
 constexpr int64_t kPage = 4096;  // bytes
 
