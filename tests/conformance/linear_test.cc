@@ -177,8 +177,7 @@ void ExpectBitsOfSingleRows(const LargeShape& s, DType x_type, DType w_type, std
     for (int64_t m = 2; m < std::min<int64_t>(s.m, 10); ++m) {
       y.Poison();
       RunOn(row, rows_of(y, 0, m));
-      ASSERT_TRUE(SameBits(y.view().Slice(1, 0, m), single.view().Slice(1, 0, m)))
-          << m << " rows";
+      ASSERT_TRUE(SameBits(y.view().Slice(1, 0, m), single.view().Slice(1, 0, m))) << m << " rows";
     }
   });
 }

@@ -13,8 +13,8 @@ constexpr int64_t kWeightRows = 64;
 constexpr int64_t kTileColumns = 128;
 // Outputs of a task with a gate, which has to be kept until it is multiplied: 64 KiB of stack.
 constexpr int64_t kGateOutputs = 1 << 14;
-// Rows of x up to which memory is the floor, and weights of a task with so few: what it prepares and
-// reads before it has asked for it should be little of it.
+// Rows of x up to which memory is the floor, and weights of a task with so few: what it prepares
+// and reads before it has asked for it should be little of it.
 constexpr int64_t kMemoryRows = 64;
 constexpr int64_t kStreamMacs = 1 << 20;
 // Parts of one ParallelFor.
@@ -170,9 +170,8 @@ template <const Target& kTarget>
 Blocks CutPart(const LinearPart& p, int64_t parts, const Exec& exec) {
   const int64_t step = kTarget.pack != nullptr ? kLeastTileOutputs : 8;
   const LinearOp::Shape s = LinearOp::ShapeOf(p);
-  Blocks out =
-      kTarget.pack != nullptr ? CutForTiles(p, parts, exec)
-                             : Cut(s.m, s.n, s.k, step, parts * s.b, exec);
+  Blocks out = kTarget.pack != nullptr ? CutForTiles(p, parts, exec)
+                                       : Cut(s.m, s.n, s.k, step, parts * s.b, exec);
   if (!p.gate.empty())
     out.columns =
         std::min(out.columns, kGateOutputs / std::max<int64_t>(out.rows, 1) / step * step);
@@ -289,9 +288,10 @@ void Launch<kTarget>::Linear(const LinearOp::Params& p, const Exec& exec) {
     RunParts<kTarget>(p.parts.subspan(i, std::min(kMaxParts, p.parts.size() - i)), exec);
 }
 
-// Products of one task: several where memory is the floor and there are enough for all threads.
+// Products of one task: several where memory is the floor, is faster with many streams, as it is
+// beside AMX, and there are enough for all threads.
 int64_t StreamsOf(const LinearTOp::Shape& s, const Exec& exec) {
-  if (s.m > kStreamRowsOfX) return 1;
+  if (s.m > kStreamRowsOfX || exec.machine->isa < Isa::kAmx) return 1;
   return std::clamp<int64_t>(s.b / (2 * exec.threads->threads()), 1, kMaxStreams);
 }
 

@@ -4,7 +4,8 @@
 //           blocks of 4 KiB of x; up to kTileRows rows of x lie in L1 (24 KiB) while a panel
 //           passes. Weights narrower than x's type become operands as they are loaded, or, for
 //           many rows of x, once into scratch (260 KiB, in L2) that all of them use. One tile's
-//           rows of x or fewer read W 8 rows at a time from end to end, which memory likes.
+//           rows of x that fit into L1 take rows of W one after the other; else lines of the next
+//           panel are asked for while this one is multiplied (rows_in_order-inl.h).
 //
 //                        K block                     sums of a tile
 //               x  ┌──────────────┐ L1             W0 W1 W2 W3
@@ -21,7 +22,7 @@
 //           their scale.
 // Order     per block of K: segments in order, in each one vector of partial sums; a fixed tree
 //           over the vector; blocks in order, the bias last. For every tile, task and thread count.
-// Limits    K > 0; segments of 16 columns or more; stack 330 KiB.
+// Limits    K > 0; segments of 16 columns or more; stack 340 KiB.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +38,7 @@ namespace latte::cpu {
 namespace {
 
 constexpr int64_t kPanelRows = 64;
-constexpr int64_t kStreamRows = 8;  // rows of W at once for few rows of x
+constexpr int64_t kStreamRows = 8;  // rows of W at once for few rows of long x
 // Values of x with which rows of W pass one after the other: they should stay in L1.
 constexpr int64_t kTurnInputs = 12 << 10;
 template <class Math>
@@ -369,9 +370,8 @@ void DotTask(const LinearTask& t, const T* w) {
   BlockScales<Math> scales;
   if constexpr (sizeof(typename Math::X) == 2) {
     if (t.m <= Math::kTileRows && t.m * t.k <= kTurnInputs) {
-      return WithConstant<Math::kTileRows>(t.m, [&](auto rows) {
-        DotInTurn<Math, decltype(rows)::value>(t, w, scales);
-      });
+      return WithConstant<Math::kTileRows>(
+          t.m, [&](auto rows) { DotInTurn<Math, decltype(rows)::value>(t, w, scales); });
     }
   }
   DotPanels<Math>(t, w, scales);

@@ -14,11 +14,12 @@
 //           Per chunk the integers become f32, times the lane's x scale, times the lane's weight
 //           scale, added to a vector of partial sums. Where a block of K has one weight scale, the
 //           finished sum is multiplied by it instead. Tiles are 4 rows of x × 4 of W, 3 × 4 of
-//           4 bits.
+//           4 bits; few rows of x that fit into L1 take rows of W one after the other. Memory is
+//           asked as rows_in_order-inl.h says.
 // Order     chunks in order, lanes by a fixed tree; blocks of K of 2048 values in order, the bias
 //           last. For every tile, task and thread count.
 // Limits    groups of x and of u4 weights are multiples of 32, for int8 weights of 128, and begin
-//           at multiples of that, or are all of K; stack 140 KiB.
+//           at multiples of that, or are all of K; stack 200 KiB.
 #pragma once
 
 #include <cstdint>
@@ -370,8 +371,8 @@ void ByteRowsInTurn(const LinearTask& t, const T* w, const BytePass& pass, int64
   RowsInTurn<V, kM>(rows, pass.blocks, total, finish);
 }
 
-// The scales of rows [n, +rows) and columns [k, +columns) of W, or of the next task's first rows: with
-// one for 32 weights they are a fifth of what is read.
+// The scales of rows [n, +rows) and columns [k, +columns) of W, or of the next task's first rows:
+// with one for 32 weights they are a fifth of what is read.
 inline LinesInOrder ScaleLines(const LinearTask& task, int64_t n, int64_t rows, int64_t k,
                                int64_t columns, int64_t steps) {
   const LinearTask* const t = n < task.n ? &task : task.next;
@@ -403,8 +404,8 @@ void ByteTask(const LinearTask& t, const T* w) {
     for (int64_t b = 0; b < pass.blocks; ++b)
       pass.segments[b] = SegmentsOf(t.grid, pass.BlockBegin(b),
                                     Min(kByteBlockK, pass.begin + pass.k - pass.BlockBegin(b)));
-    const bool in_turn = t.m <= ByteOrder<V, T>::kTurnRows &&
-                         t.m * RoundUp(pass.k, kChunk) <= kTurnValues;
+    const bool in_turn =
+        t.m <= ByteOrder<V, T>::kTurnRows && t.m * RoundUp(pass.k, kChunk) <= kTurnValues;
     for (int64_t m = 0; m < t.m; m += m_step) {
       const int64_t m_rows = Min(m_step, t.m - m);
       for (int64_t i = 0; i < m_rows; ++i)
@@ -415,8 +416,8 @@ void ByteTask(const LinearTask& t, const T* w) {
           PrepareScales<V, T, kZeros>(t, n, rows, pass.BlockBegin(b), pass.segments[b],
                                       b * pass.panel_rows, scales);
         if (in_turn) {
-          LinesInOrder scale_lines = ScaleLines(t, n + rows, pass.panel_rows, pass.begin, pass.k,
-                                                rows * pass.blocks);
+          LinesInOrder scale_lines =
+              ScaleLines(t, n + rows, pass.panel_rows, pass.begin, pass.k, rows * pass.blocks);
           WithConstant<ByteOrder<V, T>::kTurnRows>(m_rows, [&](auto count) {
             ByteRowsInTurn<V, T, kZeros, decltype(count)::value>(t, w, pass, n, rows, scales,
                                                                  scale_lines);
@@ -427,10 +428,10 @@ void ByteTask(const LinearTask& t, const T* w) {
                               ByteOrder<V, T>::kTileRows * ((rows + 3) / 4);
         ByteAhead ahead;
         if (m == 0)
-          ahead = {LinesOf<T>(t, n + rows, pass.panel_rows, pass.begin, pass.k,
-                              tiles * (RoundUp(pass.k, kChunk) / kChunk)),
-                   ScaleLines(t, n + rows, pass.panel_rows, pass.begin, pass.k,
-                              tiles * pass.blocks)};
+          ahead = {
+              LinesOf<T>(t, n + rows, pass.panel_rows, pass.begin, pass.k,
+                         tiles * (RoundUp(pass.k, kChunk) / kChunk)),
+              ScaleLines(t, n + rows, pass.panel_rows, pass.begin, pass.k, tiles * pass.blocks)};
         for (int64_t b = 0; b < pass.blocks; ++b) {
           const int64_t k = pass.BlockBegin(b);
           const BytePanel<T> panel{w + n * t.w_stride + k / kValuesPer<T>,

@@ -1,8 +1,8 @@
 // linear_t: contracts activations over the rows of W.
 //
-// Work      few rows of x: up to eight products side by side, one or four whole rows of W of each
-//           in turn. A core reads several streams of memory faster than one, and the rows after
-//           these are asked for two lines from each product in turn; sums lie in y, in the L1.
+// Work      few rows of x: one or four whole rows of W at once, sums lie in y, in the L1; the rows
+//           after these are asked for in memory's order. Where memory is faster with many streams,
+//           a task has up to eight products side by side, asked for two lines from each in turn.
 //           Many: runs of columns, four vectors wide, walk down the rows of W; y is their sum,
 //           kept in registers. Quantised weights, and 16-bit ones for many rows of x, are then
 //           widened first, 64 or 256 rows of a run at a time, and scaled.
@@ -14,6 +14,7 @@
 #include <cstdint>
 
 #include "src/kernels/cpu/math-inl.h"
+#include "src/kernels/cpu/rows_in_order-inl.h"
 #include "src/kernels/cpu/scales-inl.h"
 #include "src/kernels/cpu/target.h"
 #include "src/kernels/cpu/tiles-inl.h"
@@ -156,11 +157,14 @@ struct WeightStream {
 template <class T>
 constexpr int64_t kRowsAtOnce = sizeof(T) == 1 ? 1 : 4;
 
+template <class T>
+constexpr int64_t kTwoLines = 128 * kValuesPer<T> / static_cast<int64_t>(sizeof(T));  // values
+
 // y[i,:] = y[i,:] + Σ over kRows rows of W, in order: x[row][i]·w; the first finds nothing in y.
-template <class V, int64_t kM, int64_t kRows, class T>
+// ask() is called before every two lines of a row.
+template <class V, int64_t kM, int64_t kRows, class T, class Ask>
 void AddRows(const WeightStream<T>& s, const Segments& segments, const float (&x)[kRows][kM],
-             bool first, LinesAhead& ahead) {
-  constexpr int64_t kTwoLines = 128 * kValuesPer<T> / static_cast<int64_t>(sizeof(T));
+             bool first, const Ask& ask) {
   Weights<FloatMath<V>, T> w[kRows];
   typename V::Vec xi[kRows][kM];
   for (int64_t row = 0; row < kRows; ++row) {
@@ -183,7 +187,7 @@ void AddRows(const WeightStream<T>& s, const Segments& segments, const float (&x
     };
     int64_t at = begin;
     for (; at + V::kLanes <= end; at += V::kLanes) {
-      if (at % kTwoLines == 0) ahead.Ask(2 * kRows);
+      if (at % kTwoLines<T> == 0) ask();
       add([at](const auto& row) { return row.Load(at); }, at,
           [](const float* y) { return V::Load(y); },
           [](float* y, typename V::Vec v) { V::Store(y, v); });
@@ -228,6 +232,12 @@ void StreamColumns(const LinearTTask& t, const T* w) {
   alignas(64) float scratch[kMaxStreams * kM * kStride];
   const float* x[kMaxStreams][kM];
   const Segments segments = SegmentsOf(t.grid, 0, t.k);
+  constexpr auto kSize = static_cast<int64_t>(sizeof(T));
+  // One product: rows behind the first ones, in memory's order.
+  LinesInOrder in_order(
+      w + kRowsAtOnce<T> * t.w_stride, t.w_stride * kSize, t.k / kValuesPer<T> * kSize,
+      Max(t.n - kRowsAtOnce<T>, 0),
+      (t.n + kRowsAtOnce<T> - 1) / kRowsAtOnce<T> * ((t.k + kTwoLines<T> - 1) / kTwoLines<T>));
   const auto add = [&](int64_t n, auto rows) {
     constexpr int64_t kRows = decltype(rows)::value;
     const int64_t in_block = n % kColumnsRows;
@@ -235,17 +245,23 @@ void StreamColumns(const LinearTTask& t, const T* w) {
       for (int64_t i = 0; i < kM; ++i)
         x[b][i] = FloatInput<V>(t, i, b * t.x_batch + n, Min(kColumnsRows, t.n - n),
                                 scratch + (b * kM + i) * kStride);
-    LinesAhead ahead{
+    LinesAhead in_turn{
         reinterpret_cast<const char*>(streams[0].w + kRows * t.w_stride), t.w_batch,
         ((kRows - 1) * t.w_stride + segments.k / kValuesPer<T>)*static_cast<int64_t>(sizeof(T)),
         t.batches};
+    const auto ask = [&] {
+      if (t.batches == 1)
+        in_order.Ask();
+      else
+        in_turn.Ask(2 * kRows);
+    };
     for (int64_t b = 0; b < t.batches; ++b) {
       WeightStream<T>& s = streams[b];
       LoadRowScales<V>(s, n, segments.count);
       float xn[kRows][kM];
       for (int64_t row = 0; row < kRows; ++row)
         for (int64_t i = 0; i < kM; ++i) xn[row][i] = x[b][i][in_block + row];
-      AddRows<V, kM, kRows>(s, segments, xn, n == 0, ahead);
+      AddRows<V, kM, kRows>(s, segments, xn, n == 0, ask);
       s.w += kRows * t.w_stride;
     }
   };

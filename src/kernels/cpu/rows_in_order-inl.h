@@ -58,8 +58,8 @@ class LinesInOrder {
   int64_t per_step_ = 0;
 };
 
-// Rows [n, +rows) and columns [k, +columns) of a task's W, or, where n is behind the last row, as many
-// of the task that is next.
+// Rows [n, +rows) and columns [k, +columns) of a task's W, or, where n is behind the last row, as
+// many of the task that is next.
 template <class T>
 LinesInOrder LinesOf(const LinearTask& task, int64_t n, int64_t rows, int64_t k, int64_t columns,
                      int64_t steps) {

@@ -50,8 +50,7 @@ void LoadScales(const ScaleGrid& grid, int64_t row_begin, int64_t rows, int64_t 
   for (int64_t i = 0; i < rows; ++i) {
     const int64_t row = (grid.row_begin + row_begin + i) / grid.rows;
     WithType(grid.scale, grid.type, [&](const auto* scale) {
-      WidenRow<V>(scale + row * grid.stride + column, count,
-                  to.scale + (to_row + i) * kSegments);
+      WidenRow<V>(scale + row * grid.stride + column, count, to.scale + (to_row + i) * kSegments);
     });
     to.zero[to_row + i] =
         grid.zero == nullptr ? nullptr : grid.zero + row * grid.zero_stride + column;
