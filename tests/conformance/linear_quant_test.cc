@@ -258,6 +258,11 @@ TEST(LinearTQuantConformance, ReferenceWithinRoundingAndSameBitsHoweverCut) {
             y.Poison();
             RunRow<LinearTOp>(row, p, threads);
             ASSERT_EQ(y.Bytes(), first);
+            for (const Isa isa : {Isa::kAvx512, Isa::kAmx}) {  // one product at a time, or several
+              y.Poison();
+              RunRowAs<LinearTOp>(isa, row, p, threads);
+              ASSERT_EQ(y.Bytes(), first) << Name(isa);
+            }
           }
         });
         if (HasFatalFailure()) return;

@@ -136,6 +136,11 @@ TEST(LinearTConformance, ReferenceWithinRoundingAndSameBitsHoweverCut) {
         Tensor first(DType::kF32, {batch, rows, columns});
         RunOn(row, LinearTOp::Params{x, w, first});
         ExpectSameBitsHoweverCut(row, p, y, first);
+        for (const Isa isa : {Isa::kAvx512, Isa::kAmx}) {  // one product at a time, or several
+          y.Poison();
+          RunRowAs<LinearTOp>(isa, row, p, 2);
+          ASSERT_TRUE(SameBits(y, first)) << Name(isa);
+        }
         for (const auto& [begin, end] : Parts(columns)) {
           LinearTOp::Params part = p;
           part.w = p.w.Slice(2, begin, end);

@@ -36,6 +36,14 @@ void RunRow(const Kernel<Op>& row, const typename Op::Params& params, int thread
   row.run(params, Exec{&TestPool(threads), &TestMachine()});
 }
 
+// As on a machine that prefers what one with `isa` does; the row itself has to run here.
+template <class Op>
+void RunRowAs(Isa isa, const Kernel<Op>& row, const typename Op::Params& params, int threads) {
+  Machine machine = TestMachine();
+  machine.isa = isa;
+  row.run(params, Exec{&TestPool(threads), &machine});
+}
+
 inline void RunPart(const Kernel<LinearOp>& row, const LinearPart& part, int threads = 1) {
   RunRow<LinearOp>(row, {{&part, 1}}, threads);
 }

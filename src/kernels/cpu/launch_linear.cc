@@ -288,10 +288,10 @@ void Launch<kTarget>::Linear(const LinearOp::Params& p, const Exec& exec) {
     RunParts<kTarget>(p.parts.subspan(i, std::min(kMaxParts, p.parts.size() - i)), exec);
 }
 
-// Products of one task: several where memory is the floor, is faster with many streams, as it is
-// beside AMX, and there are enough for all threads.
+// Products of one task: several where memory is the floor, answers many streams faster, and there
+// are enough for all threads.
 int64_t StreamsOf(const LinearTOp::Shape& s, const Exec& exec) {
-  if (s.m > kStreamRowsOfX || exec.machine->isa < Isa::kAmx) return 1;
+  if (s.m > kStreamRowsOfX || !exec.machine->ManyStreams()) return 1;
   return std::clamp<int64_t>(s.b / (2 * exec.threads->threads()), 1, kMaxStreams);
 }
 
