@@ -15,7 +15,8 @@ namespace {
 //
 // A page is read once before its lines are asked for: requests for lines of a page whose address
 // the core has not translated yet are lost in part, and leave the translation to the first load
-// (Zen 5: half of what waiting for memory costs). By then its first line has come.
+// (Zen 5: half of what waiting for memory costs). Its first line is asked for a page and a half
+// before, so that the load does not wait.
 class LinesInOrder {
  public:
   LinesInOrder() = default;
@@ -28,6 +29,7 @@ class LinesInOrder {
     in_row_ = left_ = (bytes + kLine - 1) / kLine;
     next_ = line_ + stride_;
     if (rows_ > 1) PrefetchNear(next_, 0);
+    if (rows_ > 2) PrefetchNear(next_, stride_);
     per_step_ = (rows_ * in_row_ + steps - 1) / Max(steps, 1);
   }
 
@@ -49,7 +51,7 @@ class LinesInOrder {
     line_ = next_;
     next_ += stride_;
     if (--rows_ == 0) per_step_ = 0;
-    if (rows_ > 1) PrefetchNear(next_, 0);
+    if (rows_ > 2) PrefetchNear(next_, stride_);
   }
 
   const char* line_ = nullptr;
