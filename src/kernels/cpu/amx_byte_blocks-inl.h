@@ -109,13 +109,5 @@ inline void PlaceWeights(ByteProduct& s, const ByteBlock& block) {
   s.a_step = kByteStep;
 }
 
-// total + x · Σ over the runs of a chunk: w(run) · sum(run).
-template <bool kOneScale, int64_t kRuns, class Sum, class Scale>
-inline Amx::Vec AddChunkOf(const Sum& sum, const Scale& w, Amx::Vec x, Amx::Vec total) {
-  Amx::Vec scaled = kOneScale ? sum(0) : Amx::Mul(sum(0), w(0));
-  for (int64_t run = 1; run < kRuns; ++run) scaled = Amx::Fma(sum(run), w(run), scaled);
-  return Amx::Fma(scaled, x, total);
-}
-
 }  // namespace
 }  // namespace latte::cpu

@@ -6,12 +6,10 @@
 #pragma once
 
 #include <cstdint>
-#include <type_traits>
 
 #include "src/kernels/cpu/amx_blocks-inl.h"
+#include "src/kernels/cpu/byte_scales-inl.h"
 #include "src/kernels/cpu/element-inl.h"
-#include "src/kernels/cpu/pairs-inl.h"
-#include "src/kernels/cpu/scales-inl.h"
 #include "src/kernels/cpu/target.h"
 #include "src/kernels/cpu/tiles-inl.h"
 
@@ -20,11 +18,8 @@ namespace {
 
 using Bytes = Avx512Vnni::Ints;
 
-constexpr int64_t kByteStep = 64;    // values of a tile row
-constexpr int64_t kByteChunk = 128;  // values between two scales of x at least
+constexpr int64_t kByteStep = 64;  // values of a tile row
 constexpr int64_t kByteTile = kTileSide * kByteStep;
-constexpr int64_t kShortRun = 32;  // values of a 4-bit weight that share a scale, at least
-constexpr int64_t kChunkRuns = kByteChunk / kShortRun;
 
 // 128 columns of 16 rows of x: [step][4 columns][row][column] and a scale per row.
 struct ByteColumns {
@@ -73,90 +68,6 @@ inline void PackBytes(const PackTask& t) {
         Amx::StoreWords(to->codes[step] + i * kByteStep, words[step][i]);
     }
   }
-}
-
-// One value of f32 or 16 bits.
-template <class T>
-inline float WideOf(const T* p) {
-  float out;
-  Amx::StorePartial(&out, Amx::LoadPartial(p, 1), 1);
-  return out;
-}
-
-// Column of the grid that holds column k of the task, and its row that holds row n.
-inline int64_t GridColumn(const ScaleGrid& g, int64_t k) {
-  return (g.column_begin + k) / g.columns;
-}
-inline int64_t GridRow(const ScaleGrid& g, int64_t n) {
-  return g.rows == 1 ? g.row_begin + n : (g.row_begin + n) / g.rows;  // no division per row
-}
-
-// scale[run][row] of 32 rows from scales in bf16 side by side, two at a time.
-template <class Row>
-void TurnScalePairs(const Row& row, int64_t column, int64_t runs, float* scale) {
-  constexpr int64_t kRows = 2 * kTileSide;
-  for (int64_t first = 0; first < runs; first += 2 * kTileSide)
-    for (int64_t i = 0; i < kRows; i += kTileSide) {
-      Amx::Words words[kTileSide];
-      for (int64_t j = 0; j < kTileSide; ++j)
-        words[j] = Amx::WordsOf(LoadPairsOf<Amx>(row(i + j) + column, first, runs));
-      Amx::Transpose(words);
-      for (int64_t j = 0; j < Min(2 * kTileSide, runs - first); ++j) {
-        const Amx::Pairs pairs = Amx::PairsOf(words[j / 2]);
-        Amx::Store(scale + (first + j) * kRows + i,
-                   j % 2 == 0 ? Amx::EvenOfPairs(pairs) : Amx::OddOfPairs(pairs));
-      }
-    }
-}
-
-// scale[run][row] of rows [row_begin, +rows) of 32 and columns [k_begin, +k) in runs of kRun, of
-// which a chunk has 128 / kRun; behind the last column and the last row they are some number.
-template <int64_t kRun>
-void PrepareTileScales(const ScaleGrid& g, int64_t row_begin, int64_t rows, int64_t k_begin,
-                       int64_t k, float* scale) {
-  constexpr int64_t kRows = 2 * kTileSide;
-  const int64_t runs = (k + kRun - 1) / kRun;
-  const int64_t all_runs = (k + kByteChunk - 1) / kByteChunk * (kByteChunk / kRun);
-  for (int64_t run = runs; run < all_runs; ++run)
-    for (int64_t i = 0; i < kRows; i += kTileSide) Amx::Store(scale + run * kRows + i, Amx::Zero());
-  WithType(g.scale, g.type, [&](const auto* stored) {
-    const auto row = [&](int64_t i) {
-      return stored + GridRow(g, row_begin + Min(i, rows - 1)) * g.stride;
-    };
-    if (row(0) == row(rows - 1)) {
-      for (int64_t run = 0; run < runs; ++run) {
-        const Amx::Vec one = Amx::Set1(WideOf(row(0) + GridColumn(g, k_begin + run * kRun)));
-        for (int64_t i = 0; i < kRows; i += kTileSide) Amx::Store(scale + run * kRows + i, one);
-      }
-    } else if (g.columns == kRun) {
-      const int64_t column = GridColumn(g, k_begin);
-      if constexpr (std::is_same_v<decltype(stored), const BF16*>)
-        return TurnScalePairs(row, column, runs, scale);
-      for (int64_t first = 0; first < runs; first += kTileSide)
-        for (int64_t i = 0; i < kRows; i += kTileSide) {
-          Amx::Vec part[kTileSide];
-          for (int64_t j = 0; j < kTileSide; ++j)
-            part[j] = LoadNext<Amx>(row(i + j) + column + first, runs - first);
-          Avx512::Transpose(part);
-          for (int64_t j = 0; j < Min(kTileSide, runs - first); ++j)
-            Amx::Store(scale + (first + j) * kRows + i, part[j]);
-        }
-    } else {
-      for (int64_t run = 0; run < runs; ++run) {
-        const int64_t column = GridColumn(g, k_begin + run * kRun);
-        for (int64_t i = 0; i < kRows; ++i) scale[run * kRows + i] = WideOf(row(i) + column);
-      }
-    }
-  });
-}
-
-// Zeros of the four runs of a chunk of row n that begins at column k of `end`.
-inline uint32_t ChunkZeros(const ScaleGrid& g, int64_t n, int64_t k, int64_t end) {
-  const uint8_t* const zero = g.zero + GridRow(g, n) * g.zero_stride;
-  uint32_t out = 0;
-  for (int64_t i = 0; i < kChunkRuns; ++i)
-    out |= static_cast<uint32_t>(zero[GridColumn(g, Min(k + i * kShortRun, end - 1))]) << (8 * i);
-  return out;
 }
 
 // A chunk of packed codes less their zeros.

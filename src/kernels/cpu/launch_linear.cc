@@ -278,7 +278,7 @@ bool SupportsTileBytes(const LinearOp::Shape& s) { return SupportsInt8(s) && s.x
 bool SupportsInt8(const LinearOp::Shape& s) {
   const int64_t least = s.w == DType::kI8 ? 128 : 32;
   return s.k > 0 && s.x == DType::kI8 && (s.w == DType::kI8 || s.w == DType::kU4) &&
-         s.x_group % least == 0 && s.run > 0 && (s.run % least == 0 || s.run == s.k);
+         s.x_group % 128 == 0 && s.run > 0 && (s.run % least == 0 || s.run == s.k);
 }
 bool Supports(const LinearTOp::Shape& s) { return s.n > 0 && IsFloat(s.x) && IsWeight(s.w); }
 

@@ -142,10 +142,11 @@ template <bool kOneScale, int64_t kRuns>
 inline void MultiplyBlock(ByteProduct& s, const ByteBlock& block) {
   const LinearTask& t = *s.t;
   if constexpr (kOneScale) {
-    PrepareTileScales<kByteChunk>(t.grid, block.output, block.rows, block.begin, 1, s.scale);
+    PrepareRunScales<kByteChunk, kBytePanelRows>(t.grid, block.output, block.rows, block.begin, 1,
+                                                 s.scale);
   } else {
-    PrepareTileScales<kByteChunk / kRuns>(t.grid, block.output, block.rows, block.begin,
-                                          block.end - block.begin, s.scale);
+    PrepareRunScales<kByteChunk / kRuns, kBytePanelRows>(
+        t.grid, block.output, block.rows, block.begin, block.end - block.begin, s.scale);
   }
   if (s.in_lanes()) return MultiplyRows<kOneScale, kRuns>(s, block);
   PlaceWeights(s, block);
@@ -213,10 +214,8 @@ inline void LinearAmxInt8(const LinearTask& t) {
   s.x_tiles = (t.m + s.x_rows - 1) / s.x_rows;
   s.chunks = (t.k + kByteChunk - 1) / kByteChunk;
 
-  const ScaleGrid& g = t.grid;
-  const bool one_scale = SegmentsOf(g, 0, t.k).count == 1;
-  const bool long_runs = g.columns % kByteChunk == 0 && g.column_begin % kByteChunk == 0;
-  const int64_t runs = one_scale || long_runs ? 1 : kChunkRuns;
+  const bool one_scale = HasOneScale(t);
+  const int64_t runs = one_scale || HasLongRuns(t.grid) ? 1 : kChunkRuns;
   if (s.in_lanes()) {
     MultiplyWithRuns(s, one_scale, runs);
   } else {

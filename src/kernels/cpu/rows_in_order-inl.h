@@ -24,7 +24,8 @@ class LinesInOrder {
       : line_(static_cast<const char*>(row)), stride_(stride), rows_(rows) {
     if (stride == bytes) {  // one run, which is cut into pages
       rows_ = (rows * bytes + kPage - 1) / kPage;
-      bytes = stride_ = kPage;
+      stride_ = kPage;
+      bytes = Min(rows * bytes, kPage);
     }
     in_row_ = left_ = (bytes + kLine - 1) / kLine;
     next_ = line_ + stride_;
@@ -60,11 +61,59 @@ class LinesInOrder {
   int64_t per_step_ = 0;
 };
 
+// The same, cut into runs of neighbouring lines that a step asks for itself.
+class LineRuns {
+ public:
+  struct Run {
+    const char* line;
+    int64_t count;
+
+    void Ask(int64_t i) const { PrefetchNear(line, kLine * i); }
+  };
+
+  LineRuns() = default;
+  LineRuns(const void* row, int64_t stride, int64_t bytes, int64_t rows)
+      : row_(static_cast<const char*>(row)), stride_(stride), bytes_(bytes), rows_(rows) {
+    if (stride == bytes) {  // one run
+      stride_ = bytes_ = rows * bytes;
+      rows_ = 1;
+    }
+  }
+
+  int64_t lines() const { return (bytes_ + kLine - 1) / kLine * rows_; }
+  // `count` lines, or those that the row still has.
+  Run Next(int64_t count) {
+    if (rows_ == 0) return {nullptr, 0};
+    const Run run{row_ + at_, Min(count, (bytes_ - at_ + kLine - 1) / kLine)};
+    const int64_t end = at_ + run.count * kLine;
+    if (at_ / kPage != end / kPage) Touch(end / kPage * kPage + kPage);
+    at_ = end;
+    if (at_ < bytes_) return run;
+    at_ = 0;
+    row_ += stride_;
+    --rows_;
+    return run;
+  }
+
+ private:
+  static constexpr int64_t kLine = 64;
+
+  // Reads the page that begins `at` bytes from the row's beginning, and asks for the one behind it.
+  void Touch(int64_t at) const {
+    if (at >= bytes_) return;
+    ReadOnce(row_ + at);
+    if (at + kPage < bytes_) PrefetchNear(row_ + at, kPage);
+  }
+
+  const char* row_ = nullptr;
+  int64_t stride_ = 0, bytes_ = 0, rows_ = 0, at_ = 0;
+};
+
 // Rows [n, +rows) and columns [k, +columns) of a task's W, or, where n is behind the last row, as
 // many of the task that is next.
-template <class T>
-LinesInOrder LinesOf(const LinearTask& task, int64_t n, int64_t rows, int64_t k, int64_t columns,
-                     int64_t steps) {
+template <class T, class Lines, class... Steps>
+Lines LinesOfRows(const LinearTask& task, int64_t n, int64_t rows, int64_t k, int64_t columns,
+                  Steps... steps) {
   const LinearTask* t = &task;
   if (n >= t->n) {
     t = t->next;
@@ -72,9 +121,14 @@ LinesInOrder LinesOf(const LinearTask& task, int64_t n, int64_t rows, int64_t k,
     if (t == nullptr || t->w_type != task.w_type) return {};
   }
   constexpr auto kSize = static_cast<int64_t>(sizeof(T));
-  return LinesInOrder(static_cast<const T*>(t->w) + n * t->w_stride + k / kValuesPer<T>,
-                      t->w_stride * kSize, Min(columns, t->k - k) / kValuesPer<T> * kSize,
-                      Min(rows, t->n - n), steps);
+  return Lines(static_cast<const T*>(t->w) + n * t->w_stride + k / kValuesPer<T>,
+               t->w_stride * kSize, Min(columns, t->k - k) / kValuesPer<T> * kSize,
+               Min(rows, t->n - n), steps...);
+}
+template <class T>
+LinesInOrder LinesOf(const LinearTask& task, int64_t n, int64_t rows, int64_t k, int64_t columns,
+                     int64_t steps) {
+  return LinesOfRows<T, LinesInOrder>(task, n, rows, k, columns, steps);
 }
 
 constexpr int64_t kMaxTurnBlocks = 16;

@@ -162,7 +162,7 @@ struct Avx512 {
   }
 
   // rows[i] element j ↔ rows[j] element i.
-  static void Transpose(Vec (&rows)[kLanes]) {
+  [[gnu::always_inline]] static void Transpose(Vec (&rows)[kLanes]) {
     __m512d pairs[kLanes];  // rows 4i … 4i+3, columns j of every four, as two numbers side by side
     for (int i = 0; i < kLanes; i += 4) {
       const Vec low01 = _mm512_unpacklo_ps(rows[i], rows[i + 1]);

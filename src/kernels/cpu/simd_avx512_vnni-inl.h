@@ -67,11 +67,23 @@ struct Avx512Vnni : Avx512 {
     return _mm512_add_epi32(_mm512_unpacklo_epi64(a, b), _mm512_unpackhi_epi64(a, b));
   }
   // Transposes a 4 × 4 matrix of quarters.
-  static void TurnQuarters(Ints (&m)[4]) {
+  [[gnu::always_inline]] static void TurnQuarters(Ints (&m)[4]) {
     Vec floats[4];
     for (int64_t i = 0; i < 4; ++i) floats[i] = _mm512_castsi512_ps(m[i]);
     TurnLanes(floats);
     for (int64_t i = 0; i < 4; ++i) m[i] = _mm512_castps_si512(floats[i]);
+  }
+  // Of each lane's two bf16.
+  static Vec FirstOfPairs(Ints pairs) { return ToFloatBits(ShiftLeft<16>(pairs)); }
+  static Vec SecondOfPairs(Ints pairs) {
+    return ToFloatBits(_mm512_and_si512(pairs, _mm512_set1_epi32(static_cast<int>(0xffff0000u))));
+  }
+  using Avx512::Transpose;
+  [[gnu::always_inline]] static void Transpose(Ints (&rows)[kLanes]) {
+    Vec floats[kLanes];
+    for (int64_t i = 0; i < kLanes; ++i) floats[i] = _mm512_castsi512_ps(rows[i]);
+    Transpose(floats);
+    for (int64_t i = 0; i < kLanes; ++i) rows[i] = _mm512_castps_si512(floats[i]);
   }
   // Of each lane of both, signed bytes.
   static Ints SumBytes(Ints a, Ints b) {
@@ -168,7 +180,7 @@ struct Avx512Vnni : Avx512 {
     m[3] = _mm512_unpackhi_epi16(high01, high23);
   }
   // Transposes a 4×4 matrix of 128-bit parts.
-  static void TurnLanes(Vec (&m)[4]) {
+  [[gnu::always_inline]] static void TurnLanes(Vec (&m)[4]) {
     const Vec a = _mm512_shuffle_f32x4(m[0], m[1], 0x44);
     const Vec b = _mm512_shuffle_f32x4(m[2], m[3], 0x44);
     const Vec c = _mm512_shuffle_f32x4(m[0], m[1], 0xee);

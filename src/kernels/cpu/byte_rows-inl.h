@@ -1,0 +1,219 @@
+// Rows of W of a byte or less and rows of x of 8 bits, cut into chunks of 128 values, as products
+// of bytes take them.
+//
+// One operand of an instruction is unsigned: int8 weights become w + 128 (one exclusive or), 4-bit
+// ones are codes as they are. What that adds to an integer sum, 128 or the zero times the sum of x,
+// is taken off by its `start`.
+#pragma once
+
+#include <cstdint>
+
+#include "src/kernels/cpu/byte_scales-inl.h"
+#include "src/kernels/cpu/element-inl.h"
+#include "src/kernels/cpu/target.h"
+#include "src/kernels/cpu/tiles-inl.h"
+
+namespace latte::cpu {
+namespace {
+
+constexpr int64_t kMaxPreparedChunks = 1536;  // of rows of x: 192 KiB
+constexpr int64_t kSumLanes = 16;             // of a vector of integer sums
+
+// What distinguishes the weights: how a chunk of a row becomes two vectors of unsigned bytes, and
+// of x two of signed ones. 4-bit codes come out as even values and odd ones: lane l of both has
+// values 8l … 8l + 7, so that a run of 32 has four lanes.
+template <class V, class T>
+struct ByteOrder;
+
+template <class V>
+struct ByteOrder<V, I8> {
+  static constexpr int64_t kRowBytes = kByteChunk;  // of a chunk
+  static constexpr int32_t kZero = 128;
+  // Half of a chunk, of which `count` values are there, behind them anything.
+  template <int64_t kHalf>
+  static typename V::Ints Load(const I8* w) {
+    return V::FlipSigns(V::LoadBytes(w + 64 * kHalf));
+  }
+  template <int64_t kHalf>
+  static typename V::Ints Load(const I8* w, int64_t count) {
+    return V::FlipSigns(V::LoadBytesPartial(w + 64 * kHalf, Max(0, Min(count - 64 * kHalf, 64))));
+  }
+  static void Order(typename V::Ints (&)[2]) {}
+  static void TurnRuns(typename V::Ints (&)[2]) {}
+  // Lane `lane` of half `half`: where its four values lie in a chunk whose runs follow each other.
+  static int64_t StepOf(int64_t half, int64_t lane) { return half * kSumLanes + lane; }
+};
+
+template <class V>
+struct ByteOrder<V, U4> {
+  static constexpr int64_t kRowBytes = kByteChunk / 2;
+  static constexpr int32_t kZero = 8;
+  template <int64_t kHalf>
+  static typename V::Ints Load(const U4* w) {
+    return Nibbles<kHalf>(V::LoadBytes(w));
+  }
+  template <int64_t kHalf>
+  static typename V::Ints Load(const U4* w, int64_t count) {
+    return Nibbles<kHalf>(V::LoadBytesPartial(w, (count + 1) / 2));
+  }
+  static void Order(typename V::Ints (&x)[2]) {
+    const typename V::Ints even = V::EvenBytes(x[0], x[1]);
+    x[1] = V::OddBytes(x[0], x[1]);
+    x[0] = even;
+  }
+  static void TurnRuns(typename V::Ints (&x)[2]) {
+    const typename V::Ints even = x[0];
+    x[0] = V::ZipQuartersLow(even, x[1]);
+    x[1] = V::ZipQuartersHigh(even, x[1]);
+  }
+  static int64_t StepOf(int64_t half, int64_t lane) { return lane / 4 * 8 + half * 4 + lane % 4; }
+
+ private:
+  template <int64_t kHalf>
+  static typename V::Ints Nibbles(typename V::Ints codes) {
+    if constexpr (kHalf == 0) return V::LowNibbles(codes);
+    return V::HighNibbles(codes);
+  }
+};
+
+// Which product: the weights, the runs of a chunk, whether rows of W have one scale each, and
+// whether runs have zeros of their own.
+template <class VType, class WType, int64_t kRunCount, bool kOne, bool kWithZeros>
+struct ByteKind {
+  using V = VType;
+  using T = WType;
+  using Order = ByteOrder<V, T>;
+  static constexpr int64_t kRuns = kRunCount;
+  static constexpr int64_t kRun = kByteChunk / kRuns;
+  static constexpr bool kOneScale = kOne;
+  static constexpr bool kZeros = kWithZeros;
+};
+
+// Columns [begin, +k) of rows [m, +rows) of a task's x: chunks of `codes`, each with a scale and
+// for each run what its integer sums start from, with zeros the sum of its values.
+struct ByteInputs {
+  alignas(64) int8_t codes[kMaxPreparedChunks * kByteChunk];
+  int32_t start[kMaxPreparedChunks * kChunkRuns];
+  float scale[kMaxPreparedChunks];
+  int64_t begin, k, m, rows;
+  int64_t row_step, chunk_step;  // chunks
+
+  int64_t chunks() const { return (k + kByteChunk - 1) / kByteChunk; }
+  int64_t At(int64_t row, int64_t chunk) const { return row * row_step + chunk * chunk_step; }
+};
+
+// Rows of W whose scales and zeros are prepared together: [run][row].
+template <int64_t kRows, int64_t kMaxRuns>
+struct ByteRunScales {
+  alignas(64) float scale[kMaxRuns * kRows];
+  alignas(64) int32_t zero[kMaxRuns * kRows];  // less than 0
+};
+
+template <class Kind, int64_t kRows, int64_t kMaxRuns>
+void PrepareScales(const LinearTask& t, int64_t n, int64_t rows, int64_t k_begin, int64_t k,
+                   ByteRunScales<kRows, kMaxRuns>& to) {
+  PrepareRunScales<Kind::kRun, kRows>(t.grid, n, rows, k_begin, Kind::kOneScale ? 1 : k, to.scale);
+  if constexpr (Kind::kZeros) {
+    const ScaleGrid& g = t.grid;
+    for (int64_t row = 0; row < kRows; ++row) {
+      const uint8_t* const zero = g.zero + GridRow(g, n + Min(row, rows - 1)) * g.zero_stride;
+      for (int64_t at = 0; at < k; at += Kind::kRun)
+        to.zero[at / Kind::kRun * kRows + row] = -zero[GridColumn(g, k_begin + at)];
+    }
+  }
+}
+
+// total + a chunk: sum(run) of 16 rows of W and one row of x, whose `start` and `x` these are;
+// scale and zero: of the chunk's runs, kRows from one to the next.
+template <class Kind, int64_t kRows, class Sum>
+inline typename Kind::V::Vec AddChunk(const Sum& sum, const int32_t* start, float x,
+                                      const float* scale, const int32_t* zero,
+                                      typename Kind::V::Vec total) {
+  using V = typename Kind::V;
+  return AddChunkOf<Kind::kOneScale, Kind::kRuns>(
+      [&](int64_t run) {
+        typename V::Ints from = V::SetInt(start[run]);
+        if constexpr (Kind::kZeros) from = V::MulInts(from, V::LoadBytes(zero + run * kRows));
+        return V::ToFloat(V::AddInts(sum(run), from));
+      },
+      [&](int64_t run) { return V::Load(scale + run * kRows); }, V::Set1(x), total);
+}
+
+// Of rows [n, +16) of W, `rows` of them there, and one row of x: sums where a pass over K begins,
+// and what it ends with.
+template <class V>
+inline typename V::Vec FirstTotal(bool first, const float* y, int64_t rows) {
+  return first ? V::Zero() : LoadNext<V>(y, rows);
+}
+template <class Kind>
+inline void StoreTotal(const LinearTask& t, bool last, const float* scale, int64_t n, int64_t rows,
+                       typename Kind::V::Vec total, float* y) {
+  using V = typename Kind::V;
+  if (last && Kind::kOneScale) total = V::Mul(total, V::Load(scale));
+  if (last && t.bias != nullptr) total = V::Add(total, LoadNext<V>(t.bias + n, rows));
+  StoreNext<V>(y, total, rows);
+}
+
+// The sums of 16 / kRuns chunks' runs in the order [run][chunk], from sums of lanes of four chunks
+// each.
+template <class V, int64_t kRuns>
+inline typename V::Ints SumOfRuns(typename V::Ints (&quads)[4 / kRuns]) {
+  if constexpr (kRuns == 1) {
+    V::TurnQuarters(quads);
+    return V::AddInts(V::AddInts(quads[0], quads[1]), V::AddInts(quads[2], quads[3]));
+  } else {
+    return quads[0];
+  }
+}
+
+// 128 values of which `count` are there, zeros behind them.
+template <class V>
+inline void LoadValues(const int8_t* x, int64_t count, typename V::Ints (&to)[2]) {
+  for (int64_t half = 0; half < 2; ++half)
+    to[half] = count >= kByteChunk
+                   ? V::LoadBytes(x + 64 * half)
+                   : V::LoadBytesPartial(x + 64 * half, Max(0, Min(count - 64 * half, 64)));
+}
+
+// Prepares rows [m, +rows) and columns [begin, +k) of x. kRunsInTurn: the values of a run lie side
+// by side; else as ByteOrder has them.
+template <class Kind, bool kRunsInTurn>
+void PrepareInputs(const LinearTask& t, ByteInputs& to) {
+  using V = typename Kind::V;
+  constexpr int64_t kRuns = Kind::kRuns;
+  constexpr int64_t kBatch = kSumLanes / kRuns;
+  constexpr int32_t kFactor = Kind::kZeros ? 1 : -Kind::Order::kZero;
+  for (int64_t i = 0; i < to.rows; ++i) {
+    const int8_t* const x = static_cast<const int8_t*>(t.x) + (to.m + i) * t.x_stride + to.begin;
+    const float* const scale = t.x_scale + (to.m + i) * t.x_scale_stride;
+    for (int64_t first = 0; first < to.chunks(); first += kBatch) {
+      const int64_t count = Min(kBatch, to.chunks() - first);
+      typename V::Ints lanes[4 / kRuns][4];
+      for (int64_t c = 0; c < kBatch; ++c) {
+        lanes[c / 4][c % 4] = V::ZeroInts();
+        if (c >= count) continue;
+        const int64_t k = (first + c) * kByteChunk;
+        typename V::Ints bytes[2];
+        LoadValues<V>(x + k, to.k - k, bytes);
+        Kind::Order::Order(bytes);
+        lanes[c / 4][c % 4] = V::SumBytes(bytes[0], bytes[1]);
+        if constexpr (kRunsInTurn) Kind::Order::TurnRuns(bytes);
+        const int64_t at = to.At(i, first + c);
+        V::StoreBytes(to.codes + at * kByteChunk, bytes[0]);
+        V::StoreBytes(to.codes + at * kByteChunk + 64, bytes[1]);
+        to.scale[at] = scale[t.x_group == kByteChunk ? to.begin / kByteChunk + first + c
+                                                     : (to.begin + k) / t.x_group];
+      }
+      typename V::Ints quads[4 / kRuns];
+      for (int64_t j = 0; j < 4 / kRuns; ++j) quads[j] = V::SumQuads(lanes[j]);
+      alignas(64) int32_t sums[kSumLanes];
+      V::StoreBytes(sums, SumOfRuns<V, kRuns>(quads));
+      for (int64_t c = 0; c < count; ++c)
+        for (int64_t run = 0; run < kRuns; ++run)
+          to.start[to.At(i, first + c) * kRuns + run] = kFactor * sums[run * kBatch + c];
+    }
+  }
+}
+
+}  // namespace
+}  // namespace latte::cpu
