@@ -1,9 +1,12 @@
 // linear on int8 activations and int8 or 4-bit weights: dot products of bytes, exact within a run.
 //
 // Work      tasks as in linear-inl.h. Rows of x are brought into chunks first (byte_rows-inl.h).
-//           Up to 8 rows multiply rows of W where they lie (linear_int8_few-inl.h), more 64 rows
-//           at a time that are laid out for them (linear_int8_panel-inl.h). K is taken in passes
-//           of as many columns as fit; sums wait in y. Memory is asked as rows_in_order-inl.h says.
+//           Then, as many rows of x as there are:
+//             few, which stay in the L1: linear_int8_few-inl.h, rows of W one after the other
+//             up to 12: linear_int8_lanes-inl.h, 16 rows of W where they lie
+//             more: linear_int8_panel-inl.h, 64 rows of W that are laid out for them
+//           K is taken in passes of as many columns as fit; sums wait in y. Memory is asked as
+//           rows_in_order-inl.h says.
 // Order     as byte_scales-inl.h says, the bias last. For every tile, task and thread count.
 // Limits    groups of x are multiples of 128; scales of W begin at multiples of 128, of 4-bit ones
 //           at multiples of 32, or are one along K; stack 420 KiB.
@@ -13,6 +16,7 @@
 
 #include "src/kernels/cpu/byte_rows-inl.h"
 #include "src/kernels/cpu/linear_int8_few-inl.h"
+#include "src/kernels/cpu/linear_int8_lanes-inl.h"
 #include "src/kernels/cpu/linear_int8_panel-inl.h"
 #include "src/kernels/cpu/rows_in_order-inl.h"
 #include "src/kernels/cpu/target.h"
@@ -37,6 +41,9 @@ inline LinesInOrder ScaleLines(const LinearTask& task, int64_t n, int64_t rows, 
       g.stride * size, (end - begin) * size, Min(rows, t->n - row), steps);
 }
 
+// Values of x with which rows of W pass one after the other.
+constexpr int64_t kTurnValues = 16 << 10;
+
 template <class Kind>
 void MultiplyByFew(const LinearTask& t, const typename Kind::T* w) {
   ByteInputs x;
@@ -48,18 +55,37 @@ void MultiplyByFew(const LinearTask& t, const typename Kind::T* w) {
   for (x.begin = 0; x.begin < t.k; x.begin += x.k) {
     x.k = Min(kFewColumns, t.k - x.begin);
     PrepareInputs<Kind, false>(t, x);
-    const bool in_turn = t.m == 1 || t.m * x.k <= kTurnValues;
     for (int64_t n = 0; n < t.n; n += kSumLanes) {
       const int64_t rows = Min(kSumLanes, t.n - n);
       PrepareScales<Kind>(t, n, rows, x.begin, x.k, s.scales);
-      const int64_t spans = in_turn ? 1 : (x.chunks() + kSumLanes - 1) / kSumLanes;
-      LinesInOrder scale_lines = ScaleLines(t, n + rows, kSumLanes, x.begin, x.k, rows * spans);
-      LineRuns lines;
-      if (!in_turn)
-        lines = LinesOfRows<typename Kind::T, LineRuns>(t, n + rows, kSumLanes, x.begin, x.k);
-      WithConstant<kFewTile>(Min(t.m, kFewTile), [&](auto tile) {
-        MultiplyFew<Kind, decltype(tile)::value>(t, w, x, n, rows, in_turn, lines, scale_lines, s);
+      LinesInOrder scale_lines = ScaleLines(t, n + rows, kSumLanes, x.begin, x.k, rows);
+      WithConstant<kMaxFewRows>(t.m, [&](auto count) {
+        MultiplyFew<Kind, decltype(count)::value>(t, w, x, n, rows, scale_lines, s);
       });
+    }
+  }
+}
+
+template <class Kind>
+void MultiplyByLanes(const LinearTask& t, const typename Kind::T* w) {
+  using T = typename Kind::T;
+  ByteInputs x;
+  LaneScratch s;
+  x.m = 0;
+  x.rows = t.m;
+  x.row_step = 1;
+  x.chunk_step = t.m;
+  const int64_t columns = Min(kMaxPreparedChunks / t.m * kByteChunk, kLaneColumns);
+  for (x.begin = 0; x.begin < t.k; x.begin += x.k) {
+    x.k = Min(columns, t.k - x.begin);
+    PrepareInputs<Kind, false>(t, x);
+    for (int64_t n = 0; n < t.n; n += kSumLanes) {
+      const int64_t rows = Min(kSumLanes, t.n - n);
+      PrepareScales<Kind>(t, n, rows, x.begin, x.k, s.scales);
+      LaneAhead ahead;
+      ahead.weights = LinesOf<T>(t, n + rows, kSumLanes, x.begin, x.k, 4 * x.chunks());
+      ahead.scales = ScaleLines(t, n + rows, kSumLanes, x.begin, x.k, 4);
+      MultiplyInLanes<Kind>(t, w, x, n, rows, ahead, s);
     }
   }
 }
@@ -100,10 +126,19 @@ void MultiplyByPanels(const LinearTask& t, const typename Kind::T* w) {
   }
 }
 
+// Rows of x that stay in the L1 take rows of W one after the other. With four runs a chunk the sums
+// of 16 rows of W cost less in lanes.
+template <class Kind>
+bool IsFew(const LinearTask& t) {
+  const int64_t most = Kind::kRuns == 1 ? kMaxFewRows : 1;
+  return t.m == 1 || (t.m <= most && t.m * t.k <= kTurnValues);
+}
+
 template <class Kind>
 void MultiplyBytes(const LinearTask& t) {
   const auto* const w = static_cast<const typename Kind::T*>(t.w);
-  if (t.m <= kMaxFewRows) return MultiplyByFew<Kind>(t, w);
+  if (IsFew<Kind>(t)) return MultiplyByFew<Kind>(t, w);
+  if (t.m <= kMaxLaneInputs) return MultiplyByLanes<Kind>(t, w);
   MultiplyByPanels<Kind>(t, w);
 }
 

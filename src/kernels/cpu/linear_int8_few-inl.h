@@ -1,10 +1,8 @@
-// Up to 8 rows of x for linear_int8-inl.h: rows of W are multiplied where they lie.
+// Few rows of x for linear_int8-inl.h: rows of W are multiplied where they lie, one after the
+// other, each over all of a pass.
 //
 // Work      dot products of chunks, whose lanes are summed for 16 chunks (of four runs: four)
 //           together; those of 16 rows of W are transposed, so that lanes are rows of W, and added.
-//           Rows of x that stay in the L1 take rows of W one after the other, each over all of K,
-//           and lines a page ahead are asked for; more go through K beside 16 rows of W, and lines
-//           of the next 16 rows are.
 #pragma once
 
 #include <cstdint>
@@ -17,11 +15,8 @@
 namespace latte::cpu {
 namespace {
 
-constexpr int64_t kFewTile = 4;  // rows of x beside four chunks of a row of W
-constexpr int64_t kMaxFewRows = 2 * kFewTile;
+constexpr int64_t kMaxFewRows = 4;        // of x
 constexpr int64_t kFewColumns = 1 << 14;  // of a pass
-// Values of x with which rows of W pass one after the other.
-constexpr int64_t kTurnValues = 16 << 10;
 constexpr int64_t kMaxFewRuns = kFewColumns / kShortRun;
 constexpr int64_t kGroupSums = kSumLanes * kSumLanes;  // of 16 rows of W and one of x
 
@@ -37,16 +32,16 @@ struct FewScratch {
   alignas(64) int32_t sums[kMaxFewRuns / kSumLanes * kGroupSums];
 };
 
-// Sums of the chunks of a group from `first` on, of a row of W and rows [m, +kM) of x; `values` of
-// it are there. With every four chunks kLines lines from `ahead` on are asked for, which moves on.
-// To `to`, [row of x][16 rows of W][run][chunk].
-template <class Kind, int64_t kM, int64_t kLines, bool kWhole>
-inline void MultiplyGroup(const typename Kind::T* w, const ByteInputs& x, int64_t m, int64_t first,
-                          int64_t values, const char*& ahead, int32_t* to) {
+// Sums of the chunks of a group from `first` on, of a row of W and kM rows of x; `values` of it are
+// there. What lies `distance` bytes ahead is asked for. To `to`, [row of x][16 rows of W][run]
+// [chunk].
+template <class Kind, int64_t kM, bool kWhole>
+inline void MultiplyGroup(const typename Kind::T* w, const ByteInputs& x, int64_t first,
+                          int64_t values, int64_t distance, int32_t* to) {
   using V = typename Kind::V;
   constexpr int64_t kGroup = kGroupChunks<Kind>;
   typename V::Ints quads[kM][kGroup / 4];
-  const int8_t* const codes = x.codes + x.At(m, first) * kByteChunk;
+  const int8_t* const codes = x.codes + x.At(0, first) * kByteChunk;
   const int64_t x_stride = x.row_step * kByteChunk;
   // Unrolled, all of a group's lines would be asked for first.
 #pragma GCC unroll 1
@@ -54,13 +49,13 @@ inline void MultiplyGroup(const typename Kind::T* w, const ByteInputs& x, int64_
     typename V::Ints lanes[kM][4];
 #pragma GCC unroll 4
     for (int64_t c = 0; c < 4; ++c) {
-      for (int64_t i = c * kLines / 4; i < (c + 1) * kLines / 4; ++i) PrefetchNear(ahead, 64 * i);
       const int64_t left = values - (four + c) * kByteChunk;
       if (!kWhole && left <= 0) {
         for (int64_t i = 0; i < kM; ++i) lanes[i][c] = V::ZeroInts();
         continue;
       }
       const auto* const from = w + (four + c) * Kind::Order::kRowBytes;
+      for (int64_t at = 0; at < Kind::Order::kRowBytes; at += 64) PrefetchNear(from + at, distance);
       const bool whole = kWhole || left >= kByteChunk;
       const typename V::Ints w0 =
           whole ? Kind::Order::template Load<0>(from) : Kind::Order::template Load<0>(from, left);
@@ -68,11 +63,9 @@ inline void MultiplyGroup(const typename Kind::T* w, const ByteInputs& x, int64_
           whole ? Kind::Order::template Load<1>(from) : Kind::Order::template Load<1>(from, left);
       for (int64_t i = 0; i < kM; ++i) {
         const int8_t* const xi = codes + i * x_stride + (four + c) * kByteChunk;
-        lanes[i][c] = V::DotBytes(V::DotBytes(V::ZeroInts(), w0, V::LoadBytes(xi)), w1,
-                                  V::LoadBytes(xi + 64));
+        lanes[i][c] = V::DotBytesAt(V::DotBytesAt(V::ZeroInts(), w0, xi), w1, xi + 64);
       }
     }
-    ahead += 64 * kLines;
     for (int64_t i = 0; i < kM; ++i) quads[i][four / 4] = V::SumQuads(lanes[i]);
   }
   for (int64_t i = 0; i < kM; ++i)
@@ -102,87 +95,38 @@ typename Kind::V::Vec AddGroup(const ByteInputs& x, int64_t i, int64_t first,
   return total;
 }
 
-// Lines of W that a span of 16 chunks reads, of four chunks.
-template <class Kind>
-constexpr int64_t kFourLines = 4 * Kind::Order::kRowBytes / 64;
-
-// Sums of a span of 16 chunks, fewer at the end of the pass, of row n of W and all rows of x. The
-// lines from `ahead` on are asked for, as many as are read. kM: rows of the first tile of x.
-template <class Kind, int64_t kM>
-inline void MultiplySpan(const LinearTask& t, const typename Kind::T* w, const ByteInputs& x,
-                         int64_t n, int64_t span, const char* ahead, int32_t* to) {
-  constexpr int64_t kGroup = kGroupChunks<Kind>;
-  const auto* const from =
-      w + n * t.w_stride + x.begin / kValuesPer<typename Kind::T> + span * Kind::Order::kRowBytes;
-  const auto multiply = [&](int64_t m, auto rows, auto lines) {
-    constexpr int64_t kRows = decltype(rows)::value;
-    constexpr int64_t kLines = decltype(lines)::value;
-    for (int64_t group = 0; group < kSumLanes && span + group < x.chunks(); group += kGroup) {
-      const int64_t values = x.k - (span + group) * kByteChunk;
-      const auto* const w_group = from + group * Kind::Order::kRowBytes;
-      int32_t* const sums = to + (group / kGroup * x.rows + m) * kGroupSums;
-      if (values >= kGroup * kByteChunk)
-        MultiplyGroup<Kind, kRows, kLines, true>(w_group, x, m, span + group, values, ahead, sums);
-      else
-        MultiplyGroup<Kind, kRows, kLines, false>(w_group, x, m, span + group, values, ahead, sums);
-    }
-  };
-  constexpr int64_t kLines = kFourLines<Kind>;
-  if (kM < kFewTile || x.rows == kFewTile) return multiply(0, Int<kM>{}, Int<kLines>{});
-  multiply(0, Int<kM>{}, Int<kLines / 2>{});
-  WithConstant<kFewTile>(x.rows - kM, [&](auto rows) { multiply(kM, rows, Int<kLines / 2>{}); });
-}
-
-// Rows [n, +rows) of W, 16 at most. While they are multiplied, lines of the next ones' weights,
-// unless rows follow each other, and scales are asked for.
+// Rows [n, +rows) of W, 16 at most, and kM rows of x, all there are. Lines of the next ones' scales
+// are asked for.
 template <class Kind, int64_t kM>
 void MultiplyFew(const LinearTask& t, const typename Kind::T* w, const ByteInputs& x, int64_t n,
-                 int64_t rows, bool in_turn, LineRuns& lines, LinesInOrder& scale_lines,
-                 FewScratch& s) {
+                 int64_t rows, LinesInOrder& scale_lines, FewScratch& s) {
   using V = typename Kind::V;
   constexpr int64_t kGroup = kGroupChunks<Kind>;
-  constexpr int64_t kSpanLines = kFourLines<Kind> * (kSumLanes / 4);
-  alignas(64) float totals[kMaxFewRows][kSumLanes];
-  for (int64_t i = 0; i < x.rows; ++i)
-    V::Store(totals[i], FirstTotal<V>(x.begin == 0, t.y + i * t.y_stride + n, rows));
-  const auto add = [&](int64_t span, const int32_t* sums) {
-    for (int64_t i = 0; i < x.rows; ++i) {
-      typename V::Vec total = V::Load(totals[i]);
-      for (int64_t at = span; at < Min(span + kSumLanes, x.chunks()); at += kGroup)
-        total = AddGroup<Kind>(x, i, at, s.scales,
-                               sums + ((at - span) / kGroup * x.rows + i) * kGroupSums, total);
-      V::Store(totals[i], total);
-    }
-  };
-  const int64_t span_sums = Kind::kRuns * x.rows * kGroupSums;
-  if (in_turn) {
-    for (int64_t row = 0; row < rows; ++row) {
-      scale_lines.Ask();
-      for (int64_t span = 0; span < x.chunks(); span += kSumLanes) {
-        const int64_t k = x.begin + span * kByteChunk;
-        const auto* const from = w + (n + row) * t.w_stride + k / kValuesPer<typename Kind::T>;
-        MultiplySpan<Kind, kM>(
-            t, w, x, n + row, span,
-            reinterpret_cast<const char*>(from) + TurnAhead<typename Kind::T>(t, n + row, k),
-            s.sums + span / kSumLanes * span_sums + row * kSumLanes);
-      }
-    }
-    for (int64_t span = 0; span < x.chunks(); span += kSumLanes)
-      add(span, s.sums + span / kSumLanes * span_sums);
-  } else {
+  const auto sums_of = [&s](int64_t group) { return s.sums + group / kGroup * kM * kGroupSums; };
+  for (int64_t row = 0; row < rows; ++row) {
+    scale_lines.Ask();
+    const auto* const from = w + (n + row) * t.w_stride + x.begin / kValuesPer<typename Kind::T>;
     for (int64_t span = 0; span < x.chunks(); span += kSumLanes) {
-      for (int64_t row = 0; row < rows; ++row) {
-        scale_lines.Ask();
-        MultiplySpan<Kind, kM>(t, w, x, n + row, span, lines.Next(kSpanLines).line,
-                               s.sums + row * kSumLanes);
+      const int64_t distance = TurnAhead<typename Kind::T>(t, n + row, x.begin + span * kByteChunk);
+      for (int64_t group = span; group < Min(span + kSumLanes, x.chunks()); group += kGroup) {
+        const auto* const w_group = from + group * Kind::Order::kRowBytes;
+        const int64_t values = x.k - group * kByteChunk;
+        int32_t* const to = sums_of(group) + row * kSumLanes;
+        if (values >= kGroup * kByteChunk)
+          MultiplyGroup<Kind, kM, true>(w_group, x, group, values, distance, to);
+        else
+          MultiplyGroup<Kind, kM, false>(w_group, x, group, values, distance, to);
       }
-      add(span, s.sums);
     }
   }
   const bool last = x.begin + x.k == t.k;
-  for (int64_t i = 0; i < x.rows; ++i)
-    StoreTotal<Kind>(t, last, s.scales.scale, n, rows, V::Load(totals[i]),
-                     t.y + i * t.y_stride + n);
+  for (int64_t i = 0; i < kM; ++i) {
+    float* const y = t.y + i * t.y_stride + n;
+    typename V::Vec total = FirstTotal<V>(x.begin == 0, y, rows);
+    for (int64_t group = 0; group < x.chunks(); group += kGroup)
+      total = AddGroup<Kind>(x, i, group, s.scales, sums_of(group) + i * kGroupSums, total);
+    StoreTotal<Kind>(t, last, s.scales.scale, n, rows, total, y);
+  }
 }
 
 }  // namespace

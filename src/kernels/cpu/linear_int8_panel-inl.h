@@ -48,7 +48,7 @@ struct PanelAhead {
   // While that many chunks pass, whose chunks have `runs`, beside x's rows.
   void Spread(int64_t chunks, int64_t inputs, int64_t runs) {
     const int64_t tiles = (inputs + kTileInputs - 1) / kTileInputs;
-    run_lines = weights.lines() / (chunks * tiles * runs) + 1;
+    run_lines = weights.Even(weights.lines() / (chunks * tiles * runs) + 1);
   }
 };
 

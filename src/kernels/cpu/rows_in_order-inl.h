@@ -81,6 +81,12 @@ class LineRuns {
   }
 
   int64_t lines() const { return (bytes_ + kLine - 1) / kLine * rows_; }
+  // At least `count`, so that runs of as many make whole rows.
+  int64_t Even(int64_t count) const {
+    const int64_t in_row = (bytes_ + kLine - 1) / kLine;
+    const int64_t runs = Max(in_row / count, 1);
+    return (in_row + runs - 1) / runs;
+  }
   // `count` lines, or those that the row still has.
   Run Next(int64_t count) {
     if (rows_ == 0) return {nullptr, 0};

@@ -22,6 +22,14 @@ struct Avx512Vnni : Avx512 {
     asm("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(x), "v"(y));
     return sum;
   }
+  // The same of y in memory.
+  static Ints DotBytesAt(Ints sum, Ints x, const void* y) {
+    struct [[gnu::may_alias]] Line {
+      char bytes[kBytes];
+    };
+    asm("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(x), "m"(*static_cast<const Line*>(y)));
+    return sum;
+  }
   static Ints LoadBytesPartial(const void* p, int64_t count) {
     const auto first = count >= kBytes ? ~__mmask64{0} : (__mmask64{1} << count) - 1;
     return _mm512_maskz_loadu_epi8(first, p);

@@ -1,0 +1,121 @@
+// Some rows of x for linear_int8-inl.h: 16 rows of W at a time, four of them in registers while all
+// rows of x pass.
+//
+// Work      of a chunk, sums of the lanes of four rows of W together; those of 16 rows of W are
+//           turned, so that lanes are rows of W, and added once several chunks are there. Lines of
+//           the next 16 rows are asked for with every four rows of a chunk.
+#pragma once
+
+#include <cstdint>
+
+#include "src/kernels/cpu/byte_rows-inl.h"
+#include "src/kernels/cpu/rows_in_order-inl.h"
+#include "src/kernels/cpu/target.h"
+#include "src/kernels/cpu/tiles-inl.h"
+
+namespace latte::cpu {
+namespace {
+
+constexpr int64_t kMaxLaneInputs = 12;     // rows of x
+constexpr int64_t kLaneColumns = 1 << 13;  // of a pass
+constexpr int64_t kMaxLaneRuns = kLaneColumns / kShortRun;
+constexpr int64_t kLaneBatch = 32;  // rows of x times chunks whose sums wait: 8 KiB
+
+struct LaneScratch {
+  ByteRunScales<kSumLanes, kMaxLaneRuns> scales;
+  alignas(
+      64) int32_t sums[kLaneBatch][4][kSumLanes];  // [chunk, row of x][four rows of W][run][row]
+  alignas(64) float totals[kMaxLaneInputs][kSumLanes];
+};
+
+// What is asked for while 16 rows of W are multiplied: of the next ones.
+struct LaneAhead {
+  LinesInOrder weights, scales;
+};
+
+// Sums of a chunk of four rows of W, of which `values` columns are there, and all rows of x.
+template <class Kind, bool kWhole>
+inline void MultiplyFour(const typename Kind::T* const (&w)[4], int64_t values, const ByteInputs& x,
+                         int64_t chunk, int32_t (*to)[4][kSumLanes]) {
+  using V = typename Kind::V;
+  typename V::Ints w0[4], w1[4];
+  for (int64_t j = 0; j < 4; ++j) {
+    if constexpr (kWhole) {
+      w0[j] = Kind::Order::template Load<0>(w[j]);
+      w1[j] = Kind::Order::template Load<1>(w[j]);
+    } else {
+      w0[j] = Kind::Order::template Load<0>(w[j], values);
+      w1[j] = Kind::Order::template Load<1>(w[j], values);
+    }
+  }
+  const int8_t* codes = x.codes + x.At(0, chunk) * kByteChunk;
+  for (int64_t i = 0; i < x.rows; ++i, codes += kByteChunk) {
+    const typename V::Ints x0 = V::LoadBytes(codes);
+    const typename V::Ints x1 = V::LoadBytes(codes + 64);
+    typename V::Ints sums[4];
+    for (int64_t j = 0; j < 4; ++j)
+      sums[j] = V::DotBytes(V::DotBytes(V::ZeroInts(), w0[j], x0), w1[j], x1);
+    V::StoreBytes(to[i][0], V::SumQuads(sums));
+  }
+}
+
+// Adds chunks [first, +count) of 16 rows of W to all rows of x.
+template <class Kind>
+void AddChunks(const ByteInputs& x, int64_t first, int64_t count, LaneScratch& s) {
+  using V = typename Kind::V;
+  for (int64_t i = 0; i < x.rows; ++i) {
+    typename V::Vec total = V::Load(s.totals[i]);
+    for (int64_t c = 0; c < count; ++c) {
+      typename V::Ints runs[4];
+      for (int64_t j = 0; j < 4; ++j) runs[j] = V::LoadBytes(s.sums[c * x.rows + i][j]);
+      V::TurnQuarters(runs);
+      if constexpr (Kind::kRuns == 1)
+        runs[0] = V::AddInts(V::AddInts(runs[0], runs[1]), V::AddInts(runs[2], runs[3]));
+      const int64_t at = x.At(i, first + c);
+      const int64_t row = (first + c) * Kind::kRuns * kSumLanes;
+      total = AddChunk<Kind, kSumLanes>(
+          [&](int64_t run) { return runs[run]; }, x.start + at * Kind::kRuns, x.scale[at],
+          s.scales.scale + (Kind::kOneScale ? 0 : row), s.scales.zero + row, total);
+    }
+    V::Store(s.totals[i], total);
+  }
+}
+
+// Rows [n, +rows) of W, 16 at most, and all rows of x.
+template <class Kind>
+void MultiplyInLanes(const LinearTask& t, const typename Kind::T* w, const ByteInputs& x, int64_t n,
+                     int64_t rows, LaneAhead& ahead, LaneScratch& s) {
+  using V = typename Kind::V;
+  using T = typename Kind::T;
+  for (int64_t i = 0; i < x.rows; ++i)
+    V::Store(s.totals[i], FirstTotal<V>(x.begin == 0, t.y + i * t.y_stride + n, rows));
+  const int64_t batch = kLaneBatch / x.rows;
+  const T* const from = w + n * t.w_stride + x.begin / kValuesPer<T>;
+  for (int64_t first = 0; first < x.chunks(); first += batch) {
+    const int64_t count = Min(batch, x.chunks() - first);
+    for (int64_t four = 0; four < kSumLanes / 4; ++four) {
+      const T* row[4];  // behind the last one it is there again
+      for (int64_t j = 0; j < 4; ++j)
+        row[j] = from + Min(4 * four + j, rows - 1) * t.w_stride + first * Kind::Order::kRowBytes;
+      ahead.scales.Ask();
+      for (int64_t c = 0; c < count; ++c) {
+        ahead.weights.Ask();
+        const int64_t values = x.k - (first + c) * kByteChunk;
+        auto* const to = reinterpret_cast<int32_t(*)[4][kSumLanes]>(s.sums[c * x.rows][four]);
+        if (values >= kByteChunk)
+          MultiplyFour<Kind, true>(row, values, x, first + c, to);
+        else
+          MultiplyFour<Kind, false>(row, values, x, first + c, to);
+        for (const T*& p : row) p += Kind::Order::kRowBytes;
+      }
+    }
+    AddChunks<Kind>(x, first, count, s);
+  }
+  const bool last = x.begin + x.k == t.k;
+  for (int64_t i = 0; i < x.rows; ++i)
+    StoreTotal<Kind>(t, last, s.scales.scale, n, rows, V::Load(s.totals[i]),
+                     t.y + i * t.y_stride + n);
+}
+
+}  // namespace
+}  // namespace latte::cpu
