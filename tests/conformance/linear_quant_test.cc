@@ -73,7 +73,7 @@ TEST(LinearQuantConformance, ReferenceWithinRoundingAndSameBitsHoweverCut) {
                                  blocks.columns, blocks.row_begin, blocks.column_begin,
                                  Name(blocks.scale)));
         const QuantWeight w(w_type, s.b, s.n, s.k, blocks, rng);
-        const QuantInput x(x_type, s.b, s.m, s.k, s.k % 2 == 0 ? 128 : 32, rng);
+        const QuantInput x(x_type, s.b, s.m, s.k, (s.m + s.n) % 3 == 0 ? 32 : 128, rng);
         const Guarded bias(DType::kF32, {s.n});
         FillRandom(bias, rng);
         Guarded y(DType::kF32, {s.b, s.m, s.n}, kQuantPad);

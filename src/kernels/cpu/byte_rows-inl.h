@@ -89,13 +89,13 @@ struct ByteKind {
   static constexpr bool kZeros = kWithZeros;
 };
 
-// Columns [begin, +k) of rows [m, +rows) of a task's x: chunks of `codes`, each with a scale and
+// Columns [begin, +k) of a task's x: chunks of `codes`, each with a scale and
 // for each run what its integer sums start from, with zeros the sum of its values.
 struct ByteInputs {
   alignas(64) int8_t codes[kMaxPreparedChunks * kByteChunk];
   int32_t start[kMaxPreparedChunks * kChunkRuns];
   float scale[kMaxPreparedChunks];
-  int64_t begin, k, m, rows;
+  int64_t begin, k, rows;
   int64_t row_step, chunk_step;  // chunks
 
   int64_t chunks() const { return (k + kByteChunk - 1) / kByteChunk; }
@@ -175,7 +175,7 @@ inline void LoadValues(const int8_t* x, int64_t count, typename V::Ints (&to)[2]
                    : V::LoadBytesPartial(x + 64 * half, Max(0, Min(count - 64 * half, 64)));
 }
 
-// Prepares rows [m, +rows) and columns [begin, +k) of x. kRunsInTurn: the values of a run lie side
+// Prepares columns [begin, +k) of x. kRunsInTurn: the values of a run lie side
 // by side; else as ByteOrder has them.
 template <class Kind, bool kRunsInTurn>
 void PrepareInputs(const LinearTask& t, ByteInputs& to) {
@@ -184,8 +184,8 @@ void PrepareInputs(const LinearTask& t, ByteInputs& to) {
   constexpr int64_t kBatch = kSumLanes / kRuns;
   constexpr int32_t kFactor = Kind::kZeros ? 1 : -Kind::Order::kZero;
   for (int64_t i = 0; i < to.rows; ++i) {
-    const int8_t* const x = static_cast<const int8_t*>(t.x) + (to.m + i) * t.x_stride + to.begin;
-    const float* const scale = t.x_scale + (to.m + i) * t.x_scale_stride;
+    const int8_t* const x = static_cast<const int8_t*>(t.x) + i * t.x_stride + to.begin;
+    const float* const scale = t.x_scale + i * t.x_scale_stride;
     for (int64_t first = 0; first < to.chunks(); first += kBatch) {
       const int64_t count = Min(kBatch, to.chunks() - first);
       typename V::Ints lanes[4 / kRuns][4];

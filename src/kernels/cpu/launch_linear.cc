@@ -6,8 +6,6 @@
 namespace latte::cpu {
 namespace {
 
-// Rows of x per task: reads of W and their widening are spread over them.
-constexpr int64_t kTaskRows = 192;
 // Rows of W that a target works on at once, and columns of its widest tile.
 constexpr int64_t kWeightRows = 64;
 constexpr int64_t kTileColumns = 128;
@@ -44,7 +42,7 @@ struct Blocks {
 Blocks Cut(int64_t m, int64_t n, int64_t macs, int64_t step, int64_t parts, const Exec& exec) {
   Blocks out{m, n, 1, step, macs};
   if (m == 0 || n == 0) return out;
-  out.rows = std::min(m, kTaskRows);
+  out.rows = std::min(m, kMaxTaskRows);
   const int64_t share = CeilDiv(n * parts, 8 * exec.threads->threads());  // eight tasks per thread
   const int64_t columns =
       RoundUp(std::max(CeilDiv(kTaskMacs, macs * out.rows),
@@ -53,7 +51,7 @@ Blocks Cut(int64_t m, int64_t n, int64_t macs, int64_t step, int64_t parts, cons
   // A block narrower than what a target widens at once would read all of x for less.
   const int64_t least = m == 1 ? step : std::max(step, kWeightRows);
   out.columns = std::min(std::max(columns, least), RoundUp(n, step));
-  if (out.per_batch() < 2 * exec.threads->threads()) out.rows = std::min(m, kTaskRows / 4);
+  if (out.per_batch() < 2 * exec.threads->threads()) out.rows = std::min(m, kMaxTaskRows / 4);
   return out;
 }
 

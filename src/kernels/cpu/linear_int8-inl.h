@@ -9,7 +9,7 @@
 //           rows_in_order-inl.h says.
 // Order     as byte_scales-inl.h says, the bias last. For every tile, task and thread count.
 // Limits    groups of x are multiples of 128; scales of W begin at multiples of 128, of 4-bit ones
-//           at multiples of 32, or are one along K; stack 420 KiB.
+//           at multiples of 32, or are one along K; up to kMaxTaskRows rows of x; stack 420 KiB.
 #pragma once
 
 #include <cstdint>
@@ -48,7 +48,6 @@ template <class Kind>
 void MultiplyByFew(const LinearTask& t, const typename Kind::T* w) {
   ByteInputs x;
   FewScratch s;
-  x.m = 0;
   x.rows = t.m;
   x.row_step = kFewColumns / kByteChunk;
   x.chunk_step = 1;
@@ -71,7 +70,6 @@ void MultiplyByLanes(const LinearTask& t, const typename Kind::T* w) {
   using T = typename Kind::T;
   ByteInputs x;
   LaneScratch s;
-  x.m = 0;
   x.rows = t.m;
   x.row_step = 1;
   x.chunk_step = t.m;
@@ -95,33 +93,27 @@ void MultiplyByPanels(const LinearTask& t, const typename Kind::T* w) {
   using T = typename Kind::T;
   ByteInputs x;
   PanelScratch<T> s;
-  const int64_t passes = (t.m + kPanelInputs - 1) / kPanelInputs;
-  const int64_t m_step = (t.m + passes - 1) / passes;
-  const int64_t columns = Min(kMaxPreparedChunks / m_step, kPanelColumns / kByteChunk) * kByteChunk;
+  x.rows = t.m;
   x.row_step = 1;
-  x.chunk_step = m_step;
+  x.chunk_step = t.m;
+  const int64_t columns = Min(kMaxPreparedChunks / t.m * kByteChunk, kPanelColumns);
   for (x.begin = 0; x.begin < t.k; x.begin += x.k) {
     x.k = Min(columns, t.k - x.begin);
-    for (x.m = 0; x.m < t.m; x.m += m_step) {
-      x.rows = Min(m_step, t.m - x.m);
-      PrepareInputs<Kind, true>(t, x);
-      for (int64_t n = 0; n < t.n; n += kPanelOutputs) {
-        const int64_t rows = Min(kPanelOutputs, t.n - n);
-        PrepareScales<Kind>(t, n, rows, x.begin, x.k, s.scales);
-        PanelAhead ahead;
-        if (x.m == 0) {
-          // Behind the last panel of this pass the first of the next one.
-          const bool passes_on = n + rows == t.n && x.begin + x.k < t.k;
-          const int64_t next_n = passes_on ? 0 : n + rows;
-          const int64_t next_k = passes_on ? x.begin + x.k : x.begin;
-          ahead.weights = LinesOfRows<T, LineRuns>(t, next_n, kPanelOutputs, next_k, columns);
-          ahead.Spread(x.chunks(), x.rows, Kind::kRuns);
-          ahead.scales = ScaleLines(t, next_n, kPanelOutputs, next_k, columns, x.chunks());
-        }
-        WithConstant<kPanelVectors>((rows + kSumLanes - 1) / kSumLanes, [&](auto vectors) {
-          MultiplyPanel<Kind, decltype(vectors)::value>(t, w, x, n, rows, ahead, s);
-        });
-      }
+    PrepareInputs<Kind, true>(t, x);
+    for (int64_t n = 0; n < t.n; n += kPanelOutputs) {
+      const int64_t rows = Min(kPanelOutputs, t.n - n);
+      PrepareScales<Kind>(t, n, rows, x.begin, x.k, s.scales);
+      // Behind the last panel of this pass comes the first of the next one.
+      const bool passes_on = n + rows == t.n && x.begin + x.k < t.k;
+      const int64_t next_n = passes_on ? 0 : n + rows;
+      const int64_t next_k = passes_on ? x.begin + x.k : x.begin;
+      PanelAhead ahead;
+      ahead.weights = LinesOfRows<T, LineRuns>(t, next_n, kPanelOutputs, next_k, columns);
+      ahead.scales = ScaleLines(t, next_n, kPanelOutputs, next_k, columns, x.chunks());
+      ahead.Spread(x.chunks(), x.rows, Kind::kRuns);
+      WithConstant<kPanelVectors>((rows + kSumLanes - 1) / kSumLanes, [&](auto vectors) {
+        MultiplyPanel<Kind, decltype(vectors)::value>(t, w, x, n, rows, ahead, s);
+      });
     }
   }
 }

@@ -21,7 +21,6 @@ namespace {
 
 constexpr int64_t kPanelOutputs = 64;
 constexpr int64_t kPanelVectors = kPanelOutputs / kSumLanes;
-constexpr int64_t kPanelInputs = 192;    // rows of x
 constexpr int64_t kPanelColumns = 4096;  // of a pass
 constexpr int64_t kMaxPanelRuns = kPanelColumns / kShortRun;
 constexpr int64_t kTileInputs = 6;
@@ -35,7 +34,7 @@ struct PanelScratch {
   alignas(64) uint8_t w[kPanelVectors * kLaidOutBytes];
   ByteRunScales<kPanelOutputs, kMaxPanelRuns> scales;
   alignas(64) int32_t sums[kChunkRuns][kTileInputs][kPanelOutputs];  // of a tile
-  alignas(64) float totals[kPanelInputs][kPanelOutputs];
+  alignas(64) float totals[kMaxTaskRows][kPanelOutputs];
 };
 
 // What is asked for while a panel is multiplied: lines of the next one. Asked for while rows are
@@ -135,7 +134,7 @@ void MultiplyPanel(const LinearTask& t, const typename Kind::T* w, const ByteInp
   for (int64_t i = 0; i < x.rows; ++i)
     for (int64_t j = 0; j < rows; j += kSumLanes)
       V::Store(s.totals[i] + j,
-               FirstTotal<V>(x.begin == 0, t.y + (x.m + i) * t.y_stride + n + j, rows - j));
+               FirstTotal<V>(x.begin == 0, t.y + i * t.y_stride + n + j, rows - j));
   for (int64_t row = 0; row < kPanelOutputs; ++row)
     s.rows[row] =
         w + (n + Min(row, rows - 1)) * t.w_stride + x.begin / kValuesPer<typename Kind::T>;
@@ -154,7 +153,7 @@ void MultiplyPanel(const LinearTask& t, const typename Kind::T* w, const ByteInp
   for (int64_t i = 0; i < x.rows; ++i)
     for (int64_t j = 0; j < rows; j += kSumLanes)
       StoreTotal<Kind>(t, last, s.scales.scale + j, n + j, rows - j, V::Load(s.totals[i] + j),
-                       t.y + (x.m + i) * t.y_stride + n + j);
+                       t.y + i * t.y_stride + n + j);
 }
 
 }  // namespace

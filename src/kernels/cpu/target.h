@@ -61,7 +61,9 @@ struct PackSize {
 inline constexpr int64_t kBytePackBytes = 16 * 128 + 16 * 4;
 inline constexpr int64_t kPackedColumns = 128;  // of bf16
 
-inline constexpr int64_t kMaxTileActivations = 512;  // rows of x of a task on tiles
+// Rows of x of a task: reads of W and what becomes of them are spread over them.
+inline constexpr int64_t kMaxTaskRows = 192;
+inline constexpr int64_t kMaxTileActivations = 512;  // on tiles
 inline constexpr int64_t kMaxTileOutputs = 512;      // and its rows of W
 
 // y = Wᵀ·x, of several products side by side where few rows of x make memory the floor.
