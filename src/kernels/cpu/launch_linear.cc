@@ -15,6 +15,8 @@ constexpr int64_t kGateOutputs = 1 << 14;
 // and reads before it has asked for it should be little of it.
 constexpr int64_t kMemoryRows = 64;
 constexpr int64_t kStreamMacs = 1 << 20;
+// Columns of a task of more rows of bytes.
+constexpr int64_t kByteColumns = 512;
 // Parts of one ParallelFor.
 constexpr size_t kMaxParts = 256;
 
@@ -39,7 +41,9 @@ struct Blocks {
 
 // macs: multiply-adds of an output. step: what columns are a multiple of. parts: products of about
 // this size in one call.
-Blocks Cut(int64_t m, int64_t n, int64_t macs, int64_t step, int64_t parts, const Exec& exec) {
+// bytes: of activations of 8 bits.
+Blocks Cut(int64_t m, int64_t n, int64_t macs, int64_t step, int64_t parts, bool bytes,
+           const Exec& exec) {
   Blocks out{m, n, 1, step, macs};
   if (m == 0 || n == 0) return out;
   out.rows = std::min(m, kMaxTaskRows);
@@ -48,8 +52,11 @@ Blocks Cut(int64_t m, int64_t n, int64_t macs, int64_t step, int64_t parts, cons
       RoundUp(std::max(CeilDiv(kTaskMacs, macs * out.rows),
                        m <= kMemoryRows ? std::min(share, CeilDiv(kStreamMacs, macs)) : 0),
               step);
-  // A block narrower than what a target widens at once would read all of x for less.
-  const int64_t least = m == 1 ? step : std::max(step, kWeightRows);
+  // A block narrower than what a target widens at once would read all of x for less; many rows of
+  // bytes are prepared by each task, which should have columns enough, and every thread tasks.
+  int64_t least = m == 1 ? step : std::max(step, kWeightRows);
+  if (bytes && m > kMemoryRows)
+    least = std::clamp(n / (8 * exec.threads->threads()) / least * least, least, kByteColumns);
   out.columns = std::min(std::max(columns, least), RoundUp(n, step));
   if (out.per_batch() < 2 * exec.threads->threads()) out.rows = std::min(m, kMaxTaskRows / 4);
   return out;
@@ -168,8 +175,9 @@ template <const Target& kTarget>
 Blocks CutPart(const LinearPart& p, int64_t parts, const Exec& exec) {
   const int64_t step = kTarget.pack != nullptr ? kLeastTileOutputs : 8;
   const LinearOp::Shape s = LinearOp::ShapeOf(p);
-  Blocks out = kTarget.pack != nullptr ? CutForTiles(p, parts, exec)
-                                       : Cut(s.m, s.n, s.k, step, parts * s.b, exec);
+  Blocks out = kTarget.pack != nullptr
+                   ? CutForTiles(p, parts, exec)
+                   : Cut(s.m, s.n, s.k, step, parts * s.b, s.x == DType::kI8, exec);
   if (!p.gate.empty())
     out.columns =
         std::min(out.columns, kGateOutputs / std::max<int64_t>(out.rows, 1) / step * step);
@@ -297,7 +305,7 @@ template <const Target& kTarget>
 void Launch<kTarget>::LinearT(const LinearTOp::Params& p, const Exec& exec) {
   const LinearTOp::Shape s = LinearTOp::ShapeOf(p);
   const int64_t streams = StreamsOf(s, exec);
-  Blocks blocks = Cut(s.m, s.k, s.n, kTileColumns, 1, exec);
+  Blocks blocks = Cut(s.m, s.k, s.n, kTileColumns, 1, false, exec);
   // Memory likes whole rows of W; of fewer products than threads each is cut.
   if (s.m <= kMemoryRows && s.b >= exec.threads->threads())
     blocks.columns = std::max<int64_t>(s.k, 1);
