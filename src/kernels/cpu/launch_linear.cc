@@ -15,8 +15,7 @@ constexpr int64_t kGateOutputs = 1 << 14;
 // and reads before it has asked for it should be little of it.
 constexpr int64_t kMemoryRows = 64;
 constexpr int64_t kStreamMacs = 1 << 20;
-// Rows of x of 8 bits up to which rows of W are not laid out in panels; columns of a task of many.
-constexpr int64_t kByteRows = 12;
+// Columns of a task of many rows of x of 8 bits.
 constexpr int64_t kByteColumns = 512;
 // Parts of one ParallelFor.
 constexpr size_t kMaxParts = 256;
@@ -48,7 +47,7 @@ Blocks Cut(int64_t m, int64_t n, int64_t macs, int64_t step, int64_t parts, bool
   Blocks out{m, n, 1, step, macs};
   if (m == 0 || n == 0) return out;
   out.rows = std::min(m, kMaxTaskRows);
-  if (bytes && m > kByteRows) step = kWeightRows;
+  if (bytes && m > kMaxLaneInputs) step = kWeightRows;
   const int64_t share = CeilDiv(n * parts, 8 * exec.threads->threads());  // eight tasks per thread
   const int64_t columns =
       RoundUp(std::max(CeilDiv(kTaskMacs, macs * out.rows),

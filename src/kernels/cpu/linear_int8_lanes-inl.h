@@ -16,15 +16,14 @@
 namespace latte::cpu {
 namespace {
 
-constexpr int64_t kMaxLaneInputs = 12;     // rows of x
 constexpr int64_t kLaneColumns = 1 << 13;  // of a pass
 constexpr int64_t kMaxLaneRuns = kLaneColumns / kShortRun;
 constexpr int64_t kLaneBatch = 32;  // rows of x times chunks whose sums wait: 8 KiB
 
 struct LaneScratch {
   ByteRunScales<kSumLanes, kMaxLaneRuns> scales;
-  alignas(
-      64) int32_t sums[kLaneBatch][4][kSumLanes];  // [chunk, row of x][four rows of W][run][row]
+  // [chunk, row of x][four rows of W][run][row]
+  alignas(64) int32_t sums[kLaneBatch][4][kSumLanes];
   alignas(64) float totals[kMaxLaneInputs][kSumLanes];
 };
 

@@ -102,14 +102,6 @@ struct Avx512Vnni : Avx512 {
   static Ints MulInts(Ints a, Ints b) {
     return _mm512_madd_epi16(a, _mm512_and_si512(b, _mm512_set1_epi32(0xffff)));
   }
-  // p[0] in lanes 0 to 3, p[1] in lanes 4 to 7, ….
-  static Vec FourTimesFour(const float* p) {
-    return _mm512_permutexvar_ps(LaneOfFour(), _mm512_castps128_ps512(_mm_loadu_ps(p)));
-  }
-  static Ints FourTimesFour(const int32_t* p) {
-    const __m128i four = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
-    return _mm512_permutexvar_epi32(LaneOfFour(), _mm512_castsi128_si512(four));
-  }
   static Ints AddInts(Ints a, Ints b) { return _mm512_add_epi32(a, b); }
   static Vec ToFloat(Ints x) { return _mm512_cvtepi32_ps(x); }
   // The four bytes at p in every place.
@@ -206,9 +198,6 @@ struct Avx512Vnni : Avx512 {
   }
   static Ints Join(__m256i low, __m256i high) {
     return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
-  }
-  static Ints LaneOfFour() {
-    return _mm512_set_epi32(3, 3, 3, 3, 2, 2, 2, 2, 1, 1, 1, 1, 0, 0, 0, 0);
   }
 };
 

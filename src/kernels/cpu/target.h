@@ -63,6 +63,8 @@ inline constexpr int64_t kPackedColumns = 128;  // of bf16
 
 // Rows of x of a task: reads of W and what becomes of them are spread over them.
 inline constexpr int64_t kMaxTaskRows = 192;
+// Rows of x of 8 bits up to which rows of W are multiplied where they lie, not laid out in panels.
+inline constexpr int64_t kMaxLaneInputs = 12;
 inline constexpr int64_t kMaxTileActivations = 512;  // on tiles
 inline constexpr int64_t kMaxTileOutputs = 512;      // and its rows of W
 
