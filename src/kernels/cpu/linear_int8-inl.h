@@ -137,7 +137,7 @@ void MultiplyBytes(const LinearTask& t) {
 template <class V, class T, bool kZeros>
 void MultiplyRuns(const LinearTask& t) {
   if (HasOneScale(t)) return MultiplyBytes<ByteKind<V, T, 1, true, kZeros>>(t);
-  if constexpr (kValuesPer < T >> 1)
+  if constexpr (kValuesPer<T> != 1)
     if (!HasLongRuns(t.grid)) return MultiplyBytes<ByteKind<V, T, kChunkRuns, false, kZeros>>(t);
   MultiplyBytes<ByteKind<V, T, 1, false, kZeros>>(t);
 }
