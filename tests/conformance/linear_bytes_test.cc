@@ -1,6 +1,8 @@
 // Products of bytes that are long or have many rows of x give the bits of single rows: a kernel
-// walks weights in another way for few rows than for some or many, and in passes over K.
+// walks weights in another way for few rows than for some or many, and in passes over K. All
+// kernels give the bits of one order, so that an answer does not depend on the machine.
 #include <algorithm>
+#include <cmath>
 #include <random>
 
 #include <gtest/gtest.h>
@@ -58,6 +60,71 @@ TEST(LinearBytesConformance, LongAndLargeProductsGiveTheBitsOfSingleRows) {
         SCOPED_TRACE(fmt::format("M={} N={} K={} {} blocks of {}{}", s.m, s.n, s.k, Name(w_type),
                                  blocks.columns, blocks.zeros ? " with zeros" : ""));
         ExpectBitsOfSingleRows(s, w_type, blocks);
+        if (HasFatalFailure()) return;
+      }
+}
+
+// y[m, n] in the order that cpu/byte_scales-inl.h gives, one step after the other.
+float InOrder(const QuantInput& x, const QuantWeight& w, int64_t m, int64_t n, float bias) {
+  constexpr int64_t kChunk = 128;
+  const int64_t k_count = x.x.view().shape[2];
+  const BlockScale& g = w.grid;
+  const auto column_of = [&g](int64_t k) { return (g.column_begin + k) / g.columns; };
+  const int64_t row = (g.row_begin + n) / g.rows;
+  const auto scale_at = [&](int64_t k) { return GetValue(g.scale, row, column_of(k)); };
+  const bool one = column_of(0) == column_of(k_count - 1);
+  const bool long_runs = one || (g.columns % kChunk == 0 && g.column_begin % kChunk == 0);
+  const int64_t run = long_runs ? kChunk : 32;
+  const auto code_at = [&](int64_t k) {
+    const TensorView codes = w.codes;
+    const float offset = codes.dtype != DType::kU4 ? 0
+                         : g.zero.empty()          ? 8
+                                                   : g.zero.Row<uint8_t>(row)[column_of(k)];
+    return static_cast<int64_t>(ref::Load(codes.data + n * codes.stride[1], codes.dtype, k) -
+                                offset);
+  };
+  float total = 0;
+  for (int64_t chunk = 0; chunk < k_count; chunk += kChunk) {
+    float scaled = 0;
+    for (int64_t begin = chunk; begin < std::min(chunk + kChunk, k_count); begin += run) {
+      int64_t sum = 0;
+      for (int64_t k = begin; k < std::min(begin + run, k_count); ++k)
+        sum += code_at(k) * static_cast<int64_t>(GetValue(x.x, 0, m, k));
+      const float scale = one ? 1 : scale_at(begin);
+      const auto value = static_cast<float>(sum);
+      scaled = begin == chunk ? value * scale : std::fma(value, scale, scaled);
+    }
+    total = std::fma(scaled, GetValue(x.scale, 0, m, chunk / x.group), total);
+  }
+  return (one ? total * scale_at(0) : total) + bias;
+}
+
+TEST(LinearBytesConformance, EveryRowAddsInTheSameOrder) {
+  std::mt19937 rng(6);
+  for (const QuantBlocks& blocks : {QuantBlocks{1, 0, 0, 0, DType::kBF16},
+                                    {128, 128, 60, 0, DType::kF32},
+                                    {1, 32, 0, 0, DType::kBF16},
+                                    {1, 32, 3, 64, DType::kF32, true}})
+    for (const DType w_type : {DType::kI8, DType::kU4})
+      for (const BytesShape& s : {BytesShape{1, 9, 4300}, {7, 80, 300}, {30, 40, 1025}}) {
+        const QuantWeight w(w_type, 1, s.n, s.k, blocks, rng);
+        const QuantInput x(DType::kI8, 1, s.m, s.k, 128, rng);
+        const Guarded bias(DType::kF32, {s.n});
+        FillRandom(bias, rng);
+        Guarded y(DType::kF32, {1, s.m, s.n}, kQuantPad);
+        LinearPart p = PartOf(x, w, y);
+        p.bias = bias;
+        LinearOp::Shape floats = LinearOp::ShapeOf(p);
+        floats.x = DType::kF32;
+        ForEachFastRow<LinearOp>(LinearOp::ShapeOf(p), [&](const Kernel<LinearOp>& row) {
+          if (row.supports(floats)) return;  // it does not multiply bytes
+          y.Poison();
+          RunPart(row, p);
+          for (int64_t m = 0; m < s.m; ++m)
+            for (int64_t n = 0; n < s.n; ++n)
+              ASSERT_EQ(GetValue(y, 0, m, n), InOrder(x, w, m, n, GetValue(bias, n)))
+                  << row.name << " " << Name(w_type) << " M=" << s.m << " at " << m << ", " << n;
+        });
         if (HasFatalFailure()) return;
       }
 }

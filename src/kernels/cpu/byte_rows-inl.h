@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-#include "src/kernels/cpu/byte_scales-inl.h"
+#include "src/kernels/cpu/byte_products-inl.h"
 #include "src/kernels/cpu/element-inl.h"
 #include "src/kernels/cpu/target.h"
 #include "src/kernels/cpu/tiles-inl.h"
@@ -25,8 +25,10 @@ constexpr int64_t kSumLanes = 16;             // of a vector of integer sums
 template <class V, class T>
 struct ByteOrder;
 
-template <class V>
-struct ByteOrder<V, I8> {
+template <class VType>
+struct ByteOrder<VType, I8> {
+  using V = VType;
+  using T = I8;
   static constexpr int64_t kRowBytes = kByteChunk;  // of a chunk
   static constexpr int32_t kZero = 128;
   // Half of a chunk, of which `count` values are there, behind them anything.
@@ -44,8 +46,10 @@ struct ByteOrder<V, I8> {
   static int64_t StepOf(int64_t half, int64_t lane) { return half * kSumLanes + lane; }
 };
 
-template <class V>
-struct ByteOrder<V, U4> {
+template <class VType>
+struct ByteOrder<VType, U4> {
+  using V = VType;
+  using T = U4;
   static constexpr int64_t kRowBytes = kByteChunk / 2;
   static constexpr int32_t kZero = 8;
   template <int64_t kHalf>
@@ -76,19 +80,6 @@ struct ByteOrder<V, U4> {
   }
 };
 
-// Which product: the weights, the runs of a chunk, whether rows of W have one scale each, and
-// whether runs have zeros of their own.
-template <class VType, class WType, int64_t kRunCount, bool kOne, bool kWithZeros>
-struct ByteKind {
-  using V = VType;
-  using T = WType;
-  using Order = ByteOrder<V, T>;
-  static constexpr int64_t kRuns = kRunCount;
-  static constexpr int64_t kRun = kByteChunk / kRuns;
-  static constexpr bool kOneScale = kOne;
-  static constexpr bool kZeros = kWithZeros;
-};
-
 // Columns [begin, +k) of a task's x: chunks of `codes`, each with a scale and
 // for each run what its integer sums start from, with zeros the sum of its values.
 struct ByteInputs {
@@ -101,58 +92,6 @@ struct ByteInputs {
   int64_t chunks() const { return (k + kByteChunk - 1) / kByteChunk; }
   int64_t At(int64_t row, int64_t chunk) const { return row * row_step + chunk * chunk_step; }
 };
-
-// Rows of W whose scales and zeros are prepared together: [run][row].
-template <int64_t kRows, int64_t kMaxRuns>
-struct ByteRunScales {
-  alignas(64) float scale[kMaxRuns * kRows];
-  alignas(64) int32_t zero[kMaxRuns * kRows];  // less than 0
-};
-
-template <class Kind, int64_t kRows, int64_t kMaxRuns>
-void PrepareScales(const LinearTask& t, int64_t n, int64_t rows, int64_t k_begin, int64_t k,
-                   ByteRunScales<kRows, kMaxRuns>& to) {
-  PrepareRunScales<Kind::kRun, kRows>(t.grid, n, rows, k_begin, Kind::kOneScale ? 1 : k, to.scale);
-  if constexpr (Kind::kZeros) {
-    const ScaleGrid& g = t.grid;
-    for (int64_t row = 0; row < kRows; ++row) {
-      const uint8_t* const zero = g.zero + GridRow(g, n + Min(row, rows - 1)) * g.zero_stride;
-      for (int64_t at = 0; at < k; at += Kind::kRun)
-        to.zero[at / Kind::kRun * kRows + row] = -zero[GridColumn(g, k_begin + at)];
-    }
-  }
-}
-
-// total + a chunk: sum(run) of 16 rows of W and one row of x, whose `start` and `x` these are;
-// scale and zero: of the chunk's runs, kRows from one to the next.
-template <class Kind, int64_t kRows, class Sum>
-inline typename Kind::V::Vec AddChunk(const Sum& sum, const int32_t* start, float x,
-                                      const float* scale, const int32_t* zero,
-                                      typename Kind::V::Vec total) {
-  using V = typename Kind::V;
-  return AddChunkOf<Kind::kOneScale, Kind::kRuns>(
-      [&](int64_t run) {
-        typename V::Ints from = V::SetInt(start[run]);
-        if constexpr (Kind::kZeros) from = V::MulInts(from, V::LoadBytes(zero + run * kRows));
-        return V::ToFloat(V::AddInts(sum(run), from));
-      },
-      [&](int64_t run) { return V::Load(scale + run * kRows); }, V::Set1(x), total);
-}
-
-// Of rows [n, +16) of W, `rows` of them there, and one row of x: sums where a pass over K begins,
-// and what it ends with.
-template <class V>
-inline typename V::Vec FirstTotal(bool first, const float* y, int64_t rows) {
-  return first ? V::Zero() : LoadNext<V>(y, rows);
-}
-template <class Kind>
-inline void StoreTotal(const LinearTask& t, bool last, const float* scale, int64_t n, int64_t rows,
-                       typename Kind::V::Vec total, float* y) {
-  using V = typename Kind::V;
-  if (last && Kind::kOneScale) total = V::Mul(total, V::Load(scale));
-  if (last && t.bias != nullptr) total = V::Add(total, LoadNext<V>(t.bias + n, rows));
-  StoreNext<V>(y, total, rows);
-}
 
 // The sums of 16 / kRuns chunks' runs in the order [run][chunk], from sums of lanes of four chunks
 // each.

@@ -14,14 +14,11 @@
 
 #include "src/kernels/cpu/element-inl.h"
 #include "src/kernels/cpu/scales-inl.h"
-#include "src/kernels/cpu/simd_avx512_vnni-inl.h"
 #include "src/kernels/cpu/target.h"
 #include "src/kernels/cpu/tiles-inl.h"
 
 namespace latte::cpu {
 namespace {
-
-using ByteLanes = Avx512Vnni;
 
 constexpr int64_t kByteChunk = 128;  // values between two scales of x at least
 constexpr int64_t kShortRun = 32;    // values of a 4-bit weight that share a scale, at least
@@ -34,19 +31,19 @@ inline bool HasLongRuns(const ScaleGrid& g) {
 }
 
 // total + x · Σ over the runs of a chunk: w(run) · sum(run).
-template <bool kOneScale, int64_t kRuns, class Sum, class Scale>
-inline ByteLanes::Vec AddChunkOf(const Sum& sum, const Scale& w, ByteLanes::Vec x,
-                                 ByteLanes::Vec total) {
-  ByteLanes::Vec scaled = kOneScale ? sum(0) : ByteLanes::Mul(sum(0), w(0));
-  for (int64_t run = 1; run < kRuns; ++run) scaled = ByteLanes::Fma(sum(run), w(run), scaled);
-  return ByteLanes::Fma(scaled, x, total);
+template <class V, bool kOneScale, int64_t kRuns, class Sum, class Scale>
+inline typename V::Vec AddChunkOf(const Sum& sum, const Scale& w, typename V::Vec x,
+                                  typename V::Vec total) {
+  typename V::Vec scaled = kOneScale ? sum(0) : V::Mul(sum(0), w(0));
+  for (int64_t run = 1; run < kRuns; ++run) scaled = V::Fma(sum(run), w(run), scaled);
+  return V::Fma(scaled, x, total);
 }
 
 // One value of f32 or 16 bits.
-template <class T>
+template <class V, class T>
 inline float WideOf(const T* p) {
   float out;
-  ByteLanes::StorePartial(&out, ByteLanes::LoadPartial(p, 1), 1);
+  V::StorePartial(&out, V::LoadPartial(p, 1), 1);
   return out;
 }
 
@@ -59,70 +56,68 @@ inline int64_t GridRow(const ScaleGrid& g, int64_t n) {
 }
 
 // scale[run][row] of kRows rows from scales side by side; of bf16 two at a time.
-template <int64_t kRows, class Row>
+template <class V, int64_t kRows, class Row>
 void TurnPairs(const Row& row, int64_t runs, float* scale) {
-  for (int64_t first = 0; first < runs; first += 2 * ByteLanes::kLanes)
-    for (int64_t i = 0; i < kRows; i += ByteLanes::kLanes) {
-      ByteLanes::Ints pairs[ByteLanes::kLanes];
-      for (int64_t j = 0; j < ByteLanes::kLanes; ++j)
-        pairs[j] = ByteLanes::LoadBytesPartial(row(i + j) + first, 2 * (runs - first));
-      ByteLanes::Transpose(pairs);
-      const int64_t count = Min(2 * ByteLanes::kLanes, runs - first);
+  for (int64_t first = 0; first < runs; first += 2 * V::kLanes)
+    for (int64_t i = 0; i < kRows; i += V::kLanes) {
+      typename V::Ints pairs[V::kLanes];
+      for (int64_t j = 0; j < V::kLanes; ++j)
+        pairs[j] = V::LoadBytesPartial(row(i + j) + first, 2 * (runs - first));
+      V::Transpose(pairs);
+      const int64_t count = Min(2 * V::kLanes, runs - first);
       for (int64_t j = 0; j < count; ++j) {
-        const ByteLanes::Ints pair = pairs[j / 2];
-        ByteLanes::Store(scale + (first + j) * kRows + i, j % 2 == 0
-                                                              ? ByteLanes::FirstOfPairs(pair)
-                                                              : ByteLanes::SecondOfPairs(pair));
+        const typename V::Ints pair = pairs[j / 2];
+        V::Store(scale + (first + j) * kRows + i,
+                 j % 2 == 0 ? V::FirstOfPairs(pair) : V::SecondOfPairs(pair));
       }
     }
 }
-template <int64_t kRows, class Row>
+template <class V, int64_t kRows, class Row>
 void TurnScales(const Row& row, int64_t runs, float* scale) {
-  for (int64_t first = 0; first < runs; first += ByteLanes::kLanes)
-    for (int64_t i = 0; i < kRows; i += ByteLanes::kLanes) {
-      ByteLanes::Vec part[ByteLanes::kLanes];
-      for (int64_t j = 0; j < ByteLanes::kLanes; ++j)
-        part[j] = LoadNext<ByteLanes>(row(i + j) + first, runs - first);
-      ByteLanes::Transpose(part);
-      for (int64_t j = 0; j < Min(ByteLanes::kLanes, runs - first); ++j)
-        ByteLanes::Store(scale + (first + j) * kRows + i, part[j]);
+  for (int64_t first = 0; first < runs; first += V::kLanes)
+    for (int64_t i = 0; i < kRows; i += V::kLanes) {
+      typename V::Vec part[V::kLanes];
+      for (int64_t j = 0; j < V::kLanes; ++j)
+        part[j] = LoadNext<V>(row(i + j) + first, runs - first);
+      V::Transpose(part);
+      for (int64_t j = 0; j < Min(V::kLanes, runs - first); ++j)
+        V::Store(scale + (first + j) * kRows + i, part[j]);
     }
 }
 
 // scale[run][row] of rows [row_begin, +rows) of kRows and columns [k_begin, +k) in runs of kRun, of
 // which a chunk has 128 / kRun; behind the last column and the last row they are some number.
-template <int64_t kRun, int64_t kRows>
+template <class V, int64_t kRun, int64_t kRows>
 void PrepareRunScales(const ScaleGrid& g, int64_t row_begin, int64_t rows, int64_t k_begin,
                       int64_t k, float* scale) {
   const int64_t runs = (k + kRun - 1) / kRun;
   const int64_t all_runs = (k + kByteChunk - 1) / kByteChunk * (kByteChunk / kRun);
   for (int64_t run = runs; run < all_runs; ++run)
-    for (int64_t i = 0; i < kRows; i += ByteLanes::kLanes)
-      ByteLanes::Store(scale + run * kRows + i, ByteLanes::Zero());
+    for (int64_t i = 0; i < kRows; i += V::kLanes) V::Store(scale + run * kRows + i, V::Zero());
   WithType(g.scale, g.type, [&]<class T>(const T* stored) {
     const auto row = [&](int64_t i) {
       return stored + GridRow(g, row_begin + Min(i, rows - 1)) * g.stride;
     };
     if (row(0) == row(rows - 1)) {
       for (int64_t run = 0; run < runs; ++run) {
-        const float one = WideOf(row(0) + GridColumn(g, k_begin + run * kRun));
-        for (int64_t i = 0; i < kRows; i += ByteLanes::kLanes)
-          ByteLanes::Store(scale + run * kRows + i, ByteLanes::Set1(one));
+        const float one = WideOf<V>(row(0) + GridColumn(g, k_begin + run * kRun));
+        for (int64_t i = 0; i < kRows; i += V::kLanes)
+          V::Store(scale + run * kRows + i, V::Set1(one));
       }
     } else if (runs == 1 && g.rows == 1 && g.stride == 1) {
-      WidenRow<ByteLanes>(row(0) + GridColumn(g, k_begin), rows, scale);
+      WidenRow<V>(row(0) + GridColumn(g, k_begin), rows, scale);
       for (int64_t i = rows; i < kRows; ++i) scale[i] = 0;
     } else if (g.columns == kRun) {
       const int64_t column = GridColumn(g, k_begin);
       const auto from = [&](int64_t i) { return row(i) + column; };
       if constexpr (std::is_same_v<T, BF16>)
-        TurnPairs<kRows>(from, runs, scale);
+        TurnPairs<V, kRows>(from, runs, scale);
       else
-        TurnScales<kRows>(from, runs, scale);
+        TurnScales<V, kRows>(from, runs, scale);
     } else {
       for (int64_t run = 0; run < runs; ++run) {
         const int64_t column = GridColumn(g, k_begin + run * kRun);
-        for (int64_t i = 0; i < kRows; ++i) scale[run * kRows + i] = WideOf(row(i) + column);
+        for (int64_t i = 0; i < kRows; ++i) scale[run * kRows + i] = WideOf<V>(row(i) + column);
       }
     }
   });

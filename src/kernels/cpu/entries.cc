@@ -26,6 +26,7 @@ constexpr Kernel<Op> CpuRow(std::string_view name, Isa isa,
 }
 
 using Avx2 = cpu::Launch<cpu::kAvx2>;
+using Avx2Bytes = cpu::Launch<cpu::kAvx2Bytes>;
 using Avx512 = cpu::Launch<cpu::kAvx512>;
 using Avx512Vnni = cpu::Launch<cpu::kAvx512Vnni>;
 using Avx512Bf16 = cpu::Launch<cpu::kAvx512Bf16>;
@@ -83,6 +84,7 @@ constexpr Kernel<LinearOp> kLinear[] = {
     RefRow<LinearOp>("ref.linear", ref::Linear),
     CpuRow<LinearOp>("avx2.linear", Isa::kAvx2, Avx2::Linear),
     CpuRow<LinearOp>("avx512.linear", Isa::kAvx512, Avx512::Linear),
+    {"avx2_bytes.linear", Isa::kAvx2, cpu::SupportsInt8, Avx2Bytes::Linear},
     {"avx512_vnni.linear", Isa::kAvx512Vnni, cpu::SupportsInt8, Avx512Vnni::Linear},
     {"avx512_bf16.linear", Isa::kAvx512Bf16, cpu::SupportsBf16, Avx512Bf16::Linear},
     {"amx.linear", Isa::kAmx, IsTileLinear, TileLinear},
@@ -94,6 +96,7 @@ constexpr Kernel<LinearTOp> kLinearT[] = {
 };
 constexpr Kernel<QuantizeRowsOp> kQuantizeRows[] = {
     RefRow<QuantizeRowsOp>("ref.quantize_rows", ref::QuantizeRows),
+    CpuRow<QuantizeRowsOp>("avx2.quantize_rows", Isa::kAvx2, Avx2::QuantizeRows),
     CpuRow<QuantizeRowsOp>("avx512.quantize_rows", Isa::kAvx512, Avx512::QuantizeRows),
 };
 constexpr Kernel<RmsNormOp> kRmsNorm[] = {

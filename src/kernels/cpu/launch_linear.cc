@@ -41,13 +41,14 @@ struct Blocks {
 
 // macs: multiply-adds of an output. step: what columns are a multiple of. parts: products of about
 // this size in one call.
-// bytes: of activations of 8 bits.
-Blocks Cut(int64_t m, int64_t n, int64_t macs, int64_t step, int64_t parts, bool bytes,
+// lane_inputs: of a target, where activations have 8 bits, else 0.
+Blocks Cut(int64_t m, int64_t n, int64_t macs, int64_t step, int64_t parts, int64_t lane_inputs,
            const Exec& exec) {
   Blocks out{m, n, 1, step, macs};
   if (m == 0 || n == 0) return out;
   out.rows = std::min(m, kMaxTaskRows);
-  if (bytes && m > kMaxLaneInputs) step = kWeightRows;
+  const bool bytes = lane_inputs > 0;
+  if (bytes && m > lane_inputs) step = kWeightRows;
   const int64_t share = CeilDiv(n * parts, 8 * exec.threads->threads());  // eight tasks per thread
   const int64_t columns =
       RoundUp(std::max(CeilDiv(kTaskMacs, macs * out.rows),
@@ -176,9 +177,9 @@ template <const Target& kTarget>
 Blocks CutPart(const LinearPart& p, int64_t parts, const Exec& exec) {
   const int64_t step = kTarget.pack != nullptr ? kLeastTileOutputs : 8;
   const LinearOp::Shape s = LinearOp::ShapeOf(p);
-  Blocks out = kTarget.pack != nullptr
-                   ? CutForTiles(p, parts, exec)
-                   : Cut(s.m, s.n, s.k, step, parts * s.b, s.x == DType::kI8, exec);
+  Blocks out = kTarget.pack != nullptr ? CutForTiles(p, parts, exec)
+                                       : Cut(s.m, s.n, s.k, step, parts * s.b,
+                                             s.x == DType::kI8 ? kTarget.lane_inputs : 0, exec);
   if (!p.gate.empty())
     out.columns =
         std::min(out.columns, kGateOutputs / std::max<int64_t>(out.rows, 1) / step * step);
@@ -306,7 +307,7 @@ template <const Target& kTarget>
 void Launch<kTarget>::LinearT(const LinearTOp::Params& p, const Exec& exec) {
   const LinearTOp::Shape s = LinearTOp::ShapeOf(p);
   const int64_t streams = StreamsOf(s, exec);
-  Blocks blocks = Cut(s.m, s.k, s.n, kTileColumns, 1, false, exec);
+  Blocks blocks = Cut(s.m, s.k, s.n, kTileColumns, 1, 0, exec);
   // Memory likes whole rows of W; of fewer products than threads each is cut.
   if (s.m <= kMemoryRows && s.b >= exec.threads->threads())
     blocks.columns = std::max<int64_t>(s.k, 1);
@@ -337,6 +338,7 @@ void Launch<kTarget>::LinearT(const LinearTOp::Params& p, const Exec& exec) {
 }
 
 template void Launch<kAvx2>::Linear(const LinearOp::Params&, const Exec&);
+template void Launch<kAvx2Bytes>::Linear(const LinearOp::Params&, const Exec&);
 template void Launch<kAvx512>::Linear(const LinearOp::Params&, const Exec&);
 template void Launch<kAvx512Vnni>::Linear(const LinearOp::Params&, const Exec&);
 template void Launch<kAvx512Bf16>::Linear(const LinearOp::Params&, const Exec&);

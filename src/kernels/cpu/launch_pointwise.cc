@@ -49,6 +49,7 @@ template void Launch<kAvx2>::RmsNorm(const RmsNormOp::Params&, const Exec&);
 template void Launch<kAvx512>::RmsNorm(const RmsNormOp::Params&, const Exec&);
 template void Launch<kAvx2>::SiluMul(const SiluMulOp::Params&, const Exec&);
 template void Launch<kAvx512>::SiluMul(const SiluMulOp::Params&, const Exec&);
+template void Launch<kAvx2>::QuantizeRows(const QuantizeRowsOp::Params&, const Exec&);
 template void Launch<kAvx512>::QuantizeRows(const QuantizeRowsOp::Params&, const Exec&);
 
 }  // namespace latte::cpu

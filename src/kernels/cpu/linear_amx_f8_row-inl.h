@@ -144,8 +144,8 @@ inline void OrderScales(const F8Blocks& block, float* scale) {
 inline void PrepareScales(F8Product& s, const F8Blocks& block) {
   const ScaleGrid& g = s.t->grid;
   const int64_t columns = block.end() - block.begin;
-  PrepareRunScales<kF8Block, kBytePanelRows>(g, block.output, block.rows(), block.begin, columns,
-                                             s.scale);
+  PrepareRunScales<Avx512Vnni, kF8Block, kBytePanelRows>(g, block.output, block.rows(), block.begin,
+                                                         columns, s.scale);
   if (GridRow(g, block.output) != GridRow(g, block.output + block.rows() - 1))
     for (int64_t at = 0; at < columns; at += kF8Block)
       OrderScales(block, s.scale + at / kF8Block * kBytePanelRows);

@@ -79,7 +79,7 @@ inline void AddTile(ByteProduct& s, const ByteBlock& block, const Batch& batch, 
   for (int64_t row = 0; row < kTileSide; ++row) {
     Amx::Vec total = first ? Amx::Zero() : Amx::Load(y + row * kTileSide);
     for (int64_t c = 0; c < kChunks; ++c)
-      total = AddChunkOf<kOneScale, kRuns>(
+      total = AddChunkOf<Avx512Vnni, kOneScale, kRuns>(
           [&](int64_t run) {
             return Avx512Vnni::ToFloat(Avx512Vnni::LoadBytes(
                 runs + (c * kRuns + run) * kTiles * kTileSums + row * kTileSide));
@@ -142,10 +142,10 @@ template <bool kOneScale, int64_t kRuns>
 inline void MultiplyBlock(ByteProduct& s, const ByteBlock& block) {
   const LinearTask& t = *s.t;
   if constexpr (kOneScale) {
-    PrepareRunScales<kByteChunk, kBytePanelRows>(t.grid, block.output, block.rows, block.begin, 1,
-                                                 s.scale);
+    PrepareRunScales<Avx512Vnni, kByteChunk, kBytePanelRows>(t.grid, block.output, block.rows,
+                                                             block.begin, 1, s.scale);
   } else {
-    PrepareRunScales<kByteChunk / kRuns, kBytePanelRows>(
+    PrepareRunScales<Avx512Vnni, kByteChunk / kRuns, kBytePanelRows>(
         t.grid, block.output, block.rows, block.begin, block.end - block.begin, s.scale);
   }
   if (s.in_lanes()) return MultiplyRows<kOneScale, kRuns>(s, block);

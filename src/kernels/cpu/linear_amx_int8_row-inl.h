@@ -104,7 +104,7 @@ inline Amx::Vec AddLaneRuns(const LaneRuns& from, const float* scale, float x, A
   if constexpr (kRuns == 1)
     runs[0] = Avx512Vnni::AddInts(Avx512Vnni::AddInts(runs[0], runs[1]),
                                   Avx512Vnni::AddInts(runs[2], runs[3]));
-  return AddChunkOf<kOneScale, kRuns>(
+  return AddChunkOf<Avx512Vnni, kOneScale, kRuns>(
       [&](int64_t run) { return Avx512Vnni::ToFloat(runs[run]); },
       [&](int64_t run) { return Amx::Load(scale + run * kBytePanelRows); }, Amx::Set1(x), total);
 }

@@ -25,22 +25,6 @@
 namespace latte::cpu {
 namespace {
 
-// The scales of rows [n, +rows) and columns [k, +columns) of W, or of the next task's first rows:
-// with one for 32 weights they are a fifth of what is read.
-inline LinesInOrder ScaleLines(const LinearTask& task, int64_t n, int64_t rows, int64_t k,
-                               int64_t columns, int64_t steps) {
-  const LinearTask* const t = n < task.n ? &task : task.next;
-  if (t == nullptr || t->grid.scale == nullptr || t->grid.rows != 1) return {};
-  const ScaleGrid& g = t->grid;
-  const int64_t size = g.type == Element::kF32 ? 4 : 2;
-  const int64_t row = n < task.n ? n : 0;
-  const int64_t begin = (g.column_begin + k) / g.columns;
-  const int64_t end = (g.column_begin + Min(k + columns, t->k) - 1) / g.columns + 1;
-  return LinesInOrder(
-      static_cast<const char*>(g.scale) + ((g.row_begin + row) * g.stride + begin) * size,
-      g.stride * size, (end - begin) * size, Min(rows, t->n - row), steps);
-}
-
 // Values of x with which rows of W pass one after the other.
 constexpr int64_t kTurnValues = 16 << 10;
 
@@ -134,20 +118,10 @@ void MultiplyBytes(const LinearTask& t) {
   MultiplyByPanels<Kind>(t, w);
 }
 
-template <class V, class T, bool kZeros>
-void MultiplyRuns(const LinearTask& t) {
-  if (HasOneScale(t)) return MultiplyBytes<ByteKind<V, T, 1, true, kZeros>>(t);
-  if constexpr (kValuesPer<T> != 1)
-    if (!HasLongRuns(t.grid)) return MultiplyBytes<ByteKind<V, T, kChunkRuns, false, kZeros>>(t);
-  MultiplyBytes<ByteKind<V, T, 1, false, kZeros>>(t);
-}
-
-// Requires: t.x is i8; t.w is i8 or u4 with scales; groups as above.
+// Requires: groups as above.
 template <class V>
 void LinearInt8(const LinearTask& t) {
-  if (t.w_type == Element::kI8) return MultiplyRuns<V, I8, false>(t);
-  if (t.grid.zero == nullptr) return MultiplyRuns<V, U4, false>(t);
-  MultiplyRuns<V, U4, true>(t);
+  WithByteKind<ByteOrder, V>(t, [&]<class Kind>(Kind) { MultiplyBytes<Kind>(t); });
 }
 
 }  // namespace

@@ -110,6 +110,31 @@ struct Avx2 {
     return _mm256_insertf128_ps(_mm256_castps128_ps256(low), high, 1);
   }
 
+  // max(|a|, |b|); a NaN, being larger than any number, stays.
+  static Vec MaxMagnitude(Vec a, Vec b) {
+    const __m256i magnitude = _mm256_set1_epi32(0x7fffffff);
+    return _mm256_castsi256_ps(
+        _mm256_max_epi32(_mm256_and_si256(_mm256_castps_si256(a), magnitude),
+                         _mm256_and_si256(_mm256_castps_si256(b), magnitude)));
+  }
+  // The largest lane of magnitudes.
+  static float LargestMagnitude(Vec v) {
+    const __m256i bits = _mm256_castps_si256(v);
+    __m128i four = _mm_max_epi32(_mm256_castsi256_si128(bits), _mm256_extracti128_si256(bits, 1));
+    four = _mm_max_epi32(four, _mm_shuffle_epi32(four, 0x4e));
+    four = _mm_max_epi32(four, _mm_shuffle_epi32(four, 0xb1));
+    return _mm_cvtss_f32(_mm_castsi128_ps(four));
+  }
+  // The low byte of each of the first `count` lanes.
+  static void StoreLowBytes(int8_t* p, Vec v, int64_t count) {
+    const __m256i bits = _mm256_castps_si256(v);
+    const __m128i pick = _mm_setr_epi8(0, 4, 8, 12, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1);
+    const __m128i low = _mm_shuffle_epi8(_mm256_castsi256_si128(bits), pick);
+    const __m128i high = _mm_shuffle_epi8(_mm256_extracti128_si256(bits, 1), pick);
+    const int64_t eight = _mm_cvtsi128_si64(_mm_unpacklo_epi32(low, high));
+    __builtin_memcpy(p, &eight, static_cast<uint64_t>(count < kLanes ? count : kLanes));
+  }
+
   // The 64 integers of a chunk of 5-bit codes.
   static void UnpackQ6(const void* chunk, I8* to) { UnpackChunkOf64(chunk, to); }
 

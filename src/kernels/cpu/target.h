@@ -63,8 +63,7 @@ inline constexpr int64_t kPackedColumns = 128;  // of bf16
 
 // Rows of x of a task: reads of W and what becomes of them are spread over them.
 inline constexpr int64_t kMaxTaskRows = 192;
-// Rows of x of 8 bits up to which rows of W are multiplied where they lie, not laid out in panels.
-inline constexpr int64_t kMaxLaneInputs = 12;
+inline constexpr int64_t kMaxLaneInputs = 12;        // as Target::lane_inputs
 inline constexpr int64_t kMaxTileActivations = 512;  // on tiles
 inline constexpr int64_t kMaxTileOutputs = 512;      // and its rows of W
 
@@ -221,6 +220,9 @@ struct Target {
   void (*linear_t)(const LinearTTask&) = nullptr;
   void (*pack)(const PackTask&) = nullptr;  // if there, linear takes packed activations where m > 1
   PackSize pack_size = {kPackedColumns, 16 * kPackedColumns * 2};
+  // Rows of x of 8 bits up to which rows of W are multiplied where they lie, not laid out in
+  // panels.
+  int64_t lane_inputs = kMaxLaneInputs;
   void (*mla_decode)(const DecodeTask&) = nullptr;
   int64_t decode_rows = kMaxDecodeRows;  // the most that mla_decode takes
   void (*gather_pages)(const GatherTask&) = nullptr;
@@ -247,6 +249,7 @@ struct Target {
 };
 
 extern const Target kAvx2;
+extern const Target kAvx2Bytes;  // for activations of int8
 extern const Target kAvx512;
 extern const Target kAvx512Vnni;
 extern const Target kAvx512Bf16;

@@ -1,6 +1,7 @@
 // Every kernel, compiled for one instruction set. What may be included here: target.h.
 #include "src/kernels/cpu/cached_row-inl.h"
 #include "src/kernels/cpu/linear-inl.h"
+#include "src/kernels/cpu/linear_halves-inl.h"
 #include "src/kernels/cpu/linear_t-inl.h"
 #include "src/kernels/cpu/mha-inl.h"
 #include "src/kernels/cpu/mla_decode-inl.h"
@@ -8,6 +9,7 @@
 #include "src/kernels/cpu/peak-inl.h"
 #include "src/kernels/cpu/pointwise-inl.h"
 #include "src/kernels/cpu/simd_avx2-inl.h"
+#include "src/kernels/cpu/simd_avx2_bytes-inl.h"
 #include "src/kernels/cpu/target.h"
 
 namespace latte::cpu {
@@ -28,7 +30,14 @@ const Target kAvx2 = {
     .add = Add<Avx2>,
     .round = Round<Avx2>,
     .widen = Widen<Avx2>,
+    .quantize_row = QuantizeRow<Avx2>,
     .peak = FmaPeak<Avx2>,
+};
+
+const Target kAvx2Bytes = {
+    .linear = LinearHalves<Avx2Bytes>,
+    .lane_inputs = kMaxHalvesFew,
+    .silu_mul = SiluMul<Avx2Bytes>,
 };
 
 }  // namespace latte::cpu
