@@ -66,6 +66,8 @@ class ChatSessionTest : public testing::Test {
   static inline Tokenizer* tokenizer_ = nullptr;
 };
 
+// Answers that depend on nothing but the conversation.
+const SessionOptions kStrict{.deterministic = Determinism::kStrict};
 constexpr const char* kEnd = "<｜end▁of▁sentence｜>";
 
 TEST_F(ChatSessionTest, StrictTurnsAreTheAnswersOfAFreshSessionToTheWholeConversation) {
@@ -95,7 +97,7 @@ TEST_F(ChatSessionTest, StrictTurnsAreTheAnswersOfAFreshSessionToTheWholeConvers
 }
 
 TEST_F(ChatSessionTest, ResetAndUndoForgetAndKeepTheSystemText) {
-  const auto session = NewSession();
+  const auto session = NewSession(kStrict);
   ChatSettings settings = Greedy();
   settings.system = "Be brief.";
   ChatSession chat = Chat(session.get(), settings);
@@ -103,14 +105,14 @@ TEST_F(ChatSessionTest, ResetAndUndoForgetAndKeepTheSystemText) {
   const auto first = chat.Ask("One");
   const auto second = chat.Ask("Two");
   ASSERT_EQ(chat.messages().size(), 5u);
-  EXPECT_EQ(first->tokens, Fresh("Be brief.<｜User｜>One<｜Assistant｜>").tokens);
+  EXPECT_EQ(first->tokens, Fresh("Be brief.<｜User｜>One<｜Assistant｜>", kStrict).tokens);
   EXPECT_TRUE(chat.Undo());
   ASSERT_EQ(chat.messages().size(), 3u);
   EXPECT_EQ(chat.Ask("Two")->tokens, second->tokens);
   chat.Reset();
   ASSERT_EQ(chat.messages().size(), 1u);
   EXPECT_EQ(*chat.messages()[0].content, "Be brief.");
-  EXPECT_EQ(chat.Ask("Two")->tokens, Fresh("Be brief.<｜User｜>Two<｜Assistant｜>").tokens);
+  EXPECT_EQ(chat.Ask("Two")->tokens, Fresh("Be brief.<｜User｜>Two<｜Assistant｜>", kStrict).tokens);
 }
 
 TEST_F(ChatSessionTest, AUsersTextOpensNoTurn) {
@@ -124,7 +126,7 @@ TEST_F(ChatSessionTest, AUsersTextOpensNoTurn) {
 }
 
 TEST_F(ChatSessionTest, ACancelledAnswerStaysAsFarAsItGot) {
-  const auto session = NewSession();
+  const auto session = NewSession(kStrict);
   ChatSession chat = Chat(session.get());
   const auto whole = chat.Ask("Once upon a time");
   chat.Reset();
@@ -135,9 +137,11 @@ TEST_F(ChatSessionTest, ACancelledAnswerStaysAsFarAsItGot) {
   EXPECT_EQ(cut->tokens, std::vector<int32_t>(whole->tokens.begin(), whole->tokens.begin() + 5));
   ASSERT_EQ(chat.messages().size(), 2u);
   EXPECT_EQ(*chat.messages()[1].content, cut->text);
-  EXPECT_EQ(chat.Ask("More")->tokens, Fresh("<｜User｜>Once upon a time<｜Assistant｜>" +
-                                            cut->text + kEnd + "<｜User｜>More<｜Assistant｜>")
-                                          .tokens);
+  EXPECT_EQ(chat.Ask("More")->tokens,
+            Fresh("<｜User｜>Once upon a time<｜Assistant｜>" + cut->text + kEnd +
+                      "<｜User｜>More<｜Assistant｜>",
+                  kStrict)
+                .tokens);
 }
 
 TEST_F(ChatSessionTest, CancelledBeforeTheFirstTokenNothingIsKept) {

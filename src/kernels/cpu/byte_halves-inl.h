@@ -41,7 +41,10 @@ struct ByteHalves<VType, I8> {
 
   static Ints Even(Ints unit) { return V::EvenWords(unit); }
   static Ints Odd(Ints unit) { return V::OddWords(unit); }
-  static Ints AddDot(Ints sum, Ints w, Ints x) { return V::AddInts(sum, V::DotWords(w, x)); }
+  static Ints AddDot(Ints sum, Ints w, const int8_t* x) { return V::AddWordDot(sum, w, x); }
+  static void AddTwoDots(Ints (&sums)[2], Ints w0, Ints w1, const int8_t* x) {
+    V::AddTwoWordDots(sums, w0, w1, x);
+  }
   static Ints Finish(Ints sum) { return sum; }
   // Values of x from p on, `count` of the unit's there.
   static void SplitInputs(const int8_t* p, int64_t count, Ints (&halves)[2]) {
@@ -63,7 +66,10 @@ struct ByteHalves<VType, U4> {
 
   static Ints Even(Ints unit) { return V::LowNibbles(unit); }
   static Ints Odd(Ints unit) { return V::HighNibbles(unit); }
-  static Ints AddDot(Ints sum, Ints w, Ints x) { return V::AddWords(sum, V::DotBytes(w, x)); }
+  static Ints AddDot(Ints sum, Ints w, const int8_t* x) { return V::AddByteDot(sum, w, x); }
+  static void AddTwoDots(Ints (&sums)[2], Ints w0, Ints w1, const int8_t* x) {
+    V::AddTwoByteDots(sums, w0, w1, x);
+  }
   static Ints Finish(Ints sum) { return V::DotWords(sum, V::SetWord(1)); }
   static void SplitInputs(const int8_t* p, int64_t count, Ints (&halves)[2]) {
     const Ints a = V::LoadBytesPartial(p, count);
@@ -98,9 +104,10 @@ struct HalvesInputs {
   int32_t start[kMaxHalvesBytes / 128 * kChunkRuns];
   float scale[kMaxHalvesBytes / 128];
   int64_t begin, k, rows;
+  int64_t row_step, chunk_step;  // chunks
 
   int64_t chunks() const { return (k + kByteChunk - 1) / kByteChunk; }
-  int64_t At(int64_t row, int64_t chunk) const { return row * chunks() + chunk; }
+  int64_t At(int64_t row, int64_t chunk) const { return row * row_step + chunk * chunk_step; }
 };
 
 // Sums of x in units, of the values of a run each: lanes 0 to 3 of unit u are run 2u, the others

@@ -64,8 +64,9 @@ void TurnPairs(const Row& row, int64_t runs, float* scale) {
       for (int64_t j = 0; j < V::kLanes; ++j)
         pairs[j] = V::LoadBytesPartial(row(i + j) + first, 2 * (runs - first));
       V::Transpose(pairs);
-      const int64_t count = Min(2 * V::kLanes, runs - first);
-      for (int64_t j = 0; j < count; ++j) {
+#pragma GCC unroll 32
+      for (int64_t j = 0; j < 2 * V::kLanes; ++j) {
+        if (j == runs - first) break;
         const typename V::Ints pair = pairs[j / 2];
         V::Store(scale + (first + j) * kRows + i,
                  j % 2 == 0 ? V::FirstOfPairs(pair) : V::SecondOfPairs(pair));
@@ -80,8 +81,11 @@ void TurnScales(const Row& row, int64_t runs, float* scale) {
       for (int64_t j = 0; j < V::kLanes; ++j)
         part[j] = LoadNext<V>(row(i + j) + first, runs - first);
       V::Transpose(part);
-      for (int64_t j = 0; j < Min(V::kLanes, runs - first); ++j)
+#pragma GCC unroll 16
+      for (int64_t j = 0; j < V::kLanes; ++j) {
+        if (j == runs - first) break;
         V::Store(scale + (first + j) * kRows + i, part[j]);
+      }
     }
 }
 

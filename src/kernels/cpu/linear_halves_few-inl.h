@@ -46,15 +46,18 @@ inline void MultiplyHalvesGroup(const typename Kind::T* w, const HalvesInputs& x
   constexpr int64_t kVectors = Kind::kRuns == 1 ? 1 : Order::kUnits;
   constexpr int64_t kPerVector = Order::kUnits / kVectors;
   constexpr int64_t kCount = kHalvesGroup<Kind> * kVectors;
-  alignas(32) int32_t lanes[kM][kCount][kEight];
+  Ints fours[kM][kCount / 4];
   const int8_t* const codes = x.codes + x.At(0, first) * kInputBytes<Order>;
-  const int64_t x_stride = x.chunks() * kInputBytes<Order>;
+  const int64_t x_stride = x.row_step * kInputBytes<Order>;
+  // Unrolled, all of a group's lines would be asked for first.
 #pragma GCC unroll 1
-  for (int64_t v = 0; v < kCount; ++v) {
-    Ints sums[kM];
-    for (int64_t i = 0; i < kM; ++i) sums[i] = V::ZeroInts();
-    const int64_t begin = v * kPerVector;  // unit of the group
-    if (kWhole || begin * kUnitValues<Order> < values) {
+  for (int64_t four = 0; four < kCount / 4; ++four) {
+    Ints lanes[kM][4];
+#pragma GCC unroll 4
+    for (int64_t j = 0; j < 4; ++j) {
+      for (int64_t i = 0; i < kM; ++i) lanes[i][j] = V::ZeroInts();
+      const int64_t begin = (four * 4 + j) * kPerVector;  // unit of the group
+      if (!kWhole && begin * kUnitValues<Order> >= values) continue;
       for (int64_t at = 0; at < kPerVector * kHalfBytes; at += 64)
         PrefetchNear(w + begin * kHalfBytes + at, distance);
 #pragma GCC unroll 4
@@ -64,23 +67,18 @@ inline void MultiplyHalvesGroup(const typename Kind::T* w, const HalvesInputs& x
         const Ints odd = Order::Odd(unit);
         for (int64_t i = 0; i < kM; ++i) {
           const int8_t* const xi = codes + i * x_stride + u * kUnitBytes;
-          sums[i] = Order::AddDot(sums[i], even, V::LoadBytes(xi));
-          sums[i] = Order::AddDot(sums[i], odd, V::LoadBytes(xi + kHalfBytes));
+          lanes[i][j] = Order::AddDot(lanes[i][j], even, xi);
+          lanes[i][j] = Order::AddDot(lanes[i][j], odd, xi + kHalfBytes);
         }
       }
+      for (int64_t i = 0; i < kM; ++i) lanes[i][j] = Order::Finish(lanes[i][j]);
     }
-    for (int64_t i = 0; i < kM; ++i) V::StoreBytes(lanes[i][v], Order::Finish(sums[i]));
+    for (int64_t i = 0; i < kM; ++i) fours[i][four] = V::SumFours(lanes[i]);
   }
-  for (int64_t i = 0; i < kM; ++i) {
-    Ints fours[kCount / 4];
-    for (int64_t four = 0; four < kCount / 4; ++four) {
-      Ints part[4];
-      for (int64_t j = 0; j < 4; ++j) part[j] = V::LoadBytes(lanes[i][four * 4 + j]);
-      fours[four] = V::SumFours(part);
-    }
-    V::StoreBytes(to + i * kEightSums,
-                  Kind::kRuns == 1 ? V::AddHalves(fours[0], fours[kCount / 4 - 1]) : fours[0]);
-  }
+  for (int64_t i = 0; i < kM; ++i)
+    V::StoreBytes(to + i * kEightSums, Kind::kRuns == 1
+                                           ? V::AddHalves(fours[i][0], fours[i][kCount / 4 - 1])
+                                           : fours[i][0]);
 }
 
 // total + a group's sums of eight rows of W and row i of x.
@@ -91,6 +89,7 @@ typename Kind::V::Vec AddHalvesGroup(const HalvesInputs& x, int64_t i, int64_t f
   using V = typename Kind::V;
   constexpr int64_t kGroup = kHalvesGroup<Kind>;
   typename V::Ints runs[kEight];
+#pragma GCC unroll 8
   for (int64_t row = 0; row < kEight; ++row) runs[row] = V::LoadBytes(sums + row * kEight);
   V::Transpose(runs);
   const int64_t count = Min(kGroup, x.chunks() - first);
@@ -149,11 +148,13 @@ void MultiplyByHalvesFew(const LinearTask& t, const typename Kind::T* w) {
   HalvesInputs x;
   HalvesFewScratch s;
   x.rows = t.m;
+  x.chunk_step = 1;
   constexpr int64_t kLongest = kFewHalvesRuns / Kind::kRuns;
   const int64_t columns =
       Min(kFewHalvesBytes / kInputBytes<typename Kind::Order> / t.m, kLongest) * kByteChunk;
   for (x.begin = 0; x.begin < t.k; x.begin += x.k) {
     x.k = Min(columns, t.k - x.begin);
+    x.row_step = x.chunks();
     PrepareHalves<Kind>(t, x);
     for (int64_t n = 0; n < t.n; n += kEight) {
       const int64_t rows = Min(kEight, t.n - n);

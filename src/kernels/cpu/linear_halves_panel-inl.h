@@ -19,7 +19,7 @@ namespace {
 
 constexpr int64_t kHalvesOutputs = 64;
 constexpr int64_t kHalvesTile = 16;       // outputs
-constexpr int64_t kHalvesTileInputs = 6;  // rows of x
+constexpr int64_t kHalvesTileInputs = 4;  // rows of x
 constexpr int64_t kHalvesColumns = 4096;  // of a pass
 constexpr int64_t kHalvesRuns = kHalvesColumns / kShortRun;
 constexpr int64_t kTileHalfBytes = 2 * kHalfBytes;  // of a step of a tile's rows of W
@@ -78,8 +78,7 @@ void LayOutHalves(HalvesPanelScratch<Order>& s, int64_t chunk, int64_t values) {
 // to (+)= kSteps steps from `step` of a chunk on, of kM rows of x and 16 of W.
 template <class Order, int64_t kSteps, int64_t kM>
 [[gnu::noinline]] void MultiplyHalvesSteps(const uint8_t* w, const int8_t* x, int64_t x_stride,
-                                           int64_t step, bool first, LineRuns::Run ahead,
-                                           int32_t (*to)[kHalvesTile]) {
+                                           int64_t step, bool first, int32_t (*to)[kHalvesTile]) {
   using V = typename Order::V;
   typename V::Ints sums[kM][2];
   for (int64_t i = 0; i < kM; ++i)
@@ -90,15 +89,10 @@ template <class Order, int64_t kSteps, int64_t kM>
   for (int64_t unit = 0; unit < kSteps / kInUnit; ++unit, x += kUnitBytes)
     for (int64_t at = 0; at < kInUnit; ++at)
       for (int64_t half = 0; half < 2; ++half, w += kTileHalfBytes) {
-        const int64_t line = (unit * kInUnit + at) * 2 + half;
-        if (line < ahead.count) ahead.Ask(line);
         const typename V::Ints w0 = V::LoadBytes(w);
         const typename V::Ints w1 = V::LoadBytes(w + kHalfBytes);
-        for (int64_t i = 0; i < kM; ++i) {
-          const typename V::Ints xi = V::SetFour(x + i * x_stride + half * kHalfBytes + 4 * at);
-          sums[i][0] = Order::AddDot(sums[i][0], w0, xi);
-          sums[i][1] = Order::AddDot(sums[i][1], w1, xi);
-        }
+        for (int64_t i = 0; i < kM; ++i)
+          Order::AddTwoDots(sums[i], w0, w1, x + i * x_stride + half * kHalfBytes + 4 * at);
       }
   for (int64_t i = 0; i < kM; ++i)
     for (int64_t j = 0; j < 2; ++j) {
@@ -121,14 +115,15 @@ void MultiplyHalvesTile(const HalvesInputs& x, int64_t i, int64_t chunk, int64_t
   const uint8_t* const w = s.w + n / kHalvesTile * Order::kUnits * kTileUnitBytes;
   for (int64_t step = 0; step < kAll; step += kSteps) {
     const LineRuns::Run lines = ahead.weights.Next(ahead.call_lines);
+    for (int64_t line = 0; line < lines.count; ++line) lines.Ask(line);
     MultiplyHalvesSteps<Order, kSteps, kM>(w, x.codes + at * kInputBytes<Order>,
-                                           x.chunks() * kInputBytes<Order>, step,
-                                           step % kRunSteps == 0, lines, s.sums[step / kRunSteps]);
+                                           x.row_step * kInputBytes<Order>, step,
+                                           step % kRunSteps == 0, s.sums[step / kRunSteps]);
   }
   const int64_t scaled = Kind::kOneScale ? 0 : chunk * Kind::kRuns * kHalvesOutputs;
   const int64_t zeroed = chunk * Kind::kRuns * kHalvesOutputs;
   for (int64_t r = 0; r < kM; ++r) {
-    const int64_t of_row = at + r * x.chunks();
+    const int64_t of_row = at + r * x.row_step;
     for (int64_t j = 0; j < kHalvesTile; j += kEight) {
       float* const total = s.totals[i + r] + n + j;
       V::Store(total,
@@ -180,6 +175,8 @@ void MultiplyByHalvesPanels(const LinearTask& t, const typename Kind::T* w) {
   HalvesInputs x;
   HalvesPanelScratch<Order> s;
   x.rows = t.m;
+  x.row_step = 1;
+  x.chunk_step = t.m;
   const int64_t columns =
       Min(kMaxHalvesBytes / kInputBytes<Order> / t.m * kByteChunk, kHalvesColumns);
   for (x.begin = 0; x.begin < t.k; x.begin += x.k) {

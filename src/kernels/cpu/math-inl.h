@@ -25,7 +25,7 @@ struct FloatMath {
   using U4Table = typename V::U4Table;
   static constexpr int64_t kStep = V::kLanes;
   static constexpr int64_t kTileRows = V::kTileRows;
-  static constexpr int64_t kScaledRows = V::kTileRows / 2;
+  static constexpr int64_t kScaledRows = V::kScaledRows;
 
   template <class T>
   static Operand Load(const T* p) {
@@ -54,7 +54,7 @@ struct PairMath {
   using U4Table = typename V::U4PairTable;
   static constexpr int64_t kStep = V::kPairElements;
   static constexpr int64_t kTileRows = V::kTileRows;
-  static constexpr int64_t kScaledRows = V::kTileRows / 2;
+  static constexpr int64_t kScaledRows = V::kScaledRows;
 
   template <class T>
   static Operand Load(const T* p) {

@@ -17,6 +17,9 @@ struct Avx2 {
   static constexpr int64_t kLanes = 8;
   // Rows of a register tile that is four vectors wide: 12 sums and 4 operands of 16 registers.
   static constexpr int64_t kTileRows = 3;
+  // The same with a second sum for each, in memory: used once per segment, they cost less there
+  // than tiles of one row.
+  static constexpr int64_t kScaledRows = 3;
   static constexpr bool kManyStreams = false;  // memory answers one stream faster
   // A tile of rows times a packed panel of neighbouring vectors: 12 sums and 3 operands.
   static constexpr int64_t kPanelRows = 6;
@@ -163,25 +166,15 @@ struct Avx2 {
     return _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)));
   }
 
-  // rows[i] element j ↔ rows[j] element i.
-  static void Transpose(Vec (&rows)[kLanes]) {
-    __m256d pairs[kLanes];  // rows 4i … 4i+3, columns j of every four, as two numbers side by side
-    for (int i = 0; i < kLanes; i += 4) {
-      const __m256d low01 = _mm256_castps_pd(_mm256_unpacklo_ps(rows[i], rows[i + 1]));
-      const __m256d high01 = _mm256_castps_pd(_mm256_unpackhi_ps(rows[i], rows[i + 1]));
-      const __m256d low23 = _mm256_castps_pd(_mm256_unpacklo_ps(rows[i + 2], rows[i + 3]));
-      const __m256d high23 = _mm256_castps_pd(_mm256_unpackhi_ps(rows[i + 2], rows[i + 3]));
-      pairs[i] = _mm256_unpacklo_pd(low01, low23);
-      pairs[i + 1] = _mm256_unpackhi_pd(low01, low23);
-      pairs[i + 2] = _mm256_unpacklo_pd(high01, high23);
-      pairs[i + 3] = _mm256_unpackhi_pd(high01, high23);
-    }
-    for (int j = 0; j < 4; ++j) {
-      const Vec a = _mm256_castpd_ps(pairs[j]);
-      const Vec b = _mm256_castpd_ps(pairs[4 + j]);
-      rows[j] = _mm256_permute2f128_ps(a, b, 0x20);
-      rows[4 + j] = _mm256_permute2f128_ps(a, b, 0x31);
-    }
+  // rows[i] element j ↔ rows[j] element i. Without loops, around which g++ 12 moves rows through
+  // memory.
+  [[gnu::always_inline]] static void Transpose(Vec (&rows)[kLanes]) {
+    TurnFours(rows[0], rows[1], rows[2], rows[3]);
+    TurnFours(rows[4], rows[5], rows[6], rows[7]);
+    SwapHalves(rows[0], rows[4]);
+    SwapHalves(rows[1], rows[5]);
+    SwapHalves(rows[2], rows[6]);
+    SwapHalves(rows[3], rows[7]);
   }
 
   // e^x: range, error and method as in simd_avx512-inl.h.
@@ -200,6 +193,23 @@ struct Avx2 {
   }
 
  private:
+  // Transposes both 4 × 4 halves.
+  static void TurnFours(Vec& a, Vec& b, Vec& c, Vec& d) {
+    const __m256d low01 = _mm256_castps_pd(_mm256_unpacklo_ps(a, b));
+    const __m256d high01 = _mm256_castps_pd(_mm256_unpackhi_ps(a, b));
+    const __m256d low23 = _mm256_castps_pd(_mm256_unpacklo_ps(c, d));
+    const __m256d high23 = _mm256_castps_pd(_mm256_unpackhi_ps(c, d));
+    a = _mm256_castpd_ps(_mm256_unpacklo_pd(low01, low23));
+    b = _mm256_castpd_ps(_mm256_unpackhi_pd(low01, low23));
+    c = _mm256_castpd_ps(_mm256_unpacklo_pd(high01, high23));
+    d = _mm256_castpd_ps(_mm256_unpackhi_pd(high01, high23));
+  }
+  // The upper half of a and the lower one of b change places.
+  static void SwapHalves(Vec& a, Vec& b) {
+    const Vec low = _mm256_permute2f128_ps(a, b, 0x20);
+    b = _mm256_permute2f128_ps(a, b, 0x31);
+    a = low;
+  }
   template <class T>
   static const T* At(const void* p) {
     return static_cast<const T*>(p);

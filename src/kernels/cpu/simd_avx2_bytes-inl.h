@@ -29,18 +29,47 @@ struct Avx2Bytes : Avx2 {
   static Ints SetInt(int32_t x) { return _mm256_set1_epi32(x); }
   static Ints SetWord(int16_t x) { return _mm256_set1_epi16(x); }
   static Ints SetByte(int8_t x) { return _mm256_set1_epi8(x); }
-  // The four bytes at p in every place.
-  static Ints SetFour(const void* p) {
-    int32_t four;
-    __builtin_memcpy(&four, p, sizeof(four));
-    return _mm256_set1_epi32(four);
-  }
   static Ints AddInts(Ints a, Ints b) { return _mm256_add_epi32(a, b); }
-  static Ints AddWords(Ints a, Ints b) { return _mm256_add_epi16(a, b); }
   // Lane i: a[2i]·b[2i] + a[2i+1]·b[2i+1] of words, and of bytes, a's unsigned and b's signed,
   // where the sum fits into a word.
   static Ints DotWords(Ints a, Ints b) { return _mm256_madd_epi16(a, b); }
   static Ints DotBytes(Ints a, Ints b) { return _mm256_maddubs_epi16(a, b); }
+  // sums += DotWords(w0, x) and DotWords(w1, x), of 32 bits, with the four bytes at p as x; and the
+  // same of DotBytes, of words. Not intrinsics: g++ 12 reads ahead until sums leave the registers.
+  static void AddTwoWordDots(Ints (&sums)[2], Ints w0, Ints w1, const void* p) {
+    Ints a = sums[0], b = sums[1], x, y;
+    asm("vpbroadcastd %6, %2\n\tvpmaddwd %2, %4, %3\n\tvpaddd %3, %0, %0\n\t"
+        "vpmaddwd %2, %5, %2\n\tvpaddd %2, %1, %1"
+        : "+x"(a), "+x"(b), "=&x"(x), "=&x"(y)
+        : "x"(w0), "x"(w1), "m"(*static_cast<const Four*>(p)));
+    sums[0] = a;
+    sums[1] = b;
+  }
+  static void AddTwoByteDots(Ints (&sums)[2], Ints w0, Ints w1, const void* p) {
+    Ints a = sums[0], b = sums[1], x, y;
+    asm("vpbroadcastd %6, %2\n\tvpmaddubsw %2, %4, %3\n\tvpaddw %3, %0, %0\n\t"
+        "vpmaddubsw %2, %5, %2\n\tvpaddw %2, %1, %1"
+        : "+x"(a), "+x"(b), "=&x"(x), "=&x"(y)
+        : "x"(w0), "x"(w1), "m"(*static_cast<const Four*>(p)));
+    sums[0] = a;
+    sums[1] = b;
+  }
+  // sum + DotWords(w, x), of 32 bits, and sum + DotBytes(w, x), of words; x lies at p. For the same
+  // reason.
+  static Ints AddWordDot(Ints sum, Ints w, const void* p) {
+    Ints y;
+    asm("vpmaddwd %3, %2, %1\n\tvpaddd %1, %0, %0"
+        : "+x"(sum), "=&x"(y)
+        : "x"(w), "m"(*static_cast<const Line*>(p)));
+    return sum;
+  }
+  static Ints AddByteDot(Ints sum, Ints w, const void* p) {
+    Ints y;
+    asm("vpmaddubsw %3, %2, %1\n\tvpaddw %1, %0, %0"
+        : "+x"(sum), "=&x"(y)
+        : "x"(w), "m"(*static_cast<const Line*>(p)));
+    return sum;
+  }
   // a·b, both of 16 bits: of b the upper half, its sign, is not wanted.
   static Ints MulInts(Ints a, Ints b) {
     return _mm256_madd_epi16(a, _mm256_and_si256(b, _mm256_set1_epi32(0xffff)));
@@ -77,13 +106,27 @@ struct Avx2Bytes : Avx2 {
   }
   using Avx2::Transpose;
   [[gnu::always_inline]] static void Transpose(Ints (&rows)[kLanes]) {
-    Vec floats[kLanes];
-    for (int64_t i = 0; i < kLanes; ++i) floats[i] = _mm256_castsi256_ps(rows[i]);
+    Vec floats[kLanes] = {AsFloat(rows[0]), AsFloat(rows[1]), AsFloat(rows[2]), AsFloat(rows[3]),
+                          AsFloat(rows[4]), AsFloat(rows[5]), AsFloat(rows[6]), AsFloat(rows[7])};
     Transpose(floats);
-    for (int64_t i = 0; i < kLanes; ++i) rows[i] = _mm256_castps_si256(floats[i]);
+    rows[0] = _mm256_castps_si256(floats[0]);
+    rows[1] = _mm256_castps_si256(floats[1]);
+    rows[2] = _mm256_castps_si256(floats[2]);
+    rows[3] = _mm256_castps_si256(floats[3]);
+    rows[4] = _mm256_castps_si256(floats[4]);
+    rows[5] = _mm256_castps_si256(floats[5]);
+    rows[6] = _mm256_castps_si256(floats[6]);
+    rows[7] = _mm256_castps_si256(floats[7]);
   }
 
  private:
+  static Vec AsFloat(Ints v) { return _mm256_castsi256_ps(v); }
+  struct [[gnu::may_alias]] Four {
+    char bytes[4];
+  };
+  struct [[gnu::may_alias]] Line {
+    char bytes[kBytes];
+  };
   static Ints Pack(Ints a, Ints b) {
     return _mm256_permute4x64_epi64(_mm256_packus_epi16(a, b), 0xd8);
   }
