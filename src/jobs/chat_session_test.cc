@@ -112,7 +112,8 @@ TEST_F(ChatSessionTest, ResetAndUndoForgetAndKeepTheSystemText) {
   chat.Reset();
   ASSERT_EQ(chat.messages().size(), 1u);
   EXPECT_EQ(*chat.messages()[0].content, "Be brief.");
-  EXPECT_EQ(chat.Ask("Two")->tokens, Fresh("Be brief.<｜User｜>Two<｜Assistant｜>", kStrict).tokens);
+  EXPECT_EQ(chat.Ask("Two")->tokens,
+            Fresh("Be brief.<｜User｜>Two<｜Assistant｜>", kStrict).tokens);
 }
 
 TEST_F(ChatSessionTest, AUsersTextOpensNoTurn) {
@@ -137,11 +138,10 @@ TEST_F(ChatSessionTest, ACancelledAnswerStaysAsFarAsItGot) {
   EXPECT_EQ(cut->tokens, std::vector<int32_t>(whole->tokens.begin(), whole->tokens.begin() + 5));
   ASSERT_EQ(chat.messages().size(), 2u);
   EXPECT_EQ(*chat.messages()[1].content, cut->text);
-  EXPECT_EQ(chat.Ask("More")->tokens,
-            Fresh("<｜User｜>Once upon a time<｜Assistant｜>" + cut->text + kEnd +
-                      "<｜User｜>More<｜Assistant｜>",
-                  kStrict)
-                .tokens);
+  EXPECT_EQ(chat.Ask("More")->tokens, Fresh("<｜User｜>Once upon a time<｜Assistant｜>" +
+                                                cut->text + kEnd + "<｜User｜>More<｜Assistant｜>",
+                                            kStrict)
+                                          .tokens);
 }
 
 TEST_F(ChatSessionTest, CancelledBeforeTheFirstTokenNothingIsKept) {

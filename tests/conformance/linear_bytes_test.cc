@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include "src/kernels/cpu/launch.h"
 #include "tests/conformance/compare.h"
 #include "tests/conformance/quant_case.h"
 #include "tests/conformance/rows.h"
@@ -114,10 +115,9 @@ TEST(LinearBytesConformance, EveryRowAddsInTheSameOrder) {
         Guarded y(DType::kF32, {1, s.m, s.n}, kQuantPad);
         LinearPart p = PartOf(x, w, y);
         p.bias = bias;
-        LinearOp::Shape floats = LinearOp::ShapeOf(p);
-        floats.x = DType::kF32;
+        if (!cpu::SupportsInt8(LinearOp::ShapeOf(p))) continue;
         ForEachFastRow<LinearOp>(LinearOp::ShapeOf(p), [&](const Kernel<LinearOp>& row) {
-          if (row.supports(floats)) return;  // it does not multiply bytes
+          if (row.name == "avx512.linear") return;  // it does not multiply bytes
           y.Poison();
           RunPart(row, p);
           for (int64_t m = 0; m < s.m; ++m)

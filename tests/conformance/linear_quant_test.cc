@@ -108,7 +108,7 @@ TEST(LinearQuantConformance, FastRowsTakeEveryFormatOfCheckpoints) {
     for (const DType x : kInputTypes)
       for (const int64_t run : {32, 64, 128, 7168})
         for (const Kernel<LinearOp>& row : Kernels<LinearOp>()) {
-          if (row.name != "avx2.linear" && row.name != "avx512.linear") continue;
+          if (row.isa != Isa::kAvx2 && row.isa != Isa::kAvx512) continue;
           EXPECT_TRUE(row.supports({1, 1, 8, 7168, x, w, x == DType::kI8 ? 128 : 0, run}));
         }
 }

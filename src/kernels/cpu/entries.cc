@@ -80,11 +80,16 @@ void TileLinear(const LinearOp::Params& p, const Exec& exec) {
   Amx::Linear(p, exec);
 }
 
+// Bytes where they can be multiplied as such, else f32.
+void Avx2Linear(const LinearOp::Params& p, const Exec& exec) {
+  if (cpu::SupportsInt8(LinearOp::ShapeOf(p))) return Avx2Bytes::Linear(p, exec);
+  Avx2::Linear(p, exec);
+}
+
 constexpr Kernel<LinearOp> kLinear[] = {
     RefRow<LinearOp>("ref.linear", ref::Linear),
-    CpuRow<LinearOp>("avx2.linear", Isa::kAvx2, Avx2::Linear),
+    CpuRow<LinearOp>("avx2.linear", Isa::kAvx2, Avx2Linear),
     CpuRow<LinearOp>("avx512.linear", Isa::kAvx512, Avx512::Linear),
-    {"avx2_bytes.linear", Isa::kAvx2, cpu::SupportsInt8, Avx2Bytes::Linear},
     {"avx512_vnni.linear", Isa::kAvx512Vnni, cpu::SupportsInt8, Avx512Vnni::Linear},
     {"avx512_bf16.linear", Isa::kAvx512Bf16, cpu::SupportsBf16, Avx512Bf16::Linear},
     {"amx.linear", Isa::kAmx, IsTileLinear, TileLinear},

@@ -26,6 +26,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "src/kernels/cpu/element-inl.h"
 #include "src/kernels/cpu/math-inl.h"
@@ -380,7 +381,10 @@ void DotTask(const LinearTask& t, const T* w) {
 // Any x, any w.
 template <class V>
 void LinearF32(const LinearTask& t) {
-  WithWeightType(t.w, t.w_type, [&](const auto* w) { DotTask<FloatMath<V>>(t, w); });
+  WithWeightType(t.w, t.w_type, [&]<class T>(const T* w) {
+    constexpr bool kTwin = V::kTwinLoads && sizeof(T) == 1;
+    DotTask<std::conditional_t<kTwin, TwinMath<V>, FloatMath<V>>>(t, w);
+  });
 }
 
 // Requires: t.x is bf16; t.w is bf16 or narrower.

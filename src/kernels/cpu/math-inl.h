@@ -44,6 +44,48 @@ struct FloatMath {
   static Vec Dot(Vec sum, Operand x, Operand w) { return V::Fma(x, w, sum); }
 };
 
+// f32 of two vectors at once, in the order of two steps of FloatMath: weights of a byte or less
+// become f32 in fewer instructions where they fill whole registers of 16 bits.
+template <class V>
+struct TwinMath {
+  using X = float;
+  using Lanes = V;
+  using Vec = typename V::Vec;
+  using Operand = typename V::Twin;
+  using U4Table = typename V::U4Table;
+  static constexpr int64_t kStep = 2 * V::kLanes;
+  static constexpr int64_t kTileRows = V::kTileRows;
+  static constexpr int64_t kScaledRows = V::kScaledRows;
+
+  template <class T>
+  static Operand Load(const T* p) {
+    return V::LoadTwin(p);
+  }
+  template <class T>
+  static Operand Partial(const T* p, int64_t count) {
+    return {V::LoadPartial(p, FirstOf(count)), V::LoadPartial(p + V::kLanes, SecondOf(count))};
+  }
+  static Operand Load(const U4* p, U4Table table) {
+    return {V::Load(p, table), V::Load(p + V::kLanes / 2, table)};
+  }
+  static Operand Partial(const U4* p, int64_t count, U4Table table) {
+    return {V::LoadPartial(p, FirstOf(count), table),
+            V::LoadPartial(p + V::kLanes / 2, SecondOf(count), table)};
+  }
+  static U4Table TableOf(int64_t zero) { return V::TableOf(zero); }
+  static void Store(float* p, Operand x) {
+    V::Store(p, x.first);
+    V::Store(p + V::kLanes, x.second);
+  }
+  static Vec Dot(Vec sum, Operand x, Operand w) {
+    return V::Fma(x.second, w.second, V::Fma(x.first, w.first, sum));
+  }
+
+ private:
+  static constexpr int64_t FirstOf(int64_t count) { return count < V::kLanes ? count : V::kLanes; }
+  static constexpr int64_t SecondOf(int64_t count) { return count - FirstOf(count); }
+};
+
 // Pairs of bf16.
 template <class V>
 struct PairMath {

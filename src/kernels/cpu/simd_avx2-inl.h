@@ -17,6 +17,7 @@ struct Avx2 {
   static constexpr int64_t kLanes = 8;
   // Rows of a register tile that is four vectors wide: 12 sums and 4 operands of 16 registers.
   static constexpr int64_t kTileRows = 3;
+  static constexpr bool kTwinLoads = true;  // has LoadTwin
   // The same with a second sum for each, in memory: used once per segment, they cost less there
   // than tiles of one row.
   static constexpr int64_t kScaledRows = 3;
@@ -138,6 +139,22 @@ struct Avx2 {
     __builtin_memcpy(p, &eight, static_cast<uint64_t>(count < kLanes ? count : kLanes));
   }
 
+  // Twice kLanes numbers.
+  struct Twin {
+    Vec first, second;
+  };
+  template <class T>
+  static Twin LoadTwin(const T* p) {
+    return {Load(p), Load(p + kLanes)};
+  }
+  static Twin LoadTwin(const F8* p) {
+    const __m256i words = _mm256_cvtepi8_epi16(Load8(p));
+    const __m256i half = _mm256_and_si256(_mm256_slli_epi16(words, 7), SetWords(0xbfff));
+    const __m256i negative = _mm256_or_si256(half, SetWords(0x8000));
+    const __m256i nan = _mm256_cmpeq_epi16(negative, SetWords(0xbf80));
+    return TwinOf(_mm256_or_si256(half, nan));
+  }
+
   // The 64 integers of a chunk of 5-bit codes.
   static void UnpackQ6(const void* chunk, I8* to) { UnpackChunkOf64(chunk, to); }
 
@@ -244,6 +261,12 @@ struct Avx2 {
     const __m256i codes = _mm256_or_si256(wide, _mm256_slli_epi64(wide, 28));
     const __m256i low = _mm256_and_si256(codes, _mm256_set1_epi32(15));
     return Sub(_mm256_cvtepi32_ps(low), zero);
+  }
+  static __m256i SetWords(int x) { return _mm256_set1_epi16(static_cast<int16_t>(x)); }
+  // 16 f16, times 2⁸.
+  static Twin TwinOf(__m256i halves) {
+    return {Mul(_mm256_cvtph_ps(_mm256_castsi256_si128(halves)), Set1(0x1p8f)),
+            Mul(_mm256_cvtph_ps(_mm256_extracti128_si256(halves, 1)), Set1(0x1p8f))};
   }
   static __m256i First(int64_t count) {
     const __m256i index = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
