@@ -19,15 +19,29 @@ struct BytesShape {
   int64_t m, n, k;
 };
 
+// A product of activations with groups of 128, and its bias.
+struct BytesCase {
+  BytesCase(const BytesShape& s, DType w_type, const QuantBlocks& blocks, std::mt19937& rng)
+      : w(w_type, 1, s.n, s.k, blocks, rng),
+        x(DType::kI8, 1, s.m, s.k, 128, rng),
+        bias(DType::kF32, {s.n}),
+        y(DType::kF32, {1, s.m, s.n}, kQuantPad),
+        part(PartOf(x, w, y)) {
+    FillRandom(bias, rng);
+    part.bias = bias;
+  }
+
+  QuantWeight w;
+  QuantInput x;
+  Guarded bias, y;
+  LinearPart part;
+};
+
 void ExpectBitsOfSingleRows(const BytesShape& s, DType w_type, const QuantBlocks& blocks) {
   std::mt19937 rng(5);
-  const QuantWeight w(w_type, 1, s.n, s.k, blocks, rng);
-  const QuantInput x(DType::kI8, 1, s.m, s.k, 128, rng);
-  const Guarded bias(DType::kF32, {s.n});
-  FillRandom(bias, rng);
-  Guarded y(DType::kF32, {1, s.m, s.n}, kQuantPad);
-  LinearPart p = PartOf(x, w, y);
-  p.bias = bias;
+  BytesCase of(s, w_type, blocks, rng);
+  const LinearPart& p = of.part;
+  Guarded& y = of.y;
   const auto rows_of = [&p](const TensorView& to, int64_t begin, int64_t end) {
     LinearPart part = p;
     part.x = p.x.Slice(1, begin, end);
@@ -108,21 +122,16 @@ TEST(LinearBytesConformance, EveryRowAddsInTheSameOrder) {
                                     {1, 32, 3, 64, DType::kF32, true}})
     for (const DType w_type : {DType::kI8, DType::kU4})
       for (const BytesShape& s : {BytesShape{1, 9, 4300}, {7, 80, 300}, {30, 40, 1025}}) {
-        const QuantWeight w(w_type, 1, s.n, s.k, blocks, rng);
-        const QuantInput x(DType::kI8, 1, s.m, s.k, 128, rng);
-        const Guarded bias(DType::kF32, {s.n});
-        FillRandom(bias, rng);
-        Guarded y(DType::kF32, {1, s.m, s.n}, kQuantPad);
-        LinearPart p = PartOf(x, w, y);
-        p.bias = bias;
+        BytesCase of(s, w_type, blocks, rng);
+        const LinearPart& p = of.part;
         if (!cpu::SupportsInt8(LinearOp::ShapeOf(p))) continue;
         ForEachFastRow<LinearOp>(LinearOp::ShapeOf(p), [&](const Kernel<LinearOp>& row) {
           if (row.name == "avx512.linear") return;  // it does not multiply bytes
-          y.Poison();
+          of.y.Poison();
           RunPart(row, p);
           for (int64_t m = 0; m < s.m; ++m)
             for (int64_t n = 0; n < s.n; ++n)
-              ASSERT_EQ(GetValue(y, 0, m, n), InOrder(x, w, m, n, GetValue(bias, n)))
+              ASSERT_EQ(GetValue(of.y, 0, m, n), InOrder(of.x, of.w, m, n, GetValue(of.bias, n)))
                   << row.name << " " << Name(w_type) << " M=" << s.m << " at " << m << ", " << n;
         });
         if (HasFatalFailure()) return;
