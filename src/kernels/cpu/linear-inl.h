@@ -15,8 +15,9 @@
 //            panel │→ 4 operands  │ L2
 //                  └──────────────┘
 // Scales    a block of K falls into segments of one scale each. With several, each sum is two: of
-//           the segment, and of segments times their scales, so a tile has half the rows. With one
-//           (scales per row), the finished sum is multiplied.
+//           the segment, and of segments times their scales. So a tile has half the rows, or, of
+//           few registers, keeps the latter in memory. With one (scales per row), the finished sum
+//           is multiplied.
 // Rounding  a weight's value without its scale is exact in the type it is multiplied in; sums,
 //           scales and their products are f32. Int8 activations in f32 are rounded once more, by
 //           their scale.

@@ -3,7 +3,7 @@
 //   [16 rows of W][unit][step][half][row][values]      two vectors of eight rows for each half
 //
 // Work      of a chunk of 64 rows of W, which then lies in the L1 (16 KiB of int8, 8 of 4 bits),
-//           products with all rows of x: a tile is 6 rows × 16 outputs, 12 vectors of sums. Sums
+//           products with all rows of x: a tile is 4 rows × 16 outputs, 8 vectors of sums. Sums
 //           over lanes are not needed, and a sum becomes f32 once per run and output.
 #pragma once
 
