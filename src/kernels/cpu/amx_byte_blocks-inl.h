@@ -36,7 +36,6 @@ struct ByteProduct {
   alignas(64) int32_t runs[2][kBatchTiles * kTileSums];  // sums of a batch and the last one
   alignas(64) float scale[kWideByteBlock / kShortRun * kBytePanelRows];  // [run][row]
   RowChunk row[kWideByteBlock / kByteChunk * kMaxLaneRows];  // [chunk][row], few rows of x
-  const char* lane_rows[kTileSide];                          // and rows of W that they multiply
   const LinearTask* t;
   int64_t x_tiles, x_rows;  // rows of x in a tile: 16, or 1 in lanes
   int64_t chunks;           // of all of K

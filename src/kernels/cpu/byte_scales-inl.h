@@ -57,7 +57,7 @@ inline int64_t GridRow(const ScaleGrid& g, int64_t n) {
 
 // scale[run][row] of kRows rows from scales side by side; of bf16 two at a time.
 template <class V, int64_t kRows, class Row>
-void TurnPairs(const Row& row, int64_t runs, float* scale) {
+[[gnu::always_inline]] inline void TurnPairs(const Row& row, int64_t runs, float* scale) {
   for (int64_t first = 0; first < runs; first += 2 * V::kLanes)
     for (int64_t i = 0; i < kRows; i += V::kLanes) {
       typename V::Ints pairs[V::kLanes];
@@ -74,7 +74,7 @@ void TurnPairs(const Row& row, int64_t runs, float* scale) {
     }
 }
 template <class V, int64_t kRows, class Row>
-void TurnScales(const Row& row, int64_t runs, float* scale) {
+[[gnu::always_inline]] inline void TurnScales(const Row& row, int64_t runs, float* scale) {
   for (int64_t first = 0; first < runs; first += V::kLanes)
     for (int64_t i = 0; i < kRows; i += V::kLanes) {
       typename V::Vec part[V::kLanes];

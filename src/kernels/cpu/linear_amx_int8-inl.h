@@ -159,7 +159,12 @@ inline void MultiplyBlock(ByteProduct& s, const ByteBlock& block) {
 inline ByteBlocks BlocksOf(const ByteProduct& s, const LinearTask& t) {
   const bool few = s.in_lanes() || s.x_tiles <= 2;
   const bool in_place = s.in_lanes() || (few && t.w_type == Element::kI8);
-  return {t.n, t.k, few, t.w_stride < kPage, in_place ? kWideByteBlock : kByteBlock};
+  return {t.n,
+          t.k,
+          few,
+          t.w_stride < kPage,
+          s.in_lanes() && AsksByRows(t),
+          in_place ? kWideByteBlock : kByteBlock};
 }
 
 template <bool kOneScale, int64_t kRuns>
@@ -189,7 +194,7 @@ inline void StoreOutputs(ByteProduct& s, int64_t output) {
   }
   const int64_t rest = t.n - output;
   for (int64_t row = 0; row < t.m; ++row) {
-    const Amx::Vec sum = Amx::Load(s.Sums(output / kTileSide, row));
+    const Amx::Vec sum = LaneSums(s, output, row);
     StoreNext<Amx>(t.y + row * t.y_stride + output,
                    t.bias == nullptr ? sum : Amx::Add(sum, LoadNext<Amx>(t.bias + output, rest)),
                    rest);

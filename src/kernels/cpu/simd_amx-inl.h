@@ -147,6 +147,9 @@ struct Amx : Avx512Bf16 {
   // Bit i is set where lane i is not 1, NaN included.
   static uint32_t NotOne(Vec v) { return _mm512_cmp_ps_mask(v, Set1(1.0f), _CMP_NEQ_UQ); }
 
+  // Lane i is lane index[i] of a and b side by side.
+  static Vec Pick(Vec a, Vec b, Words index) { return _mm512_permutex2var_ps(a, index, b); }
+
   static Words WordsOf(Pairs v) { return Bits(v); }
   static Pairs PairsOf(Words v) { return As(v); }
   static Vec Floats(Words v) { return _mm512_castsi512_ps(v); }

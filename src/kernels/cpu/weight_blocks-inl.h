@@ -14,9 +14,18 @@ namespace {
 constexpr int64_t kWideByteBlock = 4096;  // columns that are multiplied where they lie
 constexpr int64_t kBytePanelRows = 2 * kTileSide;
 
+// 32 outputs from `output` on and columns [begin, end) of a task.
+struct ByteBlock {
+  int64_t output, rows, begin, end;
+
+  int64_t chunks() const { return (end - begin + kByteChunk - 1) / kByteChunk; }
+};
+
 // What a block reads, asked for in parts.
 struct BlockAhead {
   LinesAhead weights, scales;
+  const LinearTask* task = nullptr;           // null: there is none
+  ByteBlock block = {};                       // of it, the next one
   int64_t weight_lines = 0, scale_lines = 0;  // of a part
   int64_t chunks = 0;  // of 128 columns that are worked on while they are asked for
 
@@ -28,13 +37,6 @@ struct BlockAhead {
     weights.Ask(weight_lines);
     scales.Ask(scale_lines);
   }
-};
-
-// 32 outputs from `output` on and columns [begin, end) of a task.
-struct ByteBlock {
-  int64_t output, rows, begin, end;
-
-  int64_t chunks() const { return (end - begin + kByteChunk - 1) / kByteChunk; }
 };
 
 constexpr int64_t ValuesOf(Element w_type) { return w_type == Element::kU4 ? 2 : 1; }  // of a byte
@@ -70,10 +72,10 @@ inline LinesAhead ScalesOf(const LinearTask& t, const ByteBlock& block) {
 
 // The blocks of a task: along K first for few rows of x, whose sums stay near; along the outputs
 // first for many, so that x stays near. Memory is asked for a block or, where rows are short, for
-// all blocks of some outputs together.
+// all blocks of some outputs together; with by_rows the kernel asks for weights itself.
 struct ByteBlocks {
   int64_t n, k;
-  bool along_k, short_rows;
+  bool along_k, short_rows, by_rows;
   int64_t columns;
 
   int64_t across() const { return (k + columns - 1) / columns; }
@@ -93,6 +95,13 @@ struct ByteBlocks {
   }
 };
 
+inline BlockAhead Asking(const LinearTask& t, const ByteBlock& block, bool by_rows) {
+  BlockAhead ahead;
+  if (!by_rows) ahead.weights = WeightsOf(t, block);
+  ahead.scales = ScalesOf(t, block);
+  return ahead;
+}
+
 // Begins to ask for what is worked on after block i, which may be the next task's; blocks_of(t) are
 // those of another task.
 template <class BlocksOf>
@@ -106,7 +115,7 @@ inline BlockAhead AheadOf(const LinearTask& task, const ByteBlocks& blocks, int6
   else if ((t = t->next) != nullptr)
     block = blocks_of(*t).Together(0);
   BlockAhead ahead;
-  if (t != nullptr) ahead = {WeightsOf(*t, block), ScalesOf(*t, block)};
+  if (t != nullptr) ahead = Asking(*t, block, blocks.by_rows);
   ahead.chunks = blocks.Together(i).chunks();
   return ahead;
 }
@@ -116,11 +125,16 @@ template <class BlocksOf, class Multiply>
 inline void ForEachBlock(const LinearTask& t, const BlocksOf& blocks_of, BlockAhead& ahead,
                          const Multiply& multiply) {
   const ByteBlocks blocks = blocks_of(t);
-  ahead = {WeightsOf(t, blocks.Together(0)), ScalesOf(t, blocks.Together(0))};
+  ahead = Asking(t, blocks.Together(0), blocks.by_rows);
   ahead.SetParts(1);
   ahead.Ask();
   for (int64_t i = 0; i < blocks.count(); ++i) {
     if (i % blocks.together() == 0) ahead = AheadOf(t, blocks, i, blocks_of);
+    ahead.task = i + 1 < blocks.count() ? &t : t.next;
+    if (ahead.task == &t)
+      ahead.block = blocks.At(i + 1);
+    else if (ahead.task != nullptr)
+      ahead.block = blocks_of(*ahead.task).At(0);
     multiply(blocks.At(i));
   }
 }
