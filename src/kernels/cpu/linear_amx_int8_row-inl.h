@@ -45,7 +45,7 @@ inline void PlaceRow(ByteProduct& s, const ByteBlock& block, int64_t x_row) {
 constexpr int64_t kLaneAhead = 4;  // chunks
 
 // Whether rows ask for their own lines.
-inline bool AsksByRows(const LinearTask& t) { return 3 * t.w_stride >= kPage; }
+inline bool AsksByRows(const LinearTask& t) { return 4 * t.w_stride >= kPage; }
 // Whether the two tiles of a block take its rows in turn.
 inline bool InTurn(const LinearTask& t, int64_t rows) {
   return rows == kBytePanelRows && AsksByRows(t) && 4 * t.w_stride < 3 * kPage;

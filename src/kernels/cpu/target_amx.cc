@@ -12,7 +12,8 @@
 namespace latte::cpu {
 namespace {
 
-// Four chains of tiles; the operands are zero, which takes as long as anything else.
+// Four chains of tiles. The operands are zero: with numbers that change products take as many
+// cycles, but of a slower clock (docs/kernels/amx.md).
 template <class Step>
 void RunTileChains(int64_t rounds, float* sink, const Step& step) {
   const TileScope scope{TileShapes{}};
