@@ -121,7 +121,8 @@ TEST(LinearBytesConformance, EveryRowAddsInTheSameOrder) {
                                     {1, 32, 0, 0, DType::kBF16},
                                     {1, 32, 3, 64, DType::kF32, true}})
     for (const DType w_type : {DType::kI8, DType::kU4})
-      for (const BytesShape& s : {BytesShape{1, 9, 4300}, {7, 80, 300}, {30, 40, 1025}}) {
+      for (const BytesShape& s :
+           {BytesShape{1, 9, 4300}, {2, 70, 4300}, {7, 80, 300}, {30, 40, 1025}}) {
         BytesCase of(s, w_type, blocks, rng);
         const LinearPart& p = of.part;
         if (!cpu::SupportsInt8(LinearOp::ShapeOf(p))) continue;
