@@ -4,9 +4,9 @@
 // them.
 //
 // Each of 16 rows asks for its lines four chunks ahead, at its end for the first ones of the row
-// that takes its place. Rows shorter than a page are taken two apart, so that 16 lie in as many
-// pages: lane l of tile i is then row 2l + i of a block. For still shorter rows memory is asked as
-// for tiles.
+// that takes its place. Rows shorter than three quarters of a page are taken two apart, so that 16
+// lie in as many pages: lane l of tile i is then row 2l + i of a block. For rows below a quarter of
+// a page memory is asked as for tiles.
 #pragma once
 
 #include <cstdint>
@@ -203,6 +203,8 @@ inline void MultiplyByRows(ByteProduct& s, const ByteBlock& block) {
       next.Find(t, block, i + 1);
     else if (s.ahead.task != nullptr)
       next.Find(*s.ahead.task, s.ahead.block, 0);
+    else
+      next = rows;  // nothing follows: lines that are here already
     LaneChunk c = {rows.row, order.row[i], block.output, 0, 0, 0, rows.row, 0};
     for (int64_t chunk = 0; chunk < block.chunks(); ++chunk) {
       if (!kOneScale) s.ahead.Ask();
