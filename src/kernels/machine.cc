@@ -41,6 +41,12 @@ Isa BestIsa() {
   return HasAmx() ? Isa::kAmx : Isa::kAvx512Bf16;
 }
 
+// Zen 4 is the one of AMD's family 19h that has AVX-512.
+bool IsZen4() {
+  __builtin_cpu_init();
+  return __builtin_cpu_is("amdfam19h") != 0 && __builtin_cpu_supports("avx512f") != 0;
+}
+
 // What the processor lacks of what the slowest rows but the reference need.
 std::string MissingOfAvx2() {
   std::string out;
@@ -91,6 +97,7 @@ std::string_view Name(Isa isa) {
 Result<Machine> Machine::Detect() {
   Machine machine;
   machine.isa = BestIsa();
+  machine.asks_into_l2 = IsZen4();
   if (const char* wanted = std::getenv("LATTE_ISA"); wanted != nullptr && *wanted != '\0') {
     LATTE_ASSIGN_OR_RETURN(const Isa isa, ParseIsa(wanted));
     if (!machine.Has(isa))

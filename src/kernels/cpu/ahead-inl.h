@@ -23,6 +23,7 @@ struct NextBlock {
   static constexpr int64_t kWhole = 1024;
 
   const char* runs[kMaxRuns];
+  Cache to;  // of lines in order
   int64_t run_count, run_bytes;
   int64_t run, at;       // the next burst
   int64_t portion, due;  // bursts · kWhole
@@ -32,6 +33,7 @@ struct NextBlock {
   template <class Task>
   void Start(const Task& t, int64_t begin, int64_t keys, int64_t run_keys, int64_t portions) {
     run_count = 0;
+    to = t.ask_into;
     run_bytes = run_keys * t.cache.bytes;
     for (int64_t key = begin; key < Min(begin + keys, t.key_end); key += run_keys)
       runs[run_count++] = CachedRowOf(t, key);
@@ -62,8 +64,8 @@ struct NextBlock {
   }
   void AskInOrder() {
     const char* const burst = runs[run] + at;
-    for (int64_t i = 0; i < kBurst; i += 64) PrefetchNear(burst, i);
-    if (at % kPage == 0 && at + kPage < run_bytes) PrefetchNear(burst, kPage);
+    for (int64_t i = 0; i < kBurst; i += 64) AskFor(burst, i, to);
+    if (at % kPage == 0 && at + kPage < run_bytes) AskFor(burst, kPage, to);
     if (at % kPage == kPage / 2 && at + kPage / 2 < run_bytes) ReadOnce(burst + kPage / 2);
     at += kBurst;
     if (at < run_bytes || ++run == run_count) return;

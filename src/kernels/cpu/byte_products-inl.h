@@ -119,7 +119,7 @@ inline LinesInOrder ScaleLines(const LinearTask& task, int64_t n, int64_t rows, 
   const int64_t end = (g.column_begin + Min(k + columns, t->k) - 1) / g.columns + 1;
   return LinesInOrder(
       static_cast<const char*>(g.scale) + ((g.row_begin + row) * g.stride + begin) * size,
-      g.stride * size, (end - begin) * size, Min(rows, t->n - row), steps);
+      g.stride * size, (end - begin) * size, Min(rows, t->n - row), task.ask_into, steps);
 }
 
 }  // namespace

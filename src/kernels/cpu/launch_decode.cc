@@ -63,6 +63,7 @@ struct Plan {
   int64_t piece_pairs;  // of rows and keys: what a piece should be
   int64_t macs;
   bool merges = false;
+  Cache ask_into = Cache::kL1;
   std::span<Piece> pieces;
   float* o;                // the op's output
   float *max, *sum;        // [T·H]
@@ -142,6 +143,7 @@ void AddPieces(Plan& plan, const DecodeSequence& s, size_t& at) {
 Plan MakePlan(const MlaDecodeOp::Params& p, int64_t max_rows, const Exec& exec) {
   Plan plan;
   plan.max_rows = max_rows;
+  plan.ask_into = AskInto(exec);
   ChooseSizes(plan, p, exec);
   int64_t pieces = 0;
   int64_t slots = 0;
@@ -191,7 +193,7 @@ int64_t KeysOf(const DecodeSequence& s, int64_t row, int64_t heads) {
   return s.total_len - s.query_len + row / heads + 1;
 }
 
-DecodeTask TaskOf(const MlaDecodeOp::Params& p, const Piece& piece, DecodeRow* q) {
+DecodeTask TaskOf(const MlaDecodeOp::Params& p, const Piece& piece, Cache ask_into, DecodeRow* q) {
   const MlaDecodeOp::Shape s = MlaDecodeOp::ShapeOf(p);
   for (int64_t i = 0; i < piece.rows; ++i) {
     const int64_t row = piece.row + i;
@@ -209,6 +211,7 @@ DecodeTask TaskOf(const MlaDecodeOp::Params& p, const Piece& piece, DecodeRow* q
   t.c = s.c;
   t.r = s.r;
   t.scale = p.scale;
+  t.ask_into = ask_into;
   return t;
 }
 
@@ -219,7 +222,7 @@ void RunPiece(const MlaDecodeOp::Params& p, const Plan& plan, const Piece& piece
   float max[kMaxTileRows];
   float sum[kMaxTileRows];
   DecodeRow q[kMaxTileRows];
-  DecodeTask t = TaskOf(p, piece, q);
+  DecodeTask t = TaskOf(p, piece, plan.ask_into, q);
   const Partial total = TotalOf(plan, piece, 0);
   const Partial next = {o, max, sum};
   const int64_t keys = q[piece.rows - 1].visible;

@@ -165,8 +165,10 @@ void RunGated(const LinearPart& p, const Block& at, const LinearTask& up) {
 }
 
 template <const Target& kTarget>
-void RunBlock(const LinearPart& p, const Packed& packed, const Block& at, const LinearTask* next) {
+void RunBlock(const LinearPart& p, const Packed& packed, const Block& at, const LinearTask* next,
+              const Exec& exec) {
   LinearTask task = TaskAt(p, at);
+  task.ask_into = AskInto(exec);
   task.next = next;
   if (packed.data != nullptr) task.packed = packed.At(at.b, at.m);
   if (p.gate.empty()) return kTarget.linear(task);
@@ -253,10 +255,11 @@ void RunParts(std::span<const LinearPart> parts, const Exec& exec) {
   };
   const auto run = [&](int64_t task, int64_t next) {
     const size_t i = part_of(task);
-    if (next < 0) return RunBlock<kTarget>(parts[i], pieces.packed[i], block_of(i, task), nullptr);
+    if (next < 0)
+      return RunBlock<kTarget>(parts[i], pieces.packed[i], block_of(i, task), nullptr, exec);
     const size_t j = part_of(next);
     const LinearTask ahead = FirstTaskAt(parts[j], block_of(j, next));
-    RunBlock<kTarget>(parts[i], pieces.packed[i], block_of(i, task), &ahead);
+    RunBlock<kTarget>(parts[i], pieces.packed[i], block_of(i, task), &ahead, exec);
   };
   // Where memory is the floor a thread walks neighbouring weights; many rows of x share them.
   const int64_t tasks = *(end - 1);
@@ -333,6 +336,7 @@ void Launch<kTarget>::LinearT(const LinearTOp::Params& p, const Exec& exec) {
     t.w_batch = p.w.stride[0] * SizeOf(s.w);
     t.y_batch = p.y.stride[0];
     t.grid_batch = p.w_scale.batch_rows;
+    t.ask_into = AskInto(exec);
     kTarget.linear_t(t);
   });
 }

@@ -341,10 +341,8 @@ void DotInTurn(const LinearTask& t, const T* w, BlockScales<Math>& scales) {
       row.w[0].p = w + (panel + n) * t.w_stride + begin_of(b) / kValuesPer<T>;
       row.scale[0] = scaled ? scales.Row(at) : nullptr;
       row.zero[0] = scaled ? scales.zero[at] : nullptr;
-      const int64_t ahead = TurnAhead<T>(t, panel + n, begin_of(b));
-      const auto ask = [&row, ahead](int64_t k) {
-        PrefetchNear(row.w[0].p + k / kValuesPer<T>, ahead);
-      };
+      const TurnAhead ahead = TurnAheadOf<T>(t, panel + n, begin_of(b));
+      const auto ask = [&row, ahead](int64_t k) { ahead.Ask(row.w[0].p + k / kValuesPer<T>); };
       typename Math::Vec sums[kM][1];
       if (sizeof(T) == 1 && segments[b].count > 1)
         BlockTile<sizeof(T) == 1, Math, kM, 1, T>(x[b], row, segments[b], ask, sums);

@@ -35,10 +35,10 @@ constexpr int64_t PlaceOf(int64_t chunk, int64_t run) {
 }
 
 // Sums of the chunks of a group from `first` on, of a row of W and kM rows of x; `values` of it are
-// there. What lies `distance` bytes ahead is asked for. To `to`, [row of x][8 rows of W][sum].
+// there. Lines ahead are asked for. To `to`, [row of x][8 rows of W][sum].
 template <class Kind, int64_t kM, bool kWhole>
 inline void MultiplyHalvesGroup(const typename Kind::T* w, const HalvesInputs& x, int64_t first,
-                                int64_t values, int64_t distance, int32_t* to) {
+                                int64_t values, const TurnAhead& ahead, int32_t* to) {
   using Order = typename Kind::Order;
   using V = typename Kind::V;
   using Ints = typename V::Ints;
@@ -59,7 +59,7 @@ inline void MultiplyHalvesGroup(const typename Kind::T* w, const HalvesInputs& x
       const int64_t begin = (four * 4 + j) * kPerVector;  // unit of the group
       if (!kWhole && begin * kUnitValues<Order> >= values) continue;
       for (int64_t at = 0; at < kPerVector * kHalfBytes; at += 64)
-        PrefetchNear(w + begin * kHalfBytes + at, distance);
+        ahead.Ask(w + begin * kHalfBytes + at);
 #pragma GCC unroll 4
       for (int64_t u = begin; u < begin + kPerVector; ++u) {
         const Ints unit = LoadUnit<Order, kWhole>(w, u * kHalfBytes, values);
@@ -114,22 +114,23 @@ void MultiplyHalvesFew(const LinearTask& t, const typename Kind::T* w, const Hal
   using T = typename Kind::T;
   using Order = typename Kind::Order;
   constexpr int64_t kGroup = kHalvesGroup<Kind>;
+  constexpr auto kSize = static_cast<int64_t>(sizeof(T));
   const auto sums_of = [&s](int64_t group) { return s.sums + group / kGroup * kM * kEightSums; };
   const bool whole = x.begin == 0 && x.k == t.k;
   for (int64_t row = 0; row < rows; ++row) {
     scale_lines.Ask();
     const T* const from = w + (n + row) * t.w_stride + x.begin / kValuesPer<T>;
     for (int64_t span = 0; span < x.chunks(); span += kEight) {
-      const int64_t distance = whole ? TurnAhead<T>(t, n + row, span * kByteChunk)
-                                     : t.w_stride * static_cast<int64_t>(sizeof(T));
+      const TurnAhead ahead = whole ? TurnAheadOf<T>(t, n + row, span * kByteChunk)
+                                    : TurnAhead{t.w_stride * kSize, t.ask_into};
       for (int64_t group = span; group < Min(span + kEight, x.chunks()); group += kGroup) {
         const T* const w_group = from + group * Order::kRowBytes;
         const int64_t values = x.k - group * kByteChunk;
         int32_t* const to = sums_of(group) + row * kEight;
         if (values >= kGroup * kByteChunk)
-          MultiplyHalvesGroup<Kind, kM, true>(w_group, x, group, values, distance, to);
+          MultiplyHalvesGroup<Kind, kM, true>(w_group, x, group, values, ahead, to);
         else
-          MultiplyHalvesGroup<Kind, kM, false>(w_group, x, group, values, distance, to);
+          MultiplyHalvesGroup<Kind, kM, false>(w_group, x, group, values, ahead, to);
       }
     }
   }

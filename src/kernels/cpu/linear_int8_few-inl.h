@@ -33,11 +33,11 @@ struct FewScratch {
 };
 
 // Sums of the chunks of a group from `first` on, of a row of W and kM rows of x; `values` of it are
-// there. What lies `distance` bytes ahead is asked for. To `to`, [row of x][16 rows of W][run]
+// there. Lines ahead are asked for. To `to`, [row of x][16 rows of W][run]
 // [chunk].
 template <class Kind, int64_t kM, bool kWhole>
 inline void MultiplyGroup(const typename Kind::T* w, const ByteInputs& x, int64_t first,
-                          int64_t values, int64_t distance, int32_t* to) {
+                          int64_t values, const TurnAhead& ahead, int32_t* to) {
   using V = typename Kind::V;
   constexpr int64_t kGroup = kGroupChunks<Kind>;
   typename V::Ints quads[kM][kGroup / 4];
@@ -55,7 +55,7 @@ inline void MultiplyGroup(const typename Kind::T* w, const ByteInputs& x, int64_
         continue;
       }
       const auto* const from = w + (four + c) * Kind::Order::kRowBytes;
-      for (int64_t at = 0; at < Kind::Order::kRowBytes; at += 64) PrefetchNear(from + at, distance);
+      for (int64_t at = 0; at < Kind::Order::kRowBytes; at += 64) ahead.Ask(from + at);
       const bool whole = kWhole || left >= kByteChunk;
       const typename V::Ints w0 =
           whole ? Kind::Order::template Load<0>(from) : Kind::Order::template Load<0>(from, left);
@@ -107,15 +107,16 @@ void MultiplyFew(const LinearTask& t, const typename Kind::T* w, const ByteInput
     scale_lines.Ask();
     const auto* const from = w + (n + row) * t.w_stride + x.begin / kValuesPer<typename Kind::T>;
     for (int64_t span = 0; span < x.chunks(); span += kSumLanes) {
-      const int64_t distance = TurnAhead<typename Kind::T>(t, n + row, x.begin + span * kByteChunk);
+      const TurnAhead ahead =
+          TurnAheadOf<typename Kind::T>(t, n + row, x.begin + span * kByteChunk);
       for (int64_t group = span; group < Min(span + kSumLanes, x.chunks()); group += kGroup) {
         const auto* const w_group = from + group * Kind::Order::kRowBytes;
         const int64_t values = x.k - group * kByteChunk;
         int32_t* const to = sums_of(group) + row * kSumLanes;
         if (values >= kGroup * kByteChunk)
-          MultiplyGroup<Kind, kM, true>(w_group, x, group, values, distance, to);
+          MultiplyGroup<Kind, kM, true>(w_group, x, group, values, ahead, to);
         else
-          MultiplyGroup<Kind, kM, false>(w_group, x, group, values, distance, to);
+          MultiplyGroup<Kind, kM, false>(w_group, x, group, values, ahead, to);
       }
     }
   }

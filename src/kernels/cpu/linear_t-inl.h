@@ -133,7 +133,7 @@ void LinearTColumns(const LinearTTask& t, const T* w) {
   // Runs of columns would read a line of each row; asked for at once, W comes in its own order.
   const int64_t row_bytes = t.k / kValuesPer<T> * static_cast<int64_t>(sizeof(T));
   for (int64_t n = 0; n < t.n && t.n * row_bytes <= kAskedBytes; ++n)
-    for (int64_t at = 0; at < row_bytes; at += 64) PrefetchNear(w + n * t.w_stride, at);
+    for (int64_t at = 0; at < row_bytes; at += 64) AskFor(w + n * t.w_stride, at, t.ask_into);
   ForEachColumnRun<V, kWide>(t.k, [&](int64_t column, auto vectors, int64_t columns) {
     for (int64_t n = 0; n < t.n; n += kRows)
       OuterRows<V, decltype(vectors)::value>(
@@ -236,7 +236,7 @@ void StreamColumns(const LinearTTask& t, const T* w) {
   // One product: rows behind the first ones, in memory's order.
   LinesInOrder in_order(
       w + kRowsAtOnce<T> * t.w_stride, t.w_stride * kSize, t.k / kValuesPer<T> * kSize,
-      Max(t.n - kRowsAtOnce<T>, 0),
+      Max(t.n - kRowsAtOnce<T>, 0), t.ask_into,
       (t.n + kRowsAtOnce<T> - 1) / kRowsAtOnce<T> * ((t.k + kTwoLines<T> - 1) / kTwoLines<T>));
   const auto add = [&](int64_t n, auto rows) {
     constexpr int64_t kRows = decltype(rows)::value;

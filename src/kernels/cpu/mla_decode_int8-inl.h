@@ -68,6 +68,7 @@ inline void StartAhead(const DecodeTask& t, int64_t begin, ByteDecode& s) {
   const int64_t scores = kByteKeys / 8 * s.group_count * per_key;
   const int64_t outputs = s.columns / kStrip * s.group_count * 3 * (kByteKeys / 4 / kOutputStep);
   s.ahead.Start(t, begin, kByteKeys, kByteRun, scores * kScorePortions + outputs * kOutputPortions);
+  s.ahead.to = Cache::kL1;  // Zen 4: 0.95 to 0.98 of the time that the L2 takes
 }
 
 // sums += k·q of kK keys, `stride` apart, and kN groups of queries, a row's in two lanes. In line,

@@ -20,8 +20,9 @@ namespace {
 class LinesInOrder {
  public:
   LinesInOrder() = default;
-  LinesInOrder(const void* row, int64_t stride, int64_t bytes, int64_t rows, int64_t steps)
-      : line_(static_cast<const char*>(row)), stride_(stride), rows_(rows) {
+  LinesInOrder(const void* row, int64_t stride, int64_t bytes, int64_t rows, Cache to,
+               int64_t steps)
+      : line_(static_cast<const char*>(row)), stride_(stride), rows_(rows), to_(to) {
     if (stride == bytes) {  // one run, which is cut into pages
       rows_ = (rows * bytes + kPage - 1) / kPage;
       stride_ = kPage;
@@ -29,14 +30,14 @@ class LinesInOrder {
     }
     in_row_ = left_ = (bytes + kLine - 1) / kLine;
     next_ = line_ + stride_;
-    if (rows_ > 1) PrefetchNear(next_, 0);
-    if (rows_ > 2) PrefetchNear(next_, stride_);
+    if (rows_ > 1) AskFor(next_, 0, to_);
+    if (rows_ > 2) AskFor(next_, stride_, to_);
     per_step_ = (rows_ * in_row_ + steps - 1) / Max(steps, 1);
   }
 
   void Ask() {
     for (int64_t i = 0; i < per_step_; ++i) {
-      PrefetchNear(line_, 0);
+      AskFor(line_, 0, to_);
       line_ += kLine;
       --left_;
       if (left_ == in_row_ / 2 && rows_ > 1) ReadOnce(next_);
@@ -52,16 +53,18 @@ class LinesInOrder {
     line_ = next_;
     next_ += stride_;
     if (--rows_ == 0) per_step_ = 0;
-    if (rows_ > 2) PrefetchNear(next_, stride_);
+    if (rows_ > 2) AskFor(next_, stride_, to_);
   }
 
   const char* line_ = nullptr;
   const char* next_ = nullptr;  // row
   int64_t stride_ = 0, in_row_ = 0, left_ = 0, rows_ = 0;
   int64_t per_step_ = 0;
+  Cache to_ = Cache::kL1;
 };
 
-// The same, cut into runs of neighbouring lines that a step asks for itself.
+// The same, cut into runs of neighbouring lines that a step asks for itself, into the L1: of what
+// rows are laid out from, lines asked into the L2 take 1.05 of the time on a Zen 4.
 class LineRuns {
  public:
   struct Run {
@@ -117,9 +120,9 @@ class LineRuns {
 
 // Rows [n, +rows) and columns [k, +columns) of a task's W, or, where n is behind the last row, as
 // many of the task that is next.
-template <class T, class Lines, class... Steps>
+template <class T, class Lines, class... More>
 Lines LinesOfRows(const LinearTask& task, int64_t n, int64_t rows, int64_t k, int64_t columns,
-                  Steps... steps) {
+                  More... more) {
   const LinearTask* t = &task;
   if (n >= t->n) {
     t = t->next;
@@ -129,27 +132,39 @@ Lines LinesOfRows(const LinearTask& task, int64_t n, int64_t rows, int64_t k, in
   constexpr auto kSize = static_cast<int64_t>(sizeof(T));
   return Lines(static_cast<const T*>(t->w) + n * t->w_stride + k / kValuesPer<T>,
                t->w_stride * kSize, Min(columns, t->k - k) / kValuesPer<T> * kSize,
-               Min(rows, t->n - n), steps...);
+               Min(rows, t->n - n), more...);
 }
 template <class T>
 LinesInOrder LinesOf(const LinearTask& task, int64_t n, int64_t rows, int64_t k, int64_t columns,
                      int64_t steps) {
-  return LinesOfRows<T, LinesInOrder>(task, n, rows, k, columns, steps);
+  return LinesOfRows<T, LinesInOrder>(task, n, rows, k, columns, task.ask_into, steps);
 }
 
 constexpr int64_t kMaxTurnBlocks = 16;
 
-// Bytes from what a block of a row in turn reads to what it asks for; it begins at column k of
-// row n. At the end of W that is what the next task begins with.
+// Bytes that a row in turn is asked for before it is used.
+constexpr int64_t kNearAhead = 4096;
+constexpr int64_t kFarAhead = 12288;
+
+// How far behind what a row in turn reads lies what it asks for.
+struct TurnAhead {
+  int64_t bytes;
+  Cache to;
+
+  void Ask(const void* p) const { AskFor(p, bytes, to); }
+};
+
+// The same for a block that begins at column k of row n. At the end of W what the next task begins
+// with is asked for.
 template <class T>
-int64_t TurnAhead(const LinearTask& t, int64_t n, int64_t k) {
-  constexpr int64_t kAhead = 4096;
+TurnAhead TurnAheadOf(const LinearTask& t, int64_t n, int64_t k) {
+  const int64_t before = t.ask_into == Cache::kL1 ? kNearAhead : kFarAhead;
   constexpr auto kSize = static_cast<int64_t>(sizeof(T));
   const int64_t left = ((t.n - n) * t.w_stride - k / kValuesPer<T>)*kSize;
-  if (left > kAhead || t.next == nullptr) return kAhead;
+  if (left > before || t.next == nullptr) return {before, t.ask_into};
   const auto* const end =
       reinterpret_cast<const char*>(static_cast<const T*>(t.w) + t.n * t.w_stride);
-  return static_cast<const char*>(t.next->w) - end + kAhead;
+  return {static_cast<const char*>(t.next->w) - end + before, t.ask_into};
 }
 
 // Rows of W one after the other, each from end to end: memory answers one run of neighbouring lines

@@ -13,6 +13,9 @@ namespace latte::cpu {
 
 enum class Element : uint8_t { kF32, kF16, kBF16, kF8, kF8Fnuz, kI8, kU4 };
 
+// Where lines of memory go that are asked for before they are used.
+enum class Cache : uint8_t { kL1, kL2 };
+
 // Strides count elements; the last dimension is contiguous everywhere.
 
 // Scales and zeros of a weight, as BlockScale of params/linear.h; row_begin is the place of the
@@ -41,6 +44,7 @@ struct LinearTask {
   // Whose weights the thread will probably read next, so that memory can be asked for them; null:
   // none. Only w, w_type, w_stride, grid, n and k of it count.
   const LinearTask* next;
+  Cache ask_into;
 };
 
 // Activations in the order of a target's tiles: up to 16 rows.
@@ -79,6 +83,7 @@ struct LinearTTask {
   int64_t batches;                       // products; more than 1 only of up to kStreamRowsOfX rows
   int64_t x_batch, w_batch, y_batch;     // from one to the next: elements of x, bytes of W, floats
   int64_t grid_batch;                    // and rows of the grid
+  Cache ask_into;
 };
 inline constexpr int64_t kMaxStreams = 8;  // products of a task
 inline constexpr int64_t kStreamRowsOfX = 4;
@@ -131,6 +136,7 @@ struct DecodeTask {
   int64_t rows, c, r;
   int64_t key_begin, key_end;  // key_begin is a multiple of 128
   float scale;
+  Cache ask_into;
   Partial out;  // written
 };
 

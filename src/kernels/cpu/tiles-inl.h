@@ -111,6 +111,12 @@ inline void Prefetch(const void* p, int64_t ahead) {
 inline void PrefetchNear(const void* p, int64_t ahead) {
   __builtin_prefetch(static_cast<const char*>(p) + ahead, /*rw=*/0, /*locality=*/3);
 }
+inline void AskFor(const void* p, int64_t ahead, Cache to) {
+  if (to == Cache::kL1)
+    PrefetchNear(p, ahead);
+  else
+    Prefetch(p, ahead);
+}
 // Loads a byte that is not used.
 inline void ReadOnce(const char* p) {
   asm volatile("" : : "r"(*static_cast<const volatile char*>(p)));
