@@ -71,7 +71,11 @@ TEST(LinearBytesConformance, LongAndLargeProductsGiveTheBitsOfSingleRows) {
                                     {1, 32, 0, 0, DType::kBF16},
                                     {1, 32, 3, 64, DType::kF32, true}})
     for (const DType w_type : {DType::kI8, DType::kU4})
-      for (const BytesShape& s : {BytesShape{200, 150, 1301}, {16, 70, 8330}, {3, 21, 16700}}) {
+      for (const BytesShape& s : {BytesShape{200, 150, 1301},
+                                  {48, 70, 4240},
+                                  {32, 50, 300},
+                                  {16, 70, 8330},
+                                  {3, 21, 16700}}) {
         SCOPED_TRACE(fmt::format("M={} N={} K={} {} blocks of {}{}", s.m, s.n, s.k, Name(w_type),
                                  blocks.columns, blocks.zeros ? " with zeros" : ""));
         ExpectBitsOfSingleRows(s, w_type, blocks);

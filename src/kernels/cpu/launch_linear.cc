@@ -15,8 +15,9 @@ constexpr int64_t kGateOutputs = 1 << 14;
 // and reads before it has asked for it should be little of it.
 constexpr int64_t kMemoryRows = 64;
 constexpr int64_t kStreamMacs = 1 << 20;
-// Columns of a task of many rows of x of 8 bits.
+// Columns of a task of many rows of x of 8 bits, and what those of some rows are a multiple of.
 constexpr int64_t kByteColumns = 512;
+constexpr int64_t kByteLanes = 16;
 // Parts of one ParallelFor.
 constexpr size_t kMaxParts = 256;
 
@@ -48,8 +49,10 @@ Blocks Cut(int64_t m, int64_t n, int64_t macs, int64_t step, int64_t parts, int6
   if (m == 0 || n == 0) return out;
   out.rows = std::min(m, kMaxTaskRows);
   const bool bytes = lane_inputs > 0;
-  if (bytes && m > lane_inputs) step = kWeightRows;
-  const int64_t share = CeilDiv(n * parts, 8 * exec.threads->threads());  // eight tasks per thread
+  // Each task brings rows of x of bytes into its own order.
+  const bool prepares = bytes && m > lane_inputs;
+  if (prepares) step = m > kMemoryRows ? kWeightRows : kByteLanes;
+  const int64_t share = CeilDiv(n * parts, (prepares ? 4 : 8) * exec.threads->threads());
   const int64_t columns =
       RoundUp(std::max(CeilDiv(kTaskMacs, macs * out.rows),
                        m <= kMemoryRows ? std::min(share, CeilDiv(kStreamMacs, macs)) : 0),

@@ -190,7 +190,8 @@ void MultiplyByHalvesPanels(const LinearTask& t, const typename Kind::T* w) {
       const int64_t next_n = passes_on ? 0 : n + rows;
       const int64_t next_k = passes_on ? x.begin + x.k : x.begin;
       HalvesAhead ahead;
-      ahead.weights = LinesOfRows<T, LineRuns>(t, next_n, kHalvesOutputs, next_k, columns);
+      ahead.weights =
+          LinesOfRows<T, LineRuns>(t, next_n, kHalvesOutputs, next_k, columns, Cache::kL1);
       ahead.scales = ScaleLines(t, next_n, kHalvesOutputs, next_k, columns, x.chunks());
       ahead.Spread(x.chunks(), x.rows, Order::kUnits * kUnitSteps / kCallSteps<Order>);
       MultiplyHalvesPanel<Kind>(t, w, x, n, rows, ahead, s);

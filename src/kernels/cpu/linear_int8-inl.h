@@ -4,7 +4,8 @@
 //           Then, as many rows of x as there are:
 //             few, which stay in the L1: linear_int8_few-inl.h, rows of W one after the other
 //             up to 12: linear_int8_lanes-inl.h, 16 rows of W where they lie
-//             more: linear_int8_panel-inl.h, 64 rows of W that are laid out for them
+//             more, that fill lanes, beside W of 8 bits: linear_int8_inputs-inl.h
+//             others: linear_int8_panel-inl.h, 64 rows of W that are laid out for them
 //           K is taken in passes of as many columns as fit; sums wait in y. Memory is asked as
 //           rows_in_order-inl.h says.
 // Order     as byte_scales-inl.h says, the bias last. For every tile, task and thread count.
@@ -16,6 +17,7 @@
 
 #include "src/kernels/cpu/byte_rows-inl.h"
 #include "src/kernels/cpu/linear_int8_few-inl.h"
+#include "src/kernels/cpu/linear_int8_inputs-inl.h"
 #include "src/kernels/cpu/linear_int8_lanes-inl.h"
 #include "src/kernels/cpu/linear_int8_panel-inl.h"
 #include "src/kernels/cpu/rows_in_order-inl.h"
@@ -92,7 +94,8 @@ void MultiplyByPanels(const LinearTask& t, const typename Kind::T* w) {
       const int64_t next_n = passes_on ? 0 : n + rows;
       const int64_t next_k = passes_on ? x.begin + x.k : x.begin;
       PanelAhead ahead;
-      ahead.weights = LinesOfRows<T, LineRuns>(t, next_n, kPanelOutputs, next_k, columns);
+      ahead.weights =
+          LinesOfRows<T, LineRuns>(t, next_n, kPanelOutputs, next_k, columns, Cache::kL1);
       ahead.scales = ScaleLines(t, next_n, kPanelOutputs, next_k, columns, x.chunks());
       ahead.Spread(x.chunks(), x.rows, Kind::kRuns);
       WithConstant<kPanelVectors>((rows + kSumLanes - 1) / kSumLanes, [&](auto vectors) {
@@ -110,11 +113,39 @@ bool IsFew(const LinearTask& t) {
   return t.m == 1 || (t.m <= most && t.m * t.k <= kTurnValues);
 }
 
+// Whether rows of x leave less than an eighth of their lanes empty.
+constexpr bool FillLanes(int64_t m) {
+  const int64_t lanes = (m + kSumLanes - 1) / kSumLanes * kSumLanes;
+  return 8 * m >= 7 * lanes;
+}
+
+// Groups of up to 64 rows of x, as even as lanes allow.
+template <class Kind>
+void MultiplyByGroups(const LinearTask& task) {
+  LinearTask t = task;
+  t.next = &task;
+  const int64_t groups = (task.m + kMaxInputs - 1) / kMaxInputs;
+  const int64_t rows = ((task.m + groups - 1) / groups + kSumLanes - 1) / kSumLanes * kSumLanes;
+  for (int64_t m = 0; m < task.m; m += rows) {
+    t.x = static_cast<const int8_t*>(task.x) + m * task.x_stride;
+    t.x_scale = task.x_scale + m * task.x_scale_stride;
+    t.y = task.y + m * task.y_stride;
+    t.m = Min(rows, task.m - m);
+    if (m + rows >= task.m) t.next = task.next;
+    WithConstant<kMaxInputs / kSumLanes>((t.m + kSumLanes - 1) / kSumLanes, [&](auto vectors) {
+      MultiplyByInputs<Kind, decltype(vectors)::value>(t);
+    });
+  }
+}
+
 template <class Kind>
 void MultiplyBytes(const LinearTask& t) {
   const auto* const w = static_cast<const typename Kind::T*>(t.w);
   if (IsFew<Kind>(t)) return MultiplyByFew<Kind>(t, w);
   if (t.m <= kMaxLaneInputs) return MultiplyByLanes<Kind>(t, w);
+  // The short runs of 4-bit weights take 1.1 to 1.2 times as long so.
+  if constexpr (kValuesPer<typename Kind::T> == 1)
+    if (FillLanes(t.m)) return MultiplyByGroups<Kind>(t);
   MultiplyByPanels<Kind>(t, w);
 }
 

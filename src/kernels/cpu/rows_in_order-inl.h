@@ -70,13 +70,14 @@ class LineRuns {
   struct Run {
     const char* line;
     int64_t count;
+    Cache to;
 
-    void Ask(int64_t i) const { PrefetchNear(line, kLine * i); }
+    void Ask(int64_t i) const { AskFor(line, kLine * i, to); }
   };
 
   LineRuns() = default;
-  LineRuns(const void* row, int64_t stride, int64_t bytes, int64_t rows)
-      : row_(static_cast<const char*>(row)), stride_(stride), bytes_(bytes), rows_(rows) {
+  LineRuns(const void* row, int64_t stride, int64_t bytes, int64_t rows, Cache to)
+      : row_(static_cast<const char*>(row)), stride_(stride), bytes_(bytes), rows_(rows), to_(to) {
     if (stride == bytes) {  // one run
       stride_ = bytes_ = rows * bytes;
       rows_ = 1;
@@ -92,10 +93,11 @@ class LineRuns {
   }
   // `count` lines, or those that the row still has.
   Run Next(int64_t count) {
-    if (rows_ == 0) return {nullptr, 0};
-    const Run run{row_ + at_, Min(count, (bytes_ - at_ + kLine - 1) / kLine)};
+    if (rows_ == 0) return {nullptr, 0, to_};
+    const Run run{row_ + at_, Min(count, (bytes_ - at_ + kLine - 1) / kLine), to_};
     const int64_t end = at_ + run.count * kLine;
     if (at_ / kPage != end / kPage) Touch(end / kPage * kPage + kPage);
+    if (rows_ > 1 && at_ <= bytes_ / 2 && end > bytes_ / 2) ReadOnce(row_ + stride_);
     at_ = end;
     if (at_ < bytes_) return run;
     at_ = 0;
@@ -111,11 +113,12 @@ class LineRuns {
   void Touch(int64_t at) const {
     if (at >= bytes_) return;
     ReadOnce(row_ + at);
-    if (at + kPage < bytes_) PrefetchNear(row_ + at, kPage);
+    if (at + kPage < bytes_) AskFor(row_ + at, kPage, to_);
   }
 
   const char* row_ = nullptr;
   int64_t stride_ = 0, bytes_ = 0, rows_ = 0, at_ = 0;
+  Cache to_ = Cache::kL1;
 };
 
 // Rows [n, +rows) and columns [k, +columns) of a task's W, or, where n is behind the last row, as

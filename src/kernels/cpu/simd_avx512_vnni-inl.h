@@ -98,6 +98,8 @@ struct Avx512Vnni : Avx512 {
     const Ints ones = _mm512_set1_epi8(1);
     return DotBytes(DotBytes(ZeroInts(), ones, a), ones, b);
   }
+  static Ints SumBytes(Ints a) { return DotBytes(ZeroInts(), _mm512_set1_epi8(1), a); }
+  static Ints TimesInt(Ints a, int32_t b) { return _mm512_mullo_epi32(a, _mm512_set1_epi32(b)); }
   // a·b, both of 16 bits: of b the upper half, its sign, is not wanted.
   static Ints MulInts(Ints a, Ints b) {
     return _mm512_madd_epi16(a, _mm512_and_si512(b, _mm512_set1_epi32(0xffff)));
