@@ -65,11 +65,28 @@ struct NextBlock {
   void AskInOrder() {
     const char* const burst = runs[run] + at;
     for (int64_t i = 0; i < kBurst; i += 64) AskFor(burst, i, to);
-    if (at % kPage == 0 && at + kPage < run_bytes) AskFor(burst, kPage, to);
-    if (at % kPage == kPage / 2 && at + kPage / 2 < run_bytes) ReadOnce(burst + kPage / 2);
+    const auto in_page = static_cast<int64_t>(reinterpret_cast<uintptr_t>(burst) % kPage);
+    const int64_t next = at + kPage - in_page;  // page
+    if (in_page < kBurst)
+      TouchPage(next, /*read=*/false);
+    else if (in_page / kBurst == kPage / kBurst / 2)
+      TouchPage(next, /*read=*/true);
     at += kBurst;
     if (at < run_bytes || ++run == run_count) return;
     at = 0;
+  }
+  // Asks for the first line of the page that begins at `next` of this run, or reads it; behind its
+  // end those of the next run.
+  void TouchPage(int64_t next, bool read) const {
+    const char* page = runs[run] + next;
+    if (next >= run_bytes) {
+      if (run + 1 == run_count) return;
+      page = runs[run + 1];
+    }
+    if (read)
+      ReadOnce(page);
+    else
+      AskFor(page, 0, to);
   }
 };
 

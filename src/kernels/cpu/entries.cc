@@ -31,6 +31,7 @@ using Avx512 = cpu::Launch<cpu::kAvx512>;
 using Avx512Vnni = cpu::Launch<cpu::kAvx512Vnni>;
 using Avx512Bf16 = cpu::Launch<cpu::kAvx512Bf16>;
 using Few = cpu::Launch<cpu::kAvx512Few>;
+using FewPairs = cpu::Launch<cpu::kAvx512FewPairs>;
 using Amx = cpu::Launch<cpu::kAmx>;
 using AmxInt8 = cpu::Launch<cpu::kAmxInt8>;
 
@@ -47,11 +48,16 @@ bool IsBf16Mha(const MhaOp::Shape& shape) {
   return cpu::Supports(shape) && shape.arithmetic == DType::kBF16;
 }
 
-// Heads over e4m3 rows that vectors take: tiles would take longer.
+// Heads over e4m3 rows that take less time in f32 than what is done with all rows of a task
+// together takes: tiles, or values that are zipped.
 bool IsFewHeads(const MlaDecodeOp::Shape& shape) {
   constexpr int64_t kHeads = 3;
   const bool f8 = shape.kind == RowKind::kF8 || shape.kind == RowKind::kF8Dense;
-  return f8 && shape.h <= kHeads;
+  return f8 && shape.h <= kHeads && shape.page_tokens % 16 == 0;
+}
+void PairDecode(const MlaDecodeOp::Params& p, const Exec& exec) {
+  if (IsFewHeads(MlaDecodeOp::ShapeOf(p))) return FewPairs::MlaDecode(p, exec);
+  Avx512Bf16::MlaDecode(p, exec);
 }
 
 // Tiles take 16 keys of a page at once, as they lie there; those of bytes take whole tiles of
@@ -159,7 +165,7 @@ constexpr Kernel<MlaDecodeOp> kMlaDecode[] = {
     CpuRow<MlaDecodeOp>("avx2.mla_decode", Isa::kAvx2, Avx2::MlaDecode),
     CpuRow<MlaDecodeOp>("avx512.mla_decode", Isa::kAvx512, Avx512::MlaDecode),
     {"avx512_vnni.mla_decode", Isa::kAvx512Vnni, IsInt8Decode, Avx512Vnni::MlaDecode},
-    {"avx512_bf16.mla_decode", Isa::kAvx512Bf16, IsBf16Decode, Avx512Bf16::MlaDecode,
+    {"avx512_bf16.mla_decode", Isa::kAvx512Bf16, IsBf16Decode, PairDecode,
      /*bound_by_pairs=*/true},
     {"amx.mla_decode", Isa::kAmx, IsTileDecode, TileDecode},
 };

@@ -165,12 +165,17 @@ inline void OneSegmentTile(const InputRows<typename Math::X>& x, TileRows<Math, 
   AddDots<Math, kM, kN, T>(x, rows.w, 0, s.k, ask, total);
 }
 
-// The same of several segments, with their scales.
+// The same of several segments, with their scales. Sums of segments lie in memory, and g++ 12 must
+// not know it, or it keeps some of them in registers and those of the segment not.
 template <class Math, int64_t kM, int64_t kN, class T, class Ask>
 inline void SegmentsTile(const InputRows<typename Math::X>& x, TileRows<Math, kN, T> rows,
                          const Segments& s, const Ask& ask, typename Math::Vec (&total)[kM][kN]) {
   using V = typename Math::Lanes;
-  SetZero<V>(total);
+  alignas(64) float sums[kM][kN][V::kLanes];
+  float(*to)[kN][V::kLanes] = sums;
+  asm("" : "+r"(to) : : "memory");
+  for (int64_t i = 0; i < kM; ++i)
+    for (int64_t j = 0; j < kN; ++j) V::Store(to[i][j], V::Zero());
   ForEachSegment(s, [&](int64_t segment, int64_t begin, int64_t end) {
     typename Math::Vec acc[kM][kN];
     SetZero<V>(acc);
@@ -178,9 +183,12 @@ inline void SegmentsTile(const InputRows<typename Math::X>& x, TileRows<Math, kN
     AddDots<Math, kM, kN, T>(x, rows.w, begin, end, ask, acc);
     for (int64_t j = 0; j < kN; ++j) {
       const typename Math::Vec scale = V::Set1(rows.scale[j][segment]);
-      for (int64_t i = 0; i < kM; ++i) total[i][j] = V::Fma(acc[i][j], scale, total[i][j]);
+      for (int64_t i = 0; i < kM; ++i)
+        V::Store(to[i][j], V::Fma(acc[i][j], scale, V::Load(to[i][j])));
     }
   });
+  for (int64_t i = 0; i < kM; ++i)
+    for (int64_t j = 0; j < kN; ++j) total[i][j] = V::Load(to[i][j]);
 }
 
 // kScaled: the block has several segments.

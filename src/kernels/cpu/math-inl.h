@@ -96,7 +96,7 @@ struct PairMath {
   using U4Table = typename V::U4PairTable;
   static constexpr int64_t kStep = V::kPairElements;
   static constexpr int64_t kTileRows = V::kTileRows;
-  static constexpr int64_t kScaledRows = V::kScaledRows;
+  static constexpr int64_t kScaledRows = V::kTileRows;
 
   template <class T>
   static Operand Load(const T* p) {

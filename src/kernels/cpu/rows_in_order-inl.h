@@ -23,13 +23,17 @@ class LinesInOrder {
   LinesInOrder(const void* row, int64_t stride, int64_t bytes, int64_t rows, Cache to,
                int64_t steps)
       : line_(static_cast<const char*>(row)), stride_(stride), rows_(rows), to_(to) {
-    if (stride == bytes) {  // one run, which is cut into pages
-      rows_ = (rows * bytes + kPage - 1) / kPage;
-      stride_ = kPage;
-      bytes = Min(rows * bytes, kPage);
-    }
-    in_row_ = left_ = (bytes + kLine - 1) / kLine;
     next_ = line_ + stride_;
+    int64_t first = bytes;
+    if (stride == bytes && rows > 0) {  // one run, which is cut into pages
+      const auto in_page = static_cast<int64_t>(reinterpret_cast<uintptr_t>(line_) % kPage);
+      first = Min(rows * bytes, kPage - in_page);
+      rows_ = (in_page + rows * bytes + kPage - 1) / kPage;
+      bytes = stride_ = kPage;
+      next_ = line_ + first;
+    }
+    in_row_ = (bytes + kLine - 1) / kLine;
+    left_ = (first + kLine - 1) / kLine;
     if (rows_ > 1) AskFor(next_, 0, to_);
     if (rows_ > 2) AskFor(next_, stride_, to_);
     per_step_ = (rows_ * in_row_ + steps - 1) / Max(steps, 1);

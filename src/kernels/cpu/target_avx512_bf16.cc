@@ -21,8 +21,14 @@ const Target kAvx512Bf16 = {
     .peak = PairPeak<Avx512Bf16>,
 };
 
+const Target kAvx512FewPairs = {
+    .mla_decode = MlaDecodeFew<Avx512Bf16, true>,
+    .merge_partial = MergePartial<Avx512Bf16>,
+    .finish_partial = FinishPartial<Avx512Bf16>,
+};
+
 const Target kAvx512Few = {
-    .mla_decode = MlaDecodeFew<Avx512Bf16>,
+    .mla_decode = MlaDecodeFew<Avx512Bf16, false>,
     .merge_partial = MergePartial<Avx512Bf16>,
     .finish_partial = FinishPartial<Avx512Bf16>,
 };
