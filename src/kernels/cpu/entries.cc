@@ -31,7 +31,6 @@ using Avx512 = cpu::Launch<cpu::kAvx512>;
 using Avx512Vnni = cpu::Launch<cpu::kAvx512Vnni>;
 using Avx512Bf16 = cpu::Launch<cpu::kAvx512Bf16>;
 using Few = cpu::Launch<cpu::kAvx512Few>;
-using FewPairs = cpu::Launch<cpu::kAvx512FewPairs>;
 using Amx = cpu::Launch<cpu::kAmx>;
 using AmxInt8 = cpu::Launch<cpu::kAmxInt8>;
 
@@ -56,7 +55,7 @@ bool IsFewHeads(const MlaDecodeOp::Shape& shape) {
   return f8 && shape.h <= kHeads && shape.page_tokens % 16 == 0;
 }
 void PairDecode(const MlaDecodeOp::Params& p, const Exec& exec) {
-  if (IsFewHeads(MlaDecodeOp::ShapeOf(p))) return FewPairs::MlaDecode(p, exec);
+  if (IsFewHeads(MlaDecodeOp::ShapeOf(p))) return Few::MlaDecode(p, exec);
   Avx512Bf16::MlaDecode(p, exec);
 }
 

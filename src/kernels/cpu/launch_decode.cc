@@ -292,7 +292,6 @@ template void Launch<kAvx2>::MlaDecode(const MlaDecodeOp::Params&, const Exec&);
 template void Launch<kAvx512>::MlaDecode(const MlaDecodeOp::Params&, const Exec&);
 template void Launch<kAvx512Vnni>::MlaDecode(const MlaDecodeOp::Params&, const Exec&);
 template void Launch<kAvx512Bf16>::MlaDecode(const MlaDecodeOp::Params&, const Exec&);
-template void Launch<kAvx512FewPairs>::MlaDecode(const MlaDecodeOp::Params&, const Exec&);
 template void Launch<kAvx512Few>::MlaDecode(const MlaDecodeOp::Params&, const Exec&);
 template void Launch<kAmx>::MlaDecode(const MlaDecodeOp::Params&, const Exec&);
 template void Launch<kAmxInt8>::MlaDecode(const MlaDecodeOp::Params&, const Exec&);

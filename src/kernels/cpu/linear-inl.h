@@ -15,9 +15,8 @@
 //            panel │→ 4 operands  │ L2
 //                  └──────────────┘
 // Scales    a block of K falls into segments of one scale each. With several, each sum is two: of
-//           the segment, and of segments times their scales. So a tile has half the rows, or, of
-//           few registers, keeps the latter in memory. With one (scales per row), the finished sum
-//           is multiplied.
+//           the segment, and of segments times their scales. The latter lie in memory, or, of f32,
+//           a tile has half the rows. With one (scales per row), the finished sum is multiplied.
 // Rounding  a weight's value without its scale is exact in the type it is multiplied in; sums,
 //           scales and their products are f32. Int8 activations in f32 are rounded once more, by
 //           their scale.
@@ -56,6 +55,9 @@ template <class Math>
 constexpr int64_t kTurnBlocks = (kTurnInputs + kBlockK<Math> - 1) / kBlockK<Math>;
 template <class Math>
 using BlockScales = PanelScales<kPanelRows, kMaxSegments<Math>>;
+
+// Sums of a tile that leave registers for as many again.
+constexpr int64_t kSumsBesideSums = 12;
 
 // Tiles of x from which on widening a panel first is faster than widening it in each tile.
 template <class Math, class T>
@@ -165,15 +167,15 @@ inline void OneSegmentTile(const InputRows<typename Math::X>& x, TileRows<Math, 
   AddDots<Math, kM, kN, T>(x, rows.w, 0, s.k, ask, total);
 }
 
-// The same of several segments, with their scales. Sums of segments lie in memory, and g++ 12 must
-// not know it, or it keeps some of them in registers and those of the segment not.
+// The same of several segments, with their scales. Of a large tile sums of segments lie in memory:
+// g++ 12 must not know where, or it keeps some of them in registers and some of the segment's not.
 template <class Math, int64_t kM, int64_t kN, class T, class Ask>
 inline void SegmentsTile(const InputRows<typename Math::X>& x, TileRows<Math, kN, T> rows,
                          const Segments& s, const Ask& ask, typename Math::Vec (&total)[kM][kN]) {
   using V = typename Math::Lanes;
   alignas(64) float sums[kM][kN][V::kLanes];
   float(*to)[kN][V::kLanes] = sums;
-  asm("" : "+r"(to) : : "memory");
+  if constexpr (kM * kN > kSumsBesideSums) asm("" : "+r"(to) : : "memory");
   for (int64_t i = 0; i < kM; ++i)
     for (int64_t j = 0; j < kN; ++j) V::Store(to[i][j], V::Zero());
   ForEachSegment(s, [&](int64_t segment, int64_t begin, int64_t end) {

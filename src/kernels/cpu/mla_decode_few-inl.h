@@ -37,7 +37,6 @@ using FewRows = AttentionRows<kFewBlock, kMaxDecodeRows>;
 
 struct FewScratch {
   alignas(64) float q[kMaxDecodeRows * kMaxDecodeWidth];
-  alignas(64) BF16 q_pairs[kMaxDecodeRows * kMaxDecodeWidth];
   alignas(64) float o[kMaxDecodeRows * kMaxDecodeWidth];
   alignas(64) BF16 keys[kFewBlock * (kMaxDecodeWidth + kChunk)];
   NextBlock ahead;
@@ -58,7 +57,6 @@ void TakeFewQueries(const DecodeTask& t, FewScratch& s) {
     float* const to = s.q + i * s.width;
     for (int64_t at = 0; at < s.width; at += kChunk) {
       const typename V::Pairs pairs = V::LoadPairs(rounded + at);
-      V::StorePairs(s.q_pairs + i * s.width + at, pairs);
       V::Store(to + at, V::EvenOfPairs(pairs));
       V::Store(to + at + V::kLanes, V::OddOfPairs(pairs));
     }
@@ -93,30 +91,8 @@ inline void FewDotTile(const FewScratch& s, int64_t row, int64_t key, float* sco
                  V::Add(even[i][3], odd[i][3]));
 }
 
-// The same by dot products of pairs.
-template <class V, int64_t kM>
-inline void FewPairTile(const FewScratch& s, int64_t row, int64_t key, float* scores) {
-  const BF16* const q = s.q_pairs + row * s.width;
-  const BF16* keys[4];
-  for (int64_t j = 0; j < 4; ++j) keys[j] = s.keys + Min(key + j, s.count - 1) * s.stride;
-  typename V::Vec sums[kM][4];
-  for (int64_t i = 0; i < kM; ++i)
-    for (int64_t j = 0; j < 4; ++j) sums[i][j] = V::Zero();
-  for (int64_t at = 0; at < s.width; at += kChunk) {
-    typename V::Pairs k[4];
-    for (int64_t j = 0; j < 4; ++j) k[j] = V::LoadPairs(keys[j] + at);
-    for (int64_t i = 0; i < kM; ++i) {
-      const typename V::Pairs x = V::LoadPairs(q + i * s.width + at);
-      for (int64_t j = 0; j < 4; ++j) sums[i][j] = V::DotPairs(sums[i][j], x, k[j]);
-    }
-  }
-  for (int64_t i = 0; i < kM; ++i)
-    V::StoreSum4(scores + (row + i) * kFewBlock + key, sums[i][0], sums[i][1], sums[i][2],
-                 sums[i][3]);
-}
-
 // Rounds the keys of the block at `begin`, four at a time, and takes scores with them.
-template <class V, bool kPairs>
+template <class V>
 void FewScores(const DecodeTask& t, int64_t begin, FewScratch& s, FewRows& a) {
   ForEachRun<kFewRows>(a.rows, [&](int64_t row, auto rows) {
     for (int64_t key = 0; key < s.count; key += 4) {
@@ -125,10 +101,7 @@ void FewScores(const DecodeTask& t, int64_t begin, FewScratch& s, FewRows& a) {
         RoundCachedRows<V>(t.cache, CachedRowOf(t, begin + key), Min(4, s.count - key),
                            s.keys + key * s.stride, s.stride);
       }
-      if constexpr (kPairs)
-        FewPairTile<V, decltype(rows)::value>(s, row, key, a.p);
-      else
-        FewDotTile<V, decltype(rows)::value>(s, row, key, a.p);
+      FewDotTile<V, decltype(rows)::value>(s, row, key, a.p);
     }
   });
 }
@@ -199,7 +172,7 @@ void StoreFew(const FewScratch& s, const FewRows& a, int64_t columns, const Part
 }
 
 // Requires: t.cache is quantised or plain bf16; t.page_tokens is a multiple of 16.
-template <class V, bool kPairs>
+template <class V>
 void MlaDecodeFew(const DecodeTask& t) {
   FewScratch s;
   s.width = RoundUp(t.c + t.r, kChunk);
@@ -217,7 +190,7 @@ void MlaDecodeFew(const DecodeTask& t) {
     if ((begin - t.key_begin) % kFewAhead == 0)
       s.ahead.Start(t, begin + kFewAhead, kFewAhead, 16, kFewAhead / 4);
     for (int64_t i = 0; i < t.rows; ++i) a.visible[i] = Min(s.count, t.q[i].visible - begin);
-    FewScores<V, kPairs>(t, begin, s, a);
+    FewScores<V>(t, begin, s, a);
     Softmax<V>(a);
     AddFewValues<V>(s, a);
   }

@@ -259,7 +259,6 @@ extern const Target kAvx2Bytes;  // for activations of int8
 extern const Target kAvx512;
 extern const Target kAvx512Vnni;
 extern const Target kAvx512Bf16;
-extern const Target kAvx512FewPairs;
 extern const Target kAvx512Few;  // for few heads over caches of e4m3
 extern const Target kAmx;
 extern const Target kAmxInt8;  // for activations and caches of int8

@@ -21,14 +21,8 @@ const Target kAvx512Bf16 = {
     .peak = PairPeak<Avx512Bf16>,
 };
 
-const Target kAvx512FewPairs = {
-    .mla_decode = MlaDecodeFew<Avx512Bf16, true>,
-    .merge_partial = MergePartial<Avx512Bf16>,
-    .finish_partial = FinishPartial<Avx512Bf16>,
-};
-
 const Target kAvx512Few = {
-    .mla_decode = MlaDecodeFew<Avx512Bf16, false>,
+    .mla_decode = MlaDecodeFew<Avx512Bf16>,
     .merge_partial = MergePartial<Avx512Bf16>,
     .finish_partial = FinishPartial<Avx512Bf16>,
 };
