@@ -94,6 +94,7 @@ void MultiplyByPanels(const LinearTask& t, const typename Kind::T* w) {
       const int64_t next_n = passes_on ? 0 : n + rows;
       const int64_t next_k = passes_on ? x.begin + x.k : x.begin;
       PanelAhead ahead;
+      // Zen 4: 0.95 of the time that the L2 takes.
       ahead.weights =
           LinesOfRows<T, LineRuns>(t, next_n, kPanelOutputs, next_k, columns, Cache::kL1);
       ahead.scales = ScaleLines(t, next_n, kPanelOutputs, next_k, columns, x.chunks());

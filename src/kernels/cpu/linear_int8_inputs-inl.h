@@ -3,11 +3,12 @@
 //
 //   x  [chunk][step: 4 columns][row of x][column]      a vector: 4 columns of 16 rows
 //
-// Work      a tile is up to 24 vectors of integer sums: 12, 12, 8 or 6 rows of W by 16, 32, 48 or
-// 64
-//           of x. A step multiplies four bytes of each row of W by a vector or more. Nothing of W
-//           is moved, sums over lanes are not needed, and a sum becomes f32 once per run and
-//           output. Results of 48 rows of W stay near, and are turned when a pass ends.
+// Work      a tile is up to 24 vectors of integer sums: of 16, 32, 48 or 64 rows of x 12, 12, 8 or
+// 6
+//           rows of W. A step multiplies four bytes of each row of W by a vector or more. Nothing
+//           of W is moved, sums over lanes are not needed, and a sum becomes f32 once per chunk.
+//           Results of 48 rows of W stay near, and are turned when a pass ends.
+// Order     as byte_scales-inl.h says, the bits of other rows of x.
 #pragma once
 
 #include <cstdint>
@@ -81,7 +82,7 @@ void PrepareInputChunk(const LinearTask& t, int64_t row, int64_t chunk, InputLan
   V::StoreBytes(to.start[chunk][v], V::TimesInt(sum, -Kind::Order::kZero));
 }
 
-// Adds kSteps steps of kN rows of W, `stride` bytes apart, and all of x; lines are asked for.
+// Adds a chunk of kN rows of W, `stride` bytes apart, and all of x; lines are asked for.
 // Addresses are spelled out, or g++ 12 keeps one for each row.
 template <class Kind, int64_t kN, int64_t kVectors>
 [[gnu::always_inline]] inline void DotInputs(const char* w, int64_t stride,

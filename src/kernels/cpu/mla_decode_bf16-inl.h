@@ -192,7 +192,7 @@ void TakeBlock(const DecodeTask& t, int64_t begin, PairScratch& s) {
     s.keys[j] = reinterpret_cast<const BF16*>(row);
     if (t.cache.kind == RowKind::kPlain) continue;
     BF16* const to = s.rounded + j * s.q_stride;
-    RoundCachedRows<V>(t.cache, row, 1, to, s.q_stride);
+    RoundCachedRow<V>(t.cache, row, to);
     s.keys[j] = to;
   }
 }
