@@ -114,7 +114,7 @@ bool IsFew(const LinearTask& t) {
   return t.m == 1 || (t.m <= most && t.m * t.k <= kTurnValues);
 }
 
-// Whether rows of x leave less than an eighth of their lanes empty.
+// Whether rows of x leave an eighth of their lanes empty at most.
 constexpr bool FillLanes(int64_t m) {
   const int64_t lanes = (m + kSumLanes - 1) / kSumLanes * kSumLanes;
   return 8 * m >= 7 * lanes;

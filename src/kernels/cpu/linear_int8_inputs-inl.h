@@ -3,9 +3,8 @@
 //
 //   x  [chunk][step: 4 columns][row of x][column]      a vector: 4 columns of 16 rows
 //
-// Work      a tile is up to 24 vectors of integer sums: of 16, 32, 48 or 64 rows of x 12, 12, 8 or
-// 6
-//           rows of W. A step multiplies four bytes of each row of W by a vector or more. Nothing
+// Work      a tile is up to 24 vectors of integer sums: 12, 12, 8 and 6 rows of W beside 16, 32, 48
+//           and 64 of x. A step multiplies four bytes of each row of W by a vector or more. Nothing
 //           of W is moved, sums over lanes are not needed, and a sum becomes f32 once per chunk.
 //           Results of 48 rows of W stay near, and are turned when a pass ends.
 // Order     as byte_scales-inl.h says, the bits of other rows of x.
