@@ -112,9 +112,9 @@ template <class Kind, int64_t kN, int64_t kVectors>
 // A chunk of kN rows of W, `stride` bytes apart, which are rows [n, +kN) of the panel, and all of
 // x.
 template <class Kind, int64_t kN, int64_t kVectors>
-[[gnu::noinline]] void MultiplyInputs(const char* w, int64_t stride, const InputLanes<kVectors>& x,
-                                      int64_t chunk, int64_t n, LineRuns::Run ahead,
-                                      InputScratch& s) {
+[[gnu::noinline]] void MultiplyInputs(const char* w, int64_t stride, LineRuns::Run ahead,
+                                      const InputLanes<kVectors>& x, InputScratch& s, int64_t chunk,
+                                      int64_t n) {
   using V = typename Kind::V;
   typename V::Ints sums[kN][kVectors];
 #pragma GCC unroll 4
@@ -139,15 +139,17 @@ template <class Kind, int64_t kN, int64_t kVectors>
 }
 
 // Copies a chunk of `rows` rows, of which `values` are there; rows behind the last are it again.
-inline const char* CopyEdge(const char* w, int64_t stride, int64_t rows, int64_t values,
-                            InputScratch& s) {
+template <class V>
+const char* CopyEdge(const char* w, int64_t stride, int64_t rows, int64_t values, InputScratch& s) {
   for (int64_t i = 0; i < kMaxInputRows; ++i)
-    for (int64_t at = 0; at < kByteChunk; ++at)
-      s.edge[i][at] = at < values ? w[Min(i, rows - 1) * stride + at] : 0;
+    for (int64_t at = 0; at < kByteChunk; at += kInputVector)
+      V::StoreBytes(s.edge[i] + at, V::LoadBytesPartial(w + Min(i, rows - 1) * stride + at,
+                                                        Max(0, Min(values - at, kInputVector))));
   return s.edge[0];
 }
 
-// Totals of rows [n, +rows) of W where a pass begins: lanes are rows of x.
+// Totals of rows [n, +rows) of W where a pass begins: lanes are rows of x. What a pass ends with
+// stores them far apart, and is faster where their lines are near.
 template <class V, int64_t kVectors>
 void FirstInputTotals(const LinearTask& t, const InputLanes<kVectors>& x, int64_t n, int64_t rows,
                       InputScratch& s) {
@@ -162,6 +164,8 @@ void FirstInputTotals(const LinearTask& t, const InputLanes<kVectors>& x, int64_
       }
       for (int64_t j = 0; j < kSumLanes; ++j) V::Store(s.totals[i + j] + m, block[j]);
     }
+  for (int64_t m = 0; m < x.rows; ++m)
+    for (int64_t i = 0; i < rows; i += kSumLanes) AskToWrite(t.y + m * t.y_stride + n + i);
 }
 
 template <class Kind, int64_t kVectors>
@@ -193,9 +197,9 @@ void MultiplyInputPanel(const LinearTask& t, const InputLanes<kVectors>& x, int6
     for (int64_t i = 0; i < rows; i += kN) {
       const char* w = from + i * t.w_stride + chunk * kByteChunk;
       const bool whole = values >= kByteChunk && rows - i >= kN;
-      if (!whole) w = CopyEdge(w, t.w_stride, rows - i, values, s);
-      MultiplyInputs<Kind, kN>(w, whole ? t.w_stride : kByteChunk, x, chunk, i, ahead.Next(lines),
-                               s);
+      if (!whole) w = CopyEdge<typename Kind::V>(w, t.w_stride, rows - i, values, s);
+      MultiplyInputs<Kind, kN>(w, whole ? t.w_stride : kByteChunk, ahead.Next(lines), x, s, chunk,
+                               i);
     }
   }
   StoreInputTotals<Kind>(t, x, n, rows, s);

@@ -70,9 +70,9 @@ class LinesInOrder {
 // The same, cut into runs of neighbouring lines that a step asks for itself.
 class LineRuns {
  public:
-  struct Run {
+  struct Run {  // two registers as an argument
     const char* line;
-    int64_t count;
+    int32_t count;
     Cache to;
 
     void Ask(int64_t i) const { AskFor(line, kLine * i, to); }
@@ -97,7 +97,8 @@ class LineRuns {
   // `count` lines, or those that the row still has.
   Run Next(int64_t count) {
     if (rows_ == 0) return {nullptr, 0, to_};
-    const Run run{row_ + at_, Min(count, (bytes_ - at_ + kLine - 1) / kLine), to_};
+    const Run run{row_ + at_, static_cast<int32_t>(Min(count, (bytes_ - at_ + kLine - 1) / kLine)),
+                  to_};
     const int64_t end = at_ + run.count * kLine;
     if (at_ / kPage != end / kPage) Touch(end / kPage * kPage + kPage);
     if (rows_ > 1 && at_ <= bytes_ / 2 && end > bytes_ / 2) ReadOnce(row_ + stride_);

@@ -117,6 +117,7 @@ inline void AskFor(const void* p, int64_t ahead, Cache to) {
   else
     Prefetch(p, ahead);
 }
+inline void AskToWrite(void* p) { __builtin_prefetch(p, /*rw=*/1, /*locality=*/3); }
 // Loads a byte that is not used.
 inline void ReadOnce(const char* p) {
   asm volatile("" : : "r"(*static_cast<const volatile char*>(p)));
