@@ -56,9 +56,6 @@ constexpr int64_t kTurnBlocks = (kTurnInputs + kBlockK<Math> - 1) / kBlockK<Math
 template <class Math>
 using BlockScales = PanelScales<kPanelRows, kMaxSegments<Math>>;
 
-// Sums of a tile that leave registers for as many again.
-constexpr int64_t kSumsBesideSums = 12;
-
 // Tiles of x from which on widening a panel first is faster than widening it in each tile.
 template <class Math, class T>
 constexpr int64_t kWidenTiles = sizeof(T) == 2 ? 10 : 2;
@@ -167,17 +164,12 @@ inline void OneSegmentTile(const InputRows<typename Math::X>& x, TileRows<Math, 
   AddDots<Math, kM, kN, T>(x, rows.w, 0, s.k, ask, total);
 }
 
-// The same of several segments, with their scales. Of a large tile sums of segments lie in memory:
-// g++ 12 must not know where, or it keeps some of them in registers and some of the segment's not.
+// The same of several segments, with their scales.
 template <class Math, int64_t kM, int64_t kN, class T, class Ask>
 inline void SegmentsTile(const InputRows<typename Math::X>& x, TileRows<Math, kN, T> rows,
                          const Segments& s, const Ask& ask, typename Math::Vec (&total)[kM][kN]) {
   using V = typename Math::Lanes;
-  alignas(64) float sums[kM][kN][V::kLanes];
-  float(*to)[kN][V::kLanes] = sums;
-  if constexpr (kM * kN > kSumsBesideSums) asm("" : "+r"(to) : : "memory");
-  for (int64_t i = 0; i < kM; ++i)
-    for (int64_t j = 0; j < kN; ++j) V::Store(to[i][j], V::Zero());
+  SetZero<V>(total);
   ForEachSegment(s, [&](int64_t segment, int64_t begin, int64_t end) {
     typename Math::Vec acc[kM][kN];
     SetZero<V>(acc);
@@ -185,12 +177,9 @@ inline void SegmentsTile(const InputRows<typename Math::X>& x, TileRows<Math, kN
     AddDots<Math, kM, kN, T>(x, rows.w, begin, end, ask, acc);
     for (int64_t j = 0; j < kN; ++j) {
       const typename Math::Vec scale = V::Set1(rows.scale[j][segment]);
-      for (int64_t i = 0; i < kM; ++i)
-        V::Store(to[i][j], V::Fma(acc[i][j], scale, V::Load(to[i][j])));
+      for (int64_t i = 0; i < kM; ++i) total[i][j] = V::Fma(acc[i][j], scale, total[i][j]);
     }
   });
-  for (int64_t i = 0; i < kM; ++i)
-    for (int64_t j = 0; j < kN; ++j) total[i][j] = V::Load(to[i][j]);
 }
 
 // kScaled: the block has several segments.
@@ -326,64 +315,44 @@ void DotPanels(const LinearTask& t, const T* w, BlockScales<Math>& scales) {
   }
 }
 
-// Few rows of x and rows of W one after the other.
+// Few rows of x and rows of W one after the other; weights without scales.
 template <class Math, int64_t kM, class T>
-void DotInTurn(const LinearTask& t, const T* w, BlockScales<Math>& scales) {
+void DotInTurn(const LinearTask& t, const T* w) {
   using V = typename Math::Lanes;
   const int64_t blocks = (t.k + kBlockK<Math> - 1) / kBlockK<Math>;
-  const int64_t panel_rows = kPanelRows / blocks / 4 * 4;
-  Segments segments[kTurnBlocks<Math>];
-  InputRows<typename Math::X> x[kTurnBlocks<Math>];
   const auto begin_of = [](int64_t b) { return b * kBlockK<Math>; };
-  for (int64_t b = 0; b < blocks; ++b) {
-    segments[b] = SegmentsOf(t.grid, begin_of(b), Min(kBlockK<Math>, t.k - begin_of(b)));
-    x[b] = InputOf<Math>(t, 0, kM, begin_of(b), segments[b].k,
-                         static_cast<typename Math::X*>(nullptr));
-  }
-  const bool scaled = sizeof(T) == 1 && t.grid.scale != nullptr;
-  for (int64_t panel = 0; panel < t.n; panel += panel_rows) {
-    const int64_t rows = Min(panel_rows, t.n - panel);
-    for (int64_t b = 0; b < blocks && scaled; ++b)
-      LoadScales<V>(t.grid, panel, rows, begin_of(b), segments[b].count, b * panel_rows, scales);
-    const auto total = [&](int64_t n, int64_t b, typename V::Vec(&to)[kM]) {
-      const int64_t at = b * panel_rows + n;
-      TileRows<Math, 1, T> row;
-      row.w[0].p = w + (panel + n) * t.w_stride + begin_of(b) / kValuesPer<T>;
-      row.scale[0] = scaled ? scales.Row(at) : nullptr;
-      row.zero[0] = scaled ? scales.zero[at] : nullptr;
-      const TurnAhead ahead = TurnAheadOf<T>(t, panel + n, begin_of(b));
-      const auto ask = [&row, ahead](int64_t k) { ahead.Ask(row.w[0].p + k / kValuesPer<T>); };
-      typename Math::Vec sums[kM][1];
-      if (sizeof(T) == 1 && segments[b].count > 1)
-        BlockTile<sizeof(T) == 1, Math, kM, 1, T>(x[b], row, segments[b], ask, sums);
-      else
-        BlockTile<false, Math, kM, 1, T>(x[b], row, segments[b], ask, sums);
-      for (int64_t i = 0; i < kM; ++i) to[i] = sums[i][0];
-    };
-    const auto finish = [&](int64_t n, int64_t count, int64_t b, int64_t i,
-                            const typename V::Vec(&totals)[4]) {
-      const float* scale[4] = {};
-      for (int64_t j = 0; j < 4 && scaled && segments[b].count == 1; ++j)
-        scale[j] = scales.Row(b * panel_rows + Min(n + j, rows - 1));
-      float sums[4];
-      SumFour<V, false>(totals, scale, sums);
-      const bool biased = t.bias != nullptr && b + 1 == blocks;
-      StoreFour(sums, biased ? t.bias + panel + n : nullptr, count, b == 0,
-                t.y + i * t.y_stride + panel + n);
-    };
-    RowsInTurn<V, kM>(rows, blocks, total, finish);
-  }
+  const auto total = [&](int64_t n, int64_t b, typename V::Vec(&to)[kM]) {
+    const int64_t k = Min(kBlockK<Math>, t.k - begin_of(b));
+    const InputRows<typename Math::X> x =
+        InputOf<Math>(t, 0, kM, begin_of(b), k, static_cast<typename Math::X*>(nullptr));
+    TileRows<Math, 1, T> row = {};
+    row.w[0].p = w + n * t.w_stride + begin_of(b);
+    const TurnAhead ahead = TurnAheadOf<T>(t, n, begin_of(b));
+    const auto ask = [&row, ahead](int64_t at) { ahead.Ask(row.w[0].p + at); };
+    typename Math::Vec sums[kM][1];
+    OneSegmentTile<Math, kM, 1, T>(x, row, {k, k, k, 1}, ask, sums);
+    for (int64_t i = 0; i < kM; ++i) to[i] = sums[i][0];
+  };
+  const auto finish = [&](int64_t n, int64_t count, int64_t b, int64_t i,
+                          const typename V::Vec(&totals)[4]) {
+    const float* const none[4] = {};
+    float sums[4];
+    SumFour<V, false>(totals, none, sums);
+    const bool biased = t.bias != nullptr && b + 1 == blocks;
+    StoreFour(sums, biased ? t.bias + n : nullptr, count, b == 0, t.y + i * t.y_stride + n);
+  };
+  RowsInTurn<V, kM>(t.n, blocks, total, finish);
 }
 
 template <class Math, class T>
 void DotTask(const LinearTask& t, const T* w) {
-  BlockScales<Math> scales;
   if constexpr (sizeof(typename Math::X) == 2) {
     if (t.m <= Math::kTileRows && t.m * t.k <= kTurnInputs) {
       return WithConstant<Math::kTileRows>(
-          t.m, [&](auto rows) { DotInTurn<Math, decltype(rows)::value>(t, w, scales); });
+          t.m, [&](auto rows) { DotInTurn<Math, decltype(rows)::value>(t, w); });
     }
   }
+  BlockScales<Math> scales;
   DotPanels<Math>(t, w, scales);
 }
 
@@ -394,13 +363,6 @@ void LinearF32(const LinearTask& t) {
     constexpr bool kTwin = V::kTwinLoads && sizeof(T) == 1;
     DotTask<std::conditional_t<kTwin, TwinMath<V>, FloatMath<V>>>(t, w);
   });
-}
-
-// Requires: t.x is bf16; t.w is bf16 or narrower.
-template <class V>
-void LinearBf16(const LinearTask& t) {
-  if (t.w_type == Element::kBF16) return DotTask<PairMath<V>>(t, static_cast<const BF16*>(t.w));
-  WithNarrowType(t.w, t.w_type, [&](const auto* w) { DotTask<PairMath<V>>(t, w); });
 }
 
 }  // namespace

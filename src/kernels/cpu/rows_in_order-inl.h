@@ -161,12 +161,14 @@ struct TurnAhead {
   void Ask(const void* p) const { AskFor(p, bytes, to); }
 };
 
-// The same for a block that begins at column k of row n. At the end of W what the next task begins
+// The same for a block that begins at column k of row n, of `together` rows side by side: of them
+// the last has to be asked for as early as the first. At the end of W what the next task begins
 // with is asked for.
 template <class T>
-TurnAhead TurnAheadOf(const LinearTask& t, int64_t n, int64_t k) {
-  const int64_t before = t.ask_into == Cache::kL1 ? kNearAhead : kFarAhead;
+TurnAhead TurnAheadOf(const LinearTask& t, int64_t n, int64_t k, int64_t together = 1) {
   constexpr auto kSize = static_cast<int64_t>(sizeof(T));
+  const int64_t before = (t.ask_into == Cache::kL1 ? kNearAhead : kFarAhead) +
+                         (together - 1) * t.w_stride * kSize;
   const int64_t left = ((t.n - n) * t.w_stride - k / kValuesPer<T>)*kSize;
   if (left > before || t.next == nullptr) return {before, t.ask_into};
   const auto* const end =

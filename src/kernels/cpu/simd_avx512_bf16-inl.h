@@ -36,6 +36,17 @@ struct Avx512Bf16 : Avx512 {
     const int64_t low = count < kLanes ? count : kLanes;
     return RoundPairs(LoadPartial(p, low), LoadPartial(p + low, count - low));
   }
+  // 16 of each of two rows, the second's in the upper half.
+  template <class T>
+  static Pairs LoadTwo(const T* p, const T* q) {
+    return Two(p, _mm_loadu_epi8(p), _mm_loadu_epi8(q));
+  }
+  // The first `count` < 16 of each, zeros behind them.
+  template <class T>
+  static Pairs LoadTwoPartial(const T* p, const T* q, int64_t count) {
+    const auto first = static_cast<__mmask16>((1u << count) - 1);
+    return Two(p, _mm_maskz_loadu_epi8(first, p), _mm_maskz_loadu_epi8(first, q));
+  }
   // What WidenPairs needs of a narrow type, to be kept in registers over a loop.
   struct Widener {
     __m512i magnitude, nan, exponent, kept, normal, small;
@@ -104,6 +115,20 @@ struct Avx512Bf16 : Avx512 {
   static Pairs LoadPairs(const U4* p, U4PairTable table) {
     return U4Pairs(_mm_loadu_epi8(p), table);
   }
+  // The same of two rows, whose codes may have different zeros.
+  static U4PairTable TwoTablesOf(int64_t zero, int64_t second) {
+    const void* values = kU4Values.bf16 + kU4Zeros - second;
+    return _mm512_inserti64x4(PairTableOf(zero),
+                              _mm256_loadu_si256(static_cast<const __m256i*>(values)), 1);
+  }
+  static Pairs LoadTwo(const U4* p, const U4* q, U4PairTable tables) {
+    return TwoU4Pairs(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)),
+                      _mm_loadl_epi64(reinterpret_cast<const __m128i*>(q)), tables);
+  }
+  static Pairs LoadTwoPartial(const U4* p, const U4* q, int64_t count, U4PairTable tables) {
+    const auto first = static_cast<__mmask16>((1u << (count + 1) / 2) - 1);
+    return TwoU4Pairs(_mm_maskz_loadu_epi8(first, p), _mm_maskz_loadu_epi8(first, q), tables);
+  }
   // Behind the first `count` there are values of some code.
   static Pairs LoadPairsPartial(const U4* p, int64_t count, U4PairTable table) {
     const auto first = static_cast<__mmask16>((1u << (count + 1) / 2) - 1);
@@ -115,6 +140,30 @@ struct Avx512Bf16 : Avx512 {
     int32_t pair;
     __builtin_memcpy(&pair, p, sizeof(pair));
     return As(_mm512_set1_epi32(pair));
+  }
+  // 16 elements in both halves.
+  static Pairs LoadSame(const BF16* p) { return As(_mm512_broadcast_i64x4(_mm256_loadu_epi16(p))); }
+  // The first `count` < 16, zeros behind them.
+  static Pairs LoadSamePartial(const BF16* p, int64_t count) {
+    const auto first = static_cast<__mmask16>((1u << count) - 1);
+    return As(_mm512_broadcast_i64x4(_mm256_maskz_loadu_epi16(first, p)));
+  }
+  // *a in the lower half, *b in the upper one.
+  static Vec SetHalves(const float* a, const float* b) {
+    return _mm512_mask_broadcastss_ps(_mm512_set1_ps(*a), 0xff00, _mm_load_ss(b));
+  }
+  // The sums of the halves of vectors, of each the lower half's first.
+  static void StoreHalfSums(float (&out)[8], const Vec (&v)[4]) {
+    const __m256 sums = HalfSums(v[0], v[1], v[2], v[3]);
+    const __m128 first = _mm256_castps256_ps128(sums);
+    const __m128 second = _mm256_extractf128_ps(sums, 1);
+    _mm_storeu_ps(out, _mm_unpacklo_ps(first, second));
+    _mm_storeu_ps(out + 4, _mm_unpackhi_ps(first, second));
+  }
+  static void StoreHalfSums(float (&out)[4], const Vec (&v)[2]) {
+    const __m256 sums = HalfSums(v[0], v[1], v[0], v[1]);
+    _mm_storeu_ps(out,
+                  _mm_unpacklo_ps(_mm256_castps256_ps128(sums), _mm256_extractf128_ps(sums, 1)));
   }
   // low and then high, rounded.
   static Pairs RoundPairs(Vec low, Vec high) { return _mm512_cvtne2ps_pbh(high, low); }
@@ -164,6 +213,26 @@ struct Avx512Bf16 : Avx512 {
     const auto first = static_cast<__mmask32>((uint64_t{1} << count) - 1);
     return _mm256_maskz_loadu_epi8(first, p);
   }
+  // The sums of the lower halves and then of the upper ones.
+  static __m256 HalfSums(Vec a, Vec b, Vec c, Vec d) {
+    const Vec ab = Add(_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b));
+    const Vec cd = Add(_mm512_unpacklo_ps(c, d), _mm512_unpackhi_ps(c, d));
+    const __m512d ab2 = _mm512_castps_pd(ab);
+    const __m512d cd2 = _mm512_castps_pd(cd);
+    const Vec fours = Add(_mm512_castpd_ps(_mm512_unpacklo_pd(ab2, cd2)),
+                          _mm512_castpd_ps(_mm512_unpackhi_pd(ab2, cd2)));
+    const Vec eights = Add(fours, _mm512_shuffle_f32x4(fours, fours, 0xb1));
+    return _mm512_castps512_ps256(_mm512_shuffle_f32x4(eights, eights, 0x08));
+  }
+  static __m256i Both(__m128i a, __m128i b) {
+    return _mm256_inserti128_si256(_mm256_castsi128_si256(a), b, 1);
+  }
+  static Pairs Two(const F8*, __m128i a, __m128i b) { return F8Pairs(Both(a, b), kF8Bytes); }
+  static Pairs Two(const F8Fnuz*, __m128i a, __m128i b) { return F8FnuzPairs(Both(a, b)); }
+  static Pairs Two(const I8*, __m128i a, __m128i b) {
+    return RoundPairs(_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(a)),
+                      _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(b)));
+  }
   // Every byte twice, so that its copies look up the two bytes of their bf16.
   static __m512i Twice(__m256i bytes) {
     return _mm512_permutexvar_epi8(TwiceIndex(), _mm512_castsi256_si512(bytes));
@@ -196,6 +265,16 @@ struct Avx512Bf16 : Avx512 {
     const __m512i wide = _mm512_cvtepu8_epi32(bytes);
     const __m512i codes = _mm512_or_si512(wide, _mm512_slli_epi32(wide, 12));
     return As(_mm512_permutexvar_epi16(codes, table));
+  }
+  // Here it chooses the row's table.
+  static Pairs TwoU4Pairs(__m128i a, __m128i b, U4PairTable tables) {
+    const __m512i wide = _mm512_cvtepu8_epi32(_mm_unpacklo_epi64(a, b));
+    const __m512i codes = _mm512_or_si512(wide, _mm512_slli_epi32(wide, 12));
+    const __m512i row = _mm512_maskz_set1_epi32(0xff00, 0x00100010);
+    constexpr int kAndOr = 0xea;  // a & b | c
+    const __m512i index =
+        _mm512_ternarylogic_epi32(codes, _mm512_set1_epi32(0x000f000f), row, kAndOr);
+    return As(_mm512_permutexvar_epi16(index, tables));
   }
   static Widener WidenerOf(int magnitude, int nan, const F8Moves& moves) {
     const auto words = [](int x) { return Kept(_mm512_set1_epi16(static_cast<int16_t>(x))); };

@@ -1,5 +1,5 @@
 // Kernels that multiply bf16. What may be included here: target.h.
-#include "src/kernels/cpu/linear-inl.h"
+#include "src/kernels/cpu/linear_narrow-inl.h"
 #include "src/kernels/cpu/mha_bf16-inl.h"
 #include "src/kernels/cpu/mla_decode_bf16-inl.h"
 #include "src/kernels/cpu/mla_decode_few-inl.h"
