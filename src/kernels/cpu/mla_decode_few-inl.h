@@ -1,21 +1,24 @@
-// mla_decode of few heads on quantised rows: rounded to bf16, multiplied in f32.
+// mla_decode of few heads on quantised rows: rounded to bf16, multiplied in f32 or in pairs of bf16
+// that are added in f32, whichever is faster where the target runs (V::kFastPairs).
 //
-// Rounding  queries to bf16, once; cached rows to bf16, once per block. Products, probabilities and
-//           sums are f32.
+// Rounding  queries to bf16, once; cached rows to bf16, once per block; in pairs probabilities too,
+//           for the product with values. Sums are f32, that of probabilities and with it lse too.
 // Work      tasks as in mla_decode-inl.h. With a head or two every key is used once or twice, so
 //           what is done per key is the time: rows of 64 keys are rounded into scratch that stays
 //           near (73 KiB at C+R = 576) and read from there twice, for scores and for values.
-//           A vector of 32 bf16 becomes two of f32, its even columns by a shift and its odd ones by
-//           a mask; queries and outputs are kept in that order, 16 even and 16 odd columns of 32.
+//           In f32, a vector of 32 bf16 becomes two, its even columns by a shift and its odd ones
+//           by a mask; in pairs, values of two keys are brought side by side. Queries and outputs
+//           are kept in the order that this leaves.
 // Roofline  656 bytes of an fp8 row against 576 numbers to round and 2·(2C+R) FLOP per head.
 // Figures   docs/kernels/mla_decode.md.
-// Order     keys in index order, blocks of 64 anchored at position 0. Even and odd columns of a
-//           score are added up apart. Neither grouping of rows nor page size, batch or threads
-//           change a byte.
+// Order     keys in index order, blocks of 64 anchored at position 0. In f32 even and odd columns
+//           of a score are added up apart; in pairs an odd last key is paired with zero. Neither
+//           grouping of rows nor page size, batch or threads change a byte.
 // Limits    C+R ≤ 1152; stack 700 KiB.
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "src/kernels/cpu/ahead-inl.h"
 #include "src/kernels/cpu/attention-inl.h"
@@ -35,8 +38,97 @@ constexpr int64_t kChunk = 32;      // columns that are widened at once
 
 using FewRows = AttentionRows<kFewBlock, kMaxDecodeRows>;
 
+// In f32: products of one number and sums of even and odd columns.
+template <class V>
+struct FewFloats {
+  using Q = float;
+  static constexpr int64_t kTogether = 1;  // keys
+  using Vec = typename V::Vec;
+
+  // Of kChunk columns.
+  struct Sum {
+    Vec even = V::Zero(), odd = V::Zero();
+
+    Vec All() const { return V::Add(even, odd); }
+  };
+  static void TakeQuery(const BF16* rounded, int64_t width, Q* to) {
+    for (int64_t at = 0; at < width; at += kChunk) {
+      const typename V::Pairs pairs = V::LoadPairs(rounded + at);
+      V::Store(to + at, V::EvenOfPairs(pairs));
+      V::Store(to + at + V::kLanes, V::OddOfPairs(pairs));
+    }
+  }
+  struct Key {
+    Vec even, odd;
+  };
+  static Key LoadKey(const BF16* key) {
+    const typename V::Pairs pairs = V::LoadPairs(key);
+    return {V::EvenOfPairs(pairs), V::OddOfPairs(pairs)};
+  }
+  static void AddDot(const Q* q, const Key& key, Sum& sum) {
+    sum.even = V::Fma(V::Load(q), key.even, sum.even);
+    sum.odd = V::Fma(V::Load(q + V::kLanes), key.odd, sum.odd);
+  }
+  static void TakeProbabilities(const float* p, float* to) {
+    for (int64_t i = 0; i < kFewBlock; i += V::kLanes) V::Store(to + i, V::Load(p + i));
+  }
+  // Values of kTogether keys, or of the first of them.
+  static Key LoadValues(const BF16* v, int64_t, bool) { return LoadKey(v); }
+  static Vec SetProbabilities(const Q* p) { return V::Set1(*p); }
+  static void AddValues(Vec p, const Key& v, Vec& first, Vec& second) {
+    first = V::Fma(p, v.even, first);
+    second = V::Fma(p, v.odd, second);
+  }
+  static Vec FirstColumns(Vec first, Vec second) { return V::ZipFloatsLow(first, second); }
+  static Vec LastColumns(Vec first, Vec second) { return V::ZipFloatsHigh(first, second); }
+};
+
+// In pairs of columns, and of keys.
+template <class V>
+struct FewPairs {
+  using Q = BF16;
+  static constexpr int64_t kTogether = 2;
+  using Vec = typename V::Vec;
+  using Pairs = typename V::Pairs;
+
+  struct Sum {
+    Vec sum = V::Zero();
+
+    Vec All() const { return sum; }
+  };
+  static void TakeQuery(const BF16* rounded, int64_t width, Q* to) {
+    for (int64_t at = 0; at < width; at += kChunk)
+      V::StorePairs(to + at, V::LoadPairs(rounded + at));
+  }
+  static Pairs LoadKey(const BF16* key) { return V::LoadPairs(key); }
+  static void AddDot(const Q* q, Pairs key, Sum& sum) {
+    sum.sum = V::DotPairs(sum.sum, V::LoadPairs(q), key);
+  }
+  static void TakeProbabilities(const float* p, Q* to) { RoundRow<V>(p, kFewBlock, to); }
+  struct Values {
+    Pairs low, high;
+  };
+  static Values LoadValues(const BF16* v, int64_t stride, bool all) {
+    const Pairs x = V::LoadPairs(v);
+    const Pairs y = all ? V::LoadPairs(v + stride) : V::LoadPairsPartial(v, 0);
+    return {V::UnpackLow(x, y), V::UnpackHigh(x, y)};
+  }
+  static Pairs SetProbabilities(const Q* p) { return V::SetPair(p); }
+  static void AddValues(Pairs p, const Values& v, Vec& first, Vec& second) {
+    first = V::DotPairs(first, p, v.low);
+    second = V::DotPairs(second, p, v.high);
+  }
+  static Vec FirstColumns(Vec first, Vec second) { return V::PackFirst(first, second); }
+  static Vec LastColumns(Vec first, Vec second) { return V::PackSecond(first, second); }
+};
+
+template <class V>
+using FewMath = std::conditional_t<V::kFastPairs, FewPairs<V>, FewFloats<V>>;
+
+template <class Math>
 struct FewScratch {
-  alignas(64) float q[kMaxDecodeRows * kMaxDecodeWidth];
+  alignas(64) typename Math::Q q[kMaxDecodeRows * kMaxDecodeWidth];
+  alignas(64) typename Math::Q p[kMaxDecodeRows * kFewBlock];
   alignas(64) float o[kMaxDecodeRows * kMaxDecodeWidth];
   alignas(64) BF16 keys[kFewBlock * (kMaxDecodeWidth + kChunk)];
   NextBlock ahead;
@@ -46,54 +138,39 @@ struct FewScratch {
 };
 
 // Rounds the queries.
-template <class V>
-void TakeFewQueries(const DecodeTask& t, FewScratch& s) {
+template <class V, class Math>
+void TakeFewQueries(const DecodeTask& t, FewScratch<Math>& s) {
   alignas(64) float q[kMaxDecodeWidth];
   alignas(64) BF16 rounded[kMaxDecodeWidth];
   for (int64_t i = 0; i < t.rows; ++i) {
     WidenRow<V>(t.q[i].q_latent, t.c, q);
     WidenRow<V>(t.q[i].q_rope, t.r, q + t.c);
     RoundRow<V>(q, t.c + t.r, rounded);
-    float* const to = s.q + i * s.width;
-    for (int64_t at = 0; at < s.width; at += kChunk) {
-      const typename V::Pairs pairs = V::LoadPairs(rounded + at);
-      V::Store(to + at, V::EvenOfPairs(pairs));
-      V::Store(to + at + V::kLanes, V::OddOfPairs(pairs));
-    }
+    Math::TakeQuery(rounded, s.width, s.q + i * s.width);
   }
 }
 
 // Scores of kM rows from `row` with four keys.
-template <class V, int64_t kM>
-inline void FewDotTile(const FewScratch& s, int64_t row, int64_t key, float* scores) {
-  const float* const q = s.q + row * s.width;
+template <class V, int64_t kM, class Math>
+inline void FewDotTile(const FewScratch<Math>& s, int64_t row, int64_t key, float* scores) {
+  const typename Math::Q* const q = s.q + row * s.width;
   const BF16* keys[4];
   for (int64_t j = 0; j < 4; ++j)  // a tile over the edge repeats the last key
     keys[j] = s.keys + Min(key + j, s.count - 1) * s.stride;
-  typename V::Vec even[kM][4];
-  typename V::Vec odd[kM][4];
-  for (int64_t i = 0; i < kM; ++i)
-    for (int64_t j = 0; j < 4; ++j) even[i][j] = odd[i][j] = V::Zero();
+  typename Math::Sum sums[kM][4];
   for (int64_t at = 0; at < s.width; at += kChunk)
     for (int64_t j = 0; j < 4; ++j) {
-      const typename V::Pairs k = V::LoadPairs(keys[j] + at);
-      const typename V::Vec k_even = V::EvenOfPairs(k);
-      const typename V::Vec k_odd = V::OddOfPairs(k);
-      for (int64_t i = 0; i < kM; ++i) {
-        const float* const x = q + i * s.width + at;
-        even[i][j] = V::Fma(V::Load(x), k_even, even[i][j]);
-        odd[i][j] = V::Fma(V::Load(x + V::kLanes), k_odd, odd[i][j]);
-      }
+      const auto k = Math::LoadKey(keys[j] + at);
+      for (int64_t i = 0; i < kM; ++i) Math::AddDot(q + i * s.width + at, k, sums[i][j]);
     }
   for (int64_t i = 0; i < kM; ++i)
-    V::StoreSum4(scores + (row + i) * kFewBlock + key, V::Add(even[i][0], odd[i][0]),
-                 V::Add(even[i][1], odd[i][1]), V::Add(even[i][2], odd[i][2]),
-                 V::Add(even[i][3], odd[i][3]));
+    V::StoreSum4(scores + (row + i) * kFewBlock + key, sums[i][0].All(), sums[i][1].All(),
+                 sums[i][2].All(), sums[i][3].All());
 }
 
 // Rounds the keys of the block at `begin`, four at a time, and takes scores with them.
-template <class V>
-void FewScores(const DecodeTask& t, int64_t begin, FewScratch& s, FewRows& a) {
+template <class V, class Math>
+void FewScores(const DecodeTask& t, int64_t begin, FewScratch<Math>& s, FewRows& a) {
   ForEachRun<kFewRows>(a.rows, [&](int64_t row, auto rows) {
     for (int64_t key = 0; key < s.count; key += 4) {
       if (row == 0) {
@@ -106,13 +183,14 @@ void FewScores(const DecodeTask& t, int64_t begin, FewScratch& s, FewRows& a) {
   });
 }
 
-// Values of keys [begin, end) added to the outputs of kM rows from `row`, in kN chunks of columns.
+// Values of keys [begin, end) added to the outputs of kM rows from `row`, in kN chunks of columns;
+// begin is a multiple of Math::kTogether.
 struct FewRange {
   int64_t row, column, begin, end;
   bool scale;  // by the rows' factors first
 };
-template <class V, int64_t kM, int64_t kN>
-inline void FewOuterTile(FewScratch& s, const FewRows& a, const FewRange& r) {
+template <class V, int64_t kM, int64_t kN, class Math>
+inline void FewOuterTile(FewScratch<Math>& s, const FewRows& a, const FewRange& r) {
   float* const o = s.o + r.row * s.width + r.column;
   typename V::Vec acc[kM][2 * kN];
   for (int64_t i = 0; i < kM; ++i)
@@ -121,32 +199,39 @@ inline void FewOuterTile(FewScratch& s, const FewRows& a, const FewRange& r) {
       if (r.scale) acc[i][j] = V::Mul(acc[i][j], V::Set1(a.factor[r.row + i]));
     }
   const BF16* v = s.keys + r.begin * s.stride + r.column;
-  const float* p = a.p + r.row * kFewBlock + r.begin;
-  for (int64_t n = r.begin; n < r.end; ++n, v += s.stride, ++p)
+  const typename Math::Q* p = s.p + r.row * kFewBlock + r.begin;
+  const auto add = [&](bool all) __attribute__((always_inline)) {
     for (int64_t j = 0; j < kN; ++j) {
-      const typename V::Pairs pairs = V::LoadPairs(v + j * kChunk);
-      const typename V::Vec even = V::EvenOfPairs(pairs);
-      const typename V::Vec odd = V::OddOfPairs(pairs);
-      for (int64_t i = 0; i < kM; ++i) {
-        const typename V::Vec pi = V::Set1(p[i * kFewBlock]);
-        acc[i][2 * j] = V::Fma(pi, even, acc[i][2 * j]);
-        acc[i][2 * j + 1] = V::Fma(pi, odd, acc[i][2 * j + 1]);
-      }
+      const auto values = Math::LoadValues(v + j * kChunk, s.stride, all);
+      for (int64_t i = 0; i < kM; ++i)
+        Math::AddValues(Math::SetProbabilities(p + i * kFewBlock), values, acc[i][2 * j],
+                        acc[i][2 * j + 1]);
     }
+  };
+  int64_t n = r.begin;
+  for (; n + Math::kTogether <= r.end; n += Math::kTogether) {
+    add(true);
+    v += Math::kTogether * s.stride;
+    p += Math::kTogether;
+  }
+  if (n < r.end) add(false);
   for (int64_t i = 0; i < kM; ++i)
     for (int64_t j = 0; j < 2 * kN; ++j) V::Store(o + i * s.width + j * V::kLanes, acc[i][j]);
 }
 
 // o = factor·o + P·V. Keys that all rows of a tile see are added together, others row by row:
 // values that a row does not see may be anything.
-template <class V>
-void AddFewValues(FewScratch& s, const FewRows& a) {
+template <class V, class Math>
+void AddFewValues(FewScratch<Math>& s, const FewRows& a) {
+  for (int64_t i = 0; i < a.rows; ++i)
+    Math::TakeProbabilities(a.p + i * kFewBlock, s.p + i * kFewBlock);
   ForEachRun<4>(a.v_width / kChunk, [&](int64_t chunk, auto chunks) {
     constexpr int64_t kN = decltype(chunks)::value;
     ForEachRun<kFewRows>(a.rows, [&](int64_t row, auto rows) {
       constexpr int64_t kM = decltype(rows)::value;
       int64_t common = s.count;
       for (int64_t i = 0; i < kM; ++i) common = Min(common, Max(a.visible[row + i], 0));
+      if (common < s.count) common -= common % Math::kTogether;
       FewOuterTile<V, kM, kN>(s, a, {row, chunk * kChunk, 0, common, true});
       for (int64_t i = row; i < row + kM; ++i)
         if (a.visible[i] > common)
@@ -156,16 +241,16 @@ void AddFewValues(FewScratch& s, const FewRows& a) {
 }
 
 // Brings the columns of the outputs into order.
-template <class V>
-void StoreFew(const FewScratch& s, const FewRows& a, int64_t columns, const Partial& out) {
+template <class V, class Math>
+void StoreFew(const FewScratch<Math>& s, const FewRows& a, int64_t columns, const Partial& out) {
   for (int64_t i = 0; i < a.rows; ++i) {
     float* const o = out.o + i * columns;
     for (int64_t at = 0; at < columns; at += kChunk) {
-      const typename V::Vec even = V::Load(s.o + i * s.width + at);
-      const typename V::Vec odd = V::Load(s.o + i * s.width + at + V::kLanes);
-      StoreNext<V>(o + at, V::ZipFloatsLow(even, odd), columns - at);
+      const typename V::Vec first = V::Load(s.o + i * s.width + at);
+      const typename V::Vec second = V::Load(s.o + i * s.width + at + V::kLanes);
+      StoreNext<V>(o + at, Math::FirstColumns(first, second), columns - at);
       const int64_t rest = columns - at - V::kLanes;
-      if (rest > 0) StoreNext<V>(o + at + V::kLanes, V::ZipFloatsHigh(even, odd), rest);
+      if (rest > 0) StoreNext<V>(o + at + V::kLanes, Math::LastColumns(first, second), rest);
     }
   }
   StoreMaxAndSum(a, out);
@@ -174,7 +259,7 @@ void StoreFew(const FewScratch& s, const FewRows& a, int64_t columns, const Part
 // Requires: t.cache is quantised or plain bf16; t.page_tokens is a multiple of 16.
 template <class V>
 void MlaDecodeFew(const DecodeTask& t) {
-  FewScratch s;
+  FewScratch<FewMath<V>> s;
   s.width = RoundUp(t.c + t.r, kChunk);
   s.stride = s.width | kChunk;
   TakeFewQueries<V>(t, s);

@@ -49,6 +49,7 @@ constexpr int64_t kTileMacsInt8 = 16 * 16 * 64;
 struct Amx : Avx512Bf16 {
   using Words = __m512i;
   static constexpr bool kManyStreams = true;  // memory answers them faster than one
+  static constexpr bool kFastPairs = false;   // a dot product takes the time of four of f32
 
   template <int kTile>
   static void ZeroTile() {

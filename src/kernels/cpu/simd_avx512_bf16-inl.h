@@ -15,6 +15,7 @@ namespace {
 struct Avx512Bf16 : Avx512 {
   using Pairs = __m512bh;
   static constexpr int64_t kPairElements = 32;
+  static constexpr bool kFastPairs = true;  // a dot product takes no longer than two of f32
 
   static Pairs LoadPairs(const BF16* p) { return As(_mm512_loadu_epi16(p)); }
   // The first `count` ≤ 32 elements, zeros behind them; nothing past them is read.
@@ -180,6 +181,16 @@ struct Avx512Bf16 : Avx512 {
   // a0 b0 a1 b1 … a7 b7, and the same of the upper halves.
   static Vec ZipFloatsLow(Vec a, Vec b) { return _mm512_permutex2var_ps(a, FloatZip(0), b); }
   static Vec ZipFloatsHigh(Vec a, Vec b) { return _mm512_permutex2var_ps(a, FloatZip(8), b); }
+  // Numbers of a and b side by side, of every eight the first four, or the last four.
+  static Pairs UnpackLow(Pairs a, Pairs b) { return As(_mm512_unpacklo_epi16(Bits(a), Bits(b))); }
+  static Pairs UnpackHigh(Pairs a, Pairs b) { return As(_mm512_unpackhi_epi16(Bits(a), Bits(b))); }
+  // The first and the last 16 of 32 sums, of which `low` has the first four of every eight.
+  static Vec PackFirst(Vec low, Vec high) {
+    return _mm512_permutex2var_ps(low, FoursInTurn(0), high);
+  }
+  static Vec PackSecond(Vec low, Vec high) {
+    return _mm512_permutex2var_ps(low, FoursInTurn(8), high);
+  }
   // Pairs as floats that are only moved, and back.
   static Vec AsFloats(Pairs v) { return reinterpret_cast<Vec>(v); }
   static Pairs AsPairs(Vec v) { return reinterpret_cast<Pairs>(v); }
@@ -305,6 +316,11 @@ struct Avx512Bf16 : Avx512 {
   static __m512i FloatZip(int first) {
     return _mm512_add_epi32(
         _mm512_set_epi32(23, 7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0),
+        _mm512_set1_epi32(first));
+  }
+  static __m512i FoursInTurn(int first) {
+    return _mm512_add_epi32(
+        _mm512_set_epi32(23, 22, 21, 20, 7, 6, 5, 4, 19, 18, 17, 16, 3, 2, 1, 0),
         _mm512_set1_epi32(first));
   }
   static __m512i ZipIndex() {
