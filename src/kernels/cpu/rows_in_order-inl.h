@@ -167,8 +167,8 @@ struct TurnAhead {
 template <class T>
 TurnAhead TurnAheadOf(const LinearTask& t, int64_t n, int64_t k, int64_t together = 1) {
   constexpr auto kSize = static_cast<int64_t>(sizeof(T));
-  const int64_t before = (t.ask_into == Cache::kL1 ? kNearAhead : kFarAhead) +
-                         (together - 1) * t.w_stride * kSize;
+  const int64_t before =
+      (t.ask_into == Cache::kL1 ? kNearAhead : kFarAhead) + (together - 1) * t.w_stride * kSize;
   const int64_t left = ((t.n - n) * t.w_stride - k / kValuesPer<T>)*kSize;
   if (left > before || t.next == nullptr) return {before, t.ask_into};
   const auto* const end =
