@@ -21,6 +21,9 @@ constexpr int64_t kByteLanes = 16;
 // Parts of one ParallelFor.
 constexpr size_t kMaxParts = 256;
 
+// Rows of x of a task of 16 bits or more, whose W is widened or packed once for all of them.
+constexpr int64_t kMaxWideRows = 512;
+
 constexpr int64_t kLeastRun = 16;
 constexpr int64_t kLeastTileOutputs = 32;
 // Rows of activations that are packed together.
@@ -40,19 +43,24 @@ struct Blocks {
   int64_t per_batch() const { return across() * down(); }
 };
 
-// macs: multiply-adds of an output. step: what columns are a multiple of. parts: products of about
-// this size in one call.
-// lane_inputs: of a target, where activations have 8 bits, else 0.
-Blocks Cut(int64_t m, int64_t n, int64_t macs, int64_t step, int64_t parts, int64_t lane_inputs,
-           const Exec& exec) {
+struct Cutting {
+  int64_t step;             // what columns are a multiple of
+  int64_t parts = 1;        // products of about this size in one call
+  int64_t lane_inputs = 0;  // of a target, where activations have 8 bits
+  int64_t rows = kMaxTaskRows;
+};
+
+// macs: multiply-adds of an output.
+Blocks Cut(int64_t m, int64_t n, int64_t macs, const Cutting& cut, const Exec& exec) {
+  int64_t step = cut.step;
   Blocks out{m, n, 1, step, macs};
   if (m == 0 || n == 0) return out;
-  out.rows = std::min(m, kMaxTaskRows);
-  const bool bytes = lane_inputs > 0;
+  out.rows = std::min(m, cut.rows);
+  const bool bytes = cut.lane_inputs > 0;
   // Each task brings rows of x of bytes into its own order.
-  const bool prepares = bytes && m > lane_inputs;
+  const bool prepares = bytes && m > cut.lane_inputs;
   if (prepares) step = m > kMemoryRows ? kWeightRows : kByteLanes;
-  const int64_t share = CeilDiv(n * parts, (prepares ? 4 : 8) * exec.threads->threads());
+  const int64_t share = CeilDiv(n * cut.parts, (prepares ? 4 : 8) * exec.threads->threads());
   const int64_t columns =
       RoundUp(std::max(CeilDiv(kTaskMacs, macs * out.rows),
                        m <= kMemoryRows ? std::min(share, CeilDiv(kStreamMacs, macs)) : 0),
@@ -63,7 +71,7 @@ Blocks Cut(int64_t m, int64_t n, int64_t macs, int64_t step, int64_t parts, int6
   if (bytes && m > kMemoryRows)
     least = std::clamp(n / (8 * exec.threads->threads()) / least * least, least, kByteColumns);
   out.columns = std::min(std::max(columns, least), RoundUp(n, step));
-  if (out.per_batch() < 2 * exec.threads->threads()) out.rows = std::min(m, kMaxTaskRows / 4);
+  if (out.per_batch() < 2 * exec.threads->threads()) out.rows = std::min(m, cut.rows / 4);
   return out;
 }
 
@@ -182,9 +190,13 @@ template <const Target& kTarget>
 Blocks CutPart(const LinearPart& p, int64_t parts, const Exec& exec) {
   const int64_t step = kTarget.pack != nullptr ? kLeastTileOutputs : 8;
   const LinearOp::Shape s = LinearOp::ShapeOf(p);
-  Blocks out = kTarget.pack != nullptr ? CutForTiles(p, parts, exec)
-                                       : Cut(s.m, s.n, s.k, step, parts * s.b,
-                                             s.x == DType::kI8 ? kTarget.lane_inputs : 0, exec);
+  Cutting cut{.step = step, .parts = parts * s.b};
+  if (s.x == DType::kI8)
+    cut.lane_inputs = kTarget.lane_inputs;
+  else
+    cut.rows = p.gate.empty() ? kMaxWideRows : kGateOutputs / kWeightRows;
+  Blocks out =
+      kTarget.pack != nullptr ? CutForTiles(p, parts, exec) : Cut(s.m, s.n, s.k, cut, exec);
   if (!p.gate.empty())
     out.columns =
         std::min(out.columns, kGateOutputs / std::max<int64_t>(out.rows, 1) / step * step);
@@ -313,7 +325,7 @@ template <const Target& kTarget>
 void Launch<kTarget>::LinearT(const LinearTOp::Params& p, const Exec& exec) {
   const LinearTOp::Shape s = LinearTOp::ShapeOf(p);
   const int64_t streams = StreamsOf(s, exec);
-  Blocks blocks = Cut(s.m, s.k, s.n, kTileColumns, 1, 0, exec);
+  Blocks blocks = Cut(s.m, s.k, s.n, {.step = kTileColumns}, exec);
   // Memory likes whole rows of W; of fewer products than threads each is cut.
   if (s.m <= kMemoryRows && s.b >= exec.threads->threads())
     blocks.columns = std::max<int64_t>(s.k, 1);

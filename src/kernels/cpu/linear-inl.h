@@ -193,12 +193,13 @@ inline void BlockTile(const InputRows<typename Math::X>& x, const TileRows<Math,
 }
 
 // Sums of vectors, times the scales of their rows, if there are any, where the block has one each.
-template <class V, bool kScaled>
-inline void SumFour(const typename V::Vec (&total)[4], const float* const (&scale)[4],
-                    float (&sums)[4]) {
-  V::StoreSum4(sums, total[0], total[1], total[2], total[3]);
+template <class Math, bool kScaled, int64_t kM>
+inline void SumRows(const typename Math::Vec (&total)[kM][4], const float* const (&scale)[4],
+                    float (&sums)[kM][4]) {
+  Math::Sum(total, sums);
   if (kScaled || scale[0] == nullptr) return;
-  for (int64_t j = 0; j < 4; ++j) sums[j] *= scale[j][0];
+  for (int64_t i = 0; i < kM; ++i)
+    for (int64_t j = 0; j < 4; ++j) sums[i][j] *= scale[j][0];
 }
 
 template <class Math, bool kScaled, int64_t kM, class T>
@@ -220,11 +221,10 @@ void DotRows(const LinearTask& t, const Panel<T>& panel, const BlockScales<Math>
     BlockTile<kScaled, Math, kM, kN, T>(x, rows, panel.segments, ask, total);
     const int64_t column = panel.row_begin + n;
     const float* bias = biased ? t.bias + column : nullptr;
-    for (int64_t i = 0; i < kM; ++i) {
-      float sums[kN];
-      SumFour<typename Math::Lanes, kScaled>(total[i], rows.scale, sums);
-      StoreFour(sums, bias, Min(kN, panel.rows - n), first, t.y + (m + i) * t.y_stride + column);
-    }
+    float sums[kM][kN];
+    SumRows<Math, kScaled>(total, rows.scale, sums);
+    for (int64_t i = 0; i < kM; ++i)
+      StoreFour(sums[i], bias, Min(kN, panel.rows - n), first, t.y + (m + i) * t.y_stride + column);
   }
 }
 
@@ -335,11 +335,11 @@ void DotInTurn(const LinearTask& t, const T* w) {
   };
   const auto finish = [&](int64_t n, int64_t count, int64_t b, int64_t i,
                           const typename V::Vec(&totals)[4]) {
-    const float* const none[4] = {};
-    float sums[4];
-    SumFour<V, false>(totals, none, sums);
+    const typename V::Vec of_row[1][4] = {{totals[0], totals[1], totals[2], totals[3]}};
+    float sums[1][4];
+    Math::Sum(of_row, sums);
     const bool biased = t.bias != nullptr && b + 1 == blocks;
-    StoreFour(sums, biased ? t.bias + n : nullptr, count, b == 0, t.y + i * t.y_stride + n);
+    StoreFour(sums[0], biased ? t.bias + n : nullptr, count, b == 0, t.y + i * t.y_stride + n);
   };
   RowsInTurn<V, kM>(t.n, blocks, total, finish);
 }

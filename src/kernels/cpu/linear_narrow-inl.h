@@ -24,6 +24,7 @@
 
 #include "src/kernels/cpu/element-inl.h"
 #include "src/kernels/cpu/linear-inl.h"
+#include "src/kernels/cpu/linear_pairs-inl.h"
 #include "src/kernels/cpu/math-inl.h"
 #include "src/kernels/cpu/rows_in_order-inl.h"
 #include "src/kernels/cpu/scales-inl.h"
@@ -387,7 +388,7 @@ void NarrowTask(const LinearTask& t, const T* w) {
 // Requires: t.x is bf16; t.w is bf16 or narrower.
 template <class V>
 void LinearBf16(const LinearTask& t) {
-  if (t.w_type == Element::kBF16) return DotTask<PairMath<V>>(t, static_cast<const BF16*>(t.w));
+  if (t.w_type == Element::kBF16) return LinearPairs<V>(t);
   WithNarrowType(t.w, t.w_type, [&](const auto* w) { NarrowTask<V>(t, w); });
 }
 

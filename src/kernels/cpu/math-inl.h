@@ -2,7 +2,8 @@
 // both.
 //
 // A Math has: X, what activations and widened weights are stored as; Operand, kStep of them in a
-// register; Vec, a register of sums. Weights of every type become operands exactly.
+// register; Vec, a register of sums; Sum, which adds their lanes. Weights of every type become
+// operands exactly.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +14,12 @@ namespace latte::cpu {
 namespace {
 
 constexpr int64_t kU4DefaultZero = 8;
+
+// sums[i][j] = sum of v[i][j].
+template <class V, int64_t kM>
+inline void SumEach(const typename V::Vec (&v)[kM][4], float (&sums)[kM][4]) {
+  for (int64_t i = 0; i < kM; ++i) V::StoreSum4(sums[i], v[i][0], v[i][1], v[i][2], v[i][3]);
+}
 
 // f32. A tile that is four vectors wide has kTileRows rows; kScaledRows with a second sum for each
 // of its sums.
@@ -42,6 +49,10 @@ struct FloatMath {
   static U4Table TableOf(int64_t zero) { return V::TableOf(zero); }
   static void Store(float* p, Operand x) { V::Store(p, x); }
   static Vec Dot(Vec sum, Operand x, Operand w) { return V::Fma(x, w, sum); }
+  template <int64_t kM>
+  static void Sum(const Vec (&v)[kM][4], float (&sums)[kM][4]) {
+    SumEach<V>(v, sums);
+  }
 };
 
 // f32 of two vectors at once, in the order of two steps of FloatMath: weights of a byte or less
@@ -80,6 +91,10 @@ struct TwinMath {
   static Vec Dot(Vec sum, Operand x, Operand w) {
     return V::Fma(x.second, w.second, V::Fma(x.first, w.first, sum));
   }
+  template <int64_t kM>
+  static void Sum(const Vec (&v)[kM][4], float (&sums)[kM][4]) {
+    SumEach<V>(v, sums);
+  }
 
  private:
   static constexpr int64_t FirstOf(int64_t count) { return count < V::kLanes ? count : V::kLanes; }
@@ -113,6 +128,17 @@ struct PairMath {
   static U4Table TableOf(int64_t zero) { return V::PairTableOf(zero); }
   static void Store(BF16* p, Operand x) { V::StorePairs(p, x); }
   static Vec Dot(Vec sum, Operand x, Operand w) { return V::DotPairs(sum, x, w); }
+  // Two rows at once.
+  template <int64_t kM>
+  static void Sum(const Vec (&v)[kM][4], float (&sums)[kM][4]) {
+    for (int64_t i = 0; i < kM; i += 2) {
+      const Vec first = V::SumQuarters(v[i]);
+      if (i + 1 < kM)
+        V::StoreFourSums(sums[i], sums[i + 1], first, V::SumQuarters(v[i + 1]));
+      else
+        V::StoreFourSums(sums[i], sums[i], first, first);
+    }
+  }
 };
 
 // A row of weights read as operands; positions count values.

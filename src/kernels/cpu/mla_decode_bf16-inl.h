@@ -2,10 +2,19 @@
 //
 // Rounding  queries to bf16, once; probabilities to bf16, for the product with values; quantised
 //           cache rows to bf16, once per block. The sum of probabilities, and with it lse, is f32.
-// Work      tasks as in mla_decode-inl.h. Scores in dot form, kTileRows rows × 4 keys, bf16 caches
-//           straight from the pages: both operands are contiguous along C+R, so nothing is widened
-//           or transposed. Values of 128 keys are zipped in pairs once for all rows of the task,
-//           since a dot product over keys needs two keys' numbers of a column side by side.
+// Work      tasks as in mla_decode-inl.h. Rows of queries are packed once per task, four to a
+//           register, so that a key's eight columns multiply all four and a sum is spread over four
+//           lanes only; up to 16 rows are a group, whose scores lie key after key: maxima and sums
+//           of all its rows are taken at once. bf16 caches are used straight from the pages.
+//
+//             register j of a group, step of 8 columns        score tile
+//             │ row 4j    │ row 4j+1  │ 4j+2 │ 4j+3 │               q0  q1  q2  q3
+//             │ c0 … c7   │ c0 … c7   │  …   │  …   │         key 0 │ Σ   Σ   Σ   Σ │ each of 4
+//             rows, │ key: the same 8 columns four times  │             … │               │ 4 lanes
+//             a row
+//
+//           Values of 128 keys are zipped in pairs once for all rows of the task, since a dot
+//           product over keys needs two keys' numbers of a column side by side.
 //
 //             zip, one panel per vector of 16 columns            output tile
 //             key   0,1 │ c0c0 c1c1 … c15c15 │               4 panels ─────────▶
@@ -14,10 +23,10 @@
 //             key 126,7 │ c0c0 c1c1 … c15c15 │
 //
 // Figures   docs/kernels/mla_decode.md.
-// Order     keys in index order, blocks of 128 and pairs anchored at position 0, an odd last key
-//           paired with zero. Neither grouping of heads nor page size, batch or threads change a
-//           byte.
-// Limits    C+R ≤ 1152; stack 440 KiB.
+// Order     a score has four sums, of every fourth pair, added as SumFours does. Keys in index
+//           order, blocks of 128 and pairs anchored at position 0, an odd last key paired with
+//           zero. Neither grouping of heads nor page size, batch or threads change a byte.
+// Limits    C+R ≤ 1152; stack 760 KiB.
 #pragma once
 
 #include <cstdint>
@@ -43,114 +52,222 @@ constexpr int64_t kKeyPairs = kPairBlock / 2;
 constexpr int64_t kPanelRow = 32;
 constexpr int64_t kPanel = (kKeyPairs + 1) * kPanelRow;
 
-using PairRows = AttentionRows<kPairBlock, kMaxDecodeRows>;
+constexpr int64_t kPairGroup = 16;      // rows whose scores lie side by side
+constexpr int64_t kQuarterColumns = 8;  // columns of a row in a register
+constexpr int64_t kQuarterRows = 4;     // rows in a register
+constexpr int64_t kAskColumns = 64;     // of a score tile, after which some lines are asked for
+
+// Rows of queries and what is known of them; those of the last group behind the last row see
+// nothing.
+struct PairRows {
+  int64_t rows, v_width;
+  float* o;  // [rows, v_width]; not normalised
+  int64_t o_stride;
+  float scale;
+  alignas(64) int32_t visible[kMaxDecodeRows];  // keys of the current block that the row sees
+  alignas(64) float max[kMaxDecodeRows];
+  alignas(64) float sum[kMaxDecodeRows];
+  alignas(64) float factor[kMaxDecodeRows];  // of the current block
+};
 
 struct PairScratch {
-  alignas(64) BF16 q[kMaxDecodeRows * (kMaxDecodeWidth + kPanelRow)];
+  alignas(64) BF16 q[kMaxDecodeRows * kMaxDecodeWidth];  // [group][step][register][32]
+  alignas(64) float scores[kPairBlock * kPairGroup];     // of a group
+  alignas(64) BF16 p[kPairBlock * kMaxDecodeRows];       // [pair of keys][p_rows][2]
   alignas(64) BF16 zipped[kMaxDecodeWidth / 16 * kPanel];
-  alignas(64) BF16 p[kMaxDecodeRows * kPairBlock];
   const BF16* keys[kPairBlock];  // rows of the current block
   NextBlock ahead;
   alignas(64) BF16 rounded[kPairBlock * (kMaxDecodeWidth + kPanelRow)];  // if they are not bf16
-  int64_t q_stride, width, count;
+  int64_t width, count;
+  int64_t steps;   // of kQuarterColumns columns
+  int64_t p_rows;  // a multiple of kPairGroup
 };
 
-// Scores of kM heads from `row` with four keys.
-template <class V, int64_t kM>
-inline void PairDotTile(const PairScratch& s, int64_t row, int64_t key, float* scores) {
-  const BF16* const q = s.q + row * s.q_stride;
-  const BF16* keys[4];
-  for (int64_t j = 0; j < 4; ++j)  // a tile over the edge repeats the last key
-    keys[j] = s.keys[Min(key + j, s.count - 1)];
-  typename V::Vec acc[kM][4];
-  for (int64_t i = 0; i < kM; ++i)
-    for (int64_t j = 0; j < 4; ++j) acc[i][j] = V::Zero();
+// Columns of x in their places of the registers of its group, which has kN = `registers`.
+inline void PackQuery(const BF16* x, int64_t row, int64_t registers, int64_t steps, BF16* group) {
+  BF16* to = group + row / kQuarterRows * kPanelRow + row % kQuarterRows * kQuarterColumns;
+  for (int64_t step = 0; step < steps; ++step, x += kQuarterColumns, to += registers * kPanelRow)
+    __builtin_memcpy(to, x, kQuarterColumns * sizeof(BF16));
+}
 
+template <class V>
+void PackQueries(const DecodeTask& t, PairScratch& s) {
+  alignas(64) float wide[kMaxDecodeWidth];
+  alignas(64) BF16 rounded[kMaxDecodeWidth + kPanelRow];
+  for (int64_t group = 0; group < t.rows; group += kPairGroup) {
+    const int64_t rows = Min(kPairGroup, t.rows - group);
+    const int64_t registers = (rows + kQuarterRows - 1) / kQuarterRows;
+    BF16* const to = s.q + group * s.steps * kQuarterColumns;
+    for (int64_t i = 0; i < registers * kQuarterRows; ++i) {
+      const DecodeRow& q = t.q[group + Min(i, rows - 1)];  // behind the last row that row again
+      WidenRow<V>(q.q_latent, t.c, wide);
+      WidenRow<V>(q.q_rope, t.r, wide + t.c);
+      RoundRow<V>(wide, s.width, rounded);
+      PackQuery(rounded, i, registers, s.steps, to);
+    }
+  }
+}
+
+// sums[i][j] += key i · register j, of one step.
+template <class V, int64_t kM, int64_t kN>
+[[gnu::always_inline]] inline void AddQuarters(const BF16* const (&keys)[kM], int64_t at,
+                                               const BF16* q, typename V::Vec (&sums)[kM][kN]) {
+  typename V::Pairs qj[kN];
+  for (int64_t j = 0; j < kN; ++j) qj[j] = V::LoadPairs(q + j * kPanelRow);
+  for (int64_t i = 0; i < kM; ++i) {
+    const typename V::Pairs k = V::LoadFourTimes(keys[i] + at);
+    for (int64_t j = 0; j < kN; ++j) sums[i][j] = V::DotPairs(sums[i][j], k, qj[j]);
+  }
+}
+
+template <class V, int64_t kM, int64_t kN>
+[[gnu::always_inline]] inline void StoreScores(const typename V::Vec (&sums)[kM][kN], float* to) {
+  constexpr auto kAt = [](int64_t j) { return Min(j, kN - 1); };  // what is not there is not used
+  for (int64_t i = 0; i < kM; ++i)
+    V::Store(to + i * kPairGroup,
+             V::SumInQuarters(sums[i][0], sums[i][kAt(1)], sums[i][kAt(2)], sums[i][kAt(3)]));
+}
+
+// Scores of kM keys with kN registers of queries.
+template <class V, int64_t kM, int64_t kN>
+[[gnu::noinline]] void PairScoreTile(PairScratch& s, const BF16* q, int64_t key) {
+  const BF16* keys[kM];
+  for (int64_t i = 0; i < kM; ++i) keys[i] = s.keys[key + i];
+  typename V::Vec sums[kM][kN];
+  for (auto& row : sums)
+    for (auto& sum : row) sum = V::Zero();
   int64_t at = 0;
-  for (; at + V::kPairElements <= s.width; at += V::kPairElements) {
-    typename V::Pairs k[4];
-    for (int64_t j = 0; j < 4; ++j) k[j] = V::LoadPairs(keys[j] + at);
-    for (int64_t i = 0; i < kM; ++i) {
-      const typename V::Pairs qi = V::LoadPairs(q + i * s.q_stride + at);
-      for (int64_t j = 0; j < 4; ++j) acc[i][j] = V::DotPairs(acc[i][j], qi, k[j]);
-    }
-  }
-  if (at < s.width) {
-    typename V::Pairs k[4];
-    for (int64_t j = 0; j < 4; ++j) k[j] = V::LoadPairsPartial(keys[j] + at, s.width - at);
-    for (int64_t i = 0; i < kM; ++i) {
-      const typename V::Pairs qi = V::LoadPairs(q + i * s.q_stride + at);
-      for (int64_t j = 0; j < 4; ++j) acc[i][j] = V::DotPairs(acc[i][j], qi, k[j]);
-    }
-  }
-  for (int64_t i = 0; i < kM; ++i)
-    V::StoreSum4(scores + (row + i) * kPairBlock + key, acc[i][0], acc[i][1], acc[i][2], acc[i][3]);
+  do {  // a loop that might not be entered would begin and end with sums in memory
+    s.ahead.template Ask<V>();
+    const int64_t end = Min(at + kAskColumns, s.width);
+    do {
+      AddQuarters<V, kM, kN>(keys, at, q, sums);
+      at += kQuarterColumns;
+      q += kN * kPanelRow;
+    } while (at < end);
+  } while (at < s.width);
+  StoreScores<V, kM, kN>(sums, s.scores + key * kPairGroup);
 }
 
-template <class V>
-void PairScores(PairScratch& s, PairRows& a) {
-  ForEachRun<V::kTileRows>(a.rows, [&](int64_t row, auto rows) {
-    for (int64_t key = 0; key < s.count; key += 4) {
-      s.ahead.template Ask<V>();
-      PairDotTile<V, decltype(rows)::value>(s, row, key, a.p);
-    }
-  });
-}
+// Keys of a score tile: 24 sums, or as many as there are addresses for.
+constexpr int64_t ScoreTileKeys(int64_t registers) { return registers == 4 ? 6 : 8; }
 
-// Values of the block, two keys at a time.
+// Values of keys [begin, end) of the block, two at a time; begin is even.
 template <class V>
-void ZipValues(PairScratch& s, int64_t columns) {
-  for (int64_t key = 0; key < s.count; key += 2) {
+void ZipValues(PairScratch& s, int64_t columns, int64_t begin, int64_t end) {
+  for (int64_t key = begin; key < end; key += 2) {
     const BF16* const even = s.keys[key];
     BF16* const to = s.zipped + key / 2 * kPanelRow;
     for (int64_t at = 0; at < columns; at += V::kPairElements) {
       const typename V::Pairs x = LoadPairsOf<V>(even, at, columns);
       // Nothing is known of what lies behind an odd last key.
-      const typename V::Pairs y = key + 1 < s.count ? LoadPairsOf<V>(s.keys[key + 1], at, columns)
-                                                    : V::LoadPairsPartial(even, 0);
+      const typename V::Pairs y = key + 1 < end ? LoadPairsOf<V>(s.keys[key + 1], at, columns)
+                                                : V::LoadPairsPartial(even, 0);
       V::StorePairs(to + at / 16 * kPanel, V::ZipLow(x, y));
       if (at + 16 < columns) V::StorePairs(to + (at / 16 + 1) * kPanel, V::ZipHigh(x, y));
     }
   }
 }
 
-// Pairs of keys [begin, end) added to the outputs of kM rows from `row`, kN vectors of columns from
-// `column`; a single vector may be partial.
+// Scores of the block's keys with a group's rows; with the first group, while keys are in L1, their
+// values are zipped.
+template <class V>
+void PairScores(PairScratch& s, int64_t group, int64_t rows, int64_t columns) {
+  const BF16* const q = s.q + group * s.steps * kQuarterColumns;
+  int64_t zipped = group == 0 ? 0 : s.count;
+  WithConstant<4>((rows + kQuarterRows - 1) / kQuarterRows, [&](auto registers) {
+    constexpr int64_t kN = decltype(registers)::value;
+    ForEachRun<ScoreTileKeys(kN)>(s.count, [&](int64_t key, auto keys) {
+      constexpr int64_t kM = decltype(keys)::value;
+      PairScoreTile<V, kM, kN>(s, q, key);
+      if (zipped == s.count) return;
+      const int64_t end = key + kM == s.count ? s.count : (key + kM) / 2 * 2;
+      ZipValues<V>(s, columns, zipped, end);
+      zipped = end;
+    });
+  });
+}
+
+// Scales a group's scores, hides what rows do not see (from key `least` on some) and returns the
+// new maxima.
+template <class V>
+typename V::Vec ScaleAndMax(const PairRows& a, int64_t group, int64_t count, int64_t least,
+                            float* scores) {
+  const typename V::Vec scale = V::Set1(a.scale);
+  const typename V::Vec never = V::Set1(-__builtin_inff());
+  typename V::Vec top = V::Load(a.max + group);
+  for (int64_t key = 0; key < count; ++key) {
+    typename V::Vec x = V::Mul(V::Load(scores + key * kPairGroup), scale);
+    if (key >= least) x = V::WhereBelow(key, a.visible + group, x, never);
+    V::Store(scores + key * kPairGroup, x);
+    top = V::Max(top, x);
+  }
+  return top;
+}
+
+// Scores of a group to unnormalised probabilities, rounded into s.p; updates max, sum and factor.
+template <class V>
+void PairWeights(PairScratch& s, PairRows& a, int64_t group) {
+  int64_t least = s.count;
+  for (int64_t i = group; i < Min(group + kPairGroup, a.rows); ++i)
+    least = Min(least, a.visible[i]);
+  const int32_t* const visible = a.visible + group;
+  const typename V::Vec zero = V::Zero();
+  const typename V::Vec max = ScaleAndMax<V>(a, group, s.count, least, s.scores);
+  const typename V::Vec factor =
+      V::Exp(V::WhereBelow(0, visible, V::Sub(V::Load(a.max + group), max), zero));
+  V::Store(a.factor + group, factor);
+  V::Store(a.max + group, max);
+  typename V::Vec sum = zero;
+  const auto weight = [&](int64_t key) {
+    if (key >= s.count) return zero;
+    typename V::Vec e = V::Exp(V::Sub(V::Load(s.scores + key * kPairGroup), max));
+    if (key >= least) e = V::WhereBelow(key, visible, e, zero);
+    sum = V::Add(sum, e);
+    return e;
+  };
+  for (int64_t key = 0; key < s.count; key += 2) {
+    const typename V::Vec even = weight(key);
+    const typename V::Pairs both = V::RoundPairs(even, weight(key + 1));
+    V::StorePairs(s.p + key * s.p_rows + 2 * group, V::Interleave(both));
+  }
+  V::Store(a.sum + group, V::Fma(V::Load(a.sum + group), factor, sum));
+}
+
+// Pairs of keys added to the outputs of some rows from `row`, columns from `column`; at least one.
 struct PairRange {
   int64_t row, column, begin, end;
-  bool scale;     // by the rows' factors first
-  bool half_end;  // the last pair has one key only
+  const float* factor;  // what outputs are multiplied by first
 };
+
+// The same of kM rows and kN vectors of columns; a single vector may be partial.
 template <class V, int64_t kM, int64_t kN>
-inline void PairOuterTile(const PairScratch& s, const PairRows& a, const PairRange& r) {
+[[gnu::noinline]] void PairOuterTile(const PairScratch& s, const PairRows& a, const PairRange& r) {
   float* const o = a.o + r.row * a.o_stride + r.column;
   const int64_t rest = a.v_width - r.column;
   typename V::Vec acc[kM][kN];
   for (int64_t i = 0; i < kM; ++i)
     for (int64_t j = 0; j < kN; ++j) {
-      const float* at = o + i * a.o_stride + j * V::kLanes;
-      acc[i][j] = kN == 1 ? LoadNext<V>(at, rest) : V::Load(at);
-      if (r.scale) acc[i][j] = V::Mul(acc[i][j], V::Set1(a.factor[r.row + i]));
+      const float* const at = o + i * a.o_stride + j * V::kLanes;
+      acc[i][j] = V::Mul(kN == 1 ? LoadNext<V>(at, rest) : V::Load(at), V::Set1(r.factor[i]));
     }
+  const int64_t p_stride = 2 * s.p_rows;
+  const BF16* p = s.p + r.begin * p_stride + 2 * r.row;
   const BF16* w = s.zipped + r.column / V::kLanes * kPanel + r.begin * kPanelRow;
-  const BF16* p = s.p + r.row * kPairBlock + 2 * r.begin;
-  for (int64_t n = r.begin; n < r.end; ++n, w += kPanelRow, p += 2) {
+  int64_t n = r.end - r.begin;
+  do {
     typename V::Pairs v[kN];
     for (int64_t j = 0; j < kN; ++j) v[j] = V::LoadPairs(w + j * kPanel);
     for (int64_t i = 0; i < kM; ++i) {
-      const typename V::Pairs pi = V::SetPair(p + i * kPairBlock);
+      const typename V::Pairs pi = V::SetPair(p + 2 * i);
       for (int64_t j = 0; j < kN; ++j) acc[i][j] = V::DotPairs(acc[i][j], pi, v[j]);
     }
-  }
-  if (r.half_end)
-    for (int64_t j = 0; j < kN; ++j) {
-      const typename V::Pairs v = V::FirstOfPairs(V::LoadPairs(w + j * kPanel));
-      for (int64_t i = 0; i < kM; ++i)
-        acc[i][j] = V::DotPairs(acc[i][j], V::SetPair(p + i * kPairBlock), v);
-    }
+    w += kPanelRow;
+    p += p_stride;
+  } while (--n > 0);
   for (int64_t i = 0; i < kM; ++i)
     for (int64_t j = 0; j < kN; ++j) {
-      float* to = o + i * a.o_stride + j * V::kLanes;
+      float* const to = o + i * a.o_stride + j * V::kLanes;
       if constexpr (kN == 1)
         StoreNext<V>(to, acc[i][j], rest);
       else
@@ -158,41 +275,73 @@ inline void PairOuterTile(const PairScratch& s, const PairRows& a, const PairRan
     }
 }
 
-// o = factor·o + P·V with P rounded. Probabilities of keys that a row does not see are zero
-// (Softmax), but their values may be anything: pairs that all rows of a tile see are multiplied
-// together, the rest row by row.
+// The same without keys.
+template <class V>
+void ScaleOutputs(const PairRows& a, int64_t row, int64_t rows, int64_t column, int64_t columns) {
+  for (int64_t i = row; i < row + rows; ++i)
+    ScaleRow<V>(a.o + i * a.o_stride + column, columns, a.factor[i]);
+}
+
+// The first key of pair `pair` added to `vectors` vectors of a row's outputs.
+template <class V>
+void AddHalfPair(const PairScratch& s, const PairRows& a, int64_t row, int64_t column,
+                 int64_t vectors, int64_t pair) {
+  const typename V::Pairs p = V::SetPair(s.p + 2 * (pair * s.p_rows + row));
+  const BF16* w = s.zipped + column / V::kLanes * kPanel + pair * kPanelRow;
+  for (int64_t j = 0; j < vectors; ++j, w += kPanel) {
+    const int64_t at = column + j * V::kLanes;
+    float* const o = a.o + row * a.o_stride + at;
+    const int64_t rest = a.v_width - at;
+    const typename V::Pairs v = V::FirstOfPairs(V::LoadPairs(w));
+    StoreNext<V>(o, V::DotPairs(LoadNext<V>(o, rest), p, v), rest);
+  }
+}
+
+// o = factor·o + P·V. Probabilities of keys that a row does not see are zero (PairWeights), but
+// their values may be anything: pairs that all rows of a tile see are multiplied together, the rest
+// row by row.
 template <class V>
 void AddZippedValues(PairScratch& s, const PairRows& a) {
-  for (int64_t i = 0; i < a.rows; ++i)
-    RoundRow<V>(a.p + i * kPairBlock, kPairBlock, s.p + i * kPairBlock);
-  ForEachColumnRun<V, 4>(a.v_width, [&](int64_t column, auto vectors, int64_t) {
+  static constexpr float kOne = 1.0f;
+  ForEachColumnRun<V, 4>(a.v_width, [&](int64_t column, auto vectors, int64_t columns) {
     constexpr int64_t kN = decltype(vectors)::value;
     ForEachRun<V::kTileRows>(a.rows, [&](int64_t row, auto rows) {
       constexpr int64_t kM = decltype(rows)::value;
       int64_t common = s.count;
-      for (int64_t i = 0; i < kM; ++i) common = Min(common, Max(a.visible[row + i], 0));
+      for (int64_t i = 0; i < kM; ++i) common = Min(common, a.visible[row + i]);
       const bool all = common == s.count;  // an odd last key is zipped with zeros
       const int64_t pairs = (common + (all ? 1 : 0)) / 2;
-      PairOuterTile<V, kM, kN>(s, a, {row, column, 0, pairs, true, false});
-      for (int64_t i = row; i < row + kM && !all; ++i)
-        if (a.visible[i] > 2 * pairs)
-          PairOuterTile<V, 1, kN>(
-              s, a, {i, column, pairs, a.visible[i] / 2, false, a.visible[i] % 2 != 0});
+      if (pairs > 0)
+        PairOuterTile<V, kM, kN>(s, a, {row, column, 0, pairs, a.factor + row});
+      else
+        ScaleOutputs<V>(a, row, kM, column, columns);
+      for (int64_t i = row; i < row + kM && !all; ++i) {
+        const int64_t visible = a.visible[i];
+        if (visible <= 2 * pairs) continue;
+        if (visible / 2 > pairs)
+          PairOuterTile<V, 1, kN>(s, a, {i, column, pairs, visible / 2, &kOne});
+        if (visible % 2 != 0) AddHalfPair<V>(s, a, i, column, kN, visible / 2);
+      }
     });
   });
 }
 
 // Finds the block's rows. Those that are not bf16 are rounded to it, once for all queries of the
-// task.
+// task; those that end inside of a step are copied, with zeros behind them.
 template <class V>
 void TakeBlock(const DecodeTask& t, int64_t begin, PairScratch& s) {
   s.count = Min(kPairBlock, t.key_end - begin);
+  const int64_t rest = kQuarterColumns * s.steps - s.width;
   for (int64_t j = 0; j < s.count; ++j) {
     const char* const row = CachedRowOf(t, begin + j);
     s.keys[j] = reinterpret_cast<const BF16*>(row);
-    if (t.cache.kind == RowKind::kPlain) continue;
-    BF16* const to = s.rounded + j * s.q_stride;
-    RoundCachedRow<V>(t.cache, row, to);
+    if (t.cache.kind == RowKind::kPlain && rest == 0) continue;
+    BF16* const to = s.rounded + j * (kMaxDecodeWidth + kPanelRow);
+    if (t.cache.kind == RowKind::kPlain)
+      __builtin_memcpy(to, row, static_cast<uint64_t>(s.width) * sizeof(BF16));
+    else
+      RoundCachedRow<V>(t.cache, row, to);
+    __builtin_memset(to + s.width, 0, static_cast<uint64_t>(rest) * sizeof(BF16));
     s.keys[j] = to;
   }
 }
@@ -201,8 +350,8 @@ void TakeBlock(const DecodeTask& t, int64_t begin, PairScratch& s) {
 template <class V>
 void StartAhead(const DecodeTask& t, int64_t begin, PairScratch& s) {
   constexpr int64_t kRun = 16;
-  const int64_t tiles = (t.rows + V::kTileRows - 1) / V::kTileRows;
-  s.ahead.Start(t, begin, kPairBlock, kRun, tiles * (kPairBlock / 4));
+  const int64_t tiles = s.p_rows / kPairGroup * (kPairBlock / ScoreTileKeys(1));
+  s.ahead.Start(t, begin, kPairBlock, kRun, tiles * ((s.width + kAskColumns - 1) / kAskColumns));
 }
 
 // Requires: t.cache is not plain f32 or f16.
@@ -210,28 +359,27 @@ template <class V>
 void MlaDecodeBf16(const DecodeTask& t) {
   PairScratch s;
   s.width = t.c + t.r;
-  s.q_stride = (s.width + kPanelRow - 1) / kPanelRow * kPanelRow;
-  alignas(64) float q[kMaxDecodeWidth];
-  for (int64_t i = 0; i < t.rows; ++i) {
-    WidenRow<V>(t.q[i].q_latent, t.c, q);
-    WidenRow<V>(t.q[i].q_rope, t.r, q + t.c);
-    RoundRow<V>(q, s.width, s.q + i * s.q_stride);
-  }
+  s.steps = (s.width + kQuarterColumns - 1) / kQuarterColumns;
+  s.p_rows = RoundUp(t.rows, kPairGroup);
+  PackQueries<V>(t, s);
 
-  PairRows a;
+  PairRows a = {};
   a.rows = t.rows;
   a.v_width = t.c;
   a.o = t.out.o;
   a.o_stride = t.c;
   a.scale = t.scale;
-  Start(a);
+  for (int64_t i = 0; i < s.p_rows; ++i) a.max[i] = -__builtin_inff();
+  __builtin_memset(a.o, 0, static_cast<uint64_t>(t.rows * t.c) * sizeof(float));
   for (int64_t begin = t.key_begin; begin < t.key_end; begin += kPairBlock) {
     TakeBlock<V>(t, begin, s);
     StartAhead<V>(t, begin + kPairBlock, s);
-    for (int64_t i = 0; i < t.rows; ++i) a.visible[i] = Min(s.count, t.q[i].visible - begin);
-    PairScores<V>(s, a);
-    Softmax<V>(a);
-    ZipValues<V>(s, t.c);
+    for (int64_t i = 0; i < t.rows; ++i)
+      a.visible[i] = static_cast<int32_t>(Max(Min(s.count, t.q[i].visible - begin), 0));
+    for (int64_t group = 0; group < t.rows; group += kPairGroup) {
+      PairScores<V>(s, group, Min(kPairGroup, t.rows - group), t.c);
+      PairWeights<V>(s, a, group);
+    }
     AddZippedValues<V>(s, a);
   }
   StoreMaxAndSum(a, t.out);

@@ -16,8 +16,8 @@ namespace latte::cpu {
 namespace {
 
 // max and sum of the rows; their o is where it belongs.
-template <int64_t kBlock, int64_t kRows>
-void StoreMaxAndSum(const AttentionRows<kBlock, kRows>& a, const Partial& out) {
+template <class Rows>
+void StoreMaxAndSum(const Rows& a, const Partial& out) {
   for (int64_t i = 0; i < a.rows; ++i) {
     out.max[i] = a.max[i];
     out.sum[i] = a.sum[i];

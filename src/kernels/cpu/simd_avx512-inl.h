@@ -138,15 +138,18 @@ struct Avx512 {
   // Asks for the cache line at p, which need not exist, to be brought into the L2.
   static void Prefetch(const void* p) { _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T1); }
 
-  // out[i] = sum of the i-th vector. Tree per vector: neighbours within pairs, pairs within fours,
-  // then fours 0+2 and 1+3, then those two.
-  static void StoreSum4(float* out, Vec a, Vec b, Vec c, Vec d) {
+  // Lane 4i + j: the sum of lanes 4i … 4i+3 of the j-th vector, 0 + 2 and 1 + 3, then those two.
+  static Vec SumFours(Vec a, Vec b, Vec c, Vec d) {
     const Vec ab = Add(_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b));
     const Vec cd = Add(_mm512_unpacklo_ps(c, d), _mm512_unpackhi_ps(c, d));
     const __m512d ab2 = _mm512_castps_pd(ab);
     const __m512d cd2 = _mm512_castps_pd(cd);
-    const Vec fours = Add(_mm512_castpd_ps(_mm512_unpacklo_pd(ab2, cd2)),
-                          _mm512_castpd_ps(_mm512_unpackhi_pd(ab2, cd2)));
+    return Add(_mm512_castpd_ps(_mm512_unpacklo_pd(ab2, cd2)),
+               _mm512_castpd_ps(_mm512_unpackhi_pd(ab2, cd2)));
+  }
+  // out[i] = sum of the i-th vector: SumFours, then fours 0+2 and 1+3, then those two.
+  static void StoreSum4(float* out, Vec a, Vec b, Vec c, Vec d) {
+    const Vec fours = SumFours(a, b, c, d);
     const __m256 eights = _mm256_add_ps(_mm512_castps512_ps256(fours), High(fours));
     _mm_storeu_ps(out,
                   _mm_add_ps(_mm256_castps256_ps128(eights), _mm256_extractf128_ps(eights, 1)));

@@ -149,6 +149,15 @@ struct Avx512Bf16 : Avx512 {
     const auto first = static_cast<__mmask16>((1u << count) - 1);
     return As(_mm512_broadcast_i64x4(_mm256_maskz_loadu_epi16(first, p)));
   }
+  // 8 elements in every quarter.
+  static Pairs LoadFourTimes(const BF16* p) {
+    return As(_mm512_broadcast_i32x4(_mm_loadu_epi16(p)));
+  }
+  // Lane 4j + i: the sum of quarter i of the j-th vector, as SumFours adds them.
+  static Vec SumInQuarters(Vec a, Vec b, Vec c, Vec d) {
+    const __m512i index = _mm512_set_epi32(15, 11, 7, 3, 14, 10, 6, 2, 13, 9, 5, 1, 12, 8, 4, 0);
+    return _mm512_permutexvar_ps(index, SumFours(a, b, c, d));
+  }
   // *a in the lower half, *b in the upper one.
   static Vec SetHalves(const float* a, const float* b) {
     return _mm512_mask_broadcastss_ps(_mm512_set1_ps(*a), 0xff00, _mm_load_ss(b));
@@ -165,6 +174,48 @@ struct Avx512Bf16 : Avx512 {
     const __m256 sums = HalfSums(v[0], v[1], v[0], v[1]);
     _mm_storeu_ps(out,
                   _mm_unpacklo_ps(_mm256_castps256_ps128(sums), _mm256_extractf128_ps(sums, 1)));
+  }
+  // v, to stay in a register: g++ 12 may load it for every use where few are left.
+  static Pairs HoldPairs(Pairs v) { return As(Kept(Bits(v))); }
+  // Quarter q of v in all four; q is known when this is compiled.
+  [[gnu::always_inline]] static Pairs QuarterFourTimes(Pairs v, int64_t q) {
+    const __m512i x = Bits(v);
+    switch (q) {
+      case 0:
+        return As(_mm512_shuffle_i32x4(x, x, 0x00));
+      case 1:
+        return As(_mm512_shuffle_i32x4(x, x, 0x55));
+      case 2:
+        return As(_mm512_shuffle_i32x4(x, x, 0xaa));
+      default:
+        return As(_mm512_shuffle_i32x4(x, x, 0xff));
+    }
+  }
+  // rows[i] quarter j ↔ rows[j] quarter i.
+  static void TransposeQuarters(Pairs (&rows)[4]) {
+    const __m512i low01 = _mm512_shuffle_i32x4(Bits(rows[0]), Bits(rows[1]), 0x44);
+    const __m512i low23 = _mm512_shuffle_i32x4(Bits(rows[2]), Bits(rows[3]), 0x44);
+    const __m512i high01 = _mm512_shuffle_i32x4(Bits(rows[0]), Bits(rows[1]), 0xee);
+    const __m512i high23 = _mm512_shuffle_i32x4(Bits(rows[2]), Bits(rows[3]), 0xee);
+    rows[0] = As(_mm512_shuffle_i32x4(low01, low23, 0x88));
+    rows[1] = As(_mm512_shuffle_i32x4(low01, low23, 0xdd));
+    rows[2] = As(_mm512_shuffle_i32x4(high01, high23, 0x88));
+    rows[3] = As(_mm512_shuffle_i32x4(high01, high23, 0xdd));
+  }
+  // The sums of a's quarters and of b's: (0 + 2) + (1 + 3) of each.
+  static void StoreFourSums(float* of_a, float* of_b, Vec a, Vec b) {
+    const Vec twos = Add(_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b));
+    const Vec sums = Add(twos, _mm512_permute_ps(twos, 0x4e));
+    const __m512i order = _mm512_set_epi32(0, 0, 0, 0, 0, 0, 0, 0, 13, 9, 5, 1, 12, 8, 4, 0);
+    const __m256 both = _mm512_castps512_ps256(_mm512_permutexvar_ps(order, sums));
+    _mm_storeu_ps(of_a, _mm256_castps256_ps128(both));
+    _mm_storeu_ps(of_b, _mm256_extractf128_ps(both, 1));
+  }
+  // The quarters of every vector summed, (0 + 2) + (1 + 3): quarter i is of v[i].
+  static Vec SumQuarters(const Vec (&v)[4]) {
+    const Vec ab = AddHalves(v[0], v[1]);
+    const Vec cd = AddHalves(v[2], v[3]);
+    return Add(_mm512_shuffle_f32x4(ab, cd, 0x88), _mm512_shuffle_f32x4(ab, cd, 0xdd));
   }
   // low and then high, rounded.
   static Pairs RoundPairs(Vec low, Vec high) { return _mm512_cvtne2ps_pbh(high, low); }
@@ -224,14 +275,13 @@ struct Avx512Bf16 : Avx512 {
     const auto first = static_cast<__mmask32>((uint64_t{1} << count) - 1);
     return _mm256_maskz_loadu_epi8(first, p);
   }
+  // Quarters 0 + 2 and 1 + 3 of a, and then of b.
+  static Vec AddHalves(Vec a, Vec b) {
+    return Add(_mm512_shuffle_f32x4(a, b, 0x44), _mm512_shuffle_f32x4(a, b, 0xee));
+  }
   // The sums of the lower halves and then of the upper ones.
   static __m256 HalfSums(Vec a, Vec b, Vec c, Vec d) {
-    const Vec ab = Add(_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b));
-    const Vec cd = Add(_mm512_unpacklo_ps(c, d), _mm512_unpackhi_ps(c, d));
-    const __m512d ab2 = _mm512_castps_pd(ab);
-    const __m512d cd2 = _mm512_castps_pd(cd);
-    const Vec fours = Add(_mm512_castpd_ps(_mm512_unpacklo_pd(ab2, cd2)),
-                          _mm512_castpd_ps(_mm512_unpackhi_pd(ab2, cd2)));
+    const Vec fours = SumFours(a, b, c, d);
     const Vec eights = Add(fours, _mm512_shuffle_f32x4(fours, fours, 0xb1));
     return _mm512_castps512_ps256(_mm512_shuffle_f32x4(eights, eights, 0x08));
   }

@@ -65,7 +65,7 @@ struct PackSize {
 inline constexpr int64_t kBytePackBytes = 16 * 128 + 16 * 4;
 inline constexpr int64_t kPackedColumns = 128;  // of bf16
 
-// Rows of x of a task: reads of W and what becomes of them are spread over them.
+// Rows of x of 8 bits of a task: reads of W and what becomes of them are spread over them.
 inline constexpr int64_t kMaxTaskRows = 192;
 inline constexpr int64_t kMaxLaneInputs = 12;        // as Target::lane_inputs
 inline constexpr int64_t kMaxTileActivations = 512;  // on tiles
