@@ -9,8 +9,8 @@ namespace {
 // Rows of W that a target works on at once, and columns of its widest tile.
 constexpr int64_t kWeightRows = 64;
 constexpr int64_t kTileColumns = 128;
-// Outputs of a task with a gate, which has to be kept until it is multiplied: 64 KiB of stack.
-constexpr int64_t kGateOutputs = 1 << 14;
+// Outputs of a task with a gate, which has to be kept until it is multiplied: 128 KiB of stack.
+constexpr int64_t kGateOutputs = 1 << 15;
 // Rows of x up to which memory is the floor, and weights of a task with so few: what it prepares
 // and reads before it has asked for it should be little of it.
 constexpr int64_t kMemoryRows = 64;
@@ -21,8 +21,10 @@ constexpr int64_t kByteLanes = 16;
 // Parts of one ParallelFor.
 constexpr size_t kMaxParts = 256;
 
-// Rows of x of a task of 16 bits or more, whose W is widened or packed once for all of them.
+// Rows of x of a task of 16 bits or more, whose W is widened or packed once for all of them, and its
+// columns where there are enough of them: those that are packed at once.
 constexpr int64_t kMaxWideRows = 512;
+constexpr int64_t kWideColumns = 128;
 
 constexpr int64_t kLeastRun = 16;
 constexpr int64_t kLeastTileOutputs = 32;
@@ -65,11 +67,14 @@ Blocks Cut(int64_t m, int64_t n, int64_t macs, const Cutting& cut, const Exec& e
       RoundUp(std::max(CeilDiv(kTaskMacs, macs * out.rows),
                        m <= kMemoryRows ? std::min(share, CeilDiv(kStreamMacs, macs)) : 0),
               step);
-  // A block narrower than what a target widens at once would read all of x for less; many rows of
+  // A block narrower than what a target widens or packs at once would read all of x for less; many rows of
   // bytes are prepared by each task, which should have columns enough, and every thread tasks.
   int64_t least = m == 1 ? step : std::max(step, kWeightRows);
   if (bytes && m > kMemoryRows)
     least = std::clamp(n / (8 * exec.threads->threads()) / least * least, least, kByteColumns);
+  if (!bytes && m > kMemoryRows &&
+      CeilDiv(n, kWideColumns) * out.down() >= 4 * exec.threads->threads())
+    least = kWideColumns;
   out.columns = std::min(std::max(columns, least), RoundUp(n, step));
   if (out.per_batch() < 2 * exec.threads->threads()) out.rows = std::min(m, cut.rows / 4);
   return out;
@@ -194,7 +199,7 @@ Blocks CutPart(const LinearPart& p, int64_t parts, const Exec& exec) {
   if (s.x == DType::kI8)
     cut.lane_inputs = kTarget.lane_inputs;
   else
-    cut.rows = p.gate.empty() ? kMaxWideRows : kGateOutputs / kWeightRows;
+    cut.rows = p.gate.empty() ? kMaxWideRows : kGateOutputs / kWideColumns;
   Blocks out =
       kTarget.pack != nullptr ? CutForTiles(p, parts, exec) : Cut(s.m, s.n, s.k, cut, exec);
   if (!p.gate.empty())

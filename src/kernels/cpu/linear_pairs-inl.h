@@ -1,22 +1,22 @@
 // linear: bf16 activations and bf16 weights, multiplied in pairs of bf16.
 //
 // Work      tasks, panels and blocks as in linear-inl.h, whose dot form few rows of x take. For
-//           many, a panel's block is packed once into scratch (256 KiB, in L2): each register
-//           holds one quarter of a step of 32 columns, of four rows of W. Beside a quarter of a
-//           row of x, four times, its sums belong to four outputs:
+//           many, a panel of 128 rows is packed block by block into scratch (512 KiB, in L2): each
+//           register holds one half of a step of 32 columns, of two rows of W. Beside a half of a
+//           row of x, twice, its sums belong to two outputs:
 //
-//             W   row 0 │ a0 b0 c0 d0        packed │ a0 a1 a2 a3        sums │ Σ0 Σ1 Σ2 Σ3
-//                 row 1 │ a1 b1 c1 d1               │ b0 b1 b2 b3
-//                 row 2 │ a2 b2 c2 d2               │ c0 c1 c2 c3        x    │ a  a  a  a
-//                 row 3 │ a3 b3 c3 d3               │ d0 d1 d2 d3
+//             W   row 0 │ a0 b0        packed │ a0 a1        sums │ Σ0 Σ1
+//                 row 1 │ a1 b1               │ b0 b1        x    │ a  a
 //
-//           A tile is 3 rows of x × 8 of W: 24 registers of sums, of which 18 additions leave 6
-//           before lanes are added. Tiles of 6 × 4 read 28 registers for 24 products, and a load
-//           takes as long as a product (Zen 4). W lies in one stream, whatever its stride.
+//           A tile is 3 rows of x × 8 of W: 24 registers of sums, of which 12 additions leave 12
+//           before lanes are added, for 14 loads a step of 24 products. Quarters of four rows of W
+//           read 20, and Zen 5 loads no more registers a cycle than it multiplies. W lies in one
+//           stream, whatever its stride. Sums of a run of rows of x stay in L1 until all tiles of
+//           the panel are done; y is far apart, and asked for meanwhile.
 // Order     per block of K 16 partial sums, pair i of columns in sum i mod 16; quarters first,
 //           (a + c) + (b + d), then (0 + 2) + (1 + 3) of the four that are left; blocks in order,
 //           the bias last. For every tile, task and thread count.
-// Limits    as linear-inl.h.
+// Limits    as linear-inl.h; stack 530 KiB.
 #pragma once
 
 #include <cstdint>
@@ -33,125 +33,155 @@ namespace {
 
 // Rows of x from which on packing W costs less than it saves.
 constexpr int64_t kPackedInputs = 96;
-constexpr int64_t kQuarters = 4;
-constexpr int64_t kFours = 2;  // of rows of W in a tile
-constexpr int64_t kPackedOutputs = 4 * kFours;
+constexpr int64_t kPackedRows = 128;  // of W in a panel
+constexpr int64_t kPackedHalves = 2;
+constexpr int64_t kPackedTwos = 4;  // of rows of W in a tile
+constexpr int64_t kPackedOutputs = 2 * kPackedTwos;
 constexpr int64_t kPackedInputRows = 3;
-constexpr int64_t kAskedByTile = 64;  // lines at least, about one with a step
 template <class V>
-constexpr int64_t kQuarter = V::kPairElements / kQuarters;
+constexpr int64_t kHalf = V::kPairElements / kPackedHalves;
 // Elements of a step of a tile.
 template <class V>
 constexpr int64_t kPackedStep = kPackedOutputs* V::kPairElements;
 
-// Rows of a tile from n on, [step, four rows, quarter, row, column]. One over the edge repeats the
-// last row; behind the last column there are zeros.
+// Rows of a tile from n on, [step, half, two rows, row, column]. One over the edge repeats the last
+// row; behind the last column there are zeros.
 template <class V>
 void PackRows(const Panel<BF16>& panel, int64_t n, BF16* to) {
-  for (int64_t j = 0; j < kFours; ++j) {
-    const BF16* row[4];
-    for (int64_t i = 0; i < 4; ++i)
-      row[i] = panel.w + Min(n + 4 * j + i, panel.rows - 1) * panel.stride;
-    BF16* step = to + j * kQuarters * V::kPairElements;
-    const auto pack = [&](const auto& load) {
-      typename V::Pairs rows[4];
-      for (int64_t i = 0; i < 4; ++i) rows[i] = load(row[i]);
-      V::TransposeQuarters(rows);
-      for (int64_t q = 0; q < kQuarters; ++q) V::StorePairs(step + q * V::kPairElements, rows[q]);
+  const auto row = [&](int64_t i) { return panel.w + Min(n + i, panel.rows - 1) * panel.stride; };
+  for (int64_t j = 0; j < kPackedTwos; ++j) {
+    const BF16* const p = row(2 * j);
+    const BF16* const q = row(2 * j + 1);
+    BF16* step = to + j * V::kPairElements;
+    const auto store = [&step](typename V::Pairs first, typename V::Pairs second) {
+      V::StorePairs(step, first);
+      V::StorePairs(step + kPackedTwos * V::kPairElements, second);
       step += kPackedStep<V>;
     };
-    const int64_t next = 4 * panel.stride * static_cast<int64_t>(sizeof(BF16));
+    const int64_t next = 2 * panel.stride * static_cast<int64_t>(sizeof(BF16));
     int64_t at = 0;
-    for (; at + V::kPairElements <= panel.k; at += V::kPairElements)
-      pack([at, next](const BF16* p) {
-        Prefetch(p + at, next);  // some of what was asked for is not there, or no longer
-        return V::LoadPairs(p + at);
-      });
-    const int64_t rest = panel.k - at;
-    if (rest > 0) pack([at, rest](const BF16* p) { return V::LoadPairsPartial(p + at, rest); });
+    for (; at + V::kPairElements <= panel.k; at += V::kPairElements) {
+      Prefetch(p + at, next);  // some of what was asked for is not there, or no longer
+      Prefetch(q + at, next);
+      store(V::LoadTwo(p + at, q + at), V::LoadTwo(p + at + kHalf<V>, q + at + kHalf<V>));
+    }
+    if (at == panel.k) continue;
+    const int64_t first = Min(panel.k - at, kHalf<V>);
+    const int64_t second = panel.k - at - first;
+    store(V::LoadTwoPartial(p + at, q + at, first),
+          V::LoadTwoPartial(p + at + first, q + at + first, second));
   }
 }
 
-// Sums of a tile: rows of x, fours of rows of W, quarters.
+// Sums of a tile: rows of x, twos of rows of W, halves.
 template <class V, int64_t kM>
-using PackedSums = typename V::Vec[kM][kFours][kQuarters];
+using PackedSums = typename V::Vec[kM][kPackedTwos][kPackedHalves];
 
 // Loops are unrolled by name: else g++ 12 keeps sums in memory around them.
 template <class V, int64_t kM, class LoadX>
 [[gnu::always_inline]] inline void AddPackedStep(const BF16* w, const LoadX& load_x,
                                                  PackedSums<V, kM>& sums) {
+#pragma GCC unroll 2
+  for (int64_t h = 0; h < kPackedHalves; ++h) {
+    typename V::Pairs wh[kPackedTwos];
 #pragma GCC unroll 4
-  for (int64_t q = 0; q < kQuarters; ++q) {
-    typename V::Pairs wq[kFours];
-#pragma GCC unroll 4
-    for (int64_t j = 0; j < kFours; ++j)
-      wq[j] = V::HoldPairs(V::LoadPairs(w + (j * kQuarters + q) * V::kPairElements));
+    for (int64_t j = 0; j < kPackedTwos; ++j)
+      wh[j] = V::HoldPairs(V::LoadPairs(w + (h * kPackedTwos + j) * V::kPairElements));
 #pragma GCC unroll 4
     for (int64_t i = 0; i < kM; ++i) {
-      const typename V::Pairs xq = load_x(i, q);
+      const typename V::Pairs xh = load_x(i, h);
 #pragma GCC unroll 4
-      for (int64_t j = 0; j < kFours; ++j) sums[i][j][q] = V::DotPairs(sums[i][j][q], xq, wq[j]);
+      for (int64_t j = 0; j < kPackedTwos; ++j)
+        sums[i][j][h] = V::DotPairs(sums[i][j][h], xh, wh[j]);
     }
   }
 }
 
 // out[i] = products of row i of x and a tile's rows of W over k columns. A function of its own, so
-// that sums and addresses have all registers.
-template <class V, int64_t kM>
+// that sums and addresses have all registers. Each step asks for a line of what begins at `ask`:
+// tests of how many lines are left cost more than lines that are there already (Zen 5).
+template <class V, int64_t kM, Cache kInto>
 [[gnu::noinline]] void PackedTile(const BF16* x, int64_t x_stride, const BF16* w, int64_t k,
-                                  LineRuns::Run ahead, float (&out)[kM][kPackedOutputs]) {
+                                  const BF16* ask, float* out) {
   PackedSums<V, kM> sums;
   const BF16* row[kM];
 #pragma GCC unroll 4
   for (int64_t i = 0; i < kM; ++i) {
     row[i] = x + i * x_stride;
-    asm("" : "+r"(row[i]));  // else there is an offset in a register for every quarter
+    asm("" : "+r"(row[i]));  // else there is an offset in a register for every half
 #pragma GCC unroll 4
-    for (int64_t j = 0; j < kFours; ++j)
-#pragma GCC unroll 4
-      for (int64_t q = 0; q < kQuarters; ++q) sums[i][j][q] = V::Zero();
+    for (int64_t j = 0; j < kPackedTwos; ++j)
+#pragma GCC unroll 2
+      for (int64_t h = 0; h < kPackedHalves; ++h) sums[i][j][h] = V::Zero();
   }
   const int64_t whole = k - k % V::kPairElements;
-  int64_t asked = 0;
   for (int64_t at = 0; at < whole; at += V::kPairElements) {
-    if (asked < ahead.count) ahead.Ask(asked++);
+    AskFor(ask + at, 0, kInto);
     AddPackedStep<V, kM>(
-        w, [&](int64_t i, int64_t q) { return V::LoadFourTimes(row[i] + at + q * kQuarter<V>); },
-        sums);
+        w, [&](int64_t i, int64_t h) { return V::LoadSame(row[i] + at + h * kHalf<V>); }, sums);
     w += kPackedStep<V>;
   }
   if (whole < k) {
-    typename V::Pairs rest[kM];
-#pragma GCC unroll 4
-    for (int64_t i = 0; i < kM; ++i) rest[i] = V::LoadPairsPartial(row[i] + whole, k - whole);
+    const int64_t first = Min(k - whole, kHalf<V>);
+    const int64_t second = k - whole - first;
     AddPackedStep<V, kM>(
-        w, [&](int64_t i, int64_t q) { return V::QuarterFourTimes(rest[i], q); }, sums);
+        w,
+        [&](int64_t i, int64_t h) {
+          return h == 0 ? V::LoadSamePartial(row[i] + whole, first)
+                        : V::LoadSamePartial(row[i] + whole + first, second);
+        },
+        sums);
   }
 #pragma GCC unroll 4
-  for (int64_t i = 0; i < kM; ++i) {
-    typename V::Vec fours[kFours];
+  for (int64_t i = 0; i < kM; ++i, out += kPackedRows) {
+    typename V::Vec twos[kPackedTwos];
 #pragma GCC unroll 4
-    for (int64_t j = 0; j < kFours; ++j)
-      fours[j] = V::Add(V::Add(sums[i][j][0], sums[i][j][2]), V::Add(sums[i][j][1], sums[i][j][3]));
-    V::StoreFourSums(out[i], out[i] + 4, fours[0], fours[1]);
+    for (int64_t j = 0; j < kPackedTwos; ++j) twos[j] = V::Add(sums[i][j][0], sums[i][j][1]);
+    V::StoreFourSums(out, out + 4, V::AddQuarters(twos[0], twos[1]),
+                     V::AddQuarters(twos[2], twos[3]));
   }
-  while (asked < ahead.count) ahead.Ask(asked++);
 }
 
-// Lines of the block that is next, asked for by the last tiles of this one: rows of x that passed
-// afterwards would push them out of the L2.
-struct PackedAhead {
-  LineRuns lines;
-  int64_t per_tile = 0;
-  int64_t wait = 0;  // tiles
-
-  void Spread(int64_t tiles) {
-    const int64_t all = lines.lines();
-    if (all == 0) return;
-    per_tile = lines.Even(Max(all / tiles + 1, kAskedByTile));
-    wait = tiles - (all + per_tile - 1) / per_tile;
+// Rows of W of the block that is next, asked for by the last tiles of this one, as many columns as
+// they have themselves: rows of x that passed afterwards would push them out of the L2.
+class PackedAhead {
+ public:
+  // Rows [n, +kPackedRows) and columns [k, +columns) of t's W, or, behind the last row, as many of
+  // the task that is next.
+  PackedAhead(const LinearTask& task, int64_t n, int64_t k, int64_t columns) {
+    const LinearTask* t = &task;
+    if (n >= t->n) {
+      t = t->next;
+      n = k = 0;
+      if (t == nullptr || t->w_type != task.w_type) return;
+    }
+    row_ = static_cast<const BF16*>(t->w) + n * t->w_stride + k;
+    stride_ = t->w_stride;
+    columns_ = Min(columns, t->k - k);
+    rows_ = Min(kPackedRows, t->n - n);
   }
-  LineRuns::Run Next() { return wait-- > 0 ? LineRuns::Run{} : lines.Next(per_tile); }
+  void Spread(int64_t tiles, int64_t columns) {
+    piece_ = columns;
+    wait_ = tiles - rows_ * ((columns_ + piece_ - 1) / piece_);
+  }
+  // What the next tile should ask for, or null.
+  const BF16* Next() {
+    if (wait_-- > 0 || rows_ == 0) return nullptr;
+    const BF16* const piece = row_ + at_;
+    at_ += piece_;
+    if (at_ >= columns_) {
+      at_ = 0;
+      row_ += stride_;
+      if (--rows_ > 0) ReadOnce(reinterpret_cast<const char*>(row_));  // as LinesInOrder
+    }
+    return piece;
+  }
+
+ private:
+  const BF16* row_ = nullptr;
+  int64_t stride_ = 0, columns_ = 0, rows_ = 0;
+  int64_t piece_ = 0, at_ = 0;
+  int64_t wait_ = 0;  // tiles
 };
 
 // All rows of x and a packed panel.
@@ -163,20 +193,27 @@ void PackedPanel(const LinearTask& t, const Panel<BF16>& panel, const BF16* pack
   const int64_t columns = RoundUp(panel.k, V::kPairElements);
   ForEachRun<kPackedInputRows>(t.m, [&](int64_t m, auto count) {
     constexpr int64_t kM = decltype(count)::value;
+    alignas(64) float sums[kM][kPackedRows];
     const auto* const x = static_cast<const BF16*>(t.x) + m * t.x_stride + panel.k_begin;
+    float* const y = t.y + m * t.y_stride + panel.row_begin;
+    for (int64_t i = 0; i < kM; ++i)
+      for (int64_t n = 0; n < panel.rows; n += 16) AskToWrite(y + i * t.y_stride + n);
+    // The last tiles ask for the next rows of x, as many as these.
+    const int64_t before_last = panel.rows - (m + 2 * kM <= t.m ? kM * kPackedOutputs : 0);
+    const BF16* next_x = x + kM * t.x_stride;
     for (int64_t n = 0; n < panel.rows; n += kPackedOutputs) {
-      float sums[kM][kPackedOutputs];
-      PackedTile<V, kM>(x, t.x_stride, packed + n * columns, panel.k, ahead.Next(), sums);
-      const int64_t column = panel.row_begin + n;
-      const float* const bias = biased ? t.bias + column : nullptr;
-      float* y = t.y + m * t.y_stride + column;
-      for (int64_t i = 0; i < kM; ++i, y += t.y_stride) {
-        if (panel.rows - n >= kPackedOutputs)
-          StoreDots(sums[i], bias, kPackedOutputs, first, y);
-        else
-          StoreDots(sums[i], bias, panel.rows - n, first, y);
+      const BF16* const tile = packed + n * columns;
+      if (const BF16* const next_w = ahead.Next()) {
+        PackedTile<V, kM, Cache::kL2>(x, t.x_stride, tile, panel.k, next_w, sums[0] + n);
+        continue;
       }
+      const BF16* const ask = n >= before_last ? next_x : x;
+      if (n >= before_last) next_x += t.x_stride;
+      PackedTile<V, kM, Cache::kL1>(x, t.x_stride, tile, panel.k, ask, sums[0] + n);
     }
+    const float* const bias = biased ? t.bias + panel.row_begin : nullptr;
+    for (int64_t i = 0; i < kM; ++i)
+      StoreDots(sums[i], bias, panel.rows, first, y + i * t.y_stride);
   });
 }
 
@@ -186,16 +223,15 @@ void PackedPanels(const LinearTask& t) {
   constexpr int64_t kBlock = kBlockK<PairMath<V>>;
   const auto* const w = static_cast<const BF16*>(t.w);
   const int64_t runs = (t.m + kPackedInputRows - 1) / kPackedInputRows;
-  alignas(64) BF16 packed[kPanelRows * kBlock];
-  for (int64_t n = 0; n < t.n; n += kPanelRows) {
-    const int64_t rows = Min(kPanelRows, t.n - n);
+  alignas(64) BF16 packed[kPackedRows * kBlock];
+  for (int64_t n = 0; n < t.n; n += kPackedRows) {
+    const int64_t rows = Min(kPackedRows, t.n - n);
     const int64_t tiles = runs * ((rows + kPackedOutputs - 1) / kPackedOutputs);
     for (int64_t k = 0; k < t.k; k += kBlock) {
       const int64_t columns = Min(kBlock, t.k - k);
       const int64_t next = k + columns;
-      PackedAhead ahead{LinesOfRows<BF16, LineRuns>(t, next < t.k ? n : n + rows, kPanelRows,
-                                                    next < t.k ? next : 0, kBlock, t.ask_into)};
-      ahead.Spread(tiles);
+      PackedAhead ahead(t, next < t.k ? n : n + rows, next < t.k ? next : 0, kBlock);
+      ahead.Spread(tiles, columns);
       const Panel<BF16> panel{w + n * t.w_stride + k, t.w_stride, n, rows, k, columns, {}};
       for (int64_t row = 0; row < rows; row += kPackedOutputs)
         PackRows<V>(panel, row, packed + row * RoundUp(columns, V::kPairElements));

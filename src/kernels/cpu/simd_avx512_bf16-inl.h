@@ -42,11 +42,20 @@ struct Avx512Bf16 : Avx512 {
   static Pairs LoadTwo(const T* p, const T* q) {
     return Two(p, _mm_loadu_epi8(p), _mm_loadu_epi8(q));
   }
-  // The first `count` < 16 of each, zeros behind them.
+  static Pairs LoadTwo(const BF16* p, const BF16* q) {
+    return As(_mm512_inserti64x4(_mm512_castsi256_si512(_mm256_loadu_epi16(p)),
+                                 _mm256_loadu_epi16(q), 1));
+  }
+  // The first `count` ≤ 16 of each, zeros behind them.
   template <class T>
   static Pairs LoadTwoPartial(const T* p, const T* q, int64_t count) {
     const auto first = static_cast<__mmask16>((1u << count) - 1);
     return Two(p, _mm_maskz_loadu_epi8(first, p), _mm_maskz_loadu_epi8(first, q));
+  }
+  static Pairs LoadTwoPartial(const BF16* p, const BF16* q, int64_t count) {
+    const auto first = static_cast<__mmask16>((1u << count) - 1);
+    return As(_mm512_inserti64x4(_mm512_castsi256_si512(_mm256_maskz_loadu_epi16(first, p)),
+                                 _mm256_maskz_loadu_epi16(first, q), 1));
   }
   // What WidenPairs needs of a narrow type, to be kept in registers over a loop.
   struct Widener {
@@ -144,7 +153,7 @@ struct Avx512Bf16 : Avx512 {
   }
   // 16 elements in both halves.
   static Pairs LoadSame(const BF16* p) { return As(_mm512_broadcast_i64x4(_mm256_loadu_epi16(p))); }
-  // The first `count` < 16, zeros behind them.
+  // The first `count` ≤ 16, zeros behind them.
   static Pairs LoadSamePartial(const BF16* p, int64_t count) {
     const auto first = static_cast<__mmask16>((1u << count) - 1);
     return As(_mm512_broadcast_i64x4(_mm256_maskz_loadu_epi16(first, p)));
@@ -177,31 +186,6 @@ struct Avx512Bf16 : Avx512 {
   }
   // v, to stay in a register: g++ 12 may load it for every use where few are left.
   static Pairs HoldPairs(Pairs v) { return As(Kept(Bits(v))); }
-  // Quarter q of v in all four; q is known when this is compiled.
-  [[gnu::always_inline]] static Pairs QuarterFourTimes(Pairs v, int64_t q) {
-    const __m512i x = Bits(v);
-    switch (q) {
-      case 0:
-        return As(_mm512_shuffle_i32x4(x, x, 0x00));
-      case 1:
-        return As(_mm512_shuffle_i32x4(x, x, 0x55));
-      case 2:
-        return As(_mm512_shuffle_i32x4(x, x, 0xaa));
-      default:
-        return As(_mm512_shuffle_i32x4(x, x, 0xff));
-    }
-  }
-  // rows[i] quarter j ↔ rows[j] quarter i.
-  static void TransposeQuarters(Pairs (&rows)[4]) {
-    const __m512i low01 = _mm512_shuffle_i32x4(Bits(rows[0]), Bits(rows[1]), 0x44);
-    const __m512i low23 = _mm512_shuffle_i32x4(Bits(rows[2]), Bits(rows[3]), 0x44);
-    const __m512i high01 = _mm512_shuffle_i32x4(Bits(rows[0]), Bits(rows[1]), 0xee);
-    const __m512i high23 = _mm512_shuffle_i32x4(Bits(rows[2]), Bits(rows[3]), 0xee);
-    rows[0] = As(_mm512_shuffle_i32x4(low01, low23, 0x88));
-    rows[1] = As(_mm512_shuffle_i32x4(low01, low23, 0xdd));
-    rows[2] = As(_mm512_shuffle_i32x4(high01, high23, 0x88));
-    rows[3] = As(_mm512_shuffle_i32x4(high01, high23, 0xdd));
-  }
   // The sums of a's quarters and of b's: (0 + 2) + (1 + 3) of each.
   static void StoreFourSums(float* of_a, float* of_b, Vec a, Vec b) {
     const Vec twos = Add(_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b));
@@ -211,11 +195,15 @@ struct Avx512Bf16 : Avx512 {
     _mm_storeu_ps(of_a, _mm256_castps256_ps128(both));
     _mm_storeu_ps(of_b, _mm256_extractf128_ps(both, 1));
   }
+  // Quarters 0 + 1 and 2 + 3 of a, and then of b.
+  static Vec AddQuarters(Vec a, Vec b) {
+    return Add(_mm512_shuffle_f32x4(a, b, 0x88), _mm512_shuffle_f32x4(a, b, 0xdd));
+  }
   // The quarters of every vector summed, (0 + 2) + (1 + 3): quarter i is of v[i].
   static Vec SumQuarters(const Vec (&v)[4]) {
     const Vec ab = AddHalves(v[0], v[1]);
     const Vec cd = AddHalves(v[2], v[3]);
-    return Add(_mm512_shuffle_f32x4(ab, cd, 0x88), _mm512_shuffle_f32x4(ab, cd, 0xdd));
+    return AddQuarters(ab, cd);
   }
   // low and then high, rounded.
   static Pairs RoundPairs(Vec low, Vec high) { return _mm512_cvtne2ps_pbh(high, low); }
