@@ -150,7 +150,7 @@ LinesInOrder LinesOf(const LinearTask& task, int64_t n, int64_t rows, int64_t k,
 constexpr int64_t kMaxTurnBlocks = 16;
 
 // Bytes that a row in turn is asked for before it is used.
-constexpr int64_t kNearAhead = 4096;
+constexpr int64_t kNearAhead = 6144;
 constexpr int64_t kFarAhead = 12288;
 
 // How far behind what a row in turn reads lies what it asks for.
