@@ -113,6 +113,9 @@ constexpr float kLn2Low = -0x1.bd0106p-13f;
 // 1/7!, 1/6!, …, 1/1!, 1/0!
 constexpr float kExpTaylor[8] = {1.0f / 5040, 1.0f / 720, 1.0f / 120, 1.0f / 24,
                                  1.0f / 6,    0.5f,       1.0f,       1.0f};
+// (ln 2)^k / k!, k from 6 to 0: 2^x to 2e-7 of it for |x| ≤ 1/2.
+constexpr float kExp2Taylor[7] = {1.540353e-4f, 1.3333558e-3f, 9.618129e-3f, 5.5504109e-2f,
+                                  0.24022651f,  0.69314718f,   1.0f};
 
 }  // namespace
 }  // namespace latte::cpu

@@ -1,4 +1,4 @@
-// mha: expanded attention of up to 192 neighbouring queries of one head, causal by position.
+// mha: expanded attention of up to kQueries neighbouring queries of one head, causal by position.
 //
 // Work      launch_attention.cc makes a task of each head and run of queries. A task takes keys in
 //           blocks; it packs a block once and uses it for all its queries, so that packing costs
@@ -17,7 +17,7 @@
 // Order     keys in index order, blocks anchored at absolute position 0, so that a run of keys may
 //           begin anywhere; see attention-inl.h. How queries are cut into calls or tasks does not
 //           change a byte.
-// Limits    N+R ≤ 512, V ≤ 512; stack 1.4 MiB.
+// Limits    N+R ≤ 512, V ≤ 512; stack 1.4 MiB, on pairs of bf16 2.1.
 #pragma once
 
 #include <cstdint>
@@ -40,7 +40,8 @@ struct FloatArithmetic {
   using Element = float;                // of rows and panels
   static constexpr int64_t kTerms = 1;  // of a sum, side by side in a panel
   static constexpr int64_t kBlock = kMhaBlock;
-  static constexpr int64_t kRows = V::kPanelRows;  // of a tile
+  static constexpr int64_t kQueries = kMaxQueries;  // of a task
+  static constexpr int64_t kRows = V::kPanelRows;   // of a tile
   static constexpr int64_t kVectors = V::kPanelVectors;
   static constexpr int64_t kRun = kVectors * V::kLanes;  // columns of a panel
 
@@ -61,9 +62,12 @@ struct FloatArithmetic {
         V::kLanes);
   }
   static void PackRow(const float* x, int64_t count, float* to) { WidenRow<V>(x, count, to); }
-  // [rows, kBlock] probabilities as Multiply takes them.
-  static const float* Probabilities(const float* p, int64_t /*rows*/, float* /*scratch*/) {
-    return p;
+  // Scores to unnormalised probabilities as Multiply takes them, [rows, kBlock]; there is scratch
+  // for as many.
+  template <class Rows>
+  static const float* Weights(Rows& a, float* /*scratch*/) {
+    Softmax<V>(a);
+    return a.p;
   }
   // kLanes rows of floats from column `begin`, transposed: kLanes steps of a panel's vector.
   static void PackTransposed(const float* rows, int64_t stride, float* panel) {
@@ -85,14 +89,14 @@ template <class A>
 struct MhaScratch {
   static constexpr int64_t kMaxStride = ScratchStride(kMaxHeadWidth);
   using Element = typename A::Element;
-  alignas(64) Element q[kMaxQueries * kMaxStride];
+  alignas(64) Element q[A::kQueries * kMaxStride];
   alignas(64) Element k[A::kBlock * kMaxStride];
   alignas(64) Element v[A::kBlock * kMaxStride];
   alignas(64) Element p[kMaxRows * A::kBlock];
   alignas(64) float keys[A::Vector::kLanes * kMaxStride];  // of one vector, before they are packed
-  alignas(64) float o[kMaxQueries * kMaxStride];           // not normalised
-  float max[kMaxQueries];
-  float sum[kMaxQueries];
+  alignas(64) float o[A::kQueries * kMaxStride];           // not normalised
+  float max[A::kQueries];
+  float sum[A::kQueries];
   int64_t q_stride, o_stride;
   int64_t k_panel, v_panel;  // elements of a panel
   const Element* weights;    // [rows of a group, kBlock]
@@ -203,7 +207,6 @@ void AddPanel(const MhaScratch<A>& s, const AttentionRows<A::kBlock>& a, int64_t
 template <class A>
 void AddPackedValues(MhaScratch<A>& s, const AttentionRows<A::kBlock>& a) {
   constexpr int64_t kLanes = A::Vector::kLanes;
-  s.weights = A::Probabilities(a.p, a.rows, s.p);
   for (int64_t column = 0; column < a.v_width; column += A::kRun)
     ForEachRun<A::kRows>(a.rows, [&](int64_t row, auto rows) {
       constexpr int64_t kM = decltype(rows)::value;
@@ -227,7 +230,7 @@ void AttendGroup(const MhaTask& t, int64_t begin, int64_t count, int64_t first, 
   }
   if (a.visible[rows - 1] <= 0) return;
   PanelScores<A>(s, first, a);
-  Softmax<typename A::Vector>(a);
+  s.weights = A::Weights(a, s.p);
   AddPackedValues<A>(s, a);
   for (int64_t i = 0; i < rows; ++i) {
     s.max[first + i] = a.max[i];

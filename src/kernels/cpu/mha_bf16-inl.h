@@ -15,12 +15,57 @@
 namespace latte::cpu {
 namespace {
 
+// The new maximum of a row whose scores are not scaled; those it does not see are hidden.
+template <class V, int64_t kBlock, int64_t kRows>
+float HideAndMax(AttentionRows<kBlock, kRows>& a, int64_t row) {
+  if (a.visible[row] <= 0) return a.max[row];
+  float* const p = a.p + row * kBlock;
+  for (int64_t j = a.visible[row]; j < kBlock; ++j) p[j] = -__builtin_inff();
+  typename V::Vec top = V::Load(p);
+  for (int64_t j = V::kLanes; j < kBlock; j += V::kLanes) top = V::Max(top, V::Load(p + j));
+  const float max = V::MaxOf(top) * a.scale;
+  return max > a.max[row] ? max : a.max[row];
+}
+
+// Softmax of attention-inl.h from scores that are not scaled to probabilities rounded to bf16:
+//
+//   e^{c·s − m} = 2^{(c·log₂e)·s − m·log₂e}        c: scale
+//
+// one multiply-add instead of a pass over the scores, and powers of two take five instructions
+// fewer.
+template <class V, int64_t kBlock, int64_t kRows>
+void PairSoftmax(AttentionRows<kBlock, kRows>& a, BF16* weights) {
+  float* const shift = a.factor;  // old maximum − new one
+  for (int64_t i = 0; i < a.rows; ++i) {
+    const float max = HideAndMax<V>(a, i);
+    shift[i] = a.visible[i] > 0 ? a.max[i] - max : 0.0f;
+    a.max[i] = max;
+  }
+  for (int64_t i = 0; i < a.rows; i += V::kLanes)
+    StoreNext<V>(a.factor + i, V::Exp(LoadNext<V>(shift + i, a.rows - i)), a.rows - i);
+  const typename V::Vec scale = V::Set1(a.scale * kLog2E);
+  for (int64_t i = 0; i < a.rows; ++i) {
+    if (a.visible[i] <= 0) continue;
+    const float* const p = a.p + i * kBlock;
+    const typename V::Vec max = V::Set1(a.max[i] * kLog2E);
+    typename V::Vec sum = V::Zero();
+    for (int64_t j = 0; j < kBlock; j += 2 * V::kLanes) {
+      const typename V::Vec first = V::Exp2(V::FmaSub(V::Load(p + j), scale, max));
+      const typename V::Vec second = V::Exp2(V::FmaSub(V::Load(p + j + V::kLanes), scale, max));
+      V::StorePairs(weights + i * kBlock + j, V::RoundPairs(first, second));
+      sum = V::Add(V::Add(sum, first), second);
+    }
+    a.sum[i] = a.sum[i] * a.factor[i] + V::Sum(sum);
+  }
+}
+
 template <class V>
 struct PairArithmetic {
   using Vector = V;
   using Element = BF16;
   static constexpr int64_t kTerms = 2;
   static constexpr int64_t kBlock = kMhaBlock;
+  static constexpr int64_t kQueries = kMaxPairQueries;
   static constexpr int64_t kRows = V::kPanelRows;
   static constexpr int64_t kVectors = V::kPanelVectors;
   static constexpr int64_t kRun = kVectors * V::kLanes;
@@ -40,8 +85,9 @@ struct PairArithmetic {
         {p.x, p.x_stride, p.panel, kRun * kTerms, p.terms, p.factor, p.y, p.y_stride});
   }
   static void PackRow(const float* x, int64_t count, BF16* to) { RoundRow<V>(x, count, to); }
-  static const BF16* Probabilities(const float* p, int64_t rows, BF16* scratch) {
-    RoundRow<V>(p, rows * kBlock, scratch);
+  template <class Rows>
+  static const BF16* Weights(Rows& a, BF16* scratch) {
+    PairSoftmax<V>(a, scratch);
     return scratch;
   }
   static constexpr int64_t kTransposed = V::kPairElements;

@@ -28,7 +28,8 @@ struct Avx512 {
 
   static Vec Zero() { return _mm512_setzero_ps(); }
   static Vec Set1(float x) { return _mm512_set1_ps(x); }
-  static Vec Fma(Vec a, Vec b, Vec c) { return _mm512_fmadd_ps(a, b, c); }  // a·b + c
+  static Vec Fma(Vec a, Vec b, Vec c) { return _mm512_fmadd_ps(a, b, c); }     // a·b + c
+  static Vec FmaSub(Vec a, Vec b, Vec c) { return _mm512_fmsub_ps(a, b, c); }  // a·b − c
   static Vec Add(Vec a, Vec b) { return _mm512_add_ps(a, b); }
   static Vec Sub(Vec a, Vec b) { return _mm512_sub_ps(a, b); }
   static Vec Mul(Vec a, Vec b) { return _mm512_mul_ps(a, b); }
@@ -213,6 +214,16 @@ struct Avx512 {
     r = _mm512_fnmadd_ps(n, Set1(kLn2Low), r);
     Vec p = Set1(kExpTaylor[0]);
     for (int i = 1; i < 8; ++i) p = Fma(p, r, Set1(kExpTaylor[i]));
+    return _mm512_scalef_ps(p, n);
+  }
+
+  // 2^x. Below −150 zero.
+  static Vec Exp2(Vec x) {
+    x = _mm512_max_ps(Set1(-200.0f), x);  // returns its second operand when one is NaN
+    const Vec n = _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    const Vec r = Sub(x, n);
+    Vec p = Set1(kExp2Taylor[0]);
+    for (int i = 1; i < 7; ++i) p = Fma(p, r, Set1(kExp2Taylor[i]));
     return _mm512_scalef_ps(p, n);
   }
 

@@ -90,6 +90,7 @@ inline constexpr int64_t kStreamRowsOfX = 4;
 
 inline constexpr int64_t kMaxRows = 32;      // rows of attention that share a pass over the keys
 inline constexpr int64_t kMaxQueries = 192;  // of an expanded task
+inline constexpr int64_t kMaxPairQueries = 512;   // of one on pairs of bf16
 inline constexpr int64_t kMaxTileQueries = 512;   // the same where tiles multiply
 inline constexpr int64_t kMaxDecodeWidth = 1152;  // C + R
 inline constexpr int64_t kMaxHeadWidth = 512;     // N + R, and V

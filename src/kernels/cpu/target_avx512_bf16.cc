@@ -17,6 +17,7 @@ const Target kAvx512Bf16 = {
     .merge_partial = MergePartial<Avx512Bf16>,
     .finish_partial = FinishPartial<Avx512Bf16>,
     .mha = MhaBf16<Avx512Bf16>,
+    .mha_queries = kMaxPairQueries,
     .silu_mul = SiluMul<Avx512Bf16>,
     .peak = PairPeak<Avx512Bf16>,
 };
