@@ -1,6 +1,6 @@
 // linear_t: contracts activations over the rows of W.
 //
-// Work      few rows of x: one or four whole rows of W at once, sums lie in y, in the L1; the rows
+// Work      few rows of x: four whole rows of W at once, sums lie in y, in the L1; the rows
 //           after these are asked for in memory's order. Where memory is faster with many streams,
 //           a task has up to eight products side by side, asked for two lines from each in turn.
 //           Many: runs of columns, four vectors wide, walk down the rows of W; y is their sum,
@@ -142,20 +142,28 @@ void LinearTColumns(const LinearTTask& t, const T* w) {
   });
 }
 
+// Rows of W that are added at once: sums are read and written once for all of them.
+constexpr int64_t kRowsAtOnce = 4;
+
+// Scales and zeros of a row of W: of the segments of its columns.
+struct RowScales {
+  alignas(64) float scale[kStreamColumns];
+  const uint8_t* zero;
+};
+
 // One of the products of a task that reads them as streams.
 template <class T>
 struct WeightStream {
+  // Those of rows at once, and those of the row before them, which the first may share.
+  static constexpr int64_t kSlots = sizeof(T) == 1 ? kRowsAtOnce + 1 : 1;
+
   const T* w;  // of the next row
   LinearTTask t;
-  int64_t scaled_until;  // rows before this one have the scales of `segment_scale`
-  alignas(64) float segment_scale[kStreamColumns];
-  const uint8_t* segment_zero;
+  int64_t scaled_until;  // rows before this one have the scales of `slot`
+  int64_t slot;
+  RowScales slots[kSlots];
+  const RowScales* rows[kRowsAtOnce];
 };
-
-// Rows of W that are added at once: sums are read and written once for all of them. Of quantised
-// ones each may have scales of its own.
-template <class T>
-constexpr int64_t kRowsAtOnce = sizeof(T) == 1 ? 1 : 4;
 
 template <class T>
 constexpr int64_t kTwoLines = 128 * kValuesPer<T> / static_cast<int64_t>(sizeof(T));  // values
@@ -172,15 +180,18 @@ void AddRows(const WeightStream<T>& s, const Segments& segments, const float (&x
     for (int64_t i = 0; i < kM; ++i) xi[row][i] = V::Set1(x[row][i]);
   }
   ForEachSegment(segments, [&](int64_t segment, int64_t begin, int64_t end) {
-    const typename V::Vec scale = V::Set1(s.segment_scale[segment]);
-    for (int64_t row = 0; row < kRows; ++row) w[row].SetZero(s.segment_zero, segment);
+    typename V::Vec scale[kRows];
+    for (int64_t row = 0; row < kRows; ++row) {
+      scale[row] = V::Set1(s.rows[row]->scale[segment]);
+      w[row].SetZero(s.rows[row]->zero, segment);
+    }
     const auto add = [&](auto wide, int64_t at, auto load, auto store) {
       typename V::Vec sums[kM];
       for (int64_t i = 0; i < kM; ++i)
         sums[i] = first ? V::Zero() : load(s.t.y + i * s.t.y_stride + at);
       for (int64_t row = 0; row < kRows; ++row) {
         typename V::Vec value = wide(w[row]);
-        if constexpr (sizeof(T) == 1) value = V::Mul(value, scale);
+        if constexpr (sizeof(T) == 1) value = V::Mul(value, scale[row]);
         for (int64_t i = 0; i < kM; ++i) sums[i] = V::Fma(xi[row][i], value, sums[i]);
       }
       for (int64_t i = 0; i < kM; ++i) store(s.t.y + i * s.t.y_stride + at, sums[i]);
@@ -200,18 +211,22 @@ void AddRows(const WeightStream<T>& s, const Segments& segments, const float (&x
   });
 }
 
-// Scales of row n, if they are not those of the row before.
+// Scales of row n, which is row i of those at once; read if they are not those of the row before.
 template <class V, class T>
-void LoadRowScales(WeightStream<T>& s, int64_t n, int64_t segments) {
+void LoadRowScales(WeightStream<T>& s, int64_t n, int64_t i, int64_t segments) {
   const ScaleGrid& grid = s.t.grid;
-  if (grid.scale == nullptr || n < s.scaled_until) return;
-  const int64_t row = (grid.row_begin + n) / grid.rows;
-  const int64_t column = grid.column_begin / grid.columns;
-  s.scaled_until = (row + 1) * grid.rows - grid.row_begin;
-  WithType(grid.scale, grid.type, [&](const auto* scale) {
-    WidenRow<V>(scale + row * grid.stride + column, segments, s.segment_scale);
-  });
-  s.segment_zero = grid.zero == nullptr ? nullptr : grid.zero + row * grid.zero_stride + column;
+  if (grid.scale != nullptr && n >= s.scaled_until) {
+    const int64_t row = (grid.row_begin + n) / grid.rows;
+    const int64_t column = grid.column_begin / grid.columns;
+    s.scaled_until = (row + 1) * grid.rows - grid.row_begin;
+    s.slot = (s.slot + 1) % WeightStream<T>::kSlots;
+    WithType(grid.scale, grid.type, [&](const auto* scale) {
+      WidenRow<V>(scale + row * grid.stride + column, segments, s.slots[s.slot].scale);
+    });
+    s.slots[s.slot].zero =
+        grid.zero == nullptr ? nullptr : grid.zero + row * grid.zero_stride + column;
+  }
+  s.rows[i] = &s.slots[s.slot];
 }
 
 // Requires: t.k ≤ kStreamColumns.
@@ -225,8 +240,9 @@ void StreamColumns(const LinearTTask& t, const T* w) {
     s.t.grid.row_begin += b * t.grid_batch;
     s.w = reinterpret_cast<const T*>(reinterpret_cast<const char*>(w) + b * t.w_batch);
     s.scaled_until = 0;
-    s.segment_scale[0] = 1;
-    s.segment_zero = nullptr;
+    s.slot = 0;
+    s.slots[0].scale[0] = 1;
+    s.slots[0].zero = nullptr;
   }
   constexpr int64_t kStride = ScratchStride(kColumnsRows);
   alignas(64) float scratch[kMaxStreams * kM * kStride];
@@ -235,9 +251,9 @@ void StreamColumns(const LinearTTask& t, const T* w) {
   constexpr auto kSize = static_cast<int64_t>(sizeof(T));
   // One product: rows behind the first ones, in memory's order.
   LinesInOrder in_order(
-      w + kRowsAtOnce<T> * t.w_stride, t.w_stride * kSize, t.k / kValuesPer<T> * kSize,
-      Max(t.n - kRowsAtOnce<T>, 0), t.ask_into,
-      (t.n + kRowsAtOnce<T> - 1) / kRowsAtOnce<T> * ((t.k + kTwoLines<T> - 1) / kTwoLines<T>));
+      w + kRowsAtOnce * t.w_stride, t.w_stride * kSize, t.k / kValuesPer<T> * kSize,
+      Max(t.n - kRowsAtOnce, 0), t.ask_into,
+      (t.n + kRowsAtOnce - 1) / kRowsAtOnce * ((t.k + kTwoLines<T> - 1) / kTwoLines<T>));
   const auto add = [&](int64_t n, auto rows) {
     constexpr int64_t kRows = decltype(rows)::value;
     const int64_t in_block = n % kColumnsRows;
@@ -257,7 +273,7 @@ void StreamColumns(const LinearTTask& t, const T* w) {
     };
     for (int64_t b = 0; b < t.batches; ++b) {
       WeightStream<T>& s = streams[b];
-      LoadRowScales<V>(s, n, segments.count);
+      for (int64_t row = 0; row < kRows; ++row) LoadRowScales<V>(s, n + row, row, segments.count);
       float xn[kRows][kM];
       for (int64_t row = 0; row < kRows; ++row)
         for (int64_t i = 0; i < kM; ++i) xn[row][i] = x[b][i][in_block + row];
@@ -265,7 +281,7 @@ void StreamColumns(const LinearTTask& t, const T* w) {
       s.w += kRows * t.w_stride;
     }
   };
-  ForEachRun<kRowsAtOnce<T>>(t.n, add);
+  ForEachRun<kRowsAtOnce>(t.n, add);
 }
 
 template <class V, class T>
