@@ -27,6 +27,8 @@
 namespace latte::cpu {
 namespace {
 
+// Columns up to which rows of W end before they fill a vector of chunks' sums.
+constexpr int64_t kShortRows = 1024;
 // Values of x with which rows of W pass one after the other.
 constexpr int64_t kTurnValues = 16 << 10;
 
@@ -110,6 +112,7 @@ void MultiplyByPanels(const LinearTask& t, const typename Kind::T* w) {
 // of 16 rows of W cost less in lanes.
 template <class Kind>
 bool IsFew(const LinearTask& t) {
+  if (Kind::kRuns == 1 && t.k <= kShortRows) return false;
   const int64_t most = Kind::kRuns == 1 ? kMaxFewRows : 1;
   return t.m == 1 || (t.m <= most && t.m * t.k <= kTurnValues);
 }
