@@ -21,8 +21,8 @@ constexpr int64_t kByteLanes = 16;
 // Parts of one ParallelFor.
 constexpr size_t kMaxParts = 256;
 
-// Rows of x of a task of 16 bits or more, whose W is widened or packed once for all of them, and its
-// columns where there are enough of them: those that are packed at once.
+// Rows of x of a task of 16 bits or more, whose W is widened or packed once for all of them, and
+// its columns where there are enough of them: those that are packed at once.
 constexpr int64_t kMaxWideRows = 512;
 constexpr int64_t kWideColumns = 128;
 
@@ -67,8 +67,9 @@ Blocks Cut(int64_t m, int64_t n, int64_t macs, const Cutting& cut, const Exec& e
       RoundUp(std::max(CeilDiv(kTaskMacs, macs * out.rows),
                        m <= kMemoryRows ? std::min(share, CeilDiv(kStreamMacs, macs)) : 0),
               step);
-  // A block narrower than what a target widens or packs at once would read all of x for less; many rows of
-  // bytes are prepared by each task, which should have columns enough, and every thread tasks.
+  // A block narrower than what a target widens or packs at once would read all of x for less; many
+  // rows of bytes are prepared by each task, which should have columns enough, and every thread
+  // tasks.
   int64_t least = m == 1 ? step : std::max(step, kWeightRows);
   if (bytes && m > kMemoryRows)
     least = std::clamp(n / (8 * exec.threads->threads()) / least * least, least, kByteColumns);
