@@ -158,6 +158,8 @@ inline std::vector<MhaShape> MhaShapes() {
       // More than a task on tiles takes, several of its blocks; a last group of one query.
       {545, 600, 1, 40, 24, 20, 55, 0, false},
       {17, 700, 2, 64, 32, 48, 640, 100, true},
+      // Heads enough that tasks take all the queries they can.
+      {545, 560, 4, 24, 8, 33, 15, 0, true},
   };
 }
 
