@@ -154,8 +154,8 @@ struct RowScales {
 // One of the products of a task that reads them as streams.
 template <class T>
 struct WeightStream {
-  // Those of rows at once, and those of the row before them, which the first may share.
-  static constexpr int64_t kSlots = sizeof(T) == 1 ? kRowsAtOnce + 1 : 1;
+  // One for each row: where the first shares that of the row before it, three more are needed.
+  static constexpr int64_t kSlots = sizeof(T) == 1 ? kRowsAtOnce : 1;
 
   const T* w;  // of the next row
   LinearTTask t;
