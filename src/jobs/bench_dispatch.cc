@@ -48,6 +48,23 @@ double MedianSeconds(MlaSample& sample, MlaPath path, const PromptShape& prompt,
   return Median(std::move(seconds));
 }
 
+// Of a prompt and of one that is part of it, in turn: what memory gives changes within a second,
+// and a difference of times that were taken apart would be mostly that.
+struct Parted {
+  double whole = 0, rest = 0;
+};
+Parted MedianRest(MlaSample& sample, MlaPath path, const PromptShape& whole,
+                  const PromptShape& part, const Exec& exec) {
+  RunPrompt(sample, path, whole, exec);
+  std::vector<double> wholes, rests;
+  for (int run = 0; run < kRuns; ++run) {
+    const double of_part = RunPrompt(sample, path, part, exec);
+    wholes.push_back(RunPrompt(sample, path, whole, exec));
+    rests.push_back(wholes.back() - of_part);
+  }
+  return {Median(std::move(wholes)), Median(std::move(rests))};
+}
+
 // Times of both paths, in turn.
 struct Pair {
   double absorbed = 0, latent = 0;
@@ -114,23 +131,23 @@ Result<MlaRates> MeasureRates(const DispatchOptions& options, const Machine& mac
     out.expand.points.push_back(
         {static_cast<double>(keys), Gflops(weight * static_cast<double>(keys), s)});
   }
-  const double expand_seconds = MedianSeconds(*sample, MlaPath::kLatent, {1, kContext - 1}, exec);
   for (const int64_t q : {1, 4, 16, 64, 256, 512}) {
     const auto tokens = static_cast<double>(q);
     const double alone = MedianSeconds(*sample, MlaPath::kAbsorbed, {q, 0}, exec);
-    const double absorbed = MedianSeconds(*sample, MlaPath::kAbsorbed, {q, kContext - q}, exec);
-    const double latent = MedianSeconds(*sample, MlaPath::kLatent, {q, kContext - q}, exec);
+    const PromptShape deep{q, kContext - q};
+    const Parted absorbed = MedianRest(*sample, MlaPath::kAbsorbed, deep, {q, 0}, exec);
     const auto past = static_cast<double>(kContext - q);
     out.decode.points.push_back(
         {h * tokens, Gflops(pair_latent * (pairs(tokens, past) - pairs(tokens, 0)),
-                            std::max(absorbed - alone, absorbed / 50))});
+                            std::max(absorbed.rest, absorbed.whole / 50))});
     const double decode_alone =
         pair_latent * pairs(tokens, 0) / (out.decode.points.back().gflops * 1e9);
     out.absorb.points.push_back(
         {tokens, Gflops(weight * tokens, std::max(alone - decode_alone, alone / 4))});
-    if (q > 1)
-      out.mha.points.push_back({tokens, Gflops(pair_expanded * pairs(tokens, past),
-                                               std::max(latent - expand_seconds, latent / 50))});
+    if (q == 1) continue;
+    const Parted latent = MedianRest(*sample, MlaPath::kLatent, deep, {1, kContext - 1}, exec);
+    out.mha.points.push_back({tokens, Gflops(pair_expanded * pairs(tokens, past),
+                                             std::max(latent.rest, latent.whole / 50))});
   }
   for (RateCurve* curve : {&out.expand, &out.mha, &out.absorb, &out.decode}) MakeRise(*curve);
   return out;
