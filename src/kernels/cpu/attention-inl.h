@@ -90,17 +90,23 @@ float ScaleAndMax(AttentionRows<kBlock, kRows>& a, int64_t row) {
   return V::MaxOf(top);
 }
 
-// Scores to unnormalised probabilities; updates max, sum and factor.
-template <class V, int64_t kBlock, int64_t kRows>
-void Softmax(AttentionRows<kBlock, kRows>& a) {
-  float* shift = a.factor;  // old maximum − new one
+// Takes the new maxima, max_of(row), and sets the factors of what came before.
+template <class V, int64_t kBlock, int64_t kRows, class MaxOf>
+void TakeMaxima(AttentionRows<kBlock, kRows>& a, const MaxOf& max_of) {
+  float* const shift = a.factor;  // old maximum − new one
   for (int64_t i = 0; i < a.rows; ++i) {
-    const float max = ScaleAndMax<V>(a, i);
+    const float max = max_of(i);
     shift[i] = a.visible[i] > 0 ? a.max[i] - max : 0.0f;
     a.max[i] = max;
   }
   for (int64_t i = 0; i < a.rows; i += V::kLanes)
     StoreNext<V>(a.factor + i, V::Exp(LoadNext<V>(shift + i, a.rows - i)), a.rows - i);
+}
+
+// Scores to unnormalised probabilities; updates max, sum and factor.
+template <class V, int64_t kBlock, int64_t kRows>
+void Softmax(AttentionRows<kBlock, kRows>& a) {
+  TakeMaxima<V>(a, [&a](int64_t row) { return ScaleAndMax<V>(a, row); });
   for (int64_t i = 0; i < a.rows; ++i) {
     if (a.visible[i] <= 0) continue;
     float* p = a.p + i * kBlock;

@@ -35,14 +35,7 @@ float HideAndMax(AttentionRows<kBlock, kRows>& a, int64_t row) {
 // fewer.
 template <class V, int64_t kBlock, int64_t kRows>
 void PairSoftmax(AttentionRows<kBlock, kRows>& a, BF16* weights) {
-  float* const shift = a.factor;  // old maximum − new one
-  for (int64_t i = 0; i < a.rows; ++i) {
-    const float max = HideAndMax<V>(a, i);
-    shift[i] = a.visible[i] > 0 ? a.max[i] - max : 0.0f;
-    a.max[i] = max;
-  }
-  for (int64_t i = 0; i < a.rows; i += V::kLanes)
-    StoreNext<V>(a.factor + i, V::Exp(LoadNext<V>(shift + i, a.rows - i)), a.rows - i);
+  TakeMaxima<V>(a, [&a](int64_t row) { return HideAndMax<V>(a, row); });
   const typename V::Vec scale = V::Set1(a.scale * kLog2E);
   for (int64_t i = 0; i < a.rows; ++i) {
     if (a.visible[i] <= 0) continue;
