@@ -47,6 +47,13 @@ bool IsZen4() {
   return __builtin_cpu_is("amdfam19h") != 0 && __builtin_cpu_supports("avx512f") != 0;
 }
 
+// Sapphire Rapids and later server cores, whether or not the system shows their tiles.
+bool IsIntelWithPairs() {
+  __builtin_cpu_init();
+  return __builtin_cpu_is("intel") != 0 && __builtin_cpu_supports("avx512bf16") != 0 &&
+         __builtin_cpu_supports("avx512vbmi") != 0;
+}
+
 // What the processor lacks of what the slowest rows but the reference need.
 std::string MissingOfAvx2() {
   std::string out;
@@ -97,7 +104,8 @@ std::string_view Name(Isa isa) {
 Result<Machine> Machine::Detect() {
   Machine machine;
   machine.isa = BestIsa();
-  machine.asks_into_l2 = IsZen4();
+  machine.slow_pairs = machine.many_streams = IsIntelWithPairs();
+  machine.asks_into_l2 = IsZen4() || IsIntelWithPairs();
   if (const char* wanted = std::getenv("LATTE_ISA"); wanted != nullptr && *wanted != '\0') {
     LATTE_ASSIGN_OR_RETURN(const Isa isa, ParseIsa(wanted));
     if (!machine.Has(isa))

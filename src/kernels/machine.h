@@ -29,18 +29,20 @@ struct Machine {
   Isa isa = Isa::kRef;  // the best that this processor has and LATTE_ISA allows
   std::vector<std::string>
       forced_kernels;  // rows that are preferred wherever they support the shape
-  // Whether lines of memory that kernels ask for ahead should go into the L2 and not the L1: true
-  // on Zen 4, where it takes 0.62 to 0.9 of the time with 3 to 32 rows of x. Zen 5 is faster with
-  // the L1.
+
+  // What processors of one instruction set differ in, as measured (docs/kernels/linear.md).
+  // Whether lines of memory that kernels ask for in its own order should go into the L2 and not the
+  // L1: on Zen 4, where it takes 0.62 to 0.9 of the time with 3 to 32 rows of x, and on Intel's
+  // server cores from Sapphire Rapids on. Zen 5 is faster with the L1.
   bool asks_into_l2 = false;
+  // Whether AVX-512 dot products of bf16 are slower than multiply-adds of f32: half their rate on
+  // Intel's cores, twice their rate on AMD's.
+  bool slow_pairs = false;
+  // Whether memory answers many streams of one core faster than one: 1.2 to 1.7 times on Intel's
+  // cores; Zen 5 answers one a third faster than eight.
+  bool many_streams = false;
 
   bool Has(Isa wanted) const { return wanted <= isa; }
-  // Whether AVX-512 dot products of bf16 are slower than multiply-adds of f32: half their rate on
-  // the processors with tiles so far (Sapphire Rapids), twice their rate on others.
-  bool SlowPairs() const { return isa == Isa::kAmx; }
-  // Whether memory answers many streams of one core faster than one: 1.7 times on the processors
-  // with tiles so far; Zen 5 answers one a third faster than eight.
-  bool ManyStreams() const { return isa == Isa::kAmx; }
 
   // Asks the processor. LATTE_ISA=<Name(isa)> lowers the choice; LATTE_KERNEL=name[,name…] prefers
   // rows by name. Errors: kInvalidArgument for an unknown or unavailable LATTE_ISA or an unknown

@@ -40,7 +40,9 @@ struct Kernel {
   // Requires: supports(shape). Allocates nothing and cannot fail. The result does not depend on the
   // thread count.
   void (*run)(const typename Op::Params&, const Exec&);
-  bool bound_by_pairs = false;  // by AVX-512 dot products of bf16; see Machine::SlowPairs
+  // Whether AVX-512 dot products of bf16 bind the row, so that the one before it is faster where
+  // they are slow (Machine::slow_pairs). Null: never.
+  bool (*bound_by_pairs)(const typename Op::Shape&) = nullptr;
 };
 
 }  // namespace latte

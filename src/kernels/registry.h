@@ -37,7 +37,9 @@ const Kernel<Op>& Select(const typename Op::Shape& shape, const Machine& machine
     if (!machine.Has(row.isa) || !row.supports(shape)) continue;
     const bool forced = std::find(machine.forced_kernels.begin(), machine.forced_kernels.end(),
                                   row.name) != machine.forced_kernels.end();
-    if (forced || !row.bound_by_pairs || !machine.SlowPairs()) chosen = &row;
+    const bool slow =
+        machine.slow_pairs && row.bound_by_pairs != nullptr && row.bound_by_pairs(shape);
+    if (forced || !slow) chosen = &row;
     if (forced) break;
   }
   LATTE_CHECK(chosen != nullptr, "no kernel supports the shape");

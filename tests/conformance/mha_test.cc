@@ -249,13 +249,14 @@ TEST(MhaConformance, OtherArithmeticNeverMultipliesBF16) {
   EXPECT_TRUE(MultipliesBF16(Select<MhaOp>({512, 512, 16, 128, 64, 128, DType::kBF16}, machine)));
 }
 
-// Processors with tiles have slow dot products of bf16 (Machine::SlowPairs), unless they are asked
-// for.
+// Slow dot products of bf16 are not taken unless they are asked for.
 TEST(MhaConformance, SlowDotProductsAreNotChosen) {
   Machine machine;
-  machine.isa = Isa::kAmx;
+  machine.isa = Isa::kAvx512Bf16;
   const MhaOp::Shape shape = {512, 512, 16, 128, 64, 128, DType::kBF16};
-  EXPECT_EQ(Select<MhaOp>(shape, machine).name, "amx.mha");
+  EXPECT_EQ(Select<MhaOp>(shape, machine).name, "avx512_bf16.mha");
+  machine.slow_pairs = true;
+  EXPECT_EQ(Select<MhaOp>(shape, machine).name, "avx512.mha");
   machine.forced_kernels = {"avx512_bf16.mha"};
   EXPECT_EQ(Select<MhaOp>(shape, machine).name, "avx512_bf16.mha");
 }

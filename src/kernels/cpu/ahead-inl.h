@@ -1,7 +1,7 @@
 // Cache lines of a block of cached rows, asked for while the one before it is computed, a few with
 // every step: asked for all at once, they would keep the loads of this one waiting.
 //
-// The lines come in bursts of four. With V::kManyStreams they come from each of the block's runs of
+// The lines come in bursts of four. With DecodeTask::many_streams they come from each of the block's runs of
 // rows in turn: a core's own prefetcher follows one stream per 4 KiB page, and memory answers 16
 // streams in turn 1.7 times as fast as one (22 GB/s for 13, one thread of Sapphire Rapids). Else
 // they come in memory's order, and a page is read once before its lines are asked for, as in
@@ -23,7 +23,8 @@ struct NextBlock {
   static constexpr int64_t kWhole = 1024;
 
   const char* runs[kMaxRuns];
-  Cache to;  // of lines in order
+  Cache to;      // of lines in order
+  bool in_turn;  // many streams
   int64_t run_count, run_bytes;
   int64_t run, at;       // the next burst
   int64_t portion, due;  // bursts · kWhole
@@ -34,6 +35,7 @@ struct NextBlock {
   void Start(const Task& t, int64_t begin, int64_t keys, int64_t run_keys, int64_t portions) {
     run_count = 0;
     to = t.ask_into;
+    in_turn = t.many_streams;
     run_bytes = run_keys * t.cache.bytes;
     for (int64_t key = begin; key < Min(begin + keys, t.key_end); key += run_keys)
       runs[run_count++] = CachedRowOf(t, key);
@@ -47,7 +49,7 @@ struct NextBlock {
   void Ask(int64_t portions = 1) {
     due += portions * portion;
     for (; due >= kWhole && at < run_bytes; due -= kWhole) {
-      if constexpr (V::kManyStreams)
+      if (in_turn)
         AskInTurn<V>();
       else
         AskInOrder();

@@ -47,6 +47,9 @@ bool IsBf16Mha(const MhaOp::Shape& shape) {
   return cpu::Supports(shape) && shape.arithmetic == DType::kBF16;
 }
 
+// Weights that are bf16 already; narrower ones take longer to become f32 than pairs.
+bool IsPlainLinear(const LinearOp::Shape& shape) { return shape.w == DType::kBF16; }
+
 // Heads over e4m3 rows that take less time in f32 than what is done with all rows of a task
 // together takes: tiles, or values that are zipped.
 bool IsFewHeads(const MlaDecodeOp::Shape& shape) {
@@ -54,6 +57,7 @@ bool IsFewHeads(const MlaDecodeOp::Shape& shape) {
   const bool f8 = shape.kind == RowKind::kF8 || shape.kind == RowKind::kF8Dense;
   return f8 && shape.h <= kHeads && shape.page_tokens % 16 == 0;
 }
+bool IsManyHeads(const MlaDecodeOp::Shape& shape) { return !IsFewHeads(shape); }
 void PairDecode(const MlaDecodeOp::Params& p, const Exec& exec) {
   if (IsFewHeads(MlaDecodeOp::ShapeOf(p))) return Few::MlaDecode(p, exec);
   Avx512Bf16::MlaDecode(p, exec);
@@ -96,7 +100,8 @@ constexpr Kernel<LinearOp> kLinear[] = {
     CpuRow<LinearOp>("avx2.linear", Isa::kAvx2, Avx2Linear),
     CpuRow<LinearOp>("avx512.linear", Isa::kAvx512, Avx512::Linear),
     {"avx512_vnni.linear", Isa::kAvx512Vnni, cpu::SupportsInt8, Avx512Vnni::Linear},
-    {"avx512_bf16.linear", Isa::kAvx512Bf16, cpu::SupportsBf16, Avx512Bf16::Linear},
+    {"avx512_bf16.linear", Isa::kAvx512Bf16, cpu::SupportsBf16, Avx512Bf16::Linear,
+     IsPlainLinear},
     {"amx.linear", Isa::kAmx, IsTileLinear, TileLinear},
 };
 constexpr Kernel<LinearTOp> kLinearT[] = {
@@ -164,16 +169,14 @@ constexpr Kernel<MlaDecodeOp> kMlaDecode[] = {
     CpuRow<MlaDecodeOp>("avx2.mla_decode", Isa::kAvx2, Avx2::MlaDecode),
     CpuRow<MlaDecodeOp>("avx512.mla_decode", Isa::kAvx512, Avx512::MlaDecode),
     {"avx512_vnni.mla_decode", Isa::kAvx512Vnni, IsInt8Decode, Avx512Vnni::MlaDecode},
-    {"avx512_bf16.mla_decode", Isa::kAvx512Bf16, IsBf16Decode, PairDecode,
-     /*bound_by_pairs=*/true},
+    {"avx512_bf16.mla_decode", Isa::kAvx512Bf16, IsBf16Decode, PairDecode, IsManyHeads},
     {"amx.mla_decode", Isa::kAmx, IsTileDecode, TileDecode},
 };
 constexpr Kernel<MhaOp> kMha[] = {
     RefRow<MhaOp>("ref.mha", ref::Mha),
     CpuRow<MhaOp>("avx2.mha", Isa::kAvx2, Avx2::Mha),
     CpuRow<MhaOp>("avx512.mha", Isa::kAvx512, Avx512::Mha),
-    {"avx512_bf16.mha", Isa::kAvx512Bf16, IsBf16Mha, Avx512Bf16::Mha,
-     /*bound_by_pairs=*/true},
+    {"avx512_bf16.mha", Isa::kAvx512Bf16, IsBf16Mha, Avx512Bf16::Mha, IsBf16Mha},
     {"amx.mha", Isa::kAmx, IsBf16Mha, Amx::Mha},
 };
 constexpr Kernel<LseMergeOp> kLseMerge[] = {

@@ -64,6 +64,7 @@ struct Plan {
   int64_t macs;
   bool merges = false;
   Cache ask_into = Cache::kL1;
+  bool many_streams = false;
   std::span<Piece> pieces;
   float* o;                // the op's output
   float *max, *sum;        // [T·H]
@@ -144,6 +145,7 @@ Plan MakePlan(const MlaDecodeOp::Params& p, int64_t max_rows, const Exec& exec) 
   Plan plan;
   plan.max_rows = max_rows;
   plan.ask_into = AskInto(exec);
+  plan.many_streams = exec.machine->many_streams;
   ChooseSizes(plan, p, exec);
   int64_t pieces = 0;
   int64_t slots = 0;
@@ -193,7 +195,8 @@ int64_t KeysOf(const DecodeSequence& s, int64_t row, int64_t heads) {
   return s.total_len - s.query_len + row / heads + 1;
 }
 
-DecodeTask TaskOf(const MlaDecodeOp::Params& p, const Piece& piece, Cache ask_into, DecodeRow* q) {
+DecodeTask TaskOf(const MlaDecodeOp::Params& p, const Plan& plan, const Piece& piece,
+                  DecodeRow* q) {
   const MlaDecodeOp::Shape s = MlaDecodeOp::ShapeOf(p);
   for (int64_t i = 0; i < piece.rows; ++i) {
     const int64_t row = piece.row + i;
@@ -211,7 +214,8 @@ DecodeTask TaskOf(const MlaDecodeOp::Params& p, const Piece& piece, Cache ask_in
   t.c = s.c;
   t.r = s.r;
   t.scale = p.scale;
-  t.ask_into = ask_into;
+  t.ask_into = plan.ask_into;
+  t.many_streams = plan.many_streams;
   return t;
 }
 
@@ -222,7 +226,7 @@ void RunPiece(const MlaDecodeOp::Params& p, const Plan& plan, const Piece& piece
   float max[kMaxTileRows];
   float sum[kMaxTileRows];
   DecodeRow q[kMaxTileRows];
-  DecodeTask t = TaskOf(p, piece, plan.ask_into, q);
+  DecodeTask t = TaskOf(p, plan, piece, q);
   const Partial total = TotalOf(plan, piece, 0);
   const Partial next = {o, max, sum};
   const int64_t keys = q[piece.rows - 1].visible;

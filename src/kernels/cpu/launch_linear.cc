@@ -186,6 +186,7 @@ void RunBlock(const LinearPart& p, const Packed& packed, const Block& at, const 
               const Exec& exec) {
   LinearTask task = TaskAt(p, at);
   task.ask_into = AskInto(exec);
+  task.many_streams = exec.machine->many_streams;
   task.next = next;
   if (packed.data != nullptr) task.packed = packed.At(at.b, at.m);
   if (p.gate.empty()) return kTarget.linear(task);
@@ -323,7 +324,7 @@ void Launch<kTarget>::Linear(const LinearOp::Params& p, const Exec& exec) {
 // Products of one task: several where memory is the floor, answers many streams faster, and there
 // are enough for all threads.
 int64_t StreamsOf(const LinearTOp::Shape& s, const Exec& exec) {
-  if (s.m > kStreamRowsOfX || !exec.machine->ManyStreams()) return 1;
+  if (s.m > kStreamRowsOfX || !exec.machine->many_streams) return 1;
   return std::clamp<int64_t>(s.b / (2 * exec.threads->threads()), 1, kMaxStreams);
 }
 

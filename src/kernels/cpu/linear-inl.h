@@ -31,6 +31,7 @@
 #include "src/kernels/cpu/element-inl.h"
 #include "src/kernels/cpu/math-inl.h"
 #include "src/kernels/cpu/rows_in_order-inl.h"
+#include "src/kernels/cpu/rows_side_by_side-inl.h"
 #include "src/kernels/cpu/scales-inl.h"
 #include "src/kernels/cpu/target.h"
 #include "src/kernels/cpu/tiles-inl.h"
@@ -117,8 +118,8 @@ InputRows<float> InputOf(const LinearTask& t, int64_t m, int64_t rows, int64_t b
 }
 
 // sums[i][j] += x[i, begin:end]·w[j]; ask(at) is called at every step.
-template <class Math, int64_t kM, int64_t kN, class T, class Ask>
-inline void AddDots(const InputRows<typename Math::X> x, const Weights<Math, T> (&w)[kN],
+template <class Math, int64_t kM, int64_t kN, class T, class X, class Ask>
+inline void AddDots(const InputRows<X> x, const Weights<Math, T> (&w)[kN],
                     int64_t begin, int64_t end, const Ask& ask,
                     typename Math::Vec (&sums)[kM][kN]) {
   int64_t at = begin;
@@ -161,7 +162,7 @@ inline void OneSegmentTile(const InputRows<typename Math::X>& x, TileRows<Math, 
                            const Segments& s, const Ask& ask, typename Math::Vec (&total)[kM][kN]) {
   SetZero<typename Math::Lanes>(total);
   for (int64_t j = 0; j < kN; ++j) rows.w[j].SetZero(rows.zero[j], 0);
-  AddDots<Math, kM, kN, T>(x, rows.w, 0, s.k, ask, total);
+  AddDots<Math>(x, rows.w, 0, s.k, ask, total);
 }
 
 // The same of several segments, with their scales.
@@ -174,7 +175,7 @@ inline void SegmentsTile(const InputRows<typename Math::X>& x, TileRows<Math, kN
     typename Math::Vec acc[kM][kN];
     SetZero<V>(acc);
     for (int64_t j = 0; j < kN; ++j) rows.w[j].SetZero(rows.zero[j], segment);
-    AddDots<Math, kM, kN, T>(x, rows.w, begin, end, ask, acc);
+    AddDots<Math>(x, rows.w, begin, end, ask, acc);
     for (int64_t j = 0; j < kN; ++j) {
       const typename Math::Vec scale = V::Set1(rows.scale[j][segment]);
       for (int64_t i = 0; i < kM; ++i) total[i][j] = V::Fma(acc[i][j], scale, total[i][j]);
@@ -344,8 +345,59 @@ void DotInTurn(const LinearTask& t, const T* w) {
   RowsInTurn<V, kM>(t.n, blocks, total, finish);
 }
 
+// Few rows of x and four rows of W side by side; weights without scales.
+template <class Math, int64_t kM, class T, class X>
+void DotSideBySide(const LinearTask& t, const T* w, const X* x) {
+  constexpr int64_t kN = 4;
+  constexpr int64_t kLine = 64 / static_cast<int64_t>(sizeof(T));  // elements
+  for (int64_t n = 0; n < t.n; n += kN) {
+    const SideAhead ahead = SideAheadOf<T>(t, n, kN, 0, t.k);
+    for (int64_t k = 0; k < t.k; k += kBlockK<Math>) {
+      Weights<Math, T> rows[kN];
+      for (int64_t j = 0; j < kN; ++j) rows[j].p = w + Min(n + j, t.n - 1) * t.w_stride + k;
+      const auto ask = [&](int64_t at) {
+        if (at % kLine != 0) return;
+        const int64_t behind = ahead.Of((k + at) * static_cast<int64_t>(sizeof(T)));
+        for (int64_t j = 0; j < kN; ++j) PrefetchNear(rows[j].p + at, behind);
+        asm volatile("");  // g++ 12 drops a function that does nothing but this
+      };
+      typename Math::Vec total[kM][kN];
+      SetZero<typename Math::Lanes>(total);
+      const int64_t columns = Min(kBlockK<Math>, t.k - k);
+      AddDots<Math>(InputRows<X>{x + k, t.x_stride}, rows, 0, columns, ask, total);
+      float sums[kM][kN];
+      Math::Sum(total, sums);
+      const bool biased = t.bias != nullptr && k + columns == t.k;
+      for (int64_t i = 0; i < kM; ++i)
+        StoreFour(sums[i], biased ? t.bias + n : nullptr, Min(kN, t.n - n), k == 0,
+                  t.y + i * t.y_stride + n);
+    }
+  }
+}
+
+// Calls f with the x of a task if a Math loads it as it is; returns whether it does.
+template <class Math, class F>
+bool WithPlainInput(const LinearTask& t, const F& f) {
+  if constexpr (sizeof(typename Math::X) == 2) {
+    f(static_cast<const BF16*>(t.x));
+    return true;
+  } else {
+    if (t.x_type == Element::kI8) return false;
+    WithType(t.x, t.x_type, f);
+    return true;
+  }
+}
+
 template <class Math, class T>
 void DotTask(const LinearTask& t, const T* w) {
+  if constexpr (sizeof(T) > 1) {
+    if (t.many_streams && t.m <= Math::kTileRows &&
+        WithPlainInput<Math>(t, [&](const auto* x) {
+          WithConstant<Math::kTileRows>(
+              t.m, [&](auto rows) { DotSideBySide<Math, decltype(rows)::value>(t, w, x); });
+        }))
+      return;
+  }
   if constexpr (sizeof(typename Math::X) == 2) {
     if (t.m <= Math::kTileRows && t.m * t.k <= kTurnInputs) {
       return WithConstant<Math::kTileRows>(

@@ -70,7 +70,11 @@ void MultiplyByLanes(const LinearTask& t, const typename Kind::T* w) {
       const int64_t rows = Min(kSumLanes, t.n - n);
       PrepareScales<Kind>(t, n, rows, x.begin, x.k, s.scales);
       LaneAhead ahead;
-      ahead.weights = LinesOf<T>(t, n + rows, kSumLanes, x.begin, x.k, 4 * x.chunks());
+      ahead.by_rows = AsksByRows<T>(t);
+      if (ahead.by_rows)
+        ahead.own = SideAheadOf<T>(t, n, rows, x.begin, x.k, kLaneAhead);
+      else
+        ahead.weights = LinesOf<T>(t, n + rows, kSumLanes, x.begin, x.k, 4 * x.chunks());
       ahead.scales = ScaleLines(t, n + rows, kSumLanes, x.begin, x.k, 4);
       MultiplyInLanes<Kind>(t, w, x, n, rows, ahead, s);
     }
@@ -109,10 +113,11 @@ void MultiplyByPanels(const LinearTask& t, const typename Kind::T* w) {
   }
 }
 
-// Rows of x that stay in the L1 take rows of W one after the other. With four runs a chunk the sums
-// of 16 rows of W cost less in lanes.
+// Rows of x that stay in the L1 take rows of W one after the other, where memory likes that. With
+// four runs a chunk the sums of 16 rows of W cost less in lanes.
 template <class Kind>
 bool IsFew(const LinearTask& t) {
+  if (t.many_streams) return false;
   if (Kind::kRuns == 1 && t.k <= kShortRows) return false;
   const int64_t most = Kind::kRuns == 1 ? kMaxFewRows : 1;
   return t.m == 1 || (t.m <= most && t.m * t.k <= kTurnValues);

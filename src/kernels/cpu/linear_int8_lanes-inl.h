@@ -3,13 +3,15 @@
 //
 // Work      of a chunk, sums of the lanes of four rows of W together; those of 16 rows of W are
 //           turned, so that lanes are rows of W, and added once several chunks are there. Lines of
-//           the next 16 rows are asked for with every four rows of a chunk.
+//           the next 16 rows are asked for with every four rows of a chunk, or each row asks for its
+//           own.
 #pragma once
 
 #include <cstdint>
 
 #include "src/kernels/cpu/byte_rows-inl.h"
 #include "src/kernels/cpu/rows_in_order-inl.h"
+#include "src/kernels/cpu/rows_side_by_side-inl.h"
 #include "src/kernels/cpu/target.h"
 #include "src/kernels/cpu/tiles-inl.h"
 
@@ -19,6 +21,7 @@ namespace {
 constexpr int64_t kLaneColumns = 1 << 13;  // of a pass
 constexpr int64_t kMaxLaneRuns = kLaneColumns / kShortRun;
 constexpr int64_t kLaneBatch = 32;  // rows of x times chunks whose sums wait: 8 KiB
+constexpr int64_t kLaneAhead = 512;  // bytes that a row asks ahead for itself
 
 struct LaneScratch {
   ByteRunScales<kSumLanes, kMaxLaneRuns> scales;
@@ -27,10 +30,19 @@ struct LaneScratch {
   alignas(64) float totals[kMaxLaneInputs][kSumLanes];
 };
 
-// What is asked for while 16 rows of W are multiplied: of the next ones.
+// What is asked for while 16 rows of W are multiplied: of the next ones, or by each row for itself.
 struct LaneAhead {
   LinesInOrder weights, scales;
+  SideAhead own;
+  bool by_rows;
 };
+
+// Rows below half a page are faster in memory's order.
+template <class T>
+bool AsksByRows(const LinearTask& t) {
+  constexpr bool kBytes = kValuesPer<T> == 1;
+  return t.many_streams && (kBytes ? 4 : 2) * t.w_stride >= kPage;
+}
 
 // Sums of a chunk of four rows of W, of which `values` columns are there, and all rows of x.
 template <class Kind, bool kWhole>
@@ -90,22 +102,37 @@ void MultiplyInLanes(const LinearTask& t, const typename Kind::T* w, const ByteI
     V::Store(s.totals[i], FirstTotal<V>(x.begin == 0, t.y + i * t.y_stride + n, rows));
   const int64_t batch = kLaneBatch / x.rows;
   const T* const from = w + n * t.w_stride + x.begin / kValuesPer<T>;
+  const T* row[kSumLanes];  // behind the last one it is there again
+  for (int64_t i = 0; i < kSumLanes; ++i) row[i] = from + Min(i, rows - 1) * t.w_stride;
   for (int64_t first = 0; first < x.chunks(); first += batch) {
     const int64_t count = Min(batch, x.chunks() - first);
-    for (int64_t four = 0; four < kSumLanes / 4; ++four) {
-      const T* row[4];  // behind the last one it is there again
-      for (int64_t j = 0; j < 4; ++j)
-        row[j] = from + Min(4 * four + j, rows - 1) * t.w_stride + first * Kind::Order::kRowBytes;
-      ahead.scales.Ask();
-      for (int64_t c = 0; c < count; ++c) {
+    const auto multiply = [&](int64_t c, int64_t four) {
+      const int64_t at = (first + c) * Kind::Order::kRowBytes;
+      const T* const rows_of_w[4] = {row[4 * four] + at, row[4 * four + 1] + at,
+                                     row[4 * four + 2] + at, row[4 * four + 3] + at};
+      if (ahead.by_rows) {
+        const int64_t behind = ahead.own.Of(x.begin / kValuesPer<T> + at);
+        for (const T* const p : rows_of_w)
+          for (int64_t line = 0; line < Kind::Order::kRowBytes; line += 64)
+            PrefetchNear(p, behind + line);
+      } else {
         ahead.weights.Ask();
-        const int64_t values = x.k - (first + c) * kByteChunk;
-        auto* const to = reinterpret_cast<int32_t(*)[4][kSumLanes]>(s.sums[c * x.rows][four]);
-        if (values >= kByteChunk)
-          MultiplyFour<Kind, true>(row, values, x, first + c, to);
-        else
-          MultiplyFour<Kind, false>(row, values, x, first + c, to);
-        for (const T*& p : row) p += Kind::Order::kRowBytes;
+      }
+      const int64_t values = x.k - (first + c) * kByteChunk;
+      auto* const to = reinterpret_cast<int32_t(*)[4][kSumLanes]>(s.sums[c * x.rows][four]);
+      if (values >= kByteChunk)
+        MultiplyFour<Kind, true>(rows_of_w, values, x, first + c, to);
+      else
+        MultiplyFour<Kind, false>(rows_of_w, values, x, first + c, to);
+    };
+    if (ahead.by_rows) {
+      ahead.scales.Ask();
+      for (int64_t c = 0; c < count; ++c)
+        for (int64_t four = 0; four < kSumLanes / 4; ++four) multiply(c, four);
+    } else {
+      for (int64_t four = 0; four < kSumLanes / 4; ++four) {
+        ahead.scales.Ask();
+        for (int64_t c = 0; c < count; ++c) multiply(c, four);
       }
     }
     AddChunks<Kind>(x, first, count, s);

@@ -21,7 +21,6 @@ struct Avx2 {
   // The same with a second sum for each, in memory: used once per segment, they cost less there
   // than tiles of one row.
   static constexpr int64_t kScaledRows = 3;
-  static constexpr bool kManyStreams = false;  // memory answers one stream faster
   // A tile of rows times a packed panel of neighbouring vectors: 12 sums and 3 operands.
   static constexpr int64_t kPanelRows = 6;
   static constexpr int64_t kPanelVectors = 2;

@@ -21,7 +21,6 @@ struct Avx512 {
   static constexpr int64_t kTileRows = 6;
   static constexpr bool kTwinLoads = false;
   static constexpr int64_t kScaledRows = 3;    // with a second sum for each
-  static constexpr bool kManyStreams = false;  // memory answers one stream faster
   // A tile of rows times a packed panel of neighbouring vectors.
   static constexpr int64_t kPanelRows = 6;
   static constexpr int64_t kPanelVectors = 4;

@@ -103,6 +103,13 @@ struct Avx512Bf16 : Avx512 {
     const __m512i kept = _mm512_and_si512(moved, _mm512_set1_epi16(static_cast<int16_t>(0x87f0)));
     return As(_mm512_add_epi16(kept, normals));
   }
+  // The same of 16 numbers of each of two rows.
+  static Pairs MoveTwoNormals(const F8* p, const F8* q, Normals normals) {
+    const __m256i both = Both(_mm_loadu_epi8(p), _mm_loadu_epi8(q));
+    const __m512i moved = _mm512_slli_epi16(_mm512_cvtepi8_epi16(both), 4);
+    const __m512i kept = _mm512_and_si512(moved, _mm512_set1_epi16(static_cast<int16_t>(0x87f0)));
+    return As(_mm512_add_epi16(kept, normals));
+  }
   // Numbers that are not: NaN, subnormal or zero. Twice the magnitude, less that of the least
   // normal one, is then above all others.
   using Outliers = __m512i;

@@ -45,6 +45,7 @@ struct LinearTask {
   // none. Only w, w_type, w_stride, grid, n and k of it count.
   const LinearTask* next;
   Cache ask_into;
+  bool many_streams;  // as Machine has it
 };
 
 // Activations in the order of a target's tiles: up to 16 rows.
@@ -138,7 +139,8 @@ struct DecodeTask {
   int64_t key_begin, key_end;  // key_begin is a multiple of 128
   float scale;
   Cache ask_into;
-  Partial out;  // written
+  bool many_streams;  // as Machine has it
+  Partial out;        // written
 };
 
 // Cached rows of a sequence, widened to f32.
