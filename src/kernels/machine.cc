@@ -36,7 +36,8 @@ Isa BestIsa() {
       __builtin_cpu_supports("avx512dq") != 0 && __builtin_cpu_supports("avx512vl") != 0;
   if (!avx512) return Isa::kAvx2;
   if (__builtin_cpu_supports("avx512vnni") == 0) return Isa::kAvx512;
-  if (__builtin_cpu_supports("avx512bf16") == 0 || __builtin_cpu_supports("avx512vbmi") == 0)
+  if (__builtin_cpu_supports("avx512bf16") == 0 || __builtin_cpu_supports("avx512vbmi") == 0 ||
+      __builtin_cpu_supports("gfni") == 0)
     return Isa::kAvx512Vnni;
   return HasAmx() ? Isa::kAmx : Isa::kAvx512Bf16;
 }

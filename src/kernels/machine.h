@@ -15,7 +15,7 @@ namespace latte {
 //   kAvx2        AVX2, FMA, F16C (Haswell)
 //   kAvx512      F, BW, DQ, VL (Skylake server)
 //   kAvx512Vnni  dot products of bytes (Cascade Lake)
-//   kAvx512Bf16  dot products of bf16, and byte permutations VBMI (Zen 4, Sapphire Rapids)
+//   kAvx512Bf16  dot products of bf16, byte permutations VBMI and GFNI (Zen 4, Sapphire Rapids)
 //   kAmx         tiles of bf16 and int8 (Sapphire Rapids); asks the operating system for them
 enum class Isa { kRef, kAvx2, kAvx512, kAvx512Vnni, kAvx512Bf16, kAmx };
 

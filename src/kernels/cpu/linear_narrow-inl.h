@@ -88,25 +88,6 @@ struct TwoRows<V, U4> {
   }
 };
 
-template <class T>
-inline constexpr bool kIsF8 = false;
-template <>
-inline constexpr bool kIsF8<F8> = true;
-
-// Twos of rows of e4m3 whose numbers are normal, whole steps of them.
-template <class V, int64_t kN>
-struct NormalRows {
-  const TwoRows<V, F8> (&w)[kN];
-  typename V::Normals normals;
-
-  typename V::Pairs Load(int64_t j, int64_t at) const {
-    return V::MoveTwoNormals(w[j].first + at, w[j].second + at, normals);
-  }
-  typename V::Pairs Partial(int64_t j, int64_t at, int64_t count) const {
-    return w[j].Partial(at, count);
-  }
-};
-
 // 2·kN rows of a panel where they lie, as a tile takes them; one over the edge repeats the last.
 template <class V, int64_t kN, class T>
 struct RowsInPlace {
@@ -131,9 +112,31 @@ struct RowsInPlace {
   }
   // Calls f with what loads columns [begin, end).
   template <class F>
+  [[gnu::always_inline]] void WithOperands(int64_t, int64_t, const F& f) const {
+    f(*this);
+  }
+};
+
+// Twos of rows of e4m3 whose numbers are normal.
+template <class V, int64_t kN>
+struct NormalRows {
+  const TwoRows<V, F8> (&w)[kN];
+  typename V::NormalBits bits;
+};
+
+// The same as RowsInPlace, of e4m3 in segments of normal numbers where they are that.
+template <class V, int64_t kN, class T>
+struct CheckedRows : RowsInPlace<V, kN, T> {
+  using RowsInPlace<V, kN, T>::RowsInPlace;
+};
+template <class V, int64_t kN>
+struct CheckedRows<V, kN, F8> : RowsInPlace<V, kN, F8> {
+  using RowsInPlace<V, kN, F8>::RowsInPlace;
+  using RowsInPlace<V, kN, F8>::w;
+
+  template <class F>
   [[gnu::always_inline]] void WithOperands(int64_t begin, int64_t end, const F& f) const {
-    if constexpr (kIsF8<T>)
-      if (AreNormal(begin, end)) return f(NormalRows<V, kN>{w, V::NormalsOf(0)});
+    if (AreNormal(begin, end)) return f(NormalRows<V, kN>{w, V::NormalBitsOfF8()});
     f(*this);
   }
 
@@ -201,6 +204,29 @@ template <class V, int64_t kM, int64_t kN, class Rows, class Ask>
   }
 }
 
+// The same of normal numbers, two steps at once.
+template <class V, int64_t kM, int64_t kN, class Ask>
+[[gnu::always_inline]] inline void AddNormals(const InputRows<BF16>& x,
+                                              const NormalRows<V, kN>& rows, int64_t begin,
+                                              int64_t end, const Ask& ask,
+                                              typename V::Vec (&sums)[kM][kN]) {
+  constexpr int64_t kStep = kHalfStep<V>;
+  SetZero<V>(sums);
+  for (int64_t at = begin; at < end; at += 2 * kStep) {
+    ask(at);
+    ask(at + kStep);
+    for (int64_t j = 0; j < kN; ++j) {
+      const auto [first, second] =
+          V::LoadTwoNormals(rows.w[j].first + at, rows.w[j].second + at, rows.bits);
+      for (int64_t i = 0; i < kM; ++i) {
+        const BF16* const xi = x.data + i * x.stride + at;
+        sums[i][j] = V::DotPairs(sums[i][j], V::LoadSame(xi), first);
+        sums[i][j] = V::DotPairs(sums[i][j], V::LoadSame(xi + kStep), second);
+      }
+    }
+  }
+}
+
 // totals[i][j] = x[i,:]·(two rows j) over a block, with scales; ask_segment() is called with every
 // segment, ask(at) at every step. Of a large tile totals lie in memory all the time: g++ 12 must
 // not know where, or it keeps some of them in registers and some of the segment's sums not.
@@ -224,7 +250,10 @@ template <class V, int64_t kM, int64_t kN, class Rows, class AskSegment, class A
       start(segment, begin, end);
       typename V::Vec sums[kM][kN];
       rows.WithOperands(begin, end, [&](const auto& operands) __attribute__((always_inline)) {
-        AddSegment<V>(x, operands, begin, end, ask, sums);
+        if constexpr (requires { operands.bits; })
+          AddNormals<V>(x, operands, begin, end, ask, sums);
+        else
+          AddSegment<V>(x, operands, begin, end, ask, sums);
       });
       for (int64_t j = 0; j < kN; ++j) {
         const typename V::Vec sj = scale(j, segment);
@@ -239,7 +268,10 @@ template <class V, int64_t kM, int64_t kN, class Rows, class AskSegment, class A
       start(segment, begin, end);
       typename V::Vec sums[kM][kN];
       rows.WithOperands(begin, end, [&](const auto& operands) __attribute__((always_inline)) {
-        AddSegment<V>(x, operands, begin, end, ask, sums);
+        if constexpr (requires { operands.bits; })
+          AddNormals<V>(x, operands, begin, end, ask, sums);
+        else
+          AddSegment<V>(x, operands, begin, end, ask, sums);
       });
       for (int64_t j = 0; j < kN; ++j) {
         const typename V::Vec sj = scale(j, segment);
@@ -430,20 +462,20 @@ void NarrowInTurn(const LinearTask& t, const T* w, NarrowScales<V>& scales) {
 // Totals of kM rows of x and eight rows of a panel, each of which asks for its own lines; `from`: the
 // first one's place in column `k` of W. Not inlined, as TurnTile.
 template <class V, int64_t kM, class T>
-[[gnu::noinline]] void SideTile(const InputRows<BF16>& x, const RowsInPlace<V, kTwos, T>& rows,
+[[gnu::noinline]] void SideTile(const InputRows<BF16>& x, const CheckedRows<V, kTwos, T>& rows,
                                 const Segments& s, const T* from, int64_t stride, int64_t k,
                                 SideAhead ahead, float (&totals)[kM][kTwos][V::kLanes]) {
-  constexpr int64_t kRows = 2 * kTwos;
+  constexpr uint64_t kRows = 2 * kTwos;
   constexpr int64_t kStepBytes = kHalfStep<V> / kValuesPer<T> * static_cast<int64_t>(sizeof(T));
-  constexpr int64_t kSteps = 64 / kStepBytes;  // of a line
+  constexpr uint64_t kSteps = 64 / kStepBytes;  // of a line
   static_assert(kRows % kSteps == 0);
   const auto* const bytes = reinterpret_cast<const char*>(from);
   const auto ask = [=](int64_t at) {
-    const int64_t step = at / kHalfStep<V>;
-    const int64_t line = step / kSteps * 64;
-    const char* row = bytes + line + step % kSteps * (kRows / kSteps) * stride;
+    const uint64_t step = static_cast<uint64_t>(at) / kHalfStep<V>;
+    const auto line = static_cast<int64_t>(step / kSteps * 64);
+    const char* row = bytes + line + static_cast<int64_t>(step % kSteps * (kRows / kSteps)) * stride;
     const int64_t behind = ahead.Of(k + line);
-    for (int64_t i = 0; i < kRows / kSteps; ++i, row += stride) PrefetchNear(row, behind);
+    for (uint64_t i = 0; i < kRows / kSteps; ++i, row += stride) PrefetchNear(row, behind);
     asm volatile("");  // as in DotSideBySide
   };
   NarrowTile<V>(
@@ -464,7 +496,7 @@ void NarrowSideBySide(const LinearTask& t, const T* w, NarrowScales<V>& scales) 
       const Panel<T> panel{w + n * t.w_stride + k / kValuesPer<T>, t.w_stride, n, rows, k, columns,
                            SegmentsOf(t.grid, k, columns)};
       SetScales<V>(t, n, rows, k, panel.segments.count, 0, scales);
-      const RowsInPlace<V, kTwos, T> source(panel, scales, 0, 0);
+      const CheckedRows<V, kTwos, T> source(panel, scales, 0, 0);
       alignas(64) float totals[kM][kTwos][V::kLanes];
       SideTile<V, kM>(InputsAt(t, 0, k), source, panel.segments, panel.w, t.w_stride * kSize,
                       k / kValuesPer<T> * kSize, ahead, totals);

@@ -103,12 +103,29 @@ struct Avx512Bf16 : Avx512 {
     const __m512i kept = _mm512_and_si512(moved, _mm512_set1_epi16(static_cast<int16_t>(0x87f0)));
     return As(_mm512_add_epi16(kept, normals));
   }
-  // The same of 16 numbers of each of two rows.
-  static Pairs MoveTwoNormals(const F8* p, const F8* q, Normals normals) {
-    const __m256i both = Both(_mm_loadu_epi8(p), _mm_loadu_epi8(q));
-    const __m512i moved = _mm512_slli_epi16(_mm512_cvtepi8_epi16(both), 4);
-    const __m512i kept = _mm512_and_si512(moved, _mm512_set1_epi16(static_cast<int16_t>(0x87f0)));
-    return As(_mm512_add_epi16(kept, normals));
+  // Every bit of the bf16 of a normal number is one of its code's or its opposite: of bytes of it,
+  // byte 7 − i says of which bits of a code bit i is the parity.
+  struct NormalBits {
+    __m512i low, high;
+  };
+  static NormalBits NormalBitsOfF8() {
+    constexpr int64_t kLowBits = 0x01020408;           // mantissa, last bit of the exponent
+    constexpr int64_t kHighBits = 0x1020404040404080;  // others of the exponent, sign
+    return {Kept(_mm512_set1_epi64(kLowBits)), Kept(_mm512_set1_epi64(kHighBits))};
+  }
+  // 32 normal numbers of each of two rows: what LoadTwo makes of the first 16 of each, and of the
+  // others.
+  struct TwoPairs {
+    Pairs first, second;
+  };
+  static TwoPairs LoadTwoNormals(const F8* p, const F8* q, const NormalBits& bits) {
+    constexpr int kMiddleSwapped = 0xd8;  // so that halves of 128 bits come out side by side
+    const __m512i codes = _mm512_permutex_epi64(
+        _mm512_inserti64x4(_mm512_castsi256_si512(Bytes32(p)), Bytes32(q), 1), kMiddleSwapped);
+    constexpr char kBias = 0x3c;
+    const __m512i low = _mm512_gf2p8affine_epi64_epi8(codes, bits.low, 0);
+    const __m512i high = _mm512_gf2p8affine_epi64_epi8(codes, bits.high, kBias);
+    return {As(_mm512_unpacklo_epi8(low, high)), As(_mm512_unpackhi_epi8(low, high))};
   }
   // Numbers that are not: NaN, subnormal or zero. Twice the magnitude, less that of the least
   // normal one, is then above all others.
