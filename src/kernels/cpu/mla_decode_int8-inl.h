@@ -79,19 +79,24 @@ template <class V, int64_t kK, int64_t kN>
                                              typename V::Ints (&sums)[kK][2 * kN]) {
   static_assert(kK % 4 == 0);
   const char* keys[kK / 4];
+#pragma GCC unroll 8
   for (int64_t i = 0; i < kK / 4; ++i) keys[i] = V::Opaque(key + 4 * i * stride);
   const int64_t three = V::Opaque(3 * stride);
   for (; eights > 0; eights -= kScoreStep) {
     ahead.Ask<V>(kScorePortions);
     for (int64_t n = Min(kScoreStep, eights); n > 0; --n, q += kEights) {
       typename V::Ints qn[2 * kN];
+#pragma GCC unroll 8
       for (int64_t j = 0; j < 2 * kN; ++j)
         qn[j] = V::LoadBytes(q + j / 2 * q_group + j % 2 * kFours);
+#pragma GCC unroll 8
       for (int64_t i = 0; i < kK; ++i) {
         const int64_t offset = i % 4 == 3 ? three : i % 4 * stride;
         const typename V::Ints k = V::SetEight(keys[i / 4] + offset);
+#pragma GCC unroll 8
         for (int64_t j = 0; j < 2 * kN; ++j) sums[i][j] = V::DotBytes(sums[i][j], k, qn[j]);
       }
+#pragma GCC unroll 8
       for (int64_t i = 0; i < kK / 4; ++i) keys[i] = V::Opaque(keys[i] + 8);
     }
   }
@@ -99,7 +104,9 @@ template <class V, int64_t kK, int64_t kN>
 
 template <class V, int64_t kK, int64_t kN>
 [[gnu::always_inline]] inline void ClearSums(typename V::Ints (&sums)[kK][2 * kN]) {
+#pragma GCC unroll 8
   for (int64_t i = 0; i < kK; ++i)
+#pragma GCC unroll 8
     for (int64_t j = 0; j < 2 * kN; ++j) sums[i][j] = V::ZeroInts();
 }
 
@@ -116,7 +123,9 @@ void ByteScoreTile(ByteDecode& s, int64_t group, int64_t key) {
   typename V::Ints sums[kK][2 * kN];
   ClearSums<V, kK, kN>(sums);
   DotEights<V, kK, kN>(k, stride, q, s.q_group, s.eights[0], s.ahead, sums);
+#pragma GCC unroll 8
   for (int64_t j = 0; j < kN; ++j)
+#pragma GCC unroll 8
     for (int64_t i = 0; i < kK; ++i) {
       const typename V::Ints sum = V::AddInts(V::SumPairs(sums[i][2 * j], sums[i][2 * j + 1]),
                                               V::LoadBytes(g[j].latent_bias));
@@ -130,11 +139,15 @@ void ByteScoreTile(ByteDecode& s, int64_t group, int64_t key) {
   const int8_t* const low = high + s.eights[1] * kEights;
   ClearSums<V, kK, kN>(sums);
   DotEights<V, kK, kN>(k_rope, stride, high, s.q_group, s.eights[1], s.ahead, sums);
-  for (auto& row : sums)
-    for (auto& sum : row) sum = V::template ShiftLeft<8>(sum);
+#pragma GCC unroll 8
+  for (int64_t i = 0; i < kK; ++i)
+#pragma GCC unroll 8
+    for (int64_t j = 0; j < 2 * kN; ++j) sums[i][j] = V::template ShiftLeft<8>(sums[i][j]);
   DotEights<V, kK, kN>(k_rope, stride, low, s.q_group, s.eights[2], s.ahead, sums);
   DotEights<V, kK, kN>(k_rope + s.r, stride, high, s.q_group, s.eights[1], s.ahead, sums);
+#pragma GCC unroll 8
   for (int64_t j = 0; j < kN; ++j)
+#pragma GCC unroll 8
     for (int64_t i = 0; i < kK; ++i) {
       const typename V::Ints sum =
           V::AddInts(V::SumPairs(sums[i][2 * j], sums[i][2 * j + 1]), V::LoadBytes(g[j].rope_bias));
@@ -248,10 +261,14 @@ template <class V, int64_t kM>
 void ByteOuterTile(ByteDecode& s, int64_t group, int64_t lane, int64_t column) {
   const ByteGroup& g = s.groups[group];
   float* const first = s.o + (group * kByteLanes + lane) * s.columns + column;
+#pragma GCC unroll 8
   for (int64_t i = 0; i < kM; ++i)
+#pragma GCC unroll 8
     for (int64_t j = 0; j < 4; ++j) V::PrefetchNear(first + i * s.columns + j * V::kLanes);
   typename V::Ints acc[kM][4];
+#pragma GCC unroll 8
   for (int64_t i = 0; i < kM; ++i)
+#pragma GCC unroll 8
     for (int64_t j = 0; j < 4; ++j) acc[i][j] = V::ZeroInts();
   const int8_t* w = s.Values(column);
   const uint8_t* p = s.P(group) + lane * 4;
@@ -259,14 +276,19 @@ void ByteOuterTile(ByteDecode& s, int64_t group, int64_t lane, int64_t column) {
     s.ahead.Ask<V>(kOutputPortions);
     for (int64_t n = Min(kOutputStep, fours); n > 0; --n, w += 4 * kFours, p += kFours) {
       typename V::Ints v[4];
+#pragma GCC unroll 8
       for (int64_t j = 0; j < 4; ++j) v[j] = V::LoadBytes(w + j * kFours);
+#pragma GCC unroll 8
       for (int64_t i = 0; i < kM; ++i) {
         const typename V::Ints pi = V::SetFour(p + i * 4);
+#pragma GCC unroll 8
         for (int64_t j = 0; j < 4; ++j) acc[i][j] = V::DotBytes(acc[i][j], pi, v[j]);
       }
     }
   }
+#pragma GCC unroll 8
   for (int64_t i = 0; i < kM; ++i)
+#pragma GCC unroll 8
     for (int64_t j = 0; j < 4; ++j) {
       float* const o = first + i * s.columns + j * V::kLanes;
       const typename V::Vec old =
