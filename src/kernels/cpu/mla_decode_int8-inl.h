@@ -195,16 +195,19 @@ void ByteScores(ByteDecode& s) {
 template <class V>
 typename V::Vec HideAndMax(const ByteGroup& g, int64_t count, float* scores) {
   const typename V::Vec never = V::Set1(-__builtin_inff());
-  typename V::Vec top = V::Load(g.max);
-  for (int64_t key = 0; key < count; ++key) {
-    typename V::Vec x = V::Load(scores + key * kByteLanes);
-    if (key >= g.least) {
-      x = V::WhereBelow(key, g.visible, x, never);
-      V::Store(scores + key * kByteLanes, x);
-    }
-    top = V::Max(top, x);
+  typename V::Vec top[4];  // of every fourth key: one would wait for itself
+  for (typename V::Vec& t : top) t = V::Load(g.max);
+  const int64_t seen = Min(g.least, count) / 4 * 4;  // by all
+  for (int64_t key = 0; key < seen; key += 4)
+    for (int64_t i = 0; i < 4; ++i)
+      top[i] = V::Max(top[i], V::Load(scores + (key + i) * kByteLanes));
+  for (int64_t key = seen; key < count; ++key) {
+    const typename V::Vec x =
+        V::WhereBelow(key, g.visible, V::Load(scores + key * kByteLanes), never);
+    V::Store(scores + key * kByteLanes, x);
+    top[0] = V::Max(top[0], x);
   }
-  return top;
+  return V::Max(V::Max(top[0], top[1]), V::Max(top[2], top[3]));
 }
 
 // Scores to probabilities times the scales of their keys; updates max, sum and factor and returns
