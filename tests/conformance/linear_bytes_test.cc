@@ -57,10 +57,14 @@ void ExpectBitsOfSingleRows(const BytesShape& s, DType w_type, const QuantBlocks
       RunPart(row, p, threads);
       ASSERT_TRUE(SameBits(y, single)) << threads << " threads";
     }
-    for (int64_t m = 2; m < std::min<int64_t>(s.m, 16); ++m) {
+    for (int64_t m = 1; m < std::min<int64_t>(s.m, 16); ++m) {
       y.Poison();
       RunPart(row, rows_of(y, 0, m));
       ASSERT_TRUE(SameBits(y.view().Slice(1, 0, m), single.view().Slice(1, 0, m))) << m << " rows";
+      y.Poison();
+      RunPartOnOther(row, rows_of(y, 0, m), 2);
+      ASSERT_TRUE(SameBits(y.view().Slice(1, 0, m), single.view().Slice(1, 0, m)))
+          << m << " rows, another machine";
     }
   });
 }

@@ -49,6 +49,21 @@ TEST(Machine, IsaIsLoweredByTheEnvironment) {
   }
 }
 
+// Narrow weights take longer to become f32 than pairs, and few heads over e4m3 do not use tiles.
+TEST(Machine, SlowPairsLeaveBF16WeightsAndHeadsToF32) {
+  Machine machine;
+  machine.isa = Isa::kAvx512Bf16;
+  const auto linear = [&](DType w) {
+    return Select<LinearOp>({1, 1, 64, 64, DType::kBF16, w}, machine).isa;
+  };
+  EXPECT_EQ(linear(DType::kBF16), Isa::kAvx512Bf16);
+  machine.slow_pairs = true;
+  EXPECT_EQ(linear(DType::kBF16), Isa::kAvx512);
+  EXPECT_EQ(linear(DType::kF8E4M3), Isa::kAvx512Bf16);
+  machine.forced_kernels = {"avx512_bf16.linear"};
+  EXPECT_EQ(linear(DType::kBF16), Isa::kAvx512Bf16);
+}
+
 TEST(Machine, UnknownIsaNamesTheChoices) {
   const ScopedEnv isa("LATTE_ISA", "sse9");
   const Result<Machine> machine = Machine::Detect();

@@ -117,6 +117,9 @@ void ExpectSameBitsHoweverCut(const Row& row, DecodeCase& c, const DecodeShape& 
     RunRow(row, c.Params(), threads);
     ExpectSame(c, o, lse, fmt::format("{} threads", threads));
   }
+  c.PoisonOutputs();
+  RunRowOnOther(row, c.Params(), 2);
+  ExpectSame(c, o, lse, "another machine");
   for (const int64_t chunk : {int64_t{1}, int64_t{7}, int64_t{1} << 20}) {
     c.PoisonOutputs();
     for (size_t i = 0; i < c.sequences.size(); ++i)

@@ -36,16 +36,21 @@ void RunRow(const Kernel<Op>& row, const typename Op::Params& params, int thread
   row.run(params, Exec{&TestPool(threads), &TestMachine()});
 }
 
-// As on a machine that prefers what one with `isa` does; the row itself has to run here.
+// The same as on a processor with these instructions whose memory likes the opposite: one stream
+// instead of many, or many instead of one.
 template <class Op>
-void RunRowAs(Isa isa, const Kernel<Op>& row, const typename Op::Params& params, int threads) {
+void RunRowOnOther(const Kernel<Op>& row, const typename Op::Params& params, int threads = 1) {
   Machine machine = TestMachine();
-  machine.isa = isa;
+  machine.many_streams = !machine.many_streams;
+  machine.asks_into_l2 = !machine.asks_into_l2;
   row.run(params, Exec{&TestPool(threads), &machine});
 }
 
 inline void RunPart(const Kernel<LinearOp>& row, const LinearPart& part, int threads = 1) {
   RunRow<LinearOp>(row, {{&part, 1}}, threads);
+}
+inline void RunPartOnOther(const Kernel<LinearOp>& row, const LinearPart& part, int threads = 1) {
+  RunRowOnOther<LinearOp>(row, {{&part, 1}}, threads);
 }
 inline void RunRefPart(const LinearPart& part) { RunPart(Kernels<LinearOp>().front(), part, 2); }
 

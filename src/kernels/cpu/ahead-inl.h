@@ -1,11 +1,12 @@
 // Cache lines of a block of cached rows, asked for while the one before it is computed, a few with
 // every step: asked for all at once, they would keep the loads of this one waiting.
 //
-// The lines come in bursts of four. With DecodeTask::many_streams they come from each of the block's runs of
-// rows in turn: a core's own prefetcher follows one stream per 4 KiB page, and memory answers 16
-// streams in turn 1.7 times as fast as one (22 GB/s for 13, one thread of Sapphire Rapids). Else
-// they come in memory's order, and a page is read once before its lines are asked for, as in
-// rows_in_order-inl.h (Zen 5: 0.90 to 1.02 of the time of a decode, most 0.96 to 0.98).
+// The lines come in bursts of four. With DecodeTask::many_streams they come from each of the
+// block's runs of rows in turn: a core's own prefetcher follows one stream per 4 KiB page, and
+// memory answers 16 streams in turn 1.7 times as fast as one (22 GB/s for 13, one thread of
+// Sapphire Rapids). Else they come in memory's order, and a page is read once before its lines are
+// asked for, as in rows_in_order-inl.h (Zen 5: 0.90 to 1.02 of the time of a decode, most 0.96 to
+// 0.98).
 #pragma once
 
 #include <cstdint>

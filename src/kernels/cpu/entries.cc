@@ -100,8 +100,7 @@ constexpr Kernel<LinearOp> kLinear[] = {
     CpuRow<LinearOp>("avx2.linear", Isa::kAvx2, Avx2Linear),
     CpuRow<LinearOp>("avx512.linear", Isa::kAvx512, Avx512::Linear),
     {"avx512_vnni.linear", Isa::kAvx512Vnni, cpu::SupportsInt8, Avx512Vnni::Linear},
-    {"avx512_bf16.linear", Isa::kAvx512Bf16, cpu::SupportsBf16, Avx512Bf16::Linear,
-     IsPlainLinear},
+    {"avx512_bf16.linear", Isa::kAvx512Bf16, cpu::SupportsBf16, Avx512Bf16::Linear, IsPlainLinear},
     {"amx.linear", Isa::kAmx, IsTileLinear, TileLinear},
 };
 constexpr Kernel<LinearTOp> kLinearT[] = {

@@ -119,9 +119,8 @@ InputRows<float> InputOf(const LinearTask& t, int64_t m, int64_t rows, int64_t b
 
 // sums[i][j] += x[i, begin:end]·w[j]; ask(at) is called at every step.
 template <class Math, int64_t kM, int64_t kN, class T, class X, class Ask>
-inline void AddDots(const InputRows<X> x, const Weights<Math, T> (&w)[kN],
-                    int64_t begin, int64_t end, const Ask& ask,
-                    typename Math::Vec (&sums)[kM][kN]) {
+inline void AddDots(const InputRows<X> x, const Weights<Math, T> (&w)[kN], int64_t begin,
+                    int64_t end, const Ask& ask, typename Math::Vec (&sums)[kM][kN]) {
   int64_t at = begin;
   for (; at + Math::kStep <= end; at += Math::kStep) {
     ask(at);
@@ -391,8 +390,7 @@ bool WithPlainInput(const LinearTask& t, const F& f) {
 template <class Math, class T>
 void DotTask(const LinearTask& t, const T* w) {
   if constexpr (sizeof(T) > 1) {
-    if (t.many_streams && t.m <= Math::kTileRows &&
-        WithPlainInput<Math>(t, [&](const auto* x) {
+    if (t.many_streams && t.m <= Math::kTileRows && WithPlainInput<Math>(t, [&](const auto* x) {
           WithConstant<Math::kTileRows>(
               t.m, [&](auto rows) { DotSideBySide<Math, decltype(rows)::value>(t, w, x); });
         }))

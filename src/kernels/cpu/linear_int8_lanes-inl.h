@@ -3,8 +3,8 @@
 //
 // Work      of a chunk, sums of the lanes of four rows of W together; those of 16 rows of W are
 //           turned, so that lanes are rows of W, and added once several chunks are there. Lines of
-//           the next 16 rows are asked for with every four rows of a chunk, or each row asks for its
-//           own.
+//           the next 16 rows are asked for with every four rows of a chunk, or each row asks for
+//           its own.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ namespace {
 
 constexpr int64_t kLaneColumns = 1 << 13;  // of a pass
 constexpr int64_t kMaxLaneRuns = kLaneColumns / kShortRun;
-constexpr int64_t kLaneBatch = 32;  // rows of x times chunks whose sums wait: 8 KiB
+constexpr int64_t kLaneBatch = 32;   // rows of x times chunks whose sums wait: 8 KiB
 constexpr int64_t kLaneAhead = 512;  // bytes that a row asks ahead for itself
 
 struct LaneScratch {

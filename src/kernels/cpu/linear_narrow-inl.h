@@ -249,12 +249,13 @@ template <class V, int64_t kM, int64_t kN, class Rows, class AskSegment, class A
     ForEachSegment(s, [&](int64_t segment, int64_t begin, int64_t end) {
       start(segment, begin, end);
       typename V::Vec sums[kM][kN];
-      rows.WithOperands(begin, end, [&](const auto& operands) __attribute__((always_inline)) {
-        if constexpr (requires { operands.bits; })
-          AddNormals<V>(x, operands, begin, end, ask, sums);
-        else
-          AddSegment<V>(x, operands, begin, end, ask, sums);
-      });
+      rows.WithOperands(
+          begin, end, [&](const auto& operands) __attribute__((always_inline)) {
+            if constexpr (requires { operands.bits; })
+              AddNormals<V>(x, operands, begin, end, ask, sums);
+            else
+              AddSegment<V>(x, operands, begin, end, ask, sums);
+          });
       for (int64_t j = 0; j < kN; ++j) {
         const typename V::Vec sj = scale(j, segment);
         for (int64_t i = 0; i < kM; ++i)
@@ -267,12 +268,13 @@ template <class V, int64_t kM, int64_t kN, class Rows, class AskSegment, class A
     ForEachSegment(s, [&](int64_t segment, int64_t begin, int64_t end) {
       start(segment, begin, end);
       typename V::Vec sums[kM][kN];
-      rows.WithOperands(begin, end, [&](const auto& operands) __attribute__((always_inline)) {
-        if constexpr (requires { operands.bits; })
-          AddNormals<V>(x, operands, begin, end, ask, sums);
-        else
-          AddSegment<V>(x, operands, begin, end, ask, sums);
-      });
+      rows.WithOperands(
+          begin, end, [&](const auto& operands) __attribute__((always_inline)) {
+            if constexpr (requires { operands.bits; })
+              AddNormals<V>(x, operands, begin, end, ask, sums);
+            else
+              AddSegment<V>(x, operands, begin, end, ask, sums);
+          });
       for (int64_t j = 0; j < kN; ++j) {
         const typename V::Vec sj = scale(j, segment);
         for (int64_t i = 0; i < kM; ++i) total[i][j] = V::Fma(sums[i][j], sj, total[i][j]);
@@ -459,8 +461,8 @@ void NarrowInTurn(const LinearTask& t, const T* w, NarrowScales<V>& scales) {
   }
 }
 
-// Totals of kM rows of x and eight rows of a panel, each of which asks for its own lines; `from`: the
-// first one's place in column `k` of W. Not inlined, as TurnTile.
+// Totals of kM rows of x and eight rows of a panel, each of which asks for its own lines; `from`:
+// the first one's place in column `k` of W. Not inlined, as TurnTile.
 template <class V, int64_t kM, class T>
 [[gnu::noinline]] void SideTile(const InputRows<BF16>& x, const CheckedRows<V, kTwos, T>& rows,
                                 const Segments& s, const T* from, int64_t stride, int64_t k,
@@ -473,7 +475,8 @@ template <class V, int64_t kM, class T>
   const auto ask = [=](int64_t at) {
     const uint64_t step = static_cast<uint64_t>(at) / kHalfStep<V>;
     const auto line = static_cast<int64_t>(step / kSteps * 64);
-    const char* row = bytes + line + static_cast<int64_t>(step % kSteps * (kRows / kSteps)) * stride;
+    const char* row =
+        bytes + line + static_cast<int64_t>(step % kSteps * (kRows / kSteps)) * stride;
     const int64_t behind = ahead.Of(k + line);
     for (uint64_t i = 0; i < kRows / kSteps; ++i, row += stride) PrefetchNear(row, behind);
     asm volatile("");  // as in DotSideBySide

@@ -220,11 +220,13 @@ typename V::Vec ByteWeights(const ByteDecode& s, ByteGroup& g, int64_t count, fl
       V::Exp(V::WhereBelow(0, g.visible, V::Sub(V::Load(g.max), max), zero));
   V::Store(g.factor, factor);
   V::Store(g.max, max);
+  const typename V::Vec to_2 = V::Set1(kLog2E);
+  const typename V::Vec max_2 = V::Mul(max, to_2);
   typename V::Vec sum = zero;
   typename V::Vec top = zero;
   for (int64_t key = 0; key < count; ++key) {
     float* const at = scores + key * kByteLanes;
-    const typename V::Vec e = V::Exp(V::Sub(V::Load(at), max));
+    const typename V::Vec e = V::Exp2(V::FmaSub(V::Load(at), to_2, max_2));
     typename V::Vec w = V::Mul(e, V::Set1(s.latent_scale[key]));
     if (key >= g.least) {  // hidden keys may have any scale, and −∞ may be the maximum
       sum = V::Add(sum, V::WhereBelow(key, g.visible, e, zero));

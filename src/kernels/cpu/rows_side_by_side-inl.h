@@ -1,10 +1,11 @@
 // Rows of W read side by side, where a core follows many streams of memory (Machine::many_streams):
-// each row asks for its own line a little ahead, at its end for the first ones of the row that takes
-// its place. Reading 512 MiB by two threads of an Emerald Rapids, with the dot products of one row of
-// x, GB/s, medians of 5, rows of 14,336 and 2,048 bytes (the ceiling of `latte bench` reads 29.0 and
-// 29.4):
+// each row asks for its own line a little ahead, at its end for the first ones of the row that
+// takes its place. Reading 512 MiB by two threads of an Emerald Rapids, with the dot products of
+// one row of x, GB/s, medians of 5, rows of 14,336 and 2,048 bytes (the ceiling of `latte bench`
+// reads 29.0 and 29.4):
 //
-//   rows side by side, bytes ahead, into   1, 0   1, 6144, L1   1, 6144, L2   4, 1024, L1   16, 512, L1
+//   rows side by side, bytes ahead, into   1, 0   1, 6144, L1   1, 6144, L2   4, 1024, L1   16,
+//   512, L1
 //                                  14,336  21.2          26.9          29.5          30.8          31.1
 //                                   2,048  21.3          26.9          29.2          29.9          30.1
 #pragma once
@@ -28,9 +29,9 @@ struct SideAhead {
   int64_t Of(int64_t byte) const { return byte < turn ? here : there; }
 };
 
-// Columns [k, +columns) of `rows` rows of W side by side from row n on. Behind the last ones come the
-// first of the columns that follow, or of the next task; with none, lines that are here already are
-// asked for.
+// Columns [k, +columns) of `rows` rows of W side by side from row n on. Behind the last ones come
+// the first of the columns that follow, or of the next task; with none, lines that are here already
+// are asked for.
 template <class T>
 SideAhead SideAheadOf(const LinearTask& t, int64_t n, int64_t rows, int64_t k, int64_t columns,
                       int64_t ahead = kSideAhead) {

@@ -20,7 +20,7 @@ struct Avx512 {
   // Rows of a register tile that is four vectors wide: 24 sums and 5 operands of 32 registers.
   static constexpr int64_t kTileRows = 6;
   static constexpr bool kTwinLoads = false;
-  static constexpr int64_t kScaledRows = 3;    // with a second sum for each
+  static constexpr int64_t kScaledRows = 3;  // with a second sum for each
   // A tile of rows times a packed panel of neighbouring vectors.
   static constexpr int64_t kPanelRows = 6;
   static constexpr int64_t kPanelVectors = 4;
