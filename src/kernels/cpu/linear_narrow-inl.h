@@ -227,6 +227,20 @@ template <class V, int64_t kM, int64_t kN, class Ask>
   }
 }
 
+// The same of whatever the segment turns out to be.
+template <class V, int64_t kM, int64_t kN, class Rows, class Ask>
+[[gnu::always_inline]] inline void AddOperands(const InputRows<BF16>& x, const Rows& rows,
+                                               int64_t begin, int64_t end, const Ask& ask,
+                                               typename V::Vec (&sums)[kM][kN]) {
+  rows.WithOperands(
+      begin, end, [&](const auto& operands) __attribute__((always_inline)) {
+        if constexpr (requires { operands.bits; })
+          AddNormals<V>(x, operands, begin, end, ask, sums);
+        else
+          AddSegment<V>(x, operands, begin, end, ask, sums);
+      });
+}
+
 // totals[i][j] = x[i,:]·(two rows j) over a block, with scales; ask_segment() is called with every
 // segment, ask(at) at every step. Of a large tile totals lie in memory all the time: g++ 12 must
 // not know where, or it keeps some of them in registers and some of the segment's sums not.
@@ -249,13 +263,7 @@ template <class V, int64_t kM, int64_t kN, class Rows, class AskSegment, class A
     ForEachSegment(s, [&](int64_t segment, int64_t begin, int64_t end) {
       start(segment, begin, end);
       typename V::Vec sums[kM][kN];
-      rows.WithOperands(
-          begin, end, [&](const auto& operands) __attribute__((always_inline)) {
-            if constexpr (requires { operands.bits; })
-              AddNormals<V>(x, operands, begin, end, ask, sums);
-            else
-              AddSegment<V>(x, operands, begin, end, ask, sums);
-          });
+      AddOperands<V>(x, rows, begin, end, ask, sums);
       for (int64_t j = 0; j < kN; ++j) {
         const typename V::Vec sj = scale(j, segment);
         for (int64_t i = 0; i < kM; ++i)
@@ -268,13 +276,7 @@ template <class V, int64_t kM, int64_t kN, class Rows, class AskSegment, class A
     ForEachSegment(s, [&](int64_t segment, int64_t begin, int64_t end) {
       start(segment, begin, end);
       typename V::Vec sums[kM][kN];
-      rows.WithOperands(
-          begin, end, [&](const auto& operands) __attribute__((always_inline)) {
-            if constexpr (requires { operands.bits; })
-              AddNormals<V>(x, operands, begin, end, ask, sums);
-            else
-              AddSegment<V>(x, operands, begin, end, ask, sums);
-          });
+      AddOperands<V>(x, rows, begin, end, ask, sums);
       for (int64_t j = 0; j < kN; ++j) {
         const typename V::Vec sj = scale(j, segment);
         for (int64_t i = 0; i < kM; ++i) total[i][j] = V::Fma(sums[i][j], sj, total[i][j]);
