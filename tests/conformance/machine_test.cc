@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "src/kernels/params/linear.h"
+#include "src/kernels/params/mla.h"
 #include "src/kernels/registry.h"
 
 namespace latte {
@@ -60,6 +61,18 @@ TEST(Machine, SlowPairsLeaveBF16WeightsAndHeadsToF32) {
   machine.slow_pairs = true;
   EXPECT_EQ(linear(DType::kBF16), Isa::kAvx512);
   EXPECT_EQ(linear(DType::kF8E4M3), Isa::kAvx512Bf16);
+  MlaDecodeOp::Shape decode = {};
+  decode.h = 2;
+  decode.c = 512;
+  decode.r = 64;
+  decode.page_tokens = 64;
+  decode.cache = DType::kBF16;
+  EXPECT_EQ(Select<MlaDecodeOp>(decode, machine).isa, Isa::kAvx512);
+  decode.cache = DType::kU8;
+  decode.kind = RowKind::kF8;
+  EXPECT_EQ(Select<MlaDecodeOp>(decode, machine).isa, Isa::kAvx512Bf16);
+  decode.h = 16;
+  EXPECT_EQ(Select<MlaDecodeOp>(decode, machine).isa, Isa::kAvx512);
   machine.forced_kernels = {"avx512_bf16.linear"};
   EXPECT_EQ(linear(DType::kBF16), Isa::kAvx512Bf16);
 }

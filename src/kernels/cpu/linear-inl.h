@@ -5,7 +5,8 @@
 //           passes. Weights narrower than x's type become operands as they are loaded, or, for
 //           many rows of x, once into scratch (260 KiB, in L2) that all of them use. One tile's
 //           rows of x that fit into L1 take rows of W one after the other; else lines of the next
-//           panel are asked for while this one is multiplied (rows_in_order-inl.h).
+//           panel are asked for while this one is multiplied (rows_in_order-inl.h). Where memory
+//           likes many streams, four rows of W lie side by side (rows_side_by_side-inl.h).
 //
 //                        K block                     sums of a tile
 //               x  ┌──────────────┐ L1             W0 W1 W2 W3

@@ -3,7 +3,7 @@
 // Work      tasks as in linear-inl.h. Rows of x are brought into chunks first (byte_rows-inl.h).
 //           Then, as many rows of x as there are:
 //             few, which stay in the L1, and long: linear_int8_few-inl.h, rows of W one after the
-//             other
+//             other, unless memory likes many streams
 //             up to 12: linear_int8_lanes-inl.h, 16 rows of W where they lie
 //             more, that fill lanes, beside W of 8 bits: linear_int8_inputs-inl.h
 //             others: linear_int8_panel-inl.h, 64 rows of W that are laid out for them
