@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "tests/conformance/attention_case.h"
 #include "tests/conformance/rows.h"
@@ -23,15 +24,27 @@ inline double ScoreBound(const DecodeCase& c, int64_t t, int64_t h, float scale)
   return 1.01 * sum * static_cast<double>(scale);
 }
 
-// The largest integers that int8 rows make of the latent and of the rope part of a query.
-inline constexpr float kMaxByte = 127;
+// The largest integer of the rope part of a key of an int8 cache.
 inline constexpr float kMaxTwoBytes = 127 * 256 + 127;
 
-// What a row rounds queries to; the reference is then given rounded ones.
-enum class Rounding { kNone, kBF16, kInt8 };
+// What a row rounds queries to; the reference is then given rounded ones. Rows that multiply bytes
+// round rope parts to two bytes or to words.
+enum class Rounding { kNone, kBF16, kTwoBytes, kWords };
+inline bool IsBytes(Rounding r) { return r == Rounding::kTwoBytes || r == Rounding::kWords; }
 inline Rounding RoundingOf(const DecodeKernel& row, RowKind cache) {
-  if (cache == RowKind::kI8 && row.isa >= Isa::kAvx512Vnni) return Rounding::kInt8;
+  if (cache == RowKind::kI8 && row.isa >= Isa::kAvx512Vnni)
+    return row.isa == Isa::kAmx ? Rounding::kTwoBytes : Rounding::kWords;
   return row.isa >= Isa::kAvx512Bf16 ? Rounding::kBF16 : Rounding::kNone;
+}
+
+// The largest integers that rows of bytes make of the latent and of the rope part of a query. Words
+// are as large as sums of r products with words of keys, a quarter of theirs, allow.
+inline constexpr float kMaxByte = 127;
+inline float LargestRope(Rounding rounding, int64_t r) {
+  if (rounding != Rounding::kWords) return kMaxTwoBytes;
+  const auto products = static_cast<int64_t>(std::max<int64_t>(r, 1) * ((32639 + 2) / 4));
+  return static_cast<float>(
+      std::min<int64_t>(32767, std::numeric_limits<int32_t>::max() / products));
 }
 
 inline void RoundQuery(const TensorView& q, int64_t t, int64_t h, Rounding rounding, float largest,
@@ -41,7 +54,7 @@ inline void RoundQuery(const TensorView& q, int64_t t, int64_t h, Rounding round
   for (int64_t i = 0; i < q.shape[2]; ++i) {
     to[i] = GetValue(q, t, h, i);
     if (rounding == Rounding::kBF16) to[i] = RoundToBF16(to[i]);
-    if (rounding == Rounding::kInt8 && top > 0)
+    if (IsBytes(rounding) && top > 0)
       to[i] = std::nearbyint(to[i] * (largest / top)) * (top / largest);
   }
 }
@@ -65,6 +78,21 @@ inline double LowerBytes(const DecodeCase& c, const DecodeShape& s, int64_t t, i
   return 1.01 * static_cast<double>(s.scale * static_cast<float>(s.r)) * top * unit * unit;
 }
 
+// A key's word is off by half a quarter at most; the rope part of keys is up to 1.
+inline double KeyWords(const DecodeCase& c, const DecodeShape& s, int64_t t, int64_t h) {
+  double sum = 0;
+  for (int64_t i = 0; i < s.r; ++i)
+    sum += std::abs(static_cast<double>(GetValue(c.q_rope, t, h, i)));
+  return 1.01 * static_cast<double>(s.scale) * sum * 2 / static_cast<double>(kMaxTwoBytes);
+}
+
+// What scores are off by that is no rounding of floats.
+inline double ScoreOffset(Rounding rounding, const DecodeCase& c, const DecodeShape& s, int64_t t,
+                          int64_t h) {
+  if (rounding == Rounding::kTwoBytes) return LowerBytes(c, s, t, h);
+  return rounding == Rounding::kWords ? KeyWords(c, s, t, h) : 0;
+}
+
 // The bound of head h of token t.
 inline AttentionBound BoundOf(const DecodeKernel& row, const DecodeCase& c, const DecodeShape& s,
                               int64_t t, int64_t h, double lse) {
@@ -76,7 +104,7 @@ inline AttentionBound BoundOf(const DecodeKernel& row, const DecodeCase& c, cons
   for (const DecodeSequence& sequence : c.sequences)
     if (t < sequence.query_start + sequence.query_len)
       return BoundAttention(s.c + s.r, sequence.total_len, scores, lse, unit, key_unit,
-                            rounding == Rounding::kInt8 ? LowerBytes(c, s, t, h) : 0);
+                            ScoreOffset(rounding, c, s, t, h));
   return {};
 }
 

@@ -2,7 +2,7 @@
 // with it, the others with those of another kernel.
 #pragma once
 
-#include <optional>
+#include <map>
 
 #include "tests/conformance/decode_bound.h"
 #include "tests/conformance/grid.h"
@@ -36,7 +36,7 @@ class DecodeWanted {
     MlaDecodeOp::Params p = c.Params();
     if (rounding != Rounding::kNone) {
       q_latent_ = RoundedQueries(p.q_latent, rounding, kMaxByte);
-      q_rope_ = RoundedQueries(p.q_rope, rounding, kMaxTwoBytes);
+      q_rope_ = RoundedQueries(p.q_rope, rounding, LargestRope(rounding, p.q_rope.shape[2]));
       p.q_latent = q_latent_;
       p.q_rope = q_rope_;
     }
@@ -103,7 +103,7 @@ class DecodeWanted {
 // is small where few keys are seen. BoundOf is of these scores.
 inline bool ChangesScores(const DecodeKernel& row, RowKind cache) {
   const Rounding rounding = RoundingOf(row, cache);
-  return rounding == Rounding::kInt8 || (rounding == Rounding::kBF16 && cache != RowKind::kPlain);
+  return IsBytes(rounding) || (rounding == Rounding::kBF16 && cache != RowKind::kPlain);
 }
 
 // Runs a row on a case: every output within FlashMLA's tolerances.
@@ -135,12 +135,13 @@ inline void ExpectWithinGrid(const DecodeKernel& row, DecodeCase& c, const Decod
 inline void ExpectEveryRowWithinGrid(DecodeCase& c, const DecodeShape& s,
                                      int64_t most = kReferencePairs) {
   const DecodeWanted exact(c, s, Rounding::kNone, most);
-  std::optional<DecodeWanted> bytes;
-  if (s.cache.kind == RowKind::kI8) bytes.emplace(c, s, Rounding::kInt8, most);
+  std::map<Rounding, DecodeWanted> bytes;  // as rows need them
   ForEachFastRow<MlaDecodeOp>(MlaDecodeOp::ShapeOf(c.Params()), [&](const DecodeKernel& row) {
     // Queries of a case are bf16 already.
-    const bool rounds = RoundingOf(row, s.cache.kind) == Rounding::kInt8;
-    ExpectWithinGrid(row, c, s, rounds ? *bytes : exact);
+    const Rounding rounding = RoundingOf(row, s.cache.kind);
+    const DecodeWanted& wanted =
+        IsBytes(rounding) ? bytes.try_emplace(rounding, c, s, rounding, most).first->second : exact;
+    ExpectWithinGrid(row, c, s, wanted);
   });
 }
 

@@ -1,5 +1,6 @@
 // mla_decode against the reference: values, bits, and keys that may not be read.
 #include <array>
+#include <map>
 #include <utility>
 
 #include <gtest/gtest.h>
@@ -16,7 +17,7 @@ using Row = DecodeKernel;
 struct Expected {
   Expected(const DecodeCase& c, const DecodeShape& s, Rounding rounding)
       : q_latent(RoundedQueries(c.q_latent, rounding, kMaxByte)),
-        q_rope(RoundedQueries(c.q_rope, rounding, kMaxTwoBytes)),
+        q_rope(RoundedQueries(c.q_rope, rounding, LargestRope(rounding, s.r))),
         o(DType::kF32, {c.o.view().shape[0], s.heads, s.c}),
         lse(DType::kF32, {c.o.view().shape[0], s.heads}) {
     MlaDecodeOp::Params p = c.Params();
@@ -69,7 +70,7 @@ void ExpectClose(const Row& row, const DecodeCase& c, const DecodeShape& s, cons
     for (int64_t h = 0; h < s.heads; ++h) {
       const AttentionBound bound =
           BoundOf(row, c, s, t, h, static_cast<double>(GetValue(want.lse, t, h)));
-      const bool bytes = RoundingOf(row, s.cache.kind) == Rounding::kInt8;
+      const bool bytes = IsBytes(RoundingOf(row, s.cache.kind));
       const double o = bound.o + (bytes ? ByteWeights(c, s, want, t, h) : 0);
       const auto at = [&](const TensorView& x) { return x.Slice(0, t, t + 1).Slice(1, h, h + 1); };
       ASSERT_TRUE(Close(at(c.o), at(want.o), [&](int64_t, int64_t, int64_t) { return o; }))
@@ -163,17 +164,12 @@ TEST(MlaDecodeConformance, ReferenceWithinRoundingAndSameBitsHoweverCut) {
                              s.c, s.r, s.page_tokens, Name(s.cache), s.sequences.size(),
                              s.sequences[0].query_len, s.sequences[0].total_len));
     DecodeCase c(s, rng);
-    const Expected exact(c, s, Rounding::kNone);
-    const Expected bf16(c, s, Rounding::kBF16);
-    const Expected int8(c, s, Rounding::kInt8);
+    std::map<Rounding, Expected> expected;  // as rows need them
     ForEachFastRow<MlaDecodeOp>(MlaDecodeOp::ShapeOf(c.Params()), [&](const Row& row) {
       const Rounding rounding = RoundingOf(row, s.cache.kind);
       c.PoisonOutputs();
       RunRow(row, c.Params(), 2);
-      ExpectClose(row, c, s,
-                  rounding == Rounding::kNone   ? exact
-                  : rounding == Rounding::kBF16 ? bf16
-                                                : int8);
+      ExpectClose(row, c, s, expected.try_emplace(rounding, c, s, rounding).first->second);
       ExpectSameBitsHoweverCut(row, c, s);
       ExpectFutureKeysDoNotMatter(row, c);
     });
@@ -234,6 +230,27 @@ TEST(MlaDecodeConformance, OnlyBF16CachesAreMultipliedAsBF16) {
       if (RoundingOf(row, RowKind::kPlain) != Rounding::kBF16) continue;
       EXPECT_EQ(row.supports(shape), cache == DType::kBF16) << Name(cache);
     }
+  }
+}
+
+// All of one size, rope parts make the largest sums that there are.
+TEST(MlaDecodeConformance, TheLargestRopePartsFit) {
+  std::mt19937 rng(8);
+  const auto ones = [](const TensorView& x, std::mt19937&) {
+    for (int64_t i = 0; i < x.shape[0]; ++i)
+      for (int64_t j = 0; j < (x.rank > 1 ? x.shape[1] : 1); ++j)
+        for (int64_t k = 0; k < (x.rank > 2 ? x.shape[2] : 1); ++k)
+          x.Ptr<float>()[i * x.stride[0] + j * x.stride[1] + k * x.stride[2]] = 1;
+  };
+  for (const int64_t r : {1, 64, 100, 512}) {
+    SCOPED_TRACE(r);
+    const auto width = static_cast<float>(64 + r);
+    const DecodeShape s = {3, 64, r, 16, {DType::kU8, RowKind::kI8}, 8 / width, {{1, 40}}};
+    DecodeCase c(s, rng, ones);
+    ForEachFastRow<MlaDecodeOp>(MlaDecodeOp::ShapeOf(c.Params()), [&](const Row& row) {
+      RunRow(row, c.Params());
+      ExpectClose(row, c, s, Expected(c, s, RoundingOf(row, s.cache.kind)));
+    });
   }
 }
 

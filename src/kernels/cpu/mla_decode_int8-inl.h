@@ -1,9 +1,10 @@
 // mla_decode on int8: absorbed attention to an int8 cache, both products of bytes, added exactly.
 //
-// Rounding  queries to bytes for the latent and to 16 bits for the rope part, with a scale each per
-//           row; probabilities, times the scale of their key, to unsigned bytes per row and block
-//           of 256 keys. Of the rope part's product lower bytes × lower bytes are left out. Scores
-//           and sums of probabilities, and with them lse, are f32.
+// Rounding  queries to bytes for the latent part and to words for the rope part, with a scale each
+//           per row; words of as many bits as sums of R products leave, 13 for R = 64. Rope parts
+//           of keys, 16 bits, lose two. Probabilities, times the scale of their key, to unsigned
+//           bytes per row and block of 256 keys. Scores and sums of probabilities, and with them
+//           lse, are f32.
 // Work      tasks as in mla_decode-inl.h, whose rows are taken 16 at a time, a row per lane:
 //
 //             queries, once per task: eight dims of even   scores            weights
@@ -12,15 +13,17 @@
 //             dims 8–15 │            │                     key 1 │           keys 4–7 │
 //
 //           Keys are read in place, eight bytes for all lanes, and are unsigned as they are cached;
-//           −128·Σq makes up for that. Sums of neighbouring lanes are a row's. A tile is 8 keys ×
-//           one group or 4 × 2. Maxima and sums over keys are vertical. Values of a block are
-//           zipped 64 columns at a time, four keys side by side, and used for all rows while they
-//           are in L1; kTileRows rows × 4 vectors are a tile. Zipping leaves fours of columns out
-//           of order; outputs are brought into order at the end.
+//           −128·Σq makes up for that. Bytes of their rope parts are joined to signed words once
+//           per block, four of which are eight bytes: one product instead of three of bytes. Sums
+//           of neighbouring lanes are a row's. A tile is 8 keys × one group or 4 × 2. Maxima and
+//           sums over keys are vertical. Values of a block are zipped 64 columns at a time, four
+//           keys side by side, and used for all rows while they are in L1; kTileRows rows × 4
+//           vectors are a tile. Zipping leaves fours of columns out of order; outputs are brought
+//           into order at the end.
 // Order     sums of integers are exact; blocks of 256 keys anchored at position 0, of which each
 //           row adds what it sees in key order. Neither grouping of rows nor page size, batch or
 //           threads change a byte.
-// Limits    C+R ≤ 1152, R ≤ 512 so that sums fit; stack 1.8 MiB, of which C+R,
+// Limits    C+R ≤ 1152, R ≤ 512 so that sums fit; stack 2.1 MiB, of which C+R,
 //           the rows and the page size decide what is touched.
 #pragma once
 
@@ -35,7 +38,7 @@
 namespace latte::cpu {
 namespace {
 
-// Finds the block's rows and their scales. Behind the last key of a run lie others of its page, of
+// Finds the block's rows. Behind the last key of a run lie others of its page, of
 // which nothing is used.
 inline void TakeBytes(const DecodeTask& t, int64_t begin, ByteDecode& s) {
   s.count = Min(kByteKeys, t.key_end - begin);
@@ -48,10 +51,6 @@ inline void TakeBytes(const DecodeTask& t, int64_t begin, ByteDecode& s) {
       __builtin_memcpy(to + i * s.row_bytes, CachedRowOf(t, first + i),
                        static_cast<uint64_t>(s.row_bytes));
     s.keys[run] = to;
-  }
-  for (int64_t key = 0; key < s.count; ++key) {
-    s.latent_scale[key] = FloatFrom(s.Key(key) + s.scales_at);
-    s.rope_scale[key] = FloatFrom(s.Key(key) + s.scales_at + 4);
   }
 }
 
@@ -71,11 +70,13 @@ inline void StartAhead(const DecodeTask& t, int64_t begin, ByteDecode& s) {
   s.ahead.to = Cache::kL1;  // Zen 4: 0.95 to 0.98 of the time that the L2 takes
 }
 
-// sums += k·q of kK keys, `stride` apart, and kN groups of queries, a row's in two lanes. In line,
-// or the sums would live in memory. Addresses are spelled out, or g++ 12 keeps one for each key.
-template <class V, int64_t kK, int64_t kN>
-[[gnu::always_inline]] inline void DotEights(const char* key, int64_t stride, const int8_t* q,
-                                             int64_t q_group, int64_t eights, NextBlock& ahead,
+// sums = dot(sums, k, q) of kK keys, `stride` apart, and kN groups of queries, a row's in two
+// lanes. In line, or the sums would live in memory. Addresses are spelled out, or g++ 12 keeps one
+// for each key.
+template <class V, int64_t kK, int64_t kN, class Dot>
+[[gnu::always_inline]] inline void DotEights(const Dot& dot, const char* key, int64_t stride,
+                                             const int8_t* q, int64_t q_group, int64_t eights,
+                                             NextBlock& ahead,
                                              typename V::Ints (&sums)[kK][2 * kN]) {
   static_assert(kK % 4 == 0);
   const char* keys[kK / 4];
@@ -94,7 +95,7 @@ template <class V, int64_t kK, int64_t kN>
         const int64_t offset = i % 4 == 3 ? three : i % 4 * stride;
         const typename V::Ints k = V::SetEight(keys[i / 4] + offset);
 #pragma GCC unroll 8
-        for (int64_t j = 0; j < 2 * kN; ++j) sums[i][j] = V::DotBytes(sums[i][j], k, qn[j]);
+        for (int64_t j = 0; j < 2 * kN; ++j) sums[i][j] = dot(sums[i][j], k, qn[j]);
       }
 #pragma GCC unroll 8
       for (int64_t i = 0; i < kK / 4; ++i) keys[i] = V::Opaque(keys[i] + 8);
@@ -110,19 +111,50 @@ template <class V, int64_t kK, int64_t kN>
     for (int64_t j = 0; j < 2 * kN; ++j) sums[i][j] = V::ZeroInts();
 }
 
+// Scales of keys [begin, begin + 16).
+inline void TakeScales(ByteDecode& s, int64_t begin) {
+  const char* scales = s.Key(begin) + s.scales_at;
+  for (int64_t key = begin; key < begin + kByteRun; ++key, scales += s.row_bytes) {
+    s.latent_scale[key] = FloatFrom(scales);
+    s.rope_scale[key] = FloatFrom(scales + 4);
+  }
+}
+
+// Rope parts of keys [begin, begin + 16) as signed words, of 16 bits the upper 14, rounded half up.
+template <class V>
+void JoinRun(ByteDecode& s, int64_t begin) {
+  for (int64_t at = 0; at < s.r; at += kFours) {
+    const char* high = s.Key(begin) + s.rope_at + at;
+    char* to = s.Words(begin) + 2 * at;
+    const auto join = [&](auto load) {
+      for (int64_t i = 0; i < kByteRun; ++i, high += s.row_bytes, to += s.WordBytes()) {
+        typename V::Ints words[2];
+        V::JoinBytes(load(high + s.r), load(high), words);
+        // They were cached 0x8080 larger; 0x7f80 makes them whole again, modulo 2^16.
+        for (int64_t j = 0; j < 2; ++j)
+          V::StoreBytes(to + j * kFours,
+                        V::template ShiftWordsRight<2>(V::AddWords(words[j], 0x7f80 + 2)));
+      }
+    };
+    const int64_t bytes = s.r - at;
+    if (bytes >= kFours)
+      join([](const char* p) { return V::LoadBytes(p); });
+    else
+      join([bytes](const char* p) { return V::LoadBytesPartial(p, bytes); });
+  }
+}
+
 // Scores of kK keys from `key` with kN groups.
 template <class V, int64_t kK, int64_t kN>
 void ByteScoreTile(ByteDecode& s, int64_t group, int64_t key) {
   constexpr int64_t kGroupScores = kByteKeys * kByteLanes;
-  const char* const k = s.Key(key);
-  const char* const k_rope = k + s.rope_at;
-  const int64_t stride = s.row_bytes;
   const int8_t* const q = s.Q(group);
   const ByteGroup* const g = s.groups + group;
   float* const to = s.Scores(group) + key * kByteLanes;
   typename V::Ints sums[kK][2 * kN];
   ClearSums<V, kK, kN>(sums);
-  DotEights<V, kK, kN>(k, stride, q, s.q_group, s.eights[0], s.ahead, sums);
+  DotEights<V, kK, kN>(V::DotBytes, s.Key(key), s.row_bytes, q, s.q_group, s.eights[0], s.ahead,
+                       sums);
 #pragma GCC unroll 8
   for (int64_t j = 0; j < kN; ++j)
 #pragma GCC unroll 8
@@ -134,23 +166,14 @@ void ByteScoreTile(ByteDecode& s, int64_t group, int64_t key) {
       V::Store(to + j * kGroupScores + i * kByteLanes, V::Mul(V::ToFloat(sum), scale));
     }
   if (s.r == 0) return;
-  // 256·(upper × upper) + upper × lower + lower × upper, in units of 256.
-  const int8_t* const high = q + s.eights[0] * kEights;
-  const int8_t* const low = high + s.eights[1] * kEights;
   ClearSums<V, kK, kN>(sums);
-  DotEights<V, kK, kN>(k_rope, stride, high, s.q_group, s.eights[1], s.ahead, sums);
-#pragma GCC unroll 8
-  for (int64_t i = 0; i < kK; ++i)
-#pragma GCC unroll 8
-    for (int64_t j = 0; j < 2 * kN; ++j) sums[i][j] = V::template ShiftLeft<8>(sums[i][j]);
-  DotEights<V, kK, kN>(k_rope, stride, low, s.q_group, s.eights[2], s.ahead, sums);
-  DotEights<V, kK, kN>(k_rope + s.r, stride, high, s.q_group, s.eights[1], s.ahead, sums);
+  DotEights<V, kK, kN>(V::DotWords, s.Words(key), s.WordBytes(), q + s.eights[0] * kEights,
+                       s.q_group, s.eights[1], s.ahead, sums);
 #pragma GCC unroll 8
   for (int64_t j = 0; j < kN; ++j)
 #pragma GCC unroll 8
     for (int64_t i = 0; i < kK; ++i) {
-      const typename V::Ints sum =
-          V::AddInts(V::SumPairs(sums[i][2 * j], sums[i][2 * j + 1]), V::LoadBytes(g[j].rope_bias));
+      const typename V::Ints sum = V::SumPairs(sums[i][2 * j], sums[i][2 * j + 1]);
       float* const score = to + j * kGroupScores + i * kByteLanes;
       const typename V::Vec scale =
           V::Mul(V::Set1(s.rope_scale[key + i]), V::Load(g[j].rope_scale));
@@ -177,13 +200,17 @@ void ZipRun(ByteDecode& s, int64_t begin) {
   }
 }
 
-// Scores of all rows, and the block's values on the way.
+// Scores of all rows, and what else is made of the block's keys on the way.
 template <class V>
 void ByteScores(ByteDecode& s) {
   ForEachRun<2>(s.group_count, [&](int64_t group, auto groups) {
     constexpr int64_t kN = decltype(groups)::value;
     constexpr int64_t kK = 8 / kN;
     for (int64_t run = 0; run < s.count; run += kByteRun) {
+      if (group == 0) {
+        TakeScales(s, run);
+        JoinRun<V>(s, run);
+      }
       for (int64_t key = run; key < run + kByteRun; key += kK)
         ByteScoreTile<V, kK, kN>(s, group, key);
       if (group == 0) ZipRun<V>(s, run);
@@ -352,8 +379,8 @@ template <class V>
 void StartBytes(const DecodeTask& t, ByteDecode& s) {
   StartByteRows<V>(t, s);
   s.eights[0] = (t.c + 7) / 8;
-  s.eights[1] = s.eights[2] = (t.r + 7) / 8;
-  s.q_group = (s.eights[0] + s.eights[1] + s.eights[2]) * kEights;
+  s.eights[1] = s.WordBytes() / 8;
+  s.q_group = (s.eights[0] + s.eights[1]) * kEights;
   for (int64_t group = 0; group < s.group_count; ++group) PackByteQueries<V>(t, group, s);
 }
 

@@ -1,5 +1,6 @@
-// mla_decode on int8 and on tiles: what mla_decode_int8-inl.h computes, to the bit, as its sums of
-// integers are exact in any order. Only the two products and how their operands lie differ.
+// mla_decode on int8 and on tiles: mla_decode_int8-inl.h with other products, whose operands lie
+// otherwise. Tiles multiply bytes alone: the rope part of a query is rounded to 16 bits and
+// multiplied as three products of bytes, lower × lower left out.
 //
 //   scores   [16 keys × 16 rows] += K[16 keys × 64] · Qᵀ[64 × 16 rows]       K in place, unsigned
 //   values   [16 rows × 16 columns] += P[16 rows × 64 keys] · V[64 keys × 16]    V in fours of keys
@@ -40,16 +41,49 @@ inline void TurnFours(const int8_t* rows, int64_t stride, int8_t* to) {
   for (int64_t i = 0; i < kTileSide; ++i) Amx::StoreWords(to + i * kByteStep, words[i]);
 }
 
+// x as 16-bit integers: upper bytes, rounded to the nearest, and lower ones.
+inline float QuantiseRopeBytes(const float* x, int64_t count, int8_t* high, int8_t* low) {
+  using V = Avx512Vnni;
+  constexpr float kTop = 127.0f * 256 + 127;
+  const float top = TopOf<V>(x, count);
+  const V::Vec inverse = V::Set1(top > 0x1p-100f ? kTop / top : 0.0f);
+  for (int64_t i = 0; i < count; i += V::kLanes) {
+    const V::Ints whole = V::ToInts(V::Mul(V::Load(x + i), inverse));
+    const V::Ints upper = V::ShiftRight<8>(V::AddInts(whole, V::SetInt(128)));
+    V::StoreLowBytes(high + i, upper);
+    V::StoreLowBytes(low + i, whole);
+  }
+  return top / kTop;
+}
+
+// Rope parts of sixteen queries as bytes.
+struct TileRopes {
+  alignas(64) int8_t high[kByteLanes][kMaxByteRope];
+  alignas(64) int8_t low[kByteLanes][kMaxByteRope];
+};
+
+inline void QuantiseRopes(const DecodeTask& t, int64_t group, ByteDecode& s, TileRopes& q) {
+  using V = Avx512Vnni;
+  ByteGroup& g = s.groups[group];
+  for (int64_t i = 0; i < kByteLanes; ++i) {
+    const float* const x = QueryOf(t, group, i).q_rope;
+    g.rope_scale[i] = t.scale * 256.0f * QuantiseRopeBytes(x, s.r, q.high[i], q.low[i]);
+    g.rope_bias[i] = 257 * BiasOf<V>(q.high[i], s.r) + BiasOf<V>(q.low[i], s.r);
+  }
+}
+
 inline void PackTileQueries(const DecodeTask& t, int64_t group, ByteDecode& s) {
-  ByteQueries q;
-  QuantiseQueries<Avx512Vnni>(t, group, s, q);
+  alignas(64) int8_t latents[kByteLanes][kMaxPlane];
+  TileRopes ropes;
+  QuantiseLatents<Avx512Vnni>(t, group, s, latents);
+  QuantiseRopes(t, group, s, ropes);
   int8_t* to = s.Q(group);
   for (int64_t at = 0; at < s.c; at += kByteStep, to += kByteTile)
-    TurnFours(q.latent[0] + at, kMaxPlane, to);
+    TurnFours(latents[0] + at, kMaxPlane, to);
   for (int64_t at = 0; at < s.r; at += kByteStep, to += kByteTile)
-    TurnFours(q.high[0] + at, ByteQueries::kRope, to);
+    TurnFours(ropes.high[0] + at, kMaxByteRope, to);
   for (int64_t at = 0; at < s.r; at += kByteStep, to += kByteTile)
-    TurnFours(q.low[0] + at, ByteQueries::kRope, to);
+    TurnFours(ropes.low[0] + at, kMaxByteRope, to);
 }
 
 // Scores of a tile's sums, as ByteScoreTile makes them.
@@ -119,7 +153,10 @@ template <int64_t kN>
 void TileByteScores(ByteDecode& s, int64_t group) {
   ForEachRun<kScoreRuns>((s.count + kByteRun - 1) / kByteRun, [&](int64_t run, auto runs) {
     constexpr int64_t kM = decltype(runs)::value;
-    for (int64_t i = run; i < run + kM && group == 0; ++i) ZipRun<Avx512Vnni>(s, i * kByteRun);
+    for (int64_t i = run; i < run + kM && group == 0; ++i) {
+      TakeScales(s, i * kByteRun);
+      ZipRun<Avx512Vnni>(s, i * kByteRun);
+    }
     ByteScoreBlock<kM, kN>(s, run, group);
   });
 }

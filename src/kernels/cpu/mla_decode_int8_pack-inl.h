@@ -18,12 +18,20 @@ constexpr int64_t kByteGroups = kMaxTileRows / kByteLanes;
 constexpr int64_t kFours = 64;    // bytes of a vector of fours of a row or column each
 constexpr int64_t kEights = 128;  // of two vectors with eights of 16 rows
 constexpr int64_t kStrip = 64;    // columns that are zipped at once
-constexpr int64_t kPlanes = 3;    // of a query: latent, upper and lower bytes of the rope part
+// Zipped values of a block, and 1 KiB more: what a run of keys writes to strips would lie in the
+// same sets of the L1 and drive the queries out of it.
+constexpr int64_t kStripBytes = kByteKeys * kStrip + kByteRun * kStrip;
+// The largest magnitude of a word of a key's rope part: 127·256 + 127 less two bits.
+constexpr int64_t kMaxKeyWord = (127 * 256 + 127 + 2) / 4;
 // Of any plane, and of a query or a row as cached, scales included.
 constexpr int64_t kMaxPlane = (kMaxDecodeWidth + 63) / 64 * 64;
-constexpr int64_t kMaxByteQuery = kMaxPlane + 2 * kMaxByteRope + kPlanes * 64;
+constexpr int64_t kMaxByteQuery = kMaxPlane + 2 * kMaxByteRope + 3 * 64;
 
 constexpr int64_t RoundUp64(int64_t x) { return (x + 63) / 64 * 64; }
+// The largest magnitude of a word of a query's rope part, so that sums fit 32 bits.
+constexpr int64_t MaxQueryWord(int64_t r) {
+  return Min(32767, 0x7fffffff / (Max(r, 1) * kMaxKeyWord));
+}
 
 // Sixteen rows.
 struct ByteGroup {
@@ -34,7 +42,7 @@ struct ByteGroup {
   alignas(64) float latent_scale[kByteLanes];  // of queries, times the softmax's
   alignas(64) float rope_scale[kByteLanes];
   alignas(64) int32_t latent_bias[kByteLanes];  // −128·Σ of a query's bytes
-  alignas(64) int32_t rope_bias[kByteLanes];    // the same of its rope part, in units of 256
+  alignas(64) int32_t rope_bias[kByteLanes];    // the same of its rope part, 256ths, for tiles
   alignas(64) int32_t visible[kByteLanes];      // keys of the current block that the row sees
   int64_t least, most;                          // of visible
 };
@@ -44,7 +52,8 @@ struct ByteDecode {
   alignas(64) int8_t q[kByteGroups * kMaxByteQuery * kByteLanes];  // [group][eight][row]
   alignas(64) float scores[kByteGroups * kByteKeys * kByteLanes];  // [group][key][row]
   alignas(64) uint8_t p[kByteGroups * kByteKeys * kByteLanes];     // [group][four][row]
-  alignas(64) int8_t values[kByteKeys * kMaxPlane];                // [64 columns][four][vector]
+  alignas(64) int8_t values[kMaxPlane / kStrip * kStripBytes];     // [64 columns][four][vector]
+  alignas(64) int16_t words[kByteKeys * kMaxByteRope];             // [key][R, multiple of 64]
   alignas(64) float o[kMaxTileRows * kMaxPlane];                   // [row][column]
   alignas(64) char copied[kByteKeys * (kMaxDecodeWidth + kMaxByteRope + 8)];  // keys, if need be
   float latent_scale[kByteKeys];                                              // of the block's keys
@@ -52,7 +61,7 @@ struct ByteDecode {
   const char* keys[kByteRuns];  // every 16th row of the block
   NextBlock ahead;
   int64_t row_bytes, c, r, rope_at, scales_at;
-  int64_t eights[kPlanes];     // of each plane of a query
+  int64_t eights[2];           // of the latent part of a query, and of its words
   int64_t q_group;             // bytes of a group of queries
   int64_t columns;             // C as a multiple of 64
   int64_t group_count, count;  // keys of the block
@@ -60,8 +69,10 @@ struct ByteDecode {
 
   int8_t* Q(int64_t group) { return q + group * q_group; }
   float* Scores(int64_t group) { return scores + group * kByteKeys * kByteLanes; }
-  int8_t* Values(int64_t column) { return values + column * kByteKeys; }
+  int8_t* Values(int64_t column) { return values + column / kStrip * kStripBytes; }
   uint8_t* P(int64_t group) { return p + group * kByteKeys * kByteLanes; }
+  int64_t WordBytes() const { return 2 * RoundUp64(r); }
+  char* Words(int64_t key) { return reinterpret_cast<char*>(words) + key * WordBytes(); }
   const char* Key(int64_t key) const { return keys[key / kByteRun] + key % kByteRun * row_bytes; }
 };
 
@@ -85,20 +96,19 @@ float QuantiseLatent(const float* x, int64_t count, int8_t* to) {
   return top / 127.0f;
 }
 
-// x as 16-bit integers: upper bytes, rounded to the nearest, and lower ones.
+// x as words in the order that JoinBytes has keys' in, zeros up to a multiple of 64 behind them.
+// Returns what one of them stands for.
 template <class V>
-float QuantiseRope(const float* x, int64_t count, int8_t* high, int8_t* low) {
-  constexpr float kTop = 127.0f * 256 + 127;
+float QuantiseRope(const float* x, int64_t count, int16_t* to) {
+  const auto largest = static_cast<float>(MaxQueryWord(count));
   const float top = TopOf<V>(x, count);
-  const typename V::Vec inverse = V::Set1(top > 0x1p-100f ? kTop / top : 0.0f);
+  const typename V::Vec inverse = V::Set1(top > 0x1p-100f ? largest / top : 0.0f);
   for (int64_t i = 0; i < RoundUp64(count); i += V::kLanes) {
     const typename V::Vec v = i < count ? LoadNext<V>(x + i, count - i) : V::Zero();
-    const typename V::Ints whole = V::ToInts(V::Mul(v, inverse));
-    const typename V::Ints upper = V::template ShiftRight<8>(V::AddInts(whole, V::SetInt(128)));
-    V::StoreLowBytes(high + i, upper);
-    V::StoreLowBytes(low + i, whole);
+    int16_t* const first = to + i / 64 * 64 + i % 64 / 2;
+    V::StoreLowWords(first, first + 32, V::ToInts(V::Mul(v, inverse)));
   }
-  return top / kTop;
+  return top / largest;
 }
 
 template <class V>
@@ -107,6 +117,11 @@ int32_t BiasOf(const int8_t* q, int64_t count) {
   for (int64_t i = 0; i < count; i += kFours)
     sum = V::DotBytes(sum, V::SetByte(1), V::LoadBytes(q + i));
   return -128 * V::SumInts(sum);
+}
+
+// The query in lane i of a group; lanes that have none repeat the last.
+inline const DecodeRow& QueryOf(const DecodeTask& t, int64_t group, int64_t i) {
+  return t.q[Min(group * kByteLanes + i, t.rows - 1)];
 }
 
 // Bytes of 16 rows, `stride` apart, eight by eight: those of row 0, of row 2 …, of row 1, of row
@@ -127,35 +142,30 @@ void TurnEights(const int8_t* rows, int64_t stride, int64_t eights, int8_t* to) 
   }
 }
 
-// Sixteen queries as bytes, zeros behind each.
-struct ByteQueries {
-  static constexpr int64_t kRope = RoundUp64(kMaxByteRope);
-  alignas(64) int8_t latent[kByteLanes][kMaxPlane];
-  alignas(64) int8_t high[kByteLanes][kRope];
-  alignas(64) int8_t low[kByteLanes][kRope];
-};
-
-// Quantises the queries of a group; lanes that have none repeat the last.
+// Latent parts of sixteen queries, and what scales their sums.
 template <class V>
-void QuantiseQueries(const DecodeTask& t, int64_t group, ByteDecode& s, ByteQueries& q) {
+void QuantiseLatents(const DecodeTask& t, int64_t group, ByteDecode& s,
+                     int8_t (&latents)[kByteLanes][kMaxPlane]) {
   ByteGroup& g = s.groups[group];
   for (int64_t i = 0; i < kByteLanes; ++i) {
-    const DecodeRow& row = t.q[Min(group * kByteLanes + i, t.rows - 1)];
-    g.latent_scale[i] = t.scale * QuantiseLatent<V>(row.q_latent, s.c, q.latent[i]);
-    g.rope_scale[i] = t.scale * 256.0f * QuantiseRope<V>(row.q_rope, s.r, q.high[i], q.low[i]);
-    g.latent_bias[i] = BiasOf<V>(q.latent[i], s.c);
-    g.rope_bias[i] = 257 * BiasOf<V>(q.high[i], s.r) + BiasOf<V>(q.low[i], s.r);
+    const float* const q = QueryOf(t, group, i).q_latent;
+    g.latent_scale[i] = t.scale * QuantiseLatent<V>(q, s.c, latents[i]);
+    g.latent_bias[i] = BiasOf<V>(latents[i], s.c);
   }
 }
 
 template <class V>
 void PackByteQueries(const DecodeTask& t, int64_t group, ByteDecode& s) {
-  ByteQueries q;
-  QuantiseQueries<V>(t, group, s, q);
-  int8_t* to = s.Q(group);
-  TurnEights<V>(q.latent[0], kMaxPlane, s.eights[0], to);
-  TurnEights<V>(q.high[0], ByteQueries::kRope, s.eights[1], to += s.eights[0] * kEights);
-  TurnEights<V>(q.low[0], ByteQueries::kRope, s.eights[2], to + s.eights[1] * kEights);
+  alignas(64) int8_t latents[kByteLanes][kMaxPlane];
+  QuantiseLatents<V>(t, group, s, latents);
+  TurnEights<V>(latents[0], kMaxPlane, s.eights[0], s.Q(group));
+  alignas(64) int16_t ropes[kByteLanes][kMaxByteRope];
+  // A key's word is a quarter of what its scale is for.
+  for (int64_t i = 0; i < kByteLanes; ++i)
+    s.groups[group].rope_scale[i] =
+        4 * t.scale * QuantiseRope<V>(QueryOf(t, group, i).q_rope, s.r, ropes[i]);
+  TurnEights<V>(reinterpret_cast<const int8_t*>(ropes), sizeof(ropes[0]), s.eights[1],
+                s.Q(group) + s.eights[0] * kEights);
 }
 
 }  // namespace

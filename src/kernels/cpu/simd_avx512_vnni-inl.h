@@ -22,7 +22,12 @@ struct Avx512Vnni : Avx512 {
     asm("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(x), "v"(y));
     return sum;
   }
-  // The same of y in memory.
+  // sum[i] + x[2i]·y[2i] + x[2i+1]·y[2i+1], signed words, wrapping.
+  static Ints DotWords(Ints sum, Ints x, Ints y) {
+    asm("vpdpwssd %2, %1, %0" : "+v"(sum) : "v"(x), "v"(y));
+    return sum;
+  }
+  // DotBytes of y in memory.
   static Ints DotBytesAt(Ints sum, Ints x, const void* y) {
     struct [[gnu::may_alias]] Line {
       char bytes[kBytes];
@@ -46,6 +51,17 @@ struct Avx512Vnni : Avx512 {
   }
   static Ints OddBytes(Ints a, Ints b) {
     return EvenBytes(_mm512_srli_epi16(a, 8), _mm512_srli_epi16(b, 8));
+  }
+  // Words of 64 lower and 64 upper bytes: the lower eight of every 16 first, then the upper eight.
+  static void JoinBytes(Ints low, Ints high, Ints (&words)[2]) {
+    asm("" : "+v"(high));  // or both of what follows would load it
+    words[0] = _mm512_unpacklo_epi8(low, high);
+    words[1] = _mm512_unpackhi_epi8(low, high);
+  }
+  static Ints AddWords(Ints a, int16_t b) { return _mm512_add_epi16(a, _mm512_set1_epi16(b)); }
+  template <int kBits>
+  static Ints ShiftWordsRight(Ints words) {
+    return _mm512_srai_epi16(words, kBits);
   }
   static Ints SubBytes(Ints a, Ints b) { return _mm512_sub_epi8(a, b); }
   // Byte i of four in all of quarter i, 16 bytes.
@@ -161,6 +177,12 @@ struct Avx512Vnni : Avx512 {
   static Ints ToIntBits(Vec v) { return _mm512_castps_si512(v); }
   static void StoreLowBytes(int8_t* p, Ints v) {
     _mm_storeu_si128(At<__m128i>(p), _mm512_cvtepi32_epi8(v));
+  }
+  // Of lanes 0–7 and 8–15.
+  static void StoreLowWords(int16_t* first, int16_t* second, Ints v) {
+    const __m256i words = _mm512_cvtepi32_epi16(v);
+    _mm_storeu_si128(At<__m128i>(first), _mm256_castsi256_si128(words));
+    _mm_storeu_si128(At<__m128i>(second), _mm256_extracti128_si256(words, 1));
   }
   // Byte j of word i of the result is word i of bytes[j], which is between 0 and 255.
   static Ints PackFour(const Ints (&bytes)[4]) {
