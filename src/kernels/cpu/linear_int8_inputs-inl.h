@@ -4,8 +4,8 @@
 //   x  [chunk][step: 4 columns][row of x][column]      a vector: 4 columns of 16 rows
 //
 // Work      a tile is up to 24 vectors of integer sums: 12, 12, 8 and 6 rows of W beside 16, 32, 48
-//           and 64 of x. A step multiplies four bytes of each row of W by a vector or more. Nothing
-//           of W is moved, sums over lanes are not needed, and a sum becomes f32 once per chunk.
+//           and 64 of x. A step multiplies four bytes of each row of W by a vector or more. Sums
+//           over lanes are not needed, and a sum becomes f32 once per chunk.
 //           Results of 48 rows of W stay near, and are turned when a pass ends.
 // Order     as byte_scales-inl.h says, the bits of other rows of x.
 #pragma once
@@ -14,6 +14,7 @@
 
 #include "src/kernels/cpu/byte_rows-inl.h"
 #include "src/kernels/cpu/rows_in_order-inl.h"
+#include "src/kernels/cpu/rows_side_by_side-inl.h"
 #include "src/kernels/cpu/target.h"
 #include "src/kernels/cpu/tiles-inl.h"
 
@@ -23,6 +24,7 @@ namespace {
 constexpr int64_t kMaxInputs = 64;               // rows of x
 constexpr int64_t kInputPanel = 48;              // rows of W
 constexpr int64_t kInputColumns = 4096;          // of a pass
+constexpr int64_t kInputAhead = 256;             // bytes that a row asks ahead for itself
 constexpr int64_t kInputVector = 4 * kSumLanes;  // bytes
 constexpr int64_t kChunkFours = kByteChunk / 4;  // steps of a chunk
 // Rows of W of a tile of as many vectors of rows of x: what registers hold, and of one vector what
@@ -49,7 +51,7 @@ struct InputLanes {
 struct InputScratch {
   ByteRunScales<kInputPanel, kInputColumns / kByteChunk> scales;
   alignas(64) float totals[kInputPanel][kMaxInputs];
-  alignas(64) char edge[kMaxInputRows][kByteChunk];  // a chunk of rows, where W or the chunk ends
+  alignas(64) char chunk[kMaxInputRows][kByteChunk];  // of rows, copied
 };
 
 // Prepares a chunk of 16 rows of x from row `row` on.
@@ -82,8 +84,9 @@ void PrepareInputChunk(const LinearTask& t, int64_t row, int64_t chunk, InputLan
 }
 
 // Adds a chunk of kN rows of W, `stride` bytes apart, and all of x; lines are asked for.
-// Addresses are spelled out, or g++ 12 keeps one for each row.
-template <class Kind, int64_t kN, int64_t kVectors>
+// kUnsigned: W's bytes are 128 larger already. Addresses are spelled out, or g++ 12 keeps one for
+// each row.
+template <class Kind, bool kUnsigned, int64_t kN, int64_t kVectors>
 [[gnu::always_inline]] inline void DotInputs(const char* w, int64_t stride,
                                              const int8_t (*x)[kVectors][kInputVector],
                                              LineRuns::Run ahead,
@@ -101,7 +104,8 @@ template <class Kind, int64_t kN, int64_t kVectors>
 #pragma GCC unroll 12
     for (int64_t i = 0; i < kN; ++i) {
       const int64_t offset = i % 4 == 3 ? three : i % 4 * stride;
-      const typename V::Ints wi = V::FlipSigns(V::SetFour(rows[i / 4] + offset));
+      typename V::Ints wi = V::SetFour(rows[i / 4] + offset);
+      if constexpr (!kUnsigned) wi = V::FlipSigns(wi);
 #pragma GCC unroll 4
       for (int64_t v = 0; v < kVectors; ++v) sums[i][v] = V::DotBytes(sums[i][v], wi, xv[v]);
     }
@@ -111,7 +115,7 @@ template <class Kind, int64_t kN, int64_t kVectors>
 
 // A chunk of kN rows of W, `stride` bytes apart, which are rows [n, +kN) of the panel, and all of
 // x.
-template <class Kind, int64_t kN, int64_t kVectors>
+template <class Kind, bool kUnsigned, int64_t kN, int64_t kVectors>
 [[gnu::noinline]] void MultiplyInputs(const char* w, int64_t stride, LineRuns::Run ahead,
                                       const InputLanes<kVectors>& x, InputScratch& s, int64_t chunk,
                                       int64_t n) {
@@ -123,7 +127,7 @@ template <class Kind, int64_t kN, int64_t kVectors>
 #pragma GCC unroll 12
     for (int64_t i = 0; i < kN; ++i) sums[i][v] = start;
   }
-  DotInputs<Kind, kN, kVectors>(w, stride, x.codes[chunk], ahead, sums);
+  DotInputs<Kind, kUnsigned, kN, kVectors>(w, stride, x.codes[chunk], ahead, sums);
   const float* const scale = s.scales.scale + (Kind::kOneScale ? 0 : chunk * kInputPanel) + n;
 #pragma GCC unroll 4
   for (int64_t v = 0; v < kVectors; ++v) {
@@ -138,14 +142,20 @@ template <class Kind, int64_t kN, int64_t kVectors>
   }
 }
 
-// Copies a chunk of `rows` rows, of which `values` are there; rows behind the last are it again.
+// Copies a chunk of `rows` rows, of which `values` are there, as unsigned bytes; rows behind the
+// last are it again. Each asks for its own lines `behind` it, unless that is zero.
 template <class V>
-const char* CopyEdge(const char* w, int64_t stride, int64_t rows, int64_t values, InputScratch& s) {
-  for (int64_t i = 0; i < kMaxInputRows; ++i)
-    for (int64_t at = 0; at < kByteChunk; at += kInputVector)
-      V::StoreBytes(s.edge[i] + at, V::LoadBytesPartial(w + Min(i, rows - 1) * stride + at,
-                                                        Max(0, Min(values - at, kInputVector))));
-  return s.edge[0];
+void CopyChunk(const char* w, int64_t stride, int64_t rows, int64_t values, int64_t behind,
+               InputScratch& s) {
+  const bool whole = values >= kByteChunk;
+  for (int64_t i = 0; i < kMaxInputRows; ++i, w += i < rows ? stride : 0)
+    for (int64_t at = 0; at < kByteChunk; at += kInputVector) {
+      const typename V::Ints bytes =
+          whole ? V::LoadBytes(w + at)
+                : V::LoadBytesPartial(w + at, Max(0, Min(values - at, kInputVector)));
+      if (behind != 0) PrefetchNear(w + at, behind);
+      V::StoreBytes(s.chunk[i] + at, V::FlipSigns(bytes));
+    }
 }
 
 // Totals of rows [n, +rows) of W where a pass begins: lanes are rows of x. What a pass ends with
@@ -184,22 +194,36 @@ void StoreInputTotals(const LinearTask& t, const InputLanes<kVectors>& x, int64_
     }
 }
 
-// Rows [n, +rows) of W, kInputPanel at most, and all of x; lines of the next ones are asked for.
+// What is asked for while a panel is multiplied: of the next one, or by each row for itself.
+struct InputAhead {
+  LineRuns lines;
+  SideAhead own;
+  bool by_rows;
+};
+
+// Rows of W as they lie. Where a processor has two ports for all that vectors do, and with them
+// slow pairs and many streams, making each four of bytes unsigned costs as much as a product: there
+// chunks are copied first, unsigned, 64 bytes at a time.
 template <class Kind, int64_t kVectors>
 void MultiplyInputPanel(const LinearTask& t, const InputLanes<kVectors>& x, int64_t n, int64_t rows,
-                        LineRuns ahead, InputScratch& s) {
+                        InputAhead ahead, InputScratch& s) {
   constexpr int64_t kN = kInputRows<kVectors>;
   FirstInputTotals<typename Kind::V>(t, x, n, rows, s);
   const char* const from = static_cast<const char*>(t.w) + n * t.w_stride + x.begin;
-  const int64_t lines = ahead.Even(ahead.lines() / (x.chunks() * ((rows + kN - 1) / kN)) + 1);
+  const int64_t calls = x.chunks() * ((rows + kN - 1) / kN);
+  const int64_t lines = ahead.lines.Even(ahead.lines.lines() / calls + 1);
   for (int64_t chunk = 0; chunk < x.chunks(); ++chunk) {
     const int64_t values = x.k - chunk * kByteChunk;
+    const int64_t behind = ahead.by_rows ? ahead.own.Of(x.begin + chunk * kByteChunk) : 0;
     for (int64_t i = 0; i < rows; i += kN) {
-      const char* w = from + i * t.w_stride + chunk * kByteChunk;
-      const bool whole = values >= kByteChunk && rows - i >= kN;
-      if (!whole) w = CopyEdge<typename Kind::V>(w, t.w_stride, rows - i, values, s);
-      MultiplyInputs<Kind, kN>(w, whole ? t.w_stride : kByteChunk, ahead.Next(lines), x, s, chunk,
-                               i);
+      const char* const w = from + i * t.w_stride + chunk * kByteChunk;
+      const LineRuns::Run run = ahead.lines.Next(lines);
+      if (!t.many_streams && values >= kByteChunk && rows - i >= kN) {
+        MultiplyInputs<Kind, false, kN>(w, t.w_stride, run, x, s, chunk, i);
+        continue;
+      }
+      CopyChunk<typename Kind::V>(w, t.w_stride, Min(kN, rows - i), values, behind, s);
+      MultiplyInputs<Kind, true, kN>(s.chunk[0], kByteChunk, run, x, s, chunk, i);
     }
   }
   StoreInputTotals<Kind>(t, x, n, rows, s);
@@ -221,11 +245,15 @@ void MultiplyByInputs(const LinearTask& t) {
       PrepareScales<Kind>(t, n, rows, x.begin, x.k, s.scales);
       // Behind the last panel of this pass comes the first of the next one.
       const bool passes_on = n + rows == t.n && x.begin + x.k < t.k;
-      MultiplyInputPanel<Kind>(
-          t, x, n, rows,
-          LinesOfRows<I8, LineRuns>(t, passes_on ? 0 : n + rows, kInputPanel,
-                                    passes_on ? x.begin + x.k : x.begin, kColumns, t.ask_into),
-          s);
+      InputAhead ahead;
+      ahead.by_rows = t.many_streams && t.w_stride >= kPage;  // shorter ones are faster in order
+      if (ahead.by_rows)
+        ahead.own = SideAheadOf<I8>(t, n, rows, x.begin, x.k, kInputAhead);
+      else
+        ahead.lines =
+            LinesOfRows<I8, LineRuns>(t, passes_on ? 0 : n + rows, kInputPanel,
+                                      passes_on ? x.begin + x.k : x.begin, kColumns, t.ask_into);
+      MultiplyInputPanel<Kind>(t, x, n, rows, ahead, s);
     }
   }
 }
