@@ -42,7 +42,8 @@ inline Rounding RoundingOf(const DecodeKernel& row, RowKind cache) {
 inline constexpr float kMaxByte = 127;
 inline float LargestRope(Rounding rounding, int64_t r) {
   if (rounding != Rounding::kWords) return kMaxTwoBytes;
-  const auto products = static_cast<int64_t>(std::max<int64_t>(r, 1) * ((32639 + 2) / 4));
+  const int64_t key = (static_cast<int64_t>(kMaxTwoBytes) + 2) / 4;
+  const int64_t products = std::max<int64_t>(r, 1) * key;
   return static_cast<float>(
       std::min<int64_t>(32767, std::numeric_limits<int32_t>::max() / products));
 }
@@ -78,7 +79,8 @@ inline double LowerBytes(const DecodeCase& c, const DecodeShape& s, int64_t t, i
   return 1.01 * static_cast<double>(s.scale * static_cast<float>(s.r)) * top * unit * unit;
 }
 
-// A key's word is off by half a quarter at most; the rope part of keys is up to 1.
+// A key's word, a quarter of its integer, is off by half at most: two integers, of which
+// kMaxTwoBytes are 1, the largest number of a rope part.
 inline double KeyWords(const DecodeCase& c, const DecodeShape& s, int64_t t, int64_t h) {
   double sum = 0;
   for (int64_t i = 0; i < s.r; ++i)

@@ -98,9 +98,9 @@ class DecodeWanted {
 };
 
 // Whether lse may be further off than FlashMLA allows. Rows that multiply bytes leave products of
-// lower bytes out of every score, and rows that multiply bf16 round keys of quantised caches to it:
-// that changes a score of any size by a part of Σ|q||k|, while the figure is a part of lse, which
-// is small where few keys are seen. BoundOf is of these scores.
+// lower bytes or bits of keys out of every score, and rows that multiply bf16 round keys of
+// quantised caches to it: that changes a score of any size by a part of Σ|q||k|, while the figure
+// is a part of lse, which is small where few keys are seen. BoundOf is of these scores.
 inline bool ChangesScores(const DecodeKernel& row, RowKind cache) {
   const Rounding rounding = RoundingOf(row, cache);
   return IsBytes(rounding) || (rounding == Rounding::kBF16 && cache != RowKind::kPlain);

@@ -1,12 +1,12 @@
 // Up to 64 rows of x and W of 8 bits for linear_int8-inl.h: lanes are rows of x, and rows of W are
-// read where they lie, four bytes of one in every lane.
+// read where they lie or where a chunk of them was copied, four bytes of one in every lane.
 //
 //   x  [chunk][step: 4 columns][row of x][column]      a vector: 4 columns of 16 rows
 //
 // Work      a tile is up to 24 vectors of integer sums: 12, 12, 8 and 6 rows of W beside 16, 32, 48
 //           and 64 of x. A step multiplies four bytes of each row of W by a vector or more. Sums
-//           over lanes are not needed, and a sum becomes f32 once per chunk.
-//           Results of 48 rows of W stay near, and are turned when a pass ends.
+//           over lanes are not needed, and a sum becomes f32 once per chunk. Results of 48 rows of
+//           W stay near, and are turned when a pass ends.
 // Order     as byte_scales-inl.h says, the bits of other rows of x.
 #pragma once
 
@@ -142,13 +142,14 @@ template <class Kind, bool kUnsigned, int64_t kN, int64_t kVectors>
   }
 }
 
-// Copies a chunk of `rows` rows, of which `values` are there, as unsigned bytes; rows behind the
-// last are it again. Each asks for its own lines `behind` it, unless that is zero.
-template <class V>
+// Copies a chunk of kN rows as unsigned bytes. If `rows` are fewer, the last of them is there
+// again; of a chunk `values` are there. Each row asks for its own lines `behind` it, unless that is
+// zero.
+template <class V, int64_t kN>
 void CopyChunk(const char* w, int64_t stride, int64_t rows, int64_t values, int64_t behind,
                InputScratch& s) {
   const bool whole = values >= kByteChunk;
-  for (int64_t i = 0; i < kMaxInputRows; ++i, w += i < rows ? stride : 0)
+  for (int64_t i = 0; i < kN; ++i, w += i < rows ? stride : 0)
     for (int64_t at = 0; at < kByteChunk; at += kInputVector) {
       const typename V::Ints bytes =
           whole ? V::LoadBytes(w + at)
@@ -222,7 +223,7 @@ void MultiplyInputPanel(const LinearTask& t, const InputLanes<kVectors>& x, int6
         MultiplyInputs<Kind, false, kN>(w, t.w_stride, run, x, s, chunk, i);
         continue;
       }
-      CopyChunk<typename Kind::V>(w, t.w_stride, Min(kN, rows - i), values, behind, s);
+      CopyChunk<typename Kind::V, kN>(w, t.w_stride, rows - i, values, behind, s);
       MultiplyInputs<Kind, true, kN>(s.chunk[0], kByteChunk, run, x, s, chunk, i);
     }
   }

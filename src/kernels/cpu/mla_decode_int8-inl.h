@@ -38,8 +38,8 @@
 namespace latte::cpu {
 namespace {
 
-// Finds the block's rows. Behind the last key of a run lie others of its page, of
-// which nothing is used.
+// Finds the block's rows. Behind the last key of a run lie others of its page, of which nothing is
+// used.
 inline void TakeBytes(const DecodeTask& t, int64_t begin, ByteDecode& s) {
   s.count = Min(kByteKeys, t.key_end - begin);
   for (int64_t run = 0; run * kByteRun < s.count; ++run) {

@@ -42,7 +42,7 @@ struct ByteGroup {
   alignas(64) float latent_scale[kByteLanes];  // of queries, times the softmax's
   alignas(64) float rope_scale[kByteLanes];
   alignas(64) int32_t latent_bias[kByteLanes];  // −128·Σ of a query's bytes
-  alignas(64) int32_t rope_bias[kByteLanes];    // the same of its rope part, 256ths, for tiles
+  alignas(64) int32_t rope_bias[kByteLanes];    // for tiles: that of the rope part / 256
   alignas(64) int32_t visible[kByteLanes];      // keys of the current block that the row sees
   int64_t least, most;                          // of visible
 };
