@@ -216,14 +216,13 @@ struct Avx512 {
     return _mm512_scalef_ps(p, n);
   }
 
-  // 2^x. Below −150 zero.
+  // 2^x to 1.7e-7 of it wherever the result is normal; 0 from −150 down; NaN stays. Of the two parts
+  // of x, scalef takes the whole one itself.
   static Vec Exp2(Vec x) {
-    x = _mm512_max_ps(Set1(-200.0f), x);  // returns its second operand when one is NaN
-    const Vec n = _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-    const Vec r = Sub(x, n);
-    Vec p = Set1(kExp2Taylor[0]);
-    for (int i = 1; i < 7; ++i) p = Fma(p, r, Set1(kExp2Taylor[i]));
-    return _mm512_scalef_ps(p, n);
+    const Vec r = _mm512_reduce_ps(x, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
+    Vec p = Set1(kExp2MinMax[0]);
+    for (int i = 1; i < 6; ++i) p = Fma(p, r, Set1(kExp2MinMax[i]));
+    return _mm512_scalef_ps(p, x);
   }
 
  private:
