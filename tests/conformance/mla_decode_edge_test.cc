@@ -56,6 +56,19 @@ TEST(MlaDecodeEdge, LengthsAroundPagesAndSplits) {
           });
 }
 
+// Threads take runs of its six splits. Of three tokens the first two see nothing of the last split.
+TEST(MlaDecodeEdge, SplitsOfALoneSequence) {
+  const Normals normals;
+  std::mt19937 rng(33);
+  for (const int64_t query_len : {1, 3})
+    ForEachCache({5, 64, 64, 64, CacheDType(), 0.09f, {{query_len, 5121}}},
+                 [&](const DecodeShape& s) {
+                   DecodeCase c(s, rng, normals);
+                   ExpectEveryRowWithinGrid(c, s, kAllPairs);
+                   ForEachFastRowOf(c, [&](const Row& row) { ExpectSameBitsEachRun(row, c, 2); });
+                 });
+}
+
 // A copy of a case's pages in which every sequence has its own.
 struct OwnPages {
   explicit OwnPages(const DecodeCase& c) : sequences(c.sequences) {

@@ -30,8 +30,8 @@ struct NextBlock {
   int64_t run, at;       // the next burst
   int64_t portion, due;  // bursts · kWhole
 
-  // The block at `begin`, of up to `keys` keys in runs of `run_keys` that lie side by side, is
-  // asked for in `portions` even portions.
+  // The block at `begin`, of up to `keys` keys of the task in runs of `run_keys` that lie side by
+  // side, is asked for in `portions` even portions.
   template <class Task>
   void Start(const Task& t, int64_t begin, int64_t keys, int64_t run_keys, int64_t portions) {
     run_count = 0;

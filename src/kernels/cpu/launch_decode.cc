@@ -9,11 +9,12 @@
 namespace latte::cpu {
 namespace {
 
-// Keys of a split. Merging one costs a pass over o, 1/1000 of computing it.
+// Keys of a split. Merging one costs a pass over o, which with 16 heads is 1/100 of computing it.
 constexpr int64_t kSplitKeys = 1024;
 static_assert(kSplitKeys % 128 == 0, "kernels cut their blocks at multiples of 128 keys");
-// Pieces per thread that a step is cut into, where there are splits enough: the last one to finish
-// is then not far behind.
+// Pieces per thread that a step of several sequences is cut into, where there are splits enough:
+// the last one to finish is then not far behind. Those of one sequence are alike, and a piece for
+// each thread takes the queries up once.
 constexpr int64_t kPiecesPerThread = 4;
 
 static_assert(static_cast<int>(RowKind::kF8) == static_cast<int>(latte::RowKind::kF8) &&
@@ -104,7 +105,7 @@ void ChooseSizes(Plan& plan, const MlaDecodeOp::Params& p, const Exec& exec) {
   for (const DecodeSequence& s : p.sequences) pairs += s.query_len * shape.h * s.total_len;
   plan.macs = pairs * (2 * shape.c + shape.r);
   const int64_t threads = exec.threads->threads();
-  plan.piece_pairs = pairs / (threads * kPiecesPerThread);
+  plan.piece_pairs = pairs / (threads * (p.sequences.size() == 1 ? 1 : kPiecesPerThread));
   while (plan.max_rows > 1 && CountUnits(plan, p.sequences) < threads)
     plan.max_rows = CeilDiv(plan.max_rows, 2);
 }
@@ -219,7 +220,30 @@ DecodeTask TaskOf(const MlaDecodeOp::Params& p, const Plan& plan, const Piece& p
   return t;
 }
 
-// The piece that begins at split 0 merges its own splits as it goes; others keep theirs apart.
+// Where results of a piece go. The piece that begins at split 0 merges its own splits as it goes;
+// others keep theirs apart.
+template <const Target& kTarget>
+struct PieceOuts {
+  const Plan& plan;
+  const Piece& piece;
+  Partial next;  // of a split that is merged at once
+  int64_t split = piece.split_begin;
+
+  bool waits() const { return piece.split_begin > 0; }
+  // Takes in the split before `split`.
+  void Merge() {
+    if (!waits() && split > 1)
+      kTarget.merge_partials(TotalOf(plan, piece, 0), next, 0, 1, piece.rows, plan.c);
+  }
+  static Partial Next(void* self) {
+    PieceOuts& outs = *static_cast<PieceOuts*>(self);
+    outs.Merge();
+    const int64_t split = outs.split++;
+    if (split == 0) return TotalOf(outs.plan, outs.piece, 0);
+    return outs.waits() ? SlotOf(outs.plan, outs.piece, split, 0) : outs.next;
+  }
+};
+
 template <const Target& kTarget>
 void RunPiece(const MlaDecodeOp::Params& p, const Plan& plan, const Piece& piece) {
   alignas(64) float o[kMaxTileRows * kMaxDecodeWidth];
@@ -227,17 +251,14 @@ void RunPiece(const MlaDecodeOp::Params& p, const Plan& plan, const Piece& piece
   float sum[kMaxTileRows];
   DecodeRow q[kMaxTileRows];
   DecodeTask t = TaskOf(p, plan, piece, q);
-  const Partial total = TotalOf(plan, piece, 0);
-  const Partial next = {o, max, sum};
-  const int64_t keys = q[piece.rows - 1].visible;
-  for (int64_t split = piece.split_begin; split < piece.split_end; ++split) {
-    t.key_begin = split * kSplitKeys;
-    t.key_end = std::clamp(keys, t.key_begin, t.key_begin + kSplitKeys);
-    const bool waits = piece.split_begin > 0;
-    t.out = split == 0 ? total : waits ? SlotOf(plan, piece, split, 0) : next;
-    kTarget.mla_decode(t);
-    if (split > 0 && !waits) kTarget.merge_partial(total, next, piece.rows, plan.c);
-  }
+  PieceOuts<kTarget> outs = {plan, piece, {o, max, sum}};
+  t.key_begin = piece.split_begin * kSplitKeys;
+  t.key_end = std::min(q[piece.rows - 1].visible, piece.split_end * kSplitKeys);
+  t.splits = piece.split_end - piece.split_begin;
+  t.split_keys = kSplitKeys;
+  t.outs = {&outs, PieceOuts<kTarget>::Next};
+  kTarget.mla_decode(t);
+  outs.Merge();
   if (piece.count == 1) Finish<kTarget>(p, plan, piece, 0, piece.rows);
 }
 
@@ -247,8 +268,9 @@ void MergePiece(const MlaDecodeOp::Params& p, const Plan& plan, const Piece& pie
   if (piece.count == 1) return;
   const int64_t row = piece.index * piece.rows / piece.count;
   const int64_t rows = (piece.index + 1) * piece.rows / piece.count - row;
-  for (int64_t split = piece.first_end; split < piece.splits; ++split)
-    kTarget.merge_partial(TotalOf(plan, piece, row), SlotOf(plan, piece, split, row), rows, plan.c);
+  kTarget.merge_partials(TotalOf(plan, piece, row), SlotOf(plan, piece, piece.first_end, row),
+                         SlotFloats(piece.rows, plan.c), piece.splits - piece.first_end, rows,
+                         plan.c);
   Finish<kTarget>(p, plan, piece, row, rows);
 }
 

@@ -42,23 +42,26 @@ void MlaDecode(const DecodeTask& t) {
   a.v_width = t.c;
   a.q = q;
   a.q_stride = stride;
-  a.o = t.out.o;
   a.o_stride = t.c;
   a.scale = t.scale;
-  Start(a);
   NextBlock ahead;
-  for (int64_t begin = t.key_begin; begin < t.key_end; begin += kKeyBlock) {
-    const int64_t count = Min(kKeyBlock, t.key_end - begin);
-    for (int64_t i = 0; i < t.rows; ++i) a.visible[i] = Min(count, t.q[i].visible - begin);
-    ahead.Start(t, begin + kKeyBlock, kKeyBlock, 4, (count + 3) / 4);
-    // Scores are taken while keys are in L1; values are their first C columns.
-    Attend<V>(a, {keys, stride, keys, stride, count}, [&](int64_t first) {
-      ahead.template Ask<V>();
-      for (int64_t j = first; j < Min(first + 4, count); ++j)
-        WidenCachedRow<V>(t.cache, CachedRowOf(t, begin + j), keys + j * stride);
-    });
+  for (int64_t part = 0; part < t.splits; ++part) {
+    const DecodeSplit split = TakeSplit(t, part);
+    a.o = split.out.o;
+    Start(a);
+    for (int64_t begin = split.begin; begin < split.end; begin += kKeyBlock) {
+      const int64_t count = Min(kKeyBlock, split.end - begin);
+      for (int64_t i = 0; i < t.rows; ++i) a.visible[i] = Min(count, t.q[i].visible - begin);
+      ahead.Start(t, begin + kKeyBlock, kKeyBlock, 4, (count + 3) / 4);
+      // Scores are taken while keys are in L1; values are their first C columns.
+      Attend<V>(a, {keys, stride, keys, stride, count}, [&](int64_t first) {
+        ahead.template Ask<V>();
+        for (int64_t j = first; j < Min(first + 4, count); ++j)
+          WidenCachedRow<V>(t.cache, CachedRowOf(t, begin + j), keys + j * stride);
+      });
+    }
+    StoreMaxAndSum(a, split.out);
   }
-  StoreMaxAndSum(a, t.out);
 }
 
 }  // namespace

@@ -30,6 +30,7 @@
 #include "src/kernels/cpu/element-inl.h"
 #include "src/kernels/cpu/mla_decode-inl.h"
 #include "src/kernels/cpu/pairs-inl.h"
+#include "src/kernels/cpu/partial-inl.h"
 #include "src/kernels/cpu/rounded_row-inl.h"
 #include "src/kernels/cpu/target.h"
 #include "src/kernels/cpu/tiles-inl.h"
@@ -103,8 +104,8 @@ inline void PackQueries(const DecodeTask& t, int64_t group, TileDecode& s) {
 
 // Finds every 16th row of the block at `begin`; rows that are not bf16 are rounded to it, once for
 // all queries of the task.
-inline void TakeKeys(const DecodeTask& t, int64_t begin, TileDecode& s) {
-  s.count = Min(kTileBlock, t.key_end - begin);
+inline void TakeKeys(const DecodeTask& t, int64_t begin, int64_t end, TileDecode& s) {
+  s.count = Min(kTileBlock, end - begin);
   for (int64_t key = 0; key < s.count; key += kTileSide) {
     const char* const rows = CachedRowOf(t, begin + key);
     s.keys[key / kTileSide] = reinterpret_cast<const BF16*>(rows);
@@ -360,26 +361,29 @@ inline void MlaDecodeAmx(const DecodeTask& t) {
   s.scale = t.scale;
   const TileScope scope{TileShapes{}};
   for (int64_t group = 0; group < s.group_count; ++group) PackQueries(t, group, s);
-  StartGroups(s);
-  for (int64_t begin = t.key_begin; begin < t.key_end; begin += kTileBlock) {
-    TakeKeys(t, begin, s);
-    StartAhead(t, begin + kTileBlock, s);
-    FindVisible(t, begin, s);
-    CopyTail(s);
-    for (int64_t group = 0; group < s.group_count; group += 2) {
-      if (group + 1 == s.group_count) {
-        Scores<1>(s, group);
-        Weights(s, group, s.scores);
-      } else {
-        Scores<2>(s, group);
-        Weights(s, group, s.scores);
-        Weights(s, group + 1, s.scores + kTileBlock * kTileSide);
+  for (int64_t part = 0; part < t.splits; ++part) {
+    const DecodeSplit split = TakeSplit(t, part);
+    StartGroups(s);
+    for (int64_t begin = split.begin; begin < split.end; begin += kTileBlock) {
+      TakeKeys(t, begin, split.end, s);
+      StartAhead(t, begin + kTileBlock, s);
+      FindVisible(t, begin, s);
+      CopyTail(s);
+      for (int64_t group = 0; group < s.group_count; group += 2) {
+        if (group + 1 == s.group_count) {
+          Scores<1>(s, group);
+          Weights(s, group, s.scores);
+        } else {
+          Scores<2>(s, group);
+          Weights(s, group, s.scores);
+          Weights(s, group + 1, s.scores + kTileBlock * kTileSide);
+        }
       }
+      for (int64_t span = 0; span < s.spans; ++span) AddValues(s, span);
     }
-    for (int64_t span = 0; span < s.spans; ++span) AddValues(s, span);
+    for (int64_t row = 0; row < t.rows; ++row)
+      StoreRow(s, row / kTileSide, row % kTileSide, split.out, row);
   }
-  for (int64_t row = 0; row < t.rows; ++row)
-    StoreRow(s, row / kTileSide, row % kTileSide, t.out, row);
 }
 
 }  // namespace

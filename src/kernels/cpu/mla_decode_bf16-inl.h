@@ -335,8 +335,8 @@ void AddZippedValues(PairScratch& s, const PairRows& a) {
 // Finds the block's rows. Those that are not bf16 are rounded to it, once for all queries of the
 // task; those that end inside of a step are copied, with zeros behind them.
 template <class V>
-void TakeBlock(const DecodeTask& t, int64_t begin, PairScratch& s) {
-  s.count = Min(kPairBlock, t.key_end - begin);
+void TakeBlock(const DecodeTask& t, int64_t begin, int64_t end, PairScratch& s) {
+  s.count = Min(kPairBlock, end - begin);
   const int64_t rest = kQuarterColumns * s.steps - s.width;
   for (int64_t j = 0; j < s.count; ++j) {
     const char* const row = CachedRowOf(t, begin + j);
@@ -374,23 +374,29 @@ void MlaDecodeBf16(const DecodeTask& t) {
   PairRows a = {};
   a.rows = t.rows;
   a.v_width = t.c;
-  a.o = t.out.o;
   a.o_stride = t.c;
   a.scale = t.scale;
-  for (int64_t i = 0; i < s.p_rows; ++i) a.max[i] = -__builtin_inff();
-  __builtin_memset(a.o, 0, static_cast<uint64_t>(t.rows * t.c) * sizeof(float));
-  for (int64_t begin = t.key_begin; begin < t.key_end; begin += kPairBlock) {
-    TakeBlock<V>(t, begin, s);
-    StartAhead<V>(t, begin + kPairBlock, s);
-    for (int64_t i = 0; i < t.rows; ++i)
-      a.visible[i] = static_cast<int32_t>(Max(Min(s.count, t.q[i].visible - begin), 0));
-    for (int64_t group = 0; group < t.rows; group += kPairGroup) {
-      PairScores<V>(s, group, Min(kPairGroup, t.rows - group), t.c);
-      PairWeights<V>(s, a, group);
+  for (int64_t part = 0; part < t.splits; ++part) {
+    const DecodeSplit split = TakeSplit(t, part);
+    a.o = split.out.o;
+    for (int64_t i = 0; i < s.p_rows; ++i) {
+      a.max[i] = -__builtin_inff();
+      a.sum[i] = 0.0f;
     }
-    AddZippedValues<V>(s, a);
+    __builtin_memset(a.o, 0, static_cast<uint64_t>(t.rows * t.c) * sizeof(float));
+    for (int64_t begin = split.begin; begin < split.end; begin += kPairBlock) {
+      TakeBlock<V>(t, begin, split.end, s);
+      StartAhead<V>(t, begin + kPairBlock, s);
+      for (int64_t i = 0; i < t.rows; ++i)
+        a.visible[i] = static_cast<int32_t>(Max(Min(s.count, t.q[i].visible - begin), 0));
+      for (int64_t group = 0; group < t.rows; group += kPairGroup) {
+        PairScores<V>(s, group, Min(kPairGroup, t.rows - group), t.c);
+        PairWeights<V>(s, a, group);
+      }
+      AddZippedValues<V>(s, a);
+    }
+    StoreMaxAndSum(a, split.out);
   }
-  StoreMaxAndSum(a, t.out);
 }
 
 }  // namespace

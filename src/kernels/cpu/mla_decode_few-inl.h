@@ -269,17 +269,20 @@ void MlaDecodeFew(const DecodeTask& t) {
   a.o = s.o;
   a.o_stride = s.width;
   a.scale = t.scale;
-  Start(a);
-  for (int64_t begin = t.key_begin; begin < t.key_end; begin += kFewBlock) {
-    s.count = Min(kFewBlock, t.key_end - begin);
-    if ((begin - t.key_begin) % kFewAhead == 0)
-      s.ahead.Start(t, begin + kFewAhead, kFewAhead, 16, kFewAhead / 4);
-    for (int64_t i = 0; i < t.rows; ++i) a.visible[i] = Min(s.count, t.q[i].visible - begin);
-    FewScores<V>(t, begin, s, a);
-    Softmax<V>(a);
-    AddFewValues<V>(s, a);
+  for (int64_t part = 0; part < t.splits; ++part) {
+    const DecodeSplit split = TakeSplit(t, part);
+    Start(a);
+    for (int64_t begin = split.begin; begin < split.end; begin += kFewBlock) {
+      s.count = Min(kFewBlock, split.end - begin);
+      if ((begin - split.begin) % kFewAhead == 0)
+        s.ahead.Start(t, begin + kFewAhead, kFewAhead, 16, kFewAhead / 4);
+      for (int64_t i = 0; i < t.rows; ++i) a.visible[i] = Min(s.count, t.q[i].visible - begin);
+      FewScores<V>(t, begin, s, a);
+      Softmax<V>(a);
+      AddFewValues<V>(s, a);
+    }
+    StoreFew<V>(s, a, t.c, split.out);
   }
-  StoreFew<V>(s, a, t.c, t.out);
 }
 
 }  // namespace

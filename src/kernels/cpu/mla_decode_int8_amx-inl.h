@@ -243,14 +243,11 @@ inline void StartByteTilesAhead(const DecodeTask& t, int64_t begin, ByteDecode& 
 // Requires: t.cache is kI8; C and R are multiples of 64, R ≤ 512; t.page_tokens is one of 16.
 inline void MlaDecodeInt8Amx(const DecodeTask& t) {
   ByteDecode s;
-  StartByteRows<Avx512Vnni>(t, s);
+  StartByteRows(t, s);
   s.q_group = (s.c + 2 * s.r) / kByteStep * kByteTile;
   const TileScope scope{TileShapes{}};
   for (int64_t group = 0; group < s.group_count; ++group) PackTileQueries(t, group, s);
-  for (int64_t begin = t.key_begin; begin < t.key_end; begin += kByteKeys) {
-    TakeBytes(t, begin, s);
-    FindVisibleBytes(t, begin, s);
-    s.first = begin == t.key_begin;
+  ForEachByteBlock<Avx512Vnni>(t, s, [&](int64_t begin) {
     StartByteTilesAhead(t, begin + kByteKeys, s);
     for (int64_t group = 0; group < s.group_count; group += 2) {
       if (group + 1 == s.group_count)
@@ -261,8 +258,7 @@ inline void MlaDecodeInt8Amx(const DecodeTask& t) {
         if (s.groups[i].most > 0 || s.first) TileByteWeights(s, i);
     }
     AddTileByteValues(s);
-  }
-  StoreBytesOut<Avx512Vnni>(t, s);
+  });
 }
 
 }  // namespace

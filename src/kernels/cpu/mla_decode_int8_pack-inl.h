@@ -15,9 +15,8 @@ constexpr int64_t kByteRun = 16;    // keys that are read at a fixed distance fr
 constexpr int64_t kByteRuns = kByteKeys / kByteRun;
 constexpr int64_t kByteLanes = 16;  // rows of a group
 constexpr int64_t kByteGroups = kMaxTileRows / kByteLanes;
-constexpr int64_t kFours = 64;    // bytes of a vector of fours of a row or column each
-constexpr int64_t kEights = 128;  // of two vectors with eights of 16 rows
-constexpr int64_t kStrip = 64;    // columns that are zipped at once
+constexpr int64_t kFours = 64;  // bytes of a vector of fours of a row or column each
+constexpr int64_t kStrip = 64;  // columns that are zipped at once
 // Zipped values of a block, and 1 KiB more: what a run of keys writes to strips would lie in the
 // same sets of the L1 and drive the queries out of it.
 constexpr int64_t kStripBytes = kByteKeys * kStrip + kByteRun * kStrip;
@@ -61,7 +60,7 @@ struct ByteDecode {
   const char* keys[kByteRuns];  // every 16th row of the block
   NextBlock ahead;
   int64_t row_bytes, c, r, rope_at, scales_at;
-  int64_t eights[2];           // of the latent part of a query, and of its words
+  int64_t latent_columns;      // C as a multiple of 8
   int64_t q_group;             // bytes of a group of queries
   int64_t columns;             // C as a multiple of 64
   int64_t group_count, count;  // keys of the block
@@ -124,20 +123,20 @@ inline const DecodeRow& QueryOf(const DecodeTask& t, int64_t group, int64_t i) {
   return t.q[Min(group * kByteLanes + i, t.rows - 1)];
 }
 
-// Bytes of 16 rows, `stride` apart, eight by eight: those of row 0, of row 2 …, of row 1, of row
-// 3….
+// Bytes of 16 rows, `stride` apart: four by four, where groups are taken in pairs, or eight by
+// eight, those of row 0, of row 2 …, of row 1, of row 3 ….
 template <class V>
-void TurnEights(const int8_t* rows, int64_t stride, int64_t eights, int8_t* to) {
-  for (int64_t at = 0; at < eights; at += 8) {
+void TurnRows(const int8_t* rows, int64_t stride, int64_t columns, bool paired, int8_t* to) {
+  for (int64_t at = 0; at < columns; at += 64) {
     typename V::Vec fours[kByteLanes];
     for (int64_t i = 0; i < kByteLanes; ++i)
-      fours[i] = V::ToFloatBits(V::LoadBytes(rows + i * stride + at * 8));
+      fours[i] = V::ToFloatBits(V::LoadBytes(rows + i * stride + at));
     V::Transpose(fours);
-    for (int64_t i = 0; i < Min(8, eights - at); ++i, to += kEights) {
-      const typename V::Ints first = V::ToIntBits(fours[2 * i]);
-      const typename V::Ints second = V::ToIntBits(fours[2 * i + 1]);
-      V::StoreBytes(to, V::JoinEven(first, second));
-      V::StoreBytes(to + kFours, V::JoinOdd(first, second));
+    for (int64_t i = 0; i < Min(16, (columns - at) / 4); i += 2, to += 2 * kFours) {
+      const typename V::Ints first = V::ToIntBits(fours[i]);
+      const typename V::Ints second = V::ToIntBits(fours[i + 1]);
+      V::StoreBytes(to, paired ? first : V::JoinEven(first, second));
+      V::StoreBytes(to + kFours, paired ? second : V::JoinOdd(first, second));
     }
   }
 }
@@ -158,14 +157,15 @@ template <class V>
 void PackByteQueries(const DecodeTask& t, int64_t group, ByteDecode& s) {
   alignas(64) int8_t latents[kByteLanes][kMaxPlane];
   QuantiseLatents<V>(t, group, s, latents);
-  TurnEights<V>(latents[0], kMaxPlane, s.eights[0], s.Q(group));
+  const bool paired = group < s.group_count / 2 * 2;
+  TurnRows<V>(latents[0], kMaxPlane, s.latent_columns, paired, s.Q(group));
   alignas(64) int16_t ropes[kByteLanes][kMaxByteRope];
   // A key's word is a quarter of what its scale is for.
   for (int64_t i = 0; i < kByteLanes; ++i)
     s.groups[group].rope_scale[i] =
         4 * t.scale * QuantiseRope<V>(QueryOf(t, group, i).q_rope, s.r, ropes[i]);
-  TurnEights<V>(reinterpret_cast<const int8_t*>(ropes), sizeof(ropes[0]), s.eights[1],
-                s.Q(group) + s.eights[0] * kEights);
+  TurnRows<V>(reinterpret_cast<const int8_t*>(ropes), sizeof(ropes[0]), s.WordBytes(), paired,
+              s.Q(group) + s.latent_columns * kByteLanes);
 }
 
 }  // namespace

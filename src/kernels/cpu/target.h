@@ -127,8 +127,16 @@ struct DecodeRow {
   int64_t visible;        // it sees keys [0, visible) of its sequence
 };
 
+// Where results of a task's splits go: next(self) is called before each of them, in order, when all
+// before it are written.
+struct DecodeOuts {
+  void* self;
+  Partial (*next)(void* self);
+};
+
 // Absorbed attention of up to Target::decode_rows rows to keys [key_begin, key_end) of their
-// sequence.
+// sequence, in `splits` splits each of which begins from nothing; the last of them may have fewer
+// keys or none.
 struct DecodeTask {
   const DecodeRow* q;  // [rows]
   const void* pages;   // [pages, page_tokens] cached rows, contiguous
@@ -137,10 +145,11 @@ struct DecodeTask {
   const int32_t* page_table;  // ⌈key_end / page_tokens⌉
   int64_t rows, c, r;
   int64_t key_begin, key_end;  // key_begin is a multiple of 128
+  int64_t splits, split_keys;  // a multiple of 128
   float scale;
   Cache ask_into;
   bool many_streams;  // as Machine has it
-  Partial out;        // written
+  DecodeOuts outs;
 };
 
 // Cached rows of a sequence, widened to f32.
@@ -235,8 +244,10 @@ struct Target {
   void (*mla_decode)(const DecodeTask&) = nullptr;
   int64_t decode_rows = kMaxDecodeRows;  // the most that mla_decode takes
   void (*gather_pages)(const GatherTask&) = nullptr;
-  // Adds the result of later keys to that of earlier ones: [rows, c] each.
-  void (*merge_partial)(const Partial& to, const Partial& from, int64_t rows, int64_t c) = nullptr;
+  // Adds `count` results of later keys, in order, to that of earlier ones: [rows, c] each, and each
+  // `stride` floats behind the one before it.
+  void (*merge_partials)(const Partial& to, const Partial& from, int64_t stride, int64_t count,
+                         int64_t rows, int64_t c) = nullptr;
   // o /= sum, and lse (may be null) from max and sum. A row that saw nothing stays zero.
   void (*finish_partial)(const Partial&, int64_t rows, int64_t c, float* lse) = nullptr;
   void (*mha)(const MhaTask&) = nullptr;

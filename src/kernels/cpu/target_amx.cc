@@ -58,7 +58,7 @@ const Target kAmx = {
     .pack = PackActivations,
     .mla_decode = MlaDecodeAmx,
     .decode_rows = kMaxTileRows,
-    .merge_partial = MergePartial<Amx>,
+    .merge_partials = MergePartials<Amx>,
     .finish_partial = FinishPartial<Amx>,
     .mha = MhaAmx,
     .mha_queries = kMaxTileQueries,
@@ -73,7 +73,7 @@ const Target kAmxInt8 = {
     .pack_size = {kByteChunk, sizeof(ByteColumns)},
     .mla_decode = MlaDecodeInt8Amx,
     .decode_rows = kMaxTileRows,
-    .merge_partial = MergePartial<Amx>,
+    .merge_partials = MergePartials<Amx>,
     .finish_partial = FinishPartial<Amx>,
     .silu_mul = SiluMul<Amx>,
 };

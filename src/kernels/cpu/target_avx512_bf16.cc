@@ -14,7 +14,7 @@ namespace latte::cpu {
 const Target kAvx512Bf16 = {
     .linear = LinearBf16<Avx512Bf16>,
     .mla_decode = MlaDecodeBf16<Avx512Bf16>,
-    .merge_partial = MergePartial<Avx512Bf16>,
+    .merge_partials = MergePartials<Avx512Bf16>,
     .finish_partial = FinishPartial<Avx512Bf16>,
     .mha = MhaBf16<Avx512Bf16>,
     .mha_queries = kMaxPairQueries,
@@ -24,7 +24,7 @@ const Target kAvx512Bf16 = {
 
 const Target kAvx512Few = {
     .mla_decode = MlaDecodeFew<Avx512Bf16>,
-    .merge_partial = MergePartial<Avx512Bf16>,
+    .merge_partials = MergePartials<Avx512Bf16>,
     .finish_partial = FinishPartial<Avx512Bf16>,
 };
 
