@@ -7,19 +7,24 @@
 //           lse, are f32.
 // Work      tasks as in mla_decode-inl.h, whose rows are taken 16 at a time, a row per lane:
 //
-//             queries, once per task: eight dims of even   scores            weights
-//             rows, of odd rows                                              4 keys in a word
-//             dims 0–7  │ row 0, 2 … │ row 1, 3 …          key 0 │ row 0 …   keys 0–3 │ row 0 …
-//             dims 8–15 │            │                     key 1 │           keys 4–7 │
+//             queries, once per task, of a pair of groups     scores            weights
+//             and of a single one                                               4 keys in a word
+//             dims 0–3  │ row 0, 1, 2 …  │ row 16, 17 …       key 0 │ row 0 …   keys 0–3 │ row 0 …
+//             dims 4–7  │                │                    key 1 │           keys 4–7 │
 //
-//           Keys are read in place, eight bytes for all lanes, and are unsigned as they are cached;
-//           −128·Σq makes up for that. Bytes of their rope parts are joined to signed words once
-//           per block, four of which are eight bytes: one product instead of three of bytes. Sums
-//           of neighbouring lanes are a row's. A tile is 8 keys × one group or 4 × 2. Maxima and
-//           sums over keys are vertical. Values of a block are zipped 64 columns at a time, four
-//           keys side by side, and used for all rows while they are in L1; kTileRows rows × 4
-//           vectors are a tile. Zipping leaves fours of columns out of order; outputs are brought
-//           into order at the end.
+//             dims 0–7  │ row 0 0–3, row 1 4–7, row 2 0–3 … │ row 1 0–3, row 0 4–7, row 3 0–3 …
+//             dims 8–15 │                                   │
+//
+//           Keys are read in place, four or eight bytes for all lanes, and are unsigned as they are
+//           cached; sums begin with −128·Σq, which makes up for that. Bytes of their rope parts are
+//           joined to signed words once per block, four of which are eight bytes: one product
+//           instead of three of bytes. Eight bytes halve the loads where one group has all the
+//           tile; its two sums are added once lanes of the second have changed places. A tile is 8
+//           keys × two vectors of queries. Maxima and sums over keys are vertical. Values of a
+//           block are zipped 64 columns at a time, four keys side by side, and used for all rows
+//           while they are in L1; kTileRows rows × 4 vectors are a tile. Zipping leaves fours of
+//           columns out of order; outputs are brought into order at the end. Tiles are functions of
+//           their own: in line, g++ 12 spills around their loops (1.04 of the time).
 // Order     sums of integers are exact; blocks of 256 keys anchored at position 0, of which each
 //           row adds what it sees in key order. Neither grouping of rows nor page size, batch or
 //           threads change a byte.
@@ -84,10 +89,6 @@ template <class V, int64_t kN, class Dot>
   const int64_t second = kN == 2 ? q_group : kFours;
   const char* keys[2] = {V::Opaque(key), V::Opaque(key + 4 * stride)};
   const int64_t three = V::Opaque(3 * stride);
-#pragma GCC unroll 8
-  for (int64_t i = 0; i < 8; ++i)
-#pragma GCC unroll 8
-    for (int64_t j = 0; j < 2; ++j) sums[i][j] = V::ZeroInts();
   for (int64_t steps = columns / kColumns; steps > 0; steps -= kSteps) {
     ahead.Ask<V>(kScorePortions);
     for (int64_t n = Min(kSteps, steps); n > 0; --n, q += kFours * 2 / kN) {
@@ -105,10 +106,20 @@ template <class V, int64_t kN, class Dot>
   }
 }
 
+template <class V>
+[[gnu::always_inline]] inline void StartSums(typename V::Ints first, typename V::Ints second,
+                                             typename V::Ints (&sums)[8][2]) {
+#pragma GCC unroll 8
+  for (int64_t i = 0; i < 8; ++i) {
+    sums[i][0] = first;
+    sums[i][1] = second;
+  }
+}
+
 // Of a key and the group `j` of kN.
 template <class V, int64_t kN>
 [[gnu::always_inline]] inline typename V::Ints SumOf(const typename V::Ints (&sums)[2], int64_t j) {
-  return kN == 2 ? sums[j] : V::SumPairs(sums[0], sums[1]);
+  return kN == 2 ? sums[j] : V::AddInts(sums[0], V::SwapLanes(sums[1]));
 }
 
 // Scales of keys [begin, begin + 16).
@@ -152,19 +163,21 @@ template <class V, int64_t kN>
   const ByteGroup* const g = s.groups + group;
   float* const to = s.Scores(group) + key * kByteLanes;
   typename V::Ints sums[8][2];
+  StartSums<V>(V::LoadBytes(g[0].latent_bias),
+               kN == 2 ? V::LoadBytes(g[1].latent_bias) : V::ZeroInts(), sums);
   DotColumns<V, kN>(V::DotBytes, s.Key(key), s.row_bytes, q, s.q_group, s.latent_columns, s.ahead,
                     sums);
 #pragma GCC unroll 8
   for (int64_t j = 0; j < kN; ++j)
 #pragma GCC unroll 8
     for (int64_t i = 0; i < 8; ++i) {
-      const typename V::Ints sum =
-          V::AddInts(SumOf<V, kN>(sums[i], j), V::LoadBytes(g[j].latent_bias));
       const typename V::Vec scale =
           V::Mul(V::Set1(s.latent_scale[key + i]), V::Load(g[j].latent_scale));
-      V::Store(to + j * kGroupScores + i * kByteLanes, V::Mul(V::ToFloat(sum), scale));
+      V::Store(to + j * kGroupScores + i * kByteLanes,
+               V::Mul(V::ToFloat(SumOf<V, kN>(sums[i], j)), scale));
     }
   if (s.r == 0) return;
+  StartSums<V>(V::ZeroInts(), V::ZeroInts(), sums);
   DotColumns<V, kN>(V::DotWords, s.Words(key), s.WordBytes(), q + s.latent_columns * kByteLanes,
                     s.q_group, s.WordBytes(), s.ahead, sums);
 #pragma GCC unroll 8

@@ -48,7 +48,7 @@ struct ByteGroup {
 
 struct ByteDecode {
   ByteGroup groups[kByteGroups];
-  alignas(64) int8_t q[kByteGroups * kMaxByteQuery * kByteLanes];  // [group][eight][row]
+  alignas(64) int8_t q[kByteGroups * kMaxByteQuery * kByteLanes];  // [group][fours of dims][row]
   alignas(64) float scores[kByteGroups * kByteKeys * kByteLanes];  // [group][key][row]
   alignas(64) uint8_t p[kByteGroups * kByteKeys * kByteLanes];     // [group][four][row]
   alignas(64) int8_t values[kMaxPlane / kStrip * kStripBytes];     // [64 columns][four][vector]
@@ -124,7 +124,7 @@ inline const DecodeRow& QueryOf(const DecodeTask& t, int64_t group, int64_t i) {
 }
 
 // Bytes of 16 rows, `stride` apart: four by four, where groups are taken in pairs, or eight by
-// eight, those of row 0, of row 2 …, of row 1, of row 3 ….
+// eight, the second fours of a row in its neighbour's lane of the other vector.
 template <class V>
 void TurnRows(const int8_t* rows, int64_t stride, int64_t columns, bool paired, int8_t* to) {
   for (int64_t at = 0; at < columns; at += 64) {
@@ -135,8 +135,8 @@ void TurnRows(const int8_t* rows, int64_t stride, int64_t columns, bool paired, 
     for (int64_t i = 0; i < Min(16, (columns - at) / 4); i += 2, to += 2 * kFours) {
       const typename V::Ints first = V::ToIntBits(fours[i]);
       const typename V::Ints second = V::ToIntBits(fours[i + 1]);
-      V::StoreBytes(to, paired ? first : V::JoinEven(first, second));
-      V::StoreBytes(to + kFours, paired ? second : V::JoinOdd(first, second));
+      V::StoreBytes(to, paired ? first : V::MixLanes(first, second));
+      V::StoreBytes(to + kFours, paired ? second : V::SwapLanes(V::MixLanes(second, first)));
     }
   }
 }

@@ -145,18 +145,10 @@ struct Avx512Vnni : Avx512 {
     asm("" : "+r"(x));
     return x;
   }
-  // Lane 2i of a, lane 2i of b; lane 2i + 1 of both.
-  static Ints JoinEven(Ints a, Ints b) {
-    return _mm512_mask_blend_epi32(0xaaaa, a, _mm512_slli_epi64(b, 32));
-  }
-  static Ints JoinOdd(Ints a, Ints b) {
-    return _mm512_mask_blend_epi32(0xaaaa, _mm512_srli_epi64(a, 32), b);
-  }
-  // Sums of lanes 2i and 2i + 1, of a in lane 2i and of b in lane 2i + 1.
-  static Ints SumPairs(Ints a, Ints b) {
-    const Ints even = _mm512_add_epi32(a, _mm512_srli_epi64(a, 32));
-    return _mm512_mask_add_epi32(even, 0xaaaa, b, _mm512_slli_epi64(b, 32));
-  }
+  // Lanes 2i of a, lanes 2i + 1 of b.
+  static Ints MixLanes(Ints a, Ints b) { return _mm512_mask_blend_epi32(0xaaaa, a, b); }
+  // Lanes 2i and 2i + 1 change places.
+  static Ints SwapLanes(Ints v) { return _mm512_shuffle_epi32(v, _MM_PERM_CDAB); }
   static void PrefetchNear(const void* p) {
     _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T0);
   }
