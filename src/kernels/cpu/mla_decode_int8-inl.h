@@ -60,20 +60,17 @@ inline void TakeBytes(const DecodeTask& t, int64_t begin, int64_t end, ByteDecod
   }
 }
 
-// Steps of a score tile, and of an output tile, after each of which a few lines are asked for.
-constexpr int64_t kScoreStep = 64;   // columns
-constexpr int64_t kOutputStep = 16;  // fours
-// An output step takes longer.
-constexpr int64_t kScorePortions = 1;
-constexpr int64_t kOutputPortions = 3;
+// Fours of keys of an output tile after which a few lines are asked for.
+constexpr int64_t kOutputStep = 16;
 
-// The block at `begin` is asked for in even portions.
-inline void StartAhead(const DecodeTask& t, int64_t begin, ByteDecode& s) {
-  const int64_t columns = s.q_group / kByteLanes;
-  const int64_t tiles = kByteKeys / 8 * ((s.group_count + 1) / 2);
-  const int64_t scores = tiles * ((columns + kScoreStep - 1) / kScoreStep);
-  const int64_t outputs = s.columns / kStrip * s.group_count * 3 * (kByteKeys / 4 / kOutputStep);
-  s.ahead.Start(t, begin, kByteKeys, kByteRun, scores * kScorePortions + outputs * kOutputPortions);
+// The block at `begin` is asked for in even portions while outputs are computed: score tiles wait
+// for lines of their own.
+template <class V>
+void StartAhead(const DecodeTask& t, int64_t begin, ByteDecode& s) {
+  constexpr auto tiles = [](int64_t rows) { return (rows + V::kTileRows - 1) / V::kTileRows; };
+  const int64_t all = t.rows / kByteLanes * tiles(kByteLanes) + tiles(t.rows % kByteLanes);
+  s.ahead.Start(t, begin, kByteKeys, kByteRun,
+                s.columns / kStrip * all * (kByteKeys / 4 / kOutputStep));
   s.ahead.to = Cache::kL1;  // Zen 4: 0.95 to 0.98 of the time that the L2 takes
 }
 
@@ -83,26 +80,22 @@ inline void StartAhead(const DecodeTask& t, int64_t begin, ByteDecode& s) {
 template <class V, int64_t kN, class Dot>
 [[gnu::always_inline]] inline void DotColumns(const Dot& dot, const char* key, int64_t stride,
                                               const int8_t* q, int64_t q_group, int64_t columns,
-                                              NextBlock& ahead, typename V::Ints (&sums)[8][2]) {
+                                              typename V::Ints (&sums)[8][2]) {
   constexpr int64_t kColumns = 8 / kN;
-  constexpr int64_t kSteps = kScoreStep / kColumns;
   const int64_t second = kN == 2 ? q_group : kFours;
   const char* keys[2] = {V::Opaque(key), V::Opaque(key + 4 * stride)};
   const int64_t three = V::Opaque(3 * stride);
-  for (int64_t steps = columns / kColumns; steps > 0; steps -= kSteps) {
-    ahead.Ask<V>(kScorePortions);
-    for (int64_t n = Min(kSteps, steps); n > 0; --n, q += kFours * 2 / kN) {
-      const typename V::Ints qn[2] = {V::LoadBytes(q), V::LoadBytes(q + second)};
+  for (int64_t n = columns / kColumns; n > 0; --n, q += kFours * 2 / kN) {
+    const typename V::Ints qn[2] = {V::LoadBytes(q), V::LoadBytes(q + second)};
 #pragma GCC unroll 8
-      for (int64_t i = 0; i < 8; ++i) {
-        const char* const from = keys[i / 4] + (i % 4 == 3 ? three : i % 4 * stride);
-        const typename V::Ints k = kN == 2 ? V::SetFour(from) : V::SetEight(from);
+    for (int64_t i = 0; i < 8; ++i) {
+      const char* const from = keys[i / 4] + (i % 4 == 3 ? three : i % 4 * stride);
+      const typename V::Ints k = kN == 2 ? V::SetFour(from) : V::SetEight(from);
 #pragma GCC unroll 8
-        for (int64_t j = 0; j < 2; ++j) sums[i][j] = dot(sums[i][j], k, qn[j]);
-      }
-#pragma GCC unroll 8
-      for (int64_t i = 0; i < 2; ++i) keys[i] = V::Opaque(keys[i] + kColumns);
+      for (int64_t j = 0; j < 2; ++j) sums[i][j] = dot(sums[i][j], k, qn[j]);
     }
+#pragma GCC unroll 8
+    for (int64_t i = 0; i < 2; ++i) keys[i] = V::Opaque(keys[i] + kColumns);
   }
 }
 
@@ -165,8 +158,7 @@ template <class V, int64_t kN>
   typename V::Ints sums[8][2];
   StartSums<V>(V::LoadBytes(g[0].latent_bias),
                kN == 2 ? V::LoadBytes(g[1].latent_bias) : V::ZeroInts(), sums);
-  DotColumns<V, kN>(V::DotBytes, s.Key(key), s.row_bytes, q, s.q_group, s.latent_columns, s.ahead,
-                    sums);
+  DotColumns<V, kN>(V::DotBytes, s.Key(key), s.row_bytes, q, s.q_group, s.latent_columns, sums);
 #pragma GCC unroll 8
   for (int64_t j = 0; j < kN; ++j)
 #pragma GCC unroll 8
@@ -179,7 +171,7 @@ template <class V, int64_t kN>
   if (s.r == 0) return;
   StartSums<V>(V::ZeroInts(), V::ZeroInts(), sums);
   DotColumns<V, kN>(V::DotWords, s.Words(key), s.WordBytes(), q + s.latent_columns * kByteLanes,
-                    s.q_group, s.WordBytes(), s.ahead, sums);
+                    s.q_group, s.WordBytes(), sums);
 #pragma GCC unroll 8
   for (int64_t j = 0; j < kN; ++j)
 #pragma GCC unroll 8
@@ -313,7 +305,7 @@ template <class V, int64_t kM>
   const int8_t* w = s.Values(column);
   const uint8_t* p = s.P(group) + lane * 4;
   for (int64_t fours = (Min(s.count, g.most) + 3) / 4; fours > 0; fours -= kOutputStep) {
-    s.ahead.Ask<V>(kOutputPortions);
+    s.ahead.Ask<V>();
     for (int64_t n = Min(kOutputStep, fours); n > 0; --n, w += 4 * kFours, p += kFours) {
       typename V::Ints v[4];
 #pragma GCC unroll 8
@@ -431,7 +423,7 @@ void MlaDecodeInt8(const DecodeTask& t) {
   ByteDecode s;
   StartBytes<V>(t, s);
   ForEachByteBlock<V>(t, s, [&](int64_t begin) {
-    StartAhead(t, begin + kByteKeys, s);
+    StartAhead<V>(t, begin + kByteKeys, s);
     ByteScores<V>(s);
     for (int64_t group = 0; group < s.group_count; ++group)
       if (s.groups[group].most > 0 || s.first) QuantiseWeights<V>(s, group);
