@@ -61,16 +61,19 @@ inline void TakeBytes(const DecodeTask& t, int64_t begin, int64_t end, ByteDecod
 }
 
 // Fours of keys of an output tile after which a few lines are asked for.
-constexpr int64_t kOutputStep = 16;
+constexpr int64_t kOutputStep = 4;
 
 // The block at `begin` is asked for in even portions while outputs are computed: score tiles wait
-// for lines of their own.
+// for lines of their own. A single tile of rows, which waits for memory, asks all the time.
 template <class V>
 void StartAhead(const DecodeTask& t, int64_t begin, ByteDecode& s) {
   constexpr auto tiles = [](int64_t rows) { return (rows + V::kTileRows - 1) / V::kTileRows; };
   const int64_t all = t.rows / kByteLanes * tiles(kByteLanes) + tiles(t.rows % kByteLanes);
+  const int64_t strips = s.columns / kStrip;
+  s.asks_in_scores = all == 1;
   s.ahead.Start(t, begin, kByteKeys, kByteRun,
-                s.columns / kStrip * all * (kByteKeys / 4 / kOutputStep));
+                strips * all * (kByteKeys / 4 / kOutputStep) +
+                    (s.asks_in_scores ? kByteKeys / 8 + kByteRuns * strips : 0));
   s.ahead.to = Cache::kL1;  // Zen 4: 0.95 to 0.98 of the time that the L2 takes
 }
 
@@ -188,6 +191,7 @@ template <class V, int64_t kN>
 template <class V>
 void ZipRun(ByteDecode& s, int64_t begin) {
   for (int64_t column = 0; column < s.columns; column += kStrip) {
+    if (s.asks_in_scores) s.ahead.Ask<V>();
     const int64_t bytes = Min(kStrip, s.row_bytes - column);
     int8_t* const to = s.Values(column) + begin * kStrip;
     for (int64_t i = 0; i < kByteRun; i += 4) {
@@ -211,8 +215,10 @@ void ByteScores(ByteDecode& s) {
         TakeScales(s, run);
         JoinRun<V>(s, run);
       }
-      for (int64_t key = run; key < run + kByteRun; key += 8)
+      for (int64_t key = run; key < run + kByteRun; key += 8) {
+        if (s.asks_in_scores) s.ahead.Ask<V>();
         ByteScoreTile<V, decltype(groups)::value>(s, group, key);
+      }
       if (group == 0) ZipRun<V>(s, run);
     }
   });
@@ -361,6 +367,7 @@ inline void FindVisibleBytes(const DecodeTask& t, int64_t begin, ByteDecode& s) 
 
 // What does not depend on how queries are packed.
 inline void StartByteRows(const DecodeTask& t, ByteDecode& s) {
+  s.asks_in_scores = false;
   s.row_bytes = t.cache.bytes;
   s.c = t.c;
   s.r = t.r;

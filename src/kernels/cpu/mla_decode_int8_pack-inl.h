@@ -65,6 +65,7 @@ struct ByteDecode {
   int64_t columns;             // C as a multiple of 64
   int64_t group_count, count;  // keys of the block
   bool first;                  // block: nothing is known of o
+  bool asks_in_scores;         // for lines of the next block
 
   int8_t* Q(int64_t group) { return q + group * q_group; }
   float* Scores(int64_t group) { return scores + group * kByteKeys * kByteLanes; }
