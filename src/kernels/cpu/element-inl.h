@@ -114,7 +114,7 @@ constexpr float kLn2Low = -0x1.bd0106p-13f;
 constexpr float kExpTaylor[8] = {1.0f / 5040, 1.0f / 720, 1.0f / 120, 1.0f / 24,
                                  1.0f / 6,    0.5f,       1.0f,       1.0f};
 // Of r^5 … r^0: 2^r for 0 ≤ r ≤ 1 to 8.3e-8 of it, the least that degree 5 can with exactly 1 at 0.
-constexpr float kExp2MinMax[6] = {0x1.e976p-10f,   0x1.277806p-7f, 0x1.c91cf8p-5f,
+constexpr float kExp2MinMax[6] = {0x1.e976p-10f,  0x1.277806p-7f, 0x1.c91cf8p-5f,
                                   0x1.ebdb56p-3f, 0x1.62e4bap-1f, 1.0f};
 
 }  // namespace
