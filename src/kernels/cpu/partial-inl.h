@@ -39,9 +39,9 @@ void StoreMaxAndSum(const Rows& a, const Partial& out) {
 
 // What one row's results are multiplied by: before the results of a split are added, and those.
 struct MergeFactors {
-  static constexpr int64_t kMost = 64;  // splits
-  alignas(64) float earlier[kMost];
-  alignas(64) float later[kMost];
+  static constexpr int64_t kMost = 64;    // splits
+  alignas(64) float earlier[kMost] = {};  // whole vectors are taken to their powers
+  alignas(64) float later[kMost] = {};
   const float* o[kMost];
   int64_t count = 0;
 };

@@ -135,8 +135,8 @@ struct DecodeOuts {
 };
 
 // Absorbed attention of up to Target::decode_rows rows to keys [key_begin, key_end) of their
-// sequence, in `splits` splits each of which begins from nothing; the last of them may have fewer
-// keys or none.
+// sequence, in `splits` splits each of which begins from nothing; the last ones may have fewer keys
+// or none.
 struct DecodeTask {
   const DecodeRow* q;  // [rows]
   const void* pages;   // [pages, page_tokens] cached rows, contiguous
