@@ -192,24 +192,30 @@ class Logits(Folder):
     """KL of a text's tokens stays near what docs/formats/weights.md says: its mean below three times that, its median
     below twice. The mean is mostly that of a few tokens which go to other experts; the median tells a wrong scale."""
 
-    def logits(self, model, *flags):
+    def logits(self, model, *flags, attention="absorbed"):
         out = self.parent / "logits.npy"
-        done = latte("score", model, "--text", STORY, "--attention", "absorbed", "--logits", out, *flags)
+        done = latte("score", model, "--text", STORY, "--attention", attention, "--logits", out, *flags)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         return kl.read(out)
 
-    def check(self, kind, exact, rounded):
-        """Measured (mean, median) in f32 arithmetic, which leaves what weights do alone, and without flags."""
+    def quantised(self, kind):
         out = self.parent / kind
         self.assertEqual(latte("quantize", TINY, out, "--to", kind).returncode, 0)
-        reference = self.logits(TINY, "--dtype", "f32")
+        return out
+
+    def near(self, measured, found_logits, what):
+        found, _ = kl.divergences(self.logits(TINY, "--dtype", "f32"), found_logits)
+        self.assertEqual(len(found), 132)
+        mean, median = measured
+        for value, limit in ((statistics.fmean(found), 3 * mean), (statistics.median(found), 2 * median)):
+            self.assertGreater(value, 0, what)
+            self.assertLess(value, limit, what)
+
+    def check(self, kind, exact, rounded):
+        """Measured (mean, median) in f32 arithmetic, which leaves what weights do alone, and without flags."""
+        out = self.quantised(kind)
         for measured, flags in ((exact, ("--dtype", "f32")), (rounded, ())):
-            found, _ = kl.divergences(reference, self.logits(out, *flags))
-            self.assertEqual(len(found), 132)
-            mean, median = measured
-            for value, limit in ((statistics.fmean(found), 3 * mean), (statistics.median(found), 2 * median)):
-                self.assertGreater(value, 0, (kind, flags))
-                self.assertLess(value, limit, (kind, flags))
+            self.near(measured, self.logits(out, *flags), (kind, flags))
 
     def test_fp8_moves_them_as_little_as_measured(self):
         self.check("fp8", (1.5e-4, 3.1e-7), (1.5e-4, 2.8e-7))
@@ -219,6 +225,13 @@ class Logits(Folder):
 
     def test_int4_moves_them_as_little_as_measured(self):
         self.check("int4", (1.5e-4, 4.1e-6), (1.9e-4, 5.0e-6))
+
+    def test_int8_prompts_are_the_same_however_they_are_cut(self):
+        out = self.quantised("int8")
+        logits = self.logits(out, attention="latent")
+        self.near((9.0e-5, 1.5e-7), logits, "latent")
+        for flags in (("--chunk", 16), ("--chunk", 0, "--threads", 1)):
+            self.assertEqual(logits, self.logits(out, *flags, attention="latent"), flags)
 
 
 class Refusals(Folder):

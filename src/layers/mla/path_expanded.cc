@@ -47,11 +47,13 @@ TensorView Heads(const TensorView& rows, int64_t begin, int64_t heads, int64_t p
   return out;
 }
 
-// A copy of columns [0, C) of the latents, contiguous, as products take them.
-Activations LatentColumns(const TensorView& rows, int64_t c, StepContext& step) {
+// A copy of columns [0, C) of the latents, contiguous, as `product` takes them. Rows are rounded one
+// by one, so keys and values of a token do not depend on which chunk expands them.
+Activations LatentColumns(const TensorView& rows, int64_t c, const Linear& product,
+                          StepContext& step) {
   const TensorView out = step.workspace->Take(DType::kF32, {rows.shape[0], c});
   for (int64_t i = 0; i < rows.shape[0]; ++i) std::copy_n(rows.Row<float>(i), c, out.Row<float>(i));
-  return RoundActivations(out, {}, step);
+  return RoundActivations(out, {&product}, step);
 }
 
 ExpandedKeys ExpandLatents(const MlaLayer& mla, const SequenceSlice& sequence, int64_t begin,
@@ -62,7 +64,7 @@ ExpandedKeys ExpandLatents(const MlaLayer& mla, const SequenceSlice& sequence, i
   const int64_t width = dims.h * per_head;
   const TensorView kv =
       step.workspace->Take(DType::kF32, {end - begin, width + kPad}).Slice(1, 0, width);
-  Multiply(mla.w_kv_b, LatentColumns(rows, dims.c, step), kv, step);
+  Multiply(mla.w_kv_b, LatentColumns(rows, dims.c, mla.w_kv_b, step), kv, step);
   return {Heads(kv, 0, dims.h, per_head, dims.n),
           Heads(rows, dims.c, dims.h, /*per_head=*/0, dims.r),  // one rope key, shared by all heads
           Heads(kv, dims.n, dims.h, per_head, dims.v)};

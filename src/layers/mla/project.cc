@@ -71,7 +71,7 @@ void AppendExpanded(const MlaLayer& mla, const MlaProjections& projected, StepCo
   const TensorView c_kv = workspace.Take(DType::kF32, {t, c});
   for (int64_t i = 0; i < t; ++i) std::copy_n(projected.c_kv.Row<float>(i), c, c_kv.Row<float>(i));
   const TensorView kv = workspace.Take(DType::kF32, {t, h * (n + v)});
-  Multiply(mla.w_kv_b, RoundActivations(c_kv, {}, step), kv, step);
+  Multiply(mla.w_kv_b, RoundActivations(c_kv, {&mla.w_kv_b}, step), kv, step);
 
   const TensorView key = workspace.Take(DType::kF32, {t, h * (n + r)});
   const TensorView value = workspace.Take(DType::kF32, {t, h * v});
