@@ -231,7 +231,8 @@ class Logits(Folder):
         logits = self.logits(out, attention="latent")
         self.near((9.0e-5, 1.5e-7), logits, "latent")
         for flags in (("--chunk", 16), ("--chunk", 0, "--threads", 1)):
-            self.assertEqual(logits, self.logits(out, *flags, attention="latent"), flags)
+            same = logits == self.logits(out, *flags, attention="latent")
+            self.assertTrue(same, flags)  # a listing of differences would take minutes
 
 
 class Refusals(Folder):
