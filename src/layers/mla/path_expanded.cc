@@ -47,8 +47,8 @@ TensorView Heads(const TensorView& rows, int64_t begin, int64_t heads, int64_t p
   return out;
 }
 
-// A copy of columns [0, C) of the latents, contiguous, as `product` takes them. Rows are rounded one
-// by one, so keys and values of a token do not depend on which chunk expands them.
+// A copy of columns [0, C) of the latents, contiguous, as `product` takes them. Rows are rounded
+// one by one, so keys and values of a token do not depend on which chunk expands them.
 Activations LatentColumns(const TensorView& rows, int64_t c, const Linear& product,
                           StepContext& step) {
   const TensorView out = step.workspace->Take(DType::kF32, {rows.shape[0], c});
