@@ -1,5 +1,6 @@
 // Small cases worked out by hand, on every row: products, norms, rotation, conversions.
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <vector>
 
@@ -51,10 +52,40 @@ TEST(Hand, LinearWidensF16AndBF16) {
 TEST(Hand, LinearT) {
   Floats x = {1, 2, -1, 3};
   Floats w = {1, 0, 2, 5, -1, 1};
-  ForEachRow<LinearTOp>([&](const Kernel<LinearTOp>& row) {
+  const LinearTOp::Shape shape = {1, 2, 2, 3, DType::kF32, DType::kF32};
+  ForEachRowFor<LinearTOp>(shape, [&](const Kernel<LinearTOp>& row) {
     Floats y(6, -1);
     RunRow(row, {View(x, {1, 2, 2}), View(w, {1, 2, 3}), View(y, {1, 2, 3})});
     EXPECT_EQ(y, (Floats{11, -2, 4, 14, -3, 1}));
+  });
+}
+
+// Columns 0 to 63 of the first row have the scale 2, of the second 0.5; the others 1 and −4.
+TEST(Hand, LinearTOfFourBits) {
+  constexpr int64_t k = 128;
+  const auto first = [](int64_t i) { return i * 5 % 16; };
+  const auto second = [](int64_t i) { return (7 + i * 11) % 16; };
+  std::vector<uint8_t> w;
+  for (const auto& code : {std::function<int64_t(int64_t)>(first), {second}})
+    for (int64_t i = 0; i < k; i += 2)
+      w.push_back(static_cast<uint8_t>(code(i) | code(i + 1) << 4));
+  Floats scale = {2, 1, 0.5f, -4};
+  Floats x = {3, -0x1p-8f, 0, 0, std::numeric_limits<float>::quiet_NaN(), 1};
+  LinearTOp::Params p{View(x, {1, 3, 2}), TensorView(w.data(), DType::kU4, {1, 2, k / 2})};
+  p.w_scale.scale = View(scale, {2, 2});
+  p.w_scale.rows = 1;
+  p.w_scale.columns = k / 2;
+  Floats y(3 * k, -7);
+  p.y = View(y, {1, 3, k});
+  ForEachRowFor<LinearTOp>(LinearTOp::ShapeOf(p), [&](const Kernel<LinearTOp>& row) {
+    RunRow(row, p);
+    for (int64_t i = 0; i < k; ++i) {
+      const auto a = static_cast<float>(first(i) - 8), b = static_cast<float>(second(i) - 8);
+      EXPECT_EQ(y[static_cast<size_t>(i)], i < k / 2 ? 6 * a - 0x1p-9f * b : 3 * a + 0x1p-6f * b)
+          << "column " << i;
+      EXPECT_EQ(y[static_cast<size_t>(k + i)], 0.0f);
+      EXPECT_TRUE(std::isnan(y[static_cast<size_t>(2 * k + i)]));
+    }
   });
 }
 

@@ -314,6 +314,9 @@ bool SupportsInt8(const LinearOp::Shape& s) {
          s.x_group % 128 == 0 && s.run > 0 && (s.run % least == 0 || s.run == s.k);
 }
 bool Supports(const LinearTOp::Shape& s) { return s.n > 0 && IsFloat(s.x) && IsWeight(s.w); }
+bool SupportsInt4(const LinearTOp::Shape& s) {
+  return Supports(s) && s.w == DType::kU4 && s.k % 128 == 0 && s.run > 0 && s.run % 32 == 0;
+}
 
 template <const Target& kTarget>
 void Launch<kTarget>::Linear(const LinearOp::Params& p, const Exec& exec) {
@@ -323,26 +326,36 @@ void Launch<kTarget>::Linear(const LinearOp::Params& p, const Exec& exec) {
 
 // Products of one task: several where memory is the floor, answers many streams faster, and there
 // are enough for all threads.
-int64_t StreamsOf(const LinearTOp::Shape& s, const Exec& exec) {
+int64_t StreamsOf(const LinearTOp::Shape& s, int64_t most, const Exec& exec) {
   if (s.m > kStreamRowsOfX || !exec.machine->many_streams) return 1;
-  return std::clamp<int64_t>(s.b / (2 * exec.threads->threads()), 1, kMaxStreams);
+  return std::clamp<int64_t>(s.b / (2 * exec.threads->threads()), 1, most);
 }
 
 template <const Target& kTarget>
 void Launch<kTarget>::LinearT(const LinearTOp::Params& p, const Exec& exec) {
   const LinearTOp::Shape s = LinearTOp::ShapeOf(p);
-  const int64_t streams = StreamsOf(s, exec);
+  const int64_t streams = StreamsOf(s, kTarget.products, exec);
   Blocks blocks = Cut(s.m, s.k, s.n, {.step = kTileColumns}, exec);
   // Memory likes whole rows of W; of fewer products than threads each is cut.
-  if (s.m <= kMemoryRows && s.b >= exec.threads->threads())
+  // Bytes besides, for every row of x is cut into them by each task.
+  const bool enough = s.b * blocks.down() >= exec.threads->threads();
+  if ((s.m <= kMemoryRows || kTarget.products == 1) && enough)
     blocks.columns = std::max<int64_t>(s.k, 1);
   const int64_t macs = s.b * s.m * s.n * s.k;
-  ForEachTask(CeilDiv(s.b, streams) * blocks.per_batch(), macs, exec, [&](int64_t task) {
+  const auto block_of = [&](int64_t task) {
     Block at = BlockAt(blocks, task);
     at.b *= streams;
+    return at;
+  };
+  const auto weights_at = [&](const Block& at) {
+    return At(p.w, at.b, 0) + at.n * SizeOf(s.w) / ValuesPerElement(s.w);
+  };
+  const auto run = [&](int64_t task, int64_t next) {
+    const Block at = block_of(task);
     LinearTTask t = {};
     t.x = At(p.x, at.b, at.m);
-    t.w = At(p.w, at.b, 0) + at.n * SizeOf(s.w) / ValuesPerElement(s.w);
+    t.w = weights_at(at);
+    t.next_w = next < 0 ? nullptr : weights_at(block_of(next));
     t.x_type = ElementOf(s.x);
     t.w_type = ElementOf(s.w);
     t.x_stride = p.x.stride[1];
@@ -360,7 +373,10 @@ void Launch<kTarget>::LinearT(const LinearTOp::Params& p, const Exec& exec) {
     t.grid_batch = p.w_scale.batch_rows;
     t.ask_into = AskInto(exec);
     kTarget.linear_t(t);
-  });
+  };
+  const int64_t tasks = CeilDiv(s.b, streams) * blocks.per_batch();
+  if (s.m <= kMemoryRows) return ForEachTaskInRuns(tasks, macs, exec, run);
+  ForEachTask(tasks, macs, exec, [&](int64_t task) { run(task, -1); });
 }
 
 template void Launch<kAvx2>::Linear(const LinearOp::Params&, const Exec&);
@@ -372,5 +388,6 @@ template void Launch<kAmx>::Linear(const LinearOp::Params&, const Exec&);
 template void Launch<kAmxInt8>::Linear(const LinearOp::Params&, const Exec&);
 template void Launch<kAvx2>::LinearT(const LinearTOp::Params&, const Exec&);
 template void Launch<kAvx512>::LinearT(const LinearTOp::Params&, const Exec&);
+template void Launch<kAvx512Vnni>::LinearT(const LinearTOp::Params&, const Exec&);
 
 }  // namespace latte::cpu

@@ -132,6 +132,10 @@ struct Avx512 {
                                      _mm512_castps_si512(v));
   }
 
+  // a0 b0 a1 b1 … a7 b7, and the same of the upper halves.
+  static Vec ZipFloatsLow(Vec a, Vec b) { return _mm512_permutex2var_ps(a, FloatZip(0), b); }
+  static Vec ZipFloatsHigh(Vec a, Vec b) { return _mm512_permutex2var_ps(a, FloatZip(8), b); }
+
   // The 64 integers of a chunk of 5-bit codes.
   static void UnpackQ6(const void* chunk, I8* to) { UnpackChunkOf64(chunk, to); }
 
@@ -259,6 +263,11 @@ struct Avx512 {
     const __m512i wide = _mm512_cvtepu8_epi64(b);
     const __m512i codes = _mm512_or_si512(wide, _mm512_slli_epi64(wide, 28));
     return _mm512_permutexvar_ps(codes, table);
+  }
+  static __m512i FloatZip(int first) {
+    return _mm512_add_epi32(
+        _mm512_set_epi32(23, 7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0),
+        _mm512_set1_epi32(first));
   }
   static __mmask16 First(int64_t count) { return static_cast<__mmask16>((1u << count) - 1); }
   // Moves 16-bit element i to the upper half of float i, in one instruction.

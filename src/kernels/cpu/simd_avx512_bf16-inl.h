@@ -241,9 +241,6 @@ struct Avx512Bf16 : Avx512 {
     const __m512i upper = _mm512_set1_epi32(static_cast<int32_t>(0xffff0000));
     return _mm512_castsi512_ps(_mm512_and_si512(Bits(v), upper));
   }
-  // a0 b0 a1 b1 … a7 b7, and the same of the upper halves.
-  static Vec ZipFloatsLow(Vec a, Vec b) { return _mm512_permutex2var_ps(a, FloatZip(0), b); }
-  static Vec ZipFloatsHigh(Vec a, Vec b) { return _mm512_permutex2var_ps(a, FloatZip(8), b); }
   // Numbers of a and b side by side, of every eight the first four, or the last four.
   static Pairs UnpackLow(Pairs a, Pairs b) { return As(_mm512_unpacklo_epi16(Bits(a), Bits(b))); }
   static Pairs UnpackHigh(Pairs a, Pairs b) { return As(_mm512_unpackhi_epi16(Bits(a), Bits(b))); }
@@ -374,11 +371,6 @@ struct Avx512Bf16 : Avx512 {
   static __m512i InterleaveIndex() {
     return _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22,
                             6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
-  }
-  static __m512i FloatZip(int first) {
-    return _mm512_add_epi32(
-        _mm512_set_epi32(23, 7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0),
-        _mm512_set1_epi32(first));
   }
   static __m512i FoursInTurn(int first) {
     return _mm512_add_epi32(

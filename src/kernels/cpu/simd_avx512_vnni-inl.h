@@ -121,6 +121,14 @@ struct Avx512Vnni : Avx512 {
     return _mm512_madd_epi16(a, _mm512_and_si512(b, _mm512_set1_epi32(0xffff)));
   }
   static Ints AddInts(Ints a, Ints b) { return _mm512_add_epi32(a, b); }
+  static Ints SubInts(Ints a, Ints b) { return _mm512_sub_epi32(a, b); }
+  static Ints XorInts(Ints a, Ints b) { return _mm512_xor_si512(a, b); }
+  // Word i of the result is word index[i] of v.
+  static Ints PermuteInts(Ints index, Ints v) { return _mm512_permutexvar_epi32(index, v); }
+  // The first `count` ≤ 16 unsigned bytes, zeros behind them.
+  static Ints WidenBytes(const uint8_t* p, int64_t count) {
+    return _mm512_cvtepu8_epi32(_mm_maskz_loadu_epi8(static_cast<__mmask16>((1u << count) - 1), p));
+  }
   static Vec ToFloat(Ints x) { return _mm512_cvtepi32_ps(x); }
   // The four bytes at p in every place.
   static Ints SetFour(const void* p) {
@@ -194,6 +202,17 @@ struct Avx512Vnni : Avx512 {
     m[1] = _mm512_unpackhi_epi16(low01, low23);
     m[2] = _mm512_unpacklo_epi16(high01, high23);
     m[3] = _mm512_unpackhi_epi16(high01, high23);
+  }
+  // Transposes the 4×4 matrix of words in every 128 bits.
+  static void TurnFours(Ints (&m)[4]) {
+    const Ints low01 = _mm512_unpacklo_epi32(m[0], m[1]);
+    const Ints high01 = _mm512_unpackhi_epi32(m[0], m[1]);
+    const Ints low23 = _mm512_unpacklo_epi32(m[2], m[3]);
+    const Ints high23 = _mm512_unpackhi_epi32(m[2], m[3]);
+    m[0] = _mm512_unpacklo_epi64(low01, low23);
+    m[1] = _mm512_unpackhi_epi64(low01, low23);
+    m[2] = _mm512_unpacklo_epi64(high01, high23);
+    m[3] = _mm512_unpackhi_epi64(high01, high23);
   }
   // Transposes a 4×4 matrix of 128-bit parts.
   [[gnu::always_inline]] static void TurnLanes(Vec (&m)[4]) {

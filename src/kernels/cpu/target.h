@@ -84,6 +84,8 @@ struct LinearTTask {
   int64_t batches;                       // products; more than 1 only of up to kStreamRowsOfX rows
   int64_t x_batch, w_batch, y_batch;     // from one to the next: elements of x, bytes of W, floats
   int64_t grid_batch;                    // and rows of the grid
+  // W of the product that the thread will probably read next, of the same shape; null: none.
+  const void* next_w;
   Cache ask_into;
 };
 inline constexpr int64_t kMaxStreams = 8;  // products of a task
@@ -236,6 +238,7 @@ struct QuantizeTask {
 struct Target {
   void (*linear)(const LinearTask&) = nullptr;
   void (*linear_t)(const LinearTTask&) = nullptr;
+  int64_t products = kMaxStreams;  // the most that linear_t takes side by side
   void (*pack)(const PackTask&) = nullptr;  // if there, linear takes packed activations where m > 1
   PackSize pack_size = {kPackedColumns, 16 * kPackedColumns * 2};
   // Rows of x of 8 bits up to which rows of W are multiplied where they lie, not laid out in

@@ -1,5 +1,6 @@
 // Kernels that multiply bytes. What may be included here: target.h.
 #include "src/kernels/cpu/linear_int8-inl.h"
+#include "src/kernels/cpu/linear_t_int4-inl.h"
 #include "src/kernels/cpu/mla_decode_int8-inl.h"
 #include "src/kernels/cpu/partial-inl.h"
 #include "src/kernels/cpu/peak-inl.h"
@@ -11,6 +12,8 @@ namespace latte::cpu {
 
 const Target kAvx512Vnni = {
     .linear = LinearInt8<Avx512Vnni>,
+    .linear_t = LinearTInt4<Avx512Vnni>,
+    .products = 1,
     .mla_decode = MlaDecodeInt8<Avx512Vnni>,
     .decode_rows = kMaxTileRows,
     .merge_partials = MergePartials<Avx512Vnni>,

@@ -103,7 +103,8 @@ struct LinearOp {
 };
 
 // y[b,m,:] = W[b]ᵀ·x[b,m,:]: contracts over the rows of W, as q_nope·W_UK does on mapped kv_b. Sums
-// along N run in index order, one fused or separate multiply-add per row (fixed per registry row).
+// along N run in one order that depends on the row of the registry, on N, K and the blocks of the
+// scales alone.
 struct LinearTOp {
   static constexpr std::string_view kName = "linear_t";
   struct Params {
@@ -116,9 +117,17 @@ struct LinearTOp {
   struct Shape {
     int64_t b, m, n, k;
     DType x, w;
+    int64_t run = 0;  // BlockScale::Run of a weight with scales; 0 without
   };
   static Shape ShapeOf(const Params& p) {
-    return {p.x.shape[0], p.x.shape[1], p.w.shape[1], p.y.shape[2], p.x.dtype, p.w.dtype};
+    const int64_t k = p.y.shape[2];
+    return {p.x.shape[0],
+            p.x.shape[1],
+            p.w.shape[1],
+            k,
+            p.x.dtype,
+            p.w.dtype,
+            p.w_scale.scale.empty() ? 0 : p.w_scale.Run(k)};
   }
   static OpWork WorkOf(const Params& p) {
     const Shape s = ShapeOf(p);
