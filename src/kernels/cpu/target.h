@@ -238,7 +238,7 @@ struct QuantizeTask {
 struct Target {
   void (*linear)(const LinearTask&) = nullptr;
   void (*linear_t)(const LinearTTask&) = nullptr;
-  int64_t products = kMaxStreams;  // the most that linear_t takes side by side
+  int64_t products = kMaxStreams;           // the most that linear_t takes side by side
   void (*pack)(const PackTask&) = nullptr;  // if there, linear takes packed activations where m > 1
   PackSize pack_size = {kPackedColumns, 16 * kPackedColumns * 2};
   // Rows of x of 8 bits up to which rows of W are multiplied where they lie, not laid out in
