@@ -37,7 +37,8 @@ def commands(threads):
     for m in (1, 512):
         for weights in WEIGHTS:
             yield f"linear --m {m} --n 7168 --k 7168 --dtype {weights}"
-    yield "projections"
+    for weights in WEIGHTS:
+        yield f"projections --dtype {weights}"
     yield "moe"
     for batch in (1, 32):
         yield f"absorption --batch {batch}"
