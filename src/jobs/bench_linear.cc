@@ -138,15 +138,19 @@ class Source {
     return others_.Take(type, b, m, k);
   }
   LinearPart Part(int64_t b, int64_t m, int64_t n, int64_t k, bool gated = false) {
-    LinearPart p;
-    p.x = Rows(format_.x, b, m, k);
+    LinearPart p = PartWithoutWeight(b, m, n, k);
     p.w = Weight(b, n, k);
     p.w_scale = Scale(b, n, k);
-    p.y = Rows(DType::kF32, b, m, n);
     if (gated) {
       p.gate = Weight(b, n, k);
       p.gate_scale = Scale(b, n, k);
     }
+    return p;
+  }
+  LinearPart PartWithoutWeight(int64_t b, int64_t m, int64_t n, int64_t k) {
+    LinearPart p;
+    p.x = Rows(format_.x, b, m, k);
+    p.y = Rows(DType::kF32, b, m, n);
     if (format_.x == DType::kI8) {
       p.x_group = kGroup;
       p.x_scale = Rows(DType::kF32, b, m, CeilDiv(k, kGroup));
@@ -275,20 +279,19 @@ HeadWeights HeadsOf(const TensorView& kv_b, const BlockScale& scale, const Shape
   return out;
 }
 
-// q_nope·W_UK and o·W_UV. Activations are not rounded to 8 bits here.
-Result<std::vector<JsonOut>> MeasureHeads(const Shape& s, int64_t m, Format f,
+// q_nope·W_UK and o·W_UV. Queries are never rounded to 8 bits.
+Result<std::vector<JsonOut>> MeasureHeads(const Shape& s, int64_t m, const Format& f,
                                           const BenchWeights& o, const Exec& exec) {
-  if (f.x == DType::kI8) f.x = DType::kBF16;
+  const DType query = f.x == DType::kI8 ? DType::kBF16 : f.x;
   Work whole, up, down;
   whole.Add(f, 1, m, s.h * (s.n + s.v), s.c);
-  up.Add(f, s.h, m, s.n, s.c);
+  up.Add({f.w, query, f.rows, f.columns}, s.h, m, s.n, s.c);
   down.Add(f, s.h, m, s.v, s.c);
   const int64_t copies = Copies(m, whole.weight_bytes);
   Source source(f, copies * whole.weight_bytes + (1 << 20), 4 * s.h * m * (s.c + s.n + s.v) * 4);
-  const TensorView q = source.Rows(f.x, s.h, m, s.n);
+  const TensorView q = source.Rows(query, s.h, m, s.n);
   const TensorView q_latent = source.Rows(DType::kF32, s.h, m, s.c);
-  const TensorView o_latent = source.Rows(f.x, s.h, m, s.c);
-  const TensorView out = source.Rows(DType::kF32, s.h, m, s.v);
+  LinearPart values = source.PartWithoutWeight(s.h, m, s.v, s.c);
   std::vector<LinearTOp::Params> w_uk;
   std::vector<LinearPart> w_uv;
   for (int64_t i = 0; i < copies; ++i) {
@@ -297,7 +300,9 @@ Result<std::vector<JsonOut>> MeasureHeads(const Shape& s, int64_t m, Format f,
     const HeadWeights k = HeadsOf(kv_b, scale, s, 0, s.n);
     const HeadWeights v = HeadsOf(kv_b, scale, s, s.n, s.v);
     w_uk.push_back({q, k.w, q_latent, k.scale});
-    w_uv.push_back({o_latent, v.w, TensorView(), out, v.scale});
+    values.w = v.w;
+    values.w_scale = v.scale;
+    w_uv.push_back(values);
   }
   BenchWeights any = o;
   any.kernel.clear();  // the two are of different ops

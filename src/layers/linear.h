@@ -69,7 +69,6 @@ struct Activations {
 
 // x [M, K] f32 in the forms that these products take under step.arithmetic and
 // step.int8_activations; without products, only `plain`. What is new lies in the workspace.
-// w_kv_b always takes `plain`: absorbed, its products are with single heads.
 Activations RoundActivations(const TensorView& x, std::initializer_list<const Linear*> products,
                              StepContext& step);
 

@@ -45,7 +45,8 @@ bool SupportsTileBytes(const LinearOp::Shape&);  // likewise on tiles
 bool SupportsBf16(const LinearOp::Shape&);       // of the rows that multiply bf16
 bool SupportsTiles(const LinearOp::Shape&);      // of bf16 activations on tiles
 bool Supports(const LinearTOp::Shape&);
-bool SupportsInt4(const LinearTOp::Shape&);  // of the row that multiplies bytes
+bool SupportsInt4(const LinearTOp::Shape&);     // of the row that multiplies bytes
+bool SupportsF8Pairs(const LinearTOp::Shape&);  // of the row that multiplies pairs of bf16
 bool Supports(const MlaDecodeOp::Shape&);
 bool Supports(const GatherPagesOp::Shape&);
 bool Supports(const MhaOp::Shape&);

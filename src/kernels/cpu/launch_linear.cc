@@ -314,6 +314,11 @@ bool SupportsInt8(const LinearOp::Shape& s) {
          s.x_group % 128 == 0 && s.run > 0 && (s.run % least == 0 || s.run == s.k);
 }
 bool Supports(const LinearTOp::Shape& s) { return s.n > 0 && IsFloat(s.x) && IsWeight(s.w); }
+bool SupportsF8Pairs(const LinearTOp::Shape& s) {
+  constexpr int64_t kLeastRows = 16;  // that share a scale
+  return Supports(s) && IsF8(s.w) && s.x == DType::kBF16 && s.k % 64 == 0 && s.run % 16 == 0 &&
+         (s.rows == 0 || s.rows >= kLeastRows);
+}
 bool SupportsInt4(const LinearTOp::Shape& s) {
   return Supports(s) && s.w == DType::kU4 && s.k % 128 == 0 && s.run > 0 && s.run % 32 == 0;
 }
@@ -389,5 +394,6 @@ template void Launch<kAmxInt8>::Linear(const LinearOp::Params&, const Exec&);
 template void Launch<kAvx2>::LinearT(const LinearTOp::Params&, const Exec&);
 template void Launch<kAvx512>::LinearT(const LinearTOp::Params&, const Exec&);
 template void Launch<kAvx512Vnni>::LinearT(const LinearTOp::Params&, const Exec&);
+template void Launch<kAvx512Bf16>::LinearT(const LinearTOp::Params&, const Exec&);
 
 }  // namespace latte::cpu

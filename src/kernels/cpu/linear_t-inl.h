@@ -24,7 +24,7 @@ namespace {
 
 constexpr int64_t kColumnsRows = 256;  // rows of W at once
 // Likewise of widened ones.
-constexpr int64_t kWideRows = 64;
+constexpr int64_t kScaledRows = 64;
 // Rows of x from which on widening a 16-bit panel first is faster: it costs about as much as
 // widening again in ten tiles.
 constexpr int64_t kWidenRows = 60;
@@ -50,6 +50,25 @@ const float* FloatInput(const LinearTTask& t, int64_t m, int64_t begin, int64_t 
   if (t.x_type == Element::kF32) return static_cast<const float*>(t.x) + at;
   WithType(t.x, t.x_type, [&](const auto* x) { WidenRow<V>(x + at, count, scratch); });
   return scratch;
+}
+
+// Lines of columns [column, +columns) of `rows` rows from n on, of which all before are a multiple,
+// or behind the last one of as many of the product that is next.
+template <class T>
+LinesInOrder RowsAhead(const LinearTTask& t, const T* w, int64_t n, int64_t rows, int64_t column,
+                       int64_t columns, int64_t steps) {
+  if (n >= t.n) {
+    n -= RoundUp(t.n, rows);
+    w = static_cast<const T*>(t.next_w);
+    if (w == nullptr || n >= t.n) return {};
+  }
+  constexpr auto kSize = static_cast<int64_t>(sizeof(T));
+  return {w + n * t.w_stride + column / kValuesPer<T>,
+          t.w_stride * kSize,
+          columns / kValuesPer<T> * kSize,
+          Min(rows, t.n - n),
+          t.ask_into,
+          steps};
 }
 
 // y[:, column:+columns] (+)= the panel's rows, kN vectors wide.
@@ -85,12 +104,12 @@ void ScaleRow(const Weights<FloatMath<V>, T>& w, const Segments& segments, const
   });
 }
 
-// Requires: panel.rows ≤ kWideRows.
+// Requires: panel.rows ≤ kScaledRows.
 template <class V, int64_t kN, class T>
 void OuterScaledPanel(const LinearTTask& t, const ColumnPanel<T>& panel) {
   constexpr int64_t kStride = kN * V::kLanes;
-  alignas(64) float wide[kWideRows * kStride];
-  PanelScales<kWideRows, kStride + V::kLanes> scales;
+  alignas(64) float wide[kScaledRows * kStride];
+  PanelScales<kScaledRows, kStride + V::kLanes> scales;
   static constexpr float kOnes[kStride + 1] = {1};
   const Segments segments = SegmentsOf(t.grid, panel.column, panel.columns);
   const bool scaled = t.grid.scale != nullptr;
@@ -129,7 +148,7 @@ void OuterRows(const LinearTTask& t, const ColumnPanel<T>& panel) {
 // kWide: vectors per column run.
 template <class V, int64_t kWide, class T>
 void LinearTColumns(const LinearTTask& t, const T* w) {
-  constexpr int64_t kRows = sizeof(T) == 1 ? kWideRows : kColumnsRows;
+  constexpr int64_t kRows = sizeof(T) == 1 ? kScaledRows : kColumnsRows;
   // Runs of columns would read a line of each row; asked for at once, W comes in its own order.
   const int64_t row_bytes = t.k / kValuesPer<T> * static_cast<int64_t>(sizeof(T));
   for (int64_t n = 0; n < t.n && t.n * row_bytes <= kAskedBytes; ++n)

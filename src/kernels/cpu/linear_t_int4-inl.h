@@ -253,22 +253,6 @@ void StoreChunk(const int32_t* sums, const FixedRow& x, typename V::Ints unit_of
   }
 }
 
-// Lines of the 16 rows from `n` on, or behind the last row of as many of the product that is next.
-inline LinesInOrder ZippedAhead(const LinearTTask& t, const U4* w, int64_t n,
-                                const WeightBlock& block, int64_t steps) {
-  if (n >= t.n) {
-    n -= RoundUp(t.n, kZippedRows);
-    w = static_cast<const U4*>(t.next_w);
-    if (w == nullptr || n >= t.n) return {};
-  }
-  return {w + n * t.w_stride + block.column / kValuesPer<U4>,
-          t.w_stride,
-          block.columns / kValuesPer<U4>,
-          Min(kZippedRows, t.n - n),
-          t.ask_into,
-          steps};
-}
-
 // kM rows of x from m on times a block of W.
 template <class V, int64_t kM>
 void MultiplyBlock(const LinearTTask& t, const U4* w, int64_t m, const WeightBlock& block) {
@@ -291,7 +275,9 @@ void MultiplyBlock(const LinearTTask& t, const U4* w, int64_t m, const WeightBlo
       Max(2, kAheadBytes / (kZippedRows * chunks * kChunkBytes)) * kZippedRows;
   for (int64_t n = 0; n < block.rows; n += kZippedRows) {
     LinesInOrder ahead;
-    if (m == 0) ahead = ZippedAhead(t, w, block.n + n + ahead_rows, block, chunks);
+    if (m == 0)
+      ahead = RowsAhead(t, w, block.n + n + ahead_rows, kZippedRows, block.column, block.columns,
+                        chunks);
     const char* rows = first + n * t.w_stride;
     int64_t rows_stride = t.w_stride;
     alignas(64) char padded[kZippedRows * kUnits * kUnitColumns / kValuesPer<U4>];

@@ -170,6 +170,17 @@ struct Avx512 {
     return _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)));
   }
 
+  // Transposes a 4×4 matrix of 128-bit parts.
+  [[gnu::always_inline]] static void TurnLanes(Vec (&m)[4]) {
+    const Vec a = _mm512_shuffle_f32x4(m[0], m[1], 0x44);
+    const Vec b = _mm512_shuffle_f32x4(m[2], m[3], 0x44);
+    const Vec c = _mm512_shuffle_f32x4(m[0], m[1], 0xee);
+    const Vec d = _mm512_shuffle_f32x4(m[2], m[3], 0xee);
+    m[0] = _mm512_shuffle_f32x4(a, b, 0x88);
+    m[1] = _mm512_shuffle_f32x4(a, b, 0xdd);
+    m[2] = _mm512_shuffle_f32x4(c, d, 0x88);
+    m[3] = _mm512_shuffle_f32x4(c, d, 0xdd);
+  }
   // rows[i] element j ↔ rows[j] element i.
   [[gnu::always_inline]] static void Transpose(Vec (&rows)[kLanes]) {
     __m512d pairs[kLanes];  // rows 4i … 4i+3, columns j of every four, as two numbers side by side

@@ -140,6 +140,31 @@ struct Avx512Bf16 : Avx512 {
     const __m512i nan = _mm512_set1_epi8(static_cast<char>(2 * 0x7f - 2 * 8));
     return _mm512_cmpge_epu8_mask(all, nan) != 0;
   }
+  // What ZipRows looks bytes up in, to be kept in registers over a loop.
+  struct ByteTables {
+    __m512i low, more_low, high, more_high, sign;
+  };
+  static ByteTables ByteTablesOf(const F8*) { return ByteTablesOf(kF8Bytes); }
+  static ByteTables ByteTablesOf(const F8Fnuz*) { return ByteTablesOf(kF8FnuzBytes); }
+  // 64 numbers of each of two rows as pairs of one and the other: lane 4l + i of out[j] is of
+  // number 16l + 4j + i. TurnLanes brings sums of them into order.
+  template <class T>
+  static void ZipRows(const T* p, const T* q, const ByteTables& tables, Pairs (&out)[4]) {
+    const __m512i first = _mm512_loadu_si512(p);
+    const __m512i second = _mm512_loadu_si512(q);
+    const __m512i codes[2] = {_mm512_unpacklo_epi8(first, second),
+                              _mm512_unpackhi_epi8(first, second)};
+#pragma GCC unroll 2
+    for (int i = 0; i < 2; ++i) {
+      __m512i low = _mm512_permutex2var_epi8(tables.low, codes[i], tables.more_low);
+      __m512i high = _mm512_permutex2var_epi8(tables.high, codes[i], tables.more_high);
+      constexpr int kOrAnd = 0xf8;  // a | b & c
+      high = _mm512_ternarylogic_epi32(high, codes[i], tables.sign, kOrAnd);
+      SetNans(p, codes[i], tables, low, high);
+      out[2 * i] = As(_mm512_unpacklo_epi8(low, high));
+      out[2 * i + 1] = As(_mm512_unpackhi_epi8(low, high));
+    }
+  }
   // What the sixteen codes of a U4 with this zero mean, twice.
   using U4PairTable = __m512i;
   static U4PairTable PairTableOf(int64_t zero) {
@@ -329,6 +354,19 @@ struct Avx512Bf16 : Avx512 {
     const __mmask32 nan = _mm256_cmpeq_epi8_mask(bytes, _mm256_set1_epi8(static_cast<char>(0x80)));
     const __m512i values = Bits(F8Pairs(bytes, kF8FnuzBytes));
     return As(_mm512_mask_mov_epi16(values, nan, _mm512_set1_epi16(0x7fc0)));
+  }
+  static ByteTables ByteTablesOf(const F8Bytes& bytes) {
+    return {Kept(_mm512_load_si512(bytes.low)), Kept(_mm512_load_si512(bytes.low + 64)),
+            Kept(_mm512_load_si512(bytes.high)), Kept(_mm512_load_si512(bytes.high + 64)),
+            Kept(_mm512_set1_epi8(static_cast<char>(0x80)))};
+  }
+  // Bytes of NaN where a table of magnitudes does not have it: minus zero of e4m3fnuz.
+  static void SetNans(const F8*, __m512i, const ByteTables&, __m512i&, __m512i&) {}
+  static void SetNans(const F8Fnuz*, __m512i codes, const ByteTables& tables, __m512i& low,
+                      __m512i& high) {
+    const __mmask64 nan = _mm512_cmpeq_epi8_mask(codes, tables.sign);
+    low = _mm512_mask_mov_epi8(low, nan, _mm512_set1_epi8(static_cast<char>(0xc0)));
+    high = _mm512_mask_mov_epi8(high, nan, _mm512_set1_epi8(0x7f));
   }
   // The permutation looks at the low five bits of each place; the fifth does not matter.
   static Pairs U4Pairs(__m128i bytes, U4PairTable table) {

@@ -214,17 +214,6 @@ struct Avx512Vnni : Avx512 {
     m[2] = _mm512_unpacklo_epi64(high01, high23);
     m[3] = _mm512_unpackhi_epi64(high01, high23);
   }
-  // Transposes a 4×4 matrix of 128-bit parts.
-  [[gnu::always_inline]] static void TurnLanes(Vec (&m)[4]) {
-    const Vec a = _mm512_shuffle_f32x4(m[0], m[1], 0x44);
-    const Vec b = _mm512_shuffle_f32x4(m[2], m[3], 0x44);
-    const Vec c = _mm512_shuffle_f32x4(m[0], m[1], 0xee);
-    const Vec d = _mm512_shuffle_f32x4(m[2], m[3], 0xee);
-    m[0] = _mm512_shuffle_f32x4(a, b, 0x88);
-    m[1] = _mm512_shuffle_f32x4(a, b, 0xdd);
-    m[2] = _mm512_shuffle_f32x4(c, d, 0x88);
-    m[3] = _mm512_shuffle_f32x4(c, d, 0xdd);
-  }
 
  private:
   template <class T>

@@ -1,5 +1,6 @@
 // Kernels that multiply bf16. What may be included here: target.h.
 #include "src/kernels/cpu/linear_narrow-inl.h"
+#include "src/kernels/cpu/linear_t_pairs-inl.h"
 #include "src/kernels/cpu/mha_bf16-inl.h"
 #include "src/kernels/cpu/mla_decode_bf16-inl.h"
 #include "src/kernels/cpu/mla_decode_few-inl.h"
@@ -13,6 +14,8 @@ namespace latte::cpu {
 
 const Target kAvx512Bf16 = {
     .linear = LinearBf16<Avx512Bf16>,
+    .linear_t = LinearTPairs<Avx512Bf16>,
+    .products = 1,
     .mla_decode = MlaDecodeBf16<Avx512Bf16>,
     .merge_partials = MergePartials<Avx512Bf16>,
     .finish_partial = FinishPartial<Avx512Bf16>,

@@ -117,7 +117,8 @@ struct LinearTOp {
   struct Shape {
     int64_t b, m, n, k;
     DType x, w;
-    int64_t run = 0;  // BlockScale::Run of a weight with scales; 0 without
+    int64_t run = 0;   // BlockScale::Run of a weight with scales; 0 without
+    int64_t rows = 0;  // BlockScale::rows of a weight with scales; 0 without
   };
   static Shape ShapeOf(const Params& p) {
     const int64_t k = p.y.shape[2];
@@ -127,7 +128,8 @@ struct LinearTOp {
             k,
             p.x.dtype,
             p.w.dtype,
-            p.w_scale.scale.empty() ? 0 : p.w_scale.Run(k)};
+            p.w_scale.scale.empty() ? 0 : p.w_scale.Run(k),
+            p.w_scale.scale.empty() ? 0 : p.w_scale.rows};
   }
   static OpWork WorkOf(const Params& p) {
     const Shape s = ShapeOf(p);

@@ -18,8 +18,9 @@ TensorView HeadsFirst(const TensorView& m) {
   return out;
 }
 
-// A contiguous [T, H, W] copy of x rounded to what products take; x itself under f32 arithmetic.
-TensorView RoundHeads(const TensorView& x, StepContext& step) {
+// A contiguous [T, H, N] copy of q_nope rounded to 16 bits; q_nope itself under f32 arithmetic.
+// Never to 8: scales of kv_b change along the rows that this product contracts over.
+TensorView RoundQueries(const TensorView& x, StepContext& step) {
   if (step.arithmetic == DType::kF32) return x;
   const auto [t, h, w] = std::array{x.shape[0], x.shape[1], x.shape[2]};
   const TensorView rounded = step.workspace->Take(step.arithmetic, {t, h, w});
@@ -30,6 +31,31 @@ TensorView RoundHeads(const TensorView& x, StepContext& step) {
       RoundTo16(from, w, step.arithmetic, to);
     }
   return rounded;
+}
+
+// o = W_UV·o_latent, by heads. Every row of o_latent is rounded by itself, as kv_b's products take
+// it. o_latent: [T, H, C] contiguous; o: [T, H, V].
+void UpProjectValues(const MlaLayer& mla, const TensorView& o_latent, const TensorView& o,
+                     StepContext& step) {
+  const MlaDims& dims = mla.dims;
+  const int64_t t = o.shape[0];
+  const auto by_heads = [&](const TensorView& rows) {
+    return HeadsFirst(rows.Reshape({t, dims.h, rows.shape[1]}));
+  };
+  const Activations x =
+      RoundActivations(o_latent.Reshape({t * dims.h, dims.c}), {&mla.w_kv_b}, step);
+  LinearPart w_uv;
+  if (x.codes.empty()) {
+    w_uv.x = by_heads(x.plain);
+  } else {
+    w_uv.x = by_heads(x.codes);
+    w_uv.x_scale = by_heads(x.scale);
+    w_uv.x_group = kActivationGroup;
+  }
+  w_uv.w = mla.w_uv();
+  w_uv.w_scale = mla.w_kv_b.Scale(dims.n, dims.n + dims.v);
+  w_uv.y = HeadsFirst(o);
+  Run<LinearOp>({{&w_uv, 1}}, step.exec);
 }
 
 }  // namespace
@@ -47,11 +73,10 @@ void AttendAbsorbed(const MlaLayer& mla, const MlaQueries& q,
   for (const SequenceSlice& s : sequences)
     decode.push_back({s.query_start - begin, s.extend_len, s.cached_len + s.extend_len, s.pages});
 
-  const TensorView q_nope = RoundHeads(q.nope.Slice(0, begin, end), step);
+  const TensorView q_nope = RoundQueries(q.nope.Slice(0, begin, end), step);
   const TensorView q_latent = workspace.Take(DType::kF32, {t, dims.h, dims.c});
-  const int64_t head_rows = dims.n + dims.v;
   Run<LinearTOp>({HeadsFirst(q_nope), mla.w_uk(), HeadsFirst(q_latent),
-                  mla.w_kv_b.Scale(/*row_begin=*/0, head_rows)},
+                  mla.w_kv_b.Scale(/*row_begin=*/0, dims.n + dims.v)},
                  step.exec);
 
   const TensorView o_latent = workspace.Take(DType::kF32, {t, dims.h, dims.c});
@@ -65,12 +90,7 @@ void AttendAbsorbed(const MlaLayer& mla, const MlaQueries& q,
   p.rows = step.cache->spec().streams[0].rows;
   Run<MlaDecodeOp>(p, step.exec);
 
-  LinearPart w_uv;
-  w_uv.x = HeadsFirst(RoundHeads(o_latent, step));
-  w_uv.w = mla.w_uv();
-  w_uv.w_scale = mla.w_kv_b.Scale(dims.n, head_rows);
-  w_uv.y = HeadsFirst(o.Slice(0, begin, end));
-  Run<LinearOp>({{&w_uv, 1}}, step.exec);
+  UpProjectValues(mla, o_latent, o.Slice(0, begin, end), step);
 }
 
 }  // namespace latte
