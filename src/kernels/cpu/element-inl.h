@@ -30,6 +30,12 @@ struct U4 {
   uint8_t bits;
 };
 template <class T>
+constexpr bool kIsF8 = false;
+template <>
+inline constexpr bool kIsF8<F8> = true;
+template <>
+inline constexpr bool kIsF8<F8Fnuz> = true;
+template <class T>
 constexpr int64_t kValuesPer = 1;
 template <>
 inline constexpr int64_t kValuesPer<U4> = 2;

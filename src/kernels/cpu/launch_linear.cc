@@ -360,7 +360,11 @@ void Launch<kTarget>::LinearT(const LinearTOp::Params& p, const Exec& exec) {
     LinearTTask t = {};
     t.x = At(p.x, at.b, at.m);
     t.w = weights_at(at);
-    t.next_w = next < 0 ? nullptr : weights_at(block_of(next));
+    if (next >= 0) {
+      const Block ahead = block_of(next);
+      t.next_w = weights_at(ahead);
+      t.next_row_begin = GridAt(p.w_scale, ahead.b, 0, 0).row_begin;
+    }
     t.x_type = ElementOf(s.x);
     t.w_type = ElementOf(s.w);
     t.x_stride = p.x.stride[1];

@@ -70,20 +70,18 @@ template <class V, int64_t kM, int64_t kN, class Rows, class Ask>
   }
 }
 
-// The same of normal numbers, two steps at once.
-template <class V, int64_t kM, int64_t kN, class Ask>
-[[gnu::always_inline]] inline void AddNormals(const InputRows<BF16>& x,
-                                              const NormalRows<V, kN>& rows, int64_t begin,
-                                              int64_t end, const Ask& ask,
-                                              typename V::Vec (&sums)[kM][kN]) {
+// The same, two steps at once.
+template <class V, int64_t kM, int64_t kN, class Rows, class Ask>
+[[gnu::always_inline]] inline void AddTwoSteps(const InputRows<BF16>& x, const Rows& rows,
+                                               int64_t begin, int64_t end, const Ask& ask,
+                                               typename V::Vec (&sums)[kM][kN]) {
   constexpr int64_t kStep = kHalfStep<V>;
   SetZero<V>(sums);
   for (int64_t at = begin; at < end; at += 2 * kStep) {
     ask(at);
     ask(at + kStep);
     for (int64_t j = 0; j < kN; ++j) {
-      const auto [first, second] =
-          V::LoadTwoNormals(rows.w[j].first + at, rows.w[j].second + at, rows.bits);
+      const auto [first, second] = rows.LoadBoth(j, at);
       for (int64_t i = 0; i < kM; ++i) {
         const BF16* const xi = x.data + i * x.stride + at;
         sums[i][j] = V::DotPairs(sums[i][j], V::LoadSame(xi), first);
@@ -98,10 +96,10 @@ template <class V, int64_t kM, int64_t kN, class Rows, class Ask>
 [[gnu::always_inline]] inline void AddOperands(const InputRows<BF16>& x, const Rows& rows,
                                                int64_t begin, int64_t end, const Ask& ask,
                                                typename V::Vec (&sums)[kM][kN]) {
-  rows.WithOperands(
+  rows.template WithOperands<kM * kN>(
       begin, end, [&](const auto& operands) __attribute__((always_inline)) {
-        if constexpr (requires { operands.bits; })
-          AddNormals<V>(x, operands, begin, end, ask, sums);
+        if constexpr (requires { operands.LoadBoth(0, begin); })
+          AddTwoSteps<V>(x, operands, begin, end, ask, sums);
         else
           AddSegment<V>(x, operands, begin, end, ask, sums);
       });
@@ -196,9 +194,20 @@ void NarrowPanel(const LinearTask& t, const Panel<T>& panel, const NarrowScales<
 template <class V, class T>
 void WidenRows(const Panel<T>& panel, const NarrowScales<V>& scales, int64_t n, BF16* to) {
   RowsInPlace<V, kWideTwos, T> rows(panel, scales, n, 0);
+  constexpr int64_t kStep = kWideTwos * V::kPairElements;
+  const auto tables = V::ByteTablesOf(panel.w);
   ForEachSegment(panel.segments, [&](int64_t segment, int64_t begin, int64_t end) {
     rows.StartSegment(segment, begin, end);
-    for (int64_t at = begin; at < end; at += kHalfStep<V>)
+    int64_t at = begin;
+    if constexpr (kIsF8<T>)
+      for (; at + 2 * kHalfStep<V> <= end; at += 2 * kHalfStep<V>, to += 2 * kStep)
+        for (int64_t j = 0; j < kWideTwos; ++j) {
+          const auto [first, second] =
+              V::LoadTwoTwice(rows.w[j].first + at, rows.w[j].second + at, tables);
+          V::StorePairs(to + j * V::kPairElements, first);
+          V::StorePairs(to + kStep + j * V::kPairElements, second);
+        }
+    for (; at < end; at += kHalfStep<V>)
       for (int64_t j = 0; j < kWideTwos; ++j, to += V::kPairElements)
         V::StorePairs(to,
                       at + kHalfStep<V> <= end ? rows.Load(j, at) : rows.Partial(j, at, end - at));
@@ -234,8 +243,10 @@ void SetScales(const LinearTask& t, int64_t row_begin, int64_t rows, int64_t k_b
                int64_t to_row, NarrowScales<V>& to) {
   if (t.grid.scale != nullptr)
     return LoadScales<V>(t.grid, row_begin, rows, k_begin, count, to_row, to);
+  float* const one = to.Own(to_row);
+  *one = 1;
   for (int64_t i = to_row; i < to_row + rows; ++i) {
-    to.scale[i * kMaxSegments<PairMath<V>>] = 1;
+    to.row[i] = one;
     to.zero[i] = nullptr;
   }
 }

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "src/kernels/cpu/math-inl.h"
 #include "src/kernels/cpu/rows_in_order-inl.h"
@@ -52,24 +53,66 @@ const float* FloatInput(const LinearTTask& t, int64_t m, int64_t begin, int64_t 
   return scratch;
 }
 
-// Lines of columns [column, +columns) of `rows` rows from n on, of which all before are a multiple,
-// or behind the last one of as many of the product that is next.
+// Lines of columns [column, +columns) of W, asked for about `ahead_bytes` before they are used, and
+// at its end those of the product that is next, in `steps` runs for every `rows` rows. Scales of
+// the latter are asked for all along.
 template <class T>
-LinesInOrder RowsAhead(const LinearTTask& t, const T* w, int64_t n, int64_t rows, int64_t column,
-                       int64_t columns, int64_t steps) {
-  if (n >= t.n) {
-    n -= RoundUp(t.n, rows);
-    w = static_cast<const T*>(t.next_w);
-    if (w == nullptr || n >= t.n) return {};
+class ProductLines {
+ public:
+  ProductLines(const LinearTTask& t, const T* w, int64_t column, int64_t columns,
+               int64_t ahead_bytes, int64_t rows, int64_t steps) {
+    const int64_t bytes = columns / kValuesPer<T> * kSize;
+    const int64_t ahead = Min(t.n, Max(2, ahead_bytes / (rows * bytes)) * rows);
+    const auto lines_of = [&](const void* weights, int64_t n, int64_t count) {
+      const T* const from = static_cast<const T*>(weights) + n * t.w_stride;
+      return LineRuns(from + column / kValuesPer<T>, t.w_stride * kSize, bytes, count, t.ask_into);
+    };
+    steps_here_ = (t.n - ahead + rows - 1) / rows * steps;
+    per_step_ = (rows * bytes + kLine * steps - 1) / (kLine * steps);
+    if (steps_here_ > 0) here_ = lines_of(w, ahead, t.n - ahead);
+    if (t.next_w == nullptr) return;
+    next_ = lines_of(t.next_w, 0, ahead);
+    if (t.grid.scale != nullptr) SetScales(t, column, columns, (t.n + rows - 1) / rows * steps);
   }
-  constexpr auto kSize = static_cast<int64_t>(sizeof(T));
-  return {w + n * t.w_stride + column / kValuesPer<T>,
-          t.w_stride * kSize,
-          columns / kValuesPer<T> * kSize,
-          Min(rows, t.n - n),
-          t.ask_into,
-          steps};
-}
+
+  LineRuns::Run Next() {
+    scales_.Ask();
+    return steps_here_-- > 0 ? here_.Next(per_step_) : next_.Next(per_step_);
+  }
+
+ private:
+  static constexpr auto kSize = static_cast<int64_t>(sizeof(T));
+  static constexpr int64_t kLine = 64;
+
+  void SetScales(const LinearTTask& t, int64_t column, int64_t columns, int64_t steps) {
+    const ScaleGrid& grid = t.grid;
+    const int64_t size = grid.type == Element::kF32 ? 4 : 2;
+    const int64_t first = t.next_row_begin / grid.rows;
+    const int64_t at = first * grid.stride + (grid.column_begin + column) / grid.columns;
+    scales_ = LinesInOrder(static_cast<const char*>(grid.scale) + at * size, grid.stride * size,
+                           SegmentsOf(grid, column, columns).count * size,
+                           (t.next_row_begin + t.n - 1) / grid.rows + 1 - first, t.ask_into, steps);
+  }
+
+  LineRuns here_, next_;
+  LinesInOrder scales_;
+  int64_t steps_here_, per_step_;
+};
+
+// Asks for lines of a run at every row of W that a loop passes: a burst of them would hold the
+// places that its own loads wait for.
+class LinesByRow {
+ public:
+  explicit LinesByRow(const LineRuns::Run& run) : run_(run) {}
+  void Ask() {
+    if (at_ < run_.count) run_.Ask(at_++);
+    asm volatile("");  // g++ 12 drops what only asks
+  }
+
+ private:
+  LineRuns::Run run_;
+  int64_t at_ = 0;
+};
 
 // y[:, column:+columns] (+)= the panel's rows, kN vectors wide.
 template <class V, int64_t kN, class W>
@@ -303,6 +346,94 @@ void StreamColumns(const LinearTTask& t, const T* w) {
   ForEachRun<kRowsAtOnce>(t.n, add);
 }
 
+// Rows of W and columns, four vectors, that are added at once where sums stay in registers.
+constexpr int64_t kDownRows = 16;
+constexpr int64_t kDownVectors = 4;
+template <class V>
+constexpr int64_t kDownColumns = kDownVectors* V::kLanes;
+constexpr int64_t kDownAheadBytes = 16 << 10;  // of W, asked for before they are used
+
+// y[i,:] = y[i,:] + Σ over `rows` rows of W, in order: x[row][i]·(w·scale of row); the first finds
+// nothing in y. A function of its own: g++ 12 keeps addresses in vector registers otherwise.
+template <class V, int64_t kM, class T>
+[[gnu::noinline]] void AddRowsDown(const T* w, int64_t stride, int64_t rows, const float* scale,
+                                   int64_t scale_stride, const float* x, bool first,
+                                   LineRuns::Run ahead, float* y, int64_t y_stride) {
+  LinesByRow lines(ahead);
+  typename V::Vec sums[kM][kDownVectors];
+#pragma GCC unroll 4
+  for (int64_t i = 0; i < kM; ++i)
+#pragma GCC unroll 4
+    for (int64_t j = 0; j < kDownVectors; ++j)
+      sums[i][j] = first ? V::Zero() : V::Load(y + i * y_stride + j * V::kLanes);
+  for (int64_t row = 0; row < rows; ++row, w += stride, scale += scale_stride, x += kM) {
+    lines.Ask();
+    const typename V::Vec scale_of_row = V::Set1(*scale);
+    typename V::Vec value[kDownVectors];
+#pragma GCC unroll 4
+    for (int64_t j = 0; j < kDownVectors; ++j)
+      value[j] = V::Mul(V::Load(w + j * V::kLanes), scale_of_row);
+#pragma GCC unroll 4
+    for (int64_t i = 0; i < kM; ++i) {
+      const typename V::Vec xi = V::Set1(x[i]);
+#pragma GCC unroll 4
+      for (int64_t j = 0; j < kDownVectors; ++j) sums[i][j] = V::Fma(xi, value[j], sums[i][j]);
+    }
+  }
+#pragma GCC unroll 4
+  for (int64_t i = 0; i < kM; ++i)
+#pragma GCC unroll 4
+    for (int64_t j = 0; j < kDownVectors; ++j)
+      V::Store(y + i * y_stride + j * V::kLanes, sums[i][j]);
+}
+
+// Scales of rows [n, +rows), [row][segment].
+template <class V>
+void LoadScalesDown(const ScaleGrid& grid, int64_t n, int64_t rows, int64_t segments, float* to) {
+  const int64_t column = grid.column_begin / grid.columns;
+  const int64_t first = grid.row_begin + n;
+  WithType(grid.scale, grid.type, [&](const auto* scale) {
+    if (grid.rows == 1 && grid.stride == segments)  // one run
+      return WidenRow<V>(scale + first * grid.stride + column, rows * segments, to);
+    for (int64_t i = 0; i < rows; ++i)
+      WidenRow<V>(scale + (first + i) / grid.rows * grid.stride + column, segments,
+                  to + i * segments);
+  });
+}
+
+// One product of bytes, scaled by whole runs of columns. Requires: t.k ≤ kStreamColumns.
+template <class V, int64_t kM, class T>
+void StreamDown(const LinearTTask& t, const T* w) {
+  const Segments segments = SegmentsOf(t.grid, 0, t.k);
+  alignas(64) float scale[kStreamColumns / kDownColumns<V> * kDownRows];
+  ProductLines<T> ahead(t, w, 0, t.k, kDownAheadBytes, kDownRows, t.k / kDownColumns<V>);
+  for (int64_t n = 0; n < t.n; n += kDownRows) {
+    const int64_t rows = Min(kDownRows, t.n - n);
+    float x[kDownRows * kM];
+    for (int64_t i = 0; i < kM; ++i) {
+      alignas(64) float scratch[kDownRows];
+      const float* const xi = FloatInput<V>(t, i, n, rows, scratch);
+      for (int64_t row = 0; row < rows; ++row) x[row * kM + i] = xi[row];
+    }
+    LoadScalesDown<V>(t.grid, n, rows, segments.count, scale);
+    ForEachSegment(segments, [&](int64_t segment, int64_t begin, int64_t end) {
+      for (int64_t at = begin; at < end; at += kDownColumns<V>) {
+        AddRowsDown<V, kM>(w + n * t.w_stride + at, t.w_stride, rows, scale + segment,
+                           segments.count, x, n == 0, ahead.Next(), t.y + at, t.y_stride);
+      }
+    });
+  }
+}
+
+// Whether the sums of a task of bytes stay in registers over rows of W.
+template <class V>
+bool StreamsDown(const LinearTTask& t) {
+  if (V::kLanes < 16 || t.batches > 1 || t.grid.scale == nullptr) return false;
+  const Segments s = SegmentsOf(t.grid, 0, t.k);
+  return t.k % kDownColumns<V> == 0 && s.first % kDownColumns<V> == 0 &&
+         (s.count == 1 || s.columns % kDownColumns<V> == 0);
+}
+
 template <class V, class T>
 void LinearTStreams(const LinearTTask& task, const T* w) {
   LinearTTask t = task;
@@ -310,8 +441,14 @@ void LinearTStreams(const LinearTTask& task, const T* w) {
     t.k = Min(kStreamColumns, task.k - begin);
     t.y = task.y + begin;
     t.grid.column_begin = task.grid.column_begin + begin;
+    if (task.next_w != nullptr)
+      t.next_w = static_cast<const T*>(task.next_w) + begin / kValuesPer<T>;
+    const T* const from = w + begin / kValuesPer<T>;
     WithConstant<kStreamRowsOfX>(task.m, [&](auto rows) {
-      StreamColumns<V, decltype(rows)::value>(t, w + begin / kValuesPer<T>);
+      constexpr int64_t kM = decltype(rows)::value;
+      if constexpr (std::is_same_v<T, I8>)
+        if (StreamsDown<V>(t)) return StreamDown<V, kM>(t, from);
+      StreamColumns<V, kM>(t, from);
     });
   }
 }

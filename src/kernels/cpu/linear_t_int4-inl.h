@@ -187,7 +187,9 @@ typename V::Ints NibblesOf(const char* p, int64_t half) {
 // of each lane. A function of its own, so that zipped rows have all registers.
 template <class V, int64_t kM>
 [[gnu::noinline]] void AddZipped(const char* w, int64_t stride, const FixedRow* x, int64_t four,
-                                 const int32_t* units, bool first, int32_t* sums) {
+                                 const int32_t* units, bool first, LineRuns::Run ahead,
+                                 int32_t* sums) {
+  LinesByRow lines(ahead);
   using Ints = typename V::Ints;
   const Ints unit_of_lane = V::LoadBytes(units);
   for (int64_t half = 0; half < kHalves; ++half) {
@@ -196,7 +198,10 @@ template <class V, int64_t kM>
 #pragma GCC unroll 4
     for (int64_t i = 0; i < kZippedFours; ++i) {
 #pragma GCC unroll 4
-      for (int64_t j = 0; j < 4; ++j, row += stride) zipped[i][j] = NibblesOf<V>(row, half);
+      for (int64_t j = 0; j < 4; ++j, row += stride) {
+        lines.Ask();
+        zipped[i][j] = NibblesOf<V>(row, half);
+      }
       V::ZipFours(zipped[i]);
     }
     for (int64_t m = 0; m < kM; ++m)
@@ -255,7 +260,8 @@ void StoreChunk(const int32_t* sums, const FixedRow& x, typename V::Ints unit_of
 
 // kM rows of x from m on times a block of W.
 template <class V, int64_t kM>
-void MultiplyBlock(const LinearTTask& t, const U4* w, int64_t m, const WeightBlock& block) {
+void MultiplyBlock(const LinearTTask& t, const U4* w, int64_t m, const WeightBlock& block,
+                   ProductLines<U4>& ahead) {
   constexpr int64_t kChunkSums = kHalves * kHalfSums<kM>;
   FixedRow x[kM];
   alignas(64) float scratch[kFixedRows];
@@ -271,13 +277,7 @@ void MultiplyBlock(const LinearTTask& t, const U4* w, int64_t m, const WeightBlo
   alignas(64) int32_t sums[kUnits * kUnitColumns * kM * kDigits];
   const auto* const first =
       reinterpret_cast<const char*>(w + block.n * t.w_stride + block.column / kValuesPer<U4>);
-  const int64_t ahead_rows =
-      Max(2, kAheadBytes / (kZippedRows * chunks * kChunkBytes)) * kZippedRows;
   for (int64_t n = 0; n < block.rows; n += kZippedRows) {
-    LinesInOrder ahead;
-    if (m == 0)
-      ahead = RowsAhead(t, w, block.n + n + ahead_rows, kZippedRows, block.column, block.columns,
-                        chunks);
     const char* rows = first + n * t.w_stride;
     int64_t rows_stride = t.w_stride;
     alignas(64) char padded[kZippedRows * kUnits * kUnitColumns / kValuesPer<U4>];
@@ -289,9 +289,9 @@ void MultiplyBlock(const LinearTTask& t, const U4* w, int64_t m, const WeightBlo
       rows = padded;
     }
     for (int64_t chunk = 0; chunk < chunks; ++chunk) {
-      ahead.Ask();
+      const LineRuns::Run lines = m == 0 ? ahead.Next() : LineRuns::Run{};
       AddZipped<V, kM>(rows + chunk * kChunkBytes, rows_stride, x, n / 4, units[chunk], n == 0,
-                       sums + chunk * kChunkSums);
+                       lines, sums + chunk * kChunkSums);
     }
   }
   for (int64_t chunk = 0; chunk < chunks; ++chunk)
@@ -305,14 +305,17 @@ void MultiplyBlock(const LinearTTask& t, const U4* w, int64_t m, const WeightBlo
 template <class V>
 void LinearTInt4(const LinearTTask& t) {
   const auto* const w = static_cast<const U4*>(t.w);
-  for (int64_t column = 0; column < t.k; column += kUnits * kUnitColumns)
+  for (int64_t column = 0; column < t.k; column += kUnits * kUnitColumns) {
+    const int64_t columns = Min(kUnits * kUnitColumns, t.k - column);
+    ProductLines<U4> ahead(t, w, column, columns, kAheadBytes, kZippedRows,
+                           columns / kChunkColumns);
     for (int64_t n = 0; n < t.n; n += kFixedRows) {
-      const WeightBlock block{n, Min(kFixedRows, t.n - n), column,
-                              Min(kUnits * kUnitColumns, t.k - column)};
+      const WeightBlock block{n, Min(kFixedRows, t.n - n), column, columns};
       ForEachRun<kStreamRowsOfX>(t.m, [&](int64_t m, auto count) {
-        MultiplyBlock<V, decltype(count)::value>(t, w, m, block);
+        MultiplyBlock<V, decltype(count)::value>(t, w, m, block, ahead);
       });
     }
+  }
 }
 
 }  // namespace

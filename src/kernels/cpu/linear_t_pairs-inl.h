@@ -100,8 +100,9 @@ void StoreScaled(typename V::Vec (&sums)[kPairVectors], const float* scales, boo
 // x. A function of its own, so that sums and tables have all registers.
 template <class V, int64_t kM, class T>
 [[gnu::noinline]] void AddPairRows(const PairBlock<T>& block, int64_t column, int64_t begin,
-                                   int64_t end, const PairInputs* x, float* sums,
-                                   int64_t sums_stride) {
+                                   int64_t end, const PairInputs* x, LineRuns::Run ahead,
+                                   float* sums, int64_t sums_stride) {
+  LinesByRow lines(ahead);
   const typename V::ByteTables tables = V::ByteTablesOf(block.w);
   typename V::Vec sum[kM][kPairVectors];
 #pragma GCC unroll 4
@@ -110,6 +111,8 @@ template <class V, int64_t kM, class T>
     for (int64_t j = 0; j < kPairVectors; ++j)
       sum[m][j] = begin == 0 ? V::Zero() : V::Load(sums + m * sums_stride + j * V::kLanes);
   for (int64_t pair = begin; pair < end; ++pair) {
+    lines.Ask();
+    lines.Ask();
     typename V::Pairs w[kPairVectors];
     V::ZipRows(block.Row(2 * pair) + column, block.Row(2 * pair + 1) + column, tables, w);
 #pragma GCC unroll 4
@@ -128,21 +131,17 @@ template <class V, int64_t kM, class T>
 
 // y (+)= a block times kM rows of x, where W lies.
 template <class V, int64_t kM, class T>
-void StreamBlock(const LinearTTask& t, const T* w, const PairBlock<T>& block,
-                 const PairScales& scales) {
+void StreamBlock(const LinearTTask& t, const PairBlock<T>& block, const PairScales& scales,
+                 ProductLines<T>& ahead) {
   PairInputs x[kM];
   for (int64_t m = 0; m < kM; ++m) x[m].Set(t, m, block);
   alignas(64) float sums[kM * kPairTaskColumns];
-  constexpr int64_t kRows = 2 * kPairsAtOnce;
   const int64_t chunks = t.k / kPairColumns;
-  const int64_t ahead_rows = Max(2, kPairsAheadBytes / (kRows * t.k)) * kRows;
   for (int64_t pair = 0; pair < block.pairs(); pair += kPairsAtOnce) {
-    LinesInOrder ahead = RowsAhead(t, w, block.n + 2 * pair + ahead_rows, kRows, 0, t.k, chunks);
     const int64_t end = Min(pair + kPairsAtOnce, block.pairs());
     for (int64_t chunk = 0; chunk < chunks; ++chunk) {
-      ahead.Ask();
-      AddPairRows<V, kM>(block, chunk * kPairColumns, pair, end, x, sums + chunk * kPairColumns,
-                         t.k);
+      AddPairRows<V, kM>(block, chunk * kPairColumns, pair, end, x, ahead.Next(),
+                         sums + chunk * kPairColumns, t.k);
     }
   }
   for (int64_t m = 0; m < kM; ++m)
@@ -179,7 +178,7 @@ template <class V, int64_t kM>
 // y (+)= a block times all rows of x, six at a time.
 template <class V, class T>
 void ZippedBlock(const LinearTTask& t, const PairBlock<T>& block, const PairScales& scales,
-                 LinesInOrder& ahead) {
+                 ProductLines<T>& ahead) {
   alignas(64) BF16 zipped[kBlockPairs * kPairVectors * V::kPairElements];
   const typename V::ByteTables tables = V::ByteTablesOf(block.w);
   for (int64_t column = 0; column < t.k; column += kPairColumns) {
@@ -191,7 +190,9 @@ void ZippedBlock(const LinearTTask& t, const PairBlock<T>& block, const PairScal
     }
     ForEachRun<kPairTileRows>(t.m, [&](int64_t m, auto count) {
       constexpr int64_t kM = decltype(count)::value;
-      ahead.Ask();
+      const LineRuns::Run lines = ahead.Next();
+      for (int64_t i = 0; i < lines.count; ++i) lines.Ask(i);
+      asm volatile("");  // as in LinesByRow
       PairInputs x[kM];
       for (int64_t i = 0; i < kM; ++i) x[i].Set(t, m + i, block);
       ZippedTile<V, kM>(zipped, block.pairs(), x, scales.scale + column / kPairUnit, block.first,
@@ -216,16 +217,20 @@ void ForEachPairBlock(const LinearTTask& t, const T* w, const F& f) {
 template <class V, class T>
 void MultiplyByColumns(const LinearTTask& t, const T* w) {
   PairScales scales;
-  if (t.m <= kStreamRowsOfX)
+  const int64_t chunks = t.k / kPairColumns;
+  if (t.m <= kStreamRowsOfX) {
+    ProductLines<T> ahead(t, w, 0, t.k, kPairsAheadBytes, 2 * kPairsAtOnce, chunks);
     return ForEachPairBlock(t, w, [&](const PairBlock<T>& block) {
       SetPairScales<V>(t, block.n, scales);
       WithConstant<kStreamRowsOfX>(
-          t.m, [&](auto rows) { StreamBlock<V, decltype(rows)::value>(t, w, block, scales); });
+          t.m, [&](auto rows) { StreamBlock<V, decltype(rows)::value>(t, block, scales, ahead); });
     });
+  }
   int64_t blocks = 0;
   ForEachPairBlock(t, w, [&](const PairBlock<T>&) { ++blocks; });
   const int64_t tiles = (t.m + kPairTileRows - 1) / kPairTileRows;
-  LinesInOrder ahead = RowsAhead(t, w, t.n, t.n, 0, t.k, blocks * tiles * t.k / kPairColumns);
+  // All of the next product while this one is multiplied.
+  ProductLines<T> ahead(t, w, 0, t.k, t.n * t.k, t.n, blocks * tiles * chunks);
   ForEachPairBlock(t, w, [&](const PairBlock<T>& block) {
     SetPairScales<V>(t, block.n, scales);
     ZippedBlock<V>(t, block, scales, ahead);

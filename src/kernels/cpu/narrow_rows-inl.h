@@ -1,8 +1,9 @@
 // Rows of narrow weights as the tiles of linear_narrow-inl.h take them, in pairs of bf16: two rows
 // of W in a register, where they lie or widened in scratch.
 //
-// A source of rows has: StartSegment(segment, begin, end); WithOperands(begin, end, f), which calls
-// f with what loads these columns; and `scale`, of each row of W.
+// A source of rows has: StartSegment(segment, begin, end); WithOperands<sums>(begin, end, f), which
+// calls f with what loads these columns beside as many registers of sums; and `scale`, of each row
+// of W. What loads columns has Load and Partial for one step, or LoadBoth for two.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +18,8 @@
 namespace latte::cpu {
 namespace {
 
+// Registers of sums that leave some for what e4m3 is looked up in.
+constexpr int64_t kSumsBesideTables = 12;
 constexpr int64_t kWideTwos = 2;  // registers of two rows of W in a tile in scratch
 template <class V>
 constexpr int64_t kHalfStep = V::kPairElements / 2;  // columns of a step
@@ -63,6 +66,17 @@ struct TwoRows<V, U4> {
   }
 };
 
+// Twos of rows of e4m3, two steps at once.
+template <class V, int64_t kN, class T>
+struct LookedUpRows {
+  const TwoRows<V, T> (&w)[kN];
+  typename V::ByteTables tables;
+
+  typename V::TwoPairs LoadBoth(int64_t j, int64_t at) const {
+    return V::LoadTwoTwice(w[j].first + at, w[j].second + at, tables);
+  }
+};
+
 // 2·kN rows of a panel where they lie, as a tile takes them; one over the edge repeats the last.
 template <class V, int64_t kN, class T>
 struct RowsInPlace {
@@ -86,8 +100,11 @@ struct RowsInPlace {
     return w[j].Partial(at, count);
   }
   // Calls f with what loads columns [begin, end).
-  template <class F>
-  [[gnu::always_inline]] void WithOperands(int64_t, int64_t, const F& f) const {
+  template <int64_t kSums, class F>
+  [[gnu::always_inline]] void WithOperands(int64_t begin, int64_t end, const F& f) const {
+    if constexpr (kIsF8<T> && kSums <= kSumsBesideTables)
+      if ((end - begin) % (2 * kHalfStep<V>) == 0)
+        return f(LookedUpRows<V, kN, T>{w, V::ByteTablesOf(w[0].first)});
     f(*this);
   }
 };
@@ -97,6 +114,10 @@ template <class V, int64_t kN>
 struct NormalRows {
   const TwoRows<V, F8> (&w)[kN];
   typename V::NormalBits bits;
+
+  typename V::TwoPairs LoadBoth(int64_t j, int64_t at) const {
+    return V::LoadTwoNormals(w[j].first + at, w[j].second + at, bits);
+  }
 };
 
 // The same as RowsInPlace, of e4m3 in segments of normal numbers where they are that.
@@ -109,10 +130,10 @@ struct CheckedRows<V, kN, F8> : RowsInPlace<V, kN, F8> {
   using RowsInPlace<V, kN, F8>::RowsInPlace;
   using RowsInPlace<V, kN, F8>::w;
 
-  template <class F>
+  template <int64_t kSums, class F>
   [[gnu::always_inline]] void WithOperands(int64_t begin, int64_t end, const F& f) const {
     if (AreNormal(begin, end)) return f(NormalRows<V, kN>{w, V::NormalBitsOfF8()});
-    f(*this);
+    RowsInPlace<V, kN, F8>::template WithOperands<kSums>(begin, end, f);
   }
 
  private:
@@ -144,7 +165,7 @@ struct RowsInScratch {
     return V::LoadPairs(column0 + at * kStride + j * V::kPairElements);
   }
   typename V::Pairs Partial(int64_t j, int64_t at, int64_t) const { return Load(j, at); }
-  template <class F>
+  template <int64_t kSums, class F>
   [[gnu::always_inline]] void WithOperands(int64_t, int64_t, const F& f) const {
     f(*this);
   }

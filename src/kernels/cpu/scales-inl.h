@@ -36,9 +36,11 @@ void ForEachSegment(const Segments& s, const F& f) {
 template <int64_t kRows, int64_t kSegments>
 struct PanelScales {
   alignas(64) float scale[kRows * kSegments];
+  const float* row[kRows];     // in `scale`; rows that share theirs point to the first one's
   const uint8_t* zero[kRows];  // null: the default
 
-  const float* Row(int64_t i) const { return scale + i * kSegments; }
+  float* Own(int64_t i) { return scale + i * kSegments; }
+  const float* Row(int64_t i) const { return row[i]; }
 };
 
 // Rows [row_begin, +rows) of the task and `count` scales of the columns from k_begin on, to rows
@@ -47,14 +49,21 @@ template <class V, int64_t kRows, int64_t kSegments>
 void LoadScales(const ScaleGrid& grid, int64_t row_begin, int64_t rows, int64_t k_begin,
                 int64_t count, int64_t to_row, PanelScales<kRows, kSegments>& to) {
   const int64_t column = (grid.column_begin + k_begin) / grid.columns;
-  for (int64_t i = 0; i < rows; ++i) {
-    const int64_t row = (grid.row_begin + row_begin + i) / grid.rows;
-    WithType(grid.scale, grid.type, [&](const auto* scale) {
-      WidenRow<V>(scale + row * grid.stride + column, count, to.scale + (to_row + i) * kSegments);
-    });
-    to.zero[to_row + i] =
-        grid.zero == nullptr ? nullptr : grid.zero + row * grid.zero_stride + column;
-  }
+  const int64_t first = grid.row_begin + row_begin;
+  int64_t row = first / grid.rows;
+  int64_t end = (row + 1) * grid.rows - first;
+  WithType(grid.scale, grid.type, [&](const auto* scale) {
+    for (int64_t i = 0; i < rows; ++row, end += grid.rows) {
+      float* const own = to.Own(to_row + i);
+      WidenRow<V>(scale + row * grid.stride + column, count, own);
+      const uint8_t* const zero =
+          grid.zero == nullptr ? nullptr : grid.zero + row * grid.zero_stride + column;
+      for (; i < Min(end, rows); ++i) {
+        to.row[to_row + i] = own;
+        to.zero[to_row + i] = zero;
+      }
+    }
+  });
 }
 
 }  // namespace

@@ -119,9 +119,7 @@ struct Avx512Bf16 : Avx512 {
     Pairs first, second;
   };
   static TwoPairs LoadTwoNormals(const F8* p, const F8* q, const NormalBits& bits) {
-    constexpr int kMiddleSwapped = 0xd8;  // so that halves of 128 bits come out side by side
-    const __m512i codes = _mm512_permutex_epi64(
-        _mm512_inserti64x4(_mm512_castsi256_si512(Bytes32(p)), Bytes32(q), 1), kMiddleSwapped);
+    const __m512i codes = TwoQuarters(p, q);
     constexpr char kBias = 0x3c;
     const __m512i low = _mm512_gf2p8affine_epi64_epi8(codes, bits.low, 0);
     const __m512i high = _mm512_gf2p8affine_epi64_epi8(codes, bits.high, kBias);
@@ -140,12 +138,19 @@ struct Avx512Bf16 : Avx512 {
     const __m512i nan = _mm512_set1_epi8(static_cast<char>(2 * 0x7f - 2 * 8));
     return _mm512_cmpge_epu8_mask(all, nan) != 0;
   }
-  // What ZipRows looks bytes up in, to be kept in registers over a loop.
+  // What bytes are looked up in, to be kept in registers over a loop.
   struct ByteTables {
     __m512i low, more_low, high, more_high, sign;
   };
   static ByteTables ByteTablesOf(const F8*) { return ByteTablesOf(kF8Bytes); }
   static ByteTables ByteTablesOf(const F8Fnuz*) { return ByteTablesOf(kF8FnuzBytes); }
+  struct NoTables {};
+  static NoTables ByteTablesOf(const void*) { return {}; }
+  // As LoadTwoNormals, of any numbers.
+  template <class T>
+  static TwoPairs LoadTwoTwice(const T* p, const T* q, const ByteTables& tables) {
+    return LookUp(p, TwoQuarters(p, q), tables);
+  }
   // 64 numbers of each of two rows as pairs of one and the other: lane 4l + i of out[j] is of
   // number 16l + 4j + i. TurnLanes brings sums of them into order.
   template <class T>
@@ -156,13 +161,9 @@ struct Avx512Bf16 : Avx512 {
                               _mm512_unpackhi_epi8(first, second)};
 #pragma GCC unroll 2
     for (int i = 0; i < 2; ++i) {
-      __m512i low = _mm512_permutex2var_epi8(tables.low, codes[i], tables.more_low);
-      __m512i high = _mm512_permutex2var_epi8(tables.high, codes[i], tables.more_high);
-      constexpr int kOrAnd = 0xf8;  // a | b & c
-      high = _mm512_ternarylogic_epi32(high, codes[i], tables.sign, kOrAnd);
-      SetNans(p, codes[i], tables, low, high);
-      out[2 * i] = As(_mm512_unpacklo_epi8(low, high));
-      out[2 * i + 1] = As(_mm512_unpackhi_epi8(low, high));
+      const TwoPairs pairs = LookUp(p, codes[i], tables);
+      out[2 * i] = pairs.first;
+      out[2 * i + 1] = pairs.second;
     }
   }
   // What the sixteen codes of a U4 with this zero mean, twice.
@@ -359,6 +360,23 @@ struct Avx512Bf16 : Avx512 {
     return {Kept(_mm512_load_si512(bytes.low)), Kept(_mm512_load_si512(bytes.low + 64)),
             Kept(_mm512_load_si512(bytes.high)), Kept(_mm512_load_si512(bytes.high + 64)),
             Kept(_mm512_set1_epi8(static_cast<char>(0x80)))};
+  }
+  // 32 of each of two rows, so that halves of 128 bits of their low and high bytes, zipped, come
+  // out side by side.
+  static __m512i TwoQuarters(const void* p, const void* q) {
+    constexpr int kMiddleSwapped = 0xd8;
+    return _mm512_permutex_epi64(
+        _mm512_inserti64x4(_mm512_castsi256_si512(Bytes32(p)), Bytes32(q), 1), kMiddleSwapped);
+  }
+  // 64 codes of type T as bf16, zipped: of every 16 the first eight, and the others.
+  template <class T>
+  static TwoPairs LookUp(const T* type, __m512i codes, const ByteTables& tables) {
+    constexpr int kOrAnd = 0xf8;  // a | b & c
+    __m512i low = _mm512_permutex2var_epi8(tables.low, codes, tables.more_low);
+    __m512i high = _mm512_permutex2var_epi8(tables.high, codes, tables.more_high);
+    high = _mm512_ternarylogic_epi32(high, codes, tables.sign, kOrAnd);
+    SetNans(type, codes, tables, low, high);
+    return {As(_mm512_unpacklo_epi8(low, high)), As(_mm512_unpackhi_epi8(low, high))};
   }
   // Bytes of NaN where a table of magnitudes does not have it: minus zero of e4m3fnuz.
   static void SetNans(const F8*, __m512i, const ByteTables&, __m512i&, __m512i&) {}

@@ -84,8 +84,10 @@ struct LinearTTask {
   int64_t batches;                       // products; more than 1 only of up to kStreamRowsOfX rows
   int64_t x_batch, w_batch, y_batch;     // from one to the next: elements of x, bytes of W, floats
   int64_t grid_batch;                    // and rows of the grid
-  // W of the product that the thread will probably read next, of the same shape; null: none.
+  // W of the product that the thread will probably read next, of the same shape, and the place of
+  // its first row in the grid; null: none.
   const void* next_w;
+  int64_t next_row_begin;
   Cache ask_into;
 };
 inline constexpr int64_t kMaxStreams = 8;  // products of a task
