@@ -125,10 +125,10 @@ typename V::Ints ZerosOf(const ScaleGrid& grid, const WeightBlock& block, int64_
   return V::PackFour(zeros);
 }
 
-// x: [block.rows]
+// x: [block.rows]. Memory has something to do meanwhile where `ahead` is not null.
 template <class V>
 [[gnu::noinline]] void SetFixedRow(const LinearTTask& t, const WeightBlock& block, const float* x,
-                                   FixedRow& to) {
+                                   ProductLines<U4>* ahead, FixedRow& to) {
   using Ints = typename V::Ints;
   const Segments segments = SegmentsOf(t.grid, block.column, block.columns);
   alignas(64) float products[kFixedRows][kUnits];
@@ -151,7 +151,10 @@ template <class V>
   Ints zero = V::SetByte(static_cast<int8_t>(kU4DefaultZero));
   Ints zeros[kDigits] = {V::ZeroInts(), V::ZeroInts(), V::ZeroInts()};
   const int64_t rows = RoundUp(block.rows, kZippedRows);
+  LinesByRow lines(LineRuns::Run{});
   for (int64_t i = 0; i < rows; i += 4) {
+    if (ahead != nullptr && i % kZippedRows == 0) lines = LinesByRow(ahead->Next());
+    for (int64_t j = 0; j < 4; ++j) lines.Ask();
     Ints digits[4];
     for (int64_t j = 0; j < 4; ++j) {
       const bool inside = i + j < block.rows;
@@ -199,7 +202,7 @@ template <class V, int64_t kM>
     for (int64_t i = 0; i < kZippedFours; ++i) {
 #pragma GCC unroll 4
       for (int64_t j = 0; j < 4; ++j, row += stride) {
-        lines.Ask();
+        if (j % kHalves == half) lines.Ask();
         zipped[i][j] = NibblesOf<V>(row, half);
       }
       V::ZipFours(zipped[i]);
@@ -266,7 +269,8 @@ void MultiplyBlock(const LinearTTask& t, const U4* w, int64_t m, const WeightBlo
   FixedRow x[kM];
   alignas(64) float scratch[kFixedRows];
   for (int64_t i = 0; i < kM; ++i)
-    SetFixedRow<V>(t, block, FloatInput<V>(t, m + i, block.n, block.rows, scratch), x[i]);
+    SetFixedRow<V>(t, block, FloatInput<V>(t, m + i, block.n, block.rows, scratch),
+                   m + i == 0 ? &ahead : nullptr, x[i]);
 
   const int64_t chunks = block.columns / kChunkColumns;
   alignas(64) int32_t units[kUnits / kChunkUnits][kUnits];
@@ -308,7 +312,7 @@ void LinearTInt4(const LinearTTask& t) {
   for (int64_t column = 0; column < t.k; column += kUnits * kUnitColumns) {
     const int64_t columns = Min(kUnits * kUnitColumns, t.k - column);
     ProductLines<U4> ahead(t, w, column, columns, kAheadBytes, kZippedRows,
-                           columns / kChunkColumns);
+                           columns / kChunkColumns + 1);
     for (int64_t n = 0; n < t.n; n += kFixedRows) {
       const WeightBlock block{n, Min(kFixedRows, t.n - n), column, columns};
       ForEachRun<kStreamRowsOfX>(t.m, [&](int64_t m, auto count) {
