@@ -89,6 +89,51 @@ TEST(Hand, LinearTOfFourBits) {
   });
 }
 
+// 20 rows of W with 0, ±1, 448 and the least number, those of e4m3fnuz halved; one NaN. Rows 0 to
+// 15 have the scales 2 and 1, one for 32 columns, the others 0.5 and −4.
+TEST(Hand, LinearTOfE4m3) {
+  constexpr size_t n = 20, k = 64, nan_row = 3, nan_column = 10;
+  constexpr uint8_t kCodes[] = {0x00, 0x38, 0xb8, 0x7e, 0x81};
+  constexpr float kValues[] = {0, 1, -1, 448, -0x1p-9f};
+  const auto which = [](size_t i, size_t j) { return (3 * i + 2 * j) % 5; };
+  Floats scale = {2, 1, 0.5f, -4};
+  std::vector<uint16_t> x(5 * n, 0);  // row m: 1 at row m of W, −2 at row 19 − m
+  for (size_t m = 0; m < 5; ++m) {
+    x[m * n + m] = 0x3f80;
+    x[m * n + n - 1 - m] = 0xc000;
+  }
+  for (const DType type : {DType::kF8E4M3, DType::kF8E4M3Fnuz}) {
+    const bool fnuz = type == DType::kF8E4M3Fnuz;
+    std::vector<uint8_t> w(n * k);
+    for (size_t i = 0; i < n; ++i)
+      for (size_t j = 0; j < k; ++j) w[i * k + j] = kCodes[which(i, j)];
+    w[nan_row * k + nan_column] = fnuz ? 0x80 : 0xff;
+    for (const int64_t rows : {1, 5}) {
+      Floats y(static_cast<size_t>(rows) * k, -7);
+      LinearTOp::Params p{TensorView(x.data(), DType::kBF16, {1, rows, n}),
+                          TensorView(w.data(), type, {1, n, k}), View(y, {1, rows, k})};
+      p.w_scale.scale = View(scale, {2, 2});
+      p.w_scale.rows = 16;
+      p.w_scale.columns = 32;
+      ForEachRowFor<LinearTOp>(LinearTOp::ShapeOf(p), [&](const Kernel<LinearTOp>& row) {
+        RunRow(row, p);
+        for (size_t m = 0; m < static_cast<size_t>(rows); ++m)
+          for (size_t j = 0; j < k; ++j) {
+            const float found = y[m * k + j];
+            if (j == nan_column) {
+              EXPECT_TRUE(std::isnan(found)) << "row " << m;
+              continue;
+            }
+            const size_t run = j < 32 ? 0 : 1;
+            const float last = kValues[which(n - 1 - m, j)] * scale[(m < 4 ? 2 : 0) + run];
+            const float want = kValues[which(m, j)] * scale[run] - 2 * last;
+            EXPECT_EQ(found, fnuz ? want / 2 : want) << "row " << m << " column " << j;
+          }
+      });
+    }
+  }
+}
+
 TEST(Hand, RmsNorm) {
   Floats x = {3, 4};
   Floats w = {2, 1};
