@@ -428,7 +428,7 @@ void StreamDown(const LinearTTask& t, const T* w) {
 // Whether the sums of a task of bytes stay in registers over rows of W.
 template <class V>
 bool StreamsDown(const LinearTTask& t) {
-  if (V::kLanes < 16 || t.batches > 1 || t.grid.scale == nullptr) return false;
+  if (t.batches > 1 || t.grid.scale == nullptr) return false;
   const Segments s = SegmentsOf(t.grid, 0, t.k);
   return t.k % kDownColumns<V> == 0 && s.first % kDownColumns<V> == 0 &&
          (s.count == 1 || s.columns % kDownColumns<V> == 0);
@@ -446,7 +446,7 @@ void LinearTStreams(const LinearTTask& task, const T* w) {
     const T* const from = w + begin / kValuesPer<T>;
     WithConstant<kStreamRowsOfX>(task.m, [&](auto rows) {
       constexpr int64_t kM = decltype(rows)::value;
-      if constexpr (std::is_same_v<T, I8>)
+      if constexpr (std::is_same_v<T, I8> && V::kLanes >= 16)
         if (StreamsDown<V>(t)) return StreamDown<V, kM>(t, from);
       StreamColumns<V, kM>(t, from);
     });
