@@ -367,12 +367,14 @@ template <class V, int64_t kM, class T>
     for (int64_t j = 0; j < kDownVectors; ++j)
       sums[i][j] = first ? V::Zero() : V::Load(y + i * y_stride + j * V::kLanes);
   for (int64_t row = 0; row < rows; ++row, w += stride, scale += scale_stride, x += kM) {
-    lines.Ask();
-    const typename V::Vec scale_of_row = V::Set1(*scale);
+#pragma GCC unroll 4
+    for (uint64_t line = 0; line < sizeof(T); ++line) lines.Ask();
     typename V::Vec value[kDownVectors];
 #pragma GCC unroll 4
-    for (int64_t j = 0; j < kDownVectors; ++j)
-      value[j] = V::Mul(V::Load(w + j * V::kLanes), scale_of_row);
+    for (int64_t j = 0; j < kDownVectors; ++j) {
+      value[j] = V::Load(w + j * V::kLanes);
+      if constexpr (sizeof(T) == 1) value[j] = V::Mul(value[j], V::Set1(*scale));
+    }
 #pragma GCC unroll 4
     for (int64_t i = 0; i < kM; ++i) {
       const typename V::Vec xi = V::Set1(x[i]);
@@ -415,7 +417,7 @@ void StreamDown(const LinearTTask& t, const T* w) {
       const float* const xi = FloatInput<V>(t, i, n, rows, scratch);
       for (int64_t row = 0; row < rows; ++row) x[row * kM + i] = xi[row];
     }
-    LoadScalesDown<V>(t.grid, n, rows, segments.count, scale);
+    if constexpr (sizeof(T) == 1) LoadScalesDown<V>(t.grid, n, rows, segments.count, scale);
     ForEachSegment(segments, [&](int64_t segment, int64_t begin, int64_t end) {
       for (int64_t at = begin; at < end; at += kDownColumns<V>) {
         AddRowsDown<V, kM>(w + n * t.w_stride + at, t.w_stride, rows, scale + segment,
@@ -425,10 +427,10 @@ void StreamDown(const LinearTTask& t, const T* w) {
   }
 }
 
-// Whether the sums of a task of bytes stay in registers over rows of W.
-template <class V>
+// Whether the sums of a task stay in registers over rows of W.
+template <class V, class T>
 bool StreamsDown(const LinearTTask& t) {
-  if (t.batches > 1 || t.grid.scale == nullptr) return false;
+  if (t.batches > 1 || (t.grid.scale == nullptr) != (sizeof(T) > 1)) return false;
   const Segments s = SegmentsOf(t.grid, 0, t.k);
   return t.k % kDownColumns<V> == 0 && s.first % kDownColumns<V> == 0 &&
          (s.count == 1 || s.columns % kDownColumns<V> == 0);
@@ -446,8 +448,8 @@ void LinearTStreams(const LinearTTask& task, const T* w) {
     const T* const from = w + begin / kValuesPer<T>;
     WithConstant<kStreamRowsOfX>(task.m, [&](auto rows) {
       constexpr int64_t kM = decltype(rows)::value;
-      if constexpr (std::is_same_v<T, I8> && V::kLanes >= 16)
-        if (StreamsDown<V>(t)) return StreamDown<V, kM>(t, from);
+      if constexpr ((std::is_same_v<T, I8> || std::is_same_v<T, BF16>)&&V::kLanes >= 16)
+        if (StreamsDown<V, T>(t)) return StreamDown<V, kM>(t, from);
       StreamColumns<V, kM>(t, from);
     });
   }
