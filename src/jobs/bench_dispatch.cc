@@ -14,7 +14,9 @@ namespace latte {
 namespace {
 
 constexpr int kRuns = 7;
-constexpr int64_t kRunTokens = 512;  // a longer prompt is evaluated in chunks of these
+constexpr int kShortRuns = 101;  // of what takes some 100 µs, as long as a hiccup of a machine
+constexpr double kShortSeconds = 0.05;  // of them all
+constexpr int64_t kRunTokens = 512;     // a longer prompt is evaluated in chunks of these
 constexpr std::array<int64_t, 5> kContexts = {0, 64, 512, 4096, 32768};
 constexpr int64_t kMostNew = 1024;
 constexpr double kCellSeconds = 2;  // of runs of a cell, 3 at least
@@ -41,10 +43,15 @@ double RunPrompt(MlaSample& sample, MlaPath path, const PromptShape& prompt, con
   return seconds;
 }
 
+// Runs of what takes `seconds`: more where that is little.
+int RunsOf(double seconds) {
+  return static_cast<int>(std::clamp(kShortSeconds / seconds, 1.0 * kRuns, 1.0 * kShortRuns));
+}
+
 double MedianSeconds(MlaSample& sample, MlaPath path, const PromptShape& prompt, const Exec& exec) {
-  RunPrompt(sample, path, prompt, exec);
+  const int runs = RunsOf(RunPrompt(sample, path, prompt, exec));
   std::vector<double> seconds;
-  for (int run = 0; run < kRuns; ++run) seconds.push_back(RunPrompt(sample, path, prompt, exec));
+  for (int run = 0; run < runs; ++run) seconds.push_back(RunPrompt(sample, path, prompt, exec));
   return Median(std::move(seconds));
 }
 
@@ -75,7 +82,7 @@ Pair MeasurePair(MlaSample& sample, const PromptShape& prompt, const Exec& exec)
   const bool absorbed_runs = absorbed < kHopeless * latent;
   const bool latent_runs = latent < kHopeless * absorbed;
   const double both = (absorbed_runs ? absorbed : 0) + (latent_runs ? latent : 0);
-  const auto runs = static_cast<int>(std::clamp(kCellSeconds / both, 3.0, 1.0 * kRuns));
+  const auto runs = static_cast<int>(std::clamp(kCellSeconds / both, 3.0, 1.0 * RunsOf(both)));
   std::vector<double> absorbed_seconds, latent_seconds;
   for (int run = 0; run < runs; ++run) {
     if (absorbed_runs)
