@@ -78,7 +78,12 @@ MlaRates MlaRates::Typical(Isa isa) {
     case Isa::kAvx512Vnni:
       return scaled(200);
     case Isa::kAvx512Bf16:
-      return scaled(400);
+      // Rounded from a calibration on two Zen 4 cores: W_UK is applied in f32.
+      return {.expand = {{{1, 29}, {8, 190}, {64, 300}, {512, 360}}},
+              .mha = {{{4, 180}, {16, 370}}},
+              .absorb = {{{1, 29}, {4, 110}, {16, 170}}},
+              .decode = {{{16, 350}, {64, 400}}},
+              .memory_gbps = 34};
     case Isa::kAmx:
       // Rounded from a calibration on two Sapphire Rapids cores: W_UK is applied by f32 rows.
       return {.expand = {{{1, 23}, {8, 160}, {64, 500}, {512, 800}}},
