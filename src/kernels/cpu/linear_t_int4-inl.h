@@ -22,6 +22,7 @@
 
 #include "src/kernels/cpu/element-inl.h"
 #include "src/kernels/cpu/linear_t-inl.h"
+#include "src/kernels/cpu/product_lines-inl.h"
 #include "src/kernels/cpu/rows_in_order-inl.h"
 #include "src/kernels/cpu/scales-inl.h"
 #include "src/kernels/cpu/target.h"
