@@ -185,8 +185,9 @@ Result<JsonOut> BenchDispatch(const DispatchOptions& options, const MlaRates& ra
                       {"chosen", absorbed ? "absorbed" : "latent"},
                       {"ratio", ratio}});
     }
-  return JsonOut{{"bench", "dispatch"}, {"heads", options.heads}, {"threads", options.threads},
-                 {"runs", kRuns},       {"worst_ratio", worst},   {"grid", grid}};
+  return JsonOut{{"bench", "dispatch"}, {"heads", options.heads},  {"threads", options.threads},
+                 {"runs", kRuns},       {"most_runs", kShortRuns}, {"worst_ratio", worst},
+                 {"grid", grid}};
 }
 
 }  // namespace latte
