@@ -1,7 +1,7 @@
 // linear: bf16 activations and bf16 weights, multiplied in pairs of bf16.
 //
 // Work      tasks, panels and blocks as in linear-inl.h, whose dot form few rows of x take. For
-//           many, a panel of 128 rows is packed block by block into scratch (512 KiB, in L2): each
+//           many, a panel of 64 or 128 rows is packed block by block into scratch (in L2): each
 //           register holds one half of a step of 32 columns, of two rows of W. Beside a half of a
 //           row of x, twice, its sums belong to two outputs:
 //
@@ -33,7 +33,9 @@ namespace {
 
 // Rows of x from which on packing W costs less than it saves.
 constexpr int64_t kPackedInputs = 96;
-constexpr int64_t kPackedRows = 128;  // of W in a panel
+constexpr int64_t kPackedRows = 128;  // of W in a panel, at most
+// The same where lines are asked for into the L2, which then holds this panel and the next one.
+constexpr int64_t kPackedRowsBesideNext = 64;
 constexpr int64_t kPackedHalves = 2;
 constexpr int64_t kPackedTwos = 4;  // of rows of W in a tile
 constexpr int64_t kPackedOutputs = 2 * kPackedTwos;
@@ -146,9 +148,9 @@ template <class V, int64_t kM, Cache kInto>
 // they have themselves: rows of x that passed afterwards would push them out of the L2.
 class PackedAhead {
  public:
-  // Rows [n, +kPackedRows) and columns [k, +columns) of t's W, or, behind the last row, as many of
-  // the task that is next.
-  PackedAhead(const LinearTask& task, int64_t n, int64_t k, int64_t columns) {
+  // Rows [n, +rows) and columns [k, +columns) of t's W, or, behind the last row, as many of the
+  // task that is next.
+  PackedAhead(const LinearTask& task, int64_t n, int64_t rows, int64_t k, int64_t columns) {
     const LinearTask* t = &task;
     if (n >= t->n) {
       t = t->next;
@@ -158,7 +160,7 @@ class PackedAhead {
     row_ = static_cast<const BF16*>(t->w) + n * t->w_stride + k;
     stride_ = t->w_stride;
     columns_ = Min(columns, t->k - k);
-    rows_ = Min(kPackedRows, t->n - n);
+    rows_ = Min(rows, t->n - n);
   }
   void Spread(int64_t tiles, int64_t columns) {
     piece_ = columns;
@@ -224,13 +226,14 @@ void PackedPanels(const LinearTask& t) {
   const auto* const w = static_cast<const BF16*>(t.w);
   const int64_t runs = (t.m + kPackedInputRows - 1) / kPackedInputRows;
   alignas(64) BF16 packed[kPackedRows * kBlock];
-  for (int64_t n = 0; n < t.n; n += kPackedRows) {
-    const int64_t rows = Min(kPackedRows, t.n - n);
+  const int64_t panel_rows = t.ask_into == Cache::kL2 ? kPackedRowsBesideNext : kPackedRows;
+  for (int64_t n = 0; n < t.n; n += panel_rows) {
+    const int64_t rows = Min(panel_rows, t.n - n);
     const int64_t tiles = runs * ((rows + kPackedOutputs - 1) / kPackedOutputs);
     for (int64_t k = 0; k < t.k; k += kBlock) {
       const int64_t columns = Min(kBlock, t.k - k);
       const int64_t next = k + columns;
-      PackedAhead ahead(t, next < t.k ? n : n + rows, next < t.k ? next : 0, kBlock);
+      PackedAhead ahead(t, next < t.k ? n : n + rows, panel_rows, next < t.k ? next : 0, kBlock);
       ahead.Spread(tiles, columns);
       const Panel<BF16> panel{w + n * t.w_stride + k, t.w_stride, n, rows, k, columns, {}};
       for (int64_t row = 0; row < rows; row += kPackedOutputs)
