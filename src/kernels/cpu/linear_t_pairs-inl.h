@@ -14,7 +14,7 @@
 // Rounding  that of dot products of pairs (simd_avx512_bf16-inl.h); of each block's sum twice.
 // Order     per block of rows of W, pairs of rows in order from zero on, a last one without its
 //           second; blocks in order. For every tile, task and thread count.
-// Limits    columns and segments as SupportsF8Pairs says; stack 60 KiB.
+// Limits    columns and segments as SupportsF8Pairs says; stack 40 KiB.
 #pragma once
 
 #include <cstdint>
