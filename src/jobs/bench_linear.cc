@@ -400,13 +400,13 @@ Result<JsonOut> BenchMoe(const BenchShapeOptions& o, const Machine& machine) {
   work.Add(f, 1, o.m, s.d, s.shared * s.width);
   Source source(f, std::clamp(2 * work.weight_bytes, kPoolBytes, 2 * kPoolBytes),
                 2 * work.other_bytes);
-  std::vector<LinearPart> up, down;
+  // The shared experts first, as MoE layers have them.
+  std::vector<LinearPart> up = {source.Part(1, o.m, s.shared * s.width, s.d, /*gated=*/true)};
+  std::vector<LinearPart> down = {source.Part(1, o.m, s.d, s.shared * s.width)};
   for (const int64_t m : rows) {
     up.push_back(source.Part(1, m, s.width, s.d, /*gated=*/true));
     down.push_back(source.Part(1, m, s.d, s.width));
   }
-  up.push_back(source.Part(1, o.m, s.shared * s.width, s.d, /*gated=*/true));
-  down.push_back(source.Part(1, o.m, s.d, s.shared * s.width));
 
   ThreadPool threads(o.threads);
   const Exec exec{&threads, &machine};

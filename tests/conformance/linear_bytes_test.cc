@@ -57,6 +57,10 @@ void ExpectBitsOfSingleRows(const BytesShape& s, DType w_type, const QuantBlocks
       RunPart(row, p, threads);
       ASSERT_TRUE(SameBits(y, single)) << threads << " threads";
     }
+    y.Poison();
+    RunPartOnOther(row, p, 2);
+    ASSERT_TRUE(SameBits(y, single)) << "another machine";
+    ASSERT_TRUE(y.PaddingIsPoison());
     for (int64_t m = 1; m < std::min<int64_t>(s.m, 16); ++m) {
       y.Poison();
       RunPart(row, rows_of(y, 0, m));
@@ -76,6 +80,7 @@ TEST(LinearBytesConformance, LongAndLargeProductsGiveTheBitsOfSingleRows) {
                                     {1, 32, 3, 64, DType::kF32, true}})
     for (const DType w_type : {DType::kI8, DType::kU4})
       for (const BytesShape& s : {BytesShape{200, 150, 1301},
+                                  {64, 70, 3300},
                                   {48, 70, 4240},
                                   {32, 50, 300},
                                   {16, 70, 8330},

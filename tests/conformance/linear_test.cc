@@ -183,6 +183,10 @@ void ExpectBitsOfSingleRows(const LargeShape& s, DType x_type, DType w_type, std
       RunOn(row, p, threads);
       ASSERT_TRUE(SameBits(y, single)) << threads << " threads";
     }
+    y.Poison();
+    RunOnOther(row, p);
+    ASSERT_TRUE(SameBits(y, single)) << "another machine";
+    ASSERT_TRUE(y.PaddingIsPoison());
     for (int64_t m = 1; m < std::min<int64_t>(s.m, 10); ++m) {
       y.Poison();
       RunOn(row, rows_of(y, 0, m));
@@ -201,6 +205,8 @@ TEST(LinearConformance, LargeProductsGiveTheBitsOfSingleRows) {
     for (const LargeShape& s : {LargeShape{200, 300, 1100},
                                 {100, 605, 2100},
                                 {200, 133, 4140},
+                                {41, 133, 4140},
+                                {18, 50, 4096 - kPad},
                                 {7, 37, 6200},
                                 {3, 21, 13000}}) {
       SCOPED_TRACE(fmt::format("M={} N={} K={} {}·{}", s.m, s.n, s.k, Name(x_type), Name(w_type)));

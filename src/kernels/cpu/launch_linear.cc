@@ -18,6 +18,8 @@ constexpr int64_t kStreamMacs = 1 << 20;
 // Columns of a task of many rows of x of 8 bits, and what those of some rows are a multiple of.
 constexpr int64_t kByteColumns = 512;
 constexpr int64_t kByteLanes = 16;
+// Rows of x from which on a target may have some_columns.
+constexpr int64_t kSomeRows = 14;
 // Parts of one ParallelFor.
 constexpr size_t kMaxParts = 256;
 
@@ -49,6 +51,7 @@ struct Cutting {
   int64_t step;             // what columns are a multiple of
   int64_t parts = 1;        // products of about this size in one call
   int64_t lane_inputs = 0;  // of a target, where activations have 8 bits
+  int64_t some = 0;         // as Target::some_columns
   int64_t rows = kMaxTaskRows;
 };
 
@@ -62,6 +65,7 @@ Blocks Cut(int64_t m, int64_t n, int64_t macs, const Cutting& cut, const Exec& e
   // Each task brings rows of x of bytes into its own order.
   const bool prepares = bytes && m > cut.lane_inputs;
   if (prepares) step = m > kMemoryRows ? kWeightRows : kByteLanes;
+  if (cut.some > 0 && m >= kSomeRows && m <= kMemoryRows) step = cut.some;
   const int64_t share = CeilDiv(n * cut.parts, (prepares ? 4 : 8) * exec.threads->threads());
   const int64_t columns =
       RoundUp(std::max(CeilDiv(kTaskMacs, macs * out.rows),
@@ -70,7 +74,7 @@ Blocks Cut(int64_t m, int64_t n, int64_t macs, const Cutting& cut, const Exec& e
   // A block narrower than what a target widens or packs at once would read all of x for less; many
   // rows of bytes are prepared by each task, which should have columns enough, and every thread
   // tasks.
-  int64_t least = m == 1 ? step : std::max(step, kWeightRows);
+  int64_t least = m == 1 ? step : RoundUp(kWeightRows, step);
   if (bytes && m > kMemoryRows)
     least = std::clamp(n / (8 * exec.threads->threads()) / least * least, least, kByteColumns);
   if (!bytes && m > kMemoryRows &&
@@ -202,6 +206,7 @@ Blocks CutPart(const LinearPart& p, int64_t parts, const Exec& exec) {
     cut.lane_inputs = kTarget.lane_inputs;
   else
     cut.rows = p.gate.empty() ? kMaxWideRows : kGateOutputs / kWideColumns;
+  if (s.w == s.x) cut.some = kTarget.some_columns;
   Blocks out =
       kTarget.pack != nullptr ? CutForTiles(p, parts, exec) : Cut(s.m, s.n, s.k, cut, exec);
   if (!p.gate.empty())

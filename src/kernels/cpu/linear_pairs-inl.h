@@ -1,9 +1,9 @@
 // linear: bf16 activations and bf16 weights, multiplied in pairs of bf16.
 //
-// Work      tasks, panels and blocks as in linear-inl.h, whose dot form few rows of x take. For
-//           many, a panel of 64 or 128 rows is packed block by block into scratch (in L2): each
-//           register holds one half of a step of 32 columns, of two rows of W. Beside a half of a
-//           row of x, twice, its sums belong to two outputs:
+// Work      tasks, panels and blocks as in linear-inl.h, whose dot form few rows of x take, some
+//           linear_pairs_some-inl.h. For many, a panel of 64 or 128 rows is packed block by block
+//           into scratch (in L2): each register holds one half of a step of 32 columns, of two rows
+//           of W. Beside a half of a row of x, twice, its sums belong to two outputs:
 //
 //             W   row 0 │ a0 b0        packed │ a0 a1        sums │ Σ0 Σ1
 //                 row 1 │ a1 b1               │ b0 b1        x    │ a  a
@@ -23,6 +23,7 @@
 
 #include "src/kernels/cpu/element-inl.h"
 #include "src/kernels/cpu/linear-inl.h"
+#include "src/kernels/cpu/linear_pairs_some-inl.h"
 #include "src/kernels/cpu/math-inl.h"
 #include "src/kernels/cpu/rows_in_order-inl.h"
 #include "src/kernels/cpu/target.h"
@@ -31,8 +32,6 @@
 namespace latte::cpu {
 namespace {
 
-// Rows of x from which on packing W costs less than it saves.
-constexpr int64_t kPackedInputs = 96;
 constexpr int64_t kPackedRows = 128;  // of W in a panel, at most
 // The same where lines are asked for into the L2, which then holds this panel and the next one.
 constexpr int64_t kPackedRowsBesideNext = 64;
@@ -245,7 +244,9 @@ void PackedPanels(const LinearTask& t) {
 
 template <class V>
 void LinearPairs(const LinearTask& t) {
-  if (t.m >= kPackedInputs) return PackedPanels<V>(t);
+  if (t.m > kMostSomeInputs) return PackedPanels<V>(t);
+  if (!t.many_streams && t.m >= kLeastSomeInputs && t.n >= kSomeTileOutputs)
+    return SomePanels<V>(t);
   DotTask<PairMath<V>>(t, static_cast<const BF16*>(t.w));
 }
 

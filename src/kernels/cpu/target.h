@@ -246,6 +246,9 @@ struct Target {
   // Rows of x of 8 bits up to which rows of W are multiplied where they lie, not laid out in
   // panels.
   int64_t lane_inputs = kMaxLaneInputs;
+  // What columns of a task should be a multiple of beside some rows of x, of the type of W; 0: of
+  // nothing special.
+  int64_t some_columns = 0;
   void (*mla_decode)(const DecodeTask&) = nullptr;
   int64_t decode_rows = kMaxDecodeRows;  // the most that mla_decode takes
   void (*gather_pages)(const GatherTask&) = nullptr;

@@ -16,6 +16,7 @@ const Target kAvx512Bf16 = {
     .linear = LinearBf16<Avx512Bf16>,
     .linear_t = LinearTPairs<Avx512Bf16>,
     .products = 1,
+    .some_columns = kSomePanelRows,
     .mla_decode = MlaDecodeBf16<Avx512Bf16>,
     .merge_partials = MergePartials<Avx512Bf16>,
     .finish_partial = FinishPartial<Avx512Bf16>,

@@ -14,6 +14,7 @@ const Target kAvx512Vnni = {
     .linear = LinearInt8<Avx512Vnni>,
     .linear_t = LinearTInt4<Avx512Vnni>,
     .products = 1,
+    .some_columns = kInputPanel,
     .mla_decode = MlaDecodeInt8<Avx512Vnni>,
     .decode_rows = kMaxTileRows,
     .merge_partials = MergePartials<Avx512Vnni>,

@@ -80,20 +80,18 @@ void RunExperts(std::span<const ExpertRows> experts, StepContext& step) {
 }
 
 // x: [T·K, D] f32, the tokens of each expert together; y: [T·K, D] f32.
-std::vector<ExpertRows> RoutedExperts(const MoeLayer& moe, const Grouping& groups,
-                                      const TensorView& x, const TensorView& y, StepContext& step) {
+void AddRoutedExperts(const MoeLayer& moe, const Grouping& groups, const TensorView& x,
+                      const TensorView& y, StepContext& step, std::vector<ExpertRows>& to) {
   const Activations rounded = RoundActivations(x, {&moe.experts[0].up}, step);
-  std::vector<ExpertRows> out;
   for (size_t e = 0; e < moe.experts.size(); ++e) {
     const int64_t begin = groups.first[e];
     const int64_t end = groups.first[e + 1];
     if (begin == end) continue;
     const Mlp& mlp = moe.experts[e];
-    out.push_back({&mlp, rounded.Rows(begin, end),
-                   step.workspace->Take(DType::kF32, {end - begin, mlp.up.outputs()}),
-                   y.Slice(0, begin, end)});
+    to.push_back({&mlp, rounded.Rows(begin, end),
+                  step.workspace->Take(DType::kF32, {end - begin, mlp.up.outputs()}),
+                  y.Slice(0, begin, end)});
   }
-  return out;
 }
 
 }  // namespace
@@ -116,12 +114,14 @@ void Forward(const MoeLayer& moe, const TensorView& x, const TensorView& y, Step
   const TensorView rows = workspace.Take(DType::kF32, {pairs, d});
   const TensorView out = workspace.Take(DType::kF32, {pairs, d});
   Run<GatherOp>({x, groups.token, rows}, step.exec);
-  std::vector<ExpertRows> touched = RoutedExperts(moe, groups, rows, out, step);
+  std::vector<ExpertRows> touched;
+  // First the one with most rows: while a thread computes it, others read weights.
   if (moe.has_shared)
     touched.push_back({&moe.shared, RoundActivations(x, {&moe.shared.up}, step),
                        workspace.Take(DType::kF32, {t, moe.shared.up.outputs()}), y});
   else
     std::memset(y.data, 0, static_cast<size_t>(t * d) * sizeof(float));
+  AddRoutedExperts(moe, groups, rows, out, step, touched);
   RunExperts(touched, step);
   Run<CombineOp>({out, groups.row, weight_span, moe.dims.chosen, y}, step.exec);
 }
