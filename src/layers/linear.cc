@@ -45,7 +45,8 @@ LinearPart PartOf(const Product& p) {
 bool Alike(const LinearPart& a, const LinearPart& b) {
   const LinearOp::Shape s = LinearOp::ShapeOf(a);
   const LinearOp::Shape t = LinearOp::ShapeOf(b);
-  return s.x == t.x && s.w == t.w && s.x_group == t.x_group && s.run == t.run;
+  const bool whole_rows = s.run == s.k && t.run == t.k;
+  return s.x == t.x && s.w == t.w && s.x_group == t.x_group && (s.run == t.run || whole_rows);
 }
 
 }  // namespace

@@ -67,7 +67,8 @@ struct LinearPart {
 struct LinearOp {
   static constexpr std::string_view kName = "linear";
   struct Params {
-    std::span<const LinearPart> parts;  // at least one; equal in dtypes, x_group and run
+    // At least one; equal in dtypes, x_group and run, or each with one scale per row.
+    std::span<const LinearPart> parts;
   };
   struct Shape {
     int64_t b, m, n, k;  // b and k of the first part, the largest m, n of all parts
