@@ -48,10 +48,11 @@ struct Blocks {
 };
 
 struct Cutting {
-  int64_t step;             // what columns are a multiple of
-  int64_t parts = 1;        // products of about this size in one call
-  int64_t lane_inputs = 0;  // of a target, where activations have 8 bits
-  int64_t some = 0;         // as Target::some_columns
+  int64_t step;           // what columns are a multiple of
+  int64_t parts = 1;      // products of about this size in one call
+  bool bytes = false;     // activations of 8 bits
+  bool prepares = false;  // each task brings them into its own order
+  int64_t some = 0;       // as Target::some_columns
   int64_t rows = kMaxTaskRows;
 };
 
@@ -61,12 +62,11 @@ Blocks Cut(int64_t m, int64_t n, int64_t macs, const Cutting& cut, const Exec& e
   Blocks out{m, n, 1, step, macs};
   if (m == 0 || n == 0) return out;
   out.rows = std::min(m, cut.rows);
-  const bool bytes = cut.lane_inputs > 0;
-  // Each task brings rows of x of bytes into its own order.
-  const bool prepares = bytes && m > cut.lane_inputs;
-  if (prepares) step = m > kMemoryRows ? kWeightRows : kByteLanes;
-  if (cut.some > 0 && m >= kSomeRows && m <= kMemoryRows) step = cut.some;
-  const int64_t share = CeilDiv(n * cut.parts, (prepares ? 4 : 8) * exec.threads->threads());
+  const bool some = cut.some > 0 && m >= kSomeRows && m <= kMemoryRows;
+  if (cut.prepares) step = m > kMemoryRows ? kWeightRows : kByteLanes;
+  if (some) step = cut.some;
+  const int64_t tasks = cut.prepares ? 4 : some && cut.bytes ? 16 : 8;
+  const int64_t share = CeilDiv(n * cut.parts, tasks * exec.threads->threads());
   const int64_t columns =
       RoundUp(std::max(CeilDiv(kTaskMacs, macs * out.rows),
                        m <= kMemoryRows ? std::min(share, CeilDiv(kStreamMacs, macs)) : 0),
@@ -75,9 +75,10 @@ Blocks Cut(int64_t m, int64_t n, int64_t macs, const Cutting& cut, const Exec& e
   // rows of bytes are prepared by each task, which should have columns enough, and every thread
   // tasks.
   int64_t least = m == 1 ? step : RoundUp(kWeightRows, step);
-  if (bytes && m > kMemoryRows)
+  if (some && cut.bytes) least = 3 * step;
+  if (cut.bytes && m > kMemoryRows)
     least = std::clamp(n / (8 * exec.threads->threads()) / least * least, least, kByteColumns);
-  if (!bytes && m > kMemoryRows &&
+  if (!cut.bytes && m > kMemoryRows &&
       CeilDiv(n, kWideColumns) * out.down() >= 4 * exec.threads->threads())
     least = kWideColumns;
   out.columns = std::min(std::max(columns, least), RoundUp(n, step));
@@ -198,17 +199,21 @@ void RunBlock(const LinearPart& p, const Packed& packed, const Block& at, const 
 }
 
 template <const Target& kTarget>
+bool Packs(const LinearOp::Shape& s) {
+  if (kTarget.tiles) return s.m > 1;
+  return kTarget.packs != nullptr && kTarget.packs(ElementOf(s.w), s.m);
+}
+
+template <const Target& kTarget>
 Blocks CutPart(const LinearPart& p, int64_t parts, const Exec& exec) {
-  const int64_t step = kTarget.pack != nullptr ? kLeastTileOutputs : 8;
+  const int64_t step = kTarget.tiles ? kLeastTileOutputs : 8;
   const LinearOp::Shape s = LinearOp::ShapeOf(p);
   Cutting cut{.step = step, .parts = parts * s.b};
-  if (s.x == DType::kI8)
-    cut.lane_inputs = kTarget.lane_inputs;
-  else
-    cut.rows = p.gate.empty() ? kMaxWideRows : kGateOutputs / kWideColumns;
+  cut.bytes = s.x == DType::kI8;
+  cut.prepares = cut.bytes && s.m > kTarget.lane_inputs && !Packs<kTarget>(s);
+  if (!cut.bytes) cut.rows = p.gate.empty() ? kMaxWideRows : kGateOutputs / kWideColumns;
   if (s.w == s.x) cut.some = kTarget.some_columns;
-  Blocks out =
-      kTarget.pack != nullptr ? CutForTiles(p, parts, exec) : Cut(s.m, s.n, s.k, cut, exec);
+  Blocks out = kTarget.tiles ? CutForTiles(p, parts, exec) : Cut(s.m, s.n, s.k, cut, exec);
   if (!p.gate.empty())
     out.columns =
         std::min(out.columns, kGateOutputs / std::max<int64_t>(out.rows, 1) / step * step);
@@ -238,7 +243,7 @@ void PackParts(std::span<const LinearPart> parts, const Exec& exec, Pieces& piec
     Packed& packed = pieces.packed[i];
     packed.tiles = CeilDiv(s.m, kPackRows);
     packed.bytes = CeilDiv(s.k, kTarget.pack_size.columns) * kTarget.pack_size.bytes;
-    if (s.m > 1 && !same(i)) bytes += s.b * packed.tiles * packed.bytes;
+    if (Packs<kTarget>(s) && !same(i)) bytes += s.b * packed.tiles * packed.bytes;
   }
   if (bytes == 0) return;
   std::byte* at = exec.threads->Scratch(bytes);
@@ -246,7 +251,7 @@ void PackParts(std::span<const LinearPart> parts, const Exec& exec, Pieces& piec
     const LinearPart& part = parts[i];
     const LinearOp::Shape s = LinearOp::ShapeOf(part);
     Packed& packed = pieces.packed[i];
-    if (s.m <= 1) continue;
+    if (!Packs<kTarget>(s)) continue;
     packed.data = same(i) ? pieces.packed[i - 1].data : at;
     if (same(i)) continue;
     const int64_t count = s.b * packed.tiles;

@@ -1,7 +1,7 @@
 // linear on int8 activations and int8 or 4-bit weights: dot products of bytes, exact within a run.
 //
-// Work      tasks as in linear-inl.h. Rows of x are brought into chunks first (byte_rows-inl.h).
-//           Then, as many rows of x as there are:
+// Work      tasks as in linear-inl.h. Rows of x are brought into chunks first (byte_rows-inl.h), or
+//           packed once for all tasks. Then, as many rows of x as there are:
 //             few, which stay in the L1, and long: linear_int8_few-inl.h, rows of W one after the
 //             other, unless memory likes many streams
 //             up to 12: linear_int8_lanes-inl.h, 16 rows of W where they lie
@@ -123,29 +123,10 @@ bool IsFew(const LinearTask& t) {
   return t.m == 1 || (t.m <= most && t.m * t.k <= kTurnValues);
 }
 
-// Whether rows of x leave an eighth of their lanes empty at most.
-constexpr bool FillLanes(int64_t m) {
-  const int64_t lanes = (m + kSumLanes - 1) / kSumLanes * kSumLanes;
-  return 8 * m >= 7 * lanes;
-}
-
-// Groups of up to 64 rows of x, as even as lanes allow.
-template <class Kind>
-void MultiplyByGroups(const LinearTask& task) {
-  LinearTask t = task;
-  t.next = &task;
-  const int64_t groups = (task.m + kMaxInputs - 1) / kMaxInputs;
-  const int64_t rows = ((task.m + groups - 1) / groups + kSumLanes - 1) / kSumLanes * kSumLanes;
-  for (int64_t m = 0; m < task.m; m += rows) {
-    t.x = static_cast<const int8_t*>(task.x) + m * task.x_stride;
-    t.x_scale = task.x_scale + m * task.x_scale_stride;
-    t.y = task.y + m * task.y_stride;
-    t.m = Min(rows, task.m - m);
-    if (m + rows >= task.m) t.next = task.next;
-    WithConstant<kMaxInputs / kSumLanes>((t.m + kSumLanes - 1) / kSumLanes, [&](auto vectors) {
-      MultiplyByInputs<Kind, decltype(vectors)::value>(t);
-    });
-  }
+// Whether rows of x are packed: those that fill lanes, beside W of 8 bits. The short runs of 4-bit
+// weights take 1.1 to 1.2 times as long so.
+inline bool PacksInputs(Element w, int64_t m) {
+  return w == Element::kI8 && m > kMaxLaneInputs && FillLanes(m);
 }
 
 template <class Kind>
@@ -153,9 +134,8 @@ void MultiplyBytes(const LinearTask& t) {
   const auto* const w = static_cast<const typename Kind::T*>(t.w);
   if (IsFew<Kind>(t)) return MultiplyByFew<Kind>(t, w);
   if (t.m <= kMaxLaneInputs) return MultiplyByLanes<Kind>(t, w);
-  // The short runs of 4-bit weights take 1.1 to 1.2 times as long so.
   if constexpr (kValuesPer<typename Kind::T> == 1)
-    if (FillLanes(t.m)) return MultiplyByGroups<Kind>(t);
+    if (t.packed != nullptr && FillLanes(t.m)) return MultiplyByGroups<Kind>(t);
   MultiplyByPanels<Kind>(t, w);
 }
 

@@ -1,7 +1,7 @@
 // Up to 64 rows of x and W of 8 bits for linear_int8-inl.h: lanes are rows of x, and rows of W are
 // read where they lie or where a chunk of them was copied, four bytes of one in every lane.
 //
-//   x  [chunk][step: 4 columns][row of x][column]      a vector: 4 columns of 16 rows
+//   x  [16 rows][chunk][step: 4 columns][row of x][column]      a vector: 4 columns of 16 rows
 //
 // Work      a step multiplies four bytes of each row of W by a vector of x or more. Sums over lanes
 //           are not needed, and a sum becomes f32 once per chunk. Results of 48 rows of W stay
@@ -40,16 +40,17 @@ template <int64_t kVectors>
 constexpr int64_t kHeldRows = kVectors == 1 ? 6 : 12 / kVectors;
 constexpr int64_t kMaxInputRows = 12;
 
-// Columns [begin, +k) of a task's x, `rows` rows in kVectors · 16 lanes; behind the last one there
-// are zeros.
+// A chunk of 16 rows of x; behind the last one there are zeros.
+struct InputChunk {
+  alignas(64) int8_t codes[kChunkFours][kInputVector];
+  int32_t start[kSumLanes];  // what sums start from
+  float scale[kSumLanes];
+};
+
+// Columns [begin, +k) of a task's x, `rows` rows in kVectors · 16 lanes.
 template <int64_t kVectors>
 struct InputLanes {
-  static constexpr int64_t kChunks =
-      Min(kMaxPreparedChunks / (kVectors * kSumLanes), kInputColumns / kByteChunk);
-
-  alignas(64) int8_t codes[kChunks][kChunkFours][kVectors][kInputVector];
-  alignas(64) int32_t start[kChunks][kVectors][kSumLanes];  // what sums of a chunk start from
-  alignas(64) float scale[kChunks][kVectors][kSumLanes];
+  const InputChunk* chunk[kVectors];  // the first of each 16 rows
   int64_t begin, k, rows;
 
   int64_t chunks() const { return (k + kByteChunk - 1) / kByteChunk; }
@@ -61,33 +62,31 @@ struct InputScratch {
   alignas(64) char chunk[kMaxInputRows][kByteChunk];  // of rows, copied
 };
 
-// Prepares a chunk of 16 rows of x from row `row` on.
-template <class Kind, int64_t kVectors>
-void PrepareInputChunk(const LinearTask& t, int64_t row, int64_t chunk, InputLanes<kVectors>& to) {
-  using V = typename Kind::V;
-  const int64_t v = row / kSumLanes;
-  const int64_t k = to.begin + chunk * kByteChunk;
-  const float* const scale = t.x_scale + row * t.x_scale_stride + k / t.x_group;
-  typename V::Ints halves[2][kSumLanes];
-  for (int64_t i = 0; i < kSumLanes; ++i) {
-    to.scale[chunk][v][i] = 0;
-    halves[0][i] = halves[1][i] = V::ZeroInts();
-    if (row + i >= to.rows) continue;
-    typename V::Ints values[2];
-    LoadValues<V>(static_cast<const int8_t*>(t.x) + (row + i) * t.x_stride + k, to.begin + to.k - k,
-                  values);
-    for (int64_t half = 0; half < 2; ++half) halves[half][i] = values[half];
-    to.scale[chunk][v][i] = scale[i * t.x_scale_stride];
-  }
-  typename V::Ints sum = V::ZeroInts();
-  for (int64_t half = 0; half < 2; ++half) {
-    V::Transpose(halves[half]);
+// Prepares 16 rows of x beside W of 8 bits, chunk by chunk.
+template <class V>
+void PackInputs(const PackTask& t) {
+  auto* to = static_cast<InputChunk*>(t.packed);
+  for (int64_t k = 0; k < t.k; k += kByteChunk, ++to) {
+    typename V::Ints halves[2][kSumLanes];
     for (int64_t i = 0; i < kSumLanes; ++i) {
-      V::StoreBytes(to.codes[chunk][half * kSumLanes + i][v], halves[half][i]);
-      sum = V::AddInts(sum, V::SumBytes(halves[half][i]));
+      to->scale[i] = 0;
+      halves[0][i] = halves[1][i] = V::ZeroInts();
+      if (i >= t.rows) continue;
+      typename V::Ints values[2];
+      LoadValues<V>(static_cast<const int8_t*>(t.x) + i * t.x_stride + k, t.k - k, values);
+      for (int64_t half = 0; half < 2; ++half) halves[half][i] = values[half];
+      to->scale[i] = t.x_scale[i * t.x_scale_stride + k / t.x_group];
     }
+    typename V::Ints sum = V::ZeroInts();
+    for (int64_t half = 0; half < 2; ++half) {
+      V::Transpose(halves[half]);
+      for (int64_t i = 0; i < kSumLanes; ++i) {
+        V::StoreBytes(to->codes[half * kSumLanes + i], halves[half][i]);
+        sum = V::AddInts(sum, V::SumBytes(halves[half][i]));
+      }
+    }
+    V::StoreBytes(to->start, V::TimesInt(sum, -ByteOrder<V, I8>::kZero));
   }
-  V::StoreBytes(to.start[chunk][v], V::TimesInt(sum, -Kind::Order::kZero));
 }
 
 // A row of kN that lie `stride` bytes apart. Addresses are spelled out, or g++ 12 keeps one for
@@ -114,11 +113,11 @@ class NearRows {
 };
 
 template <class V, int64_t kN, int64_t kVectors>
-[[gnu::always_inline]] inline void StartSums(const int32_t (&start)[kVectors][kSumLanes],
+[[gnu::always_inline]] inline void StartSums(const InputChunk* const (&x)[kVectors],
                                              typename V::Ints (&sums)[kN][kVectors]) {
 #pragma GCC unroll 4
   for (int64_t v = 0; v < kVectors; ++v) {
-    const typename V::Ints from = V::LoadBytes(start[v]);
+    const typename V::Ints from = V::LoadBytes(x[v]->start);
 #pragma GCC unroll 12
     for (int64_t i = 0; i < kN; ++i) sums[i][v] = from;
   }
@@ -127,11 +126,11 @@ template <class V, int64_t kN, int64_t kVectors>
 // Adds a step. kUnsigned: W's bytes are 128 larger already.
 template <class V, bool kUnsigned, int64_t kN, int64_t kVectors>
 [[gnu::always_inline]] inline void AddStep(NearRows<V, kN>& w,
-                                           const int8_t (&x)[kVectors][kInputVector],
+                                           const InputChunk* const (&x)[kVectors], int64_t step,
                                            typename V::Ints (&sums)[kN][kVectors]) {
   typename V::Ints xv[kVectors];
 #pragma GCC unroll 4
-  for (int64_t v = 0; v < kVectors; ++v) xv[v] = V::LoadBytes(x[v]);
+  for (int64_t v = 0; v < kVectors; ++v) xv[v] = V::LoadBytes(x[v]->codes[step]);
 #pragma GCC unroll 12
   for (int64_t i = 0; i < kN; ++i) {
     typename V::Ints wi = V::SetFour(w[i]);
@@ -173,10 +172,12 @@ template <class Kind, int64_t kN, int64_t kVectors>
 #pragma GCC unroll 4
     for (int64_t v = 0; v < kVectors; ++v) totals[i][v] = V::Load(s.totals[n + i] + v * kSumLanes);
   NearRows<V, kN> rows(w, stride);
+  const InputChunk* inputs[kVectors];
+  for (int64_t v = 0; v < kVectors; ++v) inputs[v] = x.chunk[v];
 #pragma GCC unroll 1
   for (int64_t chunk = 0; chunk < count; ++chunk) {
     typename V::Ints sums[kN][kVectors];
-    StartSums<V>(x.start[chunk], sums);
+    StartSums<V>(inputs, sums);
 #pragma GCC unroll 1
     for (int64_t step = 0; step < kChunkFours; ++step) {
       if (step % kLineSteps == 0) {
@@ -184,15 +185,16 @@ template <class Kind, int64_t kN, int64_t kVectors>
         for (int64_t i = 0; i < kN; ++i) AskFor(rows[i], ahead, into);
         asm volatile("");  // g++ 12 drops what does nothing but this
       }
-      AddStep<V, false>(rows, x.codes[chunk][step], sums);
+      AddStep<V, false>(rows, inputs, step, sums);
     }
     const float* const scale = ChunkScales<Kind>(s, chunk, n);
 #pragma GCC unroll 4
     for (int64_t v = 0; v < kVectors; ++v) {
-      const typename V::Vec x_scale = V::Load(x.scale[chunk][v]);
+      const typename V::Vec x_scale = V::Load(inputs[v]->scale);
 #pragma GCC unroll 6
       for (int64_t i = 0; i < kN; ++i)
         totals[i][v] = AddInputChunk<Kind>(sums[i][v], scale + i, x_scale, totals[i][v]);
+      ++inputs[v];
     }
   }
 #pragma GCC unroll 6
@@ -207,18 +209,20 @@ template <class Kind, int64_t kN, int64_t kVectors>
 [[gnu::noinline]] void MultiplyCopied(LineRuns::Run ahead, const InputLanes<kVectors>& x,
                                       InputScratch& s, int64_t chunk, int64_t n) {
   using V = typename Kind::V;
+  const InputChunk* inputs[kVectors];
+  for (int64_t v = 0; v < kVectors; ++v) inputs[v] = x.chunk[v] + chunk;
   typename V::Ints sums[kN][kVectors];
-  StartSums<V>(x.start[chunk], sums);
+  StartSums<V>(inputs, sums);
   NearRows<V, kN> rows(s.chunk[0], kByteChunk);
 #pragma GCC unroll 1
   for (int64_t step = 0; step < kChunkFours; ++step) {
     for (int64_t i = step; i < ahead.count; i += kChunkFours) ahead.Ask(i);
-    AddStep<V, true>(rows, x.codes[chunk][step], sums);
+    AddStep<V, true>(rows, inputs, step, sums);
   }
   const float* const scale = ChunkScales<Kind>(s, chunk, n);
 #pragma GCC unroll 4
   for (int64_t v = 0; v < kVectors; ++v) {
-    const typename V::Vec x_scale = V::Load(x.scale[chunk][v]);
+    const typename V::Vec x_scale = V::Load(inputs[v]->scale);
 #pragma GCC unroll 12
     for (int64_t i = 0; i < kN; ++i) {
       float* const total = s.totals[n + i] + v * kSumLanes;
@@ -321,7 +325,6 @@ void MultiplyInputPanel(const LinearTask& t, const InputLanes<kVectors>& x, int6
 template <int64_t kVectors>
 InputAhead InputAheadOf(const LinearTask& t, const InputLanes<kVectors>& x, int64_t n,
                         int64_t rows) {
-  constexpr int64_t kColumns = InputLanes<kVectors>::kChunks * kByteChunk;
   InputAhead out;
   // Behind the last panel of this pass comes the first of the next one.
   const bool passes_on = n + rows == t.n && x.begin + x.k < t.k;
@@ -338,27 +341,53 @@ InputAhead InputAheadOf(const LinearTask& t, const InputLanes<kVectors>& x, int6
     out.by_rows = true;
     out.own = SideAheadOf<I8>(t, n, rows, x.begin, x.k, kInputAhead);
   } else {
-    out.lines = LinesOfRows<I8, LineRuns>(t, next_n, kInputPanel, next_k, kColumns, t.ask_into);
+    out.lines =
+        LinesOfRows<I8, LineRuns>(t, next_n, kInputPanel, next_k, kInputColumns, t.ask_into);
   }
   return out;
 }
 
+// Rows of x from a multiple of 16 of the task's on, as PackInputs leaves them.
 template <class Kind, int64_t kVectors>
-void MultiplyByInputs(const LinearTask& t) {
+void MultiplyByInputs(const LinearTask& t, const InputChunk* packed) {
   InputLanes<kVectors> x;
   InputScratch s;
-  constexpr int64_t kColumns = InputLanes<kVectors>::kChunks * kByteChunk;
+  const int64_t row_chunks = (t.k + kByteChunk - 1) / kByteChunk;
   x.rows = t.m;
   for (x.begin = 0; x.begin < t.k; x.begin += x.k) {
-    x.k = Min(kColumns, t.k - x.begin);
-    for (int64_t chunk = 0; chunk < x.chunks(); ++chunk)
-      for (int64_t row = 0; row < kVectors * kSumLanes; row += kSumLanes)
-        PrepareInputChunk<Kind>(t, row, chunk, x);
+    x.k = Min(kInputColumns, t.k - x.begin);
+    for (int64_t v = 0; v < kVectors; ++v)
+      x.chunk[v] = packed + v * row_chunks + x.begin / kByteChunk;
     for (int64_t n = 0; n < t.n; n += kInputPanel) {
       const int64_t rows = Min(kInputPanel, t.n - n);
       PrepareScales<Kind>(t, n, rows, x.begin, x.k, s.scales);
       MultiplyInputPanel<Kind>(t, x, n, rows, InputAheadOf(t, x, n, rows), s);
     }
+  }
+}
+
+// Whether rows of x leave an eighth of their lanes empty at most.
+constexpr bool FillLanes(int64_t m) {
+  const int64_t lanes = (m + kSumLanes - 1) / kSumLanes * kSumLanes;
+  return 8 * m >= 7 * lanes;
+}
+
+// Groups of up to 64 packed rows of x, as even as lanes allow.
+template <class Kind>
+void MultiplyByGroups(const LinearTask& task) {
+  LinearTask t = task;
+  t.next = &task;
+  const auto* const packed = static_cast<const InputChunk*>(task.packed);
+  const int64_t row_chunks = (task.k + kByteChunk - 1) / kByteChunk;
+  const int64_t groups = (task.m + kMaxInputs - 1) / kMaxInputs;
+  const int64_t rows = ((task.m + groups - 1) / groups + kSumLanes - 1) / kSumLanes * kSumLanes;
+  for (int64_t m = 0; m < task.m; m += rows) {
+    t.y = task.y + m * task.y_stride;
+    t.m = Min(rows, task.m - m);
+    if (m + rows >= task.m) t.next = task.next;
+    WithConstant<kMaxInputs / kSumLanes>((t.m + kSumLanes - 1) / kSumLanes, [&](auto vectors) {
+      MultiplyByInputs<Kind, decltype(vectors)::value>(t, packed + m / kSumLanes * row_chunks);
+    });
   }
 }
 

@@ -55,15 +55,17 @@ const float* FloatInput(const LinearTTask& t, int64_t m, int64_t begin, int64_t 
   return scratch;
 }
 
-// y[:, column:+columns] (+)= the panel's rows, kN vectors wide.
+// y[:, column:+columns] (+)= the panel's rows, kN vectors wide. Lines are asked for with every run
+// of rows of x.
 template <class V, int64_t kN, class W>
-void OuterPanel(const LinearTTask& t, const ColumnPanel<W>& panel) {
+void OuterPanel(const LinearTTask& t, const ColumnPanel<W>& panel, LinesInOrder& ahead) {
   static constexpr float kOnes[] = {1, 1, 1, 1, 1, 1};
   static_assert(sizeof(kOnes) / sizeof(float) >= V::kTileRows);
   constexpr int64_t kStride = ScratchStride(kColumnsRows);
   alignas(64) float scratch[V::kTileRows * kStride];
   ForEachRun<V::kTileRows>(t.m, [&](int64_t m, auto rows) {
     constexpr int64_t kM = decltype(rows)::value;
+    ahead.Ask();
     const float* x = nullptr;
     for (int64_t i = kM; i-- > 0;)
       x = FloatInput<V>(t, m + i, panel.row_begin, panel.rows, scratch + i * kStride);
@@ -90,7 +92,7 @@ void ScaleRow(const Weights<FloatMath<V>, T>& w, const Segments& segments, const
 
 // Requires: panel.rows ≤ kScaledRows.
 template <class V, int64_t kN, class T>
-void OuterScaledPanel(const LinearTTask& t, const ColumnPanel<T>& panel) {
+void OuterScaledPanel(const LinearTTask& t, const ColumnPanel<T>& panel, LinesInOrder& ahead) {
   constexpr int64_t kStride = kN * V::kLanes;
   alignas(64) float wide[kScaledRows * kStride];
   PanelScales<kScaledRows, kStride + V::kLanes> scales;
@@ -105,28 +107,32 @@ void OuterScaledPanel(const LinearTTask& t, const ColumnPanel<T>& panel) {
     ScaleRow<V>(w, segments, scaled ? scales.Row(n) : kOnes, scaled ? scales.zero[n] : nullptr,
                 wide + n * kStride);
   }
-  OuterPanel<V, kN>(t, ColumnPanel<float>{wide, kStride, panel.row_begin, panel.rows, panel.column,
-                                          panel.columns});
+  OuterPanel<V, kN>(
+      t,
+      ColumnPanel<float>{wide, kStride, panel.row_begin, panel.rows, panel.column, panel.columns},
+      ahead);
 }
 
 template <class V, int64_t kN, class T>
-void OuterWidenedPanel(const LinearTTask& t, const ColumnPanel<T>& panel) {
+void OuterWidenedPanel(const LinearTTask& t, const ColumnPanel<T>& panel, LinesInOrder& ahead) {
   constexpr int64_t kStride = kN * V::kLanes;
   alignas(64) float wide[kColumnsRows * kStride];
   for (int64_t n = 0; n < panel.rows; ++n)
     WidenRow<V>(panel.w + n * panel.stride, panel.columns, wide + n * kStride);
-  OuterPanel<V, kN>(t, ColumnPanel<float>{wide, kStride, panel.row_begin, panel.rows, panel.column,
-                                          panel.columns});
+  OuterPanel<V, kN>(
+      t,
+      ColumnPanel<float>{wide, kStride, panel.row_begin, panel.rows, panel.column, panel.columns},
+      ahead);
 }
 
 template <class V, int64_t kN, class T>
-void OuterRows(const LinearTTask& t, const ColumnPanel<T>& panel) {
+void OuterRows(const LinearTTask& t, const ColumnPanel<T>& panel, LinesInOrder& ahead) {
   if constexpr (sizeof(T) == 1)
-    OuterScaledPanel<V, kN>(t, panel);
+    OuterScaledPanel<V, kN>(t, panel, ahead);
   else if (sizeof(T) == 2 && t.m > kWidenRows)
-    OuterWidenedPanel<V, kN>(t, panel);
+    OuterWidenedPanel<V, kN>(t, panel, ahead);
   else
-    OuterPanel<V, kN>(t, panel);
+    OuterPanel<V, kN>(t, panel, ahead);
 }
 
 // kWide: vectors per column run.
@@ -137,11 +143,20 @@ void LinearTColumns(const LinearTTask& t, const T* w) {
   const int64_t row_bytes = t.k / kValuesPer<T> * static_cast<int64_t>(sizeof(T));
   for (int64_t n = 0; n < t.n && t.n * row_bytes <= kAskedBytes; ++n)
     for (int64_t at = 0; at < row_bytes; at += 64) AskFor(w + n * t.w_stride, at, t.ask_into);
+  LinesInOrder ahead;
+  if (t.next_w != nullptr) {
+    constexpr auto kSize = static_cast<int64_t>(sizeof(T));
+    const int64_t runs = (t.k + kWide * V::kLanes - 1) / (kWide * V::kLanes) *
+                         ((t.n + kRows - 1) / kRows) * ((t.m + V::kTileRows - 1) / V::kTileRows);
+    ahead = LinesInOrder(t.next_w, t.w_stride * kSize, row_bytes, t.n, t.ask_into, runs);
+  }
   ForEachColumnRun<V, kWide>(t.k, [&](int64_t column, auto vectors, int64_t columns) {
     for (int64_t n = 0; n < t.n; n += kRows)
       OuterRows<V, decltype(vectors)::value>(
-          t, ColumnPanel<T>{w + n * t.w_stride + column / kValuesPer<T>, t.w_stride, n,
-                            Min(kRows, t.n - n), column, columns});
+          t,
+          ColumnPanel<T>{w + n * t.w_stride + column / kValuesPer<T>, t.w_stride, n,
+                         Min(kRows, t.n - n), column, columns},
+          ahead);
   });
 }
 

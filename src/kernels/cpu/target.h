@@ -48,12 +48,13 @@ struct LinearTask {
   bool many_streams;  // as Machine has it
 };
 
-// Activations in the order of a target's tiles: up to 16 rows.
+// Activations in the order in which a target multiplies them: up to 16 rows.
 struct PackTask {
   const void* x;  // [rows, k] bf16 or i8
   int64_t x_stride, rows, k;
   // Written. Of bf16 [⌈k/32⌉, 16, 16, 2]: step, pair of columns, row, column of the pair; beside
-  // e4m3 weights columns are in the order of simd_amx_f8-inl.h. Of i8 amx_bytes-inl.h says it.
+  // e4m3 weights columns are in the order of simd_amx_f8-inl.h. Of i8 amx_bytes-inl.h says it, and
+  // linear_int8_inputs-inl.h without tiles.
   void* packed;
   const float* x_scale;  // as in LinearTask
   int64_t x_scale_stride, x_group;
@@ -240,8 +241,11 @@ struct QuantizeTask {
 struct Target {
   void (*linear)(const LinearTask&) = nullptr;
   void (*linear_t)(const LinearTTask&) = nullptr;
-  int64_t products = kMaxStreams;           // the most that linear_t takes side by side
-  void (*pack)(const PackTask&) = nullptr;  // if there, linear takes packed activations where m > 1
+  int64_t products = kMaxStreams;  // the most that linear_t takes side by side
+  bool tiles = false;
+  // If there, linear takes packed activations where `packs`, or, with tiles, where m > 1.
+  void (*pack)(const PackTask&) = nullptr;
+  bool (*packs)(Element w, int64_t m) = nullptr;
   PackSize pack_size = {kPackedColumns, 16 * kPackedColumns * 2};
   // Rows of x of 8 bits up to which rows of W are multiplied where they lie, not laid out in
   // panels.

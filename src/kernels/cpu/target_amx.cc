@@ -55,6 +55,7 @@ int64_t TileBytePeak(int64_t rounds, float* sink) {
 
 const Target kAmx = {
     .linear = LinearAmx,
+    .tiles = true,
     .pack = PackActivations,
     .mla_decode = MlaDecodeAmx,
     .decode_rows = kMaxTileRows,
@@ -69,6 +70,7 @@ const Target kAmx = {
 
 const Target kAmxInt8 = {
     .linear = LinearAmxInt8,
+    .tiles = true,
     .pack = PackBytes,
     .pack_size = {kByteChunk, sizeof(ByteColumns)},
     .mla_decode = MlaDecodeInt8Amx,
