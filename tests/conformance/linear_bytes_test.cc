@@ -3,7 +3,9 @@
 // kernels give the bits of one order, so that an answer does not depend on the machine.
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <random>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -90,6 +92,51 @@ TEST(LinearBytesConformance, LongAndLargeProductsGiveTheBitsOfSingleRows) {
         ExpectBitsOfSingleRows(s, w_type, blocks);
         if (HasFatalFailure()) return;
       }
+}
+
+// Some parts have as many rows of x as are packed once, others not, and neighbours may share them;
+// rows have one scale each, whatever their length.
+TEST(LinearBytesConformance, PartsOfAGroupGiveTheBitsThatTheyGiveAlone) {
+  constexpr QuantBlocks kOneScale{1, 0, 0, 0, DType::kBF16};
+  std::mt19937 rng(7);
+  for (const DType w_type : {DType::kI8, DType::kU4}) {
+    std::vector<std::unique_ptr<BytesCase>> cases;
+    for (const BytesShape& s : {BytesShape{5, 40, 300},
+                                {32, 100, 300},
+                                {32, 53, 300},
+                                {1, 70, 1301},
+                                {130, 70, 640},
+                                {30, 49, 1301},
+                                {30, 7, 1301},
+                                {14, 96, 129},
+                                {20, 50, 640}})
+      cases.push_back(std::make_unique<BytesCase>(s, w_type, kOneScale, rng));
+    for (const size_t i : {size_t{2}, size_t{6}}) {
+      cases[i]->part.x = cases[i - 1]->part.x;
+      cases[i]->part.x_scale = cases[i - 1]->part.x_scale;
+    }
+    std::vector<LinearPart> parts;
+    for (const auto& c : cases) parts.push_back(c->part);
+    ForEachFastRow<LinearOp>(LinearOp::ShapeOf(parts[0]), [&](const Kernel<LinearOp>& row) {
+      std::vector<Tensor> alone;
+      for (const LinearPart& p : parts) {
+        LinearPart part = p;
+        alone.emplace_back(DType::kF32,
+                           std::initializer_list<int64_t>{1, p.y.shape[1], p.y.shape[2]});
+        part.y = alone.back();
+        RunPart(row, part);
+      }
+      for (const int threads : {1, 2, 3}) {
+        for (const auto& c : cases) c->y.Poison();
+        RunRow<LinearOp>(row, {parts}, threads);
+        for (size_t i = 0; i < cases.size(); ++i) {
+          ASSERT_TRUE(SameBits(cases[i]->y, alone[i]))
+              << "part " << i << ", " << threads << " threads";
+          ASSERT_TRUE(cases[i]->y.PaddingIsPoison()) << "part " << i;
+        }
+      }
+    });
+  }
 }
 
 // y[m, n] in the order that cpu/byte_scales-inl.h gives, one step after the other.
