@@ -132,7 +132,7 @@ Result<JsonOut> InspectKernels(const std::string& path) {
   AddRows<RopeOp>(out, {1, h, r, config.rope.interleaved}, machine);
   AddRows<SiluMulOp>(out, {1, config.dense_width}, machine);
   AddRows<AddOp>(out, {1, d}, machine);
-  AddRows<GatherOp>(out, {1, d, bf16}, machine);
+  AddRows<GatherOp>(out, {1, d, bf16, DType::kF32}, machine);
   AddRows<CastOp>(out, {d}, machine);
   AddRows<QuantizeRowsOp>(out, {1, d, 128}, machine);
   return out;

@@ -198,6 +198,15 @@ TEST(Hand, AddAndGather) {
     Floats y(6);
     RunRow(row, {TensorView(table.data(), DType::kBF16, {2, 2}), ids, View(y, {3, 2})});
     EXPECT_EQ(y, (Floats{-1, 0, 1, 2, -1, 0}));
+    std::vector<uint16_t> copied(6);
+    RunRow(row, {TensorView(table.data(), DType::kBF16, {2, 2}), ids,
+                 TensorView(copied.data(), DType::kBF16, {3, 2})});
+    EXPECT_EQ(copied, (std::vector<uint16_t>{0xbf80, 0, 0x3f80, 0x4000, 0xbf80, 0}));
+    std::vector<int8_t> codes = {-128, 127, 3, 4}, taken(2);
+    const std::vector<int32_t> second = {1};
+    RunRow(row, {TensorView(codes.data(), DType::kI8, {2, 2}), second,
+                 TensorView(taken.data(), DType::kI8, {1, 2})});
+    EXPECT_EQ(taken, (std::vector<int8_t>{3, 4}));
   });
 }
 

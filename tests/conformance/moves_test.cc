@@ -75,13 +75,16 @@ TEST(MovesConformance, Add) {
 
 TEST(MovesConformance, Gather) {
   std::mt19937 rng(22);
-  for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF16})
+  using Types = std::pair<DType, DType>;
+  for (const auto& [from, to] : {Types{DType::kF32, DType::kF32}, Types{DType::kBF16, DType::kF32},
+                                 Types{DType::kF16, DType::kF32}, Types{DType::kBF16, DType::kBF16},
+                                 Types{DType::kF16, DType::kF16}, Types{DType::kI8, DType::kI8}})
     for (const int64_t rows : {0, 1, 5, 70})
       for (const int64_t width : kWidths) {
-        SCOPED_TRACE(fmt::format("{} [{}, {}]", Name(dtype), rows, width));
-        const Guarded x(dtype, {9, width}, 3, /*shift=*/1);
+        SCOPED_TRACE(fmt::format("{} to {} [{}, {}]", Name(from), Name(to), rows, width));
+        const Guarded x(from, {9, width}, 3, /*shift=*/1);
         FillRandom(x, rng);
-        Guarded y(DType::kF32, {rows, width});
+        Guarded y(to, {rows, width});
         std::vector<int32_t> ids(static_cast<size_t>(rows));
         for (int32_t& id : ids) id = static_cast<int32_t>(rng() % 9);
         ExpectBytesOfReference<GatherOp>({x, ids, y}, {&y});

@@ -1,5 +1,6 @@
 // Ops that move, round and weigh rows, to the bytes of the reference.
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "src/kernels/cpu/tasks.h"
@@ -77,7 +78,7 @@ void MergeRow(float* o, float& lse, const float* o_b, float lse_b, int64_t width
 
 bool Supports(const RopeOp::Shape&) { return true; }
 bool Supports(const AddOp::Shape&) { return true; }
-bool Supports(const GatherOp::Shape& s) { return IsFloat(s.x); }
+bool Supports(const GatherOp::Shape& s) { return s.y == s.x || IsFloat(s.x); }
 bool Supports(const CastOp::Shape&) { return true; }
 bool Supports(const AppendOp::Shape& s) {
   return s.kind == latte::RowKind::kPlain && IsFloat(s.cache);
@@ -109,9 +110,13 @@ template <const Target& kTarget>
 void Launch<kTarget>::Gather(const GatherOp::Params& p, const Exec& exec) {
   const GatherOp::Shape s = GatherOp::ShapeOf(p);
   ForEachRows(s.m, s.d, exec, [&](int64_t begin, int64_t end) {
-    for (int64_t m = begin; m < end; ++m)
-      kTarget.widen(p.x.RowBytes(p.ids[static_cast<size_t>(m)]), ElementOf(s.x), s.d,
-                    p.y.Row<float>(m));
+    for (int64_t m = begin; m < end; ++m) {
+      const std::byte* const x = p.x.RowBytes(p.ids[static_cast<size_t>(m)]);
+      if (s.y == s.x)
+        std::memcpy(p.y.RowBytes(m), x, static_cast<size_t>(s.d * SizeOf(s.x)));
+      else
+        kTarget.widen(x, ElementOf(s.x), s.d, p.y.Row<float>(m));
+    }
   });
 }
 

@@ -234,19 +234,21 @@ struct AddRmsNormOp {
   static Shape ShapeOf(const Params& p) { return {p.x.shape[0], p.x.shape[1], p.w.dtype}; }
 };
 
-// y[i,:] = x[ids[i],:], widened to f32 (embedding, tokens of an expert).
+// y[i,:] = x[ids[i],:]: as it is (tokens of an expert), or widened to f32 (embedding).
 struct GatherOp {
   static constexpr std::string_view kName = "gather";
   struct Params {
-    TensorView x;  // [V, D] f32, f16 or bf16; last dimension contiguous, any alignment
+    TensorView x;  // [V, D] f32, f16, bf16 or i8; last dimension contiguous, any alignment
     std::span<const int32_t> ids;  // [M], each in [0, V)
-    TensorView y;                  // [M, D] f32, written, contiguous
+    TensorView y;                  // [M, D] of x's type, or f32 unless x is i8; written, contiguous
   };
   struct Shape {
     int64_t m, d;
-    DType x;
+    DType x, y;
   };
-  static Shape ShapeOf(const Params& p) { return {p.y.shape[0], p.y.shape[1], p.x.dtype}; }
+  static Shape ShapeOf(const Params& p) {
+    return {p.y.shape[0], p.y.shape[1], p.x.dtype, p.y.dtype};
+  }
 };
 
 // y = x rounded to 16 bits.

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "src/kernels/ref/ref.h"
@@ -165,6 +166,10 @@ void Gather(const GatherOp::Params& p, const Exec& exec) {
   const int64_t d_count = p.y.shape[1];
   exec.threads->ParallelFor(p.y.shape[0], [&](int64_t m) {
     const std::byte* x = p.x.RowBytes(p.ids[static_cast<size_t>(m)]);
+    if (p.y.dtype == p.x.dtype) {
+      std::memcpy(p.y.RowBytes(m), x, static_cast<size_t>(d_count * SizeOf(p.x.dtype)));
+      return;
+    }
     float* y = p.y.Row<float>(m);
     for (int64_t d = 0; d < d_count; ++d) y[d] = Load(x, p.x.dtype, d);
   });

@@ -79,16 +79,27 @@ void RunExperts(std::span<const ExpertRows> experts, StepContext& step) {
   Multiply(products, step);
 }
 
-// x: [T·K, D] f32, the tokens of each expert together; y: [T·K, D] f32.
-void AddRoutedExperts(const MoeLayer& moe, const Grouping& groups, const TensorView& x,
+// Rows ids of x, in the workspace.
+Activations Gather(const Activations& x, std::span<const int32_t> ids, StepContext& step) {
+  const auto rows_of = [&](const TensorView& from) {
+    if (from.empty()) return from;
+    const auto count = static_cast<int64_t>(ids.size());
+    const TensorView rows = step.workspace->Take(from.dtype, {count, from.shape[1]});
+    Run<GatherOp>({from, ids, rows}, step.exec);
+    return rows;
+  };
+  return {rows_of(x.plain), rows_of(x.codes), rows_of(x.scale)};
+}
+
+// x: [T·K, D], the tokens of each expert together; y: [T·K, D] f32.
+void AddRoutedExperts(const MoeLayer& moe, const Grouping& groups, const Activations& x,
                       const TensorView& y, StepContext& step, std::vector<ExpertRows>& to) {
-  const Activations rounded = RoundActivations(x, {&moe.experts[0].up}, step);
   for (size_t e = 0; e < moe.experts.size(); ++e) {
     const int64_t begin = groups.first[e];
     const int64_t end = groups.first[e + 1];
     if (begin == end) continue;
     const Mlp& mlp = moe.experts[e];
-    to.push_back({&mlp, rounded.Rows(begin, end),
+    to.push_back({&mlp, x.Rows(begin, end),
                   step.workspace->Take(DType::kF32, {end - begin, mlp.up.outputs()}),
                   y.Slice(0, begin, end)});
   }
@@ -111,14 +122,16 @@ void Forward(const MoeLayer& moe, const TensorView& x, const TensorView& y, Step
   Run<RouteOp>(RouteParams(moe, logits, experts, weight_span), step.exec);
 
   const Grouping groups = GroupByExpert(experts, moe.dims, workspace);
-  const TensorView rows = workspace.Take(DType::kF32, {pairs, d});
   const TensorView out = workspace.Take(DType::kF32, {pairs, d});
-  Run<GatherOp>({x, groups.token, rows}, step.exec);
+  // Rounded once, not for each expert that takes a token.
+  const Linear* const shared = moe.has_shared ? &moe.shared.up : &moe.experts[0].up;
+  const Activations rounded = RoundActivations(x, {&moe.experts[0].up, shared}, step);
+  const Activations rows = Gather(rounded, groups.token, step);
   std::vector<ExpertRows> touched;
   // First the one with most rows: while a thread computes it, others read weights.
   if (moe.has_shared)
-    touched.push_back({&moe.shared, RoundActivations(x, {&moe.shared.up}, step),
-                       workspace.Take(DType::kF32, {t, moe.shared.up.outputs()}), y});
+    touched.push_back(
+        {&moe.shared, rounded, workspace.Take(DType::kF32, {t, moe.shared.up.outputs()}), y});
   else
     std::memset(y.data, 0, static_cast<size_t>(t * d) * sizeof(float));
   AddRoutedExperts(moe, groups, rows, out, step, touched);
