@@ -75,6 +75,7 @@ Blocks Cut(int64_t m, int64_t n, int64_t macs, const Cutting& cut, const Exec& e
   // rows of bytes are prepared by each task, which should have columns enough, and every thread
   // tasks.
   int64_t least = m == 1 ? step : RoundUp(kWeightRows, step);
+  // Heads of 128 outputs in one piece: what is left behind whole panels costs as much as one.
   if (some && cut.bytes) least = 3 * step;
   if (cut.bytes && m > kMemoryRows)
     least = std::clamp(n / (8 * exec.threads->threads()) / least * least, least, kByteColumns);
