@@ -71,9 +71,9 @@ Blocks Cut(int64_t m, int64_t n, int64_t macs, const Cutting& cut, const Exec& e
       RoundUp(std::max(CeilDiv(kTaskMacs, macs * out.rows),
                        m <= kMemoryRows ? std::min(share, CeilDiv(kStreamMacs, macs)) : 0),
               step);
-  // A block narrower than what a target widens or packs at once would read all of x for less; many
-  // rows of bytes are prepared by each task, which should have columns enough, and every thread
-  // tasks.
+  // A block narrower than what a target widens or packs at once would read all of x for less; a
+  // task of many rows of bytes, some of which it prepares itself, should have columns enough, and
+  // every thread tasks.
   int64_t least = m == 1 ? step : RoundUp(kWeightRows, step);
   // Heads of 128 outputs in one piece: what is left behind whole panels costs as much as one.
   if (some && cut.bytes) least = 3 * step;

@@ -7,6 +7,7 @@
 //           of the peak for 0.78 of it). Where rows of x would lie in the same set of the L1, they
 //           are laid out by steps first.
 // Order     that of linear_pairs-inl.h.
+// Limits    as linear_pairs-inl.h; stack 390 KiB.
 #pragma once
 
 #include <cstdint>
