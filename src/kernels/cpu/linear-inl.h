@@ -329,6 +329,7 @@ void DotInTurn(const LinearTask& t, const T* w) {
     TileRows<Math, 1, T> row = {};
     row.w[0].p = w + n * t.w_stride + begin_of(b);
     const TurnAhead ahead = TurnAheadOf<T>(t, n, begin_of(b));
+    ahead.Touch(row.w[0].p, k * static_cast<int64_t>(sizeof(T)));
     const auto ask = [&row, ahead](int64_t at) { ahead.Ask(row.w[0].p + at); };
     typename Math::Vec sums[kM][1];
     OneSegmentTile<Math, kM, 1, T>(x, row, {k, k, k, 1}, ask, sums);

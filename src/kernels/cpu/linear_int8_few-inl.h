@@ -109,6 +109,8 @@ void MultiplyFew(const LinearTask& t, const typename Kind::T* w, const ByteInput
     for (int64_t span = 0; span < x.chunks(); span += kSumLanes) {
       const TurnAhead ahead =
           TurnAheadOf<typename Kind::T>(t, n + row, x.begin + span * kByteChunk);
+      ahead.Touch(from + span * Kind::Order::kRowBytes,
+                  Min(kSumLanes, x.chunks() - span) * Kind::Order::kRowBytes);
       for (int64_t group = span; group < Min(span + kSumLanes, x.chunks()); group += kGroup) {
         const auto* const w_group = from + group * Kind::Order::kRowBytes;
         const int64_t values = x.k - group * kByteChunk;

@@ -153,12 +153,24 @@ constexpr int64_t kMaxTurnBlocks = 16;
 constexpr int64_t kNearAhead = 6144;
 constexpr int64_t kFarAhead = 12288;
 
-// How far behind what a row in turn reads lies what it asks for.
+// How far behind what a row in turn reads lies what it asks for, and where W ends there.
 struct TurnAhead {
   int64_t bytes;
   Cache to;
+  const char* end = nullptr;
 
   void Ask(const void* p) const { AskFor(p, bytes, to); }
+  // Reads pages that begin in what `count` bytes from p on will ask for, as LinesInOrder does. Into
+  // the L1, where a Zen 5 asks, that costs more than it saves.
+  void Touch(const void* p, int64_t count) const {
+    if (to == Cache::kL1) return;
+    const char* const from = static_cast<const char*>(p) + bytes;
+    const auto in_page = static_cast<int64_t>(reinterpret_cast<uintptr_t>(from) % kPage);
+    for (int64_t at = (kPage - in_page) % kPage; at < count && from + at < end; at += kPage) {
+      ReadOnce(from + at);
+      AskFor(from + at, kPage, to);
+    }
+  }
 };
 
 // The same for a block that begins at column k of row n, of `together` rows side by side: of them
@@ -167,13 +179,18 @@ struct TurnAhead {
 template <class T>
 TurnAhead TurnAheadOf(const LinearTask& t, int64_t n, int64_t k, int64_t together = 1) {
   constexpr auto kSize = static_cast<int64_t>(sizeof(T));
+  const auto end_of = [](const LinearTask& task) {
+    return reinterpret_cast<const char*>(static_cast<const T*>(task.w) +
+                                         (task.n - 1) * task.w_stride + task.k / kValuesPer<T>);
+  };
   const int64_t before =
       (t.ask_into == Cache::kL1 ? kNearAhead : kFarAhead) + (together - 1) * t.w_stride * kSize;
   const int64_t left = ((t.n - n) * t.w_stride - k / kValuesPer<T>)*kSize;
-  if (left > before || t.next == nullptr) return {before, t.ask_into};
+  if (left > before || t.next == nullptr) return {before, t.ask_into, end_of(t)};
   const auto* const end =
       reinterpret_cast<const char*>(static_cast<const T*>(t.w) + t.n * t.w_stride);
-  return {static_cast<const char*>(t.next->w) - end + before, t.ask_into};
+  const int64_t to_next = static_cast<const char*>(t.next->w) - end + before;
+  return {to_next, t.ask_into, t.next->w_type == t.w_type ? end_of(*t.next) : nullptr};
 }
 
 // Rows of W one after the other, each from end to end: memory answers one run of neighbouring lines
