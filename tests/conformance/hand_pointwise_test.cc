@@ -89,6 +89,50 @@ TEST(Hand, LinearTOfFourBits) {
   });
 }
 
+// 131 rows of W, which are two blocks, the second without a pair for its last row; scales of ½, 1 and
+// 2. A NaN in x is one in all of its row's results.
+TEST(Hand, LinearTOfInt8) {
+  constexpr size_t n = 131, k = 128;
+  const auto code = [](size_t i, size_t j) { return static_cast<int>((3 * i + 5 * j) % 255) - 127; };
+  const auto scale_of = [](size_t i) { return std::ldexp(1.0f, static_cast<int>(i % 3) - 1); };
+  std::vector<int8_t> w(n * k);
+  Floats scale(n);
+  for (size_t i = 0; i < n; ++i) {
+    scale[i] = scale_of(i);
+    for (size_t j = 0; j < k; ++j) w[i * k + j] = static_cast<int8_t>(code(i, j));
+  }
+  for (const size_t rows : {1, 4, 7, 100}) {
+    std::vector<uint16_t> x(rows * n, 0);  // row m: 1 at row m of W, −2 at row 130 − m
+    for (size_t m = 0; m < rows; ++m) {
+      x[m * n + m % 60] = 0x3f80;
+      x[m * n + n - 1 - m % 60] = 0xc000;
+    }
+    if (rows > 1) x[(rows - 1) * n + 70] = 0x7fc0;
+    Floats y(rows * k, -7);
+    const auto m_rows = static_cast<int64_t>(rows);
+    LinearTOp::Params p{TensorView(x.data(), DType::kBF16, {1, m_rows, n}),
+                        TensorView(w.data(), DType::kI8, {1, n, k}), View(y, {1, m_rows, k})};
+    p.w_scale.scale = View(scale, {n, 1});
+    p.w_scale.rows = 1;
+    p.w_scale.columns = k;
+    ForEachRowFor<LinearTOp>(LinearTOp::ShapeOf(p), [&](const Kernel<LinearTOp>& row) {
+      RunRow(row, p);
+      for (size_t m = 0; m < rows; ++m)
+        for (size_t j = 0; j < k; ++j) {
+          const float found = y[m * k + j];
+          if (rows > 1 && m == rows - 1) {
+            EXPECT_TRUE(std::isnan(found)) << "row " << m << " column " << j;
+            continue;
+          }
+          const size_t first = m % 60, last = n - 1 - first;
+          EXPECT_EQ(found, static_cast<float>(code(first, j)) * scale_of(first) -
+                               2 * static_cast<float>(code(last, j)) * scale_of(last))
+              << "row " << m << " column " << j;
+        }
+    });
+  }
+}
+
 // 20 rows of W with 0, ±1, 448 and the least number, those of e4m3fnuz halved; one NaN. Rows 0 to
 // 15 have the scales 2 and 1, one for 32 columns, the others 0.5 and −4.
 TEST(Hand, LinearTOfE4m3) {

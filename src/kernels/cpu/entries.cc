@@ -107,7 +107,7 @@ constexpr Kernel<LinearTOp> kLinearT[] = {
     RefRow<LinearTOp>("ref.linear_t", ref::LinearT),
     CpuRow<LinearTOp>("avx2.linear_t", Isa::kAvx2, Avx2::LinearT),
     CpuRow<LinearTOp>("avx512.linear_t", Isa::kAvx512, Avx512::LinearT),
-    {"avx512_vnni.linear_t", Isa::kAvx512Vnni, cpu::SupportsInt4, Avx512Vnni::LinearT},
+    {"avx512_vnni.linear_t", Isa::kAvx512Vnni, cpu::SupportsInts, Avx512Vnni::LinearT},
     {"avx512_bf16.linear_t", Isa::kAvx512Bf16, cpu::SupportsF8Pairs, Avx512Bf16::LinearT},
 };
 constexpr Kernel<QuantizeRowsOp> kQuantizeRows[] = {

@@ -11,7 +11,7 @@
 namespace latte::cpu {
 
 // What rows of a target run. Defined for kAvx2 and kAvx512; of kAvx2Bytes only Linear, for int8
-// activations; of kAvx512Vnni that, LinearT, for 4-bit weights, and MlaDecode, for int8
+// activations; of kAvx512Vnni that, LinearT, for int8 and 4-bit weights, and MlaDecode, for int8
 // caches; of kAvx512Bf16
 // only Linear, for bf16 activations, MlaDecode, for bf16 and the other quantised caches, and Mha,
 // for bf16 arithmetic; of kAvx512Few MlaDecode, for caches of e4m3; of kAmx Linear, for bf16
@@ -45,7 +45,7 @@ bool SupportsTileBytes(const LinearOp::Shape&);  // likewise on tiles
 bool SupportsBf16(const LinearOp::Shape&);       // of the rows that multiply bf16
 bool SupportsTiles(const LinearOp::Shape&);      // of bf16 activations on tiles
 bool Supports(const LinearTOp::Shape&);
-bool SupportsInt4(const LinearTOp::Shape&);     // of the row that multiplies bytes
+bool SupportsInts(const LinearTOp::Shape&);     // of the row that multiplies integers
 bool SupportsF8Pairs(const LinearTOp::Shape&);  // of the row that multiplies pairs of bf16
 bool Supports(const MlaDecodeOp::Shape&);
 bool Supports(const GatherPagesOp::Shape&);

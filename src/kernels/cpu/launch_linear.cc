@@ -330,8 +330,11 @@ bool SupportsF8Pairs(const LinearTOp::Shape& s) {
   return Supports(s) && IsF8(s.w) && s.x == DType::kBF16 && s.k % 64 == 0 && s.run % 16 == 0 &&
          (s.rows == 0 || s.rows >= kLeastRows);
 }
-bool SupportsInt4(const LinearTOp::Shape& s) {
-  return Supports(s) && s.w == DType::kU4 && s.k % 128 == 0 && s.run > 0 && s.run % 32 == 0;
+bool SupportsInts(const LinearTOp::Shape& s) {
+  if (!Supports(s)) return false;
+  if (s.w == DType::kU4) return s.k % 128 == 0 && s.run > 0 && s.run % 32 == 0;
+  // A fixed point of 16 bits is less than f32 has.
+  return s.w == DType::kI8 && s.x != DType::kF32 && s.k % 64 == 0 && s.run == s.k;
 }
 
 template <const Target& kTarget>

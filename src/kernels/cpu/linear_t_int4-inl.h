@@ -15,12 +15,13 @@
 //           2^−22 of the largest itself; of each block's sum twice.
 // Order     none within a block of rows of W; blocks in order. For every tile, task and thread
 //           count.
-// Limits    columns and segments as SupportsInt4 says; stack 110 KiB.
+// Limits    columns and segments as SupportsInts says; stack 110 KiB.
 #pragma once
 
 #include <cstdint>
 
 #include "src/kernels/cpu/element-inl.h"
+#include "src/kernels/cpu/fixed_point-inl.h"
 #include "src/kernels/cpu/linear_t-inl.h"
 #include "src/kernels/cpu/product_lines-inl.h"
 #include "src/kernels/cpu/rows_in_order-inl.h"
@@ -32,6 +33,7 @@ namespace latte::cpu {
 namespace {
 
 constexpr int64_t kDigits = 3;        // bytes of a number of fixed point
+constexpr int kFixedBits = 22;
 constexpr int64_t kUnitColumns = 32;  // of one scale
 constexpr int64_t kUnits = 16;        // at once, so 512 columns
 constexpr int64_t kFixedRows = 256;   // of W in a block
@@ -88,21 +90,6 @@ typename V::Vec ScaledInputs(const ScaleGrid& grid, const WeightBlock& block, co
   return largest;
 }
 
-// What numbers up to `largest` are multiplied by to have 22 bits, and its inverse: powers of two.
-// Beside NaN or infinity the latter is NaN.
-struct FixedPoint {
-  float from_float, to_float;
-};
-inline FixedPoint FixedPointOf(float largest) {
-  constexpr uint32_t kLeast = 30;  // below, what is multiplied by would overflow
-  constexpr uint32_t kSum = 254, kBits = 149;
-  const uint32_t exponent = __builtin_bit_cast(uint32_t, largest) >> 23;
-  const uint32_t at_least = exponent < kLeast ? kLeast : exponent;
-  const uint32_t to_float = exponent == 255 ? 0x7fc00000u : (at_least + kSum - kBits - 126) << 23;
-  return {__builtin_bit_cast(float, (kBits + 126 - at_least) << 23),
-          __builtin_bit_cast(float, to_float)};
-}
-
 // The segment of each unit of columns.
 inline void UnitSegments(const Segments& s, int32_t (&to)[kUnits]) {
   for (int64_t unit = 0; unit < kUnits; ++unit) {
@@ -139,7 +126,7 @@ template <class V>
   });
   alignas(64) float from_float[kUnits], to_float[kUnits];
   for (int64_t i = 0; i < kUnits; ++i) {
-    const FixedPoint point = FixedPointOf(largest[i]);
+    const FixedPoint point = FixedPointOf<kFixedBits>(largest[i]);
     from_float[i] = point.from_float;
     to_float[i] = point.to_float;
   }

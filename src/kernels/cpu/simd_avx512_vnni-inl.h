@@ -58,6 +58,13 @@ struct Avx512Vnni : Avx512 {
     words[0] = _mm512_unpacklo_epi8(low, high);
     words[1] = _mm512_unpackhi_epi8(low, high);
   }
+  // 32 signed bytes as words.
+  static Ints WidenSigned(const void* p) {
+    return _mm512_cvtepi8_epi16(_mm256_loadu_si256(static_cast<const __m256i*>(p)));
+  }
+  // Words of both by turns: in every eight the lower four, or the upper four.
+  static Ints ZipWordsLow(Ints a, Ints b) { return _mm512_unpacklo_epi16(a, b); }
+  static Ints ZipWordsHigh(Ints a, Ints b) { return _mm512_unpackhi_epi16(a, b); }
   static Ints AddWords(Ints a, int16_t b) { return _mm512_add_epi16(a, _mm512_set1_epi16(b)); }
   template <int kBits>
   static Ints ShiftWordsRight(Ints words) {
@@ -139,6 +146,10 @@ struct Avx512Vnni : Avx512 {
   // To the nearest integers, ties to even; what does not fit becomes the nearest that does.
   static void StoreSignedBytes(int8_t* p, Vec v) {
     _mm_storeu_si128(At<__m128i>(p), _mm512_cvtsepi32_epi8(_mm512_cvtps_epi32(v)));
+  }
+  // Likewise as words.
+  static void StoreSignedWords(int16_t* p, Vec v) {
+    _mm256_storeu_si256(At<__m256i>(p), _mm512_cvtsepi32_epi16(_mm512_cvtps_epi32(v)));
   }
 
   // The eight bytes at p in every place.

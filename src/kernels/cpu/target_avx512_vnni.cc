@@ -1,6 +1,7 @@
 // Kernels that multiply bytes. What may be included here: target.h.
 #include "src/kernels/cpu/linear_int8-inl.h"
 #include "src/kernels/cpu/linear_t_int4-inl.h"
+#include "src/kernels/cpu/linear_t_int8-inl.h"
 #include "src/kernels/cpu/mla_decode_int8-inl.h"
 #include "src/kernels/cpu/partial-inl.h"
 #include "src/kernels/cpu/peak-inl.h"
@@ -9,10 +10,18 @@
 #include "src/kernels/cpu/target.h"
 
 namespace latte::cpu {
+namespace {
+
+void LinearTInts(const LinearTTask& t) {
+  if (t.w_type == Element::kU4) return LinearTInt4<Avx512Vnni>(t);
+  LinearTInt8<Avx512Vnni>(t);
+}
+
+}  // namespace
 
 const Target kAvx512Vnni = {
     .linear = LinearInt8<Avx512Vnni>,
-    .linear_t = LinearTInt4<Avx512Vnni>,
+    .linear_t = LinearTInts,
     .products = 1,
     .pack = PackInputs<Avx512Vnni>,
     .packs = PacksInputs,
