@@ -59,22 +59,33 @@ RouteOp::Params RouteParams(const MoeLayer& moe, const TensorView& logits,
   return p;
 }
 
-// An expert and its rows of the matrices it works on.
+// An expert and its rows: of the activations it takes, of what it has in between and of its result.
 struct ExpertRows {
   const Mlp* mlp;
+  int64_t begin, end;
+};
+
+// Experts alike, whose rows lie in the same matrices.
+struct ExpertGroup {
+  std::vector<ExpertRows> experts;
   Activations x;
   TensorView inner, y;
 };
 
 // All experts, each over its own rows, in two passes: every touched weight is read once.
-void RunExperts(std::span<const ExpertRows> experts, StepContext& step) {
+void RunExperts(std::span<const ExpertGroup> groups, StepContext& step) {
   std::vector<Product> products;
-  for (const ExpertRows& e : experts) products.push_back({&e.mlp->up, &e.mlp->gate, e.x, e.inner});
+  for (const ExpertGroup& g : groups)
+    for (const ExpertRows& e : g.experts)
+      products.push_back({&e.mlp->up, &e.mlp->gate, g.x.Rows(e.begin, e.end),
+                          g.inner.Slice(0, e.begin, e.end)});
   Multiply(products, step);
   products.clear();
-  for (const ExpertRows& e : experts) {
-    const Activations inner = RoundActivations(e.inner, {&e.mlp->down}, step);
-    products.push_back({&e.mlp->down, nullptr, inner, e.y});
+  for (const ExpertGroup& g : groups) {
+    const Activations inner = RoundActivations(g.inner, {&g.experts.front().mlp->down}, step);
+    for (const ExpertRows& e : g.experts)
+      products.push_back(
+          {&e.mlp->down, nullptr, inner.Rows(e.begin, e.end), g.y.Slice(0, e.begin, e.end)});
   }
   Multiply(products, step);
 }
@@ -91,18 +102,13 @@ Activations Gather(const Activations& x, std::span<const int32_t> ids, StepConte
   return {rows_of(x.plain), rows_of(x.codes), rows_of(x.scale)};
 }
 
-// x: [T·K, D], the tokens of each expert together; y: [T·K, D] f32.
-void AddRoutedExperts(const MoeLayer& moe, const Grouping& groups, const Activations& x,
-                      const TensorView& y, StepContext& step, std::vector<ExpertRows>& to) {
-  for (size_t e = 0; e < moe.experts.size(); ++e) {
-    const int64_t begin = groups.first[e];
-    const int64_t end = groups.first[e + 1];
-    if (begin == end) continue;
-    const Mlp& mlp = moe.experts[e];
-    to.push_back({&mlp, x.Rows(begin, end),
-                  step.workspace->Take(DType::kF32, {end - begin, mlp.up.outputs()}),
-                  y.Slice(0, begin, end)});
-  }
+// Those that tokens go to.
+std::vector<ExpertRows> TouchedExperts(const MoeLayer& moe, const Grouping& groups) {
+  std::vector<ExpertRows> out;
+  for (size_t e = 0; e < moe.experts.size(); ++e)
+    if (groups.first[e] < groups.first[e + 1])
+      out.push_back({&moe.experts[e], groups.first[e], groups.first[e + 1]});
+  return out;
 }
 
 }  // namespace
@@ -127,15 +133,18 @@ void Forward(const MoeLayer& moe, const TensorView& x, const TensorView& y, Step
   const Linear* const shared = moe.has_shared ? &moe.shared.up : &moe.experts[0].up;
   const Activations rounded = RoundActivations(x, {&moe.experts[0].up, shared}, step);
   const Activations rows = Gather(rounded, groups.token, step);
-  std::vector<ExpertRows> touched;
+  const auto inner_of = [&](const Mlp& mlp, int64_t count) {
+    return workspace.Take(DType::kF32, {count, mlp.up.outputs()});
+  };
+  std::vector<ExpertGroup> all;
   // First the one with most rows: while a thread computes it, others read weights.
   if (moe.has_shared)
-    touched.push_back(
-        {&moe.shared, rounded, workspace.Take(DType::kF32, {t, moe.shared.up.outputs()}), y});
+    all.push_back({{{&moe.shared, 0, t}}, rounded, inner_of(moe.shared, t), y});
   else
     std::memset(y.data, 0, static_cast<size_t>(t * d) * sizeof(float));
-  AddRoutedExperts(moe, groups, rows, out, step, touched);
-  RunExperts(touched, step);
+  if (pairs > 0)
+    all.push_back({TouchedExperts(moe, groups), rows, inner_of(moe.experts[0], pairs), out});
+  RunExperts(all, step);
   Run<CombineOp>({out, groups.row, weight_span, moe.dims.chosen, y}, step.exec);
 }
 
