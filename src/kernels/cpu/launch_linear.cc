@@ -75,6 +75,9 @@ Blocks Cut(int64_t m, int64_t n, int64_t macs, const Cutting& cut, const Exec& e
   // task of many rows of bytes, some of which it prepares itself, should have columns enough, and
   // every thread tasks.
   int64_t least = m == 1 ? step : RoundUp(kWeightRows, step);
+  // Few outputs, as routers have: a piece for every thread.
+  const int64_t each = RoundUp(CeilDiv(n * cut.parts, exec.threads->threads()), step);
+  if (!cut.bytes && m <= kMemoryRows) least = std::min(least, each);
   // Heads of 128 outputs in one piece: what is left behind whole panels costs as much as one.
   if (some && cut.bytes) least = 3 * step;
   if (cut.bytes && m > kMemoryRows)
