@@ -17,6 +17,7 @@
 #include <cstdint>
 
 #include "src/kernels/cpu/byte_rows-inl.h"
+#include "src/kernels/cpu/linear_int8_eights-inl.h"
 #include "src/kernels/cpu/linear_int8_few-inl.h"
 #include "src/kernels/cpu/linear_int8_inputs-inl.h"
 #include "src/kernels/cpu/linear_int8_lanes-inl.h"
@@ -133,6 +134,9 @@ template <class Kind>
 void MultiplyBytes(const LinearTask& t) {
   const auto* const w = static_cast<const typename Kind::T*>(t.w);
   if (IsFew<Kind>(t)) return MultiplyByFew<Kind>(t, w);
+  if constexpr (kValuesPer<typename Kind::T> == 1)
+    if (!t.many_streams && t.ask_into == Cache::kL2 && FitEights<Kind>(t))
+      return t.m < kEights ? MultiplyByEights<Kind, true>(t) : MultiplyByEights<Kind, false>(t);
   if (t.m <= kMaxLaneInputs) return MultiplyByLanes<Kind>(t, w);
   if constexpr (kValuesPer<typename Kind::T> == 1)
     if (t.packed != nullptr && FillLanes(t.m)) return MultiplyByGroups<Kind>(t);

@@ -85,6 +85,27 @@ struct Avx512Vnni : Avx512 {
   static Ints ZipQuartersHigh(Ints a, Ints b) {
     return _mm512_permutex2var_epi64(a, _mm512_set_epi64(15, 14, 7, 6, 13, 12, 5, 4), b);
   }
+  // Of every quarter the lower halves of both, or the upper ones.
+  static Ints ZipLongsLow(Ints a, Ints b) { return _mm512_unpacklo_epi64(a, b); }
+  static Ints ZipLongsHigh(Ints a, Ints b) { return _mm512_unpackhi_epi64(a, b); }
+  // Sums of neighbours: of every quarter the two of a, then the two of b.
+  static Ints AddPairs(Ints a, Ints b) {
+    const __m512 x = _mm512_castsi512_ps(a), y = _mm512_castsi512_ps(b);
+    return _mm512_add_epi32(_mm512_castps_si512(_mm512_shuffle_ps(x, y, 0x88)),
+                            _mm512_castps_si512(_mm512_shuffle_ps(x, y, 0xdd)));
+  }
+  // Lane 13 where AddPairs has sums of a, lane 15 where it has those of b.
+  static Ints LastOfEights(Ints v) {
+    return _mm512_permutexvar_epi32(
+        _mm512_set_epi32(15, 15, 13, 13, 15, 15, 13, 13, 15, 15, 13, 13, 15, 15, 13, 13), v);
+  }
+  // The eight of a and the eight of b as AddPairs leaves them; behind them anything.
+  static void SplitEights(Vec v, Vec& a, Vec& b) {
+    a = _mm512_permutexvar_ps(_mm512_set_epi32(0, 0, 0, 0, 0, 0, 0, 0, 13, 12, 9, 8, 5, 4, 1, 0),
+                              v);
+    b = _mm512_permutexvar_ps(_mm512_set_epi32(0, 0, 0, 0, 0, 0, 0, 0, 15, 14, 11, 10, 7, 6, 3, 2),
+                              v);
+  }
   // Minus byte i of four in the lanes of quarter i, its low 16 bits.
   static Ints MinusQuartersOf(uint32_t four) {
     return _mm512_sub_epi32(ZeroInts(), _mm512_srli_epi32(QuartersOf(four), 24));
