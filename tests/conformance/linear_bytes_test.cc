@@ -86,6 +86,7 @@ TEST(LinearBytesConformance, LongAndLargeProductsGiveTheBitsOfSingleRows) {
                                   {48, 70, 4240},
                                   {32, 50, 300},
                                   {16, 70, 8330},
+                                  {9, 37, 1408},
                                   {3, 21, 16700}}) {
         SCOPED_TRACE(fmt::format("M={} N={} K={} {} blocks of {}{}", s.m, s.n, s.k, Name(w_type),
                                  blocks.columns, blocks.zeros ? " with zeros" : ""));
