@@ -89,11 +89,14 @@ TEST(Hand, LinearTOfFourBits) {
   });
 }
 
-// 131 rows of W, which are two blocks, the second without a pair for its last row; scales of ½, 1 and
+// 131 rows of W, which are two blocks, the second without a pair for its last row; scales of ½, 1
+// and
 // 2. A NaN in x is one in all of its row's results.
 TEST(Hand, LinearTOfInt8) {
   constexpr size_t n = 131, k = 128;
-  const auto code = [](size_t i, size_t j) { return static_cast<int>((3 * i + 5 * j) % 255) - 127; };
+  const auto code = [](size_t i, size_t j) {
+    return static_cast<int>((3 * i + 5 * j) % 255) - 127;
+  };
   const auto scale_of = [](size_t i) { return std::ldexp(1.0f, static_cast<int>(i % 3) - 1); };
   std::vector<int8_t> w(n * k);
   Floats scale(n);

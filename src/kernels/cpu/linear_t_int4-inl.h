@@ -32,7 +32,7 @@
 namespace latte::cpu {
 namespace {
 
-constexpr int64_t kDigits = 3;        // bytes of a number of fixed point
+constexpr int64_t kDigits = 3;  // bytes of a number of fixed point
 constexpr int kFixedBits = 22;
 constexpr int64_t kUnitColumns = 32;  // of one scale
 constexpr int64_t kUnits = 16;        // at once, so 512 columns

@@ -77,8 +77,8 @@ void RunExperts(std::span<const ExpertGroup> groups, StepContext& step) {
   std::vector<Product> products;
   for (const ExpertGroup& g : groups)
     for (const ExpertRows& e : g.experts)
-      products.push_back({&e.mlp->up, &e.mlp->gate, g.x.Rows(e.begin, e.end),
-                          g.inner.Slice(0, e.begin, e.end)});
+      products.push_back(
+          {&e.mlp->up, &e.mlp->gate, g.x.Rows(e.begin, e.end), g.inner.Slice(0, e.begin, e.end)});
   Multiply(products, step);
   products.clear();
   for (const ExpertGroup& g : groups) {
