@@ -59,7 +59,7 @@ RouteOp::Params RouteParams(const MoeLayer& moe, const TensorView& logits,
   return p;
 }
 
-// An expert and its rows: of the activations it takes, of what it has in between and of its result.
+// An expert and its rows of the matrices of its group.
 struct ExpertRows {
   const Mlp* mlp;
   int64_t begin, end;
