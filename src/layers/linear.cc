@@ -74,7 +74,7 @@ Activations Activations::Rows(int64_t begin, int64_t end) const {
   return {cut(plain), cut(codes), cut(scale)};
 }
 
-Activations RoundActivations(const TensorView& x, std::initializer_list<const Linear*> products,
+Activations RoundActivations(const TensorView& x, std::span<const Linear* const> products,
                              StepContext& step) {
   Workspace& workspace = *step.workspace;
   const auto takes_int8 = [&](const Linear* linear) { return TakesInt8(*linear, step); };

@@ -69,8 +69,13 @@ struct Activations {
 
 // x [M, K] f32 in the forms that these products take under step.arithmetic and
 // step.int8_activations; without products, only `plain`. What is new lies in the workspace.
-Activations RoundActivations(const TensorView& x, std::initializer_list<const Linear*> products,
+Activations RoundActivations(const TensorView& x, std::span<const Linear* const> products,
                              StepContext& step);
+inline Activations RoundActivations(const TensorView& x,
+                                    std::initializer_list<const Linear*> products,
+                                    StepContext& step) {
+  return RoundActivations(x, std::span(products.begin(), products.size()), step);
+}
 
 // y = x·Wᵀ + bias; with a gate y = silu(x·Gᵀ) ⊙ (x·Wᵀ). Shapes: x [M, K], y [M, N] f32.
 struct Product {

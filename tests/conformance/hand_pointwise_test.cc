@@ -89,8 +89,7 @@ TEST(Hand, LinearTOfFourBits) {
   });
 }
 
-// 131 rows of W, which are two blocks, the second without a pair for its last row; scales of ½, 1
-// and
+// 131 rows of W, which are two blocks, the second without a pair for its last row; scales of ½, 1,
 // 2. A NaN in x is one in all of its row's results.
 TEST(Hand, LinearTOfInt8) {
   constexpr size_t n = 131, k = 128;

@@ -137,8 +137,8 @@ void MultiplyBytes(const LinearTask& t) {
   const auto* const w = static_cast<const typename Kind::T*>(t.w);
   if (IsFew<Kind>(t)) return MultiplyByFew<Kind>(t, w);
   // Measured on a Zen 4 alone.
-  if constexpr (kValuesPer<typename Kind::T> == 1)
-    if (!t.many_streams && t.ask_into == Cache::kL2 && FitEights<Kind>(t))
+  if constexpr (kValuesPer<typename Kind::T> == 1 && Kind::kOneScale)
+    if (!t.many_streams && t.ask_into == Cache::kL2 && FitEights(t))
       return t.m < kEights ? MultiplyByEights<Kind, true>(t) : MultiplyByEights<Kind, false>(t);
   if (t.m <= kMaxLaneInputs) return MultiplyByLanes<Kind>(t, w);
   if constexpr (kValuesPer<typename Kind::T> == 1)

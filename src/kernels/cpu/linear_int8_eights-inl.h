@@ -133,14 +133,12 @@ void StoreEights(const LinearTask& t, int64_t n, const EightsScratch& s) {
     StoreTotal<Kind>(t, true, s.scales, n, kSumLanes, rows[i], t.y + i * t.y_stride + n);
 }
 
-template <class Kind>
-bool FitEights(const LinearTask& t) {
-  if (!Kind::kOneScale || kValuesPer<typename Kind::T> != 1) return false;
+inline bool FitEights(const LinearTask& t) {
   return t.m >= kLeastEights && t.m <= kEights && t.n >= kSumLanes && t.k <= kEightsColumns &&
          t.k % kByteChunk == 0;
 }
 
-// Requires: FitEights. The last rows of W may be multiplied twice.
+// Requires: FitEights, one scale per row of W. The last rows of W may be multiplied twice.
 template <class Kind, bool kOnes>
 void MultiplyByEights(const LinearTask& t) {
   using V = typename Kind::V;

@@ -65,7 +65,7 @@ struct ExpertRows {
   int64_t begin, end;
 };
 
-// Experts alike, whose rows lie in the same matrices.
+// Experts of one width, whose rows lie in the same matrices.
 struct ExpertGroup {
   std::vector<ExpertRows> experts;
   Activations x;
@@ -82,7 +82,9 @@ void RunExperts(std::span<const ExpertGroup> groups, StepContext& step) {
   Multiply(products, step);
   products.clear();
   for (const ExpertGroup& g : groups) {
-    const Activations inner = RoundActivations(g.inner, {&g.experts.front().mlp->down}, step);
+    std::vector<const Linear*> down;  // which may differ in format
+    for (const ExpertRows& e : g.experts) down.push_back(&e.mlp->down);
+    const Activations inner = RoundActivations(g.inner, down, step);
     for (const ExpertRows& e : g.experts)
       products.push_back(
           {&e.mlp->down, nullptr, inner.Rows(e.begin, e.end), g.y.Slice(0, e.begin, e.end)});
