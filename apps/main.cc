@@ -8,6 +8,7 @@
 
 #include "apps/command.h"
 #include "src/base/map_guard.h"
+#include "src/base/out_of_memory.h"
 
 #ifndef LATTE_VERSION
 #error "the build passes LATTE_VERSION"
@@ -51,8 +52,10 @@ int main(int argc, char** argv) {
   latte::InstallMapGuard();
   try {
     return RunLatte(argc, argv);
-  } catch (const std::exception& error) {  // out of memory; nothing of ours throws
-    std::fprintf(stderr, "latte: internal: %s\n", error.what());
-    return 3;
+  } catch (const std::exception& thrown) {  // a lack of memory or threads; nothing else throws
+    const latte::Error error = latte::ErrorOf(thrown);
+    std::fprintf(stderr, "latte: %.*s: %s\n", static_cast<int>(CodeName(error.code).size()),
+                 CodeName(error.code).data(), error.message.c_str());
+    return latte::ExitCode(error.code);
   }
 }

@@ -41,15 +41,16 @@ struct EngineStats {
 // engine.
 class Engine {
  public:
-  // Loads the model. Errors: of EngineOptions::Validate and of loading; kExhausted when not even
-  // one sequence fits the cache.
+  // Loads the model. Errors: of EngineOptions::Validate and of loading; kExhausted when memory or
+  // threads run out, or when not even one sequence fits the cache.
   [[nodiscard]] static Result<std::unique_ptr<Engine>> Create(const EngineOptions& options);
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
   // Puts a request into the queue. What becomes of it is told through the sink.
-  // Errors: kInvalidArgument for what can never be served; kExhausted when the queue is full.
+  // Errors: kInvalidArgument for what can never be served; kExhausted when the queue is full or
+  // memory runs out.
   [[nodiscard]] Result<RequestId> Submit(Request request);
 
   // Ends all answers of a request within one step. An id that is unknown or done is no error.
@@ -61,7 +62,9 @@ class Engine {
   void SetEventSink(EventSink sink);
 
   // Advances every admitted sequence by one step. Never waits: without work it does nothing.
-  // Errors: failures of the machine alone; a bad request fails alone, through its event.
+  // A bad request fails alone, through its event; so does the largest request of a step that there
+  // is too little memory for (kExhausted). Errors: kExhausted when memory runs out elsewhere. From
+  // then on every Step fails so; destroy the engine.
   [[nodiscard]] Status Step();
 
   // Sleeps until a Step may find something to do, Wake is called, or the time has come; false: the

@@ -213,8 +213,10 @@ typedef void (*latte_event_sink)(void* context, const latte_event* const* events
 latte_code latte_engine_set_event_sink(latte_engine* engine, latte_event_sink sink, void* context,
                                        latte_error* error);
 
-// Advances every admitted sequence by one step. Never waits: without work it does nothing.
-// Errors: failures of the machine alone; a bad request fails alone, through its event.
+// Advances every admitted sequence by one step. Never waits: without work it does nothing. A bad
+// request fails alone, through its event; so does the largest request of a step that there is too
+// little memory for (LATTE_EXHAUSTED). Errors: LATTE_EXHAUSTED when memory runs out elsewhere. From
+// then on every step fails so; destroy the engine.
 latte_code latte_engine_step(latte_engine* engine, latte_error* error);
 
 // Sleeps until there is work, at most `timeout_ms` (0 or more; above a day: a day).

@@ -2,7 +2,11 @@
 
 #include <atomic>
 #include <chrono>
+#include <exception>
+#include <new>
+#include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <sched.h>
@@ -70,6 +74,8 @@ struct ThreadPool::State {
   Task task;  // written between calls; read by whoever took an index
   bool spin = true;
   std::vector<std::thread> workers;
+  std::atomic<bool> failed{false};  // a task of the running call threw
+  std::exception_ptr thrown;        // by the first that did; written by whoever set `failed`
   std::vector<CacheLine> scratch;
 
   // Takes indices until there are none.
@@ -78,12 +84,22 @@ struct ThreadPool::State {
     while (HasWork(word.load(std::memory_order_relaxed))) {
       const uint64_t taken = word.fetch_add(1, std::memory_order_acq_rel);
       if (!HasWork(taken)) break;
-      task(static_cast<int64_t>(taken & kIndexMask));
+      RunTask(static_cast<int64_t>(taken & kIndexMask));
       ++ran;
     }
     if (ran == 0) return;
     done.fetch_add(ran, std::memory_order_acq_rel);
     done.notify_all();
+  }
+
+  // After a task that threw, the others of the call are left out.
+  void RunTask(int64_t index) {
+    if (failed.load(std::memory_order_relaxed)) return;
+    try {
+      task(index);
+    } catch (...) {
+      if (!failed.exchange(true)) thrown = std::current_exception();
+    }
   }
 
   bool SeesWork() const { return stop.load() || HasWork(word.load(std::memory_order_acquire)); }
@@ -94,6 +110,18 @@ struct ThreadPool::State {
       const uint32_t seen = calls.load(std::memory_order_acquire);
       if (!SeesWork() && !(spin && SpinUntil([&] { return SeesWork(); }))) calls.wait(seen);
       Drain();
+    }
+  }
+
+  // Adds a worker; false where the system gives no more threads, or no stack for one.
+  bool Start(const std::vector<int>& place) {
+    try {
+      workers.emplace_back([this, place] { Work(place); });
+      return true;
+    } catch (const std::system_error&) {
+      return false;
+    } catch (const std::bad_alloc&) {
+      return false;
     }
   }
 
@@ -111,7 +139,7 @@ ThreadPool::ThreadPool(int threads) : state_(std::make_unique<State>()) {
   if (threads <= 0) threads = static_cast<int>(processors.size());
   state_->spin = static_cast<size_t>(threads) <= processors.size();
   for (const std::vector<int>& place : PlaceWorkers(threads, processors))
-    state_->workers.emplace_back([this, place] { state_->Work(place); });
+    if (!state_->Start(place)) break;
 }
 
 ThreadPool::~ThreadPool() {
@@ -144,7 +172,10 @@ void ThreadPool::Run(int64_t count, Task task) {
   s.calls.notify_all();
   s.Drain();
   s.WaitFor(static_cast<uint32_t>(count));
+  const std::exception_ptr thrown = std::exchange(s.thrown, nullptr);
+  s.failed.store(false, std::memory_order_relaxed);
   s.busy.store(false, std::memory_order_release);
+  if (thrown) std::rethrow_exception(thrown);
 }
 
 }  // namespace latte

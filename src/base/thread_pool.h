@@ -29,7 +29,8 @@ namespace latte {
 // its tasks on its own thread, in order. Pools are independent of each other.
 class ThreadPool {
  public:
-  // threads: at least 1; 0 means one per processor that this process may use.
+  // threads: at least 1; 0 means one per processor that this process may use. Where the system
+  // gives fewer threads, the pool has fewer: threads() tells.
   explicit ThreadPool(int threads = 0);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -37,7 +38,8 @@ class ThreadPool {
 
   int threads() const;
 
-  // Runs task(i) for 0 ≤ i < count < 2^31 and returns when all are done. `task` must not throw.
+  // Runs task(i) for 0 ≤ i < count < 2^31 and returns when all are done. What a task throws is
+  // thrown to the caller when no task runs any more; tasks that had not begun are left out.
   template <class F>
   void ParallelFor(int64_t count, const F& task) {
     Run(count, {&task, [](const void* f, int64_t i) { (*static_cast<const F*>(f))(i); }});

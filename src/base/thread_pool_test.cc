@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <new>
 #include <numeric>
 #include <set>
 #include <thread>
@@ -13,6 +16,7 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "src/base/processors.h"
 #include "tests/support/scratch_dir.h"
@@ -155,6 +159,62 @@ TEST(ThreadPool, FillingTheProcessorsPinsWorkersAndNotTheCaller) {
   for (const std::vector<int>& place : places)
     if (place.size() == 1) own.insert(place);
   EXPECT_EQ(own.size(), all.size() - 1);
+}
+
+TEST(ThreadPool, WhatATaskThrowsReachesTheCallerAndThePoolGoesOn) {
+  for (const int threads : {1, 2, 5}) {
+    ThreadPool pool(threads);
+    for (const int64_t bad : {0, 1, 99}) {
+      std::atomic<int> running = 0;
+      const auto call = [&] {
+        pool.ParallelFor(100, [&](int64_t i) {
+          ++running;
+          if (i == bad) {
+            --running;
+            throw std::bad_alloc();
+          }
+          --running;
+        });
+      };
+      EXPECT_THROW(call(), std::bad_alloc);
+      EXPECT_EQ(running.load(), 0);  // nothing of the call runs any more
+      std::atomic<int> hits = 0;
+      pool.ParallelFor(100, [&](int64_t) { ++hits; });
+      EXPECT_EQ(hits.load(), 100);
+    }
+  }
+}
+
+TEST(ThreadPool, EveryTaskMayThrow) {
+  ThreadPool pool(3);
+  for (int round = 0; round < 100; ++round)
+    EXPECT_THROW(pool.ParallelFor(50, [](int64_t) { throw std::bad_alloc(); }), std::bad_alloc);
+}
+
+// In a process of its own, which may take no more address space than it has.
+int ThreadsWithoutRoomForStacks(int wanted) {
+  rlimit now = {};
+  getrlimit(RLIMIT_AS, &now);
+  std::ifstream statm("/proc/self/statm");
+  rlim_t pages = 0;
+  statm >> pages;
+  const rlim_t room = pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE)) + (rlim_t{40} << 20);
+  const rlimit least = {room, now.rlim_max};
+  setrlimit(RLIMIT_AS, &least);
+  ThreadPool pool(wanted);
+  std::atomic<int> hits = 0;
+  pool.ParallelFor(1000, [&](int64_t) { ++hits; });
+  return hits.load() == 1000 ? pool.threads() : -1;
+}
+
+TEST(ThreadPool, HasFewerThreadsWhereTheSystemGivesFewer) {
+  EXPECT_EXIT(
+      {
+        const int threads = ThreadsWithoutRoomForStacks(64);
+        std::fprintf(stderr, "%d threads\n", threads);
+        std::_Exit(threads >= 1 && threads < 64 ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "threads");
 }
 
 TEST(Processors, ListsOfRanges) {

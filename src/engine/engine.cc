@@ -7,6 +7,7 @@
 #include <xxhash.h>
 
 #include "src/base/memory.h"
+#include "src/base/out_of_memory.h"
 #include "src/engine/engine_core.h"
 #include "src/io/check_weights.h"
 #include "src/io/model_key.h"
@@ -44,6 +45,8 @@ ModelKey RowsKey(std::string_view weights_key, const Settings& s, const Machine&
 }  // namespace
 
 struct Engine::Impl {
+  static Result<std::unique_ptr<Impl>> Load(const EngineOptions& options);
+
   Machine machine;
   std::unique_ptr<Model> model;
   std::optional<Tokenizer> tokenizer;
@@ -54,6 +57,13 @@ Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Engine::~Engine() = default;
 
 Result<std::unique_ptr<Engine>> Engine::Create(const EngineOptions& options) {
+  return CatchExhaustion([&]() -> Result<std::unique_ptr<Engine>> {
+    LATTE_ASSIGN_OR_RETURN(std::unique_ptr<Impl> impl, Impl::Load(options));
+    return std::unique_ptr<Engine>(new Engine(std::move(impl)));
+  });
+}
+
+Result<std::unique_ptr<Engine::Impl>> Engine::Impl::Load(const EngineOptions& options) {
   LATTE_RETURN_IF_ERROR(options.Validate());
   auto impl = std::make_unique<Impl>();
   LATTE_ASSIGN_OR_RETURN(const std::string dir, ResolveModelPath(options.model));
@@ -74,11 +84,11 @@ Result<std::unique_ptr<Engine>> Engine::Create(const EngineOptions& options) {
   }
   const EngineParts parts{impl->model.get(), &impl->machine, &*impl->tokenizer};
   LATTE_ASSIGN_OR_RETURN(impl->core, EngineCore::Create(parts, settings, key));
-  return std::unique_ptr<Engine>(new Engine(std::move(impl)));
+  return impl;
 }
 
 Result<RequestId> Engine::Submit(Request request) {
-  return impl_->core->Submit(std::move(request));
+  return CatchExhaustion([&] { return impl_->core->Submit(std::move(request)); });
 }
 void Engine::Cancel(RequestId id) { impl_->core->Cancel(id); }
 void Engine::SetEventSink(EventSink sink) { impl_->core->SetEventSink(std::move(sink)); }
@@ -87,7 +97,9 @@ bool Engine::WaitForWork(std::chrono::steady_clock::time_point deadline) {
   return impl_->core->WaitForWork(deadline);
 }
 void Engine::Wake() { impl_->core->Wake(); }
-Status Engine::SavePrefixes() { return impl_->core->SavePrefixes(); }
+Status Engine::SavePrefixes() {
+  return CatchExhaustion([&] { return impl_->core->SavePrefixes(); });
+}
 EngineStats Engine::Stats() const { return impl_->core->Stats(); }
 const EngineOptions& Engine::options() const { return impl_->core->settings().options; }
 

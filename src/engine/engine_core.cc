@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "src/base/out_of_memory.h"
 #include "src/engine/scheduler_rules.h"
 
 namespace latte {
@@ -72,6 +73,17 @@ Result<RequestId> EngineCore::Submit(Request request) {
 }
 
 Status EngineCore::Step() {
+  if (broken_) return tl::unexpected<Error>(*broken_);
+  Status status = CatchExhaustion([this] { return StepOnce(); });
+  // Memory ran out between two decisions that belong together, as that of the scheduler and that of
+  // its pages.
+  if (!status) broken_ = status.error();
+  if (sink_ && !answers_.events().empty()) sink_(answers_.events());
+  answers_.events().clear();
+  return status;
+}
+
+Status EngineCore::StepOnce() {
   const Clock::time_point start = Clock::now();
   forward_seconds_ = 0;
   ReadMail();
@@ -84,8 +96,6 @@ Status EngineCore::Step() {
   if (global > 0) Compute(plan, global);
   more_to_do_ = !plan.empty() || !plan.preempted.empty() || !plan.admitted.empty();
   UpdateStats(plan, SecondsSince(start));
-  if (sink_ && !answers_.events().empty()) sink_(answers_.events());
-  answers_.events().clear();
   return {};
 }
 
@@ -136,11 +146,21 @@ void EngineCore::Compute(const StepPlan& plan, int64_t global_tokens) {
   for (const SequenceStep& step : plan.steps)
     work.push_back({step.tokens(), step.begin, step.path, step.sequence->pages});
   const Clock::time_point start = Clock::now();
-  hidden_ = runner_.Forward(work, global_tokens);
+  const Status computed = CatchExhaustion([&]() -> Status {
+    hidden_ = runner_.Forward(work, global_tokens);
+    return {};
+  });
   forward_seconds_ += SecondsSince(start);
+  if (!computed) return EndLargest(plan, computed.error());
   scheduler_.Advance(plan);
   TellPromptLogprobs(plan);
   DrawTokens(plan);
+}
+
+// Nothing of the step has happened, so that the others compute their part again, without this one.
+void EngineCore::EndLargest(const StepPlan& plan, const Error& error) {
+  const auto largest = std::ranges::max_element(plan.steps, {}, &SequenceStep::count);
+  if (largest != plan.steps.end()) End(largest->id, FinishReason::kError, error);
 }
 
 // Logits of the tokens of a prompt tell the logprobs of the tokens after them.
@@ -149,7 +169,7 @@ void EngineCore::TellPromptLogprobs(const StepPlan& plan) {
   for (const SequenceStep& step : plan.steps) {
     const Answer& answer = answers_.At(step.id);
     if (answer.request().prompt_logprobs >= 0 && answer.generated == 0) {
-      const Status told = TellPromptLogprobs(step, row);
+      const Status told = CatchExhaustion([&] { return TellPromptLogprobs(step, row); });
       if (!told) End(step.id, FinishReason::kError, told.error());
     }
     row += step.count;
@@ -195,8 +215,14 @@ void EngineCore::DrawTokens(const StepPlan& plan) {
     // All answers of a request draw their first token from the same row.
     for (const SequenceId fork : ForkAnswers(step)) drawings.push_back({fork, row - 1});
   }
-  for (size_t begin = 0; begin < drawings.size(); begin += kRowsPerBlock)
-    DrawBlock(std::span(drawings).subspan(begin, std::min(kRowsPerBlock, drawings.size() - begin)));
+  for (size_t begin = 0; begin < drawings.size(); begin += kRowsPerBlock) {
+    const std::span block =
+        std::span(drawings).subspan(begin, std::min(kRowsPerBlock, drawings.size() - begin));
+    const Result<std::vector<Result<Drawn>>> drawn =
+        CatchExhaustion([&] { return DrawBlock(block); });
+    for (size_t i = 0; i < block.size(); ++i)
+      Settle(block[i].id, drawn ? (*drawn)[i] : tl::unexpected<Error>(drawn.error()));
+  }
 }
 
 // How much of the prompt was found is known for certain when all of it is computed.
@@ -228,7 +254,7 @@ Status EngineCore::CheckRow(int64_t row) const {
       "sequence pass it; use --dtype bf16 or f32");
 }
 
-void EngineCore::DrawBlock(std::span<const Drawing> block) {
+Result<std::vector<Result<Drawn>>> EngineCore::DrawBlock(std::span<const Drawing> block) {
   std::vector<int64_t> rows;
   for (const Drawing& d : block)
     if (rows.empty() || rows.back() != d.row) rows.push_back(d.row);
@@ -252,11 +278,11 @@ void EngineCore::DrawBlock(std::span<const Drawing> block) {
     draw.isa = parts_.machine->isa;
     draws.push_back(draw);
   }
-  const std::vector<Result<Drawn>> drawn = SampleAll(draws, threads_);
-  for (size_t i = 0; i < block.size(); ++i) {
-    const Status row = CheckRow(block[i].row);
-    Settle(block[i].id, row ? drawn[i] : Result<Drawn>(tl::unexpected(row.error())));
-  }
+  std::vector<Result<Drawn>> drawn = SampleAll(draws, threads_);
+  for (size_t i = 0; i < block.size(); ++i)
+    if (const Status row = CheckRow(block[i].row); !row)
+      drawn[i] = tl::unexpected<Error>(row.error());
+  return drawn;
 }
 
 void EngineCore::Settle(SequenceId id, const Result<Drawn>& drawn) {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 
 #include "latte/engine.h"
 
@@ -58,11 +59,13 @@ class EngineCore {
   SchedulerOptions Rules();
 
   // The parts of Step.
+  [[nodiscard]] Status StepOnce();
   void ReadMail();
   void Enter(Submission submission);
   void CancelNow(RequestId id);
   void NoteAdmissions(const StepPlan& plan);
   void Compute(const StepPlan& plan, int64_t global_tokens);
+  void EndLargest(const StepPlan& plan, const Error& error);
   void TellPromptLogprobs(const StepPlan& plan);
   [[nodiscard]] Status TellPromptLogprobs(const SequenceStep& step, int64_t first_row);
   void DrawTokens(const StepPlan& plan);
@@ -77,7 +80,7 @@ class EngineCore {
     SequenceId id = 0;
     int64_t row = 0;
   };
-  void DrawBlock(std::span<const Drawing> block);
+  Result<std::vector<Result<Drawn>>> DrawBlock(std::span<const Drawing> block);
   Status CheckRow(int64_t row) const;
 
   EngineParts parts_;
@@ -95,9 +98,10 @@ class EngineCore {
   Engine::EventSink sink_;
   GlobalTokens global_tokens_;
   SequenceId last_id_ = 0;
-  TensorView hidden_;           // of the step
-  bool more_to_do_ = false;     // the next step needs no mail to have work
-  double forward_seconds_ = 0;  // of the step
+  TensorView hidden_;            // of the step
+  std::optional<Error> broken_;  // of the step that memory ran out in; there is no other step
+  bool more_to_do_ = false;      // the next step needs no mail to have work
+  double forward_seconds_ = 0;   // of the step
   int64_t cached_tokens_ = 0;
   int64_t disk_tokens_ = 0;
 

@@ -91,7 +91,7 @@ TEST_F(EngineFaultsTest, BadLogitsEndOneRequestAndNoOther) {
     EXPECT_EQ(run->Finish(), "");
     for (int choice = 0; choice < 3; ++choice) {
       EXPECT_EQ(run->Of(ids[0], choice).finish, FinishReason::kError);
-      EXPECT_EQ(run->Of(ids[0], choice).error.code, Code::kInternal);
+      EXPECT_EQ(run->Of(ids[0], choice).error.code, Code::kCorrupt);
       EXPECT_TRUE(run->Of(ids[0], choice).tokens.empty());
     }
     EXPECT_EQ(run->Of(ids[2]).finish, FinishReason::kError);
@@ -113,6 +113,7 @@ TEST_F(EngineFaultsTest, NothingLeftToDrawIsAnErrorOfTheRequest) {
   const RequestId id = Submit(*run, r);
   EXPECT_EQ(run->Finish(), "");
   EXPECT_EQ(run->Of(id).finish, FinishReason::kError);
+  EXPECT_EQ(run->Of(id).error.code, Code::kInvalidArgument);
 }
 
 // A request to be cancelled among others, in a state that depends on the step.

@@ -17,10 +17,11 @@ Result<RequestId> Inbox::Put(Submission submission) {
     return Exhausted(fmt::format(
         "requests with {} prompt tokens wait, and there is room for {}; try again later",
         queued_tokens_, max_tokens_));
+  submission.id = last_id_ + 1;
+  mail_.submissions.push_back(std::move(submission));  // without memory, nothing has changed
+  ++last_id_;
   ++queued_requests_;
   queued_tokens_ += tokens;
-  submission.id = ++last_id_;
-  mail_.submissions.push_back(std::move(submission));
   changed_.notify_all();
   return last_id_;
 }

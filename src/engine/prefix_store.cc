@@ -1,7 +1,9 @@
 #include "src/engine/prefix_store.h"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 #include <fcntl.h>
@@ -10,6 +12,7 @@
 #include <unistd.h>
 
 #include "src/base/file.h"
+#include "src/base/out_of_memory.h"
 #include "src/engine/cache_folder.h"
 
 namespace latte {
@@ -29,7 +32,11 @@ Result<std::unique_ptr<PrefixStore>> PrefixStore::Open(const PrefixStoreOptions&
   LATTE_RETURN_IF_ERROR(OpenCacheFolder(options.dir, HexOf(owner.key)));
   std::unique_ptr<PrefixStore> store(
       new PrefixStore(options, std::move(owner), std::move(on_loaded)));
-  store->thread_ = std::thread([&self = *store] { self.Run(); });
+  try {
+    store->thread_ = std::thread([&self = *store] { self.Run(); });
+  } catch (const std::system_error& thrown) {
+    return tl::unexpected<Error>(ErrorOf(thrown));
+  }
   return store;
 }
 
@@ -48,7 +55,7 @@ PrefixStore::~PrefixStore() {
     stop_ = true;
   }
   work_.notify_all();
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
 }
 
 std::string PrefixStore::NameOf(const PagePrefix& prefix) const {
@@ -103,8 +110,9 @@ bool PrefixStore::Load(PagePrefix prefix, uint64_t tag) {
   {
     const std::lock_guard lock(mutex_);
     if (open_loads_ >= options_.max_queued) return false;
-    ++open_loads_;
+    loaded_.reserve(open_loads_ + 1);  // its thread then needs no memory to say that it has none
     loads_.push_back({std::move(prefix), tag});
+    ++open_loads_;
   }
   work_.notify_one();
   return true;
@@ -113,7 +121,10 @@ bool PrefixStore::Load(PagePrefix prefix, uint64_t tag) {
 std::vector<LoadedPage> PrefixStore::TakeLoaded() {
   const std::lock_guard lock(mutex_);
   open_loads_ -= loaded_.size();
-  return std::exchange(loaded_, {});
+  std::vector<LoadedPage> out(std::make_move_iterator(loaded_.begin()),
+                              std::make_move_iterator(loaded_.end()));
+  loaded_.clear();
+  return out;
 }
 
 void PrefixStore::Flush() {
@@ -130,7 +141,8 @@ PrefixStoreStats PrefixStore::Stats() const {
 }
 
 void PrefixStore::Run() {
-  MakeRoom(0);  // the folder may be larger than it should be now
+  // The folder may be larger than it should be now. Without memory to tidy up, the next save does.
+  static_cast<void>(CatchExhaustion([this]() -> Result<bool> { return MakeRoom(0); }));
   while (RunNext()) {
   }
 }
@@ -153,9 +165,35 @@ bool PrefixStore::RunNext() {
       saves_.pop_front();
     }
   }
-  if (load) RunLoad(std::move(*load));
-  if (save) RunSave(*save);
+  if (load) LoadOrMiss(std::move(*load));
+  if (save) SaveOrFail(*save);
   return true;
+}
+
+// Where there is no memory for it, the page is a miss: the request that waits for it goes on.
+void PrefixStore::LoadOrMiss(LoadJob job) {
+  const uint64_t tag = job.tag;
+  const Status loaded = CatchExhaustion([&]() -> Status {
+    RunLoad(std::move(job));
+    return {};
+  });
+  if (loaded) return;
+  {
+    const std::lock_guard lock(mutex_);
+    ++stats_.missed;
+    loaded_.push_back({tag, {}, tl::unexpected<Error>(Error{Code::kExhausted, {}})});
+  }
+  if (on_loaded_) on_loaded_();
+}
+
+void PrefixStore::SaveOrFail(const SaveJob& job) {
+  const Status saved = CatchExhaustion([&]() -> Status {
+    RunSave(job);
+    return {};
+  });
+  if (saved) return;
+  const std::lock_guard lock(mutex_);
+  ++stats_.failed_saves;
 }
 
 void PrefixStore::RunLoad(LoadJob job) {

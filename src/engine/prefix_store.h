@@ -101,7 +101,9 @@ class PrefixStore {
   // Of the store's thread:
   void Run();
   bool RunNext();  // false: it is time to end
+  void LoadOrMiss(LoadJob job);
   void RunLoad(LoadJob job);
+  void SaveOrFail(const SaveJob& job);
   void RunSave(const SaveJob& job);
   Result<std::vector<std::byte>> ReadPage(const std::string& name, const PagePrefix& prefix);
   // The page was used, and with it those before it: they go later, as it is worth nothing alone.

@@ -24,22 +24,28 @@ uint64_t Uniform(uint64_t seed, int64_t position, uint64_t total) {
   return static_cast<uint64_t>((Wide{word} * total) >> 53);
 }
 
+// Kernels are exact over finite weights, so logits that are no numbers are the checkpoint's fault.
 Status CheckNumbers(const ScannedRow& row) {
   if (!row.nan && row.max < kInf) return {};
   const auto bad = std::find_if(row.logits.begin(), row.logits.end(),
                                 [](float z) { return std::isnan(z) || z == kInf; });
-  return Internal(fmt::format(
-      "numerical error: the logit of token {} is {}; see whether the weights are finite with "
-      "--check-weights",
-      bad - row.logits.begin(), *bad));
+  return Corrupt(fmt::format(
+      "numerical error: expected finite logits, found {} for token {}: the checkpoint holds NaN, "
+      "infinity or numbers that overflow; find them with --check-weights, or take another copy",
+      *bad, bad - row.logits.begin()));
 }
 
 Status CheckPossible(const ScannedRow& row, bool adjusted) {
   if (row.max > -kInf) return {};
-  return Internal(adjusted ? "numerical error: no token can be drawn, as every logit that is not "
-                             "banned is -inf"
-                           : "numerical error: every logit is -inf; see whether the weights are "
-                             "finite with --check-weights");
+  if (adjusted)
+    return InvalidArgument(
+        "min_tokens: expected a token that may be drawn, found that all those whose logit is "
+        "finite "
+        "would end the answer; allow it to end, or name fewer stop tokens");
+  return Corrupt(
+      "numerical error: expected a token that can be drawn, found that every logit is -inf: the "
+      "checkpoint holds infinity or numbers that overflow; find them with --check-weights, or take "
+      "another copy");
 }
 
 bool HasPenalties(const SamplingParams& params) {
@@ -149,10 +155,11 @@ Result<Drawn> Sample(const Draw& draw) {
   const RowPasses& passes = RowPassesOf(draw.isa);
   const ScannedRow given = ScanRow(draw.logits, passes);
   LATTE_RETURN_IF_ERROR(CheckNumbers(given));
+  LATTE_RETURN_IF_ERROR(CheckPossible(given, /*adjusted=*/false));
   const std::vector<float> adjusted = Adjusted(draw);
   const bool as_given = adjusted.empty();
   const ScannedRow row = as_given ? given : ScanRow(adjusted, passes);
-  LATTE_RETURN_IF_ERROR(CheckPossible(row, !as_given));
+  LATTE_RETURN_IF_ERROR(CheckPossible(row, /*adjusted=*/true));
   const bool greedy = draw.params->temperature < kGreedyBelow;
   Drawn out{greedy ? Likeliest(row) : DrawToken(row, draw), {}};
   if (draw.logprobs >= 0) out.logprobs = LogprobsOf(given, out.token, draw.logprobs);

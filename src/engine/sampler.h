@@ -46,7 +46,8 @@ struct Drawn {
 };
 
 // Ties go to the lower id. Equal arguments give equal tokens.
-// Errors: kInternal "numerical error" when a logit is NaN or +inf, or when none can be drawn.
+// Errors: kCorrupt "numerical error" when a logit is NaN or +inf, or when all are -inf;
+// kInvalidArgument when all others are banned.
 [[nodiscard]] Result<Drawn> Sample(const Draw& draw);
 
 // All draws, shared among threads; results do not depend on how.

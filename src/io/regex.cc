@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 #include <pcre2.h>
 
-#include "src/base/check.h"
+#include "src/base/out_of_memory.h"
 #include "src/io/printable.h"
 
 namespace latte {
@@ -35,6 +35,13 @@ double CpuSeconds() {
 PCRE2_SPTR Bytes(std::string_view text) {
   // PCRE2 takes a pointer that is not null even when the length is 0.
   return reinterpret_cast<PCRE2_SPTR>(text.empty() ? "" : text.data());
+}
+
+// What PCRE2 keeps for a pattern or a search: some hundred bytes.
+[[noreturn]] void NoMemory() { throw OutOfMemory(1024, "a search by pattern"); }
+
+bool IsNoMemory(int error) {
+  return error == PCRE2_ERROR_NOMEMORY || error == PCRE2_ERROR_HEAP_FAILED;
 }
 
 std::string Message(int code) {
@@ -82,11 +89,13 @@ Result<Regex> Regex::Compile(std::string_view pattern, RegexOptions options) {
                                                PCRE2_NEVER_BACKSLASH_C | PCRE2_USE_OFFSET_LIMIT;
   const std::unique_ptr<pcre2_compile_context, decltype(&pcre2_compile_context_free)> context(
       pcre2_compile_context_create(nullptr), &pcre2_compile_context_free);
+  if (context == nullptr) NoMemory();
   pcre2_set_newline(context.get(), PCRE2_NEWLINE_LF);
   int error = 0;
   PCRE2_SIZE offset = 0;
   pcre2_code* compiled =
       pcre2_compile(Bytes(pattern), pattern.size(), flags, &error, &offset, context.get());
+  if (compiled == nullptr && IsNoMemory(error)) NoMemory();
   if (compiled == nullptr)
     return Unsupported(
         fmt::format("expected a pattern that can be compiled, found {} at byte {} "
@@ -106,7 +115,7 @@ RegexMatcher::RegexMatcher(const Regex& regex, RegexBudget budget)
       memory_(std::make_unique<Memory>()) {
   memory_->data = pcre2_match_data_create(1, nullptr);  // only the whole match is asked for
   memory_->context = pcre2_match_context_create(nullptr);
-  LATTE_CHECK(memory_->data != nullptr && memory_->context != nullptr, "out of memory");
+  if (memory_->data == nullptr || memory_->context == nullptr) NoMemory();
   pcre2_set_match_limit(memory_->context, kMatchLimit);
   pcre2_set_heap_limit(memory_->context, kHeapLimitKib);
 }
@@ -123,6 +132,7 @@ int RegexMatcher::Run(std::string_view subject, size_t from, size_t last) {
   int found = run();
   if (found == PCRE2_ERROR_JIT_STACKLIMIT && memory_->jit_stack == nullptr) {
     memory_->jit_stack = pcre2_jit_stack_create(32 * 1024, kJitStackBytes, nullptr);
+    if (memory_->jit_stack == nullptr) throw OutOfMemory(kJitStackBytes, "a search by pattern");
     pcre2_jit_stack_assign(memory_->context, nullptr, memory_->jit_stack);
     found = run();
   }
@@ -159,6 +169,7 @@ Result<RegexMatch> RegexMatcher::Find(std::string_view subject, size_t from) {
   for (size_t places = first;; places *= 4) {
     const size_t last = std::min(subject.size(), from + places);
     const int found = Run(subject, from, last);
+    if (IsNoMemory(found)) NoMemory();
     if (found < 0 && found != PCRE2_ERROR_NOMATCH) return GaveUp(subject, from, Message(found));
     const bool usual = found >= 0 && places == first;
     const double used_before = used_seconds_;

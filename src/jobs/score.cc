@@ -27,10 +27,11 @@ Result<ScoreResult> Score(Session& session, std::span<const int32_t> tokens, int
       const double sum = LogSumExp(row);
       const double logprob = static_cast<double>(row[static_cast<size_t>(tokens[next])]) - sum;
       if (std::isnan(logprob) || !std::isfinite(sum))
-        return Internal(
-            fmt::format("numerical error: the logits after token {} are not finite; see whether "
-                        "the weights are with --check-weights",
-                        next - 1));
+        return Corrupt(fmt::format(
+            "numerical error: expected finite logits, found others after token {}: the checkpoint "
+            "holds NaN, infinity or numbers that overflow; find them with --check-weights, or take "
+            "another copy",
+            next - 1));
       result.logprobs.push_back(logprob);
       result.total += logprob;
     }

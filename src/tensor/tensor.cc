@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "src/base/math.h"
+#include "src/base/out_of_memory.h"
 
 namespace latte {
 namespace {
@@ -74,7 +75,7 @@ Tensor::Tensor(DType dtype, std::initializer_list<int64_t> dims)
 Tensor::Tensor(DType dtype, std::span<const int64_t> dims) : view_(nullptr, dtype, dims) {
   const auto size = static_cast<size_t>(RoundUp(std::max<int64_t>(bytes(), 1), kAlignment));
   auto* at = static_cast<std::byte*>(std::aligned_alloc(kAlignment, size));
-  LATTE_CHECK(at != nullptr, "{} bytes", size);
+  if (at == nullptr) throw OutOfMemory(static_cast<int64_t>(size), "a tensor");
   std::memset(at, 0, size);
   memory_.reset(at);
   view_.data = at;

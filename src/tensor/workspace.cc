@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "src/base/math.h"
+#include "src/base/out_of_memory.h"
 
 namespace latte {
 namespace {
@@ -20,7 +21,7 @@ TensorView Workspace::Take(DType dtype, std::initializer_list<int64_t> dims) {
   if (block_ == blocks_.size()) {
     const int64_t size = std::max({bytes, capacity_, kMinBlockBytes});
     std::optional<AnonymousMemory> block = AnonymousMemory::Reserve(size, PageSize::kHuge);
-    LATTE_CHECK(block, "{} bytes", size);
+    if (!block) throw OutOfMemory(size, "the scratch memory of a step");
     blocks_.push_back(std::move(*block));
     capacity_ += size;
   }

@@ -32,7 +32,8 @@ class Workspace {
     int64_t used_;
   };
 
-  // A contiguous, 64-byte aligned view, valid until the enclosing Scope ends.
+  // A contiguous, 64-byte aligned view, valid until the enclosing Scope ends. Throws OutOfMemory
+  // (src/base/out_of_memory.h) and is then as before.
   TensorView Take(DType dtype, std::initializer_list<int64_t> dims);
 
   int64_t capacity_bytes() const { return capacity_; }  // of all blocks, touched or not
