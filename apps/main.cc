@@ -25,6 +25,10 @@ int RunLatte(int argc, char** argv) {
       "repository id (org/name) in the local Hugging Face cache, or tiny.");
   app.set_version_flag("--version", "latte " LATTE_VERSION);
   app.require_subcommand(1);
+  app.failure_message([](const CLI::App* chosen, const CLI::Error& error) {
+    // A value that was pasted into the command line may be long.
+    return latte::InvalidArgument(CLI::FailureMessage::simple(chosen, error)).value().message;
+  });
   const std::vector<latte::Command> commands = {
       latte::AddRun(app),   latte::AddChat(app),    latte::AddBatch(app),
       latte::AddScore(app), latte::AddInspect(app), latte::AddTokenize(app),

@@ -31,7 +31,7 @@ int ExitCode(Code code);
 
 struct Error {
   Code code = Code::kInternal;
-  std::string message;
+  std::string message;  // one line
 };
 
 template <class T>
@@ -40,9 +40,10 @@ using Status = Result<void>;
 
 std::string ToString(const Error& error);  // "corrupt: model.safetensors: …"
 
-inline tl::unexpected<Error> Fail(Code code, std::string message) {
-  return tl::unexpected<Error>(Error{code, std::move(message)});
-}
+// Messages quote names and values from files and requests, which may be megabytes long: one of more
+// than 2,000 bytes loses its middle. ToString sees to it, too, as paths may be added later.
+tl::unexpected<Error> Fail(Code code, std::string message);
+
 inline tl::unexpected<Error> InvalidArgument(std::string m) {
   return Fail(Code::kInvalidArgument, std::move(m));
 }

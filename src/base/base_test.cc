@@ -68,6 +68,26 @@ TEST(Math, OverflowIsSeen) {
   EXPECT_TRUE(IsPow2(64) && !IsPow2(0) && !IsPow2(48));
 }
 
+TEST(Status, LongMessagesLoseTheirMiddle) {
+  const auto refused = [](const std::string& name) {
+    return InvalidArgument("c.json: found '" + name + "'; leave it out").value();
+  };
+  EXPECT_EQ(refused("x").message, "c.json: found 'x'; leave it out");
+  for (const char* unit : {"x", "é", "中", "😀"}) {
+    std::string name;
+    while (name.size() < 100'000) name += unit;
+    const Error error = refused(name);
+    EXPECT_LE(error.message.size(), 2000u);
+    EXPECT_GE(error.message.size(), 1980u);
+    EXPECT_TRUE(error.message.starts_with("c.json: found '" + name.substr(0, 1200)));
+    EXPECT_TRUE(error.message.ends_with(unit + std::string("'; leave it out")));
+    EXPECT_FALSE(Dump(JsonOut(error.message)).empty());
+    EXPECT_EQ(Json::Parse(Dump(JsonOut(error.message)), "x")->AsString(), error.message);
+    // A path that was put in front later.
+    EXPECT_LE(ToString({error.code, name + error.message}).size(), 2000u);
+  }
+}
+
 TEST(Json, GettersNameTheKeyAndTheTypes) {
   const auto doc =
       Json::Parse(R"({"a": {"b": "x", "n": null, "big": 1e300}, "l": [1, 2.5]})", "c.json");
@@ -80,6 +100,36 @@ TEST(Json, GettersNameTheKeyAndTheTypes) {
   EXPECT_EQ(*doc->Get("l")->At(1).AsDouble(), 2.5);
   EXPECT_EQ(doc->Get("l")->At(1).AsInt().error().message,
             "c.json: 'l.1': expected an integer, found 2.5");
+}
+
+// The message of a text that is refused.
+std::string Refusal(std::string_view text) {
+  const auto parsed = Json::Parse(text, "c.json");
+  return parsed ? "" : parsed.error().message;
+}
+
+TEST(Json, WhateverFollowsANulIsSeen) {
+  using namespace std::string_literals;
+  for (const std::string& text : {"{}\0"s, "{}\0\0\0\0"s, "{}\0{\"a\": 1}"s, "{}  \0 "s, "[1]\n\0x"s})
+    EXPECT_NE(Refusal(text).find("NUL byte at byte"), std::string::npos) << text;
+  EXPECT_NE(Refusal("{} \0"s).find("at byte 4"), std::string::npos);
+  for (const std::string& text : {"\0"s, "\0{}"s, "{\0}"s, "{\"a\0\": 1}"s, "[1,\0 2]"s})
+    EXPECT_NE(Refusal(text).find("not valid JSON at byte"), std::string::npos) << text;
+  EXPECT_EQ(Json::Parse("[\"a\\u0000b\"]", "c.json")->At(0).AsString(), "a\0b"s);
+  EXPECT_FALSE(ParseToEdit("{}\0x"s, "c.json"));
+}
+
+TEST(Json, NumbersOfPythonAreNamedWithTheirPlace) {
+  const std::pair<const char*, const char*> rows[] = {
+      {"{\"a\": 1,\n \"jitter\": NaN}", "NaN at byte 21, line 2, key 'jitter'"},
+      {"{\"a\": Infinity}", "Infinity at byte 7, line 1, key 'a'"},
+      {"{\"a\": {\"b\": [1, -Infinity]}}", "-Infinity at byte 18, line 1, key 'b'"},
+      {"[NaN]", "NaN at byte 2, line 1: JSON has no such number"},
+      {"NaN", "NaN at byte 1"}};
+  for (const auto& [text, words] : rows)
+    EXPECT_NE(Refusal(text).find(words), std::string::npos) << Refusal(text);
+  EXPECT_EQ(Refusal("[\"NaN\", \"-Infinity\"]"), "");
+  EXPECT_NE(Refusal("[nan]").find("not valid JSON at byte"), std::string::npos);
 }
 
 TEST(Json, LimitsHoldWhileParsing) {

@@ -1,5 +1,6 @@
 #include "src/base/json.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -12,7 +13,7 @@ using Value = nlohmann::json;
 // Builds the document and stops at the first broken limit.
 class Builder : public nlohmann::json_sax<Value> {
  public:
-  explicit Builder(JsonLimits limits) : limits_(limits) {}
+  Builder(std::string_view text, JsonLimits limits) : text_(text), limits_(limits) {}
 
   bool null() override { return Add(Value(nullptr)) != nullptr; }
   bool boolean(bool v) override { return Add(Value(v)) != nullptr; }
@@ -32,6 +33,11 @@ class Builder : public nlohmann::json_sax<Value> {
   }
   bool parse_error(std::size_t position, const std::string&,
                    const nlohmann::detail::exception& e) override {
+    if (const std::string_view number = PythonNumber(position - 1); !number.empty())
+      return Stop(fmt::format(
+          "{} at byte {}, line {}{}: JSON has no such number, though Python's json module writes "
+          "it; put a number or null there",
+          number, position, Line(position), key_.empty() ? "" : fmt::format(", key '{}'", key_)));
     const bool range = e.id == 406;  // out_of_range: a number too large for a double
     return Stop(
         fmt::format("{} at byte {}", range ? "number out of range" : "not valid JSON", position));
@@ -73,7 +79,20 @@ class Builder : public nlohmann::json_sax<Value> {
     error = std::move(why);
     return false;
   }
+  // NaN or an infinity as Python spells them, if one stands at `at`, where the parser stopped.
+  std::string_view PythonNumber(std::size_t at) const {
+    if (at >= text_.size()) return {};
+    const std::string_view rest = text_.substr(at);
+    if (rest.starts_with("NaN")) return "NaN";
+    if (!rest.starts_with("Infinity")) return {};
+    return at > 0 && text_[at - 1] == '-' ? "-Infinity" : "Infinity";
+  }
+  std::ptrdiff_t Line(std::size_t position) const {
+    const std::string_view before = text_.substr(0, position);
+    return 1 + std::count(before.begin(), before.end(), '\n');
+  }
 
+  std::string_view text_;
   JsonLimits limits_;
   std::vector<Value*> stack_;
   std::string key_;
@@ -99,11 +118,15 @@ Json::Json(std::shared_ptr<const Value> root, const Value* value, std::string wh
       path_(DescribePath(where_, key_path_)) {}
 
 Result<Json> Json::Parse(std::string_view text, std::string where, JsonLimits limits) {
-  Builder builder(limits);
-  const bool ok = Value::sax_parse(text, &builder);
-  if (!ok)
-    return Corrupt(fmt::format("{}: expected a JSON document, found: {}", where,
-                               builder.error.empty() ? "not valid JSON" : builder.error));
+  Builder builder(text, limits);
+  const auto refuse = [&](std::string_view found) {
+    return Corrupt(fmt::format("{}: expected a JSON document, found: {}", where, found));
+  };
+  if (!Value::sax_parse(text, &builder))
+    return refuse(builder.error.empty() ? "not valid JSON" : builder.error);
+  // The library takes a NUL for the end of its input, and would ignore whatever follows.
+  if (const size_t nul = text.find('\0'); nul != std::string_view::npos)
+    return refuse(fmt::format("a NUL byte at byte {}, which is not valid JSON", nul + 1));
   auto root = std::make_shared<const Value>(std::move(builder.root));
   const Value* value = root.get();
   return Json(std::move(root), value, std::move(where), "");

@@ -37,7 +37,8 @@ struct JsonLimits {
 class Json {
  public:
   // `where` names the source in messages, e.g. "config.json".
-  // Errors: kCorrupt with the byte offset, or with the limit that was passed.
+  // Errors: kCorrupt with the byte offset, or with the limit that was passed. NaN and Infinity,
+  // which Python writes and JSON does not have, are named.
   [[nodiscard]] static Result<Json> Parse(std::string_view text, std::string where,
                                           JsonLimits limits = {});
 

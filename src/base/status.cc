@@ -25,6 +25,24 @@ constexpr std::array<Row, 9> kRows = {{
 
 const Row& RowOf(Code code) { return kRows[static_cast<size_t>(code)]; }
 
+constexpr size_t kMaxMessageBytes = 2000;
+constexpr size_t kEndBytes = 500;  // of them, for what to do, which stands last
+constexpr std::string_view kGap = " … ";
+
+// Where the code point that holds byte `at` begins.
+size_t CodePointBegin(std::string_view text, size_t at) {
+  while (at > 0 && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80) --at;
+  return at;
+}
+
+std::string WithoutMiddle(std::string text) {
+  if (text.size() <= kMaxMessageBytes) return text;
+  const size_t begin = CodePointBegin(text, kMaxMessageBytes - kEndBytes - kGap.size());
+  size_t end = text.size() - kEndBytes;
+  while (end < text.size() && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) ++end;
+  return text.replace(begin, end - begin, kGap);
+}
+
 }  // namespace
 
 std::string_view CodeName(Code code) { return RowOf(code).name; }
@@ -32,7 +50,11 @@ int HttpStatus(Code code) { return RowOf(code).http; }
 int ExitCode(Code code) { return RowOf(code).exit; }
 
 std::string ToString(const Error& error) {
-  return std::string(CodeName(error.code)) + ": " + error.message;
+  return WithoutMiddle(std::string(CodeName(error.code)) + ": " + error.message);
+}
+
+tl::unexpected<Error> Fail(Code code, std::string message) {
+  return tl::unexpected<Error>(Error{code, WithoutMiddle(std::move(message))});
 }
 
 }  // namespace latte

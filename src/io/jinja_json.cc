@@ -54,6 +54,9 @@ class Parser {
       LATTE_ASSIGN_OR_RETURN(std::string string, ParseString());
       return Value::String(FromOutside(string));
     }
+    for (const std::string_view number : {"NaN", "Infinity", "-Infinity"})
+      if (text_.substr(at_).starts_with(number))
+        return Bad(fmt::format("null or a number that JSON has, not {},", number));
     return ParseNumber();
   }
 
