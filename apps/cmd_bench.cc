@@ -95,7 +95,8 @@ void AddDispatch(CLI::App& bench, BenchFlags& flags) {
   CLI::App* sub =
       AddOne(bench, flags, "dispatch", "The chosen attention path beside the faster one",
              [own](const Machine& machine) -> Result<JsonOut> {
-               LATTE_ASSIGN_OR_RETURN(const MlaRates rates, MachineRates(machine.isa));
+               WarnAboutRates(machine.isa);
+               const MlaRates rates = MachineRates(machine.isa).rates;
                return BenchDispatch(*own, rates, machine);
              });
   AddDispatchOptions(*sub, *own);
@@ -211,6 +212,7 @@ struct ModelFlags {
       return InvalidArgument(fmt::format("--act: expected int8 or bf16, found '{}'", act));
     out.int8_activations = act == "int8";
     LATTE_RETURN_IF_ERROR(out.Validate());
+    WarnAboutRates(machine.isa);
     return model.Run(out.threads,
                      [&](const Model& loaded) { return BenchModel(loaded, out, machine); });
   }

@@ -77,6 +77,8 @@ Status InspectCommand(const InspectFlags& flags) {
   }
   JsonOut paths;
   if (flags.path) {
+    LATTE_ASSIGN_OR_RETURN(const Machine machine, Machine::Detect());
+    WarnAboutRates(machine.isa);
     LATTE_ASSIGN_OR_RETURN(paths, InspectPath(path, flags.prompt));
   }
   if (flags.json) {

@@ -46,7 +46,8 @@ Result<SessionOptions> EngineFlags::Options(int64_t max_tokens) const {
   LATTE_ASSIGN_OR_RETURN(options.dtype, ParseArithmetic(dtype));
   LATTE_ASSIGN_OR_RETURN(options.deterministic, ParseDeterminism(deterministic));
   LATTE_ASSIGN_OR_RETURN(const Machine machine, Machine::Detect());
-  LATTE_ASSIGN_OR_RETURN(options.rates, MachineRates(machine.isa));
+  WarnAboutRates(machine.isa);
+  options.rates = MachineRates(machine.isa).rates;
   LATTE_ASSIGN_OR_RETURN(options.int8_activations, Int8Activations(act));
   if (cache_dtype) {
     LATTE_ASSIGN_OR_RETURN(options.cache_dtype, ParseCacheDType(*cache_dtype));
@@ -59,6 +60,11 @@ Result<SessionOptions> EngineFlags::Options(int64_t max_tokens) const {
   LATTE_RETURN_IF_ERROR(options.Validate());
   LATTE_RETURN_IF_ERROR(SetMemoryPolicy(numa));
   return options;
+}
+
+void WarnAboutRates(Isa isa) {
+  const std::string warning = MachineRates(isa).warning;
+  if (!warning.empty()) std::fprintf(stderr, "latte: warning: %s\n", warning.c_str());
 }
 
 Result<bool> Int8Activations(const std::string& act) {

@@ -87,6 +87,9 @@ struct OpenOptions {
 [[nodiscard]] Result<OpenedModel> OpenModel(const std::string& name,
                                             const OpenOptions& options = {});
 
+// Says on standard error why a file of rates is left aside (MachineRates).
+void WarnAboutRates(Isa isa);
+
 // What --act says: whether activations of int4 and int8 weights become int8.
 // Errors: kInvalidArgument.
 [[nodiscard]] Result<bool> Int8Activations(const std::string& act);

@@ -81,6 +81,8 @@ Result<EngineOptions> ServingFlags::Options(const std::string& model) const {
   LATTE_ASSIGN_OR_RETURN(out.int8_activations, Int8Activations(act_));
   LATTE_RETURN_IF_ERROR(out.Validate());
   LATTE_RETURN_IF_ERROR(SetMemoryPolicy(numa_));
+  LATTE_ASSIGN_OR_RETURN(const Machine machine, Machine::Detect());
+  WarnAboutRates(machine.isa);
   return out;
 }
 

@@ -110,7 +110,8 @@ std::string Refusal(std::string_view text) {
 
 TEST(Json, WhateverFollowsANulIsSeen) {
   using namespace std::string_literals;
-  for (const std::string& text : {"{}\0"s, "{}\0\0\0\0"s, "{}\0{\"a\": 1}"s, "{}  \0 "s, "[1]\n\0x"s})
+  for (const std::string& text :
+       {"{}\0"s, "{}\0\0\0\0"s, "{}\0{\"a\": 1}"s, "{}  \0 "s, "[1]\n\0x"s})
     EXPECT_NE(Refusal(text).find("NUL byte at byte"), std::string::npos) << text;
   EXPECT_NE(Refusal("{} \0"s).find("at byte 4"), std::string::npos);
   for (const std::string& text : {"\0"s, "\0{}"s, "{\0}"s, "{\"a\0\": 1}"s, "[1,\0 2]"s})

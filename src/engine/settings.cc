@@ -92,7 +92,7 @@ Result<Settings> Settle(const EngineOptions& options, const ModelConfig& config,
   }
   LATTE_RETURN_IF_ERROR(CheckCacheDType(out.attention, out.cache));
   out.cache_spec = CacheSpecFor(config, out.attention, out.cache, options.page_tokens);
-  LATTE_ASSIGN_OR_RETURN(out.rates, MachineRates(machine.isa));
+  out.rates = MachineRates(machine.isa).rates;
 
   EngineOptions& o = out.options;
   if (o.max_tokens == 0 || o.max_tokens > config.max_position) o.max_tokens = config.max_position;

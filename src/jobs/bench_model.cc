@@ -167,7 +167,7 @@ Result<JsonOut> BenchModel(const Model& model, const BenchModelOptions& options,
   LATTE_ASSIGN_OR_RETURN(
       LatentCache cache,
       LatentCache::Create(std::move(spec), options.batch * CeilDiv(room, kPageTokens)));
-  LATTE_ASSIGN_OR_RETURN(const MlaRates rates, MachineRates(machine.isa));
+  const MlaRates rates = MachineRates(machine.isa).rates;
   ThreadPool threads(options.threads);
   Bed bed(model, options, std::move(cache), Exec{&threads, &machine});
   JsonOut out{{"bench", "model"},

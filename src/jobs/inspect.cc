@@ -148,7 +148,7 @@ Result<JsonOut> InspectPath(const std::string& path, const PromptShape& prompt) 
         fmt::format("--kv: expected 0 to {} cached tokens, found {}", kMost, prompt.cached_tokens));
   LATTE_ASSIGN_OR_RETURN(const ModelConfig config, LoadModelConfig(path));
   LATTE_ASSIGN_OR_RETURN(const Machine machine, Machine::Detect());
-  LATTE_ASSIGN_OR_RETURN(const MlaRates rates, MachineRates(machine.isa));
+  const MlaRates rates = MachineRates(machine.isa).rates;
   const PathChoice choice = ChoosePath(config.mla, prompt, rates);
   JsonOut paths = JsonOut::array();
   const auto add = [&](std::string_view name, const PathCost& cost) {

@@ -133,6 +133,88 @@ TEST_F(RatesFile, RefusesWhatCannotBeRates) {
   EXPECT_NE(Message(R"({"isa":"avx2","memory_gbps":0})").find("positive"), std::string::npos);
 }
 
+// Where the rates of this machine are looked for, for the length of a test.
+class HomeOfRates : public RatesFile {
+ protected:
+  void TearDown() override {
+    for (const char* name : {"LATTE_RATES", "XDG_CACHE_HOME"}) unsetenv(name);
+    if (home_.empty())
+      unsetenv("HOME");
+    else
+      setenv("HOME", home_.c_str(), 1);
+  }
+  static std::string Env(const char* name) {
+    const char* value = std::getenv(name);
+    return value == nullptr ? "" : value;
+  }
+  // The warning, after a look at the rates: `typical` or those of the file.
+  static std::string Warning(bool typical) {
+    const FoundRates found = MachineRates(Isa::kAvx2);
+    EXPECT_EQ(Dump(ToJson(found.rates, Isa::kAvx2)) ==
+                  Dump(ToJson(MlaRates::Typical(Isa::kAvx2), Isa::kAvx2)),
+              typical)
+        << found.warning;
+    return found.warning;
+  }
+  const std::string home_ = Env("HOME");
+  MlaRates own_ = [] {
+    MlaRates rates = MlaRates::Typical(Isa::kAvx2);
+    rates.memory_gbps = 12.5;
+    return rates;
+  }();
+};
+
+TEST_F(HomeOfRates, AHomeThatCannotBeReadIsNoNews) {
+  unsetenv("LATTE_RATES");
+  const std::string loop = dir_.File("loop");
+  std::filesystem::create_symlink("loop", loop);
+  const std::string closed = dir_.File("closed");
+  std::filesystem::create_directories(closed + "/latte");
+  std::filesystem::permissions(closed, std::filesystem::perms::none);
+  const std::string file = dir_.File("file");
+  std::ofstream(file) << "x";
+  for (const std::string& cache :
+       {loop, closed, file, dir_.File("none"), "/" + std::string(300, 'x'),
+        std::string(5000, '/') + "x", std::string("/dev/null")}) {
+    setenv("XDG_CACHE_HOME", cache.c_str(), 1);
+    EXPECT_EQ(Warning(true), "") << cache.substr(0, 50);
+    unsetenv("XDG_CACHE_HOME");
+    setenv("HOME", cache.c_str(), 1);
+    EXPECT_EQ(Warning(true), "") << cache.substr(0, 50);
+  }
+  std::filesystem::permissions(closed, std::filesystem::perms::all);
+  unsetenv("HOME");
+  EXPECT_EQ(Warning(true), "");
+}
+
+TEST_F(HomeOfRates, ADamagedFileIsAWarning) {
+  setenv("XDG_CACHE_HOME", dir_.File("cache").c_str(), 1);
+  std::filesystem::create_directories(dir_.File("cache/latte"));
+  path_ = dir_.File("cache/latte/rates.json");
+  Write(Dump(ToJson(own_, Isa::kAvx2)));
+  EXPECT_EQ(Warning(false), "");
+  Write(Dump(ToJson(own_, Isa::kAmx)));
+  EXPECT_EQ(Warning(true), "");  // of another machine that shares the home
+  for (const char* text : {"", "{", "[]", R"({"isa": "avx2"})", R"({"isa": 7})"}) {
+    Write(text);
+    EXPECT_NE(Warning(true).find("rates.json"), std::string::npos) << text;
+  }
+  std::filesystem::remove(path_);
+  std::filesystem::create_directories(path_);
+  EXPECT_NE(Warning(true).find("a directory"), std::string::npos);
+}
+
+TEST_F(HomeOfRates, AFileThatTheUserNamedIsMissed) {
+  setenv("LATTE_RATES", path_.c_str(), 1);
+  EXPECT_NE(Warning(true).find(path_), std::string::npos);
+  Write(Dump(ToJson(own_, Isa::kAmx)));
+  EXPECT_NE(Warning(true).find("those of amx"), std::string::npos);
+  Write(Dump(ToJson(own_, Isa::kAvx2)));
+  EXPECT_EQ(Warning(false), "");
+  setenv("LATTE_RATES", "", 1);  // says that there are none
+  EXPECT_EQ(Warning(true), "");
+}
+
 TEST(Rates, EveryInstructionSetHasTypicalOnes) {
   for (const Isa isa : kAllIsas)
     EXPECT_EQ(ChoosePath(V3Dims(), {1, 4096}, MlaRates::Typical(isa)).path, MlaPath::kAbsorbed)

@@ -3,7 +3,6 @@
 #include <array>
 #include <cmath>
 #include <cstdlib>
-#include <filesystem>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -133,12 +132,15 @@ std::string DefaultRatesPath() {
   return home.empty() ? "" : home + "/.cache/latte/rates.json";
 }
 
-Result<MlaRates> MachineRates(Isa isa) {
+FoundRates MachineRates(Isa isa) {
   const std::string path = DefaultRatesPath();
-  if (path.empty() || !std::filesystem::exists(path)) return MlaRates::Typical(isa);
+  if (path.empty()) return {MlaRates::Typical(isa), ""};
   Result<MlaRates> rates = LoadRates(path, isa);
-  if (!rates && rates.error().code == Code::kInvalidArgument) return MlaRates::Typical(isa);
-  return rates;
+  if (rates) return {*std::move(rates), ""};
+  const Error& error = rates.error();
+  const bool named = std::getenv("LATTE_RATES") != nullptr;
+  if (!named && error.code != Code::kCorrupt) return {MlaRates::Typical(isa), ""};
+  return {MlaRates::Typical(isa), error.message + "; rates typical of the processor are used"};
 }
 
 }  // namespace latte

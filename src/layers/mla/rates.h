@@ -47,8 +47,14 @@ JsonOut ToJson(const MlaRates& rates, Isa isa);
 // ~/.cache. Empty when there is no home.
 std::string DefaultRatesPath();
 
-// The rates in the default file, or the typical ones where there is no such file or it was measured
-// with another instruction set. Errors: kCorrupt for a file that holds no rates.
-[[nodiscard]] Result<MlaRates> MachineRates(Isa isa);
+struct FoundRates {
+  MlaRates rates;
+  std::string warning;  // for the user: why a file is left aside; mostly empty
+};
+
+// The rates in the default file, or the typical ones where it has none to give. Nobody needs the
+// file, so a bad one is a warning. A file of the home folder that is not there, may not be entered
+// or was measured with another instruction set is not even that; one that $LATTE_RATES names is.
+FoundRates MachineRates(Isa isa);
 
 }  // namespace latte
