@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "apps/command.h"
+#include "apps/reserves.h"
 #include "src/base/map_guard.h"
 #include "src/base/out_of_memory.h"
 
@@ -55,6 +56,7 @@ int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);  // `latte … | head`: an error from write, not a death by signal
   latte::InstallMapGuard();
   try {
+    latte::KeepReserves();
     return RunLatte(argc, argv);
   } catch (const std::exception& thrown) {  // a lack of memory or threads; nothing else throws
     const latte::Error error = latte::ErrorOf(thrown);

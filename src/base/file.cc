@@ -23,7 +23,9 @@ struct Fd {
 };
 
 tl::unexpected<Error> FileError(const std::string& path, int err) {
-  const Code code = (err == ENOENT || err == ENOTDIR) ? Code::kNotFound : Code::kUnavailable;
+  const bool missing = err == ENOENT || err == ENOTDIR;
+  const bool short_of = err == ENOMEM || err == EMFILE || err == ENFILE;  // memory, descriptors
+  const Code code = missing ? Code::kNotFound : short_of ? Code::kExhausted : Code::kUnavailable;
   return Fail(code, fmt::format("{}: cannot be read: {}", path, std::strerror(err)));
 }
 

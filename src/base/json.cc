@@ -2,33 +2,73 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <utility>
+#include <variant>
 
 #include <fmt/format.h>
 
 namespace latte {
 namespace {
 
-using Value = nlohmann::json;
+std::string DescribePath(const std::string& where, const std::string& key_path) {
+  return key_path.empty() ? where : fmt::format("{}: '{}'", where, key_path);
+}
+
+}  // namespace
+
+// Destroyed without memory, and by no more recursion than a document is deep.
+struct Json::Value {
+  using Items = std::vector<Value>;
+  using Members = std::map<std::string, Value, std::less<>>;
+  std::variant<std::nullptr_t, bool, int64_t, uint64_t, double, std::string, std::unique_ptr<Items>,
+               std::unique_ptr<Members>>
+      is = nullptr;
+
+  template <class T>
+  const T* As() const {
+    return std::get_if<T>(&is);
+  }
+  Items* items() const { return Pointer<Items>(); }
+  Members* members() const { return Pointer<Members>(); }
+
+  // The text of a number, or the name of any other type.
+  std::string Describe() const {
+    constexpr const char* kNames[] = {"null", "boolean", "", "", "", "string", "array", "object"};
+    if (const auto* v = As<int64_t>()) return fmt::format("{}", *v);
+    if (const auto* v = As<uint64_t>()) return fmt::format("{}", *v);
+    if (const auto* v = As<double>()) return nlohmann::json(*v).dump();
+    return kNames[is.index()];
+  }
+
+ private:
+  template <class T>
+  T* Pointer() const {
+    const auto* held = As<std::unique_ptr<T>>();
+    return held == nullptr ? nullptr : held->get();
+  }
+};
 
 // Builds the document and stops at the first broken limit.
-class Builder : public nlohmann::json_sax<Value> {
+class Json::Builder : public nlohmann::json_sax<nlohmann::json> {
  public:
   Builder(std::string_view text, JsonLimits limits) : text_(text), limits_(limits) {}
 
-  bool null() override { return Add(Value(nullptr)) != nullptr; }
-  bool boolean(bool v) override { return Add(Value(v)) != nullptr; }
-  bool number_integer(number_integer_t v) override { return Add(Value(v)) != nullptr; }
-  bool number_unsigned(number_unsigned_t v) override { return Add(Value(v)) != nullptr; }
-  bool number_float(number_float_t v, const string_t&) override { return Add(Value(v)) != nullptr; }
-  bool string(string_t& v) override { return Add(Value(std::move(v))) != nullptr; }
+  bool null() override { return Add({}) != nullptr; }
+  bool boolean(bool v) override { return Add({v}) != nullptr; }
+  bool number_integer(number_integer_t v) override { return Add({int64_t{v}}) != nullptr; }
+  bool number_unsigned(number_unsigned_t v) override { return Add({uint64_t{v}}) != nullptr; }
+  bool number_float(number_float_t v, const string_t&) override { return Add({v}) != nullptr; }
+  bool string(string_t& v) override { return Add({std::move(v)}) != nullptr; }
   bool binary(binary_t&) override { return Stop("binary value"); }
-  bool start_object(std::size_t) override { return Open(Value(Value::value_t::object)); }
-  bool start_array(std::size_t) override { return Open(Value(Value::value_t::array)); }
+  bool start_object(std::size_t) override { return Open({std::make_unique<Members>()}); }
+  bool start_array(std::size_t) override { return Open({std::make_unique<Items>()}); }
   bool end_object() override { return Close(); }
   bool end_array() override { return Close(); }
   bool key(string_t& v) override {
     key_ = std::move(v);
-    if (stack_.back()->contains(key_)) return Stop(fmt::format("key '{}' stands twice", key_));
+    if (stack_.back()->members()->contains(key_))
+      return Stop(fmt::format("key '{}' stands twice", key_));
     return true;
   }
   bool parse_error(std::size_t position, const std::string&,
@@ -47,6 +87,8 @@ class Builder : public nlohmann::json_sax<Value> {
   std::string error;
 
  private:
+  using Items = Value::Items;
+  using Members = Value::Members;
   Value* Add(Value&& v) {
     if (++elements_ > limits_.max_elements) {
       Stop(fmt::format("more than {} elements", limits_.max_elements));
@@ -57,11 +99,10 @@ class Builder : public nlohmann::json_sax<Value> {
       return &root;
     }
     Value& parent = *stack_.back();
-    if (parent.is_array()) {
-      parent.push_back(std::move(v));
-      return &parent.back();
-    }
-    return &(parent[key_] = std::move(v));
+    if (Items* items = parent.items()) return &items->emplace_back(std::move(v));
+    Value& member = (*parent.members())[key_];
+    member = std::move(v);
+    return &member;
   }
   bool Open(Value&& v) {
     if (static_cast<int>(stack_.size()) >= limits_.max_depth)
@@ -99,12 +140,6 @@ class Builder : public nlohmann::json_sax<Value> {
   int64_t elements_ = 0;
 };
 
-std::string DescribePath(const std::string& where, const std::string& key_path) {
-  return key_path.empty() ? where : fmt::format("{}: '{}'", where, key_path);
-}
-
-}  // namespace
-
 std::string Dump(const JsonOut& value, int indent) {
   return value.dump(indent, ' ', false, JsonOut::error_handler_t::replace);
 }
@@ -122,7 +157,7 @@ Result<Json> Json::Parse(std::string_view text, std::string where, JsonLimits li
   const auto refuse = [&](std::string_view found) {
     return Corrupt(fmt::format("{}: expected a JSON document, found: {}", where, found));
   };
-  if (!Value::sax_parse(text, &builder))
+  if (!nlohmann::json::sax_parse(text, &builder))
     return refuse(builder.error.empty() ? "not valid JSON" : builder.error);
   // The library takes a NUL for the end of its input, and would ignore whatever follows.
   if (const size_t nul = text.find('\0'); nul != std::string_view::npos)
@@ -143,45 +178,61 @@ Json Json::Child(const Value& value, std::string_view key) const {
 }
 
 tl::unexpected<Error> Json::WrongType(std::string_view expected) const {
-  return Corrupt(fmt::format("{}: expected {}, found {}", path_, expected,
-                             value_->is_number() ? value_->dump() : value_->type_name()));
+  return Corrupt(fmt::format("{}: expected {}, found {}", path_, expected, value_->Describe()));
+}
+
+bool Json::is_object() const { return value_->members() != nullptr; }
+bool Json::is_array() const { return value_->items() != nullptr; }
+bool Json::is_string() const { return value_->As<std::string>() != nullptr; }
+bool Json::is_integer() const { return value_->As<int64_t>() || value_->As<uint64_t>(); }
+bool Json::is_number() const { return is_integer() || value_->As<double>() != nullptr; }
+bool Json::is_bool() const { return value_->As<bool>() != nullptr; }
+
+size_t Json::size() const {
+  if (is_object()) return value_->members()->size();
+  if (is_array()) return value_->items()->size();
+  return value_->As<std::nullptr_t>() == nullptr ? 1 : 0;
 }
 
 std::optional<Json> Json::Find(std::string_view key) const {
-  if (!value_->is_object()) return std::nullopt;
-  const auto it = value_->find(std::string(key));
-  if (it == value_->end() || it->is_null()) return std::nullopt;
-  return Child(*it, key);
+  const Value::Members* members = value_->members();
+  if (members == nullptr) return std::nullopt;
+  const auto it = members->find(key);
+  if (it == members->end() || it->second.As<std::nullptr_t>() != nullptr) return std::nullopt;
+  return Child(it->second, key);
 }
 
-Json Json::At(size_t i) const { return Child((*value_)[i], std::to_string(i)); }
+Json Json::At(size_t i) const { return Child((*value_->items())[i], std::to_string(i)); }
 
 Result<int64_t> Json::AsInt() const {
-  if (!value_->is_number_integer()) return WrongType("an integer");
-  if (value_->is_number_unsigned() && value_->get<uint64_t>() > uint64_t{INT64_MAX})
-    return WrongType("an integer below 2^63");
-  return value_->get<int64_t>();
+  if (const auto* v = value_->As<int64_t>()) return *v;
+  const auto* v = value_->As<uint64_t>();
+  if (v == nullptr) return WrongType("an integer");
+  if (*v > uint64_t{INT64_MAX}) return WrongType("an integer below 2^63");
+  return static_cast<int64_t>(*v);
 }
 
 Result<double> Json::AsDouble() const {
-  if (!value_->is_number()) return WrongType("a number");
-  const double v = value_->get<double>();
-  if (!std::isfinite(v)) return WrongType("a finite number");
-  return v;
+  if (const auto* v = value_->As<int64_t>()) return static_cast<double>(*v);
+  if (const auto* v = value_->As<uint64_t>()) return static_cast<double>(*v);
+  const auto* v = value_->As<double>();
+  if (v == nullptr) return WrongType("a number");
+  if (!std::isfinite(*v)) return WrongType("a finite number");
+  return *v;
 }
 
 Result<bool> Json::AsBool() const {
-  if (!value_->is_boolean()) return WrongType("true or false");
-  return value_->get<bool>();
+  const auto* v = value_->As<bool>();
+  return v == nullptr ? WrongType("true or false") : Result<bool>(*v);
 }
 
 Result<std::string> Json::AsString() const {
-  if (!value_->is_string()) return WrongType("a string");
-  return value_->get<std::string>();
+  const auto* v = value_->As<std::string>();
+  return v == nullptr ? WrongType("a string") : Result<std::string>(*v);
 }
 
 Result<Json> Json::Get(std::string_view key) const {
-  if (!value_->is_object()) return WrongType("an object");
+  if (!is_object()) return WrongType("an object");
   if (auto child = Find(key)) return *child;
   return Corrupt(fmt::format("{}: key '{}' is missing", path_, key));
 }
@@ -213,9 +264,9 @@ Result<std::string> Json::GetStringOr(std::string_view key, std::string fallback
 }
 
 Status Json::ForEachMember(const std::function<Status(const std::string&, const Json&)>& f) const {
-  if (!value_->is_object()) return {};
-  for (auto it = value_->begin(); it != value_->end(); ++it)
-    LATTE_RETURN_IF_ERROR(f(it.key(), Child(*it, it.key())));
+  const Value::Members* members = value_->members();
+  if (members == nullptr) return {};
+  for (const auto& [key, value] : *members) LATTE_RETURN_IF_ERROR(f(key, Child(value, key)));
   return {};
 }
 

@@ -1,6 +1,9 @@
 // JSON without exceptions. The only door to nlohmann-json: depth, element count and duplicate keys
 // are checked while parsing, because copying or dumping a deep document would overflow the stack.
 // Getters say which key was wrong.
+//
+// What is read lies in a tree of ours: nlohmann-json allocates while it destroys a value, which
+// ends the process when memory has run out.
 #pragma once
 
 #include <cstdint>
@@ -42,13 +45,13 @@ class Json {
   [[nodiscard]] static Result<Json> Parse(std::string_view text, std::string where,
                                           JsonLimits limits = {});
 
-  bool is_object() const { return value_->is_object(); }
-  bool is_array() const { return value_->is_array(); }
-  bool is_string() const { return value_->is_string(); }
-  bool is_number() const { return value_->is_number(); }
-  bool is_integer() const { return value_->is_number_integer(); }
-  bool is_bool() const { return value_->is_boolean(); }
-  size_t size() const { return value_->size(); }
+  bool is_object() const;
+  bool is_array() const;
+  bool is_string() const;
+  bool is_number() const;
+  bool is_integer() const;
+  bool is_bool() const;
+  size_t size() const;  // members of an object, items of an array; of null 0, of all else 1
   const std::string& path() const { return path_; }  // "config.json: 'rope_scaling.factor'"
 
   // The member `key`; nothing when it is absent, null, or when this is no object.
@@ -80,7 +83,8 @@ class Json {
       const std::function<Status(const std::string&, const Json&)>& f) const;
 
  private:
-  using Value = nlohmann::json;
+  struct Value;
+  class Builder;
   Json(std::shared_ptr<const Value> root, const Value* value, std::string where, std::string path);
   Json Child(const Value& value, std::string_view key) const;
   tl::unexpected<Error> WrongType(std::string_view expected) const;

@@ -41,8 +41,16 @@ static latte_code Ask(latte_engine* engine, int32_t* tokens, size_t count, latte
   return LATTE_OK;
 }
 
+/* The system grows the stack of the main thread page by page; where address space is short it must be large before. */
+static void TouchStack(void) {
+  volatile char stack[256 << 10];
+  for (size_t i = 0; i < sizeof stack; i += 1024) stack[i] = 0;
+  (void)stack[0];
+}
+
 int main(int argc, char** argv) {
   if (argc != 4) return 2;
+  TouchStack();
   const size_t count = (size_t)atol(argv[2]);
   latte_error error = {.size = sizeof error};
   latte_engine_options options;
