@@ -8,6 +8,7 @@
 #include "apps/interrupts.h"
 #include "apps/progress.h"
 #include "apps/serving_flags.h"
+#include "src/io/model_path.h"
 #include "src/jobs/batch.h"
 
 namespace latte {
@@ -22,6 +23,10 @@ struct BatchFlags {
 
 Status Answer(Batch* batch, const EngineOptions& options, const OpenAiModel& model) {
   LATTE_ASSIGN_OR_RETURN(const Interrupts interrupts, Interrupts::Catch({SIGINT, SIGTERM}));
+  if (options.cache_bytes > 0) {  // by default the engine refuses what does not fit
+    LATTE_ASSIGN_OR_RETURN(const std::string dir, ResolveModelPath(options.model));
+    WarnIfLarge(dir);
+  }
   LATTE_ASSIGN_OR_RETURN(const auto engine, Engine::Create(options));
   LATTE_RETURN_IF_ERROR(Introduce(*engine));
 

@@ -11,7 +11,8 @@ void AddEngine(CLI::App& sub, EngineOptions& o) {
                  "bf16, f16, f32, fp8, fp8-dense, int8 or q6 (default: as --dtype)");
   sub.add_option("--max-batch-tokens", o.max_batch_tokens, "new tokens per step (default: 512)");
   sub.add_option("--deterministic", o.deterministic, "strict, on or off (default: on)");
-  sub.add_option("--threads", o.threads, "threads; 0: one per processor (default: 0)");
+  sub.add_option("--threads", o.threads,
+                 "threads; 0: one per processor, within the container's quota (default: 0)");
 }
 
 void AddBatch(CLI::App& bench, BenchFlags& flags) {

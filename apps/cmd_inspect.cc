@@ -67,6 +67,7 @@ std::string RenderPath(const JsonOut& table) {
 Status InspectCommand(const InspectFlags& flags) {
   LATTE_ASSIGN_OR_RETURN(const std::string path, ResolveModelPath(flags.model));
   LATTE_ASSIGN_OR_RETURN(JsonOut report, InspectModel(path));
+  WarnIfLarge(path);
   if (flags.check_weights) {
     LATTE_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(path));
     LATTE_RETURN_IF_ERROR(CheckWeights(checkpoint));

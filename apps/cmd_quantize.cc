@@ -61,7 +61,8 @@ Command AddQuantize(CLI::App& app) {
                   "fp8 (blocks of 128x128), int8 (a scale per row) or int4 (a scale per group)")
       ->required();
   sub->add_option("--group", flags->group, "weights per scale of int4: 32 or 128 (default: 32)");
-  sub->add_option("--threads", flags->threads, "threads; 0: one per processor (default: 0)")
+  sub->add_option("--threads", flags->threads,
+                  "threads; 0: one per processor, within the container's quota (default: 0)")
       ->check(CLI::Range(0, 1024));
   sub->add_flag("--force", flags->force, "replace OUT if it holds a checkpoint");
   sub->add_flag("--json", flags->json, "one JSON object instead of text");

@@ -55,7 +55,8 @@ Command AddSynth(CLI::App& app) {
                   "bf16, f32, fp8, int8 or int4 (default: bf16); the last three as `quantize` "
                   "writes them");
   sub->add_option("--seed", flags->spec.seed, "same seed, same weights (default: 0)");
-  sub->add_option("--threads", flags->threads, "threads; 0: one per processor (default: 0)")
+  sub->add_option("--threads", flags->threads,
+                  "threads; 0: one per processor, within the container's quota (default: 0)")
       ->check(CLI::Range(0, 1024));
   sub->add_flag("--force", flags->force, "replace OUT if it holds a checkpoint");
   sub->add_flag("--json", flags->json, "one JSON object instead of text");

@@ -8,10 +8,12 @@
 
 #include "apps/progress.h"
 #include "src/base/file.h"
+#include "src/base/memory.h"
 #include "src/base/processors.h"
 #include "src/io/check_weights.h"
 #include "src/io/generation_config.h"
 #include "src/io/model_path.h"
+#include "src/io/weight_memory.h"
 #include "src/models/registry.h"
 
 namespace latte {
@@ -30,7 +32,8 @@ void EngineFlags::Add(CLI::App& app) {
   app.add_option("--prefill-workspace-tokens", expand_tokens,
                  "cached tokens that are expanded at once (default: 4096)");
   app.add_option("--page-tokens", page_tokens, "tokens per cache page (default: 64)");
-  app.add_option("--threads", threads, "threads; 0: one per processor (default: 0)");
+  app.add_option("--threads", threads,
+                 "threads; 0: one per processor, within the container's quota (default: 0)");
   app.add_option(
       "--deterministic", deterministic,
       "on: the same bytes for every batch, chunk and thread count; strict: also whatever "
@@ -129,13 +132,31 @@ void AddCheckWeights(CLI::App& app, bool& check_weights) {
                "first look through all weights for NaN and infinity");
 }
 
+namespace {
+
+void Warn(const ModelConfig& config, const Checkpoint& checkpoint) {
+  const auto warning = LargerThanMemory(config, WeightMemory(checkpoint), AvailableMemory());
+  if (warning) std::fprintf(stderr, "latte: warning: %s\n", warning->c_str());
+}
+
+}  // namespace
+
+void WarnIfLarge(const std::string& dir) {
+  const Result<ModelConfig> config = LoadModelConfig(dir);
+  const Result<Checkpoint> checkpoint = Checkpoint::Open(dir);
+  if (config && checkpoint) Warn(*config, *checkpoint);
+}
+
 Result<OpenedModel> OpenModel(const std::string& name, const OpenOptions& options) {
   OpenedModel out;
   LATTE_ASSIGN_OR_RETURN(out.dir, ResolveModelPath(name));
   LATTE_ASSIGN_OR_RETURN(out.machine, Machine::Detect());
+  LATTE_ASSIGN_OR_RETURN(const ModelConfig config, LoadModelConfig(out.dir));
+  LATTE_ASSIGN_OR_RETURN(Checkpoint mapped, Checkpoint::Open(out.dir));
+  Warn(config, mapped);
   LATTE_ASSIGN_OR_RETURN(
-      out.model,
-      LoadModel(out.dir, {.mtp = options.mtp, .repacked = LayerProgress("repacking weights")}));
+      out.model, LoadModel(out.dir, config, std::move(mapped),
+                           {.mtp = options.mtp, .repacked = LayerProgress("repacking weights")}));
   if (options.check_weights) {
     LATTE_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(out.dir));
     LATTE_RETURN_IF_ERROR(CheckWeights(checkpoint));

@@ -83,12 +83,17 @@ struct OpenOptions {
   bool mtp = false;            // load the drafting layer too
   bool check_weights = false;  // refuse weights that are not finite (--check-weights)
 };
-// Says on standard error, once, what of the model is not used.
+// Says on standard error, once, what of the model is not used, and before loading, whether weights
+// are larger than available memory.
 [[nodiscard]] Result<OpenedModel> OpenModel(const std::string& name,
                                             const OpenOptions& options = {});
 
 // Says on standard error why a file of rates is left aside (MachineRates).
 void WarnAboutRates(Isa isa);
+
+// Says on standard error when the weights of the model in `dir` are larger than available memory. A
+// folder that cannot be opened is left to whoever needs what is in it.
+void WarnIfLarge(const std::string& dir);
 
 // What --act says: whether activations of int4 and int8 weights become int8.
 // Errors: kInvalidArgument.

@@ -29,7 +29,8 @@ void ServingFlags::AddArithmetic(CLI::App& app) {
                  "off (default: on)");
   app.add_option("--act", act_,
                  "activations of int4 and int8 weights: int8, or bf16: as --dtype (default: int8)");
-  app.add_option("--threads", options_.threads, "threads; 0: one per processor (default: 0)");
+  app.add_option("--threads", options_.threads,
+                 "threads; 0: one per processor, within the container's quota (default: 0)");
   app.add_option("--numa", numa_, "memory: first-touch or interleave (default: first-touch)");
   AddCheckWeights(app, options_.check_weights);
 }

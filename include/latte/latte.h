@@ -82,7 +82,7 @@ typedef struct latte_engine_options {
   int64_t max_queued_tokens;         // prompt tokens of waiting requests
   int64_t aging_steps;               // a waiting request gains one priority per so many steps
   int64_t prefill_workspace_tokens;  // cached tokens that prefill expands at once; 0: a default
-  int32_t threads;                   // 0: one per processor
+  int32_t threads;                   // 0: one per processor, within the container's quota
   int32_t int8_activations;          // 0 or 1; for int4 and int8 weights, unless dtype is f32
   int32_t check_weights;             // 0 or 1: refuse weights that are not finite
   int32_t prefix_cache;              // 0 or 1: known beginnings of prompts are not computed again

@@ -17,7 +17,7 @@ struct EngineOptions {
   std::string deterministic = "on";     // strict, on or off; docs/determinism.md
   bool int8_activations = true;         // for int4 and int8 weights, unless dtype is f32
   bool check_weights = false;           // refuse weights that are not finite
-  int threads = 0;                      // 0: one per processor
+  int threads = 0;                      // 0: one per processor, within the container's quota
   int64_t page_tokens = 64;             // tokens per cache page; power of two, 16 … 256
   int64_t cache_bytes = 0;              // 0: what remains after weights and workspace
   int64_t max_tokens = 0;               // longest sequence; 0: the model's context, if it fits

@@ -3,58 +3,50 @@
 #include <algorithm>
 #include <charconv>
 #include <fstream>
-#include <iterator>
 #include <limits>
-#include <optional>
-#include <string_view>
 
+#include <fmt/format.h>
 #include <sys/mman.h>
+
+#include "src/base/control_group.h"
 
 namespace latte {
 namespace {
 
-// The number that follows `key` at the beginning of a line.
-std::optional<int64_t> Value(std::string_view text, std::string_view key) {
-  while (!text.empty()) {
-    const std::string_view line = text.substr(0, text.find('\n'));
-    if (line.starts_with(key)) {
-      const size_t digit = line.find_first_of("0123456789", key.size());
-      int64_t value = 0;
-      if (digit == std::string_view::npos ||
-          std::from_chars(line.data() + digit, line.data() + line.size(), value).ec != std::errc())
-        return std::nullopt;
-      return value;
-    }
-    text.remove_prefix(std::min(text.size(), line.size() + 1));
+// A value of /proc/meminfo, in bytes: "MemAvailable:   60 kB".
+std::optional<int64_t> SystemMemory(const std::string& root, const std::string& key) {
+  constexpr int64_t kKib = 1024;
+  std::ifstream file(root + "/proc/meminfo");
+  for (std::string line; std::getline(file, line);) {
+    if (!line.starts_with(key)) continue;
+    const size_t digit = std::min(line.find_first_not_of(' ', key.size()), line.size());
+    int64_t kib = 0;
+    const auto parsed = std::from_chars(line.data() + digit, line.data() + line.size(), kib);
+    if (parsed.ec != std::errc() || kib < 0 || kib > std::numeric_limits<int64_t>::max() / kKib)
+      return std::nullopt;
+    return kib * kKib;
   }
   return std::nullopt;
 }
 
-// Files of the kernel have no size until they are read.
-std::string Read(const std::string& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-// What the control group leaves: file pages that it could drop do not count as used.
-std::optional<int64_t> GroupLeaves(const std::string& root) {
-  const std::string group = root + "/sys/fs/cgroup/";
-  const std::optional<int64_t> most = Value(Read(group + "memory.max"), "");
-  const std::optional<int64_t> used = Value(Read(group + "memory.current"), "");
-  if (!most || !used) return std::nullopt;
-  const int64_t droppable = Value(Read(group + "memory.stat"), "inactive_file ").value_or(0);
-  return std::max<int64_t>(0, *most - *used + droppable);
+std::optional<int64_t> Less(std::optional<int64_t> a, std::optional<int64_t> b) {
+  return a && b ? std::min(*a, *b) : a ? a : b;
 }
 
 }  // namespace
 
-int64_t AvailableMemory(const std::string& root) {
-  constexpr int64_t kUnknown = std::numeric_limits<int64_t>::max();
-  constexpr int64_t kKib = 1024;
-  const std::optional<int64_t> kib = Value(Read(root + "/proc/meminfo"), "MemAvailable:");
-  const int64_t system = kib && *kib < kUnknown / kKib ? *kib * kKib : kUnknown;
-  const int64_t least = std::min(system, GroupLeaves(root).value_or(kUnknown));
-  return least == kUnknown ? 0 : least;
+std::optional<int64_t> AvailableMemory(const std::string& root) {
+  return Less(SystemMemory(root, "MemAvailable:"), ReadGroupMemory(root).left);
+}
+
+std::optional<int64_t> TotalMemory(const std::string& root) {
+  return Less(SystemMemory(root, "MemTotal:"), ReadGroupMemory(root).limit);
+}
+
+std::string MemoryText(int64_t bytes) {
+  const auto value = static_cast<double>(bytes);
+  return bytes < 1'000'000'000 ? fmt::format("{:.2f} MB", value / 1e6)
+                               : fmt::format("{:.2f} GB", value / 1e9);
 }
 
 void AnonymousMemory::Unmap::operator()(std::byte* at) const {

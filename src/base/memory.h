@@ -10,9 +10,15 @@
 namespace latte {
 
 // Bytes that can still be taken without swapping: what the system calls available (/proc/meminfo),
-// or what the control group of this process leaves (cgroup v2: memory.max less what is in use),
-// whichever is less. 0 when neither can be read. `root` replaces "/" in tests.
-int64_t AvailableMemory(const std::string& root = "");
+// or what the control groups of this process leave (control_group.h), whichever is less. None when
+// neither can be read. `root` replaces "/" in tests.
+std::optional<int64_t> AvailableMemory(const std::string& root = "");
+
+// Bytes of memory that this machine has, or that the control groups of this process allow.
+std::optional<int64_t> TotalMemory(const std::string& root = "");
+
+// "31.41 GB", "11.04 MB": for messages.
+std::string MemoryText(int64_t bytes);
 
 // Every page costs a fault when it is first touched, which takes microseconds in a virtual machine.
 enum class PageSize {

@@ -17,7 +17,8 @@ class Memory : public ::testing::Test {
     std::filesystem::create_directories(at.parent_path());
     std::ofstream(at) << text;
   }
-  int64_t Available() const { return AvailableMemory(dir_.path()); }
+  std::optional<int64_t> Available() const { return AvailableMemory(dir_.path()); }
+  std::optional<int64_t> Total() const { return TotalMemory(dir_.path()); }
   testing_support::ScratchDir dir_;
 };
 
@@ -27,23 +28,43 @@ TEST_F(Memory, IsWhatTheSystemCallsAvailable) {
 }
 
 TEST_F(Memory, IsWhatTheGroupLeavesIfThatIsLess) {
-  Write("proc/meminfo", "MemAvailable: 60 kB\n");
-  Write("sys/fs/cgroup/memory.max", "40000\n");
-  Write("sys/fs/cgroup/memory.current", "30000\n");
+  Write("proc/meminfo", "MemTotal: 80 kB\nMemAvailable: 60 kB\n");
+  Write("proc/self/mountinfo", "29 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
+  Write("proc/self/cgroup", "0::/box\n");
+  Write("sys/fs/cgroup/box/memory.max", "40000\n");
+  Write("sys/fs/cgroup/box/memory.current", "30000\n");
   EXPECT_EQ(Available(), 10000);
-  Write("sys/fs/cgroup/memory.stat", "anon 7\ninactive_file 5000\n");
+  EXPECT_EQ(Total(), 40000);
+  Write("sys/fs/cgroup/box/memory.stat", "anon 7\ninactive_file 5000\n");
   EXPECT_EQ(Available(), 15000);
-  Write("sys/fs/cgroup/memory.max", "max\n");
+  Write("sys/fs/cgroup/box/memory.max", "max\n");
   EXPECT_EQ(Available(), 60 * 1024);
+  EXPECT_EQ(Total(), 80 * 1024);
+  Write("sys/fs/cgroup/box/memory.max", "9000000\n");
+  EXPECT_EQ(Available(), 60 * 1024);
+  Write("proc/meminfo", "");
+  EXPECT_EQ(Available(), 9000000 - 25000);
 }
 
 TEST_F(Memory, IsUnknownWithoutEither) {
-  EXPECT_EQ(Available(), 0);
-  Write("proc/meminfo", "MemAvailable: much\n");
-  EXPECT_EQ(Available(), 0);
+  EXPECT_EQ(Available(), std::nullopt);
+  for (const char* text : {"much", "", "-1 kB", "9223372036854775807 kB", "x60 kB"}) {
+    Write("proc/meminfo", std::string("MemAvailable: ") + text + "\n");
+    EXPECT_EQ(Available(), std::nullopt) << text;
+  }
 }
 
-TEST_F(Memory, OfThisMachineIsSomething) { EXPECT_GT(AvailableMemory(), 1 << 20); }
+TEST_F(Memory, OfThisMachineIsSomething) {
+  EXPECT_GT(AvailableMemory(), 1 << 20);
+  EXPECT_GE(TotalMemory(), AvailableMemory());
+}
+
+TEST(MemoryText, HasTwoDecimals) {
+  EXPECT_EQ(MemoryText(0), "0.00 MB");
+  EXPECT_EQ(MemoryText(11'040'000), "11.04 MB");
+  EXPECT_EQ(MemoryText(999'000'000), "999.00 MB");
+  EXPECT_EQ(MemoryText(31'414'000'000), "31.41 GB");
+}
 
 TEST(AnonymousMemory, IsZeroWhollyWritableAndTakesMemoryWhereItIsTouched) {
   for (const PageSize pages : {PageSize::kUsual, PageSize::kHuge}) {

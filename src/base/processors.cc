@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <fstream>
 
 #include <fmt/format.h>
@@ -9,6 +10,8 @@
 #include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "src/base/control_group.h"
 
 namespace latte {
 namespace {
@@ -85,6 +88,15 @@ std::vector<Processor> UsableProcessors() {
       if (CPU_ISSET(id, &set)) ids.push_back(id);
   if (ids.empty()) ids.push_back(0);
   return PlacingOrder(ids, kSystem);
+}
+
+int ThreadsFor(int processors, std::optional<double> share) {
+  const double least = std::min<double>(processors, share.value_or(processors));
+  return std::max(1, static_cast<int>(std::ceil(least)));
+}
+
+int DefaultThreads() {
+  return ThreadsFor(static_cast<int>(UsableProcessors().size()), GroupProcessors());
 }
 
 void BindThread(const std::vector<int>& ids) {

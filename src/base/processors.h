@@ -3,6 +3,7 @@
 // without these files looks like one node of whole cores.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,6 +25,15 @@ std::vector<Processor> PlacingOrder(const std::vector<int>& ids, const std::stri
 
 // The calling thread's processors in placing order; never empty.
 std::vector<Processor> UsableProcessors();
+
+// Threads that use what this process may use: one per processor, but no more than `share`, the
+// control groups' limit of processor time, rounded up. Rounding down would leave a part of the
+// share: with 2.5 processors' worth, three threads rest for a sixth of the time, and two leave a
+// fifth. At least 1.
+int ThreadsFor(int processors, std::optional<double> share);
+
+// The same for this process, with its usable processors and GroupProcessors (control_group.h).
+int DefaultThreads();
 
 // Keeps the calling thread on these processors. Best effort: where it is not allowed, threads stay
 // where the system puts them, which costs speed and nothing else.

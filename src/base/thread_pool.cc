@@ -136,7 +136,7 @@ struct ThreadPool::State {
 
 ThreadPool::ThreadPool(int threads) : state_(std::make_unique<State>()) {
   const std::vector<Processor> processors = UsableProcessors();
-  if (threads <= 0) threads = static_cast<int>(processors.size());
+  if (threads <= 0) threads = DefaultThreads();
   state_->spin = static_cast<size_t>(threads) <= processors.size();
   for (const std::vector<int>& place : PlaceWorkers(threads, processors))
     if (!state_->Start(place)) break;

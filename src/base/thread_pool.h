@@ -29,8 +29,8 @@ namespace latte {
 // its tasks on its own thread, in order. Pools are independent of each other.
 class ThreadPool {
  public:
-  // threads: at least 1; 0 means one per processor that this process may use. Where the system
-  // gives fewer threads, the pool has fewer: threads() tells.
+  // threads: at least 1; 0 means DefaultThreads(). Where the system gives fewer threads, the pool
+  // has fewer: threads() tells.
   explicit ThreadPool(int threads = 0);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;

@@ -56,9 +56,7 @@ void ExpectEachIndexOnce(ThreadPool& pool, int rounds) {
   }
 }
 
-TEST(ThreadPool, ZeroThreadsAreOnePerUsableProcessor) {
-  EXPECT_EQ(ThreadPool(0).threads(), static_cast<int>(UsableProcessors().size()));
-}
+TEST(ThreadPool, ZeroThreadsAreTheDefault) { EXPECT_EQ(ThreadPool(0).threads(), DefaultThreads()); }
 
 TEST(ThreadPool, MoreThreadsThanProcessors) {
   ThreadPool pool(static_cast<int>(UsableProcessors().size()) + 3);

@@ -70,7 +70,7 @@ class DeterminismTest : public testing::TestWithParam<const char*> {
                                         CacheDType::Plain(DType::kBF16), kPageTokens);
     // All requests need 33 pages at their ends; the longest alone, 10.
     o.cache_bytes = spec.bytes_per_page() * (cell.preempted ? 13 : 200);
-    const auto settings = Settle(o, model_->config(), machine_, 0);
+    const auto settings = Settle(o, model_->config(), machine_, {});
     EXPECT_TRUE(settings) << ToString(settings.error());
     return std::move(*EngineCore::Create({model_.get(), &machine_, nullptr}, *settings));
   }

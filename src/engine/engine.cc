@@ -1,7 +1,6 @@
 #include "latte/engine.h"
 
 #include <cstring>
-#include <filesystem>
 
 #include <fmt/format.h>
 #include <xxhash.h>
@@ -12,20 +11,11 @@
 #include "src/io/check_weights.h"
 #include "src/io/model_key.h"
 #include "src/io/model_path.h"
+#include "src/io/weight_memory.h"
 #include "src/models/registry.h"
 
 namespace latte {
 namespace {
-
-// Bytes of the files that weights are mapped from: they need memory, taken or not yet taken.
-int64_t WeightBytes(const std::string& dir) {
-  int64_t bytes = 0;
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(dir, error))
-    if (entry.path().extension() == ".safetensors")
-      bytes += static_cast<int64_t>(entry.file_size(error));
-  return bytes;
-}
 
 // Rows depend on the weights and on how they are computed: an engine that computes otherwise must
 // not find them.
@@ -68,15 +58,17 @@ Result<std::unique_ptr<Engine::Impl>> Engine::Impl::Load(const EngineOptions& op
   auto impl = std::make_unique<Impl>();
   LATTE_ASSIGN_OR_RETURN(const std::string dir, ResolveModelPath(options.model));
   LATTE_ASSIGN_OR_RETURN(impl->machine, Machine::Detect());
-  LATTE_ASSIGN_OR_RETURN(impl->model, LoadModel(dir));
+  LATTE_ASSIGN_OR_RETURN(const ModelConfig config, LoadModelConfig(dir));
+  LATTE_ASSIGN_OR_RETURN(Checkpoint mapped, Checkpoint::Open(dir));
+  // Before loading: weights that are repacked then count once.
+  const MemoryRoom room{AvailableMemory(), WeightMemory(mapped)};
+  LATTE_ASSIGN_OR_RETURN(impl->model, LoadModel(dir, config, std::move(mapped)));
   if (options.check_weights) {
     LATTE_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(dir));
     LATTE_RETURN_IF_ERROR(CheckWeights(checkpoint));
   }
   LATTE_ASSIGN_OR_RETURN(impl->tokenizer, Tokenizer::Load(dir));
-  LATTE_ASSIGN_OR_RETURN(
-      const Settings settings,
-      Settle(options, impl->model->config(), impl->machine, AvailableMemory() - WeightBytes(dir)));
+  LATTE_ASSIGN_OR_RETURN(const Settings settings, Settle(options, config, impl->machine, room));
   ModelKey key = {};
   if (!options.cache_dir.empty()) {
     LATTE_ASSIGN_OR_RETURN(const std::string weights_key, WeightsKey(dir));

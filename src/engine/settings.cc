@@ -5,7 +5,9 @@
 #include <fmt/format.h>
 
 #include "src/base/math.h"
+#include "src/base/memory.h"
 #include "src/engine/in_range.h"
+#include "src/io/weight_memory.h"
 #include "src/layers/linear.h"
 #include "src/layers/mla/dispatch.h"
 
@@ -17,13 +19,42 @@ constexpr int64_t kManyBytes = int64_t{1} << 50;
 
 // As much as is left after a tenth is put aside, but no more than all sequences can fill twice:
 // once in use and once kept for later prompts.
-int64_t DefaultCacheBytes(const ModelConfig& config, const Settings& settings,
-                          int64_t available_bytes) {
+int64_t DefaultCacheBytes(const ModelConfig& config, const Settings& settings, int64_t free_bytes) {
   const EngineOptions& o = settings.options;
   const int64_t most = 2 * o.max_sequences * RoundUp(o.max_tokens, o.page_tokens) *
                        settings.cache_spec.bytes_per_token();
-  const int64_t left = (available_bytes - PrefillWorkspaceBytes(config, o)) / 10 * 9;
+  const int64_t left = (free_bytes - PrefillWorkspaceBytes(config, o)) / 10 * 9;
   return std::clamp<int64_t>(left, 0, most);
+}
+
+Error TooFewPages(const Settings& settings) {
+  return {
+      Code::kExhausted,
+      fmt::format("cache-bytes: expected at least two pages of {} bytes ({} tokens each), found "
+                  "{} bytes; give it more, or use fewer --page-tokens or a smaller --cache-dtype",
+                  settings.cache_spec.bytes_per_page(), settings.options.page_tokens,
+                  settings.options.cache_bytes)};
+}
+
+// Too few pages by default.
+Error NoRoom(const ModelConfig& config, const Settings& settings, const MemoryRoom& room) {
+  if (!room.available_bytes)
+    return {Code::kUnavailable,
+            "cache-bytes: expected to find out how much memory is available, found nothing in "
+            "/proc/meminfo; say how large the cache may be, such as --cache-bytes 1G"};
+  const int64_t workspace = PrefillWorkspaceBytes(config, settings.options);
+  const bool weights_fit = room.weight_bytes < *room.available_bytes;
+  return {
+      Code::kExhausted,
+      fmt::format("memory: expected room for weights ({}), prefill workspace ({}) and cache (two "
+                  "pages: {}), found {} available; use {}{}, or set --cache-bytes, such as 1G, "
+                  "to {}",
+                  MemoryText(room.weight_bytes), MemoryText(workspace),
+                  MemoryText(2 * settings.cache_spec.bytes_per_page()),
+                  MemoryText(*room.available_bytes), SmallerModel(config),
+                  weights_fit ? " or fewer --max-tokens" : "",
+                  weights_fit ? "take that much regardless"
+                              : "go on with weights that are read from disk for every token")};
 }
 
 Status CheckChoices(const EngineOptions& o) {
@@ -79,7 +110,7 @@ MlaPath Settings::PathOf(const MlaDims& dims, int64_t new_tokens, int64_t cached
 }
 
 Result<Settings> Settle(const EngineOptions& options, const ModelConfig& config,
-                        const Machine& machine, int64_t available_bytes) {
+                        const Machine& machine, const MemoryRoom& room) {
   LATTE_RETURN_IF_ERROR(options.Validate());
   Settings out;
   out.options = options;
@@ -99,15 +130,14 @@ Result<Settings> Settle(const EngineOptions& options, const ModelConfig& config,
   if (o.prefill_workspace_tokens == 0)
     o.prefill_workspace_tokens =
         PrefillWorkspaceTokens(o.max_tokens, o.max_sequences, o.page_tokens);
-  if (o.cache_bytes == 0) o.cache_bytes = DefaultCacheBytes(config, out, available_bytes);
+  if (options.cache_bytes == 0)
+    o.cache_bytes =
+        DefaultCacheBytes(config, out, room.available_bytes.value_or(0) - room.weight_bytes);
 
   const int64_t page_bytes = out.cache_spec.bytes_per_page();
   out.pages = o.cache_bytes / page_bytes;
   if (out.pages < 2)
-    return Exhausted(fmt::format(
-        "cache-bytes: expected at least two pages of {} bytes ({} tokens each), found {} bytes; "
-        "give it more, or use fewer --page-tokens or a smaller --cache-dtype",
-        page_bytes, o.page_tokens, o.cache_bytes));
+    return tl::unexpected(options.cache_bytes == 0 ? NoRoom(config, out, room) : TooFewPages(out));
   o.cache_bytes = out.pages * page_bytes;
   o.max_tokens = std::min(o.max_tokens, out.pages * o.page_tokens);
   return out;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "latte/options.h"
 
@@ -25,11 +26,17 @@ struct Settings {
   MlaPath PathOf(const MlaDims& dims, int64_t new_tokens, int64_t cached_tokens) const;
 };
 
-// `available_bytes`: memory for cache and workspace, used where options.cache_bytes is 0.
+// Memory for weights, workspace and cache.
+struct MemoryRoom {
+  std::optional<int64_t> available_bytes;  // none: nobody knows
+  int64_t weight_bytes = 0;                // of them
+};
+
+// `room` is used where options.cache_bytes is 0.
 // Errors: of EngineOptions::Validate; kInvalidArgument for values that do not go together;
-// kExhausted when less than one page per sequence and one more fits.
+// kExhausted when fewer than two pages fit; kUnavailable when the room is needed and unknown.
 [[nodiscard]] Result<Settings> Settle(const EngineOptions& options, const ModelConfig& config,
-                                      const Machine& machine, int64_t available_bytes);
+                                      const Machine& machine, const MemoryRoom& room);
 
 // The workspace of prefill in cached tokens, as documented at EngineOptions. The rule is vLLM's
 // (chunked prefill of MLA): room for eight of the longest prompts, or for four pages of every

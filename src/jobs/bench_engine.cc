@@ -33,6 +33,12 @@ Request Greedy(std::vector<int32_t> tokens, int64_t gen) {
   return r;
 }
 
+// The other half is for weights and whatever else runs.
+MemoryRoom HalfOfMemory() {
+  const std::optional<int64_t> available = AvailableMemory();
+  return {available ? std::optional(*available / 2) : std::nullopt};
+}
+
 // An engine whose answers only count.
 struct Bed {
   std::unique_ptr<EngineCore> core;
@@ -43,7 +49,7 @@ struct Bed {
   static Result<std::unique_ptr<Bed>> Make(const Model& model, const Machine& machine,
                                            const EngineOptions& options) {
     LATTE_ASSIGN_OR_RETURN(const Settings settings,
-                           Settle(options, model.config(), machine, AvailableMemory() / 2));
+                           Settle(options, model.config(), machine, HalfOfMemory()));
     auto bed = std::make_unique<Bed>();
     LATTE_ASSIGN_OR_RETURN(bed->core, EngineCore::Create({&model, &machine, nullptr}, settings));
     Bed* const counts = bed.get();
@@ -291,7 +297,7 @@ Result<JsonOut> BenchDeterminism(const Model& model, const BenchDeterminismOptio
       EngineOptions options = WithRoom(o.engine, o.requests, o.prompt + o.requests + o.gen);
       options.deterministic = level.name;
       LATTE_ASSIGN_OR_RETURN(const Settings plain,
-                             Settle(options, model.config(), machine, AvailableMemory() / 2));
+                             Settle(options, model.config(), machine, HalfOfMemory()));
       const int64_t pages =
           o.requests * CeilDiv(options.max_tokens, options.page_tokens) / (level.scarce ? 2 : 1);
       options.cache_bytes = pages * plain.cache_spec.bytes_per_page();

@@ -300,7 +300,7 @@ std::string StepsMadeFor(const ModelConfig& config, const Settings& settings,
       config.architecture, config.layers, config.mla.d, config.mla.h, config.mla.latent(),
       config.vocab, config.moe.chosen, config.moe.experts, o.dtype,
       o.cache_dtype.empty() ? o.dtype : o.cache_dtype, o.attention, o.page_tokens,
-      Name(machine.isa), o.threads > 0 ? o.threads : static_cast<int>(UsableProcessors().size()));
+      Name(machine.isa), o.threads > 0 ? o.threads : DefaultThreads());
 }
 
 }  // namespace latte

@@ -6,8 +6,8 @@
 #include <system_error>
 
 #include <fmt/format.h>
-#include <sys/sysinfo.h>
 
+#include "src/base/memory.h"
 #include "src/io/model_size.h"
 #include "src/io/safetensors.h"
 #include "src/kernels/params/linear.h"
@@ -52,16 +52,10 @@ Result<std::optional<int64_t>> StoredBytes(const std::string& path) {
   return bytes;
 }
 
-// Memory of this machine, in bytes, cgroup limits aside.
-int64_t MachineMemory() {
-  struct sysinfo info = {};
-  if (sysinfo(&info) != 0) return 0;
-  return static_cast<int64_t>(info.totalram) * info.mem_unit;
-}
-
 // Tokens of cache that fit beside the weights, a tenth of the memory being left to everything else.
-int64_t LargestContext(const ModelConfig& config, int64_t weight_bytes, int64_t cache_bytes) {
-  const int64_t room = MachineMemory() / 10 * 9 - weight_bytes;
+int64_t LargestContext(const ModelConfig& config, int64_t memory_bytes, int64_t weight_bytes,
+                       int64_t cache_bytes) {
+  const int64_t room = memory_bytes / 10 * 9 - weight_bytes;
   return std::clamp<int64_t>(room / cache_bytes, 0, config.max_position);
 }
 
@@ -85,6 +79,8 @@ Result<JsonOut> InspectModel(const std::string& path) {
   const CacheBytes cache = CacheBytesPerToken(config, DType::kBF16);
   const int64_t bf16_bytes = (params.total() + params.mtp) * SizeOf(DType::kBF16);
   const int64_t weight_bytes = stored.value_or(bf16_bytes);
+  const int64_t memory_bytes = TotalMemory().value_or(0);
+  const int64_t context = LargestContext(config, memory_bytes, weight_bytes, cache.mla);
   return JsonOut{{"architecture", config.architecture},
                  {"model_type", config.model_type},
                  {"layers", config.layers},
@@ -107,8 +103,8 @@ Result<JsonOut> InspectModel(const std::string& path) {
                  {"gqa8_bytes_per_token", cache.gqa8},
                  {"mha_over_mla", static_cast<double>(cache.mha) / static_cast<double>(cache.mla)},
                  {"caveats", Caveats(config)},
-                 {"machine_memory_bytes", MachineMemory()},
-                 {"largest_context_here", LargestContext(config, weight_bytes, cache.mla)}};
+                 {"machine_memory_bytes", memory_bytes},
+                 {"largest_context_here", context}};
 }
 
 Result<JsonOut> InspectKernels(const std::string& path) {

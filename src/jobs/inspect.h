@@ -11,9 +11,9 @@
 namespace latte {
 
 // Architecture, parameters, bytes by component, cache bytes per token beside MHA and GQA, the
-// longest context that fits this machine's memory. `path`: a checkpoint folder, or a config.json
-// alone (bytes are then those of bf16). Errors: of LoadModelConfig, and of Checkpoint::Open when
-// the folder holds weights.
+// longest context that fits this machine's memory, or what the control group allows of it. `path`:
+// a checkpoint folder, or a config.json alone (bytes are then those of bf16). Errors: of
+// LoadModelConfig, and of Checkpoint::Open when the folder holds weights.
 [[nodiscard]] Result<JsonOut> InspectModel(const std::string& path);
 
 // Every kernel row: {"op", "name", "isa", "chosen"}, chosen for one decoded token of the model at

@@ -1,0 +1,77 @@
+#include "src/engine/settings.h"
+
+#include <gtest/gtest.h>
+
+#include "src/io/model_config.h"
+
+namespace latte {
+namespace {
+
+constexpr int64_t kGb = 1'000'000'000;
+
+class SettingsTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto config = LoadModelConfig(std::string(LATTE_SOURCE_DIR) + "/models/tiny");
+    ASSERT_TRUE(config) << ToString(config.error());
+    config_ = std::move(*config);
+  }
+  Result<Settings> With(const MemoryRoom& room) const {
+    return Settle(options_, config_, *Machine::Detect(), room);
+  }
+  std::string Refusal(const MemoryRoom& room) const {
+    const auto settings = With(room);
+    return settings ? "" : ToString(settings.error());
+  }
+  void ExpectWords(const std::string& text, std::initializer_list<const char*> words) const {
+    for (const char* word : words)
+      EXPECT_NE(text.find(word), std::string::npos) << word << ": " << text;
+  }
+
+  ModelConfig config_;
+  EngineOptions options_;
+};
+
+TEST_F(SettingsTest, CacheTakesWhatWeightsAndWorkspaceLeave) {
+  options_.max_sequences = 4096;  // so that sequences are not the bound
+  const auto all = With({4 * kGb, 0});
+  const auto less = With({4 * kGb, 3 * kGb});
+  ASSERT_TRUE(all && less);
+  const int64_t page = all->cache_spec.bytes_per_page();
+  EXPECT_NEAR(static_cast<double>(all->options.cache_bytes - less->options.cache_bytes), 2.7e9,
+              static_cast<double>(page));
+}
+
+TEST_F(SettingsTest, AModelThatLeavesNoRoomIsSaidToBeTooLarge) {
+  const std::string text = Refusal({24 * kGb, 31 * kGb});
+  ExpectWords(text, {"31.00 GB", "24.00 GB", "latte quantize", "--cache-bytes", "from disk"});
+  EXPECT_EQ(text.find("give it more"), std::string::npos) << text;
+  EXPECT_EQ(text.find("0 bytes"), std::string::npos) << text;
+  EXPECT_EQ(With({24 * kGb, 31 * kGb}).error().code, Code::kExhausted);
+}
+
+TEST_F(SettingsTest, AlmostNoRoomIsNoneToo) {
+  ExpectWords(Refusal({24 * kGb, 24 * kGb}), {"24.00 GB", "latte quantize"});
+  ExpectWords(Refusal({24 * kGb, 24 * kGb - 1000}), {"24.00 GB", "--max-tokens"});
+  ExpectWords(Refusal({0, 1000}), {"0.00 MB", "latte quantize"});
+}
+
+TEST_F(SettingsTest, AGivenCacheIsTakenWhateverTheRoom) {
+  options_.cache_bytes = 64 << 20;
+  for (const MemoryRoom& room :
+       {MemoryRoom{24 * kGb, 31 * kGb}, MemoryRoom{std::nullopt, 31 * kGb}}) {
+    const auto settings = With(room);
+    ASSERT_TRUE(settings) << ToString(settings.error());
+    EXPECT_GT(settings->pages, 2);
+  }
+  options_.cache_bytes = 1000;
+  ExpectWords(Refusal({24 * kGb, 31 * kGb}), {"cache-bytes", "1000 bytes", "give it more"});
+}
+
+TEST_F(SettingsTest, UnknownMemoryAsksForTheCachesSize) {
+  ExpectWords(Refusal({std::nullopt, 1000}), {"/proc/meminfo", "--cache-bytes"});
+  EXPECT_EQ(With({}).error().code, Code::kUnavailable);
+}
+
+}  // namespace
+}  // namespace latte
