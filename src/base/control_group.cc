@@ -1,10 +1,9 @@
 #include "src/base/control_group.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <fstream>
-#include <iterator>
+#include <sstream>
 #include <string_view>
 #include <vector>
 
@@ -14,10 +13,12 @@
 namespace latte {
 namespace {
 
-// Files of the kernel have no size until they are read.
+// Empty when it cannot be read. Files of the kernel have no size until they are read, and those of
+// a group that was removed fail only then.
 std::string Read(const std::string& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
+  std::ostringstream out;
+  out << std::ifstream(path).rdbuf();
+  return out.str();
 }
 
 // The pieces between separators; empty ones are left out.
