@@ -34,6 +34,7 @@ class SettingsTest : public testing::Test {
 
 TEST_F(SettingsTest, CacheTakesWhatWeightsAndWorkspaceLeave) {
   options_.max_sequences = 4096;  // so that sequences are not the bound
+  options_.max_batch_tokens = 4097;
   const auto all = With({4 * kGb, 0});
   const auto less = With({4 * kGb, 3 * kGb});
   ASSERT_TRUE(all && less);
