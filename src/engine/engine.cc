@@ -68,7 +68,8 @@ Result<std::unique_ptr<Engine::Impl>> Engine::Impl::Load(const EngineOptions& op
     LATTE_RETURN_IF_ERROR(CheckWeights(checkpoint));
   }
   LATTE_ASSIGN_OR_RETURN(impl->tokenizer, Tokenizer::Load(dir));
-  LATTE_ASSIGN_OR_RETURN(const Settings settings, Settle(options, config, impl->machine, room));
+  LATTE_ASSIGN_OR_RETURN(const Settings settings,
+                         Settle(options, impl->model->config(), impl->machine, room));
   ModelKey key = {};
   if (!options.cache_dir.empty()) {
     LATTE_ASSIGN_OR_RETURN(const std::string weights_key, WeightsKey(dir));
