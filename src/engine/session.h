@@ -27,7 +27,7 @@ struct SessionOptions {
   int64_t expand_tokens = 4096;  // prefill workspace: cached tokens expanded at once
   int64_t page_tokens = 64;      // power of two, 16 … 256
   int64_t max_tokens = 4096;     // longest sequence; room in the cache is reserved for it
-  int threads = 0;               // 0: one per processor
+  int threads = 0;               // 0: DefaultThreads()
   Determinism deterministic = Determinism::kOn;
   std::optional<MlaRates> rates;  // what kAuto prices paths with; empty: typical of the machine
 
