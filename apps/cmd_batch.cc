@@ -28,6 +28,7 @@ Status Answer(Batch* batch, const EngineOptions& options, const OpenAiModel& mod
     WarnIfLarge(dir);
   }
   LATTE_ASSIGN_OR_RETURN(const auto engine, Engine::Create(options));
+  WarnIfFewer(options.threads, engine->options().threads);
   LATTE_RETURN_IF_ERROR(Introduce(*engine));
 
   RequestProgress progress("batch");

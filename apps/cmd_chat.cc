@@ -166,6 +166,7 @@ Status ChatCommand(const ChatFlags& flags) {
   }
   LATTE_ASSIGN_OR_RETURN(const auto session,
                          Session::Create(*opened.model, opened.machine, options));
+  WarnIfFewer(options.threads, session->options().threads);
   ChatSettings settings{flags.system, flags.thinking, {}, flags.max_new_tokens};
   LATTE_ASSIGN_OR_RETURN(settings.sampling, flags.sampling.Params(opened));
   LATTE_ASSIGN_OR_RETURN(ChatSession chat, ChatSession::Create(std::move(builder), session.get(),

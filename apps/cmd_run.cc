@@ -140,6 +140,7 @@ Status RunCommand(const RunFlags& flags) {
   LATTE_ASSIGN_OR_RETURN(const SessionOptions options, flags.engine.Options(context));
   LATTE_ASSIGN_OR_RETURN(const auto session,
                          Session::Create(*opened.model, opened.machine, options));
+  WarnIfFewer(options.threads, session->options().threads);
 
   GenerateOptions generate;
   LATTE_ASSIGN_OR_RETURN(generate.sampling, flags.sampling.Params(opened));

@@ -69,6 +69,7 @@ Status ScoreCommand(const ScoreFlags& flags) {
                                                            1, static_cast<int64_t>(ids.size()))));
   LATTE_ASSIGN_OR_RETURN(const auto session,
                          Session::Create(*opened.model, opened.machine, options));
+  WarnIfFewer(options.threads, session->options().threads);
   LATTE_ASSIGN_OR_RETURN(const ScoreResult result,
                          Score(*session, ids, config.vocab, flags.logits));
   return PrintResult(flags, ids, result);

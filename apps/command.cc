@@ -141,6 +141,15 @@ void Warn(const ModelConfig& config, const Checkpoint& checkpoint) {
 
 }  // namespace
 
+void WarnIfFewer(int asked, int started) {
+  const int wanted = asked > 0 ? asked : DefaultThreads();
+  if (started < wanted)
+    std::fprintf(stderr,
+                 "latte: warning: %d of %d threads could be started; the process, its user or its "
+                 "control group may have no more (ulimit -u, ulimit -v, pids.max)\n",
+                 started, wanted);
+}
+
 void WarnIfLarge(const std::string& dir) {
   const Result<ModelConfig> config = LoadModelConfig(dir);
   const Result<Checkpoint> checkpoint = Checkpoint::Open(dir);

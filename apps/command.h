@@ -103,6 +103,9 @@ void WarnIfLarge(const std::string& dir);
 // that the system refuses.
 [[nodiscard]] Status SetMemoryPolicy(const std::string& numa);
 
+// Says on standard error that the system gave fewer threads than `asked` for; 0: the default.
+void WarnIfFewer(int asked, int started);
+
 // Adds --check-weights.
 void AddCheckWeights(CLI::App& app, bool& check_weights);
 

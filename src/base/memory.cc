@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "src/base/control_group.h"
 
@@ -33,10 +35,22 @@ std::optional<int64_t> Less(std::optional<int64_t> a, std::optional<int64_t> b) 
   return a && b ? std::min(*a, *b) : a ? a : b;
 }
 
+// What `ulimit -v` leaves of the address space of this process.
+std::optional<int64_t> AddressSpaceLeft() {
+  rlimit limit = {};
+  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return std::nullopt;
+  std::ifstream statm("/proc/self/statm");
+  int64_t pages = 0;
+  if (!(statm >> pages)) return std::nullopt;
+  const auto most = static_cast<int64_t>(std::min<rlim_t>(limit.rlim_cur, INT64_MAX));
+  return std::max<int64_t>(0, most - pages * sysconf(_SC_PAGESIZE));
+}
+
 }  // namespace
 
 std::optional<int64_t> AvailableMemory(const std::string& root) {
-  return Less(SystemMemory(root, "MemAvailable:"), ReadGroupMemory(root).left);
+  const std::optional<int64_t> here = Less(ReadGroupMemory(root).left, AddressSpaceLeft());
+  return Less(SystemMemory(root, "MemAvailable:"), here);
 }
 
 std::optional<int64_t> TotalMemory(const std::string& root) {

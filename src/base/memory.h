@@ -10,8 +10,9 @@
 namespace latte {
 
 // Bytes that can still be taken without swapping: what the system calls available (/proc/meminfo),
-// or what the control groups of this process leave (control_group.h), whichever is less. None when
-// neither can be read. `root` replaces "/" in tests.
+// what the control groups of this process leave (control_group.h), or what `ulimit -v` leaves of
+// its address space, whichever is least. None when there is none of them. `root` replaces "/" in
+// tests.
 std::optional<int64_t> AvailableMemory(const std::string& root = "");
 
 // Bytes of memory that this machine has, or that the control groups of this process allow.

@@ -1,9 +1,11 @@
 #include "src/base/memory.h"
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include "tests/support/scratch_dir.h"
 
@@ -79,6 +81,20 @@ TEST(AnonymousMemory, IsZeroWhollyWritableAndTakesMemoryWhereItIsTouched) {
   }
   EXPECT_FALSE(AnonymousMemory::Reserve(0, PageSize::kUsual));
   EXPECT_FALSE(AnonymousMemory::Reserve(int64_t{1} << 62, PageSize::kUsual));
+}
+
+// In a process of its own, as a limit cannot be raised again.
+TEST_F(Memory, IsWhatTheLimitOnAddressSpaceLeavesIfThatIsLess) {
+  Write("proc/meminfo", "MemAvailable: 99999999999 kB\n");
+  const auto under = [this](int64_t limit) {
+    const rlimit most = {static_cast<rlim_t>(limit), RLIM_INFINITY};
+    setrlimit(RLIMIT_AS, &most);
+    const int64_t left = AvailableMemory(dir_.path()).value_or(-1);
+    std::_Exit(left > limit / 2 && left < limit ? 0 : 1);
+  };
+  // Sanitizers reserve more address space than this.
+  for (const int64_t limit : {int64_t{1} << 46, (int64_t{1} << 46) - 12345})
+    EXPECT_EXIT(under(limit), testing::ExitedWithCode(0), "");
 }
 
 }  // namespace

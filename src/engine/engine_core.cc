@@ -54,7 +54,9 @@ EngineCore::EngineCore(const EngineParts& parts, const Settings& settings, Laten
                             settings.options.int8_activations}),
       scheduler_(Rules(), pages_),
       answers_(rules_),
-      inbox_(settings.options.max_queued_requests, settings.options.max_queued_tokens) {}
+      inbox_(settings.options.max_queued_requests, settings.options.max_queued_tokens) {
+  settings_.options.threads = threads_.threads();
+}
 
 SchedulerOptions EngineCore::Rules() {
   SchedulerOptions out = SchedulerRules(settings_, parts_.model->config().mla);

@@ -72,11 +72,13 @@ TEST(Sampler, NonFiniteLogitsAreAnError) {
     for (const double temperature : {0.0, 1.0}) {
       const auto token = DrawOne(logits, {.temperature = temperature}, 0);
       ASSERT_FALSE(token);
-      EXPECT_EQ(token.error().code, Code::kInternal);
+      EXPECT_EQ(token.error().code, Code::kCorrupt);
       EXPECT_NE(token.error().message.find("token 1"), std::string::npos);
     }
   }
-  EXPECT_FALSE(DrawOne(std::array<float, 2>{-kInf, -kInf}, {}, 0));
+  const auto none = DrawOne(std::array<float, 2>{-kInf, -kInf}, {}, 0);
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().code, Code::kCorrupt);
   EXPECT_EQ(*DrawOne(std::array<float, 2>{-kInf, 0.0f}, {}, 0), 1);
 }
 
@@ -125,8 +127,8 @@ TEST(Sampler, BannedTokensAreNeverDrawn) {
   const std::array<int32_t, 4> all = {0, 1, 2, 3};
   const auto none = Sample({.logits = kLogits, .params = &greedy, .banned = all});
   ASSERT_FALSE(none);
-  EXPECT_EQ(none.error().code, Code::kInternal);
-  EXPECT_NE(none.error().message.find("banned"), std::string::npos);
+  EXPECT_EQ(none.error().code, Code::kInvalidArgument);
+  EXPECT_NE(none.error().message.find("min_tokens"), std::string::npos);
 }
 
 TEST(Sampler, LogprobsAreOfTheLogitsAsGiven) {

@@ -35,7 +35,9 @@ Session::Session(const Model& model, const Machine& machine, const SessionOption
       pool_(cache_.pages()),
       runner_(model, cache_, workspace_, Exec{&threads_, &machine},
               RunnerOptions{options.dtype, options.expand_tokens, options.int8_activations}),
-      rates_(options.rates.value_or(MlaRates::Typical(machine.isa))) {}
+      rates_(options.rates.value_or(MlaRates::Typical(machine.isa))) {
+  options_.threads = threads_.threads();
+}
 
 void Session::Admit(int64_t new_tokens) {
   const bool one_path =
