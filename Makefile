@@ -34,9 +34,10 @@ fuzz: setup  ## feed broken files to every reader of files, FUZZ_SECONDS (30) ea
 	@cmake --build --preset fuzz
 	fuzz/run.sh
 
-soak: build  ## random requests to one engine, SOAK_SECONDS (300) over each model; nothing may be left over
+soak: build  ## random requests to one engine, SOAK_SECONDS (300) over each model; then every command under tight limits
 	$(BUILD)/tests/soak/soak fake 1 $(SOAK_SECONDS)
 	$(BUILD)/tests/soak/soak models/tiny 1 $(SOAK_SECONDS)
+	tests/limits/sweep.py --long $(LATTE) $(BUILD)/tests/limits/limits_embedder $(BUILD)/tests/limits/libfew_threads.so
 
 lint: setup  ## formatting, layering, documentation
 	tools/lint.sh

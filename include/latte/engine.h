@@ -81,7 +81,7 @@ class Engine {
 
   EngineStats Stats() const;
 
-  // What Create settled on: lengths and sizes filled in.
+  // What Create settled on: lengths, sizes and the number of threads filled in.
   const EngineOptions& options() const;
 
  private:

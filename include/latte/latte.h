@@ -233,8 +233,8 @@ latte_code latte_engine_save_prefixes(latte_engine* engine, latte_error* error);
 // `stats->size` says how much is written. Thread-safe.
 latte_code latte_engine_stats(latte_engine* engine, latte_stats* stats, latte_error* error);
 
-// What create settled on: lengths and sizes filled in. `options->size` says how much is written;
-// the strings live as long as the engine.
+// What create settled on: lengths, sizes and the number of threads filled in. `options->size` says
+// how much is written; the strings live as long as the engine.
 latte_code latte_engine_settled_options(latte_engine* engine, latte_engine_options* options,
                                         latte_error* error);
 

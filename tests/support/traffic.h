@@ -185,7 +185,7 @@ class Traffic {
           fmt::format("ends by '{}', expected '{}'", Name(*out.finish), Name(plain.finish)));
     if (whole && out.prompt_logprobs != plain.prompt_logprobs)
       return wrong("other logprobs of the prompt");
-    if (out.finish == FinishReason::kError && out.error.code != Code::kInternal)
+    if (out.finish == FinishReason::kError && out.error.code != Code::kCorrupt)
       return wrong(ToString(out.error));
     return "";
   }
