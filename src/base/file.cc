@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "src/base/map_guard.h"
+#include "src/base/output_file.h"
 
 namespace latte {
 namespace {
@@ -62,33 +63,9 @@ Result<std::string> ReadFile(const std::string& path, int64_t max_bytes) {
 }
 
 Status WriteFile(const std::string& path, std::span<const std::byte> bytes) {
-  const std::string temp = fmt::format("{}.{}.tmp", path, getpid());
-  {
-    Fd file;
-    file.fd = open(temp.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (file.fd < 0)
-      return Fail(Code::kUnavailable,
-                  fmt::format("{}: cannot be written: {}", path, std::strerror(errno)));
-    size_t done = 0;
-    while (done < bytes.size()) {
-      const ssize_t n = write(file.fd, bytes.data() + done, bytes.size() - done);
-      if (n < 0 && errno == EINTR) continue;
-      if (n < 0) {
-        const int err = errno;
-        unlink(temp.c_str());
-        return Fail(Code::kUnavailable,
-                    fmt::format("{}: cannot be written: {}", path, std::strerror(err)));
-      }
-      done += static_cast<size_t>(n);
-    }
-  }
-  if (rename(temp.c_str(), path.c_str()) != 0) {
-    const int err = errno;
-    unlink(temp.c_str());
-    return Fail(Code::kUnavailable,
-                fmt::format("{}: cannot be written: {}", path, std::strerror(err)));
-  }
-  return {};
+  LATTE_ASSIGN_OR_RETURN(OutputFile file, OutputFile::CreateOwn(path));
+  LATTE_RETURN_IF_ERROR(file.Write(bytes));
+  return file.Commit();
 }
 
 bool Exists(const std::string& path) {

@@ -17,7 +17,8 @@ namespace latte {
 // kUnavailable when unreadable.
 [[nodiscard]] Result<std::string> ReadFile(const std::string& path, int64_t max_bytes);
 
-// Replaces `path` by `bytes` in one step (a temporary file beside it, then rename).
+// Replaces `path` by `bytes` in one step, whatever stands there: for names that the caller owns.
+// What a user names goes through OutputFile (output_file.h). Errors: kUnavailable.
 [[nodiscard]] Status WriteFile(const std::string& path, std::span<const std::byte> bytes);
 
 // Whether anything stands under that name, be it a link that leads nowhere. An optional file that

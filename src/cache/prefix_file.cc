@@ -11,7 +11,6 @@
 namespace latte {
 namespace {
 
-constexpr std::string_view kMagic = "LATTEPFX";
 constexpr uint32_t kVersion = 1;
 constexpr uint64_t kStartBytes = 56;  // magic … model key: what has one size in every file
 constexpr uint64_t kChecksumBytes = 8;
@@ -109,8 +108,8 @@ Result<Sizes> ReadSizes(std::span<const std::byte> file) {
   if (file.size() < kStartBytes)
     return Corrupt(fmt::format("the file ends early, after {} bytes", file.size()));
   Reader in(file);
-  if (!std::ranges::equal(in.Bytes(kMagic.size()), std::as_bytes(std::span(kMagic))))
-    return Corrupt(fmt::format("does not begin with '{}'", kMagic));
+  if (!std::ranges::equal(in.Bytes(kPrefixMagic.size()), std::as_bytes(std::span(kPrefixMagic))))
+    return Corrupt(fmt::format("does not begin with '{}'", kPrefixMagic));
   const auto version = in.Int<uint32_t>();
   if (version != kVersion)
     return Corrupt(fmt::format("version {}, expected {}", version, kVersion));
@@ -161,7 +160,7 @@ std::vector<std::byte> EncodePrefixFile(const PrefixFileOwner& owner, const Page
   Writer out;
   out.Reserve(kStartBytes + layout.size() + prefix.salt.size() + prefix.tokens.size() * 4 +
               bytes.size() + 2 * kChecksumBytes);
-  out.Text(kMagic);
+  out.Text(kPrefixMagic);
   out.Int(kVersion);
   out.Int(static_cast<uint32_t>(layout.size()));
   out.Int(static_cast<uint32_t>(prefix.salt.size()));

@@ -28,6 +28,9 @@ struct PrefixFileOwner {
   CacheSpec spec = {};
 };
 
+// What every such file begins with.
+inline constexpr std::string_view kPrefixMagic = "LATTEPFX";
+
 // Requires: bytes of SavePage on a cache of `owner.spec`.
 std::vector<std::byte> EncodePrefixFile(const PrefixFileOwner& owner, const PagePrefix& prefix,
                                         std::span<const std::byte> bytes);

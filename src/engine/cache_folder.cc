@@ -1,14 +1,19 @@
 #include "src/engine/cache_folder.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <string_view>
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "src/base/output_file.h"
+#include "src/cache/prefix_file.h"
 
 namespace latte {
 namespace {
@@ -63,7 +68,7 @@ void ScanModel(const fs::path& folder, std::vector<Found>& found) {
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
     const std::string name = it->path().filename().string();
     std::error_code gone;  // by another process; then it is not there
-    if (IsTemporary(name)) fs::remove(it->path(), gone);
+    if (IsTemporary(name)) RemoveAbandoned(it->path().string());
     if (!IsName(name) || !it->is_regular_file(gone) || gone) continue;
     const auto bytes = it->file_size(gone);
     if (gone) continue;
@@ -80,6 +85,16 @@ Status OpenCacheFolder(const std::string& dir, const std::string& model) {
   fs::create_directories(fs::path(dir).parent_path(), error);
   LATTE_RETURN_IF_ERROR(OpenFolder(dir, S_IWGRP | S_IWOTH));
   return OpenFolder(dir + "/" + model, S_IRWXG | S_IRWXO);
+}
+
+void RemoveCached(const std::string& path) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (fd < 0) return;
+  std::array<char, kPrefixMagic.size()> head = {};
+  const ssize_t n = pread(fd, head.data(), head.size(), 0);
+  close(fd);
+  if (std::string_view(head.data(), static_cast<size_t>(std::max<ssize_t>(n, 0))) == kPrefixMagic)
+    unlink(path.c_str());
 }
 
 std::vector<CachedFile> ScanCacheFolder(const std::string& dir) {

@@ -16,13 +16,16 @@ namespace latte {
 // (or, for the model's, read it); kUnavailable when they cannot be made.
 [[nodiscard]] Status OpenCacheFolder(const std::string& dir, const std::string& model);
 
+// Removes a file of the folder, if it is a prefix: a stranger's may have a name like ours.
+void RemoveCached(const std::string& path);
+
 struct CachedFile {
   std::string name;  // "MODEL/FILE"
   int64_t bytes = 0;
 };
 
 // The files of all models, least recently used first, by name and size alone. Removes what saves
-// that were cut short have left behind.
+// that were cut short have left behind; those of saves under way are locked, and stay.
 std::vector<CachedFile> ScanCacheFolder(const std::string& dir);
 
 }  // namespace latte

@@ -259,7 +259,7 @@ bool PrefixStore::MakeRoom(int64_t bytes) {
       oldest = index_.Oldest();
       index_.Remove(oldest);
     }
-    unlink(PathOf(oldest).c_str());
+    RemoveCached(PathOf(oldest));
   }
 }
 

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -233,6 +234,36 @@ TEST_F(PrefixStoreTest, LeftoversOfCutShortSavesGoAndForeignFilesStay) {
   EXPECT_FALSE(Exists(PathOf(dir_, Prefix(2))));
   for (const std::string& path : foreign) EXPECT_TRUE(Exists(path)) << path;
   EXPECT_EQ(store.Stats().files, 0);
+}
+
+// A folder that is also somebody's store of files named by their hashes.
+TEST_F(PrefixStoreTest, StrangersWithNamesLikeOursAreNotEvicted) {
+  SaveAll(Open(), {2});
+  const fs::path model = fs::path(PathOf(dir_, Prefix(2))).parent_path();
+  const std::string digits(32, 'a');
+  const std::vector<std::string> foreign = {dir_ + "/" + digits + "/" + digits,
+                                            (model / digits).string(),
+                                            (model / std::string(32, '0')).string()};
+  fs::create_directory(dir_ + "/" + digits);
+  for (const std::string& path : foreign) std::ofstream(path) << "mine, and long enough";
+  PrefixStore& store = Open(/*max_bytes=*/0);
+  store.Flush();
+  EXPECT_FALSE(Exists(PathOf(dir_, Prefix(2))));
+  for (const std::string& path : foreign) EXPECT_TRUE(Exists(path)) << path;
+  EXPECT_EQ(store.Stats().files, 0);
+}
+
+TEST_F(PrefixStoreTest, SavesUnderWayAreNoLeftovers) {
+  SaveAll(Open(), {2});
+  const std::string saving = PathOf(dir_, Prefix(3)) + ".latte-123.tmp";
+  std::ofstream(saving) << "half";
+  const int fd = open(saving.c_str(), O_RDONLY | O_CLOEXEC);
+  ASSERT_EQ(flock(fd, LOCK_EX), 0);
+  Open();
+  EXPECT_TRUE(Exists(saving));
+  close(fd);
+  Open();
+  EXPECT_FALSE(Exists(saving));
 }
 
 TEST_F(PrefixStoreTest, FullQueueDropsSavesAndRefusesLoads) {
