@@ -1,9 +1,32 @@
 #include "apps/bench_command.h"
 
+#include <csignal>
+#include <memory>
+
+#include "apps/interrupts.h"
 #include "src/jobs/synth.h"
 #include "src/models/registry.h"
 
 namespace latte {
+
+namespace {
+
+// The files are gone once they are loaded: whatever ends the bench leaves none of them.
+Result<std::unique_ptr<Model>> LoadSynthetic(const std::string& text, int threads) {
+  LATTE_ASSIGN_OR_RETURN(const SynthSpec spec, ParseSynthSpec(text));
+  LATTE_ASSIGN_OR_RETURN(const Interrupts interrupts, Interrupts::Catch({SIGINT, SIGTERM, SIGHUP}));
+  Result<std::unique_ptr<Model>> loaded = [&]() -> Result<std::unique_ptr<Model>> {
+    ThreadPool pool(threads);
+    LATTE_ASSIGN_OR_RETURN(const TemporarySynth folder, TemporarySynth::Make(spec, pool, [&] {
+                             return interrupts.TakeFirst();
+                           }));
+    return LoadModel(folder.dir());
+  }();
+  interrupts.Release();
+  return loaded;
+}
+
+}  // namespace
 
 CLI::App* AddOne(CLI::App& bench, BenchFlags& flags, const std::string& name,
                  const std::string& what, Bench run) {
@@ -30,10 +53,7 @@ Result<JsonOut> ModelChoice::Run(int threads,
     LATTE_ASSIGN_OR_RETURN(const OpenedModel opened, OpenModel(model));
     return named(*opened.model, model);
   }
-  LATTE_ASSIGN_OR_RETURN(const SynthSpec spec, ParseSynthSpec(synthetic));
-  ThreadPool pool(threads);
-  LATTE_ASSIGN_OR_RETURN(const TemporarySynth folder, TemporarySynth::Make(spec, pool));
-  LATTE_ASSIGN_OR_RETURN(const std::unique_ptr<Model> loaded, LoadModel(folder.dir()));
+  LATTE_ASSIGN_OR_RETURN(const std::unique_ptr<Model> loaded, LoadSynthetic(synthetic, threads));
   return named(*loaded, synthetic);
 }
 

@@ -22,7 +22,7 @@ struct BatchFlags {
 };
 
 Status Answer(Batch* batch, const EngineOptions& options, const OpenAiModel& model) {
-  LATTE_ASSIGN_OR_RETURN(const Interrupts interrupts, Interrupts::Catch({SIGINT, SIGTERM}));
+  LATTE_ASSIGN_OR_RETURN(const Interrupts interrupts, Interrupts::Catch({SIGINT, SIGTERM, SIGHUP}));
   if (options.cache_bytes > 0) {  // by default the engine refuses what does not fit
     LATTE_ASSIGN_OR_RETURN(const std::string dir, ResolveModelPath(options.model));
     WarnIfLarge(dir);
@@ -33,11 +33,7 @@ Status Answer(Batch* batch, const EngineOptions& options, const OpenAiModel& mod
 
   RequestProgress progress("batch");
   BatchHooks hooks;
-  hooks.interrupted = [&] {
-    if (!interrupts.Take()) return false;
-    interrupts.Release();  // a second Ctrl-C ends the program at once
-    return true;
-  };
+  hooks.interrupted = [&] { return interrupts.TakeFirst(); };
   hooks.on_step = [&](const BatchProgress& p) {
     progress.Show(p.resumed + p.done, p.lines, engine->Stats().generated_tokens);
   };
@@ -82,7 +78,7 @@ Command AddBatch(CLI::App& app) {
   sub->add_option("MODEL", flags->model, "model (default: tiny)");
   sub->add_option("-i,--input", flags->files.input, "the requests")->required();
   sub->add_option("-o,--output", flags->files.output, "the results")->required();
-  sub->add_flag("--overwrite", flags->files.overwrite, "forget results that are there already");
+  sub->add_flag("--overwrite", flags->files.overwrite, "forget the results of an earlier run");
   sub->add_option("--seed", flags->seed, "of requests that give none (default: 0)");
   flags->serving.Add(*sub);
   return {sub, [flags] { return BatchCommand(*flags); }};

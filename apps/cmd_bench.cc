@@ -1,10 +1,10 @@
 // latte bench: how fast kernels and layers are, next to what the processor can do.
 #include <filesystem>
-#include <fstream>
 
 #include <fmt/format.h>
 
 #include "apps/bench_command.h"
+#include "apps/record_file.h"
 #include "src/jobs/bench_absorption.h"
 #include "src/jobs/bench_attention.h"
 #include "src/jobs/bench_dispatch.h"
@@ -109,14 +109,12 @@ struct CalibrateFlags {
   Result<JsonOut> Run(const Machine& machine) const {
     if (out.empty())
       return InvalidArgument("--out: expected a file, as there is no home to keep one in");
+    std::error_code ignored;  // a folder that cannot be made shows in the next line
+    std::filesystem::create_directories(std::filesystem::path(out).parent_path(), ignored);
+    LATTE_RETURN_IF_ERROR(MayReplace(out, RatesFile()));
     LATTE_ASSIGN_OR_RETURN(const MlaRates rates, MeasureRates(options, machine));
     const JsonOut record = ToJson(rates, machine.isa);
-    std::error_code ignored;  // a folder that cannot be made shows when the file is written
-    std::filesystem::create_directories(std::filesystem::path(out).parent_path(), ignored);
-    std::ofstream file(out);
-    file << Dump(record, 2) << "\n";
-    file.close();
-    if (!file) return Fail(Code::kUnavailable, fmt::format("{}: cannot be written", out));
+    LATTE_RETURN_IF_ERROR(WriteRecord(out, record, RatesFile()));
     return record;
   }
 };

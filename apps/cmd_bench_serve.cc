@@ -1,9 +1,6 @@
 // latte bench steps, simulation: what the simulation is made of, and how true it is.
-#include <fstream>
-
-#include <fmt/format.h>
-
 #include "apps/bench_command.h"
+#include "apps/record_file.h"
 #include "apps/trace_flags.h"
 #include "src/jobs/bench_simulation.h"
 #include "src/jobs/bench_steps.h"
@@ -17,14 +14,12 @@ struct StepsFlags {
   std::string out;
 
   Result<JsonOut> Run() const {
+    if (!out.empty()) LATTE_RETURN_IF_ERROR(MayReplace(out, StepCostFile()));
     LATTE_ASSIGN_OR_RETURN(const OpenedEngine opened, engine.Open());
     LATTE_ASSIGN_OR_RETURN(BenchedSteps benched, BenchSteps(*opened.opened.model, opened.settings,
                                                             opened.opened.machine, bench));
     if (out.empty()) return std::move(benched.record);
-    std::ofstream file(out);
-    file << Dump(benched.record, 2) << "\n";
-    file.close();
-    if (!file) return Fail(Code::kUnavailable, fmt::format("{}: cannot be written", out));
+    LATTE_RETURN_IF_ERROR(WriteRecord(out, benched.record, StepCostFile()));
     return std::move(benched.record);
   }
 };

@@ -1,7 +1,10 @@
 // latte quantize: a smaller copy of a checkpoint.
+#include <csignal>
+
 #include <fmt/format.h>
 
 #include "apps/command.h"
+#include "apps/interrupts.h"
 #include "apps/progress.h"
 #include "src/base/json.h"
 #include "src/io/model_path.h"
@@ -37,12 +40,17 @@ std::string Summary(const QuantizeFlags& flags, const QuantizeReport& report) {
 Status QuantizeCommand(const QuantizeFlags& flags) {
   LATTE_ASSIGN_OR_RETURN(const QuantScheme scheme, ParseQuantScheme(flags.to, flags.group));
   LATTE_ASSIGN_OR_RETURN(const std::string dir, ResolveModelPath(flags.model));
+  // Before threads start, which leave signals to this one.
+  LATTE_ASSIGN_OR_RETURN(const Interrupts interrupts, Interrupts::Catch({SIGINT, SIGTERM, SIGHUP}));
   ThreadPool threads(flags.threads);
-  const auto progress = [](int64_t done, int64_t total) { ShowBytes("written", done, total); };
-  LATTE_ASSIGN_OR_RETURN(
-      const QuantizeReport report,
-      QuantizeCheckpoint(dir, flags.out, scheme, flags.force, threads,
-                         flags.json ? QuantizeProgress() : QuantizeProgress(progress)));
+  QuantizeOptions options = {.force = flags.force};
+  options.interrupted = [&] { return interrupts.TakeFirst(); };
+  if (!flags.json)
+    options.progress = [](int64_t done, int64_t total) { ShowBytes("written", done, total); };
+  LATTE_ASSIGN_OR_RETURN(const QuantizeReport report,
+                         QuantizeCheckpoint(dir, flags.out, scheme, threads, options));
+  interrupts.Release();
+  ShowNotes(report.notes);
   if (!flags.json) return Print(Summary(flags, report));
   JsonOut out = {{"model", flags.model}, {"out", flags.out}, {"to", flags.to}};
   if (scheme.kind == QuantScheme::Kind::kI4) out["group"] = scheme.group;
@@ -64,7 +72,8 @@ Command AddQuantize(CLI::App& app) {
   sub->add_option("--threads", flags->threads,
                   "threads; 0: one per processor, within the container's quota (default: 0)")
       ->check(CLI::Range(0, 1024));
-  sub->add_flag("--force", flags->force, "replace OUT if it holds a checkpoint");
+  sub->add_flag("--force", flags->force,
+                "replace the checkpoint in OUT; refused where OUT holds anything else");
   sub->add_flag("--json", flags->json, "one JSON object instead of text");
   return {sub, [flags] { return QuantizeCommand(*flags); }};
 }

@@ -1,10 +1,13 @@
 // latte score: log-probabilities of a given sequence.
 #include <cmath>
+#include <csignal>
 
 #include <fmt/format.h>
 
 #include "apps/command.h"
+#include "apps/interrupts.h"
 #include "src/base/json.h"
+#include "src/jobs/npy.h"
 #include "src/jobs/score.h"
 
 namespace latte {
@@ -58,6 +61,7 @@ Status PrintResult(const ScoreFlags& flags, std::span<const int32_t> ids,
 }
 
 Status ScoreCommand(const ScoreFlags& flags) {
+  if (flags.logits) LATTE_RETURN_IF_ERROR(MayReplace(*flags.logits, NpyMatrix()));
   LATTE_ASSIGN_OR_RETURN(const OpenedModel opened,
                          OpenModel(flags.model, {.check_weights = flags.check_weights}));
   LATTE_ASSIGN_OR_RETURN(const std::vector<int32_t> ids, Tokens(flags, opened.dir));
@@ -67,11 +71,17 @@ Status ScoreCommand(const ScoreFlags& flags) {
                                        ids.size(), config.max_position));
   LATTE_ASSIGN_OR_RETURN(const SessionOptions options, flags.engine.Options(std::max<int64_t>(
                                                            1, static_cast<int64_t>(ids.size()))));
+  // A file that is being written is taken back; without one there is nothing to tidy up.
+  Interrupts interrupts;
+  if (flags.logits) {
+    LATTE_ASSIGN_OR_RETURN(interrupts, Interrupts::Catch({SIGINT, SIGTERM, SIGHUP}));
+  }
   LATTE_ASSIGN_OR_RETURN(const auto session,
                          Session::Create(*opened.model, opened.machine, options));
   WarnIfFewer(options.threads, session->options().threads);
-  LATTE_ASSIGN_OR_RETURN(const ScoreResult result,
-                         Score(*session, ids, config.vocab, flags.logits));
+  LATTE_ASSIGN_OR_RETURN(const ScoreResult result, Score(*session, ids, config.vocab, flags.logits,
+                                                         [&] { return interrupts.TakeFirst(); }));
+  interrupts.Release();
   return PrintResult(flags, ids, result);
 }
 
@@ -84,8 +94,9 @@ Command AddScore(CLI::App& app) {
   sub->add_option("--ids", flags->ids, "token ids: 1,2,3");
   sub->add_option("--ids-file", flags->ids_file, "token ids from a file");
   sub->add_option("--text", flags->text, "a text; the model's start token is put before it");
-  sub->add_option("--logits", flags->logits,
-                  "also write the logits: a .npy file, float32 [T, vocab]");
+  sub->add_option(
+      "--logits", flags->logits,
+      "also write the logits: a .npy file, float32 [T, vocab]; replaces such a file, no other");
   sub->add_flag("--json", flags->json, "one JSON object instead of a table");
   AddCheckWeights(*sub, flags->check_weights);
   flags->engine.Add(*sub);

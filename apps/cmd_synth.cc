@@ -1,8 +1,11 @@
 // latte synth: a checkpoint of a real shape with random weights.
+#include <csignal>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "apps/command.h"
+#include "apps/interrupts.h"
 #include "apps/progress.h"
 #include "src/base/json.h"
 #include "src/jobs/synth.h"
@@ -24,11 +27,17 @@ Status SynthCommand(const SynthFlags& flags) {
   SynthSpec spec = flags.spec;
   spec.shape = flags.shape;
   LATTE_ASSIGN_OR_RETURN(spec.format, ParseSynthFormat(flags.dtype));
+  // Before threads start, which leave signals to this one.
+  LATTE_ASSIGN_OR_RETURN(const Interrupts interrupts, Interrupts::Catch({SIGINT, SIGTERM, SIGHUP}));
   ThreadPool threads(flags.threads);
+  WriterOptions options = {.force = flags.force};
+  options.interrupted = [&] { return interrupts.TakeFirst(); };
   const auto progress = [](int64_t done, int64_t total) { ShowBytes("written", done, total); };
   LATTE_ASSIGN_OR_RETURN(const SynthReport report,
-                         WriteSynth(spec, flags.out, threads, {.force = flags.force},
+                         WriteSynth(spec, flags.out, threads, options,
                                     flags.json ? SynthProgress() : SynthProgress(progress)));
+  interrupts.Release();
+  ShowNotes(report.notes);
   if (!flags.json)
     return Print(fmt::format("{}: {}, {} parameters, {} bytes, {:.1f} s\n", flags.out, spec.shape,
                              report.params, report.bytes, report.seconds));
@@ -58,7 +67,8 @@ Command AddSynth(CLI::App& app) {
   sub->add_option("--threads", flags->threads,
                   "threads; 0: one per processor, within the container's quota (default: 0)")
       ->check(CLI::Range(0, 1024));
-  sub->add_flag("--force", flags->force, "replace OUT if it holds a checkpoint");
+  sub->add_flag("--force", flags->force,
+                "replace the checkpoint in OUT; refused where OUT holds anything else");
   sub->add_flag("--json", flags->json, "one JSON object instead of text");
   return {sub, [flags] { return SynthCommand(*flags); }};
 }

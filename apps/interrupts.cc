@@ -6,6 +6,14 @@
 #include <unistd.h>
 
 namespace latte {
+namespace {
+
+bool IsIgnored(int signal) {
+  struct sigaction action = {};
+  return sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
+}  // namespace
 
 Interrupts::Interrupts() { sigemptyset(&signals_); }
 
@@ -24,7 +32,8 @@ Interrupts::~Interrupts() {
 
 Result<Interrupts> Interrupts::Catch(std::initializer_list<int> signals) {
   Interrupts out;
-  for (const int signal : signals) sigaddset(&out.signals_, signal);
+  for (const int signal : signals)
+    if (signal != SIGHUP || !IsIgnored(signal)) sigaddset(&out.signals_, signal);
   out.fd_ = signalfd(-1, &out.signals_, SFD_NONBLOCK | SFD_CLOEXEC);
   if (out.fd_ < 0 || pthread_sigmask(SIG_BLOCK, &out.signals_, nullptr) != 0)
     return Fail(Code::kUnavailable, "Ctrl-C cannot be caught: no file descriptor is free");
@@ -34,6 +43,12 @@ Result<Interrupts> Interrupts::Catch(std::initializer_list<int> signals) {
 bool Interrupts::Take() const {
   signalfd_siginfo info;
   return fd_ >= 0 && read(fd_, &info, sizeof(info)) == sizeof(info);
+}
+
+bool Interrupts::TakeFirst() const {
+  if (!Take()) return false;
+  Release();
+  return true;
 }
 
 void Interrupts::Release() const { pthread_sigmask(SIG_UNBLOCK, &signals_, nullptr); }

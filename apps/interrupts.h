@@ -14,6 +14,7 @@ namespace latte {
 // a look and a wait. Thread-compatible.
 class Interrupts {
  public:
+  // SIGHUP is left alone where it is ignored: whoever said nohup means it.
   // Threads that are to leave the signals to this object must be started after it.
   // Errors: kUnavailable.
   static Result<Interrupts> Catch(std::initializer_list<int> signals);
@@ -27,8 +28,11 @@ class Interrupts {
   // Whether one came since the last call.
   bool Take() const;
 
-  // From now on the signals do to the program what they always did. For the thread that called
-  // Catch.
+  // Take, and at the first one Release: the work is to end, and a second Ctrl-C ends the program at
+  // once. From any thread.
+  bool TakeFirst() const;
+
+  // From now on the signals do to the program what they always did.
   void Release() const;
 
  private:

@@ -54,6 +54,7 @@ int RunLatte(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);  // `latte … | head`: an error from write, not a death by signal
+  std::signal(SIGXFSZ, SIG_IGN);  // `ulimit -f`: likewise
   latte::InstallMapGuard();
   try {
     latte::KeepReserves();

@@ -20,6 +20,11 @@ void ShowBytes(std::string_view what, int64_t done, int64_t total) {
              stderr);
 }
 
+void ShowNotes(const std::vector<std::string>& notes) {
+  for (const std::string& note : notes)
+    std::fputs(fmt::format("latte: note: {}\n", note).c_str(), stderr);
+}
+
 LayerProgress::LayerProgress(std::string_view what, double after)
     : what_(what), after_(after), start_(std::chrono::steady_clock::now()) {}
 

@@ -3,12 +3,17 @@
 
 #include <chrono>
 #include <cstdint>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace latte {
 
 // "writing  1.50 of 31.41 GB". On a terminal at every whole percent, else at the end only.
 void ShowBytes(std::string_view what, int64_t done, int64_t total);
+
+// What a user should know beside the result, a line each.
+void ShowNotes(const std::vector<std::string>& notes);
 
 // Says how many layers are done, from `after` seconds of its life on: short jobs stay silent.
 class LayerProgress {

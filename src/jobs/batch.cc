@@ -64,6 +64,7 @@ Result<Batch> Batch::Open(const BatchFiles& files) {
                                                                [&](const std::string& id) {
                                                                  return ids.contains(id);
                                                                }));
+  if (lines.empty()) LATTE_RETURN_IF_ERROR(output.Close());  // no result will ever come
   return Batch(std::move(file), std::move(lines), std::move(output));
 }
 
@@ -99,7 +100,7 @@ Status Batch::Run(Engine* engine, const OpenAiModel& model, const BatchHooks& ho
   };
   Status status = run();
   engine->SetEventSink({});
-  return status;
+  return status ? output_.Close() : status;
 }
 
 Status Batch::SubmitMore(Engine* engine, const OpenAiModel& model) {

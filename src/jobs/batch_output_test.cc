@@ -1,5 +1,6 @@
 #include "src/jobs/batch_output.h"
 
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 
@@ -61,12 +62,24 @@ TEST_F(BatchOutputTest, CutsOffATornLineWhereverItWasTorn) {
   }
 }
 
-TEST_F(BatchOutputTest, LeavesOtherFilesAlone) {
+TEST_F(BatchOutputTest, LeavesOtherFilesAloneWhateverTheFlags) {
   const std::string good = Good("a");
   for (const std::string& text :
        {std::string("poem\n"), std::string("poem"), std::string("{}\n"), std::string("\n"),
-        good + "\n", good + "poem", good + good, Good("unknown"), Failed("unknown"),
-        std::string(R"({"id":"x","custom_id":null,"response":{"status_code":200}})") + "\n"}) {
+        good + "\n", good + "poem", "poem\n" + good,
+        std::string(R"({"id":"x","custom_id":null,"response":{"status_code":200}})") + "\n"})
+    for (const bool overwrite : {false, true}) {
+      const Result<BatchOutput> out = Open(text, overwrite);
+      ASSERT_FALSE(out) << text;
+      EXPECT_EQ(ExitCode(out.error().code), 2) << text;
+      EXPECT_NE(out.error().message.find(path_), std::string::npos) << out.error().message;
+      EXPECT_EQ(out.error().message.find("--overwrite"), std::string::npos) << out.error().message;
+      EXPECT_EQ(Text(), text);
+    }
+}
+
+TEST_F(BatchOutputTest, LeavesResultsOfOtherInputsAlone) {
+  for (const std::string& text : {Good("a") + Good("a"), Good("unknown"), Failed("unknown")}) {
     const Result<BatchOutput> out = Open(text);
     ASSERT_FALSE(out) << text;
     EXPECT_EQ(ExitCode(out.error().code), 2) << text;
@@ -75,10 +88,31 @@ TEST_F(BatchOutputTest, LeavesOtherFilesAlone) {
   }
 }
 
-TEST_F(BatchOutputTest, OverwriteForgetsEverything) {
-  const BatchOutput out = Open("poem\n" + Good("a"), true).value();
-  EXPECT_TRUE(out.finished().empty());
+TEST_F(BatchOutputTest, OverwriteForgetsResultsOnceThereIsAnother) {
+  const std::string text = Good("a") + Good("a") + Failed("unknown") + Good("b").substr(0, 20);
+  {
+    const BatchOutput out = Open(text, true).value();
+    EXPECT_TRUE(out.finished().empty());
+  }
+  EXPECT_EQ(Text(), text);
+  BatchOutput out = Open(text, true).value();
+  ASSERT_TRUE(out.Append(BatchResult({1, "c"}, JsonOut::object())));
+  ASSERT_TRUE(out.Append(BatchResult({1, "d"}, JsonOut::object())));
+  EXPECT_EQ(Text(), Good("c") + Good("d"));
+  ASSERT_TRUE(out.Close());
+  BatchOutput none = Open(text, true).value();
+  ASSERT_TRUE(none.Close());
   EXPECT_EQ(Text(), "");
+}
+
+TEST_F(BatchOutputTest, NeighboursAndLinksStay) {
+  std::ofstream(path_ + ".tmp") << "mine";
+  std::filesystem::create_symlink(path_, dir_.File("link"));
+  std::ofstream(path_, std::ios::binary) << Good("a") + Failed("b");
+  ASSERT_TRUE(BatchOutput::Open(dir_.File("link"), false, Anything));
+  EXPECT_TRUE(std::filesystem::is_symlink(dir_.File("link")));
+  EXPECT_EQ(Text(), Good("a"));
+  EXPECT_EQ(std::filesystem::file_size(path_ + ".tmp"), 4U);
 }
 
 TEST_F(BatchOutputTest, OneProgramAtATime) {
@@ -90,6 +124,7 @@ TEST_F(BatchOutputTest, OneProgramAtATime) {
 }
 
 TEST_F(BatchOutputTest, RefusesWhatIsNoFile) {
+  EXPECT_EQ(BatchOutput::Open("", false, Anything).error().code, Code::kInvalidArgument);
   EXPECT_EQ(BatchOutput::Open(dir_.path(), false, Anything).error().code, Code::kInvalidArgument);
   EXPECT_EQ(BatchOutput::Open(dir_.File("no/where"), false, Anything).error().code,
             Code::kUnavailable);

@@ -1,7 +1,6 @@
 #include "src/jobs/bench_engine.h"
 
 #include <cstdlib>
-#include <filesystem>
 
 #include <fmt/format.h>
 
@@ -10,6 +9,7 @@
 #include "src/base/random.h"
 #include "src/engine/engine_core.h"
 #include "src/jobs/bench_timer.h"
+#include "src/jobs/staging_folder.h"
 
 namespace latte {
 namespace {
@@ -180,30 +180,12 @@ std::vector<Request> SharedPrefix(const BenchPrefixOptions& o, int64_t vocab) {
   return out;
 }
 
-// A folder under TMPDIR that goes with it.
-struct ScratchFolder {
-  std::string path;
-  ScratchFolder() {
-    const char* const parent = std::getenv("TMPDIR");
-    path = fmt::format("{}/latte-prefixes-XXXXXX", parent != nullptr ? parent : "/tmp");
-    if (mkdtemp(path.data()) == nullptr) path.clear();
-  }
-  ~ScratchFolder() {
-    std::error_code ignored;
-    if (!path.empty()) std::filesystem::remove_all(path, ignored);
-  }
-  ScratchFolder(const ScratchFolder&) = delete;
-  ScratchFolder& operator=(const ScratchFolder&) = delete;
-};
-
 // Time to first token of a long prompt: cold, from memory, from disk.
 Result<JsonOut> FirstTokens(const Model& model, const BenchPrefixOptions& o,
                             const Machine& machine) {
-  const ScratchFolder folder;
-  if (folder.path.empty())
-    return Fail(Code::kUnavailable, "TMPDIR: no folder could be made there for prefixes");
+  LATTE_ASSIGN_OR_RETURN(const StagingFolder folder, StagingFolder::MakeScratch("latte-prefixes"));
   EngineOptions options = WithRoom(o.engine, 4, o.long_prompt + 2);
-  options.cache_dir = folder.path;
+  options.cache_dir = folder.path();
   const std::vector<Request> once = {
       Greedy(RandomTokens(o.long_prompt, model.config().vocab, 99), 1)};
   JsonOut out;

@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "src/base/check.h"
-#include "src/base/file.h"
 #include "src/base/json.h"
 
 namespace latte {
@@ -23,6 +22,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kSingle = "model.safetensors";
 constexpr std::string_view kIndex = "model.safetensors.index.json";
+constexpr int64_t kMostAtOnce = 64 << 20;  // bytes written between two looks at interruptions
 
 int64_t BytesOf(std::string_view dtype_name) {
   constexpr std::pair<std::string_view, int64_t> kSizes[] = {
@@ -36,7 +36,8 @@ int64_t BytesOf(std::string_view dtype_name) {
 
 tl::unexpected<Error> WriteError(const std::string& path, int err) {
   return Fail(Code::kUnavailable,
-              fmt::format("{}: cannot be written: {}", path, std::strerror(err)));
+              fmt::format("{}: cannot be written: {}; what was written of the copy is removed",
+                          path, std::strerror(err)));
 }
 
 // Writes all of `bytes` at `offset`; returns errno, or 0.
@@ -82,38 +83,6 @@ std::string Header(const std::vector<TensorPlan>& plan, const std::vector<size_t
   return head + text;
 }
 
-// Whether `dir` may be written: absent or empty, or a checkpoint folder that --force gives up.
-Result<bool> Replaces(const std::string& dir, bool force) {
-  if (!Exists(dir)) return false;
-  if (!IsDirectory(dir))
-    return InvalidArgument(fmt::format("{}: expected a folder to write, found a file", dir));
-  std::error_code error;
-  const bool empty = fs::is_empty(dir, error);
-  if (error)
-    return Fail(Code::kUnavailable, fmt::format("{}: cannot be read: {}", dir, error.message()));
-  if (empty) return false;
-  if (!force)
-    return InvalidArgument(
-        fmt::format("{}: expected no folder or an empty one, found files in it; name another, or "
-                    "replace it with --force",
-                    dir));
-  if (!IsRegularFile(dir + "/config.json"))
-    return InvalidArgument(fmt::format(
-        "{}: --force replaces checkpoint folders only, and this one has no config.json", dir));
-  return true;
-}
-
-// `dir` without slashes at its end.
-std::string Trimmed(std::string dir) {
-  while (dir.size() > 1 && dir.back() == '/') dir.pop_back();
-  return dir;
-}
-
-std::string Parent(const std::string& dir) {
-  const fs::path parent = fs::path(dir).parent_path();
-  return parent.empty() ? "." : parent.string();
-}
-
 }  // namespace
 
 int64_t TensorPlan::bytes() const {
@@ -126,32 +95,32 @@ Result<CheckpointWriter> CheckpointWriter::Begin(const std::string& dir,
                                                  std::vector<TensorPlan> plan,
                                                  const WriterOptions& options) {
   CheckpointWriter writer;
-  writer.dir_ = Trimmed(dir);
+  writer.dir_ = dir;
+  writer.options_ = options;
   writer.plan_ = std::move(plan);
-  LATTE_ASSIGN_OR_RETURN(writer.replaces_, Replaces(writer.dir_, options.force));
+  LATTE_ASSIGN_OR_RETURN(writer.folder_, FindCheckpointFolder(dir, options.source, options.force));
+  LATTE_ASSIGN_OR_RETURN(StagingFolder staging, StagingFolder::Make(writer.folder_.path));
+  writer.staging_.emplace(std::move(staging));  // room is counted once leftovers are gone
   writer.PlaceTensors(options.shard_bytes);
   LATTE_RETURN_IF_ERROR(writer.CheckRoom());
-  const std::string temp = fmt::format("{}.{}.tmp", writer.dir_, getpid());
-  if (mkdir(temp.c_str(), 0777) != 0) return WriteError(temp, errno);
-  writer.temp_ = temp;
   LATTE_RETURN_IF_ERROR(writer.OpenFiles());
   return writer;
 }
 
 CheckpointWriter::CheckpointWriter(CheckpointWriter&& other) noexcept
     : dir_(std::move(other.dir_)),
-      temp_(std::exchange(other.temp_, {})),
-      replaces_(other.replaces_),
+      options_(std::move(other.options_)),
+      folder_(std::move(other.folder_)),
+      staging_(std::exchange(other.staging_, {})),
       plan_(std::move(other.plan_)),
       places_(std::move(other.places_)),
       files_(std::exchange(other.files_, {})),
-      bytes_(other.bytes_) {}
+      bytes_(other.bytes_),
+      interrupted_(other.interrupted_.load()) {}
 
 CheckpointWriter::~CheckpointWriter() {
   for (const File& file : files_)
     if (file.fd >= 0) close(file.fd);
-  std::error_code ignored;
-  if (!temp_.empty()) fs::remove_all(temp_, ignored);
 }
 
 void CheckpointWriter::PlaceTensors(int64_t shard_bytes) {
@@ -185,12 +154,9 @@ void CheckpointWriter::PlaceTensors(int64_t shard_bytes) {
 }
 
 Status CheckpointWriter::CheckRoom() const {
-  const std::string parent = Parent(dir_);
   std::error_code error;
-  const fs::space_info space = fs::space(parent, error);
-  if (error)
-    return NotFound(
-        fmt::format("{}: expected a folder to write into: {}", parent, error.message()));
+  const fs::space_info space = fs::space(staging_->path(), error);
+  if (error) return {};  // a file system that does not say is full when it is
   int64_t needed = 0;
   for (const File& file : files_) needed += file.bytes;
   if (static_cast<uint64_t>(needed) <= space.available) return {};
@@ -201,12 +167,13 @@ Status CheckpointWriter::CheckRoom() const {
 
 Status CheckpointWriter::OpenFiles() {
   for (File& file : files_) {
-    const std::string path = fmt::format("{}/{}", temp_, file.name);
+    const std::string path = fmt::format("{}/{}", staging_->path(), file.name);
     file.fd = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (file.fd < 0) return WriteError(path, errno);
-    if (const int err = Reserve(file.fd, file.bytes); err != 0) return WriteError(path, err);
+    const std::string shown = fmt::format("{}/{}", dir_, file.name);
+    if (file.fd < 0) return WriteError(shown, errno);
+    if (const int err = Reserve(file.fd, file.bytes); err != 0) return WriteError(shown, err);
     const int err = WriteAt(file.fd, std::as_bytes(std::span(file.head)), 0);
-    if (err != 0) return WriteError(path, err);
+    if (err != 0) return WriteError(shown, err);
   }
   return {};
 }
@@ -216,13 +183,41 @@ Status CheckpointWriter::Write(size_t i, int64_t offset, std::span<const std::by
   LATTE_CHECK(offset >= 0 && offset + size <= plan_[i].bytes(), "{} bytes at {} of '{}'", size,
               offset, plan_[i].name);
   const File& file = files_[places_[i].file];
-  const int err = WriteAt(file.fd, bytes, places_[i].begin + offset);
-  if (err != 0) return WriteError(fmt::format("{}/{}", dir_, file.name), err);
+  for (int64_t at = 0; at < size; at += kMostAtOnce) {
+    LATTE_RETURN_IF_ERROR(CheckInterrupted());
+    const int64_t count = std::min(kMostAtOnce, size - at);
+    const int err =
+        WriteAt(file.fd, bytes.subspan(static_cast<size_t>(at), static_cast<size_t>(count)),
+                places_[i].begin + offset + at);
+    if (err != 0) return WriteError(fmt::format("{}/{}", dir_, file.name), err);
+  }
   return {};
 }
 
+Status CheckpointWriter::CheckInterrupted() const {
+  if (!interrupted_ && options_.interrupted && options_.interrupted()) interrupted_ = true;
+  if (!interrupted_) return {};
+  return Fail(Code::kCancelled,
+              fmt::format("interrupted: {} {}; what was written of the copy is removed", dir_,
+                          folder_.files.empty() ? "was not written" : "is as it was"));
+}
+
 Status CheckpointWriter::AddFile(const std::string& name, const std::string& text) const {
-  return WriteFile(fmt::format("{}/{}", temp_, name), std::as_bytes(std::span(text)));
+  const std::string path = fmt::format("{}/{}", staging_->path(), name);
+  const std::string shown = fmt::format("{}/{}", dir_, name);
+  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (fd < 0) return WriteError(shown, errno);
+  int err = WriteAt(fd, std::as_bytes(std::span(text)), 0);
+  if (err == 0) err = Settle(fd);
+  if (close(fd) != 0 && err == 0) err = errno;
+  if (err != 0) return WriteError(shown, err);
+  return {};
+}
+
+// Some file systems report a full disk only here. Returns errno, or 0.
+int CheckpointWriter::Settle(int fd) const {
+  if (!options_.lasting || fsync(fd) == 0 || errno == EINVAL) return 0;
+  return errno;
 }
 
 Status CheckpointWriter::WriteIndex() const {
@@ -239,28 +234,18 @@ Status CheckpointWriter::WriteIndex() const {
 
 Status CheckpointWriter::CloseFiles() {
   for (File& file : files_) {
-    const int fd = std::exchange(file.fd, -1);
-    // Some file systems report a full disk only here.
-    if (close(fd) != 0) return WriteError(fmt::format("{}/{}", dir_, file.name), errno);
+    LATTE_RETURN_IF_ERROR(CheckInterrupted());
+    int err = Settle(file.fd);
+    if (close(std::exchange(file.fd, -1)) != 0 && err == 0) err = errno;
+    if (err != 0) return WriteError(fmt::format("{}/{}", dir_, file.name), err);
   }
-  return {};
+  return CheckInterrupted();
 }
 
 Status CheckpointWriter::Commit() {
   LATTE_RETURN_IF_ERROR(WriteIndex());
   LATTE_RETURN_IF_ERROR(CloseFiles());
-  const std::string old = fmt::format("{}.{}.old", dir_, getpid());
-  if (replaces_ && rename(dir_.c_str(), old.c_str()) != 0) return WriteError(dir_, errno);
-  // An empty folder of that name gives way to the new one.
-  if (rename(temp_.c_str(), dir_.c_str()) != 0) {
-    const int err = errno;
-    if (replaces_) (void)rename(old.c_str(), dir_.c_str());
-    return WriteError(dir_, err);
-  }
-  temp_.clear();
-  std::error_code ignored;
-  if (replaces_) fs::remove_all(old, ignored);
-  return {};
+  return staging_->Publish(folder_.files);
 }
 
 }  // namespace latte

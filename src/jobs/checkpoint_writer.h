@@ -1,15 +1,21 @@
 // Writes a Hugging Face checkpoint folder: what is to be written is planned first, room for it is
 // reserved, then bytes of tensors come in any order and from any thread. Everything goes into a
-// temporary folder beside the wanted one, which takes its place in one step at the end; a failure
-// leaves nothing behind.
+// temporary folder beside the wanted one, which takes its place in one step at the end
+// (staging_folder.h); a failure leaves nothing behind. checkpoint_folder.h says what is replaced.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "latte/status.h"
+
+#include "src/jobs/checkpoint_folder.h"
+#include "src/jobs/staging_folder.h"
 
 namespace latte {
 
@@ -23,16 +29,18 @@ struct TensorPlan {
 };
 
 struct WriterOptions {
-  bool force = false;               // replace a folder that holds a checkpoint
-  int64_t shard_bytes = 5LL << 30;  // a file takes tensors up to this size, or one larger tensor
+  bool force = false;                 // replace the checkpoint that a folder holds
+  int64_t shard_bytes = 5LL << 30;    // a file takes tensors up to this size, or one larger tensor
+  std::string source;                 // the folder that is copied; it is never written to
+  bool lasting = true;                // forced to the disk, so that a power failure leaves it whole
+  std::function<bool()> interrupted;  // asked between writes, by any thread: true ends the work
 };
 
 class CheckpointWriter {
  public:
-  // Lays out the files, checks the disk and makes the temporary folder.
-  // Errors: kInvalidArgument when `dir` is not empty (with force: when it is no checkpoint folder);
-  // kExhausted when the disk has too little room, saying how much there is; kUnavailable when it
-  // cannot be written.
+  // Lays out the files, makes the temporary folder and checks the disk.
+  // Errors: of FindCheckpointFolder; kExhausted when the disk has too little room, saying how much
+  // there is; kUnavailable when it cannot be written.
   [[nodiscard]] static Result<CheckpointWriter> Begin(const std::string& dir,
                                                       std::vector<TensorPlan> plan,
                                                       const WriterOptions& options = {});
@@ -42,7 +50,7 @@ class CheckpointWriter {
   ~CheckpointWriter();  // removes what Commit did not put in place
 
   // Writes bytes of tensor `i` of the plan, `offset` bytes into it. Thread-safe.
-  // Errors: kUnavailable with the system's reason.
+  // Errors: kUnavailable with the system's reason; kCancelled once `interrupted` said so.
   [[nodiscard]] Status Write(size_t i, int64_t offset, std::span<const std::byte> bytes) const;
 
   // Writes a small file of the folder. Errors: as Write.
@@ -52,6 +60,8 @@ class CheckpointWriter {
   [[nodiscard]] Status Commit();
 
   int64_t bytes() const { return bytes_; }  // of all tensors
+  // What a user should know of leftovers beside the folder.
+  const std::vector<std::string>& notes() const { return staging_->notes(); }
 
  private:
   // Where a tensor lies.
@@ -73,14 +83,18 @@ class CheckpointWriter {
   [[nodiscard]] Status OpenFiles();
   [[nodiscard]] Status WriteIndex() const;
   [[nodiscard]] Status CloseFiles();
+  [[nodiscard]] Status CheckInterrupted() const;
+  int Settle(int fd) const;
 
-  std::string dir_;
-  std::string temp_;  // empty once committed
-  bool replaces_ = false;
+  std::string dir_;  // as the caller calls it
+  WriterOptions options_;
+  CheckpointFolder folder_;
+  std::optional<StagingFolder> staging_;  // there from Begin on
   std::vector<TensorPlan> plan_;
   std::vector<Place> places_;
   std::vector<File> files_;
   int64_t bytes_ = 0;
+  mutable std::atomic<bool> interrupted_ = false;
 };
 
 }  // namespace latte

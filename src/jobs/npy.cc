@@ -1,60 +1,55 @@
 #include "src/jobs/npy.h"
 
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
+#include <span>
+#include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
 namespace latte {
 namespace {
 
-tl::unexpected<Error> WriteError(const std::string& path) {
-  return Fail(Code::kUnavailable,
-              fmt::format("{}: cannot be written: {}", path, std::strerror(errno)));
-}
+constexpr std::string_view kMagic("\x93NUMPY\x01\x00", 8);
+constexpr size_t kPrefix = 10;  // magic, version, header length
+constexpr std::string_view kDict = "{'descr': '<f4', 'fortran_order': False, 'shape': (";
 
 std::string Header(int64_t rows, int64_t columns) {
-  std::string dict =
-      fmt::format("{{'descr': '<f4', 'fortran_order': False, 'shape': ({}, {}), }}", rows, columns);
-  constexpr size_t kPrefix = 10;  // magic, version, header length
+  std::string dict = fmt::format("{}{}, {}), }}", kDict, rows, columns);
   while ((kPrefix + dict.size() + 1) % 64 != 0) dict += ' ';
   dict += '\n';
-  std::string out("\x93NUMPY\x01\x00", 8);
+  std::string out(kMagic);
   out += static_cast<char>(dict.size() & 0xff);
   out += static_cast<char>(dict.size() >> 8);
   return out + dict;
 }
 
-}  // namespace
-
-Result<NpyWriter> NpyWriter::Create(const std::string& path, int64_t rows, int64_t columns) {
-  std::FILE* file = std::fopen(path.c_str(), "wb");
-  if (file == nullptr) return WriteError(path);
-  NpyWriter writer(path, file);
-  const std::string header = Header(rows, columns);
-  if (std::fwrite(header.data(), 1, header.size(), file) != header.size()) return WriteError(path);
-  return writer;
+bool HoldsMatrix(std::string_view text) {
+  if (!text.starts_with(kMagic) || text.size() < kPrefix) return false;
+  text.remove_prefix(kPrefix);
+  if (!text.starts_with(kDict)) return false;
+  text.remove_prefix(kDict.size());
+  const std::string_view shape = text.substr(0, text.find(')'));
+  const size_t comma = shape.find(", ");  // one: two sizes
+  return comma != std::string_view::npos && comma > 0 && comma + 2 < shape.size() &&
+         shape.find(',', comma + 1) == std::string_view::npos;
 }
 
-NpyWriter::NpyWriter(NpyWriter&& other) noexcept
-    : path_(std::move(other.path_)), file_(std::exchange(other.file_, nullptr)) {}
+}  // namespace
 
-NpyWriter::~NpyWriter() {
-  if (file_ != nullptr) std::fclose(static_cast<std::FILE*>(file_));
+FileKind NpyMatrix() { return {"a matrix of float32 (.npy) from an earlier run", HoldsMatrix}; }
+
+Result<NpyWriter> NpyWriter::Create(const std::string& path, int64_t rows, int64_t columns) {
+  LATTE_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create(path, NpyMatrix()));
+  const std::string header = Header(rows, columns);
+  LATTE_RETURN_IF_ERROR(file.Write(std::as_bytes(std::span(header))));
+  return NpyWriter(std::move(file));
 }
 
 Status NpyWriter::Append(const TensorView& rows) {
-  const auto count = static_cast<size_t>(rows.elements());
-  if (std::fwrite(rows.Ptr<float>(), sizeof(float), count, static_cast<std::FILE*>(file_)) != count)
-    return WriteError(path_);
-  return {};
+  const std::span<const float> values(rows.Ptr<float>(), static_cast<size_t>(rows.elements()));
+  return file_.Write(std::as_bytes(values));
 }
 
-Status NpyWriter::Close() {
-  if (std::fclose(static_cast<std::FILE*>(std::exchange(file_, nullptr))) != 0)
-    return WriteError(path_);
-  return {};
-}
+Status NpyWriter::Close() { return file_.Commit(); }
 
 }  // namespace latte

@@ -6,28 +6,29 @@
 
 #include "latte/status.h"
 
+#include "src/base/output_file.h"
 #include "src/tensor/tensor.h"
 
 namespace latte {
 
-// Rows of a float32 matrix, written as they come; the file is complete when Close succeeds.
+// What NpyWriter writes, and so may replace: a float32 matrix.
+FileKind NpyMatrix();
+
+// Rows of a float32 matrix, written as they come. The file is there when Close succeeds; before
+// that, and after a failure, what stood there stands.
 class NpyWriter {
  public:
-  // Errors: kUnavailable when the file cannot be created.
+  // Errors: of OutputFile::Create for an NpyMatrix.
   [[nodiscard]] static Result<NpyWriter> Create(const std::string& path, int64_t rows,
                                                 int64_t columns);
-  NpyWriter(NpyWriter&& other) noexcept;
-  NpyWriter& operator=(NpyWriter&&) = delete;
-  ~NpyWriter();
 
   // rows: [M, columns] f32, contiguous. Errors: kUnavailable when the disk is full.
   [[nodiscard]] Status Append(const TensorView& rows);
   [[nodiscard]] Status Close();
 
  private:
-  NpyWriter(std::string path, void* file) : path_(std::move(path)), file_(file) {}
-  std::string path_;
-  void* file_;  // FILE*
+  explicit NpyWriter(OutputFile file) : file_(std::move(file)) {}
+  OutputFile file_;
 };
 
 }  // namespace latte

@@ -291,8 +291,8 @@ JsonOut ReportJson(const QuantizeReport& report) {
 }
 
 Result<QuantizeReport> QuantizeCheckpoint(const std::string& from, const std::string& to,
-                                          const QuantScheme& scheme, bool force,
-                                          ThreadPool& threads, const QuantizeProgress& progress) {
+                                          const QuantScheme& scheme, ThreadPool& threads,
+                                          const QuantizeOptions& options) {
   LATTE_ASSIGN_OR_RETURN(const ModelConfig config, LoadModelConfig(from));
   LATTE_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(from));
   LATTE_RETURN_IF_ERROR(CheckSource(from, config, checkpoint));
@@ -300,12 +300,16 @@ Result<QuantizeReport> QuantizeCheckpoint(const std::string& from, const std::st
   quantizer.Plan();
   LATTE_ASSIGN_OR_RETURN(const std::string new_config,
                          NewConfig(from, scheme, quantizer.report().not_divisible));
-  LATTE_ASSIGN_OR_RETURN(CheckpointWriter writer,
-                         CheckpointWriter::Begin(to, quantizer.plan(), {.force = force}));
+  LATTE_ASSIGN_OR_RETURN(
+      CheckpointWriter writer,
+      CheckpointWriter::Begin(
+          to, quantizer.plan(),
+          {.force = options.force, .source = from, .interrupted = options.interrupted}));
   LATTE_RETURN_IF_ERROR(writer.AddFile("config.json", new_config));
   LATTE_RETURN_IF_ERROR(CopySmallFiles(from, writer, quantizer.report().files));
-  LATTE_RETURN_IF_ERROR(quantizer.Write(writer, threads, progress));
+  LATTE_RETURN_IF_ERROR(quantizer.Write(writer, threads, options.progress));
   LATTE_RETURN_IF_ERROR(writer.Commit());
+  quantizer.report().notes = writer.notes();
   return quantizer.report();
 }
 

@@ -30,6 +30,7 @@ struct QuantizeReport {
   std::string worst;                       // the matrix of the largest error
   std::vector<std::string> not_divisible;  // modules whose rows do not divide into groups
   std::vector<std::string> files;          // copied beside config.json
+  std::vector<std::string> notes;          // for the user: what lies beside the folder
 };
 
 JsonOut ReportJson(const QuantizeReport& report);
@@ -37,14 +38,20 @@ JsonOut ReportJson(const QuantizeReport& report);
 // done and total bytes of the source.
 using QuantizeProgress = std::function<void(int64_t done, int64_t total)>;
 
+struct QuantizeOptions {
+  bool force = false;  // replace the checkpoint that `to` holds
+  QuantizeProgress progress;
+  std::function<bool()> interrupted;  // asked often, by any thread: true ends the work
+};
+
 // Writes the model in folder `from` as folder `to`: projections in `scheme`, experts one by one,
 // everything else as it is, with config.json, tokenizer and other small files.
 // Errors: of LoadModelConfig, Checkpoint::Open, CheckTensors and CheckpointWriter; kUnsupported for
 // a model that is quantised already, or of several parts; kCorrupt for weights that are not finite.
 [[nodiscard]] Result<QuantizeReport> QuantizeCheckpoint(const std::string& from,
                                                         const std::string& to,
-                                                        const QuantScheme& scheme, bool force,
+                                                        const QuantScheme& scheme,
                                                         ThreadPool& threads,
-                                                        const QuantizeProgress& progress = {});
+                                                        const QuantizeOptions& options = {});
 
 }  // namespace latte

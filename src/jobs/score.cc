@@ -10,7 +10,8 @@
 namespace latte {
 
 Result<ScoreResult> Score(Session& session, std::span<const int32_t> tokens, int64_t vocab,
-                          const std::optional<std::string>& logits_path) {
+                          const std::optional<std::string>& logits_path,
+                          const std::function<bool()>& interrupted) {
   std::optional<NpyWriter> writer;
   if (logits_path) {
     LATTE_ASSIGN_OR_RETURN(
@@ -20,6 +21,10 @@ Result<ScoreResult> Score(Session& session, std::span<const int32_t> tokens, int
   }
   ScoreResult result;
   const auto sink = [&](int64_t first, const TensorView& logits) -> Status {
+    if (interrupted && interrupted())
+      return Fail(Code::kCancelled,
+                  logits_path ? fmt::format("interrupted: {} was not written", *logits_path)
+                              : std::string("interrupted"));
     for (int64_t m = 0; m < logits.shape[0]; ++m) {
       const auto next = static_cast<size_t>(first + m + 1);
       if (next == tokens.size()) break;

@@ -1,6 +1,7 @@
 // Teacher-forced scoring: what the model thinks of a given sequence.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -16,9 +17,11 @@ struct ScoreResult {
 };
 
 // Runs `tokens` through the session; with `logits_path`, writes the logits as float32 [T, vocab].
-// Errors: of Session::Prompt and NpyWriter.
+// `interrupted` is asked after every step. Errors: of Session::Prompt and NpyWriter; kCancelled
+// once it says true.
 [[nodiscard]] Result<ScoreResult> Score(Session& session, std::span<const int32_t> tokens,
                                         int64_t vocab,
-                                        const std::optional<std::string>& logits_path);
+                                        const std::optional<std::string>& logits_path,
+                                        const std::function<bool()>& interrupted = {});
 
 }  // namespace latte

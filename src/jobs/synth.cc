@@ -5,11 +5,8 @@
 #include <atomic>
 #include <chrono>
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <mutex>
-#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
@@ -250,27 +247,16 @@ Result<SynthReport> WriteSynth(const SynthSpec& spec, const std::string& dir, Th
   LATTE_RETURN_IF_ERROR(WritePieces(synth, writer, threads, progress));
   LATTE_RETURN_IF_ERROR(writer.Commit());
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-  return SynthReport{CountParams(config).total(), writer.bytes(), seconds.count()};
+  return SynthReport{CountParams(config).total(), writer.bytes(), seconds.count(), writer.notes()};
 }
 
-Result<TemporarySynth> TemporarySynth::Make(const SynthSpec& spec, ThreadPool& threads) {
-  const char* parent = std::getenv("TMPDIR");
-  std::string dir = fmt::format("{}/latte-synth-XXXXXX", parent != nullptr ? parent : "/tmp");
-  if (mkdtemp(dir.data()) == nullptr)
-    return Fail(Code::kUnavailable, fmt::format("{}: cannot be made: {}; set TMPDIR to a folder "
-                                                "with room",
-                                                dir, std::strerror(errno)));
-  TemporarySynth out(dir);
-  LATTE_RETURN_IF_ERROR(WriteSynth(spec, dir, threads));
+Result<TemporarySynth> TemporarySynth::Make(const SynthSpec& spec, ThreadPool& threads,
+                                            const std::function<bool()>& interrupted) {
+  LATTE_ASSIGN_OR_RETURN(StagingFolder folder, StagingFolder::MakeScratch("latte-synth"));
+  TemporarySynth out(std::move(folder));
+  LATTE_RETURN_IF_ERROR(
+      WriteSynth(spec, out.dir(), threads, {.lasting = false, .interrupted = interrupted}));
   return out;
-}
-
-TemporarySynth::TemporarySynth(TemporarySynth&& other) noexcept
-    : dir_(std::exchange(other.dir_, {})) {}
-
-TemporarySynth::~TemporarySynth() {
-  std::error_code ignored;
-  if (!dir_.empty()) std::filesystem::remove_all(dir_, ignored);
 }
 
 }  // namespace latte

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "latte/status.h"
@@ -14,6 +15,7 @@
 #include "src/base/json.h"
 #include "src/base/thread_pool.h"
 #include "src/jobs/checkpoint_writer.h"
+#include "src/jobs/staging_folder.h"
 
 namespace latte {
 
@@ -47,6 +49,7 @@ struct SynthReport {
   int64_t params = 0;  // as `latte inspect` counts them
   int64_t bytes = 0;   // of all tensors
   double seconds = 0;
+  std::vector<std::string> notes;  // for the user: what lies beside the folder
 };
 // done and total bytes, from one thread at a time.
 using SynthProgress = std::function<void(int64_t done, int64_t total)>;
@@ -58,21 +61,18 @@ using SynthProgress = std::function<void(int64_t done, int64_t total)>;
                                              const SynthProgress& progress = {});
 
 // A synthetic checkpoint in a folder of its own below $TMPDIR (or /tmp), gone with the object.
-// Weights that are mapped stay valid after that. Movable only.
+// Weights that are mapped stay valid after that: it need not outlive loading. Movable only.
 class TemporarySynth {
  public:
-  // Errors: of WriteSynth.
-  [[nodiscard]] static Result<TemporarySynth> Make(const SynthSpec& spec, ThreadPool& threads);
-  TemporarySynth(TemporarySynth&& other) noexcept;
-  TemporarySynth(const TemporarySynth&) = delete;
-  TemporarySynth& operator=(const TemporarySynth&) = delete;
-  ~TemporarySynth();
+  // `interrupted`: as in WriterOptions. Errors: of WriteSynth.
+  [[nodiscard]] static Result<TemporarySynth> Make(const SynthSpec& spec, ThreadPool& threads,
+                                                   const std::function<bool()>& interrupted = {});
 
-  const std::string& dir() const { return dir_; }
+  std::string dir() const { return folder_.path() + "/model"; }
 
  private:
-  explicit TemporarySynth(std::string dir) : dir_(std::move(dir)) {}
-  std::string dir_;
+  explicit TemporarySynth(StagingFolder folder) : folder_(std::move(folder)) {}
+  StagingFolder folder_;
 };
 
 }  // namespace latte
