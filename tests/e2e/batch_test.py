@@ -216,7 +216,7 @@ class Batch(unittest.TestCase):
             self.output.write_text(text)
             done = latte(*self.args())
             self.assertEqual((done.returncode, self.output.read_text()), (2, text))
-            self.assertIn("--overwrite", done.stderr)
+            self.assertIn("give another output file", done.stderr)
         done = latte(*self.args(output=self.input))
         self.assertEqual(done.returncode, 2)
 
