@@ -8,6 +8,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -22,6 +23,15 @@ std::string HexOf(const ModelKey& key) {
   std::string hex;
   for (const std::byte byte : key) hex += fmt::format("{:02x}", std::to_integer<int>(byte));
   return hex;
+}
+
+// `ulimit -f` becomes an error of write, in this thread alone: what the host does with the signal
+// is its own business.
+void BlockFileLimit() {
+  sigset_t limit;
+  sigemptyset(&limit);
+  sigaddset(&limit, SIGXFSZ);
+  pthread_sigmask(SIG_BLOCK, &limit, nullptr);
 }
 
 }  // namespace
@@ -141,6 +151,7 @@ PrefixStoreStats PrefixStore::Stats() const {
 }
 
 void PrefixStore::Run() {
+  BlockFileLimit();
   // The folder may be larger than it should be now. Without memory to tidy up, the next save does.
   static_cast<void>(CatchExhaustion([this]() -> Result<bool> { return MakeRoom(0); }));
   while (RunNext()) {

@@ -9,7 +9,9 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -251,6 +253,25 @@ TEST_F(PrefixStoreTest, StrangersWithNamesLikeOursAreNotEvicted) {
   EXPECT_FALSE(Exists(PathOf(dir_, Prefix(2))));
   for (const std::string& path : foreign) EXPECT_TRUE(Exists(path)) << path;
   EXPECT_EQ(store.Stats().files, 0);
+}
+
+// A host that has not heard of SIGXFSZ. Exits with the number of saves that failed.
+void SaveUnderALimit(const std::string& dir) {
+  signal(SIGXFSZ, SIG_DFL);
+  const rlimit limit = {100, 100};
+  if (setrlimit(RLIMIT_FSIZE, &limit) != 0) _exit(77);
+  const auto store = PrefixStore::Open({.dir = dir}, Owner(), {});
+  if (!store) _exit(78);
+  (*store)->Save(Prefix(2), Page(1));
+  (*store)->Flush();
+  _exit(static_cast<int>((*store)->Stats().failed_saves));
+}
+
+TEST(PrefixStoreDeathTest, ALimitOnTheSizeOfFilesIsAFailedSave) {
+  const ScratchDir dir;
+  EXPECT_EXIT(SaveUnderALimit(dir.File("cache")), testing::ExitedWithCode(1), "");
+  for (const auto& entry : fs::recursive_directory_iterator(dir.File("cache")))
+    EXPECT_FALSE(entry.is_regular_file()) << entry.path();
 }
 
 TEST_F(PrefixStoreTest, SavesUnderWayAreNoLeftovers) {

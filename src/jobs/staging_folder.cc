@@ -72,7 +72,8 @@ bool SwapNames(const std::string& a, const std::string& b) {
 // when a program that lives has the lock.
 int LockMarker(const std::string& folder, bool& held) {
   struct stat st = {};
-  const int fd = open(MarkerOf(folder).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  // For writing: network file systems lock nothing else.
+  const int fd = open(MarkerOf(folder).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (fd < 0) return -1;
   const bool ours = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid();
   const bool locked = flock(fd, LOCK_EX | LOCK_NB) == 0;
