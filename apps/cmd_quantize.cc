@@ -45,8 +45,8 @@ Status QuantizeCommand(const QuantizeFlags& flags) {
   ThreadPool threads(flags.threads);
   QuantizeOptions options = {.force = flags.force};
   options.interrupted = [&] { return interrupts.TakeFirst(); };
-  if (!flags.json)
-    options.progress = [](int64_t done, int64_t total) { ShowBytes("written", done, total); };
+  ByteProgress shown("written");
+  if (!flags.json) options.progress = [&](int64_t done, int64_t total) { shown.Show(done, total); };
   LATTE_ASSIGN_OR_RETURN(const QuantizeReport report,
                          QuantizeCheckpoint(dir, flags.out, scheme, threads, options));
   interrupts.Release();

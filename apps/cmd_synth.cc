@@ -32,7 +32,8 @@ Status SynthCommand(const SynthFlags& flags) {
   ThreadPool threads(flags.threads);
   WriterOptions options = {.force = flags.force};
   options.interrupted = [&] { return interrupts.TakeFirst(); };
-  const auto progress = [](int64_t done, int64_t total) { ShowBytes("written", done, total); };
+  ByteProgress shown("written");
+  const auto progress = [&](int64_t done, int64_t total) { shown.Show(done, total); };
   LATTE_ASSIGN_OR_RETURN(const SynthReport report,
                          WriteSynth(spec, flags.out, threads, options,
                                     flags.json ? SynthProgress() : SynthProgress(progress)));

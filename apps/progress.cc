@@ -8,16 +8,21 @@
 
 namespace latte {
 
-void ShowBytes(std::string_view what, int64_t done, int64_t total) {
-  static const bool terminal = isatty(STDERR_FILENO) != 0;
+ByteProgress::~ByteProgress() {
+  if (amid_line_) std::fputs("\n", stderr);
+}
+
+void ByteProgress::Show(int64_t done, int64_t total) {
+  const bool terminal = isatty(STDERR_FILENO) != 0;
   const int64_t step = total / 100 + 1;
   const bool end = done == total;
   if (!end && (!terminal || done / step == (done - 1) / step)) return;
-  std::fputs(fmt::format("{}{} {:.2f} of {:.2f} GB{}", terminal ? "\r" : "", what,
+  std::fputs(fmt::format("{}{} {:.2f} of {:.2f} GB{}", terminal ? "\r" : "", what_,
                          static_cast<double>(done) / 1e9, static_cast<double>(total) / 1e9,
                          end ? "\n" : "")
                  .c_str(),
              stderr);
+  amid_line_ = !end;
 }
 
 void ShowNotes(const std::vector<std::string>& notes) {

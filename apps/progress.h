@@ -9,8 +9,17 @@
 
 namespace latte {
 
-// "writing  1.50 of 31.41 GB". On a terminal at every whole percent, else at the end only.
-void ShowBytes(std::string_view what, int64_t done, int64_t total);
+// "written 1.50 of 31.41 GB". On a terminal at every whole percent, else at the end only.
+class ByteProgress {
+ public:
+  explicit ByteProgress(std::string_view what) : what_(what) {}
+  ~ByteProgress();  // what ended early leaves the line to what is said of it
+  void Show(int64_t done, int64_t total);
+
+ private:
+  std::string_view what_;
+  bool amid_line_ = false;
+};
 
 // What a user should know beside the result, a line each.
 void ShowNotes(const std::vector<std::string>& notes);

@@ -100,7 +100,9 @@ Result<CheckpointWriter> CheckpointWriter::Begin(const std::string& dir,
   writer.plan_ = std::move(plan);
   LATTE_ASSIGN_OR_RETURN(writer.folder_, FindCheckpointFolder(dir, options.source, options.force));
   LATTE_ASSIGN_OR_RETURN(StagingFolder staging, StagingFolder::Make(writer.folder_.path));
-  writer.staging_.emplace(std::move(staging));  // room is counted once leftovers are gone
+  writer.staging_.emplace(std::move(staging));
+  // Leftovers are gone now: an earlier copy may have been put back, and there may be more room.
+  LATTE_ASSIGN_OR_RETURN(writer.folder_, FindCheckpointFolder(dir, options.source, options.force));
   writer.PlaceTensors(options.shard_bytes);
   LATTE_RETURN_IF_ERROR(writer.CheckRoom());
   LATTE_RETURN_IF_ERROR(writer.OpenFiles());
@@ -168,8 +170,8 @@ Status CheckpointWriter::CheckRoom() const {
 Status CheckpointWriter::OpenFiles() {
   for (File& file : files_) {
     const std::string path = fmt::format("{}/{}", staging_->path(), file.name);
-    file.fd = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     const std::string shown = fmt::format("{}/{}", dir_, file.name);
+    file.fd = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (file.fd < 0) return WriteError(shown, errno);
     if (const int err = Reserve(file.fd, file.bytes); err != 0) return WriteError(shown, err);
     const int err = WriteAt(file.fd, std::as_bytes(std::span(file.head)), 0);

@@ -177,10 +177,16 @@ class Force(Folder):
         before = tree(self.out)
         (killed / "written-by-latte").write_text(MARKER + "".join(f"{name}\n" for name in os.listdir(self.out)))
         self.out.rename(killed / "old")
-        done = latte("quantize", self.model, self.out, "--to", "int4", "--threads", 1,
-                     preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000)))
-        self.assertEqual(done.returncode, 1, done.stderr)
+        done = latte("quantize", self.model, self.out, "--to", "int4", "--threads", 1)
+        self.assertEqual(done.returncode, 2, done.stderr)
         self.assertEqual((tree(self.out), self.names()), (before, ["model", "out"]))
+        killed.mkdir()
+        (killed / "written-by-latte").write_text(MARKER + "".join(f"{name}\n" for name in os.listdir(self.out)))
+        self.out.rename(killed / "old")
+        done = latte(*self.quantize())
+        self.assertEqual((done.returncode, self.names()), (0, ["model", "out"]), done.stderr)
+        self.assertIn("put back", done.stderr)
+        self.assertNotEqual(tree(self.out), before)
 
 
 class Interrupted(Folder):
