@@ -94,6 +94,7 @@ Result<std::vector<std::string>> MarkedNames(const std::string& folder) {
   }
   if (lines.empty() || lines.front() != kMarkerText) return Corrupt(folder + ": no marker");
   lines.erase(lines.begin());
+  std::erase_if(lines, [](const std::string& name) { return name.find('/') != std::string::npos; });
   return lines;
 }
 

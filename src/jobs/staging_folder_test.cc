@@ -113,12 +113,14 @@ TEST_F(StagingFolderTest, WhatIsNotKnownToBeALeftoverStaysAndIsNoted) {
 }
 
 TEST_F(StagingFolderTest, OnlyFilesThatAMarkerListsGoFromAnOldCopy) {
-  Put(out_ + ".7.tmp/written-by-latte", std::string(kMarkerText) + "config.json\n");
+  Put(out_ + ".7.tmp/written-by-latte", std::string(kMarkerText) + "config.json\n../../notes\n");
+  Put(dir_.File("notes"), "mine");
   Put(out_ + ".7.tmp/old/config.json", "{}");
   Put(out_ + ".7.tmp/old/notes", "mine");
   Put(out_ + "/config.json", "{}");
   const StagingFolder staging = StagingFolder::Make(out_).value();
   EXPECT_EQ(NamesIn(out_ + ".7.tmp/old"), List{"notes"});
+  EXPECT_TRUE(Exists(dir_.File("notes")));
   EXPECT_EQ(staging.notes().size(), 1U);
 }
 
