@@ -62,6 +62,8 @@ Status BatchCommand(const BatchFlags& flags) {
   if (end.failed > 0)
     std::fputs(fmt::format("; {} of them failed, see \"error\" there", end.failed).c_str(), stderr);
   std::fputs("\n", stderr);
+  for (const auto& [note, requests] : end.notes)
+    std::fputs(fmt::format("without effect in {} of them: {}\n", requests, note).c_str(), stderr);
   return {};
 }
 

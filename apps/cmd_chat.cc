@@ -2,6 +2,7 @@
 // nothing else; prompts, notes and errors go to standard error.
 #include <csignal>
 #include <cstdio>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -28,6 +29,7 @@ struct ChatFlags {
   std::optional<bool> thinking;
   int64_t max_new_tokens = 1024;
   std::optional<int64_t> context;
+  bool keep_special = false;
   bool stats = false;
   SamplingFlags sampling;
   EngineFlags engine;
@@ -105,6 +107,8 @@ class ChatLoop {
       return tl::unexpected(std::move(error));
     }
     if (!answer->text.ends_with('\n')) LATTE_RETURN_IF_ERROR(Print("\n"));
+    for (const std::string& note : answer->notes)
+      if (noted_.insert(note).second) Note(fmt::format("[{}]", note));
     NoteEnd(*answer);
     if (flags_.stats) NoteStats(*answer);
     return {};
@@ -141,6 +145,7 @@ class ChatLoop {
   const ChatFlags& flags_;
   int64_t context_;
   bool terminal_;
+  std::set<std::string> noted_;  // each once
 };
 
 Result<int64_t> ContextFor(const ChatFlags& flags, int64_t max_position) {
@@ -167,7 +172,7 @@ Status ChatCommand(const ChatFlags& flags) {
   LATTE_ASSIGN_OR_RETURN(const auto session,
                          Session::Create(*opened.model, opened.machine, options));
   WarnIfFewer(options.threads, session->options().threads);
-  ChatSettings settings{flags.system, flags.thinking, {}, flags.max_new_tokens};
+  ChatSettings settings{flags.system, flags.thinking, {}, flags.max_new_tokens, flags.keep_special};
   LATTE_ASSIGN_OR_RETURN(settings.sampling, flags.sampling.Params(opened));
   LATTE_ASSIGN_OR_RETURN(ChatSession chat, ChatSession::Create(std::move(builder), session.get(),
                                                                std::move(settings)));
@@ -197,6 +202,8 @@ Command AddChat(CLI::App& app) {
   sub->add_option("--context", flags->context,
                   "most tokens of the conversation (default: what the model was made for)");
   flags->sampling.Add(*sub);
+  sub->add_flag("--keep-special", flags->keep_special,
+                "show special tokens that the model draws; they are no text otherwise");
   sub->add_flag("--stats", flags->stats, "a line of speeds and cache use after every answer");
   flags->engine.Add(*sub);
   return {sub, [flags] { return ChatCommand(*flags); }};

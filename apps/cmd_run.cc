@@ -18,6 +18,7 @@ struct RunFlags {
   std::optional<std::string> prompt_file;
   int64_t max_new_tokens = 256;
   bool special = false;
+  bool keep_special = false;
   bool json = false;
   bool stats = false;
   SamplingFlags sampling;
@@ -148,7 +149,8 @@ Status RunCommand(const RunFlags& flags) {
   generate.max_new_tokens = stop.max_tokens;
   generate.min_new_tokens = stop.min_tokens;
   if (!stop.ignore_eos) generate.stop_tokens = config.eos;
-  AnswerStream answer(AnswerText(tokenizer, stop.strings), stop.min_tokens, !flags.json);
+  AnswerStream answer(AnswerText(tokenizer, stop.strings, flags.keep_special), stop.min_tokens,
+                      !flags.json);
   generate.on_token = [&](int32_t token) { return answer.Push(token); };
   if (!flags.json) LATTE_RETURN_IF_ERROR(Print(prompt));
   LATTE_ASSIGN_OR_RETURN(const GenerateResult result, Generate(*session, ids, generate));
@@ -187,6 +189,8 @@ Command AddRun(CLI::App& app) {
   sub->add_flag("--ignore-eos", flags->stop.ignore_eos,
                 "go on after the model's end-of-sequence tokens");
   sub->add_flag("--special", flags->special, "special-token text in the prompt means the token");
+  sub->add_flag("--keep-special", flags->keep_special,
+                "show special tokens that the model draws; they are no text otherwise");
   sub->add_flag("--json", flags->json, "one JSON object instead of text");
   sub->add_flag("--stats", flags->stats, "end with a table of speeds and cache sizes");
   AddCheckWeights(*sub, flags->check_weights);

@@ -120,6 +120,7 @@ typedef struct latte_request {
   int32_t logprobs;         // alternatives told with every token, 0 … 20; −1: none, no logprob
   int32_t prompt_logprobs;  // the same for tokens of the prompt
   int32_t echo;             // 0 or 1: the prompt's text begins the first event's text
+  int64_t keep_special;     // 0 or 1: special tokens are part of the answer's text
 } latte_request;
 
 // The natural logarithm of a token's probability, before sampling parameters changed it.
@@ -141,7 +142,8 @@ typedef struct latte_event {
   latte_request_id request;
   int32_t choice;   // which of n answers
   int32_t token;    // −1: none, only the end is told
-  latte_text text;  // what became certain: whole code points, no part of a stop string; ends in NUL
+  latte_text text;  // what became certain: whole code points, no part of a stop string, no special
+                    // token but with keep_special; ends in NUL
   const latte_token_logprobs* logprobs;         // of `token`; NULL: none
   const latte_token_logprobs* prompt_logprobs;  // of prompt tokens 1, 2, …; before the first token
   size_t prompt_logprob_count;

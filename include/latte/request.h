@@ -53,8 +53,9 @@ struct Request {
   int logprobs = -1;         // alternatives told with every token, 0 … 20; −1: none, no logprob
   int prompt_logprobs = -1;  // the same for tokens of the prompt
   bool echo = false;         // the prompt's text begins the first event's text
-  int priority = 0;          // lower is served first
-  std::string cache_salt;    // prefixes are shared only among requests with equal salt
+  bool keep_special = false;  // special tokens are part of the answer's text
+  int priority = 0;           // lower is served first
+  std::string cache_salt;     // prefixes are shared only among requests with equal salt
 
   // All that can be checked without a model. Errors: as SamplingParams::Validate.
   [[nodiscard]] Status Validate() const;
@@ -89,7 +90,7 @@ struct TokenEvent {
   int choice = 0;                         // which of n answers
   std::optional<int32_t> token;           // none: only the end is told
   std::string text;                       // what became certain: whole code points, no part of a
-                                          // stop string
+                                          // stop string, no special token but with keep_special
   std::optional<TokenLogprobs> logprobs;  // of `token`
   std::vector<TokenLogprobs> prompt_logprobs;  // of prompt tokens 1, 2, …; before the first token
   int64_t prompt_tokens = 0;                   // of the request

@@ -93,7 +93,8 @@ static void TestSizes(latte_engine* engine) {
   latte_error error = {.size = sizeof error};
   latte_request_id id;
   latte_request request = Prompt("a", 1);
-  const size_t bad[] = {0, 1, 8, sizeof request - 1, 5000, SIZE_MAX};
+  // Up to `echo` went the first version; shorter ones never were.
+  const size_t bad[] = {0, 1, 8, offsetof(latte_request, keep_special) - 1, 5000, SIZE_MAX};
   for (size_t i = 0; i < sizeof bad / sizeof *bad; ++i) {
     request.size = bad[i];
     Expect(latte_engine_submit(engine, &request, &id, &error) == LATTE_INVALID_ARGUMENT &&

@@ -36,7 +36,7 @@ tl::unexpected<Error> Expected(std::string_view member, std::string_view expecte
                          found);
 }
 
-Result<bool> Flag(int32_t value, std::string_view member) {
+Result<bool> Flag(int64_t value, std::string_view member) {
   if (value != 0 && value != 1) return Expected(member, "0 or 1", std::to_string(value));
   return value == 1;
 }
@@ -186,7 +186,8 @@ latte_request DefaultRequest() {
           .n = request.n,
           .logprobs = request.logprobs,
           .prompt_logprobs = request.prompt_logprobs,
-          .echo = request.echo ? 1 : 0};
+          .echo = request.echo ? 1 : 0,
+          .keep_special = request.keep_special ? 1 : 0};
 }
 
 Result<EngineOptions> FromC(const latte_engine_options& from) {
@@ -226,6 +227,7 @@ Result<Request> FromC(const latte_request& from) {
   request.logprobs = from.logprobs;
   request.prompt_logprobs = from.prompt_logprobs;
   LATTE_ASSIGN_OR_RETURN(request.echo, Flag(from.echo, "echo"));
+  LATTE_ASSIGN_OR_RETURN(request.keep_special, Flag(from.keep_special, "keep_special"));
   using Int = std::numeric_limits<int>;
   if (from.priority < Int::min() || from.priority > Int::max())
     return Expected("priority", "a value within int32_t", std::to_string(from.priority));

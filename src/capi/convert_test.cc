@@ -61,14 +61,14 @@ TEST(Convert, NullStringsOfOptionsAreTheDefaults) {
 
 auto AllMembers(const Request& request) {
   const auto& [prompt, tokens, parse_special, sampling, stop, n, logprobs, prompt_logprobs, echo,
-               priority, cache_salt] = request;
+               keep_special, priority, cache_salt] = request;
   const auto& [temperature, top_k, top_p, min_p, repetition_penalty, presence_penalty,
                frequency_penalty, logit_bias, seed] = sampling;
   const auto& [max_tokens, min_tokens, ignore_eos, stop_tokens, stop_strings] = stop;
   return std::tuple(prompt, tokens, parse_special, temperature, top_k, top_p, min_p,
                     repetition_penalty, presence_penalty, frequency_penalty, logit_bias, seed,
                     max_tokens, min_tokens, ignore_eos, stop_tokens, stop_strings, n, logprobs,
-                    prompt_logprobs, echo, priority, cache_salt);
+                    prompt_logprobs, echo, keep_special, priority, cache_salt);
 }
 
 TEST(Convert, TheDefaultRequestIsThatOfCpp) {
@@ -107,7 +107,8 @@ TEST(Convert, EveryMemberOfARequestArrives) {
                            .n = 10,
                            .logprobs = 11,
                            .prompt_logprobs = 12,
-                           .echo = 1};
+                           .echo = 1,
+                           .keep_special = 1};
   Request expected = {.prompt = std::string("p\0q", 3),
                       .tokens = {1, 2, 3},
                       .parse_special = true,
@@ -129,6 +130,7 @@ TEST(Convert, EveryMemberOfARequestArrives) {
                       .logprobs = 11,
                       .prompt_logprobs = 12,
                       .echo = true,
+                      .keep_special = true,
                       .priority = -3,
                       .cache_salt = "salt"};
   const Result<Request> arrived = FromC(c);
@@ -204,6 +206,7 @@ TEST(Convert, RefusesFlagsThatAreNeitherYesNorNo) {
     ExpectRefused(With([&](auto& r) { r.ignore_eos = bad; }), "ignore_eos");
     ExpectRefused(With([&](auto& r) { r.parse_special = bad; }), "parse_special");
     ExpectRefused(With([&](auto& r) { r.echo = bad; }), "echo");
+    ExpectRefused(With([&](auto& r) { r.keep_special = bad; }), "keep_special");
     for (auto member :
          {&latte_engine_options::int8_activations, &latte_engine_options::check_weights,
           &latte_engine_options::prefix_cache}) {

@@ -1,4 +1,6 @@
-// Tokens of an answer → the text that is certain, up to a stop string.
+// Tokens of an answer → the text that is certain, up to a stop string. Special tokens are no text,
+// unless the caller wants to see them; the marks <think> and </think> always are, because readers
+// part the reasoning from the answer by them.
 #pragma once
 
 #include <optional>
@@ -27,14 +29,18 @@ class StopString {
   size_t matched_ = 0;
 };
 
+// Whether a token is part of an answer's text where special tokens are not kept.
+bool IsShown(const Tokenizer& tokenizer, int32_t token);
+
 // The text of one answer. A stop string ends it and is left out with everything after it; of
 // several the one that ends first counts, and of those the one that begins first. Where the tokens
-// are split does not matter. Thread-compatible.
+// are split does not matter. Stop strings are looked for both in the text that is shown and in the
+// text with all special tokens, so that "<|im_end|>" stops whether it is shown or not.
+// Thread-compatible.
 class AnswerText {
  public:
   // Requires: stop strings that are not empty and valid UTF-8 (StopConditions::Validate).
-  AnswerText(Tokenizer tokenizer, const std::vector<std::string>& stop_strings,
-             bool skip_special = false);
+  AnswerText(Tokenizer tokenizer, const std::vector<std::string>& stop_strings, bool keep_special);
 
   struct Step {
     std::string text;  // whole code points that became certain; often none
@@ -49,11 +55,19 @@ class AnswerText {
   std::string Flush();
 
  private:
-  std::optional<size_t> LongestEnding(char byte);
+  // How many of the last bytes of `shown`, which this byte may be part of, a stop string takes.
+  std::optional<size_t> TakenByStop(char byte, bool hidden);
+  size_t ShownOf(size_t last_bytes) const;
+  size_t Pending() const;  // shown bytes that may yet be part of a stop string
 
+  Tokenizer tokenizer_;
+  bool keep_special_;
   StreamDecoder decoder_;
-  std::vector<StopString> stops_;
-  std::string held_;  // shorter than the longest stop string
+  std::vector<StopString> stops_;      // followed through what is shown
+  std::vector<StopString> all_stops_;  // and through everything; none where nothing is hidden
+  size_t longest_stop_ = 0;
+  std::string recent_;  // of the last bytes of everything: kShown or kHidden
+  std::string held_;    // shorter than the longest stop string
 };
 
 }  // namespace latte

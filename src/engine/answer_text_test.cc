@@ -10,11 +10,13 @@
 namespace latte {
 namespace {
 
-// Byte b has id b; 256: "ab", 257: "ba", 258: "abab", 259: "é", 260: a special token.
+// Byte b has id b; 256: "ab", 257: "ba", 258: "abab", 259: "é"; special: 260 "<end>", 261
+// "<think>", 262 "</think>"; 263 "<user>" is added, but not special.
 const Tokenizer& Small() {
   static const Tokenizer tokenizer = [] {
     JsonOut file = SmallTokenizer({"a b", "b a", "ab ab", "Ã ©"});
-    AddToken(&file, "<end>");
+    for (const char* special : {"<end>", "<think>", "</think>"}) AddToken(&file, special);
+    AddToken(&file, "<user>", {{"special", false}});
     return Tokenizer::FromJson(Dump(file)).value();
   }();
   return tokenizer;
@@ -38,8 +40,8 @@ std::ostream& operator<<(std::ostream& out, const Answer& answer) {
 
 // Stop strings do not count in the text of the first `min_tokens` tokens.
 Answer Stream(const std::vector<int32_t>& tokens, const std::vector<std::string>& stops,
-              size_t min_tokens = 0) {
-  AnswerText text(Small(), stops);
+              size_t min_tokens = 0, bool keep_special = true) {
+  AnswerText text(Small(), stops, keep_special);
   Answer out;
   for (size_t i = 0; i < tokens.size(); ++i) {
     const AnswerText::Step step = text.Push(tokens[i], i >= min_tokens);
@@ -64,7 +66,7 @@ Answer Naive(const std::string& text, const std::vector<std::string>& stops, siz
 }
 
 TEST(AnswerText, WithoutStopStringsTextComesAtOnce) {
-  AnswerText text(Small(), {});
+  AnswerText text(Small(), {}, true);
   EXPECT_EQ(text.Push('a').text, "a");
   EXPECT_EQ(text.Push(258).text, "abab");
   EXPECT_EQ(text.Push(0xc3).text, "");
@@ -74,7 +76,7 @@ TEST(AnswerText, WithoutStopStringsTextComesAtOnce) {
 }
 
 TEST(AnswerText, HoldsBackOnlyWhatMayBecomeAStopString) {
-  AnswerText text(Small(), {"\n\nQ:"});
+  AnswerText text(Small(), {"\n\nQ:"}, true);
   EXPECT_EQ(text.Push('x').text, "x");
   EXPECT_EQ(text.Push('\n').text, "");
   EXPECT_EQ(text.Push('\n').text, "");
@@ -102,6 +104,43 @@ TEST(AnswerText, BeforeTheLeastTokensStopStringsAreText) {
   EXPECT_EQ(Stream(Bytes("aXaXa"), {"X"}, 2), (Answer{"aXa", true}));
   // It began before and ends after.
   EXPECT_EQ(Stream(Bytes("aXYb"), {"XY"}, 2), (Answer{"a", true}));
+}
+
+Answer Shown(const std::vector<int32_t>& tokens, const std::vector<std::string>& stops = {},
+             size_t min_tokens = 0) {
+  return Stream(tokens, stops, min_tokens, false);
+}
+
+TEST(AnswerText, SpecialTokensAreTextOnlyWhereTheyAreKept) {
+  EXPECT_EQ(Shown({'x', 260, 'y', 260}), (Answer{"xy", false}));
+  EXPECT_EQ(Stream({'x', 260, 'y', 260}, {}), (Answer{"x<end>y<end>", false}));
+  EXPECT_EQ(Shown({260}), (Answer{"", false}));
+  EXPECT_EQ(Shown({'x', 263}), (Answer{"x<user>", false}));  // not special
+  // A code point that a special token interrupts is whole again without it.
+  EXPECT_EQ(Shown({0xc3, 260, 0xa9}), (Answer{"é", false}));
+}
+
+TEST(AnswerText, MarksOfReasoningAreAlwaysText) {
+  EXPECT_EQ(Shown({261, 'x', 262, 'y', 260}), (Answer{"<think>x</think>y", false}));
+}
+
+TEST(AnswerText, StopStringsMayNameTokensThatAreNotShown) {
+  EXPECT_EQ(Shown({'x', 260, 'y'}, {"<end>"}), (Answer{"x", true}));
+  EXPECT_EQ(Shown({'x', 260, '\n', 'y'}, {"<end>\n"}), (Answer{"x", true}));
+  EXPECT_EQ(Shown({'x', '\n', 260, 'y'}, {"\n<end>"}), (Answer{"x", true}));
+  EXPECT_EQ(Shown({'x', 260, 'y'}, {"end"}), (Answer{"x", true}));  // inside the token's text
+  EXPECT_EQ(Shown({'x', 'a', 260, 260, 'b'}, {"a<end><end>b"}), (Answer{"x", true}));
+  EXPECT_EQ(Shown({'x', '\n', 260, 'y'}, {"\n<end>z"}), (Answer{"x\ny", false}));
+}
+
+TEST(AnswerText, WhatIsShownHasNoStopStringEvenAroundTokensThatAreNot) {
+  EXPECT_EQ(Shown({'x', 'a', 260, 'b', 'y'}, {"ab"}), (Answer{"x", true}));
+  EXPECT_EQ(Shown({'x', 'a', 260, 'c'}, {"ab"}), (Answer{"xac", false}));
+  EXPECT_EQ(Shown({'x', 'a', 260}, {"ab"}), (Answer{"xa", false}));
+}
+
+TEST(AnswerText, BeforeTheLeastTokensHiddenStopStringsCountAsLittle) {
+  EXPECT_EQ(Shown({260, 'x', 260, 'y'}, {"<end>"}, 2), (Answer{"x", true}));
 }
 
 // Text of few letters, so that stop strings occur, overlap and nest.
@@ -137,6 +176,18 @@ RC_GTEST_PROP(AnswerText, EverySplitGivesTheTextThatASearchFinds, ()) {
   const auto stops =
       *rc::gen::container<std::vector<std::string>>(*rc::gen::inRange<size_t>(1, 5), SomeText(5));
   RC_ASSERT(Stream(AnySplit(text), stops) == Naive(text, stops));
+}
+
+RC_GTEST_PROP(AnswerText, HiddenTokensChangeNothingInWhatIsShown, ()) {
+  const std::string text = *SomeText(60);
+  const auto stops =
+      *rc::gen::container<std::vector<std::string>>(*rc::gen::inRange<size_t>(0, 4), SomeText(5));
+  std::vector<int32_t> ids;
+  for (const int32_t id : AnySplit(text)) {
+    if (*rc::gen::inRange(0, 3) == 0) ids.push_back(260);
+    ids.push_back(id);
+  }
+  RC_ASSERT(Shown(ids, stops) == Naive(text, stops));
 }
 
 RC_GTEST_PROP(AnswerText, TheLeastTokensMoveTheFirstEnd, ()) {

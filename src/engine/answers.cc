@@ -23,7 +23,8 @@ void Answers::Add(SequenceId id, Submission submission) {
   answer.params = submission.request.sampling;
   if (HasPenalties(answer.params)) answer.history.AddPrompt(submission.prompt);
   if (rules_.tokenizer != nullptr)
-    answer.text.emplace(*rules_.tokenizer, submission.request.stop.strings);
+    answer.text.emplace(*rules_.tokenizer, submission.request.stop.strings,
+                        submission.request.keep_special);
   answer.submission = std::make_shared<const Submission>(std::move(submission));
   const bool added = answers_.emplace(id, std::move(answer)).second;
   LATTE_CHECK(added, "sequence {} was there", id);

@@ -29,11 +29,18 @@ Result<Value> CallValue(const ToolCall& call, bool arguments_are_text) {
                           {Key("function"), std::move(function)}});
 }
 
+Value ContentValue(const ChatMessage& message, CallForm::Silence silence) {
+  const bool silent = !message.content || message.content->empty();
+  if (silent && !message.tool_calls.empty() && silence != CallForm::Silence::kAsGiven)
+    return silence == CallForm::Silence::kNull ? Value() : Outside("");
+  return message.content ? Outside(*message.content) : Value();
+}
+
 // A message as transformers would pass it: what was not given is not there.
-Result<Value> MessageValue(const ChatMessage& message, bool arguments_are_text) {
+Result<Value> MessageValue(const ChatMessage& message, const CallForm& form) {
   std::vector<Dict::Entry> entries;
   entries.push_back({Key("role"), Outside(message.role)});
-  entries.push_back({Key("content"), message.content ? Outside(*message.content) : Value()});
+  entries.push_back({Key("content"), ContentValue(message, form.silence)});
   if (message.reasoning) {
     // Templates know it under either name.
     entries.push_back({Key("reasoning_content"), Outside(*message.reasoning)});
@@ -41,7 +48,7 @@ Result<Value> MessageValue(const ChatMessage& message, bool arguments_are_text) 
   if (!message.tool_calls.empty()) {
     std::vector<Value> calls;
     for (const ToolCall& call : message.tool_calls) {
-      LATTE_ASSIGN_OR_RETURN(Value value, CallValue(call, arguments_are_text));
+      LATTE_ASSIGN_OR_RETURN(Value value, CallValue(call, form.arguments_are_text));
       calls.push_back(std::move(value));
     }
     LATTE_ASSIGN_OR_RETURN(Value list, jinja::MakeList(std::move(calls), false, true));
@@ -92,34 +99,61 @@ Result<ChatRenderer> ChatRenderer::Create(ChatFormat format, const ChatModel& mo
   ChatRenderer out(format, model);
   if (format == ChatFormat::kTemplate) {
     LATTE_ASSIGN_OR_RETURN(out.template_, jinja::Template::Parse(model.chat_template));
-    out.arguments_are_text_ = out.WantsArgumentsAsText();
+    out.call_form_ = out.FindCallForm();
   }
   return out;
 }
 
-// Some templates join a call's arguments to text, others go through them as a mapping or write them
-// with `tojson`, which would quote text a second time. A sample shows which one this is.
-bool ChatRenderer::WantsArgumentsAsText() const {
-  const std::string sample = R"({"latte": 1})";
+constexpr std::string_view kSampleTool = "latte_tool";
+constexpr std::string_view kSampleArguments = R"({"latte": 1})";
+
+std::optional<std::string> ChatRenderer::RenderSampleCall(const CallForm& form) const {
   ChatMessage user;
   user.role = "user";
   user.content = "?";
   ChatMessage call;
   call.role = "assistant";
-  call.tool_calls = {{"functions.f:0", "f", sample}};
-  const ChatMessage messages[] = {user, call};
-  const Result<Text> as_text = RenderTemplate(messages, {}, true);
-  if (as_text && as_text->bytes().find(sample) != std::string::npos) return true;
-  const Result<Text> as_object = RenderTemplate(messages, {}, false);
-  return !as_object || (as_text && as_text->bytes() == as_object->bytes());
+  call.tool_calls = {
+      {"functions.latte_tool:0", std::string(kSampleTool), std::string(kSampleArguments)}};
+  const Result<Text> text = RenderTemplate(std::vector{user, call}, {}, form);
+  if (!text) return std::nullopt;
+  return text->bytes();
+}
+
+// Some templates join a call's arguments to text, others go through them as a mapping or write them
+// with `tojson`, which would quote text a second time. A sample shows which one this is, and in
+// which form a call without text is written at all.
+CallForm ChatRenderer::FindCallForm() const {
+  const auto has = [](const std::optional<std::string>& text, std::string_view part) {
+    return text && text->find(part) != std::string::npos;
+  };
+  using Silence = CallForm::Silence;
+  const auto shows = [&](Silence silence) {
+    for (const bool as_text : {true, false}) {
+      const auto text = RenderSampleCall({as_text, silence});
+      const bool says_none = silence == Silence::kNull && has(text, "None") &&
+                             !has(RenderSampleCall({as_text, Silence::kText}), "None");
+      if (has(text, kSampleTool) && !says_none) return true;
+    }
+    return false;
+  };
+  CallForm form;
+  const bool with_null = shows(Silence::kNull);
+  if (with_null != shows(Silence::kText))
+    form.silence = with_null ? Silence::kNull : Silence::kText;
+  const auto as_text = RenderSampleCall(form);
+  if (has(as_text, kSampleArguments)) return form;
+  form.arguments_are_text = false;
+  const auto as_object = RenderSampleCall(form);
+  form.arguments_are_text = !as_object || as_text == as_object;
+  return form;
 }
 
 Result<Text> ChatRenderer::RenderTemplate(std::span<const ChatMessage> messages,
-                                          const ChatOptions& options,
-                                          bool arguments_are_text) const {
+                                          const ChatOptions& options, const CallForm& form) const {
   std::vector<Value> list;
   for (const ChatMessage& message : messages) {
-    LATTE_ASSIGN_OR_RETURN(Value value, MessageValue(message, arguments_are_text));
+    LATTE_ASSIGN_OR_RETURN(Value value, MessageValue(message, form));
     list.push_back(std::move(value));
   }
   LATTE_ASSIGN_OR_RETURN(Value history, jinja::MakeList(std::move(list), false, true));
@@ -127,25 +161,32 @@ Result<Text> ChatRenderer::RenderTemplate(std::span<const ChatMessage> messages,
   if (options.tools) {
     LATTE_ASSIGN_OR_RETURN(tools, jinja::ParseJson(*options.tools, "tools"));
   }
-  LATTE_ASSIGN_OR_RETURN(
-      const Value variables,
-      jinja::MakeDict({{Key("messages"), std::move(history)},
-                       {Key("tools"), std::move(tools)},
-                       {Key("documents"), Value()},
-                       {Key("add_generation_prompt"), Value::Bool(options.add_generation_prompt)},
-                       {Key("thinking"), Value::Bool(options.thinking)},
-                       {Key("enable_thinking"), Value::Bool(options.thinking)},
-                       {Key("bos_token"), Value::String(model_.bos_token)},
-                       {Key("eos_token"), Value::String(model_.eos_token)}}));
+  std::vector<Dict::Entry> entries;
+  if (options.variables) {
+    LATTE_ASSIGN_OR_RETURN(const Value given,
+                           jinja::ParseJson(*options.variables, "chat_template_kwargs"));
+    if (!given.Is(jinja::Kind::kDict))
+      return InvalidArgument("chat_template_kwargs: expected an object");
+    entries = given.dict().entries;
+  }
+  if (options.thinking)
+    for (const char* name : {"thinking", "enable_thinking"})
+      entries.push_back({Key(name), Value::Bool(*options.thinking)});
+  entries.push_back({Key("messages"), std::move(history)});
+  entries.push_back({Key("tools"), std::move(tools)});
+  entries.push_back({Key("documents"), Value()});
+  entries.push_back({Key("add_generation_prompt"), Value::Bool(options.add_generation_prompt)});
+  entries.push_back({Key("bos_token"), Value::String(model_.bos_token)});
+  entries.push_back({Key("eos_token"), Value::String(model_.eos_token)});
+  LATTE_ASSIGN_OR_RETURN(const Value variables, jinja::MakeDict(std::move(entries)));
   return template_->Render(variables, options.render);
 }
 
 Result<std::vector<ChatPiece>> ChatRenderer::Render(std::span<const ChatMessage> messages,
                                                     const ChatOptions& options) const {
-  LATTE_ASSIGN_OR_RETURN(const Text text,
-                         format_ == ChatFormat::kTemplate
-                             ? RenderTemplate(messages, options, arguments_are_text_)
-                             : EncodeChat(format_, messages, options));
+  LATTE_ASSIGN_OR_RETURN(const Text text, format_ == ChatFormat::kTemplate
+                                              ? RenderTemplate(messages, options, call_form_)
+                                              : EncodeChat(format_, messages, options));
   std::vector<ChatPiece> pieces;
   size_t begin = 0;
   for (const Text::Run& run : text.runs()) {

@@ -42,10 +42,15 @@ struct ChatMessage {
 
 struct ChatOptions {
   bool add_generation_prompt = true;
-  bool thinking = false;
+  std::optional<bool> thinking;                // none: as the format does by itself
   std::optional<std::string> tools;            // JSON text of an array, as in the OpenAI API
   std::optional<std::string> response_format;  // JSON text of a schema; DeepSeek-V3.2 only
+  // JSON text of an object: variables that a template sees beside those of every chat, which go
+  // before them. The encoders have none.
+  std::optional<std::string> variables;
   jinja::RenderOptions render;
+
+  bool thinks() const { return thinking.value_or(false); }  // of formats that do not by themselves
 };
 
 struct ChatPiece {
@@ -80,6 +85,14 @@ struct ChatModel {
 // Errors: kUnsupported for a family without a format here; the message says to give a template.
 [[nodiscard]] Result<ChatFormat> DetectChatFormat(const ChatModel& model);
 
+// How a template wants messages that call tools.
+struct CallForm {
+  bool arguments_are_text = true;  // or a mapping
+  // Where such a message says nothing: some templates join the text and need "", others look
+  // whether it is null before they write the calls.
+  enum class Silence { kAsGiven, kNull, kText } silence = Silence::kAsGiven;
+};
+
 // Immutable, thread-safe. Copies are cheap.
 class ChatRenderer {
  public:
@@ -96,17 +109,19 @@ class ChatRenderer {
                                                       const ChatOptions& options = {}) const;
 
   ChatFormat format() const { return format_; }
+  const std::string& chat_template() const { return model_.chat_template; }  // empty: an encoder
 
  private:
   ChatRenderer(ChatFormat format, const ChatModel& model) : format_(format), model_(model) {}
   Result<jinja::Text> RenderTemplate(std::span<const ChatMessage> messages,
-                                     const ChatOptions& options, bool arguments_are_text) const;
-  bool WantsArgumentsAsText() const;
+                                     const ChatOptions& options, const CallForm& form) const;
+  CallForm FindCallForm() const;
+  std::optional<std::string> RenderSampleCall(const CallForm& form) const;
 
   ChatFormat format_;
   ChatModel model_;
   std::optional<jinja::Template> template_;
-  bool arguments_are_text_ = true;
+  CallForm call_form_;
 };
 
 // All pieces together.

@@ -54,7 +54,7 @@ class Encoder {
 
   Result<Text> Encode() {
     PlaceTools();
-    if (options_.thinking) DropDevelopers();
+    if (options_.thinks()) DropDevelopers();
     out_.Own("<｜begin▁of▁sentence｜>");
     for (size_t i = 0; i < messages_.size(); ++i) LATTE_RETURN_IF_ERROR(Write(i));
     return out_.Take();
@@ -94,7 +94,7 @@ class Encoder {
   }
 
   std::string_view Think(bool yes) const {
-    return yes && options_.thinking ? "<think>" : "</think>";
+    return yes && options_.thinks() ? "<think>" : "</think>";
   }
 
   Status WriteTools(std::string_view before) {
@@ -129,7 +129,7 @@ class Encoder {
     if (message.role == "tool") return WriteResult(i);
     if (message.role == "assistant") return WriteAssistant(i);
     if (message.role != "user" && message.role != "developer")
-      return Bad(i, "this format does not have its role");
+      return Bad(i, NoSuchRole(message.role));
     out_.Own("<｜User｜>");
     if (message.role == "developer") {
       if (content.empty()) return Bad(i, "a developer must say something");
@@ -155,7 +155,7 @@ class Encoder {
 
   Status WriteAssistant(size_t i) {
     const ChatMessage& message = messages_[i];
-    if (options_.thinking && static_cast<int64_t>(i) > LastUser()) {
+    if (options_.thinks() && static_cast<int64_t>(i) > LastUser()) {
       const std::string reasoning = message.reasoning.value_or("");
       if (reasoning.empty() && message.tool_calls.empty())
         return Bad(i, "when thinking, an answer after the last user needs its reasoning");

@@ -37,7 +37,7 @@ Result<Text> EncodeV2(std::span<const ChatMessage> messages, const ChatOptions& 
     else if (message.role == "assistant")
       out.Own("Assistant: ").From(content).Own(message.prefix ? "" : kEos);
     else
-      return BadMessage(ChatFormat::kDeepseekV2, i, "this format does not have its role");
+      return BadMessage(ChatFormat::kDeepseekV2, i, NoSuchRole(message.role));
   }
   if (options.tools)
     return InvalidArgument("the chat format deepseek_v2 has no tools; leave them out");
@@ -102,7 +102,7 @@ class V3Encoder {
       out_.From(message.content.value_or("")).Own("<｜tool▁output▁end｜>");
       in_outputs_ = true;
     } else if (message.role != "system") {
-      return BadMessage(format_, i, "this format does not have its role");
+      return BadMessage(format_, i, NoSuchRole(message.role));
     }
     return {};
   }
@@ -176,7 +176,7 @@ Result<Text> EncodeV31(std::span<const ChatMessage> messages, const ChatOptions&
       after_outputs = false;
     } else if (message.role == "assistant") {
       // Tool use belongs to the mode without thinking.
-      const bool thinks = message.prefix && options.thinking && message.tool_calls.empty();
+      const bool thinks = message.prefix && options.thinks() && message.tool_calls.empty();
       if (after_user) out.Own(kAssistant).Own(thinks ? "<think>" : "</think>");
       const bool whole = after_outputs || !message.tool_calls.empty();
       out.From(whole ? content : AfterThinking(content, false));
@@ -193,15 +193,19 @@ Result<Text> EncodeV31(std::span<const ChatMessage> messages, const ChatOptions&
       after_user = false;
       after_outputs = true;
     } else if (message.role != "system") {
-      return BadMessage(ChatFormat::kDeepseekV31, i, "this format does not have its role");
+      return BadMessage(ChatFormat::kDeepseekV31, i, NoSuchRole(message.role));
     }
   }
   if (options.add_generation_prompt && after_user)
-    out.Own(kAssistant).Own(options.thinking ? "<think>" : "</think>");
+    out.Own(kAssistant).Own(options.thinks() ? "<think>" : "</think>");
   return out.Take();
 }
 
 }  // namespace
+
+std::string NoSuchRole(std::string_view role) {
+  return fmt::format("this format does not have its role, '{}'", role);
+}
 
 tl::unexpected<Error> BadMessage(ChatFormat format, size_t index, std::string_view why) {
   return InvalidArgument(

@@ -46,6 +46,9 @@ class PromptWriter {
 // json.dumps(value, ensure_ascii=False).
 [[nodiscard]] Result<std::string> CompactJson(const jinja::Value& value);
 
+// Why a message is refused whose role a format does not have.
+std::string NoSuchRole(std::string_view role);
+
 // A message that a format cannot express.
 tl::unexpected<Error> BadMessage(ChatFormat format, size_t index, std::string_view why);
 

@@ -47,7 +47,7 @@ class Encoder {
   Status Write(const ChatMessage& message, size_t i, bool keep_reasoning) {
     const bool assistant = message.role == "assistant";
     if (!assistant && message.role != "user" && message.role != "system" && message.role != "tool")
-      return BadMessage(ChatFormat::kKimiK2, i, "this format does not have its role");
+      return BadMessage(ChatFormat::kKimiK2, i, NoSuchRole(message.role));
     out_.Own(message.role == "user" ? "<|im_user|>"
              : assistant            ? "<|im_assistant|>"
                                     : "<|im_system|>");
@@ -57,7 +57,7 @@ class Encoder {
     else
       out_.Own(message.role);  // one of the four
     out_.Own("<|im_middle|>");
-    if (assistant && options_.thinking) {
+    if (assistant && options_.thinks()) {
       const std::string reasoning = message.reasoning.value_or("");
       out_.Own("<think>").From(keep_reasoning ? reasoning : "").Own("</think>");
     }
@@ -71,7 +71,7 @@ class Encoder {
   // The thinking model repeats the ids it was given; the other numbers calls through the whole
   // conversation and answers them in order.
   std::string ReturnId(const ChatMessage& message) {
-    if (options_.thinking) return message.tool_call_id.value_or("");
+    if (options_.thinks()) return message.tool_call_id.value_or("");
     if (waiting_.empty()) return CallId(message.name.value_or("unknown"), calls_);
     std::string id = std::move(waiting_.front());
     waiting_.pop_front();
@@ -82,7 +82,7 @@ class Encoder {
     if (calls.empty()) return;
     out_.Own("<|tool_calls_section_begin|>");
     for (const ToolCall& call : calls) {
-      const std::string id = options_.thinking ? call.id : CallId(call.name, calls_);
+      const std::string id = options_.thinks() ? call.id : CallId(call.name, calls_);
       waiting_.push_back(id);
       ++calls_;
       out_.Own("<|tool_call_begin|>").From(id).Own("<|tool_call_argument_begin|>");

@@ -1,8 +1,13 @@
 #include "src/io/chat_prompt.h"
 
 #include <algorithm>
+#include <set>
 #include <string_view>
 #include <utility>
+
+#include <fmt/format.h>
+
+#include "src/io/chat_encoders.h"
 
 namespace latte {
 namespace {
@@ -20,6 +25,18 @@ ChatMessage Message(std::string role, std::string content) {
 constexpr std::string_view kAnswer = "espresso";
 std::vector<ChatMessage> SampleChat() {
   return {Message("user", "?"), Message("assistant", std::string(kAnswer)), Message("user", "?")};
+}
+
+bool HasRole(std::span<const ChatMessage> messages, std::string_view role) {
+  return std::any_of(messages.begin(), messages.end(),
+                     [&](const ChatMessage& message) { return message.role == role; });
+}
+
+bool EndsInThought(std::span<const ChatPiece> pieces) {
+  if (pieces.empty() || !pieces.back().trusted) return false;
+  const std::string_view text = pieces.back().text;
+  const size_t last = text.find_last_not_of(kSpaces);
+  return last != std::string_view::npos && text.substr(0, last + 1).ends_with("<think>");
 }
 
 ChatModel ModelOf(const Tokenizer& tokenizer, const ModelConfig& config) {
@@ -66,20 +83,86 @@ Result<ChatPromptBuilder> ChatPromptBuilder::Create(const Tokenizer& tokenizer,
         std::find(out.stop_tokens_.begin(), out.stop_tokens_.end(), *id) == out.stop_tokens_.end())
       out.stop_tokens_.push_back(*id);
   out.has_thinking_switch_ = out.FindThinkingSwitch();
+  const std::vector<ChatMessage> question = {Message("user", "?")};
+  if (const auto opening = out.renderer_.Render(question)) {
+    out.thinks_by_itself_ = EndsInThought(*opening);
+    out.shows_messages_ = FindUnshown(out.renderer_, question, {}, *opening).empty();
+  }
+  out.developer_is_system_ = !out.ShowsDevelopers();
   return out;
+}
+
+// Not all formats have the role, which is the newer name of system messages. DeepSeek-V3.2 has it
+// for a purpose of its own, and leaves it out when thinking.
+bool ChatPromptBuilder::ShowsDevelopers() const {
+  const std::vector<ChatMessage> sample = {Message("developer", std::string(kAnswer)),
+                                           Message("user", "?")};
+  for (const bool thinking : {false, true}) {
+    ChatOptions options;
+    options.thinking = thinking;
+    const auto pieces = renderer_.Render(sample, options);
+    if (!pieces || !FindUnshown(renderer_, sample, options, *pieces).empty()) return false;
+  }
+  return true;
+}
+
+// A name is a help to the model, and an earlier answer its own words; of what it is told and asked
+// nothing may be lost.
+bool ChatPromptBuilder::CanDoWithout(const Unshown& left, std::string_view role) const {
+  if (!shows_messages_ || left.what == Unshown::What::kName) return true;
+  return left.what == Unshown::What::kText && role == "assistant";
+}
+
+Result<std::vector<std::string>> ChatPromptBuilder::NotesOn(
+    std::span<const ChatMessage> messages, const ChatOptions& options,
+    std::span<const ChatPiece> prompt) const {
+  using What = Unshown::What;
+  std::set<std::string> notes;
+  for (const Unshown& left : FindUnshown(renderer_, messages, options, prompt)) {
+    const std::string& role = messages[left.message].role;
+    // Results of tools are told apart by their ids and their order.
+    if (left.what == What::kName && role == "tool") continue;
+    const std::string_view what = left.what == What::kName   ? "the name"
+                                  : left.what == What::kText ? "the text"
+                                                             : "the tool calls";
+    if (CanDoWithout(left, role))
+      notes.insert(fmt::format("the chat format {} leaves out {} of a message of role '{}'",
+                               ChatFormatName(format()), what, role));
+    else
+      return BadMessage(
+          format(), left.message,
+          fmt::format("this format leaves out {} of a message of role '{}' here, so the model "
+                      "would not see it; {}",
+                      what, role,
+                      left.what == What::kText
+                          ? "say it in a message of another role, or join it to one that is shown"
+                          : "say it in the message's text"));
+  }
+  return std::vector<std::string>(notes.begin(), notes.end());
 }
 
 Result<ChatPrompt> ChatPromptBuilder::Build(std::span<const ChatMessage> messages,
                                             const ChatOptions& options) const {
+  std::vector<ChatMessage> changed;
+  if (developer_is_system_ && HasRole(messages, "developer")) {
+    changed.assign(messages.begin(), messages.end());
+    for (ChatMessage& message : changed)
+      if (message.role == "developer") message.role = "system";
+    return BuildFrom(changed, options).map_error([&](Error error) {
+      error.message += "; this format has no role 'developer', which is taken for system";
+      return error;
+    });
+  }
+  return BuildFrom(messages, options);
+}
+
+Result<ChatPrompt> ChatPromptBuilder::BuildFrom(std::span<const ChatMessage> messages,
+                                                const ChatOptions& options) const {
   LATTE_ASSIGN_OR_RETURN(const std::vector<ChatPiece> pieces, renderer_.Render(messages, options));
   ChatPrompt out;
+  LATTE_ASSIGN_OR_RETURN(out.notes, NotesOn(messages, options, pieces));
   LATTE_ASSIGN_OR_RETURN(out.ids, Encode(tokenizer_, pieces));
-  if (!pieces.empty() && pieces.back().trusted) {
-    const std::string_view text = pieces.back().text;
-    const size_t last = text.find_last_not_of(kSpaces);
-    out.in_thought =
-        last != std::string_view::npos && text.substr(0, last + 1).ends_with("<think>");
-  }
+  out.in_thought = EndsInThought(pieces);
   return out;
 }
 
@@ -110,6 +193,7 @@ bool ChatPromptBuilder::FindThinkingSwitch() const {
   for (const size_t count : {size_t{1}, history.size()}) {
     const std::span<const ChatMessage> sample(history.data(), count);
     ChatOptions options;
+    options.thinking = false;
     const auto without = renderer_.Render(sample, options);
     options.thinking = true;
     const auto with = renderer_.Render(sample, options);

@@ -10,6 +10,7 @@
 #include "latte/status.h"
 
 #include "src/io/chat.h"
+#include "src/io/chat_check.h"
 #include "src/io/model_config.h"
 #include "src/io/tokenizer.h"
 
@@ -18,6 +19,7 @@ namespace latte {
 struct ChatPrompt {
   std::vector<int32_t> ids;
   bool in_thought = false;  // the prompt ends with an opened <think>: the answer begins inside it
+  std::vector<std::string> notes;  // what the format does not show and the model can do without
 };
 
 // Immutable, thread-safe. Copies are cheap.
@@ -28,7 +30,11 @@ class ChatPromptBuilder {
   [[nodiscard]] static Result<ChatPromptBuilder> Create(const Tokenizer& tokenizer,
                                                         const ModelConfig& config);
 
-  // Errors: of ChatRenderer::Render and Tokenizer::EncodePieces.
+  // The prompt has all that the model is told and asked, unless the format shows no message at all:
+  // the role developer is system where the format has only that. Answers that are left out are
+  // noted.
+  // Errors: of ChatRenderer::Render and Tokenizer::EncodePieces; kInvalidArgument naming place and
+  // role of a message whose text or calls the format leaves out.
   [[nodiscard]] Result<ChatPrompt> Build(std::span<const ChatMessage> messages,
                                          const ChatOptions& options = {}) const;
 
@@ -40,12 +46,24 @@ class ChatPromptBuilder {
   // Whether ChatOptions::thinking changes this format's prompts.
   bool has_thinking_switch() const { return has_thinking_switch_; }
 
+  // Whether answers begin inside a thought when nothing is said about it.
+  bool thinks_by_itself() const { return thinks_by_itself_; }
+
   const Tokenizer& tokenizer() const { return tokenizer_; }
   ChatFormat format() const { return renderer_.format(); }
+  const std::string& chat_template() const { return renderer_.chat_template(); }
 
  private:
   ChatPromptBuilder(const Tokenizer& tokenizer, ChatRenderer renderer)
       : tokenizer_(tokenizer), renderer_(std::move(renderer)) {}
+  Result<ChatPrompt> BuildFrom(std::span<const ChatMessage> messages,
+                               const ChatOptions& options) const;
+  // Errors: kInvalidArgument naming what the prompt lacks.
+  Result<std::vector<std::string>> NotesOn(std::span<const ChatMessage> messages,
+                                           const ChatOptions& options,
+                                           std::span<const ChatPiece> prompt) const;
+  bool CanDoWithout(const Unshown& left, std::string_view role) const;
+  bool ShowsDevelopers() const;
   std::optional<int32_t> TokenAfterAnswers() const;
   bool FindThinkingSwitch() const;
 
@@ -53,6 +71,9 @@ class ChatPromptBuilder {
   ChatRenderer renderer_;
   std::vector<int64_t> stop_tokens_;
   bool has_thinking_switch_ = false;
+  bool thinks_by_itself_ = false;
+  bool shows_messages_ = true;  // false: not even a question; it is taken at its word
+  bool developer_is_system_ = false;
 };
 
 }  // namespace latte

@@ -145,6 +145,113 @@ TEST(ChatPrompt, KnowsWhetherTheAnswerBeginsInsideAThought) {
   EXPECT_FALSE(builder->Build(std::vector{Message("user", "<think>")})->in_thought);
 }
 
+std::string Rendered(const ChatPromptBuilder& builder, const std::vector<ChatMessage>& messages,
+                     const ChatOptions& options = {}) {
+  const auto prompt = builder.Build(messages, options);
+  return prompt ? *builder.tokenizer().Decode(prompt->ids) : ToString(prompt.error());
+}
+
+TEST(ChatPrompt, DevelopersAreSystemWhereAFormatHasOnlyThat) {
+  const std::vector<ChatMessage> chat = {Message("developer", "d"), Message("user", "x")};
+  const std::string system =
+      "{% for m in messages %}{% if m.role == 'system' %}[{{ m.content }}]{% endif %}"
+      "{% if m.role == 'user' %}<u>{{ m.content }}{% endif %}{% endfor %}";
+  EXPECT_EQ(Rendered(*WithTemplate(system), chat), "[d]<u>x");  // it would be lost
+  EXPECT_EQ(Rendered(*WithTemplate("{% if messages[0].role == 'developer' %}"
+                                   "{{ raise_exception('who?') }}{% endif %}" +
+                                   system),
+                     chat),
+            "[d]<u>x");  // it would be refused
+  EXPECT_EQ(
+      Rendered(*WithTemplate("{% for m in messages %}{{ m.role }}:{{ m.content }};{% endfor %}"),
+               chat),
+      "developer:d;user:x;");  // the format has it
+  const std::string error = Rendered(
+      *WithTemplate("{% for m in messages if m.role == 'user' %}{{ m.content }}{% endfor %}"),
+      chat);
+  EXPECT_NE(error.find("message 0"), std::string::npos) << error;
+  EXPECT_NE(error.find("'developer'"), std::string::npos) << error;
+}
+
+TEST(ChatPrompt, DevelopersAreSystemInTheFamiliesFormats) {
+  const auto tokenizer = Tokenizer::FromJson(Dump(SmallTokenizer())).value();
+  const std::vector<ChatMessage> developer = {Message("user", "x"), Message("developer", "d"),
+                                              Message("user", "y")};
+  std::vector<ChatMessage> system = developer;
+  system[1].role = "system";
+  for (const char* type : {"deepseek_v2", "deepseek_v3", "deepseek_v32", "kimi_k2"}) {
+    const auto builder = ChatPromptBuilder::Create(tokenizer, Config(type)).value();
+    for (const bool thinking : {false, true}) {
+      ChatOptions options;
+      options.thinking = thinking;
+      EXPECT_EQ(Rendered(builder, developer, options), Rendered(builder, system, options)) << type;
+      EXPECT_NE(Rendered(builder, developer, options).find('d'), std::string::npos) << type;
+    }
+  }
+}
+
+TEST(ChatPrompt, WhatAFormatLeavesOutIsRefusedWithPlaceAndRole) {
+  const auto builder = WithTemplate(
+      "{% for m in messages %}{% if m.role in ['user', 'assistant'] %}<u>{{ m.content }}{% endif %}"
+      "{% endfor %}");
+  const auto error = [&](const std::vector<ChatMessage>& messages) {
+    const auto prompt = builder->Build(messages);
+    return prompt ? "" : ToString(prompt.error());
+  };
+  ChatMessage call = Message("assistant", "so");
+  call.tool_calls = {{"1", "f", "{}"}};
+  const std::pair<std::vector<ChatMessage>, std::vector<std::string>> table[] = {
+      {{Message("system", "s"), Message("user", "x")}, {"message 0", "the text", "'system'"}},
+      {{Message("user", "x"), Message("tool", "x")}, {"message 1", "the text", "'tool'"}},
+      {{Message("user", "x"), call}, {"message 1", "the tool calls", "'assistant'"}},
+  };
+  for (const auto& [messages, words] : table)
+    for (const std::string& word : words)
+      EXPECT_NE(error(messages).find(word), std::string::npos) << word << ": " << error(messages);
+  EXPECT_EQ(error({Message("user", "x"), Message("assistant", "y")}), "");
+}
+
+TEST(ChatPrompt, ANameThatIsNotShownIsNoted) {
+  ChatMessage named = Message("user", "x");
+  named.name = "Ann";
+  ChatMessage result = Message("tool", "x");
+  result.name = "f";
+  const auto notes = [&](const std::string& source) {
+    return WithTemplate(source)->Build(std::vector{named, result})->notes;
+  };
+  EXPECT_TRUE(notes("{% for m in messages %}{{ m.name }}:{{ m.content }}{% endfor %}").empty());
+  const auto without = notes("{% for m in messages %}{{ m.content }}{% endfor %}");
+  ASSERT_EQ(without.size(), 1u);  // results have ids
+  EXPECT_NE(without[0].find("the name of a message of role 'user'"), std::string::npos);
+}
+
+TEST(ChatPrompt, AnswersThatAreNotShownAreNoted) {
+  const std::vector<ChatMessage> chat = {Message("user", "x"), Message("assistant", "y"),
+                                         Message("user", "z"), Message("assistant", "y")};
+  const auto built =
+      WithTemplate("{% for m in messages if m.role == 'user' %}{{ m.content }}{% endfor %}")
+          ->Build(chat);
+  ASSERT_TRUE(built) << built.error().message;
+  ASSERT_EQ(built->notes.size(), 1u);
+  EXPECT_NE(built->notes[0].find("the text of a message of role 'assistant'"), std::string::npos);
+}
+
+TEST(ChatPrompt, AFormatThatShowsNoQuestionIsTakenAtItsWord) {
+  const auto built = WithTemplate("<u>")->Build(std::vector{Message("user", "x")});
+  ASSERT_TRUE(built) << built.error().message;
+  EXPECT_EQ(built->notes.size(), 1u);
+}
+
+TEST(ChatPrompt, KnowsWhetherAFormatThinksByItself) {
+  EXPECT_TRUE(WithTemplate("<u>{{ messages[0].content }}<think>\n")->thinks_by_itself());
+  EXPECT_FALSE(WithTemplate("<u>{{ messages[0].content }}")->thinks_by_itself());
+  const auto by_default = WithTemplate(
+      "<u>{{ messages[0].content }}{% if enable_thinking is not defined or enable_thinking %}"
+      "<think>{% endif %}");
+  EXPECT_TRUE(by_default->thinks_by_itself());
+  EXPECT_TRUE(by_default->has_thinking_switch());
+}
+
 TEST(ChatPrompt, AFamilyWithoutFormatAndTemplateIsRefused) {
   const auto tokenizer = Tokenizer::FromJson(Dump(SmallTokenizer())).value();
   const auto builder = ChatPromptBuilder::Create(tokenizer, Config("minicpm3"));

@@ -110,6 +110,48 @@ TEST(Chat, ArgumentsGoInTheFormThatTheTemplateWants) {
             "q=é;a=1;");
 }
 
+TEST(Chat, ACallWithoutTextIsWrittenWhateverATemplateWantsInstead) {
+  ChatMessage call = Message("assistant", "");
+  call.tool_calls = {{"id", "f", "{}"}};
+  const auto prompts = [&](const std::string& use) {
+    const ChatModel model =
+        WithTemplate("{% for m in messages if m.role == 'assistant' %}" + use + "{% endfor %}");
+    ChatMessage null = call;
+    null.content.reset();
+    return std::pair(RenderChat(model, std::vector{call}).value(),
+                     RenderChat(model, std::vector{null}).value());
+  };
+  const std::pair<std::string, std::string> same = {"f", "f"};
+  // As DeepSeek-V3's own template has it: a text, even an empty one, hides the calls.
+  EXPECT_EQ(prompts("{% if m.content is none %}{{ m.tool_calls[0].function.name }}{% else %}"
+                    "{{ m.content }}{% endif %}"),
+            same);
+  EXPECT_EQ(prompts("{{ m.content + m.tool_calls[0].function.name }}"), same);  // null is an error
+  EXPECT_EQ(prompts("{{ m.content }}{{ m.tool_calls[0].function.name }}"), same);  // not "Nonef"
+}
+
+TEST(Chat, WhatIsNotSaidOfThinkingIsNotDefined) {
+  const ChatModel model = WithTemplate(
+      "{{ thinking is defined }},{{ enable_thinking is defined and not enable_thinking }}");
+  ChatOptions options;
+  EXPECT_EQ(RenderChat(model, {}, options).value(), "False,False");
+  options.thinking = false;
+  EXPECT_EQ(RenderChat(model, {}, options).value(), "True,True");
+  options.thinking = true;
+  EXPECT_EQ(RenderChat(model, {}, options).value(), "True,False");
+}
+
+TEST(Chat, VariablesReachTheTemplateAsTextOfTheCaller) {
+  const ChatModel model = WithTemplate("{{ a }}{{ b.c[1] }}{{ bos_token }}{{ messages | length }}");
+  ChatOptions options;
+  options.variables = R"({"a": "<bos>", "b": {"c": [0, 1]}, "bos_token": "x", "messages": 7})";
+  const auto pieces = ChatRenderer::Create(model)->Render({}, options).value();
+  EXPECT_EQ(JoinPieces(pieces), "<bos>1<bos>0");
+  EXPECT_FALSE(pieces[0].trusted);
+  options.variables = "[]";
+  EXPECT_FALSE(RenderChat(model, {}, options));
+}
+
 TEST(Chat, ToolsKeepTheOrderOfTheirKeys) {
   ChatOptions options;
   options.tools = R"([{"type": "function", "function": {"name": "z", "a": 1}}])";
@@ -185,7 +227,7 @@ TEST(Chat, WhatAFormatLacksIsRefused) {
       {Prompt(ChatFormat::kDeepseekV3, {}, tools), "no place for tools"},
       {Prompt(ChatFormat::kDeepseekV3, {}, format), "no response format"},
       {Prompt(ChatFormat::kDeepseekV2, {call}), "message 0: this format has no tool calls"},
-      {Prompt(ChatFormat::kDeepseekV3, {Message("judge", "")}), "does not have its role"},
+      {Prompt(ChatFormat::kDeepseekV3, {Message("judge", "")}), "does not have its role, 'judge'"},
       {Prompt(ChatFormat::kDeepseekV31, {Message("judge", "")}), "does not have its role"},
       {Prompt(ChatFormat::kDeepseekV32, {Message("judge", "")}), "does not have its role"},
       {Prompt(ChatFormat::kKimiK2, {Message("judge", "")}), "does not have its role"},

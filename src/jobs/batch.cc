@@ -131,6 +131,7 @@ Result<bool> Batch::SubmitNext(Engine* engine, const OpenAiModel& model) {
   const Result<RequestId> id = request.and_then(
       [&](const OpenAiRequest& r) -> Result<RequestId> { return engine->Submit(r.request); });
   if (id) {
+    for (const std::string& note : request->notes) ++progress_.notes[note];
     running_.emplace(*id, Running{line.id, OpenAiAnswer(std::move(request->reply))});
   } else if (id.error().code == Code::kExhausted && !running_.empty()) {
     parsed_ = std::move(*request);

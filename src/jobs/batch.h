@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -34,6 +35,8 @@ struct BatchProgress {
   int64_t resumed = 0;  // of them, done by an earlier run
   int64_t done = 0;     // of them, done by this run
   int64_t failed = 0;   // of those done by this run
+  // What requests of this run ask for without effect, and how many of them (OpenAiRequest::notes).
+  std::map<std::string, int64_t> notes;
 };
 
 struct BatchHooks {

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "src/engine/answer_text.h"
 #include "src/engine/generate.h"
 
 namespace latte {
@@ -71,7 +72,7 @@ bool ChatSession::Undo() {
 
 Result<ChatPrompt> ChatSession::BuildPrompt() const {
   ChatOptions options;
-  options.thinking = settings_.thinking.value_or(options.thinking);
+  options.thinking = settings_.thinking;
   return builder_.Build(messages_, options);
 }
 
@@ -110,6 +111,7 @@ Result<ChatAnswer> ChatSession::Answer(const ChatPrompt& prompt, const Callback&
   if (total == 0) return InvalidArgument("the chat format made an empty prompt");
   ChatAnswer out;
   out.prompt_tokens = total;
+  out.notes = prompt.notes;
   const auto common = static_cast<int64_t>(CommonPrefix(session_->tokens(), prompt.ids));
   // At least the last token is computed again: its logits are needed.
   out.reused_tokens = std::min({common, session_->reusable_length(), total - 1});
@@ -124,7 +126,7 @@ Result<ChatAnswer> ChatSession::Answer(const ChatPrompt& prompt, const Callback&
     out.end = ChatEnd::kCancelled;
     return out;
   }
-  StreamDecoder decoder(builder_.tokenizer());
+  AnswerText written(builder_.tokenizer(), {}, settings_.keep_special);
   bool cancelled = false;
   const auto emit = [&](const std::string& text) {
     out.text += text;
@@ -135,10 +137,10 @@ Result<ChatAnswer> ChatSession::Answer(const ChatPrompt& prompt, const Callback&
   options.sampling = settings_.sampling;
   options.max_new_tokens = settings_.max_new_tokens;
   options.stop_tokens = builder_.stop_tokens();
-  options.on_token = [&](int32_t token) { return emit(decoder.Push(token)); };
+  options.on_token = [&](int32_t token) { return emit(written.Push(token).text); };
   LATTE_ASSIGN_OR_RETURN(GenerateResult result, Generate(*session_, rest, options));
   out.end = EndOf(result, cancelled, settings_.max_new_tokens);
-  emit(decoder.Flush());
+  emit(written.Flush());
   out.tokens = std::move(result.tokens);
   out.prompt_seconds = feeding.count() + result.prompt_seconds;
   out.generate_seconds = result.generate_seconds;

@@ -26,6 +26,7 @@ struct ChatSettings {
   std::optional<bool> thinking;  // none: as the format does by itself
   SamplingParams sampling;
   int64_t max_new_tokens = 1024;  // of one answer
+  bool keep_special = false;      // special tokens are part of an answer's text
 };
 
 enum class ChatEnd {
@@ -39,9 +40,10 @@ struct ChatAnswer {
   std::string text;             // as it was streamed, reasoning included
   std::vector<int32_t> tokens;  // without the one that ended it
   ChatEnd end = ChatEnd::kStop;
-  int64_t prompt_tokens = 0;  // of the whole conversation
-  int64_t reused_tokens = 0;  // of them, found in the cache
-  double prompt_seconds = 0;  // until the first token: time to first token
+  int64_t prompt_tokens = 0;       // of the whole conversation
+  int64_t reused_tokens = 0;       // of them, found in the cache
+  std::vector<std::string> notes;  // ChatPrompt::notes
+  double prompt_seconds = 0;       // until the first token: time to first token
   double generate_seconds = 0;
 };
 

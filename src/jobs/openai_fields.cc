@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include "src/jobs/openai_neutral.h"
+
 namespace latte {
 namespace {
 
@@ -35,6 +37,24 @@ Result<int> AsCount(const Json& value) {
   return count;
 }
 
+// A chat's switch. 0 is what clients send that fill in the other endpoint's field.
+Status ReadChatLogprobs(const Json& value, OpenAiFields& f) {
+  if (value.is_integer() && value.AsInt() == 0) return {};
+  return Set(value.AsBool(), &f.chat_logprobs);
+}
+
+// A completion's count. False is what clients send that fill in the other endpoint's field.
+Status ReadCompletionLogprobs(const Json& value, OpenAiFields& f) {
+  if (value.is_bool() && value.AsBool() == false) return {};
+  return Set(AsCount(value), &f.logprobs);
+}
+
+Status ReadSkipSpecial(const Json& value, OpenAiFields& f) {
+  LATTE_ASSIGN_OR_RETURN(const bool skip, value.AsBool());
+  f.request.keep_special = !skip;
+  return {};
+}
+
 Status ReadTopK(const Json& value, OpenAiFields& f) {
   LATTE_ASSIGN_OR_RETURN(const int64_t k, value.AsInt());
   f.request.sampling.top_k = k == -1 ? 0 : k;  // both mean all; -1 is what other servers take
@@ -48,6 +68,7 @@ Status ReadSeed(const Json& value, OpenAiFields& f) {
 }
 
 Status ReadLogitBias(const Json& value, OpenAiFields& f) {
+  if (value.is_array() && value.size() == 0) return {};
   if (!value.is_object())
     return InvalidArgument(value.path() + ": expected an object of token ids and numbers");
   return value.ForEachMember([&](const std::string& key, const Json& bias) -> Status {
@@ -58,6 +79,7 @@ Status ReadLogitBias(const Json& value, OpenAiFields& f) {
     if (error != std::errc() || next != end || token < 0 || fmt::to_string(token) != key)
       return InvalidArgument(
           fmt::format("{}: expected token ids as keys, found '{}'", value.path(), key));
+    if (!value.Find(key)) return {};  // null
     LATTE_ASSIGN_OR_RETURN(const double number, bias.AsDouble());
     if (number < -100 || number > 100)
       return InvalidArgument(
@@ -111,8 +133,7 @@ constexpr auto kFields = std::to_array<Field>({
        f.prompt = v;
        return Status();
      }},
-    {"max_tokens", Where::kBoth,
-     [](const Json& v, F& f) { return Set(v.AsInt(), &f.max_tokens); }},
+    {"max_tokens", Where::kBoth, [](const Json& v, F& f) { return Set(v.AsInt(), &f.max_tokens); }},
     {"max_completion_tokens", Where::kChat,
      [](const Json& v, F& f) { return Set(v.AsInt(), &f.max_completion_tokens); }},
     {"min_tokens", Where::kBoth,
@@ -137,12 +158,10 @@ constexpr auto kFields = std::to_array<Field>({
     {"ignore_eos", Where::kBoth,
      [](const Json& v, F& f) { return Set(v.AsBool(), &f.request.stop.ignore_eos); }},
     {"n", Where::kBoth, [](const Json& v, F& f) { return Set(AsInt32(v), &f.request.n); }},
-    {"logprobs", Where::kChat,
-     [](const Json& v, F& f) { return Set(v.AsBool(), &f.chat_logprobs); }},
+    {"logprobs", Where::kChat, ReadChatLogprobs},
     {"top_logprobs", Where::kChat,
      [](const Json& v, F& f) { return Set(AsCount(v), &f.logprobs); }},
-    {"logprobs", Where::kCompletions,
-     [](const Json& v, F& f) { return Set(AsCount(v), &f.logprobs); }},
+    {"logprobs", Where::kCompletions, ReadCompletionLogprobs},
     {"prompt_logprobs", Where::kBoth,
      [](const Json& v, F& f) { return Set(AsCount(v), &f.request.prompt_logprobs); }},
     {"echo", Where::kCompletions,
@@ -152,19 +171,15 @@ constexpr auto kFields = std::to_array<Field>({
     {"cache_salt", Where::kBoth,
      [](const Json& v, F& f) { return Set(v.AsString(), &f.request.cache_salt); }},
     {"stream", Where::kBoth, [](const Json& v, F& f) { return Set(v.AsBool(), &f.stream); }},
-    // Says who asks, which changes nothing.
-    {"user", Where::kBoth,
-     [](const Json& v, F&) {
-       std::string ignored;
-       return Set(v.AsString(), &ignored);
-     }},
+    {"skip_special_tokens", Where::kBoth, ReadSkipSpecial},
+    {"chat_template_kwargs", Where::kChat,
+     [](const Json& v, F& f) { return ReadTemplateVariables(v, &f.reasoning); }},
+    {"thinking", Where::kChat, [](const Json& v, F& f) { return ReadThinking(v, &f.reasoning); }},
+    {"enable_thinking", Where::kChat,
+     [](const Json& v, F& f) { return ReadThinkingSwitch(v, &f.reasoning); }},
+    {"reasoning_effort", Where::kChat,
+     [](const Json& v, F& f) { return ReadReasoningEffort(v, &f.reasoning); }},
 });
-
-// Fields of the API that would change the answer, if they were obeyed.
-constexpr auto kUnsupported = std::to_array<std::string_view>(
-    {"audio", "best_of", "function_call", "functions", "modalities", "parallel_tool_calls",
-     "prediction", "reasoning_effort", "response_format", "stream_options", "suffix", "tool_choice",
-     "tools", "web_search_options"});
 
 const Field* FindField(OpenAiEndpoint endpoint, std::string_view name) {
   const Where here = endpoint == OpenAiEndpoint::kChat ? Where::kChat : Where::kCompletions;
@@ -178,13 +193,11 @@ const Field* FindField(OpenAiEndpoint endpoint, std::string_view name) {
 
 Status ReadOpenAiFields(OpenAiEndpoint endpoint, const Json& body, OpenAiFields* fields) {
   if (!body.is_object()) return InvalidArgument(body.path() + ": expected an object");
+  LATTE_RETURN_IF_ERROR(CheckBestOf(body));
   return body.ForEachMember([&](const std::string& name, const Json& value) -> Status {
-    const bool given = body.Find(name).has_value();
-    if (const Field* field = FindField(endpoint, name))
-      return given ? field->read(value, *fields) : Status();
-    if (std::find(kUnsupported.begin(), kUnsupported.end(), name) != kUnsupported.end())
-      return given ? Unsupported(value.path() + ": this field is not supported; leave it out")
-                   : Status();
+    if (!body.Find(name)) return {};  // null
+    if (const Field* field = FindField(endpoint, name)) return field->read(value, *fields);
+    if (const auto checked = CheckNeutralField(endpoint, name, value)) return *checked;
     return InvalidArgument(
         fmt::format("{}: {} has no such field here; leave it out", value.path(), Url(endpoint)));
   });

@@ -8,6 +8,7 @@
 #include "latte/request.h"
 
 #include "src/base/json.h"
+#include "src/jobs/openai_reasoning.h"
 #include "src/jobs/openai_request.h"
 
 namespace latte {
@@ -23,6 +24,7 @@ struct OpenAiFields {
   bool chat_logprobs = false;
   std::optional<Json> prompt;
   std::optional<Json> messages;
+  OpenAiReasoning reasoning;
 };
 
 // Sets what `body` gives; null is the same as absent.

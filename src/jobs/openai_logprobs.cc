@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "src/engine/answer_text.h"
 #include "src/io/unicode.h"
 
 namespace latte {
@@ -52,14 +53,15 @@ class CompletionTokens {
     if (!reply_.first_is_bos) offset_ += CodePoints(tokenizer_.TokenBytes(reply_.first_token));
   }
 
-  void Add(const TokenLogprobs& token) {
+  // `shown`: its bytes are part of the text that offsets count in.
+  void Add(const TokenLogprobs& token, bool shown) {
     const std::string text = TokenText(tokenizer_, token.chosen.token);
     JsonOut top = JsonOut::object();
     for (const TokenLogprob& other : Likeliest(token, reply_.logprobs))
       top[TokenText(tokenizer_, other.token)] = other.logprob;
     top[text] = token.chosen.logprob;
     Add(text, token.chosen.logprob, std::move(top));
-    offset_ += CodePoints(tokenizer_.TokenBytes(token.chosen.token));
+    if (shown) offset_ += CodePoints(tokenizer_.TokenBytes(token.chosen.token));
   }
 
   JsonOut Take() {
@@ -106,9 +108,10 @@ JsonOut CompletionLogprobs(std::span<const TokenLogprobs> prompt,
   CompletionTokens out(reply, tokenizer);
   if (reply.echo) {
     out.AddFirst();
-    for (const TokenLogprobs& token : prompt) out.Add(token);
+    for (const TokenLogprobs& token : prompt) out.Add(token, true);
   }
-  for (const TokenLogprobs& token : tokens) out.Add(token);
+  for (const TokenLogprobs& token : tokens)
+    out.Add(token, reply.keep_special || IsShown(tokenizer, token.chosen.token));
   return out.Take();
 }
 

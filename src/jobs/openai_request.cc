@@ -9,6 +9,7 @@
 #include "src/io/model_path.h"
 #include "src/jobs/openai_fields.h"
 #include "src/jobs/openai_messages.h"
+#include "src/jobs/openai_reasoning.h"
 
 namespace latte {
 namespace {
@@ -19,9 +20,12 @@ constexpr int64_t kToTheEnd = int64_t{1} << 30;
 constexpr int64_t kCompletionTokens = 16;
 
 Status SetMaxTokens(OpenAiEndpoint endpoint, const OpenAiFields& fields, StopConditions* stop) {
-  if (fields.max_tokens && fields.max_completion_tokens)
+  if (fields.max_tokens && fields.max_completion_tokens &&
+      *fields.max_tokens != *fields.max_completion_tokens)
     return InvalidArgument(
-        "max_tokens, max_completion_tokens: both mean the same; give only one of them");
+        fmt::format("max_tokens, max_completion_tokens: both mean the same, but {} and {} differ; "
+                    "give only one of them",
+                    *fields.max_tokens, *fields.max_completion_tokens));
   stop->max_tokens = fields.max_tokens              ? *fields.max_tokens
                      : fields.max_completion_tokens ? *fields.max_completion_tokens
                      : endpoint == OpenAiEndpoint::kChat
@@ -77,10 +81,13 @@ Status SetMessages(const OpenAiFields& fields, const OpenAiModel& model, OpenAiR
   if (!model.chat) return tl::unexpected(model.chat.error());
   LATTE_ASSIGN_OR_RETURN(const std::vector<ChatMessage> messages,
                          ParseOpenAiMessages(*fields.messages));
-  LATTE_ASSIGN_OR_RETURN(ChatPrompt prompt, model.chat->Build(messages));
+  LATTE_ASSIGN_OR_RETURN(const ChatOptions options,
+                         ReasoningOptions(fields.reasoning, *model.chat, &out->notes));
+  LATTE_ASSIGN_OR_RETURN(ChatPrompt prompt, model.chat->Build(messages, options));
   if (prompt.ids.empty()) return InvalidArgument("messages: the chat format made an empty prompt");
   out->request.tokens = std::move(prompt.ids);
   out->reply.in_thought = prompt.in_thought;
+  out->notes.insert(out->notes.end(), prompt.notes.begin(), prompt.notes.end());
   StopConditions& stop = out->request.stop;
   if (!stop.ignore_eos)
     for (const int64_t token : model.chat->stop_tokens())
@@ -92,9 +99,9 @@ Status SetLogprobs(const OpenAiFields& fields, OpenAiRequest* out) {
   OpenAiReply& reply = out->reply;
   reply.logprobs = fields.logprobs.value_or(-1);
   if (reply.endpoint == OpenAiEndpoint::kChat) {
-    if (fields.logprobs && !fields.chat_logprobs)
+    if (fields.logprobs.value_or(0) > 0 && !fields.chat_logprobs)
       return InvalidArgument("top_logprobs: expected logprobs to be true beside it");
-    if (fields.chat_logprobs) reply.logprobs = fields.logprobs.value_or(0);
+    reply.logprobs = fields.chat_logprobs ? fields.logprobs.value_or(0) : -1;
   }
   reply.prompt_logprobs = out->request.prompt_logprobs;
   out->request.logprobs = reply.logprobs;
@@ -119,6 +126,7 @@ Result<OpenAiRequest> Parse(OpenAiEndpoint endpoint, const Json& body, const Ope
   out.reply.stream = fields.stream;
   out.reply.n = out.request.n;
   out.reply.echo = out.request.echo;
+  out.reply.keep_special = out.request.keep_special;
   LATTE_RETURN_IF_ERROR(SetLogprobs(fields, &out));
   LATTE_RETURN_IF_ERROR(out.request.Validate());
   LATTE_RETURN_IF_ERROR(endpoint == OpenAiEndpoint::kChat

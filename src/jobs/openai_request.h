@@ -1,12 +1,14 @@
-// Bodies of the OpenAI API's two completion endpoints → latte::Request. Strict: a field that is
-// unknown, of the wrong type or out of range is an error that names it. Knows nothing of files and
-// connections.
+// Bodies of the OpenAI API's two completion endpoints → latte::Request. Null is absent, at every
+// level, and a value that changes no answer is taken (openai_neutral.h). All else is strict: a
+// field that is unknown, of the wrong type or out of range is an error that names it. Knows nothing
+// of files and connections.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "latte/request.h"
 
@@ -43,6 +45,7 @@ struct OpenAiReply {
   int logprobs = -1;         // alternatives per token; −1: none
   int prompt_logprobs = -1;  // the same, of the prompt
   bool echo = false;
+  bool keep_special = false;  // special tokens are part of the answer's text
   bool in_thought = false;    // the prompt ends inside <think>
   int32_t first_token = 0;    // of the prompt
   bool first_is_bos = false;  // which is no part of the prompt's text
@@ -51,6 +54,7 @@ struct OpenAiReply {
 struct OpenAiRequest {
   Request request;
   OpenAiReply reply;
+  std::vector<std::string> notes;  // what was taken, but has no effect with this model
 };
 
 // Errors: kInvalidArgument and kUnsupported naming the field. Whether ids lie in the vocabulary and

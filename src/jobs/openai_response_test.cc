@@ -58,6 +58,27 @@ TEST(OpenAiAnswer, TellsTheFirstFailure) {
             R"("code":"unsupported"}})");
 }
 
+TEST(OpenAiAnswer, OffsetsCountWhatTheTextShows) {
+  const int32_t bos = *Tiny().bos_id();
+  const int32_t a = Tiny().Encode("a").value().front();
+  for (const bool keep_special : {false, true}) {
+    OpenAiReply reply;
+    reply.endpoint = OpenAiEndpoint::kCompletions;
+    reply.logprobs = 0;
+    reply.keep_special = keep_special;
+    OpenAiAnswer answer(reply);
+    for (const int32_t token : {a, bos, a}) {
+      TokenEvent event = Event(0, "");
+      event.logprobs = {{token, -1}, {}};
+      answer.Add(event);
+    }
+    answer.Add(Event(0, "", FinishReason::kStop));
+    const JsonOut logprobs = answer.Body(Tiny(), "7", 11)["choices"][0]["logprobs"];
+    EXPECT_EQ(logprobs["tokens"][1], std::string(Tiny().TokenBytes(bos)));  // listed all the same
+    EXPECT_EQ(logprobs["text_offset"][2], keep_special ? 22 : 1);
+  }
+}
+
 TEST(OpenAiAnswer, LogprobsOfAnEchoBeginWithThePrompt) {
   OpenAiReply reply;
   reply.endpoint = OpenAiEndpoint::kCompletions;

@@ -143,6 +143,68 @@ class Batch(unittest.TestCase):
         prompt = choices["chat"][0]["prompt_logprobs"]
         self.assertEqual((prompt[0], [len(entry) for entry in prompt[1:]]), (None, [1] * (len(prompt) - 1)))
 
+    def test_special_tokens_are_no_text_but_are_listed(self):
+        draws_bos = {"max_tokens": 3, "temperature": 0, "logit_bias": {"0": 100}}
+        bos = "<｜begin▁of▁sentence｜>"
+        self.write([line("chat", CHAT, messages=ask("Hi"), logprobs=True, **draws_bos),
+                    line("kept", CHAT, messages=ask("Hi"), skip_special_tokens=False, **draws_bos),
+                    line("text", prompt="Once", logprobs=0, **draws_bos),
+                    line("stop", prompt="Once", stop=bos, **draws_bos)])
+        self.run_batch()
+        choices = self.choices()
+        self.assertEqual(choices["chat"][0]["message"]["content"], "")
+        self.assertEqual([token["token"] for token in choices["chat"][0]["logprobs"]["content"]], [bos] * 3)
+        self.assertEqual(choices["kept"][0]["message"]["content"], bos * 3)
+        self.assertEqual((choices["text"][0]["text"], choices["text"][0]["finish_reason"]), ("", "length"))
+        self.assertEqual(choices["text"][0]["logprobs"]["text_offset"], [0, 0, 0])
+        self.assertEqual((choices["stop"][0]["text"], choices["stop"][0]["finish_reason"]), ("", "stop"))
+
+    def test_messages_reach_the_model_or_are_refused_by_role(self):
+        verse, hi = {"content": "In verse.", "role": "developer"}, ask("Hi")
+        few = {"max_tokens": 4, "temperature": 0}
+        self.write([line("developer", CHAT, messages=[verse, *hi], **few),
+                    line("system", CHAT, messages=[{**verse, "role": "system"}, *hi], **few),
+                    line("middle", CHAT, messages=[*hi, {**verse, "role": "system"}, *hi], **few),
+                    line("tool", CHAT, messages=[*hi, {"role": "tool", "tool_call_id": "1", "content": "rain"}]),
+                    line("calls", CHAT, messages=[*hi, {"role": "assistant", "content": "so", "tool_calls": [
+                        {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}]}]),
+                    line("image", CHAT, messages=[{"role": "user", "content": [{"type": "image_url"}]}]),
+                    line("named", CHAT, messages=[{**hi[0], "name": "Ann"}], **few)])
+        done = self.run_batch()
+        results = self.results()
+        tokens = {key: result["response"]["body"]["usage"]["prompt_tokens"]
+                  for key, result in results.items() if result["error"] is None}
+        self.assertEqual(tokens["developer"], tokens["system"])
+        self.assertGreater(tokens["system"], tokens["named"])
+        self.assertGreater(tokens["middle"], tokens["system"])
+        for key, words in {"tool": ("message 1", "'tool'"), "calls": ("message 1", "tool calls"),
+                           "image": ("messages.0.content.0", "'image_url'")}.items():
+            for word in words:
+                self.assertIn(word, results[key]["error"]["message"])
+        self.assertIn("without effect in 1 of them: the chat format template leaves out the name", done.stderr)
+
+    def test_clients_may_send_what_changes_nothing(self):
+        few = {"max_tokens": 6, "temperature": 0}
+        back = {"role": "assistant", "content": "Yes.", "refusal": None, "annotations": [], "audio": None,
+                "function_call": None, "tool_calls": None}
+        talk = [*ask("Hi"), {"role": "assistant", "content": "Yes."}, *ask("And?")]
+        self.write([line("plain", CHAT, messages=talk, **few),
+                    line("dumped", CHAT, messages=[talk[0], back, talk[2]], tools=[], tool_choice="none",
+                         response_format={"type": "text"}, parallel_tool_calls=True, modalities=["text"], store=False,
+                         metadata={"a": "b"}, service_tier="auto", stream=False, stop=[], reasoning_effort=None,
+                         chat_template_kwargs={"enable_thinking": False}, thinking={"type": "disabled"}, **few),
+                    line("effort", CHAT, messages=talk, reasoning_effort="low", **few),
+                    line("thinking", CHAT, messages=talk, thinking={"type": "enabled"}, **few)])
+        done = self.run_batch()
+        results = self.results()
+        body = {key: result["response"]["body"] for key, result in results.items()}
+        for key in ("dumped", "effort"):
+            self.assertIsNone(results[key]["error"], results[key]["error"])
+            self.assertEqual(body[key]["choices"], body["plain"]["choices"])
+            self.assertEqual(body[key]["usage"]["prompt_tokens"], body["plain"]["usage"]["prompt_tokens"])
+        self.assertIn("reasoning_effort", done.stderr)
+        self.assertIn("no switch", results["thinking"]["error"]["message"])
+
     def slow(self):
         """Enough work to be interrupted in."""
         return [story(i, tokens=150, temperature=0.8, ignore_eos=True) for i in range(24)]

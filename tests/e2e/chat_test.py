@@ -107,6 +107,30 @@ class Pipe(unittest.TestCase):
             (copy / "tokenizer_config.json").write_text(json.dumps(config))
             self.assertEqual(chat(FIRST, SECOND, args=[copy, *GREEDY]), chat(FIRST, SECOND))
 
+    def test_a_template_that_would_lose_text_is_refused_or_noted(self):
+        with tempfile.TemporaryDirectory() as folder:
+            copy = pathlib.Path(folder) / "model"
+            shutil.copytree(ROOT / "models/tiny", copy)
+            (copy / "chat_template.jinja").write_text(
+                "{{ bos_token }}{% for m in messages if m.role != 'system' %}<｜User｜>{{ m.content }}{% endfor %}")
+            for text, code in (("Be kind.", 2), (" ", 0)):
+                done = latte("chat", copy, "-n", 2, "--system", text, stdin=FIRST)
+                self.assertEqual(done.returncode, code, done.stderr)
+            self.assertIn(b"'system'", latte("chat", copy, "--system", "Be kind.", stdin=FIRST).stderr)
+            (copy / "chat_template.jinja").write_text(
+                "{{ bos_token }}{% for m in messages if m.role == 'user' %}<｜User｜>{{ m.content }}{% endfor %}")
+            done = latte("chat", copy, "-n", 2, "--temperature", 0, stdin=f"{FIRST}\n{SECOND}\n{FIRST}\n")
+            self.assertEqual((done.returncode, done.stderr.count(b"'assistant'")), (0, 1), done.stderr)
+
+    def test_special_tokens_are_shown_on_demand_only(self):
+        draws_bos = ["--temperature", "0", "-n", "2", "--logit-bias", "0:100"]
+        bos = "<｜begin▁of▁sentence｜>"
+        self.assertEqual(chat(FIRST, args=draws_bos), [""])
+        self.assertEqual(chat(FIRST, args=[*draws_bos, "--keep-special"]), [bos * 2])
+        for flags, text in (([], ""), (["--keep-special"], bos * 2)):
+            done = json.loads(latte("run", "-p", FIRST, "--json", *draws_bos, *flags).stdout)
+            self.assertEqual((done["text"], done["tokens"]), (text, [0, 0]))
+
     def test_ctrl_c_ends_a_pipe_as_it_ends_any_program(self):
         process = subprocess.Popen([LATTE, "chat", *GREEDY], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         process.stdin.write(f"{FIRST}\n".encode())
