@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "src/io/chat_encoders.h"
 
@@ -75,6 +76,7 @@ bool IsMark(const Tokenizer& tokenizer, int32_t id) {
 
 Result<ChatPromptBuilder> ChatPromptBuilder::Create(const Tokenizer& tokenizer,
                                                     const ModelConfig& config) {
+  LATTE_RETURN_IF_ERROR(tokenizer.CheckChatTemplate());
   LATTE_ASSIGN_OR_RETURN(ChatRenderer renderer, ChatRenderer::Create(ModelOf(tokenizer, config)));
   ChatPromptBuilder out(tokenizer, std::move(renderer));
   out.stop_tokens_ = config.eos;
@@ -164,6 +166,15 @@ Result<ChatPrompt> ChatPromptBuilder::BuildFrom(std::span<const ChatMessage> mes
   LATTE_ASSIGN_OR_RETURN(out.ids, Encode(tokenizer_, pieces));
   out.in_thought = EndsInThought(pieces);
   return out;
+}
+
+std::vector<std::string> ChatPromptBuilder::Caveats() const {
+  constexpr size_t kListed = 8;
+  const std::vector<std::string>& unused = tokenizer_.unused_chat_templates();
+  if (unused.empty()) return {};
+  const std::span<const std::string> listed(unused.data(), std::min(unused.size(), kListed));
+  return {fmt::format("chat templates that are not used: {}{}", fmt::join(listed, ", "),
+                      unused.size() > kListed ? ", …" : "")};
 }
 
 // A sample conversation shows it: the mark that stands right after an answer, white space aside. A

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "latte/status.h"
@@ -25,8 +26,8 @@ struct ChatPrompt {
 // Immutable, thread-safe. Copies are cheap.
 class ChatPromptBuilder {
  public:
-  // Errors: of ChatRenderer::Create; kUnsupported for a checkpoint without a chat template whose
-  // family has no format here.
+  // Errors: of Tokenizer::CheckChatTemplate and ChatRenderer::Create; kUnsupported for a checkpoint
+  // without a chat template whose family has no format here.
   [[nodiscard]] static Result<ChatPromptBuilder> Create(const Tokenizer& tokenizer,
                                                         const ModelConfig& config);
 
@@ -42,6 +43,9 @@ class ChatPromptBuilder {
   // end-of-sequence token, and the token that the format puts after an answer (Kimi's <|im_end|>,
   // which some checkpoints name nowhere else).
   const std::vector<int64_t>& stop_tokens() const { return stop_tokens_; }
+
+  // What of the checkpoint's chat templates is not used, in sentences for the user; mostly none.
+  std::vector<std::string> Caveats() const;
 
   // Whether ChatOptions::thinking changes this format's prompts.
   bool has_thinking_switch() const { return has_thinking_switch_; }

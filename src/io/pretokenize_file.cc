@@ -20,15 +20,26 @@ tl::unexpected<Error> NotSupported(const Json& at, std::string_view expected,
                   at.path(), expected, Printable(found)));
 }
 
-// The members of a Sequence, or the thing itself.
-Result<std::vector<Json>> Members(const Json& node, std::string_view list_key) {
+// Adds the members of a Sequence, those of a Sequence inside it in their place, or the thing
+// itself.
+Status AddMembers(const Json& node, std::string_view list_key, std::vector<Json>* members) {
   LATTE_ASSIGN_OR_RETURN(const std::string type, node.GetString("type"));
-  if (type != "Sequence") return std::vector<Json>{node};
+  if (type != "Sequence") {
+    members->push_back(node);
+    return {};
+  }
   LATTE_ASSIGN_OR_RETURN(const Json list, node.Get(list_key));
-  if (!list.is_array() || list.size() > kMaxSteps)
+  if (!list.is_array() || list.size() + members->size() > kMaxSteps)
     return Corrupt(fmt::format("{}: expected an array of at most {}", list.path(), kMaxSteps));
+  // As deep as the JSON door lets it be.
+  for (size_t i = 0; i < list.size(); ++i)
+    LATTE_RETURN_IF_ERROR(AddMembers(list.At(i), list_key, members));
+  return {};
+}
+
+Result<std::vector<Json>> Members(const Json& node, std::string_view list_key) {
   std::vector<Json> members;
-  for (size_t i = 0; i < list.size(); ++i) members.push_back(list.At(i));
+  LATTE_RETURN_IF_ERROR(AddMembers(node, list_key, &members));
   return members;
 }
 
@@ -99,27 +110,58 @@ Status CheckNormalizer(const Json& root) {
 Status CheckDecoder(const Json& root) {
   LATTE_ASSIGN_OR_RETURN(const Json node, root.Get("decoder"));
   LATTE_ASSIGN_OR_RETURN(const std::vector<Json> members, Members(node, "decoders"));
+  bool byte_level = false;
   for (const Json& member : members) {
     LATTE_ASSIGN_OR_RETURN(const std::string type, member.GetString("type"));
-    if (type != "ByteLevel" || members.size() != 1)
+    if (byte_level && type == "Fuse") continue;  // joins what is one piece already
+    if (byte_level || type != "ByteLevel")
       return NotSupported(member, "one ByteLevel decoder", type);
+    byte_level = true;
   }
   return {};
 }
 
-// Only the form that puts one special token before the text: [{SpecialToken}, {Sequence A}].
-Result<std::string> ReadTemplate(const Json& node) {
+// The token that a piece of a template adds, by its text; nothing for one that adds none.
+Result<std::optional<std::string>> TokenOfPiece(const Json& special,
+                                                const std::optional<Json>& tokens) {
+  LATTE_ASSIGN_OR_RETURN(const std::string name, special.GetString("id"));
+  const std::optional<Json> entry = tokens ? tokens->Find(name) : std::nullopt;
+  const std::optional<Json> texts = entry ? entry->Find("tokens") : std::nullopt;
+  if (!texts) return std::optional(name);
+  if (!texts->is_array() || texts->size() > 1)
+    return NotSupported(*texts, "at most one token", fmt::format("{}", texts->size()));
+  if (texts->size() == 0) return std::optional<std::string>();
+  LATTE_ASSIGN_OR_RETURN(std::string text, texts->At(0).AsString());
+  return std::optional(std::move(text));
+}
+
+// Only the forms that put nothing or one special token before the text: {Sequence A} alone or
+// behind a {SpecialToken}.
+Result<std::optional<std::string>> ReadTemplate(const Json& node) {
   LATTE_ASSIGN_OR_RETURN(const Json single, node.Get("single"));
-  if (single.is_array() && single.size() == 2) {
-    const auto token = single.At(0).Find("SpecialToken");
-    const auto sequence = single.At(1).Find("Sequence");
-    if (token && sequence) {
-      LATTE_ASSIGN_OR_RETURN(const std::string name, token->GetString("id"));
+  const auto refuse = [&] {
+    return NotSupported(single, "the text, with at most one special token before it",
+                        "another template");
+  };
+  if (!single.is_array()) return refuse();
+  std::optional<std::string> before;
+  bool text = false;
+  for (size_t i = 0; i < single.size(); ++i) {
+    if (const auto sequence = single.At(i).Find("Sequence")) {
       LATTE_ASSIGN_OR_RETURN(const std::string which, sequence->GetString("id"));
-      if (which == "A") return name;
+      if (which != "A" || text) return refuse();
+      text = true;
+    } else if (const auto special = single.At(i).Find("SpecialToken")) {
+      LATTE_ASSIGN_OR_RETURN(auto token, TokenOfPiece(*special, node.Find("special_tokens")));
+      if (!token) continue;
+      if (text || before) return refuse();
+      before = std::move(token);
+    } else {
+      return refuse();
     }
   }
-  return NotSupported(single, "one special token and then the text", "another template");
+  if (!text) return refuse();
+  return before;
 }
 
 Status ReadPostProcessor(const Json& root, std::optional<std::string>* template_bos) {
@@ -129,9 +171,13 @@ Status ReadPostProcessor(const Json& root, std::optional<std::string>* template_
   for (const Json& member : members) {
     LATTE_ASSIGN_OR_RETURN(const std::string type, member.GetString("type"));
     if (type == "ByteLevel") continue;  // moves offsets only
-    if (type != "TemplateProcessing" || template_bos->has_value())
-      return NotSupported(member, "ByteLevel or one TemplateProcessing", type);
-    LATTE_ASSIGN_OR_RETURN(*template_bos, ReadTemplate(member));
+    if (type != "TemplateProcessing")
+      return NotSupported(member, "ByteLevel or TemplateProcessing", type);
+    LATTE_ASSIGN_OR_RETURN(auto before, ReadTemplate(member));
+    if (!before) continue;
+    if (template_bos->has_value())
+      return NotSupported(member, "one template that adds a token", "a second one");
+    *template_bos = std::move(before);
   }
   return {};
 }

@@ -9,6 +9,7 @@
 #include "src/base/file.h"
 #include "src/io/added_tokens.h"
 #include "src/io/bpe.h"
+#include "src/io/chat_template_files.h"
 #include "src/io/pretokenize.h"
 #include "src/io/printable.h"
 #include "src/io/tiktoken_file.h"
@@ -96,16 +97,17 @@ struct Tokenizer::State {
 
 namespace {
 
-Result<std::optional<int32_t>> ResolveToken(const TokenIds& ids, std::string_view key,
-                                            const std::optional<std::string>& text) {
-  if (!text) return std::optional<int32_t>();
-  const auto found = ids.find(*text);
-  if (found == ids.end())
-    return Corrupt(
-        fmt::format("tokenizer_config.json: '{}' is '{}', which is no token of this "
-                    "tokenizer",
-                    key, Printable(*text)));
-  return std::optional<int32_t>(found->second);
+std::optional<int32_t> FindToken(const TokenIds& ids, const std::optional<std::string>& text) {
+  const auto found = text ? ids.find(*text) : ids.end();
+  if (found == ids.end()) return std::nullopt;
+  return found->second;
+}
+
+tl::unexpected<Error> NoSuchToken(std::string_view key, std::string_view text,
+                                  std::string_view needed_by) {
+  return Corrupt(fmt::format(
+      "tokenizer_config.json: '{}' is '{}', which is no token of this tokenizer, and {} needs it",
+      key, Printable(text), needed_by));
 }
 
 Error WithFileName(Error error) {
@@ -147,29 +149,35 @@ Result<std::optional<std::string>> ReadIfThere(const std::string& path) {
   });
 }
 
+// Asks special_tokens_map.json for what tokenizer_config.json leaves open.
+Status ReadSpecialTokensMap(const std::string& dir, TokenizerConfig* names) {
+  if (names->lists_added_tokens || (names->bos_token && names->eos_token)) return {};
+  const std::string name = "special_tokens_map.json";
+  if (!IsRegularFile(fmt::format("{}/{}", dir, name))) return {};
+  LATTE_ASSIGN_OR_RETURN(const std::string text,
+                         ReadFile(fmt::format("{}/{}", dir, name), kMaxFileBytes));
+  return AddSpecialTokensMap(text, names);
+}
+
 }  // namespace
 
 Result<Tokenizer> Tokenizer::FromJson(std::string_view tokenizer_json,
                                       std::string_view config_json) {
   LATTE_ASSIGN_OR_RETURN(TokenizerFile file, ParseTokenizerFile(tokenizer_json));
-  if (config_json.empty()) return Build(std::move(file), std::nullopt, {});
-  return Build(std::move(file), config_json, {});
+  if (config_json.empty()) return Build(std::move(file), {});
+  LATTE_ASSIGN_OR_RETURN(TokenizerConfig config, ParseTokenizerConfig(config_json));
+  return Build(std::move(file), std::move(config));
 }
 
 Result<Tokenizer> Tokenizer::FromTiktoken(std::string_view tiktoken_model,
                                           std::string_view config_json) {
   LATTE_ASSIGN_OR_RETURN(TokenizerFile file, ParseTiktokenFile(tiktoken_model, config_json));
-  return Build(std::move(file), config_json, {});
+  LATTE_ASSIGN_OR_RETURN(TokenizerConfig config, ParseTokenizerConfig(config_json));
+  return Build(std::move(file), std::move(config));
 }
 
-Result<Tokenizer> Tokenizer::Build(TokenizerFile file, std::optional<std::string_view> config_json,
-                                   std::string chat_template) {
-  TokenizerConfig config;
-  if (config_json) {
-    LATTE_ASSIGN_OR_RETURN(config, ParseTokenizerConfig(*config_json));
-  }
+Result<Tokenizer> Tokenizer::Build(TokenizerFile file, TokenizerConfig config) {
   if (!config.bos_token) config.bos_token = file.template_bos;
-  if (!chat_template.empty()) config.chat_template = std::move(chat_template);
   LATTE_ASSIGN_OR_RETURN(PreTokenizer pre_tokenizer,
                          PreTokenizer::Create(file.steps).map_error(WithFileName));
   LATTE_ASSIGN_OR_RETURN(AddedTokens added, AddedTokens::Create(file.added));
@@ -178,10 +186,13 @@ Result<Tokenizer> Tokenizer::Build(TokenizerFile file, std::optional<std::string
   const auto state = std::make_shared<State>(std::move(file), std::move(config), std::move(special),
                                              std::move(pre_tokenizer), std::move(added));
   const TokenizerConfig& names = state->config;
-  LATTE_ASSIGN_OR_RETURN(state->bos, ResolveToken(state->ids, "bos_token", names.bos_token));
-  LATTE_ASSIGN_OR_RETURN(state->eos, ResolveToken(state->ids, "eos_token", names.eos_token));
-  LATTE_ASSIGN_OR_RETURN(state->pad, ResolveToken(state->ids, "pad_token", names.pad_token));
-  return Tokenizer(state);
+  state->bos = FindToken(state->ids, names.bos_token);
+  state->eos = FindToken(state->ids, names.eos_token);
+  state->pad = FindToken(state->ids, names.pad_token);
+  Tokenizer out(state);
+  if (out.adds_bos() && names.bos_token && !state->bos)
+    return NoSuchToken("bos_token", *names.bos_token, "every prompt");
+  return out;
 }
 
 Result<Tokenizer> Tokenizer::Load(const std::string& dir) {
@@ -195,18 +206,23 @@ Result<Tokenizer> Tokenizer::Load(const std::string& dir) {
   LATTE_ASSIGN_OR_RETURN(const std::optional<std::string> config, ReadIfThere(config_path));
   if (tiktoken && !config)
     return NotFound(config_path + ": expected this file beside tiktoken.model, found none");
-  LATTE_ASSIGN_OR_RETURN(const std::optional<std::string> chat_template,
-                         ReadIfThere(dir + "/chat_template.jinja"));
-  Result<TokenizerFile> file =
-      tiktoken ? ParseTiktokenFile(text, *config) : ParseTokenizerFile(text);
-  return std::move(file)
-      .and_then([&](TokenizerFile parsed) {
-        return Build(std::move(parsed), config, chat_template.value_or(""));
-      })
-      .map_error([&](Error error) {
-        error.message = fmt::format("{}/{}", dir, error.message);
-        return error;
-      });
+  const auto in_folder = [&](Error error) {
+    error.message = fmt::format("{}/{}", dir, error.message);
+    return error;
+  };
+  LATTE_ASSIGN_OR_RETURN(TokenizerFile file,
+                         (tiktoken ? ParseTiktokenFile(text, *config) : ParseTokenizerFile(text))
+                             .map_error(in_folder));
+  TokenizerConfig names;
+  if (config) {
+    LATTE_ASSIGN_OR_RETURN(names, ParseTokenizerConfig(*config).map_error(in_folder));
+  }
+  if (names.chat_template.problem)
+    names.chat_template.problem = in_folder(*names.chat_template.problem);
+  LATTE_RETURN_IF_ERROR(ReadSpecialTokensMap(dir, &names).map_error(in_folder));
+  LATTE_ASSIGN_OR_RETURN(names.chat_template,
+                         LoadChatTemplate(dir, std::move(names.chat_template)));
+  return Build(std::move(file), std::move(names)).map_error(in_folder);
 }
 
 Result<std::vector<int32_t>> Tokenizer::Encode(std::string_view text, EncodeOptions options) const {
@@ -287,7 +303,26 @@ int32_t Tokenizer::vocab_size() const {
 std::optional<int32_t> Tokenizer::bos_id() const { return state_->bos; }
 std::optional<int32_t> Tokenizer::eos_id() const { return state_->eos; }
 std::optional<int32_t> Tokenizer::pad_id() const { return state_->pad; }
-const std::string& Tokenizer::chat_template() const { return state_->config.chat_template; }
+const std::string& Tokenizer::chat_template() const { return state_->config.chat_template.text; }
+const std::vector<std::string>& Tokenizer::unused_chat_templates() const {
+  return state_->config.chat_template.left_aside;
+}
+
+Status Tokenizer::CheckChatTemplate() const {
+  const TokenizerConfig& config = state_->config;
+  const std::string& text = config.chat_template.text;
+  if (text.empty() && config.chat_template.problem)
+    return tl::unexpected(*config.chat_template.problem);
+  const auto lacks = [&](std::string_view key, const std::optional<std::string>& token,
+                         const std::optional<int32_t>& id) {
+    return token && !id && text.find(key) != std::string::npos;
+  };
+  if (lacks("bos_token", config.bos_token, state_->bos))
+    return NoSuchToken("bos_token", *config.bos_token, "the chat template");
+  if (lacks("eos_token", config.eos_token, state_->eos))
+    return NoSuchToken("eos_token", *config.eos_token, "the chat template");
+  return {};
+}
 
 bool Tokenizer::adds_bos() const {
   return state_->config.add_bos_token.value_or(state_->file.template_bos.has_value());

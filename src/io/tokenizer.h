@@ -1,8 +1,8 @@
 // Text to token ids and back, for the byte-level BPE tokenizers that Hugging Face's tokenizer.json
 // or the tiktoken.model of Kimi and Moonlight describe. Ids equal those of the `tokenizers` and the
-// `tiktoken` package. What the file asks for and Latte does not
-// do is refused when loading, never ignored; only `truncation` and `padding`, which say how a
-// training pipeline cut its batches, have no effect here.
+// `tiktoken` package. What the file asks for and Latte does not do is refused when loading, never
+// ignored, where it would change an id; `truncation` and `padding`, which say how a training
+// pipeline cut its batches, have no effect here.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +17,7 @@
 
 namespace latte {
 
+struct TokenizerConfig;
 struct TokenizerFile;
 
 // How Encode treats text that spells a token.
@@ -42,8 +43,8 @@ struct TextPiece {
 // Immutable, thread-safe. Copies are cheap and share their tables.
 class Tokenizer {
  public:
-  // Reads `dir`/tokenizer.json and, where they exist, tokenizer_config.json and
-  // chat_template.jinja (which goes before the template inside the config). Without tokenizer.json,
+  // Reads `dir`/tokenizer.json and, where they exist, tokenizer_config.json,
+  // special_tokens_map.json and chat templates (chat_template_files.h). Without tokenizer.json,
   // reads tiktoken.model and then needs tokenizer_config.json.
   // Errors: kNotFound without the files that are needed; kCorrupt and kUnsupported naming file and
   // key.
@@ -94,10 +95,15 @@ class Tokenizer {
   bool IsSpecial(int32_t id) const;
   const std::string& chat_template() const;  // empty if there is none
 
+  // What stands in the way of prompts by the chat template, and of nothing else: a template that
+  // cannot be used, or one that writes a token with a role which the vocabulary lacks.
+  [[nodiscard]] Status CheckChatTemplate() const;
+  // Chat templates that the checkpoint has and that are not used, in words.
+  const std::vector<std::string>& unused_chat_templates() const;
+
  private:
   struct State;
-  static Result<Tokenizer> Build(TokenizerFile file, std::optional<std::string_view> config_json,
-                                 std::string chat_template);
+  static Result<Tokenizer> Build(TokenizerFile file, TokenizerConfig config);
   explicit Tokenizer(std::shared_ptr<const State> state) : state_(std::move(state)) {}
 
   std::shared_ptr<const State> state_;

@@ -20,24 +20,25 @@ constexpr size_t kMaxAddedTokenBytes = 1024;
 
 using Vocabulary = std::unordered_map<std::string_view, int32_t>;  // by the file's spelling
 
-Status RequireAbsentOrFalse(const Json& model, std::string_view key) {
-  const auto value = model.Find(key);
+// A share of merges that are left out at random; 0 is none.
+Status CheckDropout(const Json& model) {
+  const auto value = model.Find("dropout");
   if (!value) return {};
-  const Result<bool> flag = value->AsBool();
-  if (flag && !*flag) return {};
-  return Unsupported(
-      fmt::format("{}: expected null or false, found a setting that Latte's "
-                  "byte-level BPE does not have",
-                  value->path()));
+  const Result<double> share = value->AsDouble();
+  if (share && *share == 0) return {};
+  return Unsupported(fmt::format("{}: expected null or 0, found merges that are left out at random",
+                                 value->path()));
 }
 
+// unk_token, fuse_unk and byte_fallback say what becomes of a character without a token. There is
+// none: ReadPipeline sees to it that every text ends as bytes, FindByteTokens that all 256 have
+// one.
 Status CheckModelSettings(const Json& model) {
   LATTE_ASSIGN_OR_RETURN(const std::string type, model.GetStringOr("type", "BPE"));
   if (type != "BPE")
     return Unsupported(
         fmt::format("{}: expected model type BPE, found '{}'", model.path(), Printable(type)));
-  for (const std::string_view key : {"dropout", "unk_token", "byte_fallback"})
-    LATTE_RETURN_IF_ERROR(RequireAbsentOrFalse(model, key));
+  LATTE_RETURN_IF_ERROR(CheckDropout(model));
   // Written as "" by some converters, which means the same as null.
   for (const std::string_view key : {"continuing_subword_prefix", "end_of_word_suffix"}) {
     LATTE_ASSIGN_OR_RETURN(const std::string affix, model.GetStringOr(key, ""));
@@ -181,18 +182,6 @@ Result<std::optional<std::string>> ReadConfigToken(const Json& config, std::stri
   return std::optional<std::string>(std::move(text));
 }
 
-Result<std::string> ReadChatTemplate(const Json& config) {
-  const auto value = config.Find("chat_template");
-  if (!value) return std::string();
-  if (!value->is_array()) return value->AsString();
-  for (size_t i = 0; i < value->size(); ++i) {
-    LATTE_ASSIGN_OR_RETURN(const std::string name, value->At(i).GetString("name"));
-    if (name == "default") return value->At(i).GetString("template");
-  }
-  return Unsupported(fmt::format("{}: expected a template named 'default' among {}", value->path(),
-                                 value->size()));
-}
-
 }  // namespace
 
 Result<AddedToken> ReadAddedToken(const Json& entry) {
@@ -236,12 +225,26 @@ Result<TokenizerConfig> ParseTokenizerConfig(std::string_view json) {
   TokenizerConfig config;
   LATTE_ASSIGN_OR_RETURN(config.bos_token, ReadConfigToken(root, "bos_token"));
   LATTE_ASSIGN_OR_RETURN(config.eos_token, ReadConfigToken(root, "eos_token"));
-  LATTE_ASSIGN_OR_RETURN(config.pad_token, ReadConfigToken(root, "pad_token"));
+  // Set by whoever tuned the model, often without a place in the vocabulary; nothing here pads.
+  if (auto pad = ReadConfigToken(root, "pad_token")) config.pad_token = *std::move(pad);
   if (const auto add_bos = root.Find("add_bos_token")) {
     LATTE_ASSIGN_OR_RETURN(config.add_bos_token, add_bos->AsBool());
   }
-  LATTE_ASSIGN_OR_RETURN(config.chat_template, ReadChatTemplate(root));
+  config.lists_added_tokens = root.Find("added_tokens_decoder").has_value();
+  config.chat_template = ReadChatTemplate(root);
   return config;
+}
+
+Status AddSpecialTokensMap(std::string_view json, TokenizerConfig* config) {
+  LATTE_ASSIGN_OR_RETURN(const Json root, Json::Parse(json, "special_tokens_map.json"));
+  if (!root.is_object()) return Corrupt(fmt::format("{}: expected an object", root.path()));
+  if (!config->bos_token) {
+    LATTE_ASSIGN_OR_RETURN(config->bos_token, ReadConfigToken(root, "bos_token"));
+  }
+  if (!config->eos_token) {
+    LATTE_ASSIGN_OR_RETURN(config->eos_token, ReadConfigToken(root, "eos_token"));
+  }
+  return {};
 }
 
 }  // namespace latte

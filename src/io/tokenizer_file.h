@@ -13,6 +13,7 @@
 
 #include "src/io/added_tokens.h"
 #include "src/io/bpe.h"
+#include "src/io/chat_template_files.h"
 #include "src/io/pretokenize.h"
 
 namespace latte {
@@ -40,16 +41,22 @@ class Json;
 // Errors: as above.
 [[nodiscard]] Result<AddedToken> ReadAddedToken(const Json& entry);
 
-// tokenizer_config.json: what of it concerns the tokenizer.
+// tokenizer_config.json: what of it concerns the tokenizer. Of the tokens with a role these two
+// matter; those for padding, for the unknown and so on change no id.
 struct TokenizerConfig {
   std::optional<std::string> bos_token;
   std::optional<std::string> eos_token;
-  std::optional<std::string> pad_token;
+  std::optional<std::string> pad_token;  // nothing, too, where it is no text
   std::optional<bool> add_bos_token;
-  std::string chat_template;  // of several, the one named "default"
+  bool lists_added_tokens = false;  // has added_tokens_decoder: no older file says more
+  ChatTemplate chat_template;
 };
 
 // Errors: as above.
 [[nodiscard]] Result<TokenizerConfig> ParseTokenizerConfig(std::string_view json);
+
+// Takes bos_token and eos_token from special_tokens_map.json where `config` does not name them, as
+// transformers does for files from before added_tokens_decoder. Errors: as above.
+[[nodiscard]] Status AddSpecialTokensMap(std::string_view json, TokenizerConfig* config);
 
 }  // namespace latte
