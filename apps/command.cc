@@ -109,12 +109,13 @@ void SamplingFlags::Add(CLI::App& app) {
 Result<SamplingParams> SamplingFlags::Params(const OpenedModel& opened) const {
   LATTE_ASSIGN_OR_RETURN(const GenerationDefaults defaults, LoadGenerationDefaults(opened.dir));
   SamplingParams out;
-  out.temperature = temperature.value_or(defaults.temperature);
-  out.top_k = top_k.value_or(defaults.top_k);
-  out.top_p = top_p.value_or(defaults.top_p);
-  out.min_p = min_p.value_or(0.0);
+  defaults.ApplyTo(&out);
+  out.temperature = temperature.value_or(out.temperature);
+  out.top_k = top_k.value_or(out.top_k);
+  out.top_p = top_p.value_or(out.top_p);
+  out.min_p = min_p.value_or(out.min_p);
   out.seed = seed;
-  out.repetition_penalty = repetition_penalty.value_or(defaults.repetition_penalty);
+  out.repetition_penalty = repetition_penalty.value_or(out.repetition_penalty);
   out.presence_penalty = presence_penalty;
   out.frequency_penalty = frequency_penalty;
   LATTE_ASSIGN_OR_RETURN(out.logit_bias, ParseLogitBias(logit_bias));

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "src/io/foreign_quant.h"
 #include "src/io/printable.h"
 #include "src/io/quant_tensors.h"
 #include "src/tensor/tensor.h"
@@ -207,9 +208,15 @@ Status CheckTensors(const ModelConfig& config, const StoredTensors& tensors) {
     }
   Differences extra;
   const SetAside set_aside(config, tensors);
-  for (const auto& tensor : tensors)
-    if (!known.contains(tensor.first) && !set_aside(tensor.first))
-      extra.Add(fmt::format("'{}'", Printable(tensor.first)));
+  for (const auto& tensor : tensors) {
+    if (known.contains(tensor.first) || set_aside(tensor.first)) continue;
+    if (const auto tool = ToolOfTensor(tensor.first))
+      return Unsupported(
+          fmt::format("the checkpoint holds tensors as {} writes them ('{}'), a quantisation that "
+                      "is not read; {}",
+                      *tool, Printable(tensor.first), CopyToTake()));
+    extra.Add(fmt::format("'{}'", Printable(tensor.first)));
+  }
 
   if (missing.count + extra.count + shapes.count > 0)
     return Corrupt(

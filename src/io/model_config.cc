@@ -1,6 +1,8 @@
 #include "src/io/model_config.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -10,6 +12,7 @@
 #include "src/io/model_family.h"
 #include "src/io/printable.h"
 #include "src/io/rope_config.h"
+#include "src/io/tokenizer.h"
 
 namespace latte {
 namespace {
@@ -62,7 +65,8 @@ Result<MlaDims> ParseMla(const ConfigReader& in, const MlaDims& defaults, bool r
 Status ParseRouter(const ConfigReader& in, const MoeDims& defaults, MoeDims& moe) {
   LATTE_ASSIGN_OR_RETURN(const std::string method, in.StringOr("topk_method", ""));
   moe.router = defaults.router;
-  if (method == "greedy")
+  // "gready" is the misspelt default of DeepSeek's own config class.
+  if (method == "greedy" || method == "gready")
     moe.router = Router::kGreedy;
   else if (method == "group_limited_greedy")
     moe.router = Router::kGroupLimitedGreedy;
@@ -310,21 +314,57 @@ Result<ModelConfig> ParseModelConfig(const Json& json) {
   return ParseText(json, *family);
 }
 
+namespace {
+
+// The end tokens of generation_config.json.
+Status AddGenerationEos(const std::string& dir, ModelConfig& config) {
+  const std::string path = dir + "/generation_config.json";
+  if (!Exists(path)) return {};
+  LATTE_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxConfigBytes));
+  LATTE_ASSIGN_OR_RETURN(const Json json, Json::Parse(text, path));
+  if (!json.is_object())
+    return Corrupt(fmt::format("{}: expected an object, found another type", path));
+  LATTE_ASSIGN_OR_RETURN(const std::vector<int64_t> eos,
+                         ParseIds(ConfigReader(json), "eos_token_id", config.vocab));
+  AddEos(eos, config);
+  return {};
+}
+
+// Where no config names an end token, the tokenizer's ends a text. A folder without a tokenizer has
+// none; what is wrong with a tokenizer is told where one is needed.
+void AddTokenizerEos(const std::string& dir, ModelConfig& config) {
+  const Result<Tokenizer> tokenizer = Tokenizer::Load(dir);
+  if (!tokenizer) return;
+  const std::optional<int32_t> id = tokenizer->eos_id();
+  if (id && *id < config.vocab) config.eos.push_back(*id);
+}
+
+// What a folder without config.json seems to hold instead.
+std::string Instead(const std::string& dir) {
+  std::error_code error;
+  for (std::filesystem::directory_iterator it(dir, error), end; !error && it != end;
+       it.increment(error))
+    if (it->path().extension() == ".gguf")
+      return fmt::format(
+          "; the folder holds '{}', a copy for llama.cpp, which is not read: take the safetensors "
+          "copy of the model",
+          Printable(it->path().filename().string(), 60));
+  return "";
+}
+
+}  // namespace
+
 Result<ModelConfig> LoadModelConfig(const std::string& dir) {
   const bool is_file = dir.ends_with(".json") && !IsDirectory(dir);
   const std::string path = is_file ? dir : dir + "/config.json";
-  LATTE_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxConfigBytes));
-  LATTE_ASSIGN_OR_RETURN(const Json json, Json::Parse(text, path));
+  Result<std::string> text = ReadFile(path, kMaxConfigBytes);
+  if (!text && text.error().code == Code::kNotFound) text.error().message += Instead(dir);
+  if (!text) return tl::unexpected(std::move(text).error());
+  LATTE_ASSIGN_OR_RETURN(const Json json, Json::Parse(*text, path));
   LATTE_ASSIGN_OR_RETURN(ModelConfig config, ParseModelConfig(json));
-  const std::string generation = dir + "/generation_config.json";
-  if (is_file || !Exists(generation)) return config;
-  LATTE_ASSIGN_OR_RETURN(const std::string generation_text, ReadFile(generation, kMaxConfigBytes));
-  LATTE_ASSIGN_OR_RETURN(const Json generation_json, Json::Parse(generation_text, generation));
-  if (!generation_json.is_object())
-    return Corrupt(fmt::format("{}: expected an object, found another type", generation));
-  LATTE_ASSIGN_OR_RETURN(const std::vector<int64_t> eos,
-                         ParseIds(ConfigReader(generation_json), "eos_token_id", config.vocab));
-  AddEos(eos, config);
+  if (is_file) return config;
+  LATTE_RETURN_IF_ERROR(AddGenerationEos(dir, config));
+  if (config.eos.empty()) AddTokenizerEos(dir, config);
   return config;
 }
 

@@ -95,7 +95,7 @@ struct ModelConfig {
   int64_t mtp_layers = 0;  // multi-token-prediction layers that follow layer L-1 in the checkpoint
   bool wrapped = false;    // the text part of a model with other parts, which are not read
   int64_t bos = -1;        // -1: none
-  std::vector<int64_t> eos;  // union of config.json and generation_config.json
+  std::vector<int64_t> eos;  // of config.json and generation_config.json, else the tokenizer's
   MlaDims mla;
   IndexerDims indexer;
   std::vector<bool> indexed_layers;  // [L] which own an indexer; empty: all, if there is one
@@ -127,7 +127,7 @@ struct ModelConfig {
 std::vector<std::string> Caveats(const ModelConfig& config);
 
 // Reads config.json (and generation_config.json when present) of `dir`, or `dir` itself when it
-// names a .json file.
+// names a .json file. Where neither names an end token, the tokenizer of `dir` does.
 [[nodiscard]] Result<ModelConfig> LoadModelConfig(const std::string& dir);
 
 }  // namespace latte

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "src/io/config_reader.h"
+#include "src/io/foreign_quant.h"
 #include "src/io/printable.h"
 
 namespace latte {
@@ -143,6 +144,18 @@ Result<QuantConfig> ParseGptq(const Json& json) {
   return quant;
 }
 
+Result<QuantConfig> ParseByMethod(const Json& json) {
+  LATTE_ASSIGN_OR_RETURN(const std::string method, json.GetStringOr("quant_method", "unnamed"));
+  if (method == "fp8") return ParseF8(json);
+  if (method == "compressed-tensors") return ParseCompressedTensors(json);
+  if (method == "awq") return ParseAwq(json);
+  if (method == "gptq") return ParseGptq(json);
+  return Unsupported(fmt::format(
+      "{}: '{}' checkpoints are not supported: expected fp8, compressed-tensors, awq or gptq, or "
+      "weights that are not quantised",
+      json.path(), Printable(method)));
+}
+
 }  // namespace
 
 bool QuantConfig::Repacks() const {
@@ -152,19 +165,15 @@ bool QuantConfig::Repacks() const {
 }
 
 Result<QuantConfig> ParseQuantConfig(const Json& config) {
+  LATTE_RETURN_IF_ERROR(CheckNotForeign(config));
   const std::optional<Json> json = config.Find("quantization_config");
   if (!json) return QuantConfig();
   if (!json->is_object())
     return Corrupt(fmt::format("{}: expected an object, found another type", json->path()));
-  LATTE_ASSIGN_OR_RETURN(const std::string method, json->GetStringOr("quant_method", "unnamed"));
-  if (method == "fp8") return ParseF8(*json);
-  if (method == "compressed-tensors") return ParseCompressedTensors(*json);
-  if (method == "awq") return ParseAwq(*json);
-  if (method == "gptq") return ParseGptq(*json);
-  return Unsupported(fmt::format(
-      "{}: '{}' checkpoints are not supported: expected fp8, compressed-tensors, awq or gptq, or "
-      "weights that are not quantised; use such a copy of the model",
-      json->path(), Printable(method)));
+  return ParseByMethod(*json).map_error([](Error error) {
+    if (error.code == Code::kUnsupported) error.message += fmt::format("; {}", CopyToTake());
+    return error;
+  });
 }
 
 }  // namespace latte

@@ -113,9 +113,7 @@ Status SetLogprobs(const OpenAiFields& fields, OpenAiRequest* out) {
 Result<OpenAiRequest> Parse(OpenAiEndpoint endpoint, const Json& body, const OpenAiModel& model) {
   OpenAiFields fields;
   SamplingParams& sampling = fields.request.sampling;
-  sampling.temperature = model.defaults.temperature;
-  sampling.top_k = model.defaults.top_k;
-  sampling.top_p = model.defaults.top_p;
+  model.defaults.ApplyTo(&sampling);
   sampling.seed = model.seed;
   LATTE_RETURN_IF_ERROR(ReadOpenAiFields(endpoint, body, &fields));
   LATTE_RETURN_IF_ERROR(SetMaxTokens(endpoint, fields, &fields.request.stop));
