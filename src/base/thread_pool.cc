@@ -4,6 +4,7 @@
 #include <chrono>
 #include <exception>
 #include <new>
+#include <optional>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -12,6 +13,9 @@
 #include <sched.h>
 
 #include "src/base/check.h"
+#include "src/base/math.h"
+#include "src/base/memory.h"
+#include "src/base/out_of_memory.h"
 #include "src/base/processors.h"
 
 namespace latte {
@@ -56,11 +60,23 @@ std::vector<std::vector<int>> PlaceWorkers(int threads, const std::vector<Proces
 constexpr uint64_t kIndexBits = 32;
 constexpr uint64_t kIndexMask = (uint64_t{1} << kIndexBits) - 1;
 
+// Gives the pool back.
+struct Release {
+  std::atomic<bool>& busy;
+  ~Release() { busy.store(false, std::memory_order_release); }
+};
+
 bool HasWork(uint64_t word) { return (word & kIndexMask) < word >> kIndexBits; }
 
 struct alignas(64) CacheLine {
   std::byte bytes[64];
 };
+
+AnonymousMemory Reserve(int64_t bytes) {
+  std::optional<AnonymousMemory> memory = AnonymousMemory::Reserve(bytes, PageSize::kUsual);
+  if (!memory) throw OutOfMemory(bytes, "the scratch of tasks");
+  return *std::move(memory);
+}
 
 }  // namespace
 
@@ -77,14 +93,32 @@ struct ThreadPool::State {
   std::atomic<bool> failed{false};  // a task of the running call threw
   std::exception_ptr thrown;        // by the first that did; written by whoever set `failed`
   std::vector<CacheLine> scratch;
+  // Of tasks: task_bytes for the caller, then for each worker. As `task`.
+  std::optional<AnonymousMemory> task_scratch;
+  int64_t task_bytes = 0;
 
-  // Takes indices until there are none.
-  void Drain() {
+  std::byte* TaskScratch(size_t thread) const {
+    return task_scratch ? task_scratch->data() + static_cast<int64_t>(thread) * task_bytes
+                        : nullptr;
+  }
+
+  // Before tasks start. Whole pages, so that each lies on the memory node of its thread.
+  void GrowTaskScratch(int64_t bytes) {
+    constexpr int64_t kPage = 4096;
+    if (bytes <= task_bytes) return;
+    task_bytes = 0;
+    task_scratch.reset();
+    task_scratch = Reserve(RoundUp(bytes, kPage) * static_cast<int64_t>(workers.size() + 1));
+    task_bytes = RoundUp(bytes, kPage);
+  }
+
+  // Takes indices until there are none. thread: 0 the caller, i + 1 worker i.
+  void Drain(size_t thread) {
     uint32_t ran = 0;
     while (HasWork(word.load(std::memory_order_relaxed))) {
       const uint64_t taken = word.fetch_add(1, std::memory_order_acq_rel);
       if (!HasWork(taken)) break;
-      RunTask(static_cast<int64_t>(taken & kIndexMask));
+      RunTask(static_cast<int64_t>(taken & kIndexMask), TaskScratch(thread));
       ++ran;
     }
     if (ran == 0) return;
@@ -93,10 +127,10 @@ struct ThreadPool::State {
   }
 
   // After a task that threw, the others of the call are left out.
-  void RunTask(int64_t index) {
+  void RunTask(int64_t index, std::byte* scratch) {
     if (failed.load(std::memory_order_relaxed)) return;
     try {
-      task(index);
+      task(index, scratch);
     } catch (...) {
       if (!failed.exchange(true)) thrown = std::current_exception();
     }
@@ -104,19 +138,19 @@ struct ThreadPool::State {
 
   bool SeesWork() const { return stop.load() || HasWork(word.load(std::memory_order_acquire)); }
 
-  void Work(const std::vector<int>& processors) {
+  void Work(size_t thread, const std::vector<int>& processors) {
     if (!processors.empty()) BindThread(processors);
     while (!stop.load()) {
       const uint32_t seen = calls.load(std::memory_order_acquire);
       if (!SeesWork() && !(spin && SpinUntil([&] { return SeesWork(); }))) calls.wait(seen);
-      Drain();
+      Drain(thread);
     }
   }
 
   // Adds a worker; false where the system gives no more threads, or no stack for one.
   bool Start(const std::vector<int>& place) {
     try {
-      workers.emplace_back([this, place] { Work(place); });
+      workers.emplace_back([this, place, thread = workers.size() + 1] { Work(thread, place); });
       return true;
     } catch (const std::system_error&) {
       return false;
@@ -157,24 +191,31 @@ std::byte* ThreadPool::Scratch(int64_t bytes) {
 
 int ThreadPool::threads() const { return static_cast<int>(state_->workers.size()) + 1; }
 
-void ThreadPool::Run(int64_t count, Task task) {
+void ThreadPool::Run(int64_t count, int64_t scratch_bytes, Task task) {
   if (count <= 0) return;
   LATTE_CHECK(count < int64_t{1} << 31);
   State& s = *state_;
-  if (count == 1 || s.workers.empty() || s.busy.exchange(true, std::memory_order_acquire)) {
-    for (int64_t i = 0; i < count; ++i) task(i);
-    return;
+  const auto run_here = [&](std::byte* scratch) {
+    for (int64_t i = 0; i < count; ++i) task(i, scratch);
+  };
+  const bool alone = count == 1 || s.workers.empty();
+  if (alone && scratch_bytes == 0) return run_here(nullptr);
+  if (s.busy.exchange(true, std::memory_order_acquire)) {
+    if (scratch_bytes == 0) return run_here(nullptr);
+    return run_here(Reserve(scratch_bytes).data());
   }
+  const Release release{s.busy};
+  s.GrowTaskScratch(scratch_bytes);
+  if (alone) return run_here(s.TaskScratch(0));
   s.task = task;
   s.done.store(0, std::memory_order_relaxed);
   s.word.store(static_cast<uint64_t>(count) << kIndexBits, std::memory_order_release);
   s.calls.fetch_add(1, std::memory_order_release);
   s.calls.notify_all();
-  s.Drain();
+  s.Drain(0);
   s.WaitFor(static_cast<uint32_t>(count));
   const std::exception_ptr thrown = std::exchange(s.thrown, nullptr);
   s.failed.store(false, std::memory_order_relaxed);
-  s.busy.store(false, std::memory_order_release);
   if (thrown) std::rethrow_exception(thrown);
 }
 

@@ -42,7 +42,18 @@ class ThreadPool {
   // thrown to the caller when no task runs any more; tasks that had not begun are left out.
   template <class F>
   void ParallelFor(int64_t count, const F& task) {
-    Run(count, {&task, [](const void* f, int64_t i) { (*static_cast<const F*>(f))(i); }});
+    Run(count, 0,
+        {&task, [](const void* f, int64_t i, std::byte*) { (*static_cast<const F*>(f))(i); }});
+  }
+
+  // The same with task(i, scratch): at least `bytes` > 0 of memory, aligned to 64 bytes, that no
+  // task of another thread has; contents undefined. A call that has the pool takes memory that
+  // stays and takes room only where it is touched; one that does not, memory of its own.
+  template <class F>
+  void ParallelFor(int64_t count, int64_t bytes, const F& task) {
+    Run(count, bytes, {&task, [](const void* f, int64_t i, std::byte* scratch) {
+                         (*static_cast<const F*>(f))(i, scratch);
+                       }});
   }
 
   // At least `bytes` of memory, aligned to 64 bytes, that the caller shares with the tasks of its
@@ -54,12 +65,12 @@ class ThreadPool {
   // A view of the caller's function: cheaper than std::function, and alive as long as the call.
   struct Task {
     const void* function = nullptr;
-    void (*call)(const void*, int64_t) = nullptr;
-    void operator()(int64_t i) const { call(function, i); }
+    void (*call)(const void*, int64_t, std::byte*) = nullptr;
+    void operator()(int64_t i, std::byte* scratch) const { call(function, i, scratch); }
   };
   struct State;
 
-  void Run(int64_t count, Task task);
+  void Run(int64_t count, int64_t scratch_bytes, Task task);
 
   std::unique_ptr<State> state_;
 };

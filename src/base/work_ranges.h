@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 
 #include "src/base/thread_pool.h"
@@ -68,16 +69,16 @@ class WorkRanges {
   std::array<Run, kMaxOwners> runs_;
 };
 
-// Runs task(i, next) for 0 ≤ i < count on the pool; next is the index that the thread will probably
-// run after i, −1 if none.
+// Runs task(i, next, scratch) for 0 ≤ i < count on the pool; next is the index that the thread will
+// probably run after i, −1 if none; scratch as ParallelFor has it.
 template <class F>
-void ParallelForInRuns(ThreadPool& pool, int64_t count, const F& task) {
+void ParallelForInRuns(ThreadPool& pool, int64_t count, int64_t scratch_bytes, const F& task) {
   const auto threads = static_cast<int64_t>(pool.threads());
   WorkRanges ranges(count,
                     std::clamp<int64_t>(count, 1, std::min(threads, WorkRanges::kMaxOwners)));
-  pool.ParallelFor(ranges.owners(), [&](int64_t owner) {
+  pool.ParallelFor(ranges.owners(), scratch_bytes, [&](int64_t owner, std::byte* scratch) {
     for (WorkRanges::Taken t = ranges.Take(owner); t.index >= 0; t = ranges.Take(owner))
-      task(t.index, t.next);
+      task(t.index, t.next, scratch);
   });
 }
 

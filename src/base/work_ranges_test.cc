@@ -29,7 +29,7 @@ TEST(WorkRanges, EveryIndexRunsOnceHoweverManyThreads) {
     for (const int64_t count : {0, 1, 2, 5, 64, 65, 1000}) {
       std::vector<std::atomic<int>> ran(static_cast<size_t>(count));
       std::atomic<int> strange{0};
-      ParallelForInRuns(pool, count, [&](int64_t i, int64_t next) {
+      ParallelForInRuns(pool, count, 0, [&](int64_t i, int64_t next, std::byte*) {
         ++ran[static_cast<size_t>(i)];
         if (next != -1 && next != i + 1 && next != i - 1) ++strange;
       });

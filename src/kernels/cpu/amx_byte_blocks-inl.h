@@ -42,7 +42,7 @@ struct ByteProduct {
   // The block's operand A, in the panel or in place: bytes from one row, tile and step to the next.
   const int8_t* a;
   int64_t a_row, a_tile, a_step;
-  BlockAhead ahead;
+  BlockAhead* ahead;
 
   bool in_lanes() const { return x_rows == 1; }
   float* Sums(int64_t w_tile, int64_t x_tile) {

@@ -21,7 +21,7 @@ void Launch<kTarget>::Mha(const MhaOp::Params& p, const Exec& exec) {
   const int64_t rows = QueriesPerTask(s, kTarget.mha_queries, exec);
   const int64_t runs = CeilDiv(s.t, rows);
   const int64_t macs = s.t * s.s * s.h * (s.n + s.r + s.v);
-  ForEachTask(runs * s.h, macs, exec, [&](int64_t task) {
+  ForEachTaskInScratch(runs * s.h, macs, exec, [&](int64_t task, std::byte* scratch) {
     const int64_t head = task % s.h;
     const int64_t query = (runs - 1 - task / s.h) * rows;  // the longest first
     MhaTask t;
@@ -47,6 +47,7 @@ void Launch<kTarget>::Mha(const MhaOp::Params& p, const Exec& exec) {
     t.lse = p.lse.Ptr<float>() + query * s.h + head;
     t.o_stride = s.h * s.v;
     t.lse_stride = s.h;
+    t.scratch = TargetScratch(scratch);
     kTarget.mha(t);
   });
 }

@@ -245,16 +245,22 @@ struct PieceOuts {
   }
 };
 
-template <const Target& kTarget>
-void RunPiece(const MlaDecodeOp::Params& p, const Plan& plan, const Piece& piece) {
+struct PieceScratch {
   alignas(64) float o[kMaxTileRows * kMaxDecodeWidth];
   float max[kMaxTileRows];
   float sum[kMaxTileRows];
   DecodeRow q[kMaxTileRows];
-  DecodeTask t = TaskOf(p, plan, piece, q);
-  PieceOuts<kTarget> outs = {plan, piece, {o, max, sum}};
+};
+
+template <const Target& kTarget>
+void RunPiece(const MlaDecodeOp::Params& p, const Plan& plan, const Piece& piece,
+              std::byte* scratch) {
+  auto& own = LaunchScratch<PieceScratch>(scratch);
+  DecodeTask t = TaskOf(p, plan, piece, own.q);
+  t.scratch = TargetScratch(scratch);
+  PieceOuts<kTarget> outs = {plan, piece, {own.o, own.max, own.sum}};
   t.key_begin = piece.split_begin * kSplitKeys;
-  t.key_end = std::min(q[piece.rows - 1].visible, piece.split_end * kSplitKeys);
+  t.key_end = std::min(own.q[piece.rows - 1].visible, piece.split_end * kSplitKeys);
   t.splits = piece.split_end - piece.split_begin;
   t.split_keys = kSplitKeys;
   t.outs = {&outs, PieceOuts<kTarget>::Next};
@@ -289,7 +295,9 @@ void Launch<kTarget>::MlaDecode(const MlaDecodeOp::Params& p, const Exec& exec) 
   const auto piece = [&plan](int64_t i) -> const Piece& {
     return plan.pieces[static_cast<size_t>(i)];
   };
-  ForEachTask(pieces, plan.macs, exec, [&](int64_t i) { RunPiece<kTarget>(p, plan, piece(i)); });
+  ForEachTaskInScratch(pieces, plan.macs, exec, [&](int64_t i, std::byte* scratch) {
+    RunPiece<kTarget>(p, plan, piece(i), scratch);
+  });
   if (!plan.merges) return;
   ForEachTask(pieces, plan.macs, exec, [&](int64_t i) { MergePiece<kTarget>(p, plan, piece(i)); });
 }

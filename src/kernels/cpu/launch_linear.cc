@@ -9,7 +9,7 @@ namespace {
 // Rows of W that a target works on at once, and columns of its widest tile.
 constexpr int64_t kWeightRows = 64;
 constexpr int64_t kTileColumns = 128;
-// Outputs of a task with a gate, which has to be kept until it is multiplied: 128 KiB of stack.
+// Outputs of a task with a gate, which has to be kept until it is multiplied.
 constexpr int64_t kGateOutputs = 1 << 15;
 // Rows of x up to which memory is the floor, and weights of a task with so few: what it prepares
 // and reads before it has asked for it should be little of it.
@@ -173,9 +173,12 @@ struct Packed {
   std::byte* At(int64_t b, int64_t m) const { return data + (b * tiles + m / kPackRows) * bytes; }
 };
 
+struct GateScratch {
+  alignas(64) float y[kGateOutputs];
+};
+
 template <const Target& kTarget>
-void RunGated(const LinearPart& p, const Block& at, const LinearTask& up) {
-  alignas(64) float scratch[kGateOutputs];
+void RunGated(const LinearPart& p, const Block& at, const LinearTask& up, float* scratch) {
   LinearTask gate = up;
   gate.w = At(p.gate, at.b, at.n);
   gate.grid = GridAt(p.gate_scale, at.b, at.n, 0);
@@ -192,14 +195,15 @@ void RunGated(const LinearPart& p, const Block& at, const LinearTask& up) {
 
 template <const Target& kTarget>
 void RunBlock(const LinearPart& p, const Packed& packed, const Block& at, const LinearTask* next,
-              const Exec& exec) {
+              const Exec& exec, std::byte* scratch) {
   LinearTask task = TaskAt(p, at);
   task.ask_into = AskInto(exec);
   task.many_streams = exec.machine->many_streams;
   task.next = next;
+  task.scratch = TargetScratch(scratch);
   if (packed.data != nullptr) task.packed = packed.At(at.b, at.m);
   if (p.gate.empty()) return kTarget.linear(task);
-  RunGated<kTarget>(p, at, task);
+  RunGated<kTarget>(p, at, task, LaunchScratch<GateScratch>(scratch).y);
 }
 
 template <const Target& kTarget>
@@ -289,20 +293,22 @@ void RunParts(std::span<const LinearPart> parts, const Exec& exec) {
   const auto block_of = [&](size_t i, int64_t task) {
     return BlockAt(pieces.blocks[i], task - pieces.first[i]);
   };
-  const auto run = [&](int64_t task, int64_t next) {
+  const auto run = [&](int64_t task, int64_t next, std::byte* scratch) {
     const size_t i = part_of(task);
     if (next < 0)
-      return RunBlock<kTarget>(parts[i], pieces.packed[i], block_of(i, task), nullptr, exec);
+      return RunBlock<kTarget>(parts[i], pieces.packed[i], block_of(i, task), nullptr, exec,
+                               scratch);
     const size_t j = part_of(next);
     const LinearTask ahead = FirstTaskAt(parts[j], block_of(j, next));
-    RunBlock<kTarget>(parts[i], pieces.packed[i], block_of(i, task), &ahead, exec);
+    RunBlock<kTarget>(parts[i], pieces.packed[i], block_of(i, task), &ahead, exec, scratch);
   };
   // Where memory is the floor a thread walks neighbouring weights; many rows of x share them.
   const int64_t tasks = *(end - 1);
   const auto few = [](const LinearPart& p) { return LinearOp::ShapeOf(p).m <= kMemoryRows; };
   if (std::ranges::all_of(parts, few)) return ForEachTaskInRuns(tasks, pieces.macs, exec, run);
-  ForEachTask(tasks, pieces.macs, exec,
-              [&](int64_t task) { run(task, task + 1 < tasks ? task + 1 : -1); });
+  ForEachTaskInScratch(tasks, pieces.macs, exec, [&](int64_t task, std::byte* scratch) {
+    run(task, task + 1 < tasks ? task + 1 : -1, scratch);
+  });
 }
 
 }  // namespace
@@ -372,7 +378,7 @@ void Launch<kTarget>::LinearT(const LinearTOp::Params& p, const Exec& exec) {
   const auto weights_at = [&](const Block& at) {
     return At(p.w, at.b, 0) + at.n * SizeOf(s.w) / ValuesPerElement(s.w);
   };
-  const auto run = [&](int64_t task, int64_t next) {
+  const auto run = [&](int64_t task, int64_t next, std::byte* scratch) {
     const Block at = block_of(task);
     LinearTTask t = {};
     t.x = At(p.x, at.b, at.m);
@@ -398,11 +404,13 @@ void Launch<kTarget>::LinearT(const LinearTOp::Params& p, const Exec& exec) {
     t.y_batch = p.y.stride[0];
     t.grid_batch = p.w_scale.batch_rows;
     t.ask_into = AskInto(exec);
+    t.scratch = TargetScratch(scratch);
     kTarget.linear_t(t);
   };
   const int64_t tasks = CeilDiv(s.b, streams) * blocks.per_batch();
   if (s.m <= kMemoryRows) return ForEachTaskInRuns(tasks, macs, exec, run);
-  ForEachTask(tasks, macs, exec, [&](int64_t task) { run(task, -1); });
+  ForEachTaskInScratch(tasks, macs, exec,
+                       [&](int64_t task, std::byte* scratch) { run(task, -1, scratch); });
 }
 
 template void Launch<kAvx2>::Linear(const LinearOp::Params&, const Exec&);

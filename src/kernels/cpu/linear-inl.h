@@ -23,7 +23,7 @@
 //           their scale.
 // Order     per block of K: segments in order, in each one vector of partial sums; a fixed tree
 //           over the vector; blocks in order, the bias last. For every tile, task and thread count.
-// Limits    K > 0; segments of 16 columns or more; stack 340 KiB.
+// Limits    K > 0; segments of 16 columns or more; scratch 260 KiB.
 #pragma once
 
 #include <cstdint>
@@ -34,6 +34,7 @@
 #include "src/kernels/cpu/rows_in_order-inl.h"
 #include "src/kernels/cpu/rows_side_by_side-inl.h"
 #include "src/kernels/cpu/scales-inl.h"
+#include "src/kernels/cpu/scratch-inl.h"
 #include "src/kernels/cpu/target.h"
 #include "src/kernels/cpu/tiles-inl.h"
 
@@ -241,12 +242,16 @@ void DotPanel(const LinearTask& t, const Panel<T>& panel, const BlockScales<Math
   });
 }
 
-// A function of its own for the stack that only this case needs.
+template <class Math>
+struct WidenedScratch {
+  alignas(64) typename Math::X wide[kPanelRows * kBlockStride<Math>];
+};
+
 template <class Math, bool kScaled, class T>
 void DotWidenedPanel(const LinearTask& t, const Panel<T>& panel, const BlockScales<Math>& scales,
                      LinesInOrder& ahead) {
   using X = typename Math::X;
-  alignas(64) X wide[kPanelRows * kBlockStride<Math>];
+  X* const wide = InScratch<WidenedScratch<Math>>(t.scratch).wide;
   for (int64_t n = 0; n < panel.rows; ++n) {
     Weights<Math, T> w;
     w.p = panel.w + n * panel.stride;

@@ -22,8 +22,8 @@
 //           rows of x by linear_amx_f8_row-inl.h.
 // Limits    K > 0; bf16 weights without scales, others with scales that change at multiples of 32,
 //           of e4m3 at multiples of 128, or are one along K.
-//           Up to kMaxTileActivations rows of x and kMaxTileOutputs outputs per task. Stack 1 MiB,
-//           of which rows and outputs decide what is touched.
+//           Up to kMaxTileActivations rows of x and kMaxTileOutputs outputs per task. Scratch 1
+//           MiB, of which rows and outputs decide what is touched.
 #pragma once
 
 #include <cstdint>
@@ -34,6 +34,7 @@
 #include "src/kernels/cpu/linear_amx_f8_row-inl.h"
 #include "src/kernels/cpu/pairs-inl.h"
 #include "src/kernels/cpu/scales-inl.h"
+#include "src/kernels/cpu/scratch-inl.h"
 #include "src/kernels/cpu/target.h"
 #include "src/kernels/cpu/tiles-inl.h"
 
@@ -360,7 +361,7 @@ inline void MultiplyAll(TileLinear& s, const LinearTask& t) {
 
 // Requires: x is bf16; w bf16 without scales, or 8 bits with them; t.packed unless m is 1.
 inline void LinearOnTiles(const LinearTask& t) {
-  TileLinear s;
+  auto& s = InScratch<TileLinear>(t.scratch);
   s.k = t.k;
   s.steps = (t.k + kStep - 1) / kStep;
   s.x_tiles = (t.m + kTileSide - 1) / kTileSide;

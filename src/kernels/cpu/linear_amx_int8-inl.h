@@ -17,8 +17,8 @@
 //           by fused multiply-adds; then times the scale of x, added to the sum likewise. Where a
 //           row of W has one scale it multiplies the finished sum. The bias is last.
 // Limits    groups of x are multiples of 128; scales of W begin at multiples of 128, of 4-bit ones
-//           at multiples of 32, or are one along K; rows and outputs as in linear_amx-inl.h; stack
-//           1.2 MiB, of which rows and outputs decide what is touched.
+//           at multiples of 32, or are one along K; rows and outputs as in linear_amx-inl.h;
+//           scratch 1.2 MiB, of which rows and outputs decide what is touched.
 #pragma once
 
 #include <cstdint>
@@ -26,6 +26,7 @@
 #include "src/kernels/cpu/amx_byte_blocks-inl.h"
 #include "src/kernels/cpu/linear_amx-inl.h"
 #include "src/kernels/cpu/linear_amx_int8_row-inl.h"
+#include "src/kernels/cpu/scratch-inl.h"
 #include "src/kernels/cpu/target.h"
 #include "src/kernels/cpu/tiles-inl.h"
 
@@ -117,7 +118,7 @@ inline void MultiplyTiles(ByteProduct& s, const ByteBlock& block, int64_t begin,
     for (int64_t chunk = 0; chunk < block.chunks(); chunk += kBatch) {
       const int64_t chunks = Min(kBatch, block.chunks() - chunk);
       for (int64_t c = 0; c < chunks; ++c) {
-        s.ahead.Ask();
+        s.ahead->Ask();
         MultiplyChunk<kM, kN, kRuns>(s, block.begin / kByteChunk, chunk + c, x_tile,
                                      runs + c * kRuns * kTiles * kTileSums);
         AddTiles<kOneScale, kRuns, kM, kN>(s, block, before, c * kTiles / chunks,
@@ -132,7 +133,7 @@ inline void MultiplyTiles(ByteProduct& s, const ByteBlock& block, int64_t begin,
 template <bool kOneScale, int64_t kRuns, int64_t kM>
 inline void MultiplyPanel(ByteProduct& s, const ByteBlock& block) {
   constexpr int64_t kN = kRuns == 1 ? 2 : 1;
-  s.ahead.SetParts(s.ahead.chunks * ((s.x_tiles + kN - 1) / kN));
+  s.ahead->SetParts(s.ahead->chunks * ((s.x_tiles + kN - 1) / kN));
   const int64_t even = s.x_tiles / kN * kN;
   if (even > 0) MultiplyTiles<kOneScale, kRuns, kM, kN>(s, block, 0, even);
   if (even < s.x_tiles) MultiplyTiles<kOneScale, kRuns, kM, 1>(s, block, even, s.x_tiles);
@@ -170,7 +171,7 @@ inline ByteBlocks BlocksOf(const ByteProduct& s, const LinearTask& t) {
 template <bool kOneScale, int64_t kRuns>
 inline void MultiplyBlocks(ByteProduct& s) {
   ForEachBlock(
-      *s.t, [&](const LinearTask& t) { return BlocksOf(s, t); }, s.ahead,
+      *s.t, [&](const LinearTask& t) { return BlocksOf(s, t); }, *s.ahead,
       [&](const ByteBlock& block) { MultiplyBlock<kOneScale, kRuns>(s, block); });
 }
 
@@ -213,8 +214,10 @@ inline void MultiplyWithRuns(ByteProduct& s, bool one_scale, int64_t runs) {
 
 // Requires: x is i8, w is i8 or u4 with scales, groups as above; t.packed above LaneRows() rows.
 inline void LinearAmxInt8(const LinearTask& t) {
-  ByteProduct s;
+  auto& s = InScratch<ByteProduct>(t.scratch);
+  BlockAhead ahead;
   s.t = &t;
+  s.ahead = &ahead;
   s.x_rows = t.m <= LaneRows(t.w_type) ? 1 : kTileSide;
   s.x_tiles = (t.m + s.x_rows - 1) / s.x_rows;
   s.chunks = (t.k + kByteChunk - 1) / kByteChunk;

@@ -195,19 +195,19 @@ inline void MultiplyByRows(ByteProduct& s, const ByteBlock& block) {
   TileRows rows, next;
   rows.Find(t, block, 0);
   // One scale per row is a line or two, and to look for lines at every chunk costs time.
-  s.ahead.SetParts(kOneScale ? 1 : s.ahead.chunks * tiles);
-  if (kOneScale) s.ahead.Ask();
+  s.ahead->SetParts(kOneScale ? 1 : s.ahead->chunks * tiles);
+  if (kOneScale) s.ahead->Ask();
   for (int64_t i = 0; i < tiles; ++i) {
     float* const y = s.Sums(block.output / kTileSide + i, 0);
     if (i + 1 < tiles)
       next.Find(t, block, i + 1);
-    else if (s.ahead.task != nullptr)
-      next.Find(*s.ahead.task, s.ahead.block, 0);
+    else if (s.ahead->task != nullptr)
+      next.Find(*s.ahead->task, s.ahead->block, 0);
     else
       next = rows;  // nothing follows: lines that are here already
     LaneChunk c = {rows.row, order.row[i], block.output, 0, 0, 0, rows.row, 0};
     for (int64_t chunk = 0; chunk < block.chunks(); ++chunk) {
-      if (!kOneScale) s.ahead.Ask();
+      if (!kOneScale) s.ahead->Ask();
       c.k = block.begin + chunk * kByteChunk;
       c.count = Min(kByteChunk, block.end - c.k);
       c.at = chunk * kChunkBytes;
@@ -234,14 +234,14 @@ inline void MultiplyTogether(ByteProduct& s, const ByteBlock& block) {
   const int64_t tiles = (block.rows + kTileSide - 1) / kTileSide;
   LaneRuns runs[kMaxLaneRows];
   TileRows rows;
-  s.ahead.SetParts(s.ahead.chunks * tiles);
+  s.ahead->SetParts(s.ahead->chunks * tiles);
   for (int64_t i = 0; i < tiles; ++i) {
     float* const y = s.Sums(block.output / kTileSide + i, 0);
     const LaneOrder& order = OrderOf(t, block.rows);
     rows.Find(t, block, i);
     LaneChunk c = {rows.row, order.row[i], block.output, 0, 0, 0, nullptr, 0};
     for (int64_t chunk = 0; chunk < block.chunks(); ++chunk) {
-      s.ahead.Ask();
+      s.ahead->Ask();
       c.k = block.begin + chunk * kByteChunk;
       c.count = Min(kByteChunk, block.end - c.k);
       c.at = chunk * (kByteChunk / ValuesOf(kType));

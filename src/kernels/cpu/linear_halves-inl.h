@@ -10,7 +10,7 @@
 // Order     as byte_scales-inl.h says, the bias last: the bits of avx512_vnni. For every tile, task
 //           and thread count.
 // Limits    groups of x are multiples of 128; scales of W begin at multiples of 128, of 4-bit ones
-//           at multiples of 32, or are one along K; up to kMaxTaskRows rows of x; stack 420 KiB.
+//           at multiples of 32, or are one along K; up to kMaxTaskRows rows of x; scratch 350 KiB.
 #pragma once
 
 #include "src/kernels/cpu/byte_halves-inl.h"

@@ -9,6 +9,7 @@
 
 #include "src/kernels/cpu/byte_halves-inl.h"
 #include "src/kernels/cpu/rows_in_order-inl.h"
+#include "src/kernels/cpu/scratch-inl.h"
 #include "src/kernels/cpu/target.h"
 #include "src/kernels/cpu/tiles-inl.h"
 
@@ -21,6 +22,7 @@ constexpr int64_t kFewHalvesRuns = 512;        // of W in a pass
 constexpr int64_t kEightSums = kEight * kEight;
 
 struct HalvesFewScratch {
+  HalvesInputs x;
   ByteRunScales<kEight, kFewHalvesRuns> scales;
   // Of groups of eight sums: [row of x][row of W][sum].
   alignas(32) int32_t sums[kFewHalvesRuns / kEight * kEightSums];
@@ -146,8 +148,8 @@ void MultiplyHalvesFew(const LinearTask& t, const typename Kind::T* w, const Hal
 
 template <class Kind>
 void MultiplyByHalvesFew(const LinearTask& t, const typename Kind::T* w) {
-  HalvesInputs x;
-  HalvesFewScratch s;
+  auto& s = InScratch<HalvesFewScratch>(t.scratch);
+  HalvesInputs& x = s.x;
   x.rows = t.m;
   x.chunk_step = 1;
   constexpr int64_t kLongest = kFewHalvesRuns / Kind::kRuns;

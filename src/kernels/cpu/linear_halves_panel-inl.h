@@ -11,6 +11,7 @@
 
 #include "src/kernels/cpu/byte_halves-inl.h"
 #include "src/kernels/cpu/rows_in_order-inl.h"
+#include "src/kernels/cpu/scratch-inl.h"
 #include "src/kernels/cpu/target.h"
 #include "src/kernels/cpu/tiles-inl.h"
 
@@ -29,6 +30,7 @@ constexpr int64_t kTileUnitBytes = kUnitSteps * 2 * kTileHalfBytes;
 
 template <class Order>
 struct HalvesPanelScratch {
+  HalvesInputs x;
   const typename Order::T* rows[kHalvesOutputs];  // of W; behind the last one it is there again
   alignas(64) uint8_t w[kHalvesOutputs / kHalvesTile * Order::kUnits * kTileUnitBytes];
   ByteRunScales<kHalvesOutputs, kHalvesRuns> scales;
@@ -172,8 +174,8 @@ template <class Kind>
 void MultiplyByHalvesPanels(const LinearTask& t, const typename Kind::T* w) {
   using T = typename Kind::T;
   using Order = typename Kind::Order;
-  HalvesInputs x;
-  HalvesPanelScratch<Order> s;
+  auto& s = InScratch<HalvesPanelScratch<Order>>(t.scratch);
+  HalvesInputs& x = s.x;
   x.rows = t.m;
   x.row_step = 1;
   x.chunk_step = t.m;

@@ -13,7 +13,7 @@
 //           rows_in_order-inl.h says.
 // Order     as byte_scales-inl.h says, the bias last. For every tile, task and thread count.
 // Limits    groups of x are multiples of 128; scales of W begin at multiples of 128, of 4-bit ones
-//           at multiples of 32, or are one along K; up to kMaxTaskRows rows of x; stack 420 KiB.
+//           at multiples of 32, or are one along K; up to kMaxTaskRows rows of x; scratch 350 KiB.
 #pragma once
 
 #include <cstdint>
@@ -25,6 +25,7 @@
 #include "src/kernels/cpu/linear_int8_lanes-inl.h"
 #include "src/kernels/cpu/linear_int8_panel-inl.h"
 #include "src/kernels/cpu/rows_in_order-inl.h"
+#include "src/kernels/cpu/scratch-inl.h"
 #include "src/kernels/cpu/target.h"
 #include "src/kernels/cpu/tiles-inl.h"
 
@@ -36,10 +37,17 @@ constexpr int64_t kShortRows = 1024;
 // Values of x with which rows of W pass one after the other.
 constexpr int64_t kTurnValues = 16 << 10;
 
+template <class T>
+struct InputsWith {
+  ByteInputs x;
+  T rest;
+};
+
 template <class Kind>
 void MultiplyByFew(const LinearTask& t, const typename Kind::T* w) {
-  ByteInputs x;
-  FewScratch s;
+  auto& scratch = InScratch<InputsWith<FewScratch>>(t.scratch);
+  ByteInputs& x = scratch.x;
+  FewScratch& s = scratch.rest;
   x.rows = t.m;
   x.row_step = kFewColumns / kByteChunk;
   x.chunk_step = 1;
@@ -60,8 +68,9 @@ void MultiplyByFew(const LinearTask& t, const typename Kind::T* w) {
 template <class Kind>
 void MultiplyByLanes(const LinearTask& t, const typename Kind::T* w) {
   using T = typename Kind::T;
-  ByteInputs x;
-  LaneScratch s;
+  auto& scratch = InScratch<InputsWith<LaneScratch>>(t.scratch);
+  ByteInputs& x = scratch.x;
+  LaneScratch& s = scratch.rest;
   x.rows = t.m;
   x.row_step = 1;
   x.chunk_step = t.m;
@@ -87,8 +96,9 @@ void MultiplyByLanes(const LinearTask& t, const typename Kind::T* w) {
 template <class Kind>
 void MultiplyByPanels(const LinearTask& t, const typename Kind::T* w) {
   using T = typename Kind::T;
-  ByteInputs x;
-  PanelScratch<T> s;
+  auto& scratch = InScratch<InputsWith<PanelScratch<T>>>(t.scratch);
+  ByteInputs& x = scratch.x;
+  PanelScratch<T>& s = scratch.rest;
   x.rows = t.m;
   x.row_step = 1;
   x.chunk_step = t.m;

@@ -10,13 +10,14 @@
 //           larger than it is: where a row of x is left over it holds 128 in all columns, and its
 //           sums are what that adds. Beside eight rows of x W is made unsigned instead.
 // Order     as byte_scales-inl.h says.
-// Limits    what FitEights asks for; stack 90 KiB.
+// Limits    what FitEights asks for; scratch 73 KiB.
 #pragma once
 
 #include <cstdint>
 
 #include "src/kernels/cpu/byte_rows-inl.h"
 #include "src/kernels/cpu/linear_int8_inputs-inl.h"
+#include "src/kernels/cpu/scratch-inl.h"
 #include "src/kernels/cpu/target.h"
 #include "src/kernels/cpu/tiles-inl.h"
 
@@ -142,7 +143,7 @@ inline bool FitEights(const LinearTask& t) {
 template <class Kind, bool kOnes>
 void MultiplyByEights(const LinearTask& t) {
   using V = typename Kind::V;
-  EightsScratch s;
+  auto& s = InScratch<EightsScratch>(t.scratch);
   PackEights<V, kOnes>(t, s.x);
   const int64_t chunks = t.k / kByteChunk;
   for (int64_t n = 0; n < t.n; n += kSumLanes) {

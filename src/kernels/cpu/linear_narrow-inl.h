@@ -33,6 +33,7 @@
 #include "src/kernels/cpu/rows_in_order-inl.h"
 #include "src/kernels/cpu/rows_side_by_side-inl.h"
 #include "src/kernels/cpu/scales-inl.h"
+#include "src/kernels/cpu/scratch-inl.h"
 #include "src/kernels/cpu/target.h"
 #include "src/kernels/cpu/tiles-inl.h"
 
@@ -214,12 +215,16 @@ void WidenRows(const Panel<T>& panel, const NarrowScales<V>& scales, int64_t n, 
   });
 }
 
-// A function of its own for the stack that only this case needs.
+template <class V>
+struct WidenedNarrowScratch {
+  alignas(64) BF16 wide[kPanelRows / (2 * kWideTwos) * kWideRows<V>];
+};
+
 template <class V, class T>
 void WidenedNarrowPanel(const LinearTask& t, const Panel<T>& panel, const NarrowScales<V>& scales,
                         LinesInOrder& ahead) {
   constexpr int64_t kRows = 2 * kWideTwos;
-  alignas(64) BF16 wide[kPanelRows / kRows * kWideRows<V>];
+  BF16* const wide = InScratch<WidenedNarrowScratch<V>>(t.scratch).wide;
   for (int64_t n = 0; n < panel.rows; n += kRows)
     WidenRows<V>(panel, scales, n, wide + n / kRows * kWideRows<V>);
   ForEachRun<V::kTileRows>(t.m, [&](int64_t m, auto count) {

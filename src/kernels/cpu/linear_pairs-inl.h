@@ -16,7 +16,7 @@
 // Order     per block of K 16 partial sums, pair i of columns in sum i mod 16; quarters first,
 //           (a + c) + (b + d), then (0 + 2) + (1 + 3) of the four that are left; blocks in order,
 //           the bias last. For every tile, task and thread count.
-// Limits    as linear-inl.h; stack 530 KiB.
+// Limits    as linear-inl.h; scratch 512 KiB.
 #pragma once
 
 #include <cstdint>
@@ -26,6 +26,7 @@
 #include "src/kernels/cpu/linear_pairs_some-inl.h"
 #include "src/kernels/cpu/math-inl.h"
 #include "src/kernels/cpu/rows_in_order-inl.h"
+#include "src/kernels/cpu/scratch-inl.h"
 #include "src/kernels/cpu/target.h"
 #include "src/kernels/cpu/tiles-inl.h"
 
@@ -218,13 +219,18 @@ void PackedPanel(const LinearTask& t, const Panel<BF16>& panel, const BF16* pack
   });
 }
 
+template <class V>
+struct PackedScratch {
+  alignas(64) BF16 packed[kPackedRows * kBlockK<PairMath<V>>];
+};
+
 // Panels of W and blocks of K, as DotPanels.
 template <class V>
 void PackedPanels(const LinearTask& t) {
   constexpr int64_t kBlock = kBlockK<PairMath<V>>;
   const auto* const w = static_cast<const BF16*>(t.w);
   const int64_t runs = (t.m + kPackedInputRows - 1) / kPackedInputRows;
-  alignas(64) BF16 packed[kPackedRows * kBlock];
+  BF16* const packed = InScratch<PackedScratch<V>>(t.scratch).packed;
   const int64_t panel_rows = t.ask_into == Cache::kL2 ? kPackedRowsBesideNext : kPackedRows;
   for (int64_t n = 0; n < t.n; n += panel_rows) {
     const int64_t rows = Min(panel_rows, t.n - n);

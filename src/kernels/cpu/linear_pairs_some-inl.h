@@ -7,7 +7,7 @@
 //           of the peak for 0.78 of it). Where rows of x would lie in the same set of the L1, they
 //           are laid out by steps first.
 // Order     that of linear_pairs-inl.h.
-// Limits    as linear_pairs-inl.h; stack 390 KiB.
+// Limits    as linear_pairs-inl.h; scratch 380 KiB.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +15,7 @@
 #include "src/kernels/cpu/linear-inl.h"
 #include "src/kernels/cpu/math-inl.h"
 #include "src/kernels/cpu/pairs-inl.h"
+#include "src/kernels/cpu/scratch-inl.h"
 #include "src/kernels/cpu/target.h"
 #include "src/kernels/cpu/tiles-inl.h"
 
@@ -166,11 +167,16 @@ void SomePanel(const LinearTask& t, const Panel<BF16>& panel, const BF16* laid_o
   });
 }
 
+template <class V>
+struct SomeScratch {
+  alignas(64) BF16 x[kMostSomeInputs * kBlockK<PairMath<V>>];
+};
+
 // Requires: rows of x as above, kSomeTileOutputs rows of W or more.
 template <class V>
 void SomePanels(const LinearTask& t) {
   constexpr int64_t kBlock = kBlockK<PairMath<V>>;
-  alignas(64) BF16 x[kMostSomeInputs * kBlock];
+  BF16* const x = InScratch<SomeScratch<V>>(t.scratch).x;
   const bool lays_out = t.x_stride * static_cast<int64_t>(sizeof(BF16)) % (kPage / 2) == 0;
   const auto panel_at = [](const LinearTask& of, int64_t n, int64_t k) {
     const auto* const w = static_cast<const BF16*>(of.w) + n * of.w_stride + k;

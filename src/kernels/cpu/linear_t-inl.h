@@ -9,7 +9,7 @@
 //           widened first, 64 or 256 rows of a run at a time, and scaled.
 // Roofline  one row of x: 2 FLOP per weight, bound by memory.
 // Order     one fused multiply-add per row of W, in order, for every tile, task and thread count.
-// Limits    N > 0; stack 290 KiB.
+// Limits    N > 0; scratch 170 KiB.
 #pragma once
 
 #include <cstdint>
@@ -19,6 +19,7 @@
 #include "src/kernels/cpu/product_lines-inl.h"
 #include "src/kernels/cpu/rows_in_order-inl.h"
 #include "src/kernels/cpu/scales-inl.h"
+#include "src/kernels/cpu/scratch-inl.h"
 #include "src/kernels/cpu/target.h"
 #include "src/kernels/cpu/tiles-inl.h"
 
@@ -113,10 +114,15 @@ void OuterScaledPanel(const LinearTTask& t, const ColumnPanel<T>& panel, LinesIn
       ahead);
 }
 
+template <int64_t kStride>
+struct ColumnsScratch {
+  alignas(64) float wide[kColumnsRows * kStride];
+};
+
 template <class V, int64_t kN, class T>
 void OuterWidenedPanel(const LinearTTask& t, const ColumnPanel<T>& panel, LinesInOrder& ahead) {
   constexpr int64_t kStride = kN * V::kLanes;
-  alignas(64) float wide[kColumnsRows * kStride];
+  float* const wide = InScratch<ColumnsScratch<kStride>>(t.scratch).wide;
   for (int64_t n = 0; n < panel.rows; ++n)
     WidenRow<V>(panel.w + n * panel.stride, panel.columns, wide + n * kStride);
   OuterPanel<V, kN>(
@@ -179,7 +185,7 @@ struct WeightStream {
   LinearTTask t;
   int64_t scaled_until;  // rows before this one have the scales of `slot`
   int64_t slot;
-  RowScales slots[kSlots];
+  RowScales* slots;  // [kSlots]
   const RowScales* rows[kRowsAtOnce];
 };
 
@@ -247,9 +253,17 @@ void LoadRowScales(WeightStream<T>& s, int64_t n, int64_t i, int64_t segments) {
   s.rows[i] = &s.slots[s.slot];
 }
 
+template <int64_t kM, class T>
+struct StreamScratch {
+  static constexpr int64_t kStride = ScratchStride(kColumnsRows);
+  RowScales slots[kMaxStreams][WeightStream<T>::kSlots];
+  alignas(64) float x[kMaxStreams * kM * kStride];
+};
+
 // Requires: t.k ≤ kStreamColumns.
 template <class V, int64_t kM, class T>
 void StreamColumns(const LinearTTask& t, const T* w) {
+  auto& scratch = InScratch<StreamScratch<kM, T>>(t.scratch);
   WeightStream<T> streams[kMaxStreams];
   for (int64_t b = 0; b < t.batches; ++b) {
     WeightStream<T>& s = streams[b];
@@ -259,11 +273,11 @@ void StreamColumns(const LinearTTask& t, const T* w) {
     s.w = reinterpret_cast<const T*>(reinterpret_cast<const char*>(w) + b * t.w_batch);
     s.scaled_until = 0;
     s.slot = 0;
+    s.slots = scratch.slots[b];
     s.slots[0].scale[0] = 1;
     s.slots[0].zero = nullptr;
   }
-  constexpr int64_t kStride = ScratchStride(kColumnsRows);
-  alignas(64) float scratch[kMaxStreams * kM * kStride];
+  constexpr int64_t kStride = StreamScratch<kM, T>::kStride;
   const float* x[kMaxStreams][kM];
   const Segments segments = SegmentsOf(t.grid, 0, t.k);
   constexpr auto kSize = static_cast<int64_t>(sizeof(T));
@@ -278,7 +292,7 @@ void StreamColumns(const LinearTTask& t, const T* w) {
     for (int64_t b = 0; b < t.batches && in_block == 0; ++b)
       for (int64_t i = 0; i < kM; ++i)
         x[b][i] = FloatInput<V>(t, i, b * t.x_batch + n, Min(kColumnsRows, t.n - n),
-                                scratch + (b * kM + i) * kStride);
+                                scratch.x + (b * kM + i) * kStride);
     LinesAhead in_turn{
         reinterpret_cast<const char*>(streams[0].w + kRows * t.w_stride), t.w_batch,
         ((kRows - 1) * t.w_stride + segments.k / kValuesPer<T>)*static_cast<int64_t>(sizeof(T)),

@@ -15,7 +15,7 @@
 //           2^−22 of the largest itself; of each block's sum twice.
 // Order     none within a block of rows of W; blocks in order. For every tile, task and thread
 //           count.
-// Limits    columns and segments as SupportsInts says; stack 110 KiB.
+// Limits    columns and segments as SupportsInts says; scratch 75 KiB.
 #pragma once
 
 #include <cstdint>
@@ -26,6 +26,7 @@
 #include "src/kernels/cpu/product_lines-inl.h"
 #include "src/kernels/cpu/rows_in_order-inl.h"
 #include "src/kernels/cpu/scales-inl.h"
+#include "src/kernels/cpu/scratch-inl.h"
 #include "src/kernels/cpu/target.h"
 #include "src/kernels/cpu/tiles-inl.h"
 
@@ -249,12 +250,20 @@ void StoreChunk(const int32_t* sums, const FixedRow& x, typename V::Ints unit_of
   }
 }
 
+template <int64_t kM>
+struct FixedScratch {
+  FixedRow x[kM];
+  alignas(64) int32_t sums[kUnits * kUnitColumns * kM * kDigits];
+};
+
 // kM rows of x from m on times a block of W.
 template <class V, int64_t kM>
 void MultiplyBlock(const LinearTTask& t, const U4* w, int64_t m, const WeightBlock& block,
                    ProductLines<U4>& ahead) {
   constexpr int64_t kChunkSums = kHalves * kHalfSums<kM>;
-  FixedRow x[kM];
+  auto& s = InScratch<FixedScratch<kM>>(t.scratch);
+  FixedRow* const x = s.x;
+  int32_t* const sums = s.sums;
   alignas(64) float scratch[kFixedRows];
   for (int64_t i = 0; i < kM; ++i)
     SetFixedRow<V>(t, block, FloatInput<V>(t, m + i, block.n, block.rows, scratch),
@@ -266,7 +275,6 @@ void MultiplyBlock(const LinearTTask& t, const U4* w, int64_t m, const WeightBlo
     for (int64_t lane = 0; lane < kUnits; ++lane)
       units[chunk][lane] = static_cast<int32_t>(chunk * kChunkUnits + lane * kChunkUnits / kUnits);
 
-  alignas(64) int32_t sums[kUnits * kUnitColumns * kM * kDigits];
   const auto* const first =
       reinterpret_cast<const char*>(w + block.n * t.w_stride + block.column / kValuesPer<U4>);
   for (int64_t n = 0; n < block.rows; n += kZippedRows) {

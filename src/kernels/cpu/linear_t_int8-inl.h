@@ -17,7 +17,7 @@
 //           most 2^−15 of the largest itself; of each block's sum twice.
 // Order     none within a block of rows of W; blocks in order. For every tile, task and thread
 //           count.
-// Limits    columns and scales as SupportsInts says; stack 90 KiB.
+// Limits    columns and scales as SupportsInts says; stack 80 KiB.
 #pragma once
 
 #include <cstdint>

@@ -17,12 +17,13 @@
 // Order     keys in index order, blocks anchored at absolute position 0, so that a run of keys may
 //           begin anywhere; see attention-inl.h. How queries are cut into calls or tasks does not
 //           change a byte.
-// Limits    N+R ≤ 512, V ≤ 512; stack 1.4 MiB, on pairs of bf16 2.1.
+// Limits    N+R ≤ 512, V ≤ 512; scratch 1.4 MiB, on pairs of bf16 1.9.
 #pragma once
 
 #include <cstdint>
 
 #include "src/kernels/cpu/attention-inl.h"
+#include "src/kernels/cpu/scratch-inl.h"
 #include "src/kernels/cpu/target.h"
 #include "src/kernels/cpu/tiles-inl.h"
 
@@ -251,7 +252,7 @@ void FinishRow(const MhaTask& t, MhaScratch<A>& s, int64_t i, AttentionRows<A::k
 template <class A>
 void MhaOf(const MhaTask& t) {
   constexpr int64_t kGroup = kMaxRows / A::kRows * A::kRows;
-  MhaScratch<A> s;
+  auto& s = InScratch<MhaScratch<A>>(t.scratch);
   const int64_t width = t.n + t.r;
   s.q_stride = ScratchStride(RoundUp(width, A::kTransposed));
   s.o_stride = ScratchStride(t.v_width);

@@ -19,7 +19,7 @@
 //           a key that a row does not see; where such a key's value is not finite, and would not
 //           vanish, its rows are multiplied one by one without it. Zeros of o are +0. So a row's
 //           bytes depend on its query and the keys it sees alone.
-// Limits    N+R ≤ 512, V ≤ 512; stack 2.3 MiB, of which widths and rows decide what is touched.
+// Limits    N+R ≤ 512, V ≤ 512; scratch 2.2 MiB, of which widths and rows decide what is touched.
 #pragma once
 
 #include <cstdint>
@@ -28,6 +28,7 @@
 #include "src/kernels/cpu/element-inl.h"
 #include "src/kernels/cpu/mha_softmax_amx-inl.h"
 #include "src/kernels/cpu/pairs-inl.h"
+#include "src/kernels/cpu/scratch-inl.h"
 #include "src/kernels/cpu/target.h"
 #include "src/kernels/cpu/tiles-inl.h"
 
@@ -300,7 +301,7 @@ inline void StartTask(const MhaTask& t, TileMha& s) {
 
 // Requires: the step's arithmetic is bf16.
 inline void MhaAmx(const MhaTask& t) {
-  TileMha s;
+  auto& s = InScratch<TileMha>(t.scratch);
   const TileScope scope{TileShapes{}};
   StartTask(t, s);
   // Keys that the last row sees; earlier rows see fewer.

@@ -9,7 +9,7 @@
 //           R = 64; bound by FMA from a few heads on.
 // Order     keys in index order, blocks of 64 anchored at position 0; see attention-inl.h. Neither
 //           grouping of rows nor page size, batch or threads change a byte.
-// Limits    C+R ≤ 1152; stack 650 KiB.
+// Limits    C+R ≤ 1152; scratch 590 KiB.
 #pragma once
 
 #include <cstdint>
@@ -18,17 +18,24 @@
 #include "src/kernels/cpu/attention-inl.h"
 #include "src/kernels/cpu/cached_row-inl.h"
 #include "src/kernels/cpu/partial-inl.h"
+#include "src/kernels/cpu/scratch-inl.h"
 #include "src/kernels/cpu/target.h"
 #include "src/kernels/cpu/tiles-inl.h"
 
 namespace latte::cpu {
 namespace {
 
-template <class V>
-void MlaDecode(const DecodeTask& t) {
-  constexpr int64_t kMaxStride = ScratchStride(kMaxDecodeWidth);
+struct DecodeScratch {
+  static constexpr int64_t kMaxStride = ScratchStride(kMaxDecodeWidth);
   alignas(64) float q[kMaxDecodeRows * kMaxStride];
   alignas(64) float keys[kKeyBlock * kMaxStride];
+};
+
+template <class V>
+void MlaDecode(const DecodeTask& t) {
+  auto& scratch = InScratch<DecodeScratch>(t.scratch);
+  float* const q = scratch.q;
+  float* const keys = scratch.keys;
   const int64_t width = t.c + t.r;
   const int64_t stride = ScratchStride(width);
   for (int64_t i = 0; i < t.rows; ++i) {

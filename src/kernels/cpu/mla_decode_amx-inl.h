@@ -18,7 +18,8 @@
 // Order     keys in index order, blocks of 256, steps of 32 and pairs anchored where the task
 //           begins; what a row does not see is neither read into its sums nor multiplied. A row's
 //           bytes depend on nothing else.
-// Limits    C+R ≤ 1152, pages of a multiple of 16 tokens; stack 1.6 MiB, of which C+R, the rows and
+// Limits    C+R ≤ 1152, pages of a multiple of 16 tokens; scratch 1.6 MiB, of which C+R, the rows
+// and
 //           the kind of cache decide what is touched.
 #pragma once
 
@@ -32,6 +33,7 @@
 #include "src/kernels/cpu/pairs-inl.h"
 #include "src/kernels/cpu/partial-inl.h"
 #include "src/kernels/cpu/rounded_row-inl.h"
+#include "src/kernels/cpu/scratch-inl.h"
 #include "src/kernels/cpu/target.h"
 #include "src/kernels/cpu/tiles-inl.h"
 
@@ -351,7 +353,7 @@ inline void StoreRow(TileDecode& s, int64_t group, int64_t i, const Partial& out
 
 // Requires: t.cache is plain bf16 or quantised; t.page_tokens is a multiple of 16.
 inline void MlaDecodeAmx(const DecodeTask& t) {
-  TileDecode s;
+  auto& s = InScratch<TileDecode>(t.scratch);
   s.width = t.c + t.r;
   s.row_bytes = s.width * static_cast<int64_t>(sizeof(BF16));
   s.steps = s.width / kStep;

@@ -26,7 +26,7 @@
 // Order     a score has four sums, of every fourth pair, added as SumFours does. Keys in index
 //           order, blocks of 128 and pairs anchored at position 0, an odd last key paired with
 //           zero. Neither grouping of heads nor page size, batch or threads change a byte.
-// Limits    C+R ≤ 1152; stack 760 KiB.
+// Limits    C+R ≤ 1152; scratch 760 KiB.
 #pragma once
 
 #include <cstdint>
@@ -38,6 +38,7 @@
 #include "src/kernels/cpu/pairs-inl.h"
 #include "src/kernels/cpu/partial-inl.h"
 #include "src/kernels/cpu/rounded_row-inl.h"
+#include "src/kernels/cpu/scratch-inl.h"
 #include "src/kernels/cpu/target.h"
 #include "src/kernels/cpu/tiles-inl.h"
 
@@ -364,7 +365,7 @@ void StartAhead(const DecodeTask& t, int64_t begin, PairScratch& s) {
 // Requires: t.cache is not plain f32 or f16.
 template <class V>
 void MlaDecodeBf16(const DecodeTask& t) {
-  PairScratch s;
+  auto& s = InScratch<PairScratch>(t.scratch);
   s.width = t.c + t.r;
   s.steps = (s.width + kQuarterColumns - 1) / kQuarterColumns;
   s.p_rows = RoundUp(t.rows, kPairGroup);

@@ -14,7 +14,7 @@
 // Order     keys in index order, blocks of 64 anchored at position 0. In f32 even and odd columns
 //           of a score are added up apart; in pairs an odd last key is paired with zero. Neither
 //           grouping of rows nor page size, batch or threads change a byte.
-// Limits    C+R ≤ 1152; stack 700 KiB.
+// Limits    C+R ≤ 1152; scratch 750 KiB.
 #pragma once
 
 #include <cstdint>
@@ -25,6 +25,7 @@
 #include "src/kernels/cpu/pairs-inl.h"
 #include "src/kernels/cpu/partial-inl.h"
 #include "src/kernels/cpu/rounded_row-inl.h"
+#include "src/kernels/cpu/scratch-inl.h"
 #include "src/kernels/cpu/target.h"
 #include "src/kernels/cpu/tiles-inl.h"
 
@@ -259,7 +260,7 @@ void StoreFew(const FewScratch<Math>& s, const FewRows& a, int64_t columns, cons
 // Requires: t.cache is quantised or plain bf16; t.page_tokens is a multiple of 16.
 template <class V>
 void MlaDecodeFew(const DecodeTask& t) {
-  FewScratch<FewMath<V>> s;
+  auto& s = InScratch<FewScratch<FewMath<V>>>(t.scratch);
   s.width = RoundUp(t.c + t.r, kChunk);
   s.stride = s.width | kChunk;
   TakeFewQueries<V>(t, s);

@@ -28,8 +28,8 @@
 // Order     sums of integers are exact; blocks of 256 keys anchored at position 0, of which each
 //           row adds what it sees in key order. Neither grouping of rows nor page size, batch or
 //           threads change a byte.
-// Limits    C+R ≤ 1152, R ≤ 512 so that sums fit; stack 2.1 MiB, of which C+R,
-//           the rows and the page size decide what is touched.
+// Limits    C+R ≤ 1152, R ≤ 512 so that sums fit; scratch 2 MiB, of which C+R, the rows
+//           and the page size decide what is touched.
 #pragma once
 
 #include <cstdint>
@@ -38,6 +38,7 @@
 #include "src/kernels/cpu/cached_row-inl.h"
 #include "src/kernels/cpu/mla_decode_int8_pack-inl.h"
 #include "src/kernels/cpu/partial-inl.h"
+#include "src/kernels/cpu/scratch-inl.h"
 #include "src/kernels/cpu/target.h"
 #include "src/kernels/cpu/tiles-inl.h"
 
@@ -427,7 +428,7 @@ void ForEachByteBlock(const DecodeTask& t, ByteDecode& s, const F& add) {
 // Requires: t.cache is kI8; R ≤ 512.
 template <class V>
 void MlaDecodeInt8(const DecodeTask& t) {
-  ByteDecode s;
+  auto& s = InScratch<ByteDecode>(t.scratch);
   StartBytes<V>(t, s);
   ForEachByteBlock<V>(t, s, [&](int64_t begin) {
     StartAhead<V>(t, begin + kByteKeys, s);

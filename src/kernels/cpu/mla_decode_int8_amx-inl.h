@@ -9,7 +9,7 @@
 //           block. Scores of 2 × 16 keys and 2 groups are taken at once, in three sums: latents,
 //           upper × upper bytes of the rope part, and upper × lower ones.
 // Figures   docs/kernels/mla_decode.md.
-// Limits    C and R are multiples of 64, so that no tile reads behind a row; stack 1.9 MiB.
+// Limits    C and R are multiples of 64, so that no tile reads behind a row; scratch 2 MiB.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +17,7 @@
 #include "src/kernels/cpu/amx_blocks-inl.h"
 #include "src/kernels/cpu/amx_bytes-inl.h"
 #include "src/kernels/cpu/mla_decode_int8-inl.h"
+#include "src/kernels/cpu/scratch-inl.h"
 #include "src/kernels/cpu/target.h"
 
 namespace latte::cpu {
@@ -242,7 +243,7 @@ inline void StartByteTilesAhead(const DecodeTask& t, int64_t begin, ByteDecode& 
 
 // Requires: t.cache is kI8; C and R are multiples of 64, R ≤ 512; t.page_tokens is one of 16.
 inline void MlaDecodeInt8Amx(const DecodeTask& t) {
-  ByteDecode s;
+  auto& s = InScratch<ByteDecode>(t.scratch);
   StartByteRows(t, s);
   s.q_group = (s.c + 2 * s.r) / kByteStep * kByteTile;
   const TileScope scope{TileShapes{}};

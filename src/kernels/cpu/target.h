@@ -16,6 +16,11 @@ enum class Element : uint8_t { kF32, kF16, kBF16, kF8, kF8Fnuz, kI8, kU4 };
 // Where lines of memory go that are asked for before they are used.
 enum class Cache : uint8_t { kL1, kL2 };
 
+// What a task may use besides registers and some tens of KiB of stack: `scratch` of a task, of the
+// thread that runs it, aligned to kScratchAlignment. Anything may be in it.
+inline constexpr int64_t kScratchBytes = 9 << 18;  // 2.25 MiB
+inline constexpr int64_t kScratchAlignment = 64;
+
 // Strides count elements; the last dimension is contiguous everywhere.
 
 // Scales and zeros of a weight, as BlockScale of params/linear.h; row_begin is the place of the
@@ -46,6 +51,7 @@ struct LinearTask {
   const LinearTask* next;
   Cache ask_into;
   bool many_streams;  // as Machine has it
+  void* scratch;      // kScratchBytes
 };
 
 // Activations in the order in which a target multiplies them: up to 16 rows.
@@ -90,6 +96,7 @@ struct LinearTTask {
   const void* next_w;
   int64_t next_row_begin;
   Cache ask_into;
+  void* scratch;  // kScratchBytes
 };
 inline constexpr int64_t kMaxStreams = 8;  // products of a task
 inline constexpr int64_t kStreamRowsOfX = 4;
@@ -155,6 +162,7 @@ struct DecodeTask {
   Cache ask_into;
   bool many_streams;  // as Machine has it
   DecodeOuts outs;
+  void* scratch;  // kScratchBytes
 };
 
 // Cached rows of a sequence, widened to f32.
@@ -181,6 +189,7 @@ struct MhaTask {
   float* o;    // [rows, v_width], written
   float* lse;  // [rows], written
   int64_t o_stride, lse_stride;
+  void* scratch;  // kScratchBytes
 };
 
 // y = x · rsqrt(mean(x²) + eps) · w, one row; x and y may be the same.

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
+#include <type_traits>
 
 #include "src/base/math.h"
 #include "src/base/work_ranges.h"
@@ -12,6 +14,17 @@ namespace latte::cpu {
 // Multiply-adds per task, about 10 µs of them: enough to hide the hand-over of a task, few enough
 // to balance threads. Less than one task's worth runs on the calling thread.
 inline constexpr int64_t kTaskMacs = 1 << 17;
+
+// A task's scratch: what the launch files keep in it, then the target's.
+inline constexpr int64_t kLaunchBytes = 640 << 10;
+inline constexpr int64_t kTaskBytes = kLaunchBytes + kScratchBytes;
+
+template <class T>
+T& LaunchScratch(std::byte* scratch) {
+  static_assert(sizeof(T) <= kLaunchBytes && std::is_trivially_default_constructible_v<T>);
+  return *reinterpret_cast<T*>(scratch);
+}
+inline void* TargetScratch(std::byte* scratch) { return scratch + kLaunchBytes; }
 
 inline Element ElementOf(DType dtype) {
   switch (dtype) {
@@ -54,11 +67,23 @@ void ForEachTask(int64_t count, int64_t macs, const Exec& exec, const F& f) {
   for (int64_t i = 0; i < count; ++i) f(i);
 }
 
-// The same with f(i, next): each thread has neighbours one after the other (work_ranges.h).
+// The same with f(i, scratch).
+template <class F>
+void ForEachTaskInScratch(int64_t count, int64_t macs, const Exec& exec, const F& f) {
+  if (macs > kTaskMacs) return exec.threads->ParallelFor(count, kTaskBytes, f);
+  exec.threads->ParallelFor(1, kTaskBytes, [&](int64_t, std::byte* scratch) {
+    for (int64_t i = 0; i < count; ++i) f(i, scratch);
+  });
+}
+
+// The same with f(i, next, scratch): each thread has neighbours one after the other
+// (work_ranges.h).
 template <class F>
 void ForEachTaskInRuns(int64_t count, int64_t macs, const Exec& exec, const F& f) {
-  if (count > 0 && macs > kTaskMacs) return ParallelForInRuns(*exec.threads, count, f);
-  for (int64_t i = 0; i < count; ++i) f(i, i + 1 < count ? i + 1 : -1);
+  if (count > 0 && macs > kTaskMacs) return ParallelForInRuns(*exec.threads, count, kTaskBytes, f);
+  ForEachTaskInScratch(count, macs, exec, [&](int64_t i, std::byte* scratch) {
+    f(i, i + 1 < count ? i + 1 : -1, scratch);
+  });
 }
 
 }  // namespace latte::cpu
