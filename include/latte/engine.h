@@ -1,5 +1,6 @@
 // The engine: many requests at once over one model. It owns no thread of its own but the kernels':
-// the caller drives it by Step.
+// the caller drives it by Step. Every call needs at most 256 KiB of the calling thread's stack; a
+// sink's own needs come on top.
 #pragma once
 
 #include <chrono>

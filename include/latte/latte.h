@@ -11,6 +11,8 @@
 //          library and lives as long as its comment says.
 // Threads: submit, cancel and stats may be called from any thread while the engine lives; all else
 //          is for the one thread that drives it.
+// Stack:   every call needs at most 256 KiB of the calling thread's stack; a sink's own needs come
+//          on top.
 #ifndef LATTE_LATTE_H_
 #define LATTE_LATTE_H_
 

@@ -118,7 +118,7 @@ struct ThreadPool::State {
     while (HasWork(word.load(std::memory_order_relaxed))) {
       const uint64_t taken = word.fetch_add(1, std::memory_order_acq_rel);
       if (!HasWork(taken)) break;
-      RunTask(static_cast<int64_t>(taken & kIndexMask), TaskScratch(thread));
+      RunTask(static_cast<int64_t>(taken & kIndexMask), thread);
       ++ran;
     }
     if (ran == 0) return;
@@ -127,10 +127,10 @@ struct ThreadPool::State {
   }
 
   // After a task that threw, the others of the call are left out.
-  void RunTask(int64_t index, std::byte* scratch) {
+  void RunTask(int64_t index, size_t thread) {
     if (failed.load(std::memory_order_relaxed)) return;
     try {
-      task(index, scratch);
+      task(index, TaskScratch(thread));
     } catch (...) {
       if (!failed.exchange(true)) thrown = std::current_exception();
     }

@@ -81,12 +81,8 @@ Result<Text> Evaluator::Capture(int block) {
 Result<Evaluator::Flow> Evaluator::Execute(int id) {
   const Node& node = At(id);
   LATTE_RETURN_IF_ERROR(budget_.Spend(1));
-  if (++depth_ > options_.limits.depth) {
-    --depth_;
-    return Locate(node, Error{Code::kExhausted, "calls nest too deeply"});
-  }
+  if (!stack_.Left()) return Locate(node, Error{Code::kExhausted, "calls nest too deeply"});
   Result<Flow> flow = ExecuteNode(node);
-  --depth_;
   if (!flow) return Locate(node, std::move(flow).error());
   return flow;
 }

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "src/base/stack_budget.h"
 #include "src/io/jinja_ast.h"
 #include "src/io/jinja_call.h"
 #include "src/io/jinja_template.h"
@@ -81,7 +82,7 @@ class Evaluator {
   Budget budget_;
   std::vector<Scope> scopes_;
   int current_ = -1;
-  int depth_ = 0;
+  StackBudget stack_;  // for nested expressions, statements and macro calls
   Text* out_ = nullptr;
   std::deque<Namespace> namespaces_;  // values point into it
 };

@@ -17,12 +17,8 @@ constexpr std::string_view kFunctions[] = {"namespace", "range", "raise_exceptio
 Result<Value> Evaluator::Evaluate(int id) {
   const Node& node = At(id);
   LATTE_RETURN_IF_ERROR(budget_.Spend(1));
-  if (++depth_ > options_.limits.depth) {
-    --depth_;
-    return Locate(node, Error{Code::kExhausted, "calls nest too deeply"});
-  }
+  if (!stack_.Left()) return Locate(node, Error{Code::kExhausted, "calls nest too deeply"});
   Result<Value> value = EvaluateNode(node);
-  --depth_;
   if (!value) return Locate(node, std::move(value).error());
   return value;
 }

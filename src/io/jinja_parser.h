@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "src/base/stack_budget.h"
 #include "src/io/jinja_ast.h"
 #include "src/io/jinja_lexer.h"
 
@@ -63,13 +64,12 @@ class Parser {
   Node At(NodeKind kind, uint32_t offset) const;
   tl::unexpected<Error> Bad(std::string_view what) const;
   tl::unexpected<Error> NoSupport(uint32_t offset, std::string_view what) const;
-  Status Enter();  // with Leave(), bounds the recursion of the parser itself
-  void Leave() { --nesting_; }
+  Status CheckNesting() const;  // bounds the recursion of the parser itself
 
   Ast ast_;
   std::vector<Token> tokens_;
   size_t at_ = 0;
-  int nesting_ = 0;
+  StackBudget stack_;
   int loops_ = 0;  // for blocks around this place
   bool in_macro_ = false;
 };

@@ -30,7 +30,7 @@ Status Parser::ExpectBlockEnd() {
 
 // Stops before the word of a tag in `ends`, or, without any, at the end of the template.
 Result<int> Parser::ParseBlock(std::initializer_list<std::string_view> ends) {
-  LATTE_RETURN_IF_ERROR(Enter());
+  LATTE_RETURN_IF_ERROR(CheckNesting());
   Node block = At(NodeKind::kBlock, Now().offset);
   while (Now().type != TokenType::kEnd) {
     if (Now().type == TokenType::kData) {
@@ -50,16 +50,12 @@ Result<int> Parser::ParseBlock(std::initializer_list<std::string_view> ends) {
       block.kids.push_back(id);
     } else {
       ++at_;  // kBlockBegin: nothing else can follow
-      if (Now().type == TokenType::kName && IsOneOf(Now().text, ends)) {
-        Leave();
-        return Add(std::move(block));
-      }
+      if (Now().type == TokenType::kName && IsOneOf(Now().text, ends)) return Add(std::move(block));
       LATTE_ASSIGN_OR_RETURN(const int id, ParseStatement());
       block.kids.push_back(id);
     }
   }
   if (ends.size() > 0) return Bad(fmt::format("'{{% {} %}}'", *(ends.end() - 1)));
-  Leave();
   return Add(std::move(block));
 }
 

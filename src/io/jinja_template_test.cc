@@ -4,11 +4,16 @@
 
 #include <cstdlib>
 #include <ctime>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 
 #include "src/base/file.h"
 #include "src/io/jinja_json.h"
+#include "tests/support/small_stack.h"
 
 namespace latte::jinja {
 namespace {
@@ -167,6 +172,45 @@ TEST(JinjaTemplate, DeepNestingIsRefusedWhenParsed) {
   };
   for (const std::string& source : sources)
     EXPECT_EQ(EndsSoon(source).code, Code::kInvalidArgument) << source.substr(0, 40);
+}
+
+// Deeply nested templates that may be accepted or not, and ones that call themselves for ever.
+std::vector<std::string> DeepTemplates() {
+  std::vector<std::string> out = {
+      "{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}",
+      "{% macro m(a=m()) %}{% endmacro %}{{ m() }}",
+      "{% macro m(n) %}{% for i in [m(n)] %}{% endfor %}{% endmacro %}{{ m(1) }}",
+      "{% macro m(n) %}{{ {'a': {'b': {'c': m(n) ~ 'd' | trim}}} }}{% endmacro %}{{ m(1) }}",
+      "{% macro m(n) %}{{ n and m(n) and 1 or 0 if 1 else 2 }}{% endmacro %}{{ m(1) }}",
+      "{% set ns = namespace(v=1) %}{% for i in range(98) %}{% set ns.v = {'a': [ns.v]} %}"
+      "{% endfor %}{{ ns.v }}{{ ns.v | tojson }}",
+      "{% set ns = namespace(v=1) %}{% for i in range(98) %}{% set ns.v = {'a': ns.v} %}"
+      "{% endfor %}{{ ns.v == ns.v }}{{ ns.v }}{{ ns.v | tojson(indent=2) }}",
+  };
+  const std::pair<std::string_view, std::string_view> levels[] = {
+      {"(", ")"},       {"[", "]"},      {"{'a':", "}"},         {"not ", ""},
+      {"- ", ""},       {"1 + ", ""},    {"1 ~ (", ")"},         {"1 if 0 else ", ""},
+      {"range(", ")"},  {"x == [", "]"}, {"'' | default(", ")"}, {"x is in (", ")"},
+      {"dict(a=", ")"}, {"[1][", "]"},
+  };
+  for (const size_t depth : {10, 15, 18, 20, 22, 25, 50, 98, 150, 200, 390}) {
+    for (const auto& [begin, end] : levels)
+      out.push_back("{{ " + Repeated(begin, depth) + "1" + Repeated(end, depth) + " }}");
+    for (const std::string_view tag : {"if 1", "for x in [1]", "set x"}) {
+      const std::string_view name = tag.substr(0, tag.find(' '));
+      out.push_back(Repeated("{% " + std::string(tag) + " %}", depth) +
+                    Repeated("{% end" + std::string(name) + " %}", depth));
+    }
+  }
+  return out;
+}
+
+TEST(JinjaTemplate, NoTemplateNeedsMuchStack) {
+  int rendered = 0;
+  testing_support::OnSmallStack([&rendered] {
+    for (const std::string& source : DeepTemplates()) rendered += Render(source) ? 1 : 0;
+  });
+  EXPECT_GT(rendered, 60);
 }
 
 TEST(JinjaTemplate, LongTemplatesAreNotDeepOnes) {

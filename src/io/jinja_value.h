@@ -23,7 +23,6 @@ struct Limits {
   int64_t steps = 5'000'000;          // nodes visited, elements touched
   int64_t total_bytes = 512LL << 20;  // of all strings and elements ever made
   int64_t string_bytes = 64LL << 20;  // of one string, and of the output
-  int depth = 800;                    // nested expressions, statements and macro calls
 };
 
 // Counts what a rendering uses. Thread-compatible.

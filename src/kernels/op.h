@@ -37,8 +37,8 @@ struct Kernel {
   std::string_view name;  // "avx512.linear": rows, logs, benches, LATTE_KERNEL
   Isa isa;                // what the processor must have
   bool (*supports)(const typename Op::Shape&);  // cheap, total, no side effects
-  // Requires: supports(shape). Allocates nothing and cannot fail. The result does not depend on the
-  // thread count.
+  // Requires: supports(shape). Allocates nothing but scratch of the threads and fails for the lack
+  // of that alone (OutOfMemory). The result does not depend on the thread count.
   void (*run)(const typename Op::Params&, const Exec&);
   // Whether AVX-512 dot products of bf16 bind the row, so that the one before it is faster where
   // they are slow (Machine::slow_pairs). Null: never.
