@@ -248,8 +248,8 @@ struct WidenedScratch {
 };
 
 template <class Math, bool kScaled, class T>
-void DotWidenedPanel(const LinearTask& t, const Panel<T>& panel, const BlockScales<Math>& scales,
-                     LinesInOrder& ahead) {
+[[gnu::noinline]] void DotWidenedPanel(const LinearTask& t, const Panel<T>& panel,
+                                       const BlockScales<Math>& scales, LinesInOrder& ahead) {
   using X = typename Math::X;
   X* const wide = InScratch<WidenedScratch<Math>>(t.scratch).wide;
   for (int64_t n = 0; n < panel.rows; ++n) {

@@ -360,7 +360,7 @@ inline void MultiplyAll(TileLinear& s, const LinearTask& t) {
 }
 
 // Requires: x is bf16; w bf16 without scales, or 8 bits with them; t.packed unless m is 1.
-inline void LinearOnTiles(const LinearTask& t) {
+[[gnu::noinline]] inline void LinearOnTiles(const LinearTask& t) {
   auto& s = InScratch<TileLinear>(t.scratch);
   s.k = t.k;
   s.steps = (t.k + kStep - 1) / kStep;

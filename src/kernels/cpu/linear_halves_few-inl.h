@@ -147,7 +147,7 @@ void MultiplyHalvesFew(const LinearTask& t, const typename Kind::T* w, const Hal
 }
 
 template <class Kind>
-void MultiplyByHalvesFew(const LinearTask& t, const typename Kind::T* w) {
+[[gnu::noinline]] void MultiplyByHalvesFew(const LinearTask& t, const typename Kind::T* w) {
   auto& s = InScratch<HalvesFewScratch>(t.scratch);
   HalvesInputs& x = s.x;
   x.rows = t.m;

@@ -171,7 +171,7 @@ void MultiplyHalvesPanel(const LinearTask& t, const typename Kind::T* w, const H
 }
 
 template <class Kind>
-void MultiplyByHalvesPanels(const LinearTask& t, const typename Kind::T* w) {
+[[gnu::noinline]] void MultiplyByHalvesPanels(const LinearTask& t, const typename Kind::T* w) {
   using T = typename Kind::T;
   using Order = typename Kind::Order;
   auto& s = InScratch<HalvesPanelScratch<Order>>(t.scratch);

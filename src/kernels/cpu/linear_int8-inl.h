@@ -44,7 +44,7 @@ struct InputsWith {
 };
 
 template <class Kind>
-void MultiplyByFew(const LinearTask& t, const typename Kind::T* w) {
+[[gnu::noinline]] void MultiplyByFew(const LinearTask& t, const typename Kind::T* w) {
   auto& scratch = InScratch<InputsWith<FewScratch>>(t.scratch);
   ByteInputs& x = scratch.x;
   FewScratch& s = scratch.rest;
@@ -66,7 +66,7 @@ void MultiplyByFew(const LinearTask& t, const typename Kind::T* w) {
 }
 
 template <class Kind>
-void MultiplyByLanes(const LinearTask& t, const typename Kind::T* w) {
+[[gnu::noinline]] void MultiplyByLanes(const LinearTask& t, const typename Kind::T* w) {
   using T = typename Kind::T;
   auto& scratch = InScratch<InputsWith<LaneScratch>>(t.scratch);
   ByteInputs& x = scratch.x;
@@ -94,7 +94,7 @@ void MultiplyByLanes(const LinearTask& t, const typename Kind::T* w) {
 }
 
 template <class Kind>
-void MultiplyByPanels(const LinearTask& t, const typename Kind::T* w) {
+[[gnu::noinline]] void MultiplyByPanels(const LinearTask& t, const typename Kind::T* w) {
   using T = typename Kind::T;
   auto& scratch = InScratch<InputsWith<PanelScratch<T>>>(t.scratch);
   ByteInputs& x = scratch.x;

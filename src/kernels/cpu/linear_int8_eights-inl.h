@@ -141,7 +141,7 @@ inline bool FitEights(const LinearTask& t) {
 
 // Requires: FitEights, one scale per row of W. The last rows of W may be multiplied twice.
 template <class Kind, bool kOnes>
-void MultiplyByEights(const LinearTask& t) {
+[[gnu::noinline]] void MultiplyByEights(const LinearTask& t) {
   using V = typename Kind::V;
   auto& s = InScratch<EightsScratch>(t.scratch);
   PackEights<V, kOnes>(t, s.x);

@@ -221,8 +221,8 @@ struct WidenedNarrowScratch {
 };
 
 template <class V, class T>
-void WidenedNarrowPanel(const LinearTask& t, const Panel<T>& panel, const NarrowScales<V>& scales,
-                        LinesInOrder& ahead) {
+[[gnu::noinline]] void WidenedNarrowPanel(const LinearTask& t, const Panel<T>& panel,
+                                          const NarrowScales<V>& scales, LinesInOrder& ahead) {
   constexpr int64_t kRows = 2 * kWideTwos;
   BF16* const wide = InScratch<WidenedNarrowScratch<V>>(t.scratch).wide;
   for (int64_t n = 0; n < panel.rows; n += kRows)

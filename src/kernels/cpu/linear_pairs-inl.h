@@ -226,7 +226,7 @@ struct PackedScratch {
 
 // Panels of W and blocks of K, as DotPanels.
 template <class V>
-void PackedPanels(const LinearTask& t) {
+[[gnu::noinline]] void PackedPanels(const LinearTask& t) {
   constexpr int64_t kBlock = kBlockK<PairMath<V>>;
   const auto* const w = static_cast<const BF16*>(t.w);
   const int64_t runs = (t.m + kPackedInputRows - 1) / kPackedInputRows;

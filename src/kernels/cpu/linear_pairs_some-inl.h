@@ -174,7 +174,7 @@ struct SomeScratch {
 
 // Requires: rows of x as above, kSomeTileOutputs rows of W or more.
 template <class V>
-void SomePanels(const LinearTask& t) {
+[[gnu::noinline]] void SomePanels(const LinearTask& t) {
   constexpr int64_t kBlock = kBlockK<PairMath<V>>;
   BF16* const x = InScratch<SomeScratch<V>>(t.scratch).x;
   const bool lays_out = t.x_stride * static_cast<int64_t>(sizeof(BF16)) % (kPage / 2) == 0;

@@ -120,7 +120,8 @@ struct ColumnsScratch {
 };
 
 template <class V, int64_t kN, class T>
-void OuterWidenedPanel(const LinearTTask& t, const ColumnPanel<T>& panel, LinesInOrder& ahead) {
+[[gnu::noinline]] void OuterWidenedPanel(const LinearTTask& t, const ColumnPanel<T>& panel,
+                                         LinesInOrder& ahead) {
   constexpr int64_t kStride = kN * V::kLanes;
   float* const wide = InScratch<ColumnsScratch<kStride>>(t.scratch).wide;
   for (int64_t n = 0; n < panel.rows; ++n)
@@ -262,7 +263,7 @@ struct StreamScratch {
 
 // Requires: t.k ≤ kStreamColumns.
 template <class V, int64_t kM, class T>
-void StreamColumns(const LinearTTask& t, const T* w) {
+[[gnu::noinline]] void StreamColumns(const LinearTTask& t, const T* w) {
   auto& scratch = InScratch<StreamScratch<kM, T>>(t.scratch);
   WeightStream<T> streams[kMaxStreams];
   for (int64_t b = 0; b < t.batches; ++b) {

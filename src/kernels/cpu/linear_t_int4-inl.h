@@ -258,8 +258,8 @@ struct FixedScratch {
 
 // kM rows of x from m on times a block of W.
 template <class V, int64_t kM>
-void MultiplyBlock(const LinearTTask& t, const U4* w, int64_t m, const WeightBlock& block,
-                   ProductLines<U4>& ahead) {
+[[gnu::noinline]] void MultiplyBlock(const LinearTTask& t, const U4* w, int64_t m,
+                                     const WeightBlock& block, ProductLines<U4>& ahead) {
   constexpr int64_t kChunkSums = kHalves * kHalfSums<kM>;
   auto& s = InScratch<FixedScratch<kM>>(t.scratch);
   FixedRow* const x = s.x;

@@ -1,5 +1,7 @@
 // A task's scratch as the object that a kernel works on: buffers of more than some tens of KiB lie
-// there, since stacks of the threads that call may be small.
+// there, since stacks of the threads that call may be small. Functions that take them are not
+// inlined, as functions with large frames would not be: beside other cases they cost registers
+// (fp8, 8 rows of x: 1.06 of the time).
 #pragma once
 
 #include <type_traits>
