@@ -5,6 +5,7 @@
 #include <exception>
 #include <new>
 #include <optional>
+#include <span>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -147,6 +148,21 @@ struct ThreadPool::State {
     }
   }
 
+  // Starts workers until the system refuses one.
+  void StartAll(std::span<const std::vector<int>> places) {
+    for (const std::vector<int>& place : places)
+      if (!Start(place)) return;
+  }
+
+  void StopAll() {
+    stop = true;
+    calls.fetch_add(1);
+    calls.notify_all();
+    for (std::thread& worker : workers) worker.join();
+    workers.clear();
+    stop = false;
+  }
+
   // Adds a worker; false where the system gives no more threads, or no stack for one.
   bool Start(const std::vector<int>& place) {
     try {
@@ -172,16 +188,18 @@ ThreadPool::ThreadPool(int threads) : state_(std::make_unique<State>()) {
   const std::vector<Processor> processors = UsableProcessors();
   if (threads <= 0) threads = DefaultThreads();
   state_->spin = static_cast<size_t>(threads) <= processors.size();
-  for (const std::vector<int>& place : PlaceWorkers(threads, processors))
-    if (!state_->Start(place)) break;
+  const std::vector<std::vector<int>> places = PlaceWorkers(threads, processors);
+  state_->StartAll(places);
+  if (state_->workers.size() == places.size()) return;
+  // Where stacks took all of the address space, half of the threads leave room for their work.
+  constexpr int64_t kRoom = int64_t{64} << 20;
+  if (AnonymousMemory::Reserve(kRoom, PageSize::kUsual)) return;
+  const size_t half = state_->workers.size() / 2;
+  state_->StopAll();
+  state_->StartAll(std::span(places).first(half));
 }
 
-ThreadPool::~ThreadPool() {
-  state_->stop = true;
-  state_->calls.fetch_add(1);
-  state_->calls.notify_all();
-  for (std::thread& worker : state_->workers) worker.join();
-}
+ThreadPool::~ThreadPool() { state_->StopAll(); }
 
 std::byte* ThreadPool::Scratch(int64_t bytes) {
   const size_t lines = (static_cast<size_t>(bytes) + sizeof(CacheLine) - 1) / sizeof(CacheLine);
