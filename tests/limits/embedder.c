@@ -44,7 +44,7 @@ static latte_code Ask(latte_engine* engine, int32_t* tokens, size_t count, latte
 /* The system grows the stack of the main thread page by page; where address space is short it must
  * be large before. */
 static void TouchStack(void) {
-  volatile char stack[256 << 10];
+  volatile char stack[128 << 10];
   for (size_t i = 0; i < sizeof stack; i += 1024) stack[i] = 0;
   (void)stack[0];
 }
