@@ -29,18 +29,11 @@ Result<Value> CallValue(const ToolCall& call, bool arguments_are_text) {
                           {Key("function"), std::move(function)}});
 }
 
-Value ContentValue(const ChatMessage& message, CallForm::Silence silence) {
-  const bool silent = !message.content || message.content->empty();
-  if (silent && !message.tool_calls.empty() && silence != CallForm::Silence::kAsGiven)
-    return silence == CallForm::Silence::kNull ? Value() : Outside("");
-  return message.content ? Outside(*message.content) : Value();
-}
-
 // A message as transformers would pass it: what was not given is not there.
-Result<Value> MessageValue(const ChatMessage& message, const CallForm& form) {
+Result<Value> MessageValue(const ChatMessage& message, bool arguments_are_text) {
   std::vector<Dict::Entry> entries;
   entries.push_back({Key("role"), Outside(message.role)});
-  entries.push_back({Key("content"), ContentValue(message, form.silence)});
+  entries.push_back({Key("content"), message.content ? Outside(*message.content) : Value()});
   if (message.reasoning) {
     // Templates know it under either name.
     entries.push_back({Key("reasoning_content"), Outside(*message.reasoning)});
@@ -48,7 +41,7 @@ Result<Value> MessageValue(const ChatMessage& message, const CallForm& form) {
   if (!message.tool_calls.empty()) {
     std::vector<Value> calls;
     for (const ToolCall& call : message.tool_calls) {
-      LATTE_ASSIGN_OR_RETURN(Value value, CallValue(call, form.arguments_are_text));
+      LATTE_ASSIGN_OR_RETURN(Value value, CallValue(call, arguments_are_text));
       calls.push_back(std::move(value));
     }
     LATTE_ASSIGN_OR_RETURN(Value list, jinja::MakeList(std::move(calls), false, true));
@@ -115,7 +108,8 @@ std::optional<std::string> ChatRenderer::RenderSampleCall(const CallForm& form) 
   call.role = "assistant";
   call.tool_calls = {
       {"functions.latte_tool:0", std::string(kSampleTool), std::string(kSampleArguments)}};
-  const Result<Text> text = RenderTemplate(std::vector{user, call}, {}, form);
+  if (form.silence == CallForm::Silence::kText) call.content = "";
+  const Result<Text> text = RenderTemplate(std::vector{user, call}, {}, form.arguments_are_text);
   if (!text) return std::nullopt;
   return text->bytes();
 }
@@ -149,11 +143,24 @@ CallForm ChatRenderer::FindCallForm() const {
   return form;
 }
 
+std::vector<ChatMessage> ChatRenderer::WithCallsShown(std::span<const ChatMessage> messages) const {
+  using Silence = CallForm::Silence;
+  std::vector<ChatMessage> out(messages.begin(), messages.end());
+  for (ChatMessage& message : out) {
+    const bool silent = !message.content || message.content->empty();
+    if (!silent || message.tool_calls.empty()) continue;
+    if (call_form_.silence == Silence::kNull) message.content.reset();
+    if (call_form_.silence == Silence::kText) message.content = "";
+  }
+  return out;
+}
+
 Result<Text> ChatRenderer::RenderTemplate(std::span<const ChatMessage> messages,
-                                          const ChatOptions& options, const CallForm& form) const {
+                                          const ChatOptions& options,
+                                          bool arguments_are_text) const {
   std::vector<Value> list;
   for (const ChatMessage& message : messages) {
-    LATTE_ASSIGN_OR_RETURN(Value value, MessageValue(message, form));
+    LATTE_ASSIGN_OR_RETURN(Value value, MessageValue(message, arguments_are_text));
     list.push_back(std::move(value));
   }
   LATTE_ASSIGN_OR_RETURN(Value history, jinja::MakeList(std::move(list), false, true));
@@ -184,9 +191,10 @@ Result<Text> ChatRenderer::RenderTemplate(std::span<const ChatMessage> messages,
 
 Result<std::vector<ChatPiece>> ChatRenderer::Render(std::span<const ChatMessage> messages,
                                                     const ChatOptions& options) const {
-  LATTE_ASSIGN_OR_RETURN(const Text text, format_ == ChatFormat::kTemplate
-                                              ? RenderTemplate(messages, options, call_form_)
-                                              : EncodeChat(format_, messages, options));
+  LATTE_ASSIGN_OR_RETURN(const Text text,
+                         format_ == ChatFormat::kTemplate
+                             ? RenderTemplate(messages, options, call_form_.arguments_are_text)
+                             : EncodeChat(format_, messages, options));
   std::vector<ChatPiece> pieces;
   size_t begin = 0;
   for (const Text::Run& run : text.runs()) {

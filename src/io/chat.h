@@ -108,13 +108,18 @@ class ChatRenderer {
   [[nodiscard]] Result<std::vector<ChatPiece>> Render(std::span<const ChatMessage> messages,
                                                       const ChatOptions& options = {}) const;
 
+  // The messages in the form in which Render writes all calls: one that calls tools and says
+  // nothing has null or "", whichever the template wants. Render itself takes what it is given, as
+  // transformers does.
+  std::vector<ChatMessage> WithCallsShown(std::span<const ChatMessage> messages) const;
+
   ChatFormat format() const { return format_; }
   const std::string& chat_template() const { return model_.chat_template; }  // empty: an encoder
 
  private:
   ChatRenderer(ChatFormat format, const ChatModel& model) : format_(format), model_(model) {}
   Result<jinja::Text> RenderTemplate(std::span<const ChatMessage> messages,
-                                     const ChatOptions& options, const CallForm& form) const;
+                                     const ChatOptions& options, bool arguments_are_text) const;
   CallForm FindCallForm() const;
   std::optional<std::string> RenderSampleCall(const CallForm& form) const;
 

@@ -145,17 +145,14 @@ Result<std::vector<std::string>> ChatPromptBuilder::NotesOn(
 
 Result<ChatPrompt> ChatPromptBuilder::Build(std::span<const ChatMessage> messages,
                                             const ChatOptions& options) const {
-  std::vector<ChatMessage> changed;
-  if (developer_is_system_ && HasRole(messages, "developer")) {
-    changed.assign(messages.begin(), messages.end());
-    for (ChatMessage& message : changed)
-      if (message.role == "developer") message.role = "system";
-    return BuildFrom(changed, options).map_error([&](Error error) {
-      error.message += "; this format has no role 'developer', which is taken for system";
-      return error;
-    });
-  }
-  return BuildFrom(messages, options);
+  std::vector<ChatMessage> shown = renderer_.WithCallsShown(messages);
+  if (!developer_is_system_ || !HasRole(messages, "developer")) return BuildFrom(shown, options);
+  for (ChatMessage& message : shown)
+    if (message.role == "developer") message.role = "system";
+  return BuildFrom(shown, options).map_error([&](Error error) {
+    error.message += "; this format has no role 'developer', which is taken for system";
+    return error;
+  });
 }
 
 Result<ChatPrompt> ChatPromptBuilder::BuildFrom(std::span<const ChatMessage> messages,

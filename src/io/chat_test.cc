@@ -118,8 +118,11 @@ TEST(Chat, ACallWithoutTextIsWrittenWhateverATemplateWantsInstead) {
         WithTemplate("{% for m in messages if m.role == 'assistant' %}" + use + "{% endfor %}");
     ChatMessage null = call;
     null.content.reset();
-    return std::pair(RenderChat(model, std::vector{call}).value(),
-                     RenderChat(model, std::vector{null}).value());
+    const ChatRenderer renderer = ChatRenderer::Create(model).value();
+    const auto prompt = [&](const ChatMessage& message) {
+      return JoinPieces(renderer.Render(renderer.WithCallsShown({&message, 1})).value());
+    };
+    return std::pair(prompt(call), prompt(null));
   };
   const std::pair<std::string, std::string> same = {"f", "f"};
   // As DeepSeek-V3's own template has it: a text, even an empty one, hides the calls.
