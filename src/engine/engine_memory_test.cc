@@ -132,7 +132,10 @@ TEST_F(EngineMemoryTest, WithoutMemoryForLogitsTheAnswersThatDrawEnd) {
 
 TEST_F(EngineMemoryTest, ElsewhereTheEngineSaysThatItIsAtItsEnd) {
   const auto run = Make();
-  run->core().SetGlobalTokens([](int64_t) -> int64_t { throw std::bad_alloc(); });
+  run->core().SetGlobalTokens([times = 0](int64_t own) mutable {
+    if (times++ == 0) throw std::bad_alloc();
+    return own;  // there is memory again, but the step was cut short
+  });
   Submit(*run, Ask(20, 1));
   for (int i = 0; i < 3; ++i) {
     const Status step = run->core().Step();
