@@ -271,7 +271,9 @@ TEST(ModelConfigRefusals, C21_QuantisedWeightsThatAreNotRead) {
 TEST(ModelConfigRefusals, WhatIsNotSupportedYet) {
   const BadKey kCases[] = {
       {"v3", "/quantization_config", R"({"quant_method": "modelopt"})",
-       "'modelopt' checkpoints are not supported"},  // C13
+       "a copy quantised by NVIDIA ModelOpt"},  // C13
+      {"v3", "/quantization_config", R"({"quant_method": "newest"})",
+       "'newest' checkpoints are not supported"},
       {"v3", "/quantization_config", "{}", "'unnamed' checkpoints are not supported"},
       {"v3", "/quantization_config", R"({"quant_method": "fp8", "fmt": "e5m2"})", "found 'e5m2'"},
       {"v3", "/index_topk", "2048", "'index_topk'"},

@@ -268,6 +268,7 @@ TEST_F(TiktokenFolder, ErrorsNameFolderAndFile) {
   expect(Code::kNotFound, "tokenizer_config.json");
   JsonOut config = Config(256);
   config["bos_token"] = "<none>";
+  config["add_bos_token"] = true;
   Write("tokenizer_config.json", Dump(config));
   expect(Code::kCorrupt, "tokenizer_config.json: 'bos_token' is '<none>'");
   Write("tiktoken.model", Model() + "!");

@@ -142,10 +142,11 @@ TEST(Tokenizer, BosMustExist) {
   const auto ids = tokenizer.Encode("a", {.add_bos = true});
   ASSERT_FALSE(ids);
   EXPECT_EQ(ids.error().code, Code::kInvalidArgument);
-  const auto missing = Tokenizer::FromJson(Dump(SmallTokenizer()), R"({"eos_token": "</none>"})");
+  const auto missing = Tokenizer::FromJson(Dump(SmallTokenizer()),
+                                           R"({"bos_token": "<none>", "add_bos_token": true})");
   ASSERT_FALSE(missing);
   EXPECT_EQ(missing.error().code, Code::kCorrupt);
-  EXPECT_NE(missing.error().message.find("'eos_token' is '</none>'"), std::string::npos);
+  EXPECT_NE(missing.error().message.find("'bos_token' is '<none>'"), std::string::npos);
 }
 
 TEST(Tokenizer, TheTemplateOfThePostProcessorNamesBos) {

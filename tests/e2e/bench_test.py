@@ -153,8 +153,25 @@ class Paths(unittest.TestCase):
             written["memory_gbps"] = 1e9
             rates.write_text(json.dumps(written))
             self.assertEqual(self.path_table(env)["chosen"], "absorbed")
-            rates.write_text("{}")
-            self.assertEqual(self.inspect(env).returncode, 2)
+            # Nobody needs the file: a damaged one is left aside, with a word.
+            typical = self.path_table({"LATTE_RATES": ""})["rates"]
+            for text in ("{}", "", "[1]"):
+                rates.write_text(text)
+                done = self.inspect(env)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertIn(str(rates), done.stderr)
+                self.assertEqual(json.loads(done.stdout)["path"]["rates"], typical)
+
+    def test_no_rates_are_needed_from_a_home_that_cannot_be_read(self):
+        with tempfile.TemporaryDirectory() as folder:
+            home = pathlib.Path(folder)
+            (home / "loop").symlink_to("loop")
+            (home / "file").write_text("x")
+            for cache in (home / "loop", home / "file", home / "none", "/" + "x" * 300, "/" * 5000 + "x", "/dev/null"):
+                for name in ("XDG_CACHE_HOME", "HOME"):
+                    env = {"XDG_CACHE_HOME": "", "HOME": folder, name: str(cache)}
+                    done = self.inspect(env)
+                    self.assertEqual((done.returncode, done.stderr), (0, ""), (name, str(cache)[:60]))
 
     def inspect(self, env):
         return subprocess.run([LATTE, "inspect", "tiny", "--path", "--q", "300", "--kv", "8", "--json"], text=True,

@@ -116,8 +116,7 @@ def tokenizers():
     for key in ("vocab", "merges"):
         yield tokenizer(f"{key} missing", drop("model", key), key)
         yield tokenizer(f"{key} is text", put("model", key, value="x"), key)
-    for key, value in [("dropout", 0.1), ("unk_token", "<unk>"), ("byte_fallback", True),
-                       ("continuing_subword_prefix", "##"),
+    for key, value in [("dropout", 0.1), ("continuing_subword_prefix", "##"),
                        ("end_of_word_suffix", "</w>"), ("type", "Unigram"), ("ignore_merges", "no")]:
         yield tokenizer(f"model.{key} = {value!r}", put("model", key, value=value), key if key != "type" else "Unigram")
     for name, value in [("T02 taken", 300), ("T03 negative", -1), ("T03 2^40", 2**40), ("T03 far away", 2**23),
@@ -155,12 +154,14 @@ def tokenizers():
         yield tokenizer(f"T10 {name}", pattern(regex), word)
     yield Case("T10 a pattern that gives up", "tiny", edit_json("tokenizer.json", pattern("(?:a+)+$")),
                ("(?:a+)+$", "shorten the text"), ("hostile",))
-    for key, value in [("bos_token", "<none>"), ("eos_token", 7), ("pad_token", {"text": "x"}),
-                       ("add_bos_token", "yes"), ("chat_template", 7),
-                       ("chat_template", [{"name": "rag", "template": ""}]), ("chat_template", [7])]:
+    for key, value in [("bos_token", "<none>"), ("eos_token", 7), ("add_bos_token", "yes")]:
         yield Case(f"tokenizer_config.json: {key} = {value!r}", "tiny",
                    edit_json("tokenizer_config.json", put(key, value=value)),
                    ("tokenizer_config.json", key), ("run",))
+    for value in (7, True, [7], [{"name": "rag", "template": ""}], {"rag": "x"}, {"default": 7}):
+        yield Case(f"tokenizer_config.json: chat_template = {value!r}", "tiny",
+                   edit_json("tokenizer_config.json", put("chat_template", value=value)),
+                   ("tokenizer_config.json", "chat_template"), ("chat",))
 
 
 def tiktoken():

@@ -20,6 +20,7 @@ COMMANDS = {
     "score": ["score", "{}", "--ids", "1,2,3"],
     "run": ["run", "{}", "-p", "Once", "-n", "2"],
     "inspect": ["inspect", "{}"],
+    "chat": ["chat", "{}", "-n", "2"],
     "tokenize": ["tokenize", "{}", "--text", "Once"],
     "hostile": ["tokenize", "{}", "--text", "a" * 64 + "b"],
 }
@@ -55,7 +56,7 @@ def run_case(latte, case):
         for command in case.commands:
             args = [latte] + [word.format(folder / case.sub) for word in COMMANDS[command]]
             try:
-                done = subprocess.run(args, capture_output=True, timeout=SECONDS, stdin=subprocess.DEVNULL)
+                done = subprocess.run(args, capture_output=True, timeout=SECONDS, input=b"Hi\n")
             except subprocess.TimeoutExpired:
                 wrong.append(f"{command}: still running after {SECONDS} s")
                 continue
