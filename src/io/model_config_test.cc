@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "src/base/file.h"
+#include "src/io/tokenizer_testing.h"
 
 namespace latte {
 namespace {
@@ -319,6 +320,16 @@ TEST(ModelConfig, NullAndZeroMeanNone) {
   EXPECT_EQ(Parsed(Edited("v2", {{"/n_group", "null"}, {"/topk_group", "null"}})).moe.groups, 1);
 }
 
+TEST(ModelConfig, GreedyRoutersMayBeMisspeltAsDeepseekDoes) {
+  for (const char* model : {"v2", "v2_lite", "v3"}) {
+    const ModelConfig greedy = Parsed(Edited(model, {{"/topk_method", "\"greedy\""}}));
+    const ModelConfig gready = Parsed(Edited(model, {{"/topk_method", "\"gready\""}}));
+    EXPECT_EQ(gready.moe.router, Router::kGreedy) << model;
+    EXPECT_EQ(gready.moe.groups, greedy.moe.groups) << model;
+    EXPECT_EQ(gready.moe.chosen, greedy.moe.chosen) << model;
+  }
+}
+
 TEST(ModelConfig, GreedyRoutersHaveNoGroups) {
   EXPECT_EQ(Parsed(Edited("v2_lite", {{"/n_group", "7"}})).moe.groups, 1);
 }
@@ -423,6 +434,58 @@ TEST_F(ModelFolder, StopTokensOfGenerationConfigJoinThoseOfConfig) {
   const auto loaded = LoadModelConfig(dir_.string());
   ASSERT_FALSE(loaded.has_value());
   EXPECT_PRED2(Contains, loaded.error().message, "generation_config.json: 'eos_token_id'");
+}
+
+// <s> is 256, </s> 257.
+JsonOut EndTokenizer() {
+  JsonOut file = SmallTokenizer();
+  AddToken(&file, "<s>");
+  AddToken(&file, "</s>");
+  return file;
+}
+
+TEST_F(ModelFolder, TheTokenizersEndTokenStandsInForOneThatNoConfigNames) {
+  JsonOut config = Published("v3");
+  const auto eos = [&] { return LoadModelConfig(dir_.string()).value().eos; };
+  const std::string object = R"({"eos_token": {"__type": "AddedToken", "content": "</s>"}})";
+  Write("tokenizer.json", Dump(EndTokenizer()));
+  for (const bool null : {false, true}) {
+    config.erase("eos_token_id");
+    if (null) config["eos_token_id"] = nullptr;
+    Write("config.json", Dump(config));
+    Write("tokenizer_config.json", "{}");
+    EXPECT_EQ(eos(), Ids{});
+    for (const std::string& text : {std::string(R"({"eos_token": "</s>"})"), object}) {
+      Write("tokenizer_config.json", text);
+      EXPECT_EQ(eos(), Ids{257}) << text;
+    }
+    Write("tokenizer_config.json", "{}");
+    Write("special_tokens_map.json", object);
+    EXPECT_EQ(eos(), Ids{257});
+    fs::remove(dir_ / "special_tokens_map.json");
+  }
+  Write("tokenizer_config.json", object);
+  Write("generation_config.json", R"({"eos_token_id": [9]})");
+  EXPECT_EQ(eos(), Ids{9});
+  Write("generation_config.json", R"({"eos_token_id": null})");
+  EXPECT_EQ(eos(), Ids{257});
+  config["eos_token_id"] = 5;
+  Write("config.json", Dump(config));
+  EXPECT_EQ(eos(), Ids{5});
+}
+
+TEST_F(ModelFolder, ATokenizerWithoutAnEndTokenOfTheModelIsNoError) {
+  JsonOut config = Published("v3");
+  config.erase("eos_token_id");
+  config["vocab_size"] = 257;
+  Write("config.json", Dump(config));
+  Write("tokenizer_config.json", R"({"eos_token": "</s>"})");
+  for (const std::string& text : {Dump(EndTokenizer()), std::string("{"), std::string()}) {
+    Write("tokenizer.json", text);
+    const auto loaded = LoadModelConfig(dir_.string());
+    ASSERT_TRUE(loaded.has_value()) << loaded.error().message;
+    EXPECT_EQ(loaded->eos, Ids{});
+  }
 }
 
 TEST_F(ModelFolder, ConfigAloneIsEnough) {
