@@ -21,7 +21,9 @@ constexpr std::string_view kSingle = "model.safetensors";
 constexpr std::string_view kIndex = "model.safetensors.index.json";
 constexpr int64_t kMaxIndexBytes = 64 << 20;  // DeepSeek-V3's is 9 MB
 constexpr size_t kMaxTensors = 1'000'000;
-constexpr size_t kMaxListed = 300;  // names in one message; DeepSeek-V3 has 163 shards
+// Of a folder and the names of missing shards together. The rest of the message fits beside it: a
+// longer one would lose its middle (Fail), and with it how many there are.
+constexpr size_t kMaxListedBytes = 1900;
 
 // How models of several parts spell the tensors of their text model.
 struct TextPrefix {
@@ -50,10 +52,15 @@ Result<std::set<std::string>> ListDir(const std::string& dir) {
 }
 
 tl::unexpected<Error> MissingShards(const std::string& dir, const std::vector<std::string>& names) {
-  const size_t listed = std::min(names.size(), kMaxListed);
+  const size_t room = kMaxListedBytes - std::min(dir.size(), kMaxListedBytes / 2);
   std::string text;
-  for (size_t i = 0; i < listed; ++i)
-    text += fmt::format("{}'{}'", i == 0 ? "" : ", ", Printable(names[i]));
+  size_t listed = 0;
+  for (; listed < names.size(); ++listed) {
+    const std::string name =
+        fmt::format("{}'{}'", listed == 0 ? "" : ", ", Printable(names[listed]));
+    if (text.size() + name.size() > room) break;
+    text += name;
+  }
   if (listed < names.size()) text += fmt::format(" and {} more", names.size() - listed);
   return NotFound(fmt::format(
       "{}: {} missing: {}; download the checkpoint again", dir,

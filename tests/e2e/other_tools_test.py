@@ -45,8 +45,11 @@ class Copy(unittest.TestCase):
         """Sets members of a JSON file; None removes one."""
         path = self.model / name
         document = json.loads(path.read_text())
-        document.update(changes)
-        path.write_text(json.dumps({key: value for key, value in document.items() if value is not None}))
+        for key, value in changes.items():
+            document[key] = value
+            if value is None:
+                del document[key]
+        path.write_text(json.dumps(document))
 
     def good(self, *args, stdin=""):
         done = latte(*args, stdin=stdin)
