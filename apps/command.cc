@@ -91,9 +91,13 @@ void SamplingFlags::Add(CLI::App& app) {
   app.add_option(
       "--temperature", temperature,
       "0: always the likeliest token (default: the checkpoint's generation_config.json)");
-  app.add_option("--top-k", top_k, "draw among the K likeliest tokens; 0: all");
-  app.add_option("--top-p", top_p, "draw among the likeliest tokens that reach P together");
-  app.add_option("--min-p", min_p, "drop tokens below P times the likeliest one");
+  app.add_option("--top-k", top_k,
+                 "draw among the K likeliest tokens; 0: all (default: generation_config.json)");
+  app.add_option(
+      "--top-p", top_p,
+      "draw among the likeliest tokens that reach P together (default: generation_config.json)");
+  app.add_option("--min-p", min_p,
+                 "drop tokens below P times the likeliest one (default: generation_config.json)");
   app.add_option("--repetition-penalty", repetition_penalty,
                  "divide positive logits of tokens that the text has by it, multiply negative ones "
                  "(default: generation_config.json, else 1: off)");
