@@ -218,6 +218,12 @@ def good():
                                ("P06 total_size lies", "shards",
                                 edit_json(INDEX, put("metadata", value={"total_size": 7})))]:
         yield Case(f"good: {name}", base, change, (), ("score", "inspect"), code=0)
+    for key, value in [("unk_token", "<unk>"), ("fuse_unk", True), ("byte_fallback", True)]:
+        yield Case(f"good: T09 model.{key} = {value!r}", "tiny",
+                   edit_json("tokenizer.json", put("model", key, value=value)), (), ("run", "tokenize", "chat"), code=0)
+    for key, value in [("pad_token", {"text": "x"}), ("unk_token", 7), ("extra_special_tokens", ["<x>"])]:
+        yield Case(f"good: tokenizer_config.json: {key} = {value!r}", "tiny",
+                   edit_json("tokenizer_config.json", put(key, value=value)), (), ("run", "chat"), code=0)
     yield Case("good: T06 a merge of itself", "tiny",
                edit_json("tokenizer.json", lambda d: d["model"]["merges"].append("t h")), (), ("run",), code=0)
 
