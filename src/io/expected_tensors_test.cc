@@ -297,5 +297,24 @@ TEST(CheckTensors, LayersBeyondTheLastAreExtraUnlessTheyAreMtp) {
   }
 }
 
+TEST(ExpectedTensors, TensorsOfOtherToolsNameTheTool) {
+  const ModelConfig config = Small();
+  const std::pair<const char*, const char*> kCases[] = {{".biases", "MLX"},
+                                                        {".weight.absmax", "bitsandbytes"},
+                                                        {".q_scale_max", "EXL2"},
+                                                        {".trellis", "EXL3"},
+                                                        {".W_q", "HQQ"}};
+  for (const auto& [end, tool] : kCases) {
+    StoredTensors tensors = StoredFor(config);
+    const std::string name = std::string("model.layers.1.self_attn.o_proj") + end;
+    tensors[name] = {.dtype_name = "U32", .shape = {192, 18}};
+    const Error error = CheckError(config, tensors);
+    EXPECT_EQ(error.code, Code::kUnsupported) << end;
+    EXPECT_PRED2(Contains, error.message, tool);
+    EXPECT_PRED2(Contains, error.message, name);
+    EXPECT_PRED2(Contains, error.message, "take the original checkpoint");
+  }
+}
+
 }  // namespace
 }  // namespace latte
