@@ -112,7 +112,11 @@ class SetAside {
     int64_t layer = -1;
     const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), layer);
     if (error != std::errc() || layer < layers_) return false;
-    return tensors_.contains(fmt::format("{}{}.eh_proj.weight", kPrefix, layer));
+    // What only such a layer has. Copies that were cut or quantised may lack one or the other.
+    constexpr const char* kOwn[] = {"eh_proj", "enorm", "hnorm", "shared_head.norm"};
+    return std::ranges::any_of(kOwn, [&](const char* own) {
+      return tensors_.contains(fmt::format("{}{}.{}.weight", kPrefix, layer, own));
+    });
   }
 
  private:

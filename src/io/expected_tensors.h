@@ -40,10 +40,10 @@ std::vector<ExpectedTensor> ExpectedTensors(const ModelConfig& config,
 
 // Whether `tensors` are the checkpoint of `config`: nothing missing, nothing extra, every shape and
 // dtype as expected. Set aside unread: multi-token-prediction layers (numbered L and up, told from
-// surplus decoder layers by their eh_proj) and rotary_emb.inv_freq of old exports.
-// Errors: kCorrupt naming the first tensors of each kind of difference and counting the rest;
-// kUnsupported naming tensors of a dtype that is not read there: F8_E4M3 only in projections
-// of a checkpoint that says fp8, each with its scales, else F32, F16 and BF16.
+// surplus decoder layers by a tensor that only they have, complete or not) and rotary_emb.inv_freq
+// of old exports. Errors: kCorrupt naming the first tensors of each kind of difference and counting
+// the rest; kUnsupported naming tensors of a dtype that is not read there: F8_E4M3 only in
+// projections of a checkpoint that says fp8, each with its scales, else F32, F16 and BF16.
 [[nodiscard]] Status CheckTensors(const ModelConfig& config,
                                   const std::map<std::string, StoredTensor, std::less<>>& tensors);
 

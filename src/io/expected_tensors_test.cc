@@ -280,6 +280,16 @@ TEST(CheckTensors, SetsMtpLayersAndOldRotaryTablesAside) {
   EXPECT_TRUE(CheckTensors(config, tensors).has_value());
 }
 
+TEST(CheckTensors, SetsMtpLayersAsideThatLackATensor) {
+  const ModelConfig config = Small();
+  for (const char* own : {"eh_proj", "enorm", "hnorm", "shared_head.norm"}) {
+    StoredTensors tensors = StoredFor(config);
+    tensors[fmt::format("model.layers.4.{}.weight", own)] = {.dtype_name = "BF16", .shape = {192}};
+    tensors["model.layers.4.mlp.up_proj.weight"] = {.dtype_name = "BF16", .shape = {8, 8}};
+    EXPECT_TRUE(CheckTensors(config, tensors).has_value()) << own;
+  }
+}
+
 TEST(CheckTensors, LayersBeyondTheLastAreExtraUnlessTheyAreMtp) {
   ModelConfig config = Small();
   const StoredTensors tensors = StoredFor(config);
