@@ -67,10 +67,10 @@ TensorView Batched(const Tensor& t) {
   return t.view().Reshape({1, t.view().shape[0], t.view().shape[1]});
 }
 
-const Kernel<LinearOp>* FindRow(const std::string& name, const LinearOp::Shape& shape,
-                                const Machine& machine) {
-  if (name.empty()) return &Select<LinearOp>(shape, machine);
-  for (const Kernel<LinearOp>& row : Kernels<LinearOp>())
+const Kernel<GemmOp>* FindRow(const std::string& name, const GemmOp::Shape& shape,
+                              const Machine& machine) {
+  if (name.empty()) return &Select<GemmOp>(shape, machine);
+  for (const Kernel<GemmOp>& row : Kernels<GemmOp>())
     if (row.name == name && machine.Has(row.isa) && row.supports(shape)) return &row;
   return nullptr;
 }
@@ -90,13 +90,12 @@ int Main(int argc, char** argv) {
   const Tensor y(DType::kF32, {m, n});
   FillRandom(x, 1.0f, 1);
   FillRandom(w, 1.0f, 2);
-  LinearPart part;
+  GemmCall part;
   part.x = Batched(x);
   part.w = Batched(w);
   part.y = Batched(y);
-  const LinearOp::Params params{{&part, 1}};
-  const Kernel<LinearOp>* row =
-      FindRow(argc == 6 ? argv[5] : "", LinearOp::ShapeOf(params), *machine);
+  const GemmOp::Params params{{&part, 1}};
+  const Kernel<GemmOp>* row = FindRow(argc == 6 ? argv[5] : "", GemmOp::ShapeOf(params), *machine);
   if (row == nullptr) {
     std::fprintf(stderr, "ROW: expected a row of linear that runs here, found '%s'\n", argv[5]);
     return 2;

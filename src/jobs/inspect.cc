@@ -115,8 +115,8 @@ Result<JsonOut> InspectKernels(const std::string& path) {
   const int64_t experts = std::max<int64_t>(config.moe.experts, 1);
   const int64_t chosen = std::max<int64_t>(config.moe.chosen, 1);
   JsonOut out = JsonOut::array();
-  AddRows<LinearOp>(out, {1, 1, c + r, d, bf16, bf16}, machine);
-  AddRows<LinearTOp>(out, {h, 1, n, c, bf16, bf16}, machine);
+  AddRows<GemmOp>(out, {1, 1, c + r, d, bf16, bf16}, machine);
+  AddRows<GemmTOp>(out, {h, 1, n, c, bf16, bf16}, machine);
   AddRows<MlaDecodeOp>(out, {1, h, c, r, 64, bf16}, machine);
   AddRows<MhaOp>(out, {1, 1, h, n, r, v, bf16}, machine);
   AddRows<LseMergeOp>(out, {h, v}, machine);

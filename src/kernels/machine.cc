@@ -105,8 +105,8 @@ std::string_view Name(Isa isa) {
 Result<Machine> Machine::Detect() {
   Machine machine;
   machine.isa = BestIsa();
-  machine.slow_pairs = machine.many_streams = IsIntelWithPairs();
-  machine.asks_into_l2 = IsZen4() || IsIntelWithPairs();
+  machine.slow_bf16_dot = machine.many_dram_streams = IsIntelWithPairs();
+  machine.prefetches_into_l2 = IsZen4() || IsIntelWithPairs();
   if (const char* wanted = std::getenv("LATTE_ISA"); wanted != nullptr && *wanted != '\0') {
     LATTE_ASSIGN_OR_RETURN(const Isa isa, ParseIsa(wanted));
     if (!machine.Has(isa))

@@ -34,13 +34,13 @@ struct Machine {
   // Whether lines of memory that kernels ask for in its own order should go into the L2 and not the
   // L1: on Zen 4, where it takes 0.62 to 0.9 of the time with 3 to 32 rows of x, and on Intel's
   // server cores from Sapphire Rapids on. Zen 5 is faster with the L1.
-  bool asks_into_l2 = false;
+  bool prefetches_into_l2 = false;
   // Whether AVX-512 dot products of bf16 are slower than multiply-adds of f32: half their rate on
   // Intel's cores, twice their rate on AMD's.
-  bool slow_pairs = false;
+  bool slow_bf16_dot = false;
   // Whether memory answers many streams of one core faster than one: 1.2 to 1.7 times on Intel's
   // cores; Zen 5 answers one a third faster than eight.
-  bool many_streams = false;
+  bool many_dram_streams = false;
 
   bool Has(Isa wanted) const { return wanted <= isa; }
 

@@ -41,8 +41,8 @@ struct Kernel {
   // of that alone (OutOfMemory). The result does not depend on the thread count.
   void (*run)(const typename Op::Params&, const Exec&);
   // Whether AVX-512 dot products of bf16 bind the row, so that the one before it is faster where
-  // they are slow (Machine::slow_pairs). Null: never.
-  bool (*bound_by_pairs)(const typename Op::Shape&) = nullptr;
+  // they are slow (Machine::slow_bf16_dot). Null: never.
+  bool (*bound_by_bf16_dot)(const typename Op::Shape&) = nullptr;
 };
 
 }  // namespace latte

@@ -38,7 +38,7 @@ const Kernel<Op>& Select(const typename Op::Shape& shape, const Machine& machine
     const bool forced = std::find(machine.forced_kernels.begin(), machine.forced_kernels.end(),
                                   row.name) != machine.forced_kernels.end();
     const bool slow =
-        machine.slow_pairs && row.bound_by_pairs != nullptr && row.bound_by_pairs(shape);
+        machine.slow_bf16_dot && row.bound_by_bf16_dot != nullptr && row.bound_by_bf16_dot(shape);
     if (forced || !slow) chosen = &row;
     if (forced) break;
   }

@@ -22,8 +22,8 @@ TensorView Batched(const TensorView& m) {
   return out;
 }
 
-LinearPart PartOf(const Product& p) {
-  LinearPart part;
+GemmCall PartOf(const Product& p) {
+  GemmCall part;
   const bool int8 = p.x.plain.empty() || (!p.x.codes.empty() && p.linear->takes_int8());
   part.x = Batched(int8 ? p.x.codes : p.x.plain);
   part.w = Batched(p.linear->weight);
@@ -42,9 +42,9 @@ LinearPart PartOf(const Product& p) {
 }
 
 // Whether one call may compute both: its row is chosen by what they share.
-bool Alike(const LinearPart& a, const LinearPart& b) {
-  const LinearOp::Shape s = LinearOp::ShapeOf(a);
-  const LinearOp::Shape t = LinearOp::ShapeOf(b);
+bool Alike(const GemmCall& a, const GemmCall& b) {
+  const GemmOp::Shape s = GemmOp::ShapeOf(a);
+  const GemmOp::Shape t = GemmOp::ShapeOf(b);
   const bool whole_rows = s.run == s.k && t.run == t.k;
   return s.x == t.x && s.w == t.w && s.x_group == t.x_group && (s.run == t.run || whole_rows);
 }
@@ -93,13 +93,13 @@ Activations RoundActivations(const TensorView& x, std::span<const Linear* const>
 }
 
 void Multiply(std::span<const Product> products, StepContext& step) {
-  std::vector<LinearPart> parts;
+  std::vector<GemmCall> parts;
   for (const Product& p : products)
     if (p.y.shape[0] > 0) parts.push_back(PartOf(p));
   for (auto begin = parts.begin(); begin != parts.end();) {
     const auto end = std::stable_partition(
-        begin, parts.end(), [first = *begin](const LinearPart& p) { return Alike(first, p); });
-    Run<LinearOp>({{begin, end}}, step.exec);
+        begin, parts.end(), [first = *begin](const GemmCall& p) { return Alike(first, p); });
+    Run<GemmOp>({{begin, end}}, step.exec);
     begin = end;
   }
 }

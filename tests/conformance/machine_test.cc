@@ -28,7 +28,7 @@ class ScopedEnv {
   std::string old_;
 };
 
-constexpr LinearOp::Shape kShape = {1, 1, 64, 64, DType::kF32, DType::kBF16};
+constexpr GemmOp::Shape kShape = {1, 1, 64, 64, DType::kF32, DType::kBF16};
 
 TEST(Machine, IsaIsLoweredByTheEnvironment) {
   const ScopedEnv kernel("LATTE_KERNEL", nullptr);
@@ -46,7 +46,7 @@ TEST(Machine, IsaIsLoweredByTheEnvironment) {
     }
     EXPECT_EQ(machine->isa, isa);
     // AVX512_BF16 has no rows for this op; those of AVX-512 go on serving.
-    EXPECT_EQ(Select<LinearOp>(kShape, *machine).isa, std::min(isa, Isa::kAvx512));
+    EXPECT_EQ(Select<GemmOp>(kShape, *machine).isa, std::min(isa, Isa::kAvx512));
   }
 }
 
@@ -55,10 +55,10 @@ TEST(Machine, SlowPairsLeaveBF16WeightsAndHeadsToF32) {
   Machine machine;
   machine.isa = Isa::kAvx512Bf16;
   const auto linear = [&](DType w) {
-    return Select<LinearOp>({1, 1, 64, 64, DType::kBF16, w}, machine).isa;
+    return Select<GemmOp>({1, 1, 64, 64, DType::kBF16, w}, machine).isa;
   };
   EXPECT_EQ(linear(DType::kBF16), Isa::kAvx512Bf16);
-  machine.slow_pairs = true;
+  machine.slow_bf16_dot = true;
   EXPECT_EQ(linear(DType::kBF16), Isa::kAvx512);
   EXPECT_EQ(linear(DType::kF8E4M3), Isa::kAvx512Bf16);
   MlaDecodeOp::Shape decode = {};
@@ -91,9 +91,9 @@ TEST(Machine, NamedKernelsArePreferredAndOthersStay) {
   const ScopedEnv kernel("LATTE_KERNEL", "ref.linear,ref.mha");
   const Result<Machine> machine = Machine::Detect();
   ASSERT_TRUE(machine);
-  EXPECT_EQ(Select<LinearOp>(kShape, *machine).name, "ref.linear");
-  const LinearTOp::Shape other = {1, 1, 64, 64, DType::kF32, DType::kBF16};
-  EXPECT_EQ(Select<LinearTOp>(other, *machine).isa, std::min(machine->isa, Isa::kAvx512));
+  EXPECT_EQ(Select<GemmOp>(kShape, *machine).name, "ref.linear");
+  const GemmTOp::Shape other = {1, 1, 64, 64, DType::kF32, DType::kBF16};
+  EXPECT_EQ(Select<GemmTOp>(other, *machine).isa, std::min(machine->isa, Isa::kAvx512));
 }
 
 TEST(Machine, ForcedKernelsThatTheMachineLacksAreIgnored) {
@@ -101,7 +101,7 @@ TEST(Machine, ForcedKernelsThatTheMachineLacksAreIgnored) {
   const ScopedEnv kernel("LATTE_KERNEL", "avx512.linear");
   const Result<Machine> machine = Machine::Detect();
   ASSERT_TRUE(machine);
-  EXPECT_EQ(Select<LinearOp>(kShape, *machine).name, "ref.linear");
+  EXPECT_EQ(Select<GemmOp>(kShape, *machine).name, "ref.linear");
 }
 
 TEST(Machine, UnknownKernelIsNamed) {

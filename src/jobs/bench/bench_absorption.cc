@@ -28,11 +28,11 @@ class RandomProduct {
     FillRandom(x_, 1.0f, 2);
   }
   double Run(const Exec& exec) {
-    LinearPart part;
+    GemmCall part;
     part.x = x_;
     part.w = w_;
     part.y = y_;
-    return SecondsOf([&] { latte::Run<LinearOp>({{&part, 1}}, exec); });
+    return SecondsOf([&] { latte::Run<GemmOp>({{&part, 1}}, exec); });
   }
   int64_t bytes() const { return w_.bytes(); }
 

@@ -137,8 +137,8 @@ class Source {
   TensorView Rows(DType type, int64_t b, int64_t m, int64_t k) {
     return others_.Take(type, b, m, k);
   }
-  LinearPart Part(int64_t b, int64_t m, int64_t n, int64_t k, bool gated = false) {
-    LinearPart p = PartWithoutWeight(b, m, n, k);
+  GemmCall Part(int64_t b, int64_t m, int64_t n, int64_t k, bool gated = false) {
+    GemmCall p = PartWithoutWeight(b, m, n, k);
     p.w = Weight(b, n, k);
     p.w_scale = Scale(b, n, k);
     if (gated) {
@@ -147,8 +147,8 @@ class Source {
     }
     return p;
   }
-  LinearPart PartWithoutWeight(int64_t b, int64_t m, int64_t n, int64_t k) {
-    LinearPart p;
+  GemmCall PartWithoutWeight(int64_t b, int64_t m, int64_t n, int64_t k) {
+    GemmCall p;
     p.x = Rows(format_.x, b, m, k);
     p.y = Rows(DType::kF32, b, m, n);
     if (format_.x == DType::kI8) {
@@ -163,10 +163,10 @@ class Source {
   Pool weights_, others_;
 };
 
-Result<const Kernel<LinearOp>*> FindRow(const std::string& name, const LinearOp::Shape& shape,
-                                        const Machine& machine) {
-  return FindBenchRow<LinearOp>(name, shape,
-                                fmt::format("{} times {}", Name(shape.x), Name(shape.w)), machine);
+Result<const Kernel<GemmOp>*> FindRow(const std::string& name, const GemmOp::Shape& shape,
+                                      const Machine& machine) {
+  return FindBenchRow<GemmOp>(name, shape, fmt::format("{} times {}", Name(shape.x), Name(shape.w)),
+                              machine);
 }
 
 // Times `call(i)`, i counting up, and adds what came out to the record.
@@ -211,12 +211,12 @@ Status CheckMemory(const Work& work) {
 }
 
 // Calls of `parts`, one after the other and round again, in a record.
-Result<JsonOut> MeasureParts(const std::string& name, const std::vector<LinearPart>& parts,
+Result<JsonOut> MeasureParts(const std::string& name, const std::vector<GemmCall>& parts,
                              size_t parts_per_call, const Work& work, const BenchWeights& o,
                              const Exec& exec) {
-  const std::span<const LinearPart> all(parts);
-  const LinearOp::Shape shape = LinearOp::ShapeOf({all.first(parts_per_call)});
-  LATTE_ASSIGN_OR_RETURN(const Kernel<LinearOp>* row, FindRow(o.kernel, shape, *exec.machine));
+  const std::span<const GemmCall> all(parts);
+  const GemmOp::Shape shape = GemmOp::ShapeOf({all.first(parts_per_call)});
+  LATTE_ASSIGN_OR_RETURN(const Kernel<GemmOp>* row, FindRow(o.kernel, shape, *exec.machine));
   JsonOut record{{"product", name}, {"kernel", row->name}};
   const size_t calls = parts.size() / parts_per_call;
   Measure(
@@ -260,7 +260,7 @@ Result<JsonOut> MeasureCall(const Call& call, int64_t m, const Format& f, const 
   const int64_t copies = Copies(m, work.weight_bytes);
   // Some bytes more for alignment.
   Source source(f, copies * work.weight_bytes + (1 << 20), 4 * work.other_bytes);
-  std::vector<LinearPart> parts;
+  std::vector<GemmCall> parts;
   for (int64_t i = 0; i < copies; ++i)
     for (const auto& [n, k] : call.sizes) parts.push_back(source.Part(1, m, n, k));
   return MeasureParts(call.name, parts, call.sizes.size(), work, o, exec);
@@ -291,9 +291,9 @@ Result<std::vector<JsonOut>> MeasureHeads(const Shape& s, int64_t m, const Forma
   Source source(f, copies * whole.weight_bytes + (1 << 20), 4 * s.h * m * (s.c + s.n + s.v) * 4);
   const TensorView q = source.Rows(query, s.h, m, s.n);
   const TensorView q_latent = source.Rows(DType::kF32, s.h, m, s.c);
-  LinearPart values = source.PartWithoutWeight(s.h, m, s.v, s.c);
-  std::vector<LinearTOp::Params> w_uk;
-  std::vector<LinearPart> w_uv;
+  GemmCall values = source.PartWithoutWeight(s.h, m, s.v, s.c);
+  std::vector<GemmTOp::Params> w_uk;
+  std::vector<GemmCall> w_uv;
   for (int64_t i = 0; i < copies; ++i) {
     const TensorView kv_b = source.Weight(s.h, s.n + s.v, s.c);
     const BlockScale scale = source.Scale(s.h, s.n + s.v, s.c);
@@ -306,8 +306,8 @@ Result<std::vector<JsonOut>> MeasureHeads(const Shape& s, int64_t m, const Forma
   }
   BenchWeights any = o;
   any.kernel.clear();  // the two are of different ops
-  const LinearTOp::Shape shape = LinearTOp::ShapeOf(w_uk[0]);
-  const Kernel<LinearTOp>& row = Select<LinearTOp>(shape, *exec.machine);
+  const GemmTOp::Shape shape = GemmTOp::ShapeOf(w_uk[0]);
+  const Kernel<GemmTOp>& row = Select<GemmTOp>(shape, *exec.machine);
   JsonOut record{{"product", "q_nope·W_UK"}, {"kernel", row.name}};
   Measure([&](int64_t i) { row.run(w_uk[static_cast<size_t>(i) % w_uk.size()], exec); }, up,
           CeilingOf(row.isa, DType::kF32), exec, record);
@@ -401,8 +401,8 @@ Result<JsonOut> BenchMoe(const BenchShapeOptions& o, const Machine& machine) {
   Source source(f, std::clamp(2 * work.weight_bytes, kPoolBytes, 2 * kPoolBytes),
                 2 * work.other_bytes);
   // The shared experts first, as MoE layers have them.
-  std::vector<LinearPart> up = {source.Part(1, o.m, s.shared * s.width, s.d, /*gated=*/true)};
-  std::vector<LinearPart> down = {source.Part(1, o.m, s.d, s.shared * s.width)};
+  std::vector<GemmCall> up = {source.Part(1, o.m, s.shared * s.width, s.d, /*gated=*/true)};
+  std::vector<GemmCall> down = {source.Part(1, o.m, s.d, s.shared * s.width)};
   for (const int64_t m : rows) {
     up.push_back(source.Part(1, m, s.width, s.d, /*gated=*/true));
     down.push_back(source.Part(1, m, s.d, s.width));
@@ -410,8 +410,8 @@ Result<JsonOut> BenchMoe(const BenchShapeOptions& o, const Machine& machine) {
 
   ThreadPool threads(o.threads);
   const Exec exec{&threads, &machine};
-  const LinearOp::Shape shape = LinearOp::ShapeOf({up});
-  LATTE_ASSIGN_OR_RETURN(const Kernel<LinearOp>* row, FindRow(o.kernel, shape, machine));
+  const GemmOp::Shape shape = GemmOp::ShapeOf({up});
+  LATTE_ASSIGN_OR_RETURN(const Kernel<GemmOp>* row, FindRow(o.kernel, shape, machine));
   JsonOut record = Header("moe", o, f);
   record["shape"] = o.shape;
   record["m"] = o.m;

@@ -48,7 +48,7 @@ bool IsBf16Mha(const MhaOp::Shape& shape) {
 }
 
 // Weights that are bf16 already; narrower ones take longer to become f32 than pairs.
-bool IsPlainLinear(const LinearOp::Shape& shape) { return shape.w == DType::kBF16; }
+bool IsBf16Weight(const GemmOp::Shape& shape) { return shape.w == DType::kBF16; }
 
 // Heads over e4m3 rows that take less time in f32 than what is done with all rows of a task
 // together takes: tiles, or values that are zipped.
@@ -81,34 +81,34 @@ void TileDecode(const MlaDecodeOp::Params& p, const Exec& exec) {
 }
 
 // Two targets, as bytes are packed for tiles in their own way.
-bool IsTileLinear(const LinearOp::Shape& shape) {
-  return cpu::SupportsTiles(shape) || cpu::SupportsTileBytes(shape);
+bool IsAmxGemm(const GemmOp::Shape& shape) {
+  return cpu::SupportsAmxBf16(shape) || cpu::SupportsAmxS8(shape);
 }
-void TileLinear(const LinearOp::Params& p, const Exec& exec) {
-  if (p.parts.front().x.dtype == DType::kI8) return AmxInt8::Linear(p, exec);
-  Amx::Linear(p, exec);
+void AmxGemm(const GemmOp::Params& p, const Exec& exec) {
+  if (p.parts.front().x.dtype == DType::kI8) return AmxInt8::Gemm(p, exec);
+  Amx::Gemm(p, exec);
 }
 
 // Bytes where they can be multiplied as such, else f32.
-void Avx2Linear(const LinearOp::Params& p, const Exec& exec) {
-  if (cpu::SupportsInt8(LinearOp::ShapeOf(p))) return Avx2Bytes::Linear(p, exec);
-  Avx2::Linear(p, exec);
+void Avx2Gemm(const GemmOp::Params& p, const Exec& exec) {
+  if (cpu::SupportsS8(GemmOp::ShapeOf(p))) return Avx2Bytes::Gemm(p, exec);
+  Avx2::Gemm(p, exec);
 }
 
-constexpr Kernel<LinearOp> kLinear[] = {
-    RefRow<LinearOp>("ref.linear", ref::Linear),
-    CpuRow<LinearOp>("avx2.linear", Isa::kAvx2, Avx2Linear),
-    CpuRow<LinearOp>("avx512.linear", Isa::kAvx512, Avx512::Linear),
-    {"avx512_vnni.linear", Isa::kAvx512Vnni, cpu::SupportsInt8, Avx512Vnni::Linear},
-    {"avx512_bf16.linear", Isa::kAvx512Bf16, cpu::SupportsBf16, Avx512Bf16::Linear, IsPlainLinear},
-    {"amx.linear", Isa::kAmx, IsTileLinear, TileLinear},
+constexpr Kernel<GemmOp> kGemm[] = {
+    RefRow<GemmOp>("ref.linear", ref::Gemm),
+    CpuRow<GemmOp>("avx2.linear", Isa::kAvx2, Avx2Gemm),
+    CpuRow<GemmOp>("avx512.linear", Isa::kAvx512, Avx512::Gemm),
+    {"avx512_vnni.linear", Isa::kAvx512Vnni, cpu::SupportsS8, Avx512Vnni::Gemm},
+    {"avx512_bf16.linear", Isa::kAvx512Bf16, cpu::SupportsBf16, Avx512Bf16::Gemm, IsBf16Weight},
+    {"amx.linear", Isa::kAmx, IsAmxGemm, AmxGemm},
 };
-constexpr Kernel<LinearTOp> kLinearT[] = {
-    RefRow<LinearTOp>("ref.linear_t", ref::LinearT),
-    CpuRow<LinearTOp>("avx2.linear_t", Isa::kAvx2, Avx2::LinearT),
-    CpuRow<LinearTOp>("avx512.linear_t", Isa::kAvx512, Avx512::LinearT),
-    {"avx512_vnni.linear_t", Isa::kAvx512Vnni, cpu::SupportsInts, Avx512Vnni::LinearT},
-    {"avx512_bf16.linear_t", Isa::kAvx512Bf16, cpu::SupportsF8Pairs, Avx512Bf16::LinearT},
+constexpr Kernel<GemmTOp> kGemmT[] = {
+    RefRow<GemmTOp>("ref.linear_t", ref::GemmT),
+    CpuRow<GemmTOp>("avx2.linear_t", Isa::kAvx2, Avx2::GemmT),
+    CpuRow<GemmTOp>("avx512.linear_t", Isa::kAvx512, Avx512::GemmT),
+    {"avx512_vnni.linear_t", Isa::kAvx512Vnni, cpu::SupportsVnni, Avx512Vnni::GemmT},
+    {"avx512_bf16.linear_t", Isa::kAvx512Bf16, cpu::SupportsFp8Bf16, Avx512Bf16::GemmT},
 };
 constexpr Kernel<QuantizeRowsOp> kQuantizeRows[] = {
     RefRow<QuantizeRowsOp>("ref.quantize_rows", ref::QuantizeRows),
@@ -200,12 +200,12 @@ void AddInfo(std::vector<KernelInfo>& out) {
 }  // namespace
 
 template <>
-std::span<const Kernel<LinearOp>> Kernels<LinearOp>() {
-  return kLinear;
+std::span<const Kernel<GemmOp>> Kernels<GemmOp>() {
+  return kGemm;
 }
 template <>
-std::span<const Kernel<LinearTOp>> Kernels<LinearTOp>() {
-  return kLinearT;
+std::span<const Kernel<GemmTOp>> Kernels<GemmTOp>() {
+  return kGemmT;
 }
 template <>
 std::span<const Kernel<QuantizeRowsOp>> Kernels<QuantizeRowsOp>() {
@@ -274,8 +274,8 @@ std::span<const Kernel<CombineOp>> Kernels<CombineOp>() {
 
 std::vector<KernelInfo> AllKernels() {
   std::vector<KernelInfo> out;
-  AddInfo<LinearOp>(out);
-  AddInfo<LinearTOp>(out);
+  AddInfo<GemmOp>(out);
+  AddInfo<GemmTOp>(out);
   AddInfo<MlaDecodeOp>(out);
   AddInfo<MhaOp>(out);
   AddInfo<LseMergeOp>(out);

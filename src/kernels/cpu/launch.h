@@ -19,8 +19,8 @@ namespace latte::cpu {
 // for int8 activations, and MlaDecode, for int8 caches.
 template <const Target& kTarget>
 struct Launch {
-  static void Linear(const LinearOp::Params&, const Exec&);
-  static void LinearT(const LinearTOp::Params&, const Exec&);
+  static void Gemm(const GemmOp::Params&, const Exec&);
+  static void GemmT(const GemmTOp::Params&, const Exec&);
   static void MlaDecode(const MlaDecodeOp::Params&, const Exec&);
   static void GatherPages(const GatherPagesOp::Params&, const Exec&);
   static void Mha(const MhaOp::Params&, const Exec&);
@@ -39,14 +39,14 @@ struct Launch {
 };
 
 // What every target supports.
-bool Supports(const LinearOp::Shape&);
-bool SupportsInt8(const LinearOp::Shape&);       // of the rows that multiply bytes
-bool SupportsTileBytes(const LinearOp::Shape&);  // likewise on tiles
-bool SupportsBf16(const LinearOp::Shape&);       // of the rows that multiply bf16
-bool SupportsTiles(const LinearOp::Shape&);      // of bf16 activations on tiles
-bool Supports(const LinearTOp::Shape&);
-bool SupportsInts(const LinearTOp::Shape&);     // of the row that multiplies integers
-bool SupportsF8Pairs(const LinearTOp::Shape&);  // of the row that multiplies pairs of bf16
+bool Supports(const GemmOp::Shape&);
+bool SupportsS8(const GemmOp::Shape&);       // of the rows that multiply bytes
+bool SupportsAmxS8(const GemmOp::Shape&);    // likewise on tiles
+bool SupportsBf16(const GemmOp::Shape&);     // of the rows that multiply bf16
+bool SupportsAmxBf16(const GemmOp::Shape&);  // of bf16 activations on tiles
+bool Supports(const GemmTOp::Shape&);
+bool SupportsVnni(const GemmTOp::Shape&);     // of the row that multiplies integers
+bool SupportsFp8Bf16(const GemmTOp::Shape&);  // of the row that multiplies pairs of bf16
 bool Supports(const MlaDecodeOp::Shape&);
 bool Supports(const GatherPagesOp::Shape&);
 bool Supports(const MhaOp::Shape&);

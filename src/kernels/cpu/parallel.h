@@ -56,8 +56,8 @@ inline float* FloatAt(const TensorView& t, int64_t i, int64_t j) {
   return t.Ptr<float>() + i * t.stride[0] + j * t.stride[1];
 }
 
-inline Cache AskInto(const Exec& exec) {
-  return exec.machine->asks_into_l2 ? Cache::kL2 : Cache::kL1;
+inline CacheLevel PrefetchLevel(const Exec& exec) {
+  return exec.machine->prefetches_into_l2 ? CacheLevel::kL2 : CacheLevel::kL1;
 }
 
 // Runs f(i) for 0 ≤ i < count on the pool, or here when all of it is less than one task's worth.

@@ -14,7 +14,7 @@ namespace latte::cpu {
 enum class Element : uint8_t { kF32, kF16, kBF16, kF8, kF8Fnuz, kI8, kU4 };
 
 // Where lines of memory go that are asked for before they are used.
-enum class Cache : uint8_t { kL1, kL2 };
+enum class CacheLevel : uint8_t { kL1, kL2 };
 
 // What a task may use besides registers and some tens of KiB of stack: `scratch` of a task, of the
 // thread that runs it, aligned to kScratchAlignment. Anything may be in it.
@@ -34,7 +34,7 @@ struct ScaleGrid {
 };
 
 // y = W·x (+ bias).
-struct LinearTask {
+struct GemmTask {
   const void* x;  // [m, k] f32, 16 bits or i8
   const void* w;  // [n, k], any alignment
   Element x_type, w_type;
@@ -48,10 +48,10 @@ struct LinearTask {
   const void* packed;  // x as PackTask leaves it, 16 rows after 16; only for targets with `pack`
   // Whose weights the thread will probably read next, so that memory can be asked for them; null:
   // none. Only w, w_type, w_stride, grid, n and k of it count.
-  const LinearTask* next;
-  Cache ask_into;
-  bool many_streams;  // as Machine has it
-  void* scratch;      // kScratchBytes
+  const GemmTask* next;
+  CacheLevel prefetch_level;
+  bool many_dram_streams;  // as Machine has it
+  void* scratch;           // kScratchBytes
 };
 
 // Activations in the order in which a target multiplies them: up to 16 rows.
@@ -62,25 +62,25 @@ struct PackTask {
   // e4m3 weights columns are in the order of amx_fp8-inl.h. Of i8 amx_int8-inl.h says it, and
   // gemm_s8_bcast_vnni-inl.h without tiles.
   void* packed;
-  const float* x_scale;  // as in LinearTask
+  const float* x_scale;  // as in GemmTask
   int64_t x_scale_stride, x_group;
   Element w_type;  // of the weights that they will be multiplied by
 };
 // Columns that are packed together, and their bytes.
-struct PackSize {
+struct PackedBlock {
   int64_t columns, bytes;
 };
-inline constexpr int64_t kBytePackBytes = 16 * 128 + 16 * 4;
-inline constexpr int64_t kPackedColumns = 128;  // of bf16
+inline constexpr int64_t kPackedS8Bytes = 16 * 128 + 16 * 4;
+inline constexpr int64_t kPackedBf16K = 128;  // of bf16
 
 // Rows of x of 8 bits of a task: reads of W and what becomes of them are spread over them.
-inline constexpr int64_t kMaxTaskRows = 192;
-inline constexpr int64_t kMaxLaneInputs = 12;        // as Target::lane_inputs
-inline constexpr int64_t kMaxTileActivations = 512;  // on tiles
-inline constexpr int64_t kMaxTileOutputs = 512;      // and its rows of W
+inline constexpr int64_t kMaxTaskM = 192;
+inline constexpr int64_t kMaxMInPlace = 12;  // as Target::lane_inputs
+inline constexpr int64_t kMaxAmxM = 512;     // on tiles
+inline constexpr int64_t kMaxAmxN = 512;     // and its rows of W
 
 // y = Wᵀ·x, of several products side by side where few rows of x make memory the floor.
-struct LinearTTask {
+struct GemmTTask {
   const void* x;  // [m, n] f32 or 16 bits
   const void* w;  // [n, k], any alignment
   Element x_type, w_type;
@@ -88,18 +88,18 @@ struct LinearTTask {
   ScaleGrid grid;                        // column_begin is the place of the task's first column
   float* y;                              // [m, k], written
   int64_t m, n, k;                       // n > 0
-  int64_t batches;                       // products; more than 1 only of up to kStreamRowsOfX rows
+  int64_t batches;                       // products; more than 1 only of up to kMaxSmallM rows
   int64_t x_batch, w_batch, y_batch;     // from one to the next: elements of x, bytes of W, floats
   int64_t grid_batch;                    // and rows of the grid
   // W of the product that the thread will probably read next, of the same shape, and the place of
   // its first row in the grid; null: none.
   const void* next_w;
   int64_t next_row_begin;
-  Cache ask_into;
+  CacheLevel prefetch_level;
   void* scratch;  // kScratchBytes
 };
-inline constexpr int64_t kMaxStreams = 8;  // products of a task
-inline constexpr int64_t kStreamRowsOfX = 4;
+inline constexpr int64_t kMaxBatchInFlight = 8;  // products of a task
+inline constexpr int64_t kMaxSmallM = 4;
 
 inline constexpr int64_t kMaxRows = 32;      // rows of attention that share a pass over the keys
 inline constexpr int64_t kMaxQueries = 192;  // of an expanded task
@@ -159,8 +159,8 @@ struct DecodeTask {
   int64_t key_begin, key_end;  // key_begin is a multiple of 128
   int64_t splits, split_keys;  // a multiple of 128
   float scale;
-  Cache ask_into;
-  bool many_streams;  // as Machine has it
+  CacheLevel prefetch_level;
+  bool many_dram_streams;  // as Machine has it
   DecodeOuts outs;
   void* scratch;  // kScratchBytes
 };
@@ -248,20 +248,20 @@ struct QuantizeTask {
 
 // What a target lacks is null.
 struct Target {
-  void (*linear)(const LinearTask&) = nullptr;
-  void (*linear_t)(const LinearTTask&) = nullptr;
-  int64_t products = kMaxStreams;  // the most that linear_t takes side by side
-  bool tiles = false;
+  void (*gemm)(const GemmTask&) = nullptr;
+  void (*gemm_t)(const GemmTTask&) = nullptr;
+  int64_t batch_in_flight = kMaxBatchInFlight;  // the most that gemm_t takes side by side
+  bool amx_tiles = false;
   // If there, linear takes packed activations where `packs`, or, with tiles, where m > 1.
-  void (*pack)(const PackTask&) = nullptr;
-  bool (*packs)(Element w, int64_t m) = nullptr;
-  PackSize pack_size = {kPackedColumns, 16 * kPackedColumns * 2};
+  void (*pack_a)(const PackTask&) = nullptr;
+  bool (*packs_a)(Element w, int64_t m) = nullptr;
+  PackedBlock packed_a_block = {kPackedBf16K, 16 * kPackedBf16K * 2};
   // Rows of x of 8 bits up to which rows of W are multiplied where they lie, not laid out in
   // panels.
-  int64_t lane_inputs = kMaxLaneInputs;
+  int64_t max_m_in_place = kMaxMInPlace;
   // What columns of a task should be a multiple of beside some rows of x, of the type of W; 0: of
   // nothing special.
-  int64_t some_columns = 0;
+  int64_t n_multiple = 0;
   void (*mla_decode)(const DecodeTask&) = nullptr;
   int64_t decode_rows = kMaxDecodeRows;  // the most that mla_decode takes
   void (*gather_pages)(const GatherTask&) = nullptr;

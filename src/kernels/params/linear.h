@@ -48,7 +48,7 @@ inline int64_t WeightBytes(const TensorView& w, const BlockScale& s, int64_t k) 
 
 // One product y[b,m,:] = W[b]·x[b,m,:] (+ bias): every output is the dot product of a weight row
 // and an activation row. With a gate: y = silu(G·x) ⊙ (W·x).
-struct LinearPart {
+struct GemmCall {
   TensorView x;     // [B, M, K] f32, bf16, f16 or i8; last dimension contiguous
   TensorView w;     // [B, N, K] f32, f16, bf16, f8 or i8, or [B, N, ⌈K/2⌉] kU4; last dimension
                     // contiguous, any alignment
@@ -64,11 +64,11 @@ struct LinearPart {
 // Products that one call computes side by side: threads take pieces of all of them, every weight is
 // read once. Sums along K run in one order that depends on the row of the registry, on K and on the
 // blocks of the scales alone, never on M, B, threads or the other parts.
-struct LinearOp {
+struct GemmOp {
   static constexpr std::string_view kName = "linear";
   struct Params {
     // At least one; equal in dtypes, x_group and run, or each with one scale per row.
-    std::span<const LinearPart> parts;
+    std::span<const GemmCall> parts;
   };
   struct Shape {
     int64_t b, m, n, k;  // b and k of the first part, the largest m, n of all parts
@@ -77,15 +77,15 @@ struct LinearOp {
     int64_t run = 0;      // BlockScale::Run of a weight with scales; 0 without
   };
   static Shape ShapeOf(const Params& p) {
-    const LinearPart& first = p.parts.front();
+    const GemmCall& first = p.parts.front();
     Shape out = ShapeOf(first);
-    for (const LinearPart& part : p.parts.subspan(1)) {
+    for (const GemmCall& part : p.parts.subspan(1)) {
       out.m = std::max(out.m, part.x.shape[1]);
       out.n += part.w.shape[1];
     }
     return out;
   }
-  static Shape ShapeOf(const LinearPart& p) {
+  static Shape ShapeOf(const GemmCall& p) {
     const int64_t k = p.x.shape[2];
     return {
         p.x.shape[0], p.x.shape[1], p.w.shape[1], k,
@@ -93,7 +93,7 @@ struct LinearOp {
   }
   static OpWork WorkOf(const Params& p) {
     OpWork out;
-    for (const LinearPart& part : p.parts) {
+    for (const GemmCall& part : p.parts) {
       const int64_t k = part.x.shape[2];
       const int64_t products = part.gate.empty() ? 1 : 2;
       out.flops += 2 * products * part.y.shape[0] * part.y.shape[1] * part.y.shape[2] * k;
@@ -106,7 +106,7 @@ struct LinearOp {
 // y[b,m,:] = W[b]ᵀ·x[b,m,:]: contracts over the rows of W, as q_nope·W_UK does on mapped kv_b. Sums
 // along N run in one order that depends on the row of the registry, on N, K and the blocks of the
 // scales alone.
-struct LinearTOp {
+struct GemmTOp {
   static constexpr std::string_view kName = "linear_t";
   struct Params {
     TensorView x;  // [B, M, N] f32, bf16 or f16; last dimension contiguous

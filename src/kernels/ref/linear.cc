@@ -28,14 +28,14 @@ double Weight(const TensorView& w, const BlockScale& blocks, int64_t b, int64_t 
   return (value - zero) * static_cast<double>(scale);
 }
 
-double Activation(const LinearPart& p, int64_t b, int64_t m, int64_t k) {
+double Activation(const GemmCall& p, int64_t b, int64_t m, int64_t k) {
   const auto value = static_cast<double>(Load(RowOf(p.x, b, m), p.x.dtype, k));
   return p.x_scale.empty() ? value
                            : value * static_cast<double>(FloatRow(p.x_scale, b, m)[k / p.x_group]);
 }
 
 // Column n of a product.
-void LinearColumn(const LinearPart& p, int64_t b, int64_t n) {
+void LinearColumn(const GemmCall& p, int64_t b, int64_t n) {
   for (int64_t m = 0; m < p.x.shape[1]; ++m) {
     double sum = p.bias.empty() ? 0.0 : static_cast<double>(p.bias.Ptr<float>()[n]);
     double gate = 0;
@@ -67,16 +67,16 @@ void QuantizeGroup(const float* x, int64_t count, int8_t* y, float* scale) {
 
 }  // namespace
 
-void Linear(const LinearOp::Params& p, const Exec& exec) {
-  for (const LinearPart& part : p.parts) {
+void Gemm(const GemmOp::Params& p, const Exec& exec) {
+  for (const GemmCall& part : p.parts) {
     const int64_t n = part.w.shape[1];
     exec.threads->ParallelFor(part.x.shape[0] * n,
                               [&](int64_t task) { LinearColumn(part, task / n, task % n); });
   }
 }
 
-void LinearT(const LinearTOp::Params& p, const Exec& exec) {
-  const LinearTOp::Shape s = LinearTOp::ShapeOf(p);
+void GemmT(const GemmTOp::Params& p, const Exec& exec) {
+  const GemmTOp::Shape s = GemmTOp::ShapeOf(p);
   exec.threads->ParallelFor(s.b * s.m, [&](int64_t task) {
     const int64_t b = task / s.m;
     const int64_t m = task % s.m;

@@ -31,8 +31,8 @@ void QuantiseRow(RowFormat format, const float* latent, int64_t c, const float* 
                  std::byte* row);
 void DequantiseRow(RowFormat format, const std::byte* row, int64_t c, int64_t r, float* to);
 
-void Linear(const LinearOp::Params&, const Exec&);
-void LinearT(const LinearTOp::Params&, const Exec&);
+void Gemm(const GemmOp::Params&, const Exec&);
+void GemmT(const GemmTOp::Params&, const Exec&);
 void QuantizeRows(const QuantizeRowsOp::Params&, const Exec&);
 void RmsNorm(const RmsNormOp::Params&, const Exec&);
 void Rope(const RopeOp::Params&, const Exec&);

@@ -44,7 +44,7 @@ void UpProjectValues(const MlaLayer& mla, const TensorView& o_latent, const Tens
   };
   const Activations x =
       RoundActivations(o_latent.Reshape({t * dims.h, dims.c}), {&mla.w_kv_b}, step);
-  LinearPart w_uv;
+  GemmCall w_uv;
   if (x.codes.empty()) {
     w_uv.x = by_heads(x.plain);
   } else {
@@ -55,7 +55,7 @@ void UpProjectValues(const MlaLayer& mla, const TensorView& o_latent, const Tens
   w_uv.w = mla.w_uv();
   w_uv.w_scale = mla.w_kv_b.Scale(dims.n, dims.n + dims.v);
   w_uv.y = HeadsFirst(o);
-  Run<LinearOp>({{&w_uv, 1}}, step.exec);
+  Run<GemmOp>({{&w_uv, 1}}, step.exec);
 }
 
 }  // namespace
@@ -75,9 +75,9 @@ void AttendAbsorbed(const MlaLayer& mla, const MlaQueries& q,
 
   const TensorView q_nope = RoundQueries(q.nope.Slice(0, begin, end), step);
   const TensorView q_latent = workspace.Take(DType::kF32, {t, dims.h, dims.c});
-  Run<LinearTOp>({HeadsFirst(q_nope), mla.w_uk(), HeadsFirst(q_latent),
-                  mla.w_kv_b.Scale(/*row_begin=*/0, dims.n + dims.v)},
-                 step.exec);
+  Run<GemmTOp>({HeadsFirst(q_nope), mla.w_uk(), HeadsFirst(q_latent),
+                mla.w_kv_b.Scale(/*row_begin=*/0, dims.n + dims.v)},
+               step.exec);
 
   const TensorView o_latent = workspace.Take(DType::kF32, {t, dims.h, dims.c});
   MlaDecodeOp::Params p;

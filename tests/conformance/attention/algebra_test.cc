@@ -39,7 +39,7 @@ constexpr float kScale = 0.05f;
 void Absorbed(const Sizes& s, const Layer& layer, const TensorView& o, const TensorView& lse) {
   const Tensor q_latent(DType::kF32, {s.tokens, s.heads, s.c});
   const Tensor o_latent(DType::kF32, {s.tokens, s.heads, s.c});
-  RunRef<LinearTOp>({HeadsFirst(layer.q_nope), layer.w_uk, HeadsFirst(q_latent)});
+  RunRef<GemmTOp>({HeadsFirst(layer.q_nope), layer.w_uk, HeadsFirst(q_latent)});
   const std::vector<int32_t> table = {0};
   const DecodeSequence sequence = {0, s.tokens, s.tokens, table};
   RunRef<MlaDecodeOp>({q_latent, layer.q_rope, layer.page, {&sequence, 1}, o_latent, lse, kScale});

@@ -37,20 +37,20 @@ struct Fp8Case {
   }
 
   // The part with rows [begin, end) of x alone.
-  LinearPart Rows(int64_t begin, int64_t end) const {
-    LinearPart out = part;
+  GemmCall Rows(int64_t begin, int64_t end) const {
+    GemmCall out = part;
     out.x = out.x.Slice(1, begin, end);
     out.y = out.y.Slice(1, begin, end);
     return out;
   }
 
   Tensor x, w, scale, y;
-  LinearPart part;
+  GemmCall part;
 };
 
 // Every row alone and two at a time give the bits of all together.
 void ExpectRowsAlone(const Fp8Case& c) {
-  ForEachFastRow<LinearOp>(LinearOp::ShapeOf(c.part), [&](const Kernel<LinearOp>& row) {
+  ForEachFastRow<GemmOp>(GemmOp::ShapeOf(c.part), [&](const Kernel<GemmOp>& row) {
     SCOPED_TRACE(row.name);
     RunPart(row, c.part);
     Tensor all(DType::kF32, {1, kRows, kOutputs});
@@ -89,7 +89,7 @@ TEST(LinearFp8Conformance, ANaNReachesItsOutputAndNoOther) {
   for (const int64_t at : {int64_t{0}, int64_t{130}, kColumns - 1}) {
     const Fp8Case c(kNormals, 1.0f, 1.0f, 128);
     c.w.Ptr<uint8_t>()[3 * kColumns + at] = 0xff;
-    ForEachFastRow<LinearOp>(LinearOp::ShapeOf(c.part), [&](const Kernel<LinearOp>& row) {
+    ForEachFastRow<GemmOp>(GemmOp::ShapeOf(c.part), [&](const Kernel<GemmOp>& row) {
       for (const int64_t rows : {int64_t{1}, int64_t{2}, kRows}) {
         RunPart(row, c.Rows(0, rows));
         for (int64_t n = 0; n < kOutputs; ++n)

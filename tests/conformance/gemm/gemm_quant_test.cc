@@ -16,7 +16,7 @@ namespace latte {
 namespace {
 
 // Rows [begin, end) of x.
-LinearPart RowsOf(LinearPart p, int64_t begin, int64_t end) {
+GemmCall RowsOf(GemmCall p, int64_t begin, int64_t end) {
   p.x = p.x.Slice(1, begin, end);
   p.y = p.y.Slice(1, begin, end);
   if (!p.x_scale.empty()) p.x_scale = p.x_scale.Slice(1, begin, end);
@@ -24,7 +24,7 @@ LinearPart RowsOf(LinearPart p, int64_t begin, int64_t end) {
 }
 
 // Outputs [begin, end).
-LinearPart OutputsOf(LinearPart p, int64_t begin, int64_t end) {
+GemmCall OutputsOf(GemmCall p, int64_t begin, int64_t end) {
   p.w = p.w.Slice(1, begin, end);
   p.w_scale.row_begin += begin;
   if (!p.gate.empty()) {
@@ -36,7 +36,7 @@ LinearPart OutputsOf(LinearPart p, int64_t begin, int64_t end) {
   return p;
 }
 
-void ExpectSameBitsHoweverCut(const Kernel<LinearOp>& row, const LinearPart& p, Guarded& y,
+void ExpectSameBitsHoweverCut(const Kernel<GemmOp>& row, const GemmCall& p, Guarded& y,
                               const TensorView& want) {
   for (const int threads : {1, 1, 2, 3}) {
     y.Poison();
@@ -80,15 +80,15 @@ TEST(LinearQuantConformance, ReferenceWithinRoundingAndSameBitsHoweverCut) {
         const Guarded bias(DType::kF32, {s.n});
         FillRandom(bias, rng);
         Guarded y(DType::kF32, {s.b, s.m, s.n}, kQuantPad);
-        LinearPart p = PartOf(x, w, y);
+        GemmCall p = PartOf(x, w, y);
         if (s.k % 3 != 0) p.bias = bias;
         Tensor want(DType::kF32, {s.b, s.m, s.n});
         Tensor sums(DType::kF32, {s.b, s.m, s.n});
-        LinearPart to_want = p;
+        GemmCall to_want = p;
         to_want.y = want;
         RunRefPart(to_want);
         RunRefPart({x.magnitude, w.magnitude, TensorView(), sums});
-        ForEachFastRow<LinearOp>(LinearOp::ShapeOf(p), [&](const Kernel<LinearOp>& row) {
+        ForEachFastRow<GemmOp>(GemmOp::ShapeOf(p), [&](const Kernel<GemmOp>& row) {
           y.Poison();
           RunPart(row, p);
           ASSERT_TRUE(Close(y, want, [&](int64_t b, int64_t m, int64_t n) {
@@ -96,7 +96,7 @@ TEST(LinearQuantConformance, ReferenceWithinRoundingAndSameBitsHoweverCut) {
           }));
           if (s.m == 0) return;
           Tensor first(DType::kF32, {s.b, s.m, s.n});
-          LinearPart to_first = p;
+          GemmCall to_first = p;
           to_first.y = first;
           RunPart(row, to_first);
           ExpectSameBitsHoweverCut(row, p, y, first);
@@ -110,7 +110,7 @@ TEST(LinearQuantConformance, FastRowsTakeEveryFormatOfCheckpoints) {
   for (const DType w : kWeightTypes)
     for (const DType x : kInputTypes)
       for (const int64_t run : {32, 64, 128, 7168})
-        for (const Kernel<LinearOp>& row : Kernels<LinearOp>()) {
+        for (const Kernel<GemmOp>& row : Kernels<GemmOp>()) {
           if (row.isa != Isa::kAvx2 && row.isa != Isa::kAvx512) continue;
           EXPECT_TRUE(row.supports({1, 1, 8, 7168, x, w, x == DType::kI8 ? 128 : 0, run}));
         }
@@ -118,7 +118,7 @@ TEST(LinearQuantConformance, FastRowsTakeEveryFormatOfCheckpoints) {
 
 // Tiles take all that bytes are multiplied in, where x has groups of 128.
 TEST(LinearQuantConformance, TilesTakeBytes) {
-  for (const Kernel<LinearOp>& row : Kernels<LinearOp>()) {
+  for (const Kernel<GemmOp>& row : Kernels<GemmOp>()) {
     if (row.name != "amx.linear") continue;
     for (const DType w : {DType::kI8, DType::kU4})
       for (const int64_t run : {128, 256, 7168})
@@ -140,8 +140,8 @@ TEST(LinearQuantConformance, NanCodesOfF8ReachTheirOutputsOnly) {
       codes.Ptr<uint8_t>()[70 + 41] = type == DType::kF8E4M3 ? 0xff : 0x80;
       Tensor x(x_type, {1, 1, 70});
       Tensor y(DType::kF32, {1, 1, 3});
-      const LinearPart p{x, codes, TensorView(), y};
-      ForEachRowFor<LinearOp>(LinearOp::ShapeOf(p), [&](const Kernel<LinearOp>& row) {
+      const GemmCall p{x, codes, TensorView(), y};
+      ForEachRowFor<GemmOp>(GemmOp::ShapeOf(p), [&](const Kernel<GemmOp>& row) {
         RunPart(row, p);
         EXPECT_EQ(y.Ptr<float>()[0], 0.0f);
         EXPECT_TRUE(std::isnan(y.Ptr<float>()[1]));
@@ -165,7 +165,7 @@ TEST(LinearQuantConformance, GatesAreMultiplied) {
         const Tensor up(DType::kF32, {s.b, s.m, s.n});
         const Tensor up_sums(DType::kF32, {s.b, s.m, s.n});
         const Tensor gate_sums(DType::kF32, {s.b, s.m, s.n});
-        LinearPart p = PartOf(x, w, want);
+        GemmCall p = PartOf(x, w, want);
         p.gate = g.codes;
         p.gate_scale = g.grid;
         RunRefPart(p);
@@ -173,7 +173,7 @@ TEST(LinearQuantConformance, GatesAreMultiplied) {
         RunRefPart({x.magnitude, w.magnitude, TensorView(), up_sums});
         RunRefPart({x.magnitude, g.magnitude, TensorView(), gate_sums});
         p.y = y;
-        ForEachFastRow<LinearOp>(LinearOp::ShapeOf(p), [&](const Kernel<LinearOp>& row) {
+        ForEachFastRow<GemmOp>(GemmOp::ShapeOf(p), [&](const Kernel<GemmOp>& row) {
           y.Poison();
           RunPart(row, p);
           ASSERT_TRUE(Close(y, want, [&](int64_t b, int64_t m, int64_t n) {
@@ -186,7 +186,7 @@ TEST(LinearQuantConformance, GatesAreMultiplied) {
                    SiluBound() * std::abs(of(want)) + kTiny;
           }));
           Tensor first(DType::kF32, {s.b, s.m, s.n});
-          LinearPart to_first = p;
+          GemmCall to_first = p;
           to_first.y = first;
           RunPart(row, to_first);
           ExpectSameBitsHoweverCut(row, p, y, first);
@@ -203,7 +203,7 @@ TEST(LinearQuantConformance, PartsOfAGroupGiveTheBitsThatTheyGiveAlone) {
       std::vector<std::unique_ptr<QuantWeight>> weights;
       std::vector<std::unique_ptr<QuantInput>> inputs;
       std::vector<Tensor> alone, together;
-      std::vector<LinearPart> parts;
+      std::vector<GemmCall> parts;
       for (int64_t i = 0; i < 300; ++i) {
         const int64_t n = 1 + i * 7 % 40;
         const int64_t m = i == 17 ? 250 : i % 4;
@@ -213,15 +213,15 @@ TEST(LinearQuantConformance, PartsOfAGroupGiveTheBitsThatTheyGiveAlone) {
         together.emplace_back(DType::kF32, std::initializer_list<int64_t>{1, m, n});
         parts.push_back(PartOf(*inputs.back(), *weights.back(), alone.back()));
       }
-      ForEachRowFor<LinearOp>(LinearOp::ShapeOf(parts[0]), [&](const Kernel<LinearOp>& row) {
-        for (LinearPart& p : parts) RunPart(row, p);
+      ForEachRowFor<GemmOp>(GemmOp::ShapeOf(parts[0]), [&](const Kernel<GemmOp>& row) {
+        for (GemmCall& p : parts) RunPart(row, p);
         for (const int threads : {1, 2, 3}) {
-          std::vector<LinearPart> group = parts;
+          std::vector<GemmCall> group = parts;
           for (size_t i = 0; i < group.size(); ++i) {
             group[i].y = together[i];
             std::fill_n(together[i].Ptr<float>(), group[i].y.elements(), -7.0f);
           }
-          RunRow<LinearOp>(row, {group}, threads);
+          RunRow<GemmOp>(row, {group}, threads);
           for (size_t i = 0; i < group.size(); ++i)
             ASSERT_TRUE(SameBits(together[i], alone[i])) << "part " << i;
         }
@@ -264,14 +264,14 @@ TEST(LinearTQuantConformance, ReferenceWithinRoundingAndSameBitsHoweverCut) {
         const QuantWeight w(w_type, b, n, k, blocks, rng);
         const QuantInput x(x_type, b, m, n, 128, rng);
         Guarded y(DType::kF32, {b, m, k}, kQuantPad);
-        const LinearTOp::Params p{x.x, w.codes, y, w.grid};
+        const GemmTOp::Params p{x.x, w.codes, y, w.grid};
         Tensor want(DType::kF32, {b, m, k});
         Tensor sums(DType::kF32, {b, m, k});
-        RunRef<LinearTOp>({x.x, w.codes, want, w.grid});
-        RunRef<LinearTOp>({x.magnitude, w.magnitude, sums});
-        ForEachFastRow<LinearTOp>(LinearTOp::ShapeOf(p), [&, terms = n](const auto& row) {
+        RunRef<GemmTOp>({x.x, w.codes, want, w.grid});
+        RunRef<GemmTOp>({x.magnitude, w.magnitude, sums});
+        ForEachFastRow<GemmTOp>(GemmTOp::ShapeOf(p), [&, terms = n](const auto& row) {
           y.Poison();
-          RunRow<LinearTOp>(row, p);
+          RunRow<GemmTOp>(row, p);
           const bool fixed_point = row.isa == Isa::kAvx512Vnni;
           // gemm_t_w4_vnni-inl.h; gemm_t_w8_vnni-inl.h, where the largest itself may become the
           // largest integer, which is 1.00002 · 2^−15 of it less.
@@ -284,10 +284,10 @@ TEST(LinearTQuantConformance, ReferenceWithinRoundingAndSameBitsHoweverCut) {
           const std::vector<std::byte> first = y.Bytes();
           for (const int threads : {1, 2, 3}) {
             y.Poison();
-            RunRow<LinearTOp>(row, p, threads);
+            RunRow<GemmTOp>(row, p, threads);
             ASSERT_EQ(y.Bytes(), first);
             y.Poison();
-            RunRowOnOther<LinearTOp>(row, p, threads);  // one product at a time, or several
+            RunRowOnOther<GemmTOp>(row, p, threads);  // one product at a time, or several
             ASSERT_EQ(y.Bytes(), first) << "another machine";
           }
         });

@@ -36,22 +36,22 @@ struct BytesCase {
   QuantWeight w;
   QuantInput x;
   Guarded bias, y;
-  LinearPart part;
+  GemmCall part;
 };
 
 void ExpectBitsOfSingleRows(const BytesShape& s, DType w_type, const QuantBlocks& blocks) {
   std::mt19937 rng(5);
   BytesCase of(s, w_type, blocks, rng);
-  const LinearPart& p = of.part;
+  const GemmCall& p = of.part;
   Guarded& y = of.y;
   const auto rows_of = [&p](const TensorView& to, int64_t begin, int64_t end) {
-    LinearPart part = p;
+    GemmCall part = p;
     part.x = p.x.Slice(1, begin, end);
     part.x_scale = p.x_scale.Slice(1, begin, end);
     part.y = to.Slice(1, begin, end);
     return part;
   };
-  ForEachFastRow<LinearOp>(LinearOp::ShapeOf(p), [&](const Kernel<LinearOp>& row) {
+  ForEachFastRow<GemmOp>(GemmOp::ShapeOf(p), [&](const Kernel<GemmOp>& row) {
     Tensor single(DType::kF32, {1, s.m, s.n});
     for (int64_t m = 0; m < s.m; ++m) RunPart(row, rows_of(single, m, m + 1));
     for (const int threads : {1, 2, 3}) {
@@ -116,12 +116,12 @@ TEST(LinearBytesConformance, PartsOfAGroupGiveTheBitsThatTheyGiveAlone) {
       cases[i]->part.x = cases[i - 1]->part.x;
       cases[i]->part.x_scale = cases[i - 1]->part.x_scale;
     }
-    std::vector<LinearPart> parts;
+    std::vector<GemmCall> parts;
     for (const auto& c : cases) parts.push_back(c->part);
-    ForEachFastRow<LinearOp>(LinearOp::ShapeOf(parts[0]), [&](const Kernel<LinearOp>& row) {
+    ForEachFastRow<GemmOp>(GemmOp::ShapeOf(parts[0]), [&](const Kernel<GemmOp>& row) {
       std::vector<Tensor> alone;
-      for (const LinearPart& p : parts) {
-        LinearPart part = p;
+      for (const GemmCall& p : parts) {
+        GemmCall part = p;
         alone.emplace_back(DType::kF32,
                            std::initializer_list<int64_t>{1, p.y.shape[1], p.y.shape[2]});
         part.y = alone.back();
@@ -129,7 +129,7 @@ TEST(LinearBytesConformance, PartsOfAGroupGiveTheBitsThatTheyGiveAlone) {
       }
       for (const int threads : {1, 2, 3}) {
         for (const auto& c : cases) c->y.Poison();
-        RunRow<LinearOp>(row, {parts}, threads);
+        RunRow<GemmOp>(row, {parts}, threads);
         for (size_t i = 0; i < cases.size(); ++i) {
           ASSERT_TRUE(SameBits(cases[i]->y, alone[i]))
               << "part " << i << ", " << threads << " threads";
@@ -185,9 +185,9 @@ TEST(LinearBytesConformance, EveryRowAddsInTheSameOrder) {
       for (const BytesShape& s :
            {BytesShape{1, 9, 4300}, {2, 70, 4300}, {7, 80, 300}, {30, 40, 1025}}) {
         BytesCase of(s, w_type, blocks, rng);
-        const LinearPart& p = of.part;
-        if (!cpu::SupportsInt8(LinearOp::ShapeOf(p))) continue;
-        ForEachFastRow<LinearOp>(LinearOp::ShapeOf(p), [&](const Kernel<LinearOp>& row) {
+        const GemmCall& p = of.part;
+        if (!cpu::SupportsInt8(GemmOp::ShapeOf(p))) continue;
+        ForEachFastRow<GemmOp>(GemmOp::ShapeOf(p), [&](const Kernel<GemmOp>& row) {
           if (row.name == "avx512.linear") return;  // it does not multiply bytes
           of.y.Poison();
           RunPart(row, p);

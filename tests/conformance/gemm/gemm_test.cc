@@ -28,18 +28,14 @@ std::vector<std::pair<int64_t, int64_t>> Parts(int64_t count) {
   return out;
 }
 
-void RunOn(const Kernel<LinearOp>& row, const LinearPart& part, int threads = 1) {
+void RunOn(const Kernel<GemmOp>& row, const GemmCall& part, int threads = 1) {
   RunPart(row, part, threads);
 }
-void RunOn(const Kernel<LinearTOp>& row, const LinearTOp::Params& p, int threads = 1) {
+void RunOn(const Kernel<GemmTOp>& row, const GemmTOp::Params& p, int threads = 1) {
   RunRow(row, p, threads);
 }
-void RunOnOther(const Kernel<LinearOp>& row, const LinearPart& part) {
-  RunPartOnOther(row, part, 2);
-}
-void RunOnOther(const Kernel<LinearTOp>& row, const LinearTOp::Params& p) {
-  RunRowOnOther(row, p, 2);
-}
+void RunOnOther(const Kernel<GemmOp>& row, const GemmCall& part) { RunPartOnOther(row, part, 2); }
+void RunOnOther(const Kernel<GemmTOp>& row, const GemmTOp::Params& p) { RunRowOnOther(row, p, 2); }
 
 // Runs the row under several thread counts, twice and on another machine, then parts of M and of
 // the outputs alone: the same bits each time, and nothing written between rows of y.
@@ -76,7 +72,7 @@ TEST(LinearConformance, ReferenceWithinRoundingAndSameBitsHoweverCut) {
       const Guarded bias(DType::kF32, {s.n});
       Guarded y(DType::kF32, {s.b, s.m, s.n}, kPad);
       for (const TensorView& t : {x.view(), w.view(), bias.view()}) FillRandom(t, rng);
-      LinearPart p{x, w, s.k % 3 == 0 ? TensorView() : bias.view(), y};
+      GemmCall p{x, w, s.k % 3 == 0 ? TensorView() : bias.view(), y};
 
       Tensor want(DType::kF32, {s.b, s.m, s.n});
       Tensor sums(DType::kF32, {s.b, s.m, s.n});
@@ -87,7 +83,7 @@ TEST(LinearConformance, ReferenceWithinRoundingAndSameBitsHoweverCut) {
       RunRefPart({x, w, p.bias, want});
       RunRefPart({abs_x, abs_w, TensorView(), sums});
 
-      ForEachFastRow<LinearOp>(LinearOp::ShapeOf(p), [&](const Kernel<LinearOp>& row) {
+      ForEachFastRow<GemmOp>(GemmOp::ShapeOf(p), [&](const Kernel<GemmOp>& row) {
         y.Poison();
         RunOn(row, p);
         ASSERT_TRUE(Close(y, want, [&](int64_t b, int64_t m, int64_t n) {
@@ -95,10 +91,10 @@ TEST(LinearConformance, ReferenceWithinRoundingAndSameBitsHoweverCut) {
         }));
         if (s.m == 0) return;
         Tensor first(DType::kF32, {s.b, s.m, s.n});
-        RunOn(row, LinearPart{x, w, p.bias, first});
+        RunOn(row, GemmCall{x, w, p.bias, first});
         ExpectSameBitsHoweverCut(row, p, y, first);
         for (const auto& [begin, end] : Parts(s.n)) {
-          LinearPart part = p;
+          GemmCall part = p;
           part.w = p.w.Slice(1, begin, end);
           if (!p.bias.empty()) part.bias = p.bias.Slice(0, begin, end);
           part.y = p.y.Slice(2, begin, end);
@@ -123,7 +119,7 @@ TEST(LinearTConformance, ReferenceWithinRoundingAndSameBitsHoweverCut) {
       Guarded y(DType::kF32, {b, m, k}, kPad);
       FillRandom(x, rng);
       FillRandom(w, rng);
-      const LinearTOp::Params p{x, w, y};
+      const GemmTOp::Params p{x, w, y};
 
       Tensor want(DType::kF32, {b, m, k});
       Tensor sums(DType::kF32, {b, m, k});
@@ -131,11 +127,11 @@ TEST(LinearTConformance, ReferenceWithinRoundingAndSameBitsHoweverCut) {
       Tensor abs_w(DType::kF32, {b, n, k});
       FillAbs(x, abs_x);
       FillAbs(w, abs_w);
-      RunRef<LinearTOp>({x, w, want});
-      RunRef<LinearTOp>({abs_x, abs_w, sums});
+      RunRef<GemmTOp>({x, w, want});
+      RunRef<GemmTOp>({abs_x, abs_w, sums});
 
-      ForEachFastRow<LinearTOp>(LinearTOp::ShapeOf(p), [&, rows = m, terms = n, columns = k,
-                                                        batch = b](const Kernel<LinearTOp>& row) {
+      ForEachFastRow<GemmTOp>(GemmTOp::ShapeOf(p), [&, rows = m, terms = n, columns = k,
+                                                    batch = b](const Kernel<GemmTOp>& row) {
         y.Poison();
         RunOn(row, p);
         ASSERT_TRUE(Close(y, want, [&](int64_t i, int64_t j, int64_t l) {
@@ -143,10 +139,10 @@ TEST(LinearTConformance, ReferenceWithinRoundingAndSameBitsHoweverCut) {
         }));
         if (rows == 0) return;
         Tensor first(DType::kF32, {batch, rows, columns});
-        RunOn(row, LinearTOp::Params{x, w, first});
+        RunOn(row, GemmTOp::Params{x, w, first});
         ExpectSameBitsHoweverCut(row, p, y, first);
         for (const auto& [begin, end] : Parts(columns)) {
-          LinearTOp::Params part = p;
+          GemmTOp::Params part = p;
           part.w = p.w.Slice(2, begin, end);
           part.y = p.y.Slice(2, begin, end);
           y.Poison();
@@ -171,11 +167,11 @@ void ExpectBitsOfSingleRows(const LargeShape& s, DType x_type, DType w_type, std
   FillRandom(x, rng);
   FillRandom(w, rng);
   Guarded y(DType::kF32, {1, s.m, s.n}, kPad);
-  const LinearPart p{x, w, TensorView(), y};
+  const GemmCall p{x, w, TensorView(), y};
   const auto rows_of = [&](const TensorView& to, int64_t begin, int64_t end) {
-    return LinearPart{x.view().Slice(1, begin, end), w, TensorView(), to.Slice(1, begin, end)};
+    return GemmCall{x.view().Slice(1, begin, end), w, TensorView(), to.Slice(1, begin, end)};
   };
-  ForEachFastRow<LinearOp>(LinearOp::ShapeOf(p), [&](const Kernel<LinearOp>& row) {
+  ForEachFastRow<GemmOp>(GemmOp::ShapeOf(p), [&](const Kernel<GemmOp>& row) {
     Tensor single(DType::kF32, {1, s.m, s.n});
     for (int64_t m = 0; m < s.m; ++m) RunOn(row, rows_of(single, m, m + 1));
     for (const int threads : {1, 2, 3}) {

@@ -22,7 +22,7 @@ TEST(Hand, Linear) {
   Floats x = {1, 2, 3, -1, 0, 4};
   Floats w = {1, 0, 2, 5, -1, 1};
   Floats bias = {10, 20};
-  ForEachRowFor<LinearOp>({1, 1, 1, 3, DType::kF32, DType::kF32}, [&](const Kernel<LinearOp>& row) {
+  ForEachRowFor<GemmOp>({1, 1, 1, 3, DType::kF32, DType::kF32}, [&](const Kernel<GemmOp>& row) {
     Floats y(4, -1);
     RunPart(row, {View(x, {1, 2, 3}), View(w, {1, 2, 3}), View(bias, {2}), View(y, {1, 2, 2})});
     EXPECT_EQ(y, (Floats{17, 26, 17, 19}));
@@ -34,7 +34,7 @@ TEST(Hand, LinearWidensF16AndBF16) {
   // f16: 1.5, the smallest subnormal 2^−24, −65504; bf16: 1.5, 2^−133, −2^127.
   std::vector<uint16_t> f16 = {0x3e00, 0x0001, 0xfbff};
   std::vector<uint16_t> bf16 = {0x3fc0, 0x0001, 0xff00};
-  ForEachRowFor<LinearOp>({1, 1, 1, 3, DType::kF32, DType::kF32}, [&](const Kernel<LinearOp>& row) {
+  ForEachRowFor<GemmOp>({1, 1, 1, 3, DType::kF32, DType::kF32}, [&](const Kernel<GemmOp>& row) {
     for (size_t i = 0; i < 3; ++i) {
       Floats one = {0, 0, 0};
       one[i] = 1;
@@ -52,8 +52,8 @@ TEST(Hand, LinearWidensF16AndBF16) {
 TEST(Hand, LinearT) {
   Floats x = {1, 2, -1, 3};
   Floats w = {1, 0, 2, 5, -1, 1};
-  const LinearTOp::Shape shape = {1, 2, 2, 3, DType::kF32, DType::kF32};
-  ForEachRowFor<LinearTOp>(shape, [&](const Kernel<LinearTOp>& row) {
+  const GemmTOp::Shape shape = {1, 2, 2, 3, DType::kF32, DType::kF32};
+  ForEachRowFor<GemmTOp>(shape, [&](const Kernel<GemmTOp>& row) {
     Floats y(6, -1);
     RunRow(row, {View(x, {1, 2, 2}), View(w, {1, 2, 3}), View(y, {1, 2, 3})});
     EXPECT_EQ(y, (Floats{11, -2, 4, 14, -3, 1}));
@@ -71,13 +71,13 @@ TEST(Hand, LinearTOfFourBits) {
       w.push_back(static_cast<uint8_t>(code(i) | code(i + 1) << 4));
   Floats scale = {2, 1, 0.5f, -4};
   Floats x = {3, -0x1p-8f, 0, 0, std::numeric_limits<float>::quiet_NaN(), 1};
-  LinearTOp::Params p{View(x, {1, 3, 2}), TensorView(w.data(), DType::kU4, {1, 2, k / 2})};
+  GemmTOp::Params p{View(x, {1, 3, 2}), TensorView(w.data(), DType::kU4, {1, 2, k / 2})};
   p.w_scale.scale = View(scale, {2, 2});
   p.w_scale.rows = 1;
   p.w_scale.columns = k / 2;
   Floats y(3 * k, -7);
   p.y = View(y, {1, 3, k});
-  ForEachRowFor<LinearTOp>(LinearTOp::ShapeOf(p), [&](const Kernel<LinearTOp>& row) {
+  ForEachRowFor<GemmTOp>(GemmTOp::ShapeOf(p), [&](const Kernel<GemmTOp>& row) {
     RunRow(row, p);
     for (int64_t i = 0; i < k; ++i) {
       const auto a = static_cast<float>(first(i) - 8), b = static_cast<float>(second(i) - 8);
@@ -112,12 +112,12 @@ TEST(Hand, LinearTOfInt8) {
     if (rows > 1) x[(rows - 1) * n + 70] = 0x7fc0;
     Floats y(rows * k, -7);
     const auto m_rows = static_cast<int64_t>(rows);
-    LinearTOp::Params p{TensorView(x.data(), DType::kBF16, {1, m_rows, n}),
-                        TensorView(w.data(), DType::kI8, {1, n, k}), View(y, {1, m_rows, k})};
+    GemmTOp::Params p{TensorView(x.data(), DType::kBF16, {1, m_rows, n}),
+                      TensorView(w.data(), DType::kI8, {1, n, k}), View(y, {1, m_rows, k})};
     p.w_scale.scale = View(scale, {n, 1});
     p.w_scale.rows = 1;
     p.w_scale.columns = k;
-    ForEachRowFor<LinearTOp>(LinearTOp::ShapeOf(p), [&](const Kernel<LinearTOp>& row) {
+    ForEachRowFor<GemmTOp>(GemmTOp::ShapeOf(p), [&](const Kernel<GemmTOp>& row) {
       RunRow(row, p);
       for (size_t m = 0; m < rows; ++m)
         for (size_t j = 0; j < k; ++j) {
@@ -156,12 +156,12 @@ TEST(Hand, LinearTOfE4m3) {
     w[nan_row * k + nan_column] = fnuz ? 0x80 : 0xff;
     for (const int64_t rows : {1, 5}) {
       Floats y(static_cast<size_t>(rows) * k, -7);
-      LinearTOp::Params p{TensorView(x.data(), DType::kBF16, {1, rows, n}),
-                          TensorView(w.data(), type, {1, n, k}), View(y, {1, rows, k})};
+      GemmTOp::Params p{TensorView(x.data(), DType::kBF16, {1, rows, n}),
+                        TensorView(w.data(), type, {1, n, k}), View(y, {1, rows, k})};
       p.w_scale.scale = View(scale, {2, 2});
       p.w_scale.rows = 16;
       p.w_scale.columns = 32;
-      ForEachRowFor<LinearTOp>(LinearTOp::ShapeOf(p), [&](const Kernel<LinearTOp>& row) {
+      ForEachRowFor<GemmTOp>(GemmTOp::ShapeOf(p), [&](const Kernel<GemmTOp>& row) {
         RunRow(row, p);
         for (size_t m = 0; m < static_cast<size_t>(rows); ++m)
           for (size_t j = 0; j < k; ++j) {

@@ -146,8 +146,8 @@ struct QuantInput {
   Tensor magnitude;
 };
 
-inline LinearPart PartOf(const QuantInput& x, const QuantWeight& w, const TensorView& y) {
-  LinearPart p;
+inline GemmCall PartOf(const QuantInput& x, const QuantWeight& w, const TensorView& y) {
+  GemmCall p;
   p.x = x.x;
   p.w = w.codes;
   p.y = y;

@@ -41,18 +41,18 @@ void RunRow(const Kernel<Op>& row, const typename Op::Params& params, int thread
 template <class Op>
 void RunRowOnOther(const Kernel<Op>& row, const typename Op::Params& params, int threads = 1) {
   Machine machine = TestMachine();
-  machine.many_streams = !machine.many_streams;
-  machine.asks_into_l2 = !machine.asks_into_l2;
+  machine.many_dram_streams = !machine.many_dram_streams;
+  machine.prefetches_into_l2 = !machine.prefetches_into_l2;
   row.run(params, Exec{&TestPool(threads), &machine});
 }
 
-inline void RunPart(const Kernel<LinearOp>& row, const LinearPart& part, int threads = 1) {
-  RunRow<LinearOp>(row, {{&part, 1}}, threads);
+inline void RunPart(const Kernel<GemmOp>& row, const GemmCall& part, int threads = 1) {
+  RunRow<GemmOp>(row, {{&part, 1}}, threads);
 }
-inline void RunPartOnOther(const Kernel<LinearOp>& row, const LinearPart& part, int threads = 1) {
-  RunRowOnOther<LinearOp>(row, {{&part, 1}}, threads);
+inline void RunPartOnOther(const Kernel<GemmOp>& row, const GemmCall& part, int threads = 1) {
+  RunRowOnOther<GemmOp>(row, {{&part, 1}}, threads);
 }
-inline void RunRefPart(const LinearPart& part) { RunPart(Kernels<LinearOp>().front(), part, 2); }
+inline void RunRefPart(const GemmCall& part) { RunPart(Kernels<GemmOp>().front(), part, 2); }
 
 // The reference row of an op.
 template <class Op>

@@ -26,7 +26,7 @@ struct ByteColumns {
   int8_t codes[2][kByteTile];
   float scale[kTileSide];
 };
-static_assert(sizeof(ByteColumns) == kBytePackBytes);
+static_assert(sizeof(ByteColumns) == kPackedS8Bytes);
 
 // Values [0, count) of a chunk of x, zeros behind them.
 inline void LoadChunk(const int8_t* x, int64_t count, Bytes (&to)[2]) {
@@ -39,8 +39,8 @@ inline void LoadChunk(const int8_t* x, int64_t count, Bytes (&to)[2]) {
 inline void OrderAsCodes(Bytes (&chunk)[2]) {
   const Bytes even = Avx512Vnni::EvenBytes(chunk[0], chunk[1]);
   const Bytes odd = Avx512Vnni::OddBytes(chunk[0], chunk[1]);
-  chunk[0] = Avx512Vnni::ZipQuartersLow(even, odd);
-  chunk[1] = Avx512Vnni::ZipQuartersHigh(even, odd);
+  chunk[0] = Avx512Vnni::Interleave128Low(even, odd);
+  chunk[1] = Avx512Vnni::Interleave128High(even, odd);
 }
 
 inline void LoadInOrder(const int8_t* x, int64_t count, Element w_type, Bytes (&to)[2]) {
@@ -51,7 +51,7 @@ inline void LoadInOrder(const int8_t* x, int64_t count, Element w_type, Bytes (&
 // Packs 16 rows of activations, fewer: zeros for the rest, as ByteColumns.
 inline void PackBytes(const PackTask& t) {
   auto* to = static_cast<ByteColumns*>(t.packed);
-  for (int64_t at = 0; at < t.k; at += kByteChunk, ++to) {
+  for (int64_t at = 0; at < t.k; at += kChunkK, ++to) {
     Amx::Words words[2][kTileSide];
     for (int64_t i = 0; i < kTileSide; ++i) {
       const bool there = i < t.rows;
@@ -74,8 +74,8 @@ inline void PackBytes(const PackTask& t) {
 inline void UnpackChunk(Bytes packed, Bytes zeros, Bytes (&to)[2]) {
   const Bytes low = Avx512Vnni::SubBytes(Avx512Vnni::LowNibbles(packed), zeros);
   const Bytes high = Avx512Vnni::SubBytes(Avx512Vnni::HighNibbles(packed), zeros);
-  to[0] = Avx512Vnni::ZipQuartersLow(low, high);
-  to[1] = Avx512Vnni::ZipQuartersHigh(low, high);
+  to[0] = Avx512Vnni::Interleave128Low(low, high);
+  to[1] = Avx512Vnni::Interleave128High(low, high);
 }
 
 }  // namespace

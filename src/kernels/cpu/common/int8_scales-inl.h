@@ -20,28 +20,28 @@
 namespace latte::cpu {
 namespace {
 
-constexpr int64_t kByteChunk = 128;  // values between two scales of x at least
-constexpr int64_t kShortRun = 32;    // values of a 4-bit weight that share a scale, at least
-constexpr int64_t kChunkRuns = kByteChunk / kShortRun;
+constexpr int64_t kChunkK = 128;    // values between two scales of x at least
+constexpr int64_t kMinGroupK = 32;  // values of a 4-bit weight that share a scale, at least
+constexpr int64_t kChunkGroups = kChunkK / kMinGroupK;
 
-inline bool HasOneScale(const LinearTask& t) { return SegmentsOf(t.grid, 0, t.k).count == 1; }
+inline bool HasOneScale(const GemmTask& t) { return SegmentsOf(t.grid, 0, t.k).count == 1; }
 // Whether scales of W begin at chunks.
-inline bool HasLongRuns(const ScaleGrid& g) {
-  return g.columns % kByteChunk == 0 && g.column_begin % kByteChunk == 0;
+inline bool HasChunkGroups(const ScaleGrid& g) {
+  return g.columns % kChunkK == 0 && g.column_begin % kChunkK == 0;
 }
 
 // total + x · Σ over the runs of a chunk: w(run) · sum(run).
-template <class V, bool kOneScale, int64_t kRuns, class Sum, class Scale>
-inline typename V::Vec AddChunkOf(const Sum& sum, const Scale& w, typename V::Vec x,
-                                  typename V::Vec total) {
+template <class V, bool kOneScale, int64_t kGroups, class Sum, class Scale>
+inline typename V::Vec AddScaledChunk(const Sum& sum, const Scale& w, typename V::Vec x,
+                                      typename V::Vec total) {
   typename V::Vec scaled = kOneScale ? sum(0) : V::Mul(sum(0), w(0));
-  for (int64_t run = 1; run < kRuns; ++run) scaled = V::Fma(sum(run), w(run), scaled);
+  for (int64_t run = 1; run < kGroups; ++run) scaled = V::Fma(sum(run), w(run), scaled);
   return V::Fma(scaled, x, total);
 }
 
 // One value of f32 or 16 bits.
 template <class V, class T>
-inline float WideOf(const T* p) {
+inline float ToFloatScalar(const T* p) {
   float out;
   V::StorePartial(&out, V::LoadPartial(p, 1), 1);
   return out;
@@ -57,7 +57,7 @@ inline int64_t GridRow(const ScaleGrid& g, int64_t n) {
 
 // scale[run][row] of kRows rows from scales side by side; of bf16 two at a time.
 template <class V, int64_t kRows, class Row>
-[[gnu::always_inline]] inline void TurnPairs(const Row& row, int64_t runs, float* scale) {
+[[gnu::always_inline]] inline void TransposeBf16Scales(const Row& row, int64_t runs, float* scale) {
   for (int64_t first = 0; first < runs; first += 2 * V::kLanes)
     for (int64_t i = 0; i < kRows; i += V::kLanes) {
       typename V::Ints pairs[V::kLanes];
@@ -74,7 +74,7 @@ template <class V, int64_t kRows, class Row>
     }
 }
 template <class V, int64_t kRows, class Row>
-[[gnu::always_inline]] inline void TurnScales(const Row& row, int64_t runs, float* scale) {
+[[gnu::always_inline]] inline void TransposeScales(const Row& row, int64_t runs, float* scale) {
   for (int64_t first = 0; first < runs; first += V::kLanes)
     for (int64_t i = 0; i < kRows; i += V::kLanes) {
       typename V::Vec part[V::kLanes];
@@ -89,13 +89,13 @@ template <class V, int64_t kRows, class Row>
     }
 }
 
-// scale[run][row] of rows [row_begin, +rows) of kRows and columns [k_begin, +k) in runs of kRun, of
-// which a chunk has 128 / kRun; behind the last column and the last row they are some number.
-template <class V, int64_t kRun, int64_t kRows>
-void PrepareRunScales(const ScaleGrid& g, int64_t row_begin, int64_t rows, int64_t k_begin,
-                      int64_t k, float* scale) {
-  const int64_t runs = (k + kRun - 1) / kRun;
-  const int64_t all_runs = (k + kByteChunk - 1) / kByteChunk * (kByteChunk / kRun);
+// scale[run][row] of rows [row_begin, +rows) of kRows and columns [k_begin, +k) in runs of kGroup, of
+// which a chunk has 128 / kGroup; behind the last column and the last row they are some number.
+template <class V, int64_t kGroup, int64_t kRows>
+void LoadGroupScales(const ScaleGrid& g, int64_t row_begin, int64_t rows, int64_t k_begin,
+                     int64_t k, float* scale) {
+  const int64_t runs = (k + kGroup - 1) / kGroup;
+  const int64_t all_runs = (k + kChunkK - 1) / kChunkK * (kChunkK / kGroup);
   for (int64_t run = runs; run < all_runs; ++run)
     for (int64_t i = 0; i < kRows; i += V::kLanes) V::Store(scale + run * kRows + i, V::Zero());
   WithType(g.scale, g.type, [&]<class T>(const T* stored) {
@@ -104,24 +104,25 @@ void PrepareRunScales(const ScaleGrid& g, int64_t row_begin, int64_t rows, int64
     };
     if (row(0) == row(rows - 1)) {
       for (int64_t run = 0; run < runs; ++run) {
-        const float one = WideOf<V>(row(0) + GridColumn(g, k_begin + run * kRun));
+        const float one = ToFloatScalar<V>(row(0) + GridColumn(g, k_begin + run * kGroup));
         for (int64_t i = 0; i < kRows; i += V::kLanes)
           V::Store(scale + run * kRows + i, V::Set1(one));
       }
     } else if (runs == 1 && g.rows == 1 && g.stride == 1) {
       WidenRow<V>(row(0) + GridColumn(g, k_begin), rows, scale);
       for (int64_t i = rows; i < kRows; ++i) scale[i] = 0;
-    } else if (g.columns == kRun) {
+    } else if (g.columns == kGroup) {
       const int64_t column = GridColumn(g, k_begin);
       const auto from = [&](int64_t i) { return row(i) + column; };
       if constexpr (std::is_same_v<T, BF16>)
-        TurnPairs<V, kRows>(from, runs, scale);
+        TransposeBf16Scales<V, kRows>(from, runs, scale);
       else
-        TurnScales<V, kRows>(from, runs, scale);
+        TransposeScales<V, kRows>(from, runs, scale);
     } else {
       for (int64_t run = 0; run < runs; ++run) {
-        const int64_t column = GridColumn(g, k_begin + run * kRun);
-        for (int64_t i = 0; i < kRows; ++i) scale[run * kRows + i] = WideOf<V>(row(i) + column);
+        const int64_t column = GridColumn(g, k_begin + run * kGroup);
+        for (int64_t i = 0; i < kRows; ++i)
+          scale[run * kRows + i] = ToFloatScalar<V>(row(i) + column);
       }
     }
   });
@@ -131,8 +132,8 @@ void PrepareRunScales(const ScaleGrid& g, int64_t row_begin, int64_t rows, int64
 inline uint32_t ChunkZeros(const ScaleGrid& g, int64_t n, int64_t k, int64_t end) {
   const uint8_t* const zero = g.zero + GridRow(g, n) * g.zero_stride;
   uint32_t out = 0;
-  for (int64_t i = 0; i < kChunkRuns; ++i)
-    out |= static_cast<uint32_t>(zero[GridColumn(g, Min(k + i * kShortRun, end - 1))]) << (8 * i);
+  for (int64_t i = 0; i < kChunkGroups; ++i)
+    out |= static_cast<uint32_t>(zero[GridColumn(g, Min(k + i * kMinGroupK, end - 1))]) << (8 * i);
   return out;
 }
 

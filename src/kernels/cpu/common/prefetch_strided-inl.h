@@ -1,4 +1,4 @@
-// Rows of W read side by side, where a core follows many streams of memory (Machine::many_streams):
+// Rows of W read side by side, where a core follows many streams of memory (Machine::many_dram_streams):
 // each row asks for its own line a little ahead, at its end for the first ones of the row that
 // takes its place. Reading 512 MiB by two threads of an Emerald Rapids, with the dot products of
 // one row of x, GB/s, medians of 5, rows of 14,336 and 2,048 bytes (the ceiling of `latte bench`
@@ -19,10 +19,10 @@
 namespace latte::cpu {
 namespace {
 
-constexpr int64_t kSideAhead = 1024;  // bytes, of four rows
+constexpr int64_t kStridedPrefetchBytes = 1024;  // bytes, of four rows
 
 // How far behind a byte of a row lies what it asks for.
-struct SideAhead {
+struct StridedPrefetch {
   int64_t turn;  // byte from which on it lies in the row that takes this one's place
   int64_t here, there;
 
@@ -33,8 +33,8 @@ struct SideAhead {
 // the first of the columns that follow, or of the next task; with none, lines that are here already
 // are asked for.
 template <class T>
-SideAhead SideAheadOf(const LinearTask& t, int64_t n, int64_t rows, int64_t k, int64_t columns,
-                      int64_t ahead = kSideAhead) {
+StridedPrefetch StridedPrefetchOf(const GemmTask& t, int64_t n, int64_t rows, int64_t k,
+                                  int64_t columns, int64_t ahead = kStridedPrefetchBytes) {
   const auto bytes = [](int64_t values) {
     return values / kValuesPer<T> * static_cast<int64_t>(sizeof(T));
   };

@@ -106,22 +106,22 @@ inline void DotTile(const float* x, int64_t x_stride, const W* const (&w)[kN], i
 
 // What one row of x reads of W comes from memory: lines of the block that is next in turn are asked
 // for while this one is used. Hardware does it only within a row.
-inline void Prefetch(const void* p, int64_t ahead) {
+inline void PrefetchL2(const void* p, int64_t ahead) {
   __builtin_prefetch(static_cast<const char*>(p) + ahead, /*rw=*/0, /*locality=*/2);
 }
 // The same into the L1.
-inline void PrefetchNear(const void* p, int64_t ahead) {
+inline void PrefetchL1(const void* p, int64_t ahead) {
   __builtin_prefetch(static_cast<const char*>(p) + ahead, /*rw=*/0, /*locality=*/3);
 }
-inline void AskFor(const void* p, int64_t ahead, Cache to) {
-  if (to == Cache::kL1)
-    PrefetchNear(p, ahead);
+inline void Prefetch(const void* p, int64_t ahead, CacheLevel to) {
+  if (to == CacheLevel::kL1)
+    PrefetchL1(p, ahead);
   else
-    Prefetch(p, ahead);
+    PrefetchL2(p, ahead);
 }
-inline void AskToWrite(void* p) { __builtin_prefetch(p, /*rw=*/1, /*locality=*/3); }
+inline void PrefetchW(void* p) { __builtin_prefetch(p, /*rw=*/1, /*locality=*/3); }
 // Loads a byte that is not used.
-inline void ReadOnce(const char* p) {
+inline void TouchPage(const char* p) {
   asm volatile("" : : "r"(*static_cast<const volatile char*>(p)));
 }
 
@@ -138,19 +138,19 @@ inline int64_t SpreadOf(int64_t row_bytes, int64_t rows) {
 
 // Cache lines of rows, asked for a burst from each row in turn. A row is of W, or a page of rows
 // that lie side by side: a core's own prefetcher follows one stream per page.
-struct LinesAhead {
+struct BurstPrefetch {
   const char* row = nullptr;
   int64_t stride = 0, bytes = 0, rows = 0;
   int64_t at = 0;    // byte of the rows that is asked for next
   int64_t next = 0;  // in this row
 
   int64_t lines() const { return (bytes + kLine - 1) / kLine * rows; }
-  void Ask(int64_t count) {
+  void PrefetchNext(int64_t count) {
     while (count > 0 && at < bytes && rows > 0) {
       const int64_t bursts = Min((count + kBurst - 1) / kBurst, rows - next);
       const char* burst = row + next * stride + at;
       for (int64_t i = 0; i < bursts; ++i, burst += stride)
-        for (int64_t line = 0; line < kBurst; ++line) Prefetch(burst, line * kLine);
+        for (int64_t line = 0; line < kBurst; ++line) PrefetchL2(burst, line * kLine);
       count -= bursts * kBurst;
       next += bursts;
       if (next < rows) continue;

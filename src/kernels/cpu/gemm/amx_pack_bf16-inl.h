@@ -18,7 +18,7 @@ constexpr int64_t kPanelColumns = kPanelSteps * kStep;
 
 // Rows of W that a call works on: every `step`-th row of a task, from the one at `first` on.
 template <class T>
-struct RowsOfW {
+struct BRows {
   const T* w;
   int64_t stride;  // elements from one to the next
   int64_t count;
@@ -106,7 +106,7 @@ inline auto WidenerOf(const T* w) {
 // A block of columns of some tiles of W, side by side: [tile][step][16, 32].
 template <class T>
 struct WeightPanel {
-  const RowsOfW<T>* w;
+  const BRows<T>* w;
   int64_t w_tile, begin, end;  // columns
   BF16* data;
 
@@ -154,7 +154,7 @@ inline void PackStep(const PackTask& t, int64_t step, Amx::Words (&words)[kTileS
 }
 
 // Beside fp8 weights: steps in the order of amx_fp8-inl.h.
-inline void PackForF8(const PackTask& t) {
+inline void PackAForFp8(const PackTask& t) {
   for (int64_t at = 0; at < t.k; at += kF8Block) {
     Amx::Words words[kF8Steps][kTileSide];
     for (int64_t i = 0; i < kTileSide; ++i) {
@@ -168,8 +168,8 @@ inline void PackForF8(const PackTask& t) {
 }
 
 // Packs 16 rows of activations (fewer: zeros for the rest) as B: [step][pair][row].
-inline void PackActivations(const PackTask& t) {
-  if (t.w_type == Element::kF8) return PackForF8(t);
+inline void PackABf16Amx(const PackTask& t) {
+  if (t.w_type == Element::kF8) return PackAForFp8(t);
   for (int64_t at = 0; at < t.k; at += kStep) {
     Amx::Words words[kTileSide];
     for (int64_t i = 0; i < kTileSide; ++i) words[i] = WordsAt(t, i, at);

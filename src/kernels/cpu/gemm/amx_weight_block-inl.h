@@ -11,21 +11,21 @@
 namespace latte::cpu {
 namespace {
 
-constexpr int64_t kWideByteBlock = 4096;  // columns that are multiplied where they lie
-constexpr int64_t kBytePanelRows = 2 * kTileSide;
+constexpr int64_t kInPlaceBlockK = 4096;  // columns that are multiplied where they lie
+constexpr int64_t kBPanelN = 2 * kTileSide;
 
 // 32 outputs from `output` on and columns [begin, end) of a task.
-struct ByteBlock {
+struct BBlock {
   int64_t output, rows, begin, end;
 
-  int64_t chunks() const { return (end - begin + kByteChunk - 1) / kByteChunk; }
+  int64_t chunks() const { return (end - begin + kChunkK - 1) / kChunkK; }
 };
 
 // What a block reads, asked for in parts.
-struct BlockAhead {
-  LinesAhead weights, scales;
-  const LinearTask* task = nullptr;           // null: there is none
-  ByteBlock block = {};                       // of it, the next one
+struct BlockPrefetch {
+  BurstPrefetch weights, scales;
+  const GemmTask* task = nullptr;             // null: there is none
+  BBlock block = {};                          // of it, the next one
   int64_t weight_lines = 0, scale_lines = 0;  // of a part
   int64_t chunks = 0;  // of 128 columns that are worked on while they are asked for
 
@@ -33,20 +33,20 @@ struct BlockAhead {
     weight_lines = weights.lines() / parts + 1;
     scale_lines = scales.lines() / parts + 1;
   }
-  void Ask() {
-    weights.Ask(weight_lines);
-    scales.Ask(scale_lines);
+  void PrefetchNext() {
+    weights.PrefetchNext(weight_lines);
+    scales.PrefetchNext(scale_lines);
   }
 };
 
 constexpr int64_t ValuesOf(Element w_type) { return w_type == Element::kU4 ? 2 : 1; }  // of a byte
 
-inline const char* WeightAt(const LinearTask& t, int64_t output, int64_t k) {
+inline const char* WeightAt(const GemmTask& t, int64_t output, int64_t k) {
   return static_cast<const char*>(t.w) + output * t.w_stride + k / ValuesOf(t.w_type);
 }
 
 // `bytes` of each of `rows` rows. Short ones that lie side by side are asked for page by page.
-inline LinesAhead LinesOf(const char* first, int64_t stride, int64_t bytes, int64_t rows) {
+inline BurstPrefetch BurstsOf(const char* first, int64_t stride, int64_t bytes, int64_t rows) {
   const int64_t all = rows > 0 ? (rows - 1) * stride + bytes : 0;
   if (stride >= kPage || 2 * bytes < stride) return {first, stride, bytes, rows};
   if (all <= kPage) return {first, all, all, 1};
@@ -54,82 +54,82 @@ inline LinesAhead LinesOf(const char* first, int64_t stride, int64_t bytes, int6
   return {first - before, kPage, kPage, (before + all + kPage - 1) / kPage};
 }
 
-inline LinesAhead WeightsOf(const LinearTask& t, const ByteBlock& block) {
+inline BurstPrefetch WeightBursts(const GemmTask& t, const BBlock& block) {
   const char* const first = WeightAt(t, block.output, block.begin);
-  return LinesOf(first, t.w_stride, WeightAt(t, block.output, block.end) - first, block.rows);
+  return BurstsOf(first, t.w_stride, WeightAt(t, block.output, block.end) - first, block.rows);
 }
 
-inline LinesAhead ScalesOf(const LinearTask& t, const ByteBlock& block) {
+inline BurstPrefetch ScaleBursts(const GemmTask& t, const BBlock& block) {
   const ScaleGrid& g = t.grid;
   const int64_t size = g.type == Element::kF32 ? 4 : 2;
   const int64_t row = GridRow(g, block.output);
   const int64_t rows = GridRow(g, block.output + block.rows - 1) + 1 - row;
   const int64_t column = GridColumn(g, block.begin);
   const int64_t columns = GridColumn(g, block.end - 1) + 1 - column;
-  return LinesOf(static_cast<const char*>(g.scale) + (row * g.stride + column) * size,
-                 g.stride * size, columns * size, rows);
+  return BurstsOf(static_cast<const char*>(g.scale) + (row * g.stride + column) * size,
+                  g.stride * size, columns * size, rows);
 }
 
 // The blocks of a task: along K first for few rows of x, whose sums stay near; along the outputs
 // first for many, so that x stays near. Memory is asked for a block or, where rows are short, for
-// all blocks of some outputs together; with by_rows the kernel asks for weights itself.
-struct ByteBlocks {
+// all blocks of some outputs together; with by_row the kernel asks for weights itself.
+struct BBlocks {
   int64_t n, k;
-  bool along_k, short_rows, by_rows;
+  bool k_first, short_rows, by_row;
   int64_t columns;
 
   int64_t across() const { return (k + columns - 1) / columns; }
-  int64_t down() const { return (n + kBytePanelRows - 1) / kBytePanelRows; }
+  int64_t down() const { return (n + kBPanelN - 1) / kBPanelN; }
   int64_t count() const { return across() * down(); }
-  int64_t together() const { return along_k && short_rows ? across() : 1; }
-  ByteBlock At(int64_t i) const {
-    const int64_t output = (along_k ? i / across() : i % down()) * kBytePanelRows;
-    const int64_t begin = (along_k ? i % across() : i / down()) * columns;
-    return {output, Min(kBytePanelRows, n - output), begin, Min(begin + columns, k)};
+  int64_t together() const { return k_first && short_rows ? across() : 1; }
+  BBlock At(int64_t i) const {
+    const int64_t output = (k_first ? i / across() : i % down()) * kBPanelN;
+    const int64_t begin = (k_first ? i % across() : i / down()) * columns;
+    return {output, Min(kBPanelN, n - output), begin, Min(begin + columns, k)};
   }
   // Those that are asked for with block i, their first.
-  ByteBlock Together(int64_t i) const {
-    ByteBlock out = At(i);
+  BBlock Together(int64_t i) const {
+    BBlock out = At(i);
     if (together() > 1) out.end = k;
     return out;
   }
 };
 
-inline BlockAhead Asking(const LinearTask& t, const ByteBlock& block, bool by_rows) {
-  BlockAhead ahead;
-  if (!by_rows) ahead.weights = WeightsOf(t, block);
-  ahead.scales = ScalesOf(t, block);
+inline BlockPrefetch PrefetchOf(const GemmTask& t, const BBlock& block, bool by_row) {
+  BlockPrefetch ahead;
+  if (!by_row) ahead.weights = WeightBursts(t, block);
+  ahead.scales = ScaleBursts(t, block);
   return ahead;
 }
 
 // Begins to ask for what is worked on after block i, which may be the next task's; blocks_of(t) are
 // those of another task.
 template <class BlocksOf>
-inline BlockAhead AheadOf(const LinearTask& task, const ByteBlocks& blocks, int64_t i,
-                          const BlocksOf& blocks_of) {
-  const LinearTask* t = &task;
+inline BlockPrefetch NextPrefetchOf(const GemmTask& task, const BBlocks& blocks, int64_t i,
+                                    const BlocksOf& blocks_of) {
+  const GemmTask* t = &task;
   const int64_t next = i + blocks.together();
-  ByteBlock block = {};
+  BBlock block = {};
   if (next < blocks.count())
     block = blocks.Together(next);
   else if ((t = t->next) != nullptr)
     block = blocks_of(*t).Together(0);
-  BlockAhead ahead;
-  if (t != nullptr) ahead = Asking(*t, block, blocks.by_rows);
+  BlockPrefetch ahead;
+  if (t != nullptr) ahead = PrefetchOf(*t, block, blocks.by_row);
   ahead.chunks = blocks.Together(i).chunks();
   return ahead;
 }
 
 // multiply(block) for all blocks of a task; `ahead` asks for the ones after.
 template <class BlocksOf, class Multiply>
-inline void ForEachBlock(const LinearTask& t, const BlocksOf& blocks_of, BlockAhead& ahead,
+inline void ForEachBlock(const GemmTask& t, const BlocksOf& blocks_of, BlockPrefetch& ahead,
                          const Multiply& multiply) {
-  const ByteBlocks blocks = blocks_of(t);
-  ahead = Asking(t, blocks.Together(0), blocks.by_rows);
+  const BBlocks blocks = blocks_of(t);
+  ahead = PrefetchOf(t, blocks.Together(0), blocks.by_row);
   ahead.SetParts(1);
-  ahead.Ask();
+  ahead.PrefetchNext();
   for (int64_t i = 0; i < blocks.count(); ++i) {
-    if (i % blocks.together() == 0) ahead = AheadOf(t, blocks, i, blocks_of);
+    if (i % blocks.together() == 0) ahead = NextPrefetchOf(t, blocks, i, blocks_of);
     ahead.task = i + 1 < blocks.count() ? &t : t.next;
     if (ahead.task == &t)
       ahead.block = blocks.At(i + 1);

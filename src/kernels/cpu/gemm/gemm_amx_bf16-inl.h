@@ -4,7 +4,7 @@
 //   Yᵀ[16 outputs × 16 rows of x] += W[16 outputs × 32] · Xᵀ[32 × 16 rows of x]
 //
 // Work      rows of W are the A operand. Activations are packed in pairs once per call
-//           (PackActivations) and shared by all tasks; one row of them needs no packing.
+//           (PackABf16Amx) and shared by all tasks; one row of them needs no packing.
 //           Up to 32 rows of x, bf16: W is read in place, sums stay in registers along all of K.
 //           Else panels of 64 or 32 rows and 256 columns of W are brought side by side as bf16
 //           (32 KiB, in the L1) while rows of x pass; in place, rows a power of two apart would
@@ -22,7 +22,7 @@
 //           rows of x by gemm_amx_fp8_gemv-inl.h.
 // Limits    K > 0; bf16 weights without scales, others with scales that change at multiples of 32,
 //           of e4m3 at multiples of 128, or are one along K.
-//           Up to kMaxTileActivations rows of x and kMaxTileOutputs outputs per task. Scratch 1
+//           Up to kMaxAmxM rows of x and kMaxAmxN outputs per task. Scratch 1
 //           MiB, of which rows and outputs decide what is touched.
 #pragma once
 
@@ -41,19 +41,19 @@
 namespace latte::cpu {
 namespace {
 
-constexpr int64_t kPanelTiles = 4;     // of W
-constexpr int64_t kFewPanelTiles = 2;  // for few rows of x: no more pages than a core follows
-constexpr int64_t kTilePanelRows = kPanelTiles * kTileSide;
+constexpr int64_t kPanelTiles = 4;        // of W
+constexpr int64_t kSmallMPanelTiles = 2;  // for few rows of x: no more pages than a core follows
+constexpr int64_t kAmxPanelN = kPanelTiles * kTileSide;
 constexpr int64_t kPanelSegments = kPanelSteps + 1;
-constexpr int64_t kFewTiles = 2;  // of x
+constexpr int64_t kSmallMTiles = 2;  // of x
 
-struct TileLinear {
-  alignas(64) float sums[kMaxTileActivations * kMaxTileOutputs];   // at Sums()
+struct AmxBf16Scratch {
+  alignas(64) float sums[kMaxAmxM * kMaxAmxN];                     // at Sums()
   alignas(64) BF16 panel[kPanelTiles * kPanelSteps * kTilePairs];  // [tile of W][step][16, 32]
   alignas(64) BF16 w_tail[2 * kTilePairs];                         // last step of two tiles of W
   alignas(64) BF16 x_tail[kStep];                                  // and of a single row of x
   alignas(64) float segment[kPanelTiles * kTileSums];              // sums under one scale
-  alignas(64) float scale[kPanelSegments * kTilePanelRows];        // [segment][row of the panel]
+  alignas(64) float scale[kPanelSegments * kAmxPanelN];            // [segment][row of the panel]
   const BF16* x;                      // packed: [tile][step][16 pairs][16 rows]; or a single row
   int64_t x_tile, x_step, x_line;     // elements from one tile, step and pair of x to the next
   int64_t x_tiles, x_rows, steps, k;  // rows of a tile; steps of K, the last perhaps not whole
@@ -71,7 +71,7 @@ struct TileLinear {
 };
 
 // One tile of sums per 16 outputs and 16 rows of x: `rows` outputs, x_rows rows.
-inline TileShapes LinearShapes(int64_t rows, int64_t x_rows) {
+inline TileShapes GemmTileShapes(int64_t rows, int64_t x_rows) {
   TileShapes out;
   for (int i = 0; i < 4; ++i) {
     out.rows[i] = static_cast<uint8_t>(rows);
@@ -83,7 +83,7 @@ inline TileShapes LinearShapes(int64_t rows, int64_t x_rows) {
 }
 
 // Rows of W of a last step that is not whole, with zeros behind them.
-inline void CopyWeightTail(TileLinear& s, const RowsOfW<BF16>& w, int64_t w_tile, int64_t tiles) {
+inline void CopyWeightTail(AmxBf16Scratch& s, const BRows<BF16>& w, int64_t w_tile, int64_t tiles) {
   const int64_t at = s.k / kStep * kStep;
   if (at == s.k) return;
   const int64_t first = w_tile * kTileSide;
@@ -93,7 +93,7 @@ inline void CopyWeightTail(TileLinear& s, const RowsOfW<BF16>& w, int64_t w_tile
 
 // kM tiles of W in place with few rows of x: all of K at once.
 template <int64_t kM, int64_t kN>
-inline void StreamWeights(TileLinear& s, const RowsOfW<BF16>& w, int64_t w_tile) {
+inline void TileAmxBf16InPlace(AmxBf16Scratch& s, const BRows<BF16>& w, int64_t w_tile) {
   const int64_t row_bytes = w.stride * static_cast<int64_t>(sizeof(BF16));
   const BF16* const from = w.w + w_tile * kTileSide * w.stride;
   ZeroSums<kM, kN>();
@@ -110,20 +110,22 @@ inline void StreamWeights(TileLinear& s, const RowsOfW<BF16>& w, int64_t w_tile)
 }
 
 // Tiles [first, first + count) of W with up to 32 rows of x.
-inline void MultiplyFew(TileLinear& s, const RowsOfW<BF16>& w, int64_t first, int64_t count) {
+inline void GemmAmxBf16InPlace(AmxBf16Scratch& s, const BRows<BF16>& w, int64_t first,
+                               int64_t count) {
   ForEachRun<2>(count, [&](int64_t at, auto tiles) {
     constexpr int64_t kM = decltype(tiles)::value;
     CopyWeightTail(s, w, first + at, kM);
     if (s.x_tiles == 1)
-      StreamWeights<kM, 1>(s, w, first + at);
+      TileAmxBf16InPlace<kM, 1>(s, w, first + at);
     else
-      StreamWeights<kM, 2>(s, w, first + at);
+      TileAmxBf16InPlace<kM, 2>(s, w, first + at);
   });
 }
 
 // The scales of the panel's rows, kM tiles of them, and the segments of its columns.
 template <int64_t kM, class T>
-inline Segments LoadPanelScales(TileLinear& s, const ScaleGrid& grid, const WeightPanel<T>& panel) {
+inline Segments LoadPanelScales(AmxBf16Scratch& s, const ScaleGrid& grid,
+                                const WeightPanel<T>& panel) {
   const Segments segments = SegmentsOf(grid, panel.begin, panel.end - panel.begin);
   const int64_t column = (grid.column_begin + panel.begin) / grid.columns;
   alignas(64) float values[kPanelSegments + Amx::kLanes];
@@ -140,7 +142,7 @@ inline Segments LoadPanelScales(TileLinear& s, const ScaleGrid& grid, const Weig
     load(row_of(0));
     for (int64_t j = 0; j < segments.count; ++j)
       for (int64_t i = 0; i < kM; ++i)
-        Amx::Store(s.scale + j * kTilePanelRows + i * kTileSide, Amx::Set1(values[j]));
+        Amx::Store(s.scale + j * kAmxPanelN + i * kTileSide, Amx::Set1(values[j]));
     return segments;
   }
   int64_t until = 0;  // outputs before this one have the scales in `values`
@@ -151,14 +153,14 @@ inline Segments LoadPanelScales(TileLinear& s, const ScaleGrid& grid, const Weig
       until = (row + 1) * grid.rows - grid.row_begin;
       load(row);
     }
-    for (int64_t j = 0; j < segments.count; ++j) s.scale[j * kTilePanelRows + i] = values[j];
+    for (int64_t j = 0; j < segments.count; ++j) s.scale[j * kAmxPanelN + i] = values[j];
   }
   return segments;
 }
 
 // Steps [begin, end) of the panel times a tile of x; after(step) is called behind each.
 template <int64_t kM, class T, class After>
-inline void AddPanelSteps(const TileLinear& s, const WeightPanel<T>& panel, int64_t x_tile,
+inline void AddPanelSteps(const AmxBf16Scratch& s, const WeightPanel<T>& panel, int64_t x_tile,
                           int64_t begin, int64_t end, const After& after) {
   for (int64_t step = begin; step < end; ++step) {
     AddStep<kM, 1>([&](int64_t i) { return panel.At(i, step); },
@@ -169,7 +171,7 @@ inline void AddPanelSteps(const TileLinear& s, const WeightPanel<T>& panel, int6
 
 // Sums that go on from block to block.
 template <int64_t kM, class T, class After>
-inline void AddPanel(TileLinear& s, const WeightPanel<T>& panel, int64_t x_tile,
+inline void AddPanel(AmxBf16Scratch& s, const WeightPanel<T>& panel, int64_t x_tile,
                      const After& after) {
   const auto sums = [&](int64_t i, int64_t) { return s.Sums(panel.w_tile + i, x_tile); };
   if (panel.begin == 0)
@@ -194,7 +196,7 @@ inline void AddScaled(const float* segment, const float* scale, int64_t x_rows, 
 
 // Likewise with scales: a segment at a time.
 template <int64_t kM, class T, class After>
-inline void AddScaledPanel(TileLinear& s, const WeightPanel<T>& panel, const Segments& segments,
+inline void AddScaledPanel(AmxBf16Scratch& s, const WeightPanel<T>& panel, const Segments& segments,
                            int64_t x_tile, const After& after) {
   ForEachSegment(segments, [&](int64_t segment, int64_t begin, int64_t end) {
     ZeroSums<kM, 1>();
@@ -203,14 +205,14 @@ inline void AddScaledPanel(TileLinear& s, const WeightPanel<T>& panel, const Seg
     StoreSums<kM, 1>([&](int64_t i, int64_t) { return s.segment + i * kTileSums; },
                      s.SumsRowBytes());
     for (int64_t i = 0; i < kM; ++i)
-      AddScaled(s.segment + i * kTileSums, s.scale + segment * kTilePanelRows + i * kTileSide,
-                s.x_rows, panel.begin == 0 && segment == 0, s.Sums(panel.w_tile + i, x_tile));
+      AddScaled(s.segment + i * kTileSums, s.scale + segment * kAmxPanelN + i * kTileSide, s.x_rows,
+                panel.begin == 0 && segment == 0, s.Sums(panel.w_tile + i, x_tile));
   });
 }
 
 // kM tiles of W, all rows of x.
 template <int64_t kM, class T, class After>
-inline void MultiplyPanel(TileLinear& s, const ScaleGrid& grid, const WeightPanel<T>& panel,
+inline void MultiplyPanel(AmxBf16Scratch& s, const ScaleGrid& grid, const WeightPanel<T>& panel,
                           const After& after) {
   if (grid.scale == nullptr) {
     for (int64_t x = 0; x < s.x_tiles; ++x) AddPanel<kM>(s, panel, x, after);
@@ -223,11 +225,11 @@ inline void MultiplyPanel(TileLinear& s, const ScaleGrid& grid, const WeightPane
 // Few rows of x: W is read from end to end, and a panel filled while the one before is multiplied,
 // which leaves the core idle otherwise.
 template <int64_t kM, class T>
-inline void StreamPanels(TileLinear& s, const ScaleGrid& grid, const RowsOfW<T>& w,
+inline void StreamPanels(AmxBf16Scratch& s, const ScaleGrid& grid, const BRows<T>& w,
                          int64_t w_tile) {
   constexpr int64_t kRows = kM * kTileSide;
   constexpr int64_t kShare = kRows / kPanelSteps;
-  BF16* const other = s.panel + kFewPanelTiles * kPanelSteps * kTilePairs;
+  BF16* const other = s.panel + kSmallMPanelTiles * kPanelSteps * kTilePairs;
   WeightPanel<T> panel{&w, w_tile, 0, Min(kPanelColumns, s.k), s.panel};
   panel.Fill(0, kRows, s.k);
   while (panel.begin < s.k) {
@@ -246,15 +248,15 @@ inline void StreamPanels(TileLinear& s, const ScaleGrid& grid, const RowsOfW<T>&
 
 // Asks for the lines of a panel, a few at a time.
 template <class T>
-struct PanelLines {
+struct AmxPanelPrefetch {
   const WeightPanel<T>* panel;
   int64_t row, last;  // of W
   int64_t at;         // column
 
-  void Ask(int64_t lines) {
+  void PrefetchNext(int64_t lines) {
     constexpr int64_t kLine = 64 / static_cast<int64_t>(sizeof(T));
     for (int64_t i = 0; i < lines && row < last; ++i) {
-      Amx::Prefetch(panel->w->w + row * panel->w->stride + at);
+      Amx::PrefetchL2(panel->w->w + row * panel->w->stride + at);
       at += kLine;
       if (at < panel->end) continue;
       at = panel->begin;
@@ -265,48 +267,48 @@ struct PanelLines {
 
 // Many: x and sums stay in the L2, and memory is asked for the next panel.
 template <class T>
-inline void MultiplyMany(TileLinear& s, const ScaleGrid& grid, const RowsOfW<T>& w) {
+inline void GemmAmxBf16LargeM(AmxBf16Scratch& s, const ScaleGrid& grid, const BRows<T>& w) {
   const int64_t tiles = (w.count + kTileSide - 1) / kTileSide;
-  const int64_t lines = 1 + kTilePanelRows / s.x_tiles * static_cast<int64_t>(sizeof(T)) / 2;
+  const int64_t lines = 1 + kAmxPanelN / s.x_tiles * static_cast<int64_t>(sizeof(T)) / 2;
   for (int64_t begin = 0; begin < s.k; begin += kPanelColumns)
     ForEachRun<kPanelTiles>(tiles, [&](int64_t tile, auto count) {
       constexpr int64_t kM = decltype(count)::value;
       const WeightPanel<T> panel{&w, tile, begin, Min(begin + kPanelColumns, s.k), s.panel};
       panel.Fill(0, kM * kTileSide, s.k);
-      PanelLines<T> ahead{&panel, Min((tile + kM) * kTileSide, w.count),
-                          Min((tile + 2 * kM) * kTileSide, w.count), begin};
-      MultiplyPanel<kM>(s, grid, panel, [&](int64_t) { ahead.Ask(lines); });
+      AmxPanelPrefetch<T> ahead{&panel, Min((tile + kM) * kTileSide, w.count),
+                                Min((tile + 2 * kM) * kTileSide, w.count), begin};
+      MultiplyPanel<kM>(s, grid, panel, [&](int64_t) { ahead.PrefetchNext(lines); });
     });
 }
 
 template <class T>
-inline void Multiply(TileLinear& s, const LinearTask& t, const RowsOfW<T>& w) {
-  const TileScope scope{LinearShapes(kTileSide, s.x_rows)};
-  if (s.x_tiles > kFewTiles) return MultiplyMany(s, t.grid, w);
-  ForEachRun<kFewPanelTiles>((w.count + kTileSide - 1) / kTileSide, [&](int64_t tile, auto count) {
-    StreamPanels<decltype(count)::value>(s, t.grid, w, tile);
-  });
+inline void MultiplyBRows(AmxBf16Scratch& s, const GemmTask& t, const BRows<T>& w) {
+  const TileScope scope{GemmTileShapes(kTileSide, s.x_rows)};
+  if (s.x_tiles > kSmallMTiles) return GemmAmxBf16LargeM(s, t.grid, w);
+  ForEachRun<kSmallMPanelTiles>(
+      (w.count + kTileSide - 1) / kTileSide,
+      [&](int64_t tile, auto count) { StreamPanels<decltype(count)::value>(s, t.grid, w, tile); });
 }
-inline void Multiply(TileLinear& s, const LinearTask& t, const RowsOfW<BF16>& w) {
-  if (s.x_tiles > kFewTiles) {
-    const TileScope scope{LinearShapes(kTileSide, s.x_rows)};
-    return MultiplyMany(s, t.grid, w);
+inline void MultiplyBRows(AmxBf16Scratch& s, const GemmTask& t, const BRows<BF16>& w) {
+  if (s.x_tiles > kSmallMTiles) {
+    const TileScope scope{GemmTileShapes(kTileSide, s.x_rows)};
+    return GemmAmxBf16LargeM(s, t.grid, w);
   }
   const int64_t whole = w.count / kTileSide;
   const int64_t rest = w.count % kTileSide;
   if (whole > 0) {
-    const TileScope scope{LinearShapes(kTileSide, s.x_rows)};
-    MultiplyFew(s, w, 0, whole);
+    const TileScope scope{GemmTileShapes(kTileSide, s.x_rows)};
+    GemmAmxBf16InPlace(s, w, 0, whole);
   }
   if (rest > 0) {  // nothing behind the last row of W may be read
-    const TileScope scope{LinearShapes(rest, s.x_rows)};
-    MultiplyFew(s, w, whole, 1);
+    const TileScope scope{GemmTileShapes(rest, s.x_rows)};
+    GemmAmxBf16InPlace(s, w, whole, 1);
   }
 }
 
 // Sums of a tile and a row of x.
 template <class T>
-inline void StoreOutputs(const LinearTask& t, const RowsOfW<T>& w, Amx::Vec sums, int64_t w_tile,
+inline void StoreOutputs(const GemmTask& t, const BRows<T>& w, Amx::Vec sums, int64_t w_tile,
                          int64_t row) {
   const int64_t first = w_tile * kTileSide;
   const int64_t count = Min(kTileSide, w.count - first);
@@ -326,8 +328,8 @@ inline void StoreOutputs(const LinearTask& t, const RowsOfW<T>& w, Amx::Vec sums
 
 // Sums [16 outputs, 16 rows of x] of a tile and the rows of x from `row` on.
 template <class T>
-inline void StoreTurned(const LinearTask& t, const RowsOfW<T>& w, const float* sums, int64_t w_tile,
-                        int64_t row) {
+inline void StoreTransposed(const GemmTask& t, const BRows<T>& w, const float* sums, int64_t w_tile,
+                            int64_t row) {
   Amx::Words words[kTileSide];
   for (int64_t i = 0; i < kTileSide; ++i) words[i] = Amx::LoadWords(sums + i * kTileSide);
   Amx::Transpose(words);
@@ -336,53 +338,53 @@ inline void StoreTurned(const LinearTask& t, const RowsOfW<T>& w, const float* s
 }
 
 template <class T>
-inline void MultiplyRows(TileLinear& s, const LinearTask& t, const RowsOfW<T>& w) {
-  Multiply(s, t, w);
+inline void MultiplyRows(AmxBf16Scratch& s, const GemmTask& t, const BRows<T>& w) {
+  MultiplyBRows(s, t, w);
   for (int64_t x_tile = 0; x_tile < s.x_tiles; ++x_tile)
     for (int64_t tile = 0; tile * kTileSide < w.count; ++tile) {
       const float* const sums = s.Sums(tile, x_tile);
       if (s.x_rows == 1)
         StoreOutputs(t, w, Amx::Load(sums), tile, 0);
       else
-        StoreTurned(t, w, sums, tile, x_tile * kTileSide);
+        StoreTransposed(t, w, sums, tile, x_tile * kTileSide);
     }
 }
 
 template <class T>
-inline void MultiplyAll(TileLinear& s, const LinearTask& t) {
+inline void GemmAmxBf16Of(AmxBf16Scratch& s, const GemmTask& t) {
   const auto* const w = static_cast<const T*>(t.w);
   const int64_t spread =
-      s.x_tiles > kFewTiles ? 1 : SpreadOf(t.w_stride * static_cast<int64_t>(sizeof(T)), t.n);
+      s.x_tiles > kSmallMTiles ? 1 : SpreadOf(t.w_stride * static_cast<int64_t>(sizeof(T)), t.n);
   for (int64_t i = 0; i < spread; ++i)
     MultiplyRows(s, t,
-                 RowsOfW<T>{w + i * t.w_stride, spread * t.w_stride,
-                            (t.n - i + spread - 1) / spread, i, spread});
+                 BRows<T>{w + i * t.w_stride, spread * t.w_stride, (t.n - i + spread - 1) / spread,
+                          i, spread});
 }
 
 // Requires: x is bf16; w bf16 without scales, or 8 bits with them; t.packed unless m is 1.
-[[gnu::noinline]] inline void LinearOnTiles(const LinearTask& t) {
-  auto& s = InScratch<TileLinear>(t.scratch);
+[[gnu::noinline]] inline void GemmAmxBf16Tiles(const GemmTask& t) {
+  auto& s = InScratch<AmxBf16Scratch>(t.scratch);
   s.k = t.k;
   s.steps = (t.k + kStep - 1) / kStep;
   s.x_tiles = (t.m + kTileSide - 1) / kTileSide;
   s.x_rows = t.m == 1 ? 1 : kTileSide;
   s.x = static_cast<const BF16*>(t.m == 1 ? t.x : t.packed);
-  s.x_tile = RoundUp(t.k, kPackedColumns) * kTileSide;
+  s.x_tile = RoundUp(t.k, kPackedBf16K) * kTileSide;
   s.x_step = t.m == 1 ? kStep : kTilePairs;
   s.x_line = t.m == 1 ? 2 : kStep;
   if (t.m == 1) Amx::StorePairs(s.x_tail, LoadPairsOf<Amx>(s.x, (s.steps - 1) * kStep, t.k));
-  if (t.w_type == Element::kBF16) return MultiplyAll<BF16>(s, t);
-  if (t.w_type == Element::kF8) return MultiplyAll<F8>(s, t);
-  if (t.w_type == Element::kI8) return MultiplyAll<I8>(s, t);
-  MultiplyAll<F8Fnuz>(s, t);
+  if (t.w_type == Element::kBF16) return GemmAmxBf16Of<BF16>(s, t);
+  if (t.w_type == Element::kF8) return GemmAmxBf16Of<F8>(s, t);
+  if (t.w_type == Element::kI8) return GemmAmxBf16Of<I8>(s, t);
+  GemmAmxBf16Of<F8Fnuz>(s, t);
 }
 
 // Likewise.
-inline void LinearAmx(const LinearTask& t) {
-  if (t.w_type != Element::kF8) return LinearOnTiles(t);
+inline void GemmAmxBf16(const GemmTask& t) {
+  if (t.w_type != Element::kF8) return GemmAmxBf16Tiles(t);
   const FlushScope scope;
-  if (t.m <= kF8Rows) return LinearF8Rows(t);
-  LinearOnTiles(t);
+  if (t.m <= kMaxFp8GemvM) return GemmAmxFp8Gemv(t);
+  GemmAmxBf16Tiles(t);
 }
 
 }  // namespace

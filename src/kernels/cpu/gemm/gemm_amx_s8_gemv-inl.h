@@ -1,4 +1,4 @@
-// Up to LaneRows() rows of x for gemm_amx_s8-inl.h, in the same order: lanes of f32 are
+// Up to MaxGemvM() rows of x for gemm_amx_s8-inl.h, in the same order: lanes of f32 are
 // outputs. Weights are multiplied in vectors: integer sums are exact in any order, tiles would read
 // lines that are not near yet one tile at a time, and 4-bit weights would have to be laid out for
 // them.
@@ -17,15 +17,15 @@ namespace latte::cpu {
 namespace {
 
 // More rows cost more in vectors than on tiles.
-inline int64_t LaneRows(Element w_type) { return w_type == Element::kU4 ? kMaxLaneRows : 5; }
+inline int64_t MaxGemvM(Element w_type) { return w_type == Element::kU4 ? kMaxAmxS8GemvM : 5; }
 
 // The block's columns of a row of x.
-inline void PlaceRow(ByteProduct& s, const ByteBlock& block, int64_t x_row) {
-  const LinearTask& t = *s.t;
+inline void PackARow(AmxS8Scratch& s, const BBlock& block, int64_t x_row) {
+  const GemmTask& t = *s.t;
   const auto* const x = static_cast<const int8_t*>(t.x) + x_row * t.x_stride;
   const float* const scale = t.x_scale + x_row * t.x_scale_stride;
-  for (int64_t k = block.begin; k < block.end; k += kByteChunk) {
-    RowChunk* const to = &s.Row((k - block.begin) / kByteChunk, x_row);
+  for (int64_t k = block.begin; k < block.end; k += kChunkK) {
+    AVectorChunk* const to = &s.Row((k - block.begin) / kChunkK, x_row);
     Bytes chunk[2];
     LoadChunk(x + k, t.k - k, chunk);
     to->scale = scale[k / t.x_group];
@@ -42,40 +42,40 @@ inline void PlaceRow(ByteProduct& s, const ByteBlock& block, int64_t x_row) {
   }
 }
 
-constexpr int64_t kLaneAhead = 4;  // chunks
+constexpr int64_t kPrefetchChunks = 4;  // chunks
 
 // Whether rows ask for their own lines.
-inline bool AsksByRows(const LinearTask& t) { return 4 * t.w_stride >= kPage; }
+inline bool PrefetchesByRow(const GemmTask& t) { return 4 * t.w_stride >= kPage; }
 // Whether the two tiles of a block take its rows in turn.
-inline bool InTurn(const LinearTask& t, int64_t rows) {
-  return rows == kBytePanelRows && AsksByRows(t) && 4 * t.w_stride < 3 * kPage;
+inline bool AlternatesRows(const GemmTask& t, int64_t rows) {
+  return rows == kBPanelN && PrefetchesByRow(t) && 4 * t.w_stride < 3 * kPage;
 }
 // Numbers of the block's 32 rows from a tile's lanes, and the other way round.
-struct LaneOrder {
+struct RowOrder {
   alignas(64) int32_t row[2][kTileSide];
   alignas(64) int32_t lane[2][kTileSide];
 };
-constexpr LaneOrder MakeLaneOrder(bool in_turn) {
-  LaneOrder out = {};
-  for (int32_t i = 0; i < kBytePanelRows; ++i) {
-    const int32_t row = in_turn ? i % kTileSide * 2 + i / kTileSide : i;
+constexpr RowOrder MakeRowOrder(bool alternates) {
+  RowOrder out = {};
+  for (int32_t i = 0; i < kBPanelN; ++i) {
+    const int32_t row = alternates ? i % kTileSide * 2 + i / kTileSide : i;
     out.row[i / kTileSide][i % kTileSide] = row;
     out.lane[row / kTileSide][row % kTileSide] = i;
   }
   return out;
 }
-inline constexpr LaneOrder kLaneOrders[2] = {MakeLaneOrder(false), MakeLaneOrder(true)};
-inline const LaneOrder& OrderOf(const LinearTask& t, int64_t rows) {
-  return kLaneOrders[InTurn(t, rows) ? 1 : 0];
+inline constexpr RowOrder kRowOrders[2] = {MakeRowOrder(false), MakeRowOrder(true)};
+inline const RowOrder& OrderOf(const GemmTask& t, int64_t rows) {
+  return kRowOrders[AlternatesRows(t, rows) ? 1 : 0];
 }
 
 // The rows of a tile of a block, from the block's first column on. Behind the last row it is there
 // again.
-struct TileRows {
+struct BRows16 {
   const char* row[kTileSide];
 
-  void Find(const LinearTask& t, const ByteBlock& block, int64_t tile) {
-    const LaneOrder& order = OrderOf(t, block.rows);
+  void Find(const GemmTask& t, const BBlock& block, int64_t tile) {
+    const RowOrder& order = OrderOf(t, block.rows);
     const char* const first = WeightAt(t, block.output, block.begin);
     for (int64_t i = 0; i < kTileSide; ++i)
       row[i] = first + Min(order.row[tile][i], block.rows - 1) * t.w_stride;
@@ -83,7 +83,7 @@ struct TileRows {
 };
 
 // 128 columns of 16 rows of W, fewer at the end of a row.
-struct LaneChunk {
+struct BRows16Chunk {
   const char* const* row;    // of 16; in memory, there are too many for registers
   const int32_t* number;     // of a row in the block
   int64_t output;            // of the block
@@ -97,12 +97,12 @@ struct LaneChunk {
 
 // Row i of W in a chunk as two vectors of unsigned bytes: codes and 128; 4-bit codes, of even
 // columns and of odd ones.
-template <Element kType, bool kByRows, bool kWhole>
-inline void LoadCodes(const LaneChunk& c, int64_t i, Bytes (&to)[2]) {
+template <Element kType, bool kByRow, bool kWhole>
+inline void LoadCodes(const BRows16Chunk& c, int64_t i, Bytes (&to)[2]) {
   const char* const w = c.Row(i);
-  if constexpr (kByRows)
-    for (int64_t line = 0; line < kByteChunk / ValuesOf(kType); line += 64)
-      PrefetchNear(c.ahead[i], c.ahead_at + line);
+  if constexpr (kByRow)
+    for (int64_t line = 0; line < kChunkK / ValuesOf(kType); line += 64)
+      PrefetchL1(c.ahead[i], c.ahead_at + line);
   if constexpr (kType == Element::kU4) {
     const Bytes packed =
         kWhole ? Avx512Vnni::LoadBytes(w) : Avx512Vnni::LoadBytesPartial(w, (c.count + 1) / 2);
@@ -119,19 +119,19 @@ inline void LoadCodes(const LaneChunk& c, int64_t i, Bytes (&to)[2]) {
 
 // Sums of the four parts of a chunk, of 16 rows of W and all of x; lanes are rows of W. Four rows
 // of W stay in registers while those of x pass.
-template <Element kType, bool kByRows, bool kZeros, bool kWhole>
-inline void MultiplyInLanes(const LinearTask& t, const LaneChunk& c, const RowChunk* x,
-                            LaneRuns* runs) {
+template <Element kType, bool kByRow, bool kZeros, bool kWhole>
+inline void DotRows16(const GemmTask& t, const BRows16Chunk& c, const AVectorChunk* x,
+                      GemvGroupSums* groups) {
   for (int64_t i = 0; i < kTileSide; i += 4) {
     Bytes codes[4][2], zeros[4];
     for (int64_t j = 0; j < 4; ++j) {
-      LoadCodes<kType, kByRows, kWhole>(c, i + j, codes[j]);
+      LoadCodes<kType, kByRow, kWhole>(c, i + j, codes[j]);
       if constexpr (kZeros)
         zeros[j] = Avx512Vnni::MinusQuartersOf(
             ChunkZeros(t.grid, Min(c.output + c.number[i + j], t.n - 1), c.k, c.k + c.count));
     }
     for (int64_t x_row = 0; x_row < t.m; ++x_row) {
-      const RowChunk& row = x[x_row];
+      const AVectorChunk& row = x[x_row];
       const Bytes start = Avx512Vnni::LoadBytes(row.start);
       Bytes sums[4];
       for (int64_t j = 0; j < 4; ++j) {
@@ -141,62 +141,64 @@ inline void MultiplyInLanes(const LinearTask& t, const LaneChunk& c, const RowCh
           sums[j] =
               Avx512Vnni::DotBytes(sums[j], codes[j][half], Avx512Vnni::LoadBytes(row.codes[half]));
       }
-      Avx512Vnni::StoreBytes(runs[x_row].sums[i / 4], Avx512Vnni::SumQuads(sums));
+      Avx512Vnni::StoreBytes(groups[x_row].sums[i / 4], Avx512Vnni::SumQuads(sums));
     }
   }
 }
 
-// Scales of a tile's lanes; kByRows: from those of the block's rows.
-template <bool kByRows>
-inline Amx::Vec LaneScales(const float* scale, const int32_t* number) {
-  if constexpr (!kByRows) return Amx::Load(scale);
+// Scales of a tile's lanes; kByRow: from those of the block's rows.
+template <bool kByRow>
+inline Amx::Vec GemvScales(const float* scale, const int32_t* number) {
+  if constexpr (!kByRow) return Amx::Load(scale);
   return Amx::Pick(Amx::Load(scale), Amx::Load(scale + kTileSide), Amx::LoadWords(number));
 }
 
 // Adds a chunk's sums of one row of x to `total`, lanes are rows of W.
-template <bool kOneScale, int64_t kRuns, bool kByRows>
-inline Amx::Vec AddLaneRuns(const LaneRuns& from, const float* scale, const int32_t* number,
-                            float x, Amx::Vec total) {
-  Bytes runs[kChunkRuns];
-  for (int64_t run = 0; run < kChunkRuns; ++run) runs[run] = Avx512Vnni::LoadBytes(from.sums[run]);
-  Avx512Vnni::TurnQuarters(runs);
-  if constexpr (kRuns == 1)
-    runs[0] = Avx512Vnni::AddInts(Avx512Vnni::AddInts(runs[0], runs[1]),
-                                  Avx512Vnni::AddInts(runs[2], runs[3]));
-  return AddChunkOf<Avx512Vnni, kOneScale, kRuns>(
-      [&](int64_t run) { return Avx512Vnni::ToFloat(runs[run]); },
-      [&](int64_t run) { return LaneScales<kByRows>(scale + run * kBytePanelRows, number); },
+template <bool kOneScale, int64_t kGroups, bool kByRow>
+inline Amx::Vec AddGemvGroups(const GemvGroupSums& from, const float* scale, const int32_t* number,
+                              float x, Amx::Vec total) {
+  Bytes groups[kChunkGroups];
+  for (int64_t group = 0; group < kChunkGroups; ++group)
+    groups[group] = Avx512Vnni::LoadBytes(from.sums[group]);
+  Avx512Vnni::TransposeInts128(groups);
+  if constexpr (kGroups == 1)
+    groups[0] = Avx512Vnni::AddInts(Avx512Vnni::AddInts(groups[0], groups[1]),
+                                    Avx512Vnni::AddInts(groups[2], groups[3]));
+  return AddScaledChunk<Avx512Vnni, kOneScale, kGroups>(
+      [&](int64_t group) { return Avx512Vnni::ToFloat(groups[group]); },
+      [&](int64_t group) { return GemvScales<kByRow>(scale + group * kBPanelN, number); },
       Amx::Set1(x), total);
 }
 
 // Adds the runs of a chunk to the sums of a tile; `ends`: it is the last chunk of all.
-template <bool kOneScale, int64_t kRuns, bool kByRows>
-inline void AddLanes(const ByteProduct& s, const LaneChunk& c, const RowChunk* x,
-                     const LaneRuns* runs, const float* tile_scale, int64_t first_run, bool ends,
-                     float* y) {
-  const float* const scale = tile_scale + first_run * kBytePanelRows;
+template <bool kOneScale, int64_t kGroups, bool kByRow>
+inline void AddGemvChunk(const AmxS8Scratch& s, const BRows16Chunk& c, const AVectorChunk* x,
+                         const GemvGroupSums* groups, const float* tile_scale, int64_t first_group,
+                         bool ends, float* y) {
+  const float* const scale = tile_scale + first_group * kBPanelN;
   for (int64_t row = 0; row < s.t->m; ++row) {
     float* const to = y + row * kTileSide;
     Amx::Vec total = c.k == 0 ? Amx::Zero() : Amx::Load(to);
-    total = AddLaneRuns<kOneScale, kRuns, kByRows>(runs[row], scale, c.number, x[row].scale, total);
-    if (kOneScale && ends) total = Amx::Mul(total, LaneScales<kByRows>(tile_scale, c.number));
+    total = AddGemvGroups<kOneScale, kGroups, kByRow>(groups[row], scale, c.number, x[row].scale,
+                                                      total);
+    if (kOneScale && ends) total = Amx::Mul(total, GemvScales<kByRow>(tile_scale, c.number));
     Amx::Store(to, total);
   }
 }
 
 // Rows that ask for their own lines.
-template <Element kType, bool kOneScale, int64_t kRuns, bool kZeros>
-inline void MultiplyByRows(ByteProduct& s, const ByteBlock& block) {
-  constexpr int64_t kChunkBytes = kByteChunk / ValuesOf(kType);
-  const LinearTask& t = *s.t;
+template <Element kType, bool kOneScale, int64_t kGroups, bool kZeros>
+inline void GemvLongRows(AmxS8Scratch& s, const BBlock& block) {
+  constexpr int64_t kChunkBytes = kChunkK / ValuesOf(kType);
+  const GemmTask& t = *s.t;
   const int64_t tiles = (block.rows + kTileSide - 1) / kTileSide;
-  const LaneOrder& order = OrderOf(t, block.rows);
-  LaneRuns runs[kMaxLaneRows];
-  TileRows rows, next;
+  const RowOrder& order = OrderOf(t, block.rows);
+  GemvGroupSums groups[kMaxAmxS8GemvM];
+  BRows16 rows, next;
   rows.Find(t, block, 0);
   // One scale per row is a line or two, and to look for lines at every chunk costs time.
   s.ahead->SetParts(kOneScale ? 1 : s.ahead->chunks * tiles);
-  if (kOneScale) s.ahead->Ask();
+  if (kOneScale) s.ahead->PrefetchNext();
   for (int64_t i = 0; i < tiles; ++i) {
     float* const y = s.Sums(block.output / kTileSide + i, 0);
     if (i + 1 < tiles)
@@ -205,84 +207,84 @@ inline void MultiplyByRows(ByteProduct& s, const ByteBlock& block) {
       next.Find(*s.ahead->task, s.ahead->block, 0);
     else
       next = rows;  // nothing follows: lines that are here already
-    LaneChunk c = {rows.row, order.row[i], block.output, 0, 0, 0, rows.row, 0};
+    BRows16Chunk c = {rows.row, order.row[i], block.output, 0, 0, 0, rows.row, 0};
     for (int64_t chunk = 0; chunk < block.chunks(); ++chunk) {
-      if (!kOneScale) s.ahead->Ask();
-      c.k = block.begin + chunk * kByteChunk;
-      c.count = Min(kByteChunk, block.end - c.k);
+      if (!kOneScale) s.ahead->PrefetchNext();
+      c.k = block.begin + chunk * kChunkK;
+      c.count = Min(kChunkK, block.end - c.k);
       c.at = chunk * kChunkBytes;
-      const int64_t ahead = chunk + kLaneAhead;
+      const int64_t ahead = chunk + kPrefetchChunks;
       const bool passes_on = ahead >= block.chunks();
       if (passes_on) c.ahead = next.row;
       c.ahead_at = (ahead - (passes_on ? block.chunks() : 0)) * kChunkBytes;
-      const RowChunk* const x = &s.Row(chunk, 0);
-      if (c.count == kByteChunk)
-        MultiplyInLanes<kType, true, kZeros, true>(t, c, x, runs);
+      const AVectorChunk* const x = &s.Row(chunk, 0);
+      if (c.count == kChunkK)
+        DotRows16<kType, true, kZeros, true>(t, c, x, groups);
       else
-        MultiplyInLanes<kType, true, kZeros, false>(t, c, x, runs);
-      AddLanes<kOneScale, kRuns, true>(s, c, x, runs, s.scale, chunk * kRuns, c.k + c.count == t.k,
-                                       y);
+        DotRows16<kType, true, kZeros, false>(t, c, x, groups);
+      AddGemvChunk<kOneScale, kGroups, true>(s, c, x, groups, s.scale, chunk * kGroups,
+                                             c.k + c.count == t.k, y);
     }
     rows = next;
   }
 }
 
 // Short rows, for which memory is asked as for tiles.
-template <Element kType, bool kOneScale, int64_t kRuns, bool kZeros>
-inline void MultiplyTogether(ByteProduct& s, const ByteBlock& block) {
-  const LinearTask& t = *s.t;
+template <Element kType, bool kOneScale, int64_t kGroups, bool kZeros>
+inline void GemvShortRows(AmxS8Scratch& s, const BBlock& block) {
+  const GemmTask& t = *s.t;
   const int64_t tiles = (block.rows + kTileSide - 1) / kTileSide;
-  LaneRuns runs[kMaxLaneRows];
-  TileRows rows;
+  GemvGroupSums groups[kMaxAmxS8GemvM];
+  BRows16 rows;
   s.ahead->SetParts(s.ahead->chunks * tiles);
   for (int64_t i = 0; i < tiles; ++i) {
     float* const y = s.Sums(block.output / kTileSide + i, 0);
-    const LaneOrder& order = OrderOf(t, block.rows);
+    const RowOrder& order = OrderOf(t, block.rows);
     rows.Find(t, block, i);
-    LaneChunk c = {rows.row, order.row[i], block.output, 0, 0, 0, nullptr, 0};
+    BRows16Chunk c = {rows.row, order.row[i], block.output, 0, 0, 0, nullptr, 0};
     for (int64_t chunk = 0; chunk < block.chunks(); ++chunk) {
-      s.ahead->Ask();
-      c.k = block.begin + chunk * kByteChunk;
-      c.count = Min(kByteChunk, block.end - c.k);
-      c.at = chunk * (kByteChunk / ValuesOf(kType));
-      const RowChunk* const x = &s.Row(chunk, 0);
-      if (c.count == kByteChunk)
-        MultiplyInLanes<kType, false, kZeros, true>(t, c, x, runs);
+      s.ahead->PrefetchNext();
+      c.k = block.begin + chunk * kChunkK;
+      c.count = Min(kChunkK, block.end - c.k);
+      c.at = chunk * (kChunkK / ValuesOf(kType));
+      const AVectorChunk* const x = &s.Row(chunk, 0);
+      if (c.count == kChunkK)
+        DotRows16<kType, false, kZeros, true>(t, c, x, groups);
       else
-        MultiplyInLanes<kType, false, kZeros, false>(t, c, x, runs);
-      AddLanes<kOneScale, kRuns, false>(s, c, x, runs, s.scale + i * kTileSide, chunk * kRuns,
-                                        c.k + c.count == t.k, y);
+        DotRows16<kType, false, kZeros, false>(t, c, x, groups);
+      AddGemvChunk<kOneScale, kGroups, false>(s, c, x, groups, s.scale + i * kTileSide,
+                                              chunk * kGroups, c.k + c.count == t.k, y);
     }
   }
 }
 
 // Sums of 16 outputs from `output` on and a row of x.
-inline Amx::Vec LaneSums(ByteProduct& s, int64_t output, int64_t row) {
-  const int64_t first = output / kBytePanelRows * kBytePanelRows;
-  const LaneOrder& order = OrderOf(*s.t, Min(kBytePanelRows, s.t->n - first));
+inline Amx::Vec GemvSums(AmxS8Scratch& s, int64_t output, int64_t row) {
+  const int64_t first = output / kBPanelN * kBPanelN;
+  const RowOrder& order = OrderOf(*s.t, Min(kBPanelN, s.t->n - first));
   const float* const low = s.Sums(first / kTileSide, row);
   const float* const high = s.Sums(first / kTileSide + 1, row);
   return Amx::Pick(Amx::Load(low), Amx::Load(high),
                    Amx::LoadWords(order.lane[(output - first) / kTileSide]));
 }
 
-template <Element kType, bool kOneScale, int64_t kRuns, bool kZeros>
-inline void MultiplyRowsOf(ByteProduct& s, const ByteBlock& block) {
-  if (AsksByRows(*s.t))
-    MultiplyByRows<kType, kOneScale, kRuns, kZeros>(s, block);
+template <Element kType, bool kOneScale, int64_t kGroups, bool kZeros>
+inline void GemvBlockOf(AmxS8Scratch& s, const BBlock& block) {
+  if (PrefetchesByRow(*s.t))
+    GemvLongRows<kType, kOneScale, kGroups, kZeros>(s, block);
   else
-    MultiplyTogether<kType, kOneScale, kRuns, kZeros>(s, block);
+    GemvShortRows<kType, kOneScale, kGroups, kZeros>(s, block);
 }
 
-template <bool kOneScale, int64_t kRuns>
-inline void MultiplyRows(ByteProduct& s, const ByteBlock& block) {
-  for (int64_t x_row = 0; x_row < s.x_tiles; ++x_row) PlaceRow(s, block, x_row);
+template <bool kOneScale, int64_t kGroups>
+inline void GemvBlock(AmxS8Scratch& s, const BBlock& block) {
+  for (int64_t x_row = 0; x_row < s.x_tiles; ++x_row) PackARow(s, block, x_row);
   if (s.t->w_type == Element::kI8)
-    MultiplyRowsOf<Element::kI8, kOneScale, kRuns, false>(s, block);
+    GemvBlockOf<Element::kI8, kOneScale, kGroups, false>(s, block);
   else if (s.t->grid.zero == nullptr)
-    MultiplyRowsOf<Element::kU4, kOneScale, kRuns, false>(s, block);
+    GemvBlockOf<Element::kU4, kOneScale, kGroups, false>(s, block);
   else
-    MultiplyRowsOf<Element::kU4, kOneScale, kRuns, true>(s, block);
+    GemvBlockOf<Element::kU4, kOneScale, kGroups, true>(s, block);
 }
 
 }  // namespace

@@ -22,49 +22,49 @@
 namespace latte::cpu {
 namespace {
 
-constexpr int64_t kLeastSomeInputs = 16;  // fewer take as long in gemm_f32-inl.h
-constexpr int64_t kMostSomeInputs = 95;   // from more on packing W costs less than it saves
-constexpr int64_t kSomeTileInputs = 4;
-constexpr int64_t kSomeTileOutputs = 6;
-constexpr int64_t kSomePanelRows = 48;
+constexpr int64_t kMinM4x6 = 16;  // fewer take as long in gemm_f32-inl.h
+constexpr int64_t kMaxM4x6 = 95;  // from more on packing W costs less than it saves
+constexpr int64_t kMr4x6 = 4;
+constexpr int64_t kNr4x6 = 6;
+constexpr int64_t kPanelN4x6 = 48;
 
 // Rows of x of a tile: elements from row to row and from step to step.
-struct SomeInputs {
+struct A4x6 {
   const BF16* x;
   int64_t row, step;
 };
 
 // Rows of W that tiles ask for.
-struct SomeLines {
+struct PrefetchRows {
   const BF16* row = nullptr;
   int64_t stride = 0, rows = 0;
 };
 
 // Sums of a tile, by rows of W.
 template <class V>
-using SomeSums = typename V::Vec[kSomeTileOutputs][kSomeTileInputs];
+using Sums4x6 = typename V::Vec[kNr4x6][kMr4x6];
 
 template <class V, int64_t kM, class LoadX, class LoadW>
-[[gnu::always_inline]] inline void AddSomeStep(const LoadX& load_x, const LoadW& load_w,
-                                               SomeSums<V>& sums) {
-  typename V::Pairs w[kSomeTileOutputs];
+[[gnu::always_inline]] inline void AddStep4x6(const LoadX& load_x, const LoadW& load_w,
+                                              Sums4x6<V>& sums) {
+  typename V::Pairs w[kNr4x6];
 #pragma GCC unroll 6
-  for (int64_t j = 0; j < kSomeTileOutputs; ++j) w[j] = V::HoldPairs(load_w(j));
+  for (int64_t j = 0; j < kNr4x6; ++j) w[j] = V::HoldPairs(load_w(j));
 #pragma GCC unroll 4
   for (int64_t i = 0; i < kM; ++i) {
     const typename V::Pairs x = load_x(i);
 #pragma GCC unroll 6
-    for (int64_t j = 0; j < kSomeTileOutputs; ++j) sums[j][i] = V::DotPairs(sums[j][i], x, w[j]);
+    for (int64_t j = 0; j < kNr4x6; ++j) sums[j][i] = V::DotPairs(sums[j][i], x, w[j]);
   }
 }
 
 // out[j][i] = products of row i of x, kM of them there, and row j of W over k columns. A function
 // of its own, so that sums and addresses have all registers.
-template <class V, int64_t kM, bool kAsks>
-[[gnu::noinline]] void SomeTile(SomeInputs x, const BF16* w, int64_t stride, int64_t k,
-                                const SomeLines& ahead, Cache into,
-                                float (&out)[kSomeTileOutputs][kSomeTileInputs]) {
-  SomeSums<V> sums;
+template <class V, int64_t kM, bool kPrefetches>
+[[gnu::noinline]] void TileBf16InPlace4x6(A4x6 x, const BF16* w, int64_t stride, int64_t k,
+                                          const PrefetchRows& ahead, CacheLevel into,
+                                          float (&out)[kNr4x6][kMr4x6]) {
+  Sums4x6<V> sums;
   SetZero<V>(sums);
   // Addresses are spelled out, or g++ 12 keeps one for each row.
   int64_t three = 3 * x.row;
@@ -75,30 +75,30 @@ template <class V, int64_t kM, bool kAsks>
   const int64_t whole = k - k % V::kPairElements;
 #pragma GCC unroll 1
   for (int64_t at = 0; at < whole; at += V::kPairElements) {
-    if constexpr (kAsks) {
+    if constexpr (kPrefetches) {
       const BF16* line = ahead.row + at;
 #pragma GCC unroll 1
-      for (int64_t i = 0; i < ahead.rows; ++i, line += ahead.stride) AskFor(line, 0, into);
+      for (int64_t i = 0; i < ahead.rows; ++i, line += ahead.stride) Prefetch(line, 0, into);
     }
-    AddSomeStep<V, kM>([&](int64_t i) { return V::LoadPairs(row_of_x(i)); },
-                       [&](int64_t j) { return V::LoadPairs(row_of_w(j)); }, sums);
+    AddStep4x6<V, kM>([&](int64_t i) { return V::LoadPairs(row_of_x(i)); },
+                      [&](int64_t j) { return V::LoadPairs(row_of_w(j)); }, sums);
     x.x += x.step;
     for (const BF16*& p : from) p += V::kPairElements;
   }
   if (whole < k) {
     const int64_t left = k - whole;
-    AddSomeStep<V, kM>([&](int64_t i) { return V::LoadPairsPartial(row_of_x(i), left); },
-                       [&](int64_t j) { return V::LoadPairsPartial(row_of_w(j), left); }, sums);
+    AddStep4x6<V, kM>([&](int64_t i) { return V::LoadPairsPartial(row_of_x(i), left); },
+                      [&](int64_t j) { return V::LoadPairsPartial(row_of_w(j), left); }, sums);
   }
 #pragma GCC unroll 3
-  for (int64_t j = 0; j < kSomeTileOutputs; j += 2)
+  for (int64_t j = 0; j < kNr4x6; j += 2)
     V::StoreFourSums(out[j], out[j + 1], V::SumQuarters(sums[j]), V::SumQuarters(sums[j + 1]));
 }
 
 // Columns [begin, +k) of x, [run of rows][step][row][column].
 template <class V>
-void LayOutInputs(const LinearTask& t, int64_t begin, int64_t k, BF16* to) {
-  ForEachRun<kSomeTileInputs>(t.m, [&](int64_t m, auto count) {
+void PackA4x6(const GemmTask& t, int64_t begin, int64_t k, BF16* to) {
+  ForEachRun<kMr4x6>(t.m, [&](int64_t m, auto count) {
     const auto* const x = static_cast<const BF16*>(t.x) + m * t.x_stride + begin;
     for (int64_t at = 0; at < k; at += V::kPairElements)
       for (int64_t i = 0; i < decltype(count)::value; ++i, to += V::kPairElements)
@@ -107,24 +107,24 @@ void LayOutInputs(const LinearTask& t, int64_t begin, int64_t k, BF16* to) {
 }
 
 // Rows of the next panel, handed out to the last tiles of this one.
-class SomeAhead {
+class NextPanelRows {
  public:
-  SomeAhead(const Panel<BF16>& next, int64_t tiles)
+  NextPanelRows(const Panel<BF16>& next, int64_t tiles)
       : left_{next.w, next.stride, next.rows}, per_tile_((next.rows + tiles - 1) / tiles) {
     wait_ = tiles - (per_tile_ == 0 ? 0 : (next.rows + per_tile_ - 1) / per_tile_);
   }
-  SomeLines Next() {
+  PrefetchRows Next() {
     if (wait_-- > 0) return {};
-    const SomeLines out{left_.row, left_.stride, Min(per_tile_, left_.rows)};
-    for (int64_t i = 0; i < out.rows; ++i)  // as LinesInOrder
-      ReadOnce(reinterpret_cast<const char*>(out.row + i * out.stride));
+    const PrefetchRows out{left_.row, left_.stride, Min(per_tile_, left_.rows)};
+    for (int64_t i = 0; i < out.rows; ++i)  // as SequentialPrefetch
+      TouchPage(reinterpret_cast<const char*>(out.row + i * out.stride));
     left_.row += out.rows * out.stride;
     left_.rows -= out.rows;
     return out;
   }
 
  private:
-  SomeLines left_;
+  PrefetchRows left_;
   int64_t per_tile_;
   int64_t wait_;  // tiles
 };
@@ -132,68 +132,69 @@ class SomeAhead {
 // All rows of x, laid out or null, and a panel. The last tile takes rows before it again; of the
 // task there are as many as a tile has.
 template <class V>
-void SomePanel(const LinearTask& t, const Panel<BF16>& panel, const BF16* laid_out,
-               const Panel<BF16>& next) {
+void Panel4x6(const GemmTask& t, const Panel<BF16>& panel, const BF16* packed_a,
+              const Panel<BF16>& next) {
   const bool biased = t.bias != nullptr && panel.k_begin + panel.k == t.k;
   const bool first = panel.k_begin == 0;
-  const int64_t across = (panel.rows + kSomeTileOutputs - 1) / kSomeTileOutputs;
-  SomeAhead ahead(next, (t.m + kSomeTileInputs - 1) / kSomeTileInputs * across);
-  ForEachRun<kSomeTileInputs>(t.m, [&](int64_t m, auto count) {
+  const int64_t across = (panel.rows + kNr4x6 - 1) / kNr4x6;
+  NextPanelRows ahead(next, (t.m + kMr4x6 - 1) / kMr4x6 * across);
+  ForEachRun<kMr4x6>(t.m, [&](int64_t m, auto count) {
     constexpr int64_t kM = decltype(count)::value;
-    SomeInputs x{static_cast<const BF16*>(t.x) + m * t.x_stride + panel.k_begin, t.x_stride,
-                 V::kPairElements};
-    if (laid_out != nullptr)
-      x = {laid_out + m * RoundUp(panel.k, V::kPairElements), V::kPairElements,
+    A4x6 x{static_cast<const BF16*>(t.x) + m * t.x_stride + panel.k_begin, t.x_stride,
+           V::kPairElements};
+    if (packed_a != nullptr)
+      x = {packed_a + m * RoundUp(panel.k, V::kPairElements), V::kPairElements,
            kM * V::kPairElements};
     float* const y = t.y + m * t.y_stride + panel.row_begin;
     for (int64_t i = 0; i < kM; ++i)
-      for (int64_t n = 0; n < panel.rows; n += 16) AskToWrite(y + i * t.y_stride + n);
-    alignas(64) float sums[kM][kSomeTileOutputs + kSomePanelRows];  // from a tile before it on
+      for (int64_t n = 0; n < panel.rows; n += 16) PrefetchW(y + i * t.y_stride + n);
+    alignas(64) float sums[kM][kNr4x6 + kPanelN4x6];  // from a tile before it on
     for (int64_t tile = 0; tile < across; ++tile) {
-      const int64_t n = Min(tile * kSomeTileOutputs, panel.rows - kSomeTileOutputs);
+      const int64_t n = Min(tile * kNr4x6, panel.rows - kNr4x6);
       const BF16* const w = panel.w + n * panel.stride;
-      float of_tile[kSomeTileOutputs][kSomeTileInputs];
-      const SomeLines lines = ahead.Next();
+      float tile_sums[kNr4x6][kMr4x6];
+      const PrefetchRows lines = ahead.Next();
       if (lines.rows == 0)
-        SomeTile<V, kM, false>(x, w, panel.stride, panel.k, lines, t.ask_into, of_tile);
+        TileBf16InPlace4x6<V, kM, false>(x, w, panel.stride, panel.k, lines, t.prefetch_level,
+                                         tile_sums);
       else
-        SomeTile<V, kM, true>(x, w, panel.stride, panel.k, lines, t.ask_into, of_tile);
-      for (int64_t j = 0; j < kSomeTileOutputs; ++j)
-        for (int64_t i = 0; i < kM; ++i) sums[i][kSomeTileOutputs + n + j] = of_tile[j][i];
+        TileBf16InPlace4x6<V, kM, true>(x, w, panel.stride, panel.k, lines, t.prefetch_level,
+                                        tile_sums);
+      for (int64_t j = 0; j < kNr4x6; ++j)
+        for (int64_t i = 0; i < kM; ++i) sums[i][kNr4x6 + n + j] = tile_sums[j][i];
     }
     const float* const bias = biased ? t.bias + panel.row_begin : nullptr;
     for (int64_t i = 0; i < kM; ++i)
-      StoreDots(sums[i] + kSomeTileOutputs, bias, panel.rows, first, y + i * t.y_stride);
+      StoreDots(sums[i] + kNr4x6, bias, panel.rows, first, y + i * t.y_stride);
   });
 }
 
 template <class V>
-struct SomeScratch {
-  alignas(64) BF16 x[kMostSomeInputs * kBlockK<PairMath<V>>];
+struct Scratch4x6 {
+  alignas(64) BF16 x[kMaxM4x6 * kBlockK<PairMath<V>>];
 };
 
-// Requires: rows of x as above, kSomeTileOutputs rows of W or more.
+// Requires: rows of x as above, kNr4x6 rows of W or more.
 template <class V>
-[[gnu::noinline]] void SomePanels(const LinearTask& t) {
+[[gnu::noinline]] void GemmBf16InPlace4x6(const GemmTask& t) {
   constexpr int64_t kBlock = kBlockK<PairMath<V>>;
-  BF16* const x = InScratch<SomeScratch<V>>(t.scratch).x;
-  const bool lays_out = t.x_stride * static_cast<int64_t>(sizeof(BF16)) % (kPage / 2) == 0;
-  const auto panel_at = [](const LinearTask& of, int64_t n, int64_t k) {
+  BF16* const x = InScratch<Scratch4x6<V>>(t.scratch).x;
+  const bool packs_a = t.x_stride * static_cast<int64_t>(sizeof(BF16)) % (kPage / 2) == 0;
+  const auto panel_at = [](const GemmTask& of, int64_t n, int64_t k) {
     const auto* const w = static_cast<const BF16*>(of.w) + n * of.w_stride + k;
-    return Panel<BF16>{w, of.w_stride,           n, Min(kSomePanelRows, of.n - n),
-                       k, Min(kBlock, of.k - k), {}};
+    return Panel<BF16>{w, of.w_stride, n, Min(kPanelN4x6, of.n - n), k, Min(kBlock, of.k - k), {}};
   };
   for (int64_t k = 0; k < t.k; k += kBlock) {
-    if (lays_out) LayOutInputs<V>(t, k, Min(kBlock, t.k - k), x);
-    for (int64_t n = 0; n < t.n; n += kSomePanelRows) {
+    if (packs_a) PackA4x6<V>(t, k, Min(kBlock, t.k - k), x);
+    for (int64_t n = 0; n < t.n; n += kPanelN4x6) {
       Panel<BF16> next = {};
-      if (n + kSomePanelRows < t.n)
-        next = panel_at(t, n + kSomePanelRows, k);
+      if (n + kPanelN4x6 < t.n)
+        next = panel_at(t, n + kPanelN4x6, k);
       else if (k + kBlock < t.k)
         next = panel_at(t, 0, k + kBlock);
       else if (t.next != nullptr && t.next->w_type == Element::kBF16)
         next = panel_at(*t.next, 0, 0);
-      SomePanel<V>(t, panel_at(t, n, k), lays_out ? x : nullptr, next);
+      Panel4x6<V>(t, panel_at(t, n, k), packs_a ? x : nullptr, next);
     }
   }
 }

@@ -33,42 +33,42 @@
 namespace latte::cpu {
 namespace {
 
-constexpr int64_t kPackedRows = 128;  // of W in a panel, at most
+constexpr int64_t kPanelN3x8 = 128;  // of W in a panel, at most
 // The same where lines are asked for into the L2, which then holds this panel and the next one.
-constexpr int64_t kPackedRowsBesideNext = 64;
-constexpr int64_t kPackedHalves = 2;
-constexpr int64_t kPackedTwos = 4;  // of rows of W in a tile
-constexpr int64_t kPackedOutputs = 2 * kPackedTwos;
-constexpr int64_t kPackedInputRows = 3;
+constexpr int64_t kPanelN3x8L2 = 64;
+constexpr int64_t kStepLanes3x8 = 2;
+constexpr int64_t kRowPairs3x8 = 4;  // of rows of W in a tile
+constexpr int64_t kNr3x8 = 2 * kRowPairs3x8;
+constexpr int64_t kMr3x8 = 3;
 template <class V>
-constexpr int64_t kHalf = V::kPairElements / kPackedHalves;
+constexpr int64_t kLane256 = V::kPairElements / kStepLanes3x8;
 // Elements of a step of a tile.
 template <class V>
-constexpr int64_t kPackedStep = kPackedOutputs* V::kPairElements;
+constexpr int64_t kStep3x8 = kNr3x8* V::kPairElements;
 
 // Rows of a tile from n on, [step, half, two rows, row, column]. One over the edge repeats the last
 // row; behind the last column there are zeros.
 template <class V>
-void PackRows(const Panel<BF16>& panel, int64_t n, BF16* to) {
+void PackB3x8(const Panel<BF16>& panel, int64_t n, BF16* to) {
   const auto row = [&](int64_t i) { return panel.w + Min(n + i, panel.rows - 1) * panel.stride; };
-  for (int64_t j = 0; j < kPackedTwos; ++j) {
+  for (int64_t j = 0; j < kRowPairs3x8; ++j) {
     const BF16* const p = row(2 * j);
     const BF16* const q = row(2 * j + 1);
     BF16* step = to + j * V::kPairElements;
     const auto store = [&step](typename V::Pairs first, typename V::Pairs second) {
       V::StorePairs(step, first);
-      V::StorePairs(step + kPackedTwos * V::kPairElements, second);
-      step += kPackedStep<V>;
+      V::StorePairs(step + kRowPairs3x8 * V::kPairElements, second);
+      step += kStep3x8<V>;
     };
     const int64_t next = 2 * panel.stride * static_cast<int64_t>(sizeof(BF16));
     int64_t at = 0;
     for (; at + V::kPairElements <= panel.k; at += V::kPairElements) {
-      Prefetch(p + at, next);  // some of what was asked for is not there, or no longer
-      Prefetch(q + at, next);
-      store(V::LoadTwo(p + at, q + at), V::LoadTwo(p + at + kHalf<V>, q + at + kHalf<V>));
+      PrefetchL2(p + at, next);  // some of what was asked for is not there, or no longer
+      PrefetchL2(q + at, next);
+      store(V::LoadTwo(p + at, q + at), V::LoadTwo(p + at + kLane256<V>, q + at + kLane256<V>));
     }
     if (at == panel.k) continue;
-    const int64_t first = Min(panel.k - at, kHalf<V>);
+    const int64_t first = Min(panel.k - at, kLane256<V>);
     const int64_t second = panel.k - at - first;
     store(V::LoadTwoPartial(p + at, q + at, first),
           V::LoadTwoPartial(p + at + first, q + at + first, second));
@@ -77,23 +77,23 @@ void PackRows(const Panel<BF16>& panel, int64_t n, BF16* to) {
 
 // Sums of a tile: rows of x, twos of rows of W, halves.
 template <class V, int64_t kM>
-using PackedSums = typename V::Vec[kM][kPackedTwos][kPackedHalves];
+using Sums3x8 = typename V::Vec[kM][kRowPairs3x8][kStepLanes3x8];
 
 // Loops are unrolled by name: else g++ 12 keeps sums in memory around them.
 template <class V, int64_t kM, class LoadX>
-[[gnu::always_inline]] inline void AddPackedStep(const BF16* w, const LoadX& load_x,
-                                                 PackedSums<V, kM>& sums) {
+[[gnu::always_inline]] inline void AddStep3x8(const BF16* w, const LoadX& load_x,
+                                              Sums3x8<V, kM>& sums) {
 #pragma GCC unroll 2
-  for (int64_t h = 0; h < kPackedHalves; ++h) {
-    typename V::Pairs wh[kPackedTwos];
+  for (int64_t h = 0; h < kStepLanes3x8; ++h) {
+    typename V::Pairs wh[kRowPairs3x8];
 #pragma GCC unroll 4
-    for (int64_t j = 0; j < kPackedTwos; ++j)
-      wh[j] = V::HoldPairs(V::LoadPairs(w + (h * kPackedTwos + j) * V::kPairElements));
+    for (int64_t j = 0; j < kRowPairs3x8; ++j)
+      wh[j] = V::HoldPairs(V::LoadPairs(w + (h * kRowPairs3x8 + j) * V::kPairElements));
 #pragma GCC unroll 4
     for (int64_t i = 0; i < kM; ++i) {
       const typename V::Pairs xh = load_x(i, h);
 #pragma GCC unroll 4
-      for (int64_t j = 0; j < kPackedTwos; ++j)
+      for (int64_t j = 0; j < kRowPairs3x8; ++j)
         sums[i][j][h] = V::DotPairs(sums[i][j][h], xh, wh[j]);
     }
   }
@@ -102,31 +102,31 @@ template <class V, int64_t kM, class LoadX>
 // out[i] = products of row i of x and a tile's rows of W over k columns. A function of its own, so
 // that sums and addresses have all registers. Each step asks for a line of what begins at `ask`:
 // tests of how many lines are left cost more than lines that are there already (Zen 5).
-template <class V, int64_t kM, Cache kInto>
-[[gnu::noinline]] void PackedTile(const BF16* x, int64_t x_stride, const BF16* w, int64_t k,
-                                  const BF16* ask, float* out) {
-  PackedSums<V, kM> sums;
+template <class V, int64_t kM, CacheLevel kInto>
+[[gnu::noinline]] void TileBf16Packed3x8(const BF16* x, int64_t x_stride, const BF16* w, int64_t k,
+                                         const BF16* prefetch, float* out) {
+  Sums3x8<V, kM> sums;
   const BF16* row[kM];
 #pragma GCC unroll 4
   for (int64_t i = 0; i < kM; ++i) {
     row[i] = x + i * x_stride;
     asm("" : "+r"(row[i]));  // else there is an offset in a register for every half
 #pragma GCC unroll 4
-    for (int64_t j = 0; j < kPackedTwos; ++j)
+    for (int64_t j = 0; j < kRowPairs3x8; ++j)
 #pragma GCC unroll 2
-      for (int64_t h = 0; h < kPackedHalves; ++h) sums[i][j][h] = V::Zero();
+      for (int64_t h = 0; h < kStepLanes3x8; ++h) sums[i][j][h] = V::Zero();
   }
   const int64_t whole = k - k % V::kPairElements;
   for (int64_t at = 0; at < whole; at += V::kPairElements) {
-    AskFor(ask + at, 0, kInto);
-    AddPackedStep<V, kM>(
-        w, [&](int64_t i, int64_t h) { return V::LoadSame(row[i] + at + h * kHalf<V>); }, sums);
-    w += kPackedStep<V>;
+    Prefetch(prefetch + at, 0, kInto);
+    AddStep3x8<V, kM>(
+        w, [&](int64_t i, int64_t h) { return V::LoadSame(row[i] + at + h * kLane256<V>); }, sums);
+    w += kStep3x8<V>;
   }
   if (whole < k) {
-    const int64_t first = Min(k - whole, kHalf<V>);
+    const int64_t first = Min(k - whole, kLane256<V>);
     const int64_t second = k - whole - first;
-    AddPackedStep<V, kM>(
+    AddStep3x8<V, kM>(
         w,
         [&](int64_t i, int64_t h) {
           return h == 0 ? V::LoadSamePartial(row[i] + whole, first)
@@ -135,23 +135,23 @@ template <class V, int64_t kM, Cache kInto>
         sums);
   }
 #pragma GCC unroll 4
-  for (int64_t i = 0; i < kM; ++i, out += kPackedRows) {
-    typename V::Vec twos[kPackedTwos];
+  for (int64_t i = 0; i < kM; ++i, out += kPanelN3x8) {
+    typename V::Vec row_pairs[kRowPairs3x8];
 #pragma GCC unroll 4
-    for (int64_t j = 0; j < kPackedTwos; ++j) twos[j] = V::Add(sums[i][j][0], sums[i][j][1]);
-    V::StoreFourSums(out, out + 4, V::AddQuarters(twos[0], twos[1]),
-                     V::AddQuarters(twos[2], twos[3]));
+    for (int64_t j = 0; j < kRowPairs3x8; ++j) row_pairs[j] = V::Add(sums[i][j][0], sums[i][j][1]);
+    V::StoreFourSums(out, out + 4, V::AddQuarters(row_pairs[0], row_pairs[1]),
+                     V::AddQuarters(row_pairs[2], row_pairs[3]));
   }
 }
 
 // Rows of W of the block that is next, asked for by the last tiles of this one, as many columns as
 // they have themselves: rows of x that passed afterwards would push them out of the L2.
-class PackedAhead {
+class NextPanelPieces {
  public:
   // Rows [n, +rows) and columns [k, +columns) of t's W, or, behind the last row, as many of the
   // task that is next.
-  PackedAhead(const LinearTask& task, int64_t n, int64_t rows, int64_t k, int64_t columns) {
-    const LinearTask* t = &task;
+  NextPanelPieces(const GemmTask& task, int64_t n, int64_t rows, int64_t k, int64_t columns) {
+    const GemmTask* t = &task;
     if (n >= t->n) {
       t = t->next;
       n = k = 0;
@@ -174,7 +174,7 @@ class PackedAhead {
     if (at_ >= columns_) {
       at_ = 0;
       row_ += stride_;
-      if (--rows_ > 0) ReadOnce(reinterpret_cast<const char*>(row_));  // as LinesInOrder
+      if (--rows_ > 0) TouchPage(reinterpret_cast<const char*>(row_));  // as SequentialPrefetch
     }
     return piece;
   }
@@ -188,30 +188,32 @@ class PackedAhead {
 
 // All rows of x and a packed panel.
 template <class V>
-void PackedPanel(const LinearTask& t, const Panel<BF16>& panel, const BF16* packed,
-                 PackedAhead& ahead) {
+void Panel3x8(const GemmTask& t, const Panel<BF16>& panel, const BF16* packed,
+              NextPanelPieces& ahead) {
   const bool biased = t.bias != nullptr && panel.k_begin + panel.k == t.k;
   const bool first = panel.k_begin == 0;
   const int64_t columns = RoundUp(panel.k, V::kPairElements);
-  ForEachRun<kPackedInputRows>(t.m, [&](int64_t m, auto count) {
+  ForEachRun<kMr3x8>(t.m, [&](int64_t m, auto count) {
     constexpr int64_t kM = decltype(count)::value;
-    alignas(64) float sums[kM][kPackedRows];
+    alignas(64) float sums[kM][kPanelN3x8];
     const auto* const x = static_cast<const BF16*>(t.x) + m * t.x_stride + panel.k_begin;
     float* const y = t.y + m * t.y_stride + panel.row_begin;
     for (int64_t i = 0; i < kM; ++i)
-      for (int64_t n = 0; n < panel.rows; n += 16) AskToWrite(y + i * t.y_stride + n);
+      for (int64_t n = 0; n < panel.rows; n += 16) PrefetchW(y + i * t.y_stride + n);
     // The last tiles ask for the next rows of x, as many as these.
-    const int64_t before_last = panel.rows - (m + 2 * kM <= t.m ? kM * kPackedOutputs : 0);
+    const int64_t before_last = panel.rows - (m + 2 * kM <= t.m ? kM * kNr3x8 : 0);
     const BF16* next_x = x + kM * t.x_stride;
-    for (int64_t n = 0; n < panel.rows; n += kPackedOutputs) {
+    for (int64_t n = 0; n < panel.rows; n += kNr3x8) {
       const BF16* const tile = packed + n * columns;
       if (const BF16* const next_w = ahead.Next()) {
-        PackedTile<V, kM, Cache::kL2>(x, t.x_stride, tile, panel.k, next_w, sums[0] + n);
+        TileBf16Packed3x8<V, kM, CacheLevel::kL2>(x, t.x_stride, tile, panel.k, next_w,
+                                                  sums[0] + n);
         continue;
       }
-      const BF16* const ask = n >= before_last ? next_x : x;
+      const BF16* const prefetch = n >= before_last ? next_x : x;
       if (n >= before_last) next_x += t.x_stride;
-      PackedTile<V, kM, Cache::kL1>(x, t.x_stride, tile, panel.k, ask, sums[0] + n);
+      TileBf16Packed3x8<V, kM, CacheLevel::kL1>(x, t.x_stride, tile, panel.k, prefetch,
+                                                sums[0] + n);
     }
     const float* const bias = biased ? t.bias + panel.row_begin : nullptr;
     for (int64_t i = 0; i < kM; ++i)
@@ -220,39 +222,39 @@ void PackedPanel(const LinearTask& t, const Panel<BF16>& panel, const BF16* pack
 }
 
 template <class V>
-struct PackedScratch {
-  alignas(64) BF16 packed[kPackedRows * kBlockK<PairMath<V>>];
+struct Scratch3x8 {
+  alignas(64) BF16 packed[kPanelN3x8 * kBlockK<PairMath<V>>];
 };
 
 // Panels of W and blocks of K, as DotPanels.
 template <class V>
-[[gnu::noinline]] void PackedPanels(const LinearTask& t) {
+[[gnu::noinline]] void GemmBf16Packed3x8(const GemmTask& t) {
   constexpr int64_t kBlock = kBlockK<PairMath<V>>;
   const auto* const w = static_cast<const BF16*>(t.w);
-  const int64_t runs = (t.m + kPackedInputRows - 1) / kPackedInputRows;
-  BF16* const packed = InScratch<PackedScratch<V>>(t.scratch).packed;
-  const int64_t panel_rows = t.ask_into == Cache::kL2 ? kPackedRowsBesideNext : kPackedRows;
+  const int64_t runs = (t.m + kMr3x8 - 1) / kMr3x8;
+  BF16* const packed = InScratch<Scratch3x8<V>>(t.scratch).packed;
+  const int64_t panel_rows = t.prefetch_level == CacheLevel::kL2 ? kPanelN3x8L2 : kPanelN3x8;
   for (int64_t n = 0; n < t.n; n += panel_rows) {
     const int64_t rows = Min(panel_rows, t.n - n);
-    const int64_t tiles = runs * ((rows + kPackedOutputs - 1) / kPackedOutputs);
+    const int64_t tiles = runs * ((rows + kNr3x8 - 1) / kNr3x8);
     for (int64_t k = 0; k < t.k; k += kBlock) {
       const int64_t columns = Min(kBlock, t.k - k);
       const int64_t next = k + columns;
-      PackedAhead ahead(t, next < t.k ? n : n + rows, panel_rows, next < t.k ? next : 0, kBlock);
+      NextPanelPieces ahead(t, next < t.k ? n : n + rows, panel_rows, next < t.k ? next : 0,
+                            kBlock);
       ahead.Spread(tiles, columns);
       const Panel<BF16> panel{w + n * t.w_stride + k, t.w_stride, n, rows, k, columns, {}};
-      for (int64_t row = 0; row < rows; row += kPackedOutputs)
-        PackRows<V>(panel, row, packed + row * RoundUp(columns, V::kPairElements));
-      PackedPanel<V>(t, panel, packed, ahead);
+      for (int64_t row = 0; row < rows; row += kNr3x8)
+        PackB3x8<V>(panel, row, packed + row * RoundUp(columns, V::kPairElements));
+      Panel3x8<V>(t, panel, packed, ahead);
     }
   }
 }
 
 template <class V>
-void LinearPairs(const LinearTask& t) {
-  if (t.m > kMostSomeInputs) return PackedPanels<V>(t);
-  if (!t.many_streams && t.m >= kLeastSomeInputs && t.n >= kSomeTileOutputs)
-    return SomePanels<V>(t);
+void GemmBf16Bf16(const GemmTask& t) {
+  if (t.m > kMaxM4x6) return GemmBf16Packed3x8<V>(t);
+  if (!t.many_dram_streams && t.m >= kMinM4x6 && t.n >= kNr4x6) return GemmBf16InPlace4x6<V>(t);
   DotTask<PairMath<V>>(t, static_cast<const BF16*>(t.w));
 }
 

@@ -40,19 +40,19 @@
 namespace latte::cpu {
 namespace {
 
-constexpr int64_t kTwos = 4;      // registers of two rows of W in a tile where they lie
-constexpr int64_t kTurnTwos = 2;  // beside one row of x
+constexpr int64_t kRowPairs = 4;      // registers of two rows of W in a tile where they lie
+constexpr int64_t kGemvRowPairs = 2;  // beside one row of x
 // Sums of a tile that leave registers for as many again.
-constexpr int64_t kSumsBesideSums = 12;
+constexpr int64_t kMaxSumsInRegisters = 12;
 
 // sums[i][j] = x[i,begin:end]·(two rows j); ask(at) is called at every step.
-template <class V, int64_t kM, int64_t kN, class Rows, class Ask>
-[[gnu::always_inline]] inline void AddSegment(const InputRows<BF16>& x, const Rows& rows,
-                                              int64_t begin, int64_t end, const Ask& ask,
+template <class V, int64_t kM, int64_t kN, class Rows, class PrefetchNext>
+[[gnu::always_inline]] inline void AddSegment(const ARows<BF16>& x, const Rows& rows, int64_t begin,
+                                              int64_t end, const PrefetchNext& ask,
                                               typename V::Vec (&sums)[kM][kN]) {
   SetZero<V>(sums);
   int64_t at = begin;
-  for (; at + kHalfStep<V> <= end; at += kHalfStep<V>) {
+  for (; at + kRowStep<V> <= end; at += kRowStep<V>) {
     ask(at);
     typename V::Pairs w[kN];
     for (int64_t j = 0; j < kN; ++j) w[j] = rows.Load(j, at);
@@ -72,11 +72,11 @@ template <class V, int64_t kM, int64_t kN, class Rows, class Ask>
 }
 
 // The same, two steps at once.
-template <class V, int64_t kM, int64_t kN, class Rows, class Ask>
-[[gnu::always_inline]] inline void AddTwoSteps(const InputRows<BF16>& x, const Rows& rows,
-                                               int64_t begin, int64_t end, const Ask& ask,
+template <class V, int64_t kM, int64_t kN, class Rows, class PrefetchNext>
+[[gnu::always_inline]] inline void AddTwoSteps(const ARows<BF16>& x, const Rows& rows,
+                                               int64_t begin, int64_t end, const PrefetchNext& ask,
                                                typename V::Vec (&sums)[kM][kN]) {
-  constexpr int64_t kStep = kHalfStep<V>;
+  constexpr int64_t kStep = kRowStep<V>;
   SetZero<V>(sums);
   for (int64_t at = begin; at < end; at += 2 * kStep) {
     ask(at);
@@ -93,9 +93,9 @@ template <class V, int64_t kM, int64_t kN, class Rows, class Ask>
 }
 
 // The same of whatever the segment turns out to be.
-template <class V, int64_t kM, int64_t kN, class Rows, class Ask>
-[[gnu::always_inline]] inline void AddOperands(const InputRows<BF16>& x, const Rows& rows,
-                                               int64_t begin, int64_t end, const Ask& ask,
+template <class V, int64_t kM, int64_t kN, class Rows, class PrefetchNext>
+[[gnu::always_inline]] inline void AddOperands(const ARows<BF16>& x, const Rows& rows,
+                                               int64_t begin, int64_t end, const PrefetchNext& ask,
                                                typename V::Vec (&sums)[kM][kN]) {
   rows.template WithOperands<kM * kN>(
       begin, end, [&](const auto& operands) __attribute__((always_inline)) {
@@ -106,21 +106,22 @@ template <class V, int64_t kM, int64_t kN, class Rows, class Ask>
       });
 }
 
-// totals[i][j] = x[i,:]·(two rows j) over a block, with scales; ask_segment() is called with every
+// totals[i][j] = x[i,:]·(two rows j) over a block, with scales; prefetch_segment() is called with every
 // segment, ask(at) at every step. Of a large tile totals lie in memory all the time: g++ 12 must
 // not know where, or it keeps some of them in registers and some of the segment's sums not.
-template <class V, int64_t kM, int64_t kN, class Rows, class AskSegment, class Ask>
-[[gnu::always_inline]] inline void NarrowTile(const InputRows<BF16>& x, Rows rows,
-                                              const Segments& s, const AskSegment& ask_segment,
-                                              const Ask& ask, float (&totals)[kM][kN][V::kLanes]) {
+template <class V, int64_t kM, int64_t kN, class Rows, class PrefetchSegment, class PrefetchNext>
+[[gnu::always_inline]] inline void TileBf16W8(const ARows<BF16>& x, Rows rows, const Segments& s,
+                                              const PrefetchSegment& prefetch_segment,
+                                              const PrefetchNext& ask,
+                                              float (&totals)[kM][kN][V::kLanes]) {
   const auto start = [&](int64_t segment, int64_t begin, int64_t end) {
-    ask_segment();
+    prefetch_segment();
     rows.StartSegment(segment, begin, end);
   };
   const auto scale = [&](int64_t j, int64_t segment) {
     return V::SetHalves(rows.scale[2 * j] + segment, rows.scale[2 * j + 1] + segment);
   };
-  if constexpr (kM * kN > kSumsBesideSums) {
+  if constexpr (kM * kN > kMaxSumsInRegisters) {
     float(*to)[kN][V::kLanes] = totals;
     asm("" : "+r"(to) : : "memory");
     for (int64_t i = 0; i < kM; ++i)
@@ -154,7 +155,7 @@ template <class V, int64_t kM, int64_t kN, class Rows, class AskSegment, class A
 
 // y of row m of x and 2·kN rows of the panel from n on.
 template <class V, int64_t kN, class T>
-inline void StoreTotals(const LinearTask& t, const Panel<T>& panel, int64_t m, int64_t n,
+inline void StoreTotals(const GemmTask& t, const Panel<T>& panel, int64_t m, int64_t n,
                         const float (&totals)[kN][V::kLanes]) {
   const bool biased = t.bias != nullptr && panel.k_begin + panel.k == t.k;
   const int64_t column = panel.row_begin + n;
@@ -171,21 +172,21 @@ inline void StoreTotals(const LinearTask& t, const Panel<T>& panel, int64_t m, i
     StoreDots(sums, bias, panel.rows - n, first, y);
 }
 
-inline InputRows<BF16> InputsAt(const LinearTask& t, int64_t m, int64_t k) {
+inline ARows<BF16> AAt(const GemmTask& t, int64_t m, int64_t k) {
   return {static_cast<const BF16*>(t.x) + m * t.x_stride + k, t.x_stride};
 }
 
 template <class V, class T>
-void NarrowPanel(const LinearTask& t, const Panel<T>& panel, const NarrowScales<V>& scales,
-                 LinesInOrder& ahead) {
+void PanelBf16W8(const GemmTask& t, const Panel<T>& panel, const W8Scales<V>& scales,
+                 SequentialPrefetch& ahead) {
   ForEachRun<V::kTileRows>(t.m, [&](int64_t m, auto count) {
     constexpr int64_t kM = decltype(count)::value;
-    const InputRows<BF16> x = InputsAt(t, m, panel.k_begin);
-    for (int64_t n = 0; n < panel.rows; n += 2 * kTwos) {
-      const RowsInPlace<V, kTwos, T> rows(panel, scales, n, 0);
-      alignas(64) float totals[kM][kTwos][V::kLanes];
-      NarrowTile<V>(
-          x, rows, panel.segments, [] {}, [&](int64_t) { ahead.Ask(); }, totals);
+    const ARows<BF16> x = AAt(t, m, panel.k_begin);
+    for (int64_t n = 0; n < panel.rows; n += 2 * kRowPairs) {
+      const BInPlace<V, kRowPairs, T> rows(panel, scales, n, 0);
+      alignas(64) float totals[kM][kRowPairs][V::kLanes];
+      TileBf16W8<V>(
+          x, rows, panel.segments, [] {}, [&](int64_t) { ahead.PrefetchNext(); }, totals);
       for (int64_t i = 0; i < kM; ++i) StoreTotals<V>(t, panel, m + i, n, totals[i]);
     }
   });
@@ -193,50 +194,50 @@ void NarrowPanel(const LinearTask& t, const Panel<T>& panel, const NarrowScales<
 
 // Rows of a tile from n on, [step, two rows, column, pair] to `to`.
 template <class V, class T>
-void WidenRows(const Panel<T>& panel, const NarrowScales<V>& scales, int64_t n, BF16* to) {
-  RowsInPlace<V, kWideTwos, T> rows(panel, scales, n, 0);
-  constexpr int64_t kStep = kWideTwos * V::kPairElements;
+void PackWidenedRows(const Panel<T>& panel, const W8Scales<V>& scales, int64_t n, BF16* to) {
+  BInPlace<V, kWidenedRowPairs, T> rows(panel, scales, n, 0);
+  constexpr int64_t kStep = kWidenedRowPairs * V::kPairElements;
   const auto tables = V::ByteTablesOf(panel.w);
   ForEachSegment(panel.segments, [&](int64_t segment, int64_t begin, int64_t end) {
     rows.StartSegment(segment, begin, end);
     int64_t at = begin;
     if constexpr (kIsF8<T>)
-      for (; at + 2 * kHalfStep<V> <= end; at += 2 * kHalfStep<V>, to += 2 * kStep)
-        for (int64_t j = 0; j < kWideTwos; ++j) {
+      for (; at + 2 * kRowStep<V> <= end; at += 2 * kRowStep<V>, to += 2 * kStep)
+        for (int64_t j = 0; j < kWidenedRowPairs; ++j) {
           const auto [first, second] =
               V::LoadTwoTwice(rows.w[j].first + at, rows.w[j].second + at, tables);
           V::StorePairs(to + j * V::kPairElements, first);
           V::StorePairs(to + kStep + j * V::kPairElements, second);
         }
-    for (; at < end; at += kHalfStep<V>)
-      for (int64_t j = 0; j < kWideTwos; ++j, to += V::kPairElements)
+    for (; at < end; at += kRowStep<V>)
+      for (int64_t j = 0; j < kWidenedRowPairs; ++j, to += V::kPairElements)
         V::StorePairs(to,
-                      at + kHalfStep<V> <= end ? rows.Load(j, at) : rows.Partial(j, at, end - at));
+                      at + kRowStep<V> <= end ? rows.Load(j, at) : rows.Partial(j, at, end - at));
   });
 }
 
 template <class V>
-struct WidenedNarrowScratch {
-  alignas(64) BF16 wide[kPanelRows / (2 * kWideTwos) * kWideRows<V>];
+struct WidenedW8Scratch {
+  alignas(64) BF16 wide[kPanelN / (2 * kWidenedRowPairs) * kWidenedRows<V>];
 };
 
 template <class V, class T>
-[[gnu::noinline]] void WidenedNarrowPanel(const LinearTask& t, const Panel<T>& panel,
-                                          const NarrowScales<V>& scales, LinesInOrder& ahead) {
-  constexpr int64_t kRows = 2 * kWideTwos;
-  BF16* const wide = InScratch<WidenedNarrowScratch<V>>(t.scratch).wide;
+[[gnu::noinline]] void WidenedPanelBf16W8(const GemmTask& t, const Panel<T>& panel,
+                                          const W8Scales<V>& scales, SequentialPrefetch& ahead) {
+  constexpr int64_t kRows = 2 * kWidenedRowPairs;
+  BF16* const wide = InScratch<WidenedW8Scratch<V>>(t.scratch).wide;
   for (int64_t n = 0; n < panel.rows; n += kRows)
-    WidenRows<V>(panel, scales, n, wide + n / kRows * kWideRows<V>);
+    PackWidenedRows<V>(panel, scales, n, wide + n / kRows * kWidenedRows<V>);
   ForEachRun<V::kTileRows>(t.m, [&](int64_t m, auto count) {
     constexpr int64_t kM = decltype(count)::value;
-    const InputRows<BF16> x = InputsAt(t, m, panel.k_begin);
+    const ARows<BF16> x = AAt(t, m, panel.k_begin);
     for (int64_t n = 0; n < panel.rows; n += kRows) {
       const float* scale[kRows];
       for (int64_t j = 0; j < kRows; ++j) scale[j] = scales.Row(Min(n + j, panel.rows - 1));
-      const RowsInScratch<V> rows{wide + n / kRows * kWideRows<V>, nullptr, scale};
-      alignas(64) float totals[kM][kWideTwos][V::kLanes];
-      NarrowTile<V>(
-          x, rows, panel.segments, [&] { ahead.Ask(); }, [](int64_t) {}, totals);
+      const BWidened<V> rows{wide + n / kRows * kWidenedRows<V>, nullptr, scale};
+      alignas(64) float totals[kM][kWidenedRowPairs][V::kLanes];
+      TileBf16W8<V>(
+          x, rows, panel.segments, [&] { ahead.PrefetchNext(); }, [](int64_t) {}, totals);
       for (int64_t i = 0; i < kM; ++i) StoreTotals<V>(t, panel, m + i, n, totals[i]);
     }
   });
@@ -244,8 +245,8 @@ template <class V, class T>
 
 // Scales of `rows` rows of a block, to rows from to_row on.
 template <class V>
-void SetScales(const LinearTask& t, int64_t row_begin, int64_t rows, int64_t k_begin, int64_t count,
-               int64_t to_row, NarrowScales<V>& to) {
+void SetScales(const GemmTask& t, int64_t row_begin, int64_t rows, int64_t k_begin, int64_t count,
+               int64_t to_row, W8Scales<V>& to) {
   if (t.grid.scale != nullptr)
     return LoadScales<V>(t.grid, row_begin, rows, k_begin, count, to_row, to);
   float* const one = to.Own(to_row);
@@ -257,74 +258,77 @@ void SetScales(const LinearTask& t, int64_t row_begin, int64_t rows, int64_t k_b
 }
 
 template <class V>
-int64_t HalfSteps(const Segments& s) {
+int64_t RowSteps(const Segments& s) {
   int64_t steps = 0;
   ForEachSegment(s, [&](int64_t, int64_t begin, int64_t end) {
-    steps += (end - begin + kHalfStep<V> - 1) / kHalfStep<V>;
+    steps += (end - begin + kRowStep<V> - 1) / kRowStep<V>;
   });
   return steps;
 }
 
 // Panels of W and blocks of K, as DotPanels.
 template <class V, class T>
-void NarrowPanels(const LinearTask& t, const T* w, NarrowScales<V>& scales) {
+void PanelsBf16W8(const GemmTask& t, const T* w, W8Scales<V>& scales) {
   constexpr int64_t kBlock = kBlockK<PairMath<V>>;
-  const bool few = t.m <= V::kTileRows;
+  const bool small_m = t.m <= V::kTileRows;
   const int64_t tiles = (t.m + V::kTileRows - 1) / V::kTileRows;
-  const auto asks = [tiles](int64_t rows, int64_t tile_rows, int64_t of_tile) {
-    return tiles * ((rows + tile_rows - 1) / tile_rows) * of_tile;
+  const auto prefetches = [tiles](int64_t rows, int64_t tile_rows, int64_t tile_sums) {
+    return tiles * ((rows + tile_rows - 1) / tile_rows) * tile_sums;
   };
-  const int64_t panel_rows = few ? kStreamRows : kPanelRows;
+  const int64_t panel_rows = small_m ? kSmallMPanelN : kPanelN;
   for (int64_t n = 0; n < t.n; n += panel_rows) {
     const int64_t rows = Min(panel_rows, t.n - n);
-    LinesInOrder ahead;
-    if (few)
-      ahead = LinesOf<T>(t, n + rows, panel_rows, 0, t.k,
-                         asks(rows, 2 * kTwos, HalfSteps<V>(SegmentsOf(t.grid, 0, t.k))));
+    SequentialPrefetch ahead;
+    if (small_m)
+      ahead = SequentialPrefetchOf<T>(
+          t, n + rows, panel_rows, 0, t.k,
+          prefetches(rows, 2 * kRowPairs, RowSteps<V>(SegmentsOf(t.grid, 0, t.k))));
     for (int64_t k = 0; k < t.k; k += kBlock) {
       const int64_t columns = Min(kBlock, t.k - k);
       const Segments segments = SegmentsOf(t.grid, k, columns);
-      const int64_t steps = HalfSteps<V>(segments);
-      const bool widen = tiles > kWidenTiles<PairMath<V>, T> && steps <= kWideSteps;
+      const int64_t steps = RowSteps<V>(segments);
+      const bool widen = tiles > kMinWidenTiles<PairMath<V>, T> && steps <= kWidenedSteps;
       const int64_t next = k + columns;
-      if (!few)
-        ahead = LinesOf<T>(
+      if (!small_m)
+        ahead = SequentialPrefetchOf<T>(
             t, next < t.k ? n : n + rows, panel_rows, next < t.k ? next : 0, kBlock,
-            widen ? asks(rows, 2 * kWideTwos, segments.count) : asks(rows, 2 * kTwos, steps));
+            widen ? prefetches(rows, 2 * kWidenedRowPairs, segments.count)
+                  : prefetches(rows, 2 * kRowPairs, steps));
       const Panel<T> panel{
           w + n * t.w_stride + k / kValuesPer<T>, t.w_stride, n, rows, k, columns, segments};
       SetScales<V>(t, n, rows, k, segments.count, 0, scales);
       if (widen)
-        WidenedNarrowPanel<V, T>(t, panel, scales, ahead);
+        WidenedPanelBf16W8<V, T>(t, panel, scales, ahead);
       else
-        NarrowPanel<V, T>(t, panel, scales, ahead);
+        PanelBf16W8<V, T>(t, panel, scales, ahead);
     }
   }
 }
 
-// Totals of one row of x and 2·kTurnTwos rows of a panel; lines are asked for in the order in which
+// Totals of one row of x and 2·kGemvRowPairs rows of a panel; lines are asked for in the order in which
 // these rows lie, ahead of `from`. Not inlined: it needs all registers for tables.
 template <class V, class T>
-[[gnu::noinline]] void TurnTile(const InputRows<BF16>& x, const RowsInPlace<V, kTurnTwos, T>& rows,
-                                const Segments& s, const T* from, TurnAhead ahead,
-                                float (&totals)[1][kTurnTwos][V::kLanes]) {
+[[gnu::noinline]] void TileGemvBf16W8(const ARows<BF16>& x,
+                                      const BInPlace<V, kGemvRowPairs, T>& rows, const Segments& s,
+                                      const T* from, PrefetchDistance ahead,
+                                      float (&totals)[1][kGemvRowPairs][V::kLanes]) {
   const auto ask = [from, ahead](int64_t k) {
-    ahead.Ask(from + 2 * kTurnTwos * k / kValuesPer<T>);
+    ahead.PrefetchNext(from + 2 * kGemvRowPairs * k / kValuesPer<T>);
   };
-  NarrowTile<V>(
+  TileBf16W8<V>(
       x, rows, s, [] {}, ask, totals);
 }
 
-// One row of x, and a few rows of W after some others, as DotInTurn.
+// One row of x, and a few rows of W after some others, as DotSequential.
 template <class V, class T>
-void NarrowInTurn(const LinearTask& t, const T* w, NarrowScales<V>& scales) {
+void GemvBf16W8(const GemmTask& t, const T* w, W8Scales<V>& scales) {
   constexpr int64_t kBlock = kBlockK<PairMath<V>>;
-  constexpr int64_t kRows = 2 * kTurnTwos;
+  constexpr int64_t kRows = 2 * kGemvRowPairs;
   const int64_t blocks = (t.k + kBlock - 1) / kBlock;
-  const int64_t panel_rows = kPanelRows / blocks / kRows * kRows;
+  const int64_t panel_rows = kPanelN / blocks / kRows * kRows;
   for (int64_t n = 0; n < t.n; n += panel_rows) {
     const int64_t rows = Min(panel_rows, t.n - n);
-    Panel<T> panel[kTurnBlocks<PairMath<V>>];
+    Panel<T> panel[kMaxResidentABlocks<PairMath<V>>];
     for (int64_t b = 0; b < blocks; ++b) {
       const int64_t k = b * kBlock;
       const int64_t columns = Min(kBlock, t.k - k);
@@ -334,81 +338,83 @@ void NarrowInTurn(const LinearTask& t, const T* w, NarrowScales<V>& scales) {
     }
     for (int64_t row = 0; row < rows; row += kRows)
       for (int64_t b = 0; b < blocks; ++b) {
-        const RowsInPlace<V, kTurnTwos, T> source(panel[b], scales, row, b * panel_rows);
+        const BInPlace<V, kGemvRowPairs, T> source(panel[b], scales, row, b * panel_rows);
         const int64_t before = kRows * panel[b].k_begin;
-        alignas(64) float totals[1][kTurnTwos][V::kLanes];
-        TurnTile<V>(InputsAt(t, 0, panel[b].k_begin), source, panel[b].segments,
-                    w + (n + row) * t.w_stride + before / kValuesPer<T>,
-                    TurnAheadOf<T>(t, n + row, before, kRows), totals);
+        alignas(64) float totals[1][kGemvRowPairs][V::kLanes];
+        TileGemvBf16W8<V>(AAt(t, 0, panel[b].k_begin), source, panel[b].segments,
+                          w + (n + row) * t.w_stride + before / kValuesPer<T>,
+                          PrefetchDistanceOf<T>(t, n + row, before, kRows), totals);
         StoreTotals<V>(t, panel[b], 0, row, totals[0]);
       }
   }
 }
 
 // Totals of kM rows of x and eight rows of a panel, each of which asks for its own lines; `from`:
-// the first one's place in column `k` of W. Not inlined, as TurnTile.
+// the first one's place in column `k` of W. Not inlined, as TileGemvBf16W8.
 template <class V, int64_t kM, class T>
-[[gnu::noinline]] void SideTile(const InputRows<BF16>& x, const CheckedRows<V, kTwos, T>& rows,
-                                const Segments& s, const T* from, int64_t stride, int64_t k,
-                                SideAhead ahead, float (&totals)[kM][kTwos][V::kLanes]) {
-  constexpr uint64_t kRows = 2 * kTwos;
-  constexpr int64_t kStepBytes = kHalfStep<V> / kValuesPer<T> * static_cast<int64_t>(sizeof(T));
+[[gnu::noinline]] void TileMultiStreamBf16W8(const ARows<BF16>& x,
+                                             const CheckedBInPlace<V, kRowPairs, T>& rows,
+                                             const Segments& s, const T* from, int64_t stride,
+                                             int64_t k, StridedPrefetch ahead,
+                                             float (&totals)[kM][kRowPairs][V::kLanes]) {
+  constexpr uint64_t kRows = 2 * kRowPairs;
+  constexpr int64_t kStepBytes = kRowStep<V> / kValuesPer<T> * static_cast<int64_t>(sizeof(T));
   constexpr uint64_t kSteps = 64 / kStepBytes;  // of a line
   static_assert(kRows % kSteps == 0);
   const auto* const bytes = reinterpret_cast<const char*>(from);
   const auto ask = [=](int64_t at) {
-    const uint64_t step = static_cast<uint64_t>(at) / kHalfStep<V>;
+    const uint64_t step = static_cast<uint64_t>(at) / kRowStep<V>;
     const auto line = static_cast<int64_t>(step / kSteps * 64);
     const char* row =
         bytes + line + static_cast<int64_t>(step % kSteps * (kRows / kSteps)) * stride;
     const int64_t behind = ahead.Of(k + line);
-    for (uint64_t i = 0; i < kRows / kSteps; ++i, row += stride) PrefetchNear(row, behind);
-    asm volatile("");  // as in DotSideBySide
+    for (uint64_t i = 0; i < kRows / kSteps; ++i, row += stride) PrefetchL1(row, behind);
+    asm volatile("");  // as in DotMultiStream
   };
-  NarrowTile<V>(
+  TileBf16W8<V>(
       x, rows, s, [] {}, ask, totals);
 }
 
-// Few rows of x, and rows of W side by side, as DotSideBySide.
+// Few rows of x, and rows of W side by side, as DotMultiStream.
 template <class V, int64_t kM, class T>
-void NarrowSideBySide(const LinearTask& t, const T* w, NarrowScales<V>& scales) {
+void MultiStreamBf16W8(const GemmTask& t, const T* w, W8Scales<V>& scales) {
   constexpr int64_t kBlock = kBlockK<PairMath<V>>;
-  constexpr int64_t kRows = 2 * kTwos;
+  constexpr int64_t kRows = 2 * kRowPairs;
   constexpr auto kSize = static_cast<int64_t>(sizeof(T));
   for (int64_t n = 0; n < t.n; n += kRows) {
     const int64_t rows = Min(kRows, t.n - n);
-    const SideAhead ahead = SideAheadOf<T>(t, n, rows, 0, t.k);
+    const StridedPrefetch ahead = StridedPrefetchOf<T>(t, n, rows, 0, t.k);
     for (int64_t k = 0; k < t.k; k += kBlock) {
       const int64_t columns = Min(kBlock, t.k - k);
       const Panel<T> panel{w + n * t.w_stride + k / kValuesPer<T>, t.w_stride, n, rows, k, columns,
                            SegmentsOf(t.grid, k, columns)};
       SetScales<V>(t, n, rows, k, panel.segments.count, 0, scales);
-      const CheckedRows<V, kTwos, T> source(panel, scales, 0, 0);
-      alignas(64) float totals[kM][kTwos][V::kLanes];
-      SideTile<V, kM>(InputsAt(t, 0, k), source, panel.segments, panel.w, t.w_stride * kSize,
-                      k / kValuesPer<T> * kSize, ahead, totals);
+      const CheckedBInPlace<V, kRowPairs, T> source(panel, scales, 0, 0);
+      alignas(64) float totals[kM][kRowPairs][V::kLanes];
+      TileMultiStreamBf16W8<V, kM>(AAt(t, 0, k), source, panel.segments, panel.w,
+                                   t.w_stride * kSize, k / kValuesPer<T> * kSize, ahead, totals);
       for (int64_t i = 0; i < kM; ++i) StoreTotals<V>(t, panel, i, 0, totals[i]);
     }
   }
 }
 
 template <class V, class T>
-void NarrowTask(const LinearTask& t, const T* w) {
-  NarrowScales<V> scales;
-  if (t.many_streams && t.m <= V::kTileRows)
+void GemmBf16W8(const GemmTask& t, const T* w) {
+  W8Scales<V> scales;
+  if (t.many_dram_streams && t.m <= V::kTileRows)
     WithConstant<V::kTileRows>(
-        t.m, [&](auto rows) { NarrowSideBySide<V, decltype(rows)::value>(t, w, scales); });
-  else if (t.m == 1 && t.k <= kTurnInputs)
-    NarrowInTurn<V>(t, w, scales);
+        t.m, [&](auto rows) { MultiStreamBf16W8<V, decltype(rows)::value>(t, w, scales); });
+  else if (t.m == 1 && t.k <= kMaxResidentA)
+    GemvBf16W8<V>(t, w, scales);
   else
-    NarrowPanels<V>(t, w, scales);
+    PanelsBf16W8<V>(t, w, scales);
 }
 
 // Requires: t.x is bf16; t.w is bf16 or narrower.
 template <class V>
-void LinearBf16(const LinearTask& t) {
-  if (t.w_type == Element::kBF16) return LinearPairs<V>(t);
-  WithNarrowType(t.w, t.w_type, [&](const auto* w) { NarrowTask<V>(t, w); });
+void GemmBf16(const GemmTask& t) {
+  if (t.w_type == Element::kBF16) return GemmBf16Bf16<V>(t);
+  WithNarrowType(t.w, t.w_type, [&](const auto* w) { GemmBf16W8<V>(t, w); });
 }
 
 }  // namespace

@@ -19,25 +19,25 @@ namespace latte::cpu {
 namespace {
 
 // Registers of sums that leave some for what e4m3 is looked up in.
-constexpr int64_t kSumsBesideTables = 12;
-constexpr int64_t kWideTwos = 2;  // registers of two rows of W in a tile in scratch
+constexpr int64_t kMaxSumsWithTables = 12;
+constexpr int64_t kWidenedRowPairs = 2;  // registers of two rows of W in a tile in scratch
 template <class V>
-constexpr int64_t kHalfStep = V::kPairElements / 2;  // columns of a step
+constexpr int64_t kRowStep = V::kPairElements / 2;  // columns of a step
 template <class V>
-using NarrowScales = BlockScales<PairMath<V>>;
+using W8Scales = BlockScales<PairMath<V>>;
 
 // Steps of a block that fit into scratch: those of segments that end with a step, and some that
 // do not.
-constexpr int64_t kWideSteps = 144;
+constexpr int64_t kWidenedSteps = 144;
 // Elements of a step of a tile, and of its rows: an odd number of cache lines.
 template <class V>
-constexpr int64_t kWideStep = kWideTwos* V::kPairElements;
+constexpr int64_t kWidenedStep = kWidenedRowPairs* V::kPairElements;
 template <class V>
-constexpr int64_t kWideRows = kWideSteps* kWideStep<V> + V::kPairElements;
+constexpr int64_t kWidenedRows = kWidenedSteps* kWidenedStep<V> + V::kPairElements;
 
 // Two rows of weights where they lie; positions count values.
 template <class V, class T>
-struct TwoRows {
+struct RowPair {
   const T* first;
   const T* second;
 
@@ -48,7 +48,7 @@ struct TwoRows {
   }
 };
 template <class V>
-struct TwoRows<V, U4> {
+struct RowPair<V, U4> {
   const U4* first;
   const U4* second;
   typename V::U4PairTable table;
@@ -68,8 +68,8 @@ struct TwoRows<V, U4> {
 
 // Twos of rows of e4m3, two steps at once.
 template <class V, int64_t kN, class T>
-struct LookedUpRows {
-  const TwoRows<V, T> (&w)[kN];
+struct LookupRowPairs {
+  const RowPair<V, T> (&w)[kN];
   typename V::ByteTables tables;
 
   typename V::TwoPairs LoadBoth(int64_t j, int64_t at) const {
@@ -79,12 +79,12 @@ struct LookedUpRows {
 
 // 2·kN rows of a panel where they lie, as a tile takes them; one over the edge repeats the last.
 template <class V, int64_t kN, class T>
-struct RowsInPlace {
-  TwoRows<V, T> w[kN];
+struct BInPlace {
+  RowPair<V, T> w[kN];
   const float* scale[2 * kN];
   const uint8_t* zero[2 * kN];
 
-  RowsInPlace(const Panel<T>& panel, const NarrowScales<V>& scales, int64_t n, int64_t scales_at) {
+  BInPlace(const Panel<T>& panel, const W8Scales<V>& scales, int64_t n, int64_t scales_at) {
     for (int64_t j = 0; j < 2 * kN; ++j) {
       const int64_t row = Min(n + j, panel.rows - 1);
       (j % 2 == 0 ? w[j / 2].first : w[j / 2].second) = panel.w + row * panel.stride;
@@ -102,17 +102,17 @@ struct RowsInPlace {
   // Calls f with what loads columns [begin, end).
   template <int64_t kSums, class F>
   [[gnu::always_inline]] void WithOperands(int64_t begin, int64_t end, const F& f) const {
-    if constexpr (kIsF8<T> && kSums <= kSumsBesideTables)
-      if ((end - begin) % (2 * kHalfStep<V>) == 0)
-        return f(LookedUpRows<V, kN, T>{w, V::ByteTablesOf(w[0].first)});
+    if constexpr (kIsF8<T> && kSums <= kMaxSumsWithTables)
+      if ((end - begin) % (2 * kRowStep<V>) == 0)
+        return f(LookupRowPairs<V, kN, T>{w, V::ByteTablesOf(w[0].first)});
     f(*this);
   }
 };
 
 // Twos of rows of e4m3 whose numbers are normal.
 template <class V, int64_t kN>
-struct NormalRows {
-  const TwoRows<V, F8> (&w)[kN];
+struct NormalRowPairs {
+  const RowPair<V, F8> (&w)[kN];
   typename V::NormalBits bits;
 
   typename V::TwoPairs LoadBoth(int64_t j, int64_t at) const {
@@ -120,20 +120,20 @@ struct NormalRows {
   }
 };
 
-// The same as RowsInPlace, of e4m3 in segments of normal numbers where they are that.
+// The same as BInPlace, of e4m3 in segments of normal numbers where they are that.
 template <class V, int64_t kN, class T>
-struct CheckedRows : RowsInPlace<V, kN, T> {
-  using RowsInPlace<V, kN, T>::RowsInPlace;
+struct CheckedBInPlace : BInPlace<V, kN, T> {
+  using BInPlace<V, kN, T>::BInPlace;
 };
 template <class V, int64_t kN>
-struct CheckedRows<V, kN, F8> : RowsInPlace<V, kN, F8> {
-  using RowsInPlace<V, kN, F8>::RowsInPlace;
-  using RowsInPlace<V, kN, F8>::w;
+struct CheckedBInPlace<V, kN, F8> : BInPlace<V, kN, F8> {
+  using BInPlace<V, kN, F8>::BInPlace;
+  using BInPlace<V, kN, F8>::w;
 
   template <int64_t kSums, class F>
   [[gnu::always_inline]] void WithOperands(int64_t begin, int64_t end, const F& f) const {
-    if (AreNormal(begin, end)) return f(NormalRows<V, kN>{w, V::NormalBitsOfF8()});
-    RowsInPlace<V, kN, F8>::template WithOperands<kSums>(begin, end, f);
+    if (AreNormal(begin, end)) return f(NormalRowPairs<V, kN>{w, V::NormalBitsOfF8()});
+    BInPlace<V, kN, F8>::template WithOperands<kSums>(begin, end, f);
   }
 
  private:
@@ -150,16 +150,16 @@ struct CheckedRows<V, kN, F8> : RowsInPlace<V, kN, F8> {
   }
 };
 
-// The same as WidenRows leaves them.
+// The same as PackWidenedRows leaves them.
 template <class V>
-struct RowsInScratch {
+struct BWidened {
   const BF16* next;  // segment
   const BF16* column0 = nullptr;
   const float* const* scale;
 
   void StartSegment(int64_t, int64_t begin, int64_t end) {
     column0 = next - begin * kStride;
-    next += RoundUp(end - begin, kHalfStep<V>) * kStride;
+    next += RoundUp(end - begin, kRowStep<V>) * kStride;
   }
   typename V::Pairs Load(int64_t j, int64_t at) const {
     return V::LoadPairs(column0 + at * kStride + j * V::kPairElements);
@@ -171,7 +171,7 @@ struct RowsInScratch {
   }
 
  private:
-  static constexpr int64_t kStride = kWideStep<V> / kHalfStep<V>;
+  static constexpr int64_t kStride = kWidenedStep<V> / kRowStep<V>;
 };
 
 }  // namespace

@@ -41,10 +41,10 @@
 namespace latte::cpu {
 namespace {
 
-constexpr int64_t kPanelRows = 64;
-constexpr int64_t kStreamRows = 8;  // rows of W at once for few rows of long x
+constexpr int64_t kPanelN = 64;
+constexpr int64_t kSmallMPanelN = 8;  // rows of W at once for few rows of long x
 // Values of x with which rows of W pass one after the other: they should stay in L1.
-constexpr int64_t kTurnInputs = 12 << 10;
+constexpr int64_t kMaxResidentA = 12 << 10;
 template <class Math>
 constexpr int64_t kBlockK = 4096 / static_cast<int64_t>(sizeof(typename Math::X));
 // Elements from row to row of scratch: an odd number of cache lines, as ScratchStride.
@@ -55,17 +55,17 @@ constexpr int64_t kBlockStride = kBlockK<Math> +
 template <class Math>
 constexpr int64_t kMaxSegments = kBlockK<Math> / 16 + 16;
 template <class Math>
-constexpr int64_t kTurnBlocks = (kTurnInputs + kBlockK<Math> - 1) / kBlockK<Math>;
+constexpr int64_t kMaxResidentABlocks = (kMaxResidentA + kBlockK<Math> - 1) / kBlockK<Math>;
 template <class Math>
-using BlockScales = PanelScales<kPanelRows, kMaxSegments<Math>>;
+using BlockScales = PanelScales<kPanelN, kMaxSegments<Math>>;
 
 // Tiles of x from which on widening a panel first is faster than widening it in each tile.
 template <class Math, class T>
-constexpr int64_t kWidenTiles = sizeof(T) == 2 ? 10 : 2;
+constexpr int64_t kMinWidenTiles = sizeof(T) == 2 ? 10 : 2;
 
 // Rows of activations as a Math takes them: in place or in scratch.
 template <class X>
-struct InputRows {
+struct ARows {
   const X* data;
   int64_t stride;
 };
@@ -82,8 +82,8 @@ struct Panel {
 
 // Eight bits times the scale of their group.
 template <class V>
-void WidenCodes(const I8* codes, const float* scale, int64_t group, int64_t begin, int64_t count,
-                float* to) {
+void DequantizeRow(const I8* codes, const float* scale, int64_t group, int64_t begin, int64_t count,
+                   float* to) {
   for (int64_t at = 0; at < count;) {
     const int64_t g = (begin + at) / group;
     const int64_t end = Min(count, (g + 1) * group - begin);
@@ -98,12 +98,12 @@ void WidenCodes(const I8* codes, const float* scale, int64_t group, int64_t begi
 
 // Columns [begin, +count) of rows [m, +rows) of a task's x.
 template <class Math>
-InputRows<BF16> InputOf(const LinearTask& t, int64_t m, int64_t, int64_t begin, int64_t, BF16*) {
+ARows<BF16> ABlockOf(const GemmTask& t, int64_t m, int64_t, int64_t begin, int64_t, BF16*) {
   return {static_cast<const BF16*>(t.x) + m * t.x_stride + begin, t.x_stride};
 }
 template <class Math>
-InputRows<float> InputOf(const LinearTask& t, int64_t m, int64_t rows, int64_t begin, int64_t count,
-                         float* scratch) {
+ARows<float> ABlockOf(const GemmTask& t, int64_t m, int64_t rows, int64_t begin, int64_t count,
+                      float* scratch) {
   using V = typename Math::Lanes;
   if (t.x_type == Element::kF32)
     return {static_cast<const float*>(t.x) + m * t.x_stride + begin, t.x_stride};
@@ -111,8 +111,8 @@ InputRows<float> InputOf(const LinearTask& t, int64_t m, int64_t rows, int64_t b
     float* const to = scratch + i * kBlockStride<Math>;
     const int64_t at = (m + i) * t.x_stride + begin;
     if (t.x_type == Element::kI8)
-      WidenCodes<V>(static_cast<const I8*>(t.x) + at, t.x_scale + (m + i) * t.x_scale_stride,
-                    t.x_group, begin, count, to);
+      DequantizeRow<V>(static_cast<const I8*>(t.x) + at, t.x_scale + (m + i) * t.x_scale_stride,
+                       t.x_group, begin, count, to);
     else
       WithType(t.x, t.x_type, [&](const auto* x) { WidenRow<V>(x + at, count, to); });
   }
@@ -120,9 +120,9 @@ InputRows<float> InputOf(const LinearTask& t, int64_t m, int64_t rows, int64_t b
 }
 
 // sums[i][j] += x[i, begin:end]·w[j]; ask(at) is called at every step.
-template <class Math, int64_t kM, int64_t kN, class T, class X, class Ask>
-inline void AddDots(const InputRows<X> x, const Weights<Math, T> (&w)[kN], int64_t begin,
-                    int64_t end, const Ask& ask, typename Math::Vec (&sums)[kM][kN]) {
+template <class Math, int64_t kM, int64_t kN, class T, class X, class PrefetchNext>
+inline void AddDots(const ARows<X> x, const Weights<Math, T> (&w)[kN], int64_t begin, int64_t end,
+                    const PrefetchNext& ask, typename Math::Vec (&sums)[kM][kN]) {
   int64_t at = begin;
   for (; at + Math::kStep <= end; at += Math::kStep) {
     ask(at);
@@ -158,18 +158,20 @@ struct TileRows {
 };
 
 // total[i][j] = x[i,:]·w[j] over a block of one segment, without its scale.
-template <class Math, int64_t kM, int64_t kN, class T, class Ask>
-inline void OneSegmentTile(const InputRows<typename Math::X>& x, TileRows<Math, kN, T> rows,
-                           const Segments& s, const Ask& ask, typename Math::Vec (&total)[kM][kN]) {
+template <class Math, int64_t kM, int64_t kN, class T, class PrefetchNext>
+inline void OneSegmentTile(const ARows<typename Math::X>& x, TileRows<Math, kN, T> rows,
+                           const Segments& s, const PrefetchNext& ask,
+                           typename Math::Vec (&total)[kM][kN]) {
   SetZero<typename Math::Lanes>(total);
   for (int64_t j = 0; j < kN; ++j) rows.w[j].SetZero(rows.zero[j], 0);
   AddDots<Math>(x, rows.w, 0, s.k, ask, total);
 }
 
 // The same of several segments, with their scales.
-template <class Math, int64_t kM, int64_t kN, class T, class Ask>
-inline void SegmentsTile(const InputRows<typename Math::X>& x, TileRows<Math, kN, T> rows,
-                         const Segments& s, const Ask& ask, typename Math::Vec (&total)[kM][kN]) {
+template <class Math, int64_t kM, int64_t kN, class T, class PrefetchNext>
+inline void SegmentsTile(const ARows<typename Math::X>& x, TileRows<Math, kN, T> rows,
+                         const Segments& s, const PrefetchNext& ask,
+                         typename Math::Vec (&total)[kM][kN]) {
   using V = typename Math::Lanes;
   SetZero<V>(total);
   ForEachSegment(s, [&](int64_t segment, int64_t begin, int64_t end) {
@@ -185,9 +187,10 @@ inline void SegmentsTile(const InputRows<typename Math::X>& x, TileRows<Math, kN
 }
 
 // kScaled: the block has several segments.
-template <bool kScaled, class Math, int64_t kM, int64_t kN, class T, class Ask>
-inline void BlockTile(const InputRows<typename Math::X>& x, const TileRows<Math, kN, T>& rows,
-                      const Segments& s, const Ask& ask, typename Math::Vec (&total)[kM][kN]) {
+template <bool kScaled, class Math, int64_t kM, int64_t kN, class T, class PrefetchNext>
+inline void BlockTile(const ARows<typename Math::X>& x, const TileRows<Math, kN, T>& rows,
+                      const Segments& s, const PrefetchNext& ask,
+                      typename Math::Vec (&total)[kM][kN]) {
   if constexpr (kScaled)
     SegmentsTile<Math, kM, kN, T>(x, rows, s, ask, total);
   else
@@ -205,12 +208,12 @@ inline void SumRows(const typename Math::Vec (&total)[kM][4], const float* const
 }
 
 template <class Math, bool kScaled, int64_t kM, class T>
-void DotRows(const LinearTask& t, const Panel<T>& panel, const BlockScales<Math>& scales,
-             const InputRows<typename Math::X>& x, int64_t m, LinesInOrder& ahead) {
+void DotRows(const GemmTask& t, const Panel<T>& panel, const BlockScales<Math>& scales,
+             const ARows<typename Math::X>& x, int64_t m, SequentialPrefetch& ahead) {
   constexpr int64_t kN = 4;
   const bool first = panel.k_begin == 0;
   const bool biased = t.bias != nullptr && panel.k_begin + panel.k == t.k;
-  const auto ask = [&ahead](int64_t) { ahead.Ask(); };
+  const auto ask = [&ahead](int64_t) { ahead.PrefetchNext(); };
   for (int64_t n = 0; n < panel.rows; n += kN) {
     TileRows<Math, kN, T> rows;
     for (int64_t j = 0; j < kN; ++j) {
@@ -231,25 +234,25 @@ void DotRows(const LinearTask& t, const Panel<T>& panel, const BlockScales<Math>
 }
 
 template <class Math, bool kScaled, class T>
-void DotPanel(const LinearTask& t, const Panel<T>& panel, const BlockScales<Math>& scales,
-              LinesInOrder& ahead) {
+void DotPanel(const GemmTask& t, const Panel<T>& panel, const BlockScales<Math>& scales,
+              SequentialPrefetch& ahead) {
   constexpr int64_t kRows = kScaled ? Math::kScaledRows : Math::kTileRows;
   alignas(64) typename Math::X scratch[kRows * kBlockStride<Math>];
   ForEachRun<kRows>(t.m, [&](int64_t m, auto rows) {
     constexpr int64_t kM = decltype(rows)::value;
-    const auto x = InputOf<Math>(t, m, kM, panel.k_begin, panel.k, scratch);
+    const auto x = ABlockOf<Math>(t, m, kM, panel.k_begin, panel.k, scratch);
     DotRows<Math, kScaled, kM>(t, panel, scales, x, m, ahead);
   });
 }
 
 template <class Math>
 struct WidenedScratch {
-  alignas(64) typename Math::X wide[kPanelRows * kBlockStride<Math>];
+  alignas(64) typename Math::X wide[kPanelN * kBlockStride<Math>];
 };
 
 template <class Math, bool kScaled, class T>
-[[gnu::noinline]] void DotWidenedPanel(const LinearTask& t, const Panel<T>& panel,
-                                       const BlockScales<Math>& scales, LinesInOrder& ahead) {
+[[gnu::noinline]] void DotWidenedPanel(const GemmTask& t, const Panel<T>& panel,
+                                       const BlockScales<Math>& scales, SequentialPrefetch& ahead) {
   using X = typename Math::X;
   X* const wide = InScratch<WidenedScratch<Math>>(t.scratch).wide;
   for (int64_t n = 0; n < panel.rows; ++n) {
@@ -270,11 +273,11 @@ template <class Math, bool kScaled, class T>
 }
 
 template <class Math, bool kScaled, class T>
-void DotBlock(const LinearTask& t, const Panel<T>& panel, const BlockScales<Math>& scales,
-              LinesInOrder& ahead) {
+void DotBlock(const GemmTask& t, const Panel<T>& panel, const BlockScales<Math>& scales,
+              SequentialPrefetch& ahead) {
   constexpr int64_t kRows = kScaled ? Math::kScaledRows : Math::kTileRows;
   if constexpr (sizeof(T) < sizeof(typename Math::X)) {
-    if (t.m > kWidenTiles<Math, T> * kRows)
+    if (t.m > kMinWidenTiles<Math, T> * kRows)
       return DotWidenedPanel<Math, kScaled, T>(t, panel, scales, ahead);
   }
   DotPanel<Math, kScaled, T>(t, panel, scales, ahead);
@@ -282,30 +285,31 @@ void DotBlock(const LinearTask& t, const Panel<T>& panel, const BlockScales<Math
 
 // Steps in which rows of W and all of x are multiplied, over all columns of `segments`.
 template <class Math>
-int64_t StepsOf(const LinearTask& t, int64_t rows, const Segments& s) {
+int64_t StepsOf(const GemmTask& t, int64_t rows, const Segments& s) {
   const int64_t tile = s.count > 1 ? Math::kScaledRows : Math::kTileRows;
   return (t.m + tile - 1) / tile * ((rows + 3) / 4) * ((s.k + Math::kStep - 1) / Math::kStep);
 }
 
 // Panels of W and blocks of K. Of each block lines of the next one are asked for.
 template <class Math, class T>
-void DotPanels(const LinearTask& t, const T* w, BlockScales<Math>& scales) {
+void DotPanels(const GemmTask& t, const T* w, BlockScales<Math>& scales) {
   // Few rows of x: few rows of W at once, so that they are read from end to end.
-  const bool few = t.m <= Math::kTileRows;
-  const int64_t panel_rows = few ? kStreamRows : kPanelRows;
+  const bool small_m = t.m <= Math::kTileRows;
+  const int64_t panel_rows = small_m ? kSmallMPanelN : kPanelN;
   for (int64_t n = 0; n < t.n; n += panel_rows) {
     const int64_t rows = Min(panel_rows, t.n - n);
-    LinesInOrder ahead;
-    if (few)
-      ahead = LinesOf<T>(t, n + rows, panel_rows, 0, t.k,
-                         StepsOf<Math>(t, rows, SegmentsOf(t.grid, 0, t.k)));
+    SequentialPrefetch ahead;
+    if (small_m)
+      ahead = SequentialPrefetchOf<T>(t, n + rows, panel_rows, 0, t.k,
+                                      StepsOf<Math>(t, rows, SegmentsOf(t.grid, 0, t.k)));
     for (int64_t k = 0; k < t.k; k += kBlockK<Math>) {
       const int64_t columns = Min(kBlockK<Math>, t.k - k);
       const Segments segments = SegmentsOf(t.grid, k, columns);
       const int64_t next = k + columns;
-      if (!few)
-        ahead = LinesOf<T>(t, next < t.k ? n : n + rows, panel_rows, next < t.k ? next : 0,
-                           kBlockK<Math>, StepsOf<Math>(t, rows, segments));
+      if (!small_m)
+        ahead =
+            SequentialPrefetchOf<T>(t, next < t.k ? n : n + rows, panel_rows, next < t.k ? next : 0,
+                                    kBlockK<Math>, StepsOf<Math>(t, rows, segments));
       const Panel<T> panel{
           w + n * t.w_stride + k / kValuesPer<T>, t.w_stride, n, rows, k, columns, segments};
       if constexpr (sizeof(T) == 1) {  // others have no scales
@@ -323,19 +327,19 @@ void DotPanels(const LinearTask& t, const T* w, BlockScales<Math>& scales) {
 
 // Few rows of x and rows of W one after the other; weights without scales.
 template <class Math, int64_t kM, class T>
-void DotInTurn(const LinearTask& t, const T* w) {
+void DotSequential(const GemmTask& t, const T* w) {
   using V = typename Math::Lanes;
   const int64_t blocks = (t.k + kBlockK<Math> - 1) / kBlockK<Math>;
   const auto begin_of = [](int64_t b) { return b * kBlockK<Math>; };
   const auto total = [&](int64_t n, int64_t b, typename V::Vec(&to)[kM]) {
     const int64_t k = Min(kBlockK<Math>, t.k - begin_of(b));
-    const InputRows<typename Math::X> x =
-        InputOf<Math>(t, 0, kM, begin_of(b), k, static_cast<typename Math::X*>(nullptr));
+    const ARows<typename Math::X> x =
+        ABlockOf<Math>(t, 0, kM, begin_of(b), k, static_cast<typename Math::X*>(nullptr));
     TileRows<Math, 1, T> row = {};
     row.w[0].p = w + n * t.w_stride + begin_of(b);
-    const TurnAhead ahead = TurnAheadOf<T>(t, n, begin_of(b));
-    ahead.Touch(row.w[0].p, k * static_cast<int64_t>(sizeof(T)));
-    const auto ask = [&row, ahead](int64_t at) { ahead.Ask(row.w[0].p + at); };
+    const PrefetchDistance ahead = PrefetchDistanceOf<T>(t, n, begin_of(b));
+    ahead.TouchPages(row.w[0].p, k * static_cast<int64_t>(sizeof(T)));
+    const auto ask = [&row, ahead](int64_t at) { ahead.PrefetchNext(row.w[0].p + at); };
     typename Math::Vec sums[kM][1];
     OneSegmentTile<Math, kM, 1, T>(x, row, {k, k, k, 1}, ask, sums);
     for (int64_t i = 0; i < kM; ++i) to[i] = sums[i][0];
@@ -348,29 +352,29 @@ void DotInTurn(const LinearTask& t, const T* w) {
     const bool biased = t.bias != nullptr && b + 1 == blocks;
     StoreFour(sums[0], biased ? t.bias + n : nullptr, count, b == 0, t.y + i * t.y_stride + n);
   };
-  RowsInTurn<V, kM>(t.n, blocks, total, finish);
+  ForEachRowSequential<V, kM>(t.n, blocks, total, finish);
 }
 
 // Few rows of x and four rows of W side by side; weights without scales.
 template <class Math, int64_t kM, class T, class X>
-void DotSideBySide(const LinearTask& t, const T* w, const X* x) {
+void DotMultiStream(const GemmTask& t, const T* w, const X* x) {
   constexpr int64_t kN = 4;
   constexpr int64_t kLine = 64 / static_cast<int64_t>(sizeof(T));  // elements
   for (int64_t n = 0; n < t.n; n += kN) {
-    const SideAhead ahead = SideAheadOf<T>(t, n, kN, 0, t.k);
+    const StridedPrefetch ahead = StridedPrefetchOf<T>(t, n, kN, 0, t.k);
     for (int64_t k = 0; k < t.k; k += kBlockK<Math>) {
       Weights<Math, T> rows[kN];
       for (int64_t j = 0; j < kN; ++j) rows[j].p = w + Min(n + j, t.n - 1) * t.w_stride + k;
       const auto ask = [&](int64_t at) {
         if (at % kLine != 0) return;
         const int64_t behind = ahead.Of((k + at) * static_cast<int64_t>(sizeof(T)));
-        for (int64_t j = 0; j < kN; ++j) PrefetchNear(rows[j].p + at, behind);
+        for (int64_t j = 0; j < kN; ++j) PrefetchL1(rows[j].p + at, behind);
         asm volatile("");  // g++ 12 drops a function that does nothing but this
       };
       typename Math::Vec total[kM][kN];
       SetZero<typename Math::Lanes>(total);
       const int64_t columns = Min(kBlockK<Math>, t.k - k);
-      AddDots<Math>(InputRows<X>{x + k, t.x_stride}, rows, 0, columns, ask, total);
+      AddDots<Math>(ARows<X>{x + k, t.x_stride}, rows, 0, columns, ask, total);
       float sums[kM][kN];
       Math::Sum(total, sums);
       const bool biased = t.bias != nullptr && k + columns == t.k;
@@ -383,7 +387,7 @@ void DotSideBySide(const LinearTask& t, const T* w, const X* x) {
 
 // Calls f with the x of a task if a Math loads it as it is; returns whether it does.
 template <class Math, class F>
-bool WithPlainInput(const LinearTask& t, const F& f) {
+bool WithFloatA(const GemmTask& t, const F& f) {
   if constexpr (sizeof(typename Math::X) == 2) {
     f(static_cast<const BF16*>(t.x));
     return true;
@@ -395,18 +399,18 @@ bool WithPlainInput(const LinearTask& t, const F& f) {
 }
 
 template <class Math, class T>
-void DotTask(const LinearTask& t, const T* w) {
+void DotTask(const GemmTask& t, const T* w) {
   if constexpr (sizeof(T) > 1) {
-    if (t.many_streams && t.m <= Math::kTileRows && WithPlainInput<Math>(t, [&](const auto* x) {
+    if (t.many_dram_streams && t.m <= Math::kTileRows && WithFloatA<Math>(t, [&](const auto* x) {
           WithConstant<Math::kTileRows>(
-              t.m, [&](auto rows) { DotSideBySide<Math, decltype(rows)::value>(t, w, x); });
+              t.m, [&](auto rows) { DotMultiStream<Math, decltype(rows)::value>(t, w, x); });
         }))
       return;
   }
   if constexpr (sizeof(typename Math::X) == 2) {
-    if (t.m <= Math::kTileRows && t.m * t.k <= kTurnInputs) {
+    if (t.m <= Math::kTileRows && t.m * t.k <= kMaxResidentA) {
       return WithConstant<Math::kTileRows>(
-          t.m, [&](auto rows) { DotInTurn<Math, decltype(rows)::value>(t, w); });
+          t.m, [&](auto rows) { DotSequential<Math, decltype(rows)::value>(t, w); });
     }
   }
   BlockScales<Math> scales;
@@ -415,7 +419,7 @@ void DotTask(const LinearTask& t, const T* w) {
 
 // Any x, any w.
 template <class V>
-void LinearF32(const LinearTask& t) {
+void GemmF32(const GemmTask& t) {
   WithWeightType(t.w, t.w_type, [&]<class T>(const T* w) {
     constexpr bool kTwin = V::kTwinLoads && sizeof(T) == 1;
     DotTask<std::conditional_t<kTwin, TwinMath<V>, FloatMath<V>>>(t, w);

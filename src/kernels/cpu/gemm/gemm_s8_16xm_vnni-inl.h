@@ -18,49 +18,49 @@
 namespace latte::cpu {
 namespace {
 
-constexpr int64_t kLaneColumns = 1 << 13;  // of a pass
-constexpr int64_t kMaxLaneRuns = kLaneColumns / kShortRun;
-constexpr int64_t kLaneBatch = 32;   // rows of x times chunks whose sums wait: 8 KiB
-constexpr int64_t kLaneAhead = 512;  // bytes that a row asks ahead for itself
+constexpr int64_t kPassK16xM = 1 << 13;  // of a pass
+constexpr int64_t kMaxGroups16xM = kPassK16xM / kMinGroupK;
+constexpr int64_t kBatch16xM = 32;           // rows of x times chunks whose sums wait: 8 KiB
+constexpr int64_t kPrefetchBytes16xM = 512;  // bytes that a row asks ahead for itself
 
-struct LaneScratch {
-  ByteRunScales<kSumLanes, kMaxLaneRuns> scales;
+struct Scratch16xM {
+  GroupScales<kSumLanes, kMaxGroups16xM> scales;
   // [chunk, row of x][four rows of W][run][row]
-  alignas(64) int32_t sums[kLaneBatch][4][kSumLanes];
-  alignas(64) float totals[kMaxLaneInputs][kSumLanes];
+  alignas(64) int32_t sums[kBatch16xM][4][kSumLanes];
+  alignas(64) float totals[kMaxMInPlace][kSumLanes];
 };
 
 // What is asked for while 16 rows of W are multiplied: of the next ones, or by each row for itself.
-struct LaneAhead {
-  LinesInOrder weights, scales;
-  SideAhead own;
-  bool by_rows;
+struct Prefetch16xM {
+  SequentialPrefetch weights, scales;
+  StridedPrefetch own;
+  bool by_row;
 };
 
 // Rows below half a page are faster in memory's order.
 template <class T>
-bool AsksByRows(const LinearTask& t) {
+bool PrefetchesByRow(const GemmTask& t) {
   constexpr bool kBytes = kValuesPer<T> == 1;
-  return t.many_streams && (kBytes ? 4 : 2) * t.w_stride >= kPage;
+  return t.many_dram_streams && (kBytes ? 4 : 2) * t.w_stride >= kPage;
 }
 
 // Sums of a chunk of four rows of W, of which `values` columns are there, and all rows of x.
 template <class Kind, bool kWhole>
-inline void MultiplyFour(const typename Kind::T* const (&w)[4], int64_t values, const ByteInputs& x,
-                         int64_t chunk, int32_t (*to)[4][kSumLanes]) {
+inline void DotFourRows(const typename Kind::T* const (&w)[4], int64_t values, const AChunks& x,
+                        int64_t chunk, int32_t (*to)[4][kSumLanes]) {
   using V = typename Kind::V;
   typename V::Ints w0[4], w1[4];
   for (int64_t j = 0; j < 4; ++j) {
     if constexpr (kWhole) {
-      w0[j] = Kind::Order::template Load<0>(w[j]);
-      w1[j] = Kind::Order::template Load<1>(w[j]);
+      w0[j] = Kind::Layout::template Load<0>(w[j]);
+      w1[j] = Kind::Layout::template Load<1>(w[j]);
     } else {
-      w0[j] = Kind::Order::template Load<0>(w[j], values);
-      w1[j] = Kind::Order::template Load<1>(w[j], values);
+      w0[j] = Kind::Layout::template Load<0>(w[j], values);
+      w1[j] = Kind::Layout::template Load<1>(w[j], values);
     }
   }
-  const int8_t* codes = x.codes + x.At(0, chunk) * kByteChunk;
-  for (int64_t i = 0; i < x.rows; ++i, codes += kByteChunk) {
+  const int8_t* codes = x.codes + x.At(0, chunk) * kChunkK;
+  for (int64_t i = 0; i < x.rows; ++i, codes += kChunkK) {
     const typename V::Ints x0 = V::LoadBytes(codes);
     const typename V::Ints x1 = V::LoadBytes(codes + 64);
     typename V::Ints sums[4];
@@ -72,20 +72,20 @@ inline void MultiplyFour(const typename Kind::T* const (&w)[4], int64_t values, 
 
 // Adds chunks [first, +count) of 16 rows of W to all rows of x.
 template <class Kind>
-void AddChunks(const ByteInputs& x, int64_t first, int64_t count, LaneScratch& s) {
+void AddChunks16xM(const AChunks& x, int64_t first, int64_t count, Scratch16xM& s) {
   using V = typename Kind::V;
   for (int64_t i = 0; i < x.rows; ++i) {
     typename V::Vec total = V::Load(s.totals[i]);
     for (int64_t c = 0; c < count; ++c) {
-      typename V::Ints runs[4];
-      for (int64_t j = 0; j < 4; ++j) runs[j] = V::LoadBytes(s.sums[c * x.rows + i][j]);
-      V::TurnQuarters(runs);
-      if constexpr (Kind::kRuns == 1)
-        runs[0] = V::AddInts(V::AddInts(runs[0], runs[1]), V::AddInts(runs[2], runs[3]));
+      typename V::Ints groups[4];
+      for (int64_t j = 0; j < 4; ++j) groups[j] = V::LoadBytes(s.sums[c * x.rows + i][j]);
+      V::TransposeInts128(groups);
+      if constexpr (Kind::kGroups == 1)
+        groups[0] = V::AddInts(V::AddInts(groups[0], groups[1]), V::AddInts(groups[2], groups[3]));
       const int64_t at = x.At(i, first + c);
-      const int64_t row = (first + c) * Kind::kRuns * kSumLanes;
+      const int64_t row = (first + c) * Kind::kGroups * kSumLanes;
       total = AddChunk<Kind, kSumLanes>(
-          [&](int64_t run) { return runs[run]; }, x.start + at * Kind::kRuns, x.scale[at],
+          [&](int64_t group) { return groups[group]; }, x.start + at * Kind::kGroups, x.scale[at],
           s.scales.scale + (Kind::kOneScale ? 0 : row), s.scales.zero + row, total);
     }
     V::Store(s.totals[i], total);
@@ -94,48 +94,48 @@ void AddChunks(const ByteInputs& x, int64_t first, int64_t count, LaneScratch& s
 
 // Rows [n, +rows) of W, 16 at most, and all rows of x.
 template <class Kind>
-void MultiplyInLanes(const LinearTask& t, const typename Kind::T* w, const ByteInputs& x, int64_t n,
-                     int64_t rows, LaneAhead& ahead, LaneScratch& s) {
+void TileS8Vnni16xM(const GemmTask& t, const typename Kind::T* w, const AChunks& x, int64_t n,
+                    int64_t rows, Prefetch16xM& ahead, Scratch16xM& s) {
   using V = typename Kind::V;
   using T = typename Kind::T;
   for (int64_t i = 0; i < x.rows; ++i)
-    V::Store(s.totals[i], FirstTotal<V>(x.begin == 0, t.y + i * t.y_stride + n, rows));
-  const int64_t batch = kLaneBatch / x.rows;
+    V::Store(s.totals[i], InitialTotal<V>(x.begin == 0, t.y + i * t.y_stride + n, rows));
+  const int64_t batch = kBatch16xM / x.rows;
   const T* const from = w + n * t.w_stride + x.begin / kValuesPer<T>;
   const T* row[kSumLanes];  // behind the last one it is there again
   for (int64_t i = 0; i < kSumLanes; ++i) row[i] = from + Min(i, rows - 1) * t.w_stride;
   for (int64_t first = 0; first < x.chunks(); first += batch) {
     const int64_t count = Min(batch, x.chunks() - first);
     const auto multiply = [&](int64_t c, int64_t four) {
-      const int64_t at = (first + c) * Kind::Order::kRowBytes;
+      const int64_t at = (first + c) * Kind::Layout::kRowBytes;
       const T* const rows_of_w[4] = {row[4 * four] + at, row[4 * four + 1] + at,
                                      row[4 * four + 2] + at, row[4 * four + 3] + at};
-      if (ahead.by_rows) {
+      if (ahead.by_row) {
         const int64_t behind = ahead.own.Of(x.begin / kValuesPer<T> + at);
         for (const T* const p : rows_of_w)
-          for (int64_t line = 0; line < Kind::Order::kRowBytes; line += 64)
-            PrefetchNear(p, behind + line);
+          for (int64_t line = 0; line < Kind::Layout::kRowBytes; line += 64)
+            PrefetchL1(p, behind + line);
       } else {
-        ahead.weights.Ask();
+        ahead.weights.PrefetchNext();
       }
-      const int64_t values = x.k - (first + c) * kByteChunk;
+      const int64_t values = x.k - (first + c) * kChunkK;
       auto* const to = reinterpret_cast<int32_t(*)[4][kSumLanes]>(s.sums[c * x.rows][four]);
-      if (values >= kByteChunk)
-        MultiplyFour<Kind, true>(rows_of_w, values, x, first + c, to);
+      if (values >= kChunkK)
+        DotFourRows<Kind, true>(rows_of_w, values, x, first + c, to);
       else
-        MultiplyFour<Kind, false>(rows_of_w, values, x, first + c, to);
+        DotFourRows<Kind, false>(rows_of_w, values, x, first + c, to);
     };
-    if (ahead.by_rows) {
-      ahead.scales.Ask();
+    if (ahead.by_row) {
+      ahead.scales.PrefetchNext();
       for (int64_t c = 0; c < count; ++c)
         for (int64_t four = 0; four < kSumLanes / 4; ++four) multiply(c, four);
     } else {
       for (int64_t four = 0; four < kSumLanes / 4; ++four) {
-        ahead.scales.Ask();
+        ahead.scales.PrefetchNext();
         for (int64_t c = 0; c < count; ++c) multiply(c, four);
       }
     }
-    AddChunks<Kind>(x, first, count, s);
+    AddChunks16xM<Kind>(x, first, count, s);
   }
   const bool last = x.begin + x.k == t.k;
   for (int64_t i = 0; i < x.rows; ++i)

@@ -10,7 +10,7 @@
 //           larger than it is: where a row of x is left over it holds 128 in all columns, and its
 //           sums are what that adds. Beside eight rows of x W is made unsigned instead.
 // Order     as int8_scales-inl.h says.
-// Limits    what FitEights asks for; scratch 73 KiB.
+// Limits    what Fits8x8 asks for; scratch 73 KiB.
 #pragma once
 
 #include <cstdint>
@@ -24,55 +24,55 @@
 namespace latte::cpu {
 namespace {
 
-constexpr int64_t kEights = 8;               // rows of x, and rows of W of a tile
-constexpr int64_t kLeastEights = 5;          // rows of x that are there
-constexpr int64_t kEightsColumns = 1 << 13;  // the most
-constexpr int64_t kEightsSteps = kByteChunk / kEights;
+constexpr int64_t kTile8x8 = 8;        // rows of x, and rows of W of a tile
+constexpr int64_t kMinM8x8 = 5;        // rows of x that are there
+constexpr int64_t kMaxK8x8 = 1 << 13;  // the most
+constexpr int64_t kSteps8x8 = kChunkK / kTile8x8;
 
-struct EightsChunk {
-  alignas(64) int8_t codes[kEightsSteps][64];
+struct AChunk8x8 {
+  alignas(64) int8_t codes[kSteps8x8][64];
   alignas(64) int32_t start[kSumLanes];  // what sums start from, beside unsigned W
   // Of the row of x of each lane of folded sums.
   alignas(64) float scale[kSumLanes];
 };
 
 // Lane 4q + j of folded sums: row 2q + j % 2 of x, row j / 2 of two of W.
-constexpr int64_t kEightsRowOfX(int64_t lane) { return lane / 4 * 2 + lane % 2; }
+constexpr int64_t MOfLane8x8(int64_t lane) { return lane / 4 * 2 + lane % 2; }
 
-struct EightsScratch {
-  EightsChunk x[kEightsColumns / kByteChunk];
+struct Scratch8x8 {
+  AChunk8x8 x[kMaxK8x8 / kChunkK];
   alignas(64) float scales[kSumLanes];
   alignas(64) float totals[kSumLanes / 2][kSumLanes];  // of two rows of W each
 };
 
-// kOnes: x is unsigned, and its last row what that adds.
-template <class V, bool kOnes>
-void PackEights(const LinearTask& t, EightsChunk* to) {
-  for (int64_t k = 0; k < t.k; k += kByteChunk, ++to) {
+// kUnsignedA: x is unsigned, and its last row what that adds.
+template <class V, bool kUnsignedA>
+void PackA8x8(const GemmTask& t, AChunk8x8* to) {
+  for (int64_t k = 0; k < t.k; k += kChunkK, ++to) {
     typename V::Ints sum = V::ZeroInts();
     for (int64_t half = 0; half < 2; ++half) {
-      typename V::Ints rows[kEights];
-      for (int64_t i = 0; i < kEights; ++i) {
+      typename V::Ints rows[kTile8x8];
+      for (int64_t i = 0; i < kTile8x8; ++i) {
         const auto* const x = static_cast<const int8_t*>(t.x) + i * t.x_stride + k + 64 * half;
         rows[i] = i < t.m ? V::LoadBytes(x) : V::ZeroInts();
-        if (kOnes) rows[i] = V::FlipSigns(rows[i]);
+        if (kUnsignedA) rows[i] = V::FlipSigns(rows[i]);
       }
       typename V::Ints even[4], odd[4];
       for (int64_t j = 0; j < 4; ++j) {
-        even[j] = V::ZipLongsLow(rows[2 * j], rows[2 * j + 1]);
-        odd[j] = V::ZipLongsHigh(rows[2 * j], rows[2 * j + 1]);
+        even[j] = V::InterleaveS64Low(rows[2 * j], rows[2 * j + 1]);
+        odd[j] = V::InterleaveS64High(rows[2 * j], rows[2 * j + 1]);
       }
-      V::TurnQuarters(even);
-      V::TurnQuarters(odd);
+      V::TransposeInts128(even);
+      V::TransposeInts128(odd);
       for (int64_t j = 0; j < 4; ++j) {
-        V::StoreBytes(to->codes[half * kEights + 2 * j], even[j]);
-        V::StoreBytes(to->codes[half * kEights + 2 * j + 1], odd[j]);
-        if (!kOnes) sum = V::AddInts(sum, V::SumBytes(even[j], odd[j]));
+        V::StoreBytes(to->codes[half * kTile8x8 + 2 * j], even[j]);
+        V::StoreBytes(to->codes[half * kTile8x8 + 2 * j + 1], odd[j]);
+        if (!kUnsignedA) sum = V::AddInts(sum, V::SumBytes(even[j], odd[j]));
       }
     }
-    V::StoreBytes(to->start, V::TimesInt(sum, -ByteOrder<V, I8>::kZero));
+    V::StoreBytes(to->start, V::TimesInt(sum, -S8Layout<V, I8>::kZero));
     for (int64_t lane = 0; lane < kSumLanes; ++lane) {
-      const int64_t row = kEightsRowOfX(lane);
+      const int64_t row = MOfLane8x8(lane);
       to->scale[lane] = row < t.m ? t.x_scale[row * t.x_scale_stride + k / t.x_group] : 0;
     }
   }
@@ -81,50 +81,52 @@ void PackEights(const LinearTask& t, EightsChunk* to) {
 // Totals of eight rows of W, `stride` bytes apart, over all chunks, two rows in a register. Lines
 // `ahead` bytes behind each row are asked for: in memory's order they cost four cycles a chunk and
 // row of W more.
-template <class V, bool kOnes>
-[[gnu::noinline]] void MultiplyEights(const char* w, int64_t stride, const EightsChunk* x,
-                                      int64_t chunks, int64_t ahead, Cache into,
-                                      float (*to)[kSumLanes]) {
-  constexpr int64_t kLineSteps = 64 / kEights;
-  typename V::Vec totals[kEights / 2];
+template <class V, bool kUnsignedA>
+[[gnu::noinline]] void TileS8Vnni8x8c8(const char* w, int64_t stride, const AChunk8x8* x,
+                                       int64_t chunks, int64_t prefetch_offset, CacheLevel level,
+                                       float (*to)[kSumLanes]) {
+  constexpr int64_t kLineSteps = 64 / kTile8x8;
+  typename V::Vec totals[kTile8x8 / 2];
 #pragma GCC unroll 4
-  for (int64_t i = 0; i < kEights / 2; ++i) totals[i] = V::Zero();
-  NearRows<V, kEights> rows(w, stride);
+  for (int64_t i = 0; i < kTile8x8 / 2; ++i) totals[i] = V::Zero();
+  StridedRows<V, kTile8x8> rows(w, stride);
 #pragma GCC unroll 1
   for (int64_t chunk = 0; chunk < chunks; ++chunk, ++x) {
-    typename V::Ints sums[kEights];
+    typename V::Ints sums[kTile8x8];
 #pragma GCC unroll 8
-    for (int64_t i = 0; i < kEights; ++i) sums[i] = kOnes ? V::ZeroInts() : V::LoadBytes(x->start);
+    for (int64_t i = 0; i < kTile8x8; ++i)
+      sums[i] = kUnsignedA ? V::ZeroInts() : V::LoadBytes(x->start);
 #pragma GCC unroll 1
-    for (int64_t step = 0; step < kEightsSteps; ++step) {
+    for (int64_t step = 0; step < kSteps8x8; ++step) {
       if (step % kLineSteps == 0) {
 #pragma GCC unroll 8
-        for (int64_t i = 0; i < kEights; ++i) AskFor(rows[i], ahead, into);
+        for (int64_t i = 0; i < kTile8x8; ++i) Prefetch(rows[i], prefetch_offset, level);
         asm volatile("");  // g++ 12 drops what does nothing but this
       }
       const typename V::Ints xs = V::LoadBytes(x->codes[step]);
 #pragma GCC unroll 8
-      for (int64_t i = 0; i < kEights; ++i) {
+      for (int64_t i = 0; i < kTile8x8; ++i) {
         const typename V::Ints wi = V::SetEight(rows[i]);
-        sums[i] = kOnes ? V::DotBytes(sums[i], xs, wi) : V::DotBytes(sums[i], V::FlipSigns(wi), xs);
+        sums[i] =
+            kUnsignedA ? V::DotBytes(sums[i], xs, wi) : V::DotBytes(sums[i], V::FlipSigns(wi), xs);
       }
-      rows.Advance(kEights);
+      rows.Advance(kTile8x8);
     }
     const typename V::Vec scale = V::Load(x->scale);
 #pragma GCC unroll 4
-    for (int64_t i = 0; i < kEights / 2; ++i) {
+    for (int64_t i = 0; i < kTile8x8 / 2; ++i) {
       typename V::Ints sum = V::AddPairs(sums[2 * i], sums[2 * i + 1]);
-      if (kOnes) sum = V::SubInts(sum, V::LastOfEights(sum));
+      if (kUnsignedA) sum = V::SubInts(sum, V::LastOfEights(sum));
       totals[i] = V::Fma(V::ToFloat(sum), scale, totals[i]);
     }
   }
 #pragma GCC unroll 4
-  for (int64_t i = 0; i < kEights / 2; ++i) V::Store(to[i], totals[i]);
+  for (int64_t i = 0; i < kTile8x8 / 2; ++i) V::Store(to[i], totals[i]);
 }
 
 // Writes rows [n, +16) of W.
 template <class Kind>
-void StoreEights(const LinearTask& t, int64_t n, const EightsScratch& s) {
+void Store8x8(const GemmTask& t, int64_t n, const Scratch8x8& s) {
   using V = typename Kind::V;
   typename V::Vec rows[kSumLanes];
   for (int64_t i = 0; i < kSumLanes; i += 2)
@@ -134,28 +136,29 @@ void StoreEights(const LinearTask& t, int64_t n, const EightsScratch& s) {
     StoreTotal<Kind>(t, true, s.scales, n, kSumLanes, rows[i], t.y + i * t.y_stride + n);
 }
 
-inline bool FitEights(const LinearTask& t) {
-  return t.m >= kLeastEights && t.m <= kEights && t.n >= kSumLanes && t.k <= kEightsColumns &&
-         t.k % kByteChunk == 0;
+inline bool Fits8x8(const GemmTask& t) {
+  return t.m >= kMinM8x8 && t.m <= kTile8x8 && t.n >= kSumLanes && t.k <= kMaxK8x8 &&
+         t.k % kChunkK == 0;
 }
 
-// Requires: FitEights, one scale per row of W. The last rows of W may be multiplied twice.
-template <class Kind, bool kOnes>
-[[gnu::noinline]] void MultiplyByEights(const LinearTask& t) {
+// Requires: Fits8x8, one scale per row of W. The last rows of W may be multiplied twice.
+template <class Kind, bool kUnsignedA>
+[[gnu::noinline]] void GemmS8Vnni8x8(const GemmTask& t) {
   using V = typename Kind::V;
-  auto& s = InScratch<EightsScratch>(t.scratch);
-  PackEights<V, kOnes>(t, s.x);
-  const int64_t chunks = t.k / kByteChunk;
+  auto& s = InScratch<Scratch8x8>(t.scratch);
+  PackA8x8<V, kUnsignedA>(t, s.x);
+  const int64_t chunks = t.k / kChunkK;
   for (int64_t n = 0; n < t.n; n += kSumLanes) {
     const int64_t first = Min(n, t.n - kSumLanes);
     const auto* const w = static_cast<const char*>(t.w) + first * t.w_stride;
-    PrepareRunScales<V, kByteChunk, kSumLanes>(t.grid, first, kSumLanes, 0, 1, s.scales);
-    int64_t ahead = kSumLanes * t.w_stride;
-    if (n + kSumLanes >= t.n && t.next != nullptr) ahead = static_cast<const char*>(t.next->w) - w;
-    for (int64_t i = 0; i < kSumLanes; i += kEights)
-      MultiplyEights<V, kOnes>(w + i * t.w_stride, t.w_stride, s.x, chunks, ahead, t.ask_into,
-                               s.totals + i / 2);
-    StoreEights<Kind>(t, first, s);
+    LoadGroupScales<V, kChunkK, kSumLanes>(t.grid, first, kSumLanes, 0, 1, s.scales);
+    int64_t prefetch_offset = kSumLanes * t.w_stride;
+    if (n + kSumLanes >= t.n && t.next != nullptr)
+      prefetch_offset = static_cast<const char*>(t.next->w) - w;
+    for (int64_t i = 0; i < kSumLanes; i += kTile8x8)
+      TileS8Vnni8x8c8<V, kUnsignedA>(w + i * t.w_stride, t.w_stride, s.x, chunks, prefetch_offset,
+                                     t.prefetch_level, s.totals + i / 2);
+    Store8x8<Kind>(t, first, s);
   }
 }
 

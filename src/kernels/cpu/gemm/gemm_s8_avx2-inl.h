@@ -10,7 +10,7 @@
 // Order     as int8_scales-inl.h says, the bias last: the bits of avx512_vnni. For every tile, task
 //           and thread count.
 // Limits    groups of x are multiples of 128; scales of W begin at multiples of 128, of 4-bit ones
-//           at multiples of 32, or are one along K; up to kMaxTaskRows rows of x; scratch 350 KiB.
+//           at multiples of 32, or are one along K; up to kMaxTaskM rows of x; scratch 350 KiB.
 #pragma once
 
 #include "src/kernels/cpu/gemm/gemm_s8_gemv_avx2-inl.h"
@@ -23,11 +23,11 @@ namespace {
 
 // Requires: groups as above.
 template <class V>
-void LinearHalves(const LinearTask& t) {
-  WithByteKind<ByteHalves, V>(t, [&]<class Kind>(Kind) {
+void GemmS8Avx2(const GemmTask& t) {
+  WithS8Kind<S8EvenOddLayout, V>(t, [&]<class Kind>(Kind) {
     const auto* const w = static_cast<const typename Kind::T*>(t.w);
-    if (t.m <= kMaxHalvesFew) return MultiplyByHalvesFew<Kind>(t, w);
-    MultiplyByHalvesPanels<Kind>(t, w);
+    if (t.m <= kMaxGemvMAvx2) return GemmS8Avx2Gemv<Kind>(t, w);
+    GemmS8Avx2Packed64<Kind>(t, w);
   });
 }
 

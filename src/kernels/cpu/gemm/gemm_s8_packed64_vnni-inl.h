@@ -19,77 +19,78 @@
 namespace latte::cpu {
 namespace {
 
-constexpr int64_t kPanelOutputs = 64;
-constexpr int64_t kPanelVectors = kPanelOutputs / kSumLanes;
-constexpr int64_t kPanelColumns = 4096;  // of a pass
-constexpr int64_t kMaxPanelRuns = kPanelColumns / kShortRun;
-constexpr int64_t kTileInputs = 6;
-constexpr int64_t kVectorBytes = 4 * kSumLanes;
-constexpr int64_t kChunkSteps = kByteChunk / 4;
-constexpr int64_t kLaidOutBytes = kChunkSteps * kVectorBytes;  // of a chunk of 16 rows of W
+constexpr int64_t kPanelN6x64 = 64;
+constexpr int64_t kPanelVectors6x64 = kPanelN6x64 / kSumLanes;
+constexpr int64_t kPassK6x64 = 4096;  // of a pass
+constexpr int64_t kMaxGroups6x64 = kPassK6x64 / kMinGroupK;
+constexpr int64_t kMr6x64 = 6;
+constexpr int64_t kBVectorBytes = 4 * kSumLanes;
+constexpr int64_t kSteps6x64 = kChunkK / 4;
+constexpr int64_t kBChunkBytes6x64 = kSteps6x64 * kBVectorBytes;  // of a chunk of 16 rows of W
 
 template <class T>
-struct PanelScratch {
-  const T* rows[kPanelOutputs];  // of W; behind the last one it is there again
-  alignas(64) uint8_t w[kPanelVectors * kLaidOutBytes];
-  ByteRunScales<kPanelOutputs, kMaxPanelRuns> scales;
-  alignas(64) int32_t sums[kChunkRuns][kTileInputs][kPanelOutputs];  // of a tile
-  alignas(64) float totals[kMaxTaskRows][kPanelOutputs];
+struct Scratch6x64 {
+  const T* rows[kPanelN6x64];  // of W; behind the last one it is there again
+  alignas(64) uint8_t w[kPanelVectors6x64 * kBChunkBytes6x64];
+  GroupScales<kPanelN6x64, kMaxGroups6x64> scales;
+  alignas(64) int32_t sums[kChunkGroups][kMr6x64][kPanelN6x64];  // of a tile
+  alignas(64) float totals[kMaxTaskM][kPanelN6x64];
 };
 
 // What is asked for while a panel is multiplied: lines of the next one. Asked for while rows are
 // laid out, they would keep their loads waiting.
-struct PanelAhead {
-  LineRuns weights;
-  LinesInOrder scales;
-  int64_t run_lines = 0;  // with a run of a tile
+struct PanelPrefetch {
+  PrefetchRuns weights;
+  SequentialPrefetch scales;
+  int64_t lines_per_group = 0;  // with a run of a tile
 
   // While that many chunks pass, whose chunks have `runs`, beside x's rows.
-  void Spread(int64_t chunks, int64_t inputs, int64_t runs) {
-    const int64_t tiles = (inputs + kTileInputs - 1) / kTileInputs;
-    run_lines = weights.Even(weights.lines() / (chunks * tiles * runs) + 1);
+  void Spread(int64_t chunks, int64_t inputs, int64_t groups) {
+    const int64_t tiles = (inputs + kMr6x64 - 1) / kMr6x64;
+    lines_per_group = weights.EvenCount(weights.lines() / (chunks * tiles * groups) + 1);
   }
 };
 
 // Half a chunk of 16 rows, `at` elements from their beginnings.
-template <class Kind, int64_t kHalf, bool kWhole>
-inline void TurnRows(const typename Kind::T* const* rows, int64_t at, int64_t values, uint8_t* to) {
+template <class Kind, int64_t kLane256, bool kWhole>
+inline void TransposeRows16(const typename Kind::T* const* rows, int64_t at, int64_t values,
+                            uint8_t* to) {
   using V = typename Kind::V;
-  typename V::Ints words[kSumLanes];
+  typename V::Ints quads[kSumLanes];
   for (int64_t i = 0; i < kSumLanes; ++i) {
     if constexpr (kWhole)
-      words[i] = Kind::Order::template Load<kHalf>(rows[i] + at);
+      quads[i] = Kind::Layout::template Load<kLane256>(rows[i] + at);
     else
-      words[i] = Kind::Order::template Load<kHalf>(rows[i] + at, values);
+      quads[i] = Kind::Layout::template Load<kLane256>(rows[i] + at, values);
   }
-  V::Transpose(words);
+  V::Transpose(quads);
   for (int64_t lane = 0; lane < kSumLanes; ++lane)
-    V::StoreBytes(to + Kind::Order::StepOf(kHalf, lane) * kVectorBytes, words[lane]);
+    V::StoreBytes(to + Kind::Layout::StepOf(kLane256, lane) * kBVectorBytes, quads[lane]);
 }
 
 // Lays a chunk of kN · 16 rows of W out, of which `values` are there.
 template <class Kind, int64_t kN, bool kWhole>
-void LayOut(PanelScratch<typename Kind::T>& s, int64_t chunk, int64_t values) {
-  const int64_t at = chunk * Kind::Order::kRowBytes;
+void PackB6x64(Scratch6x64<typename Kind::T>& s, int64_t chunk, int64_t values) {
+  const int64_t at = chunk * Kind::Layout::kRowBytes;
   for (int64_t j = 0; j < kN; ++j) {
     const typename Kind::T* const* const rows = s.rows + j * kSumLanes;
-    uint8_t* const to = s.w + j * kLaidOutBytes;
-    TurnRows<Kind, 0, kWhole>(rows, at, values, to);
-    TurnRows<Kind, 1, kWhole>(rows, at, values, to);
+    uint8_t* const to = s.w + j * kBChunkBytes6x64;
+    TransposeRows16<Kind, 0, kWhole>(rows, at, values, to);
+    TransposeRows16<Kind, 1, kWhole>(rows, at, values, to);
   }
 }
 
 // sums[i][j] = kSteps steps of kM rows of x and kN vectors of W.
 template <class V, int64_t kSteps, int64_t kM, int64_t kN>
-[[gnu::noinline]] void MultiplySteps(const uint8_t* w, const int8_t* x, int64_t x_stride,
-                                     LineRuns::Run ahead, int32_t (*to)[kPanelOutputs]) {
+[[gnu::noinline]] void TileS8Vnni6x64(const uint8_t* w, const int8_t* x, int64_t x_stride,
+                                      PrefetchRuns::Run ahead, int32_t (*to)[kPanelN6x64]) {
   typename V::Ints sums[kM][kN];
   for (int64_t i = 0; i < kM; ++i)
     for (int64_t j = 0; j < kN; ++j) sums[i][j] = V::ZeroInts();
-  for (int64_t step = 0; step < kSteps; ++step, w += kVectorBytes, x += 4) {
-    for (int64_t i = step; i < ahead.count; i += kSteps) ahead.Ask(i);
+  for (int64_t step = 0; step < kSteps; ++step, w += kBVectorBytes, x += 4) {
+    for (int64_t i = step; i < ahead.count; i += kSteps) ahead.PrefetchNext(i);
     typename V::Ints wj[kN];
-    for (int64_t j = 0; j < kN; ++j) wj[j] = V::LoadBytes(w + j * kLaidOutBytes);
+    for (int64_t j = 0; j < kN; ++j) wj[j] = V::LoadBytes(w + j * kBChunkBytes6x64);
     for (int64_t i = 0; i < kM; ++i) {
       const typename V::Ints xi = V::SetFour(x + i * x_stride);
       for (int64_t j = 0; j < kN; ++j) sums[i][j] = V::DotBytes(sums[i][j], wj[j], xi);
@@ -101,26 +102,26 @@ template <class V, int64_t kSteps, int64_t kM, int64_t kN>
 
 // A chunk of rows [i, +kM) of x and a panel of kN vectors of rows of W.
 template <class Kind, int64_t kM, int64_t kN>
-void MultiplyTile(const ByteInputs& x, int64_t i, int64_t chunk, PanelAhead& ahead,
-                  PanelScratch<typename Kind::T>& s) {
+void AddTile6x64(const AChunks& x, int64_t i, int64_t chunk, PanelPrefetch& ahead,
+                 Scratch6x64<typename Kind::T>& s) {
   using V = typename Kind::V;
-  constexpr int64_t kSteps = kChunkSteps / Kind::kRuns;
+  constexpr int64_t kSteps = kSteps6x64 / Kind::kGroups;
   const int64_t at = x.At(i, chunk);
-  for (int64_t run = 0; run < Kind::kRuns; ++run) {
-    const LineRuns::Run lines = ahead.weights.Next(ahead.run_lines);
-    MultiplySteps<V, kSteps, kM, kN>(s.w + run * kSteps * kVectorBytes,
-                                     x.codes + at * kByteChunk + run * Kind::kRun,
-                                     x.row_step * kByteChunk, lines, s.sums[run]);
+  for (int64_t group = 0; group < Kind::kGroups; ++group) {
+    const PrefetchRuns::Run lines = ahead.weights.Next(ahead.lines_per_group);
+    TileS8Vnni6x64<V, kSteps, kM, kN>(s.w + group * kSteps * kBVectorBytes,
+                                      x.codes + at * kChunkK + group * Kind::kGroup,
+                                      x.row_step * kChunkK, lines, s.sums[group]);
   }
-  const int64_t scaled = Kind::kOneScale ? 0 : chunk * Kind::kRuns * kPanelOutputs;
-  const int64_t zeroed = chunk * Kind::kRuns * kPanelOutputs;
+  const int64_t scaled = Kind::kOneScale ? 0 : chunk * Kind::kGroups * kPanelN6x64;
+  const int64_t zeroed = chunk * Kind::kGroups * kPanelN6x64;
   for (int64_t r = 0; r < kM; ++r) {
     const int64_t of_row = at + r * x.row_step;
     for (int64_t j = 0; j < kN * kSumLanes; j += kSumLanes) {
       float* const total = s.totals[i + r] + j;
-      V::Store(total, AddChunk<Kind, kPanelOutputs>(
-                          [&](int64_t run) { return V::LoadBytes(s.sums[run][r] + j); },
-                          x.start + of_row * Kind::kRuns, x.scale[of_row],
+      V::Store(total, AddChunk<Kind, kPanelN6x64>(
+                          [&](int64_t group) { return V::LoadBytes(s.sums[group][r] + j); },
+                          x.start + of_row * Kind::kGroups, x.scale[of_row],
                           s.scales.scale + scaled + j, s.scales.zero + zeroed + j, V::Load(total)));
     }
   }
@@ -128,25 +129,25 @@ void MultiplyTile(const ByteInputs& x, int64_t i, int64_t chunk, PanelAhead& ahe
 
 // Rows [n, +rows) of W, 64 at most, and x's.
 template <class Kind, int64_t kN>
-void MultiplyPanel(const LinearTask& t, const typename Kind::T* w, const ByteInputs& x, int64_t n,
-                   int64_t rows, PanelAhead& ahead, PanelScratch<typename Kind::T>& s) {
+void PanelS8Vnni6x64(const GemmTask& t, const typename Kind::T* w, const AChunks& x, int64_t n,
+                     int64_t rows, PanelPrefetch& ahead, Scratch6x64<typename Kind::T>& s) {
   using V = typename Kind::V;
   for (int64_t i = 0; i < x.rows; ++i)
     for (int64_t j = 0; j < rows; j += kSumLanes)
       V::Store(s.totals[i] + j,
-               FirstTotal<V>(x.begin == 0, t.y + i * t.y_stride + n + j, rows - j));
-  for (int64_t row = 0; row < kPanelOutputs; ++row)
+               InitialTotal<V>(x.begin == 0, t.y + i * t.y_stride + n + j, rows - j));
+  for (int64_t row = 0; row < kPanelN6x64; ++row)
     s.rows[row] =
         w + (n + Min(row, rows - 1)) * t.w_stride + x.begin / kValuesPer<typename Kind::T>;
   for (int64_t chunk = 0; chunk < x.chunks(); ++chunk) {
-    const int64_t values = x.k - chunk * kByteChunk;
-    ahead.scales.Ask();
-    if (values >= kByteChunk)
-      LayOut<Kind, kN, true>(s, chunk, values);
+    const int64_t values = x.k - chunk * kChunkK;
+    ahead.scales.PrefetchNext();
+    if (values >= kChunkK)
+      PackB6x64<Kind, kN, true>(s, chunk, values);
     else
-      LayOut<Kind, kN, false>(s, chunk, values);
-    ForEachRun<kTileInputs>(x.rows, [&](int64_t i, auto count) {
-      MultiplyTile<Kind, decltype(count)::value, kN>(x, i, chunk, ahead, s);
+      PackB6x64<Kind, kN, false>(s, chunk, values);
+    ForEachRun<kMr6x64>(x.rows, [&](int64_t i, auto count) {
+      AddTile6x64<Kind, decltype(count)::value, kN>(x, i, chunk, ahead, s);
     });
   }
   const bool last = x.begin + x.k == t.k;

@@ -13,7 +13,7 @@
 //           prefetch_sequential-inl.h says.
 // Order     as int8_scales-inl.h says, the bias last. For every tile, task and thread count.
 // Limits    groups of x are multiples of 128; scales of W begin at multiples of 128, of 4-bit ones
-//           at multiples of 32, or are one along K; up to kMaxTaskRows rows of x; scratch 350 KiB.
+//           at multiples of 32, or are one along K; up to kMaxTaskM rows of x; scratch 350 KiB.
 #pragma once
 
 #include <cstdint>
@@ -33,94 +33,95 @@ namespace latte::cpu {
 namespace {
 
 // Columns up to which rows of W end before they fill a vector of chunks' sums.
-constexpr int64_t kShortRows = 1024;
+constexpr int64_t kMinGemvK = 1024;
 // Values of x with which rows of W pass one after the other.
-constexpr int64_t kTurnValues = 16 << 10;
+constexpr int64_t kMaxGemvValues = 16 << 10;
 
 template <class T>
-struct InputsWith {
-  ByteInputs x;
+struct WithAChunks {
+  AChunks x;
   T rest;
 };
 
 template <class Kind>
-[[gnu::noinline]] void MultiplyByFew(const LinearTask& t, const typename Kind::T* w) {
-  auto& scratch = InScratch<InputsWith<FewScratch>>(t.scratch);
-  ByteInputs& x = scratch.x;
-  FewScratch& s = scratch.rest;
+[[gnu::noinline]] void GemmS8VnniGemv(const GemmTask& t, const typename Kind::T* w) {
+  auto& scratch = InScratch<WithAChunks<GemvScratch>>(t.scratch);
+  AChunks& x = scratch.x;
+  GemvScratch& s = scratch.rest;
   x.rows = t.m;
-  x.row_step = kFewColumns / kByteChunk;
+  x.row_step = kGemvPassK / kChunkK;
   x.chunk_step = 1;
   for (x.begin = 0; x.begin < t.k; x.begin += x.k) {
-    x.k = Min(kFewColumns, t.k - x.begin);
-    PrepareInputs<Kind, false>(t, x);
+    x.k = Min(kGemvPassK, t.k - x.begin);
+    PackAChunks<Kind, false>(t, x);
     for (int64_t n = 0; n < t.n; n += kSumLanes) {
       const int64_t rows = Min(kSumLanes, t.n - n);
       PrepareScales<Kind>(t, n, rows, x.begin, x.k, s.scales);
-      LinesInOrder scale_lines = ScaleLines(t, n + rows, kSumLanes, x.begin, x.k, rows);
-      WithConstant<kMaxFewRows>(t.m, [&](auto count) {
-        MultiplyFew<Kind, decltype(count)::value>(t, w, x, n, rows, scale_lines, s);
+      SequentialPrefetch scale_prefetch = ScalePrefetch(t, n + rows, kSumLanes, x.begin, x.k, rows);
+      WithConstant<kMaxGemvM>(t.m, [&](auto count) {
+        GemvRows16<Kind, decltype(count)::value>(t, w, x, n, rows, scale_prefetch, s);
       });
     }
   }
 }
 
 template <class Kind>
-[[gnu::noinline]] void MultiplyByLanes(const LinearTask& t, const typename Kind::T* w) {
+[[gnu::noinline]] void GemmS8Vnni16xM(const GemmTask& t, const typename Kind::T* w) {
   using T = typename Kind::T;
-  auto& scratch = InScratch<InputsWith<LaneScratch>>(t.scratch);
-  ByteInputs& x = scratch.x;
-  LaneScratch& s = scratch.rest;
+  auto& scratch = InScratch<WithAChunks<Scratch16xM>>(t.scratch);
+  AChunks& x = scratch.x;
+  Scratch16xM& s = scratch.rest;
   x.rows = t.m;
   x.row_step = 1;
   x.chunk_step = t.m;
-  const int64_t columns = Min(kMaxPreparedChunks / t.m * kByteChunk, kLaneColumns);
+  const int64_t columns = Min(kMaxAChunks / t.m * kChunkK, kPassK16xM);
   for (x.begin = 0; x.begin < t.k; x.begin += x.k) {
     x.k = Min(columns, t.k - x.begin);
-    PrepareInputs<Kind, false>(t, x);
+    PackAChunks<Kind, false>(t, x);
     for (int64_t n = 0; n < t.n; n += kSumLanes) {
       const int64_t rows = Min(kSumLanes, t.n - n);
       PrepareScales<Kind>(t, n, rows, x.begin, x.k, s.scales);
-      LaneAhead ahead;
-      ahead.by_rows = AsksByRows<T>(t);
-      if (ahead.by_rows)
-        ahead.own = SideAheadOf<T>(t, n, rows, x.begin, x.k, kLaneAhead);
+      Prefetch16xM ahead;
+      ahead.by_row = PrefetchesByRow<T>(t);
+      if (ahead.by_row)
+        ahead.own = StridedPrefetchOf<T>(t, n, rows, x.begin, x.k, kPrefetchBytes16xM);
       else
-        ahead.weights = LinesOf<T>(t, n + rows, kSumLanes, x.begin, x.k, 4 * x.chunks());
-      ahead.scales = ScaleLines(t, n + rows, kSumLanes, x.begin, x.k, 4);
-      MultiplyInLanes<Kind>(t, w, x, n, rows, ahead, s);
+        ahead.weights =
+            SequentialPrefetchOf<T>(t, n + rows, kSumLanes, x.begin, x.k, 4 * x.chunks());
+      ahead.scales = ScalePrefetch(t, n + rows, kSumLanes, x.begin, x.k, 4);
+      TileS8Vnni16xM<Kind>(t, w, x, n, rows, ahead, s);
     }
   }
 }
 
 template <class Kind>
-[[gnu::noinline]] void MultiplyByPanels(const LinearTask& t, const typename Kind::T* w) {
+[[gnu::noinline]] void GemmS8VnniPacked64(const GemmTask& t, const typename Kind::T* w) {
   using T = typename Kind::T;
-  auto& scratch = InScratch<InputsWith<PanelScratch<T>>>(t.scratch);
-  ByteInputs& x = scratch.x;
-  PanelScratch<T>& s = scratch.rest;
+  auto& scratch = InScratch<WithAChunks<Scratch6x64<T>>>(t.scratch);
+  AChunks& x = scratch.x;
+  Scratch6x64<T>& s = scratch.rest;
   x.rows = t.m;
   x.row_step = 1;
   x.chunk_step = t.m;
-  const int64_t columns = Min(kMaxPreparedChunks / t.m * kByteChunk, kPanelColumns);
+  const int64_t columns = Min(kMaxAChunks / t.m * kChunkK, kPassK6x64);
   for (x.begin = 0; x.begin < t.k; x.begin += x.k) {
     x.k = Min(columns, t.k - x.begin);
-    PrepareInputs<Kind, true>(t, x);
-    for (int64_t n = 0; n < t.n; n += kPanelOutputs) {
-      const int64_t rows = Min(kPanelOutputs, t.n - n);
+    PackAChunks<Kind, true>(t, x);
+    for (int64_t n = 0; n < t.n; n += kPanelN6x64) {
+      const int64_t rows = Min(kPanelN6x64, t.n - n);
       PrepareScales<Kind>(t, n, rows, x.begin, x.k, s.scales);
       // Behind the last panel of this pass comes the first of the next one.
       const bool passes_on = n + rows == t.n && x.begin + x.k < t.k;
       const int64_t next_n = passes_on ? 0 : n + rows;
       const int64_t next_k = passes_on ? x.begin + x.k : x.begin;
-      PanelAhead ahead;
+      PanelPrefetch ahead;
       // Zen 4: 0.95 of the time that the L2 takes.
       ahead.weights =
-          LinesOfRows<T, LineRuns>(t, next_n, kPanelOutputs, next_k, columns, Cache::kL1);
-      ahead.scales = ScaleLines(t, next_n, kPanelOutputs, next_k, columns, x.chunks());
-      ahead.Spread(x.chunks(), x.rows, Kind::kRuns);
-      WithConstant<kPanelVectors>((rows + kSumLanes - 1) / kSumLanes, [&](auto vectors) {
-        MultiplyPanel<Kind, decltype(vectors)::value>(t, w, x, n, rows, ahead, s);
+          PrefetchRowsOf<T, PrefetchRuns>(t, next_n, kPanelN6x64, next_k, columns, CacheLevel::kL1);
+      ahead.scales = ScalePrefetch(t, next_n, kPanelN6x64, next_k, columns, x.chunks());
+      ahead.Spread(x.chunks(), x.rows, Kind::kGroups);
+      WithConstant<kPanelVectors6x64>((rows + kSumLanes - 1) / kSumLanes, [&](auto vectors) {
+        PanelS8Vnni6x64<Kind, decltype(vectors)::value>(t, w, x, n, rows, ahead, s);
       });
     }
   }
@@ -129,37 +130,37 @@ template <class Kind>
 // Rows of x that stay in the L1 take rows of W one after the other, where memory likes that. With
 // four runs a chunk the sums of 16 rows of W cost less in lanes.
 template <class Kind>
-bool IsFew(const LinearTask& t) {
-  if (t.many_streams) return false;
-  if (Kind::kRuns == 1 && t.k <= kShortRows) return false;
-  const int64_t most = Kind::kRuns == 1 ? kMaxFewRows : 1;
-  return t.m == 1 || (t.m <= most && t.m * t.k <= kTurnValues);
+bool UsesGemv(const GemmTask& t) {
+  if (t.many_dram_streams) return false;
+  if (Kind::kGroups == 1 && t.k <= kMinGemvK) return false;
+  const int64_t most = Kind::kGroups == 1 ? kMaxGemvM : 1;
+  return t.m == 1 || (t.m <= most && t.m * t.k <= kMaxGemvValues);
 }
 
 // Whether rows of x are packed: those that fill lanes, beside W of 8 bits. The short runs of 4-bit
 // weights take 1.1 to 1.2 times as long so.
-inline bool PacksInputs(Element w, int64_t m) {
-  return w == Element::kI8 && m > kMaxLaneInputs && FillLanes(m);
+inline bool PacksABcast(Element w, int64_t m) {
+  return w == Element::kI8 && m > kMaxMInPlace && FillsLanes(m);
 }
 
 template <class Kind>
-void MultiplyBytes(const LinearTask& t) {
+void DispatchS8Vnni(const GemmTask& t) {
   const auto* const w = static_cast<const typename Kind::T*>(t.w);
-  if (IsFew<Kind>(t)) return MultiplyByFew<Kind>(t, w);
+  if (UsesGemv<Kind>(t)) return GemmS8VnniGemv<Kind>(t, w);
   // Measured on a Zen 4 alone.
   if constexpr (kValuesPer<typename Kind::T> == 1 && Kind::kOneScale)
-    if (!t.many_streams && t.ask_into == Cache::kL2 && FitEights(t))
-      return t.m < kEights ? MultiplyByEights<Kind, true>(t) : MultiplyByEights<Kind, false>(t);
-  if (t.m <= kMaxLaneInputs) return MultiplyByLanes<Kind>(t, w);
+    if (!t.many_dram_streams && t.prefetch_level == CacheLevel::kL2 && Fits8x8(t))
+      return t.m < kTile8x8 ? GemmS8Vnni8x8<Kind, true>(t) : GemmS8Vnni8x8<Kind, false>(t);
+  if (t.m <= kMaxMInPlace) return GemmS8Vnni16xM<Kind>(t, w);
   if constexpr (kValuesPer<typename Kind::T> == 1)
-    if (t.packed != nullptr && FillLanes(t.m)) return MultiplyByGroups<Kind>(t);
-  MultiplyByPanels<Kind>(t, w);
+    if (t.packed != nullptr && FillsLanes(t.m)) return GemmS8VnniBcast<Kind>(t);
+  GemmS8VnniPacked64<Kind>(t, w);
 }
 
 // Requires: groups as above.
 template <class V>
-void LinearInt8(const LinearTask& t) {
-  WithByteKind<ByteOrder, V>(t, [&]<class Kind>(Kind) { MultiplyBytes<Kind>(t); });
+void GemmS8Vnni(const GemmTask& t) {
+  WithS8Kind<S8Layout, V>(t, [&]<class Kind>(Kind) { DispatchS8Vnni<Kind>(t); });
 }
 
 }  // namespace

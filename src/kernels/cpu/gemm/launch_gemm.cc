@@ -53,7 +53,7 @@ struct Cutting {
   bool bytes = false;     // activations of 8 bits
   bool prepares = false;  // each task brings them into its own order
   int64_t some = 0;       // as Target::some_columns
-  int64_t rows = kMaxTaskRows;
+  int64_t rows = kMaxTaskM;
 };
 
 // macs: multiply-adds of an output.
@@ -106,12 +106,12 @@ Block BlockAt(const Blocks& blocks, int64_t task) {
 // The same for targets with tiles of 16 × 16 outputs, which pass W once for as many rows as they
 // take. Pieces per thread: more where memory is the floor, so that threads end together, but of all
 // parts of a call together, since a piece takes some time to reach the rate of memory.
-Blocks CutForTiles(const LinearPart& p, int64_t parts, const Exec& exec) {
-  const LinearOp::Shape s = LinearOp::ShapeOf(p);
+Blocks CutForTiles(const GemmCall& p, int64_t parts, const Exec& exec) {
+  const GemmOp::Shape s = GemmOp::ShapeOf(p);
   Blocks out{s.m, s.n, 1, kLeastTileOutputs, s.k};
   if (s.m == 0 || s.n == 0) return out;
-  out.rows = std::min(s.m, kMaxTileActivations);
-  out.columns = kMaxTileOutputs;
+  out.rows = std::min(s.m, kMaxAmxM);
+  out.columns = kMaxAmxN;
   const int64_t threads = exec.threads->threads();
   const int64_t pieces = s.m <= kLeastTileOutputs ? CeilDiv(16 * threads, parts) : 4 * threads;
   while (out.columns > kLeastTileOutputs && s.b * out.per_batch() < pieces) out.columns /= 2;
@@ -133,8 +133,8 @@ ScaleGrid GridAt(const BlockScale& s, int64_t b, int64_t row, int64_t column) {
   return out;
 }
 
-LinearTask TaskAt(const LinearPart& p, const Block& at) {
-  LinearTask t = {};
+GemmTask TaskAt(const GemmCall& p, const Block& at) {
+  GemmTask t = {};
   t.x = At(p.x, at.b, at.m);
   t.w = At(p.w, at.b, at.n);
   t.x_type = ElementOf(p.x.dtype);
@@ -157,8 +157,8 @@ LinearTask TaskAt(const LinearPart& p, const Block& at) {
 }
 
 // What a block of a part reads first.
-LinearTask FirstTaskAt(const LinearPart& p, const Block& at) {
-  LinearTask t = TaskAt(p, at);
+GemmTask FirstTaskAt(const GemmCall& p, const Block& at) {
+  GemmTask t = TaskAt(p, at);
   if (p.gate.empty()) return t;
   t.w = At(p.gate, at.b, at.n);
   t.grid = GridAt(p.gate_scale, at.b, at.n, 0);
@@ -178,15 +178,15 @@ struct GateScratch {
 };
 
 template <const Target& kTarget>
-void RunGated(const LinearPart& p, const Block& at, const LinearTask& up, float* scratch) {
-  LinearTask gate = up;
+void RunGated(const GemmCall& p, const Block& at, const GemmTask& up, float* scratch) {
+  GemmTask gate = up;
   gate.w = At(p.gate, at.b, at.n);
   gate.grid = GridAt(p.gate_scale, at.b, at.n, 0);
   gate.y = scratch;
   gate.y_stride = at.columns;
   gate.next = &up;
-  kTarget.linear(gate);
-  kTarget.linear(up);
+  kTarget.gemm(gate);
+  kTarget.gemm(up);
   for (int64_t i = 0; i < at.rows; ++i) {
     float* const y = up.y + i * up.y_stride;
     kTarget.silu_mul({scratch + i * at.columns, y, y, at.columns});
@@ -194,34 +194,34 @@ void RunGated(const LinearPart& p, const Block& at, const LinearTask& up, float*
 }
 
 template <const Target& kTarget>
-void RunBlock(const LinearPart& p, const Packed& packed, const Block& at, const LinearTask* next,
+void RunBlock(const GemmCall& p, const Packed& packed, const Block& at, const GemmTask* next,
               const Exec& exec, std::byte* scratch) {
-  LinearTask task = TaskAt(p, at);
-  task.ask_into = AskInto(exec);
-  task.many_streams = exec.machine->many_streams;
+  GemmTask task = TaskAt(p, at);
+  task.prefetch_level = PrefetchLevel(exec);
+  task.many_dram_streams = exec.machine->many_dram_streams;
   task.next = next;
   task.scratch = TargetScratch(scratch);
   if (packed.data != nullptr) task.packed = packed.At(at.b, at.m);
-  if (p.gate.empty()) return kTarget.linear(task);
+  if (p.gate.empty()) return kTarget.gemm(task);
   RunGated<kTarget>(p, at, task, LaunchScratch<GateScratch>(scratch).y);
 }
 
 template <const Target& kTarget>
-bool Packs(const LinearOp::Shape& s) {
-  if (kTarget.tiles) return s.m > 1;
-  return kTarget.packs != nullptr && kTarget.packs(ElementOf(s.w), s.m);
+bool Packs(const GemmOp::Shape& s) {
+  if (kTarget.amx_tiles) return s.m > 1;
+  return kTarget.packs_a != nullptr && kTarget.packs_a(ElementOf(s.w), s.m);
 }
 
 template <const Target& kTarget>
-Blocks CutPart(const LinearPart& p, int64_t parts, const Exec& exec) {
-  const int64_t step = kTarget.tiles ? kLeastTileOutputs : 8;
-  const LinearOp::Shape s = LinearOp::ShapeOf(p);
+Blocks CutPart(const GemmCall& p, int64_t parts, const Exec& exec) {
+  const int64_t step = kTarget.amx_tiles ? kLeastTileOutputs : 8;
+  const GemmOp::Shape s = GemmOp::ShapeOf(p);
   Cutting cut{.step = step, .parts = parts * s.b};
   cut.bytes = s.x == DType::kI8;
-  cut.prepares = cut.bytes && s.m > kTarget.lane_inputs && !Packs<kTarget>(s);
+  cut.prepares = cut.bytes && s.m > kTarget.max_m_in_place && !Packs<kTarget>(s);
   if (!cut.bytes) cut.rows = p.gate.empty() ? kMaxWideRows : kGateOutputs / kWideColumns;
-  if (s.w == s.x) cut.some = kTarget.some_columns;
-  Blocks out = kTarget.tiles ? CutForTiles(p, parts, exec) : Cut(s.m, s.n, s.k, cut, exec);
+  if (s.w == s.x) cut.some = kTarget.n_multiple;
+  Blocks out = kTarget.amx_tiles ? CutForTiles(p, parts, exec) : Cut(s.m, s.n, s.k, cut, exec);
   if (!p.gate.empty())
     out.columns =
         std::min(out.columns, kGateOutputs / std::max<int64_t>(out.rows, 1) / step * step);
@@ -239,7 +239,7 @@ struct Pieces {
 // Packs the activations of all parts into the threads' scratch; those of neighbouring parts that
 // are the same once.
 template <const Target& kTarget>
-void PackParts(std::span<const LinearPart> parts, const Exec& exec, Pieces& pieces) {
+void PackParts(std::span<const GemmCall> parts, const Exec& exec, Pieces& pieces) {
   int64_t bytes = 0;
   const auto same = [&parts](size_t i) {
     return i > 0 && parts[i].x.data == parts[i - 1].x.data &&
@@ -247,17 +247,17 @@ void PackParts(std::span<const LinearPart> parts, const Exec& exec, Pieces& piec
            parts[i].x_scale.data == parts[i - 1].x_scale.data;
   };
   for (size_t i = 0; i < parts.size(); ++i) {
-    const LinearOp::Shape s = LinearOp::ShapeOf(parts[i]);
+    const GemmOp::Shape s = GemmOp::ShapeOf(parts[i]);
     Packed& packed = pieces.packed[i];
     packed.tiles = CeilDiv(s.m, kPackRows);
-    packed.bytes = CeilDiv(s.k, kTarget.pack_size.columns) * kTarget.pack_size.bytes;
+    packed.bytes = CeilDiv(s.k, kTarget.packed_a_block.columns) * kTarget.packed_a_block.bytes;
     if (Packs<kTarget>(s) && !same(i)) bytes += s.b * packed.tiles * packed.bytes;
   }
   if (bytes == 0) return;
   std::byte* at = exec.threads->Scratch(bytes);
   for (size_t i = 0; i < parts.size(); ++i) {
-    const LinearPart& part = parts[i];
-    const LinearOp::Shape s = LinearOp::ShapeOf(part);
+    const GemmCall& part = parts[i];
+    const GemmOp::Shape s = GemmOp::ShapeOf(part);
     Packed& packed = pieces.packed[i];
     if (!Packs<kTarget>(s)) continue;
     packed.data = same(i) ? pieces.packed[i - 1].data : at;
@@ -267,15 +267,15 @@ void PackParts(std::span<const LinearPart> parts, const Exec& exec, Pieces& piec
     ForEachTask(count, pieces.macs, exec, [&](int64_t task) {
       const int64_t b = task / packed.tiles;
       const int64_t m = task % packed.tiles * kPackRows;
-      const LinearTask of = TaskAt(part, {b, m, std::min(kPackRows, s.m - m), 0, 0});
-      kTarget.pack({of.x, of.x_stride, of.m, of.k, packed.At(b, m), of.x_scale, of.x_scale_stride,
-                    of.x_group, of.w_type});
+      const GemmTask of = TaskAt(part, {b, m, std::min(kPackRows, s.m - m), 0, 0});
+      kTarget.pack_a({of.x, of.x_stride, of.m, of.k, packed.At(b, m), of.x_scale, of.x_scale_stride,
+                      of.x_group, of.w_type});
     });
   }
 }
 
 template <const Target& kTarget>
-void RunParts(std::span<const LinearPart> parts, const Exec& exec) {
+void RunParts(std::span<const GemmCall> parts, const Exec& exec) {
   Pieces pieces;
   for (size_t i = 0; i < parts.size(); ++i) {
     const int64_t batch = parts[i].x.shape[0];
@@ -284,7 +284,7 @@ void RunParts(std::span<const LinearPart> parts, const Exec& exec) {
     pieces.first[i + 1] = pieces.first[i] + batch * blocks.per_batch();
     pieces.macs += batch * blocks.m * blocks.n * blocks.macs;
   }
-  if (kTarget.pack != nullptr) PackParts<kTarget>(parts, exec, pieces);
+  if (kTarget.pack_a != nullptr) PackParts<kTarget>(parts, exec, pieces);
   const auto end = pieces.first.begin() + static_cast<std::ptrdiff_t>(parts.size()) + 1;
   const auto part_of = [&](int64_t task) {
     return static_cast<size_t>(std::upper_bound(pieces.first.begin(), end, task) -
@@ -299,13 +299,13 @@ void RunParts(std::span<const LinearPart> parts, const Exec& exec) {
       return RunBlock<kTarget>(parts[i], pieces.packed[i], block_of(i, task), nullptr, exec,
                                scratch);
     const size_t j = part_of(next);
-    const LinearTask ahead = FirstTaskAt(parts[j], block_of(j, next));
+    const GemmTask ahead = FirstTaskAt(parts[j], block_of(j, next));
     RunBlock<kTarget>(parts[i], pieces.packed[i], block_of(i, task), &ahead, exec, scratch);
   };
   // Where memory is the floor a thread walks neighbouring weights; many rows of x share them.
   const int64_t tasks = *(end - 1);
-  const auto few = [](const LinearPart& p) { return LinearOp::ShapeOf(p).m <= kMemoryRows; };
-  if (std::ranges::all_of(parts, few)) return ForEachTaskInRuns(tasks, pieces.macs, exec, run);
+  const auto small_m = [](const GemmCall& p) { return GemmOp::ShapeOf(p).m <= kMemoryRows; };
+  if (std::ranges::all_of(parts, small_m)) return ForEachTaskInRuns(tasks, pieces.macs, exec, run);
   ForEachTaskInScratch(tasks, pieces.macs, exec, [&](int64_t task, std::byte* scratch) {
     run(task, task + 1 < tasks ? task + 1 : -1, scratch);
   });
@@ -313,33 +313,33 @@ void RunParts(std::span<const LinearPart> parts, const Exec& exec) {
 
 }  // namespace
 
-bool Supports(const LinearOp::Shape& s) {
+bool Supports(const GemmOp::Shape& s) {
   // Scales change every 16 values of a row at most.
   return s.k > 0 && (IsFloat(s.x) || s.x == DType::kI8) && IsWeight(s.w) &&
          (s.run == 0 || s.run >= kLeastRun || s.run == s.k);
 }
-bool SupportsBf16(const LinearOp::Shape& s) {
+bool SupportsBf16(const GemmOp::Shape& s) {
   return Supports(s) && s.x == DType::kBF16 && s.w != DType::kF32 && s.w != DType::kF16;
 }
-bool SupportsTiles(const LinearOp::Shape& s) {
+bool SupportsAmxBf16(const GemmOp::Shape& s) {
   if (s.k <= 0 || s.x != DType::kBF16) return false;
   if (s.w == DType::kBF16) return s.run == 0;
   const int64_t least = s.w == DType::kF8E4M3 ? 128 : 32;
   return (IsF8(s.w) || s.w == DType::kI8) && s.run > 0 && (s.run % least == 0 || s.run == s.k);
 }
-bool SupportsTileBytes(const LinearOp::Shape& s) { return SupportsInt8(s) && s.x_group % 128 == 0; }
-bool SupportsInt8(const LinearOp::Shape& s) {
+bool SupportsAmxS8(const GemmOp::Shape& s) { return SupportsS8(s) && s.x_group % 128 == 0; }
+bool SupportsS8(const GemmOp::Shape& s) {
   const int64_t least = s.w == DType::kI8 ? 128 : 32;
   return s.k > 0 && s.x == DType::kI8 && (s.w == DType::kI8 || s.w == DType::kU4) &&
          s.x_group % 128 == 0 && s.run > 0 && (s.run % least == 0 || s.run == s.k);
 }
-bool Supports(const LinearTOp::Shape& s) { return s.n > 0 && IsFloat(s.x) && IsWeight(s.w); }
-bool SupportsF8Pairs(const LinearTOp::Shape& s) {
+bool Supports(const GemmTOp::Shape& s) { return s.n > 0 && IsFloat(s.x) && IsWeight(s.w); }
+bool SupportsFp8Bf16(const GemmTOp::Shape& s) {
   constexpr int64_t kLeastRows = 16;  // that share a scale
   return Supports(s) && IsF8(s.w) && s.x == DType::kBF16 && s.k % 64 == 0 && s.run % 16 == 0 &&
          (s.rows == 0 || s.rows >= kLeastRows);
 }
-bool SupportsInts(const LinearTOp::Shape& s) {
+bool SupportsVnni(const GemmTOp::Shape& s) {
   if (!Supports(s)) return false;
   if (s.w == DType::kU4) return s.k % 128 == 0 && s.run > 0 && s.run % 32 == 0;
   // A fixed point of 16 bits is less than f32 has.
@@ -347,27 +347,27 @@ bool SupportsInts(const LinearTOp::Shape& s) {
 }
 
 template <const Target& kTarget>
-void Launch<kTarget>::Linear(const LinearOp::Params& p, const Exec& exec) {
+void Launch<kTarget>::Gemm(const GemmOp::Params& p, const Exec& exec) {
   for (size_t i = 0; i < p.parts.size(); i += kMaxParts)
     RunParts<kTarget>(p.parts.subspan(i, std::min(kMaxParts, p.parts.size() - i)), exec);
 }
 
 // Products of one task: several where memory is the floor, answers many streams faster, and there
 // are enough for all threads.
-int64_t StreamsOf(const LinearTOp::Shape& s, int64_t most, const Exec& exec) {
-  if (s.m > kStreamRowsOfX || !exec.machine->many_streams) return 1;
+int64_t StreamsOf(const GemmTOp::Shape& s, int64_t most, const Exec& exec) {
+  if (s.m > kMaxSmallM || !exec.machine->many_dram_streams) return 1;
   return std::clamp<int64_t>(s.b / (2 * exec.threads->threads()), 1, most);
 }
 
 template <const Target& kTarget>
-void Launch<kTarget>::LinearT(const LinearTOp::Params& p, const Exec& exec) {
-  const LinearTOp::Shape s = LinearTOp::ShapeOf(p);
-  const int64_t streams = StreamsOf(s, kTarget.products, exec);
+void Launch<kTarget>::GemmT(const GemmTOp::Params& p, const Exec& exec) {
+  const GemmTOp::Shape s = GemmTOp::ShapeOf(p);
+  const int64_t streams = StreamsOf(s, kTarget.batch_in_flight, exec);
   Blocks blocks = Cut(s.m, s.k, s.n, {.step = kTileColumns}, exec);
   // Memory likes whole rows of W; of fewer products than threads each is cut.
   // Bytes besides, for every row of x is cut into them by each task.
   const bool enough = s.b * blocks.down() >= exec.threads->threads();
-  if ((s.m <= kMemoryRows || kTarget.products == 1) && enough)
+  if ((s.m <= kMemoryRows || kTarget.batch_in_flight == 1) && enough)
     blocks.columns = std::max<int64_t>(s.k, 1);
   const int64_t macs = s.b * s.m * s.n * s.k;
   const auto block_of = [&](int64_t task) {
@@ -380,7 +380,7 @@ void Launch<kTarget>::LinearT(const LinearTOp::Params& p, const Exec& exec) {
   };
   const auto run = [&](int64_t task, int64_t next, std::byte* scratch) {
     const Block at = block_of(task);
-    LinearTTask t = {};
+    GemmTTask t = {};
     t.x = At(p.x, at.b, at.m);
     t.w = weights_at(at);
     if (next >= 0) {
@@ -403,9 +403,9 @@ void Launch<kTarget>::LinearT(const LinearTOp::Params& p, const Exec& exec) {
     t.w_batch = p.w.stride[0] * SizeOf(s.w);
     t.y_batch = p.y.stride[0];
     t.grid_batch = p.w_scale.batch_rows;
-    t.ask_into = AskInto(exec);
+    t.prefetch_level = PrefetchLevel(exec);
     t.scratch = TargetScratch(scratch);
-    kTarget.linear_t(t);
+    kTarget.gemm_t(t);
   };
   const int64_t tasks = CeilDiv(s.b, streams) * blocks.per_batch();
   if (s.m <= kMemoryRows) return ForEachTaskInRuns(tasks, macs, exec, run);
@@ -413,16 +413,16 @@ void Launch<kTarget>::LinearT(const LinearTOp::Params& p, const Exec& exec) {
                        [&](int64_t task, std::byte* scratch) { run(task, -1, scratch); });
 }
 
-template void Launch<kAvx2>::Linear(const LinearOp::Params&, const Exec&);
-template void Launch<kAvx2Bytes>::Linear(const LinearOp::Params&, const Exec&);
-template void Launch<kAvx512>::Linear(const LinearOp::Params&, const Exec&);
-template void Launch<kAvx512Vnni>::Linear(const LinearOp::Params&, const Exec&);
-template void Launch<kAvx512Bf16>::Linear(const LinearOp::Params&, const Exec&);
-template void Launch<kAmx>::Linear(const LinearOp::Params&, const Exec&);
-template void Launch<kAmxInt8>::Linear(const LinearOp::Params&, const Exec&);
-template void Launch<kAvx2>::LinearT(const LinearTOp::Params&, const Exec&);
-template void Launch<kAvx512>::LinearT(const LinearTOp::Params&, const Exec&);
-template void Launch<kAvx512Vnni>::LinearT(const LinearTOp::Params&, const Exec&);
-template void Launch<kAvx512Bf16>::LinearT(const LinearTOp::Params&, const Exec&);
+template void Launch<kAvx2>::Gemm(const GemmOp::Params&, const Exec&);
+template void Launch<kAvx2Bytes>::Gemm(const GemmOp::Params&, const Exec&);
+template void Launch<kAvx512>::Gemm(const GemmOp::Params&, const Exec&);
+template void Launch<kAvx512Vnni>::Gemm(const GemmOp::Params&, const Exec&);
+template void Launch<kAvx512Bf16>::Gemm(const GemmOp::Params&, const Exec&);
+template void Launch<kAmx>::Gemm(const GemmOp::Params&, const Exec&);
+template void Launch<kAmxInt8>::Gemm(const GemmOp::Params&, const Exec&);
+template void Launch<kAvx2>::GemmT(const GemmTOp::Params&, const Exec&);
+template void Launch<kAvx512>::GemmT(const GemmTOp::Params&, const Exec&);
+template void Launch<kAvx512Vnni>::GemmT(const GemmTOp::Params&, const Exec&);
+template void Launch<kAvx512Bf16>::GemmT(const GemmTOp::Params&, const Exec&);
 
 }  // namespace latte::cpu

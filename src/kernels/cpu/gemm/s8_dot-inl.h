@@ -20,56 +20,56 @@ namespace {
 
 // Which product: the weights, the runs of a chunk, whether rows of W have one scale each, and
 // whether runs have zeros of their own.
-template <class OrderType, int64_t kRunCount, bool kOne, bool kWithZeros>
-struct ByteKind {
-  using Order = OrderType;
-  using V = typename Order::V;
-  using T = typename Order::T;
-  static constexpr int64_t kRuns = kRunCount;
-  static constexpr int64_t kRun = kByteChunk / kRuns;
+template <class LayoutType, int64_t kGroupCount, bool kOne, bool kWithZeros>
+struct S8Kind {
+  using Layout = LayoutType;
+  using V = typename Layout::V;
+  using T = typename Layout::T;
+  static constexpr int64_t kGroups = kGroupCount;
+  static constexpr int64_t kGroup = kChunkK / kGroups;
   static constexpr bool kOneScale = kOne;
   static constexpr bool kZeros = kWithZeros;
 };
 
 // Calls f with the kind of a task: x is i8, W is i8 or u4 with scales.
-template <class Order, class F>
-void WithRuns(const LinearTask& t, const F& f) {
-  constexpr bool kLong = kValuesPer<typename Order::T> == 1;
+template <class Layout, class F>
+void WithGroups(const GemmTask& t, const F& f) {
+  constexpr bool kLong = kValuesPer<typename Layout::T> == 1;
   const auto with = [&](auto zeros) {
     constexpr bool kZeros = decltype(zeros)::value != 0;
-    if (HasOneScale(t)) return f(ByteKind<Order, 1, true, kZeros>{});
+    if (HasOneScale(t)) return f(S8Kind<Layout, 1, true, kZeros>{});
     if constexpr (!kLong)
-      if (!HasLongRuns(t.grid)) return f(ByteKind<Order, kChunkRuns, false, kZeros>{});
-    f(ByteKind<Order, 1, false, kZeros>{});
+      if (!HasChunkGroups(t.grid)) return f(S8Kind<Layout, kChunkGroups, false, kZeros>{});
+    f(S8Kind<Layout, 1, false, kZeros>{});
   };
   if constexpr (!kLong)
     if (t.grid.zero != nullptr) return with(Int<1>{});
   with(Int<0>{});
 }
-template <template <class, class> class Order, class V, class F>
-void WithByteKind(const LinearTask& t, const F& f) {
-  if (t.w_type == Element::kI8) return WithRuns<Order<V, I8>>(t, f);
-  WithRuns<Order<V, U4>>(t, f);
+template <template <class, class> class Layout, class V, class F>
+void WithS8Kind(const GemmTask& t, const F& f) {
+  if (t.w_type == Element::kI8) return WithGroups<Layout<V, I8>>(t, f);
+  WithGroups<Layout<V, U4>>(t, f);
 }
 
 // Rows of W whose scales and zeros are prepared together: [run][row].
-template <int64_t kRows, int64_t kMaxRuns>
-struct ByteRunScales {
-  alignas(64) float scale[kMaxRuns * kRows];
-  alignas(64) int32_t zero[kMaxRuns * kRows];  // less than 0
+template <int64_t kRows, int64_t kMaxGroups>
+struct GroupScales {
+  alignas(64) float scale[kMaxGroups * kRows];
+  alignas(64) int32_t zero[kMaxGroups * kRows];  // less than 0
 };
 
-template <class Kind, int64_t kRows, int64_t kMaxRuns>
-void PrepareScales(const LinearTask& t, int64_t n, int64_t rows, int64_t k_begin, int64_t k,
-                   ByteRunScales<kRows, kMaxRuns>& to) {
-  PrepareRunScales<typename Kind::V, Kind::kRun, kRows>(t.grid, n, rows, k_begin,
-                                                        Kind::kOneScale ? 1 : k, to.scale);
+template <class Kind, int64_t kRows, int64_t kMaxGroups>
+void PrepareScales(const GemmTask& t, int64_t n, int64_t rows, int64_t k_begin, int64_t k,
+                   GroupScales<kRows, kMaxGroups>& to) {
+  LoadGroupScales<typename Kind::V, Kind::kGroup, kRows>(t.grid, n, rows, k_begin,
+                                                         Kind::kOneScale ? 1 : k, to.scale);
   if constexpr (Kind::kZeros) {
     const ScaleGrid& g = t.grid;
     for (int64_t row = 0; row < kRows; ++row) {
       const uint8_t* const zero = g.zero + GridRow(g, n + Min(row, rows - 1)) * g.zero_stride;
-      for (int64_t at = 0; at < k; at += Kind::kRun)
-        to.zero[at / Kind::kRun * kRows + row] = -zero[GridColumn(g, k_begin + at)];
+      for (int64_t at = 0; at < k; at += Kind::kGroup)
+        to.zero[at / Kind::kGroup * kRows + row] = -zero[GridColumn(g, k_begin + at)];
     }
   }
 }
@@ -81,24 +81,24 @@ inline typename Kind::V::Vec AddChunk(const Sum& sum, const int32_t* start, floa
                                       const float* scale, const int32_t* zero,
                                       typename Kind::V::Vec total) {
   using V = typename Kind::V;
-  return AddChunkOf<V, Kind::kOneScale, Kind::kRuns>(
-      [&](int64_t run) {
-        if constexpr (Kind::Order::kZero == 0) return V::ToFloat(sum(run));
-        typename V::Ints from = V::SetInt(start[run]);
-        if constexpr (Kind::kZeros) from = V::MulInts(from, V::LoadBytes(zero + run * kRows));
-        return V::ToFloat(V::AddInts(sum(run), from));
+  return AddScaledChunk<V, Kind::kOneScale, Kind::kGroups>(
+      [&](int64_t group) {
+        if constexpr (Kind::Layout::kZero == 0) return V::ToFloat(sum(group));
+        typename V::Ints from = V::SetInt(start[group]);
+        if constexpr (Kind::kZeros) from = V::MulInts(from, V::LoadBytes(zero + group * kRows));
+        return V::ToFloat(V::AddInts(sum(group), from));
       },
-      [&](int64_t run) { return V::Load(scale + run * kRows); }, V::Set1(x), total);
+      [&](int64_t group) { return V::Load(scale + group * kRows); }, V::Set1(x), total);
 }
 
 // Of a vector of rows of W from n on, `rows` of them there, and one row of x: sums where a pass
 // over K begins, and what it ends with.
 template <class V>
-inline typename V::Vec FirstTotal(bool first, const float* y, int64_t rows) {
+inline typename V::Vec InitialTotal(bool first, const float* y, int64_t rows) {
   return first ? V::Zero() : LoadNext<V>(y, rows);
 }
 template <class Kind>
-inline void StoreTotal(const LinearTask& t, bool last, const float* scale, int64_t n, int64_t rows,
+inline void StoreTotal(const GemmTask& t, bool last, const float* scale, int64_t n, int64_t rows,
                        typename Kind::V::Vec total, float* y) {
   using V = typename Kind::V;
   if (last && Kind::kOneScale) total = V::Mul(total, V::Load(scale));
@@ -108,18 +108,18 @@ inline void StoreTotal(const LinearTask& t, bool last, const float* scale, int64
 
 // The scales of rows [n, +rows) and columns [k, +columns) of W, or of the next task's first rows:
 // with one for 32 weights they are a fifth of what is read.
-inline LinesInOrder ScaleLines(const LinearTask& task, int64_t n, int64_t rows, int64_t k,
-                               int64_t columns, int64_t steps) {
-  const LinearTask* const t = n < task.n ? &task : task.next;
+inline SequentialPrefetch ScalePrefetch(const GemmTask& task, int64_t n, int64_t rows, int64_t k,
+                                        int64_t columns, int64_t steps) {
+  const GemmTask* const t = n < task.n ? &task : task.next;
   if (t == nullptr || t->grid.scale == nullptr || t->grid.rows != 1) return {};
   const ScaleGrid& g = t->grid;
   const int64_t size = g.type == Element::kF32 ? 4 : 2;
   const int64_t row = n < task.n ? n : 0;
   const int64_t begin = (g.column_begin + k) / g.columns;
   const int64_t end = (g.column_begin + Min(k + columns, t->k) - 1) / g.columns + 1;
-  return LinesInOrder(
+  return SequentialPrefetch(
       static_cast<const char*>(g.scale) + ((g.row_begin + row) * g.stride + begin) * size,
-      g.stride * size, (end - begin) * size, Min(rows, t->n - row), task.ask_into, steps);
+      g.stride * size, (end - begin) * size, Min(rows, t->n - row), task.prefetch_level, steps);
 }
 
 }  // namespace

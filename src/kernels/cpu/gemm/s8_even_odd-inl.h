@@ -21,23 +21,23 @@
 namespace latte::cpu {
 namespace {
 
-constexpr int64_t kEight = 8;  // rows of W, or sums, of a vector
-constexpr int64_t kHalfBytes = 32;
-constexpr int64_t kUnitBytes = 2 * kHalfBytes;  // of x
+constexpr int64_t kS32Lanes = 8;  // rows of W, or sums, of a vector
+constexpr int64_t kVectorBytes = 32;
+constexpr int64_t kUnitBytes = 2 * kVectorBytes;  // of x
 constexpr int64_t kUnitSteps = 8;
 
 template <class V, class T>
-struct ByteHalves;
+struct S8EvenOddLayout;
 
 template <class VType>
-struct ByteHalves<VType, I8> {
+struct S8EvenOddLayout<VType, I8> {
   using V = VType;
   using T = I8;
   using Ints = typename V::Ints;
-  static constexpr int64_t kRowBytes = kByteChunk;
-  static constexpr int64_t kUnits = kRowBytes / kHalfBytes;  // of a chunk
+  static constexpr int64_t kRowBytes = kChunkK;
+  static constexpr int64_t kUnits = kRowBytes / kVectorBytes;  // of a chunk
   static constexpr int32_t kZero = 0;
-  static constexpr int64_t kWordSteps = 0;  // that are added in words
+  static constexpr int64_t kS16Steps = 0;  // that are added in words
 
   static Ints Even(Ints unit) { return V::EvenWords(unit); }
   static Ints Odd(Ints unit) { return V::OddWords(unit); }
@@ -47,7 +47,7 @@ struct ByteHalves<VType, I8> {
   }
   static Ints Finish(Ints sum) { return sum; }
   // Values of x from p on, `count` of the unit's there.
-  static void SplitInputs(const int8_t* p, int64_t count, Ints (&halves)[2]) {
+  static void SplitEvenOdd(const int8_t* p, int64_t count, Ints (&halves)[2]) {
     const Ints unit = V::LoadBytesPartial(p, count);
     halves[0] = V::EvenWords(unit);
     halves[1] = V::OddWords(unit);
@@ -55,14 +55,14 @@ struct ByteHalves<VType, I8> {
 };
 
 template <class VType>
-struct ByteHalves<VType, U4> {
+struct S8EvenOddLayout<VType, U4> {
   using V = VType;
   using T = U4;
   using Ints = typename V::Ints;
-  static constexpr int64_t kRowBytes = kByteChunk / 2;
-  static constexpr int64_t kUnits = kRowBytes / kHalfBytes;
+  static constexpr int64_t kRowBytes = kChunkK / 2;
+  static constexpr int64_t kUnits = kRowBytes / kVectorBytes;
   static constexpr int32_t kZero = 8;
-  static constexpr int64_t kWordSteps = 4;
+  static constexpr int64_t kS16Steps = 4;
 
   static Ints Even(Ints unit) { return V::LowNibbles(unit); }
   static Ints Odd(Ints unit) { return V::HighNibbles(unit); }
@@ -71,91 +71,93 @@ struct ByteHalves<VType, U4> {
     V::AddTwoByteDots(sums, w0, w1, x);
   }
   static Ints Finish(Ints sum) { return V::DotWords(sum, V::SetWord(1)); }
-  static void SplitInputs(const int8_t* p, int64_t count, Ints (&halves)[2]) {
+  static void SplitEvenOdd(const int8_t* p, int64_t count, Ints (&halves)[2]) {
     const Ints a = V::LoadBytesPartial(p, count);
-    const Ints b = count > kHalfBytes ? V::LoadBytesPartial(p + kHalfBytes, count - kHalfBytes)
-                                      : V::ZeroInts();
+    const Ints b = count > kVectorBytes
+                       ? V::LoadBytesPartial(p + kVectorBytes, count - kVectorBytes)
+                       : V::ZeroInts();
     halves[0] = V::EvenBytes(a, b);
     halves[1] = V::OddBytes(a, b);
   }
 };
 
 // Values of a unit.
-template <class Order>
-constexpr int64_t kUnitValues = kByteChunk / Order::kUnits;
+template <class Layout>
+constexpr int64_t kUnitValues = kChunkK / Layout::kUnits;
 // Bytes of a chunk of x.
-template <class Order>
-constexpr int64_t kInputBytes = Order::kUnits* kUnitBytes;
+template <class Layout>
+constexpr int64_t kAChunkBytes = Layout::kUnits* kUnitBytes;
 
 // Bytes [at, +32) of a row of W, `values` of the row there from its beginning on.
-template <class Order, bool kWhole>
-inline typename Order::Ints LoadUnit(const typename Order::T* w, int64_t at, int64_t values) {
+template <class Layout, bool kWhole>
+inline typename Layout::Ints LoadUnit(const typename Layout::T* w, int64_t at, int64_t values) {
   const auto* const p = w + at;
-  if constexpr (kWhole) return Order::V::LoadBytes(p);
-  constexpr int64_t kPer = kValuesPer<typename Order::T>;
-  return Order::V::LoadBytesPartial(p, Max(0, (values + kPer - 1) / kPer - at));
+  if constexpr (kWhole) return Layout::V::LoadBytes(p);
+  constexpr int64_t kPer = kValuesPer<typename Layout::T>;
+  return Layout::V::LoadBytesPartial(p, Max(0, (values + kPer - 1) / kPer - at));
 }
 
 // Columns [begin, +k) of a task's x: chunks, each with a scale and for each run what its integer
 // sums start from, with zeros the sum of its values.
-constexpr int64_t kMaxHalvesBytes = 192 << 10;
-struct HalvesInputs {
-  alignas(64) int8_t codes[kMaxHalvesBytes];
-  int32_t start[kMaxHalvesBytes / 128 * kChunkRuns];
-  float scale[kMaxHalvesBytes / 128];
+constexpr int64_t kMaxEvenOddBytes = 192 << 10;
+struct EvenOddA {
+  alignas(64) int8_t codes[kMaxEvenOddBytes];
+  int32_t start[kMaxEvenOddBytes / 128 * kChunkGroups];
+  float scale[kMaxEvenOddBytes / 128];
   int64_t begin, k, rows;
   int64_t row_step, chunk_step;  // chunks
 
-  int64_t chunks() const { return (k + kByteChunk - 1) / kByteChunk; }
+  int64_t chunks() const { return (k + kChunkK - 1) / kChunkK; }
   int64_t At(int64_t row, int64_t chunk) const { return row * row_step + chunk * chunk_step; }
 };
 
 // Sums of x in units, of the values of a run each: lanes 0 to 3 of unit u are run 2u, the others
 // run 2u + 1. Over all of the chunk where it is one run.
 template <class Kind>
-inline void SumInputs(const int8_t* codes, int32_t (&sums)[Kind::kRuns]) {
-  using Order = typename Kind::Order;
+inline void SumAGroups(const int8_t* codes, int32_t (&sums)[Kind::kGroups]) {
+  using Layout = typename Kind::Layout;
   using V = typename Kind::V;
   typename V::Ints units[4] = {V::ZeroInts(), V::ZeroInts(), V::ZeroInts(), V::ZeroInts()};
-  for (int64_t u = 0; u < Order::kUnits; ++u)
+  for (int64_t u = 0; u < Layout::kUnits; ++u)
     for (int64_t half = 0; half < 2; ++half) {
-      const typename V::Ints x = V::LoadBytes(codes + u * kUnitBytes + half * kHalfBytes);
+      const typename V::Ints x = V::LoadBytes(codes + u * kUnitBytes + half * kVectorBytes);
       units[u] = V::AddInts(units[u], V::DotWords(V::DotBytes(V::SetByte(1), x), V::SetWord(1)));
     }
   alignas(32) int32_t fours[8];
   V::StoreBytes(fours, V::SumFours(units));
-  if constexpr (Kind::kRuns == 1) {
+  if constexpr (Kind::kGroups == 1) {
     sums[0] = fours[0] + fours[1] + fours[4] + fours[5];
   } else {
-    for (int64_t run = 0; run < Kind::kRuns; ++run) sums[run] = fours[run % 2 * 4 + run / 2];
+    for (int64_t group = 0; group < Kind::kGroups; ++group)
+      sums[group] = fours[group % 2 * 4 + group / 2];
   }
 }
 
 template <class Kind>
-void PrepareHalves(const LinearTask& t, HalvesInputs& to) {
-  using Order = typename Kind::Order;
+void PackEvenOddA(const GemmTask& t, EvenOddA& to) {
+  using Layout = typename Kind::Layout;
   using V = typename Kind::V;
-  constexpr int32_t kFactor = Kind::kZeros ? 1 : -Order::kZero;
+  constexpr int32_t kFactor = Kind::kZeros ? 1 : -Layout::kZero;
   for (int64_t i = 0; i < to.rows; ++i) {
     const int8_t* const x = static_cast<const int8_t*>(t.x) + i * t.x_stride + to.begin;
     const float* const scale = t.x_scale + i * t.x_scale_stride;
     for (int64_t chunk = 0; chunk < to.chunks(); ++chunk) {
       const int64_t at = to.At(i, chunk);
-      const int64_t k = chunk * kByteChunk;
-      int8_t* const codes = to.codes + at * kInputBytes<Order>;
-      for (int64_t u = 0; u < Order::kUnits; ++u) {
-        const int64_t first = k + u * kUnitValues<Order>;
+      const int64_t k = chunk * kChunkK;
+      int8_t* const codes = to.codes + at * kAChunkBytes<Layout>;
+      for (int64_t u = 0; u < Layout::kUnits; ++u) {
+        const int64_t first = k + u * kUnitValues<Layout>;
         typename V::Ints halves[2];
-        Order::SplitInputs(x + first, Max(0, Min(to.k - first, kUnitValues<Order>)), halves);
+        Layout::SplitEvenOdd(x + first, Max(0, Min(to.k - first, kUnitValues<Layout>)), halves);
         V::StoreBytes(codes + u * kUnitBytes, halves[0]);
-        V::StoreBytes(codes + u * kUnitBytes + kHalfBytes, halves[1]);
+        V::StoreBytes(codes + u * kUnitBytes + kVectorBytes, halves[1]);
       }
       to.scale[at] = scale[(to.begin + k) / t.x_group];
-      if constexpr (Order::kZero != 0) {
-        int32_t sums[Kind::kRuns];
-        SumInputs<Kind>(codes, sums);
-        for (int64_t run = 0; run < Kind::kRuns; ++run)
-          to.start[at * Kind::kRuns + run] = kFactor * sums[run];
+      if constexpr (Layout::kZero != 0) {
+        int32_t sums[Kind::kGroups];
+        SumAGroups<Kind>(codes, sums);
+        for (int64_t group = 0; group < Kind::kGroups; ++group)
+          to.start[at * Kind::kGroups + group] = kFactor * sums[group];
       }
     }
   }

@@ -31,11 +31,11 @@ constexpr int64_t kColumnsRows = 256;  // rows of W at once
 constexpr int64_t kScaledRows = 64;
 // Rows of x from which on widening a 16-bit panel first is faster: it costs about as much as
 // widening again in ten tiles.
-constexpr int64_t kWidenRows = 60;
+constexpr int64_t kMinWidenM = 60;
 // W of which all lines are asked for before the first is used; they fit into an L2.
-constexpr int64_t kAskedBytes = 256 << 10;
+constexpr int64_t kPrefetchAllBytes = 256 << 10;
 // Columns of a stream at once; each may have a scale of its own.
-constexpr int64_t kStreamColumns = 1024;
+constexpr int64_t kMaxSmallMK = 1024;
 
 // Rows [row_begin, +rows) and columns [column, +columns) of a task's W.
 template <class T>
@@ -48,7 +48,7 @@ struct ColumnPanel {
 
 // Rows [begin, +count) of W are columns of x.
 template <class V>
-const float* FloatInput(const LinearTTask& t, int64_t m, int64_t begin, int64_t count,
+const float* FloatInput(const GemmTTask& t, int64_t m, int64_t begin, int64_t count,
                         float* scratch) {
   const int64_t at = m * t.x_stride + begin;
   if (t.x_type == Element::kF32) return static_cast<const float*>(t.x) + at;
@@ -59,14 +59,14 @@ const float* FloatInput(const LinearTTask& t, int64_t m, int64_t begin, int64_t 
 // y[:, column:+columns] (+)= the panel's rows, kN vectors wide. Lines are asked for with every run
 // of rows of x.
 template <class V, int64_t kN, class W>
-void OuterPanel(const LinearTTask& t, const ColumnPanel<W>& panel, LinesInOrder& ahead) {
+void OuterPanel(const GemmTTask& t, const ColumnPanel<W>& panel, SequentialPrefetch& ahead) {
   static constexpr float kOnes[] = {1, 1, 1, 1, 1, 1};
   static_assert(sizeof(kOnes) / sizeof(float) >= V::kTileRows);
   constexpr int64_t kStride = ScratchStride(kColumnsRows);
   alignas(64) float scratch[V::kTileRows * kStride];
   ForEachRun<V::kTileRows>(t.m, [&](int64_t m, auto rows) {
     constexpr int64_t kM = decltype(rows)::value;
-    ahead.Ask();
+    ahead.PrefetchNext();
     const float* x = nullptr;
     for (int64_t i = kM; i-- > 0;)
       x = FloatInput<V>(t, m + i, panel.row_begin, panel.rows, scratch + i * kStride);
@@ -93,7 +93,7 @@ void ScaleRow(const Weights<FloatMath<V>, T>& w, const Segments& segments, const
 
 // Requires: panel.rows ≤ kScaledRows.
 template <class V, int64_t kN, class T>
-void OuterScaledPanel(const LinearTTask& t, const ColumnPanel<T>& panel, LinesInOrder& ahead) {
+void OuterScaledPanel(const GemmTTask& t, const ColumnPanel<T>& panel, SequentialPrefetch& ahead) {
   constexpr int64_t kStride = kN * V::kLanes;
   alignas(64) float wide[kScaledRows * kStride];
   PanelScales<kScaledRows, kStride + V::kLanes> scales;
@@ -120,8 +120,8 @@ struct ColumnsScratch {
 };
 
 template <class V, int64_t kN, class T>
-[[gnu::noinline]] void OuterWidenedPanel(const LinearTTask& t, const ColumnPanel<T>& panel,
-                                         LinesInOrder& ahead) {
+[[gnu::noinline]] void OuterWidenedPanel(const GemmTTask& t, const ColumnPanel<T>& panel,
+                                         SequentialPrefetch& ahead) {
   constexpr int64_t kStride = kN * V::kLanes;
   float* const wide = InScratch<ColumnsScratch<kStride>>(t.scratch).wide;
   for (int64_t n = 0; n < panel.rows; ++n)
@@ -133,10 +133,10 @@ template <class V, int64_t kN, class T>
 }
 
 template <class V, int64_t kN, class T>
-void OuterRows(const LinearTTask& t, const ColumnPanel<T>& panel, LinesInOrder& ahead) {
+void OuterRows(const GemmTTask& t, const ColumnPanel<T>& panel, SequentialPrefetch& ahead) {
   if constexpr (sizeof(T) == 1)
     OuterScaledPanel<V, kN>(t, panel, ahead);
-  else if (sizeof(T) == 2 && t.m > kWidenRows)
+  else if (sizeof(T) == 2 && t.m > kMinWidenM)
     OuterWidenedPanel<V, kN>(t, panel, ahead);
   else
     OuterPanel<V, kN>(t, panel, ahead);
@@ -144,18 +144,20 @@ void OuterRows(const LinearTTask& t, const ColumnPanel<T>& panel, LinesInOrder& 
 
 // kWide: vectors per column run.
 template <class V, int64_t kWide, class T>
-void LinearTColumns(const LinearTTask& t, const T* w) {
+void LargeM(const GemmTTask& t, const T* w) {
   constexpr int64_t kRows = sizeof(T) == 1 ? kScaledRows : kColumnsRows;
   // Runs of columns would read a line of each row; asked for at once, W comes in its own order.
   const int64_t row_bytes = t.k / kValuesPer<T> * static_cast<int64_t>(sizeof(T));
-  for (int64_t n = 0; n < t.n && t.n * row_bytes <= kAskedBytes; ++n)
-    for (int64_t at = 0; at < row_bytes; at += 64) AskFor(w + n * t.w_stride, at, t.ask_into);
-  LinesInOrder ahead;
+  for (int64_t n = 0; n < t.n && t.n * row_bytes <= kPrefetchAllBytes; ++n)
+    for (int64_t at = 0; at < row_bytes; at += 64)
+      Prefetch(w + n * t.w_stride, at, t.prefetch_level);
+  SequentialPrefetch ahead;
   if (t.next_w != nullptr) {
     constexpr auto kSize = static_cast<int64_t>(sizeof(T));
     const int64_t runs = (t.k + kWide * V::kLanes - 1) / (kWide * V::kLanes) *
                          ((t.n + kRows - 1) / kRows) * ((t.m + V::kTileRows - 1) / V::kTileRows);
-    ahead = LinesInOrder(t.next_w, t.w_stride * kSize, row_bytes, t.n, t.ask_into, runs);
+    ahead =
+        SequentialPrefetch(t.next_w, t.w_stride * kSize, row_bytes, t.n, t.prefetch_level, runs);
   }
   ForEachColumnRun<V, kWide>(t.k, [&](int64_t column, auto vectors, int64_t columns) {
     for (int64_t n = 0; n < t.n; n += kRows)
@@ -172,7 +174,7 @@ constexpr int64_t kRowsAtOnce = 4;
 
 // Scales and zeros of a row of W: of the segments of its columns.
 struct RowScales {
-  alignas(64) float scale[kStreamColumns];
+  alignas(64) float scale[kMaxSmallMK];
   const uint8_t* zero;
 };
 
@@ -183,7 +185,7 @@ struct WeightStream {
   static constexpr int64_t kSlots = sizeof(T) == 1 ? kRowsAtOnce : 1;
 
   const T* w;  // of the next row
-  LinearTTask t;
+  GemmTTask t;
   int64_t scaled_until;  // rows before this one have the scales of `slot`
   int64_t slot;
   RowScales* slots;  // [kSlots]
@@ -195,9 +197,9 @@ constexpr int64_t kTwoLines = 128 * kValuesPer<T> / static_cast<int64_t>(sizeof(
 
 // y[i,:] = y[i,:] + Σ over kRows rows of W, in order: x[row][i]·w; the first finds nothing in y.
 // ask() is called before every two lines of a row.
-template <class V, int64_t kM, int64_t kRows, class T, class Ask>
+template <class V, int64_t kM, int64_t kRows, class T, class PrefetchNext>
 void AddRows(const WeightStream<T>& s, const Segments& segments, const float (&x)[kRows][kM],
-             bool first, const Ask& ask) {
+             bool first, const PrefetchNext& ask) {
   Weights<FloatMath<V>, T> w[kRows];
   typename V::Vec xi[kRows][kM];
   for (int64_t row = 0; row < kRows; ++row) {
@@ -255,17 +257,17 @@ void LoadRowScales(WeightStream<T>& s, int64_t n, int64_t i, int64_t segments) {
 }
 
 template <int64_t kM, class T>
-struct StreamScratch {
+struct SmallMScratch {
   static constexpr int64_t kStride = ScratchStride(kColumnsRows);
-  RowScales slots[kMaxStreams][WeightStream<T>::kSlots];
-  alignas(64) float x[kMaxStreams * kM * kStride];
+  RowScales slots[kMaxBatchInFlight][WeightStream<T>::kSlots];
+  alignas(64) float x[kMaxBatchInFlight * kM * kStride];
 };
 
-// Requires: t.k ≤ kStreamColumns.
+// Requires: t.k ≤ kMaxSmallMK.
 template <class V, int64_t kM, class T>
-[[gnu::noinline]] void StreamColumns(const LinearTTask& t, const T* w) {
-  auto& scratch = InScratch<StreamScratch<kM, T>>(t.scratch);
-  WeightStream<T> streams[kMaxStreams];
+[[gnu::noinline]] void SmallMMultiStream(const GemmTTask& t, const T* w) {
+  auto& scratch = InScratch<SmallMScratch<kM, T>>(t.scratch);
+  WeightStream<T> streams[kMaxBatchInFlight];
   for (int64_t b = 0; b < t.batches; ++b) {
     WeightStream<T>& s = streams[b];
     s.t = t;
@@ -278,14 +280,14 @@ template <class V, int64_t kM, class T>
     s.slots[0].scale[0] = 1;
     s.slots[0].zero = nullptr;
   }
-  constexpr int64_t kStride = StreamScratch<kM, T>::kStride;
-  const float* x[kMaxStreams][kM];
+  constexpr int64_t kStride = SmallMScratch<kM, T>::kStride;
+  const float* x[kMaxBatchInFlight][kM];
   const Segments segments = SegmentsOf(t.grid, 0, t.k);
   constexpr auto kSize = static_cast<int64_t>(sizeof(T));
   // One product: rows behind the first ones, in memory's order.
-  LinesInOrder in_order(
+  SequentialPrefetch in_order(
       w + kRowsAtOnce * t.w_stride, t.w_stride * kSize, t.k / kValuesPer<T> * kSize,
-      Max(t.n - kRowsAtOnce, 0), t.ask_into,
+      Max(t.n - kRowsAtOnce, 0), t.prefetch_level,
       (t.n + kRowsAtOnce - 1) / kRowsAtOnce * ((t.k + kTwoLines<T> - 1) / kTwoLines<T>));
   const auto add = [&](int64_t n, auto rows) {
     constexpr int64_t kRows = decltype(rows)::value;
@@ -294,15 +296,15 @@ template <class V, int64_t kM, class T>
       for (int64_t i = 0; i < kM; ++i)
         x[b][i] = FloatInput<V>(t, i, b * t.x_batch + n, Min(kColumnsRows, t.n - n),
                                 scratch.x + (b * kM + i) * kStride);
-    LinesAhead in_turn{
+    BurstPrefetch in_turn{
         reinterpret_cast<const char*>(streams[0].w + kRows * t.w_stride), t.w_batch,
         ((kRows - 1) * t.w_stride + segments.k / kValuesPer<T>)*static_cast<int64_t>(sizeof(T)),
         t.batches};
     const auto ask = [&] {
       if (t.batches == 1)
-        in_order.Ask();
+        in_order.PrefetchNext();
       else
-        in_turn.Ask(2 * kRows);
+        in_turn.PrefetchNext(2 * kRows);
     };
     for (int64_t b = 0; b < t.batches; ++b) {
       WeightStream<T>& s = streams[b];
@@ -318,31 +320,32 @@ template <class V, int64_t kM, class T>
 }
 
 // Rows of W and columns, four vectors, that are added at once where sums stay in registers.
-constexpr int64_t kDownRows = 16;
-constexpr int64_t kDownVectors = 4;
+constexpr int64_t kRegisterRows = 16;
+constexpr int64_t kRegisterVectors = 4;
 template <class V>
-constexpr int64_t kDownColumns = kDownVectors* V::kLanes;
-constexpr int64_t kDownAheadBytes = 16 << 10;  // of W, asked for before they are used
+constexpr int64_t kRegisterColumns = kRegisterVectors* V::kLanes;
+constexpr int64_t kPrefetchBytes = 16 << 10;  // of W, asked for before they are used
 
 // y[i,:] = y[i,:] + Σ over `rows` rows of W, in order: x[row][i]·(w·scale of row); the first finds
 // nothing in y. A function of its own: g++ 12 keeps addresses in vector registers otherwise.
 template <class V, int64_t kM, class T>
-[[gnu::noinline]] void AddRowsDown(const T* w, int64_t stride, int64_t rows, const float* scale,
-                                   int64_t scale_stride, const float* x, bool first,
-                                   LineRuns::Run ahead, float* y, int64_t y_stride) {
-  LinesByRow lines(ahead);
-  typename V::Vec sums[kM][kDownVectors];
+[[gnu::noinline]] void AddRowsInRegisters(const T* w, int64_t stride, int64_t rows,
+                                          const float* scale, int64_t scale_stride, const float* x,
+                                          bool first, PrefetchRuns::Run ahead, float* y,
+                                          int64_t y_stride) {
+  PrefetchByRow lines(ahead);
+  typename V::Vec sums[kM][kRegisterVectors];
 #pragma GCC unroll 4
   for (int64_t i = 0; i < kM; ++i)
 #pragma GCC unroll 4
-    for (int64_t j = 0; j < kDownVectors; ++j)
+    for (int64_t j = 0; j < kRegisterVectors; ++j)
       sums[i][j] = first ? V::Zero() : V::Load(y + i * y_stride + j * V::kLanes);
   for (int64_t row = 0; row < rows; ++row, w += stride, scale += scale_stride, x += kM) {
 #pragma GCC unroll 4
-    for (uint64_t line = 0; line < sizeof(T); ++line) lines.Ask();
-    typename V::Vec value[kDownVectors];
+    for (uint64_t line = 0; line < sizeof(T); ++line) lines.PrefetchNext();
+    typename V::Vec value[kRegisterVectors];
 #pragma GCC unroll 4
-    for (int64_t j = 0; j < kDownVectors; ++j) {
+    for (int64_t j = 0; j < kRegisterVectors; ++j) {
       value[j] = V::Load(w + j * V::kLanes);
       if constexpr (sizeof(T) == 1) value[j] = V::Mul(value[j], V::Set1(*scale));
     }
@@ -350,19 +353,19 @@ template <class V, int64_t kM, class T>
     for (int64_t i = 0; i < kM; ++i) {
       const typename V::Vec xi = V::Set1(x[i]);
 #pragma GCC unroll 4
-      for (int64_t j = 0; j < kDownVectors; ++j) sums[i][j] = V::Fma(xi, value[j], sums[i][j]);
+      for (int64_t j = 0; j < kRegisterVectors; ++j) sums[i][j] = V::Fma(xi, value[j], sums[i][j]);
     }
   }
 #pragma GCC unroll 4
   for (int64_t i = 0; i < kM; ++i)
 #pragma GCC unroll 4
-    for (int64_t j = 0; j < kDownVectors; ++j)
+    for (int64_t j = 0; j < kRegisterVectors; ++j)
       V::Store(y + i * y_stride + j * V::kLanes, sums[i][j]);
 }
 
 // Scales of rows [n, +rows), [row][segment].
 template <class V>
-void LoadScalesDown(const ScaleGrid& grid, int64_t n, int64_t rows, int64_t segments, float* to) {
+void LoadRowScalesOf(const ScaleGrid& grid, int64_t n, int64_t rows, int64_t segments, float* to) {
   const int64_t column = grid.column_begin / grid.columns;
   const int64_t first = grid.row_begin + n;
   WithType(grid.scale, grid.type, [&](const auto* scale) {
@@ -374,25 +377,25 @@ void LoadScalesDown(const ScaleGrid& grid, int64_t n, int64_t rows, int64_t segm
   });
 }
 
-// One product of bytes, scaled by whole runs of columns. Requires: t.k ≤ kStreamColumns.
+// One product of bytes, scaled by whole runs of columns. Requires: t.k ≤ kMaxSmallMK.
 template <class V, int64_t kM, class T>
-void StreamDown(const LinearTTask& t, const T* w) {
+void SmallMInRegisters(const GemmTTask& t, const T* w) {
   const Segments segments = SegmentsOf(t.grid, 0, t.k);
-  alignas(64) float scale[kStreamColumns / kDownColumns<V> * kDownRows];
-  ProductLines<T> ahead(t, w, 0, t.k, kDownAheadBytes, kDownRows, t.k / kDownColumns<V>);
-  for (int64_t n = 0; n < t.n; n += kDownRows) {
-    const int64_t rows = Min(kDownRows, t.n - n);
-    float x[kDownRows * kM];
+  alignas(64) float scale[kMaxSmallMK / kRegisterColumns<V> * kRegisterRows];
+  ProductPrefetch<T> ahead(t, w, 0, t.k, kPrefetchBytes, kRegisterRows, t.k / kRegisterColumns<V>);
+  for (int64_t n = 0; n < t.n; n += kRegisterRows) {
+    const int64_t rows = Min(kRegisterRows, t.n - n);
+    float x[kRegisterRows * kM];
     for (int64_t i = 0; i < kM; ++i) {
-      alignas(64) float scratch[kDownRows];
+      alignas(64) float scratch[kRegisterRows];
       const float* const xi = FloatInput<V>(t, i, n, rows, scratch);
       for (int64_t row = 0; row < rows; ++row) x[row * kM + i] = xi[row];
     }
-    if constexpr (sizeof(T) == 1) LoadScalesDown<V>(t.grid, n, rows, segments.count, scale);
+    if constexpr (sizeof(T) == 1) LoadRowScalesOf<V>(t.grid, n, rows, segments.count, scale);
     ForEachSegment(segments, [&](int64_t segment, int64_t begin, int64_t end) {
-      for (int64_t at = begin; at < end; at += kDownColumns<V>) {
-        AddRowsDown<V, kM>(w + n * t.w_stride + at, t.w_stride, rows, scale + segment,
-                           segments.count, x, n == 0, ahead.Next(), t.y + at, t.y_stride);
+      for (int64_t at = begin; at < end; at += kRegisterColumns<V>) {
+        AddRowsInRegisters<V, kM>(w + n * t.w_stride + at, t.w_stride, rows, scale + segment,
+                                  segments.count, x, n == 0, ahead.Next(), t.y + at, t.y_stride);
       }
     });
   }
@@ -400,39 +403,39 @@ void StreamDown(const LinearTTask& t, const T* w) {
 
 // Whether the sums of a task stay in registers over rows of W.
 template <class V, class T>
-bool StreamsDown(const LinearTTask& t) {
+bool FitsInRegisters(const GemmTTask& t) {
   if (t.batches > 1 || (t.grid.scale == nullptr) != (sizeof(T) > 1)) return false;
   const Segments s = SegmentsOf(t.grid, 0, t.k);
-  return t.k % kDownColumns<V> == 0 && s.first % kDownColumns<V> == 0 &&
-         (s.count == 1 || s.columns % kDownColumns<V> == 0);
+  return t.k % kRegisterColumns<V> == 0 && s.first % kRegisterColumns<V> == 0 &&
+         (s.count == 1 || s.columns % kRegisterColumns<V> == 0);
 }
 
 template <class V, class T>
-void LinearTStreams(const LinearTTask& task, const T* w) {
-  LinearTTask t = task;
-  for (int64_t begin = 0; begin < task.k; begin += kStreamColumns) {
-    t.k = Min(kStreamColumns, task.k - begin);
+void SmallM(const GemmTTask& task, const T* w) {
+  GemmTTask t = task;
+  for (int64_t begin = 0; begin < task.k; begin += kMaxSmallMK) {
+    t.k = Min(kMaxSmallMK, task.k - begin);
     t.y = task.y + begin;
     t.grid.column_begin = task.grid.column_begin + begin;
     if (task.next_w != nullptr)
       t.next_w = static_cast<const T*>(task.next_w) + begin / kValuesPer<T>;
     const T* const from = w + begin / kValuesPer<T>;
-    WithConstant<kStreamRowsOfX>(task.m, [&](auto rows) {
+    WithConstant<kMaxSmallM>(task.m, [&](auto rows) {
       constexpr int64_t kM = decltype(rows)::value;
       if constexpr ((std::is_same_v<T, I8> || std::is_same_v<T, BF16>)&&V::kLanes >= 16)
-        if (StreamsDown<V, T>(t)) return StreamDown<V, kM>(t, from);
-      StreamColumns<V, kM>(t, from);
+        if (FitsInRegisters<V, T>(t)) return SmallMInRegisters<V, kM>(t, from);
+      SmallMMultiStream<V, kM>(t, from);
     });
   }
 }
 
 template <class V>
-void LinearT(const LinearTTask& t) {
+void GemmTF32(const GemmTTask& t) {
   WithWeightType(t.w, t.w_type, [&](const auto* w) {
-    if (t.m <= kStreamRowsOfX)
-      LinearTStreams<V>(t, w);
+    if (t.m <= kMaxSmallM)
+      SmallM<V>(t, w);
     else
-      LinearTColumns<V, 4>(t, w);
+      LargeM<V, 4>(t, w);
   });
 }
 

@@ -14,7 +14,7 @@
 // Rounding  that of dot products of pairs (avx512_bf16-inl.h); of each block's sum twice.
 // Order     per block of rows of W, pairs of rows in order from zero on, a last one without its
 //           second; blocks in order. For every tile, task and thread count.
-// Limits    columns and segments as SupportsF8Pairs says; stack 40 KiB.
+// Limits    columns and segments as SupportsFp8Bf16 says; stack 40 KiB.
 #pragma once
 
 #include <cstdint>
@@ -37,8 +37,8 @@ constexpr int64_t kPairsAtOnce = 8;   // where they lie
 constexpr int64_t kPairUnit = 16;     // columns of one scale
 constexpr int64_t kPairVectors = kPairColumns / kPairUnit;
 constexpr int64_t kPairTaskColumns = 1024;  // whose sums stay in the L1
-constexpr int64_t kPairsAheadBytes = 16 << 10;
-constexpr int64_t kPairTileRows = 6;  // of x beside zipped rows
+constexpr int64_t kBf16PrefetchBytes = 16 << 10;
+constexpr int64_t kBf16Mr = 6;  // of x beside zipped rows
 
 // Rows [n, +rows) of W, which share scales; what an even number of them lacks is the last again,
 // beside a zero of x.
@@ -57,7 +57,7 @@ struct PairInputs {
   alignas(64) BF16 x[2 * kBlockPairs];
 
   template <class T>
-  void Set(const LinearTTask& t, int64_t m, const PairBlock<T>& block) {
+  void Set(const GemmTTask& t, int64_t m, const PairBlock<T>& block) {
     const BF16* const from = static_cast<const BF16*>(t.x) + m * t.x_stride + block.n;
     __builtin_memcpy(x, from, static_cast<uint64_t>(block.rows) * sizeof(BF16));
     if (block.rows % 2 != 0) x[block.rows] = BF16{0};
@@ -70,7 +70,7 @@ struct PairScales {
 };
 
 template <class V>
-void SetPairScales(const LinearTTask& t, int64_t n, PairScales& to) {
+void SetPairScales(const GemmTTask& t, int64_t n, PairScales& to) {
   const int64_t units = t.k / kPairUnit;
   if (t.grid.scale == nullptr) {
     for (int64_t i = 0; i < units; ++i) to.scale[i] = 1;
@@ -87,10 +87,10 @@ void SetPairScales(const LinearTTask& t, int64_t n, PairScales& to) {
   });
 }
 
-// y (+)= sums · scales of 64 columns; sums as ZipRows orders their columns.
+// y (+)= sums · scales of 64 columns; sums as InterleaveTwoRows orders their columns.
 template <class V>
 void StoreScaled(typename V::Vec (&sums)[kPairVectors], const float* scales, bool first, float* y) {
-  V::TurnLanes(sums);
+  V::Transpose128(sums);
   for (int64_t i = 0; i < kPairVectors; ++i, y += V::kLanes) {
     const typename V::Vec scale = V::Set1(scales[i]);
     V::Store(y, first ? V::Mul(sums[i], scale) : V::Fma(sums[i], scale, V::Load(y)));
@@ -101,9 +101,9 @@ void StoreScaled(typename V::Vec (&sums)[kPairVectors], const float* scales, boo
 // x. A function of its own, so that sums and tables have all registers.
 template <class V, int64_t kM, class T>
 [[gnu::noinline]] void AddPairRows(const PairBlock<T>& block, int64_t column, int64_t begin,
-                                   int64_t end, const PairInputs* x, LineRuns::Run ahead,
+                                   int64_t end, const PairInputs* x, PrefetchRuns::Run ahead,
                                    float* sums, int64_t sums_stride) {
-  LinesByRow lines(ahead);
+  PrefetchByRow lines(ahead);
   const typename V::ByteTables tables = V::ByteTablesOf(block.w);
   typename V::Vec sum[kM][kPairVectors];
 #pragma GCC unroll 4
@@ -112,10 +112,10 @@ template <class V, int64_t kM, class T>
     for (int64_t j = 0; j < kPairVectors; ++j)
       sum[m][j] = begin == 0 ? V::Zero() : V::Load(sums + m * sums_stride + j * V::kLanes);
   for (int64_t pair = begin; pair < end; ++pair) {
-    lines.Ask();
-    lines.Ask();
+    lines.PrefetchNext();
+    lines.PrefetchNext();
     typename V::Pairs w[kPairVectors];
-    V::ZipRows(block.Row(2 * pair) + column, block.Row(2 * pair + 1) + column, tables, w);
+    V::InterleaveTwoRows(block.Row(2 * pair) + column, block.Row(2 * pair + 1) + column, tables, w);
 #pragma GCC unroll 4
     for (int64_t m = 0; m < kM; ++m) {
       const typename V::Pairs xm = V::SetPair(x[m].x + 2 * pair);
@@ -132,8 +132,8 @@ template <class V, int64_t kM, class T>
 
 // y (+)= a block times kM rows of x, where W lies.
 template <class V, int64_t kM, class T>
-void StreamBlock(const LinearTTask& t, const PairBlock<T>& block, const PairScales& scales,
-                 ProductLines<T>& ahead) {
+void SmallMBf16(const GemmTTask& t, const PairBlock<T>& block, const PairScales& scales,
+                ProductPrefetch<T>& ahead) {
   PairInputs x[kM];
   for (int64_t m = 0; m < kM; ++m) x[m].Set(t, m, block);
   alignas(64) float sums[kM * kPairTaskColumns];
@@ -157,15 +157,16 @@ void StreamBlock(const LinearTTask& t, const PairBlock<T>& block, const PairScal
 
 // y (+)= zipped rows, [pair of rows][vector][lane][2], times kM rows of x.
 template <class V, int64_t kM>
-[[gnu::noinline]] void ZippedTile(const BF16* zipped, int64_t pairs, const PairInputs* x,
-                                  const float* scales, bool first, float* y, int64_t y_stride) {
+[[gnu::noinline]] void TileBf16Interleaved(const BF16* interleaved, int64_t pairs,
+                                           const PairInputs* x, const float* scales, bool first,
+                                           float* y, int64_t y_stride) {
   typename V::Vec sum[kM][kPairVectors];
   SetZero<V>(sum);
   for (int64_t pair = 0; pair < pairs; ++pair) {
     typename V::Pairs w[kPairVectors];
 #pragma GCC unroll 4
-    for (int64_t j = 0; j < kPairVectors; ++j, zipped += V::kPairElements)
-      w[j] = V::LoadPairs(zipped);
+    for (int64_t j = 0; j < kPairVectors; ++j, interleaved += V::kPairElements)
+      w[j] = V::LoadPairs(interleaved);
 #pragma GCC unroll 6
     for (int64_t m = 0; m < kM; ++m) {
       const typename V::Pairs xm = V::SetPair(x[m].x + 2 * pair);
@@ -178,33 +179,34 @@ template <class V, int64_t kM>
 
 // y (+)= a block times all rows of x, six at a time.
 template <class V, class T>
-void ZippedBlock(const LinearTTask& t, const PairBlock<T>& block, const PairScales& scales,
-                 ProductLines<T>& ahead) {
-  alignas(64) BF16 zipped[kBlockPairs * kPairVectors * V::kPairElements];
+void LargeMBf16(const GemmTTask& t, const PairBlock<T>& block, const PairScales& scales,
+                ProductPrefetch<T>& ahead) {
+  alignas(64) BF16 interleaved[kBlockPairs * kPairVectors * V::kPairElements];
   const typename V::ByteTables tables = V::ByteTablesOf(block.w);
   for (int64_t column = 0; column < t.k; column += kPairColumns) {
-    BF16* to = zipped;
+    BF16* to = interleaved;
     for (int64_t pair = 0; pair < block.pairs(); ++pair) {
       typename V::Pairs w[kPairVectors];
-      V::ZipRows(block.Row(2 * pair) + column, block.Row(2 * pair + 1) + column, tables, w);
+      V::InterleaveTwoRows(block.Row(2 * pair) + column, block.Row(2 * pair + 1) + column, tables,
+                           w);
       for (int64_t j = 0; j < kPairVectors; ++j, to += V::kPairElements) V::StorePairs(to, w[j]);
     }
-    ForEachRun<kPairTileRows>(t.m, [&](int64_t m, auto count) {
+    ForEachRun<kBf16Mr>(t.m, [&](int64_t m, auto count) {
       constexpr int64_t kM = decltype(count)::value;
-      const LineRuns::Run lines = ahead.Next();
-      for (int64_t i = 0; i < lines.count; ++i) lines.Ask(i);
-      asm volatile("");  // as in LinesByRow
+      const PrefetchRuns::Run lines = ahead.Next();
+      for (int64_t i = 0; i < lines.count; ++i) lines.PrefetchNext(i);
+      asm volatile("");  // as in PrefetchByRow
       PairInputs x[kM];
       for (int64_t i = 0; i < kM; ++i) x[i].Set(t, m + i, block);
-      ZippedTile<V, kM>(zipped, block.pairs(), x, scales.scale + column / kPairUnit, block.first,
-                        t.y + m * t.y_stride + column, t.y_stride);
+      TileBf16Interleaved<V, kM>(interleaved, block.pairs(), x, scales.scale + column / kPairUnit,
+                                 block.first, t.y + m * t.y_stride + column, t.y_stride);
     });
   }
 }
 
 // Calls f(block) for runs of rows that share scales, kBlockPairs pairs at most.
 template <class T, class F>
-void ForEachPairBlock(const LinearTTask& t, const T* w, const F& f) {
+void ForEachPairBlock(const GemmTTask& t, const T* w, const F& f) {
   for (int64_t n = 0; n < t.n;) {
     int64_t rows = Min(t.n - n, 2 * kBlockPairs);
     if (t.grid.scale != nullptr)
@@ -216,31 +218,31 @@ void ForEachPairBlock(const LinearTTask& t, const T* w, const F& f) {
 
 // Requires: t.k ≤ kPairTaskColumns.
 template <class V, class T>
-void MultiplyByColumns(const LinearTTask& t, const T* w) {
+void MultiplyByColumns(const GemmTTask& t, const T* w) {
   PairScales scales;
   const int64_t chunks = t.k / kPairColumns;
-  if (t.m <= kStreamRowsOfX) {
-    ProductLines<T> ahead(t, w, 0, t.k, kPairsAheadBytes, 2 * kPairsAtOnce, chunks);
+  if (t.m <= kMaxSmallM) {
+    ProductPrefetch<T> ahead(t, w, 0, t.k, kBf16PrefetchBytes, 2 * kPairsAtOnce, chunks);
     return ForEachPairBlock(t, w, [&](const PairBlock<T>& block) {
       SetPairScales<V>(t, block.n, scales);
-      WithConstant<kStreamRowsOfX>(
-          t.m, [&](auto rows) { StreamBlock<V, decltype(rows)::value>(t, block, scales, ahead); });
+      WithConstant<kMaxSmallM>(
+          t.m, [&](auto rows) { SmallMBf16<V, decltype(rows)::value>(t, block, scales, ahead); });
     });
   }
   int64_t blocks = 0;
   ForEachPairBlock(t, w, [&](const PairBlock<T>&) { ++blocks; });
-  const int64_t tiles = (t.m + kPairTileRows - 1) / kPairTileRows;
+  const int64_t tiles = (t.m + kBf16Mr - 1) / kBf16Mr;
   // All of the next product while this one is multiplied.
-  ProductLines<T> ahead(t, w, 0, t.k, t.n * t.k, t.n, blocks * tiles * chunks);
+  ProductPrefetch<T> ahead(t, w, 0, t.k, t.n * t.k, t.n, blocks * tiles * chunks);
   ForEachPairBlock(t, w, [&](const PairBlock<T>& block) {
     SetPairScales<V>(t, block.n, scales);
-    ZippedBlock<V>(t, block, scales, ahead);
+    LargeMBf16<V>(t, block, scales, ahead);
   });
 }
 
 template <class V, class T>
-void LinearTOfF8(const LinearTTask& task) {
-  LinearTTask t = task;
+void GemmTFp8Of(const GemmTTask& task) {
+  GemmTTask t = task;
   for (int64_t begin = 0; begin < task.k; begin += kPairTaskColumns) {
     t.k = Min(kPairTaskColumns, task.k - begin);
     t.y = task.y + begin;
@@ -252,9 +254,9 @@ void LinearTOfF8(const LinearTTask& task) {
 
 // Requires: t.x is bf16, t.w e4m3; t.batches is 1.
 template <class V>
-void LinearTPairs(const LinearTTask& t) {
-  if (t.w_type == Element::kF8) return LinearTOfF8<V, F8>(t);
-  LinearTOfF8<V, F8Fnuz>(t);
+void GemmTFp8Bf16(const GemmTTask& t) {
+  if (t.w_type == Element::kF8) return GemmTFp8Of<V, F8>(t);
+  GemmTFp8Of<V, F8Fnuz>(t);
 }
 
 }  // namespace

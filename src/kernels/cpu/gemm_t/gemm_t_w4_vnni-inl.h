@@ -15,7 +15,7 @@
 //           2^−22 of the largest itself; of each block's sum twice.
 // Order     none within a block of rows of W; blocks in order. For every tile, task and thread
 //           count.
-// Limits    columns and segments as SupportsInts says; scratch 75 KiB.
+// Limits    columns and segments as SupportsVnni says; scratch 75 KiB.
 #pragma once
 
 #include <cstdint>
@@ -35,16 +35,16 @@ namespace {
 
 constexpr int64_t kDigits = 3;  // bytes of a number of fixed point
 constexpr int kFixedBits = 22;
-constexpr int64_t kUnitColumns = 32;  // of one scale
-constexpr int64_t kUnits = 16;        // at once, so 512 columns
-constexpr int64_t kFixedRows = 256;   // of W in a block
-constexpr int64_t kZippedRows = 16;   // of W at once
-constexpr int64_t kZippedColumns = 64;
-constexpr int64_t kZippedFours = kZippedRows / 4;
-constexpr int64_t kAheadBytes = 16 << 10;  // of W, asked for before they are used
+constexpr int64_t kUnitColumns = 32;      // of one scale
+constexpr int64_t kUnits = 16;            // at once, so 512 columns
+constexpr int64_t kFixedRows = 256;       // of W in a block
+constexpr int64_t kInterleavedRows = 16;  // of W at once
+constexpr int64_t kInterleavedColumns = 64;
+constexpr int64_t kInterleavedQuads = kInterleavedRows / 4;
+constexpr int64_t kW4PrefetchBytes = 16 << 10;  // of W, asked for before they are used
 
-constexpr int64_t kHalves = 2;  // of a register of W: even columns, odd columns
-constexpr int64_t kChunkColumns = kHalves * kZippedColumns;
+constexpr int64_t kNibbles = 2;  // of a register of W: even columns, odd columns
+constexpr int64_t kChunkColumns = kNibbles * kInterleavedColumns;
 constexpr int64_t kChunkBytes = kChunkColumns / kValuesPer<U4>;
 constexpr int64_t kChunkUnits = kChunkColumns / kUnitColumns;
 
@@ -116,8 +116,8 @@ typename V::Ints ZerosOf(const ScaleGrid& grid, const WeightBlock& block, int64_
 
 // x: [block.rows]. Memory has something to do meanwhile where `ahead` is not null.
 template <class V>
-[[gnu::noinline]] void SetFixedRow(const LinearTTask& t, const WeightBlock& block, const float* x,
-                                   ProductLines<U4>* ahead, FixedRow& to) {
+[[gnu::noinline]] void SetFixedRow(const GemmTTask& t, const WeightBlock& block, const float* x,
+                                   ProductPrefetch<U4>* ahead, FixedRow& to) {
   using Ints = typename V::Ints;
   const Segments segments = SegmentsOf(t.grid, block.column, block.columns);
   alignas(64) float products[kFixedRows][kUnits];
@@ -139,19 +139,19 @@ template <class V>
   const Ints carry = V::SetInt(0x808080);
   Ints zero = V::SetByte(static_cast<int8_t>(kU4DefaultZero));
   Ints zeros[kDigits] = {V::ZeroInts(), V::ZeroInts(), V::ZeroInts()};
-  const int64_t rows = RoundUp(block.rows, kZippedRows);
-  LinesByRow lines(LineRuns::Run{});
+  const int64_t rows = RoundUp(block.rows, kInterleavedRows);
+  PrefetchByRow lines(PrefetchRuns::Run{});
   for (int64_t i = 0; i < rows; i += 4) {
-    if (ahead != nullptr && i % kZippedRows == 0) lines = LinesByRow(ahead->Next());
-    for (int64_t j = 0; j < 4; ++j) lines.Ask();
+    if (ahead != nullptr && i % kInterleavedRows == 0) lines = PrefetchByRow(ahead->Next());
+    for (int64_t j = 0; j < 4; ++j) lines.PrefetchNext();
     Ints digits[4];
     for (int64_t j = 0; j < 4; ++j) {
       const bool inside = i + j < block.rows;
       const Ints fixed = inside ? V::ToInts(V::Mul(V::Load(products[i + j]), by)) : V::ZeroInts();
       digits[j] = V::XorInts(V::AddInts(fixed, carry), carry);
     }
-    V::ZipFours(digits);
-    V::TurnFours(digits);
+    V::InterleaveFourRows(digits);
+    V::TransposeIn128(digits);
     if (t.grid.zero != nullptr) zero = ZerosOf<V>(t.grid, block, i, segments.count);
     for (int64_t digit = 0; digit < kDigits; ++digit) {
       zeros[digit] = V::DotBytes(zeros[digit], zero, digits[digit]);
@@ -163,50 +163,50 @@ template <class V>
   V::StoreBytes(to.scale, V::PermuteInts(unit_segments, V::LoadBytes(to_float)));
 }
 
-// Sums of a chunk of columns: [half, row of x, digit, vector, lane], columns as ZipFours leaves
+// Sums of a chunk of columns: [half, row of x, digit, vector, lane], columns as InterleaveFourRows leaves
 // them.
 template <int64_t kM>
-constexpr int64_t kHalfSums = kM* kDigits* kZippedColumns;
+constexpr int64_t kNibbleSums = kM* kDigits* kInterleavedColumns;
 
 // 64 columns of 128 as bytes.
 template <class V>
-typename V::Ints NibblesOf(const char* p, int64_t half) {
+typename V::Ints NibblesOf(const char* p, int64_t nibble) {
   const typename V::Ints bytes = V::LoadBytes(p);
-  return half == 0 ? V::LowNibbles(bytes) : V::HighNibbles(bytes);
+  return nibble == 0 ? V::LowNibbles(bytes) : V::HighNibbles(bytes);
 }
 
 // sums (+)= 16 rows of W from `w` on times kM rows of x, of each the digits of these rows. units:
 // of each lane. A function of its own, so that zipped rows have all registers.
 template <class V, int64_t kM>
-[[gnu::noinline]] void AddZipped(const char* w, int64_t stride, const FixedRow* x, int64_t four,
-                                 const int32_t* units, bool first, LineRuns::Run ahead,
-                                 int32_t* sums) {
-  LinesByRow lines(ahead);
+[[gnu::noinline]] void AddInterleaved(const char* w, int64_t stride, const FixedRow* x,
+                                      int64_t four, const int32_t* units, bool first,
+                                      PrefetchRuns::Run ahead, int32_t* sums) {
+  PrefetchByRow lines(ahead);
   using Ints = typename V::Ints;
   const Ints unit_of_lane = V::LoadBytes(units);
-  for (int64_t half = 0; half < kHalves; ++half) {
-    Ints zipped[kZippedFours][4];
+  for (int64_t nibble = 0; nibble < kNibbles; ++nibble) {
+    Ints interleaved[kInterleavedQuads][4];
     const char* row = w;
 #pragma GCC unroll 4
-    for (int64_t i = 0; i < kZippedFours; ++i) {
+    for (int64_t i = 0; i < kInterleavedQuads; ++i) {
 #pragma GCC unroll 4
       for (int64_t j = 0; j < 4; ++j, row += stride) {
-        if (j % kHalves == half) lines.Ask();
-        zipped[i][j] = NibblesOf<V>(row, half);
+        if (j % kNibbles == nibble) lines.PrefetchNext();
+        interleaved[i][j] = NibblesOf<V>(row, nibble);
       }
-      V::ZipFours(zipped[i]);
+      V::InterleaveFourRows(interleaved[i]);
     }
     for (int64_t m = 0; m < kM; ++m)
-      for (int64_t digit = 0; digit < kDigits; ++digit, sums += kZippedColumns) {
+      for (int64_t digit = 0; digit < kDigits; ++digit, sums += kInterleavedColumns) {
         Ints sum[4];
 #pragma GCC unroll 4
         for (int64_t j = 0; j < 4; ++j)
           sum[j] = first ? V::ZeroInts() : V::LoadBytes(sums + j * V::kLanes);
 #pragma GCC unroll 4
-        for (int64_t i = 0; i < kZippedFours; ++i) {
+        for (int64_t i = 0; i < kInterleavedQuads; ++i) {
           const Ints xi = V::PermuteInts(unit_of_lane, V::LoadBytes(x[m].digits[four + i][digit]));
 #pragma GCC unroll 4
-          for (int64_t j = 0; j < 4; ++j) sum[j] = V::DotBytes(sum[j], zipped[i][j], xi);
+          for (int64_t j = 0; j < 4; ++j) sum[j] = V::DotBytes(sum[j], interleaved[i][j], xi);
         }
 #pragma GCC unroll 4
         for (int64_t j = 0; j < 4; ++j) V::StoreBytes(sums + j * V::kLanes, sum[j]);
@@ -225,12 +225,13 @@ void FloatsOf(const int32_t* sums, const FixedRow& x, typename V::Ints unit_of_l
   for (int64_t j = 0; j < 4; ++j) {
     typename V::Vec digits[kDigits];
     for (int64_t digit = 0; digit < kDigits; ++digit)
-      digits[digit] = V::ToFloat(V::SubInts(
-          V::LoadBytes(sums + digit * kZippedColumns + j * V::kLanes), of_units(x.zeros[digit])));
+      digits[digit] =
+          V::ToFloat(V::SubInts(V::LoadBytes(sums + digit * kInterleavedColumns + j * V::kLanes),
+                                of_units(x.zeros[digit])));
     const typename V::Vec byte = V::Set1(256);
     to[j] = V::Mul(V::Fma(V::Fma(digits[2], byte, digits[1]), byte, digits[0]), scale);
   }
-  V::TurnLanes(to);
+  V::Transpose128(to);
 }
 
 // y (+)= the sums of a chunk for row m of x.
@@ -240,13 +241,13 @@ void StoreChunk(const int32_t* sums, const FixedRow& x, typename V::Ints unit_of
   const auto store = [first](float* to, typename V::Vec v) {
     V::Store(to, first ? v : V::Add(V::Load(to), v));
   };
-  typename V::Vec floats[kHalves][4];
-  for (int64_t half = 0; half < kHalves; ++half)
-    FloatsOf<V>(sums + half * kHalfSums<kM> + m * kDigits * kZippedColumns, x, unit_of_lane,
-                floats[half]);
+  typename V::Vec floats[kNibbles][4];
+  for (int64_t nibble = 0; nibble < kNibbles; ++nibble)
+    FloatsOf<V>(sums + nibble * kNibbleSums<kM> + m * kDigits * kInterleavedColumns, x,
+                unit_of_lane, floats[nibble]);
   for (int64_t j = 0; j < 4; ++j) {
-    store(y + 2 * j * V::kLanes, V::ZipFloatsLow(floats[0][j], floats[1][j]));
-    store(y + (2 * j + 1) * V::kLanes, V::ZipFloatsHigh(floats[0][j], floats[1][j]));
+    store(y + 2 * j * V::kLanes, V::InterleaveFloatsLow(floats[0][j], floats[1][j]));
+    store(y + (2 * j + 1) * V::kLanes, V::InterleaveFloatsHigh(floats[0][j], floats[1][j]));
   }
 }
 
@@ -258,9 +259,9 @@ struct FixedScratch {
 
 // kM rows of x from m on times a block of W.
 template <class V, int64_t kM>
-[[gnu::noinline]] void MultiplyBlock(const LinearTTask& t, const U4* w, int64_t m,
-                                     const WeightBlock& block, ProductLines<U4>& ahead) {
-  constexpr int64_t kChunkSums = kHalves * kHalfSums<kM>;
+[[gnu::noinline]] void MultiplyBlock(const GemmTTask& t, const U4* w, int64_t m,
+                                     const WeightBlock& block, ProductPrefetch<U4>& ahead) {
+  constexpr int64_t kChunkSums = kNibbles * kNibbleSums<kM>;
   auto& s = InScratch<FixedScratch<kM>>(t.scratch);
   FixedRow* const x = s.x;
   int32_t* const sums = s.sums;
@@ -277,21 +278,21 @@ template <class V, int64_t kM>
 
   const auto* const first =
       reinterpret_cast<const char*>(w + block.n * t.w_stride + block.column / kValuesPer<U4>);
-  for (int64_t n = 0; n < block.rows; n += kZippedRows) {
+  for (int64_t n = 0; n < block.rows; n += kInterleavedRows) {
     const char* rows = first + n * t.w_stride;
     int64_t rows_stride = t.w_stride;
-    alignas(64) char padded[kZippedRows * kUnits * kUnitColumns / kValuesPer<U4>];
-    if (const int64_t left = block.rows - n; left < kZippedRows) {
+    alignas(64) char padded[kInterleavedRows * kUnits * kUnitColumns / kValuesPer<U4>];
+    if (const int64_t left = block.rows - n; left < kInterleavedRows) {
       rows_stride = chunks * kChunkBytes;
-      for (int64_t i = 0; i < kZippedRows; ++i)
+      for (int64_t i = 0; i < kInterleavedRows; ++i)
         __builtin_memcpy(padded + i * rows_stride, rows + Min(i, left - 1) * t.w_stride,
                          static_cast<uint64_t>(rows_stride));
       rows = padded;
     }
     for (int64_t chunk = 0; chunk < chunks; ++chunk) {
-      const LineRuns::Run lines = m == 0 ? ahead.Next() : LineRuns::Run{};
-      AddZipped<V, kM>(rows + chunk * kChunkBytes, rows_stride, x, n / 4, units[chunk], n == 0,
-                       lines, sums + chunk * kChunkSums);
+      const PrefetchRuns::Run lines = m == 0 ? ahead.Next() : PrefetchRuns::Run{};
+      AddInterleaved<V, kM>(rows + chunk * kChunkBytes, rows_stride, x, n / 4, units[chunk], n == 0,
+                            lines, sums + chunk * kChunkSums);
     }
   }
   for (int64_t chunk = 0; chunk < chunks; ++chunk)
@@ -303,15 +304,15 @@ template <class V, int64_t kM>
 
 // Requires: t.w is U4 with scales; t.batches is 1.
 template <class V>
-void LinearTInt4(const LinearTTask& t) {
+void GemmTW4Vnni(const GemmTTask& t) {
   const auto* const w = static_cast<const U4*>(t.w);
   for (int64_t column = 0; column < t.k; column += kUnits * kUnitColumns) {
     const int64_t columns = Min(kUnits * kUnitColumns, t.k - column);
-    ProductLines<U4> ahead(t, w, column, columns, kAheadBytes, kZippedRows,
-                           columns / kChunkColumns + 1);
+    ProductPrefetch<U4> ahead(t, w, column, columns, kW4PrefetchBytes, kInterleavedRows,
+                              columns / kChunkColumns + 1);
     for (int64_t n = 0; n < t.n; n += kFixedRows) {
       const WeightBlock block{n, Min(kFixedRows, t.n - n), column, columns};
-      ForEachRun<kStreamRowsOfX>(t.m, [&](int64_t m, auto count) {
+      ForEachRun<kMaxSmallM>(t.m, [&](int64_t m, auto count) {
         MultiplyBlock<V, decltype(count)::value>(t, w, m, block, ahead);
       });
     }

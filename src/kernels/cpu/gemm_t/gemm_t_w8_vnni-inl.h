@@ -17,7 +17,7 @@
 //           most 2^−15 of the largest itself; of each block's sum twice.
 // Order     none within a block of rows of W; blocks in order. For every tile, task and thread
 //           count.
-// Limits    columns and scales as SupportsInts says; stack 80 KiB.
+// Limits    columns and scales as SupportsVnni says; stack 80 KiB.
 #pragma once
 
 #include <cstdint>
@@ -33,17 +33,17 @@
 namespace latte::cpu {
 namespace {
 
-constexpr int64_t kWordRows = 128;    // of W in a block: sums of as many products fit 32 bits
-constexpr int64_t kWordColumns = 64;  // at once
-constexpr int64_t kWordVectors = 4;
-constexpr int64_t kWordRowsAtOnce = 16;        // where they lie
-constexpr int64_t kWordTaskColumns = 1024;     // whose sums stay in the L1
-constexpr int64_t kWordAheadBytes = 16 << 10;  // of W, asked for before they are used
-constexpr int64_t kWordTileRows = 6;           // of x beside zipped rows
-constexpr int kWordBits = 15;
+constexpr int64_t kS16BlockN = 128;  // of W in a block: sums of as many products fit 32 bits
+constexpr int64_t kS16Columns = 64;  // at once
+constexpr int64_t kS16Vectors = 4;
+constexpr int64_t kS16RowsAtOnce = 16;           // where they lie
+constexpr int64_t kS16MaxK = 1024;               // whose sums stay in the L1
+constexpr int64_t kS16PrefetchBytes = 16 << 10;  // of W, asked for before they are used
+constexpr int64_t kS16Mr = 6;                    // of x beside zipped rows
+constexpr int kS16Bits = 15;
 
 // Rows [n, +rows) of W. What an even number of them lacks is the last again, beside a zero of x.
-struct WordBlock {
+struct S16Block {
   const I8* w;
   int64_t stride, n, rows;
 
@@ -52,18 +52,18 @@ struct WordBlock {
 };
 
 // A row of x times the scales of a block's rows, and what one of its units means.
-struct WordRow {
-  alignas(64) int16_t x[kWordRows];
+struct S16Row {
+  alignas(64) int16_t x[kS16BlockN];
   float unit;
 };
 
 // scales: of the block's rows. What a pair lacks becomes zero.
 template <class V>
-void SetWordRow(const LinearTTask& t, int64_t m, const WordBlock& block, const float* scales,
-                WordRow& to) {
-  alignas(64) float scratch[kWordRows];
+void QuantizeS16Row(const GemmTTask& t, int64_t m, const S16Block& block, const float* scales,
+                    S16Row& to) {
+  alignas(64) float scratch[kS16BlockN];
   const float* const x = FloatInput<V>(t, m, block.n, block.rows, scratch);
-  alignas(64) float products[kWordRows];
+  alignas(64) float products[kS16BlockN];
   typename V::Vec largest = V::Zero();
   for (int64_t i = 0; i < block.rows; i += V::kLanes) {
     const int64_t rest = block.rows - i;
@@ -71,7 +71,7 @@ void SetWordRow(const LinearTTask& t, int64_t m, const WordBlock& block, const f
     largest = V::MaxMagnitude(largest, product);
     V::Store(products + i, product);
   }
-  const FixedPoint point = FixedPointOf<kWordBits>(V::LargestMagnitude(largest));
+  const FixedPoint point = FixedPointOf<kS16Bits>(V::LargestMagnitude(largest));
   const typename V::Vec by = V::Set1(point.from_float);
   for (int64_t i = 0; i < block.rows; i += V::kLanes)
     V::StoreSignedWords(to.x + i, V::Mul(V::Load(products + i), by));
@@ -81,31 +81,31 @@ void SetWordRow(const LinearTTask& t, int64_t m, const WordBlock& block, const f
 // Columns [0, 64) of two rows as words, zipped: of every 32 columns first each lower four of eight,
 // then each upper four. ColumnsInOrder brings sums of them into order.
 template <class V>
-[[gnu::always_inline]] inline void ZipWords(const I8* p, const I8* q,
-                                            typename V::Ints (&out)[kWordVectors]) {
+[[gnu::always_inline]] inline void InterleaveRowsS16(const I8* p, const I8* q,
+                                                     typename V::Ints (&out)[kS16Vectors]) {
 #pragma GCC unroll 2
   for (int64_t i = 0; i < 2; ++i) {
     const typename V::Ints first = V::WidenSigned(p + 32 * i);
     const typename V::Ints second = V::WidenSigned(q + 32 * i);
-    out[2 * i] = V::ZipWordsLow(first, second);
-    out[2 * i + 1] = V::ZipWordsHigh(first, second);
+    out[2 * i] = V::InterleaveS16Low(first, second);
+    out[2 * i + 1] = V::InterleaveS16High(first, second);
   }
 }
 template <class V>
-[[gnu::always_inline]] inline void ColumnsInOrder(typename V::Ints (&sums)[kWordVectors]) {
+[[gnu::always_inline]] inline void ColumnsInOrder(typename V::Ints (&sums)[kS16Vectors]) {
 #pragma GCC unroll 2
-  for (int64_t i = 0; i < kWordVectors; i += 2) {
-    const typename V::Ints low = V::ZipQuartersLow(sums[i], sums[i + 1]);
-    sums[i + 1] = V::ZipQuartersHigh(sums[i], sums[i + 1]);
+  for (int64_t i = 0; i < kS16Vectors; i += 2) {
+    const typename V::Ints low = V::Interleave128Low(sums[i], sums[i + 1]);
+    sums[i + 1] = V::Interleave128High(sums[i], sums[i + 1]);
     sums[i] = low;
   }
 }
 
 // y (+)= what sums of 64 columns mean.
 template <class V>
-void StoreWordSums(typename V::Ints (&sums)[kWordVectors], float unit, bool first, float* y) {
+void StoreS16Sums(typename V::Ints (&sums)[kS16Vectors], float unit, bool first, float* y) {
   ColumnsInOrder<V>(sums);
-  for (int64_t i = 0; i < kWordVectors; ++i, y += V::kLanes) {
+  for (int64_t i = 0; i < kS16Vectors; ++i, y += V::kLanes) {
     const typename V::Vec value = V::Mul(V::ToFloat(sums[i]), V::Set1(unit));
     V::Store(y, first ? value : V::Add(V::Load(y), value));
   }
@@ -114,140 +114,141 @@ void StoreWordSums(typename V::Ints (&sums)[kWordVectors], float unit, bool firs
 // sums[m] (+)= pairs [begin, end) of a block's rows, 64 columns from `column` on, times kM rows of
 // x. A function of its own, so that sums have all registers.
 template <class V, int64_t kM>
-[[gnu::noinline]] void AddWordRows(const WordBlock& block, int64_t column, int64_t begin,
-                                   int64_t end, const WordRow* x, LineRuns::Run ahead,
-                                   int32_t* sums, int64_t sums_stride) {
-  LinesByRow lines(ahead);
-  typename V::Ints sum[kM][kWordVectors];
+[[gnu::noinline]] void AddS16Rows(const S16Block& block, int64_t column, int64_t begin, int64_t end,
+                                  const S16Row* x, PrefetchRuns::Run ahead, int32_t* sums,
+                                  int64_t sums_stride) {
+  PrefetchByRow lines(ahead);
+  typename V::Ints sum[kM][kS16Vectors];
 #pragma GCC unroll 4
   for (int64_t m = 0; m < kM; ++m)
 #pragma GCC unroll 4
-    for (int64_t j = 0; j < kWordVectors; ++j)
+    for (int64_t j = 0; j < kS16Vectors; ++j)
       sum[m][j] = begin == 0 ? V::ZeroInts() : V::LoadBytes(sums + m * sums_stride + j * V::kLanes);
   for (int64_t pair = begin; pair < end; ++pair) {
-    lines.Ask();
-    lines.Ask();
-    typename V::Ints w[kWordVectors];
-    ZipWords<V>(block.Row(2 * pair) + column, block.Row(2 * pair + 1) + column, w);
+    lines.PrefetchNext();
+    lines.PrefetchNext();
+    typename V::Ints w[kS16Vectors];
+    InterleaveRowsS16<V>(block.Row(2 * pair) + column, block.Row(2 * pair + 1) + column, w);
 #pragma GCC unroll 4
     for (int64_t m = 0; m < kM; ++m) {
       const typename V::Ints xm = V::SetFour(x[m].x + 2 * pair);
 #pragma GCC unroll 4
-      for (int64_t j = 0; j < kWordVectors; ++j) sum[m][j] = V::DotWords(sum[m][j], w[j], xm);
+      for (int64_t j = 0; j < kS16Vectors; ++j) sum[m][j] = V::DotWords(sum[m][j], w[j], xm);
     }
   }
 #pragma GCC unroll 4
   for (int64_t m = 0; m < kM; ++m)
 #pragma GCC unroll 4
-    for (int64_t j = 0; j < kWordVectors; ++j)
+    for (int64_t j = 0; j < kS16Vectors; ++j)
       V::StoreBytes(sums + m * sums_stride + j * V::kLanes, sum[m][j]);
 }
 
 // y (+)= a block times all rows of x, where W lies.
 template <class V, int64_t kM>
-void StreamWords(const LinearTTask& t, const WordBlock& block, const WordRow* x,
-                 ProductLines<I8>& ahead) {
-  alignas(64) int32_t sums[kM * kWordTaskColumns];
-  for (int64_t pair = 0; pair < block.pairs(); pair += kWordRowsAtOnce / 2) {
-    const int64_t end = Min(pair + kWordRowsAtOnce / 2, block.pairs());
-    for (int64_t column = 0; column < t.k; column += kWordColumns)
-      AddWordRows<V, kM>(block, column, pair, end, x, ahead.Next(), sums + column, t.k);
+void SmallMS16(const GemmTTask& t, const S16Block& block, const S16Row* x,
+               ProductPrefetch<I8>& ahead) {
+  alignas(64) int32_t sums[kM * kS16MaxK];
+  for (int64_t pair = 0; pair < block.pairs(); pair += kS16RowsAtOnce / 2) {
+    const int64_t end = Min(pair + kS16RowsAtOnce / 2, block.pairs());
+    for (int64_t column = 0; column < t.k; column += kS16Columns)
+      AddS16Rows<V, kM>(block, column, pair, end, x, ahead.Next(), sums + column, t.k);
   }
   for (int64_t m = 0; m < kM; ++m)
-    for (int64_t column = 0; column < t.k; column += kWordColumns) {
-      typename V::Ints sum[kWordVectors];
-      for (int64_t j = 0; j < kWordVectors; ++j)
+    for (int64_t column = 0; column < t.k; column += kS16Columns) {
+      typename V::Ints sum[kS16Vectors];
+      for (int64_t j = 0; j < kS16Vectors; ++j)
         sum[j] = V::LoadBytes(sums + m * t.k + column + j * V::kLanes);
-      StoreWordSums<V>(sum, x[m].unit, block.n == 0, t.y + m * t.y_stride + column);
+      StoreS16Sums<V>(sum, x[m].unit, block.n == 0, t.y + m * t.y_stride + column);
     }
 }
 
 // y (+)= zipped rows, [pair of rows][vector][lane][2], times kM rows of x.
 template <class V, int64_t kM>
-[[gnu::noinline]] void ZippedWordTile(const int16_t* zipped, int64_t pairs, const WordRow* x,
-                                      bool first, float* y, int64_t y_stride) {
-  typename V::Ints sum[kM][kWordVectors];
+[[gnu::noinline]] void TileS16(const int16_t* interleaved, int64_t pairs, const S16Row* x,
+                               bool first, float* y, int64_t y_stride) {
+  typename V::Ints sum[kM][kS16Vectors];
 #pragma GCC unroll 6
   for (int64_t m = 0; m < kM; ++m)
 #pragma GCC unroll 4
-    for (int64_t j = 0; j < kWordVectors; ++j) sum[m][j] = V::ZeroInts();
+    for (int64_t j = 0; j < kS16Vectors; ++j) sum[m][j] = V::ZeroInts();
   for (int64_t pair = 0; pair < pairs; ++pair) {
-    typename V::Ints w[kWordVectors];
+    typename V::Ints w[kS16Vectors];
 #pragma GCC unroll 4
-    for (int64_t j = 0; j < kWordVectors; ++j, zipped += 2 * V::kLanes) w[j] = V::LoadBytes(zipped);
+    for (int64_t j = 0; j < kS16Vectors; ++j, interleaved += 2 * V::kLanes)
+      w[j] = V::LoadBytes(interleaved);
 #pragma GCC unroll 6
     for (int64_t m = 0; m < kM; ++m) {
       const typename V::Ints xm = V::SetFour(x[m].x + 2 * pair);
 #pragma GCC unroll 4
-      for (int64_t j = 0; j < kWordVectors; ++j) sum[m][j] = V::DotWords(sum[m][j], w[j], xm);
+      for (int64_t j = 0; j < kS16Vectors; ++j) sum[m][j] = V::DotWords(sum[m][j], w[j], xm);
     }
   }
-  for (int64_t m = 0; m < kM; ++m) StoreWordSums<V>(sum[m], x[m].unit, first, y + m * y_stride);
+  for (int64_t m = 0; m < kM; ++m) StoreS16Sums<V>(sum[m], x[m].unit, first, y + m * y_stride);
 }
 
 // y (+)= a block times rows [m, +count) of x, six at a time.
 template <class V>
-void ZippedWords(const LinearTTask& t, const WordBlock& block, const WordRow* x, int64_t m,
-                 int64_t count, ProductLines<I8>& ahead) {
-  alignas(64) int16_t zipped[kWordRows * kWordColumns];
-  for (int64_t column = 0; column < t.k; column += kWordColumns) {
-    int16_t* to = zipped;
+void LargeMS16(const GemmTTask& t, const S16Block& block, const S16Row* x, int64_t m, int64_t count,
+               ProductPrefetch<I8>& ahead) {
+  alignas(64) int16_t interleaved[kS16BlockN * kS16Columns];
+  for (int64_t column = 0; column < t.k; column += kS16Columns) {
+    int16_t* to = interleaved;
     for (int64_t pair = 0; pair < block.pairs(); ++pair) {
-      typename V::Ints w[kWordVectors];
-      ZipWords<V>(block.Row(2 * pair) + column, block.Row(2 * pair + 1) + column, w);
-      for (int64_t j = 0; j < kWordVectors; ++j, to += 2 * V::kLanes) V::StoreBytes(to, w[j]);
+      typename V::Ints w[kS16Vectors];
+      InterleaveRowsS16<V>(block.Row(2 * pair) + column, block.Row(2 * pair + 1) + column, w);
+      for (int64_t j = 0; j < kS16Vectors; ++j, to += 2 * V::kLanes) V::StoreBytes(to, w[j]);
     }
-    ForEachRun<kWordTileRows>(count, [&](int64_t i, auto rows) {
-      const LineRuns::Run lines = ahead.Next();
-      for (int64_t line = 0; line < lines.count; ++line) lines.Ask(line);
-      asm volatile("");  // as in LinesByRow
-      ZippedWordTile<V, decltype(rows)::value>(zipped, block.pairs(), x + i, block.n == 0,
-                                               t.y + (m + i) * t.y_stride + column, t.y_stride);
+    ForEachRun<kS16Mr>(count, [&](int64_t i, auto rows) {
+      const PrefetchRuns::Run lines = ahead.Next();
+      for (int64_t line = 0; line < lines.count; ++line) lines.PrefetchNext(line);
+      asm volatile("");  // as in PrefetchByRow
+      TileS16<V, decltype(rows)::value>(interleaved, block.pairs(), x + i, block.n == 0,
+                                        t.y + (m + i) * t.y_stride + column, t.y_stride);
     });
   }
 }
 
-constexpr int64_t kWordInputs = 96;  // rows of x that are brought to a fixed point together
+constexpr int64_t kS16MaxM = 96;  // rows of x that are brought to a fixed point together
 
-// Requires: t.k ≤ kWordTaskColumns.
+// Requires: t.k ≤ kS16MaxK.
 template <class V>
-void MultiplyWords(const LinearTTask& t, const I8* w) {
-  alignas(64) float scales[kWordRows];
-  WordRow x[kWordInputs];
-  const int64_t chunks = t.k / kWordColumns;
-  const bool few = t.m <= kStreamRowsOfX;
-  const int64_t blocks = (t.n + kWordRows - 1) / kWordRows;
+void GemmTS16(const GemmTTask& t, const I8* w) {
+  alignas(64) float scales[kS16BlockN];
+  S16Row x[kS16MaxM];
+  const int64_t chunks = t.k / kS16Columns;
+  const bool small_m = t.m <= kMaxSmallM;
+  const int64_t blocks = (t.n + kS16BlockN - 1) / kS16BlockN;
   int64_t tiles = 0;
-  for (int64_t m = 0; m < t.m; m += kWordInputs)
-    tiles += (Min(kWordInputs, t.m - m) + kWordTileRows - 1) / kWordTileRows;
+  for (int64_t m = 0; m < t.m; m += kS16MaxM)
+    tiles += (Min(kS16MaxM, t.m - m) + kS16Mr - 1) / kS16Mr;
   // Many rows of x: all of the next product while this one is multiplied.
-  ProductLines<I8> ahead =
-      few ? ProductLines<I8>(t, w, 0, t.k, kWordAheadBytes, kWordRowsAtOnce, chunks)
-          : ProductLines<I8>(t, w, 0, t.k, t.n * t.k, t.n, blocks * tiles * chunks);
-  for (int64_t n = 0; n < t.n; n += kWordRows) {
-    const WordBlock block{w + n * t.w_stride, t.w_stride, n, Min(kWordRows, t.n - n)};
-    LoadScalesDown<V>(t.grid, n, block.rows, 1, scales);
-    for (int64_t m = 0; m < t.m; m += kWordInputs) {
-      const int64_t count = Min(kWordInputs, t.m - m);
-      for (int64_t i = 0; i < count; ++i) SetWordRow<V>(t, m + i, block, scales, x[i]);
-      if (!few)
-        ZippedWords<V>(t, block, x, m, count, ahead);
+  ProductPrefetch<I8> ahead =
+      small_m ? ProductPrefetch<I8>(t, w, 0, t.k, kS16PrefetchBytes, kS16RowsAtOnce, chunks)
+              : ProductPrefetch<I8>(t, w, 0, t.k, t.n * t.k, t.n, blocks * tiles * chunks);
+  for (int64_t n = 0; n < t.n; n += kS16BlockN) {
+    const S16Block block{w + n * t.w_stride, t.w_stride, n, Min(kS16BlockN, t.n - n)};
+    LoadRowScalesOf<V>(t.grid, n, block.rows, 1, scales);
+    for (int64_t m = 0; m < t.m; m += kS16MaxM) {
+      const int64_t count = Min(kS16MaxM, t.m - m);
+      for (int64_t i = 0; i < count; ++i) QuantizeS16Row<V>(t, m + i, block, scales, x[i]);
+      if (!small_m)
+        LargeMS16<V>(t, block, x, m, count, ahead);
       else
-        WithConstant<kStreamRowsOfX>(
-            t.m, [&](auto rows) { StreamWords<V, decltype(rows)::value>(t, block, x, ahead); });
+        WithConstant<kMaxSmallM>(
+            t.m, [&](auto rows) { SmallMS16<V, decltype(rows)::value>(t, block, x, ahead); });
     }
   }
 }
 
 // Requires: t.w is I8 with one scale per row; t.batches is 1.
 template <class V>
-void LinearTInt8(const LinearTTask& task) {
-  LinearTTask t = task;
-  for (int64_t begin = 0; begin < task.k; begin += kWordTaskColumns) {
-    t.k = Min(kWordTaskColumns, task.k - begin);
+void GemmTW8Vnni(const GemmTTask& task) {
+  GemmTTask t = task;
+  for (int64_t begin = 0; begin < task.k; begin += kS16MaxK) {
+    t.k = Min(kS16MaxK, task.k - begin);
     t.y = task.y + begin;
     if (task.next_w != nullptr) t.next_w = static_cast<const I8*>(task.next_w) + begin;
-    MultiplyWords<V>(t, static_cast<const I8*>(task.w) + begin);
+    GemmTS16<V>(t, static_cast<const I8*>(task.w) + begin);
   }
 }
 

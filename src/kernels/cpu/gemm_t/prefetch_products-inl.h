@@ -17,15 +17,16 @@ namespace {
 // at its end those of the product that is next, in `steps` runs for every `rows` rows. Scales of
 // the latter are asked for all along.
 template <class T>
-class ProductLines {
+class ProductPrefetch {
  public:
-  ProductLines(const LinearTTask& t, const T* w, int64_t column, int64_t columns,
-               int64_t ahead_bytes, int64_t rows, int64_t steps) {
+  ProductPrefetch(const GemmTTask& t, const T* w, int64_t column, int64_t columns,
+                  int64_t ahead_bytes, int64_t rows, int64_t steps) {
     const int64_t bytes = columns / kValuesPer<T> * kSize;
     const int64_t ahead = Min(t.n, Max(2, ahead_bytes / (rows * bytes)) * rows);
     const auto lines_of = [&](const void* weights, int64_t n, int64_t count) {
       const T* const from = static_cast<const T*>(weights) + n * t.w_stride;
-      return LineRuns(from + column / kValuesPer<T>, t.w_stride * kSize, bytes, count, t.ask_into);
+      return PrefetchRuns(from + column / kValuesPer<T>, t.w_stride * kSize, bytes, count,
+                          t.prefetch_level);
     };
     steps_here_ = (t.n - ahead + rows - 1) / rows * steps;
     per_step_ = (rows * bytes + kLine * steps - 1) / (kLine * steps);
@@ -35,8 +36,8 @@ class ProductLines {
     if (t.grid.scale != nullptr) SetScales(t, column, columns, (t.n + rows - 1) / rows * steps);
   }
 
-  LineRuns::Run Next() {
-    scales_.Ask();
+  PrefetchRuns::Run Next() {
+    scales_.PrefetchNext();
     return steps_here_-- > 0 ? here_.Next(per_step_) : next_.Next(per_step_);
   }
 
@@ -44,33 +45,34 @@ class ProductLines {
   static constexpr auto kSize = static_cast<int64_t>(sizeof(T));
   static constexpr int64_t kLine = 64;
 
-  void SetScales(const LinearTTask& t, int64_t column, int64_t columns, int64_t steps) {
+  void SetScales(const GemmTTask& t, int64_t column, int64_t columns, int64_t steps) {
     const ScaleGrid& grid = t.grid;
     const int64_t size = grid.type == Element::kF32 ? 4 : 2;
     const int64_t first = t.next_row_begin / grid.rows;
     const int64_t at = first * grid.stride + (grid.column_begin + column) / grid.columns;
-    scales_ = LinesInOrder(static_cast<const char*>(grid.scale) + at * size, grid.stride * size,
-                           SegmentsOf(grid, column, columns).count * size,
-                           (t.next_row_begin + t.n - 1) / grid.rows + 1 - first, t.ask_into, steps);
+    scales_ = SequentialPrefetch(static_cast<const char*>(grid.scale) + at * size,
+                                 grid.stride * size, SegmentsOf(grid, column, columns).count * size,
+                                 (t.next_row_begin + t.n - 1) / grid.rows + 1 - first,
+                                 t.prefetch_level, steps);
   }
 
-  LineRuns here_, next_;
-  LinesInOrder scales_;
+  PrefetchRuns here_, next_;
+  SequentialPrefetch scales_;
   int64_t steps_here_, per_step_;
 };
 
 // Asks for lines of a run at every row of W that a loop passes: a burst of them would hold the
 // places that its own loads wait for.
-class LinesByRow {
+class PrefetchByRow {
  public:
-  explicit LinesByRow(const LineRuns::Run& run) : run_(run) {}
-  void Ask() {
-    if (at_ < run_.count) run_.Ask(at_++);
+  explicit PrefetchByRow(const PrefetchRuns::Run& run) : run_(run) {}
+  void PrefetchNext() {
+    if (at_ < run_.count) run_.PrefetchNext(at_++);
     asm volatile("");  // g++ 12 drops what only asks
   }
 
  private:
-  LineRuns::Run run_;
+  PrefetchRuns::Run run_;
   int64_t at_ = 0;
 };
 

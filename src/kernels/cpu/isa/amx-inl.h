@@ -79,10 +79,12 @@ struct Amx : Avx512Bf16 {
     asm volatile("tdpbusd %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(kC), "i"(kA), "i"(kB));
   }
 
-  // Zips the lower and the upper halves of every 128 bits: cheaper than ZipLow and ZipHigh, but
+  // Zips the lower and the upper halves of every 128 bits: cheaper than InterleaveLow and InterleaveHigh, but
   // column 8l + i of 32 comes out as pair 4l + i of the first (i < 4) or 4l + i − 4 of the second.
-  static Pairs ZipLowQuads(Pairs a, Pairs b) { return As(_mm512_unpacklo_epi16(Bits(a), Bits(b))); }
-  static Pairs ZipHighQuads(Pairs a, Pairs b) {
+  static Pairs InterleaveLowIn128(Pairs a, Pairs b) {
+    return As(_mm512_unpacklo_epi16(Bits(a), Bits(b)));
+  }
+  static Pairs InterleaveHighIn128(Pairs a, Pairs b) {
     return As(_mm512_unpackhi_epi16(Bits(a), Bits(b)));
   }
   // Undoes the order of quads: columns 0–15 and 16–31 from sums of the two zips.

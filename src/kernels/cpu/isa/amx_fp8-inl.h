@@ -118,7 +118,7 @@ struct AmxF8 : Amx {
   static void PutInOrder(Words (&block)[kF8Steps]) {
     for (Words& words : block)
       words = _mm512_permutexvar_epi16(_mm512_load_si512(kF8Order.words), words);
-    Avx512Vnni::TurnQuarters(block);
+    Avx512Vnni::TransposeInts128(block);
   }
 
   // Sums of 128 columns of four rows from their chains, steps in order: rows 0–3 of the first block

@@ -158,7 +158,7 @@ struct Avx2 {
   static void UnpackQ6(const void* chunk, I8* to) { UnpackChunkOf64(chunk, to); }
 
   // Asks for the cache line at p, which need not exist, to be brought into the L2.
-  static void Prefetch(const void* p) { _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T1); }
+  static void PrefetchL2(const void* p) { _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T1); }
 
   // out[i] = sum of the i-th vector. Tree per vector: neighbours within pairs, pairs within fours,
   // then the two fours.
@@ -185,8 +185,8 @@ struct Avx2 {
   // rows[i] element j ↔ rows[j] element i. Without loops, around which g++ 12 moves rows through
   // memory.
   [[gnu::always_inline]] static void Transpose(Vec (&rows)[kLanes]) {
-    TurnFours(rows[0], rows[1], rows[2], rows[3]);
-    TurnFours(rows[4], rows[5], rows[6], rows[7]);
+    TransposeIn128(rows[0], rows[1], rows[2], rows[3]);
+    TransposeIn128(rows[4], rows[5], rows[6], rows[7]);
     SwapHalves(rows[0], rows[4]);
     SwapHalves(rows[1], rows[5]);
     SwapHalves(rows[2], rows[6]);
@@ -210,7 +210,7 @@ struct Avx2 {
 
  private:
   // Transposes both 4 × 4 halves.
-  static void TurnFours(Vec& a, Vec& b, Vec& c, Vec& d) {
+  static void TransposeIn128(Vec& a, Vec& b, Vec& c, Vec& d) {
     const __m256d low01 = _mm256_castps_pd(_mm256_unpacklo_ps(a, b));
     const __m256d high01 = _mm256_castps_pd(_mm256_unpackhi_ps(a, b));
     const __m256d low23 = _mm256_castps_pd(_mm256_unpacklo_ps(c, d));

@@ -133,14 +133,16 @@ struct Avx512 {
   }
 
   // a0 b0 a1 b1 … a7 b7, and the same of the upper halves.
-  static Vec ZipFloatsLow(Vec a, Vec b) { return _mm512_permutex2var_ps(a, FloatZip(0), b); }
-  static Vec ZipFloatsHigh(Vec a, Vec b) { return _mm512_permutex2var_ps(a, FloatZip(8), b); }
+  static Vec InterleaveFloatsLow(Vec a, Vec b) { return _mm512_permutex2var_ps(a, FloatZip(0), b); }
+  static Vec InterleaveFloatsHigh(Vec a, Vec b) {
+    return _mm512_permutex2var_ps(a, FloatZip(8), b);
+  }
 
   // The 64 integers of a chunk of 5-bit codes.
   static void UnpackQ6(const void* chunk, I8* to) { UnpackChunkOf64(chunk, to); }
 
   // Asks for the cache line at p, which need not exist, to be brought into the L2.
-  static void Prefetch(const void* p) { _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T1); }
+  static void PrefetchL2(const void* p) { _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T1); }
 
   // Lane 4i + j: the sum of lanes 4i … 4i+3 of the j-th vector, 0 + 2 and 1 + 3, then those two.
   static Vec SumFours(Vec a, Vec b, Vec c, Vec d) {
@@ -171,7 +173,7 @@ struct Avx512 {
   }
 
   // Transposes a 4×4 matrix of 128-bit parts.
-  [[gnu::always_inline]] static void TurnLanes(Vec (&m)[4]) {
+  [[gnu::always_inline]] static void Transpose128(Vec (&m)[4]) {
     const Vec a = _mm512_shuffle_f32x4(m[0], m[1], 0x44);
     const Vec b = _mm512_shuffle_f32x4(m[2], m[3], 0x44);
     const Vec c = _mm512_shuffle_f32x4(m[0], m[1], 0xee);

@@ -152,9 +152,9 @@ struct Avx512Bf16 : Avx512 {
     return LookUp(p, TwoQuarters(p, q), tables);
   }
   // 64 numbers of each of two rows as pairs of one and the other: lane 4l + i of out[j] is of
-  // number 16l + 4j + i. TurnLanes brings sums of them into order.
+  // number 16l + 4j + i. Transpose128 brings sums of them into order.
   template <class T>
-  static void ZipRows(const T* p, const T* q, const ByteTables& tables, Pairs (&out)[4]) {
+  static void InterleaveTwoRows(const T* p, const T* q, const ByteTables& tables, Pairs (&out)[4]) {
     const __m512i first = _mm512_loadu_si512(p);
     const __m512i second = _mm512_loadu_si512(q);
     const __m512i codes[2] = {_mm512_unpacklo_epi8(first, second),
@@ -287,11 +287,11 @@ struct Avx512Bf16 : Avx512 {
     return As(_mm512_permutexvar_epi16(InterleaveIndex(), Bits(p)));
   }
   // a0 b0 a1 b1 … a15 b15, and the same of the upper halves.
-  static Pairs ZipLow(Pairs a, Pairs b) {
-    return As(_mm512_permutex2var_epi16(Bits(a), ZipIndex(), Bits(b)));
+  static Pairs InterleaveLow(Pairs a, Pairs b) {
+    return As(_mm512_permutex2var_epi16(Bits(a), InterleaveTwoIndex(), Bits(b)));
   }
-  static Pairs ZipHigh(Pairs a, Pairs b) {
-    const __m512i index = _mm512_add_epi16(ZipIndex(), _mm512_set1_epi16(16));
+  static Pairs InterleaveHigh(Pairs a, Pairs b) {
+    const __m512i index = _mm512_add_epi16(InterleaveTwoIndex(), _mm512_set1_epi16(16));
     return As(_mm512_permutex2var_epi16(Bits(a), index, Bits(b)));
   }
 
@@ -433,7 +433,7 @@ struct Avx512Bf16 : Avx512 {
         _mm512_set_epi32(23, 22, 21, 20, 7, 6, 5, 4, 19, 18, 17, 16, 3, 2, 1, 0),
         _mm512_set1_epi32(first));
   }
-  static __m512i ZipIndex() {
+  static __m512i InterleaveTwoIndex() {
     return _mm512_set_epi16(47, 15, 46, 14, 45, 13, 44, 12, 43, 11, 42, 10, 41, 9, 40, 8, 39, 7, 38,
                             6, 37, 5, 36, 4, 35, 3, 34, 2, 33, 1, 32, 0);
   }

@@ -63,8 +63,8 @@ struct Avx512Vnni : Avx512 {
     return _mm512_cvtepi8_epi16(_mm256_loadu_si256(static_cast<const __m256i*>(p)));
   }
   // Words of both by turns: in every eight the lower four, or the upper four.
-  static Ints ZipWordsLow(Ints a, Ints b) { return _mm512_unpacklo_epi16(a, b); }
-  static Ints ZipWordsHigh(Ints a, Ints b) { return _mm512_unpackhi_epi16(a, b); }
+  static Ints InterleaveS16Low(Ints a, Ints b) { return _mm512_unpacklo_epi16(a, b); }
+  static Ints InterleaveS16High(Ints a, Ints b) { return _mm512_unpackhi_epi16(a, b); }
   static Ints AddWords(Ints a, int16_t b) { return _mm512_add_epi16(a, _mm512_set1_epi16(b)); }
   template <int kBits>
   static Ints ShiftWordsRight(Ints words) {
@@ -79,15 +79,15 @@ struct Avx512Vnni : Avx512 {
     return _mm512_shuffle_epi8(_mm512_set1_epi32(static_cast<int32_t>(four)), index);
   }
   // Quarters 0 and 1, or 2 and 3, of both by turns: a0 b0 a1 b1, or a2 b2 a3 b3.
-  static Ints ZipQuartersLow(Ints a, Ints b) {
+  static Ints Interleave128Low(Ints a, Ints b) {
     return _mm512_permutex2var_epi64(a, _mm512_set_epi64(11, 10, 3, 2, 9, 8, 1, 0), b);
   }
-  static Ints ZipQuartersHigh(Ints a, Ints b) {
+  static Ints Interleave128High(Ints a, Ints b) {
     return _mm512_permutex2var_epi64(a, _mm512_set_epi64(15, 14, 7, 6, 13, 12, 5, 4), b);
   }
   // Of every quarter the lower halves of both, or the upper ones.
-  static Ints ZipLongsLow(Ints a, Ints b) { return _mm512_unpacklo_epi64(a, b); }
-  static Ints ZipLongsHigh(Ints a, Ints b) { return _mm512_unpackhi_epi64(a, b); }
+  static Ints InterleaveS64Low(Ints a, Ints b) { return _mm512_unpacklo_epi64(a, b); }
+  static Ints InterleaveS64High(Ints a, Ints b) { return _mm512_unpackhi_epi64(a, b); }
   // Sums of neighbours: of every quarter the two of a, then the two of b.
   static Ints AddPairs(Ints a, Ints b) {
     const __m512 x = _mm512_castsi512_ps(a), y = _mm512_castsi512_ps(b);
@@ -119,10 +119,10 @@ struct Avx512Vnni : Avx512 {
     return _mm512_add_epi32(_mm512_unpacklo_epi64(a, b), _mm512_unpackhi_epi64(a, b));
   }
   // Transposes a 4 × 4 matrix of quarters.
-  [[gnu::always_inline]] static void TurnQuarters(Ints (&m)[4]) {
+  [[gnu::always_inline]] static void TransposeInts128(Ints (&m)[4]) {
     Vec floats[4];
     for (int64_t i = 0; i < 4; ++i) floats[i] = _mm512_castsi512_ps(m[i]);
-    TurnLanes(floats);
+    Transpose128(floats);
     for (int64_t i = 0; i < 4; ++i) m[i] = _mm512_castps_si512(floats[i]);
   }
   // Of each lane's two bf16.
@@ -189,9 +189,7 @@ struct Avx512Vnni : Avx512 {
   static Ints MixLanes(Ints a, Ints b) { return _mm512_mask_blend_epi32(0xaaaa, a, b); }
   // Lanes 2i and 2i + 1 change places.
   static Ints SwapLanes(Ints v) { return _mm512_shuffle_epi32(v, _MM_PERM_CDAB); }
-  static void PrefetchNear(const void* p) {
-    _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T0);
-  }
+  static void PrefetchL1(const void* p) { _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T0); }
   // To the nearest integers, ties to even; what does not fit becomes the least.
   static Ints ToInts(Vec v) { return _mm512_cvtps_epi32(v); }
   template <int kBits>
@@ -224,8 +222,8 @@ struct Avx512Vnni : Avx512 {
   }
 
   // Columns of four rows of 64 bytes, a column's four bytes side by side. Column 16l + 4j + i comes
-  // out as word 4l + i of m[j]; TurnLanes undoes that.
-  static void ZipFours(Ints (&m)[4]) {
+  // out as word 4l + i of m[j]; Transpose128 undoes that.
+  static void InterleaveFourRows(Ints (&m)[4]) {
     const Ints low01 = _mm512_unpacklo_epi8(m[0], m[1]);
     const Ints high01 = _mm512_unpackhi_epi8(m[0], m[1]);
     const Ints low23 = _mm512_unpacklo_epi8(m[2], m[3]);
@@ -236,7 +234,7 @@ struct Avx512Vnni : Avx512 {
     m[3] = _mm512_unpackhi_epi16(high01, high23);
   }
   // Transposes the 4×4 matrix of words in every 128 bits.
-  static void TurnFours(Ints (&m)[4]) {
+  static void TransposeIn128(Ints (&m)[4]) {
     const Ints low01 = _mm512_unpacklo_epi32(m[0], m[1]);
     const Ints high01 = _mm512_unpackhi_epi32(m[0], m[1]);
     const Ints low23 = _mm512_unpacklo_epi32(m[2], m[3]);

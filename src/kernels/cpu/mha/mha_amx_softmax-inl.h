@@ -38,7 +38,7 @@ struct NextKeys {
   void Ask() {
     for (int64_t i = 0; i < per_step && key < keys; ++i) {
       const Rows& rows = parts[part];
-      if (at < rows.width) Amx::Prefetch(rows.data + key * rows.stride + at);
+      if (at < rows.width) Amx::PrefetchL2(rows.data + key * rows.stride + at);
       at += kLine;
       if (at < rows.width) continue;
       at = 0;

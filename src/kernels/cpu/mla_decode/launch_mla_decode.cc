@@ -65,8 +65,8 @@ struct Plan {
   int64_t piece_pairs;  // of rows and keys: what a piece should be
   int64_t macs;
   bool merges = false;
-  Cache ask_into = Cache::kL1;
-  bool many_streams = false;
+  CacheLevel prefetch_level = CacheLevel::kL1;
+  bool many_dram_streams = false;
   std::span<Piece> pieces;
   float* o;                // the op's output
   float *max, *sum;        // [T·H]
@@ -146,8 +146,8 @@ void AddPieces(Plan& plan, const DecodeSequence& s, size_t& at) {
 Plan MakePlan(const MlaDecodeOp::Params& p, int64_t max_rows, const Exec& exec) {
   Plan plan;
   plan.max_rows = max_rows;
-  plan.ask_into = AskInto(exec);
-  plan.many_streams = exec.machine->many_streams;
+  plan.prefetch_level = PrefetchLevel(exec);
+  plan.many_dram_streams = exec.machine->many_dram_streams;
   ChooseSizes(plan, p, exec);
   int64_t pieces = 0;
   int64_t slots = 0;
@@ -216,8 +216,8 @@ DecodeTask TaskOf(const MlaDecodeOp::Params& p, const Plan& plan, const Piece& p
   t.c = s.c;
   t.r = s.r;
   t.scale = p.scale;
-  t.ask_into = plan.ask_into;
-  t.many_streams = plan.many_streams;
+  t.prefetch_level = plan.prefetch_level;
+  t.many_dram_streams = plan.many_dram_streams;
   return t;
 }
 

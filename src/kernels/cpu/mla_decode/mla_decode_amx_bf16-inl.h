@@ -227,8 +227,8 @@ inline void ZipStep(TileDecode& s, int64_t begin, int64_t end, int64_t column, B
     if (i % 4 == 0) s.ahead.Ask<Amx>();
     const Amx::Pairs even = load(begin + 2 * i);
     const Amx::Pairs odd = load(begin + 2 * i + 1);
-    Amx::StorePairs(to + i * kStep, Amx::ZipLowQuads(even, odd));
-    Amx::StorePairs(to + kTilePairs + i * kStep, Amx::ZipHighQuads(even, odd));
+    Amx::StorePairs(to + i * kStep, Amx::InterleaveLowIn128(even, odd));
+    Amx::StorePairs(to + kTilePairs + i * kStep, Amx::InterleaveHighIn128(even, odd));
   }
 }
 

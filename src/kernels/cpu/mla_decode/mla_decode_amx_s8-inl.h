@@ -35,7 +35,7 @@ struct ByteTileSums {
 };
 
 // 64 bytes of 16 rows, `stride` apart, to [4 bytes][row].
-inline void TurnFours(const int8_t* rows, int64_t stride, int8_t* to) {
+inline void TransposeIn128(const int8_t* rows, int64_t stride, int8_t* to) {
   Amx::Words words[kTileSide];
   for (int64_t i = 0; i < kTileSide; ++i) words[i] = Amx::LoadWords(rows + i * stride);
   Amx::Transpose(words);
@@ -80,11 +80,11 @@ inline void PackTileQueries(const DecodeTask& t, int64_t group, ByteDecode& s) {
   QuantiseRopes(t, group, s, ropes);
   int8_t* to = s.Q(group);
   for (int64_t at = 0; at < s.c; at += kByteStep, to += kByteTile)
-    TurnFours(latents[0] + at, kMaxPlane, to);
+    TransposeIn128(latents[0] + at, kMaxPlane, to);
   for (int64_t at = 0; at < s.r; at += kByteStep, to += kByteTile)
-    TurnFours(ropes.high[0] + at, kMaxByteRope, to);
+    TransposeIn128(ropes.high[0] + at, kMaxByteRope, to);
   for (int64_t at = 0; at < s.r; at += kByteStep, to += kByteTile)
-    TurnFours(ropes.low[0] + at, kMaxByteRope, to);
+    TransposeIn128(ropes.low[0] + at, kMaxByteRope, to);
 }
 
 // Scores of a tile's sums, as ByteScoreTile makes them.
@@ -196,8 +196,8 @@ void ByteValueBlock(ByteDecode& s, int64_t group, int64_t column, int64_t vector
   alignas(64) int32_t sums[2 * kM][kTileSums];
   float* const o = s.o + group * kByteLanes * s.columns + column + vector * kTileSide;
   for (int64_t i = 0; i < kM * kByteLanes; ++i) {
-    Avx512Vnni::PrefetchNear(o + i * s.columns);
-    Avx512Vnni::PrefetchNear(o + i * s.columns + kTileSide);
+    Avx512Vnni::PrefetchL1(o + i * s.columns);
+    Avx512Vnni::PrefetchL1(o + i * s.columns + kTileSide);
   }
   ZeroSums<kM, 2>();
   for (int64_t key = 0; key < s.count; key += kByteStep) {

@@ -169,8 +169,8 @@ void ZipValues(PairScratch& s, int64_t columns, int64_t begin, int64_t end) {
       // Nothing is known of what lies behind an odd last key.
       const typename V::Pairs y = key + 1 < end ? LoadPairsOf<V>(s.keys[key + 1], at, columns)
                                                 : V::LoadPairsPartial(even, 0);
-      V::StorePairs(to + at / 16 * kPanel, V::ZipLow(x, y));
-      if (at + 16 < columns) V::StorePairs(to + (at / 16 + 1) * kPanel, V::ZipHigh(x, y));
+      V::StorePairs(to + at / 16 * kPanel, V::InterleaveLow(x, y));
+      if (at + 16 < columns) V::StorePairs(to + (at / 16 + 1) * kPanel, V::InterleaveHigh(x, y));
     }
   }
 }

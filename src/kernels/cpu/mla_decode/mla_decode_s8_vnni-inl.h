@@ -75,7 +75,7 @@ void StartAhead(const DecodeTask& t, int64_t begin, ByteDecode& s) {
   s.ahead.Start(t, begin, kByteKeys, kByteRun,
                 strips * all * (kByteKeys / 4 / kOutputStep) +
                     (s.asks_in_scores ? kByteKeys / 8 + kByteRuns * strips : 0));
-  s.ahead.to = Cache::kL1;  // Zen 4: 0.95 to 0.98 of the time that the L2 takes
+  s.ahead.to = CacheLevel::kL1;  // Zen 4: 0.95 to 0.98 of the time that the L2 takes
 }
 
 // sums = dot(sums, k, q) of 8 keys, `stride` apart: of fours of two groups of queries, or of eights
@@ -201,7 +201,7 @@ void ZipRun(ByteDecode& s, int64_t begin) {
       for (int64_t j = 0; j < 4; ++j)
         m[j] = V::FlipSigns(bytes == kStrip ? V::LoadBytes(row + j * s.row_bytes)
                                             : V::LoadBytesPartial(row + j * s.row_bytes, bytes));
-      V::ZipFours(m);
+      V::InterleaveFourRows(m);
       for (int64_t j = 0; j < 4; ++j) V::StoreBytes(to + i * kStrip + j * kFours, m[j]);
     }
   }
@@ -303,7 +303,7 @@ template <class V, int64_t kM>
 #pragma GCC unroll 8
   for (int64_t i = 0; i < kM; ++i)
 #pragma GCC unroll 8
-    for (int64_t j = 0; j < 4; ++j) V::PrefetchNear(first + i * s.columns + j * V::kLanes);
+    for (int64_t j = 0; j < 4; ++j) V::PrefetchL1(first + i * s.columns + j * V::kLanes);
   typename V::Ints acc[kM][4];
 #pragma GCC unroll 8
   for (int64_t i = 0; i < kM; ++i)
@@ -397,7 +397,7 @@ void StoreBytesOut(ByteDecode& s, int64_t rows, const Partial& out) {
       typename V::Vec lanes[4];
       for (int64_t j = 0; j < 4; ++j)
         lanes[j] = V::Load(s.o + row * s.columns + column + j * V::kLanes);
-      V::TurnLanes(lanes);
+      V::Transpose128(lanes);
       for (int64_t j = 0; j < 4 && column + j * V::kLanes < s.c; ++j) {
         const int64_t at = column + j * V::kLanes;
         StoreNext<V>(out.o + row * s.c + at, lanes[j], s.c - at);

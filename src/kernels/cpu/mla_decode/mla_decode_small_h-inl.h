@@ -80,8 +80,8 @@ struct FewFloats {
     first = V::Fma(p, v.even, first);
     second = V::Fma(p, v.odd, second);
   }
-  static Vec FirstColumns(Vec first, Vec second) { return V::ZipFloatsLow(first, second); }
-  static Vec LastColumns(Vec first, Vec second) { return V::ZipFloatsHigh(first, second); }
+  static Vec FirstColumns(Vec first, Vec second) { return V::InterleaveFloatsLow(first, second); }
+  static Vec LastColumns(Vec first, Vec second) { return V::InterleaveFloatsHigh(first, second); }
 };
 
 // In pairs of columns, and of keys.

@@ -1,7 +1,7 @@
 // Cache lines of a block of cached rows, asked for while the one before it is computed, a few with
 // every step: asked for all at once, they would keep the loads of this one waiting.
 //
-// The lines come in bursts of four. With DecodeTask::many_streams they come from each of the
+// The lines come in bursts of four. With DecodeTask::many_dram_streams they come from each of the
 // block's runs of rows in turn: a core's own prefetcher follows one stream per 4 KiB page, and
 // memory answers 16 streams in turn 1.7 times as fast as one (22 GB/s for 13, one thread of
 // Sapphire Rapids). Else they come in memory's order, and a page is read once before its lines are
@@ -24,8 +24,8 @@ struct NextBlock {
   static constexpr int64_t kWhole = 1024;
 
   const char* runs[kMaxRuns];
-  Cache to;      // of lines in order
-  bool in_turn;  // many streams
+  CacheLevel to;  // of lines in order
+  bool in_turn;   // many streams
   int64_t run_count, run_bytes;
   int64_t run, at;       // the next burst
   int64_t portion, due;  // bursts · kWhole
@@ -35,8 +35,8 @@ struct NextBlock {
   template <class Task>
   void Start(const Task& t, int64_t begin, int64_t keys, int64_t run_keys, int64_t portions) {
     run_count = 0;
-    to = t.ask_into;
-    in_turn = t.many_streams;
+    to = t.prefetch_level;
+    in_turn = t.many_dram_streams;
     run_bytes = run_keys * t.cache.bytes;
     for (int64_t key = begin; key < Min(begin + keys, t.key_end); key += run_keys)
       runs[run_count++] = CachedRowOf(t, key);
@@ -60,36 +60,36 @@ struct NextBlock {
  private:
   template <class V>
   void AskInTurn() {
-    for (int64_t i = 0; i < kBurst; i += 64) V::Prefetch(runs[run] + at + i);
+    for (int64_t i = 0; i < kBurst; i += 64) V::PrefetchL2(runs[run] + at + i);
     if (++run < run_count) return;
     run = 0;
     at += kBurst;
   }
   void AskInOrder() {
     const char* const burst = runs[run] + at;
-    for (int64_t i = 0; i < kBurst; i += 64) AskFor(burst, i, to);
+    for (int64_t i = 0; i < kBurst; i += 64) Prefetch(burst, i, to);
     const auto in_page = static_cast<int64_t>(reinterpret_cast<uintptr_t>(burst) % kPage);
     const int64_t next = at + kPage - in_page;  // page
     if (in_page < kBurst)
-      TouchPage(next, /*read=*/false);
+      PreparePage(next, /*read=*/false);
     else if (in_page / kBurst == kPage / kBurst / 2)
-      TouchPage(next, /*read=*/true);
+      PreparePage(next, /*read=*/true);
     at += kBurst;
     if (at < run_bytes || ++run == run_count) return;
     at = 0;
   }
   // Asks for the first line of the page that begins at `next` of this run, or reads it; behind its
   // end those of the next run.
-  void TouchPage(int64_t next, bool read) const {
+  void PreparePage(int64_t next, bool read) const {
     const char* page = runs[run] + next;
     if (next >= run_bytes) {
       if (run + 1 == run_count) return;
       page = runs[run + 1];
     }
     if (read)
-      ReadOnce(page);
+      TouchPage(page);
     else
-      AskFor(page, 0, to);
+      Prefetch(page, 0, to);
   }
 };
 

@@ -54,9 +54,9 @@ int64_t TileBytePeak(int64_t rounds, float* sink) {
 }  // namespace
 
 const Target kAmx = {
-    .linear = LinearAmx,
-    .tiles = true,
-    .pack = PackActivations,
+    .gemm = GemmAmxBf16,
+    .amx_tiles = true,
+    .pack_a = PackABf16Amx,
     .mla_decode = MlaDecodeAmx,
     .decode_rows = kMaxTileRows,
     .merge_partials = MergePartials<Amx>,
@@ -69,10 +69,10 @@ const Target kAmx = {
 };
 
 const Target kAmxInt8 = {
-    .linear = LinearAmxInt8,
-    .tiles = true,
-    .pack = PackBytes,
-    .pack_size = {kByteChunk, sizeof(ByteColumns)},
+    .gemm = GemmAmxS8,
+    .amx_tiles = true,
+    .pack_a = PackBytes,
+    .packed_a_block = {kChunkK, sizeof(ByteColumns)},
     .mla_decode = MlaDecodeInt8Amx,
     .decode_rows = kMaxTileRows,
     .merge_partials = MergePartials<Amx>,

@@ -15,8 +15,8 @@
 namespace latte::cpu {
 
 const Target kAvx2 = {
-    .linear = LinearF32<Avx2>,
-    .linear_t = LinearT<Avx2>,
+    .gemm = GemmF32<Avx2>,
+    .gemm_t = GemmTF32<Avx2>,
     .mla_decode = MlaDecode<Avx2>,
     .gather_pages = GatherPages<Avx2>,
     .merge_partials = MergePartials<Avx2>,
@@ -35,8 +35,8 @@ const Target kAvx2 = {
 };
 
 const Target kAvx2Bytes = {
-    .linear = LinearHalves<Avx2Bytes>,
-    .lane_inputs = kMaxHalvesFew,
+    .gemm = GemmS8Avx2<Avx2Bytes>,
+    .max_m_in_place = kMaxGemvMAvx2,
     .silu_mul = SiluMul<Avx2Bytes>,
 };
 

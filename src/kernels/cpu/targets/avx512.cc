@@ -13,8 +13,8 @@
 namespace latte::cpu {
 
 const Target kAvx512 = {
-    .linear = LinearF32<Avx512>,
-    .linear_t = LinearT<Avx512>,
+    .gemm = GemmF32<Avx512>,
+    .gemm_t = GemmTF32<Avx512>,
     .mla_decode = MlaDecode<Avx512>,
     .gather_pages = GatherPages<Avx512>,
     .merge_partials = MergePartials<Avx512>,

@@ -13,10 +13,10 @@
 namespace latte::cpu {
 
 const Target kAvx512Bf16 = {
-    .linear = LinearBf16<Avx512Bf16>,
-    .linear_t = LinearTPairs<Avx512Bf16>,
-    .products = 1,
-    .some_columns = kSomePanelRows,
+    .gemm = GemmBf16<Avx512Bf16>,
+    .gemm_t = GemmTFp8Bf16<Avx512Bf16>,
+    .batch_in_flight = 1,
+    .n_multiple = kPanelN4x6,
     .mla_decode = MlaDecodeBf16<Avx512Bf16>,
     .merge_partials = MergePartials<Avx512Bf16>,
     .finish_partial = FinishPartial<Avx512Bf16>,

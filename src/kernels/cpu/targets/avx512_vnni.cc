@@ -12,21 +12,21 @@
 namespace latte::cpu {
 namespace {
 
-void LinearTInts(const LinearTTask& t) {
-  if (t.w_type == Element::kU4) return LinearTInt4<Avx512Vnni>(t);
-  LinearTInt8<Avx512Vnni>(t);
+void GemmTVnni(const GemmTTask& t) {
+  if (t.w_type == Element::kU4) return GemmTW4Vnni<Avx512Vnni>(t);
+  GemmTW8Vnni<Avx512Vnni>(t);
 }
 
 }  // namespace
 
 const Target kAvx512Vnni = {
-    .linear = LinearInt8<Avx512Vnni>,
-    .linear_t = LinearTInts,
-    .products = 1,
-    .pack = PackInputs<Avx512Vnni>,
-    .packs = PacksInputs,
-    .pack_size = {kByteChunk, sizeof(InputChunk)},
-    .some_columns = kInputPanel,
+    .gemm = GemmS8Vnni<Avx512Vnni>,
+    .gemm_t = GemmTVnni,
+    .batch_in_flight = 1,
+    .pack_a = PackABcast<Avx512Vnni>,
+    .packs_a = PacksABcast,
+    .packed_a_block = {kChunkK, sizeof(BcastAChunk)},
+    .n_multiple = kBcastPanelN,
     .mla_decode = MlaDecodeInt8<Avx512Vnni>,
     .decode_rows = kMaxTileRows,
     .merge_partials = MergePartials<Avx512Vnni>,
