@@ -14,8 +14,7 @@ import sys
 
 
 def read_names(path):
-    lines = open(path, encoding="utf-8").read().splitlines() if path else []
-    return dict(line.split() for line in lines if line.strip())
+    return dict(line.split() for line in open(path, encoding="utf-8") if line.strip()) if path else {}
 
 
 def key_of(fields, names, by_position):
@@ -66,10 +65,9 @@ def main():
     for (op, row), count in sorted(rows.items()):
         print(f"{op:20} {row:28} {count:7} lines")
     print(f"equal: {len(shared) - len(differ)} of {len(before)}")
-    show("differ", differ, args.show)
-    show("only in BEFORE", missing, args.show)
-    show("only in AFTER", added, args.show)
-    show("kernels without a line in AFTER", without, args.show)
+    for title, keys in {"differ": differ, "only in BEFORE": missing, "only in AFTER": added,
+                        "kernels without a line in AFTER": without}.items():
+        show(title, keys, args.show)
     return bool(differ or missing or without or not before)
 
 

@@ -34,7 +34,7 @@ def score(model, tokens, *flags):
 
 
 def tiny_scores():
-    """(name, arguments, instruction set) of every arithmetic, attention, cache and instruction set."""
+    """(name, arguments, instruction set), like every list of cases."""
     for isa in ISAS:
         for dtype in ("bf16", "f16", "f32"):
             for mode in ATTENTION:
@@ -51,11 +51,11 @@ def tiny_scores():
 def golden_scores():
     for folder in sorted(path.parent for path in (ROOT / "tests/goldens").glob("*/tokens.json")):
         tokens = ",".join(map(str, json.loads((folder / "tokens.json").read_text())))
-        model, name = str(folder.relative_to(ROOT)), folder.name
-        yield f"golden/{name}/f32", score(model, tokens, "--dtype", "f32"), None
-        yield f"golden/{name}/act-bf16", score(model, tokens, "--act", "bf16"), None
+        model = f"tests/goldens/{folder.name}"
+        yield f"golden/{folder.name}/f32", score(model, tokens, "--dtype", "f32"), None
+        yield f"golden/{folder.name}/act-bf16", score(model, tokens, "--act", "bf16"), None
         for isa in ISAS[1:]:
-            yield f"golden/{name}/bf16/{isa}", score(model, tokens), isa
+            yield f"golden/{folder.name}/bf16/{isa}", score(model, tokens), isa
 
 
 def made_models(scratch):
@@ -129,7 +129,7 @@ def record_case(binary, name, args, isa, scratch):
     if done.returncode != 0:
         raise SystemExit(f"{name}: {' '.join(command)}\nexit {done.returncode}: {done.stderr.decode()}")
     made = pathlib.Path(args[2] if args[0] == "quantize" else args[1] if args[0] == "synth" else out)
-    if made == out:
+    if made == out:  # the others print times alone
         yield f"{name}:stdout", digest(done.stdout, scratch)
     for path in sorted(path for path in (made.rglob("*") if made.is_dir() else [made]) if path.is_file()):
         yield f"{name}:{path.name}", digest(path.read_bytes(), scratch)

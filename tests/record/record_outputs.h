@@ -41,10 +41,7 @@ class OutputHash {
   }
   void AddDimension(const TensorView& t, const std::byte* at, int dim) {
     const auto d = static_cast<size_t>(dim);
-    const auto size = static_cast<size_t>(SizeOf(t.dtype));
-    if (dim == t.rank) return AddBytes(at, size);
-    if (dim == t.rank - 1 && t.stride[d] == 1)
-      return AddBytes(at, static_cast<size_t>(t.shape[d]) * size);
+    if (dim == t.rank) return AddBytes(at, static_cast<size_t>(SizeOf(t.dtype)));
     for (int64_t i = 0; i < t.shape[d]; ++i)
       AddDimension(t, at + i * t.stride[d] * SizeOf(t.dtype), dim + 1);
   }
