@@ -6,10 +6,10 @@
 #include <exception>
 #include <vector>
 
-#include "apps/command.h"
+#include "apps/flags/command.h"
 #include "apps/reserves.h"
+#include "src/base/limits/out_of_memory.h"
 #include "src/base/map_guard.h"
-#include "src/base/out_of_memory.h"
 
 #ifndef LATTE_VERSION
 #error "the build passes LATTE_VERSION"

@@ -7,8 +7,8 @@
 
 #include <sys/resource.h>
 
-#include "src/base/memory.h"
-#include "src/base/out_of_memory.h"
+#include "src/base/limits/memory.h"
+#include "src/base/limits/out_of_memory.h"
 
 namespace latte {
 namespace {

@@ -13,8 +13,8 @@
 
 #include <oneapi/dnnl/dnnl.hpp>
 
-#include "src/jobs/bench_timer.h"
-#include "src/jobs/mla_sample.h"
+#include "src/jobs/bench/bench_timer.h"
+#include "src/jobs/bench/random_mla_layer.h"
 #include "src/kernels/params/linear.h"
 #include "src/kernels/registry.h"
 

@@ -1,9 +1,9 @@
 // config.json: what parses must have sizes that later arithmetic can rely on.
 #include "fuzz/fuzz_input.h"
 #include "src/base/json.h"
-#include "src/io/expected_tensors.h"
-#include "src/io/model_config.h"
-#include "src/io/model_size.h"
+#include "src/checkpoint/config/model_config.h"
+#include "src/checkpoint/config/model_size.h"
+#include "src/checkpoint/expected_tensors.h"
 
 namespace latte::fuzz {
 namespace {

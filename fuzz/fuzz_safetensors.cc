@@ -9,9 +9,9 @@
 
 #include "fuzz/fuzz_input.h"
 #include "src/base/json.h"
-#include "src/io/expected_tensors.h"
-#include "src/io/safetensors_header.h"
-#include "src/io/safetensors_index.h"
+#include "src/checkpoint/expected_tensors.h"
+#include "src/checkpoint/safetensors_header.h"
+#include "src/checkpoint/safetensors_index.h"
 
 namespace latte::fuzz {
 namespace {

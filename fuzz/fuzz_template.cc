@@ -3,9 +3,9 @@
 #include <string>
 
 #include "fuzz/fuzz_input.h"
-#include "src/io/jinja_json.h"
-#include "src/io/jinja_template.h"
-#include "src/io/unicode.h"
+#include "src/jinja/json.h"
+#include "src/jinja/template.h"
+#include "src/text/unicode/unicode.h"
 
 namespace latte::fuzz {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "fuzz/fuzz_input.h"
 #include "fuzz/text_checks.h"
-#include "src/io/tiktoken_file.h"
+#include "src/text/tokenizer_tiktoken.h"
 
 namespace latte::fuzz {
 namespace {

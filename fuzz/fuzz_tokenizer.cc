@@ -9,8 +9,8 @@
 #include "fuzz/fuzz_input.h"
 #include "fuzz/text_checks.h"
 #include "src/base/json.h"
-#include "src/io/byte_alphabet.h"
-#include "src/io/pretokenize_file.h"
+#include "src/text/byte_level.h"
+#include "src/text/pretokenize_json.h"
 
 namespace latte::fuzz {
 namespace {

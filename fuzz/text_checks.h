@@ -6,8 +6,8 @@
 #include <string_view>
 
 #include "fuzz/fuzz_input.h"
-#include "src/io/tokenizer.h"
-#include "src/io/unicode.h"
+#include "src/text/tokenizer.h"
+#include "src/text/unicode/unicode.h"
 
 namespace latte::fuzz {
 

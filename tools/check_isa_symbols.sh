@@ -1,12 +1,12 @@
 #!/bin/sh
-# Fails if an object compiled for one instruction set (target_<isa>.cc, row_passes_<isa>.cc) defines
+# Fails if an object compiled for one instruction set (kernels/cpu/targets/<isa>.cc, row_passes_<isa>.cc) defines
 # a function that other files can see: of an inline function the linker keeps one copy for every
 # processor, perhaps this one.
 #   usage: check_isa_symbols.sh LIBRARY
 set -eu
-members=$(ar t "$1" | grep -E '_(avx|amx)[0-9a-z_]*\.cc\.o$' || true)
+members=$(ar t "$1" | grep -E '^(row_passes_)?(avx|amx)[0-9a-z_]*\.cc\.o$' || true)
 if [ -z "$members" ]; then
-  echo "$1: expected objects of files named _<isa>.cc, found none" >&2
+  echo "$1: expected objects of files named <isa>.cc, found none" >&2
   exit 1
 fi
 status=0

@@ -1,28 +1,39 @@
 """Fails if a source file includes a folder it may not, or uses a third-party header outside its one place.
 
 The rule: a file may include its own folder and folders of strictly lower level (LEVELS); siblings never; and never the
-pairs in NEVER. FENCED headers may appear only in the listed places.
+pairs in NEVER. FLOORS orders the rooms inside a folder. FENCED headers may appear only in the listed places.
 """
 import pathlib
 import re
 import sys
 
-LEVELS = dict(base=0, tensor=1, kernels=2, comm=2, io=2, cache=3, layers=4, models=5, engine=6, serve=7, jobs=7, capi=7)
+LEVELS = dict(base=0, tensor=1, kernels=2, comm=2, text=2, jinja=3, checkpoint=3, cache=3, chat=4, layers=4, models=5,
+              engine=6, openai=7, serve=8, jobs=8, capi=8)
+# Rooms of one folder that stand on each other, lowest first: a room includes itself and rooms before it in the list;
+# a tuple holds rooms that do not include one another.
+FLOORS = [
+    ("kernels/cpu", "kernels/cpu/isa", "kernels/cpu/common", (
+        "kernels/cpu/gemm", "kernels/cpu/gemm_t", "kernels/cpu/mla_decode", "kernels/cpu/mha", "kernels/cpu/pointwise",
+        "kernels/cpu/peak"), "kernels/cpu/targets"),
+    ("text/unicode", "text"),
+    ("checkpoint/config", "checkpoint"),
+]
 NEVER = {
-    "cache": {"kernels", "comm", "io"},
+    "cache": {"kernels", "comm", "text"},
     "serve": {"engine", "models", "layers", "cache", "kernels", "comm", "tensor"},
-    "capi": {"engine", "models", "layers", "cache", "io", "comm", "kernels", "tensor", "base"},  # include/latte only
+    "capi": {"engine", "models", "layers", "cache", "chat", "checkpoint", "jinja", "text", "openai", "comm", "kernels", "tensor", "base"},  # include/latte only
 }
 FENCED = [
     (r"nlohmann/", ("src/base/json.",)),
-    (r"(pcre2)", ("src/io/",)),
+    (r"(pcre2)", ("src/text/unicode/",)),
     (r"boost/", ("src/serve/",)),
-    (r"(immintrin|x86intrin|emmintrin)", ("src/kernels/cpu/simd_",)),
+    (r"(immintrin|x86intrin|emmintrin)", ("src/kernels/cpu/isa/",)),
     (r"cuda_runtime", ("src/kernels/cuda/", "src/tensor/device_cuda.cc", "src/comm/nccl.cc")),
     (r"mpi\.h", ("src/comm/mpi.cc",)),
     (r"regex>?$", ()),
 ]
 OURS = re.compile(r'^\s*#\s*include\s+"src/([a-z]+)/', re.M)
+ROOM = re.compile(r'^\s*#\s*include\s+"src/([^"]+)"', re.M)
 ANY = re.compile(r'^\s*#\s*include\s+[<"]([^>"]+)[>"]', re.M)
 SOURCES = {".h", ".cc", ".c", ".cu", ".cuh"}
 
@@ -35,6 +46,25 @@ def layer_violations(root):
         for there in OURS.findall(path.read_text()):
             if there != here and (LEVELS[there] >= LEVELS[here] or there in NEVER.get(here, ())):
                 yield f"{path}: {here} (L{LEVELS[here]}) may not include {there} (L{LEVELS[there]})"
+
+
+def floor_of(room, floors):
+    for number, floor in enumerate(floors):
+        if room in (floor if isinstance(floor, tuple) else (floor,)):
+            return number
+    return None
+
+
+def room_violations(root):
+    for path in sorted((root / "src").rglob("*")):
+        if path.suffix not in SOURCES or path.stem.endswith("_test"):
+            continue
+        here = str(path.parent.relative_to(root / "src"))
+        for there in map(lambda name: str(pathlib.PurePath(name).parent), ROOM.findall(path.read_text())):
+            for floors in FLOORS:
+                a, b = floor_of(here, floors), floor_of(there, floors)
+                if here != there and a is not None and b is not None and a <= b:
+                    yield f"{path}: {here} may not include {there}"
 
 
 def fence_violations(root):
@@ -55,7 +85,7 @@ def fence_violations(root):
 
 def main():
     root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".")
-    bad = list(layer_violations(root)) + list(fence_violations(root))
+    bad = list(layer_violations(root)) + list(room_violations(root)) + list(fence_violations(root))
     print("\n".join(bad) if bad else "every include is allowed")
     return bool(bad)
 

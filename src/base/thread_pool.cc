@@ -14,10 +14,10 @@
 #include <sched.h>
 
 #include "src/base/check.h"
+#include "src/base/limits/memory.h"
+#include "src/base/limits/out_of_memory.h"
+#include "src/base/limits/processors.h"
 #include "src/base/math.h"
-#include "src/base/memory.h"
-#include "src/base/out_of_memory.h"
-#include "src/base/processors.h"
 
 namespace latte {
 namespace {

@@ -18,7 +18,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "src/base/processors.h"
+#include "src/base/limits/processors.h"
 #include "tests/support/scratch_dir.h"
 
 namespace latte {

@@ -10,7 +10,7 @@
 
 #include "latte/status.h"
 
-#include "src/base/memory.h"
+#include "src/base/limits/memory.h"
 #include "src/tensor/row_format.h"
 #include "src/tensor/tensor.h"
 

@@ -6,7 +6,7 @@
 #include "latte/status.h"
 
 #include "src/cache/latent_cache.h"
-#include "src/io/model_config.h"
+#include "src/checkpoint/config/model_config.h"
 #include "src/layers/step_context.h"
 
 namespace latte {

@@ -5,13 +5,13 @@
 #include <fmt/format.h>
 #include <xxhash.h>
 
-#include "src/base/memory.h"
-#include "src/base/out_of_memory.h"
+#include "src/base/limits/memory.h"
+#include "src/base/limits/out_of_memory.h"
+#include "src/checkpoint/check_weights.h"
+#include "src/checkpoint/model_path.h"
+#include "src/checkpoint/weight_memory.h"
+#include "src/checkpoint/weights_key.h"
 #include "src/engine/engine_core.h"
-#include "src/io/check_weights.h"
-#include "src/io/model_key.h"
-#include "src/io/model_path.h"
-#include "src/io/weight_memory.h"
 #include "src/models/registry.h"
 
 namespace latte {

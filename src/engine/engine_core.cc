@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
-#include "src/base/out_of_memory.h"
-#include "src/engine/scheduler_rules.h"
+#include "src/base/limits/out_of_memory.h"
+#include "src/engine/schedule/scheduler_rules.h"
 
 namespace latte {
 namespace {

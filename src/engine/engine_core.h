@@ -9,11 +9,11 @@
 
 #include "latte/engine.h"
 
-#include "src/engine/answers.h"
 #include "src/engine/inbox.h"
+#include "src/engine/output/answers.h"
 #include "src/engine/page_mover.h"
-#include "src/engine/runner.h"
-#include "src/engine/scheduler.h"
+#include "src/engine/run/runner.h"
+#include "src/engine/schedule/scheduler.h"
 #include "src/engine/settings.h"
 
 namespace latte {

@@ -2,7 +2,7 @@
 // engine says that it cannot, and goes quietly.
 #include <gtest/gtest.h>
 
-#include "src/base/out_of_memory.h"
+#include "src/base/limits/out_of_memory.h"
 #include "tests/support/engine_run.h"
 #include "tests/support/fake_model.h"
 #include "tests/support/plain_answer.h"

@@ -9,8 +9,8 @@
 
 #include "src/cache/cache_manager.h"
 #include "src/cache/latent_cache.h"
-#include "src/engine/prefix_store.h"
-#include "src/engine/scheduler.h"
+#include "src/engine/prefix_disk/prefix_store.h"
+#include "src/engine/schedule/scheduler.h"
 
 namespace latte {
 

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "src/io/unicode.h"
+#include "src/text/unicode/unicode.h"
 
 namespace latte {
 namespace {

@@ -4,12 +4,12 @@
 
 #include <fmt/format.h>
 
+#include "src/base/limits/memory.h"
 #include "src/base/math.h"
-#include "src/base/memory.h"
+#include "src/checkpoint/weight_memory.h"
 #include "src/engine/in_range.h"
-#include "src/io/weight_memory.h"
 #include "src/layers/linear.h"
-#include "src/layers/mla/dispatch.h"
+#include "src/layers/mla/path_cost.h"
 
 namespace latte {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "src/io/model_config.h"
+#include "src/checkpoint/config/model_config.h"
 
 namespace latte {
 namespace {

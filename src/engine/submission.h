@@ -3,9 +3,9 @@
 
 #include "latte/request.h"
 
+#include "src/checkpoint/config/model_config.h"
 #include "src/engine/settings.h"
-#include "src/io/model_config.h"
-#include "src/io/tokenizer.h"
+#include "src/text/tokenizer.h"
 
 namespace latte {
 

@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
-#include "src/engine/answer_text.h"
-#include "src/engine/generate.h"
+#include "src/engine/output/answer_text.h"
+#include "src/engine/run/generate.h"
 
 namespace latte {
 namespace {

@@ -15,9 +15,9 @@
 
 #include "latte/request.h"
 
-#include "src/engine/session.h"
-#include "src/io/answer_message.h"
-#include "src/io/chat_prompt.h"
+#include "src/chat/answer_message.h"
+#include "src/chat/prompt.h"
+#include "src/engine/run/session.h"
 
 namespace latte {
 

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "src/engine/generate.h"
+#include "src/engine/run/generate.h"
 #include "src/models/registry.h"
 
 namespace latte {

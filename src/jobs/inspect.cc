@@ -7,14 +7,14 @@
 
 #include <fmt/format.h>
 
-#include "src/base/memory.h"
-#include "src/io/model_size.h"
-#include "src/io/safetensors.h"
+#include "src/base/limits/memory.h"
+#include "src/checkpoint/config/model_size.h"
+#include "src/checkpoint/safetensors.h"
 #include "src/kernels/params/linear.h"
 #include "src/kernels/params/mla.h"
 #include "src/kernels/params/moe.h"
 #include "src/kernels/registry.h"
-#include "src/layers/mla/dispatch.h"
+#include "src/layers/mla/path_cost.h"
 
 namespace latte {
 namespace {

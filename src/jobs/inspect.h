@@ -6,7 +6,7 @@
 #include "latte/status.h"
 
 #include "src/base/json.h"
-#include "src/layers/mla/dispatch.h"
+#include "src/layers/mla/path_cost.h"
 
 namespace latte {
 

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "src/engine/sampler.h"
+#include "src/engine/sampling/sampler.h"
 #include "src/jobs/npy.h"
 
 namespace latte {

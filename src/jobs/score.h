@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "src/engine/session.h"
+#include "src/engine/run/session.h"
 
 namespace latte {
 

@@ -1,4 +1,4 @@
-// Finds a kernel for a shape. Rows are listed by hand in cpu/entries.cc: no static registration, so
+// Finds a kernel for a shape. Rows are listed by hand in cpu/kernels.cc: no static registration, so
 // the list has an order, survives static linking and can be read.
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace latte {
 
-// Every row of an op, the reference first, then by rising Isa. Specialised in cpu/entries.cc for
+// Every row of an op, the reference first, then by rising Isa. Specialised in cpu/kernels.cc for
 // each op.
 template <class Op>
 std::span<const Kernel<Op>> Kernels();

@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "src/io/model_config.h"
+#include "src/checkpoint/config/model_config.h"
 #include "src/tensor/tensor.h"
 
 namespace latte {

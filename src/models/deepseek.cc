@@ -1,6 +1,6 @@
 #include "src/models/deepseek.h"
 
-#include "src/io/expected_tensors.h"
+#include "src/checkpoint/expected_tensors.h"
 #include "src/layers/embedding.h"
 
 namespace latte {

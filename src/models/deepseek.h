@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "src/io/safetensors.h"
+#include "src/checkpoint/safetensors.h"
 #include "src/models/decoder_layer.h"
 #include "src/models/model.h"
 #include "src/models/mtp.h"

@@ -3,7 +3,7 @@
 
 #include <functional>
 
-#include "src/io/model_config.h"
+#include "src/checkpoint/config/model_config.h"
 #include "src/layers/step_context.h"
 
 namespace latte {

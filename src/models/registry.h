@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "src/io/safetensors.h"
+#include "src/checkpoint/safetensors.h"
 #include "src/models/model.h"
 
 namespace latte {

@@ -8,7 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "src/base/math.h"
-#include "src/io/quant_tensors.h"
+#include "src/checkpoint/quant_tensors.h"
 #include "src/kernels/ref/ref.h"
 #include "src/models/weight_repack.h"
 

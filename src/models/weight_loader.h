@@ -6,8 +6,8 @@
 #include <string>
 
 #include "src/base/thread_pool.h"
-#include "src/io/model_config.h"
-#include "src/io/safetensors.h"
+#include "src/checkpoint/config/model_config.h"
+#include "src/checkpoint/safetensors.h"
 #include "src/layers/linear.h"
 #include "src/layers/mlp.h"
 

@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "src/io/safetensors.h"
+#include "src/checkpoint/safetensors.h"
 #include "src/kernels/ref/ref.h"
 
 namespace latte {

@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "src/base/limits/out_of_memory.h"
 #include "src/base/math.h"
-#include "src/base/out_of_memory.h"
 
 namespace latte {
 namespace {

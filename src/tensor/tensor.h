@@ -60,7 +60,7 @@ std::string ShapeString(const TensorView& view);         // "bf16[3, 64]"
 class Tensor {
  public:
   Tensor() = default;
-  // Zero-filled. Throws OutOfMemory (src/base/out_of_memory.h).
+  // Zero-filled. Throws OutOfMemory (src/base/limits/out_of_memory.h).
   Tensor(DType dtype, std::initializer_list<int64_t> dims);
   Tensor(DType dtype, std::span<const int64_t> dims);
 

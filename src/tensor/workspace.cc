@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "src/base/limits/out_of_memory.h"
 #include "src/base/math.h"
-#include "src/base/out_of_memory.h"
 
 namespace latte {
 namespace {

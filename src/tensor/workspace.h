@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "src/base/memory.h"
+#include "src/base/limits/memory.h"
 #include "src/tensor/tensor.h"
 
 namespace latte {
@@ -33,7 +33,7 @@ class Workspace {
   };
 
   // A contiguous, 64-byte aligned view, valid until the enclosing Scope ends. Throws OutOfMemory
-  // (src/base/out_of_memory.h) and is then as before.
+  // (src/base/limits/out_of_memory.h) and is then as before.
   TensorView Take(DType dtype, std::initializer_list<int64_t> dims);
 
   int64_t capacity_bytes() const { return capacity_; }  // of all blocks, touched or not

@@ -3,7 +3,7 @@
 // kernels keep their buffers elsewhere.
 #include <gtest/gtest.h>
 
-#include "tests/conformance/rows.h"
+#include "tests/conformance/support/rows.h"
 #include "tests/support/small_stack.h"
 
 namespace latte {

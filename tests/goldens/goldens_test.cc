@@ -8,7 +8,7 @@
 
 #include "src/base/file.h"
 #include "src/base/json.h"
-#include "src/engine/session.h"
+#include "src/engine/run/session.h"
 #include "src/layers/mla/mla.h"
 #include "src/models/registry.h"
 #include "tests/support/npy_reader.h"

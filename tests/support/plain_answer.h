@@ -7,7 +7,7 @@
 #include <limits>
 #include <vector>
 
-#include "src/engine/sampler.h"
+#include "src/engine/sampling/sampler.h"
 #include "tests/support/fake_model.h"
 
 namespace latte::testing_support {

@@ -15,7 +15,7 @@
 #include <fmt/format.h>
 
 #include "src/base/math.h"
-#include "src/engine/scheduler.h"
+#include "src/engine/schedule/scheduler.h"
 
 namespace latte::testing_support {
 

@@ -16,7 +16,7 @@ encoding_dsv32.py (DeepSeek-V3.2). Sets whose source is not given stay as they a
 Where a shipped template is known to lose the thread (V3 and R1 after a second round of tool calls,
 Kimi-K2-Instruct with a line break after its default system text), the chats are cut down to what it
 renders as its family was trained: see `plain`, `one_round` and `system_first`, which
-src/io/chat_golden_test.cc does too.
+src/chat/golden_test.cc does too.
 """
 
 import argparse

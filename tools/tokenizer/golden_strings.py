@@ -1,4 +1,4 @@
-"""The generated texts of the tokenizer goldens; src/io/golden_strings_testing.h makes the same ones.
+"""The generated texts of the tokenizer goldens; tests/support/golden_strings.h makes the same ones.
 
 A text is a row of fragments (tests/data/tokenizer/fragments.hex) and random code points, chosen by
 a 64-bit linear congruential generator, so that only hashes of its ids need to be stored.

@@ -1,7 +1,7 @@
-"""Writes src/io/unicode_supplement.cc: code points that Oniguruma, as Hugging Face's `tokenizers` has
+"""Writes src/text/unicode/unicode_supplement.cc: code points that Oniguruma, as Hugging Face's `tokenizers` has
 it (0.23.3: Unicode 16), knows and the PCRE2 of this machine (10.42: Unicode 14) does not.
 
-    python3 tools/tokenizer/make_unicode_supplement.py && clang-format -i src/io/unicode_supplement.cc
+    python3 tools/tokenizer/make_unicode_supplement.py && clang-format -i src/text/unicode/unicode_supplement.cc
 
 Also prints what PCRE2 has beyond Oniguruma, which the supplement cannot mend.
 """
@@ -11,7 +11,7 @@ import pathlib
 
 from tokenizers import Regex, pre_tokenizers
 
-OUT = pathlib.Path(__file__).resolve().parents[2] / "src/io/unicode_supplement.cc"
+OUT = pathlib.Path(__file__).resolve().parents[2] / "src/text/unicode/unicode_supplement.cc"
 CATEGORIES = "Lu Ll Lt Lm Lo Mn Mc Me Nd Nl No Pc Pd Ps Pe Pi Pf Po Sm Sc Sk So Zs Zl Zp".split()
 SCRIPTS = ("Han Hangul Hiragana Katakana Bopomofo Latin Greek Cyrillic Arabic Hebrew Thai "
            "Devanagari").split()
@@ -71,7 +71,7 @@ def table(name, entries):
 
 def main():
     OUT.write_text(
-        '#include "src/io/unicode_supplement.h"\n\nnamespace latte {\nnamespace {\n\n'
+        '#include "src/text/unicode/unicode_supplement.h"\n\nnamespace latte {\nnamespace {\n\n'
         + table("kCategories", rows(CATEGORIES, "")) + table("kScripts", rows(SCRIPTS, "sc:"))
         + "}  // namespace\n\n"
         "std::span<const UnicodeSupplement> CategorySupplement() { return kCategories; }\n"

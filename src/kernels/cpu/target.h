@@ -1,6 +1,6 @@
 // What one instruction set offers: sequential pieces of work on raw pointers.
 //
-// Only target_<isa>.cc is compiled with that instruction set, and an inline function of a shared
+// Only targets/<isa>.cc is compiled with that instruction set, and an inline function of a shared
 // header, compiled there, could be the copy that the linker keeps for every processor. So nothing
 // but this header and the -inl.h files (all of internal linkage) is included there, and this header
 // has no functions: threads, spans and views stay in launch_*.cc. tools/check_isa_symbols.sh checks
@@ -59,8 +59,8 @@ struct PackTask {
   const void* x;  // [rows, k] bf16 or i8
   int64_t x_stride, rows, k;
   // Written. Of bf16 [⌈k/32⌉, 16, 16, 2]: step, pair of columns, row, column of the pair; beside
-  // e4m3 weights columns are in the order of simd_amx_f8-inl.h. Of i8 amx_bytes-inl.h says it, and
-  // linear_int8_inputs-inl.h without tiles.
+  // e4m3 weights columns are in the order of amx_fp8-inl.h. Of i8 amx_int8-inl.h says it, and
+  // gemm_s8_bcast_vnni-inl.h without tiles.
   void* packed;
   const float* x_scale;  // as in LinearTask
   int64_t x_scale_stride, x_group;

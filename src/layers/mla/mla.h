@@ -20,7 +20,7 @@
 //   do; the baseline
 #pragma once
 
-#include "src/io/model_config.h"
+#include "src/checkpoint/config/model_config.h"
 #include "src/layers/linear.h"
 #include "src/layers/mlp.h"
 #include "src/layers/rope.h"

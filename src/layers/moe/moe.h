@@ -8,7 +8,7 @@
 
 #include <vector>
 
-#include "src/io/model_config.h"
+#include "src/checkpoint/config/model_config.h"
 #include "src/layers/mlp.h"
 
 namespace latte {

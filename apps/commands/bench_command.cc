@@ -1,0 +1,60 @@
+#include "apps/commands/bench_command.h"
+
+#include <csignal>
+#include <memory>
+
+#include "apps/terminal/interrupts.h"
+#include "src/jobs/convert/synth.h"
+#include "src/models/registry.h"
+
+namespace latte {
+
+namespace {
+
+// The files are gone once they are loaded: whatever ends the bench leaves none of them.
+Result<std::unique_ptr<Model>> LoadSynthetic(const std::string& text, int threads) {
+  LATTE_ASSIGN_OR_RETURN(const SynthSpec spec, ParseSynthSpec(text));
+  LATTE_ASSIGN_OR_RETURN(const Interrupts interrupts, Interrupts::Catch({SIGINT, SIGTERM, SIGHUP}));
+  Result<std::unique_ptr<Model>> loaded = [&]() -> Result<std::unique_ptr<Model>> {
+    ThreadPool pool(threads);
+    LATTE_ASSIGN_OR_RETURN(const TemporarySynth folder, TemporarySynth::Make(spec, pool, [&] {
+                             return interrupts.TakeFirst();
+                           }));
+    return LoadModel(folder.dir());
+  }();
+  interrupts.Release();
+  return loaded;
+}
+
+}  // namespace
+
+CLI::App* AddOne(CLI::App& bench, BenchFlags& flags, const std::string& name,
+                 const std::string& what, Bench run) {
+  CLI::App* sub = bench.add_subcommand(name, what);
+  sub->add_flag("--json", flags.json, "one JSON object instead of a table");
+  sub->callback([&flags, run = std::move(run)] { flags.bench = run; });
+  return sub;
+}
+
+void ModelChoice::Add(CLI::App& app) {
+  app.add_option("MODEL", model, "model (default: tiny)");
+  app.add_option("--synthetic", synthetic,
+                 "random weights of a shape instead, such as v2-lite:layers=4,dtype=int8");
+}
+
+Result<JsonOut> ModelChoice::Run(int threads,
+                                 const std::function<Result<JsonOut>(const Model&)>& bench) const {
+  const auto named = [&](const Model& loaded, const std::string& name) -> Result<JsonOut> {
+    LATTE_ASSIGN_OR_RETURN(JsonOut record, bench(loaded));
+    record["model"] = name;
+    return record;
+  };
+  if (synthetic.empty()) {
+    LATTE_ASSIGN_OR_RETURN(const OpenedModel opened, OpenModel(model));
+    return named(*opened.model, model);
+  }
+  LATTE_ASSIGN_OR_RETURN(const std::unique_ptr<Model> loaded, LoadSynthetic(synthetic, threads));
+  return named(*loaded, synthetic);
+}
+
+}  // namespace latte

@@ -1,0 +1,264 @@
+// latte bench: how fast kernels and layers are, next to what the processor can do.
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "apps/commands/bench_command.h"
+#include "apps/record_file.h"
+#include "src/jobs/bench/bench_absorption.h"
+#include "src/jobs/bench/bench_attention.h"
+#include "src/jobs/bench/bench_dispatch.h"
+#include "src/jobs/bench/bench_gemm.h"
+#include "src/jobs/bench/bench_model.h"
+#include "src/jobs/bench/bench_pool.h"
+#include "src/jobs/bench/bench_prefill.h"
+#include "src/jobs/bench/bench_sampler.h"
+
+namespace latte {
+namespace {
+
+// A record as one JSON object, or as lines of a key and its value.
+Status PrintRecord(const JsonOut& record, bool json) {
+  if (json) return Print(Dump(record) + "\n");
+  std::string table;
+  for (const auto& [key, value] : record.items())
+    table +=
+        fmt::format("{:<17} {}\n", key, value.is_string() ? value.get<std::string>() : Dump(value));
+  return Print(table);
+}
+
+Result<DType> ParseFloat(std::string_view flag, const std::string& text) {
+  const Result<DType> dtype = ParseArithmetic(text);
+  if (dtype) return dtype;
+  return InvalidArgument(fmt::format("{}: expected f32, bf16 or f16, found '{}'", flag, text));
+}
+
+constexpr int64_t kUnset = INT64_MIN;
+
+struct AttentionFlags {
+  BenchAttentionOptions options;
+  std::string phase = "decode";
+  int64_t q_len = kUnset;
+  std::string cache_dtype = "bf16";
+  std::string dtype = "bf16";
+
+  Result<JsonOut> Run(const Machine& machine) const {
+    if (phase == "decode") return Decode(machine);
+    if (phase == "prefill") return Prefill(machine);
+    return InvalidArgument(fmt::format("--phase: expected decode or prefill, found '{}'", phase));
+  }
+  Result<JsonOut> Decode(const Machine& machine) const {
+    BenchAttentionOptions out = options;
+    out.q_len = q_len == kUnset ? 1 : q_len;
+    LATTE_ASSIGN_OR_RETURN(out.cache_dtype, ParseCacheDType(cache_dtype));
+    return BenchAttention(out, machine);
+  }
+  Result<JsonOut> Prefill(const Machine& machine) const {
+    const BenchAttentionOptions& o = options;
+    BenchPrefillOptions out{o.heads, o.context, o.batch, o.context, {}, o.threads, o.kernel};
+    if (q_len != kUnset) out.q_len = q_len;
+    LATTE_ASSIGN_OR_RETURN(out.dtype, ParseFloat("--dtype", dtype));
+    return BenchPrefill(out, machine);
+  }
+};
+
+void AddAttention(CLI::App& bench, BenchFlags& flags) {
+  auto own = std::make_shared<AttentionFlags>();
+  CLI::App* sub = AddOne(bench, flags, "attention", "One attention kernel on random data",
+                         [own](const Machine& machine) { return own->Run(machine); });
+  BenchAttentionOptions& o = own->options;
+  sub->add_option("--phase", own->phase,
+                  "decode: absorbed, over latents (default); prefill: expanded");
+  sub->add_option("--heads", o.heads, "query heads (default: 128)");
+  sub->add_option("--context", o.context,
+                  "tokens per sequence, the new ones included (default: 8192)");
+  sub->add_option("--batch", o.batch, "sequences (default: 1)");
+  sub->add_option("--q-len", own->q_len,
+                  "new tokens per sequence (default: 1; prefill: all of the context)");
+  sub->add_option("--cache-dtype", own->cache_dtype,
+                  "decode: bf16, f16, f32, fp8, fp8-dense, int8 or q6 (default: bf16)");
+  sub->add_option("--c", o.c, "decode: width of the latent (default: 512)");
+  sub->add_option("--r", o.r, "decode: width of the rope part (default: 64)");
+  sub->add_option("--dtype", own->dtype, "prefill: arithmetic, bf16, f16 or f32 (default: bf16)");
+  sub->add_option("--threads", o.threads, "threads (default: 1)");
+  sub->add_option("--kernel", o.kernel,
+                  "a row of `latte inspect --kernels` (default: what the engine takes)");
+}
+
+void AddDispatchOptions(CLI::App& sub, DispatchOptions& o) {
+  sub.add_option("--heads", o.heads, "query heads (default: 16)");
+  sub.add_option("--threads", o.threads, "threads (default: 1)");
+}
+
+void AddDispatch(CLI::App& bench, BenchFlags& flags) {
+  auto own = std::make_shared<DispatchOptions>();
+  CLI::App* sub =
+      AddOne(bench, flags, "dispatch", "The chosen attention path beside the faster one",
+             [own](const Machine& machine) -> Result<JsonOut> {
+               WarnAboutRates(machine.isa);
+               const MlaRates rates = MachineRates(machine.isa).rates;
+               return BenchDispatch(*own, rates, machine);
+             });
+  AddDispatchOptions(*sub, *own);
+}
+
+struct CalibrateFlags {
+  DispatchOptions options;
+  std::string out = DefaultRatesPath();
+
+  Result<JsonOut> Run(const Machine& machine) const {
+    if (out.empty())
+      return InvalidArgument("--out: expected a file, as there is no home to keep one in");
+    std::error_code ignored;  // a folder that cannot be made shows in the next line
+    std::filesystem::create_directories(std::filesystem::path(out).parent_path(), ignored);
+    LATTE_RETURN_IF_ERROR(MayReplace(out, RatesFile()));
+    LATTE_ASSIGN_OR_RETURN(const MlaRates rates, MeasureRates(options, machine));
+    const JsonOut record = ToJson(rates, machine.isa);
+    LATTE_RETURN_IF_ERROR(WriteRecord(out, record, RatesFile()));
+    return record;
+  }
+};
+
+void AddCalibrate(CLI::App& bench, BenchFlags& flags) {
+  auto own = std::make_shared<CalibrateFlags>();
+  CLI::App* sub = AddOne(bench, flags, "calibrate",
+                         "Measures what attention paths are priced with and keeps it",
+                         [own](const Machine& machine) { return own->Run(machine); });
+  AddDispatchOptions(*sub, own->options);
+  sub->add_option("--out", own->out,
+                  "file to write (default: $LATTE_RATES, else ~/.cache/latte/rates.json)");
+}
+
+void AddAbsorption(CLI::App& bench, BenchFlags& flags) {
+  auto own = std::make_shared<AbsorptionOptions>();
+  CLI::App* sub = AddOne(bench, flags, "absorption", "A decode step of one layer in five forms",
+                         [own](const Machine& machine) { return BenchAbsorption(*own, machine); });
+  sub->add_option("--heads", own->heads, "query heads (default: 128)");
+  sub->add_option("--context", own->context, "cached tokens per request (default: 1024)");
+  sub->add_option("--batch", own->batch, "requests (default: 1)");
+  sub->add_option("--threads", own->threads, "threads (default: 1)");
+}
+
+void AddWeights(CLI::App& sub, BenchWeights& o) {
+  sub.add_option("--dtype", o.dtype, "weights: f32, f16, bf16, fp8, int8 or int4 (default: bf16)");
+  sub.add_option("--act", o.act,
+                 "activations: f32, bf16 or int8 (default: int8 for int8 and int4 weights, f32 for "
+                 "f32 ones, else bf16)");
+  sub.add_option("--threads", o.threads, "threads (default: 1)");
+  sub.add_option("--kernel", o.kernel,
+                 "a row of `latte inspect --kernels` (default: what the engine takes)");
+}
+
+void AddLinear(CLI::App& bench, BenchFlags& flags) {
+  auto own = std::make_shared<BenchLinearOptions>();
+  CLI::App* sub = AddOne(bench, flags, "linear", "One matrix product on random data",
+                         [own](const Machine& machine) { return BenchLinear(*own, machine); });
+  sub->add_option("--m", own->m, "rows of activations (default: 1)");
+  sub->add_option("--n", own->n, "outputs (default: 7168)");
+  sub->add_option("--k", own->k, "inputs (default: 7168)");
+  AddWeights(*sub, *own);
+}
+
+CLI::App* AddShaped(CLI::App& bench, BenchFlags& flags, const std::string& name,
+                    const std::string& what, BenchShapeOptions& o, Bench run) {
+  CLI::App* sub = AddOne(bench, flags, name, what, std::move(run));
+  sub->add_option("--shape", o.shape, "v2-lite or v3 (default: v3)");
+  sub->add_option("--m", o.m, "tokens (default: 1)");
+  AddWeights(*sub, o);
+  return sub;
+}
+
+void AddShapes(CLI::App& bench, BenchFlags& flags) {
+  auto own = std::make_shared<BenchShapeOptions>();
+  AddShaped(bench, flags, "projections", "The matrix products around attention", *own,
+            [own](const Machine& machine) { return BenchProjections(*own, machine); });
+  auto moe = std::make_shared<BenchShapeOptions>();
+  AddShaped(bench, flags, "moe", "The experts of one layer", *moe,
+            [moe](const Machine& machine) { return BenchMoe(*moe, machine); })
+      ->add_option("--skew", moe->skew,
+                   "the router draws expert e with weight (e + 1)^-skew (default: 0)");
+}
+
+void AddPool(CLI::App& bench, BenchFlags& flags) {
+  auto threads = std::make_shared<int>(2);
+  CLI::App* sub = AddOne(bench, flags, "pool", "What handing work to threads costs",
+                         [threads](const Machine&) { return BenchPool(*threads); });
+  sub->add_option("--threads", *threads, "threads (default: 2)");
+}
+
+void AddSampler(CLI::App& bench, BenchFlags& flags) {
+  auto own = std::make_shared<BenchSamplerOptions>();
+  CLI::App* sub = AddOne(bench, flags, "sampler", "What drawing tokens costs, per row of logits",
+                         [own](const Machine& machine) { return BenchSampler(*own, machine); });
+  sub->add_option("--vocab", own->vocab, "logits per row (default: 129280)");
+  sub->add_option("--rows", own->rows, "rows drawn by one call (default: 16)");
+  sub->add_option("--threads", own->threads, "threads (default: 1)");
+}
+
+struct ModelFlags {
+  ModelChoice model;
+  std::string dtype = "bf16";
+  std::string cache_dtype = "bf16";
+  std::string act = "int8";
+  BenchModelOptions options;
+
+  Result<JsonOut> Run(const Machine& machine) const {
+    BenchModelOptions out = options;
+    LATTE_ASSIGN_OR_RETURN(out.dtype, ParseArithmetic(dtype));
+    LATTE_ASSIGN_OR_RETURN(out.cache_dtype, ParseCacheDType(cache_dtype));
+    if (act != "int8" && act != "bf16")
+      return InvalidArgument(fmt::format("--act: expected int8 or bf16, found '{}'", act));
+    out.int8_activations = act == "int8";
+    LATTE_RETURN_IF_ERROR(out.Validate());
+    WarnAboutRates(machine.isa);
+    return model.Run(out.threads,
+                     [&](const Model& loaded) { return BenchModel(loaded, out, machine); });
+  }
+};
+
+void AddModel(CLI::App& bench, BenchFlags& flags) {
+  auto own = std::make_shared<ModelFlags>();
+  CLI::App* sub = AddOne(bench, flags, "model", "Prefill and decode of a whole model at a depth",
+                         [own](const Machine& machine) { return own->Run(machine); });
+  BenchModelOptions& o = own->options;
+  own->model.Add(*sub);
+  sub->add_option("--prompt", o.prompt, "prompt tokens; 0: none (default: 512)");
+  sub->add_option("--gen", o.gen, "decode steps; 0: none (default: 16)");
+  sub->add_option("--depth", o.depth, "cached tokens before them (default: 0)");
+  sub->add_option("--batch", o.batch, "sequences of a decode step (default: 1)");
+  sub->add_option("--threads", o.threads, "threads (default: 1)");
+  sub->add_option("--dtype", own->dtype, "arithmetic: bf16, f16 or f32 (default: bf16)");
+  sub->add_option("--cache-dtype", own->cache_dtype,
+                  "bf16, f16, f32, fp8, fp8-dense, int8 or q6 (default: bf16)");
+  sub->add_option("--act", own->act,
+                  "activations beside int8 and int4 weights: int8 or bf16 (default: int8)");
+}
+
+Status BenchCommand(const BenchFlags& flags) {
+  LATTE_ASSIGN_OR_RETURN(const Machine machine, Machine::Detect());
+  LATTE_ASSIGN_OR_RETURN(const JsonOut record, flags.bench(machine));
+  return PrintRecord(record, flags.json);
+}
+
+}  // namespace
+
+Command AddBench(CLI::App& app) {
+  auto flags = std::make_shared<BenchFlags>();
+  CLI::App* sub =
+      app.add_subcommand("bench", "How fast kernels are, next to what the processor can do");
+  sub->require_subcommand(1);
+  AddAttention(*sub, *flags);
+  AddLinear(*sub, *flags);
+  AddShapes(*sub, *flags);
+  AddPool(*sub, *flags);
+  AddSampler(*sub, *flags);
+  AddDispatch(*sub, *flags);
+  AddCalibrate(*sub, *flags);
+  AddAbsorption(*sub, *flags);
+  AddModel(*sub, *flags);
+  AddEngineBenches(*sub, *flags);
+  AddServeBenches(*sub, *flags);
+  return {sub, [flags] { return BenchCommand(*flags); }};
+}
+
+}  // namespace latte

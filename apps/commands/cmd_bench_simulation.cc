@@ -1,0 +1,70 @@
+// latte bench steps, simulation: what the simulation is made of, and how true it is.
+#include "apps/commands/bench_command.h"
+#include "apps/flags/trace_flags.h"
+#include "apps/record_file.h"
+#include "src/jobs/simulate/bench_simulation.h"
+#include "src/jobs/simulate/bench_steps.h"
+
+namespace latte {
+namespace {
+
+struct StepsFlags {
+  EngineChoice engine;
+  BenchStepsOptions bench;
+  std::string out;
+
+  Result<JsonOut> Run() const {
+    if (!out.empty()) LATTE_RETURN_IF_ERROR(MayReplace(out, StepCostFile()));
+    LATTE_ASSIGN_OR_RETURN(const OpenedEngine opened, engine.Open());
+    LATTE_ASSIGN_OR_RETURN(BenchedSteps benched, BenchSteps(*opened.opened.model, opened.settings,
+                                                            opened.opened.machine, bench));
+    if (out.empty()) return std::move(benched.record);
+    LATTE_RETURN_IF_ERROR(WriteRecord(out, benched.record, StepCostFile()));
+    return std::move(benched.record);
+  }
+};
+
+struct SimulationFlags {
+  EngineChoice engine;
+  TraceFlags trace;
+  CostFlags cost;
+  int runs = BenchSimulationOptions().runs;
+
+  Result<JsonOut> Run() const {
+    BenchSimulationOptions options{.runs = runs};
+    LATTE_RETURN_IF_ERROR(options.Validate());
+    LATTE_ASSIGN_OR_RETURN(const OpenedEngine opened, engine.Open());
+    LATTE_ASSIGN_OR_RETURN(const std::vector<TraceRequest> requests, trace.Trace(opened));
+    LATTE_ASSIGN_OR_RETURN(options.cost, cost.Loaded(opened));
+    const EngineParts parts{opened.opened.model.get(), &opened.opened.machine, nullptr};
+    return BenchSimulation(requests, parts, opened.settings, options);
+  }
+};
+
+void AddSteps(CLI::App& bench, BenchFlags& flags) {
+  auto own = std::make_shared<StepsFlags>();
+  CLI::App* sub = AddOne(bench, flags, "steps", "Steps of an engine, and the prices they come to",
+                         [own](const Machine&) { return own->Run(); });
+  own->engine.Add(*sub);
+  sub->add_flag("--quick", own->bench.quick, "fewer steps, and three runs of each instead of nine");
+  sub->add_option("--out", own->out, "file to write, for `latte simulate --cost`");
+}
+
+void AddSimulation(CLI::App& bench, BenchFlags& flags) {
+  auto own = std::make_shared<SimulationFlags>();
+  CLI::App* sub = AddOne(bench, flags, "simulation", "A simulated trace beside the same in earnest",
+                         [own](const Machine&) { return own->Run(); });
+  own->engine.Add(*sub);
+  own->trace.Add(*sub);
+  own->cost.Add(*sub);
+  sub->add_option("--runs", own->runs, "runs in real time (default: 5)");
+}
+
+}  // namespace
+
+void AddServeBenches(CLI::App& bench, BenchFlags& flags) {
+  AddSteps(bench, flags);
+  AddSimulation(bench, flags);
+}
+
+}  // namespace latte

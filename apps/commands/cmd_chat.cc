@@ -1,0 +1,213 @@
+// latte chat: a conversation, in a terminal or through a pipe. Standard output carries answers and
+// nothing else; prompts, notes and errors go to standard error.
+#include <csignal>
+#include <cstdio>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "apps/flags/command.h"
+#include "apps/terminal/interrupts.h"
+#include "apps/terminal/line_reader.h"
+#include "src/jobs/chat_session.h"
+
+namespace latte {
+namespace {
+
+constexpr const char* kHelp =
+    "/reset  forget the conversation\n"
+    "/undo   forget the last question and its answer\n"
+    "/exit   leave (so does Ctrl-D)\n"
+    "/help   this list\n"
+    "Ctrl-C stops an answer. A message that begins with / is written with //.\n";
+
+struct ChatFlags {
+  std::string model = "tiny";
+  std::optional<std::string> system;
+  std::optional<bool> thinking;
+  int64_t max_new_tokens = 1024;
+  std::optional<int64_t> context;
+  bool keep_special = false;
+  bool stats = false;
+  SamplingFlags sampling;
+  EngineFlags engine;
+};
+
+void Note(std::string_view text) { std::fputs(fmt::format("{}\n", text).c_str(), stderr); }
+
+// The conversation as the user meets it.
+class ChatLoop {
+ public:
+  // `interrupts` has a descriptor in a terminal only.
+  ChatLoop(ChatSession* chat, const Interrupts& interrupts, const ChatFlags& flags, int64_t context)
+      : chat_(chat),
+        interrupts_(interrupts),
+        flags_(flags),
+        context_(context),
+        terminal_(interrupts.fd() >= 0) {}
+
+  // Errors: in a pipe the first one ends the program; in a terminal only lost input or output does.
+  Status Run() {
+    if (terminal_)
+      Note(fmt::format("{}: type a message; /help lists commands, Ctrl-D leaves", flags_.model));
+    LineReader reader(STDIN_FILENO, interrupts_.fd());
+    std::string line;
+    while (true) {
+      interrupts_.Take();  // one that came after the answer had ended
+      if (terminal_) std::fputs("> ", stderr);
+      LATTE_ASSIGN_OR_RETURN(const LineReader::Event event, reader.Next(&line));
+      if (event == LineReader::Event::kInterrupted) {
+        Note("\n(to leave, press Ctrl-D or type /exit)");
+        continue;
+      }
+      if (event == LineReader::Event::kEnd) break;
+      if (line == "/exit") return {};
+      const Status handled = Handle(line);
+      if (handled) continue;
+      if (!terminal_ || handled.error().code == Code::kUnavailable) return handled;
+      Note("latte: " + ToString(handled.error()));
+    }
+    if (terminal_) Note("");
+    return {};
+  }
+
+ private:
+  Status Handle(const std::string& line) {
+    if (line.find_first_not_of(" \t") == std::string::npos) return {};
+    if (line.starts_with("//")) return Answer(line.substr(1));
+    if (!line.starts_with('/')) return Answer(line);
+    if (line == "/help") {
+      std::fputs(kHelp, stderr);
+    } else if (line == "/reset") {
+      chat_->Reset();
+    } else if (line == "/undo") {
+      if (!chat_->Undo()) return InvalidArgument("/undo: there is no answer to take back");
+    } else {
+      return InvalidArgument(fmt::format(
+          "unknown command '{}': expected /reset, /undo, /exit or /help; a message that begins "
+          "with / is written with //",
+          line.substr(0, 32)));
+    }
+    return {};
+  }
+
+  Status Answer(std::string message) {
+    Status printed;
+    const auto print = [&](std::string_view text) {
+      if (!text.empty()) printed = Print(text);
+      return printed && !interrupts_.Take();
+    };
+    Result<ChatAnswer> answer = chat_->Ask(std::move(message), print);
+    LATTE_RETURN_IF_ERROR(printed);
+    if (!answer) {
+      Error error = std::move(answer).error();
+      if (error.code == Code::kExhausted) error.message += " (/reset or /undo forgets)";
+      return tl::unexpected(std::move(error));
+    }
+    if (!answer->text.ends_with('\n')) LATTE_RETURN_IF_ERROR(Print("\n"));
+    for (const std::string& note : answer->notes)
+      if (noted_.insert(note).second) Note(fmt::format("[{}]", note));
+    NoteEnd(*answer);
+    if (flags_.stats) NoteStats(*answer);
+    return {};
+  }
+
+  void NoteEnd(const ChatAnswer& answer) const {
+    switch (answer.end) {
+      case ChatEnd::kStop:
+        return;
+      case ChatEnd::kLength:
+        return Note(fmt::format("[cut after {} tokens; -n sets how many]", flags_.max_new_tokens));
+      case ChatEnd::kContextFull:
+        return Note(fmt::format(
+            "[cut: the context of {} tokens is full; /reset forgets the conversation]", context_));
+      case ChatEnd::kCancelled:
+        return Note(answer.tokens.empty() ? "[stopped before the answer began; not kept]"
+                                          : "[stopped; what was written is kept]");
+    }
+  }
+
+  void NoteStats(const ChatAnswer& answer) const {
+    const auto generated = static_cast<int64_t>(answer.tokens.size());
+    const int64_t computed = answer.prompt_tokens - answer.reused_tokens;
+    Note(fmt::format(
+        "[prompt {} tokens, {} of them cached, {:.1f} tokens/s; generated {}, {:.1f} tokens/s; "
+        "context {} of {}]",
+        answer.prompt_tokens, answer.reused_tokens, PerSecond(computed, answer.prompt_seconds),
+        generated, PerSecond(generated - 1, answer.generate_seconds),
+        answer.prompt_tokens + generated, context_));
+  }
+
+  ChatSession* chat_;
+  const Interrupts& interrupts_;
+  const ChatFlags& flags_;
+  int64_t context_;
+  bool terminal_;
+  std::set<std::string> noted_;  // each once
+};
+
+Result<int64_t> ContextFor(const ChatFlags& flags, int64_t max_position) {
+  const int64_t context = flags.context.value_or(max_position);
+  if (context < 1 || context > max_position)
+    return InvalidArgument(
+        fmt::format("--context: expected 1 to {}, which the model was made for, found {}",
+                    max_position, context));
+  return context;
+}
+
+Status ChatCommand(const ChatFlags& flags) {
+  LATTE_ASSIGN_OR_RETURN(const OpenedModel opened, OpenModel(flags.model));
+  LATTE_ASSIGN_OR_RETURN(const Tokenizer tokenizer, Tokenizer::Load(opened.dir));
+  LATTE_ASSIGN_OR_RETURN(ChatPromptBuilder builder,
+                         ChatPromptBuilder::Create(tokenizer, opened.model->config()));
+  for (const std::string& caveat : builder.Caveats()) Note("latte: warning: " + caveat);
+  LATTE_ASSIGN_OR_RETURN(const int64_t context,
+                         ContextFor(flags, opened.model->config().max_position));
+  LATTE_ASSIGN_OR_RETURN(const SessionOptions options, flags.engine.Options(context));
+  Interrupts interrupts;
+  if (isatty(STDIN_FILENO) != 0) {
+    LATTE_ASSIGN_OR_RETURN(interrupts, Interrupts::Catch({SIGINT}));
+  }
+  LATTE_ASSIGN_OR_RETURN(const auto session,
+                         Session::Create(*opened.model, opened.machine, options));
+  WarnIfFewer(options.threads, session->options().threads);
+  ChatSettings settings{flags.system, flags.thinking, {}, flags.max_new_tokens, flags.keep_special};
+  LATTE_ASSIGN_OR_RETURN(settings.sampling, flags.sampling.Params(opened));
+  LATTE_ASSIGN_OR_RETURN(ChatSession chat, ChatSession::Create(std::move(builder), session.get(),
+                                                               std::move(settings)));
+  return ChatLoop(&chat, interrupts, flags, context).Run();
+}
+
+}  // namespace
+
+Command AddChat(CLI::App& app) {
+  auto flags = std::make_shared<ChatFlags>();
+  CLI::App* sub = app.add_subcommand("chat", "Talk to a model, in a terminal or through a pipe");
+  sub->footer(
+      "Every line is a message; through a pipe every answer is followed by a newline.\n"
+      "The checkpoint's chat template is used, or the format of its family.\n\n" +
+      std::string(kHelp));
+  sub->add_option("MODEL", flags->model, "model (default: tiny)");
+  sub->add_option("--system", flags->system, "what the model is told before the conversation");
+  CLI::Option* thinking = sub->add_flag_callback(
+      "--thinking", [flags] { flags->thinking = true; },
+      "let the model reason first, where its chat format has the choice");
+  sub->add_flag_callback(
+         "--no-thinking", [flags] { flags->thinking = false; },
+         "let it answer at once, where its chat format has the choice")
+      ->excludes(thinking);
+  sub->add_option("-n,--max-new-tokens", flags->max_new_tokens,
+                  "most tokens of one answer (default: 1024)");
+  sub->add_option("--context", flags->context,
+                  "most tokens of the conversation (default: what the model was made for)");
+  flags->sampling.Add(*sub);
+  sub->add_flag("--keep-special", flags->keep_special,
+                "show special tokens that the model draws; they are no text otherwise");
+  sub->add_flag("--stats", flags->stats, "a line of speeds and cache use after every answer");
+  flags->engine.Add(*sub);
+  return {sub, [flags] { return ChatCommand(*flags); }};
+}
+
+}  // namespace latte

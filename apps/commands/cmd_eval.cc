@@ -1,0 +1,101 @@
+// latte eval: what a model can do, in numbers.
+#include <cstdio>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include "apps/flags/command.h"
+#include "src/base/file.h"
+#include "src/checkpoint/model_path.h"
+#include "src/jobs/eval/eval.h"
+
+namespace latte {
+namespace {
+
+struct EvalFlags {
+  std::string model = "tiny";
+  std::vector<std::string> skills;
+  std::optional<int64_t> count;
+  uint64_t seed = 1;
+  bool json = false;
+  EngineFlags engine;
+};
+
+// The grammar of the model that `name` names; read before the weights, which may be large.
+Result<StoryGrammar> LoadGrammar(const std::string& name) {
+  LATTE_ASSIGN_OR_RETURN(const std::string dir, ResolveModelPath(name));
+  const std::string path = dir + "/story_grammar.json";
+  if (!IsRegularFile(path))
+    return NotFound(
+        fmt::format("{}: not found; eval asks what tiny and models trained like it have learned, "
+                    "and such a model's folder holds this file",
+                    path));
+  return StoryGrammar::Load(path);
+}
+
+// One line per skill on standard error, kept up to date where it can be.
+void ShowProgress(std::string_view skill, int64_t done, int64_t items) {
+  const bool terminal = isatty(STDERR_FILENO) != 0;
+  if (!terminal && done != items) return;
+  std::fputs(fmt::format("{}{:<10} {} of {} items{}", terminal ? "\r" : "", skill, done, items,
+                         done == items ? "\n" : "")
+                 .c_str(),
+             stderr);
+}
+
+Status PrintReport(const EvalFlags& flags, const SessionOptions& session,
+                   const std::vector<SkillReport>& reports) {
+  if (!flags.json)
+    return Print(fmt::format("{}: attention {} ({}), seed {}\n{}", flags.model,
+                             Name(session.attention), Name(session.dtype), flags.seed,
+                             EvalTable(reports)));
+  int64_t tokens = 0;
+  for (const SkillReport& report : reports) tokens += report.tokens;
+  const JsonOut out = {{"model", flags.model},
+                       {"attention", Name(session.attention)},
+                       {"dtype", Name(session.dtype)},
+                       {"seed", flags.seed},
+                       {"tokens", tokens},
+                       {"skills", EvalJson(reports, flags.seed)}};
+  return Print(Dump(out) + "\n");
+}
+
+Status EvalCommand(const EvalFlags& flags) {
+  EvalOptions options;
+  options.skills = flags.skills;
+  options.count = flags.count;
+  options.seed = flags.seed;
+  LATTE_ASSIGN_OR_RETURN(options.session, flags.engine.Options(1));
+  LATTE_ASSIGN_OR_RETURN(const StoryGrammar grammar, LoadGrammar(flags.model));
+  LATTE_ASSIGN_OR_RETURN(const std::string dir, ResolveModelPath(flags.model));
+  LATTE_ASSIGN_OR_RETURN(const ModelConfig config, LoadModelConfig(dir));
+  LATTE_ASSIGN_OR_RETURN(const OpenedModel opened,
+                         OpenModel(flags.model, {.mtp = config.mtp_layers > 0}));
+  LATTE_ASSIGN_OR_RETURN(const Tokenizer tokenizer, Tokenizer::Load(opened.dir));
+  const EvalSubject subject = {*opened.model, opened.machine, tokenizer, grammar};
+  LATTE_ASSIGN_OR_RETURN(
+      const auto reports,
+      Evaluate(subject, options, flags.json ? EvalProgress() : EvalProgress(ShowProgress)));
+  return PrintReport(flags, options.session, reports);
+}
+
+}  // namespace
+
+Command AddEval(CLI::App& app) {
+  auto flags = std::make_shared<EvalFlags>();
+  CLI::App* sub = app.add_subcommand("eval", "Skills of tiny and models trained like it");
+  sub->add_option("MODEL", flags->model, "model (default: tiny)");
+  sub->add_option("--skills", flags->skills,
+                  fmt::format("some of {} (default: all)", fmt::join(EvalSkills(), ",")))
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  sub->add_option("--count", flags->count,
+                  "items of each skill, for recall of each distance (default: 200; recall 50)");
+  sub->add_option("--seed", flags->seed, "same seed, same questions and samples (default: 1)");
+  sub->add_flag("--json", flags->json, "one JSON object instead of a table");
+  flags->engine.Add(*sub);
+  return {sub, [flags] { return EvalCommand(*flags); }};
+}
+
+}  // namespace latte

@@ -1,0 +1,113 @@
+// latte inspect: what a model is, what it weighs, what its cache costs, which kernels would run it.
+#include <fmt/format.h>
+
+#include "apps/flags/command.h"
+#include "src/base/json.h"
+#include "src/checkpoint/check_weights.h"
+#include "src/checkpoint/model_path.h"
+#include "src/jobs/inspect.h"
+
+namespace latte {
+namespace {
+
+struct InspectFlags {
+  std::string model = "tiny";
+  bool kernels = false;
+  bool json = false;
+  bool check_weights = false;
+  bool path = false;
+  PromptShape prompt{1, 4096};
+};
+
+std::string Thousands(int64_t n) {
+  std::string digits = fmt::format("{}", n);
+  for (auto at = static_cast<int64_t>(digits.size()) - 3; at > 0; at -= 3)
+    digits.insert(static_cast<size_t>(at), ",");
+  return digits;
+}
+
+// The report as lines a person reads: nested objects are indented.
+void Render(const JsonOut& value, int indent, std::string& out) {
+  for (const auto& [key, item] : value.items()) {
+    if (item.is_object()) {
+      out += fmt::format("{:{}}{}\n", "", indent, key);
+      Render(item, indent + 2, out);
+      continue;
+    }
+    const std::string text = item.is_number_integer() ? Thousands(item.get<int64_t>())
+                             : item.is_string()       ? item.get<std::string>()
+                                                      : item.dump();
+    out += fmt::format("{:{}}{:<{}} {:>20}\n", "", indent, key, 34 - indent, text);
+  }
+}
+
+std::string RenderKernels(const JsonOut& rows) {
+  std::string out = "\nkernels (* runs this model)\n";
+  for (const JsonOut& row : rows)
+    out += fmt::format("  {} {:<14} {}\n", row["chosen"].get<bool>() ? "*" : " ",
+                       row["op"].get<std::string>(), row["name"].get<std::string>());
+  return out;
+}
+
+// The table that a path is chosen from.
+std::string RenderPath(const JsonOut& table) {
+  std::string out = fmt::format(
+      "\nattention of {} new tokens behind {} cached ones, {} layers\n  {:<10} {:>14} "
+      "{:>12} {:>12} {:>12}\n",
+      table["new_tokens"].get<int64_t>(), table["cached_tokens"].get<int64_t>(),
+      table["layers"].get<int64_t>(), "path", "GFLOP/layer", "MB/layer", "ms/layer", "ms");
+  for (const JsonOut& row : table["paths"])
+    out += fmt::format("{} {:<10} {:>14.3f} {:>12.3f} {:>12.3f} {:>12.1f}\n",
+                       row["path"] == table["chosen"] ? "*" : " ", row["path"].get<std::string>(),
+                       row["gflop_per_layer"].get<double>(), row["mb_per_layer"].get<double>(),
+                       row["ms_per_layer"].get<double>(), row["ms"].get<double>());
+  return out;
+}
+
+Status InspectCommand(const InspectFlags& flags) {
+  LATTE_ASSIGN_OR_RETURN(const std::string path, ResolveModelPath(flags.model));
+  LATTE_ASSIGN_OR_RETURN(JsonOut report, InspectModel(path));
+  WarnIfLarge(path);
+  if (flags.check_weights) {
+    LATTE_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(path));
+    LATTE_RETURN_IF_ERROR(CheckWeights(checkpoint));
+  }
+  JsonOut kernels;
+  if (flags.kernels) {
+    LATTE_ASSIGN_OR_RETURN(kernels, InspectKernels(path));
+  }
+  JsonOut paths;
+  if (flags.path) {
+    LATTE_ASSIGN_OR_RETURN(const Machine machine, Machine::Detect());
+    WarnAboutRates(machine.isa);
+    LATTE_ASSIGN_OR_RETURN(paths, InspectPath(path, flags.prompt));
+  }
+  if (flags.json) {
+    if (flags.path) report["path"] = paths;
+    if (flags.kernels) report["kernels"] = kernels;
+    return Print(Dump(report, 2) + "\n");
+  }
+  std::string out;
+  Render(report, 0, out);
+  if (flags.kernels) out += RenderKernels(kernels);
+  if (flags.path) out += RenderPath(paths);
+  return Print(out);
+}
+
+}  // namespace
+
+Command AddInspect(CLI::App& app) {
+  auto flags = std::make_shared<InspectFlags>();
+  CLI::App* sub = app.add_subcommand("inspect", "Parameters, cache sizes and kernels of a model");
+  sub->add_option("MODEL", flags->model, "model, or a config.json alone (default: tiny)");
+  sub->add_flag("--kernels", flags->kernels, "list the kernels and which of them would run");
+  sub->add_flag("--path", flags->path,
+                "price the attention paths of a prompt (--q, --kv) and say which is taken");
+  sub->add_option("--q", flags->prompt.new_tokens, "new tokens of the prompt (default: 1)");
+  sub->add_option("--kv", flags->prompt.cached_tokens, "cached tokens before them (default: 4096)");
+  sub->add_flag("--json", flags->json, "one JSON object instead of a table");
+  AddCheckWeights(*sub, flags->check_weights);
+  return {sub, [flags] { return InspectCommand(*flags); }};
+}
+
+}  // namespace latte

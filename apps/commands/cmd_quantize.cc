@@ -1,0 +1,81 @@
+// latte quantize: a smaller copy of a checkpoint.
+#include <csignal>
+
+#include <fmt/format.h>
+
+#include "apps/flags/command.h"
+#include "apps/terminal/interrupts.h"
+#include "apps/terminal/progress.h"
+#include "src/base/json.h"
+#include "src/checkpoint/model_path.h"
+#include "src/jobs/convert/quantize.h"
+
+namespace latte {
+namespace {
+
+struct QuantizeFlags {
+  std::string model;
+  std::string out;
+  std::string to;
+  int64_t group = 32;
+  int threads = 0;
+  bool force = false;
+  bool json = false;
+};
+
+std::string Summary(const QuantizeFlags& flags, const QuantizeReport& report) {
+  std::string out = fmt::format(
+      "{}: {} matrices in {}, {} tensors as they were, {:.3f} GB of {:.3f} GB\n"
+      "relative error of a matrix: mean {:.5f}, largest {:.5f} ({})\n",
+      flags.out, report.quantized, flags.to, report.kept,
+      static_cast<double>(report.bytes_after) / 1e9, static_cast<double>(report.bytes_before) / 1e9,
+      report.mean_relative_error, report.max_relative_error, report.worst);
+  if (!report.not_divisible.empty())
+    out +=
+        fmt::format("{} matrices were kept, as their rows do not divide into groups of {}: {}, …\n",
+                    report.not_divisible.size(), flags.group, report.not_divisible.front());
+  return out;
+}
+
+Status QuantizeCommand(const QuantizeFlags& flags) {
+  LATTE_ASSIGN_OR_RETURN(const QuantScheme scheme, ParseQuantScheme(flags.to, flags.group));
+  LATTE_ASSIGN_OR_RETURN(const std::string dir, ResolveModelPath(flags.model));
+  // Before threads start, which leave signals to this one.
+  LATTE_ASSIGN_OR_RETURN(const Interrupts interrupts, Interrupts::Catch({SIGINT, SIGTERM, SIGHUP}));
+  ThreadPool threads(flags.threads);
+  QuantizeOptions options = {.force = flags.force};
+  options.interrupted = [&] { return interrupts.TakeFirst(); };
+  ByteProgress shown("written");
+  if (!flags.json) options.progress = [&](int64_t done, int64_t total) { shown.Show(done, total); };
+  LATTE_ASSIGN_OR_RETURN(const QuantizeReport report,
+                         QuantizeCheckpoint(dir, flags.out, scheme, threads, options));
+  interrupts.Release();
+  ShowNotes(report.notes);
+  if (!flags.json) return Print(Summary(flags, report));
+  JsonOut out = {{"model", flags.model}, {"out", flags.out}, {"to", flags.to}};
+  if (scheme.kind == QuantScheme::Kind::kI4) out["group"] = scheme.group;
+  out.update(ReportJson(report));
+  return Print(Dump(out) + "\n");
+}
+
+}  // namespace
+
+Command AddQuantize(CLI::App& app) {
+  auto flags = std::make_shared<QuantizeFlags>();
+  CLI::App* sub = app.add_subcommand("quantize", "A smaller copy of a checkpoint");
+  sub->add_option("MODEL", flags->model, "model in BF16, F16, F32 or block-scaled FP8")->required();
+  sub->add_option("OUT", flags->out, "folder to write")->required();
+  sub->add_option("--to", flags->to,
+                  "fp8 (blocks of 128x128), int8 (a scale per row) or int4 (a scale per group)")
+      ->required();
+  sub->add_option("--group", flags->group, "weights per scale of int4: 32 or 128 (default: 32)");
+  sub->add_option("--threads", flags->threads,
+                  "threads; 0: one per processor, within the container's quota (default: 0)")
+      ->check(CLI::Range(0, 1024));
+  sub->add_flag("--force", flags->force,
+                "replace the checkpoint in OUT; refused where OUT holds anything else");
+  sub->add_flag("--json", flags->json, "one JSON object instead of text");
+  return {sub, [flags] { return QuantizeCommand(*flags); }};
+}
+
+}  // namespace latte

@@ -1,0 +1,201 @@
+// latte run: a prompt in, text out as it is made.
+#include <cstdio>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "apps/flags/command.h"
+#include "src/base/json.h"
+#include "src/engine/output/answer_text.h"
+#include "src/engine/run/generate.h"
+
+namespace latte {
+namespace {
+
+struct RunFlags {
+  std::string model = "tiny";
+  std::optional<std::string> prompt;
+  std::optional<std::string> prompt_file;
+  int64_t max_new_tokens = 256;
+  bool special = false;
+  bool keep_special = false;
+  bool json = false;
+  bool stats = false;
+  SamplingFlags sampling;
+  StopConditions stop;  // but for max_tokens
+  bool check_weights = false;
+  EngineFlags engine;
+
+  // Errors: kInvalidArgument naming the flag.
+  Result<StopConditions> Stop() const {
+    StopConditions out = stop;
+    out.max_tokens = max_new_tokens;
+    LATTE_RETURN_IF_ERROR(NameFlag(out.Validate()));
+    return out;
+  }
+};
+
+// The answer as it is made.
+class AnswerStream {
+ public:
+  // `print`: on standard output, as soon as it is certain.
+  AnswerStream(AnswerText answer, int64_t min_tokens, bool print)
+      : answer_(std::move(answer)), min_tokens_(min_tokens), print_(print) {}
+
+  // False: a stop string ended it, or nobody reads.
+  bool Push(int32_t token) {
+    const AnswerText::Step step = answer_.Push(token, ++tokens_ >= min_tokens_);
+    stopped_ = step.stopped;
+    Emit(step.text);
+    return printed_.has_value() && !stopped_;
+  }
+  // Errors: of Print, of any of the answer.
+  Status Finish() {
+    if (!stopped_ && printed_) Emit(answer_.Flush());
+    return printed_;
+  }
+  bool stopped() const { return stopped_; }
+  const std::string& text() const { return text_; }
+
+ private:
+  void Emit(const std::string& piece) {
+    text_ += piece;
+    if (print_ && !piece.empty()) printed_ = Print(piece);
+  }
+
+  AnswerText answer_;
+  int64_t min_tokens_;
+  bool print_;
+  int64_t tokens_ = 0;
+  bool stopped_ = false;
+  std::string text_;
+  Status printed_;
+};
+
+Result<std::string> PromptText(const RunFlags& flags) {
+  if (flags.prompt && flags.prompt_file)
+    return InvalidArgument("give the prompt once: by -p or by --prompt-file, not by both");
+  if (flags.prompt) return *flags.prompt;
+  if (flags.prompt_file) return ReadText(*flags.prompt_file);
+  if (isatty(STDIN_FILENO) != 0)
+    std::fputs("Type the prompt and end it with Ctrl-D (or give it with -p):\n", stderr);
+  return ReadText("-");
+}
+
+// Room for the prompt and the answer, within what the model was made for.
+Result<int64_t> ContextFor(int64_t prompt, int64_t max_new, int64_t max_position) {
+  if (max_new < 1) return InvalidArgument(fmt::format("-n: expected 1 or more, found {}", max_new));
+  if (prompt >= max_position)
+    return InvalidArgument(
+        fmt::format("the prompt has {} tokens, but the model's context is {}; shorten the prompt",
+                    prompt, max_position));
+  return std::min(max_position, prompt + std::min(max_new, max_position));
+}
+
+JsonOut StatsJson(const Session& session, const ModelConfig& config, int64_t prompt_tokens,
+                  const GenerateResult& result) {
+  const auto generated = static_cast<int64_t>(result.tokens.size());
+  const int64_t expanded = config.mla.expanded() * config.layers * SizeOf(session.options().dtype);
+  return {{"prompt_tokens", prompt_tokens},
+          {"generated_tokens", generated},
+          {"time_to_first_token_s", result.prompt_seconds},
+          {"prompt_tokens_per_s", PerSecond(prompt_tokens, result.prompt_seconds)},
+          {"generated_tokens_per_s", PerSecond(generated - 1, result.generate_seconds)},
+          {"cache_bytes_per_token", session.cache_spec().bytes_per_token()},
+          {"decompressed_bytes_per_token", expanded},
+          {"attention", Name(session.options().attention)},
+          {"dtype", Name(session.options().dtype)}};
+}
+
+void PrintStats(const JsonOut& stats) {
+  const auto cache = stats["cache_bytes_per_token"].get<int64_t>();
+  const auto expanded = stats["decompressed_bytes_per_token"].get<int64_t>();
+  std::fputs(
+      fmt::format(
+          "\nprompt      {:>6} tokens  {:>9.1f} tokens/s\n"
+          "generated   {:>6} tokens  {:>9.1f} tokens/s\n"
+          "first token {:>9.1f} ms\n"
+          "cache       {:>6} bytes per token; decompressed MHA would need {} ({:.1f} times)\n"
+          "attention   {} ({})\n",
+          stats["prompt_tokens"].get<int64_t>(), stats["prompt_tokens_per_s"].get<double>(),
+          stats["generated_tokens"].get<int64_t>(), stats["generated_tokens_per_s"].get<double>(),
+          stats["time_to_first_token_s"].get<double>() * 1e3, cache, expanded,
+          static_cast<double>(expanded) / static_cast<double>(cache),
+          stats["attention"].get<std::string>(), stats["dtype"].get<std::string>())
+          .c_str(),
+      stderr);
+}
+
+Status RunCommand(const RunFlags& flags) {
+  LATTE_ASSIGN_OR_RETURN(const OpenedModel opened,
+                         OpenModel(flags.model, {.check_weights = flags.check_weights}));
+  const ModelConfig& config = opened.model->config();
+  LATTE_ASSIGN_OR_RETURN(const Tokenizer tokenizer, Tokenizer::Load(opened.dir));
+  LATTE_ASSIGN_OR_RETURN(const std::string prompt, PromptText(flags));
+  LATTE_ASSIGN_OR_RETURN(
+      const std::vector<int32_t> ids,
+      tokenizer.Encode(prompt, {.add_bos = tokenizer.adds_bos(), .parse_special = flags.special}));
+  const auto prompt_tokens = static_cast<int64_t>(ids.size());
+  LATTE_ASSIGN_OR_RETURN(const int64_t context,
+                         ContextFor(prompt_tokens, flags.max_new_tokens, config.max_position));
+  LATTE_ASSIGN_OR_RETURN(const SessionOptions options, flags.engine.Options(context));
+  LATTE_ASSIGN_OR_RETURN(const auto session,
+                         Session::Create(*opened.model, opened.machine, options));
+  WarnIfFewer(options.threads, session->options().threads);
+
+  GenerateOptions generate;
+  LATTE_ASSIGN_OR_RETURN(generate.sampling, flags.sampling.Params(opened));
+  LATTE_ASSIGN_OR_RETURN(const StopConditions stop, flags.Stop());
+  generate.max_new_tokens = stop.max_tokens;
+  generate.min_new_tokens = stop.min_tokens;
+  if (!stop.ignore_eos) generate.stop_tokens = config.eos;
+  AnswerStream answer(AnswerText(tokenizer, stop.strings, flags.keep_special), stop.min_tokens,
+                      !flags.json);
+  generate.on_token = [&](int32_t token) { return answer.Push(token); };
+  if (!flags.json) LATTE_RETURN_IF_ERROR(Print(prompt));
+  LATTE_ASSIGN_OR_RETURN(const GenerateResult result, Generate(*session, ids, generate));
+  LATTE_RETURN_IF_ERROR(answer.Finish());
+
+  const JsonOut stats = StatsJson(*session, config, prompt_tokens, result);
+  if (flags.json) {
+    JsonOut out = {{"model", flags.model},
+                   {"prompt", prompt},
+                   {"text", answer.text()},
+                   {"tokens", result.tokens},
+                   {"finish_reason", Name(answer.stopped() ? FinishReason::kStop : result.reason)},
+                   {"stats", stats}};
+    return Print(Dump(out, 2) + "\n");
+  }
+  LATTE_RETURN_IF_ERROR(Print("\n"));
+  if (flags.stats) PrintStats(stats);
+  return {};
+}
+
+}  // namespace
+
+Command AddRun(CLI::App& app) {
+  auto flags = std::make_shared<RunFlags>();
+  CLI::App* sub = app.add_subcommand("run", "Continue a prompt and stream the text");
+  sub->add_option("MODEL", flags->model, "model (default: tiny)");
+  sub->add_option("-p,--prompt", flags->prompt, "the prompt; without it, standard input is read");
+  sub->add_option("--prompt-file", flags->prompt_file, "read the prompt from a file");
+  sub->add_option("-n,--max-new-tokens", flags->max_new_tokens,
+                  "most tokens to generate (default: 256)");
+  flags->sampling.Add(*sub);
+  sub->add_option("--stop", flags->stop.strings, "end before this text; may be given several times")
+      ->allow_extra_args(false);
+  sub->add_option("--min-tokens", flags->stop.min_tokens,
+                  "tokens before which nothing ends the answer (default: 0)");
+  sub->add_flag("--ignore-eos", flags->stop.ignore_eos,
+                "go on after the model's end-of-sequence tokens");
+  sub->add_flag("--special", flags->special, "special-token text in the prompt means the token");
+  sub->add_flag("--keep-special", flags->keep_special,
+                "show special tokens that the model draws; they are no text otherwise");
+  sub->add_flag("--json", flags->json, "one JSON object instead of text");
+  sub->add_flag("--stats", flags->stats, "end with a table of speeds and cache sizes");
+  AddCheckWeights(*sub, flags->check_weights);
+  flags->engine.Add(*sub);
+  return {sub, [flags] { return RunCommand(*flags); }};
+}
+
+}  // namespace latte

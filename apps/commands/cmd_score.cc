@@ -1,0 +1,106 @@
+// latte score: log-probabilities of a given sequence.
+#include <cmath>
+#include <csignal>
+
+#include <fmt/format.h>
+
+#include "apps/flags/command.h"
+#include "apps/terminal/interrupts.h"
+#include "src/base/json.h"
+#include "src/jobs/npy.h"
+#include "src/jobs/score.h"
+
+namespace latte {
+namespace {
+
+struct ScoreFlags {
+  std::string model = "tiny";
+  std::optional<std::string> ids;
+  std::optional<std::string> ids_file;
+  std::optional<std::string> text;
+  std::optional<std::string> logits;
+  bool json = false;
+  bool check_weights = false;
+  EngineFlags engine;
+};
+
+Result<std::vector<int32_t>> Tokens(const ScoreFlags& flags, const std::string& dir) {
+  const int given = (flags.ids ? 1 : 0) + (flags.ids_file ? 1 : 0) + (flags.text ? 1 : 0);
+  if (given != 1)
+    return InvalidArgument(
+        fmt::format("expected exactly one of --ids, --ids-file and --text, found {}", given));
+  if (flags.ids) return ParseIds(*flags.ids);
+  if (flags.ids_file) {
+    LATTE_ASSIGN_OR_RETURN(const std::string text, ReadText(*flags.ids_file));
+    return ParseIds(text);
+  }
+  LATTE_ASSIGN_OR_RETURN(const Tokenizer tokenizer, Tokenizer::Load(dir));
+  return tokenizer.Encode(*flags.text, {.add_bos = tokenizer.adds_bos()});
+}
+
+Status PrintResult(const ScoreFlags& flags, std::span<const int32_t> ids,
+                   const ScoreResult& result) {
+  const double mean =
+      result.logprobs.empty() ? 0 : result.total / static_cast<double>(result.logprobs.size());
+  if (flags.json) {
+    JsonOut logprobs = JsonOut::array({nullptr});  // nothing precedes the first token
+    for (const double p : result.logprobs) logprobs.push_back(p);
+    const JsonOut out = {{"model", flags.model},
+                         {"tokens", ids},
+                         {"logprobs", logprobs},
+                         {"total_logprob", result.total},
+                         {"perplexity", std::exp(-mean)}};
+    return Print(Dump(out) + "\n");
+  }
+  std::string out = fmt::format("{:>8} {:>8} {:>12}\n", "position", "token", "logprob");
+  for (size_t i = 0; i < ids.size(); ++i)
+    out += i == 0 ? fmt::format("{:>8} {:>8} {:>12}\n", i, ids[i], "-")
+                  : fmt::format("{:>8} {:>8} {:>12.6f}\n", i, ids[i], result.logprobs[i - 1]);
+  out += fmt::format("total {:.6f}, perplexity {:.4f}\n", result.total, std::exp(-mean));
+  return Print(out);
+}
+
+Status ScoreCommand(const ScoreFlags& flags) {
+  if (flags.logits) LATTE_RETURN_IF_ERROR(MayReplace(*flags.logits, NpyMatrix()));
+  LATTE_ASSIGN_OR_RETURN(const OpenedModel opened,
+                         OpenModel(flags.model, {.check_weights = flags.check_weights}));
+  LATTE_ASSIGN_OR_RETURN(const std::vector<int32_t> ids, Tokens(flags, opened.dir));
+  const ModelConfig& config = opened.model->config();
+  if (static_cast<int64_t>(ids.size()) > config.max_position)
+    return InvalidArgument(fmt::format("{} tokens are given, but the model's context is {}",
+                                       ids.size(), config.max_position));
+  LATTE_ASSIGN_OR_RETURN(const SessionOptions options, flags.engine.Options(std::max<int64_t>(
+                                                           1, static_cast<int64_t>(ids.size()))));
+  // A file that is being written is taken back; without one there is nothing to tidy up.
+  Interrupts interrupts;
+  if (flags.logits) {
+    LATTE_ASSIGN_OR_RETURN(interrupts, Interrupts::Catch({SIGINT, SIGTERM, SIGHUP}));
+  }
+  LATTE_ASSIGN_OR_RETURN(const auto session,
+                         Session::Create(*opened.model, opened.machine, options));
+  WarnIfFewer(options.threads, session->options().threads);
+  LATTE_ASSIGN_OR_RETURN(const ScoreResult result, Score(*session, ids, config.vocab, flags.logits,
+                                                         [&] { return interrupts.TakeFirst(); }));
+  interrupts.Release();
+  return PrintResult(flags, ids, result);
+}
+
+}  // namespace
+
+Command AddScore(CLI::App& app) {
+  auto flags = std::make_shared<ScoreFlags>();
+  CLI::App* sub = app.add_subcommand("score", "Log-probabilities of a text or of token ids");
+  sub->add_option("MODEL", flags->model, "model (default: tiny)");
+  sub->add_option("--ids", flags->ids, "token ids: 1,2,3");
+  sub->add_option("--ids-file", flags->ids_file, "token ids from a file");
+  sub->add_option("--text", flags->text, "a text; the model's start token is put before it");
+  sub->add_option(
+      "--logits", flags->logits,
+      "also write the logits: a .npy file, float32 [T, vocab]; replaces such a file, no other");
+  sub->add_flag("--json", flags->json, "one JSON object instead of a table");
+  AddCheckWeights(*sub, flags->check_weights);
+  flags->engine.Add(*sub);
+  return {sub, [flags] { return ScoreCommand(*flags); }};
+}
+
+}  // namespace latte

@@ -1,0 +1,44 @@
+// latte simulate: what an engine would make of a trace, without computing it.
+#include <fmt/format.h>
+
+#include "apps/flags/trace_flags.h"
+#include "src/jobs/simulate/simulate.h"
+
+namespace latte {
+namespace {
+
+struct SimulateFlags {
+  EngineChoice engine;
+  TraceFlags trace;
+  CostFlags cost;
+  bool json = false;
+};
+
+Status SimulateCommand(const SimulateFlags& flags) {
+  LATTE_ASSIGN_OR_RETURN(const OpenedEngine engine, flags.engine.Open());
+  LATTE_ASSIGN_OR_RETURN(const std::vector<TraceRequest> trace, flags.trace.Trace(engine));
+  LATTE_ASSIGN_OR_RETURN(const StepCost cost, flags.cost.Cost(engine));
+  const JsonOut metrics =
+      Simulate(trace, engine.opened.model->config(), engine.settings, cost).Metrics();
+  if (flags.json) return Print(Dump(metrics) + "\n");
+  std::string table;
+  for (const auto& [key, value] : metrics.items())
+    table += value.is_number_float() ? fmt::format("{:<20} {:.3f}\n", key, value.get<double>())
+                                     : fmt::format("{:<20} {}\n", key, Dump(value));
+  return Print(table);
+}
+
+}  // namespace
+
+Command AddSimulate(CLI::App& app) {
+  auto flags = std::make_shared<SimulateFlags>();
+  CLI::App* sub = app.add_subcommand(
+      "simulate", "What an engine would make of many requests, without computing them");
+  flags->engine.Add(*sub);
+  flags->trace.Add(*sub);
+  flags->cost.Add(*sub);
+  sub->add_flag("--json", flags->json, "one JSON object instead of a table");
+  return {sub, [flags] { return SimulateCommand(*flags); }};
+}
+
+}  // namespace latte

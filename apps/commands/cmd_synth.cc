@@ -1,0 +1,77 @@
+// latte synth: a checkpoint of a real shape with random weights.
+#include <csignal>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "apps/flags/command.h"
+#include "apps/terminal/interrupts.h"
+#include "apps/terminal/progress.h"
+#include "src/base/json.h"
+#include "src/jobs/convert/synth.h"
+
+namespace latte {
+namespace {
+
+struct SynthFlags {
+  std::string out;
+  std::string shape = "v2-lite";
+  std::string dtype = "bf16";
+  SynthSpec spec;
+  int threads = 0;
+  bool force = false;
+  bool json = false;
+};
+
+Status SynthCommand(const SynthFlags& flags) {
+  SynthSpec spec = flags.spec;
+  spec.shape = flags.shape;
+  LATTE_ASSIGN_OR_RETURN(spec.format, ParseSynthFormat(flags.dtype));
+  // Before threads start, which leave signals to this one.
+  LATTE_ASSIGN_OR_RETURN(const Interrupts interrupts, Interrupts::Catch({SIGINT, SIGTERM, SIGHUP}));
+  ThreadPool threads(flags.threads);
+  WriterOptions options = {.force = flags.force};
+  options.interrupted = [&] { return interrupts.TakeFirst(); };
+  ByteProgress shown("written");
+  const auto progress = [&](int64_t done, int64_t total) { shown.Show(done, total); };
+  LATTE_ASSIGN_OR_RETURN(const SynthReport report,
+                         WriteSynth(spec, flags.out, threads, options,
+                                    flags.json ? SynthProgress() : SynthProgress(progress)));
+  interrupts.Release();
+  ShowNotes(report.notes);
+  if (!flags.json)
+    return Print(fmt::format("{}: {}, {} parameters, {} bytes, {:.1f} s\n", flags.out, spec.shape,
+                             report.params, report.bytes, report.seconds));
+  const JsonOut out = {
+      {"out", flags.out},         {"shape", spec.shape},           {"dtype", flags.dtype},
+      {"seed", spec.seed},        {"total_params", report.params}, {"bytes", report.bytes},
+      {"seconds", report.seconds}};
+  return Print(Dump(out) + "\n");
+}
+
+}  // namespace
+
+Command AddSynth(CLI::App& app) {
+  auto flags = std::make_shared<SynthFlags>();
+  CLI::App* sub = app.add_subcommand("synth", "A checkpoint of a real shape with random weights");
+  sub->add_option("OUT", flags->out, "folder to write")->required();
+  sub->add_option("--shape", flags->shape,
+                  fmt::format("one of {} (default: v2-lite)", fmt::join(SynthShapes(), ", ")));
+  sub->add_option("--layers", flags->spec.layers,
+                  "layers (default: the model's); the first stay dense as in the model");
+  sub->add_option("--vocab", flags->spec.vocab, "tokens of the vocabulary (default: the model's)");
+  sub->add_option("--experts", flags->spec.experts, "experts per layer (default: the model's)");
+  sub->add_option("--dtype", flags->dtype,
+                  "bf16, f32, fp8, int8 or int4 (default: bf16); the last three as `quantize` "
+                  "writes them");
+  sub->add_option("--seed", flags->spec.seed, "same seed, same weights (default: 0)");
+  sub->add_option("--threads", flags->threads,
+                  "threads; 0: one per processor, within the container's quota (default: 0)")
+      ->check(CLI::Range(0, 1024));
+  sub->add_flag("--force", flags->force,
+                "replace the checkpoint in OUT; refused where OUT holds anything else");
+  sub->add_flag("--json", flags->json, "one JSON object instead of text");
+  return {sub, [flags] { return SynthCommand(*flags); }};
+}
+
+}  // namespace latte

@@ -1,0 +1,68 @@
+// latte tokenize: text to ids and back.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "apps/flags/command.h"
+#include "src/base/json.h"
+#include "src/checkpoint/model_path.h"
+
+namespace latte {
+namespace {
+
+struct TokenizeFlags {
+  std::string model = "tiny";
+  std::optional<std::string> text;
+  std::optional<std::string> file;
+  std::optional<std::string> decode;
+  bool special = false;
+  bool bos = false;
+  bool json = false;
+};
+
+Status DecodeIds(const TokenizeFlags& flags, const Tokenizer& tokenizer) {
+  LATTE_ASSIGN_OR_RETURN(const std::vector<int32_t> ids, ParseIds(*flags.decode));
+  LATTE_ASSIGN_OR_RETURN(const std::string text, tokenizer.Decode(ids));
+  if (!flags.json) return Print(text + "\n");
+  return Print(Dump(JsonOut{{"text", text}, {"ids", ids}}) + "\n");
+}
+
+Status TokenizeCommand(const TokenizeFlags& flags) {
+  LATTE_ASSIGN_OR_RETURN(const std::string dir, ResolveModelPath(flags.model));
+  LATTE_ASSIGN_OR_RETURN(const Tokenizer tokenizer, Tokenizer::Load(dir));
+  const int given = (flags.text ? 1 : 0) + (flags.file ? 1 : 0) + (flags.decode ? 1 : 0);
+  if (given > 1)
+    return InvalidArgument(
+        fmt::format("expected at most one of --text, --file and --decode, found {}", given));
+  if (flags.decode) return DecodeIds(flags, tokenizer);
+
+  std::string text;
+  if (flags.text) {
+    text = *flags.text;
+  } else {
+    LATTE_ASSIGN_OR_RETURN(text, ReadText(flags.file.value_or("-")));
+  }
+  LATTE_ASSIGN_OR_RETURN(
+      const std::vector<int32_t> ids,
+      tokenizer.Encode(text, {.add_bos = flags.bos, .parse_special = flags.special}));
+  if (!flags.json) return Print(fmt::format("{}\n", fmt::join(ids, ",")));
+  JsonOut tokens = JsonOut::array();
+  for (const int32_t id : ids) tokens.push_back(std::string(tokenizer.TokenBytes(id)));
+  return Print(Dump(JsonOut{{"ids", ids}, {"tokens", tokens}, {"count", ids.size()}}) + "\n");
+}
+
+}  // namespace
+
+Command AddTokenize(CLI::App& app) {
+  auto flags = std::make_shared<TokenizeFlags>();
+  CLI::App* sub = app.add_subcommand("tokenize", "Text to token ids, and back");
+  sub->add_option("MODEL", flags->model, "model, or a folder with a tokenizer (default: tiny)");
+  sub->add_option("--text", flags->text, "the text; without it, standard input is read");
+  sub->add_option("--file", flags->file, "the text of a file");
+  sub->add_option("--decode", flags->decode, "token ids to turn into text: 1,2,3");
+  sub->add_flag("--special", flags->special, "special-token text means the token");
+  sub->add_flag("--bos", flags->bos, "put the start token first");
+  sub->add_flag("--json", flags->json, "one JSON object: ids, tokens, count");
+  return {sub, [flags] { return TokenizeCommand(*flags); }};
+}
+
+}  // namespace latte

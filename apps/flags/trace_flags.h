@@ -1,0 +1,51 @@
+// Flags of commands that serve a trace, and what they come to.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "apps/flags/command.h"
+#include "apps/flags/serving_flags.h"
+#include "src/engine/settings.h"
+#include "src/jobs/simulate/step_cost.h"
+#include "src/jobs/simulate/trace.h"
+
+namespace latte {
+
+// A model, opened, and what an engine over it settles on.
+struct OpenedEngine {
+  OpenedModel opened;
+  Settings settings;
+};
+
+// MODEL and the flags of an engine over it.
+struct EngineChoice {
+  std::string model = "tiny";
+  ServingFlags flags;
+
+  void Add(CLI::App& app);
+  // Errors: of ServingFlags::Options, OpenModel and Settle.
+  [[nodiscard]] Result<OpenedEngine> Open() const;
+};
+
+struct TraceFlags {
+  TraceShape shape;
+  std::string file;  // empty: a trace of that shape
+
+  void Add(CLI::App& app);
+  // Errors: of MakeTrace and LoadTrace.
+  [[nodiscard]] Result<std::vector<TraceRequest>> Trace(const OpenedEngine& engine) const;
+};
+
+struct CostFlags {
+  std::string file;  // of `latte bench steps`; empty: steps are measured
+
+  void Add(CLI::App& app);
+  // Those of the file; none without one. Errors: of LoadStepCost.
+  [[nodiscard]] Result<std::optional<StepCost>> Loaded(const OpenedEngine& engine) const;
+  // Errors: of LoadStepCost and BenchSteps.
+  [[nodiscard]] Result<StepCost> Cost(const OpenedEngine& engine) const;
+};
+
+}  // namespace latte

@@ -1,0 +1,138 @@
+#include "src/chat/check.h"
+
+#include <gtest/gtest.h>
+
+namespace latte {
+namespace {
+
+using What = Unshown::What;
+using Left = std::vector<Unshown>;
+
+ChatMessage Message(std::string role, std::string content) {
+  ChatMessage message;
+  message.role = std::move(role);
+  message.content = std::move(content);
+  return message;
+}
+
+ChatMessage Call(std::string name, std::string arguments = "{}") {
+  ChatMessage message;
+  message.role = "assistant";
+  message.tool_calls = {{"functions." + name + ":0", std::move(name), std::move(arguments)}};
+  return message;
+}
+
+ChatRenderer Template(std::string source) {
+  ChatModel model;
+  model.chat_template = std::move(source);
+  return ChatRenderer::Create(model).value();
+}
+
+Left LeftOut(const ChatRenderer& renderer, const std::vector<ChatMessage>& messages,
+             const ChatOptions& options = {}) {
+  const auto prompt = renderer.Render(messages, options);
+  EXPECT_TRUE(prompt) << ToString(prompt.error());
+  return FindUnshown(renderer, messages, options, *prompt);
+}
+
+// As many templates are: two roles, and nothing for any other.
+constexpr const char* kTwoRoles =
+    "{% for m in messages %}{% if m.role == 'user' %}U{{ m.content }}{% elif m.role == 'assistant' "
+    "%}A{{ m.content }}{% endif %}{% endfor %}";
+
+TEST(ChatCheck, ARoleThatATemplateDoesNotKnow) {
+  const ChatRenderer renderer = Template(kTwoRoles);
+  EXPECT_EQ(LeftOut(renderer, {Message("user", "a"), Message("assistant", "b")}), Left{});
+  EXPECT_EQ(LeftOut(renderer, {Message("system", "a"), Message("user", "b"), Message("tool", "c")}),
+            (Left{{0, What::kText}, {2, What::kText}}));
+  // The same text stands in the prompt, but another said it.
+  EXPECT_EQ(LeftOut(renderer, {Message("developer", "a"), Message("user", "a")}),
+            (Left{{0, What::kText}}));
+}
+
+TEST(ChatCheck, APlaceThatATemplateDoesNotShow) {
+  const ChatRenderer last_system = Template(
+      "{% set ns = namespace(s='') %}{% for m in messages if m.role == 'system' %}"
+      "{% set ns.s = m.content %}{% endfor %}{{ ns.s }}"
+      "{% for m in messages if m.role == 'user' %}{{ m.content }}{% endfor %}");
+  EXPECT_EQ(
+      LeftOut(last_system, {Message("system", "a"), Message("user", "b"), Message("system", "c")}),
+      (Left{{0, What::kText}}));
+  const ChatRenderer first_system = Template(
+      "{% if messages[0].role == 'system' %}{{ messages[0].content }}{% endif %}"
+      "{% for m in messages if m.role == 'user' %}{{ m.content }}{% endfor %}");
+  EXPECT_EQ(
+      LeftOut(first_system, {Message("system", "a"), Message("user", "b"), Message("system", "c")}),
+      (Left{{2, What::kText}}));
+}
+
+TEST(ChatCheck, TextThatATemplateChangesIsShown) {
+  const std::vector<ChatMessage> messages = {Message("user", " Hi \n"),
+                                             Message("assistant", "<think>why</think>\n\nso"),
+                                             Message("user", "\"<e>\"")};
+  for (const char* shown : {"m.content | trim", "m.content.split('</think>')[-1] | trim",
+                            "m.content | tojson", "m.content | upper", "m.content[3:]"}) {
+    const ChatRenderer renderer =
+        Template("{% for m in messages %}{{ " + std::string(shown) + " }}{% endfor %}");
+    EXPECT_EQ(LeftOut(renderer, messages), Left{}) << shown;
+  }
+}
+
+TEST(ChatCheck, WhatSaysNothingIsNotMissed) {
+  ChatMessage thought = Message("assistant", "");
+  thought.reasoning = "hm";
+  EXPECT_EQ(LeftOut(Template(kTwoRoles), {Message("system", " \n"), Message("tool", ""), thought}),
+            Left{});
+}
+
+TEST(ChatCheck, CallsAndNames) {
+  const ChatRenderer renderer = Template(kTwoRoles);
+  ChatMessage named = Message("user", "a");
+  named.name = "Ann";
+  EXPECT_EQ(LeftOut(renderer, {named, Call("f")}), (Left{{0, What::kName}, {1, What::kCalls}}));
+  const ChatRenderer by_id = Template(
+      "{% for m in messages %}{{ m.name }}:{{ m.content }}{% for c in m.tool_calls %}{{ c.id }} "
+      "{{ c.function.arguments | tojson }}{% endfor %}{% endfor %}");
+  EXPECT_EQ(LeftOut(by_id, {named, Call("f"), Call("f", R"( {"a": {"b": 1}})")}), Left{});
+}
+
+TEST(ChatCheck, ATemplateThatRefusesMarksIsSearchedForTheText) {
+  const ChatRenderer picky = Template(
+      "{% for m in messages %}{% if m.role == 'system' and m.content not in ['en', 'de'] %}"
+      "{{ raise_exception('no such language') }}{% endif %}"
+      "{% if m.role != 'tool' %}{{ m.content }}{% endif %}{% endfor %}");
+  EXPECT_EQ(LeftOut(picky, {Message("system", "de"), Message("user", " a b ")}), Left{});
+  EXPECT_EQ(LeftOut(picky, {Message("system", "de"), Message("tool", "rain")}),
+            (Left{{1, What::kText}}));
+}
+
+TEST(ChatCheck, TheFamiliesFormatsShowAllThatTheyTake) {
+  ChatMessage thought = Message("assistant", "so");
+  thought.reasoning = "hm";
+  std::vector<ChatMessage> messages = {Message("system", "a"),
+                                       Message("user", "b"),
+                                       thought,
+                                       Message("system", "c"),
+                                       Message("system", "d"),
+                                       Message("user", "e"),
+                                       Message("assistant", "<think>x</think>f"),
+                                       Message("user", "g")};
+  for (const ChatFormat format :
+       {ChatFormat::kDeepseekV2, ChatFormat::kDeepseekV25, ChatFormat::kDeepseekV3,
+        ChatFormat::kDeepseekR1, ChatFormat::kDeepseekV31, ChatFormat::kDeepseekV32,
+        ChatFormat::kKimiK2}) {
+    const ChatRenderer renderer = ChatRenderer::Create(format, {}).value();
+    for (const bool thinking : {false, true}) {
+      ChatOptions options;
+      options.thinking = thinking;
+      EXPECT_EQ(LeftOut(renderer, messages, options), Left{}) << ChatFormatName(format);
+      if (format == ChatFormat::kDeepseekV2) continue;
+      const std::vector<ChatMessage> tools = {Message("user", "a"), Call("f", R"({"x": "y"})"),
+                                              Message("tool", "rain"), Message("user", "b")};
+      EXPECT_EQ(LeftOut(renderer, tools, options), Left{}) << ChatFormatName(format);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace latte

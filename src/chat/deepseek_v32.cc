@@ -1,0 +1,204 @@
+// DeepSeek-V3.2, which has no template: the algorithm of its reference encoder.
+//
+// BOS; a system message is its text, then the tools; <U>TEXT<A> is followed by <think> where the
+// model is about to think and by </think> elsewhere; reasoning is kept only after the last message
+// of a user; calls and results are marked up with a token of their own (DSML).
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "src/chat/encoders.h"
+#include "src/jinja/json.h"
+
+namespace latte {
+namespace {
+
+using jinja::Kind;
+using jinja::Text;
+using jinja::Value;
+
+constexpr std::string_view kEos = "<｜end▁of▁sentence｜>";
+
+constexpr std::string_view kToolsBefore =
+    "## Tools\n\n"
+    "You have access to a set of tools you can use to answer the user's question.\n"
+    "You can invoke functions by writing a \"<｜DSML｜function_calls>\" block like the following "
+    "as "
+    "part of your reply to the user:\n"
+    "<｜DSML｜function_calls>\n"
+    "<｜DSML｜invoke name=\"$FUNCTION_NAME\">\n"
+    "<｜DSML｜parameter name=\"$PARAMETER_NAME\" string=\"true|false\">$PARAMETER_VALUE"
+    "</｜DSML｜parameter>\n"
+    "...\n"
+    "</｜DSML｜invoke>\n"
+    "<｜DSML｜invoke name=\"$FUNCTION_NAME2\">\n"
+    "...\n"
+    "</｜DSML｜invoke>\n"
+    "</｜DSML｜function_calls>\n\n"
+    "String and scalar parameters should be specified as is without any escaping or quotes, while "
+    "lists and objects should use JSON format. The \"string\" attribute should be set to \"true\" "
+    "for string type parameters and \"false\" for other types (numbers, booleans, arrays, "
+    "objects).\n\n"
+    "If the thinking_mode is enabled, then after function results you should strongly consider "
+    "outputting a thinking block. Here is an example:\n\n"
+    "<｜DSML｜function_calls>\n...\n</｜DSML｜function_calls>\n\n"
+    "<function_results>\n...\n</function_results>\n\n"
+    "<think>...thinking about results</think>\n\n"
+    "Here are the functions available in JSONSchema format:\n<functions>\n";
+constexpr std::string_view kToolsAfter = "\n</functions>\n";
+
+class Encoder {
+ public:
+  Encoder(std::vector<ChatMessage> messages, const ChatOptions& options)
+      : messages_(std::move(messages)), options_(options) {}
+
+  Result<Text> Encode() {
+    PlaceTools();
+    if (options_.thinks()) DropDevelopers();
+    out_.Own("<｜begin▁of▁sentence｜>");
+    for (size_t i = 0; i < messages_.size(); ++i) LATTE_RETURN_IF_ERROR(Write(i));
+    return out_.Take();
+  }
+
+ private:
+  auto Bad(size_t i, std::string_view why) const {
+    return BadMessage(ChatFormat::kDeepseekV32, i, why);
+  }
+
+  // Tools and the response format belong to the first system message; there is one if they need it.
+  void PlaceTools() {
+    const auto is_system = [](const ChatMessage& m) { return m.role == "system"; };
+    const bool needed = options_.tools || options_.response_format;
+    if (needed && (messages_.empty() || !is_system(messages_[0]))) {
+      ChatMessage system;
+      system.role = "system";
+      messages_.insert(messages_.begin(), std::move(system));
+    }
+  }
+
+  int64_t LastUser() const {
+    for (size_t i = messages_.size(); i-- > 0;)
+      if (messages_[i].role == "user" || messages_[i].role == "developer")
+        return static_cast<int64_t>(i);
+    return -1;
+  }
+
+  // The reference drops what developers said before the last user, where it drops reasoning.
+  void DropDevelopers() {
+    const int64_t last = LastUser();
+    std::vector<ChatMessage> kept;
+    for (size_t i = 0; i < messages_.size(); ++i)
+      if (messages_[i].role != "developer" || static_cast<int64_t>(i) >= last)
+        kept.push_back(std::move(messages_[i]));
+    messages_ = std::move(kept);
+  }
+
+  std::string_view Think(bool yes) const {
+    return yes && options_.thinks() ? "<think>" : "</think>";
+  }
+
+  Status WriteTools(std::string_view before) {
+    LATTE_ASSIGN_OR_RETURN(const std::vector<Value> functions, ParseTools(options_));
+    if (!functions.empty()) {
+      out_.Own(before).Own(kToolsBefore);
+      for (size_t k = 0; k < functions.size(); ++k) {
+        LATTE_ASSIGN_OR_RETURN(const std::string json, CompactJson(functions[k]));
+        out_.Own(k > 0 ? "\n" : "").From(json);
+      }
+      out_.Own(kToolsAfter);
+    }
+    if (options_.response_format) {
+      LATTE_ASSIGN_OR_RETURN(const Value schema,
+                             jinja::ParseJson(*options_.response_format, "response format"));
+      LATTE_ASSIGN_OR_RETURN(const std::string json, CompactJson(schema));
+      out_.Own(
+          "\n\n## Response Format:\n\nYou MUST strictly adhere to the following schema to "
+          "reply:\n");
+      out_.From(json);
+    }
+    return {};
+  }
+
+  Status Write(size_t i) {
+    const ChatMessage& message = messages_[i];
+    const std::string content = message.content.value_or("");
+    if (message.role == "system") {
+      out_.From(content);
+      return i == 0 ? WriteTools("\n\n") : Status();
+    }
+    if (message.role == "tool") return WriteResult(i);
+    if (message.role == "assistant") return WriteAssistant(i);
+    if (message.role != "user" && message.role != "developer")
+      return Bad(i, NoSuchRole(message.role));
+    out_.Own("<｜User｜>");
+    if (message.role == "developer") {
+      if (content.empty()) return Bad(i, "a developer must say something");
+      out_.Own("\n\n# The user's message is: ");
+    }
+    out_.From(content).Own("<｜Assistant｜>").Own(Think(static_cast<int64_t>(i) == LastUser()));
+    return {};
+  }
+
+  Status WriteResult(size_t i) {
+    size_t first = i;
+    while (first > 0 && messages_[first - 1].role == "tool") --first;
+    if (first == 0 || messages_[first - 1].role != "assistant" ||
+        messages_[first - 1].tool_calls.size() < i - first + 1)
+      return Bad(i, "a result of a tool that was not called");
+    const size_t calls = messages_[first - 1].tool_calls.size();
+    if (i == first) out_.Own("\n\n<function_results>");
+    out_.Own("\n<result>").From(messages_[i].content.value_or("")).Own("</result>");
+    if (i - first + 1 == calls)
+      out_.Own("\n</function_results>\n\n").Own(Think(static_cast<int64_t>(i) >= LastUser()));
+    return {};
+  }
+
+  Status WriteAssistant(size_t i) {
+    const ChatMessage& message = messages_[i];
+    if (options_.thinks() && static_cast<int64_t>(i) > LastUser()) {
+      const std::string reasoning = message.reasoning.value_or("");
+      if (reasoning.empty() && message.tool_calls.empty())
+        return Bad(i, "when thinking, an answer after the last user needs its reasoning");
+      out_.From(reasoning).Own("</think>");
+    }
+    out_.From(message.content.value_or(""));
+    for (size_t k = 0; k < message.tool_calls.size(); ++k) {
+      out_.Own(k == 0 ? "\n\n<｜DSML｜function_calls>\n" : "\n");
+      LATTE_RETURN_IF_ERROR(WriteCall(i, message.tool_calls[k]));
+    }
+    if (!message.tool_calls.empty()) out_.Own("\n</｜DSML｜function_calls>");
+    out_.Own(message.prefix ? "" : kEos);
+    return {};
+  }
+
+  Status WriteCall(size_t i, const ToolCall& call) {
+    LATTE_ASSIGN_OR_RETURN(const Value arguments,
+                           jinja::ParseJson(call.arguments, "tool call arguments"));
+    if (!arguments.Is(Kind::kDict)) return Bad(i, "the arguments of a call must be an object");
+    out_.Own("<｜DSML｜invoke name=\"").From(call.name).Own("\">\n");
+    bool first = true;
+    for (const auto& [key, value] : arguments.dict().entries) {
+      const bool is_text = value.Is(Kind::kString);
+      out_.Own(first ? "" : "\n").Own("<｜DSML｜parameter name=\"").From(key.bytes());
+      out_.Own(is_text ? "\" string=\"true\">" : "\" string=\"false\">");
+      LATTE_ASSIGN_OR_RETURN(const std::string text,
+                             is_text ? Result<std::string>(value.bytes()) : CompactJson(value));
+      out_.From(text).Own("</｜DSML｜parameter>");
+      first = false;
+    }
+    out_.Own("\n</｜DSML｜invoke>");
+    return {};
+  }
+
+  std::vector<ChatMessage> messages_;
+  const ChatOptions& options_;
+  PromptWriter out_;
+};
+
+}  // namespace
+
+Result<Text> EncodeDeepseekV32(std::span<const ChatMessage> messages, const ChatOptions& options) {
+  return Encoder({messages.begin(), messages.end()}, options).Encode();
+}
+
+}  // namespace latte

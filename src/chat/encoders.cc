@@ -1,0 +1,252 @@
+// DeepSeek-V2 to V3.1; see encoders.h for the rest.
+//
+// V2    BOS, then "User: TEXT\n\n", "Assistant: TEXT" EOS, and "TEXT\n\n" of a system message.
+// V3    BOS, all system messages joined by "\n\n", then <U>TEXT and <A>TEXT EOS. A turn that calls
+//       tools is <A>TEXT <calls> EOS; the results and what is said to them follow without <A>.
+// R1    as V3; earlier reasoning is left out, and the generation prompt opens a new one.
+// V3.1  as V3, with <think> or </think> after each <A>, and shorter marks around calls.
+#include "src/chat/encoders.h"
+
+#include <fmt/format.h>
+
+#include "src/jinja/json.h"
+
+namespace latte {
+namespace {
+
+using jinja::Text;
+using jinja::Value;
+
+constexpr std::string_view kBos = "<｜begin▁of▁sentence｜>";
+constexpr std::string_view kEos = "<｜end▁of▁sentence｜>";
+constexpr std::string_view kUser = "<｜User｜>";
+constexpr std::string_view kAssistant = "<｜Assistant｜>";
+
+Result<Text> EncodeV2(std::span<const ChatMessage> messages, const ChatOptions& options) {
+  PromptWriter out;
+  out.Own(kBos);
+  for (size_t i = 0; i < messages.size(); ++i) {
+    const ChatMessage& message = messages[i];
+    if (!message.tool_calls.empty())
+      return BadMessage(ChatFormat::kDeepseekV2, i, "this format has no tool calls");
+    const std::string content = message.content.value_or("");
+    if (message.role == "system")
+      out.From(content).Own("\n\n");
+    else if (message.role == "user")
+      out.Own("User: ").From(content).Own("\n\n");
+    else if (message.role == "assistant")
+      out.Own("Assistant: ").From(content).Own(message.prefix ? "" : kEos);
+    else
+      return BadMessage(ChatFormat::kDeepseekV2, i, NoSuchRole(message.role));
+  }
+  if (options.tools)
+    return InvalidArgument("the chat format deepseek_v2 has no tools; leave them out");
+  if (options.add_generation_prompt) out.Own("Assistant:");
+  return out.Take();
+}
+
+void WriteSystem(std::span<const ChatMessage> messages, PromptWriter* out) {
+  bool first = true;
+  for (const ChatMessage& message : messages) {
+    if (message.role != "system") continue;
+    out->Own(first ? "" : "\n\n").From(message.content.value_or(""));
+    first = false;
+  }
+}
+
+std::string AfterThinking(const std::string& content, bool last) {
+  constexpr std::string_view kEnd = "</think>";
+  const size_t at = last ? content.rfind(kEnd) : content.find(kEnd);
+  return at == std::string::npos ? content : content.substr(at + kEnd.size());
+}
+
+// V2.5, V3 and R1.
+class V3Encoder {
+ public:
+  V3Encoder(ChatFormat format, const ChatOptions& options) : format_(format), options_(options) {}
+
+  Result<Text> Encode(std::span<const ChatMessage> messages) {
+    if (options_.tools)
+      return InvalidArgument(
+          fmt::format("the chat format {} has no place for tools; describe them in a system "
+                      "message, or use a template that does",
+                      ChatFormatName(format_)));
+    out_.Own(kBos);
+    WriteSystem(messages, &out_);
+    for (size_t i = 0; i < messages.size(); ++i) LATTE_RETURN_IF_ERROR(Write(messages, i));
+    if (in_outputs_) out_.Own("<｜tool▁outputs▁end｜>");
+    if (options_.add_generation_prompt && !in_outputs_)
+      out_.Own(kAssistant).Own(format_ == ChatFormat::kDeepseekR1 ? "<think>\n" : "");
+    return out_.Take();
+  }
+
+ private:
+  Status Write(std::span<const ChatMessage> messages, size_t i) {
+    const ChatMessage& message = messages[i];
+    const bool r1 = format_ == ChatFormat::kDeepseekR1;
+    if (message.role == "user") {
+      in_outputs_ = false;  // the shipped templates leave them open here
+      out_.Own(kUser).From(message.content.value_or(""));
+    } else if (message.role == "assistant") {
+      const bool follows_outputs = in_outputs_;
+      CloseOutputs();
+      const std::string content = message.content.value_or("");
+      if (!follows_outputs) out_.Own(kAssistant);
+      const bool history = r1 && !follows_outputs && message.tool_calls.empty();
+      out_.From(history ? AfterThinking(content, true) : content);
+      WriteCalls(message.tool_calls);
+      out_.Own(message.prefix ? "" : kEos);
+    } else if (message.role == "tool") {
+      const std::string_view between = r1 ? "" : "\n";
+      out_.Own(in_outputs_ ? between : "<｜tool▁outputs▁begin｜>").Own("<｜tool▁output▁begin｜>");
+      out_.From(message.content.value_or("")).Own("<｜tool▁output▁end｜>");
+      in_outputs_ = true;
+    } else if (message.role != "system") {
+      return BadMessage(format_, i, NoSuchRole(message.role));
+    }
+    return {};
+  }
+
+  void CloseOutputs() {
+    if (in_outputs_) out_.Own("<｜tool▁outputs▁end｜>");
+    in_outputs_ = false;
+  }
+
+  void WriteCalls(const std::vector<ToolCall>& calls) {
+    for (size_t i = 0; i < calls.size(); ++i) {
+      out_.Own(i == 0 ? "<｜tool▁calls▁begin｜>" : "\n");
+      out_.Own("<｜tool▁call▁begin｜>function<｜tool▁sep｜>").From(calls[i].name);
+      out_.Own("\n```json\n").From(calls[i].arguments).Own("\n```<｜tool▁call▁end｜>");
+    }
+    if (!calls.empty()) out_.Own("<｜tool▁calls▁end｜>");
+  }
+
+  ChatFormat format_;
+  const ChatOptions& options_;
+  PromptWriter out_;
+  bool in_outputs_ = false;
+};
+
+// The tools of V3.1 stand at the end of the system text.
+constexpr std::string_view kV31Tools = "\n\n## Tools\nYou have access to the following tools:\n";
+constexpr std::string_view kV31Format =
+    "\nIMPORTANT: ALWAYS adhere to this exact format for tool use:\n"
+    "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>tool_call_name<｜tool▁sep｜>tool_call_arguments"
+    "<｜tool▁call▁end｜>{{additional_tool_calls}}<｜tool▁calls▁end｜>\n\n"
+    "Where:\n\n"
+    "- `tool_call_name` must be an exact match to one of the available tools\n"
+    "- `tool_call_arguments` must be valid JSON that strictly follows the tool's Parameters "
+    "Schema\n"
+    "- For multiple tool calls, chain them directly without separators or spaces\n";
+
+Result<std::string> Member(const Value& function, std::string_view key) {
+  const Value* value = function.Is(jinja::Kind::kDict) ? function.dict().Find(key) : nullptr;
+  if (!value) return InvalidArgument(fmt::format("tools: a function without '{}'", key));
+  return value->Is(jinja::Kind::kString) ? value->bytes() : CompactJson(*value);
+}
+
+Status WriteV31Tools(const ChatOptions& options, PromptWriter* out) {
+  LATTE_ASSIGN_OR_RETURN(const std::vector<Value> functions, ParseTools(options));
+  if (functions.empty()) return {};
+  out->Own(kV31Tools);
+  for (const Value& function : functions) {
+    LATTE_ASSIGN_OR_RETURN(const std::string name, Member(function, "name"));
+    LATTE_ASSIGN_OR_RETURN(const std::string description, Member(function, "description"));
+    LATTE_ASSIGN_OR_RETURN(const std::string parameters, Member(function, "parameters"));
+    out->Own("\n### ").From(name).Own("\nDescription: ").From(description);
+    out->Own("\n\nParameters: ").From(parameters).Own("\n");
+  }
+  out->Own(kV31Format);
+  return {};
+}
+
+Result<Text> EncodeV31(std::span<const ChatMessage> messages, const ChatOptions& options) {
+  PromptWriter out;
+  out.Own(kBos);
+  WriteSystem(messages, &out);
+  LATTE_RETURN_IF_ERROR(WriteV31Tools(options, &out));
+  bool after_user = false;
+  bool after_outputs = false;
+  for (size_t i = 0; i < messages.size(); ++i) {
+    const ChatMessage& message = messages[i];
+    const std::string content = message.content.value_or("");
+    if (message.role == "user") {
+      out.Own(kUser).From(content);
+      after_user = true;
+      after_outputs = false;
+    } else if (message.role == "assistant") {
+      // Tool use belongs to the mode without thinking.
+      const bool thinks = message.prefix && options.thinks() && message.tool_calls.empty();
+      if (after_user) out.Own(kAssistant).Own(thinks ? "<think>" : "</think>");
+      const bool whole = after_outputs || !message.tool_calls.empty();
+      out.From(whole ? content : AfterThinking(content, false));
+      for (size_t k = 0; k < message.tool_calls.size(); ++k) {
+        out.Own(k == 0 ? "<｜tool▁calls▁begin｜>" : "").Own("<｜tool▁call▁begin｜>");
+        out.From(message.tool_calls[k].name).Own("<｜tool▁sep｜>");
+        out.From(message.tool_calls[k].arguments).Own("<｜tool▁call▁end｜>");
+      }
+      if (!message.tool_calls.empty()) out.Own("<｜tool▁calls▁end｜>");
+      out.Own(message.prefix ? "" : kEos);
+      after_user = after_outputs = false;
+    } else if (message.role == "tool") {
+      out.Own("<｜tool▁output▁begin｜>").From(content).Own("<｜tool▁output▁end｜>");
+      after_user = false;
+      after_outputs = true;
+    } else if (message.role != "system") {
+      return BadMessage(ChatFormat::kDeepseekV31, i, NoSuchRole(message.role));
+    }
+  }
+  if (options.add_generation_prompt && after_user)
+    out.Own(kAssistant).Own(options.thinks() ? "<think>" : "</think>");
+  return out.Take();
+}
+
+}  // namespace
+
+std::string NoSuchRole(std::string_view role) {
+  return fmt::format("this format does not have its role, '{}'", role);
+}
+
+tl::unexpected<Error> BadMessage(ChatFormat format, size_t index, std::string_view why) {
+  return InvalidArgument(
+      fmt::format("chat format {}: message {}: {}", ChatFormatName(format), index, why));
+}
+
+Result<std::vector<Value>> ParseTools(const ChatOptions& options) {
+  std::vector<Value> out;
+  if (!options.tools) return out;
+  LATTE_ASSIGN_OR_RETURN(const Value tools, jinja::ParseJson(*options.tools, "tools"));
+  if (!tools.Is(jinja::Kind::kList)) return InvalidArgument("tools: expected an array");
+  for (const Value& tool : tools.list().items) {
+    const Value* function = tool.Is(jinja::Kind::kDict) ? tool.dict().Find("function") : nullptr;
+    if (!function) return InvalidArgument("tools: expected objects with 'function'");
+    out.push_back(*function);
+  }
+  return out;
+}
+
+Result<std::string> CompactJson(const Value& value) {
+  jinja::Budget budget{jinja::Limits()};
+  return jinja::DumpJson(value, {}, &budget);
+}
+
+Result<Text> EncodeChat(ChatFormat format, std::span<const ChatMessage> messages,
+                        const ChatOptions& options) {
+  if (options.response_format && format != ChatFormat::kDeepseekV32)
+    return InvalidArgument(fmt::format("the chat format {} has no response format; leave it out",
+                                       ChatFormatName(format)));
+  switch (format) {
+    case ChatFormat::kDeepseekV2:
+      return EncodeV2(messages, options);
+    case ChatFormat::kDeepseekV31:
+      return EncodeV31(messages, options);
+    case ChatFormat::kDeepseekV32:
+      return EncodeDeepseekV32(messages, options);
+    case ChatFormat::kKimiK2:
+      return EncodeKimiK2(messages, options);
+    default:
+      return V3Encoder(format, options).Encode(messages);
+  }
+}
+
+}  // namespace latte

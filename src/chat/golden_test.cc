@@ -1,0 +1,180 @@
+// Prompts of generated chats against jinja2 and the families' own encoders.
+// tools/chat/make_goldens.py writes what is compared with and says where it comes from.
+#include <cstdlib>
+
+#include <gtest/gtest.h>
+
+#include "src/base/file.h"
+#include "src/base/json.h"
+#include "src/chat/template_format.h"
+#include "src/jinja/json.h"
+
+namespace latte {
+namespace {
+
+using jinja::Dict;
+using jinja::Kind;
+using jinja::Value;
+
+const std::string kData = std::string(LATTE_SOURCE_DIR) + "/tests/data/chat/";
+
+std::string Fnv(std::string_view bytes) {
+  uint64_t hash = 0xCBF29CE484222325u;
+  for (const char c : bytes) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001B3u;
+  char text[17];
+  std::snprintf(text, sizeof(text), "%016llx", static_cast<unsigned long long>(hash));
+  return text;
+}
+
+Value ReadJson(const std::string& name) {
+  return jinja::ParseJson(ReadFile(kData + name, 1 << 24).value(), name).value();
+}
+
+std::optional<std::string> Text(const Dict& dict, std::string_view key) {
+  const Value* value = dict.Find(key);
+  if (!value || !value->Is(Kind::kString)) return {};
+  return value->bytes();
+}
+
+struct Chat {
+  std::vector<ChatMessage> messages;
+  ChatOptions options;
+};
+
+std::vector<Chat> Conversations() {
+  std::vector<Chat> out;
+  const Value file = ReadJson("conversations.json");
+  for (const Value& item : file.list().items) {
+    Chat chat;
+    for (const Value& entry : item.dict().Find("messages")->list().items) {
+      const Dict& dict = entry.dict();
+      ChatMessage message{
+          *Text(dict, "role"),        Text(dict, "content"), Text(dict, "reasoning_content"), {},
+          Text(dict, "tool_call_id"), Text(dict, "name")};
+      if (const Value* calls = dict.Find("tool_calls"))
+        for (const Value& call : calls->list().items) {
+          const Dict& function = call.dict().Find("function")->dict();
+          message.tool_calls.push_back(
+              {*Text(call.dict(), "id"), *Text(function, "name"), *Text(function, "arguments")});
+        }
+      chat.messages.push_back(std::move(message));
+    }
+    chat.options.add_generation_prompt = item.dict().Find("generate")->boolean();
+    chat.options.thinking = item.dict().Find("thinking")->boolean();
+    if (const Value* tools = item.dict().Find("tools")) {
+      jinja::Budget budget{jinja::Limits()};
+      chat.options.tools = jinja::DumpJson(*tools, {}, &budget).value();
+    }
+    out.push_back(std::move(chat));
+  }
+  return out;
+}
+
+// The views of make_goldens.py.
+Chat Plain(Chat chat) {
+  std::erase_if(chat.messages,
+                [](const ChatMessage& m) { return m.role == "tool" || !m.tool_calls.empty(); });
+  chat.options.tools.reset();
+  return chat;
+}
+
+Chat OneRound(Chat chat) {
+  int rounds = 0;
+  bool inside = false;
+  std::vector<ChatMessage> kept;
+  for (ChatMessage& m : chat.messages) {
+    rounds += m.tool_calls.empty() ? 0 : 1;
+    inside = !m.tool_calls.empty() || (inside && m.role == "tool");
+    if (!inside || rounds <= 1) kept.push_back(std::move(m));
+  }
+  chat.messages = std::move(kept);
+  chat.options.tools.reset();
+  return chat;
+}
+
+Chat SystemFirst(Chat chat) {
+  if (chat.messages.empty() || chat.messages[0].role != "system") {
+    ChatMessage system;
+    system.role = "system";
+    system.content = "S";
+    chat.messages.insert(chat.messages.begin(), system);
+  }
+  return chat;
+}
+
+Chat Same(Chat chat) { return chat; }
+
+void ExpectGoldens(const ChatRenderer& renderer, const std::string& golden, Chat (*view)(Chat)) {
+  const Value file = ReadJson(golden);
+  const std::vector<Value>& hashes = file.dict().Find("hashes")->list().items;
+  const std::vector<Value>& texts = file.dict().Find("texts")->list().items;
+  const std::vector<Chat> chats = Conversations();
+  ASSERT_EQ(chats.size(), hashes.size());
+  ASSERT_GE(chats.size(), 200u);
+  for (size_t i = 0; i < chats.size(); ++i) {
+    const Chat chat = view(chats[i]);
+    const auto pieces = renderer.Render(chat.messages, chat.options);
+    if (hashes[i].bytes().empty()) {
+      EXPECT_FALSE(pieces) << golden << " chat " << i << ": the reference refuses it";
+      continue;
+    }
+    ASSERT_TRUE(pieces) << golden << " chat " << i << ": " << ToString(pieces.error());
+    const std::string prompt = JoinPieces(*pieces);
+    if (i < texts.size()) {
+      EXPECT_EQ(prompt, texts[i].bytes()) << golden << " chat " << i;
+    }
+    EXPECT_EQ(Fnv(prompt), hashes[i].bytes()) << golden << " chat " << i << ":\n" << prompt;
+  }
+}
+
+ChatModel WithTemplate(std::string source) {
+  ChatModel model;
+  model.chat_template = std::move(source);
+  model.bos_token = "<｜begin▁of▁sentence｜>";
+  model.eos_token = "<｜end▁of▁sentence｜>";
+  return model;
+}
+
+ChatModel FromFolder(const std::string& folder) {
+  const std::string text = ReadFile(folder + "/tokenizer_config.json", 1 << 24).value();
+  return WithTemplate(Json::Parse(text, "config").value().GetString("chat_template").value());
+}
+
+TEST(ChatGolden, TemplateOfTheModelThatComesWithLatte) {
+  const ChatModel model = FromFolder(std::string(LATTE_SOURCE_DIR) + "/models/tiny");
+  ExpectGoldens(ChatRenderer::Create(model).value(), "tiny.json", Same);
+}
+
+TEST(ChatGolden, TemplateOfDeepseekV3) {
+  const char* folder = std::getenv("LATTE_TEST_TOKENIZER_DIR");
+  if (!folder) GTEST_SKIP() << "LATTE_TEST_TOKENIZER_DIR does not name DeepSeek-V3's tokenizer";
+  const ChatModel model = FromFolder(folder);
+  ExpectGoldens(ChatRenderer::Create(model).value(), "deepseek_v3_template.json", Same);
+}
+
+struct Case {
+  ChatFormat format;
+  const char* golden;
+  Chat (*view)(Chat);
+};
+
+class EncoderGolden : public testing::TestWithParam<Case> {};
+
+TEST_P(EncoderGolden, EqualsWhatTheFamilyShips) {
+  const ChatRenderer renderer = ChatRenderer::Create(GetParam().format, {}).value();
+  ExpectGoldens(renderer, GetParam().golden, GetParam().view);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Formats, EncoderGolden,
+    testing::Values(Case{ChatFormat::kDeepseekV2, "deepseek_v2.json", Plain},
+                    Case{ChatFormat::kDeepseekV25, "deepseek_v3.json", Plain},
+                    Case{ChatFormat::kDeepseekV3, "deepseek_v3.json", Plain},
+                    Case{ChatFormat::kDeepseekV3, "deepseek_v3_tools.json", OneRound},
+                    Case{ChatFormat::kDeepseekR1, "deepseek_r1.json", OneRound},
+                    Case{ChatFormat::kDeepseekV31, "deepseek_v3.1.json", Same},
+                    Case{ChatFormat::kDeepseekV32, "deepseek_v3.2.json", Same},
+                    Case{ChatFormat::kKimiK2, "kimi_k2.json", SystemFirst}));
+
+}  // namespace
+}  // namespace latte

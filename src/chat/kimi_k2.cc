@@ -1,0 +1,106 @@
+// Kimi-K2: every turn is <|im_ROLE|>NAME<|im_middle|>TEXT<|im_end|>, without BOS. With thinking on,
+// the format of Kimi-K2-Thinking: reasoning stands before the text, and is kept only after the
+// assistant's last answer without tool calls.
+#include <deque>
+
+#include <fmt/format.h>
+
+#include "src/chat/encoders.h"
+#include "src/jinja/json.h"
+
+namespace latte {
+namespace {
+
+using jinja::Text;
+using jinja::Value;
+
+std::string CallId(const std::string& name, size_t index) {
+  return fmt::format("functions.{}:{}", name, index);
+}
+
+class Encoder {
+ public:
+  explicit Encoder(const ChatOptions& options) : options_(options) {}
+
+  Result<Text> Encode(std::span<const ChatMessage> messages) {
+    if (options_.tools) {
+      LATTE_ASSIGN_OR_RETURN(const Value tools, jinja::ParseJson(*options_.tools, "tools"));
+      LATTE_ASSIGN_OR_RETURN(const std::string json, CompactJson(tools));
+      if (jinja::Truthy(tools))
+        out_.Own("<|im_system|>tool_declare<|im_middle|>").From(json).Own("<|im_end|>");
+    }
+    if (messages.empty() || messages[0].role != "system")
+      out_.Own(
+          "<|im_system|>system<|im_middle|>You are Kimi, an AI assistant created by Moonshot "
+          "AI.<|im_end|>");
+    size_t suffix = messages.size();  // reasoning is kept from here on
+    while (suffix > 0 &&
+           !(messages[suffix - 1].role == "assistant" && messages[suffix - 1].tool_calls.empty()))
+      --suffix;
+    for (size_t i = 0; i < messages.size(); ++i)
+      LATTE_RETURN_IF_ERROR(Write(messages[i], i, i >= suffix));
+    if (options_.add_generation_prompt) out_.Own("<|im_assistant|>assistant<|im_middle|>");
+    return out_.Take();
+  }
+
+ private:
+  Status Write(const ChatMessage& message, size_t i, bool keep_reasoning) {
+    const bool assistant = message.role == "assistant";
+    if (!assistant && message.role != "user" && message.role != "system" && message.role != "tool")
+      return BadMessage(ChatFormat::kKimiK2, i, NoSuchRole(message.role));
+    out_.Own(message.role == "user" ? "<|im_user|>"
+             : assistant            ? "<|im_assistant|>"
+                                    : "<|im_system|>");
+    const bool named = message.name && !message.name->empty();
+    if (named)
+      out_.From(*message.name);
+    else
+      out_.Own(message.role);  // one of the four
+    out_.Own("<|im_middle|>");
+    if (assistant && options_.thinks()) {
+      const std::string reasoning = message.reasoning.value_or("");
+      out_.Own("<think>").From(keep_reasoning ? reasoning : "").Own("</think>");
+    }
+    if (message.role == "tool") out_.Own("## Return of ").From(ReturnId(message)).Own("\n");
+    out_.From(message.content.value_or(""));
+    if (assistant) WriteCalls(message.tool_calls);
+    out_.Own(message.prefix && assistant ? "" : "<|im_end|>");
+    return {};
+  }
+
+  // The thinking model repeats the ids it was given; the other numbers calls through the whole
+  // conversation and answers them in order.
+  std::string ReturnId(const ChatMessage& message) {
+    if (options_.thinks()) return message.tool_call_id.value_or("");
+    if (waiting_.empty()) return CallId(message.name.value_or("unknown"), calls_);
+    std::string id = std::move(waiting_.front());
+    waiting_.pop_front();
+    return id;
+  }
+
+  void WriteCalls(const std::vector<ToolCall>& calls) {
+    if (calls.empty()) return;
+    out_.Own("<|tool_calls_section_begin|>");
+    for (const ToolCall& call : calls) {
+      const std::string id = options_.thinks() ? call.id : CallId(call.name, calls_);
+      waiting_.push_back(id);
+      ++calls_;
+      out_.Own("<|tool_call_begin|>").From(id).Own("<|tool_call_argument_begin|>");
+      out_.From(call.arguments).Own("<|tool_call_end|>");
+    }
+    out_.Own("<|tool_calls_section_end|>");
+  }
+
+  const ChatOptions& options_;
+  PromptWriter out_;
+  std::deque<std::string> waiting_;  // ids of calls without a result yet
+  size_t calls_ = 0;
+};
+
+}  // namespace
+
+Result<Text> EncodeKimiK2(std::span<const ChatMessage> messages, const ChatOptions& options) {
+  return Encoder(options).Encode(messages);
+}
+
+}  // namespace latte

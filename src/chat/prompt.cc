@@ -1,0 +1,213 @@
+#include "src/chat/prompt.h"
+
+#include <algorithm>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "src/chat/encoders.h"
+
+namespace latte {
+namespace {
+
+constexpr std::string_view kSpaces = " \t\r\n";
+
+ChatMessage Message(std::string role, std::string content) {
+  ChatMessage message;
+  message.role = std::move(role);
+  message.content = std::move(content);
+  return message;
+}
+
+// A conversation that shows how a format goes on after an answer.
+constexpr std::string_view kAnswer = "espresso";
+std::vector<ChatMessage> SampleChat() {
+  return {Message("user", "?"), Message("assistant", std::string(kAnswer)), Message("user", "?")};
+}
+
+bool HasRole(std::span<const ChatMessage> messages, std::string_view role) {
+  return std::any_of(messages.begin(), messages.end(),
+                     [&](const ChatMessage& message) { return message.role == role; });
+}
+
+bool EndsInThought(std::span<const ChatPiece> pieces) {
+  if (pieces.empty() || !pieces.back().trusted) return false;
+  const std::string_view text = pieces.back().text;
+  const size_t last = text.find_last_not_of(kSpaces);
+  return last != std::string_view::npos && text.substr(0, last + 1).ends_with("<think>");
+}
+
+ChatModel ModelOf(const Tokenizer& tokenizer, const ModelConfig& config) {
+  const auto text_of = [&](std::optional<int32_t> id) {
+    return id ? std::string(tokenizer.TokenBytes(*id)) : std::string();
+  };
+  ChatModel model;
+  model.chat_template = tokenizer.chat_template();
+  model.model_type = config.model_type;
+  model.bos_token = text_of(tokenizer.bos_id());
+  model.eos_token = text_of(tokenizer.eos_id());
+  model.has_token = [tokenizer](std::string_view text) {
+    return tokenizer.TokenId(text).has_value();
+  };
+  return model;
+}
+
+Result<std::vector<int32_t>> Encode(const Tokenizer& tokenizer, std::span<const ChatPiece> pieces) {
+  std::vector<TextPiece> views;
+  views.reserve(pieces.size());
+  for (const ChatPiece& piece : pieces) views.push_back({piece.text, piece.trusted});
+  return tokenizer.EncodePieces(views);
+}
+
+// Whether `id` is a mark: a token that trusted text can spell and other text cannot.
+bool IsMark(const Tokenizer& tokenizer, int32_t id) {
+  const std::string_view text = tokenizer.TokenBytes(id);
+  const TextPiece trusted{text, true};
+  const TextPiece untrusted{text, false};
+  const std::vector<int32_t> only = {id};
+  return tokenizer.EncodePieces({&trusted, 1}) == only &&
+         tokenizer.EncodePieces({&untrusted, 1}) != only;
+}
+
+}  // namespace
+
+Result<ChatPromptBuilder> ChatPromptBuilder::Create(const Tokenizer& tokenizer,
+                                                    const ModelConfig& config) {
+  LATTE_RETURN_IF_ERROR(tokenizer.CheckChatTemplate());
+  LATTE_ASSIGN_OR_RETURN(ChatRenderer renderer, ChatRenderer::Create(ModelOf(tokenizer, config)));
+  ChatPromptBuilder out(tokenizer, std::move(renderer));
+  out.stop_tokens_ = config.eos;
+  for (const std::optional<int32_t> id : {tokenizer.eos_id(), out.TokenAfterAnswers()})
+    if (id &&
+        std::find(out.stop_tokens_.begin(), out.stop_tokens_.end(), *id) == out.stop_tokens_.end())
+      out.stop_tokens_.push_back(*id);
+  out.has_thinking_switch_ = out.FindThinkingSwitch();
+  const std::vector<ChatMessage> question = {Message("user", "?")};
+  if (const auto opening = out.renderer_.Render(question)) {
+    out.thinks_by_itself_ = EndsInThought(*opening);
+    out.shows_messages_ = FindUnshown(out.renderer_, question, {}, *opening).empty();
+  }
+  out.developer_is_system_ = !out.ShowsDevelopers();
+  return out;
+}
+
+// Not all formats have the role, which is the newer name of system messages. DeepSeek-V3.2 has it
+// for a purpose of its own, and leaves it out when thinking.
+bool ChatPromptBuilder::ShowsDevelopers() const {
+  const std::vector<ChatMessage> sample = {Message("developer", std::string(kAnswer)),
+                                           Message("user", "?")};
+  for (const bool thinking : {false, true}) {
+    ChatOptions options;
+    options.thinking = thinking;
+    const auto pieces = renderer_.Render(sample, options);
+    if (!pieces || !FindUnshown(renderer_, sample, options, *pieces).empty()) return false;
+  }
+  return true;
+}
+
+// A name is a help to the model, and an earlier answer its own words; of what it is told and asked
+// nothing may be lost.
+bool ChatPromptBuilder::CanDoWithout(const Unshown& left, std::string_view role) const {
+  if (!shows_messages_ || left.what == Unshown::What::kName) return true;
+  return left.what == Unshown::What::kText && role == "assistant";
+}
+
+Result<std::vector<std::string>> ChatPromptBuilder::NotesOn(
+    std::span<const ChatMessage> messages, const ChatOptions& options,
+    std::span<const ChatPiece> prompt) const {
+  using What = Unshown::What;
+  std::set<std::string> notes;
+  for (const Unshown& left : FindUnshown(renderer_, messages, options, prompt)) {
+    const std::string& role = messages[left.message].role;
+    // Results of tools are told apart by their ids and their order.
+    if (left.what == What::kName && role == "tool") continue;
+    const std::string_view what = left.what == What::kName   ? "the name"
+                                  : left.what == What::kText ? "the text"
+                                                             : "the tool calls";
+    if (CanDoWithout(left, role))
+      notes.insert(fmt::format("the chat format {} leaves out {} of a message of role '{}'",
+                               ChatFormatName(format()), what, role));
+    else
+      return BadMessage(
+          format(), left.message,
+          fmt::format("this format leaves out {} of a message of role '{}' here, so the model "
+                      "would not see it; {}",
+                      what, role,
+                      left.what == What::kText
+                          ? "say it in a message of another role, or join it to one that is shown"
+                          : "say it in the message's text"));
+  }
+  return std::vector<std::string>(notes.begin(), notes.end());
+}
+
+Result<ChatPrompt> ChatPromptBuilder::Build(std::span<const ChatMessage> messages,
+                                            const ChatOptions& options) const {
+  std::vector<ChatMessage> shown = renderer_.WithCallsShown(messages);
+  if (!developer_is_system_ || !HasRole(messages, "developer")) return BuildFrom(shown, options);
+  for (ChatMessage& message : shown)
+    if (message.role == "developer") message.role = "system";
+  return BuildFrom(shown, options).map_error([&](Error error) {
+    error.message += "; this format has no role 'developer', which is taken for system";
+    return error;
+  });
+}
+
+Result<ChatPrompt> ChatPromptBuilder::BuildFrom(std::span<const ChatMessage> messages,
+                                                const ChatOptions& options) const {
+  LATTE_ASSIGN_OR_RETURN(const std::vector<ChatPiece> pieces, renderer_.Render(messages, options));
+  ChatPrompt out;
+  LATTE_ASSIGN_OR_RETURN(out.notes, NotesOn(messages, options, pieces));
+  LATTE_ASSIGN_OR_RETURN(out.ids, Encode(tokenizer_, pieces));
+  out.in_thought = EndsInThought(pieces);
+  return out;
+}
+
+std::vector<std::string> ChatPromptBuilder::Caveats() const {
+  constexpr size_t kListed = 8;
+  const std::vector<std::string>& unused = tokenizer_.unused_chat_templates();
+  if (unused.empty()) return {};
+  const std::span<const std::string> listed(unused.data(), std::min(unused.size(), kListed));
+  return {fmt::format("chat templates that are not used: {}{}", fmt::join(listed, ", "),
+                      unused.size() > kListed ? ", …" : "")};
+}
+
+// A sample conversation shows it: the mark that stands right after an answer, white space aside. A
+// format that refuses the sample, or ends answers in another way, gives none.
+std::optional<int32_t> ChatPromptBuilder::TokenAfterAnswers() const {
+  constexpr std::string_view kAnswer = "espresso";
+  const std::vector<ChatMessage> sample = {
+      Message("user", "?"), Message("assistant", std::string(kAnswer)), Message("user", "?")};
+  const auto pieces = renderer_.Render(sample);
+  if (!pieces) return std::nullopt;
+  const auto answer = std::find_if(pieces->begin(), pieces->end(), [&](const ChatPiece& piece) {
+    return !piece.trusted && piece.text.ends_with(kAnswer);
+  });
+  if (answer == pieces->end() || answer + 1 == pieces->end()) return std::nullopt;
+  const std::string_view after = (answer + 1)->text;
+  const size_t begin = after.find_first_not_of(kSpaces);
+  if (begin == std::string_view::npos) return std::nullopt;
+  const TextPiece rest{after.substr(begin), true};
+  const auto ids = tokenizer_.EncodePieces({&rest, 1});
+  if (!ids || ids->empty() || !IsMark(tokenizer_, ids->front())) return std::nullopt;
+  return ids->front();
+}
+
+// Some formats show it where an answer begins (DeepSeek-V3.1), some only in the history (Kimi-K2).
+bool ChatPromptBuilder::FindThinkingSwitch() const {
+  const std::vector<ChatMessage> history = SampleChat();
+  for (const size_t count : {size_t{1}, history.size()}) {
+    const std::span<const ChatMessage> sample(history.data(), count);
+    ChatOptions options;
+    options.thinking = false;
+    const auto without = renderer_.Render(sample, options);
+    options.thinking = true;
+    const auto with = renderer_.Render(sample, options);
+    if (with && without && JoinPieces(*with) != JoinPieces(*without)) return true;
+  }
+  return false;
+}
+
+}  // namespace latte

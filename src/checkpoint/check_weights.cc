@@ -1,0 +1,104 @@
+#include "src/checkpoint/check_weights.h"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "src/text/unicode/printable.h"
+
+namespace latte {
+namespace {
+
+// A value is not finite when `bits & mask == pattern`. The sign never matters, except to FNUZ
+// types.
+struct NotFinite {
+  std::string_view dtype;
+  int64_t bytes;
+  uint64_t mask;
+  uint64_t pattern;
+};
+constexpr NotFinite kNotFinite[] = {
+    {"BF16", 2, 0x7f80, 0x7f80},        {"F16", 2, 0x7c00, 0x7c00},
+    {"F32", 4, 0x7f800000, 0x7f800000}, {"F64", 8, 0x7ff0000000000000, 0x7ff0000000000000},
+    {"C64", 4, 0x7f800000, 0x7f800000},  // two of them
+    {"F8_E4M3", 1, 0x7f, 0x7f},         {"F8_E5M2", 1, 0x7c, 0x7c},
+    {"F8_E4M3FNUZ", 1, 0xff, 0x80},     {"F8_E5M2FNUZ", 1, 0xff, 0x80},
+    {"F8_E8M0", 1, 0xff, 0xff},
+};
+
+template <class Word>
+Word LoadWord(const std::byte* at) {
+  Word word;
+  std::memcpy(&word, at, sizeof(word));  // tensors may lie unaligned
+  return word;
+}
+
+// The first of `count` words that is not finite. Blocks are looked through without a branch per
+// word, which the compiler turns into vector code.
+template <class Word>
+std::optional<int64_t> FirstNotFinite(const std::byte* data, int64_t count, const NotFinite& rule) {
+  constexpr int64_t kBlock = 4096;
+  const Word mask = static_cast<Word>(rule.mask);
+  const Word pattern = static_cast<Word>(rule.pattern);
+  const auto size = static_cast<int64_t>(sizeof(Word));
+  for (int64_t begin = 0; begin < count; begin += kBlock) {
+    const int64_t end = std::min(count, begin + kBlock);
+    Word any = 0;
+    for (int64_t i = begin; i < end; ++i)
+      any = static_cast<Word>(any | ((LoadWord<Word>(data + i * size) & mask) == pattern ? 1 : 0));
+    if (any == 0) continue;
+    for (int64_t i = begin; i < end; ++i)
+      if ((LoadWord<Word>(data + i * size) & mask) == pattern) return i;
+  }
+  return std::nullopt;
+}
+
+std::optional<int64_t> FirstNotFinite(const std::byte* data, int64_t bytes, const NotFinite& rule) {
+  const int64_t count = bytes / rule.bytes;
+  switch (rule.bytes) {
+    case 1:
+      return FirstNotFinite<uint8_t>(data, count, rule);
+    case 2:
+      return FirstNotFinite<uint16_t>(data, count, rule);
+    case 4:
+      return FirstNotFinite<uint32_t>(data, count, rule);
+    default:
+      return FirstNotFinite<uint64_t>(data, count, rule);
+  }
+}
+
+// Place `flat` of a row-major tensor, as "[3, 17]".
+std::string IndexString(int64_t flat, const std::vector<int64_t>& shape) {
+  std::vector<int64_t> index(shape.size());
+  for (size_t d = shape.size(); d-- > 0;) {
+    index[d] = flat % shape[d];
+    flat /= shape[d];
+  }
+  return ShapeString(index);
+}
+
+}  // namespace
+
+Status CheckWeights(const Checkpoint& checkpoint) {
+  for (const auto& [name, tensor] : checkpoint.tensors()) {
+    const auto* rule = std::find_if(
+        std::begin(kNotFinite), std::end(kNotFinite),
+        [&tensor = tensor](const NotFinite& r) { return r.dtype == tensor.dtype_name; });
+    if (rule == std::end(kNotFinite)) continue;
+    const MappedFile& file = *checkpoint.files()[static_cast<size_t>(tensor.file_index)];
+    const std::byte* data = file.bytes().data() + tensor.begin;
+    const std::optional<int64_t> at = FirstNotFinite(data, tensor.bytes, *rule);
+    if (!at) continue;
+    const int64_t element = rule->dtype == "C64" ? *at / 2 : *at;
+    return Corrupt(fmt::format(
+        "{}: tensor '{}': expected finite {} values, found NaN or infinity at {}; download the "
+        "checkpoint again, or ask its makers",
+        file.path(), Printable(name), tensor.dtype_name, IndexString(element, tensor.shape)));
+  }
+  return {};
+}
+
+}  // namespace latte

@@ -1,0 +1,72 @@
+#include "src/checkpoint/config/rope_config.h"
+
+#include <fmt/format.h>
+
+#include "src/checkpoint/config/config_reader.h"
+#include "src/text/unicode/printable.h"
+
+namespace latte {
+namespace {
+
+constexpr NumberRange kTheta = {2, 1e15};  // its logarithm is divided by
+constexpr NumberRange kFactor = {1, 1e6};
+constexpr NumberRange kBeta = {1e-3, 1e6};
+constexpr NumberRange kMscale = {0, 1e3};
+constexpr IntRange kOriginalMax = {1, int64_t{1} << 40};
+
+Result<std::string> ScalingType(const ConfigReader& in) {
+  LATTE_ASSIGN_OR_RETURN(const std::string old_spelling, in.StringOr("type", "default"));
+  return in.StringOr("rope_type", old_spelling);
+}
+
+Status ParseYarn(const ConfigReader& in, RopeConfig& rope) {
+  rope.yarn = true;
+  LATTE_ASSIGN_OR_RETURN(rope.factor, in.Number("factor", kFactor));
+  LATTE_ASSIGN_OR_RETURN(rope.original_max,
+                         in.Int("original_max_position_embeddings", kOriginalMax));
+  LATTE_ASSIGN_OR_RETURN(rope.beta_fast, in.NumberOr("beta_fast", kBeta, rope.beta_fast));
+  LATTE_ASSIGN_OR_RETURN(rope.beta_slow, in.NumberOr("beta_slow", kBeta, rope.beta_slow));
+  if (rope.beta_fast < rope.beta_slow)
+    return in.Bad("beta_fast", fmt::format("at least beta_slow ({})", rope.beta_slow),
+                  fmt::format("{}", rope.beta_fast));
+  LATTE_ASSIGN_OR_RETURN(rope.mscale, in.NumberOr("mscale", kMscale, rope.mscale));
+  LATTE_ASSIGN_OR_RETURN(rope.mscale_all_dim,
+                         in.NumberOr("mscale_all_dim", kMscale, rope.mscale_all_dim));
+  LATTE_ASSIGN_OR_RETURN(rope.truncate, in.BoolOr("truncate", rope.truncate));
+  LATTE_ASSIGN_OR_RETURN(rope.attention_factor, in.NumberOr("attention_factor", {1e-6, 1e6}, 0.0));
+  return {};
+}
+
+}  // namespace
+
+Result<RopeConfig> ParseRope(const Json& config) {
+  std::vector<Json> objects;
+  for (const char* key : {"rope_parameters", "rope_scaling"}) {
+    const std::optional<Json> object = config.Find(key);
+    if (!object) continue;
+    if (!object->is_object())
+      return Corrupt(fmt::format("{}: expected an object, found another type", object->path()));
+    objects.push_back(*object);
+  }
+  const std::string where = objects.empty() ? config.path() : objects.front().path();
+  const ConfigReader scaling(objects, where);
+  objects.push_back(config);
+  const ConfigReader all(std::move(objects), config.path());
+
+  RopeConfig rope;
+  LATTE_ASSIGN_OR_RETURN(rope.theta, all.NumberOr("rope_theta", kTheta, rope.theta));
+  const ConfigReader top(config);
+  LATTE_ASSIGN_OR_RETURN(rope.interleaved, top.BoolOr("rope_interleave", rope.interleaved));
+  LATTE_ASSIGN_OR_RETURN(const bool nope, top.BoolOr("mla_use_nope", false));
+  rope.rotate = !nope;
+  LATTE_ASSIGN_OR_RETURN(const std::string type, ScalingType(scaling));
+  if (type == "yarn") {
+    LATTE_RETURN_IF_ERROR(ParseYarn(scaling, rope));
+  } else if (type != "default") {
+    return Unsupported(fmt::format("{}: 'rope_type': expected yarn or default, found '{}'", where,
+                                   Printable(type)));
+  }
+  return rope;
+}
+
+}  // namespace latte

@@ -1,0 +1,195 @@
+#include "src/checkpoint/model_path.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "src/checkpoint/config/generation_config.h"
+
+namespace latte {
+namespace {
+
+namespace fs = std::filesystem;
+
+void Write(const fs::path& path, const std::string& text) {
+  fs::create_directories(path.parent_path());
+  std::ofstream(path) << text;
+}
+
+// A Hugging Face cache with one model in it.
+class HubCache : public testing::Test {
+ protected:
+  void SetUp() override {
+    root_ = fs::path(testing::TempDir()) / ("hub_" + std::to_string(getpid()));
+    Write(root_ / "models--org--name/refs/main", "abc123\n");
+    Write(root_ / "models--org--name/snapshots/abc123/config.json", "{}");
+    setenv("HF_HUB_CACHE", root_.c_str(), 1);
+  }
+  void TearDown() override {
+    unsetenv("HF_HUB_CACHE");
+    fs::remove_all(root_);
+  }
+  fs::path root_;
+};
+
+TEST_F(HubCache, FindsTheSnapshotThatMainPointsTo) {
+  EXPECT_EQ(*ResolveModelPath("org/name"), (root_ / "models--org--name/snapshots/abc123").string());
+}
+
+TEST_F(HubCache, SaysWhereItLookedAndHowToGetTheModel) {
+  Write(root_ / "models--org--half/refs/main", "gone");
+  Write(root_ / "models--org--evil/refs/main", "../../models--org--name/snapshots/abc123");
+  for (const char* id : {"org/other", "org/half", "org/evil"}) {
+    const auto found = ResolveModelPath(id);
+    ASSERT_FALSE(found) << id;
+    EXPECT_EQ(found.error().code, Code::kNotFound);
+    EXPECT_NE(found.error().message.find(root_.string()), std::string::npos);
+    EXPECT_NE(found.error().message.find("hf download"), std::string::npos);
+  }
+  for (const char* bad : {"", "../x", "org/..", "a/b/c", "no-such-model", "org/na me"})
+    EXPECT_FALSE(ResolveModelPath(bad)) << bad;
+}
+
+TEST_F(HubCache, WithoutRefsTheOnlySnapshotCounts) {
+  Write(root_ / "models--org--copied/snapshots/c0ffee/config.json", "{}");
+  EXPECT_EQ(*ResolveModelPath("org/copied"),
+            (root_ / "models--org--copied/snapshots/c0ffee").string());
+  // Other refs, an empty main, and files beside the snapshot change nothing.
+  Write(root_ / "models--org--copied/refs/v1", "c0ffee");
+  Write(root_ / "models--org--copied/snapshots/.DS_Store", "");
+  EXPECT_TRUE(ResolveModelPath("org/copied"));
+  Write(root_ / "models--org--copied/refs/main", "\n");
+  EXPECT_TRUE(ResolveModelPath("org/copied"));
+}
+
+TEST_F(HubCache, SnapshotsThatCannotBeToldApartAreNamed) {
+  const auto message = [](const char* id) { return ResolveModelPath(id).error().message; };
+  Write(root_ / "models--org--two/snapshots/aaa/config.json", "{}");
+  Write(root_ / "models--org--two/snapshots/bbb/config.json", "{}");
+  EXPECT_NE(message("org/two").find("found 2 snapshots in"), std::string::npos);
+  EXPECT_NE(message("org/two").find("aaa, bbb; give the folder"), std::string::npos);
+  // The commit that main names was not downloaded, another was.
+  Write(root_ / "models--org--stale/refs/main", "new");
+  Write(root_ / "models--org--stale/snapshots/old/config.json", "{}");
+  EXPECT_NE(message("org/stale").find("names 'new', which is not there; found one snapshot"),
+            std::string::npos);
+  for (int i = 0; i < 100; ++i)
+    fs::create_directories(root_ / "models--org--many/snapshots" /
+                           (std::string(200, 'x') + std::to_string(i)));
+  EXPECT_LT(message("org/many").size(), 2000u);
+  fs::create_symlink("snapshots", root_ / "models--org--name/snapshots/loop");
+  EXPECT_TRUE(ResolveModelPath("org/name"));
+}
+
+TEST_F(HubCache, APathFromAnotherFolderIsNotOnlyAdvisedToBeDownloaded) {
+  const std::string message = ResolveModelPath("models/tiny-of-mine").error().message;
+  EXPECT_NE(message.find(fs::current_path().string()), std::string::npos) << message;
+  EXPECT_NE(message.find("if a folder is meant"), std::string::npos) << message;
+  EXPECT_NE(message.find("hf download models/tiny-of-mine"), std::string::npos) << message;
+  fs::create_symlink("loop", root_ / "loop");
+  EXPECT_NE(ResolveModelPath((root_ / "loop/x").string()).error().message.find("symbolic links"),
+            std::string::npos);
+}
+
+// The places of huggingface_hub 1.x, in its order.
+class HubPlaces : public testing::Test {
+ protected:
+  static constexpr const char* kNames[] = {"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "HF_HOME",
+                                           "XDG_CACHE_HOME", "HOME"};
+  void SetUp() override {
+    for (const char* name : kNames) {
+      const char* value = std::getenv(name);
+      if (value != nullptr) before_.emplace_back(name, value);
+      unsetenv(name);
+    }
+    Write(Hub("hub"), "{}");
+    Write(Hub("huggingface/hub"), "{}");
+    Write(Hub(".cache/huggingface/hub"), "{}");
+  }
+  void TearDown() override {
+    for (const char* name : kNames) unsetenv(name);
+    for (const auto& [name, value] : before_) setenv(name.c_str(), value.c_str(), 1);
+    unsetenv("LATTE_TEST_ROOT");
+    fs::remove_all(root_);
+  }
+  fs::path Hub(const std::string& at) const {
+    return root_ / at / "models--org--name/snapshots/abc/config.json";
+  }
+  // Where the model was found, below root_.
+  std::string Found() const {
+    const auto found = ResolveModelPath("org/name");
+    if (!found) return found.error().message;
+    return fs::path(*found).parent_path().parent_path().parent_path().lexically_relative(root_);
+  }
+  const fs::path root_ = fs::path(testing::TempDir()) / ("hubs_" + std::to_string(getpid()));
+  std::vector<std::pair<std::string, std::string>> before_;
+};
+
+TEST_F(HubPlaces, EachGoesBeforeTheNext) {
+  setenv("HOME", root_.c_str(), 1);
+  EXPECT_EQ(Found(), ".cache/huggingface/hub");
+  setenv("XDG_CACHE_HOME", root_.c_str(), 1);
+  EXPECT_EQ(Found(), "huggingface/hub");
+  setenv("HF_HOME", root_.c_str(), 1);
+  EXPECT_EQ(Found(), "hub");
+  setenv("HUGGINGFACE_HUB_CACHE", (root_ / ".cache/huggingface/hub").c_str(), 1);
+  EXPECT_EQ(Found(), ".cache/huggingface/hub");
+  setenv("HF_HUB_CACHE", (root_ / "huggingface/hub").c_str(), 1);
+  EXPECT_EQ(Found(), "huggingface/hub");
+  for (const char* name : kNames) setenv(name, name == std::string("HOME") ? root_.c_str() : "", 1);
+  EXPECT_EQ(Found(), ".cache/huggingface/hub") << "empty is as good as not set";
+}
+
+TEST_F(HubPlaces, TildeAndVariablesAreThoseOfPython) {
+  setenv("HOME", root_.c_str(), 1);
+  setenv("LATTE_TEST_ROOT", root_.c_str(), 1);
+  const std::pair<const char*, const char*> rows[] = {{"HF_HUB_CACHE", "~/hub"},
+                                                      {"HF_HUB_CACHE", "$LATTE_TEST_ROOT/hub"},
+                                                      {"HUGGINGFACE_HUB_CACHE", "${HOME}/hub"},
+                                                      {"HF_HOME", "~"},
+                                                      {"HF_HOME", "$HOME/"}};
+  for (const auto& [name, value] : rows) {
+    setenv(name, value, 1);
+    EXPECT_EQ(Found(), "hub") << name << "=" << value;
+    unsetenv(name);
+  }
+  setenv("XDG_CACHE_HOME", "~/$LATTE_TEST_NONE", 1);
+  EXPECT_NE(Found().find((root_ / "$LATTE_TEST_NONE/huggingface").string()), std::string::npos);
+  for (const char* value : {"$", "${", "${}", "$/x", "~no such user/x", "/a$$b"}) {
+    setenv("XDG_CACHE_HOME", value, 1);
+    EXPECT_NE(Found().find(std::string(value) + "/huggingface/hub"), std::string::npos) << Found();
+  }
+}
+
+TEST_F(HubCache, AFolderIsTakenAsItStands) {
+  EXPECT_EQ(*ResolveModelPath(root_.string()), root_.string());
+}
+
+TEST(ModelPath, TinyIsFoundFromTheBuildTree) {
+  const auto found = ResolveModelPath("tiny");
+  ASSERT_TRUE(found) << ToString(found.error());
+  EXPECT_TRUE(fs::exists(fs::path(*found) / "model.safetensors"));
+}
+
+TEST_F(HubCache, GenerationDefaults) {
+  EXPECT_EQ(LoadGenerationDefaults(root_.string())->temperature, 0.0);
+  Write(root_ / "generation_config.json", R"({"do_sample": true, "top_p": 0.95, "top_k": null})");
+  const auto sampled = LoadGenerationDefaults(root_.string());
+  ASSERT_TRUE(sampled);
+  EXPECT_EQ(sampled->temperature, 1.0);
+  EXPECT_EQ(sampled->top_p, 0.95);
+  Write(root_ / "generation_config.json", R"({"temperature": 0.3})");
+  EXPECT_EQ(LoadGenerationDefaults(root_.string())->temperature, 0.0);
+  EXPECT_EQ(LoadGenerationDefaults(root_.string())->repetition_penalty, 1.0);
+  Write(root_ / "generation_config.json", R"({"repetition_penalty": 1.05})");
+  EXPECT_EQ(LoadGenerationDefaults(root_.string())->repetition_penalty, 1.05);
+  Write(root_ / "generation_config.json", R"({"do_sample": true, "temperature": "hot"})");
+  EXPECT_NE(LoadGenerationDefaults(root_.string()).error().message.find("'temperature'"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace latte

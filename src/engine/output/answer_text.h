@@ -1,0 +1,73 @@
+// Tokens of an answer → the text that is certain, up to a stop string. Special tokens are no text,
+// unless the caller wants to see them; the marks <think> and </think> always are, because readers
+// part the reasoning from the answer by them.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "src/text/tokenizer.h"
+
+namespace latte {
+
+// Follows one stop string through a text. Knuth, Morris and Pratt's search: constant cost per byte,
+// spread over the text.
+class StopString {
+ public:
+  explicit StopString(std::string text);  // not empty
+
+  bool Advance(char byte);                     // whether an occurrence ends with this byte
+  size_t pending() const { return matched_; }  // bytes at the text's end that may begin one
+  size_t size() const { return text_.size(); }
+
+ private:
+  std::string text_;
+  std::vector<size_t> borders_;  // of each prefix: how long a shorter prefix it also ends with
+  size_t matched_ = 0;
+};
+
+// Whether a token is part of an answer's text where special tokens are not kept.
+bool IsShown(const Tokenizer& tokenizer, int32_t token);
+
+// The text of one answer. A stop string ends it and is left out with everything after it; of
+// several the one that ends first counts, and of those the one that begins first. Where the tokens
+// are split does not matter. Stop strings are looked for both in the text that is shown and in the
+// text with all special tokens, so that "<|im_end|>" stops whether it is shown or not.
+// Thread-compatible.
+class AnswerText {
+ public:
+  // Requires: stop strings that are not empty and valid UTF-8 (StopConditions::Validate).
+  AnswerText(Tokenizer tokenizer, const std::vector<std::string>& stop_strings, bool keep_special);
+
+  struct Step {
+    std::string text;  // whole code points that became certain; often none
+    bool stopped = false;
+  };
+  // Without `may_stop`, stop strings that end in this token's text are text like any other.
+  // Cost: linear in the token's text. Requires: not stopped yet.
+  Step Push(int32_t token, bool may_stop = true);
+
+  // The end of an answer that no stop string ended: what was held back, as it might have become
+  // one, and U+FFFD for a code point that was left unfinished.
+  std::string Flush();
+
+ private:
+  // How many of the last bytes of `shown`, which this byte may be part of, a stop string takes.
+  std::optional<size_t> TakenByStop(char byte, bool hidden);
+  size_t ShownOf(size_t last_bytes) const;
+  size_t Pending() const;  // shown bytes that may yet be part of a stop string
+
+  Tokenizer tokenizer_;
+  bool keep_special_;
+  StreamDecoder decoder_;
+  std::vector<StopString> stops_;      // followed through what is shown
+  std::vector<StopString> all_stops_;  // and through everything; none where nothing is hidden
+  size_t longest_stop_ = 0;
+  std::string recent_;  // of the last bytes of everything: kShown or kHidden
+  std::string held_;    // shorter than the longest stop string
+};
+
+}  // namespace latte

@@ -1,0 +1,91 @@
+#include "src/engine/run/runner.h"
+
+#include <algorithm>
+
+namespace latte {
+namespace {
+
+// A view of `buffer` as [rows, columns] f32; grows it when it is too small.
+TensorView Fit(Tensor& buffer, int64_t rows, int64_t columns) {
+  if (buffer.bytes() < rows * columns * SizeOf(DType::kF32))
+    buffer = Tensor(DType::kF32, {std::max<int64_t>(rows * columns, 1)});
+  return TensorView(buffer.Ptr<float>(), DType::kF32, {rows, columns});
+}
+
+}  // namespace
+
+StepContext Runner::Context() {
+  StepContext step;
+  step.tokens = tokens_;
+  step.positions = positions_;
+  step.slots = slots_;
+  step.sequences = slices_;
+  step.global_tokens = std::max(global_tokens_, static_cast<int64_t>(tokens_.size()));
+  step.arithmetic = options_.arithmetic;
+  step.int8_activations = options_.int8_activations;
+  step.expand_tokens = options_.expand_tokens;
+  step.cache = &cache_;
+  step.workspace = &workspace_;
+  step.exec = exec_;
+  return step;
+}
+
+void Runner::Lay(std::span<const SequenceWork> work) {
+  tokens_.clear();
+  positions_.clear();
+  slots_.clear();
+  slices_.clear();
+  const int64_t page_tokens = cache_.spec().page_tokens;
+  for (const SequenceWork& w : work) {
+    slices_.push_back({static_cast<int64_t>(tokens_.size()), static_cast<int64_t>(w.tokens.size()),
+                       w.cached_len, w.path, w.pages});
+    for (size_t i = 0; i < w.tokens.size(); ++i) {
+      const int64_t position = w.cached_len + static_cast<int64_t>(i);
+      tokens_.push_back(w.tokens[i]);
+      positions_.push_back(static_cast<int32_t>(position));
+      slots_.push_back(w.pages[static_cast<size_t>(position / page_tokens)] * page_tokens +
+                       position % page_tokens);
+    }
+  }
+}
+
+TensorView Runner::Forward(std::span<const SequenceWork> work, int64_t global_tokens) {
+  global_tokens_ = global_tokens;
+  Lay(work);
+  const TensorView h = Fit(hidden_, static_cast<int64_t>(tokens_.size()), model_.config().mla.d);
+  StepContext step = Context();
+  model_.Forward(step, h);
+  return h;
+}
+
+TensorView Runner::Draft(std::span<const SequenceWork> work, const TensorView& h) {
+  Lay(work);
+  const TensorView z = Fit(draft_, h.shape[0], h.shape[1]);
+  StepContext step = Context();
+  model_.Draft(step, h, z);
+  return z;
+}
+
+TensorView Runner::DraftLogits(const TensorView& z) {
+  const TensorView logits = Fit(logits_, z.shape[0], model_.config().vocab);
+  StepContext step = Context();
+  model_.DraftLogits(step, z, logits);
+  return logits;
+}
+
+TensorView Runner::Logits(const TensorView& h) {
+  const TensorView logits = Fit(logits_, h.shape[0], model_.config().vocab);
+  StepContext step = Context();
+  model_.Logits(step, h, logits);
+  return logits;
+}
+
+TensorView Runner::LogitsOf(std::span<const int64_t> rows) {
+  const int64_t d = model_.config().mla.d;
+  const TensorView h = Fit(chosen_, static_cast<int64_t>(rows.size()), d);
+  for (size_t i = 0; i < rows.size(); ++i)
+    std::copy_n(hidden_.Ptr<float>() + rows[i] * d, d, h.Row<float>(static_cast<int64_t>(i)));
+  return Logits(h);
+}
+
+}  // namespace latte

@@ -1,0 +1,158 @@
+// Which sequence computes what in the next step: pure arithmetic over lengths and pages. It has no
+// clock, no device, no thread; the same calls give the same plans.
+//
+// Order     Running sequences go first: those with one token left (decodes), then prompts in their
+//           order, a chunk each; then the queue, first come first served. A priority step is worth
+//           `aging_steps` steps of waiting, so whoever waits is served in the end.
+// Admission takes a whole prompt or none: pages for all of it are there before it starts, and the
+//           head of the queue is not overtaken by smaller ones behind it.
+// Sharing   A prompt begins with pages that others computed. One whose beginning is being computed
+//           at the moment waits for that rather than computing it too.
+// Preemption When a running sequence needs a page and none is left, the last in order gives up its
+//           own pages and goes back to the queue. It keeps its shared prefix and its path, so that
+//           what it computes again has the bytes it had.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <span>
+#include <vector>
+
+#include "src/cache/cache_manager.h"
+#include "src/engine/schedule/sequence.h"
+
+namespace latte {
+
+struct SchedulerOptions {
+  int64_t max_batch_tokens = 512;  // new tokens per step
+  int64_t max_sequences = 64;      // running or loading at once; below max_batch_tokens
+  int64_t aging_steps = 512;
+  int64_t min_chunk_tokens = 64;  // a second prompt in a step gets no smaller piece than this
+  // Rows of generated tokens may be reused by prompts (not under strict determinism).
+  bool share_generated = true;
+  MlaPath generated_path = MlaPath::kAbsorbed;
+  // A preempted sequence is computed again as it was before, so that its bytes do not change; if
+  // not, as one prompt on whatever prefix there is by then.
+  bool replay = true;
+  // The path of a prompt with so many tokens to compute after so many in the cache.
+  std::function<MlaPath(int64_t new_tokens, int64_t cached_tokens)> prompt_path;
+  // How many pages of a prompt, from `first` on, can be read from disk; empty: none.
+  std::function<int64_t(const Sequence&, int64_t first)> pages_on_disk;
+};
+
+// What one sequence computes in a step.
+struct SequenceStep {
+  SequenceId id = 0;
+  const Sequence* sequence = nullptr;  // valid until it ends
+  int64_t begin = 0;                   // the first of its tokens to compute
+  int64_t count = 0;
+  MlaPath path = MlaPath::kAbsorbed;
+  bool draws = false;  // the last token is computed: the next one can be drawn
+
+  std::span<const int32_t> tokens() const {
+    return std::span(sequence->tokens)
+        .subspan(static_cast<size_t>(begin), static_cast<size_t>(count));
+  }
+};
+
+// A page of a loading sequence's prefix.
+struct PageLoad {
+  SequenceId id = 0;
+  int64_t page_idx = 0;  // in the sequence
+  int32_t page = -1;     // to be written
+};
+
+struct StepPlan {
+  std::vector<PageOp> ops;           // to be done before anything is computed, in order
+  std::vector<PageLoad> loads;       // to be begun; Scheduler::Loaded tells of the end
+  std::vector<SequenceStep> steps;   // absorbed paths first
+  std::vector<SequenceId> admitted;  // for the first time
+  std::vector<SequenceId> preempted;
+  int64_t tokens = 0;  // of all steps
+
+  bool empty() const { return steps.empty() && ops.empty() && loads.empty(); }
+};
+
+// Engine-thread only. The cache must outlive it.
+class Scheduler {
+ public:
+  Scheduler(SchedulerOptions options, CacheManager& cache);
+
+  // Puts a sequence into the queue. Requires: its id is new, the prompt is not empty and shorter
+  // than max_len, max_len tokens fit into the cache, and answers into max_sequences.
+  void Add(SequenceSpec spec, std::vector<int32_t> prompt);
+
+  // Chooses the next step's work and takes the pages for it.
+  StepPlan Plan();
+
+  // The plan's tokens were computed; whole pages become findable.
+  void Advance(const StepPlan& plan);
+
+  // Another answer to the same prompt, sharing all pages so far. Requires: `id` runs and has
+  // computed its last token; `copy` is new.
+  void Fork(SequenceId id, SequenceId copy);
+
+  // A drawn token. Requires: `id` runs and has computed its last token; length below max_len.
+  void Append(SequenceId id, int32_t token);
+
+  // The first `pages` pages that were to be loaded have arrived, the others did not.
+  // Unless the sequence has ended, it runs from the next step on.
+  void Loaded(SequenceId id, int64_t pages);
+
+  // Ends a sequence in whatever state it is, and gives up all it holds.
+  void Remove(SequenceId id);
+
+  const Sequence* Find(SequenceId id) const;
+  bool idle() const { return sequences_.empty(); }  // nothing to do
+  int64_t waiting() const { return static_cast<int64_t>(queue_.size()); }
+  int64_t running() const { return static_cast<int64_t>(running_.size()); }  // loading ones too
+  int64_t preemptions() const { return preemptions_; }
+
+ private:
+  // By rank; earlier ones first.
+  struct Earlier {
+    bool operator()(const Sequence* a, const Sequence* b) const {
+      return a->rank != b->rank ? a->rank < b->rank : a->spec.id < b->spec.id;
+    }
+  };
+  using Ordered = std::set<Sequence*, Earlier>;
+
+  // The parts of Plan, in their order.
+  void PlanDecodes(StepPlan& plan);
+  void PlanPrompts(StepPlan& plan);
+  void PlanAdmissions(StepPlan& plan);
+
+  enum class Admission { kYes, kWaitsForPages, kWaitsForOthers };
+  Admission Admit(Sequence& s, StepPlan& plan);
+  bool SharesWithRunning(const Sequence& s) const;
+  void Start(Sequence& s);
+  int64_t PagesToLoad(const Sequence& s, int64_t first) const;
+  void BeginLoads(Sequence& s, int64_t pages, StepPlan& plan);
+  Admission AdmitAlone(Sequence& s, StepPlan& plan);
+  bool DropLocksOfWaiting(const Sequence& except);  // whether there were any
+  void DropLock(Sequence& s);
+
+  bool AddPiece(Sequence& s, StepPlan& plan);  // as much of its remaining tokens as there is room
+  void AddStep(Sequence& s, int64_t count, StepPlan& plan);
+  bool TakePage(Sequence& s, StepPlan& plan);  // for one more token, by preemption if it must be
+  void Preempt(Sequence& s, StepPlan& plan);
+  void Offer(Sequence& s);  // whole pages to the prefix cache
+
+  Sequence& At(SequenceId id);
+  int64_t PagesFor(int64_t tokens) const;
+  int64_t FreePlaces() const;  // for sequences, forks to come counted
+  int64_t Room(const StepPlan& plan) const { return options_.max_batch_tokens - plan.tokens; }
+
+  SchedulerOptions options_;
+  CacheManager& cache_;
+  std::map<SequenceId, std::unique_ptr<Sequence>> sequences_;
+  Ordered queue_;
+  Ordered running_;  // and loading
+  int64_t step_ = 0;
+  int64_t preemptions_ = 0;
+};
+
+}  // namespace latte

@@ -1,0 +1,15 @@
+// The scheduler's options as an engine's settings ask for them.
+#pragma once
+
+#include "src/engine/schedule/scheduler.h"
+#include "src/engine/settings.h"
+
+namespace latte {
+
+// All but pages_on_disk. Keeps copies of what it is given.
+SchedulerOptions SchedulerRules(const Settings& settings, const MlaDims& dims);
+
+// The page bookkeeping that goes with them.
+CacheManagerOptions CacheRules(const Settings& settings);
+
+}  // namespace latte

@@ -1,0 +1,70 @@
+// The tree of a parsed template: nodes in one array that refer to each other by index. Depth is
+// recorded when a node is made, so that nothing that walks the tree can overflow the stack.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "latte/status.h"
+
+#include "src/jinja/value.h"
+
+namespace latte::jinja {
+
+// What stands behind each kind: `kids` in order (-1 where an optional one is absent), then `names`.
+enum class NodeKind {
+  // Expressions.
+  kLiteral,      // value
+  kName,         // name
+  kList,         // items
+  kTuple,        // items
+  kDict,         // key, value, key, value, …
+  kNegate,       // operand
+  kPlus,         // operand
+  kNot,          // operand
+  kAnd,          // left, right
+  kOr,           // left, right
+  kBinary,       // left, right; name is the operator
+  kCompare,      // first, second, …; names are the operators between them
+  kConditional,  // condition, value, other value or -1
+  kAttribute,    // object; name
+  kItem,         // object, index
+  kSlice,        // object, start, stop, step
+  kCall,         // callee, arguments…; names of the last ones
+  kFilter,       // input, arguments…; names of the last ones; name
+  kTest,         // input, arguments…; names of the last ones; name
+  // Statements.
+  kBlock,         // statements
+  kData,          // value
+  kPrint,         // expression
+  kIf,            // condition, block, condition, block, …, last block or -1
+  kFor,           // iterable, filter or -1, block, else block or -1; names of the targets
+  kSet,           // expression; names of the targets
+  kSetAttribute,  // expression; name of the namespace, names[0] its member
+  kSetBlock,      // block; name
+  kMacro,         // block, defaults…; names of the parameters, the last ones have the defaults
+  kBreak,
+  kContinue
+};
+
+struct Node {
+  NodeKind kind = NodeKind::kBlock;
+  uint32_t offset = 0;  // in the source, for messages
+  int depth = 1;
+  std::string name;
+  Value value;
+  std::vector<int> kids;
+  std::vector<std::string> names;
+};
+
+struct Ast {
+  std::string source;
+  std::vector<Node> nodes;
+  int root = -1;
+};
+
+// Errors: kInvalidArgument or kUnsupported with line and column.
+[[nodiscard]] Result<Ast> Parse(std::string_view source);
+
+}  // namespace latte::jinja

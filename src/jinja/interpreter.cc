@@ -1,0 +1,227 @@
+#include "src/jinja/interpreter.h"
+
+#include <fmt/format.h>
+
+#include "src/base/check.h"
+#include "src/jinja/lexer.h"
+
+namespace latte::jinja {
+
+Result<Template> Template::Parse(std::string_view source) {
+  LATTE_ASSIGN_OR_RETURN(Ast ast, jinja::Parse(source));
+  return Template(std::make_shared<const Ast>(std::move(ast)));
+}
+
+Result<Text> Template::Render(const Value& variables, const RenderOptions& options) const {
+  LATTE_CHECK(variables.Is(Kind::kDict));
+  return Evaluator(*ast_, variables, options).Run();
+}
+
+Result<Text> Evaluator::Run() {
+  Push(-1, nullptr);
+  return Capture(ast_.root);
+}
+
+tl::unexpected<Error> Evaluator::Locate(const Node& node, Error error) const {
+  // The innermost node that failed has named its place already.
+  if (!error.message.starts_with("chat template, "))
+    error.message = Where(ast_.source, node.offset) + error.message;
+  return tl::unexpected<Error>(std::move(error));
+}
+
+const Value* Evaluator::Find(std::string_view name) const {
+  for (int i = current_; i >= 0; i = scopes_[static_cast<size_t>(i)].parent)
+    for (const auto& [key, value] : scopes_[static_cast<size_t>(i)].variables)
+      if (key == name) return &value;
+  return variables_.Find(name);
+}
+
+const Evaluator::Loop* Evaluator::FindLoop() const {
+  for (int i = current_; i >= 0; i = scopes_[static_cast<size_t>(i)].parent)
+    if (scopes_[static_cast<size_t>(i)].loop) return scopes_[static_cast<size_t>(i)].loop;
+  return nullptr;
+}
+
+void Evaluator::Assign(const std::string& name, Value value) {
+  auto& variables = scopes_[static_cast<size_t>(current_)].variables;
+  for (auto& [key, old] : variables) {
+    if (key != name) continue;
+    old = std::move(value);
+    return;
+  }
+  variables.emplace_back(name, std::move(value));
+}
+
+void Evaluator::Push(int parent, const Loop* loop) {
+  scopes_.push_back({{}, parent, loop});
+  current_ = static_cast<int>(scopes_.size()) - 1;
+}
+
+void Evaluator::Pop(int current) {
+  scopes_.pop_back();
+  current_ = current;
+}
+
+Status Evaluator::Emit(const Text& text) {
+  const size_t size = out_->size() + text.size();
+  if (size > static_cast<size_t>(options_.limits.string_bytes)) return budget_.SpendString(size);
+  out_->Append(text);
+  return budget_.Spend(1, static_cast<int64_t>(text.size()));
+}
+
+Result<Text> Evaluator::Capture(int block) {
+  Text text;
+  Text* const outer = std::exchange(out_, &text);
+  const Result<Flow> flow = Execute(block);
+  out_ = outer;
+  LATTE_RETURN_IF_ERROR(flow);
+  return text;
+}
+
+Result<Evaluator::Flow> Evaluator::Execute(int id) {
+  const Node& node = At(id);
+  LATTE_RETURN_IF_ERROR(budget_.Spend(1));
+  if (!stack_.Left()) return Locate(node, Error{Code::kExhausted, "calls nest too deeply"});
+  Result<Flow> flow = ExecuteNode(node);
+  if (!flow) return Locate(node, std::move(flow).error());
+  return flow;
+}
+
+Result<Evaluator::Flow> Evaluator::ExecuteNode(const Node& node) {
+  switch (node.kind) {
+    case NodeKind::kBlock:
+      return ExecuteBlock(node);
+    case NodeKind::kData:
+      LATTE_RETURN_IF_ERROR(Emit(node.value.text()));
+      return Flow::kNext;
+    case NodeKind::kPrint: {
+      // `safe` does nothing to what is printed; joined to other text, it would escape that.
+      const Node& kid = At(node.kids[0]);
+      const bool safe = kid.kind == NodeKind::kFilter && kid.name == "safe" && kid.kids.size() == 1;
+      LATTE_ASSIGN_OR_RETURN(const Value value, Evaluate(safe ? kid.kids[0] : node.kids[0]));
+      LATTE_ASSIGN_OR_RETURN(const Text text, Str(value, &budget_));
+      LATTE_RETURN_IF_ERROR(Emit(text));
+      return Flow::kNext;
+    }
+    case NodeKind::kIf:
+      return ExecuteIf(node);
+    case NodeKind::kFor:
+      return ExecuteFor(node);
+    case NodeKind::kSet:
+    case NodeKind::kSetBlock:
+      LATTE_RETURN_IF_ERROR(ExecuteSet(node));
+      return Flow::kNext;
+    case NodeKind::kSetAttribute:
+      LATTE_RETURN_IF_ERROR(ExecuteSetAttribute(node));
+      return Flow::kNext;
+    case NodeKind::kMacro: {
+      Callable macro;
+      macro.type = Callable::Type::kMacro;
+      macro.name = node.name;
+      macro.macro = static_cast<int>(&node - ast_.nodes.data());
+      Assign(node.name, Value::Wrap(std::make_shared<const Callable>(std::move(macro))));
+      return Flow::kNext;
+    }
+    case NodeKind::kBreak:
+      return Flow::kBreak;
+    case NodeKind::kContinue:
+      return Flow::kContinue;
+    default:
+      return Internal("an expression where a statement belongs");
+  }
+}
+
+Result<Evaluator::Flow> Evaluator::ExecuteBlock(const Node& node) {
+  for (const int kid : node.kids) {
+    LATTE_ASSIGN_OR_RETURN(const Flow flow, Execute(kid));
+    if (flow != Flow::kNext) return flow;
+  }
+  return Flow::kNext;
+}
+
+Result<Evaluator::Flow> Evaluator::ExecuteIf(const Node& node) {
+  for (size_t i = 0; i + 1 < node.kids.size(); i += 2) {
+    LATTE_ASSIGN_OR_RETURN(const Value condition, Evaluate(node.kids[i]));
+    if (Truthy(condition)) return Execute(node.kids[i + 1]);
+  }
+  return node.kids.back() < 0 ? Result<Flow>(Flow::kNext) : Execute(node.kids.back());
+}
+
+Status Evaluator::BindTargets(const std::vector<std::string>& names, const Value& value) {
+  if (names.size() == 1) {
+    Assign(names[0], value);
+    return {};
+  }
+  LATTE_ASSIGN_OR_RETURN(const std::vector<Value> items, Items(value, &budget_));
+  if (items.size() != names.size())
+    return InvalidArgument(fmt::format("{} values for {} variables", items.size(), names.size()));
+  for (size_t i = 0; i < names.size(); ++i) Assign(names[i], items[i]);
+  return {};
+}
+
+Result<Evaluator::Flow> Evaluator::ExecuteFor(const Node& node) {
+  LATTE_ASSIGN_OR_RETURN(const Value iterable, Evaluate(node.kids[0]));
+  LATTE_ASSIGN_OR_RETURN(std::vector<Value> items, Items(iterable, &budget_));
+  if (node.kids[1] >= 0) {
+    std::vector<Value> kept;
+    for (Value& item : items) {
+      const int outer = current_;
+      Push(outer, nullptr);
+      Status bound = BindTargets(node.names, item);
+      Result<Value> condition = bound ? Evaluate(node.kids[1]) : Value();
+      Pop(outer);
+      LATTE_RETURN_IF_ERROR(bound);
+      LATTE_RETURN_IF_ERROR(condition);
+      if (Truthy(*condition)) kept.push_back(std::move(item));
+    }
+    items = std::move(kept);
+  }
+  if (!items.empty()) return RunLoop(node, items);
+  return node.kids[3] < 0 ? Result<Flow>(Flow::kNext) : Execute(node.kids[3]);
+}
+
+Result<Evaluator::Flow> Evaluator::RunLoop(const Node& node, const std::vector<Value>& items) {
+  const int outer = current_;
+  const Loop* const around = FindLoop();
+  Loop loop{&items, 0, around ? around->depth + 1 : 1};
+  Flow flow = Flow::kNext;
+  for (; loop.index < items.size() && flow != Flow::kBreak; ++loop.index) {
+    Push(outer, &loop);
+    Result<Flow> step = Flow::kNext;
+    if (Status bound = BindTargets(node.names, items[loop.index]); !bound)
+      step = tl::unexpected(std::move(bound).error());
+    else
+      step = Execute(node.kids[2]);
+    Pop(outer);
+    LATTE_ASSIGN_OR_RETURN(flow, std::move(step));
+  }
+  return Flow::kNext;
+}
+
+Status Evaluator::ExecuteSet(const Node& node) {
+  if (node.kind == NodeKind::kSetBlock) {
+    LATTE_ASSIGN_OR_RETURN(Text text, Capture(node.kids[0]));
+    Assign(node.name, Value::String(std::move(text)));
+    return {};
+  }
+  LATTE_ASSIGN_OR_RETURN(const Value value, Evaluate(node.kids[0]));
+  return BindTargets(node.names, value);
+}
+
+Status Evaluator::ExecuteSetAttribute(const Node& node) {
+  LATTE_ASSIGN_OR_RETURN(Value value, Evaluate(node.kids[0]));
+  const Value* const target = Find(node.name);
+  if (!target || !target->Is(Kind::kNamespace))
+    return InvalidArgument(fmt::format("'{}' is no namespace, so '{}.{}' cannot be set", node.name,
+                                       node.name, node.names[0]));
+  for (auto& [key, old] : target->ns()->members) {
+    if (key != node.names[0]) continue;
+    old = std::move(value);
+    return {};
+  }
+  LATTE_RETURN_IF_ERROR(budget_.Spend(1, 64));
+  target->ns()->members.emplace_back(node.names[0], std::move(value));
+  return {};
+}
+
+}  // namespace latte::jinja

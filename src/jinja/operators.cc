@@ -1,0 +1,267 @@
+#include "src/jinja/operators.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include "src/jinja/call.h"
+
+namespace latte::jinja {
+namespace {
+
+// Bytes that one element of a list is counted as.
+constexpr int64_t kElement = 32;
+
+tl::unexpected<Error> Overflow() { return InvalidArgument("the result does not fit in 64 bits"); }
+
+Result<Value> Integers(char op, int64_t a, int64_t b) {
+  int64_t out = 0;
+  bool overflow = false;
+  if (op == '+') {
+    overflow = __builtin_add_overflow(a, b, &out);
+  } else if (op == '-') {
+    overflow = __builtin_sub_overflow(a, b, &out);
+  } else if (op == '*') {
+    overflow = __builtin_mul_overflow(a, b, &out);
+  } else {
+    if (b == 0) return InvalidArgument("division by zero");
+    if (b == -1) {  // the one quotient that can overflow
+      overflow = op == 'f' && __builtin_sub_overflow(int64_t{0}, a, &out);
+    } else {
+      // Python rounds towards minus infinity, C++ towards zero.
+      const int64_t rest = a % b;
+      const bool below = rest != 0 && (rest < 0) != (b < 0);
+      out = op == 'f' ? a / b - (below ? 1 : 0) : rest + (below ? b : 0);
+    }
+  }
+  if (overflow) return Overflow();
+  return Value::Int(out);
+}
+
+Result<Value> Floats(char op, double a, double b) {
+  if (op == '+') return Value::Float(a + b);
+  if (op == '-') return Value::Float(a - b);
+  if (op == '*') return Value::Float(a * b);
+  if (b == 0) return InvalidArgument("division by zero");
+  if (op == '/') return Value::Float(a / b);
+  double rest = std::fmod(a, b);
+  if (rest != 0 && (rest < 0) != (b < 0)) rest += b;
+  if (op == '%') return Value::Float(rest == 0 ? std::copysign(0.0, b) : rest);
+  return Value::Float(std::round((a - rest) / b));
+}
+
+Result<Value> Repeat(const Value& what, int64_t times, Budget* budget) {
+  times = std::max<int64_t>(times, 0);
+  const bool is_text = what.Is(Kind::kString);
+  const size_t unit = is_text ? what.text().size() : what.list().items.size();
+  // Neither factor alone can make the product overflow.
+  const int64_t most = budget->limits().string_bytes / (is_text ? 1 : kElement);
+  if (unit > 0 && times > most / static_cast<int64_t>(unit))
+    return Exhausted(fmt::format("{} copies of {} {} are too many", times, unit,
+                                 is_text ? "bytes" : "elements"));
+  const int64_t size = static_cast<int64_t>(unit) * (unit > 0 ? times : 0);
+  LATTE_RETURN_IF_ERROR(
+      budget->Spend(1 + (is_text ? size / 64 : size), size * (is_text ? 1 : kElement)));
+  if (is_text) {
+    // Doubling: one copy at a time would take a step per byte for a single character.
+    Text out;
+    Text copies = what.text();
+    for (; unit > 0 && times > 0; times /= 2) {
+      if (times % 2 != 0) out.Append(copies);
+      const Text half = copies;
+      if (times > 1) copies.Append(half);
+    }
+    return Value::String(std::move(out));
+  }
+  std::vector<Value> items;
+  for (int64_t i = 0; unit > 0 && i < times; ++i)
+    items.insert(items.end(), what.list().items.begin(), what.list().items.end());
+  return MakeList(std::move(items), what.list().tuple);
+}
+
+Result<Value> Add(const Value& a, const Value& b, Budget* budget) {
+  if (a.Is(Kind::kString)) {
+    LATTE_RETURN_IF_ERROR(budget->SpendString(a.text().size() + b.text().size()));
+    Text out = a.text();
+    out.Append(b.text());
+    return Value::String(std::move(out));
+  }
+  std::vector<Value> items = a.list().items;
+  items.insert(items.end(), b.list().items.begin(), b.list().items.end());
+  const auto count = static_cast<int64_t>(items.size());
+  LATTE_RETURN_IF_ERROR(budget->Spend(count, kElement * count));
+  return MakeList(std::move(items), a.list().tuple);
+}
+
+Result<Value> Concatenate(const Value& a, const Value& b, Budget* budget) {
+  LATTE_ASSIGN_OR_RETURN(Text out, Str(a, budget));
+  LATTE_ASSIGN_OR_RETURN(const Text tail, Str(b, budget));
+  LATTE_RETURN_IF_ERROR(budget->SpendString(out.size() + tail.size()));
+  out.Append(tail);
+  return Value::String(std::move(out));
+}
+
+bool IsSequence(const Value& v) { return v.Is(Kind::kString) || v.Is(Kind::kList); }
+
+// Python's slice.indices.
+struct Range {
+  int64_t start = 0;
+  int64_t stop = 0;
+  int64_t step = 1;
+};
+
+Result<Range> Indices(const Value& start, const Value& stop, const Value& step, int64_t size) {
+  for (const Value* v : {&start, &stop, &step})
+    if (!v->Is(Kind::kNone) && !v->is_integer())
+      return InvalidArgument(fmt::format("a slice needs integers, not '{}'", TypeName(*v)));
+  Range range;
+  range.step = step.Is(Kind::kNone) ? 1 : step.integer();
+  if (range.step == 0) return InvalidArgument("the step of a slice cannot be zero");
+  const bool back = range.step < 0;
+  const auto bound = [&](const Value& v, int64_t missing) {
+    if (v.Is(Kind::kNone)) return missing;
+    const int64_t i = v.integer() < 0 ? v.integer() + size : v.integer();
+    return std::clamp<int64_t>(i, back ? -1 : 0, back ? size - 1 : size);
+  };
+  range.start = bound(start, back ? size - 1 : 0);
+  range.stop = bound(stop, back ? -1 : size);
+  // A longer step is the same as one past the end, and cannot overflow when added.
+  range.step = std::clamp<int64_t>(range.step, -size - 1, size + 1);
+  return range;
+}
+
+template <class F>
+void ForEachIndex(const Range& range, F f) {
+  for (int64_t i = range.start; range.step > 0 ? i < range.stop : i > range.stop; i += range.step)
+    f(static_cast<size_t>(i));
+}
+
+}  // namespace
+
+Result<Value> BinaryOperation(std::string_view op, const Value& a, const Value& b, Budget* budget) {
+  if (op == "~") return Concatenate(a, b, budget);
+  for (const Value* v : {&a, &b})
+    if (v->Is(Kind::kUndefined)) return InvalidArgument(v->undefined());
+  if (a.is_number() && b.is_number()) {
+    const char code = op == "//" ? 'f' : op[0];
+    if (a.is_integer() && b.is_integer() && code != '/')
+      return Integers(code, a.integer(), b.integer());
+    return Floats(code, a.number(), b.number());
+  }
+  if (op == "*" && IsSequence(a) && b.is_integer()) return Repeat(a, b.integer(), budget);
+  if (op == "*" && IsSequence(b) && a.is_integer()) return Repeat(b, a.integer(), budget);
+  if (op == "+" && a.kind() == b.kind() && IsSequence(a) && TypeName(a) == TypeName(b))
+    return Add(a, b, budget);
+  if (op == "%" && a.Is(Kind::kString)) return Unsupported("formatting with '%' is not supported");
+  return InvalidArgument(
+      fmt::format("'{}' cannot join '{}' and '{}'", op, TypeName(a), TypeName(b)));
+}
+
+Result<bool> Contains(const Value& container, const Value& item, Budget* budget) {
+  switch (container.kind()) {
+    case Kind::kUndefined:
+      return false;
+    case Kind::kString:
+      if (item.Is(Kind::kUndefined)) return InvalidArgument(item.undefined());
+      if (!item.Is(Kind::kString))
+        return InvalidArgument(
+            fmt::format("'in' of a string needs a string, not '{}'", TypeName(item)));
+      LATTE_RETURN_IF_ERROR(budget->SpendSearch(container.text().size(), item.text().size()));
+      return container.bytes().find(item.bytes()) != std::string::npos;
+    case Kind::kList:
+      for (const Value& other : container.list().items) {
+        LATTE_ASSIGN_OR_RETURN(const bool same, Equal(other, item, budget));
+        if (same) return true;
+      }
+      return false;
+    case Kind::kDict:
+      return item.Is(Kind::kString) && container.dict().Find(item.bytes()) != nullptr;
+    default:
+      return InvalidArgument(fmt::format("'in' cannot look into '{}'", TypeName(container)));
+  }
+}
+
+Result<Value> GetAttribute(const Value& object, const std::string& name) {
+  if (object.Is(Kind::kUndefined)) return InvalidArgument(object.undefined());
+  if (IsMethod(object, name)) {
+    auto method = std::make_shared<Callable>();
+    method->type = Callable::Type::kMethod;
+    method->name = name;
+    method->self = object;
+    return Value::Wrap(std::shared_ptr<const Callable>(std::move(method)));
+  }
+  if (object.Is(Kind::kDict)) {
+    if (const Value* value = object.dict().Find(name)) return *value;
+  } else if (object.Is(Kind::kNamespace)) {
+    for (const auto& [key, value] : object.ns()->members)
+      if (key == name) return value;
+  }
+  return Value::MakeUndefined(
+      fmt::format("'{} object' has no attribute '{}'", TypeName(object), name));
+}
+
+Result<Value> GetItem(const Value& object, const Value& index, Budget* budget) {
+  if (object.Is(Kind::kUndefined)) return InvalidArgument(object.undefined());
+  if (index.Is(Kind::kUndefined)) return InvalidArgument(index.undefined());
+  if (index.Is(Kind::kString)) {
+    if (object.Is(Kind::kDict))
+      if (const Value* value = object.dict().Find(index.bytes())) return *value;
+    return GetAttribute(object, index.bytes());
+  }
+  if (!IsSequence(object) || !index.is_integer())
+    return Value::MakeUndefined(fmt::format("'{} object' has no such element", TypeName(object)));
+  LATTE_ASSIGN_OR_RETURN(const int64_t size, Length(object, budget));
+  const int64_t i = index.integer() < 0 ? index.integer() + size : index.integer();
+  if (i < 0 || i >= size)
+    return Value::MakeUndefined(
+        fmt::format("'{} object' has no element {}", TypeName(object), index.integer()));
+  if (object.Is(Kind::kList)) return object.list().items[static_cast<size_t>(i)];
+  return GetSlice(object, Value::Int(i), Value::Int(i + 1), Value(), budget);
+}
+
+Result<Value> GetSlice(const Value& object, const Value& start, const Value& stop,
+                       const Value& step, Budget* budget) {
+  if (object.Is(Kind::kUndefined)) return InvalidArgument(object.undefined());
+  if (!IsSequence(object))
+    return InvalidArgument(fmt::format("'{}' cannot be sliced", TypeName(object)));
+  LATTE_ASSIGN_OR_RETURN(const int64_t size, Length(object, budget));
+  LATTE_ASSIGN_OR_RETURN(const Range range, Indices(start, stop, step, size));
+  if (object.Is(Kind::kList)) {
+    std::vector<Value> items;
+    LATTE_RETURN_IF_ERROR(budget->Spend(size, kElement * size));
+    ForEachIndex(range, [&](size_t i) { items.push_back(object.list().items[i]); });
+    return MakeList(std::move(items), object.list().tuple);
+  }
+  const Text& text = object.text();
+  LATTE_RETURN_IF_ERROR(budget->SpendString(text.size()));
+  LATTE_RETURN_IF_ERROR(budget->Spend(size / 8));
+  const std::vector<size_t> offsets = CodePointOffsets(text.bytes());
+  Text out;
+  if (range.step == 1 && range.start < range.stop) {
+    out = text.Slice(offsets[static_cast<size_t>(range.start)],
+                     offsets[static_cast<size_t>(range.stop)]);
+  } else {
+    ForEachIndex(range, [&](size_t i) { out.AppendRange(text, offsets[i], offsets[i + 1]); });
+  }
+  return Value::String(std::move(out));
+}
+
+Result<int64_t> Length(const Value& value, Budget* budget) {
+  switch (value.kind()) {
+    case Kind::kUndefined:
+      return 0;
+    case Kind::kString:
+      LATTE_RETURN_IF_ERROR(budget->Spend(1 + static_cast<int64_t>(value.text().size()) / 64));
+      return CodePoints(value.bytes());
+    case Kind::kList:
+      return static_cast<int64_t>(value.list().items.size());
+    case Kind::kDict:
+      return static_cast<int64_t>(value.dict().entries.size());
+    default:
+      return InvalidArgument(fmt::format("'{}' has no length", TypeName(value)));
+  }
+}
+
+}  // namespace latte::jinja

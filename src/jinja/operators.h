@@ -1,0 +1,31 @@
+// What operators, subscripts and attributes do to values: Python's rules, with sizes bounded before
+// anything is made. An attribute is a key of a dict, a member of a namespace, or a method from a
+// fixed list; nothing else can be reached.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "src/jinja/value.h"
+
+namespace latte::jinja {
+
+// `op` is one of + - * / // % ~. Errors: kInvalidArgument for operands that do not fit, overflow
+// and division by zero; kExhausted.
+[[nodiscard]] Result<Value> BinaryOperation(std::string_view op, const Value& a, const Value& b,
+                                            Budget* budget);
+
+[[nodiscard]] Result<bool> Contains(const Value& container, const Value& item, Budget* budget);
+
+// Undefined where there is no such thing. Errors: kInvalidArgument on an undefined object.
+[[nodiscard]] Result<Value> GetAttribute(const Value& object, const std::string& name);
+[[nodiscard]] Result<Value> GetItem(const Value& object, const Value& index, Budget* budget);
+
+// The bounds may be None.
+[[nodiscard]] Result<Value> GetSlice(const Value& object, const Value& start, const Value& stop,
+                                     const Value& step, Budget* budget);
+
+// The number of items, characters or keys. Errors: kInvalidArgument for what has none.
+[[nodiscard]] Result<int64_t> Length(const Value& value, Budget* budget);
+
+}  // namespace latte::jinja

@@ -1,0 +1,218 @@
+// The statements of a template; see parser.h.
+#include <fmt/format.h>
+
+#include "src/jinja/parser.h"
+
+namespace latte::jinja {
+namespace {
+
+constexpr size_t kMaxTargets = 16;
+
+bool IsOneOf(const std::string& word, std::initializer_list<std::string_view> words) {
+  for (const std::string_view w : words)
+    if (w == word) return true;
+  return false;
+}
+
+}  // namespace
+
+Result<Ast> Parser::Run() {
+  LATTE_ASSIGN_OR_RETURN(tokens_, Tokenize(ast_.source));
+  LATTE_ASSIGN_OR_RETURN(ast_.root, ParseBlock({}));
+  return std::move(ast_);
+}
+
+Status Parser::ExpectBlockEnd() {
+  if (Now().type != TokenType::kBlockEnd) return Bad("'%}'");
+  ++at_;
+  return {};
+}
+
+// Stops before the word of a tag in `ends`, or, without any, at the end of the template.
+Result<int> Parser::ParseBlock(std::initializer_list<std::string_view> ends) {
+  LATTE_RETURN_IF_ERROR(CheckNesting());
+  Node block = At(NodeKind::kBlock, Now().offset);
+  while (Now().type != TokenType::kEnd) {
+    if (Now().type == TokenType::kData) {
+      Node data = At(NodeKind::kData, Now().offset);
+      data.value = Value::String(Now().text);
+      ++at_;
+      LATTE_ASSIGN_OR_RETURN(const int id, Add(std::move(data)));
+      block.kids.push_back(id);
+    } else if (Now().type == TokenType::kVariableBegin) {
+      Node print = At(NodeKind::kPrint, Now().offset);
+      ++at_;
+      LATTE_ASSIGN_OR_RETURN(const int value, ParseTuple(true));
+      print.kids = {value};
+      if (Now().type != TokenType::kVariableEnd) return Bad("'}}'");
+      ++at_;
+      LATTE_ASSIGN_OR_RETURN(const int id, Add(std::move(print)));
+      block.kids.push_back(id);
+    } else {
+      ++at_;  // kBlockBegin: nothing else can follow
+      if (Now().type == TokenType::kName && IsOneOf(Now().text, ends)) return Add(std::move(block));
+      LATTE_ASSIGN_OR_RETURN(const int id, ParseStatement());
+      block.kids.push_back(id);
+    }
+  }
+  if (ends.size() > 0) return Bad(fmt::format("'{{% {} %}}'", *(ends.end() - 1)));
+  return Add(std::move(block));
+}
+
+Result<int> Parser::ParseStatement() {
+  if (Now().type != TokenType::kName) return Bad("the name of a tag");
+  const std::string tag = Now().text;
+  const uint32_t offset = Now().offset;
+  if (IsOneOf(tag, {"else", "elif", "endif", "endfor", "endset", "endmacro", "endgeneration"}))
+    return Bad("a tag that begins something");
+  ++at_;
+  if (tag == "if") return ParseIf(offset);
+  if (tag == "for") return ParseFor(offset);
+  if (tag == "set") return ParseSet(offset);
+  if (tag == "macro") return ParseMacro(offset);
+  if (tag == "generation") return ParseGeneration();
+  if (tag == "break" || tag == "continue") {
+    if (loops_ == 0) {
+      --at_;
+      return Bad("a loop around it");
+    }
+    LATTE_RETURN_IF_ERROR(ExpectBlockEnd());
+    return Add(At(tag == "break" ? NodeKind::kBreak : NodeKind::kContinue, offset));
+  }
+  return NoSupport(offset, fmt::format("the tag '{}'", tag));
+}
+
+// Hugging Face's mark of what the model wrote; it adds nothing to the text.
+Result<int> Parser::ParseGeneration() {
+  LATTE_RETURN_IF_ERROR(ExpectBlockEnd());
+  LATTE_ASSIGN_OR_RETURN(const int body, ParseBlock({"endgeneration"}));
+  ++at_;
+  LATTE_RETURN_IF_ERROR(ExpectBlockEnd());
+  return body;
+}
+
+Result<int> Parser::ParseIf(uint32_t offset) {
+  Node node = At(NodeKind::kIf, offset);
+  while (true) {
+    LATTE_ASSIGN_OR_RETURN(const int condition, ParseTuple(false));
+    LATTE_RETURN_IF_ERROR(ExpectBlockEnd());
+    LATTE_ASSIGN_OR_RETURN(const int body, ParseBlock({"elif", "else", "endif"}));
+    node.kids.push_back(condition);
+    node.kids.push_back(body);
+    if (!SkipWord("elif")) break;
+  }
+  int other = -1;
+  if (SkipWord("else")) {
+    LATTE_RETURN_IF_ERROR(ExpectBlockEnd());
+    LATTE_ASSIGN_OR_RETURN(other, ParseBlock({"endif"}));
+  }
+  ++at_;  // endif
+  LATTE_RETURN_IF_ERROR(ExpectBlockEnd());
+  node.kids.push_back(other);
+  return Add(std::move(node));
+}
+
+Result<std::string> Parser::ParseTargetName() {
+  if (Now().type != TokenType::kName ||
+      IsOneOf(Now().text, {"true", "false", "none", "True", "False", "None", "loop"}))
+    return Bad("the name of a variable");
+  return tokens_[at_++].text;
+}
+
+Status Parser::ParseTargets(std::vector<std::string>* names) {
+  const bool parenthesis = SkipOperator("(");
+  do {
+    LATTE_ASSIGN_OR_RETURN(std::string name, ParseTargetName());
+    names->push_back(std::move(name));
+    if (names->size() > kMaxTargets) return Bad("fewer variables");
+  } while (SkipOperator(","));
+  return parenthesis ? ExpectOperator(")") : Status();
+}
+
+Result<int> Parser::ParseFor(uint32_t offset) {
+  Node node = At(NodeKind::kFor, offset);
+  LATTE_RETURN_IF_ERROR(ParseTargets(&node.names));
+  if (!SkipWord("in")) return Bad("'in'");
+  LATTE_ASSIGN_OR_RETURN(const int iterable, ParseTuple(false));
+  int filter = -1;
+  if (SkipWord("if")) {
+    LATTE_ASSIGN_OR_RETURN(filter, ParseExpression());
+  }
+  if (IsWord("recursive")) return NoSupport(Now().offset, "a recursive loop");
+  LATTE_RETURN_IF_ERROR(ExpectBlockEnd());
+  ++loops_;
+  LATTE_ASSIGN_OR_RETURN(const int body, ParseBlock({"else", "endfor"}));
+  --loops_;
+  int other = -1;
+  if (SkipWord("else")) {
+    LATTE_RETURN_IF_ERROR(ExpectBlockEnd());
+    LATTE_ASSIGN_OR_RETURN(other, ParseBlock({"endfor"}));
+  }
+  ++at_;  // endfor
+  LATTE_RETURN_IF_ERROR(ExpectBlockEnd());
+  node.kids = {iterable, filter, body, other};
+  return Add(std::move(node));
+}
+
+Result<int> Parser::ParseSet(uint32_t offset) {
+  Node node = At(NodeKind::kSet, offset);
+  if (Next().type == TokenType::kOperator && Next().text == ".") {
+    node.kind = NodeKind::kSetAttribute;
+    LATTE_ASSIGN_OR_RETURN(node.name, ParseTargetName());
+    ++at_;
+    if (Now().type != TokenType::kName) return Bad("the name of an attribute");
+    node.names.push_back(Now().text);
+    ++at_;
+  } else {
+    LATTE_RETURN_IF_ERROR(ParseTargets(&node.names));
+  }
+  if (SkipOperator("=")) {
+    LATTE_ASSIGN_OR_RETURN(const int value, ParseTuple(true));
+    node.kids = {value};
+    LATTE_RETURN_IF_ERROR(ExpectBlockEnd());
+    return Add(std::move(node));
+  }
+  if (IsOperator("|")) return NoSupport(Now().offset, "a filter on a set block");
+  if (node.kind == NodeKind::kSetAttribute || node.names.size() != 1) return Bad("'='");
+  LATTE_RETURN_IF_ERROR(ExpectBlockEnd());
+  node.kind = NodeKind::kSetBlock;
+  node.name = node.names[0];
+  LATTE_ASSIGN_OR_RETURN(const int body, ParseBlock({"endset"}));
+  ++at_;
+  LATTE_RETURN_IF_ERROR(ExpectBlockEnd());
+  node.kids = {body};
+  return Add(std::move(node));
+}
+
+Result<int> Parser::ParseMacro(uint32_t offset) {
+  // A macro sees the variables of the whole template. One inside a loop or another macro would have
+  // to see theirs too, and outlive them.
+  if (in_macro_ || loops_ > 0) return NoSupport(offset, "a macro inside a loop or a macro");
+  Node node = At(NodeKind::kMacro, offset);
+  LATTE_ASSIGN_OR_RETURN(node.name, ParseTargetName());
+  LATTE_RETURN_IF_ERROR(ExpectOperator("("));
+  std::vector<int> defaults;
+  for (bool first = true; !SkipOperator(")"); first = false) {
+    if (!first) LATTE_RETURN_IF_ERROR(ExpectOperator(","));
+    LATTE_ASSIGN_OR_RETURN(std::string name, ParseTargetName());
+    node.names.push_back(std::move(name));
+    if (node.names.size() > kMaxTargets) return Bad("fewer parameters");
+    if (SkipOperator("=")) {
+      LATTE_ASSIGN_OR_RETURN(const int value, ParseExpression());
+      defaults.push_back(value);
+    } else if (!defaults.empty()) {
+      return Bad("'=' and a default");
+    }
+  }
+  LATTE_RETURN_IF_ERROR(ExpectBlockEnd());
+  in_macro_ = true;
+  LATTE_ASSIGN_OR_RETURN(const int body, ParseBlock({"endmacro"}));
+  in_macro_ = false;
+  ++at_;
+  LATTE_RETURN_IF_ERROR(ExpectBlockEnd());
+  node.kids = {body};
+  node.kids.insert(node.kids.end(), defaults.begin(), defaults.end());
+  return Add(std::move(node));
+}
+
+}  // namespace latte::jinja

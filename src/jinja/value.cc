@@ -1,0 +1,240 @@
+#include "src/jinja/value.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <numeric>
+
+#include <fmt/format.h>
+
+namespace latte::jinja {
+namespace {
+
+constexpr int kMaxValueDepth = 100;
+
+Status TooDeep() {
+  return InvalidArgument(fmt::format("values nest deeper than {}", kMaxValueDepth));
+}
+
+int DepthOf(const Value& value) {
+  if (value.Is(Kind::kList)) return value.list().depth;
+  if (value.Is(Kind::kCallable)) return 1 + DepthOf(value.callable().self);
+  return value.Is(Kind::kDict) ? value.dict().depth : 0;
+}
+
+}  // namespace
+
+Status Budget::Spend(int64_t steps, int64_t bytes) {
+  steps_ += steps;
+  bytes_ += bytes;
+  if (steps_ > limits_.steps)
+    return Exhausted(fmt::format("the template takes more than {} steps", limits_.steps));
+  if (bytes_ > limits_.total_bytes)
+    return Exhausted(fmt::format("the template uses more than {} bytes", limits_.total_bytes));
+  return {};
+}
+
+Status Budget::SpendString(size_t bytes) {
+  if (bytes > static_cast<size_t>(limits_.string_bytes))
+    return Exhausted(fmt::format("the template makes a string of {} bytes; the limit is {}", bytes,
+                                 limits_.string_bytes));
+  return Spend(1, static_cast<int64_t>(bytes));
+}
+
+Status Budget::SpendSearch(size_t size, size_t what) {
+  return Spend(1 + static_cast<int64_t>((size / 64 + 1) * (what / 16 + 1)));
+}
+
+Value::Value() : data_(None{}) {}
+
+Value Value::MakeUndefined(std::string what) {
+  return Value(Data(Undefined{std::make_shared<const std::string>(std::move(what))}));
+}
+Value Value::String(Text text) {
+  return Value(Data(std::make_shared<const Text>(std::move(text))));
+}
+Value Value::String(std::string_view bytes, bool trusted) {
+  return String(Text(std::string(bytes), trusted));
+}
+
+int64_t Value::integer() const {
+  return Is(Kind::kBool) ? static_cast<int64_t>(boolean()) : std::get<int64_t>(data_);
+}
+double Value::number() const {
+  return Is(Kind::kFloat) ? std::get<double>(data_) : static_cast<double>(integer());
+}
+
+const Value* Dict::Find(std::string_view key) const {
+  const auto at = std::lower_bound(
+      sorted.begin(), sorted.end(), key,
+      [this](uint32_t i, std::string_view k) { return entries[i].key.bytes() < k; });
+  return at != sorted.end() && entries[*at].key.bytes() == key ? &entries[*at].value : nullptr;
+}
+
+Result<Value> MakeList(std::vector<Value> items, bool tuple, bool frozen) {
+  auto list = std::make_shared<List>();
+  for (const Value& item : items) list->depth = std::max(list->depth, 1 + DepthOf(item));
+  if (list->depth > kMaxValueDepth) LATTE_RETURN_IF_ERROR(TooDeep());
+  list->items = std::move(items);
+  list->tuple = tuple;
+  list->frozen = frozen;
+  return Value::Wrap(std::move(list));
+}
+
+Value MakeStrings(std::vector<Text> texts) {
+  auto list = std::make_shared<List>();
+  list->frozen = false;
+  for (Text& text : texts) list->items.push_back(Value::String(std::move(text)));
+  return Value::Wrap(std::move(list));
+}
+
+Result<Value> MakeDict(std::vector<Dict::Entry> entries) {
+  auto dict = std::make_shared<Dict>();
+  std::vector<uint32_t> order(entries.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
+    return entries[a].key.bytes() < entries[b].key.bytes();
+  });
+  // Of equal keys the first keeps its place and the last gives the value, as in Python.
+  std::vector<bool> dropped(entries.size());
+  for (size_t i = order.size(); i-- > 1;) {
+    if (entries[order[i - 1]].key.bytes() != entries[order[i]].key.bytes()) continue;
+    entries[order[i - 1]].value = std::move(entries[order[i]].value);
+    dropped[order[i]] = true;
+  }
+  std::vector<uint32_t> place(entries.size());
+  for (size_t i = 0; i < entries.size(); ++i) {
+    if (dropped[i]) continue;
+    place[i] = static_cast<uint32_t>(dict->entries.size());
+    dict->depth = std::max(dict->depth, 1 + DepthOf(entries[i].value));
+    dict->entries.push_back(std::move(entries[i]));
+  }
+  for (const uint32_t i : order)
+    if (!dropped[i]) dict->sorted.push_back(place[i]);
+  if (dict->depth > kMaxValueDepth) LATTE_RETURN_IF_ERROR(TooDeep());
+  return Value::Wrap(std::shared_ptr<const Dict>(std::move(dict)));
+}
+
+std::string_view TypeName(const Value& value) {
+  constexpr std::string_view kNames[] = {"undefined", "NoneType", "bool", "int",       "float",
+                                         "str",       "list",     "dict", "Namespace", "function"};
+  if (value.Is(Kind::kList) && value.list().tuple) return "tuple";
+  return kNames[static_cast<size_t>(value.kind())];
+}
+
+bool Truthy(const Value& value) {
+  switch (value.kind()) {
+    case Kind::kUndefined:
+    case Kind::kNone:
+      return false;
+    case Kind::kBool:
+    case Kind::kInt:
+    case Kind::kFloat:
+      return value.number() != 0;
+    case Kind::kString:
+      return !value.text().empty();
+    case Kind::kList:
+      return !value.list().items.empty();
+    case Kind::kDict:
+      return !value.dict().entries.empty();
+    case Kind::kNamespace:
+    case Kind::kCallable:
+      return true;
+  }
+  return false;
+}
+
+namespace {
+
+Result<bool> EqualLists(const List& a, const List& b, Budget* budget) {
+  if (a.tuple != b.tuple || a.items.size() != b.items.size()) return false;
+  for (size_t i = 0; i < a.items.size(); ++i) {
+    LATTE_ASSIGN_OR_RETURN(const bool same, Equal(a.items[i], b.items[i], budget));
+    if (!same) return false;
+  }
+  return true;
+}
+
+Result<bool> EqualDicts(const Dict& a, const Dict& b, Budget* budget) {
+  if (a.entries.size() != b.entries.size()) return false;
+  for (const Dict::Entry& entry : a.entries) {
+    const Value* other = b.Find(entry.key.bytes());
+    if (!other) return false;
+    LATTE_ASSIGN_OR_RETURN(const bool same, Equal(entry.value, *other, budget));
+    if (!same) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+Result<bool> Equal(const Value& a, const Value& b, Budget* budget) {
+  LATTE_RETURN_IF_ERROR(budget->Spend(1));
+  if (a.is_integer() && b.is_integer()) return a.integer() == b.integer();
+  if (a.is_number() && b.is_number()) return a.number() == b.number();
+  if (a.kind() != b.kind()) return false;
+  switch (a.kind()) {
+    case Kind::kString:
+      return a.bytes() == b.bytes();
+    case Kind::kList:
+      return EqualLists(a.list(), b.list(), budget);
+    case Kind::kDict:
+      return EqualDicts(a.dict(), b.dict(), budget);
+    case Kind::kNamespace:
+      return a.ns() == b.ns();
+    case Kind::kCallable:
+      return &a.callable() == &b.callable();
+    default:
+      return true;
+  }
+}
+
+Result<int> Compare(const Value& a, const Value& b, std::string_view op) {
+  const auto sign = [](auto x, auto y) { return x < y ? -1 : x > y ? 1 : 0; };
+  if (a.is_integer() && b.is_integer()) return sign(a.integer(), b.integer());
+  if (a.is_number() && b.is_number()) return sign(a.number(), b.number());
+  // UTF-8 sorts by bytes as it does by code points.
+  if (a.Is(Kind::kString) && b.Is(Kind::kString)) return a.bytes().compare(b.bytes());
+  for (const Value* v : {&a, &b})
+    if (v->Is(Kind::kUndefined)) return InvalidArgument(v->undefined());
+  return InvalidArgument(
+      fmt::format("'{}' cannot compare '{}' with '{}'", op, TypeName(a), TypeName(b)));
+}
+
+std::string FloatRepr(double value) {
+  if (std::isnan(value)) return "nan";
+  if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
+  char buffer[64];
+  const auto shortest = [&](std::chars_format format) {
+    return std::string(buffer, std::to_chars(buffer, buffer + 64, value, format).ptr);
+  };
+  // Python writes an exponent below 1e-4 and from 1e16 on.
+  const double size = std::fabs(value);
+  if (size != 0 && (size < 1e-4 || size >= 1e16)) return shortest(std::chars_format::scientific);
+  std::string digits = shortest(std::chars_format::fixed);
+  return digits.find('.') == std::string::npos ? digits + ".0" : digits;
+}
+
+Result<std::vector<Value>> Items(const Value& value, Budget* budget) {
+  std::vector<Value> out;
+  if (value.Is(Kind::kUndefined)) return out;
+  if (value.Is(Kind::kList)) {
+    out = value.list().items;
+  } else if (value.Is(Kind::kDict)) {
+    for (const Dict::Entry& entry : value.dict().entries) out.push_back(Value::String(entry.key));
+  } else if (value.Is(Kind::kString)) {
+    LATTE_RETURN_IF_ERROR(
+        budget->Spend(CodePoints(value.bytes()), 128 * CodePoints(value.bytes())));
+    const std::vector<size_t> offsets = CodePointOffsets(value.bytes());
+    for (size_t i = 0; i + 1 < offsets.size(); ++i)
+      out.push_back(Value::String(value.text().Slice(offsets[i], offsets[i + 1])));
+    return out;
+  } else {
+    return InvalidArgument(fmt::format("'{}' is not iterable", TypeName(value)));
+  }
+  const auto count = static_cast<int64_t>(out.size());
+  LATTE_RETURN_IF_ERROR(budget->Spend(count, 32 * count));
+  return out;
+}
+
+}  // namespace latte::jinja

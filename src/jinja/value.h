@@ -1,0 +1,162 @@
+// The values of the template interpreter and what Python does with them: truth, equality, order,
+// str() and repr(). Values passed in are never changed; lists made inside a template can grow, but
+// hold nothing that could make a cycle. No value reaches anything outside the template.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "latte/status.h"
+
+#include "src/jinja/text.h"
+
+namespace latte::jinja {
+
+// What one rendering may use. The defaults allow a prompt of a million tokens many times over and
+// end any template within about a second.
+struct Limits {
+  int64_t steps = 5'000'000;          // nodes visited, elements touched
+  int64_t total_bytes = 512LL << 20;  // of all strings and elements ever made
+  int64_t string_bytes = 64LL << 20;  // of one string, and of the output
+};
+
+// Counts what a rendering uses. Thread-compatible.
+class Budget {
+ public:
+  explicit Budget(const Limits& limits) : limits_(limits) {}
+  // Errors: kExhausted naming the limit.
+  [[nodiscard]] Status Spend(int64_t steps, int64_t bytes = 0);
+  // The same for a string of that many bytes about to be made.
+  [[nodiscard]] Status SpendString(size_t bytes);
+  // The same for looking through `size` bytes for something of `what` bytes, at worst at each.
+  [[nodiscard]] Status SpendSearch(size_t size, size_t what);
+  const Limits& limits() const { return limits_; }
+
+ private:
+  Limits limits_;
+  int64_t steps_ = 0;
+  int64_t bytes_ = 0;
+};
+
+class Value;
+struct List;
+struct Dict;
+struct Namespace;
+struct Callable;
+
+struct Undefined {
+  std::shared_ptr<const std::string> what;  // for messages: "'x' is undefined"
+};
+struct None {};
+
+enum class Kind {  // in the order of Value's alternatives
+  kUndefined,
+  kNone,
+  kBool,
+  kInt,
+  kFloat,
+  kString,
+  kList,
+  kDict,
+  kNamespace,
+  kCallable
+};
+
+// Cheap to copy: compounds are shared. Thread-compatible.
+class Value {
+ public:
+  Value();  // None
+  static Value MakeUndefined(std::string what);
+  static Value Bool(bool b) { return Value(Data(b)); }
+  static Value Int(int64_t i) { return Value(Data(i)); }
+  static Value Float(double d) { return Value(Data(d)); }
+  static Value String(Text text);
+  static Value String(std::string_view bytes, bool trusted = true);
+  static Value Wrap(std::shared_ptr<List> list) { return Value(Data(std::move(list))); }
+  static Value Wrap(std::shared_ptr<const Dict> dict) { return Value(Data(std::move(dict))); }
+  static Value Wrap(Namespace* ns) { return Value(Data(ns)); }
+  static Value Wrap(std::shared_ptr<const Callable> f) { return Value(Data(std::move(f))); }
+
+  Kind kind() const { return static_cast<Kind>(data_.index()); }
+  bool Is(Kind k) const { return kind() == k; }
+  bool is_integer() const { return Is(Kind::kInt) || Is(Kind::kBool); }  // as Python's int
+  bool is_number() const { return is_integer() || Is(Kind::kFloat); }
+
+  // Requires: the kind fits.
+  bool boolean() const { return std::get<bool>(data_); }
+  int64_t integer() const;  // of a bool too
+  double number() const;    // of any number
+  const Text& text() const { return *std::get<std::shared_ptr<const Text>>(data_); }
+  const std::string& bytes() const { return text().bytes(); }
+  List& list() const { return *std::get<std::shared_ptr<List>>(data_); }
+  const Dict& dict() const { return *std::get<std::shared_ptr<const Dict>>(data_); }
+  Namespace* ns() const { return std::get<Namespace*>(data_); }
+  const Callable& callable() const { return *std::get<std::shared_ptr<const Callable>>(data_); }
+  const std::string& undefined() const { return *std::get<Undefined>(data_).what; }
+
+ private:
+  using Data = std::variant<Undefined, None, bool, int64_t, double, std::shared_ptr<const Text>,
+                            std::shared_ptr<List>, std::shared_ptr<const Dict>, Namespace*,
+                            std::shared_ptr<const Callable>>;
+  explicit Value(Data data) : data_(std::move(data)) {}
+  Data data_;
+};
+
+struct List {
+  std::vector<Value> items;
+  bool tuple = false;
+  bool frozen = true;  // came from outside; append and pop are refused
+  int depth = 1;
+};
+
+// Keys are strings, in order of insertion.
+struct Dict {
+  struct Entry {
+    Text key;
+    Value value;
+  };
+  std::vector<Entry> entries;
+  std::vector<uint32_t> sorted;  // indices of entries by key
+  int depth = 1;
+
+  const Value* Find(std::string_view key) const;  // null if absent
+};
+
+struct Namespace {
+  std::vector<std::pair<std::string, Value>> members;
+};
+
+// A function of the interpreter, a method with the value that it belongs to, or a macro.
+struct Callable {
+  enum class Type { kFunction, kMethod, kMacro };
+  Type type = Type::kFunction;
+  std::string name;
+  Value self;      // methods
+  int macro = -1;  // node of the macro
+};
+
+// Errors of all three: kInvalidArgument when containers nest deeper than 100.
+[[nodiscard]] Result<Value> MakeList(std::vector<Value> items, bool tuple = false,
+                                     bool frozen = false);
+[[nodiscard]] Result<Value> MakeDict(std::vector<Dict::Entry> entries);  // the last of equal keys
+Value MakeStrings(std::vector<Text> texts);
+
+std::string_view TypeName(const Value& value);  // Python's: "str", "NoneType"
+bool Truthy(const Value& value);
+[[nodiscard]] Result<bool> Equal(const Value& a, const Value& b, Budget* budget);
+// Negative, zero or positive. Errors: kInvalidArgument unless both are numbers or both strings.
+[[nodiscard]] Result<int> Compare(const Value& a, const Value& b, std::string_view op);
+
+// Python's str(). An undefined value is empty.
+[[nodiscard]] Result<Text> Str(const Value& value, Budget* budget);
+std::string FloatRepr(double value);
+
+// What a `for` goes through: items, keys, characters; nothing for an undefined value.
+[[nodiscard]] Result<std::vector<Value>> Items(const Value& value, Budget* budget);
+
+}  // namespace latte::jinja

@@ -1,0 +1,99 @@
+#include "src/jobs/batch/batch_line.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "src/openai/response.h"
+
+namespace latte {
+namespace {
+
+// Every result line begins so: what was torn off can be told from somebody else's file.
+constexpr std::string_view kResultBegin = R"({"id":"batch_req_)";
+
+constexpr auto kMembers = std::to_array<std::string_view>({"custom_id", "method", "url", "body"});
+
+Status CheckMembers(const Json& line) {
+  if (!line.is_object()) return InvalidArgument(line.path() + ": expected an object");
+  return line.ForEachMember([&](const std::string& name, const Json& value) -> Status {
+    if (!line.Find(name)) return {};  // null
+    if (std::find(kMembers.begin(), kMembers.end(), name) != kMembers.end()) return {};
+    return InvalidArgument(value.path() + ": expected custom_id, method, url and body only");
+  });
+}
+
+Result<BatchLine> Parse(std::string_view text, const std::string& where) {
+  LATTE_ASSIGN_OR_RETURN(const Json line, Json::Parse(text, where));
+  LATTE_RETURN_IF_ERROR(CheckMembers(line));
+  LATTE_ASSIGN_OR_RETURN(std::string custom_id, line.GetString("custom_id"));
+  if (custom_id.empty()) return InvalidArgument(where + ": custom_id: expected text, found none");
+  LATTE_ASSIGN_OR_RETURN(const std::string method, line.GetString("method"));
+  if (method != "POST")
+    return InvalidArgument(fmt::format("{}: method: expected POST, found '{}'", where, method));
+  LATTE_ASSIGN_OR_RETURN(const std::string url, line.GetString("url"));
+  const std::optional<OpenAiEndpoint> endpoint = FindEndpoint(url);
+  if (!endpoint)
+    return InvalidArgument(fmt::format("{}: url: expected {} or {}, found '{}'", where,
+                                       Url(OpenAiEndpoint::kChat),
+                                       Url(OpenAiEndpoint::kCompletions), url));
+  LATTE_ASSIGN_OR_RETURN(const Json body, line.Get("body"));
+  return BatchLine{std::move(custom_id), *endpoint, body};
+}
+
+JsonOut Line(const BatchLineId& line, int status, JsonOut body, JsonOut error) {
+  return {{"id", fmt::format("batch_req_{}", line.number)},
+          {"custom_id", line.custom_id ? JsonOut(*line.custom_id) : JsonOut(nullptr)},
+          {"response",
+           {{"status_code", status},
+            {"request_id", fmt::format("req_{}", line.number)},
+            {"body", std::move(body)}}},
+          {"error", std::move(error)}};
+}
+
+}  // namespace
+
+Result<BatchLine> ParseBatchLine(std::string_view text, const std::string& where) {
+  Result<BatchLine> out = Parse(text, where);
+  if (!out && out.error().code == Code::kCorrupt) return InvalidArgument(out.error().message);
+  return out;
+}
+
+std::optional<std::string> FindCustomId(std::string_view text) {
+  const Result<Json> line = Json::Parse(text, "");
+  if (!line) return std::nullopt;
+  Result<std::string> id = line->GetString("custom_id");
+  if (!id || id->empty()) return std::nullopt;
+  return *std::move(id);
+}
+
+JsonOut BatchResult(const BatchLineId& line, JsonOut body) {
+  return Line(line, HttpStatus(Code::kOk), std::move(body), nullptr);
+}
+
+JsonOut BatchFailure(const BatchLineId& line, const Error& error) {
+  return Line(line, HttpStatus(error.code), OpenAiError(error),
+              {{"code", CodeName(error.code)}, {"message", error.message}});
+}
+
+Result<BatchOutcome> ParseBatchResult(std::string_view text, const std::string& where) {
+  LATTE_ASSIGN_OR_RETURN(const Json line, Json::Parse(text, where));
+  LATTE_RETURN_IF_ERROR(line.GetString("id"));
+  LATTE_ASSIGN_OR_RETURN(const Json response, line.Get("response"));
+  LATTE_ASSIGN_OR_RETURN(const int64_t status, response.GetInt("status_code"));
+  BatchOutcome out;
+  out.failed = status != HttpStatus(Code::kOk);
+  if (const auto id = line.Find("custom_id")) {
+    LATTE_ASSIGN_OR_RETURN(out.custom_id, id->AsString());
+  }
+  if (!out.custom_id && !out.failed) return Corrupt(where + ": key 'custom_id' is missing");
+  return out;
+}
+
+bool BeginsBatchResult(std::string_view text) {
+  return text.substr(0, kResultBegin.size()) == kResultBegin.substr(0, text.size());
+}
+
+}  // namespace latte

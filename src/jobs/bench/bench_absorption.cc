@@ -1,0 +1,112 @@
+#include "src/jobs/bench/bench_absorption.h"
+
+#include <array>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "src/jobs/bench/bench_timer.h"
+#include "src/jobs/bench/random_mla_layer.h"
+#include "src/kernels/params/linear.h"
+#include "src/kernels/registry.h"
+
+namespace latte {
+namespace {
+
+constexpr int kRuns = 5;
+constexpr int64_t kD = 5120;
+constexpr int64_t kCq = 1536;
+
+// A product with random bf16 weights, larger than what caches hold.
+class RandomProduct {
+ public:
+  RandomProduct(int64_t rows, int64_t columns, int64_t batch)
+      : w_(DType::kBF16, {1, rows, columns}),
+        x_(DType::kBF16, {1, batch, columns}),
+        y_(DType::kF32, {1, batch, rows}) {
+    FillRandom(w_, 0.05f, 1);
+    FillRandom(x_, 1.0f, 2);
+  }
+  double Run(const Exec& exec) {
+    LinearPart part;
+    part.x = x_;
+    part.w = w_;
+    part.y = y_;
+    return SecondsOf([&] { latte::Run<LinearOp>({{&part, 1}}, exec); });
+  }
+  int64_t bytes() const { return w_.bytes(); }
+
+ private:
+  Tensor w_, x_, y_;
+};
+
+struct Form {
+  std::string_view name;
+  int64_t weight_bytes, cache_bytes;
+  std::vector<double> seconds = {};
+};
+
+}  // namespace
+
+Status AbsorptionOptions::Validate() const {
+  const auto in_range = [](std::string_view flag, int64_t value, int64_t most) -> Status {
+    if (value >= 1 && value <= most) return {};
+    return InvalidArgument(fmt::format("{}: expected 1 to {}, found {}", flag, most, value));
+  };
+  LATTE_RETURN_IF_ERROR(in_range("--heads", heads, 128));
+  LATTE_RETURN_IF_ERROR(in_range("--context", context, 1 << 17));
+  LATTE_RETURN_IF_ERROR(in_range("--batch", batch, 1024));
+  return in_range("--threads", threads, 1024);
+}
+
+Result<JsonOut> BenchAbsorption(const AbsorptionOptions& o, const Machine& machine) {
+  LATTE_RETURN_IF_ERROR(o.Validate());
+  MlaSample::Options sample;
+  sample.dims = DeepSeekDims(o.heads);
+  sample.max_tokens = o.context + 1;
+  sample.batch = o.batch;
+  LATTE_ASSIGN_OR_RETURN(const std::unique_ptr<MlaSample> latents, MlaSample::Create(sample));
+  sample.expanded_cache = true;
+  LATTE_ASSIGN_OR_RETURN(const std::unique_ptr<MlaSample> expanded, MlaSample::Create(sample));
+  const MlaDims& dims = latents->dims();
+  RandomProduct w_q(dims.h * dims.qk(), kCq, o.batch);
+  RandomProduct w_qr(dims.h * dims.r, kCq, o.batch);
+  RandomProduct w_o(kD, dims.h * dims.v, o.batch);
+  RandomProduct w_uq_uk(dims.h * dims.c, kCq, o.batch);
+  RandomProduct w_uv_o(kD, dims.h * dims.c, o.batch);
+  const int64_t kv_b = dims.h * (dims.n + dims.v) * dims.c * SizeOf(DType::kBF16);
+  const int64_t latent_cache = o.batch * o.context * dims.latent() * SizeOf(DType::kBF16);
+  const int64_t expanded_cache = o.batch * o.context * dims.expanded() * SizeOf(DType::kBF16);
+  const int64_t around = w_q.bytes() + w_o.bytes();
+  std::array forms = {
+      Form{"CD", around, expanded_cache}, Form{"CC", around + kv_b, latent_cache},
+      Form{"A_CC", around + kv_b, latent_cache}, Form{"A_CC_ME", around + kv_b, latent_cache},
+      Form{"AM_CC_ME", w_qr.bytes() + w_uq_uk.bytes() + w_uv_o.bytes(), latent_cache}};
+  ThreadPool threads(o.threads);
+  const Exec exec{&threads, &machine};
+  for (int run = -1; run < kRuns; ++run) {  // the first one warms up
+    const double outer = w_q.Run(exec) + w_o.Run(exec);
+    const double copy = latents->CopyRows(o.context, exec);
+    const std::array seconds = {
+        outer + expanded->Attend(MlaPath::kDecompressed, 1, o.context, exec),
+        outer + latents->Attend(MlaPath::kLatent, 1, o.context, exec),
+        outer + latents->Attend(MlaPath::kAbsorbed, 1, o.context, exec) + copy,
+        outer + latents->Attend(MlaPath::kAbsorbed, 1, o.context, exec),
+        w_qr.Run(exec) + w_uq_uk.Run(exec) + w_uv_o.Run(exec) +
+            latents->AttendLatents(1, o.context, exec)};
+    for (size_t i = 0; run >= 0 && i < forms.size(); ++i) forms[i].seconds.push_back(seconds[i]);
+  }
+  JsonOut list = JsonOut::array();
+  const double base = Median(forms[0].seconds);
+  for (const Form& form : forms)
+    list.push_back({{"form", form.name},
+                    {"us", Median(form.seconds) * 1e6},
+                    {"weight_bytes", form.weight_bytes},
+                    {"cache_bytes", form.cache_bytes},
+                    {"times_faster_than_cd", base / Median(form.seconds)}});
+  return JsonOut{{"bench", "absorption"}, {"heads", o.heads},     {"context", o.context},
+                 {"batch", o.batch},      {"threads", o.threads}, {"runs", kRuns},
+                 {"forms", list}};
+}
+
+}  // namespace latte

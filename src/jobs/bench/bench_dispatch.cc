@@ -1,0 +1,193 @@
+#include "src/jobs/bench/bench_dispatch.h"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+#include "src/base/math.h"
+#include "src/jobs/bench/bench_timer.h"
+#include "src/jobs/bench/random_mla_layer.h"
+#include "src/layers/mla/path_cost.h"
+
+namespace latte {
+namespace {
+
+constexpr int kRuns = 7;
+constexpr int kShortRuns = 101;  // of what takes some 100 µs, as long as a hiccup of a machine
+constexpr double kShortSeconds = 0.05;  // of them all
+constexpr int64_t kRunTokens = 512;     // a longer prompt is evaluated in chunks of these
+constexpr std::array<int64_t, 5> kContexts = {0, 64, 512, 4096, 32768};
+constexpr int64_t kMostNew = 1024;
+constexpr double kCellSeconds = 2;  // of runs of a cell, 3 at least
+constexpr double kHopeless = 4;     // a path this many times slower is not measured again
+constexpr int64_t kWeightBytes = int64_t{256} << 20;  // of all layers of a sample: more than caches
+
+Result<std::unique_ptr<MlaSample>> Sample(const DispatchOptions& options, int64_t max_tokens) {
+  MlaSample::Options out;
+  out.dims = DeepSeekDims(options.heads);
+  out.dtype = options.dtype;
+  out.max_tokens = max_tokens;
+  const int64_t layer_bytes =
+      out.dims.h * (out.dims.n + out.dims.v) * out.dims.c * SizeOf(options.dtype);
+  out.copies = std::clamp<int64_t>(kWeightBytes / layer_bytes, 2, 64);
+  return MlaSample::Create(out);
+}
+
+// A prompt, chunk by chunk.
+double RunPrompt(MlaSample& sample, MlaPath path, const PromptShape& prompt, const Exec& exec) {
+  double seconds = 0;
+  for (int64_t begin = 0; begin < prompt.new_tokens; begin += kRunTokens)
+    seconds += sample.Attend(path, std::min(kRunTokens, prompt.new_tokens - begin),
+                             prompt.cached_tokens + begin, exec);
+  return seconds;
+}
+
+// Runs of what takes `seconds`: more where that is little.
+int RunsOf(double seconds) {
+  return static_cast<int>(std::clamp(kShortSeconds / seconds, 1.0 * kRuns, 1.0 * kShortRuns));
+}
+
+double MedianSeconds(MlaSample& sample, MlaPath path, const PromptShape& prompt, const Exec& exec) {
+  const int runs = RunsOf(RunPrompt(sample, path, prompt, exec));
+  std::vector<double> seconds;
+  for (int run = 0; run < runs; ++run) seconds.push_back(RunPrompt(sample, path, prompt, exec));
+  return Median(std::move(seconds));
+}
+
+// Of a prompt and of one that is part of it, in turn: what memory gives changes within a second,
+// and a difference of times that were taken apart would be mostly that.
+struct Parted {
+  double whole = 0, rest = 0;
+};
+Parted MedianRest(MlaSample& sample, MlaPath path, const PromptShape& whole,
+                  const PromptShape& part, const Exec& exec) {
+  RunPrompt(sample, path, whole, exec);
+  std::vector<double> wholes, rests;
+  for (int run = 0; run < kRuns; ++run) {
+    const double of_part = RunPrompt(sample, path, part, exec);
+    wholes.push_back(RunPrompt(sample, path, whole, exec));
+    rests.push_back(wholes.back() - of_part);
+  }
+  return {Median(std::move(wholes)), Median(std::move(rests))};
+}
+
+// Times of both paths, in turn.
+struct Pair {
+  double absorbed = 0, latent = 0;
+};
+Pair MeasurePair(MlaSample& sample, const PromptShape& prompt, const Exec& exec) {
+  double absorbed = RunPrompt(sample, MlaPath::kAbsorbed, prompt, exec);
+  double latent = RunPrompt(sample, MlaPath::kLatent, prompt, exec);
+  const bool absorbed_runs = absorbed < kHopeless * latent;
+  const bool latent_runs = latent < kHopeless * absorbed;
+  const double both = (absorbed_runs ? absorbed : 0) + (latent_runs ? latent : 0);
+  const auto runs = static_cast<int>(std::clamp(kCellSeconds / both, 3.0, 1.0 * RunsOf(both)));
+  std::vector<double> absorbed_seconds, latent_seconds;
+  for (int run = 0; run < runs; ++run) {
+    if (absorbed_runs)
+      absorbed_seconds.push_back(RunPrompt(sample, MlaPath::kAbsorbed, prompt, exec));
+    if (latent_runs) latent_seconds.push_back(RunPrompt(sample, MlaPath::kLatent, prompt, exec));
+  }
+  return {absorbed_runs ? Median(absorbed_seconds) : absorbed,
+          latent_runs ? Median(latent_seconds) : latent};
+}
+
+// Rates are differences of noisy times, but more work never runs at a lower rate: what lies above a
+// later point was noise.
+void MakeRise(RateCurve& curve) {
+  for (size_t i = curve.points.size(); i-- > 1;)
+    curve.points[i - 1].gflops = std::min(curve.points[i - 1].gflops, curve.points[i].gflops);
+}
+
+double Gflops(double flops, double seconds) { return flops * 1e-9 / std::max(seconds, 1e-9); }
+
+}  // namespace
+
+Status DispatchOptions::Validate() const {
+  if (heads < 1 || heads > 128)
+    return InvalidArgument(fmt::format("--heads: expected 1 to 128, found {}", heads));
+  if (threads < 1 || threads > 1024)
+    return InvalidArgument(fmt::format("--threads: expected 1 to 1024, found {}", threads));
+  return {};
+}
+
+// What remains of a path after one of its parts has been measured alone is the other part.
+Result<MlaRates> MeasureRates(const DispatchOptions& options, const Machine& machine) {
+  LATTE_RETURN_IF_ERROR(options.Validate());
+  constexpr int64_t kContext = 4096;
+  LATTE_ASSIGN_OR_RETURN(const std::unique_ptr<MlaSample> sample,
+                         Sample(options, kContext + kRunTokens));
+  ThreadPool threads(options.threads);
+  const Exec exec{&threads, &machine};
+  Ceilings ceilings;
+  for (int run = 0; run < kRuns; ++run) ceilings.Sample(exec, /*dram=*/true);
+
+  // FLOPs of one part at a time: others are priced at nothing.
+  const auto h = static_cast<double>(options.heads);
+  const MlaDims& dims = sample->dims();
+  const double weight = 2 * h * static_cast<double>(dims.c * (dims.n + dims.v));
+  const double pair_latent = 2 * h * static_cast<double>(2 * dims.c + dims.r);
+  const double pair_expanded = 2 * h * static_cast<double>(dims.n + dims.r + dims.v);
+  const auto pairs = [](double q, double k) { return q * k + q * (q + 1) / 2; };
+
+  MlaRates out;
+  out.memory_gbps = ceilings.Median(Ceiling::kDram);
+  for (const int64_t keys : {1, 8, 64, 512, 4096}) {
+    const double s = MedianSeconds(*sample, MlaPath::kLatent, {1, keys - 1}, exec);
+    out.expand.points.push_back(
+        {static_cast<double>(keys), Gflops(weight * static_cast<double>(keys), s)});
+  }
+  for (const int64_t q : {1, 4, 16, 64, 256, 512}) {
+    const auto tokens = static_cast<double>(q);
+    const double alone = MedianSeconds(*sample, MlaPath::kAbsorbed, {q, 0}, exec);
+    const PromptShape deep{q, kContext - q};
+    const Parted absorbed = MedianRest(*sample, MlaPath::kAbsorbed, deep, {q, 0}, exec);
+    const auto past = static_cast<double>(kContext - q);
+    out.decode.points.push_back(
+        {h * tokens, Gflops(pair_latent * (pairs(tokens, past) - pairs(tokens, 0)),
+                            std::max(absorbed.rest, absorbed.whole / 50))});
+    const double decode_alone =
+        pair_latent * pairs(tokens, 0) / (out.decode.points.back().gflops * 1e9);
+    out.absorb.points.push_back(
+        {tokens, Gflops(weight * tokens, std::max(alone - decode_alone, alone / 4))});
+    if (q == 1) continue;
+    const Parted latent = MedianRest(*sample, MlaPath::kLatent, deep, {1, kContext - 1}, exec);
+    out.mha.points.push_back({tokens, Gflops(pair_expanded * pairs(tokens, past),
+                                             std::max(latent.rest, latent.whole / 50))});
+  }
+  for (RateCurve* curve : {&out.expand, &out.mha, &out.absorb, &out.decode}) MakeRise(*curve);
+  return out;
+}
+
+Result<JsonOut> BenchDispatch(const DispatchOptions& options, const MlaRates& rates,
+                              const Machine& machine) {
+  LATTE_RETURN_IF_ERROR(options.Validate());
+  LATTE_ASSIGN_OR_RETURN(const std::unique_ptr<MlaSample> sample,
+                         Sample(options, kContexts.back() + kMostNew));
+  ThreadPool threads(options.threads);
+  const Exec exec{&threads, &machine};
+  JsonOut grid = JsonOut::array();
+  double worst = 1;
+  for (const int64_t cached : kContexts)
+    for (int64_t q = 1; q <= kMostNew; q *= 2) {
+      const PromptShape prompt{q, cached};
+      const Pair seconds = MeasurePair(*sample, prompt, exec);
+      const PathChoice choice = ChoosePath(sample->dims(), prompt, rates);
+      const bool absorbed = choice.path == MlaPath::kAbsorbed;
+      const double chosen = absorbed ? seconds.absorbed : seconds.latent;
+      const double ratio = chosen / std::min(seconds.absorbed, seconds.latent);
+      worst = std::max(worst, ratio);
+      grid.push_back({{"new_tokens", q},
+                      {"cached_tokens", cached},
+                      {"absorbed_us", seconds.absorbed * 1e6},
+                      {"latent_us", seconds.latent * 1e6},
+                      {"chosen", absorbed ? "absorbed" : "latent"},
+                      {"ratio", ratio}});
+    }
+  return JsonOut{{"bench", "dispatch"}, {"heads", options.heads},  {"threads", options.threads},
+                 {"runs", kRuns},       {"most_runs", kShortRuns}, {"worst_ratio", worst},
+                 {"grid", grid}};
+}
+
+}  // namespace latte

@@ -1,0 +1,308 @@
+#include "src/jobs/bench/bench_engine.h"
+
+#include <cstdlib>
+
+#include <fmt/format.h>
+
+#include "src/base/limits/memory.h"
+#include "src/base/math.h"
+#include "src/base/random.h"
+#include "src/engine/engine_core.h"
+#include "src/jobs/bench/bench_timer.h"
+#include "src/jobs/convert/staging_folder.h"
+
+namespace latte {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+std::vector<int32_t> RandomTokens(int64_t count, int64_t vocab, uint64_t stream) {
+  Random random(1, stream);
+  std::vector<int32_t> out(static_cast<size_t>(count));
+  for (int32_t& token : out)
+    token = static_cast<int32_t>(random.Below(static_cast<uint64_t>(vocab)));
+  return out;
+}
+
+Request Greedy(std::vector<int32_t> tokens, int64_t gen) {
+  Request r;
+  r.tokens = std::move(tokens);
+  r.sampling.temperature = 0;
+  r.stop.max_tokens = gen;
+  r.stop.ignore_eos = true;
+  return r;
+}
+
+// The other half is for weights and whatever else runs.
+MemoryRoom HalfOfMemory() {
+  const std::optional<int64_t> available = AvailableMemory();
+  return {available ? std::optional(*available / 2) : std::nullopt};
+}
+
+// An engine whose answers only count.
+struct Bed {
+  std::unique_ptr<EngineCore> core;
+  int64_t first_tokens = 0;  // answers that have begun
+  int64_t ended = 0;
+  Error error;  // of the last answer that failed
+
+  static Result<std::unique_ptr<Bed>> Make(const Model& model, const Machine& machine,
+                                           const EngineOptions& options) {
+    LATTE_ASSIGN_OR_RETURN(const Settings settings,
+                           Settle(options, model.config(), machine, HalfOfMemory()));
+    auto bed = std::make_unique<Bed>();
+    LATTE_ASSIGN_OR_RETURN(bed->core, EngineCore::Create({&model, &machine, nullptr}, settings));
+    Bed* const counts = bed.get();
+    bed->core->SetEventSink([counts](std::span<const TokenEvent> events) {
+      for (const TokenEvent& e : events) {
+        if (e.generated_tokens == 1) ++counts->first_tokens;
+        if (e.finish) ++counts->ended;
+        if (e.finish == FinishReason::kError) counts->error = e.error;
+      }
+    });
+    return bed;
+  }
+
+  // Steps until `done`. Errors: of a request that failed.
+  template <class F>
+  Status RunUntil(const F& done) {
+    while (!done()) {
+      core->WaitForWork(Clock::now() + std::chrono::seconds(1));
+      LATTE_RETURN_IF_ERROR(core->Step());
+      if (!error.message.empty()) return tl::unexpected(error);
+    }
+    return {};
+  }
+
+  // Seconds until all requests have ended.
+  Result<double> RunAll(const std::vector<Request>& requests) {
+    const Clock::time_point start = Clock::now();
+    const int64_t wanted = ended + static_cast<int64_t>(requests.size());
+    for (const Request& r : requests) LATTE_RETURN_IF_ERROR(core->Submit(r));
+    LATTE_RETURN_IF_ERROR(RunUntil([&] { return ended == wanted; }));
+    return std::chrono::duration<double>(Clock::now() - start).count();
+  }
+};
+
+EngineOptions WithRoom(EngineOptions options, int64_t sequences, int64_t tokens_each) {
+  options.max_sequences = sequences;
+  options.max_batch_tokens = std::max(options.max_batch_tokens, sequences + 1);
+  if (options.max_tokens == 0) options.max_tokens = RoundUp(tokens_each + 1, options.page_tokens);
+  return options;
+}
+
+// An engine with so many sequences, all of them decoding, and what its steps took.
+struct BatchRun {
+  int64_t batch = 0;
+  std::unique_ptr<Bed> bed;
+  OpTimes times = {};
+  Ceilings ceilings = {};
+  std::vector<double> seconds = {};
+  EngineStats before = {};
+
+  double tokens_per_s() const { return static_cast<double>(batch) / Median(seconds); }
+  OpWork work() const {
+    OpWork out;
+    for (const auto& [op, use] : times) {
+      out.flops += use.work.flops;
+      out.bytes += use.work.bytes;
+    }
+    return out;
+  }
+  double bytes_per_step() const {
+    return static_cast<double>(work().bytes) / static_cast<double>(seconds.size());
+  }
+
+  void Step(const Exec& exec, bool sample) {
+    bed->core->Measure(&times);
+    seconds.push_back(SecondsOf([&] { static_cast<void>(bed->core->Step()); }));
+    bed->core->Measure(nullptr);
+    if (sample) ceilings.Sample(exec, /*dram=*/true);
+  }
+
+  JsonOut Json() const {
+    const EngineStats after = bed->core->Stats();
+    const double median = Median(seconds);
+    const double in_steps = after.step_seconds - before.step_seconds;
+    const double in_model = after.forward_seconds - before.forward_seconds;
+    JsonOut out{{"batch", batch},
+                {"decoded", after.generated_tokens - before.generated_tokens},
+                {"tokens_per_s", tokens_per_s()},
+                {"ms", median * 1e3},
+                {"us", median * 1e6},
+                {"overhead", 1 - in_model / in_steps},
+                {"flops", static_cast<double>(work().flops) / static_cast<double>(seconds.size())},
+                {"bytes", bytes_per_step()},
+                {"unique_bytes", bytes_per_step()},
+                {"memory_fraction",
+                 OrNull(bytes_per_step() * 1e-9 / (median * ceilings.Median(Ceiling::kDram)))}};
+    ceilings.AddTo(out);
+    return out;
+  }
+};
+
+// Runs all prompts, so that the next step is a decode of every sequence.
+Result<BatchRun> StartBatch(const Model& model, const BenchBatchOptions& options,
+                            const Machine& machine, int64_t batch) {
+  // Two steps more than are measured: one before, one so that nobody ends while it counts.
+  const int64_t gen = options.gen + 2;
+  BatchRun run{batch, nullptr};
+  LATTE_ASSIGN_OR_RETURN(
+      run.bed,
+      Bed::Make(model, machine, WithRoom(options.engine, batch, options.prompt + gen + batch)));
+  EngineCore& core = *run.bed->core;
+  for (int64_t b = 0; b < batch; ++b) {
+    const auto stream = static_cast<uint64_t>(b);
+    // Those that begin earlier would end earlier.
+    Request r =
+        Greedy(RandomTokens(options.prompt, model.config().vocab, stream),
+               gen + CeilDiv(options.prompt * batch, core.settings().options.max_batch_tokens));
+    r.sampling.temperature = options.temperature;
+    r.sampling.top_p = options.top_p;
+    r.sampling.seed = stream;
+    LATTE_RETURN_IF_ERROR(core.Submit(r));
+  }
+  LATTE_RETURN_IF_ERROR(run.bed->RunUntil([&] { return run.bed->first_tokens == batch; }));
+  LATTE_RETURN_IF_ERROR(core.Step());
+  run.before = core.Stats();
+  return run;
+}
+
+std::vector<Request> SharedPrefix(const BenchPrefixOptions& o, int64_t vocab) {
+  const std::vector<int32_t> prefix = RandomTokens(o.prefix, vocab, 0);
+  std::vector<Request> out;
+  for (int64_t i = 0; i < o.requests; ++i) {
+    std::vector<int32_t> tokens = prefix;
+    const auto own = RandomTokens(o.own, vocab, static_cast<uint64_t>(i) + 1);
+    tokens.insert(tokens.end(), own.begin(), own.end());
+    out.push_back(Greedy(std::move(tokens), o.gen));
+  }
+  return out;
+}
+
+// Time to first token of a long prompt: cold, from memory, from disk.
+Result<JsonOut> FirstTokens(const Model& model, const BenchPrefixOptions& o,
+                            const Machine& machine) {
+  LATTE_ASSIGN_OR_RETURN(const StagingFolder folder, StagingFolder::MakeScratch("latte-prefixes"));
+  EngineOptions options = WithRoom(o.engine, 4, o.long_prompt + 2);
+  options.cache_dir = folder.path();
+  const std::vector<Request> once = {
+      Greedy(RandomTokens(o.long_prompt, model.config().vocab, 99), 1)};
+  JsonOut out;
+  {
+    LATTE_ASSIGN_OR_RETURN(const auto bed, Bed::Make(model, machine, options));
+    LATTE_ASSIGN_OR_RETURN(out["cold_s"], bed->RunAll(once));
+    LATTE_ASSIGN_OR_RETURN(out["memory_s"], bed->RunAll(once));
+    LATTE_RETURN_IF_ERROR(bed->core->SavePrefixes());
+  }
+  LATTE_ASSIGN_OR_RETURN(const auto bed, Bed::Make(model, machine, options));
+  LATTE_ASSIGN_OR_RETURN(out["disk_s"], bed->RunAll(once));
+  const EngineStats stats = bed->core->Stats();
+  out["prompt_tokens"] = o.long_prompt;
+  out["disk_tokens"] = stats.disk_tokens;
+  out["disk_bytes"] = stats.disk_tokens / stats.page_tokens * stats.page_bytes;
+  return out;
+}
+
+struct Level {
+  std::string name;
+  bool scarce = false;  // memory for half of the requests
+  std::vector<double> seconds = {};
+  int64_t preemptions = 0;
+};
+
+}  // namespace
+
+Result<JsonOut> BenchBatch(const Model& model, const BenchBatchOptions& options,
+                           const Machine& machine) {
+  std::vector<BatchRun> runs;
+  for (const int64_t batch : options.batches) {
+    LATTE_ASSIGN_OR_RETURN(BatchRun run, StartBatch(model, options, machine, batch));
+    runs.push_back(std::move(run));
+  }
+  const Exec exec{&runs.front().bed->core->threads(), &machine};
+  for (int64_t g = 0; g < options.gen; ++g)
+    for (BatchRun& run : runs) run.Step(exec, g % 8 == 0);
+
+  JsonOut out{{"bench", "batch"}, {"prompt", options.prompt}, {"gen", options.gen}};
+  out["batches"] = JsonOut::array();
+  const BatchRun& first = runs.front();
+  for (const BatchRun& run : runs) {
+    const double gain = run.tokens_per_s() / first.tokens_per_s();
+    const double floor_gain = static_cast<double>(run.batch) * first.bytes_per_step() /
+                              (static_cast<double>(first.batch) * run.bytes_per_step());
+    JsonOut one = run.Json();
+    one["gain"] = gain;
+    one["floor_gain"] = floor_gain;
+    one["fraction"] = gain / floor_gain;
+    out["batches"].push_back(std::move(one));
+  }
+  return out;
+}
+
+Result<JsonOut> BenchPrefix(const Model& model, const BenchPrefixOptions& o,
+                            const Machine& machine) {
+  const std::vector<Request> requests = SharedPrefix(o, model.config().vocab);
+  JsonOut out{{"bench", "prefix"},
+              {"requests", o.requests},
+              {"prefix", o.prefix},
+              {"own", o.own},
+              {"gen", o.gen}};
+  double seconds[2] = {0, 0};
+  for (const bool reuse : {false, true}) {
+    EngineOptions options = WithRoom(o.engine, o.requests, o.prefix + o.own + o.gen);
+    options.prefix_cache = reuse;
+    LATTE_ASSIGN_OR_RETURN(const auto bed, Bed::Make(model, machine, options));
+    LATTE_ASSIGN_OR_RETURN(seconds[reuse ? 1 : 0], bed->RunAll(requests));
+    out[reuse ? "computed_tokens" : "computed_tokens_without"] = bed->core->Stats().computed_tokens;
+  }
+  out["without_s"] = seconds[0];
+  out["with_s"] = seconds[1];
+  out["ratio"] = seconds[1] / seconds[0];
+  if (o.long_prompt > 0) {
+    LATTE_ASSIGN_OR_RETURN(out["first_token"], FirstTokens(model, o, machine));
+  }
+  return out;
+}
+
+Result<JsonOut> BenchDeterminism(const Model& model, const BenchDeterminismOptions& o,
+                                 const Machine& machine) {
+  std::vector<Request> requests;
+  for (int64_t i = 0; i < o.requests; ++i)
+    requests.push_back(
+        Greedy(RandomTokens(o.prompt + i, model.config().vocab, static_cast<uint64_t>(i)), o.gen));
+  std::vector<Level> levels;
+  for (const bool scarce : {false, true})
+    for (const char* const name : {"strict", "on", "off"}) levels.push_back({name, scarce});
+  for (int round = 0; round < o.rounds; ++round)
+    for (Level& level : levels) {
+      EngineOptions options = WithRoom(o.engine, o.requests, o.prompt + o.requests + o.gen);
+      options.deterministic = level.name;
+      LATTE_ASSIGN_OR_RETURN(const Settings plain,
+                             Settle(options, model.config(), machine, HalfOfMemory()));
+      const int64_t pages =
+          o.requests * CeilDiv(options.max_tokens, options.page_tokens) / (level.scarce ? 2 : 1);
+      options.cache_bytes = pages * plain.cache_spec.bytes_per_page();
+      LATTE_ASSIGN_OR_RETURN(const auto bed, Bed::Make(model, machine, options));
+      LATTE_ASSIGN_OR_RETURN(const double seconds, bed->RunAll(requests));
+      level.seconds.push_back(seconds);
+      level.preemptions += bed->core->Stats().preemptions;
+    }
+  JsonOut out{{"bench", "determinism"},
+              {"requests", o.requests},
+              {"prompt", o.prompt},
+              {"gen", o.gen},
+              {"rounds", o.rounds}};
+  out["levels"] = JsonOut::array();
+  const auto tokens =
+      static_cast<double>(o.requests * (o.prompt + o.gen) + o.requests * (o.requests - 1) / 2);
+  for (const Level& level : levels)
+    out["levels"].push_back({{"level", level.name},
+                             {"scarce", level.scarce},
+                             {"seconds", Median(level.seconds)},
+                             {"tokens_per_s", tokens / Median(level.seconds)},
+                             {"preemptions", level.preemptions}});
+  return out;
+}
+
+}  // namespace latte

@@ -1,0 +1,431 @@
+#include "src/jobs/bench/bench_gemm.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <numeric>
+#include <optional>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "src/base/math.h"
+#include "src/base/random.h"
+#include "src/jobs/bench/bench_kernel.h"
+#include "src/jobs/bench/bench_timer.h"
+#include "src/kernels/params/linear.h"
+#include "src/kernels/registry.h"
+#include "src/tensor/tensor.h"
+
+namespace latte {
+namespace {
+
+constexpr int kRuns = 9;
+constexpr double kRunSeconds = 0.02;  // long against a clock tick and a wake-up
+constexpr int64_t kPoolBytes = int64_t{512} << 20;
+constexpr int64_t kMaxBytes = int64_t{16} << 30;
+constexpr int64_t kMemoryRows = 64;  // up to which weights come from memory
+constexpr int64_t kGroup = 128;      // of int8 activations
+
+Status CheckRange(std::string_view flag, int64_t value, int64_t most) {
+  if (value >= 1 && value <= most) return {};
+  return InvalidArgument(fmt::format("{}: expected 1 to {}, found {}", flag, most, value));
+}
+
+// What --dtype and --act mean.
+struct Format {
+  DType w, x;
+  int64_t rows = 0, columns = 0;  // that share a scale; columns 0: all; rows 0: no scales
+};
+
+Result<Format> FormatOf(const BenchWeights& o) {
+  Format out{DType::kBF16, DType::kBF16};
+  if (o.dtype == "f32")
+    out = {DType::kF32, DType::kF32};
+  else if (o.dtype == "f16")
+    out.w = DType::kF16;
+  else if (o.dtype == "fp8")
+    out = {DType::kF8E4M3, DType::kBF16, 128, 128};
+  else if (o.dtype == "int8")
+    out = {DType::kI8, DType::kI8, 1, 0};
+  else if (o.dtype == "int4")
+    out = {DType::kU4, DType::kI8, 1, 32};
+  else if (o.dtype != "bf16")
+    return InvalidArgument(
+        fmt::format("--dtype: expected f32, f16, bf16, fp8, int8 or int4, found '{}'", o.dtype));
+  if (o.act == "f32")
+    out.x = DType::kF32;
+  else if (o.act == "bf16")
+    out.x = DType::kBF16;
+  else if (o.act == "int8")
+    out.x = DType::kI8;
+  else if (!o.act.empty())
+    return InvalidArgument(fmt::format("--act: expected f32, bf16 or int8, found '{}'", o.act));
+  LATTE_RETURN_IF_ERROR(CheckRange("--threads", o.threads, 1024));
+  return out;
+}
+
+// Memory full of numbers that are ordinary in every type: no NaN, infinity or subnormal.
+class Pool {
+ public:
+  explicit Pool(int64_t bytes) : memory_(DType::kU8, {RoundUp(bytes, 64)}) {
+    constexpr int64_t kBlock = 1 << 20;
+    std::byte* const data = memory_.view().data;
+    const int64_t size = memory_.bytes();
+    for (int64_t i = 0; i < std::min(kBlock, size); ++i) {
+      const uint64_t bits = Mix64(static_cast<uint64_t>(i));
+      // Odd bytes are the upper half of a bf16 or f16 between 2^−15 and 2, or of a small f32; even
+      // ones are normal numbers where an e4m3 is a byte.
+      data[i] = static_cast<std::byte>(i % 2 == 0 ? (bits & 0xbfu) | 9u
+                                                  : (bits & 0x80u) | 0x38u | (bits & 7u));
+    }
+    for (int64_t at = kBlock; at < size; at += kBlock)
+      std::memcpy(data + at, data, static_cast<size_t>(std::min(kBlock, size - at)));
+  }
+  // The next [b, n, k] of a type; from the start again when the end is reached.
+  TensorView Take(DType type, int64_t b, int64_t n, int64_t k) {
+    const int64_t width = CeilDiv(k, ValuesPerElement(type));
+    const int64_t bytes = RoundUp(b * n * width * SizeOf(type), 64);
+    if (used_ + bytes > memory_.bytes()) used_ = 0;
+    const TensorView out(memory_.view().data + used_, type, {b, n, width});
+    used_ += bytes;
+    return out;
+  }
+
+ private:
+  Tensor memory_;
+  int64_t used_ = 0;
+};
+
+int64_t WeightBytes(const Format& f, int64_t n, int64_t k) {
+  int64_t bytes = n * CeilDiv(k, ValuesPerElement(f.w)) * SizeOf(f.w);
+  if (f.rows > 0) bytes += CeilDiv(n, f.rows) * (f.columns == 0 ? 1 : CeilDiv(k, f.columns)) * 4;
+  return bytes;
+}
+
+struct Work {
+  int64_t flops = 0, weight_bytes = 0, other_bytes = 0;
+
+  int64_t bytes() const { return weight_bytes + other_bytes; }
+  void Add(const Format& f, int64_t b, int64_t m, int64_t n, int64_t k) {
+    flops += 2 * b * m * n * k;
+    weight_bytes += b * WeightBytes(f, n, k);
+    other_bytes += b * m * (k * SizeOf(f.x) + n * SizeOf(DType::kF32));
+  }
+};
+
+// Weights with scales, and activations, for parts of calls.
+class Source {
+ public:
+  Source(const Format& format, int64_t weight_bytes, int64_t other_bytes)
+      : format_(format), weights_(weight_bytes), others_(std::max<int64_t>(other_bytes, 1 << 20)) {}
+
+  TensorView Weight(int64_t b, int64_t n, int64_t k) { return weights_.Take(format_.w, b, n, k); }
+  BlockScale Scale(int64_t b, int64_t n, int64_t k) {
+    BlockScale out;
+    if (format_.rows == 0) return out;
+    out.rows = format_.rows;
+    out.columns = format_.columns == 0 ? RoundUp(k, 2) : format_.columns;
+    out.batch_rows = n;
+    out.scale = weights_.Take(DType::kF32, 1, CeilDiv(b * n, out.rows), CeilDiv(k, out.columns));
+    out.scale.rank = 2;
+    std::copy_n(out.scale.shape.begin() + 1, 2, out.scale.shape.begin());
+    std::copy_n(out.scale.stride.begin() + 1, 2, out.scale.stride.begin());
+    return out;
+  }
+  TensorView Rows(DType type, int64_t b, int64_t m, int64_t k) {
+    return others_.Take(type, b, m, k);
+  }
+  LinearPart Part(int64_t b, int64_t m, int64_t n, int64_t k, bool gated = false) {
+    LinearPart p = PartWithoutWeight(b, m, n, k);
+    p.w = Weight(b, n, k);
+    p.w_scale = Scale(b, n, k);
+    if (gated) {
+      p.gate = Weight(b, n, k);
+      p.gate_scale = Scale(b, n, k);
+    }
+    return p;
+  }
+  LinearPart PartWithoutWeight(int64_t b, int64_t m, int64_t n, int64_t k) {
+    LinearPart p;
+    p.x = Rows(format_.x, b, m, k);
+    p.y = Rows(DType::kF32, b, m, n);
+    if (format_.x == DType::kI8) {
+      p.x_group = kGroup;
+      p.x_scale = Rows(DType::kF32, b, m, CeilDiv(k, kGroup));
+    }
+    return p;
+  }
+
+ private:
+  Format format_;
+  Pool weights_, others_;
+};
+
+Result<const Kernel<LinearOp>*> FindRow(const std::string& name, const LinearOp::Shape& shape,
+                                        const Machine& machine) {
+  return FindBenchRow<LinearOp>(name, shape,
+                                fmt::format("{} times {}", Name(shape.x), Name(shape.w)), machine);
+}
+
+// Times `call(i)`, i counting up, and adds what came out to the record.
+void Measure(const std::function<void(int64_t)>& call, const Work& work, Ceiling ceiling,
+             const Exec& exec, JsonOut& record) {
+  int64_t calls = 0;
+  call(calls++);
+  const double once = SecondsOf([&] { call(calls++); });
+  const auto repeats = static_cast<int>(std::clamp(std::ceil(kRunSeconds / once), 1.0, 1e6));
+  std::vector<double> times, fractions;
+  Ceilings ceilings;
+  for (int run = 0; run < kRuns; ++run) {
+    ceilings.Sample(exec, /*dram=*/true);
+    times.push_back(SecondsOf([&] {
+                      for (int i = 0; i < repeats; ++i) call(calls++);
+                    }) /
+                    repeats);
+    const double peak = ceilings.Last(ceiling);
+    const double arithmetic = peak > 0 ? static_cast<double>(work.flops) * 1e-9 / peak : 0.0;
+    const double memory = static_cast<double>(work.bytes()) * 1e-9 / ceilings.Last(Ceiling::kDram);
+    fractions.push_back(std::max(arithmetic, memory) / times.back());
+  }
+  const double seconds = Median(times);
+  record["runs"] = kRuns;
+  record["flops"] = work.flops;
+  record["bytes"] = work.bytes();
+  record["unique_bytes"] = work.bytes();
+  record["us"] = seconds * 1e6;
+  record["gflops"] = static_cast<double>(work.flops) * 1e-9 / seconds;
+  record["peak_gflops"] = OrNull(ceilings.Median(ceiling));
+  record["weight_gbps"] = static_cast<double>(work.weight_bytes) * 1e-9 / seconds;
+  record["fraction"] = Median(fractions);
+  ceilings.AddTo(record);
+}
+
+Status CheckMemory(const Work& work) {
+  if (work.bytes() <= kMaxBytes) return {};
+  return Exhausted(
+      fmt::format("weights, activations and outputs: expected at most {} bytes, found {}; lower "
+                  "--m, --n or --k",
+                  kMaxBytes, work.bytes()));
+}
+
+// Calls of `parts`, one after the other and round again, in a record.
+Result<JsonOut> MeasureParts(const std::string& name, const std::vector<LinearPart>& parts,
+                             size_t parts_per_call, const Work& work, const BenchWeights& o,
+                             const Exec& exec) {
+  const std::span<const LinearPart> all(parts);
+  const LinearOp::Shape shape = LinearOp::ShapeOf({all.first(parts_per_call)});
+  LATTE_ASSIGN_OR_RETURN(const Kernel<LinearOp>* row, FindRow(o.kernel, shape, *exec.machine));
+  JsonOut record{{"product", name}, {"kernel", row->name}};
+  const size_t calls = parts.size() / parts_per_call;
+  Measure(
+      [&](int64_t i) {
+        const size_t at = static_cast<size_t>(i) % calls * parts_per_call;
+        row->run({all.subspan(at, parts_per_call)}, exec);
+      },
+      work, CeilingOf(row->isa, shape.x), exec, record);
+  return record;
+}
+
+int64_t Copies(int64_t m, int64_t weight_bytes) {
+  return m <= kMemoryRows ? CeilDiv(kPoolBytes, weight_bytes) : 1;
+}
+
+JsonOut Header(std::string_view bench, const BenchWeights& o, const Format& f) {
+  return {{"bench", bench}, {"dtype", o.dtype}, {"act", Name(f.x)}, {"threads", o.threads}};
+}
+
+// Dimensions of DeepSeek-V2-Lite and V3: config.json of the released checkpoints.
+struct Shape {
+  int64_t d, h, cq, c, n, r, v;
+  int64_t experts, chosen, width, shared;
+};
+Result<Shape> ShapeNamed(const std::string& name) {
+  if (name == "v2-lite") return Shape{2048, 16, 0, 512, 128, 64, 128, 64, 6, 1408, 2};
+  if (name == "v3") return Shape{7168, 128, 1536, 512, 128, 64, 128, 256, 8, 2048, 1};
+  return InvalidArgument(fmt::format("--shape: expected v2-lite or v3, found '{}'", name));
+}
+
+struct Call {
+  std::string name;
+  std::vector<std::array<int64_t, 2>> sizes;  // outputs and inputs of each part
+};
+
+// A record of a call whose parts share nothing.
+Result<JsonOut> MeasureCall(const Call& call, int64_t m, const Format& f, const BenchWeights& o,
+                            const Exec& exec) {
+  Work work;
+  for (const auto& [n, k] : call.sizes) work.Add(f, 1, m, n, k);
+  const int64_t copies = Copies(m, work.weight_bytes);
+  // Some bytes more for alignment.
+  Source source(f, copies * work.weight_bytes + (1 << 20), 4 * work.other_bytes);
+  std::vector<LinearPart> parts;
+  for (int64_t i = 0; i < copies; ++i)
+    for (const auto& [n, k] : call.sizes) parts.push_back(source.Part(1, m, n, k));
+  return MeasureParts(call.name, parts, call.sizes.size(), work, o, exec);
+}
+
+// Heads of kv_b: rows [begin, begin + rows) of each.
+struct HeadWeights {
+  TensorView w;
+  BlockScale scale;
+};
+HeadWeights HeadsOf(const TensorView& kv_b, const BlockScale& scale, const Shape& s, int64_t begin,
+                    int64_t rows) {
+  HeadWeights out{kv_b.Slice(1, begin, begin + rows), scale};
+  out.scale.row_begin = begin;
+  out.scale.batch_rows = s.n + s.v;
+  return out;
+}
+
+// q_nope·W_UK and o·W_UV. Queries are never rounded to 8 bits.
+Result<std::vector<JsonOut>> MeasureHeads(const Shape& s, int64_t m, const Format& f,
+                                          const BenchWeights& o, const Exec& exec) {
+  const DType query = f.x == DType::kI8 ? DType::kBF16 : f.x;
+  Work whole, up, down;
+  whole.Add(f, 1, m, s.h * (s.n + s.v), s.c);
+  up.Add({f.w, query, f.rows, f.columns}, s.h, m, s.n, s.c);
+  down.Add(f, s.h, m, s.v, s.c);
+  const int64_t copies = Copies(m, whole.weight_bytes);
+  Source source(f, copies * whole.weight_bytes + (1 << 20), 4 * s.h * m * (s.c + s.n + s.v) * 4);
+  const TensorView q = source.Rows(query, s.h, m, s.n);
+  const TensorView q_latent = source.Rows(DType::kF32, s.h, m, s.c);
+  LinearPart values = source.PartWithoutWeight(s.h, m, s.v, s.c);
+  std::vector<LinearTOp::Params> w_uk;
+  std::vector<LinearPart> w_uv;
+  for (int64_t i = 0; i < copies; ++i) {
+    const TensorView kv_b = source.Weight(s.h, s.n + s.v, s.c);
+    const BlockScale scale = source.Scale(s.h, s.n + s.v, s.c);
+    const HeadWeights k = HeadsOf(kv_b, scale, s, 0, s.n);
+    const HeadWeights v = HeadsOf(kv_b, scale, s, s.n, s.v);
+    w_uk.push_back({q, k.w, q_latent, k.scale});
+    values.w = v.w;
+    values.w_scale = v.scale;
+    w_uv.push_back(values);
+  }
+  BenchWeights any = o;
+  any.kernel.clear();  // the two are of different ops
+  const LinearTOp::Shape shape = LinearTOp::ShapeOf(w_uk[0]);
+  const Kernel<LinearTOp>& row = Select<LinearTOp>(shape, *exec.machine);
+  JsonOut record{{"product", "q_nope·W_UK"}, {"kernel", row.name}};
+  Measure([&](int64_t i) { row.run(w_uk[static_cast<size_t>(i) % w_uk.size()], exec); }, up,
+          CeilingOf(row.isa, DType::kF32), exec, record);
+  LATTE_ASSIGN_OR_RETURN(JsonOut of_values, MeasureParts("o·W_UV", w_uv, 1, down, any, exec));
+  return std::vector<JsonOut>{std::move(record), std::move(of_values)};
+}
+
+// Tokens of each expert: m tokens draw `chosen` different ones.
+std::vector<int64_t> TokensOfExperts(const Shape& s, int64_t m, double skew) {
+  std::vector<double> weight;
+  for (int64_t e = 0; e < s.experts; ++e)
+    weight.push_back(std::pow(static_cast<double>(e + 1), -skew));
+  std::vector<int64_t> out(weight.size(), 0);
+  Random random(1);
+  for (int64_t t = 0; t < m; ++t) {
+    std::vector<double> left = weight;
+    for (int64_t k = 0; k < s.chosen; ++k) {
+      const double sum = std::accumulate(left.begin(), left.end(), 0.0);
+      double at = sum * static_cast<double>(random.Below(1 << 24)) * 0x1p-24;
+      size_t e = 0;
+      while (e + 1 < left.size() && (left[e] == 0 || at >= left[e])) at -= left[e++];
+      left[e] = 0;
+      ++out[e];
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<JsonOut> BenchLinear(const BenchLinearOptions& o, const Machine& machine) {
+  LATTE_ASSIGN_OR_RETURN(const Format f, FormatOf(o));
+  LATTE_RETURN_IF_ERROR(CheckRange("--m", o.m, 1 << 16));
+  LATTE_RETURN_IF_ERROR(CheckRange("--n", o.n, 1 << 18));
+  LATTE_RETURN_IF_ERROR(CheckRange("--k", o.k, 1 << 18));
+  Work work;
+  work.Add(f, 1, o.m, o.n, o.k);
+  LATTE_RETURN_IF_ERROR(CheckMemory(work));
+  ThreadPool threads(o.threads);
+  LATTE_ASSIGN_OR_RETURN(const JsonOut measured, MeasureCall({"linear", {{o.n, o.k}}}, o.m, f, o,
+                                                             Exec{&threads, &machine}));
+  JsonOut record = Header("linear", o, f);
+  record["m"] = o.m;
+  record["n"] = o.n;
+  record["k"] = o.k;
+  record.update(measured);
+  record.erase("product");
+  return record;
+}
+
+Result<JsonOut> BenchProjections(const BenchShapeOptions& o, const Machine& machine) {
+  LATTE_ASSIGN_OR_RETURN(const Format f, FormatOf(o));
+  LATTE_ASSIGN_OR_RETURN(const Shape s, ShapeNamed(o.shape));
+  LATTE_RETURN_IF_ERROR(CheckRange("--m", o.m, 1 << 16));
+  ThreadPool threads(o.threads);
+  const Exec exec{&threads, &machine};
+  const int64_t q_rows = s.h * (s.n + s.r);
+  JsonOut products = JsonOut::array();
+  std::vector<Call> calls = {{s.cq > 0 ? "q_a and kv_a" : "q and kv_a",
+                              {{s.cq > 0 ? s.cq : q_rows, s.d}, {s.c + s.r, s.d}}}};
+  if (s.cq > 0) calls.push_back({"q_b", {{q_rows, s.cq}}});
+  for (const Call& call : calls) {
+    LATTE_ASSIGN_OR_RETURN(JsonOut record, MeasureCall(call, o.m, f, o, exec));
+    products.push_back(std::move(record));
+  }
+  LATTE_ASSIGN_OR_RETURN(std::vector<JsonOut> heads, MeasureHeads(s, o.m, f, o, exec));
+  for (JsonOut& record : heads) products.push_back(std::move(record));
+  JsonOut record = Header("projections", o, f);
+  record["shape"] = o.shape;
+  record["m"] = o.m;
+  record["products"] = std::move(products);
+  return record;
+}
+
+Result<JsonOut> BenchMoe(const BenchShapeOptions& o, const Machine& machine) {
+  LATTE_ASSIGN_OR_RETURN(const Format f, FormatOf(o));
+  LATTE_ASSIGN_OR_RETURN(const Shape s, ShapeNamed(o.shape));
+  LATTE_RETURN_IF_ERROR(CheckRange("--m", o.m, 1 << 16));
+  if (!(o.skew >= 0 && o.skew <= 4))
+    return InvalidArgument(fmt::format("--skew: expected 0 to 4, found {}", o.skew));
+  std::vector<int64_t> rows = TokensOfExperts(s, o.m, o.skew);
+  std::erase(rows, 0);
+  const auto touched = static_cast<int64_t>(rows.size());
+  Work work;
+  for (const int64_t m : rows) {
+    work.Add(f, 1, m, 2 * s.width, s.d);
+    work.Add(f, 1, m, s.d, s.width);
+  }
+  work.Add(f, 1, o.m, 2 * s.shared * s.width, s.d);
+  work.Add(f, 1, o.m, s.d, s.shared * s.width);
+  Source source(f, std::clamp(2 * work.weight_bytes, kPoolBytes, 2 * kPoolBytes),
+                2 * work.other_bytes);
+  // The shared experts first, as MoE layers have them.
+  std::vector<LinearPart> up = {source.Part(1, o.m, s.shared * s.width, s.d, /*gated=*/true)};
+  std::vector<LinearPart> down = {source.Part(1, o.m, s.d, s.shared * s.width)};
+  for (const int64_t m : rows) {
+    up.push_back(source.Part(1, m, s.width, s.d, /*gated=*/true));
+    down.push_back(source.Part(1, m, s.d, s.width));
+  }
+
+  ThreadPool threads(o.threads);
+  const Exec exec{&threads, &machine};
+  const LinearOp::Shape shape = LinearOp::ShapeOf({up});
+  LATTE_ASSIGN_OR_RETURN(const Kernel<LinearOp>* row, FindRow(o.kernel, shape, machine));
+  JsonOut record = Header("moe", o, f);
+  record["shape"] = o.shape;
+  record["m"] = o.m;
+  record["skew"] = o.skew;
+  record["kernel"] = row->name;
+  record["touched_experts"] = touched;
+  record["largest_expert_rows"] = *std::max_element(rows.begin(), rows.end());
+  Measure(
+      [&](int64_t) {
+        row->run({up}, exec);
+        row->run({down}, exec);
+      },
+      work, CeilingOf(row->isa, f.x), exec, record);
+  return record;
+}
+
+}  // namespace latte

@@ -1,0 +1,73 @@
+// What benches of one kernel share: random operands, the choice of a row, and its time next to the
+// ceilings of the same run.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "src/jobs/bench/bench_timer.h"
+#include "src/kernels/registry.h"
+#include "src/tensor/tensor.h"
+
+namespace latte {
+
+inline constexpr int kBenchRuns = 9;
+
+// kInvalidArgument naming the flag unless 1 ≤ value ≤ most.
+[[nodiscard]] Status CheckBenchRange(std::string_view flag, int64_t value, int64_t most);
+
+// Fills a contiguous tensor with numbers between −1 and 1, the same for the same index.
+void FillNoise(const TensorView& t);
+
+// The row of that name; empty: the row that the engine would take. `what` says what of the shape a
+// row may not support. Errors: kInvalidArgument for a row that is unknown, that the machine lacks
+// or that does not support the shape.
+template <class Op>
+Result<const Kernel<Op>*> FindBenchRow(const std::string& name, const typename Op::Shape& shape,
+                                       std::string_view what, const Machine& machine) {
+  if (name.empty()) return &Select<Op>(shape, machine);
+  std::string known;
+  for (const Kernel<Op>& row : Kernels<Op>()) {
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", row.name);
+    if (row.name != name) continue;
+    if (!machine.Has(row.isa))
+      return InvalidArgument(fmt::format("--kernel {}: it needs {}, but the best here is {}", name,
+                                         Name(row.isa), Name(machine.isa)));
+    if (!row.supports(shape))
+      return InvalidArgument(fmt::format("--kernel {}: it does not support {}", name, what));
+    return &row;
+  }
+  return InvalidArgument(fmt::format("--kernel: expected one of {}, found '{}'", known, name));
+}
+
+struct BenchSamples {
+  std::vector<double> seconds;   // of one call
+  std::vector<double> fraction;  // of `ceiling`, each of its own run; 0 where it is not known
+  Ceilings ceilings;
+};
+
+// kBenchRuns runs of f() of at least 20 ms each, the ceilings sampled before every one.
+template <class F>
+BenchSamples MeasureBench(Ceiling ceiling, double flops, const Exec& exec, const F& f) {
+  constexpr double kRunSeconds = 0.02;  // long against a clock tick and a wake-up
+  f();
+  const double once = SecondsOf(f);
+  const auto repeats = static_cast<int>(std::clamp(std::ceil(kRunSeconds / once), 1.0, 1e6));
+  BenchSamples out;
+  for (int run = 0; run < kBenchRuns; ++run) {
+    out.ceilings.Sample(exec);
+    const double seconds = SecondsOf([&] {
+      for (int i = 0; i < repeats; ++i) f();
+    });
+    out.seconds.push_back(seconds / repeats);
+    const double peak = out.ceilings.Last(ceiling);
+    out.fraction.push_back(peak > 0 ? flops * 1e-9 / out.seconds.back() / peak : 0.0);
+  }
+  return out;
+}
+
+}  // namespace latte

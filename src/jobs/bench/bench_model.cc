@@ -1,0 +1,200 @@
+#include "src/jobs/bench/bench_model.h"
+
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "src/base/math.h"
+#include "src/base/random.h"
+#include "src/engine/run/runner.h"
+#include "src/jobs/bench/bench_timer.h"
+#include "src/jobs/bench/fill_cache.h"
+#include "src/layers/mla/mla.h"
+#include "src/layers/mla/path_cost.h"
+
+namespace latte {
+namespace {
+
+constexpr int64_t kPageTokens = 64;
+constexpr int64_t kChunk = 512;
+constexpr int kPrompts = 3;
+constexpr double kSampleSeconds = 0.25;
+
+Status InRange(std::string_view flag, int64_t value, int64_t least, int64_t most) {
+  if (value >= least && value <= most) return {};
+  return InvalidArgument(fmt::format("{}: expected {} to {}, found {}", flag, least, most, value));
+}
+
+std::vector<int32_t> RandomTokens(int64_t count, int64_t vocab) {
+  Random random(1);
+  std::vector<int32_t> out(static_cast<size_t>(count));
+  for (int32_t& token : out)
+    token = static_cast<int32_t>(random.Below(static_cast<uint64_t>(vocab)));
+  return out;
+}
+
+// Milliseconds of each op per `runs`.
+JsonOut PartsJson(const OpTimes& times, double runs) {
+  JsonOut out = JsonOut::object();
+  for (const auto& [op, use] : times) out[std::string(op)] = use.seconds * 1e3 / runs;
+  return out;
+}
+
+// Times of a phase, and ceilings taken in turn with them.
+struct Phase {
+  std::vector<double> seconds;
+  OpTimes times;
+  Ceilings ceilings;
+  double sampled = 0;  // when ceilings were last taken, in seconds measured since
+
+  void Add(double time, const Exec& exec) {
+    seconds.push_back(time);
+    sampled += time;
+    if (seconds.size() > 1 && sampled < kSampleSeconds) return;
+    ceilings.Sample(exec, /*dram=*/true);
+    sampled = 0;
+  }
+  // `tokens` of them are what one time is of.
+  JsonOut Json(int64_t tokens) const {
+    const auto runs = static_cast<double>(seconds.size());
+    const double median = Median(seconds);
+    OpWork work;
+    for (const auto& [op, use] : times) {
+      work.flops += use.work.flops;
+      work.bytes += use.work.bytes;
+    }
+    const double bytes = static_cast<double>(work.bytes) / runs;
+    JsonOut out{
+        {"tokens_per_s", static_cast<double>(tokens) / median},
+        {"ms", median * 1e3},
+        {"us", median * 1e6},
+        {"flops", static_cast<double>(work.flops) / runs},
+        {"bytes", bytes},
+        {"unique_bytes", bytes},
+        {"memory_fraction", OrNull(bytes * 1e-9 / (median * ceilings.Median(Ceiling::kDram)))},
+        {"parts", PartsJson(times, runs)}};
+    ceilings.AddTo(out);
+    return out;
+  }
+};
+
+// Sequences of one depth over a model.
+class Bed {
+ public:
+  Bed(const Model& model, const BenchModelOptions& options, LatentCache cache, const Exec& exec)
+      : model_(model),
+        options_(options),
+        cache_(std::move(cache)),
+        tokens_(
+            RandomTokens(options.depth + options.prompt + options.gen * options.batch + kPageTokens,
+                         model.config().vocab)),
+        runner_(model, cache_, workspace_, exec,
+                {.arithmetic = options.dtype, .int8_activations = options.int8_activations}) {
+    const int64_t each = cache_.pages() / options.batch;
+    for (int64_t b = 0; b < options.batch; ++b) {
+      pages_.emplace_back(static_cast<size_t>(each));
+      std::iota(pages_.back().begin(), pages_.back().end(), static_cast<int32_t>(b * each));
+    }
+    FillDepth();
+  }
+
+  // A prompt of the first sequence behind its depth.
+  double Prompt(const MlaRates& rates) {
+    const MlaPath path =
+        ChoosePath(model_.config().mla, {options_.prompt, options_.depth}, rates).path;
+    return SecondsOf([&] {
+      TensorView h;
+      for (int64_t begin = 0; begin < options_.prompt; begin += kChunk) {
+        const int64_t count = std::min(kChunk, options_.prompt - begin);
+        const SequenceWork work{Tokens(begin, count), options_.depth + begin, path, pages_[0]};
+        h = runner_.Forward({&work, 1});
+      }
+      runner_.Logits(h.Slice(0, h.shape[0] - 1, h.shape[0]));
+    });
+  }
+
+  // Step `g` of all sequences.
+  double Step(int64_t g) {
+    std::vector<SequenceWork> work;
+    for (int64_t b = 0; b < options_.batch; ++b)  // tokens of its own, and so experts of its own
+      work.push_back({Tokens(b * options_.gen + g, 1), options_.depth + g, MlaPath::kAbsorbed,
+                      pages_[static_cast<size_t>(b)]});
+    return SecondsOf([&] { runner_.Logits(runner_.Forward(work)); });
+  }
+
+  void Measure(OpTimes* times) { runner_.Measure(times); }
+
+ private:
+  std::span<const int32_t> Tokens(int64_t begin, int64_t count) const {
+    return std::span(tokens_).subspan(static_cast<size_t>(begin), static_cast<size_t>(count));
+  }
+
+  // One page of rows as the model writes them, copied to all others.
+  void FillDepth() {
+    if (options_.depth == 0) return;
+    const SequenceWork work{Tokens(0, kPageTokens), 0, MlaPath::kLatent, pages_[0]};
+    runner_.Forward({&work, 1});
+    CopyFirstPage(cache_);
+  }
+
+  const Model& model_;
+  const BenchModelOptions& options_;
+  LatentCache cache_;
+  std::vector<int32_t> tokens_;
+  std::vector<std::vector<int32_t>> pages_;
+  Workspace workspace_;
+  Runner runner_;
+};
+
+}  // namespace
+
+Status BenchModelOptions::Validate() const {
+  LATTE_RETURN_IF_ERROR(InRange("--prompt", prompt, 0, 1 << 20));
+  LATTE_RETURN_IF_ERROR(InRange("--gen", gen, 0, 1 << 16));
+  LATTE_RETURN_IF_ERROR(InRange("--depth", depth, 0, 1 << 20));
+  LATTE_RETURN_IF_ERROR(InRange("--batch", batch, 1, 1024));
+  return InRange("--threads", threads, 1, 1024);
+}
+
+Result<JsonOut> BenchModel(const Model& model, const BenchModelOptions& options,
+                           const Machine& machine) {
+  LATTE_RETURN_IF_ERROR(options.Validate());
+  const int64_t room = std::max(options.depth + std::max(options.prompt, options.gen), kPageTokens);
+  CacheSpec spec{MlaCacheStreams(model.config().mla, MlaPath::kLatent, options.cache_dtype),
+                 model.config().layers, kPageTokens};
+  LATTE_ASSIGN_OR_RETURN(
+      LatentCache cache,
+      LatentCache::Create(std::move(spec), options.batch * CeilDiv(room, kPageTokens)));
+  const MlaRates rates = MachineRates(machine.isa).rates;
+  ThreadPool threads(options.threads);
+  Bed bed(model, options, std::move(cache), Exec{&threads, &machine});
+  JsonOut out{{"bench", "model"},
+              {"architecture", model.config().architecture},
+              {"layers", model.config().layers},
+              {"prompt", options.prompt},
+              {"gen", options.gen},
+              {"depth", options.depth},
+              {"batch", options.batch},
+              {"threads", options.threads}};
+  const Exec plain{&threads, &machine};
+  if (options.prompt > 0) {
+    bed.Prompt(rates);
+    Phase phase;
+    bed.Measure(&phase.times);
+    for (int run = 0; run < kPrompts; ++run) phase.Add(bed.Prompt(rates), plain);
+    out["prefill"] = phase.Json(options.prompt);
+  }
+  if (options.gen > 0) {
+    bed.Measure(nullptr);
+    bed.Step(0);
+    Phase phase;
+    bed.Measure(&phase.times);
+    for (int64_t g = 0; g < options.gen; ++g) phase.Add(bed.Step(g), plain);
+    out["decode"] = phase.Json(options.batch);
+  }
+  return out;
+}
+
+}  // namespace latte

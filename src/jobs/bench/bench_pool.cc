@@ -1,0 +1,67 @@
+#include "src/jobs/bench/bench_pool.h"
+
+#include <algorithm>
+#include <atomic>
+#include <thread>
+#include <vector>
+
+#include <sys/resource.h>
+
+#include "src/base/limits/processors.h"
+#include "src/base/thread_pool.h"
+#include "src/jobs/bench/bench_kernel.h"
+
+namespace latte {
+namespace {
+
+constexpr int kCalls = 20000;
+constexpr int kWakes = 200;
+constexpr auto kSleep = std::chrono::milliseconds(2);  // longer than workers spin
+constexpr auto kIdle = std::chrono::milliseconds(200);
+
+void Barrier(ThreadPool& pool) {
+  const int threads = pool.threads();
+  std::atomic<int> begun = 0;
+  pool.ParallelFor(threads, [&](int64_t) {
+    for (++begun; begun.load() < threads;) __builtin_ia32_pause();
+  });
+}
+
+template <class F>
+JsonOut MicrosecondsOf(int calls, const F& f, bool pause = false) {
+  std::vector<double> us;
+  for (int i = 0; i < calls; ++i) {
+    if (pause) std::this_thread::sleep_for(kSleep);
+    us.push_back(SecondsOf(f) * 1e6);
+  }
+  std::sort(us.begin(), us.end());
+  return {{"median_us", Median(us)}, {"p99_us", us[us.size() * 99 / 100]}};
+}
+
+double ProcessorSeconds() {
+  rusage used;
+  getrusage(RUSAGE_SELF, &used);
+  return static_cast<double>(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
+         1e-6 * static_cast<double>(used.ru_utime.tv_usec + used.ru_stime.tv_usec);
+}
+
+}  // namespace
+
+Result<JsonOut> BenchPool(int threads) {
+  LATTE_RETURN_IF_ERROR(CheckBenchRange("--threads", threads, 1024));
+  ThreadPool pool(threads);
+  const bool fits = static_cast<size_t>(threads) <= UsableProcessors().size();
+  JsonOut record{{"bench", "pool"}, {"threads", threads}, {"calls", kCalls}};
+  record["empty"] = MicrosecondsOf(kCalls, [&] { pool.ParallelFor(threads, [](int64_t) {}); });
+  record["barrier"] = fits ? MicrosecondsOf(kCalls, [&] { Barrier(pool); }) : JsonOut(nullptr);
+  record["wake"] = fits ? MicrosecondsOf(
+                              kWakes, [&] { Barrier(pool); }, true)
+                        : JsonOut(nullptr);
+  const double before = ProcessorSeconds();
+  std::this_thread::sleep_for(kIdle);
+  record["idle_processor_share"] =
+      (ProcessorSeconds() - before) / std::chrono::duration<double>(kIdle).count();
+  return record;
+}
+
+}  // namespace latte

@@ -1,0 +1,136 @@
+#include "src/jobs/bench/bench_sampler.h"
+
+#include <array>
+#include <cmath>
+#include <numbers>
+#include <vector>
+
+#include "src/base/random.h"
+#include "src/base/thread_pool.h"
+#include "src/engine/sampling/sampler.h"
+#include "src/jobs/bench/bench_kernel.h"
+#include "src/kernels/op.h"
+
+namespace latte {
+namespace {
+
+constexpr int kCalls = 25;
+constexpr int64_t kHistory = 1000;  // tokens that penalties look at
+
+double UnitInterval(Random& random) {
+  return (static_cast<double>(random.Below(uint64_t{1} << 53)) + 0.5) * 0x1p-53;
+}
+
+// Two independent uniform numbers make a normal one (Box and Muller 1958).
+double Normal(Random& random) {
+  const double radius = std::sqrt(-2 * std::log(UnitInterval(random)));
+  return radius * std::cos(2 * std::numbers::pi * UnitInterval(random));
+}
+
+// Ranks are drawn with repetition: that costs nothing and leaves the shape.
+std::vector<float> Peaked(int64_t size, int64_t vocab, uint64_t seed) {
+  Random random(seed);
+  std::vector<float> logits(static_cast<size_t>(size));
+  for (float& z : logits) {
+    const double rank = 1 + static_cast<double>(random.Below(static_cast<uint64_t>(vocab)));
+    z = static_cast<float>(20 - 2 * std::log(rank));
+  }
+  return logits;
+}
+
+std::vector<float> NormalLogits(int64_t size, double deviation, uint64_t seed) {
+  Random random(seed);
+  std::vector<float> logits(static_cast<size_t>(size));
+  for (float& z : logits) z = static_cast<float>(deviation * Normal(random));
+  return logits;
+}
+
+std::vector<float> Flat(int64_t size, int64_t, uint64_t seed) {
+  return NormalLogits(size, 3, seed);
+}
+
+std::vector<float> Even(int64_t size, int64_t, uint64_t seed) {
+  return NormalLogits(size, 0.1, seed);
+}
+
+struct Case {
+  const char* name;
+  SamplingParams params;
+  bool history = false;
+  int logprobs = -1;
+};
+
+std::vector<Case> Cases() {
+  return {{"greedy", {.temperature = 0}},
+          {"temperature", {.temperature = 0.8}},
+          {"top_p", {.temperature = 0.8, .top_p = 0.95}},
+          {"top_k_top_p", {.temperature = 0.8, .top_k = 50, .top_p = 0.95}},
+          {"min_p", {.temperature = 0.8, .min_p = 0.05}},
+          {"greedy_penalties", {.temperature = 0, .repetition_penalty = 1.1}, true},
+          {"greedy_logprobs", {.temperature = 0}, false, 5}};
+}
+
+TokenHistory SomeHistory(int64_t vocab) {
+  Random random(1);
+  TokenHistory out;
+  for (int64_t i = 0; i < kHistory; ++i)
+    out.AddGenerated(static_cast<int32_t>(random.Below(static_cast<uint64_t>(vocab))));
+  return out;
+}
+
+// Median microseconds per row.
+Result<double> Measure(const Case& of, std::span<const float> logits,
+                       const BenchSamplerOptions& options, const Exec& exec) {
+  const TokenHistory history = SomeHistory(options.vocab);
+  const auto vocab = static_cast<size_t>(options.vocab);
+  std::vector<Draw> draws(static_cast<size_t>(options.rows));
+  std::vector<double> us;
+  for (int64_t call = 0; call < kCalls; ++call) {
+    for (size_t row = 0; row < draws.size(); ++row)
+      draws[row] = {.logits = logits.subspan(row * vocab, vocab),
+                    .params = &of.params,
+                    .history = of.history ? &history : nullptr,
+                    .position = call,
+                    .logprobs = of.logprobs,
+                    .isa = exec.machine->isa};
+    std::vector<Result<Drawn>> drawn;
+    const double seconds = SecondsOf([&] { drawn = SampleAll(draws, *exec.threads); });
+    for (const Result<Drawn>& one : drawn) LATTE_RETURN_IF_ERROR(one);
+    us.push_back(seconds * 1e6 / static_cast<double>(options.rows));
+  }
+  return Median(us);
+}
+
+}  // namespace
+
+Status BenchSamplerOptions::Validate() const {
+  LATTE_RETURN_IF_ERROR(CheckBenchRange("--vocab", vocab, 1 << 20));
+  LATTE_RETURN_IF_ERROR(CheckBenchRange("--rows", rows, 256));
+  return CheckBenchRange("--threads", threads, 1024);
+}
+
+Result<JsonOut> BenchSampler(const BenchSamplerOptions& options, const Machine& machine) {
+  LATTE_RETURN_IF_ERROR(options.Validate());
+  ThreadPool threads(options.threads);
+  const Exec exec{&threads, &machine};
+  JsonOut record{{"bench", "sampler"},
+                 {"vocab", options.vocab},
+                 {"rows", options.rows},
+                 {"threads", options.threads},
+                 {"calls", kCalls}};
+  const int64_t size = options.rows * options.vocab;
+  struct Kind {
+    const char* name;
+    std::vector<float> (*make)(int64_t, int64_t, uint64_t);
+  };
+  for (const Kind& kind : {Kind{"peaked", Peaked}, Kind{"flat", Flat}, Kind{"even", Even}}) {
+    const std::vector<float> logits = kind.make(size, options.vocab, /*seed=*/7);
+    for (const Case& of : Cases()) {
+      LATTE_ASSIGN_OR_RETURN(const double us, Measure(of, logits, options, exec));
+      record[fmt::format("{}_{}_us", kind.name, of.name)] = us;
+    }
+  }
+  return record;
+}
+
+}  // namespace latte

@@ -1,0 +1,162 @@
+#include "src/jobs/bench/random_mla_layer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <numeric>
+
+#include "src/base/check.h"
+#include "src/base/math.h"
+#include "src/base/random.h"
+#include "src/jobs/bench/bench_timer.h"
+#include "src/kernels/params/mla.h"
+#include "src/kernels/registry.h"
+
+namespace latte {
+namespace {
+
+constexpr int64_t kPageTokens = 64;
+
+// Page ids of one sequence in an order that is not that of memory.
+std::vector<int32_t> ShuffledPages(int64_t first, int64_t count) {
+  std::vector<int32_t> out(static_cast<size_t>(count));
+  std::iota(out.begin(), out.end(), static_cast<int32_t>(first));
+  Random random(static_cast<uint64_t>(first) + 1);
+  for (size_t i = out.size(); i > 1; --i) std::swap(out[i - 1], out[random.Below(i)]);
+  return out;
+}
+
+// Random bits of finite numbers, the first megabyte again and again: as slow to read as any other,
+// and filled at the speed of a copy.
+void FillView(const TensorView& view, float scale, uint64_t seed) {
+  const int64_t drawn = std::min<int64_t>(view.elements(), int64_t{1} << 18);
+  for (int64_t i = 0; i < drawn; ++i) {
+    const uint64_t word = Mix64(seed * 0x10001 + static_cast<uint64_t>(i));
+    const float x = scale * (static_cast<float>(word >> 40) * 0x1p-23f - 1.0f);
+    if (view.dtype == DType::kF32)
+      view.Ptr<float>()[i] = x;
+    else
+      view.Ptr<uint16_t>()[i] = FloatTo16(x, view.dtype);
+  }
+  const int64_t bytes = view.elements() * SizeOf(view.dtype);
+  for (int64_t done = drawn * SizeOf(view.dtype); done < bytes;) {
+    const int64_t part = std::min(done, bytes - done);
+    std::memcpy(view.data + done, view.data, static_cast<size_t>(part));
+    done += part;
+  }
+}
+
+}  // namespace
+
+MlaDims DeepSeekDims(int64_t heads) {
+  MlaDims dims;
+  dims.h = heads;
+  dims.c = 512;
+  dims.n = 128;
+  dims.r = 64;
+  dims.v = 128;
+  return dims;
+}
+
+void FillRandom(const Tensor& tensor, float scale, uint64_t seed) {
+  FillView(tensor.view(), scale, seed);
+}
+
+Result<std::unique_ptr<MlaSample>> MlaSample::Create(const Options& options) {
+  const MlaPath path = options.expanded_cache ? MlaPath::kDecompressed : MlaPath::kLatent;
+  CacheSpec spec{MlaCacheStreams(options.dims, path, CacheDType::Plain(options.dtype)),
+                 options.copies, kPageTokens};
+  const int64_t pages = options.batch * CeilDiv(options.max_tokens, kPageTokens);
+  LATTE_ASSIGN_OR_RETURN(LatentCache cache, LatentCache::Create(std::move(spec), pages));
+  return std::unique_ptr<MlaSample>(new MlaSample(options, std::move(cache)));
+}
+
+MlaSample::MlaSample(const Options& options, LatentCache cache)
+    : options_(options), cache_(std::move(cache)) {
+  const MlaDims& dims = options_.dims;
+  const int64_t rows = dims.h * (dims.n + dims.v);
+  layers_.resize(static_cast<size_t>(options_.copies));
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    weights_.emplace_back(options_.dtype, std::initializer_list<int64_t>{rows, dims.c});
+    FillRandom(weights_.back(), 0.05f, i);
+    layers_[i].dims = dims;
+    layers_[i].layer = static_cast<int64_t>(i);
+    layers_[i].scale = 1.0f / std::sqrt(static_cast<float>(dims.qk()));
+    layers_[i].w_kv_b.weight = weights_.back();
+    layers_[i].w_kv_b.format.value = options_.dtype;
+    for (size_t s = 0; s < cache_.spec().streams.size(); ++s)
+      FillView(cache_.View(s, layers_[i].layer), 1.0f, 100 + i);
+  }
+  const int64_t each = CeilDiv(options_.max_tokens, kPageTokens);
+  for (int64_t b = 0; b < options_.batch; ++b) pages_.push_back(ShuffledPages(b * each, each));
+}
+
+double MlaSample::Attend(MlaPath path, int64_t new_tokens, int64_t cached_tokens,
+                         const Exec& exec) {
+  LATTE_CHECK(cached_tokens + new_tokens <= options_.max_tokens);
+  const MlaLayer& mla = NextLayer();
+  const MlaDims& dims = mla.dims;
+  const int64_t t = options_.batch * new_tokens;
+  const Workspace::Scope scope(workspace_);
+  const TensorView nope = workspace_.Take(DType::kF32, {t, dims.h, dims.n});
+  const TensorView rope = workspace_.Take(DType::kF32, {t, dims.h, dims.r});
+  const TensorView o = workspace_.Take(DType::kF32, {t, dims.h, dims.v});
+  FillView(nope, 1.0f, 1);
+  FillView(rope, 1.0f, 2);
+  std::vector<SequenceSlice> sequences;
+  for (int64_t b = 0; b < options_.batch; ++b)
+    sequences.push_back(
+        {b * new_tokens, new_tokens, cached_tokens, path, pages_[static_cast<size_t>(b)]});
+  StepContext step;
+  step.sequences = sequences;
+  step.arithmetic = options_.dtype;
+  step.cache = &cache_;
+  step.workspace = &workspace_;
+  step.exec = exec;
+  const MlaQueries q{nope, rope};
+  return SecondsOf([&] {
+    if (path == MlaPath::kAbsorbed) return AttendAbsorbed(mla, q, sequences, o, step);
+    for (const SequenceSlice& s : sequences) AttendExpanded(mla, q, s, o, step);
+  });
+}
+
+double MlaSample::AttendLatents(int64_t new_tokens, int64_t cached_tokens, const Exec& exec) {
+  LATTE_CHECK(cached_tokens + new_tokens <= options_.max_tokens);
+  const MlaDims& dims = options_.dims;
+  const int64_t t = options_.batch * new_tokens;
+  const Workspace::Scope scope(workspace_);
+  std::vector<DecodeSequence> sequences;
+  for (int64_t b = 0; b < options_.batch; ++b)
+    sequences.push_back(
+        {b * new_tokens, new_tokens, cached_tokens + new_tokens, pages_[static_cast<size_t>(b)]});
+  MlaDecodeOp::Params p;
+  p.q_latent = workspace_.Take(DType::kF32, {t, dims.h, dims.c});
+  p.q_rope = workspace_.Take(DType::kF32, {t, dims.h, dims.r});
+  p.o_latent = workspace_.Take(DType::kF32, {t, dims.h, dims.c});
+  FillView(p.q_latent, 1.0f, 1);
+  FillView(p.q_rope, 1.0f, 2);
+  p.pages = cache_.View(0, NextLayer().layer);
+  p.sequences = sequences;
+  p.scale = layers_[0].scale;
+  return SecondsOf([&] { Run<MlaDecodeOp>(p, exec); });
+}
+
+double MlaSample::CopyRows(int64_t cached_tokens, const Exec& exec) {
+  const TensorView pages = cache_.View(0, NextLayer().layer);
+  const Workspace::Scope scope(workspace_);
+  const int64_t row_bytes = pages.shape[2] * SizeOf(pages.dtype);
+  const TensorView rows = workspace_.Take(DType::kU8, {options_.batch * cached_tokens, row_bytes});
+  return SecondsOf([&] {
+    exec.threads->ParallelFor(options_.batch * cached_tokens, [&](int64_t i) {
+      const int64_t token = i % cached_tokens;
+      const int64_t page =
+          pages_[static_cast<size_t>(i / cached_tokens)][static_cast<size_t>(token / kPageTokens)];
+      std::memcpy(rows.RowBytes(i),
+                  pages.data + (page * kPageTokens + token % kPageTokens) * row_bytes,
+                  static_cast<size_t>(row_bytes));
+    });
+  });
+}
+
+}  // namespace latte

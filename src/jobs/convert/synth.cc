@@ -1,0 +1,262 @@
+#include "src/jobs/convert/synth.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <mutex>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "src/base/random.h"
+#include "src/checkpoint/config/model_size.h"
+#include "src/checkpoint/expected_tensors.h"
+#include "src/jobs/convert/quant_scheme.h"
+#include "src/tensor/dtype.h"
+
+namespace latte {
+namespace {
+
+constexpr int64_t kPieceBytes = 1 << 20;  // written at once
+
+// The sum s of four uniform bytes is close to normal with mean 510. A weight is (s − 510)·unit,
+// unit chosen for a standard deviation of 0.02, and one unit instead of zero: of a trained layer
+// few weights are zero, and kernels may take those more slowly. Its code in a format is looked up
+// by s. Integers alone decide, so that every machine writes the same bytes.
+constexpr size_t kSums = 4 * 255 + 1;
+constexpr double kUnit = 0.02 / 147.80054127;  // √(4·(256² − 1)/12)
+constexpr double kLargest = 510 * kUnit;
+using CodeTable = std::array<uint32_t, kSums>;
+
+// One tensor: random codes of `bits` each, or `pattern` over and over.
+struct SynthTensor {
+  int64_t bits = 0;  // 0: the pattern
+  std::string pattern;
+};
+
+// The sums of the lower and the upper four bytes of a word.
+std::pair<size_t, size_t> ByteSums(uint64_t word) {
+  constexpr uint64_t kEven = 0x00ff00ff00ff00ff;
+  const uint64_t pairs = (word & kEven) + ((word >> 8) & kEven);
+  return {(pairs & 0xffff) + ((pairs >> 16) & 0xffff), ((pairs >> 32) & 0xffff) + (pairs >> 48)};
+}
+
+template <class T>
+std::string BytesOf(T value) {
+  return {reinterpret_cast<const char*>(&value), sizeof(value)};
+}
+
+// The step between codes of an int format, as it is stored.
+float IntScale(double largest_code) {
+  return RoundToBF16(static_cast<float>(kLargest / largest_code));
+}
+float F8Scale() { return static_cast<float>(kLargest / 448); }
+
+uint32_t CodeOf(SynthFormat format, double weight) {
+  const auto value = static_cast<float>(weight);
+  switch (format) {
+    case SynthFormat::kBF16:
+      return FloatToBF16(value);
+    case SynthFormat::kF32:
+      return std::bit_cast<uint32_t>(value);
+    case SynthFormat::kF8:
+      return FloatToF8E4M3(value / F8Scale());
+    case SynthFormat::kI8:
+      return static_cast<uint8_t>(std::clamp(std::lround(value / IntScale(127)), -127L, 127L));
+    case SynthFormat::kI4:
+      return static_cast<uint8_t>(std::clamp(std::lround(value / IntScale(7)) + 8, 0L, 15L));
+  }
+  return 0;
+}
+
+CodeTable MakeTable(SynthFormat format) {
+  CodeTable table = {};
+  for (size_t s = 0; s < kSums; ++s)
+    table[s] = CodeOf(format, (s == 510 ? 1 : static_cast<double>(s) - 510) * kUnit);
+  return table;
+}
+
+// Codes [2·first_pair, …) of a tensor's stream, as many as fill `out`.
+template <class Code>
+void FillCodes(const CodeTable& table, uint64_t stream, uint64_t first_pair,
+               std::span<std::byte> out) {
+  const size_t count = out.size() / sizeof(Code);
+  for (size_t i = 0; i < count; i += 2) {
+    const auto [a, b] = ByteSums(Mix64(stream + first_pair + i / 2));
+    const Code codes[2] = {static_cast<Code>(table[a]), static_cast<Code>(table[b])};
+    std::memcpy(out.data() + i * sizeof(Code), codes,
+                std::min<size_t>(2, count - i) * sizeof(Code));
+  }
+}
+
+// Two codes to a byte, the first in the lower half.
+void FillNibbles(const CodeTable& table, uint64_t stream, uint64_t first_pair,
+                 std::span<std::byte> out) {
+  for (size_t i = 0; i < out.size(); ++i) {
+    const auto [a, b] = ByteSums(Mix64(stream + first_pair + i));
+    out[i] = static_cast<std::byte>(table[a] | table[b] << 4);
+  }
+}
+
+std::optional<QuantScheme> SchemeOf(SynthFormat format) {
+  if (format == SynthFormat::kF8) return QuantScheme{QuantScheme::Kind::kF8};
+  if (format == SynthFormat::kI8) return QuantScheme{QuantScheme::Kind::kI8};
+  if (format == SynthFormat::kI4) return QuantScheme{QuantScheme::Kind::kI4};
+  return std::nullopt;
+}
+
+// Everything that a folder holds, tensor by tensor.
+class SynthWeights {
+ public:
+  SynthWeights(const SynthSpec& spec, const ModelConfig& config) : spec_(spec) {
+    for (const ExpectedTensor& tensor : ExpectedTensors(config)) AddTensor(tensor);
+    tables_[0] = MakeTable(PlainFormat());
+    tables_[1] = MakeTable(spec.format);
+  }
+
+  const std::vector<TensorPlan>& plan() const { return plan_; }
+
+  // The bytes [offset, offset + out.size()) of tensor i; `offset` begins a word of codes.
+  void Fill(size_t i, int64_t offset, std::span<std::byte> out) const {
+    const SynthTensor& tensor = tensors_[i];
+    if (tensor.bits == 0) return FillPattern(tensor.pattern, out);
+    const uint64_t stream = Mix64(Mix64(spec_.seed) ^ i);
+    const auto pair = static_cast<uint64_t>(offset * 8 / tensor.bits / 2);
+    if (tensor.bits == 4) return FillNibbles(tables_[1], stream, pair, out);
+    if (tensor.bits == 8) return FillCodes<uint8_t>(tables_[1], stream, pair, out);
+    if (tensor.bits == 16) return FillCodes<uint16_t>(tables_[0], stream, pair, out);
+    FillCodes<uint32_t>(tables_[0], stream, pair, out);
+  }
+
+ private:
+  SynthFormat PlainFormat() const {
+    return spec_.format == SynthFormat::kF32 ? SynthFormat::kF32 : SynthFormat::kBF16;
+  }
+
+  static void FillPattern(const std::string& pattern, std::span<std::byte> out) {
+    for (size_t at = 0; at < out.size(); at += pattern.size())
+      std::memcpy(out.data() + at, pattern.data(), std::min(pattern.size(), out.size() - at));
+  }
+
+  void Add(TensorPlan plan, SynthTensor tensor) {
+    plan_.push_back(std::move(plan));
+    tensors_.push_back(std::move(tensor));
+  }
+
+  void AddTensor(const ExpectedTensor& tensor) {
+    const bool f32 = spec_.format == SynthFormat::kF32;
+    if (tensor.shape.size() == 2) return AddMatrix(tensor);
+    // Norms are 1; the router's bias, which is never rounded, and others 0.
+    const float value = tensor.name.ends_with("norm.weight") ? 1.0f : 0.0f;
+    const bool wide = f32 || tensor.name.ends_with("e_score_correction_bias");
+    Add({tensor.name, wide ? "F32" : "BF16", tensor.shape},
+        {0, wide ? BytesOf(value) : BytesOf(FloatToBF16(value))});
+  }
+
+  void AddMatrix(const ExpectedTensor& tensor) {
+    const bool f32 = spec_.format == SynthFormat::kF32;
+    const std::optional<QuantScheme> scheme = SchemeOf(spec_.format);
+    if (!scheme || !TakesMatrix(*scheme, tensor.name) || !FitsGroups(*scheme, tensor.shape[1]))
+      return Add({tensor.name, f32 ? "F32" : "BF16", tensor.shape}, {f32 ? 32 : 16, {}});
+    for (TensorPlan& part : PlanMatrix(*scheme, tensor.name, tensor.shape[0], tensor.shape[1]))
+      AddPart(*scheme, tensor, std::move(part));
+  }
+
+  // One of the tensors that stand for a quantised matrix.
+  void AddPart(const QuantScheme& scheme, const ExpectedTensor& matrix, TensorPlan part) {
+    if (part.name.ends_with("_scale_inv")) return Add(std::move(part), {0, BytesOf(F8Scale())});
+    if (part.name.ends_with("_scale")) {
+      const double largest = scheme.kind == QuantScheme::Kind::kI4 ? 7 : 127;
+      return Add(std::move(part), {0, BytesOf(FloatToBF16(IntScale(largest)))});
+    }
+    if (part.name.ends_with("_shape"))
+      return Add(std::move(part), {0, BytesOf(matrix.shape[0]) + BytesOf(matrix.shape[1])});
+    Add(std::move(part), {scheme.kind == QuantScheme::Kind::kI4 ? 4 : 8, {}});
+  }
+
+  SynthSpec spec_;
+  std::vector<TensorPlan> plan_;
+  std::vector<SynthTensor> tensors_;
+  std::array<CodeTable, 2> tables_ = {};  // of plain and of quantised matrices
+};
+
+// Matrices that the scheme takes and whose rows do not divide into its groups.
+std::vector<std::string> KeptModules(const QuantScheme& scheme, const ModelConfig& config) {
+  std::vector<std::string> kept;
+  for (const ExpectedTensor& tensor : ExpectedTensors(config))
+    if (tensor.shape.size() == 2 && TakesMatrix(scheme, tensor.name) &&
+        !FitsGroups(scheme, tensor.shape[1]))
+      kept.push_back(ModuleOf(tensor.name));
+  return kept;
+}
+
+// Bytes that one task makes and writes.
+struct Piece {
+  size_t tensor;
+  int64_t offset;
+  int64_t bytes;
+};
+
+std::vector<Piece> CutIntoPieces(const std::vector<TensorPlan>& plan) {
+  std::vector<Piece> pieces;
+  for (size_t i = 0; i < plan.size(); ++i)
+    for (int64_t at = 0; at < plan[i].bytes(); at += kPieceBytes)
+      pieces.push_back({i, at, std::min(kPieceBytes, plan[i].bytes() - at)});
+  return pieces;
+}
+
+Status WritePieces(const SynthWeights& synth, const CheckpointWriter& writer, ThreadPool& threads,
+                   const SynthProgress& progress) {
+  const std::vector<Piece> pieces = CutIntoPieces(synth.plan());
+  std::mutex mutex;
+  Status first;
+  int64_t done = 0;
+  std::atomic<bool> failed = false;
+  threads.ParallelFor(static_cast<int64_t>(pieces.size()), [&](int64_t p) {
+    if (failed) return;
+    const Piece& piece = pieces[static_cast<size_t>(p)];
+    std::vector<std::byte> bytes(static_cast<size_t>(piece.bytes));
+    synth.Fill(piece.tensor, piece.offset, bytes);
+    Status status = writer.Write(piece.tensor, piece.offset, bytes);
+    const std::lock_guard lock(mutex);
+    if (!status && !failed.exchange(true)) first = std::move(status);
+    done += piece.bytes;
+    if (progress) progress(done, writer.bytes());
+  });
+  return first;
+}
+
+}  // namespace
+
+Result<SynthReport> WriteSynth(const SynthSpec& spec, const std::string& dir, ThreadPool& threads,
+                               const WriterOptions& options, const SynthProgress& progress) {
+  const auto start = std::chrono::steady_clock::now();
+  LATTE_ASSIGN_OR_RETURN(JsonOut json, SynthConfig(spec));
+  LATTE_ASSIGN_OR_RETURN(const Json parsed, Json::Parse(Dump(json), spec.shape));
+  LATTE_ASSIGN_OR_RETURN(const ModelConfig config, ParseModelConfig(parsed));
+  const std::optional<QuantScheme> scheme = SchemeOf(spec.format);
+  if (scheme)
+    json["quantization_config"] = QuantizationConfig(*scheme, KeptModules(*scheme, config));
+  const SynthWeights synth(spec, config);
+  LATTE_ASSIGN_OR_RETURN(CheckpointWriter writer,
+                         CheckpointWriter::Begin(dir, synth.plan(), options));
+  LATTE_RETURN_IF_ERROR(writer.AddFile("config.json", Dump(json, 2) + "\n"));
+  LATTE_RETURN_IF_ERROR(WritePieces(synth, writer, threads, progress));
+  LATTE_RETURN_IF_ERROR(writer.Commit());
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  return SynthReport{CountParams(config).total(), writer.bytes(), seconds.count(), writer.notes()};
+}
+
+Result<TemporarySynth> TemporarySynth::Make(const SynthSpec& spec, ThreadPool& threads,
+                                            const std::function<bool()>& interrupted) {
+  LATTE_ASSIGN_OR_RETURN(StagingFolder folder, StagingFolder::MakeScratch("latte-synth"));
+  TemporarySynth out(std::move(folder));
+  LATTE_RETURN_IF_ERROR(
+      WriteSynth(spec, out.dir(), threads, {.lasting = false, .interrupted = interrupted}));
+  return out;
+}
+
+}  // namespace latte

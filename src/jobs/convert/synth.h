@@ -1,0 +1,78 @@
+// Checkpoints of real shapes with random weights: what a bench or a test needs of a model that is
+// too large to ship. Same spec, same bytes, on any machine and any number of threads.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "latte/status.h"
+
+#include "src/base/json.h"
+#include "src/base/thread_pool.h"
+#include "src/jobs/convert/checkpoint_writer.h"
+#include "src/jobs/convert/staging_folder.h"
+
+namespace latte {
+
+// How weights are stored. fp8, int8 and int4 as `latte quantize` writes them.
+enum class SynthFormat { kBF16, kF32, kF8, kI8, kI4 };
+
+struct SynthSpec {
+  std::string shape;              // one of SynthShapes()
+  std::optional<int64_t> layers;  // L; the family's number when absent, as are the next two
+  std::optional<int64_t> vocab;
+  std::optional<int64_t> experts;  // E per layer
+  SynthFormat format = SynthFormat::kBF16;
+  uint64_t seed = 0;
+};
+
+// "v2-lite", "v2", …
+std::vector<std::string> SynthShapes();
+
+// "v2-lite" or "v2-lite:layers=4,vocab=16384,experts=8,dtype=int4,seed=1".
+// Errors: kInvalidArgument naming the part that is wrong and what is known.
+[[nodiscard]] Result<SynthSpec> ParseSynthSpec(std::string_view text);
+
+// "bf16", "f32", "fp8", "int8" or "int4". Errors: kInvalidArgument listing them.
+[[nodiscard]] Result<SynthFormat> ParseSynthFormat(std::string_view text);
+
+// config.json of the spec. Multi-token-prediction layers are left out.
+// Errors: kInvalidArgument for an unknown shape, or numbers that no such model can have.
+[[nodiscard]] Result<JsonOut> SynthConfig(const SynthSpec& spec);
+
+struct SynthReport {
+  int64_t params = 0;  // as `latte inspect` counts them
+  int64_t bytes = 0;   // of all tensors
+  double seconds = 0;
+  std::vector<std::string> notes;  // for the user: what lies beside the folder
+};
+// done and total bytes, from one thread at a time.
+using SynthProgress = std::function<void(int64_t done, int64_t total)>;
+
+// Writes config.json and weights of the spec as the folder `dir`: matrices N(0, 0.02) in shape,
+// norms 1, biases 0. Errors: of SynthConfig and CheckpointWriter.
+[[nodiscard]] Result<SynthReport> WriteSynth(const SynthSpec& spec, const std::string& dir,
+                                             ThreadPool& threads, const WriterOptions& options = {},
+                                             const SynthProgress& progress = {});
+
+// A synthetic checkpoint in a folder of its own below $TMPDIR (or /tmp), gone with the object.
+// Weights that are mapped stay valid after that: it need not outlive loading. Movable only.
+class TemporarySynth {
+ public:
+  // `interrupted`: as in WriterOptions. Errors: of WriteSynth.
+  [[nodiscard]] static Result<TemporarySynth> Make(const SynthSpec& spec, ThreadPool& threads,
+                                                   const std::function<bool()>& interrupted = {});
+
+  std::string dir() const { return folder_.path() + "/model"; }
+
+ private:
+  explicit TemporarySynth(StagingFolder folder) : folder_(std::move(folder)) {}
+  StagingFolder folder_;
+};
+
+}  // namespace latte

@@ -1,0 +1,356 @@
+// The shapes of published models. Source: their config.json files.
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "src/checkpoint/config/model_config.h"
+#include "src/jobs/convert/synth.h"
+
+namespace latte {
+namespace {
+
+struct ShapeRow {
+  std::string_view name;
+  std::string_view architecture;
+  std::string_view model_type;
+  int64_t layers, d, h, cq, n, v, dense_width, vocab, max_position;
+  double eps;
+  int64_t experts, shared, chosen, groups, groups_kept, expert_width, first_dense;
+  std::string_view topk_method, scoring;
+  bool normalize;
+  double scale;
+  double theta;
+  double yarn_factor;  // 0: none
+  double beta_fast, mscale;
+  int64_t bos, eos;  // -1: none
+};
+
+constexpr std::array kShapes = {
+    ShapeRow{.name = "v2-lite",
+             .architecture = "DeepseekV2ForCausalLM",
+             .model_type = "deepseek_v2",
+             .layers = 27,
+             .d = 2048,
+             .h = 16,
+             .cq = 0,
+             .n = 128,
+             .v = 128,
+             .dense_width = 10944,
+             .vocab = 102400,
+             .max_position = 163840,
+             .eps = 1e-6,
+             .experts = 64,
+             .shared = 2,
+             .chosen = 6,
+             .groups = 1,
+             .groups_kept = 1,
+             .expert_width = 1408,
+             .first_dense = 1,
+             .topk_method = "greedy",
+             .scoring = "softmax",
+             .normalize = false,
+             .scale = 1.0,
+             .theta = 1e4,
+             .yarn_factor = 40,
+             .beta_fast = 32,
+             .mscale = 0.707,
+             .bos = 100000,
+             .eos = 100001},
+    ShapeRow{.name = "v2",
+             .architecture = "DeepseekV2ForCausalLM",
+             .model_type = "deepseek_v2",
+             .layers = 60,
+             .d = 5120,
+             .h = 128,
+             .cq = 1536,
+             .n = 128,
+             .v = 128,
+             .dense_width = 12288,
+             .vocab = 102400,
+             .max_position = 163840,
+             .eps = 1e-6,
+             .experts = 160,
+             .shared = 2,
+             .chosen = 6,
+             .groups = 8,
+             .groups_kept = 3,
+             .expert_width = 1536,
+             .first_dense = 1,
+             .topk_method = "group_limited_greedy",
+             .scoring = "softmax",
+             .normalize = false,
+             .scale = 16.0,
+             .theta = 1e4,
+             .yarn_factor = 40,
+             .beta_fast = 32,
+             .mscale = 0.707,
+             .bos = 100000,
+             .eos = 100001},
+    ShapeRow{.name = "v3",
+             .architecture = "DeepseekV3ForCausalLM",
+             .model_type = "deepseek_v3",
+             .layers = 61,
+             .d = 7168,
+             .h = 128,
+             .cq = 1536,
+             .n = 128,
+             .v = 128,
+             .dense_width = 18432,
+             .vocab = 129280,
+             .max_position = 163840,
+             .eps = 1e-6,
+             .experts = 256,
+             .shared = 1,
+             .chosen = 8,
+             .groups = 8,
+             .groups_kept = 4,
+             .expert_width = 2048,
+             .first_dense = 3,
+             .topk_method = "noaux_tc",
+             .scoring = "sigmoid",
+             .normalize = true,
+             .scale = 2.5,
+             .theta = 1e4,
+             .yarn_factor = 40,
+             .beta_fast = 32,
+             .mscale = 1.0,
+             .bos = 0,
+             .eos = 1},
+    // V3's attention with little around it, as engines are compared by: no model of anyone's.
+    ShapeRow{.name = "v3-attn",
+             .architecture = "DeepseekV3ForCausalLM",
+             .model_type = "deepseek_v3",
+             .layers = 2,
+             .d = 7168,
+             .h = 128,
+             .cq = 1536,
+             .n = 128,
+             .v = 128,
+             .dense_width = 2048,
+             .vocab = 8192,
+             .max_position = 163840,
+             .eps = 1e-6,
+             .experts = 8,
+             .shared = 1,
+             .chosen = 2,
+             .groups = 1,
+             .groups_kept = 1,
+             .expert_width = 512,
+             .first_dense = 1,
+             .topk_method = "noaux_tc",
+             .scoring = "sigmoid",
+             .normalize = true,
+             .scale = 2.5,
+             .theta = 1e4,
+             .yarn_factor = 40,
+             .beta_fast = 32,
+             .mscale = 1.0,
+             .bos = 0,
+             .eos = 1},
+    ShapeRow{.name = "kimi-k2",
+             .architecture = "DeepseekV3ForCausalLM",
+             .model_type = "kimi_k2",
+             .layers = 61,
+             .d = 7168,
+             .h = 64,
+             .cq = 1536,
+             .n = 128,
+             .v = 128,
+             .dense_width = 18432,
+             .vocab = 163840,
+             .max_position = 131072,
+             .eps = 1e-6,
+             .experts = 384,
+             .shared = 1,
+             .chosen = 8,
+             .groups = 1,
+             .groups_kept = 1,
+             .expert_width = 2048,
+             .first_dense = 1,
+             .topk_method = "noaux_tc",
+             .scoring = "sigmoid",
+             .normalize = true,
+             .scale = 2.827,
+             .theta = 5e4,
+             .yarn_factor = 32,
+             .beta_fast = 1,
+             .mscale = 1.0,
+             .bos = 163584,
+             .eos = 163585},
+    ShapeRow{.name = "glm-4.7-flash",
+             .architecture = "Glm4MoeLiteForCausalLM",
+             .model_type = "glm4_moe_lite",
+             .layers = 47,
+             .d = 2048,
+             .h = 20,
+             .cq = 768,
+             .n = 192,
+             .v = 256,
+             .dense_width = 10240,
+             .vocab = 154880,
+             .max_position = 202752,
+             .eps = 1e-5,
+             .experts = 64,
+             .shared = 1,
+             .chosen = 4,
+             .groups = 1,
+             .groups_kept = 1,
+             .expert_width = 1536,
+             .first_dense = 1,
+             .topk_method = "noaux_tc",
+             .scoring = "sigmoid",
+             .normalize = true,
+             .scale = 1.8,
+             .theta = 1e6,
+             .yarn_factor = 0,
+             .beta_fast = 0,
+             .mscale = 0,
+             .bos = -1,
+             .eos = 154820},
+};
+
+Result<const ShapeRow*> FindShape(const std::string& name) {
+  for (const ShapeRow& row : kShapes)
+    if (row.name == name) return &row;
+  return InvalidArgument(
+      fmt::format("shape: expected one of {}, found '{}'", fmt::join(SynthShapes(), ", "), name));
+}
+
+// An id, or null where it is none or a smaller vocabulary does not have it.
+JsonOut TokenId(int64_t id, int64_t vocab) {
+  return id >= 0 && id < vocab ? JsonOut(id) : JsonOut(nullptr);
+}
+
+JsonOut RopeScaling(const ShapeRow& row) {
+  if (row.yarn_factor == 0) return nullptr;
+  return {{"type", "yarn"},
+          {"factor", row.yarn_factor},
+          {"original_max_position_embeddings", 4096},
+          {"beta_fast", row.beta_fast},
+          {"beta_slow", 1},
+          {"mscale", row.mscale},
+          {"mscale_all_dim", row.mscale}};
+}
+
+JsonOut MakeConfig(const ShapeRow& row, const SynthSpec& spec) {
+  const int64_t layers = spec.layers.value_or(row.layers);
+  const int64_t vocab = spec.vocab.value_or(row.vocab);
+  JsonOut config = {{"architectures", {row.architecture}},
+                    {"model_type", row.model_type},
+                    {"torch_dtype", spec.format == SynthFormat::kF32 ? "float32" : "bfloat16"},
+                    {"vocab_size", vocab},
+                    {"hidden_size", row.d},
+                    {"intermediate_size", row.dense_width},
+                    {"moe_intermediate_size", row.expert_width},
+                    {"num_hidden_layers", layers},
+                    {"num_nextn_predict_layers", 0},
+                    {"num_attention_heads", row.h},
+                    {"num_key_value_heads", row.h},
+                    {"q_lora_rank", row.cq > 0 ? JsonOut(row.cq) : JsonOut(nullptr)},
+                    {"kv_lora_rank", 512},
+                    {"qk_nope_head_dim", row.n},
+                    {"qk_rope_head_dim", 64},
+                    {"v_head_dim", row.v},
+                    {"n_routed_experts", spec.experts.value_or(row.experts)},
+                    {"n_shared_experts", row.shared},
+                    {"num_experts_per_tok", row.chosen},
+                    {"n_group", row.groups},
+                    {"topk_group", row.groups_kept},
+                    {"topk_method", row.topk_method},
+                    {"scoring_func", row.scoring},
+                    {"norm_topk_prob", row.normalize},
+                    {"routed_scaling_factor", row.scale},
+                    {"first_k_dense_replace", std::min(row.first_dense, layers)},
+                    {"moe_layer_freq", 1}};
+  config.update({{"hidden_act", "silu"},
+                 {"max_position_embeddings", row.max_position},
+                 {"rope_theta", row.theta},
+                 {"rope_scaling", RopeScaling(row)},
+                 {"rms_norm_eps", row.eps},
+                 {"initializer_range", 0.02},
+                 {"attention_bias", false},
+                 {"tie_word_embeddings", false},
+                 {"bos_token_id", TokenId(row.bos, vocab)},
+                 {"eos_token_id", TokenId(row.eos, vocab)}});
+  return config;
+}
+
+Result<int64_t> ParseNumber(std::string_view key, std::string_view text) {
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error == std::errc() && end == text.data() + text.size() && value >= 0) return value;
+  return InvalidArgument(fmt::format("{}: expected a number of at least 0, found '{}'", key, text));
+}
+
+Status SetPart(std::string_view key, std::string_view value, SynthSpec& spec) {
+  if (key == "dtype") {
+    LATTE_ASSIGN_OR_RETURN(spec.format, ParseSynthFormat(value));
+    return {};
+  }
+  LATTE_ASSIGN_OR_RETURN(const int64_t number, ParseNumber(key, value));
+  if (key == "layers")
+    spec.layers = number;
+  else if (key == "vocab")
+    spec.vocab = number;
+  else if (key == "experts")
+    spec.experts = number;
+  else if (key == "seed")
+    spec.seed = static_cast<uint64_t>(number);
+  else
+    return InvalidArgument(fmt::format(
+        "synthetic model: expected layers, vocab, experts, dtype or seed, found '{}'", key));
+  return {};
+}
+
+}  // namespace
+
+std::vector<std::string> SynthShapes() {
+  std::vector<std::string> names;
+  for (const ShapeRow& row : kShapes) names.emplace_back(row.name);
+  return names;
+}
+
+Result<SynthFormat> ParseSynthFormat(std::string_view text) {
+  constexpr std::pair<std::string_view, SynthFormat> kFormats[] = {{"bf16", SynthFormat::kBF16},
+                                                                   {"f32", SynthFormat::kF32},
+                                                                   {"fp8", SynthFormat::kF8},
+                                                                   {"int8", SynthFormat::kI8},
+                                                                   {"int4", SynthFormat::kI4}};
+  for (const auto& [name, format] : kFormats)
+    if (name == text) return format;
+  return InvalidArgument(
+      fmt::format("dtype: expected bf16, f32, fp8, int8 or int4, found '{}'", text));
+}
+
+Result<SynthSpec> ParseSynthSpec(std::string_view text) {
+  SynthSpec spec;
+  const size_t colon = text.find(':');
+  spec.shape = text.substr(0, colon);
+  LATTE_RETURN_IF_ERROR(FindShape(spec.shape));
+  if (colon == std::string_view::npos) return spec;
+  std::string_view rest = text.substr(colon + 1);
+  while (!rest.empty()) {
+    const std::string_view part = rest.substr(0, rest.find(','));
+    rest.remove_prefix(std::min(rest.size(), part.size() + 1));
+    const size_t equals = part.find('=');
+    if (equals == std::string_view::npos)
+      return InvalidArgument(fmt::format("synthetic model: expected key=value, found '{}'", part));
+    LATTE_RETURN_IF_ERROR(SetPart(part.substr(0, equals), part.substr(equals + 1), spec));
+  }
+  return spec;
+}
+
+Result<JsonOut> SynthConfig(const SynthSpec& spec) {
+  LATTE_ASSIGN_OR_RETURN(const ShapeRow* row, FindShape(spec.shape));
+  JsonOut config = MakeConfig(*row, spec);
+  LATTE_ASSIGN_OR_RETURN(const Json parsed, Json::Parse(Dump(config), spec.shape));
+  // What the numbers must obey is said in one place.
+  if (const auto checked = ParseModelConfig(parsed); !checked)
+    return InvalidArgument("no such model: " + checked.error().message);
+  return config;
+}
+
+}  // namespace latte

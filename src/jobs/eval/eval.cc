@@ -1,0 +1,345 @@
+#include "src/jobs/eval/eval.h"
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "src/base/thread_pool.h"
+#include "src/engine/run/generate.h"
+#include "src/jobs/eval/eval_questions.h"
+#include "src/jobs/eval/mtp_acceptance.h"
+#include "src/jobs/score.h"
+
+namespace latte {
+namespace {
+
+constexpr int64_t kMaxCount = 1'000'000;
+constexpr int64_t kStoryTokens = 256;  // new tokens until a story must have ended
+constexpr int64_t kAnswerTokens = 8;
+constexpr double kStoryTemperature = 0.8;
+constexpr std::string_view kOpening = "Once upon a time";
+constexpr int64_t kRecallDistances[] = {250, 500, 1000, 1500, 2000};
+
+// Streams of random numbers, so that adding a skill changes no other skill's items.
+enum Stream : uint64_t { kRecall = 1, kRecall4 = 2, kAddition = 3, kLoss = 4 };
+
+struct Context {
+  const EvalSubject& subject;
+  const EvalOptions& options;
+  std::vector<std::string> names;  // who may have a key
+};
+
+// Which item: number `index` of its bucket.
+struct ItemId {
+  size_t bucket = 0;
+  int64_t index = 0;
+};
+
+struct Outcome {
+  int64_t passed = 0;
+  int64_t count = 1;
+  double nats = 0;
+  int64_t tokens = 0;
+};
+
+// A skill is a row of kSkills and the function that runs one of its items.
+struct Skill {
+  std::string_view name;
+  std::string_view what;
+  int64_t default_count;                  // items of each bucket
+  std::vector<std::string> (*buckets)();  // may be null: one bucket without a name
+  bool loss;                              // measured in nats instead of passes
+  Result<Outcome> (*item)(const Context& context, ItemId id);
+};
+
+Random ItemRandom(const Context& context, Stream stream, ItemId id) {
+  const auto bucket = static_cast<uint64_t>(id.bucket);
+  return Random(context.options.seed,
+                (uint64_t{stream} << 48) | (bucket << 32) | static_cast<uint64_t>(id.index));
+}
+
+// A session of one thread with room for `tokens`.
+Result<std::unique_ptr<Session>> ItemSession(const Context& context, int64_t tokens) {
+  const int64_t room = context.subject.model.config().max_position;
+  if (tokens > room)
+    return InvalidArgument(
+        fmt::format("an item needs {} tokens, but the model's context is {}; leave the skill out "
+                    "with --skills",
+                    tokens, room));
+  SessionOptions options = context.options.session;
+  options.threads = 1;
+  options.max_tokens = tokens;
+  return Session::Create(context.subject.model, context.subject.machine, options);
+}
+
+// Greedy text after the prompt, up to and including the first ".".
+Result<Outcome> Ask(const Context& context, const Question& question) {
+  const auto prompt_tokens = static_cast<int64_t>(question.prompt.size());
+  LATTE_ASSIGN_OR_RETURN(const auto session, ItemSession(context, prompt_tokens + kAnswerTokens));
+  std::string text;
+  GenerateOptions generate;
+  generate.sampling.temperature = 0;
+  generate.max_new_tokens = kAnswerTokens;
+  generate.stop_tokens = context.subject.model.config().eos;
+  generate.on_token = [&](int32_t token) {
+    text += context.subject.tokenizer.TokenBytes(token);
+    return text.find('.') == std::string::npos;
+  };
+  LATTE_ASSIGN_OR_RETURN(const GenerateResult result,
+                         Generate(*session, question.prompt, generate));
+  return Outcome{.passed = text.substr(0, text.find('.') + 1) == question.answer ? 1 : 0,
+                 .tokens = prompt_tokens + static_cast<int64_t>(result.tokens.size())};
+}
+
+Result<Outcome> StoryItem(const Context& context, ItemId id) {
+  const Tokenizer& tokenizer = context.subject.tokenizer;
+  LATTE_ASSIGN_OR_RETURN(const auto prompt,
+                         tokenizer.Encode(kOpening, {.add_bos = tokenizer.adds_bos()}));
+  const auto prompt_tokens = static_cast<int64_t>(prompt.size());
+  LATTE_ASSIGN_OR_RETURN(const auto session, ItemSession(context, prompt_tokens + kStoryTokens));
+  GenerateOptions generate;
+  generate.sampling.temperature = kStoryTemperature;
+  generate.sampling.seed = context.options.seed + static_cast<uint64_t>(id.index);
+  generate.max_new_tokens = kStoryTokens;
+  generate.stop_tokens = context.subject.model.config().eos;
+  std::string text(kOpening);
+  generate.on_token = [&](int32_t token) {
+    text += tokenizer.TokenBytes(token);
+    return true;
+  };
+  LATTE_ASSIGN_OR_RETURN(const GenerateResult result, Generate(*session, prompt, generate));
+  const bool passed =
+      result.reason == FinishReason::kStop && context.subject.grammar.Parse(text).accepted;
+  return Outcome{.passed = passed ? 1 : 0,
+                 .tokens = prompt_tokens + static_cast<int64_t>(result.tokens.size())};
+}
+
+Result<Outcome> RecallAmong(const Context& context, ItemId id, int64_t keys) {
+  Random random = ItemRandom(context, keys == 1 ? kRecall : kRecall4, id);
+  LATTE_ASSIGN_OR_RETURN(
+      const Question question,
+      RecallQuestion(context.subject.grammar, context.names, context.subject.tokenizer,
+                     {kRecallDistances[id.bucket], keys}, random));
+  return Ask(context, question);
+}
+
+Result<Outcome> RecallItem(const Context& context, ItemId id) {
+  return RecallAmong(context, id, 1);
+}
+
+Result<Outcome> Recall4Item(const Context& context, ItemId id) {
+  return RecallAmong(context, id, 4);
+}
+
+Result<Outcome> AdditionItem(const Context& context, ItemId id) {
+  Random random = ItemRandom(context, kAddition, id);
+  LATTE_ASSIGN_OR_RETURN(const Question question,
+                         AdditionQuestion(context.subject.tokenizer, random));
+  return Ask(context, question);
+}
+
+// The ids of a new story from BOS to EOS.
+Result<std::vector<int32_t>> NewStory(const Context& context, ItemId id) {
+  const Tokenizer& tokenizer = context.subject.tokenizer;
+  const ModelConfig& config = context.subject.model.config();
+  Random random = ItemRandom(context, kLoss, id);
+  LATTE_ASSIGN_OR_RETURN(const std::string story, context.subject.grammar.Generate(random));
+  LATTE_ASSIGN_OR_RETURN(auto ids, tokenizer.Encode(story, {.add_bos = tokenizer.adds_bos()}));
+  if (!config.eos.empty()) ids.push_back(static_cast<int32_t>(config.eos.front()));
+  return ids;
+}
+
+Result<Outcome> LossItem(const Context& context, ItemId id) {
+  LATTE_ASSIGN_OR_RETURN(const std::vector<int32_t> ids, NewStory(context, id));
+  const auto tokens = static_cast<int64_t>(ids.size());
+  LATTE_ASSIGN_OR_RETURN(const auto session, ItemSession(context, tokens));
+  LATTE_ASSIGN_OR_RETURN(const ScoreResult score,
+                         Score(*session, ids, context.subject.model.config().vocab, {}));
+  return Outcome{.count = tokens - 1, .nats = -score.total, .tokens = tokens};
+}
+
+Result<Outcome> MtpItem(const Context& context, ItemId id) {
+  LATTE_ASSIGN_OR_RETURN(const std::vector<int32_t> ids, NewStory(context, id));
+  SessionOptions options = context.options.session;
+  options.threads = 1;
+  LATTE_ASSIGN_OR_RETURN(
+      const MtpAcceptance found,
+      MeasureMtpAcceptance(context.subject.model, context.subject.machine, {&ids, 1}, options));
+  return Outcome{
+      .passed = found.accepted, .count = found.drafted, .tokens = static_cast<int64_t>(ids.size())};
+}
+
+std::vector<std::string> RecallBuckets() {
+  std::vector<std::string> out;
+  for (const int64_t distance : kRecallDistances) out.push_back(std::to_string(distance));
+  return out;
+}
+
+constexpr Skill kSkills[] = {
+    {"stories", "sampled stories that obey the grammar", 200, nullptr, false, StoryItem},
+    {"recall", "a key told once, asked so many tokens later", 50, RecallBuckets, false, RecallItem},
+    {"recall4", "four keys told, one of them asked", 50, RecallBuckets, false, Recall4Item},
+    {"addition", "sums that the training left out", 200, nullptr, false, AdditionItem},
+    {"mtp", "drafted tokens that the model would have said, new stories", 200, nullptr, false,
+     MtpItem},
+    {"loss", "cross-entropy of new stories", 200, nullptr, true, LossItem},
+};
+
+// Without names, all that the model can be asked: not every model drafts.
+Result<std::vector<const Skill*>> Chosen(const std::vector<std::string>& names,
+                                         const Model& model) {
+  std::vector<const Skill*> out;
+  for (const Skill& skill : kSkills) {
+    const bool named = std::find(names.begin(), names.end(), skill.name) != names.end();
+    if (named || (names.empty() && (skill.item != MtpItem || model.drafts())))
+      out.push_back(&skill);
+  }
+  for (const std::string& name : names) {
+    const auto all = EvalSkills();
+    if (std::find(all.begin(), all.end(), name) == all.end())
+      return InvalidArgument(
+          fmt::format("--skills: expected some of {}, found '{}'", fmt::join(all, ","), name));
+  }
+  return out;
+}
+
+// Runs `count` items of each bucket, many at once; the outcomes lie bucket by bucket.
+Result<std::vector<Outcome>> RunItems(const Context& context, const Skill& skill, size_t buckets,
+                                      int64_t count, const EvalProgress& progress) {
+  const int64_t items = static_cast<int64_t>(buckets) * count;
+  std::vector<Outcome> outcomes(static_cast<size_t>(items));
+  std::atomic<bool> failed = false;
+  std::mutex mutex;  // of what follows
+  Status first_error;
+  int64_t done = 0;
+  ThreadPool pool(context.options.session.threads);
+  pool.ParallelFor(items, [&](int64_t i) {
+    if (failed) return;
+    const ItemId id = {static_cast<size_t>(i / count), i % count};
+    Result<Outcome> outcome = skill.item(context, id);
+    const std::lock_guard lock(mutex);
+    if (!outcome) {
+      if (!failed) first_error = tl::unexpected(outcome.error());
+      failed = true;
+      return;
+    }
+    outcomes[static_cast<size_t>(i)] = *outcome;
+    if (progress) progress(skill.name, ++done, items);
+  });
+  if (!first_error) {
+    Error& error = first_error.error();
+    return Fail(error.code, fmt::format("eval {}: {}", skill.name, error.message));
+  }
+  return outcomes;
+}
+
+SkillReport Add(const Skill& skill, const std::vector<std::string>& labels,
+                const std::vector<Outcome>& outcomes) {
+  SkillReport report;
+  report.total.name = skill.name;
+  report.what = skill.what;
+  for (const std::string& label : labels) report.buckets.push_back({.name = label});
+  if (skill.loss) report.nats = 0.0;
+  for (size_t i = 0; i < outcomes.size(); ++i) {
+    const auto add = [&outcome = outcomes[i]](EvalTally& tally) {
+      ++tally.items;
+      tally.passed += outcome.passed;
+      tally.count += outcome.count;
+    };
+    add(report.total);
+    if (!labels.empty()) add(report.buckets[i * labels.size() / outcomes.size()]);
+    if (report.nats) *report.nats += outcomes[i].nats;
+    report.tokens += outcomes[i].tokens;
+  }
+  return report;
+}
+
+double Share(const EvalTally& tally) {
+  return static_cast<double>(tally.passed) / static_cast<double>(tally.count);
+}
+
+JsonOut TallyJson(const EvalTally& tally) {
+  return {{"items", tally.items},
+          {"passed", tally.passed},
+          {"count", tally.count},
+          {"share", Share(tally)}};
+}
+
+std::string TallyLine(std::string_view name, const EvalTally& tally) {
+  return fmt::format("{:<10} {:>6} of {:<6} {:>5.1f} %", name, tally.passed, tally.count,
+                     100 * Share(tally));
+}
+
+double NatsPerToken(const SkillReport& report) {
+  return *report.nats / static_cast<double>(report.total.count);
+}
+
+}  // namespace
+
+std::vector<std::string_view> EvalSkills() {
+  std::vector<std::string_view> out;
+  for (const Skill& skill : kSkills) out.push_back(skill.name);
+  return out;
+}
+
+Result<std::vector<SkillReport>> Evaluate(const EvalSubject& subject, const EvalOptions& options,
+                                          const EvalProgress& progress) {
+  LATTE_RETURN_IF_ERROR(options.session.Validate());
+  if (options.count && (*options.count < 1 || *options.count > kMaxCount))
+    return InvalidArgument(
+        fmt::format("--count: expected a number in [1, {}], found {}", kMaxCount, *options.count));
+  LATTE_ASSIGN_OR_RETURN(const auto skills, Chosen(options.skills, subject.model));
+  Context context{subject, options, {}};
+  LATTE_ASSIGN_OR_RETURN(context.names, subject.grammar.Values("hero", "name"));
+  std::vector<SkillReport> reports;
+  for (const Skill* skill : skills) {
+    const auto labels = skill->buckets ? skill->buckets() : std::vector<std::string>();
+    const int64_t count = options.count.value_or(skill->default_count);
+    LATTE_ASSIGN_OR_RETURN(
+        const auto outcomes,
+        RunItems(context, *skill, std::max<size_t>(labels.size(), 1), count, progress));
+    reports.push_back(Add(*skill, labels, outcomes));
+  }
+  return reports;
+}
+
+JsonOut EvalJson(const std::vector<SkillReport>& reports, uint64_t seed) {
+  JsonOut out = JsonOut::object();
+  for (const SkillReport& report : reports) {
+    JsonOut one = TallyJson(report.total);
+    if (report.nats) {
+      one.erase("passed");
+      one.erase("share");
+      one["nats_per_token"] = NatsPerToken(report);
+    }
+    one["seed"] = seed;
+    one["tokens"] = report.tokens;
+    if (!report.buckets.empty()) one["buckets"] = JsonOut::array();
+    for (const EvalTally& bucket : report.buckets) {
+      JsonOut part = {{"name", bucket.name}};
+      part.update(TallyJson(bucket));
+      one["buckets"].push_back(std::move(part));
+    }
+    out[report.total.name] = std::move(one);
+  }
+  return out;
+}
+
+std::string EvalTable(const std::vector<SkillReport>& reports) {
+  std::string out;
+  for (const SkillReport& report : reports) {
+    const std::string& name = report.total.name;
+    const std::string line =
+        report.nats ? fmt::format("{:<10} {:>10.4f} nats/token", name, NatsPerToken(report))
+                    : TallyLine(name, report.total);
+    out += fmt::format("{:<37}{}\n", line, report.what);
+    for (const EvalTally& bucket : report.buckets)
+      out += TallyLine("  " + bucket.name, bucket) + "\n";
+  }
+  return out;
+}
+
+}  // namespace latte

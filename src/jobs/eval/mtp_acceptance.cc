@@ -1,0 +1,83 @@
+#include "src/jobs/eval/mtp_acceptance.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include "src/base/math.h"
+#include "src/layers/mla/mla.h"
+
+namespace latte {
+namespace {
+
+// The likeliest token of each row, the lowest of equals.
+std::vector<int32_t> Likeliest(const TensorView& logits) {
+  std::vector<int32_t> out;
+  for (int64_t t = 0; t < logits.shape[0]; ++t) {
+    const float* row = logits.Row<float>(t);
+    out.push_back(static_cast<int32_t>(std::max_element(row, row + logits.shape[1]) - row));
+  }
+  return out;
+}
+
+Status CheckText(std::span<const int32_t> text, int64_t vocab) {
+  for (const int32_t token : text)
+    if (token < 0 || token >= vocab)
+      return InvalidArgument(
+          fmt::format("token {} is outside the vocabulary [0, {})", token, vocab));
+  return {};
+}
+
+MlaPath PathOf(AttentionMode mode) {
+  if (mode == AttentionMode::kAbsorbed) return MlaPath::kAbsorbed;
+  return mode == AttentionMode::kDecompressed ? MlaPath::kDecompressed : MlaPath::kLatent;
+}
+
+// One text, all of it in one step.
+void Measure(Runner& runner, std::span<const int32_t> text, MlaPath path,
+             std::span<const int32_t> pages, MtpAcceptance& out) {
+  if (text.size() < 3) return;
+  const SequenceWork main{text, 0, path, pages};
+  const TensorView h = runner.Forward({&main, 1});
+  const std::vector<int32_t> said = Likeliest(runner.Logits(h));
+  const SequenceWork shifted{text.subspan(1), 0, path, pages};
+  const TensorView z = runner.Draft({&shifted, 1}, h.Slice(0, 0, h.shape[0] - 1));
+  const std::vector<int32_t> drafted = Likeliest(runner.DraftLogits(z));
+  for (size_t t = 0; t + 1 < text.size(); ++t) {
+    ++out.drafted;
+    out.accepted += drafted[t] == said[t + 1] ? 1 : 0;
+  }
+}
+
+}  // namespace
+
+Result<MtpAcceptance> MeasureMtpAcceptance(const Model& model, const Machine& machine,
+                                           std::span<const std::vector<int32_t>> texts,
+                                           const SessionOptions& options) {
+  if (!model.drafts())
+    return InvalidArgument("the model was loaded without a multi-token-prediction layer");
+  size_t longest = 1;
+  for (const std::vector<int32_t>& text : texts) {
+    LATTE_RETURN_IF_ERROR(CheckText(text, model.config().vocab));
+    longest = std::max(longest, text.size());
+  }
+  const MlaPath path = PathOf(options.attention);
+  const int64_t page_count = CeilDiv(static_cast<int64_t>(longest), options.page_tokens);
+  LATTE_ASSIGN_OR_RETURN(
+      LatentCache cache,
+      LatentCache::Create({MlaCacheStreams(model.config().mla, path, options.cache()),
+                           model.config().layers + 1, options.page_tokens},
+                          page_count));
+  std::vector<int32_t> pages(static_cast<size_t>(page_count));
+  std::iota(pages.begin(), pages.end(), 0);
+  ThreadPool threads(options.threads);
+  Workspace workspace;
+  Runner runner(model, cache, workspace, Exec{&threads, &machine},
+                RunnerOptions{options.dtype, options.expand_tokens, options.int8_activations});
+  MtpAcceptance out;
+  for (const std::vector<int32_t>& text : texts) Measure(runner, text, path, pages, out);
+  return out;
+}
+
+}  // namespace latte

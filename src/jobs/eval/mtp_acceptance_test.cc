@@ -1,0 +1,76 @@
+#include "src/jobs/eval/mtp_acceptance.h"
+
+#include <gtest/gtest.h>
+
+#include "src/models/registry.h"
+#include "src/text/tokenizer.h"
+
+namespace latte {
+namespace {
+
+const std::string kTiny = std::string(LATTE_SOURCE_DIR) + "/models/tiny";
+
+class MtpAcceptanceTest : public testing::Test {
+ protected:
+  std::vector<std::vector<int32_t>> Texts() const {
+    const auto tokenizer = Tokenizer::Load(kTiny);
+    std::vector<std::vector<int32_t>> texts;
+    for (const char* text :
+         {"Once upon a time, there was a small fox named Tom. He had a home in a green valley.",
+          "Long ago, near a shiny lake, there lived a kind duck named Mia. Mia liked singing songs "
+          "best of all."})
+      texts.push_back(*tokenizer->Encode(text, {.add_bos = true}));
+    return texts;
+  }
+  std::unique_ptr<Model> Load(bool mtp) const { return *LoadModel(kTiny, {.mtp = mtp}); }
+
+  Machine machine_ = *Machine::Detect();
+};
+
+TEST_F(MtpAcceptanceTest, TinyDraftsItsOwnStories) {
+  const auto model = Load(true);
+  const auto texts = Texts();
+  const int64_t positions = static_cast<int64_t>(texts[0].size() + texts[1].size()) - 4 + 2;
+  for (const AttentionMode mode :
+       {AttentionMode::kLatent, AttentionMode::kAbsorbed, AttentionMode::kDecompressed}) {
+    const auto found =
+        MeasureMtpAcceptance(*model, machine_, texts, {.attention = mode, .dtype = DType::kF32});
+    ASSERT_TRUE(found) << ToString(found.error());
+    EXPECT_EQ(found->drafted, positions);
+    // It drafts more than 9 of 10 tokens of a story; half of that is beyond any accident.
+    EXPECT_GT(found->accepted, positions / 2) << Name(mode);
+  }
+}
+
+TEST_F(MtpAcceptanceTest, ModesAgreeInF32) {
+  const auto model = Load(true);
+  const auto texts = Texts();
+  const auto latent = MeasureMtpAcceptance(
+      *model, machine_, texts, {.attention = AttentionMode::kLatent, .dtype = DType::kF32});
+  const auto absorbed = MeasureMtpAcceptance(
+      *model, machine_, texts, {.attention = AttentionMode::kAbsorbed, .dtype = DType::kF32});
+  EXPECT_EQ(latent->accepted, absorbed->accepted);
+}
+
+TEST_F(MtpAcceptanceTest, ShortTextsHaveNothingToDraft) {
+  const std::vector<std::vector<int32_t>> texts = {{}, {5}, {5, 6}};
+  const auto found = MeasureMtpAcceptance(*Load(true), machine_, texts, {});
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->drafted, 0);
+}
+
+TEST_F(MtpAcceptanceTest, RefusesWhatItCannotMeasure) {
+  EXPECT_EQ(MeasureMtpAcceptance(*Load(false), machine_, Texts(), {}).error().code,
+            Code::kInvalidArgument);
+  const std::vector<std::vector<int32_t>> outside = {{5, 6, 1 << 20}};
+  EXPECT_EQ(MeasureMtpAcceptance(*Load(true), machine_, outside, {}).error().code,
+            Code::kInvalidArgument);
+  const auto without =
+      LoadModel(std::string(LATTE_SOURCE_DIR) + "/tests/goldens/v2_lite", {.mtp = true});
+  ASSERT_FALSE(without);
+  EXPECT_EQ(without.error().code, Code::kNotFound);
+  EXPECT_NE(without.error().message.find("no multi-token-prediction layer"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace latte

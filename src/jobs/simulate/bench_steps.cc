@@ -1,0 +1,306 @@
+#include "src/jobs/simulate/bench_steps.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "src/base/limits/processors.h"
+#include "src/base/math.h"
+#include "src/base/random.h"
+#include "src/engine/run/runner.h"
+#include "src/engine/sampling/sampler.h"
+#include "src/jobs/bench/bench_timer.h"
+#include "src/jobs/bench/fill_cache.h"
+
+namespace latte {
+namespace {
+
+// How many pieces of one kind a step has.
+struct Pieces {
+  int64_t many = 1;
+  PieceShape shape;
+};
+
+StepShape ShapeOf(const std::vector<Pieces>& kinds, int64_t drawn) {
+  StepShape out;
+  out.drawn = drawn;
+  for (const Pieces& kind : kinds)
+    out.pieces.insert(out.pieces.end(), static_cast<size_t>(kind.many), kind.shape);
+  return out;
+}
+
+// The steps to measure: all that the limits allow.
+class Grid {
+ public:
+  Grid(const Settings& settings, const MlaDims& dims, bool quick)
+      : settings_(settings), dims_(dims), quick_(quick) {
+    AddDecodes();
+    AddPrompts();
+    AddMixed();
+    AddWoken();
+  }
+  const std::vector<StepShape>& steps() const { return steps_; }
+
+ private:
+  void Add(const std::vector<Pieces>& kinds, int64_t drawn) {
+    const EngineOptions& o = settings_.options;
+    const StepShape shape = ShapeOf(kinds, drawn);
+    const bool fits = std::all_of(
+        shape.pieces.begin(), shape.pieces.end(),
+        [&](const PieceShape& piece) { return piece.cached + piece.count < o.max_tokens; });
+    if (fits && shape.tokens() <= o.max_batch_tokens && std::ssize(shape.pieces) <= o.max_sequences)
+      steps_.push_back(shape);
+  }
+
+  PieceShape Decode(int64_t depth) const { return {1, depth, GeneratedPath(settings_.attention)}; }
+
+  // All of them, or every other one, the first and the last among them.
+  std::vector<int64_t> Some(std::vector<int64_t> values) const {
+    if (!quick_) return values;
+    std::vector<int64_t> out;
+    for (size_t i = 0; i < values.size(); i += 2) out.push_back(values[i]);
+    return out;
+  }
+
+  void AddDecodes() {
+    for (const int64_t depth : Some({32, 256, 1024}))
+      for (const int64_t batch : Some({1, 2, 4, 8, 16, 32, 64}))
+        Add({{batch, Decode(depth)}}, batch);
+  }
+
+  void AddPrompts() {
+    for (const int64_t cached : Some({0, 256, 1024}))
+      for (const int64_t count : Some({4, 16, 64, 128, 512, 1024, 2048})) {
+        if (settings_.attention == AttentionMode::kAuto) {
+          Add({{1, {count, cached, MlaPath::kAbsorbed}}}, count % 64 == 0 ? 1 : 0);
+          Add({{1, {count, cached, MlaPath::kLatent}}}, 1);
+        } else {
+          Add({{1, {count, cached, PromptPath(settings_.attention)}}}, 1);
+        }
+      }
+    for (const int64_t many : {2, 4})
+      for (const int64_t count : Some({16, 64, 128})) Add({{many, Prompt(count, 0)}}, many);
+  }
+
+  void AddMixed() {
+    for (const int64_t batch : Some({1, 4, 16}))
+      for (const int64_t cached : {0, 512})
+        for (const int64_t count : Some({32, 128, 480}))
+          Add({{batch, Decode(256)}, {1, Prompt(count, cached)}}, batch);
+  }
+
+  // Prompts that come when nothing ran before.
+  void AddWoken() {
+    for (const int64_t count : Some({4, 16, 32, 128, 256, 512, 1024})) {
+      const size_t before = steps_.size();
+      Add({{1, Prompt(count, 0)}}, 1);
+      if (steps_.size() > before) steps_.back().woken = true;
+    }
+  }
+
+  PieceShape Prompt(int64_t count, int64_t cached) const {
+    return {count, cached, settings_.PathOf(dims_, count, cached)};
+  }
+
+  const Settings& settings_;
+  const MlaDims& dims_;
+  bool quick_;
+  std::vector<StepShape> steps_;
+};
+
+// A model with a cache full of rows.
+class Bed {
+ public:
+  Bed(const Model& model, const Settings& settings, const Machine& machine, LatentCache cache)
+      : model_(model),
+        isa_(machine.isa),
+        threads_(settings.options.threads),
+        cache_(std::move(cache)),
+        runner_(model, cache_, workspace_, Exec{&threads_, &machine},
+                {settings.dtype, settings.options.prefill_workspace_tokens,
+                 settings.options.int8_activations}) {
+    Random random(1);
+    for (int64_t i = 0; i < 2 * settings.options.max_batch_tokens; ++i)
+      tokens_.push_back(
+          static_cast<int32_t>(random.Below(static_cast<uint64_t>(model.config().vocab))));
+    const std::vector<int32_t> first = {0};
+    const int64_t page = std::min(settings.options.page_tokens, std::ssize(tokens_));
+    const SequenceWork work{std::span(tokens_).first(static_cast<size_t>(page)), 0,
+                            PromptPath(settings.attention), first};
+    runner_.Forward({&work, 1});
+    CopyFirstPage(cache_);
+  }
+
+  double Seconds(const StepShape& shape) {
+    Lay(shape);
+    const auto step = [&] {
+      runner_.Forward(work_);
+      if (shape.drawn > 0) DrawFrom(runner_.LogitsOf(rows_));
+    };
+    if (!shape.woken) return SecondsOf(step);
+    // From when it was to begin: to wake takes time too.
+    return SecondsOf([&] {
+             std::this_thread::sleep_for(kIdle);
+             step();
+           }) -
+           std::chrono::duration<double>(kIdle).count();
+  }
+
+ private:
+  // Absorbed pieces first. Sequences take pages in turn; where the cache is too small for all, they
+  // share. Every step has tokens of its own: the same ones would choose the same experts, whose
+  // weights the processor may still hold.
+  void Lay(const StepShape& shape) {
+    std::vector<PieceShape> pieces = shape.pieces;
+    std::stable_partition(pieces.begin(), pieces.end(),
+                          [](const PieceShape& p) { return p.path == MlaPath::kAbsorbed; });
+    pages_.assign(pieces.size(), {});
+    work_.clear();
+    rows_.clear();
+    first_token_ = (first_token_ + kTokenStride) % (std::ssize(tokens_) / 2);
+    int64_t token = first_token_;
+    int64_t page = 0;
+    for (size_t i = 0; i < pieces.size(); ++i) {
+      const PieceShape& piece = pieces[i];
+      const int64_t own = CeilDiv(piece.cached + piece.count, cache_.spec().page_tokens);
+      for (int64_t p = 0; p < own; ++p)
+        pages_[i].push_back(static_cast<int32_t>(page++ % cache_.pages()));
+      work_.push_back(
+          {std::span(tokens_).subspan(static_cast<size_t>(token), static_cast<size_t>(piece.count)),
+           piece.cached, piece.path, pages_[i]});
+      token += piece.count;
+      if (std::ssize(rows_) < shape.drawn) rows_.push_back(token - first_token_ - 1);
+    }
+  }
+
+  void DrawFrom(const TensorView& logits) {
+    std::vector<Draw> draws(rows_.size());
+    for (size_t i = 0; i < draws.size(); ++i) {
+      draws[i].logits = {logits.Row<float>(static_cast<int64_t>(i)),
+                         static_cast<size_t>(model_.config().vocab)};
+      draws[i].params = &params_;
+      draws[i].position = static_cast<int64_t>(i);
+      draws[i].isa = isa_;
+    }
+    drawn_ = SampleAll(draws, threads_);
+  }
+
+  const Model& model_;
+  Isa isa_;
+  ThreadPool threads_;
+  LatentCache cache_;
+  Workspace workspace_;
+  Runner runner_;
+  SamplingParams params_;
+  static constexpr int64_t kTokenStride = 37;
+  // Longer than threads spin, and time enough for neighbours to take a shared cache.
+  static constexpr std::chrono::milliseconds kIdle{100};
+  std::vector<int32_t> tokens_;
+  int64_t first_token_ = 0;
+  std::vector<std::vector<int32_t>> pages_;
+  std::vector<SequenceWork> work_;
+  std::vector<int64_t> rows_;
+  std::vector<Result<Drawn>> drawn_;  // the last draws, of no interest
+};
+
+std::string_view PathName(MlaPath path) {
+  switch (path) {
+    case MlaPath::kAbsorbed:
+      return "absorbed";
+    case MlaPath::kLatent:
+      return "latent";
+    case MlaPath::kDecompressed:
+      return "decompressed";
+  }
+  return "";
+}
+
+JsonOut PiecesJson(const StepShape& shape) {
+  JsonOut out = JsonOut::array();
+  for (size_t i = 0; i < shape.pieces.size();) {
+    const PieceShape& piece = shape.pieces[i];
+    const size_t begin = i;
+    while (i < shape.pieces.size() && shape.pieces[i].count == piece.count &&
+           shape.pieces[i].cached == piece.cached && shape.pieces[i].path == piece.path)
+      ++i;
+    out.push_back({{"many", i - begin},
+                   {"count", piece.count},
+                   {"cached", piece.cached},
+                   {"path", PathName(piece.path)}});
+  }
+  return out;
+}
+
+JsonOut RecordOf(const StepCost& cost, const std::vector<MeasuredStep>& steps, const MoeDims& moe,
+                 const std::string& made_for) {
+  JsonOut out = ToJson(cost, made_for);
+  JsonOut list = JsonOut::array();
+  std::vector<double> errors;
+  for (const MeasuredStep& step : steps) {
+    const double fitted = cost.Of(step.shape, moe);
+    errors.push_back(std::abs(fitted / step.seconds - 1));
+    list.push_back({{"tokens", step.shape.tokens()},
+                    {"drawn", step.shape.drawn},
+                    {"woken", step.shape.woken},
+                    {"pieces", PiecesJson(step.shape)},
+                    {"us", step.seconds * 1e6},
+                    {"fitted_us", fitted * 1e6}});
+  }
+  out["worst_error"] = *std::max_element(errors.begin(), errors.end());
+  out["median_error"] = Median(errors);
+  out["steps"] = std::move(list);
+  return out;
+}
+
+int64_t PagesOf(const StepShape& shape, int64_t page_tokens) {
+  int64_t pages = 0;
+  for (const PieceShape& piece : shape.pieces)
+    pages += CeilDiv(piece.cached + piece.count, page_tokens);
+  return pages;
+}
+
+}  // namespace
+
+Result<BenchedSteps> BenchSteps(const Model& model, const Settings& settings,
+                                const Machine& machine, const BenchStepsOptions& options) {
+  const Grid grid(settings, model.config().mla, options.quick);
+  int64_t pages = 1;
+  for (const StepShape& shape : grid.steps())
+    pages = std::max(pages, PagesOf(shape, settings.options.page_tokens));
+  LATTE_ASSIGN_OR_RETURN(LatentCache cache,
+                         LatentCache::Create(settings.cache_spec, std::min(pages, settings.pages)));
+  Bed bed(model, settings, machine, std::move(cache));
+  std::vector<std::vector<double>> seconds(grid.steps().size());
+  // In turn, so that a slow moment of the machine does not hit all runs of one step.
+  const int runs = options.quick ? 3 : 9;
+  for (int run = -1; run < runs; ++run)
+    for (size_t i = 0; i < grid.steps().size(); ++i) {
+      const double time = bed.Seconds(grid.steps()[i]);
+      if (run >= 0) seconds[i].push_back(time);
+    }
+  std::vector<MeasuredStep> steps;
+  for (size_t i = 0; i < grid.steps().size(); ++i)
+    steps.push_back({grid.steps()[i], Median(seconds[i])});
+  const MoeDims& moe = model.config().moe;
+  BenchedSteps out;
+  out.cost = FitStepCost(steps, moe);
+  out.record = RecordOf(out.cost, steps, moe, StepsMadeFor(model.config(), settings, machine));
+  return out;
+}
+
+std::string StepsMadeFor(const ModelConfig& config, const Settings& settings,
+                         const Machine& machine) {
+  const EngineOptions& o = settings.options;
+  return fmt::format(
+      "{} layers={} width={} heads={} latent={} vocab={} experts={}/{} dtype={} cache={} "
+      "attention={} page_tokens={} isa={} threads={}",
+      config.architecture, config.layers, config.mla.d, config.mla.h, config.mla.latent(),
+      config.vocab, config.moe.chosen, config.moe.experts, o.dtype,
+      o.cache_dtype.empty() ? o.dtype : o.cache_dtype, o.attention, o.page_tokens,
+      Name(machine.isa), o.threads > 0 ? o.threads : DefaultThreads());
+}
+
+}  // namespace latte

@@ -1,0 +1,126 @@
+#include "src/jobs/simulate/replay.h"
+
+#include <algorithm>
+#include <thread>
+#include <unordered_map>
+
+#include "src/jobs/bench/bench_timer.h"
+
+namespace latte {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+Request RequestOf(const TraceRequest& from, uint64_t seed) {
+  Request out;
+  out.tokens = from.tokens;
+  out.priority = from.priority;
+  out.sampling.seed = seed;
+  out.stop.max_tokens = from.output_tokens;
+  out.stop.ignore_eos = true;
+  return out;
+}
+
+class Server {
+ public:
+  Server(std::span<const TraceRequest> trace, EngineCore& engine) : trace_(trace), engine_(engine) {
+    for (const TraceRequest& request : trace)
+      out_.requests.push_back({request.arrival_s, std::ssize(request.tokens), {}});
+  }
+
+  Status WarmUp() {
+    Request request;
+    request.tokens.assign(trace_[0].tokens.begin(), trace_[0].tokens.end());
+    request.stop.max_tokens = std::min<int64_t>(trace_[0].output_tokens, 8);
+    request.stop.ignore_eos = true;
+    request.cache_salt = "warm-up";  // nobody finds its prefix
+    LATTE_RETURN_IF_ERROR(engine_.Submit(std::move(request)));
+    engine_.SetEventSink({});
+    do {
+      LATTE_RETURN_IF_ERROR(engine_.Step());
+    } while (Busy());
+    return {};
+  }
+
+  Result<ServedTrace> Run() {
+    const EngineStats before = engine_.Stats();
+    start_ = Clock::now();
+    engine_.SetEventSink([this](std::span<const TokenEvent> events) { Take(events); });
+    while (next_ < trace_.size() || Busy()) {
+      LATTE_RETURN_IF_ERROR(SubmitDue());
+      if (!Busy() && submitted_ == 0) {
+        std::this_thread::sleep_until(TimeOf(trace_[next_].arrival_s));
+        continue;
+      }
+      submitted_ = 0;
+      LATTE_RETURN_IF_ERROR(Step());
+    }
+    const EngineStats after = engine_.Stats();
+    ServeCounts& counts = out_.counts;
+    counts.steps = after.steps - before.steps;
+    counts.preemptions = after.preemptions - before.preemptions;
+    counts.prefix_hit_tokens = after.cached_tokens - before.cached_tokens;
+    counts.pages_total = after.pages_total;
+    counts.real_seconds = Now();
+    return std::move(out_);
+  }
+
+ private:
+  bool Busy() const {
+    const EngineStats stats = engine_.Stats();
+    return stats.waiting + stats.running > 0;
+  }
+  double Now() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
+  Clock::time_point TimeOf(double seconds) const {
+    return start_ +
+           std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+  }
+
+  Status SubmitDue() {
+    for (; next_ < trace_.size() && trace_[next_].arrival_s <= Now(); ++next_) {
+      const Result<RequestId> id = engine_.Submit(RequestOf(trace_[next_], next_));
+      if (!id && id.error().code == Code::kExhausted) continue;  // the queue is full
+      if (!id) return tl::unexpected(id.error());
+      index_.emplace(*id, next_);
+      ++submitted_;
+    }
+    return {};
+  }
+
+  Status Step() {
+    const double begin = Now();
+    LATTE_RETURN_IF_ERROR(engine_.Step());
+    const double seconds = Now() - begin;
+    const EngineStats stats = engine_.Stats();
+    out_.counts.step_seconds += seconds;
+    out_.counts.Note(stats.waiting, seconds, stats.pages_used);
+    return {};
+  }
+
+  void Take(std::span<const TokenEvent> events) {
+    const double now = Now();
+    for (const TokenEvent& event : events)
+      if (event.token) out_.requests[index_.at(event.request)].token_s.push_back(now);
+  }
+
+  std::span<const TraceRequest> trace_;
+  EngineCore& engine_;
+  Clock::time_point start_;
+  size_t next_ = 0;        // request to submit
+  int64_t submitted_ = 0;  // since the last step
+  std::unordered_map<RequestId, size_t> index_;
+  ServedTrace out_;
+};
+
+}  // namespace
+
+Result<ServedTrace> ServeTrace(std::span<const TraceRequest> trace, const EngineParts& parts,
+                               const Settings& settings) {
+  LATTE_ASSIGN_OR_RETURN(const std::unique_ptr<EngineCore> engine,
+                         EngineCore::Create(parts, settings));
+  Server server(trace, *engine);
+  LATTE_RETURN_IF_ERROR(server.WarmUp());
+  return server.Run();
+}
+
+}  // namespace latte

@@ -1,0 +1,123 @@
+#include "src/jobs/simulate/simulate.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "src/engine/schedule/scheduler_rules.h"
+#include "src/jobs/bench/bench_timer.h"
+
+namespace latte {
+namespace {
+
+class Simulation {
+ public:
+  Simulation(std::span<const TraceRequest> trace, const ModelConfig& config,
+             const Settings& settings, const StepCost& cost)
+      : trace_(trace),
+        config_(config),
+        settings_(settings),
+        cost_(cost),
+        cache_(CacheRules(settings)),
+        scheduler_(SchedulerRules(settings, config.mla), cache_) {
+    for (const TraceRequest& request : trace)
+      out_.requests.push_back({request.arrival_s, std::ssize(request.tokens), {}});
+    out_.counts.pages_total = settings.pages;
+  }
+
+  ServedTrace Run() {
+    out_.counts.real_seconds = SecondsOf([&] {
+      while (next_ < trace_.size() || !scheduler_.idle()) {
+        if (scheduler_.idle()) WaitUntil(trace_[next_].arrival_s);
+        for (; next_ < trace_.size() && trace_[next_].arrival_s <= now_; ++next_) Arrive(next_);
+        if (!scheduler_.idle()) Step();
+      }
+    });
+    out_.counts.preemptions = scheduler_.preemptions();
+    return std::move(out_);
+  }
+
+ private:
+  void WaitUntil(double arrival) {
+    if (arrival > now_) woken_ = true;
+    now_ = std::max(now_, arrival);
+  }
+
+  // Sequence i is request i.
+  void Arrive(size_t i) {
+    const TraceRequest& request = trace_[i];
+    const auto prompt = std::ssize(request.tokens);
+    if (queued_ >= settings_.options.max_queued_requests ||
+        queued_tokens_ + prompt > settings_.options.max_queued_tokens)
+      return;
+    ++queued_;
+    queued_tokens_ += prompt;
+    SequenceSpec spec;
+    spec.id = static_cast<SequenceId>(i);
+    spec.max_len = prompt + request.output_tokens;
+    spec.priority = request.priority;
+    scheduler_.Add(std::move(spec), request.tokens);
+  }
+
+  void Step() {
+    const StepPlan plan = scheduler_.Plan();
+    for (const SequenceId id : plan.admitted) {
+      --queued_;
+      queued_tokens_ -= out_.requests[static_cast<size_t>(id)].prompt_tokens;
+    }
+    const double seconds = plan.steps.empty() ? 0 : cost_.Of(ShapeOf(plan), config_.moe);
+    now_ += seconds;
+    out_.counts.step_seconds += seconds;
+    if (!plan.steps.empty()) ++out_.counts.steps;
+    scheduler_.Advance(plan);
+    std::vector<SequenceId> drawing;
+    for (const SequenceStep& step : plan.steps)
+      if (step.draws) drawing.push_back(step.sequence->spec.id);
+    for (const SequenceId id : drawing) Draw(id);
+    out_.counts.Note(scheduler_.waiting(), seconds, cache_.used_pages());
+  }
+
+  StepShape ShapeOf(const StepPlan& plan) {
+    StepShape shape;
+    shape.woken = std::exchange(woken_, false);
+    for (const SequenceStep& step : plan.steps) {
+      shape.pieces.push_back({step.count, step.begin, step.path});
+      if (step.draws) ++shape.drawn;
+    }
+    return shape;
+  }
+
+  void Draw(SequenceId id) {
+    RequestTimes& times = out_.requests[static_cast<size_t>(id)];
+    const Sequence& s = *scheduler_.Find(id);
+    if (times.token_s.empty()) out_.counts.prefix_hit_tokens += s.shared_len;
+    times.token_s.push_back(now_);
+    if (s.length() + 1 == s.spec.max_len) {
+      scheduler_.Remove(id);
+      return;
+    }
+    // No prompt has it, so that answers are no one's prefix by chance.
+    scheduler_.Append(id, -1 - static_cast<int32_t>(id));
+  }
+
+  std::span<const TraceRequest> trace_;
+  const ModelConfig& config_;
+  const Settings& settings_;
+  const StepCost& cost_;
+  CacheManager cache_;
+  Scheduler scheduler_;
+  double now_ = 0;
+  bool woken_ = false;  // nothing ran before the next step
+  size_t next_ = 0;     // request to arrive
+  int64_t queued_ = 0;
+  int64_t queued_tokens_ = 0;
+  ServedTrace out_;
+};
+
+}  // namespace
+
+ServedTrace Simulate(std::span<const TraceRequest> trace, const ModelConfig& config,
+                     const Settings& settings, const StepCost& cost) {
+  return Simulation(trace, config, settings, cost).Run();
+}
+
+}  // namespace latte

@@ -1,0 +1,113 @@
+#include "src/jobs/simulate/simulate.h"
+
+#include <gtest/gtest.h>
+
+namespace latte {
+namespace {
+
+// Steps of 1 s and 0.1 s per token of the first 16.
+StepCost Simple() {
+  StepCost cost;
+  cost.seconds[0] = 1;
+  cost.seconds[3] = 0.1;
+  return cost;
+}
+
+class SimulateTest : public testing::Test {
+ protected:
+  SimulateTest() {
+    settings_.options.max_batch_tokens = 10;
+    settings_.options.max_sequences = 4;
+    settings_.options.page_tokens = 16;
+    settings_.options.max_tokens = 1000;
+    settings_.pages = 100;
+    settings_.attention = AttentionMode::kLatent;  // prompts' path without a model
+  }
+  void Add(double arrival, int64_t prompt, int64_t output) {
+    TraceRequest request;
+    request.arrival_s = arrival;
+    for (int64_t i = 0; i < prompt; ++i)
+      request.tokens.push_back(static_cast<int32_t>(trace_.size()));
+    request.output_tokens = output;
+    trace_.push_back(request);
+  }
+  ServedTrace Run() { return Simulate(trace_, config_, settings_, cost_); }
+
+  std::vector<TraceRequest> trace_;
+  ModelConfig config_;
+  Settings settings_;
+  StepCost cost_ = Simple();
+};
+
+TEST_F(SimulateTest, TheClockMovesByStepsAndWaitsForArrivals) {
+  Add(5, 12, 3);  // pieces of 10 and 2 tokens, two steps of one
+  const ServedTrace out = Run();
+  const std::vector<double>& at = out.requests[0].token_s;
+  ASSERT_EQ(at.size(), 3u);
+  EXPECT_DOUBLE_EQ(at[0], 5 + 2.0 + 1.2);
+  EXPECT_DOUBLE_EQ(at[1], at[0] + 1.1);
+  EXPECT_DOUBLE_EQ(at[2], at[1] + 1.1);
+  EXPECT_EQ(out.counts.steps, 4);
+  EXPECT_DOUBLE_EQ(out.counts.step_seconds, at[2] - 5);
+  EXPECT_EQ(out.counts.pages_peak, 1);
+}
+
+TEST_F(SimulateTest, TheFirstStepAfterIdlenessIsPricedAsSuch) {
+  cost_.seconds[13] = 0.5;
+  cost_.seconds[14] = 0.01;
+  Add(0, 4, 2);
+  Add(0.1, 4, 1);  // the engine is at work
+  Add(50, 5, 2);
+  const ServedTrace out = Run();
+  EXPECT_DOUBLE_EQ(out.requests[0].token_s[0], 1.4);  // it had just started
+  EXPECT_DOUBLE_EQ(out.requests[1].token_s[0], 1.4 + 1.5);
+  const std::vector<double>& woken = out.requests[2].token_s;
+  EXPECT_DOUBLE_EQ(woken[0], 50 + 1.5 + 0.5 + 0.05);
+  EXPECT_DOUBLE_EQ(woken[1], woken[0] + 1.1);
+}
+
+TEST_F(SimulateTest, MetricsCanBeRecomputed) {
+  Add(0, 4, 2);
+  Add(0, 4, 1);
+  const JsonOut metrics = Run().Metrics();
+  // One step of 8 tokens, one of 1.
+  EXPECT_NEAR(metrics["ttft_ms_p50"].get<double>(), 1800, 1e-6);
+  EXPECT_NEAR(metrics["inter_token_ms_p50"].get<double>(), 1100, 1e-6);
+  EXPECT_NEAR(metrics["end_to_end_ms_p99"].get<double>(), 2900, 1e-6);
+  EXPECT_NEAR(metrics["end_to_end_ms_p50"].get<double>(), 1800, 1e-6);
+  EXPECT_NEAR(metrics["output_tokens_per_s"].get<double>(), 3 / 2.9, 1e-9);
+  EXPECT_NEAR(metrics["total_tokens_per_s"].get<double>(), 11 / 2.9, 1e-9);
+  EXPECT_NEAR(metrics["requests_per_s"].get<double>(), 2 / 2.9, 1e-9);
+  EXPECT_EQ(metrics["requests"], 2);
+}
+
+TEST_F(SimulateTest, KnownBeginningsAreCounted) {
+  Add(0, 40, 1);
+  Add(100, 40, 1);
+  trace_[1].tokens = trace_[0].tokens;
+  EXPECT_EQ(Run().counts.prefix_hit_tokens, 32);
+  settings_.options.prefix_cache = false;
+  EXPECT_EQ(Run().counts.prefix_hit_tokens, 0);
+}
+
+TEST_F(SimulateTest, AFullQueueRefuses) {
+  settings_.options.max_queued_requests = 2;
+  for (int i = 0; i < 5; ++i) Add(0, 4, 1);
+  const ServedTrace out = Run();
+  EXPECT_EQ(out.Metrics()["refused"], 3);
+  EXPECT_EQ(out.requests[1].token_s.size(), 1u);
+  EXPECT_TRUE(out.requests[2].token_s.empty());
+}
+
+TEST_F(SimulateTest, TooFewPagesPreemptAndEveryAnswerIsWhole) {
+  settings_.pages = 4;
+  for (int i = 0; i < 6; ++i) Add(0, 10, 40);
+  const ServedTrace out = Run();
+  EXPECT_GT(out.counts.preemptions, 0);
+  EXPECT_EQ(out.counts.pages_peak, 4);
+  for (const RequestTimes& request : out.requests) EXPECT_EQ(request.token_s.size(), 40u);
+  EXPECT_EQ(Run().Metrics()["duration_s"], out.Metrics()["duration_s"]);
+}
+
+}  // namespace
+}  // namespace latte

@@ -1,0 +1,247 @@
+// Register tiles that all kernels are made of. In both forms an output has one accumulator and its
+// terms arrive in one order, so that a result does not depend on the tile it was computed in.
+#pragma once
+
+#include <cstdint>
+
+#include "src/kernels/cpu/target.h"
+
+namespace latte::cpu {
+namespace {
+
+template <int64_t kValue>
+struct Int {
+  static constexpr int64_t value = kValue;
+};
+
+constexpr int64_t Min(int64_t a, int64_t b) { return a < b ? a : b; }
+constexpr int64_t Max(int64_t a, int64_t b) { return a > b ? a : b; }
+constexpr int64_t RoundUp(int64_t count, int64_t unit) { return (count + unit - 1) / unit * unit; }
+
+// Row stride in floats, for rows of `width`: an odd number of cache lines, so that equal columns of
+// neighbouring rows spread over all sets of the L1.
+constexpr int64_t ScratchStride(int64_t width) { return ((width + 15) / 16 * 16) | 16; }
+
+// Calls f(Int<count>) for 1 ≤ count ≤ kMax: a run-time tile size as one that can be unrolled.
+template <int64_t kMax, class F>
+void WithConstant(int64_t count, const F& f) {
+  if constexpr (kMax > 1) {
+    if (count < kMax) return WithConstant<kMax - 1>(count, f);
+  }
+  f(Int<kMax>{});
+}
+
+// Cuts `count` rows into the fewest runs of at most kMax, as even as can be: f(begin, Int<size>).
+template <int64_t kMax, class F>
+void ForEachRun(int64_t count, const F& f) {
+  int64_t begin = 0;
+  for (int64_t runs = (count + kMax - 1) / kMax; runs > 0; --runs) {
+    const int64_t size = (count - begin + runs - 1) / runs;
+    WithConstant<kMax>(size, [&](auto rows) { f(begin, rows); });
+    begin += size;
+  }
+}
+
+// Cuts columns into runs of kWide vectors, then single ones, the last perhaps partial:
+// f(begin, Int<vectors>, columns of the run).
+template <class V, int64_t kWide, class F>
+void ForEachColumnRun(int64_t columns, const F& f) {
+  int64_t begin = 0;
+  for (; begin + kWide * V::kLanes <= columns; begin += kWide * V::kLanes)
+    f(begin, Int<kWide>{}, kWide * V::kLanes);
+  for (; begin < columns; begin += V::kLanes) f(begin, Int<1>{}, Min(V::kLanes, columns - begin));
+}
+
+// The next vector of a row of which `rest` > 0 elements are left.
+template <class V, class T>
+typename V::Vec LoadNext(const T* p, int64_t rest) {
+  return rest >= V::kLanes ? V::Load(p) : V::LoadPartial(p, rest);
+}
+template <class V>
+void StoreNext(float* p, typename V::Vec v, int64_t rest) {
+  if (rest >= V::kLanes)
+    V::Store(p, v);
+  else
+    V::StorePartial(p, v, rest);
+}
+
+template <class V, class T>
+void WidenRow(const T* from, int64_t count, float* to) {
+  int64_t i = 0;
+  for (; i + V::kLanes <= count; i += V::kLanes) V::Store(to + i, V::Load(from + i));
+  if (i < count) V::StorePartial(to + i, V::LoadPartial(from + i, count - i), count - i);
+}
+
+// sums[i][j] = x[i,:]·w[j]: one vector of partial sums in steps of kLanes, then the tree of
+// StoreSum4.
+template <class V, int64_t kM, int64_t kN, class W>
+inline void DotTile(const float* x, int64_t x_stride, const W* const (&w)[kN], int64_t k,
+                    float (&sums)[kM][kN]) {
+  static_assert(kN % 4 == 0);
+  typename V::Vec acc[kM][kN];
+  for (int64_t i = 0; i < kM; ++i)
+    for (int64_t j = 0; j < kN; ++j) acc[i][j] = V::Zero();
+
+  int64_t at = 0;
+  for (; at + V::kLanes <= k; at += V::kLanes) {
+    typename V::Vec wide[kN];
+    for (int64_t j = 0; j < kN; ++j) wide[j] = V::Load(w[j] + at);
+    for (int64_t i = 0; i < kM; ++i) {
+      const typename V::Vec xi = V::Load(x + i * x_stride + at);
+      for (int64_t j = 0; j < kN; ++j) acc[i][j] = V::Fma(xi, wide[j], acc[i][j]);
+    }
+  }
+  if (at < k) {
+    typename V::Vec wide[kN];
+    for (int64_t j = 0; j < kN; ++j) wide[j] = V::LoadPartial(w[j] + at, k - at);
+    for (int64_t i = 0; i < kM; ++i) {
+      const typename V::Vec xi = V::LoadPartial(x + i * x_stride + at, k - at);
+      for (int64_t j = 0; j < kN; ++j) acc[i][j] = V::Fma(xi, wide[j], acc[i][j]);
+    }
+  }
+  for (int64_t i = 0; i < kM; ++i)
+    for (int64_t j = 0; j < kN; j += 4)
+      V::StoreSum4(sums[i] + j, acc[i][j], acc[i][j + 1], acc[i][j + 2], acc[i][j + 3]);
+}
+
+// What one row of x reads of W comes from memory: lines of the block that is next in turn are asked
+// for while this one is used. Hardware does it only within a row.
+inline void Prefetch(const void* p, int64_t ahead) {
+  __builtin_prefetch(static_cast<const char*>(p) + ahead, /*rw=*/0, /*locality=*/2);
+}
+// The same into the L1.
+inline void PrefetchNear(const void* p, int64_t ahead) {
+  __builtin_prefetch(static_cast<const char*>(p) + ahead, /*rw=*/0, /*locality=*/3);
+}
+inline void AskFor(const void* p, int64_t ahead, Cache to) {
+  if (to == Cache::kL1)
+    PrefetchNear(p, ahead);
+  else
+    Prefetch(p, ahead);
+}
+inline void AskToWrite(void* p) { __builtin_prefetch(p, /*rw=*/1, /*locality=*/3); }
+// Loads a byte that is not used.
+inline void ReadOnce(const char* p) {
+  asm volatile("" : : "r"(*static_cast<const volatile char*>(p)));
+}
+
+constexpr int64_t kPage = 4096;  // bytes
+
+// A core's prefetcher follows one stream per page, so that rows of W shorter than a page, read side
+// by side, come from memory more slowly than rows a page apart. Returns how many rows further the
+// next row should be, at least 16 such rows wanted of `rows`.
+inline int64_t SpreadOf(int64_t row_bytes, int64_t rows) {
+  int64_t spread = 1;
+  while (spread * row_bytes < kPage && 2 * spread * 16 <= rows) spread *= 2;
+  return spread;
+}
+
+// Cache lines of rows, asked for a burst from each row in turn. A row is of W, or a page of rows
+// that lie side by side: a core's own prefetcher follows one stream per page.
+struct LinesAhead {
+  const char* row = nullptr;
+  int64_t stride = 0, bytes = 0, rows = 0;
+  int64_t at = 0;    // byte of the rows that is asked for next
+  int64_t next = 0;  // in this row
+
+  int64_t lines() const { return (bytes + kLine - 1) / kLine * rows; }
+  void Ask(int64_t count) {
+    while (count > 0 && at < bytes && rows > 0) {
+      const int64_t bursts = Min((count + kBurst - 1) / kBurst, rows - next);
+      const char* burst = row + next * stride + at;
+      for (int64_t i = 0; i < bursts; ++i, burst += stride)
+        for (int64_t line = 0; line < kBurst; ++line) Prefetch(burst, line * kLine);
+      count -= bursts * kBurst;
+      next += bursts;
+      if (next < rows) continue;
+      next = 0;
+      at += kBurst * kLine;
+    }
+  }
+
+ private:
+  static constexpr int64_t kLine = 64;
+  static constexpr int64_t kBurst = 2;  // lines: memory answers many rows in turn faster than one
+};
+
+// y (+)= sums, the bias last; y is not read by the first of several blocks of K. Tests are outside
+// of loops: g++ 12 makes masked loads from a null bias of one inside, and a processor takes
+// hundreds of cycles to find out that it need not fault.
+inline void StoreDots(const float* sums, const float* bias, int64_t count, bool first, float* y) {
+  if (first)
+    for (int64_t j = 0; j < count; ++j) y[j] = sums[j];
+  else
+    for (int64_t j = 0; j < count; ++j) y[j] += sums[j];
+  if (bias != nullptr)
+    for (int64_t j = 0; j < count; ++j) y[j] += bias[j];
+}
+
+// The same for up to four: usually four, which vectors take at once.
+inline void StoreFour(const float (&sums)[4], const float* bias, int64_t count, bool first,
+                      float* y) {
+  if (count == 4)
+    StoreDots(sums, bias, 4, first, y);
+  else
+    StoreDots(sums, bias, count, first, y);
+}
+
+// y[i,:] = factor[i]·y[i,:] + Σ_n x[i,n]·w[n,:]
+template <class W>
+struct Outer {
+  const float* x;
+  int64_t x_stride;
+  const W* w;
+  int64_t w_stride;
+  int64_t n;
+  const float* factor;  // null: y starts from zero and is not read
+  float* y;
+  int64_t y_stride;
+
+  // The part of rows from `row` and columns from `column`.
+  Outer At(int64_t row, int64_t column) const {
+    Outer part = *this;
+    part.x += row * x_stride;
+    part.w += column;
+    if (factor != nullptr) part.factor += row;
+    part.y += row * y_stride + column;
+    return part;
+  }
+};
+
+// kM rows of y, kN vectors wide; a tile of one vector may be partial. One fused multiply-add per
+// row of w, in index order.
+template <class V, int64_t kM, int64_t kN, class W>
+inline void OuterTile(const Outer<W>& o, int64_t columns) {
+  const auto load = [columns](const auto* p) {
+    if constexpr (kN == 1) return V::LoadPartial(p, columns);
+    return V::Load(p);
+  };
+  typename V::Vec acc[kM][kN];
+  for (int64_t i = 0; i < kM; ++i)
+    for (int64_t j = 0; j < kN; ++j)
+      acc[i][j] = o.factor == nullptr
+                      ? V::Zero()
+                      : V::Mul(load(o.y + i * o.y_stride + j * V::kLanes), V::Set1(o.factor[i]));
+
+  const float* x = o.x;
+  const W* w = o.w;
+  for (int64_t n = 0; n < o.n; ++n, ++x, w += o.w_stride) {
+    typename V::Vec wide[kN];
+    for (int64_t j = 0; j < kN; ++j) wide[j] = load(w + j * V::kLanes);
+    for (int64_t i = 0; i < kM; ++i) {
+      const typename V::Vec xi = V::Set1(x[i * o.x_stride]);
+      for (int64_t j = 0; j < kN; ++j) acc[i][j] = V::Fma(xi, wide[j], acc[i][j]);
+    }
+  }
+  for (int64_t i = 0; i < kM; ++i)
+    for (int64_t j = 0; j < kN; ++j) {
+      float* y = o.y + i * o.y_stride + j * V::kLanes;
+      if constexpr (kN == 1)
+        V::StorePartial(y, acc[i][j], columns);
+      else
+        V::Store(y, acc[i][j]);
+    }
+}
+
+}  // namespace
+}  // namespace latte::cpu

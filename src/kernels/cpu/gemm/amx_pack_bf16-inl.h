@@ -1,0 +1,181 @@
+// Operands of products of bf16 on tiles: panels of W as bf16, and packed activations.
+#pragma once
+
+#include <cstdint>
+
+#include "src/kernels/cpu/common/amx_tile-inl.h"
+#include "src/kernels/cpu/common/bf16_pair-inl.h"
+#include "src/kernels/cpu/common/tile-inl.h"
+#include "src/kernels/cpu/isa/amx_fp8-inl.h"
+#include "src/kernels/cpu/isa/dtypes-inl.h"
+#include "src/kernels/cpu/target.h"
+
+namespace latte::cpu {
+namespace {
+
+constexpr int64_t kPanelSteps = 8;  // of K
+constexpr int64_t kPanelColumns = kPanelSteps * kStep;
+
+// Rows of W that a call works on: every `step`-th row of a task, from the one at `first` on.
+template <class T>
+struct RowsOfW {
+  const T* w;
+  int64_t stride;  // elements from one to the next
+  int64_t count;
+  int64_t first, step;
+
+  int64_t OutputOf(int64_t row) const { return first + row * step; }
+};
+
+// Columns that are brought together: steps behind the last column are of zeros.
+template <class T>
+constexpr int64_t kUnit = kStep;
+template <>
+inline constexpr int64_t kUnit<F8> = kF8Block;
+
+template <class T>
+constexpr int64_t StepsTo(int64_t column) {
+  return RoundUp(column, kUnit<T>) / kStep;
+}
+
+// Whole steps from column `at` on as bf16, kTilePairs between them; returns the first column that
+// is left. What has to be widened leaves the core time to ask for the panel after the next.
+inline int64_t WidenSteps(const BF16* row, int64_t at, int64_t end, BF16* to) {
+  for (; at + kStep <= end; at += kStep, to += kTilePairs)
+    Amx::StorePairs(to, Amx::LoadPairs(row + at));
+  return at;
+}
+template <class T, class Widener>
+inline int64_t WidenSteps(const T* row, const Widener& widener, int64_t at, int64_t end, BF16* to) {
+  for (; at + 2 * kStep <= end; at += 2 * kStep, to += 2 * kTilePairs) {
+    __builtin_prefetch(row + at + kPanelColumns);
+    Amx::WidenPairs(row + at, widener, to, to + kTilePairs);
+  }
+  return at;
+}
+
+inline void WidenBlock(const F8* from, const AmxF8::Constants& c, BF16* to) {
+  const AmxF8::Codes block[2] = {AmxF8::LoadCodes(from), AmxF8::LoadCodes(from + 64)};
+  const bool any = AmxF8::AnyOutlier(
+      AmxF8::Either(AmxF8::OutliersOf(block[0], c), AmxF8::OutliersOf(block[1], c)), c);
+  for (int64_t i = 0; i < 2; ++i, to += 2 * kTilePairs) {
+    const AmxF8::Codes codes = AmxF8::InOrder(block, i);
+    AmxF8::Halves steps = AmxF8::WidenNormals(codes, c);
+    if (any) [[unlikely]]
+      steps = AmxF8::WidenAny(codes);
+    AmxF8::StorePairs(to, steps.low);
+    AmxF8::StorePairs(to + kTilePairs, steps.high);
+  }
+}
+inline int64_t WidenSteps(const F8* row, const AmxF8::Constants& c, int64_t at, int64_t end,
+                          BF16* to) {
+  for (; at + kF8Block <= end; at += kF8Block, to += kF8Steps * kTilePairs) {
+    for (int64_t line = 0; line < kF8Block; line += 64)
+      __builtin_prefetch(row + at + line + kPanelColumns);
+    WidenBlock(row + at, c, to);
+  }
+  return at;
+}
+
+// The columns that WidenSteps leaves; zeros behind the row's end.
+template <class T>
+inline void WidenRest(const T* row, int64_t at, int64_t end, int64_t k, BF16* to) {
+  for (; at < end; at += kStep, to += kTilePairs) {
+    const int64_t left = Max(0, Min(kStep, k - at));
+    Amx::StorePairs(
+        to, left == kStep ? Amx::LoadPairs(row + at) : Amx::LoadPairsPartial(row + at, left));
+  }
+}
+
+// Of e4m3 ones behind the row's end, beside which activations are zero.
+inline void WidenRest(const F8* row, int64_t at, int64_t end, int64_t k, BF16* to) {
+  const AmxF8::Constants constants = AmxF8::MakeConstants();
+  for (; at < end; at += kF8Block, to += kF8Steps * kTilePairs) {
+    F8 block[kF8Block];
+    AmxF8::CopyCodes(row + at, k - at, kF8Block, block);
+    WidenBlock(block, constants, to);
+  }
+}
+
+inline AmxF8::Constants WidenerOf(const F8*) { return AmxF8::MakeConstants(); }
+template <class T>
+inline auto WidenerOf(const T* w) {
+  return Amx::WidenerOf(w);
+}
+
+// A block of columns of some tiles of W, side by side: [tile][step][16, 32].
+template <class T>
+struct WeightPanel {
+  const RowsOfW<T>* w;
+  int64_t w_tile, begin, end;  // columns
+  BF16* data;
+
+  // Brings rows [first, last) here; zeros where there are none.
+  void Fill(int64_t first, int64_t last, int64_t k) const {
+    if constexpr (sizeof(T) == 1) {
+      const auto widener = WidenerOf(w->w);
+      FillWith(first, last, k, [&](const T* row, int64_t columns, BF16* to) {
+        return WidenSteps(row, widener, begin, columns, to);
+      });
+    } else {
+      FillWith(first, last, k, [&](const T* row, int64_t columns, BF16* to) {
+        return WidenSteps(row, begin, columns, to);
+      });
+    }
+  }
+  template <class Widen>
+  void FillWith(int64_t first, int64_t last, int64_t k, const Widen& widen) const {
+    for (int64_t i = first; i < last; ++i) {
+      const int64_t at = w_tile * kTileSide + i;
+      const T* const row = w->w + Min(at, w->count - 1) * w->stride;
+      const int64_t columns = at < w->count ? k : 0;
+      BF16* const to = data + i / kTileSide * kPanelSteps * kTilePairs + i % kTileSide * kStep;
+      const int64_t done = Max(begin, widen(row, Min(end, columns), to));
+      if (done < end) WidenRest(row, done, end, columns, to + (done - begin) / kStep * kTilePairs);
+    }
+  }
+  TileAt At(int64_t tile, int64_t step) const {
+    return {data + (tile * kPanelSteps + step - begin / kStep) * kTilePairs, kTileRowBytes};
+  }
+};
+
+// Columns [at, at + 32) of row i of 16, zeros where there are none.
+inline Amx::Words WordsAt(const PackTask& t, int64_t i, int64_t at) {
+  const auto* const x = static_cast<const BF16*>(t.x);
+  if (i >= t.rows || at >= t.k) return Amx::WordsOf(Amx::LoadPairsPartial(x, 0));
+  return Amx::WordsOf(LoadPairsOf<Amx>(x + i * t.x_stride, at, t.k));
+}
+
+// Turns 16 rows of a step and stores them.
+inline void PackStep(const PackTask& t, int64_t step, Amx::Words (&words)[kTileSide]) {
+  Amx::Transpose(words);
+  for (int64_t i = 0; i < kTileSide; ++i)
+    Amx::StoreWords(static_cast<BF16*>(t.packed) + step * kTilePairs + i * kStep, words[i]);
+}
+
+// Beside fp8 weights: steps in the order of amx_fp8-inl.h.
+inline void PackForF8(const PackTask& t) {
+  for (int64_t at = 0; at < t.k; at += kF8Block) {
+    Amx::Words words[kF8Steps][kTileSide];
+    for (int64_t i = 0; i < kTileSide; ++i) {
+      Amx::Words row[kF8Steps];
+      for (int64_t j = 0; j < kF8Steps; ++j) row[j] = WordsAt(t, i, at + j * kStep);
+      AmxF8::PutInOrder(row);
+      for (int64_t j = 0; j < kF8Steps; ++j) words[j][i] = row[j];
+    }
+    for (int64_t j = 0; j < kF8Steps; ++j) PackStep(t, at / kStep + j, words[j]);
+  }
+}
+
+// Packs 16 rows of activations (fewer: zeros for the rest) as B: [step][pair][row].
+inline void PackActivations(const PackTask& t) {
+  if (t.w_type == Element::kF8) return PackForF8(t);
+  for (int64_t at = 0; at < t.k; at += kStep) {
+    Amx::Words words[kTileSide];
+    for (int64_t i = 0; i < kTileSide; ++i) words[i] = WordsAt(t, i, at);
+    PackStep(t, at / kStep, words);
+  }
+}
+
+}  // namespace
+}  // namespace latte::cpu

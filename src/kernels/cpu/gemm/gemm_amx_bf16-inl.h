@@ -1,0 +1,389 @@
+// linear on tiles: bf16 weights as they are mapped, or fp8 and int8 ones with scales, times
+// activations in bf16.
+//
+//   Yᵀ[16 outputs × 16 rows of x] += W[16 outputs × 32] · Xᵀ[32 × 16 rows of x]
+//
+// Work      rows of W are the A operand. Activations are packed in pairs once per call
+//           (PackActivations) and shared by all tasks; one row of them needs no packing.
+//           Up to 32 rows of x, bf16: W is read in place, sums stay in registers along all of K.
+//           Else panels of 64 or 32 rows and 256 columns of W are brought side by side as bf16
+//           (32 KiB, in the L1) while rows of x pass; in place, rows a power of two apart would
+//           push each other out. Sums wait in scratch. Blocks of four tiles of W and one of x read
+//           one packed tile from the L2 per four products; 2 × 2 would read two.
+//           Few rows of x wait for memory alone, of which a core follows one stream per page: rows
+//           of a tile are then chosen a page apart.
+// Roofline  one row of x: 2 FLOP per weight, bound by memory. Every weight tile (1 KiB) takes 16
+//           cycles per 16 rows of x, so memory is the floor up to about 200 rows.
+// Order     steps of 32 along K, each added to the sum in f32 by one instruction; blocks of K
+//           change nothing, since sums are stored as they are. With scales: sums of a segment of
+//           one scale, cut at multiples of 256, times the scale, added in order. The bias is added
+//           last. A last step that is not whole is filled up with zeros.
+//           Beside e4m3 weights columns are taken in the order of amx_fp8-inl.h, and one or two
+//           rows of x by gemm_amx_fp8_gemv-inl.h.
+// Limits    K > 0; bf16 weights without scales, others with scales that change at multiples of 32,
+//           of e4m3 at multiples of 128, or are one along K.
+//           Up to kMaxTileActivations rows of x and kMaxTileOutputs outputs per task. Scratch 1
+//           MiB, of which rows and outputs decide what is touched.
+#pragma once
+
+#include <cstdint>
+
+#include "src/kernels/cpu/common/amx_tile-inl.h"
+#include "src/kernels/cpu/common/bf16_pair-inl.h"
+#include "src/kernels/cpu/common/scales-inl.h"
+#include "src/kernels/cpu/common/scratch-inl.h"
+#include "src/kernels/cpu/common/tile-inl.h"
+#include "src/kernels/cpu/gemm/amx_pack_bf16-inl.h"
+#include "src/kernels/cpu/gemm/gemm_amx_fp8_gemv-inl.h"
+#include "src/kernels/cpu/isa/dtypes-inl.h"
+#include "src/kernels/cpu/target.h"
+
+namespace latte::cpu {
+namespace {
+
+constexpr int64_t kPanelTiles = 4;     // of W
+constexpr int64_t kFewPanelTiles = 2;  // for few rows of x: no more pages than a core follows
+constexpr int64_t kTilePanelRows = kPanelTiles * kTileSide;
+constexpr int64_t kPanelSegments = kPanelSteps + 1;
+constexpr int64_t kFewTiles = 2;  // of x
+
+struct TileLinear {
+  alignas(64) float sums[kMaxTileActivations * kMaxTileOutputs];   // at Sums()
+  alignas(64) BF16 panel[kPanelTiles * kPanelSteps * kTilePairs];  // [tile of W][step][16, 32]
+  alignas(64) BF16 w_tail[2 * kTilePairs];                         // last step of two tiles of W
+  alignas(64) BF16 x_tail[kStep];                                  // and of a single row of x
+  alignas(64) float segment[kPanelTiles * kTileSums];              // sums under one scale
+  alignas(64) float scale[kPanelSegments * kTilePanelRows];        // [segment][row of the panel]
+  const BF16* x;                      // packed: [tile][step][16 pairs][16 rows]; or a single row
+  int64_t x_tile, x_step, x_line;     // elements from one tile, step and pair of x to the next
+  int64_t x_tiles, x_rows, steps, k;  // rows of a tile; steps of K, the last perhaps not whole
+
+  // What a panel and a tile of x need lies side by side; of a single row of x, a tile's sums do.
+  float* Sums(int64_t w_tile, int64_t x_tile_index) {
+    const int64_t block = w_tile / kPanelTiles * x_tiles + x_tile_index;
+    return sums + (block * kPanelTiles + w_tile % kPanelTiles) * kTileSums;
+  }
+  int64_t SumsRowBytes() const { return x_rows * static_cast<int64_t>(sizeof(float)); }
+  TileAt X(int64_t tile, int64_t step) const {
+    if (x_line == 2 && (step + 1) * kStep > k) return {x_tail, 4};
+    return {x + tile * x_tile + step * x_step, x_line * static_cast<int64_t>(sizeof(BF16))};
+  }
+};
+
+// One tile of sums per 16 outputs and 16 rows of x: `rows` outputs, x_rows rows.
+inline TileShapes LinearShapes(int64_t rows, int64_t x_rows) {
+  TileShapes out;
+  for (int i = 0; i < 4; ++i) {
+    out.rows[i] = static_cast<uint8_t>(rows);
+    out.row_bytes[i] = static_cast<uint16_t>(4 * x_rows);
+  }
+  for (int i = 4; i < 6; ++i) out.rows[i] = static_cast<uint8_t>(rows);
+  for (int i = 6; i < 8; ++i) out.row_bytes[i] = static_cast<uint16_t>(4 * x_rows);
+  return out;
+}
+
+// Rows of W of a last step that is not whole, with zeros behind them.
+inline void CopyWeightTail(TileLinear& s, const RowsOfW<BF16>& w, int64_t w_tile, int64_t tiles) {
+  const int64_t at = s.k / kStep * kStep;
+  if (at == s.k) return;
+  const int64_t first = w_tile * kTileSide;
+  for (int64_t i = 0; i < Min(tiles * kTileSide, w.count - first); ++i)
+    Amx::StorePairs(s.w_tail + i * kStep, LoadPairsOf<Amx>(w.w + (first + i) * w.stride, at, s.k));
+}
+
+// kM tiles of W in place with few rows of x: all of K at once.
+template <int64_t kM, int64_t kN>
+inline void StreamWeights(TileLinear& s, const RowsOfW<BF16>& w, int64_t w_tile) {
+  const int64_t row_bytes = w.stride * static_cast<int64_t>(sizeof(BF16));
+  const BF16* const from = w.w + w_tile * kTileSide * w.stride;
+  ZeroSums<kM, kN>();
+  for (int64_t step = 0; step < s.steps; ++step) {
+    const bool whole = (step + 1) * kStep <= s.k;
+    AddStep<kM, kN>(
+        [&](int64_t i) {
+          return whole ? TileAt{from + i * kTileSide * w.stride + step * kStep, row_bytes}
+                       : TileAt{s.w_tail + i * kTilePairs, kTileRowBytes};
+        },
+        [&](int64_t j) { return s.X(j, step); });
+  }
+  StoreSums<kM, kN>([&](int64_t i, int64_t j) { return s.Sums(w_tile + i, j); }, s.SumsRowBytes());
+}
+
+// Tiles [first, first + count) of W with up to 32 rows of x.
+inline void MultiplyFew(TileLinear& s, const RowsOfW<BF16>& w, int64_t first, int64_t count) {
+  ForEachRun<2>(count, [&](int64_t at, auto tiles) {
+    constexpr int64_t kM = decltype(tiles)::value;
+    CopyWeightTail(s, w, first + at, kM);
+    if (s.x_tiles == 1)
+      StreamWeights<kM, 1>(s, w, first + at);
+    else
+      StreamWeights<kM, 2>(s, w, first + at);
+  });
+}
+
+// The scales of the panel's rows, kM tiles of them, and the segments of its columns.
+template <int64_t kM, class T>
+inline Segments LoadPanelScales(TileLinear& s, const ScaleGrid& grid, const WeightPanel<T>& panel) {
+  const Segments segments = SegmentsOf(grid, panel.begin, panel.end - panel.begin);
+  const int64_t column = (grid.column_begin + panel.begin) / grid.columns;
+  alignas(64) float values[kPanelSegments + Amx::kLanes];
+  const auto row_of = [&](int64_t i) {
+    const int64_t row = Min(panel.w_tile * kTileSide + i, panel.w->count - 1);
+    return (grid.row_begin + panel.w->OutputOf(row)) / grid.rows;
+  };
+  const auto load = [&](int64_t row) {
+    WithType(grid.scale, grid.type, [&](const auto* scale) {
+      WidenRow<Amx>(scale + row * grid.stride + column, segments.count, values);
+    });
+  };
+  if (row_of(0) == row_of(kM * kTileSide - 1)) {
+    load(row_of(0));
+    for (int64_t j = 0; j < segments.count; ++j)
+      for (int64_t i = 0; i < kM; ++i)
+        Amx::Store(s.scale + j * kTilePanelRows + i * kTileSide, Amx::Set1(values[j]));
+    return segments;
+  }
+  int64_t until = 0;  // outputs before this one have the scales in `values`
+  for (int64_t i = 0; i < kM * kTileSide; ++i) {
+    const int64_t output = panel.w->OutputOf(Min(panel.w_tile * kTileSide + i, panel.w->count - 1));
+    if (output >= until) {
+      const int64_t row = (grid.row_begin + output) / grid.rows;
+      until = (row + 1) * grid.rows - grid.row_begin;
+      load(row);
+    }
+    for (int64_t j = 0; j < segments.count; ++j) s.scale[j * kTilePanelRows + i] = values[j];
+  }
+  return segments;
+}
+
+// Steps [begin, end) of the panel times a tile of x; after(step) is called behind each.
+template <int64_t kM, class T, class After>
+inline void AddPanelSteps(const TileLinear& s, const WeightPanel<T>& panel, int64_t x_tile,
+                          int64_t begin, int64_t end, const After& after) {
+  for (int64_t step = begin; step < end; ++step) {
+    AddStep<kM, 1>([&](int64_t i) { return panel.At(i, step); },
+                   [&](int64_t) { return s.X(x_tile, step); });
+    after(step);
+  }
+}
+
+// Sums that go on from block to block.
+template <int64_t kM, class T, class After>
+inline void AddPanel(TileLinear& s, const WeightPanel<T>& panel, int64_t x_tile,
+                     const After& after) {
+  const auto sums = [&](int64_t i, int64_t) { return s.Sums(panel.w_tile + i, x_tile); };
+  if (panel.begin == 0)
+    ZeroSums<kM, 1>();
+  else
+    LoadSums<kM, 1>(sums, s.SumsRowBytes());
+  AddPanelSteps<kM>(s, panel, x_tile, panel.begin / kStep, StepsTo<T>(panel.end), after);
+  StoreSums<kM, 1>(sums, s.SumsRowBytes());
+}
+
+// sums (+)= segment · scale, of a tile; scales of its 16 rows. Fused, or of one row of x the
+// compiler could choose otherwise than of several.
+inline void AddScaled(const float* segment, const float* scale, int64_t x_rows, bool first,
+                      float* sums) {
+  const auto add = [first](float* to, Amx::Vec x, Amx::Vec factor) {
+    Amx::Store(to, Amx::Fma(x, factor, first ? Amx::Zero() : Amx::Load(to)));
+  };
+  if (x_rows == 1) return add(sums, Amx::Load(segment), Amx::Load(scale));
+  for (int64_t i = 0; i < kTileSide; ++i)
+    add(sums + i * kTileSide, Amx::Load(segment + i * kTileSide), Amx::Set1(scale[i]));
+}
+
+// Likewise with scales: a segment at a time.
+template <int64_t kM, class T, class After>
+inline void AddScaledPanel(TileLinear& s, const WeightPanel<T>& panel, const Segments& segments,
+                           int64_t x_tile, const After& after) {
+  ForEachSegment(segments, [&](int64_t segment, int64_t begin, int64_t end) {
+    ZeroSums<kM, 1>();
+    AddPanelSteps<kM>(s, panel, x_tile, (panel.begin + begin) / kStep,
+                      StepsTo<T>(panel.begin + end), after);
+    StoreSums<kM, 1>([&](int64_t i, int64_t) { return s.segment + i * kTileSums; },
+                     s.SumsRowBytes());
+    for (int64_t i = 0; i < kM; ++i)
+      AddScaled(s.segment + i * kTileSums, s.scale + segment * kTilePanelRows + i * kTileSide,
+                s.x_rows, panel.begin == 0 && segment == 0, s.Sums(panel.w_tile + i, x_tile));
+  });
+}
+
+// kM tiles of W, all rows of x.
+template <int64_t kM, class T, class After>
+inline void MultiplyPanel(TileLinear& s, const ScaleGrid& grid, const WeightPanel<T>& panel,
+                          const After& after) {
+  if (grid.scale == nullptr) {
+    for (int64_t x = 0; x < s.x_tiles; ++x) AddPanel<kM>(s, panel, x, after);
+    return;
+  }
+  const Segments segments = LoadPanelScales<kM>(s, grid, panel);
+  for (int64_t x = 0; x < s.x_tiles; ++x) AddScaledPanel<kM>(s, panel, segments, x, after);
+}
+
+// Few rows of x: W is read from end to end, and a panel filled while the one before is multiplied,
+// which leaves the core idle otherwise.
+template <int64_t kM, class T>
+inline void StreamPanels(TileLinear& s, const ScaleGrid& grid, const RowsOfW<T>& w,
+                         int64_t w_tile) {
+  constexpr int64_t kRows = kM * kTileSide;
+  constexpr int64_t kShare = kRows / kPanelSteps;
+  BF16* const other = s.panel + kFewPanelTiles * kPanelSteps * kTilePairs;
+  WeightPanel<T> panel{&w, w_tile, 0, Min(kPanelColumns, s.k), s.panel};
+  panel.Fill(0, kRows, s.k);
+  while (panel.begin < s.k) {
+    const WeightPanel<T> next{&w, w_tile, panel.end, Min(panel.end + kPanelColumns, s.k),
+                              panel.data == other ? s.panel : other};
+    int64_t filled = 0;
+    MultiplyPanel<kM>(s, grid, panel, [&](int64_t) {
+      if (next.begin == s.k || filled == kRows) return;
+      next.Fill(filled, filled + kShare, s.k);
+      filled += kShare;
+    });
+    if (next.begin < s.k) next.Fill(filled, kRows, s.k);
+    panel = next;
+  }
+}
+
+// Asks for the lines of a panel, a few at a time.
+template <class T>
+struct PanelLines {
+  const WeightPanel<T>* panel;
+  int64_t row, last;  // of W
+  int64_t at;         // column
+
+  void Ask(int64_t lines) {
+    constexpr int64_t kLine = 64 / static_cast<int64_t>(sizeof(T));
+    for (int64_t i = 0; i < lines && row < last; ++i) {
+      Amx::Prefetch(panel->w->w + row * panel->w->stride + at);
+      at += kLine;
+      if (at < panel->end) continue;
+      at = panel->begin;
+      ++row;
+    }
+  }
+};
+
+// Many: x and sums stay in the L2, and memory is asked for the next panel.
+template <class T>
+inline void MultiplyMany(TileLinear& s, const ScaleGrid& grid, const RowsOfW<T>& w) {
+  const int64_t tiles = (w.count + kTileSide - 1) / kTileSide;
+  const int64_t lines = 1 + kTilePanelRows / s.x_tiles * static_cast<int64_t>(sizeof(T)) / 2;
+  for (int64_t begin = 0; begin < s.k; begin += kPanelColumns)
+    ForEachRun<kPanelTiles>(tiles, [&](int64_t tile, auto count) {
+      constexpr int64_t kM = decltype(count)::value;
+      const WeightPanel<T> panel{&w, tile, begin, Min(begin + kPanelColumns, s.k), s.panel};
+      panel.Fill(0, kM * kTileSide, s.k);
+      PanelLines<T> ahead{&panel, Min((tile + kM) * kTileSide, w.count),
+                          Min((tile + 2 * kM) * kTileSide, w.count), begin};
+      MultiplyPanel<kM>(s, grid, panel, [&](int64_t) { ahead.Ask(lines); });
+    });
+}
+
+template <class T>
+inline void Multiply(TileLinear& s, const LinearTask& t, const RowsOfW<T>& w) {
+  const TileScope scope{LinearShapes(kTileSide, s.x_rows)};
+  if (s.x_tiles > kFewTiles) return MultiplyMany(s, t.grid, w);
+  ForEachRun<kFewPanelTiles>((w.count + kTileSide - 1) / kTileSide, [&](int64_t tile, auto count) {
+    StreamPanels<decltype(count)::value>(s, t.grid, w, tile);
+  });
+}
+inline void Multiply(TileLinear& s, const LinearTask& t, const RowsOfW<BF16>& w) {
+  if (s.x_tiles > kFewTiles) {
+    const TileScope scope{LinearShapes(kTileSide, s.x_rows)};
+    return MultiplyMany(s, t.grid, w);
+  }
+  const int64_t whole = w.count / kTileSide;
+  const int64_t rest = w.count % kTileSide;
+  if (whole > 0) {
+    const TileScope scope{LinearShapes(kTileSide, s.x_rows)};
+    MultiplyFew(s, w, 0, whole);
+  }
+  if (rest > 0) {  // nothing behind the last row of W may be read
+    const TileScope scope{LinearShapes(rest, s.x_rows)};
+    MultiplyFew(s, w, whole, 1);
+  }
+}
+
+// Sums of a tile and a row of x.
+template <class T>
+inline void StoreOutputs(const LinearTask& t, const RowsOfW<T>& w, Amx::Vec sums, int64_t w_tile,
+                         int64_t row) {
+  const int64_t first = w_tile * kTileSide;
+  const int64_t count = Min(kTileSide, w.count - first);
+  float* const y = t.y + row * t.y_stride;
+  if (w.step == 1) {
+    const int64_t output = w.OutputOf(first);
+    if (t.bias != nullptr) sums = Amx::Add(sums, Amx::LoadPartial(t.bias + output, count));
+    return StoreNext<Amx>(y + output, sums, count);
+  }
+  alignas(64) float values[kTileSide];
+  Amx::Store(values, sums);
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t output = w.OutputOf(first + i);
+    y[output] = t.bias == nullptr ? values[i] : values[i] + t.bias[output];
+  }
+}
+
+// Sums [16 outputs, 16 rows of x] of a tile and the rows of x from `row` on.
+template <class T>
+inline void StoreTurned(const LinearTask& t, const RowsOfW<T>& w, const float* sums, int64_t w_tile,
+                        int64_t row) {
+  Amx::Words words[kTileSide];
+  for (int64_t i = 0; i < kTileSide; ++i) words[i] = Amx::LoadWords(sums + i * kTileSide);
+  Amx::Transpose(words);
+  for (int64_t i = 0; i < Min(kTileSide, t.m - row); ++i)
+    StoreOutputs(t, w, Amx::Floats(words[i]), w_tile, row + i);
+}
+
+template <class T>
+inline void MultiplyRows(TileLinear& s, const LinearTask& t, const RowsOfW<T>& w) {
+  Multiply(s, t, w);
+  for (int64_t x_tile = 0; x_tile < s.x_tiles; ++x_tile)
+    for (int64_t tile = 0; tile * kTileSide < w.count; ++tile) {
+      const float* const sums = s.Sums(tile, x_tile);
+      if (s.x_rows == 1)
+        StoreOutputs(t, w, Amx::Load(sums), tile, 0);
+      else
+        StoreTurned(t, w, sums, tile, x_tile * kTileSide);
+    }
+}
+
+template <class T>
+inline void MultiplyAll(TileLinear& s, const LinearTask& t) {
+  const auto* const w = static_cast<const T*>(t.w);
+  const int64_t spread =
+      s.x_tiles > kFewTiles ? 1 : SpreadOf(t.w_stride * static_cast<int64_t>(sizeof(T)), t.n);
+  for (int64_t i = 0; i < spread; ++i)
+    MultiplyRows(s, t,
+                 RowsOfW<T>{w + i * t.w_stride, spread * t.w_stride,
+                            (t.n - i + spread - 1) / spread, i, spread});
+}
+
+// Requires: x is bf16; w bf16 without scales, or 8 bits with them; t.packed unless m is 1.
+[[gnu::noinline]] inline void LinearOnTiles(const LinearTask& t) {
+  auto& s = InScratch<TileLinear>(t.scratch);
+  s.k = t.k;
+  s.steps = (t.k + kStep - 1) / kStep;
+  s.x_tiles = (t.m + kTileSide - 1) / kTileSide;
+  s.x_rows = t.m == 1 ? 1 : kTileSide;
+  s.x = static_cast<const BF16*>(t.m == 1 ? t.x : t.packed);
+  s.x_tile = RoundUp(t.k, kPackedColumns) * kTileSide;
+  s.x_step = t.m == 1 ? kStep : kTilePairs;
+  s.x_line = t.m == 1 ? 2 : kStep;
+  if (t.m == 1) Amx::StorePairs(s.x_tail, LoadPairsOf<Amx>(s.x, (s.steps - 1) * kStep, t.k));
+  if (t.w_type == Element::kBF16) return MultiplyAll<BF16>(s, t);
+  if (t.w_type == Element::kF8) return MultiplyAll<F8>(s, t);
+  if (t.w_type == Element::kI8) return MultiplyAll<I8>(s, t);
+  MultiplyAll<F8Fnuz>(s, t);
+}
+
+// Likewise.
+inline void LinearAmx(const LinearTask& t) {
+  if (t.w_type != Element::kF8) return LinearOnTiles(t);
+  const FlushScope scope;
+  if (t.m <= kF8Rows) return LinearF8Rows(t);
+  LinearOnTiles(t);
+}
+
+}  // namespace
+}  // namespace latte::cpu

@@ -1,0 +1,237 @@
+// linear on tiles: int8 and 4-bit weights times activations of 8 bits.
+//
+//   Iᵀ[16 outputs × 16 rows of x] = W[16 outputs × run] · Xᵀ[run × 16 rows of x]   exact, int32
+//   Yᵀ += (Σ over the runs of a chunk: w_scale · I) · x_scale                      f32
+//
+// Work      32 outputs at a time. A chunk is 128 columns, of which x has one scale; a run is one
+//           chunk or, where a 4-bit weight has more scales, 32 columns. x is packed once per call.
+//           Up to 32 rows of x: int8 weights are operand A where they lie, 4096 columns, all of K
+//           first. More, and 4-bit weights: 32 rows × 1024 columns are laid out side by side (32
+//           KiB), and all rows of x pass. Integer sums of two chunks (2 × 2 tiles) or four short
+//           runs (2 × 1) are stored and become f32 while the next ones are multiplied: a tile that
+//           is read right after it was stored has to wait, and vectors and tiles work side by side.
+//           While a block is used the next one is asked for, the last one's next being the task
+//           that the thread will probably have; rows of W shorter than a page, all columns of them
+//           together. Up to LaneRows() rows of x: gemm_amx_s8_gemv-inl.h.
+// Order     chunks in order. In a chunk runs in order, the first times its scale, the others added
+//           by fused multiply-adds; then times the scale of x, added to the sum likewise. Where a
+//           row of W has one scale it multiplies the finished sum. The bias is last.
+// Limits    groups of x are multiples of 128; scales of W begin at multiples of 128, of 4-bit ones
+//           at multiples of 32, or are one along K; rows and outputs as in gemm_amx_bf16-inl.h;
+//           scratch 1.2 MiB, of which rows and outputs decide what is touched.
+#pragma once
+
+#include <cstdint>
+
+#include "src/kernels/cpu/common/scratch-inl.h"
+#include "src/kernels/cpu/common/tile-inl.h"
+#include "src/kernels/cpu/gemm/amx_block_s8-inl.h"
+#include "src/kernels/cpu/gemm/gemm_amx_bf16-inl.h"
+#include "src/kernels/cpu/gemm/gemm_amx_s8_gemv-inl.h"
+#include "src/kernels/cpu/target.h"
+
+namespace latte::cpu {
+namespace {
+
+// Integer sums of the runs of chunk `chunk` of a block: [run][tile of W][tile of x][16, 16].
+template <int64_t kM, int64_t kN, int64_t kRuns>
+inline void MultiplyChunk(const ByteProduct& s, int64_t first, int64_t chunk, int64_t x_tile,
+                          int32_t* to) {
+  constexpr int64_t kParts = Max(2, kRuns);  // products
+  constexpr int64_t kPartBytes = kByteChunk / kParts;
+  for (int64_t part = 0; part < kParts; ++part) {
+    const int64_t step = part * kPartBytes / kByteStep;
+    const int64_t column = part * kPartBytes % kByteStep;
+    if (part == 0 || kRuns > 1) ZeroSums<kM, kN>();
+    AddStep<kM, kN, DotBytes>(
+        [&](int64_t i) {
+          return TileAt{s.a + i * s.a_tile + (2 * chunk + step) * s.a_step + column, s.a_row};
+        },
+        [&](int64_t j) {
+          return TileAt{s.X(x_tile + j, first + chunk).codes[step] + column * kTileSide,
+                        kTileRowBytes};
+        });
+    if (part + 1 < kParts && kRuns == 1) continue;
+    StoreSums<kM, kN>([&](int64_t i, int64_t j) { return to + (i * kN + j) * kTileSums; });
+    to += kM * kN * kTileSums;
+  }
+}
+
+template <int64_t kRuns>
+constexpr int64_t kBatchChunks = kRuns == 1 ? 2 : 1;
+
+// Integer sums of chunks [chunk, +chunks) of a block that have not been added yet.
+struct Batch {
+  int64_t x_tile = 0, chunk = 0, chunks = 0;
+  const int32_t* runs = nullptr;
+};
+
+// Adds tile (i, j) of kM × kN of a batch to its sums; lanes are rows of x.
+template <bool kOneScale, int64_t kRuns, int64_t kTiles, int64_t kChunks>
+inline void AddTile(ByteProduct& s, const ByteBlock& block, const Batch& batch, int64_t i,
+                    int64_t j, const int32_t* runs) {
+  const bool first = block.begin == 0 && batch.chunk == 0;
+  const bool last = kOneScale && block.end == s.t->k && batch.chunk + kChunks == block.chunks();
+  const float* const scale = s.scale + i * kTileSide;
+  float* const y = s.Sums(block.output / kTileSide + i, batch.x_tile + j);
+  Amx::Vec x[kChunks];
+  for (int64_t c = 0; c < kChunks; ++c)
+    x[c] = Amx::Load(s.X(batch.x_tile + j, block.begin / kByteChunk + batch.chunk + c).scale);
+  for (int64_t row = 0; row < kTileSide; ++row) {
+    Amx::Vec total = first ? Amx::Zero() : Amx::Load(y + row * kTileSide);
+    for (int64_t c = 0; c < kChunks; ++c)
+      total = AddChunkOf<Avx512Vnni, kOneScale, kRuns>(
+          [&](int64_t run) {
+            return Avx512Vnni::ToFloat(Avx512Vnni::LoadBytes(
+                runs + (c * kRuns + run) * kTiles * kTileSums + row * kTileSide));
+          },
+          [&](int64_t run) {
+            return Amx::Set1(scale[((batch.chunk + c) * kRuns + run) * kBytePanelRows + row]);
+          },
+          x[c], total);
+    if (last) total = Amx::Mul(total, Amx::Set1(scale[row]));
+    Amx::Store(y + row * kTileSide, total);
+  }
+}
+
+// Adds tiles [begin, end) of kM × kN of a batch.
+template <bool kOneScale, int64_t kRuns, int64_t kM, int64_t kN>
+inline void AddTiles(ByteProduct& s, const ByteBlock& block, const Batch& batch, int64_t begin,
+                     int64_t end) {
+  if (batch.chunks == 0) return;
+  WithConstant<kBatchChunks<kRuns>>(batch.chunks, [&](auto chunks) {
+    for (int64_t tile = begin; tile < end; ++tile)
+      AddTile<kOneScale, kRuns, kM * kN, decltype(chunks)::value>(
+          s, block, batch, tile / kN, tile % kN, batch.runs + tile * kTileSums);
+  });
+}
+
+// All of a block's K for tiles [begin, end) of x, kN at a time. A batch is added while the next one
+// is multiplied: vectors and tiles work side by side.
+template <bool kOneScale, int64_t kRuns, int64_t kM, int64_t kN>
+inline void MultiplyTiles(ByteProduct& s, const ByteBlock& block, int64_t begin, int64_t end) {
+  constexpr int64_t kTiles = kM * kN;
+  constexpr int64_t kBatch = kBatchChunks<kRuns>;  // chunks
+  Batch before;
+  int32_t* runs = s.runs[0];
+  for (int64_t x_tile = begin; x_tile < end; x_tile += kN)
+    for (int64_t chunk = 0; chunk < block.chunks(); chunk += kBatch) {
+      const int64_t chunks = Min(kBatch, block.chunks() - chunk);
+      for (int64_t c = 0; c < chunks; ++c) {
+        s.ahead->Ask();
+        MultiplyChunk<kM, kN, kRuns>(s, block.begin / kByteChunk, chunk + c, x_tile,
+                                     runs + c * kRuns * kTiles * kTileSums);
+        AddTiles<kOneScale, kRuns, kM, kN>(s, block, before, c * kTiles / chunks,
+                                           (c + 1) * kTiles / chunks);
+      }
+      before = {x_tile, chunk, chunks, runs};
+      runs = runs == s.runs[0] ? s.runs[1] : s.runs[0];
+    }
+  AddTiles<kOneScale, kRuns, kM, kN>(s, block, before, 0, kTiles);
+}
+
+template <bool kOneScale, int64_t kRuns, int64_t kM>
+inline void MultiplyPanel(ByteProduct& s, const ByteBlock& block) {
+  constexpr int64_t kN = kRuns == 1 ? 2 : 1;
+  s.ahead->SetParts(s.ahead->chunks * ((s.x_tiles + kN - 1) / kN));
+  const int64_t even = s.x_tiles / kN * kN;
+  if (even > 0) MultiplyTiles<kOneScale, kRuns, kM, kN>(s, block, 0, even);
+  if (even < s.x_tiles) MultiplyTiles<kOneScale, kRuns, kM, 1>(s, block, even, s.x_tiles);
+}
+
+template <bool kOneScale, int64_t kRuns>
+inline void MultiplyBlock(ByteProduct& s, const ByteBlock& block) {
+  const LinearTask& t = *s.t;
+  if constexpr (kOneScale) {
+    PrepareRunScales<Avx512Vnni, kByteChunk, kBytePanelRows>(t.grid, block.output, block.rows,
+                                                             block.begin, 1, s.scale);
+  } else {
+    PrepareRunScales<Avx512Vnni, kByteChunk / kRuns, kBytePanelRows>(
+        t.grid, block.output, block.rows, block.begin, block.end - block.begin, s.scale);
+  }
+  if (s.in_lanes()) return MultiplyRows<kOneScale, kRuns>(s, block);
+  PlaceWeights(s, block);
+  if (block.rows > kTileSide)
+    MultiplyPanel<kOneScale, kRuns, 2>(s, block);
+  else
+    MultiplyPanel<kOneScale, kRuns, 1>(s, block);
+}
+
+inline ByteBlocks BlocksOf(const ByteProduct& s, const LinearTask& t) {
+  const bool few = s.in_lanes() || s.x_tiles <= 2;
+  const bool in_place = s.in_lanes() || (few && t.w_type == Element::kI8);
+  return {t.n,
+          t.k,
+          few,
+          t.w_stride < kPage,
+          s.in_lanes() && AsksByRows(t),
+          in_place ? kWideByteBlock : kByteBlock};
+}
+
+template <bool kOneScale, int64_t kRuns>
+inline void MultiplyBlocks(ByteProduct& s) {
+  ForEachBlock(
+      *s.t, [&](const LinearTask& t) { return BlocksOf(s, t); }, *s.ahead,
+      [&](const ByteBlock& block) { MultiplyBlock<kOneScale, kRuns>(s, block); });
+}
+
+// Shapes of tiles that take `bytes` of each row of W.
+inline TileShapes ByteShapes(int64_t bytes) {
+  TileShapes out;
+  for (int i = 4; i < 6; ++i) out.row_bytes[i] = static_cast<uint16_t>(bytes);
+  for (int i = 6; i < 8; ++i) {
+    out.rows[i] = static_cast<uint8_t>(bytes / 4);
+  }
+  return out;
+}
+
+inline void StoreOutputs(ByteProduct& s, int64_t output) {
+  const LinearTask& t = *s.t;
+  if (!s.in_lanes()) {
+    for (int64_t row = 0; row < t.m; row += kTileSide)
+      StoreTurned(t, RowsOfW<I8>{nullptr, 0, t.n, 0, 1},
+                  s.Sums(output / kTileSide, row / kTileSide), output / kTileSide, row);
+    return;
+  }
+  const int64_t rest = t.n - output;
+  for (int64_t row = 0; row < t.m; ++row) {
+    const Amx::Vec sum = LaneSums(s, output, row);
+    StoreNext<Amx>(t.y + row * t.y_stride + output,
+                   t.bias == nullptr ? sum : Amx::Add(sum, LoadNext<Amx>(t.bias + output, rest)),
+                   rest);
+  }
+}
+
+// runs: of a chunk, 1 or 4.
+inline void MultiplyWithRuns(ByteProduct& s, bool one_scale, int64_t runs) {
+  if (one_scale)
+    MultiplyBlocks<true, 1>(s);
+  else if (runs == 1)
+    MultiplyBlocks<false, 1>(s);
+  else
+    MultiplyBlocks<false, kChunkRuns>(s);
+}
+
+// Requires: x is i8, w is i8 or u4 with scales, groups as above; t.packed above LaneRows() rows.
+inline void LinearAmxInt8(const LinearTask& t) {
+  auto& s = InScratch<ByteProduct>(t.scratch);
+  BlockAhead ahead;
+  s.t = &t;
+  s.ahead = &ahead;
+  s.x_rows = t.m <= LaneRows(t.w_type) ? 1 : kTileSide;
+  s.x_tiles = (t.m + s.x_rows - 1) / s.x_rows;
+  s.chunks = (t.k + kByteChunk - 1) / kByteChunk;
+
+  const bool one_scale = HasOneScale(t);
+  const int64_t runs = one_scale || HasLongRuns(t.grid) ? 1 : kChunkRuns;
+  if (s.in_lanes()) {
+    MultiplyWithRuns(s, one_scale, runs);
+  } else {
+    const TileScope scope{ByteShapes(runs == 1 ? kByteStep : kShortRun)};
+    MultiplyWithRuns(s, one_scale, runs);
+  }
+  for (int64_t output = 0; output < t.n; output += kTileSide) StoreOutputs(s, output);
+}
+
+}  // namespace
+}  // namespace latte::cpu

@@ -1,0 +1,260 @@
+// linear: bf16 activations and bf16 weights, multiplied in pairs of bf16.
+//
+// Work      tasks, panels and blocks as in gemm_f32-inl.h, whose dot form few rows of x take, some
+//           gemm_bf16_4x6-inl.h. For many, a panel of 64 or 128 rows is packed block by block
+//           into scratch (in L2): each register holds one half of a step of 32 columns, of two rows
+//           of W. Beside a half of a row of x, twice, its sums belong to two outputs:
+//
+//             W   row 0 │ a0 b0        packed │ a0 a1        sums │ Σ0 Σ1
+//                 row 1 │ a1 b1               │ b0 b1        x    │ a  a
+//
+//           A tile is 3 rows of x × 8 of W: 24 registers of sums, of which 12 additions leave 12
+//           before lanes are added, for 14 loads a step of 24 products. Quarters of four rows of W
+//           read 20, and Zen 5 loads no more registers a cycle than it multiplies. W lies in one
+//           stream, whatever its stride. Sums of a run of rows of x stay in L1 until all tiles of
+//           the panel are done; y is far apart, and asked for meanwhile.
+// Order     per block of K 16 partial sums, pair i of columns in sum i mod 16; quarters first,
+//           (a + c) + (b + d), then (0 + 2) + (1 + 3) of the four that are left; blocks in order,
+//           the bias last. For every tile, task and thread count.
+// Limits    as gemm_f32-inl.h; scratch 512 KiB.
+#pragma once
+
+#include <cstdint>
+
+#include "src/kernels/cpu/common/multiply-inl.h"
+#include "src/kernels/cpu/common/prefetch_sequential-inl.h"
+#include "src/kernels/cpu/common/scratch-inl.h"
+#include "src/kernels/cpu/common/tile-inl.h"
+#include "src/kernels/cpu/gemm/gemm_bf16_4x6-inl.h"
+#include "src/kernels/cpu/gemm/gemm_f32-inl.h"
+#include "src/kernels/cpu/isa/dtypes-inl.h"
+#include "src/kernels/cpu/target.h"
+
+namespace latte::cpu {
+namespace {
+
+constexpr int64_t kPackedRows = 128;  // of W in a panel, at most
+// The same where lines are asked for into the L2, which then holds this panel and the next one.
+constexpr int64_t kPackedRowsBesideNext = 64;
+constexpr int64_t kPackedHalves = 2;
+constexpr int64_t kPackedTwos = 4;  // of rows of W in a tile
+constexpr int64_t kPackedOutputs = 2 * kPackedTwos;
+constexpr int64_t kPackedInputRows = 3;
+template <class V>
+constexpr int64_t kHalf = V::kPairElements / kPackedHalves;
+// Elements of a step of a tile.
+template <class V>
+constexpr int64_t kPackedStep = kPackedOutputs* V::kPairElements;
+
+// Rows of a tile from n on, [step, half, two rows, row, column]. One over the edge repeats the last
+// row; behind the last column there are zeros.
+template <class V>
+void PackRows(const Panel<BF16>& panel, int64_t n, BF16* to) {
+  const auto row = [&](int64_t i) { return panel.w + Min(n + i, panel.rows - 1) * panel.stride; };
+  for (int64_t j = 0; j < kPackedTwos; ++j) {
+    const BF16* const p = row(2 * j);
+    const BF16* const q = row(2 * j + 1);
+    BF16* step = to + j * V::kPairElements;
+    const auto store = [&step](typename V::Pairs first, typename V::Pairs second) {
+      V::StorePairs(step, first);
+      V::StorePairs(step + kPackedTwos * V::kPairElements, second);
+      step += kPackedStep<V>;
+    };
+    const int64_t next = 2 * panel.stride * static_cast<int64_t>(sizeof(BF16));
+    int64_t at = 0;
+    for (; at + V::kPairElements <= panel.k; at += V::kPairElements) {
+      Prefetch(p + at, next);  // some of what was asked for is not there, or no longer
+      Prefetch(q + at, next);
+      store(V::LoadTwo(p + at, q + at), V::LoadTwo(p + at + kHalf<V>, q + at + kHalf<V>));
+    }
+    if (at == panel.k) continue;
+    const int64_t first = Min(panel.k - at, kHalf<V>);
+    const int64_t second = panel.k - at - first;
+    store(V::LoadTwoPartial(p + at, q + at, first),
+          V::LoadTwoPartial(p + at + first, q + at + first, second));
+  }
+}
+
+// Sums of a tile: rows of x, twos of rows of W, halves.
+template <class V, int64_t kM>
+using PackedSums = typename V::Vec[kM][kPackedTwos][kPackedHalves];
+
+// Loops are unrolled by name: else g++ 12 keeps sums in memory around them.
+template <class V, int64_t kM, class LoadX>
+[[gnu::always_inline]] inline void AddPackedStep(const BF16* w, const LoadX& load_x,
+                                                 PackedSums<V, kM>& sums) {
+#pragma GCC unroll 2
+  for (int64_t h = 0; h < kPackedHalves; ++h) {
+    typename V::Pairs wh[kPackedTwos];
+#pragma GCC unroll 4
+    for (int64_t j = 0; j < kPackedTwos; ++j)
+      wh[j] = V::HoldPairs(V::LoadPairs(w + (h * kPackedTwos + j) * V::kPairElements));
+#pragma GCC unroll 4
+    for (int64_t i = 0; i < kM; ++i) {
+      const typename V::Pairs xh = load_x(i, h);
+#pragma GCC unroll 4
+      for (int64_t j = 0; j < kPackedTwos; ++j)
+        sums[i][j][h] = V::DotPairs(sums[i][j][h], xh, wh[j]);
+    }
+  }
+}
+
+// out[i] = products of row i of x and a tile's rows of W over k columns. A function of its own, so
+// that sums and addresses have all registers. Each step asks for a line of what begins at `ask`:
+// tests of how many lines are left cost more than lines that are there already (Zen 5).
+template <class V, int64_t kM, Cache kInto>
+[[gnu::noinline]] void PackedTile(const BF16* x, int64_t x_stride, const BF16* w, int64_t k,
+                                  const BF16* ask, float* out) {
+  PackedSums<V, kM> sums;
+  const BF16* row[kM];
+#pragma GCC unroll 4
+  for (int64_t i = 0; i < kM; ++i) {
+    row[i] = x + i * x_stride;
+    asm("" : "+r"(row[i]));  // else there is an offset in a register for every half
+#pragma GCC unroll 4
+    for (int64_t j = 0; j < kPackedTwos; ++j)
+#pragma GCC unroll 2
+      for (int64_t h = 0; h < kPackedHalves; ++h) sums[i][j][h] = V::Zero();
+  }
+  const int64_t whole = k - k % V::kPairElements;
+  for (int64_t at = 0; at < whole; at += V::kPairElements) {
+    AskFor(ask + at, 0, kInto);
+    AddPackedStep<V, kM>(
+        w, [&](int64_t i, int64_t h) { return V::LoadSame(row[i] + at + h * kHalf<V>); }, sums);
+    w += kPackedStep<V>;
+  }
+  if (whole < k) {
+    const int64_t first = Min(k - whole, kHalf<V>);
+    const int64_t second = k - whole - first;
+    AddPackedStep<V, kM>(
+        w,
+        [&](int64_t i, int64_t h) {
+          return h == 0 ? V::LoadSamePartial(row[i] + whole, first)
+                        : V::LoadSamePartial(row[i] + whole + first, second);
+        },
+        sums);
+  }
+#pragma GCC unroll 4
+  for (int64_t i = 0; i < kM; ++i, out += kPackedRows) {
+    typename V::Vec twos[kPackedTwos];
+#pragma GCC unroll 4
+    for (int64_t j = 0; j < kPackedTwos; ++j) twos[j] = V::Add(sums[i][j][0], sums[i][j][1]);
+    V::StoreFourSums(out, out + 4, V::AddQuarters(twos[0], twos[1]),
+                     V::AddQuarters(twos[2], twos[3]));
+  }
+}
+
+// Rows of W of the block that is next, asked for by the last tiles of this one, as many columns as
+// they have themselves: rows of x that passed afterwards would push them out of the L2.
+class PackedAhead {
+ public:
+  // Rows [n, +rows) and columns [k, +columns) of t's W, or, behind the last row, as many of the
+  // task that is next.
+  PackedAhead(const LinearTask& task, int64_t n, int64_t rows, int64_t k, int64_t columns) {
+    const LinearTask* t = &task;
+    if (n >= t->n) {
+      t = t->next;
+      n = k = 0;
+      if (t == nullptr || t->w_type != task.w_type) return;
+    }
+    row_ = static_cast<const BF16*>(t->w) + n * t->w_stride + k;
+    stride_ = t->w_stride;
+    columns_ = Min(columns, t->k - k);
+    rows_ = Min(rows, t->n - n);
+  }
+  void Spread(int64_t tiles, int64_t columns) {
+    piece_ = columns;
+    wait_ = tiles - rows_ * ((columns_ + piece_ - 1) / piece_);
+  }
+  // What the next tile should ask for, or null.
+  const BF16* Next() {
+    if (wait_-- > 0 || rows_ == 0) return nullptr;
+    const BF16* const piece = row_ + at_;
+    at_ += piece_;
+    if (at_ >= columns_) {
+      at_ = 0;
+      row_ += stride_;
+      if (--rows_ > 0) ReadOnce(reinterpret_cast<const char*>(row_));  // as LinesInOrder
+    }
+    return piece;
+  }
+
+ private:
+  const BF16* row_ = nullptr;
+  int64_t stride_ = 0, columns_ = 0, rows_ = 0;
+  int64_t piece_ = 0, at_ = 0;
+  int64_t wait_ = 0;  // tiles
+};
+
+// All rows of x and a packed panel.
+template <class V>
+void PackedPanel(const LinearTask& t, const Panel<BF16>& panel, const BF16* packed,
+                 PackedAhead& ahead) {
+  const bool biased = t.bias != nullptr && panel.k_begin + panel.k == t.k;
+  const bool first = panel.k_begin == 0;
+  const int64_t columns = RoundUp(panel.k, V::kPairElements);
+  ForEachRun<kPackedInputRows>(t.m, [&](int64_t m, auto count) {
+    constexpr int64_t kM = decltype(count)::value;
+    alignas(64) float sums[kM][kPackedRows];
+    const auto* const x = static_cast<const BF16*>(t.x) + m * t.x_stride + panel.k_begin;
+    float* const y = t.y + m * t.y_stride + panel.row_begin;
+    for (int64_t i = 0; i < kM; ++i)
+      for (int64_t n = 0; n < panel.rows; n += 16) AskToWrite(y + i * t.y_stride + n);
+    // The last tiles ask for the next rows of x, as many as these.
+    const int64_t before_last = panel.rows - (m + 2 * kM <= t.m ? kM * kPackedOutputs : 0);
+    const BF16* next_x = x + kM * t.x_stride;
+    for (int64_t n = 0; n < panel.rows; n += kPackedOutputs) {
+      const BF16* const tile = packed + n * columns;
+      if (const BF16* const next_w = ahead.Next()) {
+        PackedTile<V, kM, Cache::kL2>(x, t.x_stride, tile, panel.k, next_w, sums[0] + n);
+        continue;
+      }
+      const BF16* const ask = n >= before_last ? next_x : x;
+      if (n >= before_last) next_x += t.x_stride;
+      PackedTile<V, kM, Cache::kL1>(x, t.x_stride, tile, panel.k, ask, sums[0] + n);
+    }
+    const float* const bias = biased ? t.bias + panel.row_begin : nullptr;
+    for (int64_t i = 0; i < kM; ++i)
+      StoreDots(sums[i], bias, panel.rows, first, y + i * t.y_stride);
+  });
+}
+
+template <class V>
+struct PackedScratch {
+  alignas(64) BF16 packed[kPackedRows * kBlockK<PairMath<V>>];
+};
+
+// Panels of W and blocks of K, as DotPanels.
+template <class V>
+[[gnu::noinline]] void PackedPanels(const LinearTask& t) {
+  constexpr int64_t kBlock = kBlockK<PairMath<V>>;
+  const auto* const w = static_cast<const BF16*>(t.w);
+  const int64_t runs = (t.m + kPackedInputRows - 1) / kPackedInputRows;
+  BF16* const packed = InScratch<PackedScratch<V>>(t.scratch).packed;
+  const int64_t panel_rows = t.ask_into == Cache::kL2 ? kPackedRowsBesideNext : kPackedRows;
+  for (int64_t n = 0; n < t.n; n += panel_rows) {
+    const int64_t rows = Min(panel_rows, t.n - n);
+    const int64_t tiles = runs * ((rows + kPackedOutputs - 1) / kPackedOutputs);
+    for (int64_t k = 0; k < t.k; k += kBlock) {
+      const int64_t columns = Min(kBlock, t.k - k);
+      const int64_t next = k + columns;
+      PackedAhead ahead(t, next < t.k ? n : n + rows, panel_rows, next < t.k ? next : 0, kBlock);
+      ahead.Spread(tiles, columns);
+      const Panel<BF16> panel{w + n * t.w_stride + k, t.w_stride, n, rows, k, columns, {}};
+      for (int64_t row = 0; row < rows; row += kPackedOutputs)
+        PackRows<V>(panel, row, packed + row * RoundUp(columns, V::kPairElements));
+      PackedPanel<V>(t, panel, packed, ahead);
+    }
+  }
+}
+
+template <class V>
+void LinearPairs(const LinearTask& t) {
+  if (t.m > kMostSomeInputs) return PackedPanels<V>(t);
+  if (!t.many_streams && t.m >= kLeastSomeInputs && t.n >= kSomeTileOutputs)
+    return SomePanels<V>(t);
+  DotTask<PairMath<V>>(t, static_cast<const BF16*>(t.w));
+}
+
+}  // namespace
+}  // namespace latte::cpu

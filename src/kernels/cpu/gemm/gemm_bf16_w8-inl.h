@@ -1,0 +1,415 @@
+// linear: bf16 activations and weights of a byte or less, multiplied in pairs of bf16.
+//
+// Work      tasks, panels and blocks as in gemm_f32-inl.h. Two rows of W share a register of sums:
+//           lanes 0 to 7 belong to the one, 8 to 15 to the other, so that a scale, which comes
+//           after every 128 columns of an fp8 weight, is multiplied once in 8 dot products. With
+//           a row of its own for each register it was one in 4.
+//
+//           step of 16 columns     W0   row 0: k … k+15 │ row 1: k … k+15
+//                                  x0   k … k+15        │ the same
+//
+//           Weights become pairs as they are loaded, 8 rows beside up to 6 of x, or, for many rows
+//           of x, once into scratch (290 KiB, in L2), in the order in which tiles of 4 × 6 read
+//           them. One row of x that fits into L1 takes two rows of W after two others, or, where
+//           memory likes many streams, up to 6 rows of x eight rows of W side by side. Segments of
+//           e4m3 without zeros, subnormal numbers and NaN, nearly all of them, become pairs in
+//           half the instructions.
+// Scales    each sum is two: of the segment, and of segments times their scales. Tiles of 8 rows
+//           leave no registers for the latter. Weights without scales have the scale 1.
+// Rounding  as in gemm_f32-inl.h.
+// Order     per block of K: segments in order, in each eight partial sums, pair i of columns in sum
+//           i mod 8; eight sums of segments times scales; a fixed tree over them; blocks in order,
+//           the bias last. For every tile, task and thread count.
+// Limits    as gemm_f32-inl.h.
+#pragma once
+
+#include <cstdint>
+
+#include "src/kernels/cpu/common/multiply-inl.h"
+#include "src/kernels/cpu/common/prefetch_sequential-inl.h"
+#include "src/kernels/cpu/common/prefetch_strided-inl.h"
+#include "src/kernels/cpu/common/scales-inl.h"
+#include "src/kernels/cpu/common/scratch-inl.h"
+#include "src/kernels/cpu/common/tile-inl.h"
+#include "src/kernels/cpu/gemm/gemm_bf16_packed_3x8-inl.h"
+#include "src/kernels/cpu/gemm/gemm_bf16_w8_operands-inl.h"
+#include "src/kernels/cpu/gemm/gemm_f32-inl.h"
+#include "src/kernels/cpu/isa/dtypes-inl.h"
+#include "src/kernels/cpu/target.h"
+
+namespace latte::cpu {
+namespace {
+
+constexpr int64_t kTwos = 4;      // registers of two rows of W in a tile where they lie
+constexpr int64_t kTurnTwos = 2;  // beside one row of x
+// Sums of a tile that leave registers for as many again.
+constexpr int64_t kSumsBesideSums = 12;
+
+// sums[i][j] = x[i,begin:end]·(two rows j); ask(at) is called at every step.
+template <class V, int64_t kM, int64_t kN, class Rows, class Ask>
+[[gnu::always_inline]] inline void AddSegment(const InputRows<BF16>& x, const Rows& rows,
+                                              int64_t begin, int64_t end, const Ask& ask,
+                                              typename V::Vec (&sums)[kM][kN]) {
+  SetZero<V>(sums);
+  int64_t at = begin;
+  for (; at + kHalfStep<V> <= end; at += kHalfStep<V>) {
+    ask(at);
+    typename V::Pairs w[kN];
+    for (int64_t j = 0; j < kN; ++j) w[j] = rows.Load(j, at);
+    for (int64_t i = 0; i < kM; ++i) {
+      const typename V::Pairs xi = V::LoadSame(x.data + i * x.stride + at);
+      for (int64_t j = 0; j < kN; ++j) sums[i][j] = V::DotPairs(sums[i][j], xi, w[j]);
+    }
+  }
+  if (at == end) return;
+  ask(at);
+  typename V::Pairs w[kN];
+  for (int64_t j = 0; j < kN; ++j) w[j] = rows.Partial(j, at, end - at);
+  for (int64_t i = 0; i < kM; ++i) {
+    const typename V::Pairs xi = V::LoadSamePartial(x.data + i * x.stride + at, end - at);
+    for (int64_t j = 0; j < kN; ++j) sums[i][j] = V::DotPairs(sums[i][j], xi, w[j]);
+  }
+}
+
+// The same, two steps at once.
+template <class V, int64_t kM, int64_t kN, class Rows, class Ask>
+[[gnu::always_inline]] inline void AddTwoSteps(const InputRows<BF16>& x, const Rows& rows,
+                                               int64_t begin, int64_t end, const Ask& ask,
+                                               typename V::Vec (&sums)[kM][kN]) {
+  constexpr int64_t kStep = kHalfStep<V>;
+  SetZero<V>(sums);
+  for (int64_t at = begin; at < end; at += 2 * kStep) {
+    ask(at);
+    ask(at + kStep);
+    for (int64_t j = 0; j < kN; ++j) {
+      const auto [first, second] = rows.LoadBoth(j, at);
+      for (int64_t i = 0; i < kM; ++i) {
+        const BF16* const xi = x.data + i * x.stride + at;
+        sums[i][j] = V::DotPairs(sums[i][j], V::LoadSame(xi), first);
+        sums[i][j] = V::DotPairs(sums[i][j], V::LoadSame(xi + kStep), second);
+      }
+    }
+  }
+}
+
+// The same of whatever the segment turns out to be.
+template <class V, int64_t kM, int64_t kN, class Rows, class Ask>
+[[gnu::always_inline]] inline void AddOperands(const InputRows<BF16>& x, const Rows& rows,
+                                               int64_t begin, int64_t end, const Ask& ask,
+                                               typename V::Vec (&sums)[kM][kN]) {
+  rows.template WithOperands<kM * kN>(
+      begin, end, [&](const auto& operands) __attribute__((always_inline)) {
+        if constexpr (requires { operands.LoadBoth(0, begin); })
+          AddTwoSteps<V>(x, operands, begin, end, ask, sums);
+        else
+          AddSegment<V>(x, operands, begin, end, ask, sums);
+      });
+}
+
+// totals[i][j] = x[i,:]·(two rows j) over a block, with scales; ask_segment() is called with every
+// segment, ask(at) at every step. Of a large tile totals lie in memory all the time: g++ 12 must
+// not know where, or it keeps some of them in registers and some of the segment's sums not.
+template <class V, int64_t kM, int64_t kN, class Rows, class AskSegment, class Ask>
+[[gnu::always_inline]] inline void NarrowTile(const InputRows<BF16>& x, Rows rows,
+                                              const Segments& s, const AskSegment& ask_segment,
+                                              const Ask& ask, float (&totals)[kM][kN][V::kLanes]) {
+  const auto start = [&](int64_t segment, int64_t begin, int64_t end) {
+    ask_segment();
+    rows.StartSegment(segment, begin, end);
+  };
+  const auto scale = [&](int64_t j, int64_t segment) {
+    return V::SetHalves(rows.scale[2 * j] + segment, rows.scale[2 * j + 1] + segment);
+  };
+  if constexpr (kM * kN > kSumsBesideSums) {
+    float(*to)[kN][V::kLanes] = totals;
+    asm("" : "+r"(to) : : "memory");
+    for (int64_t i = 0; i < kM; ++i)
+      for (int64_t j = 0; j < kN; ++j) V::Store(to[i][j], V::Zero());
+    ForEachSegment(s, [&](int64_t segment, int64_t begin, int64_t end) {
+      start(segment, begin, end);
+      typename V::Vec sums[kM][kN];
+      AddOperands<V>(x, rows, begin, end, ask, sums);
+      for (int64_t j = 0; j < kN; ++j) {
+        const typename V::Vec sj = scale(j, segment);
+        for (int64_t i = 0; i < kM; ++i)
+          V::Store(to[i][j], V::Fma(sums[i][j], sj, V::Load(to[i][j])));
+      }
+    });
+  } else {
+    typename V::Vec total[kM][kN];
+    SetZero<V>(total);
+    ForEachSegment(s, [&](int64_t segment, int64_t begin, int64_t end) {
+      start(segment, begin, end);
+      typename V::Vec sums[kM][kN];
+      AddOperands<V>(x, rows, begin, end, ask, sums);
+      for (int64_t j = 0; j < kN; ++j) {
+        const typename V::Vec sj = scale(j, segment);
+        for (int64_t i = 0; i < kM; ++i) total[i][j] = V::Fma(sums[i][j], sj, total[i][j]);
+      }
+    });
+    for (int64_t i = 0; i < kM; ++i)
+      for (int64_t j = 0; j < kN; ++j) V::Store(totals[i][j], total[i][j]);
+  }
+}
+
+// y of row m of x and 2·kN rows of the panel from n on.
+template <class V, int64_t kN, class T>
+inline void StoreTotals(const LinearTask& t, const Panel<T>& panel, int64_t m, int64_t n,
+                        const float (&totals)[kN][V::kLanes]) {
+  const bool biased = t.bias != nullptr && panel.k_begin + panel.k == t.k;
+  const int64_t column = panel.row_begin + n;
+  const float* const bias = biased ? t.bias + column : nullptr;
+  const bool first = panel.k_begin == 0;
+  float* const y = t.y + m * t.y_stride + column;
+  typename V::Vec total[kN];
+  for (int64_t j = 0; j < kN; ++j) total[j] = V::Load(totals[j]);
+  float sums[2 * kN];
+  V::StoreHalfSums(sums, total);
+  if (panel.rows - n >= 2 * kN)
+    StoreDots(sums, bias, 2 * kN, first, y);
+  else
+    StoreDots(sums, bias, panel.rows - n, first, y);
+}
+
+inline InputRows<BF16> InputsAt(const LinearTask& t, int64_t m, int64_t k) {
+  return {static_cast<const BF16*>(t.x) + m * t.x_stride + k, t.x_stride};
+}
+
+template <class V, class T>
+void NarrowPanel(const LinearTask& t, const Panel<T>& panel, const NarrowScales<V>& scales,
+                 LinesInOrder& ahead) {
+  ForEachRun<V::kTileRows>(t.m, [&](int64_t m, auto count) {
+    constexpr int64_t kM = decltype(count)::value;
+    const InputRows<BF16> x = InputsAt(t, m, panel.k_begin);
+    for (int64_t n = 0; n < panel.rows; n += 2 * kTwos) {
+      const RowsInPlace<V, kTwos, T> rows(panel, scales, n, 0);
+      alignas(64) float totals[kM][kTwos][V::kLanes];
+      NarrowTile<V>(
+          x, rows, panel.segments, [] {}, [&](int64_t) { ahead.Ask(); }, totals);
+      for (int64_t i = 0; i < kM; ++i) StoreTotals<V>(t, panel, m + i, n, totals[i]);
+    }
+  });
+}
+
+// Rows of a tile from n on, [step, two rows, column, pair] to `to`.
+template <class V, class T>
+void WidenRows(const Panel<T>& panel, const NarrowScales<V>& scales, int64_t n, BF16* to) {
+  RowsInPlace<V, kWideTwos, T> rows(panel, scales, n, 0);
+  constexpr int64_t kStep = kWideTwos * V::kPairElements;
+  const auto tables = V::ByteTablesOf(panel.w);
+  ForEachSegment(panel.segments, [&](int64_t segment, int64_t begin, int64_t end) {
+    rows.StartSegment(segment, begin, end);
+    int64_t at = begin;
+    if constexpr (kIsF8<T>)
+      for (; at + 2 * kHalfStep<V> <= end; at += 2 * kHalfStep<V>, to += 2 * kStep)
+        for (int64_t j = 0; j < kWideTwos; ++j) {
+          const auto [first, second] =
+              V::LoadTwoTwice(rows.w[j].first + at, rows.w[j].second + at, tables);
+          V::StorePairs(to + j * V::kPairElements, first);
+          V::StorePairs(to + kStep + j * V::kPairElements, second);
+        }
+    for (; at < end; at += kHalfStep<V>)
+      for (int64_t j = 0; j < kWideTwos; ++j, to += V::kPairElements)
+        V::StorePairs(to,
+                      at + kHalfStep<V> <= end ? rows.Load(j, at) : rows.Partial(j, at, end - at));
+  });
+}
+
+template <class V>
+struct WidenedNarrowScratch {
+  alignas(64) BF16 wide[kPanelRows / (2 * kWideTwos) * kWideRows<V>];
+};
+
+template <class V, class T>
+[[gnu::noinline]] void WidenedNarrowPanel(const LinearTask& t, const Panel<T>& panel,
+                                          const NarrowScales<V>& scales, LinesInOrder& ahead) {
+  constexpr int64_t kRows = 2 * kWideTwos;
+  BF16* const wide = InScratch<WidenedNarrowScratch<V>>(t.scratch).wide;
+  for (int64_t n = 0; n < panel.rows; n += kRows)
+    WidenRows<V>(panel, scales, n, wide + n / kRows * kWideRows<V>);
+  ForEachRun<V::kTileRows>(t.m, [&](int64_t m, auto count) {
+    constexpr int64_t kM = decltype(count)::value;
+    const InputRows<BF16> x = InputsAt(t, m, panel.k_begin);
+    for (int64_t n = 0; n < panel.rows; n += kRows) {
+      const float* scale[kRows];
+      for (int64_t j = 0; j < kRows; ++j) scale[j] = scales.Row(Min(n + j, panel.rows - 1));
+      const RowsInScratch<V> rows{wide + n / kRows * kWideRows<V>, nullptr, scale};
+      alignas(64) float totals[kM][kWideTwos][V::kLanes];
+      NarrowTile<V>(
+          x, rows, panel.segments, [&] { ahead.Ask(); }, [](int64_t) {}, totals);
+      for (int64_t i = 0; i < kM; ++i) StoreTotals<V>(t, panel, m + i, n, totals[i]);
+    }
+  });
+}
+
+// Scales of `rows` rows of a block, to rows from to_row on.
+template <class V>
+void SetScales(const LinearTask& t, int64_t row_begin, int64_t rows, int64_t k_begin, int64_t count,
+               int64_t to_row, NarrowScales<V>& to) {
+  if (t.grid.scale != nullptr)
+    return LoadScales<V>(t.grid, row_begin, rows, k_begin, count, to_row, to);
+  float* const one = to.Own(to_row);
+  *one = 1;
+  for (int64_t i = to_row; i < to_row + rows; ++i) {
+    to.row[i] = one;
+    to.zero[i] = nullptr;
+  }
+}
+
+template <class V>
+int64_t HalfSteps(const Segments& s) {
+  int64_t steps = 0;
+  ForEachSegment(s, [&](int64_t, int64_t begin, int64_t end) {
+    steps += (end - begin + kHalfStep<V> - 1) / kHalfStep<V>;
+  });
+  return steps;
+}
+
+// Panels of W and blocks of K, as DotPanels.
+template <class V, class T>
+void NarrowPanels(const LinearTask& t, const T* w, NarrowScales<V>& scales) {
+  constexpr int64_t kBlock = kBlockK<PairMath<V>>;
+  const bool few = t.m <= V::kTileRows;
+  const int64_t tiles = (t.m + V::kTileRows - 1) / V::kTileRows;
+  const auto asks = [tiles](int64_t rows, int64_t tile_rows, int64_t of_tile) {
+    return tiles * ((rows + tile_rows - 1) / tile_rows) * of_tile;
+  };
+  const int64_t panel_rows = few ? kStreamRows : kPanelRows;
+  for (int64_t n = 0; n < t.n; n += panel_rows) {
+    const int64_t rows = Min(panel_rows, t.n - n);
+    LinesInOrder ahead;
+    if (few)
+      ahead = LinesOf<T>(t, n + rows, panel_rows, 0, t.k,
+                         asks(rows, 2 * kTwos, HalfSteps<V>(SegmentsOf(t.grid, 0, t.k))));
+    for (int64_t k = 0; k < t.k; k += kBlock) {
+      const int64_t columns = Min(kBlock, t.k - k);
+      const Segments segments = SegmentsOf(t.grid, k, columns);
+      const int64_t steps = HalfSteps<V>(segments);
+      const bool widen = tiles > kWidenTiles<PairMath<V>, T> && steps <= kWideSteps;
+      const int64_t next = k + columns;
+      if (!few)
+        ahead = LinesOf<T>(
+            t, next < t.k ? n : n + rows, panel_rows, next < t.k ? next : 0, kBlock,
+            widen ? asks(rows, 2 * kWideTwos, segments.count) : asks(rows, 2 * kTwos, steps));
+      const Panel<T> panel{
+          w + n * t.w_stride + k / kValuesPer<T>, t.w_stride, n, rows, k, columns, segments};
+      SetScales<V>(t, n, rows, k, segments.count, 0, scales);
+      if (widen)
+        WidenedNarrowPanel<V, T>(t, panel, scales, ahead);
+      else
+        NarrowPanel<V, T>(t, panel, scales, ahead);
+    }
+  }
+}
+
+// Totals of one row of x and 2·kTurnTwos rows of a panel; lines are asked for in the order in which
+// these rows lie, ahead of `from`. Not inlined: it needs all registers for tables.
+template <class V, class T>
+[[gnu::noinline]] void TurnTile(const InputRows<BF16>& x, const RowsInPlace<V, kTurnTwos, T>& rows,
+                                const Segments& s, const T* from, TurnAhead ahead,
+                                float (&totals)[1][kTurnTwos][V::kLanes]) {
+  const auto ask = [from, ahead](int64_t k) {
+    ahead.Ask(from + 2 * kTurnTwos * k / kValuesPer<T>);
+  };
+  NarrowTile<V>(
+      x, rows, s, [] {}, ask, totals);
+}
+
+// One row of x, and a few rows of W after some others, as DotInTurn.
+template <class V, class T>
+void NarrowInTurn(const LinearTask& t, const T* w, NarrowScales<V>& scales) {
+  constexpr int64_t kBlock = kBlockK<PairMath<V>>;
+  constexpr int64_t kRows = 2 * kTurnTwos;
+  const int64_t blocks = (t.k + kBlock - 1) / kBlock;
+  const int64_t panel_rows = kPanelRows / blocks / kRows * kRows;
+  for (int64_t n = 0; n < t.n; n += panel_rows) {
+    const int64_t rows = Min(panel_rows, t.n - n);
+    Panel<T> panel[kTurnBlocks<PairMath<V>>];
+    for (int64_t b = 0; b < blocks; ++b) {
+      const int64_t k = b * kBlock;
+      const int64_t columns = Min(kBlock, t.k - k);
+      panel[b] = {w + n * t.w_stride + k / kValuesPer<T>, t.w_stride, n, rows, k, columns,
+                  SegmentsOf(t.grid, k, columns)};
+      SetScales<V>(t, n, rows, k, panel[b].segments.count, b * panel_rows, scales);
+    }
+    for (int64_t row = 0; row < rows; row += kRows)
+      for (int64_t b = 0; b < blocks; ++b) {
+        const RowsInPlace<V, kTurnTwos, T> source(panel[b], scales, row, b * panel_rows);
+        const int64_t before = kRows * panel[b].k_begin;
+        alignas(64) float totals[1][kTurnTwos][V::kLanes];
+        TurnTile<V>(InputsAt(t, 0, panel[b].k_begin), source, panel[b].segments,
+                    w + (n + row) * t.w_stride + before / kValuesPer<T>,
+                    TurnAheadOf<T>(t, n + row, before, kRows), totals);
+        StoreTotals<V>(t, panel[b], 0, row, totals[0]);
+      }
+  }
+}
+
+// Totals of kM rows of x and eight rows of a panel, each of which asks for its own lines; `from`:
+// the first one's place in column `k` of W. Not inlined, as TurnTile.
+template <class V, int64_t kM, class T>
+[[gnu::noinline]] void SideTile(const InputRows<BF16>& x, const CheckedRows<V, kTwos, T>& rows,
+                                const Segments& s, const T* from, int64_t stride, int64_t k,
+                                SideAhead ahead, float (&totals)[kM][kTwos][V::kLanes]) {
+  constexpr uint64_t kRows = 2 * kTwos;
+  constexpr int64_t kStepBytes = kHalfStep<V> / kValuesPer<T> * static_cast<int64_t>(sizeof(T));
+  constexpr uint64_t kSteps = 64 / kStepBytes;  // of a line
+  static_assert(kRows % kSteps == 0);
+  const auto* const bytes = reinterpret_cast<const char*>(from);
+  const auto ask = [=](int64_t at) {
+    const uint64_t step = static_cast<uint64_t>(at) / kHalfStep<V>;
+    const auto line = static_cast<int64_t>(step / kSteps * 64);
+    const char* row =
+        bytes + line + static_cast<int64_t>(step % kSteps * (kRows / kSteps)) * stride;
+    const int64_t behind = ahead.Of(k + line);
+    for (uint64_t i = 0; i < kRows / kSteps; ++i, row += stride) PrefetchNear(row, behind);
+    asm volatile("");  // as in DotSideBySide
+  };
+  NarrowTile<V>(
+      x, rows, s, [] {}, ask, totals);
+}
+
+// Few rows of x, and rows of W side by side, as DotSideBySide.
+template <class V, int64_t kM, class T>
+void NarrowSideBySide(const LinearTask& t, const T* w, NarrowScales<V>& scales) {
+  constexpr int64_t kBlock = kBlockK<PairMath<V>>;
+  constexpr int64_t kRows = 2 * kTwos;
+  constexpr auto kSize = static_cast<int64_t>(sizeof(T));
+  for (int64_t n = 0; n < t.n; n += kRows) {
+    const int64_t rows = Min(kRows, t.n - n);
+    const SideAhead ahead = SideAheadOf<T>(t, n, rows, 0, t.k);
+    for (int64_t k = 0; k < t.k; k += kBlock) {
+      const int64_t columns = Min(kBlock, t.k - k);
+      const Panel<T> panel{w + n * t.w_stride + k / kValuesPer<T>, t.w_stride, n, rows, k, columns,
+                           SegmentsOf(t.grid, k, columns)};
+      SetScales<V>(t, n, rows, k, panel.segments.count, 0, scales);
+      const CheckedRows<V, kTwos, T> source(panel, scales, 0, 0);
+      alignas(64) float totals[kM][kTwos][V::kLanes];
+      SideTile<V, kM>(InputsAt(t, 0, k), source, panel.segments, panel.w, t.w_stride * kSize,
+                      k / kValuesPer<T> * kSize, ahead, totals);
+      for (int64_t i = 0; i < kM; ++i) StoreTotals<V>(t, panel, i, 0, totals[i]);
+    }
+  }
+}
+
+template <class V, class T>
+void NarrowTask(const LinearTask& t, const T* w) {
+  NarrowScales<V> scales;
+  if (t.many_streams && t.m <= V::kTileRows)
+    WithConstant<V::kTileRows>(
+        t.m, [&](auto rows) { NarrowSideBySide<V, decltype(rows)::value>(t, w, scales); });
+  else if (t.m == 1 && t.k <= kTurnInputs)
+    NarrowInTurn<V>(t, w, scales);
+  else
+    NarrowPanels<V>(t, w, scales);
+}
+
+// Requires: t.x is bf16; t.w is bf16 or narrower.
+template <class V>
+void LinearBf16(const LinearTask& t) {
+  if (t.w_type == Element::kBF16) return LinearPairs<V>(t);
+  WithNarrowType(t.w, t.w_type, [&](const auto* w) { NarrowTask<V>(t, w); });
+}
+
+}  // namespace
+}  // namespace latte::cpu

@@ -1,0 +1,147 @@
+// Some rows of x for gemm_s8_vnni-inl.h: 16 rows of W at a time, four of them in registers while all
+// rows of x pass.
+//
+// Work      of a chunk, sums of the lanes of four rows of W together; those of 16 rows of W are
+//           turned, so that lanes are rows of W, and added once several chunks are there. Lines of
+//           the next 16 rows are asked for with every four rows of a chunk, or each row asks for
+//           its own.
+#pragma once
+
+#include <cstdint>
+
+#include "src/kernels/cpu/common/prefetch_sequential-inl.h"
+#include "src/kernels/cpu/common/prefetch_strided-inl.h"
+#include "src/kernels/cpu/common/tile-inl.h"
+#include "src/kernels/cpu/gemm/s8_chunk-inl.h"
+#include "src/kernels/cpu/target.h"
+
+namespace latte::cpu {
+namespace {
+
+constexpr int64_t kLaneColumns = 1 << 13;  // of a pass
+constexpr int64_t kMaxLaneRuns = kLaneColumns / kShortRun;
+constexpr int64_t kLaneBatch = 32;   // rows of x times chunks whose sums wait: 8 KiB
+constexpr int64_t kLaneAhead = 512;  // bytes that a row asks ahead for itself
+
+struct LaneScratch {
+  ByteRunScales<kSumLanes, kMaxLaneRuns> scales;
+  // [chunk, row of x][four rows of W][run][row]
+  alignas(64) int32_t sums[kLaneBatch][4][kSumLanes];
+  alignas(64) float totals[kMaxLaneInputs][kSumLanes];
+};
+
+// What is asked for while 16 rows of W are multiplied: of the next ones, or by each row for itself.
+struct LaneAhead {
+  LinesInOrder weights, scales;
+  SideAhead own;
+  bool by_rows;
+};
+
+// Rows below half a page are faster in memory's order.
+template <class T>
+bool AsksByRows(const LinearTask& t) {
+  constexpr bool kBytes = kValuesPer<T> == 1;
+  return t.many_streams && (kBytes ? 4 : 2) * t.w_stride >= kPage;
+}
+
+// Sums of a chunk of four rows of W, of which `values` columns are there, and all rows of x.
+template <class Kind, bool kWhole>
+inline void MultiplyFour(const typename Kind::T* const (&w)[4], int64_t values, const ByteInputs& x,
+                         int64_t chunk, int32_t (*to)[4][kSumLanes]) {
+  using V = typename Kind::V;
+  typename V::Ints w0[4], w1[4];
+  for (int64_t j = 0; j < 4; ++j) {
+    if constexpr (kWhole) {
+      w0[j] = Kind::Order::template Load<0>(w[j]);
+      w1[j] = Kind::Order::template Load<1>(w[j]);
+    } else {
+      w0[j] = Kind::Order::template Load<0>(w[j], values);
+      w1[j] = Kind::Order::template Load<1>(w[j], values);
+    }
+  }
+  const int8_t* codes = x.codes + x.At(0, chunk) * kByteChunk;
+  for (int64_t i = 0; i < x.rows; ++i, codes += kByteChunk) {
+    const typename V::Ints x0 = V::LoadBytes(codes);
+    const typename V::Ints x1 = V::LoadBytes(codes + 64);
+    typename V::Ints sums[4];
+    for (int64_t j = 0; j < 4; ++j)
+      sums[j] = V::DotBytes(V::DotBytes(V::ZeroInts(), w0[j], x0), w1[j], x1);
+    V::StoreBytes(to[i][0], V::SumQuads(sums));
+  }
+}
+
+// Adds chunks [first, +count) of 16 rows of W to all rows of x.
+template <class Kind>
+void AddChunks(const ByteInputs& x, int64_t first, int64_t count, LaneScratch& s) {
+  using V = typename Kind::V;
+  for (int64_t i = 0; i < x.rows; ++i) {
+    typename V::Vec total = V::Load(s.totals[i]);
+    for (int64_t c = 0; c < count; ++c) {
+      typename V::Ints runs[4];
+      for (int64_t j = 0; j < 4; ++j) runs[j] = V::LoadBytes(s.sums[c * x.rows + i][j]);
+      V::TurnQuarters(runs);
+      if constexpr (Kind::kRuns == 1)
+        runs[0] = V::AddInts(V::AddInts(runs[0], runs[1]), V::AddInts(runs[2], runs[3]));
+      const int64_t at = x.At(i, first + c);
+      const int64_t row = (first + c) * Kind::kRuns * kSumLanes;
+      total = AddChunk<Kind, kSumLanes>(
+          [&](int64_t run) { return runs[run]; }, x.start + at * Kind::kRuns, x.scale[at],
+          s.scales.scale + (Kind::kOneScale ? 0 : row), s.scales.zero + row, total);
+    }
+    V::Store(s.totals[i], total);
+  }
+}
+
+// Rows [n, +rows) of W, 16 at most, and all rows of x.
+template <class Kind>
+void MultiplyInLanes(const LinearTask& t, const typename Kind::T* w, const ByteInputs& x, int64_t n,
+                     int64_t rows, LaneAhead& ahead, LaneScratch& s) {
+  using V = typename Kind::V;
+  using T = typename Kind::T;
+  for (int64_t i = 0; i < x.rows; ++i)
+    V::Store(s.totals[i], FirstTotal<V>(x.begin == 0, t.y + i * t.y_stride + n, rows));
+  const int64_t batch = kLaneBatch / x.rows;
+  const T* const from = w + n * t.w_stride + x.begin / kValuesPer<T>;
+  const T* row[kSumLanes];  // behind the last one it is there again
+  for (int64_t i = 0; i < kSumLanes; ++i) row[i] = from + Min(i, rows - 1) * t.w_stride;
+  for (int64_t first = 0; first < x.chunks(); first += batch) {
+    const int64_t count = Min(batch, x.chunks() - first);
+    const auto multiply = [&](int64_t c, int64_t four) {
+      const int64_t at = (first + c) * Kind::Order::kRowBytes;
+      const T* const rows_of_w[4] = {row[4 * four] + at, row[4 * four + 1] + at,
+                                     row[4 * four + 2] + at, row[4 * four + 3] + at};
+      if (ahead.by_rows) {
+        const int64_t behind = ahead.own.Of(x.begin / kValuesPer<T> + at);
+        for (const T* const p : rows_of_w)
+          for (int64_t line = 0; line < Kind::Order::kRowBytes; line += 64)
+            PrefetchNear(p, behind + line);
+      } else {
+        ahead.weights.Ask();
+      }
+      const int64_t values = x.k - (first + c) * kByteChunk;
+      auto* const to = reinterpret_cast<int32_t(*)[4][kSumLanes]>(s.sums[c * x.rows][four]);
+      if (values >= kByteChunk)
+        MultiplyFour<Kind, true>(rows_of_w, values, x, first + c, to);
+      else
+        MultiplyFour<Kind, false>(rows_of_w, values, x, first + c, to);
+    };
+    if (ahead.by_rows) {
+      ahead.scales.Ask();
+      for (int64_t c = 0; c < count; ++c)
+        for (int64_t four = 0; four < kSumLanes / 4; ++four) multiply(c, four);
+    } else {
+      for (int64_t four = 0; four < kSumLanes / 4; ++four) {
+        ahead.scales.Ask();
+        for (int64_t c = 0; c < count; ++c) multiply(c, four);
+      }
+    }
+    AddChunks<Kind>(x, first, count, s);
+  }
+  const bool last = x.begin + x.k == t.k;
+  for (int64_t i = 0; i < x.rows; ++i)
+    StoreTotal<Kind>(t, last, s.scales.scale, n, rows, V::Load(s.totals[i]),
+                     t.y + i * t.y_stride + n);
+}
+
+}  // namespace
+}  // namespace latte::cpu

@@ -1,0 +1,440 @@
+// linear_t: contracts activations over the rows of W.
+//
+// Work      few rows of x: bf16 and int8 with AVX-512 16 rows of W at once, 64 columns whose sums
+//           stay in registers; others four whole rows of W, sums in y, in the L1. What follows is
+//           asked for in memory's order. Where memory is faster with many streams, a task has up to
+//           eight products side by side, four rows of each, asked for two lines from each in turn.
+//           Many: runs of columns, four vectors wide, walk down the rows of W; y is their sum,
+//           kept in registers. Quantised weights, and 16-bit ones for many rows of x, are then
+//           widened first, 64 or 256 rows of a run at a time, and scaled.
+// Roofline  one row of x: 2 FLOP per weight, bound by memory.
+// Order     one fused multiply-add per row of W, in order, for every tile, task and thread count.
+// Limits    N > 0; scratch 170 KiB.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "src/kernels/cpu/common/multiply-inl.h"
+#include "src/kernels/cpu/common/prefetch_sequential-inl.h"
+#include "src/kernels/cpu/common/scales-inl.h"
+#include "src/kernels/cpu/common/scratch-inl.h"
+#include "src/kernels/cpu/common/tile-inl.h"
+#include "src/kernels/cpu/gemm_t/prefetch_products-inl.h"
+#include "src/kernels/cpu/target.h"
+
+namespace latte::cpu {
+namespace {
+
+constexpr int64_t kColumnsRows = 256;  // rows of W at once
+// Likewise of widened ones.
+constexpr int64_t kScaledRows = 64;
+// Rows of x from which on widening a 16-bit panel first is faster: it costs about as much as
+// widening again in ten tiles.
+constexpr int64_t kWidenRows = 60;
+// W of which all lines are asked for before the first is used; they fit into an L2.
+constexpr int64_t kAskedBytes = 256 << 10;
+// Columns of a stream at once; each may have a scale of its own.
+constexpr int64_t kStreamColumns = 1024;
+
+// Rows [row_begin, +rows) and columns [column, +columns) of a task's W.
+template <class T>
+struct ColumnPanel {
+  const T* w;
+  int64_t stride;
+  int64_t row_begin, rows;
+  int64_t column, columns;
+};
+
+// Rows [begin, +count) of W are columns of x.
+template <class V>
+const float* FloatInput(const LinearTTask& t, int64_t m, int64_t begin, int64_t count,
+                        float* scratch) {
+  const int64_t at = m * t.x_stride + begin;
+  if (t.x_type == Element::kF32) return static_cast<const float*>(t.x) + at;
+  WithType(t.x, t.x_type, [&](const auto* x) { WidenRow<V>(x + at, count, scratch); });
+  return scratch;
+}
+
+// y[:, column:+columns] (+)= the panel's rows, kN vectors wide. Lines are asked for with every run
+// of rows of x.
+template <class V, int64_t kN, class W>
+void OuterPanel(const LinearTTask& t, const ColumnPanel<W>& panel, LinesInOrder& ahead) {
+  static constexpr float kOnes[] = {1, 1, 1, 1, 1, 1};
+  static_assert(sizeof(kOnes) / sizeof(float) >= V::kTileRows);
+  constexpr int64_t kStride = ScratchStride(kColumnsRows);
+  alignas(64) float scratch[V::kTileRows * kStride];
+  ForEachRun<V::kTileRows>(t.m, [&](int64_t m, auto rows) {
+    constexpr int64_t kM = decltype(rows)::value;
+    ahead.Ask();
+    const float* x = nullptr;
+    for (int64_t i = kM; i-- > 0;)
+      x = FloatInput<V>(t, m + i, panel.row_begin, panel.rows, scratch + i * kStride);
+    OuterTile<V, kM, kN>(Outer<W>{x, t.x_type == Element::kF32 ? t.x_stride : kStride, panel.w,
+                                  panel.stride, panel.rows, panel.row_begin == 0 ? nullptr : kOnes,
+                                  t.y + m * t.y_stride + panel.column, t.y_stride},
+                         panel.columns);
+  });
+}
+
+// to = a row of the panel, scaled; segments are those of its columns.
+template <class V, class T>
+void ScaleRow(const Weights<FloatMath<V>, T>& w, const Segments& segments, const float* scale,
+              const uint8_t* zero, float* to) {
+  ForEachSegment(segments, [=](int64_t segment, int64_t begin, int64_t end) {
+    Weights<FloatMath<V>, T> from = w;
+    from.SetZero(zero, segment);
+    const typename V::Vec s = V::Set1(scale[segment]);
+    int64_t at = begin;
+    for (; at + V::kLanes <= end; at += V::kLanes) V::Store(to + at, V::Mul(from.Load(at), s));
+    if (at < end) V::StorePartial(to + at, V::Mul(from.Partial(at, end - at), s), end - at);
+  });
+}
+
+// Requires: panel.rows ≤ kScaledRows.
+template <class V, int64_t kN, class T>
+void OuterScaledPanel(const LinearTTask& t, const ColumnPanel<T>& panel, LinesInOrder& ahead) {
+  constexpr int64_t kStride = kN * V::kLanes;
+  alignas(64) float wide[kScaledRows * kStride];
+  PanelScales<kScaledRows, kStride + V::kLanes> scales;
+  static constexpr float kOnes[kStride + 1] = {1};
+  const Segments segments = SegmentsOf(t.grid, panel.column, panel.columns);
+  const bool scaled = t.grid.scale != nullptr;
+  if (scaled)
+    LoadScales<V>(t.grid, panel.row_begin, panel.rows, panel.column, segments.count, 0, scales);
+  for (int64_t n = 0; n < panel.rows; ++n) {
+    Weights<FloatMath<V>, T> w;
+    w.p = panel.w + n * panel.stride;
+    ScaleRow<V>(w, segments, scaled ? scales.Row(n) : kOnes, scaled ? scales.zero[n] : nullptr,
+                wide + n * kStride);
+  }
+  OuterPanel<V, kN>(
+      t,
+      ColumnPanel<float>{wide, kStride, panel.row_begin, panel.rows, panel.column, panel.columns},
+      ahead);
+}
+
+template <int64_t kStride>
+struct ColumnsScratch {
+  alignas(64) float wide[kColumnsRows * kStride];
+};
+
+template <class V, int64_t kN, class T>
+[[gnu::noinline]] void OuterWidenedPanel(const LinearTTask& t, const ColumnPanel<T>& panel,
+                                         LinesInOrder& ahead) {
+  constexpr int64_t kStride = kN * V::kLanes;
+  float* const wide = InScratch<ColumnsScratch<kStride>>(t.scratch).wide;
+  for (int64_t n = 0; n < panel.rows; ++n)
+    WidenRow<V>(panel.w + n * panel.stride, panel.columns, wide + n * kStride);
+  OuterPanel<V, kN>(
+      t,
+      ColumnPanel<float>{wide, kStride, panel.row_begin, panel.rows, panel.column, panel.columns},
+      ahead);
+}
+
+template <class V, int64_t kN, class T>
+void OuterRows(const LinearTTask& t, const ColumnPanel<T>& panel, LinesInOrder& ahead) {
+  if constexpr (sizeof(T) == 1)
+    OuterScaledPanel<V, kN>(t, panel, ahead);
+  else if (sizeof(T) == 2 && t.m > kWidenRows)
+    OuterWidenedPanel<V, kN>(t, panel, ahead);
+  else
+    OuterPanel<V, kN>(t, panel, ahead);
+}
+
+// kWide: vectors per column run.
+template <class V, int64_t kWide, class T>
+void LinearTColumns(const LinearTTask& t, const T* w) {
+  constexpr int64_t kRows = sizeof(T) == 1 ? kScaledRows : kColumnsRows;
+  // Runs of columns would read a line of each row; asked for at once, W comes in its own order.
+  const int64_t row_bytes = t.k / kValuesPer<T> * static_cast<int64_t>(sizeof(T));
+  for (int64_t n = 0; n < t.n && t.n * row_bytes <= kAskedBytes; ++n)
+    for (int64_t at = 0; at < row_bytes; at += 64) AskFor(w + n * t.w_stride, at, t.ask_into);
+  LinesInOrder ahead;
+  if (t.next_w != nullptr) {
+    constexpr auto kSize = static_cast<int64_t>(sizeof(T));
+    const int64_t runs = (t.k + kWide * V::kLanes - 1) / (kWide * V::kLanes) *
+                         ((t.n + kRows - 1) / kRows) * ((t.m + V::kTileRows - 1) / V::kTileRows);
+    ahead = LinesInOrder(t.next_w, t.w_stride * kSize, row_bytes, t.n, t.ask_into, runs);
+  }
+  ForEachColumnRun<V, kWide>(t.k, [&](int64_t column, auto vectors, int64_t columns) {
+    for (int64_t n = 0; n < t.n; n += kRows)
+      OuterRows<V, decltype(vectors)::value>(
+          t,
+          ColumnPanel<T>{w + n * t.w_stride + column / kValuesPer<T>, t.w_stride, n,
+                         Min(kRows, t.n - n), column, columns},
+          ahead);
+  });
+}
+
+// Rows of W that are added at once: sums are read and written once for all of them.
+constexpr int64_t kRowsAtOnce = 4;
+
+// Scales and zeros of a row of W: of the segments of its columns.
+struct RowScales {
+  alignas(64) float scale[kStreamColumns];
+  const uint8_t* zero;
+};
+
+// One of the products of a task that reads them as streams.
+template <class T>
+struct WeightStream {
+  // One for each row: where the first shares that of the row before it, three more are needed.
+  static constexpr int64_t kSlots = sizeof(T) == 1 ? kRowsAtOnce : 1;
+
+  const T* w;  // of the next row
+  LinearTTask t;
+  int64_t scaled_until;  // rows before this one have the scales of `slot`
+  int64_t slot;
+  RowScales* slots;  // [kSlots]
+  const RowScales* rows[kRowsAtOnce];
+};
+
+template <class T>
+constexpr int64_t kTwoLines = 128 * kValuesPer<T> / static_cast<int64_t>(sizeof(T));  // values
+
+// y[i,:] = y[i,:] + Σ over kRows rows of W, in order: x[row][i]·w; the first finds nothing in y.
+// ask() is called before every two lines of a row.
+template <class V, int64_t kM, int64_t kRows, class T, class Ask>
+void AddRows(const WeightStream<T>& s, const Segments& segments, const float (&x)[kRows][kM],
+             bool first, const Ask& ask) {
+  Weights<FloatMath<V>, T> w[kRows];
+  typename V::Vec xi[kRows][kM];
+  for (int64_t row = 0; row < kRows; ++row) {
+    w[row].p = s.w + row * s.t.w_stride;
+    for (int64_t i = 0; i < kM; ++i) xi[row][i] = V::Set1(x[row][i]);
+  }
+  ForEachSegment(segments, [&](int64_t segment, int64_t begin, int64_t end) {
+    typename V::Vec scale[kRows];
+    for (int64_t row = 0; row < kRows; ++row) {
+      scale[row] = V::Set1(s.rows[row]->scale[segment]);
+      w[row].SetZero(s.rows[row]->zero, segment);
+    }
+    const auto add = [&](auto wide, int64_t at, auto load, auto store) {
+      typename V::Vec sums[kM];
+      for (int64_t i = 0; i < kM; ++i)
+        sums[i] = first ? V::Zero() : load(s.t.y + i * s.t.y_stride + at);
+      for (int64_t row = 0; row < kRows; ++row) {
+        typename V::Vec value = wide(w[row]);
+        if constexpr (sizeof(T) == 1) value = V::Mul(value, scale[row]);
+        for (int64_t i = 0; i < kM; ++i) sums[i] = V::Fma(xi[row][i], value, sums[i]);
+      }
+      for (int64_t i = 0; i < kM; ++i) store(s.t.y + i * s.t.y_stride + at, sums[i]);
+    };
+    int64_t at = begin;
+    for (; at + V::kLanes <= end; at += V::kLanes) {
+      if (at % kTwoLines<T> == 0) ask();
+      add([at](const auto& row) { return row.Load(at); }, at,
+          [](const float* y) { return V::Load(y); },
+          [](float* y, typename V::Vec v) { V::Store(y, v); });
+    }
+    const int64_t rest = end - at;
+    if (rest > 0)
+      add([at, rest](const auto& row) { return row.Partial(at, rest); }, at,
+          [rest](const float* y) { return V::LoadPartial(y, rest); },
+          [rest](float* y, typename V::Vec v) { V::StorePartial(y, v, rest); });
+  });
+}
+
+// Scales of row n, which is row i of those at once; read if they are not those of the row before.
+template <class V, class T>
+void LoadRowScales(WeightStream<T>& s, int64_t n, int64_t i, int64_t segments) {
+  const ScaleGrid& grid = s.t.grid;
+  if (grid.scale != nullptr && n >= s.scaled_until) {
+    const int64_t row = (grid.row_begin + n) / grid.rows;
+    const int64_t column = grid.column_begin / grid.columns;
+    s.scaled_until = (row + 1) * grid.rows - grid.row_begin;
+    s.slot = (s.slot + 1) % WeightStream<T>::kSlots;
+    WithType(grid.scale, grid.type, [&](const auto* scale) {
+      WidenRow<V>(scale + row * grid.stride + column, segments, s.slots[s.slot].scale);
+    });
+    s.slots[s.slot].zero =
+        grid.zero == nullptr ? nullptr : grid.zero + row * grid.zero_stride + column;
+  }
+  s.rows[i] = &s.slots[s.slot];
+}
+
+template <int64_t kM, class T>
+struct StreamScratch {
+  static constexpr int64_t kStride = ScratchStride(kColumnsRows);
+  RowScales slots[kMaxStreams][WeightStream<T>::kSlots];
+  alignas(64) float x[kMaxStreams * kM * kStride];
+};
+
+// Requires: t.k ≤ kStreamColumns.
+template <class V, int64_t kM, class T>
+[[gnu::noinline]] void StreamColumns(const LinearTTask& t, const T* w) {
+  auto& scratch = InScratch<StreamScratch<kM, T>>(t.scratch);
+  WeightStream<T> streams[kMaxStreams];
+  for (int64_t b = 0; b < t.batches; ++b) {
+    WeightStream<T>& s = streams[b];
+    s.t = t;
+    s.t.y += b * t.y_batch;
+    s.t.grid.row_begin += b * t.grid_batch;
+    s.w = reinterpret_cast<const T*>(reinterpret_cast<const char*>(w) + b * t.w_batch);
+    s.scaled_until = 0;
+    s.slot = 0;
+    s.slots = scratch.slots[b];
+    s.slots[0].scale[0] = 1;
+    s.slots[0].zero = nullptr;
+  }
+  constexpr int64_t kStride = StreamScratch<kM, T>::kStride;
+  const float* x[kMaxStreams][kM];
+  const Segments segments = SegmentsOf(t.grid, 0, t.k);
+  constexpr auto kSize = static_cast<int64_t>(sizeof(T));
+  // One product: rows behind the first ones, in memory's order.
+  LinesInOrder in_order(
+      w + kRowsAtOnce * t.w_stride, t.w_stride * kSize, t.k / kValuesPer<T> * kSize,
+      Max(t.n - kRowsAtOnce, 0), t.ask_into,
+      (t.n + kRowsAtOnce - 1) / kRowsAtOnce * ((t.k + kTwoLines<T> - 1) / kTwoLines<T>));
+  const auto add = [&](int64_t n, auto rows) {
+    constexpr int64_t kRows = decltype(rows)::value;
+    const int64_t in_block = n % kColumnsRows;
+    for (int64_t b = 0; b < t.batches && in_block == 0; ++b)
+      for (int64_t i = 0; i < kM; ++i)
+        x[b][i] = FloatInput<V>(t, i, b * t.x_batch + n, Min(kColumnsRows, t.n - n),
+                                scratch.x + (b * kM + i) * kStride);
+    LinesAhead in_turn{
+        reinterpret_cast<const char*>(streams[0].w + kRows * t.w_stride), t.w_batch,
+        ((kRows - 1) * t.w_stride + segments.k / kValuesPer<T>)*static_cast<int64_t>(sizeof(T)),
+        t.batches};
+    const auto ask = [&] {
+      if (t.batches == 1)
+        in_order.Ask();
+      else
+        in_turn.Ask(2 * kRows);
+    };
+    for (int64_t b = 0; b < t.batches; ++b) {
+      WeightStream<T>& s = streams[b];
+      for (int64_t row = 0; row < kRows; ++row) LoadRowScales<V>(s, n + row, row, segments.count);
+      float xn[kRows][kM];
+      for (int64_t row = 0; row < kRows; ++row)
+        for (int64_t i = 0; i < kM; ++i) xn[row][i] = x[b][i][in_block + row];
+      AddRows<V, kM, kRows>(s, segments, xn, n == 0, ask);
+      s.w += kRows * t.w_stride;
+    }
+  };
+  ForEachRun<kRowsAtOnce>(t.n, add);
+}
+
+// Rows of W and columns, four vectors, that are added at once where sums stay in registers.
+constexpr int64_t kDownRows = 16;
+constexpr int64_t kDownVectors = 4;
+template <class V>
+constexpr int64_t kDownColumns = kDownVectors* V::kLanes;
+constexpr int64_t kDownAheadBytes = 16 << 10;  // of W, asked for before they are used
+
+// y[i,:] = y[i,:] + Σ over `rows` rows of W, in order: x[row][i]·(w·scale of row); the first finds
+// nothing in y. A function of its own: g++ 12 keeps addresses in vector registers otherwise.
+template <class V, int64_t kM, class T>
+[[gnu::noinline]] void AddRowsDown(const T* w, int64_t stride, int64_t rows, const float* scale,
+                                   int64_t scale_stride, const float* x, bool first,
+                                   LineRuns::Run ahead, float* y, int64_t y_stride) {
+  LinesByRow lines(ahead);
+  typename V::Vec sums[kM][kDownVectors];
+#pragma GCC unroll 4
+  for (int64_t i = 0; i < kM; ++i)
+#pragma GCC unroll 4
+    for (int64_t j = 0; j < kDownVectors; ++j)
+      sums[i][j] = first ? V::Zero() : V::Load(y + i * y_stride + j * V::kLanes);
+  for (int64_t row = 0; row < rows; ++row, w += stride, scale += scale_stride, x += kM) {
+#pragma GCC unroll 4
+    for (uint64_t line = 0; line < sizeof(T); ++line) lines.Ask();
+    typename V::Vec value[kDownVectors];
+#pragma GCC unroll 4
+    for (int64_t j = 0; j < kDownVectors; ++j) {
+      value[j] = V::Load(w + j * V::kLanes);
+      if constexpr (sizeof(T) == 1) value[j] = V::Mul(value[j], V::Set1(*scale));
+    }
+#pragma GCC unroll 4
+    for (int64_t i = 0; i < kM; ++i) {
+      const typename V::Vec xi = V::Set1(x[i]);
+#pragma GCC unroll 4
+      for (int64_t j = 0; j < kDownVectors; ++j) sums[i][j] = V::Fma(xi, value[j], sums[i][j]);
+    }
+  }
+#pragma GCC unroll 4
+  for (int64_t i = 0; i < kM; ++i)
+#pragma GCC unroll 4
+    for (int64_t j = 0; j < kDownVectors; ++j)
+      V::Store(y + i * y_stride + j * V::kLanes, sums[i][j]);
+}
+
+// Scales of rows [n, +rows), [row][segment].
+template <class V>
+void LoadScalesDown(const ScaleGrid& grid, int64_t n, int64_t rows, int64_t segments, float* to) {
+  const int64_t column = grid.column_begin / grid.columns;
+  const int64_t first = grid.row_begin + n;
+  WithType(grid.scale, grid.type, [&](const auto* scale) {
+    if (grid.rows == 1 && grid.stride == segments)  // one run
+      return WidenRow<V>(scale + first * grid.stride + column, rows * segments, to);
+    for (int64_t i = 0; i < rows; ++i)
+      WidenRow<V>(scale + (first + i) / grid.rows * grid.stride + column, segments,
+                  to + i * segments);
+  });
+}
+
+// One product of bytes, scaled by whole runs of columns. Requires: t.k ≤ kStreamColumns.
+template <class V, int64_t kM, class T>
+void StreamDown(const LinearTTask& t, const T* w) {
+  const Segments segments = SegmentsOf(t.grid, 0, t.k);
+  alignas(64) float scale[kStreamColumns / kDownColumns<V> * kDownRows];
+  ProductLines<T> ahead(t, w, 0, t.k, kDownAheadBytes, kDownRows, t.k / kDownColumns<V>);
+  for (int64_t n = 0; n < t.n; n += kDownRows) {
+    const int64_t rows = Min(kDownRows, t.n - n);
+    float x[kDownRows * kM];
+    for (int64_t i = 0; i < kM; ++i) {
+      alignas(64) float scratch[kDownRows];
+      const float* const xi = FloatInput<V>(t, i, n, rows, scratch);
+      for (int64_t row = 0; row < rows; ++row) x[row * kM + i] = xi[row];
+    }
+    if constexpr (sizeof(T) == 1) LoadScalesDown<V>(t.grid, n, rows, segments.count, scale);
+    ForEachSegment(segments, [&](int64_t segment, int64_t begin, int64_t end) {
+      for (int64_t at = begin; at < end; at += kDownColumns<V>) {
+        AddRowsDown<V, kM>(w + n * t.w_stride + at, t.w_stride, rows, scale + segment,
+                           segments.count, x, n == 0, ahead.Next(), t.y + at, t.y_stride);
+      }
+    });
+  }
+}
+
+// Whether the sums of a task stay in registers over rows of W.
+template <class V, class T>
+bool StreamsDown(const LinearTTask& t) {
+  if (t.batches > 1 || (t.grid.scale == nullptr) != (sizeof(T) > 1)) return false;
+  const Segments s = SegmentsOf(t.grid, 0, t.k);
+  return t.k % kDownColumns<V> == 0 && s.first % kDownColumns<V> == 0 &&
+         (s.count == 1 || s.columns % kDownColumns<V> == 0);
+}
+
+template <class V, class T>
+void LinearTStreams(const LinearTTask& task, const T* w) {
+  LinearTTask t = task;
+  for (int64_t begin = 0; begin < task.k; begin += kStreamColumns) {
+    t.k = Min(kStreamColumns, task.k - begin);
+    t.y = task.y + begin;
+    t.grid.column_begin = task.grid.column_begin + begin;
+    if (task.next_w != nullptr)
+      t.next_w = static_cast<const T*>(task.next_w) + begin / kValuesPer<T>;
+    const T* const from = w + begin / kValuesPer<T>;
+    WithConstant<kStreamRowsOfX>(task.m, [&](auto rows) {
+      constexpr int64_t kM = decltype(rows)::value;
+      if constexpr ((std::is_same_v<T, I8> || std::is_same_v<T, BF16>)&&V::kLanes >= 16)
+        if (StreamsDown<V, T>(t)) return StreamDown<V, kM>(t, from);
+      StreamColumns<V, kM>(t, from);
+    });
+  }
+}
+
+template <class V>
+void LinearT(const LinearTTask& t) {
+  WithWeightType(t.w, t.w_type, [&](const auto* w) {
+    if (t.m <= kStreamRowsOfX)
+      LinearTStreams<V>(t, w);
+    else
+      LinearTColumns<V, 4>(t, w);
+  });
+}
+
+}  // namespace
+}  // namespace latte::cpu

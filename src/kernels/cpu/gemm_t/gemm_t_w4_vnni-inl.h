@@ -1,0 +1,322 @@
+// linear_t of 4-bit weights: integers, exact within a block of rows of W.
+//
+// Work      A row of x, times the scales of the rows of W, is brought to a fixed point below the
+//           largest of its products with one segment of scales, and cut into three signed bytes: a
+//           weight is multiplied by vpdpbusd three times instead of being widened to f32.
+//
+//           W   rows n … n + 3   │ a b c …      zipped   │ a(n) a(n+1) a(n+2) a(n+3) │ b(n) …
+//                                               x        │ one byte of each of these rows, the same
+//                                                          in all lanes of 32 columns
+//
+//           16 rows of W are zipped in registers, 64 columns at a time, beside up to four rows of x
+//           and their three bytes; sums stay in L1. Lines are asked for in memory's order, at the
+//           end of W those of the product that is next.
+// Rounding  of x·scale to a multiple of 2^−22 of the power of two above the largest, so by at most
+//           2^−22 of the largest itself; of each block's sum twice.
+// Order     none within a block of rows of W; blocks in order. For every tile, task and thread
+//           count.
+// Limits    columns and segments as SupportsInts says; scratch 75 KiB.
+#pragma once
+
+#include <cstdint>
+
+#include "src/kernels/cpu/common/fixed_point-inl.h"
+#include "src/kernels/cpu/common/prefetch_sequential-inl.h"
+#include "src/kernels/cpu/common/scales-inl.h"
+#include "src/kernels/cpu/common/scratch-inl.h"
+#include "src/kernels/cpu/common/tile-inl.h"
+#include "src/kernels/cpu/gemm_t/gemm_t_f32-inl.h"
+#include "src/kernels/cpu/gemm_t/prefetch_products-inl.h"
+#include "src/kernels/cpu/isa/dtypes-inl.h"
+#include "src/kernels/cpu/target.h"
+
+namespace latte::cpu {
+namespace {
+
+constexpr int64_t kDigits = 3;  // bytes of a number of fixed point
+constexpr int kFixedBits = 22;
+constexpr int64_t kUnitColumns = 32;  // of one scale
+constexpr int64_t kUnits = 16;        // at once, so 512 columns
+constexpr int64_t kFixedRows = 256;   // of W in a block
+constexpr int64_t kZippedRows = 16;   // of W at once
+constexpr int64_t kZippedColumns = 64;
+constexpr int64_t kZippedFours = kZippedRows / 4;
+constexpr int64_t kAheadBytes = 16 << 10;  // of W, asked for before they are used
+
+constexpr int64_t kHalves = 2;  // of a register of W: even columns, odd columns
+constexpr int64_t kChunkColumns = kHalves * kZippedColumns;
+constexpr int64_t kChunkBytes = kChunkColumns / kValuesPer<U4>;
+constexpr int64_t kChunkUnits = kChunkColumns / kUnitColumns;
+
+// A row of x times the scales of a block of rows of W, per unit of columns.
+struct FixedRow {
+  alignas(
+      64) int32_t digits[kFixedRows / 4][kDigits][kUnits];  // bytes of four rows; low ones first
+  alignas(64) int32_t zeros[kDigits][kUnits];               // Σ digit · zero of W
+  alignas(64) float scale[kUnits];                          // of the low digit
+};
+
+// A block of W: rows [n, +rows), columns [column, +columns).
+struct WeightBlock {
+  int64_t n, rows;
+  int64_t column, columns;
+};
+
+// Calls f(row of scales, begin, end) for runs of rows of the block.
+template <class F>
+void ForEachScaleRow(const ScaleGrid& grid, const WeightBlock& block, const F& f) {
+  const int64_t first = grid.row_begin + block.n;
+  int64_t row = first / grid.rows;
+  int64_t end = (row + 1) * grid.rows - first;
+  for (int64_t begin = 0; begin < block.rows; begin = end, end += grid.rows)
+    f(row++, begin, Min(end, block.rows));
+}
+
+// products[i] = x[i] times the scales of row i, a lane for each segment; returns the largest
+// magnitude of each lane.
+template <class V, class T>
+typename V::Vec ScaledInputs(const ScaleGrid& grid, const WeightBlock& block, const T* scale,
+                             int64_t segments, const float* x,
+                             float (&products)[kFixedRows][kUnits]) {
+  const T* const column = scale + (grid.column_begin + block.column) / grid.columns;
+  typename V::Vec largest = V::Zero();
+  ForEachScaleRow(grid, block, [&](int64_t row, int64_t begin, int64_t end) {
+    const typename V::Vec of_row = V::LoadPartial(column + row * grid.stride, segments);
+    for (int64_t i = begin; i < end; ++i) {
+      const typename V::Vec product = V::Mul(V::Set1(x[i]), of_row);
+      largest = V::MaxMagnitude(largest, product);
+      V::Store(products[i], product);
+    }
+  });
+  return largest;
+}
+
+// The segment of each unit of columns.
+inline void UnitSegments(const Segments& s, int32_t (&to)[kUnits]) {
+  for (int64_t unit = 0; unit < kUnits; ++unit) {
+    const int64_t column = unit * kUnitColumns;
+    const int64_t segment = column < s.first ? 0 : 1 + (column - s.first) / s.columns;
+    to[unit] = static_cast<int32_t>(Min(segment, s.count - 1));
+  }
+}
+
+// Zeros of rows [i, +4) of a block, a byte for each, a lane for each segment.
+template <class V>
+typename V::Ints ZerosOf(const ScaleGrid& grid, const WeightBlock& block, int64_t i,
+                         int64_t segments) {
+  typename V::Ints zeros[4];
+  for (int64_t j = 0; j < 4; ++j) {
+    const int64_t row = (grid.row_begin + block.n + Min(i + j, block.rows - 1)) / grid.rows;
+    zeros[j] = V::WidenBytes(
+        grid.zero + row * grid.zero_stride + (grid.column_begin + block.column) / grid.columns,
+        segments);
+  }
+  return V::PackFour(zeros);
+}
+
+// x: [block.rows]. Memory has something to do meanwhile where `ahead` is not null.
+template <class V>
+[[gnu::noinline]] void SetFixedRow(const LinearTTask& t, const WeightBlock& block, const float* x,
+                                   ProductLines<U4>* ahead, FixedRow& to) {
+  using Ints = typename V::Ints;
+  const Segments segments = SegmentsOf(t.grid, block.column, block.columns);
+  alignas(64) float products[kFixedRows][kUnits];
+  alignas(64) float largest[kUnits];
+  WithType(t.grid.scale, t.grid.type, [&](const auto* scale) {
+    V::Store(largest, ScaledInputs<V>(t.grid, block, scale, segments.count, x, products));
+  });
+  alignas(64) float from_float[kUnits], to_float[kUnits];
+  for (int64_t i = 0; i < kUnits; ++i) {
+    const FixedPoint point = FixedPointOf<kFixedBits>(largest[i]);
+    from_float[i] = point.from_float;
+    to_float[i] = point.to_float;
+  }
+  alignas(64) int32_t index[kUnits];
+  UnitSegments(segments, index);
+  const Ints unit_segments = V::LoadBytes(index);
+  const typename V::Vec by = V::Load(from_float);
+  // With 128 added to each byte, borrowing from the next one is done.
+  const Ints carry = V::SetInt(0x808080);
+  Ints zero = V::SetByte(static_cast<int8_t>(kU4DefaultZero));
+  Ints zeros[kDigits] = {V::ZeroInts(), V::ZeroInts(), V::ZeroInts()};
+  const int64_t rows = RoundUp(block.rows, kZippedRows);
+  LinesByRow lines(LineRuns::Run{});
+  for (int64_t i = 0; i < rows; i += 4) {
+    if (ahead != nullptr && i % kZippedRows == 0) lines = LinesByRow(ahead->Next());
+    for (int64_t j = 0; j < 4; ++j) lines.Ask();
+    Ints digits[4];
+    for (int64_t j = 0; j < 4; ++j) {
+      const bool inside = i + j < block.rows;
+      const Ints fixed = inside ? V::ToInts(V::Mul(V::Load(products[i + j]), by)) : V::ZeroInts();
+      digits[j] = V::XorInts(V::AddInts(fixed, carry), carry);
+    }
+    V::ZipFours(digits);
+    V::TurnFours(digits);
+    if (t.grid.zero != nullptr) zero = ZerosOf<V>(t.grid, block, i, segments.count);
+    for (int64_t digit = 0; digit < kDigits; ++digit) {
+      zeros[digit] = V::DotBytes(zeros[digit], zero, digits[digit]);
+      V::StoreBytes(to.digits[i / 4][digit], V::PermuteInts(unit_segments, digits[digit]));
+    }
+  }
+  for (int64_t digit = 0; digit < kDigits; ++digit)
+    V::StoreBytes(to.zeros[digit], V::PermuteInts(unit_segments, zeros[digit]));
+  V::StoreBytes(to.scale, V::PermuteInts(unit_segments, V::LoadBytes(to_float)));
+}
+
+// Sums of a chunk of columns: [half, row of x, digit, vector, lane], columns as ZipFours leaves
+// them.
+template <int64_t kM>
+constexpr int64_t kHalfSums = kM* kDigits* kZippedColumns;
+
+// 64 columns of 128 as bytes.
+template <class V>
+typename V::Ints NibblesOf(const char* p, int64_t half) {
+  const typename V::Ints bytes = V::LoadBytes(p);
+  return half == 0 ? V::LowNibbles(bytes) : V::HighNibbles(bytes);
+}
+
+// sums (+)= 16 rows of W from `w` on times kM rows of x, of each the digits of these rows. units:
+// of each lane. A function of its own, so that zipped rows have all registers.
+template <class V, int64_t kM>
+[[gnu::noinline]] void AddZipped(const char* w, int64_t stride, const FixedRow* x, int64_t four,
+                                 const int32_t* units, bool first, LineRuns::Run ahead,
+                                 int32_t* sums) {
+  LinesByRow lines(ahead);
+  using Ints = typename V::Ints;
+  const Ints unit_of_lane = V::LoadBytes(units);
+  for (int64_t half = 0; half < kHalves; ++half) {
+    Ints zipped[kZippedFours][4];
+    const char* row = w;
+#pragma GCC unroll 4
+    for (int64_t i = 0; i < kZippedFours; ++i) {
+#pragma GCC unroll 4
+      for (int64_t j = 0; j < 4; ++j, row += stride) {
+        if (j % kHalves == half) lines.Ask();
+        zipped[i][j] = NibblesOf<V>(row, half);
+      }
+      V::ZipFours(zipped[i]);
+    }
+    for (int64_t m = 0; m < kM; ++m)
+      for (int64_t digit = 0; digit < kDigits; ++digit, sums += kZippedColumns) {
+        Ints sum[4];
+#pragma GCC unroll 4
+        for (int64_t j = 0; j < 4; ++j)
+          sum[j] = first ? V::ZeroInts() : V::LoadBytes(sums + j * V::kLanes);
+#pragma GCC unroll 4
+        for (int64_t i = 0; i < kZippedFours; ++i) {
+          const Ints xi = V::PermuteInts(unit_of_lane, V::LoadBytes(x[m].digits[four + i][digit]));
+#pragma GCC unroll 4
+          for (int64_t j = 0; j < 4; ++j) sum[j] = V::DotBytes(sum[j], zipped[i][j], xi);
+        }
+#pragma GCC unroll 4
+        for (int64_t j = 0; j < 4; ++j) V::StoreBytes(sums + j * V::kLanes, sum[j]);
+      }
+  }
+}
+
+// The floats that sums of a half mean, in the order of columns.
+template <class V>
+void FloatsOf(const int32_t* sums, const FixedRow& x, typename V::Ints unit_of_lane,
+              typename V::Vec (&to)[4]) {
+  const auto of_units = [&](const void* units) {
+    return V::PermuteInts(unit_of_lane, V::LoadBytes(units));
+  };
+  const typename V::Vec scale = V::ToFloatBits(of_units(x.scale));
+  for (int64_t j = 0; j < 4; ++j) {
+    typename V::Vec digits[kDigits];
+    for (int64_t digit = 0; digit < kDigits; ++digit)
+      digits[digit] = V::ToFloat(V::SubInts(
+          V::LoadBytes(sums + digit * kZippedColumns + j * V::kLanes), of_units(x.zeros[digit])));
+    const typename V::Vec byte = V::Set1(256);
+    to[j] = V::Mul(V::Fma(V::Fma(digits[2], byte, digits[1]), byte, digits[0]), scale);
+  }
+  V::TurnLanes(to);
+}
+
+// y (+)= the sums of a chunk for row m of x.
+template <class V, int64_t kM>
+void StoreChunk(const int32_t* sums, const FixedRow& x, typename V::Ints unit_of_lane, int64_t m,
+                bool first, float* y) {
+  const auto store = [first](float* to, typename V::Vec v) {
+    V::Store(to, first ? v : V::Add(V::Load(to), v));
+  };
+  typename V::Vec floats[kHalves][4];
+  for (int64_t half = 0; half < kHalves; ++half)
+    FloatsOf<V>(sums + half * kHalfSums<kM> + m * kDigits * kZippedColumns, x, unit_of_lane,
+                floats[half]);
+  for (int64_t j = 0; j < 4; ++j) {
+    store(y + 2 * j * V::kLanes, V::ZipFloatsLow(floats[0][j], floats[1][j]));
+    store(y + (2 * j + 1) * V::kLanes, V::ZipFloatsHigh(floats[0][j], floats[1][j]));
+  }
+}
+
+template <int64_t kM>
+struct FixedScratch {
+  FixedRow x[kM];
+  alignas(64) int32_t sums[kUnits * kUnitColumns * kM * kDigits];
+};
+
+// kM rows of x from m on times a block of W.
+template <class V, int64_t kM>
+[[gnu::noinline]] void MultiplyBlock(const LinearTTask& t, const U4* w, int64_t m,
+                                     const WeightBlock& block, ProductLines<U4>& ahead) {
+  constexpr int64_t kChunkSums = kHalves * kHalfSums<kM>;
+  auto& s = InScratch<FixedScratch<kM>>(t.scratch);
+  FixedRow* const x = s.x;
+  int32_t* const sums = s.sums;
+  alignas(64) float scratch[kFixedRows];
+  for (int64_t i = 0; i < kM; ++i)
+    SetFixedRow<V>(t, block, FloatInput<V>(t, m + i, block.n, block.rows, scratch),
+                   m + i == 0 ? &ahead : nullptr, x[i]);
+
+  const int64_t chunks = block.columns / kChunkColumns;
+  alignas(64) int32_t units[kUnits / kChunkUnits][kUnits];
+  for (int64_t chunk = 0; chunk < chunks; ++chunk)
+    for (int64_t lane = 0; lane < kUnits; ++lane)
+      units[chunk][lane] = static_cast<int32_t>(chunk * kChunkUnits + lane * kChunkUnits / kUnits);
+
+  const auto* const first =
+      reinterpret_cast<const char*>(w + block.n * t.w_stride + block.column / kValuesPer<U4>);
+  for (int64_t n = 0; n < block.rows; n += kZippedRows) {
+    const char* rows = first + n * t.w_stride;
+    int64_t rows_stride = t.w_stride;
+    alignas(64) char padded[kZippedRows * kUnits * kUnitColumns / kValuesPer<U4>];
+    if (const int64_t left = block.rows - n; left < kZippedRows) {
+      rows_stride = chunks * kChunkBytes;
+      for (int64_t i = 0; i < kZippedRows; ++i)
+        __builtin_memcpy(padded + i * rows_stride, rows + Min(i, left - 1) * t.w_stride,
+                         static_cast<uint64_t>(rows_stride));
+      rows = padded;
+    }
+    for (int64_t chunk = 0; chunk < chunks; ++chunk) {
+      const LineRuns::Run lines = m == 0 ? ahead.Next() : LineRuns::Run{};
+      AddZipped<V, kM>(rows + chunk * kChunkBytes, rows_stride, x, n / 4, units[chunk], n == 0,
+                       lines, sums + chunk * kChunkSums);
+    }
+  }
+  for (int64_t chunk = 0; chunk < chunks; ++chunk)
+    for (int64_t i = 0; i < kM; ++i)
+      StoreChunk<V, kM>(sums + chunk * kChunkSums, x[i], V::LoadBytes(units[chunk]), i,
+                        block.n == 0,
+                        t.y + (m + i) * t.y_stride + block.column + chunk * kChunkColumns);
+}
+
+// Requires: t.w is U4 with scales; t.batches is 1.
+template <class V>
+void LinearTInt4(const LinearTTask& t) {
+  const auto* const w = static_cast<const U4*>(t.w);
+  for (int64_t column = 0; column < t.k; column += kUnits * kUnitColumns) {
+    const int64_t columns = Min(kUnits * kUnitColumns, t.k - column);
+    ProductLines<U4> ahead(t, w, column, columns, kAheadBytes, kZippedRows,
+                           columns / kChunkColumns + 1);
+    for (int64_t n = 0; n < t.n; n += kFixedRows) {
+      const WeightBlock block{n, Min(kFixedRows, t.n - n), column, columns};
+      ForEachRun<kStreamRowsOfX>(t.m, [&](int64_t m, auto count) {
+        MultiplyBlock<V, decltype(count)::value>(t, w, m, block, ahead);
+      });
+    }
+  }
+}
+
+}  // namespace
+}  // namespace latte::cpu

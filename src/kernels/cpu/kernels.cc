@@ -1,0 +1,298 @@
+// The list of CPU rows: for each op the reference first, then by rising instruction set. Kernels
+// are compiled once per instruction set (cpu/targets/<isa>.cc); which of them may run is decided by
+// Machine.
+#include "src/kernels/cpu/launch.h"
+#include "src/kernels/ref/ref.h"
+#include "src/kernels/registry.h"
+
+namespace latte {
+namespace {
+
+template <class Op>
+bool Always(const typename Op::Shape&) {
+  return true;
+}
+
+template <class Op>
+constexpr Kernel<Op> RefRow(std::string_view name,
+                            void (*run)(const typename Op::Params&, const Exec&)) {
+  return {name, Isa::kRef, Always<Op>, run};
+}
+
+template <class Op>
+constexpr Kernel<Op> CpuRow(std::string_view name, Isa isa,
+                            void (*run)(const typename Op::Params&, const Exec&)) {
+  return {name, isa, [](const typename Op::Shape& shape) { return cpu::Supports(shape); }, run};
+}
+
+using Avx2 = cpu::Launch<cpu::kAvx2>;
+using Avx2Bytes = cpu::Launch<cpu::kAvx2Bytes>;
+using Avx512 = cpu::Launch<cpu::kAvx512>;
+using Avx512Vnni = cpu::Launch<cpu::kAvx512Vnni>;
+using Avx512Bf16 = cpu::Launch<cpu::kAvx512Bf16>;
+using Few = cpu::Launch<cpu::kAvx512Few>;
+using Amx = cpu::Launch<cpu::kAmx>;
+using AmxInt8 = cpu::Launch<cpu::kAmxInt8>;
+
+bool IsBf16Decode(const MlaDecodeOp::Shape& shape) {
+  return cpu::Supports(shape) && (shape.cache == DType::kBF16 || shape.kind == RowKind::kF8 ||
+                                  shape.kind == RowKind::kF8Dense || shape.kind == RowKind::kQ6);
+}
+
+bool IsInt8Decode(const MlaDecodeOp::Shape& shape) {
+  return cpu::Supports(shape) && shape.kind == RowKind::kI8 && shape.r <= cpu::kMaxByteRope;
+}
+
+bool IsBf16Mha(const MhaOp::Shape& shape) {
+  return cpu::Supports(shape) && shape.arithmetic == DType::kBF16;
+}
+
+// Weights that are bf16 already; narrower ones take longer to become f32 than pairs.
+bool IsPlainLinear(const LinearOp::Shape& shape) { return shape.w == DType::kBF16; }
+
+// Heads over e4m3 rows that take less time in f32 than what is done with all rows of a task
+// together takes: tiles, or values that are zipped.
+bool IsFewHeads(const MlaDecodeOp::Shape& shape) {
+  constexpr int64_t kHeads = 3;
+  const bool f8 = shape.kind == RowKind::kF8 || shape.kind == RowKind::kF8Dense;
+  return f8 && shape.h <= kHeads && shape.page_tokens % 16 == 0;
+}
+bool IsManyHeads(const MlaDecodeOp::Shape& shape) { return !IsFewHeads(shape); }
+void PairDecode(const MlaDecodeOp::Params& p, const Exec& exec) {
+  if (IsFewHeads(MlaDecodeOp::ShapeOf(p))) return Few::MlaDecode(p, exec);
+  Avx512Bf16::MlaDecode(p, exec);
+}
+
+// Tiles take 16 keys of a page at once, as they lie there; those of bytes take whole tiles of
+// columns. Rows of q6 are rounded first, which takes longer than f32 does for fewer heads than
+// these.
+bool IsTileDecode(const MlaDecodeOp::Shape& shape) {
+  constexpr int64_t kHeads = 8;
+  if (shape.page_tokens % 16 != 0) return false;
+  if (shape.kind == RowKind::kI8)
+    return IsInt8Decode(shape) && shape.c % 64 == 0 && shape.r % 64 == 0;
+  return IsBf16Decode(shape) && (shape.kind != RowKind::kQ6 || shape.h >= kHeads);
+}
+void TileDecode(const MlaDecodeOp::Params& p, const Exec& exec) {
+  const MlaDecodeOp::Shape shape = MlaDecodeOp::ShapeOf(p);
+  if (shape.kind == RowKind::kI8) return AmxInt8::MlaDecode(p, exec);
+  if (IsFewHeads(shape)) return Few::MlaDecode(p, exec);
+  Amx::MlaDecode(p, exec);
+}
+
+// Two targets, as bytes are packed for tiles in their own way.
+bool IsTileLinear(const LinearOp::Shape& shape) {
+  return cpu::SupportsTiles(shape) || cpu::SupportsTileBytes(shape);
+}
+void TileLinear(const LinearOp::Params& p, const Exec& exec) {
+  if (p.parts.front().x.dtype == DType::kI8) return AmxInt8::Linear(p, exec);
+  Amx::Linear(p, exec);
+}
+
+// Bytes where they can be multiplied as such, else f32.
+void Avx2Linear(const LinearOp::Params& p, const Exec& exec) {
+  if (cpu::SupportsInt8(LinearOp::ShapeOf(p))) return Avx2Bytes::Linear(p, exec);
+  Avx2::Linear(p, exec);
+}
+
+constexpr Kernel<LinearOp> kLinear[] = {
+    RefRow<LinearOp>("ref.linear", ref::Linear),
+    CpuRow<LinearOp>("avx2.linear", Isa::kAvx2, Avx2Linear),
+    CpuRow<LinearOp>("avx512.linear", Isa::kAvx512, Avx512::Linear),
+    {"avx512_vnni.linear", Isa::kAvx512Vnni, cpu::SupportsInt8, Avx512Vnni::Linear},
+    {"avx512_bf16.linear", Isa::kAvx512Bf16, cpu::SupportsBf16, Avx512Bf16::Linear, IsPlainLinear},
+    {"amx.linear", Isa::kAmx, IsTileLinear, TileLinear},
+};
+constexpr Kernel<LinearTOp> kLinearT[] = {
+    RefRow<LinearTOp>("ref.linear_t", ref::LinearT),
+    CpuRow<LinearTOp>("avx2.linear_t", Isa::kAvx2, Avx2::LinearT),
+    CpuRow<LinearTOp>("avx512.linear_t", Isa::kAvx512, Avx512::LinearT),
+    {"avx512_vnni.linear_t", Isa::kAvx512Vnni, cpu::SupportsInts, Avx512Vnni::LinearT},
+    {"avx512_bf16.linear_t", Isa::kAvx512Bf16, cpu::SupportsF8Pairs, Avx512Bf16::LinearT},
+};
+constexpr Kernel<QuantizeRowsOp> kQuantizeRows[] = {
+    RefRow<QuantizeRowsOp>("ref.quantize_rows", ref::QuantizeRows),
+    CpuRow<QuantizeRowsOp>("avx2.quantize_rows", Isa::kAvx2, Avx2::QuantizeRows),
+    CpuRow<QuantizeRowsOp>("avx512.quantize_rows", Isa::kAvx512, Avx512::QuantizeRows),
+};
+constexpr Kernel<RmsNormOp> kRmsNorm[] = {
+    RefRow<RmsNormOp>("ref.rms_norm", ref::RmsNorm),
+    CpuRow<RmsNormOp>("avx2.rms_norm", Isa::kAvx2, Avx2::RmsNorm),
+    CpuRow<RmsNormOp>("avx512.rms_norm", Isa::kAvx512, Avx512::RmsNorm),
+};
+constexpr Kernel<RopeOp> kRope[] = {
+    RefRow<RopeOp>("ref.rope", ref::Rope),
+    CpuRow<RopeOp>("avx2.rope", Isa::kAvx2, Avx2::Rope),
+    CpuRow<RopeOp>("avx512.rope", Isa::kAvx512, Avx512::Rope),
+};
+constexpr Kernel<SiluMulOp> kSiluMul[] = {
+    RefRow<SiluMulOp>("ref.silu_mul", ref::SiluMul),
+    CpuRow<SiluMulOp>("avx2.silu_mul", Isa::kAvx2, Avx2::SiluMul),
+    CpuRow<SiluMulOp>("avx512.silu_mul", Isa::kAvx512, Avx512::SiluMul),
+};
+constexpr Kernel<AddOp> kAdd[] = {
+    RefRow<AddOp>("ref.add", ref::Add),
+    CpuRow<AddOp>("avx2.add", Isa::kAvx2, Avx2::Add),
+    CpuRow<AddOp>("avx512.add", Isa::kAvx512, Avx512::Add),
+};
+constexpr Kernel<AddRmsNormOp> kAddRmsNorm[] = {
+    RefRow<AddRmsNormOp>("ref.add_rms_norm", ref::AddRmsNorm),
+    CpuRow<AddRmsNormOp>("avx2.add_rms_norm", Isa::kAvx2, Avx2::AddRmsNorm),
+    CpuRow<AddRmsNormOp>("avx512.add_rms_norm", Isa::kAvx512, Avx512::AddRmsNorm),
+};
+constexpr Kernel<GatherOp> kGather[] = {
+    RefRow<GatherOp>("ref.gather", ref::Gather),
+    CpuRow<GatherOp>("avx2.gather", Isa::kAvx2, Avx2::Gather),
+    CpuRow<GatherOp>("avx512.gather", Isa::kAvx512, Avx512::Gather),
+};
+constexpr Kernel<CastOp> kCast[] = {
+    RefRow<CastOp>("ref.cast", ref::Cast),
+    CpuRow<CastOp>("avx2.cast", Isa::kAvx2, Avx2::Cast),
+    CpuRow<CastOp>("avx512.cast", Isa::kAvx512, Avx512::Cast),
+};
+constexpr Kernel<AppendOp> kAppend[] = {
+    RefRow<AppendOp>("ref.append", ref::Append),
+    CpuRow<AppendOp>("avx2.append", Isa::kAvx2, Avx2::Append),
+    CpuRow<AppendOp>("avx512.append", Isa::kAvx512, Avx512::Append),
+};
+constexpr Kernel<NormRopeAppendOp> kNormRopeAppend[] = {
+    RefRow<NormRopeAppendOp>("ref.norm_rope_append", ref::NormRopeAppend),
+    CpuRow<NormRopeAppendOp>("avx2.norm_rope_append", Isa::kAvx2, Avx2::NormRopeAppend),
+    CpuRow<NormRopeAppendOp>("avx512.norm_rope_append", Isa::kAvx512, Avx512::NormRopeAppend),
+};
+constexpr Kernel<GatherPagesOp> kGatherPages[] = {
+    RefRow<GatherPagesOp>("ref.gather_pages", ref::GatherPages),
+    CpuRow<GatherPagesOp>("avx2.gather_pages", Isa::kAvx2, Avx2::GatherPages),
+    CpuRow<GatherPagesOp>("avx512.gather_pages", Isa::kAvx512, Avx512::GatherPages),
+};
+constexpr Kernel<MlaDecodeOp> kMlaDecode[] = {
+    RefRow<MlaDecodeOp>("ref.mla_decode", ref::MlaDecode),
+    CpuRow<MlaDecodeOp>("avx2.mla_decode", Isa::kAvx2, Avx2::MlaDecode),
+    CpuRow<MlaDecodeOp>("avx512.mla_decode", Isa::kAvx512, Avx512::MlaDecode),
+    {"avx512_vnni.mla_decode", Isa::kAvx512Vnni, IsInt8Decode, Avx512Vnni::MlaDecode},
+    {"avx512_bf16.mla_decode", Isa::kAvx512Bf16, IsBf16Decode, PairDecode, IsManyHeads},
+    {"amx.mla_decode", Isa::kAmx, IsTileDecode, TileDecode},
+};
+constexpr Kernel<MhaOp> kMha[] = {
+    RefRow<MhaOp>("ref.mha", ref::Mha),
+    CpuRow<MhaOp>("avx2.mha", Isa::kAvx2, Avx2::Mha),
+    CpuRow<MhaOp>("avx512.mha", Isa::kAvx512, Avx512::Mha),
+    {"avx512_bf16.mha", Isa::kAvx512Bf16, IsBf16Mha, Avx512Bf16::Mha, IsBf16Mha},
+    {"amx.mha", Isa::kAmx, IsBf16Mha, Amx::Mha},
+};
+constexpr Kernel<LseMergeOp> kLseMerge[] = {
+    RefRow<LseMergeOp>("ref.lse_merge", ref::LseMerge),
+    CpuRow<LseMergeOp>("avx2.lse_merge", Isa::kAvx2, Avx2::LseMerge),
+    CpuRow<LseMergeOp>("avx512.lse_merge", Isa::kAvx512, Avx512::LseMerge),
+};
+constexpr Kernel<RouteOp> kRoute[] = {RefRow<RouteOp>("ref.route", ref::Route)};
+constexpr Kernel<CombineOp> kCombine[] = {
+    RefRow<CombineOp>("ref.combine", ref::Combine),
+    CpuRow<CombineOp>("avx2.combine", Isa::kAvx2, Avx2::Combine),
+    CpuRow<CombineOp>("avx512.combine", Isa::kAvx512, Avx512::Combine),
+};
+
+template <class Op>
+void AddInfo(std::vector<KernelInfo>& out) {
+  for (const Kernel<Op>& row : Kernels<Op>()) out.push_back({Op::kName, row.name, row.isa});
+}
+
+}  // namespace
+
+template <>
+std::span<const Kernel<LinearOp>> Kernels<LinearOp>() {
+  return kLinear;
+}
+template <>
+std::span<const Kernel<LinearTOp>> Kernels<LinearTOp>() {
+  return kLinearT;
+}
+template <>
+std::span<const Kernel<QuantizeRowsOp>> Kernels<QuantizeRowsOp>() {
+  return kQuantizeRows;
+}
+template <>
+std::span<const Kernel<RmsNormOp>> Kernels<RmsNormOp>() {
+  return kRmsNorm;
+}
+template <>
+std::span<const Kernel<RopeOp>> Kernels<RopeOp>() {
+  return kRope;
+}
+template <>
+std::span<const Kernel<SiluMulOp>> Kernels<SiluMulOp>() {
+  return kSiluMul;
+}
+template <>
+std::span<const Kernel<AddOp>> Kernels<AddOp>() {
+  return kAdd;
+}
+template <>
+std::span<const Kernel<AddRmsNormOp>> Kernels<AddRmsNormOp>() {
+  return kAddRmsNorm;
+}
+template <>
+std::span<const Kernel<GatherOp>> Kernels<GatherOp>() {
+  return kGather;
+}
+template <>
+std::span<const Kernel<CastOp>> Kernels<CastOp>() {
+  return kCast;
+}
+template <>
+std::span<const Kernel<AppendOp>> Kernels<AppendOp>() {
+  return kAppend;
+}
+template <>
+std::span<const Kernel<NormRopeAppendOp>> Kernels<NormRopeAppendOp>() {
+  return kNormRopeAppend;
+}
+template <>
+std::span<const Kernel<GatherPagesOp>> Kernels<GatherPagesOp>() {
+  return kGatherPages;
+}
+template <>
+std::span<const Kernel<MlaDecodeOp>> Kernels<MlaDecodeOp>() {
+  return kMlaDecode;
+}
+template <>
+std::span<const Kernel<MhaOp>> Kernels<MhaOp>() {
+  return kMha;
+}
+template <>
+std::span<const Kernel<LseMergeOp>> Kernels<LseMergeOp>() {
+  return kLseMerge;
+}
+template <>
+std::span<const Kernel<RouteOp>> Kernels<RouteOp>() {
+  return kRoute;
+}
+template <>
+std::span<const Kernel<CombineOp>> Kernels<CombineOp>() {
+  return kCombine;
+}
+
+std::vector<KernelInfo> AllKernels() {
+  std::vector<KernelInfo> out;
+  AddInfo<LinearOp>(out);
+  AddInfo<LinearTOp>(out);
+  AddInfo<MlaDecodeOp>(out);
+  AddInfo<MhaOp>(out);
+  AddInfo<LseMergeOp>(out);
+  AddInfo<AppendOp>(out);
+  AddInfo<NormRopeAppendOp>(out);
+  AddInfo<GatherPagesOp>(out);
+  AddInfo<RouteOp>(out);
+  AddInfo<CombineOp>(out);
+  AddInfo<RmsNormOp>(out);
+  AddInfo<RopeOp>(out);
+  AddInfo<SiluMulOp>(out);
+  AddInfo<AddOp>(out);
+  AddInfo<AddRmsNormOp>(out);
+  AddInfo<GatherOp>(out);
+  AddInfo<CastOp>(out);
+  AddInfo<QuantizeRowsOp>(out);
+  return out;
+}
+
+}  // namespace latte

@@ -1,0 +1,205 @@
+// What the two products of mha on tiles share (mha_amx_bf16-inl.h): scratch of a task, and the softmax
+// of a pair of groups of 16 queries, cut into pieces that are computed beside tile products.
+#pragma once
+
+#include <cstdint>
+
+#include "src/kernels/cpu/common/amx_tile-inl.h"
+#include "src/kernels/cpu/common/tile-inl.h"
+#include "src/kernels/cpu/isa/dtypes-inl.h"
+#include "src/kernels/cpu/target.h"
+
+namespace latte::cpu {
+namespace {
+
+constexpr int64_t kMhaKeys = 256;  // per block
+constexpr int64_t kMhaSteps = kMhaKeys / kStep;
+constexpr int64_t kPairRows = 2 * kTileSide;
+constexpr int64_t kPairGroups = kMaxTileQueries / kPairRows;
+constexpr int64_t kHeadSteps = kMaxHeadWidth / kStep;      // of N+R
+constexpr int64_t kHeadTiles = kMaxHeadWidth / kTileSide;  // of V
+// Rows of scores, apart by an odd number of cache lines.
+constexpr int64_t kScoreStride = kMhaKeys + kTileSide;
+// Powers of two that a weight may exceed 1 by.
+constexpr float kSlack = 8.0f;
+
+// Cache lines of the next block, asked for while this one is computed, some with every step: rows
+// of a head lie far apart, and no hardware foresees them.
+struct NextKeys {
+  struct Rows {
+    const float* data;
+    int64_t stride, width;
+  };
+  Rows parts[3];  // of k_nope, k_rope, v
+  int64_t keys;
+  int64_t part, key, at;  // the next line
+  int64_t per_step;
+
+  void Ask() {
+    for (int64_t i = 0; i < per_step && key < keys; ++i) {
+      const Rows& rows = parts[part];
+      if (at < rows.width) Amx::Prefetch(rows.data + key * rows.stride + at);
+      at += kLine;
+      if (at < rows.width) continue;
+      at = 0;
+      if (++part < 3) continue;
+      part = 0;
+      ++key;
+    }
+  }
+  // Shares the lines out among `steps`.
+  void Start(int64_t steps) {
+    part = key = at = 0;
+    int64_t lines = 0;
+    for (const Rows& rows : parts) lines += (rows.width + kLine - 1) / kLine;
+    per_step = (keys * lines + steps - 1) / Max(1, steps);
+  }
+
+  static constexpr int64_t kLine = 16;
+};
+
+struct TileMha {
+  alignas(64) BF16 q[kMaxTileQueries * kMaxHeadWidth];   // [group][step][row][dimension]
+  alignas(64) BF16 k[kMhaKeys * kMaxHeadWidth];          // [16 keys][step][pair][key]
+  alignas(64) BF16 v[kMhaKeys * kMaxHeadWidth];          // [16 columns][step][pair of keys][column]
+  alignas(64) float o[kMaxTileQueries * kMaxHeadWidth];  // [group][16 columns][row][column]
+  alignas(64) float sum[kMaxTileQueries * kTileSide];    // one vector for each row
+  alignas(64) float scores[2][kPairRows * kScoreStride];
+  alignas(64) BF16 p[2][2 * kMhaSteps * kTilePairs];  // [group][step][row][key]
+  alignas(64) BF16 hidden[2 * kTilePairs];            // a step of v without keys a row does not see
+  alignas(64) float joined[kTileSide * kMaxHeadWidth];
+  float max[kMaxTileQueries];  // what weights are relative to, in units of log2
+  bool finite[kMhaSteps];      // values of the step
+  NextKeys ahead;
+  int64_t rows, pairs;
+  int64_t steps;         // of N+R
+  int64_t column_tiles;  // of V
+  int64_t seen;          // keys of the block that row 0 sees, may be < 0
+  int64_t count;         // keys of the block
+  float scale;           // scale·log2 e
+
+  BF16* Q(int64_t group, int64_t step) { return q + (group * steps + step) * kTilePairs; }
+  BF16* K(int64_t tile, int64_t step) { return k + (tile * steps + step) * kTilePairs; }
+  BF16* V(int64_t tile, int64_t step) { return v + (tile * kMhaSteps + step) * kTilePairs; }
+  float* O(int64_t group, int64_t tile) { return o + (group * column_tiles + tile) * kTileSums; }
+  BF16* P(int64_t group, int64_t step) {
+    return p[group / 2 % 2] + (group % 2 * kMhaSteps + step) * kTilePairs;
+  }
+  // Rows that fill a group up see what the last one does.
+  int64_t Visible(int64_t row) const { return Max(0, Min(count, seen + Min(row, rows - 1))); }
+  // Steps of keys that some row of a pair sees.
+  int64_t StepsOf(int64_t pair) const {
+    return (Visible(pair * kPairRows + kPairRows - 1) + kStep - 1) / kStep;
+  }
+  // Groups of a pair: the last may have one.
+  int64_t GroupsOf(int64_t pair) const { return rows - pair * kPairRows > kTileSide ? 2 : 1; }
+};
+
+// Softmax of a pair of groups in pieces, shared out among the steps that it runs beside.
+class PairSoftmax {
+ public:
+  PairSoftmax(TileMha& s, int64_t pair, int64_t beside)
+      : s_(s), first_(pair * kPairRows), scores_(s.scores[pair % 2]), beside_(Max(1, beside)) {
+    keys_ = RoundUp(s.Visible(first_ + kPairRows - 1), kPiece);
+    rows_ = s.GroupsOf(pair) * kTileSide;
+    pieces_ = rows_ * (keys_ / kPiece);
+    FindMax(0);
+    FindMax(1);
+    StartRow();
+  }
+
+  // Called with every step.
+  void operator()() {
+    for (due_ += pieces_; due_ >= beside_; due_ -= beside_) Piece();
+  }
+  void Finish() {
+    while (row_ < rows_) Piece();
+  }
+
+ private:
+  static constexpr int64_t kVectors = 8;  // side by side: what the registers hold
+  static constexpr int64_t kPiece = kVectors * Amx::kLanes;
+
+  // Hides what row i does not see; its maximum, and O and the sum for it.
+  void FindMax(int64_t i) {
+    const int64_t row = first_ + i;
+    float* const x = scores_ + i * kScoreStride;
+    for (int64_t j = s_.Visible(row); j < keys_; ++j) x[j] = -__builtin_inff();
+    Amx::Vec top[kVectors / 2];
+    for (int64_t j = 0; j < kVectors / 2; ++j) top[j] = Amx::Load(x + j * Amx::kLanes);
+    for (int64_t at = kPiece / 2; at < keys_; at += kPiece / 2)
+      for (int64_t j = 0; j < kVectors / 2; ++j)
+        top[j] = Amx::Max(top[j], Amx::Load(x + at + j * Amx::kLanes));
+    const float max =
+        Amx::MaxOf(Amx::Max(Amx::Max(top[0], top[1]), Amx::Max(top[2], top[3]))) * s_.scale;
+    const float old = s_.max[row];
+    if (max <= old + kSlack) return;
+    s_.max[row] = max;
+    if (old != -__builtin_inff()) Rescale(row, Amx::Exp2(old - max));
+  }
+
+  void Rescale(int64_t row, Amx::Vec factor) {
+    float* const sum = s_.sum + row * kTileSide;
+    Amx::Store(sum, Amx::Mul(Amx::Load(sum), factor));
+    float* o = s_.O(row / kTileSide, 0) + row % kTileSide * kTileSide;
+    for (int64_t i = 0; i < s_.column_tiles; ++i, o += kTileSums)
+      Amx::Store(o, Amx::Mul(Amx::Load(o), factor));
+  }
+
+  void StartRow() {
+    const int64_t row = first_ + row_;
+    from_ = scores_ + row_ * kScoreStride;
+    end_ = from_ + keys_;
+    to_ = s_.P(row / kTileSide, 0) + row % kTileSide * kStep;
+    sum_ = s_.sum + row * kTileSide;
+    // A row that has seen nothing yet has scores of −∞ alone.
+    shift_ = s_.max[row] == -__builtin_inff() ? 0.0f : -s_.max[row];
+  }
+
+  // Weights of the next keys of a row; the maximum of the row after it goes beside the last ones.
+  void Piece() {
+    if (row_ == rows_) return;
+    Weigh();
+    if (from_ < end_) return;
+    ++row_;
+    if (row_ == rows_) return;
+    StartRow();
+    if (row_ + 1 < rows_) FindMax(row_ + 1);
+  }
+
+  void Weigh() {
+    const Amx::Vec scale = Amx::Set1(s_.scale);
+    const Amx::Vec shift = Amx::Set1(shift_);
+    Amx::Vec x[kVectors];
+    for (int64_t j = 0; j < kVectors; ++j)
+      x[j] = Amx::Fma(Amx::Load(from_ + j * Amx::kLanes), scale, shift);
+    Amx::Exp2(x);
+    for (int64_t j = 0; j < kVectors; j += 2)
+      Amx::StorePairs(to_ + j / 2 * kTilePairs, Amx::RoundPairs(x[j], x[j + 1]));
+    const Amx::Vec low = Amx::Add(Amx::Add(x[0], x[1]), Amx::Add(x[2], x[3]));
+    const Amx::Vec high = Amx::Add(Amx::Add(x[4], x[5]), Amx::Add(x[6], x[7]));
+    Amx::Store(sum_, Amx::Add(Amx::Load(sum_), Amx::Add(low, high)));
+    from_ += kPiece;
+    to_ += kVectors / 2 * kTilePairs;
+  }
+
+  TileMha& s_;
+  int64_t first_;  // row
+  float* scores_;
+  int64_t keys_, rows_, pieces_;
+  int64_t row_ = 0;
+  int64_t beside_, due_ = 0;
+  // Of the row:
+  const float* from_;
+  const float* end_;
+  BF16* to_;
+  float* sum_;
+  float shift_;
+};
+
+struct Nothing {
+  void operator()() const {}
+};
+
+}  // namespace
+}  // namespace latte::cpu

@@ -1,0 +1,211 @@
+// Ops that move, round and weigh rows, to the bytes of the reference.
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "src/kernels/cpu/parallel.h"
+#include "src/kernels/ref/ref.h"
+
+namespace latte::cpu {
+namespace {
+
+// Elements per task, some microseconds of work.
+constexpr int64_t kElements = 1 << 14;
+
+// Calls f(begin, end) for runs of about kElements of `rows` rows of `width`.
+template <class F>
+void ForEachRows(int64_t rows, int64_t width, const Exec& exec, const F& f) {
+  const int64_t run = std::max<int64_t>(1, kElements / std::max<int64_t>(width, 1));
+  exec.threads->ParallelFor(CeilDiv(rows, run),
+                            [&](int64_t task) { f(task * run, std::min(rows, (task + 1) * run)); });
+}
+
+// Writes x into a row of a cache from element `at` on.
+template <const Target& kTarget>
+void StorePlain(const float* x, int64_t count, DType dtype, int64_t at, std::byte* row) {
+  std::byte* const to = row + at * SizeOf(dtype);
+  if (dtype == DType::kF32)
+    kTarget.widen(x, Element::kF32, count, reinterpret_cast<float*>(to));
+  else
+    kTarget.round(x, count, ElementOf(dtype), to);
+}
+
+// k_rope and q_rope of token t.
+template <const Target& kTarget>
+void RotateToken(const NormRopeAppendOp::Params& p, const NormRopeAppendOp::Shape& s, int64_t t) {
+  const auto rotate = [&](float* x) {
+    kTarget.rope({x, p.cos.Row<float>(t), p.sin.Row<float>(t), s.r / 2, p.interleaved});
+  };
+  rotate(p.latent.Row<float>(t) + s.c);
+  for (int64_t h = 0; h < s.h; ++h) rotate(FloatAt(p.q_rope, t, h));
+}
+
+// Its row of the cache.
+template <const Target& kTarget>
+void StoreToken(const NormRopeAppendOp::Params& p, const NormRopeAppendOp::Shape& s, int64_t t) {
+  const int64_t row = p.slots[static_cast<size_t>(t)];
+  std::byte* const to = p.pages.data + row * p.pages.shape[2] * SizeOf(s.cache);
+  const float* const latent = p.latent.Row<float>(t);
+  if (s.kind == latte::RowKind::kPlain)
+    StorePlain<kTarget>(latent, s.c + s.r, s.cache, 0, to);
+  else
+    ref::QuantiseRow(p.rows, latent, s.c, latent + s.c, s.r, to);
+}
+
+// What LseMergeOp says of one row.
+template <const Target& kTarget>
+void MergeRow(float* o, float& lse, const float* o_b, float lse_b, int64_t width) {
+  const auto a = static_cast<double>(lse);
+  const auto b = static_cast<double>(lse_b);
+  if (!std::isfinite(b)) {
+    if (std::isfinite(a)) return;
+    std::fill_n(o, width, 0.0f);
+    lse = -std::numeric_limits<float>::infinity();
+    return;
+  }
+  if (!std::isfinite(a)) {
+    std::copy_n(o_b, width, o);
+    lse = lse_b;
+    return;
+  }
+  const double max = std::max(a, b);
+  const double sum = std::exp(a - max) + std::exp(b - max);
+  kTarget.mix({o, o_b, width, std::exp(a - max) / sum, std::exp(b - max) / sum});
+  lse = static_cast<float>(max + std::log(sum));
+}
+
+}  // namespace
+
+bool Supports(const RopeOp::Shape&) { return true; }
+bool Supports(const AddOp::Shape&) { return true; }
+bool Supports(const GatherOp::Shape& s) { return s.y == s.x || IsFloat(s.x); }
+bool Supports(const CastOp::Shape&) { return true; }
+bool Supports(const AppendOp::Shape& s) {
+  return s.kind == latte::RowKind::kPlain && IsFloat(s.cache);
+}
+bool Supports(const AddRmsNormOp::Shape& s) { return IsFloat(s.w); }
+bool Supports(const NormRopeAppendOp::Shape& s) { return IsFloat(s.w); }
+bool Supports(const LseMergeOp::Shape&) { return true; }
+bool Supports(const CombineOp::Shape&) { return true; }
+
+template <const Target& kTarget>
+void Launch<kTarget>::Rope(const RopeOp::Params& p, const Exec& exec) {
+  const RopeOp::Shape s = RopeOp::ShapeOf(p);
+  ForEachRows(s.m, s.g * s.r, exec, [&](int64_t begin, int64_t end) {
+    for (int64_t m = begin; m < end; ++m)
+      for (int64_t g = 0; g < s.g; ++g)
+        kTarget.rope(
+            {FloatAt(p.x, m, g), p.cos.Row<float>(m), p.sin.Row<float>(m), s.r / 2, s.interleaved});
+  });
+}
+
+template <const Target& kTarget>
+void Launch<kTarget>::Add(const AddOp::Params& p, const Exec& exec) {
+  ForEachRows(p.x.elements(), 1, exec, [&](int64_t begin, int64_t end) {
+    kTarget.add(p.x.Ptr<float>() + begin, end - begin, p.y.Ptr<float>() + begin);
+  });
+}
+
+template <const Target& kTarget>
+void Launch<kTarget>::Gather(const GatherOp::Params& p, const Exec& exec) {
+  const GatherOp::Shape s = GatherOp::ShapeOf(p);
+  ForEachRows(s.m, s.d, exec, [&](int64_t begin, int64_t end) {
+    for (int64_t m = begin; m < end; ++m) {
+      const std::byte* const x = p.x.RowBytes(p.ids[static_cast<size_t>(m)]);
+      if (s.y == s.x)
+        std::memcpy(p.y.RowBytes(m), x, static_cast<size_t>(s.d * SizeOf(s.x)));
+      else
+        kTarget.widen(x, ElementOf(s.x), s.d, p.y.Row<float>(m));
+    }
+  });
+}
+
+template <const Target& kTarget>
+void Launch<kTarget>::Cast(const CastOp::Params& p, const Exec& exec) {
+  ForEachRows(p.x.elements(), 1, exec, [&](int64_t begin, int64_t end) {
+    kTarget.round(p.x.Ptr<float>() + begin, end - begin, ElementOf(p.y.dtype),
+                  p.y.Ptr<uint16_t>() + begin);
+  });
+}
+
+template <const Target& kTarget>
+void Launch<kTarget>::Append(const AppendOp::Params& p, const Exec& exec) {
+  const AppendOp::Shape s = AppendOp::ShapeOf(p);
+  const int64_t row_bytes = (s.first + s.second) * SizeOf(s.cache);
+  ForEachRows(s.t, s.first + s.second, exec, [&](int64_t begin, int64_t end) {
+    for (int64_t t = begin; t < end; ++t) {
+      std::byte* const row = p.pages.data + p.slots[static_cast<size_t>(t)] * row_bytes;
+      StorePlain<kTarget>(p.first.Row<float>(t), s.first, s.cache, 0, row);
+      if (s.second > 0)
+        StorePlain<kTarget>(p.second.Row<float>(t), s.second, s.cache, s.first, row);
+    }
+  });
+}
+
+template <const Target& kTarget>
+void Launch<kTarget>::AddRmsNorm(const AddRmsNormOp::Params& p, const Exec& exec) {
+  const AddRmsNormOp::Shape s = AddRmsNormOp::ShapeOf(p);
+  ForEachRows(s.m, s.d, exec, [&](int64_t begin, int64_t end) {
+    for (int64_t m = begin; m < end; ++m) {
+      float* const h = p.h.Row<float>(m);
+      kTarget.add(p.x.Row<float>(m), s.d, h);
+      kTarget.rms_norm({h, p.w.data, ElementOf(s.w), p.y.Row<float>(m), s.d, p.eps});
+    }
+  });
+}
+
+template <const Target& kTarget>
+void Launch<kTarget>::NormRopeAppend(const NormRopeAppendOp::Params& p, const Exec& exec) {
+  const NormRopeAppendOp::Shape s = NormRopeAppendOp::ShapeOf(p);
+  // Quantising a row takes as long as moving kElements.
+  const int64_t least = s.kind == latte::RowKind::kPlain ? 0 : kElements;
+  ForEachRows(s.t, std::max(s.c + s.r + s.h * s.r, least), exec, [&](int64_t begin, int64_t end) {
+    for (int64_t t = begin; t < end; ++t) {
+      float* const c_kv = p.latent.Row<float>(t);
+      kTarget.rms_norm({c_kv, p.w.data, ElementOf(s.w), c_kv, s.c, p.eps});
+      if (!p.cos.empty()) RotateToken<kTarget>(p, s, t);
+      if (!p.pages.empty()) StoreToken<kTarget>(p, s, t);
+    }
+  });
+}
+
+template <const Target& kTarget>
+void Launch<kTarget>::LseMerge(const LseMergeOp::Params& p, const Exec& exec) {
+  const LseMergeOp::Shape s = LseMergeOp::ShapeOf(p);
+  ForEachRows(s.m, s.v, exec, [&](int64_t begin, int64_t end) {
+    for (int64_t m = begin; m < end; ++m)
+      MergeRow<kTarget>(p.o.Row<float>(m), p.lse.Ptr<float>()[m], p.o_b.Row<float>(m),
+                        p.lse_b.Ptr<float>()[m], s.v);
+  });
+}
+
+template <const Target& kTarget>
+void Launch<kTarget>::Combine(const CombineOp::Params& p, const Exec& exec) {
+  const CombineOp::Shape s = CombineOp::ShapeOf(p);
+  ForEachRows(s.t, s.d * s.k, exec, [&](int64_t begin, int64_t end) {
+    for (int64_t t = begin; t < end; ++t)
+      kTarget.combine({p.x.Ptr<float>(), p.x.stride[0], p.rows.data() + t * s.k,
+                       p.weights.data() + t * s.k, s.k, s.d, p.y.Row<float>(t)});
+  });
+}
+
+template void Launch<kAvx2>::Rope(const RopeOp::Params&, const Exec&);
+template void Launch<kAvx2>::Add(const AddOp::Params&, const Exec&);
+template void Launch<kAvx2>::Gather(const GatherOp::Params&, const Exec&);
+template void Launch<kAvx2>::Cast(const CastOp::Params&, const Exec&);
+template void Launch<kAvx2>::Append(const AppendOp::Params&, const Exec&);
+template void Launch<kAvx2>::AddRmsNorm(const AddRmsNormOp::Params&, const Exec&);
+template void Launch<kAvx2>::NormRopeAppend(const NormRopeAppendOp::Params&, const Exec&);
+template void Launch<kAvx2>::LseMerge(const LseMergeOp::Params&, const Exec&);
+template void Launch<kAvx2>::Combine(const CombineOp::Params&, const Exec&);
+template void Launch<kAvx512>::Rope(const RopeOp::Params&, const Exec&);
+template void Launch<kAvx512>::Add(const AddOp::Params&, const Exec&);
+template void Launch<kAvx512>::Gather(const GatherOp::Params&, const Exec&);
+template void Launch<kAvx512>::Cast(const CastOp::Params&, const Exec&);
+template void Launch<kAvx512>::Append(const AppendOp::Params&, const Exec&);
+template void Launch<kAvx512>::AddRmsNorm(const AddRmsNormOp::Params&, const Exec&);
+template void Launch<kAvx512>::NormRopeAppend(const NormRopeAppendOp::Params&, const Exec&);
+template void Launch<kAvx512>::LseMerge(const LseMergeOp::Params&, const Exec&);
+template void Launch<kAvx512>::Combine(const CombineOp::Params&, const Exec&);
+
+}  // namespace latte::cpu

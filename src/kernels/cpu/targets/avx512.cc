@@ -1,0 +1,35 @@
+// Every kernel, compiled for one instruction set. What may be included here: target.h.
+#include "src/kernels/cpu/common/cached_row-inl.h"
+#include "src/kernels/cpu/common/merge_splits-inl.h"
+#include "src/kernels/cpu/gemm/gemm_f32-inl.h"
+#include "src/kernels/cpu/gemm_t/gemm_t_f32-inl.h"
+#include "src/kernels/cpu/isa/avx512-inl.h"
+#include "src/kernels/cpu/mha/mha_f32-inl.h"
+#include "src/kernels/cpu/mla_decode/mla_decode_f32-inl.h"
+#include "src/kernels/cpu/peak/peak-inl.h"
+#include "src/kernels/cpu/pointwise/pointwise-inl.h"
+#include "src/kernels/cpu/target.h"
+
+namespace latte::cpu {
+
+const Target kAvx512 = {
+    .linear = LinearF32<Avx512>,
+    .linear_t = LinearT<Avx512>,
+    .mla_decode = MlaDecode<Avx512>,
+    .gather_pages = GatherPages<Avx512>,
+    .merge_partials = MergePartials<Avx512>,
+    .finish_partial = FinishPartial<Avx512>,
+    .mha = Mha<Avx512>,
+    .rms_norm = RmsNorm<Avx512>,
+    .silu_mul = SiluMul<Avx512>,
+    .rope = Rope<Avx512>,
+    .combine = Combine<Avx512>,
+    .mix = Mix<Avx512>,
+    .add = Add<Avx512>,
+    .round = Round<Avx512>,
+    .widen = Widen<Avx512>,
+    .quantize_row = QuantizeRow<Avx512>,
+    .peak = FmaPeak<Avx512>,
+};
+
+}  // namespace latte::cpu

@@ -1,0 +1,35 @@
+// Kernels that multiply bf16. What may be included here: target.h.
+#include "src/kernels/cpu/common/merge_splits-inl.h"
+#include "src/kernels/cpu/gemm/gemm_bf16_w8-inl.h"
+#include "src/kernels/cpu/gemm_t/gemm_t_fp8_bf16-inl.h"
+#include "src/kernels/cpu/isa/avx512_bf16-inl.h"
+#include "src/kernels/cpu/mha/mha_bf16-inl.h"
+#include "src/kernels/cpu/mla_decode/mla_decode_bf16-inl.h"
+#include "src/kernels/cpu/mla_decode/mla_decode_small_h-inl.h"
+#include "src/kernels/cpu/peak/peak-inl.h"
+#include "src/kernels/cpu/pointwise/pointwise-inl.h"
+#include "src/kernels/cpu/target.h"
+
+namespace latte::cpu {
+
+const Target kAvx512Bf16 = {
+    .linear = LinearBf16<Avx512Bf16>,
+    .linear_t = LinearTPairs<Avx512Bf16>,
+    .products = 1,
+    .some_columns = kSomePanelRows,
+    .mla_decode = MlaDecodeBf16<Avx512Bf16>,
+    .merge_partials = MergePartials<Avx512Bf16>,
+    .finish_partial = FinishPartial<Avx512Bf16>,
+    .mha = MhaBf16<Avx512Bf16>,
+    .mha_queries = kMaxPairQueries,
+    .silu_mul = SiluMul<Avx512Bf16>,
+    .peak = PairPeak<Avx512Bf16>,
+};
+
+const Target kAvx512Few = {
+    .mla_decode = MlaDecodeFew<Avx512Bf16>,
+    .merge_partials = MergePartials<Avx512Bf16>,
+    .finish_partial = FinishPartial<Avx512Bf16>,
+};
+
+}  // namespace latte::cpu

@@ -1,0 +1,206 @@
+#include "src/openai/fields.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <limits>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "src/openai/neutral_fields.h"
+
+namespace latte {
+namespace {
+
+template <class T, class U>
+Status Set(Result<T> value, U* out) {
+  LATTE_ASSIGN_OR_RETURN(*out, std::move(value));
+  return {};
+}
+
+Result<int32_t> AsInt32(const Json& value) {
+  using Limits = std::numeric_limits<int32_t>;
+  LATTE_ASSIGN_OR_RETURN(const int64_t number, value.AsInt());
+  if (number < Limits::min() || number > Limits::max())
+    return InvalidArgument(
+        fmt::format("{}: expected an integer of 32 bits, found {}", value.path(), number));
+  return static_cast<int32_t>(number);
+}
+
+// Of logprobs: here and not by Request::Validate, to which -1 means none.
+Result<int> AsCount(const Json& value) {
+  LATTE_ASSIGN_OR_RETURN(const int32_t count, AsInt32(value));
+  if (count < 0 || count > 20)
+    return InvalidArgument(
+        fmt::format("{}: expected a number in [0, 20], found {}", value.path(), count));
+  return count;
+}
+
+// A chat's switch. 0 is what clients send that fill in the other endpoint's field.
+Status ReadChatLogprobs(const Json& value, OpenAiFields& f) {
+  if (value.is_integer() && value.AsInt() == 0) return {};
+  return Set(value.AsBool(), &f.chat_logprobs);
+}
+
+// A completion's count. False is what clients send that fill in the other endpoint's field.
+Status ReadCompletionLogprobs(const Json& value, OpenAiFields& f) {
+  if (value.is_bool() && value.AsBool() == false) return {};
+  return Set(AsCount(value), &f.logprobs);
+}
+
+Status ReadSkipSpecial(const Json& value, OpenAiFields& f) {
+  LATTE_ASSIGN_OR_RETURN(const bool skip, value.AsBool());
+  f.request.keep_special = !skip;
+  return {};
+}
+
+Status ReadTopK(const Json& value, OpenAiFields& f) {
+  LATTE_ASSIGN_OR_RETURN(const int64_t k, value.AsInt());
+  f.request.sampling.top_k = k == -1 ? 0 : k;  // both mean all; -1 is what other servers take
+  return {};
+}
+
+Status ReadSeed(const Json& value, OpenAiFields& f) {
+  LATTE_ASSIGN_OR_RETURN(const int64_t seed, value.AsInt());
+  f.request.sampling.seed = static_cast<uint64_t>(seed);
+  return {};
+}
+
+Status ReadLogitBias(const Json& value, OpenAiFields& f) {
+  if (value.is_array() && value.size() == 0) return {};
+  if (!value.is_object())
+    return InvalidArgument(value.path() + ": expected an object of token ids and numbers");
+  return value.ForEachMember([&](const std::string& key, const Json& bias) -> Status {
+    int32_t token = 0;
+    const char* const end = key.data() + key.size();
+    const auto [next, error] = std::from_chars(key.data(), end, token);
+    // "07" would be a second name of "7".
+    if (error != std::errc() || next != end || token < 0 || fmt::to_string(token) != key)
+      return InvalidArgument(
+          fmt::format("{}: expected token ids as keys, found '{}'", value.path(), key));
+    if (!value.Find(key)) return {};  // null
+    LATTE_ASSIGN_OR_RETURN(const double number, bias.AsDouble());
+    if (number < -100 || number > 100)
+      return InvalidArgument(
+          fmt::format("{}: expected a number in [-100, 100], found {}", bias.path(), number));
+    f.request.sampling.logit_bias.emplace_back(token, static_cast<float>(number));
+    return {};
+  });
+}
+
+Status ReadStop(const Json& value, OpenAiFields& f) {
+  std::vector<std::string>& strings = f.request.stop.strings;
+  if (!value.is_array()) {
+    if (!value.is_string())
+      return InvalidArgument(value.path() + ": expected a string or an array of strings");
+    LATTE_ASSIGN_OR_RETURN(strings.emplace_back(), value.AsString());
+    return {};
+  }
+  for (size_t i = 0; i < value.size(); ++i) {
+    LATTE_ASSIGN_OR_RETURN(strings.emplace_back(), value.At(i).AsString());
+  }
+  return {};
+}
+
+Status ReadStopTokens(const Json& value, OpenAiFields& f) {
+  if (!value.is_array()) return InvalidArgument(value.path() + ": expected an array of token ids");
+  for (size_t i = 0; i < value.size(); ++i) {
+    LATTE_ASSIGN_OR_RETURN(f.request.stop.tokens.emplace_back(), AsInt32(value.At(i)));
+  }
+  return {};
+}
+
+enum class Where { kBoth, kChat, kCompletions };
+using Reader = Status (*)(const Json& value, OpenAiFields& fields);
+
+struct Field {
+  std::string_view name;
+  Where where;
+  Reader read;
+};
+
+using F = OpenAiFields;
+constexpr auto kFields = std::to_array<Field>({
+    {"model", Where::kBoth, [](const Json& v, F& f) { return Set(v.AsString(), &f.model); }},
+    {"messages", Where::kChat,
+     [](const Json& v, F& f) {
+       f.messages = v;
+       return Status();
+     }},
+    {"prompt", Where::kCompletions,
+     [](const Json& v, F& f) {
+       f.prompt = v;
+       return Status();
+     }},
+    {"max_tokens", Where::kBoth, [](const Json& v, F& f) { return Set(v.AsInt(), &f.max_tokens); }},
+    {"max_completion_tokens", Where::kChat,
+     [](const Json& v, F& f) { return Set(v.AsInt(), &f.max_completion_tokens); }},
+    {"min_tokens", Where::kBoth,
+     [](const Json& v, F& f) { return Set(v.AsInt(), &f.request.stop.min_tokens); }},
+    {"temperature", Where::kBoth,
+     [](const Json& v, F& f) { return Set(v.AsDouble(), &f.request.sampling.temperature); }},
+    {"top_p", Where::kBoth,
+     [](const Json& v, F& f) { return Set(v.AsDouble(), &f.request.sampling.top_p); }},
+    {"top_k", Where::kBoth, ReadTopK},
+    {"min_p", Where::kBoth,
+     [](const Json& v, F& f) { return Set(v.AsDouble(), &f.request.sampling.min_p); }},
+    {"repetition_penalty", Where::kBoth,
+     [](const Json& v, F& f) { return Set(v.AsDouble(), &f.request.sampling.repetition_penalty); }},
+    {"presence_penalty", Where::kBoth,
+     [](const Json& v, F& f) { return Set(v.AsDouble(), &f.request.sampling.presence_penalty); }},
+    {"frequency_penalty", Where::kBoth,
+     [](const Json& v, F& f) { return Set(v.AsDouble(), &f.request.sampling.frequency_penalty); }},
+    {"logit_bias", Where::kBoth, ReadLogitBias},
+    {"seed", Where::kBoth, ReadSeed},
+    {"stop", Where::kBoth, ReadStop},
+    {"stop_token_ids", Where::kBoth, ReadStopTokens},
+    {"ignore_eos", Where::kBoth,
+     [](const Json& v, F& f) { return Set(v.AsBool(), &f.request.stop.ignore_eos); }},
+    {"n", Where::kBoth, [](const Json& v, F& f) { return Set(AsInt32(v), &f.request.n); }},
+    {"logprobs", Where::kChat, ReadChatLogprobs},
+    {"top_logprobs", Where::kChat,
+     [](const Json& v, F& f) { return Set(AsCount(v), &f.logprobs); }},
+    {"logprobs", Where::kCompletions, ReadCompletionLogprobs},
+    {"prompt_logprobs", Where::kBoth,
+     [](const Json& v, F& f) { return Set(AsCount(v), &f.request.prompt_logprobs); }},
+    {"echo", Where::kCompletions,
+     [](const Json& v, F& f) { return Set(v.AsBool(), &f.request.echo); }},
+    {"priority", Where::kBoth,
+     [](const Json& v, F& f) { return Set(AsInt32(v), &f.request.priority); }},
+    {"cache_salt", Where::kBoth,
+     [](const Json& v, F& f) { return Set(v.AsString(), &f.request.cache_salt); }},
+    {"stream", Where::kBoth, [](const Json& v, F& f) { return Set(v.AsBool(), &f.stream); }},
+    {"skip_special_tokens", Where::kBoth, ReadSkipSpecial},
+    {"chat_template_kwargs", Where::kChat,
+     [](const Json& v, F& f) { return ReadTemplateVariables(v, &f.reasoning); }},
+    {"thinking", Where::kChat, [](const Json& v, F& f) { return ReadThinking(v, &f.reasoning); }},
+    {"enable_thinking", Where::kChat,
+     [](const Json& v, F& f) { return ReadThinkingSwitch(v, &f.reasoning); }},
+    {"reasoning_effort", Where::kChat,
+     [](const Json& v, F& f) { return ReadReasoningEffort(v, &f.reasoning); }},
+});
+
+const Field* FindField(OpenAiEndpoint endpoint, std::string_view name) {
+  const Where here = endpoint == OpenAiEndpoint::kChat ? Where::kChat : Where::kCompletions;
+  const auto* const found = std::find_if(kFields.begin(), kFields.end(), [&](const Field& field) {
+    return field.name == name && (field.where == Where::kBoth || field.where == here);
+  });
+  return found == kFields.end() ? nullptr : found;
+}
+
+}  // namespace
+
+Status ReadOpenAiFields(OpenAiEndpoint endpoint, const Json& body, OpenAiFields* fields) {
+  if (!body.is_object()) return InvalidArgument(body.path() + ": expected an object");
+  LATTE_RETURN_IF_ERROR(CheckBestOf(body));
+  return body.ForEachMember([&](const std::string& name, const Json& value) -> Status {
+    if (!body.Find(name)) return {};  // null
+    if (const Field* field = FindField(endpoint, name)) return field->read(value, *fields);
+    if (const auto checked = CheckNeutralField(endpoint, name, value)) return *checked;
+    return InvalidArgument(
+        fmt::format("{}: {} has no such field here; leave it out", value.path(), Url(endpoint)));
+  });
+}
+
+}  // namespace latte

@@ -1,0 +1,169 @@
+#include "src/openai/request.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "src/checkpoint/config/model_config.h"
+#include "src/checkpoint/model_path.h"
+#include "src/openai/fields.h"
+#include "src/openai/messages.h"
+#include "src/openai/reasoning.h"
+
+namespace latte {
+namespace {
+
+// Longer than any context: chats go on to its end, as the API says. Completions have 16 tokens
+// there.
+constexpr int64_t kToTheEnd = int64_t{1} << 30;
+constexpr int64_t kCompletionTokens = 16;
+
+Status SetMaxTokens(OpenAiEndpoint endpoint, const OpenAiFields& fields, StopConditions* stop) {
+  if (fields.max_tokens && fields.max_completion_tokens &&
+      *fields.max_tokens != *fields.max_completion_tokens)
+    return InvalidArgument(
+        fmt::format("max_tokens, max_completion_tokens: both mean the same, but {} and {} differ; "
+                    "give only one of them",
+                    *fields.max_tokens, *fields.max_completion_tokens));
+  stop->max_tokens = fields.max_tokens              ? *fields.max_tokens
+                     : fields.max_completion_tokens ? *fields.max_completion_tokens
+                     : endpoint == OpenAiEndpoint::kChat
+                         ? kToTheEnd
+                         : std::max(kCompletionTokens, stop->min_tokens);
+  return {};
+}
+
+Result<std::vector<int32_t>> PromptIds(const Json& prompt) {
+  std::vector<int32_t> ids;
+  for (size_t i = 0; i < prompt.size(); ++i) {
+    LATTE_ASSIGN_OR_RETURN(const int64_t id, prompt.At(i).AsInt());
+    if (id < 0 || id > INT32_MAX)
+      return InvalidArgument(
+          fmt::format("{}: expected a token id of 0 or more, found {}", prompt.At(i).path(), id));
+    ids.push_back(static_cast<int32_t>(id));
+  }
+  return ids;
+}
+
+// A prompt is a text or a row of ids; an array of one prompt is that prompt.
+Status SetPrompt(const OpenAiFields& fields, const Tokenizer& tokenizer, OpenAiRequest* out) {
+  if (!fields.prompt) return InvalidArgument("prompt: this field is missing");
+  Json prompt = *fields.prompt;
+  const auto is_list = [](const Json& value) {
+    return value.is_array() && value.size() > 0 &&
+           (value.At(0).is_string() || value.At(0).is_array());
+  };
+  if (is_list(prompt)) {
+    if (prompt.size() > 1)
+      return Unsupported(fmt::format("{}: expected one prompt, found {}; make one request of each",
+                                     prompt.path(), prompt.size()));
+    prompt = prompt.At(0);
+  }
+  if (prompt.is_array() && !is_list(prompt)) {
+    LATTE_ASSIGN_OR_RETURN(out->request.tokens, PromptIds(prompt));
+  } else if (prompt.is_string()) {
+    LATTE_ASSIGN_OR_RETURN(out->request.prompt, prompt.AsString());
+    out->reply.first_is_bos = tokenizer.adds_bos();
+    LATTE_ASSIGN_OR_RETURN(
+        out->request.tokens,
+        tokenizer.Encode(out->request.prompt, {.add_bos = tokenizer.adds_bos()}));
+  } else {
+    return InvalidArgument(prompt.path() + ": expected a string or an array of token ids");
+  }
+  if (out->request.tokens.empty())
+    return InvalidArgument(prompt.path() + ": expected at least one token, found none");
+  return {};
+}
+
+Status SetMessages(const OpenAiFields& fields, const OpenAiModel& model, OpenAiRequest* out) {
+  if (!fields.messages) return InvalidArgument("messages: this field is missing");
+  if (!model.chat) return tl::unexpected(model.chat.error());
+  LATTE_ASSIGN_OR_RETURN(const std::vector<ChatMessage> messages,
+                         ParseOpenAiMessages(*fields.messages));
+  LATTE_ASSIGN_OR_RETURN(const ChatOptions options,
+                         ReasoningOptions(fields.reasoning, *model.chat, &out->notes));
+  LATTE_ASSIGN_OR_RETURN(ChatPrompt prompt, model.chat->Build(messages, options));
+  if (prompt.ids.empty()) return InvalidArgument("messages: the chat format made an empty prompt");
+  out->request.tokens = std::move(prompt.ids);
+  out->reply.in_thought = prompt.in_thought;
+  out->notes.insert(out->notes.end(), prompt.notes.begin(), prompt.notes.end());
+  StopConditions& stop = out->request.stop;
+  if (!stop.ignore_eos)
+    for (const int64_t token : model.chat->stop_tokens())
+      stop.tokens.push_back(static_cast<int32_t>(token));
+  return {};
+}
+
+Status SetLogprobs(const OpenAiFields& fields, OpenAiRequest* out) {
+  OpenAiReply& reply = out->reply;
+  reply.logprobs = fields.logprobs.value_or(-1);
+  if (reply.endpoint == OpenAiEndpoint::kChat) {
+    if (fields.logprobs.value_or(0) > 0 && !fields.chat_logprobs)
+      return InvalidArgument("top_logprobs: expected logprobs to be true beside it");
+    reply.logprobs = fields.chat_logprobs ? fields.logprobs.value_or(0) : -1;
+  }
+  reply.prompt_logprobs = out->request.prompt_logprobs;
+  out->request.logprobs = reply.logprobs;
+  // An echoed prompt has logprobs as the answer has.
+  if (reply.echo) out->request.prompt_logprobs = std::max(reply.prompt_logprobs, reply.logprobs);
+  return {};
+}
+
+Result<OpenAiRequest> Parse(OpenAiEndpoint endpoint, const Json& body, const OpenAiModel& model) {
+  OpenAiFields fields;
+  SamplingParams& sampling = fields.request.sampling;
+  model.defaults.ApplyTo(&sampling);
+  sampling.seed = model.seed;
+  LATTE_RETURN_IF_ERROR(ReadOpenAiFields(endpoint, body, &fields));
+  LATTE_RETURN_IF_ERROR(SetMaxTokens(endpoint, fields, &fields.request.stop));
+  OpenAiRequest out;
+  out.request = fields.request;
+  out.reply.endpoint = endpoint;
+  out.reply.model = fields.model.empty() ? model.name : fields.model;
+  out.reply.stream = fields.stream;
+  out.reply.n = out.request.n;
+  out.reply.echo = out.request.echo;
+  out.reply.keep_special = out.request.keep_special;
+  LATTE_RETURN_IF_ERROR(SetLogprobs(fields, &out));
+  LATTE_RETURN_IF_ERROR(out.request.Validate());
+  LATTE_RETURN_IF_ERROR(endpoint == OpenAiEndpoint::kChat
+                            ? SetMessages(fields, model, &out)
+                            : SetPrompt(fields, model.tokenizer, &out));
+  out.reply.first_token = out.request.tokens.front();
+  return out;
+}
+
+}  // namespace
+
+std::string_view Url(OpenAiEndpoint endpoint) {
+  return endpoint == OpenAiEndpoint::kChat ? "/v1/chat/completions" : "/v1/completions";
+}
+
+std::optional<OpenAiEndpoint> FindEndpoint(std::string_view url) {
+  for (const OpenAiEndpoint endpoint : {OpenAiEndpoint::kChat, OpenAiEndpoint::kCompletions})
+    if (url == Url(endpoint)) return endpoint;
+  return std::nullopt;
+}
+
+Result<OpenAiModel> OpenAiModel::Load(const std::string& model) {
+  LATTE_ASSIGN_OR_RETURN(const std::string dir, ResolveModelPath(model));
+  LATTE_ASSIGN_OR_RETURN(const ModelConfig config, LoadModelConfig(dir));
+  LATTE_ASSIGN_OR_RETURN(const Tokenizer tokenizer, Tokenizer::Load(dir));
+  LATTE_ASSIGN_OR_RETURN(const GenerationDefaults defaults, LoadGenerationDefaults(dir));
+  return OpenAiModel{model, tokenizer, ChatPromptBuilder::Create(tokenizer, config), defaults};
+}
+
+Result<OpenAiRequest> ParseOpenAiRequest(OpenAiEndpoint endpoint, const Json& body,
+                                         const OpenAiModel& model) {
+  Result<OpenAiRequest> out = Parse(endpoint, body, model);
+  if (out) return out;
+  Error error = std::move(out).error();
+  // To whoever sent the request, a wrong type is no broken file, and a conversation that passes a
+  // template's limits is no lack of memory that would end.
+  if (error.code == Code::kCorrupt || error.code == Code::kExhausted)
+    error.code = Code::kInvalidArgument;
+  return tl::unexpected(std::move(error));
+}
+
+}  // namespace latte

@@ -1,0 +1,553 @@
+#include "src/openai/request.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "src/openai/messages.h"
+#include "tests/support/tiny_tokenizer.h"
+
+namespace latte {
+namespace {
+
+constexpr auto kChat = OpenAiEndpoint::kChat;
+constexpr auto kCompletions = OpenAiEndpoint::kCompletions;
+const std::string kHi = R"("messages":[{"role":"user","content":"Hi"}])";
+
+const OpenAiModel& Tiny() {
+  static const OpenAiModel model = OpenAiModel::Load("tiny").value();
+  return model;
+}
+
+Result<OpenAiRequest> Parse(OpenAiEndpoint endpoint, const std::string& members) {
+  return ParseOpenAiRequest(endpoint, Json::Parse("{" + members + "}", "body").value(), Tiny());
+}
+
+std::vector<int32_t> Ids(const std::string& text) {
+  return Tiny().tokenizer.Encode(text, {.add_bos = true, .parse_special = true}).value();
+}
+
+TEST(OpenAiRequest, DefaultsAreTheModelsAndTheApis) {
+  const OpenAiRequest text = Parse(kCompletions, R"("prompt":"Once")").value();
+  EXPECT_EQ(text.request.tokens, Ids("Once"));
+  EXPECT_EQ(text.request.prompt, "Once");
+  EXPECT_DOUBLE_EQ(text.request.sampling.temperature, 0.8);  // generation_config.json
+  EXPECT_EQ(text.request.stop.max_tokens, 16);
+  EXPECT_EQ(text.request.logprobs, -1);
+  EXPECT_EQ(text.request.prompt_logprobs, -1);
+  EXPECT_TRUE(text.request.stop.tokens.empty());
+  EXPECT_EQ(text.reply.model, "tiny");
+
+  const OpenAiRequest chat = Parse(kChat, kHi).value();
+  EXPECT_EQ(chat.request.tokens, Ids("<｜User｜>Hi<｜Assistant｜>"));
+  EXPECT_GT(chat.request.stop.max_tokens, 1 << 20);
+  EXPECT_FALSE(chat.request.stop.tokens.empty());
+  EXPECT_TRUE(Parse(kChat, kHi + R"(,"ignore_eos":true)").value().request.stop.tokens.empty());
+}
+
+TEST(OpenAiRequest, EveryFieldArrives) {
+  const OpenAiRequest parsed = Parse(kCompletions, R"(
+      "model":"m","prompt":[1,2],"max_tokens":9,"min_tokens":2,"temperature":0.5,"top_p":0.25,
+      "top_k":7,"min_p":0.125,"repetition_penalty":1.5,"presence_penalty":-1,
+      "frequency_penalty":2,"logit_bias":{"5":-100,"17":1.5},"seed":-1,"stop":["a","b"],
+      "stop_token_ids":[4],"ignore_eos":true,"n":3,"logprobs":4,"prompt_logprobs":1,"echo":true,
+      "priority":-8,"cache_salt":"s","stream":true,"user":"u")")
+                                   .value();
+  const Request& r = parsed.request;
+  EXPECT_EQ(r.tokens, (std::vector<int32_t>{1, 2}));
+  EXPECT_EQ(r.prompt, "");
+  EXPECT_EQ(r.stop.max_tokens, 9);
+  EXPECT_EQ(r.stop.min_tokens, 2);
+  EXPECT_EQ(r.stop.strings, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(r.stop.tokens, (std::vector<int32_t>{4}));
+  EXPECT_TRUE(r.stop.ignore_eos);
+  EXPECT_DOUBLE_EQ(r.sampling.temperature, 0.5);
+  EXPECT_DOUBLE_EQ(r.sampling.top_p, 0.25);
+  EXPECT_EQ(r.sampling.top_k, 7);
+  EXPECT_DOUBLE_EQ(r.sampling.min_p, 0.125);
+  EXPECT_DOUBLE_EQ(r.sampling.repetition_penalty, 1.5);
+  EXPECT_DOUBLE_EQ(r.sampling.presence_penalty, -1);
+  EXPECT_DOUBLE_EQ(r.sampling.frequency_penalty, 2);
+  EXPECT_EQ(r.sampling.seed, UINT64_MAX);
+  const std::vector<std::pair<int32_t, float>> bias = {{17, 1.5F}, {5, -100.F}};  // in key order
+  EXPECT_EQ(r.sampling.logit_bias, bias);
+  EXPECT_EQ(r.n, 3);
+  EXPECT_EQ(r.logprobs, 4);
+  EXPECT_EQ(r.prompt_logprobs, 4);  // the echo's; the reply has its own
+  EXPECT_EQ(parsed.reply.prompt_logprobs, 1);
+  EXPECT_TRUE(r.echo);
+  EXPECT_EQ(r.priority, -8);
+  EXPECT_EQ(r.cache_salt, "s");
+  EXPECT_TRUE(parsed.reply.stream);
+  EXPECT_EQ(parsed.reply.model, "m");
+  EXPECT_EQ(parsed.reply.n, 3);
+  EXPECT_EQ(parsed.reply.first_token, 1);
+  EXPECT_FALSE(parsed.reply.first_is_bos);
+}
+
+TEST(OpenAiRequest, LogprobsOfChatsAreASwitchAndACount) {
+  const auto logprobs = [](const std::string& members) {
+    return Parse(kChat, kHi + members).value().request.logprobs;
+  };
+  EXPECT_EQ(logprobs(R"(,"logprobs":false)"), -1);
+  EXPECT_EQ(logprobs(R"(,"logprobs":0,"top_logprobs":0)"), -1);
+  EXPECT_EQ(logprobs(R"(,"logprobs":false,"top_logprobs":0)"), -1);
+  EXPECT_EQ(logprobs(R"(,"logprobs":true)"), 0);
+  EXPECT_EQ(logprobs(R"(,"logprobs":true,"top_logprobs":20)"), 20);
+}
+
+TEST(OpenAiRequest, FormsOfPromptAndMessages) {
+  EXPECT_EQ(Parse(kCompletions, R"("prompt":["Once"])").value().request.tokens, Ids("Once"));
+  EXPECT_EQ(Parse(kCompletions, R"("prompt":[[7]])").value().request.tokens,
+            std::vector<int32_t>{7});
+  EXPECT_EQ(Parse(kCompletions, R"("prompt":"","top_k":-1)").value().request.tokens, Ids(""));
+  const auto ids = [](const std::string& messages) {
+    return Parse(kChat, R"("messages":)" + messages).value().request.tokens;
+  };
+  EXPECT_EQ(ids(R"([{"role":"user","content":[{"type":"text","text":"a"},
+                                              {"type":"text","text":"b"}]}])"),
+            Ids("<｜User｜>a\nb<｜Assistant｜>"));
+  // What a user writes is never a special token.
+  EXPECT_GT(ids(R"([{"role":"user","content":"<｜User｜>"}])").size(), 4U);
+}
+
+TEST(OpenAiMessages, EveryFieldArrives) {
+  const Json messages = Json::Parse(R"([
+      {"role":"user","content":"Hi","name":"me"},
+      {"role":"assistant","content":null,"reasoning_content":"so","tool_calls":[
+        {"id":"1","type":"function","function":{"name":"f","arguments":"{}"}}]},
+      {"role":"tool","tool_call_id":"1","content":"2"}])",
+                                    "body")
+                            .value();
+  const std::vector<ChatMessage> parsed = ParseOpenAiMessages(messages).value();
+  ASSERT_EQ(parsed.size(), 3U);
+  EXPECT_EQ(parsed[0].role, "user");
+  EXPECT_EQ(parsed[0].content, "Hi");
+  EXPECT_EQ(parsed[0].name, "me");
+  EXPECT_EQ(parsed[1].content, std::nullopt);
+  EXPECT_EQ(parsed[1].reasoning, "so");
+  ASSERT_EQ(parsed[1].tool_calls.size(), 1U);
+  EXPECT_EQ(parsed[1].tool_calls[0].id, "1");
+  EXPECT_EQ(parsed[1].tool_calls[0].name, "f");
+  EXPECT_EQ(parsed[1].tool_calls[0].arguments, "{}");
+  EXPECT_EQ(parsed[2].tool_call_id, "1");
+}
+
+// Whether a body is understood as if `more` were not there.
+void ExpectNeutral(OpenAiEndpoint endpoint, const std::string& more) {
+  const std::string base = endpoint == kChat ? kHi : R"("prompt":"a")";
+  const OpenAiRequest plain = Parse(endpoint, base).value();
+  const auto parsed = Parse(endpoint, base + "," + more);
+  ASSERT_TRUE(parsed) << more << ": " << parsed.error().message;
+  EXPECT_EQ(parsed->request.tokens, plain.request.tokens) << more;
+  EXPECT_EQ(parsed->request.stop.max_tokens, plain.request.stop.max_tokens) << more;
+  EXPECT_EQ(parsed->request.stop.strings, plain.request.stop.strings) << more;
+  EXPECT_EQ(parsed->request.logprobs, plain.request.logprobs) << more;
+  EXPECT_EQ(parsed->request.n, plain.request.n) << more;
+  EXPECT_EQ(parsed->request.keep_special, plain.request.keep_special) << more;
+  EXPECT_EQ(parsed->request.sampling.logit_bias, plain.request.sampling.logit_bias) << more;
+}
+
+TEST(OpenAiRequest, ValuesThatChangeNothingAreAsGoodAsAbsent) {
+  for (const OpenAiEndpoint endpoint : {kChat, kCompletions})
+    for (const char* more : {R"("user":"u")",
+                             R"("metadata":{"a":"b"})",
+                             R"("store":true)",
+                             R"("store":false)",
+                             R"("service_tier":"auto")",
+                             R"("service_tier":"default")",
+                             R"("safety_identifier":"s")",
+                             R"("prompt_cache_key":"k")",
+                             R"("stream_options":{"include_usage":true,"x":null})",
+                             R"("stream":false)",
+                             R"("response_format":{"type":"text","json_schema":null})",
+                             R"("n":1)",
+                             R"("presence_penalty":0)",
+                             R"("frequency_penalty":0.0)",
+                             R"("stop":[])",
+                             R"("stop_token_ids":[])",
+                             R"("logit_bias":{})",
+                             R"("logit_bias":[])",
+                             R"("skip_special_tokens":true)",
+                             R"("spaces_between_special_tokens":true)",
+                             R"("include_stop_str_in_output":false)",
+                             R"("use_beam_search":false)",
+                             R"("length_penalty":1.0)",
+                             R"("bad_words":[])",
+                             R"("detokenize":true)"})
+      ExpectNeutral(endpoint, more);
+  for (const char* more :
+       {R"("tools":[])", R"("functions":[])", R"("tool_choice":"none")", R"("tool_choice":"auto")",
+        R"("parallel_tool_calls":true)", R"("modalities":["text"])", R"("modalities":[])",
+        R"("logprobs":0)", R"("logprobs":false,"top_logprobs":0)", R"("verbosity":"medium")",
+        R"("prediction":{"type":"content","content":"x"})", R"("add_generation_prompt":true)",
+        R"("continue_final_message":false)", R"("include_reasoning":true)", R"("documents":[])",
+        R"("chat_template_kwargs":{})", R"("reasoning_effort":"none")"})
+    ExpectNeutral(kChat, more);
+  for (const char* more : {R"("best_of":1)", R"("suffix":"")", R"("echo":false)",
+                           R"("logprobs":false)", R"("add_special_tokens":true)"})
+    ExpectNeutral(kCompletions, more);
+  EXPECT_TRUE(Parse(kCompletions, R"("prompt":"a","best_of":3,"n":3)"));
+  EXPECT_EQ(Parse(kChat, kHi + R"(,"max_tokens":5,"max_completion_tokens":5)")
+                .value()
+                .request.stop.max_tokens,
+            5);
+}
+
+TEST(OpenAiRequest, NullIsAbsentWhateverTheField) {
+  for (const char* field : {"model",
+                            "max_tokens",
+                            "min_tokens",
+                            "temperature",
+                            "top_p",
+                            "top_k",
+                            "min_p",
+                            "repetition_penalty",
+                            "presence_penalty",
+                            "frequency_penalty",
+                            "logit_bias",
+                            "seed",
+                            "stop",
+                            "stop_token_ids",
+                            "ignore_eos",
+                            "n",
+                            "logprobs",
+                            "prompt_logprobs",
+                            "priority",
+                            "cache_salt",
+                            "stream",
+                            "stream_options",
+                            "user",
+                            "tools",
+                            "tool_choice",
+                            "response_format",
+                            "best_of",
+                            "suffix",
+                            "echo",
+                            "functions",
+                            "audio",
+                            "web_search_options",
+                            "guided_json",
+                            "reasoning_effort",
+                            "thinking",
+                            "chat_template_kwargs",
+                            "what_no_one_knows"}) {
+    ExpectNeutral(kChat, fmt::format(R"("{}":null)", field));
+    ExpectNeutral(kCompletions, fmt::format(R"("{}":null)", field));
+  }
+  ExpectNeutral(kChat, R"("logit_bias":{"5":null},"thinking":{"type":null},
+                          "chat_template_kwargs":{"enable_thinking":null})");
+}
+
+TEST(OpenAiRequest, SpecialTokensAreKeptOnDemand) {
+  const OpenAiRequest kept = Parse(kChat, kHi + R"(,"skip_special_tokens":false)").value();
+  EXPECT_TRUE(kept.request.keep_special);
+  EXPECT_TRUE(kept.reply.keep_special);
+}
+
+struct Bad {
+  OpenAiEndpoint endpoint;
+  std::string members;
+  std::string named;  // in the message
+};
+
+TEST(OpenAiRequest, WhatIsWrongIsNamed) {
+  const std::string p = R"("prompt":"a",)";
+  const std::string m = kHi + ",";
+  const std::vector<Bad> table = {
+      {kCompletions, "", "prompt"},
+      {kCompletions, R"("prompt":null)", "prompt"},
+      {kCompletions, R"("prompt":7)", "prompt"},
+      {kCompletions, R"("prompt":[])", "prompt"},
+      {kCompletions, R"("prompt":["a","b"])", "found 2"},
+      {kCompletions, R"("prompt":[[1],[2]])", "found 2"},
+      {kCompletions, R"("prompt":[["a"]])", "prompt"},
+      {kCompletions, R"("prompt":[1,"a"])", "prompt.1"},
+      {kCompletions, R"("prompt":[1.5])", "prompt.0"},
+      {kCompletions, R"("prompt":[-1])", "prompt.0"},
+      {kCompletions, R"("prompt":[2147483648])", "prompt.0"},
+      {kCompletions, p + R"("messages":[])", "messages"},
+      {kCompletions, p + R"("max_completion_tokens":1)", "max_completion_tokens"},
+      {kCompletions, p + R"("top_logprobs":1)", "top_logprobs"},
+      {kCompletions, p + R"("best_of":2)", "best_of"},
+      {kCompletions, p + R"("best_of":1,"n":2)", "best_of"},
+      {kCompletions, p + R"("suffix":"end")", "suffix"},
+      {kCompletions, p + R"("include_stop_str_in_output":true)", "include_stop_str_in_output"},
+      {kCompletions, p + R"("use_beam_search":true)", "use_beam_search"},
+      {kCompletions, p + R"("tools":[])", "tools"},
+      {kCompletions, p + R"("reasoning_effort":"low")", "reasoning_effort"},
+      {kCompletions, p + R"("skip_special_tokens":0)", "skip_special_tokens"},
+      {kCompletions, p + R"("temprature":0)", "temprature"},
+      {kCompletions, p + R"("model":7)", "model"},
+      {kCompletions, p + R"("user":7)", "user"},
+      {kCompletions, p + R"("temperature":"0")", "temperature"},
+      {kCompletions, p + R"("temperature":-0.1)", "temperature"},
+      {kCompletions, p + R"("temperature":101)", "temperature"},
+      {kCompletions, p + R"("top_p":0)", "top_p"},
+      {kCompletions, p + R"("top_p":1.1)", "top_p"},
+      {kCompletions, p + R"("top_k":-2)", "top_k"},
+      {kCompletions, p + R"("top_k":1.5)", "top_k"},
+      {kCompletions, p + R"("min_p":2)", "min_p"},
+      {kCompletions, p + R"("repetition_penalty":0)", "repetition_penalty"},
+      {kCompletions, p + R"("presence_penalty":3)", "presence_penalty"},
+      {kCompletions, p + R"("frequency_penalty":-3)", "frequency_penalty"},
+      {kCompletions, p + R"("logit_bias":[1])", "logit_bias"},
+      {kCompletions, p + R"("logit_bias":{"a":1})", "'a'"},
+      {kCompletions, p + R"("logit_bias":{"07":1})", "'07'"},
+      {kCompletions, p + R"("logit_bias":{"-1":1})", "'-1'"},
+      {kCompletions, p + R"("logit_bias":{"7":101})", "logit_bias.7"},
+      {kCompletions, p + R"("logit_bias":{"7":"1"})", "logit_bias.7"},
+      {kCompletions, p + R"("max_tokens":-1)", "max_tokens"},
+      {kCompletions, p + R"("max_tokens":true)", "max_tokens"},
+      {kCompletions, p + R"("max_tokens":3,"min_tokens":4)", "min_tokens"},
+      {kCompletions, p + R"("min_tokens":-1)", "min_tokens"},
+      {kCompletions, p + R"("seed":9223372036854775808)", "seed"},
+      {kCompletions, p + R"("stop":7)", "stop"},
+      {kCompletions, p + R"("stop":[7])", "stop.0"},
+      {kCompletions, p + R"("stop":"")", "stop"},
+      {kCompletions, p + R"("stop_token_ids":"7")", "stop_token_ids"},
+      {kCompletions, p + R"("stop_token_ids":[4294967296])", "stop_token_ids.0"},
+      {kCompletions, p + R"("ignore_eos":1)", "ignore_eos"},
+      {kCompletions, p + R"("n":0)", "n:"},
+      {kCompletions, p + R"("n":65)", "n:"},
+      {kCompletions, p + R"("n":4294967297)", "'n'"},
+      {kCompletions, p + R"("logprobs":true)", "logprobs"},
+      {kCompletions, p + R"("logprobs":21)", "logprobs"},
+      {kCompletions, p + R"("logprobs":-1)", "logprobs"},
+      {kCompletions, p + R"("prompt_logprobs":-1)", "prompt_logprobs"},
+      {kCompletions, p + R"("echo":"yes")", "echo"},
+      {kCompletions, p + R"("priority":1.5)", "priority"},
+      {kCompletions, p + R"("priority":2147483648)", "priority"},
+      {kCompletions, p + R"("cache_salt":1)", "cache_salt"},
+      {kCompletions, p + R"("stream":"no")", "stream"},
+      {kChat, "", "messages"},
+      {kChat, R"("messages":[])", "messages"},
+      {kChat, R"("messages":"Hi")", "messages"},
+      {kChat, R"("messages":["Hi"])", "messages.0"},
+      {kChat, R"("messages":[{"content":"a"}])", "role"},
+      {kChat, R"("messages":[{"role":"robot","content":"a"}])", "robot"},
+      {kChat, R"("messages":[{"role":"user"}])", "content"},
+      {kChat, R"("messages":[{"role":"user","content":7}])", "content"},
+      {kChat, R"("messages":[{"role":"user","content":"a","image":1}])", "image"},
+      {kChat, R"("messages":[{"role":"user","content":[{"type":"image_url"}]}])", "image_url"},
+      {kChat, R"("messages":[{"role":"user","content":["a"]}])", "content.0"},
+      {kChat, R"("messages":[{"role":"assistant","tool_calls":{"a":1}}])", "tool_calls"},
+      {kChat, R"("messages":[{"role":"assistant","tool_calls":[{}]}])", "function"},
+      {kChat, m + R"("prompt":"a")", "prompt"},
+      {kChat, m + R"("echo":true)", "echo"},
+      {kChat, m + R"("best_of":1)", "best_of"},
+      {kChat, m + R"("tools":[{"type":"function"}])", "tools"},
+      {kChat, m + R"("tool_choice":"required")", "none or auto"},
+      {kChat, m + R"("tool_choice":{"type":"function"})", "tool_choice"},
+      {kChat, m + R"("modalities":["text","audio"])", "modalities"},
+      {kChat, m + R"("audio":{"voice":"ash"})", "audio"},
+      {kChat, m + R"("service_tier":"flex")", "service_tier"},
+      {kChat, m + R"("stream_options":{"include_usage":1})", "stream_options"},
+      {kChat, m + R"("verbosity":"low")", "verbosity"},
+      {kChat, m + R"("continue_final_message":true)", "continue_final_message"},
+      {kChat, m + R"("add_generation_prompt":false)", "add_generation_prompt"},
+      {kChat, m + R"("chat_template":"x")", "chat_template"},
+      {kChat, m + R"("response_format":{"type":"text","schema":{}})", "response_format"},
+      {kChat, m + R"("metadata":"x")", "metadata"},
+      {kChat, m + R"("response_format":{"type":"json_object"})", "response_format"},
+      {kChat, m + R"("logprobs":2)", "logprobs"},
+      {kChat, m + R"("top_logprobs":2)", "top_logprobs"},
+      {kChat, m + R"("logprobs":true,"top_logprobs":21)", "top_logprobs"},
+      {kChat, m + R"("max_tokens":1,"max_completion_tokens":2)", "max_completion_tokens"},
+  };
+  for (const Bad& bad : table) {
+    const Result<OpenAiRequest> parsed = Parse(bad.endpoint, bad.members);
+    ASSERT_FALSE(parsed) << bad.members;
+    EXPECT_EQ(HttpStatus(parsed.error().code), 400) << bad.members;
+    EXPECT_NE(parsed.error().message.find(bad.named), std::string::npos) << bad.members << "\n"
+                                                                         << parsed.error().message;
+  }
+}
+
+Result<std::vector<ChatMessage>> Messages(const std::string& json) {
+  return ParseOpenAiMessages(Json::Parse(json, "body").value());
+}
+
+TEST(OpenAiMessages, AnswersComeBackAsClientsDumpThem) {
+  const auto parsed = Messages(R"([
+      {"role":"assistant","content":"yes","refusal":null,"annotations":[],"audio":null,
+       "function_call":null,"tool_calls":null,"name":null,"reasoning_content":null},
+      {"role":"assistant","content":"yes","refusal":"","annotations":[{"type":"url_citation"}],
+       "tool_calls":[],"provider_specific_fields":{"refusal":null},"images":[],"prefix":false},
+      {"role":"assistant","content":null,"tool_calls":[
+        {"index":0,"id":null,"type":null,"function":{"name":"f","arguments":null}},
+        {"id":"2","function":{"name":"g","arguments":"","x":null}}]},
+      {"role":"assistant","content":null,"reasoning_content":"hm"},
+      {"role":"user","what_no_one_knows":null,"content":[
+        {"type":"text","text":"a","annotations":[],"cache_control":{"type":"ephemeral"},
+         "image_url":null}]}])");
+  ASSERT_TRUE(parsed) << parsed.error().message;
+  const std::vector<ChatMessage>& m = *parsed;
+  EXPECT_EQ(m[0].content, "yes");
+  EXPECT_FALSE(m[0].reasoning || m[0].name);
+  EXPECT_TRUE(m[0].tool_calls.empty() && m[1].tool_calls.empty());
+  ASSERT_EQ(m[2].tool_calls.size(), 2U);
+  EXPECT_EQ(m[2].tool_calls[0].arguments, "{}");
+  EXPECT_EQ(m[2].tool_calls[1].arguments, "{}");
+  EXPECT_EQ(m[3].content, "");
+  EXPECT_EQ(m[3].reasoning, "hm");
+  EXPECT_EQ(m[4].content, "a");
+}
+
+TEST(OpenAiMessages, WhatIsNoTextIsNamedByTypeAndPlace) {
+  const std::pair<std::string, std::vector<std::string>> table[] = {
+      {R"([{"role":"user","content":[{"type":"text","text":"a"},
+          {"type":"image_url","image_url":{"url":"u"}}]}])",
+       {"0.content.1", "'image_url'"}},
+      {R"([{"role":"user","content":[{"type":"input_audio","input_audio":{}}]}])",
+       {"0.content.0", "'input_audio'"}},
+      {R"([{"role":"user","content":[{"type":"file","file":{}}]}])", {"0.content.0", "'file'"}},
+      {R"([{"role":"user","content":[{"type":"video_url"}]}])", {"0.content.0", "'video_url'"}},
+      {R"([{"role":"assistant","content":[{"type":"refusal","refusal":"no"}]}])", {"'refusal'"}},
+      {R"([{"role":"assistant","content":null,"refusal":"no"}])", {"0.refusal", "'refusal'"}},
+      {R"([{"role":"assistant","content":"a","audio":{"id":"1"}}])", {"0.audio", "'audio'"}},
+      {R"([{"role":"assistant","content":"a","function_call":{"name":"f","arguments":"{}"}}])",
+       {"'function_call'"}},
+      {R"([{"role":"assistant","content":"a","prefix":true}])", {"'prefix'"}},
+      {R"([{"role":"assistant","tool_calls":[{"type":"custom","custom":{"name":"f"}}]}])",
+       {"tool_calls.0", "'custom'"}},
+      {R"([{"role":"function","name":"f","content":"a"}])", {"'function'", "'tool'"}},
+  };
+  for (const auto& [messages, words] : table) {
+    const auto parsed = Messages(messages);
+    ASSERT_FALSE(parsed) << messages;
+    EXPECT_EQ(parsed.error().code, Code::kUnsupported) << parsed.error().message;
+    EXPECT_EQ(parsed.error().message.find("leave it out"), std::string::npos);
+    for (const std::string& word : words)
+      EXPECT_NE(parsed.error().message.find(word), std::string::npos) << parsed.error().message;
+  }
+}
+
+TEST(OpenAiMessages, OnlyAssistantsThinkAndCall) {
+  for (const char* role : {"user", "system", "tool"}) {
+    const std::string begin = fmt::format(R"([{{"role":"{}","content":"a",)", role);
+    for (const char* rest : {R"("reasoning_content":"b"}])",
+                             R"("tool_calls":[{"id":"1","function":{"name":"f"}}]}])"}) {
+      const auto parsed = Messages(begin + rest);
+      ASSERT_FALSE(parsed);
+      EXPECT_NE(parsed.error().message.find(role), std::string::npos) << parsed.error().message;
+    }
+  }
+}
+
+// tiny with another chat template.
+OpenAiModel WithTemplate(const std::string& source) {
+  JsonOut file = SmallTokenizer();
+  AddToken(&file, "<think>", {{"special", false}});
+  const JsonOut config = {{"chat_template", source}};
+  OpenAiModel model = Tiny();
+  model.tokenizer = Tokenizer::FromJson(Dump(file), Dump(config)).value();
+  model.chat = ChatPromptBuilder::Create(model.tokenizer, ModelConfig());
+  return model;
+}
+
+struct Rendered {
+  std::string prompt;  // or the error's message
+  std::vector<std::string> notes;
+};
+
+Rendered Render(const OpenAiModel& model, const std::string& more) {
+  const auto parsed =
+      ParseOpenAiRequest(kChat, Json::Parse("{" + kHi + more + "}", "body").value(), model);
+  if (!parsed) return {parsed.error().message, {}};
+  return {model.tokenizer.Decode(parsed->request.tokens).value(), parsed->notes};
+}
+
+TEST(OpenAiReasoning, EveryNameOfTheSwitchWorks) {
+  const OpenAiModel model = WithTemplate(
+      "{{ messages[0].content }}{% if thinking is defined and thinking %}+"
+      "{% elif enable_thinking is defined %}-{% endif %}{{ reasoning_effort }}");
+  const std::pair<const char*, const char*> table[] = {
+      {"", "Hi"},
+      {R"(,"chat_template_kwargs":{"thinking":true})", "Hi+"},
+      {R"(,"chat_template_kwargs":{"enable_thinking":true})", "Hi+"},
+      {R"(,"chat_template_kwargs":{"thinking":false})", "Hi-"},
+      {R"(,"enable_thinking":false)", "Hi-"},
+      {R"(,"thinking":{"type":"enabled"})", "Hi+"},
+      {R"(,"thinking":{"type":"disabled"})", "Hi-"},
+      {R"(,"thinking":{"type":"auto"})", "Hi"},
+      {R"(,"reasoning_effort":"none")", "Hi-none"},
+      {R"(,"reasoning_effort":"minimal")", "Hi+minimal"},
+      {R"(,"reasoning_effort":"high")", "Hi+high"},
+      {R"(,"reasoning_effort":"high","enable_thinking":false)", "Hi-high"},  // a switch decides
+      {R"(,"reasoning_effort":"low","chat_template_kwargs":{"reasoning_effort":7})", "Hi+7"},
+      {R"(,"enable_thinking":true,"thinking":{"type":"enabled"})", "Hi+"},
+  };
+  for (const auto& [more, prompt] : table) {
+    EXPECT_EQ(Render(model, more).prompt, prompt) << more;
+    EXPECT_TRUE(Render(model, more).notes.empty()) << more;
+  }
+}
+
+TEST(OpenAiReasoning, OtherVariablesReachTheTemplate) {
+  const OpenAiModel model =
+      WithTemplate("{{ messages[0].content }}{{ a }}{{ b | tojson }}{{ add_generation_prompt }}");
+  EXPECT_EQ(
+      Render(model, R"(,"chat_template_kwargs":{"a":"x","b":[1,2.5,null,{"c":true}]})").prompt,
+      R"(Hix[1, 2.5, null, {"c": true}]True)");
+  const Rendered unused =
+      Render(WithTemplate("{{ messages[0].content }}"),
+             R"(,"chat_template_kwargs":{"add_generation_prompt":true,"unheard":1})");
+  ASSERT_EQ(unused.notes.size(), 1U);
+  EXPECT_NE(unused.notes[0].find("'unheard'"), std::string::npos);
+}
+
+TEST(OpenAiReasoning, WhatAModelCannotDoIsNamed) {
+  const OpenAiModel plain = WithTemplate("{{ messages[0].content }}");
+  const OpenAiModel thinker = WithTemplate("{{ messages[0].content }}<think>");
+  const OpenAiModel either = WithTemplate("{{ messages[0].content }}{{ thinking }}");
+  const auto has = [](const OpenAiModel& model, const std::string& more, std::string_view word) {
+    const std::string message = Render(model, more).prompt;
+    EXPECT_NE(message.find(word), std::string::npos) << more << ": " << message;
+  };
+  // What a model does anyway may be asked for.
+  EXPECT_EQ(Render(plain, R"(,"enable_thinking":false)").prompt, "Hi");
+  EXPECT_EQ(Render(thinker, R"(,"thinking":{"type":"enabled"})").prompt, "Hi<think>");
+  has(plain, R"(,"chat_template_kwargs":{"thinking":true})", "chat_template_kwargs.thinking");
+  has(plain, R"(,"thinking":{"type":"enabled"})", "no switch");
+  has(thinker, R"(,"enable_thinking":false)", "always begins with it");
+  has(thinker, R"(,"reasoning_effort":"none")", "reasoning_effort");
+  // An effort is a wish.
+  EXPECT_EQ(Render(plain, R"(,"reasoning_effort":"none")").prompt, "Hi");
+  const Rendered wish = Render(plain, R"(,"reasoning_effort":"high")");
+  EXPECT_EQ(wish.prompt, "Hi");
+  EXPECT_EQ(wish.notes.size(), 1U);
+  has(either, R"(,"enable_thinking":true,"thinking":{"type":"disabled"})", "contradicts");
+  has(either, R"(,"chat_template_kwargs":{"thinking":true,"enable_thinking":false})",
+      "contradicts");
+  has(either, R"(,"thinking":true)", "thinking");
+  has(either, R"(,"thinking":{"type":"enabled","budget_tokens":9})", "budget_tokens");
+  has(either, R"(,"thinking":{"type":"on"})", "'on'");
+  has(either, R"(,"enable_thinking":"yes")", "enable_thinking");
+  has(either, R"(,"reasoning_effort":"huge")", "'huge'");
+  has(either, R"(,"chat_template_kwargs":{"messages":[]})", "chat_template_kwargs.messages");
+  has(either, R"(,"chat_template_kwargs":{"add_generation_prompt":false})", "cannot be given");
+  has(either, R"(,"chat_template_kwargs":[1])", "chat_template_kwargs");
+  OpenAiModel encoder = Tiny();
+  ModelConfig config;
+  config.model_type = "deepseek_v2";
+  encoder.tokenizer = Tokenizer::FromJson(Dump(SmallTokenizer())).value();
+  encoder.chat = ChatPromptBuilder::Create(encoder.tokenizer, config);
+  has(encoder, R"(,"chat_template_kwargs":{"a":1})", "'a'");
+  has(encoder, R"(,"reasoning_effort":"high")", "User: Hi");
+}
+
+TEST(OpenAiRequest, ABodyIsAnObjectAndAModelNeedsAChatFormatForChatsOnly) {
+  EXPECT_FALSE(ParseOpenAiRequest(kChat, Json::Parse("[]", "body").value(), Tiny()));
+  OpenAiModel model = Tiny();
+  model.chat = Unsupported("no chat template");
+  const auto code = [&](OpenAiEndpoint endpoint, const std::string& members) {
+    const auto parsed =
+        ParseOpenAiRequest(endpoint, Json::Parse("{" + members + "}", "body").value(), model);
+    return parsed ? Code::kOk : parsed.error().code;
+  };
+  EXPECT_EQ(code(kChat, kHi), Code::kUnsupported);
+  EXPECT_EQ(code(kCompletions, R"("prompt":"a")"), Code::kOk);
+}
+
+}  // namespace
+}  // namespace latte

@@ -1,0 +1,88 @@
+#include "src/openai/response.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "src/base/check.h"
+#include "src/chat/answer_message.h"
+#include "src/openai/logprobs.h"
+
+namespace latte {
+
+OpenAiAnswer::OpenAiAnswer(OpenAiReply reply)
+    : reply_(std::move(reply)), choices_(static_cast<size_t>(reply_.n)) {}
+
+void OpenAiAnswer::Add(const TokenEvent& event) {
+  LATTE_CHECK(event.choice >= 0 && event.choice < reply_.n, "choice {} of {}", event.choice,
+              reply_.n);
+  OpenAiChoice& choice = choices_[static_cast<size_t>(event.choice)];
+  choice.text += event.text;
+  if (event.logprobs) choice.logprobs.push_back(*event.logprobs);
+  if (!event.prompt_logprobs.empty()) choice.prompt_logprobs = event.prompt_logprobs;
+  choice.generated_tokens = event.generated_tokens;
+  choice.finish = event.finish;
+  prompt_tokens_ = event.prompt_tokens;
+  cached_tokens_ = std::max(cached_tokens_, event.cached_tokens);
+  if (event.finish == FinishReason::kError && !error_) error_ = event.error;
+}
+
+bool OpenAiAnswer::done() const {
+  return std::all_of(choices_.begin(), choices_.end(),
+                     [](const OpenAiChoice& choice) { return choice.finish.has_value(); });
+}
+
+JsonOut OpenAiAnswer::Usage() const {
+  int64_t generated = 0;
+  for (const OpenAiChoice& choice : choices_) generated += choice.generated_tokens;
+  return {{"prompt_tokens", prompt_tokens_},
+          {"completion_tokens", generated},
+          {"total_tokens", prompt_tokens_ + generated},
+          {"prompt_tokens_details", {{"cached_tokens", cached_tokens_}}}};
+}
+
+JsonOut OpenAiAnswer::ChoiceJson(const Tokenizer& tokenizer, size_t index) const {
+  const OpenAiChoice& choice = choices_[index];
+  JsonOut out = {{"index", index}};
+  const bool with_logprobs = reply_.logprobs >= 0;
+  if (reply_.endpoint == OpenAiEndpoint::kChat) {
+    const ChatMessage message = AnswerMessage(choice.text, reply_.in_thought);
+    out["message"] = {{"role", "assistant"}, {"content", message.content.value_or("")}};
+    if (message.reasoning) out["message"]["reasoning_content"] = *message.reasoning;
+    out["logprobs"] = with_logprobs ? ChatLogprobs(choice.logprobs, tokenizer) : JsonOut(nullptr);
+  } else {
+    out["text"] = choice.text;
+    out["logprobs"] = nullptr;
+    if (with_logprobs)
+      out["logprobs"] =
+          CompletionLogprobs(choice.prompt_logprobs, choice.logprobs, reply_, tokenizer);
+  }
+  out["finish_reason"] = Name(*choice.finish);
+  if (reply_.prompt_logprobs >= 0)
+    out["prompt_logprobs"] =
+        PromptLogprobs(choice.prompt_logprobs, reply_.prompt_logprobs, tokenizer);
+  return out;
+}
+
+JsonOut OpenAiAnswer::Body(const Tokenizer& tokenizer, std::string_view id, int64_t created) const {
+  LATTE_CHECK(done() && !error_, "no body of an answer that has not ended, or has failed");
+  const bool chat = reply_.endpoint == OpenAiEndpoint::kChat;
+  JsonOut choices = JsonOut::array();
+  for (size_t i = 0; i < choices_.size(); ++i) choices.push_back(ChoiceJson(tokenizer, i));
+  return {{"id", std::string(chat ? "chatcmpl-" : "cmpl-") + std::string(id)},
+          {"object", chat ? "chat.completion" : "text_completion"},
+          {"created", created},
+          {"model", reply_.model},
+          {"choices", std::move(choices)},
+          {"usage", Usage()}};
+}
+
+JsonOut OpenAiError(const Error& error) {
+  const bool ours = HttpStatus(error.code) >= 500;
+  return {{"error",
+           {{"message", error.message},
+            {"type", ours ? "server_error" : "invalid_request_error"},
+            {"param", nullptr},
+            {"code", CodeName(error.code)}}}};
+}
+
+}  // namespace latte

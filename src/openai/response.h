@@ -1,0 +1,57 @@
+// Events of the engine → bodies of the OpenAI API's answers.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "latte/request.h"
+
+#include "src/base/json.h"
+#include "src/openai/request.h"
+#include "src/text/tokenizer.h"
+
+namespace latte {
+
+// One of a request's answers, as far as it got.
+struct OpenAiChoice {
+  std::string text;
+  std::vector<TokenLogprobs> logprobs;
+  std::vector<TokenLogprobs> prompt_logprobs;
+  int64_t generated_tokens = 0;
+  std::optional<FinishReason> finish;
+};
+
+// Collects the events of one request. Thread-compatible.
+class OpenAiAnswer {
+ public:
+  explicit OpenAiAnswer(OpenAiReply reply);
+
+  // Requires: an event of this request.
+  void Add(const TokenEvent& event);
+
+  bool done() const;                                            // every choice has ended
+  const std::optional<Error>& error() const { return error_; }  // of the first choice that failed
+  const OpenAiReply& reply() const { return reply_; }
+
+  // `id` is unique among answers; `created` in seconds since 1970.
+  // Requires: done(), no error.
+  JsonOut Body(const Tokenizer& tokenizer, std::string_view id, int64_t created) const;
+
+ private:
+  JsonOut ChoiceJson(const Tokenizer& tokenizer, size_t index) const;
+  JsonOut Usage() const;
+
+  OpenAiReply reply_;
+  std::vector<OpenAiChoice> choices_;
+  int64_t prompt_tokens_ = 0;
+  int64_t cached_tokens_ = 0;
+  std::optional<Error> error_;
+};
+
+// {"error": {"message": …, "type": …, "param": null, "code": …}}
+JsonOut OpenAiError(const Error& error);
+
+}  // namespace latte

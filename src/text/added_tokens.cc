@@ -1,0 +1,161 @@
+#include "src/text/added_tokens.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "src/text/unicode/regex_onig_syntax.h"
+#include "src/text/unicode/unicode.h"
+
+namespace latte {
+namespace {
+
+// \w of Unicode Technical Standard 18, as Rust's regular expressions have it: alphabetic, marks,
+// decimal digits, connectors and joiners.
+constexpr std::string_view kWordCharacter =
+    R"([\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}\x{200C}\x{200D}\x{24B6}-\x{24E9}\x{1F130}-\x{1F149}\x{1F150}-\x{1F169}\x{1F170}-\x{1F189}])";
+
+// Begin of the code point that ends at `end`.
+size_t Before(std::string_view text, size_t end) {
+  size_t begin = end - 1;
+  while (begin > 0 && (static_cast<uint8_t>(text[begin]) & 0xC0) == 0x80) --begin;
+  return begin;
+}
+
+size_t WhiteSpaceBegin(std::string_view text, size_t end) {
+  while (end > 0) {
+    const size_t begin = Before(text, end);
+    if (!IsWhiteSpace(DecodeUtf8(text.substr(begin)).code_point)) break;
+    end = begin;
+  }
+  return end;
+}
+
+size_t WhiteSpaceEnd(std::string_view text, size_t begin) {
+  while (begin < text.size()) {
+    const Utf8Step step = DecodeUtf8(text.substr(begin));
+    if (!IsWhiteSpace(step.code_point)) break;
+    begin += static_cast<size_t>(step.bytes);
+  }
+  return begin;
+}
+
+}  // namespace
+
+Result<AddedTokens> AddedTokens::Create(std::vector<AddedToken> tokens) {
+  AddedTokens out;
+  std::sort(tokens.begin(), tokens.end(),
+            [](const AddedToken& a, const AddedToken& b) { return a.content < b.content; });
+  for (AddedToken& token : tokens) {
+    if (token.single_word && out.word_.empty()) {
+      LATTE_ASSIGN_OR_RETURN(const std::string pattern, TranslatePattern(kWordCharacter));
+      LATTE_ASSIGN_OR_RETURN(Regex word, Regex::Compile(pattern));
+      out.word_.push_back(std::move(word));
+    }
+    Round& round = out.rounds_[token.normalized ? 1 : 0];
+    round.starts[static_cast<uint8_t>(token.content.front())] = true;
+    round.tokens.push_back(std::move(token));
+  }
+  return out;
+}
+
+const AddedToken* AddedTokens::LongestAt(const Round& round, std::string_view text) const {
+  if (!round.starts[static_cast<uint8_t>(text.front())]) return nullptr;
+  const AddedToken* longest = nullptr;
+  auto low = round.tokens.begin();
+  auto high = round.tokens.end();
+  // Byte by byte, the range of tokens that begin like the text; the shortest of them stands first.
+  for (size_t depth = 0; depth < text.size() && low != high; ++depth) {
+    const auto byte_at = [depth](const AddedToken& token) {
+      return token.content.size() > depth ? static_cast<uint8_t>(token.content[depth]) : -1;
+    };
+    const int byte = static_cast<uint8_t>(text[depth]);
+    low = std::partition_point(low, high, [&](const AddedToken& t) { return byte_at(t) < byte; });
+    high = std::partition_point(low, high, [&](const AddedToken& t) { return byte_at(t) == byte; });
+    if (low != high && low->content.size() == depth + 1) longest = &*low;
+  }
+  return longest;
+}
+
+Result<bool> AddedTokens::StandsAlone(std::string_view text, size_t begin, size_t end) const {
+  RegexMatcher matcher(word_.front());
+  for (const size_t neighbour : {begin > 0 ? Before(text, begin) : text.size(), end}) {
+    if (neighbour == text.size()) continue;
+    const Utf8Step step = DecodeUtf8(text.substr(neighbour));
+    LATTE_ASSIGN_OR_RETURN(
+        const RegexMatch match,
+        matcher.Find(text.substr(neighbour, static_cast<size_t>(step.bytes)), 0));
+    if (match.found) return false;
+  }
+  return true;
+}
+
+Status AddedTokens::SplitRound(const Round& round, const Search& search, std::string_view text,
+                               size_t offset, std::vector<Piece>* out) const {
+  size_t done = 0;  // everything before it is in `out`
+  auto range = search.ranges.begin();
+  for (size_t at = 0; at < text.size();) {
+    while (range != search.ranges.end() && range->end <= offset + at) ++range;
+    if (range == search.ranges.end()) break;
+    if (offset + at < range->begin) {
+      at = range->begin - offset;
+      continue;
+    }
+    const AddedToken* token = LongestAt(round, text.substr(at, range->end - offset - at));
+    if (token == nullptr) {
+      ++at;
+      continue;
+    }
+    size_t begin = at;
+    size_t end = at + token->content.size();
+    at = end;
+    if (!(token->special ? search.special : search.added)) continue;
+    if (token->single_word) {
+      LATTE_ASSIGN_OR_RETURN(const bool alone, StandsAlone(text, begin, end));
+      if (!alone) continue;
+    }
+    if (token->lstrip) begin = std::max(WhiteSpaceBegin(text, begin), done);
+    if (token->rstrip) end = WhiteSpaceEnd(text, end);
+    if (done < begin) out->push_back({text.substr(done, begin - done), std::nullopt});
+    out->push_back({text.substr(begin, end - begin), token->id});
+    done = end;
+  }
+  if (done < text.size()) out->push_back({text.substr(done), std::nullopt});
+  return {};
+}
+
+Result<std::vector<AddedTokens::Piece>> AddedTokens::SplitAll(std::string_view text,
+                                                              const Search& search) const {
+  std::vector<Piece> pieces;
+  if (text.empty()) return pieces;
+  pieces.push_back({text, std::nullopt});
+  if (!search.special && !search.added) return pieces;
+  for (const Round& round : rounds_) {
+    if (round.tokens.empty()) continue;
+    std::vector<Piece> finer;
+    for (const Piece& piece : pieces) {
+      if (piece.id) {
+        finer.push_back(piece);
+      } else {
+        const auto offset = static_cast<size_t>(piece.text.data() - text.data());
+        LATTE_RETURN_IF_ERROR(SplitRound(round, search, piece.text, offset, &finer));
+      }
+    }
+    pieces = std::move(finer);
+  }
+  return pieces;
+}
+
+Result<std::vector<AddedTokens::Piece>> AddedTokens::Split(std::string_view text,
+                                                           bool parse_special,
+                                                           bool parse_added) const {
+  const Range whole{0, text.size()};
+  return SplitAll(text, {parse_special, parse_added, {&whole, 1}});
+}
+
+Result<std::vector<AddedTokens::Piece>> AddedTokens::Split(std::string_view text,
+                                                           std::span<const Range> ranges) const {
+  return SplitAll(text, {true, true, ranges});
+}
+
+}  // namespace latte

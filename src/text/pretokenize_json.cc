@@ -1,0 +1,206 @@
+#include "src/text/pretokenize_json.h"
+
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "src/text/unicode/printable.h"
+
+namespace latte {
+namespace {
+
+constexpr size_t kMaxSteps = 64;
+
+tl::unexpected<Error> NotSupported(const Json& at, std::string_view expected,
+                                   std::string_view found) {
+  return Unsupported(
+      fmt::format("{}: expected {}, found '{}', which Latte does not do; ids would "
+                  "be wrong without it",
+                  at.path(), expected, Printable(found)));
+}
+
+// Adds the members of a Sequence, those of a Sequence inside it in their place, or the thing
+// itself.
+Status AddMembers(const Json& node, std::string_view list_key, std::vector<Json>* members) {
+  LATTE_ASSIGN_OR_RETURN(const std::string type, node.GetString("type"));
+  if (type != "Sequence") {
+    members->push_back(node);
+    return {};
+  }
+  LATTE_ASSIGN_OR_RETURN(const Json list, node.Get(list_key));
+  if (!list.is_array() || list.size() + members->size() > kMaxSteps)
+    return Corrupt(fmt::format("{}: expected an array of at most {}", list.path(), kMaxSteps));
+  // As deep as the JSON door lets it be.
+  for (size_t i = 0; i < list.size(); ++i)
+    LATTE_RETURN_IF_ERROR(AddMembers(list.At(i), list_key, members));
+  return {};
+}
+
+Result<std::vector<Json>> Members(const Json& node, std::string_view list_key) {
+  std::vector<Json> members;
+  LATTE_RETURN_IF_ERROR(AddMembers(node, list_key, &members));
+  return members;
+}
+
+Result<SplitBehavior> ReadBehavior(const Json& split) {
+  LATTE_ASSIGN_OR_RETURN(const std::string name, split.GetString("behavior"));
+  if (name == "Isolated") return SplitBehavior::kIsolated;
+  if (name == "Removed") return SplitBehavior::kRemoved;
+  if (name == "MergedWithPrevious") return SplitBehavior::kMergedWithPrevious;
+  if (name == "MergedWithNext") return SplitBehavior::kMergedWithNext;
+  if (name == "Contiguous") return SplitBehavior::kContiguous;
+  return NotSupported(split, "a behavior of Split", name);
+}
+
+Result<PreTokenizeStep> ReadSplit(const Json& split) {
+  PreTokenizeStep step;
+  LATTE_ASSIGN_OR_RETURN(const Json pattern, split.Get("pattern"));
+  const bool regex = pattern.Find("Regex").has_value();
+  step.kind = regex ? PreTokenizeStep::Kind::kRegex : PreTokenizeStep::Kind::kLiteral;
+  LATTE_ASSIGN_OR_RETURN(step.pattern, pattern.GetString(regex ? "Regex" : "String"));
+  LATTE_ASSIGN_OR_RETURN(step.behavior, ReadBehavior(split));
+  LATTE_ASSIGN_OR_RETURN(step.invert, split.GetBoolOr("invert", false));
+  return step;
+}
+
+Result<PreTokenizeStep> ReadDigits(const Json& digits) {
+  LATTE_ASSIGN_OR_RETURN(const bool single, digits.GetBoolOr("individual_digits", false));
+  return PreTokenizeStep{
+      .pattern = R"(\p{N})",
+      .behavior = single ? SplitBehavior::kIsolated : SplitBehavior::kContiguous};
+}
+
+Status ReadByteLevel(const Json& byte_level, std::vector<PreTokenizeStep>* steps) {
+  LATTE_ASSIGN_OR_RETURN(const bool space, byte_level.GetBoolOr("add_prefix_space", true));
+  LATTE_ASSIGN_OR_RETURN(const bool regex, byte_level.GetBoolOr("use_regex", true));
+  if (space) steps->push_back({.kind = PreTokenizeStep::Kind::kPrefixSpace, .pattern = {}});
+  if (regex) steps->push_back({.pattern = std::string(kGpt2Pattern)});
+  return {};
+}
+
+Status ReadPreTokenizer(const Json& root, std::vector<PreTokenizeStep>* steps) {
+  LATTE_ASSIGN_OR_RETURN(const Json node, root.Get("pre_tokenizer"));
+  LATTE_ASSIGN_OR_RETURN(const std::vector<Json> members, Members(node, "pretokenizers"));
+  bool byte_level = false;
+  for (const Json& member : members) {
+    LATTE_ASSIGN_OR_RETURN(const std::string type, member.GetString("type"));
+    // Behind ByteLevel a step would see the byte-level alphabet instead of the text.
+    if (byte_level) return NotSupported(member, "ByteLevel as the last step", type);
+    LATTE_RETURN_IF_ERROR(ReadPreTokenizeStep(member, steps));
+    byte_level = type == "ByteLevel";
+  }
+  if (!byte_level)
+    return Unsupported(
+        fmt::format("{}: expected a ByteLevel step at the end, found none; only "
+                    "byte-level BPE is supported",
+                    node.path()));
+  return {};
+}
+
+Status CheckNormalizer(const Json& root) {
+  const auto node = root.Find("normalizer");
+  if (!node) return {};
+  LATTE_ASSIGN_OR_RETURN(const std::vector<Json> members, Members(*node, "normalizers"));
+  if (members.empty()) return {};
+  LATTE_ASSIGN_OR_RETURN(const std::string type, members.front().GetString("type"));
+  return NotSupported(members.front(), "no normalizer", type);
+}
+
+Status CheckDecoder(const Json& root) {
+  LATTE_ASSIGN_OR_RETURN(const Json node, root.Get("decoder"));
+  LATTE_ASSIGN_OR_RETURN(const std::vector<Json> members, Members(node, "decoders"));
+  bool byte_level = false;
+  for (const Json& member : members) {
+    LATTE_ASSIGN_OR_RETURN(const std::string type, member.GetString("type"));
+    if (byte_level && type == "Fuse") continue;  // joins what is one piece already
+    if (byte_level || type != "ByteLevel")
+      return NotSupported(member, "one ByteLevel decoder", type);
+    byte_level = true;
+  }
+  return {};
+}
+
+// The token that a piece of a template adds, by its text; nothing for one that adds none.
+Result<std::optional<std::string>> TokenOfPiece(const Json& special,
+                                                const std::optional<Json>& tokens) {
+  LATTE_ASSIGN_OR_RETURN(const std::string name, special.GetString("id"));
+  const std::optional<Json> entry = tokens ? tokens->Find(name) : std::nullopt;
+  const std::optional<Json> texts = entry ? entry->Find("tokens") : std::nullopt;
+  if (!texts) return std::optional(name);
+  if (!texts->is_array() || texts->size() > 1)
+    return NotSupported(*texts, "at most one token", fmt::format("{}", texts->size()));
+  if (texts->size() == 0) return std::optional<std::string>();
+  LATTE_ASSIGN_OR_RETURN(std::string text, texts->At(0).AsString());
+  return std::optional(std::move(text));
+}
+
+// Only the forms that put nothing or one special token before the text: {Sequence A} alone or
+// behind a {SpecialToken}.
+Result<std::optional<std::string>> ReadTemplate(const Json& node) {
+  LATTE_ASSIGN_OR_RETURN(const Json single, node.Get("single"));
+  const auto refuse = [&] {
+    return NotSupported(single, "the text, with at most one special token before it",
+                        "another template");
+  };
+  if (!single.is_array()) return refuse();
+  std::optional<std::string> before;
+  bool text = false;
+  for (size_t i = 0; i < single.size(); ++i) {
+    if (const auto sequence = single.At(i).Find("Sequence")) {
+      LATTE_ASSIGN_OR_RETURN(const std::string which, sequence->GetString("id"));
+      if (which != "A" || text) return refuse();
+      text = true;
+    } else if (const auto special = single.At(i).Find("SpecialToken")) {
+      LATTE_ASSIGN_OR_RETURN(auto token, TokenOfPiece(*special, node.Find("special_tokens")));
+      if (!token) continue;
+      if (text || before) return refuse();
+      before = std::move(token);
+    } else {
+      return refuse();
+    }
+  }
+  if (!text) return refuse();
+  return before;
+}
+
+Status ReadPostProcessor(const Json& root, std::optional<std::string>* template_bos) {
+  const auto node = root.Find("post_processor");
+  if (!node) return {};
+  LATTE_ASSIGN_OR_RETURN(const std::vector<Json> members, Members(*node, "processors"));
+  for (const Json& member : members) {
+    LATTE_ASSIGN_OR_RETURN(const std::string type, member.GetString("type"));
+    if (type == "ByteLevel") continue;  // moves offsets only
+    if (type != "TemplateProcessing")
+      return NotSupported(member, "ByteLevel or TemplateProcessing", type);
+    LATTE_ASSIGN_OR_RETURN(auto before, ReadTemplate(member));
+    if (!before) continue;
+    if (template_bos->has_value())
+      return NotSupported(member, "one template that adds a token", "a second one");
+    *template_bos = std::move(before);
+  }
+  return {};
+}
+
+}  // namespace
+
+Status ReadPipeline(const Json& root, std::vector<PreTokenizeStep>* steps,
+                    std::optional<std::string>* template_bos) {
+  LATTE_RETURN_IF_ERROR(CheckNormalizer(root));
+  LATTE_RETURN_IF_ERROR(ReadPreTokenizer(root, steps));
+  LATTE_RETURN_IF_ERROR(ReadPostProcessor(root, template_bos));
+  return CheckDecoder(root);
+}
+
+Status ReadPreTokenizeStep(const Json& member, std::vector<PreTokenizeStep>* steps) {
+  LATTE_ASSIGN_OR_RETURN(const std::string type, member.GetString("type"));
+  if (type == "ByteLevel") return ReadByteLevel(member, steps);
+  if (type != "Split" && type != "Digits")
+    return NotSupported(member, "Split, Digits or ByteLevel", type);
+  LATTE_ASSIGN_OR_RETURN(PreTokenizeStep step,
+                         type == "Split" ? ReadSplit(member) : ReadDigits(member));
+  steps->push_back(std::move(step));
+  return {};
+}
+
+}  // namespace latte

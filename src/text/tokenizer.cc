@@ -1,0 +1,358 @@
+#include "src/text/tokenizer.h"
+
+#include <array>
+#include <unordered_map>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "src/base/file.h"
+#include "src/text/added_tokens.h"
+#include "src/text/bpe.h"
+#include "src/text/chat_template_files.h"
+#include "src/text/pretokenize.h"
+#include "src/text/tokenizer_json.h"
+#include "src/text/tokenizer_tiktoken.h"
+#include "src/text/unicode/printable.h"
+#include "src/text/unicode/unicode.h"
+
+namespace latte {
+namespace {
+
+constexpr int64_t kMaxFileBytes = int64_t{256} << 20;
+constexpr int64_t kMaxTiktokenBytes = int64_t{64} << 20;
+constexpr size_t kMaxTextBytes = (size_t{1} << 31) - 1;
+
+using TokenIds = std::unordered_map<std::string_view, int32_t>;
+
+// Tokens that ignore_merges may take for a whole piece. A special token is never one: it comes from
+// text only where Encode was asked to parse it.
+Bpe::WholePieces WholePieces(const TokenizerFile& file, const std::vector<bool>& special) {
+  Bpe::WholePieces pieces;
+  if (!file.ignore_merges) return pieces;
+  for (size_t id = 0; id < file.token_bytes.size(); ++id)
+    if (file.is_byte_level[id] && !special[id])
+      pieces.emplace(file.token_bytes[id], static_cast<int32_t>(id));
+  return pieces;
+}
+
+TokenIds IndexTokens(const TokenizerFile& file) {
+  TokenIds ids;
+  ids.reserve(file.token_bytes.size());
+  for (const AddedToken& token : file.added)
+    ids.emplace(file.token_bytes[static_cast<size_t>(token.id)], token.id);
+  for (const bool byte_level : {true, false})
+    for (size_t id = 0; id < file.token_bytes.size(); ++id)
+      if (file.is_byte_level[id] == byte_level && !file.token_bytes[id].empty())
+        ids.emplace(file.token_bytes[id], static_cast<int32_t>(id));
+  return ids;
+}
+
+}  // namespace
+
+struct Tokenizer::State {
+  State(TokenizerFile parsed, TokenizerConfig settings, std::vector<bool> special_tokens,
+        PreTokenizer splitter, AddedTokens finder)
+      : file(std::move(parsed)),
+        config(std::move(settings)),
+        special(std::move(special_tokens)),
+        pre_tokenizer(std::move(splitter)),
+        added(std::move(finder)),
+        bpe(file.byte_tokens, file.merges, WholePieces(file, special),
+            file.is_tiktoken ? MergeOrder::kByResult : MergeOrder::kByPlace),
+        ids(IndexTokens(file)) {
+    file.merges = {};  // Bpe has its own table
+  }
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+
+  // Buffers of one call to Encode.
+  struct Scratch {
+    explicit Scratch(const PreTokenizer& pre_tokenizer) : words(pre_tokenizer) {}
+    PreTokenizer::Scratch words;
+    BpeScratch bpe;
+  };
+
+  // Appends the ids of text without added tokens.
+  Status EncodePlain(std::string_view text, Scratch* scratch, std::vector<int32_t>* out) const {
+    LATTE_ASSIGN_OR_RETURN(const auto* words, pre_tokenizer.Split(text, &scratch->words));
+    for (const std::string_view word : *words) bpe.Encode(word, &scratch->bpe, out);
+    return {};
+  }
+
+  // The parts of a text that are encoded on their own, whatever stands at their borders.
+  std::vector<std::string_view> Chunks(std::string_view text) const {
+    return file.is_tiktoken ? TiktokenChunks(text) : std::vector{text};
+  }
+
+  TokenizerFile file;
+  TokenizerConfig config;
+  std::vector<bool> special;  // by id
+  PreTokenizer pre_tokenizer;
+  AddedTokens added;
+  Bpe bpe;       // its keys point into `file`
+  TokenIds ids;  // and so do these
+  std::optional<int32_t> bos, eos, pad;
+};
+
+namespace {
+
+std::optional<int32_t> FindToken(const TokenIds& ids, const std::optional<std::string>& text) {
+  const auto found = text ? ids.find(*text) : ids.end();
+  if (found == ids.end()) return std::nullopt;
+  return found->second;
+}
+
+tl::unexpected<Error> NoSuchToken(std::string_view key, std::string_view text,
+                                  std::string_view needed_by) {
+  return Corrupt(fmt::format(
+      "tokenizer_config.json: '{}' is '{}', which is no token of this tokenizer, and {} needs it",
+      key, Printable(text), needed_by));
+}
+
+Error WithFileName(Error error) {
+  error.message = "tokenizer.json: " + error.message;
+  return error;
+}
+
+Status CheckSize(size_t bytes) {
+  if (bytes <= kMaxTextBytes) return {};
+  return InvalidArgument(fmt::format("text of {} bytes: expected at most {}; encode it in parts",
+                                     bytes, kMaxTextBytes));
+}
+
+struct JoinedText {
+  std::string text;  // valid UTF-8
+  std::vector<AddedTokens::Range> trusted;
+};
+
+// Invalid UTF-8 is replaced run by run: bytes of different trust never make a code point together.
+JoinedText Join(std::span<const TextPiece> pieces) {
+  JoinedText out;
+  for (size_t i = 0; i < pieces.size();) {
+    const bool trusted = pieces[i].trusted;
+    std::string run;
+    for (; i < pieces.size() && (pieces[i].trusted == trusted || pieces[i].text.empty()); ++i)
+      run += pieces[i].text;
+    const size_t begin = out.text.size();
+    AppendValidUtf8(run, &out.text);
+    if (trusted && begin < out.text.size()) out.trusted.push_back({begin, out.text.size()});
+  }
+  return out;
+}
+
+// The text of an optional file; nothing when it is not there.
+Result<std::optional<std::string>> ReadIfThere(const std::string& path) {
+  if (!Exists(path)) return std::optional<std::string>();
+  return ReadFile(path, kMaxFileBytes).map([](std::string text) {
+    return std::optional(std::move(text));
+  });
+}
+
+// Asks special_tokens_map.json for what tokenizer_config.json leaves open.
+Status ReadSpecialTokensMap(const std::string& dir, TokenizerConfig* names) {
+  if (names->lists_added_tokens || (names->bos_token && names->eos_token)) return {};
+  const std::string name = "special_tokens_map.json";
+  if (!IsRegularFile(fmt::format("{}/{}", dir, name))) return {};
+  LATTE_ASSIGN_OR_RETURN(const std::string text,
+                         ReadFile(fmt::format("{}/{}", dir, name), kMaxFileBytes));
+  return AddSpecialTokensMap(text, names);
+}
+
+}  // namespace
+
+Result<Tokenizer> Tokenizer::FromJson(std::string_view tokenizer_json,
+                                      std::string_view config_json) {
+  LATTE_ASSIGN_OR_RETURN(TokenizerFile file, ParseTokenizerFile(tokenizer_json));
+  if (config_json.empty()) return Build(std::move(file), {});
+  LATTE_ASSIGN_OR_RETURN(TokenizerConfig config, ParseTokenizerConfig(config_json));
+  return Build(std::move(file), std::move(config));
+}
+
+Result<Tokenizer> Tokenizer::FromTiktoken(std::string_view tiktoken_model,
+                                          std::string_view config_json) {
+  LATTE_ASSIGN_OR_RETURN(TokenizerFile file, ParseTiktokenFile(tiktoken_model, config_json));
+  LATTE_ASSIGN_OR_RETURN(TokenizerConfig config, ParseTokenizerConfig(config_json));
+  return Build(std::move(file), std::move(config));
+}
+
+Result<Tokenizer> Tokenizer::Build(TokenizerFile file, TokenizerConfig config) {
+  if (!config.bos_token) config.bos_token = file.template_bos;
+  LATTE_ASSIGN_OR_RETURN(PreTokenizer pre_tokenizer,
+                         PreTokenizer::Create(file.steps).map_error(WithFileName));
+  LATTE_ASSIGN_OR_RETURN(AddedTokens added, AddedTokens::Create(file.added));
+  std::vector<bool> special(file.token_bytes.size());
+  for (const AddedToken& token : file.added) special[static_cast<size_t>(token.id)] = token.special;
+  const auto state = std::make_shared<State>(std::move(file), std::move(config), std::move(special),
+                                             std::move(pre_tokenizer), std::move(added));
+  const TokenizerConfig& names = state->config;
+  state->bos = FindToken(state->ids, names.bos_token);
+  state->eos = FindToken(state->ids, names.eos_token);
+  state->pad = FindToken(state->ids, names.pad_token);
+  Tokenizer out(state);
+  if (out.adds_bos() && names.bos_token && !state->bos)
+    return NoSuchToken("bos_token", *names.bos_token, "every prompt");
+  return out;
+}
+
+Result<Tokenizer> Tokenizer::Load(const std::string& dir) {
+  const std::string json_path = dir + "/tokenizer.json";
+  const std::string tiktoken_path = dir + "/tiktoken.model";
+  const std::string config_path = dir + "/tokenizer_config.json";
+  const bool tiktoken = !Exists(json_path) && Exists(tiktoken_path);
+  LATTE_ASSIGN_OR_RETURN(const std::string text, tiktoken
+                                                     ? ReadFile(tiktoken_path, kMaxTiktokenBytes)
+                                                     : ReadFile(json_path, kMaxFileBytes));
+  LATTE_ASSIGN_OR_RETURN(const std::optional<std::string> config, ReadIfThere(config_path));
+  if (tiktoken && !config)
+    return NotFound(config_path + ": expected this file beside tiktoken.model, found none");
+  const auto in_folder = [&](Error error) {
+    error.message = fmt::format("{}/{}", dir, error.message);
+    return error;
+  };
+  LATTE_ASSIGN_OR_RETURN(TokenizerFile file,
+                         (tiktoken ? ParseTiktokenFile(text, *config) : ParseTokenizerFile(text))
+                             .map_error(in_folder));
+  TokenizerConfig names;
+  if (config) {
+    LATTE_ASSIGN_OR_RETURN(names, ParseTokenizerConfig(*config).map_error(in_folder));
+  }
+  if (names.chat_template.problem)
+    names.chat_template.problem = in_folder(*names.chat_template.problem);
+  LATTE_RETURN_IF_ERROR(ReadSpecialTokensMap(dir, &names).map_error(in_folder));
+  LATTE_ASSIGN_OR_RETURN(names.chat_template,
+                         LoadChatTemplate(dir, std::move(names.chat_template)));
+  return Build(std::move(file), std::move(names)).map_error(in_folder);
+}
+
+Result<std::vector<int32_t>> Tokenizer::Encode(std::string_view text, EncodeOptions options) const {
+  LATTE_RETURN_IF_ERROR(CheckSize(text.size()));
+  std::vector<int32_t> ids;
+  if (options.add_bos) {
+    if (!state_->bos)
+      return InvalidArgument("the tokenizer has no BOS token: tokenizer_config.json names none");
+    ids.push_back(*state_->bos);
+  }
+  std::string repaired;
+  if (ValidUtf8Prefix(text) != text.size()) {
+    AppendValidUtf8(text, &repaired);
+    text = repaired;
+  }
+  State::Scratch scratch(state_->pre_tokenizer);
+  for (const std::string_view chunk : state_->Chunks(text)) {
+    LATTE_ASSIGN_OR_RETURN(const auto pieces,
+                           state_->added.Split(chunk, options.parse_special, options.parse_added));
+    for (const AddedTokens::Piece& piece : pieces) {
+      if (piece.id)
+        ids.push_back(*piece.id);
+      else
+        LATTE_RETURN_IF_ERROR(state_->EncodePlain(piece.text, &scratch, &ids));
+    }
+  }
+  return ids;
+}
+
+Result<std::vector<int32_t>> Tokenizer::EncodePieces(std::span<const TextPiece> pieces) const {
+  size_t bytes = 0;
+  for (const TextPiece& piece : pieces) bytes += piece.text.size();
+  LATTE_RETURN_IF_ERROR(CheckSize(bytes));
+  const JoinedText joined = Join(pieces);
+  LATTE_ASSIGN_OR_RETURN(const auto found, state_->added.Split(joined.text, joined.trusted));
+  // Chunks of the whole text cut what lies between tokens, never a token: a long message cannot
+  // move a chunk's border into the mark of a turn.
+  const std::vector<std::string_view> chunks = state_->Chunks(joined.text);
+  auto chunk = chunks.begin();
+  State::Scratch scratch(state_->pre_tokenizer);
+  std::vector<int32_t> ids;
+  for (const AddedTokens::Piece& piece : found) {
+    if (piece.id) {
+      ids.push_back(*piece.id);
+      continue;
+    }
+    for (std::string_view rest = piece.text; !rest.empty();) {
+      while (chunk->data() + chunk->size() <= rest.data()) ++chunk;
+      const auto left = static_cast<size_t>(chunk->data() + chunk->size() - rest.data());
+      const std::string_view part = rest.substr(0, left);
+      LATTE_RETURN_IF_ERROR(state_->EncodePlain(part, &scratch, &ids));
+      rest.remove_prefix(part.size());
+    }
+  }
+  return ids;
+}
+
+Result<std::string> Tokenizer::Decode(std::span<const int32_t> ids, bool skip_special) const {
+  std::string out;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    const int32_t id = ids[i];
+    if (id < 0 || id >= vocab_size())
+      return InvalidArgument(
+          fmt::format("token id {} at place {}: expected 0 to {}", id, i, vocab_size() - 1));
+    if (!skip_special || !IsSpecial(id)) out += TokenBytes(id);
+  }
+  return out;
+}
+
+std::string_view Tokenizer::TokenBytes(int32_t id) const {
+  if (id < 0 || id >= vocab_size()) return {};
+  return state_->file.token_bytes[static_cast<size_t>(id)];
+}
+
+int32_t Tokenizer::vocab_size() const {
+  return static_cast<int32_t>(state_->file.token_bytes.size());
+}
+std::optional<int32_t> Tokenizer::bos_id() const { return state_->bos; }
+std::optional<int32_t> Tokenizer::eos_id() const { return state_->eos; }
+std::optional<int32_t> Tokenizer::pad_id() const { return state_->pad; }
+const std::string& Tokenizer::chat_template() const { return state_->config.chat_template.text; }
+const std::vector<std::string>& Tokenizer::unused_chat_templates() const {
+  return state_->config.chat_template.left_aside;
+}
+
+Status Tokenizer::CheckChatTemplate() const {
+  const TokenizerConfig& config = state_->config;
+  const std::string& text = config.chat_template.text;
+  if (text.empty() && config.chat_template.problem)
+    return tl::unexpected(*config.chat_template.problem);
+  const auto lacks = [&](std::string_view key, const std::optional<std::string>& token,
+                         const std::optional<int32_t>& id) {
+    return token && !id && text.find(key) != std::string::npos;
+  };
+  if (lacks("bos_token", config.bos_token, state_->bos))
+    return NoSuchToken("bos_token", *config.bos_token, "the chat template");
+  if (lacks("eos_token", config.eos_token, state_->eos))
+    return NoSuchToken("eos_token", *config.eos_token, "the chat template");
+  return {};
+}
+
+bool Tokenizer::adds_bos() const {
+  return state_->config.add_bos_token.value_or(state_->file.template_bos.has_value());
+}
+
+std::optional<int32_t> Tokenizer::TokenId(std::string_view token_text) const {
+  const auto found = state_->ids.find(token_text);
+  if (found == state_->ids.end()) return std::nullopt;
+  return found->second;
+}
+
+bool Tokenizer::IsSpecial(int32_t id) const {
+  return id >= 0 && id < vocab_size() && state_->special[static_cast<size_t>(id)];
+}
+
+std::string StreamDecoder::Push(int32_t id) {
+  if (skip_special_ && tokenizer_.IsSpecial(id)) return {};
+  pending_ += tokenizer_.TokenBytes(id);
+  const size_t ready = pending_.size() - UnfinishedUtf8Suffix(pending_);
+  std::string out;
+  AppendValidUtf8(std::string_view(pending_).substr(0, ready), &out);
+  pending_.erase(0, ready);
+  return out;
+}
+
+std::string StreamDecoder::Flush() {
+  std::string out;
+  AppendValidUtf8(pending_, &out);
+  pending_.clear();
+  return out;
+}
+
+}  // namespace latte

@@ -1,0 +1,149 @@
+// Cached rows: how far each format is from what was appended, and that every row of the registry
+// reads the same numbers.
+#include <gtest/gtest.h>
+
+#include "tests/conformance/support/compare.h"
+#include "tests/conformance/support/rows.h"
+
+namespace latte {
+namespace {
+
+constexpr CacheDType kFormats[] = {CacheDType::Plain(DType::kF32),  CacheDType::Plain(DType::kF16),
+                                   CacheDType::Plain(DType::kBF16), {DType::kU8, RowKind::kF8},
+                                   {DType::kU8, RowKind::kF8Dense}, {DType::kU8, RowKind::kI8},
+                                   {DType::kU8, RowKind::kQ6}};
+
+struct Widths {
+  int64_t c, r;
+};
+constexpr Widths kWidths[] = {{512, 64}, {256, 32}, {256, 64}, {512, 0},
+                              {1, 1},    {33, 31},  {130, 6},  {65, 63}};
+
+// Some rows in pages of 16, appended by the reference.
+struct Rows {
+  Rows(CacheDType cache, Widths w, std::mt19937& rng)
+      : latent(DType::kF32, {kCount, w.c}, 3),
+        rope(DType::kF32, {kCount, w.r}, 2),
+        pages(cache.dtype, {4, 16, cache.Width(w.c, w.r)}),
+        format{cache.kind} {
+    FillRandom(latent, rng);
+    FillRandom(rope, rng);
+    for (int64_t t = 0; t < kCount; ++t) slots.push_back(table[t / 16] * 16 + t % 16);
+  }
+  void Append() const { RunRef<AppendOp>({latent, rope, pages, slots, format}); }
+  GatherPagesOp::Params Gather(const TensorView& y, int64_t begin) const {
+    return {pages, table, begin, y, latent.view().shape[1], format};
+  }
+
+  static constexpr int64_t kCount = 37;
+  Guarded latent, rope, pages;
+  RowFormat format;
+  std::vector<int32_t> table = {2, 0, 3};
+  std::vector<int64_t> slots;
+};
+
+TEST(CachedRowConformance, EveryRowReadsTheSameNumbers) {
+  std::mt19937 rng(9);
+  for (const CacheDType cache : kFormats)
+    for (const Widths w : kWidths) {
+      SCOPED_TRACE(fmt::format("{} C={} R={}", Name(cache), w.c, w.r));
+      const Rows rows(cache, w, rng);
+      rows.Append();
+      for (const auto& [begin, end] : {std::pair<int64_t, int64_t>{0, 37}, {15, 33}, {36, 36}}) {
+        Tensor want(DType::kF32, {end - begin, w.c + w.r});
+        RunRef<GatherPagesOp>(rows.Gather(want, begin));
+        const Guarded y(DType::kF32, {end - begin, w.c + w.r});
+        ForEachFastRow<GatherPagesOp>(GatherPagesOp::ShapeOf(rows.Gather(y, begin)),
+                                      [&](const Kernel<GatherPagesOp>& row) {
+                                        for (const int threads : {1, 3}) {
+                                          RunRow(row, rows.Gather(y, begin), threads);
+                                          ASSERT_TRUE(SameBits(y, want));
+                                        }
+                                      });
+        if (HasFatalFailure()) return;
+      }
+    }
+}
+
+// Half the distance between neighbouring numbers of a format, for numbers between −1 and 1.
+double Step(RowKind kind, bool rope, double x) {
+  switch (kind) {
+    case RowKind::kF8:
+    case RowKind::kF8Dense:
+      return std::abs(x) / 16 + 0x1p-10;
+    case RowKind::kI8:
+      return rope ? 1.01 / (2 * 32639) + 0x1p-22 : 1.001 / 254;
+    case RowKind::kQ6:
+      // Scales are rounded up to bf16.
+      return (rope ? 1.01 / (2 * 2047) : 1.01 / 30) * (1 + 0x1p-7);
+    case RowKind::kPlain:
+      break;
+  }
+  return 0;
+}
+
+TEST(CachedRowConformance, NumbersComeBackWithinHalfAStep) {
+  std::mt19937 rng(10);
+  for (const CacheDType cache : kFormats) {
+    if (cache.kind == RowKind::kPlain) continue;
+    for (const Widths w : kWidths) {
+      SCOPED_TRACE(fmt::format("{} C={} R={}", Name(cache), w.c, w.r));
+      const Rows rows(cache, w, rng);
+      rows.Append();
+      Tensor y(DType::kF32, {Rows::kCount, w.c + w.r});
+      RunRef<GatherPagesOp>(rows.Gather(y, 0));
+      for (int64_t t = 0; t < Rows::kCount; ++t)
+        for (int64_t i = 0; i < w.c + w.r; ++i) {
+          const double x = static_cast<double>(i < w.c ? GetValue(rows.latent, t, i)
+                                                       : GetValue(rows.rope, t, i - w.c));
+          const bool bf16 = cache.kind == RowKind::kF8 && i >= w.c;
+          ASSERT_NEAR(static_cast<double>(GetValue(y, t, i)), x,
+                      bf16 ? std::abs(x) * 0x1p-8 : Step(cache.kind, i >= w.c, x))
+              << t << ", " << i;
+        }
+    }
+  }
+}
+
+// What is not finite does not pass for a number, nor does it end the process.
+TEST(CachedRowConformance, NanStaysNanAndInfinitySaturates) {
+  std::mt19937 rng(11);
+  for (const CacheDType cache : kFormats) {
+    if (cache.kind == RowKind::kPlain) continue;
+    SCOPED_TRACE(Name(cache));
+    const Rows rows(cache, {512, 64}, rng);
+    rows.latent.view().Row<float>(1)[7] = std::nanf("");
+    rows.latent.view().Row<float>(2)[7] = -INFINITY;
+    for (int64_t i = 0; i < 512; ++i) rows.latent.view().Row<float>(3)[i] = 0;
+    rows.Append();
+    Tensor y(DType::kF32, {Rows::kCount, 576});
+    RunRef<GatherPagesOp>(rows.Gather(y, 0));
+    EXPECT_TRUE(std::isnan(GetValue(y, 1, 7)));
+    EXPECT_LE(GetValue(y, 2, 7), -0.9f);
+    EXPECT_TRUE(std::isfinite(GetValue(y, 2, 7)));
+    for (int64_t i = 0; i < 512; ++i) EXPECT_EQ(GetValue(y, 3, i), 0.0f);
+  }
+}
+
+TEST(CachedRow, BytesPerToken) {
+  EXPECT_EQ((CacheDType{DType::kU8, RowKind::kF8}.RowBytes(512, 64)), 656);
+  EXPECT_EQ((CacheDType{DType::kU8, RowKind::kF8Dense}.RowBytes(512, 64)), 576);
+  EXPECT_EQ((CacheDType{DType::kU8, RowKind::kI8}.RowBytes(512, 64)), 648);
+  EXPECT_EQ((CacheDType{DType::kU8, RowKind::kQ6}.RowBytes(512, 64)), 450);  // 6.25 bits each
+}
+
+TEST(CachedRow, F8RoundsToNearestEvenAndSaturates) {
+  for (int code = 0; code < 256; ++code) {
+    if ((code & 0x7f) == 0x7f) continue;
+    const float x = F8E4M3ToFloat(static_cast<uint8_t>(code));
+    EXPECT_EQ(FloatToF8E4M3(x), code);
+  }
+  EXPECT_EQ(F8E4M3ToFloat(FloatToF8E4M3(1.0625f)), 1.0f);  // half-way: to even
+  EXPECT_EQ(F8E4M3ToFloat(FloatToF8E4M3(1.1875f)), 1.25f);
+  EXPECT_EQ(F8E4M3ToFloat(FloatToF8E4M3(1e30f)), 448.0f);
+  EXPECT_EQ(F8E4M3ToFloat(FloatToF8E4M3(-INFINITY)), -448.0f);
+  EXPECT_EQ(F8E4M3ToFloat(FloatToF8E4M3(0x1p-10f)), 0.0f);  // half of the least: to even
+}
+
+}  // namespace
+}  // namespace latte

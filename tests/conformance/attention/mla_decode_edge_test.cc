@@ -1,0 +1,245 @@
+// mla_decode at the edges: lengths around pages and splits, pages that sequences share, scores of
+// 10⁴, caches and queries of zeros. Tolerances are FlashMLA's.
+#include <gtest/gtest.h>
+
+#include "tests/conformance/support/compare.h"
+#include "tests/conformance/support/decode_grid.h"
+
+namespace latte {
+namespace {
+
+using Row = DecodeKernel;
+
+constexpr CacheDType kCaches[] = {
+    CacheDType::Plain(DType::kF32),  CacheDType::Plain(DType::kF16),
+    CacheDType::Plain(DType::kBF16), {DType::kU8, RowKind::kF8},
+    {DType::kU8, RowKind::kF8Dense}, {DType::kU8, RowKind::kI8},
+    {DType::kU8, RowKind::kQ6},
+};
+// The reference looks at everything.
+constexpr int64_t kAllPairs = int64_t{1} << 40;
+
+template <class F>
+void ForEachCache(DecodeShape s, const F& f) {
+  for (const CacheDType cache : kCaches) {
+    s.cache = cache;
+    SCOPED_TRACE(Describe(s));
+    f(s);
+    if (::testing::Test::HasFatalFailure()) return;
+  }
+}
+
+template <class F>
+void ForEachFastRowOf(const DecodeCase& c, const F& f) {
+  ForEachFastRow<MlaDecodeOp>(MlaDecodeOp::ShapeOf(c.Params()), f);
+}
+
+// Lengths of one less than a page, a block or a split of 1024, of one, and of one more; and
+// sequences that are all queries, the most there can be: a token sees at least itself.
+std::vector<SequenceShape> LengthsAround(int64_t page_tokens, int64_t query_len) {
+  std::vector<SequenceShape> out = {{1, 1}, {17, 17}, {65, 65}};
+  for (const int64_t edge : {page_tokens, 2 * page_tokens, int64_t{64}, int64_t{1024}})
+    for (const int64_t length : {edge - 1, edge, edge + 1}) out.push_back({query_len, length});
+  return out;
+}
+
+TEST(MlaDecodeEdge, LengthsAroundPagesAndSplits) {
+  const Normals normals;
+  std::mt19937 rng(31);
+  for (const int64_t page_tokens : {16, 32, 64, 128, 256})
+    for (const int64_t query_len : {1, 3})
+      ForEachCache(
+          {5, 64, 64, page_tokens, CacheDType(), 0.09f, LengthsAround(page_tokens, query_len)},
+          [&](const DecodeShape& s) {
+            DecodeCase c(s, rng, normals);
+            ExpectEveryRowWithinGrid(c, s, kAllPairs);
+          });
+}
+
+// Threads take runs of its six splits. Of three tokens the first two see nothing of the last split.
+TEST(MlaDecodeEdge, SplitsOfALoneSequence) {
+  const Normals normals;
+  std::mt19937 rng(33);
+  for (const int64_t query_len : {1, 3})
+    ForEachCache({5, 64, 64, 64, CacheDType(), 0.09f, {{query_len, 5121}}},
+                 [&](const DecodeShape& s) {
+                   DecodeCase c(s, rng, normals);
+                   ExpectEveryRowWithinGrid(c, s, kAllPairs);
+                   ForEachFastRowOf(c, [&](const Row& row) { ExpectSameBitsEachRun(row, c, 2); });
+                 });
+}
+
+// A copy of a case's pages in which every sequence has its own.
+struct OwnPages {
+  explicit OwnPages(const DecodeCase& c) : sequences(c.sequences) {
+    const TensorView& from = c.pages;
+    int64_t count = 0;
+    for (const DecodeSequence& s : c.sequences) count += std::ssize(s.page_table);
+    pages = Tensor(from.dtype, {count, from.shape[1], from.shape[2]});
+    const int64_t bytes = from.shape[1] * from.shape[2] * SizeOf(from.dtype);
+    tables.resize(sequences.size());
+    int32_t next = 0;
+    for (size_t i = 0; i < sequences.size(); ++i) {
+      for (const int32_t page : c.sequences[i].page_table) {
+        std::memcpy(pages.view().data + next * bytes, from.data + page * bytes,
+                    static_cast<size_t>(bytes));
+        tables[i].push_back(next++);
+      }
+      sequences[i].page_table = tables[i];
+    }
+  }
+  Tensor pages;
+  std::vector<std::vector<int32_t>> tables;
+  std::vector<DecodeSequence> sequences;
+};
+
+TEST(MlaDecodeEdge, SequencesThatSharePages) {
+  const Normals normals;
+  std::mt19937 rng(32);
+  DecodeShape shape = {9, 512, 64, 32, CacheDType(), 0.04f, {{1, 200}, {2, 170}, {1, 97}}};
+  shape.pool = 6;
+  ForEachCache(shape, [&](const DecodeShape& s) {
+    DecodeCase c(s, rng, normals);
+    ExpectEveryRowWithinGrid(c, s, kAllPairs);
+    const OwnPages own(c);
+    ForEachFastRowOf(c, [&](const Row& row) {
+      RunRow(row, c.Params(), 2);
+      MlaDecodeOp::Params p = c.Params();
+      const Tensor o(DType::kF32, {4, s.heads, s.c});
+      const Tensor lse(DType::kF32, {4, s.heads});
+      p.pages = own.pages;
+      p.sequences = own.sequences;
+      p.o_latent = o;
+      p.lse = lse;
+      RunRow(row, p, 2);
+      ASSERT_TRUE(SameBits(c.o, o));
+      ASSERT_TRUE(SameBits(c.lse, lse));
+    });
+  });
+}
+
+TEST(MlaDecodeEdge, TwentyRunsGiveTheSameBits) {
+  const Normals normals;
+  std::mt19937 rng(33);
+  const int runs = 20 / static_cast<int>(GridShare());
+  ForEachCache({16, 512, 64, 64, CacheDType(), 0.04f, {{1, 2100}, {2, 1025}, {1, 65}}},
+               [&](const DecodeShape& s) {
+                 DecodeCase c(s, rng, normals);
+                 ForEachFastRowOf(c, [&](const Row& row) { ExpectSameBitsEachRun(row, c, runs); });
+               });
+}
+
+// Keys that the token of a call's row sees.
+int64_t KeysOf(const DecodeCase& c, int64_t token) {
+  for (const DecodeSequence& s : c.sequences)
+    if (token < s.query_start + s.query_len)
+      return s.total_len - s.query_len + 1 + token - s.query_start;
+  return 0;
+}
+
+// All scores are zero.
+void ExpectLseOfZeros(const DecodeCase& c) {
+  const TensorView lse = c.lse;
+  for (int64_t t = 0; t < lse.shape[0]; ++t)
+    for (int64_t h = 0; h < lse.shape[1]; ++h) {
+      const double want = std::log(static_cast<double>(KeysOf(c, t)));
+      ASSERT_NEAR(static_cast<double>(GetValue(lse, t, h)), want, kDecodeGrid.lse.Of(want));
+    }
+}
+
+DecodeShape SomeLengths(float scale) {
+  return {5, 512, 64, 64, CacheDType(), scale, {{1, 1}, {3, 140}, {1, 63}, {1, 1030}}};
+}
+
+TEST(MlaDecodeEdge, CachesOfZerosGiveZeros) {
+  const Normals normals;
+  std::mt19937 rng(34);
+  // Cached rows have rank 1.
+  const auto draw = [&](const TensorView& t, std::mt19937& g) {
+    if (t.rank == 1)
+      std::memset(t.data, 0, static_cast<size_t>(t.shape[0] * SizeOf(t.dtype)));
+    else
+      normals(t, g);
+  };
+  ForEachCache(SomeLengths(0.04f), [&](const DecodeShape& s) {
+    DecodeCase c(s, rng, draw);
+    ForEachFastRowOf(c, [&](const Row& row) {
+      c.PoisonOutputs();
+      RunRow(row, c.Params(), 2);
+      const TensorView o = c.o;
+      ASSERT_TRUE(std::all_of(o.Ptr<float>(), o.Ptr<float>() + o.elements(),
+                              [](float value) { return value == 0.0f; }));
+      ExpectLseOfZeros(c);
+    });
+  });
+}
+
+TEST(MlaDecodeEdge, QueriesOfZerosGiveTheMean) {
+  const Normals normals;
+  std::mt19937 rng(35);
+  ForEachCache(SomeLengths(0.04f), [&](const DecodeShape& s) {
+    DecodeCase c(s, rng, normals);
+    FillWith(c.q_latent, 0);
+    FillWith(c.q_rope, 0);
+    ExpectEveryRowWithinGrid(c, s);
+  });
+}
+
+// All keys have one rope part and queries look at it alone: all weights are equal.
+TEST(MlaDecodeEdge, EqualScoresOf10000) {
+  const Normals normals;
+  std::mt19937 rng(36);
+  for (const float sign : {1.0f, -1.0f})
+    ForEachCache(SomeLengths(10000.0f / 64), [&](const DecodeShape& s) {
+      const auto draw = [&](const TensorView& t, std::mt19937& g) {
+        normals(t, g);
+        if (t.rank > 1) return;
+        const TensorView rope = t.Slice(0, s.c, s.c + s.r);
+        for (int64_t i = 0; i < s.r; ++i) PutValue(rope, i, 1.0f);
+      };
+      DecodeCase c(s, rng, draw);
+      FillWith(c.q_latent, 0);
+      FillWith(c.q_rope, sign);
+      ExpectEveryRowWithinGrid(c, s);
+    });
+}
+
+// What a key's row stands for.
+std::vector<float> KeyOf(const DecodeCase& c, const DecodeShape& s, size_t sequence, int64_t key) {
+  const TensorView row = c.Row(sequence, key);
+  std::vector<float> out(static_cast<size_t>(s.c + s.r));
+  if (s.cache.kind != RowKind::kPlain)
+    ref::DequantiseRow(c.Format(), row.data, s.c, s.r, out.data());
+  else
+    for (size_t i = 0; i < out.size(); ++i) out[i] = GetValue(row, static_cast<int64_t>(i));
+  return out;
+}
+
+// Every query is some key, of head 0 the last one it sees, whose score is near 10⁴; those of others
+// are smaller by thousands. The output is that key's latent.
+TEST(MlaDecodeEdge, OneScoreOf10000) {
+  const Normals normals;
+  std::mt19937 rng(37);
+  constexpr float kSquares = 5.76f;  // of 576 numbers of N(0, 1)/10
+  ForEachCache(SomeLengths(10000.0f / kSquares), [&](const DecodeShape& s) {
+    DecodeCase c(s, rng, normals);
+    for (size_t i = 0; i < c.sequences.size(); ++i)
+      for (int64_t t = 0; t < c.sequences[i].query_len; ++t)
+        for (int64_t h = 0; h < s.heads; ++h) {
+          const int64_t token = c.sequences[i].query_start + t;
+          const int64_t keys = KeysOf(c, token);
+          const int64_t place = h == 0 ? keys - 1 : (7 * token + 977 * h) % keys;
+          std::vector<float> key = KeyOf(c, s, i, place);
+          for (float& value : key) value = RoundToBF16(value);
+          const auto row = [&](const TensorView& q) {
+            return q.Ptr<float>() + token * q.stride[0] + h * q.stride[1];
+          };
+          std::copy_n(key.begin(), s.c, row(c.q_latent));
+          std::copy_n(key.begin() + s.c, s.r, row(c.q_rope));
+        }
+    ExpectEveryRowWithinGrid(c, s);
+  });
+}
+
+}  // namespace
+}  // namespace latte

@@ -1,0 +1,274 @@
+// mla_decode against the reference: values, bits, and keys that may not be read.
+#include <array>
+#include <map>
+#include <utility>
+
+#include <gtest/gtest.h>
+
+#include "tests/conformance/support/compare.h"
+#include "tests/conformance/support/decode_bound.h"
+
+namespace latte {
+namespace {
+
+using Row = DecodeKernel;
+
+// What the reference makes of a case, its queries rounded.
+struct Expected {
+  Expected(const DecodeCase& c, const DecodeShape& s, Rounding rounding)
+      : q_latent(RoundedQueries(c.q_latent, rounding, kMaxByte)),
+        q_rope(RoundedQueries(c.q_rope, rounding, LargestRope(rounding, s.r))),
+        o(DType::kF32, {c.o.view().shape[0], s.heads, s.c}),
+        lse(DType::kF32, {c.o.view().shape[0], s.heads}) {
+    MlaDecodeOp::Params p = c.Params();
+    p.q_latent = q_latent;
+    p.q_rope = q_rope;
+    p.o_latent = o;
+    p.lse = lse;
+    RunRef<MlaDecodeOp>(p);
+  }
+
+  // The largest score of a row.
+  double MaxScore(const DecodeCase& c, const DecodeShape& s, int64_t t, int64_t h) const {
+    std::vector<float> key(static_cast<size_t>(s.c + s.r));
+    double max = -1e30;
+    for (size_t i = 0; i < c.sequences.size(); ++i) {
+      const int64_t index = t - c.sequences[i].query_start;
+      if (index < 0 || index >= c.sequences[i].query_len) continue;
+      const int64_t keys = c.sequences[i].total_len - c.sequences[i].query_len + index + 1;
+      for (int64_t j = 0; j < keys; ++j) {
+        ref::DequantiseRow(c.Format(), c.Row(i, j).data, s.c, s.r, key.data());
+        double sum = 0;
+        for (int64_t d = 0; d < s.c + s.r; ++d)
+          sum += static_cast<double>(key[static_cast<size_t>(d)]) *
+                 static_cast<double>(d < s.c ? GetValue(q_latent, t, h, d)
+                                             : GetValue(q_rope, t, h, d - s.c));
+        max = std::max(max, sum * static_cast<double>(s.scale));
+      }
+    }
+    return max;
+  }
+
+  Tensor q_latent, q_rope, o, lse;
+};
+
+// What rounding weights to bytes adds: they err by half of 1/255 of a block's largest, and none is
+// larger than the one of the largest score, of which the sum has e^(lse − score).
+double ByteWeights(const DecodeCase& c, const DecodeShape& s, const Expected& want, int64_t t,
+                   int64_t h) {
+  int64_t keys = 0;
+  for (const DecodeSequence& sequence : c.sequences)
+    if (t >= sequence.query_start) keys = sequence.total_len;
+  const double lse = static_cast<double>(GetValue(want.lse, t, h));
+  const double sum = std::exp(lse - want.MaxScore(c, s, t, h));
+  return 1.01 * static_cast<double>(keys) / 510 / sum;
+}
+
+// Every output within its bound.
+void ExpectClose(const Row& row, const DecodeCase& c, const DecodeShape& s, const Expected& want) {
+  for (int64_t t = 0; t < want.o.view().shape[0]; ++t)
+    for (int64_t h = 0; h < s.heads; ++h) {
+      const AttentionBound bound =
+          BoundOf(row, c, s, t, h, static_cast<double>(GetValue(want.lse, t, h)));
+      const bool bytes = IsBytes(RoundingOf(row, s.cache.kind));
+      const double o = bound.o + (bytes ? ByteWeights(c, s, want, t, h) : 0);
+      const auto at = [&](const TensorView& x) { return x.Slice(0, t, t + 1).Slice(1, h, h + 1); };
+      ASSERT_TRUE(Close(at(c.o), at(want.o), [&](int64_t, int64_t, int64_t) { return o; }))
+          << "token " << t << ", head " << h;
+      ASSERT_TRUE(
+          Close(at(c.lse), at(want.lse), [&](int64_t, int64_t, int64_t) { return bound.lse; }))
+          << "token " << t << ", head " << h;
+    }
+}
+
+// A call with some of the tokens of one sequence, the first `begin` of them already cached.
+MlaDecodeOp::Params Chunk(const DecodeCase& c, size_t i, int64_t begin, int64_t end,
+                          DecodeSequence& sequence) {
+  sequence = c.sequences[i];
+  const int64_t first = sequence.query_start + begin;
+  const int64_t last = sequence.query_start + end;
+  sequence.total_len -= sequence.query_len - end;
+  sequence.query_len = end - begin;
+  sequence.query_start = 0;
+  sequence.page_table = sequence.page_table.first(
+      static_cast<size_t>(CeilDiv(sequence.total_len, c.pages.view().shape[1])));
+  MlaDecodeOp::Params p = c.Params();
+  p.q_latent = p.q_latent.Slice(0, first, last);
+  p.q_rope = p.q_rope.Slice(0, first, last);
+  p.o_latent = p.o_latent.Slice(0, first, last);
+  p.lse = p.lse.Slice(0, first, last);
+  p.sequences = {&sequence, 1};
+  return p;
+}
+
+void ExpectSame(const DecodeCase& c, const Tensor& o, const Tensor& lse, const std::string& how) {
+  ASSERT_TRUE(SameBits(c.o, o)) << how;
+  ASSERT_TRUE(SameBits(c.lse, lse)) << how << ", lse";
+}
+
+void ExpectSameBitsHoweverCut(const Row& row, DecodeCase& c, const DecodeShape& s) {
+  Tensor o(DType::kF32, {c.o.view().shape[0], s.heads, s.c});
+  Tensor lse(DType::kF32, {c.o.view().shape[0], s.heads});
+  MlaDecodeOp::Params whole = c.Params();
+  whole.o_latent = o;
+  whole.lse = lse;
+  RunRow(row, whole);
+  for (const int threads : {1, 2, 3}) {
+    c.PoisonOutputs();
+    RunRow(row, c.Params(), threads);
+    ExpectSame(c, o, lse, fmt::format("{} threads", threads));
+  }
+  c.PoisonOutputs();
+  RunRowOnOther(row, c.Params(), 2);
+  ExpectSame(c, o, lse, "another machine");
+  for (const int64_t chunk : {int64_t{1}, int64_t{7}, int64_t{1} << 20}) {
+    c.PoisonOutputs();
+    for (size_t i = 0; i < c.sequences.size(); ++i)
+      for (int64_t begin = 0; begin < c.sequences[i].query_len; begin += chunk) {
+        DecodeSequence sequence;
+        RunRow(row, Chunk(c, i, begin, std::min(c.sequences[i].query_len, begin + chunk), sequence),
+               2);
+      }
+    ExpectSame(c, o, lse, fmt::format("each sequence alone, chunks of {}", chunk));
+  }
+  // Without lse the output is the same.
+  c.PoisonOutputs();
+  MlaDecodeOp::Params without = c.Params();
+  without.lse = TensorView();
+  RunRow(row, without);
+  ASSERT_TRUE(SameBits(c.o, o));
+}
+
+// The last key of each sequence becomes NaN; all but its last query are as before.
+void ExpectFutureKeysDoNotMatter(const Row& row, DecodeCase& c) {
+  RunRow(row, c.Params());
+  const std::vector<std::byte> before = c.o.Bytes();
+  for (size_t i = 0; i < c.sequences.size(); ++i) {
+    const TensorView key = c.Row(i, c.sequences[i].total_len - 1);
+    const std::vector<std::byte> saved(key.data, key.data + key.elements() * SizeOf(key.dtype));
+    std::memset(key.data, 0xff, saved.size());
+    RunRow(row, c.Params());
+    const TensorView o = c.o;
+    const auto begin = static_cast<size_t>(c.sequences[i].query_start * o.stride[0]) * 4;
+    const auto rows = static_cast<size_t>((c.sequences[i].query_len - 1) * o.stride[0]) * 4;
+    ASSERT_EQ(std::memcmp(o.data + begin, before.data() + begin, rows), 0);
+    ASSERT_TRUE(std::isnan(GetValue(o, c.sequences[i].query_start + c.sequences[i].query_len - 1)));
+    std::memcpy(key.data, saved.data(), saved.size());
+  }
+}
+
+TEST(MlaDecodeConformance, ReferenceWithinRoundingAndSameBitsHoweverCut) {
+  std::mt19937 rng(5);
+  for (const DecodeShape& s : DecodeShapes()) {
+    SCOPED_TRACE(fmt::format("H={} C={} R={} P={} {} {} sequences, the first {} of {}", s.heads,
+                             s.c, s.r, s.page_tokens, Name(s.cache), s.sequences.size(),
+                             s.sequences[0].query_len, s.sequences[0].total_len));
+    DecodeCase c(s, rng);
+    std::map<Rounding, Expected> expected;  // as rows need them
+    ForEachFastRow<MlaDecodeOp>(MlaDecodeOp::ShapeOf(c.Params()), [&](const Row& row) {
+      const Rounding rounding = RoundingOf(row, s.cache.kind);
+      c.PoisonOutputs();
+      RunRow(row, c.Params(), 2);
+      ExpectClose(row, c, s, expected.try_emplace(rounding, c, s, rounding).first->second);
+      ExpectSameBitsHoweverCut(row, c, s);
+      ExpectFutureKeysDoNotMatter(row, c);
+    });
+    if (HasFatalFailure()) return;
+  }
+}
+
+// Rows whose latents are all subnormal or zero, with a scale that makes them count, and a NaN.
+TEST(MlaDecodeConformance, NumbersOfF8ThatAreNotNormal) {
+  std::mt19937 rng(7);
+  for (const int64_t heads : {2, 16}) {
+    const DecodeShape s = {heads, 512, 64, 64, {DType::kU8, RowKind::kF8}, 0.07f, {{1, 70}}};
+    DecodeCase c(s, rng);
+    for (int64_t key = 0; key < 70; ++key) {
+      std::byte* const row = c.Row(0, key).data;
+      for (int64_t i = 0; i < s.c; ++i) row[i] = static_cast<std::byte>(rng() & 0x81);
+      const std::array<float, 4> scales = {64, 64, 32, 64};
+      std::memcpy(row + s.c, scales.data(), sizeof(scales));
+    }
+    ForEachFastRow<MlaDecodeOp>(MlaDecodeOp::ShapeOf(c.Params()), [&](const Row& row) {
+      RunRow(row, c.Params());
+      ExpectClose(row, c, s, Expected(c, s, RoundingOf(row, s.cache.kind)));
+      std::byte& number = c.Row(0, 5).data[300];
+      const std::byte saved = std::exchange(number, std::byte{0x7f});
+      RunRow(row, c.Params());
+      EXPECT_TRUE(std::isnan(GetValue(c.o, 0, 0, 300)));
+      number = saved;
+    });
+  }
+}
+
+// A head alone, or with any others, gives the same bits.
+TEST(MlaDecodeConformance, HeadsDoNotDependOnTheirNeighbours) {
+  std::mt19937 rng(6);
+  const DecodeShape s = {37, 64, 16, 16, CacheDType(), 0.2f, {{2, 70}}};
+  DecodeCase c(s, rng);
+  ForEachFastRow<MlaDecodeOp>(MlaDecodeOp::ShapeOf(c.Params()), [&](const Row& row) {
+    RunRow(row, c.Params());
+    for (const auto& [begin, end] :
+         {std::pair<int64_t, int64_t>{0, 1}, {36, 37}, {3, 14}, {1, 37}}) {
+      MlaDecodeOp::Params p = c.Params();
+      Tensor o(DType::kF32, {2, end - begin, s.c});
+      p.q_latent = p.q_latent.Slice(1, begin, end);
+      p.q_rope = p.q_rope.Slice(1, begin, end);
+      p.o_latent = o;
+      p.lse = TensorView();
+      RunRow(row, p);
+      ASSERT_TRUE(SameBits(o, c.o.view().Slice(1, begin, end))) << begin << " to " << end;
+    }
+  });
+}
+
+// Only a bf16 cache says that bf16 was asked for.
+TEST(MlaDecodeConformance, OnlyBF16CachesAreMultipliedAsBF16) {
+  for (const DType cache : {DType::kF32, DType::kF16, DType::kBF16}) {
+    const MlaDecodeOp::Shape shape = {1, 16, 512, 64, 64, cache, RowKind::kPlain};
+    for (const Row& row : Kernels<MlaDecodeOp>()) {
+      if (RoundingOf(row, RowKind::kPlain) != Rounding::kBF16) continue;
+      EXPECT_EQ(row.supports(shape), cache == DType::kBF16) << Name(cache);
+    }
+  }
+}
+
+// All of one size, rope parts make the largest sums that there are.
+TEST(MlaDecodeConformance, TheLargestRopePartsFit) {
+  std::mt19937 rng(8);
+  const auto ones = [](const TensorView& x, std::mt19937&) {
+    for (int64_t i = 0; i < x.shape[0]; ++i)
+      for (int64_t j = 0; j < (x.rank > 1 ? x.shape[1] : 1); ++j)
+        for (int64_t k = 0; k < (x.rank > 2 ? x.shape[2] : 1); ++k)
+          x.Ptr<float>()[i * x.stride[0] + j * x.stride[1] + k * x.stride[2]] = 1;
+  };
+  for (const int64_t r : {1, 64, 100, 512}) {
+    SCOPED_TRACE(r);
+    const auto width = static_cast<float>(64 + r);
+    const DecodeShape s = {3, 64, r, 16, {DType::kU8, RowKind::kI8}, 8 / width, {{1, 40}}};
+    DecodeCase c(s, rng, ones);
+    ForEachFastRow<MlaDecodeOp>(MlaDecodeOp::ShapeOf(c.Params()), [&](const Row& row) {
+      RunRow(row, c.Params());
+      ExpectClose(row, c, s, Expected(c, s, RoundingOf(row, s.cache.kind)));
+    });
+  }
+}
+
+TEST(MlaDecodeConformance, RopePartsWhoseSumsDoNotFitAreNotMultipliedAsBytes) {
+  for (const int64_t r : {512, 513}) {
+    const MlaDecodeOp::Shape shape = {1, 16, 512, r, 64, DType::kU8, RowKind::kI8};
+    for (const Row& row : Kernels<MlaDecodeOp>()) {
+      const bool bytes = row.isa == Isa::kAvx512Vnni || row.isa == Isa::kAmx;
+      if (!bytes) continue;
+      EXPECT_EQ(row.supports(shape), r == 512) << row.name;
+    }
+  }
+}
+
+TEST(MlaDecodeConformance, TooWideRowsAreLeftToTheReference) {
+  const MlaDecodeOp::Shape wide = {1, 1, 2048, 64, 64, DType::kBF16};
+  EXPECT_EQ(Select<MlaDecodeOp>(wide, TestMachine()).isa, Isa::kRef);
+}
+
+}  // namespace
+}  // namespace latte

@@ -1,0 +1,204 @@
+// Products of bytes that are long or have many rows of x give the bits of single rows: a kernel
+// walks weights in another way for few rows than for some or many, and in passes over K. All
+// kernels give the bits of one order, so that an answer does not depend on the machine.
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "src/kernels/cpu/launch.h"
+#include "tests/conformance/support/compare.h"
+#include "tests/conformance/support/quant_case.h"
+#include "tests/conformance/support/rows.h"
+
+namespace latte {
+namespace {
+
+struct BytesShape {
+  int64_t m, n, k;
+};
+
+// A product of activations with groups of 128, and its bias.
+struct BytesCase {
+  BytesCase(const BytesShape& s, DType w_type, const QuantBlocks& blocks, std::mt19937& rng)
+      : w(w_type, 1, s.n, s.k, blocks, rng),
+        x(DType::kI8, 1, s.m, s.k, 128, rng),
+        bias(DType::kF32, {s.n}),
+        y(DType::kF32, {1, s.m, s.n}, kQuantPad),
+        part(PartOf(x, w, y)) {
+    FillRandom(bias, rng);
+    part.bias = bias;
+  }
+
+  QuantWeight w;
+  QuantInput x;
+  Guarded bias, y;
+  LinearPart part;
+};
+
+void ExpectBitsOfSingleRows(const BytesShape& s, DType w_type, const QuantBlocks& blocks) {
+  std::mt19937 rng(5);
+  BytesCase of(s, w_type, blocks, rng);
+  const LinearPart& p = of.part;
+  Guarded& y = of.y;
+  const auto rows_of = [&p](const TensorView& to, int64_t begin, int64_t end) {
+    LinearPart part = p;
+    part.x = p.x.Slice(1, begin, end);
+    part.x_scale = p.x_scale.Slice(1, begin, end);
+    part.y = to.Slice(1, begin, end);
+    return part;
+  };
+  ForEachFastRow<LinearOp>(LinearOp::ShapeOf(p), [&](const Kernel<LinearOp>& row) {
+    Tensor single(DType::kF32, {1, s.m, s.n});
+    for (int64_t m = 0; m < s.m; ++m) RunPart(row, rows_of(single, m, m + 1));
+    for (const int threads : {1, 2, 3}) {
+      y.Poison();
+      RunPart(row, p, threads);
+      ASSERT_TRUE(SameBits(y, single)) << threads << " threads";
+    }
+    y.Poison();
+    RunPartOnOther(row, p, 2);
+    ASSERT_TRUE(SameBits(y, single)) << "another machine";
+    ASSERT_TRUE(y.PaddingIsPoison());
+    for (int64_t m = 1; m < std::min<int64_t>(s.m, 16); ++m) {
+      y.Poison();
+      RunPart(row, rows_of(y, 0, m));
+      ASSERT_TRUE(SameBits(y.view().Slice(1, 0, m), single.view().Slice(1, 0, m))) << m << " rows";
+      y.Poison();
+      RunPartOnOther(row, rows_of(y, 0, m), 2);
+      ASSERT_TRUE(SameBits(y.view().Slice(1, 0, m), single.view().Slice(1, 0, m)))
+          << m << " rows, another machine";
+    }
+  });
+}
+
+TEST(LinearBytesConformance, LongAndLargeProductsGiveTheBitsOfSingleRows) {
+  for (const QuantBlocks& blocks : {QuantBlocks{1, 0, 0, 0, DType::kBF16},
+                                    {1, 128, 0, 0, DType::kF16},
+                                    {1, 32, 0, 0, DType::kBF16},
+                                    {1, 32, 3, 64, DType::kF32, true}})
+    for (const DType w_type : {DType::kI8, DType::kU4})
+      for (const BytesShape& s : {BytesShape{200, 150, 1301},
+                                  {64, 70, 3300},
+                                  {48, 70, 4240},
+                                  {32, 50, 300},
+                                  {16, 70, 8330},
+                                  {9, 37, 1408},
+                                  {3, 21, 16700}}) {
+        SCOPED_TRACE(fmt::format("M={} N={} K={} {} blocks of {}{}", s.m, s.n, s.k, Name(w_type),
+                                 blocks.columns, blocks.zeros ? " with zeros" : ""));
+        ExpectBitsOfSingleRows(s, w_type, blocks);
+        if (HasFatalFailure()) return;
+      }
+}
+
+// Some parts have as many rows of x as are packed once, others not, and neighbours may share them;
+// rows have one scale each, whatever their length.
+TEST(LinearBytesConformance, PartsOfAGroupGiveTheBitsThatTheyGiveAlone) {
+  constexpr QuantBlocks kOneScale{1, 0, 0, 0, DType::kBF16};
+  std::mt19937 rng(7);
+  for (const DType w_type : {DType::kI8, DType::kU4}) {
+    std::vector<std::unique_ptr<BytesCase>> cases;
+    for (const BytesShape& s : {BytesShape{5, 40, 300},
+                                {32, 100, 300},
+                                {32, 53, 300},
+                                {1, 70, 1301},
+                                {130, 70, 640},
+                                {30, 49, 1301},
+                                {30, 7, 1301},
+                                {14, 96, 129},
+                                {20, 50, 640}})
+      cases.push_back(std::make_unique<BytesCase>(s, w_type, kOneScale, rng));
+    for (const size_t i : {size_t{2}, size_t{6}}) {
+      cases[i]->part.x = cases[i - 1]->part.x;
+      cases[i]->part.x_scale = cases[i - 1]->part.x_scale;
+    }
+    std::vector<LinearPart> parts;
+    for (const auto& c : cases) parts.push_back(c->part);
+    ForEachFastRow<LinearOp>(LinearOp::ShapeOf(parts[0]), [&](const Kernel<LinearOp>& row) {
+      std::vector<Tensor> alone;
+      for (const LinearPart& p : parts) {
+        LinearPart part = p;
+        alone.emplace_back(DType::kF32,
+                           std::initializer_list<int64_t>{1, p.y.shape[1], p.y.shape[2]});
+        part.y = alone.back();
+        RunPart(row, part);
+      }
+      for (const int threads : {1, 2, 3}) {
+        for (const auto& c : cases) c->y.Poison();
+        RunRow<LinearOp>(row, {parts}, threads);
+        for (size_t i = 0; i < cases.size(); ++i) {
+          ASSERT_TRUE(SameBits(cases[i]->y, alone[i]))
+              << "part " << i << ", " << threads << " threads";
+          ASSERT_TRUE(cases[i]->y.PaddingIsPoison()) << "part " << i;
+        }
+      }
+    });
+  }
+}
+
+// y[m, n] in the order that cpu/byte_scales-inl.h gives, one step after the other.
+float InOrder(const QuantInput& x, const QuantWeight& w, int64_t m, int64_t n, float bias) {
+  constexpr int64_t kChunk = 128;
+  const int64_t k_count = x.x.view().shape[2];
+  const BlockScale& g = w.grid;
+  const auto column_of = [&g](int64_t k) { return (g.column_begin + k) / g.columns; };
+  const int64_t row = (g.row_begin + n) / g.rows;
+  const auto scale_at = [&](int64_t k) { return GetValue(g.scale, row, column_of(k)); };
+  const bool one = column_of(0) == column_of(k_count - 1);
+  const bool long_runs = one || (g.columns % kChunk == 0 && g.column_begin % kChunk == 0);
+  const int64_t run = long_runs ? kChunk : 32;
+  const auto code_at = [&](int64_t k) {
+    const TensorView codes = w.codes;
+    const float offset = codes.dtype != DType::kU4 ? 0
+                         : g.zero.empty()          ? 8
+                                                   : g.zero.Row<uint8_t>(row)[column_of(k)];
+    return static_cast<int64_t>(ref::Load(codes.data + n * codes.stride[1], codes.dtype, k) -
+                                offset);
+  };
+  float total = 0;
+  for (int64_t chunk = 0; chunk < k_count; chunk += kChunk) {
+    float scaled = 0;
+    for (int64_t begin = chunk; begin < std::min(chunk + kChunk, k_count); begin += run) {
+      int64_t sum = 0;
+      for (int64_t k = begin; k < std::min(begin + run, k_count); ++k)
+        sum += code_at(k) * static_cast<int64_t>(GetValue(x.x, 0, m, k));
+      const float scale = one ? 1 : scale_at(begin);
+      const auto value = static_cast<float>(sum);
+      scaled = begin == chunk ? value * scale : std::fma(value, scale, scaled);
+    }
+    total = std::fma(scaled, GetValue(x.scale, 0, m, chunk / x.group), total);
+  }
+  return (one ? total * scale_at(0) : total) + bias;
+}
+
+TEST(LinearBytesConformance, EveryRowAddsInTheSameOrder) {
+  std::mt19937 rng(6);
+  for (const QuantBlocks& blocks : {QuantBlocks{1, 0, 0, 0, DType::kBF16},
+                                    {128, 128, 60, 0, DType::kF32},
+                                    {1, 32, 0, 0, DType::kBF16},
+                                    {1, 32, 3, 64, DType::kF32, true}})
+    for (const DType w_type : {DType::kI8, DType::kU4})
+      for (const BytesShape& s :
+           {BytesShape{1, 9, 4300}, {2, 70, 4300}, {7, 80, 300}, {30, 40, 1025}}) {
+        BytesCase of(s, w_type, blocks, rng);
+        const LinearPart& p = of.part;
+        if (!cpu::SupportsInt8(LinearOp::ShapeOf(p))) continue;
+        ForEachFastRow<LinearOp>(LinearOp::ShapeOf(p), [&](const Kernel<LinearOp>& row) {
+          if (row.name == "avx512.linear") return;  // it does not multiply bytes
+          of.y.Poison();
+          RunPart(row, p);
+          for (int64_t m = 0; m < s.m; ++m)
+            for (int64_t n = 0; n < s.n; ++n)
+              ASSERT_EQ(GetValue(of.y, 0, m, n), InOrder(of.x, of.w, m, n, GetValue(of.bias, n)))
+                  << row.name << " " << Name(w_type) << " M=" << s.m << " at " << m << ", " << n;
+        });
+        if (HasFatalFailure()) return;
+      }
+}
+
+}  // namespace
+}  // namespace latte

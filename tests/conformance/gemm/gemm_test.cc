@@ -1,0 +1,219 @@
+// linear and linear_t against the reference: values, bits, and memory that may not be touched.
+#include <gtest/gtest.h>
+
+#include "tests/conformance/support/compare.h"
+#include "tests/conformance/support/rows.h"
+#include "tests/conformance/support/shapes.h"
+#include "tests/conformance/support/tolerance.h"
+
+namespace latte {
+namespace {
+
+constexpr int64_t kPad = 5;  // elements between rows: no row but the first is aligned
+
+// |x| and |w| in f32, to get Σ|x||w| from the reference itself.
+void FillAbs(const TensorView& from, const TensorView& to) {
+  for (int64_t b = 0; b < from.shape[0]; ++b)
+    for (int64_t i = 0; i < from.shape[1]; ++i)
+      for (int64_t j = 0; j < from.shape[2]; ++j)
+        to.Ptr<float>()[(b * to.shape[1] + i) * to.shape[2] + j] =
+            std::abs(GetValue(from, b, i, j));
+}
+
+// Parts of the rows and columns of a call, computed alone: begin and end.
+std::vector<std::pair<int64_t, int64_t>> Parts(int64_t count) {
+  std::vector<std::pair<int64_t, int64_t>> out = {{0, 1}, {count - 1, count}, {count / 2, count}};
+  for (int64_t begin = 0; begin < count; begin += 7)
+    out.emplace_back(begin, std::min(count, begin + 7));
+  return out;
+}
+
+void RunOn(const Kernel<LinearOp>& row, const LinearPart& part, int threads = 1) {
+  RunPart(row, part, threads);
+}
+void RunOn(const Kernel<LinearTOp>& row, const LinearTOp::Params& p, int threads = 1) {
+  RunRow(row, p, threads);
+}
+void RunOnOther(const Kernel<LinearOp>& row, const LinearPart& part) {
+  RunPartOnOther(row, part, 2);
+}
+void RunOnOther(const Kernel<LinearTOp>& row, const LinearTOp::Params& p) {
+  RunRowOnOther(row, p, 2);
+}
+
+// Runs the row under several thread counts, twice and on another machine, then parts of M and of
+// the outputs alone: the same bits each time, and nothing written between rows of y.
+template <class Op, class Params>
+void ExpectSameBitsHoweverCut(const Kernel<Op>& row, const Params& p, Guarded& y,
+                              const TensorView& want) {
+  for (const int threads : {1, 1, 2, 3}) {
+    y.Poison();
+    RunOn(row, p, threads);
+    ASSERT_TRUE(SameBits(y, want)) << threads << " threads";
+    ASSERT_TRUE(y.PaddingIsPoison());
+  }
+  y.Poison();
+  RunOnOther(row, p);
+  ASSERT_TRUE(SameBits(y, want)) << "another machine";
+  for (const auto& [begin, end] : Parts(p.x.shape[1])) {
+    y.Poison();
+    Params part = p;
+    part.x = p.x.Slice(1, begin, end);
+    part.y = p.y.Slice(1, begin, end);
+    RunOn(row, part);
+    ASSERT_TRUE(SameBits(part.y, want.Slice(1, begin, end))) << "rows " << begin << " to " << end;
+  }
+}
+
+TEST(LinearConformance, ReferenceWithinRoundingAndSameBitsHoweverCut) {
+  std::mt19937 rng(1);
+  for (const LinearShape& s : LinearShapes())
+    for (const auto& [x_type, w_type] : kLinearTypes) {
+      SCOPED_TRACE(
+          fmt::format("B={} M={} N={} K={} {}·{}", s.b, s.m, s.n, s.k, Name(x_type), Name(w_type)));
+      const Guarded x(x_type, {s.b, s.m, s.k}, kPad);
+      const Guarded w(w_type, {s.b, s.n, s.k}, kPad, /*shift=*/s.k % 2);
+      const Guarded bias(DType::kF32, {s.n});
+      Guarded y(DType::kF32, {s.b, s.m, s.n}, kPad);
+      for (const TensorView& t : {x.view(), w.view(), bias.view()}) FillRandom(t, rng);
+      LinearPart p{x, w, s.k % 3 == 0 ? TensorView() : bias.view(), y};
+
+      Tensor want(DType::kF32, {s.b, s.m, s.n});
+      Tensor sums(DType::kF32, {s.b, s.m, s.n});
+      Tensor abs_x(DType::kF32, {s.b, s.m, s.k});
+      Tensor abs_w(DType::kF32, {s.b, s.n, s.k});
+      FillAbs(x, abs_x);
+      FillAbs(w, abs_w);
+      RunRefPart({x, w, p.bias, want});
+      RunRefPart({abs_x, abs_w, TensorView(), sums});
+
+      ForEachFastRow<LinearOp>(LinearOp::ShapeOf(p), [&](const Kernel<LinearOp>& row) {
+        y.Poison();
+        RunOn(row, p);
+        ASSERT_TRUE(Close(y, want, [&](int64_t b, int64_t m, int64_t n) {
+          return DotBound(s.k, static_cast<double>(GetValue(sums, b, m, n)) + 1.0);
+        }));
+        if (s.m == 0) return;
+        Tensor first(DType::kF32, {s.b, s.m, s.n});
+        RunOn(row, LinearPart{x, w, p.bias, first});
+        ExpectSameBitsHoweverCut(row, p, y, first);
+        for (const auto& [begin, end] : Parts(s.n)) {
+          LinearPart part = p;
+          part.w = p.w.Slice(1, begin, end);
+          if (!p.bias.empty()) part.bias = p.bias.Slice(0, begin, end);
+          part.y = p.y.Slice(2, begin, end);
+          y.Poison();
+          RunOn(row, part);
+          ASSERT_TRUE(SameBits(part.y, first.view().Slice(2, begin, end)))
+              << "outputs " << begin << " to " << end;
+        }
+      });
+      if (HasFatalFailure()) return;
+    }
+}
+
+TEST(LinearTConformance, ReferenceWithinRoundingAndSameBitsHoweverCut) {
+  std::mt19937 rng(2);
+  for (const auto& [b, m, k, n] : LinearShapes())
+    for (const auto& [x_type, w_type] : kLinearTypes) {
+      SCOPED_TRACE(
+          fmt::format("B={} M={} N={} K={} {}·{}", b, m, n, k, Name(x_type), Name(w_type)));
+      const Guarded x(x_type, {b, m, n}, kPad);
+      const Guarded w(w_type, {b, n, k}, kPad, /*shift=*/n % 2);
+      Guarded y(DType::kF32, {b, m, k}, kPad);
+      FillRandom(x, rng);
+      FillRandom(w, rng);
+      const LinearTOp::Params p{x, w, y};
+
+      Tensor want(DType::kF32, {b, m, k});
+      Tensor sums(DType::kF32, {b, m, k});
+      Tensor abs_x(DType::kF32, {b, m, n});
+      Tensor abs_w(DType::kF32, {b, n, k});
+      FillAbs(x, abs_x);
+      FillAbs(w, abs_w);
+      RunRef<LinearTOp>({x, w, want});
+      RunRef<LinearTOp>({abs_x, abs_w, sums});
+
+      ForEachFastRow<LinearTOp>(LinearTOp::ShapeOf(p), [&, rows = m, terms = n, columns = k,
+                                                        batch = b](const Kernel<LinearTOp>& row) {
+        y.Poison();
+        RunOn(row, p);
+        ASSERT_TRUE(Close(y, want, [&](int64_t i, int64_t j, int64_t l) {
+          return DotBound(terms, static_cast<double>(GetValue(sums, i, j, l)));
+        }));
+        if (rows == 0) return;
+        Tensor first(DType::kF32, {batch, rows, columns});
+        RunOn(row, LinearTOp::Params{x, w, first});
+        ExpectSameBitsHoweverCut(row, p, y, first);
+        for (const auto& [begin, end] : Parts(columns)) {
+          LinearTOp::Params part = p;
+          part.w = p.w.Slice(2, begin, end);
+          part.y = p.y.Slice(2, begin, end);
+          y.Poison();
+          RunOn(row, part);
+          ASSERT_TRUE(SameBits(part.y, first.view().Slice(2, begin, end)))
+              << "columns " << begin << " to " << end;
+        }
+      });
+      if (HasFatalFailure()) return;
+    }
+}
+
+// Large enough for several tasks, blocks of rows and panels; against itself, row by row.
+struct LargeShape {
+  int64_t m, n, k;
+};
+
+// Of every number of rows up to `m`; products of few rows walk weights in another order than many.
+void ExpectBitsOfSingleRows(const LargeShape& s, DType x_type, DType w_type, std::mt19937& rng) {
+  const Guarded x(x_type, {1, s.m, s.k}, kPad);
+  const Guarded w(w_type, {1, s.n, s.k}, kPad);
+  FillRandom(x, rng);
+  FillRandom(w, rng);
+  Guarded y(DType::kF32, {1, s.m, s.n}, kPad);
+  const LinearPart p{x, w, TensorView(), y};
+  const auto rows_of = [&](const TensorView& to, int64_t begin, int64_t end) {
+    return LinearPart{x.view().Slice(1, begin, end), w, TensorView(), to.Slice(1, begin, end)};
+  };
+  ForEachFastRow<LinearOp>(LinearOp::ShapeOf(p), [&](const Kernel<LinearOp>& row) {
+    Tensor single(DType::kF32, {1, s.m, s.n});
+    for (int64_t m = 0; m < s.m; ++m) RunOn(row, rows_of(single, m, m + 1));
+    for (const int threads : {1, 2, 3}) {
+      y.Poison();
+      RunOn(row, p, threads);
+      ASSERT_TRUE(SameBits(y, single)) << threads << " threads";
+    }
+    y.Poison();
+    RunOnOther(row, p);
+    ASSERT_TRUE(SameBits(y, single)) << "another machine";
+    ASSERT_TRUE(y.PaddingIsPoison());
+    for (int64_t m = 1; m < std::min<int64_t>(s.m, 10); ++m) {
+      y.Poison();
+      RunOn(row, rows_of(y, 0, m));
+      ASSERT_TRUE(SameBits(y.view().Slice(1, 0, m), single.view().Slice(1, 0, m))) << m << " rows";
+      y.Poison();
+      RunOnOther(row, rows_of(y, 0, m));
+      ASSERT_TRUE(SameBits(y.view().Slice(1, 0, m), single.view().Slice(1, 0, m)))
+          << m << " rows, another machine";
+    }
+  });
+}
+
+TEST(LinearConformance, LargeProductsGiveTheBitsOfSingleRows) {
+  std::mt19937 rng(3);
+  for (const auto& [x_type, w_type] : kLinearTypes)
+    for (const LargeShape& s : {LargeShape{200, 300, 1100},
+                                {100, 605, 2100},
+                                {200, 133, 4140},
+                                {41, 133, 4140},
+                                {18, 50, 4096 - kPad},
+                                {7, 37, 6200},
+                                {3, 21, 13000}}) {
+      SCOPED_TRACE(fmt::format("M={} N={} K={} {}·{}", s.m, s.n, s.k, Name(x_type), Name(w_type)));
+      ExpectBitsOfSingleRows(s, x_type, w_type, rng);
+      if (HasFatalFailure()) return;
+    }
+}
+
+}  // namespace
+}  // namespace latte

@@ -1,0 +1,107 @@
+// Small cases worked out by hand, on every row: routing and the sum of experts.
+#include <cmath>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "tests/conformance/support/rows.h"
+
+namespace latte {
+namespace {
+
+using Floats = std::vector<float>;
+using Ints = std::vector<int32_t>;
+
+TensorView View(Floats& values, std::initializer_list<int64_t> dims) {
+  return {values.data(), DType::kF32, dims};
+}
+
+// Logit of a probability under the sigmoid.
+float Logit(double p) { return static_cast<float>(std::log(p / (1 - p))); }
+
+struct Choice {
+  Ints experts;
+  Floats weights;
+};
+
+Choice Route(const Kernel<RouteOp>& row, Floats logits, RouteOp::Params p, Floats bias = {}) {
+  Choice out{Ints(static_cast<size_t>(p.chosen), -1), Floats(static_cast<size_t>(p.chosen))};
+  p.logits = View(logits, {1, static_cast<int64_t>(logits.size())});
+  if (!bias.empty()) p.bias = View(bias, {static_cast<int64_t>(bias.size())});
+  p.experts = out.experts;
+  p.weights = out.weights;
+  RunRow(row, p);
+  return out;
+}
+
+TEST(Hand, RouteBySoftmaxScalesButDoesNotNormalize) {
+  const auto ln = [](double x) { return static_cast<float>(std::log(x)); };
+  RouteOp::Params p;
+  p.chosen = 2;
+  p.scale = 2.0f;
+  ForEachRow<RouteOp>([&](const Kernel<RouteOp>& row) {
+    const Choice c = Route(row, {ln(1), ln(4), ln(2), ln(3)}, p);
+    EXPECT_EQ(c.experts, (Ints{1, 3}));
+    EXPECT_FLOAT_EQ(c.weights[0], 0.8f);
+    EXPECT_FLOAT_EQ(c.weights[1], 0.6f);
+  });
+}
+
+TEST(Hand, RouteTakesTheLowerIndexOnATie) {
+  RouteOp::Params p;
+  p.chosen = 3;
+  ForEachRow<RouteOp>([&](const Kernel<RouteOp>& row) {
+    EXPECT_EQ(Route(row, {1, 2, 1, 2, 1}, p).experts, (Ints{1, 3, 0}));
+    EXPECT_EQ(Route(row, {5, 5, 5, 5, 5}, p).experts, (Ints{0, 1, 2}));
+  });
+}
+
+TEST(Hand, RouteBiasChoosesButDoesNotWeigh) {
+  RouteOp::Params p;
+  p.chosen = 2;
+  p.score = RouterScore::kSigmoid;
+  p.normalize = true;
+  p.scale = 3.0f;
+  ForEachRow<RouteOp>([&](const Kernel<RouteOp>& row) {
+    const Choice c =
+        Route(row, {Logit(0.6), Logit(0.5), Logit(0.2)}, p, /*bias=*/{0.0f, 0.0f, 0.7f});
+    EXPECT_EQ(c.experts, (Ints{2, 0}));
+    EXPECT_FLOAT_EQ(c.weights[0], 0.75f);  // 3 · 0.2 / (0.2 + 0.6)
+    EXPECT_FLOAT_EQ(c.weights[1], 2.25f);
+  });
+}
+
+// Groups {0.9, 0.1}, {0.6, 0.5}, {0.2, 0.3}: the first wins by its best, the second by the sum of
+// two.
+TEST(Hand, RouteKeepsGroupsByMaxOrByTheSumOfTwo) {
+  const Floats logits = {Logit(0.9), Logit(0.1), Logit(0.6), Logit(0.5), Logit(0.2), Logit(0.3)};
+  RouteOp::Params p;
+  p.chosen = 2;
+  p.groups = 3;
+  p.groups_kept = 1;
+  p.score = RouterScore::kSigmoid;
+  ForEachRow<RouteOp>([&](const Kernel<RouteOp>& row) {
+    p.group_score = GroupScore::kMax;
+    EXPECT_EQ(Route(row, logits, p).experts, (Ints{0, 1}));
+    p.group_score = GroupScore::kTop2Sum;
+    EXPECT_EQ(Route(row, logits, p).experts, (Ints{2, 3}));
+    // Equal groups: the lower one. Twice the same best counts both.
+    EXPECT_EQ(Route(row, {1, 1, 1, 1, 1, 1}, p).experts, (Ints{0, 1}));
+    EXPECT_EQ(Route(row, {1, -9, 0.9f, 0.9f, 0, 0}, p).experts, (Ints{2, 3}));
+  });
+}
+
+TEST(Hand, CombineSumsInTheOrderOfK) {
+  // In f32 (1e8 − 1e8) + 1 is 1 and (1 + 1e8) − 1e8 is 0.
+  Floats x = {1.0f, 1e8f, -1e8f};
+  const Floats ones = {1, 1, 1, 1, 1, 1};
+  const Ints rows = {1, 2, 0, 0, 1, 2};
+  ForEachRow<CombineOp>([&](const Kernel<CombineOp>& row) {
+    Floats y = {10, 20};
+    RunRow(row, {View(x, {3, 1}), rows, ones, 3, View(y, {2, 1})});
+    EXPECT_EQ(y, (Floats{11, 20}));
+  });
+}
+
+}  // namespace
+}  // namespace latte

@@ -1,0 +1,113 @@
+// What a row of mla_decode rounds queries to, and how far its results may lie from the reference on
+// rounded queries.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "tests/conformance/support/attention_case.h"
+#include "tests/conformance/support/rows.h"
+#include "tests/conformance/support/tolerance.h"
+
+namespace latte {
+
+using DecodeKernel = Kernel<MlaDecodeOp>;
+
+// scale·Σ|q||k| of one row, for keys between −1 and 1; formats with scales may pass that by a
+// rounding.
+inline double ScoreBound(const DecodeCase& c, int64_t t, int64_t h, float scale) {
+  double sum = 0;
+  for (const TensorView& q : {c.q_latent.view(), c.q_rope.view()})
+    for (int64_t i = 0; i < q.shape[2]; ++i)
+      sum += std::abs(static_cast<double>(GetValue(q, t, h, i)));
+  return 1.01 * sum * static_cast<double>(scale);
+}
+
+// The largest integer of the rope part of a key of an int8 cache.
+inline constexpr float kMaxTwoBytes = 127 * 256 + 127;
+
+// What a row rounds queries to; the reference is then given rounded ones. Rows that multiply bytes
+// round rope parts to two bytes or to words.
+enum class Rounding { kNone, kBF16, kTwoBytes, kWords };
+inline bool IsBytes(Rounding r) { return r == Rounding::kTwoBytes || r == Rounding::kWords; }
+inline Rounding RoundingOf(const DecodeKernel& row, RowKind cache) {
+  if (cache == RowKind::kI8 && row.isa >= Isa::kAvx512Vnni)
+    return row.isa == Isa::kAmx ? Rounding::kTwoBytes : Rounding::kWords;
+  return row.isa >= Isa::kAvx512Bf16 ? Rounding::kBF16 : Rounding::kNone;
+}
+
+// The largest integers that rows of bytes make of the latent and of the rope part of a query. Words
+// are as large as sums of r products with words of keys, a quarter of theirs, allow.
+inline constexpr float kMaxByte = 127;
+inline float LargestRope(Rounding rounding, int64_t r) {
+  if (rounding != Rounding::kWords) return kMaxTwoBytes;
+  const int64_t key = (static_cast<int64_t>(kMaxTwoBytes) + 2) / 4;
+  const int64_t products = std::max<int64_t>(r, 1) * key;
+  return static_cast<float>(
+      std::min<int64_t>(32767, std::numeric_limits<int32_t>::max() / products));
+}
+
+inline void RoundQuery(const TensorView& q, int64_t t, int64_t h, Rounding rounding, float largest,
+                       float* to) {
+  float top = 0;
+  for (int64_t i = 0; i < q.shape[2]; ++i) top = std::max(top, std::abs(GetValue(q, t, h, i)));
+  for (int64_t i = 0; i < q.shape[2]; ++i) {
+    to[i] = GetValue(q, t, h, i);
+    if (rounding == Rounding::kBF16) to[i] = RoundToBF16(to[i]);
+    if (IsBytes(rounding) && top > 0)
+      to[i] = std::nearbyint(to[i] * (largest / top)) * (top / largest);
+  }
+}
+
+inline Tensor RoundedQueries(const TensorView& q, Rounding rounding, float largest) {
+  Tensor out(DType::kF32, {q.shape[0], q.shape[1], q.shape[2]});
+  float* to = out.Ptr<float>();
+  for (int64_t t = 0; t < q.shape[0]; ++t)
+    for (int64_t h = 0; h < q.shape[1]; ++h, to += q.shape[2]) {
+      RoundQuery(q, t, h, rounding, largest, to);
+    }
+  return out;
+}
+
+// Products of lower bytes, at most 128 each, of the rope part with keys up to 1.
+inline double LowerBytes(const DecodeCase& c, const DecodeShape& s, int64_t t, int64_t h) {
+  double top = 0;
+  for (int64_t i = 0; i < s.r; ++i)
+    top = std::max(top, std::abs(static_cast<double>(GetValue(c.q_rope, t, h, i))));
+  const double unit = 128 / static_cast<double>(kMaxTwoBytes);
+  return 1.01 * static_cast<double>(s.scale * static_cast<float>(s.r)) * top * unit * unit;
+}
+
+// A key's word, a quarter of its integer, is off by half at most: two integers, of which
+// kMaxTwoBytes are 1, the largest number of a rope part.
+inline double KeyWords(const DecodeCase& c, const DecodeShape& s, int64_t t, int64_t h) {
+  double sum = 0;
+  for (int64_t i = 0; i < s.r; ++i)
+    sum += std::abs(static_cast<double>(GetValue(c.q_rope, t, h, i)));
+  return 1.01 * static_cast<double>(s.scale) * sum * 2 / static_cast<double>(kMaxTwoBytes);
+}
+
+// What scores are off by that is no rounding of floats.
+inline double ScoreOffset(Rounding rounding, const DecodeCase& c, const DecodeShape& s, int64_t t,
+                          int64_t h) {
+  if (rounding == Rounding::kTwoBytes) return LowerBytes(c, s, t, h);
+  return rounding == Rounding::kWords ? KeyWords(c, s, t, h) : 0;
+}
+
+// The bound of head h of token t.
+inline AttentionBound BoundOf(const DecodeKernel& row, const DecodeCase& c, const DecodeShape& s,
+                              int64_t t, int64_t h, double lse) {
+  const Rounding rounding = RoundingOf(row, s.cache.kind);
+  const bool bf16 = rounding == Rounding::kBF16;
+  const double unit = bf16 ? kBF16Unit : 0;
+  const double key_unit = bf16 && s.cache.kind != RowKind::kPlain ? kBF16Unit : 0;
+  const double scores = ScoreBound(c, t, h, s.scale) * (1 + unit);  // of rounded queries
+  for (const DecodeSequence& sequence : c.sequences)
+    if (t < sequence.query_start + sequence.query_len)
+      return BoundAttention(s.c + s.r, sequence.total_len, scores, lse, unit, key_unit,
+                            ScoreOffset(rounding, c, s, t, h));
+  return {};
+}
+
+}  // namespace latte

@@ -1,0 +1,148 @@
+// Runs cases of mla_decode that are too large for the reference: some of their outputs are compared
+// with it, the others with those of another kernel.
+#pragma once
+
+#include <map>
+
+#include "tests/conformance/support/decode_bound.h"
+#include "tests/conformance/support/grid.h"
+
+namespace latte {
+
+inline constexpr CacheDType kGridCaches[] = {
+    CacheDType::Plain(DType::kBF16),
+    CacheDType::Plain(DType::kF32),
+    {DType::kU8, RowKind::kF8},
+    {DType::kU8, RowKind::kI8},
+};
+
+// Pairs of a query's head and a key that the reference may take for a case.
+inline constexpr int64_t kReferencePairs = 8000;
+
+inline std::string Describe(const DecodeShape& s) {
+  return fmt::format("H={} C={} R={} P={} {}, {} sequences, the last with {} of {}", s.heads, s.c,
+                     s.r, s.page_tokens, Name(s.cache), s.sequences.size(),
+                     s.sequences.back().query_len, s.sequences.back().total_len);
+}
+
+// What every row that rounds queries alike should make of a case: what the reference makes of it
+// where that has no more than `most` pairs to look at. Else the first fast row's outputs, but those
+// of some tokens and heads, drawn by a fixed seed, are the reference's.
+class DecodeWanted {
+ public:
+  DecodeWanted(const DecodeCase& c, const DecodeShape& s, Rounding rounding, int64_t most)
+      : o(DType::kF32, {c.o.view().shape[0], s.heads, s.c}),
+        lse(DType::kF32, {c.o.view().shape[0], s.heads}) {
+    MlaDecodeOp::Params p = c.Params();
+    if (rounding != Rounding::kNone) {
+      q_latent_ = RoundedQueries(p.q_latent, rounding, kMaxByte);
+      q_rope_ = RoundedQueries(p.q_rope, rounding, LargestRope(rounding, p.q_rope.shape[2]));
+      p.q_latent = q_latent_;
+      p.q_rope = q_rope_;
+    }
+    p.o_latent = o;
+    p.lse = lse;
+    int64_t pairs = 0;
+    for (const DecodeSequence& sequence : p.sequences)
+      pairs += sequence.total_len * sequence.query_len * s.heads;
+    if (pairs <= most) {
+      RunRef<MlaDecodeOp>(p);
+    } else {
+      RunRow(FirstFastRow(MlaDecodeOp::ShapeOf(p)), p, 2);
+      PutSamples(p, most);
+    }
+  }
+
+ private:
+  static const DecodeKernel& FirstFastRow(const MlaDecodeOp::Shape& shape) {
+    const auto rows = Kernels<MlaDecodeOp>();
+    const DecodeKernel& fast = rows[1];
+    return TestMachine().Has(fast.isa) && fast.supports(shape) ? fast : rows[0];
+  }
+
+  // The last token with the first head, the first one with the last, then any.
+  void PutSamples(const MlaDecodeOp::Params& p, int64_t most) {
+    std::mt19937 rng(2);
+    const int64_t tokens = o.view().shape[0];
+    const int64_t heads = o.view().shape[1];
+    PutReference(p, tokens - 1, 0);
+    PutReference(p, 0, heads - 1);
+    for (int64_t left = most; left > 0;) {
+      const auto token = static_cast<int64_t>(rng() % static_cast<uint32_t>(tokens));
+      left -= PutReference(p, token, static_cast<int64_t>(rng() % static_cast<uint32_t>(heads)));
+    }
+  }
+
+  // One head of one token; returns its keys.
+  int64_t PutReference(MlaDecodeOp::Params p, int64_t token, int64_t head) {
+    const auto& sequence =
+        *std::find_if(p.sequences.begin(), p.sequences.end(),
+                      [&](const DecodeSequence& s) { return token < s.query_start + s.query_len; });
+    const int64_t behind = sequence.query_start + sequence.query_len - 1 - token;
+    const DecodeSequence alone = {0, 1, sequence.total_len - behind, sequence.page_table};
+    p.sequences = {&alone, 1};
+    for (TensorView* q : {&p.q_latent, &p.q_rope})
+      *q = q->Slice(0, token, token + 1).Slice(1, head, head + 1);
+    const int64_t at = token * o.view().shape[1] + head;
+    const int64_t c = p.q_latent.shape[2];
+    p.o_latent = {o.view().data + at * c * 4, DType::kF32, {1, 1, c}};
+    p.lse = {lse.view().data + at * 4, DType::kF32, {1, 1}};
+    RunRef<MlaDecodeOp>(p);
+    return alone.total_len;
+  }
+
+  Tensor q_latent_, q_rope_;
+
+ public:
+  Tensor o, lse;
+};
+
+// Whether lse may be further off than FlashMLA allows. Rows that multiply bytes leave products of
+// lower bytes or bits of keys out of every score, and rows that multiply bf16 round keys of
+// quantised caches to it: that changes a score of any size by a part of Σ|q||k|, while the figure
+// is a part of lse, which is small where few keys are seen. BoundOf is of these scores.
+inline bool ChangesScores(const DecodeKernel& row, RowKind cache) {
+  const Rounding rounding = RoundingOf(row, cache);
+  return IsBytes(rounding) || (rounding == Rounding::kBF16 && cache != RowKind::kPlain);
+}
+
+// Runs a row on a case: every output within FlashMLA's tolerances.
+inline void ExpectWithinGrid(const DecodeKernel& row, DecodeCase& c, const DecodeShape& s,
+                             const DecodeWanted& want) {
+  c.PoisonOutputs();
+  RunRow(row, c.Params(), 2);
+  CosineDifference cosine;
+  const auto width = static_cast<size_t>(s.c);
+  for (int64_t t = 0; t < c.o.view().shape[0]; ++t)
+    for (int64_t h = 0; h < s.heads; ++h) {
+      const int64_t at = t * s.heads + h;
+      const std::span<const float> got(c.o.view().Ptr<float>() + at * s.c, width);
+      const std::span<const float> wanted(want.o.Ptr<float>() + at * s.c, width);
+      ASSERT_TRUE(RowWithin(got, wanted, kDecodeGrid.out)) << "token " << t << ", head " << h;
+      cosine.Add(got, wanted);
+      const float lse = c.lse.view().Ptr<float>()[at];
+      const auto wanted_lse = static_cast<double>(want.lse.Ptr<float>()[at]);
+      double limit = kDecodeGrid.lse.Of(wanted_lse);
+      if (ChangesScores(row, s.cache.kind))
+        limit = std::max(limit, BoundOf(row, c, s, t, h, wanted_lse).lse);
+      ASSERT_TRUE(IsWithin(lse, want.lse.Ptr<float>()[at], limit))
+          << "token " << t << ", head " << h << ": lse " << lse << " instead of " << wanted_lse;
+    }
+  ASSERT_LE(cosine.Value(), kDecodeGrid.cosine);
+}
+
+// The same of every fast row. most: see DecodeWanted.
+inline void ExpectEveryRowWithinGrid(DecodeCase& c, const DecodeShape& s,
+                                     int64_t most = kReferencePairs) {
+  const DecodeWanted exact(c, s, Rounding::kNone, most);
+  std::map<Rounding, DecodeWanted> bytes;  // as rows need them
+  ForEachFastRow<MlaDecodeOp>(MlaDecodeOp::ShapeOf(c.Params()), [&](const DecodeKernel& row) {
+    // Queries of a case are bf16 already.
+    const Rounding rounding = RoundingOf(row, s.cache.kind);
+    const DecodeWanted& wanted =
+        IsBytes(rounding) ? bytes.try_emplace(rounding, c, s, rounding, most).first->second : exact;
+    ExpectWithinGrid(row, c, s, wanted);
+  });
+}
+
+}  // namespace latte
