@@ -65,14 +65,14 @@ TEST_F(GivenSequenceTest, WorkspaceDoesNotGrowWithTheContext) {
   const auto workspace_after = [&](size_t tokens) {
     EngineOptions options;
     options.attention = "latent";
-    options.max_batch_tokens = 32;
+    options.max_batch_tokens = 512;
     options.max_sequences = 1;
-    options.prefill_workspace_tokens = 64;
-    const auto sequence = Make(SettingsFor(options, 4096));
+    options.prefill_workspace_tokens = 512;
+    const auto sequence = Make(SettingsFor(options, 6144));
     EXPECT_TRUE(sequence->AppendPrompt(std::vector<int32_t>(tokens, 3), Ignore));
     return sequence->workspace_bytes();
   };
-  EXPECT_EQ(workspace_after(128), workspace_after(2048));
+  EXPECT_EQ(workspace_after(1024), workspace_after(6144));
 }
 
 TEST_F(GivenSequenceTest, StrictAutoTakesTheLatentPathForPromptsAndTheAbsorbedOneAfter) {
