@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "apps/flags/command.h"
-#include "apps/flags/serving_flags.h"
+#include "apps/flags/engine_flags.h"
 #include "apps/terminal/interrupts.h"
 #include "apps/terminal/progress.h"
 #include "src/checkpoint/model_path.h"
@@ -18,7 +18,7 @@ struct BatchFlags {
   std::string model = "tiny";
   BatchFiles files;
   uint64_t seed = 0;
-  ServingFlags serving;
+  EngineFlags engine;
 };
 
 Status Answer(Batch* batch, const EngineOptions& options, const OpenAiModel& model) {
@@ -45,7 +45,7 @@ Status Answer(Batch* batch, const EngineOptions& options, const OpenAiModel& mod
 
 Status BatchCommand(const BatchFlags& flags) {
   // Results that are to be overwritten are safe until flags and model are known to be right.
-  LATTE_ASSIGN_OR_RETURN(const EngineOptions options, flags.serving.Options(flags.model));
+  LATTE_ASSIGN_OR_RETURN(const EngineOptions options, flags.engine.Options(flags.model));
   LATTE_ASSIGN_OR_RETURN(OpenAiModel model, OpenAiModel::Load(flags.model));
   model.seed = flags.seed;
   if (model.chat)
@@ -85,7 +85,7 @@ Command AddBatch(CLI::App& app) {
   sub->add_option("-o,--output", flags->files.output, "the results")->required();
   sub->add_flag("--overwrite", flags->files.overwrite, "forget the results of an earlier run");
   sub->add_option("--seed", flags->seed, "of requests that give none (default: 0)");
-  flags->serving.Add(*sub);
+  flags->engine.AddAll(*sub);
   return {sub, [flags] { return BatchCommand(*flags); }};
 }
 

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "apps/flags/command.h"
+#include "apps/flags/engine_flags.h"
 #include "apps/terminal/interrupts.h"
 #include "apps/terminal/line_reader.h"
 #include "src/jobs/chat_session.h"
@@ -165,18 +166,27 @@ Status ChatCommand(const ChatFlags& flags) {
   for (const std::string& caveat : builder.Caveats()) Note("latte: warning: " + caveat);
   LATTE_ASSIGN_OR_RETURN(const int64_t context,
                          ContextFor(flags, opened.model->config().max_position));
-  LATTE_ASSIGN_OR_RETURN(const SessionOptions options, flags.engine.Options(context));
+  LATTE_ASSIGN_OR_RETURN(EngineOptions options, flags.engine.Options(flags.model));
+  options.prefix_cache = true;  // a turn's prompt begins with the turns before
+  LATTE_ASSIGN_OR_RETURN(const Settings engine_settings,
+                         SettleForOne(options, opened.model->config(), opened.machine, context));
   Interrupts interrupts;
   if (isatty(STDIN_FILENO) != 0) {
     LATTE_ASSIGN_OR_RETURN(interrupts, Interrupts::Catch({SIGINT}));
   }
-  LATTE_ASSIGN_OR_RETURN(const auto session,
-                         Session::Create(*opened.model, opened.machine, options));
-  WarnIfFewer(options.threads, session->options().threads);
-  ChatSettings settings{flags.system, flags.thinking, {}, flags.max_new_tokens, flags.keep_special};
+  LATTE_ASSIGN_OR_RETURN(
+      const auto core,
+      EngineCore::Create({opened.model.get(), &opened.machine, &tokenizer}, engine_settings));
+  WarnIfFewer(options.threads, core->settings().options.threads);
+  ChatSettings settings{.system = flags.system,
+                        .thinking = flags.thinking,
+                        .sampling = {},
+                        .max_new_tokens = flags.max_new_tokens,
+                        .context = context,
+                        .keep_special = flags.keep_special};
   LATTE_ASSIGN_OR_RETURN(settings.sampling, flags.sampling.Params(opened));
-  LATTE_ASSIGN_OR_RETURN(ChatSession chat, ChatSession::Create(std::move(builder), session.get(),
-                                                               std::move(settings)));
+  LATTE_ASSIGN_OR_RETURN(ChatSession chat,
+                         ChatSession::Create(std::move(builder), core.get(), std::move(settings)));
   return ChatLoop(&chat, interrupts, flags, context).Run();
 }
 
@@ -206,7 +216,7 @@ Command AddChat(CLI::App& app) {
   sub->add_flag("--keep-special", flags->keep_special,
                 "show special tokens that the model draws; they are no text otherwise");
   sub->add_flag("--stats", flags->stats, "a line of speeds and cache use after every answer");
-  flags->engine.Add(*sub);
+  flags->engine.AddForOneSequence(*sub);
   return {sub, [flags] { return ChatCommand(*flags); }};
 }
 

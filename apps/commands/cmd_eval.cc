@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "apps/flags/command.h"
+#include "apps/flags/engine_flags.h"
 #include "src/base/file.h"
 #include "src/checkpoint/model_path.h"
 #include "src/jobs/eval/eval.h"
@@ -44,20 +45,16 @@ void ShowProgress(std::string_view skill, int64_t done, int64_t items) {
              stderr);
 }
 
-Status PrintReport(const EvalFlags& flags, const SessionOptions& session,
+Status PrintReport(const EvalFlags& flags, const EngineOptions& engine,
                    const std::vector<SkillReport>& reports) {
   if (!flags.json)
-    return Print(fmt::format("{}: attention {} ({}), seed {}\n{}", flags.model,
-                             Name(session.attention), Name(session.dtype), flags.seed,
-                             EvalTable(reports)));
+    return Print(fmt::format("{}: attention {} ({}), seed {}\n{}", flags.model, engine.attention,
+                             engine.dtype, flags.seed, EvalTable(reports)));
   int64_t tokens = 0;
   for (const SkillReport& report : reports) tokens += report.tokens;
-  const JsonOut out = {{"model", flags.model},
-                       {"attention", Name(session.attention)},
-                       {"dtype", Name(session.dtype)},
-                       {"seed", flags.seed},
-                       {"tokens", tokens},
-                       {"skills", EvalJson(reports, flags.seed)}};
+  const JsonOut out = {{"model", flags.model},  {"attention", engine.attention},
+                       {"dtype", engine.dtype}, {"seed", flags.seed},
+                       {"tokens", tokens},      {"skills", EvalJson(reports, flags.seed)}};
   return Print(Dump(out) + "\n");
 }
 
@@ -66,7 +63,7 @@ Status EvalCommand(const EvalFlags& flags) {
   options.skills = flags.skills;
   options.count = flags.count;
   options.seed = flags.seed;
-  LATTE_ASSIGN_OR_RETURN(options.session, flags.engine.Options(1));
+  LATTE_ASSIGN_OR_RETURN(options.engine, flags.engine.Options(flags.model));
   LATTE_ASSIGN_OR_RETURN(const StoryGrammar grammar, LoadGrammar(flags.model));
   LATTE_ASSIGN_OR_RETURN(const std::string dir, ResolveModelPath(flags.model));
   LATTE_ASSIGN_OR_RETURN(const ModelConfig config, LoadModelConfig(dir));
@@ -77,7 +74,7 @@ Status EvalCommand(const EvalFlags& flags) {
   LATTE_ASSIGN_OR_RETURN(
       const auto reports,
       Evaluate(subject, options, flags.json ? EvalProgress() : EvalProgress(ShowProgress)));
-  return PrintReport(flags, options.session, reports);
+  return PrintReport(flags, options.engine, reports);
 }
 
 }  // namespace
@@ -94,7 +91,7 @@ Command AddEval(CLI::App& app) {
                   "items of each skill, for recall of each distance (default: 200; recall 50)");
   sub->add_option("--seed", flags->seed, "same seed, same questions and samples (default: 1)");
   sub->add_flag("--json", flags->json, "one JSON object instead of a table");
-  flags->engine.Add(*sub);
+  flags->engine.AddForOneSequence(*sub);
   return {sub, [flags] { return EvalCommand(*flags); }};
 }
 

@@ -5,9 +5,9 @@
 #include <unistd.h>
 
 #include "apps/flags/command.h"
+#include "apps/flags/engine_flags.h"
 #include "src/base/json.h"
-#include "src/engine/output/answer_text.h"
-#include "src/engine/run/generate.h"
+#include "src/engine/complete.h"
 
 namespace latte {
 namespace {
@@ -35,43 +35,6 @@ struct RunFlags {
   }
 };
 
-// The answer as it is made.
-class AnswerStream {
- public:
-  // `print`: on standard output, as soon as it is certain.
-  AnswerStream(AnswerText answer, int64_t min_tokens, bool print)
-      : answer_(std::move(answer)), min_tokens_(min_tokens), print_(print) {}
-
-  // False: a stop string ended it, or nobody reads.
-  bool Push(int32_t token) {
-    const AnswerText::Step step = answer_.Push(token, ++tokens_ >= min_tokens_);
-    stopped_ = step.stopped;
-    Emit(step.text);
-    return printed_.has_value() && !stopped_;
-  }
-  // Errors: of Print, of any of the answer.
-  Status Finish() {
-    if (!stopped_ && printed_) Emit(answer_.Flush());
-    return printed_;
-  }
-  bool stopped() const { return stopped_; }
-  const std::string& text() const { return text_; }
-
- private:
-  void Emit(const std::string& piece) {
-    text_ += piece;
-    if (print_ && !piece.empty()) printed_ = Print(piece);
-  }
-
-  AnswerText answer_;
-  int64_t min_tokens_;
-  bool print_;
-  int64_t tokens_ = 0;
-  bool stopped_ = false;
-  std::string text_;
-  Status printed_;
-};
-
 Result<std::string> PromptText(const RunFlags& flags) {
   if (flags.prompt && flags.prompt_file)
     return InvalidArgument("give the prompt once: by -p or by --prompt-file, not by both");
@@ -92,19 +55,19 @@ Result<int64_t> ContextFor(int64_t prompt, int64_t max_new, int64_t max_position
   return std::min(max_position, prompt + std::min(max_new, max_position));
 }
 
-JsonOut StatsJson(const Session& session, const ModelConfig& config, int64_t prompt_tokens,
-                  const GenerateResult& result) {
-  const auto generated = static_cast<int64_t>(result.tokens.size());
-  const int64_t expanded = config.mla.expanded() * config.layers * SizeOf(session.options().dtype);
+JsonOut StatsJson(const Settings& settings, const ModelConfig& config, int64_t prompt_tokens,
+                  const Completion& answer) {
+  const auto generated = static_cast<int64_t>(answer.tokens.size());
+  const int64_t expanded = config.mla.expanded() * config.layers * SizeOf(settings.dtype);
   return {{"prompt_tokens", prompt_tokens},
           {"generated_tokens", generated},
-          {"time_to_first_token_s", result.prompt_seconds},
-          {"prompt_tokens_per_s", PerSecond(prompt_tokens, result.prompt_seconds)},
-          {"generated_tokens_per_s", PerSecond(generated - 1, result.generate_seconds)},
-          {"cache_bytes_per_token", session.cache_spec().bytes_per_token()},
+          {"time_to_first_token_s", answer.prompt_seconds},
+          {"prompt_tokens_per_s", PerSecond(prompt_tokens, answer.prompt_seconds)},
+          {"generated_tokens_per_s", PerSecond(generated - 1, answer.generate_seconds)},
+          {"cache_bytes_per_token", settings.cache_spec.bytes_per_token()},
           {"decompressed_bytes_per_token", expanded},
-          {"attention", Name(session.options().attention)},
-          {"dtype", Name(session.options().dtype)}};
+          {"attention", Name(settings.attention)},
+          {"dtype", Name(settings.dtype)}};
 }
 
 void PrintStats(const JsonOut& stats) {
@@ -126,49 +89,61 @@ void PrintStats(const JsonOut& stats) {
       stderr);
 }
 
-Status RunCommand(const RunFlags& flags) {
-  LATTE_ASSIGN_OR_RETURN(const OpenedModel opened,
-                         OpenModel(flags.model, {.check_weights = flags.check_weights}));
-  const ModelConfig& config = opened.model->config();
-  LATTE_ASSIGN_OR_RETURN(const Tokenizer tokenizer, Tokenizer::Load(opened.dir));
-  LATTE_ASSIGN_OR_RETURN(const std::string prompt, PromptText(flags));
-  LATTE_ASSIGN_OR_RETURN(
-      const std::vector<int32_t> ids,
-      tokenizer.Encode(prompt, {.add_bos = tokenizer.adds_bos(), .parse_special = flags.special}));
-  const auto prompt_tokens = static_cast<int64_t>(ids.size());
-  LATTE_ASSIGN_OR_RETURN(const int64_t context,
-                         ContextFor(prompt_tokens, flags.max_new_tokens, config.max_position));
-  LATTE_ASSIGN_OR_RETURN(const SessionOptions options, flags.engine.Options(context));
-  LATTE_ASSIGN_OR_RETURN(const auto session,
-                         Session::Create(*opened.model, opened.machine, options));
-  WarnIfFewer(options.threads, session->options().threads);
+// The answer; without --json it is printed as soon as it is certain.
+Result<Completion> Answer(EngineCore& core, Request request, bool print) {
+  Status printed;
+  LATTE_ASSIGN_OR_RETURN(Completion answer,
+                         Complete(core, std::move(request), [&](const TokenEvent* event) {
+                           if (print && printed && event != nullptr && !event->text.empty())
+                             printed = Print(event->text);
+                           return printed.has_value();
+                         }));
+  LATTE_RETURN_IF_ERROR(printed);
+  return answer;
+}
 
-  GenerateOptions generate;
-  LATTE_ASSIGN_OR_RETURN(generate.sampling, flags.sampling.Params(opened));
-  LATTE_ASSIGN_OR_RETURN(const StopConditions stop, flags.Stop());
-  generate.max_new_tokens = stop.max_tokens;
-  generate.min_new_tokens = stop.min_tokens;
-  if (!stop.ignore_eos) generate.stop_tokens = config.eos;
-  AnswerStream answer(AnswerText(tokenizer, stop.strings, flags.keep_special), stop.min_tokens,
-                      !flags.json);
-  generate.on_token = [&](int32_t token) { return answer.Push(token); };
-  if (!flags.json) LATTE_RETURN_IF_ERROR(Print(prompt));
-  LATTE_ASSIGN_OR_RETURN(const GenerateResult result, Generate(*session, ids, generate));
-  LATTE_RETURN_IF_ERROR(answer.Finish());
-
-  const JsonOut stats = StatsJson(*session, config, prompt_tokens, result);
+Status PrintAnswer(const RunFlags& flags, const std::string& prompt, const Completion& answer,
+                   const JsonOut& stats) {
   if (flags.json) {
     JsonOut out = {{"model", flags.model},
                    {"prompt", prompt},
-                   {"text", answer.text()},
-                   {"tokens", result.tokens},
-                   {"finish_reason", Name(answer.stopped() ? FinishReason::kStop : result.reason)},
+                   {"text", answer.text},
+                   {"tokens", answer.tokens},
+                   {"finish_reason", Name(answer.reason)},
                    {"stats", stats}};
     return Print(Dump(out, 2) + "\n");
   }
   LATTE_RETURN_IF_ERROR(Print("\n"));
   if (flags.stats) PrintStats(stats);
   return {};
+}
+
+Status RunCommand(const RunFlags& flags) {
+  LATTE_ASSIGN_OR_RETURN(const OpenedModel opened,
+                         OpenModel(flags.model, {.check_weights = flags.check_weights}));
+  const ModelConfig& config = opened.model->config();
+  LATTE_ASSIGN_OR_RETURN(const Tokenizer tokenizer, Tokenizer::Load(opened.dir));
+  LATTE_ASSIGN_OR_RETURN(const std::string prompt, PromptText(flags));
+  Request request;
+  LATTE_ASSIGN_OR_RETURN(
+      request.tokens,
+      tokenizer.Encode(prompt, {.add_bos = tokenizer.adds_bos(), .parse_special = flags.special}));
+  request.keep_special = flags.keep_special;
+  const auto prompt_tokens = static_cast<int64_t>(request.tokens.size());
+  LATTE_ASSIGN_OR_RETURN(const int64_t context,
+                         ContextFor(prompt_tokens, flags.max_new_tokens, config.max_position));
+  LATTE_ASSIGN_OR_RETURN(const EngineOptions options, flags.engine.Options(flags.model));
+  LATTE_ASSIGN_OR_RETURN(const Settings settings,
+                         SettleForOne(options, config, opened.machine, context));
+  LATTE_ASSIGN_OR_RETURN(
+      const auto core,
+      EngineCore::Create({opened.model.get(), &opened.machine, &tokenizer}, settings));
+  WarnIfFewer(options.threads, core->settings().options.threads);
+  LATTE_ASSIGN_OR_RETURN(request.sampling, flags.sampling.Params(opened));
+  LATTE_ASSIGN_OR_RETURN(request.stop, flags.Stop());
+  if (!flags.json) LATTE_RETURN_IF_ERROR(Print(prompt));
+  LATTE_ASSIGN_OR_RETURN(const Completion answer, Answer(*core, std::move(request), !flags.json));
+  return PrintAnswer(flags, prompt, answer, StatsJson(settings, config, prompt_tokens, answer));
 }
 
 }  // namespace
@@ -194,7 +169,7 @@ Command AddRun(CLI::App& app) {
   sub->add_flag("--json", flags->json, "one JSON object instead of text");
   sub->add_flag("--stats", flags->stats, "end with a table of speeds and cache sizes");
   AddCheckWeights(*sub, flags->check_weights);
-  flags->engine.Add(*sub);
+  flags->engine.AddForOneSequence(*sub);
   return {sub, [flags] { return RunCommand(*flags); }};
 }
 

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "apps/flags/command.h"
+#include "apps/flags/engine_flags.h"
 #include "apps/terminal/interrupts.h"
 #include "src/base/json.h"
 #include "src/jobs/npy.h"
@@ -69,17 +70,19 @@ Status ScoreCommand(const ScoreFlags& flags) {
   if (static_cast<int64_t>(ids.size()) > config.max_position)
     return InvalidArgument(fmt::format("{} tokens are given, but the model's context is {}",
                                        ids.size(), config.max_position));
-  LATTE_ASSIGN_OR_RETURN(const SessionOptions options, flags.engine.Options(std::max<int64_t>(
-                                                           1, static_cast<int64_t>(ids.size()))));
+  LATTE_ASSIGN_OR_RETURN(const EngineOptions options, flags.engine.Options(flags.model));
+  LATTE_ASSIGN_OR_RETURN(const Settings settings,
+                         SettleForOne(options, config, opened.machine,
+                                      std::max<int64_t>(1, static_cast<int64_t>(ids.size()))));
   // A file that is being written is taken back; without one there is nothing to tidy up.
   Interrupts interrupts;
   if (flags.logits) {
     LATTE_ASSIGN_OR_RETURN(interrupts, Interrupts::Catch({SIGINT, SIGTERM, SIGHUP}));
   }
-  LATTE_ASSIGN_OR_RETURN(const auto session,
-                         Session::Create(*opened.model, opened.machine, options));
-  WarnIfFewer(options.threads, session->options().threads);
-  LATTE_ASSIGN_OR_RETURN(const ScoreResult result, Score(*session, ids, config.vocab, flags.logits,
+  LATTE_ASSIGN_OR_RETURN(const auto sequence,
+                         GivenSequence::Create(*opened.model, opened.machine, settings));
+  WarnIfFewer(options.threads, sequence->threads());
+  LATTE_ASSIGN_OR_RETURN(const ScoreResult result, Score(*sequence, ids, config.vocab, flags.logits,
                                                          [&] { return interrupts.TakeFirst(); }));
   interrupts.Release();
   return PrintResult(flags, ids, result);
@@ -99,7 +102,7 @@ Command AddScore(CLI::App& app) {
       "also write the logits: a .npy file, float32 [T, vocab]; replaces such a file, no other");
   sub->add_flag("--json", flags->json, "one JSON object instead of a table");
   AddCheckWeights(*sub, flags->check_weights);
-  flags->engine.Add(*sub);
+  flags->engine.AddForOneSequence(*sub);
   return {sub, [flags] { return ScoreCommand(*flags); }};
 }
 

@@ -14,56 +14,10 @@
 #include "src/checkpoint/config/generation_config.h"
 #include "src/checkpoint/model_path.h"
 #include "src/checkpoint/weight_memory.h"
+#include "src/layers/mla/rates.h"
 #include "src/models/registry.h"
 
 namespace latte {
-
-void EngineFlags::Add(CLI::App& app) {
-  app.add_option(
-      "--attention", attention,
-      "auto, decompressed, latent or absorbed; all give the same answer (default: auto)");
-  app.add_option("--dtype", dtype, "arithmetic: bf16, f16 or f32 (default: bf16)");
-  app.add_option("--cache-dtype", cache_dtype,
-                 "bf16, f16, f32, fp8, fp8-dense, int8 or q6 (default: as --dtype)");
-  app.add_option("--act", act,
-                 "activations of int4 and int8 weights: int8, by rows and groups of 128 (not under "
-                 "--dtype f32), or as --dtype says: bf16 (default: int8)");
-  app.add_option("--chunk", chunk, "prompt tokens per step; 0: all at once (default: 512)");
-  app.add_option("--prefill-workspace-tokens", expand_tokens,
-                 "cached tokens that are expanded at once (default: 4096)");
-  app.add_option("--page-tokens", page_tokens, "tokens per cache page (default: 64)");
-  app.add_option("--threads", threads,
-                 "threads; 0: one per processor, within the container's quota (default: 0)");
-  app.add_option(
-      "--deterministic", deterministic,
-      "on: the same bytes for every batch, chunk and thread count; strict: also whatever "
-      "was cached before; off: as on, for there is only one sequence (default: on)");
-  app.add_option("--numa", numa,
-                 "memory of caches and scratch: first-touch, where it is first used, or "
-                 "interleave, spread over all memory nodes (default: first-touch)");
-}
-
-Result<SessionOptions> EngineFlags::Options(int64_t max_tokens) const {
-  SessionOptions options;
-  LATTE_ASSIGN_OR_RETURN(options.attention, ParseAttentionMode(attention));
-  LATTE_ASSIGN_OR_RETURN(options.dtype, ParseArithmetic(dtype));
-  LATTE_ASSIGN_OR_RETURN(options.deterministic, ParseDeterminism(deterministic));
-  LATTE_ASSIGN_OR_RETURN(const Machine machine, Machine::Detect());
-  WarnAboutRates(machine.isa);
-  options.rates = MachineRates(machine.isa).rates;
-  LATTE_ASSIGN_OR_RETURN(options.int8_activations, Int8Activations(act));
-  if (cache_dtype) {
-    LATTE_ASSIGN_OR_RETURN(options.cache_dtype, ParseCacheDType(*cache_dtype));
-  }
-  options.chunk_tokens = chunk;
-  options.expand_tokens = expand_tokens;
-  options.page_tokens = page_tokens;
-  options.threads = threads;
-  options.max_tokens = max_tokens;
-  LATTE_RETURN_IF_ERROR(options.Validate());
-  LATTE_RETURN_IF_ERROR(SetMemoryPolicy(numa));
-  return options;
-}
 
 void WarnAboutRates(Isa isa) {
   const std::string warning = MachineRates(isa).warning;

@@ -1,4 +1,4 @@
-// What the subcommands share: how one is registered, the flags of the engine, and opening a model.
+// What the subcommands share: how one is registered, the flags of sampling, and opening a model.
 #pragma once
 
 #include <functional>
@@ -8,9 +8,9 @@
 
 #include <CLI/CLI.hpp>
 
+#include "latte/request.h"
 #include "latte/status.h"
 
-#include "src/engine/run/session.h"
 #include "src/models/model.h"
 #include "src/text/tokenizer.h"
 
@@ -34,25 +34,6 @@ Command AddBench(CLI::App& app);
 Command AddSynth(CLI::App& app);
 Command AddQuantize(CLI::App& app);
 Command AddSimulate(CLI::App& app);
-
-// The flags that decide how a sequence is computed.
-struct EngineFlags {
-  std::string attention = "auto";
-  std::string dtype = "bf16";
-  std::string act = "int8";
-  std::optional<std::string> cache_dtype;
-  int64_t chunk = 512;
-  int64_t expand_tokens = 4096;
-  int64_t page_tokens = 64;
-  int threads = 0;
-  std::string deterministic = "on";
-  std::string numa = "first-touch";
-
-  void Add(CLI::App& app);
-  // Also sets the memory policy that --numa asks for. Errors: kInvalidArgument naming the flag;
-  // kUnavailable for a policy that the system refuses.
-  [[nodiscard]] Result<SessionOptions> Options(int64_t max_tokens) const;
-};
 
 // A model and the machine it runs on.
 struct OpenedModel {

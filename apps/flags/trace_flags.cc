@@ -7,7 +7,7 @@ namespace latte {
 
 void EngineChoice::Add(CLI::App& app) {
   app.add_option("MODEL", model, "model (default: tiny)");
-  flags.Add(app);
+  flags.AddAll(app);
 }
 
 Result<OpenedEngine> EngineChoice::Open() const {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "apps/flags/command.h"
-#include "apps/flags/serving_flags.h"
+#include "apps/flags/engine_flags.h"
 #include "src/engine/settings.h"
 #include "src/jobs/simulate/step_cost.h"
 #include "src/jobs/simulate/trace.h"
@@ -22,10 +22,10 @@ struct OpenedEngine {
 // MODEL and the flags of an engine over it.
 struct EngineChoice {
   std::string model = "tiny";
-  ServingFlags flags;
+  EngineFlags flags;
 
   void Add(CLI::App& app);
-  // Errors: of ServingFlags::Options, OpenModel and Settle.
+  // Errors: of EngineFlags::Options, OpenModel and Settle.
   [[nodiscard]] Result<OpenedEngine> Open() const;
 };
 

@@ -109,8 +109,19 @@ MlaPath Settings::PathOf(const MlaDims& dims, int64_t new_tokens, int64_t cached
   return ChoosePath(dims, {new_tokens, cached_tokens}, rates).path;
 }
 
-Result<Settings> Settle(const EngineOptions& options, const ModelConfig& config,
-                        const Machine& machine, const MemoryRoom& room) {
+void Settings::SizeForOne(int64_t computed) {
+  options.max_sequences = 1;
+  options.max_tokens = computed + 1;
+  // The prefix cache may hold its own copy of the last whole page of a prompt.
+  pages = CeilDiv(options.max_tokens, options.page_tokens) + (options.prefix_cache ? 1 : 0);
+  options.cache_bytes = pages * cache_spec.bytes_per_page();
+}
+
+namespace {
+
+// What the options say, before any size is filled in.
+Result<Settings> ParseChoices(const EngineOptions& options, const ModelConfig& config,
+                              const Machine& machine) {
   LATTE_RETURN_IF_ERROR(options.Validate());
   Settings out;
   out.options = options;
@@ -124,7 +135,24 @@ Result<Settings> Settle(const EngineOptions& options, const ModelConfig& config,
   LATTE_RETURN_IF_ERROR(CheckCacheDType(out.attention, out.cache));
   out.cache_spec = CacheSpecFor(config, out.attention, out.cache, options.page_tokens);
   out.rates = MachineRates(machine.isa).rates;
+  return out;
+}
 
+}  // namespace
+
+Result<Settings> SettleForOne(const EngineOptions& options, const ModelConfig& config,
+                              const Machine& machine, int64_t computed) {
+  LATTE_ASSIGN_OR_RETURN(Settings out, ParseChoices(options, config, machine));
+  out.SizeForOne(computed);
+  EngineOptions& o = out.options;
+  if (o.prefill_workspace_tokens == 0)
+    o.prefill_workspace_tokens = PrefillWorkspaceTokens(o.max_tokens, 1, o.page_tokens);
+  return out;
+}
+
+Result<Settings> Settle(const EngineOptions& options, const ModelConfig& config,
+                        const Machine& machine, const MemoryRoom& room) {
+  LATTE_ASSIGN_OR_RETURN(Settings out, ParseChoices(options, config, machine));
   EngineOptions& o = out.options;
   if (o.max_tokens == 0 || o.max_tokens > config.max_position) o.max_tokens = config.max_position;
   if (o.prefill_workspace_tokens == 0)

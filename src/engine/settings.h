@@ -24,6 +24,10 @@ struct Settings {
 
   // The path of a prompt.
   MlaPath PathOf(const MlaDims& dims, int64_t new_tokens, int64_t cached_tokens) const;
+
+  // Sets the cache's pages to what one sequence of `computed` tokens needs. The engine draws one
+  // more token, which it never computes, so max_tokens is computed + 1.
+  void SizeForOne(int64_t computed);
 };
 
 // Memory for weights, workspace and cache.
@@ -37,6 +41,12 @@ struct MemoryRoom {
 // kExhausted when fewer than two pages fit; kUnavailable when the room is needed and unknown.
 [[nodiscard]] Result<Settings> Settle(const EngineOptions& options, const ModelConfig& config,
                                       const Machine& machine, const MemoryRoom& room);
+
+// The settings of an engine that serves one sequence at a time, of up to `computed` tokens: its
+// cache holds that sequence and nothing else. options.max_sequences, max_tokens and cache_bytes are
+// ignored. Errors: as Settle, but for those of memory.
+[[nodiscard]] Result<Settings> SettleForOne(const EngineOptions& options, const ModelConfig& config,
+                                            const Machine& machine, int64_t computed);
 
 // The workspace of prefill in cached tokens, as documented at EngineOptions. The rule is vLLM's
 // (chunked prefill of MLA): room for eight of the longest prompts, or for four pages of every

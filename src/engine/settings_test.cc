@@ -74,5 +74,36 @@ TEST_F(SettingsTest, UnknownMemoryAsksForTheCachesSize) {
   EXPECT_EQ(With({}).error().code, Code::kUnavailable);
 }
 
+TEST_F(SettingsTest, ForOneSequenceTheCacheHoldsThatAndNoMore) {
+  const MlaDims& dims = config_.mla;
+  options_.prefix_cache = false;
+  const auto latents = SettleForOne(options_, config_, *Machine::Detect(), 127);
+  ASSERT_TRUE(latents) << ToString(latents.error());
+  EXPECT_EQ(latents->cache_spec.bytes_per_token(), (dims.c + dims.r) * config_.layers * 2);
+  EXPECT_EQ(latents->pages, 2);
+  EXPECT_EQ(latents->options.max_tokens, 128);
+  options_.attention = "decompressed";
+  const auto expanded = SettleForOne(options_, config_, *Machine::Detect(), 128);
+  EXPECT_EQ(expanded->cache_spec.bytes_per_token(),
+            dims.h * (dims.n + dims.r + dims.v) * config_.layers * 2);
+  EXPECT_EQ(expanded->pages, 3);
+  options_.cache_dtype = "int8";
+  EXPECT_EQ(SettleForOne(options_, config_, *Machine::Detect(), 1).error().code,
+            Code::kInvalidArgument);
+}
+
+TEST(Determinism, NamesParseBack) {
+  for (const Determinism level : {Determinism::kStrict, Determinism::kOn, Determinism::kOff})
+    EXPECT_EQ(*ParseDeterminism(Name(level)), level);
+  EXPECT_NE(ParseDeterminism("no").error().message.find("'no'"), std::string::npos);
+}
+
+TEST(AttentionMode, NamesParseBack) {
+  for (const AttentionMode mode : {AttentionMode::kAuto, AttentionMode::kDecompressed,
+                                   AttentionMode::kLatent, AttentionMode::kAbsorbed})
+    EXPECT_EQ(*ParseAttentionMode(Name(mode)), mode);
+  EXPECT_NE(ParseAttentionMode("mha").error().message.find("'mha'"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace latte

@@ -1,10 +1,10 @@
 // A conversation with a model: history in, answers out. Holds the messages, renders them anew for
 // every turn and reuses what the cache still holds of them. Knows nothing of terminals.
 //
-// Leading tokens of a turn's prompt that are still cached are not computed again, the last answer
-// among them. Under Determinism::kStrict only those are kept that were computed as a prompt
-// (Session::reusable_length), and a turn's answer is then the one that a fresh session gives to the
-// whole conversation as one prompt, byte for byte.
+// Whole pages of a turn's prompt that the engine's prefix cache holds are not computed again, the
+// last answer's among them. Under Determinism::kStrict only those are kept that were computed as a
+// prompt, and a turn's answer is then the one that a fresh engine gives to the whole conversation as
+// one prompt, byte for byte.
 #pragma once
 
 #include <functional>
@@ -17,7 +17,7 @@
 
 #include "src/chat/answer_message.h"
 #include "src/chat/prompt.h"
-#include "src/engine/run/session.h"
+#include "src/engine/complete.h"
 
 namespace latte {
 
@@ -26,6 +26,7 @@ struct ChatSettings {
   std::optional<bool> thinking;  // none: as the format does by itself
   SamplingParams sampling;
   int64_t max_new_tokens = 1024;  // of one answer
+  int64_t context = 4096;         // most tokens that are computed, as SettleForOne was told
   bool keep_special = false;      // special tokens are part of an answer's text
 };
 
@@ -50,10 +51,10 @@ struct ChatAnswer {
 // Engine-thread only.
 class ChatSession {
  public:
-  // `session` must outlive it and be used by nothing else.
+  // `core` must outlive it and serve nothing else. It has the builder's tokenizer.
   // Errors: kInvalidArgument for settings out of range, for a choice of thinking where the format
   // has none, and for a system text that the format refuses.
-  [[nodiscard]] static Result<ChatSession> Create(ChatPromptBuilder builder, Session* session,
+  [[nodiscard]] static Result<ChatSession> Create(ChatPromptBuilder builder, EngineCore* core,
                                                   ChatSettings settings);
 
   // Called after every step, prompt chunks included, with the text that became ready, often none;
@@ -63,7 +64,7 @@ class ChatSession {
   // Asks and keeps both messages, a cut or cancelled answer as far as it got. What failed, or was
   // cancelled before the first token, leaves no trace in the history.
   // Errors: kExhausted when the conversation leaves no room for an answer; of
-  // ChatPromptBuilder::Build and Generate.
+  // ChatPromptBuilder::Build and Complete.
   [[nodiscard]] Result<ChatAnswer> Ask(std::string text, const Callback& on_step = {});
 
   void Reset();  // forgets all but the system message
@@ -72,14 +73,13 @@ class ChatSession {
   const std::vector<ChatMessage>& messages() const { return messages_; }
 
  private:
-  ChatSession(ChatPromptBuilder builder, Session* session, ChatSettings settings);
+  ChatSession(ChatPromptBuilder builder, EngineCore* core, ChatSettings settings);
   Result<ChatPrompt> BuildPrompt() const;
   Result<ChatAnswer> Answer(const ChatPrompt& prompt, const Callback& on_step);
-  // Feeds all of `ids` but the last chunk; false if it was cancelled.
-  Result<bool> FeedPrompt(std::span<const int32_t>* ids, const Callback& on_step);
+  Request RequestFor(const ChatPrompt& prompt) const;
 
   ChatPromptBuilder builder_;
-  Session* session_;
+  EngineCore* core_;
   ChatSettings settings_;
   std::vector<ChatMessage> messages_;
 };

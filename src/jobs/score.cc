@@ -9,7 +9,7 @@
 
 namespace latte {
 
-Result<ScoreResult> Score(Session& session, std::span<const int32_t> tokens, int64_t vocab,
+Result<ScoreResult> Score(GivenSequence& sequence, std::span<const int32_t> tokens, int64_t vocab,
                           const std::optional<std::string>& logits_path,
                           const std::function<bool()>& interrupted) {
   std::optional<NpyWriter> writer;
@@ -42,7 +42,7 @@ Result<ScoreResult> Score(Session& session, std::span<const int32_t> tokens, int
     }
     return writer ? writer->Append(logits) : Status();
   };
-  LATTE_RETURN_IF_ERROR(session.Prompt(tokens, sink));
+  LATTE_RETURN_IF_ERROR(sequence.AppendPrompt(tokens, sink));
   if (writer) LATTE_RETURN_IF_ERROR(writer->Close());
   return result;
 }

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "src/engine/run/session.h"
+#include "src/engine/run/given_sequence.h"
 
 namespace latte {
 
@@ -16,10 +16,10 @@ struct ScoreResult {
   double total = 0;              // their sum
 };
 
-// Runs `tokens` through the session; with `logits_path`, writes the logits as float32 [T, vocab].
-// `interrupted` is asked after every step. Errors: of Session::Prompt and NpyWriter; kCancelled
+// Appends `tokens` to an empty sequence; with `logits_path`, writes the logits as float32 [T, vocab].
+// `interrupted` is asked after every step. Errors: of GivenSequence::AppendPrompt and NpyWriter; kCancelled
 // once it says true.
-[[nodiscard]] Result<ScoreResult> Score(Session& session, std::span<const int32_t> tokens,
+[[nodiscard]] Result<ScoreResult> Score(GivenSequence& sequence, std::span<const int32_t> tokens,
                                         int64_t vocab,
                                         const std::optional<std::string>& logits_path,
                                         const std::function<bool()>& interrupted = {});

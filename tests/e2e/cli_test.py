@@ -227,6 +227,8 @@ class BadInput(unittest.TestCase):
         self.refused("run", "-p", "x", "--dtype", "int4", words=("bf16", "'int4'"))
         self.refused("run", "-p", "x", "--page-tokens", "48", words=("power of two",))
         self.refused("run", "-p", "x", "--threads", "-3", words=("threads",))
+        self.refused("run", "-p", "x", "--chunk", "-1", words=("chunk: expected a number in [0,",))
+        self.refused("eval", "--prefill-workspace-tokens", "0", words=("prefill-workspace-tokens: expected",))
         self.refused("run", "-p", "x", "--prompt-file", "y", words=("once",))
         self.refused("score", "tiny", words=("--ids",))
         self.refused("score", "tiny", "--ids", "1,x", words=("'x'",))

@@ -8,7 +8,7 @@
 
 #include "src/base/file.h"
 #include "src/base/json.h"
-#include "src/engine/run/session.h"
+#include "src/engine/run/given_sequence.h"
 #include "src/layers/mla/mla.h"
 #include "src/models/registry.h"
 #include "tests/support/npy_reader.h"
@@ -28,6 +28,17 @@ constexpr const char* kFixtures[] = {
 constexpr AttentionMode kModes[] = {AttentionMode::kDecompressed, AttentionMode::kLatent,
                                     AttentionMode::kAbsorbed};
 
+// How a sequence is computed.
+struct Way {
+  AttentionMode attention = AttentionMode::kAuto;
+  DType dtype = DType::kBF16;
+  bool int8_activations = true;
+  int64_t chunk_tokens = 512;  // 0: all at once
+  int64_t expand_tokens = 4096;
+  int64_t page_tokens = 64;
+  int threads = 0;
+};
+
 class Goldens : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
@@ -44,23 +55,32 @@ class Goldens : public testing::TestWithParam<const char*> {
 
   // Logits of the whole sequence, the first `prompt` tokens given at once and the others one by
   // one.
-  std::vector<float> Logits(SessionOptions options, size_t prompt) {
-    options.max_tokens = static_cast<int64_t>(tokens_.size());
-    const auto session = Session::Create(*model_, machine_, options);
-    EXPECT_TRUE(session) << ToString(session.error());
+  std::vector<float> Logits(const Way& way, size_t prompt) {
+    const auto sequence = Make(way);
     std::vector<float> out;
     const auto append = [&](int64_t first, const TensorView& logits) -> Status {
       EXPECT_EQ(first * golden_.columns, static_cast<int64_t>(out.size()));
       out.insert(out.end(), logits.Ptr<float>(), logits.Ptr<float>() + logits.elements());
       return {};
     };
-    EXPECT_TRUE((*session)->Prompt(std::span(tokens_).subspan(0, prompt), append));
-    for (size_t i = prompt; i < tokens_.size(); ++i) {
-      EXPECT_TRUE((*session)->Append(tokens_[i]));
-      const std::span<const float> row = (*session)->LastLogits();
-      out.insert(out.end(), row.begin(), row.end());
-    }
+    EXPECT_TRUE(sequence->AppendPrompt(std::span(tokens_).subspan(0, prompt), append));
+    for (size_t i = prompt; i < tokens_.size(); ++i)
+      EXPECT_TRUE(sequence->AppendGenerated(tokens_[i], append));
     return out;
+  }
+  std::unique_ptr<GivenSequence> Make(const Way& way) const {
+    const auto count = static_cast<int64_t>(tokens_.size());
+    EngineOptions options;
+    options.attention = Name(way.attention);
+    options.dtype = Name(way.dtype);
+    options.int8_activations = way.int8_activations;
+    options.prefill_workspace_tokens = way.expand_tokens;
+    options.page_tokens = way.page_tokens;
+    options.threads = way.threads;
+    auto settings = SettleForOne(options, model_->config(), machine_, count);
+    EXPECT_TRUE(settings) << ToString(settings.error());
+    settings->options.max_batch_tokens = way.chunk_tokens == 0 ? count : way.chunk_tokens;
+    return GivenSequence::Create(*model_, machine_, *settings).value();
   }
 
   double MaxError(const std::vector<float>& logits) const {
@@ -96,12 +116,12 @@ TEST_P(Goldens, EveryModeAndChunkSizeGivesTheGoldenLogits) {
   for (const AttentionMode mode : kModes)
     for (const int64_t chunk : {1, 7, 64, 0})
       for (const int64_t expand : {50, 4096}) {
-        const SessionOptions options{.attention = mode,
-                                     .dtype = DType::kF32,
-                                     .chunk_tokens = chunk,
-                                     .expand_tokens = expand,
-                                     .threads = 2};
-        EXPECT_LT(MaxError(Logits(options, tokens_.size())), kTolerance)
+        const Way way{.attention = mode,
+                      .dtype = DType::kF32,
+                      .chunk_tokens = chunk,
+                      .expand_tokens = expand,
+                      .threads = 2};
+        EXPECT_LT(MaxError(Logits(way, tokens_.size())), kTolerance)
             << Name(mode) << ", chunk " << chunk << ", expand " << expand;
       }
 }
@@ -115,15 +135,15 @@ TEST_P(Goldens, ReferenceKernelsGiveTheGoldenLogits) {
 }
 
 TEST_P(Goldens, PromptThenGeneratedTokensGiveTheGoldenLogits) {
-  const SessionOptions options{.attention = AttentionMode::kAuto, .dtype = DType::kF32};
-  EXPECT_LT(MaxError(Logits(options, tokens_.size() / 2)), kTolerance);
+  const Way way{.dtype = DType::kF32};
+  EXPECT_LT(MaxError(Logits(way, tokens_.size() / 2)), kTolerance);
 }
 
 // Each mode's bytes are the same for every chunk size, page size and thread count.
 TEST_P(Goldens, BytesDoNotDependOnChunksPagesOrThreads) {
   for (const AttentionMode mode : kModes)
     for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF16}) {
-      const SessionOptions whole{
+      const Way whole{
           .attention = mode, .dtype = dtype, .chunk_tokens = 0, .expand_tokens = 64, .threads = 1};
       const std::vector<float> expected = Logits(whole, tokens_.size());
       struct Variation {
@@ -132,11 +152,11 @@ TEST_P(Goldens, BytesDoNotDependOnChunksPagesOrThreads) {
       };
       for (const auto& [chunk, page_tokens, threads] :
            {Variation{1, 16, 3}, Variation{7, 64, 1}, Variation{64, 16, 2}, Variation{7, 128, 3}}) {
-        SessionOptions options = whole;
-        options.chunk_tokens = chunk;
-        options.page_tokens = page_tokens;
-        options.threads = threads;
-        const std::vector<float> found = Logits(options, tokens_.size());
+        Way way = whole;
+        way.chunk_tokens = chunk;
+        way.page_tokens = page_tokens;
+        way.threads = threads;
+        const std::vector<float> found = Logits(way, tokens_.size());
         EXPECT_EQ(std::memcmp(expected.data(), found.data(), expected.size() * sizeof(float)), 0)
             << Name(mode) << " " << Name(dtype) << ", chunk " << chunk << ", page " << page_tokens
             << ", threads " << threads;

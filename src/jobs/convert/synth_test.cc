@@ -125,8 +125,9 @@ TEST_F(SynthTest, EveryPlainFormatLoadsAndRuns) {
     EXPECT_EQ(report->params, CountParams(Parse(*SynthConfig(spec))).total());
     const auto model = LoadModel(dir);
     ASSERT_TRUE(model) << ToString(model.error());
-    const auto session = Session::Create(**model, machine, {.max_tokens = 8, .threads = 2});
-    const auto score = Score(**session, std::vector<int32_t>{1, 2, 3, 4}, 64, {});
+    const auto settings = SettleForOne({.threads = 2}, (*model)->config(), machine, 8);
+    const auto sequence = GivenSequence::Create(**model, machine, *settings);
+    const auto score = Score(**sequence, std::vector<int32_t>{1, 2, 3, 4}, 64, {});
     ASSERT_TRUE(score) << ToString(score.error());
     EXPECT_TRUE(std::isfinite(score->total));
   }

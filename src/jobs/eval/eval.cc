@@ -8,7 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "src/base/thread_pool.h"
-#include "src/engine/run/generate.h"
+#include "src/engine/complete.h"
 #include "src/jobs/eval/eval_questions.h"
 #include "src/jobs/eval/mtp_acceptance.h"
 #include "src/jobs/score.h"
@@ -29,6 +29,7 @@ enum Stream : uint64_t { kRecall = 1, kRecall4 = 2, kAddition = 3, kLoss = 4 };
 struct Context {
   const EvalSubject& subject;
   const EvalOptions& options;
+  Settings settings;               // of an item, but for its length
   std::vector<std::string> names;  // who may have a key
 };
 
@@ -61,60 +62,69 @@ Random ItemRandom(const Context& context, Stream stream, ItemId id) {
                 (uint64_t{stream} << 48) | (bucket << 32) | static_cast<uint64_t>(id.index));
 }
 
-// A session of one thread with room for `tokens`.
-Result<std::unique_ptr<Session>> ItemSession(const Context& context, int64_t tokens) {
+// Settings for an item of `tokens` tokens.
+Result<Settings> ItemSettings(const Context& context, int64_t tokens) {
   const int64_t room = context.subject.model.config().max_position;
   if (tokens > room)
     return InvalidArgument(
         fmt::format("an item needs {} tokens, but the model's context is {}; leave the skill out "
                     "with --skills",
                     tokens, room));
-  SessionOptions options = context.options.session;
-  options.threads = 1;
-  options.max_tokens = tokens;
-  return Session::Create(context.subject.model, context.subject.machine, options);
+  Settings settings = context.settings;
+  settings.SizeForOne(tokens);
+  return settings;
+}
+
+// Answers `request`, which comes in tokens, by an engine of its own.
+Result<Completion> AnswerItem(const Context& context, Request request, const StepSink& on_step) {
+  const int64_t tokens = static_cast<int64_t>(request.tokens.size()) + request.stop.max_tokens;
+  LATTE_ASSIGN_OR_RETURN(const Settings settings, ItemSettings(context, tokens));
+  const EngineParts parts{&context.subject.model, &context.subject.machine, nullptr};
+  LATTE_ASSIGN_OR_RETURN(const auto core, EngineCore::Create(parts, settings));
+  return Complete(*core, std::move(request), on_step);
+}
+
+// Appends to `text` what the event's token is written as.
+void AppendToken(const Context& context, const TokenEvent* event, std::string& text) {
+  if (event != nullptr && event->token) text += context.subject.tokenizer.TokenBytes(*event->token);
 }
 
 // Greedy text after the prompt, up to and including the first ".".
 Result<Outcome> Ask(const Context& context, const Question& question) {
-  const auto prompt_tokens = static_cast<int64_t>(question.prompt.size());
-  LATTE_ASSIGN_OR_RETURN(const auto session, ItemSession(context, prompt_tokens + kAnswerTokens));
+  Request request;
+  request.tokens = question.prompt;
+  request.sampling.temperature = 0;
+  request.stop.max_tokens = kAnswerTokens;
   std::string text;
-  GenerateOptions generate;
-  generate.sampling.temperature = 0;
-  generate.max_new_tokens = kAnswerTokens;
-  generate.stop_tokens = context.subject.model.config().eos;
-  generate.on_token = [&](int32_t token) {
-    text += context.subject.tokenizer.TokenBytes(token);
+  const auto until_period = [&](const TokenEvent* event) {
+    AppendToken(context, event, text);
     return text.find('.') == std::string::npos;
   };
-  LATTE_ASSIGN_OR_RETURN(const GenerateResult result,
-                         Generate(*session, question.prompt, generate));
+  LATTE_ASSIGN_OR_RETURN(const Completion answer,
+                         AnswerItem(context, std::move(request), until_period));
   return Outcome{.passed = text.substr(0, text.find('.') + 1) == question.answer ? 1 : 0,
-                 .tokens = prompt_tokens + static_cast<int64_t>(result.tokens.size())};
+                 .tokens = static_cast<int64_t>(question.prompt.size() + answer.tokens.size())};
 }
 
 Result<Outcome> StoryItem(const Context& context, ItemId id) {
   const Tokenizer& tokenizer = context.subject.tokenizer;
-  LATTE_ASSIGN_OR_RETURN(const auto prompt,
+  Request request;
+  LATTE_ASSIGN_OR_RETURN(request.tokens,
                          tokenizer.Encode(kOpening, {.add_bos = tokenizer.adds_bos()}));
-  const auto prompt_tokens = static_cast<int64_t>(prompt.size());
-  LATTE_ASSIGN_OR_RETURN(const auto session, ItemSession(context, prompt_tokens + kStoryTokens));
-  GenerateOptions generate;
-  generate.sampling.temperature = kStoryTemperature;
-  generate.sampling.seed = context.options.seed + static_cast<uint64_t>(id.index);
-  generate.max_new_tokens = kStoryTokens;
-  generate.stop_tokens = context.subject.model.config().eos;
+  const size_t prompt_tokens = request.tokens.size();
+  request.sampling.temperature = kStoryTemperature;
+  request.sampling.seed = context.options.seed + static_cast<uint64_t>(id.index);
+  request.stop.max_tokens = kStoryTokens;
   std::string text(kOpening);
-  generate.on_token = [&](int32_t token) {
-    text += tokenizer.TokenBytes(token);
-    return true;
-  };
-  LATTE_ASSIGN_OR_RETURN(const GenerateResult result, Generate(*session, prompt, generate));
+  LATTE_ASSIGN_OR_RETURN(const Completion answer,
+                         AnswerItem(context, std::move(request), [&](const TokenEvent* event) {
+                           AppendToken(context, event, text);
+                           return true;
+                         }));
   const bool passed =
-      result.reason == FinishReason::kStop && context.subject.grammar.Parse(text).accepted;
+      answer.reason == FinishReason::kStop && context.subject.grammar.Parse(text).accepted;
   return Outcome{.passed = passed ? 1 : 0,
-                 .tokens = prompt_tokens + static_cast<int64_t>(result.tokens.size())};
+                 .tokens = static_cast<int64_t>(prompt_tokens + answer.tokens.size())};
 }
 
 Result<Outcome> RecallAmong(const Context& context, ItemId id, int64_t keys) {
@@ -155,19 +165,20 @@ Result<std::vector<int32_t>> NewStory(const Context& context, ItemId id) {
 Result<Outcome> LossItem(const Context& context, ItemId id) {
   LATTE_ASSIGN_OR_RETURN(const std::vector<int32_t> ids, NewStory(context, id));
   const auto tokens = static_cast<int64_t>(ids.size());
-  LATTE_ASSIGN_OR_RETURN(const auto session, ItemSession(context, tokens));
+  LATTE_ASSIGN_OR_RETURN(const Settings settings, ItemSettings(context, tokens));
+  LATTE_ASSIGN_OR_RETURN(
+      const auto sequence,
+      GivenSequence::Create(context.subject.model, context.subject.machine, settings));
   LATTE_ASSIGN_OR_RETURN(const ScoreResult score,
-                         Score(*session, ids, context.subject.model.config().vocab, {}));
+                         Score(*sequence, ids, context.subject.model.config().vocab, {}));
   return Outcome{.count = tokens - 1, .nats = -score.total, .tokens = tokens};
 }
 
 Result<Outcome> MtpItem(const Context& context, ItemId id) {
   LATTE_ASSIGN_OR_RETURN(const std::vector<int32_t> ids, NewStory(context, id));
-  SessionOptions options = context.options.session;
-  options.threads = 1;
-  LATTE_ASSIGN_OR_RETURN(
-      const MtpAcceptance found,
-      MeasureMtpAcceptance(context.subject.model, context.subject.machine, {&ids, 1}, options));
+  LATTE_ASSIGN_OR_RETURN(const MtpAcceptance found,
+                         MeasureMtpAcceptance(context.subject.model, context.subject.machine,
+                                              {&ids, 1}, context.settings));
   return Outcome{
       .passed = found.accepted, .count = found.drafted, .tokens = static_cast<int64_t>(ids.size())};
 }
@@ -215,7 +226,7 @@ Result<std::vector<Outcome>> RunItems(const Context& context, const Skill& skill
   std::mutex mutex;  // of what follows
   Status first_error;
   int64_t done = 0;
-  ThreadPool pool(context.options.session.threads);
+  ThreadPool pool(context.options.engine.threads);
   pool.ParallelFor(items, [&](int64_t i) {
     if (failed) return;
     const ItemId id = {static_cast<size_t>(i / count), i % count};
@@ -287,12 +298,16 @@ std::vector<std::string_view> EvalSkills() {
 
 Result<std::vector<SkillReport>> Evaluate(const EvalSubject& subject, const EvalOptions& options,
                                           const EvalProgress& progress) {
-  LATTE_RETURN_IF_ERROR(options.session.Validate());
+  LATTE_RETURN_IF_ERROR(options.engine.Validate());
   if (options.count && (*options.count < 1 || *options.count > kMaxCount))
     return InvalidArgument(
         fmt::format("--count: expected a number in [1, {}], found {}", kMaxCount, *options.count));
   LATTE_ASSIGN_OR_RETURN(const auto skills, Chosen(options.skills, subject.model));
-  Context context{subject, options, {}};
+  LATTE_ASSIGN_OR_RETURN(Settings settings,
+                         SettleForOne(options.engine, subject.model.config(), subject.machine, 1));
+  settings.options.threads = 1;
+  settings.options.prefix_cache = false;
+  Context context{subject, options, std::move(settings), {}};
   LATTE_ASSIGN_OR_RETURN(context.names, subject.grammar.Values("hero", "name"));
   std::vector<SkillReport> reports;
   for (const Skill* skill : skills) {

@@ -12,8 +12,9 @@
 #include "latte/status.h"
 
 #include "src/base/json.h"
-#include "src/engine/run/session.h"
+#include "src/engine/settings.h"
 #include "src/jobs/eval/story_grammar.h"
+#include "src/models/model.h"
 #include "src/text/tokenizer.h"
 
 namespace latte {
@@ -30,9 +31,9 @@ struct EvalOptions {
   std::vector<std::string> skills;  // empty: all
   std::optional<int64_t> count;     // items of each bucket; without it, each skill's own default
   uint64_t seed = 1;                // of stories' first sample; other skills draw their items by it
-  // One item runs on one thread; session.threads items run at once. max_tokens is ignored: every
-  // item gets the room that it needs.
-  SessionOptions session;
+  // One item runs on one thread and has an engine of its own; engine.threads items run at once.
+  // Ignored: the model, and all that limits lengths, sequences and memory.
+  EngineOptions engine;
 };
 
 struct EvalTally {
@@ -58,8 +59,8 @@ std::vector<std::string_view> EvalSkills();
 
 // Runs the skills; mtp without being named only where the model drafts. Equal arguments give equal
 // reports, whatever the number of threads. Errors: kInvalidArgument for an unknown skill, a count
-// out of range, or an item that does not fit into the model's context; of Session, Generate and the
-// grammar.
+// out of range, or an item that does not fit into the model's context; of EngineCore, Complete and
+// the grammar.
 [[nodiscard]] Result<std::vector<SkillReport>> Evaluate(const EvalSubject& subject,
                                                         const EvalOptions& options,
                                                         const EvalProgress& progress = {});

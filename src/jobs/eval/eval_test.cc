@@ -23,7 +23,7 @@ const std::string kStory =
     "friends.";
 
 // Answers as told: knows every sum, keys up to `memory` tokens away, and one story. Its sequences
-// live in one array, so it serves one session at a time.
+// live in one array, so it serves one sequence at a time.
 class ScriptedModel : public Model {
  public:
   ScriptedModel(ModelConfig config, Tokenizer tokenizer)
@@ -102,12 +102,12 @@ class EvalTest : public testing::Test {
   const Tokenizer tokenizer_ = *Tokenizer::Load(dir_);
   const StoryGrammar grammar_ = *StoryGrammar::Load(dir_ + "/story_grammar.json");
   ScriptedModel scripted_{*LoadModelConfig(dir_), tokenizer_};
-  const SessionOptions one_thread_ = {.threads = 1};
+  const EngineOptions one_thread_ = {.threads = 1};
 };
 
 TEST_F(EvalTest, RightAnswersPassInEveryBucket) {
   const auto reports = Run(
-      scripted_, {.skills = {"addition", "recall", "recall4"}, .count = 3, .session = one_thread_});
+      scripted_, {.skills = {"addition", "recall", "recall4"}, .count = 3, .engine = one_thread_});
   ASSERT_TRUE(reports) << ToString(reports.error());
   ASSERT_EQ(reports->size(), 3u);
   EXPECT_EQ((*reports)[0].total.name, "recall");  // in the order of EvalSkills, not of the request
@@ -123,7 +123,7 @@ TEST_F(EvalTest, RightAnswersPassInEveryBucket) {
 TEST_F(EvalTest, BucketsShowHowFarBackAKeyIsFound) {
   scripted_.memory = 1100;
   const SkillReport report =
-      One(scripted_, {.skills = {"recall"}, .count = 2, .session = one_thread_});
+      One(scripted_, {.skills = {"recall"}, .count = 2, .engine = one_thread_});
   EXPECT_EQ(report.total.passed, 6);
   std::vector<std::string> found;
   for (const EvalTally& bucket : report.buckets)
@@ -135,17 +135,16 @@ TEST_F(EvalTest, AnAnswerMustEndWithItsFullStop) {
   for (const std::string after : {"5.", "", " ", "\n."}) {
     scripted_.after_answer = after;
     EXPECT_EQ(
-        One(scripted_, {.skills = {"addition"}, .count = 5, .session = one_thread_}).total.passed,
-        0)
+        One(scripted_, {.skills = {"addition"}, .count = 5, .engine = one_thread_}).total.passed, 0)
         << after;
   }
   scripted_.after_answer = ". 1+1=2.";
   EXPECT_EQ(
-      One(scripted_, {.skills = {"addition"}, .count = 5, .session = one_thread_}).total.passed, 5);
+      One(scripted_, {.skills = {"addition"}, .count = 5, .engine = one_thread_}).total.passed, 5);
 }
 
 TEST_F(EvalTest, AStoryMustEndAndObeyTheGrammar) {
-  const EvalOptions options = {.skills = {"stories"}, .count = 2, .session = one_thread_};
+  const EvalOptions options = {.skills = {"stories"}, .count = 2, .engine = one_thread_};
   EXPECT_EQ(One(scripted_, options).total.passed, 2);
   scripted_.story = kStory.substr(0, kStory.size() - 1);
   EXPECT_EQ(One(scripted_, options).total.passed, 0);
@@ -157,9 +156,9 @@ TEST_F(EvalTest, AStoryMustEndAndObeyTheGrammar) {
 TEST_F(EvalTest, ThreadsChangeNothingAndSeedsCountOn) {
   const auto model = LoadModel(dir_);
   ASSERT_TRUE(model) << ToString(model.error());
-  EvalOptions options = {.skills = {"stories", "loss"}, .count = 4, .session = one_thread_};
+  EvalOptions options = {.skills = {"stories", "loss"}, .count = 4, .engine = one_thread_};
   const auto one = Run(**model, options);
-  options.session.threads = 3;
+  options.engine.threads = 3;
   const auto three = Run(**model, options);
   ASSERT_TRUE(one && three);
   EXPECT_EQ(Dump(EvalJson(*one, 1)), Dump(EvalJson(*three, 1)));
@@ -195,13 +194,13 @@ TEST_F(EvalTest, BadRequestsAreRefusedByName) {
   EXPECT_NE(message({.skills = {"chess"}}).find("recall4"), std::string::npos);
   EXPECT_NE(message({.count = 0}).find("--count"), std::string::npos);
   EXPECT_NE(message({.count = 1'000'001}).find("1000001"), std::string::npos);
-  EXPECT_NE(message({.session = {.threads = -1}}).find("threads"), std::string::npos);
+  EXPECT_NE(message({.engine = {.threads = -1}}).find("threads"), std::string::npos);
 
   ModelConfig small = *LoadModelConfig(dir_);
   small.max_position = 400;
   const ScriptedModel short_sighted(small, tokenizer_);
   const auto reports =
-      Run(short_sighted, {.skills = {"recall"}, .count = 1, .session = one_thread_});
+      Run(short_sighted, {.skills = {"recall"}, .count = 1, .engine = one_thread_});
   ASSERT_FALSE(reports);
   EXPECT_NE(reports.error().message.find("eval recall"), std::string::npos);
   EXPECT_NE(reports.error().message.find("400"), std::string::npos);
@@ -210,7 +209,7 @@ TEST_F(EvalTest, BadRequestsAreRefusedByName) {
 TEST_F(EvalTest, ProgressCountsEveryItem) {
   std::vector<int64_t> seen;
   const auto reports = Evaluate({scripted_, machine_, tokenizer_, grammar_},
-                                {.skills = {"addition"}, .count = 3, .session = one_thread_},
+                                {.skills = {"addition"}, .count = 3, .engine = one_thread_},
                                 [&](std::string_view skill, int64_t done, int64_t items) {
                                   EXPECT_EQ(skill, "addition");
                                   EXPECT_EQ(items, 3);

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "src/base/math.h"
+#include "src/engine/run/runner.h"
 #include "src/layers/mla/mla.h"
 
 namespace latte {
@@ -29,11 +30,6 @@ Status CheckText(std::span<const int32_t> text, int64_t vocab) {
   return {};
 }
 
-MlaPath PathOf(AttentionMode mode) {
-  if (mode == AttentionMode::kAbsorbed) return MlaPath::kAbsorbed;
-  return mode == AttentionMode::kDecompressed ? MlaPath::kDecompressed : MlaPath::kLatent;
-}
-
 // One text, all of it in one step.
 void Measure(Runner& runner, std::span<const int32_t> text, MlaPath path,
              std::span<const int32_t> pages, MtpAcceptance& out) {
@@ -54,7 +50,7 @@ void Measure(Runner& runner, std::span<const int32_t> text, MlaPath path,
 
 Result<MtpAcceptance> MeasureMtpAcceptance(const Model& model, const Machine& machine,
                                            std::span<const std::vector<int32_t>> texts,
-                                           const SessionOptions& options) {
+                                           const Settings& settings) {
   if (!model.drafts())
     return InvalidArgument("the model was loaded without a multi-token-prediction layer");
   size_t longest = 1;
@@ -62,19 +58,20 @@ Result<MtpAcceptance> MeasureMtpAcceptance(const Model& model, const Machine& ma
     LATTE_RETURN_IF_ERROR(CheckText(text, model.config().vocab));
     longest = std::max(longest, text.size());
   }
-  const MlaPath path = PathOf(options.attention);
-  const int64_t page_count = CeilDiv(static_cast<int64_t>(longest), options.page_tokens);
+  const MlaPath path = PromptPath(settings.attention);
+  const int64_t page_count = CeilDiv(static_cast<int64_t>(longest), settings.options.page_tokens);
   LATTE_ASSIGN_OR_RETURN(
       LatentCache cache,
-      LatentCache::Create({MlaCacheStreams(model.config().mla, path, options.cache()),
-                           model.config().layers + 1, options.page_tokens},
+      LatentCache::Create({MlaCacheStreams(model.config().mla, path, settings.cache),
+                           model.config().layers + 1, settings.options.page_tokens},
                           page_count));
   std::vector<int32_t> pages(static_cast<size_t>(page_count));
   std::iota(pages.begin(), pages.end(), 0);
-  ThreadPool threads(options.threads);
+  ThreadPool threads(settings.options.threads);
   Workspace workspace;
   Runner runner(model, cache, workspace, Exec{&threads, &machine},
-                RunnerOptions{options.dtype, options.expand_tokens, options.int8_activations});
+                RunnerOptions{settings.dtype, settings.options.prefill_workspace_tokens,
+                              settings.options.int8_activations});
   MtpAcceptance out;
   for (const std::vector<int32_t>& text : texts) Measure(runner, text, path, pages, out);
   return out;

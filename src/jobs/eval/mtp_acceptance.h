@@ -7,7 +7,8 @@
 
 #include "latte/status.h"
 
-#include "src/engine/run/session.h"
+#include "src/engine/settings.h"
+#include "src/models/model.h"
 
 namespace latte {
 
@@ -18,11 +19,11 @@ struct MtpAcceptance {
 
 // Over every position t of `texts` (token ids): whether the draft of token t+2, made from the
 // hidden state at t and token t+1, is the likeliest token of the model itself after t+1. That is
-// the rate at which greedy decoding takes over drafts while it follows these texts. Errors:
-// kInvalidArgument for a model without drafting layer or a token outside the vocabulary; kExhausted
-// when the cache does not fit.
+// the rate at which greedy decoding takes over drafts while it follows these texts. Of `settings`
+// counts how a token is computed, not how many are. Errors: kInvalidArgument for a model without
+// drafting layer or a token outside the vocabulary; kExhausted when the cache does not fit.
 [[nodiscard]] Result<MtpAcceptance> MeasureMtpAcceptance(
     const Model& model, const Machine& machine, std::span<const std::vector<int32_t>> texts,
-    const SessionOptions& options);
+    const Settings& settings);
 
 }  // namespace latte

@@ -23,6 +23,10 @@ class MtpAcceptanceTest : public testing::Test {
     return texts;
   }
   std::unique_ptr<Model> Load(bool mtp) const { return *LoadModel(kTiny, {.mtp = mtp}); }
+  Settings In(const char* attention, const char* dtype = "f32") const {
+    const EngineOptions options{.dtype = dtype, .attention = attention};
+    return SettleForOne(options, *LoadModelConfig(kTiny), machine_, 1).value();
+  }
 
   Machine machine_ = *Machine::Detect();
 };
@@ -31,39 +35,35 @@ TEST_F(MtpAcceptanceTest, TinyDraftsItsOwnStories) {
   const auto model = Load(true);
   const auto texts = Texts();
   const int64_t positions = static_cast<int64_t>(texts[0].size() + texts[1].size()) - 4 + 2;
-  for (const AttentionMode mode :
-       {AttentionMode::kLatent, AttentionMode::kAbsorbed, AttentionMode::kDecompressed}) {
-    const auto found =
-        MeasureMtpAcceptance(*model, machine_, texts, {.attention = mode, .dtype = DType::kF32});
+  for (const char* mode : {"latent", "absorbed", "decompressed"}) {
+    const auto found = MeasureMtpAcceptance(*model, machine_, texts, In(mode));
     ASSERT_TRUE(found) << ToString(found.error());
     EXPECT_EQ(found->drafted, positions);
     // It drafts more than 9 of 10 tokens of a story; half of that is beyond any accident.
-    EXPECT_GT(found->accepted, positions / 2) << Name(mode);
+    EXPECT_GT(found->accepted, positions / 2) << mode;
   }
 }
 
 TEST_F(MtpAcceptanceTest, ModesAgreeInF32) {
   const auto model = Load(true);
   const auto texts = Texts();
-  const auto latent = MeasureMtpAcceptance(
-      *model, machine_, texts, {.attention = AttentionMode::kLatent, .dtype = DType::kF32});
-  const auto absorbed = MeasureMtpAcceptance(
-      *model, machine_, texts, {.attention = AttentionMode::kAbsorbed, .dtype = DType::kF32});
+  const auto latent = MeasureMtpAcceptance(*model, machine_, texts, In("latent"));
+  const auto absorbed = MeasureMtpAcceptance(*model, machine_, texts, In("absorbed"));
   EXPECT_EQ(latent->accepted, absorbed->accepted);
 }
 
 TEST_F(MtpAcceptanceTest, ShortTextsHaveNothingToDraft) {
   const std::vector<std::vector<int32_t>> texts = {{}, {5}, {5, 6}};
-  const auto found = MeasureMtpAcceptance(*Load(true), machine_, texts, {});
+  const auto found = MeasureMtpAcceptance(*Load(true), machine_, texts, In("auto", "bf16"));
   ASSERT_TRUE(found);
   EXPECT_EQ(found->drafted, 0);
 }
 
 TEST_F(MtpAcceptanceTest, RefusesWhatItCannotMeasure) {
-  EXPECT_EQ(MeasureMtpAcceptance(*Load(false), machine_, Texts(), {}).error().code,
+  EXPECT_EQ(MeasureMtpAcceptance(*Load(false), machine_, Texts(), In("auto", "bf16")).error().code,
             Code::kInvalidArgument);
   const std::vector<std::vector<int32_t>> outside = {{5, 6, 1 << 20}};
-  EXPECT_EQ(MeasureMtpAcceptance(*Load(true), machine_, outside, {}).error().code,
+  EXPECT_EQ(MeasureMtpAcceptance(*Load(true), machine_, outside, In("auto", "bf16")).error().code,
             Code::kInvalidArgument);
   const auto without =
       LoadModel(std::string(LATTE_SOURCE_DIR) + "/tests/goldens/v2_lite", {.mtp = true});

@@ -10,6 +10,7 @@
 #include "src/kernels/params/mla.h"
 #include "src/kernels/params/moe.h"
 #include "src/kernels/registry.h"
+#include "tests/record/record_outputs.h"
 
 namespace latte {
 
@@ -34,6 +35,7 @@ void RunRow(const Kernel<Op>& row, const typename Op::Params& params, int thread
   EXPECT_TRUE(row.supports(Op::ShapeOf(params)));
   ++RowRuns()[std::string(row.name)];
   row.run(params, Exec{&TestPool(threads), &TestMachine()});
+  RecordOutputs<Op>(row.name, "detected", params);
 }
 
 // The same as on a processor with these instructions whose memory likes the opposite: one stream
@@ -44,6 +46,7 @@ void RunRowOnOther(const Kernel<Op>& row, const typename Op::Params& params, int
   machine.many_dram_streams = !machine.many_dram_streams;
   machine.prefetches_into_l2 = !machine.prefetches_into_l2;
   row.run(params, Exec{&TestPool(threads), &machine});
+  RecordOutputs<Op>(row.name, "other", params);
 }
 
 inline void RunPart(const Kernel<GemmOp>& row, const GemmCall& part, int threads = 1) {

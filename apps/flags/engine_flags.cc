@@ -1,11 +1,13 @@
-#include "apps/flags/serving_flags.h"
+#include "apps/flags/engine_flags.h"
 
+#include <algorithm>
 #include <cstdio>
 
 #include <fmt/format.h>
 
 #include "apps/flags/command.h"
 #include "src/checkpoint/model_path.h"
+#include "src/engine/in_range.h"
 #include "src/engine/settings.h"
 
 namespace latte {
@@ -18,12 +20,13 @@ void AddBytes(CLI::App& app, const std::string& name, int64_t& bytes, const std:
 
 }  // namespace
 
-void ServingFlags::AddArithmetic(CLI::App& app) {
+void EngineFlags::AddArithmetic(CLI::App& app) {
   app.add_option("--dtype", options_.dtype, "arithmetic: bf16, f16 or f32 (default: bf16)");
   app.add_option("--cache-dtype", options_.cache_dtype,
                  "bf16, f16, f32, fp8, fp8-dense, int8 or q6 (default: as --dtype)");
-  app.add_option("--attention", options_.attention,
-                 "auto, decompressed, latent or absorbed (default: auto)");
+  app.add_option(
+      "--attention", options_.attention,
+      "auto, decompressed, latent or absorbed; all give the same answer (default: auto)");
   app.add_option("--deterministic", options_.deterministic,
                  "on: the same bytes whatever else runs; strict: also whatever was cached before; "
                  "off (default: on)");
@@ -31,13 +34,14 @@ void ServingFlags::AddArithmetic(CLI::App& app) {
                  "activations of int4 and int8 weights: int8, or bf16: as --dtype (default: int8)");
   app.add_option("--threads", options_.threads,
                  "threads; 0: one per processor, within the container's quota (default: 0)");
-  app.add_option("--numa", numa_, "memory: first-touch or interleave (default: first-touch)");
-  AddCheckWeights(app, options_.check_weights);
-}
-
-void ServingFlags::AddSizes(CLI::App& app) {
+  app.add_option("--numa", numa_,
+                 "memory of caches and scratch: first-touch, where it is first used, or "
+                 "interleave, spread over all memory nodes (default: first-touch)");
   app.add_option("--page-tokens", options_.page_tokens,
                  "tokens per cache page; power of two, 16 to 256 (default: 64)");
+}
+
+void EngineFlags::AddSizes(CLI::App& app) {
   AddBytes(app, "--cache-bytes", options_.cache_bytes,
            "the cache, e.g. 16G; 0: what remains after weights and workspace (default: 0)");
   app.add_option("--max-tokens", options_.max_tokens,
@@ -52,7 +56,7 @@ void ServingFlags::AddSizes(CLI::App& app) {
                  "--max-sequences (default: 0)");
 }
 
-void ServingFlags::AddQueue(CLI::App& app) {
+void EngineFlags::AddQueue(CLI::App& app) {
   app.add_option("--max-queued-requests", options_.max_queued_requests,
                  "requests that wait (default: 1024)");
   app.add_option("--max-queued-tokens", options_.max_queued_tokens,
@@ -61,24 +65,49 @@ void ServingFlags::AddQueue(CLI::App& app) {
                  "a waiting request gains one priority per so many steps (default: 512)");
 }
 
-void ServingFlags::AddPrefixes(CLI::App& app) {
+void EngineFlags::AddPrefixes(CLI::App& app) {
   app.add_flag("--no-prefix-cache", no_prefix_cache_, "compute known beginnings of prompts again");
   app.add_option("--cache-dir", options_.cache_dir, "keep prefixes in this folder too");
   AddBytes(app, "--cache-dir-bytes", options_.cache_dir_bytes,
            "most that is kept there (default: 16G)");
 }
 
-void ServingFlags::Add(CLI::App& app) {
+void EngineFlags::AddForOneSequence(CLI::App& app) {
+  options_.max_sequences = 1;
+  options_.prefix_cache = false;
+  options_.prefill_workspace_tokens = 4096;
+  chunk_ = options_.max_batch_tokens;
   AddArithmetic(app);
+  app.add_option("--chunk", *chunk_, "prompt tokens per step; 0: all at once (default: 512)");
+  app.add_option("--prefill-workspace-tokens", options_.prefill_workspace_tokens,
+                 "cached tokens that are expanded at once (default: 4096)");
+}
+
+void EngineFlags::AddAll(CLI::App& app) {
+  AddArithmetic(app);
+  AddCheckWeights(app, options_.check_weights);
   AddSizes(app);
   AddQueue(app);
   AddPrefixes(app);
 }
 
-Result<EngineOptions> ServingFlags::Options(const std::string& model) const {
+Status EngineFlags::ApplyChunk(EngineOptions& out) const {
+  constexpr int64_t kMany = int64_t{1} << 30;
+  constexpr int64_t kMostPerStep = int64_t{1} << 20;
+  LATTE_RETURN_IF_ERROR(InRange("chunk", *chunk_, 0, kMany));
+  LATTE_RETURN_IF_ERROR(
+      InRange("prefill-workspace-tokens", out.prefill_workspace_tokens, 1, kMany));
+  // A step has room for more tokens than sequences; no byte depends on the chunk.
+  const int64_t least = out.max_sequences + 1;
+  out.max_batch_tokens = *chunk_ == 0 ? kMostPerStep : std::clamp(*chunk_, least, kMostPerStep);
+  return {};
+}
+
+Result<EngineOptions> EngineFlags::Options(const std::string& model) const {
   EngineOptions out = options_;
   out.model = model;
-  out.prefix_cache = !no_prefix_cache_;
+  if (no_prefix_cache_) out.prefix_cache = false;
+  if (chunk_) LATTE_RETURN_IF_ERROR(ApplyChunk(out));
   LATTE_ASSIGN_OR_RETURN(out.int8_activations, Int8Activations(act_));
   LATTE_RETURN_IF_ERROR(out.Validate());
   LATTE_RETURN_IF_ERROR(SetMemoryPolicy(numa_));

@@ -1,0 +1,52 @@
+#include "src/engine/complete.h"
+
+#include <chrono>
+
+namespace latte {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Runs a step. The engine serves one answer, which has at most one event in a step.
+Result<std::optional<TokenEvent>> StepEvent(EngineCore& core) {
+  std::optional<TokenEvent> event;
+  core.SetEventSink([&](std::span<const TokenEvent> events) { event = events.front(); });
+  const Status status = core.Step();
+  core.SetEventSink({});
+  LATTE_RETURN_IF_ERROR(status);
+  return event;
+}
+
+double Seconds(Clock::duration time) { return std::chrono::duration<double>(time).count(); }
+
+}  // namespace
+
+Result<Completion> Complete(EngineCore& core, Request request, const StepSink& on_step) {
+  Completion out;
+  const Clock::time_point start = Clock::now();
+  LATTE_ASSIGN_OR_RETURN(const RequestId id, core.Submit(std::move(request)));
+  std::optional<Clock::time_point> first_draw;
+  while (true) {
+    LATTE_ASSIGN_OR_RETURN(const std::optional<TokenEvent> event, StepEvent(core));
+    if (event) {
+      if (event->finish == FinishReason::kError) return tl::unexpected<Error>(event->error);
+      if (!first_draw && event->finish != FinishReason::kCancelled) {
+        first_draw = Clock::now();
+        out.prompt_seconds = Seconds(*first_draw - start);
+      }
+      if (event->token) out.tokens.push_back(*event->token);
+      out.text += event->text;
+      out.cached_tokens = event->cached_tokens;
+    }
+    const bool goes_on = !on_step || on_step(event ? &*event : nullptr);
+    if (event && event->finish) {
+      out.reason = *event->finish;
+      break;
+    }
+    if (!goes_on) core.Cancel(id);
+  }
+  if (first_draw) out.generate_seconds = Seconds(Clock::now() - *first_draw);
+  return out;
+}
+
+}  // namespace latte

@@ -1,0 +1,91 @@
+#include "src/engine/run/given_sequence.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include <fmt/format.h>
+
+namespace latte {
+
+Result<std::unique_ptr<GivenSequence>> GivenSequence::Create(const Model& model,
+                                                             const Machine& machine,
+                                                             const Settings& settings) {
+  LATTE_ASSIGN_OR_RETURN(LatentCache cache,
+                         LatentCache::Create(settings.cache_spec, settings.pages));
+  return std::unique_ptr<GivenSequence>(
+      new GivenSequence(model, machine, settings, std::move(cache)));
+}
+
+GivenSequence::GivenSequence(const Model& model, const Machine& machine, const Settings& settings,
+                             LatentCache cache)
+    : model_(model),
+      settings_(settings),
+      threads_(settings.options.threads),
+      cache_(std::move(cache)),
+      runner_(model, cache_, workspace_, Exec{&threads_, &machine},
+              RunnerOptions{settings.dtype, settings.options.prefill_workspace_tokens,
+                            settings.options.int8_activations}),
+      pages_(static_cast<size_t>(settings.pages)) {
+  std::iota(pages_.begin(), pages_.end(), 0);
+}
+
+Status GivenSequence::CheckTokens(std::span<const int32_t> tokens) const {
+  if (tokens.empty()) return InvalidArgument("the prompt is empty: expected at least one token");
+  const int64_t total = length_ + static_cast<int64_t>(tokens.size());
+  const int64_t room = settings_.options.max_tokens - 1;
+  if (total > room)
+    return InvalidArgument(
+        fmt::format("the sequence would have {} tokens, but there is room for {}", total, room));
+  for (const int32_t token : tokens)
+    if (token < 0 || token >= model_.config().vocab)
+      return InvalidArgument(
+          fmt::format("token {} is outside the vocabulary [0, {})", token, model_.config().vocab));
+  return {};
+}
+
+// An overflow of f16 becomes an infinity, which reaches the hidden state as such or as a NaN.
+Status GivenSequence::CheckRange(const TensorView& h) const {
+  if (settings_.dtype != DType::kF16) return {};
+  const float* values = h.Ptr<float>();
+  const float* const end = values + h.elements();
+  const float* bad = std::find_if(values, end, [](float x) { return !std::isfinite(x); });
+  if (bad == end) return {};
+  return Unsupported(fmt::format(
+      "f16 arithmetic: expected values up to 65504, the largest that f16 has, but those "
+      "of token {} pass it; use --dtype bf16 or f32",
+      length_ + (bad - values) / h.shape[1]));
+}
+
+Status GivenSequence::AppendPrompt(std::span<const int32_t> tokens, const LogitsSink& sink) {
+  LATTE_RETURN_IF_ERROR(CheckTokens(tokens));
+  const auto count = static_cast<int64_t>(tokens.size());
+  return Append(tokens, settings_.PathOf(model_.config().mla, count, length_), sink);
+}
+
+Status GivenSequence::AppendGenerated(int32_t token, const LogitsSink& sink) {
+  const std::span<const int32_t> one(&token, 1);
+  LATTE_RETURN_IF_ERROR(CheckTokens(one));
+  return Append(one, GeneratedPath(settings_.attention), sink);
+}
+
+Status GivenSequence::Append(std::span<const int32_t> tokens, MlaPath path,
+                             const LogitsSink& sink) {
+  const auto most = static_cast<size_t>(settings_.options.max_batch_tokens);
+  for (size_t begin = 0; begin < tokens.size(); begin += most)
+    LATTE_RETURN_IF_ERROR(
+        Compute(tokens.subspan(begin, std::min(most, tokens.size() - begin)), path, sink));
+  return {};
+}
+
+Status GivenSequence::Compute(std::span<const int32_t> chunk, MlaPath path,
+                              const LogitsSink& sink) {
+  const SequenceWork work{chunk, length_, path, pages_};
+  const TensorView h = runner_.Forward({&work, 1});
+  LATTE_RETURN_IF_ERROR(CheckRange(h));
+  const int64_t first = length_;
+  length_ += static_cast<int64_t>(chunk.size());
+  return sink(first, runner_.Logits(h));
+}
+
+}  // namespace latte
