@@ -8,7 +8,7 @@
 #include "apps/flags/engine_flags.h"
 #include "apps/terminal/interrupts.h"
 #include "apps/terminal/progress.h"
-#include "src/checkpoint/model_path.h"
+#include "src/engine/create_engine.h"
 #include "src/jobs/batch/batch.h"
 
 namespace latte {
@@ -21,15 +21,14 @@ struct BatchFlags {
   EngineFlags engine;
 };
 
-Status Answer(Batch* batch, const EngineOptions& options, const OpenAiModel& model) {
+Status Answer(Batch* batch, const EngineOptions& options, const ModelFiles& files,
+              const OpenAiModel& model) {
   LATTE_ASSIGN_OR_RETURN(const Interrupts interrupts, Interrupts::Catch({SIGINT, SIGTERM, SIGHUP}));
-  if (options.cache_bytes > 0) {  // by default the engine refuses what does not fit
-    LATTE_ASSIGN_OR_RETURN(const std::string dir, ResolveModelPath(options.model));
-    WarnIfLarge(dir);
-  }
-  LATTE_ASSIGN_OR_RETURN(const auto engine, Engine::Create(options));
+  // By default the engine refuses what does not fit.
+  if (options.cache_bytes > 0) WarnIfLarge(files.dir, files.config);
+  LATTE_ASSIGN_OR_RETURN(const auto engine, CreateEngine(options, files));
   WarnIfFewer(options.threads, engine->options().threads);
-  LATTE_RETURN_IF_ERROR(Introduce(*engine));
+  Introduce(*engine, files.config);
 
   RequestProgress progress("batch");
   BatchHooks hooks;
@@ -46,7 +45,8 @@ Status Answer(Batch* batch, const EngineOptions& options, const OpenAiModel& mod
 Status BatchCommand(const BatchFlags& flags) {
   // Results that are to be overwritten are safe until flags and model are known to be right.
   LATTE_ASSIGN_OR_RETURN(const EngineOptions options, flags.engine.Options(flags.model));
-  LATTE_ASSIGN_OR_RETURN(OpenAiModel model, OpenAiModel::Load(flags.model));
+  LATTE_ASSIGN_OR_RETURN(const ModelFiles files, ModelFiles::Load(flags.model));
+  LATTE_ASSIGN_OR_RETURN(OpenAiModel model, OpenAiModel::Create(flags.model, files));
   model.seed = flags.seed;
   if (model.chat)
     for (const std::string& caveat : model.chat->Caveats())
@@ -58,7 +58,7 @@ Status BatchCommand(const BatchFlags& flags) {
         fmt::format("{} of {} requests have results already\n", resumed, batch.progress().lines)
             .c_str(),
         stderr);
-  if (!batch.finished()) LATTE_RETURN_IF_ERROR(Answer(&batch, options, model));
+  if (!batch.finished()) LATTE_RETURN_IF_ERROR(Answer(&batch, options, files, model));
   const BatchProgress& end = batch.progress();
   std::fputs(fmt::format("{} requests have results in {}", end.lines, flags.files.output).c_str(),
              stderr);

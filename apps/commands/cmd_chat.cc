@@ -12,6 +12,7 @@
 #include "apps/flags/engine_flags.h"
 #include "apps/terminal/interrupts.h"
 #include "apps/terminal/line_reader.h"
+#include "src/engine/engine_core.h"
 #include "src/jobs/chat_session.h"
 
 namespace latte {

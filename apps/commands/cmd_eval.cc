@@ -65,10 +65,7 @@ Status EvalCommand(const EvalFlags& flags) {
   options.seed = flags.seed;
   LATTE_ASSIGN_OR_RETURN(options.engine, flags.engine.Options(flags.model));
   LATTE_ASSIGN_OR_RETURN(const StoryGrammar grammar, LoadGrammar(flags.model));
-  LATTE_ASSIGN_OR_RETURN(const std::string dir, ResolveModelPath(flags.model));
-  LATTE_ASSIGN_OR_RETURN(const ModelConfig config, LoadModelConfig(dir));
-  LATTE_ASSIGN_OR_RETURN(const OpenedModel opened,
-                         OpenModel(flags.model, {.mtp = config.mtp_layers > 0}));
+  LATTE_ASSIGN_OR_RETURN(const OpenedModel opened, OpenModel(flags.model, {.mtp = true}));
   LATTE_ASSIGN_OR_RETURN(const Tokenizer tokenizer, Tokenizer::Load(opened.dir));
   const EvalSubject subject = {*opened.model, opened.machine, tokenizer, grammar};
   LATTE_ASSIGN_OR_RETURN(

@@ -66,21 +66,22 @@ std::string RenderPath(const JsonOut& table) {
 
 Status InspectCommand(const InspectFlags& flags) {
   LATTE_ASSIGN_OR_RETURN(const std::string path, ResolveModelPath(flags.model));
-  LATTE_ASSIGN_OR_RETURN(JsonOut report, InspectModel(path));
-  WarnIfLarge(path);
+  LATTE_ASSIGN_OR_RETURN(const ModelConfig config, LoadModelConfig(path));
+  LATTE_ASSIGN_OR_RETURN(JsonOut report, InspectModel(path, config));
+  WarnIfLarge(path, config);
   if (flags.check_weights) {
     LATTE_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(path));
     LATTE_RETURN_IF_ERROR(CheckWeights(checkpoint));
   }
   JsonOut kernels;
   if (flags.kernels) {
-    LATTE_ASSIGN_OR_RETURN(kernels, InspectKernels(path));
+    LATTE_ASSIGN_OR_RETURN(kernels, InspectKernels(config));
   }
   JsonOut paths;
   if (flags.path) {
     LATTE_ASSIGN_OR_RETURN(const Machine machine, Machine::Detect());
     WarnAboutRates(machine.isa);
-    LATTE_ASSIGN_OR_RETURN(paths, InspectPath(path, flags.prompt));
+    LATTE_ASSIGN_OR_RETURN(paths, InspectPath(config, flags.prompt));
   }
   if (flags.json) {
     if (flags.path) report["path"] = paths;

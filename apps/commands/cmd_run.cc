@@ -8,6 +8,7 @@
 #include "apps/flags/engine_flags.h"
 #include "src/base/json.h"
 #include "src/engine/complete.h"
+#include "src/engine/engine_core.h"
 
 namespace latte {
 namespace {
@@ -90,10 +91,10 @@ void PrintStats(const JsonOut& stats) {
 }
 
 // The answer; without --json it is printed as soon as it is certain.
-Result<Completion> Answer(EngineCore& core, Request request, bool print) {
+Result<Completion> Answer(Engine& engine, Request request, bool print) {
   Status printed;
   LATTE_ASSIGN_OR_RETURN(Completion answer,
-                         Complete(core, std::move(request), [&](const TokenEvent* event) {
+                         Complete(engine, std::move(request), [&](const TokenEvent* event) {
                            if (print && printed && event != nullptr && !event->text.empty())
                              printed = Print(event->text);
                            return printed.has_value();

@@ -109,10 +109,9 @@ void WarnIfFewer(int asked, int started) {
                  started, wanted);
 }
 
-void WarnIfLarge(const std::string& dir) {
-  const Result<ModelConfig> config = LoadModelConfig(dir);
+void WarnIfLarge(const std::string& dir, const ModelConfig& config) {
   const Result<Checkpoint> checkpoint = Checkpoint::Open(dir);
-  if (config && checkpoint) Warn(*config, *checkpoint);
+  if (checkpoint) Warn(config, *checkpoint);
 }
 
 Result<OpenedModel> OpenModel(const std::string& name, const OpenOptions& options) {
@@ -124,7 +123,7 @@ Result<OpenedModel> OpenModel(const std::string& name, const OpenOptions& option
   Warn(config, mapped);
   LATTE_ASSIGN_OR_RETURN(
       out.model, LoadModel(out.dir, config, std::move(mapped),
-                           {.mtp = options.mtp, .repacked = LayerProgress("repacking weights")}));
+                           {.mtp = options.mtp && config.mtp_layers > 0, .repacked = LayerProgress("repacking weights")}));
   if (options.check_weights) {
     LATTE_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(out.dir));
     LATTE_RETURN_IF_ERROR(CheckWeights(checkpoint));

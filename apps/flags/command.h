@@ -11,8 +11,8 @@
 #include "latte/request.h"
 #include "latte/status.h"
 
+#include "src/checkpoint/model_files.h"
 #include "src/models/model.h"
-#include "src/text/tokenizer.h"
 
 namespace latte {
 
@@ -61,7 +61,7 @@ struct SamplingFlags {
 };
 
 struct OpenOptions {
-  bool mtp = false;            // load the drafting layer too
+  bool mtp = false;            // load the drafting layer too, if the model has one
   bool check_weights = false;  // refuse weights that are not finite (--check-weights)
 };
 // Says on standard error, once, what of the model is not used, and before loading, whether weights
@@ -72,9 +72,9 @@ struct OpenOptions {
 // Says on standard error why a file of rates is left aside (MachineRates).
 void WarnAboutRates(Isa isa);
 
-// Says on standard error when the weights of the model in `dir` are larger than available memory. A
-// folder that cannot be opened is left to whoever needs what is in it.
-void WarnIfLarge(const std::string& dir);
+// Says on standard error when the weights of the model in `dir` are larger than available memory. Weights that
+// cannot be opened are an error only where they are loaded.
+void WarnIfLarge(const std::string& dir, const ModelConfig& config);
 
 // What --act says: whether activations of int4 and int8 weights become int8.
 // Errors: kInvalidArgument.

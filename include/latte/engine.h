@@ -39,56 +39,54 @@ struct EngineStats {
 };
 
 // Submit, Cancel, Wake and Stats are thread-safe; all else is for the one thread that drives the
-// engine.
+// engine. An interface: tests of a program may stand in another engine for the one that Create
+// returns.
 class Engine {
  public:
-  // Loads the model. Errors: of EngineOptions::Validate and of loading; kExhausted when memory or
+  // The engine over a model, which it loads. Errors: of EngineOptions::Validate and of loading; kExhausted when memory or
   // threads run out, or when not even one sequence fits the cache.
   [[nodiscard]] static Result<std::unique_ptr<Engine>> Create(const EngineOptions& options);
-  ~Engine();
+  Engine() = default;
+  virtual ~Engine() = default;
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  // Puts a request into the queue. What becomes of it is told through the sink.
+  // Puts a request into the queue. Its events come through the sink, where another thread drives
+  // the engine possibly before this call returns: Request::user_data says whose they are.
   // Errors: kInvalidArgument for what can never be served; kExhausted when the queue is full or
   // memory runs out.
-  [[nodiscard]] Result<RequestId> Submit(Request request);
+  [[nodiscard]] virtual Result<RequestId> Submit(Request request) = 0;
 
   // Ends all answers of a request within one step. An id that is unknown or done is no error.
-  void Cancel(RequestId id);
+  virtual void Cancel(RequestId id) = 0;
 
   // Called once per step that made any events, with all of them, on the thread of Step; they are
   // valid during the call. The sink may call Submit and Cancel.
   using EventSink = std::function<void(std::span<const TokenEvent>)>;
-  void SetEventSink(EventSink sink);
+  virtual void SetEventSink(EventSink sink) = 0;
 
   // Advances every admitted sequence by one step. Never waits: without work it does nothing.
   // A bad request fails alone, through its event; so does the largest request of a step that there
   // is too little memory for (kExhausted). Errors: kExhausted when memory runs out elsewhere. From
   // then on every Step fails so; destroy the engine.
-  [[nodiscard]] Status Step();
+  [[nodiscard]] virtual Status Step() = 0;
 
   // Sleeps until a Step may find something to do, Wake is called, or the time has come; false: the
   // time has come.
-  bool WaitForWork(std::chrono::steady_clock::time_point deadline);
+  virtual bool WaitForWork(std::chrono::steady_clock::time_point deadline) = 0;
 
   // Ends the WaitForWork that is under way, or else the next one: for a thread that wants the
   // engine's thread to look around.
-  void Wake();
+  virtual void Wake() = 0;
 
   // Writes prefixes that are only in memory to cache_dir and waits until they are there; without a
   // cache_dir there is nothing to do. Errors: kUnavailable when some could not be written.
-  [[nodiscard]] Status SavePrefixes();
+  [[nodiscard]] virtual Status SavePrefixes() = 0;
 
-  EngineStats Stats() const;
+  virtual EngineStats Stats() const = 0;
 
   // What Create settled on: lengths, sizes and the number of threads filled in.
-  const EngineOptions& options() const;
-
- private:
-  struct Impl;
-  explicit Engine(std::unique_ptr<Impl> impl);
-  std::unique_ptr<Impl> impl_;
+  virtual const EngineOptions& options() const = 0;
 };
 
 }  // namespace latte

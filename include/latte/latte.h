@@ -123,6 +123,7 @@ typedef struct latte_request {
   int32_t prompt_logprobs;  // the same for tokens of the prompt
   int32_t echo;             // 0 or 1: the prompt's text begins the first event's text
   int64_t keep_special;     // 0 or 1: special tokens are part of the answer's text
+  uint64_t user_data;       // the caller's own name for the request, echoed by its events
 } latte_request;
 
 // The natural logarithm of a token's probability, before sampling parameters changed it.
@@ -155,6 +156,7 @@ typedef struct latte_event {
   latte_finish finish;        // any but LATTE_FINISH_NONE: the answer's last event
   latte_code error_code;      // LATTE_OK unless finish is LATTE_FINISH_ERROR
   const char* error_message;  // ends in NUL, never NULL
+  uint64_t user_data;         // latte_request.user_data
 } latte_event;
 
 // Counters since creation, and how things stand after the last step.
@@ -199,7 +201,8 @@ latte_code latte_engine_create(const latte_engine_options* options, latte_engine
 // Ends every request without an event. NULL is allowed. Not from the sink.
 void latte_engine_destroy(latte_engine* engine);
 
-// Puts a request into the queue. What becomes of it is told through the sink. Thread-safe.
+// Puts a request into the queue. Thread-safe. Its events come through the sink, where another thread
+// drives the engine possibly before this call returns: user_data says whose they are.
 // Errors: LATTE_INVALID_ARGUMENT for what can never be served; LATTE_EXHAUSTED when the queue is
 // full.
 latte_code latte_engine_submit(latte_engine* engine, const latte_request* request,

@@ -56,6 +56,7 @@ struct Request {
   bool keep_special = false;  // special tokens are part of the answer's text
   int priority = 0;           // lower is served first
   std::string cache_salt;     // prefixes are shared only among requests with equal salt
+  uint64_t user_data = 0;     // the caller's own name for the request, echoed by its events
 
   // All that can be checked without a model. Errors: as SamplingParams::Validate.
   [[nodiscard]] Status Validate() const;
@@ -87,6 +88,7 @@ struct TokenLogprobs {
 // One step forward of one answer.
 struct TokenEvent {
   RequestId request = 0;
+  uint64_t user_data = 0;                 // Request::user_data
   int choice = 0;                         // which of n answers
   std::optional<int32_t> token;           // none: only the end is told
   std::string text;                       // what became certain: whole code points, no part of a

@@ -187,7 +187,8 @@ latte_request DefaultRequest() {
           .logprobs = request.logprobs,
           .prompt_logprobs = request.prompt_logprobs,
           .echo = request.echo ? 1 : 0,
-          .keep_special = request.keep_special ? 1 : 0};
+          .keep_special = request.keep_special ? 1 : 0,
+          .user_data = request.user_data};
 }
 
 Result<EngineOptions> FromC(const latte_engine_options& from) {
@@ -233,6 +234,7 @@ Result<Request> FromC(const latte_request& from) {
     return Expected("priority", "a value within int32_t", std::to_string(from.priority));
   request.priority = static_cast<int>(from.priority);
   LATTE_ASSIGN_OR_RETURN(request.cache_salt, Text(from.cache_salt, "cache_salt"));
+  request.user_data = from.user_data;
   return request;
 }
 

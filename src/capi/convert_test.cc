@@ -61,14 +61,14 @@ TEST(Convert, NullStringsOfOptionsAreTheDefaults) {
 
 auto AllMembers(const Request& request) {
   const auto& [prompt, tokens, parse_special, sampling, stop, n, logprobs, prompt_logprobs, echo,
-               keep_special, priority, cache_salt] = request;
+               keep_special, priority, cache_salt, user_data] = request;
   const auto& [temperature, top_k, top_p, min_p, repetition_penalty, presence_penalty,
                frequency_penalty, logit_bias, seed] = sampling;
   const auto& [max_tokens, min_tokens, ignore_eos, stop_tokens, stop_strings] = stop;
   return std::tuple(prompt, tokens, parse_special, temperature, top_k, top_p, min_p,
                     repetition_penalty, presence_penalty, frequency_penalty, logit_bias, seed,
                     max_tokens, min_tokens, ignore_eos, stop_tokens, stop_strings, n, logprobs,
-                    prompt_logprobs, echo, keep_special, priority, cache_salt);
+                    prompt_logprobs, echo, keep_special, priority, cache_salt, user_data);
 }
 
 TEST(Convert, TheDefaultRequestIsThatOfCpp) {
@@ -108,7 +108,8 @@ TEST(Convert, EveryMemberOfARequestArrives) {
                            .logprobs = 11,
                            .prompt_logprobs = 12,
                            .echo = 1,
-                           .keep_special = 1};
+                           .keep_special = 1,
+                           .user_data = std::numeric_limits<uint64_t>::max()};
   Request expected = {.prompt = std::string("p\0q", 3),
                       .tokens = {1, 2, 3},
                       .parse_special = true,
@@ -132,7 +133,8 @@ TEST(Convert, EveryMemberOfARequestArrives) {
                       .echo = true,
                       .keep_special = true,
                       .priority = -3,
-                      .cache_salt = "salt"};
+                      .cache_salt = "salt",
+                      .user_data = std::numeric_limits<uint64_t>::max()};
   const Result<Request> arrived = FromC(c);
   ASSERT_TRUE(arrived) << arrived.error().message;
   EXPECT_EQ(AllMembers(*arrived), AllMembers(expected));

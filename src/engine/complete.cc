@@ -8,11 +8,11 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 // Runs a step. The engine serves one answer, which has at most one event in a step.
-Result<std::optional<TokenEvent>> StepEvent(EngineCore& core) {
+Result<std::optional<TokenEvent>> StepEvent(Engine& engine) {
   std::optional<TokenEvent> event;
-  core.SetEventSink([&](std::span<const TokenEvent> events) { event = events.front(); });
-  const Status status = core.Step();
-  core.SetEventSink({});
+  engine.SetEventSink([&](std::span<const TokenEvent> events) { event = events.front(); });
+  const Status status = engine.Step();
+  engine.SetEventSink({});
   LATTE_RETURN_IF_ERROR(status);
   return event;
 }
@@ -21,13 +21,13 @@ double Seconds(Clock::duration time) { return std::chrono::duration<double>(time
 
 }  // namespace
 
-Result<Completion> Complete(EngineCore& core, Request request, const StepSink& on_step) {
+Result<Completion> Complete(Engine& engine, Request request, const StepSink& on_step) {
   Completion out;
   const Clock::time_point start = Clock::now();
-  LATTE_ASSIGN_OR_RETURN(const RequestId id, core.Submit(std::move(request)));
+  LATTE_ASSIGN_OR_RETURN(const RequestId id, engine.Submit(std::move(request)));
   std::optional<Clock::time_point> first_draw;
   while (true) {
-    LATTE_ASSIGN_OR_RETURN(const std::optional<TokenEvent> event, StepEvent(core));
+    LATTE_ASSIGN_OR_RETURN(const std::optional<TokenEvent> event, StepEvent(engine));
     if (event) {
       if (event->finish == FinishReason::kError) return tl::unexpected<Error>(event->error);
       if (!first_draw && event->finish != FinishReason::kCancelled) {
@@ -43,7 +43,7 @@ Result<Completion> Complete(EngineCore& core, Request request, const StepSink& o
       out.reason = *event->finish;
       break;
     }
-    if (!goes_on) core.Cancel(id);
+    if (!goes_on) engine.Cancel(id);
   }
   if (first_draw) out.generate_seconds = Seconds(Clock::now() - *first_draw);
   return out;

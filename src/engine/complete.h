@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "src/engine/engine_core.h"
+#include "latte/engine.h"
 
 namespace latte {
 
@@ -22,9 +22,9 @@ struct Completion {
 // False cancels the request. The last event comes even after that: it may hold the end of the text.
 using StepSink = std::function<bool(const TokenEvent* event)>;
 
-// Requires: request.n is 1, and `core` serves nothing else. Errors: of EngineCore::Submit and Step;
-// the request's own (TokenEvent::error).
-[[nodiscard]] Result<Completion> Complete(EngineCore& core, Request request,
+// Requires: request.n is 1, and `engine` serves nothing else. Errors: of Engine::Submit and Step; the
+// request's own (TokenEvent::error).
+[[nodiscard]] Result<Completion> Complete(Engine& engine, Request request,
                                           const StepSink& on_step = {});
 
 }  // namespace latte

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "src/engine/engine_core.h"
 #include "src/models/registry.h"
 
 namespace latte {

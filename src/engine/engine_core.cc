@@ -70,8 +70,10 @@ SchedulerOptions EngineCore::Rules() {
 }
 
 Result<RequestId> EngineCore::Submit(Request request) {
-  LATTE_ASSIGN_OR_RETURN(Submission submission, Prepare(std::move(request), rules_));
-  return inbox_.Put(std::move(submission));
+  return CatchExhaustion([&]() -> Result<RequestId> {
+    LATTE_ASSIGN_OR_RETURN(Submission submission, Prepare(std::move(request), rules_));
+    return inbox_.Put(std::move(submission));
+  });
 }
 
 Status EngineCore::Step() {
@@ -304,6 +306,10 @@ bool EngineCore::WaitForWork(std::chrono::steady_clock::time_point deadline) {
 }
 
 Status EngineCore::SavePrefixes() {
+  return CatchExhaustion([this] { return SaveAllPrefixes(); });
+}
+
+Status EngineCore::SaveAllPrefixes() {
   if (mover_->store() == nullptr) return {};
   const int64_t failed_before = mover_->store()->Stats().failed_saves;
   mover_->store()->Flush();  // what waits to be written takes places in the queue

@@ -22,11 +22,12 @@ namespace latte {
 struct EngineParts {
   const Model* model = nullptr;
   const Machine* machine = nullptr;
-  const Tokenizer* tokenizer = nullptr;  // null: requests come as tokens, answers have no text
+  const Tokenizer* tokenizer = nullptr;       // null: requests are tokens, answers have no text
+  std::shared_ptr<const void> owner = {};     // of the others, if the engine is to keep them alive
 };
 
-// Interface and thread-safety are those of Engine.
-class EngineCore {
+// An engine over a model that the caller loaded.
+class EngineCore final : public Engine {
  public:
   // Opens settings.options.cache_dir if it is set, for rows of the model `key`.
   // Errors: kExhausted when the cache does not fit; of PrefixStore::Open.
@@ -34,14 +35,15 @@ class EngineCore {
                                                                   const Settings& settings,
                                                                   const ModelKey& key = {});
 
-  [[nodiscard]] Result<RequestId> Submit(Request request);
-  void Cancel(RequestId id) { inbox_.Cancel(id); }
-  void SetEventSink(Engine::EventSink sink) { sink_ = std::move(sink); }
-  [[nodiscard]] Status Step();
-  void Wake() { inbox_.Wake(); }
-  bool WaitForWork(std::chrono::steady_clock::time_point deadline);
-  [[nodiscard]] Status SavePrefixes();
-  EngineStats Stats() const;
+  [[nodiscard]] Result<RequestId> Submit(Request request) override;
+  void Cancel(RequestId id) override { inbox_.Cancel(id); }
+  void SetEventSink(EventSink sink) override { sink_ = std::move(sink); }
+  [[nodiscard]] Status Step() override;
+  void Wake() override { inbox_.Wake(); }
+  bool WaitForWork(std::chrono::steady_clock::time_point deadline) override;
+  [[nodiscard]] Status SavePrefixes() override;
+  EngineStats Stats() const override;
+  const EngineOptions& options() const override { return settings_.options; }
 
   // Asks the other data-parallel ranks how many tokens all of them compute in this step, this
   // rank's given. A rank with none of its own then joins in with an empty step. One rank: its own.
@@ -56,6 +58,7 @@ class EngineCore {
 
  private:
   EngineCore(const EngineParts& parts, const Settings& settings, LatentCache cache);
+  [[nodiscard]] Status SaveAllPrefixes();
   SchedulerOptions Rules();
 
   // The parts of Step.
@@ -95,7 +98,7 @@ class EngineCore {
   Answers answers_;
   Inbox inbox_;
   std::unique_ptr<PageMover> mover_;
-  Engine::EventSink sink_;
+  EventSink sink_;
   GlobalTokens global_tokens_;
   SequenceId last_id_ = 0;
   TensorView hidden_;            // of the step

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <ctime>
 #include <filesystem>
+#include <mutex>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -145,6 +146,57 @@ TEST(EngineThreadsTest, TextOfManyThreadsGetsTheSameAnswers) {
       EXPECT_GT(answers[own[i]].size(), prompts[i].size());
       EXPECT_EQ(answers[own[i]], answers[ids[0][i]]);
     }
+}
+
+// Events of a request may come before Submit has returned its id to the thread that submits it. With
+// user data that thread knows them nevertheless.
+TEST(EngineThreadsTest, EventsThatComeBeforeTheIdAreKnownByTheirUserData) {
+  constexpr uint64_t kRequests = 200;
+  const FakeModel model;
+  const auto run = Make(model, Options());
+  struct Known {
+    std::mutex mutex;
+    std::set<uint64_t> open;  // user data of requests without an end
+    std::set<RequestId> ids;  // that Submit has returned
+    int64_t unknown = 0;      // events of requests that are not open
+    int64_t early = 0;        // events that came before the id
+  } known;
+  run->on_events = [&](std::span<const TokenEvent> events) {
+    const std::lock_guard lock(known.mutex);
+    for (const TokenEvent& e : events) {
+      if (!known.open.contains(e.user_data)) ++known.unknown;
+      if (!known.ids.contains(e.request)) ++known.early;
+      if (e.finish) known.open.erase(e.user_data);
+    }
+  };
+  std::atomic<bool> done = false;
+  std::thread engine([&] {
+    while (!done) {
+      run->core().WaitForWork(Clock::now() + milliseconds(1));
+      EXPECT_TRUE(run->core().Step());
+    }
+  });
+  for (uint64_t i = 1; i <= kRequests; ++i) {
+    Request r = Ask(4);
+    r.n = 1;
+    r.user_data = uint64_t{1} << 63 | i;
+    {
+      const std::lock_guard lock(known.mutex);
+      known.open.insert(r.user_data);
+    }
+    const auto id = run->core().Submit(r);
+    ASSERT_TRUE(id);
+    // A slow submitter: the engine is not.
+    if (i % 10 == 0) std::this_thread::sleep_for(milliseconds(5));
+    const std::lock_guard lock(known.mutex);
+    known.ids.insert(*id);
+  }
+  done = true;
+  engine.join();
+  EXPECT_EQ(run->Finish(), "");
+  EXPECT_EQ(known.unknown, 0);
+  EXPECT_TRUE(known.open.empty());
+  EXPECT_GT(known.early, 0);  // or else this test shows nothing
 }
 
 TEST(EngineThreadsTest, SinkSubmitsAndCancelsFromInside) {

@@ -23,12 +23,12 @@ ChatEnd EndOf(const Completion& answer, bool cancelled, int64_t max_new_tokens) 
 
 }  // namespace
 
-ChatSession::ChatSession(ChatPromptBuilder builder, EngineCore* core, ChatSettings settings)
-    : builder_(std::move(builder)), core_(core), settings_(std::move(settings)) {
+ChatSession::ChatSession(ChatPromptBuilder builder, Engine* engine, ChatSettings settings)
+    : builder_(std::move(builder)), engine_(engine), settings_(std::move(settings)) {
   Reset();
 }
 
-Result<ChatSession> ChatSession::Create(ChatPromptBuilder builder, EngineCore* core,
+Result<ChatSession> ChatSession::Create(ChatPromptBuilder builder, Engine* engine,
                                         ChatSettings settings) {
   LATTE_RETURN_IF_ERROR(settings.sampling.Validate());
   if (settings.max_new_tokens < 1)
@@ -39,7 +39,7 @@ Result<ChatSession> ChatSession::Create(ChatPromptBuilder builder, EngineCore* c
         "thinking: this model's chat format ({}) has no switch for it; leave out --thinking and "
         "--no-thinking",
         ChatFormatName(builder.format())));
-  ChatSession out(std::move(builder), core, std::move(settings));
+  ChatSession out(std::move(builder), engine, std::move(settings));
   // A system text that the format does not take is better refused now than after the first
   // question.
   out.messages_.push_back(Message("user", "?"));
@@ -105,7 +105,7 @@ Result<ChatAnswer> ChatSession::Answer(const ChatPrompt& prompt, const Callback&
     if (!goes_on && cuts) cancelled = true;
     return !cancelled;
   };
-  LATTE_ASSIGN_OR_RETURN(Completion made, Complete(*core_, RequestFor(prompt), step));
+  LATTE_ASSIGN_OR_RETURN(Completion made, Complete(*engine_, RequestFor(prompt), step));
   ChatAnswer out;
   out.prompt_tokens = total;
   out.notes = prompt.notes;

@@ -51,10 +51,10 @@ struct ChatAnswer {
 // Engine-thread only.
 class ChatSession {
  public:
-  // `core` must outlive it and serve nothing else. It has the builder's tokenizer.
+  // `engine` must outlive it and serve nothing else. It has the builder's tokenizer.
   // Errors: kInvalidArgument for settings out of range, for a choice of thinking where the format
   // has none, and for a system text that the format refuses.
-  [[nodiscard]] static Result<ChatSession> Create(ChatPromptBuilder builder, EngineCore* core,
+  [[nodiscard]] static Result<ChatSession> Create(ChatPromptBuilder builder, Engine* engine,
                                                   ChatSettings settings);
 
   // Called after every step, prompt chunks included, with the text that became ready, often none;
@@ -73,13 +73,13 @@ class ChatSession {
   const std::vector<ChatMessage>& messages() const { return messages_; }
 
  private:
-  ChatSession(ChatPromptBuilder builder, EngineCore* core, ChatSettings settings);
+  ChatSession(ChatPromptBuilder builder, Engine* engine, ChatSettings settings);
   Result<ChatPrompt> BuildPrompt() const;
   Result<ChatAnswer> Answer(const ChatPrompt& prompt, const Callback& on_step);
   Request RequestFor(const ChatPrompt& prompt) const;
 
   ChatPromptBuilder builder_;
-  EngineCore* core_;
+  Engine* engine_;
   ChatSettings settings_;
   std::vector<ChatMessage> messages_;
 };

@@ -72,8 +72,7 @@ void AddRows(JsonOut& out, const typename Op::Shape& shape, const Machine& machi
 
 }  // namespace
 
-Result<JsonOut> InspectModel(const std::string& path) {
-  LATTE_ASSIGN_OR_RETURN(const ModelConfig config, LoadModelConfig(path));
+Result<JsonOut> InspectModel(const std::string& path, const ModelConfig& config) {
   LATTE_ASSIGN_OR_RETURN(const std::optional<int64_t> stored, StoredBytes(path));
   const ParamCount params = CountParams(config);
   const CacheBytes cache = CacheBytesPerToken(config, DType::kBF16);
@@ -107,8 +106,7 @@ Result<JsonOut> InspectModel(const std::string& path) {
                  {"largest_context_here", context}};
 }
 
-Result<JsonOut> InspectKernels(const std::string& path) {
-  LATTE_ASSIGN_OR_RETURN(const ModelConfig config, LoadModelConfig(path));
+Result<JsonOut> InspectKernels(const ModelConfig& config) {
   LATTE_ASSIGN_OR_RETURN(const Machine machine, Machine::Detect());
   const auto [d, h, cq, c, n, r, v, bias, eps] = config.mla;
   const DType bf16 = DType::kBF16;
@@ -134,7 +132,7 @@ Result<JsonOut> InspectKernels(const std::string& path) {
   return out;
 }
 
-Result<JsonOut> InspectPath(const std::string& path, const PromptShape& prompt) {
+Result<JsonOut> InspectPath(const ModelConfig& config, const PromptShape& prompt) {
   constexpr int64_t kMost = int64_t{1} << 30;
   if (prompt.new_tokens < 1 || prompt.new_tokens > kMost)
     return InvalidArgument(
@@ -142,7 +140,6 @@ Result<JsonOut> InspectPath(const std::string& path, const PromptShape& prompt) 
   if (prompt.cached_tokens < 0 || prompt.cached_tokens > kMost)
     return InvalidArgument(
         fmt::format("--kv: expected 0 to {} cached tokens, found {}", kMost, prompt.cached_tokens));
-  LATTE_ASSIGN_OR_RETURN(const ModelConfig config, LoadModelConfig(path));
   LATTE_ASSIGN_OR_RETURN(const Machine machine, Machine::Detect());
   const MlaRates rates = MachineRates(machine.isa).rates;
   const PathChoice choice = ChoosePath(config.mla, prompt, rates);

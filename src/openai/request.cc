@@ -146,12 +146,10 @@ std::optional<OpenAiEndpoint> FindEndpoint(std::string_view url) {
   return std::nullopt;
 }
 
-Result<OpenAiModel> OpenAiModel::Load(const std::string& model) {
-  LATTE_ASSIGN_OR_RETURN(const std::string dir, ResolveModelPath(model));
-  LATTE_ASSIGN_OR_RETURN(const ModelConfig config, LoadModelConfig(dir));
-  LATTE_ASSIGN_OR_RETURN(const Tokenizer tokenizer, Tokenizer::Load(dir));
-  LATTE_ASSIGN_OR_RETURN(const GenerationDefaults defaults, LoadGenerationDefaults(dir));
-  return OpenAiModel{model, tokenizer, ChatPromptBuilder::Create(tokenizer, config), defaults};
+Result<OpenAiModel> OpenAiModel::Create(const std::string& name, const ModelFiles& files) {
+  LATTE_ASSIGN_OR_RETURN(const GenerationDefaults defaults, LoadGenerationDefaults(files.dir));
+  return OpenAiModel{name, files.tokenizer,
+                     ChatPromptBuilder::Create(files.tokenizer, files.config), defaults};
 }
 
 Result<OpenAiRequest> ParseOpenAiRequest(OpenAiEndpoint endpoint, const Json& body,

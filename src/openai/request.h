@@ -15,6 +15,7 @@
 #include "src/base/json.h"
 #include "src/chat/prompt.h"
 #include "src/checkpoint/config/generation_config.h"
+#include "src/checkpoint/model_files.h"
 #include "src/text/tokenizer.h"
 
 namespace latte {
@@ -32,8 +33,8 @@ struct OpenAiModel {
   GenerationDefaults defaults;     // of what a request does not say
   uint64_t seed = 0;               // of requests that give none
 
-  // Errors: of ResolveModelPath, Tokenizer::Load, LoadModelConfig and LoadGenerationDefaults.
-  [[nodiscard]] static Result<OpenAiModel> Load(const std::string& model);
+  // Errors: of LoadGenerationDefaults.
+  [[nodiscard]] static Result<OpenAiModel> Create(const std::string& name, const ModelFiles& files);
 };
 
 // What the form of the answer depends on.

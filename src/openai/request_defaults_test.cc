@@ -23,7 +23,8 @@ class OpenAiDefaults : public testing::Test {
   }
   Result<OpenAiRequest> Ask(const std::string& recommended, const std::string& members) {
     std::ofstream(dir_.File("generation_config.json")) << recommended;
-    LATTE_ASSIGN_OR_RETURN(const OpenAiModel model, OpenAiModel::Load(dir_.path()));
+    LATTE_ASSIGN_OR_RETURN(const ModelFiles files, ModelFiles::Load(dir_.path()));
+    LATTE_ASSIGN_OR_RETURN(const OpenAiModel model, OpenAiModel::Create(dir_.path(), files));
     return ParseOpenAiRequest(OpenAiEndpoint::kCompletions,
                               Json::Parse(R"({"prompt": "Once")" + members + "}", "body").value(),
                               model);

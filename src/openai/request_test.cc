@@ -14,7 +14,7 @@ constexpr auto kCompletions = OpenAiEndpoint::kCompletions;
 const std::string kHi = R"("messages":[{"role":"user","content":"Hi"}])";
 
 const OpenAiModel& Tiny() {
-  static const OpenAiModel model = OpenAiModel::Load("tiny").value();
+  static const OpenAiModel model = OpenAiModel::Create("tiny", ModelFiles::Load("tiny").value()).value();
   return model;
 }
 

@@ -6,7 +6,7 @@ namespace latte {
 namespace {
 
 const Tokenizer& Tiny() {
-  static const OpenAiModel model = OpenAiModel::Load("tiny").value();
+  static const OpenAiModel model = OpenAiModel::Create("tiny", ModelFiles::Load("tiny").value()).value();
   return model.tokenizer;
 }
 

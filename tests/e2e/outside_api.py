@@ -114,7 +114,7 @@ class Header:
                 self.nested[match[1]] = f"{name}::{match[1]}"
                 self.entries.add(f"type {name}::{match[1]} = {match[2]}")
             elif "(" in head:
-                if not head.endswith("= delete") and not re.match(r"(explicit )?~?\w+\(", head):
+                if not head.endswith("= delete") and not re.match(r"(explicit |virtual )?~?\w+\(", head):
                     self.function(head, name + "::")
             else:
                 self.field(name, head if inner is None else f"{head}{{{inner}}} {tail}")
@@ -125,6 +125,7 @@ class Header:
         self.entries.add(f"field {name}::{match[2]} : {squeezed(match[1] + (match[3] or ''))}{default}")
 
     def function(self, head, space):
+        head = re.sub(r" = 0$", "", head)
         static = "static " if re.search(r"\bstatic\b", head) else ""
         match = re.fullmatch(r"(.+?[\s*&])(\w+)\((.*)\)( const)?", squeezed(KEYWORDS.sub("", head)))
         signature = f"{squeezed(match[1])} ({parameters(match[3])}){match[4] or ''}"

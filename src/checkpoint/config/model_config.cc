@@ -330,14 +330,7 @@ Status AddGenerationEos(const std::string& dir, ModelConfig& config) {
   return {};
 }
 
-// Where no config names an end token, the tokenizer's ends a text. A folder without a tokenizer has
-// none; what is wrong with a tokenizer is told where one is needed.
-void AddTokenizerEos(const std::string& dir, ModelConfig& config) {
-  const Result<Tokenizer> tokenizer = Tokenizer::Load(dir);
-  if (!tokenizer) return;
-  const std::optional<int32_t> id = tokenizer->eos_id();
-  if (id && *id < config.vocab) config.eos.push_back(*id);
-}
+bool IsFile(const std::string& path) { return path.ends_with(".json") && !IsDirectory(path); }
 
 // What a folder without config.json seems to hold instead.
 std::string Instead(const std::string& dir) {
@@ -354,8 +347,22 @@ std::string Instead(const std::string& dir) {
 
 }  // namespace
 
+void AddTokenizerEos(const Tokenizer& tokenizer, ModelConfig& config) {
+  const std::optional<int32_t> id = tokenizer.eos_id();
+  if (config.eos.empty() && id && *id < config.vocab) config.eos.push_back(*id);
+}
+
 Result<ModelConfig> LoadModelConfig(const std::string& dir) {
-  const bool is_file = dir.ends_with(".json") && !IsDirectory(dir);
+  LATTE_ASSIGN_OR_RETURN(ModelConfig config, LoadModelConfigAlone(dir));
+  if (!config.eos.empty() || IsFile(dir)) return config;
+  // A folder without a tokenizer has no end token. An error in a tokenizer is reported where one is
+  // needed.
+  if (const Result<Tokenizer> tokenizer = Tokenizer::Load(dir)) AddTokenizerEos(*tokenizer, config);
+  return config;
+}
+
+Result<ModelConfig> LoadModelConfigAlone(const std::string& dir) {
+  const bool is_file = IsFile(dir);
   const std::string path = is_file ? dir : dir + "/config.json";
   Result<std::string> text = ReadFile(path, kMaxConfigBytes);
   if (!text && text.error().code == Code::kNotFound) text.error().message += Instead(dir);
@@ -364,7 +371,6 @@ Result<ModelConfig> LoadModelConfig(const std::string& dir) {
   LATTE_ASSIGN_OR_RETURN(ModelConfig config, ParseModelConfig(json));
   if (is_file) return config;
   LATTE_RETURN_IF_ERROR(AddGenerationEos(dir, config));
-  if (config.eos.empty()) AddTokenizerEos(dir, config);
   return config;
 }
 

@@ -16,6 +16,8 @@
 
 namespace latte {
 
+class Tokenizer;
+
 // Sizes of one MLA layer. DeepSeek-V2 (arXiv 2405.04434) §2.1.
 struct MlaDims {
   int64_t d = 0;      // D: hidden size
@@ -129,5 +131,9 @@ std::vector<std::string> Caveats(const ModelConfig& config);
 // Reads config.json (and generation_config.json when present) of `dir`, or `dir` itself when it
 // names a .json file. Where neither names an end token, the tokenizer of `dir` does.
 [[nodiscard]] Result<ModelConfig> LoadModelConfig(const std::string& dir);
+
+// The same in two parts, for a caller that has the tokenizer.
+[[nodiscard]] Result<ModelConfig> LoadModelConfigAlone(const std::string& dir);
+void AddTokenizerEos(const Tokenizer& tokenizer, ModelConfig& config);
 
 }  // namespace latte

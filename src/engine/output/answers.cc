@@ -64,6 +64,7 @@ bool Answers::EndsBy(const Answer& answer, int32_t token) const {
 TokenEvent Answers::NewEvent(Answer& answer) {
   TokenEvent event;
   event.request = answer.id();
+  event.user_data = answer.request().user_data;
   event.choice = answer.choice;
   event.prompt_tokens = static_cast<int64_t>(answer.submission->prompt.size());
   event.cached_tokens = answer.cached_tokens;

@@ -128,11 +128,15 @@ Result<bool> Batch::SubmitNext(Engine* engine, const OpenAiModel& model) {
   const Line& line = lines_[next_];
   Result<OpenAiRequest> request =
       parsed_ ? Result<OpenAiRequest>(*std::exchange(parsed_, {})) : Parse(line, model);
-  const Result<RequestId> id = request.and_then(
-      [&](const OpenAiRequest& r) -> Result<RequestId> { return engine->Submit(r.request); });
+  const Result<RequestId> id = request.and_then([&](OpenAiRequest& r) -> Result<RequestId> {
+    r.request.user_data = next_;
+    // Its first event may come before Submit returns.
+    running_.emplace(next_, Running{line.id, OpenAiAnswer(r.reply)});
+    return engine->Submit(r.request);
+  });
+  if (!id) running_.erase(next_);
   if (id) {
     for (const std::string& note : request->notes) ++progress_.notes[note];
-    running_.emplace(*id, Running{line.id, OpenAiAnswer(std::move(request->reply))});
   } else if (id.error().code == Code::kExhausted && !running_.empty()) {
     parsed_ = std::move(*request);
     return false;
@@ -145,7 +149,7 @@ Result<bool> Batch::SubmitNext(Engine* engine, const OpenAiModel& model) {
 
 Status Batch::Note(std::span<const TokenEvent> events, const OpenAiModel& model) {
   for (const TokenEvent& event : events) {
-    const auto found = running_.find(event.request);
+    const auto found = running_.find(event.user_data);
     LATTE_CHECK(found != running_.end(), "an event of request {}, which is done", event.request);
     auto& [line, answer] = found->second;
     answer.Add(event);

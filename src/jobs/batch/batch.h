@@ -84,7 +84,7 @@ class Batch {
   size_t next_ = 0;                         // of lines_
   std::optional<OpenAiRequest> parsed_;     // of lines_[next_]: the queue was full
   BatchOutput output_;
-  std::unordered_map<RequestId, Running> running_;
+  std::unordered_map<uint64_t, Running> running_;  // by Request::user_data
   BatchProgress progress_;
 };
 

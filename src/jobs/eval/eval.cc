@@ -9,6 +9,7 @@
 
 #include "src/base/thread_pool.h"
 #include "src/engine/complete.h"
+#include "src/engine/engine_core.h"
 #include "src/jobs/eval/eval_questions.h"
 #include "src/jobs/eval/mtp_acceptance.h"
 #include "src/jobs/score.h"

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <thread>
-#include <unordered_map>
 
 #include "src/jobs/bench/bench_timer.h"
 
@@ -23,7 +22,7 @@ Request RequestOf(const TraceRequest& from, uint64_t seed) {
 
 class Server {
  public:
-  Server(std::span<const TraceRequest> trace, EngineCore& engine) : trace_(trace), engine_(engine) {
+  Server(std::span<const TraceRequest> trace, Engine& engine) : trace_(trace), engine_(engine) {
     for (const TraceRequest& request : trace)
       out_.requests.push_back({request.arrival_s, std::ssize(request.tokens), {}});
   }
@@ -78,10 +77,11 @@ class Server {
 
   Status SubmitDue() {
     for (; next_ < trace_.size() && trace_[next_].arrival_s <= Now(); ++next_) {
-      const Result<RequestId> id = engine_.Submit(RequestOf(trace_[next_], next_));
+      Request request = RequestOf(trace_[next_], next_);
+      request.user_data = next_;
+      const Result<RequestId> id = engine_.Submit(std::move(request));
       if (!id && id.error().code == Code::kExhausted) continue;  // the queue is full
       if (!id) return tl::unexpected(id.error());
-      index_.emplace(*id, next_);
       ++submitted_;
     }
     return {};
@@ -100,15 +100,14 @@ class Server {
   void Take(std::span<const TokenEvent> events) {
     const double now = Now();
     for (const TokenEvent& event : events)
-      if (event.token) out_.requests[index_.at(event.request)].token_s.push_back(now);
+      if (event.token) out_.requests[event.user_data].token_s.push_back(now);
   }
 
   std::span<const TraceRequest> trace_;
-  EngineCore& engine_;
+  Engine& engine_;
   Clock::time_point start_;
   size_t next_ = 0;        // request to submit
   int64_t submitted_ = 0;  // since the last step
-  std::unordered_map<RequestId, size_t> index_;
   ServedTrace out_;
 };
 

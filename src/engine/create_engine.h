@@ -1,0 +1,16 @@
+// An engine that owns its model, over files that the caller has read already.
+#pragma once
+
+#include <memory>
+
+#include "latte/engine.h"
+
+#include "src/checkpoint/model_files.h"
+
+namespace latte {
+
+// Loads the weights of `files.dir`. Errors: as Engine::Create.
+[[nodiscard]] Result<std::unique_ptr<Engine>> CreateEngine(const EngineOptions& options,
+                                                           ModelFiles files);
+
+}  // namespace latte
