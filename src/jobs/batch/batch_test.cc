@@ -148,17 +148,18 @@ TEST_F(BatchTest, AFullQueueIsTriedAgainAfterTheNextStep) {
 }
 
 TEST_F(BatchTest, AnEngineThatBreaksEndsTheRunAndKeepsWhatIsDone) {
-  Batch batch = Open({"a", "b"});
-  engine_.steps = {{}, {}};
   engine_.on_step = [&]() -> Status {
     if (engine_.Stats().steps == 2) return Exhausted("memory ran out");
     engine_.steps = {{engine_.Event(1, "A", kStop)}};
     return {};
   };
-  const Status status = batch.Run(&engine_, Tiny(), {});
-  ASSERT_FALSE(status);
-  EXPECT_EQ(status.error().message, "memory ran out");
-  EXPECT_FALSE(batch.finished());
+  {
+    Batch batch = Open({"a", "b"});
+    const Status status = batch.Run(&engine_, Tiny(), {});
+    ASSERT_FALSE(status);
+    EXPECT_EQ(status.error().message, "memory ran out");
+    EXPECT_FALSE(batch.finished());
+  }
   // The same command continues: the first answer is there, the second is asked for.
   Batch again = Batch::Open({input_, output_}).value();
   EXPECT_EQ(again.progress().resumed, 1);
