@@ -51,7 +51,7 @@ class OutputHash {
 
 // Adds all outputs of an op. An op without an overload does not compile.
 inline void AddOutputs(const GemmOp::Params& p, OutputHash& h) {
-  for (const LinearPart& part : p.parts) h.Add(part.y);
+  for (const GemmCall& part : p.parts) h.Add(part.y);
 }
 inline void AddOutputs(const GemmTOp::Params& p, OutputHash& h) { h.Add(p.y); }
 inline void AddOutputs(const QuantizeRowsOp::Params& p, OutputHash& h) {
