@@ -169,8 +169,9 @@ Status ChatCommand(const ChatFlags& flags) {
                          ContextFor(flags, opened.model->config().max_position));
   LATTE_ASSIGN_OR_RETURN(EngineOptions options, flags.engine.Options(flags.model));
   options.prefix_cache = true;  // a turn's prompt begins with the turns before
-  LATTE_ASSIGN_OR_RETURN(const Settings engine_settings,
-                         SettleForOne(options, opened.model->config(), opened.machine, context));
+  LATTE_ASSIGN_OR_RETURN(
+      const Settings engine_settings,
+      ResolveOptionsForOne(options, opened.model->config(), opened.machine, context));
   Interrupts interrupts;
   if (isatty(STDIN_FILENO) != 0) {
     LATTE_ASSIGN_OR_RETURN(interrupts, Interrupts::Catch({SIGINT}));

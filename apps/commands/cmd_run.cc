@@ -135,7 +135,7 @@ Status RunCommand(const RunFlags& flags) {
                          ContextFor(prompt_tokens, flags.max_new_tokens, config.max_position));
   LATTE_ASSIGN_OR_RETURN(const EngineOptions options, flags.engine.Options(flags.model));
   LATTE_ASSIGN_OR_RETURN(const Settings settings,
-                         SettleForOne(options, config, opened.machine, context));
+                         ResolveOptionsForOne(options, config, opened.machine, context));
   LATTE_ASSIGN_OR_RETURN(
       const auto core,
       EngineCore::Create({opened.model.get(), &opened.machine, &tokenizer}, settings));

@@ -71,9 +71,10 @@ Status ScoreCommand(const ScoreFlags& flags) {
     return InvalidArgument(fmt::format("{} tokens are given, but the model's context is {}",
                                        ids.size(), config.max_position));
   LATTE_ASSIGN_OR_RETURN(const EngineOptions options, flags.engine.Options(flags.model));
-  LATTE_ASSIGN_OR_RETURN(const Settings settings,
-                         SettleForOne(options, config, opened.machine,
-                                      std::max<int64_t>(1, static_cast<int64_t>(ids.size()))));
+  LATTE_ASSIGN_OR_RETURN(
+      const Settings settings,
+      ResolveOptionsForOne(options, config, opened.machine,
+                           std::max<int64_t>(1, static_cast<int64_t>(ids.size()))));
   // A file that is being written is taken back; without one there is nothing to tidy up.
   Interrupts interrupts;
   if (flags.logits) {

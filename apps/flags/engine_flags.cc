@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "apps/flags/command.h"
-#include "src/engine/in_range.h"
+#include "src/base/range.h"
 #include "src/engine/settings.h"
 
 namespace latte {

@@ -19,11 +19,11 @@ namespace latte {
 
 // Bytes to move, for all streams and layers of a page.
 struct PageOp {
-  enum class Kind { kCopy, kLoad, kSave };
+  enum class Kind { kCopy, kSave };
   Kind kind = Kind::kCopy;
   int32_t from = -1;  // page that is read: kCopy, kSave
-  int32_t to = -1;    // page that is written: kCopy, kLoad
-  PagePrefix prefix;  // kLoad, kSave
+  int32_t to = -1;    // page that is written: kCopy
+  PagePrefix prefix;  // kSave
 };
 
 struct CacheManagerOptions {

@@ -60,7 +60,7 @@ MlaPath PromptPath(AttentionMode mode) {
   return MlaPath::kLatent;
 }
 
-MlaPath GeneratedPath(AttentionMode mode) {
+MlaPath DecodePath(AttentionMode mode) {
   return mode == AttentionMode::kAuto ? MlaPath::kAbsorbed : PromptPath(mode);
 }
 

@@ -2,6 +2,8 @@
 
 #include <chrono>
 
+#include "src/base/timer.h"
+
 namespace latte {
 namespace {
 
@@ -17,35 +19,33 @@ Result<std::optional<TokenEvent>> StepEvent(Engine& engine) {
   return event;
 }
 
-double Seconds(Clock::duration time) { return std::chrono::duration<double>(time).count(); }
-
 }  // namespace
 
 Result<Completion> Complete(Engine& engine, Request request, const StepSink& on_step) {
   Completion out;
   const Clock::time_point start = Clock::now();
   LATTE_ASSIGN_OR_RETURN(const RequestId id, engine.Submit(std::move(request)));
-  std::optional<Clock::time_point> first_draw;
+  std::optional<Clock::time_point> first_token;
   while (true) {
     LATTE_ASSIGN_OR_RETURN(const std::optional<TokenEvent> event, StepEvent(engine));
     if (event) {
       if (event->finish == FinishReason::kError) return tl::unexpected<Error>(event->error);
-      if (!first_draw && event->finish != FinishReason::kCancelled) {
-        first_draw = Clock::now();
-        out.prompt_seconds = Seconds(*first_draw - start);
+      if (!first_token && event->finish != FinishReason::kCancelled) {
+        first_token = Clock::now();
+        out.prompt_seconds = SecondsSince(start);
       }
       if (event->token) out.tokens.push_back(*event->token);
       out.text += event->text;
       out.cached_tokens = event->cached_tokens;
     }
-    const bool goes_on = !on_step || on_step(event ? &*event : nullptr);
+    const bool continues = !on_step || on_step(event ? &*event : nullptr);
     if (event && event->finish) {
       out.reason = *event->finish;
       break;
     }
-    if (!goes_on) engine.Cancel(id);
+    if (!continues) engine.Cancel(id);
   }
-  if (first_draw) out.generate_seconds = Seconds(Clock::now() - *first_draw);
+  if (first_token) out.generate_seconds = SecondsSince(*first_token);
   return out;
 }
 

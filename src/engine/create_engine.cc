@@ -52,7 +52,7 @@ Result<std::unique_ptr<Engine>> Create(const EngineOptions& options, ModelFiles 
     LATTE_RETURN_IF_ERROR(CheckWeights(checkpoint));
   }
   LATTE_ASSIGN_OR_RETURN(const Settings settings,
-                         Settle(options, loaded->model->config(), loaded->machine, room));
+                         ResolveOptions(options, loaded->model->config(), loaded->machine, room));
   ModelKey key = {};
   if (!options.cache_dir.empty()) {
     LATTE_ASSIGN_OR_RETURN(const std::string weights_key, WeightsKey(dir));

@@ -1,5 +1,5 @@
-// Who may call an engine when: several threads while one steps, its own sink; whoever waits for
-// work sleeps.
+// Which calls several threads may make while one thread steps, and which the sink may make; a thread
+// that waits for work sleeps.
 #include <atomic>
 #include <ctime>
 #include <filesystem>
@@ -239,7 +239,7 @@ TEST(EngineThreadsTest, WaitingSleepsUntilThereIsWork) {
   EXPECT_EQ(run->Finish(), "");
   none();
   run->core().Cancel(12345);
-  EXPECT_TRUE(run->core().WaitForWork(Clock::now()));  // mail, even if it is for nobody
+  EXPECT_TRUE(run->core().WaitForWork(Clock::now()));  // a message, even if it concerns no request
   ASSERT_TRUE(run->core().Step());
   none();
 }

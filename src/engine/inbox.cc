@@ -6,8 +6,8 @@
 
 namespace latte {
 
-Result<RequestId> Inbox::Put(Submission submission) {
-  const auto tokens = static_cast<int64_t>(submission.prompt.size());
+Result<RequestId> Inbox::Put(std::unique_ptr<RequestState> request) {
+  const int64_t tokens = request->outputs.front()->sequence.length();
   const std::lock_guard lock(mutex_);
   if (queued_requests_ >= max_requests_)
     return Exhausted(
@@ -17,8 +17,8 @@ Result<RequestId> Inbox::Put(Submission submission) {
     return Exhausted(fmt::format(
         "requests with {} prompt tokens wait, and there is room for {}; try again later",
         queued_tokens_, max_tokens_));
-  submission.id = last_id_ + 1;
-  mail_.submissions.push_back(std::move(submission));  // without memory, nothing has changed
+  request->id = last_id_ + 1;
+  messages_.requests.push_back(std::move(request));  // without memory, nothing has changed
   ++last_id_;
   ++queued_requests_;
   queued_tokens_ += tokens;
@@ -28,14 +28,14 @@ Result<RequestId> Inbox::Put(Submission submission) {
 
 void Inbox::Cancel(RequestId id) {
   const std::lock_guard lock(mutex_);
-  mail_.cancels.push_back(id);
+  messages_.cancels.push_back(id);
   changed_.notify_all();
 }
 
-Inbox::Mail Inbox::Take() {
+Inbox::Messages Inbox::Take() {
   const std::lock_guard lock(mutex_);
   woken_ = false;
-  return std::exchange(mail_, {});
+  return std::exchange(messages_, {});
 }
 
 void Inbox::LeftQueue(int64_t tokens) {
@@ -53,7 +53,7 @@ void Inbox::Wake() {
 bool Inbox::Wait(std::chrono::steady_clock::time_point deadline) {
   std::unique_lock lock(mutex_);
   return changed_.wait_until(lock, deadline, [this] {
-    return woken_ || !mail_.submissions.empty() || !mail_.cancels.empty();
+    return woken_ || !messages_.requests.empty() || !messages_.cancels.empty();
   });
 }
 

@@ -6,8 +6,8 @@
 
 #include "src/base/limits/memory.h"
 #include "src/base/math.h"
+#include "src/base/range.h"
 #include "src/checkpoint/weight_memory.h"
-#include "src/engine/in_range.h"
 #include "src/layers/linear.h"
 #include "src/layers/mla/path_cost.h"
 
@@ -140,8 +140,8 @@ Result<Settings> ParseChoices(const EngineOptions& options, const ModelConfig& c
 
 }  // namespace
 
-Result<Settings> SettleForOne(const EngineOptions& options, const ModelConfig& config,
-                              const Machine& machine, int64_t computed) {
+Result<Settings> ResolveOptionsForOne(const EngineOptions& options, const ModelConfig& config,
+                                      const Machine& machine, int64_t computed) {
   LATTE_ASSIGN_OR_RETURN(Settings out, ParseChoices(options, config, machine));
   out.SizeForOne(computed);
   EngineOptions& o = out.options;
@@ -150,8 +150,8 @@ Result<Settings> SettleForOne(const EngineOptions& options, const ModelConfig& c
   return out;
 }
 
-Result<Settings> Settle(const EngineOptions& options, const ModelConfig& config,
-                        const Machine& machine, const MemoryRoom& room) {
+Result<Settings> ResolveOptions(const EngineOptions& options, const ModelConfig& config,
+                                const Machine& machine, const MemoryRoom& room) {
   LATTE_ASSIGN_OR_RETURN(Settings out, ParseChoices(options, config, machine));
   EngineOptions& o = out.options;
   if (o.max_tokens == 0 || o.max_tokens > config.max_position) o.max_tokens = config.max_position;

@@ -26,7 +26,7 @@ struct ChatSettings {
   std::optional<bool> thinking;  // none: as the format does by itself
   SamplingParams sampling;
   int64_t max_new_tokens = 1024;  // of one answer
-  int64_t context = 4096;         // most tokens that are computed, as SettleForOne was told
+  int64_t context = 4096;         // most tokens that are computed, as ResolveOptionsForOne was told
   bool keep_special = false;      // special tokens are part of an answer's text
 };
 

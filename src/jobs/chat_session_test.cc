@@ -26,7 +26,7 @@ class ChatSessionTest : public testing::Test {
   }
 
   static Settings SettingsFor(const EngineOptions& options, int64_t context) {
-    return SettleForOne(options, model_->config(), *machine_, context).value();
+    return ResolveOptionsForOne(options, model_->config(), *machine_, context).value();
   }
   static std::unique_ptr<EngineCore> NewCore(const EngineOptions& options = {},
                                              int64_t context = kContext) {

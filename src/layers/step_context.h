@@ -6,31 +6,16 @@
 
 #include "src/cache/latent_cache.h"
 #include "src/kernels/op.h"
+#include "src/kernels/params/sequence_chunk.h"
 #include "src/tensor/workspace.h"
 
 namespace latte {
-
-// How a sequence's attention is evaluated; all are exact. docs/math/mla.md §3.
-enum class MlaPath {
-  kAbsorbed,      // attend over latents: W_UK folded into the query, W_UV into the output
-  kLatent,        // latents are cached and expanded when used, in chunks merged by LSE
-  kDecompressed,  // expanded K and V of every head are what is cached
-};
-
-// The part of one sequence that a step computes.
-struct SequenceSlice {
-  int64_t query_start = 0;  // its first row in the step
-  int64_t extend_len = 0;   // new tokens
-  int64_t cached_len = 0;   // tokens in the cache before this step
-  MlaPath path = MlaPath::kAbsorbed;
-  std::span<const int32_t> pages;  // for cached_len + extend_len tokens, in order
-};
 
 struct StepContext {
   std::span<const int32_t> tokens;     // [T]
   std::span<const int32_t> positions;  // [T]
   std::span<const int64_t> slots;      // [T] page·P + place: where each token's cache row goes
-  std::span<const SequenceSlice> sequences;  // rows in order; absorbed sequences come first
+  std::span<const SequenceChunk> sequences;  // rows in order; absorbed sequences come first
   int64_t global_tokens =
       0;  // of all data-parallel ranks; a rank with T = 0 is idle but takes part
   DType arithmetic = DType::kBF16;  // what activations are rounded to before a matrix product

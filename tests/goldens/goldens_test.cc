@@ -77,7 +77,7 @@ class Goldens : public testing::TestWithParam<const char*> {
     options.prefill_workspace_tokens = way.expand_tokens;
     options.page_tokens = way.page_tokens;
     options.threads = way.threads;
-    auto settings = SettleForOne(options, model_->config(), machine_, count);
+    auto settings = ResolveOptionsForOne(options, model_->config(), machine_, count);
     EXPECT_TRUE(settings) << ToString(settings.error());
     settings->options.max_batch_tokens = way.chunk_tokens == 0 ? count : way.chunk_tokens;
     return GivenSequence::Create(*model_, machine_, *settings).value();
@@ -206,9 +206,9 @@ TEST(GoldenDrafts, EveryPathGivesTheGoldenDraftLogits) {
         2);
     Workspace workspace;
     Runner runner(**model, cache, workspace, Exec{&threads, &machine}, {DType::kF32, 4096});
-    const SequenceWork main{tokens, 0, path, pages};
+    const auto main = SequenceChunk::Of(tokens, 0, path, pages);
     const TensorView h = runner.Forward({&main, 1});
-    const SequenceWork shifted{std::span(tokens).subspan(1), 0, path, pages};
+    const auto shifted = SequenceChunk::Of(std::span(tokens).subspan(1), 0, path, pages);
     const TensorView z = runner.Draft({&shifted, 1}, h.Slice(0, 0, golden.rows));
     const TensorView logits = runner.DraftLogits(z);
     double worst = 0;

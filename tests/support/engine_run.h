@@ -38,7 +38,7 @@ class EngineRun {
       const std::optional<MlaRates>& rates = {}) {
     LATTE_ASSIGN_OR_RETURN(const Machine machine, Machine::Detect());
     LATTE_ASSIGN_OR_RETURN(Settings settings,
-                           Settle(options, model.config(), machine, {int64_t{1} << 30}));
+                           ResolveOptions(options, model.config(), machine, {int64_t{1} << 30}));
     if (rates) settings.rates = *rates;
     std::unique_ptr<EngineRun> run(new EngineRun(machine));
     LATTE_ASSIGN_OR_RETURN(run->core_,

@@ -84,8 +84,8 @@ class FakeModel : public Model {
     ++forwards_;
     if (step.tokens.empty()) ++idle_steps_;
     // As in a real layer, all rows are written before any is attended to.
-    for (const SequenceSlice& s : step.sequences) WriteRows(step, s);
-    for (const SequenceSlice& s : step.sequences) WriteHidden(step, s, h);
+    for (const SequenceChunk& s : step.sequences) WriteRows(step, s);
+    for (const SequenceChunk& s : step.sequences) WriteHidden(step, s, h);
   }
 
   void Logits(StepContext&, const TensorView& h, const TensorView& logits) const override {
@@ -116,7 +116,7 @@ class FakeModel : public Model {
     const CacheStream& stream = step.cache->spec().streams[0];
     return step.cache->View(0, layer).data + slot * stream.width * SizeOf(stream.dtype);
   }
-  static uint64_t ReadRow(const StepContext& step, const SequenceSlice& s, int64_t layer,
+  static uint64_t ReadRow(const StepContext& step, const SequenceChunk& s, int64_t layer,
                           int64_t position) {
     const int64_t page = step.cache->spec().page_tokens;
     const int64_t slot = s.pages[static_cast<size_t>(position / page)] * page + position % page;
@@ -125,8 +125,8 @@ class FakeModel : public Model {
     return row;
   }
 
-  void WriteRows(const StepContext& step, const SequenceSlice& s) const {
-    for (int64_t i = 0; i < s.extend_len; ++i) {
+  void WriteRows(const StepContext& step, const SequenceChunk& s) const {
+    for (int64_t i = 0; i < s.count; ++i) {
       const auto at = static_cast<size_t>(s.query_start + i);
       const int64_t position = step.positions[at];
       for (int64_t layer = 0; layer < config_.layers; ++layer) {
@@ -137,9 +137,9 @@ class FakeModel : public Model {
     }
   }
 
-  void WriteHidden(const StepContext& step, const SequenceSlice& s, const TensorView& h) const {
+  void WriteHidden(const StepContext& step, const SequenceChunk& s, const TensorView& h) const {
     uint64_t state = 0;
-    for (int64_t position = 0; position < s.cached_len + s.extend_len; ++position) {
+    for (int64_t position = 0; position < s.total_len(); ++position) {
       for (int64_t layer = 0; layer < config_.layers; ++layer)
         state = Mix64(state ^ ReadRow(step, s, layer, position));
       if (position < s.cached_len) continue;

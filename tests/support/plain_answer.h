@@ -49,11 +49,11 @@ inline PlainAnswer AnswerPlainly(const Request& request, int choice, int64_t max
   params.seed = SeedOf(request, choice);
   const StopConditions& stop = request.stop;
   while (std::ssize(out.tokens) < stop.max_tokens && rows.length() < max_tokens) {
-    Draw draw{.logits = logits, .params = &params, .history = &history};
+    SampleInput draw{.logits = logits, .params = &params, .history = &history};
     if (std::ssize(out.tokens) < stop.min_tokens) draw.banned = stop.tokens;
     draw.position = rows.length();
     draw.logprobs = request.logprobs;
-    const Result<Drawn> drawn = Sample(draw);
+    const Result<SampledToken> drawn = Sample(draw);
     if (!drawn) out.finish = FinishReason::kError;
     if (drawn && std::ranges::count(stop.tokens, drawn->token)) out.finish = FinishReason::kStop;
     if (out.finish != FinishReason::kLength) break;

@@ -1,10 +1,11 @@
 #include "src/engine/run/given_sequence.h"
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 
 #include <fmt/format.h>
+
+#include "src/engine/run/f16_overflow.h"
 
 namespace latte {
 
@@ -44,17 +45,11 @@ Status GivenSequence::CheckTokens(std::span<const int32_t> tokens) const {
   return {};
 }
 
-// An overflow of f16 becomes an infinity, which reaches the hidden state as such or as a NaN.
 Status GivenSequence::CheckRange(const TensorView& h) const {
   if (settings_.dtype != DType::kF16) return {};
-  const float* values = h.Ptr<float>();
-  const float* const end = values + h.elements();
-  const float* bad = std::find_if(values, end, [](float x) { return !std::isfinite(x); });
-  if (bad == end) return {};
-  return Unsupported(fmt::format(
-      "f16 arithmetic: expected values up to 65504, the largest that f16 has, but those "
-      "of token {} pass it; use --dtype bf16 or f32",
-      length_ + (bad - values) / h.shape[1]));
+  const auto bad = FirstNotFinite({h.Ptr<float>(), static_cast<size_t>(h.elements())});
+  if (!bad) return {};
+  return F16Overflow(fmt::format("token {}", length_ + *bad / h.shape[1]));
 }
 
 Status GivenSequence::AppendPrompt(std::span<const int32_t> tokens, const LogitsSink& sink) {
@@ -66,7 +61,7 @@ Status GivenSequence::AppendPrompt(std::span<const int32_t> tokens, const Logits
 Status GivenSequence::AppendGenerated(int32_t token, const LogitsSink& sink) {
   const std::span<const int32_t> one(&token, 1);
   LATTE_RETURN_IF_ERROR(CheckTokens(one));
-  return Append(one, GeneratedPath(settings_.attention), sink);
+  return Append(one, DecodePath(settings_.attention), sink);
 }
 
 Status GivenSequence::Append(std::span<const int32_t> tokens, MlaPath path,
@@ -80,8 +75,8 @@ Status GivenSequence::Append(std::span<const int32_t> tokens, MlaPath path,
 
 Status GivenSequence::Compute(std::span<const int32_t> chunk, MlaPath path,
                               const LogitsSink& sink) {
-  const SequenceWork work{chunk, length_, path, pages_};
-  const TensorView h = runner_.Forward({&work, 1});
+  const auto step = SequenceChunk::Of(chunk, length_, path, pages_);
+  const TensorView h = runner_.Forward({&step, 1});
   LATTE_RETURN_IF_ERROR(CheckRange(h));
   const int64_t first = length_;
   length_ += static_cast<int64_t>(chunk.size());

@@ -1,4 +1,4 @@
-// Draws beside those of the plain definition: sort everything, then cut.
+// Compares the sampler with its plain definition: sort everything, then cut.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -32,7 +32,7 @@ double PlainPenalty(double z, const TokenHistory::Count& seen, const SamplingPar
   return z - p.frequency_penalty * seen.generated;
 }
 
-std::vector<float> PlainAdjusted(const Draw& draw) {
+std::vector<float> PlainAdjusted(const SampleInput& draw) {
   std::vector<float> logits(draw.logits.begin(), draw.logits.end());
   constexpr double kMost = std::numeric_limits<float>::max();
   for (size_t i = 0; i < logits.size(); ++i) {
@@ -72,7 +72,7 @@ void Cut(std::vector<Ranked>& ranked, const SamplingParams& params) {
 }
 
 // −1: none can be drawn.
-int32_t PlainSample(const Draw& draw) {
+int32_t PlainSample(const SampleInput& draw) {
   const SamplingParams& params = *draw.params;
   const std::vector<float> logits = PlainAdjusted(draw);
   const float max = *std::max_element(logits.begin(), logits.end());
@@ -151,7 +151,7 @@ std::vector<int32_t> SomeTokens(size_t vocab, Random& random) {
   return tokens;
 }
 
-void ExpectPlain(Draw draw) {
+void ExpectPlain(SampleInput draw) {
   const int32_t plain = PlainSample(draw);
   const Machine machine = *Machine::Detect();
   for (const Isa isa : {Isa::kRef, Isa::kAvx2, Isa::kAvx512}) {

@@ -16,7 +16,7 @@ constexpr std::array<float, 4> kLogits = {0.0f, 1.0f, 2.0f, 1.0f};
 Result<int32_t> DrawOne(std::span<const float> logits, const SamplingParams& params,
                         int64_t position) {
   return Sample({.logits = logits, .params = &params, .position = position})
-      .map([](const Drawn& drawn) { return drawn.token; });
+      .map([](const SampledToken& drawn) { return drawn.token; });
 }
 
 std::map<int32_t, int> Counts(const SamplingParams& params, int draws) {
@@ -152,7 +152,7 @@ TEST(Sampler, LogprobsAreOfTheLogitsAsGiven) {
 TEST(Sampler, AllDrawsAtOnceAreThoseOneByOne) {
   const SamplingParams params{.seed = 5};
   const std::array<float, 2> bad = {std::nanf(""), 0.0f};
-  std::vector<Draw> draws;
+  std::vector<SampleInput> draws;
   for (int position = 0; position < 50; ++position)
     draws.push_back({.logits = kLogits, .params = &params, .position = position});
   draws[7].logits = bad;

@@ -7,6 +7,7 @@
 #include "src/base/json_out.h"
 #include "src/base/math.h"
 #include "src/base/random.h"
+#include "src/base/range.h"
 #include "src/jobs/bench/bench_kernel.h"
 #include "src/kernels/params/mla.h"
 
@@ -35,10 +36,12 @@ struct DecodeData {
     for (size_t i = page_table.size(); i > 1; --i)
       std::swap(page_table[i - 1], page_table[random.Below(i)]);
     for (int64_t b = 0; b < o.batch; ++b)
-      sequences.push_back(
-          {b * o.q_len, o.q_len, o.context,
-           std::span(page_table)
-               .subspan(static_cast<size_t>(b * pages_each), static_cast<size_t>(pages_each))});
+      sequences.push_back({.query_start = b * o.q_len,
+                           .count = o.q_len,
+                           .cached_len = o.context - o.q_len,
+                           .pages = std::span(page_table)
+                                        .subspan(static_cast<size_t>(b * pages_each),
+                                                 static_cast<size_t>(pages_each))});
   }
 
   // Appends a page's worth of the same tokens to every page.
@@ -72,7 +75,7 @@ struct DecodeData {
   Tensor q_latent, q_rope, pages, o_latent, lse;
   RowFormat rows;
   std::vector<int32_t> page_table;
-  std::vector<DecodeSequence> sequences;
+  std::vector<SequenceChunk> sequences;
 };
 
 struct Work {
@@ -98,12 +101,12 @@ DType ArithmeticOf(CacheDType cache) {
 }  // namespace
 
 Status BenchAttentionOptions::Validate() const {
-  LATTE_RETURN_IF_ERROR(CheckBenchRange("--heads", heads, 1024));
-  LATTE_RETURN_IF_ERROR(CheckBenchRange("--context", context, 1 << 20));
-  LATTE_RETURN_IF_ERROR(CheckBenchRange("--batch", batch, 1024));
-  LATTE_RETURN_IF_ERROR(CheckBenchRange("--q-len", q_len, context));
-  LATTE_RETURN_IF_ERROR(CheckBenchRange("--threads", threads, 1024));
-  LATTE_RETURN_IF_ERROR(CheckBenchRange("--c", c, 1024));
+  LATTE_RETURN_IF_ERROR(FlagInRange("--heads", heads, 1, 1024));
+  LATTE_RETURN_IF_ERROR(FlagInRange("--context", context, 1, 1 << 20));
+  LATTE_RETURN_IF_ERROR(FlagInRange("--batch", batch, 1, 1024));
+  LATTE_RETURN_IF_ERROR(FlagInRange("--q-len", q_len, 1, context));
+  LATTE_RETURN_IF_ERROR(FlagInRange("--threads", threads, 1, 1024));
+  LATTE_RETURN_IF_ERROR(FlagInRange("--c", c, 1, 1024));
   if (r < 0 || r > 128) return InvalidArgument(fmt::format("--r: expected 0 to 128, found {}", r));
   const int64_t queries = batch * q_len * heads * (2 * c + r + 1) * SizeOf(DType::kF32);
   const int64_t bytes = batch * context * cache_dtype.RowBytes(c, r) + queries;

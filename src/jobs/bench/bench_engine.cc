@@ -50,7 +50,7 @@ struct Bed {
   static Result<std::unique_ptr<Bed>> Make(const Model& model, const Machine& machine,
                                            const EngineOptions& options) {
     LATTE_ASSIGN_OR_RETURN(const Settings settings,
-                           Settle(options, model.config(), machine, HalfOfMemory()));
+                           ResolveOptions(options, model.config(), machine, HalfOfMemory()));
     auto bed = std::make_unique<Bed>();
     LATTE_ASSIGN_OR_RETURN(bed->core, EngineCore::Create({&model, &machine, nullptr}, settings));
     Bed* const counts = bed.get();
@@ -280,7 +280,7 @@ Result<JsonOut> BenchDeterminism(const Model& model, const BenchDeterminismOptio
       EngineOptions options = WithRoom(o.engine, o.requests, o.prompt + o.requests + o.gen);
       options.deterministic = level.name;
       LATTE_ASSIGN_OR_RETURN(const Settings plain,
-                             Settle(options, model.config(), machine, HalfOfMemory()));
+                             ResolveOptions(options, model.config(), machine, HalfOfMemory()));
       const int64_t pages =
           o.requests * CeilDiv(options.max_tokens, options.page_tokens) / (level.scarce ? 2 : 1);
       options.cache_bytes = pages * plain.cache_spec.bytes_per_page();

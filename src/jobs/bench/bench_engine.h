@@ -28,7 +28,7 @@ struct BenchBatchOptions {
 //   gain        tokens_per_s over those of the first batch
 //   floor_gain  the gain if both took bytes over the rate of memory
 //   fraction    gain / floor_gain
-// Errors: of Settle and EngineCore::Create.
+// Errors: of ResolveOptions and EngineCore::Create.
 [[nodiscard]] Result<JsonOut> BenchBatch(const Model& model, const BenchBatchOptions& options,
                                          const Machine& machine);
 

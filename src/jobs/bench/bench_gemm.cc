@@ -13,6 +13,7 @@
 #include "src/base/json_out.h"
 #include "src/base/math.h"
 #include "src/base/random.h"
+#include "src/base/range.h"
 #include "src/jobs/bench/bench_kernel.h"
 #include "src/jobs/bench/bench_timer.h"
 #include "src/kernels/params/linear.h"
@@ -28,11 +29,6 @@ constexpr int64_t kPoolBytes = int64_t{512} << 20;
 constexpr int64_t kMaxBytes = int64_t{16} << 30;
 constexpr int64_t kMemoryRows = 64;  // up to which weights come from memory
 constexpr int64_t kGroup = 128;      // of int8 activations
-
-Status CheckRange(std::string_view flag, int64_t value, int64_t most) {
-  if (value >= 1 && value <= most) return {};
-  return InvalidArgument(fmt::format("{}: expected 1 to {}, found {}", flag, most, value));
-}
 
 // What --dtype and --act mean.
 struct Format {
@@ -63,7 +59,7 @@ Result<Format> FormatOf(const BenchWeights& o) {
     out.x = DType::kI8;
   else if (!o.act.empty())
     return InvalidArgument(fmt::format("--act: expected f32, bf16 or int8, found '{}'", o.act));
-  LATTE_RETURN_IF_ERROR(CheckRange("--threads", o.threads, 1024));
+  LATTE_RETURN_IF_ERROR(FlagInRange("--threads", o.threads, 1, 1024));
   return out;
 }
 
@@ -341,9 +337,9 @@ std::vector<int64_t> TokensOfExperts(const Shape& s, int64_t m, double skew) {
 
 Result<JsonOut> BenchLinear(const BenchLinearOptions& o, const Machine& machine) {
   LATTE_ASSIGN_OR_RETURN(const Format f, FormatOf(o));
-  LATTE_RETURN_IF_ERROR(CheckRange("--m", o.m, 1 << 16));
-  LATTE_RETURN_IF_ERROR(CheckRange("--n", o.n, 1 << 18));
-  LATTE_RETURN_IF_ERROR(CheckRange("--k", o.k, 1 << 18));
+  LATTE_RETURN_IF_ERROR(FlagInRange("--m", o.m, 1, 1 << 16));
+  LATTE_RETURN_IF_ERROR(FlagInRange("--n", o.n, 1, 1 << 18));
+  LATTE_RETURN_IF_ERROR(FlagInRange("--k", o.k, 1, 1 << 18));
   Work work;
   work.Add(f, 1, o.m, o.n, o.k);
   LATTE_RETURN_IF_ERROR(CheckMemory(work));
@@ -362,7 +358,7 @@ Result<JsonOut> BenchLinear(const BenchLinearOptions& o, const Machine& machine)
 Result<JsonOut> BenchProjections(const BenchShapeOptions& o, const Machine& machine) {
   LATTE_ASSIGN_OR_RETURN(const Format f, FormatOf(o));
   LATTE_ASSIGN_OR_RETURN(const Shape s, ShapeNamed(o.shape));
-  LATTE_RETURN_IF_ERROR(CheckRange("--m", o.m, 1 << 16));
+  LATTE_RETURN_IF_ERROR(FlagInRange("--m", o.m, 1, 1 << 16));
   ThreadPool threads(o.threads);
   const Exec exec{&threads, &machine};
   const int64_t q_rows = s.h * (s.n + s.r);
@@ -386,7 +382,7 @@ Result<JsonOut> BenchProjections(const BenchShapeOptions& o, const Machine& mach
 Result<JsonOut> BenchMoe(const BenchShapeOptions& o, const Machine& machine) {
   LATTE_ASSIGN_OR_RETURN(const Format f, FormatOf(o));
   LATTE_ASSIGN_OR_RETURN(const Shape s, ShapeNamed(o.shape));
-  LATTE_RETURN_IF_ERROR(CheckRange("--m", o.m, 1 << 16));
+  LATTE_RETURN_IF_ERROR(FlagInRange("--m", o.m, 1, 1 << 16));
   if (!(o.skew >= 0 && o.skew <= 4))
     return InvalidArgument(fmt::format("--skew: expected 0 to 4, found {}", o.skew));
   std::vector<int64_t> rows = TokensOfExperts(s, o.m, o.skew);

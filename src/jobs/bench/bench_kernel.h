@@ -17,9 +17,6 @@ namespace latte {
 
 inline constexpr int kBenchRuns = 9;
 
-// kInvalidArgument naming the flag unless 1 ≤ value ≤ most.
-[[nodiscard]] Status CheckBenchRange(std::string_view flag, int64_t value, int64_t most);
-
 // Fills a contiguous tensor with numbers between −1 and 1, the same for the same index.
 void FillNoise(const TensorView& t);
 

@@ -9,6 +9,7 @@
 #include "src/base/json_out.h"
 #include "src/base/math.h"
 #include "src/base/random.h"
+#include "src/base/range.h"
 #include "src/engine/run/runner.h"
 #include "src/jobs/bench/bench_timer.h"
 #include "src/jobs/bench/fill_cache.h"
@@ -22,11 +23,6 @@ constexpr int64_t kPageTokens = 64;
 constexpr int64_t kChunk = 512;
 constexpr int kPrompts = 3;
 constexpr double kSampleSeconds = 0.25;
-
-Status InRange(std::string_view flag, int64_t value, int64_t least, int64_t most) {
-  if (value >= least && value <= most) return {};
-  return InvalidArgument(fmt::format("{}: expected {} to {}, found {}", flag, least, most, value));
-}
 
 std::vector<int32_t> RandomTokens(int64_t count, int64_t vocab) {
   Random random(1);
@@ -109,8 +105,9 @@ class Bed {
       TensorView h;
       for (int64_t begin = 0; begin < options_.prompt; begin += kChunk) {
         const int64_t count = std::min(kChunk, options_.prompt - begin);
-        const SequenceWork work{Tokens(begin, count), options_.depth + begin, path, pages_[0]};
-        h = runner_.Forward({&work, 1});
+        const auto chunk =
+            SequenceChunk::Of(Tokens(begin, count), options_.depth + begin, path, pages_[0]);
+        h = runner_.Forward({&chunk, 1});
       }
       runner_.Logits(h.Slice(0, h.shape[0] - 1, h.shape[0]));
     });
@@ -118,11 +115,11 @@ class Bed {
 
   // Step `g` of all sequences.
   double Step(int64_t g) {
-    std::vector<SequenceWork> work;
+    std::vector<SequenceChunk> chunks;
     for (int64_t b = 0; b < options_.batch; ++b)  // tokens of its own, and so experts of its own
-      work.push_back({Tokens(b * options_.gen + g, 1), options_.depth + g, MlaPath::kAbsorbed,
-                      pages_[static_cast<size_t>(b)]});
-    return SecondsOf([&] { runner_.Logits(runner_.Forward(work)); });
+      chunks.push_back(SequenceChunk::Of(Tokens(b * options_.gen + g, 1), options_.depth + g,
+                                         MlaPath::kAbsorbed, pages_[static_cast<size_t>(b)]));
+    return SecondsOf([&] { runner_.Logits(runner_.Forward(chunks)); });
   }
 
   void Measure(OpTimes* times) { runner_.Measure(times); }
@@ -135,8 +132,8 @@ class Bed {
   // One page of rows as the model writes them, copied to all others.
   void FillDepth() {
     if (options_.depth == 0) return;
-    const SequenceWork work{Tokens(0, kPageTokens), 0, MlaPath::kLatent, pages_[0]};
-    runner_.Forward({&work, 1});
+    const auto chunk = SequenceChunk::Of(Tokens(0, kPageTokens), 0, MlaPath::kLatent, pages_[0]);
+    runner_.Forward({&chunk, 1});
     CopyFirstPage(cache_);
   }
 
@@ -152,11 +149,11 @@ class Bed {
 }  // namespace
 
 Status BenchModelOptions::Validate() const {
-  LATTE_RETURN_IF_ERROR(InRange("--prompt", prompt, 0, 1 << 20));
-  LATTE_RETURN_IF_ERROR(InRange("--gen", gen, 0, 1 << 16));
-  LATTE_RETURN_IF_ERROR(InRange("--depth", depth, 0, 1 << 20));
-  LATTE_RETURN_IF_ERROR(InRange("--batch", batch, 1, 1024));
-  return InRange("--threads", threads, 1, 1024);
+  LATTE_RETURN_IF_ERROR(FlagInRange("--prompt", prompt, 0, 1 << 20));
+  LATTE_RETURN_IF_ERROR(FlagInRange("--gen", gen, 0, 1 << 16));
+  LATTE_RETURN_IF_ERROR(FlagInRange("--depth", depth, 0, 1 << 20));
+  LATTE_RETURN_IF_ERROR(FlagInRange("--batch", batch, 1, 1024));
+  return FlagInRange("--threads", threads, 1, 1024);
 }
 
 Result<JsonOut> BenchModel(const Model& model, const BenchModelOptions& options,

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "src/base/json_out.h"
+#include "src/base/range.h"
 #include "src/jobs/bench/bench_kernel.h"
 #include "src/kernels/params/mla.h"
 
@@ -57,11 +58,11 @@ struct PrefillData {
 }  // namespace
 
 Status BenchPrefillOptions::Validate() const {
-  LATTE_RETURN_IF_ERROR(CheckBenchRange("--heads", heads, 1024));
-  LATTE_RETURN_IF_ERROR(CheckBenchRange("--context", context, 1 << 20));
-  LATTE_RETURN_IF_ERROR(CheckBenchRange("--batch", batch, 1024));
-  LATTE_RETURN_IF_ERROR(CheckBenchRange("--q-len", q_len, context));
-  LATTE_RETURN_IF_ERROR(CheckBenchRange("--threads", threads, 1024));
+  LATTE_RETURN_IF_ERROR(FlagInRange("--heads", heads, 1, 1024));
+  LATTE_RETURN_IF_ERROR(FlagInRange("--context", context, 1, 1 << 20));
+  LATTE_RETURN_IF_ERROR(FlagInRange("--batch", batch, 1, 1024));
+  LATTE_RETURN_IF_ERROR(FlagInRange("--q-len", q_len, 1, context));
+  LATTE_RETURN_IF_ERROR(FlagInRange("--threads", threads, 1, 1024));
   const int64_t bytes = (QueryFloats(*this) + KeyFloats(*this)) * SizeOf(DType::kF32);
   if (bytes <= kMaxBytes) return {};
   return Exhausted(

@@ -7,6 +7,7 @@
 
 #include "src/base/json_out.h"
 #include "src/base/random.h"
+#include "src/base/range.h"
 #include "src/base/thread_pool.h"
 #include "src/engine/sampling/sampler.h"
 #include "src/jobs/bench/bench_kernel.h"
@@ -84,7 +85,7 @@ Result<double> Measure(const Case& of, std::span<const float> logits,
                        const BenchSamplerOptions& options, const Exec& exec) {
   const TokenHistory history = SomeHistory(options.vocab);
   const auto vocab = static_cast<size_t>(options.vocab);
-  std::vector<Draw> draws(static_cast<size_t>(options.rows));
+  std::vector<SampleInput> draws(static_cast<size_t>(options.rows));
   std::vector<double> us;
   for (int64_t call = 0; call < kCalls; ++call) {
     for (size_t row = 0; row < draws.size(); ++row)
@@ -94,9 +95,9 @@ Result<double> Measure(const Case& of, std::span<const float> logits,
                     .position = call,
                     .logprobs = of.logprobs,
                     .isa = exec.machine->isa};
-    std::vector<Result<Drawn>> drawn;
+    std::vector<Result<SampledToken>> drawn;
     const double seconds = SecondsOf([&] { drawn = SampleAll(draws, *exec.threads); });
-    for (const Result<Drawn>& one : drawn) LATTE_RETURN_IF_ERROR(one);
+    for (const Result<SampledToken>& one : drawn) LATTE_RETURN_IF_ERROR(one);
     us.push_back(seconds * 1e6 / static_cast<double>(options.rows));
   }
   return Median(us);
@@ -105,9 +106,9 @@ Result<double> Measure(const Case& of, std::span<const float> logits,
 }  // namespace
 
 Status BenchSamplerOptions::Validate() const {
-  LATTE_RETURN_IF_ERROR(CheckBenchRange("--vocab", vocab, 1 << 20));
-  LATTE_RETURN_IF_ERROR(CheckBenchRange("--rows", rows, 256));
-  return CheckBenchRange("--threads", threads, 1024);
+  LATTE_RETURN_IF_ERROR(FlagInRange("--vocab", vocab, 1, 1 << 20));
+  LATTE_RETURN_IF_ERROR(FlagInRange("--rows", rows, 1, 256));
+  return FlagInRange("--threads", threads, 1, 1024);
 }
 
 Result<JsonOut> BenchSampler(const BenchSamplerOptions& options, const Machine& machine) {

@@ -104,10 +104,7 @@ double MlaSample::Attend(MlaPath path, int64_t new_tokens, int64_t cached_tokens
   const TensorView o = workspace_.Take(DType::kF32, {t, dims.h, dims.v});
   FillView(nope, 1.0f, 1);
   FillView(rope, 1.0f, 2);
-  std::vector<SequenceSlice> sequences;
-  for (int64_t b = 0; b < options_.batch; ++b)
-    sequences.push_back(
-        {b * new_tokens, new_tokens, cached_tokens, path, pages_[static_cast<size_t>(b)]});
+  const std::vector<SequenceChunk> sequences = Chunks(new_tokens, cached_tokens, path);
   StepContext step;
   step.sequences = sequences;
   step.arithmetic = options_.dtype;
@@ -117,8 +114,20 @@ double MlaSample::Attend(MlaPath path, int64_t new_tokens, int64_t cached_tokens
   const MlaQueries q{nope, rope};
   return SecondsOf([&] {
     if (path == MlaPath::kAbsorbed) return AttendAbsorbed(mla, q, sequences, o, step);
-    for (const SequenceSlice& s : sequences) AttendExpanded(mla, q, s, o, step);
+    for (const SequenceChunk& s : sequences) AttendExpanded(mla, q, s, o, step);
   });
+}
+
+std::vector<SequenceChunk> MlaSample::Chunks(int64_t new_tokens, int64_t cached_tokens,
+                                             MlaPath path) const {
+  std::vector<SequenceChunk> out;
+  for (int64_t b = 0; b < options_.batch; ++b)
+    out.push_back({.query_start = b * new_tokens,
+                   .count = new_tokens,
+                   .cached_len = cached_tokens,
+                   .path = path,
+                   .pages = pages_[static_cast<size_t>(b)]});
+  return out;
 }
 
 double MlaSample::AttendLatents(int64_t new_tokens, int64_t cached_tokens, const Exec& exec) {
@@ -126,10 +135,8 @@ double MlaSample::AttendLatents(int64_t new_tokens, int64_t cached_tokens, const
   const MlaDims& dims = options_.dims;
   const int64_t t = options_.batch * new_tokens;
   const Workspace::Scope scope(workspace_);
-  std::vector<DecodeSequence> sequences;
-  for (int64_t b = 0; b < options_.batch; ++b)
-    sequences.push_back(
-        {b * new_tokens, new_tokens, cached_tokens + new_tokens, pages_[static_cast<size_t>(b)]});
+  const std::vector<SequenceChunk> sequences =
+      Chunks(new_tokens, cached_tokens, MlaPath::kAbsorbed);
   MlaDecodeOp::Params p;
   p.q_latent = workspace_.Take(DType::kF32, {t, dims.h, dims.c});
   p.q_rope = workspace_.Take(DType::kF32, {t, dims.h, dims.r});

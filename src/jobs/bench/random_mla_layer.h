@@ -37,6 +37,7 @@ class MlaSample {
 
  private:
   MlaSample(const Options& options, LatentCache cache);
+  std::vector<SequenceChunk> Chunks(int64_t new_tokens, int64_t cached_tokens, MlaPath path) const;
   const MlaLayer& NextLayer() { return layers_[static_cast<size_t>(next_++ % options_.copies)]; }
 
   Options options_;

@@ -126,7 +126,7 @@ TEST_F(SynthTest, EveryPlainFormatLoadsAndRuns) {
     EXPECT_EQ(report->params, CountParams(Parse(*SynthConfig(spec))).total());
     const auto model = LoadModel(dir);
     ASSERT_TRUE(model) << ToString(model.error());
-    const auto settings = SettleForOne({.threads = 2}, (*model)->config(), machine, 8);
+    const auto settings = ResolveOptionsForOne({.threads = 2}, (*model)->config(), machine, 8);
     const auto sequence = GivenSequence::Create(**model, machine, *settings);
     const auto score = Score(**sequence, std::vector<int32_t>{1, 2, 3, 4}, 64, {});
     ASSERT_TRUE(score) << ToString(score.error());

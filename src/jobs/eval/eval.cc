@@ -305,8 +305,9 @@ Result<std::vector<SkillReport>> Evaluate(const EvalSubject& subject, const Eval
     return InvalidArgument(
         fmt::format("--count: expected a number in [1, {}], found {}", kMaxCount, *options.count));
   LATTE_ASSIGN_OR_RETURN(const auto skills, Chosen(options.skills, subject.model));
-  LATTE_ASSIGN_OR_RETURN(Settings settings,
-                         SettleForOne(options.engine, subject.model.config(), subject.machine, 1));
+  LATTE_ASSIGN_OR_RETURN(
+      Settings settings,
+      ResolveOptionsForOne(options.engine, subject.model.config(), subject.machine, 1));
   settings.options.threads = 1;
   settings.options.prefix_cache = false;
   Context context{subject, options, std::move(settings), {}};

@@ -25,7 +25,7 @@ class MtpAcceptanceTest : public testing::Test {
   std::unique_ptr<Model> Load(bool mtp) const { return *LoadModel(kTiny, {.mtp = mtp}); }
   Settings In(const char* attention, const char* dtype = "f32") const {
     const EngineOptions options{.dtype = dtype, .attention = attention};
-    return SettleForOne(options, *LoadModelConfig(kTiny), machine_, 1).value();
+    return ResolveOptionsForOne(options, *LoadModelConfig(kTiny), machine_, 1).value();
   }
 
   Machine machine_ = *Machine::Detect();

@@ -56,7 +56,7 @@ class Grid {
       steps_.push_back(shape);
   }
 
-  PieceShape Decode(int64_t depth) const { return {1, depth, GeneratedPath(settings_.attention)}; }
+  PieceShape Decode(int64_t depth) const { return {1, depth, DecodePath(settings_.attention)}; }
 
   // All of them, or every other one, the first and the last among them.
   std::vector<int64_t> Some(std::vector<int64_t> values) const {
@@ -113,9 +113,10 @@ class Grid {
 };
 
 // A model with a cache full of rows.
-class Bed {
+class StepHarness {
  public:
-  Bed(const Model& model, const Settings& settings, const Machine& machine, LatentCache cache)
+  StepHarness(const Model& model, const Settings& settings, const Machine& machine,
+              LatentCache cache)
       : model_(model),
         isa_(machine.isa),
         threads_(settings.options.threads),
@@ -129,17 +130,17 @@ class Bed {
           static_cast<int32_t>(random.Below(static_cast<uint64_t>(model.config().vocab))));
     const std::vector<int32_t> first = {0};
     const int64_t page = std::min(settings.options.page_tokens, std::ssize(tokens_));
-    const SequenceWork work{std::span(tokens_).first(static_cast<size_t>(page)), 0,
-                            PromptPath(settings.attention), first};
-    runner_.Forward({&work, 1});
+    const auto chunk = SequenceChunk::Of(std::span(tokens_).first(static_cast<size_t>(page)), 0,
+                                         PromptPath(settings.attention), first);
+    runner_.Forward({&chunk, 1});
     CopyFirstPage(cache_);
   }
 
   double Seconds(const StepShape& shape) {
-    Lay(shape);
+    BuildBatch(shape);
     const auto step = [&] {
-      runner_.Forward(work_);
-      if (shape.drawn > 0) DrawFrom(runner_.LogitsOf(rows_));
+      runner_.Forward(chunks_);
+      if (shape.drawn > 0) SampleFrom(runner_.LogitsOf(rows_));
     };
     if (!shape.woken) return SecondsOf(step);
     // From when it was to begin: to wake takes time too.
@@ -154,12 +155,12 @@ class Bed {
   // Absorbed pieces first. Sequences take pages in turn; where the cache is too small for all, they
   // share. Every step has tokens of its own: the same ones would choose the same experts, whose
   // weights the processor may still hold.
-  void Lay(const StepShape& shape) {
+  void BuildBatch(const StepShape& shape) {
     std::vector<PieceShape> pieces = shape.pieces;
     std::stable_partition(pieces.begin(), pieces.end(),
                           [](const PieceShape& p) { return p.path == MlaPath::kAbsorbed; });
     pages_.assign(pieces.size(), {});
-    work_.clear();
+    chunks_.clear();
     rows_.clear();
     first_token_ = (first_token_ + kTokenStride) % (std::ssize(tokens_) / 2);
     int64_t token = first_token_;
@@ -169,24 +170,24 @@ class Bed {
       const int64_t own = CeilDiv(piece.cached + piece.count, cache_.spec().page_tokens);
       for (int64_t p = 0; p < own; ++p)
         pages_[i].push_back(static_cast<int32_t>(page++ % cache_.pages()));
-      work_.push_back(
-          {std::span(tokens_).subspan(static_cast<size_t>(token), static_cast<size_t>(piece.count)),
-           piece.cached, piece.path, pages_[i]});
+      chunks_.push_back(SequenceChunk::Of(
+          std::span(tokens_).subspan(static_cast<size_t>(token), static_cast<size_t>(piece.count)),
+          piece.cached, piece.path, pages_[i]));
       token += piece.count;
       if (std::ssize(rows_) < shape.drawn) rows_.push_back(token - first_token_ - 1);
     }
   }
 
-  void DrawFrom(const TensorView& logits) {
-    std::vector<Draw> draws(rows_.size());
-    for (size_t i = 0; i < draws.size(); ++i) {
-      draws[i].logits = {logits.Row<float>(static_cast<int64_t>(i)),
-                         static_cast<size_t>(model_.config().vocab)};
-      draws[i].params = &params_;
-      draws[i].position = static_cast<int64_t>(i);
-      draws[i].isa = isa_;
+  void SampleFrom(const TensorView& logits) {
+    std::vector<SampleInput> inputs(rows_.size());
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      inputs[i].logits = {logits.Row<float>(static_cast<int64_t>(i)),
+                          static_cast<size_t>(model_.config().vocab)};
+      inputs[i].params = &params_;
+      inputs[i].position = static_cast<int64_t>(i);
+      inputs[i].isa = isa_;
     }
-    drawn_ = SampleAll(draws, threads_);
+    sampled_ = SampleAll(inputs, threads_);
   }
 
   const Model& model_;
@@ -202,9 +203,9 @@ class Bed {
   std::vector<int32_t> tokens_;
   int64_t first_token_ = 0;
   std::vector<std::vector<int32_t>> pages_;
-  std::vector<SequenceWork> work_;
+  std::vector<SequenceChunk> chunks_;
   std::vector<int64_t> rows_;
-  std::vector<Result<Drawn>> drawn_;  // the last draws, of no interest
+  std::vector<Result<SampledToken>> sampled_;  // of the last step, not used
 };
 
 std::string_view PathName(MlaPath path) {
@@ -273,7 +274,7 @@ Result<BenchedSteps> BenchSteps(const Model& model, const Settings& settings,
     pages = std::max(pages, PagesOf(shape, settings.options.page_tokens));
   LATTE_ASSIGN_OR_RETURN(LatentCache cache,
                          LatentCache::Create(settings.cache_spec, std::min(pages, settings.pages)));
-  Bed bed(model, settings, machine, std::move(cache));
+  StepHarness bed(model, settings, machine, std::move(cache));
   std::vector<std::vector<double>> seconds(grid.steps().size());
   // In turn, so that a slow moment of the machine does not hit all runs of one step.
   const int runs = options.quick ? 3 : 9;

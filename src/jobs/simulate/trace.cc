@@ -11,6 +11,7 @@
 #include "src/base/file.h"
 #include "src/base/json.h"
 #include "src/base/random.h"
+#include "src/base/range.h"
 
 namespace latte {
 namespace {
@@ -59,11 +60,6 @@ class Prompts {
   int64_t vocab_;
   uint64_t made_ = 0;
 };
-
-Status InRange(std::string_view flag, double value, double least, double most) {
-  if (value >= least && value <= most) return {};
-  return InvalidArgument(fmt::format("{}: expected {} to {}, found {}", flag, least, most, value));
-}
 
 class TraceReader {
  public:
@@ -146,14 +142,14 @@ class TraceReader {
 }  // namespace
 
 Status TraceShape::Validate() const {
-  LATTE_RETURN_IF_ERROR(InRange("--requests", static_cast<double>(requests), 1, kMostRequests));
-  LATTE_RETURN_IF_ERROR(InRange("--rate", rate, 0, 1e6));
-  LATTE_RETURN_IF_ERROR(InRange("--prompt-mean", prompt_mean, 1, 1e7));
-  LATTE_RETURN_IF_ERROR(InRange("--prompt-sigma", prompt_sigma, 0, 4));
-  LATTE_RETURN_IF_ERROR(InRange("--output-mean", output_mean, 1, 1e7));
-  LATTE_RETURN_IF_ERROR(InRange("--output-sigma", output_sigma, 0, 4));
-  LATTE_RETURN_IF_ERROR(InRange("--shared-prefix", static_cast<double>(shared_prefix), 0, 1e7));
-  return InRange("--prefix-groups", static_cast<double>(prefix_groups), 1, kMostRequests);
+  LATTE_RETURN_IF_ERROR(FlagInRange("--requests", static_cast<double>(requests), 1, kMostRequests));
+  LATTE_RETURN_IF_ERROR(FlagInRange("--rate", rate, 0, 1e6));
+  LATTE_RETURN_IF_ERROR(FlagInRange("--prompt-mean", prompt_mean, 1, 1e7));
+  LATTE_RETURN_IF_ERROR(FlagInRange("--prompt-sigma", prompt_sigma, 0, 4));
+  LATTE_RETURN_IF_ERROR(FlagInRange("--output-mean", output_mean, 1, 1e7));
+  LATTE_RETURN_IF_ERROR(FlagInRange("--output-sigma", output_sigma, 0, 4));
+  LATTE_RETURN_IF_ERROR(FlagInRange("--shared-prefix", static_cast<double>(shared_prefix), 0, 1e7));
+  return FlagInRange("--prefix-groups", static_cast<double>(prefix_groups), 1, kMostRequests);
 }
 
 Result<std::vector<TraceRequest>> MakeTrace(const TraceShape& shape, const TraceLimits& limits) {

@@ -12,6 +12,7 @@
 #include <span>
 
 #include "src/kernels/op_work.h"
+#include "src/kernels/params/sequence_chunk.h"
 #include "src/tensor/row_format.h"
 #include "src/tensor/tensor.h"
 
@@ -93,14 +94,6 @@ struct GatherPagesOp {
   }
 };
 
-// One sequence of a decode call.
-struct DecodeSequence {
-  int64_t query_start = 0;              // its first row in q_latent
-  int64_t query_len = 0;                // its new tokens in this call
-  int64_t total_len = 0;                // cached tokens, the new ones included
-  std::span<const int32_t> page_table;  // ⌈total_len/P⌉ pages in order
-};
-
 // Absorbed decode: every new token attends, in latent space, to the cached tokens of its sequence
 // up to itself.
 //
@@ -115,7 +108,7 @@ struct MlaDecodeOp {
     TensorView q_latent;  // [T, H, C] f32, last dimension contiguous
     TensorView q_rope;    // [T, H, R] f32, rotated, last dimension contiguous
     TensorView pages;     // [pages, P, W], contiguous; latent first, then rope
-    std::span<const DecodeSequence> sequences;
+    std::span<const SequenceChunk> sequences;
     TensorView o_latent;  // [T, H, C] f32, written, contiguous
     TensorView lse;       // [T, H] f32, written, contiguous; may be empty
     float scale = 0;      // (N+R)^−1/2 · mscale²
@@ -133,11 +126,11 @@ struct MlaDecodeOp {
   static OpWork WorkOf(const Params& p) {
     const Shape s = ShapeOf(p);
     OpWork out;
-    for (const DecodeSequence& q : p.sequences) {
-      // Token i of them sees total_len − query_len + i + 1 keys.
-      const int64_t pairs = q.query_len * q.total_len - q.query_len * (q.query_len - 1) / 2;
+    for (const SequenceChunk& q : p.sequences) {
+      // Token i of them sees total_len − count + i + 1 keys.
+      const int64_t pairs = q.count * q.total_len() - q.count * (q.count - 1) / 2;
       out.flops += 2 * s.h * (2 * s.c + s.r) * pairs;
-      out.bytes += q.total_len * p.pages.shape[2] * SizeOf(p.pages.dtype);
+      out.bytes += q.total_len() * p.pages.shape[2] * SizeOf(p.pages.dtype);
     }
     return out;
   }

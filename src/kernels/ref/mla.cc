@@ -143,14 +143,14 @@ void GatherPages(const GatherPagesOp::Params& p, const Exec& exec) {
 void MlaDecode(const MlaDecodeOp::Params& p, const Exec& exec) {
   const MlaDecodeOp::Shape shape = MlaDecodeOp::ShapeOf(p);
   const int64_t width = shape.c + shape.r;
-  for (const DecodeSequence& seq : p.sequences) {
-    std::vector<float> keys(static_cast<size_t>(seq.total_len * width));
-    exec.threads->ParallelFor(seq.total_len, [&](int64_t j) {
-      LoadRow(p.pages, p.rows, seq.page_table, j, shape.c, width, keys.data() + j * width);
+  for (const SequenceChunk& seq : p.sequences) {
+    std::vector<float> keys(static_cast<size_t>(seq.total_len() * width));
+    exec.threads->ParallelFor(seq.total_len(), [&](int64_t j) {
+      LoadRow(p.pages, p.rows, seq.pages, j, shape.c, width, keys.data() + j * width);
     });
-    exec.threads->ParallelFor(seq.query_len * shape.h, [&](int64_t task) {
+    exec.threads->ParallelFor(seq.count * shape.h, [&](int64_t task) {
       const int64_t i = task / shape.h;
-      DecodeRow(p, keys.data(), seq.total_len - seq.query_len + i + 1, seq.query_start + i,
+      DecodeRow(p, keys.data(), seq.total_len() - seq.count + i + 1, seq.query_start + i,
                 task % shape.h);
     });
   }

@@ -84,9 +84,9 @@ MlaProjections Project(const MlaLayer& mla, const RopeAngles& angles, const Tens
                        StepContext& step);
 void AppendExpanded(const MlaLayer& mla, const MlaProjections& projected, StepContext& step);
 void AttendAbsorbed(const MlaLayer& mla, const MlaQueries& q,
-                    std::span<const SequenceSlice> sequences, const TensorView& o,
+                    std::span<const SequenceChunk> sequences, const TensorView& o,
                     StepContext& step);
-void AttendExpanded(const MlaLayer& mla, const MlaQueries& q, const SequenceSlice& sequence,
+void AttendExpanded(const MlaLayer& mla, const MlaQueries& q, const SequenceChunk& sequence,
                     const TensorView& o, StepContext& step);
 
 }  // namespace latte

@@ -1,7 +1,5 @@
 // Absorbed: q_latent = W_UKᵀ·q_nope, attend over latents, o = W_UV·o_latent. For decode and short
 // continuations.
-#include <vector>
-
 #include "src/kernels/params/linear.h"
 #include "src/kernels/params/mla.h"
 #include "src/kernels/registry.h"
@@ -61,19 +59,15 @@ void UpProjectValues(const MlaLayer& mla, const TensorView& o_latent, const Tens
 }  // namespace
 
 void AttendAbsorbed(const MlaLayer& mla, const MlaQueries& q,
-                    std::span<const SequenceSlice> sequences, const TensorView& o,
+                    std::span<const SequenceChunk> sequences, const TensorView& o,
                     StepContext& step) {
   Workspace& workspace = *step.workspace;
   const Workspace::Scope scope(workspace);
   const MlaDims& dims = mla.dims;
-  const int64_t begin = sequences.front().query_start;
-  const int64_t end = sequences.back().query_start + sequences.back().extend_len;
-  const int64_t t = end - begin;
-  std::vector<DecodeSequence> decode;
-  for (const SequenceSlice& s : sequences)
-    decode.push_back({s.query_start - begin, s.extend_len, s.cached_len + s.extend_len, s.pages});
+  // Absorbed sequences come first: their rows begin the step's.
+  const int64_t t = sequences.back().query_start + sequences.back().count;
 
-  const TensorView q_nope = RoundQueries(q.nope.Slice(0, begin, end), step);
+  const TensorView q_nope = RoundQueries(q.nope.Slice(0, 0, t), step);
   const TensorView q_latent = workspace.Take(DType::kF32, {t, dims.h, dims.c});
   Run<GemmTOp>({HeadsFirst(q_nope), mla.w_uk(), HeadsFirst(q_latent),
                 mla.w_kv_b.Scale(/*row_begin=*/0, dims.n + dims.v)},
@@ -82,15 +76,15 @@ void AttendAbsorbed(const MlaLayer& mla, const MlaQueries& q,
   const TensorView o_latent = workspace.Take(DType::kF32, {t, dims.h, dims.c});
   MlaDecodeOp::Params p;
   p.q_latent = q_latent;
-  p.q_rope = q.rope.Slice(0, begin, end);
+  p.q_rope = q.rope.Slice(0, 0, t);
   p.pages = step.cache->View(0, mla.layer);
-  p.sequences = decode;
+  p.sequences = sequences;
   p.o_latent = o_latent;
   p.scale = mla.scale;
   p.rows = step.cache->spec().streams[0].rows;
   Run<MlaDecodeOp>(p, step.exec);
 
-  UpProjectValues(mla, o_latent, o.Slice(0, begin, end), step);
+  UpProjectValues(mla, o_latent, o.Slice(0, 0, t), step);
 }
 
 }  // namespace latte

@@ -26,7 +26,7 @@ constexpr int64_t kPad = 16;
 
 // Rows [begin, end) of a stream whose rows are `width` numbers.
 TensorView GatherKeys(const MlaLayer& mla, size_t stream, int64_t width,
-                      const SequenceSlice& sequence, int64_t begin, int64_t end,
+                      const SequenceChunk& sequence, int64_t begin, int64_t end,
                       StepContext& step) {
   const TensorView rows = step.workspace->Take(DType::kF32, {end - begin, width});
   Run<GatherPagesOp>({step.cache->View(stream, mla.layer), sequence.pages, begin, rows, mla.dims.c,
@@ -56,7 +56,7 @@ Activations LatentColumns(const TensorView& rows, int64_t c, const Linear& produ
   return RoundActivations(out, {&product}, step);
 }
 
-ExpandedKeys ExpandLatents(const MlaLayer& mla, const SequenceSlice& sequence, int64_t begin,
+ExpandedKeys ExpandLatents(const MlaLayer& mla, const SequenceChunk& sequence, int64_t begin,
                            int64_t end, StepContext& step) {
   const MlaDims& dims = mla.dims;
   const TensorView rows = GatherKeys(mla, 0, dims.latent(), sequence, begin, end, step);
@@ -70,7 +70,7 @@ ExpandedKeys ExpandLatents(const MlaLayer& mla, const SequenceSlice& sequence, i
           Heads(kv, dims.n, dims.h, per_head, dims.v)};
 }
 
-ExpandedKeys ReadExpanded(const MlaLayer& mla, const SequenceSlice& sequence, int64_t begin,
+ExpandedKeys ReadExpanded(const MlaLayer& mla, const SequenceChunk& sequence, int64_t begin,
                           int64_t end, StepContext& step) {
   const MlaDims& dims = mla.dims;
   const TensorView key = GatherKeys(mla, 0, dims.h * dims.qk(), sequence, begin, end, step);
@@ -81,16 +81,16 @@ ExpandedKeys ReadExpanded(const MlaLayer& mla, const SequenceSlice& sequence, in
 
 }  // namespace
 
-void AttendExpanded(const MlaLayer& mla, const MlaQueries& q, const SequenceSlice& sequence,
+void AttendExpanded(const MlaLayer& mla, const MlaQueries& q, const SequenceChunk& sequence,
                     const TensorView& o, StepContext& step) {
   Workspace& workspace = *step.workspace;
   const Workspace::Scope scope(workspace);
   const int64_t h = mla.dims.h;
   const int64_t v = mla.dims.v;
-  const int64_t t = sequence.extend_len;
+  const int64_t t = sequence.count;
   const int64_t rows_begin = sequence.query_start;
   const int64_t rows_end = rows_begin + t;
-  const int64_t total_len = sequence.cached_len + t;
+  const int64_t total_len = sequence.total_len();
 
   const TensorView lse = workspace.Take(DType::kF32, {t, h});
   const TensorView o_part = workspace.Take(DType::kF32, {t, h, v});

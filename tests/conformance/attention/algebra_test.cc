@@ -41,7 +41,7 @@ void Absorbed(const Sizes& s, const Layer& layer, const TensorView& o, const Ten
   const Tensor o_latent(DType::kF32, {s.tokens, s.heads, s.c});
   RunRef<GemmTOp>({HeadsFirst(layer.q_nope), layer.w_uk, HeadsFirst(q_latent)});
   const std::vector<int32_t> table = {0};
-  const DecodeSequence sequence = {0, s.tokens, s.tokens, table};
+  const SequenceChunk sequence = {.count = s.tokens, .pages = table};
   RunRef<MlaDecodeOp>({q_latent, layer.q_rope, layer.page, {&sequence, 1}, o_latent, lse, kScale});
   RunRefPart({HeadsFirst(o_latent), layer.w_uv, TensorView(), HeadsFirst(o)});
 }

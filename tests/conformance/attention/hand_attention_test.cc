@@ -58,7 +58,7 @@ TEST(Hand, MlaDecodeWeighsKeysOneToThree) {
   Floats q_rope = {1, 1, 2, 0.5f};
   ForEachRow<MlaDecodeOp>([&](const Kernel<MlaDecodeOp>& row) {
     if (!row.supports({2, 2, 1, 1, 1, DType::kF32})) return;
-    const DecodeSequence sequence = {0, 2, 2, table};
+    const SequenceChunk sequence = {.count = 2, .pages = table};
     Floats o(4, kNan);
     Floats lse(4, kNan);
     RunRow(row, {View(q_latent, {2, 2, 1}),

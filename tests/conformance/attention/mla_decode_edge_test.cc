@@ -74,23 +74,23 @@ struct OwnPages {
   explicit OwnPages(const DecodeCase& c) : sequences(c.sequences) {
     const TensorView& from = c.pages;
     int64_t count = 0;
-    for (const DecodeSequence& s : c.sequences) count += std::ssize(s.page_table);
+    for (const SequenceChunk& s : c.sequences) count += std::ssize(s.pages);
     pages = Tensor(from.dtype, {count, from.shape[1], from.shape[2]});
     const int64_t bytes = from.shape[1] * from.shape[2] * SizeOf(from.dtype);
     tables.resize(sequences.size());
     int32_t next = 0;
     for (size_t i = 0; i < sequences.size(); ++i) {
-      for (const int32_t page : c.sequences[i].page_table) {
+      for (const int32_t page : c.sequences[i].pages) {
         std::memcpy(pages.view().data + next * bytes, from.data + page * bytes,
                     static_cast<size_t>(bytes));
         tables[i].push_back(next++);
       }
-      sequences[i].page_table = tables[i];
+      sequences[i].pages = tables[i];
     }
   }
   Tensor pages;
   std::vector<std::vector<int32_t>> tables;
-  std::vector<DecodeSequence> sequences;
+  std::vector<SequenceChunk> sequences;
 };
 
 TEST(MlaDecodeEdge, SequencesThatSharePages) {
@@ -131,9 +131,8 @@ TEST(MlaDecodeEdge, TwentyRunsGiveTheSameBits) {
 
 // Keys that the token of a call's row sees.
 int64_t KeysOf(const DecodeCase& c, int64_t token) {
-  for (const DecodeSequence& s : c.sequences)
-    if (token < s.query_start + s.query_len)
-      return s.total_len - s.query_len + 1 + token - s.query_start;
+  for (const SequenceChunk& s : c.sequences)
+    if (token < s.query_start + s.count) return s.total_len() - s.count + 1 + token - s.query_start;
   return 0;
 }
 
@@ -224,7 +223,7 @@ TEST(MlaDecodeEdge, OneScoreOf10000) {
   ForEachCache(SomeLengths(10000.0f / kSquares), [&](const DecodeShape& s) {
     DecodeCase c(s, rng, normals);
     for (size_t i = 0; i < c.sequences.size(); ++i)
-      for (int64_t t = 0; t < c.sequences[i].query_len; ++t)
+      for (int64_t t = 0; t < c.sequences[i].count; ++t)
         for (int64_t h = 0; h < s.heads; ++h) {
           const int64_t token = c.sequences[i].query_start + t;
           const int64_t keys = KeysOf(c, token);

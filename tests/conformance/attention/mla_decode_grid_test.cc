@@ -161,9 +161,9 @@ TEST(MlaDecodeGrid, HalfOf128SequencesAreEmpty) {
     ForEachFastRow<MlaDecodeOp>(MlaDecodeOp::ShapeOf(c.Params()), [&](const Row& row) {
       RunRow(row, c.Params(), 2);
       for (size_t i = 0; i < c.sequences.size(); i += 9) {
-        DecodeSequence sequence = c.sequences[i];
+        SequenceChunk sequence = c.sequences[i];
         const int64_t begin = std::exchange(sequence.query_start, 0);
-        const int64_t end = begin + sequence.query_len;
+        const int64_t end = begin + sequence.count;
         MlaDecodeOp::Params p = c.Params();
         const Tensor o(DType::kF32, {end - begin, s.heads, s.c});
         for (TensorView* q : {&p.q_latent, &p.q_rope}) *q = q->Slice(0, begin, end);

@@ -34,8 +34,8 @@ struct Expected {
     double max = -1e30;
     for (size_t i = 0; i < c.sequences.size(); ++i) {
       const int64_t index = t - c.sequences[i].query_start;
-      if (index < 0 || index >= c.sequences[i].query_len) continue;
-      const int64_t keys = c.sequences[i].total_len - c.sequences[i].query_len + index + 1;
+      if (index < 0 || index >= c.sequences[i].count) continue;
+      const int64_t keys = c.sequences[i].total_len() - c.sequences[i].count + index + 1;
       for (int64_t j = 0; j < keys; ++j) {
         ref::DequantiseRow(c.Format(), c.Row(i, j).data, s.c, s.r, key.data());
         double sum = 0;
@@ -57,8 +57,8 @@ struct Expected {
 double ByteWeights(const DecodeCase& c, const DecodeShape& s, const Expected& want, int64_t t,
                    int64_t h) {
   int64_t keys = 0;
-  for (const DecodeSequence& sequence : c.sequences)
-    if (t >= sequence.query_start) keys = sequence.total_len;
+  for (const SequenceChunk& sequence : c.sequences)
+    if (t >= sequence.query_start) keys = sequence.total_len();
   const double lse = static_cast<double>(GetValue(want.lse, t, h));
   const double sum = std::exp(lse - want.MaxScore(c, s, t, h));
   return 1.01 * static_cast<double>(keys) / 510 / sum;
@@ -83,15 +83,15 @@ void ExpectClose(const Row& row, const DecodeCase& c, const DecodeShape& s, cons
 
 // A call with some of the tokens of one sequence, the first `begin` of them already cached.
 MlaDecodeOp::Params Chunk(const DecodeCase& c, size_t i, int64_t begin, int64_t end,
-                          DecodeSequence& sequence) {
+                          SequenceChunk& sequence) {
   sequence = c.sequences[i];
   const int64_t first = sequence.query_start + begin;
   const int64_t last = sequence.query_start + end;
-  sequence.total_len -= sequence.query_len - end;
-  sequence.query_len = end - begin;
+  sequence.cached_len += begin;
+  sequence.count = end - begin;
   sequence.query_start = 0;
-  sequence.page_table = sequence.page_table.first(
-      static_cast<size_t>(CeilDiv(sequence.total_len, c.pages.view().shape[1])));
+  sequence.pages = sequence.pages.first(
+      static_cast<size_t>(CeilDiv(sequence.total_len(), c.pages.view().shape[1])));
   MlaDecodeOp::Params p = c.Params();
   p.q_latent = p.q_latent.Slice(0, first, last);
   p.q_rope = p.q_rope.Slice(0, first, last);
@@ -124,10 +124,9 @@ void ExpectSameBitsHoweverCut(const Row& row, DecodeCase& c, const DecodeShape& 
   for (const int64_t chunk : {int64_t{1}, int64_t{7}, int64_t{1} << 20}) {
     c.PoisonOutputs();
     for (size_t i = 0; i < c.sequences.size(); ++i)
-      for (int64_t begin = 0; begin < c.sequences[i].query_len; begin += chunk) {
-        DecodeSequence sequence;
-        RunRow(row, Chunk(c, i, begin, std::min(c.sequences[i].query_len, begin + chunk), sequence),
-               2);
+      for (int64_t begin = 0; begin < c.sequences[i].count; begin += chunk) {
+        SequenceChunk sequence;
+        RunRow(row, Chunk(c, i, begin, std::min(c.sequences[i].count, begin + chunk), sequence), 2);
       }
     ExpectSame(c, o, lse, fmt::format("each sequence alone, chunks of {}", chunk));
   }
@@ -144,15 +143,15 @@ void ExpectFutureKeysDoNotMatter(const Row& row, DecodeCase& c) {
   RunRow(row, c.Params());
   const std::vector<std::byte> before = c.o.Bytes();
   for (size_t i = 0; i < c.sequences.size(); ++i) {
-    const TensorView key = c.Row(i, c.sequences[i].total_len - 1);
+    const TensorView key = c.Row(i, c.sequences[i].total_len() - 1);
     const std::vector<std::byte> saved(key.data, key.data + key.elements() * SizeOf(key.dtype));
     std::memset(key.data, 0xff, saved.size());
     RunRow(row, c.Params());
     const TensorView o = c.o;
     const auto begin = static_cast<size_t>(c.sequences[i].query_start * o.stride[0]) * 4;
-    const auto rows = static_cast<size_t>((c.sequences[i].query_len - 1) * o.stride[0]) * 4;
+    const auto rows = static_cast<size_t>((c.sequences[i].count - 1) * o.stride[0]) * 4;
     ASSERT_EQ(std::memcmp(o.data + begin, before.data() + begin, rows), 0);
-    ASSERT_TRUE(std::isnan(GetValue(o, c.sequences[i].query_start + c.sequences[i].query_len - 1)));
+    ASSERT_TRUE(std::isnan(GetValue(o, c.sequences[i].query_start + c.sequences[i].count - 1)));
     std::memcpy(key.data, saved.data(), saved.size());
   }
 }

@@ -39,8 +39,7 @@ class DecodeCase {
 
   // Row of a key in the cache, rank 1.
   TensorView Row(size_t sequence, int64_t key) const {
-    const int64_t page =
-        sequences[sequence].page_table[static_cast<size_t>(key / shape_.page_tokens)];
+    const int64_t page = sequences[sequence].pages[static_cast<size_t>(key / shape_.page_tokens)];
     const int64_t width = shape_.cache.Width(shape_.c, shape_.r);
     const int64_t row = page * shape_.page_tokens + key % shape_.page_tokens;
     const DType dtype = shape_.cache.dtype;
@@ -92,8 +91,10 @@ class DecodeCase {
       std::copy_n(pool.begin(), count - own, entry);
       std::copy(order.end() - own, order.end(), entry + count - own);
       order.resize(order.size() - static_cast<size_t>(own));
-      sequences.push_back({start, sequence.query_len, sequence.total_len,
-                           std::span<const int32_t>(entry, static_cast<size_t>(count))});
+      sequences.push_back({.query_start = start,
+                           .count = sequence.query_len,
+                           .cached_len = sequence.total_len - sequence.query_len,
+                           .pages = {entry, static_cast<size_t>(count)}});
       entry += count;
       start += sequence.query_len;
     }
@@ -102,13 +103,13 @@ class DecodeCase {
   // Rows of keys in pages that are not filled yet.
   void FillPages(size_t sequence, std::vector<bool>& filled, const Draw& draw,
                  std::mt19937& rng) const {
-    const DecodeSequence& s = sequences[sequence];
-    for (size_t page = 0; page < s.page_table.size(); ++page) {
-      const auto at = static_cast<size_t>(s.page_table[page]);
+    const SequenceChunk& s = sequences[sequence];
+    for (size_t page = 0; page < s.pages.size(); ++page) {
+      const auto at = static_cast<size_t>(s.pages[page]);
       if (filled[at]) continue;
       filled[at] = true;
       const int64_t begin = static_cast<int64_t>(page) * shape_.page_tokens;
-      const int64_t end = std::min(begin + shape_.page_tokens, s.total_len);
+      const int64_t end = std::min(begin + shape_.page_tokens, s.total_len());
       for (int64_t key = begin; key < end; ++key) FillRow(Row(sequence, key), draw, rng);
     }
   }
@@ -149,7 +150,7 @@ class DecodeCase {
 
  public:
   Guarded q_latent, q_rope, pages, o, lse;
-  std::vector<DecodeSequence> sequences;
+  std::vector<SequenceChunk> sequences;
 };
 
 // Queries and expanded keys; k_nope and v lie interleaved in one buffer, as an up-projection leaves

@@ -103,9 +103,9 @@ inline AttentionBound BoundOf(const DecodeKernel& row, const DecodeCase& c, cons
   const double unit = bf16 ? kBF16Unit : 0;
   const double key_unit = bf16 && s.cache.kind != RowKind::kPlain ? kBF16Unit : 0;
   const double scores = ScoreBound(c, t, h, s.scale) * (1 + unit);  // of rounded queries
-  for (const DecodeSequence& sequence : c.sequences)
-    if (t < sequence.query_start + sequence.query_len)
-      return BoundAttention(s.c + s.r, sequence.total_len, scores, lse, unit, key_unit,
+  for (const SequenceChunk& sequence : c.sequences)
+    if (t < sequence.query_start + sequence.count)
+      return BoundAttention(s.c + s.r, sequence.total_len(), scores, lse, unit, key_unit,
                             ScoreOffset(rounding, c, s, t, h));
   return {};
 }

@@ -43,8 +43,8 @@ class DecodeWanted {
     p.o_latent = o;
     p.lse = lse;
     int64_t pairs = 0;
-    for (const DecodeSequence& sequence : p.sequences)
-      pairs += sequence.total_len * sequence.query_len * s.heads;
+    for (const SequenceChunk& sequence : p.sequences)
+      pairs += sequence.total_len() * sequence.count * s.heads;
     if (pairs <= most) {
       RunRef<MlaDecodeOp>(p);
     } else {
@@ -77,9 +77,10 @@ class DecodeWanted {
   int64_t PutReference(MlaDecodeOp::Params p, int64_t token, int64_t head) {
     const auto& sequence =
         *std::find_if(p.sequences.begin(), p.sequences.end(),
-                      [&](const DecodeSequence& s) { return token < s.query_start + s.query_len; });
-    const int64_t behind = sequence.query_start + sequence.query_len - 1 - token;
-    const DecodeSequence alone = {0, 1, sequence.total_len - behind, sequence.page_table};
+                      [&](const SequenceChunk& s) { return token < s.query_start + s.count; });
+    const int64_t behind = sequence.query_start + sequence.count - 1 - token;
+    const SequenceChunk alone = {
+        .count = 1, .cached_len = sequence.total_len() - behind - 1, .pages = sequence.pages};
     p.sequences = {&alone, 1};
     for (TensorView* q : {&p.q_latent, &p.q_rope})
       *q = q->Slice(0, token, token + 1).Slice(1, head, head + 1);
@@ -88,7 +89,7 @@ class DecodeWanted {
     p.o_latent = {o.view().data + at * c * 4, DType::kF32, {1, 1, c}};
     p.lse = {lse.view().data + at * 4, DType::kF32, {1, 1}};
     RunRef<MlaDecodeOp>(p);
-    return alone.total_len;
+    return alone.total_len();
   }
 
   Tensor q_latent_, q_rope_;

@@ -44,8 +44,8 @@ CachedRows CachedRowsOf(DType cache, RowFormat rows, int64_t c, int64_t r) {
 }
 
 struct Piece {
-  const DecodeSequence* sequence;
-  int64_t row, rows;               // of the query_len·H rows of the sequence
+  const SequenceChunk* sequence;
+  int64_t row, rows;               // of the count·H rows of the sequence
   int64_t split_begin, split_end;  // what it computes
   int64_t splits;                  // of the same rows, other pieces included
   int64_t first_end;               // split_end of the piece that begins at split 0
@@ -75,11 +75,11 @@ struct Plan {
 
 int64_t SlotFloats(int64_t rows, int64_t c) { return RoundUp(rows * (c + 2), 16); }
 
-Cut CutOf(const Plan& plan, const DecodeSequence& s) {
-  const int64_t rows = s.query_len * plan.h;
+Cut CutOf(const Plan& plan, const SequenceChunk& s) {
+  const int64_t rows = s.count * plan.h;
   Cut cut;
   cut.groups = CeilDiv(rows, plan.max_rows);
-  cut.splits = CeilDiv(std::max<int64_t>(s.total_len, 1), kSplitKeys);
+  cut.splits = CeilDiv(std::max<int64_t>(s.total_len(), 1), kSplitKeys);
   const int64_t group_rows = CeilDiv(rows, std::max<int64_t>(cut.groups, 1));
   const int64_t split_pairs = std::max<int64_t>(group_rows * kSplitKeys, 1);
   cut.splits_per_piece = std::clamp<int64_t>(plan.piece_pairs / split_pairs, 1, cut.splits);
@@ -87,9 +87,9 @@ Cut CutOf(const Plan& plan, const DecodeSequence& s) {
 }
 
 // Pieces that there could be at most.
-int64_t CountUnits(const Plan& plan, std::span<const DecodeSequence> sequences) {
+int64_t CountUnits(const Plan& plan, std::span<const SequenceChunk> sequences) {
   int64_t count = 0;
-  for (const DecodeSequence& s : sequences) {
+  for (const SequenceChunk& s : sequences) {
     const Cut cut = CutOf(plan, s);
     count += cut.groups * cut.splits;
   }
@@ -103,7 +103,7 @@ void ChooseSizes(Plan& plan, const MlaDecodeOp::Params& p, const Exec& exec) {
   plan.h = shape.h;
   plan.c = shape.c;
   int64_t pairs = 0;
-  for (const DecodeSequence& s : p.sequences) pairs += s.query_len * shape.h * s.total_len;
+  for (const SequenceChunk& s : p.sequences) pairs += s.count * shape.h * s.total_len();
   plan.macs = pairs * (2 * shape.c + shape.r);
   const int64_t threads = exec.threads->threads();
   plan.piece_pairs = pairs / (threads * (p.sequences.size() == 1 ? 1 : kPiecesPerThread));
@@ -119,9 +119,9 @@ T* Take(std::byte*& at, int64_t count) {
   return taken;
 }
 
-void AddPieces(Plan& plan, const DecodeSequence& s, size_t& at) {
+void AddPieces(Plan& plan, const SequenceChunk& s, size_t& at) {
   const Cut cut = CutOf(plan, s);
-  const int64_t rows = s.query_len * plan.h;
+  const int64_t rows = s.count * plan.h;
   for (int64_t group = 0; group < cut.groups; ++group) {
     Piece piece;
     piece.sequence = &s;
@@ -151,11 +151,11 @@ Plan MakePlan(const MlaDecodeOp::Params& p, int64_t max_rows, const Exec& exec) 
   ChooseSizes(plan, p, exec);
   int64_t pieces = 0;
   int64_t slots = 0;
-  for (const DecodeSequence& s : p.sequences) {
+  for (const SequenceChunk& s : p.sequences) {
     const Cut cut = CutOf(plan, s);
     pieces += cut.groups * cut.pieces_per_group();
     // Rows of groups differ by one at most.
-    const int64_t group_rows = CeilDiv(s.query_len * plan.h, std::max<int64_t>(cut.groups, 1));
+    const int64_t group_rows = CeilDiv(s.count * plan.h, std::max<int64_t>(cut.groups, 1));
     slots += cut.groups * (cut.splits - cut.splits_per_piece) * SlotFloats(group_rows, plan.c);
   }
   const int64_t rows = MlaDecodeOp::ShapeOf(p).t * plan.h;
@@ -167,7 +167,7 @@ Plan MakePlan(const MlaDecodeOp::Params& p, int64_t max_rows, const Exec& exec) 
   plan.slots = Take<float>(at, slots);
   plan.o = p.o_latent.Ptr<float>();
   size_t next = 0;
-  for (const DecodeSequence& s : p.sequences) AddPieces(plan, s, next);
+  for (const SequenceChunk& s : p.sequences) AddPieces(plan, s, next);
   return plan;
 }
 
@@ -193,8 +193,8 @@ void Finish(const MlaDecodeOp::Params& p, const Plan& plan, const Piece& piece, 
 }
 
 // Keys that a row of a sequence sees.
-int64_t KeysOf(const DecodeSequence& s, int64_t row, int64_t heads) {
-  return s.total_len - s.query_len + row / heads + 1;
+int64_t KeysOf(const SequenceChunk& s, int64_t row, int64_t heads) {
+  return s.total_len() - s.count + row / heads + 1;
 }
 
 DecodeTask TaskOf(const MlaDecodeOp::Params& p, const Plan& plan, const Piece& piece,
@@ -211,7 +211,7 @@ DecodeTask TaskOf(const MlaDecodeOp::Params& p, const Plan& plan, const Piece& p
   t.pages = p.pages.data;
   t.cache = CachedRowsOf(s.cache, p.rows, s.c, s.r);
   t.page_tokens = s.page_tokens;
-  t.page_table = piece.sequence->page_table.data();
+  t.page_table = piece.sequence->pages.data();
   t.rows = piece.rows;
   t.c = s.c;
   t.r = s.r;
