@@ -82,7 +82,7 @@ void AddAttention(CLI::App& bench, BenchFlags& flags) {
   sub->add_option("--dtype", own->dtype, "prefill: arithmetic, bf16, f16 or f32 (default: bf16)");
   sub->add_option("--threads", o.threads, "threads (default: 1)");
   sub->add_option("--kernel", o.kernel,
-                  "a row of `latte inspect --kernels` (default: what the engine takes)");
+                  "a kernel of `latte inspect --kernels` (default: the one that the engine uses)");
 }
 
 void AddDispatchOptions(CLI::App& sub, DispatchOptions& o) {
@@ -146,17 +146,19 @@ void AddWeights(CLI::App& sub, BenchWeights& o) {
                  "f32 ones, else bf16)");
   sub.add_option("--threads", o.threads, "threads (default: 1)");
   sub.add_option("--kernel", o.kernel,
-                 "a row of `latte inspect --kernels` (default: what the engine takes)");
+                 "a kernel of `latte inspect --kernels` (default: the one that the engine uses)");
 }
 
-void AddLinear(CLI::App& bench, BenchFlags& flags) {
-  auto own = std::make_shared<BenchLinearOptions>();
-  CLI::App* sub = AddOne(bench, flags, "linear", "One matrix product on random data",
-                         [own](const Machine& machine) { return BenchLinear(*own, machine); });
+CLI::App* AddGemm(CLI::App& bench, BenchFlags& flags, const std::string& name) {
+  auto own = std::make_shared<BenchGemmOptions>();
+  own->name = name;
+  CLI::App* sub = AddOne(bench, flags, name, "One matrix product on random data",
+                         [own](const Machine& machine) { return BenchGemm(*own, machine); });
   sub->add_option("--m", own->m, "rows of activations (default: 1)");
   sub->add_option("--n", own->n, "outputs (default: 7168)");
   sub->add_option("--k", own->k, "inputs (default: 7168)");
   AddWeights(*sub, *own);
+  return sub;
 }
 
 CLI::App* AddShaped(CLI::App& bench, BenchFlags& flags, const std::string& name,
@@ -248,7 +250,8 @@ Command AddBench(CLI::App& app) {
       app.add_subcommand("bench", "How fast kernels are, next to what the processor can do");
   sub->require_subcommand(1);
   AddAttention(*sub, *flags);
-  AddLinear(*sub, *flags);
+  AddGemm(*sub, *flags, "gemm");
+  AddGemm(*sub, *flags, "linear")->group("");  // the former name, not listed
   AddShapes(*sub, *flags);
   AddPool(*sub, *flags);
   AddSampler(*sub, *flags);
