@@ -1,6 +1,6 @@
 // Absorbed: q_latent = W_UKᵀ·q_nope, attend over latents, o = W_UV·o_latent. For decode and short
 // continuations.
-#include "src/kernels/params/linear.h"
+#include "src/kernels/params/gemm.h"
 #include "src/kernels/params/mla.h"
 #include "src/kernels/registry.h"
 #include "src/layers/mla/mla.h"
@@ -42,7 +42,7 @@ void UpProjectValues(const MlaLayer& mla, const TensorView& o_latent, const Tens
   };
   const Activations x =
       RoundActivations(o_latent.Reshape({t * dims.h, dims.c}), {&mla.w_kv_b}, step);
-  GemmCall w_uv;
+  GemmProblem w_uv;
   if (x.codes.empty()) {
     w_uv.x = by_heads(x.plain);
   } else {
