@@ -237,4 +237,4 @@ def symbols(outside):
     library = outside.build / "liblatte.so"
     listed = subprocess.run(["nm", "-D", "--defined-only", library], text=True, capture_output=True, check=True).stdout
     names = {line.split(" ", 2)[2].split("@")[0] for line in listed.splitlines()}
-    return {f"symbol {name}" for name in names} | {f"symbol soname {(outside.build / 'liblatte.so').readlink().name}"}
+    return {f"symbol {name}" for name in names if not name.startswith("_Z")} | {f"symbol soname {(outside.build / 'liblatte.so').readlink().name}"}
