@@ -194,7 +194,7 @@ Status EngineCore::TellPromptLogprobs(const SequenceStep& step, int64_t first_ro
                                        static_cast<size_t>(logits.shape[1]));
       LATTE_ASSIGN_OR_RETURN(TokenLogprobs told,
                              Logprobs(one, step.sequence->tokens[static_cast<size_t>(i) + 1],
-                                      answer.request().prompt_logprobs));
+                                      answer.request().prompt_logprobs, *parts_.machine));
       answer.prompt_logprobs.push_back(std::move(told));
     }
     at = end;
@@ -277,7 +277,7 @@ Result<std::vector<Result<Drawn>>> EngineCore::DrawBlock(std::span<const Drawing
     draw.banned = answers_.Banned(answer);
     draw.position = scheduler_.Find(d.id)->length();
     draw.logprobs = answer.request().logprobs;
-    draw.isa = parts_.machine->isa;
+    draw.machine = parts_.machine;
     draws.push_back(draw);
   }
   std::vector<Result<Drawn>> drawn = SampleAll(draws, threads_);

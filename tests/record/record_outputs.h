@@ -16,6 +16,7 @@
 #include "src/kernels/params/linear.h"
 #include "src/kernels/params/mla.h"
 #include "src/kernels/params/moe.h"
+#include "src/kernels/params/sampling.h"
 #include "src/kernels/registry.h"
 #include "src/tensor/tensor.h"
 
@@ -78,6 +79,16 @@ inline void AddOutputs(const RouteOp::Params& p, OutputHash& h) {
   h.Add(p.experts), h.Add(p.weights);
 }
 inline void AddOutputs(const CombineOp::Params& p, OutputHash& h) { h.Add(p.y); }
+inline void AddOutputs(const LogitMaxOp::Params& p, OutputHash& h) {
+  h.Add(std::span(p.has_nan, 1));
+  if (!*p.has_nan) h.Add(p.block_max);
+}
+inline void AddOutputs(const TokenWeightSumOp::Params& p, OutputHash& h) {
+  h.Add(std::span(p.sum, 1));
+}
+inline void AddOutputs(const TokenWeightsOp::Params& p, OutputHash& h) { h.Add(p.weights); }
+inline void AddOutputs(const TokenHistogramOp::Params& p, OutputHash& h) { h.Add(p.buckets); }
+inline void AddOutputs(const FindBucketOp::Params& p, OutputHash& h) { h.Add(p.found); }
 
 // How many calls a test has made.
 inline int& CallsOf(const ::testing::TestInfo* test) {

@@ -123,7 +123,7 @@ int32_t DrawToken(const ScannedRow& row, const Draw& draw) {
                         [&](uint64_t wanted) { return ranking.Reach(wanted); });
   }
   std::vector<Candidate> candidates = LikeliestTokens(row, top_k);
-  FillWeights(candidates, scale);
+  FillWeights(candidates, scale, *row.machine);
   uint64_t total = 0;
   for (const Candidate& c : candidates) total += c.weight;
   return DrawByWeight(total, draw, [&](uint64_t wanted) { return ReachAmong(candidates, wanted); });
@@ -152,13 +152,12 @@ void TokenHistory::AddPrompt(std::span<const int32_t> tokens) {
 void TokenHistory::AddGenerated(int32_t token) { ++counts_[token].generated; }
 
 Result<Drawn> Sample(const Draw& draw) {
-  const RowPasses& passes = RowPassesOf(draw.isa);
-  const ScannedRow given = ScanRow(draw.logits, passes);
+  const ScannedRow given = ScanRow(draw.logits, *draw.machine);
   LATTE_RETURN_IF_ERROR(CheckNumbers(given));
   LATTE_RETURN_IF_ERROR(CheckPossible(given, /*adjusted=*/false));
   const std::vector<float> adjusted = Adjusted(draw);
   const bool as_given = adjusted.empty();
-  const ScannedRow row = as_given ? given : ScanRow(adjusted, passes);
+  const ScannedRow row = as_given ? given : ScanRow(adjusted, *draw.machine);
   LATTE_RETURN_IF_ERROR(CheckPossible(row, /*adjusted=*/true));
   const bool greedy = draw.params->temperature < kGreedyBelow;
   Drawn out{greedy ? Likeliest(row) : DrawToken(row, draw), {}};
@@ -175,8 +174,9 @@ std::vector<Result<Drawn>> SampleAll(std::span<const Draw> draws, ThreadPool& th
   return out;
 }
 
-Result<TokenLogprobs> Logprobs(std::span<const float> logits, int32_t token, int top) {
-  const ScannedRow row = ScanRow(logits, kRowPassesBaseline);
+Result<TokenLogprobs> Logprobs(std::span<const float> logits, int32_t token, int top,
+                               const Machine& machine) {
+  const ScannedRow row = ScanRow(logits, machine);
   LATTE_RETURN_IF_ERROR(CheckNumbers(row));
   LATTE_RETURN_IF_ERROR(CheckPossible(row, /*adjusted=*/false));
   return LogprobsOf(row, token, top);

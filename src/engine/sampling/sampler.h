@@ -37,7 +37,7 @@ struct Draw {
   std::span<const int32_t> banned;        // ids that are not drawn
   int64_t position = 0;                   // index of the new token in its sequence
   int logprobs = -1;                      // alternatives to tell; −1: no logprobs at all
-  Isa isa = Isa::kRef;                    // what the processor has; no result depends on it
+  const Machine* machine = nullptr;       // required; no result depends on it
 };
 
 struct Drawn {
@@ -55,7 +55,8 @@ struct Drawn {
                                                    ThreadPool& threads);
 
 // The logprob of `token` and of the `top` likeliest tokens. Errors: as Sample.
-[[nodiscard]] Result<TokenLogprobs> Logprobs(std::span<const float> logits, int32_t token, int top);
+[[nodiscard]] Result<TokenLogprobs> Logprobs(std::span<const float> logits, int32_t token, int top,
+                                             const Machine& machine);
 
 // log Σ exp(logits), in fp64.
 double LogSumExp(std::span<const float> logits);

@@ -153,10 +153,11 @@ std::vector<int32_t> SomeTokens(size_t vocab, Random& random) {
 
 void ExpectPlain(Draw draw) {
   const int32_t plain = PlainSample(draw);
-  const Machine machine = *Machine::Detect();
+  const Machine detected = *Machine::Detect();
   for (const Isa isa : {Isa::kRef, Isa::kAvx2, Isa::kAvx512}) {
-    if (!machine.Has(isa)) continue;
-    draw.isa = isa;
+    if (!detected.Has(isa)) continue;
+    const Machine machine{.isa = isa};
+    draw.machine = &machine;
     const auto drawn = Sample(draw);
     EXPECT_EQ(drawn ? drawn->token : -1, plain) << Name(isa);
   }
@@ -203,10 +204,10 @@ TEST(SamplerPlain, AlsoInWideRows) {
 
 // `logits` fall or stay with the id.
 void ExpectSumsToEndAtTokens(const std::vector<float>& logits, double temperature, double share) {
-  const ScannedRow row = ScanRow(logits, kRowPassesBaseline);
+  const Machine machine = *Machine::Detect();
+  const ScannedRow row = ScanRow(logits, machine);
   const WeightScale scale = WeightScale::Of(row.max, temperature, 0);
-  std::vector<uint64_t> weights(logits.size());
-  ComputeWeights(logits, scale, weights);
+  const std::vector<uint64_t> weights = ComputeWeights(logits, scale, machine);
   TokenRanking ranking(row, scale, share);
   uint64_t sum = 0;
   for (size_t i = 0; i < logits.size() && weights[i] > 0; ++i) {

@@ -25,7 +25,7 @@ inline bool Likelier(const Candidate& a, const Candidate& b) {
 std::vector<Candidate> LikeliestTokens(const ScannedRow& row, size_t count);
 
 // Their weights. Computed as those of rows.
-void FillWeights(std::span<Candidate> candidates, const WeightScale& scale);
+void FillWeights(std::span<Candidate> candidates, const WeightScale& scale, const Machine& machine);
 
 // Where weights, summed up in the order of the ranking, reach a wanted sum.
 struct Reached {

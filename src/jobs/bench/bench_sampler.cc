@@ -93,7 +93,7 @@ Result<double> Measure(const Case& of, std::span<const float> logits,
                     .history = of.history ? &history : nullptr,
                     .position = call,
                     .logprobs = of.logprobs,
-                    .isa = exec.machine->isa};
+                    .machine = exec.machine};
     std::vector<Result<Drawn>> drawn;
     const double seconds = SecondsOf([&] { drawn = SampleAll(draws, *exec.threads); });
     for (const Result<Drawn>& one : drawn) LATTE_RETURN_IF_ERROR(one);

@@ -117,7 +117,7 @@ class Bed {
  public:
   Bed(const Model& model, const Settings& settings, const Machine& machine, LatentCache cache)
       : model_(model),
-        isa_(machine.isa),
+        machine_(&machine),
         threads_(settings.options.threads),
         cache_(std::move(cache)),
         runner_(model, cache_, workspace_, Exec{&threads_, &machine},
@@ -184,13 +184,13 @@ class Bed {
                          static_cast<size_t>(model_.config().vocab)};
       draws[i].params = &params_;
       draws[i].position = static_cast<int64_t>(i);
-      draws[i].isa = isa_;
+      draws[i].machine = machine_;
     }
     drawn_ = SampleAll(draws, threads_);
   }
 
   const Model& model_;
-  Isa isa_;
+  const Machine* machine_;
   ThreadPool threads_;
   LatentCache cache_;
   Workspace workspace_;

@@ -115,6 +115,31 @@ constexpr Kernel<QuantizeRowsOp> kQuantizeRows[] = {
     CpuRow<QuantizeRowsOp>("avx2.quantize_rows", Isa::kAvx2, Avx2::QuantizeRows),
     CpuRow<QuantizeRowsOp>("avx512.quantize_rows", Isa::kAvx512, Avx512::QuantizeRows),
 };
+constexpr Kernel<LogitMaxOp> kLogitMax[] = {
+    RefRow<LogitMaxOp>("ref.logit_max", ref::LogitMax),
+    CpuRow<LogitMaxOp>("avx2.logit_max", Isa::kAvx2, Avx2::LogitMax),
+    CpuRow<LogitMaxOp>("avx512.logit_max", Isa::kAvx512, Avx512::LogitMax),
+};
+constexpr Kernel<TokenWeightSumOp> kTokenWeightSum[] = {
+    RefRow<TokenWeightSumOp>("ref.token_weight_sum", ref::TokenWeightSum),
+    CpuRow<TokenWeightSumOp>("avx2.token_weight_sum", Isa::kAvx2, Avx2::TokenWeightSum),
+    CpuRow<TokenWeightSumOp>("avx512.token_weight_sum", Isa::kAvx512, Avx512::TokenWeightSum),
+};
+constexpr Kernel<TokenWeightsOp> kTokenWeights[] = {
+    RefRow<TokenWeightsOp>("ref.token_weights", ref::TokenWeights),
+    CpuRow<TokenWeightsOp>("avx2.token_weights", Isa::kAvx2, Avx2::TokenWeights),
+    CpuRow<TokenWeightsOp>("avx512.token_weights", Isa::kAvx512, Avx512::TokenWeights),
+};
+constexpr Kernel<TokenHistogramOp> kTokenHistogram[] = {
+    RefRow<TokenHistogramOp>("ref.token_histogram", ref::TokenHistogram),
+    CpuRow<TokenHistogramOp>("avx2.token_histogram", Isa::kAvx2, Avx2::TokenHistogram),
+    CpuRow<TokenHistogramOp>("avx512.token_histogram", Isa::kAvx512, Avx512::TokenHistogram),
+};
+constexpr Kernel<FindBucketOp> kFindBucket[] = {
+    RefRow<FindBucketOp>("ref.find_bucket", ref::FindBucket),
+    CpuRow<FindBucketOp>("avx2.find_bucket", Isa::kAvx2, Avx2::FindBucket),
+    CpuRow<FindBucketOp>("avx512.find_bucket", Isa::kAvx512, Avx512::FindBucket),
+};
 constexpr Kernel<RmsNormOp> kRmsNorm[] = {
     RefRow<RmsNormOp>("ref.rms_norm", ref::RmsNorm),
     CpuRow<RmsNormOp>("avx2.rms_norm", Isa::kAvx2, Avx2::RmsNorm),
@@ -292,6 +317,11 @@ std::vector<KernelInfo> AllKernels() {
   AddInfo<GatherOp>(out);
   AddInfo<CastOp>(out);
   AddInfo<QuantizeRowsOp>(out);
+  AddInfo<LogitMaxOp>(out);
+  AddInfo<TokenWeightSumOp>(out);
+  AddInfo<TokenWeightsOp>(out);
+  AddInfo<TokenHistogramOp>(out);
+  AddInfo<FindBucketOp>(out);
   return out;
 }
 

@@ -7,6 +7,7 @@
 #include "src/kernels/params/linear.h"
 #include "src/kernels/params/mla.h"
 #include "src/kernels/params/moe.h"
+#include "src/kernels/params/sampling.h"
 
 namespace latte::cpu {
 
@@ -36,6 +37,11 @@ struct Launch {
   static void LseMerge(const LseMergeOp::Params&, const Exec&);
   static void Combine(const CombineOp::Params&, const Exec&);
   static void QuantizeRows(const QuantizeRowsOp::Params&, const Exec&);
+  static void LogitMax(const LogitMaxOp::Params&, const Exec&);
+  static void TokenWeightSum(const TokenWeightSumOp::Params&, const Exec&);
+  static void TokenWeights(const TokenWeightsOp::Params&, const Exec&);
+  static void TokenHistogram(const TokenHistogramOp::Params&, const Exec&);
+  static void FindBucket(const FindBucketOp::Params&, const Exec&);
 };
 
 // What every target supports.
@@ -62,5 +68,6 @@ bool Supports(const NormRopeAppendOp::Shape&);
 bool Supports(const LseMergeOp::Shape&);
 bool Supports(const CombineOp::Shape&);
 bool Supports(const QuantizeRowsOp::Shape&);
+bool Supports(const LogitShape&);
 
 }  // namespace latte::cpu

@@ -7,6 +7,7 @@
 // the objects.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace latte::cpu {
@@ -247,6 +248,17 @@ struct QuantizeTask {
 };
 
 // What a target lacks is null.
+// As WeightScale and BucketGrid of params/sampling.h, which has functions and may not be included
+// here.
+struct LogitWeights {
+  float max, scale, cut;
+};
+struct LogitBuckets {
+  float max, per_logit;
+};
+inline constexpr size_t kLogitBlock = 64;
+inline constexpr int32_t kLogitBuckets = 2048;
+
 struct Target {
   void (*gemm)(const GemmTask&) = nullptr;
   void (*gemm_t)(const GemmTTask&) = nullptr;
@@ -283,6 +295,15 @@ struct Target {
   void (*round)(const float* x, int64_t count, Element, void* y) = nullptr;  // bf16 or f16
   void (*widen)(const void* x, Element, int64_t count, float* y) = nullptr;  // f32 or 16 bits
   void (*quantize_row)(const QuantizeTask&) = nullptr;
+  // Ops of params/sampling.h over whole blocks of logits.
+  bool (*logit_max)(const float* z, size_t blocks, float* block_max) = nullptr;
+  uint64_t (*weight_sum)(const float* z, const float* block_max, size_t blocks,
+                         const LogitWeights&) = nullptr;
+  void (*weights)(const float* z, size_t blocks, const LogitWeights&, uint64_t* out) = nullptr;
+  void (*weight_histogram)(const float* z, const float* block_max, size_t blocks,
+                           const LogitWeights&, const LogitBuckets&, uint64_t* buckets) = nullptr;
+  void (*find_bucket)(const float* z, size_t blocks, const LogitBuckets&, int32_t bucket,
+                      uint8_t* found) = nullptr;
   // Chains of multiply-adds that need nothing but registers; their sum goes to `sink`. Returns the
   // FLOPs done.
   int64_t (*peak)(int64_t rounds, float* sink) = nullptr;

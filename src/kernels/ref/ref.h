@@ -6,6 +6,7 @@
 #include "src/kernels/params/linear.h"
 #include "src/kernels/params/mla.h"
 #include "src/kernels/params/moe.h"
+#include "src/kernels/params/sampling.h"
 
 namespace latte::ref {
 
@@ -51,5 +52,11 @@ void LseMerge(const LseMergeOp::Params&, const Exec&);
 
 void Route(const RouteOp::Params&, const Exec&);
 void Combine(const CombineOp::Params&, const Exec&);
+
+void LogitMax(const LogitMaxOp::Params&, const Exec&);
+void TokenWeightSum(const TokenWeightSumOp::Params&, const Exec&);
+void TokenWeights(const TokenWeightsOp::Params&, const Exec&);
+void TokenHistogram(const TokenHistogramOp::Params&, const Exec&);
+void FindBucket(const FindBucketOp::Params&, const Exec&);
 
 }  // namespace latte::ref

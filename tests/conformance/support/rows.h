@@ -9,6 +9,7 @@
 #include "src/kernels/params/linear.h"
 #include "src/kernels/params/mla.h"
 #include "src/kernels/params/moe.h"
+#include "src/kernels/params/sampling.h"
 #include "src/kernels/registry.h"
 #include "tests/record/record_outputs.h"
 

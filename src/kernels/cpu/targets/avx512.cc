@@ -8,6 +8,7 @@
 #include "src/kernels/cpu/mla_decode/mla_decode_f32-inl.h"
 #include "src/kernels/cpu/peak/peak-inl.h"
 #include "src/kernels/cpu/pointwise/pointwise-inl.h"
+#include "src/kernels/cpu/sampling/sampling-inl.h"
 #include "src/kernels/cpu/target.h"
 
 namespace latte::cpu {
@@ -29,6 +30,11 @@ const Target kAvx512 = {
     .round = Round<Avx512>,
     .widen = Widen<Avx512>,
     .quantize_row = QuantizeRow<Avx512>,
+    .logit_max = SamplingKernels::LogitMax,
+    .weight_sum = SamplingKernels::WeightSum,
+    .weights = SamplingKernels::AllWeights,
+    .weight_histogram = SamplingKernels::WeightHistogram,
+    .find_bucket = SamplingKernels::FindBucket,
     .peak = FmaPeak<Avx512>,
 };
 
