@@ -81,7 +81,7 @@ void AddAttention(const FlagSet& bench, BenchFlags& flags) {
   sub.Add("--dtype", own->dtype, "prefill: arithmetic, bf16, f16 or f32 (default: bf16)");
   sub.Add("--threads", o.threads, "threads (default: 1)");
   sub.Add("--kernel", o.kernel,
-          "a row of `latte inspect --kernels` (default: what the engine takes)");
+          "a kernel of `latte inspect --kernels` (default: the one that the engine uses)");
 }
 
 void AddDispatchOptions(const FlagSet& sub, DispatchOptions& o) {
@@ -146,17 +146,19 @@ void AddWeights(const FlagSet& sub, BenchWeights& o) {
           "f32 ones, else bf16)");
   sub.Add("--threads", o.threads, "threads (default: 1)");
   sub.Add("--kernel", o.kernel,
-          "a row of `latte inspect --kernels` (default: what the engine takes)");
+          "a kernel of `latte inspect --kernels` (default: the one that the engine uses)");
 }
 
-void AddLinear(const FlagSet& bench, BenchFlags& flags) {
-  auto own = std::make_shared<BenchLinearOptions>();
-  const FlagSet sub = AddOne(bench, flags, "linear", "One matrix product on random data",
-                             [own](const Machine& machine) { return BenchLinear(*own, machine); });
+FlagSet AddGemm(const FlagSet& bench, BenchFlags& flags, const std::string& name) {
+  auto own = std::make_shared<BenchGemmOptions>();
+  own->name = name;
+  const FlagSet sub = AddOne(bench, flags, name, "One matrix product on random data",
+                             [own](const Machine& machine) { return BenchGemm(*own, machine); });
   sub.Add("--m", own->m, "rows of activations (default: 1)");
   sub.Add("--n", own->n, "outputs (default: 7168)");
   sub.Add("--k", own->k, "inputs (default: 7168)");
   AddWeights(sub, *own);
+  return sub;
 }
 
 FlagSet AddShaped(const FlagSet& bench, BenchFlags& flags, const std::string& name,
@@ -249,7 +251,8 @@ Command AddBench(const FlagSet& app) {
       app.AddCommand("bench", "How fast kernels are, next to what the processor can do");
   sub.RequireCommand();
   AddAttention(sub, *flags);
-  AddLinear(sub, *flags);
+  AddGemm(sub, *flags, "gemm");
+  AddGemm(sub, *flags, "linear").Unlisted();  // the former name
   AddShapes(sub, *flags);
   AddPool(sub, *flags);
   AddSampler(sub, *flags);

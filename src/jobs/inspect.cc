@@ -11,7 +11,7 @@
 #include "src/base/limits/memory.h"
 #include "src/checkpoint/config/model_size.h"
 #include "src/checkpoint/safetensors.h"
-#include "src/kernels/params/linear.h"
+#include "src/kernels/params/gemm.h"
 #include "src/kernels/params/mla.h"
 #include "src/kernels/params/moe.h"
 #include "src/kernels/registry.h"

@@ -19,7 +19,8 @@ namespace {
 uint64_t Weight(float z, const WeightScale& scale) {
   const float x = (z - scale.max) * scale.scale;
   if (!(x >= scale.cut)) return 0;
-  constexpr float kRound = 0x1.8p23f + 147;  // x + kRound is rounded to an integer, ties to odd ones
+  constexpr float kRound =
+      0x1.8p23f + 147;  // x + kRound is rounded to an integer, ties to odd ones
   const float whole = (x + kRound) - kRound;
   const float f = x - whole;
   float y = 0.00111255096f * f + 0.00966628268f;

@@ -62,8 +62,7 @@ Outputs RunKernels(size_t index, const SamplingCase& c) {
   RunRow(Kernels<LogitMaxOp>()[index], {c.logits, out.block_max, &out.has_nan});
   RunRow(Kernels<TokenWeightSumOp>()[index], {c.logits, c.block_max, c.scale, &out.sum});
   RunRow(Kernels<TokenWeightsOp>()[index], {c.logits, c.scale, out.weights});
-  RunRow(Kernels<TokenHistogramOp>()[index],
-         {c.logits, c.block_max, c.scale, c.grid, out.buckets});
+  RunRow(Kernels<TokenHistogramOp>()[index], {c.logits, c.block_max, c.scale, c.grid, out.buckets});
   RunRow(Kernels<FindBucketOp>()[index], {c.logits, c.grid, c.bucket, out.found});
   return out;
 }
@@ -76,7 +75,8 @@ void ExpectBitsOfReference(int kind, size_t length, Random& random) {
   RunRef<LogitMaxOp>({Floats(logits), Floats(block_max), &has_nan});
   const float max = *std::max_element(Floats(logits).begin(), Floats(logits).end());
   const double temperature = random.Below(3) == 0 ? 0.6 : 1.7;
-  const SamplingCase c{Floats(logits), Floats(block_max),
+  const SamplingCase c{Floats(logits),
+                       Floats(block_max),
                        WeightScale::Of(max, temperature, random.Below(5) == 0 ? 0.01 : 0),
                        {max, random.Below(2) == 0 ? 30.0f : 900.0f},
                        static_cast<int32_t>(random.Below(static_cast<uint64_t>(kBuckets)))};

@@ -27,7 +27,7 @@ struct Scratch16xM {
   GroupScales<kSumLanes, kMaxGroups16xM> scales;
   // [chunk, row of x][four rows of W][run][row]
   alignas(64) int32_t sums[kBatch16xM][4][kSumLanes];
-  alignas(64) float totals[kMaxMInPlace][kSumLanes];
+  alignas(64) float totals[kMaxInPlaceM][kSumLanes];
 };
 
 // What is asked for while 16 rows of W are multiplied: of the next ones, or by each row for itself.

@@ -140,7 +140,7 @@ bool UsesGemv(const GemmTask& t) {
 // Whether rows of x are packed: those that fill lanes, beside W of 8 bits. The short runs of 4-bit
 // weights take 1.1 to 1.2 times as long so.
 inline bool PacksABcast(Element w, int64_t m) {
-  return w == Element::kI8 && m > kMaxMInPlace && FillsLanes(m);
+  return w == Element::kI8 && m > kMaxInPlaceM && FillsLanes(m);
 }
 
 template <class Kind>
@@ -151,7 +151,7 @@ void DispatchS8Vnni(const GemmTask& t) {
   if constexpr (kValuesPer<typename Kind::T> == 1 && Kind::kOneScale)
     if (!t.many_dram_streams && t.prefetch_level == CacheLevel::kL2 && Fits8x8(t))
       return t.m < kTile8x8 ? GemmS8Vnni8x8<Kind, true>(t) : GemmS8Vnni8x8<Kind, false>(t);
-  if (t.m <= kMaxMInPlace) return GemmS8Vnni16xM<Kind>(t, w);
+  if (t.m <= kMaxInPlaceM) return GemmS8Vnni16xM<Kind>(t, w);
   if constexpr (kValuesPer<typename Kind::T> == 1)
     if (t.packed != nullptr && FillsLanes(t.m)) return GemmS8VnniBcast<Kind>(t);
   GemmS8VnniPacked64<Kind>(t, w);

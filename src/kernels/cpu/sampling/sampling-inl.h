@@ -119,7 +119,7 @@ struct SamplingKernels {
   }
 
   static uint64_t WeightSum(const float* z, const float* block_max, size_t blocks,
-                      const LogitWeights& scale) {
+                            const LogitWeights& scale) {
     constexpr size_t kRun = 64;  // blocks; at most 16 · 64 · 2^20 per lane
     uint64_t sum = 0;
     for (size_t begin = 0; begin < blocks; begin += kRun) {
@@ -161,8 +161,9 @@ struct SamplingKernels {
     for (size_t i = 0; i < kLogitBlock; i += kLanes) Store(BucketOf(Load(z + i), grid), at + i);
   }
 
-  static void WeightHistogram(const float* z, const float* block_max, size_t blocks, const LogitWeights& scale,
-                    const LogitBuckets& grid, uint64_t* buckets) {
+  static void WeightHistogram(const float* z, const float* block_max, size_t blocks,
+                              const LogitWeights& scale, const LogitBuckets& grid,
+                              uint64_t* buckets) {
     // Some blocks at a time, and unrolled, for the processor to overlap what they wait for.
     constexpr size_t kRun = 8;
     constexpr size_t kUnroll = 8;
