@@ -252,7 +252,7 @@ Command AddBench(const FlagSet& app) {
   sub.RequireCommand();
   AddAttention(sub, *flags);
   AddGemm(sub, *flags, "gemm");
-  AddGemm(sub, *flags, "linear").Unlisted();  // the former name
+  AddGemm(sub, *flags, "linear").Hide();  // the former name
   AddShapes(sub, *flags);
   AddPool(sub, *flags);
   AddSampler(sub, *flags);

@@ -71,8 +71,8 @@ FlagSet FlagSet::AddCommand(const std::string& name, const std::string& help) co
   return FlagSet(command_->add_subcommand(name, help));
 }
 
+void FlagSet::Hide() const { command_->group(""); }
 void FlagSet::RequireCommand() const { command_->require_subcommand(1); }
-void FlagSet::Unlisted() const { command_->group(""); }
 void FlagSet::Footer(const std::string& text) const { command_->footer(text); }
 void FlagSet::OnChosen(const std::function<void()>& run) const { command_->callback(run); }
 bool FlagSet::chosen() const { return command_->parsed(); }

@@ -47,7 +47,7 @@ class FlagSet {
 
   FlagSet AddCommand(const std::string& name, const std::string& help) const;
   void RequireCommand() const;  // exactly one of them
-  void Unlisted() const;        // --help does not name the command
+  void Hide() const;            // takes the command, but --help does not list it
   void Footer(const std::string& text) const;
   void OnChosen(const std::function<void()>& run) const;  // called while the line is parsed
 
