@@ -28,8 +28,7 @@ std::string Dump(const JsonOut& value, int indent = -1);
 
 struct JsonLimits {
   int max_depth = 64;
-  int64_t max_elements =
-      4'000'000;  // values of any kind; a 128k-token tokenizer.json has about 600k
+  int64_t max_elements = 4'000'000;  // of any kind; a tokenizer.json of 128k tokens has 600k
 };
 
 // A document that is to be changed and written again, keys in their order. Errors: of Json::Parse.

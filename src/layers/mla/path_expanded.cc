@@ -1,4 +1,4 @@
-// Expanded attention over a paged cache, `expand_tokens` keys at a time: latents are up-projected
+// Expanded attention over a paged cache, `prefill_workspace_tokens` keys at a time: latents are up-projected
 // when used (kLatent), or K and V are read as they were cached (kDecompressed). Chunks of keys are
 // anchored at absolute positions and merged left to right by LSE, so neither the size of the
 // prompt's pieces nor what was cached before changes a byte; the workspace does not grow with the
@@ -95,9 +95,9 @@ void AttendExpanded(const MlaLayer& mla, const MlaQueries& q, const SequenceSlic
   const TensorView lse = workspace.Take(DType::kF32, {t, h});
   const TensorView o_part = workspace.Take(DType::kF32, {t, h, v});
   const TensorView lse_part = workspace.Take(DType::kF32, {t, h});
-  for (int64_t begin = 0; begin < total_len; begin += step.expand_tokens) {
+  for (int64_t begin = 0; begin < total_len; begin += step.prefill_workspace_tokens) {
     const Workspace::Scope chunk_scope(workspace);
-    const int64_t end = std::min(total_len, begin + step.expand_tokens);
+    const int64_t end = std::min(total_len, begin + step.prefill_workspace_tokens);
     const ExpandedKeys keys = sequence.path == MlaPath::kDecompressed
                                   ? ReadExpanded(mla, sequence, begin, end, step)
                                   : ExpandLatents(mla, sequence, begin, end, step);
