@@ -11,7 +11,7 @@
 #include "latte/status.h"
 
 #include "src/base/limits/memory.h"
-#include "src/tensor/row_format.h"
+#include "src/tensor/cache_format.h"
 #include "src/tensor/tensor.h"
 
 namespace latte {
@@ -21,7 +21,7 @@ struct CacheStream {
   std::string name;   // "latent", "key", "value"
   int64_t width = 0;  // elements per token and layer; bytes where rows are quantised
   DType dtype = DType::kBF16;
-  RowFormat rows = {};
+  CacheRowFormat row_format = {};
 };
 
 struct CacheSpec {

@@ -76,8 +76,8 @@ std::vector<std::byte> LayoutBytes(const CacheSpec& spec) {
     out.Text(stream.name);
     out.Int(stream.width);
     out.Int(static_cast<uint8_t>(stream.dtype));
-    out.Int(static_cast<uint8_t>(stream.rows.kind));
-    out.Int(std::bit_cast<uint32_t>(stream.rows.descale));
+    out.Int(static_cast<uint8_t>(stream.row_format.kind));
+    out.Int(std::bit_cast<uint32_t>(stream.row_format.descale));
   }
   return out.Take();
 }

@@ -103,15 +103,15 @@ inline constexpr int64_t kMaxSmallM = 4;
 
 inline constexpr int64_t kMaxRows = 32;      // rows of attention that share a pass over the keys
 inline constexpr int64_t kMaxQueries = 192;  // of an expanded task
-inline constexpr int64_t kMaxPairQueries = 512;   // of one on pairs of bf16
-inline constexpr int64_t kMaxTileQueries = 512;   // the same where tiles multiply
+inline constexpr int64_t kMaxBf16Queries = 512;   // of one on pairs of bf16
+inline constexpr int64_t kMaxAmxQueries = 512;    // the same where tiles multiply
 inline constexpr int64_t kMaxDecodeWidth = 1152;  // C + R
 inline constexpr int64_t kMaxHeadWidth = 512;     // N + R, and V
 
-// How a cached row [latent of c | rope part of r] lies in memory; tensor/row_format.h.
-enum class RowKind : uint8_t { kPlain, kF8, kF8Dense, kI8, kQ6 };
-struct CachedRows {
-  RowKind kind;
+// How a cached row [latent of c | rope part of r] lies in memory; tensor/cache_format.h.
+enum class CacheFormat : uint8_t { kPlain, kF8, kF8Dense, kI8, kQ6 };
+struct CachedRowLayout {
+  CacheFormat kind;
   Element element;  // kPlain: of numbers
   int64_t c, r;
   int64_t bytes, rope_at, scales_at;  // of a row, and from its start; kPlain: bytes alone
@@ -120,20 +120,20 @@ struct CachedRows {
 
 // Rows of absorbed attention, (token, head) pairs of one sequence, that share a pass over the keys.
 inline constexpr int64_t kMaxDecodeRows = 64;
-inline constexpr int64_t kMaxTileRows = 128;  // the same where tiles multiply
-inline constexpr int64_t kMaxByteRope = 512;  // R of int8 caches that are multiplied as bytes
+inline constexpr int64_t kMaxLargeDecodeRows = 128;  // the same where tiles multiply
+inline constexpr int64_t kMaxS8Rope = 512;  // R of int8 caches that are multiplied as bytes
 
 // Attention of some rows to a run of keys, not normalised:
 //   max = max_j s_j      sum = Σ_j e^{s_j−max}      o = Σ_j e^{s_j−max}·v_j
 // max is −inf, sum and o are zero where a row sees none of the keys.
-struct Partial {
+struct SplitResult {
   float* o;    // [rows, c], contiguous
   float* max;  // [rows]
   float* sum;  // [rows]
 };
 
 // One row: a head of a new token.
-struct DecodeRow {
+struct DecodeQuery {
   const float* q_latent;  // [c]
   const float* q_rope;    // [r]
   int64_t visible;        // it sees keys [0, visible) of its sequence
@@ -141,18 +141,18 @@ struct DecodeRow {
 
 // Where results of a task's splits go: next(self) is called before each of them, in order, when all
 // before it are written.
-struct DecodeOuts {
+struct SplitOutputs {
   void* self;
-  Partial (*next)(void* self);
+  SplitResult (*next)(void* self);
 };
 
 // Absorbed attention of up to Target::decode_rows rows to keys [key_begin, key_end) of their
 // sequence, in `splits` splits each of which begins from nothing; the last ones may have fewer keys
 // or none.
 struct DecodeTask {
-  const DecodeRow* q;  // [rows]
-  const void* pages;   // [pages, page_tokens] cached rows, contiguous
-  CachedRows cache;
+  const DecodeQuery* q;  // [rows]
+  const void* pages;     // [pages, page_tokens] cached rows, contiguous
+  CachedRowLayout cache;
   int64_t page_tokens;
   const int32_t* page_table;  // ⌈key_end / page_tokens⌉
   int64_t rows, c, r;
@@ -161,14 +161,14 @@ struct DecodeTask {
   float scale;
   CacheLevel prefetch_level;
   bool many_dram_streams;  // as Machine has it
-  DecodeOuts outs;
+  SplitOutputs outputs;
   void* scratch;  // kScratchBytes
 };
 
 // Cached rows of a sequence, widened to f32.
 struct GatherTask {
   const void* pages;
-  CachedRows cache;
+  CachedRowLayout cache;
   int64_t page_tokens;
   const int32_t* page_table;
   int64_t begin, count;  // keys
@@ -267,10 +267,10 @@ struct Target {
   void (*gather_pages)(const GatherTask&) = nullptr;
   // Adds `count` results of later keys, in order, to that of earlier ones: [rows, c] each, and each
   // `stride` floats behind the one before it.
-  void (*merge_partials)(const Partial& to, const Partial& from, int64_t stride, int64_t count,
-                         int64_t rows, int64_t c) = nullptr;
+  void (*merge_splits)(const SplitResult& to, const SplitResult& from, int64_t stride,
+                       int64_t count, int64_t rows, int64_t c) = nullptr;
   // o /= sum, and lse (may be null) from max and sum. A row that saw nothing stays zero.
-  void (*finish_partial)(const Partial&, int64_t rows, int64_t c, float* lse) = nullptr;
+  void (*normalize_split)(const SplitResult&, int64_t rows, int64_t c, float* lse) = nullptr;
   void (*mha)(const MhaTask&) = nullptr;
   int64_t mha_queries = kMaxQueries;  // the most that mha takes
   void (*rms_norm)(const RmsNormTask&) = nullptr;
@@ -286,7 +286,7 @@ struct Target {
   // Chains of multiply-adds that need nothing but registers; their sum goes to `sink`. Returns the
   // FLOPs done.
   int64_t (*peak)(int64_t rounds, float* sink) = nullptr;
-  int64_t (*byte_peak)(int64_t rounds, float* sink) = nullptr;  // likewise of bytes
+  int64_t (*s8_peak)(int64_t rounds, float* sink) = nullptr;  // likewise of bytes
 };
 
 extern const Target kAvx2;
@@ -294,7 +294,7 @@ extern const Target kAvx2Bytes;  // for activations of int8
 extern const Target kAvx512;
 extern const Target kAvx512Vnni;
 extern const Target kAvx512Bf16;
-extern const Target kAvx512Few;  // for few heads over caches of e4m3
+extern const Target kAvx512SmallH;  // for few heads over caches of e4m3
 extern const Target kAmx;
 extern const Target kAmxInt8;  // for activations and caches of int8
 

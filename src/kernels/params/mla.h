@@ -14,7 +14,7 @@
 #include <span>
 
 #include "src/kernels/op_work.h"
-#include "src/tensor/row_format.h"
+#include "src/tensor/cache_format.h"
 #include "src/tensor/tensor.h"
 
 namespace latte {
@@ -32,16 +32,16 @@ struct AppendOp {
     TensorView second;               // [T, W−A] f32, last dimension contiguous; may be empty
     TensorView pages;                // [pages, P, W], written, contiguous
     std::span<const int64_t> slots;  // [T] page·P + place in the page
-    RowFormat rows = {};
+    CacheRowFormat row_format = {};
   };
   struct Shape {
     int64_t t, first, second;
     DType cache;
-    RowKind kind = RowKind::kPlain;
+    CacheFormat kind = CacheFormat::kPlain;
   };
   static Shape ShapeOf(const Params& p) {
     return {p.first.shape[0], p.first.shape[1], p.second.empty() ? 0 : p.second.shape[1],
-            p.pages.dtype, p.rows.kind};
+            p.pages.dtype, p.row_format.kind};
   }
 };
 
@@ -60,17 +60,17 @@ struct NormRopeAppendOp {
     bool interleaved = true;         // as in RopeOp
     TensorView pages;                // [pages, P, W], written, contiguous; empty: none is written
     std::span<const int64_t> slots;  // [T] as in AppendOp
-    RowFormat rows = {};
+    CacheRowFormat row_format = {};
   };
   struct Shape {
     int64_t t, h, c, r;
     DType w, cache;
-    RowKind kind = RowKind::kPlain;
+    CacheFormat kind = CacheFormat::kPlain;
   };
   static Shape ShapeOf(const Params& p) {
     const int64_t c = p.w.shape[0];
-    return {p.latent.shape[0], p.q_rope.shape[1], c,          p.latent.shape[1] - c,
-            p.w.dtype,         p.pages.dtype,     p.rows.kind};
+    return {p.latent.shape[0], p.q_rope.shape[1], c, p.latent.shape[1] - c, p.w.dtype,
+            p.pages.dtype,     p.row_format.kind};
   }
 };
 
@@ -84,15 +84,15 @@ struct GatherPagesOp {
     int64_t key_begin = 0;
     TensorView y;   // [S, C+R] f32, written, contiguous
     int64_t c = 0;  // of quantised rows: the width of the latent
-    RowFormat rows = {};
+    CacheRowFormat row_format = {};
   };
   struct Shape {
     int64_t s, w, c;
     DType cache;
-    RowKind kind = RowKind::kPlain;
+    CacheFormat kind = CacheFormat::kPlain;
   };
   static Shape ShapeOf(const Params& p) {
-    return {p.y.shape[0], p.y.shape[1], p.c, p.pages.dtype, p.rows.kind};
+    return {p.y.shape[0], p.y.shape[1], p.c, p.pages.dtype, p.row_format.kind};
   }
 };
 
@@ -125,16 +125,16 @@ struct MlaDecodeOp {
     TensorView o_latent;  // [T, H, C] f32, written, contiguous
     TensorView lse;       // [T, H] f32, written, contiguous; may be empty
     float scale = 0;      // (N+R)^−1/2 · mscale²
-    RowFormat rows = {};
+    CacheRowFormat row_format = {};
   };
   struct Shape {
     int64_t t, h, c, r, page_tokens;
     DType cache;
-    RowKind kind = RowKind::kPlain;
+    CacheFormat kind = CacheFormat::kPlain;
   };
   static Shape ShapeOf(const Params& p) {
     return {p.q_latent.shape[0], p.q_latent.shape[1], p.q_latent.shape[2], p.q_rope.shape[2],
-            p.pages.shape[1],    p.pages.dtype,       p.rows.kind};
+            p.pages.shape[1],    p.pages.dtype,       p.row_format.kind};
   }
   static OpWork WorkOf(const Params& p) {
     const Shape s = ShapeOf(p);

@@ -173,11 +173,11 @@ void DequantiseTwelve(const std::byte* from, int64_t count, float scale, float* 
 
 }  // namespace
 
-void QuantiseRow(RowFormat format, const float* latent, int64_t c, const float* rope, int64_t r,
-                 std::byte* row) {
-  const RowLayout at = LayoutOf(format.kind, c, r);
+void QuantiseRow(CacheRowFormat format, const float* latent, int64_t c, const float* rope,
+                 int64_t r, std::byte* row) {
+  const CacheRowLayout at = LayoutOf(format.kind, c, r);
   switch (format.kind) {
-    case RowKind::kF8:
+    case CacheFormat::kF8:
       for (int64_t begin = 0; begin < c; begin += kF8Group) {
         const int64_t count = std::min(kF8Group, c - begin);
         const float scale = F8Scale(RangeOf(latent + begin, count).top);
@@ -186,41 +186,41 @@ void QuantiseRow(RowFormat format, const float* latent, int64_t c, const float* 
       }
       for (int64_t i = 0; i < r; ++i) Store16(row + at.rope_at + 2 * i, FloatToBF16(rope[i]));
       return;
-    case RowKind::kF8Dense:
+    case CacheFormat::kF8Dense:
       QuantiseF8(latent, c, format.descale, row);
       return QuantiseF8(rope, r, format.descale, row + at.rope_at);
-    case RowKind::kI8:
+    case CacheFormat::kI8:
       QuantiseI8(latent, c, row, row + at.scales_at);
       return QuantiseI16(rope, r, row + at.rope_at, row + at.scales_at + 4);
-    case RowKind::kQ6:
+    case CacheFormat::kQ6:
       QuantiseFive(latent, c, row, row + at.scales_at);
       return QuantiseTwelve(rope, r, row + at.rope_at,
                             row + at.scales_at + CeilDiv(c, kQ6Group) * 2);
-    case RowKind::kPlain:
+    case CacheFormat::kPlain:
       return;
   }
 }
 
-void DequantiseRow(RowFormat format, const std::byte* row, int64_t c, int64_t r, float* to) {
-  const RowLayout at = LayoutOf(format.kind, c, r);
+void DequantiseRow(CacheRowFormat format, const std::byte* row, int64_t c, int64_t r, float* to) {
+  const CacheRowLayout at = LayoutOf(format.kind, c, r);
   switch (format.kind) {
-    case RowKind::kF8:
+    case CacheFormat::kF8:
       for (int64_t begin = 0; begin < c; begin += kF8Group)
         DequantiseF8(row + begin, std::min(kF8Group, c - begin),
                      LoadFloat(row + at.scales_at + begin / kF8Group * 4), to + begin);
       for (int64_t i = 0; i < r; ++i) to[c + i] = BF16ToFloat(Load16(row + at.rope_at + 2 * i));
       return;
-    case RowKind::kF8Dense:
+    case CacheFormat::kF8Dense:
       return DequantiseF8(row, c + r, format.descale, to);
-    case RowKind::kI8:
+    case CacheFormat::kI8:
       DequantiseI8(row, c, LoadFloat(row + at.scales_at), to);
       return DequantiseI16(row + at.rope_at, r, LoadFloat(row + at.scales_at + 4), to + c);
-    case RowKind::kQ6:
+    case CacheFormat::kQ6:
       DequantiseFive(row, c, row + at.scales_at, to);
       return DequantiseTwelve(row + at.rope_at, r,
                               BF16ToFloat(Load16(row + at.scales_at + CeilDiv(c, kQ6Group) * 2)),
                               to + c);
-    case RowKind::kPlain:
+    case CacheFormat::kPlain:
       return;
   }
 }

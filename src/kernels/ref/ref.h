@@ -27,9 +27,9 @@ inline float Load(const std::byte* row, DType dtype, int64_t i) {
 }
 
 // Cached rows of every kind but kPlain: [latent | rope] to bytes and back to f32.
-void QuantiseRow(RowFormat format, const float* latent, int64_t c, const float* rope, int64_t r,
-                 std::byte* row);
-void DequantiseRow(RowFormat format, const std::byte* row, int64_t c, int64_t r, float* to);
+void QuantiseRow(CacheRowFormat format, const float* latent, int64_t c, const float* rope,
+                 int64_t r, std::byte* row);
+void DequantiseRow(CacheRowFormat format, const std::byte* row, int64_t c, int64_t r, float* to);
 
 void Gemm(const GemmOp::Params&, const Exec&);
 void GemmT(const GemmTOp::Params&, const Exec&);

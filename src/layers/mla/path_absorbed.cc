@@ -87,7 +87,7 @@ void AttendAbsorbed(const MlaLayer& mla, const MlaQueries& q,
   p.sequences = decode;
   p.o_latent = o_latent;
   p.scale = mla.scale;
-  p.rows = step.cache->spec().streams[0].rows;
+  p.row_format = step.cache->spec().streams[0].row_format;
   Run<MlaDecodeOp>(p, step.exec);
 
   UpProjectValues(mla, o_latent, o.Slice(0, begin, end), step);

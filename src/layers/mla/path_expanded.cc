@@ -30,7 +30,7 @@ TensorView GatherKeys(const MlaLayer& mla, size_t stream, int64_t width,
                       StepContext& step) {
   const TensorView rows = step.workspace->Take(DType::kF32, {end - begin, width});
   Run<GatherPagesOp>({step.cache->View(stream, mla.layer), sequence.pages, begin, rows, mla.dims.c,
-                      step.cache->spec().streams[stream].rows},
+                      step.cache->spec().streams[stream].row_format},
                      step.exec);
   return rows;
 }

@@ -30,7 +30,7 @@ void NormRopeAppend(const MlaLayer& mla, const RopeAngles& angles, const TensorV
   if (!CachesExpanded(step)) {
     p.pages = step.cache->View(0, mla.layer);
     p.slots = step.slots;
-    p.rows = step.cache->spec().streams[0].rows;
+    p.row_format = step.cache->spec().streams[0].row_format;
   }
   Run<NormRopeAppendOp>(p, step.exec);
 }

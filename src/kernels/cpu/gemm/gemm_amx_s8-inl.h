@@ -214,7 +214,7 @@ inline void MultiplyWithGroups(AmxS8Scratch& s, bool one_scale, int64_t groups) 
 
 // Requires: x is i8, w is i8 or u4 with scales, groups as above; t.packed above MaxGemvM() rows.
 inline void GemmAmxS8(const GemmTask& t) {
-  auto& s = InScratch<AmxS8Scratch>(t.scratch);
+  auto& s = ScratchAs<AmxS8Scratch>(t.scratch);
   BlockPrefetch ahead;
   s.t = &t;
   s.ahead = &ahead;

@@ -48,7 +48,6 @@ constexpr int64_t kTileMacsInt8 = 16 * 16 * 64;
 // they read memory (GCC 12), so that a store before a load could be moved behind it or left out.
 struct Amx : Avx512Bf16 {
   using Words = __m512i;
-  static constexpr bool kFastPairs = false;  // a dot product takes the time of four of f32
 
   template <int kTile>
   static void ZeroTile() {

@@ -15,7 +15,6 @@ namespace {
 struct Avx512Bf16 : Avx512 {
   using Pairs = __m512bh;
   static constexpr int64_t kPairElements = 32;
-  static constexpr bool kFastPairs = true;  // a dot product takes no longer than two of f32
 
   static Pairs LoadPairs(const BF16* p) { return As(_mm512_loadu_epi16(p)); }
   // The first `count` ≤ 32 elements, zeros behind them; nothing past them is read.
