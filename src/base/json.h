@@ -1,9 +1,9 @@
-// JSON without exceptions. The only door to nlohmann-json: depth, element count and duplicate keys
-// are checked while parsing, because copying or dumping a deep document would overflow the stack.
-// Getters say which key was wrong.
+// JSON without exceptions, and the only user of nlohmann-json. Depth, number of elements and
+// duplicate keys are checked during parsing, because copying or dumping a deep document could
+// overflow the stack. Getters name the key that is wrong.
 //
-// What is read lies in a tree of ours: nlohmann-json allocates while it destroys a value, which
-// ends the process when memory has run out.
+// Parsed values are stored in a tree of this file: nlohmann-json allocates while it destroys a
+// value, which ends the process if memory has run out.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@
 
 namespace latte {
 
-// For documents that we write: keys stay in the order in which they were added.
+// For documents that Latte writes: keys stay in insertion order.
 using JsonOut = nlohmann::ordered_json;
 
 // Compact text of `value`; invalid UTF-8 in strings becomes U+FFFD.
@@ -31,7 +31,7 @@ struct JsonLimits {
   int64_t max_elements = 4'000'000;  // of any kind; a tokenizer.json of 128k tokens has 600k
 };
 
-// A document that is to be changed and written again, keys in their order. Errors: of Json::Parse.
+// A document to change and write again, keys in their order. Errors: those of Json::Parse.
 [[nodiscard]] Result<JsonOut> ParseToEdit(std::string_view text, const std::string& where);
 
 // A value inside a parsed document, with its path for messages. Cheap to copy; keeps the document

@@ -41,7 +41,7 @@ GemmCall PartOf(const Product& p) {
   return part;
 }
 
-// Whether one call may compute both: its row is chosen by what they share.
+// Whether one call may compute both: one kernel is selected for all parts of a call.
 bool Alike(const GemmCall& a, const GemmCall& b) {
   const GemmOp::Shape s = GemmOp::ShapeOf(a);
   const GemmOp::Shape t = GemmOp::ShapeOf(b);

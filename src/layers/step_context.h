@@ -1,4 +1,4 @@
-// What one step carries down through the model. Passed, never global; rebuilt for every step.
+// The arguments of one step, passed down through the model. Never global; rebuilt for every step.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // How a cached row [latent of C numbers | rope part of R numbers] is stored. docs/formats/cache.md
-// draws the layouts.
+// draws the formats.
 #pragma once
 
 #include <cstdint>
@@ -21,23 +21,24 @@ enum class CacheFormat : uint8_t {
 
 struct CacheRowFormat {
   CacheFormat kind = CacheFormat::kPlain;
-  float descale = 1.0f;  // kF8Dense: what a stored number is multiplied by
+  float descale = 1.0f;  // kF8Dense: value = descale · stored number
 };
 
 inline constexpr int64_t kF8Group = 128;  // latents that share a scale
 inline constexpr int64_t kQ6Group = 32;
-inline constexpr int64_t kQ6Chunk = 64;       // latents whose bits are packed together
-inline constexpr int64_t kQ6ChunkBytes = 40;  // of values; their scales lie elsewhere
+inline constexpr int64_t kQ6Chunk = 64;  // latents whose bits are packed together
+// Bytes of the values of a chunk; scales are stored separately.
+inline constexpr int64_t kQ6ChunkBytes = 40;
 
-// Where the parts of a row lie, in bytes from its start; latents are first.
+// Where the parts of a row begin, in bytes from its start. The latent is first.
 struct CacheRowLayout {
   int64_t rope_at, scales_at, bytes;
 };
 // Requires: kind is not kPlain.
 CacheRowLayout LayoutOf(CacheFormat kind, int64_t c, int64_t r);
 
-// What a cache holds, by one name: a row of `kind`; of numbers of `dtype` if that is kPlain, else
-// of bytes (kU8).
+// The type of a cache, as --cache-dtype names it: rows of format `kind`. kPlain rows hold numbers
+// of `dtype`; all others hold bytes (kU8).
 struct CacheDType {
   DType dtype = DType::kBF16;
   CacheFormat kind = CacheFormat::kPlain;

@@ -29,7 +29,7 @@ const float* Head(const TensorView& t, int64_t i, int64_t h) {
   return t.Ptr<float>() + i * t.stride[0] + h * t.stride[1];
 }
 
-// A matrix as rows of one head.
+// Row i of head h.
 TensorView OneHead(const TensorView& m) {
   TensorView out = m;
   out.rank = 3;
@@ -63,7 +63,7 @@ void LoadRow(const TensorView& pages, CacheRowFormat row_format,
   for (int64_t i = 0; i < width; ++i) to[i] = Load(row, pages.dtype, i);
 }
 
-// One row of absorbed attention over `count` keys [count, C+R].
+// Absorbed attention of one (token, head) to `count` keys [count, C+R].
 void DecodeQuery(const MlaDecodeOp::Params& p, const float* keys, int64_t count, int64_t t,
                  int64_t h) {
   const auto shape = MlaDecodeOp::ShapeOf(p);
@@ -85,7 +85,7 @@ void DecodeQuery(const MlaDecodeOp::Params& p, const float* keys, int64_t count,
   if (!p.lse.empty()) p.lse.Ptr<float>()[t * shape.h + h] = static_cast<float>(lse);
 }
 
-// One row of expanded attention over the first `keys` keys of the call.
+// Expanded attention of one (token, head) to the first `keys` keys of the call.
 void MhaRow(const MhaOp::Params& p, int64_t keys, int64_t t, int64_t h) {
   const auto shape = MhaOp::ShapeOf(p);
   float* o = p.o.Ptr<float>() + (t * shape.h + h) * shape.v;

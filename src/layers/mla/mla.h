@@ -44,7 +44,7 @@
 
 #include "src/checkpoint/config/model_config.h"
 #include "src/layers/linear.h"
-#include "src/layers/mlp.h"
+#include "src/layers/norm.h"
 #include "src/layers/rope.h"
 
 namespace latte {
@@ -79,19 +79,19 @@ struct MlaQueries {
   TensorView rope;  // [T, H, R]
 };
 
-// What attention takes of a step's tokens. c_kv and k_rope are parts of rows that lie together.
+// Inputs of attention for a step's tokens. c_kv and k_rope are parts of the same rows.
 struct MlaProjections {
   MlaQueries q;
   TensorView c_kv;    // [T, C] f32, normed
   TensorView k_rope;  // [T, R] f32, rotated
 };
 
-// Attention of all new tokens: appends their rows to the cache, attends, projects.
-// Shapes: x [T, D] f32 (normed hidden), y [T, D] f32, written.
+// Attention of all new tokens: projects, appends to the cache, attends, projects back. Shapes: x
+// [T, D] f32 (normed hidden state), y [T, D] f32, written.
 void Forward(const MlaLayer& mla, const RopeAngles& angles, const TensorView& x,
              const TensorView& y, StepContext& step);
 
-// Streams that a cache for `path` has, for Forward to find by index: {latent} or {key, value}.
+// The streams of a cache for `path`, which Forward finds by index: {latent} or {key, value}.
 std::vector<CacheStream> MlaCacheStreams(const MlaDims& dims, MlaPath path, CacheDType cache);
 
 // Whether the step's cache holds expanded keys and values instead of latents.
@@ -99,9 +99,8 @@ inline bool CachesExpanded(const StepContext& step) {
   return !step.sequences.empty() && step.sequences[0].path == MlaPath::kDecompressed;
 }
 
-// The parts of Forward; o is [T, H, V] f32.
-// Project reads h once for both of its products and, where latents are cached, appends them; x as
-// Forward.
+// The parts of Forward. o is [T, H, V] f32, written; x as in Forward. Project reads x once for both
+// of its products and, if latents are cached, appends them.
 MlaProjections Project(const MlaLayer& mla, const RopeAngles& angles, const TensorView& x,
                        StepContext& step);
 void AppendExpanded(const MlaLayer& mla, const MlaProjections& projected, StepContext& step);

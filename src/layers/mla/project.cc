@@ -1,4 +1,4 @@
-// h → q_nope, q_rope, c_kv, k_rope, and the rows that enter the cache. Shared by all paths.
+// Projections x → q_nope, q_rope, c_kv, k_rope, and the append of cached rows. All paths share it.
 #include "src/kernels/params/linear.h"
 #include "src/kernels/params/mla.h"
 #include "src/kernels/registry.h"
