@@ -1,6 +1,5 @@
-// JSON without exceptions, and the only user of nlohmann-json. Depth, number of elements and
-// duplicate keys are checked during parsing, because copying or dumping a deep document could
-// overflow the stack. Getters name the key that is wrong.
+// Reads JSON without exceptions. Depth, number of elements and duplicate keys are checked during
+// parsing. Getters name the key that is wrong. json_out.h has the JSON that Latte writes.
 //
 // Parsed values are stored in a tree of this file: nlohmann-json allocates while it destroys a
 // value, which ends the process if memory has run out.
@@ -14,25 +13,14 @@
 #include <string_view>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
 #include "latte/status.h"
 
 namespace latte {
-
-// For documents that Latte writes: keys stay in insertion order.
-using JsonOut = nlohmann::ordered_json;
-
-// Compact text of `value`; invalid UTF-8 in strings becomes U+FFFD.
-std::string Dump(const JsonOut& value, int indent = -1);
 
 struct JsonLimits {
   int max_depth = 64;
   int64_t max_elements = 4'000'000;  // of any kind; a tokenizer.json of 128k tokens has 600k
 };
-
-// A document to change and write again, keys in their order. Errors: those of Json::Parse.
-[[nodiscard]] Result<JsonOut> ParseToEdit(std::string_view text, const std::string& where);
 
 // A value inside a parsed document, with its path for messages. Cheap to copy; keeps the document
 // alive.
