@@ -1,7 +1,7 @@
 // Reads JSON without exceptions. Depth, number of elements and duplicate keys are checked during
 // parsing. Getters name the key that is wrong. json_out.h has the JSON that Latte writes.
 //
-// Parsed values are stored in a tree of this file: nlohmann-json allocates while it destroys a
+// Parsed values are stored in Latte's own tree: nlohmann-json allocates while it destroys a
 // value, which ends the process if memory has run out.
 #pragma once
 
