@@ -30,7 +30,7 @@ void RemoveAbandoned(const std::string& path);
 class OutputFile {
  public:
   // Creates the temporary file "PATH.latte-PID.tmp" in the folder of the file that links lead to,
-  // after removing leftovers of earlier runs. Errors: those of MayReplace; kUnavailable.
+  // after removing leftovers of earlier runs. Errors: as MayReplace; kUnavailable.
   [[nodiscard]] static Result<OutputFile> Create(const std::string& path, const FileKind& kind);
 
   // For names that the caller owns: checks neither the existing file nor leftovers, and Commit does

@@ -26,12 +26,12 @@ struct MtpLayer {
   Linear head;           // [vocab, D]; as embedding
 };
 
-// Loads the first layer after the decoder's last. Errors: those of WeightLoader; kNotFound if the
+// Loads the first layer after the decoder's last. Errors: as WeightLoader; kNotFound if the
 // checkpoint has none.
 [[nodiscard]] Result<MtpLayer> LoadMtp(const WeightLoader& load, const ModelConfig& config);
 
-// Writes z for the step's tokens, which are the tokens after those of g. Shapes: g [T, D] f32
-// (after the final norm), z [T, D] f32.
+// Writes z for the step's tokens, each of which follows a token of g. Shapes: g [T, D] f32 (after
+// the final norm), z [T, D] f32.
 void Forward(const MtpLayer& mtp, const RopeAngles& angles, const TensorView& g,
              const TensorView& z, StepContext& step);
 

@@ -1,4 +1,4 @@
-// Limits of the control groups of this process, for example those of a container. Reads Linux
+// Limits of the control groups of this process, for example of a container. Reads Linux
 // cgroups of version 2, version 1 and hybrid layouts. Groups nest, and the limits of outer groups
 // apply too; groups above the visible mounts cannot be read. A missing or malformed file means no
 // limit. `root` replaces "/" in tests.

@@ -43,7 +43,7 @@ struct CombineOp {
   static constexpr std::string_view kName = "combine";
   struct Params {
     TensorView x;                    // [M, D] f32, contiguous: outputs of experts
-    std::span<const int32_t> rows;   // [T·K] rows of x
+    std::span<const int32_t> rows;   // [T·K] indices into x
     std::span<const float> weights;  // [T·K]
     int64_t chosen = 0;              // K
     TensorView y;                    // [T, D] f32, read and written, contiguous

@@ -39,9 +39,9 @@ struct MlaRates {
   static MlaRates Typical(Isa isa);
 };
 
-// The JSON form of rates, and the rates of a file. Errors of LoadRates: those of reading and
-// parsing; kCorrupt for rates that are not positive or sizes that do not rise; kInvalidArgument for
-// rates of another instruction set.
+// The JSON form of rates, and the rates of a file. Errors of LoadRates: from reading and parsing;
+// kCorrupt for rates that are not positive or sizes that do not rise; kInvalidArgument for rates of
+// another instruction set.
 JsonOut ToJson(const MlaRates& rates, Isa isa);
 [[nodiscard]] Result<MlaRates> LoadRates(const std::string& path, Isa isa);
 

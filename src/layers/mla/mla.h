@@ -1,6 +1,6 @@
 // clang-format off
 // Multi-head Latent Attention (MLA): one attention layer, three exact ways to evaluate it.
-// Start here. The symbols are those of DeepSeek-V2 (arXiv 2405.04434, eq. 9–19); docs/math/mla.md
+// Start here. Symbols follow DeepSeek-V2 (arXiv 2405.04434, eq. 9–19); docs/math/mla.md
 // derives the formulas.
 //
 //   T  new tokens in this step              H  heads

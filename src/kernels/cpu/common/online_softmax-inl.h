@@ -76,7 +76,7 @@ void Scores(AttentionRows<kKeyBlock, kRows>& a, const KeyBlock& block, const F& 
   });
 }
 
-// Scales the scores of a row, sets those of keys that it does not see to −inf, returns the new
+// Scales the scores of a row, masks keys that it does not see with −inf, and returns the new
 // maximum.
 template <class V, int64_t kBlock, int64_t kRows>
 float ScaleAndMax(AttentionRows<kBlock, kRows>& a, int64_t row) {
@@ -138,7 +138,7 @@ void AddValues(AttentionRows<kKeyBlock, kRows>& a, const KeyBlock& block) {
       Outer<float> part = all.At(row, column);
       part.n = common;
       OuterTile<V, kM, kN>(part, columns);
-      // Keys that only some rows of the tile see.
+      // Keys that not all rows of the tile see.
       for (int64_t i = 0; i < kM; ++i) {
         if (a.visible[row + i] <= common) continue;
         Outer<float> rest = all.At(row + i, column);

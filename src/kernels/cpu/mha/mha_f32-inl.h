@@ -26,8 +26,8 @@
 namespace latte::cpu {
 namespace {
 
-// Keys per block: twice those of absorbed attention, so that outputs are loaded and stored half as
-// often.
+// Keys per block: twice as many as in absorbed attention, so that outputs are loaded and stored
+// half as often.
 constexpr int64_t kMhaBlock = 128;
 
 // The operations that MhaWith needs of an arithmetic, here f32.
@@ -198,7 +198,7 @@ void AddPanel(const MhaScratch<A>& s, const AttentionRows<A::kBlock>& a, int64_t
   const int64_t common = Max(a.visible[row], 0) / A::kTerms * A::kTerms;
   A::template Multiply<kM, kN>({s.probabilities + row * A::kBlock, A::kBlock, panel, common,
                                 a.factor + row, a.o + row * a.o_stride + column, a.o_stride});
-  // Keys that only some rows of the tile see.
+  // Keys that not all rows of the tile see.
   for (int64_t i = row; i < row + kM; ++i)
     if (a.visible[i] > common)
       A::template Multiply<1, kN>({s.probabilities + i * A::kBlock + common, A::kBlock,

@@ -7,7 +7,7 @@
 //
 // Rounding   Queries, probabilities and quantised cached rows to bf16. The instruction flushes
 //            subnormals to zero and rounds to nearest even.
-// Packing    Queries, once per task, transposed in pairs. Quantised rows, once per block. Values,
+// Packing    Queries, once per task, transposed in bf16 pairs. Quantised rows, once per block. Values,
 //            once per block and 32 columns, two keys interleaved. Lanes of scores are rows, so
 //            maxima and sums over keys need no reduction; Sᵀ is transposed on its way to bf16.
 // Blocking   Blocks of 256 keys. O stays in f32 memory and is rescaled only if a maximum has risen.
@@ -166,7 +166,7 @@ void Scores(AmxDecode& s, int64_t group) {
   });
 }
 
-// Scales scores [count, 16], sets those of keys that a row does not see to −inf, returns the new
+// Scales scores [count, 16], masks keys that a row does not see with −inf, and returns the new
 // maxima.
 inline Amx::Vec ScaleAndMax(const RowGroup& g, float scale, int64_t count, float* scores) {
   const Amx::Vec by = Amx::Set1(scale);

@@ -153,8 +153,9 @@ void S8ScoreBlock(S8Scratch& s, int64_t segment, int64_t group) {
     for (int64_t j = 0; j < kN; ++j) ScaleS8Sums(s, segment + i, group + j, sums, i * kN + j);
 }
 
-// Scores of kN groups. Before those of the first group it interleaves the values of the segment:
-// vector loads can wait for many cache lines at a time, and the tile loads then hit the L1.
+// Scores of kN groups. With the first group it also interleaves the values of each segment
+// beforehand: vector loads can wait for many cache lines at a time, and the tile loads then hit the
+// L1.
 template <int64_t kN>
 void AmxS8Scores(S8Scratch& s, int64_t group) {
   ForEachRun<kScoreSegments>((s.count + kS8Segment - 1) / kS8Segment,

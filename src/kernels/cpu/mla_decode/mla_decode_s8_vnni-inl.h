@@ -221,7 +221,7 @@ void S8Scores(S8Scratch& s) {
   });
 }
 
-// Sets scores [count, 16] of keys that a row does not see to −inf and returns the new maxima.
+// Masks scores [count, 16] of keys that a row does not see with −inf and returns the new maxima.
 template <class V>
 typename V::Vec MaskAndMax(const S8Group& g, int64_t count, float* scores) {
   const typename V::Vec never = V::Set1(-__builtin_inff());
