@@ -133,7 +133,7 @@ Status CheckChecksum(std::span<const std::byte> bytes, std::span<const std::byte
   return {};
 }
 
-// Whether the start and the parts after it, which are whole, name what was asked for.
+// Whether the start and the parts after it, which are complete, match the requested prefix.
 Status CheckOwner(const PrefixFileOwner& owner, const PagePrefix& prefix, const Sizes& sizes,
                   std::span<const std::byte> header) {
   Reader in(header);

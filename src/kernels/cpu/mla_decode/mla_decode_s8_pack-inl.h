@@ -133,7 +133,7 @@ inline const DecodeQuery& QueryOf(const DecodeTask& t, int64_t group, int64_t i)
 // of rows share a score tile. For a single group of rows, two vectors hold 8 columns per row, with
 // the second 4 bytes of a row in its neighbour's lane of the other vector.
 template <class V>
-void TransposeGroups(const int8_t* rows, int64_t stride, int64_t columns, bool interleave_groups,
+void TransposeGroups(const int8_t* rows, int64_t stride, int64_t columns, bool two_groups,
                      int8_t* to) {
   for (int64_t at = 0; at < columns; at += 64) {
     typename V::Vec groups[kS8Lanes];
@@ -143,9 +143,9 @@ void TransposeGroups(const int8_t* rows, int64_t stride, int64_t columns, bool i
     for (int64_t i = 0; i < Min(16, (columns - at) / 4); i += 2, to += 2 * kVectorBytes) {
       const typename V::Ints first = V::ToIntBits(groups[i]);
       const typename V::Ints second = V::ToIntBits(groups[i + 1]);
-      V::StoreBytes(to, interleave_groups ? first : V::MixLanes(first, second));
+      V::StoreBytes(to, two_groups ? first : V::MixLanes(first, second));
       V::StoreBytes(to + kVectorBytes,
-                    interleave_groups ? second : V::SwapLanes(V::MixLanes(second, first)));
+                    two_groups ? second : V::SwapLanes(V::MixLanes(second, first)));
     }
   }
 }
@@ -166,15 +166,15 @@ template <class V>
 void PackS8Queries(const DecodeTask& t, int64_t group, S8Scratch& s) {
   alignas(64) int8_t latents[kS8Lanes][kMaxS8Columns];
   QuantiseLatents<V>(t, group, s, latents);
-  const bool interleave_groups = group < s.group_count / 2 * 2;
-  TransposeGroups<V>(latents[0], kMaxS8Columns, s.latent_columns, interleave_groups, s.Q(group));
+  const bool two_groups = group < s.group_count / 2 * 2;
+  TransposeGroups<V>(latents[0], kMaxS8Columns, s.latent_columns, two_groups, s.Q(group));
   alignas(64) int16_t ropes[kS8Lanes][kMaxS8Rope];
   // The kernel drops two bits of a key's s16, hence the factor 4.
   for (int64_t i = 0; i < kS8Lanes; ++i)
     s.groups[group].rope_scale[i] =
         4 * t.scale * QuantiseRope<V>(QueryOf(t, group, i).q_rope, s.r, ropes[i]);
   TransposeGroups<V>(reinterpret_cast<const int8_t*>(ropes), sizeof(ropes[0]), s.RopeS16Bytes(),
-                     interleave_groups, s.Q(group) + s.latent_columns * kS8Lanes);
+                     two_groups, s.Q(group) + s.latent_columns * kS8Lanes);
 }
 
 }  // namespace
