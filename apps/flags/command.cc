@@ -14,7 +14,7 @@
 #include "src/checkpoint/config/generation_config.h"
 #include "src/checkpoint/model_path.h"
 #include "src/checkpoint/weight_memory.h"
-#include "src/layers/mla/rates.h"
+#include "src/layers/mla/calibration.h"
 #include "src/models/registry.h"
 
 namespace latte {

@@ -1,11 +1,16 @@
+// clang-format off
 // A checkpoint: named tensors in one or more memory-mapped safetensors files.
 //
-// File format: u64 little-endian N · N bytes of JSON {"name": {"dtype", "shape", "data_offsets":
-// [begin, end]}, …,
-// "__metadata__": {…}} · data. Ranges, sorted by begin, tile the data section exactly; N ≤
-// 100,000,000; the first byte of the JSON is '{'. Sharded: model.safetensors.index.json names the
-// file of every tensor. Source: the format's specification (huggingface/safetensors). Refuses
-// everything that breaks one of these rules.
+//   u64 N, little-endian │ N bytes of JSON                              │ data
+//                        │ {"name": {"dtype": "BF16", "shape": [2, 3],  │
+//                        │           "data_offsets": [begin, end]}, …,  │
+//                        │  "__metadata__": {…}}                        │
+//
+// Rules: sorted by begin, the offsets cover the data section without gaps and overlaps; the JSON
+// starts with '{'; N ≤ 100,000,000. A file that breaks a rule is refused. In a sharded checkpoint,
+// model.safetensors.index.json names the file of every tensor.
+// Source: specification of the format (huggingface/safetensors).
+// clang-format on
 #pragma once
 
 #include <map>

@@ -69,7 +69,7 @@ TEST(Machine, SlowPairsLeaveBF16WeightsAndHeadsToF32) {
   decode.cache = DType::kBF16;
   EXPECT_EQ(Select<MlaDecodeOp>(decode, machine).isa, Isa::kAvx512);
   decode.cache = DType::kU8;
-  decode.kind = RowKind::kF8;
+  decode.kind = CacheFormat::kF8;
   EXPECT_EQ(Select<MlaDecodeOp>(decode, machine).isa, Isa::kAvx512Bf16);
   decode.h = 16;
   EXPECT_EQ(Select<MlaDecodeOp>(decode, machine).isa, Isa::kAvx512);

@@ -34,7 +34,7 @@ struct Way {
   DType dtype = DType::kBF16;
   bool int8_activations = true;
   int64_t chunk_tokens = 512;  // 0: all at once
-  int64_t expand_tokens = 4096;
+  int64_t prefill_workspace_tokens = 4096;
   int64_t page_tokens = 64;
   int threads = 0;
 };
@@ -74,7 +74,7 @@ class Goldens : public testing::TestWithParam<const char*> {
     options.attention = Name(way.attention);
     options.dtype = Name(way.dtype);
     options.int8_activations = way.int8_activations;
-    options.prefill_workspace_tokens = way.expand_tokens;
+    options.prefill_workspace_tokens = way.prefill_workspace_tokens;
     options.page_tokens = way.page_tokens;
     options.threads = way.threads;
     auto settings = SettleForOne(options, model_->config(), machine_, count);
@@ -119,7 +119,7 @@ TEST_P(Goldens, EveryModeAndChunkSizeGivesTheGoldenLogits) {
         const Way way{.attention = mode,
                       .dtype = DType::kF32,
                       .chunk_tokens = chunk,
-                      .expand_tokens = expand,
+                      .prefill_workspace_tokens = expand,
                       .threads = 2};
         EXPECT_LT(MaxError(Logits(way, tokens_.size())), kTolerance)
             << Name(mode) << ", chunk " << chunk << ", expand " << expand;
@@ -143,8 +143,11 @@ TEST_P(Goldens, PromptThenGeneratedTokensGiveTheGoldenLogits) {
 TEST_P(Goldens, BytesDoNotDependOnChunksPagesOrThreads) {
   for (const AttentionMode mode : kModes)
     for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF16}) {
-      const Way whole{
-          .attention = mode, .dtype = dtype, .chunk_tokens = 0, .expand_tokens = 64, .threads = 1};
+      const Way whole{.attention = mode,
+                      .dtype = dtype,
+                      .chunk_tokens = 0,
+                      .prefill_workspace_tokens = 64,
+                      .threads = 1};
       const std::vector<float> expected = Logits(whole, tokens_.size());
       struct Variation {
         int64_t chunk, page_tokens;

@@ -26,14 +26,12 @@ struct MlaDims {
   int64_t r = 0;      // R: per-head width of queries and keys that carry position
   int64_t v = 0;      // V: per-head width of values
   bool bias = false;  // bias on q_a, kv_a and o projections
-  double lora_norm_eps =
-      1e-6;  // of the two latent norms; published code uses 1e-6 whatever rms_norm_eps says
+  // Epsilon of the two latent norms. Published code uses 1e-6 whatever rms_norm_eps is.
+  double lora_norm_eps = 1e-6;
 
-  int64_t qk() const { return n + r; }      // width of one query or key head
-  int64_t latent() const { return c + r; }  // elements cached per token and layer
-  int64_t expanded() const {
-    return h * (n + r + v);
-  }  // elements cached per token and layer, K and V of every head
+  int64_t qk() const { return n + r; }                  // width of one query or key head
+  int64_t latent() const { return c + r; }              // elements cached per token and layer
+  int64_t expanded() const { return h * (n + r + v); }  // the same if K and V of heads are cached
 };
 
 // The lightning indexer of sparse attention: small heads that choose which tokens a query attends
@@ -58,9 +56,9 @@ struct MoeDims {
   Router router = Router::kGreedy;
   Scoring scoring = Scoring::kSoftmax;
   bool normalize = false;  // chosen weights are divided by their sum
-  bool scale_normalized =
-      true;            // false (DeepSeek-V2 rule): normalised weights are not multiplied by `scale`
-  double scale = 1.0;  // routed_scaling_factor
+  // Whether normalised weights are multiplied by `scale`; DeepSeek-V2 does not.
+  bool scale_normalized = true;
+  double scale = 1.0;          // routed_scaling_factor
   int64_t first_dense = 0;     // layers before this one are dense
   int64_t freq = 1;            // after that every freq-th layer is MoE
   bool bias_optional = false;  // a router bias that is absent counts as zero
@@ -100,8 +98,7 @@ struct ModelConfig {
   IndexerDims indexer;
   std::vector<bool> indexed_layers;  // [L] which own an indexer; empty: all, if there is one
   MoeDims moe;
-  std::vector<bool>
-      moe_layers;  // [L] as mlp_layer_types lists them; empty: by first_dense and freq
+  std::vector<bool> moe_layers;  // [L] from mlp_layer_types; empty: by first_dense and freq
   RopeConfig rope;
   QuantConfig quant;
 

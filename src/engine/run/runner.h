@@ -19,8 +19,8 @@ struct SequenceWork {
 
 struct RunnerOptions {
   DType arithmetic = DType::kBF16;
-  int64_t expand_tokens = 4096;  // prefill workspace, in cached tokens
-  bool int8_activations = true;  // for int4 and int8 weights, unless arithmetic is f32
+  int64_t prefill_workspace_tokens = 4096;  // prefill workspace, in cached tokens
+  bool int8_activations = true;             // for int4 and int8 weights, unless arithmetic is f32
 };
 
 // Engine-thread only. Model, cache, workspace and exec must outlive it.

@@ -26,7 +26,7 @@ struct DecodeData {
               {o.batch * pages_each, kPageTokens, o.cache_dtype.Width(o.c, o.r)}),
         o_latent(DType::kF32, {o.batch * o.q_len, o.heads, o.c}),
         lse(DType::kF32, {o.batch * o.q_len, o.heads}),
-        rows{o.cache_dtype.kind},
+        row_format{o.cache_dtype.kind},
         page_table(static_cast<size_t>(o.batch * pages_each)) {
     for (const TensorView& t : {q_latent.view(), q_rope.view()}) FillNoise(t);
     FillPages(o);
@@ -51,7 +51,8 @@ struct DecodeData {
     ThreadPool threads(1);
     for (int64_t page = 0; page < o.batch * pages_each; ++page) {
       std::iota(slots.begin(), slots.end(), page * kPageTokens);
-      Kernels<AppendOp>().front().run({latent, rope, pages, slots, rows}, {&threads, nullptr});
+      Kernels<AppendOp>().front().run({latent, rope, pages, slots, row_format},
+                                      {&threads, nullptr});
     }
   }
 
@@ -64,13 +65,13 @@ struct DecodeData {
     p.o_latent = o_latent;
     p.lse = lse;
     p.scale = 1.0f / std::sqrt(192.0f);  // N + R = 128 + 64
-    p.rows = rows;
+    p.row_format = row_format;
     return p;
   }
 
   int64_t pages_each;
   Tensor q_latent, q_rope, pages, o_latent, lse;
-  RowFormat rows;
+  CacheRowFormat row_format;
   std::vector<int32_t> page_table;
   std::vector<DecodeSequence> sequences;
 };
@@ -91,8 +92,8 @@ Work WorkOf(const BenchAttentionOptions& o) {
 
 // What a row multiplies, where it can.
 DType ArithmeticOf(CacheDType cache) {
-  if (cache.kind == RowKind::kI8) return DType::kI8;
-  return cache.kind == RowKind::kPlain ? cache.dtype : DType::kBF16;
+  if (cache.kind == CacheFormat::kI8) return DType::kI8;
+  return cache.kind == CacheFormat::kPlain ? cache.dtype : DType::kBF16;
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 
 #include "src/base/json_out_fwd.h"
 #include "src/kernels/machine.h"
-#include "src/tensor/row_format.h"
+#include "src/tensor/cache_format.h"
 
 namespace latte {
 

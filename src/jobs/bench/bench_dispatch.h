@@ -3,7 +3,7 @@
 
 #include "src/base/json_out_fwd.h"
 #include "src/kernels/machine.h"
-#include "src/layers/mla/rates.h"
+#include "src/layers/mla/calibration.h"
 #include "src/tensor/dtype.h"
 
 namespace latte {

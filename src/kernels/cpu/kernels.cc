@@ -30,17 +30,18 @@ using Avx2Bytes = cpu::Launch<cpu::kAvx2Bytes>;
 using Avx512 = cpu::Launch<cpu::kAvx512>;
 using Avx512Vnni = cpu::Launch<cpu::kAvx512Vnni>;
 using Avx512Bf16 = cpu::Launch<cpu::kAvx512Bf16>;
-using Few = cpu::Launch<cpu::kAvx512Few>;
+using SmallH = cpu::Launch<cpu::kAvx512SmallH>;
 using Amx = cpu::Launch<cpu::kAmx>;
 using AmxInt8 = cpu::Launch<cpu::kAmxInt8>;
 
 bool IsBf16Decode(const MlaDecodeOp::Shape& shape) {
-  return cpu::Supports(shape) && (shape.cache == DType::kBF16 || shape.kind == RowKind::kF8 ||
-                                  shape.kind == RowKind::kF8Dense || shape.kind == RowKind::kQ6);
+  return cpu::Supports(shape) &&
+         (shape.cache == DType::kBF16 || shape.kind == CacheFormat::kF8 ||
+          shape.kind == CacheFormat::kF8Dense || shape.kind == CacheFormat::kQ6);
 }
 
-bool IsInt8Decode(const MlaDecodeOp::Shape& shape) {
-  return cpu::Supports(shape) && shape.kind == RowKind::kI8 && shape.r <= cpu::kMaxByteRope;
+bool IsS8Decode(const MlaDecodeOp::Shape& shape) {
+  return cpu::Supports(shape) && shape.kind == CacheFormat::kI8 && shape.r <= cpu::kMaxS8Rope;
 }
 
 bool IsBf16Mha(const MhaOp::Shape& shape) {
@@ -52,31 +53,31 @@ bool IsBf16Weight(const GemmOp::Shape& shape) { return shape.w == DType::kBF16; 
 
 // Heads over e4m3 rows that take less time in f32 than what is done with all rows of a task
 // together takes: tiles, or values that are zipped.
-bool IsFewHeads(const MlaDecodeOp::Shape& shape) {
+bool IsSmallH(const MlaDecodeOp::Shape& shape) {
   constexpr int64_t kHeads = 3;
-  const bool f8 = shape.kind == RowKind::kF8 || shape.kind == RowKind::kF8Dense;
+  const bool f8 = shape.kind == CacheFormat::kF8 || shape.kind == CacheFormat::kF8Dense;
   return f8 && shape.h <= kHeads && shape.page_tokens % 16 == 0;
 }
-bool IsManyHeads(const MlaDecodeOp::Shape& shape) { return !IsFewHeads(shape); }
-void PairDecode(const MlaDecodeOp::Params& p, const Exec& exec) {
-  if (IsFewHeads(MlaDecodeOp::ShapeOf(p))) return Few::MlaDecode(p, exec);
+bool IsLargeH(const MlaDecodeOp::Shape& shape) { return !IsSmallH(shape); }
+void Bf16Decode(const MlaDecodeOp::Params& p, const Exec& exec) {
+  if (IsSmallH(MlaDecodeOp::ShapeOf(p))) return SmallH::MlaDecode(p, exec);
   Avx512Bf16::MlaDecode(p, exec);
 }
 
 // Tiles take 16 keys of a page at once, as they lie there; those of bytes take whole tiles of
 // columns. Rows of q6 are rounded first, which takes longer than f32 does for fewer heads than
 // these.
-bool IsTileDecode(const MlaDecodeOp::Shape& shape) {
+bool IsAmxDecode(const MlaDecodeOp::Shape& shape) {
   constexpr int64_t kHeads = 8;
   if (shape.page_tokens % 16 != 0) return false;
-  if (shape.kind == RowKind::kI8)
-    return IsInt8Decode(shape) && shape.c % 64 == 0 && shape.r % 64 == 0;
-  return IsBf16Decode(shape) && (shape.kind != RowKind::kQ6 || shape.h >= kHeads);
+  if (shape.kind == CacheFormat::kI8)
+    return IsS8Decode(shape) && shape.c % 64 == 0 && shape.r % 64 == 0;
+  return IsBf16Decode(shape) && (shape.kind != CacheFormat::kQ6 || shape.h >= kHeads);
 }
-void TileDecode(const MlaDecodeOp::Params& p, const Exec& exec) {
+void AmxDecode(const MlaDecodeOp::Params& p, const Exec& exec) {
   const MlaDecodeOp::Shape shape = MlaDecodeOp::ShapeOf(p);
-  if (shape.kind == RowKind::kI8) return AmxInt8::MlaDecode(p, exec);
-  if (IsFewHeads(shape)) return Few::MlaDecode(p, exec);
+  if (shape.kind == CacheFormat::kI8) return AmxInt8::MlaDecode(p, exec);
+  if (IsSmallH(shape)) return SmallH::MlaDecode(p, exec);
   Amx::MlaDecode(p, exec);
 }
 
@@ -194,9 +195,9 @@ constexpr Kernel<MlaDecodeOp> kMlaDecode[] = {
     RefRow<MlaDecodeOp>("ref.mla_decode", ref::MlaDecode),
     CpuRow<MlaDecodeOp>("avx2.mla_decode", Isa::kAvx2, Avx2::MlaDecode),
     CpuRow<MlaDecodeOp>("avx512.mla_decode", Isa::kAvx512, Avx512::MlaDecode),
-    {"avx512_vnni.mla_decode", Isa::kAvx512Vnni, IsInt8Decode, Avx512Vnni::MlaDecode},
-    {"avx512_bf16.mla_decode", Isa::kAvx512Bf16, IsBf16Decode, PairDecode, IsManyHeads},
-    {"amx.mla_decode", Isa::kAmx, IsTileDecode, TileDecode},
+    {"avx512_vnni.mla_decode", Isa::kAvx512Vnni, IsS8Decode, Avx512Vnni::MlaDecode},
+    {"avx512_bf16.mla_decode", Isa::kAvx512Bf16, IsBf16Decode, Bf16Decode, IsLargeH},
+    {"amx.mla_decode", Isa::kAmx, IsAmxDecode, AmxDecode},
 };
 constexpr Kernel<MhaOp> kMha[] = {
     RefRow<MhaOp>("ref.mha", ref::Mha),

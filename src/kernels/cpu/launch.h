@@ -14,7 +14,7 @@ namespace latte::cpu {
 // What rows of a target run. Defined for kAvx2 and kAvx512; of kAvx2Bytes only Linear, for int8
 // activations; of kAvx512Vnni that, LinearT, for int8 and 4-bit weights, and MlaDecode, for int8
 // caches; of kAvx512Bf16 only Linear, for bf16 activations, LinearT, for weights of e4m3,
-// MlaDecode, for bf16 and the other quantised caches, and Mha, for bf16 arithmetic; of kAvx512Few
+// MlaDecode, for bf16 and the other quantised caches, and Mha, for bf16 arithmetic; of kAvx512SmallH
 // MlaDecode, for caches of e4m3; of kAmx Linear, for bf16 activations and weights of bf16 or 8
 // bits, MlaDecode, for caches but those of int8, and Mha, for bf16 arithmetic; of kAmxInt8 Linear,
 // for int8 activations, and MlaDecode, for int8 caches.

@@ -16,7 +16,7 @@ float* FloatRow(const TensorView& t, int64_t i, int64_t j) {
   return t.Ptr<float>() + i * t.stride[0] + j * t.stride[1];
 }
 
-// Element (i, j) of W[b] as it is meant; the products are exact.
+// Element (i, j) of W[b], scale included; the products are exact.
 double Weight(const TensorView& w, const BlockScale& blocks, int64_t b, int64_t i, int64_t j) {
   const auto value = static_cast<double>(Load(RowOf(w, b, i), w.dtype, j));
   if (blocks.scale.empty()) return value;
@@ -34,7 +34,7 @@ double Activation(const GemmProblem& p, int64_t b, int64_t m, int64_t k) {
                            : value * static_cast<double>(FloatRow(p.x_scale, b, m)[k / p.x_group]);
 }
 
-// Column n of a product.
+// Column n of y.
 void GemmColumn(const GemmProblem& p, int64_t b, int64_t n) {
   for (int64_t m = 0; m < p.x.shape[1]; ++m) {
     double sum = p.bias.empty() ? 0.0 : static_cast<double>(p.bias.Ptr<float>()[n]);
@@ -57,7 +57,7 @@ void QuantizeGroup(const float* x, int64_t count, int8_t* y, float* scale) {
     largest = std::max(largest, std::bit_cast<int32_t>(x[i]) & 0x7fffffff);
   const auto most = std::bit_cast<float>(largest);
   const bool finite = std::isfinite(most);
-  // Below this 127/max overflows; so small a group counts as zeros.
+  // Below this, 127/max overflows; so small a group becomes zeros.
   const bool zero = !finite || most < 0x1p-119f;
   const float inverse = zero ? 0.0f : 127.0f / most;
   *scale = !finite ? std::numeric_limits<float>::quiet_NaN() : zero ? 0.0f : most / 127.0f;

@@ -1,5 +1,5 @@
-// The definition of correct: every op in readable loops, sums in fp64, rounded once. Backends are
-// compared with these.
+// The reference kernels: every op as plain loops, sums in f64, rounded once. They define the
+// correct result; all other kernels are tested against them.
 #pragma once
 
 #include "src/kernels/op.h"
@@ -10,7 +10,7 @@
 
 namespace latte::ref {
 
-// Element i of a row whose dtype is known only at run time; any alignment.
+// Element i of a row whose dtype is known only at run time. Any alignment.
 inline float Load(const std::byte* row, DType dtype, int64_t i) {
   if (dtype == DType::kF32) {
     float value;
@@ -27,10 +27,10 @@ inline float Load(const std::byte* row, DType dtype, int64_t i) {
   return dtype == DType::kBF16 ? BF16ToFloat(bits) : F16ToFloat(bits);
 }
 
-// Cached rows of every kind but kPlain: [latent | rope] to bytes and back to f32.
-void QuantiseRow(RowFormat format, const float* latent, int64_t c, const float* rope, int64_t r,
-                 std::byte* row);
-void DequantiseRow(RowFormat format, const std::byte* row, int64_t c, int64_t r, float* to);
+// Cached rows of the formats other than kPlain: [latent | rope] to bytes, and back to f32.
+void QuantiseRow(CacheRowFormat format, const float* latent, int64_t c, const float* rope,
+                 int64_t r, std::byte* row);
+void DequantiseRow(CacheRowFormat format, const std::byte* row, int64_t c, int64_t r, float* to);
 
 void Gemm(const GemmOp::Params&, const Exec&);
 void GemmT(const GemmTOp::Params&, const Exec&);

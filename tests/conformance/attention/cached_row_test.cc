@@ -8,10 +8,11 @@
 namespace latte {
 namespace {
 
-constexpr CacheDType kFormats[] = {CacheDType::Plain(DType::kF32),  CacheDType::Plain(DType::kF16),
-                                   CacheDType::Plain(DType::kBF16), {DType::kU8, RowKind::kF8},
-                                   {DType::kU8, RowKind::kF8Dense}, {DType::kU8, RowKind::kI8},
-                                   {DType::kU8, RowKind::kQ6}};
+constexpr CacheDType kFormats[] = {
+    CacheDType::Plain(DType::kF32),      CacheDType::Plain(DType::kF16),
+    CacheDType::Plain(DType::kBF16),     {DType::kU8, CacheFormat::kF8},
+    {DType::kU8, CacheFormat::kF8Dense}, {DType::kU8, CacheFormat::kI8},
+    {DType::kU8, CacheFormat::kQ6}};
 
 struct Widths {
   int64_t c, r;
@@ -37,7 +38,7 @@ struct Rows {
 
   static constexpr int64_t kCount = 37;
   Guarded latent, rope, pages;
-  RowFormat format;
+  CacheRowFormat format;
   std::vector<int32_t> table = {2, 0, 3};
   std::vector<int64_t> slots;
 };
@@ -66,17 +67,17 @@ TEST(CachedRowConformance, EveryRowReadsTheSameNumbers) {
 }
 
 // Half the distance between neighbouring numbers of a format, for numbers between −1 and 1.
-double Step(RowKind kind, bool rope, double x) {
+double Step(CacheFormat kind, bool rope, double x) {
   switch (kind) {
-    case RowKind::kF8:
-    case RowKind::kF8Dense:
+    case CacheFormat::kF8:
+    case CacheFormat::kF8Dense:
       return std::abs(x) / 16 + 0x1p-10;
-    case RowKind::kI8:
+    case CacheFormat::kI8:
       return rope ? 1.01 / (2 * 32639) + 0x1p-22 : 1.001 / 254;
-    case RowKind::kQ6:
+    case CacheFormat::kQ6:
       // Scales are rounded up to bf16.
       return (rope ? 1.01 / (2 * 2047) : 1.01 / 30) * (1 + 0x1p-7);
-    case RowKind::kPlain:
+    case CacheFormat::kPlain:
       break;
   }
   return 0;
@@ -85,7 +86,7 @@ double Step(RowKind kind, bool rope, double x) {
 TEST(CachedRowConformance, NumbersComeBackWithinHalfAStep) {
   std::mt19937 rng(10);
   for (const CacheDType cache : kFormats) {
-    if (cache.kind == RowKind::kPlain) continue;
+    if (cache.kind == CacheFormat::kPlain) continue;
     for (const Widths w : kWidths) {
       SCOPED_TRACE(fmt::format("{} C={} R={}", Name(cache), w.c, w.r));
       const Rows rows(cache, w, rng);
@@ -96,7 +97,7 @@ TEST(CachedRowConformance, NumbersComeBackWithinHalfAStep) {
         for (int64_t i = 0; i < w.c + w.r; ++i) {
           const double x = static_cast<double>(i < w.c ? GetValue(rows.latent, t, i)
                                                        : GetValue(rows.rope, t, i - w.c));
-          const bool bf16 = cache.kind == RowKind::kF8 && i >= w.c;
+          const bool bf16 = cache.kind == CacheFormat::kF8 && i >= w.c;
           ASSERT_NEAR(static_cast<double>(GetValue(y, t, i)), x,
                       bf16 ? std::abs(x) * 0x1p-8 : Step(cache.kind, i >= w.c, x))
               << t << ", " << i;
@@ -109,7 +110,7 @@ TEST(CachedRowConformance, NumbersComeBackWithinHalfAStep) {
 TEST(CachedRowConformance, NanStaysNanAndInfinitySaturates) {
   std::mt19937 rng(11);
   for (const CacheDType cache : kFormats) {
-    if (cache.kind == RowKind::kPlain) continue;
+    if (cache.kind == CacheFormat::kPlain) continue;
     SCOPED_TRACE(Name(cache));
     const Rows rows(cache, {512, 64}, rng);
     rows.latent.view().Row<float>(1)[7] = std::nanf("");
@@ -126,10 +127,10 @@ TEST(CachedRowConformance, NanStaysNanAndInfinitySaturates) {
 }
 
 TEST(CachedRow, BytesPerToken) {
-  EXPECT_EQ((CacheDType{DType::kU8, RowKind::kF8}.RowBytes(512, 64)), 656);
-  EXPECT_EQ((CacheDType{DType::kU8, RowKind::kF8Dense}.RowBytes(512, 64)), 576);
-  EXPECT_EQ((CacheDType{DType::kU8, RowKind::kI8}.RowBytes(512, 64)), 648);
-  EXPECT_EQ((CacheDType{DType::kU8, RowKind::kQ6}.RowBytes(512, 64)), 450);  // 6.25 bits each
+  EXPECT_EQ((CacheDType{DType::kU8, CacheFormat::kF8}.RowBytes(512, 64)), 656);
+  EXPECT_EQ((CacheDType{DType::kU8, CacheFormat::kF8Dense}.RowBytes(512, 64)), 576);
+  EXPECT_EQ((CacheDType{DType::kU8, CacheFormat::kI8}.RowBytes(512, 64)), 648);
+  EXPECT_EQ((CacheDType{DType::kU8, CacheFormat::kQ6}.RowBytes(512, 64)), 450);  // 6.25 bits each
 }
 
 TEST(CachedRow, F8RoundsToNearestEvenAndSaturates) {

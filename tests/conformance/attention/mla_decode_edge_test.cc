@@ -11,10 +11,10 @@ namespace {
 using Row = DecodeKernel;
 
 constexpr CacheDType kCaches[] = {
-    CacheDType::Plain(DType::kF32),  CacheDType::Plain(DType::kF16),
-    CacheDType::Plain(DType::kBF16), {DType::kU8, RowKind::kF8},
-    {DType::kU8, RowKind::kF8Dense}, {DType::kU8, RowKind::kI8},
-    {DType::kU8, RowKind::kQ6},
+    CacheDType::Plain(DType::kF32),      CacheDType::Plain(DType::kF16),
+    CacheDType::Plain(DType::kBF16),     {DType::kU8, CacheFormat::kF8},
+    {DType::kU8, CacheFormat::kF8Dense}, {DType::kU8, CacheFormat::kI8},
+    {DType::kU8, CacheFormat::kQ6},
 };
 // The reference looks at everything.
 constexpr int64_t kAllPairs = int64_t{1} << 40;
@@ -208,7 +208,7 @@ TEST(MlaDecodeEdge, EqualScoresOf10000) {
 std::vector<float> KeyOf(const DecodeCase& c, const DecodeShape& s, size_t sequence, int64_t key) {
   const TensorView row = c.Row(sequence, key);
   std::vector<float> out(static_cast<size_t>(s.c + s.r));
-  if (s.cache.kind != RowKind::kPlain)
+  if (s.cache.kind != CacheFormat::kPlain)
     ref::DequantiseRow(c.Format(), row.data, s.c, s.r, out.data());
   else
     for (size_t i = 0; i < out.size(); ++i) out[i] = GetValue(row, static_cast<int64_t>(i));

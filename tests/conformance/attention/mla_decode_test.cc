@@ -181,7 +181,7 @@ TEST(MlaDecodeConformance, ReferenceWithinRoundingAndSameBitsHoweverCut) {
 TEST(MlaDecodeConformance, NumbersOfF8ThatAreNotNormal) {
   std::mt19937 rng(7);
   for (const int64_t heads : {2, 16}) {
-    const DecodeShape s = {heads, 512, 64, 64, {DType::kU8, RowKind::kF8}, 0.07f, {{1, 70}}};
+    const DecodeShape s = {heads, 512, 64, 64, {DType::kU8, CacheFormat::kF8}, 0.07f, {{1, 70}}};
     DecodeCase c(s, rng);
     for (int64_t key = 0; key < 70; ++key) {
       std::byte* const row = c.Row(0, key).data;
@@ -225,9 +225,9 @@ TEST(MlaDecodeConformance, HeadsDoNotDependOnTheirNeighbours) {
 // Only a bf16 cache says that bf16 was asked for.
 TEST(MlaDecodeConformance, OnlyBF16CachesAreMultipliedAsBF16) {
   for (const DType cache : {DType::kF32, DType::kF16, DType::kBF16}) {
-    const MlaDecodeOp::Shape shape = {1, 16, 512, 64, 64, cache, RowKind::kPlain};
+    const MlaDecodeOp::Shape shape = {1, 16, 512, 64, 64, cache, CacheFormat::kPlain};
     for (const Row& row : Kernels<MlaDecodeOp>()) {
-      if (RoundingOf(row, RowKind::kPlain) != Rounding::kBF16) continue;
+      if (RoundingOf(row, CacheFormat::kPlain) != Rounding::kBF16) continue;
       EXPECT_EQ(row.supports(shape), cache == DType::kBF16) << Name(cache);
     }
   }
@@ -245,7 +245,7 @@ TEST(MlaDecodeConformance, TheLargestRopePartsFit) {
   for (const int64_t r : {1, 64, 100, 512}) {
     SCOPED_TRACE(r);
     const auto width = static_cast<float>(64 + r);
-    const DecodeShape s = {3, 64, r, 16, {DType::kU8, RowKind::kI8}, 8 / width, {{1, 40}}};
+    const DecodeShape s = {3, 64, r, 16, {DType::kU8, CacheFormat::kI8}, 8 / width, {{1, 40}}};
     DecodeCase c(s, rng, ones);
     ForEachFastRow<MlaDecodeOp>(MlaDecodeOp::ShapeOf(c.Params()), [&](const Row& row) {
       RunRow(row, c.Params());
@@ -256,7 +256,7 @@ TEST(MlaDecodeConformance, TheLargestRopePartsFit) {
 
 TEST(MlaDecodeConformance, RopePartsWhoseSumsDoNotFitAreNotMultipliedAsBytes) {
   for (const int64_t r : {512, 513}) {
-    const MlaDecodeOp::Shape shape = {1, 16, 512, r, 64, DType::kU8, RowKind::kI8};
+    const MlaDecodeOp::Shape shape = {1, 16, 512, r, 64, DType::kU8, CacheFormat::kI8};
     for (const Row& row : Kernels<MlaDecodeOp>()) {
       const bool bytes = row.isa == Isa::kAvx512Vnni || row.isa == Isa::kAmx;
       if (!bytes) continue;

@@ -96,10 +96,11 @@ TEST(AddRmsNormConformance, RowsDoNotDependOnEachOther) {
   });
 }
 
-constexpr CacheDType kFormats[] = {CacheDType::Plain(DType::kF32),  CacheDType::Plain(DType::kF16),
-                                   CacheDType::Plain(DType::kBF16), {DType::kU8, RowKind::kF8},
-                                   {DType::kU8, RowKind::kF8Dense}, {DType::kU8, RowKind::kI8},
-                                   {DType::kU8, RowKind::kQ6}};
+constexpr CacheDType kFormats[] = {
+    CacheDType::Plain(DType::kF32),      CacheDType::Plain(DType::kF16),
+    CacheDType::Plain(DType::kBF16),     {DType::kU8, CacheFormat::kF8},
+    {DType::kU8, CacheFormat::kF8Dense}, {DType::kU8, CacheFormat::kI8},
+    {DType::kU8, CacheFormat::kQ6}};
 
 struct Widths {
   int64_t h, c, r;
@@ -117,7 +118,7 @@ struct Tokens {
         cos(DType::kF32, {t, at.r / 2}),
         sin(DType::kF32, {t, at.r / 2}),
         pages(cache.dtype, {5, page_tokens, cache.Width(at.c, at.r)}),
-        rows{cache.kind} {
+        row_format{cache.kind} {
     for (const TensorView& x : {latent.view(), q_rope.view(), w.view(), cos.view(), sin.view()})
       FillRandom(x, rng);
     slots.resize(static_cast<size_t>(5 * page_tokens));
@@ -137,7 +138,7 @@ struct Tokens {
     p.interleaved = interleaved;
     if (appended) p.pages = pages;
     if (appended) p.slots = slots;
-    p.rows = rows;
+    p.row_format = row_format;
     return p;
   }
 
@@ -150,12 +151,12 @@ struct Tokens {
     RunRowOf<RmsNormOp>(isa, {c_kv, w, c_kv, 1e-6f});
     if (rotated) RunRowOf<RopeOp>(isa, {k_head, cos, sin, interleaved});
     if (rotated) RunRowOf<RopeOp>(isa, {q_rope, cos, sin, interleaved});
-    if (appended) RunRowOf<AppendOp>(isa, {c_kv, k_rope, pages, slots, rows});
+    if (appended) RunRowOf<AppendOp>(isa, {c_kv, k_rope, pages, slots, row_format});
   }
 
   Widths widths;
   Guarded latent, q_rope, w, cos, sin, pages;
-  RowFormat rows;
+  CacheRowFormat row_format;
   bool interleaved = true;
   std::vector<int64_t> slots;
 };

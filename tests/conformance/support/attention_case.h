@@ -56,15 +56,15 @@ class DecodeCase {
     p.o_latent = o;
     p.lse = lse;
     p.scale = shape_.scale;
-    p.rows = Format();
+    p.row_format = Format();
     return p;
   }
 
   // The one scale of all rows, where a format has one, is no power of two.
-  RowFormat Format() const {
-    RowFormat format;
+  CacheRowFormat Format() const {
+    CacheRowFormat format;
     format.kind = shape_.cache.kind;
-    if (format.kind == RowKind::kF8Dense) format.descale = 0.3f;
+    if (format.kind == CacheFormat::kF8Dense) format.descale = 0.3f;
     return format;
   }
 
@@ -115,7 +115,7 @@ class DecodeCase {
 
   // Numbers between −1 and 1, as the cache stores them.
   void FillRow(const TensorView& row, const Draw& draw, std::mt19937& rng) const {
-    if (shape_.cache.kind == RowKind::kPlain) return draw(row, rng);
+    if (shape_.cache.kind == CacheFormat::kPlain) return draw(row, rng);
     const Tensor x(DType::kF32, {shape_.c + shape_.r});
     draw(x, rng);
     ref::QuantiseRow(Format(), x.Ptr<float>(), shape_.c, x.Ptr<float>() + shape_.c, shape_.r,

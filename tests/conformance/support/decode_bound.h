@@ -31,8 +31,8 @@ inline constexpr float kMaxTwoBytes = 127 * 256 + 127;
 // round rope parts to two bytes or to words.
 enum class Rounding { kNone, kBF16, kTwoBytes, kWords };
 inline bool IsBytes(Rounding r) { return r == Rounding::kTwoBytes || r == Rounding::kWords; }
-inline Rounding RoundingOf(const DecodeKernel& row, RowKind cache) {
-  if (cache == RowKind::kI8 && row.isa >= Isa::kAvx512Vnni)
+inline Rounding RoundingOf(const DecodeKernel& row, CacheFormat cache) {
+  if (cache == CacheFormat::kI8 && row.isa >= Isa::kAvx512Vnni)
     return row.isa == Isa::kAmx ? Rounding::kTwoBytes : Rounding::kWords;
   return row.isa >= Isa::kAvx512Bf16 ? Rounding::kBF16 : Rounding::kNone;
 }
@@ -101,7 +101,7 @@ inline AttentionBound BoundOf(const DecodeKernel& row, const DecodeCase& c, cons
   const Rounding rounding = RoundingOf(row, s.cache.kind);
   const bool bf16 = rounding == Rounding::kBF16;
   const double unit = bf16 ? kBF16Unit : 0;
-  const double key_unit = bf16 && s.cache.kind != RowKind::kPlain ? kBF16Unit : 0;
+  const double key_unit = bf16 && s.cache.kind != CacheFormat::kPlain ? kBF16Unit : 0;
   const double scores = ScoreBound(c, t, h, s.scale) * (1 + unit);  // of rounded queries
   for (const DecodeSequence& sequence : c.sequences)
     if (t < sequence.query_start + sequence.query_len)

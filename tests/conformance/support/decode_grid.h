@@ -12,8 +12,8 @@ namespace latte {
 inline constexpr CacheDType kGridCaches[] = {
     CacheDType::Plain(DType::kBF16),
     CacheDType::Plain(DType::kF32),
-    {DType::kU8, RowKind::kF8},
-    {DType::kU8, RowKind::kI8},
+    {DType::kU8, CacheFormat::kF8},
+    {DType::kU8, CacheFormat::kI8},
 };
 
 // Pairs of a query's head and a key that the reference may take for a case.
@@ -101,9 +101,9 @@ class DecodeWanted {
 // lower bytes or bits of keys out of every score, and rows that multiply bf16 round keys of
 // quantised caches to it: that changes a score of any size by a part of Σ|q||k|, while the figure
 // is a part of lse, which is small where few keys are seen. BoundOf is of these scores.
-inline bool ChangesScores(const DecodeKernel& row, RowKind cache) {
+inline bool ChangesScores(const DecodeKernel& row, CacheFormat cache) {
   const Rounding rounding = RoundingOf(row, cache);
-  return IsBytes(rounding) || (rounding == Rounding::kBF16 && cache != RowKind::kPlain);
+  return IsBytes(rounding) || (rounding == Rounding::kBF16 && cache != CacheFormat::kPlain);
 }
 
 // Runs a row on a case: every output within FlashMLA's tolerances.

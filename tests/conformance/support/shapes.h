@@ -5,7 +5,7 @@
 #include <iterator>
 #include <vector>
 
-#include "src/tensor/row_format.h"
+#include "src/tensor/cache_format.h"
 #include "tests/support/sanitizers.h"
 
 namespace latte {
@@ -62,10 +62,10 @@ inline std::vector<DecodeShape> DecodeShapes() {
   constexpr CacheDType kF32 = CacheDType::Plain(DType::kF32);
   constexpr CacheDType kBF16 = CacheDType::Plain(DType::kBF16);
   constexpr CacheDType kF16 = CacheDType::Plain(DType::kF16);
-  constexpr CacheDType kF8 = {DType::kU8, RowKind::kF8};
-  constexpr CacheDType kF8Dense = {DType::kU8, RowKind::kF8Dense};
-  constexpr CacheDType kI8 = {DType::kU8, RowKind::kI8};
-  constexpr CacheDType kQ6 = {DType::kU8, RowKind::kQ6};
+  constexpr CacheDType kF8 = {DType::kU8, CacheFormat::kF8};
+  constexpr CacheDType kF8Dense = {DType::kU8, CacheFormat::kF8Dense};
+  constexpr CacheDType kI8 = {DType::kU8, CacheFormat::kI8};
+  constexpr CacheDType kQ6 = {DType::kU8, CacheFormat::kQ6};
   return {
       {1, 512, 64, 64, kBF16, 0.07f, {{1, 1}, {1, 2}, {1, 63}, {1, 64}, {1, 65}, {1, 1000}}},
       {16, 512, 64, 64, kBF16, 0.07f, {{1, 127}, {1, 129}, {1, 1}}},
