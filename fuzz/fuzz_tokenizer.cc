@@ -9,8 +9,8 @@
 #include "fuzz/fuzz_input.h"
 #include "fuzz/text_checks.h"
 #include "src/base/json.h"
-#include "src/text/byte_level.h"
 #include "src/text/pretokenize_json.h"
+#include "src/text/unicode/byte_level.h"
 
 namespace latte::fuzz {
 namespace {

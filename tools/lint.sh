@@ -10,4 +10,5 @@ formatted() { git ls-files --cached --others --exclude-standard '*.h' '*.cc' '*.
 check format formatted
 check layers python3 tools/check_layers.py
 check docs python3 tools/check_docs.py
+check words python3 tools/check_words.py
 exit $failed

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "src/base/file.h"
-#include "src/text/byte_level.h"
 #include "src/text/pretokenize_json.h"
+#include "src/text/unicode/byte_level.h"
 
 namespace latte {
 namespace {

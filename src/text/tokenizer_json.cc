@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 
 #include "src/base/json.h"
-#include "src/text/byte_level.h"
 #include "src/text/pretokenize_json.h"
+#include "src/text/unicode/byte_level.h"
 #include "src/text/unicode/printable.h"
 
 namespace latte {

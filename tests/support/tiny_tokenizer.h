@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "src/base/json.h"
-#include "src/text/byte_level.h"
+#include "src/text/unicode/byte_level.h"
 
 namespace latte {
 

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "src/text/byte_level.h"
+#include "src/text/unicode/byte_level.h"
 
 namespace latte {
 namespace {
