@@ -22,7 +22,7 @@ struct NamedTemplate {
   std::string text;
 };
 
-// "'rag', 'tool_use'", not all of very many.
+// "'rag', 'tool_use'"; long lists are cut.
 std::string Names(const std::vector<NamedTemplate>& templates) {
   constexpr size_t kListed = 8;
   std::vector<std::string> names;
@@ -51,7 +51,7 @@ Result<std::vector<NamedTemplate>> ReadNamed(const Json& value) {
   return out;
 }
 
-// Of several templates the default one.
+// Returns the default template if there are several.
 ChatTemplate Choose(const std::vector<NamedTemplate>& templates, const std::string& where) {
   ChatTemplate out;
   bool found = false;
@@ -72,7 +72,7 @@ ChatTemplate Choose(const std::vector<NamedTemplate>& templates, const std::stri
   return out;
 }
 
-// chat_template.json, as saved with processors.
+// Reads chat_template.json, which transformers saves with processors.
 Result<ChatTemplate> LoadJson(const std::string& dir) {
   const std::string path = dir + "/chat_template.json";
   if (!Exists(path)) return ChatTemplate();
@@ -84,7 +84,7 @@ Result<ChatTemplate> LoadJson(const std::string& dir) {
   return out;
 }
 
-// additional_chat_templates/NAME.jinja.
+// Reads additional_chat_templates/NAME.jinja.
 Result<ChatTemplate> LoadFolder(const std::string& dir) {
   const std::string folder = fmt::format("{}/{}", dir, kFolder);
   std::vector<std::string> files;
@@ -110,7 +110,7 @@ Result<ChatTemplate> LoadJinja(const std::string& dir) {
   return out;
 }
 
-// Takes `next`, which stands behind `chosen` in the order of places.
+// Adds `next`, which is found at a place that is searched after the place of `chosen`.
 void Append(ChatTemplate next, std::string_view where, ChatTemplate* chosen) {
   if (chosen->text.empty()) {
     chosen->text = std::move(next.text);

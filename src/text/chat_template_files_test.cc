@@ -73,7 +73,7 @@ class ChatTemplateFolder : public testing::Test {
   testing_support::ScratchDir dir_;
 };
 
-// From the last place to the first.
+// Adds templates from the last place to the first.
 TEST_F(ChatTemplateFolder, TheFirstPlaceThatHasATemplateCounts) {
   EXPECT_EQ(Load().chat_template(), "");
   Write("additional_chat_templates/default.jinja", "of the folder");

@@ -25,8 +25,8 @@ constexpr size_t kMaxTextBytes = (size_t{1} << 31) - 1;
 
 using TokenIds = std::unordered_map<std::string_view, int32_t>;
 
-// Tokens that ignore_merges may take for a whole piece. A special token is never one: it comes from
-// text only where Encode was asked to parse it.
+// Tokens that ignore_merges may use for a whole piece. A special token is never one of them: it
+// comes from text only if the caller of Encode sets parse_special.
 Bpe::WholePieces WholePieces(const TokenizerFile& file, const std::vector<bool>& special) {
   Bpe::WholePieces pieces;
   if (!file.ignore_merges) return pieces;
@@ -61,7 +61,7 @@ struct Tokenizer::State {
         bpe(file.byte_tokens, file.merges, WholePieces(file, special),
             file.is_tiktoken ? MergeOrder::kByResult : MergeOrder::kByPlace),
         ids(IndexTokens(file)) {
-    file.merges = {};  // Bpe has its own table
+    file.merges = {};  // Bpe has its own copy
   }
   State(const State&) = delete;
   State& operator=(const State&) = delete;
@@ -80,7 +80,7 @@ struct Tokenizer::State {
     return {};
   }
 
-  // The parts of a text that are encoded on their own, whatever stands at their borders.
+  // The parts of a text that are encoded separately.
   std::vector<std::string_view> Chunks(std::string_view text) const {
     return file.is_tiktoken ? TiktokenChunks(text) : std::vector{text};
   }
@@ -91,7 +91,7 @@ struct Tokenizer::State {
   PreTokenizer pre_tokenizer;
   AddedTokens added;
   Bpe bpe;       // its keys point into `file`
-  TokenIds ids;  // and so do these
+  TokenIds ids;  // its keys point into `file` too
   std::optional<int32_t> bos, eos, pad;
 };
 
@@ -126,7 +126,8 @@ struct JoinedText {
   std::vector<AddedTokens::Range> trusted;
 };
 
-// Invalid UTF-8 is replaced run by run: bytes of different trust never make a code point together.
+// Replaces invalid UTF-8 in each run separately: bytes of different trust never form a code point
+// together.
 JoinedText Join(std::span<const TextPiece> pieces) {
   JoinedText out;
   for (size_t i = 0; i < pieces.size();) {
@@ -141,7 +142,7 @@ JoinedText Join(std::span<const TextPiece> pieces) {
   return out;
 }
 
-// The text of an optional file; nothing when it is not there.
+// The text of an optional file; nullopt if it does not exist.
 Result<std::optional<std::string>> ReadIfThere(const std::string& path) {
   if (!Exists(path)) return std::optional<std::string>();
   return ReadFile(path, kMaxFileBytes).map([](std::string text) {
@@ -149,7 +150,7 @@ Result<std::optional<std::string>> ReadIfThere(const std::string& path) {
   });
 }
 
-// Asks special_tokens_map.json for what tokenizer_config.json leaves open.
+// Takes the tokens that tokenizer_config.json does not define from special_tokens_map.json.
 Status ReadSpecialTokensMap(const std::string& dir, TokenizerConfig* names) {
   if (names->lists_added_tokens || (names->bos_token && names->eos_token)) return {};
   const std::string name = "special_tokens_map.json";
@@ -258,8 +259,8 @@ Result<std::vector<int32_t>> Tokenizer::EncodePieces(std::span<const TextPiece> 
   LATTE_RETURN_IF_ERROR(CheckSize(bytes));
   const JoinedText joined = Join(pieces);
   LATTE_ASSIGN_OR_RETURN(const auto found, state_->added.Split(joined.text, joined.trusted));
-  // Chunks of the whole text cut what lies between tokens, never a token: a long message cannot
-  // move a chunk's border into the mark of a turn.
+  // The chunks of the whole text split plain text, never a token: a long message cannot move the
+  // border of a chunk into the token that marks a turn.
   const std::vector<std::string_view> chunks = state_->Chunks(joined.text);
   auto chunk = chunks.begin();
   State::Scratch scratch(state_->pre_tokenizer);

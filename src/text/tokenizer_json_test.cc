@@ -15,7 +15,7 @@ struct Row {
   const char* name;
   Change change;
   Code code;
-  const char* words;  // in the message
+  const char* words;  // a part of the message
 };
 
 void ExpectRefused(const std::vector<Row>& rows) {

@@ -1,4 +1,4 @@
-// Tokenizer::EncodePieces: who wrote a text decides whether it can be a token.
+// Tokenizer::EncodePieces: the author of a text decides whether the text can become a token.
 #include <algorithm>
 #include <cstdlib>
 
@@ -88,10 +88,10 @@ TEST(EncodePieces, InvalidUtf8IsReplacedOnEachSideOfABorder) {
             *tokenizer.Encode("\uFFFD\uFFFD"));
 }
 
-// A tokenizer of a real kind, and the spellings that its conversations are marked with.
+// A tokenizer of a real kind, and the tokens that mark its turns.
 struct Case {
   const char* name;
-  const char* folder;  // in the repository; null: LATTE_TEST_TOKENIZER_DIR
+  const char* folder;  // in the repository; null: taken from LATTE_TEST_TOKENIZER_DIR
   std::vector<std::string> marks;
 };
 
@@ -199,7 +199,7 @@ INSTANTIATE_TEST_SUITE_P(
                           "<｜Assistant｜>", "<｜tool▁sep｜>", "<|EOT|>"}}),
     [](const auto& row) { return std::string(row.param.name); });
 
-// tiktoken encodes long runs in parts. A border of such parts must not fall into a mark.
+// tiktoken encodes long runs in parts. The border between two parts must not split a mark.
 TEST(EncodePieces, ALongMessageCannotBreakTheMarkAfterIt) {
   const Tokenizer tokenizer =
       Tokenizer::Load(std::string(LATTE_SOURCE_DIR) + "/tests/data/tokenizer/kimi_style").value();
