@@ -1,8 +1,8 @@
-// DeepSeek-V3.2, which has no template: the algorithm of its reference encoder.
+// DeepSeek-V3.2 has no template. This is the algorithm of its reference encoder.
 //
-// BOS; a system message is its text, then the tools; <U>TEXT<A> is followed by <think> where the
-// model is about to think and by </think> elsewhere; reasoning is kept only after the last message
-// of a user; calls and results are marked up with a token of their own (DSML).
+// The prompt begins with BOS. A system message is its text, then the tools. <U>TEXT<A> is followed
+// by <think> where the model should think and by </think> elsewhere. Reasoning is kept only after
+// the last message of a user. Calls and results are marked with a token of their own (DSML).
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -65,7 +65,8 @@ class Encoder {
     return BadMessage(ChatFormat::kDeepseekV32, i, why);
   }
 
-  // Tools and the response format belong to the first system message; there is one if they need it.
+  // Tools and the response format go into the first system message, which is added if there is
+  // none.
   void PlaceTools() {
     const auto is_system = [](const ChatMessage& m) { return m.role == "system"; };
     const bool needed = options_.tools || options_.response_format;
@@ -83,7 +84,8 @@ class Encoder {
     return -1;
   }
 
-  // The reference drops what developers said before the last user, where it drops reasoning.
+  // Where the reference encoder drops reasoning, it also drops developer messages before the last
+  // user message.
   void DropDevelopers() {
     const int64_t last = LastUser();
     std::vector<ChatMessage> kept;

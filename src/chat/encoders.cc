@@ -85,7 +85,7 @@ class V3Encoder {
     const ChatMessage& message = messages[i];
     const bool r1 = format_ == ChatFormat::kDeepseekR1;
     if (message.role == "user") {
-      in_outputs_ = false;  // the shipped templates leave them open here
+      in_outputs_ = false;  // the original templates leave them open here
       out_.Own(kUser).From(message.content.value_or(""));
     } else if (message.role == "assistant") {
       const bool follows_outputs = in_outputs_;
@@ -127,7 +127,7 @@ class V3Encoder {
   bool in_outputs_ = false;
 };
 
-// The tools of V3.1 stand at the end of the system text.
+// V3.1 puts the tools at the end of the system text.
 constexpr std::string_view kV31Tools = "\n\n## Tools\nYou have access to the following tools:\n";
 constexpr std::string_view kV31Format =
     "\nIMPORTANT: ALWAYS adhere to this exact format for tool use:\n"
@@ -175,7 +175,7 @@ Result<Text> EncodeV31(std::span<const ChatMessage> messages, const ChatOptions&
       after_user = true;
       after_outputs = false;
     } else if (message.role == "assistant") {
-      // Tool use belongs to the mode without thinking.
+      // V3.1 uses tools only in the mode without thinking.
       const bool thinks = message.prefix && options.thinks() && message.tool_calls.empty();
       if (after_user) out.Own(kAssistant).Own(thinks ? "<think>" : "</think>");
       const bool whole = after_outputs || !message.tool_calls.empty();

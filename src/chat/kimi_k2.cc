@@ -1,5 +1,5 @@
 // Kimi-K2: every turn is <|im_ROLE|>NAME<|im_middle|>TEXT<|im_end|>, without BOS. With thinking on,
-// the format of Kimi-K2-Thinking: reasoning stands before the text, and is kept only after the
+// the format is Kimi-K2-Thinking's: reasoning comes before the text, and is kept only after the
 // assistant's last answer without tool calls.
 #include <deque>
 
@@ -33,7 +33,7 @@ class Encoder {
       out_.Own(
           "<|im_system|>system<|im_middle|>You are Kimi, an AI assistant created by Moonshot "
           "AI.<|im_end|>");
-    size_t suffix = messages.size();  // reasoning is kept from here on
+    size_t suffix = messages.size();  // reasoning is kept from this message on
     while (suffix > 0 &&
            !(messages[suffix - 1].role == "assistant" && messages[suffix - 1].tool_calls.empty()))
       --suffix;
@@ -68,8 +68,8 @@ class Encoder {
     return {};
   }
 
-  // The thinking model repeats the ids it was given; the other numbers calls through the whole
-  // conversation and answers them in order.
+  // The thinking model repeats the ids that it was given. The other model numbers calls through the
+  // whole conversation and answers them in order.
   std::string ReturnId(const ChatMessage& message) {
     if (options_.thinks()) return message.tool_call_id.value_or("");
     if (waiting_.empty()) return CallId(message.name.value_or("unknown"), calls_);
@@ -93,7 +93,7 @@ class Encoder {
 
   const ChatOptions& options_;
   PromptWriter out_;
-  std::deque<std::string> waiting_;  // ids of calls without a result yet
+  std::deque<std::string> waiting_;  // ids of calls that still lack a result
   size_t calls_ = 0;
 };
 

@@ -22,7 +22,7 @@ ChatMessage Message(std::string role, std::string content) {
   return message;
 }
 
-// A conversation that shows how a format goes on after an answer.
+// A conversation that shows how a format continues after an answer.
 constexpr std::string_view kAnswer = "espresso";
 std::vector<ChatMessage> SampleChat() {
   return {Message("user", "?"), Message("assistant", std::string(kAnswer)), Message("user", "?")};
@@ -62,7 +62,7 @@ Result<std::vector<int32_t>> Encode(const Tokenizer& tokenizer, std::span<const 
   return tokenizer.EncodePieces(views);
 }
 
-// Whether `id` is a mark: a token that trusted text can spell and other text cannot.
+// Whether `id` is a mark: a token that text of the template can spell and text of a user cannot.
 bool IsMark(const Tokenizer& tokenizer, int32_t id) {
   const std::string_view text = tokenizer.TokenBytes(id);
   const TextPiece trusted{text, true};
@@ -94,7 +94,7 @@ Result<ChatPromptBuilder> ChatPromptBuilder::Create(const Tokenizer& tokenizer,
   return out;
 }
 
-// Not all formats have the role, which is the newer name of system messages. DeepSeek-V3.2 has it
+// Some formats lack the role "developer", the newer name of system messages. DeepSeek-V3.2 uses it
 // for a purpose of its own, and leaves it out when thinking.
 bool ChatPromptBuilder::ShowsDevelopers() const {
   const std::vector<ChatMessage> sample = {Message("developer", std::string(kAnswer)),
@@ -108,8 +108,8 @@ bool ChatPromptBuilder::ShowsDevelopers() const {
   return true;
 }
 
-// A name is a help to the model, and an earlier answer its own words; of what it is told and asked
-// nothing may be lost.
+// The model can do without names and without its own earlier answers, but not without instructions
+// and questions.
 bool ChatPromptBuilder::CanDoWithout(const Unshown& left, std::string_view role) const {
   if (!shows_messages_ || left.what == Unshown::What::kName) return true;
   return left.what == Unshown::What::kText && role == "assistant";
@@ -122,7 +122,7 @@ Result<std::vector<std::string>> ChatPromptBuilder::NotesOn(
   std::set<std::string> notes;
   for (const Unshown& left : FindUnshown(renderer_, messages, options, prompt)) {
     const std::string& role = messages[left.message].role;
-    // Results of tools are told apart by their ids and their order.
+    // The ids and the order identify the results of tools.
     if (left.what == What::kName && role == "tool") continue;
     const std::string_view what = left.what == What::kName   ? "the name"
                                   : left.what == What::kText ? "the text"
@@ -174,8 +174,8 @@ std::vector<std::string> ChatPromptBuilder::Caveats() const {
                       unused.size() > kListed ? ", …" : "")};
 }
 
-// A sample conversation shows it: the mark that stands right after an answer, white space aside. A
-// format that refuses the sample, or ends answers in another way, gives none.
+// Renders a sample conversation and finds the mark directly after an answer, ignoring white space.
+// Returns none if the format refuses the sample or ends answers in another way.
 std::optional<int32_t> ChatPromptBuilder::TokenAfterAnswers() const {
   constexpr std::string_view kAnswer = "espresso";
   const std::vector<ChatMessage> sample = {
@@ -195,7 +195,8 @@ std::optional<int32_t> ChatPromptBuilder::TokenAfterAnswers() const {
   return ids->front();
 }
 
-// Some formats show it where an answer begins (DeepSeek-V3.1), some only in the history (Kimi-K2).
+// Some formats show the switch where an answer begins (DeepSeek-V3.1), some only in the history
+// (Kimi-K2).
 bool ChatPromptBuilder::FindThinkingSwitch() const {
   const std::vector<ChatMessage> history = SampleChat();
   for (const size_t count : {size_t{1}, history.size()}) {

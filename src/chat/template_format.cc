@@ -29,13 +29,13 @@ Result<Value> CallValue(const ToolCall& call, bool arguments_are_text) {
                           {Key("function"), std::move(function)}});
 }
 
-// A message as transformers would pass it: what was not given is not there.
+// A message in the form that transformers passes to templates: members that are not set are absent.
 Result<Value> MessageValue(const ChatMessage& message, bool arguments_are_text) {
   std::vector<Dict::Entry> entries;
   entries.push_back({Key("role"), Outside(message.role)});
   entries.push_back({Key("content"), message.content ? Outside(*message.content) : Value()});
   if (message.reasoning) {
-    // Templates know it under either name.
+    // Templates use either name.
     entries.push_back({Key("reasoning_content"), Outside(*message.reasoning)});
   }
   if (!message.tool_calls.empty()) {
@@ -114,9 +114,9 @@ std::optional<std::string> ChatRenderer::RenderSampleCall(const CallForm& form) 
   return text->bytes();
 }
 
-// Some templates join a call's arguments to text, others go through them as a mapping or write them
-// with `tojson`, which would quote text a second time. A sample shows which one this is, and in
-// which form a call without text is written at all.
+// Some templates join a call's arguments to text; others iterate over them as a mapping or write
+// them with `tojson`, which would quote text a second time. A sample conversation shows which form
+// a template needs, and how it writes a call without text.
 CallForm ChatRenderer::FindCallForm() const {
   const auto has = [](const std::optional<std::string>& text, std::string_view part) {
     return text && text->find(part) != std::string::npos;

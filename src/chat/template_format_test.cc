@@ -86,7 +86,7 @@ TEST(Chat, TemplatesTrustThemselvesAndTheirTokens) {
   ASSERT_EQ(pieces.size(), 4u);
   EXPECT_EQ(pieces[0].text, "<bos>[");
   EXPECT_TRUE(pieces[0].trusted);
-  EXPECT_FALSE(pieces[1].trusted);  // the role is the caller's too
+  EXPECT_FALSE(pieces[1].trusted);  // the role comes from the caller too
   EXPECT_EQ(pieces[2].text, "]");
   EXPECT_EQ(pieces[3].text, "<bos>");
   EXPECT_FALSE(pieces[3].trusted);
@@ -125,7 +125,7 @@ TEST(Chat, ACallWithoutTextIsWrittenWhateverATemplateWantsInstead) {
     return std::pair(prompt(call), prompt(null));
   };
   const std::pair<std::string, std::string> same = {"f", "f"};
-  // As DeepSeek-V3's own template has it: a text, even an empty one, hides the calls.
+  // As in DeepSeek-V3's own template: a text, even an empty one, hides the calls.
   EXPECT_EQ(prompts("{% if m.content is none %}{{ m.tool_calls[0].function.name }}{% else %}"
                     "{{ m.content }}{% endif %}"),
             same);

@@ -1,4 +1,4 @@
-// Binding of arguments, case, and the tests; see call.h.
+// Binding of arguments, changes of case, and the tests; see call.h.
 #include "src/jinja/call.h"
 
 #include <algorithm>
@@ -82,7 +82,7 @@ std::optional<bool> KindTest(std::string_view name, const Value& value) {
   return {};
 }
 
-// The operator that a comparing test stands for; empty if it is none.
+// The operator that a comparison test stands for; empty if the test is not a comparison.
 std::string_view OperatorOf(std::string_view name) {
   constexpr std::pair<std::string_view, std::string_view> kNames[] = {
       {"eq", "=="}, {"equalto", "=="}, {"ne", "!="}, {"lt", "<"},         {"lessthan", "<"},

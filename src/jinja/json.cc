@@ -114,7 +114,8 @@ class Parser {
     int64_t integer = 0;
     double real = 0;
     if (is_float) {
-      // Out of range is infinity or zero in Python; a number like that has no place in a prompt.
+      // Python reads a number out of range as infinity or zero. Such a number has no place in a
+      // prompt.
       if (std::from_chars(first, last, real).ec != std::errc()) return Bad("a smaller number");
       return Value::Float(real);
     }
@@ -200,7 +201,7 @@ void AppendQuoted(std::string_view text, bool ensure_ascii, std::string* out) {
   *out += '"';
 }
 
-// Depth is bounded by the depth of values.
+// The depth of values bounds the recursion.
 class Writer {
  public:
   Writer(const JsonStyle& style, Budget* budget, std::string* out)
@@ -237,7 +238,7 @@ class Writer {
  private:
   Status Spend(size_t before) {
     LATTE_RETURN_IF_ERROR(budget_->SpendString(out_->size()));
-    // SpendString counted all of it; only what is new has been made.
+    // SpendString counted the whole string, but only its end is new.
     return budget_->Spend(0, -static_cast<int64_t>(before));
   }
 

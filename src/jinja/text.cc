@@ -48,7 +48,7 @@ namespace {
 
 bool Continues(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
 
-// Where the code point that ends at `end` begins.
+// The offset where the code point that ends at `end` begins.
 size_t Before(std::string_view utf8, size_t end) {
   do --end;
   while (end > 0 && Continues(utf8[end]));
@@ -83,7 +83,7 @@ Text Strip(const Text& text, std::optional<std::string_view> chars, bool left, b
   const std::string_view bytes = text.bytes();
   const auto removable = [&](size_t begin, size_t end) {
     if (!chars) return SpaceAt(bytes, begin) > 0;
-    // A whole code point is looked for: valid UTF-8 cannot match in the middle of another one.
+    // The search is for a whole code point: valid UTF-8 cannot match in the middle of another one.
     return chars->find(bytes.substr(begin, end - begin)) != std::string_view::npos;
   };
   size_t begin = 0;
@@ -169,7 +169,7 @@ std::vector<Text> SplitLines(const Text& text) {
 
 namespace {
 
-// Calls f(begin, end) for each place that replace() replaces; an empty `from` matches around every
+// Calls f(begin, end) for each match that replace() replaces. An empty `from` matches around every
 // code point, as in Python.
 template <class F>
 void ForEachMatch(std::string_view bytes, std::string_view from, int64_t max_count, F f) {
@@ -188,7 +188,7 @@ void ForEachMatch(std::string_view bytes, std::string_view from, int64_t max_cou
 }  // namespace
 
 size_t MostParts(std::string_view utf8) {
-  // Every space or end of line begins with one of these bytes.
+  // Every space and every end of line begins with one of these bytes.
   return 1 + static_cast<size_t>(std::count_if(utf8.begin(), utf8.end(), [](char c) {
            const auto byte = static_cast<unsigned char>(c);
            return byte <= 0x20 || byte == 0xC2 || (byte >= 0xE1 && byte <= 0xE3);

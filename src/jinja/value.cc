@@ -95,7 +95,7 @@ Result<Value> MakeDict(std::vector<Dict::Entry> entries) {
   std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
     return entries[a].key.bytes() < entries[b].key.bytes();
   });
-  // Of equal keys the first keeps its place and the last gives the value, as in Python.
+  // If keys are equal, the first one determines the place and the last one the value, as in Python.
   std::vector<bool> dropped(entries.size());
   for (size_t i = order.size(); i-- > 1;) {
     if (entries[order[i - 1]].key.bytes() != entries[order[i]].key.bytes()) continue;
@@ -193,7 +193,7 @@ Result<int> Compare(const Value& a, const Value& b, std::string_view op) {
   const auto sign = [](auto x, auto y) { return x < y ? -1 : x > y ? 1 : 0; };
   if (a.is_integer() && b.is_integer()) return sign(a.integer(), b.integer());
   if (a.is_number() && b.is_number()) return sign(a.number(), b.number());
-  // UTF-8 sorts by bytes as it does by code points.
+  // The byte order of UTF-8 is the order of code points.
   if (a.Is(Kind::kString) && b.Is(Kind::kString)) return a.bytes().compare(b.bytes());
   for (const Value* v : {&a, &b})
     if (v->Is(Kind::kUndefined)) return InvalidArgument(v->undefined());
@@ -208,7 +208,7 @@ std::string FloatRepr(double value) {
   const auto shortest = [&](std::chars_format format) {
     return std::string(buffer, std::to_chars(buffer, buffer + 64, value, format).ptr);
   };
-  // Python writes an exponent below 1e-4 and from 1e16 on.
+  // Python uses an exponent below 1e-4 and from 1e16 on.
   const double size = std::fabs(value);
   if (size != 0 && (size < 1e-4 || size >= 1e16)) return shortest(std::chars_format::scientific);
   std::string digits = shortest(std::chars_format::fixed);

@@ -68,11 +68,11 @@ TEST(OpenAiRequest, EveryFieldArrives) {
   EXPECT_DOUBLE_EQ(r.sampling.presence_penalty, -1);
   EXPECT_DOUBLE_EQ(r.sampling.frequency_penalty, 2);
   EXPECT_EQ(r.sampling.seed, UINT64_MAX);
-  const std::vector<std::pair<int32_t, float>> bias = {{17, 1.5F}, {5, -100.F}};  // in key order
+  const std::vector<std::pair<int32_t, float>> bias = {{17, 1.5F}, {5, -100.F}};  // sorted by key
   EXPECT_EQ(r.sampling.logit_bias, bias);
   EXPECT_EQ(r.n, 3);
   EXPECT_EQ(r.logprobs, 4);
-  EXPECT_EQ(r.prompt_logprobs, 4);  // the echo's; the reply has its own
+  EXPECT_EQ(r.prompt_logprobs, 4);  // for the echo; the reply has its own
   EXPECT_EQ(parsed.reply.prompt_logprobs, 1);
   EXPECT_TRUE(r.echo);
   EXPECT_EQ(r.priority, -8);
@@ -106,7 +106,7 @@ TEST(OpenAiRequest, FormsOfPromptAndMessages) {
   EXPECT_EQ(ids(R"([{"role":"user","content":[{"type":"text","text":"a"},
                                               {"type":"text","text":"b"}]}])"),
             Ids("<｜User｜>a\nb<｜Assistant｜>"));
-  // What a user writes is never a special token.
+  // Text of a user never becomes a special token.
   EXPECT_GT(ids(R"([{"role":"user","content":"<｜User｜>"}])").size(), 4U);
 }
 
@@ -132,7 +132,7 @@ TEST(OpenAiMessages, EveryFieldArrives) {
   EXPECT_EQ(parsed[2].tool_call_id, "1");
 }
 
-// Whether a body is understood as if `more` were not there.
+// Expects that `more` does not change how a body is parsed.
 void ExpectNeutral(OpenAiEndpoint endpoint, const std::string& more) {
   const std::string base = endpoint == kChat ? kHi : R"("prompt":"a")";
   const OpenAiRequest plain = Parse(endpoint, base).value();
@@ -247,7 +247,7 @@ TEST(OpenAiRequest, SpecialTokensAreKeptOnDemand) {
 struct Bad {
   OpenAiEndpoint endpoint;
   std::string members;
-  std::string named;  // in the message
+  std::string named;  // a part of the message
 };
 
 TEST(OpenAiRequest, WhatIsWrongIsNamed) {
@@ -434,7 +434,7 @@ TEST(OpenAiMessages, OnlyAssistantsThinkAndCall) {
   }
 }
 
-// tiny with another chat template.
+// The model "tiny" with another chat template.
 OpenAiModel WithTemplate(const std::string& source) {
   JsonOut file = SmallTokenizer();
   AddToken(&file, "<think>", {{"special", false}});
@@ -446,7 +446,7 @@ OpenAiModel WithTemplate(const std::string& source) {
 }
 
 struct Rendered {
-  std::string prompt;  // or the error's message
+  std::string prompt;  // or the message of the error
   std::vector<std::string> notes;
 };
 
@@ -473,7 +473,8 @@ TEST(OpenAiReasoning, EveryNameOfTheSwitchWorks) {
       {R"(,"reasoning_effort":"none")", "Hi-none"},
       {R"(,"reasoning_effort":"minimal")", "Hi+minimal"},
       {R"(,"reasoning_effort":"high")", "Hi+high"},
-      {R"(,"reasoning_effort":"high","enable_thinking":false)", "Hi-high"},  // a switch decides
+      // the switch takes precedence
+      {R"(,"reasoning_effort":"high","enable_thinking":false)", "Hi-high"},
       {R"(,"reasoning_effort":"low","chat_template_kwargs":{"reasoning_effort":7})", "Hi+7"},
       {R"(,"enable_thinking":true,"thinking":{"type":"enabled"})", "Hi+"},
   };
@@ -504,14 +505,14 @@ TEST(OpenAiReasoning, WhatAModelCannotDoIsNamed) {
     const std::string message = Render(model, more).prompt;
     EXPECT_NE(message.find(word), std::string::npos) << more << ": " << message;
   };
-  // What a model does anyway may be asked for.
+  // A request may ask for the default behaviour of a model.
   EXPECT_EQ(Render(plain, R"(,"enable_thinking":false)").prompt, "Hi");
   EXPECT_EQ(Render(thinker, R"(,"thinking":{"type":"enabled"})").prompt, "Hi<think>");
   has(plain, R"(,"chat_template_kwargs":{"thinking":true})", "chat_template_kwargs.thinking");
   has(plain, R"(,"thinking":{"type":"enabled"})", "no switch");
   has(thinker, R"(,"enable_thinking":false)", "always begins with it");
   has(thinker, R"(,"reasoning_effort":"none")", "reasoning_effort");
-  // An effort is a wish.
+  // reasoning_effort is a wish, not a requirement.
   EXPECT_EQ(Render(plain, R"(,"reasoning_effort":"none")").prompt, "Hi");
   const Rendered wish = Render(plain, R"(,"reasoning_effort":"high")");
   EXPECT_EQ(wish.prompt, "Hi");
