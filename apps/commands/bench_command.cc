@@ -11,7 +11,7 @@ namespace latte {
 
 namespace {
 
-// The files are gone once they are loaded: whatever ends the bench leaves none of them.
+// The files are deleted as soon as they are loaded, so none remain however the bench ends.
 Result<std::unique_ptr<Model>> LoadSynthetic(const std::string& text, int threads) {
   LATTE_ASSIGN_OR_RETURN(const SynthSpec spec, ParseSynthSpec(text));
   LATTE_ASSIGN_OR_RETURN(const Interrupts interrupts, Interrupts::Catch({SIGINT, SIGTERM, SIGHUP}));

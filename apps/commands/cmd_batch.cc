@@ -1,4 +1,4 @@
-// latte batch: a file of requests in, a file of results out.
+// latte batch: reads a file of requests and writes a file of results.
 #include <csignal>
 #include <cstdio>
 
@@ -23,7 +23,7 @@ struct BatchFlags {
 
 Status Answer(Batch* batch, const EngineOptions& options, const OpenAiModel& model) {
   LATTE_ASSIGN_OR_RETURN(const Interrupts interrupts, Interrupts::Catch({SIGINT, SIGTERM, SIGHUP}));
-  if (options.cache_bytes > 0) {  // by default the engine refuses what does not fit
+  if (options.cache_bytes > 0) {  // by default the engine refuses a cache that does not fit
     LATTE_ASSIGN_OR_RETURN(const std::string dir, ResolveModelPath(options.model));
     WarnIfLarge(dir);
   }
@@ -44,7 +44,7 @@ Status Answer(Batch* batch, const EngineOptions& options, const OpenAiModel& mod
 }
 
 Status BatchCommand(const BatchFlags& flags) {
-  // Results that are to be overwritten are safe until flags and model are known to be right.
+  // Existing results are not overwritten before flags and model are known to be valid.
   LATTE_ASSIGN_OR_RETURN(const EngineOptions options, flags.engine.Options(flags.model));
   LATTE_ASSIGN_OR_RETURN(OpenAiModel model, OpenAiModel::Load(flags.model));
   model.seed = flags.seed;

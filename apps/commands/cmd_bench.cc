@@ -1,4 +1,4 @@
-// latte bench: how fast kernels and layers are, next to what the processor can do.
+// latte bench: speed of kernels and layers, compared with the peak of the processor.
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -17,7 +17,7 @@
 namespace latte {
 namespace {
 
-// A record as one JSON object, or as lines of a key and its value.
+// Prints a record as one JSON object, or one line per key.
 Status PrintRecord(const JsonOut& record, bool json) {
   if (json) return Print(Dump(record) + "\n");
   std::string table;
@@ -109,7 +109,7 @@ struct CalibrateFlags {
   Result<JsonOut> Run(const Machine& machine) const {
     if (out.empty())
       return InvalidArgument("--out: expected a file, as there is no home to keep one in");
-    std::error_code ignored;  // a folder that cannot be made shows in the next line
+    std::error_code ignored;  // if the folder cannot be made, the next line fails
     std::filesystem::create_directories(std::filesystem::path(out).parent_path(), ignored);
     LATTE_RETURN_IF_ERROR(MayReplace(out, RatesFile()));
     LATTE_ASSIGN_OR_RETURN(const MlaRates rates, MeasureRates(options, machine));

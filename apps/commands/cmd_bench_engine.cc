@@ -1,4 +1,4 @@
-// latte bench batch|prefix|determinism: what the engine makes of many requests.
+// latte bench batch|prefix|determinism: the engine with many requests.
 #include "apps/commands/bench_command.h"
 #include "src/jobs/bench/bench_engine.h"
 

@@ -1,4 +1,4 @@
-// latte bench steps, simulation: what the simulation is made of, and how true it is.
+// latte bench steps, simulation: measures the costs that a simulation needs, and its accuracy.
 #include "apps/commands/bench_command.h"
 #include "apps/flags/trace_flags.h"
 #include "apps/record_file.h"

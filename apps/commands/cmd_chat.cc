@@ -1,5 +1,5 @@
-// latte chat: a conversation, in a terminal or through a pipe. Standard output carries answers and
-// nothing else; prompts, notes and errors go to standard error.
+// latte chat: a conversation, in a terminal or through a pipe. Standard output carries only
+// answers; prompts, notes and errors go to standard error.
 #include <csignal>
 #include <cstdio>
 #include <set>
@@ -38,10 +38,10 @@ struct ChatFlags {
 
 void Note(std::string_view text) { std::fputs(fmt::format("{}\n", text).c_str(), stderr); }
 
-// The conversation as the user meets it.
+// The interactive loop of a conversation.
 class ChatLoop {
  public:
-  // `interrupts` has a descriptor in a terminal only.
+  // `interrupts` has a descriptor only in a terminal.
   ChatLoop(ChatSession* chat, const Interrupts& interrupts, const ChatFlags& flags, int64_t context)
       : chat_(chat),
         interrupts_(interrupts),
@@ -49,14 +49,14 @@ class ChatLoop {
         context_(context),
         terminal_(interrupts.fd() >= 0) {}
 
-  // Errors: in a pipe the first one ends the program; in a terminal only lost input or output does.
+  // Errors: in a pipe, the first error; in a terminal, only lost input or output.
   Status Run() {
     if (terminal_)
       Note(fmt::format("{}: type a message; /help lists commands, Ctrl-D leaves", flags_.model));
     LineReader reader(STDIN_FILENO, interrupts_.fd());
     std::string line;
     while (true) {
-      interrupts_.Take();  // one that came after the answer had ended
+      interrupts_.Take();  // discards one that arrived after the end of the answer
       if (terminal_) std::fputs("> ", stderr);
       LATTE_ASSIGN_OR_RETURN(const LineReader::Event event, reader.Next(&line));
       if (event == LineReader::Event::kInterrupted) {
@@ -146,7 +146,7 @@ class ChatLoop {
   const ChatFlags& flags_;
   int64_t context_;
   bool terminal_;
-  std::set<std::string> noted_;  // each once
+  std::set<std::string> noted_;  // notes that were shown already
 };
 
 Result<int64_t> ContextFor(const ChatFlags& flags, int64_t max_position) {
@@ -167,7 +167,7 @@ Status ChatCommand(const ChatFlags& flags) {
   LATTE_ASSIGN_OR_RETURN(const int64_t context,
                          ContextFor(flags, opened.model->config().max_position));
   LATTE_ASSIGN_OR_RETURN(EngineOptions options, flags.engine.Options(flags.model));
-  options.prefix_cache = true;  // a turn's prompt begins with the turns before
+  options.prefix_cache = true;  // the prompt of a turn begins with the earlier turns
   LATTE_ASSIGN_OR_RETURN(const Settings engine_settings,
                          SettleForOne(options, opened.model->config(), opened.machine, context));
   Interrupts interrupts;

@@ -1,4 +1,4 @@
-// latte eval: what a model can do, in numbers.
+// latte eval: measures what a model can do.
 #include <cstdio>
 
 #include <fmt/format.h>
@@ -23,7 +23,7 @@ struct EvalFlags {
   EngineFlags engine;
 };
 
-// The grammar of the model that `name` names; read before the weights, which may be large.
+// The story grammar of the model `name`. It is read before the weights, which may be large.
 Result<StoryGrammar> LoadGrammar(const std::string& name) {
   LATTE_ASSIGN_OR_RETURN(const std::string dir, ResolveModelPath(name));
   const std::string path = dir + "/story_grammar.json";
@@ -35,7 +35,7 @@ Result<StoryGrammar> LoadGrammar(const std::string& name) {
   return StoryGrammar::Load(path);
 }
 
-// One line per skill on standard error, kept up to date where it can be.
+// One line per skill on standard error, updated in place on a terminal.
 void ShowProgress(std::string_view skill, int64_t done, int64_t items) {
   const bool terminal = isatty(STDERR_FILENO) != 0;
   if (!terminal && done != items) return;

@@ -1,4 +1,4 @@
-// latte inspect: what a model is, what it weighs, what its cache costs, which kernels would run it.
+// latte inspect: the shape of a model, its size, its cache size, and the kernels that would run it.
 #include <fmt/format.h>
 
 #include "apps/flags/command.h"
@@ -26,7 +26,7 @@ std::string Thousands(int64_t n) {
   return digits;
 }
 
-// The report as lines a person reads: nested objects are indented.
+// Appends the report as text: nested objects are indented.
 void Render(const JsonOut& value, int indent, std::string& out) {
   for (const auto& [key, item] : value.items()) {
     if (item.is_object()) {
@@ -49,7 +49,7 @@ std::string RenderKernels(const JsonOut& rows) {
   return out;
 }
 
-// The table that a path is chosen from.
+// The table of costs that decides the attention path.
 std::string RenderPath(const JsonOut& table) {
   std::string out = fmt::format(
       "\nattention of {} new tokens behind {} cached ones, {} layers\n  {:<10} {:>14} "

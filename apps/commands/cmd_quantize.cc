@@ -1,4 +1,4 @@
-// latte quantize: a smaller copy of a checkpoint.
+// latte quantize: writes a smaller copy of a checkpoint.
 #include <csignal>
 
 #include <fmt/format.h>
@@ -40,7 +40,7 @@ std::string Summary(const QuantizeFlags& flags, const QuantizeReport& report) {
 Status QuantizeCommand(const QuantizeFlags& flags) {
   LATTE_ASSIGN_OR_RETURN(const QuantScheme scheme, ParseQuantScheme(flags.to, flags.group));
   LATTE_ASSIGN_OR_RETURN(const std::string dir, ResolveModelPath(flags.model));
-  // Before threads start, which leave signals to this one.
+  // Must precede the start of threads, so that this thread receives the signals.
   LATTE_ASSIGN_OR_RETURN(const Interrupts interrupts, Interrupts::Catch({SIGINT, SIGTERM, SIGHUP}));
   ThreadPool threads(flags.threads);
   QuantizeOptions options = {.force = flags.force};

@@ -1,4 +1,4 @@
-// latte run: a prompt in, text out as it is made.
+// latte run: generates text for a prompt and prints it token by token.
 #include <cstdio>
 
 #include <fmt/format.h>
@@ -22,7 +22,7 @@ struct RunFlags {
   bool json = false;
   bool stats = false;
   SamplingFlags sampling;
-  StopConditions stop;  // but for max_tokens
+  StopConditions stop;  // all conditions except max_tokens
   bool check_weights = false;
   EngineFlags engine;
 
@@ -45,7 +45,7 @@ Result<std::string> PromptText(const RunFlags& flags) {
   return ReadText("-");
 }
 
-// Room for the prompt and the answer, within what the model was made for.
+// The context size: prompt and answer, limited by the model's maximum.
 Result<int64_t> ContextFor(int64_t prompt, int64_t max_new, int64_t max_position) {
   if (max_new < 1) return InvalidArgument(fmt::format("-n: expected 1 or more, found {}", max_new));
   if (prompt >= max_position)
@@ -89,7 +89,7 @@ void PrintStats(const JsonOut& stats) {
       stderr);
 }
 
-// The answer; without --json it is printed as soon as it is certain.
+// Generates the answer. Without --json, prints text as soon as later tokens cannot change it.
 Result<Completion> Answer(EngineCore& core, Request request, bool print) {
   Status printed;
   LATTE_ASSIGN_OR_RETURN(Completion answer,

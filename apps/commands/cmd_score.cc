@@ -44,7 +44,7 @@ Status PrintResult(const ScoreFlags& flags, std::span<const int32_t> ids,
   const double mean =
       result.logprobs.empty() ? 0 : result.total / static_cast<double>(result.logprobs.size());
   if (flags.json) {
-    JsonOut logprobs = JsonOut::array({nullptr});  // nothing precedes the first token
+    JsonOut logprobs = JsonOut::array({nullptr});  // no token precedes the first one
     for (const double p : result.logprobs) logprobs.push_back(p);
     const JsonOut out = {{"model", flags.model},
                          {"tokens", ids},
@@ -74,7 +74,7 @@ Status ScoreCommand(const ScoreFlags& flags) {
   LATTE_ASSIGN_OR_RETURN(const Settings settings,
                          SettleForOne(options, config, opened.machine,
                                       std::max<int64_t>(1, static_cast<int64_t>(ids.size()))));
-  // A file that is being written is taken back; without one there is nothing to tidy up.
+  // Needed only with an output file, which is removed on interruption.
   Interrupts interrupts;
   if (flags.logits) {
     LATTE_ASSIGN_OR_RETURN(interrupts, Interrupts::Catch({SIGINT, SIGTERM, SIGHUP}));

@@ -1,4 +1,4 @@
-// latte simulate: what an engine would make of a trace, without computing it.
+// latte simulate: predicts how an engine would serve a trace, without computing tokens.
 #include <fmt/format.h>
 
 #include "apps/flags/trace_flags.h"

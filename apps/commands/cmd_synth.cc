@@ -1,4 +1,4 @@
-// latte synth: a checkpoint of a real shape with random weights.
+// latte synth: writes a checkpoint of a published shape with random weights.
 #include <csignal>
 
 #include <fmt/format.h>
@@ -27,7 +27,7 @@ Status SynthCommand(const SynthFlags& flags) {
   SynthSpec spec = flags.spec;
   spec.shape = flags.shape;
   LATTE_ASSIGN_OR_RETURN(spec.format, ParseSynthFormat(flags.dtype));
-  // Before threads start, which leave signals to this one.
+  // Must precede the start of threads, so that this thread receives the signals.
   LATTE_ASSIGN_OR_RETURN(const Interrupts interrupts, Interrupts::Catch({SIGINT, SIGTERM, SIGHUP}));
   ThreadPool threads(flags.threads);
   WriterOptions options = {.force = flags.force};

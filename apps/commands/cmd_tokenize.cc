@@ -1,4 +1,4 @@
-// latte tokenize: text to ids and back.
+// latte tokenize: converts text to ids and back.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

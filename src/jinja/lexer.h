@@ -32,8 +32,7 @@ struct Token {
   uint32_t offset = 0;
 };
 
-// Replaces every kind of newline by "
-// " and removes one at the very end, as Jinja2 does.
+// Replaces every kind of newline by "\n" and removes one at the very end, as Jinja2 does.
 std::string NormaliseNewlines(std::string_view source);
 
 // "chat template, line 3, column 7: "

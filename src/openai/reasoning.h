@@ -1,12 +1,13 @@
-// How clients ask for reasoning, or for none: the many names that servers gave one switch.
+// The fields with which clients switch reasoning on and off. Each server has its own:
 //
 //   chat_template_kwargs: {"thinking": true}, {"enable_thinking": true}   vLLM, SGLang
 //   enable_thinking: true                                                Qwen's API
 //   thinking: {"type": "enabled"}                                        DeepSeek's and GLM's API
 //   reasoning_effort: "high"                                             OpenAI's API
 //
-// Switches must agree. An effort is a wish: none switches reasoning off and all else on, where no
-// switch says otherwise and the model has the choice; templates see it as reasoning_effort.
+// Switches must agree. An effort is a wish: if no switch is given and the model has the choice,
+// "none" turns reasoning off and any other effort turns it on. Templates see it as
+// reasoning_effort.
 #pragma once
 
 #include <optional>

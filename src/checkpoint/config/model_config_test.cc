@@ -37,14 +37,14 @@ ModelConfig Parsed(const JsonOut& json) {
   return config.value_or(ModelConfig());
 }
 
-// Changes of a config: JSON pointer and new value; an empty value removes the key.
+// Changes of a config as JSON pointer and new value; an empty value removes the key.
 using Edits = std::vector<std::pair<const char*, const char*>>;
 
 JsonOut Edited(const std::string& model, const Edits& edits) {
   JsonOut json = Published(model);
   for (const auto& [pointer, value] : edits) {
     if (*value == '\0')
-      json.erase(pointer + 1);  // keys of the top level only
+      json.erase(pointer + 1);  // only keys of the top level are removed
     else
       json[JsonOut::json_pointer(pointer)] = JsonOut::parse(value);
   }
@@ -350,7 +350,7 @@ TEST(ModelConfig, IgnoresWhatItNeedNotKnow) {
                                              {"/unknown", "[1]"}}));  // C16
   EXPECT_EQ(c.mla.qk(), 192);
   EXPECT_EQ(Parsed(Edited("v3", {{"/max_position_embeddings", "1000000000000"}})).max_position,
-            1'000'000'000'000);  // C10: what fits is the cache's question
+            1'000'000'000'000);  // C10: only the cache limits the context
 }
 
 TEST(ModelConfig, ReadsFlags) {
