@@ -23,7 +23,7 @@ int64_t SecondsNow() {
 }
 
 Status CheckPaths(const BatchFiles& files) {
-  std::error_code none;  // of an output that is not there yet
+  std::error_code none;  // the output may not exist yet
   if (std::filesystem::equivalent(files.input, files.output, none))
     return InvalidArgument(files.output + ": expected an output file other than the input");
   return {};
@@ -64,7 +64,7 @@ Result<Batch> Batch::Open(const BatchFiles& files) {
                                                                [&](const std::string& id) {
                                                                  return ids.contains(id);
                                                                }));
-  if (lines.empty()) LATTE_RETURN_IF_ERROR(output.Close());  // no result will ever come
+  if (lines.empty()) LATTE_RETURN_IF_ERROR(output.Close());  // there will be no results
   return Batch(std::move(file), std::move(lines), std::move(output));
 }
 
@@ -104,7 +104,8 @@ Status Batch::Run(Engine* engine, const OpenAiModel& model, const BatchHooks& ho
 }
 
 Status Batch::SubmitMore(Engine* engine, const OpenAiModel& model) {
-  // A full queue takes long to read: a look at Ctrl-C comes once a step, so steps must begin soon.
+  // A full queue takes long to read, and Ctrl-C is checked once per step, so the first step must
+  // come soon.
   constexpr int kMostAtOnce = 64;
   for (int i = 0; i < kMostAtOnce; ++i) {
     LATTE_ASSIGN_OR_RETURN(const bool more, SubmitNext(engine, model));

@@ -17,7 +17,7 @@ constexpr int kRuns = 5;
 constexpr int64_t kD = 5120;
 constexpr int64_t kCq = 1536;
 
-// A product with random bf16 weights, larger than what caches hold.
+// A product with random bf16 weights that are larger than the caches.
 class RandomProduct {
  public:
   RandomProduct(int64_t rows, int64_t columns, int64_t batch)
@@ -84,7 +84,7 @@ Result<JsonOut> BenchAbsorption(const AbsorptionOptions& o, const Machine& machi
       Form{"AM_CC_ME", w_qr.bytes() + w_uq_uk.bytes() + w_uv_o.bytes(), latent_cache}};
   ThreadPool threads(o.threads);
   const Exec exec{&threads, &machine};
-  for (int run = -1; run < kRuns; ++run) {  // the first one warms up
+  for (int run = -1; run < kRuns; ++run) {  // the first run warms up
     const double outer = w_q.Run(exec) + w_o.Run(exec);
     const double copy = latents->CopyRows(o.context, exec);
     const std::array seconds = {

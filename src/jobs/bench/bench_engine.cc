@@ -33,18 +33,18 @@ Request Greedy(std::vector<int32_t> tokens, int64_t gen) {
   return r;
 }
 
-// The other half is for weights and whatever else runs.
+// The other half is for weights and other programs.
 MemoryRoom HalfOfMemory() {
   const std::optional<int64_t> available = AvailableMemory();
   return {available ? std::optional(*available / 2) : std::nullopt};
 }
 
-// An engine whose answers only count.
+// An engine whose answers are only counted.
 struct Bed {
   std::unique_ptr<EngineCore> core;
-  int64_t first_tokens = 0;  // answers that have begun
+  int64_t first_tokens = 0;  // number of answers that have begun
   int64_t ended = 0;
-  Error error;  // of the last answer that failed
+  Error error;  // error of the last answer that failed
 
   static Result<std::unique_ptr<Bed>> Make(const Model& model, const Machine& machine,
                                            const EngineOptions& options) {
@@ -63,7 +63,7 @@ struct Bed {
     return bed;
   }
 
-  // Steps until `done`. Errors: of a request that failed.
+  // Runs steps until `done`. Errors: of a request that failed.
   template <class F>
   Status RunUntil(const F& done) {
     while (!done()) {
@@ -91,7 +91,7 @@ EngineOptions WithRoom(EngineOptions options, int64_t sequences, int64_t tokens_
   return options;
 }
 
-// An engine with so many sequences, all of them decoding, and what its steps took.
+// An engine in which all sequences decode, and the times of its steps.
 struct BatchRun {
   int64_t batch = 0;
   std::unique_ptr<Bed> bed;
@@ -141,10 +141,11 @@ struct BatchRun {
   }
 };
 
-// Runs all prompts, so that the next step is a decode of every sequence.
+// Processes all prompts, so that the next step is a decode step of every sequence.
 Result<BatchRun> StartBatch(const Model& model, const BenchBatchOptions& options,
                             const Machine& machine, int64_t batch) {
-  // Two steps more than are measured: one before, one so that nobody ends while it counts.
+  // Two more steps than are measured: one before, and one so that no sequence ends during the
+  // measurement.
   const int64_t gen = options.gen + 2;
   BatchRun run{batch, nullptr};
   LATTE_ASSIGN_OR_RETURN(
@@ -153,7 +154,7 @@ Result<BatchRun> StartBatch(const Model& model, const BenchBatchOptions& options
   EngineCore& core = *run.bed->core;
   for (int64_t b = 0; b < batch; ++b) {
     const auto stream = static_cast<uint64_t>(b);
-    // Those that begin earlier would end earlier.
+    // A sequence that begins earlier would end earlier, so it gets more tokens.
     Request r =
         Greedy(RandomTokens(options.prompt, model.config().vocab, stream),
                gen + CeilDiv(options.prompt * batch, core.settings().options.max_batch_tokens));
@@ -206,7 +207,7 @@ Result<JsonOut> FirstTokens(const Model& model, const BenchPrefixOptions& o,
 
 struct Level {
   std::string name;
-  bool scarce = false;  // memory for half of the requests
+  bool scarce = false;  // memory for only half of the requests
   std::vector<double> seconds = {};
   int64_t preemptions = 0;
 };

@@ -35,19 +35,19 @@ std::vector<int32_t> RandomTokens(int64_t count, int64_t vocab) {
   return out;
 }
 
-// Milliseconds of each op per `runs`.
+// Milliseconds of each op, divided by `runs`.
 JsonOut PartsJson(const OpTimes& times, double runs) {
   JsonOut out = JsonOut::object();
   for (const auto& [op, use] : times) out[std::string(op)] = use.seconds * 1e3 / runs;
   return out;
 }
 
-// Times of a phase, and ceilings taken in turn with them.
+// Times of a phase, interleaved with samples of the ceilings.
 struct Phase {
   std::vector<double> seconds;
   OpTimes times;
   Ceilings ceilings;
-  double sampled = 0;  // when ceilings were last taken, in seconds measured since
+  double sampled = 0;  // measured seconds since the last sample of the ceilings
 
   void Add(double time, const Exec& exec) {
     seconds.push_back(time);
@@ -56,7 +56,7 @@ struct Phase {
     ceilings.Sample(exec, /*dram=*/true);
     sampled = 0;
   }
-  // `tokens` of them are what one time is of.
+  // `tokens` is the number of tokens of one time.
   JsonOut Json(int64_t tokens) const {
     const auto runs = static_cast<double>(seconds.size());
     const double median = Median(seconds);
@@ -80,7 +80,7 @@ struct Phase {
   }
 };
 
-// Sequences of one depth over a model.
+// Sequences of one depth in a model.
 class Bed {
  public:
   Bed(const Model& model, const BenchModelOptions& options, LatentCache cache, const Exec& exec)
@@ -100,7 +100,7 @@ class Bed {
     FillDepth();
   }
 
-  // A prompt of the first sequence behind its depth.
+  // Runs a prompt of the first sequence after its cached tokens.
   double Prompt(const MlaRates& rates) {
     const MlaPath path =
         ChoosePath(model_.config().mla, {options_.prompt, options_.depth}, rates).path;
@@ -115,10 +115,10 @@ class Bed {
     });
   }
 
-  // Step `g` of all sequences.
+  // Runs step `g` of all sequences.
   double Step(int64_t g) {
     std::vector<SequenceWork> work;
-    for (int64_t b = 0; b < options_.batch; ++b)  // tokens of its own, and so experts of its own
+    for (int64_t b = 0; b < options_.batch; ++b)  // different tokens choose different experts
       work.push_back({Tokens(b * options_.gen + g, 1), options_.depth + g, MlaPath::kAbsorbed,
                       pages_[static_cast<size_t>(b)]});
     return SecondsOf([&] { runner_.Logits(runner_.Forward(work)); });
@@ -131,7 +131,7 @@ class Bed {
     return std::span(tokens_).subspan(static_cast<size_t>(begin), static_cast<size_t>(count));
   }
 
-  // One page of rows as the model writes them, copied to all others.
+  // Copies one page of rows, written by the model, to all others.
   void FillDepth() {
     if (options_.depth == 0) return;
     const SequenceWork work{Tokens(0, kPageTokens), 0, MlaPath::kLatent, pages_[0]};

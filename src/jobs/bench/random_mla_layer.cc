@@ -18,7 +18,7 @@ namespace {
 
 constexpr int64_t kPageTokens = 64;
 
-// Page ids of one sequence in an order that is not that of memory.
+// Page ids of one sequence in an order that differs from the order in memory.
 std::vector<int32_t> ShuffledPages(int64_t first, int64_t count) {
   std::vector<int32_t> out(static_cast<size_t>(count));
   std::iota(out.begin(), out.end(), static_cast<int32_t>(first));
@@ -27,8 +27,8 @@ std::vector<int32_t> ShuffledPages(int64_t first, int64_t count) {
   return out;
 }
 
-// Random bits of finite numbers, the first megabyte again and again: as slow to read as any other,
-// and filled at the speed of a copy.
+// Fills memory with random finite numbers by repeating the first megabyte: as slow to read as any
+// other data, and as fast to fill as a copy.
 void FillView(const TensorView& view, float scale, uint64_t seed) {
   const int64_t drawn = std::min<int64_t>(view.elements(), int64_t{1} << 18);
   for (int64_t i = 0; i < drawn; ++i) {

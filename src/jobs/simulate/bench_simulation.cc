@@ -12,7 +12,7 @@
 namespace latte {
 namespace {
 
-// Median, least and most of each metric.
+// Median, minimum and maximum of each metric.
 JsonOut Summary(const std::vector<JsonOut>& runs) {
   JsonOut out = JsonOut::object();
   for (const auto& [key, first] : runs.front().items()) {
@@ -29,7 +29,7 @@ JsonOut Summary(const std::vector<JsonOut>& runs) {
   return out;
 }
 
-// Simulated ÷ real of one run.
+// The ratios simulated / real of one run.
 JsonOut Ratios(const JsonOut& simulated, const JsonOut& real) {
   JsonOut out = JsonOut::object();
   for (const char* key : {"output_tokens_per_s", "ttft_ms_p50", "ttft_ms_p99", "inter_token_ms_p50",

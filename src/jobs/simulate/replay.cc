@@ -33,7 +33,7 @@ class Server {
     request.tokens.assign(trace_[0].tokens.begin(), trace_[0].tokens.end());
     request.stop.max_tokens = std::min<int64_t>(trace_[0].output_tokens, 8);
     request.stop.ignore_eos = true;
-    request.cache_salt = "warm-up";  // nobody finds its prefix
+    request.cache_salt = "warm-up";  // no other request shares its prefix
     LATTE_RETURN_IF_ERROR(engine_.Submit(std::move(request)));
     engine_.SetEventSink({});
     do {
@@ -106,7 +106,7 @@ class Server {
   std::span<const TraceRequest> trace_;
   EngineCore& engine_;
   Clock::time_point start_;
-  size_t next_ = 0;        // request to submit
+  size_t next_ = 0;        // next request to submit
   int64_t submitted_ = 0;  // since the last step
   std::unordered_map<RequestId, size_t> index_;
   ServedTrace out_;

@@ -8,7 +8,7 @@
 namespace latte {
 namespace {
 
-// Milliseconds of sorted seconds, nearest rank; null of none.
+// Percentile of sorted seconds in milliseconds, nearest rank; null if there are none.
 JsonOut Percentile(const std::vector<double>& sorted, double share) {
   if (sorted.empty()) return nullptr;
   const auto rank = static_cast<size_t>(std::ceil(share * static_cast<double>(sorted.size())));

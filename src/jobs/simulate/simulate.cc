@@ -95,7 +95,7 @@ class Simulation {
       scheduler_.Remove(id);
       return;
     }
-    // No prompt has it, so that answers are no one's prefix by chance.
+    // No prompt contains this token, so an answer is never the prefix of a prompt by chance.
     scheduler_.Append(id, -1 - static_cast<int32_t>(id));
   }
 
@@ -106,8 +106,8 @@ class Simulation {
   CacheManager cache_;
   Scheduler scheduler_;
   double now_ = 0;
-  bool woken_ = false;  // nothing ran before the next step
-  size_t next_ = 0;     // request to arrive
+  bool woken_ = false;  // the engine was idle before the next step
+  size_t next_ = 0;     // next request to arrive
   int64_t queued_ = 0;
   int64_t queued_tokens_ = 0;
   ServedTrace out_;

@@ -5,7 +5,7 @@
 namespace latte {
 namespace {
 
-// Steps of 1 s and 0.1 s per token of the first 16.
+// A step costs 1 s, and 0.1 s per token for the first 16 tokens.
 StepCost Simple() {
   StepCost cost;
   cost.seconds[0] = 1;
@@ -21,7 +21,7 @@ class SimulateTest : public testing::Test {
     settings_.options.page_tokens = 16;
     settings_.options.max_tokens = 1000;
     settings_.pages = 100;
-    settings_.attention = AttentionMode::kLatent;  // prompts' path without a model
+    settings_.attention = AttentionMode::kLatent;  // the path of prompts without a model
   }
   void Add(double arrival, int64_t prompt, int64_t output) {
     TraceRequest request;
@@ -56,7 +56,7 @@ TEST_F(SimulateTest, TheFirstStepAfterIdlenessIsPricedAsSuch) {
   cost_.seconds[13] = 0.5;
   cost_.seconds[14] = 0.01;
   Add(0, 4, 2);
-  Add(0.1, 4, 1);  // the engine is at work
+  Add(0.1, 4, 1);  // the engine is busy
   Add(50, 5, 2);
   const ServedTrace out = Run();
   EXPECT_DOUBLE_EQ(out.requests[0].token_s[0], 1.4);  // it had just started
