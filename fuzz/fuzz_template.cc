@@ -1,4 +1,4 @@
-// A chat template, then NUL and the content of a message; rendered with a small conversation under
+// A chat template, then NUL and the content of a message; rendered with a small conversation and
 // small budgets.
 #include <string>
 

@@ -1,4 +1,5 @@
-// A tokenizer.json small enough to change in a test: 256 bytes (byte b has id b) and a few merges.
+// A tokenizer.json that is small enough to modify in a test: 256 bytes (byte b has id b) and a few
+// merges.
 #pragma once
 
 #include <string>

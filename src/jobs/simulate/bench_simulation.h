@@ -21,8 +21,7 @@ struct BenchSimulationOptions {
 
 //   simulated, real   per metric: median, minimum and maximum of the runs
 //   ratio             median, minimum and maximum of simulated / real, run by run, for the metrics
-//   that
-//                     should agree: output_tokens_per_s, ttft_ms_p50, ttft_ms_p99,
+//                     that should agree: output_tokens_per_s, ttft_ms_p50, ttft_ms_p99,
 //                     inter_token_ms_p50, inter_token_ms_p99, end_to_end_ms_p50 and
 //                     end_to_end_ms_p99; null if no run has the metric
 // Errors: of BenchSteps and ReplayTrace.
