@@ -2,7 +2,7 @@
 place, or if a folder holds too many files.
 
 The rule: a file may include its own folder and folders of strictly lower level (LEVELS); siblings never; and never the
-pairs in NEVER. FLOORS orders the rooms inside a folder. FENCED headers may appear only in the listed places.
+pairs in NEVER. FLOORS orders the subfolders of a folder. FENCED headers may appear only in the listed places.
 """
 import pathlib
 import re
@@ -10,8 +10,8 @@ import sys
 
 LEVELS = dict(base=0, tensor=1, kernels=2, comm=2, text=2, jinja=3, checkpoint=3, cache=3, chat=4, layers=4, models=5,
               engine=6, openai=7, serve=8, jobs=8, capi=8)
-# Rooms of one folder that stand on each other, lowest first: a room includes itself and rooms before it in the list;
-# a tuple holds rooms that do not include one another.
+# Subfolders in layers, lowest first: a subfolder includes itself and the ones before it in the list; the subfolders of a
+# tuple do not include one another.
 FLOORS = [
     ("kernels/cpu", "kernels/cpu/isa", "kernels/cpu/common", (
         "kernels/cpu/gemm", "kernels/cpu/gemm_t", "kernels/cpu/mla_decode", "kernels/cpu/mha", "kernels/cpu/pointwise",
@@ -33,7 +33,7 @@ FENCED = [
     (r"mpi\.h", ("src/comm/mpi.cc",)),
     (r"regex>?$", ()),
 ]
-# Code, not headers: vector and matrix instructions stay in one room, and only the kernels choose an instruction set.
+# Words in code: vector and matrix intrinsics stay in one folder, and only the kernels choose an instruction set.
 FENCED_WORDS = [
     (re.compile(r"\b(_mm\d*_\w+|_tile_\w+|__builtin_ia32_(?!pause)\w+)"), ("src", "include", "apps", "tests", "fuzz", "bench"), (
         "src/kernels/cpu/isa/", "src/kernels/cpu/targets/amx.cc")),  # amx.cc: the peak rate of the tile unit

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs what tools/packages.txt lists and the machine lacks. Does nothing, fast, when all of it is there.
+# Installs the missing packages of tools/packages.txt. Returns at once if none is missing.
 set -eu
 list="$(dirname "$0")/packages.txt"
 missing=""

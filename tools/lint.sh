@@ -1,5 +1,5 @@
 #!/bin/sh
-# All lints; says which one failed and goes on, so that one run shows everything.
+# Runs all lints, even after one has failed, and reports each.
 cd "$(dirname "$0")/.." || exit 1
 failed=0
 check() {

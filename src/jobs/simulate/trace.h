@@ -50,8 +50,7 @@ struct TraceShape {
 //   prompt_tokens  length of a prompt of random tokens; or tokens: its ids
 //   output_tokens  length of the answer, ≥ 1
 //   prefix_group   optional: the prompt begins with the shape's shared prefix of that group, which
-//                  is
-//                  part of prompt_tokens
+//                  is part of prompt_tokens
 //   priority       optional, lower is served first
 // Errors: of reading; kCorrupt naming file, line and key.
 [[nodiscard]] Result<std::vector<TraceRequest>> LoadTrace(const std::string& path,
