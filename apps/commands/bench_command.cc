@@ -39,7 +39,7 @@ CLI::App* AddOne(CLI::App& bench, BenchFlags& flags, const std::string& name,
 void ModelChoice::Add(CLI::App& app) {
   app.add_option("MODEL", model, "model (default: tiny)");
   app.add_option("--synthetic", synthetic,
-                 "random weights of a shape instead, such as v2-lite:layers=4,dtype=int8");
+                 "use random weights of a shape, such as v2-lite:layers=4,dtype=int8");
 }
 
 Result<JsonOut> ModelChoice::Run(int threads,

@@ -74,17 +74,17 @@ Status BatchCommand(const BatchFlags& flags) {
 
 Command AddBatch(CLI::App& app) {
   auto flags = std::make_shared<BatchFlags>();
-  CLI::App* sub = app.add_subcommand("batch", "Answer a file of requests, many at once");
+  CLI::App* sub = app.add_subcommand("batch", "Answer a file of requests, many in parallel");
   sub->footer(
-      "Both files have the OpenAI batch format, one JSON object a line; urls are\n"
-      "/v1/chat/completions and /v1/completions. Results come in the order in which requests\n"
-      "finish. The same command goes on after an interruption: results that succeeded stay,\n"
-      "requests that failed are tried again. docs/batch.md lists the fields.");
+      "Both files have the OpenAI batch format: one JSON object per line, with the urls\n"
+      "/v1/chat/completions and /v1/completions. Results are written as requests finish.\n"
+      "After an interruption, the same command resumes: it keeps successful results and\n"
+      "repeats failed requests. docs/batch.md lists the fields.");
   sub->add_option("MODEL", flags->model, "model (default: tiny)");
   sub->add_option("-i,--input", flags->files.input, "the requests")->required();
   sub->add_option("-o,--output", flags->files.output, "the results")->required();
-  sub->add_flag("--overwrite", flags->files.overwrite, "forget the results of an earlier run");
-  sub->add_option("--seed", flags->seed, "of requests that give none (default: 0)");
+  sub->add_flag("--overwrite", flags->files.overwrite, "discard the results of an earlier run");
+  sub->add_option("--seed", flags->seed, "seed of requests that give none (default: 0)");
   flags->engine.AddAll(*sub);
   return {sub, [flags] { return BatchCommand(*flags); }};
 }

@@ -82,7 +82,7 @@ void AddAttention(CLI::App& bench, BenchFlags& flags) {
   sub->add_option("--dtype", own->dtype, "prefill: arithmetic, bf16, f16 or f32 (default: bf16)");
   sub->add_option("--threads", o.threads, "threads (default: 1)");
   sub->add_option("--kernel", o.kernel,
-                  "a row of `latte inspect --kernels` (default: what the engine takes)");
+                  "a kernel of `latte inspect --kernels` (default: the engine's choice)");
 }
 
 void AddDispatchOptions(CLI::App& sub, DispatchOptions& o) {
@@ -93,7 +93,7 @@ void AddDispatchOptions(CLI::App& sub, DispatchOptions& o) {
 void AddDispatch(CLI::App& bench, BenchFlags& flags) {
   auto own = std::make_shared<DispatchOptions>();
   CLI::App* sub =
-      AddOne(bench, flags, "dispatch", "The chosen attention path beside the faster one",
+      AddOne(bench, flags, "dispatch", "The chosen attention path compared with the faster one",
              [own](const Machine& machine) -> Result<JsonOut> {
                WarnAboutRates(machine.isa);
                const MlaRates rates = MachineRates(machine.isa).rates;
@@ -108,7 +108,7 @@ struct CalibrateFlags {
 
   Result<JsonOut> Run(const Machine& machine) const {
     if (out.empty())
-      return InvalidArgument("--out: expected a file, as there is no home to keep one in");
+      return InvalidArgument("--out: expected a file, because no home folder is known");
     std::error_code ignored;  // if the folder cannot be made, the next line fails
     std::filesystem::create_directories(std::filesystem::path(out).parent_path(), ignored);
     LATTE_RETURN_IF_ERROR(MayReplace(out, RatesFile()));
@@ -122,7 +122,7 @@ struct CalibrateFlags {
 void AddCalibrate(CLI::App& bench, BenchFlags& flags) {
   auto own = std::make_shared<CalibrateFlags>();
   CLI::App* sub = AddOne(bench, flags, "calibrate",
-                         "Measures what attention paths are priced with and keeps it",
+                         "Measure the rates that attention paths are chosen by, and save them",
                          [own](const Machine& machine) { return own->Run(machine); });
   AddDispatchOptions(*sub, own->options);
   sub->add_option("--out", own->out,
@@ -143,10 +143,10 @@ void AddWeights(CLI::App& sub, BenchWeights& o) {
   sub.add_option("--dtype", o.dtype, "weights: f32, f16, bf16, fp8, int8 or int4 (default: bf16)");
   sub.add_option("--act", o.act,
                  "activations: f32, bf16 or int8 (default: int8 for int8 and int4 weights, f32 for "
-                 "f32 ones, else bf16)");
+                 "f32 weights, otherwise bf16)");
   sub.add_option("--threads", o.threads, "threads (default: 1)");
   sub.add_option("--kernel", o.kernel,
-                 "a row of `latte inspect --kernels` (default: what the engine takes)");
+                 "a kernel of `latte inspect --kernels` (default: the engine's choice)");
 }
 
 void AddLinear(CLI::App& bench, BenchFlags& flags) {
@@ -176,22 +176,22 @@ void AddShapes(CLI::App& bench, BenchFlags& flags) {
   AddShaped(bench, flags, "moe", "The experts of one layer", *moe,
             [moe](const Machine& machine) { return BenchMoe(*moe, machine); })
       ->add_option("--skew", moe->skew,
-                   "the router draws expert e with weight (e + 1)^-skew (default: 0)");
+                   "the router chooses expert e with weight (e + 1)^-skew (default: 0)");
 }
 
 void AddPool(CLI::App& bench, BenchFlags& flags) {
   auto threads = std::make_shared<int>(2);
-  CLI::App* sub = AddOne(bench, flags, "pool", "What handing work to threads costs",
+  CLI::App* sub = AddOne(bench, flags, "pool", "Cost of handing work to threads",
                          [threads](const Machine&) { return BenchPool(*threads); });
   sub->add_option("--threads", *threads, "threads (default: 2)");
 }
 
 void AddSampler(CLI::App& bench, BenchFlags& flags) {
   auto own = std::make_shared<BenchSamplerOptions>();
-  CLI::App* sub = AddOne(bench, flags, "sampler", "What drawing tokens costs, per row of logits",
+  CLI::App* sub = AddOne(bench, flags, "sampler", "Cost of sampling per row of logits",
                          [own](const Machine& machine) { return BenchSampler(*own, machine); });
   sub->add_option("--vocab", own->vocab, "logits per row (default: 129280)");
-  sub->add_option("--rows", own->rows, "rows drawn by one call (default: 16)");
+  sub->add_option("--rows", own->rows, "rows sampled by one call (default: 16)");
   sub->add_option("--threads", own->threads, "threads (default: 1)");
 }
 
@@ -218,8 +218,9 @@ struct ModelFlags {
 
 void AddModel(CLI::App& bench, BenchFlags& flags) {
   auto own = std::make_shared<ModelFlags>();
-  CLI::App* sub = AddOne(bench, flags, "model", "Prefill and decode of a whole model at a depth",
-                         [own](const Machine& machine) { return own->Run(machine); });
+  CLI::App* sub =
+      AddOne(bench, flags, "model", "Prefill and decode of a whole model at a context depth",
+             [own](const Machine& machine) { return own->Run(machine); });
   BenchModelOptions& o = own->options;
   own->model.Add(*sub);
   sub->add_option("--prompt", o.prompt, "prompt tokens; 0: none (default: 512)");
@@ -231,7 +232,7 @@ void AddModel(CLI::App& bench, BenchFlags& flags) {
   sub->add_option("--cache-dtype", own->cache_dtype,
                   "bf16, f16, f32, fp8, fp8-dense, int8 or q6 (default: bf16)");
   sub->add_option("--act", own->act,
-                  "activations beside int8 and int4 weights: int8 or bf16 (default: int8)");
+                  "activations for int8 and int4 weights: int8 or bf16 (default: int8)");
 }
 
 Status BenchCommand(const BenchFlags& flags) {
@@ -245,7 +246,7 @@ Status BenchCommand(const BenchFlags& flags) {
 Command AddBench(CLI::App& app) {
   auto flags = std::make_shared<BenchFlags>();
   CLI::App* sub =
-      app.add_subcommand("bench", "How fast kernels are, next to what the processor can do");
+      app.add_subcommand("bench", "Speed of kernels, compared with the peak of the processor");
   sub->require_subcommand(1);
   AddAttention(*sub, *flags);
   AddLinear(*sub, *flags);

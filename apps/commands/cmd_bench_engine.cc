@@ -18,7 +18,7 @@ void AddEngine(CLI::App& sub, EngineOptions& o) {
 void AddBatch(CLI::App& bench, BenchFlags& flags) {
   auto choice = std::make_shared<ModelChoice>();
   auto own = std::make_shared<BenchBatchOptions>();
-  CLI::App* sub = AddOne(bench, flags, "batch", "Decode steps of many requests against one",
+  CLI::App* sub = AddOne(bench, flags, "batch", "Decode steps of many requests compared with one",
                          [choice, own](const Machine& machine) {
                            return choice->Run(own->engine.threads, [&](const Model& model) {
                              return BenchBatch(model, *own, machine);
@@ -40,7 +40,7 @@ void AddBatch(CLI::App& bench, BenchFlags& flags) {
 void AddPrefix(CLI::App& bench, BenchFlags& flags) {
   auto choice = std::make_shared<ModelChoice>();
   auto own = std::make_shared<BenchPrefixOptions>();
-  CLI::App* sub = AddOne(bench, flags, "prefix", "What known beginnings of prompts save",
+  CLI::App* sub = AddOne(bench, flags, "prefix", "Gain from cached prefixes of prompts",
                          [choice, own](const Machine& machine) {
                            return choice->Run(own->engine.threads, [&](const Model& model) {
                              return BenchPrefix(model, *own, machine);
@@ -49,14 +49,14 @@ void AddPrefix(CLI::App& bench, BenchFlags& flags) {
   choice->Add(*sub);
   sub->add_option("--requests", own->requests, "requests (default: 32)")
       ->check(CLI::Range(1, 1024));
-  sub->add_option("--prefix", own->prefix, "tokens that all share (default: 2000)")
+  sub->add_option("--prefix", own->prefix, "length of the common prefix (default: 2000)")
       ->check(CLI::Range(1, 1 << 20));
-  sub->add_option("--own", own->own, "tokens of each behind them (default: 100)")
+  sub->add_option("--own", own->own, "tokens of each prompt after it (default: 100)")
       ->check(CLI::Range(1, 1 << 20));
   sub->add_option("--gen", own->gen, "tokens of every answer (default: 32)")
       ->check(CLI::Range(1, 1 << 16));
   sub->add_option("--long-prompt", own->long_prompt,
-                  "prompt of the times to first token; 0: none (default: 8192)")
+                  "prompt for the time to first token; 0: none (default: 8192)")
       ->check(CLI::Range(0, 1 << 20));
   AddEngine(*sub, own->engine);
 }
@@ -64,7 +64,7 @@ void AddPrefix(CLI::App& bench, BenchFlags& flags) {
 void AddDeterminism(CLI::App& bench, BenchFlags& flags) {
   auto choice = std::make_shared<ModelChoice>();
   auto own = std::make_shared<BenchDeterminismOptions>();
-  CLI::App* sub = AddOne(bench, flags, "determinism", "What each level of determinism costs",
+  CLI::App* sub = AddOne(bench, flags, "determinism", "Cost of each level of determinism",
                          [choice, own](const Machine& machine) {
                            return choice->Run(own->engine.threads, [&](const Model& model) {
                              return BenchDeterminism(model, *own, machine);

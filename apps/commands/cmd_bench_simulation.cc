@@ -43,8 +43,9 @@ struct SimulationFlags {
 
 void AddSteps(CLI::App& bench, BenchFlags& flags) {
   auto own = std::make_shared<StepsFlags>();
-  CLI::App* sub = AddOne(bench, flags, "steps", "Steps of an engine, and the prices they come to",
-                         [own](const Machine&) { return own->Run(); });
+  CLI::App* sub =
+      AddOne(bench, flags, "steps", "Time of an engine's steps, and the costs fitted to them",
+             [own](const Machine&) { return own->Run(); });
   own->engine.Add(*sub);
   sub->add_flag("--quick", own->bench.quick, "fewer steps, and three runs of each instead of nine");
   sub->add_option("--out", own->out, "file to write, for `latte simulate --cost`");
@@ -52,8 +53,9 @@ void AddSteps(CLI::App& bench, BenchFlags& flags) {
 
 void AddSimulation(CLI::App& bench, BenchFlags& flags) {
   auto own = std::make_shared<SimulationFlags>();
-  CLI::App* sub = AddOne(bench, flags, "simulation", "A simulated trace beside the same in earnest",
-                         [own](const Machine&) { return own->Run(); });
+  CLI::App* sub =
+      AddOne(bench, flags, "simulation", "A simulated trace compared with a run in real time",
+             [own](const Machine&) { return own->Run(); });
   own->engine.Add(*sub);
   own->trace.Add(*sub);
   own->cost.Add(*sub);

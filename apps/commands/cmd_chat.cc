@@ -18,11 +18,11 @@ namespace latte {
 namespace {
 
 constexpr const char* kHelp =
-    "/reset  forget the conversation\n"
-    "/undo   forget the last question and its answer\n"
+    "/reset  clear the conversation\n"
+    "/undo   remove the last question and its answer\n"
     "/exit   leave (so does Ctrl-D)\n"
     "/help   this list\n"
-    "Ctrl-C stops an answer. A message that begins with / is written with //.\n";
+    "Ctrl-C stops an answer. To send a message that begins with /, type //.\n";
 
 struct ChatFlags {
   std::string model = "tiny";
@@ -84,7 +84,7 @@ class ChatLoop {
     } else if (line == "/reset") {
       chat_->Reset();
     } else if (line == "/undo") {
-      if (!chat_->Undo()) return InvalidArgument("/undo: there is no answer to take back");
+      if (!chat_->Undo()) return InvalidArgument("/undo: there is no answer to remove");
     } else {
       return InvalidArgument(fmt::format(
           "unknown command '{}': expected /reset, /undo, /exit or /help; a message that begins "
@@ -126,7 +126,7 @@ class ChatLoop {
             "[cut: the context of {} tokens is full; /reset forgets the conversation]", context_));
       case ChatEnd::kCancelled:
         return Note(answer.tokens.empty() ? "[stopped before the answer began; not kept]"
-                                          : "[stopped; what was written is kept]");
+                                          : "[stopped; the text so far is kept]");
     }
   }
 
@@ -196,26 +196,26 @@ Command AddChat(CLI::App& app) {
   auto flags = std::make_shared<ChatFlags>();
   CLI::App* sub = app.add_subcommand("chat", "Talk to a model, in a terminal or through a pipe");
   sub->footer(
-      "Every line is a message; through a pipe every answer is followed by a newline.\n"
+      "Every line is a message; in a pipe, a newline follows every answer.\n"
       "The checkpoint's chat template is used, or the format of its family.\n\n" +
       std::string(kHelp));
   sub->add_option("MODEL", flags->model, "model (default: tiny)");
-  sub->add_option("--system", flags->system, "what the model is told before the conversation");
+  sub->add_option("--system", flags->system, "system message before the conversation");
   CLI::Option* thinking = sub->add_flag_callback(
       "--thinking", [flags] { flags->thinking = true; },
-      "let the model reason first, where its chat format has the choice");
+      "let the model reason first, if its chat format has the choice");
   sub->add_flag_callback(
          "--no-thinking", [flags] { flags->thinking = false; },
-         "let it answer at once, where its chat format has the choice")
+         "let it answer at once, if its chat format has the choice")
       ->excludes(thinking);
   sub->add_option("-n,--max-new-tokens", flags->max_new_tokens,
-                  "most tokens of one answer (default: 1024)");
+                  "maximum tokens of one answer (default: 1024)");
   sub->add_option("--context", flags->context,
-                  "most tokens of the conversation (default: what the model was made for)");
+                  "maximum tokens of the conversation (default: the model's context)");
   flags->sampling.Add(*sub);
   sub->add_flag("--keep-special", flags->keep_special,
-                "show special tokens that the model draws; they are no text otherwise");
-  sub->add_flag("--stats", flags->stats, "a line of speeds and cache use after every answer");
+                "show special tokens in the answer instead of hiding them");
+  sub->add_flag("--stats", flags->stats, "print speeds and cache use after every answer");
   flags->engine.AddForOneSequence(*sub);
   return {sub, [flags] { return ChatCommand(*flags); }};
 }

@@ -29,8 +29,8 @@ Result<StoryGrammar> LoadGrammar(const std::string& name) {
   const std::string path = dir + "/story_grammar.json";
   if (!IsRegularFile(path))
     return NotFound(
-        fmt::format("{}: not found; eval asks what tiny and models trained like it have learned, "
-                    "and such a model's folder holds this file",
+        fmt::format("{}: not found; eval tests the skills of tiny and of models trained like it, "
+                    "whose folders contain this file",
                     path));
   return StoryGrammar::Load(path);
 }
@@ -88,7 +88,7 @@ Command AddEval(CLI::App& app) {
       ->delimiter(',')
       ->allow_extra_args(false);
   sub->add_option("--count", flags->count,
-                  "items of each skill, for recall of each distance (default: 200; recall 50)");
+                  "items per skill, for recall per distance (default: 200; recall 50)");
   sub->add_option("--seed", flags->seed, "same seed, same questions and samples (default: 1)");
   sub->add_flag("--json", flags->json, "one JSON object instead of a table");
   flags->engine.AddForOneSequence(*sub);

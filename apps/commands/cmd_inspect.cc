@@ -52,7 +52,7 @@ std::string RenderKernels(const JsonOut& rows) {
 // The table of costs that decides the attention path.
 std::string RenderPath(const JsonOut& table) {
   std::string out = fmt::format(
-      "\nattention of {} new tokens behind {} cached ones, {} layers\n  {:<10} {:>14} "
+      "\nattention of {} new tokens after {} cached ones, {} layers\n  {:<10} {:>14} "
       "{:>12} {:>12} {:>12}\n",
       table["new_tokens"].get<int64_t>(), table["cached_tokens"].get<int64_t>(),
       table["layers"].get<int64_t>(), "path", "GFLOP/layer", "MB/layer", "ms/layer", "ms");
@@ -100,9 +100,9 @@ Command AddInspect(CLI::App& app) {
   auto flags = std::make_shared<InspectFlags>();
   CLI::App* sub = app.add_subcommand("inspect", "Parameters, cache sizes and kernels of a model");
   sub->add_option("MODEL", flags->model, "model, or a config.json alone (default: tiny)");
-  sub->add_flag("--kernels", flags->kernels, "list the kernels and which of them would run");
+  sub->add_flag("--kernels", flags->kernels, "list the kernels and mark the ones that would run");
   sub->add_flag("--path", flags->path,
-                "price the attention paths of a prompt (--q, --kv) and say which is taken");
+                "estimate the attention paths of a prompt (--q, --kv) and show the choice");
   sub->add_option("--q", flags->prompt.new_tokens, "new tokens of the prompt (default: 1)");
   sub->add_option("--kv", flags->prompt.cached_tokens, "cached tokens before them (default: 4096)");
   sub->add_flag("--json", flags->json, "one JSON object instead of a table");

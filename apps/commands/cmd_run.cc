@@ -37,7 +37,7 @@ struct RunFlags {
 
 Result<std::string> PromptText(const RunFlags& flags) {
   if (flags.prompt && flags.prompt_file)
-    return InvalidArgument("give the prompt once: by -p or by --prompt-file, not by both");
+    return InvalidArgument("give the prompt either with -p or with --prompt-file, not with both");
   if (flags.prompt) return *flags.prompt;
   if (flags.prompt_file) return ReadText(*flags.prompt_file);
   if (isatty(STDIN_FILENO) != 0)
@@ -152,22 +152,24 @@ Command AddRun(CLI::App& app) {
   auto flags = std::make_shared<RunFlags>();
   CLI::App* sub = app.add_subcommand("run", "Continue a prompt and stream the text");
   sub->add_option("MODEL", flags->model, "model (default: tiny)");
-  sub->add_option("-p,--prompt", flags->prompt, "the prompt; without it, standard input is read");
+  sub->add_option("-p,--prompt", flags->prompt, "the prompt (default: read from standard input)");
   sub->add_option("--prompt-file", flags->prompt_file, "read the prompt from a file");
   sub->add_option("-n,--max-new-tokens", flags->max_new_tokens,
-                  "most tokens to generate (default: 256)");
+                  "maximum tokens to generate (default: 256)");
   flags->sampling.Add(*sub);
-  sub->add_option("--stop", flags->stop.strings, "end before this text; may be given several times")
+  sub->add_option("--stop", flags->stop.strings,
+                  "stop before this text; may be given several times")
       ->allow_extra_args(false);
   sub->add_option("--min-tokens", flags->stop.min_tokens,
-                  "tokens before which nothing ends the answer (default: 0)");
+                  "minimum tokens before the answer may end (default: 0)");
   sub->add_flag("--ignore-eos", flags->stop.ignore_eos,
-                "go on after the model's end-of-sequence tokens");
-  sub->add_flag("--special", flags->special, "special-token text in the prompt means the token");
+                "continue after the model's end-of-sequence tokens");
+  sub->add_flag("--special", flags->special,
+                "text of a special token in the prompt becomes that token");
   sub->add_flag("--keep-special", flags->keep_special,
-                "show special tokens that the model draws; they are no text otherwise");
+                "show special tokens in the answer instead of hiding them");
   sub->add_flag("--json", flags->json, "one JSON object instead of text");
-  sub->add_flag("--stats", flags->stats, "end with a table of speeds and cache sizes");
+  sub->add_flag("--stats", flags->stats, "print speeds and cache sizes at the end");
   AddCheckWeights(*sub, flags->check_weights);
   flags->engine.AddForOneSequence(*sub);
   return {sub, [flags] { return RunCommand(*flags); }};

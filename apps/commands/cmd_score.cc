@@ -96,10 +96,10 @@ Command AddScore(CLI::App& app) {
   sub->add_option("MODEL", flags->model, "model (default: tiny)");
   sub->add_option("--ids", flags->ids, "token ids: 1,2,3");
   sub->add_option("--ids-file", flags->ids_file, "token ids from a file");
-  sub->add_option("--text", flags->text, "a text; the model's start token is put before it");
+  sub->add_option("--text", flags->text, "a text; the model's start token is added before it");
   sub->add_option(
       "--logits", flags->logits,
-      "also write the logits: a .npy file, float32 [T, vocab]; replaces such a file, no other");
+      "also write the logits to a .npy file, float32 [T, vocab]; replaces only such a file");
   sub->add_flag("--json", flags->json, "one JSON object instead of a table");
   AddCheckWeights(*sub, flags->check_weights);
   flags->engine.AddForOneSequence(*sub);

@@ -33,7 +33,7 @@ Status SimulateCommand(const SimulateFlags& flags) {
 Command AddSimulate(CLI::App& app) {
   auto flags = std::make_shared<SimulateFlags>();
   CLI::App* sub = app.add_subcommand(
-      "simulate", "What an engine would make of many requests, without computing them");
+      "simulate", "Predict how an engine would serve many requests, without computing tokens");
   flags->engine.Add(*sub);
   flags->trace.Add(*sub);
   flags->cost.Add(*sub);

@@ -53,12 +53,13 @@ Status SynthCommand(const SynthFlags& flags) {
 
 Command AddSynth(CLI::App& app) {
   auto flags = std::make_shared<SynthFlags>();
-  CLI::App* sub = app.add_subcommand("synth", "A checkpoint of a real shape with random weights");
+  CLI::App* sub =
+      app.add_subcommand("synth", "Write a checkpoint of a published shape with random weights");
   sub->add_option("OUT", flags->out, "folder to write")->required();
   sub->add_option("--shape", flags->shape,
                   fmt::format("one of {} (default: v2-lite)", fmt::join(SynthShapes(), ", ")));
   sub->add_option("--layers", flags->spec.layers,
-                  "layers (default: the model's); the first stay dense as in the model");
+                  "layers (default: the model's); the first ones stay dense, as in the model");
   sub->add_option("--vocab", flags->spec.vocab, "tokens of the vocabulary (default: the model's)");
   sub->add_option("--experts", flags->spec.experts, "experts per layer (default: the model's)");
   sub->add_option("--dtype", flags->dtype,
@@ -69,7 +70,7 @@ Command AddSynth(CLI::App& app) {
                   "threads; 0: one per processor, within the container's quota (default: 0)")
       ->check(CLI::Range(0, 1024));
   sub->add_flag("--force", flags->force,
-                "replace the checkpoint in OUT; refused where OUT holds anything else");
+                "replace the checkpoint in OUT; refused if OUT holds anything else");
   sub->add_flag("--json", flags->json, "one JSON object instead of text");
   return {sub, [flags] { return SynthCommand(*flags); }};
 }

@@ -54,12 +54,12 @@ Status TokenizeCommand(const TokenizeFlags& flags) {
 
 Command AddTokenize(CLI::App& app) {
   auto flags = std::make_shared<TokenizeFlags>();
-  CLI::App* sub = app.add_subcommand("tokenize", "Text to token ids, and back");
+  CLI::App* sub = app.add_subcommand("tokenize", "Convert text to token ids, and back");
   sub->add_option("MODEL", flags->model, "model, or a folder with a tokenizer (default: tiny)");
-  sub->add_option("--text", flags->text, "the text; without it, standard input is read");
+  sub->add_option("--text", flags->text, "the text (default: read from standard input)");
   sub->add_option("--file", flags->file, "the text of a file");
-  sub->add_option("--decode", flags->decode, "token ids to turn into text: 1,2,3");
-  sub->add_flag("--special", flags->special, "special-token text means the token");
+  sub->add_option("--decode", flags->decode, "token ids to convert to text: 1,2,3");
+  sub->add_flag("--special", flags->special, "text of a special token becomes that token");
   sub->add_flag("--bos", flags->bos, "put the start token first");
   sub->add_flag("--json", flags->json, "one JSON object: ids, tokens, count");
   return {sub, [flags] { return TokenizeCommand(*flags); }};

@@ -79,7 +79,7 @@ Result<ChatFormat> DetectChatFormat(const ChatModel& model) {
     return Has(model, "<｜User｜>") ? ChatFormat::kDeepseekV25 : ChatFormat::kDeepseekV2;
   return Unsupported(
       fmt::format("the checkpoint has no chat template, and none is known for model type '{}'; "
-                  "put a chat_template.jinja beside its tokenizer.json",
+                  "put a chat_template.jinja next to its tokenizer.json",
                   type));
 }
 

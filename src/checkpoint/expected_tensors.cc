@@ -223,9 +223,9 @@ Status CheckTensors(const ModelConfig& config, const StoredTensors& tensors) {
   }
 
   if (missing.count + extra.count + shapes.count > 0)
-    return Corrupt(
-        fmt::format("the tensors do not fit config.json: {}; expected those of {} with {} layers",
-                    Join(missing, extra, shapes), config.architecture, config.layers));
+    return Corrupt(fmt::format(
+        "the tensors do not fit config.json: {}; expected the tensors of {} with {} layers",
+        Join(missing, extra, shapes), config.architecture, config.layers));
   if (dtypes.count > 0)
     return Unsupported(dtypes.Describe("tensors have a dtype that is not read there"));
   return {};

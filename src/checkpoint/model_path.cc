@@ -203,7 +203,7 @@ Result<std::string> ResolveModelPath(const std::string& model) {
       tried.push_back(place.string());
     }
     return NotFound(
-        fmt::format("the model 'tiny' was not found beside the program or liblatte; looked for {}",
+        fmt::format("the model 'tiny' was not found next to the program or liblatte; looked for {}",
                     fmt::join(tried, ", ")));
   }
   if (IsRepoId(model)) return FromHubCache(model, WhyMissing(model));

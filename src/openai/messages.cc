@@ -97,7 +97,7 @@ Result<ToolCall> ParseCall(const Json& call) {
   LATTE_ASSIGN_OR_RETURN(const std::string type, call.GetStringOr("type", "function"));
   if (type != "function")
     return Unsupported(fmt::format(
-        "{}: calls of type '{}' are not supported; those of functions are", call.path(), type));
+        "{}: calls of type '{}' are not supported; calls of functions are", call.path(), type));
   LATTE_RETURN_IF_ERROR(CheckMembers(call, {"id", "type", "function"}, kOfCalls));
   LATTE_ASSIGN_OR_RETURN(const Json function, call.Get("function"));
   LATTE_RETURN_IF_ERROR(CheckMembers(function, {"name", "arguments"}));

@@ -100,7 +100,7 @@ Status SetLogprobs(const OpenAiFields& fields, OpenAiRequest* out) {
   reply.logprobs = fields.logprobs.value_or(-1);
   if (reply.endpoint == OpenAiEndpoint::kChat) {
     if (fields.logprobs.value_or(0) > 0 && !fields.chat_logprobs)
-      return InvalidArgument("top_logprobs: expected logprobs to be true beside it");
+      return InvalidArgument("top_logprobs: expected logprobs to be true");
     reply.logprobs = fields.chat_logprobs ? fields.logprobs.value_or(0) : -1;
   }
   reply.prompt_logprobs = out->request.prompt_logprobs;

@@ -67,7 +67,7 @@ ChatTemplate Choose(const std::vector<NamedTemplate>& templates, const std::stri
     out.problem =
         Error{Code::kUnsupported,
               fmt::format("{}: expected a chat template named 'default', found {}; put the one to "
-                          "use into chat_template.jinja beside the tokenizer's files",
+                          "use into chat_template.jinja next to the tokenizer's files",
                           where, Names(templates))};
   return out;
 }

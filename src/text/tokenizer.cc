@@ -206,7 +206,7 @@ Result<Tokenizer> Tokenizer::Load(const std::string& dir) {
                                                      : ReadFile(json_path, kMaxFileBytes));
   LATTE_ASSIGN_OR_RETURN(const std::optional<std::string> config, ReadIfThere(config_path));
   if (tiktoken && !config)
-    return NotFound(config_path + ": expected this file beside tiktoken.model, found none");
+    return NotFound(config_path + ": expected this file next to tiktoken.model, found none");
   const auto in_folder = [&](Error error) {
     error.message = fmt::format("{}/{}", dir, error.message);
     return error;

@@ -120,7 +120,7 @@ Result<OpenAiRequest> Batch::Parse(const Line& line, const OpenAiModel& model) c
   LATTE_ASSIGN_OR_RETURN(OpenAiRequest out,
                          ParseOpenAiRequest(parsed.endpoint, parsed.body, model));
   if (out.reply.stream)
-    return InvalidArgument("stream: expected false, as a batch has nobody to stream to");
+    return InvalidArgument("stream: expected false, because a batch cannot stream");
   return out;
 }
 
