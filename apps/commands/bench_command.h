@@ -36,6 +36,6 @@ struct ModelChoice {
 void AddEngineBenches(CLI::App& bench, BenchFlags& flags);
 
 // Benches of the simulation: steps, simulation.
-void AddServeBenches(CLI::App& bench, BenchFlags& flags);
+void AddSimulationBenches(CLI::App& bench, BenchFlags& flags);
 
 }  // namespace latte

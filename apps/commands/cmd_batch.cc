@@ -49,7 +49,7 @@ Status BatchCommand(const BatchFlags& flags) {
   LATTE_ASSIGN_OR_RETURN(OpenAiModel model, OpenAiModel::Load(flags.model));
   model.seed = flags.seed;
   if (model.chat)
-    for (const std::string& caveat : model.chat->Caveats())
+    for (const std::string& caveat : model.chat->UnusedFeatures())
       std::fprintf(stderr, "latte: warning: %s\n", caveat.c_str());
   LATTE_ASSIGN_OR_RETURN(Batch batch, Batch::Open(flags.files));
   const int64_t resumed = batch.progress().resumed;

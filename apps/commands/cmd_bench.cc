@@ -258,7 +258,7 @@ Command AddBench(CLI::App& app) {
   AddAbsorption(*sub, *flags);
   AddModel(*sub, *flags);
   AddEngineBenches(*sub, *flags);
-  AddServeBenches(*sub, *flags);
+  AddSimulationBenches(*sub, *flags);
   return {sub, [flags] { return BenchCommand(*flags); }};
 }
 

@@ -64,7 +64,7 @@ void AddSimulation(CLI::App& bench, BenchFlags& flags) {
 
 }  // namespace
 
-void AddServeBenches(CLI::App& bench, BenchFlags& flags) {
+void AddSimulationBenches(CLI::App& bench, BenchFlags& flags) {
   AddSteps(bench, flags);
   AddSimulation(bench, flags);
 }

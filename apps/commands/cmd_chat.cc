@@ -163,7 +163,7 @@ Status ChatCommand(const ChatFlags& flags) {
   LATTE_ASSIGN_OR_RETURN(const Tokenizer tokenizer, Tokenizer::Load(opened.dir));
   LATTE_ASSIGN_OR_RETURN(ChatPromptBuilder builder,
                          ChatPromptBuilder::Create(tokenizer, opened.model->config()));
-  for (const std::string& caveat : builder.Caveats()) Note("latte: warning: " + caveat);
+  for (const std::string& caveat : builder.UnusedFeatures()) Note("latte: warning: " + caveat);
   LATTE_ASSIGN_OR_RETURN(const int64_t context,
                          ContextFor(flags, opened.model->config().max_position));
   LATTE_ASSIGN_OR_RETURN(EngineOptions options, flags.engine.Options(flags.model));

@@ -50,9 +50,9 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  // Puts a request into the queue. What becomes of it is told through the sink.
-  // Errors: kInvalidArgument for what can never be served; kExhausted when the queue is full or
-  // memory runs out.
+  // Puts a request into the queue. Its events go to the sink.
+  // Errors: kInvalidArgument for a request that can never be served; kExhausted if the queue is full
+  // or memory runs out.
   [[nodiscard]] Result<RequestId> Submit(Request request);
 
   // Ends all answers of a request within one step. Ignores an id that is unknown or done.

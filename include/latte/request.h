@@ -42,17 +42,17 @@ struct StopConditions {
   [[nodiscard]] Status Validate() const;
 };
 
-// One prompt and what to do with it.
+// One prompt and its settings.
 struct Request {
   std::string prompt;           // text; or
   std::vector<int32_t> tokens;  // ids, which go before `prompt` if not empty
   bool parse_special = false;   // special-token text in `prompt` means the token
   SamplingParams sampling;
   StopConditions stop;
-  int n = 1;                 // answers; answer i draws with a seed made of (seed, i); 1 … 64
-  int logprobs = -1;         // alternatives told with every token, 0 … 20; −1: none, no logprob
-  int prompt_logprobs = -1;  // the same for tokens of the prompt
-  bool echo = false;         // the prompt's text begins the first event's text
+  int n = 1;                  // answers; answer i draws with a seed made of (seed, i); 1 … 64
+  int logprobs = -1;          // alternatives for every token, 0 … 20; −1: none, no logprob
+  int prompt_logprobs = -1;   // the same for tokens of the prompt
+  bool echo = false;          // the prompt's text begins the first event's text
   bool keep_special = false;  // special tokens are part of the answer's text
   int priority = 0;           // lower is served first
   std::string cache_salt;     // prefixes are shared only among requests with equal salt
@@ -88,7 +88,7 @@ struct TokenLogprobs {
 struct TokenEvent {
   RequestId request = 0;
   int choice = 0;                         // which of n answers
-  std::optional<int32_t> token;           // none: only the end is told
+  std::optional<int32_t> token;           // none: the event only reports the end
   std::string text;                       // what became certain: whole code points, no part of a
                                           // stop string, no special token but with keep_special
   std::optional<TokenLogprobs> logprobs;  // of `token`

@@ -88,7 +88,7 @@ bool IsIn(const std::string& prompt, const ChatMessage& message, What what) {
 
 std::vector<Unshown> FindUnshown(const ChatRenderer& renderer,
                                  std::span<const ChatMessage> messages, const ChatOptions& options,
-                                 std::span<const ChatPiece> prompt) {
+                                 std::span<const TextPiece> prompt) {
   std::vector<Unshown> parts = PartsOf(messages);
   const auto marked = renderer.Render(Marked(messages, parts), options);
   if (marked) {

@@ -27,6 +27,6 @@ struct Unshown {
 // Cost: one rendering.
 std::vector<Unshown> FindUnshown(const ChatRenderer& renderer,
                                  std::span<const ChatMessage> messages, const ChatOptions& options,
-                                 std::span<const ChatPiece> prompt);
+                                 std::span<const TextPiece> prompt);
 
 }  // namespace latte

@@ -25,12 +25,12 @@ namespace latte {
 // Collects a prompt. Thread-compatible.
 class PromptWriter {
  public:
-  PromptWriter& Own(std::string_view text) {  // text of the format
+  PromptWriter& TemplateText(std::string_view text) {  // text of the format
     text_.Append(text, true);
     return *this;
   }
-  PromptWriter& From(std::string_view text) {  // text of a message; may be any bytes
-    text_.Append(jinja::FromOutside(text));
+  PromptWriter& UserText(std::string_view text) {  // text of a message; may be any bytes
+    text_.Append(jinja::UserText(text));
     return *this;
   }
   jinja::Text Take() { return std::move(text_); }

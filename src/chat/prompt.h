@@ -46,7 +46,7 @@ class ChatPromptBuilder {
 
   // Parts of the checkpoint's chat templates that are not used, as sentences for the user; usually
   // none.
-  std::vector<std::string> Caveats() const;
+  std::vector<std::string> UnusedFeatures() const;
 
   // Whether ChatOptions::thinking changes this format's prompts.
   bool has_thinking_switch() const { return has_thinking_switch_; }
@@ -66,7 +66,7 @@ class ChatPromptBuilder {
   // Errors: kInvalidArgument naming the missing part.
   Result<std::vector<std::string>> NotesOn(std::span<const ChatMessage> messages,
                                            const ChatOptions& options,
-                                           std::span<const ChatPiece> prompt) const;
+                                           std::span<const TextPiece> prompt) const;
   bool CanDoWithout(const Unshown& left, std::string_view role) const;
   bool ShowsDevelopers() const;
   std::optional<int32_t> TokenAfterAnswers() const;

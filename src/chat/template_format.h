@@ -21,6 +21,7 @@
 #include "latte/status.h"
 
 #include "src/jinja/template.h"
+#include "src/text/tokenizer.h"
 
 namespace latte {
 
@@ -56,11 +57,6 @@ struct ChatOptions {
      // default
 };
 
-struct ChatPiece {
-  std::string text;
-  bool trusted = false;  // written by the template or encoder
-};
-
 enum class ChatFormat {
   kTemplate,  // the checkpoint's own
   kDeepseekV2,
@@ -74,7 +70,7 @@ enum class ChatFormat {
 
 std::string_view ChatFormatName(ChatFormat format);  // "deepseek_v3.1"
 
-// What a checkpoint says about its chats.
+// The data of a checkpoint that determine its chat format.
 struct ChatModel {
   std::string chat_template;  // empty if there is none
   std::string model_type;     // model_type of config.json
@@ -108,7 +104,7 @@ class ChatRenderer {
   // adding another. Neighbours differ in origin.
   // Errors: kInvalidArgument for messages that the format or its template refuses; kUnsupported;
   // kExhausted.
-  [[nodiscard]] Result<std::vector<ChatPiece>> Render(std::span<const ChatMessage> messages,
+  [[nodiscard]] Result<std::vector<TextPiece>> Render(std::span<const ChatMessage> messages,
                                                       const ChatOptions& options = {}) const;
 
   // The messages in the form for which Render writes all calls: the content of a message with calls
@@ -134,7 +130,7 @@ class ChatRenderer {
 };
 
 // The text of all pieces.
-std::string JoinPieces(std::span<const ChatPiece> pieces);
+std::string JoinPieces(std::span<const TextPiece> pieces);
 
 // The prompt as one string, for display. Use Render() to tokenise: it keeps the origins apart.
 [[nodiscard]] Result<std::string> RenderChat(const ChatModel& model,

@@ -193,7 +193,7 @@ Result<Checkpoint> Checkpoint::Open(const std::string& dir) {
   return out;
 }
 
-void Checkpoint::UsePlainNames() {
+void Checkpoint::StripTextModelPrefix() {
   for (const TextPrefix& prefix : kTextPrefixes) {
     if (!tensors_.contains(fmt::format("{}embed_tokens.weight", prefix.layers))) continue;
     std::map<std::string, StoredTensor, std::less<>> kept;

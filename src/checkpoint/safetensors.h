@@ -44,7 +44,7 @@ class Checkpoint {
 
   // In a multi-part model, removes the prefix of the text model (such as language_model.) from its
   // tensors, and drops the tensors of the other parts.
-  void UsePlainNames();
+  void StripTextModelPrefix();
 
   // The tensor `name`, or nullptr.
   const StoredTensor* Find(std::string_view name) const;

@@ -56,7 +56,7 @@ Result<Value> ChangeCase(const Value& input, std::string_view how, Budget* budge
   Text out;
   size_t begin = 0;
   for (const Text::Run& run : text.runs()) {
-    out.Append(std::string_view(bytes).substr(begin, run.end - begin), run.trusted);
+    out.Append(std::string_view(bytes).substr(begin, run.end - begin), run.from_template);
     begin = run.end;
   }
   return Value::String(std::move(out));

@@ -301,7 +301,7 @@ Result<Ast> Parse(std::string_view source) {
     return InvalidArgument(
         fmt::format("chat template: {} bytes; the limit is {}", source.size(), kMaxSource));
   // Rules about characters must not see invalid UTF-8.
-  return Parser(NormaliseNewlines(FromOutside(source).bytes())).Run();
+  return Parser(NormaliseNewlines(UserText(source).bytes())).Run();
 }
 
 }  // namespace latte::jinja

@@ -93,8 +93,7 @@ Status Repr(const Value& value, Budget* budget, std::string* out) {
     case Kind::kCallable:
       return Unsupported(fmt::format("a '{}' cannot be printed", TypeName(value)));
   }
-  LATTE_RETURN_IF_ERROR(budget->SpendString(out->size()));
-  return budget->Spend(0, -static_cast<int64_t>(before));  // counted when the string was made
+  return budget->SpendAppended(before, out->size());
 }
 
 }  // namespace

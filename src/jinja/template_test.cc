@@ -237,7 +237,7 @@ std::string Trusted(std::string_view source, const std::string& variables) {
   size_t begin = 0;
   for (const Text::Run& run : text->runs()) {
     const std::string part = text->bytes().substr(begin, run.end - begin);
-    out += run.trusted ? part : "<" + part + ">";
+    out += run.from_template ? part : "<" + part + ">";
     begin = run.end;
   }
   return out;

@@ -6,17 +6,17 @@
 
 namespace latte::jinja {
 
-Text::Text(std::string bytes, bool trusted) : bytes_(std::move(bytes)) {
-  if (!bytes_.empty()) runs_.push_back({bytes_.size(), trusted});
+Text::Text(std::string bytes, bool from_template) : bytes_(std::move(bytes)) {
+  if (!bytes_.empty()) runs_.push_back({bytes_.size(), from_template});
 }
 
-void Text::Append(std::string_view bytes, bool trusted) {
+void Text::Append(std::string_view bytes, bool from_template) {
   if (bytes.empty()) return;
   bytes_.append(bytes);
-  if (!runs_.empty() && runs_.back().trusted == trusted)
+  if (!runs_.empty() && runs_.back().from_template == from_template)
     runs_.back().end = bytes_.size();
   else
-    runs_.push_back({bytes_.size(), trusted});
+    runs_.push_back({bytes_.size(), from_template});
 }
 
 void Text::Append(const Text& other) { AppendRange(other, 0, other.size()); }
@@ -26,7 +26,7 @@ void Text::AppendRange(const Text& other, size_t begin, size_t end) {
   auto run = std::upper_bound(other.runs_.begin(), other.runs_.end(), begin, after);
   while (begin < end) {
     const size_t stop = std::min(end, run->end);
-    Append(std::string_view(other.bytes_).substr(begin, stop - begin), run->trusted);
+    Append(std::string_view(other.bytes_).substr(begin, stop - begin), run->from_template);
     begin = stop;
     ++run;
   }
@@ -38,10 +38,10 @@ Text Text::Slice(size_t begin, size_t end) const {
   return out;
 }
 
-Text FromOutside(std::string_view bytes, bool trusted) {
+Text UserText(std::string_view bytes) {
   std::string valid;
   AppendValidUtf8(bytes, &valid);
-  return Text(std::move(valid), trusted);
+  return Text(std::move(valid), false);
 }
 
 namespace {

@@ -17,18 +17,18 @@ class Text {
  public:
   struct Run {
     size_t end = 0;  // one past the last byte; the next run begins here
-    bool trusted = false;
+    bool from_template = false;
   };
 
   Text() = default;
-  Text(std::string bytes, bool trusted);
+  Text(std::string bytes, bool from_template);
 
   const std::string& bytes() const { return bytes_; }
   const std::vector<Run>& runs() const { return runs_; }
   size_t size() const { return bytes_.size(); }
   bool empty() const { return bytes_.empty(); }
 
-  void Append(std::string_view bytes, bool trusted);
+  void Append(std::string_view bytes, bool from_template);
   void Append(const Text& other);
   void AppendRange(const Text& other, size_t begin, size_t end);  // byte offsets
   Text Slice(size_t begin, size_t end) const;                     // byte offsets, begin <= end
@@ -38,8 +38,8 @@ class Text {
   std::vector<Run> runs_;
 };
 
-// Text with invalid UTF-8 replaced by U+FFFD, which is required for all text from outside.
-Text FromOutside(std::string_view bytes, bool trusted = false);
+// Text of a user, with invalid UTF-8 replaced by U+FFFD.
+Text UserText(std::string_view bytes);
 
 int64_t CodePoints(std::string_view utf8);
 

@@ -41,6 +41,11 @@ Status Budget::SpendString(size_t bytes) {
   return Spend(1, static_cast<int64_t>(bytes));
 }
 
+Status Budget::SpendAppended(size_t before, size_t size) {
+  LATTE_RETURN_IF_ERROR(SpendString(size));
+  return Spend(0, -static_cast<int64_t>(before));
+}
+
 Status Budget::SpendSearch(size_t size, size_t what) {
   return Spend(1 + static_cast<int64_t>((size / 64 + 1) * (what / 16 + 1)));
 }
@@ -53,8 +58,8 @@ Value Value::MakeUndefined(std::string what) {
 Value Value::String(Text text) {
   return Value(Data(std::make_shared<const Text>(std::move(text))));
 }
-Value Value::String(std::string_view bytes, bool trusted) {
-  return String(Text(std::string(bytes), trusted));
+Value Value::String(std::string_view bytes, bool from_template) {
+  return String(Text(std::string(bytes), from_template));
 }
 
 int64_t Value::integer() const {

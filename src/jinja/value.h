@@ -33,6 +33,8 @@ class Budget {
   [[nodiscard]] Status Spend(int64_t steps, int64_t bytes = 0);
   // As Spend, for a string of that many bytes before it is made.
   [[nodiscard]] Status SpendString(size_t bytes);
+  // As SpendString, for a string of `size` bytes of which `before` were counted already.
+  [[nodiscard]] Status SpendAppended(size_t before, size_t size);
   // As Spend, for a search of `what` bytes at every position of `size` bytes.
   [[nodiscard]] Status SpendSearch(size_t size, size_t what);
   const Limits& limits() const { return limits_; }
@@ -76,7 +78,7 @@ class Value {
   static Value Int(int64_t i) { return Value(Data(i)); }
   static Value Float(double d) { return Value(Data(d)); }
   static Value String(Text text);
-  static Value String(std::string_view bytes, bool trusted = true);
+  static Value String(std::string_view bytes, bool from_template = true);
   static Value Wrap(std::shared_ptr<List> list) { return Value(Data(std::move(list))); }
   static Value Wrap(std::shared_ptr<const Dict> dict) { return Value(Data(std::move(dict))); }
   static Value Wrap(Namespace* ns) { return Value(Data(ns)); }

@@ -103,7 +103,7 @@ Result<JsonOut> InspectModel(const std::string& path) {
                  {"mha_bytes_per_token", cache.mha},
                  {"gqa8_bytes_per_token", cache.gqa8},
                  {"mha_over_mla", static_cast<double>(cache.mha) / static_cast<double>(cache.mla)},
-                 {"caveats", Caveats(config)},
+                 {"caveats", UnusedFeatures(config)},
                  {"machine_memory_bytes", memory_bytes},
                  {"largest_context_here", context}};
 }

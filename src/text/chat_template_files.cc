@@ -60,7 +60,7 @@ ChatTemplate Choose(const std::vector<NamedTemplate>& templates, const std::stri
       out.text = t.text;
       found = true;
     } else {
-      out.left_aside.push_back(fmt::format("'{}' of {}", Printable(t.name, 60), where));
+      out.unused.push_back(fmt::format("'{}' of {}", Printable(t.name, 60), where));
     }
   }
   if (!found && !templates.empty())
@@ -116,11 +116,10 @@ void Append(ChatTemplate next, std::string_view where, ChatTemplate* chosen) {
     chosen->text = std::move(next.text);
     if (!chosen->text.empty()) chosen->problem.reset();
   } else if (!next.text.empty() && next.text != chosen->text) {
-    chosen->left_aside.push_back(fmt::format("that of {}", where));
+    chosen->unused.push_back(fmt::format("that of {}", where));
   }
   if (chosen->text.empty() && !chosen->problem) chosen->problem = std::move(next.problem);
-  chosen->left_aside.insert(chosen->left_aside.end(), next.left_aside.begin(),
-                            next.left_aside.end());
+  chosen->unused.insert(chosen->unused.end(), next.unused.begin(), next.unused.end());
 }
 
 }  // namespace

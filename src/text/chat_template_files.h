@@ -15,11 +15,11 @@
 namespace latte {
 
 struct ChatTemplate {
-  std::string text;                     // empty if there is no template
-  std::vector<std::string> left_aside;  // templates that are present but not used: "'rag' of
-                                        // tokenizer_config.json"
-  std::optional<Error> problem;         // the reason why `text` is empty although a template is
-                                        // present
+  std::string text;                 // empty if there is no template
+  std::vector<std::string> unused;  // templates that are present but not used: "'rag' of
+                                    // tokenizer_config.json"
+  std::optional<Error> problem;     // the reason why `text` is empty although a template is
+                                    // present
 };
 
 // Reads the member chat_template of `document`: a string, an array of {name, template}, or an

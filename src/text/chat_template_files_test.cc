@@ -25,7 +25,7 @@ TEST(ReadChatTemplate, IsATextAListOrAnObject) {
       "d");
   const ChatTemplate object = Read(R"({"tool_use": "t", "default": "d", "rag": "r"})");
   EXPECT_EQ(object.text, "d");
-  EXPECT_EQ(object.left_aside.size(), 2u);
+  EXPECT_EQ(object.unused.size(), 2u);
   EXPECT_FALSE(object.problem);
   for (const char* none : {"null", "\"\"", "[]", "{}"}) {
     EXPECT_EQ(Read(none).text, "") << none;

@@ -123,7 +123,7 @@ Status CheckSize(size_t bytes) {
 
 struct JoinedText {
   std::string text;  // valid UTF-8
-  std::vector<AddedTokens::Range> trusted;
+  std::vector<AddedTokens::Range> template_ranges;
 };
 
 // Replaces invalid UTF-8 in each run separately: bytes of different trust never form a code point
@@ -131,13 +131,16 @@ struct JoinedText {
 JoinedText Join(std::span<const TextPiece> pieces) {
   JoinedText out;
   for (size_t i = 0; i < pieces.size();) {
-    const bool trusted = pieces[i].trusted;
+    const bool from_template = pieces[i].from_template;
     std::string run;
-    for (; i < pieces.size() && (pieces[i].trusted == trusted || pieces[i].text.empty()); ++i)
+    for (;
+         i < pieces.size() && (pieces[i].from_template == from_template || pieces[i].text.empty());
+         ++i)
       run += pieces[i].text;
     const size_t begin = out.text.size();
     AppendValidUtf8(run, &out.text);
-    if (trusted && begin < out.text.size()) out.trusted.push_back({begin, out.text.size()});
+    if (from_template && begin < out.text.size())
+      out.template_ranges.push_back({begin, out.text.size()});
   }
   return out;
 }
@@ -258,7 +261,8 @@ Result<std::vector<int32_t>> Tokenizer::EncodePieces(std::span<const TextPiece> 
   for (const TextPiece& piece : pieces) bytes += piece.text.size();
   LATTE_RETURN_IF_ERROR(CheckSize(bytes));
   const JoinedText joined = Join(pieces);
-  LATTE_ASSIGN_OR_RETURN(const auto found, state_->added.Split(joined.text, joined.trusted));
+  LATTE_ASSIGN_OR_RETURN(const auto found,
+                         state_->added.Split(joined.text, joined.template_ranges));
   // The chunks of the whole text split plain text, never a token: a long message cannot move the
   // border of a chunk into the token that marks a turn.
   const std::vector<std::string_view> chunks = state_->Chunks(joined.text);
@@ -306,7 +310,7 @@ std::optional<int32_t> Tokenizer::eos_id() const { return state_->eos; }
 std::optional<int32_t> Tokenizer::pad_id() const { return state_->pad; }
 const std::string& Tokenizer::chat_template() const { return state_->config.chat_template.text; }
 const std::vector<std::string>& Tokenizer::unused_chat_templates() const {
-  return state_->config.chat_template.left_aside;
+  return state_->config.chat_template.unused;
 }
 
 Status Tokenizer::CheckChatTemplate() const {

@@ -36,8 +36,8 @@ struct EncodeOptions {
 // A run of text and its origin. Tokens are recognised by their spelling in text of a chat template,
 // but not in text of a user.
 struct TextPiece {
-  std::string_view text;
-  bool trusted = false;
+  std::string text;
+  bool from_template = false;  // written by a chat template or encoder
 };
 
 // Immutable, thread-safe. Copies are cheap and share their tables.

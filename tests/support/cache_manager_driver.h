@@ -188,7 +188,7 @@ class CacheManagerDriver {
     for (const Sequence& sequence : sequences_)
       for (size_t i = 0; i < sequence.text.tokens.size(); ++i)
         Require(At(PageAt(sequence, i), i) == RowAt(sequence.text, i),
-                "the rows of a sequence are those of its tokens");
+                "the rows of a sequence match its tokens");
   }
 
   void End() {

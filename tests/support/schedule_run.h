@@ -244,7 +244,7 @@ class ScheduleRun {
     }
     const int64_t end = step.begin + step.count;
     Require(step.begin == live.next, "tokens are computed once and in order");
-    Require(step.draws == (end == s.length()), "a token is drawn after the last one");
+    Require(step.draws == (end == s.length()), "a token is sampled after the last one");
     Require(std::ssize(s.pages) * cache_.page_tokens() >= end, "there are pages for all tokens");
     Require(!options_.replay || (step.begin < s.prompt_len) == (end <= s.prompt_len),
             "a piece lies on one side of the border between prompt and answer");
@@ -290,7 +290,7 @@ class ScheduleRun {
 
   void CheckPages() {
     CountUsers();
-    Require(std::ssize(users_) == cache_.used_pages(), "pages in use are those of sequences");
+    Require(std::ssize(users_) == cache_.used_pages(), "pages in use belong to sequences");
     int64_t places = 0;
     for (const auto& [id, live] : live_) {
       const Sequence& s = *scheduler_.Find(id);

@@ -295,7 +295,7 @@ Result<ModelConfig> ParseWrapped(const Json& json) {
 
 }  // namespace
 
-std::vector<std::string> Caveats(const ModelConfig& config) {
+std::vector<std::string> UnusedFeatures(const ModelConfig& config) {
   std::vector<std::string> out;
   if (config.indexer.heads > 0)
     out.push_back(

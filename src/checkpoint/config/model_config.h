@@ -126,7 +126,7 @@ struct ModelConfig {
 [[nodiscard]] Result<ModelConfig> ParseModelConfig(const Json& config);
 
 // Features of the model that Latte does not use, as sentences for the user; usually none.
-std::vector<std::string> Caveats(const ModelConfig& config);
+std::vector<std::string> UnusedFeatures(const ModelConfig& config);
 
 // Reads config.json (and generation_config.json, if present) of `dir`, or `dir` itself if it names
 // a .json file. If neither names an end token, the tokenizer of `dir` does.

@@ -61,13 +61,15 @@ Status AbsorptionOptions::Validate() const {
 
 Result<JsonOut> BenchAbsorption(const AbsorptionOptions& o, const Machine& machine) {
   LATTE_RETURN_IF_ERROR(o.Validate());
-  MlaSample::Options sample;
+  RandomMlaLayer::Options sample;
   sample.dims = DeepSeekDims(o.heads);
   sample.max_tokens = o.context + 1;
   sample.batch = o.batch;
-  LATTE_ASSIGN_OR_RETURN(const std::unique_ptr<MlaSample> latents, MlaSample::Create(sample));
+  LATTE_ASSIGN_OR_RETURN(const std::unique_ptr<RandomMlaLayer> latents,
+                         RandomMlaLayer::Create(sample));
   sample.expanded_cache = true;
-  LATTE_ASSIGN_OR_RETURN(const std::unique_ptr<MlaSample> expanded, MlaSample::Create(sample));
+  LATTE_ASSIGN_OR_RETURN(const std::unique_ptr<RandomMlaLayer> expanded,
+                         RandomMlaLayer::Create(sample));
   const MlaDims& dims = latents->dims();
   RandomProduct w_q(dims.h * dims.qk(), kCq, o.batch);
   RandomProduct w_qr(dims.h * dims.r, kCq, o.batch);

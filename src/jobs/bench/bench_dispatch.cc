@@ -24,19 +24,20 @@ constexpr double kHopeless = 4;     // a path that is this many times slower is 
 constexpr int64_t kWeightBytes = int64_t{256} << 20;  // weights of all layers of a sample: larger
                                                       // than the caches
 
-Result<std::unique_ptr<MlaSample>> Sample(const DispatchOptions& options, int64_t max_tokens) {
-  MlaSample::Options out;
+Result<std::unique_ptr<RandomMlaLayer>> Sample(const DispatchOptions& options, int64_t max_tokens) {
+  RandomMlaLayer::Options out;
   out.dims = DeepSeekDims(options.heads);
   out.dtype = options.dtype;
   out.max_tokens = max_tokens;
   const int64_t layer_bytes =
       out.dims.h * (out.dims.n + out.dims.v) * out.dims.c * SizeOf(options.dtype);
   out.copies = std::clamp<int64_t>(kWeightBytes / layer_bytes, 2, 64);
-  return MlaSample::Create(out);
+  return RandomMlaLayer::Create(out);
 }
 
 // Evaluates a prompt chunk by chunk.
-double RunPrompt(MlaSample& sample, MlaPath path, const PromptShape& prompt, const Exec& exec) {
+double RunPrompt(RandomMlaLayer& sample, MlaPath path, const PromptShape& prompt,
+                 const Exec& exec) {
   double seconds = 0;
   for (int64_t begin = 0; begin < prompt.new_tokens; begin += kRunTokens)
     seconds += sample.Attend(path, std::min(kRunTokens, prompt.new_tokens - begin),
@@ -49,7 +50,8 @@ int RunsOf(double seconds) {
   return static_cast<int>(std::clamp(kShortSeconds / seconds, 1.0 * kRuns, 1.0 * kShortRuns));
 }
 
-double MedianSeconds(MlaSample& sample, MlaPath path, const PromptShape& prompt, const Exec& exec) {
+double MedianSeconds(RandomMlaLayer& sample, MlaPath path, const PromptShape& prompt,
+                     const Exec& exec) {
   const int runs = RunsOf(RunPrompt(sample, path, prompt, exec));
   std::vector<double> seconds;
   for (int run = 0; run < runs; ++run) seconds.push_back(RunPrompt(sample, path, prompt, exec));
@@ -61,7 +63,7 @@ double MedianSeconds(MlaSample& sample, MlaPath path, const PromptShape& prompt,
 struct Parted {
   double whole = 0, rest = 0;
 };
-Parted MedianRest(MlaSample& sample, MlaPath path, const PromptShape& whole,
+Parted MedianRest(RandomMlaLayer& sample, MlaPath path, const PromptShape& whole,
                   const PromptShape& part, const Exec& exec) {
   RunPrompt(sample, path, whole, exec);
   std::vector<double> wholes, rests;
@@ -77,7 +79,7 @@ Parted MedianRest(MlaSample& sample, MlaPath path, const PromptShape& whole,
 struct Pair {
   double absorbed = 0, latent = 0;
 };
-Pair MeasurePair(MlaSample& sample, const PromptShape& prompt, const Exec& exec) {
+Pair MeasurePair(RandomMlaLayer& sample, const PromptShape& prompt, const Exec& exec) {
   double absorbed = RunPrompt(sample, MlaPath::kAbsorbed, prompt, exec);
   double latent = RunPrompt(sample, MlaPath::kLatent, prompt, exec);
   const bool absorbed_runs = absorbed < kHopeless * latent;
@@ -117,7 +119,7 @@ Status DispatchOptions::Validate() const {
 Result<MlaRates> MeasureRates(const DispatchOptions& options, const Machine& machine) {
   LATTE_RETURN_IF_ERROR(options.Validate());
   constexpr int64_t kContext = 4096;
-  LATTE_ASSIGN_OR_RETURN(const std::unique_ptr<MlaSample> sample,
+  LATTE_ASSIGN_OR_RETURN(const std::unique_ptr<RandomMlaLayer> sample,
                          Sample(options, kContext + kRunTokens));
   ThreadPool threads(options.threads);
   const Exec exec{&threads, &machine};
@@ -164,7 +166,7 @@ Result<MlaRates> MeasureRates(const DispatchOptions& options, const Machine& mac
 Result<JsonOut> BenchDispatch(const DispatchOptions& options, const MlaRates& rates,
                               const Machine& machine) {
   LATTE_RETURN_IF_ERROR(options.Validate());
-  LATTE_ASSIGN_OR_RETURN(const std::unique_ptr<MlaSample> sample,
+  LATTE_ASSIGN_OR_RETURN(const std::unique_ptr<RandomMlaLayer> sample,
                          Sample(options, kContexts.back() + kMostNew));
   ThreadPool threads(options.threads);
   const Exec exec{&threads, &machine};

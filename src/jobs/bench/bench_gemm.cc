@@ -67,9 +67,9 @@ Result<Format> FormatOf(const BenchWeights& o) {
 }
 
 // Memory filled with numbers that are normal in every type: no NaN, infinity or subnormal.
-class Pool {
+class RandomOperands {
  public:
-  explicit Pool(int64_t bytes) : memory_(DType::kU8, {RoundUp(bytes, 64)}) {
+  explicit RandomOperands(int64_t bytes) : memory_(DType::kU8, {RoundUp(bytes, 64)}) {
     constexpr int64_t kBlock = 1 << 20;
     std::byte* const data = memory_.view().data;
     const int64_t size = memory_.bytes();
@@ -160,7 +160,7 @@ class Source {
 
  private:
   Format format_;
-  Pool weights_, others_;
+  RandomOperands weights_, others_;
 };
 
 Result<const Kernel<GemmOp>*> FindRow(const std::string& name, const GemmOp::Shape& shape,

@@ -81,9 +81,10 @@ struct Phase {
 };
 
 // Sequences of one depth in a model.
-class Bed {
+class RunnerHarness {
  public:
-  Bed(const Model& model, const BenchModelOptions& options, LatentCache cache, const Exec& exec)
+  RunnerHarness(const Model& model, const BenchModelOptions& options, LatentCache cache,
+                const Exec& exec)
       : model_(model),
         options_(options),
         cache_(std::move(cache)),
@@ -169,7 +170,7 @@ Result<JsonOut> BenchModel(const Model& model, const BenchModelOptions& options,
       LatentCache::Create(std::move(spec), options.batch * CeilDiv(room, kPageTokens)));
   const MlaRates rates = MachineRates(machine.isa).rates;
   ThreadPool threads(options.threads);
-  Bed bed(model, options, std::move(cache), Exec{&threads, &machine});
+  RunnerHarness harness(model, options, std::move(cache), Exec{&threads, &machine});
   JsonOut out{{"bench", "model"},
               {"architecture", model.config().architecture},
               {"layers", model.config().layers},
@@ -180,18 +181,18 @@ Result<JsonOut> BenchModel(const Model& model, const BenchModelOptions& options,
               {"threads", options.threads}};
   const Exec plain{&threads, &machine};
   if (options.prompt > 0) {
-    bed.Prompt(rates);
+    harness.Prompt(rates);
     Phase phase;
-    bed.Measure(&phase.times);
-    for (int run = 0; run < kPrompts; ++run) phase.Add(bed.Prompt(rates), plain);
+    harness.Measure(&phase.times);
+    for (int run = 0; run < kPrompts; ++run) phase.Add(harness.Prompt(rates), plain);
     out["prefill"] = phase.Json(options.prompt);
   }
   if (options.gen > 0) {
-    bed.Measure(nullptr);
-    bed.Step(0);
+    harness.Measure(nullptr);
+    harness.Step(0);
     Phase phase;
-    bed.Measure(&phase.times);
-    for (int64_t g = 0; g < options.gen; ++g) phase.Add(bed.Step(g), plain);
+    harness.Measure(&phase.times);
+    for (int64_t g = 0; g < options.gen; ++g) phase.Add(harness.Step(g), plain);
     out["decode"] = phase.Json(options.batch);
   }
   return out;

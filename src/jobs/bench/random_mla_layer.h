@@ -10,7 +10,7 @@
 namespace latte {
 
 // `copies` layers that are used in turn, so weights are read from memory, as in a model.
-class MlaSample {
+class RandomMlaLayer {
  public:
   struct Options {
     MlaDims dims;
@@ -21,7 +21,7 @@ class MlaSample {
     bool expanded_cache = false;  // caches keys and values of every head, for kDecompressed
   };
   // Errors: kExhausted if the cache does not fit.
-  [[nodiscard]] static Result<std::unique_ptr<MlaSample>> Create(const Options& options);
+  [[nodiscard]] static Result<std::unique_ptr<RandomMlaLayer>> Create(const Options& options);
 
   // Evaluates the attention of `new_tokens` queries of each sequence after `cached_tokens` by
   // `path`, in the next layer; returns the seconds it took. Does not write the cache.
@@ -36,7 +36,7 @@ class MlaSample {
   const MlaDims& dims() const { return options_.dims; }
 
  private:
-  MlaSample(const Options& options, LatentCache cache);
+  RandomMlaLayer(const Options& options, LatentCache cache);
   const MlaLayer& NextLayer() { return layers_[static_cast<size_t>(next_++ % options_.copies)]; }
 
   Options options_;

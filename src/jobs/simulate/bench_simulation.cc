@@ -68,7 +68,7 @@ Result<JsonOut> BenchSimulation(std::span<const TraceRequest> trace, const Engin
       LATTE_ASSIGN_OR_RETURN(cost, Prices(parts, settings));
     }
     simulated.push_back(Simulate(trace, parts.model->config(), settings, cost).Metrics());
-    LATTE_ASSIGN_OR_RETURN(const ServedTrace served, ServeTrace(trace, parts, settings));
+    LATTE_ASSIGN_OR_RETURN(const TraceResult served, ReplayTrace(trace, parts, settings));
     real.push_back(served.Metrics());
     ratios.push_back(Ratios(simulated.back(), real.back()));
   }

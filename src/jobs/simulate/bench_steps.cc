@@ -112,9 +112,10 @@ class Grid {
 };
 
 // A model with a full cache.
-class Bed {
+class StepHarness {
  public:
-  Bed(const Model& model, const Settings& settings, const Machine& machine, LatentCache cache)
+  StepHarness(const Model& model, const Settings& settings, const Machine& machine,
+              LatentCache cache)
       : model_(model),
         isa_(machine.isa),
         threads_(settings.options.threads),
@@ -272,14 +273,14 @@ Result<BenchedSteps> BenchSteps(const Model& model, const Settings& settings,
     pages = std::max(pages, PagesOf(shape, settings.options.page_tokens));
   LATTE_ASSIGN_OR_RETURN(LatentCache cache,
                          LatentCache::Create(settings.cache_spec, std::min(pages, settings.pages)));
-  Bed bed(model, settings, machine, std::move(cache));
+  StepHarness harness(model, settings, machine, std::move(cache));
   std::vector<std::vector<double>> seconds(grid.steps().size());
   // Interleaves the steps, so that a slow moment of the machine does not affect all runs of one
   // step.
   const int runs = options.quick ? 3 : 9;
   for (int run = -1; run < runs; ++run)
     for (size_t i = 0; i < grid.steps().size(); ++i) {
-      const double time = bed.Seconds(grid.steps()[i]);
+      const double time = harness.Seconds(grid.steps()[i]);
       if (run >= 0) seconds[i].push_back(time);
     }
   std::vector<MeasuredStep> steps;

@@ -11,7 +11,7 @@ namespace latte {
 // Uses a fresh engine over `parts`. One request runs before the trace begins, so memory is already
 // allocated. Tokens are sampled at temperature 1; every answer has the length given by the trace.
 // Errors: of EngineCore; kInvalidArgument for a request that the engine refuses permanently.
-[[nodiscard]] Result<ServedTrace> ServeTrace(std::span<const TraceRequest> trace,
-                                             const EngineParts& parts, const Settings& settings);
+[[nodiscard]] Result<TraceResult> ReplayTrace(std::span<const TraceRequest> trace,
+                                              const EngineParts& parts, const Settings& settings);
 
 }  // namespace latte

@@ -29,13 +29,13 @@ double Per(double count, double seconds) { return seconds > 0 ? count / seconds 
 
 }  // namespace
 
-void ServeCounts::Note(int64_t waiting, double seconds, int64_t pages) {
+void TraceCounts::Note(int64_t waiting, double seconds, int64_t pages) {
   waiting_seconds += static_cast<double>(waiting) * seconds;
   waiting_peak = std::max(waiting_peak, waiting);
   pages_peak = std::max(pages_peak, pages);
 }
 
-JsonOut MetricsJson(std::span<const RequestTimes> requests, const ServeCounts& counts) {
+JsonOut MetricsJson(std::span<const RequestTimes> requests, const TraceCounts& counts) {
   std::vector<double> first;
   std::vector<double> gaps;
   std::vector<double> all;

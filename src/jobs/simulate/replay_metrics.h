@@ -17,7 +17,7 @@ struct RequestTimes {
 };
 
 // Counters of a run.
-struct ServeCounts {
+struct TraceCounts {
   int64_t steps = 0;
   int64_t preemptions = 0;
   int64_t prefix_hit_tokens = 0;
@@ -37,6 +37,6 @@ struct ServeCounts {
 // (arrival to first token), inter_token_ms (gaps within an answer), end_to_end_ms (arrival to last
 // token); waiting_mean, waiting_peak, pages_peak, pages_total, preemptions, prefix_hit_tokens,
 // steps, step_s, real_s. Percentiles are values that occurred (nearest rank).
-JsonOut MetricsJson(std::span<const RequestTimes> requests, const ServeCounts& counts);
+JsonOut MetricsJson(std::span<const RequestTimes> requests, const TraceCounts& counts);
 
 }  // namespace latte

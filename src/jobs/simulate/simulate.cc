@@ -24,7 +24,7 @@ class Simulation {
     out_.counts.pages_total = settings.pages;
   }
 
-  ServedTrace Run() {
+  TraceResult Run() {
     out_.counts.real_seconds = SecondsOf([&] {
       while (next_ < trace_.size() || !scheduler_.idle()) {
         if (scheduler_.idle()) WaitUntil(trace_[next_].arrival_s);
@@ -110,12 +110,12 @@ class Simulation {
   size_t next_ = 0;     // next request to arrive
   int64_t queued_ = 0;
   int64_t queued_tokens_ = 0;
-  ServedTrace out_;
+  TraceResult out_;
 };
 
 }  // namespace
 
-ServedTrace Simulate(std::span<const TraceRequest> trace, const ModelConfig& config,
+TraceResult Simulate(std::span<const TraceRequest> trace, const ModelConfig& config,
                      const Settings& settings, const StepCost& cost) {
   return Simulation(trace, config, settings, cost).Run();
 }

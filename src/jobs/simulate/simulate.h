@@ -14,9 +14,9 @@
 namespace latte {
 
 // The result of a trace; requests in the order of the trace.
-struct ServedTrace {
+struct TraceResult {
   std::vector<RequestTimes> requests;
-  ServeCounts counts;
+  TraceCounts counts;
 
   JsonOut Metrics() const { return MetricsJson(requests, counts); }
 };
@@ -24,7 +24,7 @@ struct ServedTrace {
 // Every answer has the length given by the trace. Requests that arrive while the queue is full are
 // refused, as in the engine.
 // Requires: `trace` is sorted by arrival and fits the settings.
-ServedTrace Simulate(std::span<const TraceRequest> trace, const ModelConfig& config,
+TraceResult Simulate(std::span<const TraceRequest> trace, const ModelConfig& config,
                      const Settings& settings, const StepCost& cost);
 
 }  // namespace latte

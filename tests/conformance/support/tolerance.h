@@ -48,20 +48,20 @@ struct AttentionBound {
 
 // `scores`: a bound on scale·Σ|q||k|, and so on every |s|. With B blocks of keys:
 //   score      dot of `width` terms and the scale                        γ_{width+1}·scores
-//   exponent   s − m is rounded, |s − m| ≤ 2·scores; the maxima that a   2·u·2·scores
-//              row passes through rise by 2·scores at most in all
+//   exponent   s − m is rounded, |s − m| ≤ 2·scores; the running         2·u·2·scores
+//              maximum rises by at most 2·scores in total
 //   weights    one exp per key, one per block and its product            (4·(1+B) + 2B)·u
 // A change of every log-weight by at most δ changes a normalised weight by a factor within e^±2δ.
 // Numerator and denominator are sums of `keys` terms, then a reciprocal, a product and the
 // reference's rounding.
 //
-// Kernels that multiply bf16 are compared with the reference on queries rounded to bf16, so that
-// this rounding, which is part of what they compute, adds nothing. Products of two bf16 are exact
-// in f32: a dot product of pairs errs like any other sum. Left are the probabilities, rounded to
-// bf16 for the product with values but not for their sum: |Σ p̂v − Σ pv| ≤ weight_unit·Σ p·|v|.
-// Rows whose numbers need more than bf16 are rounded to it too: key_unit, on scores and on values.
-// Subnormal probabilities and products become zero: at most one kTiny more per key. What a kernel
-// leaves out of every score by design is left_out.
+// Kernels with bf16 products are compared with the reference on queries rounded to bf16, so this
+// rounding adds no error. Products of two bf16 are exact in f32: their dot product has the error of
+// any other sum. The probabilities are rounded to bf16 for the product with values but not for
+// their sum: |Σ p̂v − Σ pv| ≤ weight_unit·Σ p·|v|. Rows whose numbers need more than bf16 are
+// rounded to bf16 too: key_unit, for scores and values. Subnormal probabilities and products become
+// zero: at most one kTiny more per key. left_out is the part of every score that a kernel omits by
+// design.
 inline AttentionBound BoundAttention(int64_t width, int64_t keys, double scores, double lse,
                                      double weight_unit = 0, double key_unit = 0,
                                      double left_out = 0) {
