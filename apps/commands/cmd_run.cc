@@ -37,7 +37,7 @@ struct RunFlags {
 
 Result<std::string> PromptText(const RunFlags& flags) {
   if (flags.prompt && flags.prompt_file)
-    return InvalidArgument("give the prompt either with -p or with --prompt-file, not with both");
+    return InvalidArgument("give the prompt once: with -p or with --prompt-file, not with both");
   if (flags.prompt) return *flags.prompt;
   if (flags.prompt_file) return ReadText(*flags.prompt_file);
   if (isatty(STDIN_FILENO) != 0)

@@ -241,7 +241,7 @@ class OnATerminal(unittest.TestCase):
         terminal.until("\r\n")  # the echo of the message
         self.wait_for_text(terminal)
         terminal.type("\x03")
-        terminal.until("[stopped; what was written is kept]")
+        terminal.until("[stopped; the text so far is kept]")
         first = terminal.until("]\r\n> ")
         generated = int(first.split("generated ")[1].split(",")[0])
         self.assertGreater(generated, 0)
