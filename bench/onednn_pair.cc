@@ -13,6 +13,7 @@
 
 #include <oneapi/dnnl/dnnl.hpp>
 
+#include "src/base/json_out.h"
 #include "src/jobs/bench/bench_timer.h"
 #include "src/jobs/bench/random_mla_layer.h"
 #include "src/kernels/params/linear.h"

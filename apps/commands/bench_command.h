@@ -4,7 +4,7 @@
 #include <functional>
 
 #include "apps/flags/command.h"
-#include "src/base/json.h"
+#include "src/base/json_out_fwd.h"
 
 namespace latte {
 
@@ -17,15 +17,15 @@ struct BenchFlags {
 };
 
 // Adds a subcommand; `bench` runs if the user chooses it.
-CLI::App* AddOne(CLI::App& bench, BenchFlags& flags, const std::string& name,
-                 const std::string& what, Bench run);
+FlagSet AddOne(const FlagSet& bench, BenchFlags& flags, const std::string& name,
+               const std::string& what, Bench run);
 
 // A model on disk, or a temporary model of a shape with random weights.
 struct ModelChoice {
   std::string model = "tiny";
   std::string synthetic;
 
-  void Add(CLI::App& app);
+  void Add(const FlagSet& app);
   // Loads the model and runs `bench`; returns its record with the model's name.
   // Errors: of loading and of `bench`.
   [[nodiscard]] Result<JsonOut> Run(
@@ -33,9 +33,9 @@ struct ModelChoice {
 };
 
 // Benches of the engine: batch, prefix, determinism.
-void AddEngineBenches(CLI::App& bench, BenchFlags& flags);
+void AddEngineBenches(const FlagSet& bench, BenchFlags& flags);
 
 // Benches of the simulation: steps, simulation.
-void AddSimulationBenches(CLI::App& bench, BenchFlags& flags);
+void AddSimulationBenches(const FlagSet& bench, BenchFlags& flags);
 
 }  // namespace latte

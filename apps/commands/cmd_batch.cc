@@ -72,20 +72,20 @@ Status BatchCommand(const BatchFlags& flags) {
 
 }  // namespace
 
-Command AddBatch(CLI::App& app) {
+Command AddBatch(const FlagSet& app) {
   auto flags = std::make_shared<BatchFlags>();
-  CLI::App* sub = app.add_subcommand("batch", "Answer a file of requests, many in parallel");
-  sub->footer(
+  const FlagSet sub = app.AddCommand("batch", "Answer a file of requests, many in parallel");
+  sub.Footer(
       "Both files have the OpenAI batch format: one JSON object per line, with the urls\n"
       "/v1/chat/completions and /v1/completions. Results are written as requests finish.\n"
       "After an interruption, the same command resumes: it keeps successful results and\n"
       "repeats failed requests. docs/batch.md lists the fields.");
-  sub->add_option("MODEL", flags->model, "model (default: tiny)");
-  sub->add_option("-i,--input", flags->files.input, "the requests")->required();
-  sub->add_option("-o,--output", flags->files.output, "the results")->required();
-  sub->add_flag("--overwrite", flags->files.overwrite, "discard the results of an earlier run");
-  sub->add_option("--seed", flags->seed, "seed of requests that give none (default: 0)");
-  flags->engine.AddAll(*sub);
+  sub.Add("MODEL", flags->model, "model (default: tiny)");
+  sub.Add("-i,--input", flags->files.input, "the requests").Required();
+  sub.Add("-o,--output", flags->files.output, "the results").Required();
+  sub.AddSwitch("--overwrite", flags->files.overwrite, "discard the results of an earlier run");
+  sub.Add("--seed", flags->seed, "seed of requests that give none (default: 0)");
+  flags->engine.AddAll(sub);
   return {sub, [flags] { return BatchCommand(*flags); }};
 }
 

@@ -192,31 +192,31 @@ Status ChatCommand(const ChatFlags& flags) {
 
 }  // namespace
 
-Command AddChat(CLI::App& app) {
+Command AddChat(const FlagSet& app) {
   auto flags = std::make_shared<ChatFlags>();
-  CLI::App* sub = app.add_subcommand("chat", "Talk to a model, in a terminal or through a pipe");
-  sub->footer(
+  const FlagSet sub = app.AddCommand("chat", "Talk to a model, in a terminal or through a pipe");
+  sub.Footer(
       "Every line is a message; in a pipe, a newline follows every answer.\n"
       "The checkpoint's chat template is used, or the format of its family.\n\n" +
       std::string(kHelp));
-  sub->add_option("MODEL", flags->model, "model (default: tiny)");
-  sub->add_option("--system", flags->system, "system message before the conversation");
-  CLI::Option* thinking = sub->add_flag_callback(
+  sub.Add("MODEL", flags->model, "model (default: tiny)");
+  sub.Add("--system", flags->system, "system message before the conversation");
+  const Flag thinking = sub.AddSwitch(
       "--thinking", [flags] { flags->thinking = true; },
       "let the model reason first, if its chat format has the choice");
-  sub->add_flag_callback(
+  sub.AddSwitch(
          "--no-thinking", [flags] { flags->thinking = false; },
          "let it answer at once, if its chat format has the choice")
-      ->excludes(thinking);
-  sub->add_option("-n,--max-new-tokens", flags->max_new_tokens,
-                  "maximum tokens of one answer (default: 1024)");
-  sub->add_option("--context", flags->context,
-                  "maximum tokens of the conversation (default: the model's context)");
-  flags->sampling.Add(*sub);
-  sub->add_flag("--keep-special", flags->keep_special,
+      .Excludes(thinking);
+  sub.Add("-n,--max-new-tokens", flags->max_new_tokens,
+          "maximum tokens of one answer (default: 1024)");
+  sub.Add("--context", flags->context,
+          "maximum tokens of the conversation (default: the model's context)");
+  flags->sampling.Add(sub);
+  sub.AddSwitch("--keep-special", flags->keep_special,
                 "show special tokens in the answer instead of hiding them");
-  sub->add_flag("--stats", flags->stats, "print speeds and cache use after every answer");
-  flags->engine.AddForOneSequence(*sub);
+  sub.AddSwitch("--stats", flags->stats, "print speeds and cache use after every answer");
+  flags->engine.AddForOneSequence(sub);
   return {sub, [flags] { return ChatCommand(*flags); }};
 }
 

@@ -6,7 +6,7 @@
 
 #include "apps/flags/command.h"
 #include "apps/flags/engine_flags.h"
-#include "src/base/json.h"
+#include "src/base/json_out.h"
 #include "src/engine/complete.h"
 
 namespace latte {
@@ -148,30 +148,29 @@ Status RunCommand(const RunFlags& flags) {
 
 }  // namespace
 
-Command AddRun(CLI::App& app) {
+Command AddRun(const FlagSet& app) {
   auto flags = std::make_shared<RunFlags>();
-  CLI::App* sub = app.add_subcommand("run", "Continue a prompt and stream the text");
-  sub->add_option("MODEL", flags->model, "model (default: tiny)");
-  sub->add_option("-p,--prompt", flags->prompt, "the prompt (default: read from standard input)");
-  sub->add_option("--prompt-file", flags->prompt_file, "read the prompt from a file");
-  sub->add_option("-n,--max-new-tokens", flags->max_new_tokens,
-                  "maximum tokens to generate (default: 256)");
-  flags->sampling.Add(*sub);
-  sub->add_option("--stop", flags->stop.strings,
-                  "stop before this text; may be given several times")
-      ->allow_extra_args(false);
-  sub->add_option("--min-tokens", flags->stop.min_tokens,
-                  "minimum tokens before the answer may end (default: 0)");
-  sub->add_flag("--ignore-eos", flags->stop.ignore_eos,
+  const FlagSet sub = app.AddCommand("run", "Continue a prompt and stream the text");
+  sub.Add("MODEL", flags->model, "model (default: tiny)");
+  sub.Add("-p,--prompt", flags->prompt, "the prompt (default: read from standard input)");
+  sub.Add("--prompt-file", flags->prompt_file, "read the prompt from a file");
+  sub.Add("-n,--max-new-tokens", flags->max_new_tokens,
+          "maximum tokens to generate (default: 256)");
+  flags->sampling.Add(sub);
+  sub.Add("--stop", flags->stop.strings, "stop before this text; may be given several times")
+      .OneValueEach();
+  sub.Add("--min-tokens", flags->stop.min_tokens,
+          "minimum tokens before the answer may end (default: 0)");
+  sub.AddSwitch("--ignore-eos", flags->stop.ignore_eos,
                 "continue after the model's end-of-sequence tokens");
-  sub->add_flag("--special", flags->special,
+  sub.AddSwitch("--special", flags->special,
                 "text of a special token in the prompt becomes that token");
-  sub->add_flag("--keep-special", flags->keep_special,
+  sub.AddSwitch("--keep-special", flags->keep_special,
                 "show special tokens in the answer instead of hiding them");
-  sub->add_flag("--json", flags->json, "one JSON object instead of text");
-  sub->add_flag("--stats", flags->stats, "print speeds and cache sizes at the end");
-  AddCheckWeights(*sub, flags->check_weights);
-  flags->engine.AddForOneSequence(*sub);
+  sub.AddSwitch("--json", flags->json, "one JSON object instead of text");
+  sub.AddSwitch("--stats", flags->stats, "print speeds and cache sizes at the end");
+  AddCheckWeights(sub, flags->check_weights);
+  flags->engine.AddForOneSequence(sub);
   return {sub, [flags] { return RunCommand(*flags); }};
 }
 

@@ -41,27 +41,26 @@ Status SetMemoryPolicy(const std::string& numa) {
   return {};
 }
 
-void SamplingFlags::Add(CLI::App& app) {
-  app.add_option(
-      "--temperature", temperature,
-      "0: always the likeliest token (default: the checkpoint's generation_config.json)");
-  app.add_option("--top-k", top_k,
-                 "draw among the K likeliest tokens; 0: all (default: generation_config.json)");
-  app.add_option(
+void SamplingFlags::Add(const FlagSet& app) {
+  app.Add("--temperature", temperature,
+          "0: always the likeliest token (default: the checkpoint's generation_config.json)");
+  app.Add("--top-k", top_k,
+          "draw among the K likeliest tokens; 0: all (default: generation_config.json)");
+  app.Add(
       "--top-p", top_p,
       "draw among the likeliest tokens that reach P together (default: generation_config.json)");
-  app.add_option("--min-p", min_p,
-                 "drop tokens below P times the likeliest one (default: generation_config.json)");
-  app.add_option("--repetition-penalty", repetition_penalty,
-                 "divide positive logits of tokens that the text has by it, multiply negative ones "
-                 "(default: generation_config.json, else 1: off)");
-  app.add_option("--presence-penalty", presence_penalty,
-                 "take it off the logits of tokens that the answer has (default: 0)");
-  app.add_option("--frequency-penalty", frequency_penalty,
-                 "the same, once for each time the answer has them (default: 0)");
-  app.add_option("--logit-bias", logit_bias,
-                 "ID:VALUE,…: add to the logits of tokens, -100 (never) to 100 (always)");
-  app.add_option("--seed", seed, "same seed, same text (default: 0)");
+  app.Add("--min-p", min_p,
+          "drop tokens below P times the likeliest one (default: generation_config.json)");
+  app.Add("--repetition-penalty", repetition_penalty,
+          "divide positive logits of tokens that the text has by it, multiply negative ones "
+          "(default: generation_config.json, else 1: off)");
+  app.Add("--presence-penalty", presence_penalty,
+          "take it off the logits of tokens that the answer has (default: 0)");
+  app.Add("--frequency-penalty", frequency_penalty,
+          "the same, once for each time the answer has them (default: 0)");
+  app.Add("--logit-bias", logit_bias,
+          "ID:VALUE,…: add to the logits of tokens, -100 (never) to 100 (always)");
+  app.Add("--seed", seed, "same seed, same text (default: 0)");
 }
 
 Result<SamplingParams> SamplingFlags::Params(const OpenedModel& opened) const {
@@ -86,9 +85,9 @@ Result<SamplingParams> SamplingFlags::Params(const OpenedModel& opened) const {
   return out;
 }
 
-void AddCheckWeights(CLI::App& app, bool& check_weights) {
-  app.add_flag("--check-weights", check_weights,
-               "first look through all weights for NaN and infinity");
+void AddCheckWeights(const FlagSet& app, bool& check_weights) {
+  app.AddSwitch("--check-weights", check_weights,
+                "first look through all weights for NaN and infinity");
 }
 
 namespace {

@@ -6,11 +6,10 @@
 #include <optional>
 #include <string>
 
-#include <CLI/CLI.hpp>
-
 #include "latte/request.h"
 #include "latte/status.h"
 
+#include "apps/flags/flag_set.h"
 #include "src/models/model.h"
 #include "src/text/tokenizer.h"
 
@@ -19,21 +18,21 @@ namespace latte {
 // Adds a subcommand to `app`; returns what runs when it was chosen.
 using CommandRun = std::function<Status()>;
 struct Command {
-  CLI::App* app = nullptr;
+  FlagSet flags;
   CommandRun run;
 };
 
-Command AddRun(CLI::App& app);
-Command AddBatch(CLI::App& app);
-Command AddScore(CLI::App& app);
-Command AddInspect(CLI::App& app);
-Command AddTokenize(CLI::App& app);
-Command AddChat(CLI::App& app);
-Command AddEval(CLI::App& app);
-Command AddBench(CLI::App& app);
-Command AddSynth(CLI::App& app);
-Command AddQuantize(CLI::App& app);
-Command AddSimulate(CLI::App& app);
+Command AddRun(const FlagSet& app);
+Command AddBatch(const FlagSet& app);
+Command AddScore(const FlagSet& app);
+Command AddInspect(const FlagSet& app);
+Command AddTokenize(const FlagSet& app);
+Command AddChat(const FlagSet& app);
+Command AddEval(const FlagSet& app);
+Command AddBench(const FlagSet& app);
+Command AddSynth(const FlagSet& app);
+Command AddQuantize(const FlagSet& app);
+Command AddSimulate(const FlagSet& app);
 
 // A model and the machine it runs on.
 struct OpenedModel {
@@ -54,7 +53,7 @@ struct SamplingFlags {
   std::string logit_bias;
   uint64_t seed = 0;
 
-  void Add(CLI::App& app);
+  void Add(const FlagSet& app);
   // What the checkpoint recommends, overridden by what the user says.
   // Errors: of LoadGenerationDefaults; kInvalidArgument naming the flag.
   [[nodiscard]] Result<SamplingParams> Params(const OpenedModel& opened) const;
@@ -88,7 +87,7 @@ void WarnIfLarge(const std::string& dir);
 void WarnIfFewer(int asked, int started);
 
 // Adds --check-weights.
-void AddCheckWeights(CLI::App& app, bool& check_weights);
+void AddCheckWeights(const FlagSet& app, bool& check_weights);
 
 // The text of `path`, or of standard input for "-". Errors: of ReadFile; kCorrupt above 1 GiB.
 [[nodiscard]] Result<std::string> ReadText(const std::string& path);

@@ -4,19 +4,19 @@
 #include <optional>
 #include <string>
 
-#include <CLI/CLI.hpp>
-
 #include "latte/engine.h"
 #include "latte/options.h"
+
+#include "apps/flags/flag_set.h"
 
 namespace latte {
 
 class EngineFlags {
  public:
   // For many requests at once: a flag for every field of EngineOptions.
-  void AddAll(CLI::App& app);
+  void AddAll(const FlagSet& app);
   // For one sequence at a time: how it is computed. The prefix cache is off.
-  void AddForOneSequence(CLI::App& app);
+  void AddForOneSequence(const FlagSet& app);
 
   // Also sets the memory policy that --numa asks for, and says on standard error why a file of
   // rates is left aside. Errors: kInvalidArgument for --chunk and --prefill-workspace-tokens out of
@@ -24,10 +24,10 @@ class EngineFlags {
   [[nodiscard]] Result<EngineOptions> Options(const std::string& model) const;
 
  private:
-  void AddArithmetic(CLI::App& app);
-  void AddSizes(CLI::App& app);
-  void AddQueue(CLI::App& app);
-  void AddPrefixes(CLI::App& app);
+  void AddArithmetic(const FlagSet& app);
+  void AddSizes(const FlagSet& app);
+  void AddQueue(const FlagSet& app);
+  void AddPrefixes(const FlagSet& app);
   // Sets max_batch_tokens by --chunk. Errors: kInvalidArgument.
   [[nodiscard]] Status ApplyChunk(EngineOptions& out) const;
 

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "src/base/json_out.h"
 #include "src/base/limits/memory.h"
 #include "src/checkpoint/config/model_size.h"
 #include "src/checkpoint/safetensors.h"

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "src/base/json.h"
+
 namespace latte {
 namespace {
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "src/base/json_out.h"
 #include "src/openai/request.h"
 #include "tests/support/tiny_tokenizer.h"
 

@@ -50,10 +50,10 @@ class OutputHash {
 };
 
 // Adds all outputs of an op. An op without an overload does not compile.
-inline void AddOutputs(const LinearOp::Params& p, OutputHash& h) {
-  for (const LinearPart& part : p.parts) h.Add(part.y);
+inline void AddOutputs(const GemmOp::Params& p, OutputHash& h) {
+  for (const GemmCall& part : p.parts) h.Add(part.y);
 }
-inline void AddOutputs(const LinearTOp::Params& p, OutputHash& h) { h.Add(p.y); }
+inline void AddOutputs(const GemmTOp::Params& p, OutputHash& h) { h.Add(p.y); }
 inline void AddOutputs(const QuantizeRowsOp::Params& p, OutputHash& h) {
   h.Add(p.y), h.Add(p.scale);
 }

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "src/base/json.h"
+#include "src/base/json_out_fwd.h"
 #include "src/text/unicode/byte_level.h"
 
 namespace latte {

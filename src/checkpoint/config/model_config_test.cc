@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "src/base/file.h"
+#include "src/base/json_out.h"
 
 namespace latte {
 namespace {

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "src/base/file.h"
+#include "src/base/json_out.h"
 #include "src/checkpoint/config/model_config.h"
 #include "tests/support/tiny_tokenizer.h"
 

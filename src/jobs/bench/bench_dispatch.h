@@ -1,7 +1,7 @@
 // Measures the rates that path choices are based on, and the quality of the choices.
 #pragma once
 
-#include "src/base/json.h"
+#include "src/base/json_out_fwd.h"
 #include "src/kernels/machine.h"
 #include "src/layers/mla/rates.h"
 #include "src/tensor/dtype.h"

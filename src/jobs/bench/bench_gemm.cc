@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "src/base/json_out.h"
 #include "src/base/math.h"
 #include "src/base/random.h"
 #include "src/jobs/bench/bench_kernel.h"

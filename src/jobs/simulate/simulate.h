@@ -18,7 +18,7 @@ struct TraceResult {
   std::vector<RequestTimes> requests;
   TraceCounts counts;
 
-  JsonOut Metrics() const { return MetricsJson(requests, counts); }
+  JsonOut Metrics() const;
 };
 
 // Every answer has the length given by the trace. Requests that arrive while the queue is full are

@@ -186,7 +186,7 @@ TEST(LinearBytesConformance, EveryRowAddsInTheSameOrder) {
            {BytesShape{1, 9, 4300}, {2, 70, 4300}, {7, 80, 300}, {30, 40, 1025}}) {
         BytesCase of(s, w_type, blocks, rng);
         const GemmCall& p = of.part;
-        if (!cpu::SupportsInt8(GemmOp::ShapeOf(p))) continue;
+        if (!cpu::SupportsS8(GemmOp::ShapeOf(p))) continue;
         ForEachFastRow<GemmOp>(GemmOp::ShapeOf(p), [&](const Kernel<GemmOp>& row) {
           if (row.name == "avx512.linear") return;  // it has no 8-bit arithmetic
           of.y.Poison();
