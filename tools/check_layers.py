@@ -26,6 +26,7 @@ NEVER = {
 }
 FENCED = [
     (r"nlohmann/", ("src/base/json.", "src/base/json_out")),
+    (r"CLI/", ("apps/flags/flag_set.",)),
     (r"(pcre2)", ("src/text/unicode/",)),
     (r"boost/", ("src/serve/",)),
     (r"(immintrin|x86intrin|emmintrin)", ("src/kernels/cpu/isa/",)),
