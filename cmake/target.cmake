@@ -1,5 +1,5 @@
-# latte_library(NAME SOURCES … DEPS …): one per folder of src/. DEPS are the folders below it that it may call, so that
-# a call upwards does not link. latte_test(NAME SOURCES … DEPS … [LABEL l]) links nothing else.
+# latte_library(NAME SOURCES … DEPS …): one per folder of src/. DEPS are the lower folders that it may call; an upward
+# call does not link. latte_test(NAME SOURCES … DEPS … [LABEL l]) links nothing else.
 function(latte_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
   add_library(latte_${name} STATIC ${ARG_SOURCES})

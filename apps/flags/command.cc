@@ -128,7 +128,7 @@ Result<OpenedModel> OpenModel(const std::string& name, const OpenOptions& option
     LATTE_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(out.dir));
     LATTE_RETURN_IF_ERROR(CheckWeights(checkpoint));
   }
-  for (const std::string& caveat : Caveats(out.model->config()))
+  for (const std::string& caveat : UnusedFeatures(out.model->config()))
     std::fprintf(stderr, "latte: warning: %s\n", caveat.c_str());
   return out;
 }

@@ -119,7 +119,7 @@ Status Introduce(const Engine& engine) {
   const EngineOptions& options = engine.options();
   LATTE_ASSIGN_OR_RETURN(const std::string dir, ResolveModelPath(options.model));
   LATTE_ASSIGN_OR_RETURN(const ModelConfig config, LoadModelConfig(dir));
-  for (const std::string& caveat : Caveats(config))
+  for (const std::string& caveat : UnusedFeatures(config))
     std::fprintf(stderr, "latte: warning: %s\n", caveat.c_str());
   std::fputs(
       fmt::format("cache: {} pages of {} tokens, {} tokens, {} bytes; longest sequence {} "

@@ -9,7 +9,7 @@ namespace latte {
 Result<std::unique_ptr<DeepseekModel>> DeepseekModel::Load(const ModelConfig& config,
                                                            Checkpoint checkpoint,
                                                            const ModelOptions& options) {
-  checkpoint.UsePlainNames();
+  checkpoint.StripTextModelPrefix();
   LATTE_RETURN_IF_ERROR(CheckTensors(config, checkpoint.tensors()));
   std::unique_ptr<DeepseekModel> model(new DeepseekModel(config, std::move(checkpoint)));
   LATTE_RETURN_IF_ERROR(model->Bind(options));

@@ -1,5 +1,5 @@
-// What an engine over a FakeModel must answer under strict determinism, by the definition: one
-// token after the other, no cache, no batch, no scheduler.
+// The answer that an engine over a FakeModel must give under strict determinism, computed by the
+// definition: token by token, without cache, batch or scheduler.
 #pragma once
 
 #include <algorithm>
@@ -14,19 +14,19 @@ namespace latte::testing_support {
 
 struct PlainAnswer {
   std::vector<int32_t> tokens;
-  std::vector<float> logprobs;         // of tokens, if they were asked for
-  std::vector<float> prompt_logprobs;  // likewise
+  std::vector<float> logprobs;         // of the answer's tokens, if requested
+  std::vector<float> prompt_logprobs;  // of the prompt's tokens, if requested
   FinishReason finish = FinishReason::kLength;
 };
 
-// Answer `choice` draws with its own seed, as include/latte/request.h promises.
+// Each answer has its own seed, as include/latte/request.h promises.
 inline uint64_t SeedOf(const Request& r, int choice) {
   const uint64_t seed = r.sampling.seed;
   return choice == 0 ? seed : Mix64(seed ^ Mix64(static_cast<uint64_t>(choice)));
 }
 
-// `max_tokens`: of prompt and answer, as the engine's option. `request` comes as tokens and has no
-// stop strings.
+// `max_tokens`: limit of prompt and answer together, as in the engine's option. The prompt of
+// `request` is tokens; it has no stop strings.
 inline PlainAnswer AnswerPlainly(const Request& request, int choice, int64_t max_tokens,
                                  const FakeModel::Fault& fault = {}) {
   PlainAnswer out;

@@ -16,7 +16,7 @@ namespace {
 constexpr int64_t kPageTokens = 64;
 constexpr int64_t kMaxCacheBytes = int64_t{16} << 30;
 
-// A cache, queries for it and room for the answer.
+// A cache, queries, and space for the output.
 struct DecodeData {
   explicit DecodeData(const BenchAttentionOptions& o)
       : pages_each(CeilDiv(o.context, kPageTokens)),
@@ -41,7 +41,7 @@ struct DecodeData {
                .subspan(static_cast<size_t>(b * pages_each), static_cast<size_t>(pages_each))});
   }
 
-  // Appends a page's worth of the same tokens to every page.
+  // Copies one page of tokens to every page.
   void FillPages(const BenchAttentionOptions& o) const {
     const Tensor latent(DType::kF32, {kPageTokens, o.c});
     const Tensor rope(DType::kF32, {kPageTokens, o.r});
@@ -82,7 +82,7 @@ struct Work {
 
 Work WorkOf(const BenchAttentionOptions& o) {
   const int64_t row_bytes = o.cache_dtype.RowBytes(o.c, o.r);
-  // Token i of a sequence sees all but the q_len − 1 − i newest keys.
+  // Token i of a sequence attends to all but the q_len − 1 − i newest keys.
   const int64_t pairs = o.batch * (o.q_len * o.context - o.q_len * (o.q_len - 1) / 2);
   const int64_t rows = o.batch * o.q_len * o.heads;
   const int64_t other = rows * (o.c + o.r + o.c + 1) * SizeOf(DType::kF32);
@@ -90,7 +90,7 @@ Work WorkOf(const BenchAttentionOptions& o) {
   return {2 * o.heads * (2 * o.c + o.r) * pairs, pairs * row_bytes + other, cache + other, cache};
 }
 
-// What a row multiplies, where it can.
+// The fastest arithmetic that a kernel can use for this cache type.
 DType ArithmeticOf(CacheDType cache) {
   if (cache.kind == CacheFormat::kI8) return DType::kI8;
   return cache.kind == CacheFormat::kPlain ? cache.dtype : DType::kBF16;

@@ -1,4 +1,5 @@
-// Tokens per second of a whole model at a depth: prompts of one sequence, decode steps of several.
+// Measures tokens per second of a whole model at a context depth: prompts of one sequence, decode
+// steps of several.
 #pragma once
 
 #include <string>
@@ -13,8 +14,8 @@ namespace latte {
 struct BenchModelOptions {
   int64_t prompt = 512;  // tokens of the prompt; 0: not measured
   int64_t gen = 16;      // decode steps; 0: not measured
-  int64_t depth = 0;     // cached tokens of every sequence before that
-  int64_t batch = 1;     // sequences of a decode step
+  int64_t depth = 0;     // cached tokens of every sequence at the start
+  int64_t batch = 1;     // sequences per decode step
   int threads = 1;
   DType dtype = DType::kBF16;  // arithmetic
   CacheDType cache_dtype;

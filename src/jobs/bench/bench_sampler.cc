@@ -16,7 +16,7 @@ namespace latte {
 namespace {
 
 constexpr int kCalls = 25;
-constexpr int64_t kHistory = 1000;  // tokens that penalties look at
+constexpr int64_t kHistory = 1000;  // tokens that penalties consider
 
 double UnitInterval(Random& random) {
   return (static_cast<double>(random.Below(uint64_t{1} << 53)) + 0.5) * 0x1p-53;
@@ -28,7 +28,7 @@ double Normal(Random& random) {
   return radius * std::cos(2 * std::numbers::pi * UnitInterval(random));
 }
 
-// Ranks are drawn with repetition: that costs nothing and leaves the shape.
+// Ranks may repeat, which is simple and keeps the shape of the distribution.
 std::vector<float> Peaked(int64_t size, int64_t vocab, uint64_t seed) {
   Random random(seed);
   std::vector<float> logits(static_cast<size_t>(size));

@@ -19,7 +19,7 @@
 namespace latte {
 namespace {
 
-// How many pieces of one kind a step has.
+// The number of equal pieces in a step.
 struct Pieces {
   int64_t many = 1;
   PieceShape shape;
@@ -33,7 +33,7 @@ StepShape ShapeOf(const std::vector<Pieces>& kinds, int64_t drawn) {
   return out;
 }
 
-// The steps to measure: all that the limits allow.
+// The steps to measure: all combinations within the limits.
 class Grid {
  public:
   Grid(const Settings& settings, const MlaDims& dims, bool quick)
@@ -58,7 +58,7 @@ class Grid {
 
   PieceShape Decode(int64_t depth) const { return {1, depth, GeneratedPath(settings_.attention)}; }
 
-  // All of them, or every other one, the first and the last among them.
+  // All values, or every other one, always including the first and the last.
   std::vector<int64_t> Some(std::vector<int64_t> values) const {
     if (!quick_) return values;
     std::vector<int64_t> out;
@@ -93,7 +93,7 @@ class Grid {
           Add({{batch, Decode(256)}, {1, Prompt(count, cached)}}, batch);
   }
 
-  // Prompts that come when nothing ran before.
+  // Adds prompts that arrive after idle time.
   void AddWoken() {
     for (const int64_t count : Some({4, 16, 32, 128, 256, 512, 1024})) {
       const size_t before = steps_.size();
@@ -112,10 +112,11 @@ class Grid {
   std::vector<StepShape> steps_;
 };
 
-// A model with a cache full of rows.
-class Bed {
+// A model with a full cache.
+class StepHarness {
  public:
-  Bed(const Model& model, const Settings& settings, const Machine& machine, LatentCache cache)
+  StepHarness(const Model& model, const Settings& settings, const Machine& machine,
+              LatentCache cache)
       : model_(model),
         machine_(&machine),
         threads_(settings.options.threads),
@@ -142,7 +143,7 @@ class Bed {
       if (shape.drawn > 0) DrawFrom(runner_.LogitsOf(rows_));
     };
     if (!shape.woken) return SecondsOf(step);
-    // From when it was to begin: to wake takes time too.
+    // Measured from the planned start, because waking up takes time too.
     return SecondsOf([&] {
              std::this_thread::sleep_for(kIdle);
              step();
@@ -151,9 +152,9 @@ class Bed {
   }
 
  private:
-  // Absorbed pieces first. Sequences take pages in turn; where the cache is too small for all, they
-  // share. Every step has tokens of its own: the same ones would choose the same experts, whose
-  // weights the processor may still hold.
+  // Absorbed pieces come first. Sequences take pages in turn and share them if the cache is too
+  // small. Every step has different tokens: equal tokens would choose the same experts, whose
+  // weights may still be in the processor's cache.
   void Lay(const StepShape& shape) {
     std::vector<PieceShape> pieces = shape.pieces;
     std::stable_partition(pieces.begin(), pieces.end(),
@@ -197,14 +198,14 @@ class Bed {
   Runner runner_;
   SamplingParams params_;
   static constexpr int64_t kTokenStride = 37;
-  // Longer than threads spin, and time enough for neighbours to take a shared cache.
+  // Longer than threads spin, and long enough for other programs to evict a shared cache.
   static constexpr std::chrono::milliseconds kIdle{100};
   std::vector<int32_t> tokens_;
   int64_t first_token_ = 0;
   std::vector<std::vector<int32_t>> pages_;
   std::vector<SequenceWork> work_;
   std::vector<int64_t> rows_;
-  std::vector<Result<Drawn>> drawn_;  // the last draws, of no interest
+  std::vector<Result<Drawn>> drawn_;  // the last results, which are not used
 };
 
 std::string_view PathName(MlaPath path) {
@@ -273,13 +274,14 @@ Result<BenchedSteps> BenchSteps(const Model& model, const Settings& settings,
     pages = std::max(pages, PagesOf(shape, settings.options.page_tokens));
   LATTE_ASSIGN_OR_RETURN(LatentCache cache,
                          LatentCache::Create(settings.cache_spec, std::min(pages, settings.pages)));
-  Bed bed(model, settings, machine, std::move(cache));
+  StepHarness harness(model, settings, machine, std::move(cache));
   std::vector<std::vector<double>> seconds(grid.steps().size());
-  // In turn, so that a slow moment of the machine does not hit all runs of one step.
+  // Interleaves the steps, so that a slow moment of the machine does not affect all runs of one
+  // step.
   const int runs = options.quick ? 3 : 9;
   for (int run = -1; run < runs; ++run)
     for (size_t i = 0; i < grid.steps().size(); ++i) {
-      const double time = bed.Seconds(grid.steps()[i]);
+      const double time = harness.Seconds(grid.steps()[i]);
       if (run >= 0) seconds[i].push_back(time);
     }
   std::vector<MeasuredStep> steps;

@@ -25,7 +25,7 @@ class Simulation {
     out_.counts.pages_total = settings.pages;
   }
 
-  ServedTrace Run() {
+  TraceResult Run() {
     out_.counts.real_seconds = SecondsOf([&] {
       while (next_ < trace_.size() || !scheduler_.idle()) {
         if (scheduler_.idle()) WaitUntil(trace_[next_].arrival_s);
@@ -96,7 +96,7 @@ class Simulation {
       scheduler_.Remove(id);
       return;
     }
-    // No prompt has it, so that answers are no one's prefix by chance.
+    // No prompt contains this token, so an answer is never the prefix of a prompt by chance.
     scheduler_.Append(id, -1 - static_cast<int32_t>(id));
   }
 
@@ -107,18 +107,18 @@ class Simulation {
   CacheManager cache_;
   Scheduler scheduler_;
   double now_ = 0;
-  bool woken_ = false;  // nothing ran before the next step
-  size_t next_ = 0;     // request to arrive
+  bool woken_ = false;  // the engine was idle before the next step
+  size_t next_ = 0;     // next request to arrive
   int64_t queued_ = 0;
   int64_t queued_tokens_ = 0;
-  ServedTrace out_;
+  TraceResult out_;
 };
 
 }  // namespace
 
-JsonOut ServedTrace::Metrics() const { return MetricsJson(requests, counts); }
+JsonOut TraceResult::Metrics() const { return MetricsJson(requests, counts); }
 
-ServedTrace Simulate(std::span<const TraceRequest> trace, const ModelConfig& config,
+TraceResult Simulate(std::span<const TraceRequest> trace, const ModelConfig& config,
                      const Settings& settings, const StepCost& cost) {
   return Simulation(trace, config, settings, cost).Run();
 }

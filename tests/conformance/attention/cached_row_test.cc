@@ -1,5 +1,5 @@
-// Cached rows: how far each format is from what was appended, and that every row of the registry
-// reads the same numbers.
+// Cached rows: the distance of each format from the appended numbers, and that every kernel reads
+// the same numbers.
 #include <gtest/gtest.h>
 
 #include "tests/conformance/support/compare.h"
@@ -20,7 +20,7 @@ struct Widths {
 constexpr Widths kWidths[] = {{512, 64}, {256, 32}, {256, 64}, {512, 0},
                               {1, 1},    {33, 31},  {130, 6},  {65, 63}};
 
-// Some rows in pages of 16, appended by the reference.
+// Rows in pages of 16, appended by the reference.
 struct Rows {
   Rows(CacheDType cache, Widths w, std::mt19937& rng)
       : latent(DType::kF32, {kCount, w.c}, 3),
@@ -106,7 +106,7 @@ TEST(CachedRowConformance, NumbersComeBackWithinHalfAStep) {
   }
 }
 
-// What is not finite does not pass for a number, nor does it end the process.
+// NaN and infinity are not stored as ordinary numbers and do not end the process.
 TEST(CachedRowConformance, NanStaysNanAndInfinitySaturates) {
   std::mt19937 rng(11);
   for (const CacheDType cache : kFormats) {
@@ -130,7 +130,8 @@ TEST(CachedRow, BytesPerToken) {
   EXPECT_EQ((CacheDType{DType::kU8, CacheFormat::kF8}.RowBytes(512, 64)), 656);
   EXPECT_EQ((CacheDType{DType::kU8, CacheFormat::kF8Dense}.RowBytes(512, 64)), 576);
   EXPECT_EQ((CacheDType{DType::kU8, CacheFormat::kI8}.RowBytes(512, 64)), 648);
-  EXPECT_EQ((CacheDType{DType::kU8, CacheFormat::kQ6}.RowBytes(512, 64)), 450);  // 6.25 bits each
+  // 6.25 bits per element
+  EXPECT_EQ((CacheDType{DType::kU8, CacheFormat::kQ6}.RowBytes(512, 64)), 450);
 }
 
 TEST(CachedRow, F8RoundsToNearestEvenAndSaturates) {
@@ -139,11 +140,11 @@ TEST(CachedRow, F8RoundsToNearestEvenAndSaturates) {
     const float x = F8E4M3ToFloat(static_cast<uint8_t>(code));
     EXPECT_EQ(FloatToF8E4M3(x), code);
   }
-  EXPECT_EQ(F8E4M3ToFloat(FloatToF8E4M3(1.0625f)), 1.0f);  // half-way: to even
+  EXPECT_EQ(F8E4M3ToFloat(FloatToF8E4M3(1.0625f)), 1.0f);  // half-way: rounds to even
   EXPECT_EQ(F8E4M3ToFloat(FloatToF8E4M3(1.1875f)), 1.25f);
   EXPECT_EQ(F8E4M3ToFloat(FloatToF8E4M3(1e30f)), 448.0f);
   EXPECT_EQ(F8E4M3ToFloat(FloatToF8E4M3(-INFINITY)), -448.0f);
-  EXPECT_EQ(F8E4M3ToFloat(FloatToF8E4M3(0x1p-10f)), 0.0f);  // half of the least: to even
+  EXPECT_EQ(F8E4M3ToFloat(FloatToF8E4M3(0x1p-10f)), 0.0f);  // half of the smallest: rounds to even
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// mla_decode against the reference: values, bits, and keys that may not be read.
+// Compares mla_decode with the reference: values, bits, and keys that must not be read.
 #include <array>
 #include <map>
 #include <utility>
@@ -13,7 +13,7 @@ namespace {
 
 using Row = DecodeKernel;
 
-// What the reference makes of a case, its queries rounded.
+// The reference's outputs for a case with rounded queries.
 struct Expected {
   Expected(const DecodeCase& c, const DecodeShape& s, Rounding rounding)
       : q_latent(RoundedQueries(c.q_latent, rounding, kMaxByte)),
@@ -52,8 +52,8 @@ struct Expected {
   Tensor q_latent, q_rope, o, lse;
 };
 
-// What rounding weights to bytes adds: they err by half of 1/255 of a block's largest, and none is
-// larger than the one of the largest score, of which the sum has e^(lse − score).
+// The error from rounding weights to bytes: at most half of 1/255 of the largest weight of a block,
+// which is at most the weight of the largest score: e^(score − lse) of the sum.
 double ByteWeights(const DecodeCase& c, const DecodeShape& s, const Expected& want, int64_t t,
                    int64_t h) {
   int64_t keys = 0;
@@ -64,7 +64,7 @@ double ByteWeights(const DecodeCase& c, const DecodeShape& s, const Expected& wa
   return 1.01 * static_cast<double>(keys) / 510 / sum;
 }
 
-// Every output within its bound.
+// Every output must be within its bound.
 void ExpectClose(const Row& row, const DecodeCase& c, const DecodeShape& s, const Expected& want) {
   for (int64_t t = 0; t < want.o.view().shape[0]; ++t)
     for (int64_t h = 0; h < s.heads; ++h) {
@@ -81,7 +81,7 @@ void ExpectClose(const Row& row, const DecodeCase& c, const DecodeShape& s, cons
     }
 }
 
-// A call with some of the tokens of one sequence, the first `begin` of them already cached.
+// A call for some tokens of one sequence, of which the first `begin` are already cached.
 MlaDecodeOp::Params Chunk(const DecodeCase& c, size_t i, int64_t begin, int64_t end,
                           DecodeSequence& sequence) {
   sequence = c.sequences[i];
@@ -131,7 +131,7 @@ void ExpectSameBitsHoweverCut(const Row& row, DecodeCase& c, const DecodeShape& 
       }
     ExpectSame(c, o, lse, fmt::format("each sequence alone, chunks of {}", chunk));
   }
-  // Without lse the output is the same.
+  // The output is the same without lse.
   c.PoisonOutputs();
   MlaDecodeOp::Params without = c.Params();
   without.lse = TensorView();
@@ -139,7 +139,7 @@ void ExpectSameBitsHoweverCut(const Row& row, DecodeCase& c, const DecodeShape& 
   ASSERT_TRUE(SameBits(c.o, o));
 }
 
-// The last key of each sequence becomes NaN; all but its last query are as before.
+// Sets the last key of each sequence to NaN; all but its last query must not change.
 void ExpectFutureKeysDoNotMatter(const Row& row, DecodeCase& c) {
   RunRow(row, c.Params());
   const std::vector<std::byte> before = c.o.Bytes();
@@ -164,7 +164,7 @@ TEST(MlaDecodeConformance, ReferenceWithinRoundingAndSameBitsHoweverCut) {
                              s.c, s.r, s.page_tokens, Name(s.cache), s.sequences.size(),
                              s.sequences[0].query_len, s.sequences[0].total_len));
     DecodeCase c(s, rng);
-    std::map<Rounding, Expected> expected;  // as rows need them
+    std::map<Rounding, Expected> expected;  // computed as kernels need them
     ForEachFastRow<MlaDecodeOp>(MlaDecodeOp::ShapeOf(c.Params()), [&](const Row& row) {
       const Rounding rounding = RoundingOf(row, s.cache.kind);
       c.PoisonOutputs();
@@ -177,7 +177,7 @@ TEST(MlaDecodeConformance, ReferenceWithinRoundingAndSameBitsHoweverCut) {
   }
 }
 
-// Rows whose latents are all subnormal or zero, with a scale that makes them count, and a NaN.
+// Rows whose latents are all subnormal or zero, with a scale that makes them matter, and a NaN.
 TEST(MlaDecodeConformance, NumbersOfF8ThatAreNotNormal) {
   std::mt19937 rng(7);
   for (const int64_t heads : {2, 16}) {
@@ -201,7 +201,7 @@ TEST(MlaDecodeConformance, NumbersOfF8ThatAreNotNormal) {
   }
 }
 
-// A head alone, or with any others, gives the same bits.
+// A head gives the same bits alone and with any other heads.
 TEST(MlaDecodeConformance, HeadsDoNotDependOnTheirNeighbours) {
   std::mt19937 rng(6);
   const DecodeShape s = {37, 64, 16, 16, CacheDType(), 0.2f, {{2, 70}}};
@@ -222,7 +222,7 @@ TEST(MlaDecodeConformance, HeadsDoNotDependOnTheirNeighbours) {
   });
 }
 
-// Only a bf16 cache says that bf16 was asked for.
+// Only a bf16 cache allows bf16 arithmetic.
 TEST(MlaDecodeConformance, OnlyBF16CachesAreMultipliedAsBF16) {
   for (const DType cache : {DType::kF32, DType::kF16, DType::kBF16}) {
     const MlaDecodeOp::Shape shape = {1, 16, 512, 64, 64, cache, CacheFormat::kPlain};
@@ -233,7 +233,7 @@ TEST(MlaDecodeConformance, OnlyBF16CachesAreMultipliedAsBF16) {
   }
 }
 
-// All of one size, rope parts make the largest sums that there are.
+// If all values have the same size, the rope parts give the largest possible sums.
 TEST(MlaDecodeConformance, TheLargestRopePartsFit) {
   std::mt19937 rng(8);
   const auto ones = [](const TensorView& x, std::mt19937&) {

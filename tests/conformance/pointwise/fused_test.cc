@@ -1,5 +1,5 @@
-// Ops that stand for several others: every row gives the bytes of the ops it replaces, run one by
-// one by rows of the same instruction set.
+// Fused ops: every kernel gives the bytes of the separate ops, run by kernels of the same
+// instruction set.
 #include <gtest/gtest.h>
 
 #include "tests/conformance/support/compare.h"
@@ -8,7 +8,7 @@
 namespace latte {
 namespace {
 
-// The last row of an op, up to an instruction set, that supports the shape.
+// The last kernel of an op, up to an instruction set, that supports the shape.
 template <class Op>
 void RunRowOf(Isa isa, const typename Op::Params& p) {
   const Kernel<Op>* chosen = nullptr;
@@ -17,7 +17,7 @@ void RunRowOf(Isa isa, const typename Op::Params& p) {
   RunRow(*chosen, p);
 }
 
-// Tensors that an op writes, and how to bring them back to what they held.
+// The tensors that an op writes, with their original content for restoring.
 struct Written {
   explicit Written(std::vector<Guarded*> of) : tensors(std::move(of)), before(Bytes()) {}
   std::vector<std::vector<std::byte>> Bytes() const {
@@ -34,7 +34,7 @@ struct Written {
   std::vector<std::vector<std::byte>> before;
 };
 
-// What every row of Op writes, with some thread counts, against `separate(isa)`.
+// Compares the outputs of every kernel of Op, with several thread counts, with `separate(isa)`.
 template <class Op, class F>
 void ExpectBytesOfSeparateOps(const typename Op::Params& p, std::vector<Guarded*> tensors,
                               const F& separate) {
@@ -108,7 +108,7 @@ struct Widths {
 constexpr Widths kWidths[] = {{16, 512, 64}, {3, 256, 32}, {2, 512, 0},
                               {1, 33, 6},    {5, 130, 10}, {1, 1, 2}};
 
-// New tokens of a layer, before their norm and rotation.
+// New tokens of a layer, before normalisation and rotation.
 struct Tokens {
   Tokens(CacheDType cache, Widths at, int64_t t, int64_t page_tokens, std::mt19937& rng)
       : widths(at),
