@@ -15,7 +15,7 @@ LEVELS = dict(base=0, tensor=1, kernels=2, comm=2, text=2, jinja=3, checkpoint=3
 FLOORS = [
     ("kernels/cpu", "kernels/cpu/isa", "kernels/cpu/common", (
         "kernels/cpu/gemm", "kernels/cpu/gemm_t", "kernels/cpu/mla_decode", "kernels/cpu/mha", "kernels/cpu/pointwise",
-        "kernels/cpu/peak"), "kernels/cpu/targets"),
+        "kernels/cpu/sampling", "kernels/cpu/peak"), "kernels/cpu/targets"),
     ("text/unicode", "text"),
     ("checkpoint/config", "checkpoint"),
 ]
@@ -39,7 +39,7 @@ FENCED_WORDS = [
     (re.compile(r"\b(_mm\d*_\w+|_tile_\w+|__builtin_ia32_(?!pause)\w+)"), ("src", "include", "apps", "tests", "fuzz", "bench"), (
         "src/kernels/cpu/isa/", "src/kernels/cpu/targets/amx.cc")),  # amx.cc: the peak rate of the tile unit
     (re.compile(r"\b(Isa)\b"), ("src", "include", "apps"), (
-        "src/kernels/", "src/engine/sampling/", "src/engine/engine_faults_test.cc", "src/layers/mla/rates.",
+        "src/kernels/", "src/engine/engine_faults_test.cc", "src/engine/sampling/sampler_plain_test.cc", "src/layers/mla/calibration.",
         "src/layers/mla/path_cost_test.cc", "src/jobs/bench/bench_timer.", "src/jobs/simulate/bench_steps.cc",
         "apps/flags/command.")),  # rates and benchmarks are kept per instruction set
 ]

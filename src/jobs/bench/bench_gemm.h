@@ -21,9 +21,9 @@ struct BenchWeights {
 
 struct BenchGemmOptions : BenchWeights {
   std::string name = "gemm";  // name of the record; "linear" for callers of the former name
-  int64_t m = 1;     // M, rows of activations; 1 … 2^16
-  int64_t n = 7168;  // N, outputs; 1 … 2^18
-  int64_t k = 7168;  // K, inputs; 1 … 2^18
+  int64_t m = 1;              // M, rows of activations; 1 … 2^16
+  int64_t n = 7168;           // N, outputs; 1 … 2^18
+  int64_t k = 7168;           // K, inputs; 1 … 2^18
 };
 
 // "v2-lite" (H = 16) or "v3" (H = 128).

@@ -30,7 +30,7 @@ struct BenchModelOptions {
 // would choose.
 //   prefill   tokens_per_s; ms of the prompt, median of 3 prompts; parts: ms by op
 //   decode    tokens_per_s; ms of a step, median of all steps; parts: ms by op
-// Errors: those of Validate; kExhausted if the cache does not fit.
+// Errors: of Validate; kExhausted if the cache does not fit.
 // clang-format on
 [[nodiscard]] Result<JsonOut> BenchModel(const Model& model, const BenchModelOptions& options,
                                          const Machine& machine);

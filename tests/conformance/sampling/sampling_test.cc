@@ -1,5 +1,5 @@
-// Ops over rows of logits: every kernel gives the bits of the reference, and the reference those of
-// the definition.
+// Ops over rows of logits: kernels and reference give the same bits, and the reference follows the
+// definition.
 #include <algorithm>
 #include <cmath>
 #include <limits>
