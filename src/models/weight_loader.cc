@@ -9,8 +9,8 @@
 
 #include "src/base/math.h"
 #include "src/checkpoint/quant_tensors.h"
-#include "src/kernels/ref/ref.h"
 #include "src/models/weight_repack.h"
+#include "src/tensor/element.h"
 
 namespace latte {
 
@@ -31,7 +31,7 @@ bool IsPlain(DType dtype) {
 
 // A scale as stored: plain, or F8_E8M0 (a power of two, 2^(code−127); code 255 is NaN).
 float ReadScale(const TensorView& stored, bool e8m0, int64_t i) {
-  if (!e8m0) return ref::Load(stored.data, stored.dtype, i);
+  if (!e8m0) return LoadElement(stored.data, stored.dtype, i);
   const int code = static_cast<int>(stored.data[i]);
   return code == 255 ? std::nanf("") : std::ldexp(1.0f, code - 127);
 }
@@ -270,7 +270,8 @@ Result<TensorView> WeightLoader::Vector(const std::string& name, int64_t size) c
 Result<Tensor> WeightLoader::FloatVector(const std::string& name, int64_t size) const {
   LATTE_ASSIGN_OR_RETURN(const TensorView stored, Vector(name, size));
   Tensor out(DType::kF32, {size});
-  for (int64_t i = 0; i < size; ++i) out.Ptr<float>()[i] = ref::Load(stored.data, stored.dtype, i);
+  for (int64_t i = 0; i < size; ++i)
+    out.Ptr<float>()[i] = LoadElement(stored.data, stored.dtype, i);
   return out;
 }
 

@@ -31,6 +31,7 @@ inline PlainAnswer AnswerPlainly(const Request& request, int choice, int64_t max
                                  const FakeModel::Fault& fault = {}) {
   PlainAnswer out;
   PlainRows rows;
+  const Machine reference;  // no instruction set: the reference kernels
   std::vector<float> logits(static_cast<size_t>(kFakeVocab));
   const auto next = [&](int32_t token, MlaPath path) {
     rows.Append(token, path);
@@ -41,7 +42,8 @@ inline PlainAnswer AnswerPlainly(const Request& request, int choice, int64_t max
   for (size_t i = 0; i < request.tokens.size(); ++i) {
     next(request.tokens[i], MlaPath::kLatent);
     if (request.prompt_logprobs >= 0 && i + 1 < request.tokens.size())
-      out.prompt_logprobs.push_back(Logprobs(logits, request.tokens[i + 1], 0)->chosen.logprob);
+      out.prompt_logprobs.push_back(
+          Logprobs(logits, request.tokens[i + 1], 0, reference)->chosen.logprob);
   }
   TokenHistory history;
   history.AddPrompt(request.tokens);
@@ -49,7 +51,7 @@ inline PlainAnswer AnswerPlainly(const Request& request, int choice, int64_t max
   params.seed = SeedOf(request, choice);
   const StopConditions& stop = request.stop;
   while (std::ssize(out.tokens) < stop.max_tokens && rows.length() < max_tokens) {
-    Draw draw{.logits = logits, .params = &params, .history = &history};
+    Draw draw{.logits = logits, .params = &params, .history = &history, .machine = &reference};
     if (std::ssize(out.tokens) < stop.min_tokens) draw.banned = stop.tokens;
     draw.position = rows.length();
     draw.logprobs = request.logprobs;

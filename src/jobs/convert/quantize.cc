@@ -16,8 +16,8 @@
 #include "src/checkpoint/safetensors.h"
 #include "src/jobs/convert/checkpoint_writer.h"
 #include "src/jobs/convert/quant_encode.h"
-#include "src/kernels/ref/ref.h"
 #include "src/models/weight_loader.h"
+#include "src/tensor/element.h"
 
 namespace latte {
 namespace {
@@ -42,7 +42,7 @@ struct Item {
 void ReadRow(const Linear& linear, int64_t i, float* out) {
   const std::byte* row = linear.weight.RowBytes(i);
   const DType dtype = linear.weight.dtype;
-  for (int64_t j = 0; j < linear.inputs(); ++j) out[j] = ref::Load(row, dtype, j);
+  for (int64_t j = 0; j < linear.inputs(); ++j) out[j] = LoadElement(row, dtype, j);
   if (linear.scale.empty()) return;
   const auto* scale = linear.scale.Row<float>((linear.row_begin + i) / linear.format.block_rows);
   for (int64_t j = 0; j < linear.inputs(); ++j) out[j] *= scale[j / linear.format.block_columns];

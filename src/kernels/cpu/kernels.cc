@@ -297,6 +297,26 @@ template <>
 std::span<const Kernel<CombineOp>> Kernels<CombineOp>() {
   return kCombine;
 }
+template <>
+std::span<const Kernel<LogitMaxOp>> Kernels<LogitMaxOp>() {
+  return kLogitMax;
+}
+template <>
+std::span<const Kernel<TokenWeightSumOp>> Kernels<TokenWeightSumOp>() {
+  return kTokenWeightSum;
+}
+template <>
+std::span<const Kernel<TokenWeightsOp>> Kernels<TokenWeightsOp>() {
+  return kTokenWeights;
+}
+template <>
+std::span<const Kernel<TokenHistogramOp>> Kernels<TokenHistogramOp>() {
+  return kTokenHistogram;
+}
+template <>
+std::span<const Kernel<FindBucketOp>> Kernels<FindBucketOp>() {
+  return kFindBucket;
+}
 
 std::vector<KernelInfo> AllKernels() {
   std::vector<KernelInfo> out;

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "src/kernels/ref/ref.h"
+#include "src/tensor/element.h"
 
 namespace latte::ref {
 namespace {
@@ -18,18 +19,18 @@ float* FloatRow(const TensorView& t, int64_t i, int64_t j) {
 
 // Element (i, j) of W[b], scale included; the products are exact.
 double Weight(const TensorView& w, const BlockScale& blocks, int64_t b, int64_t i, int64_t j) {
-  const auto value = static_cast<double>(Load(RowOf(w, b, i), w.dtype, j));
+  const auto value = static_cast<double>(LoadElement(RowOf(w, b, i), w.dtype, j));
   if (blocks.scale.empty()) return value;
   const int64_t row = (blocks.row_begin + b * blocks.batch_rows + i) / blocks.rows;
   const int64_t column = (blocks.column_begin + j) / blocks.columns;
   const int offset = w.dtype == DType::kU4 ? 8 : 0;
   const int zero = blocks.zero.empty() ? offset : *(blocks.zero.Row<uint8_t>(row) + column);
-  const float scale = Load(blocks.scale.RowBytes(row), blocks.scale.dtype, column);
+  const float scale = LoadElement(blocks.scale.RowBytes(row), blocks.scale.dtype, column);
   return (value - zero) * static_cast<double>(scale);
 }
 
 double Activation(const GemmProblem& p, int64_t b, int64_t m, int64_t k) {
-  const auto value = static_cast<double>(Load(RowOf(p.x, b, m), p.x.dtype, k));
+  const auto value = static_cast<double>(LoadElement(RowOf(p.x, b, m), p.x.dtype, k));
   return p.x_scale.empty() ? value
                            : value * static_cast<double>(FloatRow(p.x_scale, b, m)[k / p.x_group]);
 }
@@ -85,7 +86,7 @@ void GemmT(const GemmTOp::Params& p, const Exec& exec) {
     for (int64_t k = 0; k < s.k; ++k) {
       double sum = 0;
       for (int64_t n = 0; n < s.n; ++n)
-        sum += static_cast<double>(Load(x, s.x, n)) * Weight(p.w, p.w_scale, b, n, k);
+        sum += static_cast<double>(LoadElement(x, s.x, n)) * Weight(p.w, p.w_scale, b, n, k);
       y[k] = static_cast<float>(sum);
     }
   });
@@ -112,7 +113,7 @@ void RmsNorm(const RmsNormOp::Params& p, const Exec& exec) {
         1.0 / std::sqrt(squares / static_cast<double>(d_count) + static_cast<double>(p.eps));
     for (int64_t d = 0; d < d_count; ++d)
       y[d] = static_cast<float>(static_cast<double>(x[d]) * inverse *
-                                static_cast<double>(Load(p.w.data, p.w.dtype, d)));
+                                static_cast<double>(LoadElement(p.w.data, p.w.dtype, d)));
   });
 }
 
@@ -171,7 +172,7 @@ void Gather(const GatherOp::Params& p, const Exec& exec) {
       return;
     }
     float* y = p.y.Row<float>(m);
-    for (int64_t d = 0; d < d_count; ++d) y[d] = Load(x, p.x.dtype, d);
+    for (int64_t d = 0; d < d_count; ++d) y[d] = LoadElement(x, p.x.dtype, d);
   });
 }
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "src/kernels/ref/ref.h"
+#include "src/tensor/element.h"
 
 namespace latte::ref {
 namespace {
@@ -60,7 +61,7 @@ void LoadRow(const TensorView& pages, CacheRowFormat row_format,
   const std::byte* row = PageRow(pages, page_table, key);
   if (row_format.kind != CacheFormat::kPlain)
     return DequantiseRow(row_format, row, c, width - c, to);
-  for (int64_t i = 0; i < width; ++i) to[i] = Load(row, pages.dtype, i);
+  for (int64_t i = 0; i < width; ++i) to[i] = LoadElement(row, pages.dtype, i);
 }
 
 // Absorbed attention of one (token, head) to `count` keys [count, C+R].

@@ -10,23 +10,6 @@
 
 namespace latte::ref {
 
-// Element i of a row whose dtype is known only at run time. Any alignment.
-inline float Load(const std::byte* row, DType dtype, int64_t i) {
-  if (dtype == DType::kF32) {
-    float value;
-    __builtin_memcpy(&value, row + i * 4, 4);
-    return value;
-  }
-  if (dtype == DType::kF8E4M3) return F8E4M3ToFloat(static_cast<uint8_t>(row[i]));
-  if (dtype == DType::kF8E4M3Fnuz) return F8E4M3FnuzToFloat(static_cast<uint8_t>(row[i]));
-  if (dtype == DType::kI8) return static_cast<float>(static_cast<int8_t>(row[i]));
-  if (dtype == DType::kU4)
-    return static_cast<float>(static_cast<int>(row[i / 2]) >> i % 2 * 4 & 15);
-  uint16_t bits;
-  __builtin_memcpy(&bits, row + i * 2, 2);
-  return dtype == DType::kBF16 ? BF16ToFloat(bits) : F16ToFloat(bits);
-}
-
 // Cached rows of the formats other than kPlain: [latent | rope] to bytes, and back to f32.
 void QuantiseRow(CacheRowFormat format, const float* latent, int64_t c, const float* rope,
                  int64_t r, std::byte* row);

@@ -156,7 +156,7 @@ float InOrder(const QuantInput& x, const QuantWeight& w, int64_t m, int64_t n, f
     const float offset = codes.dtype != DType::kU4 ? 0
                          : g.zero.empty()          ? 8
                                                    : g.zero.Row<uint8_t>(row)[column_of(k)];
-    return static_cast<int64_t>(ref::Load(codes.data + n * codes.stride[1], codes.dtype, k) -
+    return static_cast<int64_t>(LoadElement(codes.data + n * codes.stride[1], codes.dtype, k) -
                                 offset);
   };
   float total = 0;

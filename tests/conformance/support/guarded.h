@@ -11,6 +11,7 @@
 #include "src/base/check.h"
 #include "src/base/math.h"
 #include "src/kernels/ref/ref.h"
+#include "src/tensor/element.h"
 #include "src/tensor/tensor.h"
 
 namespace latte {
@@ -81,7 +82,7 @@ class Guarded {
 
 // The element at an index, as a float, for any floating-point dtype.
 inline float GetValue(const TensorView& t, int64_t i, int64_t j = 0, int64_t k = 0) {
-  return ref::Load(t.data, t.dtype, i * t.stride[0] + j * t.stride[1] + k * t.stride[2]);
+  return LoadElement(t.data, t.dtype, i * t.stride[0] + j * t.stride[1] + k * t.stride[2]);
 }
 
 // Fills rank 1, 2 or 3 with numbers between −1 and 1 (f16: all exponents from 2^−15 up).

@@ -101,7 +101,7 @@ struct QuantWeight {
   // As params/gemm.h defines it.
   double At(int64_t b, int64_t i, int64_t j) const {
     const TensorView& w = codes;
-    const float value = ref::Load(w.data + b * w.stride[0] + i * w.stride[1], w.dtype, j);
+    const float value = LoadElement(w.data + b * w.stride[0] + i * w.stride[1], w.dtype, j);
     const int64_t row = (grid.row_begin + b * grid.batch_rows + i) / grid.rows;
     const int64_t column = (grid.column_begin + j) / grid.columns;
     float offset = w.dtype == DType::kU4 ? 8.0f : 0.0f;
