@@ -1,4 +1,4 @@
-// latte batch: a file of requests in, a file of results out.
+// latte batch: reads a file of requests and writes a file of results.
 #include <csignal>
 #include <cstdio>
 
@@ -43,13 +43,13 @@ Status Answer(Batch* batch, const EngineOptions& options, const ModelFiles& file
 }
 
 Status BatchCommand(const BatchFlags& flags) {
-  // Results that are to be overwritten are safe until flags and model are known to be right.
+  // Existing results are not overwritten before flags and model are known to be valid.
   LATTE_ASSIGN_OR_RETURN(const EngineOptions options, flags.engine.Options(flags.model));
   LATTE_ASSIGN_OR_RETURN(const ModelFiles files, ModelFiles::Load(flags.model));
   LATTE_ASSIGN_OR_RETURN(OpenAiModel model, OpenAiModel::Create(flags.model, files));
   model.seed = flags.seed;
   if (model.chat)
-    for (const std::string& caveat : model.chat->Caveats())
+    for (const std::string& caveat : model.chat->UnusedFeatures())
       std::fprintf(stderr, "latte: warning: %s\n", caveat.c_str());
   LATTE_ASSIGN_OR_RETURN(Batch batch, Batch::Open(flags.files));
   const int64_t resumed = batch.progress().resumed;
@@ -74,17 +74,17 @@ Status BatchCommand(const BatchFlags& flags) {
 
 Command AddBatch(const FlagSet& app) {
   auto flags = std::make_shared<BatchFlags>();
-  const FlagSet sub = app.AddCommand("batch", "Answer a file of requests, many at once");
+  const FlagSet sub = app.AddCommand("batch", "Answer a file of requests, many in parallel");
   sub.Footer(
-      "Both files have the OpenAI batch format, one JSON object a line; urls are\n"
-      "/v1/chat/completions and /v1/completions. Results come in the order in which requests\n"
-      "finish. The same command goes on after an interruption: results that succeeded stay,\n"
-      "requests that failed are tried again. docs/batch.md lists the fields.");
+      "Both files have the OpenAI batch format: one JSON object per line, with the urls\n"
+      "/v1/chat/completions and /v1/completions. Results are written as requests finish.\n"
+      "After an interruption, the same command resumes: it keeps successful results and\n"
+      "repeats failed requests. docs/batch.md lists the fields.");
   sub.Add("MODEL", flags->model, "model (default: tiny)");
   sub.Add("-i,--input", flags->files.input, "the requests").Required();
   sub.Add("-o,--output", flags->files.output, "the results").Required();
-  sub.AddSwitch("--overwrite", flags->files.overwrite, "forget the results of an earlier run");
-  sub.Add("--seed", flags->seed, "of requests that give none (default: 0)");
+  sub.AddSwitch("--overwrite", flags->files.overwrite, "discard the results of an earlier run");
+  sub.Add("--seed", flags->seed, "seed of requests that give none (default: 0)");
   flags->engine.AddAll(sub);
   return {sub, [flags] { return BatchCommand(*flags); }};
 }

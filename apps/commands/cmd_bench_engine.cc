@@ -1,4 +1,4 @@
-// latte bench batch|prefix|determinism: what the engine makes of many requests.
+// latte bench batch|prefix|determinism: the engine with many requests.
 #include "apps/commands/bench_command.h"
 #include "src/base/json_out.h"
 #include "src/jobs/bench/bench_engine.h"
@@ -19,12 +19,12 @@ void AddEngine(const FlagSet& sub, EngineOptions& o) {
 void AddBatch(const FlagSet& bench, BenchFlags& flags) {
   auto choice = std::make_shared<ModelChoice>();
   auto own = std::make_shared<BenchBatchOptions>();
-  const FlagSet sub = AddOne(bench, flags, "batch", "Decode steps of many requests against one",
-                             [choice, own](const Machine& machine) {
-                               return choice->Run(own->engine.threads, [&](const Model& model) {
-                                 return BenchBatch(model, *own, machine);
-                               });
-                             });
+  const FlagSet sub = AddOne(
+      bench, flags, "batch", "Decode steps of many requests compared with one",
+      [choice, own](const Machine& machine) {
+        return choice->Run(own->engine.threads,
+                           [&](const Model& model) { return BenchBatch(model, *own, machine); });
+      });
   choice->Add(sub);
   sub.Add("--batches", own->batches, "requests at once (default: 1,8,16,32)")
       .CommaSeparated()
@@ -39,7 +39,7 @@ void AddBatch(const FlagSet& bench, BenchFlags& flags) {
 void AddPrefix(const FlagSet& bench, BenchFlags& flags) {
   auto choice = std::make_shared<ModelChoice>();
   auto own = std::make_shared<BenchPrefixOptions>();
-  const FlagSet sub = AddOne(bench, flags, "prefix", "What known beginnings of prompts save",
+  const FlagSet sub = AddOne(bench, flags, "prefix", "Gain from cached prefixes of prompts",
                              [choice, own](const Machine& machine) {
                                return choice->Run(own->engine.threads, [&](const Model& model) {
                                  return BenchPrefix(model, *own, machine);
@@ -47,11 +47,11 @@ void AddPrefix(const FlagSet& bench, BenchFlags& flags) {
                              });
   choice->Add(sub);
   sub.Add("--requests", own->requests, "requests (default: 32)").Range(1, 1024);
-  sub.Add("--prefix", own->prefix, "tokens that all share (default: 2000)").Range(1, 1 << 20);
-  sub.Add("--own", own->own, "tokens of each behind them (default: 100)").Range(1, 1 << 20);
+  sub.Add("--prefix", own->prefix, "length of the common prefix (default: 2000)").Range(1, 1 << 20);
+  sub.Add("--own", own->own, "tokens of each prompt after it (default: 100)").Range(1, 1 << 20);
   sub.Add("--gen", own->gen, "tokens of every answer (default: 32)").Range(1, 1 << 16);
   sub.Add("--long-prompt", own->long_prompt,
-          "prompt of the times to first token; 0: none (default: 8192)")
+          "prompt for the time to first token; 0: none (default: 8192)")
       .Range(0, 1 << 20);
   AddEngine(sub, own->engine);
 }
@@ -59,7 +59,7 @@ void AddPrefix(const FlagSet& bench, BenchFlags& flags) {
 void AddDeterminism(const FlagSet& bench, BenchFlags& flags) {
   auto choice = std::make_shared<ModelChoice>();
   auto own = std::make_shared<BenchDeterminismOptions>();
-  const FlagSet sub = AddOne(bench, flags, "determinism", "What each level of determinism costs",
+  const FlagSet sub = AddOne(bench, flags, "determinism", "Cost of each level of determinism",
                              [choice, own](const Machine& machine) {
                                return choice->Run(own->engine.threads, [&](const Model& model) {
                                  return BenchDeterminism(model, *own, machine);

@@ -1,4 +1,4 @@
-// latte run: a prompt in, text out as it is made.
+// latte run: generates text for a prompt and prints it token by token.
 #include <cstdio>
 
 #include <fmt/format.h>
@@ -23,7 +23,7 @@ struct RunFlags {
   bool json = false;
   bool stats = false;
   SamplingFlags sampling;
-  StopConditions stop;  // but for max_tokens
+  StopConditions stop;  // all conditions except max_tokens
   bool check_weights = false;
   EngineFlags engine;
 
@@ -38,7 +38,7 @@ struct RunFlags {
 
 Result<std::string> PromptText(const RunFlags& flags) {
   if (flags.prompt && flags.prompt_file)
-    return InvalidArgument("give the prompt once: by -p or by --prompt-file, not by both");
+    return InvalidArgument("give the prompt once: with -p or with --prompt-file, not with both");
   if (flags.prompt) return *flags.prompt;
   if (flags.prompt_file) return ReadText(*flags.prompt_file);
   if (isatty(STDIN_FILENO) != 0)
@@ -46,7 +46,7 @@ Result<std::string> PromptText(const RunFlags& flags) {
   return ReadText("-");
 }
 
-// Room for the prompt and the answer, within what the model was made for.
+// The context size: prompt and answer, limited by the model's maximum.
 Result<int64_t> ContextFor(int64_t prompt, int64_t max_new, int64_t max_position) {
   if (max_new < 1) return InvalidArgument(fmt::format("-n: expected 1 or more, found {}", max_new));
   if (prompt >= max_position)
@@ -90,7 +90,7 @@ void PrintStats(const JsonOut& stats) {
       stderr);
 }
 
-// The answer; without --json it is printed as soon as it is certain.
+// Generates the answer. Without --json, prints text as soon as later tokens cannot change it.
 Result<Completion> Answer(Engine& engine, Request request, bool print) {
   Status printed;
   LATTE_ASSIGN_OR_RETURN(Completion answer,
@@ -153,21 +153,23 @@ Command AddRun(const FlagSet& app) {
   auto flags = std::make_shared<RunFlags>();
   const FlagSet sub = app.AddCommand("run", "Continue a prompt and stream the text");
   sub.Add("MODEL", flags->model, "model (default: tiny)");
-  sub.Add("-p,--prompt", flags->prompt, "the prompt; without it, standard input is read");
+  sub.Add("-p,--prompt", flags->prompt, "the prompt (default: read from standard input)");
   sub.Add("--prompt-file", flags->prompt_file, "read the prompt from a file");
-  sub.Add("-n,--max-new-tokens", flags->max_new_tokens, "most tokens to generate (default: 256)");
+  sub.Add("-n,--max-new-tokens", flags->max_new_tokens,
+          "maximum tokens to generate (default: 256)");
   flags->sampling.Add(sub);
-  sub.Add("--stop", flags->stop.strings, "end before this text; may be given several times")
+  sub.Add("--stop", flags->stop.strings, "stop before this text; may be given several times")
       .OneValueEach();
   sub.Add("--min-tokens", flags->stop.min_tokens,
-          "tokens before which nothing ends the answer (default: 0)");
+          "minimum tokens before the answer may end (default: 0)");
   sub.AddSwitch("--ignore-eos", flags->stop.ignore_eos,
-                "go on after the model's end-of-sequence tokens");
-  sub.AddSwitch("--special", flags->special, "special-token text in the prompt means the token");
+                "continue after the model's end-of-sequence tokens");
+  sub.AddSwitch("--special", flags->special,
+                "text of a special token in the prompt becomes that token");
   sub.AddSwitch("--keep-special", flags->keep_special,
-                "show special tokens that the model draws; they are no text otherwise");
+                "show special tokens in the answer instead of hiding them");
   sub.AddSwitch("--json", flags->json, "one JSON object instead of text");
-  sub.AddSwitch("--stats", flags->stats, "end with a table of speeds and cache sizes");
+  sub.AddSwitch("--stats", flags->stats, "print speeds and cache sizes at the end");
   AddCheckWeights(sub, flags->check_weights);
   flags->engine.AddForOneSequence(sub);
   return {sub, [flags] { return RunCommand(*flags); }};

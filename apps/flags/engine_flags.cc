@@ -116,7 +116,7 @@ Result<EngineOptions> EngineFlags::Options(const std::string& model) const {
 void Introduce(const Engine& engine, const ModelConfig& config) {
   const EngineStats stats = engine.Stats();
   const EngineOptions& options = engine.options();
-  for (const std::string& caveat : Caveats(config))
+  for (const std::string& caveat : UnusedFeatures(config))
     std::fprintf(stderr, "latte: warning: %s\n", caveat.c_str());
   std::fputs(
       fmt::format("cache: {} pages of {} tokens, {} tokens, {} bytes; longest sequence {} "

@@ -1,6 +1,6 @@
-// The engine: many requests at once over one model. It owns no thread of its own but the kernels':
-// the caller drives it by Step. Every call needs at most 256 KiB of the calling thread's stack; a
-// sink's own needs come on top.
+// The engine: many concurrent requests over one model. Apart from the kernels' thread pool it has
+// no thread of its own: the caller drives it with Step. Every call needs at most 256 KiB of the
+// calling thread's stack, plus the needs of the sink.
 #pragma once
 
 #include <chrono>
@@ -15,7 +15,7 @@
 
 namespace latte {
 
-// Counters since creation, and how things stand after the last step.
+// Counters since creation, and the state after the last step.
 struct EngineStats {
   int64_t waiting = 0;  // sequences: requests that were not started, answers that were preempted
   int64_t running = 0;  // sequences: one per answer once its prompt is computed, one before
@@ -25,39 +25,39 @@ struct EngineStats {
   int64_t page_bytes = 0;    // over all streams and layers
   int64_t page_tokens = 0;
   int64_t steps = 0;
-  int64_t requests_finished = 0;  // answers, in whatever way
-  int64_t requests_failed = 0;    // of them, by an error
+  int64_t requests_finished = 0;  // answers, with any finish reason
+  int64_t requests_failed = 0;    // of them, answers that ended with an error
   int64_t requests_cancelled = 0;
   int64_t preemptions = 0;
   int64_t prompt_tokens = 0;    // of admitted requests
-  int64_t cached_tokens = 0;    // of them, found in the prefix cache
-  int64_t disk_tokens = 0;      // of those, read from cache_dir
-  int64_t computed_tokens = 0;  // new tokens of all steps
+  int64_t cached_tokens = 0;    // of them, tokens found in the prefix cache
+  int64_t disk_tokens = 0;      // of those, tokens read from cache_dir
+  int64_t computed_tokens = 0;  // new tokens in all steps
   int64_t generated_tokens = 0;
-  double step_seconds = 0;     // in Step, waiting excluded
-  double forward_seconds = 0;  // of them, in the model
+  double step_seconds = 0;     // spent in Step, without waiting
+  double forward_seconds = 0;  // of them, spent in the model
 };
 
-// Submit, Cancel, Wake and Stats are thread-safe; all else is for the one thread that drives the
-// engine. An interface: tests of a program may stand in another engine for the one that Create
-// returns.
+// Submit, Cancel, Wake and Stats are thread-safe; use everything else only from the thread that
+// drives the engine. An interface: tests of a program can replace the engine that Create returns.
 class Engine {
  public:
-  // The engine over a model, which it loads. Errors: of EngineOptions::Validate and of loading; kExhausted when memory or
-  // threads run out, or when not even one sequence fits the cache.
+  // Loads the model.
+  // Errors: of EngineOptions::Validate and of loading; kExhausted if memory or threads run out, or
+  // if not even one sequence fits in the cache.
   [[nodiscard]] static Result<std::unique_ptr<Engine>> Create(const EngineOptions& options);
   Engine() = default;
   virtual ~Engine() = default;
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  // Puts a request into the queue. Its events come through the sink, where another thread drives
-  // the engine possibly before this call returns: Request::user_data says whose they are.
-  // Errors: kInvalidArgument for what can never be served; kExhausted when the queue is full or
-  // memory runs out.
+  // Puts a request into the queue. Its events go to the sink; if another thread drives the engine,
+  // the first may arrive before this call returns. Request::user_data identifies them.
+  // Errors: kInvalidArgument for a request that can never be served; kExhausted if the queue is full
+  // or memory runs out.
   [[nodiscard]] virtual Result<RequestId> Submit(Request request) = 0;
 
-  // Ends all answers of a request within one step. An id that is unknown or done is no error.
+  // Ends all answers of a request within one step. Ignores an id that is unknown or done.
   virtual void Cancel(RequestId id) = 0;
 
   // Called once per step that made any events, with all of them, on the thread of Step; they are
@@ -75,8 +75,8 @@ class Engine {
   // time has come.
   virtual bool WaitForWork(std::chrono::steady_clock::time_point deadline) = 0;
 
-  // Ends the WaitForWork that is under way, or else the next one: for a thread that wants the
-  // engine's thread to look around.
+  // Ends the current WaitForWork, or the next one if none is running: for a thread that wants the
+  // engine's thread to check for work.
   virtual void Wake() = 0;
 
   // Writes prefixes that are only in memory to cache_dir and waits until they are there; without a
@@ -85,7 +85,7 @@ class Engine {
 
   virtual EngineStats Stats() const = 0;
 
-  // What Create settled on: lengths, sizes and the number of threads filled in.
+  // The options with all values resolved: lengths, sizes and the number of threads.
   virtual const EngineOptions& options() const = 0;
 };
 

@@ -1,4 +1,4 @@
-// What a caller asks for, and what comes back: plain data.
+// Requests and their events: plain data.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace latte {
 
-// How the next token is drawn. Order: logit_bias, penalties, temperature, min_p, top_k, top_p.
+// How the next token is sampled. Order: logit_bias, penalties, temperature, min_p, top_k, top_p.
 struct SamplingParams {
   double temperature = 1.0;  // 0: always the likeliest token
   int64_t top_k = 0;         // keep the k likeliest tokens; 0: all
@@ -24,13 +24,13 @@ struct SamplingParams {
   double presence_penalty = 0.0;   // taken off the logit of every token the answer has; [−2, 2]
   double frequency_penalty = 0.0;  // the same, once per occurrence; [−2, 2]
   std::vector<std::pair<int32_t, float>> logit_bias;  // (token, added to its logit); ≤ 1024
-  uint64_t seed = 0;                                  // the draw depends on (seed, position) alone
+  uint64_t seed = 0;                                  // the result depends only on (seed, position)
 
   // Errors: kInvalidArgument naming the field, its value and the accepted range.
   [[nodiscard]] Status Validate() const;
 };
 
-// When an answer ends.
+// The conditions that end an answer.
 struct StopConditions {
   int64_t max_tokens = 256;          // most generated tokens; the end of the context also ends it
   int64_t min_tokens = 0;            // before them neither stop tokens nor stop strings end it
@@ -42,23 +42,23 @@ struct StopConditions {
   [[nodiscard]] Status Validate() const;
 };
 
-// One prompt and what to do with it.
+// One prompt and its settings.
 struct Request {
   std::string prompt;           // text; or
   std::vector<int32_t> tokens;  // ids, which go before `prompt` if not empty
   bool parse_special = false;   // special-token text in `prompt` means the token
   SamplingParams sampling;
   StopConditions stop;
-  int n = 1;                 // answers; answer i draws with a seed made of (seed, i); 1 … 64
-  int logprobs = -1;         // alternatives told with every token, 0 … 20; −1: none, no logprob
-  int prompt_logprobs = -1;  // the same for tokens of the prompt
-  bool echo = false;         // the prompt's text begins the first event's text
+  int n = 1;                  // answers; answer i draws with a seed made of (seed, i); 1 … 64
+  int logprobs = -1;          // alternatives for every token, 0 … 20; −1: none, no logprob
+  int prompt_logprobs = -1;   // the same for tokens of the prompt
+  bool echo = false;          // the prompt's text begins the first event's text
   bool keep_special = false;  // special tokens are part of the answer's text
   int priority = 0;           // lower is served first
   std::string cache_salt;     // prefixes are shared only among requests with equal salt
   uint64_t user_data = 0;     // the caller's own name for the request, echoed by its events
 
-  // All that can be checked without a model. Errors: as SamplingParams::Validate.
+  // Checks everything that does not need a model. Errors: as SamplingParams::Validate.
   [[nodiscard]] Status Validate() const;
 };
 
@@ -90,7 +90,7 @@ struct TokenEvent {
   RequestId request = 0;
   uint64_t user_data = 0;                 // Request::user_data
   int choice = 0;                         // which of n answers
-  std::optional<int32_t> token;           // none: only the end is told
+  std::optional<int32_t> token;           // none: the event only reports the end
   std::string text;                       // what became certain: whole code points, no part of a
                                           // stop string, no special token but with keep_special
   std::optional<TokenLogprobs> logprobs;  // of `token`

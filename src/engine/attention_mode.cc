@@ -65,7 +65,7 @@ MlaPath DecodePath(AttentionMode mode) {
 }
 
 Status CheckCacheDType(AttentionMode mode, CacheDType cache) {
-  if (mode == AttentionMode::kDecompressed && cache.kind != RowKind::kPlain)
+  if (mode == AttentionMode::kDecompressed && cache.kind != CacheFormat::kPlain)
     return InvalidArgument(fmt::format(
         "cache-dtype: expected bf16, f16 or f32 under decompressed attention, which caches keys "
         "and values, found {}, a format of latents; use --attention auto",

@@ -203,9 +203,9 @@ Status EngineCore::EmitPromptLogprobs(const SequenceChunk& chunk, int64_t first_
     for (int64_t i = at; i < end; ++i) {
       const std::span<const float> one(logits.Row<float>(i - at),
                                        static_cast<size_t>(logits.shape[1]));
-      LATTE_ASSIGN_OR_RETURN(
-          TokenLogprobs logprobs,
-          Logprobs(one, s.tokens[static_cast<size_t>(i) + 1], output.request().prompt_logprobs));
+      LATTE_ASSIGN_OR_RETURN(TokenLogprobs logprobs,
+                             Logprobs(one, s.tokens[static_cast<size_t>(i) + 1],
+                                      output.request().prompt_logprobs, *parts_.machine));
       output.prompt_logprobs.push_back(std::move(logprobs));
     }
     at = end;
@@ -271,7 +271,7 @@ SampleInput EngineCore::InputOf(const Output& output, std::span<const float> log
   input.banned = BannedTokens(output);
   input.position = output.sequence.length();
   input.logprobs = output.request().logprobs;
-  input.isa = parts_.machine->isa;
+  input.machine = parts_.machine;
   return input;
 }
 

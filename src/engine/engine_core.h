@@ -10,9 +10,9 @@
 
 #include "latte/engine.h"
 
-#include "src/engine/inbox.h"
 #include "src/engine/output/output_streams.h"
 #include "src/engine/page_mover.h"
+#include "src/engine/request/inbox.h"
 #include "src/engine/run/runner.h"
 #include "src/engine/schedule/scheduler.h"
 #include "src/engine/settings.h"

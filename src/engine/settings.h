@@ -8,7 +8,7 @@
 
 #include "src/engine/attention_mode.h"
 #include "src/kernels/machine.h"
-#include "src/layers/mla/rates.h"
+#include "src/layers/mla/calibration.h"
 
 namespace latte {
 

@@ -40,8 +40,7 @@ Result<ChatSession> ChatSession::Create(ChatPromptBuilder builder, Engine* engin
         "--no-thinking",
         ChatFormatName(builder.format())));
   ChatSession out(std::move(builder), engine, std::move(settings));
-  // A system text that the format does not take is better refused now than after the first
-  // question.
+  // Refuse a system text that the format does not accept now, not after the first question.
   out.messages_.push_back(Message("user", "?"));
   LATTE_RETURN_IF_ERROR(out.BuildPrompt());
   out.Reset();
@@ -84,7 +83,7 @@ Request ChatSession::RequestFor(const ChatPrompt& prompt) const {
   request.sampling = settings_.sampling;
   request.keep_special = settings_.keep_special;
   request.stop.max_tokens = settings_.max_new_tokens;
-  request.stop.ignore_eos = true;  // the chat format says what ends an answer
+  request.stop.ignore_eos = true;  // the chat format defines the tokens that end an answer
   request.stop.tokens.assign(builder_.stop_tokens().begin(), builder_.stop_tokens().end());
   return request;
 }
@@ -100,7 +99,7 @@ Result<ChatAnswer> ChatSession::Answer(const ChatPrompt& prompt, const Callback&
   bool cancelled = false;
   const auto step = [&](const TokenEvent* event) {
     const bool goes_on = !on_step || on_step(event != nullptr ? event->text : std::string_view());
-    // An answer that the model ended, or that was cancelled before, is not cut here.
+    // An answer that the model ended, or that was already cancelled, is not cut here.
     const bool cuts = event == nullptr || event->token.has_value();
     if (!goes_on && cuts) cancelled = true;
     return !cancelled;

@@ -1,4 +1,4 @@
-// What one step carries down through the model. Passed, never global; rebuilt for every step.
+// The arguments of one step, passed down through the model. Never global; rebuilt for every step.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +16,11 @@ struct StepContext {
   std::span<const int32_t> positions;  // [T]
   std::span<const int64_t> slots;      // [T] page·P + place: where each token's cache row goes
   std::span<const SequenceChunk> sequences;  // rows in order; absorbed sequences come first
-  int64_t global_tokens =
-      0;  // of all data-parallel ranks; a rank with T = 0 is idle but takes part
-  DType arithmetic = DType::kBF16;  // what activations are rounded to before a matrix product
-  bool int8_activations = true;     // for int4 and int8 weights, unless arithmetic is f32
-  int64_t expand_tokens = 4096;     // most cached tokens expanded at once (prefill workspace)
+  // Tokens of all data-parallel ranks in this step; a rank with T = 0 is idle but takes part.
+  int64_t global_tokens = 0;
+  DType arithmetic = DType::kBF16;          // activations are rounded to it before a product
+  bool int8_activations = true;             // for int4 and int8 weights, unless arithmetic is f32
+  int64_t prefill_workspace_tokens = 4096;  // most cached tokens that are expanded at once
   LatentCache* cache = nullptr;
   Workspace* workspace = nullptr;
   Exec exec;

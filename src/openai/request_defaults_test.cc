@@ -1,4 +1,4 @@
-// What a request of a batch leaves open is what generation_config.json recommends.
+// generation_config.json provides the defaults of a batch request.
 #include <filesystem>
 #include <fstream>
 
@@ -71,7 +71,7 @@ TEST_F(OpenAiDefaults, WhatTheFileHasOutOfRangeIsNoFaultOfTheRequest) {
   }
 }
 
-// Whatever the file may say, a request may say.
+// The ranges of the file are the ranges of requests.
 TEST_F(OpenAiDefaults, TheEndsOfTheRangesAreValid) {
   Params(R"({"do_sample": true, "temperature": 100, "top_k": 9223372036854775807, "min_p": 1,
              "top_p": 1e-9, "repetition_penalty": 100})",

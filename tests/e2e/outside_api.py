@@ -1,4 +1,4 @@
-"""Public headers and liblatte.so: every name with its type, value, default or place. Used by outside_test.py."""
+"""Public headers and liblatte.so: every name with its type, value, default or offset. Used by outside_test.py."""
 import re
 import subprocess
 
@@ -12,7 +12,7 @@ def squeezed(text):
 
 
 def block_end(text, start):
-    """The place behind the brace that closes the one at `start`."""
+    """The offset after the brace that closes the one at `start`."""
     depth = 0
     for at in range(start, len(text)):
         depth += {"{": 1, "}": -1}.get(text[at], 0)
@@ -22,7 +22,7 @@ def block_end(text, start):
 
 
 def statements(text):
-    """(head, body or None, what stands between body and semicolon) of each declaration."""
+    """(head, body or None, text between body and semicolon) of each declaration."""
     at = 0
     while match := re.compile(r"[;{]").search(text, at):
         head = squeezed(text[at:match.start()])
@@ -224,7 +224,7 @@ class HeaderCheck:
 
 
 def offset_entries(outside, entries):
-    """Places of the fields of C structs, which grow at their end only."""
+    """Offsets of the fields of C structs, which grow only at their end."""
     fields = re.findall(r"^field (latte_\w+)::(\w+) ", "\n".join(sorted(entries)), re.M)
     prints = "".join(f'std::printf("offset {r}::{m} = %zu\\n", offsetof({r}, {m}));\n' for r, m in fields)
     source, program = outside.scratch / "offsets.cc", outside.scratch / "offsets"

@@ -1,7 +1,7 @@
-// A scheduler over a small cache, driven by bytes: which pool, which prompts, when one is
-// cancelled, ends, or gets its pages from disk. Beside it a memory that holds for every cached row
-// which tokens it was computed from; so a plan that reads what is not there, or writes what others
-// read, shows.
+// A scheduler over a small cache, driven by bytes that select the pool, the prompts, cancellations,
+// ends and pages from disk. A model of the memory records the tokens that each cached row was
+// computed from, so a plan that reads missing rows, or overwrites rows that other sequences read,
+// is detected.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@
 
 namespace latte::testing_support {
 
-// Choices made of bytes; when they are used up, always the plainest.
+// Choices made from bytes; when no bytes are left, always the simplest choice.
 class Choices {
  public:
   explicit Choices(std::span<const uint8_t> bytes) : bytes_(bytes) {}
@@ -51,8 +51,8 @@ class ScheduleRun {
         scheduler_(options_, cache_),
         rows_(static_cast<size_t>(cache_.total_pages() * cache_.page_tokens())) {}
 
-  // Goes on until the bytes are used up and every sequence has ended. Returns the claim that did
-  // not hold, or nothing.
+  // Runs until the bytes are used up and every sequence has ended. Returns the claim that did not
+  // hold, or an empty string.
   std::string Run() {
     while (problem_.empty() && !choices_.done()) {
       Disturb();
@@ -74,13 +74,13 @@ class ScheduleRun {
   const ScheduleCounts& counts() const { return counts_; }
 
  private:
-  // A sequence, and what is known of it without asking the scheduler.
+  // A sequence, and its state computed without the scheduler.
   struct Live {
     Sequence sequence;
-    std::vector<uint64_t> rows;       // what the row of each token must hold
-    std::map<int64_t, MlaPath> path;  // of tokens computed once
-    int64_t next = -1;                // token to compute; −1: the first after an admission
-    int64_t to_load = 0;              // pages
+    std::vector<uint64_t> rows;       // expected content of each token's row
+    std::map<int64_t, MlaPath> path;  // paths of tokens that were computed once
+    int64_t next = -1;                // next token to compute; −1: the first after an admission
+    int64_t to_load = 0;              // pages to load
   };
 
   void Require(bool holds, std::string_view claim) {
@@ -116,7 +116,7 @@ class ScheduleRun {
     return o;
   }
 
-  // Arrivals, cancellations, pages that come from disk.
+  // Arrivals, cancellations and pages that arrive from disk.
   void Disturb() {
     if (choices_.Below(4) < 2) Arrive();
     if (choices_.OneIn(10) && !live_.empty()) {
@@ -300,7 +300,7 @@ class ScheduleRun {
 
   void CheckPages() {
     CountUsers();
-    Require(std::ssize(users_) == cache_.used_pages(), "pages in use are those of sequences");
+    Require(std::ssize(users_) == cache_.used_pages(), "pages in use belong to sequences");
     int64_t places = 0;
     for (const auto& [id, live] : live_) {
       const Sequence& s = live.sequence;
@@ -324,9 +324,9 @@ class ScheduleRun {
   CacheManager cache_;
   SchedulerOptions options_;
   Scheduler scheduler_;
-  std::vector<uint64_t> rows_;  // [page·P + place]: a digest of the tokens up to that one
+  std::vector<uint64_t> rows_;  // [page·P + index]: a digest of the tokens up to that one
   std::map<SequenceId, Live> live_;
-  std::map<int32_t, int> users_;  // sequences by page
+  std::map<int32_t, int> users_;  // number of sequences per page
   std::set<SequenceId> admitted_;
   SequenceId last_id_ = 0;
   ScheduleCounts counts_;

@@ -1,4 +1,4 @@
-// A scheduler whose plans are told as text, for traces that can be read.
+// A scheduler whose plans are printed as text, for readable traces.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace latte::testing_support {
 
 using Tokens = std::vector<int32_t>;
 
-// `count` tokens that no other name has.
+// `count` tokens that are unique to `name`.
 inline Tokens Own(char name, int64_t count) {
   Tokens out;
   for (int64_t i = 0; i < count; ++i) out.push_back(static_cast<int32_t>(name * 1000 + i));
@@ -26,7 +26,7 @@ inline Tokens operator+(Tokens a, const Tokens& b) {
   return a;
 }
 
-// Steps of 8 tokens, 4 sequences, latent prompts, unless a test says otherwise.
+// Defaults: steps of 8 tokens, 4 sequences, latent prompts.
 inline SchedulerOptions Small() {
   SchedulerOptions o;
   o.max_batch_tokens = 8;
@@ -57,7 +57,7 @@ class Trace {
     Add(name, Own(name, prompt), answer, std::move(spec));
   }
 
-  // A step; a sequence with its whole answer ends.
+  // Runs a step; sequences with a complete answer end.
   std::string Step() {
     const StepPlan plan = scheduler_.Plan();
     loads_ = plan.loads;
@@ -69,7 +69,7 @@ class Trace {
     return text;
   }
 
-  // The same step over and over until `text`; how often.
+  // Repeats the same step until `text`; returns the number of steps.
   int StepsUntil(const std::string& text) {
     for (int steps = 1; steps < 1000; ++steps)
       if (Step().find(text) != std::string::npos) return steps;

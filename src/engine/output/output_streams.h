@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "src/engine/request_state.h"
+#include "src/engine/request/request_state.h"
 
 namespace latte {
 

@@ -23,7 +23,7 @@ StepContext Runner::Context() {
   step.global_tokens = std::max(global_tokens_, static_cast<int64_t>(tokens_.size()));
   step.arithmetic = options_.arithmetic;
   step.int8_activations = options_.int8_activations;
-  step.expand_tokens = options_.prefill_workspace_tokens;
+  step.prefill_workspace_tokens = options_.prefill_workspace_tokens;
   step.cache = &cache_;
   step.workspace = &workspace_;
   step.exec = exec_;

@@ -11,7 +11,7 @@ namespace latte {
 
 struct RunnerOptions {
   DType arithmetic = DType::kBF16;
-  int64_t prefill_workspace_tokens = 4096;  // cached tokens that are expanded at once
+  int64_t prefill_workspace_tokens = 4096;  // prefill workspace, in cached tokens
   bool int8_activations = true;             // for int4 and int8 weights, unless arithmetic is f32
 };
 

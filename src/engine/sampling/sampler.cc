@@ -118,7 +118,7 @@ int32_t SampleToken(const ScannedRow& row, const SampleInput& input) {
                           [&](uint64_t wanted) { return ranking.Reach(wanted); });
   }
   std::vector<Candidate> candidates = LikeliestTokens(row, top_k);
-  FillWeights(candidates, scale);
+  FillWeights(candidates, scale, *row.machine);
   uint64_t total = 0;
   for (const Candidate& c : candidates) total += c.weight;
   return SampleByWeight(total, input,
@@ -153,13 +153,12 @@ void TokenHistory::AddPrompt(std::span<const int32_t> tokens) {
 void TokenHistory::AddGenerated(int32_t token) { ++counts_[token].generated; }
 
 Result<SampledToken> Sample(const SampleInput& input) {
-  const RowPasses& passes = RowPassesOf(input.isa);
-  const ScannedRow given = ScanRow(input.logits, passes);
+  const ScannedRow given = ScanRow(input.logits, *input.machine);
   LATTE_RETURN_IF_ERROR(CheckNumbers(given));
   LATTE_RETURN_IF_ERROR(CheckPossible(given, /*adjusted=*/false));
   const std::vector<float> adjusted = Adjusted(input);
   const bool as_given = adjusted.empty();
-  const ScannedRow row = as_given ? given : ScanRow(adjusted, passes);
+  const ScannedRow row = as_given ? given : ScanRow(adjusted, *input.machine);
   LATTE_RETURN_IF_ERROR(CheckPossible(row, /*adjusted=*/true));
   const bool greedy = input.params->temperature < kGreedyBelow;
   SampledToken out{greedy ? Likeliest(row) : SampleToken(row, input), {}};
@@ -177,8 +176,9 @@ std::vector<Result<SampledToken>> SampleAll(std::span<const SampleInput> inputs,
   return out;
 }
 
-Result<TokenLogprobs> Logprobs(std::span<const float> logits, int32_t token, int top) {
-  const ScannedRow row = ScanRow(logits, kRowPassesBaseline);
+Result<TokenLogprobs> Logprobs(std::span<const float> logits, int32_t token, int top,
+                               const Machine& machine) {
+  const ScannedRow row = ScanRow(logits, machine);
   LATTE_RETURN_IF_ERROR(CheckNumbers(row));
   LATTE_RETURN_IF_ERROR(CheckPossible(row, /*adjusted=*/false));
   return LogprobsOf(row, token, top);

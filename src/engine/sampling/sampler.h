@@ -39,7 +39,7 @@ struct SampleInput {
   std::span<const int32_t> banned;        // ids that must not be sampled
   int64_t position = 0;                   // index of the new token in its sequence
   int logprobs = -1;                      // alternatives to report; −1: no logprobs at all
-  Isa isa = Isa::kRef;                    // what the processor has; no result depends on it
+  const Machine* machine = nullptr;       // required; no result depends on it
 };
 
 struct SampledToken {
@@ -57,7 +57,8 @@ struct SampledToken {
                                                           ThreadPool& threads);
 
 // The logprob of `token` and of the `top` likeliest tokens. Errors: as Sample.
-[[nodiscard]] Result<TokenLogprobs> Logprobs(std::span<const float> logits, int32_t token, int top);
+[[nodiscard]] Result<TokenLogprobs> Logprobs(std::span<const float> logits, int32_t token, int top,
+                                             const Machine& machine);
 
 // log Σ exp(logits), in fp64.
 double LogSumExp(std::span<const float> logits);

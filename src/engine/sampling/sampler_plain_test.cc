@@ -82,7 +82,7 @@ int32_t PlainSample(const SampleInput& draw) {
   std::vector<Ranked> ranked;
   for (size_t i = 0; i < logits.size(); ++i) {
     Ranked r{logits[i], static_cast<int32_t>(i), 0};
-    ComputeWeights({&logits[i], 1}, scale, {&r.weight, 1});
+    r.weight = ComputeWeights({&logits[i], 1}, scale, *draw.machine).front();
     ranked.push_back(r);
   }
   std::sort(ranked.begin(), ranked.end(), [](const Ranked& a, const Ranked& b) {
@@ -153,10 +153,11 @@ std::vector<int32_t> SomeTokens(size_t vocab, Random& random) {
 
 void ExpectPlain(SampleInput draw) {
   const int32_t plain = PlainSample(draw);
-  const Machine machine = *Machine::Detect();
+  const Machine detected = *Machine::Detect();
   for (const Isa isa : {Isa::kRef, Isa::kAvx2, Isa::kAvx512}) {
-    if (!machine.Has(isa)) continue;
-    draw.isa = isa;
+    if (!detected.Has(isa)) continue;
+    const Machine machine{.isa = isa};
+    draw.machine = &machine;
     const auto drawn = Sample(draw);
     EXPECT_EQ(drawn ? drawn->token : -1, plain) << Name(isa);
   }
@@ -203,10 +204,10 @@ TEST(SamplerPlain, AlsoInWideRows) {
 
 // `logits` fall or stay with the id.
 void ExpectSumsToEndAtTokens(const std::vector<float>& logits, double temperature, double share) {
-  const ScannedRow row = ScanRow(logits, kRowPassesBaseline);
+  const Machine machine = *Machine::Detect();
+  const ScannedRow row = ScanRow(logits, machine);
   const WeightScale scale = WeightScale::Of(row.max, temperature, 0);
-  std::vector<uint64_t> weights(logits.size());
-  ComputeWeights(logits, scale, weights);
+  const std::vector<uint64_t> weights = ComputeWeights(logits, scale, machine);
   TokenRanking ranking(row, scale, share);
   uint64_t sum = 0;
   for (size_t i = 0; i < logits.size() && weights[i] > 0; ++i) {
@@ -244,14 +245,15 @@ TEST(SamplerPlain, AlsoWhereMostTokensShareABucket) {
 }
 
 TEST(SamplerPlain, WeightsAreTheProbabilities) {
+  const Machine machine = *Machine::Detect();
   Random random(3);
   for (int i = 0; i < 100000; ++i) {
     const auto z =
         static_cast<float>(static_cast<double>(random.Below(1 << 20)) * 0x1p-15);  // [0, 32)
     const double temperature = i % 2 == 0 ? 1.0 : 0.7;
-    uint64_t weight = 0;
     const float logit = 5.0f - z;
-    ComputeWeights({&logit, 1}, WeightScale::Of(5.0f, temperature, 0), {&weight, 1});
+    const uint64_t weight =
+        ComputeWeights({&logit, 1}, WeightScale::Of(5.0f, temperature, 0), machine).front();
     const double exact = std::exp((static_cast<double>(logit) - 5.0) / temperature) *
                          static_cast<double>(kWeightOne);
     ASSERT_NEAR(static_cast<double>(weight), exact, exact * 4e-6 + 1) << z;

@@ -24,8 +24,8 @@ inline bool Likelier(const Candidate& a, const Candidate& b) {
 // The `count` likeliest tokens that are possible at all (not −inf), in no order, without weights.
 std::vector<Candidate> LikeliestTokens(const ScannedRow& row, size_t count);
 
-// Sets their weights, by the same arithmetic as the weights of a row.
-void FillWeights(std::span<Candidate> candidates, const WeightScale& scale);
+// Sets the weights of candidates, with the same arithmetic as the weights of a row.
+void FillWeights(std::span<Candidate> candidates, const WeightScale& scale, const Machine& machine);
 
 // Where weights, summed up in the order of the ranking, reach a wanted sum.
 struct Reached {

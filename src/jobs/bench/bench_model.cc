@@ -47,12 +47,12 @@ JsonOut PartsJson(const OpTimes& times, double runs) {
   return out;
 }
 
-// Times of a phase, and ceilings taken in turn with them.
+// Times of a phase, interleaved with samples of the ceilings.
 struct Phase {
   std::vector<double> seconds;
   OpTimes times;
   Ceilings ceilings;
-  double sampled = 0;  // when ceilings were last taken, in seconds measured since
+  double sampled = 0;  // measured seconds since the last sample of the ceilings
 
   void Add(double time, const Exec& exec) {
     seconds.push_back(time);
@@ -61,7 +61,7 @@ struct Phase {
     ceilings.Sample(exec, /*dram=*/true);
     sampled = 0;
   }
-  // `tokens` of them are what one time is of.
+  // `tokens` is the number of tokens of one time.
   JsonOut Json(int64_t tokens) const {
     const auto runs = static_cast<double>(seconds.size());
     const double median = Median(seconds);
@@ -85,10 +85,11 @@ struct Phase {
   }
 };
 
-// Sequences of one depth over a model.
-class Bed {
+// Sequences of one depth in a model.
+class RunnerHarness {
  public:
-  Bed(const Model& model, const BenchModelOptions& options, LatentCache cache, const Exec& exec)
+  RunnerHarness(const Model& model, const BenchModelOptions& options, LatentCache cache,
+                const Exec& exec)
       : model_(model),
         options_(options),
         cache_(std::move(cache)),
@@ -105,7 +106,7 @@ class Bed {
     FillDepth();
   }
 
-  // A prompt of the first sequence behind its depth.
+  // Runs a prompt of the first sequence after its cached tokens.
   double Prompt(const MlaRates& rates) {
     const MlaPath path =
         ChoosePath(model_.config().mla, {options_.prompt, options_.depth}, rates).path;
@@ -121,10 +122,10 @@ class Bed {
     });
   }
 
-  // Step `g` of all sequences.
+  // Runs step `g` of all sequences.
   double Step(int64_t g) {
     std::vector<SequenceChunk> chunks;
-    for (int64_t b = 0; b < options_.batch; ++b)  // tokens of its own, and so experts of its own
+    for (int64_t b = 0; b < options_.batch; ++b)  // different tokens choose different experts
       chunks.push_back(SequenceChunk::Of(Tokens(b * options_.gen + g, 1), options_.depth + g,
                                          MlaPath::kAbsorbed, pages_[static_cast<size_t>(b)]));
     return SecondsOf([&] { runner_.Logits(runner_.Forward(chunks)); });
@@ -137,7 +138,7 @@ class Bed {
     return std::span(tokens_).subspan(static_cast<size_t>(begin), static_cast<size_t>(count));
   }
 
-  // One page of rows as the model writes them, copied to all others.
+  // Copies one page of rows, written by the model, to all others.
   void FillDepth() {
     if (options_.depth == 0) return;
     const auto chunk = SequenceChunk::Of(Tokens(0, kPageTokens), 0, MlaPath::kLatent, pages_[0]);
@@ -175,7 +176,7 @@ Result<JsonOut> BenchModel(const Model& model, const BenchModelOptions& options,
       LatentCache::Create(std::move(spec), options.batch * CeilDiv(room, kPageTokens)));
   const MlaRates rates = MachineRates(machine.isa).rates;
   ThreadPool threads(options.threads);
-  Bed bed(model, options, std::move(cache), Exec{&threads, &machine});
+  RunnerHarness harness(model, options, std::move(cache), Exec{&threads, &machine});
   JsonOut out{{"bench", "model"},
               {"architecture", model.config().architecture},
               {"layers", model.config().layers},
@@ -186,18 +187,18 @@ Result<JsonOut> BenchModel(const Model& model, const BenchModelOptions& options,
               {"threads", options.threads}};
   const Exec plain{&threads, &machine};
   if (options.prompt > 0) {
-    bed.Prompt(rates);
+    harness.Prompt(rates);
     Phase phase;
-    bed.Measure(&phase.times);
-    for (int run = 0; run < kPrompts; ++run) phase.Add(bed.Prompt(rates), plain);
+    harness.Measure(&phase.times);
+    for (int run = 0; run < kPrompts; ++run) phase.Add(harness.Prompt(rates), plain);
     out["prefill"] = phase.Json(options.prompt);
   }
   if (options.gen > 0) {
-    bed.Measure(nullptr);
-    bed.Step(0);
+    harness.Measure(nullptr);
+    harness.Step(0);
     Phase phase;
-    bed.Measure(&phase.times);
-    for (int64_t g = 0; g < options.gen; ++g) phase.Add(bed.Step(g), plain);
+    harness.Measure(&phase.times);
+    for (int64_t g = 0; g < options.gen; ++g) phase.Add(harness.Step(g), plain);
     out["decode"] = phase.Json(options.batch);
   }
   return out;

@@ -17,7 +17,7 @@ namespace latte {
 namespace {
 
 constexpr int kCalls = 25;
-constexpr int64_t kHistory = 1000;  // tokens that penalties look at
+constexpr int64_t kHistory = 1000;  // tokens that penalties consider
 
 double UnitInterval(Random& random) {
   return (static_cast<double>(random.Below(uint64_t{1} << 53)) + 0.5) * 0x1p-53;
@@ -29,7 +29,7 @@ double Normal(Random& random) {
   return radius * std::cos(2 * std::numbers::pi * UnitInterval(random));
 }
 
-// Ranks are drawn with repetition: that costs nothing and leaves the shape.
+// Ranks may repeat, which is simple and keeps the shape of the distribution.
 std::vector<float> Peaked(int64_t size, int64_t vocab, uint64_t seed) {
   Random random(seed);
   std::vector<float> logits(static_cast<size_t>(size));
@@ -94,7 +94,7 @@ Result<double> Measure(const Case& of, std::span<const float> logits,
                     .history = of.history ? &history : nullptr,
                     .position = call,
                     .logprobs = of.logprobs,
-                    .isa = exec.machine->isa};
+                    .machine = exec.machine};
     std::vector<Result<SampledToken>> drawn;
     const double seconds = SecondsOf([&] { drawn = SampleAll(draws, *exec.threads); });
     for (const Result<SampledToken>& one : drawn) LATTE_RETURN_IF_ERROR(one);

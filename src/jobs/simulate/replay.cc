@@ -32,7 +32,7 @@ class Server {
     request.tokens.assign(trace_[0].tokens.begin(), trace_[0].tokens.end());
     request.stop.max_tokens = std::min<int64_t>(trace_[0].output_tokens, 8);
     request.stop.ignore_eos = true;
-    request.cache_salt = "warm-up";  // nobody finds its prefix
+    request.cache_salt = "warm-up";  // no other request shares its prefix
     LATTE_RETURN_IF_ERROR(engine_.Submit(std::move(request)));
     engine_.SetEventSink({});
     do {
@@ -41,7 +41,7 @@ class Server {
     return {};
   }
 
-  Result<ServedTrace> Run() {
+  Result<TraceResult> Run() {
     const EngineStats before = engine_.Stats();
     start_ = Clock::now();
     engine_.SetEventSink([this](std::span<const TokenEvent> events) { Take(events); });
@@ -55,7 +55,7 @@ class Server {
       LATTE_RETURN_IF_ERROR(Step());
     }
     const EngineStats after = engine_.Stats();
-    ServeCounts& counts = out_.counts;
+    TraceCounts& counts = out_.counts;
     counts.steps = after.steps - before.steps;
     counts.preemptions = after.preemptions - before.preemptions;
     counts.prefix_hit_tokens = after.cached_tokens - before.cached_tokens;
@@ -106,15 +106,15 @@ class Server {
   std::span<const TraceRequest> trace_;
   Engine& engine_;
   Clock::time_point start_;
-  size_t next_ = 0;        // request to submit
+  size_t next_ = 0;        // next request to submit
   int64_t submitted_ = 0;  // since the last step
-  ServedTrace out_;
+  TraceResult out_;
 };
 
 }  // namespace
 
-Result<ServedTrace> ServeTrace(std::span<const TraceRequest> trace, const EngineParts& parts,
-                               const Settings& settings) {
+Result<TraceResult> ReplayTrace(std::span<const TraceRequest> trace, const EngineParts& parts,
+                                const Settings& settings) {
   LATTE_ASSIGN_OR_RETURN(const std::unique_ptr<EngineCore> engine,
                          EngineCore::Create(parts, settings));
   Server server(trace, *engine);

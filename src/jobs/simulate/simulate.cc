@@ -26,7 +26,7 @@ class Simulation {
     out_.counts.pages_total = settings.pages;
   }
 
-  ServedTrace Run() {
+  TraceResult Run() {
     out_.counts.real_seconds = SecondsOf([&] {
       while (next_ < trace_.size() || !scheduler_.idle()) {
         if (scheduler_.idle()) WaitUntil(trace_[next_].arrival_s);
@@ -109,18 +109,18 @@ class Simulation {
   Scheduler scheduler_;
   std::map<SequenceId, Sequence> sequences_;
   double now_ = 0;
-  bool woken_ = false;  // nothing ran before the next step
-  size_t next_ = 0;     // request to arrive
+  bool woken_ = false;  // the engine was idle before the next step
+  size_t next_ = 0;     // next request to arrive
   int64_t queued_ = 0;
   int64_t queued_tokens_ = 0;
-  ServedTrace out_;
+  TraceResult out_;
 };
 
 }  // namespace
 
-JsonOut ServedTrace::Metrics() const { return MetricsJson(requests, counts); }
+JsonOut TraceResult::Metrics() const { return MetricsJson(requests, counts); }
 
-ServedTrace Simulate(std::span<const TraceRequest> trace, const ModelConfig& config,
+TraceResult Simulate(std::span<const TraceRequest> trace, const ModelConfig& config,
                      const Settings& settings, const StepCost& cost) {
   return Simulation(trace, config, settings, cost).Run();
 }

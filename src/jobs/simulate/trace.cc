@@ -19,7 +19,7 @@ namespace {
 constexpr int64_t kMostRequests = 1'000'000;
 constexpr int64_t kMostBytes = int64_t{1} << 30;
 
-// Streams of random numbers: one per purpose, so that one flag does not change what another drew.
+// Streams of random numbers, one per purpose: a flag for one does not change another.
 enum Stream : uint64_t { kArrivals, kPrompts, kOutputs, kGroups, kPrefixTokens, kOwnTokens };
 
 double Uniform(Random& random) {  // (0, 1)
@@ -31,7 +31,7 @@ double Normal(Random& random) {
   return radius * std::cos(2 * std::numbers::pi * Uniform(random));
 }
 
-// A length of the given mean, 1 … most.
+// A random length of the given mean, limited to 1 … most.
 int64_t Length(Random& random, double mean, double sigma, int64_t most) {
   const double drawn = mean * std::exp(sigma * Normal(random) - sigma * sigma / 2);
   return std::clamp<int64_t>(std::llround(std::min(drawn, 1e9)), 1, std::max<int64_t>(most, 1));
@@ -41,7 +41,7 @@ class Prompts {
  public:
   Prompts(const TraceShape& shape, int64_t vocab) : shape_(shape), vocab_(vocab) {}
 
-  // `group` < 0: nothing is shared.
+  // `group` < 0: no shared prefix.
   std::vector<int32_t> Make(int64_t length, int64_t group) {
     std::vector<int32_t> out;
     const int64_t shared = group < 0 ? 0 : std::min(shape_.shared_prefix, length);

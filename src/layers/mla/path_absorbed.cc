@@ -1,5 +1,5 @@
-// Absorbed: q_latent = W_UKᵀ·q_nope, attend over latents, o = W_UV·o_latent. For decode and short
-// continuations.
+// Absorbed attention: q_latent = W_UKᵀ·q_nope, attention over latents, o = W_UV·o_latent. Used for
+// decoding and short continuations.
 #include "src/kernels/params/gemm.h"
 #include "src/kernels/params/mla.h"
 #include "src/kernels/registry.h"
@@ -17,7 +17,7 @@ TensorView HeadsFirst(const TensorView& m) {
 }
 
 // A contiguous [T, H, N] copy of q_nope rounded to 16 bits; q_nope itself under f32 arithmetic.
-// Never to 8: scales of kv_b change along the rows that this product contracts over.
+// Never rounded to 8 bits: the scales of kv_b change along the rows that this product sums over.
 TensorView RoundQueries(const TensorView& x, StepContext& step) {
   if (step.arithmetic == DType::kF32) return x;
   const auto [t, h, w] = std::array{x.shape[0], x.shape[1], x.shape[2]};
@@ -31,8 +31,8 @@ TensorView RoundQueries(const TensorView& x, StepContext& step) {
   return rounded;
 }
 
-// o = W_UV·o_latent, by heads. Every row of o_latent is rounded by itself, as kv_b's products take
-// it. o_latent: [T, H, C] contiguous; o: [T, H, V].
+// o = W_UV·o_latent, one product per head. Each row of o_latent is rounded separately, as for every
+// product with kv_b. o_latent: [T, H, C] contiguous; o: [T, H, V].
 void UpProjectValues(const MlaLayer& mla, const TensorView& o_latent, const TensorView& o,
                      StepContext& step) {
   const MlaDims& dims = mla.dims;
@@ -81,7 +81,7 @@ void AttendAbsorbed(const MlaLayer& mla, const MlaQueries& q,
   p.sequences = sequences;
   p.o_latent = o_latent;
   p.scale = mla.scale;
-  p.rows = step.cache->spec().streams[0].rows;
+  p.row_format = step.cache->spec().streams[0].row_format;
   Run<MlaDecodeOp>(p, step.exec);
 
   UpProjectValues(mla, o_latent, o.Slice(0, 0, t), step);

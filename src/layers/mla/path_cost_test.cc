@@ -148,7 +148,7 @@ class HomeOfRates : public RatesFile {
     const char* value = std::getenv(name);
     return value == nullptr ? "" : value;
   }
-  // The warning, after a look at the rates: `typical` or those of the file.
+  // The warning of MachineRates, after a check that it returned typical rates or the file's.
   static std::string Warning(bool typical) {
     const FoundRates found = MachineRates(Isa::kAvx2);
     EXPECT_EQ(Dump(ToJson(found.rates, Isa::kAvx2)) ==

@@ -1,5 +1,5 @@
-// model.safetensors.index.json: which shard of a checkpoint holds which tensor. Refuses names that
-// could leave the checkpoint's folder. Reads nothing but the text it is given.
+// Parses model.safetensors.index.json, which maps tensors to shards. Refuses names that could leave
+// the checkpoint's folder. Reads only the text that it is given.
 #pragma once
 
 #include <map>
@@ -11,10 +11,10 @@
 
 namespace latte {
 
-// Name of a shard → names of tensors that the index says it holds.
+// Name of a shard → names of its tensors, according to the index.
 using ShardMap = std::map<std::string, std::vector<std::string>>;
 
-// The `weight_map` of an index, by shard. `path` is for messages.
+// The `weight_map` of an index, grouped by shard. `path` is used in messages.
 // Errors: kCorrupt naming path and tensor.
 [[nodiscard]] Result<ShardMap> ParseSafetensorsIndex(std::string_view text,
                                                      const std::string& path);

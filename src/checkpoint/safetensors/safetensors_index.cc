@@ -1,4 +1,4 @@
-#include "src/checkpoint/safetensors_index.h"
+#include "src/checkpoint/safetensors/safetensors_index.h"
 
 #include <fmt/format.h>
 
@@ -10,7 +10,7 @@ namespace {
 
 constexpr JsonLimits kIndexLimits = {.max_depth = 8, .max_elements = 2'000'000};
 
-// A shard is a plain name inside the checkpoint's folder, and nothing else.
+// A shard must be a plain file name, without a folder.
 bool IsPlainName(std::string_view name) {
   return !name.empty() && name != "." && name.find("..") == std::string_view::npos &&
          name.find_first_of(std::string_view("/\\\0", 3)) == std::string_view::npos;

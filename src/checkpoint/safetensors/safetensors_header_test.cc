@@ -1,4 +1,4 @@
-#include "src/checkpoint/safetensors_header.h"
+#include "src/checkpoint/safetensors/safetensors_header.h"
 
 #include <cstdint>
 #include <cstring>
@@ -13,7 +13,7 @@ bool Contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-// A file: the length of `header`, `header`, and `data_bytes` bytes of data.
+// A file: the length of `header`, `header` itself, and `data_bytes` bytes of data.
 std::string File(std::string_view header, size_t data_bytes, std::optional<uint64_t> length = {}) {
   const uint64_t n = length.value_or(header.size());
   std::string out(sizeof n, '\0');
@@ -35,7 +35,7 @@ std::string Entry(std::string_view name, std::string_view dtype, std::string_vie
 
 std::string Braces(const std::string& entries) { return fmt::format("{{{}}}", entries); }
 
-// A file with the one tensor "w".
+// A file with a single tensor "w".
 std::string One(std::string_view dtype, std::string_view shape, std::string_view offsets,
                 size_t data_bytes) {
   return File(Braces(Entry("w", dtype, shape, offsets)), data_bytes);
@@ -49,7 +49,7 @@ std::string Two(std::string_view offsets_a, std::string_view offsets_b, size_t d
 struct BadFile {
   const char* what;
   std::string file;
-  std::string words;  // the message must contain them
+  std::string words;  // parts of the message
 };
 
 void PrintTo(const BadFile& bad, std::ostream* out) { *out << bad.what; }
@@ -207,7 +207,7 @@ TEST(SafetensorsHeader, F31_TooManyTensorsAreRefused) {
   EXPECT_PRED2(Contains, parsed.error().message, "more than 2000000 elements");
 }
 
-// Whatever one byte becomes, the parser answers, and what it accepts lies inside the file.
+// After any change of a single byte, the parser returns an error or tensors inside the file.
 TEST(SafetensorsHeader, EveryOneByteChangeIsRefusedOrHarmless) {
   const std::string good = Two("[0,4]", "[4,8]", 8);
   ASSERT_TRUE(Parse(good).has_value());

@@ -1,4 +1,4 @@
-#include "src/tensor/row_format.h"
+#include "src/tensor/cache_format.h"
 
 #include <array>
 #include <utility>
@@ -11,32 +11,32 @@ namespace latte {
 namespace {
 
 constexpr std::array<std::pair<std::string_view, CacheDType>, 7> kNames = {{
-    {"bf16", {DType::kBF16, RowKind::kPlain}},
-    {"f16", {DType::kF16, RowKind::kPlain}},
-    {"f32", {DType::kF32, RowKind::kPlain}},
-    {"fp8", {DType::kU8, RowKind::kF8}},
-    {"fp8-dense", {DType::kU8, RowKind::kF8Dense}},
-    {"int8", {DType::kU8, RowKind::kI8}},
-    {"q6", {DType::kU8, RowKind::kQ6}},
+    {"bf16", {DType::kBF16, CacheFormat::kPlain}},
+    {"f16", {DType::kF16, CacheFormat::kPlain}},
+    {"f32", {DType::kF32, CacheFormat::kPlain}},
+    {"fp8", {DType::kU8, CacheFormat::kF8}},
+    {"fp8-dense", {DType::kU8, CacheFormat::kF8Dense}},
+    {"int8", {DType::kU8, CacheFormat::kI8}},
+    {"q6", {DType::kU8, CacheFormat::kQ6}},
 }};
 
 }  // namespace
 
-RowLayout LayoutOf(RowKind kind, int64_t c, int64_t r) {
+CacheRowLayout LayoutOf(CacheFormat kind, int64_t c, int64_t r) {
   switch (kind) {
-    case RowKind::kF8: {
+    case CacheFormat::kF8: {
       const int64_t rope_at = c + 4 * CeilDiv(c, kF8Group);
       return {rope_at, c, rope_at + 2 * r};
     }
-    case RowKind::kI8:
+    case CacheFormat::kI8:
       return {c, c + 2 * r, c + 2 * r + 8};
-    case RowKind::kQ6: {
+    case CacheFormat::kQ6: {
       const int64_t rope_at = CeilDiv(c, kQ6Chunk) * kQ6ChunkBytes;
       const int64_t scales_at = rope_at + r + CeilDiv(r, int64_t{2});
       return {rope_at, scales_at, scales_at + 2 * (CeilDiv(c, kQ6Group) + 1)};
     }
-    case RowKind::kF8Dense:
-    case RowKind::kPlain:
+    case CacheFormat::kF8Dense:
+    case CacheFormat::kPlain:
       break;
   }
   return {c, c + r, c + r};

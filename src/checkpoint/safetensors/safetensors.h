@@ -1,11 +1,16 @@
+// clang-format off
 // A checkpoint: named tensors in one or more memory-mapped safetensors files.
 //
-// File format: u64 little-endian N · N bytes of JSON {"name": {"dtype", "shape", "data_offsets":
-// [begin, end]}, …,
-// "__metadata__": {…}} · data. Ranges, sorted by begin, tile the data section exactly; N ≤
-// 100,000,000; the first byte of the JSON is '{'. Sharded: model.safetensors.index.json names the
-// file of every tensor. Source: the format's specification (huggingface/safetensors). Refuses
-// everything that breaks one of these rules.
+//   u64 N, little-endian │ N bytes of JSON                              │ data
+//                        │ {"name": {"dtype": "BF16", "shape": [2, 3],  │
+//                        │           "data_offsets": [begin, end]}, …,  │
+//                        │  "__metadata__": {…}}                        │
+//
+// Rules: sorted by begin, the offsets cover the data section without gaps and overlaps; the JSON
+// starts with '{'; N ≤ 100,000,000. A file that breaks a rule is refused. In a sharded checkpoint,
+// model.safetensors.index.json names the file of every tensor.
+// Source: specification of the format (huggingface/safetensors).
+// clang-format on
 #pragma once
 
 #include <map>
@@ -21,8 +26,8 @@
 
 namespace latte {
 
-// One tensor as it lies in its file. dtype_name keeps the file's spelling, as an unused tensor may
-// have a dtype that Latte does not compute with.
+// One tensor, as stored in its file. dtype_name keeps the file's spelling, because an unused tensor
+// may have a dtype that Latte does not compute with.
 struct StoredTensor {
   std::string dtype_name;  // "BF16"
   std::vector<int64_t> shape;
@@ -32,22 +37,21 @@ struct StoredTensor {
 };
 
 // All tensors of a Hugging Face folder. Immutable, thread-safe. Views stay valid as long as a copy
-// of the files does.
+// of the files exists.
 class Checkpoint {
  public:
   // Opens model.safetensors, or the shards that model.safetensors.index.json names.
-  // Errors: kNotFound listing what is missing (all missing shards at once); kCorrupt naming file,
-  // tensor and rule.
+  // Errors: kNotFound listing all missing files at once; kCorrupt naming file, tensor and rule.
   [[nodiscard]] static Result<Checkpoint> Open(const std::string& dir);
 
   const std::map<std::string, StoredTensor, std::less<>>& tensors() const { return tensors_; }
   const std::vector<std::shared_ptr<const MappedFile>>& files() const { return files_; }
 
-  // Where a model of several parts prefixes the tensors of its text model (language_model. and
-  // kin), gives them the names of a plain decoder and drops the other parts' tensors.
-  void UsePlainNames();
+  // In a multi-part model, removes the prefix of the text model (such as language_model.) from its
+  // tensors, and drops the tensors of the other parts.
+  void StripTextModelPrefix();
 
-  // The tensor `name`, nullptr when absent.
+  // The tensor `name`, or nullptr.
   const StoredTensor* Find(std::string_view name) const;
 
   // A read-only view of the mapped bytes. Requires: dtype is one of DType (see ToDType).

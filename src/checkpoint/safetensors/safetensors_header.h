@@ -1,5 +1,5 @@
-// The header of one safetensors file, checked by every rule of the format (safetensors.h names
-// them) before any of its numbers is used. Reads nothing but the bytes it is given.
+// Parses the header of a safetensors file and checks every rule of the format (see safetensors.h)
+// before it uses any number. Reads only the bytes that it is given.
 #pragma once
 
 #include <cstddef>
@@ -10,13 +10,13 @@
 
 #include "latte/status.h"
 
-#include "src/checkpoint/safetensors.h"
+#include "src/checkpoint/safetensors/safetensors.h"
 
 namespace latte {
 
 using NamedTensor = std::pair<std::string, StoredTensor>;
 
-// All tensors of a file whose whole content is `bytes`, in the order of their data. `path` is for
+// All tensors of a file with the content `bytes`, in the order of their data. `path` is used in
 // messages; file_index stays 0.
 // Errors: kCorrupt naming path, tensor and rule.
 [[nodiscard]] Result<std::vector<NamedTensor>> ParseSafetensorsHeader(

@@ -1,4 +1,4 @@
-#include "src/checkpoint/safetensors.h"
+#include "src/checkpoint/safetensors/safetensors.h"
 
 #include <algorithm>
 #include <charconv>
@@ -10,8 +10,8 @@
 
 #include <fmt/format.h>
 
-#include "src/checkpoint/safetensors_header.h"
-#include "src/checkpoint/safetensors_index.h"
+#include "src/checkpoint/safetensors/safetensors_header.h"
+#include "src/checkpoint/safetensors/safetensors_index.h"
 #include "src/text/unicode/printable.h"
 
 namespace latte {
@@ -21,14 +21,14 @@ constexpr std::string_view kSingle = "model.safetensors";
 constexpr std::string_view kIndex = "model.safetensors.index.json";
 constexpr int64_t kMaxIndexBytes = 64 << 20;  // DeepSeek-V3's is 9 MB
 constexpr size_t kMaxTensors = 1'000'000;
-// Of a folder and the names of missing shards together. The rest of the message fits beside it: a
-// longer one would lose its middle (Fail), and with it how many there are.
+// Limits a folder's name and the names of missing shards together. The rest of the message needs
+// room too: Fail cuts the middle of a longer message, and the number of missing shards with it.
 constexpr size_t kMaxListedBytes = 1900;
 
-// How models of several parts spell the tensors of their text model.
+// Prefixes of the text model's tensors in multi-part models.
 struct TextPrefix {
-  std::string_view layers;  // stands for "model."
-  std::string_view head;    // stands for "lm_head."
+  std::string_view layers;  // replaces "model."
+  std::string_view head;    // replaces "lm_head."
 };
 constexpr TextPrefix kTextPrefixes[] = {
     {"language_model.model.", "language_model.lm_head."},  // Kimi-K2.5, Kimi-VL
@@ -36,7 +36,7 @@ constexpr TextPrefix kTextPrefixes[] = {
     {"model.language_model.", "lm_head."},
 };
 
-// The names in `dir`, sorted.
+// The file names in `dir`, sorted.
 Result<std::set<std::string>> ListDir(const std::string& dir) {
   std::error_code error;
   std::filesystem::directory_iterator it(dir, error);
@@ -72,12 +72,12 @@ Result<ShardMap> ReadIndex(const std::string& path) {
   return ParseSafetensorsIndex(text, path);
 }
 
-// One of several: "model-00002-of-00005.safetensors" is {"model-", 2, 5}.
+// The name of one shard: "model-00002-of-00005.safetensors" is {"model-", 2, 5}.
 struct ShardName {
   int64_t number = 0;
   int64_t of = 0;
-  size_t digits = 0;    // of the number
-  std::string of_text;  // as spelled
+  size_t digits = 0;    // digits of the number
+  std::string of_text;  // total, as spelled
 };
 
 std::optional<int64_t> ParseDigits(std::string_view text) {
@@ -102,7 +102,7 @@ std::optional<ShardName> ParseShardName(std::string_view name) {
   return ShardName{*number, *total, of, std::string(name.substr(of + kOf.size()))};
 }
 
-// The shards of a folder without an index. The names tell how many there should be.
+// The shards of a folder without an index. The names tell their total number.
 Result<ShardMap> ScanShards(const std::string& dir, const std::set<std::string>& names) {
   ShardMap shards;
   std::set<int64_t> numbers;
@@ -132,7 +132,7 @@ Result<ShardMap> ScanShards(const std::string& dir, const std::set<std::string>&
   return shards;
 }
 
-// Which files to open, and what an index promises about them.
+// The files to open, and the tensors that an index promises in each.
 Result<ShardMap> FindShards(const std::string& dir) {
   if (!IsDirectory(dir)) {
     if (IsRegularFile(dir))
@@ -148,7 +148,7 @@ Result<ShardMap> FindShards(const std::string& dir) {
   return shards;
 }
 
-// A name that is there but leads nowhere (a dangling link) counts as missing.
+// A name that leads nowhere (a dangling link) counts as missing.
 Status CheckAllPresent(const std::string& dir, const ShardMap& shards) {
   std::vector<std::string> missing;
   for (const auto& shard : shards) {
@@ -193,7 +193,7 @@ Result<Checkpoint> Checkpoint::Open(const std::string& dir) {
   return out;
 }
 
-void Checkpoint::UsePlainNames() {
+void Checkpoint::StripTextModelPrefix() {
   for (const TextPrefix& prefix : kTextPrefixes) {
     if (!tensors_.contains(fmt::format("{}embed_tokens.weight", prefix.layers))) continue;
     std::map<std::string, StoredTensor, std::less<>> kept;
@@ -218,7 +218,7 @@ TensorView Checkpoint::View(const StoredTensor& tensor) const {
   LATTE_CHECK(dtype.has_value(), "dtype {}", tensor.dtype_name);
   LATTE_CHECK(tensor.shape.size() <= size_t{kMaxRank}, "rank {}", tensor.shape.size());
   const MappedFile& file = *files_[static_cast<size_t>(tensor.file_index)];
-  // Views have one element type for weights and buffers; the pages behind this one are read-only.
+  // TensorView has one element type for weights and buffers. The mapped pages are read-only.
   auto* data = const_cast<std::byte*>(file.bytes().data()) + tensor.begin;
   return TensorView(data, *dtype, std::span<const int64_t>(tensor.shape));
 }

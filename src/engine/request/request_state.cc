@@ -1,4 +1,4 @@
-#include "src/engine/request_state.h"
+#include "src/engine/request/request_state.h"
 
 #include <algorithm>
 

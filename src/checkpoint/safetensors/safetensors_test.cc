@@ -1,4 +1,4 @@
-#include "src/checkpoint/safetensors.h"
+#include "src/checkpoint/safetensors/safetensors.h"
 
 #include <cstdint>
 #include <cstring>
@@ -19,7 +19,7 @@ bool Contains(const std::string& text, const std::string& part) {
 
 namespace fs = std::filesystem;
 
-// A model folder that lives as long as one test.
+// A model folder that exists for the duration of one test.
 class Folder : public testing::Test {
  protected:
   Folder() {
@@ -54,7 +54,7 @@ class Folder : public testing::Test {
 
 using CheckpointTest = Folder;
 
-// A file whose tensors are one byte each; byte i is i.
+// A file whose tensors have one byte each; byte i has the value i.
 std::string Shard(const std::vector<std::string>& names) {
   std::string header = "{";
   for (size_t i = 0; i < names.size(); ++i)
@@ -117,7 +117,7 @@ TEST_F(CheckpointTest, ShardsAreFoundByTheIndex) {
   Write("y.safetensors", Shard({"c"}));
   Write("unrelated.safetensors", "junk");
   Write("model.safetensors.index.json",
-        R"({"metadata":{"total_size":99999},)"  // P06: a lie, not believed
+        R"({"metadata":{"total_size":99999},)"  // P06: total_size is wrong and ignored
         R"("weight_map":{"a":"x.safetensors","b":"x.safetensors","c":"y.safetensors"}})");
   const auto checkpoint = Open();
   ASSERT_TRUE(checkpoint.has_value()) << checkpoint.error().message;
@@ -166,7 +166,7 @@ TEST_F(CheckpointTest, P04_AllMissingShardsAreListed) {
   EXPECT_FALSE(Contains(message, "there.safetensors"));
 }
 
-// No name is lost from the middle: those that do not fit are counted.
+// The message is not cut in the middle: names that do not fit are counted.
 TEST_F(CheckpointTest, P04_AsManyMissingShardsAreListedAsAMessageHolds) {
   for (const int count : {2, 30, 163, 5000}) {
     std::string map;
@@ -193,7 +193,7 @@ TEST_F(CheckpointTest, P05_TensorThatTheIndexPromisesMustBeInItsShard) {
   EXPECT_PRED2(Contains, OpenError(Code::kCorrupt), "expected tensor 'b'");
   WriteIndex(R"({"a":"x.safetensors","c":"x.safetensors","b":"y.safetensors"})");
   EXPECT_PRED2(Contains, OpenError(Code::kCorrupt), "expected tensor 'c'");
-  Write("x.safetensors", Shard({"a", "c"}));  // read before y, where the index looks for it
+  Write("x.safetensors", Shard({"a", "c"}));  // read before y, where the index expects "a"
   WriteIndex(R"({"c":"x.safetensors","a":"y.safetensors"})");
   EXPECT_PRED2(Contains, OpenError(Code::kCorrupt), "y.safetensors: expected tensor 'a'");
 }

@@ -1,26 +1,31 @@
-// Passes over rows of logits with the compiler's vectors of kLanes numbers. Plain IEEE operations,
-// one after the other for each logit: the same results with every width and compiler.
+// f32 logits → weights of 64-bit whole numbers · vectors of 4, 8 or 16 floats, by the compiler's
+// vector types · any number of whole blocks of 64 logits · baseline, AVX2, AVX-512
+//
+// Order: plain IEEE operations, one after the other for each logit, without contraction; sums are
+// of whole numbers. So all widths and compilers give the same bits.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 
-#include "src/engine/sampling/row_passes.h"
+#include "src/kernels/cpu/target.h"
 
-namespace latte {
+namespace latte::cpu {
 namespace {
 
 // Numbers of a vector: the widest of the instruction set that this is compiled for.
 #if defined(__AVX512F__)
-constexpr size_t kLanes = 16;
+constexpr size_t kLogitLanes = 16;
 #elif defined(__AVX2__)
-constexpr size_t kLanes = 8;
+constexpr size_t kLogitLanes = 8;
 #else
-constexpr size_t kLanes = 4;
+constexpr size_t kLogitLanes = 4;
 #endif
 
-struct RowPass {
+struct SamplingKernels {
+  static constexpr size_t kLanes = kLogitLanes;
+
   using F = float __attribute__((vector_size(4 * kLanes)));
   using I = int32_t __attribute__((vector_size(4 * kLanes)));
   using U = uint32_t __attribute__((vector_size(4 * kLanes)));
@@ -64,7 +69,7 @@ struct RowPass {
     return lanes[0];
   }
 
-  static bool Scan(const float* z, size_t blocks, float* block_max) {
+  static bool LogitMax(const float* z, size_t blocks, float* block_max) {
     I nan = {};
     for (size_t b = 0; b < blocks; ++b) block_max[b] = BlockMax(z + b * kLogitBlock, &nan);
     return Any(nan);
@@ -90,7 +95,7 @@ struct RowPass {
     U high, low;
   };
 
-  static SplitWeights Weights(F logits, const WeightScale& scale) {
+  static SplitWeights Weights(F logits, const LogitWeights& scale) {
     const F least = F{} - 41.0f;  // weights below 2^−40 are rounded to nothing
     const F x = (logits - scale.max) * scale.scale;
     F p = ScaledExp2(x > least ? x : least);
@@ -101,7 +106,7 @@ struct RowPass {
   }
 
   // A block of zero weights.
-  static bool Weightless(float block_max, const WeightScale& scale) {
+  static bool Weightless(float block_max, const LogitWeights& scale) {
     return !((block_max - scale.max) * scale.scale >= scale.cut);
   }
 
@@ -113,8 +118,8 @@ struct RowPass {
     return sum;
   }
 
-  static uint64_t Sum(const float* z, const float* block_max, size_t blocks,
-                      const WeightScale& scale) {
+  static uint64_t WeightSum(const float* z, const float* block_max, size_t blocks,
+                            const LogitWeights& scale) {
     constexpr size_t kRun = 64;  // blocks; at most 16 · 64 · 2^20 per lane
     uint64_t sum = 0;
     for (size_t begin = 0; begin < blocks; begin += kRun) {
@@ -133,7 +138,7 @@ struct RowPass {
     return sum;
   }
 
-  static void BlockWeights(const float* z, const WeightScale& scale, uint64_t* out) {
+  static void BlockWeights(const float* z, const LogitWeights& scale, uint64_t* out) {
     for (size_t i = 0; i < kLogitBlock; i += kLanes) {
       const auto [high, low] = Weights(Load(z + i), scale);
       Store((__builtin_convertvector(high, U64) << 20) + __builtin_convertvector(low, U64),
@@ -141,23 +146,24 @@ struct RowPass {
     }
   }
 
-  static void AllWeights(const float* z, size_t blocks, const WeightScale& scale, uint64_t* out) {
+  static void AllWeights(const float* z, size_t blocks, const LogitWeights& scale, uint64_t* out) {
     for (size_t i = 0; i < blocks * kLogitBlock; i += kLogitBlock)
       BlockWeights(z + i, scale, out + i);
   }
 
-  static I BucketOf(F logits, const BucketGrid& grid) {
-    const F last = F{} + static_cast<float>(kBuckets - 1);
+  static I BucketOf(F logits, const LogitBuckets& grid) {
+    const F last = F{} + static_cast<float>(kLogitBuckets - 1);
     const F steps = (grid.max - logits) * grid.per_logit;
     return __builtin_convertvector(steps < last ? steps : last, I);
   }
 
-  static void BlockBuckets(const float* z, const BucketGrid& grid, int32_t* at) {
+  static void BlockBuckets(const float* z, const LogitBuckets& grid, int32_t* at) {
     for (size_t i = 0; i < kLogitBlock; i += kLanes) Store(BucketOf(Load(z + i), grid), at + i);
   }
 
-  static void Count(const float* z, const float* block_max, size_t blocks, const WeightScale& scale,
-                    const BucketGrid& grid, uint64_t* buckets) {
+  static void WeightHistogram(const float* z, const float* block_max, size_t blocks,
+                              const LogitWeights& scale, const LogitBuckets& grid,
+                              uint64_t* buckets) {
     // Some blocks at a time, and unrolled, for the processor to overlap what they wait for.
     constexpr size_t kRun = 8;
     constexpr size_t kUnroll = 8;
@@ -176,19 +182,16 @@ struct RowPass {
     }
   }
 
-  static bool Find(const float* z, const BucketGrid& grid, int32_t bucket, int32_t* at) {
-    I found = {};
-    for (size_t i = 0; i < kLogitBlock; i += kLanes) {
-      const I buckets = BucketOf(Load(z + i), grid);
-      found |= buckets == bucket;
-      Store(buckets, at + i);
+  static void FindBucket(const float* z, size_t blocks, const LogitBuckets& grid, int32_t bucket,
+                         uint8_t* found) {
+    for (size_t b = 0; b < blocks; ++b) {
+      I hits = {};
+      for (size_t i = 0; i < kLogitBlock; i += kLanes)
+        hits |= BucketOf(Load(z + b * kLogitBlock + i), grid) == bucket;
+      found[b] = Any(hits) ? 1 : 0;
     }
-    return Any(found);
   }
-
-  static constexpr RowPasses kAll = {
-      .scan = Scan, .sum = Sum, .weights = AllWeights, .count = Count, .find = Find};
 };
 
 }  // namespace
-}  // namespace latte
+}  // namespace latte::cpu

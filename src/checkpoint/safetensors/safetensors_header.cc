@@ -1,4 +1,4 @@
-#include "src/checkpoint/safetensors_header.h"
+#include "src/checkpoint/safetensors/safetensors_header.h"
 
 #include <algorithm>
 #include <bit>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr uint64_t kLengthBytes = 8;
 constexpr uint64_t kMaxHeaderBytes = 100'000'000;  // the format's own limit
-// An entry is about seven values. DeepSeek-V3 has 91,000 tensors in all its shards.
+// An entry has about seven values. DeepSeek-V3 has 91,000 tensors in all shards together.
 constexpr JsonLimits kHeaderLimits = {.max_depth = 4, .max_elements = 2'000'000};
 constexpr size_t kMaxMessageBytes = 600;
 
@@ -33,8 +33,8 @@ constexpr DTypeBits kDTypes[] = {
     {"F6_E3M2", 6}, {"C64", 64},
 };
 
-// What else the file may be, from its first bytes. Only explains a refusal: the bytes of a valid
-// length may look like any of these.
+// The likely format of a file that is not safetensors, from its first bytes. Use it only to explain
+// an error: the length field of a valid file may look like any of these.
 std::string_view Lookalike(std::span<const std::byte> bytes) {
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()),
                               std::min<size_t>(bytes.size(), 16));
@@ -45,7 +45,7 @@ std::string_view Lookalike(std::span<const std::byte> bytes) {
   return "";
 }
 
-// Says which file and tensor broke a rule.
+// Makes errors that name the file and the tensor.
 class Complaint {
  public:
   Complaint(const std::string& path, std::string_view name) : path_(path), name_(name) {}
@@ -53,7 +53,7 @@ class Complaint {
     return Corrupt(fmt::format("{}: tensor '{}': expected {}, found {}", path_, Printable(name_),
                                expected, found));
   }
-  // An error of the JSON door, whose message may quote the tensor's name.
+  // Wraps an error of the JSON reader, whose message may quote the tensor's name.
   tl::unexpected<Error> operator()(const Error& error) const {
     return Corrupt(Printable(error.message, kMaxMessageBytes));
   }
@@ -63,7 +63,7 @@ class Complaint {
   std::string_view name_;
 };
 
-// The JSON text between the length and the data.
+// The JSON text between the length field and the data.
 Result<std::string_view> HeaderText(std::span<const std::byte> bytes, const std::string& path) {
   if (bytes.size() < kLengthBytes)
     return Corrupt(
@@ -94,7 +94,7 @@ Result<int64_t> DTypeSize(const std::string& name, const Complaint& bad) {
   return bad("a dtype of the safetensors format", fmt::format("'{}'", Printable(name)));
 }
 
-// Bytes of `shape` elements of `bits` bits each.
+// The number of bytes of `shape` elements of `bits` bits each.
 Result<int64_t> BytesOf(std::span<const int64_t> shape, int64_t bits, const Complaint& bad) {
   const auto elements = CheckedProduct(shape);
   const auto total = elements ? CheckedMul(*elements, bits) : std::nullopt;
@@ -118,7 +118,7 @@ Result<std::vector<int64_t>> ReadShape(const Json& entry, const Complaint& bad) 
   return shape;
 }
 
-// [begin, end) inside a data section of `data_bytes` bytes.
+// Reads a range [begin, end) and checks that it lies inside a data section of `data_bytes` bytes.
 Result<std::pair<int64_t, int64_t>> ReadRange(const Json& entry, int64_t data_bytes,
                                               const Complaint& bad) {
   const Result<Json> list = entry.Get("data_offsets");
@@ -165,8 +165,8 @@ Status CheckMetadata(const Json& metadata, const std::string& path) {
   });
 }
 
-// Every byte of the data section belongs to exactly one tensor: two readers that disagree about a
-// file are how one hides something in it.
+// Every byte of the data section must belong to exactly one tensor: otherwise two readers may
+// disagree about a file, which can hide data in it.
 Status CheckTiling(const std::vector<NamedTensor>& tensors, int64_t data_start, int64_t file_bytes,
                    const std::string& path) {
   int64_t next = data_start;
@@ -206,7 +206,7 @@ Result<std::vector<NamedTensor>> ParseSafetensorsHeader(std::span<const std::byt
         tensors.emplace_back(name, std::move(tensor));
         return {};
       }));
-  // Empty tensors come before the tensor that begins where they do.
+  // An empty tensor comes before the tensor that begins at the same offset.
   std::sort(tensors.begin(), tensors.end(), [](const NamedTensor& a, const NamedTensor& b) {
     return std::pair(a.second.begin, a.second.bytes) < std::pair(b.second.begin, b.second.bytes);
   });

@@ -1,4 +1,4 @@
-#include "src/text/byte_level.h"
+#include "src/text/unicode/byte_level.h"
 
 #include <array>
 

@@ -1,4 +1,4 @@
-#include "src/engine/inbox.h"
+#include "src/engine/request/inbox.h"
 
 #include <utility>
 

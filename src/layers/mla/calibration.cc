@@ -1,4 +1,4 @@
-#include "src/layers/mla/rates.h"
+#include "src/layers/mla/calibration.h"
 
 #include <array>
 #include <cmath>
@@ -63,7 +63,7 @@ double RateCurve::At(double size) const {
 }
 
 MlaRates MlaRates::Typical(Isa isa) {
-  // Two threads. Products of one row are bound by memory, of many by arithmetic.
+  // For two threads. With one row, products are bound by memory, with many by arithmetic.
   const auto scaled = [](double peak) {
     return MlaRates{.expand = {{{1, 10}, {64, 0.6 * peak}}},
                     .mha = {{{1, 0.1 * peak}, {64, 0.6 * peak}}},
@@ -79,14 +79,14 @@ MlaRates MlaRates::Typical(Isa isa) {
     case Isa::kAvx512Vnni:
       return scaled(200);
     case Isa::kAvx512Bf16:
-      // Rounded from a calibration on two Zen 4 cores: W_UK is applied in f32.
+      // Rounded from a calibration on two Zen 4 cores.
       return {.expand = {{{1, 29}, {8, 190}, {64, 300}, {512, 360}}},
               .mha = {{{4, 180}, {16, 370}}},
               .absorb = {{{1, 29}, {4, 110}, {16, 170}}},
               .decode = {{{16, 350}, {64, 400}}},
               .memory_gbps = 34};
     case Isa::kAmx:
-      // Rounded from a calibration on two Sapphire Rapids cores: W_UK is applied by f32 rows.
+      // Rounded from a calibration on two Sapphire Rapids cores.
       return {.expand = {{{1, 23}, {8, 160}, {64, 500}, {512, 800}}},
               .mha = {{{4, 400}, {16, 1000}}},
               .absorb = {{{1, 22}, {16, 110}, {64, 140}}},

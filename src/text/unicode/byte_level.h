@@ -8,11 +8,11 @@
 
 namespace latte {
 
-// The UTF-8 spelling of a byte. Valid for ever.
+// The UTF-8 spelling of a byte. Valid for the life of the process.
 std::string_view ByteAlphabetSymbol(uint8_t byte);
 
-// Undoes the alphabet into `bytes`. False, with `bytes` unspecified, when some character of `text`
-// is not in it.
+// Decodes the alphabet into `bytes`. Returns false, with `bytes` unspecified, if a character of
+// `text` is not in the alphabet.
 bool DecodeByteAlphabet(std::string_view text, std::string* bytes);
 
 }  // namespace latte

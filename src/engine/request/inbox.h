@@ -6,7 +6,7 @@
 #include <mutex>
 #include <vector>
 
-#include "src/engine/request_state.h"
+#include "src/engine/request/request_state.h"
 
 namespace latte {
 
