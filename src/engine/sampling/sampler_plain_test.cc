@@ -73,6 +73,7 @@ void Cut(std::vector<Ranked>& ranked, const SamplingParams& params) {
 
 // −1: none can be drawn.
 int32_t PlainSample(const SampleInput& draw) {
+  const Machine reference;  // no instruction set: the reference kernels
   const SamplingParams& params = *draw.params;
   const std::vector<float> logits = PlainAdjusted(draw);
   const float max = *std::max_element(logits.begin(), logits.end());
@@ -82,7 +83,7 @@ int32_t PlainSample(const SampleInput& draw) {
   std::vector<Ranked> ranked;
   for (size_t i = 0; i < logits.size(); ++i) {
     Ranked r{logits[i], static_cast<int32_t>(i), 0};
-    r.weight = ComputeWeights({&logits[i], 1}, scale, *draw.machine).front();
+    r.weight = ComputeWeights({&logits[i], 1}, scale, reference).front();
     ranked.push_back(r);
   }
   std::sort(ranked.begin(), ranked.end(), [](const Ranked& a, const Ranked& b) {
@@ -295,11 +296,13 @@ RC_GTEST_PROP(SamplerProperty, AnyRowGivesATokenOrAnError, ()) {
   TokenHistory history;
   history.AddGenerated(*rc::gen::arbitrary<int32_t>());
   const std::vector<int32_t> banned = {*rc::gen::inRange(-2, 300)};
+  const Machine machine = *Machine::Detect();
   const auto drawn = Sample({.logits = logits,
                              .params = &params,
                              .history = &history,
                              .banned = banned,
-                             .logprobs = *rc::gen::inRange(-1, 21)});
+                             .logprobs = *rc::gen::inRange(-1, 21),
+                             .machine = &machine});
   const bool numbers = std::none_of(logits.begin(), logits.end(),
                                     [](float z) { return std::isnan(z) || z == kInf; });
   size_t possible = 0;
