@@ -1,6 +1,6 @@
-// The list of CPU rows: for each op the reference first, then by rising instruction set. Kernels
-// are compiled once per instruction set (cpu/targets/<isa>.cc); which of them may run is decided by
-// Machine.
+// The table of CPU kernels: for each op the reference first, then by rising instruction set. Kernels
+// are compiled once per instruction set (cpu/targets/<isa>.cc). Select (registry.h) takes the last
+// kernel of an op that the machine can run and that supports the shape.
 #include "src/kernels/cpu/launch.h"
 #include "src/kernels/ref/ref.h"
 #include "src/kernels/registry.h"
@@ -48,11 +48,12 @@ bool IsBf16Mha(const MhaOp::Shape& shape) {
   return cpu::Supports(shape) && shape.arithmetic == DType::kBF16;
 }
 
-// Weights that are bf16 already; narrower ones take longer to become f32 than pairs.
+// bf16 weights take no conversion, so the rate of vdpbf16ps binds. Narrower weights convert faster to
+// bf16 pairs than to f32 on every machine.
 bool IsBf16Weight(const GemmOp::Shape& shape) { return shape.w == DType::kBF16; }
 
-// Heads over e4m3 rows that take less time in f32 than what is done with all rows of a task
-// together takes: tiles, or values that are zipped.
+// So few heads over e4m3 rows that f32 arithmetic is faster than preparing keys for tiles or for
+// bf16 pairs.
 bool IsSmallH(const MlaDecodeOp::Shape& shape) {
   constexpr int64_t kHeads = 3;
   const bool f8 = shape.kind == CacheFormat::kF8 || shape.kind == CacheFormat::kF8Dense;
@@ -64,9 +65,8 @@ void Bf16Decode(const MlaDecodeOp::Params& p, const Exec& exec) {
   Avx512Bf16::MlaDecode(p, exec);
 }
 
-// Tiles take 16 keys of a page at once, as they lie there; those of bytes take whole tiles of
-// columns. Rows of q6 are rounded first, which takes longer than f32 does for fewer heads than
-// these.
+// Tiles read 16 keys of a page in place; s8 tiles also need whole tiles of columns. q6 rows are
+// rounded to bf16 first, which pays off from this many heads on.
 bool IsAmxDecode(const MlaDecodeOp::Shape& shape) {
   constexpr int64_t kHeads = 8;
   if (shape.page_tokens % 16 != 0) return false;
@@ -81,16 +81,16 @@ void AmxDecode(const MlaDecodeOp::Params& p, const Exec& exec) {
   Amx::MlaDecode(p, exec);
 }
 
-// Two targets, as bytes are packed for tiles in their own way.
+// Two targets, because s8 tiles have their own packing of A.
 bool IsAmxGemm(const GemmOp::Shape& shape) {
-  return cpu::SupportsAmxBf16(shape) || cpu::SupportsAmxS8(shape);
+  return cpu::SupportsAmxBf16(shape) || cpu::SupportsS8(shape);
 }
 void AmxGemm(const GemmOp::Params& p, const Exec& exec) {
   if (p.problems.front().x.dtype == DType::kI8) return AmxInt8::Gemm(p, exec);
   Amx::Gemm(p, exec);
 }
 
-// Bytes where they can be multiplied as such, else f32.
+// s8 products if the shape allows them, otherwise f32.
 void Avx2Gemm(const GemmOp::Params& p, const Exec& exec) {
   if (cpu::SupportsS8(GemmOp::ShapeOf(p))) return Avx2Bytes::Gemm(p, exec);
   Avx2::Gemm(p, exec);

@@ -1,5 +1,5 @@
-// From Params to tasks: cuts an op into pieces of work, spreads them over threads and hands them to
-// a target as raw pointers.
+// The launch functions of the CPU ops: each divides an op into tasks, spreads them over threads and
+// passes them to a target as raw pointers.
 #pragma once
 
 #include "src/kernels/cpu/target.h"
@@ -11,13 +11,17 @@
 
 namespace latte::cpu {
 
-// What rows of a target run. Defined for kAvx2 and kAvx512; of kAvx2Bytes only Linear, for int8
-// activations; of kAvx512Vnni that, LinearT, for int8 and 4-bit weights, and MlaDecode, for int8
-// caches; of kAvx512Bf16 only Linear, for bf16 activations, LinearT, for weights of e4m3,
-// MlaDecode, for bf16 and the other quantised caches, and Mha, for bf16 arithmetic; of kAvx512SmallH
-// MlaDecode, for caches of e4m3; of kAmx Linear, for bf16 activations and weights of bf16 or 8
-// bits, MlaDecode, for caches but those of int8, and Mha, for bf16 arithmetic; of kAmxInt8 Linear,
-// for int8 activations, and MlaDecode, for int8 caches.
+// clang-format off
+// kAvx2 and kAvx512 define every function. The others define:
+//   kAvx2Bytes     Gemm (int8 activations)
+//   kAvx512Vnni    Gemm (int8 activations), GemmT (int8 and 4-bit weights), MlaDecode (int8 caches)
+//   kAvx512Bf16    Gemm (bf16 activations), GemmT (e4m3 weights), MlaDecode (bf16 and quantised
+//                  caches except int8), Mha (bf16 arithmetic)
+//   kAvx512SmallH  MlaDecode (e4m3 caches, few heads)
+//   kAmx           Gemm (bf16 activations; bf16 or 8-bit weights), MlaDecode (caches except int8), Mha
+//                  (bf16 arithmetic)
+//   kAmxInt8       Gemm (int8 activations), MlaDecode (int8 caches)
+// clang-format on
 template <const Target& kTarget>
 struct Launch {
   static void Gemm(const GemmOp::Params&, const Exec&);
@@ -44,15 +48,15 @@ struct Launch {
   static void FindBucket(const FindBucketOp::Params&, const Exec&);
 };
 
-// What every target supports.
+// The shapes that all kernels of an op support; SupportsX: the shapes that kernels with arithmetic X
+// support.
 bool Supports(const GemmOp::Shape&);
-bool SupportsS8(const GemmOp::Shape&);       // of the rows that multiply bytes
-bool SupportsAmxS8(const GemmOp::Shape&);    // likewise on tiles
-bool SupportsBf16(const GemmOp::Shape&);     // of the rows that multiply bf16
-bool SupportsAmxBf16(const GemmOp::Shape&);  // of bf16 activations on tiles
+bool SupportsS8(const GemmOp::Shape&);       // s8 products, with or without AMX
+bool SupportsBf16(const GemmOp::Shape&);     // bf16 products
+bool SupportsAmxBf16(const GemmOp::Shape&);  // bf16 products in AMX tiles
 bool Supports(const GemmTOp::Shape&);
-bool SupportsVnni(const GemmTOp::Shape&);     // of the row that multiplies integers
-bool SupportsFp8Bf16(const GemmTOp::Shape&);  // of the row that multiplies pairs of bf16
+bool SupportsVnni(const GemmTOp::Shape&);     // integer products
+bool SupportsFp8Bf16(const GemmTOp::Shape&);  // bf16 products with e4m3 weights
 bool Supports(const MlaDecodeOp::Shape&);
 bool Supports(const GatherPagesOp::Shape&);
 bool Supports(const MhaOp::Shape&);
@@ -62,7 +66,7 @@ bool Supports(const RopeOp::Shape&);
 bool Supports(const AddOp::Shape&);
 bool Supports(const GatherOp::Shape&);
 bool Supports(const CastOp::Shape&);
-bool Supports(const AppendOp::Shape&);  // caches of plain numbers
+bool Supports(const AppendOp::Shape&);  // caches of kPlain format
 bool Supports(const AddRmsNormOp::Shape&);
 bool Supports(const NormRopeAppendOp::Shape&);
 bool Supports(const LseMergeOp::Shape&);

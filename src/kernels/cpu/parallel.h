@@ -1,4 +1,4 @@
-// Cutting an op into pieces of work and spreading them over threads: what the launch files share.
+// Helpers of the launch files: pointers into tensors, and loops over tasks on the thread pool.
 #pragma once
 
 #include <algorithm>
@@ -11,11 +11,11 @@
 
 namespace latte::cpu {
 
-// Multiply-adds per task, about 10 µs of them: enough to hide the hand-over of a task, few enough
-// to balance threads. Less than one task's worth runs on the calling thread.
+// Fewest multiply-adds of a task, about 10 µs: the cost of starting a task stays hidden, and threads
+// stay balanced. A call with fewer runs on the calling thread.
 inline constexpr int64_t kTaskMacs = 1 << 17;
 
-// A task's scratch: what the launch files keep in it, then the target's.
+// A task's scratch: first the part of the launch files, then the part of the target.
 inline constexpr int64_t kLaunchBytes = 640 << 10;
 inline constexpr int64_t kTaskBytes = kLaunchBytes + kScratchBytes;
 
@@ -49,6 +49,10 @@ inline bool IsFloat(DType dtype) {
   return dtype == DType::kF32 || dtype == DType::kBF16 || dtype == DType::kF16;
 }
 
+inline bool IsWeight(DType dtype) {
+  return IsFloat(dtype) || IsF8(dtype) || dtype == DType::kI8 || dtype == DType::kU4;
+}
+
 inline const std::byte* At(const TensorView& t, int64_t i, int64_t j) {
   return t.data + (i * t.stride[0] + j * t.stride[1]) * SizeOf(t.dtype);
 }
@@ -56,11 +60,27 @@ inline float* FloatAt(const TensorView& t, int64_t i, int64_t j) {
   return t.Ptr<float>() + i * t.stride[0] + j * t.stride[1];
 }
 
+// The scales of the weight W[b] from (row, column) on.
+inline ScaleGrid ScaleGridAt(const BlockScale& s, int64_t b, int64_t row, int64_t column) {
+  ScaleGrid out = {};
+  if (s.scale.empty()) return out;
+  out.scale = s.scale.data;
+  out.type = ElementOf(s.scale.dtype);
+  out.stride = s.scale.stride[0];
+  out.zero = s.zero.empty() ? nullptr : s.zero.Ptr<const uint8_t>();
+  out.zero_stride = s.zero.stride[0];
+  out.rows = s.rows;
+  out.columns = s.columns;
+  out.row_begin = s.row_begin + b * s.batch_rows + row;
+  out.column_begin = s.column_begin + column;
+  return out;
+}
+
 inline CacheLevel PrefetchLevel(const Exec& exec) {
   return exec.machine->prefetches_into_l2 ? CacheLevel::kL2 : CacheLevel::kL1;
 }
 
-// Runs f(i) for 0 ≤ i < count on the pool, or here when all of it is less than one task's worth.
+// Runs f(i) for 0 ≤ i < count on the pool, or on the calling thread if `macs` is one task or less.
 template <class F>
 void ForEachTask(int64_t count, int64_t macs, const Exec& exec, const F& f) {
   if (macs > kTaskMacs) return exec.threads->ParallelFor(count, f);
@@ -76,8 +96,8 @@ void ForEachTaskInScratch(int64_t count, int64_t macs, const Exec& exec, const F
   });
 }
 
-// The same with f(i, next, scratch): each thread has neighbours one after the other
-// (work_ranges.h).
+// The same with f(i, next, scratch): each thread runs consecutive tasks (work_ranges.h); `next` is
+// its next task, −1 after the last.
 template <class F>
 void ForEachTaskInRuns(int64_t count, int64_t macs, const Exec& exec, const F& f) {
   if (count > 0 && macs > kTaskMacs) return ParallelForInRuns(*exec.threads, count, kTaskBytes, f);

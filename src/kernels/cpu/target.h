@@ -1,10 +1,10 @@
-// What one instruction set offers: sequential pieces of work on raw pointers.
+// The interface between launch files and kernels: tasks on raw pointers, each run by one thread, and
+// Target, the table of functions that one instruction set offers.
 //
-// Only targets/<isa>.cc is compiled with that instruction set, and an inline function of a shared
-// header, compiled there, could be the copy that the linker keeps for every processor. So nothing
-// but this header and the -inl.h files (all of internal linkage) is included there, and this header
-// has no functions: threads, spans and views stay in launch_*.cc. tools/check_isa_symbols.sh checks
-// the objects.
+// Only targets/<isa>.cc is compiled with an instruction set. If a shared header had an inline
+// function, the linker could keep the copy compiled there for every processor. Therefore these files
+// include only this header and -inl.h files (which have internal linkage), and this header has no
+// functions. tools/check_isa_symbols.sh checks the objects.
 #pragma once
 
 #include <cstddef>
@@ -14,17 +14,17 @@ namespace latte::cpu {
 
 enum class Element : uint8_t { kF32, kF16, kBF16, kF8, kF8Fnuz, kI8, kU4 };
 
-// Where lines of memory go that are asked for before they are used.
+// The cache level that software prefetch fills.
 enum class CacheLevel : uint8_t { kL1, kL2 };
 
-// What a task may use besides registers and some tens of KiB of stack: `scratch` of a task, of the
-// thread that runs it, aligned to kScratchAlignment. Anything may be in it.
+// The scratch memory of a task. It belongs to the thread, is aligned to kScratchAlignment and is not
+// initialised.
 inline constexpr int64_t kScratchBytes = 9 << 18;  // 2.25 MiB
 inline constexpr int64_t kScratchAlignment = 64;
 
 // Strides count elements; the last dimension is contiguous everywhere.
 
-// Scales and zeros of a weight, as BlockScale of params/gemm.h; row_begin is the place of the
+// Scales and zero points of a weight, as BlockScale of params/gemm.h; row_begin is the position of the
 // task's first row.
 struct ScaleGrid {
   const void* scale;            // null: the weight is plain
@@ -34,7 +34,7 @@ struct ScaleGrid {
   int64_t rows, columns, row_begin, column_begin;
 };
 
-// y = W·x (+ bias).
+// A block of C = A·Bᵀ (+ bias), with A = x, B = w, C = y.
 struct GemmTask {
   const void* x;  // [m, k] f32, 16 bits or i8
   const void* w;  // [n, k], any alignment
@@ -46,54 +46,53 @@ struct GemmTask {
   const float* bias;   // [n]; may be null
   float* y;            // [m, n], written
   int64_t m, n, k;     // k > 0
-  const void* packed;  // x as PackTask leaves it, 16 rows after 16; only for targets with `pack`
-  // Whose weights the thread will probably read next, so that memory can be asked for them; null:
-  // none. Only w, w_type, w_stride, grid, n and k of it count.
+  const void* packed;  // x as PackTask writes it, 16 rows at a time; only for targets with pack_a
+  // The task whose weights the thread will probably read next, for prefetching; null: none. Only w,
+  // w_type, w_stride, grid, n and k of it are set.
   const GemmTask* next;
   CacheLevel prefetch_level;
   bool many_dram_streams;  // as Machine has it
   void* scratch;           // kScratchBytes
 };
 
-// Activations in the order in which a target multiplies them: up to 16 rows.
+// Packs up to 16 rows of A in the order that the target's micro-kernels read.
 struct PackTask {
   const void* x;  // [rows, k] bf16 or i8
   int64_t x_stride, rows, k;
-  // Written. Of bf16 [⌈k/32⌉, 16, 16, 2]: step, pair of columns, row, column of the pair; beside
-  // e4m3 weights columns are in the order of amx_fp8-inl.h. Of i8 amx_int8-inl.h says it, and
-  // gemm_s8_bcast_vnni-inl.h without tiles.
+  // Written. bf16: [⌈k/32⌉, 16, 16, 2] = K step, pair of columns, row, column of the pair; for e4m3
+  // weights, columns are in the order of amx_fp8-inl.h. i8: as amx_int8-inl.h defines it for tiles and
+  // gemm_s8_bcast_vnni-inl.h for VNNI.
   void* packed;
   const float* x_scale;  // as in GemmTask
   int64_t x_scale_stride, x_group;
-  Element w_type;  // of the weights that they will be multiplied by
+  Element w_type;  // type of B
 };
-// Columns that are packed together, and their bytes.
+// Columns that are packed together, and the bytes that 16 rows of them take.
 struct PackedBlock {
   int64_t columns, bytes;
 };
 inline constexpr int64_t kPackedS8Bytes = 16 * 128 + 16 * 4;
 inline constexpr int64_t kPackedBf16K = 128;  // of bf16
 
-// Rows of x of 8 bits of a task: reads of W and what becomes of them are spread over them.
-inline constexpr int64_t kMaxTaskM = 192;
-inline constexpr int64_t kMaxInPlaceM = 12;  // as Target::lane_inputs
-inline constexpr int64_t kMaxAmxM = 512;     // on tiles
-inline constexpr int64_t kMaxAmxN = 512;     // and its rows of W
+inline constexpr int64_t kMaxTaskM = 192;    // M of a task with int8 A
+inline constexpr int64_t kMaxInPlaceM = 12;  // default of Target::max_in_place_m
+inline constexpr int64_t kMaxAmxM = 512;     // M of a task of an AMX target
+inline constexpr int64_t kMaxAmxN = 512;     // N of a task of an AMX target
 
-// y = Wᵀ·x, of several products side by side where few rows of x make memory the floor.
+// A block of y = x·W (sum over the rows of W), for one product or, for small m, several of a batch.
 struct GemmTTask {
   const void* x;  // [m, n] f32 or 16 bits
   const void* w;  // [n, k], any alignment
   Element x_type, w_type;
   int64_t x_stride, w_stride, y_stride;  // w_stride of kU4 in bytes
-  ScaleGrid grid;                        // column_begin is the place of the task's first column
+  ScaleGrid grid;                        // column_begin is the position of the task's first column
   float* y;                              // [m, k], written
   int64_t m, n, k;                       // n > 0
-  int64_t batches;                       // products; more than 1 only of up to kMaxSmallM rows
-  int64_t x_batch, w_batch, y_batch;     // from one to the next: elements of x, bytes of W, floats
-  int64_t grid_batch;                    // and rows of the grid
-  // W of the product that the thread will probably read next, of the same shape, and the place of
-  // its first row in the grid; null: none.
+  int64_t batches;                       // products; more than 1 only for m ≤ kMaxSmallM
+  int64_t x_batch, w_batch, y_batch;  // from product to product: elements of x, bytes of w, floats
+  int64_t grid_batch;                 // from product to product: rows of the grid
+  // W of the product that the thread will probably read next, with the same shape, and the position
+  // of its first row in the grid; null: none.
   const void* next_w;
   int64_t next_row_begin;
   CacheLevel prefetch_level;
@@ -239,7 +238,7 @@ struct MixTask {
   double a, b;
 };
 
-// Activations of one row as 8 bits; params/gemm.h.
+// Rounds one row of activations to int8; QuantizeRowsOp of params/gemm.h.
 struct QuantizeTask {
   const float* x;  // [k]
   int8_t* y;       // [k], written
@@ -247,9 +246,7 @@ struct QuantizeTask {
   int64_t k, group;
 };
 
-// What a target lacks is null.
-// As WeightScale and BucketGrid of params/sampling.h, which has functions and may not be included
-// here.
+// WeightScale and BucketGrid of params/sampling.h, without their functions.
 struct LogitWeights {
   float max, scale, cut;
 };
@@ -259,32 +256,31 @@ struct LogitBuckets {
 inline constexpr size_t kLogitBlock = 64;
 inline constexpr int32_t kLogitBuckets = 2048;
 
+// A function that the target lacks is null.
 struct Target {
   void (*gemm)(const GemmTask&) = nullptr;
   void (*gemm_t)(const GemmTTask&) = nullptr;
-  int64_t batch_in_flight = kMaxBatchInFlight;  // the most that gemm_t takes side by side
+  int64_t batch_in_flight = kMaxBatchInFlight;  // most products of one gemm_t task
   bool amx_tiles = false;
-  // If there, linear takes packed activations where `packs`, or, with tiles, where m > 1.
+  // Packs A once per call, if packs_a(type of B, M); with AMX tiles, if M > 1.
   void (*pack_a)(const PackTask&) = nullptr;
   bool (*packs_a)(Element w, int64_t m) = nullptr;
   PackedBlock packed_a_block = {kPackedBf16K, 16 * kPackedBf16K * 2};
-  // Rows of x of 8 bits up to which rows of W are multiplied where they lie, not laid out in
-  // panels.
+  // Largest M for which rows of B are read in place with int8 A; for a larger M, a task packs panels.
   int64_t max_in_place_m = kMaxInPlaceM;
-  // What columns of a task should be a multiple of beside some rows of x, of the type of W; 0: of
-  // nothing special.
+  // For medium M and A and B of one type, N of a task should be a multiple of it; 0: any.
   int64_t n_multiple = 0;
   void (*mla_decode)(const DecodeTask&) = nullptr;
-  int64_t decode_rows = kMaxDecodeRows;  // the most that mla_decode takes
+  int64_t decode_rows = kMaxDecodeRows;  // most rows of one mla_decode task
   void (*gather_pages)(const GatherTask&) = nullptr;
-  // Merges `count` results of later splits, in order, into `to`: [rows, c] each, each `stride`
-  // floats behind the one before it.
+  // Merges the results of `count` later splits into `to`, in order: [rows, c] each, `stride` floats
+  // apart.
   void (*merge_splits)(const SplitResult& to, const SplitResult& from, int64_t stride,
                        int64_t count, int64_t rows, int64_t c) = nullptr;
   // o /= sum, and lse (may be null) from max and sum. A row that saw no key stays zero.
   void (*normalize_split)(const SplitResult&, int64_t rows, int64_t c, float* lse) = nullptr;
   void (*mha)(const MhaTask&) = nullptr;
-  int64_t mha_queries = kMaxQueries;  // the most that mha takes
+  int64_t mha_queries = kMaxQueries;  // most queries of one mha task
   void (*rms_norm)(const RmsNormTask&) = nullptr;
   void (*silu_mul)(const SiluMulTask&) = nullptr;
   // The following functions give the bytes of the reference.

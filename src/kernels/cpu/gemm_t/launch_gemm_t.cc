@@ -1,0 +1,105 @@
+// Launches gemm_t, y = x·W: rows of x and columns of y per task, several products per task if memory
+// bounds them.
+#include "src/kernels/cpu/blocking.h"
+#include "src/kernels/cpu/parallel.h"
+
+namespace latte::cpu {
+
+bool Supports(const GemmTOp::Shape& s) { return s.n > 0 && IsFloat(s.x) && IsWeight(s.w); }
+bool SupportsFp8Bf16(const GemmTOp::Shape& s) {
+  constexpr int64_t kMinRows = 16;  // rows that share a scale
+  return Supports(s) && IsF8(s.w) && s.x == DType::kBF16 && s.k % 64 == 0 &&
+         s.scale_group % 16 == 0 && (s.scale_rows == 0 || s.scale_rows >= kMinRows);
+}
+bool SupportsVnni(const GemmTOp::Shape& s) {
+  if (!Supports(s)) return false;
+  if (s.w == DType::kU4) return s.k % 128 == 0 && s.scale_group > 0 && s.scale_group % 32 == 0;
+  // f32 x has more bits than the fixed point of this kernel.
+  return s.w == DType::kI8 && s.x != DType::kF32 && s.k % 64 == 0 && s.scale_group == s.k;
+}
+
+namespace {
+
+// Products per task: several if memory bounds them, the machine reads many streams faster than one,
+// and every thread still gets tasks.
+int64_t ProductsPerTask(const GemmTOp::Shape& s, int64_t most, const Exec& exec) {
+  if (s.m > kMaxSmallM || !exec.machine->many_dram_streams) return 1;
+  return std::clamp<int64_t>(s.b / (2 * exec.threads->threads()), 1, most);
+}
+
+template <const Target& kTarget>
+BlockGrid ChooseBlocks(const GemmTOp::Shape& s, const Exec& exec) {
+  BlockGrid blocks = ChooseBlocks(s.m, s.k, s.n, {.step = kTileColumns}, exec);
+  // Whole rows of W are read fastest if there are products for every thread. Kernels that convert x
+  // to fixed point also need whole rows, since each task converts it again.
+  const bool enough = s.b * blocks.down() >= exec.threads->threads();
+  if ((s.m <= kMemoryBoundM || kTarget.batch_in_flight == 1) && enough)
+    blocks.columns = std::max<int64_t>(s.k, 1);
+  return blocks;
+}
+
+// The weights of a block.
+const std::byte* WeightsAt(const GemmTOp::Params& p, const Block& at) {
+  return At(p.w, at.b, 0) + at.n * SizeOf(p.w.dtype) / ValuesPerElement(p.w.dtype);
+}
+
+// The task of block `at`; `products`: of consecutive batches.
+GemmTTask TaskAt(const GemmTOp::Params& p, const Block& at, int64_t products) {
+  const GemmTOp::Shape s = GemmTOp::ShapeOf(p);
+  GemmTTask t = {};
+  t.x = At(p.x, at.b, at.m);
+  t.w = WeightsAt(p, at);
+  t.x_type = ElementOf(s.x);
+  t.w_type = ElementOf(s.w);
+  t.x_stride = p.x.stride[1];
+  t.w_stride = p.w.stride[1];
+  t.y_stride = p.y.stride[1];
+  t.grid = ScaleGridAt(p.w_scale, at.b, 0, at.n);
+  t.y = FloatAt(p.y, at.b, at.m) + at.n;
+  t.m = at.rows;
+  t.n = s.n;
+  t.k = at.columns;
+  t.batches = std::min(products, s.b - at.b);
+  t.x_batch = p.x.stride[0];
+  t.w_batch = p.w.stride[0] * SizeOf(s.w);
+  t.y_batch = p.y.stride[0];
+  t.grid_batch = p.w_scale.batch_rows;
+  return t;
+}
+
+}  // namespace
+
+template <const Target& kTarget>
+void Launch<kTarget>::GemmT(const GemmTOp::Params& p, const Exec& exec) {
+  const GemmTOp::Shape s = GemmTOp::ShapeOf(p);
+  const int64_t products = ProductsPerTask(s, kTarget.batch_in_flight, exec);
+  const BlockGrid blocks = ChooseBlocks<kTarget>(s, exec);
+  const auto block_of = [&](int64_t task) {
+    Block at = BlockAt(blocks, task);
+    at.b *= products;
+    return at;
+  };
+  const auto run = [&](int64_t task, int64_t next, std::byte* scratch) {
+    GemmTTask t = TaskAt(p, block_of(task), products);
+    if (next >= 0) {
+      const Block ahead = block_of(next);
+      t.next_w = WeightsAt(p, ahead);
+      t.next_row_begin = ScaleGridAt(p.w_scale, ahead.b, 0, 0).row_begin;
+    }
+    t.prefetch_level = PrefetchLevel(exec);
+    t.scratch = TargetScratch(scratch);
+    kTarget.gemm_t(t);
+  };
+  const int64_t macs = s.b * s.m * s.n * s.k;
+  const int64_t tasks = CeilDiv(s.b, products) * blocks.per_batch();
+  if (s.m <= kMemoryBoundM) return ForEachTaskInRuns(tasks, macs, exec, run);
+  ForEachTaskInScratch(tasks, macs, exec,
+                       [&](int64_t task, std::byte* scratch) { run(task, -1, scratch); });
+}
+
+template void Launch<kAvx2>::GemmT(const GemmTOp::Params&, const Exec&);
+template void Launch<kAvx512>::GemmT(const GemmTOp::Params&, const Exec&);
+template void Launch<kAvx512Vnni>::GemmT(const GemmTOp::Params&, const Exec&);
+template void Launch<kAvx512Bf16>::GemmT(const GemmTOp::Params&, const Exec&);
+
+}  // namespace latte::cpu
