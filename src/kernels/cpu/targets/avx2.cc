@@ -1,4 +1,4 @@
-// Every kernel, compiled for one instruction set. What may be included here: target.h.
+// Every kernel, compiled for one instruction set. target.h says which headers may be included here.
 #include "src/kernels/cpu/common/cached_row-inl.h"
 #include "src/kernels/cpu/common/merge_splits-inl.h"
 #include "src/kernels/cpu/gemm/gemm_f32-inl.h"

@@ -1,4 +1,4 @@
-// Kernels that multiply bf16. What may be included here: target.h.
+// Kernels that multiply bf16. target.h says which headers may be included here.
 #include "src/kernels/cpu/common/merge_splits-inl.h"
 #include "src/kernels/cpu/gemm/gemm_bf16_w8-inl.h"
 #include "src/kernels/cpu/gemm_t/gemm_t_fp8_bf16-inl.h"

@@ -1,4 +1,4 @@
-// Kernels that multiply bytes. What may be included here: target.h.
+// Kernels that multiply bytes. target.h says which headers may be included here.
 #include "src/kernels/cpu/common/merge_splits-inl.h"
 #include "src/kernels/cpu/gemm/gemm_s8_vnni-inl.h"
 #include "src/kernels/cpu/gemm_t/gemm_t_w4_vnni-inl.h"
