@@ -95,9 +95,9 @@ void AddDispatch(CLI::App& bench, BenchFlags& flags) {
   CLI::App* sub =
       AddOne(bench, flags, "dispatch", "The chosen attention path beside the faster one",
              [own](const Machine& machine) -> Result<JsonOut> {
-               WarnAboutRates(machine.isa);
-               const MlaRates rates = MachineRates(machine.isa).rates;
-               return BenchDispatch(*own, rates, machine);
+               const FoundRates found = MachineRates(machine.isa);
+               WarnAboutRates(found.warning);
+               return BenchDispatch(*own, found.rates, machine);
              });
   AddDispatchOptions(*sub, *own);
 }
@@ -199,20 +199,18 @@ struct ModelFlags {
   ModelChoice model;
   std::string dtype = "bf16";
   std::string cache_dtype = "bf16";
-  std::string act = "int8";
   BenchModelOptions options;
 
   Result<JsonOut> Run(const Machine& machine) const {
     BenchModelOptions out = options;
     LATTE_ASSIGN_OR_RETURN(out.dtype, ParseArithmetic(dtype));
     LATTE_ASSIGN_OR_RETURN(out.cache_dtype, ParseCacheDType(cache_dtype));
-    if (act != "int8" && act != "bf16")
-      return InvalidArgument(fmt::format("--act: expected int8 or bf16, found '{}'", act));
-    out.int8_activations = act == "int8";
     LATTE_RETURN_IF_ERROR(out.Validate());
-    WarnAboutRates(machine.isa);
-    return model.Run(out.threads,
-                     [&](const Model& loaded) { return BenchModel(loaded, out, machine); });
+    const FoundRates found = MachineRates(machine.isa);
+    WarnAboutRates(found.warning);
+    return model.Run(out.threads, [&](const Model& loaded) {
+      return BenchModel(loaded, out, machine, found.rates);
+    });
   }
 };
 
@@ -230,8 +228,7 @@ void AddModel(CLI::App& bench, BenchFlags& flags) {
   sub->add_option("--dtype", own->dtype, "arithmetic: bf16, f16 or f32 (default: bf16)");
   sub->add_option("--cache-dtype", own->cache_dtype,
                   "bf16, f16, f32, fp8, fp8-dense, int8 or q6 (default: bf16)");
-  sub->add_option("--act", own->act,
-                  "activations beside int8 and int4 weights: int8 or bf16 (default: int8)");
+  AddFlag(*sub, FieldOf<EngineOptions>("int8_activations"), &o.int8_activations);
 }
 
 Status BenchCommand(const BenchFlags& flags) {

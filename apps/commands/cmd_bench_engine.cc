@@ -1,30 +1,45 @@
 // latte bench batch|prefix|determinism: what the engine makes of many requests.
+#include <algorithm>
+#include <array>
+
 #include "apps/commands/bench_command.h"
 #include "src/jobs/bench/bench_engine.h"
 
 namespace latte {
 namespace {
 
-void AddEngine(CLI::App& sub, EngineOptions& o) {
-  sub.add_option("--dtype", o.dtype, "arithmetic: bf16, f16 or f32 (default: bf16)");
-  sub.add_option("--cache-dtype", o.cache_dtype,
-                 "bf16, f16, f32, fp8, fp8-dense, int8 or q6 (default: as --dtype)");
-  sub.add_option("--max-batch-tokens", o.max_batch_tokens, "new tokens per step (default: 512)");
-  sub.add_option("--deterministic", o.deterministic, "strict, on or off (default: on)");
-  sub.add_option("--threads", o.threads,
-                 "threads; 0: one per processor, within the container's quota (default: 0)");
-}
+// A bench of an engine, with the flags of the engine that matter to benches.
+template <class Options>
+struct EngineBench {
+  ModelChoice model;
+  Options options;
+  StructFlags<EngineOptions> flags;
+
+  void AddFlags(CLI::App& app) {
+    flags.values = options.engine;
+    flags.Add(app, [](const Field& field, std::string_view) {
+      constexpr std::array kNames = {"dtype", "cache_dtype", "max_batch_tokens", "deterministic",
+                                     "threads"};
+      return std::find(kNames.begin(), kNames.end(), field.name) != kNames.end();
+    });
+  }
+  // Errors: of flags and variables, of loading and of `bench`.
+  template <class Bench>
+  Result<JsonOut> Run(Bench bench, const Machine& machine) const {
+    Options out = options;
+    LATTE_RETURN_IF_ERROR(flags.Apply(out.engine));
+    LATTE_RETURN_IF_ERROR(flags.Validate(out.engine));
+    return model.Run(out.engine.threads,
+                     [&](const Model& loaded) { return bench(loaded, out, machine); });
+  }
+};
 
 void AddBatch(CLI::App& bench, BenchFlags& flags) {
-  auto choice = std::make_shared<ModelChoice>();
-  auto own = std::make_shared<BenchBatchOptions>();
+  auto all = std::make_shared<EngineBench<BenchBatchOptions>>();
   CLI::App* sub = AddOne(bench, flags, "batch", "Decode steps of many requests against one",
-                         [choice, own](const Machine& machine) {
-                           return choice->Run(own->engine.threads, [&](const Model& model) {
-                             return BenchBatch(model, *own, machine);
-                           });
-                         });
-  choice->Add(*sub);
+                         [all](const Machine& machine) { return all->Run(BenchBatch, machine); });
+  auto* own = &all->options;
+  all->model.Add(*sub);
   sub->add_option("--batches", own->batches, "requests at once (default: 1,8,16,32)")
       ->delimiter(',')
       ->check(CLI::Range(1, 1024));
@@ -34,19 +49,15 @@ void AddBatch(CLI::App& bench, BenchFlags& flags) {
   sub->add_option("--temperature", own->temperature, "0: greedy (default: 0)")
       ->check(CLI::Range(0.0, 100.0));
   sub->add_option("--top-p", own->top_p, "(default: 1)")->check(CLI::Range(1e-6, 1.0));
-  AddEngine(*sub, own->engine);
+  all->AddFlags(*sub);
 }
 
 void AddPrefix(CLI::App& bench, BenchFlags& flags) {
-  auto choice = std::make_shared<ModelChoice>();
-  auto own = std::make_shared<BenchPrefixOptions>();
+  auto all = std::make_shared<EngineBench<BenchPrefixOptions>>();
   CLI::App* sub = AddOne(bench, flags, "prefix", "What known beginnings of prompts save",
-                         [choice, own](const Machine& machine) {
-                           return choice->Run(own->engine.threads, [&](const Model& model) {
-                             return BenchPrefix(model, *own, machine);
-                           });
-                         });
-  choice->Add(*sub);
+                         [all](const Machine& machine) { return all->Run(BenchPrefix, machine); });
+  auto* own = &all->options;
+  all->model.Add(*sub);
   sub->add_option("--requests", own->requests, "requests (default: 32)")
       ->check(CLI::Range(1, 1024));
   sub->add_option("--prefix", own->prefix, "tokens that all share (default: 2000)")
@@ -58,19 +69,16 @@ void AddPrefix(CLI::App& bench, BenchFlags& flags) {
   sub->add_option("--long-prompt", own->long_prompt,
                   "prompt of the times to first token; 0: none (default: 8192)")
       ->check(CLI::Range(0, 1 << 20));
-  AddEngine(*sub, own->engine);
+  all->AddFlags(*sub);
 }
 
 void AddDeterminism(CLI::App& bench, BenchFlags& flags) {
-  auto choice = std::make_shared<ModelChoice>();
-  auto own = std::make_shared<BenchDeterminismOptions>();
-  CLI::App* sub = AddOne(bench, flags, "determinism", "What each level of determinism costs",
-                         [choice, own](const Machine& machine) {
-                           return choice->Run(own->engine.threads, [&](const Model& model) {
-                             return BenchDeterminism(model, *own, machine);
-                           });
-                         });
-  choice->Add(*sub);
+  auto all = std::make_shared<EngineBench<BenchDeterminismOptions>>();
+  CLI::App* sub =
+      AddOne(bench, flags, "determinism", "What each level of determinism costs",
+             [all](const Machine& machine) { return all->Run(BenchDeterminism, machine); });
+  auto* own = &all->options;
+  all->model.Add(*sub);
   sub->add_option("--requests", own->requests, "requests (default: 16)")
       ->check(CLI::Range(1, 1024));
   sub->add_option("--prompt", own->prompt, "tokens of the shortest prompt (default: 200)")
@@ -78,7 +86,7 @@ void AddDeterminism(CLI::App& bench, BenchFlags& flags) {
   sub->add_option("--gen", own->gen, "tokens of every answer (default: 160)")
       ->check(CLI::Range(1, 1 << 16));
   sub->add_option("--rounds", own->rounds, "(default: 3)")->check(CLI::Range(1, 100));
-  AddEngine(*sub, own->engine);
+  all->AddFlags(*sub);
 }
 
 }  // namespace

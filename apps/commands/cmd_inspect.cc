@@ -6,6 +6,7 @@
 #include "src/checkpoint/check_weights.h"
 #include "src/checkpoint/model_path.h"
 #include "src/jobs/inspect.h"
+#include "src/jobs/options_page.h"
 
 namespace latte {
 namespace {
@@ -13,8 +14,9 @@ namespace {
 struct InspectFlags {
   std::string model = "tiny";
   bool kernels = false;
+  bool options = false;
   bool json = false;
-  bool check_weights = false;
+  CheckWeightsFlag check_weights;
   bool path = false;
   PromptShape prompt{1, 4096};
 };
@@ -65,10 +67,12 @@ std::string RenderPath(const JsonOut& table) {
 }
 
 Status InspectCommand(const InspectFlags& flags) {
+  if (flags.options) return Print(OptionsPage());
   LATTE_ASSIGN_OR_RETURN(const std::string path, ResolveModelPath(flags.model));
   LATTE_ASSIGN_OR_RETURN(JsonOut report, InspectModel(path));
   WarnIfLarge(path);
-  if (flags.check_weights) {
+  LATTE_ASSIGN_OR_RETURN(const bool check_weights, flags.check_weights.Get());
+  if (check_weights) {
     LATTE_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(path));
     LATTE_RETURN_IF_ERROR(CheckWeights(checkpoint));
   }
@@ -79,8 +83,9 @@ Status InspectCommand(const InspectFlags& flags) {
   JsonOut paths;
   if (flags.path) {
     LATTE_ASSIGN_OR_RETURN(const Machine machine, Machine::Detect());
-    WarnAboutRates(machine.isa);
-    LATTE_ASSIGN_OR_RETURN(paths, InspectPath(path, flags.prompt));
+    const FoundRates found = MachineRates(machine.isa);
+    WarnAboutRates(found.warning);
+    LATTE_ASSIGN_OR_RETURN(paths, InspectPath(path, flags.prompt, found.rates));
   }
   if (flags.json) {
     if (flags.path) report["path"] = paths;
@@ -101,12 +106,14 @@ Command AddInspect(CLI::App& app) {
   CLI::App* sub = app.add_subcommand("inspect", "Parameters, cache sizes and kernels of a model");
   sub->add_option("MODEL", flags->model, "model, or a config.json alone (default: tiny)");
   sub->add_flag("--kernels", flags->kernels, "list the kernels and which of them would run");
+  sub->add_flag("--options", flags->options,
+                "describe all options of an engine and of requests, in Markdown");
   sub->add_flag("--path", flags->path,
                 "price the attention paths of a prompt (--q, --kv) and say which is taken");
   sub->add_option("--q", flags->prompt.new_tokens, "new tokens of the prompt (default: 1)");
   sub->add_option("--kv", flags->prompt.cached_tokens, "cached tokens before them (default: 4096)");
   sub->add_flag("--json", flags->json, "one JSON object instead of a table");
-  AddCheckWeights(*sub, flags->check_weights);
+  flags->check_weights.Add(*sub);
   return {sub, [flags] { return InspectCommand(*flags); }};
 }
 

@@ -16,22 +16,22 @@ struct RunFlags {
   std::string model = "tiny";
   std::optional<std::string> prompt;
   std::optional<std::string> prompt_file;
-  int64_t max_new_tokens = 256;
-  bool special = false;
-  bool keep_special = false;
   bool json = false;
   bool stats = false;
   SamplingFlags sampling;
-  StopConditions stop;  // but for max_tokens
-  bool check_weights = false;
+  StructFlags<StopConditions> stop;
+  StructFlags<Request> request;
+  CheckWeightsFlag check_weights;
   EngineFlags engine;
 
-  // Errors: kInvalidArgument naming the flag.
+  // Errors: kInvalidArgument naming the flag or the variable.
   Result<StopConditions> Stop() const {
-    StopConditions out = stop;
-    out.max_tokens = max_new_tokens;
-    LATTE_RETURN_IF_ERROR(NameFlag(out.Validate()));
-    return out;
+    StopConditions out;
+    LATTE_RETURN_IF_ERROR(stop.Apply(out));
+    LATTE_RETURN_IF_ERROR(stop.Validate(out));
+    if (out.max_tokens > 0) return out;
+    return tl::unexpected(
+        stop.Named(InvalidArgument("max_tokens: expected 1 or more, found 0")).error());
   }
 };
 
@@ -47,7 +47,6 @@ Result<std::string> PromptText(const RunFlags& flags) {
 
 // Room for the prompt and the answer, within what the model was made for.
 Result<int64_t> ContextFor(int64_t prompt, int64_t max_new, int64_t max_position) {
-  if (max_new < 1) return InvalidArgument(fmt::format("-n: expected 1 or more, found {}", max_new));
   if (prompt >= max_position)
     return InvalidArgument(
         fmt::format("the prompt has {} tokens, but the model's context is {}; shorten the prompt",
@@ -119,28 +118,30 @@ Status PrintAnswer(const RunFlags& flags, const std::string& prompt, const Compl
 }
 
 Status RunCommand(const RunFlags& flags) {
+  LATTE_ASSIGN_OR_RETURN(const bool check_weights, flags.check_weights.Get());
   LATTE_ASSIGN_OR_RETURN(const OpenedModel opened,
-                         OpenModel(flags.model, {.check_weights = flags.check_weights}));
+                         OpenModel(flags.model, {.check_weights = check_weights}));
   const ModelConfig& config = opened.model->config();
   LATTE_ASSIGN_OR_RETURN(const Tokenizer tokenizer, Tokenizer::Load(opened.dir));
   LATTE_ASSIGN_OR_RETURN(const std::string prompt, PromptText(flags));
   Request request;
-  LATTE_ASSIGN_OR_RETURN(
-      request.tokens,
-      tokenizer.Encode(prompt, {.add_bos = tokenizer.adds_bos(), .parse_special = flags.special}));
-  request.keep_special = flags.keep_special;
+  LATTE_RETURN_IF_ERROR(flags.request.Apply(request));
+  LATTE_ASSIGN_OR_RETURN(request.tokens,
+                         tokenizer.Encode(prompt, {.add_bos = tokenizer.adds_bos(),
+                                                   .parse_special = request.parse_special}));
+  LATTE_ASSIGN_OR_RETURN(request.stop, flags.Stop());
   const auto prompt_tokens = static_cast<int64_t>(request.tokens.size());
   LATTE_ASSIGN_OR_RETURN(const int64_t context,
-                         ContextFor(prompt_tokens, flags.max_new_tokens, config.max_position));
+                         ContextFor(prompt_tokens, request.stop.max_tokens, config.max_position));
   LATTE_ASSIGN_OR_RETURN(const EngineOptions options, flags.engine.Options(flags.model));
   LATTE_ASSIGN_OR_RETURN(const Settings settings,
                          SettleForOne(options, config, opened.machine, context));
+  WarnAboutRates(settings.rates_warning);
   LATTE_ASSIGN_OR_RETURN(
       const auto core,
       EngineCore::Create({opened.model.get(), &opened.machine, &tokenizer}, settings));
   WarnIfFewer(options.threads, core->settings().options.threads);
   LATTE_ASSIGN_OR_RETURN(request.sampling, flags.sampling.Params(opened));
-  LATTE_ASSIGN_OR_RETURN(request.stop, flags.Stop());
   if (!flags.json) LATTE_RETURN_IF_ERROR(Print(prompt));
   LATTE_ASSIGN_OR_RETURN(const Completion answer, Answer(*core, std::move(request), !flags.json));
   return PrintAnswer(flags, prompt, answer, StatsJson(settings, config, prompt_tokens, answer));
@@ -154,21 +155,13 @@ Command AddRun(CLI::App& app) {
   sub->add_option("MODEL", flags->model, "model (default: tiny)");
   sub->add_option("-p,--prompt", flags->prompt, "the prompt; without it, standard input is read");
   sub->add_option("--prompt-file", flags->prompt_file, "read the prompt from a file");
-  sub->add_option("-n,--max-new-tokens", flags->max_new_tokens,
-                  "most tokens to generate (default: 256)");
+  const auto all = [](const Field&, std::string_view) { return true; };
+  flags->stop.Add(*sub, all);
   flags->sampling.Add(*sub);
-  sub->add_option("--stop", flags->stop.strings, "end before this text; may be given several times")
-      ->allow_extra_args(false);
-  sub->add_option("--min-tokens", flags->stop.min_tokens,
-                  "tokens before which nothing ends the answer (default: 0)");
-  sub->add_flag("--ignore-eos", flags->stop.ignore_eos,
-                "go on after the model's end-of-sequence tokens");
-  sub->add_flag("--special", flags->special, "special-token text in the prompt means the token");
-  sub->add_flag("--keep-special", flags->keep_special,
-                "show special tokens that the model draws; they are no text otherwise");
+  flags->request.Add(*sub, all);
   sub->add_flag("--json", flags->json, "one JSON object instead of text");
   sub->add_flag("--stats", flags->stats, "end with a table of speeds and cache sizes");
-  AddCheckWeights(*sub, flags->check_weights);
+  flags->check_weights.Add(*sub);
   flags->engine.AddForOneSequence(*sub);
   return {sub, [flags] { return RunCommand(*flags); }};
 }

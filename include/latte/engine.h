@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 
 #include "latte/options.h"
 #include "latte/request.h"
@@ -84,6 +85,10 @@ class Engine {
 
   // What Create settled on: lengths, sizes and the number of threads filled in.
   const EngineOptions& options() const;
+
+  // For the user: why a file of rates ($LATTE_RATES, or that of the cache folder) is left aside.
+  // Empty: it is used, or there is none.
+  const std::string& rates_warning() const;
 
  private:
   struct Impl;

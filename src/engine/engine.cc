@@ -94,6 +94,7 @@ Status Engine::SavePrefixes() {
   return CatchExhaustion([&] { return impl_->core->SavePrefixes(); });
 }
 EngineStats Engine::Stats() const { return impl_->core->Stats(); }
+const std::string& Engine::rates_warning() const { return impl_->core->settings().rates_warning; }
 const EngineOptions& Engine::options() const { return impl_->core->settings().options; }
 
 }  // namespace latte

@@ -1,11 +1,11 @@
 #include "src/engine/engine_core.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include <fmt/format.h>
 
 #include "src/base/limits/out_of_memory.h"
+#include "src/engine/run/f16_range.h"
 #include "src/engine/schedule/scheduler_rules.h"
 
 namespace latte {
@@ -246,14 +246,10 @@ std::vector<SequenceId> EngineCore::ForkAnswers(const SequenceStep& step) {
   return forks;
 }
 
-// An overflow of f16 becomes an infinity, which reaches the hidden state as such or as a NaN.
 Status EngineCore::CheckRow(int64_t row) const {
-  if (settings_.dtype != DType::kF16) return {};
   const std::span<const float> h(hidden_.Row<float>(row), static_cast<size_t>(hidden_.shape[1]));
-  if (std::all_of(h.begin(), h.end(), [](float x) { return std::isfinite(x); })) return {};
-  return Unsupported(
-      "f16 arithmetic: expected values up to 65504, the largest that f16 has, but those of this "
-      "sequence pass it; use --dtype bf16 or f32");
+  if (!FindOverflow(settings_.dtype, h)) return {};
+  return tl::unexpected(OverflowError("this sequence"));
 }
 
 Result<std::vector<Result<Drawn>>> EngineCore::DrawBlock(std::span<const Drawing> block) {

@@ -134,7 +134,8 @@ Result<JsonOut> InspectKernels(const std::string& path) {
   return out;
 }
 
-Result<JsonOut> InspectPath(const std::string& path, const PromptShape& prompt) {
+Result<JsonOut> InspectPath(const std::string& path, const PromptShape& prompt,
+                            const MlaRates& rates) {
   constexpr int64_t kMost = int64_t{1} << 30;
   if (prompt.new_tokens < 1 || prompt.new_tokens > kMost)
     return InvalidArgument(
@@ -144,7 +145,6 @@ Result<JsonOut> InspectPath(const std::string& path, const PromptShape& prompt) 
         fmt::format("--kv: expected 0 to {} cached tokens, found {}", kMost, prompt.cached_tokens));
   LATTE_ASSIGN_OR_RETURN(const ModelConfig config, LoadModelConfig(path));
   LATTE_ASSIGN_OR_RETURN(const Machine machine, Machine::Detect());
-  const MlaRates rates = MachineRates(machine.isa).rates;
   const PathChoice choice = ChoosePath(config.mla, prompt, rates);
   JsonOut paths = JsonOut::array();
   const auto add = [&](std::string_view name, const PathCost& cost) {

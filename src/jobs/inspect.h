@@ -23,6 +23,7 @@ namespace latte {
 // What attention costs by either path for `new_tokens` behind `cached_tokens`, per layer and in
 // all, and which one would be taken: {"new_tokens", "cached_tokens", "rates", "chosen", "paths"}.
 // Errors: of LoadModelConfig; kInvalidArgument for a count out of range.
-[[nodiscard]] Result<JsonOut> InspectPath(const std::string& path, const PromptShape& prompt);
+[[nodiscard]] Result<JsonOut> InspectPath(const std::string& path, const PromptShape& prompt,
+                                          const MlaRates& rates);
 
 }  // namespace latte

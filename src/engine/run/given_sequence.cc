@@ -1,10 +1,11 @@
 #include "src/engine/run/given_sequence.h"
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 
 #include <fmt/format.h>
+
+#include "src/engine/run/f16_range.h"
 
 namespace latte {
 
@@ -44,17 +45,11 @@ Status GivenSequence::CheckTokens(std::span<const int32_t> tokens) const {
   return {};
 }
 
-// An overflow of f16 becomes an infinity, which reaches the hidden state as such or as a NaN.
 Status GivenSequence::CheckRange(const TensorView& h) const {
-  if (settings_.dtype != DType::kF16) return {};
-  const float* values = h.Ptr<float>();
-  const float* const end = values + h.elements();
-  const float* bad = std::find_if(values, end, [](float x) { return !std::isfinite(x); });
-  if (bad == end) return {};
-  return Unsupported(fmt::format(
-      "f16 arithmetic: expected values up to 65504, the largest that f16 has, but those "
-      "of token {} pass it; use --dtype bf16 or f32",
-      length_ + (bad - values) / h.shape[1]));
+  const auto bad =
+      FindOverflow(settings_.dtype, {h.Ptr<float>(), static_cast<size_t>(h.elements())});
+  if (!bad) return {};
+  return tl::unexpected(OverflowError(fmt::format("token {}", length_ + *bad / h.shape[1])));
 }
 
 Status GivenSequence::AppendPrompt(std::span<const int32_t> tokens, const LogitsSink& sink) {

@@ -5,6 +5,7 @@
 
 #include "src/base/json.h"
 #include "src/kernels/machine.h"
+#include "src/layers/mla/rates.h"
 #include "src/models/model.h"
 #include "src/tensor/row_format.h"
 
@@ -31,6 +32,6 @@ struct BenchModelOptions {
 //                     parts: ms by op
 // Errors: of Validate; kExhausted when the cache does not fit.
 [[nodiscard]] Result<JsonOut> BenchModel(const Model& model, const BenchModelOptions& options,
-                                         const Machine& machine);
+                                         const Machine& machine, const MlaRates& rates);
 
 }  // namespace latte

@@ -34,6 +34,8 @@ struct EvalOptions {
   // One item runs on one thread and has an engine of its own; engine.threads items run at once.
   // Ignored: the model, and all that limits lengths, sequences and memory.
   EngineOptions engine;
+  // Told what the user should know of the settings (Settings::rates_warning). May be empty.
+  std::function<void(const std::string&)> warn;
 };
 
 struct EvalTally {
