@@ -18,30 +18,22 @@
 namespace {
 
 int RunLatte(int argc, char** argv) {
-  CLI::App app(
+  latte::CommandLine line(
       "Latte: inference for models with Multi-head Latent Attention (DeepSeek V2/V3/R1, Kimi-K2, "
       "Moonlight).\n\n  latte run -p \"Once upon a time\"      write a story with the built-in "
       "model\n  latte run path/to/checkpoint < prompt.txt\n  latte chat "
       "path/to/checkpoint\n\nMODEL is a Hugging Face folder, a "
-      "repository id (org/name) in the local Hugging Face cache, or tiny.");
-  app.set_version_flag("--version", "latte " LATTE_VERSION);
-  app.require_subcommand(1);
-  app.failure_message([](const CLI::App* chosen, const CLI::Error& error) {
-    // A value that was pasted into the command line may be long.
-    return latte::InvalidArgument(CLI::FailureMessage::simple(chosen, error)).value().message;
-  });
+      "repository id (org/name) in the local Hugging Face cache, or tiny.",
+      "latte " LATTE_VERSION);
+  const latte::FlagSet app = line.flags();
   const std::vector<latte::Command> commands = {
       latte::AddRun(app),   latte::AddChat(app),    latte::AddBatch(app),
       latte::AddScore(app), latte::AddInspect(app), latte::AddTokenize(app),
       latte::AddEval(app),  latte::AddBench(app),   latte::AddQuantize(app),
       latte::AddSynth(app), latte::AddSimulate(app)};
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
-  }
+  if (const int code = line.Parse(argc, argv); code >= 0) return code;
   for (const latte::Command& command : commands) {
-    if (!command.app->parsed()) continue;
+    if (!command.flags.chosen()) continue;
     if (const latte::Status status = command.run(); !status) {
       std::fprintf(stderr, "latte: %s\n", ToString(status.error()).c_str());
       return latte::ExitCode(status.error().code);

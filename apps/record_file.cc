@@ -4,6 +4,9 @@
 #include <span>
 #include <string_view>
 
+#include "src/base/json.h"
+#include "src/base/json_out.h"
+
 namespace latte {
 namespace {
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "src/base/json.h"
+#include "src/base/json_out_fwd.h"
 #include "src/base/output_file.h"
 
 namespace latte {

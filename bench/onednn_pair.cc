@@ -13,9 +13,10 @@
 
 #include <oneapi/dnnl/dnnl.hpp>
 
+#include "src/base/json_out.h"
 #include "src/jobs/bench/bench_timer.h"
 #include "src/jobs/bench/random_mla_layer.h"
-#include "src/kernels/params/linear.h"
+#include "src/kernels/params/gemm.h"
 #include "src/kernels/registry.h"
 
 namespace latte {
@@ -90,7 +91,7 @@ int Main(int argc, char** argv) {
   const Tensor y(DType::kF32, {m, n});
   FillRandom(x, 1.0f, 1);
   FillRandom(w, 1.0f, 2);
-  GemmCall part;
+  GemmProblem part;
   part.x = Batched(x);
   part.w = Batched(w);
   part.y = Batched(y);

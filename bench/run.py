@@ -36,7 +36,7 @@ def commands(threads):
         yield f"attention --phase prefill --heads {heads} --context 2048 --q-len 2048"
     for m in (1, 512):
         for weights in WEIGHTS:
-            yield f"linear --m {m} --n 7168 --k 7168 --dtype {weights}"
+            yield f"gemm --m {m} --n 7168 --k 7168 --dtype {weights}"
     for weights in WEIGHTS:
         yield f"projections --dtype {weights}"
     yield "moe"

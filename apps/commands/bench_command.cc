@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "apps/terminal/interrupts.h"
+#include "src/base/json_out.h"
 #include "src/jobs/convert/synth.h"
 #include "src/models/registry.h"
 
@@ -28,18 +29,18 @@ Result<std::unique_ptr<Model>> LoadSynthetic(const std::string& text, int thread
 
 }  // namespace
 
-CLI::App* AddOne(CLI::App& bench, BenchFlags& flags, const std::string& name,
-                 const std::string& what, Bench run) {
-  CLI::App* sub = bench.add_subcommand(name, what);
-  sub->add_flag("--json", flags.json, "one JSON object instead of a table");
-  sub->callback([&flags, run = std::move(run)] { flags.bench = run; });
+FlagSet AddOne(const FlagSet& bench, BenchFlags& flags, const std::string& name,
+               const std::string& what, Bench run) {
+  const FlagSet sub = bench.AddCommand(name, what);
+  sub.AddSwitch("--json", flags.json, "one JSON object instead of a table");
+  sub.OnChosen([&flags, run = std::move(run)] { flags.bench = run; });
   return sub;
 }
 
-void ModelChoice::Add(CLI::App& app) {
-  app.add_option("MODEL", model, "model (default: tiny)");
-  app.add_option("--synthetic", synthetic,
-                 "random weights of a shape instead, such as v2-lite:layers=4,dtype=int8");
+void ModelChoice::Add(const FlagSet& app) {
+  app.Add("MODEL", model, "model (default: tiny)");
+  app.Add("--synthetic", synthetic,
+          "random weights of a shape instead, such as v2-lite:layers=4,dtype=int8");
 }
 
 Result<JsonOut> ModelChoice::Run(int threads,

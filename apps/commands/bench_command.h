@@ -4,7 +4,7 @@
 #include <functional>
 
 #include "apps/flags/command.h"
-#include "src/base/json.h"
+#include "src/base/json_out_fwd.h"
 
 namespace latte {
 
@@ -17,24 +17,24 @@ struct BenchFlags {
 };
 
 // `bench` runs when the subcommand is chosen.
-CLI::App* AddOne(CLI::App& bench, BenchFlags& flags, const std::string& name,
-                 const std::string& what, Bench run);
+FlagSet AddOne(const FlagSet& bench, BenchFlags& flags, const std::string& name,
+               const std::string& what, Bench run);
 
 // A model on disk, or random weights of a shape for the length of a run.
 struct ModelChoice {
   std::string model = "tiny";
   std::string synthetic;
 
-  void Add(CLI::App& app);
+  void Add(const FlagSet& app);
   // The record of `bench`, with the model's name. Errors: of loading and of `bench`.
   [[nodiscard]] Result<JsonOut> Run(
       int threads, const std::function<Result<JsonOut>(const Model&)>& bench) const;
 };
 
 // Benches of the engine: batch, prefix, determinism.
-void AddEngineBenches(CLI::App& bench, BenchFlags& flags);
+void AddEngineBenches(const FlagSet& bench, BenchFlags& flags);
 
 // Benches of the simulation: steps, simulation.
-void AddServeBenches(CLI::App& bench, BenchFlags& flags);
+void AddServeBenches(const FlagSet& bench, BenchFlags& flags);
 
 }  // namespace latte

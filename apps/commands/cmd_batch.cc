@@ -72,20 +72,20 @@ Status BatchCommand(const BatchFlags& flags) {
 
 }  // namespace
 
-Command AddBatch(CLI::App& app) {
+Command AddBatch(const FlagSet& app) {
   auto flags = std::make_shared<BatchFlags>();
-  CLI::App* sub = app.add_subcommand("batch", "Answer a file of requests, many at once");
-  sub->footer(
+  const FlagSet sub = app.AddCommand("batch", "Answer a file of requests, many at once");
+  sub.Footer(
       "Both files have the OpenAI batch format, one JSON object a line; urls are\n"
       "/v1/chat/completions and /v1/completions. Results come in the order in which requests\n"
       "finish. The same command goes on after an interruption: results that succeeded stay,\n"
       "requests that failed are tried again. docs/batch.md lists the fields.");
-  sub->add_option("MODEL", flags->model, "model (default: tiny)");
-  sub->add_option("-i,--input", flags->files.input, "the requests")->required();
-  sub->add_option("-o,--output", flags->files.output, "the results")->required();
-  sub->add_flag("--overwrite", flags->files.overwrite, "forget the results of an earlier run");
-  sub->add_option("--seed", flags->seed, "of requests that give none (default: 0)");
-  flags->engine.AddAll(*sub);
+  sub.Add("MODEL", flags->model, "model (default: tiny)");
+  sub.Add("-i,--input", flags->files.input, "the requests").Required();
+  sub.Add("-o,--output", flags->files.output, "the results").Required();
+  sub.AddSwitch("--overwrite", flags->files.overwrite, "forget the results of an earlier run");
+  sub.Add("--seed", flags->seed, "of requests that give none (default: 0)");
+  flags->engine.AddAll(sub);
   return {sub, [flags] { return BatchCommand(*flags); }};
 }
 

@@ -5,6 +5,7 @@
 
 #include "apps/commands/bench_command.h"
 #include "apps/record_file.h"
+#include "src/base/json_out.h"
 #include "src/jobs/bench/bench_absorption.h"
 #include "src/jobs/bench/bench_attention.h"
 #include "src/jobs/bench/bench_dispatch.h"
@@ -62,44 +63,42 @@ struct AttentionFlags {
   }
 };
 
-void AddAttention(CLI::App& bench, BenchFlags& flags) {
+void AddAttention(const FlagSet& bench, BenchFlags& flags) {
   auto own = std::make_shared<AttentionFlags>();
-  CLI::App* sub = AddOne(bench, flags, "attention", "One attention kernel on random data",
-                         [own](const Machine& machine) { return own->Run(machine); });
+  const FlagSet sub = AddOne(bench, flags, "attention", "One attention kernel on random data",
+                             [own](const Machine& machine) { return own->Run(machine); });
   BenchAttentionOptions& o = own->options;
-  sub->add_option("--phase", own->phase,
-                  "decode: absorbed, over latents (default); prefill: expanded");
-  sub->add_option("--heads", o.heads, "query heads (default: 128)");
-  sub->add_option("--context", o.context,
-                  "tokens per sequence, the new ones included (default: 8192)");
-  sub->add_option("--batch", o.batch, "sequences (default: 1)");
-  sub->add_option("--q-len", own->q_len,
-                  "new tokens per sequence (default: 1; prefill: all of the context)");
-  sub->add_option("--cache-dtype", own->cache_dtype,
-                  "decode: bf16, f16, f32, fp8, fp8-dense, int8 or q6 (default: bf16)");
-  sub->add_option("--c", o.c, "decode: width of the latent (default: 512)");
-  sub->add_option("--r", o.r, "decode: width of the rope part (default: 64)");
-  sub->add_option("--dtype", own->dtype, "prefill: arithmetic, bf16, f16 or f32 (default: bf16)");
-  sub->add_option("--threads", o.threads, "threads (default: 1)");
-  sub->add_option("--kernel", o.kernel,
-                  "a row of `latte inspect --kernels` (default: what the engine takes)");
+  sub.Add("--phase", own->phase, "decode: absorbed, over latents (default); prefill: expanded");
+  sub.Add("--heads", o.heads, "query heads (default: 128)");
+  sub.Add("--context", o.context, "tokens per sequence, the new ones included (default: 8192)");
+  sub.Add("--batch", o.batch, "sequences (default: 1)");
+  sub.Add("--q-len", own->q_len,
+          "new tokens per sequence (default: 1; prefill: all of the context)");
+  sub.Add("--cache-dtype", own->cache_dtype,
+          "decode: bf16, f16, f32, fp8, fp8-dense, int8 or q6 (default: bf16)");
+  sub.Add("--c", o.c, "decode: width of the latent (default: 512)");
+  sub.Add("--r", o.r, "decode: width of the rope part (default: 64)");
+  sub.Add("--dtype", own->dtype, "prefill: arithmetic, bf16, f16 or f32 (default: bf16)");
+  sub.Add("--threads", o.threads, "threads (default: 1)");
+  sub.Add("--kernel", o.kernel,
+          "a kernel of `latte inspect --kernels` (default: the one that the engine uses)");
 }
 
-void AddDispatchOptions(CLI::App& sub, DispatchOptions& o) {
-  sub.add_option("--heads", o.heads, "query heads (default: 16)");
-  sub.add_option("--threads", o.threads, "threads (default: 1)");
+void AddDispatchOptions(const FlagSet& sub, DispatchOptions& o) {
+  sub.Add("--heads", o.heads, "query heads (default: 16)");
+  sub.Add("--threads", o.threads, "threads (default: 1)");
 }
 
-void AddDispatch(CLI::App& bench, BenchFlags& flags) {
+void AddDispatch(const FlagSet& bench, BenchFlags& flags) {
   auto own = std::make_shared<DispatchOptions>();
-  CLI::App* sub =
+  const FlagSet sub =
       AddOne(bench, flags, "dispatch", "The chosen attention path beside the faster one",
              [own](const Machine& machine) -> Result<JsonOut> {
                const FoundRates found = MachineRates(machine.isa);
                WarnAboutRates(found.warning);
                return BenchDispatch(*own, found.rates, machine);
              });
-  AddDispatchOptions(*sub, *own);
+  AddDispatchOptions(sub, *own);
 }
 
 struct CalibrateFlags {
@@ -119,80 +118,83 @@ struct CalibrateFlags {
   }
 };
 
-void AddCalibrate(CLI::App& bench, BenchFlags& flags) {
+void AddCalibrate(const FlagSet& bench, BenchFlags& flags) {
   auto own = std::make_shared<CalibrateFlags>();
-  CLI::App* sub = AddOne(bench, flags, "calibrate",
-                         "Measures what attention paths are priced with and keeps it",
-                         [own](const Machine& machine) { return own->Run(machine); });
-  AddDispatchOptions(*sub, own->options);
-  sub->add_option("--out", own->out,
-                  "file to write (default: $LATTE_RATES, else ~/.cache/latte/rates.json)");
+  const FlagSet sub = AddOne(bench, flags, "calibrate",
+                             "Measures what attention paths are priced with and keeps it",
+                             [own](const Machine& machine) { return own->Run(machine); });
+  AddDispatchOptions(sub, own->options);
+  sub.Add("--out", own->out,
+          "file to write (default: $LATTE_RATES, else ~/.cache/latte/rates.json)");
 }
 
-void AddAbsorption(CLI::App& bench, BenchFlags& flags) {
+void AddAbsorption(const FlagSet& bench, BenchFlags& flags) {
   auto own = std::make_shared<AbsorptionOptions>();
-  CLI::App* sub = AddOne(bench, flags, "absorption", "A decode step of one layer in five forms",
-                         [own](const Machine& machine) { return BenchAbsorption(*own, machine); });
-  sub->add_option("--heads", own->heads, "query heads (default: 128)");
-  sub->add_option("--context", own->context, "cached tokens per request (default: 1024)");
-  sub->add_option("--batch", own->batch, "requests (default: 1)");
-  sub->add_option("--threads", own->threads, "threads (default: 1)");
+  const FlagSet sub =
+      AddOne(bench, flags, "absorption", "A decode step of one layer in five forms",
+             [own](const Machine& machine) { return BenchAbsorption(*own, machine); });
+  sub.Add("--heads", own->heads, "query heads (default: 128)");
+  sub.Add("--context", own->context, "cached tokens per request (default: 1024)");
+  sub.Add("--batch", own->batch, "requests (default: 1)");
+  sub.Add("--threads", own->threads, "threads (default: 1)");
 }
 
-void AddWeights(CLI::App& sub, BenchWeights& o) {
-  sub.add_option("--dtype", o.dtype, "weights: f32, f16, bf16, fp8, int8 or int4 (default: bf16)");
-  sub.add_option("--act", o.act,
-                 "activations: f32, bf16 or int8 (default: int8 for int8 and int4 weights, f32 for "
-                 "f32 ones, else bf16)");
-  sub.add_option("--threads", o.threads, "threads (default: 1)");
-  sub.add_option("--kernel", o.kernel,
-                 "a row of `latte inspect --kernels` (default: what the engine takes)");
+void AddWeights(const FlagSet& sub, BenchWeights& o) {
+  sub.Add("--dtype", o.dtype, "weights: f32, f16, bf16, fp8, int8 or int4 (default: bf16)");
+  sub.Add("--act", o.act,
+          "activations: f32, bf16 or int8 (default: int8 for int8 and int4 weights, f32 for "
+          "f32 ones, else bf16)");
+  sub.Add("--threads", o.threads, "threads (default: 1)");
+  sub.Add("--kernel", o.kernel,
+          "a kernel of `latte inspect --kernels` (default: the one that the engine uses)");
 }
 
-void AddLinear(CLI::App& bench, BenchFlags& flags) {
-  auto own = std::make_shared<BenchLinearOptions>();
-  CLI::App* sub = AddOne(bench, flags, "linear", "One matrix product on random data",
-                         [own](const Machine& machine) { return BenchLinear(*own, machine); });
-  sub->add_option("--m", own->m, "rows of activations (default: 1)");
-  sub->add_option("--n", own->n, "outputs (default: 7168)");
-  sub->add_option("--k", own->k, "inputs (default: 7168)");
-  AddWeights(*sub, *own);
-}
-
-CLI::App* AddShaped(CLI::App& bench, BenchFlags& flags, const std::string& name,
-                    const std::string& what, BenchShapeOptions& o, Bench run) {
-  CLI::App* sub = AddOne(bench, flags, name, what, std::move(run));
-  sub->add_option("--shape", o.shape, "v2-lite or v3 (default: v3)");
-  sub->add_option("--m", o.m, "tokens (default: 1)");
-  AddWeights(*sub, o);
+FlagSet AddGemm(const FlagSet& bench, BenchFlags& flags, const std::string& name) {
+  auto own = std::make_shared<BenchGemmOptions>();
+  own->name = name;
+  const FlagSet sub = AddOne(bench, flags, name, "One matrix product on random data",
+                             [own](const Machine& machine) { return BenchGemm(*own, machine); });
+  sub.Add("--m", own->m, "rows of activations (default: 1)");
+  sub.Add("--n", own->n, "outputs (default: 7168)");
+  sub.Add("--k", own->k, "inputs (default: 7168)");
+  AddWeights(sub, *own);
   return sub;
 }
 
-void AddShapes(CLI::App& bench, BenchFlags& flags) {
+FlagSet AddShaped(const FlagSet& bench, BenchFlags& flags, const std::string& name,
+                  const std::string& what, BenchShapeOptions& o, Bench run) {
+  const FlagSet sub = AddOne(bench, flags, name, what, std::move(run));
+  sub.Add("--shape", o.shape, "v2-lite or v3 (default: v3)");
+  sub.Add("--m", o.m, "tokens (default: 1)");
+  AddWeights(sub, o);
+  return sub;
+}
+
+void AddShapes(const FlagSet& bench, BenchFlags& flags) {
   auto own = std::make_shared<BenchShapeOptions>();
   AddShaped(bench, flags, "projections", "The matrix products around attention", *own,
             [own](const Machine& machine) { return BenchProjections(*own, machine); });
   auto moe = std::make_shared<BenchShapeOptions>();
-  AddShaped(bench, flags, "moe", "The experts of one layer", *moe,
-            [moe](const Machine& machine) { return BenchMoe(*moe, machine); })
-      ->add_option("--skew", moe->skew,
-                   "the router draws expert e with weight (e + 1)^-skew (default: 0)");
+  AddShaped(bench, flags, "moe", "The experts of one layer", *moe, [moe](const Machine& machine) {
+    return BenchMoe(*moe, machine);
+  }).Add("--skew", moe->skew, "the router draws expert e with weight (e + 1)^-skew (default: 0)");
 }
 
-void AddPool(CLI::App& bench, BenchFlags& flags) {
+void AddPool(const FlagSet& bench, BenchFlags& flags) {
   auto threads = std::make_shared<int>(2);
-  CLI::App* sub = AddOne(bench, flags, "pool", "What handing work to threads costs",
-                         [threads](const Machine&) { return BenchPool(*threads); });
-  sub->add_option("--threads", *threads, "threads (default: 2)");
+  const FlagSet sub = AddOne(bench, flags, "pool", "What handing work to threads costs",
+                             [threads](const Machine&) { return BenchPool(*threads); });
+  sub.Add("--threads", *threads, "threads (default: 2)");
 }
 
-void AddSampler(CLI::App& bench, BenchFlags& flags) {
+void AddSampler(const FlagSet& bench, BenchFlags& flags) {
   auto own = std::make_shared<BenchSamplerOptions>();
-  CLI::App* sub = AddOne(bench, flags, "sampler", "What drawing tokens costs, per row of logits",
-                         [own](const Machine& machine) { return BenchSampler(*own, machine); });
-  sub->add_option("--vocab", own->vocab, "logits per row (default: 129280)");
-  sub->add_option("--rows", own->rows, "rows drawn by one call (default: 16)");
-  sub->add_option("--threads", own->threads, "threads (default: 1)");
+  const FlagSet sub =
+      AddOne(bench, flags, "sampler", "What drawing tokens costs, per row of logits",
+             [own](const Machine& machine) { return BenchSampler(*own, machine); });
+  sub.Add("--vocab", own->vocab, "logits per row (default: 129280)");
+  sub.Add("--rows", own->rows, "rows drawn by one call (default: 16)");
+  sub.Add("--threads", own->threads, "threads (default: 1)");
 }
 
 struct ModelFlags {
@@ -214,21 +216,22 @@ struct ModelFlags {
   }
 };
 
-void AddModel(CLI::App& bench, BenchFlags& flags) {
+void AddModel(const FlagSet& bench, BenchFlags& flags) {
   auto own = std::make_shared<ModelFlags>();
-  CLI::App* sub = AddOne(bench, flags, "model", "Prefill and decode of a whole model at a depth",
-                         [own](const Machine& machine) { return own->Run(machine); });
+  const FlagSet sub =
+      AddOne(bench, flags, "model", "Prefill and decode of a whole model at a depth",
+             [own](const Machine& machine) { return own->Run(machine); });
   BenchModelOptions& o = own->options;
-  own->model.Add(*sub);
-  sub->add_option("--prompt", o.prompt, "prompt tokens; 0: none (default: 512)");
-  sub->add_option("--gen", o.gen, "decode steps; 0: none (default: 16)");
-  sub->add_option("--depth", o.depth, "cached tokens before them (default: 0)");
-  sub->add_option("--batch", o.batch, "sequences of a decode step (default: 1)");
-  sub->add_option("--threads", o.threads, "threads (default: 1)");
-  sub->add_option("--dtype", own->dtype, "arithmetic: bf16, f16 or f32 (default: bf16)");
-  sub->add_option("--cache-dtype", own->cache_dtype,
-                  "bf16, f16, f32, fp8, fp8-dense, int8 or q6 (default: bf16)");
-  AddFlag(*sub, FieldOf<EngineOptions>("int8_activations"), &o.int8_activations);
+  own->model.Add(sub);
+  sub.Add("--prompt", o.prompt, "prompt tokens; 0: none (default: 512)");
+  sub.Add("--gen", o.gen, "decode steps; 0: none (default: 16)");
+  sub.Add("--depth", o.depth, "cached tokens before them (default: 0)");
+  sub.Add("--batch", o.batch, "sequences of a decode step (default: 1)");
+  sub.Add("--threads", o.threads, "threads (default: 1)");
+  sub.Add("--dtype", own->dtype, "arithmetic: bf16, f16 or f32 (default: bf16)");
+  sub.Add("--cache-dtype", own->cache_dtype,
+          "bf16, f16, f32, fp8, fp8-dense, int8 or q6 (default: bf16)");
+  AddField(sub, FieldOf<EngineOptions>("int8_activations"), &o.int8_activations);
 }
 
 Status BenchCommand(const BenchFlags& flags) {
@@ -239,22 +242,23 @@ Status BenchCommand(const BenchFlags& flags) {
 
 }  // namespace
 
-Command AddBench(CLI::App& app) {
+Command AddBench(const FlagSet& app) {
   auto flags = std::make_shared<BenchFlags>();
-  CLI::App* sub =
-      app.add_subcommand("bench", "How fast kernels are, next to what the processor can do");
-  sub->require_subcommand(1);
-  AddAttention(*sub, *flags);
-  AddLinear(*sub, *flags);
-  AddShapes(*sub, *flags);
-  AddPool(*sub, *flags);
-  AddSampler(*sub, *flags);
-  AddDispatch(*sub, *flags);
-  AddCalibrate(*sub, *flags);
-  AddAbsorption(*sub, *flags);
-  AddModel(*sub, *flags);
-  AddEngineBenches(*sub, *flags);
-  AddServeBenches(*sub, *flags);
+  const FlagSet sub =
+      app.AddCommand("bench", "How fast kernels are, next to what the processor can do");
+  sub.RequireCommand();
+  AddAttention(sub, *flags);
+  AddGemm(sub, *flags, "gemm");
+  AddGemm(sub, *flags, "linear").Hide();  // the former name
+  AddShapes(sub, *flags);
+  AddPool(sub, *flags);
+  AddSampler(sub, *flags);
+  AddDispatch(sub, *flags);
+  AddCalibrate(sub, *flags);
+  AddAbsorption(sub, *flags);
+  AddModel(sub, *flags);
+  AddEngineBenches(sub, *flags);
+  AddServeBenches(sub, *flags);
   return {sub, [flags] { return BenchCommand(*flags); }};
 }
 

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "apps/commands/bench_command.h"
+#include "src/base/json_out.h"
 #include "src/jobs/bench/bench_engine.h"
 
 namespace latte {
@@ -15,7 +16,7 @@ struct EngineBench {
   Options options;
   StructFlags<EngineOptions> flags;
 
-  void AddFlags(CLI::App& app) {
+  void AddFlags(const FlagSet& app) {
     flags.values = options.engine;
     flags.Add(app, [](const Field& field, std::string_view) {
       constexpr std::array kNames = {"dtype", "cache_dtype", "max_batch_tokens", "deterministic",
@@ -34,64 +35,58 @@ struct EngineBench {
   }
 };
 
-void AddBatch(CLI::App& bench, BenchFlags& flags) {
+void AddBatch(const FlagSet& bench, BenchFlags& flags) {
   auto all = std::make_shared<EngineBench<BenchBatchOptions>>();
-  CLI::App* sub = AddOne(bench, flags, "batch", "Decode steps of many requests against one",
-                         [all](const Machine& machine) { return all->Run(BenchBatch, machine); });
+  const FlagSet sub =
+      AddOne(bench, flags, "batch", "Decode steps of many requests against one",
+             [all](const Machine& machine) { return all->Run(BenchBatch, machine); });
   auto* own = &all->options;
-  all->model.Add(*sub);
-  sub->add_option("--batches", own->batches, "requests at once (default: 1,8,16,32)")
-      ->delimiter(',')
-      ->check(CLI::Range(1, 1024));
-  sub->add_option("--prompt", own->prompt, "tokens of every prompt (default: 16)")
-      ->check(CLI::Range(1, 1 << 20));
-  sub->add_option("--gen", own->gen, "steps measured (default: 32)")->check(CLI::Range(1, 1 << 16));
-  sub->add_option("--temperature", own->temperature, "0: greedy (default: 0)")
-      ->check(CLI::Range(0.0, 100.0));
-  sub->add_option("--top-p", own->top_p, "(default: 1)")->check(CLI::Range(1e-6, 1.0));
-  all->AddFlags(*sub);
+  all->model.Add(sub);
+  sub.Add("--batches", own->batches, "requests at once (default: 1,8,16,32)")
+      .CommaSeparated()
+      .Range(1, 1024);
+  sub.Add("--prompt", own->prompt, "tokens of every prompt (default: 16)").Range(1, 1 << 20);
+  sub.Add("--gen", own->gen, "steps measured (default: 32)").Range(1, 1 << 16);
+  sub.Add("--temperature", own->temperature, "0: greedy (default: 0)").Range(0.0, 100.0);
+  sub.Add("--top-p", own->top_p, "(default: 1)").Range(1e-6, 1.0);
+  all->AddFlags(sub);
 }
 
-void AddPrefix(CLI::App& bench, BenchFlags& flags) {
+void AddPrefix(const FlagSet& bench, BenchFlags& flags) {
   auto all = std::make_shared<EngineBench<BenchPrefixOptions>>();
-  CLI::App* sub = AddOne(bench, flags, "prefix", "What known beginnings of prompts save",
-                         [all](const Machine& machine) { return all->Run(BenchPrefix, machine); });
+  const FlagSet sub =
+      AddOne(bench, flags, "prefix", "What known beginnings of prompts save",
+             [all](const Machine& machine) { return all->Run(BenchPrefix, machine); });
   auto* own = &all->options;
-  all->model.Add(*sub);
-  sub->add_option("--requests", own->requests, "requests (default: 32)")
-      ->check(CLI::Range(1, 1024));
-  sub->add_option("--prefix", own->prefix, "tokens that all share (default: 2000)")
-      ->check(CLI::Range(1, 1 << 20));
-  sub->add_option("--own", own->own, "tokens of each behind them (default: 100)")
-      ->check(CLI::Range(1, 1 << 20));
-  sub->add_option("--gen", own->gen, "tokens of every answer (default: 32)")
-      ->check(CLI::Range(1, 1 << 16));
-  sub->add_option("--long-prompt", own->long_prompt,
-                  "prompt of the times to first token; 0: none (default: 8192)")
-      ->check(CLI::Range(0, 1 << 20));
-  all->AddFlags(*sub);
+  all->model.Add(sub);
+  sub.Add("--requests", own->requests, "requests (default: 32)").Range(1, 1024);
+  sub.Add("--prefix", own->prefix, "tokens that all share (default: 2000)").Range(1, 1 << 20);
+  sub.Add("--own", own->own, "tokens of each behind them (default: 100)").Range(1, 1 << 20);
+  sub.Add("--gen", own->gen, "tokens of every answer (default: 32)").Range(1, 1 << 16);
+  sub.Add("--long-prompt", own->long_prompt,
+          "prompt of the times to first token; 0: none (default: 8192)")
+      .Range(0, 1 << 20);
+  all->AddFlags(sub);
 }
 
-void AddDeterminism(CLI::App& bench, BenchFlags& flags) {
+void AddDeterminism(const FlagSet& bench, BenchFlags& flags) {
   auto all = std::make_shared<EngineBench<BenchDeterminismOptions>>();
-  CLI::App* sub =
+  const FlagSet sub =
       AddOne(bench, flags, "determinism", "What each level of determinism costs",
              [all](const Machine& machine) { return all->Run(BenchDeterminism, machine); });
   auto* own = &all->options;
-  all->model.Add(*sub);
-  sub->add_option("--requests", own->requests, "requests (default: 16)")
-      ->check(CLI::Range(1, 1024));
-  sub->add_option("--prompt", own->prompt, "tokens of the shortest prompt (default: 200)")
-      ->check(CLI::Range(1, 1 << 20));
-  sub->add_option("--gen", own->gen, "tokens of every answer (default: 160)")
-      ->check(CLI::Range(1, 1 << 16));
-  sub->add_option("--rounds", own->rounds, "(default: 3)")->check(CLI::Range(1, 100));
-  all->AddFlags(*sub);
+  all->model.Add(sub);
+  sub.Add("--requests", own->requests, "requests (default: 16)").Range(1, 1024);
+  sub.Add("--prompt", own->prompt, "tokens of the shortest prompt (default: 200)")
+      .Range(1, 1 << 20);
+  sub.Add("--gen", own->gen, "tokens of every answer (default: 160)").Range(1, 1 << 16);
+  sub.Add("--rounds", own->rounds, "(default: 3)").Range(1, 100);
+  all->AddFlags(sub);
 }
 
 }  // namespace
 
-void AddEngineBenches(CLI::App& bench, BenchFlags& flags) {
+void AddEngineBenches(const FlagSet& bench, BenchFlags& flags) {
   AddBatch(bench, flags);
   AddPrefix(bench, flags);
   AddDeterminism(bench, flags);

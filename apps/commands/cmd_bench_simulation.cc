@@ -2,6 +2,7 @@
 #include "apps/commands/bench_command.h"
 #include "apps/flags/trace_flags.h"
 #include "apps/record_file.h"
+#include "src/base/json_out.h"
 #include "src/jobs/simulate/bench_simulation.h"
 #include "src/jobs/simulate/bench_steps.h"
 
@@ -41,28 +42,30 @@ struct SimulationFlags {
   }
 };
 
-void AddSteps(CLI::App& bench, BenchFlags& flags) {
+void AddSteps(const FlagSet& bench, BenchFlags& flags) {
   auto own = std::make_shared<StepsFlags>();
-  CLI::App* sub = AddOne(bench, flags, "steps", "Steps of an engine, and the prices they come to",
-                         [own](const Machine&) { return own->Run(); });
-  own->engine.Add(*sub);
-  sub->add_flag("--quick", own->bench.quick, "fewer steps, and three runs of each instead of nine");
-  sub->add_option("--out", own->out, "file to write, for `latte simulate --cost`");
+  const FlagSet sub =
+      AddOne(bench, flags, "steps", "Steps of an engine, and the prices they come to",
+             [own](const Machine&) { return own->Run(); });
+  own->engine.Add(sub);
+  sub.AddSwitch("--quick", own->bench.quick, "fewer steps, and three runs of each instead of nine");
+  sub.Add("--out", own->out, "file to write, for `latte simulate --cost`");
 }
 
-void AddSimulation(CLI::App& bench, BenchFlags& flags) {
+void AddSimulation(const FlagSet& bench, BenchFlags& flags) {
   auto own = std::make_shared<SimulationFlags>();
-  CLI::App* sub = AddOne(bench, flags, "simulation", "A simulated trace beside the same in earnest",
-                         [own](const Machine&) { return own->Run(); });
-  own->engine.Add(*sub);
-  own->trace.Add(*sub);
-  own->cost.Add(*sub);
-  sub->add_option("--runs", own->runs, "runs in real time (default: 5)");
+  const FlagSet sub =
+      AddOne(bench, flags, "simulation", "A simulated trace beside the same in earnest",
+             [own](const Machine&) { return own->Run(); });
+  own->engine.Add(sub);
+  own->trace.Add(sub);
+  own->cost.Add(sub);
+  sub.Add("--runs", own->runs, "runs in real time (default: 5)");
 }
 
 }  // namespace
 
-void AddServeBenches(CLI::App& bench, BenchFlags& flags) {
+void AddServeBenches(const FlagSet& bench, BenchFlags& flags) {
   AddSteps(bench, flags);
   AddSimulation(bench, flags);
 }

@@ -198,31 +198,31 @@ Status ChatCommand(const ChatFlags& flags) {
 
 }  // namespace
 
-Command AddChat(CLI::App& app) {
+Command AddChat(const FlagSet& app) {
   auto flags = std::make_shared<ChatFlags>();
-  CLI::App* sub = app.add_subcommand("chat", "Talk to a model, in a terminal or through a pipe");
-  sub->footer(
+  const FlagSet sub = app.AddCommand("chat", "Talk to a model, in a terminal or through a pipe");
+  sub.Footer(
       "Every line is a message; through a pipe every answer is followed by a newline.\n"
       "The checkpoint's chat template is used, or the format of its family.\n\n" +
       std::string(kHelp));
-  sub->add_option("MODEL", flags->model, "model (default: tiny)");
-  sub->add_option("--system", flags->system, "what the model is told before the conversation");
-  CLI::Option* thinking = sub->add_flag_callback(
+  sub.Add("MODEL", flags->model, "model (default: tiny)");
+  sub.Add("--system", flags->system, "what the model is told before the conversation");
+  const Flag thinking = sub.AddSwitch(
       "--thinking", [flags] { flags->thinking = true; },
       "let the model reason first, where its chat format has the choice");
-  sub->add_flag_callback(
+  sub.AddSwitch(
          "--no-thinking", [flags] { flags->thinking = false; },
          "let it answer at once, where its chat format has the choice")
-      ->excludes(thinking);
+      .Excludes(thinking);
   flags->stop.values.max_tokens = 1024;
-  flags->stop.Add(*sub, [](const Field& f, std::string_view) { return f.name == "max_tokens"; });
-  sub->add_option("--context", flags->context,
-                  "most tokens of the conversation (default: what the model was made for)");
-  flags->sampling.Add(*sub);
-  flags->request.Add(*sub,
+  flags->stop.Add(sub, [](const Field& f, std::string_view) { return f.name == "max_tokens"; });
+  sub.Add("--context", flags->context,
+          "most tokens of the conversation (default: what the model was made for)");
+  flags->sampling.Add(sub);
+  flags->request.Add(sub,
                      [](const Field& f, std::string_view) { return f.name == "keep_special"; });
-  sub->add_flag("--stats", flags->stats, "a line of speeds and cache use after every answer");
-  flags->engine.AddForOneSequence(*sub);
+  sub.AddSwitch("--stats", flags->stats, "a line of speeds and cache use after every answer");
+  flags->engine.AddForOneSequence(sub);
   return {sub, [flags] { return ChatCommand(*flags); }};
 }
 

@@ -8,6 +8,7 @@
 #include "apps/flags/command.h"
 #include "apps/flags/engine_flags.h"
 #include "src/base/file.h"
+#include "src/base/json_out.h"
 #include "src/checkpoint/model_path.h"
 #include "src/jobs/eval/eval.h"
 
@@ -80,19 +81,19 @@ Status EvalCommand(const EvalFlags& flags) {
 
 }  // namespace
 
-Command AddEval(CLI::App& app) {
+Command AddEval(const FlagSet& app) {
   auto flags = std::make_shared<EvalFlags>();
-  CLI::App* sub = app.add_subcommand("eval", "Skills of tiny and models trained like it");
-  sub->add_option("MODEL", flags->model, "model (default: tiny)");
-  sub->add_option("--skills", flags->skills,
-                  fmt::format("some of {} (default: all)", fmt::join(EvalSkills(), ",")))
-      ->delimiter(',')
-      ->allow_extra_args(false);
-  sub->add_option("--count", flags->count,
-                  "items of each skill, for recall of each distance (default: 200; recall 50)");
-  sub->add_option("--seed", flags->seed, "same seed, same questions and samples (default: 1)");
-  sub->add_flag("--json", flags->json, "one JSON object instead of a table");
-  flags->engine.AddForOneSequence(*sub);
+  const FlagSet sub = app.AddCommand("eval", "Skills of tiny and models trained like it");
+  sub.Add("MODEL", flags->model, "model (default: tiny)");
+  sub.Add("--skills", flags->skills,
+          fmt::format("some of {} (default: all)", fmt::join(EvalSkills(), ",")))
+      .CommaSeparated()
+      .OneValueEach();
+  sub.Add("--count", flags->count,
+          "items of each skill, for recall of each distance (default: 200; recall 50)");
+  sub.Add("--seed", flags->seed, "same seed, same questions and samples (default: 1)");
+  sub.AddSwitch("--json", flags->json, "one JSON object instead of a table");
+  flags->engine.AddForOneSequence(sub);
   return {sub, [flags] { return EvalCommand(*flags); }};
 }
 

@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include "apps/flags/command.h"
-#include "src/base/json.h"
+#include "src/base/json_out.h"
 #include "src/checkpoint/check_weights.h"
 #include "src/checkpoint/model_path.h"
 #include "src/jobs/inspect.h"
@@ -24,7 +24,7 @@ struct InspectFlags {
 std::string Thousands(int64_t n) {
   std::string digits = fmt::format("{}", n);
   for (auto at = static_cast<int64_t>(digits.size()) - 3; at > 0; at -= 3)
-    digits.insert(static_cast<size_t>(at), ",");
+    digits.insert(static_cast<size_t>(at), 1, ',');
   return digits;
 }
 
@@ -101,19 +101,19 @@ Status InspectCommand(const InspectFlags& flags) {
 
 }  // namespace
 
-Command AddInspect(CLI::App& app) {
+Command AddInspect(const FlagSet& app) {
   auto flags = std::make_shared<InspectFlags>();
-  CLI::App* sub = app.add_subcommand("inspect", "Parameters, cache sizes and kernels of a model");
-  sub->add_option("MODEL", flags->model, "model, or a config.json alone (default: tiny)");
-  sub->add_flag("--kernels", flags->kernels, "list the kernels and which of them would run");
-  sub->add_flag("--options", flags->options,
+  const FlagSet sub = app.AddCommand("inspect", "Parameters, cache sizes and kernels of a model");
+  sub.Add("MODEL", flags->model, "model, or a config.json alone (default: tiny)");
+  sub.AddSwitch("--kernels", flags->kernels, "list the kernels and which of them would run");
+  sub.AddSwitch("--options", flags->options,
                 "describe all options of an engine and of requests, in Markdown");
-  sub->add_flag("--path", flags->path,
+  sub.AddSwitch("--path", flags->path,
                 "price the attention paths of a prompt (--q, --kv) and say which is taken");
-  sub->add_option("--q", flags->prompt.new_tokens, "new tokens of the prompt (default: 1)");
-  sub->add_option("--kv", flags->prompt.cached_tokens, "cached tokens before them (default: 4096)");
-  sub->add_flag("--json", flags->json, "one JSON object instead of a table");
-  flags->check_weights.Add(*sub);
+  sub.Add("--q", flags->prompt.new_tokens, "new tokens of the prompt (default: 1)");
+  sub.Add("--kv", flags->prompt.cached_tokens, "cached tokens before them (default: 4096)");
+  sub.AddSwitch("--json", flags->json, "one JSON object instead of a table");
+  flags->check_weights.Add(sub);
   return {sub, [flags] { return InspectCommand(*flags); }};
 }
 

@@ -6,7 +6,7 @@
 #include "apps/flags/command.h"
 #include "apps/terminal/interrupts.h"
 #include "apps/terminal/progress.h"
-#include "src/base/json.h"
+#include "src/base/json_out.h"
 #include "src/checkpoint/model_path.h"
 #include "src/jobs/convert/quantize.h"
 
@@ -60,21 +60,21 @@ Status QuantizeCommand(const QuantizeFlags& flags) {
 
 }  // namespace
 
-Command AddQuantize(CLI::App& app) {
+Command AddQuantize(const FlagSet& app) {
   auto flags = std::make_shared<QuantizeFlags>();
-  CLI::App* sub = app.add_subcommand("quantize", "A smaller copy of a checkpoint");
-  sub->add_option("MODEL", flags->model, "model in BF16, F16, F32 or block-scaled FP8")->required();
-  sub->add_option("OUT", flags->out, "folder to write")->required();
-  sub->add_option("--to", flags->to,
-                  "fp8 (blocks of 128x128), int8 (a scale per row) or int4 (a scale per group)")
-      ->required();
-  sub->add_option("--group", flags->group, "weights per scale of int4: 32 or 128 (default: 32)");
-  sub->add_option("--threads", flags->threads,
-                  "threads; 0: one per processor, within the container's quota (default: 0)")
-      ->check(CLI::Range(0, 1024));
-  sub->add_flag("--force", flags->force,
+  const FlagSet sub = app.AddCommand("quantize", "A smaller copy of a checkpoint");
+  sub.Add("MODEL", flags->model, "model in BF16, F16, F32 or block-scaled FP8").Required();
+  sub.Add("OUT", flags->out, "folder to write").Required();
+  sub.Add("--to", flags->to,
+          "fp8 (blocks of 128x128), int8 (a scale per row) or int4 (a scale per group)")
+      .Required();
+  sub.Add("--group", flags->group, "weights per scale of int4: 32 or 128 (default: 32)");
+  sub.Add("--threads", flags->threads,
+          "threads; 0: one per processor, within the container's quota (default: 0)")
+      .Range(0, 1024);
+  sub.AddSwitch("--force", flags->force,
                 "replace the checkpoint in OUT; refused where OUT holds anything else");
-  sub->add_flag("--json", flags->json, "one JSON object instead of text");
+  sub.AddSwitch("--json", flags->json, "one JSON object instead of text");
   return {sub, [flags] { return QuantizeCommand(*flags); }};
 }
 

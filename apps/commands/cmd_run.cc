@@ -6,7 +6,7 @@
 
 #include "apps/flags/command.h"
 #include "apps/flags/engine_flags.h"
-#include "src/base/json.h"
+#include "src/base/json_out.h"
 #include "src/engine/complete.h"
 
 namespace latte {
@@ -149,20 +149,20 @@ Status RunCommand(const RunFlags& flags) {
 
 }  // namespace
 
-Command AddRun(CLI::App& app) {
+Command AddRun(const FlagSet& app) {
   auto flags = std::make_shared<RunFlags>();
-  CLI::App* sub = app.add_subcommand("run", "Continue a prompt and stream the text");
-  sub->add_option("MODEL", flags->model, "model (default: tiny)");
-  sub->add_option("-p,--prompt", flags->prompt, "the prompt; without it, standard input is read");
-  sub->add_option("--prompt-file", flags->prompt_file, "read the prompt from a file");
+  const FlagSet sub = app.AddCommand("run", "Continue a prompt and stream the text");
+  sub.Add("MODEL", flags->model, "model (default: tiny)");
+  sub.Add("-p,--prompt", flags->prompt, "the prompt; without it, standard input is read");
+  sub.Add("--prompt-file", flags->prompt_file, "read the prompt from a file");
   const auto all = [](const Field&, std::string_view) { return true; };
-  flags->stop.Add(*sub, all);
-  flags->sampling.Add(*sub);
-  flags->request.Add(*sub, all);
-  sub->add_flag("--json", flags->json, "one JSON object instead of text");
-  sub->add_flag("--stats", flags->stats, "end with a table of speeds and cache sizes");
-  flags->check_weights.Add(*sub);
-  flags->engine.AddForOneSequence(*sub);
+  flags->stop.Add(sub, all);
+  flags->sampling.Add(sub);
+  flags->request.Add(sub, all);
+  sub.AddSwitch("--json", flags->json, "one JSON object instead of text");
+  sub.AddSwitch("--stats", flags->stats, "end with a table of speeds and cache sizes");
+  flags->check_weights.Add(sub);
+  flags->engine.AddForOneSequence(sub);
   return {sub, [flags] { return RunCommand(*flags); }};
 }
 

@@ -7,7 +7,7 @@
 #include "apps/flags/command.h"
 #include "apps/flags/engine_flags.h"
 #include "apps/terminal/interrupts.h"
-#include "src/base/json.h"
+#include "src/base/json_out.h"
 #include "src/jobs/npy.h"
 #include "src/jobs/score.h"
 
@@ -92,19 +92,18 @@ Status ScoreCommand(const ScoreFlags& flags) {
 
 }  // namespace
 
-Command AddScore(CLI::App& app) {
+Command AddScore(const FlagSet& app) {
   auto flags = std::make_shared<ScoreFlags>();
-  CLI::App* sub = app.add_subcommand("score", "Log-probabilities of a text or of token ids");
-  sub->add_option("MODEL", flags->model, "model (default: tiny)");
-  sub->add_option("--ids", flags->ids, "token ids: 1,2,3");
-  sub->add_option("--ids-file", flags->ids_file, "token ids from a file");
-  sub->add_option("--text", flags->text, "a text; the model's start token is put before it");
-  sub->add_option(
-      "--logits", flags->logits,
-      "also write the logits: a .npy file, float32 [T, vocab]; replaces such a file, no other");
-  sub->add_flag("--json", flags->json, "one JSON object instead of a table");
-  flags->check_weights.Add(*sub);
-  flags->engine.AddForOneSequence(*sub);
+  const FlagSet sub = app.AddCommand("score", "Log-probabilities of a text or of token ids");
+  sub.Add("MODEL", flags->model, "model (default: tiny)");
+  sub.Add("--ids", flags->ids, "token ids: 1,2,3");
+  sub.Add("--ids-file", flags->ids_file, "token ids from a file");
+  sub.Add("--text", flags->text, "a text; the model's start token is put before it");
+  sub.Add("--logits", flags->logits,
+          "also write the logits: a .npy file, float32 [T, vocab]; replaces such a file, no other");
+  sub.AddSwitch("--json", flags->json, "one JSON object instead of a table");
+  flags->check_weights.Add(sub);
+  flags->engine.AddForOneSequence(sub);
   return {sub, [flags] { return ScoreCommand(*flags); }};
 }
 

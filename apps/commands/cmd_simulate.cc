@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "apps/flags/trace_flags.h"
+#include "src/base/json_out.h"
 #include "src/jobs/simulate/simulate.h"
 
 namespace latte {
@@ -30,14 +31,14 @@ Status SimulateCommand(const SimulateFlags& flags) {
 
 }  // namespace
 
-Command AddSimulate(CLI::App& app) {
+Command AddSimulate(const FlagSet& app) {
   auto flags = std::make_shared<SimulateFlags>();
-  CLI::App* sub = app.add_subcommand(
+  const FlagSet sub = app.AddCommand(
       "simulate", "What an engine would make of many requests, without computing them");
-  flags->engine.Add(*sub);
-  flags->trace.Add(*sub);
-  flags->cost.Add(*sub);
-  sub->add_flag("--json", flags->json, "one JSON object instead of a table");
+  flags->engine.Add(sub);
+  flags->trace.Add(sub);
+  flags->cost.Add(sub);
+  sub.AddSwitch("--json", flags->json, "one JSON object instead of a table");
   return {sub, [flags] { return SimulateCommand(*flags); }};
 }
 

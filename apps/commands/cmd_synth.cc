@@ -7,7 +7,7 @@
 #include "apps/flags/command.h"
 #include "apps/terminal/interrupts.h"
 #include "apps/terminal/progress.h"
-#include "src/base/json.h"
+#include "src/base/json_out.h"
 #include "src/jobs/convert/synth.h"
 
 namespace latte {
@@ -51,26 +51,26 @@ Status SynthCommand(const SynthFlags& flags) {
 
 }  // namespace
 
-Command AddSynth(CLI::App& app) {
+Command AddSynth(const FlagSet& app) {
   auto flags = std::make_shared<SynthFlags>();
-  CLI::App* sub = app.add_subcommand("synth", "A checkpoint of a real shape with random weights");
-  sub->add_option("OUT", flags->out, "folder to write")->required();
-  sub->add_option("--shape", flags->shape,
-                  fmt::format("one of {} (default: v2-lite)", fmt::join(SynthShapes(), ", ")));
-  sub->add_option("--layers", flags->spec.layers,
-                  "layers (default: the model's); the first stay dense as in the model");
-  sub->add_option("--vocab", flags->spec.vocab, "tokens of the vocabulary (default: the model's)");
-  sub->add_option("--experts", flags->spec.experts, "experts per layer (default: the model's)");
-  sub->add_option("--dtype", flags->dtype,
-                  "bf16, f32, fp8, int8 or int4 (default: bf16); the last three as `quantize` "
-                  "writes them");
-  sub->add_option("--seed", flags->spec.seed, "same seed, same weights (default: 0)");
-  sub->add_option("--threads", flags->threads,
-                  "threads; 0: one per processor, within the container's quota (default: 0)")
-      ->check(CLI::Range(0, 1024));
-  sub->add_flag("--force", flags->force,
+  const FlagSet sub = app.AddCommand("synth", "A checkpoint of a real shape with random weights");
+  sub.Add("OUT", flags->out, "folder to write").Required();
+  sub.Add("--shape", flags->shape,
+          fmt::format("one of {} (default: v2-lite)", fmt::join(SynthShapes(), ", ")));
+  sub.Add("--layers", flags->spec.layers,
+          "layers (default: the model's); the first stay dense as in the model");
+  sub.Add("--vocab", flags->spec.vocab, "tokens of the vocabulary (default: the model's)");
+  sub.Add("--experts", flags->spec.experts, "experts per layer (default: the model's)");
+  sub.Add("--dtype", flags->dtype,
+          "bf16, f32, fp8, int8 or int4 (default: bf16); the last three as `quantize` "
+          "writes them");
+  sub.Add("--seed", flags->spec.seed, "same seed, same weights (default: 0)");
+  sub.Add("--threads", flags->threads,
+          "threads; 0: one per processor, within the container's quota (default: 0)")
+      .Range(0, 1024);
+  sub.AddSwitch("--force", flags->force,
                 "replace the checkpoint in OUT; refused where OUT holds anything else");
-  sub->add_flag("--json", flags->json, "one JSON object instead of text");
+  sub.AddSwitch("--json", flags->json, "one JSON object instead of text");
   return {sub, [flags] { return SynthCommand(*flags); }};
 }
 

@@ -3,7 +3,7 @@
 #include <fmt/ranges.h>
 
 #include "apps/flags/command.h"
-#include "src/base/json.h"
+#include "src/base/json_out.h"
 #include "src/checkpoint/model_path.h"
 
 namespace latte {
@@ -52,16 +52,16 @@ Status TokenizeCommand(const TokenizeFlags& flags) {
 
 }  // namespace
 
-Command AddTokenize(CLI::App& app) {
+Command AddTokenize(const FlagSet& app) {
   auto flags = std::make_shared<TokenizeFlags>();
-  CLI::App* sub = app.add_subcommand("tokenize", "Text to token ids, and back");
-  sub->add_option("MODEL", flags->model, "model, or a folder with a tokenizer (default: tiny)");
-  sub->add_option("--text", flags->text, "the text; without it, standard input is read");
-  sub->add_option("--file", flags->file, "the text of a file");
-  sub->add_option("--decode", flags->decode, "token ids to turn into text: 1,2,3");
-  sub->add_flag("--special", flags->special, "special-token text means the token");
-  sub->add_flag("--bos", flags->bos, "put the start token first");
-  sub->add_flag("--json", flags->json, "one JSON object: ids, tokens, count");
+  const FlagSet sub = app.AddCommand("tokenize", "Text to token ids, and back");
+  sub.Add("MODEL", flags->model, "model, or a folder with a tokenizer (default: tiny)");
+  sub.Add("--text", flags->text, "the text; without it, standard input is read");
+  sub.Add("--file", flags->file, "the text of a file");
+  sub.Add("--decode", flags->decode, "token ids to turn into text: 1,2,3");
+  sub.AddSwitch("--special", flags->special, "special-token text means the token");
+  sub.AddSwitch("--bos", flags->bos, "put the start token first");
+  sub.AddSwitch("--json", flags->json, "one JSON object: ids, tokens, count");
   return {sub, [flags] { return TokenizeCommand(*flags); }};
 }
 

@@ -33,7 +33,7 @@ Status SetMemoryPolicy(const std::string& numa) {
   return {};
 }
 
-void SamplingFlags::Add(CLI::App& app) {
+void SamplingFlags::Add(const FlagSet& app) {
   flags_.Add(app, [](const Field&, std::string_view) { return true; });
 }
 
@@ -51,7 +51,7 @@ Result<SamplingParams> SamplingFlags::Params(const OpenedModel& opened) const {
   return out;
 }
 
-void CheckWeightsFlag::Add(CLI::App& app) {
+void CheckWeightsFlag::Add(const FlagSet& app) {
   flags_.Add(app, [](const Field& f, std::string_view) { return f.name == "check_weights"; });
 }
 

@@ -6,13 +6,12 @@
 #include <optional>
 #include <string>
 
-#include <CLI/CLI.hpp>
-
 #include "latte/options.h"
 #include "latte/request.h"
 #include "latte/status.h"
 
 #include "apps/flags/field_flags.h"
+#include "apps/flags/flag_set.h"
 #include "src/models/model.h"
 #include "src/text/tokenizer.h"
 
@@ -21,21 +20,21 @@ namespace latte {
 // Adds a subcommand to `app`; returns what runs when it was chosen.
 using CommandRun = std::function<Status()>;
 struct Command {
-  CLI::App* app = nullptr;
+  FlagSet flags;
   CommandRun run;
 };
 
-Command AddRun(CLI::App& app);
-Command AddBatch(CLI::App& app);
-Command AddScore(CLI::App& app);
-Command AddInspect(CLI::App& app);
-Command AddTokenize(CLI::App& app);
-Command AddChat(CLI::App& app);
-Command AddEval(CLI::App& app);
-Command AddBench(CLI::App& app);
-Command AddSynth(CLI::App& app);
-Command AddQuantize(CLI::App& app);
-Command AddSimulate(CLI::App& app);
+Command AddRun(const FlagSet& app);
+Command AddBatch(const FlagSet& app);
+Command AddScore(const FlagSet& app);
+Command AddInspect(const FlagSet& app);
+Command AddTokenize(const FlagSet& app);
+Command AddChat(const FlagSet& app);
+Command AddEval(const FlagSet& app);
+Command AddBench(const FlagSet& app);
+Command AddSynth(const FlagSet& app);
+Command AddQuantize(const FlagSet& app);
+Command AddSimulate(const FlagSet& app);
 
 // A model and the machine it runs on.
 struct OpenedModel {
@@ -47,7 +46,7 @@ struct OpenedModel {
 // The flags that decide how tokens are drawn.
 class SamplingFlags {
  public:
-  void Add(CLI::App& app);
+  void Add(const FlagSet& app);
   // What the checkpoint recommends, overridden by variables and flags.
   // Errors: of LoadGenerationDefaults; kInvalidArgument naming the flag or the variable.
   [[nodiscard]] Result<SamplingParams> Params(const OpenedModel& opened) const;
@@ -82,7 +81,7 @@ void WarnIfFewer(int asked, int started);
 // --check-weights of commands that open a model themselves.
 class CheckWeightsFlag {
  public:
-  void Add(CLI::App& app);
+  void Add(const FlagSet& app);
   // Errors: kInvalidArgument naming the variable.
   [[nodiscard]] Result<bool> Get() const;
 

@@ -13,25 +13,25 @@
 namespace latte {
 namespace {
 
-void AddNuma(CLI::App& app, std::string& numa) {
-  app.add_option("--numa", numa,
-                 "memory of caches and scratch: first-touch, where it is first used, or "
-                 "interleave, spread over all memory nodes (default: first-touch)");
+void AddNuma(const FlagSet& app, std::string& numa) {
+  app.Add("--numa", numa,
+          "memory of caches and scratch: first-touch, where it is first used, or "
+          "interleave, spread over all memory nodes (default: first-touch)");
 }
 
 }  // namespace
 
-void EngineFlags::AddForOneSequence(CLI::App& app) {
+void EngineFlags::AddForOneSequence(const FlagSet& app) {
   flags_.values.max_sequences = 1;
   flags_.values.prefix_cache = false;
   flags_.values.prefill_workspace_tokens = 4096;
   chunk_ = flags_.values.max_batch_tokens;
   flags_.Add(app, [](const Field&, std::string_view group) { return group == "Computation"; });
   AddNuma(app, numa_);
-  app.add_option("--chunk", *chunk_, "prompt tokens per step; 0: all at once (default: 512)");
+  app.Add("--chunk", *chunk_, "prompt tokens per step; 0: all at once (default: 512)");
 }
 
-void EngineFlags::AddAll(CLI::App& app) {
+void EngineFlags::AddAll(const FlagSet& app) {
   flags_.Add(app, [](const Field&, std::string_view) { return true; });
   AddNuma(app, numa_);
 }

@@ -4,21 +4,20 @@
 #include <optional>
 #include <string>
 
-#include <CLI/CLI.hpp>
-
 #include "latte/engine.h"
 #include "latte/options.h"
 
 #include "apps/flags/field_flags.h"
+#include "apps/flags/flag_set.h"
 
 namespace latte {
 
 class EngineFlags {
  public:
   // For many requests at once: a flag for every field of EngineOptions that has one.
-  void AddAll(CLI::App& app);
+  void AddAll(const FlagSet& app);
   // For one sequence at a time: how it is computed. The prefix cache is off.
-  void AddForOneSequence(CLI::App& app);
+  void AddForOneSequence(const FlagSet& app);
 
   // What flags say, else variables. Also sets the memory policy that --numa asks for.
   // Errors: kInvalidArgument naming the flag or variable that is wrong; of SetMemoryPolicy.

@@ -58,48 +58,56 @@ std::string HelpText(const Field& field, const FieldValue& value) {
   return std::string(field.help) + (text.empty() ? "" : fmt::format(" (default: {})", text));
 }
 
-// Adds an option of the kind that its value needs.
-struct OptionAdder {
-  CLI::App& app;
+// Adds a flag of the kind that its value needs.
+struct FieldAdder {
+  const FlagSet& app;
   const Field& field;
   std::string help;
 
-  CLI::Option* operator()(bool* value) const {
+  Flag operator()(bool* value) const {
     const std::string names = FlagNames(field);
-    if (!field.choices.empty()) return AddChoice(names, value);
+    if (!field.choices.empty()) return AddChoice(value);
     if (LongFlag(field).starts_with("--no-"))
-      return app.add_flag_callback(
+      return app.AddSwitch(
           names, [value] { *value = false; }, help);
-    return app.add_flag(names, *value, help);
+    return app.AddSwitch(names, *value, help);
   }
-  CLI::Option* operator()(std::vector<std::string>* value) const {
-    return app.add_option(FlagNames(field), *value, help)->allow_extra_args(false);
+  Flag operator()(std::vector<std::string>* value) const {
+    return app.Add(FlagNames(field), *value, help).OneValueEach();
   }
-  CLI::Option* operator()(LogitBias* value) const {
-    const auto parse = [value](const std::string& text) {
-      Result<LogitBias> parsed = ParseLogitBias(text);
-      if (!parsed) throw CLI::ValidationError("--logit-bias", parsed.error().message);
-      *value = *std::move(parsed);
+  Flag operator()(LogitBias* value) const {
+    const auto parse = [value](const std::string& text) -> Status {
+      LATTE_ASSIGN_OR_RETURN(*value, ParseLogitBias(text));
+      return {};
     };
-    return app.add_option_function<std::string>(FlagNames(field), parse, help);
+    return AddParsed(parse);
   }
-  template <class Number>
-  CLI::Option* operator()(Number* value) const {
-    CLI::Option* option = app.add_option(FlagNames(field), *value, help);
-    if (field.bytes) option->transform(CLI::AsSizeValue(/*kb_is_1000=*/false));
-    return option;
+  template <class T>
+  Flag operator()(T* value) const {
+    Flag flag = app.Add(FlagNames(field), *value, help);
+    return field.bytes ? flag.Bytes() : flag;
   }
 
  private:
-  CLI::Option* AddChoice(const std::string& names, bool* value) const {
-    const auto parse = [value, field = field](const std::string& text) {
+  Flag AddChoice(bool* value) const {
+    const auto parse = [value, field = field](const std::string& text) -> Status {
       const std::optional<bool> parsed = ParseChoice(field, text);
       if (!parsed)
-        throw CLI::ValidationError(LongFlag(field),
-                                   fmt::format("expected {}, found '{}'", field.choices, text));
+        return InvalidArgument(fmt::format("expected {}, found '{}'", field.choices, text));
       *value = *parsed;
+      return {};
     };
-    return app.add_option_function<std::string>(names, parse, help);
+    return AddParsed(parse);
+  }
+  // The error of `parse` begins with the flag.
+  template <class Parse>
+  Flag AddParsed(Parse parse) const {
+    const std::string flag = LongFlag(field);
+    const auto named = [parse, flag](const std::string& text) -> Status {
+      const Status status = parse(text);
+      return status ? status : Fail(status.error().code, flag + ": " + status.error().message);
+    };
+    return app.AddParsed(FlagNames(field), named, help);
   }
 };
 
@@ -120,24 +128,35 @@ struct KindText {
   }
 };
 
-// Reads a variable's text as the flag of the same field reads its value. False: it is none.
-bool ReadText(const Field& field, const std::string& text, const FieldValue& value) {
-  if (bool* const* flag = std::get_if<bool*>(&value)) {
+// Sets a value to a variable's text. False: it is none of this type.
+struct TextReader {
+  const Field& field;
+  const std::string& text;
+
+  bool operator()(bool* value) const {
     const std::optional<bool> parsed =
         field.choices.empty() ? ParseSwitch(text) : ParseChoice(field, text);
-    if (parsed) **flag = *parsed;
+    if (parsed) *value = *parsed;
     return parsed.has_value();
   }
-  try {
-    CLI::App app;
-    CLI::Option* option = std::visit(OptionAdder{app, field, ""}, value);
-    option->add_result(text);
-    option->run_callback();
-  } catch (const CLI::Error&) {
-    return false;
+  bool operator()(std::string* value) const {
+    *value = text;
+    return true;
   }
-  return true;
-}
+  bool operator()(std::vector<std::string>* value) const {
+    *value = {text};
+    return true;
+  }
+  bool operator()(LogitBias* value) const {
+    Result<LogitBias> parsed = ParseLogitBias(text);
+    if (parsed) *value = *std::move(parsed);
+    return parsed.has_value();
+  }
+  template <class Number>
+  bool operator()(Number* value) const {
+    return ReadAsFlag(text, field.bytes, *value);
+  }
+};
 
 std::string VariableText(const Field& field) {
   const std::string name = Variable(field);
@@ -167,20 +186,18 @@ Result<LogitBias> ParseLogitBias(std::string_view text) {
   return out;
 }
 
-CLI::Option* AddFlag(CLI::App& app, const Field& field, FieldValue value) {
-  return std::visit(OptionAdder{app, field, HelpText(field, value)}, value);
+Flag AddField(const FlagSet& app, const Field& field, FieldValue value) {
+  return std::visit(FieldAdder{app, field, HelpText(field, value)}, value);
 }
 
 bool VariableIsSet(const Field& field) { return !VariableText(field).empty(); }
 
 Status ReadVariable(const Field& field, FieldValue value) {
   const std::string text = VariableText(field);
-  if (text.empty() || ReadText(field, text, value)) return {};
+  if (text.empty() || std::visit(TextReader{field, text}, value)) return {};
   return InvalidArgument(fmt::format("{}: expected {}, found '{}'", Variable(field),
                                      std::visit(KindText{field}, value), text));
 }
-
-bool Given(const CLI::Option& option) { return option.count() > 0; }
 
 Status NameSource(Status status, const std::vector<Field>& fields,
                   const std::vector<std::string>& from_variables) {

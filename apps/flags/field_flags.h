@@ -13,12 +13,8 @@
 #include "latte/fields.h"
 #include "latte/status.h"
 
+#include "apps/flags/flag_set.h"
 #include "src/engine/fields.h"
-
-namespace CLI {
-class App;
-class Option;
-}  // namespace CLI
 
 namespace latte {
 
@@ -27,7 +23,7 @@ using FieldValue = std::variant<bool*, int*, int64_t*, uint64_t*, double*, std::
                                 std::vector<std::string>*, LogitBias*>;
 
 // Adds the flag of `field`; it sets `value`, whose present value the help shows as the default.
-CLI::Option* AddFlag(CLI::App& app, const Field& field, FieldValue value);
+Flag AddField(const FlagSet& app, const Field& field, FieldValue value);
 
 // Whether the field has a variable that is set. An empty one counts as unset.
 bool VariableIsSet(const Field& field);
@@ -39,9 +35,6 @@ bool VariableIsSet(const Field& field);
 // "5:1.5,7:-100" → tokens and what is added to their logits.
 // Errors: kInvalidArgument quoting the piece that is no such pair.
 [[nodiscard]] Result<LogitBias> ParseLogitBias(std::string_view text);
-
-// Whether the user gave the flag.
-bool Given(const CLI::Option& option);
 
 // The error of a check that begins with a field's name ("top_p: …") begins with the flag instead
 // ("--top-p: …"), or with the variable that set the field. Other errors stay.
@@ -57,13 +50,13 @@ class StructFlags {
 
   // Adds the flags of fields that have one and that `select(field, group)` takes.
   template <class Select>
-  void Add(CLI::App& app, Select select) {
+  void Add(const FlagSet& app, Select select) {
     std::string_view group;
     T::VisitFields([&](const Field& field, auto member, auto...) {
       if (!field.group.empty()) group = field.group;
       if constexpr (std::is_constructible_v<FieldValue, decltype(&member(values))>)
         if (!FlagNames(field).empty() && select(field, group))
-          added_.push_back({field, AddFlag(app, field, &member(values))});
+          added_.push_back({field, AddField(app, field, &member(values))});
     });
   }
 
@@ -74,7 +67,7 @@ class StructFlags {
       if constexpr (std::is_constructible_v<FieldValue, decltype(&member(out))>) {
         const Added* added = Find(field.name);
         if (!status || added == nullptr) return;
-        if (Given(*added->option)) {
+        if (added->flag.given()) {
           member(out) = member(values);
         } else {
           status = ReadVariable(field, &member(out));
@@ -93,7 +86,7 @@ class StructFlags {
     std::vector<std::string> variables;
     for (const Added& added : added_) {
       fields.push_back(added.field);
-      if (!Given(*added.option) && VariableIsSet(added.field))
+      if (!added.flag.given() && VariableIsSet(added.field))
         variables.push_back(Variable(added.field));
     }
     return NameSource(std::move(status), fields, variables);
@@ -102,7 +95,7 @@ class StructFlags {
  private:
   struct Added {
     Field field;
-    CLI::Option* option = nullptr;
+    Flag flag;
   };
   const Added* Find(std::string_view name) const {
     for (const Added& added : added_)

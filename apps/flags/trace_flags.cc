@@ -5,8 +5,8 @@
 
 namespace latte {
 
-void EngineChoice::Add(CLI::App& app) {
-  app.add_option("MODEL", model, "model (default: tiny)");
+void EngineChoice::Add(const FlagSet& app) {
+  app.Add("MODEL", model, "model (default: tiny)");
   flags.AddAll(app);
 }
 
@@ -21,21 +21,20 @@ Result<OpenedEngine> EngineChoice::Open() const {
   return out;
 }
 
-void TraceFlags::Add(CLI::App& app) {
-  app.add_option("--trace", file,
-                 "a file of requests, one JSON object per line (docs/simulation.md)");
-  app.add_option("--requests", shape.requests, "requests of a random trace (default: 100)");
-  app.add_option("--rate", shape.rate, "arrivals per second; 0: all at once (default: 1)");
-  app.add_option("--prompt-mean", shape.prompt_mean, "mean length of prompts (default: 256)");
-  app.add_option("--prompt-sigma", shape.prompt_sigma,
-                 "spread of the logarithm of their length (default: 0.5)");
-  app.add_option("--output-mean", shape.output_mean, "mean length of answers (default: 64)");
-  app.add_option("--output-sigma", shape.output_sigma,
-                 "spread of the logarithm of their length (default: 0.5)");
-  app.add_option("--shared-prefix", shape.shared_prefix,
-                 "tokens before each prompt that its group shares (default: 0)");
-  app.add_option("--prefix-groups", shape.prefix_groups, "groups of prompts (default: 1)");
-  app.add_option("--seed", shape.seed, "same seed, same trace (default: 0)");
+void TraceFlags::Add(const FlagSet& app) {
+  app.Add("--trace", file, "a file of requests, one JSON object per line (docs/simulation.md)");
+  app.Add("--requests", shape.requests, "requests of a random trace (default: 100)");
+  app.Add("--rate", shape.rate, "arrivals per second; 0: all at once (default: 1)");
+  app.Add("--prompt-mean", shape.prompt_mean, "mean length of prompts (default: 256)");
+  app.Add("--prompt-sigma", shape.prompt_sigma,
+          "spread of the logarithm of their length (default: 0.5)");
+  app.Add("--output-mean", shape.output_mean, "mean length of answers (default: 64)");
+  app.Add("--output-sigma", shape.output_sigma,
+          "spread of the logarithm of their length (default: 0.5)");
+  app.Add("--shared-prefix", shape.shared_prefix,
+          "tokens before each prompt that its group shares (default: 0)");
+  app.Add("--prefix-groups", shape.prefix_groups, "groups of prompts (default: 1)");
+  app.Add("--seed", shape.seed, "same seed, same trace (default: 0)");
 }
 
 Result<std::vector<TraceRequest>> TraceFlags::Trace(const OpenedEngine& engine) const {
@@ -43,9 +42,9 @@ Result<std::vector<TraceRequest>> TraceFlags::Trace(const OpenedEngine& engine) 
   return file.empty() ? MakeTrace(shape, limits) : LoadTrace(file, shape, limits);
 }
 
-void CostFlags::Add(CLI::App& app) {
-  app.add_option("--cost", file,
-                 "prices of steps from `latte bench steps --out` (default: measured here)");
+void CostFlags::Add(const FlagSet& app) {
+  app.Add("--cost", file,
+          "prices of steps from `latte bench steps --out` (default: measured here)");
 }
 
 Result<std::optional<StepCost>> CostFlags::Loaded(const OpenedEngine& engine) const {

@@ -24,7 +24,7 @@ struct EngineChoice {
   std::string model = "tiny";
   EngineFlags flags;
 
-  void Add(CLI::App& app);
+  void Add(const FlagSet& app);
   // Errors: of EngineFlags::Options, OpenModel and Settle.
   [[nodiscard]] Result<OpenedEngine> Open() const;
 };
@@ -33,7 +33,7 @@ struct TraceFlags {
   TraceShape shape;
   std::string file;  // empty: a trace of that shape
 
-  void Add(CLI::App& app);
+  void Add(const FlagSet& app);
   // Errors: of MakeTrace and LoadTrace.
   [[nodiscard]] Result<std::vector<TraceRequest>> Trace(const OpenedEngine& engine) const;
 };
@@ -41,7 +41,7 @@ struct TraceFlags {
 struct CostFlags {
   std::string file;  // of `latte bench steps`; empty: steps are measured
 
-  void Add(CLI::App& app);
+  void Add(const FlagSet& app);
   // Those of the file; none without one. Errors: of LoadStepCost.
   [[nodiscard]] Result<std::optional<StepCost>> Loaded(const OpenedEngine& engine) const;
   // Errors: of LoadStepCost and BenchSteps.

@@ -13,6 +13,7 @@
 
 #include "src/base/file.h"
 #include "src/base/json.h"
+#include "src/base/json_out.h"
 #include "src/base/map_guard.h"
 #include "src/base/math.h"
 

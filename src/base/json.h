@@ -1,6 +1,5 @@
-// JSON without exceptions. The only door to nlohmann-json: depth, element count and duplicate keys
-// are checked while parsing, because copying or dumping a deep document would overflow the stack.
-// Getters say which key was wrong.
+// JSON that is read, without exceptions: depth, element count and duplicate keys are checked while
+// parsing. Getters say which key was wrong. json_out.h has the JSON that we write.
 //
 // What is read lies in a tree of ours: nlohmann-json allocates while it destroys a value, which
 // ends the process when memory has run out.
@@ -14,26 +13,15 @@
 #include <string_view>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
 #include "latte/status.h"
 
 namespace latte {
-
-// For documents that we write: keys stay in the order in which they were added.
-using JsonOut = nlohmann::ordered_json;
-
-// Compact text of `value`; invalid UTF-8 in strings becomes U+FFFD.
-std::string Dump(const JsonOut& value, int indent = -1);
 
 struct JsonLimits {
   int max_depth = 64;
   int64_t max_elements =
       4'000'000;  // values of any kind; a 128k-token tokenizer.json has about 600k
 };
-
-// A document that is to be changed and written again, keys in their order. Errors: of Json::Parse.
-[[nodiscard]] Result<JsonOut> ParseToEdit(std::string_view text, const std::string& where);
 
 // A value inside a parsed document, with its path for messages. Cheap to copy; keeps the document
 // alive.

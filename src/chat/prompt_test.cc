@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "src/base/file.h"
+#include "src/base/json_out.h"
 #include "tests/support/tiny_tokenizer.h"
 
 namespace latte {

@@ -7,10 +7,11 @@
 
 #include <fmt/format.h>
 
+#include "src/base/json_out.h"
 #include "src/base/limits/memory.h"
 #include "src/checkpoint/config/model_size.h"
 #include "src/checkpoint/safetensors.h"
-#include "src/kernels/params/linear.h"
+#include "src/kernels/params/gemm.h"
 #include "src/kernels/params/mla.h"
 #include "src/kernels/params/moe.h"
 #include "src/kernels/registry.h"

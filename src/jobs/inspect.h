@@ -5,7 +5,7 @@
 
 #include "latte/status.h"
 
-#include "src/base/json.h"
+#include "src/base/json_out_fwd.h"
 #include "src/layers/mla/path_cost.h"
 
 namespace latte {

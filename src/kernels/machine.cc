@@ -1,6 +1,7 @@
 #include "src/kernels/machine.h"
 
 #include <cstdlib>
+#include <utility>
 
 #include <cpuid.h>
 #include <fmt/format.h>
@@ -125,11 +126,12 @@ Result<Machine> Machine::Detect() {
   std::string_view rest = forced == nullptr ? "" : forced;
   while (!rest.empty()) {
     const size_t comma = rest.find(',');
-    const std::string_view name = rest.substr(0, comma);
+    const std::string_view given = rest.substr(0, comma);
+    std::string name = CurrentKernelName(given);
     if (!IsKernelName(name))
       return InvalidArgument(fmt::format(
-          "LATTE_KERNEL: no kernel is named '{}'; `latte inspect --kernels` lists them", name));
-    machine.forced_kernels.emplace_back(name);
+          "LATTE_KERNEL: no kernel is named '{}'; `latte inspect --kernels` lists them", given));
+    machine.forced_kernels.push_back(std::move(name));
     rest = comma == std::string_view::npos ? "" : rest.substr(comma + 1);
   }
   return machine;

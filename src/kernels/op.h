@@ -34,8 +34,8 @@ struct Exec {
 
 template <class Op>
 struct Kernel {
-  std::string_view name;  // "avx512.linear": rows, logs, benches, LATTE_KERNEL
-  Isa isa;                // what the processor must have
+  std::string_view name;                        // "avx512.gemm": rows, logs, benches, LATTE_KERNEL
+  Isa isa;                                      // what the processor must have
   bool (*supports)(const typename Op::Shape&);  // cheap, total, no side effects
   // Requires: supports(shape). Allocates nothing but scratch of the threads and fails for the lack
   // of that alone (OutOfMemory). The result does not depend on the thread count.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -20,11 +21,15 @@ std::span<const Kernel<Op>> Kernels();
 
 // Name and needs of a row, without its types: for listings.
 struct KernelInfo {
-  std::string_view op;    // "linear"
-  std::string_view name;  // "avx512.linear"
+  std::string_view op;    // "gemm"
+  std::string_view name;  // "avx512.gemm"
   Isa isa;
 };
 std::vector<KernelInfo> AllKernels();
+
+// The present name of a kernel that users may know by an older one ("avx2.linear" → "avx2.gemm");
+// any other name as it is. LATTE_KERNEL and --kernel accept both.
+std::string CurrentKernelName(std::string_view name);
 
 // The row that runs `shape` on `machine`: a forced row if one supports it, else the last one of the
 // list that the machine has and that supports the shape, rows of slow instructions left out. The

@@ -1,6 +1,6 @@
 #include "src/layers/embedding.h"
 
-#include "src/kernels/params/linear.h"
+#include "src/kernels/params/gemm.h"
 #include "src/kernels/registry.h"
 
 namespace latte {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "src/base/math.h"
-#include "src/kernels/params/linear.h"
+#include "src/kernels/params/gemm.h"
 #include "src/kernels/registry.h"
 
 namespace latte {
@@ -22,31 +22,32 @@ TensorView Batched(const TensorView& m) {
   return out;
 }
 
-GemmCall PartOf(const Product& p) {
-  GemmCall part;
+GemmProblem ProblemOf(const Product& p) {
+  GemmProblem problem;
   const bool int8 = p.x.plain.empty() || (!p.x.codes.empty() && p.linear->takes_int8());
-  part.x = Batched(int8 ? p.x.codes : p.x.plain);
-  part.w = Batched(p.linear->weight);
-  part.w_scale = p.linear->Scale();
-  part.bias = p.linear->bias.view();
-  part.y = Batched(p.y);
+  problem.x = Batched(int8 ? p.x.codes : p.x.plain);
+  problem.w = Batched(p.linear->weight);
+  problem.w_scale = p.linear->Scale();
+  problem.bias = p.linear->bias.view();
+  problem.y = Batched(p.y);
   if (int8) {
-    part.x_scale = Batched(p.x.scale);
-    part.x_group = kActivationGroup;
+    problem.x_scale = Batched(p.x.scale);
+    problem.x_group = kActivationGroup;
   }
   if (p.gate != nullptr) {
-    part.gate = Batched(p.gate->weight);
-    part.gate_scale = p.gate->Scale();
+    problem.gate = Batched(p.gate->weight);
+    problem.gate_scale = p.gate->Scale();
   }
-  return part;
+  return problem;
 }
 
 // Whether one call may compute both: its row is chosen by what they share.
-bool Alike(const GemmCall& a, const GemmCall& b) {
+bool Alike(const GemmProblem& a, const GemmProblem& b) {
   const GemmOp::Shape s = GemmOp::ShapeOf(a);
   const GemmOp::Shape t = GemmOp::ShapeOf(b);
-  const bool whole_rows = s.run == s.k && t.run == t.k;
-  return s.x == t.x && s.w == t.w && s.x_group == t.x_group && (s.run == t.run || whole_rows);
+  const bool whole_rows = s.scale_group == s.k && t.scale_group == t.k;
+  return s.x == t.x && s.w == t.w && s.x_group == t.x_group &&
+         (s.scale_group == t.scale_group || whole_rows);
 }
 
 }  // namespace
@@ -93,12 +94,12 @@ Activations RoundActivations(const TensorView& x, std::span<const Linear* const>
 }
 
 void Multiply(std::span<const Product> products, StepContext& step) {
-  std::vector<GemmCall> parts;
+  std::vector<GemmProblem> problems;
   for (const Product& p : products)
-    if (p.y.shape[0] > 0) parts.push_back(PartOf(p));
-  for (auto begin = parts.begin(); begin != parts.end();) {
+    if (p.y.shape[0] > 0) problems.push_back(ProblemOf(p));
+  for (auto begin = problems.begin(); begin != problems.end();) {
     const auto end = std::stable_partition(
-        begin, parts.end(), [first = *begin](const GemmCall& p) { return Alike(first, p); });
+        begin, problems.end(), [first = *begin](const GemmProblem& p) { return Alike(first, p); });
     Run<GemmOp>({{begin, end}}, step.exec);
     begin = end;
   }

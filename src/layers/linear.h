@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "src/kernels/params/linear.h"
+#include "src/kernels/params/gemm.h"
 #include "src/layers/step_context.h"
 #include "src/tensor/tensor.h"
 

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "src/kernels/params/linear.h"
+#include "src/kernels/params/gemm.h"
 #include "src/kernels/registry.h"
 
 namespace latte {

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "src/base/json_out.h"
 #include "src/engine/output/answer_text.h"
 #include "src/text/unicode/unicode.h"
 

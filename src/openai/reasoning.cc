@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "src/base/json_out.h"
+
 namespace latte {
 namespace {
 

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "src/base/json.h"
+#include "src/base/json_out.h"
 #include "src/chat/prompt.h"
 
 namespace latte {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "src/base/json_out.h"
 #include "src/openai/messages.h"
 #include "tests/support/tiny_tokenizer.h"
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "src/base/check.h"
+#include "src/base/json_out.h"
 #include "src/chat/answer_message.h"
 #include "src/openai/logprobs.h"
 

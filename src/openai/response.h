@@ -9,7 +9,7 @@
 
 #include "latte/request.h"
 
-#include "src/base/json.h"
+#include "src/base/json_out_fwd.h"
 #include "src/openai/request.h"
 #include "src/text/tokenizer.h"
 

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "src/base/json_out.h"
+
 namespace latte {
 namespace {
 

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "src/base/json_out.h"
 #include "src/text/tokenizer.h"
 #include "tests/support/scratch_dir.h"
 #include "tests/support/tiny_tokenizer.h"

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "src/base/json_out.h"
 #include "src/text/tokenizer.h"
 #include "tests/support/golden_strings.h"
 #include "tests/support/tiny_tokenizer.h"

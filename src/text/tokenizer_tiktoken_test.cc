@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "src/base/file.h"
-#include "src/base/json.h"
+#include "src/base/json_out.h"
 #include "src/text/tokenizer.h"
 
 namespace latte {

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "src/kernels/params/linear.h"
+#include "src/kernels/params/gemm.h"
 #include "src/kernels/params/mla.h"
 #include "src/kernels/registry.h"
 
@@ -73,7 +73,7 @@ TEST(Machine, SlowPairsLeaveBF16WeightsAndHeadsToF32) {
   EXPECT_EQ(Select<MlaDecodeOp>(decode, machine).isa, Isa::kAvx512Bf16);
   decode.h = 16;
   EXPECT_EQ(Select<MlaDecodeOp>(decode, machine).isa, Isa::kAvx512);
-  machine.forced_kernels = {"avx512_bf16.linear"};
+  machine.forced_kernels = {"avx512_bf16.gemm"};
   EXPECT_EQ(linear(DType::kBF16), Isa::kAvx512Bf16);
 }
 
@@ -88,28 +88,37 @@ TEST(Machine, UnknownIsaNamesTheChoices) {
 
 TEST(Machine, NamedKernelsArePreferredAndOthersStay) {
   const ScopedEnv isa("LATTE_ISA", nullptr);
-  const ScopedEnv kernel("LATTE_KERNEL", "ref.linear,ref.mha");
+  const ScopedEnv kernel("LATTE_KERNEL", "ref.gemm,ref.mha");
   const Result<Machine> machine = Machine::Detect();
   ASSERT_TRUE(machine);
-  EXPECT_EQ(Select<GemmOp>(kShape, *machine).name, "ref.linear");
+  EXPECT_EQ(Select<GemmOp>(kShape, *machine).name, "ref.gemm");
   const GemmTOp::Shape other = {1, 1, 64, 64, DType::kF32, DType::kBF16};
   EXPECT_EQ(Select<GemmTOp>(other, *machine).isa, std::min(machine->isa, Isa::kAvx512));
 }
 
-TEST(Machine, ForcedKernelsThatTheMachineLacksAreIgnored) {
-  const ScopedEnv isa("LATTE_ISA", "ref");
-  const ScopedEnv kernel("LATTE_KERNEL", "avx512.linear");
+TEST(Machine, FormerNamesOfKernelsAreTaken) {
+  const ScopedEnv isa("LATTE_ISA", "avx2");
+  const ScopedEnv kernel("LATTE_KERNEL", "ref.linear,ref.linear_t,ref.mha");
   const Result<Machine> machine = Machine::Detect();
   ASSERT_TRUE(machine);
-  EXPECT_EQ(Select<GemmOp>(kShape, *machine).name, "ref.linear");
+  EXPECT_EQ(machine->forced_kernels,
+            (std::vector<std::string>{"ref.gemm", "ref.gemm_t", "ref.mha"}));
+}
+
+TEST(Machine, ForcedKernelsThatTheMachineLacksAreIgnored) {
+  const ScopedEnv isa("LATTE_ISA", "ref");
+  const ScopedEnv kernel("LATTE_KERNEL", "avx512.gemm");
+  const Result<Machine> machine = Machine::Detect();
+  ASSERT_TRUE(machine);
+  EXPECT_EQ(Select<GemmOp>(kShape, *machine).name, "ref.gemm");
 }
 
 TEST(Machine, UnknownKernelIsNamed) {
-  const ScopedEnv kernel("LATTE_KERNEL", "ref.linear,avx9.linear");
+  const ScopedEnv kernel("LATTE_KERNEL", "ref.gemm,avx9.gemm");
   const Result<Machine> machine = Machine::Detect();
   ASSERT_FALSE(machine);
   EXPECT_EQ(machine.error().code, Code::kInvalidArgument);
-  EXPECT_NE(machine.error().message.find("'avx9.linear'"), std::string::npos);
+  EXPECT_NE(machine.error().message.find("'avx9.gemm'"), std::string::npos);
 }
 
 TEST(Registry, RowsOfAnOpStartWithTheReferenceAndRise) {

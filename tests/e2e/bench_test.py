@@ -100,18 +100,18 @@ class Bench(unittest.TestCase):
             assert done.returncode == 0, done.stderr
             return json.loads(done.stdout)
 
-        out = run("linear", "--m", 65, "--n", 24, "--k", 64, "--dtype", "int4", "--threads", 2)
+        out = run("gemm", "--m", 65, "--n", 24, "--k", 64, "--dtype", "int4", "--threads", 2)
         self.assertEqual(out["flops"], 2 * 65 * 24 * 64)
         weights = 24 * 32 + 24 * 2 * 4
         self.assertEqual(out["bytes"], weights + 65 * (64 + 24 * 4))
-        self.assertEqual([out["act"], out["kernel"]], ["i8", "avx2.linear"])
+        self.assertEqual([out["act"], out["kernel"]], ["i8", "avx2.gemm"])
         self.assertAlmostEqual(out["weight_gbps"] * out["us"] * 1e3 / weights, 1, places=6)
 
     def test_products_refuse_by_flag(self):
-        for args, words in ((("linear", "--dtype", "int3"), ("--dtype", "'int3'")),
-                            (("linear", "--m", 0), ("--m", "65536")),
-                            (("linear", "--act", "fp8"), ("--act", "'fp8'")),
-                            (("linear", "--kernel", "no.such"), ("ref.linear", "'no.such'")),
+        for args, words in ((("gemm", "--dtype", "int3"), ("--dtype", "'int3'")),
+                            (("gemm", "--m", 0), ("--m", "65536")),
+                            (("gemm", "--act", "fp8"), ("--act", "'fp8'")),
+                            (("gemm", "--kernel", "no.such"), ("ref.gemm", "'no.such'")),
                             (("projections", "--shape", "v9"), ("--shape", "'v9'")),
                             (("moe", "--skew", -1), ("--skew", "-1"))):
             done = subprocess.run([LATTE, "bench", *map(str, args)], text=True, capture_output=True, timeout=300)

@@ -194,8 +194,8 @@ class Inspect(unittest.TestCase):
         self.assertIn("ref.mla_decode", names)
         chosen = [row["op"] for row in out["kernels"] if row["chosen"]]
         self.assertEqual(len(chosen), len(set(chosen)))
-        forced = json.loads(latte("inspect", "tiny", "--json", "--kernels", env={"LATTE_KERNEL": "ref.linear"}).stdout)
-        self.assertTrue(next(r for r in forced["kernels"] if r["name"] == "ref.linear")["chosen"])
+        forced = json.loads(latte("inspect", "tiny", "--json", "--kernels", env={"LATTE_KERNEL": "ref.gemm"}).stdout)
+        self.assertTrue(next(r for r in forced["kernels"] if r["name"] == "ref.gemm")["chosen"])
 
 
 class BadInput(unittest.TestCase):

@@ -47,7 +47,7 @@ class OldProcessors(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertTrue(done.stdout.startswith("Once upon a time"))
         rows = json.loads(latte("inspect", "--kernels", "--json", cpu="Haswell").stdout)
-        self.assertIn("avx2.linear", json.dumps(rows))
+        self.assertIn("avx2.gemm", json.dumps(rows))
         self.assertEqual(latte(*RUN, isa="avx512", cpu="Haswell").returncode, 2)
 
     def test_nehalem_is_told_what_it_lacks(self):

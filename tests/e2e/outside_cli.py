@@ -15,7 +15,7 @@ LATE = {
     "quantize": ["tiny", "/dev/null/x", "--to", "int4"], "synth": ["/dev/null/x"],
     **{f"bench {name}": ["no/such"] for name in ("model", "steps", "simulation")},
     **{f"bench {name}": ["--threads", "1025"] for name in ("batch", "prefix", "determinism")},
-    **{f"bench {name}": ["--m", "0"] for name in ("linear", "projections", "moe")},
+    **{f"bench {name}": ["--m", "0"] for name in ("gemm", "linear", "projections", "moe")},
     "bench attention": ["--heads", "1", "--context", "16", "--kernel", "no.such"],
 }
 LATE_WORDS = ("no/such", "no.such", "/dev/null", "1025", "--m: expected")
@@ -25,7 +25,7 @@ SMALL = ["--m", "1", "--n", "16", "--k", "64"]
 KERNEL_FLAGS = {
     "bench attention": ["--heads", "1", "--context", "16"],
     "bench attention --phase prefill": ["--heads", "1", "--context", "16"],
-    "bench linear": SMALL, "bench projections": ["--shape", "v2-lite"], "bench moe": ["--shape", "v2-lite", "--dtype", "int4"],
+    "bench gemm": SMALL, "bench linear": SMALL, "bench projections": ["--shape", "v2-lite"], "bench moe": ["--shape", "v2-lite", "--dtype", "int4"],
 }
 # Commands whose JSON is looked at. Those of SLOW run with --record; the test finds their keys in the source.
 JSON = {
@@ -41,6 +41,7 @@ JSON = {
     "simulate": ["simulate", "--requests", "2", "--threads", "2", "--cost", "{scratch}/cost.json", "--json"],
     "bench attention": ["bench", "attention", "--heads", "1", "--context", "16", "--json"],
     "bench attention --phase prefill": ["bench", "attention", "--phase", "prefill", "--heads", "1", "--context", "16", "--json"],
+    "bench gemm": ["bench", "gemm", *SMALL, "--json"],
     "bench linear": ["bench", "linear", *SMALL, "--json"],
     "bench moe": ["bench", "moe", "--shape", "v2-lite", "--dtype", "int4", "--json"],
     "bench pool": ["bench", "pool", "--json"],

@@ -59,7 +59,7 @@ class Sweep:
             ("quantize", "quantize", m, out / "q", "--to", "int4", "--threads", 2),
             ("synth", "synth", out / "s", "--shape", "v2-lite", "--layers", 2, "--experts", 8, "--vocab", 1024, "--threads", 2),
             ("eval", "eval", m, "--skills", "addition", "--count", 2, "--threads", 2),
-            ("simulate", "simulate", m), ("bench", "bench", "linear", "--m", 4, "--n", 512, "--k", 512),
+            ("simulate", "simulate", m), ("bench", "bench", "gemm", "--m", 4, "--n", 512, "--k", 512),
         ]
         rows = [(name, [self.latte, *map(str, arguments)]) for name, *arguments in rows]
         rows.append(("embedder", [self.embedder, str(m), "3000", "2"]))

@@ -13,7 +13,7 @@
 #include <gtest/gtest.h>
 
 #include "src/base/check.h"
-#include "src/kernels/params/linear.h"
+#include "src/kernels/params/gemm.h"
 #include "src/kernels/params/mla.h"
 #include "src/kernels/params/moe.h"
 #include "src/kernels/registry.h"
@@ -50,10 +50,10 @@ class OutputHash {
 };
 
 // Adds all outputs of an op. An op without an overload does not compile.
-inline void AddOutputs(const LinearOp::Params& p, OutputHash& h) {
-  for (const LinearPart& part : p.parts) h.Add(part.y);
+inline void AddOutputs(const GemmOp::Params& p, OutputHash& h) {
+  for (const GemmProblem& problem : p.problems) h.Add(problem.y);
 }
-inline void AddOutputs(const LinearTOp::Params& p, OutputHash& h) { h.Add(p.y); }
+inline void AddOutputs(const GemmTOp::Params& p, OutputHash& h) { h.Add(p.y); }
 inline void AddOutputs(const QuantizeRowsOp::Params& p, OutputHash& h) {
   h.Add(p.y), h.Add(p.scale);
 }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "src/base/file.h"
+#include "src/base/json_out.h"
 #include "src/checkpoint/config/model_config.h"
 
 namespace latte {

@@ -4,6 +4,7 @@
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
 
+#include "src/base/json_out.h"
 #include "src/text/unicode/unicode.h"
 #include "tests/support/tiny_tokenizer.h"
 

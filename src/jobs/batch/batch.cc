@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "src/base/check.h"
+#include "src/base/json_out.h"
 
 namespace latte {
 namespace {

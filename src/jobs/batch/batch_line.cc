@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "src/base/json_out.h"
 #include "src/openai/response.h"
 
 namespace latte {

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "src/base/json.h"
+#include "src/base/json_out_fwd.h"
 #include "src/openai/request.h"
 
 namespace latte {

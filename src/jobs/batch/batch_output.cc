@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "src/base/file.h"
+#include "src/base/json_out.h"
 #include "src/base/output_file.h"
 #include "src/jobs/batch/batch_line.h"
 

@@ -11,7 +11,7 @@
 
 #include "latte/status.h"
 
-#include "src/base/json.h"
+#include "src/base/json_out_fwd.h"
 
 namespace latte {
 

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "src/base/json_out.h"
 #include "src/jobs/batch/batch_line.h"
 #include "tests/support/scratch_dir.h"
 

@@ -5,9 +5,10 @@
 
 #include <fmt/format.h>
 
+#include "src/base/json_out.h"
 #include "src/jobs/bench/bench_timer.h"
 #include "src/jobs/bench/random_mla_layer.h"
-#include "src/kernels/params/linear.h"
+#include "src/kernels/params/gemm.h"
 #include "src/kernels/registry.h"
 
 namespace latte {
@@ -28,7 +29,7 @@ class RandomProduct {
     FillRandom(x_, 1.0f, 2);
   }
   double Run(const Exec& exec) {
-    GemmCall part;
+    GemmProblem part;
     part.x = x_;
     part.w = w_;
     part.y = y_;

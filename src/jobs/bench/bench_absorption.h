@@ -12,7 +12,7 @@
 // 3.63 for 32 on an A100-PCIE-40GB, 26.2 and 3.52 on an RTX 4080.
 #pragma once
 
-#include "src/base/json.h"
+#include "src/base/json_out_fwd.h"
 #include "src/kernels/machine.h"
 
 namespace latte {

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <vector>
 
+#include "src/base/json_out.h"
 #include "src/base/math.h"
 #include "src/base/random.h"
 #include "src/jobs/bench/bench_kernel.h"

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "src/base/json_out.h"
 #include "src/base/math.h"
 #include "src/jobs/bench/bench_timer.h"
 #include "src/jobs/bench/random_mla_layer.h"

@@ -1,7 +1,7 @@
 // Measures what path choices are priced with, and how good the choices are.
 #pragma once
 
-#include "src/base/json.h"
+#include "src/base/json_out_fwd.h"
 #include "src/kernels/machine.h"
 #include "src/layers/mla/rates.h"
 #include "src/tensor/dtype.h"

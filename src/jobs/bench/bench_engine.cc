@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "src/base/json_out.h"
 #include "src/base/limits/memory.h"
 #include "src/base/math.h"
 #include "src/base/random.h"

@@ -7,7 +7,7 @@
 
 #include "latte/options.h"
 
-#include "src/base/json.h"
+#include "src/base/json_out_fwd.h"
 #include "src/kernels/machine.h"
 #include "src/models/model.h"
 

@@ -10,11 +10,12 @@
 
 #include <fmt/format.h>
 
+#include "src/base/json_out.h"
 #include "src/base/math.h"
 #include "src/base/random.h"
 #include "src/jobs/bench/bench_kernel.h"
 #include "src/jobs/bench/bench_timer.h"
-#include "src/kernels/params/linear.h"
+#include "src/kernels/params/gemm.h"
 #include "src/kernels/registry.h"
 #include "src/tensor/tensor.h"
 
@@ -137,8 +138,8 @@ class Source {
   TensorView Rows(DType type, int64_t b, int64_t m, int64_t k) {
     return others_.Take(type, b, m, k);
   }
-  GemmCall Part(int64_t b, int64_t m, int64_t n, int64_t k, bool gated = false) {
-    GemmCall p = PartWithoutWeight(b, m, n, k);
+  GemmProblem Part(int64_t b, int64_t m, int64_t n, int64_t k, bool gated = false) {
+    GemmProblem p = PartWithoutWeight(b, m, n, k);
     p.w = Weight(b, n, k);
     p.w_scale = Scale(b, n, k);
     if (gated) {
@@ -147,8 +148,8 @@ class Source {
     }
     return p;
   }
-  GemmCall PartWithoutWeight(int64_t b, int64_t m, int64_t n, int64_t k) {
-    GemmCall p;
+  GemmProblem PartWithoutWeight(int64_t b, int64_t m, int64_t n, int64_t k) {
+    GemmProblem p;
     p.x = Rows(format_.x, b, m, k);
     p.y = Rows(DType::kF32, b, m, n);
     if (format_.x == DType::kI8) {
@@ -211,10 +212,10 @@ Status CheckMemory(const Work& work) {
 }
 
 // Calls of `parts`, one after the other and round again, in a record.
-Result<JsonOut> MeasureParts(const std::string& name, const std::vector<GemmCall>& parts,
+Result<JsonOut> MeasureParts(const std::string& name, const std::vector<GemmProblem>& parts,
                              size_t parts_per_call, const Work& work, const BenchWeights& o,
                              const Exec& exec) {
-  const std::span<const GemmCall> all(parts);
+  const std::span<const GemmProblem> all(parts);
   const GemmOp::Shape shape = GemmOp::ShapeOf({all.first(parts_per_call)});
   LATTE_ASSIGN_OR_RETURN(const Kernel<GemmOp>* row, FindRow(o.kernel, shape, *exec.machine));
   JsonOut record{{"product", name}, {"kernel", row->name}};
@@ -260,7 +261,7 @@ Result<JsonOut> MeasureCall(const Call& call, int64_t m, const Format& f, const 
   const int64_t copies = Copies(m, work.weight_bytes);
   // Some bytes more for alignment.
   Source source(f, copies * work.weight_bytes + (1 << 20), 4 * work.other_bytes);
-  std::vector<GemmCall> parts;
+  std::vector<GemmProblem> parts;
   for (int64_t i = 0; i < copies; ++i)
     for (const auto& [n, k] : call.sizes) parts.push_back(source.Part(1, m, n, k));
   return MeasureParts(call.name, parts, call.sizes.size(), work, o, exec);
@@ -291,9 +292,9 @@ Result<std::vector<JsonOut>> MeasureHeads(const Shape& s, int64_t m, const Forma
   Source source(f, copies * whole.weight_bytes + (1 << 20), 4 * s.h * m * (s.c + s.n + s.v) * 4);
   const TensorView q = source.Rows(query, s.h, m, s.n);
   const TensorView q_latent = source.Rows(DType::kF32, s.h, m, s.c);
-  GemmCall values = source.PartWithoutWeight(s.h, m, s.v, s.c);
+  GemmProblem values = source.PartWithoutWeight(s.h, m, s.v, s.c);
   std::vector<GemmTOp::Params> w_uk;
-  std::vector<GemmCall> w_uv;
+  std::vector<GemmProblem> w_uv;
   for (int64_t i = 0; i < copies; ++i) {
     const TensorView kv_b = source.Weight(s.h, s.n + s.v, s.c);
     const BlockScale scale = source.Scale(s.h, s.n + s.v, s.c);
@@ -338,7 +339,7 @@ std::vector<int64_t> TokensOfExperts(const Shape& s, int64_t m, double skew) {
 
 }  // namespace
 
-Result<JsonOut> BenchLinear(const BenchLinearOptions& o, const Machine& machine) {
+Result<JsonOut> BenchGemm(const BenchGemmOptions& o, const Machine& machine) {
   LATTE_ASSIGN_OR_RETURN(const Format f, FormatOf(o));
   LATTE_RETURN_IF_ERROR(CheckRange("--m", o.m, 1 << 16));
   LATTE_RETURN_IF_ERROR(CheckRange("--n", o.n, 1 << 18));
@@ -347,9 +348,9 @@ Result<JsonOut> BenchLinear(const BenchLinearOptions& o, const Machine& machine)
   work.Add(f, 1, o.m, o.n, o.k);
   LATTE_RETURN_IF_ERROR(CheckMemory(work));
   ThreadPool threads(o.threads);
-  LATTE_ASSIGN_OR_RETURN(const JsonOut measured, MeasureCall({"linear", {{o.n, o.k}}}, o.m, f, o,
-                                                             Exec{&threads, &machine}));
-  JsonOut record = Header("linear", o, f);
+  LATTE_ASSIGN_OR_RETURN(const JsonOut measured,
+                         MeasureCall({o.name, {{o.n, o.k}}}, o.m, f, o, Exec{&threads, &machine}));
+  JsonOut record = Header(o.name, o, f);
   record["m"] = o.m;
   record["n"] = o.n;
   record["k"] = o.k;
@@ -401,8 +402,8 @@ Result<JsonOut> BenchMoe(const BenchShapeOptions& o, const Machine& machine) {
   Source source(f, std::clamp(2 * work.weight_bytes, kPoolBytes, 2 * kPoolBytes),
                 2 * work.other_bytes);
   // The shared experts first, as MoE layers have them.
-  std::vector<GemmCall> up = {source.Part(1, o.m, s.shared * s.width, s.d, /*gated=*/true)};
-  std::vector<GemmCall> down = {source.Part(1, o.m, s.d, s.shared * s.width)};
+  std::vector<GemmProblem> up = {source.Part(1, o.m, s.shared * s.width, s.d, /*gated=*/true)};
+  std::vector<GemmProblem> down = {source.Part(1, o.m, s.d, s.shared * s.width)};
   for (const int64_t m : rows) {
     up.push_back(source.Part(1, m, s.width, s.d, /*gated=*/true));
     down.push_back(source.Part(1, m, s.d, s.width));

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "src/base/json.h"
+#include "src/base/json_out_fwd.h"
 #include "src/kernels/machine.h"
 
 namespace latte {
@@ -16,13 +16,14 @@ struct BenchWeights {
   std::string dtype = "bf16";
   std::string act;
   int threads = 1;     // 1 … 1024
-  std::string kernel;  // a row's name; empty: the row that the engine would take
+  std::string kernel;  // empty: the one that the engine would use
 };
 
-struct BenchLinearOptions : BenchWeights {
-  int64_t m = 1;     // rows of activations; 1 … 2^16
-  int64_t n = 7168;  // outputs; 1 … 2^18
-  int64_t k = 7168;  // inputs; 1 … 2^18
+struct BenchGemmOptions : BenchWeights {
+  std::string name = "gemm";  // in the record; "linear" for callers that use the former name
+  int64_t m = 1;              // rows of activations; 1 … 2^16
+  int64_t n = 7168;           // outputs; 1 … 2^18
+  int64_t k = 7168;           // inputs; 1 … 2^18
 };
 
 // "v2-lite" (H = 16) or "v3" (H = 128).
@@ -43,8 +44,7 @@ struct BenchShapeOptions : BenchWeights {
 // and `us` for one call. Up to 64 rows of activations, calls go round weights of 512 MiB or more.
 // Errors: kInvalidArgument naming the flag, or for a kernel that is unknown, that the machine lacks
 // or that does not support the types.
-[[nodiscard]] Result<JsonOut> BenchLinear(const BenchLinearOptions& options,
-                                          const Machine& machine);
+[[nodiscard]] Result<JsonOut> BenchGemm(const BenchGemmOptions& options, const Machine& machine);
 
 // The products around attention, each a record in "products": of h (q_a and kv_a in one call, or q
 // and kv_a), q_b, q_nope·W_UK and o·W_UV, the last two from rows of one mapped kv_b.

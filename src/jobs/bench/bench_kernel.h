@@ -30,10 +30,11 @@ template <class Op>
 Result<const Kernel<Op>*> FindBenchRow(const std::string& name, const typename Op::Shape& shape,
                                        std::string_view what, const Machine& machine) {
   if (name.empty()) return &Select<Op>(shape, machine);
+  const std::string wanted = CurrentKernelName(name);
   std::string known;
   for (const Kernel<Op>& row : Kernels<Op>()) {
     known += fmt::format("{}{}", known.empty() ? "" : ", ", row.name);
-    if (row.name != name) continue;
+    if (row.name != wanted) continue;
     if (!machine.Has(row.isa))
       return InvalidArgument(fmt::format("--kernel {}: it needs {}, but the best here is {}", name,
                                          Name(row.isa), Name(machine.isa)));

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "src/base/json.h"
+#include "src/base/json_out_fwd.h"
 #include "src/kernels/machine.h"
 #include "src/layers/mla/rates.h"
 #include "src/models/model.h"

@@ -7,6 +7,7 @@
 
 #include <sys/resource.h>
 
+#include "src/base/json_out.h"
 #include "src/base/limits/processors.h"
 #include "src/base/thread_pool.h"
 #include "src/jobs/bench/bench_kernel.h"

@@ -1,7 +1,9 @@
 // Measures what handing work to the thread pool costs.
 #pragma once
 
-#include "src/base/json.h"
+#include "latte/status.h"
+
+#include "src/base/json_out_fwd.h"
 
 namespace latte {
 

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "src/base/json_out.h"
 #include "src/jobs/bench/bench_kernel.h"
 #include "src/kernels/params/mla.h"
 

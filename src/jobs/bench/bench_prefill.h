@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "src/base/json.h"
+#include "src/base/json_out_fwd.h"
 #include "src/kernels/machine.h"
 #include "src/tensor/dtype.h"
 

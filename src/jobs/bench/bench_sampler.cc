@@ -5,6 +5,7 @@
 #include <numbers>
 #include <vector>
 
+#include "src/base/json_out.h"
 #include "src/base/random.h"
 #include "src/base/thread_pool.h"
 #include "src/engine/sampling/sampler.h"

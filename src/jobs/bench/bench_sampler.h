@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "src/base/json.h"
+#include "src/base/json_out_fwd.h"
 #include "src/kernels/machine.h"
 
 namespace latte {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "src/base/check.h"
+#include "src/base/json_out.h"
 #include "src/base/math.h"
 #include "src/kernels/cpu/peak/peak.h"
 

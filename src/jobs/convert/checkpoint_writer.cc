@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "src/base/check.h"
-#include "src/base/json.h"
+#include "src/base/json_out.h"
 
 namespace latte {
 namespace {

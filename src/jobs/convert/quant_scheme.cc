@@ -1,5 +1,6 @@
 #include "src/jobs/convert/quant_scheme.h"
 
+#include "src/base/json_out.h"
 #include "src/base/math.h"
 #include "src/checkpoint/expected_tensors.h"
 

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "src/base/json.h"
+#include "src/base/json_out_fwd.h"
 #include "src/jobs/convert/checkpoint_writer.h"
 
 namespace latte {

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "src/base/file.h"
+#include "src/base/json_out.h"
 #include "src/base/math.h"
 #include "src/checkpoint/config/model_config.h"
 #include "src/checkpoint/expected_tensors.h"

@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "src/base/json_out.h"
 #include "src/base/random.h"
 #include "src/checkpoint/config/model_size.h"
 #include "src/checkpoint/expected_tensors.h"

@@ -12,7 +12,7 @@
 
 #include "latte/status.h"
 
-#include "src/base/json.h"
+#include "src/base/json_out_fwd.h"
 #include "src/base/thread_pool.h"
 #include "src/jobs/convert/checkpoint_writer.h"
 #include "src/jobs/convert/staging_folder.h"

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "src/base/json_out.h"
 #include "src/checkpoint/config/model_config.h"
 #include "src/jobs/convert/synth.h"
 

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "src/base/file.h"
+#include "src/base/json_out.h"
 #include "src/checkpoint/config/model_size.h"
 #include "src/checkpoint/safetensors.h"
 #include "src/jobs/score.h"

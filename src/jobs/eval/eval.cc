@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "src/base/json_out.h"
 #include "src/base/thread_pool.h"
 #include "src/engine/complete.h"
 #include "src/jobs/eval/eval_questions.h"

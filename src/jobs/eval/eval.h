@@ -11,7 +11,7 @@
 
 #include "latte/status.h"
 
-#include "src/base/json.h"
+#include "src/base/json_out_fwd.h"
 #include "src/engine/settings.h"
 #include "src/jobs/eval/story_grammar.h"
 #include "src/models/model.h"

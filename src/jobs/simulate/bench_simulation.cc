@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "src/base/json_out.h"
 #include "src/jobs/bench/bench_timer.h"
 #include "src/jobs/simulate/bench_steps.h"
 #include "src/jobs/simulate/replay.h"

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "src/base/json_out.h"
 #include "src/base/limits/processors.h"
 #include "src/base/math.h"
 #include "src/base/random.h"

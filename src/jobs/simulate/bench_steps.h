@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "src/base/json.h"
+#include "src/base/json_out.h"
 #include "src/engine/settings.h"
 #include "src/jobs/simulate/step_cost.h"
 #include "src/models/model.h"

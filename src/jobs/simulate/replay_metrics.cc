@@ -5,6 +5,8 @@
 #include <numeric>
 #include <string>
 
+#include "src/base/json_out.h"
+
 namespace latte {
 namespace {
 

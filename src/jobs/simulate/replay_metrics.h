@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "src/base/json.h"
+#include "src/base/json_out_fwd.h"
 
 namespace latte {
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "src/base/json_out.h"
 #include "src/engine/schedule/scheduler_rules.h"
 #include "src/jobs/bench/bench_timer.h"
 
@@ -114,6 +115,8 @@ class Simulation {
 };
 
 }  // namespace
+
+JsonOut ServedTrace::Metrics() const { return MetricsJson(requests, counts); }
 
 ServedTrace Simulate(std::span<const TraceRequest> trace, const ModelConfig& config,
                      const Settings& settings, const StepCost& cost) {

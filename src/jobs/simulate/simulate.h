@@ -18,7 +18,7 @@ struct ServedTrace {
   std::vector<RequestTimes> requests;
   ServeCounts counts;
 
-  JsonOut Metrics() const { return MetricsJson(requests, counts); }
+  JsonOut Metrics() const;
 };
 
 // Every answer has the length that the trace says. Requests that come while the queue is full are

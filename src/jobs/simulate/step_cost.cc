@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "src/base/file.h"
+#include "src/base/json_out.h"
 
 namespace latte {
 namespace {

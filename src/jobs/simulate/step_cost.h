@@ -10,7 +10,7 @@
 
 #include "latte/status.h"
 
-#include "src/base/json.h"
+#include "src/base/json_out_fwd.h"
 #include "src/checkpoint/config/model_config.h"
 #include "src/layers/step_context.h"
 

@@ -85,7 +85,7 @@ bool IsAmxGemm(const GemmOp::Shape& shape) {
   return cpu::SupportsAmxBf16(shape) || cpu::SupportsAmxS8(shape);
 }
 void AmxGemm(const GemmOp::Params& p, const Exec& exec) {
-  if (p.parts.front().x.dtype == DType::kI8) return AmxInt8::Gemm(p, exec);
+  if (p.problems.front().x.dtype == DType::kI8) return AmxInt8::Gemm(p, exec);
   Amx::Gemm(p, exec);
 }
 
@@ -96,19 +96,19 @@ void Avx2Gemm(const GemmOp::Params& p, const Exec& exec) {
 }
 
 constexpr Kernel<GemmOp> kGemm[] = {
-    RefRow<GemmOp>("ref.linear", ref::Gemm),
-    CpuRow<GemmOp>("avx2.linear", Isa::kAvx2, Avx2Gemm),
-    CpuRow<GemmOp>("avx512.linear", Isa::kAvx512, Avx512::Gemm),
-    {"avx512_vnni.linear", Isa::kAvx512Vnni, cpu::SupportsS8, Avx512Vnni::Gemm},
-    {"avx512_bf16.linear", Isa::kAvx512Bf16, cpu::SupportsBf16, Avx512Bf16::Gemm, IsBf16Weight},
-    {"amx.linear", Isa::kAmx, IsAmxGemm, AmxGemm},
+    RefRow<GemmOp>("ref.gemm", ref::Gemm),
+    CpuRow<GemmOp>("avx2.gemm", Isa::kAvx2, Avx2Gemm),
+    CpuRow<GemmOp>("avx512.gemm", Isa::kAvx512, Avx512::Gemm),
+    {"avx512_vnni.gemm", Isa::kAvx512Vnni, cpu::SupportsS8, Avx512Vnni::Gemm},
+    {"avx512_bf16.gemm", Isa::kAvx512Bf16, cpu::SupportsBf16, Avx512Bf16::Gemm, IsBf16Weight},
+    {"amx.gemm", Isa::kAmx, IsAmxGemm, AmxGemm},
 };
 constexpr Kernel<GemmTOp> kGemmT[] = {
-    RefRow<GemmTOp>("ref.linear_t", ref::GemmT),
-    CpuRow<GemmTOp>("avx2.linear_t", Isa::kAvx2, Avx2::GemmT),
-    CpuRow<GemmTOp>("avx512.linear_t", Isa::kAvx512, Avx512::GemmT),
-    {"avx512_vnni.linear_t", Isa::kAvx512Vnni, cpu::SupportsVnni, Avx512Vnni::GemmT},
-    {"avx512_bf16.linear_t", Isa::kAvx512Bf16, cpu::SupportsFp8Bf16, Avx512Bf16::GemmT},
+    RefRow<GemmTOp>("ref.gemm_t", ref::GemmT),
+    CpuRow<GemmTOp>("avx2.gemm_t", Isa::kAvx2, Avx2::GemmT),
+    CpuRow<GemmTOp>("avx512.gemm_t", Isa::kAvx512, Avx512::GemmT),
+    {"avx512_vnni.gemm_t", Isa::kAvx512Vnni, cpu::SupportsVnni, Avx512Vnni::GemmT},
+    {"avx512_bf16.gemm_t", Isa::kAvx512Bf16, cpu::SupportsFp8Bf16, Avx512Bf16::GemmT},
 };
 constexpr Kernel<QuantizeRowsOp> kQuantizeRows[] = {
     RefRow<QuantizeRowsOp>("ref.quantize_rows", ref::QuantizeRows),

@@ -4,7 +4,7 @@
 
 #include "src/kernels/cpu/target.h"
 #include "src/kernels/op.h"
-#include "src/kernels/params/linear.h"
+#include "src/kernels/params/gemm.h"
 #include "src/kernels/params/mla.h"
 #include "src/kernels/params/moe.h"
 

@@ -23,7 +23,7 @@ inline constexpr int64_t kScratchAlignment = 64;
 
 // Strides count elements; the last dimension is contiguous everywhere.
 
-// Scales and zeros of a weight, as BlockScale of params/linear.h; row_begin is the place of the
+// Scales and zeros of a weight, as BlockScale of params/gemm.h; row_begin is the place of the
 // task's first row.
 struct ScaleGrid {
   const void* scale;            // null: the weight is plain
@@ -75,7 +75,7 @@ inline constexpr int64_t kPackedBf16K = 128;  // of bf16
 
 // Rows of x of 8 bits of a task: reads of W and what becomes of them are spread over them.
 inline constexpr int64_t kMaxTaskM = 192;
-inline constexpr int64_t kMaxMInPlace = 12;  // as Target::lane_inputs
+inline constexpr int64_t kMaxInPlaceM = 12;  // as Target::lane_inputs
 inline constexpr int64_t kMaxAmxM = 512;     // on tiles
 inline constexpr int64_t kMaxAmxN = 512;     // and its rows of W
 
@@ -238,7 +238,7 @@ struct MixTask {
   double a, b;
 };
 
-// Activations of one row as 8 bits; params/linear.h.
+// Activations of one row as 8 bits; params/gemm.h.
 struct QuantizeTask {
   const float* x;  // [k]
   int8_t* y;       // [k], written
@@ -258,7 +258,7 @@ struct Target {
   PackedBlock packed_a_block = {kPackedBf16K, 16 * kPackedBf16K * 2};
   // Rows of x of 8 bits up to which rows of W are multiplied where they lie, not laid out in
   // panels.
-  int64_t max_m_in_place = kMaxMInPlace;
+  int64_t max_in_place_m = kMaxInPlaceM;
   // What columns of a task should be a multiple of beside some rows of x, of the type of W; 0: of
   // nothing special.
   int64_t n_multiple = 0;

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "src/kernels/op.h"
-#include "src/kernels/params/linear.h"
+#include "src/kernels/params/gemm.h"
 #include "src/kernels/params/mla.h"
 #include "src/kernels/params/moe.h"
 

@@ -2,7 +2,7 @@
 // continuations.
 #include <vector>
 
-#include "src/kernels/params/linear.h"
+#include "src/kernels/params/gemm.h"
 #include "src/kernels/params/mla.h"
 #include "src/kernels/registry.h"
 #include "src/layers/mla/mla.h"
@@ -44,7 +44,7 @@ void UpProjectValues(const MlaLayer& mla, const TensorView& o_latent, const Tens
   };
   const Activations x =
       RoundActivations(o_latent.Reshape({t * dims.h, dims.c}), {&mla.w_kv_b}, step);
-  GemmCall w_uv;
+  GemmProblem w_uv;
   if (x.codes.empty()) {
     w_uv.x = by_heads(x.plain);
   } else {

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "src/base/json_out.h"
 #include "tests/support/scratch_dir.h"
 
 namespace latte {

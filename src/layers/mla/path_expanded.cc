@@ -5,7 +5,7 @@
 // context.
 #include <algorithm>
 
-#include "src/kernels/params/linear.h"
+#include "src/kernels/params/gemm.h"
 #include "src/kernels/params/mla.h"
 #include "src/kernels/registry.h"
 #include "src/layers/mla/mla.h"

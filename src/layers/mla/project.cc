@@ -1,5 +1,5 @@
 // h → q_nope, q_rope, c_kv, k_rope, and the rows that enter the cache. Shared by all paths.
-#include "src/kernels/params/linear.h"
+#include "src/kernels/params/gemm.h"
 #include "src/kernels/params/mla.h"
 #include "src/kernels/registry.h"
 #include "src/layers/mla/mla.h"

@@ -9,6 +9,8 @@
 
 #include "src/base/check.h"
 #include "src/base/file.h"
+#include "src/base/json.h"
+#include "src/base/json_out.h"
 
 namespace latte {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "latte/status.h"
 
-#include "src/base/json.h"
+#include "src/base/json_out_fwd.h"
 #include "src/kernels/machine.h"
 
 namespace latte {

@@ -3,7 +3,7 @@
 #include <cstring>
 #include <vector>
 
-#include "src/kernels/params/linear.h"
+#include "src/kernels/params/gemm.h"
 #include "src/kernels/params/moe.h"
 #include "src/kernels/registry.h"
 

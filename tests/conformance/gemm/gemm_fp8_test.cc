@@ -37,15 +37,15 @@ struct Fp8Case {
   }
 
   // The part with rows [begin, end) of x alone.
-  GemmCall Rows(int64_t begin, int64_t end) const {
-    GemmCall out = part;
+  GemmProblem Rows(int64_t begin, int64_t end) const {
+    GemmProblem out = part;
     out.x = out.x.Slice(1, begin, end);
     out.y = out.y.Slice(1, begin, end);
     return out;
   }
 
   Tensor x, w, scale, y;
-  GemmCall part;
+  GemmProblem part;
 };
 
 // Every row alone and two at a time give the bits of all together.

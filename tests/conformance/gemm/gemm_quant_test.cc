@@ -16,7 +16,7 @@ namespace latte {
 namespace {
 
 // Rows [begin, end) of x.
-GemmCall RowsOf(GemmCall p, int64_t begin, int64_t end) {
+GemmProblem RowsOf(GemmProblem p, int64_t begin, int64_t end) {
   p.x = p.x.Slice(1, begin, end);
   p.y = p.y.Slice(1, begin, end);
   if (!p.x_scale.empty()) p.x_scale = p.x_scale.Slice(1, begin, end);
@@ -24,7 +24,7 @@ GemmCall RowsOf(GemmCall p, int64_t begin, int64_t end) {
 }
 
 // Outputs [begin, end).
-GemmCall OutputsOf(GemmCall p, int64_t begin, int64_t end) {
+GemmProblem OutputsOf(GemmProblem p, int64_t begin, int64_t end) {
   p.w = p.w.Slice(1, begin, end);
   p.w_scale.row_begin += begin;
   if (!p.gate.empty()) {
@@ -36,7 +36,7 @@ GemmCall OutputsOf(GemmCall p, int64_t begin, int64_t end) {
   return p;
 }
 
-void ExpectSameBitsHoweverCut(const Kernel<GemmOp>& row, const GemmCall& p, Guarded& y,
+void ExpectSameBitsHoweverCut(const Kernel<GemmOp>& row, const GemmProblem& p, Guarded& y,
                               const TensorView& want) {
   for (const int threads : {1, 1, 2, 3}) {
     y.Poison();
@@ -80,11 +80,11 @@ TEST(LinearQuantConformance, ReferenceWithinRoundingAndSameBitsHoweverCut) {
         const Guarded bias(DType::kF32, {s.n});
         FillRandom(bias, rng);
         Guarded y(DType::kF32, {s.b, s.m, s.n}, kQuantPad);
-        GemmCall p = PartOf(x, w, y);
+        GemmProblem p = PartOf(x, w, y);
         if (s.k % 3 != 0) p.bias = bias;
         Tensor want(DType::kF32, {s.b, s.m, s.n});
         Tensor sums(DType::kF32, {s.b, s.m, s.n});
-        GemmCall to_want = p;
+        GemmProblem to_want = p;
         to_want.y = want;
         RunRefPart(to_want);
         RunRefPart({x.magnitude, w.magnitude, TensorView(), sums});
@@ -96,7 +96,7 @@ TEST(LinearQuantConformance, ReferenceWithinRoundingAndSameBitsHoweverCut) {
           }));
           if (s.m == 0) return;
           Tensor first(DType::kF32, {s.b, s.m, s.n});
-          GemmCall to_first = p;
+          GemmProblem to_first = p;
           to_first.y = first;
           RunPart(row, to_first);
           ExpectSameBitsHoweverCut(row, p, y, first);
@@ -119,7 +119,7 @@ TEST(LinearQuantConformance, FastRowsTakeEveryFormatOfCheckpoints) {
 // Tiles take all that bytes are multiplied in, where x has groups of 128.
 TEST(LinearQuantConformance, TilesTakeBytes) {
   for (const Kernel<GemmOp>& row : Kernels<GemmOp>()) {
-    if (row.name != "amx.linear") continue;
+    if (row.name != "amx.gemm") continue;
     for (const DType w : {DType::kI8, DType::kU4})
       for (const int64_t run : {128, 256, 7168})
         EXPECT_TRUE(row.supports({1, 1, 8, 7168, DType::kI8, w, 128, run}));
@@ -140,7 +140,7 @@ TEST(LinearQuantConformance, NanCodesOfF8ReachTheirOutputsOnly) {
       codes.Ptr<uint8_t>()[70 + 41] = type == DType::kF8E4M3 ? 0xff : 0x80;
       Tensor x(x_type, {1, 1, 70});
       Tensor y(DType::kF32, {1, 1, 3});
-      const GemmCall p{x, codes, TensorView(), y};
+      const GemmProblem p{x, codes, TensorView(), y};
       ForEachRowFor<GemmOp>(GemmOp::ShapeOf(p), [&](const Kernel<GemmOp>& row) {
         RunPart(row, p);
         EXPECT_EQ(y.Ptr<float>()[0], 0.0f);
@@ -165,7 +165,7 @@ TEST(LinearQuantConformance, GatesAreMultiplied) {
         const Tensor up(DType::kF32, {s.b, s.m, s.n});
         const Tensor up_sums(DType::kF32, {s.b, s.m, s.n});
         const Tensor gate_sums(DType::kF32, {s.b, s.m, s.n});
-        GemmCall p = PartOf(x, w, want);
+        GemmProblem p = PartOf(x, w, want);
         p.gate = g.codes;
         p.gate_scale = g.grid;
         RunRefPart(p);
@@ -186,7 +186,7 @@ TEST(LinearQuantConformance, GatesAreMultiplied) {
                    SiluBound() * std::abs(of(want)) + kTiny;
           }));
           Tensor first(DType::kF32, {s.b, s.m, s.n});
-          GemmCall to_first = p;
+          GemmProblem to_first = p;
           to_first.y = first;
           RunPart(row, to_first);
           ExpectSameBitsHoweverCut(row, p, y, first);
@@ -203,7 +203,7 @@ TEST(LinearQuantConformance, PartsOfAGroupGiveTheBitsThatTheyGiveAlone) {
       std::vector<std::unique_ptr<QuantWeight>> weights;
       std::vector<std::unique_ptr<QuantInput>> inputs;
       std::vector<Tensor> alone, together;
-      std::vector<GemmCall> parts;
+      std::vector<GemmProblem> parts;
       for (int64_t i = 0; i < 300; ++i) {
         const int64_t n = 1 + i * 7 % 40;
         const int64_t m = i == 17 ? 250 : i % 4;
@@ -214,9 +214,9 @@ TEST(LinearQuantConformance, PartsOfAGroupGiveTheBitsThatTheyGiveAlone) {
         parts.push_back(PartOf(*inputs.back(), *weights.back(), alone.back()));
       }
       ForEachRowFor<GemmOp>(GemmOp::ShapeOf(parts[0]), [&](const Kernel<GemmOp>& row) {
-        for (GemmCall& p : parts) RunPart(row, p);
+        for (GemmProblem& p : parts) RunPart(row, p);
         for (const int threads : {1, 2, 3}) {
-          std::vector<GemmCall> group = parts;
+          std::vector<GemmProblem> group = parts;
           for (size_t i = 0; i < group.size(); ++i) {
             group[i].y = together[i];
             std::fill_n(together[i].Ptr<float>(), group[i].y.elements(), -7.0f);

@@ -36,16 +36,16 @@ struct BytesCase {
   QuantWeight w;
   QuantInput x;
   Guarded bias, y;
-  GemmCall part;
+  GemmProblem part;
 };
 
 void ExpectBitsOfSingleRows(const BytesShape& s, DType w_type, const QuantBlocks& blocks) {
   std::mt19937 rng(5);
   BytesCase of(s, w_type, blocks, rng);
-  const GemmCall& p = of.part;
+  const GemmProblem& p = of.part;
   Guarded& y = of.y;
   const auto rows_of = [&p](const TensorView& to, int64_t begin, int64_t end) {
-    GemmCall part = p;
+    GemmProblem part = p;
     part.x = p.x.Slice(1, begin, end);
     part.x_scale = p.x_scale.Slice(1, begin, end);
     part.y = to.Slice(1, begin, end);
@@ -116,12 +116,12 @@ TEST(LinearBytesConformance, PartsOfAGroupGiveTheBitsThatTheyGiveAlone) {
       cases[i]->part.x = cases[i - 1]->part.x;
       cases[i]->part.x_scale = cases[i - 1]->part.x_scale;
     }
-    std::vector<GemmCall> parts;
+    std::vector<GemmProblem> parts;
     for (const auto& c : cases) parts.push_back(c->part);
     ForEachFastRow<GemmOp>(GemmOp::ShapeOf(parts[0]), [&](const Kernel<GemmOp>& row) {
       std::vector<Tensor> alone;
-      for (const GemmCall& p : parts) {
-        GemmCall part = p;
+      for (const GemmProblem& p : parts) {
+        GemmProblem part = p;
         alone.emplace_back(DType::kF32,
                            std::initializer_list<int64_t>{1, p.y.shape[1], p.y.shape[2]});
         part.y = alone.back();
@@ -185,10 +185,10 @@ TEST(LinearBytesConformance, EveryRowAddsInTheSameOrder) {
       for (const BytesShape& s :
            {BytesShape{1, 9, 4300}, {2, 70, 4300}, {7, 80, 300}, {30, 40, 1025}}) {
         BytesCase of(s, w_type, blocks, rng);
-        const GemmCall& p = of.part;
-        if (!cpu::SupportsInt8(GemmOp::ShapeOf(p))) continue;
+        const GemmProblem& p = of.part;
+        if (!cpu::SupportsS8(GemmOp::ShapeOf(p))) continue;
         ForEachFastRow<GemmOp>(GemmOp::ShapeOf(p), [&](const Kernel<GemmOp>& row) {
-          if (row.name == "avx512.linear") return;  // it does not multiply bytes
+          if (row.name == "avx512.gemm") return;  // it does not multiply bytes
           of.y.Poison();
           RunPart(row, p);
           for (int64_t m = 0; m < s.m; ++m)

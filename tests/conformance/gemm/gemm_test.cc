@@ -28,13 +28,15 @@ std::vector<std::pair<int64_t, int64_t>> Parts(int64_t count) {
   return out;
 }
 
-void RunOn(const Kernel<GemmOp>& row, const GemmCall& part, int threads = 1) {
+void RunOn(const Kernel<GemmOp>& row, const GemmProblem& part, int threads = 1) {
   RunPart(row, part, threads);
 }
 void RunOn(const Kernel<GemmTOp>& row, const GemmTOp::Params& p, int threads = 1) {
   RunRow(row, p, threads);
 }
-void RunOnOther(const Kernel<GemmOp>& row, const GemmCall& part) { RunPartOnOther(row, part, 2); }
+void RunOnOther(const Kernel<GemmOp>& row, const GemmProblem& part) {
+  RunPartOnOther(row, part, 2);
+}
 void RunOnOther(const Kernel<GemmTOp>& row, const GemmTOp::Params& p) { RunRowOnOther(row, p, 2); }
 
 // Runs the row under several thread counts, twice and on another machine, then parts of M and of
@@ -72,7 +74,7 @@ TEST(LinearConformance, ReferenceWithinRoundingAndSameBitsHoweverCut) {
       const Guarded bias(DType::kF32, {s.n});
       Guarded y(DType::kF32, {s.b, s.m, s.n}, kPad);
       for (const TensorView& t : {x.view(), w.view(), bias.view()}) FillRandom(t, rng);
-      GemmCall p{x, w, s.k % 3 == 0 ? TensorView() : bias.view(), y};
+      GemmProblem p{x, w, s.k % 3 == 0 ? TensorView() : bias.view(), y};
 
       Tensor want(DType::kF32, {s.b, s.m, s.n});
       Tensor sums(DType::kF32, {s.b, s.m, s.n});
@@ -91,10 +93,10 @@ TEST(LinearConformance, ReferenceWithinRoundingAndSameBitsHoweverCut) {
         }));
         if (s.m == 0) return;
         Tensor first(DType::kF32, {s.b, s.m, s.n});
-        RunOn(row, GemmCall{x, w, p.bias, first});
+        RunOn(row, GemmProblem{x, w, p.bias, first});
         ExpectSameBitsHoweverCut(row, p, y, first);
         for (const auto& [begin, end] : Parts(s.n)) {
-          GemmCall part = p;
+          GemmProblem part = p;
           part.w = p.w.Slice(1, begin, end);
           if (!p.bias.empty()) part.bias = p.bias.Slice(0, begin, end);
           part.y = p.y.Slice(2, begin, end);
@@ -167,9 +169,9 @@ void ExpectBitsOfSingleRows(const LargeShape& s, DType x_type, DType w_type, std
   FillRandom(x, rng);
   FillRandom(w, rng);
   Guarded y(DType::kF32, {1, s.m, s.n}, kPad);
-  const GemmCall p{x, w, TensorView(), y};
+  const GemmProblem p{x, w, TensorView(), y};
   const auto rows_of = [&](const TensorView& to, int64_t begin, int64_t end) {
-    return GemmCall{x.view().Slice(1, begin, end), w, TensorView(), to.Slice(1, begin, end)};
+    return GemmProblem{x.view().Slice(1, begin, end), w, TensorView(), to.Slice(1, begin, end)};
   };
   ForEachFastRow<GemmOp>(GemmOp::ShapeOf(p), [&](const Kernel<GemmOp>& row) {
     Tensor single(DType::kF32, {1, s.m, s.n});

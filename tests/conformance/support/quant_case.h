@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "src/kernels/params/linear.h"
+#include "src/kernels/params/gemm.h"
 #include "tests/conformance/support/guarded.h"
 #include "tests/conformance/support/shapes.h"
 
@@ -98,7 +98,7 @@ struct QuantWeight {
           magnitude.Ptr<float>()[(i * n + j) * k + l] = std::abs(static_cast<float>(At(i, j, l)));
   }
 
-  // As params/linear.h says it.
+  // As params/gemm.h says it.
   double At(int64_t b, int64_t i, int64_t j) const {
     const TensorView& w = codes;
     const float value = ref::Load(w.data + b * w.stride[0] + i * w.stride[1], w.dtype, j);
@@ -146,8 +146,8 @@ struct QuantInput {
   Tensor magnitude;
 };
 
-inline GemmCall PartOf(const QuantInput& x, const QuantWeight& w, const TensorView& y) {
-  GemmCall p;
+inline GemmProblem PartOf(const QuantInput& x, const QuantWeight& w, const TensorView& y) {
+  GemmProblem p;
   p.x = x.x;
   p.w = w.codes;
   p.y = y;

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "src/kernels/params/linear.h"
+#include "src/kernels/params/gemm.h"
 #include "src/kernels/params/mla.h"
 #include "src/kernels/params/moe.h"
 #include "src/kernels/registry.h"
@@ -49,13 +49,13 @@ void RunRowOnOther(const Kernel<Op>& row, const typename Op::Params& params, int
   RecordOutputs<Op>(row.name, "other", params);
 }
 
-inline void RunPart(const Kernel<GemmOp>& row, const GemmCall& part, int threads = 1) {
+inline void RunPart(const Kernel<GemmOp>& row, const GemmProblem& part, int threads = 1) {
   RunRow<GemmOp>(row, {{&part, 1}}, threads);
 }
-inline void RunPartOnOther(const Kernel<GemmOp>& row, const GemmCall& part, int threads = 1) {
+inline void RunPartOnOther(const Kernel<GemmOp>& row, const GemmProblem& part, int threads = 1) {
   RunRowOnOther<GemmOp>(row, {{&part, 1}}, threads);
 }
-inline void RunRefPart(const GemmCall& part) { RunPart(Kernels<GemmOp>().front(), part, 2); }
+inline void RunRefPart(const GemmProblem& part) { RunPart(Kernels<GemmOp>().front(), part, 2); }
 
 // The reference row of an op.
 template <class Op>

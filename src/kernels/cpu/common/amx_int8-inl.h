@@ -1,8 +1,7 @@
-// Operands of products of bytes on tiles: rows of int8 and 4-bit weights as operand A, activations
-// of 8 bits as operand B, and the scales of both.
+// int8 operands of AMX tiles: rows of int8 and 4-bit B as operand A, int8 A as operand B.
 //
-// A chunk is 128 values of a row: two tile rows of 64 bytes. 4-bit codes are unpacked, less their
-// zeros, and come to lie as [16 even | 16 odd] of every 32 values; activations beside them do too.
+// A chunk of 128 columns is two tile rows of 64 bytes. 4-bit values are unpacked minus their zero
+// points, in the order [16 even | 16 odd] of every 32 columns; A takes the same order.
 #pragma once
 
 #include <cstdint>
@@ -18,24 +17,24 @@ namespace {
 
 using Bytes = Avx512Vnni::Ints;
 
-constexpr int64_t kByteStep = 64;  // values of a tile row
+constexpr int64_t kByteStep = 64;  // columns of a tile row
 constexpr int64_t kByteTile = kTileSide * kByteStep;
 
-// 128 columns of 16 rows of x: [step][4 columns][row][column] and a scale per row.
+// A chunk of 16 rows of A: [K step][4 columns][row][column], and a scale per row.
 struct ByteColumns {
   int8_t codes[2][kByteTile];
   float scale[kTileSide];
 };
 static_assert(sizeof(ByteColumns) == kPackedS8Bytes);
 
-// Values [0, count) of a chunk of x, zeros behind them.
+// A chunk of A with `count` valid values; the others are zero.
 inline void LoadChunk(const int8_t* x, int64_t count, Bytes (&to)[2]) {
   for (int64_t i = 0; i < 2; ++i)
     to[i] = Avx512Vnni::LoadBytesPartial(x + i * kByteStep,
                                          Max(0, Min(count - i * kByteStep, kByteStep)));
 }
 
-// Puts a chunk of x into the order of unpacked codes.
+// Reorders a chunk of A to the order of unpacked 4-bit values.
 inline void OrderAsCodes(Bytes (&chunk)[2]) {
   const Bytes even = Avx512Vnni::EvenBytes(chunk[0], chunk[1]);
   const Bytes odd = Avx512Vnni::OddBytes(chunk[0], chunk[1]);
@@ -48,7 +47,7 @@ inline void LoadInOrder(const int8_t* x, int64_t count, Element w_type, Bytes (&
   if (w_type == Element::kU4) OrderAsCodes(to);
 }
 
-// Packs 16 rows of activations, fewer: zeros for the rest, as ByteColumns.
+// Packs 16 rows of A as ByteColumns; missing rows are zero.
 inline void PackBytes(const PackTask& t) {
   auto* to = static_cast<ByteColumns*>(t.packed);
   for (int64_t at = 0; at < t.k; at += kChunkK, ++to) {
@@ -70,7 +69,7 @@ inline void PackBytes(const PackTask& t) {
   }
 }
 
-// A chunk of packed codes less their zeros.
+// A chunk of 4-bit values minus their zero points.
 inline void UnpackChunk(Bytes packed, Bytes zeros, Bytes (&to)[2]) {
   const Bytes low = Avx512Vnni::SubBytes(Avx512Vnni::LowNibbles(packed), zeros);
   const Bytes high = Avx512Vnni::SubBytes(Avx512Vnni::HighNibbles(packed), zeros);

@@ -1,10 +1,10 @@
-// Blocks of tiles: kM × kN tiles of sums in registers, four at most, to which one step along the
-// common dimension adds kM tiles of A times kN tiles of B.
+// Register blocks of AMX tiles: kM × kN accumulator tiles, at most four. A K step adds kM tiles of
+// operand A times kN tiles of operand B.
 //
-//   tiles 0–3  sums, kN of each row of A     4, 5  A, in turn     6, 7  B
+// tmm0–3  accumulators, kN per row of A tiles     tmm4, 5  A, alternating     tmm6, 7  B
 //
-// Four independent chains hide the latency of a tile product (52 cycles, one started every 16), and
-// 2 × 2 loads four tiles for four products, which the L1 can do in half their time.
+// Four independent accumulators hide the latency of a tile product (52 cycles, one issued per 16).
+// 2×2 loads four tiles per four products, which the L1 serves in half their time.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@
 namespace latte::cpu {
 namespace {
 
-constexpr int64_t kStep = 32;                      // bf16 of a row of a tile
-constexpr int64_t kTilePairs = kTileSide * kStep;  // bf16 of a tile
+constexpr int64_t kStep = 32;                      // bf16 values of a tile row
+constexpr int64_t kTilePairs = kTileSide * kStep;  // bf16 values of a tile
 constexpr int64_t kTileSums = kTileSide * kTileSide;
 
 // A tile in memory.
@@ -40,8 +40,7 @@ inline void ZeroSums() {
   ForEachIndex<kM * kN>([](auto i) { Amx::ZeroTile<i.value>(); });
 }
 
-// at(i, j): where the sums of row i and column j of the block lie; row_bytes: from one row of a
-// tile to the next.
+// at(i, j): memory of accumulator (i, j); row_bytes: stride of tile rows.
 template <int64_t kM, int64_t kN, class At>
 inline void LoadSums(const At& at, int64_t row_bytes = kTileRowBytes) {
   ForEachIndex<kM * kN>(
@@ -53,7 +52,7 @@ inline void StoreSums(const At& at, int64_t row_bytes = kTileRowBytes) {
       [&](auto i) { Amx::StoreTile<i.value>(at(i.value / kN, i.value % kN), row_bytes); });
 }
 
-// What a step adds.
+// Tile products of a K step.
 struct DotPairs {
   template <int kC, int kA, int kB>
   static void Add() {
@@ -73,7 +72,7 @@ struct DotUnsignedBytes {
   }
 };
 
-// a(i), b(j): tiles of this step.
+// a(i), b(j): operand tiles of this K step.
 template <int64_t kM, int64_t kN, class Dot = DotPairs, class A, class B>
 inline void AddStep(const A& a, const B& b) {
   ForEachIndex<kN>([&](auto j) {

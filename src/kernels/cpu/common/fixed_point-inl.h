@@ -1,4 +1,4 @@
-// Floats as integers below the largest of them.
+// f32 to fixed point: powers of two that scale values to integers of kBits bits.
 #pragma once
 
 #include <cstdint>
@@ -8,14 +8,14 @@
 namespace latte::cpu {
 namespace {
 
-// What numbers up to `largest` are multiplied by to have `kBits` bits and a sign, and its inverse:
-// powers of two. Beside NaN or infinity the latter is NaN.
+// from_float: power of two that scales values up to `largest` to kBits bits and a sign; to_float: its
+// inverse, or NaN if `largest` is NaN or infinity.
 struct FixedPoint {
   float from_float, to_float;
 };
 template <int kBits>
 FixedPoint FixedPointOf(float largest) {
-  constexpr uint32_t kLeast = 30;  // below, what is multiplied by would overflow
+  constexpr uint32_t kLeast = 30;  // below, from_float would overflow
   constexpr uint32_t kSum = 254, kExponent = 127 + kBits;
   const uint32_t exponent = __builtin_bit_cast(uint32_t, largest) >> 23;
   const uint32_t at_least = exponent < kLeast ? kLeast : exponent;

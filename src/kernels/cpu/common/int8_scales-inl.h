@@ -1,12 +1,12 @@
-// Scales and zeros of weights of a byte or less beside activations of 8 bits, and the sum that they
-// enter: lanes of f32 are rows of W.
+// Scales of int8 A × int8 or 4-bit B, and the order of f32 sums of all int8 kernels:
 //
-//   y += x_scale · Σ over the runs of a chunk: w_scale · I        I: exact integer sum of a run
+// C += a_scale · Σ over the scale groups of a chunk: b_scale · I        I: exact integer sum
 //
-// A chunk is 128 columns, of which x has one scale; a run is a chunk or, where a 4-bit weight has
-// more scales, 32 columns. Chunks in order, in a chunk runs in order, the first times its scale,
-// the others added by fused multiply-adds; then times the scale of x, added likewise. Where a row
-// of W has one scale it multiplies the finished sum.
+// A chunk is 128 columns, for which A has one scale. A scale group is a chunk or, for 4-bit B with
+// more scales, 32 columns. Chunks are added in order. Within a chunk the first group is multiplied
+// by its scale, the others are added by fused multiply-adds; the result is multiplied by the scale
+// of A and added likewise. If a row of B has one scale, it multiplies the finished sum. Lanes are
+// rows of B.
 #pragma once
 
 #include <cstdint>
@@ -20,26 +20,26 @@
 namespace latte::cpu {
 namespace {
 
-constexpr int64_t kChunkK = 128;    // values between two scales of x at least
-constexpr int64_t kMinGroupK = 32;  // values of a 4-bit weight that share a scale, at least
+constexpr int64_t kChunkK = 128;    // columns of a chunk; scale groups of A are multiples
+constexpr int64_t kMinGroupK = 32;  // smallest scale group of 4-bit B
 constexpr int64_t kChunkGroups = kChunkK / kMinGroupK;
 
 inline bool HasOneScale(const GemmTask& t) { return SegmentsOf(t.grid, 0, t.k).count == 1; }
-// Whether scales of W begin at chunks.
+// Whether scale groups of B begin at chunks.
 inline bool HasChunkGroups(const ScaleGrid& g) {
   return g.columns % kChunkK == 0 && g.column_begin % kChunkK == 0;
 }
 
-// total + x · Σ over the runs of a chunk: w(run) · sum(run).
+// total + x · Σ over the groups of a chunk: w(group) · sum(group).
 template <class V, bool kOneScale, int64_t kGroups, class Sum, class Scale>
 inline typename V::Vec AddScaledChunk(const Sum& sum, const Scale& w, typename V::Vec x,
                                       typename V::Vec total) {
   typename V::Vec scaled = kOneScale ? sum(0) : V::Mul(sum(0), w(0));
-  for (int64_t run = 1; run < kGroups; ++run) scaled = V::Fma(sum(run), w(run), scaled);
+  for (int64_t group = 1; group < kGroups; ++group) scaled = V::Fma(sum(group), w(group), scaled);
   return V::Fma(scaled, x, total);
 }
 
-// One value of f32 or 16 bits.
+// One f32, bf16 or f16 value.
 template <class V, class T>
 inline float ToFloatScalar(const T* p) {
   float out;
@@ -47,7 +47,7 @@ inline float ToFloatScalar(const T* p) {
   return out;
 }
 
-// Column of the grid that holds column k of the task, and its row that holds row n.
+// Column of the scale grid for column k of the task, and its row for row n.
 inline int64_t GridColumn(const ScaleGrid& g, int64_t k) {
   return (g.column_begin + k) / g.columns;
 }
@@ -55,18 +55,19 @@ inline int64_t GridRow(const ScaleGrid& g, int64_t n) {
   return g.rows == 1 ? g.row_begin + n : (g.row_begin + n) / g.rows;  // no division per row
 }
 
-// scale[run][row] of kRows rows from scales side by side; of bf16 two at a time.
+// scale[group][row] from rows of contiguous scales; bf16 scales two at a time.
 template <class V, int64_t kRows, class Row>
-[[gnu::always_inline]] inline void TransposeBf16Scales(const Row& row, int64_t runs, float* scale) {
-  for (int64_t first = 0; first < runs; first += 2 * V::kLanes)
+[[gnu::always_inline]] inline void TransposeBf16Scales(const Row& row, int64_t groups,
+                                                       float* scale) {
+  for (int64_t first = 0; first < groups; first += 2 * V::kLanes)
     for (int64_t i = 0; i < kRows; i += V::kLanes) {
       typename V::Ints pairs[V::kLanes];
       for (int64_t j = 0; j < V::kLanes; ++j)
-        pairs[j] = V::LoadBytesPartial(row(i + j) + first, 2 * (runs - first));
+        pairs[j] = V::LoadBytesPartial(row(i + j) + first, 2 * (groups - first));
       V::Transpose(pairs);
 #pragma GCC unroll 32
       for (int64_t j = 0; j < 2 * V::kLanes; ++j) {
-        if (j == runs - first) break;
+        if (j == groups - first) break;
         const typename V::Ints pair = pairs[j / 2];
         V::Store(scale + (first + j) * kRows + i,
                  j % 2 == 0 ? V::FirstOfPairs(pair) : V::SecondOfPairs(pair));
@@ -74,61 +75,61 @@ template <class V, int64_t kRows, class Row>
     }
 }
 template <class V, int64_t kRows, class Row>
-[[gnu::always_inline]] inline void TransposeScales(const Row& row, int64_t runs, float* scale) {
-  for (int64_t first = 0; first < runs; first += V::kLanes)
+[[gnu::always_inline]] inline void TransposeScales(const Row& row, int64_t groups, float* scale) {
+  for (int64_t first = 0; first < groups; first += V::kLanes)
     for (int64_t i = 0; i < kRows; i += V::kLanes) {
       typename V::Vec part[V::kLanes];
       for (int64_t j = 0; j < V::kLanes; ++j)
-        part[j] = LoadNext<V>(row(i + j) + first, runs - first);
+        part[j] = LoadNext<V>(row(i + j) + first, groups - first);
       V::Transpose(part);
 #pragma GCC unroll 16
       for (int64_t j = 0; j < V::kLanes; ++j) {
-        if (j == runs - first) break;
+        if (j == groups - first) break;
         V::Store(scale + (first + j) * kRows + i, part[j]);
       }
     }
 }
 
-// scale[run][row] of rows [row_begin, +rows) of kRows and columns [k_begin, +k) in runs of kGroup, of
-// which a chunk has 128 / kGroup; behind the last column and the last row they are some number.
+// scale[group][row] of rows [row_begin, +rows), at most kRows, and columns [k_begin, +k) in groups of
+// kGroup columns. Entries behind the last column and the last row are finite.
 template <class V, int64_t kGroup, int64_t kRows>
 void LoadGroupScales(const ScaleGrid& g, int64_t row_begin, int64_t rows, int64_t k_begin,
                      int64_t k, float* scale) {
-  const int64_t runs = (k + kGroup - 1) / kGroup;
-  const int64_t all_runs = (k + kChunkK - 1) / kChunkK * (kChunkK / kGroup);
-  for (int64_t run = runs; run < all_runs; ++run)
-    for (int64_t i = 0; i < kRows; i += V::kLanes) V::Store(scale + run * kRows + i, V::Zero());
+  const int64_t groups = (k + kGroup - 1) / kGroup;
+  const int64_t all_groups = (k + kChunkK - 1) / kChunkK * (kChunkK / kGroup);
+  for (int64_t group = groups; group < all_groups; ++group)
+    for (int64_t i = 0; i < kRows; i += V::kLanes) V::Store(scale + group * kRows + i, V::Zero());
   WithType(g.scale, g.type, [&]<class T>(const T* stored) {
     const auto row = [&](int64_t i) {
       return stored + GridRow(g, row_begin + Min(i, rows - 1)) * g.stride;
     };
     if (row(0) == row(rows - 1)) {
-      for (int64_t run = 0; run < runs; ++run) {
-        const float one = ToFloatScalar<V>(row(0) + GridColumn(g, k_begin + run * kGroup));
+      for (int64_t group = 0; group < groups; ++group) {
+        const float one = ToFloatScalar<V>(row(0) + GridColumn(g, k_begin + group * kGroup));
         for (int64_t i = 0; i < kRows; i += V::kLanes)
-          V::Store(scale + run * kRows + i, V::Set1(one));
+          V::Store(scale + group * kRows + i, V::Set1(one));
       }
-    } else if (runs == 1 && g.rows == 1 && g.stride == 1) {
+    } else if (groups == 1 && g.rows == 1 && g.stride == 1) {
       WidenRow<V>(row(0) + GridColumn(g, k_begin), rows, scale);
       for (int64_t i = rows; i < kRows; ++i) scale[i] = 0;
     } else if (g.columns == kGroup) {
       const int64_t column = GridColumn(g, k_begin);
       const auto from = [&](int64_t i) { return row(i) + column; };
       if constexpr (std::is_same_v<T, BF16>)
-        TransposeBf16Scales<V, kRows>(from, runs, scale);
+        TransposeBf16Scales<V, kRows>(from, groups, scale);
       else
-        TransposeScales<V, kRows>(from, runs, scale);
+        TransposeScales<V, kRows>(from, groups, scale);
     } else {
-      for (int64_t run = 0; run < runs; ++run) {
-        const int64_t column = GridColumn(g, k_begin + run * kGroup);
+      for (int64_t group = 0; group < groups; ++group) {
+        const int64_t column = GridColumn(g, k_begin + group * kGroup);
         for (int64_t i = 0; i < kRows; ++i)
-          scale[run * kRows + i] = ToFloatScalar<V>(row(i) + column);
+          scale[group * kRows + i] = ToFloatScalar<V>(row(i) + column);
       }
     }
   });
 }
 
-// Zeros of the four runs of a chunk of row n that begins at column k of `end`.
+// Zero points of the four groups of the chunk of row n at column k; the row has `end` columns.
 inline uint32_t ChunkZeros(const ScaleGrid& g, int64_t n, int64_t k, int64_t end) {
   const uint8_t* const zero = g.zero + GridRow(g, n) * g.zero_stride;
   uint32_t out = 0;

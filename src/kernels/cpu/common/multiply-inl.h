@@ -1,9 +1,8 @@
-// How a product multiplies: in f32, or in pairs of bf16 added in f32. Kernels are written once for
-// both.
+// Arithmetic of the GEMM kernels: f32 FMA, or bf16 pairs accumulated in f32 (vdpbf16ps). A kernel
+// is written once for both.
 //
-// A Math has: X, what activations and widened weights are stored as; Operand, kStep of them in a
-// register; Vec, a register of sums; Sum, which adds their lanes. Weights of every type become
-// operands exactly.
+// A Math has X, the type of A and of widened B; Operand, kStep values of it in a register; Vec, a
+// register of sums; Sum, which reduces the lanes. All types of B become operands exactly.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +20,7 @@ inline void SumEach(const typename V::Vec (&v)[kM][4], float (&sums)[kM][4]) {
   for (int64_t i = 0; i < kM; ++i) V::StoreSum4(sums[i], v[i][0], v[i][1], v[i][2], v[i][3]);
 }
 
-// f32. A tile that is four vectors wide has kTileRows rows; kScaledRows with a second sum for each
-// of its sums.
+// f32. kTileRows: MR of a tile of NR = 4; kScaledRows: MR with a second accumulator per output.
 template <class V>
 struct FloatMath {
   using X = float;
@@ -55,8 +53,8 @@ struct FloatMath {
   }
 };
 
-// f32 of two vectors at once, in the order of two steps of FloatMath: weights of a byte or less
-// become f32 in fewer instructions where they fill whole registers of 16 bits.
+// f32, two registers per K step, in the order of two steps of FloatMath: 8- and 4-bit weights widen in
+// fewer instructions.
 template <class V>
 struct TwinMath {
   using X = float;
@@ -101,7 +99,7 @@ struct TwinMath {
   static constexpr int64_t SecondOf(int64_t count) { return count - FirstOf(count); }
 };
 
-// Pairs of bf16.
+// bf16 pairs.
 template <class V>
 struct PairMath {
   using X = BF16;
@@ -128,7 +126,7 @@ struct PairMath {
   static U4Table TableOf(int64_t zero) { return V::PairTableOf(zero); }
   static void Store(BF16* p, Operand x) { V::StorePairs(p, x); }
   static Vec Dot(Vec sum, Operand x, Operand w) { return V::DotPairs(sum, x, w); }
-  // Two rows at once.
+  // Reduces two rows of A together.
   template <int64_t kM>
   static void Sum(const Vec (&v)[kM][4], float (&sums)[kM][4]) {
     for (int64_t i = 0; i < kM; i += 2) {
@@ -141,7 +139,7 @@ struct PairMath {
   }
 };
 
-// A row of weights read as operands; positions count values.
+// A row of B that loads operands; positions count values.
 template <class Math, class T>
 struct Weights {
   const T* p;
@@ -157,7 +155,7 @@ struct Weights<Math, U4> {
   const U4* p;
   typename Math::U4Table table;
 
-  // Of segment i; `zeros` may be null.
+  // Zero point of segment i; `zeros` may be null.
   void SetZero(const uint8_t* zeros, int64_t i) {
     table = Math::TableOf(zeros == nullptr ? kU4DefaultZero : zeros[i]);
   }

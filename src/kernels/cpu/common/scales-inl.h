@@ -1,4 +1,4 @@
-// Scales of quantised weights as kernels use them: a block of K is cut into segments of one scale.
+// Scales of 8- and 4-bit B by segments: a K block splits into segments of one scale each.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,7 @@
 namespace latte::cpu {
 namespace {
 
-// Columns [0, k) of a block: the first segment has `first` of them, others `columns`, the last what
-// is left.
+// Segments of columns [0, k): the first has `first` columns, the others `columns`, the last the rest.
 struct Segments {
   int64_t k, first, columns, count;
 };
@@ -32,19 +31,18 @@ void ForEachSegment(const Segments& s, const F& f) {
   }
 }
 
-// Scales and zeros of kRows rows of a block, kSegments at most of each.
+// Scales and zero points of kRows rows of B, at most kSegments of each.
 template <int64_t kRows, int64_t kSegments>
 struct PanelScales {
   alignas(64) float scale[kRows * kSegments];
-  const float* row[kRows];     // in `scale`; rows that share theirs point to the first one's
+  const float* row[kRows];     // in `scale`; rows that share scales share the pointer
   const uint8_t* zero[kRows];  // null: the default
 
   float* Own(int64_t i) { return scale + i * kSegments; }
   const float* Row(int64_t i) const { return row[i]; }
 };
 
-// Rows [row_begin, +rows) of the task and `count` scales of the columns from k_begin on, to rows
-// from to_row on.
+// Loads `count` scales from column k_begin of rows [row_begin, +rows) of the task to rows from to_row.
 template <class V, int64_t kRows, int64_t kSegments>
 void LoadScales(const ScaleGrid& grid, int64_t row_begin, int64_t rows, int64_t k_begin,
                 int64_t count, int64_t to_row, PanelScales<kRows, kSegments>& to) {

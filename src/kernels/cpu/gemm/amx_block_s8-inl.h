@@ -1,5 +1,5 @@
-// A block of a product of bytes on tiles: 32 rows of W × up to 4096 columns where they lie, or 1024
-// laid out in a panel, and what sums pass through.
+// Blocks of gemm_amx_s8-inl.h: 32 rows of B × up to 4096 columns in place or 1024 columns packed,
+// and the scratch of a task.
 #pragma once
 
 #include <cstdint>
@@ -16,30 +16,30 @@ namespace {
 constexpr int64_t kPackedBlockK = 1024;  // columns of a panel
 constexpr int64_t kBatchTiles = 8;       // 8 KiB of integer sums
 
-// 128 columns of one of few rows of x.
+// A chunk of a row of A for the GEMV.
 struct alignas(64) AVectorChunk {
-  int8_t codes[2][kByteStep];  // beside 4-bit weights the even ones, then the odd ones
-  int32_t start[kTileSide];  // −128 or, beside 4 bits, −8 · the sum of a lane; with zeros the sum
+  int8_t codes[2][kByteStep];  // for 4-bit B: even columns, then odd ones
+  int32_t start[kTileSide];    // −128 (4-bit: −8) · lane sum; with zero points the sum
   float scale;
 };
 
-constexpr int64_t kMaxAmxS8GemvM = 8;  // of x
+constexpr int64_t kMaxAmxS8GemvM = 8;
 
-// Integer sums of one row of x and 128 columns of 16 rows of W: [four rows of W][run][row].
+// Integer sums of a chunk of a row of A × 16 rows of B: [four rows of B][scale group][row].
 struct alignas(64) GemvGroupSums {
   int32_t sums[kTileSide / 4][kTileSide];
 };
 
 struct AmxS8Scratch {
-  alignas(64) float sums[kMaxAmxM * kMaxAmxN];               // [tile of W][tile of x][16, 16]
-  alignas(64) int8_t panel[2 * kInPlaceBlockK * kTileSide];  // [tile of W][step][16, 64]
-  alignas(64) int32_t groups[2][kBatchTiles * kTileSums];    // sums of a batch and the last one
-  alignas(64) float scale[kInPlaceBlockK / kMinGroupK * kBPanelN];  // [run][row]
-  AVectorChunk row[kInPlaceBlockK / kChunkK * kMaxAmxS8GemvM];      // [chunk][row], few rows of x
+  alignas(64) float sums[kMaxAmxM * kMaxAmxN];               // [tile of B][tile of A][16, 16]
+  alignas(64) int8_t panel[2 * kInPlaceBlockK * kTileSide];  // [tile of B][K step][16, 64]
+  alignas(64) int32_t groups[2][kBatchTiles * kTileSums];    // integer sums of two batches
+  alignas(64) float scale[kInPlaceBlockK / kMinGroupK * kBPanelN];  // [scale group][row]
+  AVectorChunk row[kInPlaceBlockK / kChunkK * kMaxAmxS8GemvM];      // [chunk][row], for the GEMV
   const GemmTask* t;
-  int64_t x_tiles, x_rows;  // rows of x in a tile: 16, or 1 in lanes
+  int64_t x_tiles, x_rows;  // rows of A per tile: 16, or 1 in the GEMV
   int64_t chunks;           // of all of K
-  // The block's operand A, in the panel or in place: bytes from one row, tile and step to the next.
+  // The block of B, packed or in place; strides of rows, tiles and K steps in bytes.
   const int8_t* a;
   int64_t a_row, a_tile, a_step;
   BlockPrefetch* ahead;
@@ -73,7 +73,7 @@ inline void PackBChunk(const GemmTask& t, int64_t n, int64_t k, int64_t count, i
   Avx512Vnni::StoreBytes(to + kByteTile, chunk[1]);
 }
 
-// Lays a block of W out in the panel; rows behind the last are zero.
+// Packs a block of B; missing rows are zero.
 inline void PackBPanel(AmxS8Scratch& s, const BBlock& block) {
   const GemmTask& t = *s.t;
   for (int64_t i = 0; i < kBPanelN; ++i) {
@@ -94,7 +94,7 @@ inline void PackBPanel(AmxS8Scratch& s, const BBlock& block) {
   s.a_step = kByteTile;
 }
 
-// Whether rows can be operand A where they lie: nothing behind the last one's end may be read.
+// Whether tiles can load the block in place: nothing behind the last row may be read.
 inline bool StaysInPlace(const AmxS8Scratch& s, const BBlock& block) {
   return s.t->w_type == Element::kI8 && s.x_tiles <= 2 && block.rows == kBPanelN &&
          (block.end - block.begin) % kChunkK == 0;

@@ -1,4 +1,5 @@
-// Operands of products of bf16 on tiles: panels of W as bf16, and packed activations.
+// Packing for gemm_amx_bf16-inl.h: panels of B as bf16 tiles, A as transposed pairs. fp8 B and its
+// A take columns in the order of amx_fp8-inl.h.
 #pragma once
 
 #include <cstdint>
@@ -13,21 +14,21 @@
 namespace latte::cpu {
 namespace {
 
-constexpr int64_t kPanelSteps = 8;  // of K
+constexpr int64_t kPanelSteps = 8;  // K steps of a panel
 constexpr int64_t kPanelColumns = kPanelSteps * kStep;
 
-// Rows of W that a call works on: every `step`-th row of a task, from the one at `first` on.
+// The rows of B of a pass: every `step`-th row of a task from row `first`.
 template <class T>
 struct BRows {
   const T* w;
-  int64_t stride;  // elements from one to the next
+  int64_t stride;  // elements from one of them to the next
   int64_t count;
   int64_t first, step;
 
   int64_t OutputOf(int64_t row) const { return first + row * step; }
 };
 
-// Columns that are brought together: steps behind the last column are of zeros.
+// Columns that are packed together; K steps behind the last column are zero.
 template <class T>
 constexpr int64_t kUnit = kStep;
 template <>
@@ -38,8 +39,8 @@ constexpr int64_t StepsTo(int64_t column) {
   return RoundUp(column, kUnit<T>) / kStep;
 }
 
-// Whole steps from column `at` on as bf16, kTilePairs between them; returns the first column that
-// is left. What has to be widened leaves the core time to ask for the panel after the next.
+// Stores whole K steps from column `at` as bf16, kTilePairs apart; returns the first column that is
+// left. Types that need widening also prefetch the panel after the next.
 inline int64_t WidenSteps(const BF16* row, int64_t at, int64_t end, BF16* to) {
   for (; at + kStep <= end; at += kStep, to += kTilePairs)
     Amx::StorePairs(to, Amx::LoadPairs(row + at));
@@ -77,7 +78,7 @@ inline int64_t WidenSteps(const F8* row, const AmxF8::Constants& c, int64_t at, 
   return at;
 }
 
-// The columns that WidenSteps leaves; zeros behind the row's end.
+// The columns that WidenSteps leaves, padded with zeros.
 template <class T>
 inline void WidenRest(const T* row, int64_t at, int64_t end, int64_t k, BF16* to) {
   for (; at < end; at += kStep, to += kTilePairs) {
@@ -87,7 +88,7 @@ inline void WidenRest(const T* row, int64_t at, int64_t end, int64_t k, BF16* to
   }
 }
 
-// Of e4m3 ones behind the row's end, beside which activations are zero.
+// e4m3 rows are padded with ones, a normal value; A is zero there.
 inline void WidenRest(const F8* row, int64_t at, int64_t end, int64_t k, BF16* to) {
   const AmxF8::Constants constants = AmxF8::MakeConstants();
   for (; at < end; at += kF8Block, to += kF8Steps * kTilePairs) {
@@ -103,14 +104,14 @@ inline auto WidenerOf(const T* w) {
   return Amx::WidenerOf(w);
 }
 
-// A block of columns of some tiles of W, side by side: [tile][step][16, 32].
+// A packed panel, [tile][K step][16, 32].
 template <class T>
 struct WeightPanel {
   const BRows<T>* w;
   int64_t w_tile, begin, end;  // columns
   BF16* data;
 
-  // Brings rows [first, last) here; zeros where there are none.
+  // Packs rows [first, last); missing rows are zero.
   void Fill(int64_t first, int64_t last, int64_t k) const {
     if constexpr (sizeof(T) == 1) {
       const auto widener = WidenerOf(w->w);
@@ -139,21 +140,21 @@ struct WeightPanel {
   }
 };
 
-// Columns [at, at + 32) of row i of 16, zeros where there are none.
+// Columns [at, at + 32) of row i of A; zero where A ends.
 inline Amx::Words WordsAt(const PackTask& t, int64_t i, int64_t at) {
   const auto* const x = static_cast<const BF16*>(t.x);
   if (i >= t.rows || at >= t.k) return Amx::WordsOf(Amx::LoadPairsPartial(x, 0));
   return Amx::WordsOf(LoadPairsOf<Amx>(x + i * t.x_stride, at, t.k));
 }
 
-// Turns 16 rows of a step and stores them.
+// Transposes 16 rows of a K step and stores them.
 inline void PackStep(const PackTask& t, int64_t step, Amx::Words (&words)[kTileSide]) {
   Amx::Transpose(words);
   for (int64_t i = 0; i < kTileSide; ++i)
     Amx::StoreWords(static_cast<BF16*>(t.packed) + step * kTilePairs + i * kStep, words[i]);
 }
 
-// Beside fp8 weights: steps in the order of amx_fp8-inl.h.
+// For fp8 B: columns in the order of amx_fp8-inl.h.
 inline void PackAForFp8(const PackTask& t) {
   for (int64_t at = 0; at < t.k; at += kF8Block) {
     Amx::Words words[kF8Steps][kTileSide];
@@ -167,7 +168,7 @@ inline void PackAForFp8(const PackTask& t) {
   }
 }
 
-// Packs 16 rows of activations (fewer: zeros for the rest) as B: [step][pair][row].
+// Packs 16 rows of A as [K step][pair][row]; missing rows are zero.
 inline void PackABf16Amx(const PackTask& t) {
   if (t.w_type == Element::kF8) return PackAForFp8(t);
   for (int64_t at = 0; at < t.k; at += kStep) {

@@ -1,5 +1,5 @@
-// Blocks of a weight of one byte or less: 32 outputs × some columns, in which order a task takes
-// them, and how memory is asked for the one after.
+// Blocks of 8- and 4-bit B for AMX: 32 rows × some columns, the order in which a task walks them,
+// and the prefetch of the next one.
 #pragma once
 
 #include <cstdint>
@@ -11,23 +11,23 @@
 namespace latte::cpu {
 namespace {
 
-constexpr int64_t kInPlaceBlockK = 4096;  // columns that are multiplied where they lie
+constexpr int64_t kInPlaceBlockK = 4096;  // columns of a block in place
 constexpr int64_t kBPanelN = 2 * kTileSide;
 
-// 32 outputs from `output` on and columns [begin, end) of a task.
+// 32 rows of B from `output`, columns [begin, end).
 struct BBlock {
   int64_t output, rows, begin, end;
 
   int64_t chunks() const { return (end - begin + kChunkK - 1) / kChunkK; }
 };
 
-// What a block reads, asked for in parts.
+// Prefetches the weights and scales of the next block in parts.
 struct BlockPrefetch {
   BurstPrefetch weights, scales;
-  const GemmTask* task = nullptr;             // null: there is none
-  BBlock block = {};                          // of it, the next one
-  int64_t weight_lines = 0, scale_lines = 0;  // of a part
-  int64_t chunks = 0;  // of 128 columns that are worked on while they are asked for
+  const GemmTask* task = nullptr;             // of the next block; null: none
+  BBlock block = {};                          // the next one
+  int64_t weight_lines = 0, scale_lines = 0;  // per part
+  int64_t chunks = 0;                         // chunks that are multiplied meanwhile
 
   void SetParts(int64_t parts) {
     weight_lines = weights.lines() / parts + 1;
@@ -39,13 +39,13 @@ struct BlockPrefetch {
   }
 };
 
-constexpr int64_t ValuesOf(Element w_type) { return w_type == Element::kU4 ? 2 : 1; }  // of a byte
+constexpr int64_t ValuesOf(Element w_type) { return w_type == Element::kU4 ? 2 : 1; }  // per byte
 
 inline const char* WeightAt(const GemmTask& t, int64_t output, int64_t k) {
   return static_cast<const char*>(t.w) + output * t.w_stride + k / ValuesOf(t.w_type);
 }
 
-// `bytes` of each of `rows` rows. Short ones that lie side by side are asked for page by page.
+// `bytes` of each of `rows` rows; short contiguous rows by pages.
 inline BurstPrefetch BurstsOf(const char* first, int64_t stride, int64_t bytes, int64_t rows) {
   const int64_t all = rows > 0 ? (rows - 1) * stride + bytes : 0;
   if (stride >= kPage || 2 * bytes < stride) return {first, stride, bytes, rows};
@@ -70,9 +70,9 @@ inline BurstPrefetch ScaleBursts(const GemmTask& t, const BBlock& block) {
                   g.stride * size, columns * size, rows);
 }
 
-// The blocks of a task: along K first for few rows of x, whose sums stay near; along the outputs
-// first for many, so that x stays near. Memory is asked for a block or, where rows are short, for
-// all blocks of some outputs together; with by_row the kernel asks for weights itself.
+// The blocks of a task: along K first for small M, where the sums stay in the L1; along N first for
+// large M, where A stays in the L2. Prefetches cover one block or, if rows are short, all blocks of the
+// same rows; with by_row the kernel prefetches weights itself.
 struct BBlocks {
   int64_t n, k;
   bool k_first, short_rows, by_row;
@@ -87,7 +87,7 @@ struct BBlocks {
     const int64_t begin = (k_first ? i % across() : i / down()) * columns;
     return {output, Min(kBPanelN, n - output), begin, Min(begin + columns, k)};
   }
-  // Those that are asked for with block i, their first.
+  // The blocks that are prefetched with block i, the first of them.
   BBlock Together(int64_t i) const {
     BBlock out = At(i);
     if (together() > 1) out.end = k;
@@ -102,8 +102,8 @@ inline BlockPrefetch PrefetchOf(const GemmTask& t, const BBlock& block, bool by_
   return ahead;
 }
 
-// Begins to ask for what is worked on after block i, which may be the next task's; blocks_of(t) are
-// those of another task.
+// Prefetch of the block after block i, which may belong to the next task; blocks_of(t): the blocks of
+// that task.
 template <class BlocksOf>
 inline BlockPrefetch NextPrefetchOf(const GemmTask& task, const BBlocks& blocks, int64_t i,
                                     const BlocksOf& blocks_of) {
@@ -120,7 +120,7 @@ inline BlockPrefetch NextPrefetchOf(const GemmTask& task, const BBlocks& blocks,
   return ahead;
 }
 
-// multiply(block) for all blocks of a task; `ahead` asks for the ones after.
+// Calls multiply(block) for all blocks of a task; `ahead` prefetches the next block.
 template <class BlocksOf, class Multiply>
 inline void ForEachBlock(const GemmTask& t, const BlocksOf& blocks_of, BlockPrefetch& ahead,
                          const Multiply& multiply) {

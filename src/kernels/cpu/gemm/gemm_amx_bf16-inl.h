@@ -1,29 +1,20 @@
-// linear on tiles: bf16 weights as they are mapped, or fp8 and int8 ones with scales, times
-// activations in bf16.
+// bf16 A × bf16, fp8 or int8 B, tiles of 16×16×32, tdpbf16ps, any M, AMX.
 //
-//   Yᵀ[16 outputs × 16 rows of x] += W[16 outputs × 32] · Xᵀ[32 × 16 rows of x]
-//
-// Work      rows of W are the A operand. Activations are packed in pairs once per call
-//           (PackABf16Amx) and shared by all tasks; one row of them needs no packing.
-//           Up to 32 rows of x, bf16: W is read in place, sums stay in registers along all of K.
-//           Else panels of 64 or 32 rows and 256 columns of W are brought side by side as bf16
-//           (32 KiB, in the L1) while rows of x pass; in place, rows a power of two apart would
-//           push each other out. Sums wait in scratch. Blocks of four tiles of W and one of x read
-//           one packed tile from the L2 per four products; 2 × 2 would read two.
-//           Few rows of x wait for memory alone, of which a core follows one stream per page: rows
-//           of a tile are then chosen a page apart.
-// Roofline  one row of x: 2 FLOP per weight, bound by memory. Every weight tile (1 KiB) takes 16
-//           cycles per 16 rows of x, so memory is the floor up to about 200 rows.
-// Order     steps of 32 along K, each added to the sum in f32 by one instruction; blocks of K
-//           change nothing, since sums are stored as they are. With scales: sums of a segment of
-//           one scale, cut at multiples of 256, times the scale, added in order. The bias is added
-//           last. A last step that is not whole is filled up with zeros.
-//           Beside e4m3 weights columns are taken in the order of amx_fp8-inl.h, and one or two
-//           rows of x by gemm_amx_fp8_gemv-inl.h.
-// Limits    K > 0; bf16 weights without scales, others with scales that change at multiples of 32,
-//           of e4m3 at multiples of 128, or are one along K.
-//           Up to kMaxAmxM rows of x and kMaxAmxN outputs per task. Scratch 1
-//           MiB, of which rows and outputs decide what is touched.
+// Packing   AMX operand A is B (weights), operand B is Aᵀ: Cᵀ[16×16] += B[16×32] · Aᵀ[32×16]. A is
+//           packed once per call (PackABf16Amx); M = 1 needs no packing. M ≤ 32 with bf16 B: B is
+//           read in place. Else panels of 64 rows (M ≤ 32: 32) × 256 columns of B are packed as
+//           bf16 (32 KiB, in the L1), because rows a power of two apart would share L1 sets.
+// Blocking  M ≤ 32 in place: 2×2 tiles over all of K. Else 4 tiles of B × 1 tile of A, one L2 load
+//           per four products; sums wait in scratch between K blocks of 256 columns. M ≤ 32 reads
+//           rows of B that are a page apart (SpreadOf), one hardware prefetch stream each.
+// Scales    With scales: the sums of a segment of one scale (cut at multiples of 256) times the
+//           scale.
+// Epilogue  A 16×16 transpose into C; the bias last.
+// Order     K steps of 32, each added in f32 by one instruction; segments in order. fp8 B takes
+//           columns in the order of amx_fp8-inl.h; M ≤ 2 uses gemm_amx_fp8_gemv-inl.h, with the
+//           same bits.
+// Limits    K > 0; scale groups begin at multiples of 32 (e4m3: 128) or span K; M ≤ kMaxAmxM and N
+//           ≤ kMaxAmxN per task; scratch 1 MiB.
 #pragma once
 
 #include <cstdint>
@@ -41,24 +32,24 @@
 namespace latte::cpu {
 namespace {
 
-constexpr int64_t kPanelTiles = 4;        // of W
-constexpr int64_t kSmallMPanelTiles = 2;  // for few rows of x: no more pages than a core follows
+constexpr int64_t kPanelTiles = 4;        // tiles of B
+constexpr int64_t kSmallMPanelTiles = 2;  // for small M: one hardware prefetch stream per row
 constexpr int64_t kAmxPanelN = kPanelTiles * kTileSide;
 constexpr int64_t kPanelSegments = kPanelSteps + 1;
-constexpr int64_t kSmallMTiles = 2;  // of x
+constexpr int64_t kSmallMTiles = 2;  // tiles along M
 
 struct AmxBf16Scratch {
   alignas(64) float sums[kMaxAmxM * kMaxAmxN];                     // at Sums()
-  alignas(64) BF16 panel[kPanelTiles * kPanelSteps * kTilePairs];  // [tile of W][step][16, 32]
-  alignas(64) BF16 w_tail[2 * kTilePairs];                         // last step of two tiles of W
-  alignas(64) BF16 x_tail[kStep];                                  // and of a single row of x
+  alignas(64) BF16 panel[kPanelTiles * kPanelSteps * kTilePairs];  // [tile of B][K step][16, 32]
+  alignas(64) BF16 w_tail[2 * kTilePairs];                         // last K step of two tiles of B
+  alignas(64) BF16 x_tail[kStep];                                  // and of A if M = 1
   alignas(64) float segment[kPanelTiles * kTileSums];              // sums under one scale
   alignas(64) float scale[kPanelSegments * kAmxPanelN];            // [segment][row of the panel]
-  const BF16* x;                      // packed: [tile][step][16 pairs][16 rows]; or a single row
-  int64_t x_tile, x_step, x_line;     // elements from one tile, step and pair of x to the next
-  int64_t x_tiles, x_rows, steps, k;  // rows of a tile; steps of K, the last perhaps not whole
+  const BF16* x;                      // packed: [tile][K step][16 pairs][16 rows]; M = 1: in place
+  int64_t x_tile, x_step, x_line;     // strides of tiles, K steps and pairs, in elements
+  int64_t x_tiles, x_rows, steps, k;  // rows of a tile; K steps, the last may be partial
 
-  // What a panel and a tile of x need lies side by side; of a single row of x, a tile's sums do.
+  // The tiles of a panel and a tile of A are contiguous.
   float* Sums(int64_t w_tile, int64_t x_tile_index) {
     const int64_t block = w_tile / kPanelTiles * x_tiles + x_tile_index;
     return sums + (block * kPanelTiles + w_tile % kPanelTiles) * kTileSums;
@@ -70,7 +61,7 @@ struct AmxBf16Scratch {
   }
 };
 
-// One tile of sums per 16 outputs and 16 rows of x: `rows` outputs, x_rows rows.
+// Tiles of sums for `rows` rows of B × x_rows rows of A.
 inline TileShapes GemmTileShapes(int64_t rows, int64_t x_rows) {
   TileShapes out;
   for (int i = 0; i < 4; ++i) {
@@ -82,7 +73,7 @@ inline TileShapes GemmTileShapes(int64_t rows, int64_t x_rows) {
   return out;
 }
 
-// Rows of W of a last step that is not whole, with zeros behind them.
+// Copies a partial last K step of rows of B, padded with zeros.
 inline void CopyWeightTail(AmxBf16Scratch& s, const BRows<BF16>& w, int64_t w_tile, int64_t tiles) {
   const int64_t at = s.k / kStep * kStep;
   if (at == s.k) return;
@@ -91,7 +82,7 @@ inline void CopyWeightTail(AmxBf16Scratch& s, const BRows<BF16>& w, int64_t w_ti
     Amx::StorePairs(s.w_tail + i * kStep, LoadPairsOf<Amx>(w.w + (first + i) * w.stride, at, s.k));
 }
 
-// kM tiles of W in place with few rows of x: all of K at once.
+// kM tiles of B in place × kN tiles of A, over all of K.
 template <int64_t kM, int64_t kN>
 inline void TileAmxBf16InPlace(AmxBf16Scratch& s, const BRows<BF16>& w, int64_t w_tile) {
   const int64_t row_bytes = w.stride * static_cast<int64_t>(sizeof(BF16));
@@ -109,7 +100,7 @@ inline void TileAmxBf16InPlace(AmxBf16Scratch& s, const BRows<BF16>& w, int64_t 
   StoreSums<kM, kN>([&](int64_t i, int64_t j) { return s.Sums(w_tile + i, j); }, s.SumsRowBytes());
 }
 
-// Tiles [first, first + count) of W with up to 32 rows of x.
+// Tiles [first, first + count) of B, M ≤ 32.
 inline void GemmAmxBf16InPlace(AmxBf16Scratch& s, const BRows<BF16>& w, int64_t first,
                                int64_t count) {
   ForEachRun<2>(count, [&](int64_t at, auto tiles) {
@@ -122,7 +113,7 @@ inline void GemmAmxBf16InPlace(AmxBf16Scratch& s, const BRows<BF16>& w, int64_t 
   });
 }
 
-// The scales of the panel's rows, kM tiles of them, and the segments of its columns.
+// Loads the scales of kM tiles of a panel; returns the segments of its columns.
 template <int64_t kM, class T>
 inline Segments LoadPanelScales(AmxBf16Scratch& s, const ScaleGrid& grid,
                                 const WeightPanel<T>& panel) {
@@ -145,7 +136,7 @@ inline Segments LoadPanelScales(AmxBf16Scratch& s, const ScaleGrid& grid,
         Amx::Store(s.scale + j * kAmxPanelN + i * kTileSide, Amx::Set1(values[j]));
     return segments;
   }
-  int64_t until = 0;  // outputs before this one have the scales in `values`
+  int64_t until = 0;  // rows of B before this one have the scales in `values`
   for (int64_t i = 0; i < kM * kTileSide; ++i) {
     const int64_t output = panel.w->OutputOf(Min(panel.w_tile * kTileSide + i, panel.w->count - 1));
     if (output >= until) {
@@ -158,7 +149,7 @@ inline Segments LoadPanelScales(AmxBf16Scratch& s, const ScaleGrid& grid,
   return segments;
 }
 
-// Steps [begin, end) of the panel times a tile of x; after(step) is called behind each.
+// K steps [begin, end) of a panel times a tile of A; calls after(step) after each.
 template <int64_t kM, class T, class After>
 inline void AddPanelSteps(const AmxBf16Scratch& s, const WeightPanel<T>& panel, int64_t x_tile,
                           int64_t begin, int64_t end, const After& after) {
@@ -169,7 +160,7 @@ inline void AddPanelSteps(const AmxBf16Scratch& s, const WeightPanel<T>& panel, 
   }
 }
 
-// Sums that go on from block to block.
+// Adds a K block without scales; sums continue from block to block.
 template <int64_t kM, class T, class After>
 inline void AddPanel(AmxBf16Scratch& s, const WeightPanel<T>& panel, int64_t x_tile,
                      const After& after) {
@@ -182,8 +173,8 @@ inline void AddPanel(AmxBf16Scratch& s, const WeightPanel<T>& panel, int64_t x_t
   StoreSums<kM, 1>(sums, s.SumsRowBytes());
 }
 
-// sums (+)= segment · scale, of a tile; scales of its 16 rows. Fused, or of one row of x the
-// compiler could choose otherwise than of several.
+// sums (+)= segment · scale for a tile; one scale per row. Always a fused multiply-add, so that M = 1
+// gives the same bits.
 inline void AddScaled(const float* segment, const float* scale, int64_t x_rows, bool first,
                       float* sums) {
   const auto add = [first](float* to, Amx::Vec x, Amx::Vec factor) {
@@ -194,7 +185,7 @@ inline void AddScaled(const float* segment, const float* scale, int64_t x_rows, 
     add(sums + i * kTileSide, Amx::Load(segment + i * kTileSide), Amx::Set1(scale[i]));
 }
 
-// Likewise with scales: a segment at a time.
+// Adds a K block with scales, segment by segment.
 template <int64_t kM, class T, class After>
 inline void AddScaledPanel(AmxBf16Scratch& s, const WeightPanel<T>& panel, const Segments& segments,
                            int64_t x_tile, const After& after) {
@@ -210,7 +201,7 @@ inline void AddScaledPanel(AmxBf16Scratch& s, const WeightPanel<T>& panel, const
   });
 }
 
-// kM tiles of W, all rows of x.
+// kM tiles of B times all of A.
 template <int64_t kM, class T, class After>
 inline void MultiplyPanel(AmxBf16Scratch& s, const ScaleGrid& grid, const WeightPanel<T>& panel,
                           const After& after) {
@@ -222,8 +213,7 @@ inline void MultiplyPanel(AmxBf16Scratch& s, const ScaleGrid& grid, const Weight
   for (int64_t x = 0; x < s.x_tiles; ++x) AddScaledPanel<kM>(s, panel, segments, x, after);
 }
 
-// Few rows of x: W is read from end to end, and a panel filled while the one before is multiplied,
-// which leaves the core idle otherwise.
+// M ≤ 32 with fp8 or int8 B: packs a panel while the tile unit multiplies the previous one.
 template <int64_t kM, class T>
 inline void StreamPanels(AmxBf16Scratch& s, const ScaleGrid& grid, const BRows<T>& w,
                          int64_t w_tile) {
@@ -246,11 +236,11 @@ inline void StreamPanels(AmxBf16Scratch& s, const ScaleGrid& grid, const BRows<T
   }
 }
 
-// Asks for the lines of a panel, a few at a time.
+// Prefetches the lines of the next panel, a few per K step.
 template <class T>
 struct AmxPanelPrefetch {
   const WeightPanel<T>* panel;
-  int64_t row, last;  // of W
+  int64_t row, last;  // of B
   int64_t at;         // column
 
   void PrefetchNext(int64_t lines) {
@@ -265,7 +255,7 @@ struct AmxPanelPrefetch {
   }
 };
 
-// Many: x and sums stay in the L2, and memory is asked for the next panel.
+// M > 32: A and the sums stay in the L2; the next panel is prefetched.
 template <class T>
 inline void GemmAmxBf16LargeM(AmxBf16Scratch& s, const ScaleGrid& grid, const BRows<T>& w) {
   const int64_t tiles = (w.count + kTileSide - 1) / kTileSide;
@@ -300,13 +290,13 @@ inline void MultiplyBRows(AmxBf16Scratch& s, const GemmTask& t, const BRows<BF16
     const TileScope scope{GemmTileShapes(kTileSide, s.x_rows)};
     GemmAmxBf16InPlace(s, w, 0, whole);
   }
-  if (rest > 0) {  // nothing behind the last row of W may be read
+  if (rest > 0) {  // nothing behind the last row of B may be read
     const TileScope scope{GemmTileShapes(rest, s.x_rows)};
     GemmAmxBf16InPlace(s, w, whole, 1);
   }
 }
 
-// Sums of a tile and a row of x.
+// Stores the sums of a tile for one row of A.
 template <class T>
 inline void StoreOutputs(const GemmTask& t, const BRows<T>& w, Amx::Vec sums, int64_t w_tile,
                          int64_t row) {
@@ -326,7 +316,7 @@ inline void StoreOutputs(const GemmTask& t, const BRows<T>& w, Amx::Vec sums, in
   }
 }
 
-// Sums [16 outputs, 16 rows of x] of a tile and the rows of x from `row` on.
+// Stores the sums [16 rows of B, 16 rows of A] of a tile for the rows of A from `row`.
 template <class T>
 inline void StoreTransposed(const GemmTask& t, const BRows<T>& w, const float* sums, int64_t w_tile,
                             int64_t row) {
@@ -361,7 +351,7 @@ inline void GemmAmxBf16Of(AmxBf16Scratch& s, const GemmTask& t) {
                           i, spread});
 }
 
-// Requires: x is bf16; w bf16 without scales, or 8 bits with them; t.packed unless m is 1.
+// Requires: A is bf16; B is bf16 without scales, or fp8 or int8 with scales; t.packed unless M = 1.
 [[gnu::noinline]] inline void GemmAmxBf16Tiles(const GemmTask& t) {
   auto& s = InScratch<AmxBf16Scratch>(t.scratch);
   s.k = t.k;
@@ -379,7 +369,7 @@ inline void GemmAmxBf16Of(AmxBf16Scratch& s, const GemmTask& t) {
   GemmAmxBf16Of<F8Fnuz>(s, t);
 }
 
-// Likewise.
+// As GemmAmxBf16Tiles; M ≤ 2 with fp8 B takes the GEMV.
 inline void GemmAmxBf16(const GemmTask& t) {
   if (t.w_type != Element::kF8) return GemmAmxBf16Tiles(t);
   const FlushScope scope;

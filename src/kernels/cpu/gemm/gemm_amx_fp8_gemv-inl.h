@@ -1,15 +1,14 @@
-// One or two rows of x times fp8 weights with scales, bit for bit what gemm_amx_bf16-inl.h adds for
-// more of them.
+// bf16 A × e4m3 B, micro-kernel M×4×256, vdpbf16ps, M ≤ 2, AVX512_BF16 + GFNI; same bits as tiles.
 //
-// Work      32 outputs × up to 8192 columns are a block, four outputs × 256 columns a step: 32
-//           codes of each of two blocks of 128 are one vector, widened to 64 bf16 by two affine
-//           transformations of their bits, and a dot product of pairs adds them to 16 chains
-//           (amx_fp8-inl.h). W is read once, where it lies; what the next four outputs read is
-//           asked for meanwhile.
-// Roofline  memory. A line of W costs about 4 ns in the core, 17 vector instructions, where to lay
-//           it out for a tile that has one row to multiply takes 8.
-// Order     as in gemm_amx_bf16-inl.h.
-// Limits    as there; m ≤ kMaxFp8GemvM.
+// Packing   None; B is read in place once. 32 values of each of two blocks of 128 columns form one
+//           register, widened to 64 bf16 by two affine bit transformations (amx_fp8-inl.h).
+// Blocking  Blocks of 32 rows of B × up to 8192 columns, K steps of 256 columns × 4 rows of B; a
+//           dot product adds to 16 chains.
+// Prefetch  Each K step prefetches the lines of the four rows that follow. Rows of a group are in
+//           different pages, one hardware prefetch stream each.
+// Epilogue  C = sums + bias.
+// Order     that of gemm_amx_bf16-inl.h.
+// Limits    as gemm_amx_bf16-inl.h; M ≤ kMaxFp8GemvM.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +20,7 @@
 namespace latte::cpu {
 namespace {
 
-constexpr int64_t kMaxFp8GemvM = 2;  // of x; more cost more than on tiles
+constexpr int64_t kMaxFp8GemvM = 2;  // above, tiles are faster
 constexpr int64_t kFp8StepK = 2 * kF8Block;
 constexpr int64_t kFp8Nr = 4;
 constexpr int64_t kFp8BlockK = 8192;
@@ -29,22 +28,23 @@ constexpr int64_t kFp8BlockSteps = kFp8BlockK / kFp8StepK;
 
 struct Fp8GemvScratch {
   alignas(64) float sums[kMaxFp8GemvM][kMaxAmxN];
-  alignas(64) float scale[2 * kFp8BlockSteps * kBPanelN];  // [128 columns][group][output]
-  alignas(64) BF16 x_tail[kMaxFp8GemvM][kFp8StepK];        // behind the last whole step, then zeros
-  alignas(64) F8 w_tail[kFp8Nr][kFp8StepK];                // likewise, then ones
-  int64_t segments[kFp8BlockSteps];                        // of each step: 1 or 2
+  alignas(64) float scale[2 * kFp8BlockSteps * kBPanelN];  // [128 columns][group][row]
+  alignas(
+      64) BF16 x_tail[kMaxFp8GemvM][kFp8StepK];  // behind the last whole K step, padded with zeros
+  alignas(64) F8 w_tail[kFp8Nr][kFp8StepK];      // the same, padded with ones
+  int64_t segments[kFp8BlockSteps];              // of each K step: 1 or 2
   const GemmTask* t;
 
   int64_t tail() const { return t->k / kFp8StepK * kFp8StepK; }  // its first column
 };
 
-// Chains of each row of x and each output.
+// Chains of partial sums, [row of A][row of B].
 template <int64_t kM>
 struct Fp8Chains {
   AmxF8::Vec chains[kM][kFp8Nr];
 };
 
-// Rows of four outputs from some column on.
+// Four rows of B from some column.
 struct Fp8Rows4 {
   const F8* w[kFp8Nr];
 
@@ -53,8 +53,8 @@ struct Fp8Rows4 {
   }
 };
 
-// 32 outputs, in groups of four that are as far from each other as can be, each in a page of its
-// own: memory is faster so, and what a group reads next lies behind what it reads.
+// 32 rows of B in groups of four rows that are as far apart as possible, each in its own page: one
+// hardware prefetch stream per row.
 struct Fp8Blocks {
   const GemmTask* t;
   int64_t output = 0, begin = 0;  // column
@@ -62,7 +62,7 @@ struct Fp8Blocks {
   int64_t rows() const { return Min(kBPanelN, t->n - output); }
   int64_t groups() const { return (rows() + kFp8Nr - 1) / kFp8Nr; }
   int64_t end() const { return Min(t->k, begin + kFp8BlockK); }
-  // Of member j of a group; there may be fewer outputs than members.
+  // Row j of a group; missing rows repeat the last one.
   int64_t RowOf(int64_t group, int64_t j) const { return Min(group + j * groups(), rows() - 1); }
   Fp8Rows4 GroupAt(int64_t group) const {
     Fp8Rows4 out;
@@ -71,12 +71,12 @@ struct Fp8Blocks {
     return out;
   }
   bool done() const { return output >= t->n; }
-  // The block after: along the columns first.
+  // The next block, along K first.
   Fp8Blocks Next() const {
     if (end() < t->k) return {t, output, end()};
     return {t, output + kBPanelN, 0};
   }
-  // What is read first after a group of this block, perhaps of another task.
+  // The group that is read after `group`, perhaps of the next task.
   Fp8Rows4 After(int64_t group) const {
     if (group + 1 < groups()) return GroupAt(group + 1);
     if (const Fp8Blocks next = Next(); !next.done()) return next.GroupAt(0);
@@ -84,14 +84,13 @@ struct Fp8Blocks {
   }
 };
 
-// Asks for a quarter of a step's lines: two of each of two outputs, since memory answers two
-// neighbours faster than one.
+// Prefetches a quarter of the lines of a K step: two neighbouring lines of each of two rows.
 inline void PrefetchQuarterStep(const Fp8Rows4& ahead, int64_t quarter) {
   for (int64_t j = quarter % 2 * 2; j < quarter % 2 * 2 + 2; ++j)
     for (int64_t line = 0; line < 2; ++line) PrefetchL2(ahead.w[j], quarter / 2 * 128 + line * 64);
 }
 
-// The step of `w` times that of kM rows of x.
+// A K step of four rows of B times kM rows of A.
 template <int64_t kM>
 inline Fp8Chains<kM> ChainsOf(const Fp8Rows4& w, const BF16* const (&x)[kM], const Fp8Rows4& ahead,
                               const AmxF8::Constants& constants) {
@@ -123,7 +122,7 @@ inline Fp8Chains<kM> ChainsOf(const Fp8Rows4& w, const BF16* const (&x)[kM], con
   return out;
 }
 
-// total + the sums of a step, times the scales of its one or two segments.
+// total + the sums of a K step times the scales of its one or two segments.
 inline AmxF8::Vec AddScaled(const AmxF8::Vec (&chains)[kFp8Nr], const float* scale,
                             int64_t segments, AmxF8::Vec total) {
   if (segments == 1) return AmxF8::Fma(AmxF8::SumBothBlocks(chains), AmxF8::LoadRows(scale), total);
@@ -132,7 +131,7 @@ inline AmxF8::Vec AddScaled(const AmxF8::Vec (&chains)[kFp8Nr], const float* sca
   return AmxF8::Fma(AmxF8::SecondRows(sums), AmxF8::LoadRows(scale + kBPanelN), total);
 }
 
-// Puts the scales of 128 columns of a block's rows into the order of groups.
+// Reorders the scales of 128 columns of a block by groups.
 inline void OrderScales(const Fp8Blocks& block, float* scale) {
   float rows[kBPanelN];
   __builtin_memcpy(rows, scale, sizeof(rows));
@@ -155,7 +154,7 @@ inline void PrepareScales(Fp8GemvScratch& s, const Fp8Blocks& block) {
   }
 }
 
-// A group's totals of all rows of x, before and after this block.
+// Adds a block of a group to its totals.
 template <int64_t kM>
 inline void MultiplyGroup(Fp8GemvScratch& s, const Fp8Blocks& block, int64_t group,
                           const AmxF8::Constants& constants, AmxF8::Vec (&totals)[kM]) {
@@ -220,7 +219,7 @@ inline void Fp8GemvRows(Fp8GemvScratch& s) {
   for (Fp8Blocks block{&t}; !block.done(); block = block.Next()) Fp8Block<kM>(s, block);
 }
 
-// Requires: x is bf16, w F8 with scales that change at multiples of 128, m ≤ kMaxFp8GemvM.
+// Requires: A is bf16; B is e4m3, scale groups begin at multiples of 128; M ≤ kMaxFp8GemvM.
 inline void GemmAmxFp8Gemv(const GemmTask& t) {
   Fp8GemvScratch s;
   s.t = &t;

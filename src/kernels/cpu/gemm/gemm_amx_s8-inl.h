@@ -1,24 +1,17 @@
-// linear on tiles: int8 and 4-bit weights times activations of 8 bits.
+// int8 A × int8 or 4-bit B, tiles of 16×16×64, tdpbssd, any M, AMX.
 //
-//   Iᵀ[16 outputs × 16 rows of x] = W[16 outputs × run] · Xᵀ[run × 16 rows of x]   exact, int32
-//   Yᵀ += (Σ over the runs of a chunk: w_scale · I) · x_scale                      f32
-//
-// Work      32 outputs at a time. A chunk is 128 columns, of which x has one scale; a run is one
-//           chunk or, where a 4-bit weight has more scales, 32 columns. x is packed once per call.
-//           Up to 32 rows of x: int8 weights are operand A where they lie, 4096 columns, all of K
-//           first. More, and 4-bit weights: 32 rows × 1024 columns are laid out side by side (32
-//           KiB), and all rows of x pass. Integer sums of two chunks (2 × 2 tiles) or four short
-//           runs (2 × 1) are stored and become f32 while the next ones are multiplied: a tile that
-//           is read right after it was stored has to wait, and vectors and tiles work side by side.
-//           While a block is used the next one is asked for, the last one's next being the task
-//           that the thread will probably have; rows of W shorter than a page, all columns of them
-//           together. Up to MaxGemvM() rows of x: gemm_amx_s8_gemv-inl.h.
-// Order     chunks in order. In a chunk runs in order, the first times its scale, the others added
-//           by fused multiply-adds; then times the scale of x, added to the sum likewise. Where a
-//           row of W has one scale it multiplies the finished sum. The bias is last.
-// Limits    groups of x are multiples of 128; scales of W begin at multiples of 128, of 4-bit ones
-//           at multiples of 32, or are one along K; rows and outputs as in gemm_amx_bf16-inl.h;
-//           scratch 1.2 MiB, of which rows and outputs decide what is touched.
+// Packing   Cᵀ[16×16] = B[16×64] · Aᵀ[64×16]. A is packed once per call (PackBytes). M ≤ 32 with
+//           int8 B: B in place, blocks of 32 rows × 4096 columns. Else blocks of 32 rows × 1024
+//           columns of B are packed (32 KiB, in the L1).
+// Blocking  2×2 tiles (2×1 with four scale groups per chunk). Integer sums of two chunks are stored
+//           and scaled in f32 while the tile unit multiplies the next ones: a store-to-load stall
+//           is hidden and vector and tile units overlap.
+// Prefetch  The next block while one is multiplied, at the end the next task; all columns together
+//           if rows are shorter than a page. M ≤ MaxGemvM(): gemm_amx_s8_gemv-inl.h.
+// Epilogue  Scales of A and B per chunk; a 16×16 transpose into C; the bias last.
+// Order     that of int8_scales-inl.h.
+// Limits    Groups of A are multiples of 128; scale groups of B begin at multiples of 128 (4-bit:
+//           32) or span K; M ≤ kMaxAmxM, N ≤ kMaxAmxN per task; scratch 1.2 MiB.
 #pragma once
 
 #include <cstdint>
@@ -33,11 +26,11 @@
 namespace latte::cpu {
 namespace {
 
-// Integer sums of the runs of chunk `chunk` of a block: [run][tile of W][tile of x][16, 16].
+// Integer sums of a chunk of a block, [scale group][tile of B][tile of A][16, 16].
 template <int64_t kM, int64_t kN, int64_t kGroups>
 inline void MultiplyChunk(const AmxS8Scratch& s, int64_t first, int64_t chunk, int64_t x_tile,
                           int32_t* to) {
-  constexpr int64_t kParts = Max(2, kGroups);  // products
+  constexpr int64_t kParts = Max(2, kGroups);  // tile products
   constexpr int64_t kPartBytes = kChunkK / kParts;
   for (int64_t part = 0; part < kParts; ++part) {
     const int64_t step = part * kPartBytes / kByteStep;
@@ -60,13 +53,13 @@ inline void MultiplyChunk(const AmxS8Scratch& s, int64_t first, int64_t chunk, i
 template <int64_t kGroups>
 constexpr int64_t kBatchChunks = kGroups == 1 ? 2 : 1;
 
-// Integer sums of chunks [chunk, +chunks) of a block that have not been added yet.
+// Integer sums of chunks [chunk, +chunks) of a block that wait to be scaled.
 struct Batch {
   int64_t x_tile = 0, chunk = 0, chunks = 0;
   const int32_t* groups = nullptr;
 };
 
-// Adds tile (i, j) of kM × kN of a batch to its sums; lanes are rows of x.
+// Scales tile (i, j) of a batch and adds it to its sums; lanes are rows of A.
 template <bool kOneScale, int64_t kGroups, int64_t kTiles, int64_t kChunks>
 inline void AddTile(AmxS8Scratch& s, const BBlock& block, const Batch& batch, int64_t i, int64_t j,
                     const int32_t* groups) {
@@ -94,7 +87,7 @@ inline void AddTile(AmxS8Scratch& s, const BBlock& block, const Batch& batch, in
   }
 }
 
-// Adds tiles [begin, end) of kM × kN of a batch.
+// Scales and adds tiles [begin, end) of the kM × kN tiles of a batch.
 template <bool kOneScale, int64_t kGroups, int64_t kM, int64_t kN>
 inline void AddTiles(AmxS8Scratch& s, const BBlock& block, const Batch& batch, int64_t begin,
                      int64_t end) {
@@ -106,8 +99,8 @@ inline void AddTiles(AmxS8Scratch& s, const BBlock& block, const Batch& batch, i
   });
 }
 
-// All of a block's K for tiles [begin, end) of x, kN at a time. A batch is added while the next one
-// is multiplied: vectors and tiles work side by side.
+// All columns of a block for tiles [begin, end) of A, kN at a time. The vector unit scales a batch while
+// the tile unit multiplies the next one.
 template <bool kOneScale, int64_t kGroups, int64_t kM, int64_t kN>
 inline void MultiplyTiles(AmxS8Scratch& s, const BBlock& block, int64_t begin, int64_t end) {
   constexpr int64_t kTiles = kM * kN;
@@ -175,7 +168,7 @@ inline void MultiplyBlocks(AmxS8Scratch& s) {
       [&](const BBlock& block) { MultiplyBlock<kOneScale, kGroups>(s, block); });
 }
 
-// Shapes of tiles that take `bytes` of each row of W.
+// Tile shapes for `bytes` of each row of B.
 inline TileShapes S8TileShapes(int64_t bytes) {
   TileShapes out;
   for (int i = 4; i < 6; ++i) out.row_bytes[i] = static_cast<uint16_t>(bytes);
@@ -202,7 +195,7 @@ inline void StoreOutputs(AmxS8Scratch& s, int64_t output) {
   }
 }
 
-// runs: of a chunk, 1 or 4.
+// groups: scale groups of a chunk, 1 or 4.
 inline void MultiplyWithGroups(AmxS8Scratch& s, bool one_scale, int64_t groups) {
   if (one_scale)
     MultiplyBlocks<true, 1>(s);
@@ -212,7 +205,7 @@ inline void MultiplyWithGroups(AmxS8Scratch& s, bool one_scale, int64_t groups) 
     MultiplyBlocks<false, kChunkGroups>(s);
 }
 
-// Requires: x is i8, w is i8 or u4 with scales, groups as above; t.packed above MaxGemvM() rows.
+// Requires: A is int8; B is int8 or 4-bit with scales, groups as above; t.packed if M > MaxGemvM().
 inline void GemmAmxS8(const GemmTask& t) {
   auto& s = InScratch<AmxS8Scratch>(t.scratch);
   BlockPrefetch ahead;

@@ -1,12 +1,15 @@
-// Up to MaxGemvM() rows of x for gemm_amx_s8-inl.h, in the same order: lanes of f32 are
-// outputs. Weights are multiplied in vectors: integer sums are exact in any order, tiles would read
-// lines that are not near yet one tile at a time, and 4-bit weights would have to be laid out for
-// them.
+// s8×s8 and s8×u4 micro-kernel 16×M×128, vpdpbusd, M ≤ 5 (4-bit B: 8), for machines with AMX.
 //
-// Each of 16 rows asks for its lines four chunks ahead, at its end for the first ones of the row
-// that takes its place. Rows shorter than three quarters of a page are taken two apart, so that 16
-// lie in as many pages: lane l of tile i is then row 2l + i of a block. For rows below a quarter of
-// a page memory is asked as for tiles.
+// Packing   A in chunks with compensation. B is read in place; tiles would wait for one line at a
+//           time and would need packed 4-bit weights.
+// Blocking  Blocks of 32 rows of B, two registers of 16 lanes. Four rows of B stay in registers
+//           while all rows of A pass. Rows from a quarter to three quarters of a page long
+//           alternate between the two registers, so that 16 rows are in 16 pages.
+// Prefetch  Each row its own lines four chunks ahead, at its end the row that takes its place. Rows
+//           shorter than a quarter of a page: blocks, as gemm_amx_s8-inl.h.
+// Epilogue  Scales of A and B per chunk; the bias last.
+// Order     that of int8_scales-inl.h.
+// Limits    as gemm_amx_s8-inl.h.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +19,10 @@
 namespace latte::cpu {
 namespace {
 
-// More rows cost more in vectors than on tiles.
+// Largest M for which vectors are faster than tiles.
 inline int64_t MaxGemvM(Element w_type) { return w_type == Element::kU4 ? kMaxAmxS8GemvM : 5; }
 
-// The block's columns of a row of x.
+// Packs the columns of a block of one row of A.
 inline void PackARow(AmxS8Scratch& s, const BBlock& block, int64_t x_row) {
   const GemmTask& t = *s.t;
   const auto* const x = static_cast<const int8_t*>(t.x) + x_row * t.x_stride;
@@ -29,7 +32,7 @@ inline void PackARow(AmxS8Scratch& s, const BBlock& block, int64_t x_row) {
     Bytes chunk[2];
     LoadChunk(x + k, t.k - k, chunk);
     to->scale = scale[k / t.x_group];
-    int32_t bias = 128;  // bytes become unsigned by it
+    int32_t bias = 128;  // makes int8 weights unsigned
     if (t.w_type == Element::kU4) {
       const Bytes even = Avx512Vnni::EvenBytes(chunk[0], chunk[1]);
       chunk[1] = Avx512Vnni::OddBytes(chunk[0], chunk[1]);
@@ -42,15 +45,15 @@ inline void PackARow(AmxS8Scratch& s, const BBlock& block, int64_t x_row) {
   }
 }
 
-constexpr int64_t kPrefetchChunks = 4;  // chunks
+constexpr int64_t kPrefetchChunks = 4;
 
-// Whether rows ask for their own lines.
+// Whether each row prefetches its own lines.
 inline bool PrefetchesByRow(const GemmTask& t) { return 4 * t.w_stride >= kPage; }
-// Whether the two tiles of a block take its rows in turn.
+// Whether the rows of a block alternate between its two tiles.
 inline bool AlternatesRows(const GemmTask& t, int64_t rows) {
   return rows == kBPanelN && PrefetchesByRow(t) && 4 * t.w_stride < 3 * kPage;
 }
-// Numbers of the block's 32 rows from a tile's lanes, and the other way round.
+// Row of the block of each lane of both tiles, and the inverse.
 struct RowOrder {
   alignas(64) int32_t row[2][kTileSide];
   alignas(64) int32_t lane[2][kTileSide];
@@ -69,8 +72,7 @@ inline const RowOrder& OrderOf(const GemmTask& t, int64_t rows) {
   return kRowOrders[AlternatesRows(t, rows) ? 1 : 0];
 }
 
-// The rows of a tile of a block, from the block's first column on. Behind the last row it is there
-// again.
+// The rows of a tile of a block, from its first column. Missing rows repeat the last one.
 struct BRows16 {
   const char* row[kTileSide];
 
@@ -82,21 +84,21 @@ struct BRows16 {
   }
 };
 
-// 128 columns of 16 rows of W, fewer at the end of a row.
+// A chunk of 16 rows of B; the last one may be partial.
 struct BRows16Chunk {
-  const char* const* row;    // of 16; in memory, there are too many for registers
-  const int32_t* number;     // of a row in the block
+  const char* const* row;    // 16 pointers, in memory: too many for registers
+  const int32_t* number;     // of each row in the block
   int64_t output;            // of the block
   int64_t k, count;          // columns
-  int64_t at;                // bytes of a row before column k
-  const char* const* ahead;  // what is asked for: rows
-  int64_t ahead_at;          // and bytes before it
+  int64_t at;                // byte of column k in a row
+  const char* const* ahead;  // rows to prefetch
+  int64_t ahead_at;          // and the byte in them
 
   const char* Row(int64_t i) const { return row[i] + at; }
 };
 
-// Row i of W in a chunk as two vectors of unsigned bytes: codes and 128; 4-bit codes, of even
-// columns and of odd ones.
+// Row i of a chunk as two registers of unsigned bytes: int8 values + 128; 4-bit values of even and of
+// odd columns.
 template <Element kType, bool kByRow, bool kWhole>
 inline void LoadCodes(const BRows16Chunk& c, int64_t i, Bytes (&to)[2]) {
   const char* const w = c.Row(i);
@@ -117,8 +119,8 @@ inline void LoadCodes(const BRows16Chunk& c, int64_t i, Bytes (&to)[2]) {
   for (Bytes& half : to) half = Avx512Vnni::FlipSigns(half);
 }
 
-// Sums of the four parts of a chunk, of 16 rows of W and all of x; lanes are rows of W. Four rows
-// of W stay in registers while those of x pass.
+// Integer sums of the four groups of 32 columns of a chunk, 16 rows of B × all rows of A. Four rows of B
+// stay in registers while the rows of A pass.
 template <Element kType, bool kByRow, bool kZeros, bool kWhole>
 inline void DotRows16(const GemmTask& t, const BRows16Chunk& c, const AVectorChunk* x,
                       GemvGroupSums* groups) {
@@ -146,14 +148,14 @@ inline void DotRows16(const GemmTask& t, const BRows16Chunk& c, const AVectorChu
   }
 }
 
-// Scales of a tile's lanes; kByRow: from those of the block's rows.
+// Scales of the lanes of a tile; kByRow: picked from the rows of the block.
 template <bool kByRow>
 inline Amx::Vec GemvScales(const float* scale, const int32_t* number) {
   if constexpr (!kByRow) return Amx::Load(scale);
   return Amx::Pick(Amx::Load(scale), Amx::Load(scale + kTileSide), Amx::LoadWords(number));
 }
 
-// Adds a chunk's sums of one row of x to `total`, lanes are rows of W.
+// total + the scaled sums of a chunk and one row of A; lanes are rows of B.
 template <bool kOneScale, int64_t kGroups, bool kByRow>
 inline Amx::Vec AddGemvGroups(const GemvGroupSums& from, const float* scale, const int32_t* number,
                               float x, Amx::Vec total) {
@@ -170,7 +172,7 @@ inline Amx::Vec AddGemvGroups(const GemvGroupSums& from, const float* scale, con
       Amx::Set1(x), total);
 }
 
-// Adds the runs of a chunk to the sums of a tile; `ends`: it is the last chunk of all.
+// Adds a chunk to the totals of a tile; `ends`: it is the last chunk of K.
 template <bool kOneScale, int64_t kGroups, bool kByRow>
 inline void AddGemvChunk(const AmxS8Scratch& s, const BRows16Chunk& c, const AVectorChunk* x,
                          const GemvGroupSums* groups, const float* tile_scale, int64_t first_group,
@@ -186,7 +188,7 @@ inline void AddGemvChunk(const AmxS8Scratch& s, const BRows16Chunk& c, const AVe
   }
 }
 
-// Rows that ask for their own lines.
+// Rows that prefetch their own lines.
 template <Element kType, bool kOneScale, int64_t kGroups, bool kZeros>
 inline void GemvLongRows(AmxS8Scratch& s, const BBlock& block) {
   constexpr int64_t kChunkBytes = kChunkK / ValuesOf(kType);
@@ -196,7 +198,7 @@ inline void GemvLongRows(AmxS8Scratch& s, const BBlock& block) {
   GemvGroupSums groups[kMaxAmxS8GemvM];
   BRows16 rows, next;
   rows.Find(t, block, 0);
-  // One scale per row is a line or two, and to look for lines at every chunk costs time.
+  // One scale per row is a line or two: prefetched at once.
   s.ahead->SetParts(kOneScale ? 1 : s.ahead->chunks * tiles);
   if (kOneScale) s.ahead->PrefetchNext();
   for (int64_t i = 0; i < tiles; ++i) {
@@ -206,7 +208,7 @@ inline void GemvLongRows(AmxS8Scratch& s, const BBlock& block) {
     else if (s.ahead->task != nullptr)
       next.Find(*s.ahead->task, s.ahead->block, 0);
     else
-      next = rows;  // nothing follows: lines that are here already
+      next = rows;  // nothing follows: prefetches lines that are cached already
     BRows16Chunk c = {rows.row, order.row[i], block.output, 0, 0, 0, rows.row, 0};
     for (int64_t chunk = 0; chunk < block.chunks(); ++chunk) {
       if (!kOneScale) s.ahead->PrefetchNext();
@@ -214,9 +216,9 @@ inline void GemvLongRows(AmxS8Scratch& s, const BBlock& block) {
       c.count = Min(kChunkK, block.end - c.k);
       c.at = chunk * kChunkBytes;
       const int64_t ahead = chunk + kPrefetchChunks;
-      const bool passes_on = ahead >= block.chunks();
-      if (passes_on) c.ahead = next.row;
-      c.ahead_at = (ahead - (passes_on ? block.chunks() : 0)) * kChunkBytes;
+      const bool next_row = ahead >= block.chunks();
+      if (next_row) c.ahead = next.row;
+      c.ahead_at = (ahead - (next_row ? block.chunks() : 0)) * kChunkBytes;
       const AVectorChunk* const x = &s.Row(chunk, 0);
       if (c.count == kChunkK)
         DotRows16<kType, true, kZeros, true>(t, c, x, groups);
@@ -229,7 +231,7 @@ inline void GemvLongRows(AmxS8Scratch& s, const BBlock& block) {
   }
 }
 
-// Short rows, for which memory is asked as for tiles.
+// Short rows, prefetched by blocks as for tiles.
 template <Element kType, bool kOneScale, int64_t kGroups, bool kZeros>
 inline void GemvShortRows(AmxS8Scratch& s, const BBlock& block) {
   const GemmTask& t = *s.t;
@@ -258,7 +260,7 @@ inline void GemvShortRows(AmxS8Scratch& s, const BBlock& block) {
   }
 }
 
-// Sums of 16 outputs from `output` on and a row of x.
+// Totals of 16 rows of B from `output` and one row of A.
 inline Amx::Vec GemvSums(AmxS8Scratch& s, int64_t output, int64_t row) {
   const int64_t first = output / kBPanelN * kBPanelN;
   const RowOrder& order = OrderOf(*s.t, Min(kBPanelN, s.t->n - first));

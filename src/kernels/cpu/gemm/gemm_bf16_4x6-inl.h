@@ -1,13 +1,14 @@
-// Some rows of x for gemm_bf16_packed_3x8-inl.h: rows of W are multiplied where they lie.
+// bf16 A × bf16 B, micro-kernel 4×6×32, vdpbf16ps, 16 ≤ M ≤ 95, AVX512_BF16.
 //
-// Work      a tile is 4 rows of x × 6 of W, 24 registers of sums, over a block of K. Rows of x stay
-//           in the L1 while a panel of 48 rows of W, which lies in the L2, passes. The last tiles
-//           of a panel ask for the next one, a line of each row with every step: an even number of
-//           lines per tile, spread over all of them, costs a mispredicted branch each (Zen 4: 0.85
-//           of the peak for 0.78 of it). Where rows of x would lie in the same set of the L1, they
-//           are laid out by steps first.
+// Packing   B is read in place. A is packed by K steps only if the stride of its rows is a multiple
+//           of half a page, where the rows would map to the same L1 set.
+// Blocking  24 accumulators over a K block. A stays in the L1 while a panel of 48 rows of B (in the
+//           L2) passes.
+// Prefetch  The last tiles of a panel prefetch the next panel: every K step fetches a line of each
+//           row assigned to the tile. A fixed number per step avoids mispredicted branches.
+// Epilogue  C (+)= sums, the bias after the last K block.
 // Order     that of gemm_bf16_packed_3x8-inl.h.
-// Limits    as gemm_bf16_packed_3x8-inl.h; scratch 380 KiB.
+// Limits    as gemm_bf16_packed_3x8-inl.h; N ≥ 6; scratch 380 KiB.
 #pragma once
 
 #include <cstdint>
@@ -22,25 +23,25 @@
 namespace latte::cpu {
 namespace {
 
-constexpr int64_t kMinM4x6 = 16;  // fewer take as long in gemm_f32-inl.h
-constexpr int64_t kMaxM4x6 = 95;  // from more on packing W costs less than it saves
+constexpr int64_t kMinM4x6 = 16;  // below, gemm_f32-inl.h is as fast
+constexpr int64_t kMaxM4x6 = 95;  // above, packing B pays off
 constexpr int64_t kMr4x6 = 4;
 constexpr int64_t kNr4x6 = 6;
 constexpr int64_t kPanelN4x6 = 48;
 
-// Rows of x of a tile: elements from row to row and from step to step.
+// The rows of A of a tile; strides in elements.
 struct A4x6 {
   const BF16* x;
   int64_t row, step;
 };
 
-// Rows of W that tiles ask for.
+// Rows of B that a tile prefetches, a line of each per K step.
 struct PrefetchRows {
   const BF16* row = nullptr;
   int64_t stride = 0, rows = 0;
 };
 
-// Sums of a tile, by rows of W.
+// Accumulators of a tile, [row of B][row of A].
 template <class V>
 using Sums4x6 = typename V::Vec[kNr4x6][kMr4x6];
 
@@ -58,15 +59,15 @@ template <class V, int64_t kM, class LoadX, class LoadW>
   }
 }
 
-// out[j][i] = products of row i of x, kM of them there, and row j of W over k columns. A function
-// of its own, so that sums and addresses have all registers.
+// out[j][i] = A[i]·B[j] over k columns for i < kM. Not inlined: accumulators and addresses need all
+// registers.
 template <class V, int64_t kM, bool kPrefetches>
 [[gnu::noinline]] void TileBf16InPlace4x6(A4x6 x, const BF16* w, int64_t stride, int64_t k,
                                           const PrefetchRows& ahead, CacheLevel into,
                                           float (&out)[kNr4x6][kMr4x6]) {
   Sums4x6<V> sums;
   SetZero<V>(sums);
-  // Addresses are spelled out, or g++ 12 keeps one for each row.
+  // Explicit base addresses: g++ 12 would keep one register per row.
   int64_t three = 3 * x.row;
   const BF16* from[2] = {w, w + 3 * stride};
   asm("" : "+r"(three), "+r"(from[0]), "+r"(from[1]));
@@ -95,7 +96,7 @@ template <class V, int64_t kM, bool kPrefetches>
     V::StoreFourSums(out[j], out[j + 1], V::SumQuarters(sums[j]), V::SumQuarters(sums[j + 1]));
 }
 
-// Columns [begin, +k) of x, [run of rows][step][row][column].
+// Packs columns [begin, +k) of A as [tile][K step][row][column].
 template <class V>
 void PackA4x6(const GemmTask& t, int64_t begin, int64_t k, BF16* to) {
   ForEachRun<kMr4x6>(t.m, [&](int64_t m, auto count) {
@@ -106,7 +107,7 @@ void PackA4x6(const GemmTask& t, int64_t begin, int64_t k, BF16* to) {
   });
 }
 
-// Rows of the next panel, handed out to the last tiles of this one.
+// Assigns the rows of the next panel to the last tiles of this one.
 class NextPanelRows {
  public:
   NextPanelRows(const Panel<BF16>& next, int64_t tiles)

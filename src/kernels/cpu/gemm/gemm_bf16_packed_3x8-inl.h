@@ -1,21 +1,18 @@
-// linear: bf16 activations and bf16 weights, multiplied in pairs of bf16.
+// bf16 A × bf16 B, micro-kernel 3×8×32, vdpbf16ps, M ≥ 96, AVX512_BF16; GEMM entry for bf16 × bf16.
 //
-// Work      tasks, panels and blocks as in gemm_f32-inl.h, whose dot form few rows of x take, some
-//           gemm_bf16_4x6-inl.h. For many, a panel of 64 or 128 rows is packed block by block
-//           into scratch (in L2): each register holds one half of a step of 32 columns, of two rows
-//           of W. Beside a half of a row of x, twice, its sums belong to two outputs:
+// Packing   A panel of 64 or 128 rows of B is packed per K block into scratch (in the L2) as [K
+//           step] [256-bit half][two rows][row][column]: a register holds half a K step of two
+//           rows. A is read in place; half a K step of a row is broadcast to both 256-bit lanes.
 //
-//             W   row 0 │ a0 b0        packed │ a0 a1        sums │ Σ0 Σ1
-//                 row 1 │ a1 b1               │ b0 b1        x    │ a  a
+//              B   row 0 │ a0 b0        packed │ a0 a1        accumulator │ Σ0 Σ1
+//                  row 1 │ a1 b1               │ b0 b1        A           │ a  a
 //
-//           A tile is 3 rows of x × 8 of W: 24 registers of sums, of which 12 additions leave 12
-//           before lanes are added, for 14 loads a step of 24 products. Quarters of four rows of W
-//           read 20, and Zen 5 loads no more registers a cycle than it multiplies. W lies in one
-//           stream, whatever its stride. Sums of a run of rows of x stay in L1 until all tiles of
-//           the panel are done; y is far apart, and asked for meanwhile.
-// Order     per block of K 16 partial sums, pair i of columns in sum i mod 16; quarters first,
-//           (a + c) + (b + d), then (0 + 2) + (1 + 3) of the four that are left; blocks in order,
-//           the bias last. For every tile, task and thread count.
+// Blocking  24 accumulators, halved by 12 additions before the lane reduction, for 14 loads per 24
+//           dot products. Sums of a row of tiles stay in the L1 until the whole panel is done;
+//           lines of C are prefetched for writing meanwhile.
+// Epilogue  C (+)= sums, the bias after the last K block.
+// Order     Per K block 16 partial sums, pair i of columns in sum i mod 16; the four 128-bit lanes
+//           first, (a + c) + (b + d), then (0 + 2) + (1 + 3); K blocks in order; the bias last.
 // Limits    as gemm_f32-inl.h; scratch 512 KiB.
 #pragma once
 
@@ -33,21 +30,21 @@
 namespace latte::cpu {
 namespace {
 
-constexpr int64_t kPanelN3x8 = 128;  // of W in a panel, at most
-// The same where lines are asked for into the L2, which then holds this panel and the next one.
+constexpr int64_t kPanelN3x8 = 128;
+// With prefetches into the L2, which then holds this panel and the next one.
 constexpr int64_t kPanelN3x8L2 = 64;
 constexpr int64_t kStepLanes3x8 = 2;
-constexpr int64_t kRowPairs3x8 = 4;  // of rows of W in a tile
+constexpr int64_t kRowPairs3x8 = 4;  // in a tile
 constexpr int64_t kNr3x8 = 2 * kRowPairs3x8;
 constexpr int64_t kMr3x8 = 3;
 template <class V>
 constexpr int64_t kLane256 = V::kPairElements / kStepLanes3x8;
-// Elements of a step of a tile.
+// Packed elements of a K step of a tile.
 template <class V>
 constexpr int64_t kStep3x8 = kNr3x8* V::kPairElements;
 
-// Rows of a tile from n on, [step, half, two rows, row, column]. One over the edge repeats the last
-// row; behind the last column there are zeros.
+// Packs the rows of a tile from row n. Rows behind the panel repeat its last row; columns behind K
+// are zero.
 template <class V>
 void PackB3x8(const Panel<BF16>& panel, int64_t n, BF16* to) {
   const auto row = [&](int64_t i) { return panel.w + Min(n + i, panel.rows - 1) * panel.stride; };
@@ -63,7 +60,7 @@ void PackB3x8(const Panel<BF16>& panel, int64_t n, BF16* to) {
     const int64_t next = 2 * panel.stride * static_cast<int64_t>(sizeof(BF16));
     int64_t at = 0;
     for (; at + V::kPairElements <= panel.k; at += V::kPairElements) {
-      PrefetchL2(p + at, next);  // some of what was asked for is not there, or no longer
+      PrefetchL2(p + at, next);  // some prefetched lines have not arrived or are evicted
       PrefetchL2(q + at, next);
       store(V::LoadTwo(p + at, q + at), V::LoadTwo(p + at + kLane256<V>, q + at + kLane256<V>));
     }
@@ -75,11 +72,11 @@ void PackB3x8(const Panel<BF16>& panel, int64_t n, BF16* to) {
   }
 }
 
-// Sums of a tile: rows of x, twos of rows of W, halves.
+// Accumulators of a tile, [row of A][two rows of B][256-bit half of a K step].
 template <class V, int64_t kM>
 using Sums3x8 = typename V::Vec[kM][kRowPairs3x8][kStepLanes3x8];
 
-// Loops are unrolled by name: else g++ 12 keeps sums in memory around them.
+// Explicit unrolling: g++ 12 otherwise spills the accumulators.
 template <class V, int64_t kM, class LoadX>
 [[gnu::always_inline]] inline void AddStep3x8(const BF16* w, const LoadX& load_x,
                                               Sums3x8<V, kM>& sums) {
@@ -99,9 +96,9 @@ template <class V, int64_t kM, class LoadX>
   }
 }
 
-// out[i] = products of row i of x and a tile's rows of W over k columns. A function of its own, so
-// that sums and addresses have all registers. Each step asks for a line of what begins at `ask`:
-// tests of how many lines are left cost more than lines that are there already (Zen 5).
+// out[i] = A[i]·B over k columns for the rows of B of a tile. Not inlined: accumulators and addresses
+// need all registers. Each K step prefetches a line from `prefetch` on: redundant prefetches cost
+// less than a test of how many lines are left.
 template <class V, int64_t kM, CacheLevel kInto>
 [[gnu::noinline]] void TileBf16Packed3x8(const BF16* x, int64_t x_stride, const BF16* w, int64_t k,
                                          const BF16* prefetch, float* out) {
@@ -110,7 +107,7 @@ template <class V, int64_t kM, CacheLevel kInto>
 #pragma GCC unroll 4
   for (int64_t i = 0; i < kM; ++i) {
     row[i] = x + i * x_stride;
-    asm("" : "+r"(row[i]));  // else there is an offset in a register for every half
+    asm("" : "+r"(row[i]));  // g++ 12 would keep a second address register per row
 #pragma GCC unroll 4
     for (int64_t j = 0; j < kRowPairs3x8; ++j)
 #pragma GCC unroll 2
@@ -144,12 +141,12 @@ template <class V, int64_t kM, CacheLevel kInto>
   }
 }
 
-// Rows of W of the block that is next, asked for by the last tiles of this one, as many columns as
-// they have themselves: rows of x that passed afterwards would push them out of the L2.
+// The next panel of B, prefetched by the last tiles of this one, as many columns per tile as a K
+// block has. Earlier prefetches would be evicted from the L2 by A.
 class NextPanelPieces {
  public:
-  // Rows [n, +rows) and columns [k, +columns) of t's W, or, behind the last row, as many of the
-  // task that is next.
+  // Rows [n, +rows) and columns [k, +columns) of B; behind the last row, the first ones of the next
+  // task.
   NextPanelPieces(const GemmTask& task, int64_t n, int64_t rows, int64_t k, int64_t columns) {
     const GemmTask* t = &task;
     if (n >= t->n) {
@@ -166,7 +163,7 @@ class NextPanelPieces {
     piece_ = columns;
     wait_ = tiles - rows_ * ((columns_ + piece_ - 1) / piece_);
   }
-  // What the next tile should ask for, or null.
+  // The piece that the next tile prefetches, or null.
   const BF16* Next() {
     if (wait_-- > 0 || rows_ == 0) return nullptr;
     const BF16* const piece = row_ + at_;
@@ -186,7 +183,7 @@ class NextPanelPieces {
   int64_t wait_ = 0;  // tiles
 };
 
-// All rows of x and a packed panel.
+// All rows of A times a packed panel.
 template <class V>
 void Panel3x8(const GemmTask& t, const Panel<BF16>& panel, const BF16* packed,
               NextPanelPieces& ahead) {
@@ -200,7 +197,7 @@ void Panel3x8(const GemmTask& t, const Panel<BF16>& panel, const BF16* packed,
     float* const y = t.y + m * t.y_stride + panel.row_begin;
     for (int64_t i = 0; i < kM; ++i)
       for (int64_t n = 0; n < panel.rows; n += 16) PrefetchW(y + i * t.y_stride + n);
-    // The last tiles ask for the next rows of x, as many as these.
+    // The last tiles prefetch the next rows of A.
     const int64_t before_last = panel.rows - (m + 2 * kM <= t.m ? kM * kNr3x8 : 0);
     const BF16* next_x = x + kM * t.x_stride;
     for (int64_t n = 0; n < panel.rows; n += kNr3x8) {
@@ -226,7 +223,7 @@ struct Scratch3x8 {
   alignas(64) BF16 packed[kPanelN3x8 * kBlockK<PairMath<V>>];
 };
 
-// Panels of W and blocks of K, as DotPanels.
+// Loops over panels of B and K blocks, as DotPanels does.
 template <class V>
 [[gnu::noinline]] void GemmBf16Packed3x8(const GemmTask& t) {
   constexpr int64_t kBlock = kBlockK<PairMath<V>>;

@@ -1,25 +1,21 @@
-// linear: bf16 activations and weights of a byte or less, multiplied in pairs of bf16.
+// bf16 A × fp8, int8 or 4-bit B, micro-kernel MR ≤ 6 × 8 × 16, vdpbf16ps, any M, AVX512_BF16.
 //
-// Work      tasks, panels and blocks as in gemm_f32-inl.h. Two rows of W share a register of sums:
-//           lanes 0 to 7 belong to the one, 8 to 15 to the other, so that a scale, which comes
-//           after every 128 columns of an fp8 weight, is multiplied once in 8 dot products. With
-//           a row of its own for each register it was one in 4.
+// Packing   B is widened to bf16 on load; for large M a panel is widened and packed once into
+//           scratch (290 KiB, in the L2) for tiles of 6 × 4. A is read in place.
+// Blocking  Tasks, panels and K blocks as in gemm_f32-inl.h. Two rows of B share an accumulator:
+//           lanes 0–7 belong to one, 8–15 to the other. A scale group of 128 columns then needs one
+//           scaling per 8 dot products.
 //
-//           step of 16 columns     W0   row 0: k … k+15 │ row 1: k … k+15
-//                                  x0   k … k+15        │ the same
+//            step of 16 columns     B0   row 0: k … k+15 │ row 1: k … k+15
+//                                   A0   k … k+15        │ the same
 //
-//           Weights become pairs as they are loaded, 8 rows beside up to 6 of x, or, for many rows
-//           of x, once into scratch (290 KiB, in L2), in the order in which tiles of 4 × 6 read
-//           them. One row of x that fits into L1 takes two rows of W after two others, or, where
-//           memory likes many streams, up to 6 rows of x eight rows of W side by side. Segments of
-//           e4m3 without zeros, subnormal numbers and NaN, nearly all of them, become pairs in
-//           half the instructions.
-// Scales    each sum is two: of the segment, and of segments times their scales. Tiles of 8 rows
-//           leave no registers for the latter. Weights without scales have the scale 1.
-// Rounding  as in gemm_f32-inl.h.
-// Order     per block of K: segments in order, in each eight partial sums, pair i of columns in sum
-//           i mod 8; eight sums of segments times scales; a fixed tree over them; blocks in order,
-//           the bias last. For every tile, task and thread count.
+//           M = 1 with A in the L1: 4 rows of B in memory order. Machines with many DRAM streams: 8
+//           rows of B in parallel for M ≤ 6. Segments of normal e4m3 values widen in half the
+//           instructions.
+// Scales    One accumulator per segment and one for scaled segments; a tile of 8 rows keeps the
+//           latter in memory. Weights without scales have scale 1.
+// Order     Per K block: segments in order, 8 partial sums each (pair i of columns in sum i mod 8);
+//           a fixed tree over the 8; K blocks in order; the bias last.
 // Limits    as gemm_f32-inl.h.
 #pragma once
 
@@ -40,20 +36,20 @@
 namespace latte::cpu {
 namespace {
 
-constexpr int64_t kRowPairs = 4;      // registers of two rows of W in a tile where they lie
-constexpr int64_t kGemvRowPairs = 2;  // beside one row of x
-// Sums of a tile that leave registers for as many again.
+constexpr int64_t kRowPairs = 4;      // registers of two rows of B in a tile that reads B in place
+constexpr int64_t kGemvRowPairs = 2;  // the same for M = 1
+// Most accumulators of a tile that leave registers for as many scaled ones.
 constexpr int64_t kMaxSumsInRegisters = 12;
 
-// sums[i][j] = x[i,begin:end]·(two rows j); ask(at) is called at every step.
-template <class V, int64_t kM, int64_t kN, class Rows, class PrefetchNext>
+// sums[i][j] = x[i,begin:end]·(two rows j); calls prefetch(at) at every K step.
+template <class V, int64_t kM, int64_t kN, class Rows, class Prefetch>
 [[gnu::always_inline]] inline void AddSegment(const ARows<BF16>& x, const Rows& rows, int64_t begin,
-                                              int64_t end, const PrefetchNext& ask,
+                                              int64_t end, const Prefetch& prefetch,
                                               typename V::Vec (&sums)[kM][kN]) {
   SetZero<V>(sums);
   int64_t at = begin;
   for (; at + kRowStep<V> <= end; at += kRowStep<V>) {
-    ask(at);
+    prefetch(at);
     typename V::Pairs w[kN];
     for (int64_t j = 0; j < kN; ++j) w[j] = rows.Load(j, at);
     for (int64_t i = 0; i < kM; ++i) {
@@ -62,7 +58,7 @@ template <class V, int64_t kM, int64_t kN, class Rows, class PrefetchNext>
     }
   }
   if (at == end) return;
-  ask(at);
+  prefetch(at);
   typename V::Pairs w[kN];
   for (int64_t j = 0; j < kN; ++j) w[j] = rows.Partial(j, at, end - at);
   for (int64_t i = 0; i < kM; ++i) {
@@ -71,16 +67,16 @@ template <class V, int64_t kM, int64_t kN, class Rows, class PrefetchNext>
   }
 }
 
-// The same, two steps at once.
-template <class V, int64_t kM, int64_t kN, class Rows, class PrefetchNext>
+// The same, two K steps at a time.
+template <class V, int64_t kM, int64_t kN, class Rows, class Prefetch>
 [[gnu::always_inline]] inline void AddTwoSteps(const ARows<BF16>& x, const Rows& rows,
-                                               int64_t begin, int64_t end, const PrefetchNext& ask,
+                                               int64_t begin, int64_t end, const Prefetch& prefetch,
                                                typename V::Vec (&sums)[kM][kN]) {
   constexpr int64_t kStep = kRowStep<V>;
   SetZero<V>(sums);
   for (int64_t at = begin; at < end; at += 2 * kStep) {
-    ask(at);
-    ask(at + kStep);
+    prefetch(at);
+    prefetch(at + kStep);
     for (int64_t j = 0; j < kN; ++j) {
       const auto [first, second] = rows.LoadBoth(j, at);
       for (int64_t i = 0; i < kM; ++i) {
@@ -92,27 +88,27 @@ template <class V, int64_t kM, int64_t kN, class Rows, class PrefetchNext>
   }
 }
 
-// The same of whatever the segment turns out to be.
-template <class V, int64_t kM, int64_t kN, class Rows, class PrefetchNext>
+// The same with the fastest operands that the values of the segment allow.
+template <class V, int64_t kM, int64_t kN, class Rows, class Prefetch>
 [[gnu::always_inline]] inline void AddOperands(const ARows<BF16>& x, const Rows& rows,
-                                               int64_t begin, int64_t end, const PrefetchNext& ask,
+                                               int64_t begin, int64_t end, const Prefetch& prefetch,
                                                typename V::Vec (&sums)[kM][kN]) {
   rows.template WithOperands<kM * kN>(
       begin, end, [&](const auto& operands) __attribute__((always_inline)) {
         if constexpr (requires { operands.LoadBoth(0, begin); })
-          AddTwoSteps<V>(x, operands, begin, end, ask, sums);
+          AddTwoSteps<V>(x, operands, begin, end, prefetch, sums);
         else
-          AddSegment<V>(x, operands, begin, end, ask, sums);
+          AddSegment<V>(x, operands, begin, end, prefetch, sums);
       });
 }
 
-// totals[i][j] = x[i,:]·(two rows j) over a block, with scales; prefetch_segment() is called with every
-// segment, ask(at) at every step. Of a large tile totals lie in memory all the time: g++ 12 must
-// not know where, or it keeps some of them in registers and some of the segment's sums not.
-template <class V, int64_t kM, int64_t kN, class Rows, class PrefetchSegment, class PrefetchNext>
+// totals[i][j] = x[i,:]·(two rows j) over a K block, with scales. Calls prefetch_segment() once per
+// segment and prefetch(at) once per K step. A large tile keeps its totals in memory: g++ 12 must not
+// know the address, or it keeps some totals in registers and spills sums of the segment.
+template <class V, int64_t kM, int64_t kN, class Rows, class PrefetchSegment, class Prefetch>
 [[gnu::always_inline]] inline void TileBf16W8(const ARows<BF16>& x, Rows rows, const Segments& s,
                                               const PrefetchSegment& prefetch_segment,
-                                              const PrefetchNext& ask,
+                                              const Prefetch& prefetch,
                                               float (&totals)[kM][kN][V::kLanes]) {
   const auto start = [&](int64_t segment, int64_t begin, int64_t end) {
     prefetch_segment();
@@ -129,7 +125,7 @@ template <class V, int64_t kM, int64_t kN, class Rows, class PrefetchSegment, cl
     ForEachSegment(s, [&](int64_t segment, int64_t begin, int64_t end) {
       start(segment, begin, end);
       typename V::Vec sums[kM][kN];
-      AddOperands<V>(x, rows, begin, end, ask, sums);
+      AddOperands<V>(x, rows, begin, end, prefetch, sums);
       for (int64_t j = 0; j < kN; ++j) {
         const typename V::Vec sj = scale(j, segment);
         for (int64_t i = 0; i < kM; ++i)
@@ -142,7 +138,7 @@ template <class V, int64_t kM, int64_t kN, class Rows, class PrefetchSegment, cl
     ForEachSegment(s, [&](int64_t segment, int64_t begin, int64_t end) {
       start(segment, begin, end);
       typename V::Vec sums[kM][kN];
-      AddOperands<V>(x, rows, begin, end, ask, sums);
+      AddOperands<V>(x, rows, begin, end, prefetch, sums);
       for (int64_t j = 0; j < kN; ++j) {
         const typename V::Vec sj = scale(j, segment);
         for (int64_t i = 0; i < kM; ++i) total[i][j] = V::Fma(sums[i][j], sj, total[i][j]);
@@ -153,7 +149,7 @@ template <class V, int64_t kM, int64_t kN, class Rows, class PrefetchSegment, cl
   }
 }
 
-// y of row m of x and 2·kN rows of the panel from n on.
+// Stores C of row m of A and 2·kN rows of the panel from row n.
 template <class V, int64_t kN, class T>
 inline void StoreTotals(const GemmTask& t, const Panel<T>& panel, int64_t m, int64_t n,
                         const float (&totals)[kN][V::kLanes]) {
@@ -192,7 +188,7 @@ void PanelBf16W8(const GemmTask& t, const Panel<T>& panel, const W8Scales<V>& sc
   });
 }
 
-// Rows of a tile from n on, [step, two rows, column, pair] to `to`.
+// Packs the rows of a tile from row n as [step, two rows, column, pair].
 template <class V, class T>
 void PackWidenedRows(const Panel<T>& panel, const W8Scales<V>& scales, int64_t n, BF16* to) {
   BInPlace<V, kWidenedRowPairs, T> rows(panel, scales, n, 0);
@@ -243,7 +239,7 @@ template <class V, class T>
   });
 }
 
-// Scales of `rows` rows of a block, to rows from to_row on.
+// Loads the scales of `rows` rows of a K block to rows from to_row.
 template <class V>
 void SetScales(const GemmTask& t, int64_t row_begin, int64_t rows, int64_t k_begin, int64_t count,
                int64_t to_row, W8Scales<V>& to) {
@@ -266,7 +262,7 @@ int64_t RowSteps(const Segments& s) {
   return steps;
 }
 
-// Panels of W and blocks of K, as DotPanels.
+// Loops over panels of B and K blocks, as DotPanels does.
 template <class V, class T>
 void PanelsBf16W8(const GemmTask& t, const T* w, W8Scales<V>& scales) {
   constexpr int64_t kBlock = kBlockK<PairMath<V>>;
@@ -305,21 +301,21 @@ void PanelsBf16W8(const GemmTask& t, const T* w, W8Scales<V>& scales) {
   }
 }
 
-// Totals of one row of x and 2·kGemvRowPairs rows of a panel; lines are asked for in the order in which
-// these rows lie, ahead of `from`. Not inlined: it needs all registers for tables.
+// Totals of one row of A and 2·kGemvRowPairs rows of a panel; prefetches in the memory order of
+// these rows, ahead of `from`. Not inlined: the lookup tables need all registers.
 template <class V, class T>
 [[gnu::noinline]] void TileGemvBf16W8(const ARows<BF16>& x,
                                       const BInPlace<V, kGemvRowPairs, T>& rows, const Segments& s,
                                       const T* from, PrefetchDistance ahead,
                                       float (&totals)[1][kGemvRowPairs][V::kLanes]) {
-  const auto ask = [from, ahead](int64_t k) {
+  const auto prefetch = [from, ahead](int64_t k) {
     ahead.PrefetchNext(from + 2 * kGemvRowPairs * k / kValuesPer<T>);
   };
   TileBf16W8<V>(
-      x, rows, s, [] {}, ask, totals);
+      x, rows, s, [] {}, prefetch, totals);
 }
 
-// One row of x, and a few rows of W after some others, as DotSequential.
+// M = 1: a few rows of B at a time in memory order, as DotSequential does.
 template <class V, class T>
 void GemvBf16W8(const GemmTask& t, const T* w, W8Scales<V>& scales) {
   constexpr int64_t kBlock = kBlockK<PairMath<V>>;
@@ -349,8 +345,8 @@ void GemvBf16W8(const GemmTask& t, const T* w, W8Scales<V>& scales) {
   }
 }
 
-// Totals of kM rows of x and eight rows of a panel, each of which asks for its own lines; `from`:
-// the first one's place in column `k` of W. Not inlined, as TileGemvBf16W8.
+// Totals of kM rows of A and eight rows of a panel. Each row prefetches its own lines; `from` is
+// column `k` of the first row. Not inlined, as TileGemvBf16W8.
 template <class V, int64_t kM, class T>
 [[gnu::noinline]] void TileMultiStreamBf16W8(const ARows<BF16>& x,
                                              const CheckedBInPlace<V, kRowPairs, T>& rows,
@@ -362,20 +358,20 @@ template <class V, int64_t kM, class T>
   constexpr uint64_t kSteps = 64 / kStepBytes;  // of a line
   static_assert(kRows % kSteps == 0);
   const auto* const bytes = reinterpret_cast<const char*>(from);
-  const auto ask = [=](int64_t at) {
+  const auto prefetch = [=](int64_t at) {
     const uint64_t step = static_cast<uint64_t>(at) / kRowStep<V>;
     const auto line = static_cast<int64_t>(step / kSteps * 64);
     const char* row =
         bytes + line + static_cast<int64_t>(step % kSteps * (kRows / kSteps)) * stride;
     const int64_t behind = ahead.Of(k + line);
     for (uint64_t i = 0; i < kRows / kSteps; ++i, row += stride) PrefetchL1(row, behind);
-    asm volatile("");  // as in DotMultiStream
+    asm volatile("");  // see DotMultiStream
   };
   TileBf16W8<V>(
-      x, rows, s, [] {}, ask, totals);
+      x, rows, s, [] {}, prefetch, totals);
 }
 
-// Few rows of x, and rows of W side by side, as DotMultiStream.
+// Small M: eight rows of B in parallel streams, as DotMultiStream does.
 template <class V, int64_t kM, class T>
 void MultiStreamBf16W8(const GemmTask& t, const T* w, W8Scales<V>& scales) {
   constexpr int64_t kBlock = kBlockK<PairMath<V>>;
@@ -410,7 +406,7 @@ void GemmBf16W8(const GemmTask& t, const T* w) {
     PanelsBf16W8<V>(t, w, scales);
 }
 
-// Requires: t.x is bf16; t.w is bf16 or narrower.
+// Requires: A is bf16; B is bf16, fp8, int8 or 4-bit.
 template <class V>
 void GemmBf16(const GemmTask& t) {
   if (t.w_type == Element::kBF16) return GemmBf16Bf16<V>(t);

@@ -1,9 +1,9 @@
-// Rows of narrow weights as the tiles of gemm_bf16_w8-inl.h take them, in pairs of bf16: two rows
-// of W in a register, where they lie or widened in scratch.
+// Operands of gemm_bf16_w8-inl.h: two rows of fp8, int8 or 4-bit B per register as bf16 pairs, read
+// in place or from widened scratch.
 //
-// A source of rows has: StartSegment(segment, begin, end); WithOperands<sums>(begin, end, f), which
-// calls f with what loads these columns beside as many registers of sums; and `scale`, of each row
-// of W. What loads columns has Load and Partial for one step, or LoadBoth for two.
+// A source of rows has StartSegment(segment, begin, end); WithOperands<accumulators>(begin, end,
+// f), which calls f with an object that loads these columns; and `scale`, one pointer per row of B.
+// The object has Load and Partial for one K step, or LoadBoth for two.
 #pragma once
 
 #include <cstdint>
@@ -18,24 +18,23 @@
 namespace latte::cpu {
 namespace {
 
-// Registers of sums that leave some for what e4m3 is looked up in.
+// Most accumulators that leave registers for the lookup tables of e4m3.
 constexpr int64_t kMaxSumsWithTables = 12;
-constexpr int64_t kWidenedRowPairs = 2;  // registers of two rows of W in a tile in scratch
+constexpr int64_t kWidenedRowPairs = 2;  // registers of two rows of B in a widened tile
 template <class V>
-constexpr int64_t kRowStep = V::kPairElements / 2;  // columns of a step
+constexpr int64_t kRowStep = V::kPairElements / 2;  // K step
 template <class V>
 using W8Scales = BlockScales<PairMath<V>>;
 
-// Steps of a block that fit into scratch: those of segments that end with a step, and some that
-// do not.
+// K steps of a block that fit into scratch. Segments that end inside a step need extra ones.
 constexpr int64_t kWidenedSteps = 144;
-// Elements of a step of a tile, and of its rows: an odd number of cache lines.
+// Elements of a K step of a tile, and of all steps of a tile: an odd number of cache lines.
 template <class V>
 constexpr int64_t kWidenedStep = kWidenedRowPairs* V::kPairElements;
 template <class V>
 constexpr int64_t kWidenedRows = kWidenedSteps* kWidenedStep<V> + V::kPairElements;
 
-// Two rows of weights where they lie; positions count values.
+// Two rows of B in place; positions count values.
 template <class V, class T>
 struct RowPair {
   const T* first;
@@ -53,7 +52,7 @@ struct RowPair<V, U4> {
   const U4* second;
   typename V::U4PairTable table;
 
-  // Of segment i; either may be null.
+  // Zeros of segment i; either pointer may be null.
   void SetZero(const uint8_t* zeros, const uint8_t* more, int64_t i) {
     table = V::TwoTablesOf(zeros == nullptr ? kU4DefaultZero : zeros[i],
                            more == nullptr ? kU4DefaultZero : more[i]);
@@ -66,7 +65,7 @@ struct RowPair<V, U4> {
   }
 };
 
-// Twos of rows of e4m3, two steps at once.
+// Pairs of e4m3 rows, two K steps at a time, widened by table lookup.
 template <class V, int64_t kN, class T>
 struct LookupRowPairs {
   const RowPair<V, T> (&w)[kN];
@@ -77,7 +76,7 @@ struct LookupRowPairs {
   }
 };
 
-// 2·kN rows of a panel where they lie, as a tile takes them; one over the edge repeats the last.
+// The 2·kN rows of a tile in place. Rows behind the panel repeat its last row.
 template <class V, int64_t kN, class T>
 struct BInPlace {
   RowPair<V, T> w[kN];
@@ -99,7 +98,7 @@ struct BInPlace {
   typename V::Pairs Partial(int64_t j, int64_t at, int64_t count) const {
     return w[j].Partial(at, count);
   }
-  // Calls f with what loads columns [begin, end).
+  // Calls f with an object that loads columns [begin, end).
   template <int64_t kSums, class F>
   [[gnu::always_inline]] void WithOperands(int64_t begin, int64_t end, const F& f) const {
     if constexpr (kIsF8<T> && kSums <= kMaxSumsWithTables)
@@ -109,7 +108,7 @@ struct BInPlace {
   }
 };
 
-// Twos of rows of e4m3 whose numbers are normal.
+// Pairs of e4m3 rows whose values are all normal.
 template <class V, int64_t kN>
 struct NormalRowPairs {
   const RowPair<V, F8> (&w)[kN];
@@ -120,7 +119,7 @@ struct NormalRowPairs {
   }
 };
 
-// The same as BInPlace, of e4m3 in segments of normal numbers where they are that.
+// BInPlace that checks each e4m3 segment and widens it faster if all its values are normal.
 template <class V, int64_t kN, class T>
 struct CheckedBInPlace : BInPlace<V, kN, T> {
   using BInPlace<V, kN, T>::BInPlace;
@@ -150,7 +149,7 @@ struct CheckedBInPlace<V, kN, F8> : BInPlace<V, kN, F8> {
   }
 };
 
-// The same as PackWidenedRows leaves them.
+// The rows of a tile as PackWidenedRows packs them.
 template <class V>
 struct BWidened {
   const BF16* next;  // segment

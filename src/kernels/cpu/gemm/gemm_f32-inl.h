@@ -1,28 +1,22 @@
-// linear: products of activations with weights that lie as they are in the file.
+// Any A × any B in f32 or bf16, micro-kernel MR × 4 × one vector of K, FMA or vdpbf16ps, any M, all
+// ISAs.
 //
-// Work      launch_gemm.cc cuts products into tasks. A task walks W in panels of 64 rows and K in
-//           blocks of 4 KiB of x; up to kTileRows rows of x lie in L1 (24 KiB) while a panel
-//           passes. Weights narrower than x's type become operands as they are loaded, or, for
-//           many rows of x, once into scratch (260 KiB, in L2) that all of them use. One tile's
-//           rows of x that fit into L1 take rows of W one after the other; else lines of the next
-//           panel are asked for while this one is multiplied (prefetch_sequential-inl.h). Where memory
-//           likes many streams, four rows of W lie side by side (prefetch_strided-inl.h).
+// Packing   A and B are read in place. Types smaller than the arithmetic type are widened on load;
+//           for large M a panel of B is widened once into scratch (260 KiB, in the L2).
+// Blocking  Panels of 64 rows of B (8 for M ≤ MR) and K blocks of 4 KiB of a row of A. Up to MR
+//           rows of A (24 KiB) stay in the L1 while a panel passes. MR = Math::kTileRows.
 //
-//                        K block                     sums of a tile
-//               x  ┌──────────────┐ L1             W0 W1 W2 W3
-//        tile rows │→ operand     │            x0 │ Σ  Σ  Σ  Σ │  kTileRows × 4 registers,
-//                  └──────────────┘            x1 │ Σ  Σ  Σ  Σ │  each a vector of partial sums
-//               W  ┌──────────────┐            …  │            │
-//            panel │→ 4 operands  │ L2
-//                  └──────────────┘
-// Scales    a block of K falls into segments of one scale each. With several, each sum is two: of
-//           the segment, and of segments times their scales. The latter lie in memory, or, of f32,
-//           a tile has half the rows. With one (scales per row), the finished sum is multiplied.
-// Rounding  a weight's value without its scale is exact in the type it is multiplied in; sums,
-//           scales and their products are f32. Int8 activations in f32 are rounded once more, by
-//           their scale.
-// Order     per block of K: segments in order, in each one vector of partial sums; a fixed tree
-//           over the vector; blocks in order, the bias last. For every tile, task and thread count.
+//                         K block                     accumulators
+//                A  ┌──────────────┐ L1             B0 B1 B2 B3
+//           MR rows │→ operand     │            A0 │ Σ  Σ  Σ  Σ │  MR × 4 registers,
+//                   └──────────────┘            A1 │ Σ  Σ  Σ  Σ │  each a vector of partial sums
+//                B  ┌──────────────┐            …  │            │
+//             panel │→ 4 operands  │ L2
+//                   └──────────────┘
+// Scales    A K block splits into segments of one scale each. Several segments need a second
+//           accumulator (Math::kScaledRows rows); one segment scales the finished sum.
+// Epilogue  C (+)= sums, the bias after the last K block. int8 A is dequantised to f32 first.
+// Order     Segments in order; a fixed tree over the lanes; K blocks in order; the bias last.
 // Limits    K > 0; segments of 16 columns or more; scratch 260 KiB.
 #pragma once
 
@@ -42,16 +36,16 @@ namespace latte::cpu {
 namespace {
 
 constexpr int64_t kPanelN = 64;
-constexpr int64_t kSmallMPanelN = 8;  // rows of W at once for few rows of long x
-// Values of x with which rows of W pass one after the other: they should stay in L1.
+constexpr int64_t kSmallMPanelN = 8;  // for M ≤ MR: a panel is read from end to end
+// Largest A, in values, of the kernels that keep A in the L1 and read B row by row.
 constexpr int64_t kMaxResidentA = 12 << 10;
 template <class Math>
 constexpr int64_t kBlockK = 4096 / static_cast<int64_t>(sizeof(typename Math::X));
-// Elements from row to row of scratch: an odd number of cache lines, as ScratchStride.
+// Row stride of scratch in elements: an odd number of cache lines, as in ScratchStride.
 template <class Math>
 constexpr int64_t kBlockStride = kBlockK<Math> +
                                  64 / static_cast<int64_t>(sizeof(typename Math::X));
-// Of a block of K that begins inside a segment; segments have 16 columns at least.
+// Most segments of a K block that begins inside one; a segment has at least 16 columns.
 template <class Math>
 constexpr int64_t kMaxSegments = kBlockK<Math> / 16 + 16;
 template <class Math>
@@ -59,18 +53,18 @@ constexpr int64_t kMaxResidentABlocks = (kMaxResidentA + kBlockK<Math> - 1) / kB
 template <class Math>
 using BlockScales = PanelScales<kPanelN, kMaxSegments<Math>>;
 
-// Tiles of x from which on widening a panel first is faster than widening it in each tile.
+// Tiles along M above which widening a panel once is faster than widening it in each tile.
 template <class Math, class T>
 constexpr int64_t kMinWidenTiles = sizeof(T) == 2 ? 10 : 2;
 
-// Rows of activations as a Math takes them: in place or in scratch.
+// Rows of A in the type X of a Math, in place or in scratch.
 template <class X>
 struct ARows {
   const X* data;
   int64_t stride;
 };
 
-// Rows [row_begin, +rows) and columns [k_begin, +k) of a task's W; w points to the first element.
+// Rows [row_begin, +rows) and columns [k_begin, +k) of B; w points to the first element.
 template <class T>
 struct Panel {
   const T* w;
@@ -80,23 +74,23 @@ struct Panel {
   Segments segments;
 };
 
-// Eight bits times the scale of their group.
+// to = int8 values times the scales of their groups.
 template <class V>
-void DequantizeRow(const I8* codes, const float* scale, int64_t group, int64_t begin, int64_t count,
-                   float* to) {
+void DequantizeRow(const I8* values, const float* scale, int64_t group, int64_t begin,
+                   int64_t count, float* to) {
   for (int64_t at = 0; at < count;) {
     const int64_t g = (begin + at) / group;
     const int64_t end = Min(count, (g + 1) * group - begin);
     const typename V::Vec s = V::Set1(scale[g]);
     for (; at < end; at += V::kLanes) {
       const int64_t rest = end - at;
-      StoreNext<V>(to + at, V::Mul(LoadNext<V>(codes + at, rest), s), rest);
+      StoreNext<V>(to + at, V::Mul(LoadNext<V>(values + at, rest), s), rest);
     }
     at = end;
   }
 }
 
-// Columns [begin, +count) of rows [m, +rows) of a task's x.
+// Columns [begin, +count) of rows [m, +rows) of A.
 template <class Math>
 ARows<BF16> ABlockOf(const GemmTask& t, int64_t m, int64_t, int64_t begin, int64_t, BF16*) {
   return {static_cast<const BF16*>(t.x) + m * t.x_stride + begin, t.x_stride};
@@ -119,13 +113,13 @@ ARows<float> ABlockOf(const GemmTask& t, int64_t m, int64_t rows, int64_t begin,
   return {scratch, kBlockStride<Math>};
 }
 
-// sums[i][j] += x[i, begin:end]·w[j]; ask(at) is called at every step.
-template <class Math, int64_t kM, int64_t kN, class T, class X, class PrefetchNext>
+// sums[i][j] += x[i, begin:end]·w[j]; calls prefetch(at) at every K step.
+template <class Math, int64_t kM, int64_t kN, class T, class X, class Prefetch>
 inline void AddDots(const ARows<X> x, const Weights<Math, T> (&w)[kN], int64_t begin, int64_t end,
-                    const PrefetchNext& ask, typename Math::Vec (&sums)[kM][kN]) {
+                    const Prefetch& prefetch, typename Math::Vec (&sums)[kM][kN]) {
   int64_t at = begin;
   for (; at + Math::kStep <= end; at += Math::kStep) {
-    ask(at);
+    prefetch(at);
     typename Math::Operand wide[kN];
     for (int64_t j = 0; j < kN; ++j) wide[j] = w[j].Load(at);
     for (int64_t i = 0; i < kM; ++i) {
@@ -134,7 +128,7 @@ inline void AddDots(const ARows<X> x, const Weights<Math, T> (&w)[kN], int64_t b
     }
   }
   if (at == end) return;
-  ask(at);
+  prefetch(at);
   typename Math::Operand wide[kN];
   for (int64_t j = 0; j < kN; ++j) wide[j] = w[j].Partial(at, end - at);
   for (int64_t i = 0; i < kM; ++i) {
@@ -149,7 +143,7 @@ void SetZero(typename V::Vec (&sums)[kM][kN]) {
     for (int64_t j = 0; j < kN; ++j) sums[i][j] = V::Zero();
 }
 
-// Rows of a panel from `row` on as a tile takes them; one over the edge repeats the last row.
+// The rows of B of a tile. Rows behind the panel repeat its last row.
 template <class Math, int64_t kN, class T>
 struct TileRows {
   Weights<Math, T> w[kN];
@@ -157,20 +151,20 @@ struct TileRows {
   const uint8_t* zero[kN];
 };
 
-// total[i][j] = x[i,:]·w[j] over a block of one segment, without its scale.
-template <class Math, int64_t kM, int64_t kN, class T, class PrefetchNext>
+// total[i][j] = x[i,:]·w[j] over a K block of one segment, without its scale.
+template <class Math, int64_t kM, int64_t kN, class T, class Prefetch>
 inline void OneSegmentTile(const ARows<typename Math::X>& x, TileRows<Math, kN, T> rows,
-                           const Segments& s, const PrefetchNext& ask,
+                           const Segments& s, const Prefetch& prefetch,
                            typename Math::Vec (&total)[kM][kN]) {
   SetZero<typename Math::Lanes>(total);
   for (int64_t j = 0; j < kN; ++j) rows.w[j].SetZero(rows.zero[j], 0);
-  AddDots<Math>(x, rows.w, 0, s.k, ask, total);
+  AddDots<Math>(x, rows.w, 0, s.k, prefetch, total);
 }
 
-// The same of several segments, with their scales.
-template <class Math, int64_t kM, int64_t kN, class T, class PrefetchNext>
+// The same over several segments, with their scales.
+template <class Math, int64_t kM, int64_t kN, class T, class Prefetch>
 inline void SegmentsTile(const ARows<typename Math::X>& x, TileRows<Math, kN, T> rows,
-                         const Segments& s, const PrefetchNext& ask,
+                         const Segments& s, const Prefetch& prefetch,
                          typename Math::Vec (&total)[kM][kN]) {
   using V = typename Math::Lanes;
   SetZero<V>(total);
@@ -178,7 +172,7 @@ inline void SegmentsTile(const ARows<typename Math::X>& x, TileRows<Math, kN, T>
     typename Math::Vec acc[kM][kN];
     SetZero<V>(acc);
     for (int64_t j = 0; j < kN; ++j) rows.w[j].SetZero(rows.zero[j], segment);
-    AddDots<Math>(x, rows.w, begin, end, ask, acc);
+    AddDots<Math>(x, rows.w, begin, end, prefetch, acc);
     for (int64_t j = 0; j < kN; ++j) {
       const typename Math::Vec scale = V::Set1(rows.scale[j][segment]);
       for (int64_t i = 0; i < kM; ++i) total[i][j] = V::Fma(acc[i][j], scale, total[i][j]);
@@ -186,18 +180,18 @@ inline void SegmentsTile(const ARows<typename Math::X>& x, TileRows<Math, kN, T>
   });
 }
 
-// kScaled: the block has several segments.
-template <bool kScaled, class Math, int64_t kM, int64_t kN, class T, class PrefetchNext>
+// kScaled: the K block has several segments.
+template <bool kScaled, class Math, int64_t kM, int64_t kN, class T, class Prefetch>
 inline void BlockTile(const ARows<typename Math::X>& x, const TileRows<Math, kN, T>& rows,
-                      const Segments& s, const PrefetchNext& ask,
+                      const Segments& s, const Prefetch& prefetch,
                       typename Math::Vec (&total)[kM][kN]) {
   if constexpr (kScaled)
-    SegmentsTile<Math, kM, kN, T>(x, rows, s, ask, total);
+    SegmentsTile<Math, kM, kN, T>(x, rows, s, prefetch, total);
   else
-    OneSegmentTile<Math, kM, kN, T>(x, rows, s, ask, total);
+    OneSegmentTile<Math, kM, kN, T>(x, rows, s, prefetch, total);
 }
 
-// Sums of vectors, times the scales of their rows, if there are any, where the block has one each.
+// Reduces the lanes; multiplies by the scale of the row if the K block has one segment.
 template <class Math, bool kScaled, int64_t kM>
 inline void SumRows(const typename Math::Vec (&total)[kM][4], const float* const (&scale)[4],
                     float (&sums)[kM][4]) {
@@ -213,7 +207,7 @@ void DotRows(const GemmTask& t, const Panel<T>& panel, const BlockScales<Math>& 
   constexpr int64_t kN = 4;
   const bool first = panel.k_begin == 0;
   const bool biased = t.bias != nullptr && panel.k_begin + panel.k == t.k;
-  const auto ask = [&ahead](int64_t) { ahead.PrefetchNext(); };
+  const auto prefetch = [&ahead](int64_t) { ahead.PrefetchNext(); };
   for (int64_t n = 0; n < panel.rows; n += kN) {
     TileRows<Math, kN, T> rows;
     for (int64_t j = 0; j < kN; ++j) {
@@ -223,7 +217,7 @@ void DotRows(const GemmTask& t, const Panel<T>& panel, const BlockScales<Math>& 
       rows.zero[j] = t.grid.scale == nullptr ? nullptr : scales.zero[row];
     }
     typename Math::Vec total[kM][kN];
-    BlockTile<kScaled, Math, kM, kN, T>(x, rows, panel.segments, ask, total);
+    BlockTile<kScaled, Math, kM, kN, T>(x, rows, panel.segments, prefetch, total);
     const int64_t column = panel.row_begin + n;
     const float* bias = biased ? t.bias + column : nullptr;
     float sums[kM][kN];
@@ -259,7 +253,7 @@ template <class Math, bool kScaled, class T>
     Weights<Math, T> w;
     w.p = panel.w + n * panel.stride;
     X* const to = wide + n * kBlockStride<Math>;
-    // What a segment's last operand stores behind it is overwritten by the next segment.
+    // The last operand of a segment may store past its end; the next segment overwrites that.
     ForEachSegment(panel.segments, [&](int64_t segment, int64_t begin, int64_t end) {
       w.SetZero(t.grid.scale == nullptr ? nullptr : scales.zero[n], segment);
       for (int64_t at = begin; at < end; at += Math::kStep)
@@ -283,17 +277,16 @@ void DotBlock(const GemmTask& t, const Panel<T>& panel, const BlockScales<Math>&
   DotPanel<Math, kScaled, T>(t, panel, scales, ahead);
 }
 
-// Steps in which rows of W and all of x are multiplied, over all columns of `segments`.
+// K steps of `rows` rows of B times all of A, over the columns of `segments`.
 template <class Math>
 int64_t StepsOf(const GemmTask& t, int64_t rows, const Segments& s) {
   const int64_t tile = s.count > 1 ? Math::kScaledRows : Math::kTileRows;
   return (t.m + tile - 1) / tile * ((rows + 3) / 4) * ((s.k + Math::kStep - 1) / Math::kStep);
 }
 
-// Panels of W and blocks of K. Of each block lines of the next one are asked for.
+// Loops over panels of B and K blocks; each block prefetches the next one.
 template <class Math, class T>
 void DotPanels(const GemmTask& t, const T* w, BlockScales<Math>& scales) {
-  // Few rows of x: few rows of W at once, so that they are read from end to end.
   const bool small_m = t.m <= Math::kTileRows;
   const int64_t panel_rows = small_m ? kSmallMPanelN : kPanelN;
   for (int64_t n = 0; n < t.n; n += panel_rows) {
@@ -325,7 +318,7 @@ void DotPanels(const GemmTask& t, const T* w, BlockScales<Math>& scales) {
   }
 }
 
-// Few rows of x and rows of W one after the other; weights without scales.
+// Small M: one row of B at a time, in memory order; B has no scales.
 template <class Math, int64_t kM, class T>
 void DotSequential(const GemmTask& t, const T* w) {
   using V = typename Math::Lanes;
@@ -339,9 +332,9 @@ void DotSequential(const GemmTask& t, const T* w) {
     row.w[0].p = w + n * t.w_stride + begin_of(b);
     const PrefetchDistance ahead = PrefetchDistanceOf<T>(t, n, begin_of(b));
     ahead.TouchPages(row.w[0].p, k * static_cast<int64_t>(sizeof(T)));
-    const auto ask = [&row, ahead](int64_t at) { ahead.PrefetchNext(row.w[0].p + at); };
+    const auto prefetch = [&row, ahead](int64_t at) { ahead.PrefetchNext(row.w[0].p + at); };
     typename Math::Vec sums[kM][1];
-    OneSegmentTile<Math, kM, 1, T>(x, row, {k, k, k, 1}, ask, sums);
+    OneSegmentTile<Math, kM, 1, T>(x, row, {k, k, k, 1}, prefetch, sums);
     for (int64_t i = 0; i < kM; ++i) to[i] = sums[i][0];
   };
   const auto finish = [&](int64_t n, int64_t count, int64_t b, int64_t i,
@@ -355,7 +348,7 @@ void DotSequential(const GemmTask& t, const T* w) {
   ForEachRowSequential<V, kM>(t.n, blocks, total, finish);
 }
 
-// Few rows of x and four rows of W side by side; weights without scales.
+// Small M: four rows of B in parallel streams; B has no scales.
 template <class Math, int64_t kM, class T, class X>
 void DotMultiStream(const GemmTask& t, const T* w, const X* x) {
   constexpr int64_t kN = 4;
@@ -365,16 +358,16 @@ void DotMultiStream(const GemmTask& t, const T* w, const X* x) {
     for (int64_t k = 0; k < t.k; k += kBlockK<Math>) {
       Weights<Math, T> rows[kN];
       for (int64_t j = 0; j < kN; ++j) rows[j].p = w + Min(n + j, t.n - 1) * t.w_stride + k;
-      const auto ask = [&](int64_t at) {
+      const auto prefetch = [&](int64_t at) {
         if (at % kLine != 0) return;
         const int64_t behind = ahead.Of((k + at) * static_cast<int64_t>(sizeof(T)));
         for (int64_t j = 0; j < kN; ++j) PrefetchL1(rows[j].p + at, behind);
-        asm volatile("");  // g++ 12 drops a function that does nothing but this
+        asm volatile("");  // g++ 12 removes a lambda that only prefetches
       };
       typename Math::Vec total[kM][kN];
       SetZero<typename Math::Lanes>(total);
       const int64_t columns = Min(kBlockK<Math>, t.k - k);
-      AddDots<Math>(ARows<X>{x + k, t.x_stride}, rows, 0, columns, ask, total);
+      AddDots<Math>(ARows<X>{x + k, t.x_stride}, rows, 0, columns, prefetch, total);
       float sums[kM][kN];
       Math::Sum(total, sums);
       const bool biased = t.bias != nullptr && k + columns == t.k;
@@ -385,7 +378,7 @@ void DotMultiStream(const GemmTask& t, const T* w, const X* x) {
   }
 }
 
-// Calls f with the x of a task if a Math loads it as it is; returns whether it does.
+// Calls f with typed A if Math can load its type; returns whether it can.
 template <class Math, class F>
 bool WithFloatA(const GemmTask& t, const F& f) {
   if constexpr (sizeof(typename Math::X) == 2) {
@@ -417,7 +410,7 @@ void DotTask(const GemmTask& t, const T* w) {
   DotPanels<Math>(t, w, scales);
 }
 
-// Any x, any w.
+// All types of A and B.
 template <class V>
 void GemmF32(const GemmTask& t) {
   WithWeightType(t.w, t.w_type, [&]<class T>(const T* w) {

@@ -1,10 +1,13 @@
-// Some rows of x for gemm_s8_vnni-inl.h: 16 rows of W at a time, four of them in registers while all
-// rows of x pass.
+// s8×s8 and s8×u4 micro-kernel 16×M×128 (vpdpbusd), M ≤ 12, AVX512_VNNI.
 //
-// Work      of a chunk, sums of the lanes of four rows of W together; those of 16 rows of W are
-//           turned, so that lanes are rows of W, and added once several chunks are there. Lines of
-//           the next 16 rows are asked for with every four rows of a chunk, or each row asks for
-//           its own.
+// Packing   A in chunks (s8_chunk-inl.h). B is read in place, 16 rows at a time.
+// Blocking  Four rows of B stay in registers while all rows of A pass. Lane sums of four rows
+//           reduce together; a transpose puts 16 rows of B into lanes. Sums of several chunks wait
+//           in scratch (8 KiB) before they are scaled and added.
+// Prefetch  The next 16 rows in memory order, or, with many DRAM streams, each row its own lines.
+// Epilogue  Scales of A and B per chunk; the bias after the last pass.
+// Order     that of int8_scales-inl.h.
+// Limits    as gemm_s8_vnni-inl.h.
 #pragma once
 
 #include <cstdint>
@@ -18,33 +21,33 @@
 namespace latte::cpu {
 namespace {
 
-constexpr int64_t kPassK16xM = 1 << 13;  // of a pass
+constexpr int64_t kPassK16xM = 1 << 13;  // columns of a pass
 constexpr int64_t kMaxGroups16xM = kPassK16xM / kMinGroupK;
-constexpr int64_t kBatch16xM = 32;           // rows of x times chunks whose sums wait: 8 KiB
-constexpr int64_t kPrefetchBytes16xM = 512;  // bytes that a row asks ahead for itself
+constexpr int64_t kBatch16xM = 32;           // rows of A × chunks whose sums wait: 8 KiB
+constexpr int64_t kPrefetchBytes16xM = 512;  // distance at which a row prefetches its own lines
 
 struct Scratch16xM {
   GroupScales<kSumLanes, kMaxGroups16xM> scales;
-  // [chunk, row of x][four rows of W][run][row]
+  // [chunk, row of A][four rows of B][scale group][row]
   alignas(64) int32_t sums[kBatch16xM][4][kSumLanes];
-  alignas(64) float totals[kMaxMInPlace][kSumLanes];
+  alignas(64) float totals[kMaxInPlaceM][kSumLanes];
 };
 
-// What is asked for while 16 rows of W are multiplied: of the next ones, or by each row for itself.
+// Prefetches of a tile: the next 16 rows in memory order, or each row its own lines.
 struct Prefetch16xM {
   SequentialPrefetch weights, scales;
   StridedPrefetch own;
   bool by_row;
 };
 
-// Rows below half a page are faster in memory's order.
+// Rows shorter than half a page are read faster in memory order.
 template <class T>
 bool PrefetchesByRow(const GemmTask& t) {
   constexpr bool kBytes = kValuesPer<T> == 1;
   return t.many_dram_streams && (kBytes ? 4 : 2) * t.w_stride >= kPage;
 }
 
-// Sums of a chunk of four rows of W, of which `values` columns are there, and all rows of x.
+// Integer sums of a chunk of four rows of B, with `values` valid columns, and all rows of A.
 template <class Kind, bool kWhole>
 inline void DotFourRows(const typename Kind::T* const (&w)[4], int64_t values, const AChunks& x,
                         int64_t chunk, int32_t (*to)[4][kSumLanes]) {
@@ -70,7 +73,7 @@ inline void DotFourRows(const typename Kind::T* const (&w)[4], int64_t values, c
   }
 }
 
-// Adds chunks [first, +count) of 16 rows of W to all rows of x.
+// Adds the sums of chunks [first, +count) of 16 rows of B to the totals of all rows of A.
 template <class Kind>
 void AddChunks16xM(const AChunks& x, int64_t first, int64_t count, Scratch16xM& s) {
   using V = typename Kind::V;
@@ -92,7 +95,7 @@ void AddChunks16xM(const AChunks& x, int64_t first, int64_t count, Scratch16xM& 
   }
 }
 
-// Rows [n, +rows) of W, 16 at most, and all rows of x.
+// Rows [n, +rows) of B, at most 16, times all rows of A.
 template <class Kind>
 void TileS8Vnni16xM(const GemmTask& t, const typename Kind::T* w, const AChunks& x, int64_t n,
                     int64_t rows, Prefetch16xM& ahead, Scratch16xM& s) {
@@ -102,7 +105,7 @@ void TileS8Vnni16xM(const GemmTask& t, const typename Kind::T* w, const AChunks&
     V::Store(s.totals[i], InitialTotal<V>(x.begin == 0, t.y + i * t.y_stride + n, rows));
   const int64_t batch = kBatch16xM / x.rows;
   const T* const from = w + n * t.w_stride + x.begin / kValuesPer<T>;
-  const T* row[kSumLanes];  // behind the last one it is there again
+  const T* row[kSumLanes];  // missing rows repeat the last one
   for (int64_t i = 0; i < kSumLanes; ++i) row[i] = from + Min(i, rows - 1) * t.w_stride;
   for (int64_t first = 0; first < x.chunks(); first += batch) {
     const int64_t count = Min(batch, x.chunks() - first);

@@ -1,16 +1,16 @@
-// Five to eight rows of x and W of 8 bits with one scale per row, for gemm_s8_vnni-inl.h: eight
-// bytes of a row of W in every place, beside eight bytes of eight rows of x.
+// s8×s8 micro-kernel 8×8, K unrolled by 8 (vpdpbusd), 5 ≤ M ≤ 8, one scale per row of B,
+// AVX512_VNNI.
 //
-//   x  [chunk][step: 8 columns][row of x][column]      a register: 8 columns of 8 rows
-//
-// Work      a step multiplies eight bytes of each of eight rows of W, where they lie, by one
-//           register of x; two lanes make a sum, so that those of two rows of W become one register
-//           in three instructions, where gemm_s8_16xm_vnni-inl.h takes nine for four rows of W and
-//           each row of x. Totals stay in registers over all of K. x is the unsigned operand, 128
-//           larger than it is: where a row of x is left over it holds 128 in all columns, and its
-//           sums are what that adds. Beside eight rows of x W is made unsigned instead.
-// Order     as int8_scales-inl.h says.
-// Limits    what Fits8x8 asks for; scratch 73 KiB.
+// Packing   A is packed once per task as [K/128][K/8][8 rows][8 bytes], so a register holds 8
+//           columns of 8 rows. B is read in place: one 8-byte broadcast per row and K step.
+// Blocking  Two adjacent lanes sum up one output; sums of two rows of B fold into one register per
+//           chunk. Totals of 8 rows of B stay in registers over all of K. vpdpbusd takes one
+//           unsigned operand. M < 8: A is offset by 128 and a spare row of 128s yields the
+//           compensation. M = 8: B is offset by 128, sums start from −128·rowsum(A).
+// Prefetch  Each row of B prefetches the row that takes its place.
+// Epilogue  Scale of A per chunk; scale of B and the bias once per output.
+// Order     that of int8_scales-inl.h.
+// Limits    K ≤ 8192 and a multiple of 128, N ≥ 16 (Fits8x8); scratch 73 KiB.
 #pragma once
 
 #include <cstdint>
@@ -24,28 +24,28 @@
 namespace latte::cpu {
 namespace {
 
-constexpr int64_t kTile8x8 = 8;        // rows of x, and rows of W of a tile
-constexpr int64_t kMinM8x8 = 5;        // rows of x that are there
-constexpr int64_t kMaxK8x8 = 1 << 13;  // the most
+constexpr int64_t kTile8x8 = 8;  // MR and NR
+constexpr int64_t kMinM8x8 = 5;
+constexpr int64_t kMaxK8x8 = 1 << 13;
 constexpr int64_t kSteps8x8 = kChunkK / kTile8x8;
 
 struct AChunk8x8 {
   alignas(64) int8_t codes[kSteps8x8][64];
-  alignas(64) int32_t start[kSumLanes];  // what sums start from, beside unsigned W
-  // Of the row of x of each lane of folded sums.
+  alignas(64) int32_t start[kSumLanes];  // initial sums if B is the unsigned operand
+  // Scale of the row of A of each lane of folded sums.
   alignas(64) float scale[kSumLanes];
 };
 
-// Lane 4q + j of folded sums: row 2q + j % 2 of x, row j / 2 of two of W.
+// Lane 4q + j of folded sums: row 2q + j % 2 of A, row j / 2 of two rows of B.
 constexpr int64_t MOfLane8x8(int64_t lane) { return lane / 4 * 2 + lane % 2; }
 
 struct Scratch8x8 {
   AChunk8x8 x[kMaxK8x8 / kChunkK];
   alignas(64) float scales[kSumLanes];
-  alignas(64) float totals[kSumLanes / 2][kSumLanes];  // of two rows of W each
+  alignas(64) float totals[kSumLanes / 2][kSumLanes];  // of two rows of B each
 };
 
-// kUnsignedA: x is unsigned, and its last row what that adds.
+// kUnsignedA: A is the unsigned operand, and its last row yields the compensation.
 template <class V, bool kUnsignedA>
 void PackA8x8(const GemmTask& t, AChunk8x8* to) {
   for (int64_t k = 0; k < t.k; k += kChunkK, ++to) {
@@ -78,9 +78,8 @@ void PackA8x8(const GemmTask& t, AChunk8x8* to) {
   }
 }
 
-// Totals of eight rows of W, `stride` bytes apart, over all chunks, two rows in a register. Lines
-// `ahead` bytes behind each row are asked for: in memory's order they cost four cycles a chunk and
-// row of W more.
+// Totals of eight rows of B, `stride` bytes apart, over all chunks, two rows per register. Each row
+// prefetches lines `prefetch_offset` bytes ahead, which is cheaper here than memory order.
 template <class V, bool kUnsignedA>
 [[gnu::noinline]] void TileS8Vnni8x8c8(const char* w, int64_t stride, const AChunk8x8* x,
                                        int64_t chunks, int64_t prefetch_offset, CacheLevel level,
@@ -101,7 +100,7 @@ template <class V, bool kUnsignedA>
       if (step % kLineSteps == 0) {
 #pragma GCC unroll 8
         for (int64_t i = 0; i < kTile8x8; ++i) Prefetch(rows[i], prefetch_offset, level);
-        asm volatile("");  // g++ 12 drops what does nothing but this
+        asm volatile("");  // g++ 12 removes a loop that only prefetches
       }
       const typename V::Ints xs = V::LoadBytes(x->codes[step]);
 #pragma GCC unroll 8
@@ -124,7 +123,7 @@ template <class V, bool kUnsignedA>
   for (int64_t i = 0; i < kTile8x8 / 2; ++i) V::Store(to[i], totals[i]);
 }
 
-// Writes rows [n, +16) of W.
+// Stores C for rows [n, +16) of B.
 template <class Kind>
 void Store8x8(const GemmTask& t, int64_t n, const Scratch8x8& s) {
   using V = typename Kind::V;
@@ -141,7 +140,7 @@ inline bool Fits8x8(const GemmTask& t) {
          t.k % kChunkK == 0;
 }
 
-// Requires: Fits8x8, one scale per row of W. The last rows of W may be multiplied twice.
+// Requires: Fits8x8, one scale per row of B. The last tile may repeat rows of the one before it.
 template <class Kind, bool kUnsignedA>
 [[gnu::noinline]] void GemmS8Vnni8x8(const GemmTask& t) {
   using V = typename Kind::V;

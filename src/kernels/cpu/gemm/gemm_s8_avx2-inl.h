@@ -1,16 +1,14 @@
-// linear on int8 activations and int8 or 4-bit weights without dot products of bytes (AVX2):
-// multiply-adds of words and bytes, exact within a run.
+// int8 A × int8 or 4-bit B, vpmaddwd and vpmaddubsw, any M, AVX2: entry, choice of the
+// micro-kernel.
 //
-// Work      tasks as in gemm_f32-inl.h. Rows of x are brought into the order of W first
-//           (s8_even_odd-inl.h). Then, as many rows of x as there are:
-//             up to 4: gemm_s8_gemv_avx2-inl.h, rows of W one after the other
-//             more: gemm_s8_packed64_avx2-inl.h, 64 rows of W that are laid out for them
-//           K is taken in passes of as many columns as fit; sums wait in y. Memory is asked as
-//           prefetch_sequential-inl.h says.
-// Order     as int8_scales-inl.h says, the bias last: the bits of avx512_vnni. For every tile, task
-//           and thread count.
-// Limits    groups of x are multiples of 128; scales of W begin at multiples of 128, of 4-bit ones
-//           at multiples of 32, or are one along K; up to kMaxTaskM rows of x; scratch 350 KiB.
+// Packing   A is packed per task in the order of B (s8_even_odd-inl.h).
+// Blocking  Tasks as in gemm_f32-inl.h. K in passes; sums wait in C between passes.
+//             gemm_s8_gemv_avx2       M × 8, M ≤ 4, B in place
+//             gemm_s8_packed64_avx2   4 × 16, M > 4, panels of 64 rows of B
+// Epilogue  Scales of A and B per chunk (int8_scales-inl.h); the bias after the last pass.
+// Order     that of int8_scales-inl.h: the same bits as gemm_s8_vnni-inl.h.
+// Limits    Groups of A are multiples of 128; scale groups of B begin at multiples of 128 (4-bit:
+//           32) or span K; M ≤ kMaxTaskM per task; scratch 350 KiB.
 #pragma once
 
 #include "src/kernels/cpu/gemm/gemm_s8_gemv_avx2-inl.h"
@@ -21,7 +19,7 @@
 namespace latte::cpu {
 namespace {
 
-// Requires: groups as above.
+// Requires: A is int8, B is int8 or 4-bit; groups as above.
 template <class V>
 void GemmS8Avx2(const GemmTask& t) {
   WithS8Kind<S8EvenOddLayout, V>(t, [&]<class Kind>(Kind) {

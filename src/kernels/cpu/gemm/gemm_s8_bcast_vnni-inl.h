@@ -1,18 +1,22 @@
-// Up to 64 rows of x and W of 8 bits for gemm_s8_vnni-inl.h: lanes are rows of x, and rows of W are
-// read where they lie or where a chunk of them was copied, four bytes of one in every lane.
+// s8×s8 micro-kernel {16,32,48,64} × {6,6,4,3} in place, × {12,12,8,6} packed, ×4 (vpdpbusd), M >
+// 12 that fills 7/8 of its lanes, AVX512_VNNI.
 //
-//   x  [16 rows][chunk][step: 4 columns][row of x][column]      a vector: 4 columns of 16 rows
+// Packing   A is packed once per call so that lanes are rows of A; B is broadcast, 4 bytes per K
+//           step:
 //
-// Work      a step multiplies four bytes of each row of W by a vector of x or more. Sums over lanes
-//           are not needed, and a sum becomes f32 once per chunk. Results of 48 rows of W stay
-//           near, and are turned when a pass ends. Two ways:
-//             held    6, 6, 4 and 3 rows of W where they lie beside 16, 32, 48 and 64 of x, over
-//                     all whole chunks of a pass: sums and totals stay in registers, x comes from
-//                     the L2. Zen 4, all in the L2: 0.97 of the peak; tiles below, of which totals
-//                     wait in memory: 0.92.
-//             copied  a chunk of 12, 12, 8 and 6 rows, copied as unsigned bytes: what is left at
-//                     the edges, and all of it where memory likes many streams.
-// Order     as int8_scales-inl.h says, the bits of other rows of x.
+//             [16 rows of A][chunk][K step of 4 columns][row][column]
+//
+//           In place: rows of B stay in place over all whole chunks of a pass; sums and totals stay
+//           in registers. Packed: a chunk of B is copied as unsigned bytes first, for edges and for
+//           uarchs where the sign flip of each broadcast costs as much as the product.
+// Blocking  Slices of M ≤ 64, panels of 48 rows of B, passes of 4096 columns. No reduction over
+//           lanes.
+// Prefetch  In place: each row the row that takes its place. Packed: the next panel in memory order
+//           or, with many DRAM streams, each row its own lines.
+// Epilogue  Scales of A and B per chunk; a transpose of 16×16 totals at the end of a pass; the
+//           bias.
+// Order     that of int8_scales-inl.h.
+// Limits    as gemm_s8_vnni-inl.h; int8 B.
 #pragma once
 
 #include <cstdint>
@@ -26,31 +30,31 @@
 namespace latte::cpu {
 namespace {
 
-constexpr int64_t kMaxBcastM = 64;                    // rows of x
-constexpr int64_t kBcastPanelN = 48;                  // rows of W
-constexpr int64_t kBcastPassK = 4096;                 // of a pass
-constexpr int64_t kBcastPrefetchBytes = 256;          // bytes that a row asks ahead for itself
-constexpr int64_t kBcastVectorBytes = 4 * kSumLanes;  // bytes
-constexpr int64_t kBcastSteps = kChunkK / 4;          // steps of a chunk
-// Rows of W of a copied and of a held tile of as many vectors of rows of x: what registers hold,
-// and of one vector what the L1 holds where rows lie half a page, or a page, apart.
+constexpr int64_t kMaxBcastM = 64;  // of a slice
+constexpr int64_t kBcastPanelN = 48;
+constexpr int64_t kBcastPassK = 4096;         // columns of a pass
+constexpr int64_t kBcastPrefetchBytes = 256;  // distance at which a row prefetches its own lines
+constexpr int64_t kBcastVectorBytes = 4 * kSumLanes;
+constexpr int64_t kBcastSteps = kChunkK / 4;  // K steps of a chunk
+// NR of a packed tile and of a tile in place, for kVectors registers of rows of A. Registers limit
+// it; for one register, the sets of the L1 do if rows are half a page or a page apart.
 template <int64_t kVectors>
 constexpr int64_t kPackedNr = kVectors == 1 ? 12 : 24 / kVectors;
 template <int64_t kVectors>
 constexpr int64_t kInPlaceNr = kVectors == 1 ? 6 : 12 / kVectors;
 constexpr int64_t kMaxPackedNr = 12;
 
-// A chunk of 16 rows of x; behind the last one there are zeros.
+// A chunk of 16 rows of A; missing rows are zero.
 struct BcastAChunk {
   alignas(64) int8_t codes[kBcastSteps][kBcastVectorBytes];
-  int32_t start[kSumLanes];  // what sums start from
+  int32_t start[kSumLanes];  // initial sums
   float scale[kSumLanes];
 };
 
-// Columns [begin, +k) of a task's x, `rows` rows in kVectors · 16 lanes.
+// Columns [begin, +k) of A, `rows` rows in kVectors · 16 lanes.
 template <int64_t kVectors>
 struct BcastA {
-  const BcastAChunk* chunk[kVectors];  // the first of each 16 rows
+  const BcastAChunk* chunk[kVectors];  // first chunk of every 16 rows
   int64_t begin, k, rows;
 
   int64_t chunks() const { return (k + kChunkK - 1) / kChunkK; }
@@ -59,10 +63,10 @@ struct BcastA {
 struct BcastScratch {
   GroupScales<kBcastPanelN, kBcastPassK / kChunkK> scales;
   alignas(64) float totals[kBcastPanelN][kMaxBcastM];
-  alignas(64) char chunk[kMaxPackedNr][kChunkK];  // of rows, copied
+  alignas(64) char chunk[kMaxPackedNr][kChunkK];  // of kMaxPackedNr rows of B
 };
 
-// Prepares 16 rows of x beside W of 8 bits, chunk by chunk.
+// Packs 16 rows of A for int8 B, chunk by chunk.
 template <class V>
 void PackABcast(const PackTask& t) {
   auto* to = static_cast<BcastAChunk*>(t.packed);
@@ -89,8 +93,8 @@ void PackABcast(const PackTask& t) {
   }
 }
 
-// A row of kN that lie `stride` bytes apart. Addresses are spelled out, or g++ 12 keeps one for
-// each row.
+// Addresses of kN rows that are `stride` bytes apart, from few base registers: g++ 12 would keep one
+// register per row.
 template <class V, int64_t kN>
 class StridedRows {
  public:
@@ -124,7 +128,7 @@ template <class V, int64_t kN, int64_t kVectors>
   }
 }
 
-// Adds a step. kUnsigned: W's bytes are 128 larger already.
+// Adds a K step. kUnsigned: the bytes of B are already offset by 128.
 template <class V, bool kUnsigned, int64_t kN, int64_t kVectors>
 [[gnu::always_inline]] inline void AddBcastStep(StridedRows<V, kN>& w,
                                                 const BcastAChunk* const (&x)[kVectors],
@@ -143,7 +147,7 @@ template <class V, bool kUnsigned, int64_t kN, int64_t kVectors>
   w.Advance(4);
 }
 
-// total + a chunk of row i of W and vector v of x.
+// total + a chunk of one row of B and one register of rows of A.
 template <class Kind>
 [[gnu::always_inline]] inline typename Kind::V::Vec AddBcastChunk(typename Kind::V::Ints sum,
                                                                   const float* w_scale,
@@ -160,8 +164,8 @@ const float* ChunkScales(const BcastScratch& s, int64_t chunk, int64_t n) {
   return s.scales.scale + (Kind::kOneScale ? 0 : chunk * kBcastPanelN) + n;
 }
 
-// Chunks [0, count) of kN rows of W, `stride` bytes apart, which are rows [n, +kN) of the panel,
-// and all of x. Lines `ahead` bytes behind each row are asked for.
+// Chunks [0, count) of rows [n, +kN) of the panel, `stride` bytes apart, times all of A. Each row
+// prefetches lines `ahead` bytes ahead.
 template <class Kind, int64_t kN, int64_t kVectors>
 [[gnu::noinline]] void TileS8VnniBcastInPlace(const char* w, int64_t stride, int64_t ahead,
                                               CacheLevel level, const BcastA<kVectors>& x,
@@ -185,7 +189,7 @@ template <class Kind, int64_t kN, int64_t kVectors>
       if (step % kLineSteps == 0) {
 #pragma GCC unroll 6
         for (int64_t i = 0; i < kN; ++i) Prefetch(rows[i], ahead, level);
-        asm volatile("");  // g++ 12 drops what does nothing but this
+        asm volatile("");  // g++ 12 removes a loop that only prefetches
       }
       AddBcastStep<V, false>(rows, inputs, step, sums);
     }
@@ -205,8 +209,7 @@ template <class Kind, int64_t kN, int64_t kVectors>
     for (int64_t v = 0; v < kVectors; ++v) V::Store(s.totals[n + i] + v * kSumLanes, totals[i][v]);
 }
 
-// The copied chunk of kN rows of W, which are rows [n, +kN) of the panel, and all of x; lines are
-// asked for.
+// The packed chunk of rows [n, +kN) of the panel times all of A. Prefetches the lines of `ahead`.
 template <class Kind, int64_t kN, int64_t kVectors>
 [[gnu::noinline]] void TileS8VnniBcastPacked(PrefetchRuns::Run ahead, const BcastA<kVectors>& x,
                                              BcastScratch& s, int64_t chunk, int64_t n) {
@@ -233,9 +236,8 @@ template <class Kind, int64_t kN, int64_t kVectors>
   }
 }
 
-// Copies a chunk of kN rows as unsigned bytes. If `rows` are fewer, the last of them is there
-// again; of a chunk `values` are there. Each row asks for its own lines `behind` it, unless that is
-// zero.
+// Copies a chunk of kN rows with `values` valid columns as unsigned bytes. Missing rows repeat the
+// last one. Each row prefetches `prefetch_offset` bytes ahead unless that is zero.
 template <class V, int64_t kN>
 void PackBChunk(const char* w, int64_t stride, int64_t rows, int64_t values,
                 int64_t prefetch_offset, BcastScratch& s) {
@@ -250,8 +252,8 @@ void PackBChunk(const char* w, int64_t stride, int64_t rows, int64_t values,
     }
 }
 
-// Totals of rows [n, +rows) of W where a pass begins: lanes are rows of x. What a pass ends with
-// stores them far apart, and is faster where their lines are near.
+// Totals of rows [n, +rows) of B at the start of a pass; lanes are rows of A. Prefetches the lines of
+// C that the end of the pass stores.
 template <class V, int64_t kVectors>
 void InitBcastTotals(const GemmTask& t, const BcastA<kVectors>& x, int64_t n, int64_t rows,
                      BcastScratch& s) {
@@ -286,17 +288,16 @@ void StoreBcastTotals(const GemmTask& t, const BcastA<kVectors>& x, int64_t n, i
     }
 }
 
-// What is asked for while a panel is multiplied: of the next one, or by each row for itself.
+// Prefetches of a panel: the next one in memory order, or each row its own lines.
 struct BcastPrefetch {
-  PrefetchRuns lines;  // of copied chunks
+  PrefetchRuns lines;  // for packed chunks
   StridedPrefetch own;
   bool by_row = false;
-  int64_t in_place_offset = 0;  // bytes from a held row to the one that takes its place
+  int64_t in_place_offset = 0;  // bytes from a row to the one that takes its place
 };
 
-// Rows of W as they lie. Where a processor has two ports for all that vectors do, and with them
-// slow pairs and many streams, making each four of bytes unsigned costs as much as a product: there
-// chunks are copied first, unsigned, 64 bytes at a time.
+// A panel times all of A. On uarchs with many DRAM streams all chunks are packed: they have two vector
+// ports, so the sign flip of a broadcast would cost as much as its product.
 template <class Kind, int64_t kVectors>
 void BcastPanel(const GemmTask& t, const BcastA<kVectors>& x, int64_t n, int64_t rows,
                 BcastPrefetch ahead, BcastScratch& s) {
@@ -323,7 +324,7 @@ void BcastPanel(const GemmTask& t, const BcastA<kVectors>& x, int64_t n, int64_t
   StoreBcastTotals<Kind>(t, x, n, rows, s);
 }
 
-// Of the panel that begins at row n.
+// For the panel from row n.
 template <int64_t kVectors>
 BcastPrefetch BcastPrefetchOf(const GemmTask& t, const BcastA<kVectors>& x, int64_t n,
                               int64_t rows) {
@@ -367,13 +368,13 @@ void BcastSlice(const GemmTask& t, const BcastAChunk* packed) {
   }
 }
 
-// Whether rows of x leave an eighth of their lanes empty at most.
+// Whether at most an eighth of the lanes stays empty.
 constexpr bool FillsLanes(int64_t m) {
   const int64_t lanes = (m + kSumLanes - 1) / kSumLanes * kSumLanes;
   return 8 * m >= 7 * lanes;
 }
 
-// Groups of up to 64 packed rows of x, as even as lanes allow.
+// Slices of up to 64 packed rows of A, as even as the lanes allow.
 template <class Kind>
 void GemmS8VnniBcast(const GemmTask& task) {
   GemmTask t = task;

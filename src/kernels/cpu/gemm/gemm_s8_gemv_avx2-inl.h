@@ -1,8 +1,13 @@
-// Few rows of x for gemm_s8_avx2-inl.h: rows of W are multiplied where they lie, one after the
-// other, each over all of a pass, while x stays in the L1.
+// s8×s8 (vpmaddwd) and s8×u4 (vpmaddubsw) micro-kernel M×8×128, M ≤ 4, AVX2.
 //
-// Work      a chunk's products are added in eight lanes; lanes are summed for eight vectors
-//           together, and the sums of eight rows of W transposed, so that lanes are rows of W.
+// Packing   A in even-odd order (s8_even_odd-inl.h), in the L1. B is read in place, row by row in
+//           memory order, each row over a whole pass.
+// Blocking  A chunk leaves 8 partial sums; 8 registers reduce together, and an 8×8 transpose puts
+//           rows of B into lanes.
+// Prefetch  Each load prefetches a fixed distance ahead.
+// Epilogue  Scales of A and B per chunk; the bias after the last pass.
+// Order     that of int8_scales-inl.h.
+// Limits    as gemm_s8_avx2-inl.h.
 #pragma once
 
 #include <cstdint>
@@ -16,19 +21,19 @@
 namespace latte::cpu {
 namespace {
 
-constexpr int64_t kMaxGemvMAvx2 = 4;          // rows of x
-constexpr int64_t kGemvPassBytes = 16 << 10;  // of x in a pass
-constexpr int64_t kGemvPassGroups = 512;      // of W in a pass
+constexpr int64_t kMaxGemvMAvx2 = 4;
+constexpr int64_t kGemvPassBytes = 16 << 10;  // of A in a pass
+constexpr int64_t kGemvPassGroups = 512;      // scale groups of a row of B in a pass
 constexpr int64_t kBatchSums = kS32Lanes * kS32Lanes;
 
 struct GemvScratchAvx2 {
   EvenOddA x;
   GroupScales<kS32Lanes, kGemvPassGroups> scales;
-  // Of groups of eight sums: [row of x][row of W][sum].
+  // Per batch of chunks: [row of A][row of B][sum].
   alignas(32) int32_t sums[kGemvPassGroups / kS32Lanes * kBatchSums];
 };
 
-// Chunks whose sums make one vector, and where in it that of a run is.
+// Chunks whose sums fill one vector, and the lane of a scale group of a chunk in it.
 template <class Kind>
 constexpr int64_t kBatchChunks = kS32Lanes / Kind::kGroups;
 template <class Kind>
@@ -36,29 +41,29 @@ constexpr int64_t PlaceOf(int64_t chunk, int64_t group) {
   return Kind::kGroups == 1 ? chunk : group % 2 * 4 + chunk * 2 + group / 2;
 }
 
-// Sums of the chunks of a group from `first` on, of a row of W and kM rows of x; `values` of it are
-// there. Lines ahead are asked for. To `to`, [row of x][8 rows of W][sum].
+// Integer sums of a batch of chunks from `first`, of a row of B with `values` valid columns and kM
+// rows of A, to `to` as [row of A][8 rows of B][sum]. Prefetches ahead.
 template <class Kind, int64_t kM, bool kWhole>
 inline void GemvDotBatch(const typename Kind::T* w, const EvenOddA& x, int64_t first,
                          int64_t values, const PrefetchDistance& ahead, int32_t* to) {
   using Layout = typename Kind::Layout;
   using V = typename Kind::V;
   using Ints = typename V::Ints;
-  // Vectors of a chunk: one, or one of each unit, which is two runs.
+  // Registers of a chunk: one, or one per unit, which is two scale groups.
   constexpr int64_t kVectors = Kind::kGroups == 1 ? 1 : Layout::kUnits;
   constexpr int64_t kPerVector = Layout::kUnits / kVectors;
   constexpr int64_t kCount = kBatchChunks<Kind> * kVectors;
   Ints fours[kM][kCount / 4];
   const int8_t* const codes = x.codes + x.At(0, first) * kAChunkBytes<Layout>;
   const int64_t x_stride = x.row_step * kAChunkBytes<Layout>;
-  // Unrolled, all of a group's lines would be asked for first.
+  // Not unrolled: g++ would issue all prefetches of the batch first.
 #pragma GCC unroll 1
   for (int64_t four = 0; four < kCount / 4; ++four) {
     Ints lanes[kM][4];
 #pragma GCC unroll 4
     for (int64_t j = 0; j < 4; ++j) {
       for (int64_t i = 0; i < kM; ++i) lanes[i][j] = V::ZeroInts();
-      const int64_t begin = (four * 4 + j) * kPerVector;  // unit of the group
+      const int64_t begin = (four * 4 + j) * kPerVector;  // unit of the batch
       if (!kWhole && begin * kUnitValues<Layout> >= values) continue;
       for (int64_t at = 0; at < kPerVector * kVectorBytes; at += 64)
         ahead.PrefetchNext(w + begin * kVectorBytes + at);
@@ -83,7 +88,7 @@ inline void GemvDotBatch(const typename Kind::T* w, const EvenOddA& x, int64_t f
                                            : fours[i][0]);
 }
 
-// total + a group's sums of eight rows of W and row i of x.
+// total + the sums of a batch of eight rows of B and row i of A.
 template <class Kind>
 typename Kind::V::Vec GemvAddBatch(const EvenOddA& x, int64_t i, int64_t first,
                                    const GemvScratchAvx2& s, const int32_t* sums,
@@ -108,8 +113,8 @@ typename Kind::V::Vec GemvAddBatch(const EvenOddA& x, int64_t i, int64_t first,
   return total;
 }
 
-// Rows [n, +rows) of W, eight at most, and kM rows of x, all there are. Lines of the next ones'
-// scales are asked for.
+// Rows [n, +rows) of B, at most eight, times all kM rows of A. Prefetches the scales of the next
+// rows.
 template <class Kind, int64_t kM>
 void GemvRows8(const GemmTask& t, const typename Kind::T* w, const EvenOddA& x, int64_t n,
                int64_t rows, SequentialPrefetch& scale_prefetch, GemvScratchAvx2& s) {

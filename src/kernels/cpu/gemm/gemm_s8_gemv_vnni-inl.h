@@ -1,8 +1,13 @@
-// Few rows of x for gemm_s8_vnni-inl.h: rows of W are multiplied where they lie, one after the
-// other, each over all of a pass.
+// s8×s8 and s8×u4 micro-kernel M×16×128 (vpdpbusd), M ≤ 4, AVX512_VNNI.
 //
-// Work      dot products of chunks, whose lanes are summed for 16 chunks (of four runs: four)
-//           together; those of 16 rows of W are transposed, so that lanes are rows of W, and added.
+// Packing   A in chunks (s8_chunk-inl.h), in the L1. B is read in place, row by row in memory
+//           order, each row over a whole pass of 16,384 columns.
+// Blocking  Dot products of a chunk leave 16 partial sums; those of 16 chunks (four, with four
+//           scale groups) reduce together, and a 16×16 transpose puts rows of B into lanes.
+// Prefetch  Each load prefetches a fixed distance ahead.
+// Epilogue  Scales of A and B per chunk; the bias after the last pass.
+// Order     that of int8_scales-inl.h.
+// Limits    as gemm_s8_vnni-inl.h.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +20,12 @@
 namespace latte::cpu {
 namespace {
 
-constexpr int64_t kMaxGemvM = 4;         // of x
-constexpr int64_t kGemvPassK = 1 << 14;  // of a pass
+constexpr int64_t kMaxGemvM = 4;
+constexpr int64_t kGemvPassK = 1 << 14;  // columns of a pass
 constexpr int64_t kMaxGemvGroups = kGemvPassK / kMinGroupK;
-constexpr int64_t kBatchSums = kSumLanes * kSumLanes;  // of 16 rows of W and one of x
+constexpr int64_t kBatchSums = kSumLanes * kSumLanes;  // of 16 rows of B and one row of A
 
-// Chunks whose sums make one vector.
+// Chunks whose sums fill one vector.
 template <class Kind>
 constexpr int64_t kBatchChunks = kSumLanes / Kind::kGroups;
 
@@ -28,13 +33,12 @@ using GemvScales = GroupScales<kSumLanes, kMaxGemvGroups>;
 
 struct GemvScratch {
   GemvScales scales;
-  // Of groups: [row of x][row of W][run][chunk].
+  // Per batch of chunks: [row of A][row of B][scale group][chunk].
   alignas(64) int32_t sums[kMaxGemvGroups / kSumLanes * kBatchSums];
 };
 
-// Sums of the chunks of a group from `first` on, of a row of W and kM rows of x; `values` of it are
-// there. Lines ahead are asked for. To `to`, [row of x][16 rows of W][run]
-// [chunk].
+// Integer sums of a batch of chunks from `first`, of a row of B with `values` valid columns and kM
+// rows of A, to `to` as [row of A][16 rows of B][scale group][chunk]. Prefetches ahead.
 template <class Kind, int64_t kM, bool kWhole>
 inline void GemvDotBatch(const typename Kind::T* w, const AChunks& x, int64_t first, int64_t values,
                          const PrefetchDistance& ahead, int32_t* to) {
@@ -43,7 +47,7 @@ inline void GemvDotBatch(const typename Kind::T* w, const AChunks& x, int64_t fi
   typename V::Ints quads[kM][kBatch / 4];
   const int8_t* const codes = x.codes + x.At(0, first) * kChunkK;
   const int64_t x_stride = x.row_step * kChunkK;
-  // Unrolled, all of a group's lines would be asked for first.
+  // Not unrolled: g++ would issue all prefetches of the batch first.
 #pragma GCC unroll 1
   for (int64_t four = 0; four < kBatch; four += 4) {
     typename V::Ints lanes[kM][4];
@@ -72,7 +76,7 @@ inline void GemvDotBatch(const typename Kind::T* w, const AChunks& x, int64_t fi
     V::StoreBytes(to + i * kBatchSums, SumGroups<V, Kind::kGroups>(quads[i]));
 }
 
-// total + a group's sums of 16 rows of W and row i of x.
+// total + the sums of a batch of 16 rows of B and row i of A.
 template <class Kind>
 typename Kind::V::Vec GemvAddBatch(const AChunks& x, int64_t i, int64_t first,
                                    const GemvScales& scales, const int32_t* sums,
@@ -95,8 +99,7 @@ typename Kind::V::Vec GemvAddBatch(const AChunks& x, int64_t i, int64_t first,
   return total;
 }
 
-// Rows [n, +rows) of W, 16 at most, and kM rows of x, all there are. Lines of the next ones' scales
-// are asked for.
+// Rows [n, +rows) of B, at most 16, times all kM rows of A. Prefetches the scales of the next rows.
 template <class Kind, int64_t kM>
 void GemvRows16(const GemmTask& t, const typename Kind::T* w, const AChunks& x, int64_t n,
                 int64_t rows, SequentialPrefetch& scale_prefetch, GemvScratch& s) {

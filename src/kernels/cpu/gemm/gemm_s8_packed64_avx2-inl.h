@@ -1,10 +1,16 @@
-// More rows of x for gemm_s8_avx2-inl.h: 64 rows of W are laid out so that lanes are rows of W.
+// s8×s8 (vpmaddwd) and s8×u4 (vpmaddubsw) micro-kernel 4×16, M > 4, AVX2.
 //
-//   [16 rows of W][unit][step][half][row][values]      two vectors of eight rows for each half
+// Packing   A in even-odd order (s8_even_odd-inl.h). A chunk of 64 rows of B is packed into scratch
+//           (16 KiB of int8, 8 KiB of 4-bit, in the L1) so that lanes are rows of B:
 //
-// Work      of a chunk of 64 rows of W, which then lies in the L1 (16 KiB of int8, 8 of 4 bits),
-//           products with all rows of x: a tile is 4 rows × 16 outputs, 8 vectors of sums. Sums
-//           over lanes are not needed, and a sum becomes f32 once per run and output.
+//             [16 rows of B][unit][K step][even, odd][row][values]      two registers of 8 rows each
+//
+// Blocking  8 accumulators. No reduction over lanes; a sum becomes f32 once per scale group and
+//           output.
+// Prefetch  The next panel, some lines per tile.
+// Epilogue  Scales of A and B per chunk; totals wait in scratch; the bias after the last pass.
+// Order     that of int8_scales-inl.h.
+// Limits    as gemm_s8_avx2-inl.h.
 #pragma once
 
 #include <cstdint>
@@ -19,32 +25,32 @@ namespace latte::cpu {
 namespace {
 
 constexpr int64_t kPanelN4x16 = 64;
-constexpr int64_t kNr4x16 = 16;       // outputs
-constexpr int64_t kMr4x16 = 4;        // rows of x
-constexpr int64_t kPassK4x16 = 4096;  // of a pass
+constexpr int64_t kNr4x16 = 16;
+constexpr int64_t kMr4x16 = 4;
+constexpr int64_t kPassK4x16 = 4096;  // columns of a pass
 constexpr int64_t kMaxGroups4x16 = kPassK4x16 / kMinGroupK;
-constexpr int64_t kStepBytes4x16 = 2 * kVectorBytes;  // of a step of a tile's rows of W
+constexpr int64_t kStepBytes4x16 = 2 * kVectorBytes;  // of a K step of 16 rows of B
 
-// Bytes of a unit of a tile's rows of W, laid out.
+// Packed bytes of a unit of 16 rows of B.
 constexpr int64_t kUnitBytes4x16 = kUnitSteps * 2 * kStepBytes4x16;
 
 template <class Layout>
 struct Scratch4x16 {
   EvenOddA x;
-  const typename Layout::T* rows[kPanelN4x16];  // of W; behind the last one it is there again
+  const typename Layout::T* rows[kPanelN4x16];  // of B; missing rows repeat the last one
   alignas(64) uint8_t w[kPanelN4x16 / kNr4x16 * Layout::kUnits * kUnitBytes4x16];
   GroupScales<kPanelN4x16, kMaxGroups4x16> scales;
   alignas(32) int32_t sums[kChunkGroups][kMr4x16][kNr4x16];
   alignas(32) float totals[kMaxTaskM][kPanelN4x16];
 };
 
-// What is asked for while a panel is multiplied: lines of the next one.
+// Prefetches of the next panel.
 struct PanelPrefetch {
   PrefetchRuns weights;
   SequentialPrefetch scales;
-  int64_t lines_per_call = 0;  // with a call of TileS8Avx2Packed4x16
+  int64_t lines_per_call = 0;  // per call of TileS8Avx2Packed4x16
 
-  // While that many chunks pass, with `calls` for a tile.
+  // Spreads the lines over `chunks` chunks of `calls` calls per tile, for M = `inputs`.
   void Spread(int64_t chunks, int64_t inputs, int64_t calls) {
     const int64_t groups = (inputs + kMr4x16 - 1) / kMr4x16;
     const int64_t tiles = chunks * groups * (kPanelN4x16 / kNr4x16);
@@ -52,12 +58,12 @@ struct PanelPrefetch {
   }
 };
 
-// Steps of a call of TileS8Avx2Packed4x16.
+// K steps of a call of TileS8Avx2Packed4x16.
 template <class Layout>
 constexpr int64_t kCallSteps =
     Layout::kS16Steps == 0 ? Layout::kUnits* kUnitSteps : Layout::kS16Steps;
 
-// Lays a chunk of 64 rows of W out, of which `values` columns are there.
+// Packs a chunk of 64 rows of B with `values` valid columns.
 template <class Layout, bool kWhole>
 void PackB4x16(Scratch4x16<Layout>& s, int64_t chunk, int64_t values) {
   using V = typename Layout::V;
@@ -77,7 +83,7 @@ void PackB4x16(Scratch4x16<Layout>& s, int64_t chunk, int64_t values) {
     }
 }
 
-// to (+)= kSteps steps from `step` of a chunk on, of kM rows of x and 16 of W.
+// to (+)= kSteps K steps of a chunk from `step`, of kM rows of A and 16 rows of B.
 template <class Layout, int64_t kSteps, int64_t kM>
 [[gnu::noinline]] void TileS8Avx2Packed4x16(const uint8_t* w, const int8_t* x, int64_t x_stride,
                                             int64_t step, bool first, int32_t (*to)[kNr4x16]) {
@@ -104,7 +110,7 @@ template <class Layout, int64_t kSteps, int64_t kM>
     }
 }
 
-// A chunk of rows [i, +kM) of x and 16 rows of W, from row `n` of the panel on.
+// Adds a chunk of rows [i, +kM) of A times 16 rows of B from row `n` of the panel.
 template <class Kind, int64_t kM>
 void AddTile4x16(const EvenOddA& x, int64_t i, int64_t chunk, int64_t n, PanelPrefetch& ahead,
                  Scratch4x16<typename Kind::Layout>& s) {
@@ -137,7 +143,7 @@ void AddTile4x16(const EvenOddA& x, int64_t i, int64_t chunk, int64_t n, PanelPr
   }
 }
 
-// Rows [n, +rows) of W, 64 at most, and x's.
+// Rows [n, +rows) of B, at most 64, times all rows of A.
 template <class Kind>
 void PanelS8Avx2(const GemmTask& t, const typename Kind::T* w, const EvenOddA& x, int64_t n,
                  int64_t rows, PanelPrefetch& ahead, Scratch4x16<typename Kind::Layout>& s) {
@@ -185,10 +191,10 @@ template <class Kind>
     for (int64_t n = 0; n < t.n; n += kPanelN4x16) {
       const int64_t rows = Min(kPanelN4x16, t.n - n);
       PrepareScales<Kind>(t, n, rows, x.begin, x.k, s.scales);
-      // Behind the last panel of this pass comes the first of the next one.
-      const bool passes_on = n + rows == t.n && x.begin + x.k < t.k;
-      const int64_t next_n = passes_on ? 0 : n + rows;
-      const int64_t next_k = passes_on ? x.begin + x.k : x.begin;
+      // After the last panel of a pass comes the first panel of the next pass.
+      const bool next_pass = n + rows == t.n && x.begin + x.k < t.k;
+      const int64_t next_n = next_pass ? 0 : n + rows;
+      const int64_t next_k = next_pass ? x.begin + x.k : x.begin;
       PanelPrefetch ahead;
       ahead.weights =
           PrefetchRowsOf<T, PrefetchRuns>(t, next_n, kPanelN4x16, next_k, columns, CacheLevel::kL1);

@@ -1,12 +1,17 @@
-// Many rows of x for gemm_s8_vnni-inl.h: 64 rows of W are laid out so that lanes are rows of W.
+// s8×s8 and s8×u4 micro-kernel 6×64×4 (vpdpbusd), large M, AVX512_VNNI.
 //
-//   [16 rows of W][step: 4 columns][row][column]      a vector: 4 columns of 16 rows
+// Packing   A in chunks (s8_chunk-inl.h). A chunk of 64 rows of B is packed into scratch (8 KiB, in
+//           the L1) so that lanes are rows of B:
 //
-// Work      of a chunk of 64 rows of W, which then lies in the L1 (8 KiB), products with all rows
-//           of x: a tile is 6 rows × 64 outputs, 24 vectors of integer sums; a step multiplies four
-//           vectors of W by four values of each row of x. Sums over lanes are not needed, and a
-//           sum becomes f32 once per run and output. On a Zen 5 core a row of x costs 1.3 cycles
-//           per chunk and row of W, of which the products are 1, and the layout 6.
+//             [16 rows of B][K step of 4 columns][row][column]      a register: 4 columns of 16 rows
+//
+// Blocking  24 accumulators: 6 rows of A × 4 registers of B. A K step broadcasts 4 bytes per row of
+//           A. No reduction over lanes; a sum becomes f32 once per scale group and output.
+// Prefetch  The next panel, some lines per tile and none while packing, where they would delay
+//           loads.
+// Epilogue  Scales of A and B per chunk; totals wait in scratch; the bias after the last pass.
+// Order     that of int8_scales-inl.h.
+// Limits    as gemm_s8_vnni-inl.h.
 #pragma once
 
 #include <cstdint>
@@ -21,37 +26,36 @@ namespace {
 
 constexpr int64_t kPanelN6x64 = 64;
 constexpr int64_t kPanelVectors6x64 = kPanelN6x64 / kSumLanes;
-constexpr int64_t kPassK6x64 = 4096;  // of a pass
+constexpr int64_t kPassK6x64 = 4096;  // columns of a pass
 constexpr int64_t kMaxGroups6x64 = kPassK6x64 / kMinGroupK;
 constexpr int64_t kMr6x64 = 6;
 constexpr int64_t kBVectorBytes = 4 * kSumLanes;
 constexpr int64_t kSteps6x64 = kChunkK / 4;
-constexpr int64_t kBChunkBytes6x64 = kSteps6x64 * kBVectorBytes;  // of a chunk of 16 rows of W
+constexpr int64_t kBChunkBytes6x64 = kSteps6x64 * kBVectorBytes;  // of a chunk of 16 rows of B
 
 template <class T>
 struct Scratch6x64 {
-  const T* rows[kPanelN6x64];  // of W; behind the last one it is there again
+  const T* rows[kPanelN6x64];  // of B; missing rows repeat the last one
   alignas(64) uint8_t w[kPanelVectors6x64 * kBChunkBytes6x64];
   GroupScales<kPanelN6x64, kMaxGroups6x64> scales;
   alignas(64) int32_t sums[kChunkGroups][kMr6x64][kPanelN6x64];  // of a tile
   alignas(64) float totals[kMaxTaskM][kPanelN6x64];
 };
 
-// What is asked for while a panel is multiplied: lines of the next one. Asked for while rows are
-// laid out, they would keep their loads waiting.
+// Prefetches of the next panel.
 struct PanelPrefetch {
   PrefetchRuns weights;
   SequentialPrefetch scales;
-  int64_t lines_per_group = 0;  // with a run of a tile
+  int64_t lines_per_group = 0;  // per tile and scale group
 
-  // While that many chunks pass, whose chunks have `runs`, beside x's rows.
+  // Spreads the lines over `chunks` chunks of `groups` scale groups, for M = `inputs`.
   void Spread(int64_t chunks, int64_t inputs, int64_t groups) {
     const int64_t tiles = (inputs + kMr6x64 - 1) / kMr6x64;
     lines_per_group = weights.EvenCount(weights.lines() / (chunks * tiles * groups) + 1);
   }
 };
 
-// Half a chunk of 16 rows, `at` elements from their beginnings.
+// Half a chunk of 16 rows, `at` elements from their starts.
 template <class Kind, int64_t kLane256, bool kWhole>
 inline void TransposeRows16(const typename Kind::T* const* rows, int64_t at, int64_t values,
                             uint8_t* to) {
@@ -68,7 +72,7 @@ inline void TransposeRows16(const typename Kind::T* const* rows, int64_t at, int
     V::StoreBytes(to + Kind::Layout::StepOf(kLane256, lane) * kBVectorBytes, quads[lane]);
 }
 
-// Lays a chunk of kN · 16 rows of W out, of which `values` are there.
+// Packs a chunk of kN · 16 rows of B with `values` valid columns.
 template <class Kind, int64_t kN, bool kWhole>
 void PackB6x64(Scratch6x64<typename Kind::T>& s, int64_t chunk, int64_t values) {
   const int64_t at = chunk * Kind::Layout::kRowBytes;
@@ -80,7 +84,7 @@ void PackB6x64(Scratch6x64<typename Kind::T>& s, int64_t chunk, int64_t values) 
   }
 }
 
-// sums[i][j] = kSteps steps of kM rows of x and kN vectors of W.
+// to[i][j] = kSteps K steps of kM rows of A and kN registers of rows of B.
 template <class V, int64_t kSteps, int64_t kM, int64_t kN>
 [[gnu::noinline]] void TileS8Vnni6x64(const uint8_t* w, const int8_t* x, int64_t x_stride,
                                       PrefetchRuns::Run ahead, int32_t (*to)[kPanelN6x64]) {
@@ -100,7 +104,7 @@ template <class V, int64_t kSteps, int64_t kM, int64_t kN>
     for (int64_t j = 0; j < kN; ++j) V::StoreBytes(to[i] + kSumLanes * j, sums[i][j]);
 }
 
-// A chunk of rows [i, +kM) of x and a panel of kN vectors of rows of W.
+// Adds a chunk of rows [i, +kM) of A times a panel of kN · 16 rows of B.
 template <class Kind, int64_t kM, int64_t kN>
 void AddTile6x64(const AChunks& x, int64_t i, int64_t chunk, PanelPrefetch& ahead,
                  Scratch6x64<typename Kind::T>& s) {
@@ -127,7 +131,7 @@ void AddTile6x64(const AChunks& x, int64_t i, int64_t chunk, PanelPrefetch& ahea
   }
 }
 
-// Rows [n, +rows) of W, 64 at most, and x's.
+// Rows [n, +rows) of B, at most 64, times all rows of A.
 template <class Kind, int64_t kN>
 void PanelS8Vnni6x64(const GemmTask& t, const typename Kind::T* w, const AChunks& x, int64_t n,
                      int64_t rows, PanelPrefetch& ahead, Scratch6x64<typename Kind::T>& s) {

@@ -1,19 +1,17 @@
-// linear on int8 activations and int8 or 4-bit weights: dot products of bytes, exact within a run.
+// int8 A × int8 or 4-bit B, vpdpbusd, any M, AVX512_VNNI: entry, choice of the micro-kernel by M.
 //
-// Work      tasks as in gemm_f32-inl.h. Rows of x are brought into chunks first (s8_chunk-inl.h), or
-//           packed once for all tasks. Then, as many rows of x as there are:
-//             few, which stay in the L1, and long: gemm_s8_gemv_vnni-inl.h, rows of W one after the
-//             other, unless memory likes many streams
-//             five to eight, where lines are asked for into the L2: gemm_s8_8x8c8_vnni-inl.h, lanes
-//             are rows of x
-//             up to 12: gemm_s8_16xm_vnni-inl.h, 16 rows of W where they lie
-//             more, that fill lanes, beside W of 8 bits: gemm_s8_bcast_vnni-inl.h
-//             others: gemm_s8_packed64_vnni-inl.h, 64 rows of W that are laid out for them
-//           K is taken in passes of as many columns as fit; sums wait in y. Memory is asked as
-//           prefetch_sequential-inl.h says.
-// Order     as int8_scales-inl.h says, the bias last. For every tile, task and thread count.
-// Limits    groups of x are multiples of 128; scales of W begin at multiples of 128, of 4-bit ones
-//           at multiples of 32, or are one along K; up to kMaxTaskM rows of x; scratch 350 KiB.
+// Packing   A is packed in chunks of 128 columns, per task (s8_chunk-inl.h) or once per call
+//           (PackABcast).
+// Blocking  Tasks as in gemm_f32-inl.h. K in passes; sums wait in C between passes.
+//             gemm_s8_gemv_vnni     M × 16, small M, A in the L1, one DRAM stream per core
+//             gemm_s8_8x8c8_vnni    8 × 8, 5 ≤ M ≤ 8, one scale per row of int8 B, prefetch into L2
+//             gemm_s8_16xm_vnni     16 × M, M ≤ 12
+//             gemm_s8_bcast_vnni    M > 12 that fills its lanes, int8 B
+//             gemm_s8_packed64_vnni 6 × 64, other M
+// Epilogue  Scales of A and B per chunk (int8_scales-inl.h); the bias after the last pass.
+// Order     that of int8_scales-inl.h; the same bits from all five.
+// Limits    Groups of A are multiples of 128; scale groups of B begin at multiples of 128 (4-bit:
+//           32) or span K; M ≤ kMaxTaskM per task; scratch 350 KiB.
 #pragma once
 
 #include <cstdint>
@@ -32,9 +30,9 @@
 namespace latte::cpu {
 namespace {
 
-// Columns up to which rows of W end before they fill a vector of chunks' sums.
+// Rows of B up to this long do not fill a vector of chunk sums.
 constexpr int64_t kMinGemvK = 1024;
-// Values of x with which rows of W pass one after the other.
+// Largest A, in values, that stays in the L1 while rows of B pass one by one.
 constexpr int64_t kMaxGemvValues = 16 << 10;
 
 template <class T>
@@ -110,12 +108,11 @@ template <class Kind>
     for (int64_t n = 0; n < t.n; n += kPanelN6x64) {
       const int64_t rows = Min(kPanelN6x64, t.n - n);
       PrepareScales<Kind>(t, n, rows, x.begin, x.k, s.scales);
-      // Behind the last panel of this pass comes the first of the next one.
-      const bool passes_on = n + rows == t.n && x.begin + x.k < t.k;
-      const int64_t next_n = passes_on ? 0 : n + rows;
-      const int64_t next_k = passes_on ? x.begin + x.k : x.begin;
+      // After the last panel of a pass comes the first panel of the next pass.
+      const bool next_pass = n + rows == t.n && x.begin + x.k < t.k;
+      const int64_t next_n = next_pass ? 0 : n + rows;
+      const int64_t next_k = next_pass ? x.begin + x.k : x.begin;
       PanelPrefetch ahead;
-      // Zen 4: 0.95 of the time that the L2 takes.
       ahead.weights =
           PrefetchRowsOf<T, PrefetchRuns>(t, next_n, kPanelN6x64, next_k, columns, CacheLevel::kL1);
       ahead.scales = ScalePrefetch(t, next_n, kPanelN6x64, next_k, columns, x.chunks());
@@ -127,8 +124,8 @@ template <class Kind>
   }
 }
 
-// Rows of x that stay in the L1 take rows of W one after the other, where memory likes that. With
-// four runs a chunk the sums of 16 rows of W cost less in lanes.
+// Whether rows of B pass one by one: A stays in the L1, and one sequential stream per core reads
+// DRAM fastest. With four scale groups per chunk this pays off for M = 1 alone.
 template <class Kind>
 bool UsesGemv(const GemmTask& t) {
   if (t.many_dram_streams) return false;
@@ -137,27 +134,27 @@ bool UsesGemv(const GemmTask& t) {
   return t.m == 1 || (t.m <= most && t.m * t.k <= kMaxGemvValues);
 }
 
-// Whether rows of x are packed: those that fill lanes, beside W of 8 bits. The short runs of 4-bit
-// weights take 1.1 to 1.2 times as long so.
+// Whether A is packed for GemmS8VnniBcast: M fills the lanes and B is int8. 4-bit weights have short
+// scale groups, for which the 6 × 64 kernel is faster.
 inline bool PacksABcast(Element w, int64_t m) {
-  return w == Element::kI8 && m > kMaxMInPlace && FillsLanes(m);
+  return w == Element::kI8 && m > kMaxInPlaceM && FillsLanes(m);
 }
 
 template <class Kind>
 void DispatchS8Vnni(const GemmTask& t) {
   const auto* const w = static_cast<const typename Kind::T*>(t.w);
   if (UsesGemv<Kind>(t)) return GemmS8VnniGemv<Kind>(t, w);
-  // Measured on a Zen 4 alone.
+  // Tuned for one uarch (Zen 4): one DRAM stream per core and prefetches into the L2.
   if constexpr (kValuesPer<typename Kind::T> == 1 && Kind::kOneScale)
     if (!t.many_dram_streams && t.prefetch_level == CacheLevel::kL2 && Fits8x8(t))
       return t.m < kTile8x8 ? GemmS8Vnni8x8<Kind, true>(t) : GemmS8Vnni8x8<Kind, false>(t);
-  if (t.m <= kMaxMInPlace) return GemmS8Vnni16xM<Kind>(t, w);
+  if (t.m <= kMaxInPlaceM) return GemmS8Vnni16xM<Kind>(t, w);
   if constexpr (kValuesPer<typename Kind::T> == 1)
     if (t.packed != nullptr && FillsLanes(t.m)) return GemmS8VnniBcast<Kind>(t);
   GemmS8VnniPacked64<Kind>(t, w);
 }
 
-// Requires: groups as above.
+// Requires: A is int8, B is int8 or 4-bit; groups as above.
 template <class V>
 void GemmS8Vnni(const GemmTask& t) {
   WithS8Kind<S8Layout, V>(t, [&]<class Kind>(Kind) { DispatchS8Vnni<Kind>(t); });

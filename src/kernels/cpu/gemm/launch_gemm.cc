@@ -106,7 +106,7 @@ Block BlockAt(const Blocks& blocks, int64_t task) {
 // The same for targets with tiles of 16 × 16 outputs, which pass W once for as many rows as they
 // take. Pieces per thread: more where memory is the floor, so that threads end together, but of all
 // parts of a call together, since a piece takes some time to reach the rate of memory.
-Blocks CutForTiles(const GemmCall& p, int64_t parts, const Exec& exec) {
+Blocks CutForTiles(const GemmProblem& p, int64_t parts, const Exec& exec) {
   const GemmOp::Shape s = GemmOp::ShapeOf(p);
   Blocks out{s.m, s.n, 1, kLeastTileOutputs, s.k};
   if (s.m == 0 || s.n == 0) return out;
@@ -133,7 +133,7 @@ ScaleGrid GridAt(const BlockScale& s, int64_t b, int64_t row, int64_t column) {
   return out;
 }
 
-GemmTask TaskAt(const GemmCall& p, const Block& at) {
+GemmTask TaskAt(const GemmProblem& p, const Block& at) {
   GemmTask t = {};
   t.x = At(p.x, at.b, at.m);
   t.w = At(p.w, at.b, at.n);
@@ -157,7 +157,7 @@ GemmTask TaskAt(const GemmCall& p, const Block& at) {
 }
 
 // What a block of a part reads first.
-GemmTask FirstTaskAt(const GemmCall& p, const Block& at) {
+GemmTask FirstTaskAt(const GemmProblem& p, const Block& at) {
   GemmTask t = TaskAt(p, at);
   if (p.gate.empty()) return t;
   t.w = At(p.gate, at.b, at.n);
@@ -178,7 +178,7 @@ struct GateScratch {
 };
 
 template <const Target& kTarget>
-void RunGated(const GemmCall& p, const Block& at, const GemmTask& up, float* scratch) {
+void RunGated(const GemmProblem& p, const Block& at, const GemmTask& up, float* scratch) {
   GemmTask gate = up;
   gate.w = At(p.gate, at.b, at.n);
   gate.grid = GridAt(p.gate_scale, at.b, at.n, 0);
@@ -194,7 +194,7 @@ void RunGated(const GemmCall& p, const Block& at, const GemmTask& up, float* scr
 }
 
 template <const Target& kTarget>
-void RunBlock(const GemmCall& p, const Packed& packed, const Block& at, const GemmTask* next,
+void RunBlock(const GemmProblem& p, const Packed& packed, const Block& at, const GemmTask* next,
               const Exec& exec, std::byte* scratch) {
   GemmTask task = TaskAt(p, at);
   task.prefetch_level = PrefetchLevel(exec);
@@ -213,12 +213,12 @@ bool Packs(const GemmOp::Shape& s) {
 }
 
 template <const Target& kTarget>
-Blocks CutPart(const GemmCall& p, int64_t parts, const Exec& exec) {
+Blocks CutPart(const GemmProblem& p, int64_t parts, const Exec& exec) {
   const int64_t step = kTarget.amx_tiles ? kLeastTileOutputs : 8;
   const GemmOp::Shape s = GemmOp::ShapeOf(p);
   Cutting cut{.step = step, .parts = parts * s.b};
   cut.bytes = s.x == DType::kI8;
-  cut.prepares = cut.bytes && s.m > kTarget.max_m_in_place && !Packs<kTarget>(s);
+  cut.prepares = cut.bytes && s.m > kTarget.max_in_place_m && !Packs<kTarget>(s);
   if (!cut.bytes) cut.rows = p.gate.empty() ? kMaxWideRows : kGateOutputs / kWideColumns;
   if (s.w == s.x) cut.some = kTarget.n_multiple;
   Blocks out = kTarget.amx_tiles ? CutForTiles(p, parts, exec) : Cut(s.m, s.n, s.k, cut, exec);
@@ -239,7 +239,7 @@ struct Pieces {
 // Packs the activations of all parts into the threads' scratch; those of neighbouring parts that
 // are the same once.
 template <const Target& kTarget>
-void PackParts(std::span<const GemmCall> parts, const Exec& exec, Pieces& pieces) {
+void PackParts(std::span<const GemmProblem> parts, const Exec& exec, Pieces& pieces) {
   int64_t bytes = 0;
   const auto same = [&parts](size_t i) {
     return i > 0 && parts[i].x.data == parts[i - 1].x.data &&
@@ -256,7 +256,7 @@ void PackParts(std::span<const GemmCall> parts, const Exec& exec, Pieces& pieces
   if (bytes == 0) return;
   std::byte* at = exec.threads->Scratch(bytes);
   for (size_t i = 0; i < parts.size(); ++i) {
-    const GemmCall& part = parts[i];
+    const GemmProblem& part = parts[i];
     const GemmOp::Shape s = GemmOp::ShapeOf(part);
     Packed& packed = pieces.packed[i];
     if (!Packs<kTarget>(s)) continue;
@@ -275,7 +275,7 @@ void PackParts(std::span<const GemmCall> parts, const Exec& exec, Pieces& pieces
 }
 
 template <const Target& kTarget>
-void RunParts(std::span<const GemmCall> parts, const Exec& exec) {
+void RunParts(std::span<const GemmProblem> parts, const Exec& exec) {
   Pieces pieces;
   for (size_t i = 0; i < parts.size(); ++i) {
     const int64_t batch = parts[i].x.shape[0];
@@ -304,7 +304,7 @@ void RunParts(std::span<const GemmCall> parts, const Exec& exec) {
   };
   // Where memory is the floor a thread walks neighbouring weights; many rows of x share them.
   const int64_t tasks = *(end - 1);
-  const auto small_m = [](const GemmCall& p) { return GemmOp::ShapeOf(p).m <= kMemoryRows; };
+  const auto small_m = [](const GemmProblem& p) { return GemmOp::ShapeOf(p).m <= kMemoryRows; };
   if (std::ranges::all_of(parts, small_m)) return ForEachTaskInRuns(tasks, pieces.macs, exec, run);
   ForEachTaskInScratch(tasks, pieces.macs, exec, [&](int64_t task, std::byte* scratch) {
     run(task, task + 1 < tasks ? task + 1 : -1, scratch);
@@ -316,40 +316,42 @@ void RunParts(std::span<const GemmCall> parts, const Exec& exec) {
 bool Supports(const GemmOp::Shape& s) {
   // Scales change every 16 values of a row at most.
   return s.k > 0 && (IsFloat(s.x) || s.x == DType::kI8) && IsWeight(s.w) &&
-         (s.run == 0 || s.run >= kLeastRun || s.run == s.k);
+         (s.scale_group == 0 || s.scale_group >= kLeastRun || s.scale_group == s.k);
 }
 bool SupportsBf16(const GemmOp::Shape& s) {
   return Supports(s) && s.x == DType::kBF16 && s.w != DType::kF32 && s.w != DType::kF16;
 }
 bool SupportsAmxBf16(const GemmOp::Shape& s) {
   if (s.k <= 0 || s.x != DType::kBF16) return false;
-  if (s.w == DType::kBF16) return s.run == 0;
+  if (s.w == DType::kBF16) return s.scale_group == 0;
   const int64_t least = s.w == DType::kF8E4M3 ? 128 : 32;
-  return (IsF8(s.w) || s.w == DType::kI8) && s.run > 0 && (s.run % least == 0 || s.run == s.k);
+  return (IsF8(s.w) || s.w == DType::kI8) && s.scale_group > 0 &&
+         (s.scale_group % least == 0 || s.scale_group == s.k);
 }
 bool SupportsAmxS8(const GemmOp::Shape& s) { return SupportsS8(s) && s.x_group % 128 == 0; }
 bool SupportsS8(const GemmOp::Shape& s) {
   const int64_t least = s.w == DType::kI8 ? 128 : 32;
   return s.k > 0 && s.x == DType::kI8 && (s.w == DType::kI8 || s.w == DType::kU4) &&
-         s.x_group % 128 == 0 && s.run > 0 && (s.run % least == 0 || s.run == s.k);
+         s.x_group % 128 == 0 && s.scale_group > 0 &&
+         (s.scale_group % least == 0 || s.scale_group == s.k);
 }
 bool Supports(const GemmTOp::Shape& s) { return s.n > 0 && IsFloat(s.x) && IsWeight(s.w); }
 bool SupportsFp8Bf16(const GemmTOp::Shape& s) {
   constexpr int64_t kLeastRows = 16;  // that share a scale
-  return Supports(s) && IsF8(s.w) && s.x == DType::kBF16 && s.k % 64 == 0 && s.run % 16 == 0 &&
-         (s.rows == 0 || s.rows >= kLeastRows);
+  return Supports(s) && IsF8(s.w) && s.x == DType::kBF16 && s.k % 64 == 0 &&
+         s.scale_group % 16 == 0 && (s.scale_rows == 0 || s.scale_rows >= kLeastRows);
 }
 bool SupportsVnni(const GemmTOp::Shape& s) {
   if (!Supports(s)) return false;
-  if (s.w == DType::kU4) return s.k % 128 == 0 && s.run > 0 && s.run % 32 == 0;
+  if (s.w == DType::kU4) return s.k % 128 == 0 && s.scale_group > 0 && s.scale_group % 32 == 0;
   // A fixed point of 16 bits is less than f32 has.
-  return s.w == DType::kI8 && s.x != DType::kF32 && s.k % 64 == 0 && s.run == s.k;
+  return s.w == DType::kI8 && s.x != DType::kF32 && s.k % 64 == 0 && s.scale_group == s.k;
 }
 
 template <const Target& kTarget>
 void Launch<kTarget>::Gemm(const GemmOp::Params& p, const Exec& exec) {
-  for (size_t i = 0; i < p.parts.size(); i += kMaxParts)
-    RunParts<kTarget>(p.parts.subspan(i, std::min(kMaxParts, p.parts.size() - i)), exec);
+  for (size_t i = 0; i < p.problems.size(); i += kMaxParts)
+    RunParts<kTarget>(p.problems.subspan(i, std::min(kMaxParts, p.problems.size() - i)), exec);
 }
 
 // Products of one task: several where memory is the floor, answers many streams faster, and there

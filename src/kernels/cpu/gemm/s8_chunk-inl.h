@@ -1,9 +1,8 @@
-// Rows of W of a byte or less and rows of x of 8 bits, cut into chunks of 128 values, as products
-// of bytes take them.
+// Operands of the VNNI kernels: int8 A and int8 or 4-bit B in chunks of 128 columns.
 //
-// One operand of an instruction is unsigned: int8 weights become w + 128 (one exclusive or), 4-bit
-// ones are codes as they are. What that adds to an integer sum, 128 or the zero times the sum of x,
-// is taken off by its `start`.
+// vpdpbusd takes one unsigned operand, here B: int8 weights become w + 128 (one xor), 4-bit weights
+// are unsigned as stored. `start` of a chunk of A compensates: −128 · rowsum, or, with zero points,
+// zero · rowsum.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +15,12 @@
 namespace latte::cpu {
 namespace {
 
-constexpr int64_t kMaxAChunks = 1536;  // of rows of x: 192 KiB
-constexpr int64_t kSumLanes = 16;      // of a vector of integer sums
+constexpr int64_t kMaxAChunks = 1536;  // 192 KiB
+constexpr int64_t kSumLanes = 16;      // of a register of s32 sums
 
-// What distinguishes the weights: how a chunk of a row becomes two vectors of unsigned bytes, and
-// of x two of signed ones. 4-bit codes come out as even values and odd ones: lane l of both has
-// values 8l … 8l + 7, so that a run of 32 has four lanes.
+// How a chunk of a row of B becomes two registers of unsigned bytes, and one of A two registers of
+// signed bytes. 4-bit values come out as even columns and odd columns: lane l of both covers columns
+// 8l … 8l + 7, so a scale group of 32 has four lanes.
 template <class V, class T>
 struct S8Layout;
 
@@ -31,7 +30,7 @@ struct S8Layout<VType, I8> {
   using T = I8;
   static constexpr int64_t kRowBytes = kChunkK;  // of a chunk
   static constexpr int32_t kZero = 128;
-  // Half of a chunk, of which `count` values are there, behind them anything.
+  // Half a chunk with `count` valid values; the others are unspecified.
   template <int64_t kLane256>
   static typename V::Ints Load(const I8* w) {
     return V::FlipSigns(V::LoadBytes(w + 64 * kLane256));
@@ -43,7 +42,7 @@ struct S8Layout<VType, I8> {
   }
   static void Layout(typename V::Ints (&)[2]) {}
   static void GroupsContiguous(typename V::Ints (&)[2]) {}
-  // Lane `lane` of half `half`: where its four values lie in a chunk whose runs follow each other.
+  // K step of lane `lane` of half `half` in a chunk whose scale groups are contiguous.
   static int64_t StepOf(int64_t half, int64_t lane) { return half * kSumLanes + lane; }
 };
 
@@ -81,8 +80,8 @@ struct S8Layout<VType, U4> {
   }
 };
 
-// Columns [begin, +k) of a task's x: chunks of `codes`, each with a scale and
-// for each run what its integer sums start from, with zeros the sum of its values.
+// Columns [begin, +k) of A in chunks, each with a scale and, per scale group, the initial integer sum
+// (with zero points: the sum of its values).
 struct AChunks {
   alignas(64) int8_t codes[kMaxAChunks * kChunkK];
   int32_t start[kMaxAChunks * kChunkGroups];
@@ -94,8 +93,7 @@ struct AChunks {
   int64_t At(int64_t row, int64_t chunk) const { return row * row_step + chunk * chunk_step; }
 };
 
-// The sums of 16 / kGroups chunks' runs in the order [run][chunk], from sums of lanes of four chunks
-// each.
+// Sums of 16 / kGroups chunks as [scale group][chunk], from lane sums of four chunks each.
 template <class V, int64_t kGroups>
 inline typename V::Ints SumGroups(typename V::Ints (&quads)[4 / kGroups]) {
   if constexpr (kGroups == 1) {
@@ -106,7 +104,7 @@ inline typename V::Ints SumGroups(typename V::Ints (&quads)[4 / kGroups]) {
   }
 }
 
-// 128 values of which `count` are there, zeros behind them.
+// A chunk of `count` valid values; the others are zero.
 template <class V>
 inline void LoadAChunk(const int8_t* x, int64_t count, typename V::Ints (&to)[2]) {
   for (int64_t half = 0; half < 2; ++half)
@@ -115,8 +113,8 @@ inline void LoadAChunk(const int8_t* x, int64_t count, typename V::Ints (&to)[2]
                    : V::LoadBytesPartial(x + 64 * half, Max(0, Min(count - 64 * half, 64)));
 }
 
-// Prepares columns [begin, +k) of x. kGroupsContiguous: the values of a run lie side
-// by side; else as S8Layout has them.
+// Packs columns [begin, +k) of A. kGroupsContiguous: the values of a scale group are contiguous; else
+// they have the order of S8Layout.
 template <class Kind, bool kGroupsContiguous>
 void PackAChunks(const GemmTask& t, AChunks& to) {
   using V = typename Kind::V;

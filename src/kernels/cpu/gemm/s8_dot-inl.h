@@ -1,10 +1,8 @@
-// What products of rows of W of a byte or less with rows of x of 8 bits share, whatever their
-// vectors: which product it is, scales of W, and how the integer sum of a run becomes part of a
-// result.
+// Parts of the int8 GEMM that all instruction sets share: the kind of a task (weight type, scale
+// groups per chunk, zero points), scales of B, and the step from integer sums to f32 totals.
 //
-// An Order says how values lie in vectors: V, T, what is added to each weight so that it becomes an
-// operand (kZero, beside no zeros of its own), and kRowBytes, bytes of a chunk of a row of W. What
-// it adds to an integer sum, kZero or the zero times the sum of x, is taken off by its `start`.
+// A Layout has V, T, kRowBytes (bytes of a chunk of a row of B) and kZero, the offset that turns a
+// weight into an operand. `start` compensates kZero, or the zero point times the sum of A.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +16,8 @@
 namespace latte::cpu {
 namespace {
 
-// Which product: the weights, the runs of a chunk, whether rows of W have one scale each, and
-// whether runs have zeros of their own.
+// Kind of a task: the layout of B, scale groups per chunk, whether each row of B has one scale, and
+// whether scale groups have zero points.
 template <class LayoutType, int64_t kGroupCount, bool kOne, bool kWithZeros>
 struct S8Kind {
   using Layout = LayoutType;
@@ -31,7 +29,7 @@ struct S8Kind {
   static constexpr bool kZeros = kWithZeros;
 };
 
-// Calls f with the kind of a task: x is i8, W is i8 or u4 with scales.
+// Calls f with the kind of a task. Requires: A is int8, B is int8 or 4-bit with scales.
 template <class Layout, class F>
 void WithGroups(const GemmTask& t, const F& f) {
   constexpr bool kLong = kValuesPer<typename Layout::T> == 1;
@@ -52,7 +50,7 @@ void WithS8Kind(const GemmTask& t, const F& f) {
   WithGroups<Layout<V, U4>>(t, f);
 }
 
-// Rows of W whose scales and zeros are prepared together: [run][row].
+// Scales and negated zero points of kRows rows of B, [scale group][row].
 template <int64_t kRows, int64_t kMaxGroups>
 struct GroupScales {
   alignas(64) float scale[kMaxGroups * kRows];
@@ -74,8 +72,8 @@ void PrepareScales(const GemmTask& t, int64_t n, int64_t rows, int64_t k_begin, 
   }
 }
 
-// total + a chunk: sum(run) of a vector of rows of W and one row of x, whose `start` and `x` these
-// are; scale and zero: of the chunk's runs, kRows from one to the next.
+// total + a chunk of a register of rows of B and one row of A. sum(group): its integer sums; start
+// and x: initial sums and scale of A; scale and zero: of B, kRows from group to group.
 template <class Kind, int64_t kRows, class Sum>
 inline typename Kind::V::Vec AddChunk(const Sum& sum, const int32_t* start, float x,
                                       const float* scale, const int32_t* zero,
@@ -91,8 +89,8 @@ inline typename Kind::V::Vec AddChunk(const Sum& sum, const int32_t* start, floa
       [&](int64_t group) { return V::Load(scale + group * kRows); }, V::Set1(x), total);
 }
 
-// Of a vector of rows of W from n on, `rows` of them there, and one row of x: sums where a pass
-// over K begins, and what it ends with.
+// Totals of a register of rows of B from n, `rows` of them valid, and one row of A: at the start of a
+// pass over K, and the store at its end.
 template <class V>
 inline typename V::Vec InitialTotal(bool first, const float* y, int64_t rows) {
   return first ? V::Zero() : LoadNext<V>(y, rows);
@@ -106,8 +104,8 @@ inline void StoreTotal(const GemmTask& t, bool last, const float* scale, int64_t
   StoreNext<V>(y, total, rows);
 }
 
-// The scales of rows [n, +rows) and columns [k, +columns) of W, or of the next task's first rows:
-// with one for 32 weights they are a fifth of what is read.
+// Prefetches the scales of rows [n, +rows) and columns [k, +columns) of B or, behind the last row, of
+// the next task. With one scale per 32 4-bit weights they are a fifth of the memory traffic.
 inline SequentialPrefetch ScalePrefetch(const GemmTask& task, int64_t n, int64_t rows, int64_t k,
                                         int64_t columns, int64_t steps) {
   const GemmTask* const t = n < task.n ? &task : task.next;

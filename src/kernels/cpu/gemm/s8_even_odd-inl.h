@@ -1,14 +1,11 @@
-// Rows of W of a byte or less and rows of x of 8 bits for vectors without dot products of bytes.
+// Operands of the AVX2 int8 kernels: rows of B in units of 32 bytes, split into even and odd
+// values; A in the same order. A chunk of int8 has four units, a chunk of 4-bit values two.
 //
-// Units of 32 bytes of W, of which a chunk of int8 has four and one of 4 bits two, are split into
-// two halves, of even values and of odd ones: int8 values as words, 4-bit ones as bytes. x is
-// brought into the same order:
+//   B   w0 w1 w2 w3 …  │ one unit       A   x0 x2 x4 … │ x1 x3 x5 …     two registers per unit
 //
-//   W   w0 w1 w2 w3 …  │ one unit       x   x0 x2 x4 … │ x1 x3 x5 …     two vectors of a unit
-//
-// A step is a lane of both halves, 4 values of int8 and 8 of 4 bits. int8 products are added to
-// 32 bits at once. Those of 4 bits are added in words first, up to four steps of both halves:
-// 8 · 2 · 15 · 128 < 2^15.
+// int8 values widen to s16 and accumulate in s32 (vpmaddwd). 4-bit values stay u8 and accumulate in
+// s16 (vpmaddubsw) over up to four K steps of both halves: 8 · 2 · 15 · 128 < 2^15. A K step is a
+// lane of both registers: 4 values of int8, 8 of 4 bits.
 #pragma once
 
 #include <cstdint>
@@ -21,9 +18,9 @@
 namespace latte::cpu {
 namespace {
 
-constexpr int64_t kS32Lanes = 8;  // rows of W, or sums, of a vector
+constexpr int64_t kS32Lanes = 8;  // of a register of s32 sums
 constexpr int64_t kVectorBytes = 32;
-constexpr int64_t kUnitBytes = 2 * kVectorBytes;  // of x
+constexpr int64_t kUnitBytes = 2 * kVectorBytes;  // of A
 constexpr int64_t kUnitSteps = 8;
 
 template <class V, class T>
@@ -37,7 +34,7 @@ struct S8EvenOddLayout<VType, I8> {
   static constexpr int64_t kRowBytes = kChunkK;
   static constexpr int64_t kUnits = kRowBytes / kVectorBytes;  // of a chunk
   static constexpr int32_t kZero = 0;
-  static constexpr int64_t kS16Steps = 0;  // that are added in words
+  static constexpr int64_t kS16Steps = 0;  // K steps that accumulate in s16
 
   static Ints Even(Ints unit) { return V::EvenWords(unit); }
   static Ints Odd(Ints unit) { return V::OddWords(unit); }
@@ -46,7 +43,7 @@ struct S8EvenOddLayout<VType, I8> {
     V::AddTwoWordDots(sums, w0, w1, x);
   }
   static Ints Finish(Ints sum) { return sum; }
-  // Values of x from p on, `count` of the unit's there.
+  // Even and odd values of a unit of A at p with `count` valid values.
   static void SplitEvenOdd(const int8_t* p, int64_t count, Ints (&halves)[2]) {
     const Ints unit = V::LoadBytesPartial(p, count);
     halves[0] = V::EvenWords(unit);
@@ -81,14 +78,14 @@ struct S8EvenOddLayout<VType, U4> {
   }
 };
 
-// Values of a unit.
+// Columns of a unit.
 template <class Layout>
 constexpr int64_t kUnitValues = kChunkK / Layout::kUnits;
-// Bytes of a chunk of x.
+// Packed bytes of a chunk of A.
 template <class Layout>
 constexpr int64_t kAChunkBytes = Layout::kUnits* kUnitBytes;
 
-// Bytes [at, +32) of a row of W, `values` of the row there from its beginning on.
+// Bytes [at, +32) of a row of B that has `values` valid columns.
 template <class Layout, bool kWhole>
 inline typename Layout::Ints LoadUnit(const typename Layout::T* w, int64_t at, int64_t values) {
   const auto* const p = w + at;
@@ -97,8 +94,8 @@ inline typename Layout::Ints LoadUnit(const typename Layout::T* w, int64_t at, i
   return Layout::V::LoadBytesPartial(p, Max(0, (values + kPer - 1) / kPer - at));
 }
 
-// Columns [begin, +k) of a task's x: chunks, each with a scale and for each run what its integer
-// sums start from, with zeros the sum of its values.
+// Columns [begin, +k) of A in chunks, each with a scale and, per scale group, the initial integer sum
+// (with zero points: the sum of its values).
 constexpr int64_t kMaxEvenOddBytes = 192 << 10;
 struct EvenOddA {
   alignas(64) int8_t codes[kMaxEvenOddBytes];
@@ -111,8 +108,8 @@ struct EvenOddA {
   int64_t At(int64_t row, int64_t chunk) const { return row * row_step + chunk * chunk_step; }
 };
 
-// Sums of x in units, of the values of a run each: lanes 0 to 3 of unit u are run 2u, the others
-// run 2u + 1. Over all of the chunk where it is one run.
+// Sums of the values of A per scale group. Lanes 0–3 of unit u belong to group 2u, the others to group
+// 2u + 1; with one group per chunk, all of them to it.
 template <class Kind>
 inline void SumAGroups(const int8_t* codes, int32_t (&sums)[Kind::kGroups]) {
   using Layout = typename Kind::Layout;

@@ -1,14 +1,14 @@
-// linear_t: contracts activations over the rows of W.
+// C = A·B (B [N, K] read in place, sum over N), any types, in f32: FMA, any M, AVX2 and AVX-512.
 //
-// Work      few rows of x: bf16 and int8 with AVX-512 16 rows of W at once, 64 columns whose sums
-//           stay in registers; others four whole rows of W, sums in y, in the L1. What follows is
-//           asked for in memory's order. Where memory is faster with many streams, a task has up to
-//           eight products side by side, four rows of each, asked for two lines from each in turn.
-//           Many: runs of columns, four vectors wide, walk down the rows of W; y is their sum,
-//           kept in registers. Quantised weights, and 16-bit ones for many rows of x, are then
-//           widened first, 64 or 256 rows of a run at a time, and scaled.
-// Roofline  one row of x: 2 FLOP per weight, bound by memory.
-// Order     one fused multiply-add per row of W, in order, for every tile, task and thread count.
+// Packing   None for small M. For M > 4, 8- and 4-bit B (and 16-bit B for M > 60) are widened and
+//           scaled into scratch, 64 or 256 rows of a run of columns at a time.
+// Blocking  M ≤ 4, bf16 and int8 B on AVX-512: 16 rows of B × 64 columns, sums in registers. Else
+//           four whole rows of B, sums in C (in the L1); with many DRAM streams up to eight
+//           products of a batch side by side. M > 4: MR × 4 registers of columns walk down the rows
+//           of B.
+// Prefetch  B in memory order, then the next product; with several products two lines of each in
+//           turn.
+// Order     One fused multiply-add per row of B, in order.
 // Limits    N > 0; scratch 170 KiB.
 #pragma once
 
@@ -26,18 +26,17 @@
 namespace latte::cpu {
 namespace {
 
-constexpr int64_t kColumnsRows = 256;  // rows of W at once
-// Likewise of widened ones.
+constexpr int64_t kColumnsRows = 256;  // rows of B of a panel
+// The same for widened panels.
 constexpr int64_t kScaledRows = 64;
-// Rows of x from which on widening a 16-bit panel first is faster: it costs about as much as
-// widening again in ten tiles.
+// Largest M for which widening 16-bit B in every tile is faster than widening a panel once.
 constexpr int64_t kMinWidenM = 60;
-// W of which all lines are asked for before the first is used; they fit into an L2.
+// Largest B that is prefetched as a whole before use; it fits into an L2.
 constexpr int64_t kPrefetchAllBytes = 256 << 10;
-// Columns of a stream at once; each may have a scale of its own.
+// Columns of a pass for small M; each may have its own scale.
 constexpr int64_t kMaxSmallMK = 1024;
 
-// Rows [row_begin, +rows) and columns [column, +columns) of a task's W.
+// Rows [row_begin, +rows) and columns [column, +columns) of B.
 template <class T>
 struct ColumnPanel {
   const T* w;
@@ -46,7 +45,7 @@ struct ColumnPanel {
   int64_t column, columns;
 };
 
-// Rows [begin, +count) of W are columns of x.
+// Columns [begin, +count) of row m of A, which multiply as many rows of B.
 template <class V>
 const float* FloatInput(const GemmTTask& t, int64_t m, int64_t begin, int64_t count,
                         float* scratch) {
@@ -56,8 +55,8 @@ const float* FloatInput(const GemmTTask& t, int64_t m, int64_t begin, int64_t co
   return scratch;
 }
 
-// y[:, column:+columns] (+)= the panel's rows, kN vectors wide. Lines are asked for with every run
-// of rows of x.
+// C[:, column:+columns] (+)= A times the panel, kN registers wide. Prefetches once per tile of rows of
+// A.
 template <class V, int64_t kN, class W>
 void OuterPanel(const GemmTTask& t, const ColumnPanel<W>& panel, SequentialPrefetch& ahead) {
   static constexpr float kOnes[] = {1, 1, 1, 1, 1, 1};
@@ -77,7 +76,7 @@ void OuterPanel(const GemmTTask& t, const ColumnPanel<W>& panel, SequentialPrefe
   });
 }
 
-// to = a row of the panel, scaled; segments are those of its columns.
+// to = a row of the panel times its scales, by segments of its columns.
 template <class V, class T>
 void ScaleRow(const Weights<FloatMath<V>, T>& w, const Segments& segments, const float* scale,
               const uint8_t* zero, float* to) {
@@ -142,11 +141,11 @@ void OuterRows(const GemmTTask& t, const ColumnPanel<T>& panel, SequentialPrefet
     OuterPanel<V, kN>(t, panel, ahead);
 }
 
-// kWide: vectors per column run.
+// kWide: registers per run of columns.
 template <class V, int64_t kWide, class T>
 void LargeM(const GemmTTask& t, const T* w) {
   constexpr int64_t kRows = sizeof(T) == 1 ? kScaledRows : kColumnsRows;
-  // Runs of columns would read a line of each row; asked for at once, W comes in its own order.
+  // A run of columns reads a line of each row. Prefetching all of B first keeps memory order.
   const int64_t row_bytes = t.k / kValuesPer<T> * static_cast<int64_t>(sizeof(T));
   for (int64_t n = 0; n < t.n && t.n * row_bytes <= kPrefetchAllBytes; ++n)
     for (int64_t at = 0; at < row_bytes; at += 64)
@@ -169,24 +168,24 @@ void LargeM(const GemmTTask& t, const T* w) {
   });
 }
 
-// Rows of W that are added at once: sums are read and written once for all of them.
+// Rows of B per pass over the sums in C.
 constexpr int64_t kRowsAtOnce = 4;
 
-// Scales and zeros of a row of W: of the segments of its columns.
+// Scales and zero points of a row of B, by segments of its columns.
 struct RowScales {
   alignas(64) float scale[kMaxSmallMK];
   const uint8_t* zero;
 };
 
-// One of the products of a task that reads them as streams.
+// One product of a task that reads several products in parallel streams.
 template <class T>
 struct WeightStream {
-  // One for each row: where the first shares that of the row before it, three more are needed.
+  // One per row: if the first row shares the scales of the row before it, three more are needed.
   static constexpr int64_t kSlots = sizeof(T) == 1 ? kRowsAtOnce : 1;
 
-  const T* w;  // of the next row
+  const T* w;  // the next row
   GemmTTask t;
-  int64_t scaled_until;  // rows before this one have the scales of `slot`
+  int64_t scaled_until;  // rows before this one use `slot`
   int64_t slot;
   RowScales* slots;  // [kSlots]
   const RowScales* rows[kRowsAtOnce];
@@ -195,11 +194,11 @@ struct WeightStream {
 template <class T>
 constexpr int64_t kTwoLines = 128 * kValuesPer<T> / static_cast<int64_t>(sizeof(T));  // values
 
-// y[i,:] = y[i,:] + Σ over kRows rows of W, in order: x[row][i]·w; the first finds nothing in y.
-// ask() is called before every two lines of a row.
-template <class V, int64_t kM, int64_t kRows, class T, class PrefetchNext>
+// C[i,:] (+)= Σ over kRows rows of B, in order: x[row][i]·w; `first`: C is not read. Calls prefetch()
+// before every two lines of a row.
+template <class V, int64_t kM, int64_t kRows, class T, class Prefetch>
 void AddRows(const WeightStream<T>& s, const Segments& segments, const float (&x)[kRows][kM],
-             bool first, const PrefetchNext& ask) {
+             bool first, const Prefetch& prefetch) {
   Weights<FloatMath<V>, T> w[kRows];
   typename V::Vec xi[kRows][kM];
   for (int64_t row = 0; row < kRows; ++row) {
@@ -225,7 +224,7 @@ void AddRows(const WeightStream<T>& s, const Segments& segments, const float (&x
     };
     int64_t at = begin;
     for (; at + V::kLanes <= end; at += V::kLanes) {
-      if (at % kTwoLines<T> == 0) ask();
+      if (at % kTwoLines<T> == 0) prefetch();
       add([at](const auto& row) { return row.Load(at); }, at,
           [](const float* y) { return V::Load(y); },
           [](float* y, typename V::Vec v) { V::Store(y, v); });
@@ -238,7 +237,7 @@ void AddRows(const WeightStream<T>& s, const Segments& segments, const float (&x
   });
 }
 
-// Scales of row n, which is row i of those at once; read if they are not those of the row before.
+// Loads the scales of row n, row i of the pass, unless it shares those of the row before.
 template <class V, class T>
 void LoadRowScales(WeightStream<T>& s, int64_t n, int64_t i, int64_t segments) {
   const ScaleGrid& grid = s.t.grid;
@@ -284,7 +283,7 @@ template <class V, int64_t kM, class T>
   const float* x[kMaxBatchInFlight][kM];
   const Segments segments = SegmentsOf(t.grid, 0, t.k);
   constexpr auto kSize = static_cast<int64_t>(sizeof(T));
-  // One product: rows behind the first ones, in memory's order.
+  // One product: the rows behind the first ones, in memory order.
   SequentialPrefetch in_order(
       w + kRowsAtOnce * t.w_stride, t.w_stride * kSize, t.k / kValuesPer<T> * kSize,
       Max(t.n - kRowsAtOnce, 0), t.prefetch_level,
@@ -300,7 +299,7 @@ template <class V, int64_t kM, class T>
         reinterpret_cast<const char*>(streams[0].w + kRows * t.w_stride), t.w_batch,
         ((kRows - 1) * t.w_stride + segments.k / kValuesPer<T>)*static_cast<int64_t>(sizeof(T)),
         t.batches};
-    const auto ask = [&] {
+    const auto prefetch = [&] {
       if (t.batches == 1)
         in_order.PrefetchNext();
       else
@@ -312,22 +311,22 @@ template <class V, int64_t kM, class T>
       float xn[kRows][kM];
       for (int64_t row = 0; row < kRows; ++row)
         for (int64_t i = 0; i < kM; ++i) xn[row][i] = x[b][i][in_block + row];
-      AddRows<V, kM, kRows>(s, segments, xn, n == 0, ask);
+      AddRows<V, kM, kRows>(s, segments, xn, n == 0, prefetch);
       s.w += kRows * t.w_stride;
     }
   };
   ForEachRun<kRowsAtOnce>(t.n, add);
 }
 
-// Rows of W and columns, four vectors, that are added at once where sums stay in registers.
+// Rows and columns (four registers) of B of a tile whose sums stay in registers.
 constexpr int64_t kRegisterRows = 16;
 constexpr int64_t kRegisterVectors = 4;
 template <class V>
 constexpr int64_t kRegisterColumns = kRegisterVectors* V::kLanes;
-constexpr int64_t kPrefetchBytes = 16 << 10;  // of W, asked for before they are used
+constexpr int64_t kPrefetchBytes = 16 << 10;  // prefetch distance in bytes of B
 
-// y[i,:] = y[i,:] + Σ over `rows` rows of W, in order: x[row][i]·(w·scale of row); the first finds
-// nothing in y. A function of its own: g++ 12 keeps addresses in vector registers otherwise.
+// C[i,:] (+)= Σ over `rows` rows of B, in order: x[row][i]·(w·scale of row); `first`: C is not read. Not
+// inlined: g++ 12 would keep addresses in vector registers.
 template <class V, int64_t kM, class T>
 [[gnu::noinline]] void AddRowsInRegisters(const T* w, int64_t stride, int64_t rows,
                                           const float* scale, int64_t scale_stride, const float* x,
@@ -369,7 +368,7 @@ void LoadRowScalesOf(const ScaleGrid& grid, int64_t n, int64_t rows, int64_t seg
   const int64_t column = grid.column_begin / grid.columns;
   const int64_t first = grid.row_begin + n;
   WithType(grid.scale, grid.type, [&](const auto* scale) {
-    if (grid.rows == 1 && grid.stride == segments)  // one run
+    if (grid.rows == 1 && grid.stride == segments)  // contiguous
       return WidenRow<V>(scale + first * grid.stride + column, rows * segments, to);
     for (int64_t i = 0; i < rows; ++i)
       WidenRow<V>(scale + (first + i) / grid.rows * grid.stride + column, segments,
@@ -377,7 +376,7 @@ void LoadRowScalesOf(const ScaleGrid& grid, int64_t n, int64_t rows, int64_t seg
   });
 }
 
-// One product of bytes, scaled by whole runs of columns. Requires: t.k ≤ kMaxSmallMK.
+// One product with sums in registers. Requires: FitsInRegisters, t.k ≤ kMaxSmallMK.
 template <class V, int64_t kM, class T>
 void SmallMInRegisters(const GemmTTask& t, const T* w) {
   const Segments segments = SegmentsOf(t.grid, 0, t.k);
@@ -401,7 +400,7 @@ void SmallMInRegisters(const GemmTTask& t, const T* w) {
   }
 }
 
-// Whether the sums of a task stay in registers over rows of W.
+// Whether the sums of a task can stay in registers over 16 rows of B.
 template <class V, class T>
 bool FitsInRegisters(const GemmTTask& t) {
   if (t.batches > 1 || (t.grid.scale == nullptr) != (sizeof(T) > 1)) return false;

@@ -1,20 +1,18 @@
-// linear_t of e4m3 weights in blocks of rows that share their scales, multiplied in pairs of bf16.
+// bf16 C = A·B with e4m3 B (sum over N), micro-kernel M×64×2, vdpbf16ps, any M, AVX512_BF16 + VBMI.
 //
-// Work      sums over the rows of a block need no scale; they are scaled once, when it ends. So two
-//           rows of W are zipped as they lie, bytes of one beside bytes of the other, looked up as
-//           pairs of bf16 and multiplied by a pair of x that is the same for all columns:
+// Packing   Two rows of B interleave bytewise, and a table lookup widens them to bf16 pairs; a pair
+//           of A is broadcast:
 //
-//             W   rows n, n + 1   │ a b c …     zipped   │ a(n) a(n+1) │ b(n) b(n+1) │ …
-//                                               x        │ x(n) x(n+1) │ the same     │ …
+//             B   rows n, n + 1   │ a b c …     interleaved   │ a(n) a(n+1) │ b(n) b(n+1) │ …
+//                                               A             │ x(n) x(n+1) │ the same    │ …
 //
-//           Few rows of x: 16 rows of W, 64 columns at a time, beside all of them; sums of a block
-//           stay in the L1, lines are asked for in memory's order, at the end of W those of the
-//           product that is next. Many: 64 columns of a block are zipped into scratch once, 16 KiB,
-//           and up to six rows of x at a time walk down them with their sums in registers.
-// Rounding  that of dot products of pairs (avx512_bf16-inl.h); of each block's sum twice.
-// Order     per block of rows of W, pairs of rows in order from zero on, a last one without its
-//           second; blocks in order. For every tile, task and thread count.
-// Limits    columns and segments as SupportsFp8Bf16 says; stack 40 KiB.
+// Blocking  M ≤ 4: 16 rows of B × 64 columns at a time; sums of a scale block stay in the L1. M >
+//           4: 64 columns of a block are interleaved into scratch once (16 KiB), 6 rows of A at a
+//           time.
+// Prefetch  B in memory order, then the next product.
+// Epilogue  Sums over a block of rows that share scales are scaled once, at its end.
+// Order     Per block of rows: pairs of rows in order; blocks in order.
+// Limits    columns and segments as SupportsFp8Bf16; stack 40 KiB.
 #pragma once
 
 #include <cstdint>
@@ -31,17 +29,16 @@
 namespace latte::cpu {
 namespace {
 
-constexpr int64_t kPairColumns = 64;  // of W at once: a register of bytes
-constexpr int64_t kBlockPairs = 64;   // of rows of W in a block
-constexpr int64_t kPairsAtOnce = 8;   // where they lie
+constexpr int64_t kPairColumns = 64;  // of a tile: a register of bytes
+constexpr int64_t kBlockPairs = 64;   // most pairs of rows of a block
+constexpr int64_t kPairsAtOnce = 8;   // pairs of rows of a tile, M ≤ 4
 constexpr int64_t kPairUnit = 16;     // columns of one scale
 constexpr int64_t kPairVectors = kPairColumns / kPairUnit;
-constexpr int64_t kPairTaskColumns = 1024;  // whose sums stay in the L1
+constexpr int64_t kPairTaskColumns = 1024;  // columns of a pass: their sums stay in the L1
 constexpr int64_t kBf16PrefetchBytes = 16 << 10;
-constexpr int64_t kBf16Mr = 6;  // of x beside zipped rows
+constexpr int64_t kBf16Mr = 6;  // for M > 4
 
-// Rows [n, +rows) of W, which share scales; what an even number of them lacks is the last again,
-// beside a zero of x.
+// Rows [n, +rows) of B, which share scales. An odd last row pairs with itself and a zero of A.
 template <class T>
 struct PairBlock {
   const T* w;
@@ -52,7 +49,7 @@ struct PairBlock {
   const T* Row(int64_t i) const { return w + Min(i, rows - 1) * stride; }
 };
 
-// Pairs of one row of x beside the rows of a block.
+// A row of A for the rows of a block, zero-padded to pairs.
 struct PairInputs {
   alignas(64) BF16 x[2 * kBlockPairs];
 
@@ -64,7 +61,7 @@ struct PairInputs {
   }
 };
 
-// Scales of a task's columns in the rows of a block, for every kPairUnit columns.
+// Scales of a block, one per kPairUnit columns.
 struct PairScales {
   float scale[kPairTaskColumns / kPairUnit];
 };
@@ -87,7 +84,7 @@ void SetPairScales(const GemmTTask& t, int64_t n, PairScales& to) {
   });
 }
 
-// y (+)= sums · scales of 64 columns; sums as InterleaveTwoRows orders their columns.
+// C (+)= sums · scales of 64 columns; sums have the column order of InterleaveTwoRows.
 template <class V>
 void StoreScaled(typename V::Vec (&sums)[kPairVectors], const float* scales, bool first, float* y) {
   V::Transpose128(sums);
@@ -97,8 +94,8 @@ void StoreScaled(typename V::Vec (&sums)[kPairVectors], const float* scales, boo
   }
 }
 
-// sums[m] (+)= pairs [begin, end) of a block's rows, 64 columns from `column` on, times kM rows of
-// x. A function of its own, so that sums and tables have all registers.
+// sums[m] (+)= pairs [begin, end) of the rows of a block × 64 columns from `column`, times kM rows of A.
+// Not inlined: sums and tables need all registers.
 template <class V, int64_t kM, class T>
 [[gnu::noinline]] void AddPairRows(const PairBlock<T>& block, int64_t column, int64_t begin,
                                    int64_t end, const PairInputs* x, PrefetchRuns::Run ahead,
@@ -130,7 +127,7 @@ template <class V, int64_t kM, class T>
       V::Store(sums + m * sums_stride + j * V::kLanes, sum[m][j]);
 }
 
-// y (+)= a block times kM rows of x, where W lies.
+// C (+)= a block in place times kM rows of A.
 template <class V, int64_t kM, class T>
 void SmallMBf16(const GemmTTask& t, const PairBlock<T>& block, const PairScales& scales,
                 ProductPrefetch<T>& ahead) {
@@ -155,7 +152,7 @@ void SmallMBf16(const GemmTTask& t, const PairBlock<T>& block, const PairScales&
     }
 }
 
-// y (+)= zipped rows, [pair of rows][vector][lane][2], times kM rows of x.
+// C (+)= interleaved rows, [pair of rows][register][lane][2], times kM rows of A.
 template <class V, int64_t kM>
 [[gnu::noinline]] void TileBf16Interleaved(const BF16* interleaved, int64_t pairs,
                                            const PairInputs* x, const float* scales, bool first,
@@ -177,7 +174,7 @@ template <class V, int64_t kM>
   for (int64_t m = 0; m < kM; ++m) StoreScaled<V>(sum[m], scales, first, y + m * y_stride);
 }
 
-// y (+)= a block times all rows of x, six at a time.
+// C (+)= a block times all rows of A, six at a time.
 template <class V, class T>
 void LargeMBf16(const GemmTTask& t, const PairBlock<T>& block, const PairScales& scales,
                 ProductPrefetch<T>& ahead) {
@@ -195,7 +192,7 @@ void LargeMBf16(const GemmTTask& t, const PairBlock<T>& block, const PairScales&
       constexpr int64_t kM = decltype(count)::value;
       const PrefetchRuns::Run lines = ahead.Next();
       for (int64_t i = 0; i < lines.count; ++i) lines.PrefetchNext(i);
-      asm volatile("");  // as in PrefetchByRow
+      asm volatile("");  // g++ 12 removes a loop that only prefetches
       PairInputs x[kM];
       for (int64_t i = 0; i < kM; ++i) x[i].Set(t, m + i, block);
       TileBf16Interleaved<V, kM>(interleaved, block.pairs(), x, scales.scale + column / kPairUnit,
@@ -204,7 +201,7 @@ void LargeMBf16(const GemmTTask& t, const PairBlock<T>& block, const PairScales&
   }
 }
 
-// Calls f(block) for runs of rows that share scales, kBlockPairs pairs at most.
+// Calls f(block) for blocks of rows that share scales, at most kBlockPairs pairs.
 template <class T, class F>
 void ForEachPairBlock(const GemmTTask& t, const T* w, const F& f) {
   for (int64_t n = 0; n < t.n;) {
@@ -232,7 +229,7 @@ void MultiplyByColumns(const GemmTTask& t, const T* w) {
   int64_t blocks = 0;
   ForEachPairBlock(t, w, [&](const PairBlock<T>&) { ++blocks; });
   const int64_t tiles = (t.m + kBf16Mr - 1) / kBf16Mr;
-  // All of the next product while this one is multiplied.
+  // Prefetches all of the next product while this one is multiplied.
   ProductPrefetch<T> ahead(t, w, 0, t.k, t.n * t.k, t.n, blocks * tiles * chunks);
   ForEachPairBlock(t, w, [&](const PairBlock<T>& block) {
     SetPairScales<V>(t, block.n, scales);

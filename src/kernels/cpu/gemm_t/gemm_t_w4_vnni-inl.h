@@ -1,21 +1,19 @@
-// linear_t of 4-bit weights: integers, exact within a block of rows of W.
+// C = A·B with 4-bit B (sum over N), micro-kernel M×64×16, vpdpbusd, any M in groups of 4,
+// AVX512_VNNI.
 //
-// Work      A row of x, times the scales of the rows of W, is brought to a fixed point below the
-//           largest of its products with one segment of scales, and cut into three signed bytes: a
-//           weight is multiplied by vpdpbusd three times instead of being widened to f32.
+// Packing   A times the scales of the rows of B becomes fixed point of 22 bits per segment of
+//           columns, cut into three signed bytes (digits). Four rows of B interleave bytewise in
+//           registers:
 //
-//           W   rows n … n + 3   │ a b c …      zipped   │ a(n) a(n+1) a(n+2) a(n+3) │ b(n) …
-//                                               x        │ one byte of each of these rows, the same
-//                                                          in all lanes of 32 columns
+//             B   rows n … n + 3   │ a b c …      interleaved   │ a(n) a(n+1) a(n+2) a(n+3) │ b(n) …
+//                                                 A             │ a digit of these rows, the same in
+//                                                                 all lanes of 32 columns
 //
-//           16 rows of W are zipped in registers, 64 columns at a time, beside up to four rows of x
-//           and their three bytes; sums stay in L1. Lines are asked for in memory's order, at the
-//           end of W those of the product that is next.
-// Rounding  of x·scale to a multiple of 2^−22 of the power of two above the largest, so by at most
-//           2^−22 of the largest itself; of each block's sum twice.
-// Order     none within a block of rows of W; blocks in order. For every tile, task and thread
-//           count.
-// Limits    columns and segments as SupportsVnni says; scratch 75 KiB.
+// Blocking  16 rows of B × 64 columns × up to 4 rows of A × 3 digits; s32 sums stay in the L1.
+// Prefetch  B in memory order, then the next product.
+// Rounding  A·scale to 2^−22 of the largest product of its segment; the sum of each block twice.
+// Order     Exact within a block of 256 rows of B; blocks in order.
+// Limits    columns and segments as SupportsVnni; scratch 75 KiB.
 #pragma once
 
 #include <cstdint>
@@ -33,36 +31,36 @@
 namespace latte::cpu {
 namespace {
 
-constexpr int64_t kDigits = 3;  // bytes of a number of fixed point
+constexpr int64_t kDigits = 3;  // bytes of a fixed-point number
 constexpr int kFixedBits = 22;
-constexpr int64_t kUnitColumns = 32;      // of one scale
-constexpr int64_t kUnits = 16;            // at once, so 512 columns
-constexpr int64_t kFixedRows = 256;       // of W in a block
-constexpr int64_t kInterleavedRows = 16;  // of W at once
+constexpr int64_t kUnitColumns = 32;      // columns of one scale
+constexpr int64_t kUnits = 16;            // of a pass: 512 columns
+constexpr int64_t kFixedRows = 256;       // rows of B of a block
+constexpr int64_t kInterleavedRows = 16;  // rows of B of a tile
 constexpr int64_t kInterleavedColumns = 64;
 constexpr int64_t kInterleavedQuads = kInterleavedRows / 4;
-constexpr int64_t kW4PrefetchBytes = 16 << 10;  // of W, asked for before they are used
+constexpr int64_t kW4PrefetchBytes = 16 << 10;  // prefetch distance in bytes of B
 
-constexpr int64_t kNibbles = 2;  // of a register of W: even columns, odd columns
+constexpr int64_t kNibbles = 2;  // of a byte: even column, odd column
 constexpr int64_t kChunkColumns = kNibbles * kInterleavedColumns;
 constexpr int64_t kChunkBytes = kChunkColumns / kValuesPer<U4>;
 constexpr int64_t kChunkUnits = kChunkColumns / kUnitColumns;
 
-// A row of x times the scales of a block of rows of W, per unit of columns.
+// A row of A times the scales of a block of rows of B, per unit of columns.
 struct FixedRow {
   alignas(
-      64) int32_t digits[kFixedRows / 4][kDigits][kUnits];  // bytes of four rows; low ones first
-  alignas(64) int32_t zeros[kDigits][kUnits];               // Σ digit · zero of W
+      64) int32_t digits[kFixedRows / 4][kDigits][kUnits];  // [four rows][digit, low first][unit]
+  alignas(64) int32_t zeros[kDigits][kUnits];               // Σ digit · zero point
   alignas(64) float scale[kUnits];                          // of the low digit
 };
 
-// A block of W: rows [n, +rows), columns [column, +columns).
+// A block of B: rows [n, +rows), columns [column, +columns).
 struct WeightBlock {
   int64_t n, rows;
   int64_t column, columns;
 };
 
-// Calls f(row of scales, begin, end) for runs of rows of the block.
+// Calls f(row of scales, begin, end) for rows of the block that share scales.
 template <class F>
 void ForEachScaleRow(const ScaleGrid& grid, const WeightBlock& block, const F& f) {
   const int64_t first = grid.row_begin + block.n;
@@ -72,8 +70,8 @@ void ForEachScaleRow(const ScaleGrid& grid, const WeightBlock& block, const F& f
     f(row++, begin, Min(end, block.rows));
 }
 
-// products[i] = x[i] times the scales of row i, a lane for each segment; returns the largest
-// magnitude of each lane.
+// products[i] = x[i] times the scales of row i, one lane per segment; returns the largest magnitude of
+// each lane.
 template <class V, class T>
 typename V::Vec ScaledInputs(const ScaleGrid& grid, const WeightBlock& block, const T* scale,
                              int64_t segments, const float* x,
@@ -100,7 +98,7 @@ inline void UnitSegments(const Segments& s, int32_t (&to)[kUnits]) {
   }
 }
 
-// Zeros of rows [i, +4) of a block, a byte for each, a lane for each segment.
+// Zero points of rows [i, +4) of a block: a byte per row, a lane per segment.
 template <class V>
 typename V::Ints ZerosOf(const ScaleGrid& grid, const WeightBlock& block, int64_t i,
                          int64_t segments) {
@@ -114,7 +112,7 @@ typename V::Ints ZerosOf(const ScaleGrid& grid, const WeightBlock& block, int64_
   return V::PackFour(zeros);
 }
 
-// x: [block.rows]. Memory has something to do meanwhile where `ahead` is not null.
+// Converts x [block.rows] to fixed point; prefetches meanwhile if `ahead` is not null.
 template <class V>
 [[gnu::noinline]] void SetFixedRow(const GemmTTask& t, const WeightBlock& block, const float* x,
                                    ProductPrefetch<U4>* ahead, FixedRow& to) {
@@ -135,7 +133,7 @@ template <class V>
   UnitSegments(segments, index);
   const Ints unit_segments = V::LoadBytes(index);
   const typename V::Vec by = V::Load(from_float);
-  // With 128 added to each byte, borrowing from the next one is done.
+  // Adding 128 to each byte and flipping its sign bit yields signed digits with their borrows.
   const Ints carry = V::SetInt(0x808080);
   Ints zero = V::SetByte(static_cast<int8_t>(kU4DefaultZero));
   Ints zeros[kDigits] = {V::ZeroInts(), V::ZeroInts(), V::ZeroInts()};
@@ -163,20 +161,20 @@ template <class V>
   V::StoreBytes(to.scale, V::PermuteInts(unit_segments, V::LoadBytes(to_float)));
 }
 
-// Sums of a chunk of columns: [half, row of x, digit, vector, lane], columns as InterleaveFourRows leaves
-// them.
+// Sums of a chunk of columns: [nibble][row of A][digit][register][lane], columns in the order of
+// InterleaveFourRows.
 template <int64_t kM>
 constexpr int64_t kNibbleSums = kM* kDigits* kInterleavedColumns;
 
-// 64 columns of 128 as bytes.
+// The 64 even or odd columns of 128 as bytes.
 template <class V>
 typename V::Ints NibblesOf(const char* p, int64_t nibble) {
   const typename V::Ints bytes = V::LoadBytes(p);
   return nibble == 0 ? V::LowNibbles(bytes) : V::HighNibbles(bytes);
 }
 
-// sums (+)= 16 rows of W from `w` on times kM rows of x, of each the digits of these rows. units:
-// of each lane. A function of its own, so that zipped rows have all registers.
+// sums (+)= 16 rows of B from `w` times the digits of kM rows of A. units: unit of each lane. Not
+// inlined: the interleaved rows need all registers.
 template <class V, int64_t kM>
 [[gnu::noinline]] void AddInterleaved(const char* w, int64_t stride, const FixedRow* x,
                                       int64_t four, const int32_t* units, bool first,

@@ -1,23 +1,20 @@
-// linear_t of int8 weights whose rows have one scale each, in words: integers, exact within a block
-// of rows of W.
+// C = A·B with int8 B, one scale per row (sum over N), micro-kernel M×64×2, vpdpwssd, any M,
+// AVX512_VNNI.
 //
-// Work      A row of x times the scales of the rows of W is brought to a fixed point of 16 bits
-//           below the largest of its products. Two rows of W are widened to words and zipped, and
-//           multiplied by a pair of x that is the same for all columns:
+// Packing   A times the scales of the rows of B becomes fixed point of 15 bits below the largest
+//           product of the block. Two rows of B widen to s16 and interleave; a pair of A is
+//           broadcast:
 //
-//             W   rows n, n + 1   │ a b c …     zipped   │ a(n) a(n+1) │ b(n) b(n+1) │ …
-//                                               x        │ x(n) x(n+1) │ the same     │ …
+//             B   rows n, n + 1   │ a b c …     interleaved   │ a(n) a(n+1) │ b(n) b(n+1) │ …
+//                                               A             │ x(n) x(n+1) │ the same    │ …
 //
-//           Few rows of x: 16 rows of W, 64 columns at a time, beside all of them; sums of a block
-//           stay in the L1. Many: 64 columns of a block are zipped into scratch once, 16 KiB, and
-//           up to six rows of x at a time walk down them with their sums in registers. Lines are
-//           asked for in memory's order, then those of the product that is next.
-// Roofline  32 multiply-adds an instruction, twice what f32 has. Few rows of x: bound by memory.
-// Rounding  of x·scale to a multiple of 2^−14 of the power of two not above the largest, so by at
-//           most 2^−15 of the largest itself; of each block's sum twice.
-// Order     none within a block of rows of W; blocks in order. For every tile, task and thread
-//           count.
-// Limits    columns and scales as SupportsVnni says; stack 80 KiB.
+// Blocking  M ≤ 4: 16 rows of B × 64 columns at a time; sums of a block of 128 rows stay in the L1.
+//           M > 4: 64 columns are interleaved into scratch once (16 KiB), 6 rows of A at a time.
+// Prefetch  B in memory order, then the next product.
+// Rounding  A·scale to 2^−14 of the power of two not above the largest; the sum of each block
+//           twice.
+// Order     Exact within a block of 128 rows of B; blocks in order.
+// Limits    columns and scales as SupportsVnni; stack 80 KiB.
 #pragma once
 
 #include <cstdint>
@@ -33,16 +30,16 @@
 namespace latte::cpu {
 namespace {
 
-constexpr int64_t kS16BlockN = 128;  // of W in a block: sums of as many products fit 32 bits
-constexpr int64_t kS16Columns = 64;  // at once
+constexpr int64_t kS16BlockN = 128;  // rows of a block: as many products fit into s32
+constexpr int64_t kS16Columns = 64;  // of a tile
 constexpr int64_t kS16Vectors = 4;
-constexpr int64_t kS16RowsAtOnce = 16;           // where they lie
-constexpr int64_t kS16MaxK = 1024;               // whose sums stay in the L1
-constexpr int64_t kS16PrefetchBytes = 16 << 10;  // of W, asked for before they are used
-constexpr int64_t kS16Mr = 6;                    // of x beside zipped rows
+constexpr int64_t kS16RowsAtOnce = 16;           // rows of B of a tile, M ≤ 4
+constexpr int64_t kS16MaxK = 1024;               // columns of a pass: their sums stay in the L1
+constexpr int64_t kS16PrefetchBytes = 16 << 10;  // prefetch distance in bytes of B
+constexpr int64_t kS16Mr = 6;                    // for M > 4
 constexpr int kS16Bits = 15;
 
-// Rows [n, +rows) of W. What an even number of them lacks is the last again, beside a zero of x.
+// Rows [n, +rows) of B. An odd last row pairs with itself and a zero of A.
 struct S16Block {
   const I8* w;
   int64_t stride, n, rows;
@@ -51,13 +48,13 @@ struct S16Block {
   const I8* Row(int64_t i) const { return w + Min(i, rows - 1) * stride; }
 };
 
-// A row of x times the scales of a block's rows, and what one of its units means.
+// A row of A times the scales of the rows of a block, in fixed point, and the value of one unit.
 struct S16Row {
   alignas(64) int16_t x[kS16BlockN];
   float unit;
 };
 
-// scales: of the block's rows. What a pair lacks becomes zero.
+// scales: of the rows of the block. An odd row count is padded with zero.
 template <class V>
 void QuantizeS16Row(const GemmTTask& t, int64_t m, const S16Block& block, const float* scales,
                     S16Row& to) {
@@ -78,8 +75,8 @@ void QuantizeS16Row(const GemmTTask& t, int64_t m, const S16Block& block, const 
   to.unit = point.to_float;
 }
 
-// Columns [0, 64) of two rows as words, zipped: of every 32 columns first each lower four of eight,
-// then each upper four. ColumnsInOrder brings sums of them into order.
+// Columns [0, 64) of two rows as interleaved s16: of every 32 columns the lower four of each eight
+// first, then the upper four. ColumnsInOrder restores the column order of the sums.
 template <class V>
 [[gnu::always_inline]] inline void InterleaveRowsS16(const I8* p, const I8* q,
                                                      typename V::Ints (&out)[kS16Vectors]) {
@@ -101,7 +98,7 @@ template <class V>
   }
 }
 
-// y (+)= what sums of 64 columns mean.
+// C (+)= the sums of 64 columns × unit.
 template <class V>
 void StoreS16Sums(typename V::Ints (&sums)[kS16Vectors], float unit, bool first, float* y) {
   ColumnsInOrder<V>(sums);
@@ -111,8 +108,8 @@ void StoreS16Sums(typename V::Ints (&sums)[kS16Vectors], float unit, bool first,
   }
 }
 
-// sums[m] (+)= pairs [begin, end) of a block's rows, 64 columns from `column` on, times kM rows of
-// x. A function of its own, so that sums have all registers.
+// sums[m] (+)= pairs [begin, end) of the rows of a block × 64 columns from `column`, times kM rows of A.
+// Not inlined: the sums need all registers.
 template <class V, int64_t kM>
 [[gnu::noinline]] void AddS16Rows(const S16Block& block, int64_t column, int64_t begin, int64_t end,
                                   const S16Row* x, PrefetchRuns::Run ahead, int32_t* sums,
@@ -143,7 +140,7 @@ template <class V, int64_t kM>
       V::StoreBytes(sums + m * sums_stride + j * V::kLanes, sum[m][j]);
 }
 
-// y (+)= a block times all rows of x, where W lies.
+// C (+)= a block in place times all rows of A.
 template <class V, int64_t kM>
 void SmallMS16(const GemmTTask& t, const S16Block& block, const S16Row* x,
                ProductPrefetch<I8>& ahead) {
@@ -162,7 +159,7 @@ void SmallMS16(const GemmTTask& t, const S16Block& block, const S16Row* x,
     }
 }
 
-// y (+)= zipped rows, [pair of rows][vector][lane][2], times kM rows of x.
+// C (+)= interleaved rows, [pair of rows][register][lane][2], times kM rows of A.
 template <class V, int64_t kM>
 [[gnu::noinline]] void TileS16(const int16_t* interleaved, int64_t pairs, const S16Row* x,
                                bool first, float* y, int64_t y_stride) {
@@ -186,7 +183,7 @@ template <class V, int64_t kM>
   for (int64_t m = 0; m < kM; ++m) StoreS16Sums<V>(sum[m], x[m].unit, first, y + m * y_stride);
 }
 
-// y (+)= a block times rows [m, +count) of x, six at a time.
+// C (+)= a block times rows [m, +count) of A, six at a time.
 template <class V>
 void LargeMS16(const GemmTTask& t, const S16Block& block, const S16Row* x, int64_t m, int64_t count,
                ProductPrefetch<I8>& ahead) {
@@ -201,14 +198,14 @@ void LargeMS16(const GemmTTask& t, const S16Block& block, const S16Row* x, int64
     ForEachRun<kS16Mr>(count, [&](int64_t i, auto rows) {
       const PrefetchRuns::Run lines = ahead.Next();
       for (int64_t line = 0; line < lines.count; ++line) lines.PrefetchNext(line);
-      asm volatile("");  // as in PrefetchByRow
+      asm volatile("");  // g++ 12 removes a loop that only prefetches
       TileS16<V, decltype(rows)::value>(interleaved, block.pairs(), x + i, block.n == 0,
                                         t.y + (m + i) * t.y_stride + column, t.y_stride);
     });
   }
 }
 
-constexpr int64_t kS16MaxM = 96;  // rows of x that are brought to a fixed point together
+constexpr int64_t kS16MaxM = 96;  // rows of A that are converted to fixed point together
 
 // Requires: t.k ≤ kS16MaxK.
 template <class V>
@@ -221,7 +218,7 @@ void GemmTS16(const GemmTTask& t, const I8* w) {
   int64_t tiles = 0;
   for (int64_t m = 0; m < t.m; m += kS16MaxM)
     tiles += (Min(kS16MaxM, t.m - m) + kS16Mr - 1) / kS16Mr;
-  // Many rows of x: all of the next product while this one is multiplied.
+  // M > 4: prefetches all of the next product while this one is multiplied.
   ProductPrefetch<I8> ahead =
       small_m ? ProductPrefetch<I8>(t, w, 0, t.k, kS16PrefetchBytes, kS16RowsAtOnce, chunks)
               : ProductPrefetch<I8>(t, w, 0, t.k, t.n * t.k, t.n, blocks * tiles * chunks);

@@ -1,9 +1,9 @@
-// The vocabulary of AMX: that of avx512_bf16-inl.h and eight tiles of 16 rows of 64 bytes.
+// AMX tiles: avx512_bf16-inl.h plus eight tiles of 16 rows × 64 bytes.
 //
-//   C[16 rows × 16 columns of f32 or i32] += A[16 × 64 bytes] · B[16 groups × 16 columns × 4 bytes]
+// C[16 × 16 f32 or s32] += A[16 × 64 bytes] · B[16 groups × 16 columns × 4 bytes]
 //
-// A holds rows as they lie in memory; B holds in row g the 2 bf16 or 4 bytes g of every column side
-// by side. A thread must configure its tiles before the first use and release them after the last.
+// A holds rows as stored; row g of B holds the 2 bf16 or 4 bytes g of every column. A thread
+// configures its tiles before the first use and releases them after the last one.
 #pragma once
 
 #include <cstdint>
@@ -24,11 +24,10 @@ struct alignas(64) TileShapes {
   uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
 };
 
-// Configures the calling thread's tiles for as long as it lives.
+// Configures the tiles of the calling thread for its lifetime.
 class TileScope {
  public:
-  // The compiler's intrinsic says that it reads 8 bytes (GCC 12): the others might not be there
-  // yet.
+  // GCC 12 declares that the intrinsic reads 8 bytes: the other stores may be delayed.
   explicit TileScope(const TileShapes& shapes) {
     static_assert(sizeof(TileShapes) == 64);
     asm volatile("ldtilecfg %0" ::"m"(shapes));
@@ -44,17 +43,17 @@ constexpr int64_t kTileSide = 16;  // rows of a tile, and columns of one of 32-b
 constexpr int64_t kTileMacsBf16 = 16 * 16 * 32;
 constexpr int64_t kTileMacsInt8 = 16 * 16 * 64;
 
-// Tiles are named by number, which must be a constant. The compiler's intrinsics do not say that
-// they read memory (GCC 12), so that a store before a load could be moved behind it or left out.
+// Tiles are named by constant numbers. The intrinsics of GCC 12 do not declare that they read memory, so
+// a store before a tile load could be moved behind it or removed.
 struct Amx : Avx512Bf16 {
   using Words = __m512i;
-  static constexpr bool kFastPairs = false;  // a dot product takes the time of four of f32
+  static constexpr bool kFastPairs = false;  // vdpbf16ps has half the rate of f32 FMA
 
   template <int kTile>
   static void ZeroTile() {
     asm volatile("tilezero %%tmm%c0" ::"i"(kTile));
   }
-  // row_bytes: from one row to the next in memory.
+  // row_bytes: row stride in memory.
   template <int kTile>
   static void LoadTile(const void* p, int64_t row_bytes) {
     asm volatile("tileloadd (%0,%1,1), %%tmm%c2" ::"r"(p), "r"(row_bytes), "i"(kTile) : "memory");
@@ -68,12 +67,12 @@ struct Amx : Avx512Bf16 {
   static void DotTiles() {
     asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(kC), "i"(kA), "i"(kB));
   }
-  // C[i,j] += Σ_g A[i,4g]·B[g,4j] + … + A[i,4g+3]·B[g,4j+3] of signed bytes in int32, g < 16.
+  // C[i,j] += Σ_g A[i,4g]·B[g,4j] + … + A[i,4g+3]·B[g,4j+3] of s8 in s32, g < 16.
   template <int kC, int kA, int kB>
   static void DotByteTiles() {
     asm volatile("tdpbssd %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(kC), "i"(kA), "i"(kB));
   }
-  // The same with the bytes of A unsigned.
+  // The same with A unsigned.
   template <int kC, int kA, int kB>
   static void DotUnsignedByteTiles() {
     asm volatile("tdpbusd %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(kC), "i"(kA), "i"(kB));
@@ -87,11 +86,11 @@ struct Amx : Avx512Bf16 {
   static Pairs InterleaveHighIn128(Pairs a, Pairs b) {
     return As(_mm512_unpackhi_epi16(Bits(a), Bits(b)));
   }
-  // Undoes the order of quads: columns 0–15 and 16–31 from sums of the two zips.
+  // Restores the order: columns 0–15 and 16–31 from the sums of the two interleaved registers.
   static Vec JoinQuadsLow(Vec low, Vec high) { return JoinQuads(low, high, 0); }
   static Vec JoinQuadsHigh(Vec low, Vec high) { return JoinQuads(low, high, 4); }
 
-  // Word i of the result is (a[i], b[i]) rounded to bf16.
+  // 32-bit lane i of the result is (a[i], b[i]) rounded to bf16.
   static Words PairWords(Vec a, Vec b) {
     const __m512i index =
         _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22, 6,
@@ -101,7 +100,7 @@ struct Amx : Avx512Bf16 {
 
   // x = 2^x, relative error ≤ 2.4·2^−24 wherever the result is normal; 0 for −∞, NaN stays. With
   // r = x − ⌊x⌋ a polynomial of degree 5 for 2^r that is 1 at 0, of least relative error on [0, 1].
-  // Vectors go side by side: one at a time, waiting instructions fill the scheduler.
+  // Several vectors at a time: a single dependency chain would fill the scheduler.
   template <int kCount>
   static void Exp2(Vec (&x)[kCount]) {
     Vec r[kCount];
@@ -123,7 +122,7 @@ struct Amx : Avx512Bf16 {
     return _mm512_cmpeq_epi16_mask(_mm512_and_si512(Bits(v), exponent), exponent) == 0;
   }
 
-  // rows[i] word j ↔ rows[j] word i
+  // rows[i] lane j ↔ rows[j] lane i
   static void Transpose(Words (&rows)[kTileSide]) {
     Words t[kTileSide];
     for (int i = 0; i < kTileSide; i += 2) {
@@ -146,10 +145,10 @@ struct Amx : Avx512Bf16 {
       rows[j + 8] = _mm512_shuffle_i32x4(t[j], t[j + 8], 0xdd);
     }
   }
-  // Bit i is set where lane i is not 1, NaN included.
+  // Bit i is set if lane i is not 1 or is NaN.
   static uint32_t NotOne(Vec v) { return _mm512_cmp_ps_mask(v, Set1(1.0f), _CMP_NEQ_UQ); }
 
-  // Lane i is lane index[i] of a and b side by side.
+  // Lane i is lane index[i] of the concatenation of a and b.
   static Vec Pick(Vec a, Vec b, Words index) { return _mm512_permutex2var_ps(a, index, b); }
 
   static Words WordsOf(Pairs v) { return Bits(v); }

@@ -1,16 +1,16 @@
-// The vocabulary of e4m3 weights beside tiles: that of amx-inl.h and weights in an order in
-// which vectors add what tiles add.
+// e4m3 weights for AMX: amx-inl.h plus a column order in which vectors and tiles give the same
+// bits.
 //
-// A step of a tile, 16 pairs of columns, adds to a sum a chain of fused multiply-adds over the
-// first columns of the pairs plus one over the second ones (TDPBF16PS: Intel 64 and IA-32
-// Architectures Software Developer's Manual, volume 2). So eight chains of 16 make four steps, and
-// VDPBF16PS, which adds the second number of a pair and then the first, makes 16 of them at a time,
-// if the columns of a chain are those of a lane. Of 128 columns, chain p of step s takes
+// TDPBF16PS adds, per K step of 16 pairs, one chain of fused multiply-adds over the first values of
+// the pairs and one over the second ones (Intel 64 and IA-32 Architectures Software Developer's
+// Manual, volume 2). Eight chains of 16 make four K steps. VDPBF16PS adds the second value of a
+// pair, then the first; it computes 16 chains if a lane holds the columns of a chain. Of 128
+// columns, chain p of K step s takes, in this order:
 //
-//   32i + 16p + 8h + 2s + (1 − o)   for i < 4, h < 2, o < 2, in this order
+// 32i + 16p + 8h + 2s + (1 − o)   for i < 4, h < 2, o < 2
 //
-// which is how 16 codes that lie side by side come out of a widening by halves. Both instructions
-// take subnormal operands and results as zero.
+// This is the order in which widening by 64-bit halves leaves 16 contiguous values. Both
+// instructions treat subnormal operands and results as zero.
 #pragma once
 
 #include <cstdint>
@@ -20,19 +20,19 @@
 namespace latte::cpu {
 namespace {
 
-constexpr int64_t kF8Block = 128;  // columns whose order is changed
-constexpr int64_t kF8Steps = 4;    // of a tile
+constexpr int64_t kF8Block = 128;  // columns that are reordered together
+constexpr int64_t kF8Steps = 4;    // K steps of a block
 
-// Columns as they lie in step s: word w of 32.
+// Column of element w of 32 in K step s.
 constexpr int64_t F8ColumnAt(int64_t step, int64_t word) {
   const int64_t t = word / 2;
   return t / 4 * 32 + word % 2 * 16 + t / 2 % 2 * 8 + 2 * step + 1 - t % 2;
 }
 
 struct F8Order {
-  // Place 16l + 8j + b of half i: the code of word 8l + b of step 2i + j.
+  // Element 16l + 8j + b of half i: the value of element 8l + b of K step 2i + j.
   alignas(64) uint8_t codes[2][64] = {};
-  // Word 8s + b of columns 32i to 32i + 31: that of word 8i + b of step s.
+  // Element 8s + b of columns 32i to 32i + 31: element 8i + b of K step s.
   alignas(64) uint16_t words[32] = {};
   constexpr F8Order() {
     for (int64_t at = 0; at < 128; ++at)
@@ -45,7 +45,7 @@ struct F8Order {
 constexpr F8Order kF8Order;
 
 struct AmxF8 : Amx {
-  using Codes = __m512i;  // 64 of e4m3
+  using Codes = __m512i;  // 64 e4m3 values
 
   static Codes LoadCodes(const F8* p) { return _mm512_loadu_si512(p); }
   // 32 of each.
@@ -54,7 +54,7 @@ struct AmxF8 : Amx {
     const __m256i high = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(b));
     return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
   }
-  // to = codes [0, count) of p, up to `size` of them; ones behind, which are normal numbers.
+  // to = the first `count` of `size` values of p, then ones, which are normal.
   static void CopyCodes(const F8* p, int64_t count, int64_t size, F8* to) {
     const __m512i ones = _mm512_set1_epi8(0x38);
     for (int64_t at = 0; at < size; at += 64) {
@@ -65,13 +65,12 @@ struct AmxF8 : Amx {
       _mm512_storeu_si512(to + at, _mm512_mask_loadu_epi8(ones, there, p + at));
     }
   }
-  // Of a block of 128 in two vectors: steps 2·half and 2·half + 1, for the two halves of a
-  // widening.
+  // K steps 2·half and 2·half + 1 of a block of 128 in two registers, ordered for WidenNormals.
   static Codes InOrder(const Codes (&block)[2], int64_t half) {
     return _mm512_permutex2var_epi8(block[0], _mm512_load_si512(kF8Order.codes[half]), block[1]);
   }
 
-  // What widening needs, to be kept in registers over a loop.
+  // Constants of widening, kept in registers over a loop.
   struct Constants {
     __m512i low, high, least, nan;
   };
@@ -80,12 +79,12 @@ struct AmxF8 : Amx {
             Kept(_mm512_set1_epi8(2 * 8)),
             Kept(_mm512_set1_epi8(static_cast<char>(2 * 0x7f - 2 * 8)))};
   }
-  // Two vectors of pairs: codes 0–7 and 8–15 of every 128 bits.
+  // Two registers of pairs: values 0–7 and 8–15 of every 128-bit lane.
   struct Halves {
     Pairs low, high;
   };
-  // Numbers that are neither zero nor subnormal nor NaN: every bit of a bf16 is one of the code's
-  // or its opposite.
+  // Values that are neither zero nor subnormal nor NaN: every bit of the bf16 is a bit of the e4m3 or its
+  // inverse.
   static Halves WidenNormals(Codes codes, const Constants& c) {
     constexpr char kBias = 0x3c;
     return Zip(_mm512_gf2p8affine_epi64_epi8(codes, c.low, 0),
@@ -100,7 +99,7 @@ struct AmxF8 : Amx {
                _mm512_ternarylogic_epi32(look_up(kF8Bytes.high), c,
                                          _mm512_set1_epi8(static_cast<char>(0x80)), kOrAnd));
   }
-  // As outliers of avx512_bf16-inl.h.
+  // Outliers as in avx512_bf16-inl.h.
   static Outliers OutliersOf(Codes codes, const Constants& c) {
     return _mm512_sub_epi8(_mm512_add_epi8(codes, codes), c.least);
   }
@@ -109,25 +108,25 @@ struct AmxF8 : Amx {
     return _mm512_cmpge_epu8_mask(all, c.nan) != 0;
   }
 
-  // Activations that belong to the halves of LoadCodes(a, b): 32 beside a and 32 beside b.
+  // Activations for the halves of LoadCodes(a, b): 32 for a and 32 for b.
   static Halves HalvesOf(Pairs a, Pairs b) {
     return {As(_mm512_shuffle_i64x2(Bits(a), Bits(b), 0x88)),
             As(_mm512_shuffle_i64x2(Bits(a), Bits(b), 0xdd))};
   }
-  // A block of 128 activations, 32 in a vector, as four steps.
+  // Reorders a block of 128 activations, 32 per register, to four K steps.
   static void PutInOrder(Words (&block)[kF8Steps]) {
     for (Words& words : block)
       words = _mm512_permutexvar_epi16(_mm512_load_si512(kF8Order.words), words);
     Avx512Vnni::TransposeInts128(block);
   }
 
-  // Sums of 128 columns of four rows from their chains, steps in order: rows 0–3 of the first block
-  // and of the second one, eight lanes that do not matter.
+  // Sums of 128 columns of four rows from their chains, K steps in order: rows 0–3 of the first block,
+  // rows 0–3 of the second one; the upper eight lanes are unspecified.
   static Vec SumBlocks(const Vec (&chains)[4]) {
     const StepSums s = SumChains(chains);
     return Gather(Add(Add(Add(s.a, SecondOf(s.a)), s.b), SecondOf(s.b)));
   }
-  // Sums of 256 columns of four rows, twelve lanes that do not matter.
+  // Sums of 256 columns of four rows; the upper twelve lanes are unspecified.
   static Vec SumBothBlocks(const Vec (&chains)[4]) {
     const StepSums s = SumChains(chains);
     const Vec a = SecondBlock(s.a);
@@ -135,14 +134,14 @@ struct AmxF8 : Amx {
     const Vec first = Add(Add(Add(s.a, SecondOf(s.a)), s.b), SecondOf(s.b));
     return Gather(Add(Add(Add(Add(first, a), SecondOf(a)), b), SecondOf(b)));
   }
-  // The second four lanes first.
+  // Moves lanes 4–7 to lanes 0–3.
   static Vec SecondRows(Vec sums) { return _mm512_shuffle_f32x4(sums, sums, 1); }
-  // Four floats in the first four lanes.
+  // Four f32 in lanes 0–3.
   static Vec LoadRows(const float* p) { return _mm512_broadcast_f32x4(_mm_loadu_ps(p)); }
   static void StoreRows(float* p, Vec v) { _mm_storeu_ps(p, _mm512_castps512_ps128(v)); }
 
  private:
-  // Byte 7 − i says of which bits of a code bit i of the result is the parity: here of one or none.
+  // Affine bit matrices: byte 7 − i selects the source bit of bit i, one or none.
   static constexpr int64_t kLowBits = 0x01020408;           // mantissa, last bit of the exponent
   static constexpr int64_t kHighBits = 0x1020404040404080;  // others of the exponent, sign
 
@@ -150,8 +149,8 @@ struct AmxF8 : Amx {
     return {As(_mm512_unpacklo_epi8(low, high)), As(_mm512_unpackhi_epi8(low, high))};
   }
 
-  // Both chains of a step added. Lanes of every 128 bits, which are [block][row 0 or 1, 2 or 3]:
-  // step 0 of the first rows and of the others, step 1 likewise; b: steps 2 and 3.
+  // Both chains of a K step added. Lanes of each 128-bit lane, which is [block][rows 0, 1 or 2, 3]: K step
+  // 0 of the first rows and of the others, K step 1 likewise; b: K steps 2 and 3.
   struct StepSums {
     Vec a, b;
   };
@@ -160,7 +159,7 @@ struct AmxF8 : Amx {
     const Vec last = SumPair(chains[2], chains[3]);
     return {_mm512_unpacklo_ps(first, last), _mm512_unpackhi_ps(first, last)};
   }
-  // Both chains of each step of rows a and b: lanes [block][row][step].
+  // Both chains of each K step of rows a and b: lanes [block][row][K step].
   static Vec SumPair(Vec a, Vec b) {
     const __m512i other = _mm512_set_epi64(13, 12, 7, 6, 9, 8, 3, 2);
     const Vec x = _mm512_mask_blend_ps(0xf0f0, a, b);
@@ -169,20 +168,20 @@ struct AmxF8 : Amx {
   }
   static Vec SecondOf(Vec steps) { return _mm512_permute_ps(steps, 0x4e); }
   static Vec SecondBlock(Vec v) { return _mm512_shuffle_f32x4(v, v, 0x4e); }
-  // Rows 0–3 of both blocks from lanes 0 and 1 of every 128 bits.
+  // Rows 0–3 of both blocks from lanes 0 and 1 of every 128-bit lane.
   static Vec Gather(Vec v) {
     const __m512i lanes = _mm512_set_epi32(0, 0, 0, 0, 0, 0, 0, 0, 13, 9, 12, 8, 5, 1, 4, 0);
     return _mm512_permutexvar_ps(lanes, v);
   }
 };
 
-// Subnormal operands and results of the calling thread are zero for as long as it lives, as in dot
-// products of bf16. Values pass its ends in memory only, or the compiler could move sums past them.
+// Flushes subnormal operands and results of the calling thread to zero during its lifetime, as bf16 dot
+// products do. Values cross its ends in memory alone, or the compiler could move sums past them.
 class FlushScope {
  public:
   FlushScope() {
     asm volatile("stmxcsr %0" : "=m"(before_));
-    const uint32_t flush = before_ | 0x8040;  // to zero, and subnormals as zero
+    const uint32_t flush = before_ | 0x8040;  // FTZ and DAZ
     asm volatile("ldmxcsr %0" ::"m"(flush) : "memory");
   }
   ~FlushScope() { asm volatile("ldmxcsr %0" ::"m"(before_) : "memory"); }

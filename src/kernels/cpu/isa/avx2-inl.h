@@ -1,5 +1,4 @@
-// The vocabulary of kernels for AVX2 with FMA and F16C: eight floats at a time. See
-// avx512-inl.h.
+// Vector class for AVX2, FMA and F16C: 8 f32 lanes, the interface of avx512-inl.h.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +14,13 @@ namespace {
 struct Avx2 {
   using Vec = __m256;
   static constexpr int64_t kLanes = 8;
-  // Rows of a register tile that is four vectors wide: 12 sums and 4 operands of 16 registers.
+  // MR for NR = 4 registers: 12 accumulators and 4 operands of 16 registers.
   static constexpr int64_t kTileRows = 3;
   static constexpr bool kTwinLoads = true;  // has LoadTwin
-  // The same with a second sum for each, in memory: used once per segment, they cost less there
+  // MR with a second accumulator per output, kept in memory: used once per segment, that is cheaper
   // than tiles of one row.
   static constexpr int64_t kScaledRows = 3;
-  // A tile of rows times a packed panel of neighbouring vectors: 12 sums and 3 operands.
+  // Tile of MR rows × a packed panel: 12 accumulators and 3 operands.
   static constexpr int64_t kPanelRows = 6;
   static constexpr int64_t kPanelVectors = 2;
 
@@ -38,7 +37,7 @@ struct Avx2 {
   static Vec Load(const float* p) { return _mm256_loadu_ps(p); }
   static Vec Load(const BF16* p) { return Widen(Load8(p)); }
   static Vec Load(const F16* p) { return _mm256_cvtph_ps(Load8(p)); }
-  // The first `count` ≤ kLanes elements, zeros behind them; nothing past them is read.
+  // The first `count` ≤ kLanes elements, then zeros; reads nothing behind them.
   static Vec LoadPartial(const float* p, int64_t count) {
     return _mm256_maskload_ps(p, First(count));
   }
@@ -58,7 +57,7 @@ struct Avx2 {
     };
     return _mm256_movemask_epi8(_mm256_or_si256(nans(halves), nans(halves + 1))) != 0;
   }
-  // Numbers none of which is NaN, divided by 2⁸: their bits in the places of an f16.
+  // Values that are not NaN, divided by 2⁸: their bits as f16.
   static Vec LoadSmall(const F8* p) {
     const __m128i moved = _mm_slli_epi16(_mm_cvtepi8_epi16(LoadEight(p)), 7);
     return _mm256_cvtph_ps(_mm_and_si128(moved, _mm_set1_epi16(static_cast<int16_t>(0xbfff))));
@@ -66,7 +65,7 @@ struct Avx2 {
   static Vec LoadPartial(const F8* p, int64_t count) { return Widen(p, LoadBytes(p, count)); }
   static Vec LoadPartial(const F8Fnuz* p, int64_t count) { return Widen(p, LoadBytes(p, count)); }
   static Vec LoadPartial(const I8* p, int64_t count) { return WidenI8(LoadBytes(p, count)); }
-  using U4Table = Vec;  // the zero
+  using U4Table = Vec;  // the zero point
   static U4Table TableOf(int64_t zero) { return Set1(static_cast<float>(zero)); }
   static Vec Load(const U4* p, U4Table zero) { return WidenU4(LoadBytes(p, 4), zero); }
   static Vec LoadPartial(const U4* p, int64_t count, U4Table zero) {
@@ -77,7 +76,7 @@ struct Avx2 {
     _mm256_maskstore_ps(p, First(count), v);
   }
 
-  // Rounded to nearest, ties to even; NaN becomes a quiet one with its upper bits kept.
+  // Rounds to nearest even; NaN becomes quiet and keeps its upper bits.
   static void StoreRounded(BF16* p, Vec v, int64_t count) {
     const __m256i bits = _mm256_castps_si256(v);
     const __m256i high = _mm256_srli_epi32(bits, 16);
@@ -93,7 +92,7 @@ struct Avx2 {
   static void StoreRounded(F16* p, Vec v, int64_t count) {
     StoreWords(p, _mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC), count);
   }
-  // `count` ≤ 4 numbers, each beside itself.
+  // `count` ≤ 4 values, each duplicated.
   static Vec Twice(const float* p, int64_t count) {
     return _mm256_permutevar8x32_ps(LoadPartial(p, count),
                                     _mm256_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3));
@@ -113,7 +112,7 @@ struct Avx2 {
     return _mm256_insertf128_ps(_mm256_castps128_ps256(low), high, 1);
   }
 
-  // max(|a|, |b|); a NaN, being larger than any number, stays.
+  // max(|a|, |b|); NaN counts as larger than any value.
   static Vec MaxMagnitude(Vec a, Vec b) {
     const __m256i magnitude = _mm256_set1_epi32(0x7fffffff);
     return _mm256_castsi256_ps(
@@ -138,7 +137,7 @@ struct Avx2 {
     __builtin_memcpy(p, &eight, static_cast<uint64_t>(count < kLanes ? count : kLanes));
   }
 
-  // Twice kLanes numbers.
+  // 2 · kLanes values.
   struct Twin {
     Vec first, second;
   };
@@ -154,14 +153,13 @@ struct Avx2 {
     return TwinOf(_mm256_or_si256(half, nan));
   }
 
-  // The 64 integers of a chunk of 5-bit codes.
+  // The 64 values of a chunk of 5-bit integers.
   static void UnpackQ6(const void* chunk, I8* to) { UnpackChunkOf64(chunk, to); }
 
-  // Asks for the cache line at p, which need not exist, to be brought into the L2.
+  // Prefetches the cache line at p into the L2; p need not be valid.
   static void PrefetchL2(const void* p) { _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T1); }
 
-  // out[i] = sum of the i-th vector. Tree per vector: neighbours within pairs, pairs within fours,
-  // then the two fours.
+  // out[i] = sum of the lanes of vector i, as a tree: neighbours, then pairs, then the 128-bit lanes.
   static void StoreSum4(float* out, Vec a, Vec b, Vec c, Vec d) {
     const Vec ab = Add(_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b));
     const Vec cd = Add(_mm256_unpacklo_ps(c, d), _mm256_unpackhi_ps(c, d));
@@ -182,8 +180,7 @@ struct Avx2 {
     return _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)));
   }
 
-  // rows[i] element j ↔ rows[j] element i. Without loops, around which g++ 12 moves rows through
-  // memory.
+  // rows[i] lane j ↔ rows[j] lane i. No loops: g++ 12 would spill the rows.
   [[gnu::always_inline]] static void Transpose(Vec (&rows)[kLanes]) {
     TransposeIn128(rows[0], rows[1], rows[2], rows[3]);
     TransposeIn128(rows[4], rows[5], rows[6], rows[7]);
@@ -202,14 +199,14 @@ struct Avx2 {
     r = _mm256_fnmadd_ps(n, Set1(kLn2Low), r);
     Vec p = Set1(kExpTaylor[0]);
     for (int i = 1; i < 8; ++i) p = Fma(p, r, Set1(kExpTaylor[i]));
-    // 2^n in two factors, since n from −150 to 128 leaves the range of one; only the last rounds.
+    // 2^n as two factors, since n from −150 to 128 exceeds the range of one; only the last rounds.
     const __m256i exponent = _mm256_cvtps_epi32(n);
     const __m256i half = _mm256_srai_epi32(exponent, 1);
     return Mul(Mul(p, PowerOf2(half)), PowerOf2(_mm256_sub_epi32(exponent, half)));
   }
 
  private:
-  // Transposes both 4 × 4 halves.
+  // Transposes the 4×4 matrices of both 128-bit lanes.
   static void TransposeIn128(Vec& a, Vec& b, Vec& c, Vec& d) {
     const __m256d low01 = _mm256_castps_pd(_mm256_unpacklo_ps(a, b));
     const __m256d high01 = _mm256_castps_pd(_mm256_unpackhi_ps(a, b));
@@ -220,7 +217,7 @@ struct Avx2 {
     c = _mm256_castpd_ps(_mm256_unpacklo_pd(high01, high23));
     d = _mm256_castpd_ps(_mm256_unpackhi_pd(high01, high23));
   }
-  // The upper half of a and the lower one of b change places.
+  // Swaps the upper 128-bit lane of a with the lower one of b.
   static void SwapHalves(Vec& a, Vec& b) {
     const Vec low = _mm256_permute2f128_ps(a, b, 0x20);
     b = _mm256_permute2f128_ps(a, b, 0x31);
@@ -237,7 +234,7 @@ struct Avx2 {
     return _mm_cvtsi64_si128(static_cast<int64_t>(part));
   }
   static Vec WidenI8(__m128i b) { return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(b)); }
-  // Exponent and mantissa in the places of an f16, whose bias is larger by 8 or 7.
+  // Exponent and mantissa as f16 bits; the bias of f16 is larger by 8 or 7.
   static __m128i AsF16(__m128i words, __m128i nan) {
     const __m128i magnitude = _mm_and_si128(words, _mm_set1_epi16(0x7f));
     const __m128i sign = _mm_and_si128(words, _mm_set1_epi16(0x80));
@@ -274,8 +271,7 @@ struct Avx2 {
   static Vec PowerOf2(__m256i n) {
     return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(n, _mm256_set1_epi32(127)), 23));
   }
-  // Moves 16-bit element i to the upper half of float i: the load fills both halves of the
-  // register, one shuffle does the rest.
+  // Moves 16-bit element i to the upper 16 bits of lane i: a broadcast load and one shuffle.
   static Vec Widen(__m128i bf16) {
     const __m256i index =
         _mm256_setr_epi8(-1, -1, 0, 1, -1, -1, 2, 3, -1, -1, 4, 5, -1, -1, 6, 7,  //
@@ -286,7 +282,7 @@ struct Avx2 {
   static void StoreWords(void* p, __m128i words, int64_t count) {
     __builtin_memcpy(p, &words, static_cast<uint64_t>(count) * sizeof(uint16_t));
   }
-  // There is no masked load of 16-bit elements; tails take the way through the stack.
+  // AVX2 has no masked load of 16-bit elements; tails go through the stack.
   static __m128i LoadPartial8(const void* p, int64_t count) {
     alignas(16) uint16_t part[8] = {};
     __builtin_memcpy(part, p, static_cast<uint64_t>(count) * sizeof(uint16_t));

@@ -1,6 +1,5 @@
-// The vocabulary of products of bytes on AVX2: that of avx2-inl.h, and multiply-adds of 8 and
-// 16 bits. They add neighbours, without saturation: signed words, or codes of 4 bits by signed
-// bytes.
+// Vector class for int8 products on AVX2: avx2-inl.h plus vpmaddwd (s16×s16) and vpmaddubsw
+// (u8×s8). Neighbouring products are added; 4-bit operands keep vpmaddubsw free of saturation.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +17,7 @@ struct Avx2Bytes : Avx2 {
   static Ints LoadBytes(const void* p) {
     return _mm256_loadu_si256(static_cast<const __m256i_u*>(p));
   }
-  // The first `count` ≤ kBytes bytes, zeros behind them; nothing past them is read.
+  // The first `count` ≤ kBytes bytes, then zeros; reads nothing behind them.
   static Ints LoadBytesPartial(const void* p, int64_t count) {
     if (count >= kBytes) return LoadBytes(p);
     alignas(32) uint8_t part[kBytes] = {};
@@ -30,12 +29,12 @@ struct Avx2Bytes : Avx2 {
   static Ints SetWord(int16_t x) { return _mm256_set1_epi16(x); }
   static Ints SetByte(int8_t x) { return _mm256_set1_epi8(x); }
   static Ints AddInts(Ints a, Ints b) { return _mm256_add_epi32(a, b); }
-  // Lane i: a[2i]·b[2i] + a[2i+1]·b[2i+1] of words, and of bytes, a's unsigned and b's signed,
-  // where the sum fits into a word.
+  // Lane i: a[2i]·b[2i] + a[2i+1]·b[2i+1] of s16; and of bytes, a unsigned and b signed, if the sum
+  // fits into s16.
   static Ints DotWords(Ints a, Ints b) { return _mm256_madd_epi16(a, b); }
   static Ints DotBytes(Ints a, Ints b) { return _mm256_maddubs_epi16(a, b); }
-  // sums += DotWords(w0, x) and DotWords(w1, x), of 32 bits, with the four bytes at p as x; and the
-  // same of DotBytes, of words. Not intrinsics: g++ 12 reads ahead until sums leave the registers.
+  // sums += DotWords(w0, x), DotWords(w1, x) in s32, x the four bytes at p; and the same for DotBytes
+  // in s16. Not intrinsics: g++ 12 hoists loads until sums spill.
   static void AddTwoWordDots(Ints (&sums)[2], Ints w0, Ints w1, const void* p) {
     Ints a = sums[0], b = sums[1], x, y;
     asm("vpbroadcastd %6, %2\n\tvpmaddwd %2, %4, %3\n\tvpaddd %3, %0, %0\n\t"
@@ -54,8 +53,8 @@ struct Avx2Bytes : Avx2 {
     sums[0] = a;
     sums[1] = b;
   }
-  // sum + DotWords(w, x), of 32 bits, and sum + DotBytes(w, x), of words; x lies at p. For the same
-  // reason.
+  // sum + DotWords(w, x) in s32 and sum + DotBytes(w, x) in s16, x in memory at p; no intrinsics for
+  // the same reason.
   static Ints AddWordDot(Ints sum, Ints w, const void* p) {
     Ints y;
     asm("vpmaddwd %3, %2, %1\n\tvpaddd %1, %0, %0"
@@ -70,12 +69,12 @@ struct Avx2Bytes : Avx2 {
         : "x"(w), "m"(*static_cast<const Line*>(p)));
     return sum;
   }
-  // a·b, both of 16 bits: of b the upper half, its sign, is not wanted.
+  // a·b, both s16 in 32-bit lanes; ignores the sign extension of b.
   static Ints MulInts(Ints a, Ints b) {
     return _mm256_madd_epi16(a, _mm256_and_si256(b, _mm256_set1_epi32(0xffff)));
   }
   static Vec ToFloat(Ints x) { return _mm256_cvtepi32_ps(x); }
-  // Signed bytes 0, 2, … as words, and bytes 1, 3, ….
+  // Signed bytes 0, 2, … as s16, and bytes 1, 3, ….
   static Ints EvenWords(Ints bytes) { return OddWords(_mm256_slli_epi16(bytes, 8)); }
   static Ints OddWords(Ints bytes) { return _mm256_srai_epi16(bytes, 8); }
   static Ints LowNibbles(Ints bytes) { return _mm256_and_si256(bytes, SetByte(15)); }
@@ -88,17 +87,17 @@ struct Avx2Bytes : Avx2 {
   static Ints OddBytes(Ints a, Ints b) {
     return Pack(_mm256_srli_epi16(a, 8), _mm256_srli_epi16(b, 8));
   }
-  // Lane 4h + i of the result: the sum of half h of v[i].
+  // Lane 4h + i of the result: the sum of 128-bit lane h of v[i].
   static Ints SumFours(const Ints (&v)[4]) {
     const Ints a = AddInts(_mm256_unpacklo_epi32(v[0], v[1]), _mm256_unpackhi_epi32(v[0], v[1]));
     const Ints b = AddInts(_mm256_unpacklo_epi32(v[2], v[3]), _mm256_unpackhi_epi32(v[2], v[3]));
     return AddInts(_mm256_unpacklo_epi64(a, b), _mm256_unpackhi_epi64(a, b));
   }
-  // Of two such results: lane i and 4 + i, the whole sums of the first four and the second four.
+  // Adds the 128-bit lanes of two such results: lanes 0–3 from the first, 4–7 from the second.
   static Ints AddHalves(Ints a, Ints b) {
     return AddInts(_mm256_permute2x128_si256(a, b, 0x20), _mm256_permute2x128_si256(a, b, 0x31));
   }
-  // Of each lane's two bf16.
+  // The first and the second bf16 of each lane as f32.
   static Vec FirstOfPairs(Ints pairs) { return _mm256_castsi256_ps(_mm256_slli_epi32(pairs, 16)); }
   static Vec SecondOfPairs(Ints pairs) {
     return _mm256_castsi256_ps(

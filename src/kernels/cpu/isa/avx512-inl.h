@@ -1,7 +1,5 @@
-// The vocabulary of kernels for AVX-512 (F, BW, DQ, VL): sixteen floats at a time. Everything that
-// kernels need and nothing else; with avx2-inl.h the only place for intrinsics.
-//
-// Internal linkage, as in every -inl.h here: target.h says why.
+// Vector class for AVX-512 (F, BW, DQ, VL): 16 f32 lanes. Kernels use intrinsics only through these
+// classes. Internal linkage, as in every -inl.h here: target.h says why.
 #pragma once
 
 #include <cstdint>
@@ -17,11 +15,11 @@ namespace {
 struct Avx512 {
   using Vec = __m512;
   static constexpr int64_t kLanes = 16;
-  // Rows of a register tile that is four vectors wide: 24 sums and 5 operands of 32 registers.
+  // MR for NR = 4 registers: 24 accumulators and 5 operands of 32 registers.
   static constexpr int64_t kTileRows = 6;
   static constexpr bool kTwinLoads = false;
-  static constexpr int64_t kScaledRows = 3;  // with a second sum for each
-  // A tile of rows times a packed panel of neighbouring vectors.
+  static constexpr int64_t kScaledRows = 3;  // MR with a second accumulator per output
+  // Tile of MR rows × a packed panel.
   static constexpr int64_t kPanelRows = 6;
   static constexpr int64_t kPanelVectors = 4;
 
@@ -41,7 +39,7 @@ struct Avx512 {
   static Vec Load(const float* p) { return _mm512_loadu_ps(p); }
   static Vec Load(const BF16* p) { return Widen(_mm256_loadu_epi16(p)); }
   static Vec Load(const F16* p) { return _mm512_cvtph_ps(_mm256_loadu_epi16(p)); }
-  // The first `count` ≤ kLanes elements, zeros behind them; nothing past them is read.
+  // The first `count` ≤ kLanes elements, then zeros; reads nothing behind them.
   static Vec LoadPartial(const float* p, int64_t count) {
     return _mm512_maskz_loadu_ps(First(count), p);
   }
@@ -62,17 +60,17 @@ struct Avx512 {
     const __m512i all = _mm512_set1_epi8(0x7f);
     return _mm512_cmpeq_epi8_mask(_mm512_and_si512(_mm512_loadu_si512(p), all), all) != 0;
   }
-  // Numbers none of which is NaN, divided by 2⁸: their bits in the places of an f16.
+  // Values that are not NaN, divided by 2⁸: their bits as f16.
   static Vec LoadSmall(const F8* p) {
     const __m256i moved = _mm256_slli_epi16(_mm256_cvtepi8_epi16(_mm_loadu_epi8(p)), 7);
     return _mm512_cvtph_ps(
         _mm256_and_si256(moved, _mm256_set1_epi16(static_cast<int16_t>(0xbfff))));
   }
-  // What the sixteen codes of a U4 with this zero mean.
+  // The 16 values of a U4 with this zero point.
   using U4Table = Vec;
   static U4Table TableOf(int64_t zero) { return Load(kU4Values.f32 + kU4Zeros - zero); }
   static Vec Load(const U4* p, U4Table table) { return WidenU4(_mm_loadl_epi64(Bytes(p)), table); }
-  // Behind the first `count` there are values of some code.
+  // Lanes behind the first `count` are unspecified, finite values.
   static Vec LoadPartial(const U4* p, int64_t count, U4Table table) {
     return WidenU4(LoadBytes(p, (count + 1) / 2), table);
   }
@@ -81,7 +79,7 @@ struct Avx512 {
     _mm512_mask_storeu_ps(p, First(count), v);
   }
 
-  // The first `count` ≤ kLanes numbers rounded to nearest even; a NaN stays one.
+  // Rounds the first `count` ≤ kLanes values to nearest even; NaN stays NaN.
   static void StoreRounded(BF16* p, Vec v, int64_t count) {
     const __m512i bits = _mm512_castps_si512(v);
     const __m512i high = _mm512_srli_epi32(bits, 16);
@@ -96,7 +94,7 @@ struct Avx512 {
     constexpr int kNearest = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
     _mm256_mask_storeu_epi16(p, First(count), _mm512_cvtps_ph(v, kNearest));
   }
-  // `count` ≤ 8 numbers, each beside itself.
+  // `count` ≤ 8 values, each duplicated.
   static Vec Twice(const float* p, int64_t count) {
     const __m512i index = _mm512_set_epi32(7, 7, 6, 6, 5, 5, 4, 4, 3, 3, 2, 2, 1, 1, 0, 0);
     return _mm512_permutexvar_ps(index, LoadPartial(p, count));
@@ -116,7 +114,7 @@ struct Avx512 {
     return _mm512_insertf32x8(_mm512_castps256_ps512(low), mix(High(x), High(y)), 1);
   }
 
-  // The larger of |a| and |b| lane by lane, NaN above infinity.
+  // max(|a|, |b|) per lane; NaN counts as larger than infinity.
   static Vec MaxMagnitude(Vec a, Vec b) {
     const __m512i x = _mm512_castps_si512(Abs(a));
     return _mm512_castsi512_ps(_mm512_max_epi32(x, _mm512_castps_si512(Abs(b))));
@@ -132,19 +130,19 @@ struct Avx512 {
                                      _mm512_castps_si512(v));
   }
 
-  // a0 b0 a1 b1 … a7 b7, and the same of the upper halves.
+  // a0 b0 a1 b1 … a7 b7, and the same for the upper 256-bit lanes.
   static Vec InterleaveFloatsLow(Vec a, Vec b) { return _mm512_permutex2var_ps(a, FloatZip(0), b); }
   static Vec InterleaveFloatsHigh(Vec a, Vec b) {
     return _mm512_permutex2var_ps(a, FloatZip(8), b);
   }
 
-  // The 64 integers of a chunk of 5-bit codes.
+  // The 64 values of a chunk of 5-bit integers.
   static void UnpackQ6(const void* chunk, I8* to) { UnpackChunkOf64(chunk, to); }
 
-  // Asks for the cache line at p, which need not exist, to be brought into the L2.
+  // Prefetches the cache line at p into the L2; p need not be valid.
   static void PrefetchL2(const void* p) { _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T1); }
 
-  // Lane 4i + j: the sum of lanes 4i … 4i+3 of the j-th vector, 0 + 2 and 1 + 3, then those two.
+  // Lane 4i + j: the sum of lanes 4i … 4i+3 of vector j, as (0 + 2) + (1 + 3).
   static Vec SumFours(Vec a, Vec b, Vec c, Vec d) {
     const Vec ab = Add(_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b));
     const Vec cd = Add(_mm512_unpacklo_ps(c, d), _mm512_unpackhi_ps(c, d));
@@ -153,7 +151,7 @@ struct Avx512 {
     return Add(_mm512_castpd_ps(_mm512_unpacklo_pd(ab2, cd2)),
                _mm512_castpd_ps(_mm512_unpackhi_pd(ab2, cd2)));
   }
-  // out[i] = sum of the i-th vector: SumFours, then fours 0+2 and 1+3, then those two.
+  // out[i] = sum of the lanes of vector i: SumFours, then 128-bit lanes (0 + 2) + (1 + 3).
   static void StoreSum4(float* out, Vec a, Vec b, Vec c, Vec d) {
     const Vec fours = SumFours(a, b, c, d);
     const __m256 eights = _mm256_add_ps(_mm512_castps512_ps256(fours), High(fours));
@@ -172,7 +170,7 @@ struct Avx512 {
     return _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)));
   }
 
-  // Transposes a 4×4 matrix of 128-bit parts.
+  // Transposes a 4×4 matrix of 128-bit lanes.
   [[gnu::always_inline]] static void Transpose128(Vec (&m)[4]) {
     const Vec a = _mm512_shuffle_f32x4(m[0], m[1], 0x44);
     const Vec b = _mm512_shuffle_f32x4(m[2], m[3], 0x44);
@@ -183,9 +181,9 @@ struct Avx512 {
     m[2] = _mm512_shuffle_f32x4(c, d, 0x88);
     m[3] = _mm512_shuffle_f32x4(c, d, 0xdd);
   }
-  // rows[i] element j ↔ rows[j] element i.
+  // rows[i] lane j ↔ rows[j] lane i.
   [[gnu::always_inline]] static void Transpose(Vec (&rows)[kLanes]) {
-    __m512d pairs[kLanes];  // rows 4i … 4i+3, columns j of every four, as two numbers side by side
+    __m512d pairs[kLanes];  // rows 4i … 4i+3, column j of every four, two values per f64 lane
     for (int i = 0; i < kLanes; i += 4) {
       const Vec low01 = _mm512_unpacklo_ps(rows[i], rows[i + 1]);
       const Vec high01 = _mm512_unpackhi_ps(rows[i], rows[i + 1]);
@@ -233,8 +231,8 @@ struct Avx512 {
     return _mm512_scalef_ps(p, n);
   }
 
-  // 2^x to 1.7e-7 of it wherever the result is normal; 0 from −150 down; NaN stays. Of the two
-  // parts of x, scalef takes the whole one itself.
+  // 2^x, relative error 1.7e-7 wherever the result is normal; 0 from −150 down; NaN stays. scalef applies
+  // the integer part of x.
   static Vec Exp2(Vec x) {
     const Vec r = _mm512_reduce_ps(x, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
     Vec p = Set1(kExp2MinMax[0]);
@@ -252,7 +250,7 @@ struct Avx512 {
     return _mm_maskz_loadu_epi8(First(count), p);
   }
   static Vec WidenI8(__m128i b) { return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(b)); }
-  // Exponent and mantissa in the places of an f16, whose bias is larger by 8 or 7.
+  // Exponent and mantissa as f16 bits; the bias of f16 is larger by 8 or 7.
   static __m256i AsF16(__m256i words) {
     const __m256i magnitude = _mm256_and_si256(words, _mm256_set1_epi16(0x7f));
     const __m256i sign = _mm256_and_si256(words, _mm256_set1_epi16(0x80));
@@ -271,7 +269,7 @@ struct Avx512 {
     const __m256i half = _mm256_mask_mov_epi16(AsF16(words), nan, _mm256_set1_epi16(0x7e00));
     return Mul(_mm512_cvtph_ps(half), Set1(0x1p7f));
   }
-  // The permutation looks at the low four bits of each float's place alone.
+  // The permutation reads the low four bits of each index alone.
   static Vec WidenU4(__m128i b, U4Table table) {
     const __m512i wide = _mm512_cvtepu8_epi64(b);
     const __m512i codes = _mm512_or_si512(wide, _mm512_slli_epi64(wide, 28));
@@ -283,7 +281,7 @@ struct Avx512 {
         _mm512_set1_epi32(first));
   }
   static __mmask16 First(int64_t count) { return static_cast<__mmask16>((1u << count) - 1); }
-  // Moves 16-bit element i to the upper half of float i, in one instruction.
+  // Moves 16-bit element i to the upper 16 bits of lane i.
   static Vec Widen(__m256i bf16) {
     const __m512i index = _mm512_set_epi16(15, 15, 14, 14, 13, 13, 12, 12, 11, 11, 10, 10, 9, 9, 8,
                                            8, 7, 7, 6, 6, 5, 5, 4, 4, 3, 3, 2, 2, 1, 1, 0, 0);

@@ -1,8 +1,6 @@
-// The vocabulary of AVX-512 and AVX512_BF16: that of avx512-inl.h, and dot products of pairs
-// of bf16, which multiply twice as many numbers per instruction and add them in f32.
-//
-// A vector of pairs is 32 bf16; pair i belongs to float i of a sum. The instructions round to
-// nearest even and take subnormal operands and results as zero, whatever the control register says.
+// Vector class for AVX512_BF16: avx512-inl.h plus dot products of bf16 pairs accumulated in f32
+// (vdpbf16ps). A register holds 32 bf16; pair i belongs to f32 lane i. The instruction rounds to
+// nearest even and treats subnormal operands and results as zero, whatever MXCSR says.
 #pragma once
 
 #include <cstdint>
@@ -15,15 +13,15 @@ namespace {
 struct Avx512Bf16 : Avx512 {
   using Pairs = __m512bh;
   static constexpr int64_t kPairElements = 32;
-  static constexpr bool kFastPairs = true;  // a dot product takes no longer than two of f32
+  static constexpr bool kFastPairs = true;  // vdpbf16ps has at least the rate of f32 FMA
 
   static Pairs LoadPairs(const BF16* p) { return As(_mm512_loadu_epi16(p)); }
-  // The first `count` ≤ 32 elements, zeros behind them; nothing past them is read.
+  // The first `count` ≤ 32 elements, then zeros; reads nothing behind them.
   static Pairs LoadPairsPartial(const BF16* p, int64_t count) {
     const auto first = static_cast<__mmask32>((uint64_t{1} << count) - 1);
     return As(_mm512_maskz_loadu_epi16(first, p));
   }
-  // Narrow weights as bf16, exactly.
+  // 8- and 4-bit weights as bf16, exactly.
   static Pairs LoadPairs(const F8* p) { return F8Pairs(Bytes32(p), kF8Bytes); }
   static Pairs LoadPairs(const F8Fnuz* p) { return F8FnuzPairs(Bytes32(p)); }
   static Pairs LoadPairs(const I8* p) { return RoundPairs(Load(p), Load(p + kLanes)); }
@@ -37,7 +35,7 @@ struct Avx512Bf16 : Avx512 {
     const int64_t low = count < kLanes ? count : kLanes;
     return RoundPairs(LoadPartial(p, low), LoadPartial(p + low, count - low));
   }
-  // 16 of each of two rows, the second's in the upper half.
+  // 16 values of each of two rows, the second row in the upper 256-bit lane.
   template <class T>
   static Pairs LoadTwo(const T* p, const T* q) {
     return Two(p, _mm_loadu_epi8(p), _mm_loadu_epi8(q));
@@ -46,7 +44,7 @@ struct Avx512Bf16 : Avx512 {
     return As(_mm512_inserti64x4(_mm512_castsi256_si512(_mm256_loadu_epi16(p)),
                                  _mm256_loadu_epi16(q), 1));
   }
-  // The first `count` ≤ 16 of each, zeros behind them.
+  // The first `count` ≤ 16 of each, then zeros.
   template <class T>
   static Pairs LoadTwoPartial(const T* p, const T* q, int64_t count) {
     const auto first = static_cast<__mmask16>((1u << count) - 1);
@@ -57,16 +55,15 @@ struct Avx512Bf16 : Avx512 {
     return As(_mm512_inserti64x4(_mm512_castsi256_si512(_mm256_maskz_loadu_epi16(first, p)),
                                  _mm256_maskz_loadu_epi16(first, q), 1));
   }
-  // What WidenPairs needs of a narrow type, to be kept in registers over a loop.
+  // Constants of WidenPairs, kept in registers over a loop.
   struct Widener {
     __m512i magnitude, nan, exponent, kept, normal, small;
   };
   static Widener WidenerOf(const F8*) { return WidenerOf(0x7f, 0x7f, kF8Moves); }
   static Widener WidenerOf(const F8Fnuz*) { return WidenerOf(0xff, 0x80, kF8FnuzMoves); }
-  // 64 narrow weights as bf16: the first 32 and the rest. Sign and magnitude move to their places
-  // and what a bf16 has more is added: the difference of the biases or, for a magnitude below 8,
-  // which is subnormal, its entry of a table. Six cheap instructions of 32 where looking bytes up
-  // takes eight. A NaN is rare.
+  // 64 8-bit weights as bf16, the first 32 and the rest. e4m3: shifts sign and magnitude into place
+  // and adds the difference of the exponent biases or, for subnormal magnitudes below 8, a table entry.
+  // NaN takes a slow path.
   template <class T>
   static void WidenPairs(const T* p, const Widener& c, BF16* first, BF16* second) {
     const __m512i magnitude = _mm512_and_si512(_mm512_loadu_si512(p), c.magnitude);
@@ -81,8 +78,8 @@ struct Avx512Bf16 : Avx512 {
     StorePairs(first, LoadPairs(p));
     StorePairs(second, LoadPairs(p + 32));
   }
-  // What MoveNumbers needs to multiply by a power of two as well: it adds to every exponent but
-  // zero's. No product may be subnormal or infinite.
+  // Constants of MoveNumbers that also multiply by a power of two: added to every exponent except that
+  // of zero. No product may be subnormal or infinite.
   static Widener Times(const Widener& c, int exponent) {
     const __m512i more = _mm512_set1_epi16(static_cast<int16_t>(exponent * 128));
     Widener scaled = c;
@@ -91,9 +88,9 @@ struct Avx512Bf16 : Avx512 {
         _mm512_mask_add_epi16(c.small, _mm512_test_epi16_mask(c.small, c.small), c.small, more);
     return scaled;
   }
-  // 32 numbers, none of them NaN.
+  // 32 values that are not NaN.
   static Pairs MoveNumbers(const F8* p, const Widener& c) { return MovePairs(Bytes32(p), c); }
-  // What moves normal numbers and multiplies them by a power of two: two instructions fewer.
+  // The same for normal values alone: two instructions fewer.
   using Normals = __m512i;
   static Normals NormalsOf(int exponent) {
     return _mm512_set1_epi16(static_cast<int16_t>(kF8Moves.normal + exponent * 128));
@@ -103,8 +100,8 @@ struct Avx512Bf16 : Avx512 {
     const __m512i kept = _mm512_and_si512(moved, _mm512_set1_epi16(static_cast<int16_t>(0x87f0)));
     return As(_mm512_add_epi16(kept, normals));
   }
-  // Every bit of the bf16 of a normal number is one of its code's or its opposite: of bytes of it,
-  // byte 7 − i says of which bits of a code bit i is the parity.
+  // Every bit of the bf16 of a normal e4m3 is a bit of the e4m3 or its inverse. Affine bit matrices
+  // (GFNI): byte 7 − i selects the source bits of bit i.
   struct NormalBits {
     __m512i low, high;
   };
@@ -113,8 +110,7 @@ struct Avx512Bf16 : Avx512 {
     constexpr int64_t kHighBits = 0x1020404040404080;  // others of the exponent, sign
     return {Kept(_mm512_set1_epi64(kLowBits)), Kept(_mm512_set1_epi64(kHighBits))};
   }
-  // 32 normal numbers of each of two rows: what LoadTwo makes of the first 16 of each, and of the
-  // others.
+  // 32 normal values of each of two rows, as LoadTwo of the first 16 of each and of the others.
   struct TwoPairs {
     Pairs first, second;
   };
@@ -125,8 +121,8 @@ struct Avx512Bf16 : Avx512 {
     const __m512i high = _mm512_gf2p8affine_epi64_epi8(codes, bits.high, kBias);
     return {As(_mm512_unpacklo_epi8(low, high)), As(_mm512_unpackhi_epi8(low, high))};
   }
-  // Numbers that are not: NaN, subnormal or zero. Twice the magnitude, less that of the least
-  // normal one, is then above all others.
+  // Outliers: NaN, subnormal or zero. Twice the magnitude minus twice the least normal one then exceeds
+  // that of all normal values.
   using Outliers = __m512i;
   static Outliers NoOutliers() { return _mm512_setzero_si512(); }
   static Outliers AddOutliers(Outliers before, const F8* p) {
@@ -138,7 +134,7 @@ struct Avx512Bf16 : Avx512 {
     const __m512i nan = _mm512_set1_epi8(static_cast<char>(2 * 0x7f - 2 * 8));
     return _mm512_cmpge_epu8_mask(all, nan) != 0;
   }
-  // What bytes are looked up in, to be kept in registers over a loop.
+  // Byte lookup tables, kept in registers over a loop.
   struct ByteTables {
     __m512i low, more_low, high, more_high, sign;
   };
@@ -146,13 +142,13 @@ struct Avx512Bf16 : Avx512 {
   static ByteTables ByteTablesOf(const F8Fnuz*) { return ByteTablesOf(kF8FnuzBytes); }
   struct NoTables {};
   static NoTables ByteTablesOf(const void*) { return {}; }
-  // As LoadTwoNormals, of any numbers.
+  // As LoadTwoNormals, for any values.
   template <class T>
   static TwoPairs LoadTwoTwice(const T* p, const T* q, const ByteTables& tables) {
     return LookUp(p, TwoQuarters(p, q), tables);
   }
-  // 64 numbers of each of two rows as pairs of one and the other: lane 4l + i of out[j] is of
-  // number 16l + 4j + i. Transpose128 brings sums of them into order.
+  // Interleaves 64 values of two rows as pairs: lane 4l + i of out[j] holds value 16l + 4j + i of both.
+  // Transpose128 restores the order of sums.
   template <class T>
   static void InterleaveTwoRows(const T* p, const T* q, const ByteTables& tables, Pairs (&out)[4]) {
     const __m512i first = _mm512_loadu_si512(p);
@@ -166,7 +162,7 @@ struct Avx512Bf16 : Avx512 {
       out[2 * i + 1] = pairs.second;
     }
   }
-  // What the sixteen codes of a U4 with this zero mean, twice.
+  // The 16 values of a U4 with this zero point, twice.
   using U4PairTable = __m512i;
   static U4PairTable PairTableOf(int64_t zero) {
     const void* values = kU4Values.bf16 + kU4Zeros - zero;
@@ -175,7 +171,7 @@ struct Avx512Bf16 : Avx512 {
   static Pairs LoadPairs(const U4* p, U4PairTable table) {
     return U4Pairs(_mm_loadu_epi8(p), table);
   }
-  // The same of two rows, whose codes may have different zeros.
+  // The same for two rows with different zero points.
   static U4PairTable TwoTablesOf(int64_t zero, int64_t second) {
     const void* values = kU4Values.bf16 + kU4Zeros - second;
     return _mm512_inserti64x4(PairTableOf(zero),
@@ -189,39 +185,39 @@ struct Avx512Bf16 : Avx512 {
     const auto first = static_cast<__mmask16>((1u << (count + 1) / 2) - 1);
     return TwoU4Pairs(_mm_maskz_loadu_epi8(first, p), _mm_maskz_loadu_epi8(first, q), tables);
   }
-  // Behind the first `count` there are values of some code.
+  // Elements behind the first `count` are unspecified, finite values.
   static Pairs LoadPairsPartial(const U4* p, int64_t count, U4PairTable table) {
     const auto first = static_cast<__mmask16>((1u << (count + 1) / 2) - 1);
     return U4Pairs(_mm_maskz_loadu_epi8(first, p), table);
   }
   static void StorePairs(BF16* p, Pairs v) { _mm512_storeu_epi16(p, Bits(v)); }
-  // The pair at p in every place.
+  // Broadcasts the pair at p.
   static Pairs SetPair(const BF16* p) {
     int32_t pair;
     __builtin_memcpy(&pair, p, sizeof(pair));
     return As(_mm512_set1_epi32(pair));
   }
-  // 16 elements in both halves.
+  // 16 elements in both 256-bit lanes.
   static Pairs LoadSame(const BF16* p) { return As(_mm512_broadcast_i64x4(_mm256_loadu_epi16(p))); }
-  // The first `count` ≤ 16, zeros behind them.
+  // The first `count` ≤ 16, then zeros.
   static Pairs LoadSamePartial(const BF16* p, int64_t count) {
     const auto first = static_cast<__mmask16>((1u << count) - 1);
     return As(_mm512_broadcast_i64x4(_mm256_maskz_loadu_epi16(first, p)));
   }
-  // 8 elements in every quarter.
+  // 8 elements in every 128-bit lane.
   static Pairs LoadFourTimes(const BF16* p) {
     return As(_mm512_broadcast_i32x4(_mm_loadu_epi16(p)));
   }
-  // Lane 4j + i: the sum of quarter i of the j-th vector, as SumFours adds them.
+  // Lane 4j + i: the sum of 128-bit lane i of vector j, in the order of SumFours.
   static Vec SumInQuarters(Vec a, Vec b, Vec c, Vec d) {
     const __m512i index = _mm512_set_epi32(15, 11, 7, 3, 14, 10, 6, 2, 13, 9, 5, 1, 12, 8, 4, 0);
     return _mm512_permutexvar_ps(index, SumFours(a, b, c, d));
   }
-  // *a in the lower half, *b in the upper one.
+  // *a in the lower 256-bit lane, *b in the upper one.
   static Vec SetHalves(const float* a, const float* b) {
     return _mm512_mask_broadcastss_ps(_mm512_set1_ps(*a), 0xff00, _mm_load_ss(b));
   }
-  // The sums of the halves of vectors, of each the lower half's first.
+  // Sums of the 256-bit lanes of each vector, the lower lane first.
   static void StoreHalfSums(float (&out)[8], const Vec (&v)[4]) {
     const __m256 sums = HalfSums(v[0], v[1], v[2], v[3]);
     const __m128 first = _mm256_castps256_ps128(sums);
@@ -234,9 +230,9 @@ struct Avx512Bf16 : Avx512 {
     _mm_storeu_ps(out,
                   _mm_unpacklo_ps(_mm256_castps256_ps128(sums), _mm256_extractf128_ps(sums, 1)));
   }
-  // v, to stay in a register: g++ 12 may load it for every use where few are left.
+  // v, kept in a register: g++ 12 may reload it for every use under register pressure.
   static Pairs HoldPairs(Pairs v) { return As(Kept(Bits(v))); }
-  // The sums of a's quarters and of b's: (0 + 2) + (1 + 3) of each.
+  // Sums of the 128-bit lanes of a and of b, (0 + 2) + (1 + 3) each.
   static void StoreFourSums(float* of_a, float* of_b, Vec a, Vec b) {
     const Vec twos = Add(_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b));
     const Vec sums = Add(twos, _mm512_permute_ps(twos, 0x4e));
@@ -245,11 +241,11 @@ struct Avx512Bf16 : Avx512 {
     _mm_storeu_ps(of_a, _mm256_castps256_ps128(both));
     _mm_storeu_ps(of_b, _mm256_extractf128_ps(both, 1));
   }
-  // Quarters 0 + 1 and 2 + 3 of a, and then of b.
+  // 128-bit lanes 0 + 1 and 2 + 3 of a, then of b.
   static Vec AddQuarters(Vec a, Vec b) {
     return Add(_mm512_shuffle_f32x4(a, b, 0x88), _mm512_shuffle_f32x4(a, b, 0xdd));
   }
-  // The quarters of every vector summed, (0 + 2) + (1 + 3): quarter i is of v[i].
+  // 128-bit lane i of the result: the 128-bit lanes of v[i] summed, (0 + 2) + (1 + 3).
   static Vec SumQuarters(const Vec (&v)[4]) {
     const Vec ab = AddHalves(v[0], v[1]);
     const Vec cd = AddHalves(v[2], v[3]);
@@ -257,36 +253,36 @@ struct Avx512Bf16 : Avx512 {
   }
   // low and then high, rounded.
   static Pairs RoundPairs(Vec low, Vec high) { return _mm512_cvtne2ps_pbh(high, low); }
-  // The first number of every pair, zero beside it.
+  // The first value of every pair, the second one zero.
   static Pairs FirstOfPairs(Pairs v) {
     return As(_mm512_and_si512(Bits(v), _mm512_set1_epi32(0xffff)));
   }
-  // The first numbers of pairs as floats, and the second ones.
+  // The first values of pairs as f32, and the second ones.
   static Vec EvenOfPairs(Pairs v) { return _mm512_castsi512_ps(_mm512_slli_epi32(Bits(v), 16)); }
   static Vec OddOfPairs(Pairs v) {
     const __m512i upper = _mm512_set1_epi32(static_cast<int32_t>(0xffff0000));
     return _mm512_castsi512_ps(_mm512_and_si512(Bits(v), upper));
   }
-  // Numbers of a and b side by side, of every eight the first four, or the last four.
+  // Interleaves values of a and b: the first four, or the last four, of every eight.
   static Pairs UnpackLow(Pairs a, Pairs b) { return As(_mm512_unpacklo_epi16(Bits(a), Bits(b))); }
   static Pairs UnpackHigh(Pairs a, Pairs b) { return As(_mm512_unpackhi_epi16(Bits(a), Bits(b))); }
-  // The first and the last 16 of 32 sums, of which `low` has the first four of every eight.
+  // The first and the last 16 of 32 sums; `low` has the first four of every eight.
   static Vec PackFirst(Vec low, Vec high) {
     return _mm512_permutex2var_ps(low, FoursInTurn(0), high);
   }
   static Vec PackSecond(Vec low, Vec high) {
     return _mm512_permutex2var_ps(low, FoursInTurn(8), high);
   }
-  // Pairs as floats that are only moved, and back.
+  // Bit casts between pairs and f32.
   static Vec AsFloats(Pairs v) { return reinterpret_cast<Vec>(v); }
   static Pairs AsPairs(Vec v) { return reinterpret_cast<Pairs>(v); }
   // sum[i] + x[2i]·y[2i] + x[2i+1]·y[2i+1]
   static Vec DotPairs(Vec sum, Pairs x, Pairs y) { return _mm512_dpbf16_ps(sum, x, y); }
-  // The upper half beside the lower: p0 p16 p1 p17 … p15 p31.
+  // Interleaves both 256-bit lanes: p0 p16 p1 p17 … p15 p31.
   static Pairs Interleave(Pairs p) {
     return As(_mm512_permutexvar_epi16(InterleaveIndex(), Bits(p)));
   }
-  // a0 b0 a1 b1 … a15 b15, and the same of the upper halves.
+  // a0 b0 a1 b1 … a15 b15, and the same for the upper 256-bit lanes.
   static Pairs InterleaveLow(Pairs a, Pairs b) {
     return As(_mm512_permutex2var_epi16(Bits(a), InterleaveTwoIndex(), Bits(b)));
   }
@@ -298,7 +294,7 @@ struct Avx512Bf16 : Avx512 {
  protected:
   static Pairs As(__m512i bits) { return reinterpret_cast<Pairs>(bits); }
   static __m512i Bits(Pairs v) { return reinterpret_cast<__m512i>(v); }
-  // The compiler would make constants anew for every use.
+  // The compiler would rebuild the constants for every use.
   static __m512i Kept(__m512i x) {
     asm("" : "+v"(x));
     return x;
@@ -310,11 +306,11 @@ struct Avx512Bf16 : Avx512 {
     const auto first = static_cast<__mmask32>((uint64_t{1} << count) - 1);
     return _mm256_maskz_loadu_epi8(first, p);
   }
-  // Quarters 0 + 2 and 1 + 3 of a, and then of b.
+  // 128-bit lanes 0 + 2 and 1 + 3 of a, then of b.
   static Vec AddHalves(Vec a, Vec b) {
     return Add(_mm512_shuffle_f32x4(a, b, 0x44), _mm512_shuffle_f32x4(a, b, 0xee));
   }
-  // The sums of the lower halves and then of the upper ones.
+  // Sums of the lower 256-bit lanes, then of the upper ones.
   static __m256 HalfSums(Vec a, Vec b, Vec c, Vec d) {
     const Vec fours = SumFours(a, b, c, d);
     const Vec eights = Add(fours, _mm512_shuffle_f32x4(fours, fours, 0xb1));
@@ -329,7 +325,7 @@ struct Avx512Bf16 : Avx512 {
     return RoundPairs(_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(a)),
                       _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(b)));
   }
-  // Every byte twice, so that its copies look up the two bytes of their bf16.
+  // Duplicates every byte: the copies look up the two bytes of the bf16.
   static __m512i Twice(__m256i bytes) {
     return _mm512_permutexvar_epi8(TwiceIndex(), _mm512_castsi256_si512(bytes));
   }
@@ -339,7 +335,7 @@ struct Avx512Bf16 : Avx512 {
                         12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0));
     return _mm512_or_si512(words, _mm512_slli_epi16(words, 8));
   }
-  // A lookup looks at the low seven bits; the sign is added.
+  // The lookup uses the low seven bits; the sign is added.
   static Pairs F8Pairs(__m256i bytes, const F8Bytes& table) {
     constexpr __mmask64 kLow = 0x5555555555555555u;
     const __m512i codes = Twice(bytes);
@@ -361,14 +357,14 @@ struct Avx512Bf16 : Avx512 {
             Kept(_mm512_load_si512(bytes.high)), Kept(_mm512_load_si512(bytes.high + 64)),
             Kept(_mm512_set1_epi8(static_cast<char>(0x80)))};
   }
-  // 32 of each of two rows, so that halves of 128 bits of their low and high bytes, zipped, come
-  // out side by side.
+  // 32 values of each of two rows, in the order in which interleaving their low and high bytes per
+  // 128-bit lane leaves them contiguous.
   static __m512i TwoQuarters(const void* p, const void* q) {
     constexpr int kMiddleSwapped = 0xd8;
     return _mm512_permutex_epi64(
         _mm512_inserti64x4(_mm512_castsi256_si512(Bytes32(p)), Bytes32(q), 1), kMiddleSwapped);
   }
-  // 64 codes of type T as bf16, zipped: of every 16 the first eight, and the others.
+  // 64 values of type T as bf16: the first eight of every 16, and the others.
   template <class T>
   static TwoPairs LookUp(const T* type, __m512i codes, const ByteTables& tables) {
     constexpr int kOrAnd = 0xf8;  // a | b & c
@@ -378,7 +374,7 @@ struct Avx512Bf16 : Avx512 {
     SetNans(type, codes, tables, low, high);
     return {As(_mm512_unpacklo_epi8(low, high)), As(_mm512_unpackhi_epi8(low, high))};
   }
-  // Bytes of NaN where a table of magnitudes does not have it: minus zero of e4m3fnuz.
+  // Bytes of NaN for types whose table lacks it: minus zero of e4m3fnuz.
   static void SetNans(const F8*, __m512i, const ByteTables&, __m512i&, __m512i&) {}
   static void SetNans(const F8Fnuz*, __m512i codes, const ByteTables& tables, __m512i& low,
                       __m512i& high) {
@@ -386,13 +382,13 @@ struct Avx512Bf16 : Avx512 {
     low = _mm512_mask_mov_epi8(low, nan, _mm512_set1_epi8(static_cast<char>(0xc0)));
     high = _mm512_mask_mov_epi8(high, nan, _mm512_set1_epi8(0x7f));
   }
-  // The permutation looks at the low five bits of each place; the fifth does not matter.
+  // The permutation reads the low five bits of each index; the fifth does not matter.
   static Pairs U4Pairs(__m128i bytes, U4PairTable table) {
     const __m512i wide = _mm512_cvtepu8_epi32(bytes);
     const __m512i codes = _mm512_or_si512(wide, _mm512_slli_epi32(wide, 12));
     return As(_mm512_permutexvar_epi16(codes, table));
   }
-  // Here it chooses the row's table.
+  // Here it selects the table of the row.
   static Pairs TwoU4Pairs(__m128i a, __m128i b, U4PairTable tables) {
     const __m512i wide = _mm512_cvtepu8_epi32(_mm_unpacklo_epi64(a, b));
     const __m512i codes = _mm512_or_si512(wide, _mm512_slli_epi32(wide, 12));

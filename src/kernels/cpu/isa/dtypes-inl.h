@@ -1,5 +1,5 @@
-// What the vocabularies of all instruction sets share: narrow element types, tables of their values
-// and the constants of Exp.
+// Element types, value tables and constants of Exp that the vector classes of all instruction sets
+// share.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct F8Fnuz {  // e4m3fnuz
 struct I8 {
   int8_t value;
 };
-// Two values: of the lower index in the low bits. An index of values is halved for a pointer.
+// Two 4-bit values, the lower index in the low bits. Pointer offsets are value indices / 2.
 struct U4 {
   uint8_t bits;
 };
@@ -47,7 +47,7 @@ void WithType(const void* data, Element type, const F& f) {
   if (type == Element::kF16) return f(static_cast<const F16*>(data));
   f(static_cast<const float*>(data));
 }
-// Likewise to 8 bits or fewer.
+// The same for 8- and 4-bit types.
 template <class F>
 void WithNarrowType(const void* data, Element type, const F& f) {
   if (type == Element::kF8) return f(static_cast<const F8*>(data));
@@ -55,14 +55,14 @@ void WithNarrowType(const void* data, Element type, const F& f) {
   if (type == Element::kI8) return f(static_cast<const I8*>(data));
   f(static_cast<const U4*>(data));
 }
-// Likewise to any weight.
+// The same for all types of B.
 template <class F>
 void WithWeightType(const void* data, Element type, const F& f) {
   if (type < Element::kF8) return WithType(data, type, f);
   WithNarrowType(data, type, f);
 }
 
-// −16, −15, …, 15: from 16 − zero on, the values of a U4 whose zero is 0 to 16.
+// −16, −15, …, 15: entries from 16 − zero are the values of a U4 with zero point 0 to 16.
 constexpr int64_t kU4Zeros = 16;
 struct U4Values {
   float f32[2 * kU4Zeros] = {};
@@ -76,8 +76,8 @@ struct U4Values {
 };
 constexpr U4Values kU4Values;
 
-// Low and high byte of the bf16 that each magnitude of an e4m3 with this bias means, all exact;
-// `nan`: the magnitude that is NaN, or −1.
+// Low and high byte of the exact bf16 value of each e4m3 magnitude for a bias; `nan`: the magnitude
+// that is NaN, or −1.
 struct F8Bytes {
   alignas(64) uint8_t low[128] = {};
   alignas(64) uint8_t high[128] = {};
@@ -98,8 +98,8 @@ struct F8Bytes {
 constexpr F8Bytes kF8Bytes{7, 127};
 constexpr F8Bytes kF8FnuzBytes{8, -1};
 
-// What is added to magnitude · 16 of an e4m3 so that the bits of a bf16 come out: `small` where the
-// magnitude is less than 8.
+// Addends that turn magnitude · 16 of an e4m3 into the bits of a bf16; `small` for magnitudes below 8,
+// which are subnormal.
 struct F8Moves {
   uint16_t normal = 0;
   alignas(16) uint16_t small[8] = {};
@@ -119,7 +119,7 @@ constexpr float kLn2Low = -0x1.bd0106p-13f;
 // 1/7!, 1/6!, …, 1/1!, 1/0!
 constexpr float kExpTaylor[8] = {1.0f / 5040, 1.0f / 720, 1.0f / 120, 1.0f / 24,
                                  1.0f / 6,    0.5f,       1.0f,       1.0f};
-// Of r^5 … r^0: 2^r for 0 ≤ r ≤ 1 to 8.3e-8 of it, the least that degree 5 can with exactly 1 at 0.
+// Coefficients of r^5 … r^0 of 2^r, 0 ≤ r ≤ 1: relative error 8.3e-8, minimal for degree 5 and 1 at 0.
 constexpr float kExp2MinMax[6] = {0x1.e976p-10f,  0x1.277806p-7f, 0x1.c91cf8p-5f,
                                   0x1.ebdb56p-3f, 0x1.62e4bap-1f, 1.0f};
 

@@ -1,4 +1,4 @@
-// Packed integers to bytes, for AVX2 and everything above it.
+// Unpacks 5-bit integers to bytes; used by AVX2 and all later instruction sets.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ inline void UnpackChunkOf64(const void* chunk, I8* to) {
   constexpr int64_t kOne = 0x0101010101010101;
   const __m256i first = _mm256_set_epi64x(kOne << 3, kOne << 2, kOne << 1, kOne);
   const __m256i second = _mm256_slli_epi64(first, 4);
-  // Sixteen less where the fifth bit is not set.
+  // Subtracts 16 where the fifth bit is clear.
   const auto join = [&](__m256i nibbles, __m256i bit) {
     const __m256i set = _mm256_cmpeq_epi8(_mm256_and_si256(high, bit), bit);
     return _mm256_sub_epi8(_mm256_and_si256(nibbles, four), _mm256_andnot_si256(set, zero));

@@ -36,7 +36,7 @@ const Target kAvx2 = {
 
 const Target kAvx2Bytes = {
     .gemm = GemmS8Avx2<Avx2Bytes>,
-    .max_m_in_place = kMaxGemvMAvx2,
+    .max_in_place_m = kMaxGemvMAvx2,
     .silu_mul = SiluMul<Avx2Bytes>,
 };
 

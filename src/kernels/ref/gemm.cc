@@ -28,14 +28,14 @@ double Weight(const TensorView& w, const BlockScale& blocks, int64_t b, int64_t 
   return (value - zero) * static_cast<double>(scale);
 }
 
-double Activation(const GemmCall& p, int64_t b, int64_t m, int64_t k) {
+double Activation(const GemmProblem& p, int64_t b, int64_t m, int64_t k) {
   const auto value = static_cast<double>(Load(RowOf(p.x, b, m), p.x.dtype, k));
   return p.x_scale.empty() ? value
                            : value * static_cast<double>(FloatRow(p.x_scale, b, m)[k / p.x_group]);
 }
 
 // Column n of a product.
-void LinearColumn(const GemmCall& p, int64_t b, int64_t n) {
+void GemmColumn(const GemmProblem& p, int64_t b, int64_t n) {
   for (int64_t m = 0; m < p.x.shape[1]; ++m) {
     double sum = p.bias.empty() ? 0.0 : static_cast<double>(p.bias.Ptr<float>()[n]);
     double gate = 0;
@@ -68,10 +68,10 @@ void QuantizeGroup(const float* x, int64_t count, int8_t* y, float* scale) {
 }  // namespace
 
 void Gemm(const GemmOp::Params& p, const Exec& exec) {
-  for (const GemmCall& part : p.parts) {
-    const int64_t n = part.w.shape[1];
-    exec.threads->ParallelFor(part.x.shape[0] * n,
-                              [&](int64_t task) { LinearColumn(part, task / n, task % n); });
+  for (const GemmProblem& problem : p.problems) {
+    const int64_t n = problem.w.shape[1];
+    exec.threads->ParallelFor(problem.x.shape[0] * n,
+                              [&](int64_t task) { GemmColumn(problem, task / n, task % n); });
   }
 }
 

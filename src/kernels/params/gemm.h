@@ -1,6 +1,6 @@
-// Matrix products and pointwise ops: what layers and backends share. Activations are f32; a product
-// may take them rounded to 16 or 8 bits. Outputs are f32. Shapes are per call; "stride" is in
-// elements.
+// Matrix products and pointwise ops: the interface between layers and kernels. Activations are f32;
+// a GEMM also takes them rounded to 16 or 8 bits. Outputs are f32. Sizes may differ from call to
+// call. Strides count elements.
 #pragma once
 
 #include <algorithm>
@@ -14,31 +14,31 @@
 
 namespace latte {
 
-// Scales of a weight that is quantised in blocks: element (i, j) of the weight means
-// (value − zero) · scale[(row_begin + i) / rows, (column_begin + j) / columns], exactly. Slices and
-// heads may begin inside a block; of a kU4 weight, column_begin and columns are even. Sources:
-// DeepSeek-V3 (arXiv 2412.19437) §3.3.2 for 128×128 blocks of fp8; groups of a row (rows = 1) as
-// in compressed-tensors, GPTQ and AWQ; one scale per row: columns = all of K.
+// Scales of a weight that is quantised in blocks. Element (i, j) of the weight is, exactly,
+// (value − zero) · scale[(row_begin + i) / rows, (column_begin + j) / columns]. A slice or a head
+// may begin inside a block; column_begin and columns of a kU4 weight are even.
+// Sources: DeepSeek-V3 (arXiv 2412.19437) §3.3.2 for fp8 blocks of 128×128; compressed-tensors, GPTQ
+// and AWQ for scale groups along K (rows = 1); columns = K for one scale per row.
 struct BlockScale {
   TensorView scale;  // [block rows, block columns] f32, bf16 or f16, last dimension contiguous, any
                      // alignment; empty: scale 1
   int64_t rows = 128;
   int64_t columns = 128;
-  int64_t row_begin = 0;     // place of W[0]'s first row in the grid, in values
-  int64_t column_begin = 0;  // likewise its first column
+  int64_t row_begin = 0;     // position of W[0]'s first row in the whole weight
+  int64_t column_begin = 0;  // position of its first column
   int64_t batch_rows = 0;    // rows from W[b] to W[b+1]
-  TensorView zero;  // [block rows, block columns] u8 of 0 to 16, last dimension contiguous, only of
-                    // a kU4 weight; empty: 8 for kU4, 0 for others
+  TensorView zero;  // [block rows, block columns] u8 from 0 to 16, last dimension contiguous,
+                    // of a kU4 weight; empty: 8 for kU4, 0 for other types
 
-  // The longest run such that values [i·run, (i+1)·run) of a row of `k` share a scale for every i;
-  // k when all of them do.
-  int64_t Run(int64_t k) const {
+  // Length of the scale groups of a row of `k` values: the largest g such that values
+  // [i·g, (i+1)·g) share a scale for every i; k if all values share one.
+  int64_t ScaleGroup(int64_t k) const {
     if (scale.empty() || column_begin % columns + k <= columns) return k;
     return std::gcd(columns, column_begin);
   }
 };
 
-// Bytes of a weight [B, N, width] and of the scales of all its values; k: values of a row.
+// Bytes of a weight [B, N, width] and of its scales; k: values of a row.
 inline int64_t WeightBytes(const TensorView& w, const BlockScale& s, int64_t k) {
   const int64_t bytes = w.shape[0] * w.shape[1] * w.shape[2] * SizeOf(w.dtype);
   if (s.scale.empty()) return bytes;
@@ -46,68 +46,68 @@ inline int64_t WeightBytes(const TensorView& w, const BlockScale& s, int64_t k) 
   return bytes + scales * (SizeOf(s.scale.dtype) + (s.zero.empty() ? 0 : 1));
 }
 
-// One product y[b,m,:] = W[b]·x[b,m,:] (+ bias): every output is the dot product of a weight row
-// and an activation row. With a gate: y = silu(G·x) ⊙ (W·x).
-struct GemmCall {
-  TensorView x;     // [B, M, K] f32, bf16, f16 or i8; last dimension contiguous
-  TensorView w;     // [B, N, K] f32, f16, bf16, f8 or i8, or [B, N, ⌈K/2⌉] kU4; last dimension
-                    // contiguous, any alignment
-  TensorView bias;  // [N] f32, contiguous; may be empty, and is when there is a gate
-  TensorView y;     // [B, M, N] f32, written; last dimension contiguous
+// One GEMM, y[b] = x[b]·W[b]ᵀ (+ bias): A = x [M, K], B = W [N, K]. With a gate it computes
+// y = silu(x·Gᵀ) ⊙ (x·Wᵀ).
+struct GemmProblem {
+  TensorView x;                // [B, M, K] f32, bf16, f16 or i8; last dimension contiguous
+  TensorView w;                // [B, N, K] f32, f16, bf16, f8 or i8, or [B, N, ⌈K/2⌉] kU4; last
+                               // dimension contiguous, any alignment
+  TensorView bias;             // [N] f32, contiguous; may be empty, must be empty with a gate
+  TensorView y;                // [B, M, N] f32, written; last dimension contiguous
   BlockScale w_scale = {};     // of an f8, i8 or u4 weight
   TensorView x_scale;          // of an i8 x: [B, M, ⌈K/x_group⌉] f32, last dimension contiguous
-  int64_t x_group = 0;         // activations per scale, from the first on
+  int64_t x_group = 0;         // activations per scale, counted from column 0
   TensorView gate;             // shape, dtype and strides of w; may be empty
-  BlockScale gate_scale = {};  // blocks as those of w_scale
+  BlockScale gate_scale = {};  // blocks of the same size as in w_scale
 };
 
-// Products that one call computes side by side: threads take pieces of all of them, every weight is
-// read once. Sums along K run in one order that depends on the row of the registry, on K and on the
-// blocks of the scales alone, never on M, B, threads or the other parts.
+// A grouped GEMM: one call computes several problems. The threads share the tasks of all problems,
+// and every weight is read once. The order of each sum along K depends on the kernel, K and the
+// blocks of the scales alone, never on M, B, the thread count or the other problems.
 struct GemmOp {
-  static constexpr std::string_view kName = "linear";
+  static constexpr std::string_view kName = "gemm";
   struct Params {
-    // At least one; equal in dtypes, x_group and run, or each with one scale per row.
-    std::span<const GemmCall> parts;
+    // At least one. All have the same dtypes, x_group and scale group, or one scale per row.
+    std::span<const GemmProblem> problems;
   };
   struct Shape {
-    int64_t b, m, n, k;  // b and k of the first part, the largest m, n of all parts
+    int64_t b, m, n, k;  // b and k of the first problem, the largest m, the sum of all n
     DType x, w;
-    int64_t x_group = 0;  // of an i8 x
-    int64_t run = 0;      // BlockScale::Run of a weight with scales; 0 without
+    int64_t x_group = 0;      // of an i8 x
+    int64_t scale_group = 0;  // BlockScale::ScaleGroup of a weight with scales; 0 without
   };
   static Shape ShapeOf(const Params& p) {
-    const GemmCall& first = p.parts.front();
+    const GemmProblem& first = p.problems.front();
     Shape out = ShapeOf(first);
-    for (const GemmCall& part : p.parts.subspan(1)) {
-      out.m = std::max(out.m, part.x.shape[1]);
-      out.n += part.w.shape[1];
+    for (const GemmProblem& problem : p.problems.subspan(1)) {
+      out.m = std::max(out.m, problem.x.shape[1]);
+      out.n += problem.w.shape[1];
     }
     return out;
   }
-  static Shape ShapeOf(const GemmCall& p) {
+  static Shape ShapeOf(const GemmProblem& p) {
     const int64_t k = p.x.shape[2];
-    return {
-        p.x.shape[0], p.x.shape[1], p.w.shape[1], k,
-        p.x.dtype,    p.w.dtype,    p.x_group,    p.w_scale.scale.empty() ? 0 : p.w_scale.Run(k)};
+    return {p.x.shape[0], p.x.shape[1],
+            p.w.shape[1], k,
+            p.x.dtype,    p.w.dtype,
+            p.x_group,    p.w_scale.scale.empty() ? 0 : p.w_scale.ScaleGroup(k)};
   }
   static OpWork WorkOf(const Params& p) {
     OpWork out;
-    for (const GemmCall& part : p.parts) {
-      const int64_t k = part.x.shape[2];
-      const int64_t products = part.gate.empty() ? 1 : 2;
-      out.flops += 2 * products * part.y.shape[0] * part.y.shape[1] * part.y.shape[2] * k;
-      out.bytes += products * WeightBytes(part.w, part.w_scale, k);
+    for (const GemmProblem& problem : p.problems) {
+      const int64_t k = problem.x.shape[2];
+      const int64_t gemms = problem.gate.empty() ? 1 : 2;
+      out.flops += 2 * gemms * problem.y.shape[0] * problem.y.shape[1] * problem.y.shape[2] * k;
+      out.bytes += gemms * WeightBytes(problem.w, problem.w_scale, k);
     }
     return out;
   }
 };
 
-// y[b,m,:] = W[b]ᵀ·x[b,m,:]: contracts over the rows of W, as q_nope·W_UK does on mapped kv_b. Sums
-// along N run in one order that depends on the row of the registry, on N, K and the blocks of the
-// scales alone.
+// y[b] = x[b]·W[b]: contracts over the rows of W, as q_nope·W_UK does with the mapped kv_b. The
+// order of each sum along N depends on the kernel, N, K and the blocks of the scales alone.
 struct GemmTOp {
-  static constexpr std::string_view kName = "linear_t";
+  static constexpr std::string_view kName = "gemm_t";
   struct Params {
     TensorView x;  // [B, M, N] f32, bf16 or f16; last dimension contiguous
     TensorView w;  // [B, N, K] f32, f16, bf16, f8 or i8, or [B, N, ⌈K/2⌉] kU4; last dimension
@@ -118,8 +118,8 @@ struct GemmTOp {
   struct Shape {
     int64_t b, m, n, k;
     DType x, w;
-    int64_t run = 0;   // BlockScale::Run of a weight with scales; 0 without
-    int64_t rows = 0;  // BlockScale::rows of a weight with scales; 0 without
+    int64_t scale_group = 0;  // BlockScale::ScaleGroup of a weight with scales; 0 without
+    int64_t scale_rows = 0;   // BlockScale::rows of a weight with scales; 0 without
   };
   static Shape ShapeOf(const Params& p) {
     const int64_t k = p.y.shape[2];
@@ -129,7 +129,7 @@ struct GemmTOp {
             k,
             p.x.dtype,
             p.w.dtype,
-            p.w_scale.scale.empty() ? 0 : p.w_scale.Run(k),
+            p.w_scale.scale.empty() ? 0 : p.w_scale.ScaleGroup(k),
             p.w_scale.scale.empty() ? 0 : p.w_scale.rows};
   }
   static OpWork WorkOf(const Params& p) {
