@@ -5,44 +5,62 @@ ARGS ?= --stats
 RESULTS ?= results.jsonl
 PREFIX ?= /usr/local
 SOAK_SECONDS ?= 300
+DEVELOPER ?= OFF
 BUILD := build/release
 LATTE := $(BUILD)/latte
+INSTALL := @tools/install_packages.sh
 
-.PHONY: help setup build run test test-all bench fuzz soak lint fmt install clean
+.PHONY: help setup tests build run test bench fuzz soak lint fmt install clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */  make \1\t/' | expand -t 20
 
+# DEVELOPER=ON: a compiler's warning is an error.
 setup:
-	@tools/install_packages.sh
-	@test -f $(BUILD)/build.ninja || cmake --preset release
+	$(INSTALL) build
+	@test -f $(BUILD)/build.ninja || \
+	  cmake --preset release -DLATTE_BUILD_TESTS=OFF -DLATTE_DEVELOPER_MODE=$(DEVELOPER)
 
-build: setup  ## install what is missing, configure, build: build/release/latte
-	@cmake --build --preset release
+build: setup  ## install what is missing, configure, build: build/release/latte and the library
+	@cmake --build --preset release --target latte latte_shared
 
-run: build  ## write a story with MODEL (default: tiny); make run MODEL=… PROMPT=… ARGS=…
+run: MINUTES = $(shell expr 1 + 240 / 60 / $$(nproc))
+run:  ## write a story with MODEL (default: tiny); make run MODEL=… PROMPT=… ARGS=…
+	@test -x $(LATTE) || printf '%s\n' "Latte: first the Debian packages that it needs, where they are missing;" \
+	  "then the compiler, for about $(MINUTES) minutes on the $$(nproc) processors of this machine, once;" \
+	  "then a story by models/tiny, in a second."
+	@$(MAKE) --no-print-directory setup
+	@cmake --build --preset release --target latte
 	$(LATTE) run $(MODEL) -p "$(PROMPT)" $(ARGS)
 
-test: build  ## every test that needs neither GPU nor network
+tests: setup
+	$(INSTALL) test
+	@grep -q LATTE_BUILD_TESTS:BOOL=ON $(BUILD)/CMakeCache.txt || cmake --preset release -DLATTE_BUILD_TESTS=ON
+	@cmake --build --preset release
+
+test: tests  ## build and run every test that needs neither GPU nor network
 	ctest --preset release -j 2
 
 bench: build  ## every measurement that the documents quote, into RESULTS (results.jsonl)
 	bench/run.py $(LATTE) $(RESULTS)
 
-fuzz: setup  ## feed broken files to every reader of files, FUZZ_SECONDS (30) each
+fuzz:  ## feed broken files to every reader of files, FUZZ_SECONDS (30) each
+	$(INSTALL) build fuzz
 	@test -f build/fuzz/build.ninja || cmake --preset fuzz
 	@cmake --build --preset fuzz
 	fuzz/run.sh
 
-soak: build  ## random requests to one engine, SOAK_SECONDS (300) over each model; then every command under tight limits
+soak: tests  ## random requests to one engine, SOAK_SECONDS (300) over each model; then every command under tight limits
 	$(BUILD)/tests/soak/soak fake 1 $(SOAK_SECONDS)
 	$(BUILD)/tests/soak/soak models/tiny 1 $(SOAK_SECONDS)
 	tests/limits/sweep.py --long $(LATTE) $(BUILD)/tests/limits/limits_embedder $(BUILD)/tests/limits/libfew_threads.so
 
-lint: setup  ## formatting, layering, documentation
+lint:  ## formatting, layering, documentation
+	$(INSTALL) lint
 	tools/lint.sh
 
 fmt:  ## format every source file in place
+	$(INSTALL) lint
 	git ls-files '*.h' '*.cc' '*.c' | xargs clang-format -i
 
 install: build  ## binary, library, headers and model under PREFIX (default /usr/local)

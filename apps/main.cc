@@ -1,6 +1,6 @@
 // latte: one binary, one small file per subcommand.
 //
-// Exit codes: 0 done · 1 run-time failure · 2 bad usage or bad input · 3 a bug of ours.
+// Exit codes: 0 done · 1 run-time failure · 2 bad usage or bad input · 3 a bug in Latte.
 #include <csignal>
 #include <cstdio>
 #include <exception>
@@ -45,13 +45,14 @@ int RunLatte(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::signal(SIGPIPE, SIG_IGN);  // `latte … | head`: an error from write, not a death by signal
-  std::signal(SIGXFSZ, SIG_IGN);  // `ulimit -f`: likewise
+  std::signal(SIGPIPE, SIG_IGN);  // `latte … | head`: write fails instead of a signal ending the
+                                  // process
+  std::signal(SIGXFSZ, SIG_IGN);  // the same for `ulimit -f`
   latte::InstallMapGuard();
   try {
     latte::KeepReserves();
     return RunLatte(argc, argv);
-  } catch (const std::exception& thrown) {  // a lack of memory or threads; nothing else throws
+  } catch (const std::exception& thrown) {  // lack of memory or threads; nothing else throws
     const latte::Error error = latte::ErrorOf(thrown);
     std::fprintf(stderr, "latte: %.*s: %s\n", static_cast<int>(CodeName(error.code).size()),
                  CodeName(error.code).data(), error.message.c_str());

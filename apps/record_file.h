@@ -1,4 +1,4 @@
-// JSON files that a bench writes and later runs read.
+// JSON files that a bench writes and later commands read.
 #pragma once
 
 #include <string>
@@ -8,10 +8,10 @@
 
 namespace latte {
 
-FileKind RatesFile();     // of `latte bench calibrate`
-FileKind StepCostFile();  // of `latte bench steps`
+FileKind RatesFile();     // written by `latte bench calibrate`
+FileKind StepCostFile();  // written by `latte bench steps`
 
-// Replaces the file by `record`, or leaves it. Errors: of OutputFile.
+// Replaces the file by `record`; on an error the file stays unchanged. Errors: of OutputFile.
 [[nodiscard]] Status WriteRecord(const std::string& path, const JsonOut& record,
                                  const FileKind& kind);
 

@@ -14,9 +14,10 @@ namespace latte {
 namespace {
 
 constexpr size_t kReserveBytes = size_t{1} << 20;
-constexpr rlim_t kStackBytes = rlim_t{512} << 10;  // of a command, twice what the library needs
+constexpr rlim_t kStackBytes = rlim_t{512} << 10;  // the stack of a command: twice what the library
+                                                   // needs
 
-// The handler of operator new is given nothing, so that this must be found from anywhere.
+// A global, because the handler of operator new has no argument.
 std::atomic<void*> reserve = nullptr;
 
 void GiveReserveBack() {
@@ -29,7 +30,7 @@ void GiveReserveBack() {
   volatile char frame[kFrame];
   for (rlim_t i = 0; i < kFrame; i += 1024) frame[i] = 0;
   if (bytes > kFrame) TouchStack(bytes - kFrame);
-  static_cast<void>(frame[0]);  // after the call: it is not made a loop over one frame
+  static_cast<void>(frame[0]);  // after the call, which prevents a tail call
 }
 
 }  // namespace
@@ -40,7 +41,7 @@ void KeepReserves() {
   rlimit stack = {};
   if (getrlimit(RLIMIT_STACK, &stack) != 0) return;
   const rlim_t bytes = std::min(kStackBytes, stack.rlim_cur / 2);
-  // Asked for in a way that can be refused.
+  // Reserve can fail without throwing.
   if (!AnonymousMemory::Reserve(static_cast<int64_t>(bytes), PageSize::kUsual))
     throw OutOfMemory(static_cast<int64_t>(bytes), "the stack of the main thread");
   TouchStack(bytes);

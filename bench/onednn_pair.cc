@@ -1,10 +1,10 @@
-// Latte's bf16 product beside oneDNN's, in one process and in turn, so that the ratio holds on a
+// Compares Latte's bf16 product with oneDNN's, interleaved in one process, so the ratio holds on a
 // machine whose speed drifts. y [M, N] f32 = x [M, K] bf16 · W [N, K]ᵀ bf16.
 //
-//   onednn_pair M N K THREADS [ROW]     ROW: a row of `latte inspect --kernels`
+//   onednn_pair M N K THREADS [ROW]     ROW: a kernel of `latte inspect --kernels`
 //
-// oneDNN is timed twice: with the weights as they lie in a checkpoint, as Latte takes them, and
-// repacked beforehand into the layout that it likes best, the repacking not counted. It takes its
+// oneDNN is timed twice: with the weights in the layout of a checkpoint, as in Latte, and
+// repacked in advance into oneDNN's preferred layout, the repacking not counted. It takes its
 // threads from OMP_NUM_THREADS, which must say the same, and its instruction set from
 // ONEDNN_MAX_CPU_ISA.
 #include <cstdio>
@@ -98,7 +98,7 @@ int Main(int argc, char** argv) {
   const GemmOp::Params params{{&part, 1}};
   const Kernel<GemmOp>* row = FindRow(argc == 6 ? argv[5] : "", GemmOp::ShapeOf(params), *machine);
   if (row == nullptr) {
-    std::fprintf(stderr, "ROW: expected a row of linear that runs here, found '%s'\n", argv[5]);
+    std::fprintf(stderr, "ROW: expected a kernel of linear that runs here, found '%s'\n", argv[5]);
     return 2;
   }
   ThreadPool threads(std::atoi(argv[4]));

@@ -3,12 +3,12 @@
 
   bench/plot.py RESULTS.jsonl OUT_FOLDER [--peers PEERS.jsonl]
 
-paths.svg     both attention paths over the cached context, from the grid of `latte bench dispatch`
-decode.svg    milliseconds per token of models over their depth, from `latte bench model`
-caches.svg    attention over the same context by cache format
-peers.svg     Latte beside other engines, in turn on the same machine
+paths.svg     time of both attention paths over the cached context, from the grid of `latte bench dispatch`
+decode.svg    milliseconds per token of models over the context depth, from `latte bench model`
+caches.svg    time of attention over the same context by cache format
+peers.svg     Latte and other engines, interleaved on the same machine
 
-PEERS.jsonl: {"work": what, "unit": of the figures, "engines": {name: [one per round, …], …}} a line. Needs matplotlib.
+Each line of PEERS.jsonl is {"work": what, "unit": of the figures, "engines": {name: [one per round, …], …}}. Needs matplotlib.
 """
 import argparse
 import json
@@ -72,7 +72,7 @@ def plot_decode(records, out):
 
 
 def plot_peers(rows, out):
-    """Medians of the rounds as bars, the rounds as dots, all over the median of the first engine."""
+    """Bars are medians of the rounds, dots the rounds; all divided by the median of the first engine."""
     figure, axis = plt.subplots(figsize=(8, 0.6 * len(rows) + 1))
     names = list(rows[0]["engines"])
     height = 0.8 / len(names)

@@ -3,8 +3,8 @@
 
   bench/run.py LATTE_BINARY OUT.jsonl [--threads N] [--only SUBSTRING]
 
-Every line is one record of `latte bench … --json`, with the command, the processor, the commit and the time added.
-Nothing else should run beside it.
+Every line is one record of `latte bench … --json` plus the command, the processor, the commit and the time.
+Run it on an idle machine.
 """
 import argparse
 import datetime
@@ -50,7 +50,7 @@ def commands(threads):
 
 
 def one_sequence_commands():
-    """What other engines' figures for one sequence are about."""
+    """One sequence, as other engines report it."""
     for weights in ("bf16", "int8"):
         shape = f"v2-lite:layers=4,vocab=16384,dtype={weights}"
         yield f"model --synthetic {shape} --prompt 2048"

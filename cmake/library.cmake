@@ -1,9 +1,9 @@
-# liblatte: what programs outside link, made of the folder libraries; and the files by which they find it.
+# liblatte, the library for other programs, is linked from the folder libraries. Also the files by which they find it.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 set(LATTE_EXPORTS ${CMAKE_CURRENT_LIST_DIR}/latte.map)
-# Objects, not archives, for the folders with public functions: nothing inside needs to call those.
+# Objects instead of archives for the folders with public functions, because no code inside calls those.
 add_library(latte_shared SHARED
   $<TARGET_OBJECTS:latte_base> $<TARGET_OBJECTS:latte_engine> $<TARGET_OBJECTS:latte_capi>)
 add_library(latte::latte ALIAS latte_shared)
@@ -28,7 +28,7 @@ write_basic_package_version_file(${CMAKE_BINARY_DIR}/latteConfigVersion.cmake CO
 install(FILES ${CMAKE_BINARY_DIR}/latteConfig.cmake ${CMAKE_BINARY_DIR}/latteConfigVersion.cmake
   DESTINATION ${LATTE_PACKAGE_DIR})
 
-# From the folder of latte.pc up to the prefix, so that an installed tree may be moved.
+# Relative path from the folder of latte.pc to the prefix, so an installed tree may be moved.
 file(RELATIVE_PATH LATTE_PC_TO_PREFIX /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
 string(REGEX REPLACE "/$" "" LATTE_PC_TO_PREFIX "${LATTE_PC_TO_PREFIX}")
 configure_file(cmake/latte.pc.in ${CMAKE_BINARY_DIR}/latte.pc @ONLY)

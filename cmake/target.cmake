@@ -1,9 +1,10 @@
-# latte_library(NAME SOURCES … DEPS …): one per folder of src/. DEPS are the folders below it that it may call, so that
-# a call upwards does not link. latte_test(NAME SOURCES … DEPS … [LABEL l]) links nothing else.
+# latte_library(NAME SOURCES … DEPS …): one per folder of src/. DEPS are the lower folders that it may call; an upward
+# call does not link. latte_test(NAME SOURCES … DEPS … [LABEL l]) links nothing else.
 function(latte_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
   add_library(latte_${name} STATIC ${ARG_SOURCES})
   target_link_libraries(latte_${name} PUBLIC latte_flags)
+  latte_precompile(latte_${name} latte_base ${LATTE_PRECOMPILED})
   foreach(dep ${ARG_DEPS})
     if(TARGET latte_${dep})
       target_link_libraries(latte_${name} PUBLIC latte_${dep})
@@ -23,6 +24,7 @@ function(latte_test name)
   endif()
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE latte_flags GTest::gtest_main)
+  latte_precompile_test(${name})
   foreach(dep ${ARG_DEPS})
     if(TARGET latte_${dep})
       target_link_libraries(${name} PRIVATE latte_${dep})
@@ -32,4 +34,14 @@ function(latte_test name)
   endforeach()
   target_compile_definitions(${name} PRIVATE LATTE_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES LABELS ${ARG_LABEL} TIMEOUT 600)
+endfunction()
+
+# The first test compiles the headers of all.
+function(latte_precompile_test name)
+  get_property(owner GLOBAL PROPERTY LATTE_TEST_HEADERS)
+  if(NOT owner)
+    set(owner ${name})
+    set_property(GLOBAL PROPERTY LATTE_TEST_HEADERS ${owner})
+  endif()
+  latte_precompile(${name} ${owner} ${LATTE_PRECOMPILED} <gtest/gtest.h>)
 endfunction()

@@ -1,4 +1,4 @@
-# Warnings and hardening shared by every target of ours.
+# Warnings and hardening options of every target.
 add_library(latte_flags INTERFACE)
 target_compile_features(latte_flags INTERFACE cxx_std_20)
 target_include_directories(latte_flags INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include)

@@ -1,4 +1,4 @@
-// config.json: what parses must have sizes that later arithmetic can rely on.
+// config.json: a config that parses must have sizes that later arithmetic can rely on.
 #include "fuzz/fuzz_input.h"
 #include "src/base/json.h"
 #include "src/checkpoint/config/model_config.h"
@@ -8,7 +8,7 @@
 namespace latte::fuzz {
 namespace {
 
-constexpr int64_t kMostTensors = 2'000;  // more only cost time
+constexpr int64_t kMostTensors = 2'000;  // more tensors only take longer
 
 void CheckSizes(const ModelConfig& config) {
   const ParamCount all = CountParams(config);

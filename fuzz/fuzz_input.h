@@ -1,5 +1,5 @@
-// What the fuzz targets share: cutting an input into parts, and claims that must hold for every
-// input.
+// Code that the fuzz targets share: splitting an input into parts, and claims that must hold for
+// every input.
 #pragma once
 
 #include <cstddef>
@@ -22,19 +22,18 @@ inline std::string_view AsText(const uint8_t* data, size_t size) {
   return {reinterpret_cast<const char*>(data), size};
 }
 
-// What stands before the first `separator`, and what stands after it (all and nothing without one).
+// The text before and after the first `separator`; the whole text and nothing if there is none.
 inline std::pair<std::string_view, std::string_view> Cut(std::string_view text, char separator) {
   const size_t at = text.find(separator);
   if (at == std::string_view::npos) return {text, {}};
   return {text.substr(0, at), text.substr(at + 1)};
 }
 
-// True for one input in `n`, always the same ones: for checks that are too slow to be made each
-// time.
+// True for one of `n` inputs, always the same ones: for checks that are too slow to run each time.
 inline bool OneIn(uint32_t n, std::string_view input) {
   uint32_t hash = 2166136261u;  // FNV-1a
   for (const char c : input) hash = (hash ^ static_cast<uint8_t>(c)) * 16777619u;
-  return (hash >> 16) % n == 0;  // the low bits depend on the low bits of the text alone
+  return (hash >> 16) % n == 0;  // the low bits depend only on the low bits of the text
 }
 
 }  // namespace latte::fuzz

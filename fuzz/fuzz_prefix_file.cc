@@ -1,5 +1,5 @@
-// A file of a prefix: as it is, and with the checksums put right, so that what they protect is
-// reached too.
+// A prefix file: unchanged, and with corrected checksums, so that the fuzzer also reaches the code
+// behind the checks.
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -29,7 +29,7 @@ void PutChecksum(std::vector<std::byte>& file, size_t from, size_t to) {
   for (size_t i = 0; i < 8; ++i) file[to + i] = static_cast<std::byte>(sum >> (8 * i));
 }
 
-// The file with right checksums, where its sizes say that they have a place.
+// The file with correct checksums, if its sizes say that it has room for them.
 std::vector<std::byte> Repaired(std::vector<std::byte> file) {
   constexpr size_t kStart = 56;
   if (file.size() < kStart + 16) return file;

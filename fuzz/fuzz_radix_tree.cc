@@ -1,5 +1,5 @@
-// Bytes choose operations of the prefix tree, beside a list that is searched from end to end, and
-// of the cache manager, whose pages must keep everyone's rows.
+// The input selects operations of the prefix tree, which is compared with a list that is searched
+// linearly, and of the cache manager, whose pages must keep the rows of every sequence.
 #include "fuzz/fuzz_input.h"
 #include "tests/support/cache_manager_driver.h"
 #include "tests/support/radix_tree_driver.h"

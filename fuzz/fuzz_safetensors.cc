@@ -1,6 +1,6 @@
-// A safetensors file, or the index of a sharded checkpoint. The first byte of the input says which:
-// 'f' a whole file; 'h' a JSON header, whose length prefix and data section are made here to fit
-// it, so that mutations get past the first checks; 'i' an index.
+// A safetensors file, or the index of a sharded checkpoint. The first byte of the input selects:
+// 'f' a whole file; 'h' a JSON header, to which this target adds a fitting length field and data
+// section, so that mutations pass the first checks; 'i' an index.
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -10,15 +10,16 @@
 #include "fuzz/fuzz_input.h"
 #include "src/base/json.h"
 #include "src/checkpoint/expected_tensors.h"
-#include "src/checkpoint/safetensors_header.h"
-#include "src/checkpoint/safetensors_index.h"
+#include "src/checkpoint/safetensors/safetensors_header.h"
+#include "src/checkpoint/safetensors/safetensors_index.h"
 
 namespace latte::fuzz {
 namespace {
 
 constexpr int64_t kMostData = 1 << 16;
 
-// A model of a few tensors, for comparing what a file claims to hold with what a config calls for.
+// A model of a few tensors, for comparing the content of a file with the tensors that a config
+// requires.
 ModelConfig SmallModel() {
   ModelConfig config;
   config.architecture = "DeepseekV3ForCausalLM";
@@ -30,7 +31,7 @@ ModelConfig SmallModel() {
   return config;
 }
 
-// Bytes of data that the header speaks of, within reason.
+// The size of the data section that the header describes, up to a limit.
 int64_t DataBytes(std::string_view header) {
   int64_t end = 0;
   const Result<Json> json = Json::Parse(header, "header");
@@ -54,7 +55,7 @@ std::string FileOf(std::string_view header) {
 }
 
 void CheckFile(std::string_view text) {
-  // An exact copy on the heap: a read behind its end is seen.
+  // An exact copy on the heap, so that a read past its end is detected.
   const std::vector<char> copy(text.begin(), text.end());
   const auto bytes = std::as_bytes(std::span(copy));
   const auto tensors = ParseSafetensorsHeader(bytes, "file");

@@ -1,5 +1,5 @@
-// Random schedules: prompts that share beginnings, forks, cancellations, pages from disk, too few
-// pages. The claims are those of tests/support/schedule_run.h.
+// Random schedules: prompts with common prefixes, forks, cancellations, pages from disk, too few
+// pages. tests/support/schedule_run.h defines the claims.
 #include "fuzz/fuzz_input.h"
 #include "tests/support/schedule_run.h"
 

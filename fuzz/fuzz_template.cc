@@ -1,4 +1,4 @@
-// A chat template, then NUL and the content of a message; rendered with a small conversation under
+// A chat template, then NUL and the content of a message; rendered with a small conversation and
 // small budgets.
 #include <string>
 
@@ -25,9 +25,8 @@ Value Conversation(std::string_view content) {
   const Value calls = *jinja::ParseJson(
       R"([{"id": "c0", "type": "function", "function": {"name": "f", "arguments": "{\"a\": 1}"}}])",
       "calls");
-  const Value user =
-      *jinja::MakeDict({{Key("role"), Value::String("user", false)},
-                        {Key("content"), Value::String(jinja::FromOutside(content))}});
+  const Value user = *jinja::MakeDict({{Key("role"), Value::String("user", false)},
+                                       {Key("content"), Value::String(jinja::UserText(content))}});
   const Value assistant = *jinja::MakeDict({{Key("role"), Value::String("assistant", false)},
                                             {Key("content"), Value()},
                                             {Key("tool_calls"), calls}});

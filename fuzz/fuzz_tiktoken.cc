@@ -37,7 +37,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace latte;
   const auto [model, rest] = fuzz::Cut(fuzz::AsText(data, size), '\0');
   const auto [config, text] = fuzz::Cut(rest, '\0');
-  // Compiling Kimi's pattern takes ten times as long as all the rest.
+  // Compiling Kimi's pattern takes ten times as long as the rest.
   if (!fuzz::OneIn(8, fuzz::AsText(data, size))) {
     static_cast<void>(ParseTiktokenFile(fuzz::WithByteTokens(model), config));
     return 0;
@@ -50,7 +50,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
                   "a refusal names the file");
     return 0;
   }
-  // Kimi's pattern takes every character.
+  // Kimi's pattern matches every character.
   fuzz::CheckTokenizer(*tokenizer, text.empty() ? model : text, /*lossless=*/true);
   return 0;
 }

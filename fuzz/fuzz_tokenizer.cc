@@ -9,8 +9,8 @@
 #include "fuzz/fuzz_input.h"
 #include "fuzz/text_checks.h"
 #include "src/base/json.h"
-#include "src/text/byte_level.h"
 #include "src/text/pretokenize_json.h"
+#include "src/text/unicode/byte_level.h"
 
 namespace latte::fuzz {
 namespace {
@@ -37,7 +37,7 @@ std::string WithByteTokens(std::string_view json) {
          std::string(json.substr(at + kMark.size()));
 }
 
-// Whether no step of the file drops or adds text.
+// Whether every step of the file keeps the text unchanged.
 bool IsLossless(std::string_view json) {
   std::vector<PreTokenizeStep> steps;
   std::optional<std::string> bos;

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs each fuzz target for FUZZ_SECONDS seconds (30), or only those named as arguments. What a target learns stays in
-# build/fuzz/corpus; an input that breaks one is kept in build/fuzz/findings. Fails if any target finds something.
+# Runs each fuzz target, or the targets named as arguments, for FUZZ_SECONDS seconds (30). New inputs are kept in
+# build/fuzz/corpus, failing inputs in build/fuzz/findings. Fails if any target finds something.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 seconds="${FUZZ_SECONDS:-30}"

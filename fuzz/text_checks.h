@@ -1,5 +1,4 @@
-// What must hold for a tokenizer, wherever it was read from: ids in range, decoding that ends, and
-// text that comes back.
+// Checks for any tokenizer: ids are in range, decoding ends, and the text is restored.
 #pragma once
 
 #include <string>
@@ -11,11 +10,11 @@
 
 namespace latte::fuzz {
 
-// `lossless`: the tokenizer neither drops nor adds text, so that decoding gives the text back.
+// `lossless`: the tokenizer neither drops nor adds text, so decoding restores the text.
 inline void CheckText(const Tokenizer& tokenizer, std::string_view text, EncodeOptions options,
                       bool lossless) {
   const auto ids = tokenizer.Encode(text, options);
-  if (!ids) return;  // a pattern that gave up, or no BOS
+  if (!ids) return;  // a pattern exceeded its limits, or there is no BOS
   for (const int32_t id : *ids)
     Require(id >= 0 && id < tokenizer.vocab_size(), "ids are in the vocabulary");
   const Result<std::string> decoded = tokenizer.Decode(*ids);
@@ -37,7 +36,8 @@ inline void CheckTokenizer(const Tokenizer& tokenizer, std::string_view text, bo
   CheckText(tokenizer, kMixed, plain, lossless);
   CheckText(tokenizer, text, plain, lossless);
   CheckText(tokenizer, text, {.add_bos = true, .parse_special = true}, false);
-  // One text in sixteen is made long: work that grows faster than the text passes the time limit.
+  // One text in sixteen is made long: work that grows faster than the text then exceeds the time
+  // limit.
   constexpr size_t kLong = 1 << 15;
   if (text.empty() || !OneIn(16, text)) return;
   std::string repeated;

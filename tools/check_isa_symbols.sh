@@ -1,7 +1,7 @@
 #!/bin/sh
 # Fails if an object compiled for one instruction set (kernels/cpu/targets/<isa>.cc, row_passes_<isa>.cc) defines
-# a function that other files can see: of an inline function the linker keeps one copy for every
-# processor, perhaps this one.
+# a function that other files can see: the linker keeps one copy of an inline function, perhaps
+# this one, for every processor.
 #   usage: check_isa_symbols.sh LIBRARY
 set -eu
 members=$(ar t "$1" | grep -E '^(row_passes_)?(avx|amx)[0-9a-z_]*\.cc\.o$' || true)

@@ -1,7 +1,8 @@
-"""Fails if a source file includes a folder it may not, or uses a third-party header outside its one place.
+"""Fails if a source file includes a folder it may not, or uses a third-party header, an intrinsic or `Isa` outside its
+place, or if a folder holds too many files.
 
 The rule: a file may include its own folder and folders of strictly lower level (LEVELS); siblings never; and never the
-pairs in NEVER. FLOORS orders the rooms inside a folder. FENCED headers may appear only in the listed places.
+pairs in NEVER. FLOORS orders the subfolders of a folder. FENCED headers may appear only in the listed places.
 """
 import pathlib
 import re
@@ -9,14 +10,14 @@ import sys
 
 LEVELS = dict(base=0, tensor=1, kernels=2, comm=2, text=2, jinja=3, checkpoint=3, cache=3, chat=4, layers=4, models=5,
               engine=6, openai=7, serve=8, jobs=8, capi=8)
-# Rooms of one folder that stand on each other, lowest first: a room includes itself and rooms before it in the list;
-# a tuple holds rooms that do not include one another.
+# Subfolders in layers, lowest first: a subfolder includes itself and the ones before it in the list; the subfolders of a
+# tuple do not include one another.
 FLOORS = [
     ("kernels/cpu", "kernels/cpu/isa", "kernels/cpu/common", (
         "kernels/cpu/gemm", "kernels/cpu/gemm_t", "kernels/cpu/mla_decode", "kernels/cpu/mha", "kernels/cpu/pointwise",
-        "kernels/cpu/peak"), "kernels/cpu/targets"),
+        "kernels/cpu/sampling", "kernels/cpu/peak"), "kernels/cpu/targets"),
     ("text/unicode", "text"),
-    ("checkpoint/config", "checkpoint"),
+    (("checkpoint/config", "checkpoint/safetensors"), "checkpoint"),
 ]
 NEVER = {
     "cache": {"kernels", "comm", "text"},
@@ -24,7 +25,8 @@ NEVER = {
     "capi": {"engine", "models", "layers", "cache", "chat", "checkpoint", "jinja", "text", "openai", "comm", "kernels", "tensor", "base"},  # include/latte only
 }
 FENCED = [
-    (r"nlohmann/", ("src/base/json.",)),
+    (r"nlohmann/", ("src/base/json.", "src/base/json_out")),
+    (r"CLI/", ("apps/flags/flag_set.",)),
     (r"(pcre2)", ("src/text/unicode/",)),
     (r"boost/", ("src/serve/",)),
     (r"(immintrin|x86intrin|emmintrin)", ("src/kernels/cpu/isa/",)),
@@ -32,9 +34,19 @@ FENCED = [
     (r"mpi\.h", ("src/comm/mpi.cc",)),
     (r"regex>?$", ()),
 ]
+# Words in code: vector and matrix intrinsics stay in one folder, and only the kernels choose an instruction set.
+FENCED_WORDS = [
+    (re.compile(r"\b(_mm\d*_\w+|_tile_\w+|__builtin_ia32_(?!pause)\w+)"), ("src", "include", "apps", "tests", "fuzz", "bench"), (
+        "src/kernels/cpu/isa/", "src/kernels/cpu/targets/amx.cc")),  # amx.cc: the peak rate of the tile unit
+    (re.compile(r"\b(Isa)\b"), ("src", "include", "apps"), (
+        "src/kernels/", "src/layers/mla/calibration.cc", "src/jobs/bench/bench_timer.", "src/engine/engine_faults_test.cc",
+        "src/engine/sampling/sampler_plain_test.cc", "src/layers/mla/path_cost_test.cc")),  # rates, peaks, tests
+]
+MOST_FILES = 25  # source files of a folder at one level
 OURS = re.compile(r'^\s*#\s*include\s+"src/([a-z]+)/', re.M)
 ROOM = re.compile(r'^\s*#\s*include\s+"src/([^"]+)"', re.M)
 ANY = re.compile(r'^\s*#\s*include\s+[<"]([^>"]+)[>"]', re.M)
+COMMENT_OR_STRING = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.S)
 SOURCES = {".h", ".cc", ".c", ".cu", ".cuh"}
 
 
@@ -83,10 +95,28 @@ def fence_violations(root):
                         yield f"{name}: public headers include only std, latte/ and tl/expected.hpp, not {header}"
 
 
+def word_violations(root):
+    for pattern, folders, places in FENCED_WORDS:
+        for path in sorted(p for folder in folders for p in (root / folder).rglob("*") if p.suffix in SOURCES):
+            name = str(path.relative_to(root))
+            used = set() if name.startswith(places) else set(pattern.findall(COMMENT_OR_STRING.sub("", path.read_text())))
+            for word in sorted(used):
+                yield f"{name}: {word} belongs to {', '.join(places)}"
+
+
+def crowded_folders(root):
+    for folder in sorted(p for top in ("src", "apps", "tests") for p in (root / top).rglob("*") if p.is_dir()):
+        name = str(folder.relative_to(root))
+        count = sum(path.suffix in SOURCES | {".py"} for path in folder.iterdir())
+        if count > MOST_FILES:
+            yield f"{name}: {count} source files at one level, at most {MOST_FILES}: move a group into a folder of its own"
+
+
 def main():
     root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".")
-    bad = list(layer_violations(root)) + list(room_violations(root)) + list(fence_violations(root))
-    print("\n".join(bad) if bad else "every include is allowed")
+    checks = (layer_violations, room_violations, fence_violations, word_violations, crowded_folders)
+    bad = [line for check in checks for line in check(root)]
+    print("\n".join(bad) if bad else "every include is allowed and no folder is too full")
     return bool(bad)
 
 

@@ -1,11 +1,14 @@
 #!/bin/sh
-# Installs what tools/packages.txt lists and the machine lacks. Does nothing, fast, when all of it is there.
+# install_packages.sh PURPOSE…: installs what tools/packages.txt lists for these purposes (build, test, lint, fuzz) and the
+# machine lacks. Does nothing, fast, when all of it is there.
 set -eu
 list="$(dirname "$0")/packages.txt"
 missing=""
-for package in $(grep -v '^#' "$list"); do
-  status="$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)"
-  [ "$status" = installed ] || missing="$missing $package"
+for purpose in "$@"; do
+  for package in $(sed -n "s/^$purpose //p" "$list"); do
+    status="$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)"
+    [ "$status" = installed ] || missing="$missing $package"
+  done
 done
 [ -z "$missing" ] && exit 0
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How far logits are from others: mean, median and largest KL divergence of a token, and how often the first choice is
+"""Compares two sets of logits: mean, median and largest KL divergence per token, and how often the most probable token is
 the same.
 
 Usage: kl.py REFERENCE.npy OTHER.npy, both as `latte score --logits` writes them. Standard library only.

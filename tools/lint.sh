@@ -1,5 +1,5 @@
 #!/bin/sh
-# All lints; says which one failed and goes on, so that one run shows everything.
+# Runs all lints, even after one has failed, and reports each.
 cd "$(dirname "$0")/.." || exit 1
 failed=0
 check() {
@@ -10,4 +10,5 @@ formatted() { git ls-files --cached --others --exclude-standard '*.h' '*.cc' '*.
 check format formatted
 check layers python3 tools/check_layers.py
 check docs python3 tools/check_docs.py
+check words python3 tools/check_words.py
 exit $failed

@@ -4,7 +4,7 @@
     python3 tools/mla_table.py                          # prints the tables
     python3 tools/mla_table.py --check docs/math/mla.md # fails unless the document contains them
 
-Everything is computed from the dimensions below, which are those of each model's config.json.
+Everything is computed from the dimensions below, which come from each model's config.json.
 A multiply-add counts as 2 FLOP.
 """
 
@@ -18,7 +18,7 @@ BF16_BYTES = 2
 
 @dataclass(frozen=True)
 class Model:
-    """Letters as in docs/math/mla.md; cq is None where queries have no low-rank step."""
+    """Symbols as in docs/math/mla.md; cq is None if queries have no low-rank step."""
 
     name: str
     layers: int
@@ -36,7 +36,7 @@ class Model:
         return self.h * (self.n + self.r + self.v) * self.layers
 
     def up_projection_flop(self):
-        """W_UK and W_UV on one token: per cached token if expanded, per query if absorbed."""
+        """Cost of W_UK and W_UV for one token: per cached token if expanded, per query if absorbed."""
         return 2 * self.c * self.h * (self.n + self.v)
 
     def pair_flop_expanded(self):

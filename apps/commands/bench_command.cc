@@ -12,7 +12,7 @@ namespace latte {
 
 namespace {
 
-// The files are gone once they are loaded: whatever ends the bench leaves none of them.
+// The files are deleted as soon as they are loaded, so none remain however the bench ends.
 Result<std::unique_ptr<Model>> LoadSynthetic(const std::string& text, int threads) {
   LATTE_ASSIGN_OR_RETURN(const SynthSpec spec, ParseSynthSpec(text));
   LATTE_ASSIGN_OR_RETURN(const Interrupts interrupts, Interrupts::Catch({SIGINT, SIGTERM, SIGHUP}));
@@ -40,7 +40,7 @@ FlagSet AddOne(const FlagSet& bench, BenchFlags& flags, const std::string& name,
 void ModelChoice::Add(const FlagSet& app) {
   app.Add("MODEL", model, "model (default: tiny)");
   app.Add("--synthetic", synthetic,
-          "random weights of a shape instead, such as v2-lite:layers=4,dtype=int8");
+          "use random weights of a shape, such as v2-lite:layers=4,dtype=int8");
 }
 
 Result<JsonOut> ModelChoice::Run(int threads,

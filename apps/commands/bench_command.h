@@ -1,4 +1,4 @@
-// What the benches share: how one is registered, and the model it runs on.
+// Code that the benches share: registration, and the model that a bench runs on.
 #pragma once
 
 #include <functional>
@@ -10,23 +10,24 @@ namespace latte {
 
 using Bench = std::function<Result<JsonOut>(const Machine&)>;
 
-// What was asked for; empty: nothing.
+// Flags of `latte bench` that apply to every bench; empty: not given.
 struct BenchFlags {
   Bench bench;
   bool json = false;
 };
 
-// `bench` runs when the subcommand is chosen.
+// Adds a subcommand; `bench` runs if the user chooses it.
 FlagSet AddOne(const FlagSet& bench, BenchFlags& flags, const std::string& name,
                const std::string& what, Bench run);
 
-// A model on disk, or random weights of a shape for the length of a run.
+// A model on disk, or a temporary model of a shape with random weights.
 struct ModelChoice {
   std::string model = "tiny";
   std::string synthetic;
 
   void Add(const FlagSet& app);
-  // The record of `bench`, with the model's name. Errors: of loading and of `bench`.
+  // Loads the model and runs `bench`; returns its record with the model's name.
+  // Errors: of loading and of `bench`.
   [[nodiscard]] Result<JsonOut> Run(
       int threads, const std::function<Result<JsonOut>(const Model&)>& bench) const;
 };
@@ -35,6 +36,6 @@ struct ModelChoice {
 void AddEngineBenches(const FlagSet& bench, BenchFlags& flags);
 
 // Benches of the simulation: steps, simulation.
-void AddServeBenches(const FlagSet& bench, BenchFlags& flags);
+void AddSimulationBenches(const FlagSet& bench, BenchFlags& flags);
 
 }  // namespace latte

@@ -1,4 +1,4 @@
-// latte batch: a file of requests in, a file of results out.
+// latte batch: reads a file of requests and writes a file of results.
 #include <csignal>
 #include <cstdio>
 
@@ -8,7 +8,7 @@
 #include "apps/flags/engine_flags.h"
 #include "apps/terminal/interrupts.h"
 #include "apps/terminal/progress.h"
-#include "src/checkpoint/model_path.h"
+#include "src/engine/create_engine.h"
 #include "src/jobs/batch/batch.h"
 
 namespace latte {
@@ -21,15 +21,15 @@ struct BatchFlags {
   EngineFlags engine;
 };
 
-Status Answer(Batch* batch, const EngineOptions& options, const OpenAiModel& model) {
+Status Answer(Batch* batch, const EngineOptions& options, const ModelFiles& files,
+              const OpenAiModel& model) {
   LATTE_ASSIGN_OR_RETURN(const Interrupts interrupts, Interrupts::Catch({SIGINT, SIGTERM, SIGHUP}));
-  if (options.cache_bytes > 0) {  // by default the engine refuses what does not fit
-    LATTE_ASSIGN_OR_RETURN(const std::string dir, ResolveModelPath(options.model));
-    WarnIfLarge(dir);
-  }
-  LATTE_ASSIGN_OR_RETURN(const auto engine, Engine::Create(options));
+  // By default the engine refuses what does not fit.
+  if (options.cache_bytes > 0) WarnIfLarge(files.dir, files.config);
+  LATTE_ASSIGN_OR_RETURN(const auto engine, CreateEngine(options, files));
   WarnIfFewer(options.threads, engine->options().threads);
-  LATTE_RETURN_IF_ERROR(Introduce(*engine));
+  WarnAboutRates(engine->settings().rates_warning);
+  Introduce(*engine, files.config);
 
   RequestProgress progress("batch");
   BatchHooks hooks;
@@ -44,12 +44,13 @@ Status Answer(Batch* batch, const EngineOptions& options, const OpenAiModel& mod
 }
 
 Status BatchCommand(const BatchFlags& flags) {
-  // Results that are to be overwritten are safe until flags and model are known to be right.
+  // Existing results are not overwritten before flags and model are known to be valid.
   LATTE_ASSIGN_OR_RETURN(const EngineOptions options, flags.engine.Options(flags.model));
-  LATTE_ASSIGN_OR_RETURN(OpenAiModel model, OpenAiModel::Load(flags.model));
+  LATTE_ASSIGN_OR_RETURN(const ModelFiles files, ModelFiles::Load(flags.model));
+  LATTE_ASSIGN_OR_RETURN(OpenAiModel model, OpenAiModel::Create(flags.model, files));
   model.seed = flags.seed;
   if (model.chat)
-    for (const std::string& caveat : model.chat->Caveats())
+    for (const std::string& caveat : model.chat->UnusedFeatures())
       std::fprintf(stderr, "latte: warning: %s\n", caveat.c_str());
   LATTE_ASSIGN_OR_RETURN(Batch batch, Batch::Open(flags.files));
   const int64_t resumed = batch.progress().resumed;
@@ -58,7 +59,7 @@ Status BatchCommand(const BatchFlags& flags) {
         fmt::format("{} of {} requests have results already\n", resumed, batch.progress().lines)
             .c_str(),
         stderr);
-  if (!batch.finished()) LATTE_RETURN_IF_ERROR(Answer(&batch, options, model));
+  if (!batch.finished()) LATTE_RETURN_IF_ERROR(Answer(&batch, options, files, model));
   const BatchProgress& end = batch.progress();
   std::fputs(fmt::format("{} requests have results in {}", end.lines, flags.files.output).c_str(),
              stderr);
@@ -74,17 +75,17 @@ Status BatchCommand(const BatchFlags& flags) {
 
 Command AddBatch(const FlagSet& app) {
   auto flags = std::make_shared<BatchFlags>();
-  const FlagSet sub = app.AddCommand("batch", "Answer a file of requests, many at once");
+  const FlagSet sub = app.AddCommand("batch", "Answer a file of requests, many in parallel");
   sub.Footer(
-      "Both files have the OpenAI batch format, one JSON object a line; urls are\n"
-      "/v1/chat/completions and /v1/completions. Results come in the order in which requests\n"
-      "finish. The same command goes on after an interruption: results that succeeded stay,\n"
-      "requests that failed are tried again. docs/batch.md lists the fields.");
+      "Both files have the OpenAI batch format: one JSON object per line, with the urls\n"
+      "/v1/chat/completions and /v1/completions. Results are written as requests finish.\n"
+      "After an interruption, the same command resumes: it keeps successful results and\n"
+      "repeats failed requests. docs/batch.md lists the fields.");
   sub.Add("MODEL", flags->model, "model (default: tiny)");
   sub.Add("-i,--input", flags->files.input, "the requests").Required();
   sub.Add("-o,--output", flags->files.output, "the results").Required();
-  sub.AddSwitch("--overwrite", flags->files.overwrite, "forget the results of an earlier run");
-  sub.Add("--seed", flags->seed, "of requests that give none (default: 0)");
+  sub.AddSwitch("--overwrite", flags->files.overwrite, "discard the results of an earlier run");
+  sub.Add("--seed", flags->seed, "seed of requests that give none (default: 0)");
   flags->engine.AddAll(sub);
   return {sub, [flags] { return BatchCommand(*flags); }};
 }

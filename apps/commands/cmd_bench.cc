@@ -1,4 +1,4 @@
-// latte bench: how fast kernels and layers are, next to what the processor can do.
+// latte bench: speed of kernels and layers, compared with the peak of the processor.
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -18,7 +18,7 @@
 namespace latte {
 namespace {
 
-// A record as one JSON object, or as lines of a key and its value.
+// Prints a record as one JSON object, or one line per key.
 Status PrintRecord(const JsonOut& record, bool json) {
   if (json) return Print(Dump(record) + "\n");
   std::string table;
@@ -81,7 +81,7 @@ void AddAttention(const FlagSet& bench, BenchFlags& flags) {
   sub.Add("--dtype", own->dtype, "prefill: arithmetic, bf16, f16 or f32 (default: bf16)");
   sub.Add("--threads", o.threads, "threads (default: 1)");
   sub.Add("--kernel", o.kernel,
-          "a kernel of `latte inspect --kernels` (default: the one that the engine uses)");
+          "a kernel of `latte inspect --kernels` (default: the engine's choice)");
 }
 
 void AddDispatchOptions(const FlagSet& sub, DispatchOptions& o) {
@@ -92,9 +92,9 @@ void AddDispatchOptions(const FlagSet& sub, DispatchOptions& o) {
 void AddDispatch(const FlagSet& bench, BenchFlags& flags) {
   auto own = std::make_shared<DispatchOptions>();
   const FlagSet sub =
-      AddOne(bench, flags, "dispatch", "The chosen attention path beside the faster one",
+      AddOne(bench, flags, "dispatch", "The chosen attention path compared with the faster one",
              [own](const Machine& machine) -> Result<JsonOut> {
-               const FoundRates found = MachineRates(machine.isa);
+               const FoundRates found = MachineRates(machine);
                WarnAboutRates(found.warning);
                return BenchDispatch(*own, found.rates, machine);
              });
@@ -107,12 +107,12 @@ struct CalibrateFlags {
 
   Result<JsonOut> Run(const Machine& machine) const {
     if (out.empty())
-      return InvalidArgument("--out: expected a file, as there is no home to keep one in");
-    std::error_code ignored;  // a folder that cannot be made shows in the next line
+      return InvalidArgument("--out: expected a file, because no home folder is known");
+    std::error_code ignored;  // if the folder cannot be made, the next line fails
     std::filesystem::create_directories(std::filesystem::path(out).parent_path(), ignored);
     LATTE_RETURN_IF_ERROR(MayReplace(out, RatesFile()));
     LATTE_ASSIGN_OR_RETURN(const MlaRates rates, MeasureRates(options, machine));
-    const JsonOut record = ToJson(rates, machine.isa);
+    const JsonOut record = ToJson(rates, machine);
     LATTE_RETURN_IF_ERROR(WriteRecord(out, record, RatesFile()));
     return record;
   }
@@ -121,7 +121,7 @@ struct CalibrateFlags {
 void AddCalibrate(const FlagSet& bench, BenchFlags& flags) {
   auto own = std::make_shared<CalibrateFlags>();
   const FlagSet sub = AddOne(bench, flags, "calibrate",
-                             "Measures what attention paths are priced with and keeps it",
+                             "Measure the rates that attention paths are chosen by, and save them",
                              [own](const Machine& machine) { return own->Run(machine); });
   AddDispatchOptions(sub, own->options);
   sub.Add("--out", own->out,
@@ -143,10 +143,10 @@ void AddWeights(const FlagSet& sub, BenchWeights& o) {
   sub.Add("--dtype", o.dtype, "weights: f32, f16, bf16, fp8, int8 or int4 (default: bf16)");
   sub.Add("--act", o.act,
           "activations: f32, bf16 or int8 (default: int8 for int8 and int4 weights, f32 for "
-          "f32 ones, else bf16)");
+          "f32 weights, otherwise bf16)");
   sub.Add("--threads", o.threads, "threads (default: 1)");
   sub.Add("--kernel", o.kernel,
-          "a kernel of `latte inspect --kernels` (default: the one that the engine uses)");
+          "a kernel of `latte inspect --kernels` (default: the engine's choice)");
 }
 
 FlagSet AddGemm(const FlagSet& bench, BenchFlags& flags, const std::string& name) {
@@ -177,23 +177,22 @@ void AddShapes(const FlagSet& bench, BenchFlags& flags) {
   auto moe = std::make_shared<BenchShapeOptions>();
   AddShaped(bench, flags, "moe", "The experts of one layer", *moe, [moe](const Machine& machine) {
     return BenchMoe(*moe, machine);
-  }).Add("--skew", moe->skew, "the router draws expert e with weight (e + 1)^-skew (default: 0)");
+  }).Add("--skew", moe->skew, "the router chooses expert e with weight (e + 1)^-skew (default: 0)");
 }
 
 void AddPool(const FlagSet& bench, BenchFlags& flags) {
   auto threads = std::make_shared<int>(2);
-  const FlagSet sub = AddOne(bench, flags, "pool", "What handing work to threads costs",
+  const FlagSet sub = AddOne(bench, flags, "pool", "Cost of handing work to threads",
                              [threads](const Machine&) { return BenchPool(*threads); });
   sub.Add("--threads", *threads, "threads (default: 2)");
 }
 
 void AddSampler(const FlagSet& bench, BenchFlags& flags) {
   auto own = std::make_shared<BenchSamplerOptions>();
-  const FlagSet sub =
-      AddOne(bench, flags, "sampler", "What drawing tokens costs, per row of logits",
-             [own](const Machine& machine) { return BenchSampler(*own, machine); });
+  const FlagSet sub = AddOne(bench, flags, "sampler", "Cost of sampling per row of logits",
+                             [own](const Machine& machine) { return BenchSampler(*own, machine); });
   sub.Add("--vocab", own->vocab, "logits per row (default: 129280)");
-  sub.Add("--rows", own->rows, "rows drawn by one call (default: 16)");
+  sub.Add("--rows", own->rows, "rows sampled by one call (default: 16)");
   sub.Add("--threads", own->threads, "threads (default: 1)");
 }
 
@@ -208,7 +207,7 @@ struct ModelFlags {
     LATTE_ASSIGN_OR_RETURN(out.dtype, ParseArithmetic(dtype));
     LATTE_ASSIGN_OR_RETURN(out.cache_dtype, ParseCacheDType(cache_dtype));
     LATTE_RETURN_IF_ERROR(out.Validate());
-    const FoundRates found = MachineRates(machine.isa);
+    const FoundRates found = MachineRates(machine);
     WarnAboutRates(found.warning);
     return model.Run(out.threads, [&](const Model& loaded) {
       return BenchModel(loaded, out, machine, found.rates);
@@ -219,7 +218,7 @@ struct ModelFlags {
 void AddModel(const FlagSet& bench, BenchFlags& flags) {
   auto own = std::make_shared<ModelFlags>();
   const FlagSet sub =
-      AddOne(bench, flags, "model", "Prefill and decode of a whole model at a depth",
+      AddOne(bench, flags, "model", "Prefill and decode of a whole model at a context depth",
              [own](const Machine& machine) { return own->Run(machine); });
   BenchModelOptions& o = own->options;
   own->model.Add(sub);
@@ -245,7 +244,7 @@ Status BenchCommand(const BenchFlags& flags) {
 Command AddBench(const FlagSet& app) {
   auto flags = std::make_shared<BenchFlags>();
   const FlagSet sub =
-      app.AddCommand("bench", "How fast kernels are, next to what the processor can do");
+      app.AddCommand("bench", "Speed of kernels, compared with the peak of the processor");
   sub.RequireCommand();
   AddAttention(sub, *flags);
   AddGemm(sub, *flags, "gemm");
@@ -258,7 +257,7 @@ Command AddBench(const FlagSet& app) {
   AddAbsorption(sub, *flags);
   AddModel(sub, *flags);
   AddEngineBenches(sub, *flags);
-  AddServeBenches(sub, *flags);
+  AddSimulationBenches(sub, *flags);
   return {sub, [flags] { return BenchCommand(*flags); }};
 }
 

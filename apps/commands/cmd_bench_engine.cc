@@ -1,4 +1,4 @@
-// latte bench batch|prefix|determinism: what the engine makes of many requests.
+// latte bench batch|prefix|determinism: the engine with many requests.
 #include <algorithm>
 #include <array>
 
@@ -38,7 +38,7 @@ struct EngineBench {
 void AddBatch(const FlagSet& bench, BenchFlags& flags) {
   auto all = std::make_shared<EngineBench<BenchBatchOptions>>();
   const FlagSet sub =
-      AddOne(bench, flags, "batch", "Decode steps of many requests against one",
+      AddOne(bench, flags, "batch", "Decode steps of many requests compared with one",
              [all](const Machine& machine) { return all->Run(BenchBatch, machine); });
   auto* own = &all->options;
   all->model.Add(sub);
@@ -55,16 +55,16 @@ void AddBatch(const FlagSet& bench, BenchFlags& flags) {
 void AddPrefix(const FlagSet& bench, BenchFlags& flags) {
   auto all = std::make_shared<EngineBench<BenchPrefixOptions>>();
   const FlagSet sub =
-      AddOne(bench, flags, "prefix", "What known beginnings of prompts save",
+      AddOne(bench, flags, "prefix", "Gain from cached prefixes of prompts",
              [all](const Machine& machine) { return all->Run(BenchPrefix, machine); });
   auto* own = &all->options;
   all->model.Add(sub);
   sub.Add("--requests", own->requests, "requests (default: 32)").Range(1, 1024);
-  sub.Add("--prefix", own->prefix, "tokens that all share (default: 2000)").Range(1, 1 << 20);
-  sub.Add("--own", own->own, "tokens of each behind them (default: 100)").Range(1, 1 << 20);
+  sub.Add("--prefix", own->prefix, "length of the common prefix (default: 2000)").Range(1, 1 << 20);
+  sub.Add("--own", own->own, "tokens of each prompt after it (default: 100)").Range(1, 1 << 20);
   sub.Add("--gen", own->gen, "tokens of every answer (default: 32)").Range(1, 1 << 16);
   sub.Add("--long-prompt", own->long_prompt,
-          "prompt of the times to first token; 0: none (default: 8192)")
+          "prompt for the time to first token; 0: none (default: 8192)")
       .Range(0, 1 << 20);
   all->AddFlags(sub);
 }
@@ -72,7 +72,7 @@ void AddPrefix(const FlagSet& bench, BenchFlags& flags) {
 void AddDeterminism(const FlagSet& bench, BenchFlags& flags) {
   auto all = std::make_shared<EngineBench<BenchDeterminismOptions>>();
   const FlagSet sub =
-      AddOne(bench, flags, "determinism", "What each level of determinism costs",
+      AddOne(bench, flags, "determinism", "Cost of each level of determinism",
              [all](const Machine& machine) { return all->Run(BenchDeterminism, machine); });
   auto* own = &all->options;
   all->model.Add(sub);

@@ -1,4 +1,4 @@
-// latte bench steps, simulation: what the simulation is made of, and how true it is.
+// latte bench steps, simulation: measures the costs that a simulation needs, and its accuracy.
 #include "apps/commands/bench_command.h"
 #include "apps/flags/trace_flags.h"
 #include "apps/record_file.h"
@@ -45,7 +45,7 @@ struct SimulationFlags {
 void AddSteps(const FlagSet& bench, BenchFlags& flags) {
   auto own = std::make_shared<StepsFlags>();
   const FlagSet sub =
-      AddOne(bench, flags, "steps", "Steps of an engine, and the prices they come to",
+      AddOne(bench, flags, "steps", "Time of an engine's steps, and the costs fitted to them",
              [own](const Machine&) { return own->Run(); });
   own->engine.Add(sub);
   sub.AddSwitch("--quick", own->bench.quick, "fewer steps, and three runs of each instead of nine");
@@ -55,7 +55,7 @@ void AddSteps(const FlagSet& bench, BenchFlags& flags) {
 void AddSimulation(const FlagSet& bench, BenchFlags& flags) {
   auto own = std::make_shared<SimulationFlags>();
   const FlagSet sub =
-      AddOne(bench, flags, "simulation", "A simulated trace beside the same in earnest",
+      AddOne(bench, flags, "simulation", "A simulated trace compared with a run in real time",
              [own](const Machine&) { return own->Run(); });
   own->engine.Add(sub);
   own->trace.Add(sub);
@@ -65,7 +65,7 @@ void AddSimulation(const FlagSet& bench, BenchFlags& flags) {
 
 }  // namespace
 
-void AddServeBenches(const FlagSet& bench, BenchFlags& flags) {
+void AddSimulationBenches(const FlagSet& bench, BenchFlags& flags) {
   AddSteps(bench, flags);
   AddSimulation(bench, flags);
 }

@@ -1,5 +1,5 @@
-// latte chat: a conversation, in a terminal or through a pipe. Standard output carries answers and
-// nothing else; prompts, notes and errors go to standard error.
+// latte chat: a conversation, in a terminal or through a pipe. Standard output carries only
+// answers; prompts, notes and errors go to standard error.
 #include <csignal>
 #include <cstdio>
 #include <set>
@@ -12,17 +12,18 @@
 #include "apps/flags/engine_flags.h"
 #include "apps/terminal/interrupts.h"
 #include "apps/terminal/line_reader.h"
+#include "src/engine/engine_core.h"
 #include "src/jobs/chat_session.h"
 
 namespace latte {
 namespace {
 
 constexpr const char* kHelp =
-    "/reset  forget the conversation\n"
-    "/undo   forget the last question and its answer\n"
+    "/reset  clear the conversation\n"
+    "/undo   remove the last question and its answer\n"
     "/exit   leave (so does Ctrl-D)\n"
     "/help   this list\n"
-    "Ctrl-C stops an answer. A message that begins with / is written with //.\n";
+    "Ctrl-C stops an answer. To send a message that begins with /, type //.\n";
 
 struct ChatFlags {
   std::string model = "tiny";
@@ -38,10 +39,10 @@ struct ChatFlags {
 
 void Note(std::string_view text) { std::fputs(fmt::format("{}\n", text).c_str(), stderr); }
 
-// The conversation as the user meets it.
+// The interactive loop of a conversation.
 class ChatLoop {
  public:
-  // `interrupts` has a descriptor in a terminal only.
+  // `interrupts` has a descriptor only in a terminal.
   ChatLoop(ChatSession* chat, const Interrupts& interrupts, const ChatFlags& flags, int64_t context)
       : chat_(chat),
         interrupts_(interrupts),
@@ -49,14 +50,14 @@ class ChatLoop {
         context_(context),
         terminal_(interrupts.fd() >= 0) {}
 
-  // Errors: in a pipe the first one ends the program; in a terminal only lost input or output does.
+  // Errors: in a pipe, the first error; in a terminal, only lost input or output.
   Status Run() {
     if (terminal_)
       Note(fmt::format("{}: type a message; /help lists commands, Ctrl-D leaves", flags_.model));
     LineReader reader(STDIN_FILENO, interrupts_.fd());
     std::string line;
     while (true) {
-      interrupts_.Take();  // one that came after the answer had ended
+      interrupts_.Take();  // discards one that arrived after the end of the answer
       if (terminal_) std::fputs("> ", stderr);
       LATTE_ASSIGN_OR_RETURN(const LineReader::Event event, reader.Next(&line));
       if (event == LineReader::Event::kInterrupted) {
@@ -84,7 +85,7 @@ class ChatLoop {
     } else if (line == "/reset") {
       chat_->Reset();
     } else if (line == "/undo") {
-      if (!chat_->Undo()) return InvalidArgument("/undo: there is no answer to take back");
+      if (!chat_->Undo()) return InvalidArgument("/undo: there is no answer to remove");
     } else {
       return InvalidArgument(fmt::format(
           "unknown command '{}': expected /reset, /undo, /exit or /help; a message that begins "
@@ -126,7 +127,7 @@ class ChatLoop {
             "[cut: the context of {} tokens is full; /reset forgets the conversation]", context_));
       case ChatEnd::kCancelled:
         return Note(answer.tokens.empty() ? "[stopped before the answer began; not kept]"
-                                          : "[stopped; what was written is kept]");
+                                          : "[stopped; the text so far is kept]");
     }
   }
 
@@ -146,7 +147,7 @@ class ChatLoop {
   const ChatFlags& flags_;
   int64_t context_;
   bool terminal_;
-  std::set<std::string> noted_;  // each once
+  std::set<std::string> noted_;  // notes that were shown already
 };
 
 Result<int64_t> ContextFor(const ChatFlags& flags, int64_t max_position) {
@@ -163,13 +164,14 @@ Status ChatCommand(const ChatFlags& flags) {
   LATTE_ASSIGN_OR_RETURN(const Tokenizer tokenizer, Tokenizer::Load(opened.dir));
   LATTE_ASSIGN_OR_RETURN(ChatPromptBuilder builder,
                          ChatPromptBuilder::Create(tokenizer, opened.model->config()));
-  for (const std::string& caveat : builder.Caveats()) Note("latte: warning: " + caveat);
+  for (const std::string& caveat : builder.UnusedFeatures()) Note("latte: warning: " + caveat);
   LATTE_ASSIGN_OR_RETURN(const int64_t context,
                          ContextFor(flags, opened.model->config().max_position));
   LATTE_ASSIGN_OR_RETURN(EngineOptions options, flags.engine.Options(flags.model));
-  options.prefix_cache = true;  // a turn's prompt begins with the turns before
-  LATTE_ASSIGN_OR_RETURN(const Settings engine_settings,
-                         SettleForOne(options, opened.model->config(), opened.machine, context));
+  options.prefix_cache = true;  // the prompt of a turn begins with the earlier turns
+  LATTE_ASSIGN_OR_RETURN(
+      const Settings engine_settings,
+      ResolveOptionsForOne(options, opened.model->config(), opened.machine, context));
   WarnAboutRates(engine_settings.rates_warning);
   Interrupts interrupts;
   if (isatty(STDIN_FILENO) != 0) {
@@ -202,26 +204,26 @@ Command AddChat(const FlagSet& app) {
   auto flags = std::make_shared<ChatFlags>();
   const FlagSet sub = app.AddCommand("chat", "Talk to a model, in a terminal or through a pipe");
   sub.Footer(
-      "Every line is a message; through a pipe every answer is followed by a newline.\n"
+      "Every line is a message; in a pipe, a newline follows every answer.\n"
       "The checkpoint's chat template is used, or the format of its family.\n\n" +
       std::string(kHelp));
   sub.Add("MODEL", flags->model, "model (default: tiny)");
-  sub.Add("--system", flags->system, "what the model is told before the conversation");
+  sub.Add("--system", flags->system, "system message before the conversation");
   const Flag thinking = sub.AddSwitch(
       "--thinking", [flags] { flags->thinking = true; },
-      "let the model reason first, where its chat format has the choice");
+      "let the model reason first, if its chat format has the choice");
   sub.AddSwitch(
          "--no-thinking", [flags] { flags->thinking = false; },
-         "let it answer at once, where its chat format has the choice")
+         "let it answer at once, if its chat format has the choice")
       .Excludes(thinking);
   flags->stop.values.max_tokens = 1024;
   flags->stop.Add(sub, [](const Field& f, std::string_view) { return f.name == "max_tokens"; });
   sub.Add("--context", flags->context,
-          "most tokens of the conversation (default: what the model was made for)");
+          "maximum tokens of the conversation (default: the model's context)");
   flags->sampling.Add(sub);
   flags->request.Add(sub,
                      [](const Field& f, std::string_view) { return f.name == "keep_special"; });
-  sub.AddSwitch("--stats", flags->stats, "a line of speeds and cache use after every answer");
+  sub.AddSwitch("--stats", flags->stats, "print speeds and cache use after every answer");
   flags->engine.AddForOneSequence(sub);
   return {sub, [flags] { return ChatCommand(*flags); }};
 }

@@ -1,4 +1,4 @@
-// latte eval: what a model can do, in numbers.
+// latte eval: measures what a model can do.
 #include <cstdio>
 
 #include <fmt/format.h>
@@ -24,19 +24,19 @@ struct EvalFlags {
   EngineFlags engine;
 };
 
-// The grammar of the model that `name` names; read before the weights, which may be large.
+// The story grammar of the model `name`. It is read before the weights, which may be large.
 Result<StoryGrammar> LoadGrammar(const std::string& name) {
   LATTE_ASSIGN_OR_RETURN(const std::string dir, ResolveModelPath(name));
   const std::string path = dir + "/story_grammar.json";
   if (!IsRegularFile(path))
     return NotFound(
-        fmt::format("{}: not found; eval asks what tiny and models trained like it have learned, "
-                    "and such a model's folder holds this file",
+        fmt::format("{}: not found; eval tests the skills of tiny and of models trained like it, "
+                    "whose folders contain this file",
                     path));
   return StoryGrammar::Load(path);
 }
 
-// One line per skill on standard error, kept up to date where it can be.
+// One line per skill on standard error, updated in place on a terminal.
 void ShowProgress(std::string_view skill, int64_t done, int64_t items) {
   const bool terminal = isatty(STDERR_FILENO) != 0;
   if (!terminal && done != items) return;
@@ -67,10 +67,7 @@ Status EvalCommand(const EvalFlags& flags) {
   options.warn = WarnAboutRates;
   LATTE_ASSIGN_OR_RETURN(options.engine, flags.engine.Options(flags.model));
   LATTE_ASSIGN_OR_RETURN(const StoryGrammar grammar, LoadGrammar(flags.model));
-  LATTE_ASSIGN_OR_RETURN(const std::string dir, ResolveModelPath(flags.model));
-  LATTE_ASSIGN_OR_RETURN(const ModelConfig config, LoadModelConfig(dir));
-  LATTE_ASSIGN_OR_RETURN(const OpenedModel opened,
-                         OpenModel(flags.model, {.mtp = config.mtp_layers > 0}));
+  LATTE_ASSIGN_OR_RETURN(const OpenedModel opened, OpenModel(flags.model, {.mtp = true}));
   LATTE_ASSIGN_OR_RETURN(const Tokenizer tokenizer, Tokenizer::Load(opened.dir));
   const EvalSubject subject = {*opened.model, opened.machine, tokenizer, grammar};
   LATTE_ASSIGN_OR_RETURN(
@@ -90,7 +87,7 @@ Command AddEval(const FlagSet& app) {
       .CommaSeparated()
       .OneValueEach();
   sub.Add("--count", flags->count,
-          "items of each skill, for recall of each distance (default: 200; recall 50)");
+          "items per skill, for recall per distance (default: 200; recall 50)");
   sub.Add("--seed", flags->seed, "same seed, same questions and samples (default: 1)");
   sub.AddSwitch("--json", flags->json, "one JSON object instead of a table");
   flags->engine.AddForOneSequence(sub);

@@ -1,4 +1,4 @@
-// latte inspect: what a model is, what it weighs, what its cache costs, which kernels would run it.
+// latte inspect: the shape of a model, its size, its cache size, and the kernels that would run it.
 #include <fmt/format.h>
 
 #include "apps/flags/command.h"
@@ -28,7 +28,7 @@ std::string Thousands(int64_t n) {
   return digits;
 }
 
-// The report as lines a person reads: nested objects are indented.
+// Appends the report as text: nested objects are indented.
 void Render(const JsonOut& value, int indent, std::string& out) {
   for (const auto& [key, item] : value.items()) {
     if (item.is_object()) {
@@ -51,10 +51,10 @@ std::string RenderKernels(const JsonOut& rows) {
   return out;
 }
 
-// The table that a path is chosen from.
+// The table of costs that decides the attention path.
 std::string RenderPath(const JsonOut& table) {
   std::string out = fmt::format(
-      "\nattention of {} new tokens behind {} cached ones, {} layers\n  {:<10} {:>14} "
+      "\nattention of {} new tokens after {} cached ones, {} layers\n  {:<10} {:>14} "
       "{:>12} {:>12} {:>12}\n",
       table["new_tokens"].get<int64_t>(), table["cached_tokens"].get<int64_t>(),
       table["layers"].get<int64_t>(), "path", "GFLOP/layer", "MB/layer", "ms/layer", "ms");
@@ -69,8 +69,9 @@ std::string RenderPath(const JsonOut& table) {
 Status InspectCommand(const InspectFlags& flags) {
   if (flags.options) return Print(OptionsPage());
   LATTE_ASSIGN_OR_RETURN(const std::string path, ResolveModelPath(flags.model));
-  LATTE_ASSIGN_OR_RETURN(JsonOut report, InspectModel(path));
-  WarnIfLarge(path);
+  LATTE_ASSIGN_OR_RETURN(const ModelConfig config, LoadModelConfig(path));
+  LATTE_ASSIGN_OR_RETURN(JsonOut report, InspectModel(path, config));
+  WarnIfLarge(path, config);
   LATTE_ASSIGN_OR_RETURN(const bool check_weights, flags.check_weights.Get());
   if (check_weights) {
     LATTE_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(path));
@@ -78,14 +79,14 @@ Status InspectCommand(const InspectFlags& flags) {
   }
   JsonOut kernels;
   if (flags.kernels) {
-    LATTE_ASSIGN_OR_RETURN(kernels, InspectKernels(path));
+    LATTE_ASSIGN_OR_RETURN(kernels, InspectKernels(config));
   }
   JsonOut paths;
   if (flags.path) {
     LATTE_ASSIGN_OR_RETURN(const Machine machine, Machine::Detect());
-    const FoundRates found = MachineRates(machine.isa);
+    const FoundRates found = MachineRates(machine);
     WarnAboutRates(found.warning);
-    LATTE_ASSIGN_OR_RETURN(paths, InspectPath(path, flags.prompt, found.rates));
+    LATTE_ASSIGN_OR_RETURN(paths, InspectPath(config, flags.prompt, found.rates));
   }
   if (flags.json) {
     if (flags.path) report["path"] = paths;
@@ -105,11 +106,11 @@ Command AddInspect(const FlagSet& app) {
   auto flags = std::make_shared<InspectFlags>();
   const FlagSet sub = app.AddCommand("inspect", "Parameters, cache sizes and kernels of a model");
   sub.Add("MODEL", flags->model, "model, or a config.json alone (default: tiny)");
-  sub.AddSwitch("--kernels", flags->kernels, "list the kernels and which of them would run");
+  sub.AddSwitch("--kernels", flags->kernels, "list the kernels and mark the ones that would run");
   sub.AddSwitch("--options", flags->options,
-                "describe all options of an engine and of requests, in Markdown");
+                "describe all options of the engine and of requests, in Markdown");
   sub.AddSwitch("--path", flags->path,
-                "price the attention paths of a prompt (--q, --kv) and say which is taken");
+                "estimate the attention paths of a prompt (--q, --kv) and show the choice");
   sub.Add("--q", flags->prompt.new_tokens, "new tokens of the prompt (default: 1)");
   sub.Add("--kv", flags->prompt.cached_tokens, "cached tokens before them (default: 4096)");
   sub.AddSwitch("--json", flags->json, "one JSON object instead of a table");

@@ -1,4 +1,4 @@
-// latte quantize: a smaller copy of a checkpoint.
+// latte quantize: writes a smaller copy of a checkpoint.
 #include <csignal>
 
 #include <fmt/format.h>
@@ -25,22 +25,22 @@ struct QuantizeFlags {
 
 std::string Summary(const QuantizeFlags& flags, const QuantizeReport& report) {
   std::string out = fmt::format(
-      "{}: {} matrices in {}, {} tensors as they were, {:.3f} GB of {:.3f} GB\n"
+      "{}: {} matrices in {}, {} tensors unchanged, {:.3f} GB of {:.3f} GB\n"
       "relative error of a matrix: mean {:.5f}, largest {:.5f} ({})\n",
       flags.out, report.quantized, flags.to, report.kept,
       static_cast<double>(report.bytes_after) / 1e9, static_cast<double>(report.bytes_before) / 1e9,
       report.mean_relative_error, report.max_relative_error, report.worst);
   if (!report.not_divisible.empty())
-    out +=
-        fmt::format("{} matrices were kept, as their rows do not divide into groups of {}: {}, …\n",
-                    report.not_divisible.size(), flags.group, report.not_divisible.front());
+    out += fmt::format(
+        "{} matrices were kept, because their rows do not divide into groups of {}: {}, …\n",
+        report.not_divisible.size(), flags.group, report.not_divisible.front());
   return out;
 }
 
 Status QuantizeCommand(const QuantizeFlags& flags) {
   LATTE_ASSIGN_OR_RETURN(const QuantScheme scheme, ParseQuantScheme(flags.to, flags.group));
   LATTE_ASSIGN_OR_RETURN(const std::string dir, ResolveModelPath(flags.model));
-  // Before threads start, which leave signals to this one.
+  // Must precede the start of threads, so that this thread receives the signals.
   LATTE_ASSIGN_OR_RETURN(const Interrupts interrupts, Interrupts::Catch({SIGINT, SIGTERM, SIGHUP}));
   ThreadPool threads(flags.threads);
   QuantizeOptions options = {.force = flags.force};
@@ -73,7 +73,7 @@ Command AddQuantize(const FlagSet& app) {
           "threads; 0: one per processor, within the container's quota (default: 0)")
       .Range(0, 1024);
   sub.AddSwitch("--force", flags->force,
-                "replace the checkpoint in OUT; refused where OUT holds anything else");
+                "replace the checkpoint in OUT; refused if OUT holds anything else");
   sub.AddSwitch("--json", flags->json, "one JSON object instead of text");
   return {sub, [flags] { return QuantizeCommand(*flags); }};
 }

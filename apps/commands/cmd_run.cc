@@ -1,4 +1,4 @@
-// latte run: a prompt in, text out as it is made.
+// latte run: generates text for a prompt and prints it token by token.
 #include <cstdio>
 
 #include <fmt/format.h>
@@ -8,6 +8,7 @@
 #include "apps/flags/engine_flags.h"
 #include "src/base/json_out.h"
 #include "src/engine/complete.h"
+#include "src/engine/engine_core.h"
 
 namespace latte {
 namespace {
@@ -37,7 +38,7 @@ struct RunFlags {
 
 Result<std::string> PromptText(const RunFlags& flags) {
   if (flags.prompt && flags.prompt_file)
-    return InvalidArgument("give the prompt once: by -p or by --prompt-file, not by both");
+    return InvalidArgument("give the prompt once: with -p or with --prompt-file, not with both");
   if (flags.prompt) return *flags.prompt;
   if (flags.prompt_file) return ReadText(*flags.prompt_file);
   if (isatty(STDIN_FILENO) != 0)
@@ -45,7 +46,7 @@ Result<std::string> PromptText(const RunFlags& flags) {
   return ReadText("-");
 }
 
-// Room for the prompt and the answer, within what the model was made for.
+// The context size: prompt and answer, limited by the model's maximum.
 Result<int64_t> ContextFor(int64_t prompt, int64_t max_new, int64_t max_position) {
   if (prompt >= max_position)
     return InvalidArgument(
@@ -88,11 +89,11 @@ void PrintStats(const JsonOut& stats) {
       stderr);
 }
 
-// The answer; without --json it is printed as soon as it is certain.
-Result<Completion> Answer(EngineCore& core, Request request, bool print) {
+// Generates the answer. Without --json, prints text as soon as later tokens cannot change it.
+Result<Completion> Answer(Engine& engine, Request request, bool print) {
   Status printed;
   LATTE_ASSIGN_OR_RETURN(Completion answer,
-                         Complete(core, std::move(request), [&](const TokenEvent* event) {
+                         Complete(engine, std::move(request), [&](const TokenEvent* event) {
                            if (print && printed && event != nullptr && !event->text.empty())
                              printed = Print(event->text);
                            return printed.has_value();
@@ -135,7 +136,7 @@ Status RunCommand(const RunFlags& flags) {
                          ContextFor(prompt_tokens, request.stop.max_tokens, config.max_position));
   LATTE_ASSIGN_OR_RETURN(const EngineOptions options, flags.engine.Options(flags.model));
   LATTE_ASSIGN_OR_RETURN(const Settings settings,
-                         SettleForOne(options, config, opened.machine, context));
+                         ResolveOptionsForOne(options, config, opened.machine, context));
   WarnAboutRates(settings.rates_warning);
   LATTE_ASSIGN_OR_RETURN(
       const auto core,
@@ -153,14 +154,14 @@ Command AddRun(const FlagSet& app) {
   auto flags = std::make_shared<RunFlags>();
   const FlagSet sub = app.AddCommand("run", "Continue a prompt and stream the text");
   sub.Add("MODEL", flags->model, "model (default: tiny)");
-  sub.Add("-p,--prompt", flags->prompt, "the prompt; without it, standard input is read");
+  sub.Add("-p,--prompt", flags->prompt, "the prompt (default: read from standard input)");
   sub.Add("--prompt-file", flags->prompt_file, "read the prompt from a file");
   const auto all = [](const Field&, std::string_view) { return true; };
   flags->stop.Add(sub, all);
   flags->sampling.Add(sub);
   flags->request.Add(sub, all);
   sub.AddSwitch("--json", flags->json, "one JSON object instead of text");
-  sub.AddSwitch("--stats", flags->stats, "end with a table of speeds and cache sizes");
+  sub.AddSwitch("--stats", flags->stats, "print speeds and cache sizes at the end");
   flags->check_weights.Add(sub);
   flags->engine.AddForOneSequence(sub);
   return {sub, [flags] { return RunCommand(*flags); }};

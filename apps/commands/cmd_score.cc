@@ -44,7 +44,7 @@ Status PrintResult(const ScoreFlags& flags, std::span<const int32_t> ids,
   const double mean =
       result.logprobs.empty() ? 0 : result.total / static_cast<double>(result.logprobs.size());
   if (flags.json) {
-    JsonOut logprobs = JsonOut::array({nullptr});  // nothing precedes the first token
+    JsonOut logprobs = JsonOut::array({nullptr});  // no token precedes the first one
     for (const double p : result.logprobs) logprobs.push_back(p);
     const JsonOut out = {{"model", flags.model},
                          {"tokens", ids},
@@ -72,11 +72,12 @@ Status ScoreCommand(const ScoreFlags& flags) {
     return InvalidArgument(fmt::format("{} tokens are given, but the model's context is {}",
                                        ids.size(), config.max_position));
   LATTE_ASSIGN_OR_RETURN(const EngineOptions options, flags.engine.Options(flags.model));
-  LATTE_ASSIGN_OR_RETURN(const Settings settings,
-                         SettleForOne(options, config, opened.machine,
-                                      std::max<int64_t>(1, static_cast<int64_t>(ids.size()))));
+  LATTE_ASSIGN_OR_RETURN(
+      const Settings settings,
+      ResolveOptionsForOne(options, config, opened.machine,
+                           std::max<int64_t>(1, static_cast<int64_t>(ids.size()))));
   WarnAboutRates(settings.rates_warning);
-  // A file that is being written is taken back; without one there is nothing to tidy up.
+  // Needed only with an output file, which is removed on interruption.
   Interrupts interrupts;
   if (flags.logits) {
     LATTE_ASSIGN_OR_RETURN(interrupts, Interrupts::Catch({SIGINT, SIGTERM, SIGHUP}));
@@ -98,9 +99,9 @@ Command AddScore(const FlagSet& app) {
   sub.Add("MODEL", flags->model, "model (default: tiny)");
   sub.Add("--ids", flags->ids, "token ids: 1,2,3");
   sub.Add("--ids-file", flags->ids_file, "token ids from a file");
-  sub.Add("--text", flags->text, "a text; the model's start token is put before it");
+  sub.Add("--text", flags->text, "a text; the model's start token is added before it");
   sub.Add("--logits", flags->logits,
-          "also write the logits: a .npy file, float32 [T, vocab]; replaces such a file, no other");
+          "also write the logits to a .npy file, float32 [T, vocab]; replaces only such a file");
   sub.AddSwitch("--json", flags->json, "one JSON object instead of a table");
   flags->check_weights.Add(sub);
   flags->engine.AddForOneSequence(sub);

@@ -1,4 +1,4 @@
-// latte simulate: what an engine would make of a trace, without computing it.
+// latte simulate: predicts how an engine would serve a trace, without computing tokens.
 #include <fmt/format.h>
 
 #include "apps/flags/trace_flags.h"
@@ -34,7 +34,7 @@ Status SimulateCommand(const SimulateFlags& flags) {
 Command AddSimulate(const FlagSet& app) {
   auto flags = std::make_shared<SimulateFlags>();
   const FlagSet sub = app.AddCommand(
-      "simulate", "What an engine would make of many requests, without computing them");
+      "simulate", "Predict how an engine would serve many requests, without computing tokens");
   flags->engine.Add(sub);
   flags->trace.Add(sub);
   flags->cost.Add(sub);

@@ -1,4 +1,4 @@
-// latte synth: a checkpoint of a real shape with random weights.
+// latte synth: writes a checkpoint of a published shape with random weights.
 #include <csignal>
 
 #include <fmt/format.h>
@@ -27,7 +27,7 @@ Status SynthCommand(const SynthFlags& flags) {
   SynthSpec spec = flags.spec;
   spec.shape = flags.shape;
   LATTE_ASSIGN_OR_RETURN(spec.format, ParseSynthFormat(flags.dtype));
-  // Before threads start, which leave signals to this one.
+  // Must precede the start of threads, so that this thread receives the signals.
   LATTE_ASSIGN_OR_RETURN(const Interrupts interrupts, Interrupts::Catch({SIGINT, SIGTERM, SIGHUP}));
   ThreadPool threads(flags.threads);
   WriterOptions options = {.force = flags.force};
@@ -53,12 +53,13 @@ Status SynthCommand(const SynthFlags& flags) {
 
 Command AddSynth(const FlagSet& app) {
   auto flags = std::make_shared<SynthFlags>();
-  const FlagSet sub = app.AddCommand("synth", "A checkpoint of a real shape with random weights");
+  const FlagSet sub =
+      app.AddCommand("synth", "Write a checkpoint of a published shape with random weights");
   sub.Add("OUT", flags->out, "folder to write").Required();
   sub.Add("--shape", flags->shape,
           fmt::format("one of {} (default: v2-lite)", fmt::join(SynthShapes(), ", ")));
   sub.Add("--layers", flags->spec.layers,
-          "layers (default: the model's); the first stay dense as in the model");
+          "layers (default: the model's); the first ones stay dense, as in the model");
   sub.Add("--vocab", flags->spec.vocab, "tokens of the vocabulary (default: the model's)");
   sub.Add("--experts", flags->spec.experts, "experts per layer (default: the model's)");
   sub.Add("--dtype", flags->dtype,
@@ -69,7 +70,7 @@ Command AddSynth(const FlagSet& app) {
           "threads; 0: one per processor, within the container's quota (default: 0)")
       .Range(0, 1024);
   sub.AddSwitch("--force", flags->force,
-                "replace the checkpoint in OUT; refused where OUT holds anything else");
+                "replace the checkpoint in OUT; refused if OUT holds anything else");
   sub.AddSwitch("--json", flags->json, "one JSON object instead of text");
   return {sub, [flags] { return SynthCommand(*flags); }};
 }

@@ -1,4 +1,4 @@
-// latte tokenize: text to ids and back.
+// latte tokenize: converts text to ids and back.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -54,12 +54,12 @@ Status TokenizeCommand(const TokenizeFlags& flags) {
 
 Command AddTokenize(const FlagSet& app) {
   auto flags = std::make_shared<TokenizeFlags>();
-  const FlagSet sub = app.AddCommand("tokenize", "Text to token ids, and back");
+  const FlagSet sub = app.AddCommand("tokenize", "Convert text to token ids, and back");
   sub.Add("MODEL", flags->model, "model, or a folder with a tokenizer (default: tiny)");
-  sub.Add("--text", flags->text, "the text; without it, standard input is read");
+  sub.Add("--text", flags->text, "the text (default: read from standard input)");
   sub.Add("--file", flags->file, "the text of a file");
-  sub.Add("--decode", flags->decode, "token ids to turn into text: 1,2,3");
-  sub.AddSwitch("--special", flags->special, "special-token text means the token");
+  sub.Add("--decode", flags->decode, "token ids to convert to text: 1,2,3");
+  sub.AddSwitch("--special", flags->special, "text of a special token becomes that token");
   sub.AddSwitch("--bos", flags->bos, "put the start token first");
   sub.AddSwitch("--json", flags->json, "one JSON object: ids, tokens, count");
   return {sub, [flags] { return TokenizeCommand(*flags); }};

@@ -79,10 +79,9 @@ void WarnIfFewer(int asked, int started) {
                  started, wanted);
 }
 
-void WarnIfLarge(const std::string& dir) {
-  const Result<ModelConfig> config = LoadModelConfig(dir);
+void WarnIfLarge(const std::string& dir, const ModelConfig& config) {
   const Result<Checkpoint> checkpoint = Checkpoint::Open(dir);
-  if (config && checkpoint) Warn(*config, *checkpoint);
+  if (checkpoint) Warn(config, *checkpoint);
 }
 
 Result<OpenedModel> OpenModel(const std::string& name, const OpenOptions& options) {
@@ -92,14 +91,14 @@ Result<OpenedModel> OpenModel(const std::string& name, const OpenOptions& option
   LATTE_ASSIGN_OR_RETURN(const ModelConfig config, LoadModelConfig(out.dir));
   LATTE_ASSIGN_OR_RETURN(Checkpoint mapped, Checkpoint::Open(out.dir));
   Warn(config, mapped);
-  LATTE_ASSIGN_OR_RETURN(
-      out.model, LoadModel(out.dir, config, std::move(mapped),
-                           {.mtp = options.mtp, .repacked = LayerProgress("repacking weights")}));
+  LATTE_ASSIGN_OR_RETURN(out.model, LoadModel(out.dir, config, std::move(mapped),
+                                              {.mtp = options.mtp && config.mtp_layers > 0,
+                                               .repacked = LayerProgress("repacking weights")}));
   if (options.check_weights) {
     LATTE_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(out.dir));
     LATTE_RETURN_IF_ERROR(CheckWeights(checkpoint));
   }
-  for (const std::string& caveat : Caveats(out.model->config()))
+  for (const std::string& caveat : UnusedFeatures(out.model->config()))
     std::fprintf(stderr, "latte: warning: %s\n", caveat.c_str());
   return out;
 }

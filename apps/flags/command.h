@@ -12,8 +12,8 @@
 
 #include "apps/flags/field_flags.h"
 #include "apps/flags/flag_set.h"
+#include "src/checkpoint/model_files.h"
 #include "src/models/model.h"
-#include "src/text/tokenizer.h"
 
 namespace latte {
 
@@ -56,7 +56,7 @@ class SamplingFlags {
 };
 
 struct OpenOptions {
-  bool mtp = false;            // load the drafting layer too
+  bool mtp = false;            // load the drafting layer too, if the model has one
   bool check_weights = false;  // refuse weights that are not finite (--check-weights)
 };
 // Says on standard error, once, what of the model is not used, and before loading, whether weights
@@ -67,9 +67,9 @@ struct OpenOptions {
 // Says on standard error why a file of rates is left aside; nothing if `warning` is empty.
 void WarnAboutRates(const std::string& warning);
 
-// Says on standard error when the weights of the model in `dir` are larger than available memory. A
-// folder that cannot be opened is left to whoever needs what is in it.
-void WarnIfLarge(const std::string& dir);
+// Says on standard error when the weights of the model in `dir` are larger than available memory. Weights that
+// cannot be opened are an error only where they are loaded.
+void WarnIfLarge(const std::string& dir, const ModelConfig& config);
 
 // Sets the memory policy that --numa asks for. Errors: kInvalidArgument; kUnavailable for a policy
 // that the system refuses.

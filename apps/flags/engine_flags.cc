@@ -6,8 +6,7 @@
 #include <fmt/format.h>
 
 #include "apps/flags/command.h"
-#include "src/checkpoint/model_path.h"
-#include "src/engine/in_range.h"
+#include "src/base/range.h"
 #include "src/engine/settings.h"
 
 namespace latte {
@@ -58,13 +57,10 @@ Result<EngineOptions> EngineFlags::Options(const std::string& model) const {
   return out;
 }
 
-Status Introduce(const Engine& engine) {
+void Introduce(const Engine& engine, const ModelConfig& config) {
   const EngineStats stats = engine.Stats();
   const EngineOptions& options = engine.options();
-  WarnAboutRates(engine.rates_warning());
-  LATTE_ASSIGN_OR_RETURN(const std::string dir, ResolveModelPath(options.model));
-  LATTE_ASSIGN_OR_RETURN(const ModelConfig config, LoadModelConfig(dir));
-  for (const std::string& caveat : Caveats(config))
+  for (const std::string& caveat : UnusedFeatures(config))
     std::fprintf(stderr, "latte: warning: %s\n", caveat.c_str());
   std::fputs(
       fmt::format("cache: {} pages of {} tokens, {} tokens, {} bytes; longest sequence {} "
@@ -74,7 +70,6 @@ Status Introduce(const Engine& engine) {
                   options.prefill_workspace_tokens, PrefillWorkspaceBytes(config, options))
           .c_str(),
       stderr);
-  return {};
 }
 
 }  // namespace latte

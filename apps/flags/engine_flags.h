@@ -9,6 +9,7 @@
 
 #include "apps/flags/field_flags.h"
 #include "apps/flags/flag_set.h"
+#include "src/checkpoint/config/model_config.h"
 
 namespace latte {
 
@@ -33,7 +34,7 @@ class EngineFlags {
 };
 
 // Says on standard error what of the model is not used, and how large cache and prefill workspace
-// are. Errors: of LoadModelConfig.
-[[nodiscard]] Status Introduce(const Engine& engine);
+// are. `config`: of the engine's model.
+void Introduce(const Engine& engine, const ModelConfig& config);
 
 }  // namespace latte

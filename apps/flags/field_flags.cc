@@ -5,7 +5,6 @@
 #include <cstdlib>
 #include <optional>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 namespace latte {

@@ -15,8 +15,8 @@ Result<OpenedEngine> EngineChoice::Open() const {
   LATTE_ASSIGN_OR_RETURN(const EngineOptions options, flags.Options(model));
   LATTE_ASSIGN_OR_RETURN(out.opened,
                          OpenModel(options.model, {.check_weights = options.check_weights}));
-  LATTE_ASSIGN_OR_RETURN(out.settings, Settle(options, out.opened.model->config(),
-                                              out.opened.machine, {AvailableMemory()}));
+  LATTE_ASSIGN_OR_RETURN(out.settings, ResolveOptions(options, out.opened.model->config(),
+                                                      out.opened.machine, {AvailableMemory()}));
   WarnAboutRates(out.settings.rates_warning);
   return out;
 }

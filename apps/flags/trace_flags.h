@@ -25,7 +25,7 @@ struct EngineChoice {
   EngineFlags flags;
 
   void Add(const FlagSet& app);
-  // Errors: of EngineFlags::Options, OpenModel and Settle.
+  // Errors: of EngineFlags::Options, OpenModel and ResolveOptions.
   [[nodiscard]] Result<OpenedEngine> Open() const;
 };
 

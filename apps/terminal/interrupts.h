@@ -1,4 +1,4 @@
-// Ctrl-C as something to ask for and to wait for.
+// Turns Ctrl-C into a descriptor to poll and a flag to query.
 #pragma once
 
 #include <initializer_list>
@@ -9,13 +9,13 @@
 
 namespace latte {
 
-// Signals that are to end an answer or a step and not the program. They are blocked and read from
-// a descriptor: without a handler there is no global for it to set, and none can be missed between
-// a look and a wait. Thread-compatible.
+// Signals that end an answer or a step instead of the program. They are blocked and read from a
+// descriptor, so no handler and no global are needed, and no signal is lost between a query and a
+// wait. Thread-compatible.
 class Interrupts {
  public:
-  // SIGHUP is left alone where it is ignored: whoever said nohup means it.
-  // Threads that are to leave the signals to this object must be started after it.
+  // Does not catch SIGHUP if it is ignored (nohup). Threads that must not receive the signals
+  // themselves must start after this call.
   // Errors: kUnavailable.
   static Result<Interrupts> Catch(std::initializer_list<int> signals);
   Interrupts();  // catches nothing
@@ -23,16 +23,16 @@ class Interrupts {
   Interrupts& operator=(Interrupts&& other) noexcept;
   ~Interrupts();
 
-  int fd() const { return fd_; }  // readable when one came; -1: never
+  int fd() const { return fd_; }  // readable if a signal has arrived; -1: never
 
-  // Whether one came since the last call.
+  // Whether a signal has arrived since the last call.
   bool Take() const;
 
-  // Take, and at the first one Release: the work is to end, and a second Ctrl-C ends the program at
-  // once. From any thread.
+  // As Take, and the first signal calls Release: the work should end, and a second Ctrl-C ends the
+  // program at once. May be called from any thread.
   bool TakeFirst() const;
 
-  // From now on the signals do to the program what they always did.
+  // Restores the default action of the signals.
   void Release() const;
 
  private:

@@ -29,7 +29,8 @@ Result<LineReader::Event> LineReader::Next(std::string* line) {
     if (searched_ > kMaxLineBytes)
       return Corrupt(fmt::format("standard input: expected lines of at most {} bytes, found more",
                                  kMaxLineBytes));
-    pollfd ready[] = {{fd_, POLLIN, 0}, {wake_fd_, POLLIN, 0}};  // a negative one is passed over
+    // poll ignores a negative descriptor
+    pollfd ready[] = {{fd_, POLLIN, 0}, {wake_fd_, POLLIN, 0}};
     const bool polled = poll(ready, 2, -1) >= 0;
     if (polled && ready[1].revents != 0) return Event::kInterrupted;
     char bytes[1 << 16];

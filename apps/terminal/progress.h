@@ -1,4 +1,4 @@
-// One line on standard error that is kept up to date: how far a long job is.
+// Progress of a long job: one line on standard error, updated in place.
 #pragma once
 
 #include <chrono>
@@ -9,11 +9,11 @@
 
 namespace latte {
 
-// "written 1.50 of 31.41 GB". On a terminal at every whole percent, else at the end only.
+// "written 1.50 of 31.41 GB". On a terminal at every whole percent, otherwise only at the end.
 class ByteProgress {
  public:
   explicit ByteProgress(std::string_view what) : what_(what) {}
-  ~ByteProgress();  // what ended early leaves the line to what is said of it
+  ~ByteProgress();  // a job that ended early leaves the line to its error message
   void Show(int64_t done, int64_t total);
 
  private:
@@ -21,10 +21,10 @@ class ByteProgress {
   bool amid_line_ = false;
 };
 
-// What a user should know beside the result, a line each.
+// Prints notes for the user, one per line.
 void ShowNotes(const std::vector<std::string>& notes);
 
-// Says how many layers are done, from `after` seconds of its life on: short jobs stay silent.
+// Reports how many layers are done, once `after` seconds have passed: short jobs report nothing.
 class LayerProgress {
  public:
   explicit LayerProgress(std::string_view what, double after = 1.0);
@@ -37,7 +37,7 @@ class LayerProgress {
 };
 
 // "batch: 12 of 20 requests, 1234 tokens, 345.6 tokens/s": on a terminal several times a second,
-// else every ten seconds; End writes it once more and goes to the next line.
+// otherwise every ten seconds. End prints it once more and ends the line.
 class RequestProgress {
  public:
   explicit RequestProgress(std::string_view what);

@@ -6,7 +6,7 @@
 
 enum { kAnswers = 2, kMostBytes = 4096 };
 
-// What has come of both answers.
+// Both answers, as far as they have arrived.
 typedef struct Answers {
   char text[kAnswers][kMostBytes];
   size_t bytes[kAnswers];

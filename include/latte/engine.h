@@ -1,6 +1,6 @@
-// The engine: many requests at once over one model. It owns no thread of its own but the kernels':
-// the caller drives it by Step. Every call needs at most 256 KiB of the calling thread's stack; a
-// sink's own needs come on top.
+// The engine: many concurrent requests over one model. Apart from the kernels' thread pool it has
+// no thread of its own: the caller drives it with Step. Every call needs at most 256 KiB of the
+// calling thread's stack, plus the needs of the sink.
 #pragma once
 
 #include <chrono>
@@ -16,7 +16,7 @@
 
 namespace latte {
 
-// Counters since creation, and how things stand after the last step.
+// Counters since creation, and the state after the last step.
 struct EngineStats {
   int64_t waiting = 0;  // sequences: requests that were not started, answers that were preempted
   int64_t running = 0;  // sequences: one per answer once its prompt is computed, one before
@@ -26,74 +26,68 @@ struct EngineStats {
   int64_t page_bytes = 0;    // over all streams and layers
   int64_t page_tokens = 0;
   int64_t steps = 0;
-  int64_t requests_finished = 0;  // answers, in whatever way
-  int64_t requests_failed = 0;    // of them, by an error
+  int64_t requests_finished = 0;  // answers, with any finish reason
+  int64_t requests_failed = 0;    // of them, answers that ended with an error
   int64_t requests_cancelled = 0;
   int64_t preemptions = 0;
   int64_t prompt_tokens = 0;    // of admitted requests
-  int64_t cached_tokens = 0;    // of them, found in the prefix cache
-  int64_t disk_tokens = 0;      // of those, read from cache_dir
-  int64_t computed_tokens = 0;  // new tokens of all steps
+  int64_t cached_tokens = 0;    // of them, tokens found in the prefix cache
+  int64_t disk_tokens = 0;      // of those, tokens read from cache_dir
+  int64_t computed_tokens = 0;  // new tokens in all steps
   int64_t generated_tokens = 0;
-  double step_seconds = 0;     // in Step, waiting excluded
-  double forward_seconds = 0;  // of them, in the model
+  double step_seconds = 0;     // spent in Step, without waiting
+  double forward_seconds = 0;  // of them, spent in the model
 };
 
-// Submit, Cancel, Wake and Stats are thread-safe; all else is for the one thread that drives the
-// engine.
+// Submit, Cancel, Wake and Stats are thread-safe; use everything else only from the thread that
+// drives the engine. An interface: tests of a program can replace the engine that Create returns.
 class Engine {
  public:
-  // Loads the model. Errors: of EngineOptions::Validate and of loading; kExhausted when memory or
-  // threads run out, or when not even one sequence fits the cache.
+  // Loads the model.
+  // Errors: of EngineOptions::Validate and of loading; kExhausted if memory or threads run out, or
+  // if not even one sequence fits in the cache.
   [[nodiscard]] static Result<std::unique_ptr<Engine>> Create(const EngineOptions& options);
-  ~Engine();
+  Engine() = default;
+  virtual ~Engine() = default;
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  // Puts a request into the queue. What becomes of it is told through the sink.
-  // Errors: kInvalidArgument for what can never be served; kExhausted when the queue is full or
-  // memory runs out.
-  [[nodiscard]] Result<RequestId> Submit(Request request);
+  // Puts a request into the queue. Its events go to the sink; if another thread drives the engine,
+  // the first may arrive before this call returns. Request::user_data identifies them.
+  // Errors: kInvalidArgument for a request that can never be served; kExhausted if the queue is full
+  // or memory runs out.
+  [[nodiscard]] virtual Result<RequestId> Submit(Request request) = 0;
 
-  // Ends all answers of a request within one step. An id that is unknown or done is no error.
-  void Cancel(RequestId id);
+  // Ends all answers of a request within one step. Ignores an id that is unknown or done.
+  virtual void Cancel(RequestId id) = 0;
 
   // Called once per step that made any events, with all of them, on the thread of Step; they are
   // valid during the call. The sink may call Submit and Cancel.
   using EventSink = std::function<void(std::span<const TokenEvent>)>;
-  void SetEventSink(EventSink sink);
+  virtual void SetEventSink(EventSink sink) = 0;
 
   // Advances every admitted sequence by one step. Never waits: without work it does nothing.
   // A bad request fails alone, through its event; so does the largest request of a step that there
   // is too little memory for (kExhausted). Errors: kExhausted when memory runs out elsewhere. From
   // then on every Step fails so; destroy the engine.
-  [[nodiscard]] Status Step();
+  [[nodiscard]] virtual Status Step() = 0;
 
   // Sleeps until a Step may find something to do, Wake is called, or the time has come; false: the
   // time has come.
-  bool WaitForWork(std::chrono::steady_clock::time_point deadline);
+  virtual bool WaitForWork(std::chrono::steady_clock::time_point deadline) = 0;
 
-  // Ends the WaitForWork that is under way, or else the next one: for a thread that wants the
-  // engine's thread to look around.
-  void Wake();
+  // Ends the current WaitForWork, or the next one if none is running: for a thread that wants the
+  // engine's thread to check for work.
+  virtual void Wake() = 0;
 
   // Writes prefixes that are only in memory to cache_dir and waits until they are there; without a
   // cache_dir there is nothing to do. Errors: kUnavailable when some could not be written.
-  [[nodiscard]] Status SavePrefixes();
+  [[nodiscard]] virtual Status SavePrefixes() = 0;
 
-  EngineStats Stats() const;
+  virtual EngineStats Stats() const = 0;
 
-  // What Create settled on: lengths, sizes and the number of threads filled in.
-  const EngineOptions& options() const;
-
-  // For the user: why a file of rates ($LATTE_RATES, or that of the cache folder) is left aside.
-  // Empty: it is used, or there is none.
-  const std::string& rates_warning() const;
-
- private:
-  struct Impl;
-  explicit Engine(std::unique_ptr<Impl> impl);
-  std::unique_ptr<Impl> impl_;
+  // The options with all values resolved: lengths, sizes and the number of threads.
+  virtual const EngineOptions& options() const = 0;
 };
 
 }  // namespace latte

@@ -27,9 +27,9 @@ struct Field {
   std::string_view help;  // one line, without the default
   FieldRange range = {};
   std::string_view expected = "";  // the range in words, where it is no plain interval
-  // Accepted texts: "bf16, f16 or f32". Of a bool: the text for true, then the one for false.
+  // Accepted texts: "bf16, f16 or f32". A bool lists its text for true, then its text for false.
   std::string_view choices = "";
-  bool may_be_empty = false;       // an empty text is accepted beside `choices`
+  bool may_be_empty = false;       // an empty text is accepted in addition to `choices`
   int64_t most = 0;                // entries of a list
   std::string_view fallback = "";  // the default in words, where the value does not tell it
   std::string_view flag = "";      // "-n,--max-new-tokens"; empty: --NAME, with dashes

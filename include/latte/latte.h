@@ -1,5 +1,5 @@
-// The engine for C, and for languages that call C: what engine.h offers, as functions and plain
-// structs.
+// The engine for C, and for languages that call C: the interface of engine.h as functions and
+// plain structs.
 //
 // Errors:  a function that can fail returns a latte_code and writes why into the caller's
 //          latte_error (may be NULL). No exception comes out, and no argument that keeps the
@@ -36,18 +36,18 @@ typedef enum latte_code {
 } latte_code;
 
 typedef enum latte_finish {
-  LATTE_FINISH_NONE = 0,       // the answer goes on
+  LATTE_FINISH_NONE = 0,       // the answer continues
   LATTE_FINISH_STOP = 1,       // an end-of-sequence token, a stop token or a stop string
   LATTE_FINISH_LENGTH = 2,     // the token limit or the end of the context
   LATTE_FINISH_CANCELLED = 3,  // by the caller
-  LATTE_FINISH_ERROR = 4       // by latte_event.error_code; other requests go on
+  LATTE_FINISH_ERROR = 4       // with latte_event.error_code; other requests continue
 } latte_finish;
 
 typedef struct latte_engine latte_engine;
 typedef uint64_t latte_request_id;
 
-// What a call says beside its code. Written by every call that gets it; a call whose latte_error
-// has an impossible size does nothing and returns LATTE_INVALID_ARGUMENT.
+// The message of an error. Every call that gets a latte_error writes it; if its size is impossible,
+// the call does nothing else and returns LATTE_INVALID_ARGUMENT.
 typedef struct latte_error {
   size_t size;  // sizeof(latte_error), by the caller
   latte_code code;
@@ -76,11 +76,11 @@ typedef struct latte_engine_options {
   const char* cache_dir;             // keeps prefixes in this folder too; "": in memory only
   int64_t cache_dir_bytes;           // most that is kept there
   int64_t page_tokens;               // tokens per cache page; power of two, 16 … 256
-  int64_t cache_bytes;               // 0: what remains after weights and workspace
+  int64_t cache_bytes;               // 0: the memory that remains after weights and workspace
   int64_t max_tokens;                // longest sequence; 0: the model's context, if it fits
   int64_t max_batch_tokens;          // new tokens per step, decode and prefill together
   int64_t max_sequences;             // sequences computed at once
-  int64_t max_queued_requests;       // waiting beyond those
+  int64_t max_queued_requests;       // requests that wait beyond those
   int64_t max_queued_tokens;         // prompt tokens of waiting requests
   int64_t aging_steps;               // a waiting request gains one priority per so many steps
   int64_t prefill_workspace_tokens;  // cached tokens that prefill expands at once; 0: a default
@@ -90,13 +90,13 @@ typedef struct latte_engine_options {
   int32_t prefix_cache;              // 0 or 1: known beginnings of prompts are not computed again
 } latte_engine_options;
 
-// One prompt and what to do with it.
+// One prompt and its settings.
 typedef struct latte_request {
   size_t size;
   latte_text prompt;      // text; or
   const int32_t* tokens;  // ids, which go before `prompt` if there are any
   size_t token_count;
-  // How the next token is drawn.
+  // How the next token is sampled.
   const latte_logit_bias* logit_bias;
   size_t logit_bias_count;    // ≤ 1024
   double temperature;         // 0: always the likeliest token
@@ -119,10 +119,11 @@ typedef struct latte_request {
   int32_t ignore_eos;              // 0 or 1: the model's own end-of-sequence tokens do not end it
   int32_t parse_special;           // 0 or 1: special-token text in `prompt` means the token
   int32_t n;                // answers; answer i draws with a seed made of (seed, i); 1 … 64
-  int32_t logprobs;         // alternatives told with every token, 0 … 20; −1: none, no logprob
+  int32_t logprobs;         // alternatives for every token, 0 … 20; −1: none, no logprob
   int32_t prompt_logprobs;  // the same for tokens of the prompt
   int32_t echo;             // 0 or 1: the prompt's text begins the first event's text
   int64_t keep_special;     // 0 or 1: special tokens are part of the answer's text
+  uint64_t user_data;       // the caller's own name for the request, echoed by its events
 } latte_request;
 
 // The natural logarithm of a token's probability, before sampling parameters changed it.
@@ -143,7 +144,7 @@ typedef struct latte_event {
   size_t size;  // by the library: fields past it do not exist
   latte_request_id request;
   int32_t choice;   // which of n answers
-  int32_t token;    // −1: none, only the end is told
+  int32_t token;    // −1: none, the event only reports the end
   latte_text text;  // what became certain: whole code points, no part of a stop string, no special
                     // token but with keep_special; ends in NUL
   const latte_token_logprobs* logprobs;         // of `token`; NULL: none
@@ -155,9 +156,10 @@ typedef struct latte_event {
   latte_finish finish;        // any but LATTE_FINISH_NONE: the answer's last event
   latte_code error_code;      // LATTE_OK unless finish is LATTE_FINISH_ERROR
   const char* error_message;  // ends in NUL, never NULL
+  uint64_t user_data;         // latte_request.user_data
 } latte_event;
 
-// Counters since creation, and how things stand after the last step.
+// Counters since creation, and the state after the last step.
 typedef struct latte_stats {
   size_t size;
   int64_t waiting;  // answers, not started
@@ -168,7 +170,7 @@ typedef struct latte_stats {
   int64_t page_bytes;    // over all streams and layers
   int64_t page_tokens;
   int64_t steps;
-  int64_t requests_finished;  // answers, in whatever way
+  int64_t requests_finished;  // answers, with any finish reason
   int64_t requests_failed;    // of them, by an error
   int64_t requests_cancelled;
   int64_t preemptions;
@@ -182,8 +184,8 @@ typedef struct latte_stats {
 } latte_stats;
 
 const char* latte_version(void);                // of the library: "0.1.0"
-const char* latte_code_name(int32_t code);      // "corrupt"; "unknown" for what is no latte_code
-const char* latte_finish_name(int32_t finish);  // "stop"; "unknown" for what is no latte_finish
+const char* latte_code_name(int32_t code);      // "corrupt"; "unknown" for any other value
+const char* latte_finish_name(int32_t finish);  // "stop"; "unknown" for any other value
 
 // Fill a struct with the defaults; `size` is sizeof the struct.
 // Errors: LATTE_INVALID_ARGUMENT for NULL or an impossible size; nothing is written then.
@@ -191,21 +193,22 @@ latte_code latte_engine_options_init(latte_engine_options* options, size_t size)
 latte_code latte_request_init(latte_request* request, size_t size);
 
 // Loads the model; `options` may be NULL for the defaults. `*engine` is NULL after an error.
-// Errors: LATTE_INVALID_ARGUMENT naming the field; those of loading; LATTE_EXHAUSTED when not even
-// one sequence fits the cache.
+// Errors: LATTE_INVALID_ARGUMENT naming the field; errors of loading; LATTE_EXHAUSTED if not even one
+// sequence fits in the cache.
 latte_code latte_engine_create(const latte_engine_options* options, latte_engine** engine,
                                latte_error* error);
 
 // Ends every request without an event. NULL is allowed. Not from the sink.
 void latte_engine_destroy(latte_engine* engine);
 
-// Puts a request into the queue. What becomes of it is told through the sink. Thread-safe.
-// Errors: LATTE_INVALID_ARGUMENT for what can never be served; LATTE_EXHAUSTED when the queue is
-// full.
+// Puts a request into the queue. Thread-safe. Its events go to the sink; if another thread drives the
+// engine, the first may arrive before this call returns. user_data identifies them.
+// Errors: LATTE_INVALID_ARGUMENT for a request that can never be served; LATTE_EXHAUSTED if the
+// queue is full.
 latte_code latte_engine_submit(latte_engine* engine, const latte_request* request,
                                latte_request_id* id, latte_error* error);
 
-// Ends all answers of a request within one step. An id that is unknown or done is no error.
+// Ends all answers of a request within one step. Ignores an id that is unknown or done.
 // Thread-safe.
 latte_code latte_engine_cancel(latte_engine* engine, latte_request_id id, latte_error* error);
 
@@ -228,7 +231,7 @@ latte_code latte_engine_step(latte_engine* engine, latte_error* error);
 latte_code latte_engine_wait_for_work(latte_engine* engine, int64_t timeout_ms, int32_t* has_work,
                                       latte_error* error);
 
-// Ends the wait_for_work that is under way, or else the next one. Thread-safe.
+// Ends the current wait_for_work, or the next one if none is running. Thread-safe.
 latte_code latte_engine_wake(latte_engine* engine, latte_error* error);
 
 // Writes prefixes that are only in memory to cache_dir and waits until they are there.
@@ -237,8 +240,8 @@ latte_code latte_engine_save_prefixes(latte_engine* engine, latte_error* error);
 // `stats->size` says how much is written. Thread-safe.
 latte_code latte_engine_stats(latte_engine* engine, latte_stats* stats, latte_error* error);
 
-// What create settled on: lengths, sizes and the number of threads filled in. `options->size` says
-// how much is written; the strings live as long as the engine.
+// The options with all values resolved: lengths, sizes and the number of threads. `options->size`
+// says how much is written; the strings live as long as the engine.
 latte_code latte_engine_settled_options(latte_engine* engine, latte_engine_options* options,
                                         latte_error* error);
 

@@ -1,4 +1,4 @@
-// What a caller asks for, and what comes back: plain data.
+// Requests and their events: plain data.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace latte {
 
-// How the next token is drawn. Order: logit_bias, penalties, temperature, min_p, top_k, top_p.
+// How the next token is sampled. Order: logit_bias, penalties, temperature, min_p, top_k, top_p.
 struct SamplingParams {
   double temperature = 1.0;  // 0: always the likeliest token
   int64_t top_k = 0;         // keep the k likeliest tokens; 0: all
@@ -25,7 +25,7 @@ struct SamplingParams {
   double presence_penalty = 0.0;   // taken off the logit of every token the answer has; [−2, 2]
   double frequency_penalty = 0.0;  // the same, once per occurrence; [−2, 2]
   std::vector<std::pair<int32_t, float>> logit_bias;  // (token, added to its logit); ≤ 1024
-  uint64_t seed = 0;                                  // the draw depends on (seed, position) alone
+  uint64_t seed = 0;                                  // the result depends only on (seed, position)
 
   // Errors: kInvalidArgument naming the field, its value and the accepted range.
   [[nodiscard]] Status Validate() const;
@@ -46,14 +46,14 @@ void SamplingParams::VisitFields(Visit&& visit) {
       [](auto& p) -> auto& { return p.temperature; });
   visit(
       Field{.name = "top_k",
-            .help = "draw among the K likeliest tokens; 0: all",
+            .help = "sample from the K likeliest tokens; 0: all",
             .range = {.low = 0},
             .expected = "0 (all) or more",
             .fallback = kFile},
       [](auto& p) -> auto& { return p.top_k; });
   visit(
       Field{.name = "top_p",
-            .help = "draw among the likeliest tokens that reach P together",
+            .help = "sample from the likeliest tokens that reach P together",
             .range = {0, 1, /*above_low=*/true},
             .fallback = kFile},
       [](auto& p) -> auto& { return p.top_p; });
@@ -94,7 +94,7 @@ void SamplingParams::VisitFields(Visit&& visit) {
       [](auto& p) -> auto& { return p.seed; });
 }
 
-// When an answer ends.
+// The conditions that end an answer.
 struct StopConditions {
   int64_t max_tokens = 256;          // most generated tokens; the end of the context also ends it
   int64_t min_tokens = 0;            // before them neither stop tokens nor stop strings end it
@@ -150,22 +150,23 @@ void StopConditions::VisitFields(Visit&& visit) {
       });
 }
 
-// One prompt and what to do with it.
+// One prompt and its settings.
 struct Request {
   std::string prompt;           // text; or
   std::vector<int32_t> tokens;  // ids, which go before `prompt` if not empty
   bool parse_special = false;   // special-token text in `prompt` means the token
   SamplingParams sampling;
   StopConditions stop;
-  int n = 1;                 // answers; answer i draws with a seed made of (seed, i); 1 … 64
-  int logprobs = -1;         // alternatives told with every token, 0 … 20; −1: none, no logprob
-  int prompt_logprobs = -1;  // the same for tokens of the prompt
-  bool echo = false;         // the prompt's text begins the first event's text
+  int n = 1;                  // answers; answer i draws with a seed made of (seed, i); 1 … 64
+  int logprobs = -1;          // alternatives for every token, 0 … 20; −1: none, no logprob
+  int prompt_logprobs = -1;   // the same for tokens of the prompt
+  bool echo = false;          // the prompt's text begins the first event's text
   bool keep_special = false;  // special tokens are part of the answer's text
   int priority = 0;           // lower is served first
   std::string cache_salt;     // prefixes are shared only among requests with equal salt
+  uint64_t user_data = 0;     // the caller's own name for the request, echoed by its events
 
-  // All that can be checked without a model. Errors: as SamplingParams::Validate.
+  // Checks everything that does not need a model. Errors: as SamplingParams::Validate.
   [[nodiscard]] Status Validate() const;
 
   // The list of fields but prompt, tokens, sampling and stop; latte/fields.h.
@@ -186,7 +187,7 @@ void Request::VisitFields(Visit&& visit) {
       [](auto& r) -> auto& { return r.n; });
   visit(
       Field{.name = "logprobs",
-            .help = "alternatives told with every token; -1: none, no logprob",
+            .help = "alternatives reported with every token; -1: none, no logprob",
             .range = {-1, 20},
             .expected = "a number in [0, 20], or -1 for none",
             .flag = kNoName},
@@ -205,7 +206,7 @@ void Request::VisitFields(Visit&& visit) {
       [](auto& r) -> auto& { return r.echo; });
   visit(
       Field{.name = "keep_special",
-            .help = "show special tokens that the model draws; they are no text otherwise",
+            .help = "show special tokens in the answer instead of hiding them",
             .json = kNoName},
       [](auto& r) -> auto& { return r.keep_special; });
   visit(
@@ -217,6 +218,12 @@ void Request::VisitFields(Visit&& visit) {
             .may_be_empty = true,
             .flag = kNoName},
       [](auto& r) -> auto& { return r.cache_salt; });
+  visit(
+      Field{.name = "user_data",
+            .help = "the caller's own name for the request, echoed by its events",
+            .flag = kNoName,
+            .json = kNoName},
+      [](auto& r) -> auto& { return r.user_data; });
 }
 
 using RequestId = uint64_t;
@@ -245,8 +252,9 @@ struct TokenLogprobs {
 // One step forward of one answer.
 struct TokenEvent {
   RequestId request = 0;
+  uint64_t user_data = 0;                 // Request::user_data
   int choice = 0;                         // which of n answers
-  std::optional<int32_t> token;           // none: only the end is told
+  std::optional<int32_t> token;           // none: the event only reports the end
   std::string text;                       // what became certain: whole code points, no part of a
                                           // stop string, no special token but with keep_special
   std::optional<TokenLogprobs> logprobs;  // of `token`

@@ -1,7 +1,7 @@
 // Errors are values: the one error vocabulary of the library.
 //
-// A function that can fail because of the caller or the world returns Result<T> (or Status). Our
-// own mistakes abort through LATTE_CHECK (src/base/check.h) instead. A message says what was
+// A function that can fail because of its caller or its environment returns Result<T> (or Status).
+// A bug in Latte aborts through LATTE_CHECK (src/base/check.h) instead. A message says what was
 // expected, what was found, where, and what to do about it.
 #pragma once
 
@@ -22,7 +22,7 @@ enum class Code {
   kExhausted,        // 429 / 1: memory, pages or queue places ran out
   kCancelled,        // 499 / 1: the caller gave up
   kUnavailable,      // 503 / 1: a device, peer or service is not there now
-  kInternal,         // 500 / 3: a bug of ours that could be reported instead of aborting
+  kInternal,         // 500 / 3: a bug in Latte that could be reported instead of aborting
 };
 
 std::string_view CodeName(Code code);  // "corrupt"

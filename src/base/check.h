@@ -1,5 +1,5 @@
-// LATTE_CHECK: our own mistakes abort with file, line and values. Never reachable from a file or a
-// request.
+// LATTE_CHECK: a broken invariant aborts with file, line and values. No file and no request can
+// trigger one.
 #pragma once
 
 #include <cstdio>

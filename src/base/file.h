@@ -17,12 +17,12 @@ namespace latte {
 // kUnavailable when unreadable.
 [[nodiscard]] Result<std::string> ReadFile(const std::string& path, int64_t max_bytes);
 
-// Replaces `path` by `bytes` in one step, whatever stands there: for names that the caller owns.
-// What a user names goes through OutputFile (output_file.h). Errors: kUnavailable.
+// Replaces `path` by `bytes` in one step, whatever exists there. For names that the caller owns;
+// names from users go through OutputFile (output_file.h). Errors: kUnavailable.
 [[nodiscard]] Status WriteFile(const std::string& path, std::span<const std::byte> bytes);
 
-// Whether anything stands under that name, be it a link that leads nowhere. An optional file that
-// is there but cannot be read must be an error: leaving it out would change what a model says.
+// Whether the name exists, even as a dangling link. An optional file that exists but cannot be read
+// must be an error: ignoring it would change the model's output.
 bool Exists(const std::string& path);
 bool IsRegularFile(const std::string& path);
 bool IsDirectory(const std::string& path);
@@ -46,7 +46,7 @@ class MappedFile {
   std::string path_;
   const std::byte* data_;
   size_t size_;
-  std::string lost_;  // what the guard writes when the bytes are gone
+  std::string lost_;  // message of the guard if the bytes are lost
   int guard_ = -1;
 };
 

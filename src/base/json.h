@@ -1,8 +1,8 @@
-// JSON that is read, without exceptions: depth, element count and duplicate keys are checked while
-// parsing. Getters say which key was wrong. json_out.h has the JSON that we write.
+// Reads JSON without exceptions. Depth, number of elements and duplicate keys are checked during
+// parsing. Getters name the key that is wrong. json_out.h has the JSON that Latte writes.
 //
-// What is read lies in a tree of ours: nlohmann-json allocates while it destroys a value, which
-// ends the process when memory has run out.
+// Parsed values are stored in Latte's own tree: nlohmann-json allocates while it destroys a
+// value, which ends the process if memory has run out.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,7 @@ namespace latte {
 
 struct JsonLimits {
   int max_depth = 64;
-  int64_t max_elements =
-      4'000'000;  // values of any kind; a 128k-token tokenizer.json has about 600k
+  int64_t max_elements = 4'000'000;  // of any kind; a tokenizer.json of 128k tokens has 600k
 };
 
 // A value inside a parsed document, with its path for messages. Cheap to copy; keeps the document

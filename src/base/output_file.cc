@@ -21,16 +21,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kMark = ".latte-";  // between the name and the number of the process
+constexpr std::string_view kMark = ".latte-";  // between file name and process id
 constexpr std::string_view kEnd = ".tmp";
-constexpr size_t kHead = size_t{1} << 20;  // bytes of a file that tell its kind
+constexpr size_t kHead = size_t{1} << 20;  // bytes that FileKind::holds gets
 
 tl::unexpected<Error> WriteError(const std::string& path, int err) {
   return Fail(Code::kUnavailable,
               fmt::format("{}: cannot be written: {}", path, std::strerror(err)));
 }
 
-// Where links from `path` lead; empty for a link that leads nowhere.
+// The target of the links at `path`; empty for a dangling link.
 std::string Followed(const std::string& path) {
   const std::unique_ptr<char, decltype(&std::free)> real(realpath(path.c_str(), nullptr),
                                                          &std::free);
@@ -44,8 +44,8 @@ std::string FolderOf(const std::string& path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
-// Devices, pipes, and names of descriptors: somebody holds the file that such a name means, so
-// that another under its name would not reach them.
+// Devices, pipes, and names of descriptors: another process has such a file open, and a new file
+// under its name would not reach it.
 bool InPlace(const std::string& path) {
   struct stat st = {};
   if (stat(path.c_str(), &st) != 0 || S_ISDIR(st.st_mode)) return false;
@@ -69,7 +69,7 @@ Result<std::string> HeadOf(const std::string& path) {
   return head;
 }
 
-// Of a name that stands already.
+// For a name that exists.
 Status CheckThere(const std::string& path, const std::string& target, const FileKind& kind) {
   if (target.empty())
     return InvalidArgument(path + ": expected a file to write, found a link that leads nowhere");
@@ -92,7 +92,7 @@ bool IsLeftover(std::string_view entry, std::string_view name) {
   return entry.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-// Removes what earlier runs left of `target`.
+// Removes leftovers of earlier runs for `target`.
 void Sweep(const std::string& target) {
   const std::string folder = FolderOf(target);
   const std::string name = fs::path(target).filename().string();
@@ -119,13 +119,13 @@ Status MayReplace(const std::string& path, const FileKind& kind) {
 }
 
 void RemoveAbandoned(const std::string& path) {
-  // For writing: network file systems lock nothing else.
+  // Opened for writing: network file systems lock nothing else.
   const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (fd < 0) return;
   struct stat st = {};
   const bool ours = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid();
-  // A file system without locks has no way to tell; then the one that is still written loses its
-  // file, says so, and leaves what it was to replace.
+  // A file system without locks cannot tell; then the run that is still writing loses its temporary
+  // file, reports it, and leaves the target unchanged.
   if (ours && (flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)) unlink(path.c_str());
   close(fd);
 }
@@ -164,7 +164,7 @@ Status OutputFile::OpenTemp(unsigned mode) {
   for (int i = 0; i < kTries; ++i) {
     const int fd = open(temp.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
     if (fd < 0 && errno == EEXIST && i == 0) {
-      RemoveAbandoned(temp);  // of a process that had this number
+      RemoveAbandoned(temp);  // of an ended process with the same id
       continue;
     }
     if (fd < 0) return errno == EEXIST ? WriteError(temp, errno) : Failure(errno);
@@ -206,7 +206,7 @@ Status OutputFile::Write(std::span<const std::byte> bytes) const {
 
 Status OutputFile::Commit() {
   const bool replaces = !temp_.empty();
-  // Before the name changes: after a power failure it must not lead to a file without its bytes.
+  // Before the rename: after a power failure the name must not lead to a file without its bytes.
   if (replaces && forced_ && fsync(fd_) != 0 && errno != EINVAL) return Failure(errno);
   if (replaces && rename(temp_.c_str(), target_.c_str()) != 0) return Failure(errno);
   temp_.clear();

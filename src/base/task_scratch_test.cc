@@ -1,4 +1,4 @@
-// Scratch of tasks: each thread's own, for whoever calls.
+// Scratch of tasks: every thread has its own, whichever thread calls.
 #include <atomic>
 #include <cstdint>
 #include <cstring>

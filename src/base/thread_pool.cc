@@ -24,9 +24,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Measured with `latte bench pool` on two processors: a barrier of two spinning threads takes 1.4
-// µs (99th percentile 1.8), one whose worker slept 37 µs; an idle pool uses less than 0.001 of a
-// processor.
+// How long an idle worker spins. Waking a sleeping worker takes some tens of microseconds, a
+// barrier of spinning threads one or two (`latte bench pool`).
 constexpr auto kSpin = std::chrono::microseconds(100);
 
 // Pauses until done() or until kSpin is over; whether done() was seen.
@@ -42,12 +41,12 @@ bool SpinUntil(const Done& done) {
   return false;
 }
 
-// Processors that worker i of the pool is kept on, for each i; empty: any.
+// The processors that worker i is bound to, for each i; empty: any.
 std::vector<std::vector<int>> PlaceWorkers(int threads, const std::vector<Processor>& processors) {
   std::vector<std::vector<int>> out(static_cast<size_t>(threads - 1));
   if (static_cast<size_t>(threads) > processors.size()) return out;
   const bool own = static_cast<size_t>(threads) == processors.size();
-  const int here = sched_getcpu();  // left to the caller
+  const int here = sched_getcpu();  // left to the calling thread
   size_t worker = 0;
   for (const Processor& p : processors) {
     if (p.id == here || worker == out.size()) continue;
@@ -61,7 +60,7 @@ std::vector<std::vector<int>> PlaceWorkers(int threads, const std::vector<Proces
 constexpr uint64_t kIndexBits = 32;
 constexpr uint64_t kIndexMask = (uint64_t{1} << kIndexBits) - 1;
 
-// Gives the pool back.
+// Releases the pool.
 struct Release {
   std::atomic<bool>& busy;
   ~Release() { busy.store(false, std::memory_order_release); }
@@ -82,19 +81,19 @@ AnonymousMemory Reserve(int64_t bytes) {
 }  // namespace
 
 struct ThreadPool::State {
-  // The running call's count, and the next index of it that nobody took.
+  // The number of tasks of the running call, and the next index to take.
   alignas(64) std::atomic<uint64_t> word{0};
-  alignas(64) std::atomic<uint32_t> done{0};   // tasks of the running call
-  alignas(64) std::atomic<uint32_t> calls{0};  // what sleeping workers watch
+  alignas(64) std::atomic<uint32_t> done{0};   // finished tasks of the running call
+  alignas(64) std::atomic<uint32_t> calls{0};  // the futex of sleeping workers
   std::atomic<bool> stop{false};
   std::atomic<bool> busy{false};
-  Task task;  // written between calls; read by whoever took an index
+  Task task;  // written between calls; read by threads that took an index
   bool spin = true;
   std::vector<std::thread> workers;
   std::atomic<bool> failed{false};  // a task of the running call threw
-  std::exception_ptr thrown;        // by the first that did; written by whoever set `failed`
+  std::exception_ptr thrown;        // the first exception; written by the thread that set `failed`
   std::vector<CacheLine> scratch;
-  // Of tasks: task_bytes for the caller, then for each worker. As `task`.
+  // Scratch of tasks: task_bytes for the caller, then for each worker. Written as `task` is.
   std::optional<AnonymousMemory> task_scratch;
   int64_t task_bytes = 0;
 
@@ -103,7 +102,7 @@ struct ThreadPool::State {
                         : nullptr;
   }
 
-  // Before tasks start. Whole pages, so that each lies on the memory node of its thread.
+  // Allocated before tasks start. Whole pages, so that each lies on the memory node of its thread.
   void GrowTaskScratch(int64_t bytes) {
     constexpr int64_t kPage = 4096;
     if (bytes <= task_bytes) return;
@@ -113,7 +112,7 @@ struct ThreadPool::State {
     task_bytes = RoundUp(bytes, kPage);
   }
 
-  // Takes indices until there are none. thread: 0 the caller, i + 1 worker i.
+  // Takes indices until none is left. thread: 0 for the caller, i + 1 for worker i.
   void Drain(size_t thread) {
     uint32_t ran = 0;
     while (HasWork(word.load(std::memory_order_relaxed))) {
@@ -127,7 +126,7 @@ struct ThreadPool::State {
     done.notify_all();
   }
 
-  // After a task that threw, the others of the call are left out.
+  // After a task has thrown, the remaining tasks of the call are skipped.
   void RunTask(int64_t index, size_t thread) {
     if (failed.load(std::memory_order_relaxed)) return;
     try {
@@ -163,7 +162,7 @@ struct ThreadPool::State {
     stop = false;
   }
 
-  // Adds a worker; false where the system gives no more threads, or no stack for one.
+  // Adds a worker; false if the system gives no more threads, or no stack for one.
   bool Start(const std::vector<int>& place) {
     try {
       workers.emplace_back([this, place, thread = workers.size() + 1] { Work(thread, place); });
@@ -191,7 +190,7 @@ ThreadPool::ThreadPool(int threads) : state_(std::make_unique<State>()) {
   const std::vector<std::vector<int>> places = PlaceWorkers(threads, processors);
   state_->StartAll(places);
   if (state_->workers.size() == places.size()) return;
-  // Where stacks took all of the address space, half of the threads leave room for their work.
+  // If stacks have used up the address space, half of the threads leave room for their work.
   constexpr int64_t kRoom = int64_t{64} << 20;
   if (AnonymousMemory::Reserve(kRoom, PageSize::kUsual)) return;
   const size_t half = state_->workers.size() / 2;

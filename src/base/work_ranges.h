@@ -1,6 +1,6 @@
-// Indices shared out among threads so that each walks a run of neighbours from its begin, and who
-// has nothing left takes from the end of another's run: a thread knows what it will do next, and
-// all end together.
+// Work stealing over contiguous ranges: every thread takes indices from the front of its own range,
+// and a thread whose range is empty takes from the end of another's. A thread knows its next index,
+// so it can prefetch, and all threads finish at about the same time.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@ class WorkRanges {
  public:
   static constexpr int64_t kMaxOwners = 64;
 
-  // Indices 0 ≤ i < count < 2^32 in `owners` even runs, 1 ≤ owners ≤ kMaxOwners.
+  // Indices 0 ≤ i < count < 2^32 in `owners` even ranges, 1 ≤ owners ≤ kMaxOwners.
   WorkRanges(int64_t count, int64_t owners) : owners_(owners) {
     for (int64_t i = 0; i < owners; ++i)
       At(i).store(Pack(count * i / owners, count * (i + 1) / owners), std::memory_order_relaxed);
@@ -26,11 +26,12 @@ class WorkRanges {
 
   int64_t owners() const { return owners_; }
 
-  // An index that nobody took, and the one that follows it unless it is taken first, −1 if none.
+  // A taken index (−1: none left), and the next one in its range (−1: none), which another thread
+  // may still take first.
   struct Taken {
     int64_t index, next;
   };
-  // index is −1 when all are taken.
+  // Takes an index for `owner`.
   Taken Take(int64_t owner) {
     const Taken own = TakeFrom(owner, /*front=*/true);
     if (own.index >= 0) return own;
@@ -43,7 +44,7 @@ class WorkRanges {
 
  private:
   struct alignas(64) Run {
-    std::atomic<uint64_t> ends;  // begin, and in the upper half the end
+    std::atomic<uint64_t> ends;  // begin in the lower 32 bits, end in the upper 32
   };
 
   static uint64_t Pack(int64_t begin, int64_t end) {
@@ -69,8 +70,8 @@ class WorkRanges {
   std::array<Run, kMaxOwners> runs_;
 };
 
-// Runs task(i, next, scratch) for 0 ≤ i < count on the pool; next is the index that the thread will
-// probably run after i, −1 if none; scratch as ParallelFor has it.
+// Runs task(i, next, scratch) for 0 ≤ i < count on the pool. next: the index that the thread will
+// probably run after i, −1 if none. scratch: as in ParallelFor.
 template <class F>
 void ParallelForInRuns(ThreadPool& pool, int64_t count, int64_t scratch_bytes, const F& task) {
   const auto threads = static_cast<int64_t>(pool.threads());

@@ -93,7 +93,7 @@ TEST(CacheManager, OwnCopyOfKnownTokensIsGivenBackAndItsSuccessorHoldsTheTree) {
   Pages own;
   ASSERT_TRUE(manager.Reserve(own, 4));
   manager.Insert("", Tokens{1, 2, 3, 4}, own);
-  // The page of [1 2] is used by nobody, but the one after it is.
+  // The page of [1 2] has no user, but the page after it has one.
   EXPECT_EQ(manager.cached_pages(), 1);
   EXPECT_EQ(manager.free_pages(), 1);
   EXPECT_EQ(manager.available_pages(), 1);

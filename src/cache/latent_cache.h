@@ -1,6 +1,6 @@
-// The memory behind the pages. A cache is a list of streams (latents; or expanded keys and values);
-// one page id indexes all streams and layers, so that rollback, eviction and sharing act on all of
-// them. Launches nothing.
+// The memory of the cache pages. A cache is a list of streams (latents, or expanded keys and
+// values). One page id indexes all streams and layers, so rollback, eviction and sharing act on all
+// of them at once. Starts no computation.
 #pragma once
 
 #include <cstdint>
@@ -11,17 +11,17 @@
 #include "latte/status.h"
 
 #include "src/base/limits/memory.h"
-#include "src/tensor/row_format.h"
+#include "src/tensor/cache_format.h"
 #include "src/tensor/tensor.h"
 
 namespace latte {
 
-// One kind of row that is cached per token and layer.
+// One row that is cached per token and layer.
 struct CacheStream {
   std::string name;   // "latent", "key", "value"
-  int64_t width = 0;  // elements per token and layer; bytes where rows are quantised
+  int64_t width = 0;  // elements per token and layer; bytes if the format is quantised
   DType dtype = DType::kBF16;
-  RowFormat rows = {};
+  CacheRowFormat row_format = {};
 };
 
 struct CacheSpec {
@@ -37,7 +37,7 @@ struct CacheSpec {
 class LatentCache {
  public:
   // Reserves address space for `pages` pages; memory is committed when a page is first written.
-  // Errors: kExhausted with the size that was asked for.
+  // Errors: kExhausted with the requested size.
   [[nodiscard]] static Result<LatentCache> Create(CacheSpec spec, int64_t pages);
 
   const CacheSpec& spec() const { return spec_; }

@@ -1,5 +1,5 @@
-// The bytes of one page, over all streams and layers of a cache: what a page operation moves. The
-// manager decides, the engine calls these.
+// Copies, saves and loads the bytes of one page, over all streams and layers of a cache. The cache
+// manager decides which pages; the engine calls these functions.
 #pragma once
 
 #include <cstddef>
@@ -11,13 +11,13 @@
 
 namespace latte {
 
-// Requires: two pages of the cache. Not beside a step that writes either.
+// Requires: two pages of the cache; no step writes either of them meanwhile.
 void CopyPage(const LatentCache& cache, int32_t from, int32_t to);
 
-// Streams in their order, of each its layers: CacheSpec::bytes_per_page bytes.
+// The page's bytes: streams in order, within a stream its layers; CacheSpec::bytes_per_page bytes.
 std::vector<std::byte> SavePage(const LatentCache& cache, int32_t page);
 
-// Requires: bytes of SavePage on a cache of the same spec.
+// Requires: `bytes` comes from SavePage on a cache of the same spec.
 void LoadPage(const LatentCache& cache, int32_t page, std::span<const std::byte> bytes);
 
 }  // namespace latte

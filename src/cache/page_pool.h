@@ -1,5 +1,5 @@
-// Which pages are free. Bookkeeping only: a page id indexes every stream and layer of the cache at
-// once.
+// Reference counts and the free list of pages. A page id indexes every stream and layer of the
+// cache at once.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What the rows of a page depend on.
+// What the cached rows of a page depend on.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace latte {
 
-// The tokens up to and including those of one page, and whose they are.
+// The tokens up to and including the page, and the salt that separates users.
 struct PagePrefix {
   std::string salt;
   std::vector<int32_t> tokens;  // a multiple of page_tokens; the page's own are the last

@@ -76,8 +76,8 @@ std::vector<std::byte> LayoutBytes(const CacheSpec& spec) {
     out.Text(stream.name);
     out.Int(stream.width);
     out.Int(static_cast<uint8_t>(stream.dtype));
-    out.Int(static_cast<uint8_t>(stream.rows.kind));
-    out.Int(std::bit_cast<uint32_t>(stream.rows.descale));
+    out.Int(static_cast<uint8_t>(stream.row_format.kind));
+    out.Int(std::bit_cast<uint32_t>(stream.row_format.descale));
   }
   return out.Take();
 }
@@ -133,7 +133,7 @@ Status CheckChecksum(std::span<const std::byte> bytes, std::span<const std::byte
   return {};
 }
 
-// Whether the start and the parts after it, which are whole, name what was asked for.
+// Whether the start and the parts after it, which are complete, match the requested prefix.
 Status CheckOwner(const PrefixFileOwner& owner, const PagePrefix& prefix, const Sizes& sizes,
                   std::span<const std::byte> header) {
   Reader in(header);

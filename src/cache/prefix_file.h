@@ -1,5 +1,6 @@
-// One page of one prefix as a file: what it depends on in full, then its bytes, each with a
-// checksum. docs/formats/prefix_file.md draws it. Opens no files: bytes in, bytes out.
+// One page of one prefix as a file: everything that its bytes depend on, then the bytes, each part
+// with a checksum. docs/formats/prefix_file.md draws the format. Functions here convert between
+// bytes and values; they open no files.
 #pragma once
 
 #include <array>
@@ -19,30 +20,30 @@
 
 namespace latte {
 
-// What tells one set of weights from another.
+// Identifies a set of weights.
 using ModelKey = std::array<std::byte, 16>;
 
-// Whose pages a file may hold.
+// The model and cache layout that a file belongs to.
 struct PrefixFileOwner {
   ModelKey key = {};
   CacheSpec spec = {};
 };
 
-// What every such file begins with.
+// The first bytes of every prefix file.
 inline constexpr std::string_view kPrefixMagic = "LATTEPFX";
 
-// Requires: bytes of SavePage on a cache of `owner.spec`.
+// Encodes a page. Requires: `bytes` comes from SavePage on a cache of `owner.spec`.
 std::vector<std::byte> EncodePrefixFile(const PrefixFileOwner& owner, const PagePrefix& prefix,
                                         std::span<const std::byte> bytes);
 
-// The page's bytes, a part of `file`. Errors: kCorrupt, unless the file is whole and holds exactly
-// this prefix of this owner; the message does not name the file.
+// The page's bytes, a view into `file`. Errors: kCorrupt unless the file is complete and holds
+// exactly this prefix of this owner; the message does not name the file.
 [[nodiscard]] Result<std::span<const std::byte>> DecodePrefixFile(const PrefixFileOwner& owner,
                                                                   const PagePrefix& prefix,
                                                                   std::span<const std::byte> file);
 
-// Names of the files of a prompt's pages, from its first on. Each is a hash of all that its page
-// depends on. Cost: of every page, its own tokens.
+// The file names of a prompt's pages, from the first page on. A name is a hash of everything that
+// the page depends on. Next costs time in proportion to the tokens of its page.
 class PrefixFileNames {
  public:
   PrefixFileNames(const PrefixFileOwner& owner, std::string_view salt);
@@ -51,7 +52,7 @@ class PrefixFileNames {
   std::string Next(std::span<const int32_t> tokens);
 
  private:
-  XXH128_hash_t hash_;  // of what lies before the next page
+  XXH128_hash_t hash_;  // of everything before the next page
 };
 
 // The name of the file that holds the last page of `prefix`.

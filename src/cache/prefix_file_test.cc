@@ -10,7 +10,7 @@ namespace latte {
 namespace {
 
 CacheSpec Spec() {
-  return {{{"latent", 20, DType::kBF16}, {"extra", 3, DType::kU8, {RowKind::kI8}}}, 2, 2};
+  return {{{"latent", 20, DType::kBF16}, {"extra", 3, DType::kU8, {CacheFormat::kI8}}}, 2, 2};
 }
 PrefixFileOwner Owner() { return {{std::byte{7}, std::byte{9}}, Spec()}; }
 PagePrefix Prefix() { return {"tenant", {1, 2, 3, -4}}; }
@@ -116,8 +116,8 @@ std::vector<PrefixFileOwner> OtherLayouts() {
   others[3].spec.streams[0].name = "latenT";
   others[4].spec.streams[0].width = 21;
   others[5].spec.streams[0].dtype = DType::kF16;
-  others[6].spec.streams[1].rows.kind = RowKind::kQ6;
-  others[7].spec.streams[1].rows.descale = 0.5f;
+  others[6].spec.streams[1].row_format.kind = CacheFormat::kQ6;
+  others[7].spec.streams[1].row_format.descale = 0.5f;
   return others;
 }
 

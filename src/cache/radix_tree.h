@@ -1,12 +1,14 @@
-// Which page holds the rows of which beginning of a prompt. One node per page; the nodes of one
-// salt know nothing of those of another. Holds no references and frees nothing: it is told which
-// pages others use, and says which one to give up first.
+// clang-format off
+// The prefix tree: which page holds the cached rows of which beginning of a prompt. One node per
+// page; prompts with different salts share nothing. The tree holds no references and frees nothing:
+// the caller reports which pages are used, and the tree names the page to evict first.
 //
 //   salt "a" ── [1 2 3 4] page 7 ─┬─ [5 6 7 8] page 2
 //                                 └─ [5 6 9 9] page 0      (page_tokens = 4)
 //
-// Children are found by a hash of the page's tokens, then compared with all of them. No function
+// Children are found by a hash of the page's tokens, then all tokens are compared. No function
 // recurses: a prompt may be millions of tokens long.
+// clang-format on
 #pragma once
 
 #include <cstdint>
@@ -23,34 +25,34 @@
 
 namespace latte {
 
-// Thread-compatible. Page ids are those of a pool of `pages` pages; a page is in the tree at most
+// Thread-compatible. Page ids come from a pool of `pages` pages; a page is in the tree at most
 // once.
 class RadixTree {
  public:
-  // `hash_mask`: bits of hashes that count; tests take few, so that hashes collide.
+  // `hash_mask`: the bits of hashes in use. Tests use few bits to force collisions.
   RadixTree(int64_t pages, int64_t page_tokens, uint64_t hash_mask = ~uint64_t{0});
   RadixTree(const RadixTree&) = delete;
   RadixTree& operator=(const RadixTree&) = delete;
   RadixTree(RadixTree&&) = default;
   RadixTree& operator=(RadixTree&&) = default;
 
-  // Pages of the longest known beginning of `tokens` in whole pages, `max_pages` at most.
+  // The pages of the longest known beginning of `tokens` in whole pages, at most `max_pages`.
   std::vector<int32_t> Match(std::string_view salt, std::span<const int32_t> tokens,
                              int64_t max_pages) const;
-  // How many pages Match would find.
+  // The number of pages that Match would find.
   int64_t MatchedPages(std::string_view salt, std::span<const int32_t> tokens,
                        int64_t max_pages) const;
 
-  // pages[i] holds rows of tokens [i·P, (i+1)·P). Returns the pages that were taken; where the tree
-  // has those tokens already, its own page stays. A page that is taken counts as used by others.
+  // Adds pages: pages[i] holds rows of tokens [i·P, (i+1)·P). Returns the pages that were added; if
+  // the tree has the same tokens already, it keeps its own page. An added page counts as used.
   std::vector<int32_t> Insert(std::string_view salt, std::span<const int32_t> tokens,
                               std::span<const int32_t> pages);
 
-  // Says whether others use a page of the tree; it was last used when they stopped.
+  // Sets whether a page of the tree has users. Its last use is the moment when its last user left.
   void SetUsed(int32_t page, bool used);
 
-  // The page whose use ended longest ago among those that have no successor and no user; -1 if
-  // there is none. Cost: constant.
+  // The page whose use ended longest ago among the pages without successor and user; −1 if there is
+  // none. Constant cost.
   int32_t Oldest() const { return leaves_.empty() ? -1 : leaves_.begin()->second; }
   // Requires: the page is in the tree, has no successor and no user.
   void Remove(int32_t page);
@@ -59,17 +61,18 @@ class RadixTree {
   PagePrefix PrefixOf(int32_t page) const;  // Requires: Contains(page). Cost: length of the prefix
 
   int64_t pages() const { return pages_; }
-  int64_t unused_pages() const { return unused_; }        // no user
-  int64_t evictable_pages() const { return evictable_; }  // no user, and none of a successor
+  int64_t unused_pages() const { return unused_; }  // no user
+  // Neither the page nor a successor has a user.
+  int64_t evictable_pages() const { return evictable_; }
   int64_t salts() const { return static_cast<int64_t>(salts_.size()); }
 
  private:
-  using Salts = std::map<std::string, int64_t, std::less<>>;  // pages of each
+  using Salts = std::map<std::string, int64_t, std::less<>>;  // pages of each salt
 
   struct Node {
     bool in_tree = false;
-    bool used = false;    // by others than the tree
-    int32_t parent = -1;  // page; −1: the tokens are the first of a prompt
+    bool used = false;    // by users other than the tree
+    int32_t parent = -1;  // parent page; −1: the first page of a prompt
     int32_t children = 0;
     int32_t held = 0;   // children that are held or used below, and 1 if the page itself is used
     uint64_t hash = 0;  // of parent and tokens
@@ -93,7 +96,7 @@ class RadixTree {
   int64_t page_tokens_;
   uint64_t hash_mask_;
   std::vector<Node> nodes_;  // by page id
-  Salts salts_;              // those with pages
+  Salts salts_;              // salts that have pages
   std::unordered_multimap<uint64_t, int32_t> by_hash_;
   std::set<std::pair<uint64_t, int32_t>> leaves_;  // (last use, page): no successor, no user
   uint64_t clock_ = 0;                             // counts ends of use

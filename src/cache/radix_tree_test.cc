@@ -29,7 +29,7 @@ TEST(RadixTree, OnlyWholePagesMatch) {
   EXPECT_EQ(tree.Match("", Tokens{1, 2, 3, 4, 5, 6, 7}, kAll), (Pages{0}));
   EXPECT_EQ(tree.Match("", Tokens{1, 2, 3, 4, 5, 6, 7, 9}, kAll), (Pages{0}));
   EXPECT_EQ(tree.Match("", Tokens{1, 2, 3, 4, 5, 6, 7, 8}, 1), (Pages{0}));
-  // The tokens of a page in the middle of a prompt are not those of its beginning.
+  // A page in the middle of a prompt is not found at its beginning.
   EXPECT_EQ(tree.Match("", Tokens{5, 6, 7, 8}, kAll), Pages{});
 }
 

@@ -54,7 +54,7 @@ latte_code Guarded(latte_error* error, Call call) noexcept {
     return status ? Tell(error, LATTE_OK, "")
                   : Tell(error, ToC(status.error().code), status.error().message);
   } catch (const std::bad_alloc&) {
-    return Tell(error, LATTE_EXHAUSTED, "memory ran out: an allocation failed");
+    return Tell(error, LATTE_EXHAUSTED, "out of memory: an allocation failed");
   } catch (const std::exception& thrown) {
     return Tell(error, LATTE_INTERNAL, thrown.what());
   } catch (...) {

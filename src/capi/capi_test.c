@@ -29,6 +29,7 @@ typedef struct Seen {
   int failed;
   bool cancel_at_once;
   bool well_formed;
+  uint64_t user_data;  // of the last event
 } Seen;
 
 static bool WellFormed(const latte_event* event) {
@@ -47,6 +48,7 @@ static void Collect(void* context, const latte_event* const* events, size_t coun
       seen->bytes += event->text.bytes;
     }
     seen->tokens += event->token >= 0;
+    seen->user_data = event->user_data;
     if (event->logprobs != NULL) seen->logprobs += (int)event->logprobs->top_count;
     for (size_t t = 0; t < event->prompt_logprob_count; ++t)
       seen->prompt_logprobs += event->prompt_logprobs[t].chosen.logprob <= 0;
@@ -258,8 +260,15 @@ static void TestTokens(Seen* seen) {
   latte_request request = Prompt(NULL, 3);
   request.tokens = tokens, request.token_count = 3, request.ignore_eos = 1;
   Expect(latte_engine_submit(seen->engine, &request, &id, NULL) == LATTE_OK, "submit of tokens");
-  StepUntil(seen->engine, seen, 1);
-  Expect(seen->tokens == 3, "a prompt of tokens is answered");
+  request.user_data = UINT64_MAX - 1;
+  Expect(latte_engine_submit(seen->engine, &request, &id, NULL) == LATTE_OK, "submit of user data");
+  StepUntil(seen->engine, seen, 2);
+  Expect(seen->tokens == 6 && seen->user_data == UINT64_MAX - 1, "prompts of tokens are answered");
+  // A program of the version before user_data.
+  request.size = offsetof(latte_request, user_data);
+  Expect(latte_engine_submit(seen->engine, &request, &id, NULL) == LATTE_OK, "a shorter request");
+  StepUntil(seen->engine, seen, 3);
+  Expect(seen->user_data == 0, "user data that is not given is 0");
 }
 
 // From the sink, after the first event; and before the first step.
@@ -286,7 +295,7 @@ static void TestStats(latte_engine* engine) {
   latte_stats stats = {.size = sizeof stats};
   Expect(latte_engine_stats(engine, &stats, &error) == LATTE_OK, "stats");
   Expect(stats.size == sizeof stats && stats.waiting == 0 && stats.running == 0, "nothing is left");
-  Expect(stats.requests_finished == 5 && stats.requests_cancelled == 2, "answers are counted");
+  Expect(stats.requests_finished == 7 && stats.requests_cancelled == 2, "answers are counted");
   Expect(stats.steps > 0 && stats.page_tokens == 64 && stats.pages_total > 0, "steps and pages");
   latte_engine_options options = {.size = sizeof options};
   Expect(latte_engine_settled_options(engine, &options, &error) == LATTE_OK, "settled options");

@@ -24,6 +24,7 @@ void ExpectSame(const latte_token_logprobs& c, const TokenLogprobs& expected) {
 TEST(EventBatch, TellsEveryMember) {
   TokenEvent event;
   event.request = 5;
+  event.user_data = 6;
   event.choice = 2;
   event.token = 7;
   event.text = std::string("a\0b", 3);
@@ -31,12 +32,13 @@ TEST(EventBatch, TellsEveryMember) {
   event.cached_tokens = 4;
   event.generated_tokens = 3;
   // Every member of TokenEvent: a new one does not compile here until latte_event tells it too.
-  const auto& [request, choice, token, text, logprobs, prompt_logprobs, prompt_tokens,
+  const auto& [request, user_data, choice, token, text, logprobs, prompt_logprobs, prompt_tokens,
                cached_tokens, generated_tokens, finish, error] = event;
   EventBatch batch;
   const latte_event& c = *batch.Convert({&event, 1}).front();
   EXPECT_EQ(c.size, sizeof(latte_event));
   EXPECT_EQ(c.request, request);
+  EXPECT_EQ(c.user_data, user_data);
   EXPECT_EQ(c.choice, choice);
   EXPECT_EQ(c.token, token);
   EXPECT_EQ(std::string(c.text.data, c.text.bytes), text);

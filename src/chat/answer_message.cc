@@ -18,7 +18,7 @@ ChatMessage AnswerMessage(std::string_view text, bool in_thought) {
     }
     rest.remove_prefix(begin + kOpen.size());
   }
-  const size_t close = rest.find(kClose);  // npos: the answer ended while it was thinking
+  const size_t close = rest.find(kClose);  // npos: the answer ended inside its reasoning
   message.content = "";
   message.reasoning = std::string(rest.substr(0, close));
   if (close != std::string_view::npos)

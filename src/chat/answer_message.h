@@ -1,4 +1,4 @@
-// What a model wrote → a message of the conversation.
+// Converts the text of an answer to a message of the conversation.
 #pragma once
 
 #include <string_view>
@@ -7,8 +7,8 @@
 
 namespace latte {
 
-// The message that an answer becomes: what stands inside <think> … </think> at its beginning is its
-// reasoning; `in_thought`: the prompt has opened it already.
+// The message for an answer. The text inside <think> … </think> at its beginning becomes the
+// reasoning. in_thought: the prompt has already opened the <think>.
 ChatMessage AnswerMessage(std::string_view text, bool in_thought);
 
 }  // namespace latte

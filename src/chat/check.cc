@@ -23,7 +23,7 @@ std::string_view Trimmed(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(kSpaces) + 1 - begin);
 }
 
-// What a message has that a prompt should show.
+// The parts of a message that a prompt should show.
 std::vector<Unshown> PartsOf(std::span<const ChatMessage> messages) {
   std::vector<Unshown> parts;
   for (size_t i = 0; i < messages.size(); ++i) {
@@ -35,13 +35,13 @@ std::vector<Unshown> PartsOf(std::span<const ChatMessage> messages) {
   return parts;
 }
 
-// "[=3.0=]": neither JSON, HTML nor a change of case alters it, and no template looks for it.
+// "[=3.0=]": JSON, HTML and changes of case leave it unchanged, and no template searches for it.
 constexpr std::string_view kMarkBegin = "[=";
 std::string Mark(const Unshown& part) {
   return fmt::format("{}{}.{}=]", kMarkBegin, part.message, static_cast<int>(part.what));
 }
 
-// A call's arguments, too: some formats write a call by its id and arguments alone.
+// Marks the arguments of a call too, because some formats write only its id and its arguments.
 void MarkCall(const std::string& mark, ToolCall* call) {
   call->name += mark;
   const size_t open = call->arguments.find_first_not_of(kSpaces);
@@ -65,7 +65,7 @@ std::vector<ChatMessage> Marked(std::span<const ChatMessage> messages,
   return out;
 }
 
-// One pass, however many marks there are.
+// One pass over the text, independent of the number of marks.
 std::set<std::string> MarksIn(std::string_view text) {
   std::set<std::string> marks;
   for (size_t at = text.find(kMarkBegin); at != text.npos; at = text.find(kMarkBegin, at + 1)) {
@@ -88,7 +88,7 @@ bool IsIn(const std::string& prompt, const ChatMessage& message, What what) {
 
 std::vector<Unshown> FindUnshown(const ChatRenderer& renderer,
                                  std::span<const ChatMessage> messages, const ChatOptions& options,
-                                 std::span<const ChatPiece> prompt) {
+                                 std::span<const TextPiece> prompt) {
   std::vector<Unshown> parts = PartsOf(messages);
   const auto marked = renderer.Render(Marked(messages, parts), options);
   if (marked) {

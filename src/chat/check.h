@@ -1,6 +1,6 @@
-// Whether a prompt has all that a conversation says. Templates come in every quality, and many
-// leave out a message whose role they do not know, without a word. Looks at prompts only from
-// outside, so that one check serves templates and encoders alike.
+// Checks that a prompt contains all parts of a conversation. Some templates silently leave out a
+// message whose role they do not know. The check compares prompts only, so it works for templates
+// and encoders alike.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace latte {
 
-// What a format leaves out of a prompt.
+// A part of the conversation that a format leaves out of the prompt.
 struct Unshown {
   enum class What { kText, kCalls, kName };
   size_t message = 0;
@@ -19,13 +19,14 @@ struct Unshown {
   bool operator==(const Unshown&) const = default;
 };
 
-// Renders the conversation once more, with a mark of its own behind every text, in every call and
-// behind every name: what comes out without its mark was left out. White space says nothing, and
-// reasoning is not looked for, because formats leave out that of earlier turns by design. A
-// conversation that the format refuses with marks is searched for its texts instead.
-// `prompt`: what Render gave for the same messages and options. Cost: one rendering.
+// Renders the conversation once more with a unique mark after every text, in every call and after
+// every name. A part whose mark is missing from the result was left out. White space is not
+// checked, and reasoning is not checked because formats leave out earlier reasoning by design. If
+// the format refuses the marked conversation, its prompt is searched for the texts instead.
+// `prompt`: the result of Render for the same messages and options.
+// Cost: one rendering.
 std::vector<Unshown> FindUnshown(const ChatRenderer& renderer,
                                  std::span<const ChatMessage> messages, const ChatOptions& options,
-                                 std::span<const ChatPiece> prompt);
+                                 std::span<const TextPiece> prompt);
 
 }  // namespace latte

@@ -35,7 +35,7 @@ Left LeftOut(const ChatRenderer& renderer, const std::vector<ChatMessage>& messa
   return FindUnshown(renderer, messages, options, *prompt);
 }
 
-// As many templates are: two roles, and nothing for any other.
+// Like many templates: it shows two roles and nothing for any other.
 constexpr const char* kTwoRoles =
     "{% for m in messages %}{% if m.role == 'user' %}U{{ m.content }}{% elif m.role == 'assistant' "
     "%}A{{ m.content }}{% endif %}{% endfor %}";
@@ -45,7 +45,7 @@ TEST(ChatCheck, ARoleThatATemplateDoesNotKnow) {
   EXPECT_EQ(LeftOut(renderer, {Message("user", "a"), Message("assistant", "b")}), Left{});
   EXPECT_EQ(LeftOut(renderer, {Message("system", "a"), Message("user", "b"), Message("tool", "c")}),
             (Left{{0, What::kText}, {2, What::kText}}));
-  // The same text stands in the prompt, but another said it.
+  // The same text is in the prompt, but with another role.
   EXPECT_EQ(LeftOut(renderer, {Message("developer", "a"), Message("user", "a")}),
             (Left{{0, What::kText}}));
 }

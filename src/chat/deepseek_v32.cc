@@ -1,8 +1,8 @@
-// DeepSeek-V3.2, which has no template: the algorithm of its reference encoder.
+// DeepSeek-V3.2 has no template. This is the algorithm of its reference encoder.
 //
-// BOS; a system message is its text, then the tools; <U>TEXT<A> is followed by <think> where the
-// model is about to think and by </think> elsewhere; reasoning is kept only after the last message
-// of a user; calls and results are marked up with a token of their own (DSML).
+// The prompt begins with BOS. A system message is its text, then the tools. <U>TEXT<A> is followed
+// by <think> where the model should think and by </think> elsewhere. Reasoning is kept only after
+// the last message of a user. Calls and results are marked with a token of their own (DSML).
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -55,7 +55,7 @@ class Encoder {
   Result<Text> Encode() {
     PlaceTools();
     if (options_.thinks()) DropDevelopers();
-    out_.Own("<｜begin▁of▁sentence｜>");
+    out_.TemplateText("<｜begin▁of▁sentence｜>");
     for (size_t i = 0; i < messages_.size(); ++i) LATTE_RETURN_IF_ERROR(Write(i));
     return out_.Take();
   }
@@ -65,7 +65,8 @@ class Encoder {
     return BadMessage(ChatFormat::kDeepseekV32, i, why);
   }
 
-  // Tools and the response format belong to the first system message; there is one if they need it.
+  // Tools and the response format go into the first system message, which is added if there is
+  // none.
   void PlaceTools() {
     const auto is_system = [](const ChatMessage& m) { return m.role == "system"; };
     const bool needed = options_.tools || options_.response_format;
@@ -83,7 +84,8 @@ class Encoder {
     return -1;
   }
 
-  // The reference drops what developers said before the last user, where it drops reasoning.
+  // Where the reference encoder drops reasoning, it also drops developer messages before the last
+  // user message.
   void DropDevelopers() {
     const int64_t last = LastUser();
     std::vector<ChatMessage> kept;
@@ -100,21 +102,21 @@ class Encoder {
   Status WriteTools(std::string_view before) {
     LATTE_ASSIGN_OR_RETURN(const std::vector<Value> functions, ParseTools(options_));
     if (!functions.empty()) {
-      out_.Own(before).Own(kToolsBefore);
+      out_.TemplateText(before).TemplateText(kToolsBefore);
       for (size_t k = 0; k < functions.size(); ++k) {
         LATTE_ASSIGN_OR_RETURN(const std::string json, CompactJson(functions[k]));
-        out_.Own(k > 0 ? "\n" : "").From(json);
+        out_.TemplateText(k > 0 ? "\n" : "").UserText(json);
       }
-      out_.Own(kToolsAfter);
+      out_.TemplateText(kToolsAfter);
     }
     if (options_.response_format) {
       LATTE_ASSIGN_OR_RETURN(const Value schema,
                              jinja::ParseJson(*options_.response_format, "response format"));
       LATTE_ASSIGN_OR_RETURN(const std::string json, CompactJson(schema));
-      out_.Own(
+      out_.TemplateText(
           "\n\n## Response Format:\n\nYou MUST strictly adhere to the following schema to "
           "reply:\n");
-      out_.From(json);
+      out_.UserText(json);
     }
     return {};
   }
@@ -123,19 +125,21 @@ class Encoder {
     const ChatMessage& message = messages_[i];
     const std::string content = message.content.value_or("");
     if (message.role == "system") {
-      out_.From(content);
+      out_.UserText(content);
       return i == 0 ? WriteTools("\n\n") : Status();
     }
     if (message.role == "tool") return WriteResult(i);
     if (message.role == "assistant") return WriteAssistant(i);
     if (message.role != "user" && message.role != "developer")
       return Bad(i, NoSuchRole(message.role));
-    out_.Own("<｜User｜>");
+    out_.TemplateText("<｜User｜>");
     if (message.role == "developer") {
       if (content.empty()) return Bad(i, "a developer must say something");
-      out_.Own("\n\n# The user's message is: ");
+      out_.TemplateText("\n\n# The user's message is: ");
     }
-    out_.From(content).Own("<｜Assistant｜>").Own(Think(static_cast<int64_t>(i) == LastUser()));
+    out_.UserText(content)
+        .TemplateText("<｜Assistant｜>")
+        .TemplateText(Think(static_cast<int64_t>(i) == LastUser()));
     return {};
   }
 
@@ -146,10 +150,13 @@ class Encoder {
         messages_[first - 1].tool_calls.size() < i - first + 1)
       return Bad(i, "a result of a tool that was not called");
     const size_t calls = messages_[first - 1].tool_calls.size();
-    if (i == first) out_.Own("\n\n<function_results>");
-    out_.Own("\n<result>").From(messages_[i].content.value_or("")).Own("</result>");
+    if (i == first) out_.TemplateText("\n\n<function_results>");
+    out_.TemplateText("\n<result>")
+        .UserText(messages_[i].content.value_or(""))
+        .TemplateText("</result>");
     if (i - first + 1 == calls)
-      out_.Own("\n</function_results>\n\n").Own(Think(static_cast<int64_t>(i) >= LastUser()));
+      out_.TemplateText("\n</function_results>\n\n")
+          .TemplateText(Think(static_cast<int64_t>(i) >= LastUser()));
     return {};
   }
 
@@ -159,15 +166,15 @@ class Encoder {
       const std::string reasoning = message.reasoning.value_or("");
       if (reasoning.empty() && message.tool_calls.empty())
         return Bad(i, "when thinking, an answer after the last user needs its reasoning");
-      out_.From(reasoning).Own("</think>");
+      out_.UserText(reasoning).TemplateText("</think>");
     }
-    out_.From(message.content.value_or(""));
+    out_.UserText(message.content.value_or(""));
     for (size_t k = 0; k < message.tool_calls.size(); ++k) {
-      out_.Own(k == 0 ? "\n\n<｜DSML｜function_calls>\n" : "\n");
+      out_.TemplateText(k == 0 ? "\n\n<｜DSML｜function_calls>\n" : "\n");
       LATTE_RETURN_IF_ERROR(WriteCall(i, message.tool_calls[k]));
     }
-    if (!message.tool_calls.empty()) out_.Own("\n</｜DSML｜function_calls>");
-    out_.Own(message.prefix ? "" : kEos);
+    if (!message.tool_calls.empty()) out_.TemplateText("\n</｜DSML｜function_calls>");
+    out_.TemplateText(message.prefix ? "" : kEos);
     return {};
   }
 
@@ -175,18 +182,20 @@ class Encoder {
     LATTE_ASSIGN_OR_RETURN(const Value arguments,
                            jinja::ParseJson(call.arguments, "tool call arguments"));
     if (!arguments.Is(Kind::kDict)) return Bad(i, "the arguments of a call must be an object");
-    out_.Own("<｜DSML｜invoke name=\"").From(call.name).Own("\">\n");
+    out_.TemplateText("<｜DSML｜invoke name=\"").UserText(call.name).TemplateText("\">\n");
     bool first = true;
     for (const auto& [key, value] : arguments.dict().entries) {
       const bool is_text = value.Is(Kind::kString);
-      out_.Own(first ? "" : "\n").Own("<｜DSML｜parameter name=\"").From(key.bytes());
-      out_.Own(is_text ? "\" string=\"true\">" : "\" string=\"false\">");
+      out_.TemplateText(first ? "" : "\n")
+          .TemplateText("<｜DSML｜parameter name=\"")
+          .UserText(key.bytes());
+      out_.TemplateText(is_text ? "\" string=\"true\">" : "\" string=\"false\">");
       LATTE_ASSIGN_OR_RETURN(const std::string text,
                              is_text ? Result<std::string>(value.bytes()) : CompactJson(value));
-      out_.From(text).Own("</｜DSML｜parameter>");
+      out_.UserText(text).TemplateText("</｜DSML｜parameter>");
       first = false;
     }
-    out_.Own("\n</｜DSML｜invoke>");
+    out_.TemplateText("\n</｜DSML｜invoke>");
     return {};
   }
 

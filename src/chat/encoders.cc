@@ -24,24 +24,24 @@ constexpr std::string_view kAssistant = "<｜Assistant｜>";
 
 Result<Text> EncodeV2(std::span<const ChatMessage> messages, const ChatOptions& options) {
   PromptWriter out;
-  out.Own(kBos);
+  out.TemplateText(kBos);
   for (size_t i = 0; i < messages.size(); ++i) {
     const ChatMessage& message = messages[i];
     if (!message.tool_calls.empty())
       return BadMessage(ChatFormat::kDeepseekV2, i, "this format has no tool calls");
     const std::string content = message.content.value_or("");
     if (message.role == "system")
-      out.From(content).Own("\n\n");
+      out.UserText(content).TemplateText("\n\n");
     else if (message.role == "user")
-      out.Own("User: ").From(content).Own("\n\n");
+      out.TemplateText("User: ").UserText(content).TemplateText("\n\n");
     else if (message.role == "assistant")
-      out.Own("Assistant: ").From(content).Own(message.prefix ? "" : kEos);
+      out.TemplateText("Assistant: ").UserText(content).TemplateText(message.prefix ? "" : kEos);
     else
       return BadMessage(ChatFormat::kDeepseekV2, i, NoSuchRole(message.role));
   }
   if (options.tools)
     return InvalidArgument("the chat format deepseek_v2 has no tools; leave them out");
-  if (options.add_generation_prompt) out.Own("Assistant:");
+  if (options.add_generation_prompt) out.TemplateText("Assistant:");
   return out.Take();
 }
 
@@ -49,7 +49,7 @@ void WriteSystem(std::span<const ChatMessage> messages, PromptWriter* out) {
   bool first = true;
   for (const ChatMessage& message : messages) {
     if (message.role != "system") continue;
-    out->Own(first ? "" : "\n\n").From(message.content.value_or(""));
+    out->TemplateText(first ? "" : "\n\n").UserText(message.content.value_or(""));
     first = false;
   }
 }
@@ -71,12 +71,13 @@ class V3Encoder {
           fmt::format("the chat format {} has no place for tools; describe them in a system "
                       "message, or use a template that does",
                       ChatFormatName(format_)));
-    out_.Own(kBos);
+    out_.TemplateText(kBos);
     WriteSystem(messages, &out_);
     for (size_t i = 0; i < messages.size(); ++i) LATTE_RETURN_IF_ERROR(Write(messages, i));
-    if (in_outputs_) out_.Own("<｜tool▁outputs▁end｜>");
+    if (in_outputs_) out_.TemplateText("<｜tool▁outputs▁end｜>");
     if (options_.add_generation_prompt && !in_outputs_)
-      out_.Own(kAssistant).Own(format_ == ChatFormat::kDeepseekR1 ? "<think>\n" : "");
+      out_.TemplateText(kAssistant)
+          .TemplateText(format_ == ChatFormat::kDeepseekR1 ? "<think>\n" : "");
     return out_.Take();
   }
 
@@ -85,21 +86,22 @@ class V3Encoder {
     const ChatMessage& message = messages[i];
     const bool r1 = format_ == ChatFormat::kDeepseekR1;
     if (message.role == "user") {
-      in_outputs_ = false;  // the shipped templates leave them open here
-      out_.Own(kUser).From(message.content.value_or(""));
+      in_outputs_ = false;  // the original templates leave them open here
+      out_.TemplateText(kUser).UserText(message.content.value_or(""));
     } else if (message.role == "assistant") {
       const bool follows_outputs = in_outputs_;
       CloseOutputs();
       const std::string content = message.content.value_or("");
-      if (!follows_outputs) out_.Own(kAssistant);
+      if (!follows_outputs) out_.TemplateText(kAssistant);
       const bool history = r1 && !follows_outputs && message.tool_calls.empty();
-      out_.From(history ? AfterThinking(content, true) : content);
+      out_.UserText(history ? AfterThinking(content, true) : content);
       WriteCalls(message.tool_calls);
-      out_.Own(message.prefix ? "" : kEos);
+      out_.TemplateText(message.prefix ? "" : kEos);
     } else if (message.role == "tool") {
       const std::string_view between = r1 ? "" : "\n";
-      out_.Own(in_outputs_ ? between : "<｜tool▁outputs▁begin｜>").Own("<｜tool▁output▁begin｜>");
-      out_.From(message.content.value_or("")).Own("<｜tool▁output▁end｜>");
+      out_.TemplateText(in_outputs_ ? between : "<｜tool▁outputs▁begin｜>")
+          .TemplateText("<｜tool▁output▁begin｜>");
+      out_.UserText(message.content.value_or("")).TemplateText("<｜tool▁output▁end｜>");
       in_outputs_ = true;
     } else if (message.role != "system") {
       return BadMessage(format_, i, NoSuchRole(message.role));
@@ -108,17 +110,19 @@ class V3Encoder {
   }
 
   void CloseOutputs() {
-    if (in_outputs_) out_.Own("<｜tool▁outputs▁end｜>");
+    if (in_outputs_) out_.TemplateText("<｜tool▁outputs▁end｜>");
     in_outputs_ = false;
   }
 
   void WriteCalls(const std::vector<ToolCall>& calls) {
     for (size_t i = 0; i < calls.size(); ++i) {
-      out_.Own(i == 0 ? "<｜tool▁calls▁begin｜>" : "\n");
-      out_.Own("<｜tool▁call▁begin｜>function<｜tool▁sep｜>").From(calls[i].name);
-      out_.Own("\n```json\n").From(calls[i].arguments).Own("\n```<｜tool▁call▁end｜>");
+      out_.TemplateText(i == 0 ? "<｜tool▁calls▁begin｜>" : "\n");
+      out_.TemplateText("<｜tool▁call▁begin｜>function<｜tool▁sep｜>").UserText(calls[i].name);
+      out_.TemplateText("\n```json\n")
+          .UserText(calls[i].arguments)
+          .TemplateText("\n```<｜tool▁call▁end｜>");
     }
-    if (!calls.empty()) out_.Own("<｜tool▁calls▁end｜>");
+    if (!calls.empty()) out_.TemplateText("<｜tool▁calls▁end｜>");
   }
 
   ChatFormat format_;
@@ -127,7 +131,7 @@ class V3Encoder {
   bool in_outputs_ = false;
 };
 
-// The tools of V3.1 stand at the end of the system text.
+// V3.1 puts the tools at the end of the system text.
 constexpr std::string_view kV31Tools = "\n\n## Tools\nYou have access to the following tools:\n";
 constexpr std::string_view kV31Format =
     "\nIMPORTANT: ALWAYS adhere to this exact format for tool use:\n"
@@ -148,21 +152,24 @@ Result<std::string> Member(const Value& function, std::string_view key) {
 Status WriteV31Tools(const ChatOptions& options, PromptWriter* out) {
   LATTE_ASSIGN_OR_RETURN(const std::vector<Value> functions, ParseTools(options));
   if (functions.empty()) return {};
-  out->Own(kV31Tools);
+  out->TemplateText(kV31Tools);
   for (const Value& function : functions) {
     LATTE_ASSIGN_OR_RETURN(const std::string name, Member(function, "name"));
     LATTE_ASSIGN_OR_RETURN(const std::string description, Member(function, "description"));
     LATTE_ASSIGN_OR_RETURN(const std::string parameters, Member(function, "parameters"));
-    out->Own("\n### ").From(name).Own("\nDescription: ").From(description);
-    out->Own("\n\nParameters: ").From(parameters).Own("\n");
+    out->TemplateText("\n### ")
+        .UserText(name)
+        .TemplateText("\nDescription: ")
+        .UserText(description);
+    out->TemplateText("\n\nParameters: ").UserText(parameters).TemplateText("\n");
   }
-  out->Own(kV31Format);
+  out->TemplateText(kV31Format);
   return {};
 }
 
 Result<Text> EncodeV31(std::span<const ChatMessage> messages, const ChatOptions& options) {
   PromptWriter out;
-  out.Own(kBos);
+  out.TemplateText(kBos);
   WriteSystem(messages, &out);
   LATTE_RETURN_IF_ERROR(WriteV31Tools(options, &out));
   bool after_user = false;
@@ -171,25 +178,28 @@ Result<Text> EncodeV31(std::span<const ChatMessage> messages, const ChatOptions&
     const ChatMessage& message = messages[i];
     const std::string content = message.content.value_or("");
     if (message.role == "user") {
-      out.Own(kUser).From(content);
+      out.TemplateText(kUser).UserText(content);
       after_user = true;
       after_outputs = false;
     } else if (message.role == "assistant") {
-      // Tool use belongs to the mode without thinking.
+      // V3.1 uses tools only in the mode without thinking.
       const bool thinks = message.prefix && options.thinks() && message.tool_calls.empty();
-      if (after_user) out.Own(kAssistant).Own(thinks ? "<think>" : "</think>");
+      if (after_user) out.TemplateText(kAssistant).TemplateText(thinks ? "<think>" : "</think>");
       const bool whole = after_outputs || !message.tool_calls.empty();
-      out.From(whole ? content : AfterThinking(content, false));
+      out.UserText(whole ? content : AfterThinking(content, false));
       for (size_t k = 0; k < message.tool_calls.size(); ++k) {
-        out.Own(k == 0 ? "<｜tool▁calls▁begin｜>" : "").Own("<｜tool▁call▁begin｜>");
-        out.From(message.tool_calls[k].name).Own("<｜tool▁sep｜>");
-        out.From(message.tool_calls[k].arguments).Own("<｜tool▁call▁end｜>");
+        out.TemplateText(k == 0 ? "<｜tool▁calls▁begin｜>" : "")
+            .TemplateText("<｜tool▁call▁begin｜>");
+        out.UserText(message.tool_calls[k].name).TemplateText("<｜tool▁sep｜>");
+        out.UserText(message.tool_calls[k].arguments).TemplateText("<｜tool▁call▁end｜>");
       }
-      if (!message.tool_calls.empty()) out.Own("<｜tool▁calls▁end｜>");
-      out.Own(message.prefix ? "" : kEos);
+      if (!message.tool_calls.empty()) out.TemplateText("<｜tool▁calls▁end｜>");
+      out.TemplateText(message.prefix ? "" : kEos);
       after_user = after_outputs = false;
     } else if (message.role == "tool") {
-      out.Own("<｜tool▁output▁begin｜>").From(content).Own("<｜tool▁output▁end｜>");
+      out.TemplateText("<｜tool▁output▁begin｜>")
+          .UserText(content)
+          .TemplateText("<｜tool▁output▁end｜>");
       after_user = false;
       after_outputs = true;
     } else if (message.role != "system") {
@@ -197,7 +207,7 @@ Result<Text> EncodeV31(std::span<const ChatMessage> messages, const ChatOptions&
     }
   }
   if (options.add_generation_prompt && after_user)
-    out.Own(kAssistant).Own(options.thinks() ? "<think>" : "</think>");
+    out.TemplateText(kAssistant).TemplateText(options.thinks() ? "<think>" : "</think>");
   return out.Take();
 }
 

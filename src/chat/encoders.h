@@ -1,5 +1,5 @@
-// The chat formats of the DeepSeek and Kimi families, for checkpoints that bring no template.
-// Everything a format adds is trusted text, everything from a message is not.
+// The chat formats of the DeepSeek and Kimi families, for checkpoints without a template. Text that
+// the format adds is text of the template; text from a message is text of a user.
 #pragma once
 
 #include <span>
@@ -11,13 +11,12 @@
 namespace latte {
 
 // Requires: format != kTemplate.
-// Errors: kInvalidArgument for roles, tools or options that the format does not have, and for JSON
-// that cannot be read.
+// Errors: kInvalidArgument for roles, tools or options that the format lacks, and for invalid JSON.
 [[nodiscard]] Result<jinja::Text> EncodeChat(ChatFormat format,
                                              std::span<const ChatMessage> messages,
                                              const ChatOptions& options);
 
-// The parts of EncodeChat that have files of their own.
+// The encoders that have files of their own.
 [[nodiscard]] Result<jinja::Text> EncodeDeepseekV32(std::span<const ChatMessage> messages,
                                                     const ChatOptions& options);
 [[nodiscard]] Result<jinja::Text> EncodeKimiK2(std::span<const ChatMessage> messages,
@@ -26,12 +25,12 @@ namespace latte {
 // Collects a prompt. Thread-compatible.
 class PromptWriter {
  public:
-  PromptWriter& Own(std::string_view text) {  // of the format
+  PromptWriter& TemplateText(std::string_view text) {  // text of the format
     text_.Append(text, true);
     return *this;
   }
-  PromptWriter& From(std::string_view text) {  // of a message; may be any bytes
-    text_.Append(jinja::FromOutside(text));
+  PromptWriter& UserText(std::string_view text) {  // text of a message; may be any bytes
+    text_.Append(jinja::UserText(text));
     return *this;
   }
   jinja::Text Take() { return std::move(text_); }
@@ -40,16 +39,16 @@ class PromptWriter {
   jinja::Text text_;
 };
 
-// The tools of the options, each an object with "function"; none gives an empty list.
+// The tools of the options, each an object with "function"; an empty list if there are none.
 [[nodiscard]] Result<std::vector<jinja::Value>> ParseTools(const ChatOptions& options);
 
-// json.dumps(value, ensure_ascii=False).
+// As Python's json.dumps(value, ensure_ascii=False).
 [[nodiscard]] Result<std::string> CompactJson(const jinja::Value& value);
 
-// Why a message is refused whose role a format does not have.
+// The message of the error for a role that a format lacks.
 std::string NoSuchRole(std::string_view role);
 
-// A message that a format cannot express.
+// The error for a message that a format cannot express.
 tl::unexpected<Error> BadMessage(ChatFormat format, size_t index, std::string_view why);
 
 }  // namespace latte

@@ -1,5 +1,5 @@
-// Prompts of generated chats against jinja2 and the families' own encoders.
-// tools/chat/make_goldens.py writes what is compared with and says where it comes from.
+// Compares prompts of generated chats with jinja2 and the families' own encoders.
+// tools/chat/make_goldens.py writes the expected prompts and names their sources.
 #include <cstdlib>
 
 #include <gtest/gtest.h>
@@ -70,7 +70,7 @@ std::vector<Chat> Conversations() {
   return out;
 }
 
-// The views of make_goldens.py.
+// The variants of each chat, as in make_goldens.py.
 Chat Plain(Chat chat) {
   std::erase_if(chat.messages,
                 [](const ChatMessage& m) { return m.role == "tool" || !m.tool_calls.empty(); });

@@ -22,7 +22,7 @@ ChatMessage Message(std::string role, std::string content) {
   return message;
 }
 
-// A conversation that shows how a format goes on after an answer.
+// A conversation that shows how a format continues after an answer.
 constexpr std::string_view kAnswer = "espresso";
 std::vector<ChatMessage> SampleChat() {
   return {Message("user", "?"), Message("assistant", std::string(kAnswer)), Message("user", "?")};
@@ -33,8 +33,8 @@ bool HasRole(std::span<const ChatMessage> messages, std::string_view role) {
                      [&](const ChatMessage& message) { return message.role == role; });
 }
 
-bool EndsInThought(std::span<const ChatPiece> pieces) {
-  if (pieces.empty() || !pieces.back().trusted) return false;
+bool EndsInThought(std::span<const TextPiece> pieces) {
+  if (pieces.empty() || !pieces.back().from_template) return false;
   const std::string_view text = pieces.back().text;
   const size_t last = text.find_last_not_of(kSpaces);
   return last != std::string_view::npos && text.substr(0, last + 1).ends_with("<think>");
@@ -55,21 +55,18 @@ ChatModel ModelOf(const Tokenizer& tokenizer, const ModelConfig& config) {
   return model;
 }
 
-Result<std::vector<int32_t>> Encode(const Tokenizer& tokenizer, std::span<const ChatPiece> pieces) {
-  std::vector<TextPiece> views;
-  views.reserve(pieces.size());
-  for (const ChatPiece& piece : pieces) views.push_back({piece.text, piece.trusted});
-  return tokenizer.EncodePieces(views);
+Result<std::vector<int32_t>> Encode(const Tokenizer& tokenizer, std::span<const TextPiece> pieces) {
+  return tokenizer.EncodePieces(pieces);
 }
 
-// Whether `id` is a mark: a token that trusted text can spell and other text cannot.
+// Whether `id` is a mark: a token that text of the template can spell and text of a user cannot.
 bool IsMark(const Tokenizer& tokenizer, int32_t id) {
-  const std::string_view text = tokenizer.TokenBytes(id);
-  const TextPiece trusted{text, true};
-  const TextPiece untrusted{text, false};
+  const std::string text(tokenizer.TokenBytes(id));
+  const TextPiece of_template{text, true};
+  const TextPiece of_user{text, false};
   const std::vector<int32_t> only = {id};
-  return tokenizer.EncodePieces({&trusted, 1}) == only &&
-         tokenizer.EncodePieces({&untrusted, 1}) != only;
+  return tokenizer.EncodePieces({&of_template, 1}) == only &&
+         tokenizer.EncodePieces({&of_user, 1}) != only;
 }
 
 }  // namespace
@@ -94,7 +91,7 @@ Result<ChatPromptBuilder> ChatPromptBuilder::Create(const Tokenizer& tokenizer,
   return out;
 }
 
-// Not all formats have the role, which is the newer name of system messages. DeepSeek-V3.2 has it
+// Some formats lack the role "developer", the newer name of system messages. DeepSeek-V3.2 uses it
 // for a purpose of its own, and leaves it out when thinking.
 bool ChatPromptBuilder::ShowsDevelopers() const {
   const std::vector<ChatMessage> sample = {Message("developer", std::string(kAnswer)),
@@ -108,8 +105,8 @@ bool ChatPromptBuilder::ShowsDevelopers() const {
   return true;
 }
 
-// A name is a help to the model, and an earlier answer its own words; of what it is told and asked
-// nothing may be lost.
+// The model can do without names and without its own earlier answers, but not without instructions
+// and questions.
 bool ChatPromptBuilder::CanDoWithout(const Unshown& left, std::string_view role) const {
   if (!shows_messages_ || left.what == Unshown::What::kName) return true;
   return left.what == Unshown::What::kText && role == "assistant";
@@ -117,12 +114,12 @@ bool ChatPromptBuilder::CanDoWithout(const Unshown& left, std::string_view role)
 
 Result<std::vector<std::string>> ChatPromptBuilder::NotesOn(
     std::span<const ChatMessage> messages, const ChatOptions& options,
-    std::span<const ChatPiece> prompt) const {
+    std::span<const TextPiece> prompt) const {
   using What = Unshown::What;
   std::set<std::string> notes;
   for (const Unshown& left : FindUnshown(renderer_, messages, options, prompt)) {
     const std::string& role = messages[left.message].role;
-    // Results of tools are told apart by their ids and their order.
+    // The ids and the order identify the results of tools.
     if (left.what == What::kName && role == "tool") continue;
     const std::string_view what = left.what == What::kName   ? "the name"
                                   : left.what == What::kText ? "the text"
@@ -157,7 +154,7 @@ Result<ChatPrompt> ChatPromptBuilder::Build(std::span<const ChatMessage> message
 
 Result<ChatPrompt> ChatPromptBuilder::BuildFrom(std::span<const ChatMessage> messages,
                                                 const ChatOptions& options) const {
-  LATTE_ASSIGN_OR_RETURN(const std::vector<ChatPiece> pieces, renderer_.Render(messages, options));
+  LATTE_ASSIGN_OR_RETURN(const std::vector<TextPiece> pieces, renderer_.Render(messages, options));
   ChatPrompt out;
   LATTE_ASSIGN_OR_RETURN(out.notes, NotesOn(messages, options, pieces));
   LATTE_ASSIGN_OR_RETURN(out.ids, Encode(tokenizer_, pieces));
@@ -165,7 +162,7 @@ Result<ChatPrompt> ChatPromptBuilder::BuildFrom(std::span<const ChatMessage> mes
   return out;
 }
 
-std::vector<std::string> ChatPromptBuilder::Caveats() const {
+std::vector<std::string> ChatPromptBuilder::UnusedFeatures() const {
   constexpr size_t kListed = 8;
   const std::vector<std::string>& unused = tokenizer_.unused_chat_templates();
   if (unused.empty()) return {};
@@ -174,28 +171,26 @@ std::vector<std::string> ChatPromptBuilder::Caveats() const {
                       unused.size() > kListed ? ", …" : "")};
 }
 
-// A sample conversation shows it: the mark that stands right after an answer, white space aside. A
-// format that refuses the sample, or ends answers in another way, gives none.
+// Renders a sample conversation and finds the mark directly after an answer, ignoring white space.
+// Returns none if the format refuses the sample or ends answers in another way.
 std::optional<int32_t> ChatPromptBuilder::TokenAfterAnswers() const {
-  constexpr std::string_view kAnswer = "espresso";
-  const std::vector<ChatMessage> sample = {
-      Message("user", "?"), Message("assistant", std::string(kAnswer)), Message("user", "?")};
-  const auto pieces = renderer_.Render(sample);
+  const auto pieces = renderer_.Render(SampleChat());
   if (!pieces) return std::nullopt;
-  const auto answer = std::find_if(pieces->begin(), pieces->end(), [&](const ChatPiece& piece) {
-    return !piece.trusted && piece.text.ends_with(kAnswer);
+  const auto answer = std::find_if(pieces->begin(), pieces->end(), [&](const TextPiece& piece) {
+    return !piece.from_template && piece.text.ends_with(kAnswer);
   });
   if (answer == pieces->end() || answer + 1 == pieces->end()) return std::nullopt;
   const std::string_view after = (answer + 1)->text;
   const size_t begin = after.find_first_not_of(kSpaces);
   if (begin == std::string_view::npos) return std::nullopt;
-  const TextPiece rest{after.substr(begin), true};
+  const TextPiece rest{std::string(after.substr(begin)), true};
   const auto ids = tokenizer_.EncodePieces({&rest, 1});
   if (!ids || ids->empty() || !IsMark(tokenizer_, ids->front())) return std::nullopt;
   return ids->front();
 }
 
-// Some formats show it where an answer begins (DeepSeek-V3.1), some only in the history (Kimi-K2).
+// Some formats show the switch where an answer begins (DeepSeek-V3.1), some only in the history
+// (Kimi-K2).
 bool ChatPromptBuilder::FindThinkingSwitch() const {
   const std::vector<ChatMessage> history = SampleChat();
   for (const size_t count : {size_t{1}, history.size()}) {

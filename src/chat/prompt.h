@@ -1,6 +1,6 @@
-// Conversations to the token ids that a model reads: a checkpoint's tokenizer and its chat format
-// as one thing. Only what the format wrote can become a special token (template_format.h). Also knows which
-// tokens end an answer. Keeps no history and runs no model.
+// Converts conversations to the token ids that a model reads, with a checkpoint's tokenizer and its
+// chat format. Only text of the format can become a special token (template_format.h). Also knows
+// the tokens that end an answer. Keeps no history and runs no model.
 #pragma once
 
 #include <cstdint>
@@ -19,38 +19,39 @@ namespace latte {
 
 struct ChatPrompt {
   std::vector<int32_t> ids;
-  bool in_thought = false;  // the prompt ends with an opened <think>: the answer begins inside it
-  std::vector<std::string> notes;  // what the format does not show and the model can do without
+  bool in_thought = false;  // the prompt ends with an open <think>: the answer begins inside it
+  std::vector<std::string> notes;  // parts that the format leaves out and the model can do without
 };
 
 // Immutable, thread-safe. Copies are cheap.
 class ChatPromptBuilder {
  public:
-  // Errors: of Tokenizer::CheckChatTemplate and ChatRenderer::Create; kUnsupported for a checkpoint
-  // without a chat template whose family has no format here.
+  // Errors: of Tokenizer::CheckChatTemplate and ChatRenderer::Create; kUnsupported if the
+  // checkpoint has no chat template and Latte has no format for its family.
   [[nodiscard]] static Result<ChatPromptBuilder> Create(const Tokenizer& tokenizer,
                                                         const ModelConfig& config);
 
-  // The prompt has all that the model is told and asked, unless the format shows no message at all:
-  // the role developer is system where the format has only that. Answers that are left out are
-  // noted.
+  // The prompt contains all instructions and questions, unless the format shows no message at all.
+  // The role developer becomes system if the format has only that. Answers that the format leaves
+  // out are listed in `notes`.
   // Errors: of ChatRenderer::Render and Tokenizer::EncodePieces; kInvalidArgument naming place and
   // role of a message whose text or calls the format leaves out.
   [[nodiscard]] Result<ChatPrompt> Build(std::span<const ChatMessage> messages,
                                          const ChatOptions& options = {}) const;
 
-  // What ends an answer: the ids of config.json and generation_config.json, the tokenizer's
-  // end-of-sequence token, and the token that the format puts after an answer (Kimi's <|im_end|>,
-  // which some checkpoints name nowhere else).
+  // The tokens that end an answer: the ids of config.json and generation_config.json, the
+  // tokenizer's end-of-sequence token, and the token that the format puts after an answer (Kimi's
+  // <|im_end|>, which some checkpoints name nowhere else).
   const std::vector<int64_t>& stop_tokens() const { return stop_tokens_; }
 
-  // What of the checkpoint's chat templates is not used, in sentences for the user; mostly none.
-  std::vector<std::string> Caveats() const;
+  // Parts of the checkpoint's chat templates that are not used, as sentences for the user; usually
+  // none.
+  std::vector<std::string> UnusedFeatures() const;
 
   // Whether ChatOptions::thinking changes this format's prompts.
   bool has_thinking_switch() const { return has_thinking_switch_; }
 
-  // Whether answers begin inside a thought when nothing is said about it.
+  // Whether answers begin inside reasoning if ChatOptions::thinking is not set.
   bool thinks_by_itself() const { return thinks_by_itself_; }
 
   const Tokenizer& tokenizer() const { return tokenizer_; }
@@ -62,10 +63,10 @@ class ChatPromptBuilder {
       : tokenizer_(tokenizer), renderer_(std::move(renderer)) {}
   Result<ChatPrompt> BuildFrom(std::span<const ChatMessage> messages,
                                const ChatOptions& options) const;
-  // Errors: kInvalidArgument naming what the prompt lacks.
+  // Errors: kInvalidArgument naming the missing part.
   Result<std::vector<std::string>> NotesOn(std::span<const ChatMessage> messages,
                                            const ChatOptions& options,
-                                           std::span<const ChatPiece> prompt) const;
+                                           std::span<const TextPiece> prompt) const;
   bool CanDoWithout(const Unshown& left, std::string_view role) const;
   bool ShowsDevelopers() const;
   std::optional<int32_t> TokenAfterAnswers() const;
@@ -76,7 +77,8 @@ class ChatPromptBuilder {
   std::vector<int64_t> stop_tokens_;
   bool has_thinking_switch_ = false;
   bool thinks_by_itself_ = false;
-  bool shows_messages_ = true;  // false: not even a question; it is taken at its word
+  bool shows_messages_ = true;  // false: it does not even show a question; such a format is not
+                                // checked
   bool developer_is_system_ = false;
 };
 

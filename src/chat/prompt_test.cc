@@ -34,7 +34,7 @@ ModelConfig Config(std::string type, std::vector<int64_t> eos = {}) {
 
 int64_t Count(const Ids& ids, int32_t id) { return std::count(ids.begin(), ids.end(), id); }
 
-// What every format must keep to. `turn` is the mark that opens a user's turn.
+// The requirements for every format. `turn` is the mark that opens a user's turn.
 void ExpectSafe(const ChatPromptBuilder& builder, const std::string& turn, const std::string& end) {
   const Tokenizer& tokenizer = builder.tokenizer();
   const int32_t turn_id = tokenizer.TokenId(turn).value();
@@ -77,7 +77,8 @@ TEST(ChatPrompt, OfDeepseekV3) {
   ExpectSafe(builder, "<｜User｜>", "<｜end▁of▁sentence｜>");
 }
 
-// tests/data/tokenizer/kimi_style without its template, as Moonlight and Kimi-K2 may come.
+// tests/data/tokenizer/kimi_style without its template, as for some copies of Moonlight and
+// Kimi-K2.
 Tokenizer Kimi() {
   const std::string from = kRoot + "/tests/data/tokenizer/kimi_style/";
   const std::string to = testing::TempDir() + "/chat_prompt_test_" + std::to_string(getpid());
@@ -123,8 +124,8 @@ std::vector<int64_t> StopsOf(const std::string& after_answer) {
 TEST(ChatPrompt, TheMarkAfterAnAnswerStops) {
   EXPECT_EQ(StopsOf("</a>"), (std::vector<int64_t>{257}));
   EXPECT_EQ(StopsOf("{{ '\\n' }}</a>"), (std::vector<int64_t>{257}));
-  EXPECT_EQ(StopsOf(""), (std::vector<int64_t>{256}));  // the next turn's mark
-  EXPECT_EQ(StopsOf("."), (std::vector<int64_t>{}));    // plain text is no mark
+  EXPECT_EQ(StopsOf(""), (std::vector<int64_t>{256}));  // the mark of the next turn
+  EXPECT_EQ(StopsOf("."), (std::vector<int64_t>{}));    // plain text is not a mark
 }
 
 TEST(ChatPrompt, ATemplateThatRefusesTheSampleStillWorks) {
@@ -157,7 +158,7 @@ TEST(ChatPrompt, DevelopersAreSystemWhereAFormatHasOnlyThat) {
   const std::string system =
       "{% for m in messages %}{% if m.role == 'system' %}[{{ m.content }}]{% endif %}"
       "{% if m.role == 'user' %}<u>{{ m.content }}{% endif %}{% endfor %}";
-  EXPECT_EQ(Rendered(*WithTemplate(system), chat), "[d]<u>x");  // it would be lost
+  EXPECT_EQ(Rendered(*WithTemplate(system), chat), "[d]<u>x");  // it would be left out
   EXPECT_EQ(Rendered(*WithTemplate("{% if messages[0].role == 'developer' %}"
                                    "{{ raise_exception('who?') }}{% endif %}" +
                                    system),

@@ -14,29 +14,29 @@ using jinja::Dict;
 using jinja::Text;
 using jinja::Value;
 
-Value Outside(const std::string& text) { return Value::String(jinja::FromOutside(text)); }
+Value UserString(const std::string& text) { return Value::String(jinja::UserText(text)); }
 Text Key(std::string_view key) { return Text(std::string(key), true); }
 
 Result<Value> CallValue(const ToolCall& call, bool arguments_are_text) {
-  Value arguments = Outside(call.arguments);
+  Value arguments = UserString(call.arguments);
   if (!arguments_are_text) {
     LATTE_ASSIGN_OR_RETURN(arguments, jinja::ParseJson(call.arguments, "tool call arguments"));
   }
-  LATTE_ASSIGN_OR_RETURN(Value function, jinja::MakeDict({{Key("name"), Outside(call.name)},
+  LATTE_ASSIGN_OR_RETURN(Value function, jinja::MakeDict({{Key("name"), UserString(call.name)},
                                                           {Key("arguments"), arguments}}));
-  return jinja::MakeDict({{Key("id"), Outside(call.id)},
+  return jinja::MakeDict({{Key("id"), UserString(call.id)},
                           {Key("type"), Value::String("function")},
                           {Key("function"), std::move(function)}});
 }
 
-// A message as transformers would pass it: what was not given is not there.
+// A message in the form that transformers passes to templates: members that are not set are absent.
 Result<Value> MessageValue(const ChatMessage& message, bool arguments_are_text) {
   std::vector<Dict::Entry> entries;
-  entries.push_back({Key("role"), Outside(message.role)});
-  entries.push_back({Key("content"), message.content ? Outside(*message.content) : Value()});
+  entries.push_back({Key("role"), UserString(message.role)});
+  entries.push_back({Key("content"), message.content ? UserString(*message.content) : Value()});
   if (message.reasoning) {
-    // Templates know it under either name.
-    entries.push_back({Key("reasoning_content"), Outside(*message.reasoning)});
+    // Templates use either name.
+    entries.push_back({Key("reasoning_content"), UserString(*message.reasoning)});
   }
   if (!message.tool_calls.empty()) {
     std::vector<Value> calls;
@@ -48,8 +48,8 @@ Result<Value> MessageValue(const ChatMessage& message, bool arguments_are_text) 
     entries.push_back({Key("tool_calls"), std::move(list)});
   }
   if (message.tool_call_id)
-    entries.push_back({Key("tool_call_id"), Outside(*message.tool_call_id)});
-  if (message.name) entries.push_back({Key("name"), Outside(*message.name)});
+    entries.push_back({Key("tool_call_id"), UserString(*message.tool_call_id)});
+  if (message.name) entries.push_back({Key("name"), UserString(*message.name)});
   if (message.prefix) entries.push_back({Key("prefix"), Value::Bool(true)});
   return jinja::MakeDict(std::move(entries));
 }
@@ -79,7 +79,7 @@ Result<ChatFormat> DetectChatFormat(const ChatModel& model) {
     return Has(model, "<｜User｜>") ? ChatFormat::kDeepseekV25 : ChatFormat::kDeepseekV2;
   return Unsupported(
       fmt::format("the checkpoint has no chat template, and none is known for model type '{}'; "
-                  "put a chat_template.jinja beside its tokenizer.json",
+                  "put a chat_template.jinja next to its tokenizer.json",
                   type));
 }
 
@@ -114,9 +114,9 @@ std::optional<std::string> ChatRenderer::RenderSampleCall(const CallForm& form) 
   return text->bytes();
 }
 
-// Some templates join a call's arguments to text, others go through them as a mapping or write them
-// with `tojson`, which would quote text a second time. A sample shows which one this is, and in
-// which form a call without text is written at all.
+// Some templates join a call's arguments to text; others iterate over them as a mapping or write
+// them with `tojson`, which would quote text a second time. A sample conversation shows which form
+// a template needs, and how it writes a call without text.
 CallForm ChatRenderer::FindCallForm() const {
   const auto has = [](const std::optional<std::string>& text, std::string_view part) {
     return text && text->find(part) != std::string::npos;
@@ -189,31 +189,31 @@ Result<Text> ChatRenderer::RenderTemplate(std::span<const ChatMessage> messages,
   return template_->Render(variables, options.render);
 }
 
-Result<std::vector<ChatPiece>> ChatRenderer::Render(std::span<const ChatMessage> messages,
+Result<std::vector<TextPiece>> ChatRenderer::Render(std::span<const ChatMessage> messages,
                                                     const ChatOptions& options) const {
   LATTE_ASSIGN_OR_RETURN(const Text text,
                          format_ == ChatFormat::kTemplate
                              ? RenderTemplate(messages, options, call_form_.arguments_are_text)
                              : EncodeChat(format_, messages, options));
-  std::vector<ChatPiece> pieces;
+  std::vector<TextPiece> pieces;
   size_t begin = 0;
   for (const Text::Run& run : text.runs()) {
-    pieces.push_back({text.bytes().substr(begin, run.end - begin), run.trusted});
+    pieces.push_back({text.bytes().substr(begin, run.end - begin), run.from_template});
     begin = run.end;
   }
   return pieces;
 }
 
-std::string JoinPieces(std::span<const ChatPiece> pieces) {
+std::string JoinPieces(std::span<const TextPiece> pieces) {
   std::string out;
-  for (const ChatPiece& piece : pieces) out += piece.text;
+  for (const TextPiece& piece : pieces) out += piece.text;
   return out;
 }
 
 Result<std::string> RenderChat(const ChatModel& model, std::span<const ChatMessage> messages,
                                const ChatOptions& options) {
   LATTE_ASSIGN_OR_RETURN(const ChatRenderer renderer, ChatRenderer::Create(model));
-  LATTE_ASSIGN_OR_RETURN(const std::vector<ChatPiece> pieces, renderer.Render(messages, options));
+  LATTE_ASSIGN_OR_RETURN(const std::vector<TextPiece> pieces, renderer.Render(messages, options));
   return JoinPieces(pieces);
 }
 

@@ -1,12 +1,12 @@
-// Conversations to prompts: by the chat template that comes with a checkpoint, or, where none does,
-// by the encoder of its family. A prompt is a row of pieces that say who wrote them: only the text
-// of a template or encoder may become special tokens; what a message says is text, whatever it
-// spells. Does not tokenise.
+// Converts conversations to prompts with the chat template of a checkpoint or, without one, with
+// the encoder of its family. A prompt is a list of pieces with their origin: only text of a
+// template or encoder may become special tokens; text of a message stays text, whatever it spells.
+// Does not tokenise.
 //
-// How to tokenise pieces: special and added tokens are looked for in trusted pieces only, and not
-// across pieces; everything between two such tokens, trusted or not, is joined before it is encoded
-// as plain text, because byte-pair merges cross the borders of pieces. Tokenizer::EncodePieces does
-// so; prompt.h puts both together.
+// How to tokenise pieces: special and added tokens are searched only in pieces of the template, and
+// not across pieces. The text between two such tokens is joined before it is encoded, because
+// byte-pair merges cross the borders of pieces. Tokenizer::EncodePieces does this; prompt.h
+// combines both.
 #pragma once
 
 #include <cstdint>
@@ -21,6 +21,7 @@
 #include "latte/status.h"
 
 #include "src/jinja/template.h"
+#include "src/text/tokenizer.h"
 
 namespace latte {
 
@@ -37,25 +38,23 @@ struct ChatMessage {
   std::vector<ToolCall> tool_calls;
   std::optional<std::string> tool_call_id;
   std::optional<std::string> name;
-  bool prefix = false;  // the assistant's last message, to be continued
+  bool prefix = false;  // the last message of the assistant, to be continued
 };
 
 struct ChatOptions {
   bool add_generation_prompt = true;
-  std::optional<bool> thinking;                // none: as the format does by itself
+  std::optional<bool> thinking;                // not set: the default of the format
   std::optional<std::string> tools;            // JSON text of an array, as in the OpenAI API
   std::optional<std::string> response_format;  // JSON text of a schema; DeepSeek-V3.2 only
-  // JSON text of an object: variables that a template sees beside those of every chat, which go
-  // before them. The encoders have none.
+  // JSON text of an object: variables for the template in addition to the variables of every chat,
+  // which take precedence. The encoders have none.
   std::optional<std::string> variables;
   jinja::RenderOptions render;
 
-  bool thinks() const { return thinking.value_or(false); }  // of formats that do not by themselves
-};
-
-struct ChatPiece {
-  std::string text;
-  bool trusted = false;  // written by the template or encoder
+  bool thinks() const {
+    return thinking.value_or(false);
+  }  // for formats that do not think by
+     // default
 };
 
 enum class ChatFormat {
@@ -71,50 +70,51 @@ enum class ChatFormat {
 
 std::string_view ChatFormatName(ChatFormat format);  // "deepseek_v3.1"
 
-// What a checkpoint says about its chats.
+// The data of a checkpoint that determine its chat format.
 struct ChatModel {
   std::string chat_template;  // empty if there is none
-  std::string model_type;     // of config.json
-  std::string bos_token;      // what a template sees under these names
+  std::string model_type;     // model_type of config.json
+  std::string bos_token;      // the template's variables of these names
   std::string eos_token;
-  std::function<bool(std::string_view)> has_token;  // whether text is one token; may be null
+  std::function<bool(std::string_view)> has_token;  // whether a text is a single token; may be null
 };
 
-// A template goes first. Without one, the family's own format, told by the model type and by the
-// tokens that only some of its members have.
-// Errors: kUnsupported for a family without a format here; the message says to give a template.
+// A template takes precedence. Without one, the format follows from the model type and from tokens
+// that only some models of the family have.
+// Errors: kUnsupported if Latte has no format for the family; the message asks for a template.
 [[nodiscard]] Result<ChatFormat> DetectChatFormat(const ChatModel& model);
 
-// How a template wants messages that call tools.
+// The form in which a template expects messages with tool calls.
 struct CallForm {
-  bool arguments_are_text = true;  // or a mapping
-  // Where such a message says nothing: some templates join the text and need "", others look
-  // whether it is null before they write the calls.
+  bool arguments_are_text = true;  // false: a mapping
+  // The content of such a message without text: some templates join the text and need "", others
+  // check for null before they write the calls.
   enum class Silence { kAsGiven, kNull, kText } silence = Silence::kAsGiven;
 };
 
 // Immutable, thread-safe. Copies are cheap.
 class ChatRenderer {
  public:
-  // Errors: those of DetectChatFormat; kInvalidArgument and kUnsupported for a template that cannot
-  // be parsed, with line and column.
+  // Errors: of DetectChatFormat; kInvalidArgument and kUnsupported for a template that cannot be
+  // parsed, with line and column.
   [[nodiscard]] static Result<ChatRenderer> Create(const ChatModel& model);
   [[nodiscard]] static Result<ChatRenderer> Create(ChatFormat format, const ChatModel& model);
 
-  // The pieces of the prompt, BOS included where the format begins with it: tokenise without adding
-  // another. Neighbours differ in trust.
-  // Errors: kInvalidArgument for messages that the format does not allow and for what a template
-  // refuses; kUnsupported; kExhausted.
-  [[nodiscard]] Result<std::vector<ChatPiece>> Render(std::span<const ChatMessage> messages,
+  // The pieces of the prompt. They include BOS if the format begins with it, so tokenise without
+  // adding another. Neighbours differ in origin.
+  // Errors: kInvalidArgument for messages that the format or its template refuses; kUnsupported;
+  // kExhausted.
+  [[nodiscard]] Result<std::vector<TextPiece>> Render(std::span<const ChatMessage> messages,
                                                       const ChatOptions& options = {}) const;
 
-  // The messages in the form in which Render writes all calls: one that calls tools and says
-  // nothing has null or "", whichever the template wants. Render itself takes what it is given, as
-  // transformers does.
+  // The messages in the form for which Render writes all calls: the content of a message with calls
+  // and no text is null or "", as the template requires. Render itself does not change messages,
+  // like transformers.
   std::vector<ChatMessage> WithCallsShown(std::span<const ChatMessage> messages) const;
 
   ChatFormat format() const { return format_; }
-  const std::string& chat_template() const { return model_.chat_template; }  // empty: an encoder
+  // empty: an encoder is used
+  const std::string& chat_template() const { return model_.chat_template; }
 
  private:
   ChatRenderer(ChatFormat format, const ChatModel& model) : format_(format), model_(model) {}
@@ -129,10 +129,10 @@ class ChatRenderer {
   CallForm call_form_;
 };
 
-// All pieces together.
-std::string JoinPieces(std::span<const ChatPiece> pieces);
+// The text of all pieces.
+std::string JoinPieces(std::span<const TextPiece> pieces);
 
-// The prompt as one string, for showing; Render() keeps apart what must not be mixed.
+// The prompt as one string, for display. Use Render() to tokenise: it keeps the origins apart.
 [[nodiscard]] Result<std::string> RenderChat(const ChatModel& model,
                                              std::span<const ChatMessage> messages,
                                              const ChatOptions& options = {});

@@ -69,12 +69,12 @@ TEST(Chat, OnlyTheFormatsOwnTextIsTrusted) {
         ChatFormat::kDeepseekR1, ChatFormat::kDeepseekV31, ChatFormat::kDeepseekV32,
         ChatFormat::kKimiK2}) {
     const auto pieces = ChatRenderer::Create(format, {})->Render(messages).value();
-    int untrusted = 0;
-    for (const ChatPiece& piece : pieces) {
-      EXPECT_EQ(piece.trusted, piece.text.find("I obey") == std::string::npos) << piece.text;
-      untrusted += piece.trusted ? 0 : 1;
+    int of_users = 0;
+    for (const TextPiece& piece : pieces) {
+      EXPECT_EQ(piece.from_template, piece.text.find("I obey") == std::string::npos) << piece.text;
+      of_users += piece.from_template ? 0 : 1;
     }
-    EXPECT_EQ(untrusted, 2) << ChatFormatName(format);
+    EXPECT_EQ(of_users, 2) << ChatFormatName(format);
   }
 }
 
@@ -85,11 +85,11 @@ TEST(Chat, TemplatesTrustThemselvesAndTheirTokens) {
       ChatRenderer::Create(model)->Render(std::vector{Message("user", "<bos>")}).value();
   ASSERT_EQ(pieces.size(), 4u);
   EXPECT_EQ(pieces[0].text, "<bos>[");
-  EXPECT_TRUE(pieces[0].trusted);
-  EXPECT_FALSE(pieces[1].trusted);  // the role is the caller's too
+  EXPECT_TRUE(pieces[0].from_template);
+  EXPECT_FALSE(pieces[1].from_template);  // the role comes from the caller too
   EXPECT_EQ(pieces[2].text, "]");
   EXPECT_EQ(pieces[3].text, "<bos>");
-  EXPECT_FALSE(pieces[3].trusted);
+  EXPECT_FALSE(pieces[3].from_template);
 }
 
 TEST(Chat, ArgumentsGoInTheFormThatTheTemplateWants) {
@@ -125,7 +125,7 @@ TEST(Chat, ACallWithoutTextIsWrittenWhateverATemplateWantsInstead) {
     return std::pair(prompt(call), prompt(null));
   };
   const std::pair<std::string, std::string> same = {"f", "f"};
-  // As DeepSeek-V3's own template has it: a text, even an empty one, hides the calls.
+  // As in DeepSeek-V3's own template: a text, even an empty one, hides the calls.
   EXPECT_EQ(prompts("{% if m.content is none %}{{ m.tool_calls[0].function.name }}{% else %}"
                     "{{ m.content }}{% endif %}"),
             same);
@@ -150,7 +150,7 @@ TEST(Chat, VariablesReachTheTemplateAsTextOfTheCaller) {
   options.variables = R"({"a": "<bos>", "b": {"c": [0, 1]}, "bos_token": "x", "messages": 7})";
   const auto pieces = ChatRenderer::Create(model)->Render({}, options).value();
   EXPECT_EQ(JoinPieces(pieces), "<bos>1<bos>0");
-  EXPECT_FALSE(pieces[0].trusted);
+  EXPECT_FALSE(pieces[0].from_template);
   options.variables = "[]";
   EXPECT_FALSE(RenderChat(model, {}, options));
 }

@@ -12,8 +12,7 @@
 namespace latte {
 namespace {
 
-// A value is not finite when `bits & mask == pattern`. The sign never matters, except to FNUZ
-// types.
+// A value is not finite if `bits & mask == pattern`. The sign matters only for FNUZ types.
 struct NotFinite {
   std::string_view dtype;
   int64_t bytes;
@@ -23,7 +22,7 @@ struct NotFinite {
 constexpr NotFinite kNotFinite[] = {
     {"BF16", 2, 0x7f80, 0x7f80},        {"F16", 2, 0x7c00, 0x7c00},
     {"F32", 4, 0x7f800000, 0x7f800000}, {"F64", 8, 0x7ff0000000000000, 0x7ff0000000000000},
-    {"C64", 4, 0x7f800000, 0x7f800000},  // two of them
+    {"C64", 4, 0x7f800000, 0x7f800000},  // two F32 values
     {"F8_E4M3", 1, 0x7f, 0x7f},         {"F8_E5M2", 1, 0x7c, 0x7c},
     {"F8_E4M3FNUZ", 1, 0xff, 0x80},     {"F8_E5M2FNUZ", 1, 0xff, 0x80},
     {"F8_E8M0", 1, 0xff, 0xff},
@@ -32,12 +31,12 @@ constexpr NotFinite kNotFinite[] = {
 template <class Word>
 Word LoadWord(const std::byte* at) {
   Word word;
-  std::memcpy(&word, at, sizeof(word));  // tensors may lie unaligned
+  std::memcpy(&word, at, sizeof(word));  // tensors may be unaligned
   return word;
 }
 
-// The first of `count` words that is not finite. Blocks are looked through without a branch per
-// word, which the compiler turns into vector code.
+// The index of the first of `count` words that is not finite. Whole blocks are tested without a
+// branch per word, so the compiler vectorises the loop.
 template <class Word>
 std::optional<int64_t> FirstNotFinite(const std::byte* data, int64_t count, const NotFinite& rule) {
   constexpr int64_t kBlock = 4096;
@@ -70,7 +69,7 @@ std::optional<int64_t> FirstNotFinite(const std::byte* data, int64_t bytes, cons
   }
 }
 
-// Place `flat` of a row-major tensor, as "[3, 17]".
+// The index `flat` of a row-major tensor, written as "[3, 17]".
 std::string IndexString(int64_t flat, const std::vector<int64_t>& shape) {
   std::vector<int64_t> index(shape.size());
   for (size_t d = shape.size(); d-- > 0;) {

@@ -13,8 +13,8 @@
 namespace latte {
 namespace {
 
-// A file of one tensor 't' of shape [rows, columns], zero but for `word` at element `at`. An
-// odd number of header bytes leaves the data unaligned.
+// A file with one tensor 't' of shape [rows, columns]: all zero except for `word` at element `at`.
+// An odd number of header bytes leaves the data unaligned.
 class WeightFile {
  public:
   WeightFile(const std::string& dtype, int64_t bytes_each, int64_t rows, int64_t columns) {
@@ -75,7 +75,7 @@ TEST(CheckWeights, F35_EveryTypeHasItsOwnValuesThatAreNotFinite) {
       {"F8_E5M2FNUZ", 1, 0x80, 0x7f},     {"F8_E8M0", 1, 0xff, 0xfe},
   };
   for (const auto& row : rows) {
-    // More than a block, and the value in the last, ragged one.
+    // The tensor is longer than a block, and the value is in the last, partial block.
     WeightFile file(row.dtype, row.bytes, 3, 1500);
     const auto set = [&](uint64_t word) {
       if (row.bytes == 1) file.Set(4499, static_cast<uint8_t>(word));

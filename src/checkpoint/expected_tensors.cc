@@ -20,7 +20,7 @@ using StoredTensors = std::map<std::string, StoredTensor, std::less<>>;
 
 constexpr size_t kNamedInMessage = 10;
 
-// Collects tensors under a prefix.
+// Collects names of tensors under a prefix.
 class Names {
  public:
   Names(std::string prefix, std::vector<ExpectedTensor>& out)
@@ -94,11 +94,11 @@ void AddLayer(const Names& names, const ModelConfig& config, int64_t layer, Expe
     AddMoe(names.Under("mlp"), config.moe, d, layout);
   else
     AddMlp(names.Under("mlp"), d, config.dense_width);
-  // Released files of A.X-K1 hold the norm for dense layers too, which do not use it.
+  // Released files of A.X-K1 contain the norm for dense layers too, which do not use it.
   if (config.moe.post_norm) names.Add("post_mlp_layernorm.weight", {d}, config.IsMoe(layer));
 }
 
-// Whether the decoder does without a tensor that it does not know.
+// Recognises unknown tensors that the decoder does not need.
 class SetAside {
  public:
   SetAside(const ModelConfig& config, const StoredTensors& tensors)
@@ -112,7 +112,7 @@ class SetAside {
     int64_t layer = -1;
     const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), layer);
     if (error != std::errc() || layer < layers_) return false;
-    // What only such a layer has. Copies that were cut or quantised may lack one or the other.
+    // Tensors that only an MTP layer has. Cut or quantised copies may lack some of them.
     constexpr const char* kOwn[] = {"eh_proj", "enorm", "hnorm", "shared_head.norm"};
     return std::ranges::any_of(kOwn, [&](const char* own) {
       return tensors_.contains(fmt::format("{}{}.{}.weight", kPrefix, layer, own));
@@ -124,7 +124,7 @@ class SetAside {
   const StoredTensors& tensors_;
 };
 
-// The first few differences of one kind, in words, and how many there are.
+// The first few differences of one kind, described in words, and their number.
 struct Differences {
   size_t count = 0;
   std::string text;
@@ -138,7 +138,7 @@ struct Differences {
   }
 };
 
-// The tensors that stand for one that the model wants.
+// The stored tensors that represent one expected tensor.
 std::vector<MatrixTensor> StoredAs(const ExpectedTensor& want, const ModelConfig& config,
                                    const StoredTensors& tensors) {
   if (IsProjection(want.name))
@@ -223,9 +223,9 @@ Status CheckTensors(const ModelConfig& config, const StoredTensors& tensors) {
   }
 
   if (missing.count + extra.count + shapes.count > 0)
-    return Corrupt(
-        fmt::format("the tensors do not fit config.json: {}; expected those of {} with {} layers",
-                    Join(missing, extra, shapes), config.architecture, config.layers));
+    return Corrupt(fmt::format(
+        "the tensors do not fit config.json: {}; expected the tensors of {} with {} layers",
+        Join(missing, extra, shapes), config.architecture, config.layers));
   if (dtypes.count > 0)
     return Unsupported(dtypes.Describe("tensors have a dtype that is not read there"));
   return {};

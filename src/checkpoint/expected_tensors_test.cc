@@ -15,7 +15,7 @@ bool Contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-// Layer 0 dense, layers 1…3 with 16 experts; no two sizes are equal.
+// Layer 0 is dense, layers 1…3 have 16 experts; no two sizes are equal.
 ModelConfig Small() {
   ModelConfig config;
   config.architecture = "DeepseekV3ForCausalLM";
@@ -40,7 +40,7 @@ StoredTensors StoredFor(const ModelConfig& config) {
   return tensors;
 }
 
-// The shape expected for `name`; empty when there is no such tensor.
+// The expected shape of `name`; empty if there is no such tensor.
 Shape ShapeOf(const ModelConfig& config, const std::string& name) {
   for (const ExpectedTensor& want : ExpectedTensors(config))
     if (want.name == name) return want.shape;
@@ -81,7 +81,7 @@ TEST(ExpectedTensors, NamesAndShapesAreThoseOfTheCheckpoints) {
       {"model.layers.1.mlp.shared_experts.down_proj.weight", {192, 192}},
   };
   for (const auto& [name, shape] : kCases) EXPECT_EQ(ShapeOf(config, name), shape) << name;
-  // embedding, norm, head; per layer 2 norms and 7 of attention; MLPs.
+  // Embedding, norm and head; per layer 2 norms and 7 tensors of attention; MLPs.
   EXPECT_EQ(ExpectedTensors(config).size(), 3u + 4 * 9 + 3 + 3 * (2 + 16 * 3 + 3));
 }
 

@@ -26,7 +26,7 @@ std::string Env(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-// The file that this code was loaded from: liblatte, or the program itself; empty if unknown.
+// The file that contains this code: liblatte or the program; empty if unknown.
 fs::path LoadedFrom() {
   Dl_info info = {};
   if (dladdr(reinterpret_cast<const void*>(&ResolveModelPath), &info) == 0) return {};
@@ -34,17 +34,17 @@ fs::path LoadedFrom() {
   return fs::canonical(info.dli_fname, ignored);
 }
 
-// Folders that may hold the model that comes with Latte.
+// Folders that may contain the model "tiny".
 std::vector<fs::path> TinyPlaces() {
   std::error_code ignored;
   const fs::path program = fs::read_symlink("/proc/self/exe", ignored).parent_path();
   std::vector<fs::path> places = {program.parent_path() / "share/latte/models/tiny"};
-  // build/<preset>/latte and build/<preset>/<folder>/<test> lie two to four levels below the
+  // build/<preset>/latte and build/<preset>/<folder>/<test> are two to four levels below the
   // repository.
   fs::path up = program;
   for (int level = 0; level < 5 && up.has_relative_path(); ++level, up = up.parent_path())
     places.push_back(up / "models/tiny");
-  // Of an installed library: <prefix>/lib or <prefix>/lib/<machine>.
+  // For an installed library: <prefix>/lib or <prefix>/lib/<machine>.
   up = LoadedFrom().parent_path();
   for (int level = 0; level < 2 && up.has_relative_path(); ++level) {
     up = up.parent_path();
@@ -53,7 +53,7 @@ std::vector<fs::path> TinyPlaces() {
   return places;
 }
 
-// The home of `user`, or of whoever runs this where it is empty; empty if unknown.
+// The home of `user`, or of the current user if it is empty; empty if unknown.
 std::string HomeOf(const std::string& user) {
   if (user.empty())
     if (std::string home = Env("HOME"); !home.empty()) return home;
@@ -67,7 +67,7 @@ std::string HomeOf(const std::string& user) {
   return found == nullptr || found->pw_dir == nullptr ? "" : found->pw_dir;
 }
 
-// os.path.expanduser: "~" and "~user" at the beginning.
+// Like os.path.expanduser: "~" and "~user" at the beginning.
 std::string WithHome(const std::string& path) {
   if (!path.starts_with('~')) return path;
   const size_t end = std::min(path.find('/'), path.size());
@@ -75,7 +75,7 @@ std::string WithHome(const std::string& path) {
   return home.empty() ? path : home + path.substr(end);
 }
 
-// os.path.expandvars: $NAME and ${NAME}; a variable that is not set stays as it is written.
+// Like os.path.expandvars: $NAME and ${NAME}; an unset variable stays unchanged.
 std::string WithVariables(const std::string& path) {
   const auto in_name = [](char c) {
     return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
@@ -99,7 +99,7 @@ std::string WithVariables(const std::string& path) {
   return out;
 }
 
-// The order of huggingface_hub (its constants.py).
+// The search order of huggingface_hub (its constants.py).
 fs::path HubCache() {
   const auto expanded = [](const std::string& path) {
     return fs::path(WithVariables(WithHome(path)));
@@ -136,7 +136,7 @@ std::vector<std::string> Snapshots(const fs::path& base) {
   return names;
 }
 
-// The commit in refs/main; empty where there is none.
+// The commit in refs/main; empty if there is none.
 std::string MainCommit(const fs::path& base) {
   Result<std::string> commit = ReadFile((base / "refs/main").string(), 4096);
   if (!commit) return "";
@@ -145,7 +145,7 @@ std::string MainCommit(const fs::path& base) {
   return *commit;
 }
 
-// That `repo` has snapshots, but none that is meant.
+// The error for a cached `repo` whose snapshots are ambiguous.
 tl::unexpected<Error> NoSnapshotIsMeant(const std::string& repo, const fs::path& base,
                                         const std::string& commit,
                                         const std::vector<std::string>& names) {
@@ -162,8 +162,8 @@ tl::unexpected<Error> NoSnapshotIsMeant(const std::string& repo, const fs::path&
       repo));
 }
 
-// The snapshot of `repo` in the hub cache: models--org--name/snapshots/<commit>, the commit named
-// by refs/main. A cache that was filled by commit or copied may have no refs.
+// The snapshot of `repo` in the hub cache: models--org--name/snapshots/<commit> with the commit of
+// refs/main. A cache that was filled by commit or copied may have no refs.
 Result<std::string> FromHubCache(const std::string& repo, const std::string& why_no_folder) {
   std::string folder = "models--" + repo;
   folder.replace(folder.find('/'), 1, "--");
@@ -185,7 +185,7 @@ Result<std::string> FromHubCache(const std::string& repo, const std::string& why
       repo));
 }
 
-// Why `path` cannot be looked at.
+// The reason why `path` cannot be read.
 std::string WhyMissing(const std::string& path) {
   std::error_code error;
   const bool there = fs::exists(path, error);
@@ -203,7 +203,7 @@ Result<std::string> ResolveModelPath(const std::string& model) {
       tried.push_back(place.string());
     }
     return NotFound(
-        fmt::format("the model 'tiny' was not found beside the program or liblatte; looked for {}",
+        fmt::format("the model 'tiny' was not found next to the program or liblatte; looked for {}",
                     fmt::join(tried, ", ")));
   }
   if (IsRepoId(model)) return FromHubCache(model, WhyMissing(model));

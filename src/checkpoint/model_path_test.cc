@@ -19,7 +19,7 @@ void Write(const fs::path& path, const std::string& text) {
   std::ofstream(path) << text;
 }
 
-// A Hugging Face cache with one model in it.
+// A Hugging Face cache that contains one model.
 class HubCache : public testing::Test {
  protected:
   void SetUp() override {
@@ -57,7 +57,7 @@ TEST_F(HubCache, WithoutRefsTheOnlySnapshotCounts) {
   Write(root_ / "models--org--copied/snapshots/c0ffee/config.json", "{}");
   EXPECT_EQ(*ResolveModelPath("org/copied"),
             (root_ / "models--org--copied/snapshots/c0ffee").string());
-  // Other refs, an empty main, and files beside the snapshot change nothing.
+  // Other refs, an empty main and other files next to the snapshot change nothing.
   Write(root_ / "models--org--copied/refs/v1", "c0ffee");
   Write(root_ / "models--org--copied/snapshots/.DS_Store", "");
   EXPECT_TRUE(ResolveModelPath("org/copied"));
@@ -71,7 +71,7 @@ TEST_F(HubCache, SnapshotsThatCannotBeToldApartAreNamed) {
   Write(root_ / "models--org--two/snapshots/bbb/config.json", "{}");
   EXPECT_NE(message("org/two").find("found 2 snapshots in"), std::string::npos);
   EXPECT_NE(message("org/two").find("aaa, bbb; give the folder"), std::string::npos);
-  // The commit that main names was not downloaded, another was.
+  // The commit that main names is missing; another one is present.
   Write(root_ / "models--org--stale/refs/main", "new");
   Write(root_ / "models--org--stale/snapshots/old/config.json", "{}");
   EXPECT_NE(message("org/stale").find("names 'new', which is not there; found one snapshot"),
@@ -94,7 +94,7 @@ TEST_F(HubCache, APathFromAnotherFolderIsNotOnlyAdvisedToBeDownloaded) {
             std::string::npos);
 }
 
-// The places of huggingface_hub 1.x, in its order.
+// The search places of huggingface_hub 1.x, in its order.
 class HubPlaces : public testing::Test {
  protected:
   static constexpr const char* kNames[] = {"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "HF_HOME",
@@ -118,7 +118,7 @@ class HubPlaces : public testing::Test {
   fs::path Hub(const std::string& at) const {
     return root_ / at / "models--org--name/snapshots/abc/config.json";
   }
-  // Where the model was found, below root_.
+  // The folder of the model, relative to root_.
   std::string Found() const {
     const auto found = ResolveModelPath("org/name");
     if (!found) return found.error().message;

@@ -16,14 +16,14 @@ const DTypes& PlainDTypes() {
   return types;
 }
 
-// What all forms are made from.
+// The data that all storage forms are built from.
 struct Wanted {
   const std::string& name;
   const std::vector<int64_t>& shape;
 
   int64_t rows() const { return shape.end()[-2]; }
   int64_t columns() const { return shape.end()[-1]; }
-  // [N', K'], behind the number of matrices of a stack.
+  // [N', K'], after the number of matrices of a stack.
   std::vector<int64_t> Shape(int64_t n, int64_t k) const {
     std::vector<int64_t> out(shape.begin(), shape.end() - 2);
     out.insert(out.end(), {n, k});
@@ -44,7 +44,7 @@ StoredMatrix F8(const Wanted& w, const QuantConfig& quant) {
                        {"F32", "BF16", "F16", "F8_E8M0"}}}};
 }
 
-// Columns that share a scale.
+// The number of columns that share a scale.
 int64_t GroupOf(const IntScheme& scheme, int64_t columns) {
   return scheme.group > 0 ? std::min(scheme.group, columns) : columns;
 }
@@ -105,7 +105,7 @@ StoredMatrix Gptq(const Wanted& w, const IntScheme& scheme) {
                       {module + ".g_idx", {w.columns()}, {"I32"}, false}}};
 }
 
-// Whether values and scales of `matrix` are there in these shapes.
+// Whether values and scales of `matrix` exist with these shapes.
 bool Fits(const StoredMatrix& matrix, const StoredTensors& tensors) {
   return std::all_of(matrix.tensors.begin(), matrix.tensors.begin() + 2,
                      [&](const MatrixTensor& tensor) {
@@ -114,7 +114,7 @@ bool Fits(const StoredMatrix& matrix, const StoredTensors& tensors) {
                      });
 }
 
-// The scheme of several that the shapes fit; the first of its kind where none does.
+// The scheme that the shapes fit, if the config has several; the first of its kind if none fits.
 StoredMatrix Compressed(const Wanted& w, bool packed, const QuantConfig& quant,
                         const StoredTensors& tensors) {
   std::vector<StoredMatrix> found;

@@ -12,13 +12,13 @@
 namespace latte {
 namespace {
 
-// Bytes of a file that lie in memory for good.
+// The bytes of a file that stay in memory permanently.
 int64_t BytesInTmpfs(const std::string& path) {
   struct statfs system = {};
   struct stat file = {};
   if (statfs(path.c_str(), &system) != 0 || stat(path.c_str(), &file) != 0) return 0;
   if (system.f_type != TMPFS_MAGIC && system.f_type != RAMFS_MAGIC) return 0;
-  constexpr int64_t kBlock = 512;  // of st_blocks, whatever the file system's is
+  constexpr int64_t kBlock = 512;  // the unit of st_blocks, on every file system
   return static_cast<int64_t>(file.st_blocks) * kBlock;
 }
 
@@ -34,7 +34,7 @@ int64_t WeightMemory(const Checkpoint& checkpoint) {
 }
 
 std::string_view SmallerModel(const ModelConfig& config) {
-  // What `latte quantize` takes.
+  // The methods that `latte quantize` converts.
   const QuantMethod method = config.quant.method;
   if (!config.wrapped && method == QuantMethod::kNone)
     return "a smaller copy (latte quantize MODEL OUT --to int8 or --to int4)";

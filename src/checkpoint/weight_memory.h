@@ -1,5 +1,5 @@
-// Whether the weights of a checkpoint fit memory, and what to do if they do not. Nothing is refused
-// here: mapped weights that do not fit are read from disk whenever they are used.
+// Checks whether the weights of a checkpoint fit in memory, and suggests a smaller model if not.
+// This is a warning, never an error: mapped weights that do not fit are read from disk on each use.
 #pragma once
 
 #include <cstdint>
@@ -8,19 +8,19 @@
 #include <string_view>
 
 #include "src/checkpoint/config/model_config.h"
-#include "src/checkpoint/safetensors.h"
+#include "src/checkpoint/safetensors/safetensors.h"
 
 namespace latte {
 
-// Bytes of memory that the mapped files fill when all of them is used. What memory holds already,
-// because the files lie in a file system of memory (tmpfs), needs no more.
+// The memory that the mapped files occupy when all of them is used. Files in a memory file system
+// (tmpfs) are in memory already and need no more.
 int64_t WeightMemory(const Checkpoint& checkpoint);
 
-// How such a model gets smaller: words that follow "use ".
+// The way to get a smaller copy of the model: words that follow "use ".
 std::string_view SmallerModel(const ModelConfig& config);
 
-// A warning for weights that are larger than what is available. None when they fit, or when nobody
-// knows what is available.
+// A warning if the weights are larger than the available memory; nullopt if they fit, or if the
+// available memory is unknown.
 std::optional<std::string> LargerThanMemory(const ModelConfig& config, int64_t weight_bytes,
                                             std::optional<int64_t> available_bytes);
 

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kGb = 1'000'000'000;
 
-// A file of one tensor. Its data is a hole, or takes as much of the disk as it says.
+// A file with one tensor. Its data is a hole, or allocated on disk.
 void WriteWeights(const std::string& path, const std::string& tensor, int64_t bytes, bool hole) {
   const std::string header = fmt::format(
       R"({{"{}":{{"dtype":"U8","shape":[{}],"data_offsets":[0,{}]}}}})", tensor, bytes, bytes);

@@ -7,13 +7,13 @@
 #include <xxhash.h>
 
 #include "src/base/file.h"
-#include "src/checkpoint/safetensors.h"
+#include "src/checkpoint/safetensors/safetensors.h"
 
 namespace latte {
 namespace {
 
-constexpr size_t kPlaces = 256;  // per file
-constexpr size_t kBytes = 4096;  // at each: one page of memory
+constexpr size_t kPlaces = 256;  // samples per file
+constexpr size_t kBytes = 4096;  // bytes per sample: one page of memory
 
 using Hash = std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)>;
 
@@ -25,7 +25,7 @@ void AddText(const Hash& hash, std::string_view text) {
   Add(hash, std::as_bytes(std::span(text.data(), text.size())));
 }
 
-// Pieces at equal distances, the first and the last bytes among them.
+// Adds samples at equal distances, including the first and the last bytes.
 void AddPlaces(const Hash& hash, std::span<const std::byte> file) {
   if (file.size() <= kPlaces * kBytes) {
     Add(hash, file);

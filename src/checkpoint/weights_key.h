@@ -1,4 +1,4 @@
-// What tells one checkpoint from another.
+// A key that identifies the weights of a checkpoint.
 #pragma once
 
 #include <string>
@@ -7,10 +7,10 @@
 
 namespace latte {
 
-// A hash, as hexadecimal digits, of config.json, of all tensors' names, shapes and places, and of
-// bytes spread over every weight file. Weights of gigabytes are not read in full: a checkpoint that
-// differs from another in few numbers, all of them between the places that are looked at, is taken
-// for it. Not for security. Errors: kNotFound without config.json; of Checkpoint::Open.
+// A hash, in hexadecimal digits, of config.json, of the names, shapes and offsets of all tensors,
+// and of samples of every weight file. Weights are not read in full: two checkpoints that differ
+// only in numbers between the samples have the same key. Not for security.
+// Errors: kNotFound without config.json; of Checkpoint::Open.
 [[nodiscard]] Result<std::string> WeightsKey(const std::string& dir);
 
 }  // namespace latte

@@ -60,12 +60,12 @@ MlaPath PromptPath(AttentionMode mode) {
   return MlaPath::kLatent;
 }
 
-MlaPath GeneratedPath(AttentionMode mode) {
+MlaPath DecodePath(AttentionMode mode) {
   return mode == AttentionMode::kAuto ? MlaPath::kAbsorbed : PromptPath(mode);
 }
 
 Status CheckCacheDType(AttentionMode mode, CacheDType cache) {
-  if (mode == AttentionMode::kDecompressed && cache.kind != RowKind::kPlain)
+  if (mode == AttentionMode::kDecompressed && cache.kind != CacheFormat::kPlain)
     return InvalidArgument(fmt::format(
         "cache-dtype: expected bf16, f16 or f32 under decompressed attention, which caches keys "
         "and values, found {}, a format of latents; use --attention auto",

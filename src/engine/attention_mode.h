@@ -11,13 +11,13 @@
 
 namespace latte {
 
-// --attention. kAuto: prompts by the cheaper of the latent and the absorbed path, generated tokens
-// absorbed.
+// --attention. kAuto: prompts take the cheaper of the latent and the absorbed path, generated tokens
+// the absorbed path.
 enum class AttentionMode { kAuto, kDecompressed, kLatent, kAbsorbed };
 
-// --deterministic. What besides threads may not change a byte. kStrict: batch, chunks, preemption,
-// and how much of a prompt was cached; so all prompts take one path, and rows of generated tokens
-// are not reused for them. kOn: the same without what was cached. kOff: nothing else.
+// --deterministic. The conditions besides threads that may not change a byte. kStrict: batch, chunks,
+// preemption, and how much of a prompt was cached; all prompts take one path, and rows of generated
+// tokens are not reused for them. kOn: batch, chunks and preemption. kOff: nothing else.
 enum class Determinism { kStrict, kOn, kOff };
 
 std::string_view Name(Determinism level);
@@ -30,9 +30,10 @@ std::string_view Name(AttentionMode mode);
 
 // The path of all prompts under a fixed mode or strict determinism.
 MlaPath PromptPath(AttentionMode mode);
-MlaPath GeneratedPath(AttentionMode mode);
+// The path of generated tokens.
+MlaPath DecodePath(AttentionMode mode);
 
-// What is cached under `mode`. Errors: kInvalidArgument for a format of latents under
+// The format of the cache must fit `mode`. Errors: kInvalidArgument for a format of latents under
 // kDecompressed, which caches keys and values.
 [[nodiscard]] Status CheckCacheDType(AttentionMode mode, CacheDType cache);
 CacheSpec CacheSpecFor(const ModelConfig& config, AttentionMode mode, CacheDType cache,

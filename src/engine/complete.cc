@@ -2,50 +2,50 @@
 
 #include <chrono>
 
+#include "src/base/timer.h"
+
 namespace latte {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
 // Runs a step. The engine serves one answer, which has at most one event in a step.
-Result<std::optional<TokenEvent>> StepEvent(EngineCore& core) {
+Result<std::optional<TokenEvent>> StepEvent(Engine& engine) {
   std::optional<TokenEvent> event;
-  core.SetEventSink([&](std::span<const TokenEvent> events) { event = events.front(); });
-  const Status status = core.Step();
-  core.SetEventSink({});
+  engine.SetEventSink([&](std::span<const TokenEvent> events) { event = events.front(); });
+  const Status status = engine.Step();
+  engine.SetEventSink({});
   LATTE_RETURN_IF_ERROR(status);
   return event;
 }
 
-double Seconds(Clock::duration time) { return std::chrono::duration<double>(time).count(); }
-
 }  // namespace
 
-Result<Completion> Complete(EngineCore& core, Request request, const StepSink& on_step) {
+Result<Completion> Complete(Engine& engine, Request request, const StepSink& on_step) {
   Completion out;
   const Clock::time_point start = Clock::now();
-  LATTE_ASSIGN_OR_RETURN(const RequestId id, core.Submit(std::move(request)));
-  std::optional<Clock::time_point> first_draw;
+  LATTE_ASSIGN_OR_RETURN(const RequestId id, engine.Submit(std::move(request)));
+  std::optional<Clock::time_point> first_token;
   while (true) {
-    LATTE_ASSIGN_OR_RETURN(const std::optional<TokenEvent> event, StepEvent(core));
+    LATTE_ASSIGN_OR_RETURN(const std::optional<TokenEvent> event, StepEvent(engine));
     if (event) {
       if (event->finish == FinishReason::kError) return tl::unexpected<Error>(event->error);
-      if (!first_draw && event->finish != FinishReason::kCancelled) {
-        first_draw = Clock::now();
-        out.prompt_seconds = Seconds(*first_draw - start);
+      if (!first_token && event->finish != FinishReason::kCancelled) {
+        first_token = Clock::now();
+        out.prompt_seconds = SecondsSince(start);
       }
       if (event->token) out.tokens.push_back(*event->token);
       out.text += event->text;
       out.cached_tokens = event->cached_tokens;
     }
-    const bool goes_on = !on_step || on_step(event ? &*event : nullptr);
+    const bool continues = !on_step || on_step(event ? &*event : nullptr);
     if (event && event->finish) {
       out.reason = *event->finish;
       break;
     }
-    if (!goes_on) core.Cancel(id);
+    if (!continues) engine.Cancel(id);
   }
-  if (first_draw) out.generate_seconds = Seconds(Clock::now() - *first_draw);
+  if (first_token) out.generate_seconds = SecondsSince(*first_token);
   return out;
 }
 

@@ -1,30 +1,30 @@
-// One request, served alone from start to end: what a command does with an engine of its own.
+// One request, served alone from start to end, for a command with an engine of its own.
 #pragma once
 
 #include <functional>
 #include <string>
 #include <vector>
 
-#include "src/engine/engine_core.h"
+#include "latte/engine.h"
 
 namespace latte {
 
 struct Completion {
   std::vector<int32_t> tokens;  // generated, a final end-of-sequence token excluded
-  std::string text;             // of them; empty without a tokenizer
+  std::string text;             // of the tokens; empty without a tokenizer
   FinishReason reason = FinishReason::kLength;
   int64_t cached_tokens = 0;    // of the prompt, found in the prefix cache
-  double prompt_seconds = 0;    // until the first token was drawn: time to first token
+  double prompt_seconds = 0;    // until the first token was sampled: time to first token
   double generate_seconds = 0;  // from the first token to the last
 };
 
-// Called after every step with its event; null for a step that only computed a piece of the prompt.
+// Called after every step with its event; null for a step that only computed a chunk of the prompt.
 // False cancels the request. The last event comes even after that: it may hold the end of the text.
 using StepSink = std::function<bool(const TokenEvent* event)>;
 
-// Requires: request.n is 1, and `core` serves nothing else. Errors: of EngineCore::Submit and Step;
-// the request's own (TokenEvent::error).
-[[nodiscard]] Result<Completion> Complete(EngineCore& core, Request request,
+// Requires: request.n is 1, and `engine` serves nothing else. Errors: of Engine::Submit and Step; the
+// request's own (TokenEvent::error).
+[[nodiscard]] Result<Completion> Complete(Engine& engine, Request request,
                                           const StepSink& on_step = {});
 
 }  // namespace latte

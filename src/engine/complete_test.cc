@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "src/engine/engine_core.h"
 #include "src/models/registry.h"
 
 namespace latte {
@@ -19,7 +20,7 @@ class CompleteTest : public testing::Test {
     model_ = std::move(*loaded);
   }
   std::unique_ptr<EngineCore> Make(const EngineOptions& options = {}) const {
-    const auto settings = SettleForOne(options, model_->config(), machine_, 40);
+    const auto settings = ResolveOptionsForOne(options, model_->config(), machine_, 40);
     EXPECT_TRUE(settings) << ToString(settings.error());
     return EngineCore::Create({model_.get(), &machine_, nullptr}, *settings).value();
   }
@@ -77,7 +78,7 @@ TEST_F(CompleteTest, SameSeedSameTokensOnEveryThreadCountAndChunk) {
   EXPECT_NE(Complete(*Make(), request)->tokens, expected);
 }
 
-TEST_F(CompleteTest, TellsOfEveryStepAndEndsWhenItIsTold) {
+TEST_F(CompleteTest, CallsBackAfterEveryStepAndEndsOnRequest) {
   EngineOptions options;
   options.max_sequences = 1;
   options.max_batch_tokens = 2;

@@ -70,7 +70,7 @@ class DeterminismTest : public testing::TestWithParam<const char*> {
                                         CacheDType::Plain(DType::kBF16), kPageTokens);
     // All requests need 33 pages at their ends; the longest alone, 10.
     o.cache_bytes = spec.bytes_per_page() * (cell.preempted ? 13 : 200);
-    const auto settings = Settle(o, model_->config(), machine_, {});
+    const auto settings = ResolveOptions(o, model_->config(), machine_, {});
     EXPECT_TRUE(settings) << ToString(settings.error());
     return std::move(*EngineCore::Create({model_.get(), &machine_, nullptr}, *settings));
   }
@@ -119,7 +119,7 @@ TEST_P(DeterminismTest, SameBytesInEveryCell) {
       for (const int64_t chunk : {int64_t{16}, int64_t{64}, int64_t{4096}})
         for (const int threads : {1, 2, 3})
           for (const bool preempted : {false, true}) {
-            if (preempted && !batched) continue;  // nobody to make room for
+            if (preempted && !batched) continue;  // no other sequence needs its pages
             const Cell cell{batched, chunk, threads, preempted, level};
             const auto engine = Make(cell);
             ExpectSame(Run(*engine, batched), expected, Name(cell));

@@ -5,7 +5,8 @@
 #include <fmt/format.h>
 
 #include "src/base/limits/out_of_memory.h"
-#include "src/engine/run/f16_range.h"
+#include "src/base/timer.h"
+#include "src/engine/run/f16_overflow.h"
 #include "src/engine/schedule/scheduler_rules.h"
 
 namespace latte {
@@ -13,12 +14,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Logits are drawn from in blocks of rows: 64 rows of the largest vocabularies are 33 MB.
+// Logits are computed in blocks of rows: 64 rows of the largest vocabularies take 33 MB.
 constexpr size_t kRowsPerBlock = 64;
-
-double SecondsSince(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 }  // namespace
 
@@ -52,13 +49,13 @@ EngineCore::EngineCore(const EngineParts& parts, const Settings& settings, Laten
       runner_(*parts.model, cache_, workspace_, Exec{&threads_, parts.machine},
               RunnerOptions{settings.dtype, settings.options.prefill_workspace_tokens,
                             settings.options.int8_activations}),
-      scheduler_(Rules(), pages_),
-      answers_(rules_),
+      scheduler_(OptionsOfScheduler(), pages_),
+      streams_(parts.tokenizer),
       inbox_(settings.options.max_queued_requests, settings.options.max_queued_tokens) {
   settings_.options.threads = threads_.threads();
 }
 
-SchedulerOptions EngineCore::Rules() {
+SchedulerOptions EngineCore::OptionsOfScheduler() {
   SchedulerOptions out = SchedulerRules(settings_, parts_.model->config().mla);
   if (!settings_.options.cache_dir.empty())
     out.pages_on_disk = [this](const Sequence& s, int64_t first) {
@@ -70,229 +67,246 @@ SchedulerOptions EngineCore::Rules() {
 }
 
 Result<RequestId> EngineCore::Submit(Request request) {
-  LATTE_ASSIGN_OR_RETURN(Submission submission, Prepare(std::move(request), rules_));
-  return inbox_.Put(std::move(submission));
+  return CatchExhaustion([&]() -> Result<RequestId> {
+    LATTE_ASSIGN_OR_RETURN(auto state, MakeRequestState(std::move(request), rules_));
+    return inbox_.Put(std::move(state));
+  });
 }
 
 Status EngineCore::Step() {
   if (broken_) return tl::unexpected<Error>(*broken_);
   Status status = CatchExhaustion([this] { return StepOnce(); });
-  // Memory ran out between two decisions that belong together, as that of the scheduler and that of
-  // its pages.
+  // The step was cut short between two decisions that belong together, such as the scheduler's and
+  // that of its pages.
   if (!status) broken_ = status.error();
-  if (sink_ && !answers_.events().empty()) sink_(answers_.events());
-  answers_.events().clear();
+  if (sink_ && !streams_.events().empty()) sink_(streams_.events());
+  streams_.events().clear();
   return status;
 }
 
 Status EngineCore::StepOnce() {
   const Clock::time_point start = Clock::now();
   forward_seconds_ = 0;
-  ReadMail();
-  mover_->Finish(scheduler_);
+  DrainInbox();
+  mover_->FinishLoads(scheduler_);
   const StepPlan plan = scheduler_.Plan();
-  NoteAdmissions(plan);
-  mover_->Do(plan.ops);
-  mover_->Begin(plan.loads, scheduler_);
+  RecordAdmissions(plan);
+  mover_->RunPageOps(plan.ops);
+  mover_->StartLoads(plan.loads);
   const int64_t global = global_tokens_ ? global_tokens_(plan.tokens) : plan.tokens;
-  if (global > 0) Compute(plan, global);
+  if (global > 0) LATTE_RETURN_IF_ERROR(Compute(plan, global));
   more_to_do_ = !plan.empty() || !plan.preempted.empty() || !plan.admitted.empty();
+  DropEndedRequests();
   UpdateStats(plan, SecondsSince(start));
   return {};
 }
 
-void EngineCore::ReadMail() {
-  Inbox::Mail mail = inbox_.Take();
-  for (Submission& submission : mail.submissions) Enter(std::move(submission));
-  for (const RequestId id : mail.cancels) CancelNow(id);
+void EngineCore::DrainInbox() {
+  Inbox::Messages messages = inbox_.Take();
+  for (auto& request : messages.requests) AddRequest(std::move(request));
+  for (const RequestId id : messages.cancels) CancelRequest(id);
 }
 
-void EngineCore::Enter(Submission submission) {
-  const Request& request = submission.request;
-  SequenceSpec spec;
-  spec.id = ++last_id_;
-  spec.salt = request.cache_salt;
-  spec.max_len = submission.max_len;
-  spec.priority = request.priority;
-  spec.answers = request.n;
-  spec.reuses_prefix = request.prompt_logprobs < 0;
-  std::vector<int32_t> prompt = submission.prompt;
-  const SequenceId id = spec.id;
-  answers_.Add(id, std::move(submission));
-  scheduler_.Add(std::move(spec), std::move(prompt));
+void EngineCore::AddRequest(std::unique_ptr<RequestState> request) {
+  Sequence& sequence = request->outputs.front()->sequence;
+  sequence.spec.id = ++last_id_;
+  const RequestId id = request->id;
+  requests_.emplace(id, std::move(request));
+  scheduler_.Add(sequence);
 }
 
-void EngineCore::CancelNow(RequestId id) {
-  for (const SequenceId sequence : answers_.Of(id)) End(sequence, FinishReason::kCancelled, {});
+void EngineCore::CancelRequest(RequestId id) {
+  const auto found = requests_.find(id);
+  if (found == requests_.end()) return;
+  for (const auto& output : found->second->outputs)
+    if (!output->ended()) End(*output, FinishReason::kCancelled, {});
 }
 
-void EngineCore::End(SequenceId id, FinishReason reason, const Error& error) {
-  const Sequence& s = *scheduler_.Find(id);
+void EngineCore::End(Output& output, FinishReason reason, const Error& error) {
+  Sequence& s = output.sequence;
   if (s.state == SequenceState::kWaiting && s.preemptions == 0)
     inbox_.LeftQueue(s.prompt_len);  // it was never admitted
-  answers_.End(id, reason, error, s.spec.answers);
-  scheduler_.Remove(id);
+  if (s.state == SequenceState::kLoading) mover_->DropLoads(s.spec.id);
+  streams_.End(output, reason, error);
+  scheduler_.Remove(s);
+  some_ended_ = true;
 }
 
-void EngineCore::NoteAdmissions(const StepPlan& plan) {
+// An output may end while the step's plan still points to it, so requests go at the end of a step.
+void EngineCore::DropEndedRequests() {
+  if (!std::exchange(some_ended_, false)) return;
+  std::erase_if(requests_, [](const auto& one) { return one.second->ended(); });
+}
+
+void EngineCore::RecordAdmissions(const StepPlan& plan) {
   const std::lock_guard lock(stats_mutex_);
-  for (const SequenceId id : plan.admitted) {
-    const Sequence& s = *scheduler_.Find(id);
-    inbox_.LeftQueue(s.prompt_len);
-    stats_.prompt_tokens += s.prompt_len;
+  for (const Sequence* s : plan.admitted) {
+    inbox_.LeftQueue(s->prompt_len);
+    stats_.prompt_tokens += s->prompt_len;
   }
 }
 
-void EngineCore::Compute(const StepPlan& plan, int64_t global_tokens) {
-  std::vector<SequenceWork> work;
-  for (const SequenceStep& step : plan.steps)
-    work.push_back({step.tokens(), step.begin, step.path, step.sequence->pages});
+Status EngineCore::Compute(const StepPlan& plan, int64_t global_tokens) {
+  std::vector<SequenceChunk> chunks;
+  for (const SequenceStep& step : plan.steps) chunks.push_back(step.chunk);
   const Clock::time_point start = Clock::now();
   const Status computed = CatchExhaustion([&]() -> Status {
-    hidden_ = runner_.Forward(work, global_tokens);
+    hidden_ = runner_.Forward(chunks, global_tokens);
     return {};
   });
   forward_seconds_ += SecondsSince(start);
-  if (!computed) return EndLargest(plan, computed.error());
+  if (!computed) {
+    if (plan.steps.empty()) return computed;  // no request could answer for it
+    EndLargest(plan, computed.error());
+    return {};
+  }
   scheduler_.Advance(plan);
-  TellPromptLogprobs(plan);
-  DrawTokens(plan);
+  EmitPromptLogprobs(plan);
+  SampleTokens(plan);
+  return {};
 }
 
-// Nothing of the step has happened, so that the others compute their part again, without this one.
+// No effect of the step has been kept, so the others compute their part again, without this one.
 void EngineCore::EndLargest(const StepPlan& plan, const Error& error) {
-  const auto largest = std::ranges::max_element(plan.steps, {}, &SequenceStep::count);
-  if (largest != plan.steps.end()) End(largest->id, FinishReason::kError, error);
+  const auto largest = std::ranges::max_element(
+      plan.steps, {}, [](const SequenceStep& step) { return step.chunk.count; });
+  End(*largest->sequence->output, FinishReason::kError, error);
 }
 
-// Logits of the tokens of a prompt tell the logprobs of the tokens after them.
-void EngineCore::TellPromptLogprobs(const StepPlan& plan) {
+// The logits of a prompt's tokens give the logprobs of the tokens after them.
+void EngineCore::EmitPromptLogprobs(const StepPlan& plan) {
   int64_t row = 0;
   for (const SequenceStep& step : plan.steps) {
-    const Answer& answer = answers_.At(step.id);
-    if (answer.request().prompt_logprobs >= 0 && answer.generated == 0) {
-      const Status told = CatchExhaustion([&] { return TellPromptLogprobs(step, row); });
-      if (!told) End(step.id, FinishReason::kError, told.error());
+    Output& output = *step.sequence->output;
+    if (output.request().prompt_logprobs >= 0 && output.generated == 0) {
+      const Status emitted =
+          CatchExhaustion([&] { return EmitPromptLogprobs(step.chunk, row, output); });
+      if (!emitted) End(output, FinishReason::kError, emitted.error());
     }
-    row += step.count;
+    row += step.chunk.count;
   }
 }
 
-// `first_row`: of the step in the hidden states.
-Status EngineCore::TellPromptLogprobs(const SequenceStep& step, int64_t first_row) {
-  Answer& answer = answers_.At(step.id);
-  const int64_t last = std::min(step.begin + step.count, step.sequence->prompt_len - 1);
-  // What a preempted sequence computes again was told before.
-  int64_t at = std::max(step.begin, static_cast<int64_t>(answer.prompt_logprobs.size()));
+// `first_row`: of the chunk in the hidden states.
+Status EngineCore::EmitPromptLogprobs(const SequenceChunk& chunk, int64_t first_row,
+                                      Output& output) {
+  const Sequence& s = output.sequence;
+  const int64_t last = std::min(chunk.total_len(), s.prompt_len - 1);
+  // What a preempted sequence computes again has been emitted.
+  int64_t at = std::max(chunk.cached_len, static_cast<int64_t>(output.prompt_logprobs.size()));
   while (at < last) {
     const int64_t end = std::min(last, at + static_cast<int64_t>(kRowsPerBlock));
     std::vector<int64_t> rows;
-    for (int64_t i = at; i < end; ++i) rows.push_back(first_row + i - step.begin);
+    for (int64_t i = at; i < end; ++i) rows.push_back(first_row + i - chunk.cached_len);
     const TensorView logits = runner_.LogitsOf(rows);
     for (int64_t i = at; i < end; ++i) {
       const std::span<const float> one(logits.Row<float>(i - at),
                                        static_cast<size_t>(logits.shape[1]));
-      LATTE_ASSIGN_OR_RETURN(TokenLogprobs told,
-                             Logprobs(one, step.sequence->tokens[static_cast<size_t>(i) + 1],
-                                      answer.request().prompt_logprobs));
-      answer.prompt_logprobs.push_back(std::move(told));
+      LATTE_ASSIGN_OR_RETURN(TokenLogprobs logprobs,
+                             Logprobs(one, s.tokens[static_cast<size_t>(i) + 1],
+                                      output.request().prompt_logprobs, *parts_.machine));
+      output.prompt_logprobs.push_back(std::move(logprobs));
     }
     at = end;
   }
   return {};
 }
 
-void EngineCore::DrawTokens(const StepPlan& plan) {
-  std::vector<Drawing> drawings;
+std::vector<EngineCore::Sampling> EngineCore::PlanSampling(const StepPlan& plan) {
+  std::vector<Sampling> out;
   int64_t row = 0;
   for (const SequenceStep& step : plan.steps) {
-    row += step.count;
-    if (!step.draws || scheduler_.Find(step.id) == nullptr) continue;
-    NoteFirstDraw(*step.sequence);
-    if (answers_.At(step.id).request().stop.max_tokens == 0) {
-      End(step.id, FinishReason::kLength, {});
+    row += step.chunk.count;
+    Output& output = *step.sequence->output;
+    if (!step.samples || output.ended()) continue;
+    RecordFirstToken(output);
+    if (output.request().stop.max_tokens == 0) {
+      End(output, FinishReason::kLength, {});
       continue;
     }
-    drawings.push_back({step.id, row - 1});
-    // All answers of a request draw their first token from the same row.
-    for (const SequenceId fork : ForkAnswers(step)) drawings.push_back({fork, row - 1});
+    out.push_back({&output, row - 1});
+    // All outputs of a request sample their first token from the same row.
+    while (output.sequence.spec.outputs > 1) {
+      Output& fork = output.state->Fork(++last_id_);
+      scheduler_.Fork(output.sequence, fork.sequence);
+      out.push_back({&fork, row - 1});
+    }
   }
-  for (size_t begin = 0; begin < drawings.size(); begin += kRowsPerBlock) {
+  return out;
+}
+
+void EngineCore::SampleTokens(const StepPlan& plan) {
+  const std::vector<Sampling> all = PlanSampling(plan);
+  for (size_t begin = 0; begin < all.size(); begin += kRowsPerBlock) {
     const std::span block =
-        std::span(drawings).subspan(begin, std::min(kRowsPerBlock, drawings.size() - begin));
-    const Result<std::vector<Result<Drawn>>> drawn =
-        CatchExhaustion([&] { return DrawBlock(block); });
+        std::span(all).subspan(begin, std::min(kRowsPerBlock, all.size() - begin));
+    const Result<std::vector<Result<SampledToken>>> sampled =
+        CatchExhaustion([&] { return SampleBlock(block); });
     for (size_t i = 0; i < block.size(); ++i)
-      Settle(block[i].id, drawn ? (*drawn)[i] : tl::unexpected<Error>(drawn.error()));
+      ApplyToken(*block[i].output, sampled ? (*sampled)[i] : tl::unexpected(sampled.error()));
   }
 }
 
-// How much of the prompt was found is known for certain when all of it is computed.
-void EngineCore::NoteFirstDraw(const Sequence& s) {
-  Answer& answer = answers_.At(s.spec.id);
-  if (answer.generated > 0) return;
-  answer.cached_tokens = s.shared_len;
-  cached_tokens_ += s.shared_len;
-  disk_tokens_ += s.loaded_len;
-}
-
-std::vector<SequenceId> EngineCore::ForkAnswers(const SequenceStep& step) {
-  std::vector<SequenceId> forks;
-  while (step.sequence->spec.answers > 1) {
-    forks.push_back(++last_id_);
-    scheduler_.Fork(step.sequence->spec.id, last_id_);
-    answers_.Fork(step.sequence->spec.id, last_id_, static_cast<int>(forks.size()));
-  }
-  return forks;
+// How much of the prompt was found is certain only when all of it is computed.
+void EngineCore::RecordFirstToken(Output& output) {
+  if (output.generated > 0) return;
+  output.cached_tokens = output.sequence.shared_len;
+  cached_tokens_ += output.sequence.shared_len;
+  disk_tokens_ += output.sequence.loaded_len;
 }
 
 Status EngineCore::CheckRow(int64_t row) const {
   const std::span<const float> h(hidden_.Row<float>(row), static_cast<size_t>(hidden_.shape[1]));
-  if (!FindOverflow(settings_.dtype, h)) return {};
-  return tl::unexpected(OverflowError("this sequence"));
+  if (!FirstNotFinite(h)) return {};
+  return F16Overflow("this sequence");
 }
 
-Result<std::vector<Result<Drawn>>> EngineCore::DrawBlock(std::span<const Drawing> block) {
+SampleInput EngineCore::InputOf(const Output& output, std::span<const float> logits) const {
+  SampleInput input;
+  input.logits = logits;
+  input.params = &output.params;
+  input.history = &output.history;
+  input.banned = BannedTokens(output);
+  input.position = output.sequence.length();
+  input.logprobs = output.request().logprobs;
+  input.machine = parts_.machine;
+  return input;
+}
+
+Result<std::vector<Result<SampledToken>>> EngineCore::SampleBlock(std::span<const Sampling> block) {
   std::vector<int64_t> rows;
-  for (const Drawing& d : block)
-    if (rows.empty() || rows.back() != d.row) rows.push_back(d.row);
+  for (const Sampling& s : block)
+    if (rows.empty() || rows.back() != s.row) rows.push_back(s.row);
   const Clock::time_point start = Clock::now();
   const TensorView logits = runner_.LogitsOf(rows);
   forward_seconds_ += SecondsSince(start);
 
   const auto vocab = static_cast<size_t>(logits.shape[1]);
-  std::vector<Draw> draws;
+  std::vector<SampleInput> inputs;
   int64_t at = -1;
-  for (const Drawing& d : block) {
-    if (at < 0 || rows[static_cast<size_t>(at)] != d.row) ++at;
-    const Answer& answer = answers_.At(d.id);
-    Draw draw;
-    draw.logits = {logits.Row<float>(at), vocab};
-    draw.params = &answer.params;
-    draw.history = &answer.history;
-    draw.banned = answers_.Banned(answer);
-    draw.position = scheduler_.Find(d.id)->length();
-    draw.logprobs = answer.request().logprobs;
-    draw.isa = parts_.machine->isa;
-    draws.push_back(draw);
+  for (const Sampling& s : block) {
+    if (at < 0 || rows[static_cast<size_t>(at)] != s.row) ++at;
+    inputs.push_back(InputOf(*s.output, {logits.Row<float>(at), vocab}));
   }
-  std::vector<Result<Drawn>> drawn = SampleAll(draws, threads_);
+  std::vector<Result<SampledToken>> sampled = SampleAll(inputs, threads_);
   for (size_t i = 0; i < block.size(); ++i)
     if (const Status row = CheckRow(block[i].row); !row)
-      drawn[i] = tl::unexpected<Error>(row.error());
-  return drawn;
+      sampled[i] = tl::unexpected<Error>(row.error());
+  return sampled;
 }
 
-void EngineCore::Settle(SequenceId id, const Result<Drawn>& drawn) {
-  if (!drawn) {
-    End(id, FinishReason::kError, drawn.error());
+void EngineCore::ApplyToken(Output& output, const Result<SampledToken>& sampled) {
+  if (!sampled) {
+    End(output, FinishReason::kError, sampled.error());
     return;
   }
-  const int64_t length = scheduler_.Find(id)->length() + 1;
-  if (answers_.Accept(id, *drawn, length))
-    scheduler_.Remove(id);
-  else
-    scheduler_.Append(id, drawn->token);
+  const bool ends = streams_.Accept(output, *sampled, output.sequence.length() + 1);
+  if (!ends) {
+    scheduler_.Append(output.sequence, sampled->token);
+    return;
+  }
+  scheduler_.Remove(output.sequence);
+  some_ended_ = true;
 }
 
 bool EngineCore::WaitForWork(std::chrono::steady_clock::time_point deadline) {
@@ -300,9 +314,13 @@ bool EngineCore::WaitForWork(std::chrono::steady_clock::time_point deadline) {
 }
 
 Status EngineCore::SavePrefixes() {
+  return CatchExhaustion([this] { return SaveAllPrefixes(); });
+}
+
+Status EngineCore::SaveAllPrefixes() {
   if (mover_->store() == nullptr) return {};
   const int64_t failed_before = mover_->store()->Stats().failed_saves;
-  mover_->store()->Flush();  // what waits to be written takes places in the queue
+  mover_->store()->Flush();  // pages that wait to be written take places in the queue
   // As many at once as the store's queue takes.
   constexpr size_t kPagesAtOnce = 32;
   const std::vector<int32_t> all = pages_.TreePages();
@@ -328,14 +346,14 @@ void EngineCore::UpdateStats(const StepPlan& plan, double seconds) {
   stats_.page_bytes = settings_.cache_spec.bytes_per_page();
   stats_.page_tokens = settings_.options.page_tokens;
   if (!plan.steps.empty()) ++stats_.steps;
-  stats_.requests_finished = answers_.finished();
-  stats_.requests_failed = answers_.failed();
-  stats_.requests_cancelled = answers_.cancelled();
+  stats_.requests_finished = streams_.finished();
+  stats_.requests_failed = streams_.failed();
+  stats_.requests_cancelled = streams_.cancelled();
   stats_.preemptions = scheduler_.preemptions();
   stats_.cached_tokens = cached_tokens_;
   stats_.disk_tokens = disk_tokens_;
   stats_.computed_tokens += plan.tokens;
-  stats_.generated_tokens = answers_.generated();
+  stats_.generated_tokens = streams_.generated();
   stats_.step_seconds += seconds;
   stats_.forward_seconds += forward_seconds_;
 }

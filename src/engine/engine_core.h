@@ -1,17 +1,18 @@
-// The engine's loop over a model that somebody else loaded: mail → plan → move pages → compute →
-// draw → tell, once per step and in that order.
+// The engine's loop over a model that the caller loaded. A step drains the inbox, plans, moves pages,
+// computes, samples and emits events, in that order.
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 
 #include "latte/engine.h"
 
-#include "src/engine/inbox.h"
-#include "src/engine/output/answers.h"
+#include "src/engine/output/output_streams.h"
 #include "src/engine/page_mover.h"
+#include "src/engine/request/inbox.h"
 #include "src/engine/run/runner.h"
 #include "src/engine/schedule/scheduler.h"
 #include "src/engine/settings.h"
@@ -22,11 +23,12 @@ namespace latte {
 struct EngineParts {
   const Model* model = nullptr;
   const Machine* machine = nullptr;
-  const Tokenizer* tokenizer = nullptr;  // null: requests come as tokens, answers have no text
+  const Tokenizer* tokenizer = nullptr;    // null: requests are tokens, answers have no text
+  std::shared_ptr<const void> owner = {};  // of the others, if the engine is to keep them alive
 };
 
-// Interface and thread-safety are those of Engine.
-class EngineCore {
+// An engine over a model that the caller loaded.
+class EngineCore final : public Engine {
  public:
   // Opens settings.options.cache_dir if it is set, for rows of the model `key`.
   // Errors: kExhausted when the cache does not fit; of PrefixStore::Open.
@@ -34,17 +36,18 @@ class EngineCore {
                                                                   const Settings& settings,
                                                                   const ModelKey& key = {});
 
-  [[nodiscard]] Result<RequestId> Submit(Request request);
-  void Cancel(RequestId id) { inbox_.Cancel(id); }
-  void SetEventSink(Engine::EventSink sink) { sink_ = std::move(sink); }
-  [[nodiscard]] Status Step();
-  void Wake() { inbox_.Wake(); }
-  bool WaitForWork(std::chrono::steady_clock::time_point deadline);
-  [[nodiscard]] Status SavePrefixes();
-  EngineStats Stats() const;
+  [[nodiscard]] Result<RequestId> Submit(Request request) override;
+  void Cancel(RequestId id) override { inbox_.Cancel(id); }
+  void SetEventSink(EventSink sink) override { sink_ = std::move(sink); }
+  [[nodiscard]] Status Step() override;
+  void Wake() override { inbox_.Wake(); }
+  bool WaitForWork(std::chrono::steady_clock::time_point deadline) override;
+  [[nodiscard]] Status SavePrefixes() override;
+  EngineStats Stats() const override;
+  const EngineOptions& options() const override { return settings_.options; }
 
-  // Asks the other data-parallel ranks how many tokens all of them compute in this step, this
-  // rank's given. A rank with none of its own then joins in with an empty step. One rank: its own.
+  // Returns how many tokens all data-parallel ranks compute in this step; gets this rank's own. A
+  // rank without tokens then takes part with an idle step. With one rank: its own tokens.
   using GlobalTokens = std::function<int64_t(int64_t own_tokens)>;
   void SetGlobalTokens(GlobalTokens global_tokens) { global_tokens_ = std::move(global_tokens); }
 
@@ -56,31 +59,35 @@ class EngineCore {
 
  private:
   EngineCore(const EngineParts& parts, const Settings& settings, LatentCache cache);
-  SchedulerOptions Rules();
+  [[nodiscard]] Status SaveAllPrefixes();
+  SchedulerOptions OptionsOfScheduler();
 
   // The parts of Step.
   [[nodiscard]] Status StepOnce();
-  void ReadMail();
-  void Enter(Submission submission);
-  void CancelNow(RequestId id);
-  void NoteAdmissions(const StepPlan& plan);
-  void Compute(const StepPlan& plan, int64_t global_tokens);
+  void DrainInbox();
+  void AddRequest(std::unique_ptr<RequestState> request);
+  void CancelRequest(RequestId id);
+  void RecordAdmissions(const StepPlan& plan);
+  [[nodiscard]] Status Compute(const StepPlan& plan, int64_t global_tokens);
   void EndLargest(const StepPlan& plan, const Error& error);
-  void TellPromptLogprobs(const StepPlan& plan);
-  [[nodiscard]] Status TellPromptLogprobs(const SequenceStep& step, int64_t first_row);
-  void DrawTokens(const StepPlan& plan);
-  void NoteFirstDraw(const Sequence& s);
-  std::vector<SequenceId> ForkAnswers(const SequenceStep& step);  // but the first
-  void Settle(SequenceId id, const Result<Drawn>& drawn);
-  void End(SequenceId id, FinishReason reason, const Error& error);
+  void EmitPromptLogprobs(const StepPlan& plan);
+  [[nodiscard]] Status EmitPromptLogprobs(const SequenceChunk& chunk, int64_t first_row,
+                                          Output& output);
+  void SampleTokens(const StepPlan& plan);
+  void RecordFirstToken(Output& output);
+  void ApplyToken(Output& output, const Result<SampledToken>& sampled);
+  void End(Output& output, FinishReason reason, const Error& error);
+  void DropEndedRequests();
   void UpdateStats(const StepPlan& plan, double seconds);
 
-  // One token to draw: the answer, and the row of the hidden states that its logits come from.
-  struct Drawing {
-    SequenceId id = 0;
+  // One token to sample, and the row of the hidden states that its logits come from.
+  struct Sampling {
+    Output* output = nullptr;
     int64_t row = 0;
   };
-  Result<std::vector<Result<Drawn>>> DrawBlock(std::span<const Drawing> block);
+  std::vector<Sampling> PlanSampling(const StepPlan& plan);
+  Result<std::vector<Result<SampledToken>>> SampleBlock(std::span<const Sampling> block);
+  SampleInput InputOf(const Output& output, std::span<const float> logits) const;
   Status CheckRow(int64_t row) const;
 
   EngineParts parts_;
@@ -92,16 +99,18 @@ class EngineCore {
   Workspace workspace_;
   Runner runner_;
   Scheduler scheduler_;
-  Answers answers_;
+  OutputStreams streams_;
   Inbox inbox_;
+  std::map<RequestId, std::unique_ptr<RequestState>> requests_;
   std::unique_ptr<PageMover> mover_;
-  Engine::EventSink sink_;
+  EventSink sink_;
   GlobalTokens global_tokens_;
   SequenceId last_id_ = 0;
   TensorView hidden_;            // of the step
-  std::optional<Error> broken_;  // of the step that memory ran out in; there is no other step
-  bool more_to_do_ = false;      // the next step needs no mail to have work
+  std::optional<Error> broken_;  // of the step that failed; there is no other step
+  bool more_to_do_ = false;      // the next step needs no message to have work
   double forward_seconds_ = 0;   // of the step
+  bool some_ended_ = false;      // requests_ may hold ended ones
   int64_t cached_tokens_ = 0;
   int64_t disk_tokens_ = 0;
 

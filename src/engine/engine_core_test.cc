@@ -47,7 +47,7 @@ class EngineCoreTest : public testing::Test {
   }
 
   void Make(const EngineOptions& options) {
-    const auto settings = Settle(options, model_->config(), machine_, {int64_t{1} << 30});
+    const auto settings = ResolveOptions(options, model_->config(), machine_, {int64_t{1} << 30});
     ASSERT_TRUE(settings) << ToString(settings.error());
     auto made = EngineCore::Create({model_.get(), &machine_, nullptr}, *settings, key_);
     ASSERT_TRUE(made) << ToString(made.error());

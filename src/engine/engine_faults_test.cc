@@ -84,7 +84,7 @@ TEST_F(EngineFaultsTest, BadLogitsEndOneRequestAndNoOther) {
     Request at_once = Ask(40, 2);
     at_once.tokens.back() = kFirstRareToken + fault;
     at_once.n = 3;
-    Request later = Ask(40, 3);  // the bias draws the token with the fault
+    Request later = Ask(40, 3);  // the bias makes it sample the token with the fault
     later.sampling.logit_bias = {{kFirstRareToken + fault, 100.0f}};
     later.stop.min_tokens = 3;
     const RequestId ids[] = {Submit(*run, at_once), Submit(*run, good), Submit(*run, later)};
@@ -206,7 +206,7 @@ TEST_F(EngineFaultsTest, CancelledRequestsLeaveTheQueue) {
   options.max_queued_requests = 2;
   const auto run = Make(options);
   const RequestId busy = Submit(*run, Ask(20, 1, 50));
-  ASSERT_TRUE(run->core().Step());  // it runs, and nobody beside it
+  ASSERT_TRUE(run->core().Step());  // it runs alone
   for (int round = 0; round < 5; ++round) {
     const RequestId waiting[] = {Submit(*run, Ask(20, 2)), Submit(*run, Ask(30, 3))};
     EXPECT_EQ(run->core().Submit(Ask(20, 4)).error().code, Code::kExhausted);
@@ -233,14 +233,14 @@ TEST_F(EngineFaultsTest, PrefixesStayWithTheirSalt) {
   EXPECT_EQ(cached("", 80), 48);
 }
 
-// Below strict determinism rows that were found may have been computed by another path than those
-// of the prompt, such as generated ones: what is preempted finds the same rows again.
+// Below strict determinism, rows in the prefix cache may have been computed by another path than the
+// prompt's, such as rows of generated tokens: a preempted sequence finds the same rows again.
 TEST_F(EngineFaultsTest, PreemptedSequencesKeepWhatTheyFound) {
   const auto second_turn = [&](int64_t pages, bool first_turn, int64_t& preemptions) {
     EngineOptions options = Options(pages);
     options.deterministic = "on";
     // By these rates the second prompt is not absorbed, as the answer that it contains was.
-    const auto made = EngineRun::Create(model_, options, {}, MlaRates::Typical(Isa::kAmx));
+    const auto made = EngineRun::Create(model_, options, {}, MlaRates::Typical({.isa = Isa::kAmx}));
     EXPECT_TRUE(made);
     const auto& run = *made;
     const Request first = Ask(20, 1, 30);
@@ -265,12 +265,12 @@ TEST_F(EngineFaultsTest, PreemptedSequencesKeepWhatTheyFound) {
   EXPECT_GT(preemptions, 0);
 }
 
-TEST_F(EngineFaultsTest, PromptLogprobsAreToldOnceThoughTheirPromptIsPreempted) {
+TEST_F(EngineFaultsTest, PromptLogprobsAreEmittedOnceThoughTheirPromptIsPreempted) {
   EngineOptions options = Options(10);
   options.max_sequences = 2;
   options.max_batch_tokens = 6;
   const auto run = Make(options);
-  Submit(*run, Ask(14, 1, 60));  // takes the pages of the prompt that is computed beside it
+  Submit(*run, Ask(14, 1, 60));  // takes the pages of the prompt that is computed with it
   Request prompt = Ask(120, 2, 4);
   prompt.prompt_logprobs = 0;
   const RequestId id = Submit(*run, prompt);
@@ -367,7 +367,7 @@ TEST_F(DiskFaultsTest, SavingLosesNothingThatIsInMemory) {
   EXPECT_EQ(ExpectAnswers().disk_tokens, kept * 96);
 }
 
-// A save that failed once was told; what is saved later is saved.
+// A failed save is reported once; later saves succeed.
 TEST_F(DiskFaultsTest, SavingSucceedsAgainAfterAFailure) {
   const auto run = Make(options_);
   const auto save = [&](uint64_t seed) {

@@ -1,5 +1,5 @@
-// What a lack of memory does to an engine: somebody's request ends, and the engine goes on; or the
-// engine says that it cannot, and goes quietly.
+// When memory runs out, either a request ends and the engine continues, or the engine reports that it
+// cannot continue and is destroyed without a crash.
 #include <gtest/gtest.h>
 
 #include "src/base/limits/out_of_memory.h"
@@ -141,6 +141,19 @@ TEST_F(EngineMemoryTest, ElsewhereTheEngineSaysThatItIsAtItsEnd) {
     const Status step = run->core().Step();
     ASSERT_FALSE(step);
     EXPECT_EQ(step.error().code, Code::kExhausted);
+  }
+}
+
+// An idle step has no request that could fail for it.
+TEST_F(EngineMemoryTest, InAnIdleStepItIsAnErrorOfTheEngine) {
+  model_.on_forward = [](const StepContext&) { throw std::bad_alloc(); };
+  const auto run = Make();
+  run->core().SetGlobalTokens([](int64_t own) { return own + 1; });
+  for (int i = 0; i < 2; ++i) {
+    const Status step = run->core().Step();
+    ASSERT_FALSE(step);
+    EXPECT_EQ(step.error().code, Code::kExhausted);
+    model_.on_forward = {};  // there is memory again, but the step was cut short
   }
 }
 

@@ -1,8 +1,9 @@
-// Who may call an engine when: several threads while one steps, its own sink; whoever waits for
-// work sleeps.
+// Which calls several threads may make while one thread steps, and which the sink may make; a thread
+// that waits for work sleeps.
 #include <atomic>
 #include <ctime>
 #include <filesystem>
+#include <mutex>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -147,6 +148,57 @@ TEST(EngineThreadsTest, TextOfManyThreadsGetsTheSameAnswers) {
     }
 }
 
+// Events of a request may come before Submit has returned its id to the thread that submits it. With
+// user data that thread knows them nevertheless.
+TEST(EngineThreadsTest, EventsThatComeBeforeTheIdAreKnownByTheirUserData) {
+  constexpr uint64_t kRequests = 200;
+  const FakeModel model;
+  const auto run = Make(model, Options());
+  struct Known {
+    std::mutex mutex;
+    std::set<uint64_t> open;  // user data of requests without an end
+    std::set<RequestId> ids;  // that Submit has returned
+    int64_t unknown = 0;      // events of requests that are not open
+    int64_t early = 0;        // events that came before the id
+  } known;
+  run->on_events = [&](std::span<const TokenEvent> events) {
+    const std::lock_guard lock(known.mutex);
+    for (const TokenEvent& e : events) {
+      if (!known.open.contains(e.user_data)) ++known.unknown;
+      if (!known.ids.contains(e.request)) ++known.early;
+      if (e.finish) known.open.erase(e.user_data);
+    }
+  };
+  std::atomic<bool> done = false;
+  std::thread engine([&] {
+    while (!done) {
+      run->core().WaitForWork(Clock::now() + milliseconds(1));
+      EXPECT_TRUE(run->core().Step());
+    }
+  });
+  for (uint64_t i = 1; i <= kRequests; ++i) {
+    Request r = Ask(4);
+    r.n = 1;
+    r.user_data = uint64_t{1} << 63 | i;
+    {
+      const std::lock_guard lock(known.mutex);
+      known.open.insert(r.user_data);
+    }
+    const auto id = run->core().Submit(r);
+    ASSERT_TRUE(id);
+    // A slow submitter: the engine is not.
+    if (i % 10 == 0) std::this_thread::sleep_for(milliseconds(5));
+    const std::lock_guard lock(known.mutex);
+    known.ids.insert(*id);
+  }
+  done = true;
+  engine.join();
+  EXPECT_EQ(run->Finish(), "");
+  EXPECT_EQ(known.unknown, 0);
+  EXPECT_TRUE(known.open.empty());
+  EXPECT_GT(known.early, 0);  // or else this test shows nothing
+}
+
 TEST(EngineThreadsTest, SinkSubmitsAndCancelsFromInside) {
   const FakeModel model;
   const auto run = Make(model, Options());
@@ -187,7 +239,7 @@ TEST(EngineThreadsTest, WaitingSleepsUntilThereIsWork) {
   EXPECT_EQ(run->Finish(), "");
   none();
   run->core().Cancel(12345);
-  EXPECT_TRUE(run->core().WaitForWork(Clock::now()));  // mail, even if it is for nobody
+  EXPECT_TRUE(run->core().WaitForWork(Clock::now()));  // a message, even if it concerns no request
   ASSERT_TRUE(run->core().Step());
   none();
 }

@@ -21,33 +21,37 @@ class PageMover {
   PageMover(LatentCache& cache, std::unique_ptr<PrefixStore> store)
       : cache_(cache), store_(std::move(store)) {}
 
-  // Before a step computes. Saves take a copy of the page and go on beside the step.
-  void Do(std::span<const PageOp> ops);
+  // Before a step computes. Saves take a copy of the page and continue during the step.
+  void RunPageOps(std::span<const PageOp> ops);
 
-  // Writes a page to disk, beside the steps to come, unless it is there.
+  // Writes a page to disk during the steps to come, unless it is there.
   void Save(int32_t page, PagePrefix prefix);
 
-  // Begins to read pages; `scheduler` knows the sequences' tokens.
-  void Begin(std::span<const PageLoad> loads, const Scheduler& scheduler);
+  // Starts to read pages.
+  void StartLoads(std::span<const PageLoad> loads);
 
-  // Puts pages that have arrived in their places, and tells the scheduler of prefixes that are
-  // complete or end early.
-  void Finish(Scheduler& scheduler);
+  // Places pages that have arrived, and reports prefixes to the scheduler that are complete or end
+  // early.
+  void FinishLoads(Scheduler& scheduler);
+
+  // Ignores what arrives for a sequence, which ends.
+  void DropLoads(SequenceId id);
 
   PrefixStore* store() { return store_.get(); }
 
  private:
   // A loading sequence's pages.
   struct Prefix {
-    int64_t first = 0;  // page index in the sequence
+    Sequence* sequence = nullptr;  // null: it has ended
+    int64_t first = 0;             // page index in the sequence
     int64_t wanted = 0;
-    int64_t asked = 0;  // of them, given to the store
+    int64_t requested = 0;  // of the wanted ones, given to the store
     int64_t arrived = 0;
     int64_t usable = 0;   // leading pages that arrived whole
     bool broken = false;  // a page is missing: later ones are of no use
   };
-  void Ask(const Scheduler& scheduler);
-  void Place(const LoadedPage& page, const Scheduler& scheduler);
+  void RequestLoads();
+  void Place(const LoadedPage& page);
 
   LatentCache& cache_;
   std::unique_ptr<PrefixStore> store_;

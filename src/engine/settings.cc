@@ -6,9 +6,9 @@
 
 #include "src/base/limits/memory.h"
 #include "src/base/math.h"
+#include "src/base/range.h"
 #include "src/checkpoint/weight_memory.h"
 #include "src/engine/fields.h"
-#include "src/engine/in_range.h"
 #include "src/layers/linear.h"
 #include "src/layers/mla/path_cost.h"
 
@@ -111,7 +111,7 @@ Result<Settings> ParseChoices(const EngineOptions& options, const ModelConfig& c
   }
   LATTE_RETURN_IF_ERROR(CheckCacheDType(out.attention, out.cache));
   out.cache_spec = CacheSpecFor(config, out.attention, out.cache, options.page_tokens);
-  FoundRates found = MachineRates(machine.isa);
+  FoundRates found = MachineRates(machine);
   out.rates = std::move(found.rates);
   out.rates_warning = std::move(found.warning);
   return out;
@@ -119,8 +119,8 @@ Result<Settings> ParseChoices(const EngineOptions& options, const ModelConfig& c
 
 }  // namespace
 
-Result<Settings> SettleForOne(const EngineOptions& options, const ModelConfig& config,
-                              const Machine& machine, int64_t computed) {
+Result<Settings> ResolveOptionsForOne(const EngineOptions& options, const ModelConfig& config,
+                                      const Machine& machine, int64_t computed) {
   LATTE_ASSIGN_OR_RETURN(Settings out, ParseChoices(options, config, machine));
   out.SizeForOne(computed);
   EngineOptions& o = out.options;
@@ -129,8 +129,8 @@ Result<Settings> SettleForOne(const EngineOptions& options, const ModelConfig& c
   return out;
 }
 
-Result<Settings> Settle(const EngineOptions& options, const ModelConfig& config,
-                        const Machine& machine, const MemoryRoom& room) {
+Result<Settings> ResolveOptions(const EngineOptions& options, const ModelConfig& config,
+                                const Machine& machine, const MemoryRoom& room) {
   LATTE_ASSIGN_OR_RETURN(Settings out, ParseChoices(options, config, machine));
   EngineOptions& o = out.options;
   if (o.max_tokens == 0 || o.max_tokens > config.max_position) o.max_tokens = config.max_position;

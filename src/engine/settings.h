@@ -1,4 +1,4 @@
-// What an engine runs with: its options, understood and filled in for one model on one machine.
+// The resolved options of an engine: parsed, and filled in for one model on one machine.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 #include "src/engine/attention_mode.h"
 #include "src/kernels/machine.h"
-#include "src/layers/mla/rates.h"
+#include "src/layers/mla/calibration.h"
 
 namespace latte {
 
@@ -27,36 +27,39 @@ struct Settings {
   // The path of a prompt.
   MlaPath PathOf(const MlaDims& dims, int64_t new_tokens, int64_t cached_tokens) const;
 
-  // Sets the cache's pages to what one sequence of `computed` tokens needs. The engine draws one
+  // Sets the cache's pages to the need of one sequence of `computed` tokens. The engine samples one
   // more token, which it never computes, so max_tokens is computed + 1.
   void SizeForOne(int64_t computed);
 };
 
 // Memory for weights, workspace and cache.
 struct MemoryRoom {
-  std::optional<int64_t> available_bytes;  // none: nobody knows
+  std::optional<int64_t> available_bytes;  // none: unknown
   int64_t weight_bytes = 0;                // of them
 };
 
 // `room` is used where options.cache_bytes is 0.
 // Errors: of EngineOptions::Validate; kInvalidArgument for values that do not go together;
 // kExhausted when fewer than two pages fit; kUnavailable when the room is needed and unknown.
-[[nodiscard]] Result<Settings> Settle(const EngineOptions& options, const ModelConfig& config,
-                                      const Machine& machine, const MemoryRoom& room);
+[[nodiscard]] Result<Settings> ResolveOptions(const EngineOptions& options,
+                                              const ModelConfig& config, const Machine& machine,
+                                              const MemoryRoom& room);
 
 // The settings of an engine that serves one sequence at a time, of up to `computed` tokens: its
 // cache holds that sequence and nothing else. options.max_sequences, max_tokens and cache_bytes are
-// ignored. Errors: as Settle, but for those of memory.
-[[nodiscard]] Result<Settings> SettleForOne(const EngineOptions& options, const ModelConfig& config,
-                                            const Machine& machine, int64_t computed);
+// ignored. Errors: as ResolveOptions, without the errors of memory.
+[[nodiscard]] Result<Settings> ResolveOptionsForOne(const EngineOptions& options,
+                                                    const ModelConfig& config,
+                                                    const Machine& machine, int64_t computed);
 
 // The workspace of prefill in cached tokens, as documented at EngineOptions. The rule is vLLM's
 // (chunked prefill of MLA): room for eight of the longest prompts, or for four pages of every
 // sequence, but no more than 128 Ki tokens.
 int64_t PrefillWorkspaceTokens(int64_t max_tokens, int64_t max_sequences, int64_t page_tokens);
 
-// What that takes: of a step's scratch memory, activations are small beside expanded keys and
-// values. No more tokens than one sequence has, as sequences are expanded one after the other.
+// The memory for that workspace. Of a step's scratch memory, activations are small compared with
+// expanded keys and values. Sequences are expanded one after the other, so no more tokens count than
+// one sequence has.
 // `options`: filled in, as in Settings.
 int64_t PrefillWorkspaceBytes(const ModelConfig& config, const EngineOptions& options);
 

@@ -17,7 +17,7 @@ class SettingsTest : public testing::Test {
     config_ = std::move(*config);
   }
   Result<Settings> With(const MemoryRoom& room) const {
-    return Settle(options_, config_, *Machine::Detect(), room);
+    return ResolveOptions(options_, config_, *Machine::Detect(), room);
   }
   std::string Refusal(const MemoryRoom& room) const {
     const auto settings = With(room);
@@ -77,18 +77,18 @@ TEST_F(SettingsTest, UnknownMemoryAsksForTheCachesSize) {
 TEST_F(SettingsTest, ForOneSequenceTheCacheHoldsThatAndNoMore) {
   const MlaDims& dims = config_.mla;
   options_.prefix_cache = false;
-  const auto latents = SettleForOne(options_, config_, *Machine::Detect(), 127);
+  const auto latents = ResolveOptionsForOne(options_, config_, *Machine::Detect(), 127);
   ASSERT_TRUE(latents) << ToString(latents.error());
   EXPECT_EQ(latents->cache_spec.bytes_per_token(), (dims.c + dims.r) * config_.layers * 2);
   EXPECT_EQ(latents->pages, 2);
   EXPECT_EQ(latents->options.max_tokens, 128);
   options_.attention = "decompressed";
-  const auto expanded = SettleForOne(options_, config_, *Machine::Detect(), 128);
+  const auto expanded = ResolveOptionsForOne(options_, config_, *Machine::Detect(), 128);
   EXPECT_EQ(expanded->cache_spec.bytes_per_token(),
             dims.h * (dims.n + dims.r + dims.v) * config_.layers * 2);
   EXPECT_EQ(expanded->pages, 3);
   options_.cache_dtype = "int8";
-  EXPECT_EQ(SettleForOne(options_, config_, *Machine::Detect(), 1).error().code,
+  EXPECT_EQ(ResolveOptionsForOne(options_, config_, *Machine::Detect(), 1).error().code,
             Code::kInvalidArgument);
 }
 

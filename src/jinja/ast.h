@@ -1,5 +1,5 @@
-// The tree of a parsed template: nodes in one array that refer to each other by index. Depth is
-// recorded when a node is made, so that nothing that walks the tree can overflow the stack.
+// The tree of a parsed template: nodes in one array that refer to each other by index. The depth is
+// checked when a node is made, so code that walks the tree cannot overflow the stack.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,8 @@
 
 namespace latte::jinja {
 
-// What stands behind each kind: `kids` in order (-1 where an optional one is absent), then `names`.
+// The comment of each kind lists its `kids` in order (-1 for an absent optional one), then its
+// `names`.
 enum class NodeKind {
   // Expressions.
   kLiteral,      // value
@@ -25,15 +26,15 @@ enum class NodeKind {
   kNot,          // operand
   kAnd,          // left, right
   kOr,           // left, right
-  kBinary,       // left, right; name is the operator
-  kCompare,      // first, second, …; names are the operators between them
+  kBinary,       // left, right; `name` is the operator
+  kCompare,      // first, second, …; `names` are the operators between them
   kConditional,  // condition, value, other value or -1
   kAttribute,    // object; name
   kItem,         // object, index
   kSlice,        // object, start, stop, step
-  kCall,         // callee, arguments…; names of the last ones
-  kFilter,       // input, arguments…; names of the last ones; name
-  kTest,         // input, arguments…; names of the last ones; name
+  kCall,         // callee, arguments…; names of the last arguments
+  kFilter,       // input, arguments…; names of the last arguments; name
+  kTest,         // input, arguments…; names of the last arguments; name
   // Statements.
   kBlock,         // statements
   kData,          // value
@@ -41,16 +42,16 @@ enum class NodeKind {
   kIf,            // condition, block, condition, block, …, last block or -1
   kFor,           // iterable, filter or -1, block, else block or -1; names of the targets
   kSet,           // expression; names of the targets
-  kSetAttribute,  // expression; name of the namespace, names[0] its member
+  kSetAttribute,  // expression; `name` is the namespace, names[0] its member
   kSetBlock,      // block; name
-  kMacro,         // block, defaults…; names of the parameters, the last ones have the defaults
+  kMacro,         // block, defaults…; names of the parameters (defaults belong to the last ones)
   kBreak,
   kContinue
 };
 
 struct Node {
   NodeKind kind = NodeKind::kBlock;
-  uint32_t offset = 0;  // in the source, for messages
+  uint32_t offset = 0;  // in the source, for error messages
   int depth = 1;
   std::string name;
   Value value;

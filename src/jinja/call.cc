@@ -1,4 +1,4 @@
-// Binding of arguments, case, and the tests; see call.h.
+// Binding of arguments, changes of case, and the tests; see call.h.
 #include "src/jinja/call.h"
 
 #include <algorithm>
@@ -56,7 +56,7 @@ Result<Value> ChangeCase(const Value& input, std::string_view how, Budget* budge
   Text out;
   size_t begin = 0;
   for (const Text::Run& run : text.runs()) {
-    out.Append(std::string_view(bytes).substr(begin, run.end - begin), run.trusted);
+    out.Append(std::string_view(bytes).substr(begin, run.end - begin), run.from_template);
     begin = run.end;
   }
   return Value::String(std::move(out));
@@ -82,7 +82,7 @@ std::optional<bool> KindTest(std::string_view name, const Value& value) {
   return {};
 }
 
-// The operator that a comparing test stands for; empty if it is none.
+// The operator that a comparison test stands for; empty if the test is not a comparison.
 std::string_view OperatorOf(std::string_view name) {
   constexpr std::pair<std::string_view, std::string_view> kNames[] = {
       {"eq", "=="}, {"equalto", "=="}, {"ne", "!="}, {"lt", "<"},         {"lessthan", "<"},

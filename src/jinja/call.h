@@ -1,5 +1,5 @@
-// What templates may call: filters, tests, methods and functions, each from a fixed list. None of
-// them can reach anything but its arguments and, for strftime_now, the time it was given.
+// The filters, tests, methods and functions that templates may call, each from a fixed list. They
+// can reach only their arguments and, for strftime_now, the given time.
 #pragma once
 
 #include <initializer_list>
@@ -17,13 +17,14 @@ struct Arguments {
   std::vector<std::pair<std::string, Value>> named;
 };
 
-// The arguments in the order of `names`, undefined where one was not given.
-// Errors: kInvalidArgument for too many, unknown or repeated ones, and for fewer than `required`.
+// The arguments in the order of `names`; an argument that was not given is undefined.
+// Errors: kInvalidArgument for unknown or repeated arguments, for too many, and for fewer than
+// `required`.
 [[nodiscard]] Result<std::vector<Value>> Bind(const Arguments& arguments,
                                               std::initializer_list<std::string_view> names,
                                               size_t required = 0);
 
-// Errors of all: kUnsupported for a name that is not known; those of what is called.
+// Errors of all four: kUnsupported for an unknown name; the errors of the called function.
 [[nodiscard]] Result<Value> ApplyFilter(const std::string& name, const Value& input,
                                         const Arguments& arguments, Budget* budget);
 [[nodiscard]] Result<bool> ApplyTest(const std::string& name, const Value& input,
@@ -32,11 +33,12 @@ struct Arguments {
                                        const Arguments& arguments, Budget* budget);
 bool IsMethod(const Value& self, std::string_view name);
 
-// The functions that need no state of the rendering: range, dict, raise_exception.
+// The functions that do not depend on the state of the rendering: range, dict, raise_exception.
 [[nodiscard]] Result<Value> CallFunction(const std::string& name, const Arguments& arguments,
                                          Budget* budget);
 
-// Lower, upper or title case. Errors: kUnsupported beyond ASCII, where case needs Unicode's tables.
+// Converts to lower, upper or title case.
+// Errors: kUnsupported beyond ASCII, where case needs Unicode tables.
 [[nodiscard]] Result<Value> ChangeCase(const Value& input, std::string_view how, Budget* budget);
 
 }  // namespace latte::jinja

@@ -1,4 +1,4 @@
-// Expressions of a rendering; see interpreter.h.
+// The interpreter's expressions; see interpreter.h.
 #include <ctime>
 
 #include <fmt/format.h>
@@ -282,7 +282,8 @@ Result<Value> Evaluator::StrftimeNow(const Arguments& arguments) {
   std::tm local{};
   if (!localtime_r(&now, &local)) return InvalidArgument("strftime_now(): no such time");
   char buffer[4096];
-  // The format is the template's; strftime writes no more than the buffer, whatever it says.
+  // The format comes from the template. strftime writes at most the size of the buffer for any
+  // format.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
   const size_t size = std::strftime(buffer, sizeof(buffer), a[0].bytes().c_str(), &local);

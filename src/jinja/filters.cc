@@ -1,4 +1,5 @@
-// Filters; see call.h. They do what Jinja2's do, and `tojson` what Hugging Face's does.
+// The filters; see call.h. They behave as in Jinja2, and `tojson` as in Hugging Face's
+// transformers.
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -13,7 +14,7 @@ namespace latte::jinja {
 namespace {
 
 using Values = std::vector<Value>;
-// `name` is the filter's own, for those that share a function.
+// `name` is the name of the filter, for filters that share a function.
 using Filter = Result<Value> (*)(const std::string& name, const Value& input,
                                  const Arguments& arguments, Budget* budget);
 
@@ -28,7 +29,7 @@ Result<Value> ToJson(const std::string&, const Value& input, const Arguments& ar
   style.sort_keys = Truthy(a[3]);
   if (Given(a[1])) {
     style.pretty = true;
-    style.item_separator.resize(1);  // without the space
+    style.item_separator.resize(1);  // drops the space
     if (!a[1].is_integer() && !a[1].Is(Kind::kString))
       return InvalidArgument("tojson: indent must be an integer or a string");
     if (a[1].Is(Kind::kString)) style.indent = a[1].bytes();
@@ -62,7 +63,7 @@ Result<Value> LengthOf(const std::string&, const Value& input, const Arguments& 
   return Value::Int(length);
 }
 
-// The attribute that map(), selectattr() and join() name; dots go deeper.
+// The attribute that map(), selectattr() and join() name; dots select nested attributes.
 Result<Value> AttributeOf(const Value& item, const Value& path, Budget* budget) {
   if (!path.Is(Kind::kString)) return GetItem(item, path, budget);
   Value value = item;
@@ -187,7 +188,7 @@ Result<Value> ReplaceIn(const std::string&, const Value& input, const Arguments&
   return CallMethod(Value::String(text), "replace", strings, budget);
 }
 
-// By key; case counts only if asked for.
+// Sorts by key; case-insensitive unless case_sensitive is set.
 Result<Value> DictSort(const std::string&, const Value& input, const Arguments& arguments,
                        Budget* budget) {
   LATTE_ASSIGN_OR_RETURN(const Values a, Bind(arguments, {"case_sensitive", "by", "reverse"}));
@@ -214,7 +215,8 @@ Result<Value> DictSort(const std::string&, const Value& input, const Arguments& 
   return MakeList(std::move(out));
 }
 
-// What map() and its kin go through: nothing, too, for None, false and the like.
+// The items that map() and similar filters iterate over; none for None, false and other empty
+// values.
 Result<Values> ItemsOrNone(const Value& value, Budget* budget) {
   return Truthy(value) ? Items(value, budget) : Values();
 }

@@ -23,7 +23,7 @@ Result<Text> Evaluator::Run() {
 }
 
 tl::unexpected<Error> Evaluator::Locate(const Node& node, Error error) const {
-  // The innermost node that failed has named its place already.
+  // The innermost failed node has already added its position.
   if (!error.message.starts_with("chat template, "))
     error.message = Where(ast_.source, node.offset) + error.message;
   return tl::unexpected<Error>(std::move(error));
@@ -95,7 +95,7 @@ Result<Evaluator::Flow> Evaluator::ExecuteNode(const Node& node) {
       LATTE_RETURN_IF_ERROR(Emit(node.value.text()));
       return Flow::kNext;
     case NodeKind::kPrint: {
-      // `safe` does nothing to what is printed; joined to other text, it would escape that.
+      // `safe` does not change printed text, but it escapes text that is joined to it.
       const Node& kid = At(node.kids[0]);
       const bool safe = kid.kind == NodeKind::kFilter && kid.name == "safe" && kid.kids.size() == 1;
       LATTE_ASSIGN_OR_RETURN(const Value value, Evaluate(safe ? kid.kids[0] : node.kids[0]));

@@ -1,5 +1,5 @@
-// One rendering of a template. Statements are in interpreter.cc, expressions in
-// expressions.cc. Not part of the interpreter's interface.
+// One rendering of a template. Statements are in interpreter.cc, expressions in expressions.cc.
+// Internal to src/jinja.
 #pragma once
 
 #include <deque>
@@ -82,7 +82,7 @@ class Evaluator {
   Budget budget_;
   std::vector<Scope> scopes_;
   int current_ = -1;
-  StackBudget stack_;  // for nested expressions, statements and macro calls
+  StackBudget stack_;  // limits nested expressions, statements and macro calls
   Text* out_ = nullptr;
   std::deque<Namespace> namespaces_;  // values point into it
 };

@@ -52,7 +52,7 @@ class Parser {
     if (Skip("null")) return Value();
     if (at_ < text_.size() && text_[at_] == '"') {
       LATTE_ASSIGN_OR_RETURN(std::string string, ParseString());
-      return Value::String(FromOutside(string));
+      return Value::String(UserText(string));
     }
     for (const std::string_view number : {"NaN", "Infinity", "-Infinity"})
       if (text_.substr(at_).starts_with(number))
@@ -70,7 +70,7 @@ class Parser {
       SkipSpace();
       if (!Skip(":")) return Bad("':'");
       LATTE_ASSIGN_OR_RETURN(Value value, ParseValue(depth + 1));
-      entries.push_back({FromOutside(key), std::move(value)});
+      entries.push_back({UserText(key), std::move(value)});
       SkipSpace();
       if (Skip("}")) return MakeDict(std::move(entries));
       if (!Skip(",")) return Bad("',' or '}'");
@@ -114,7 +114,8 @@ class Parser {
     int64_t integer = 0;
     double real = 0;
     if (is_float) {
-      // Out of range is infinity or zero in Python; a number like that has no place in a prompt.
+      // Python reads a number out of range as infinity or zero. Such a number has no place in a
+      // prompt.
       if (std::from_chars(first, last, real).ec != std::errc()) return Bad("a smaller number");
       return Value::Float(real);
     }
@@ -200,7 +201,7 @@ void AppendQuoted(std::string_view text, bool ensure_ascii, std::string* out) {
   *out += '"';
 }
 
-// Depth is bounded by the depth of values.
+// The depth of values bounds the recursion.
 class Writer {
  public:
   Writer(const JsonStyle& style, Budget* budget, std::string* out)
@@ -235,11 +236,7 @@ class Writer {
   }
 
  private:
-  Status Spend(size_t before) {
-    LATTE_RETURN_IF_ERROR(budget_->SpendString(out_->size()));
-    // SpendString counted all of it; only what is new has been made.
-    return budget_->Spend(0, -static_cast<int64_t>(before));
-  }
+  Status Spend(size_t before) { return budget_->SpendAppended(before, out_->size()); }
 
   void WriteFloat(double value) {
     if (std::isnan(value))

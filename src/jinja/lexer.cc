@@ -53,7 +53,8 @@ class Lexer {
     tokens_.push_back({type, std::string(text), static_cast<uint32_t>(offset)});
   }
 
-  // The text before the tag at `begin`, less what the tag's sign or lstrip_blocks removes.
+  // Emits the text before the tag at `begin`, without the white space that the tag's sign or
+  // lstrip_blocks removes.
   void EmitData(size_t begin, char kind, char sign) {
     std::string_view text = source_.substr(at_, begin - at_);
     if (sign == '-') {
@@ -73,7 +74,7 @@ class Lexer {
     for (size_t n = 0; at_ < source_.size() && (n = SpaceAt(source_, at_)) > 0;) at_ += n;
   }
 
-  // Goes past a tag's end of `size` bytes and the white space that goes with it.
+  // Skips the `size` bytes that end a tag and the white space that the tag removes.
   void FinishTag(size_t size, bool strip, bool trim_newline) {
     at_ += size;
     if (strip)
@@ -104,7 +105,7 @@ class Lexer {
   }
 
   Status LexTag(bool variable, size_t begin) {
-    std::string open;  // brackets not yet closed; the end of a tag is not looked for inside them
+    std::string open;  // open brackets; the end of a tag is not searched inside them
     while (true) {
       SkipSpace();
       if (at_ >= source_.size()) return Bad(begin, "tag without an end");
@@ -170,7 +171,7 @@ class Lexer {
     return {};
   }
 
-  // Python's escapes; an unknown one keeps its backslash.
+  // Python's escapes; an unknown escape keeps its backslash.
   Status LexEscape(std::string* text) {
     constexpr std::string_view kFrom = "\\'\"abfnrtv";
     constexpr std::string_view kTo = "\\'\"\a\b\f\n\r\t\v";
@@ -242,7 +243,7 @@ class Lexer {
   std::string_view source_;
   std::vector<Token> tokens_;
   size_t at_ = 0;
-  bool line_starting_ = true;  // what came before the current text ended with a newline
+  bool line_starting_ = true;  // the previous text ended with a newline
 };
 
 }  // namespace

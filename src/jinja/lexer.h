@@ -1,6 +1,6 @@
-// Splits a template into text and tokens, as Jinja2 does with trim_blocks and lstrip_blocks on:
-// white space that the tags or those settings take away is already gone. Line statements and raw
-// blocks are not known.
+// Splits a template into text and tokens, as Jinja2 does with trim_blocks and lstrip_blocks on: the
+// white space that tags or these settings remove is already gone. Line statements and raw blocks
+// are not supported.
 #pragma once
 
 #include <cstdint>
@@ -23,22 +23,22 @@ enum class TokenType {
   kInteger,
   kFloat,
   kOperator,
-  kEnd  // once, last
+  kEnd  // exactly one, at the end
 };
 
 struct Token {
   TokenType type = TokenType::kEnd;
-  std::string text;  // strings: without quotes and escapes
+  std::string text;  // for strings: the value, without quotes and escapes
   uint32_t offset = 0;
 };
 
-// One kind of newline, and none at the very end of the template, as Jinja2 reads it.
+// Replaces every kind of newline by "\n" and removes one at the very end, as Jinja2 does.
 std::string NormaliseNewlines(std::string_view source);
 
 // "chat template, line 3, column 7: "
 std::string Where(std::string_view source, uint32_t offset);
 
-// Errors: kInvalidArgument with line and column. `source` has normalised newlines.
+// Errors: kInvalidArgument with line and column. Requires: `source` has normalised newlines.
 [[nodiscard]] Result<std::vector<Token>> Tokenize(std::string_view source);
 
 }  // namespace latte::jinja

@@ -13,7 +13,7 @@ namespace {
 constexpr int64_t kMaxRange = 100'000;  // Jinja2's sandbox has the same
 
 using Values = std::vector<Value>;
-// `name` is the method's own, for those that share a function.
+// `name` is the name of the method, for methods that share a function.
 using Method = Result<Value> (*)(const Value& self, std::string_view name,
                                  const Arguments& arguments, Budget* budget);
 
@@ -110,7 +110,7 @@ Result<Value> FindText(const Value& self, std::string_view, const Arguments& arg
   return Value::Int(CodePoints(std::string_view(self.bytes()).substr(0, at)));
 }
 
-// The field of a format string between '{' and '}': nothing, a number or a name.
+// The value for the field of a format string between '{' and '}': empty, a number or a name.
 Result<Value> FormatField(std::string_view field, const Arguments& arguments, size_t* next) {
   const auto number = [&](size_t i) -> Result<Value> {
     if (i < arguments.positional.size()) return arguments.positional[i];
@@ -165,7 +165,7 @@ Result<Value> Append(const Value& self, std::string_view, const Arguments& argum
   LATTE_ASSIGN_OR_RETURN(Values a, Bind(arguments, {"item"}, 1));
   List& list = self.list();
   if (list.frozen || list.tuple) return InvalidArgument("append() to a list passed in");
-  // A list inside itself would never end.
+  // A list that contains itself would never end.
   if (a[0].Is(Kind::kList) || a[0].Is(Kind::kDict) || a[0].Is(Kind::kCallable))
     return Unsupported("append() of anything but text and numbers is not supported");
   LATTE_RETURN_IF_ERROR(budget->Spend(1, 32));

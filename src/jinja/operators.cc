@@ -11,7 +11,7 @@
 namespace latte::jinja {
 namespace {
 
-// Bytes that one element of a list is counted as.
+// The number of bytes that an element of a list counts for.
 constexpr int64_t kElement = 32;
 
 tl::unexpected<Error> Overflow() { return InvalidArgument("the result does not fit in 64 bits"); }
@@ -27,7 +27,7 @@ Result<Value> Integers(char op, int64_t a, int64_t b) {
     overflow = __builtin_mul_overflow(a, b, &out);
   } else {
     if (b == 0) return InvalidArgument("division by zero");
-    if (b == -1) {  // the one quotient that can overflow
+    if (b == -1) {  // the only quotient that can overflow
       overflow = op == 'f' && __builtin_sub_overflow(int64_t{0}, a, &out);
     } else {
       // Python rounds towards minus infinity, C++ towards zero.
@@ -56,7 +56,7 @@ Result<Value> Repeat(const Value& what, int64_t times, Budget* budget) {
   times = std::max<int64_t>(times, 0);
   const bool is_text = what.Is(Kind::kString);
   const size_t unit = is_text ? what.text().size() : what.list().items.size();
-  // Neither factor alone can make the product overflow.
+  // Checks each factor alone, so the product cannot overflow.
   const int64_t most = budget->limits().string_bytes / (is_text ? 1 : kElement);
   if (unit > 0 && times > most / static_cast<int64_t>(unit))
     return Exhausted(fmt::format("{} copies of {} {} are too many", times, unit,
@@ -65,7 +65,7 @@ Result<Value> Repeat(const Value& what, int64_t times, Budget* budget) {
   LATTE_RETURN_IF_ERROR(
       budget->Spend(1 + (is_text ? size / 64 : size), size * (is_text ? 1 : kElement)));
   if (is_text) {
-    // Doubling: one copy at a time would take a step per byte for a single character.
+    // Copies by doubling: a single character would otherwise take one step per byte.
     Text out;
     Text copies = what.text();
     for (; unit > 0 && times > 0; times /= 2) {
@@ -127,7 +127,7 @@ Result<Range> Indices(const Value& start, const Value& stop, const Value& step, 
   };
   range.start = bound(start, back ? size - 1 : 0);
   range.stop = bound(stop, back ? -1 : size);
-  // A longer step is the same as one past the end, and cannot overflow when added.
+  // A longer step has the same effect as one past the end, and adding it cannot overflow.
   range.step = std::clamp<int64_t>(range.step, -size - 1, size + 1);
   return range;
 }

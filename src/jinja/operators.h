@@ -1,6 +1,6 @@
-// What operators, subscripts and attributes do to values: Python's rules, with sizes bounded before
-// anything is made. An attribute is a key of a dict, a member of a namespace, or a method from a
-// fixed list; nothing else can be reached.
+// Operators, subscripts and attributes of values. They follow Python's rules and check sizes before
+// they allocate. An attribute is a key of a dict, a member of a namespace, or a method from a fixed
+// list; nothing else can be reached.
 #pragma once
 
 #include <string>
@@ -10,14 +10,16 @@
 
 namespace latte::jinja {
 
-// `op` is one of + - * / // % ~. Errors: kInvalidArgument for operands that do not fit, overflow
-// and division by zero; kExhausted.
+// `op` is one of + - * / // % ~.
+// Errors: kInvalidArgument for operands of the wrong kind, overflow and division by zero;
+// kExhausted.
 [[nodiscard]] Result<Value> BinaryOperation(std::string_view op, const Value& a, const Value& b,
                                             Budget* budget);
 
 [[nodiscard]] Result<bool> Contains(const Value& container, const Value& item, Budget* budget);
 
-// Undefined where there is no such thing. Errors: kInvalidArgument on an undefined object.
+// Undefined if the object has no such attribute or item.
+// Errors: kInvalidArgument if the object is undefined.
 [[nodiscard]] Result<Value> GetAttribute(const Value& object, const std::string& name);
 [[nodiscard]] Result<Value> GetItem(const Value& object, const Value& index, Budget* budget);
 
@@ -25,7 +27,7 @@ namespace latte::jinja {
 [[nodiscard]] Result<Value> GetSlice(const Value& object, const Value& start, const Value& stop,
                                      const Value& step, Budget* budget);
 
-// The number of items, characters or keys. Errors: kInvalidArgument for what has none.
+// The number of items, characters or keys. Errors: kInvalidArgument for a value without a length.
 [[nodiscard]] Result<int64_t> Length(const Value& value, Budget* budget);
 
 }  // namespace latte::jinja

@@ -9,7 +9,7 @@ namespace {
 
 constexpr size_t kMaxSource = 4 << 20;
 constexpr size_t kMaxNodes = 500'000;
-// Of the tree. Real templates have 22; a chain of `+` has one for each term.
+// Maximum depth of the tree. Real templates reach 22; a chain of `+` adds one level per term.
 constexpr int kMaxDepth = 400;
 
 std::string Describe(const Token& token) {
@@ -64,7 +64,7 @@ tl::unexpected<Error> Parser::NoSupport(uint32_t offset, std::string_view what) 
   return Unsupported(fmt::format("{}{} is not supported", Where(ast_.source, offset), what));
 }
 
-// A level of parentheses takes about ten stack frames: 6 KiB. Real templates need 20.
+// A level of parentheses takes about ten stack frames: 6 KiB. Real templates need 20 levels.
 Status Parser::CheckNesting() const {
   if (stack_.Left()) return {};
   return InvalidArgument(fmt::format("{}nested too deeply", Where(ast_.source, Now().offset)));
@@ -300,8 +300,8 @@ Result<Ast> Parse(std::string_view source) {
   if (source.size() > kMaxSource)
     return InvalidArgument(
         fmt::format("chat template: {} bytes; the limit is {}", source.size(), kMaxSource));
-  // Invalid UTF-8 must not reach the rules about characters.
-  return Parser(NormaliseNewlines(FromOutside(source).bytes())).Run();
+  // Rules about characters must not see invalid UTF-8.
+  return Parser(NormaliseNewlines(UserText(source).bytes())).Run();
 }
 
 }  // namespace latte::jinja

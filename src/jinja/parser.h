@@ -1,5 +1,5 @@
-// The parser: expressions are in parser.cc and parser_literals.cc, statements in
-// parser_statements.cc. Precedence is Jinja2's. Not part of the interpreter's interface.
+// The parser. Expressions are in parser.cc and parser_literals.cc, statements in
+// parser_statements.cc. The precedence is Jinja2's. Internal to src/jinja.
 #pragma once
 
 #include <initializer_list>
@@ -32,7 +32,7 @@ class Parser {
   Result<std::string> ParseTargetName();
   Status ExpectBlockEnd();
 
-  // Expressions, loosest first.
+  // Expressions, lowest precedence first.
   Result<int> ParseTuple(bool conditional);
   Result<int> ParseExpression(bool conditional = true);
   Result<int> ParseLogic(bool is_or);
@@ -59,18 +59,18 @@ class Parser {
   bool SkipWord(std::string_view word);
   Status ExpectOperator(std::string_view op);
 
-  // Errors: too many nodes, or nested too deeply.
+  // Errors: too many nodes, or too deep nesting.
   Result<int> Add(Node node);
   Node At(NodeKind kind, uint32_t offset) const;
   tl::unexpected<Error> Bad(std::string_view what) const;
   tl::unexpected<Error> NoSupport(uint32_t offset, std::string_view what) const;
-  Status CheckNesting() const;  // bounds the recursion of the parser itself
+  Status CheckNesting() const;  // limits the recursion of the parser itself
 
   Ast ast_;
   std::vector<Token> tokens_;
   size_t at_ = 0;
   StackBudget stack_;
-  int loops_ = 0;  // for blocks around this place
+  int loops_ = 0;  // the number of loops around this place
   bool in_macro_ = false;
 };
 

@@ -28,7 +28,7 @@ Status Parser::ExpectBlockEnd() {
   return {};
 }
 
-// Stops before the word of a tag in `ends`, or, without any, at the end of the template.
+// Stops before a tag that begins with a word of `ends`; without `ends`, at the end of the template.
 Result<int> Parser::ParseBlock(std::initializer_list<std::string_view> ends) {
   LATTE_RETURN_IF_ERROR(CheckNesting());
   Node block = At(NodeKind::kBlock, Now().offset);
@@ -49,7 +49,7 @@ Result<int> Parser::ParseBlock(std::initializer_list<std::string_view> ends) {
       LATTE_ASSIGN_OR_RETURN(const int id, Add(std::move(print)));
       block.kids.push_back(id);
     } else {
-      ++at_;  // kBlockBegin: nothing else can follow
+      ++at_;  // kBlockBegin: no other token is possible here
       if (Now().type == TokenType::kName && IsOneOf(Now().text, ends)) return Add(std::move(block));
       LATTE_ASSIGN_OR_RETURN(const int id, ParseStatement());
       block.kids.push_back(id);
@@ -82,7 +82,7 @@ Result<int> Parser::ParseStatement() {
   return NoSupport(offset, fmt::format("the tag '{}'", tag));
 }
 
-// Hugging Face's mark of what the model wrote; it adds nothing to the text.
+// Hugging Face's mark for text of the model; it adds nothing to the output.
 Result<int> Parser::ParseGeneration() {
   LATTE_RETURN_IF_ERROR(ExpectBlockEnd());
   LATTE_ASSIGN_OR_RETURN(const int body, ParseBlock({"endgeneration"}));
@@ -185,8 +185,8 @@ Result<int> Parser::ParseSet(uint32_t offset) {
 }
 
 Result<int> Parser::ParseMacro(uint32_t offset) {
-  // A macro sees the variables of the whole template. One inside a loop or another macro would have
-  // to see theirs too, and outlive them.
+  // A macro sees the variables of the whole template. A macro inside a loop or another macro would
+  // need to see their variables too, and would outlive them.
   if (in_macro_ || loops_ > 0) return NoSupport(offset, "a macro inside a loop or a macro");
   Node node = At(NodeKind::kMacro, offset);
   LATTE_ASSIGN_OR_RETURN(node.name, ParseTargetName());

@@ -1,4 +1,4 @@
-// Python's str() and repr(), which templates reach by printing or joining any value.
+// Python's str() and repr(), which a template uses when it prints or joins a value.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -9,8 +9,8 @@
 namespace latte::jinja {
 namespace {
 
-// str.isprintable for assigned characters outside the private planes' oddities: controls, formats,
-// separators other than the space, and private use are escaped.
+// str.isprintable for assigned characters, apart from oddities of the private planes. Controls,
+// formats, separators other than the space, and private-use characters are escaped.
 bool IsPrintable(char32_t c) {
   if (c == ' ') return true;
   if (c < 0x20 || (c >= 0x7F && c <= 0xA0) || c == 0xAD || IsWhiteSpace(c)) return false;
@@ -44,8 +44,8 @@ void AppendRepr(std::string_view text, std::string* out) {
   *out += quote;
 }
 
-// Depth is bounded by the depth of values; equal parts of a value are written again and again, so
-// the budget is asked at each of them.
+// The depth of values bounds the recursion. A value may contain the same part many times, so each
+// occurrence counts against the budget.
 Status Repr(const Value& value, Budget* budget, std::string* out) {
   LATTE_RETURN_IF_ERROR(budget->Spend(1));
   const size_t before = out->size();
@@ -93,8 +93,7 @@ Status Repr(const Value& value, Budget* budget, std::string* out) {
     case Kind::kCallable:
       return Unsupported(fmt::format("a '{}' cannot be printed", TypeName(value)));
   }
-  LATTE_RETURN_IF_ERROR(budget->SpendString(out->size()));
-  return budget->Spend(0, -static_cast<int64_t>(before));  // counted when it was made
+  return budget->SpendAppended(before, out->size());
 }
 
 }  // namespace
@@ -104,7 +103,7 @@ Result<Text> Str(const Value& value, Budget* budget) {
   if (value.Is(Kind::kUndefined)) return Text();
   std::string out;
   LATTE_RETURN_IF_ERROR(Repr(value, budget, &out));
-  // What a number or a constant spells, the template could as well have written itself.
+  // The template could have written the text of a number or a constant itself.
   return Text(std::move(out), !value.Is(Kind::kList) && !value.Is(Kind::kDict));
 }
 

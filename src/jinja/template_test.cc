@@ -1,5 +1,5 @@
-// The interpreter against jinja2 on small templates, and what it refuses. The templates and their
-// output are in tests/data/chat/snippets.json; tools/chat/make_goldens.py writes them.
+// Compares the interpreter with jinja2 on small templates, and checks the refusals. The templates
+// and their output are in tests/data/chat/snippets.json; tools/chat/make_goldens.py writes them.
 #include "src/jinja/template.h"
 
 #include <cstdlib>
@@ -35,12 +35,12 @@ std::string Bytes(std::string_view source, const std::string& variables = "{}") 
   return text ? text->bytes() : ToString(text.error());
 }
 
-// A template that must end soon, whatever it asks for.
+// Expects a template to end soon, whatever it computes.
 Error EndsSoon(std::string_view source, const std::string& variables = "{}") {
-  const std::clock_t begin = std::clock();  // processor time: the machine may be busy
+  const std::clock_t begin = std::clock();  // processor time, because the machine may be busy
   const Result<Text> text = Render(source, variables);
   const double seconds = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
-  EXPECT_LT(seconds, 30) << source.substr(0, 80);  // a sanitizer build
+  EXPECT_LT(seconds, 30) << source.substr(0, 80);  // leaves room for sanitizers
   EXPECT_FALSE(text) << source.substr(0, 80);
   return text ? Error{Code::kOk, ""} : text.error();
 }
@@ -174,7 +174,7 @@ TEST(JinjaTemplate, DeepNestingIsRefusedWhenParsed) {
     EXPECT_EQ(EndsSoon(source).code, Code::kInvalidArgument) << source.substr(0, 40);
 }
 
-// Deeply nested templates that may be accepted or not, and ones that call themselves for ever.
+// Deeply nested templates, which may be accepted or not, and templates that recurse without end.
 std::vector<std::string> DeepTemplates() {
   std::vector<std::string> out = {
       "{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}",
@@ -237,7 +237,7 @@ std::string Trusted(std::string_view source, const std::string& variables) {
   size_t begin = 0;
   for (const Text::Run& run : text->runs()) {
     const std::string part = text->bytes().substr(begin, run.end - begin);
-    out += run.trusted ? part : "<" + part + ">";
+    out += run.from_template ? part : "<" + part + ">";
     begin = run.end;
   }
   return out;

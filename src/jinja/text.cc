@@ -6,17 +6,17 @@
 
 namespace latte::jinja {
 
-Text::Text(std::string bytes, bool trusted) : bytes_(std::move(bytes)) {
-  if (!bytes_.empty()) runs_.push_back({bytes_.size(), trusted});
+Text::Text(std::string bytes, bool from_template) : bytes_(std::move(bytes)) {
+  if (!bytes_.empty()) runs_.push_back({bytes_.size(), from_template});
 }
 
-void Text::Append(std::string_view bytes, bool trusted) {
+void Text::Append(std::string_view bytes, bool from_template) {
   if (bytes.empty()) return;
   bytes_.append(bytes);
-  if (!runs_.empty() && runs_.back().trusted == trusted)
+  if (!runs_.empty() && runs_.back().from_template == from_template)
     runs_.back().end = bytes_.size();
   else
-    runs_.push_back({bytes_.size(), trusted});
+    runs_.push_back({bytes_.size(), from_template});
 }
 
 void Text::Append(const Text& other) { AppendRange(other, 0, other.size()); }
@@ -26,7 +26,7 @@ void Text::AppendRange(const Text& other, size_t begin, size_t end) {
   auto run = std::upper_bound(other.runs_.begin(), other.runs_.end(), begin, after);
   while (begin < end) {
     const size_t stop = std::min(end, run->end);
-    Append(std::string_view(other.bytes_).substr(begin, stop - begin), run->trusted);
+    Append(std::string_view(other.bytes_).substr(begin, stop - begin), run->from_template);
     begin = stop;
     ++run;
   }
@@ -38,17 +38,17 @@ Text Text::Slice(size_t begin, size_t end) const {
   return out;
 }
 
-Text FromOutside(std::string_view bytes, bool trusted) {
+Text UserText(std::string_view bytes) {
   std::string valid;
   AppendValidUtf8(bytes, &valid);
-  return Text(std::move(valid), trusted);
+  return Text(std::move(valid), false);
 }
 
 namespace {
 
 bool Continues(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
 
-// Where the code point that ends at `end` begins.
+// The offset where the code point that ends at `end` begins.
 size_t Before(std::string_view utf8, size_t end) {
   do --end;
   while (end > 0 && Continues(utf8[end]));
@@ -83,7 +83,7 @@ Text Strip(const Text& text, std::optional<std::string_view> chars, bool left, b
   const std::string_view bytes = text.bytes();
   const auto removable = [&](size_t begin, size_t end) {
     if (!chars) return SpaceAt(bytes, begin) > 0;
-    // A whole code point is looked for: valid UTF-8 cannot match in the middle of another one.
+    // The search is for a whole code point: valid UTF-8 cannot match in the middle of another one.
     return chars->find(bytes.substr(begin, end - begin)) != std::string_view::npos;
   };
   size_t begin = 0;
@@ -169,7 +169,7 @@ std::vector<Text> SplitLines(const Text& text) {
 
 namespace {
 
-// Calls f(begin, end) for each place that replace() replaces; an empty `from` matches around every
+// Calls f(begin, end) for each match that replace() replaces. An empty `from` matches around every
 // code point, as in Python.
 template <class F>
 void ForEachMatch(std::string_view bytes, std::string_view from, int64_t max_count, F f) {
@@ -188,7 +188,7 @@ void ForEachMatch(std::string_view bytes, std::string_view from, int64_t max_cou
 }  // namespace
 
 size_t MostParts(std::string_view utf8) {
-  // Every space or end of line begins with one of these bytes.
+  // Every space and every end of line begins with one of these bytes.
   return 1 + static_cast<size_t>(std::count_if(utf8.begin(), utf8.end(), [](char c) {
            const auto byte = static_cast<unsigned char>(c);
            return byte <= 0x20 || byte == 0xC2 || (byte >= 0xE1 && byte <= 0xE3);

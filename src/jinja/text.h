@@ -1,6 +1,6 @@
-// Text of the template interpreter: UTF-8 bytes that remember which of them the template itself
-// wrote (trusted) and which came from a message (untrusted), through every string operation. Knows
-// nothing of templates. Also the few rules of Python's str that templates rely on.
+// Text of the template interpreter: UTF-8 bytes that keep their origin through every string
+// operation. A byte was written by the template itself or by a user (a message). Knows nothing of
+// templates. Also the few rules of Python's str that templates rely on.
 #pragma once
 
 #include <cstddef>
@@ -12,23 +12,23 @@
 
 namespace latte::jinja {
 
-// Thread-compatible. Runs are in order, not empty, and neighbours differ in trust.
+// Thread-compatible. Runs are in order, not empty, and neighbours differ in origin.
 class Text {
  public:
   struct Run {
-    size_t end = 0;  // the byte after the run; it begins where the one before ends
-    bool trusted = false;
+    size_t end = 0;  // one past the last byte; the next run begins here
+    bool from_template = false;
   };
 
   Text() = default;
-  Text(std::string bytes, bool trusted);
+  Text(std::string bytes, bool from_template);
 
   const std::string& bytes() const { return bytes_; }
   const std::vector<Run>& runs() const { return runs_; }
   size_t size() const { return bytes_.size(); }
   bool empty() const { return bytes_.empty(); }
 
-  void Append(std::string_view bytes, bool trusted);
+  void Append(std::string_view bytes, bool from_template);
   void Append(const Text& other);
   void AppendRange(const Text& other, size_t begin, size_t end);  // byte offsets
   Text Slice(size_t begin, size_t end) const;                     // byte offsets, begin <= end
@@ -38,21 +38,22 @@ class Text {
   std::vector<Run> runs_;
 };
 
-// Text with invalid UTF-8 replaced by U+FFFD, as everything that comes from outside must be.
-Text FromOutside(std::string_view bytes, bool trusted = false);
+// Text of a user, with invalid UTF-8 replaced by U+FFFD.
+Text UserText(std::string_view bytes);
 
 int64_t CodePoints(std::string_view utf8);
 
-// Byte offsets of all code points and, last, the size.
+// The byte offsets of all code points, followed by the size.
 std::vector<size_t> CodePointOffsets(std::string_view utf8);
 
-// What Python's str.isspace accepts; that is White_Space and four separators of ASCII.
+// The characters of Python's str.isspace: White_Space and four ASCII separators.
 bool IsPythonSpace(char32_t code_point);
 
-// Python's strip, lstrip and rstrip. `chars` is the set to remove; without it, white space.
+// Python's strip, lstrip and rstrip. `chars` is the set of characters to remove; by default, white
+// space.
 Text Strip(const Text& text, std::optional<std::string_view> chars, bool left, bool right);
 
-size_t SpaceAt(std::string_view utf8, size_t offset);  // bytes of the space there, or 0
+size_t SpaceAt(std::string_view utf8, size_t offset);  // length in bytes of the space there, or 0
 
 // Python's split and rsplit; max_split < 0 means no limit. Requires: `separator` is not empty.
 std::vector<Text> Split(const Text& text, std::string_view separator, int64_t max_split);
@@ -60,12 +61,12 @@ std::vector<Text> SplitFromRight(const Text& text, std::string_view separator, i
 std::vector<Text> SplitAtSpaces(const Text& text, int64_t max_split);
 std::vector<Text> SplitLines(const Text& text);
 
-// At most how many parts the last two, and the first two, give.
+// Upper bounds for the number of parts that the functions above return.
 size_t MostParts(std::string_view utf8);
 size_t CountParts(std::string_view utf8, std::string_view separator);
 
 // Python's replace; max_count < 0 means no limit.
-// Requires: the caller has bounded the size with ReplacedSize.
+// Requires: the caller has checked the size with ReplacedSize.
 Text Replace(const Text& text, std::string_view from, const Text& to, int64_t max_count);
 size_t ReplacedSize(const Text& text, std::string_view from, size_t to_size, int64_t max_count);
 

@@ -41,6 +41,11 @@ Status Budget::SpendString(size_t bytes) {
   return Spend(1, static_cast<int64_t>(bytes));
 }
 
+Status Budget::SpendAppended(size_t before, size_t size) {
+  LATTE_RETURN_IF_ERROR(SpendString(size));
+  return Spend(0, -static_cast<int64_t>(before));
+}
+
 Status Budget::SpendSearch(size_t size, size_t what) {
   return Spend(1 + static_cast<int64_t>((size / 64 + 1) * (what / 16 + 1)));
 }
@@ -53,8 +58,8 @@ Value Value::MakeUndefined(std::string what) {
 Value Value::String(Text text) {
   return Value(Data(std::make_shared<const Text>(std::move(text))));
 }
-Value Value::String(std::string_view bytes, bool trusted) {
-  return String(Text(std::string(bytes), trusted));
+Value Value::String(std::string_view bytes, bool from_template) {
+  return String(Text(std::string(bytes), from_template));
 }
 
 int64_t Value::integer() const {
@@ -95,7 +100,7 @@ Result<Value> MakeDict(std::vector<Dict::Entry> entries) {
   std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
     return entries[a].key.bytes() < entries[b].key.bytes();
   });
-  // Of equal keys the first keeps its place and the last gives the value, as in Python.
+  // If keys are equal, the first one determines the place and the last one the value, as in Python.
   std::vector<bool> dropped(entries.size());
   for (size_t i = order.size(); i-- > 1;) {
     if (entries[order[i - 1]].key.bytes() != entries[order[i]].key.bytes()) continue;
@@ -193,7 +198,7 @@ Result<int> Compare(const Value& a, const Value& b, std::string_view op) {
   const auto sign = [](auto x, auto y) { return x < y ? -1 : x > y ? 1 : 0; };
   if (a.is_integer() && b.is_integer()) return sign(a.integer(), b.integer());
   if (a.is_number() && b.is_number()) return sign(a.number(), b.number());
-  // UTF-8 sorts by bytes as it does by code points.
+  // The byte order of UTF-8 is the order of code points.
   if (a.Is(Kind::kString) && b.Is(Kind::kString)) return a.bytes().compare(b.bytes());
   for (const Value* v : {&a, &b})
     if (v->Is(Kind::kUndefined)) return InvalidArgument(v->undefined());
@@ -208,7 +213,7 @@ std::string FloatRepr(double value) {
   const auto shortest = [&](std::chars_format format) {
     return std::string(buffer, std::to_chars(buffer, buffer + 64, value, format).ptr);
   };
-  // Python writes an exponent below 1e-4 and from 1e16 on.
+  // Python uses an exponent below 1e-4 and from 1e16 on.
   const double size = std::fabs(value);
   if (size != 0 && (size < 1e-4 || size >= 1e16)) return shortest(std::chars_format::scientific);
   std::string digits = shortest(std::chars_format::fixed);

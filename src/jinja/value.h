@@ -1,6 +1,6 @@
-// The values of the template interpreter and what Python does with them: truth, equality, order,
-// str() and repr(). Values passed in are never changed; lists made inside a template can grow, but
-// hold nothing that could make a cycle. No value reaches anything outside the template.
+// The values of the template interpreter, with Python's rules for truth, equality, order, str() and
+// repr(). Values passed in never change. Lists made inside a template can grow, but cannot form a
+// cycle. No value gives access to anything outside the template.
 #pragma once
 
 #include <cstdint>
@@ -17,23 +17,25 @@
 
 namespace latte::jinja {
 
-// What one rendering may use. The defaults allow a prompt of a million tokens many times over and
-// end any template within about a second.
+// Limits of one rendering. The defaults allow a prompt of a million tokens many times over and end
+// any template within about a second.
 struct Limits {
-  int64_t steps = 5'000'000;          // nodes visited, elements touched
-  int64_t total_bytes = 512LL << 20;  // of all strings and elements ever made
+  int64_t steps = 5'000'000;          // visited nodes and touched elements
+  int64_t total_bytes = 512LL << 20;  // of all strings and elements together
   int64_t string_bytes = 64LL << 20;  // of one string, and of the output
 };
 
-// Counts what a rendering uses. Thread-compatible.
+// Counts the resources of a rendering. Thread-compatible.
 class Budget {
  public:
   explicit Budget(const Limits& limits) : limits_(limits) {}
   // Errors: kExhausted naming the limit.
   [[nodiscard]] Status Spend(int64_t steps, int64_t bytes = 0);
-  // The same for a string of that many bytes about to be made.
+  // As Spend, for a string of that many bytes before it is made.
   [[nodiscard]] Status SpendString(size_t bytes);
-  // The same for looking through `size` bytes for something of `what` bytes, at worst at each.
+  // As SpendString, for a string of `size` bytes of which `before` were counted already.
+  [[nodiscard]] Status SpendAppended(size_t before, size_t size);
+  // As Spend, for a search of `what` bytes at every position of `size` bytes.
   [[nodiscard]] Status SpendSearch(size_t size, size_t what);
   const Limits& limits() const { return limits_; }
 
@@ -50,7 +52,7 @@ struct Namespace;
 struct Callable;
 
 struct Undefined {
-  std::shared_ptr<const std::string> what;  // for messages: "'x' is undefined"
+  std::shared_ptr<const std::string> what;  // the expression, for messages: "'x' is undefined"
 };
 struct None {};
 
@@ -67,7 +69,7 @@ enum class Kind {  // in the order of Value's alternatives
   kCallable
 };
 
-// Cheap to copy: compounds are shared. Thread-compatible.
+// Cheap to copy: lists and dicts are shared. Thread-compatible.
 class Value {
  public:
   Value();  // None
@@ -76,7 +78,7 @@ class Value {
   static Value Int(int64_t i) { return Value(Data(i)); }
   static Value Float(double d) { return Value(Data(d)); }
   static Value String(Text text);
-  static Value String(std::string_view bytes, bool trusted = true);
+  static Value String(std::string_view bytes, bool from_template = true);
   static Value Wrap(std::shared_ptr<List> list) { return Value(Data(std::move(list))); }
   static Value Wrap(std::shared_ptr<const Dict> dict) { return Value(Data(std::move(dict))); }
   static Value Wrap(Namespace* ns) { return Value(Data(ns)); }
@@ -84,12 +86,13 @@ class Value {
 
   Kind kind() const { return static_cast<Kind>(data_.index()); }
   bool Is(Kind k) const { return kind() == k; }
-  bool is_integer() const { return Is(Kind::kInt) || Is(Kind::kBool); }  // as Python's int
+  // like Python's int, which includes bool
+  bool is_integer() const { return Is(Kind::kInt) || Is(Kind::kBool); }
   bool is_number() const { return is_integer() || Is(Kind::kFloat); }
 
-  // Requires: the kind fits.
+  // Requires: the value has that kind.
   bool boolean() const { return std::get<bool>(data_); }
-  int64_t integer() const;  // of a bool too
+  int64_t integer() const;  // also of a bool
   double number() const;    // of any number
   const Text& text() const { return *std::get<std::shared_ptr<const Text>>(data_); }
   const std::string& bytes() const { return text().bytes(); }
@@ -110,18 +113,18 @@ class Value {
 struct List {
   std::vector<Value> items;
   bool tuple = false;
-  bool frozen = true;  // came from outside; append and pop are refused
+  bool frozen = true;  // passed in from outside: append and pop are refused
   int depth = 1;
 };
 
-// Keys are strings, in order of insertion.
+// Keys are strings, in insertion order.
 struct Dict {
   struct Entry {
     Text key;
     Value value;
   };
   std::vector<Entry> entries;
-  std::vector<uint32_t> sorted;  // indices of entries by key
+  std::vector<uint32_t> sorted;  // indices of entries, sorted by key
   int depth = 1;
 
   const Value* Find(std::string_view key) const;  // null if absent
@@ -131,22 +134,23 @@ struct Namespace {
   std::vector<std::pair<std::string, Value>> members;
 };
 
-// A function of the interpreter, a method with the value that it belongs to, or a macro.
+// A function of the interpreter, a method with its object, or a macro.
 struct Callable {
   enum class Type { kFunction, kMethod, kMacro };
   Type type = Type::kFunction;
   std::string name;
-  Value self;      // methods
-  int macro = -1;  // node of the macro
+  Value self;      // the object of a method
+  int macro = -1;  // the node of a macro
 };
 
-// Errors of all three: kInvalidArgument when containers nest deeper than 100.
+// Errors of all three: kInvalidArgument if containers nest deeper than 100.
 [[nodiscard]] Result<Value> MakeList(std::vector<Value> items, bool tuple = false,
                                      bool frozen = false);
-[[nodiscard]] Result<Value> MakeDict(std::vector<Dict::Entry> entries);  // the last of equal keys
+// the last of equal keys wins
+[[nodiscard]] Result<Value> MakeDict(std::vector<Dict::Entry> entries);
 Value MakeStrings(std::vector<Text> texts);
 
-std::string_view TypeName(const Value& value);  // Python's: "str", "NoneType"
+std::string_view TypeName(const Value& value);  // Python's names: "str", "NoneType"
 bool Truthy(const Value& value);
 [[nodiscard]] Result<bool> Equal(const Value& a, const Value& b, Budget* budget);
 // Negative, zero or positive. Errors: kInvalidArgument unless both are numbers or both strings.
@@ -156,7 +160,7 @@ bool Truthy(const Value& value);
 [[nodiscard]] Result<Text> Str(const Value& value, Budget* budget);
 std::string FloatRepr(double value);
 
-// What a `for` goes through: items, keys, characters; nothing for an undefined value.
+// The items that a `for` iterates over: items, keys or characters; none for an undefined value.
 [[nodiscard]] Result<std::vector<Value>> Items(const Value& value, Budget* budget);
 
 }  // namespace latte::jinja

@@ -23,12 +23,12 @@ ChatEnd EndOf(const Completion& answer, bool cancelled, int64_t max_new_tokens) 
 
 }  // namespace
 
-ChatSession::ChatSession(ChatPromptBuilder builder, EngineCore* core, ChatSettings settings)
-    : builder_(std::move(builder)), core_(core), settings_(std::move(settings)) {
+ChatSession::ChatSession(ChatPromptBuilder builder, Engine* engine, ChatSettings settings)
+    : builder_(std::move(builder)), engine_(engine), settings_(std::move(settings)) {
   Reset();
 }
 
-Result<ChatSession> ChatSession::Create(ChatPromptBuilder builder, EngineCore* core,
+Result<ChatSession> ChatSession::Create(ChatPromptBuilder builder, Engine* engine,
                                         ChatSettings settings) {
   LATTE_RETURN_IF_ERROR(settings.sampling.Validate());
   if (settings.max_new_tokens < 1)
@@ -39,9 +39,8 @@ Result<ChatSession> ChatSession::Create(ChatPromptBuilder builder, EngineCore* c
         "thinking: this model's chat format ({}) has no switch for it; leave out --thinking and "
         "--no-thinking",
         ChatFormatName(builder.format())));
-  ChatSession out(std::move(builder), core, std::move(settings));
-  // A system text that the format does not take is better refused now than after the first
-  // question.
+  ChatSession out(std::move(builder), engine, std::move(settings));
+  // Refuse a system text that the format does not accept now, not after the first question.
   out.messages_.push_back(Message("user", "?"));
   LATTE_RETURN_IF_ERROR(out.BuildPrompt());
   out.Reset();
@@ -84,7 +83,7 @@ Request ChatSession::RequestFor(const ChatPrompt& prompt) const {
   request.sampling = settings_.sampling;
   request.keep_special = settings_.keep_special;
   request.stop.max_tokens = settings_.max_new_tokens;
-  request.stop.ignore_eos = true;  // the chat format says what ends an answer
+  request.stop.ignore_eos = true;  // the chat format defines the tokens that end an answer
   request.stop.tokens.assign(builder_.stop_tokens().begin(), builder_.stop_tokens().end());
   return request;
 }
@@ -100,12 +99,12 @@ Result<ChatAnswer> ChatSession::Answer(const ChatPrompt& prompt, const Callback&
   bool cancelled = false;
   const auto step = [&](const TokenEvent* event) {
     const bool goes_on = !on_step || on_step(event != nullptr ? event->text : std::string_view());
-    // An answer that the model ended, or that was cancelled before, is not cut here.
+    // An answer that the model ended, or that was already cancelled, is not cut here.
     const bool cuts = event == nullptr || event->token.has_value();
     if (!goes_on && cuts) cancelled = true;
     return !cancelled;
   };
-  LATTE_ASSIGN_OR_RETURN(Completion made, Complete(*core_, RequestFor(prompt), step));
+  LATTE_ASSIGN_OR_RETURN(Completion made, Complete(*engine_, RequestFor(prompt), step));
   ChatAnswer out;
   out.prompt_tokens = total;
   out.notes = prompt.notes;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "src/engine/engine_core.h"
 #include "src/models/registry.h"
 
 namespace latte {
@@ -9,8 +10,7 @@ namespace {
 
 const std::string kTiny = std::string(LATTE_SOURCE_DIR) + "/models/tiny";
 
-// Conversations with the model that comes with Latte. It knows stories only; the format is what is
-// looked at here.
+// Conversations with the model "tiny". It knows only stories; these tests check the format.
 class ChatSessionTest : public testing::Test {
  protected:
   static void SetUpTestSuite() {
@@ -25,7 +25,7 @@ class ChatSessionTest : public testing::Test {
   }
 
   static Settings SettingsFor(const EngineOptions& options, int64_t context) {
-    return SettleForOne(options, model_->config(), *machine_, context).value();
+    return ResolveOptionsForOne(options, model_->config(), *machine_, context).value();
   }
   static std::unique_ptr<EngineCore> NewCore(const EngineOptions& options = {},
                                              int64_t context = kContext) {
@@ -45,7 +45,7 @@ class ChatSessionTest : public testing::Test {
     settings.context = core->settings().options.max_tokens - 1;
     return ChatSession::Create(Builder(), core, std::move(settings)).value();
   }
-  // What a fresh engine writes after the rendered conversation.
+  // The answer of a fresh engine to the rendered conversation.
   static std::vector<int32_t> Fresh(const std::string& rendered,
                                     const EngineOptions& options = {}) {
     Request request;
@@ -61,7 +61,7 @@ class ChatSessionTest : public testing::Test {
   static inline Tokenizer* tokenizer_ = nullptr;
 };
 
-// Answers that depend on nothing but the conversation.
+// Answers that depend only on the conversation.
 const EngineOptions kStrict{.deterministic = "strict"};
 constexpr const char* kEnd = "<｜end▁of▁sentence｜>";
 
@@ -82,7 +82,7 @@ TEST_F(ChatSessionTest, StrictTurnsAreTheAnswersOfAFreshEngineToTheWholeConversa
       ASSERT_TRUE(answer) << ToString(answer.error());
       EXPECT_EQ(answer->tokens, Fresh(rendered, options)) << mode << ": " << rendered;
       EXPECT_EQ(answer->text, *tokenizer_->Decode(answer->tokens));
-      EXPECT_GE(answer->reused_tokens, before / 16 * 16);  // whole pages of the prompt before
+      EXPECT_GE(answer->reused_tokens, before / 16 * 16);  // whole pages of the earlier prompt
       before = answer->prompt_tokens;
       rendered += answer->text + kEnd;
     }

@@ -10,7 +10,7 @@
 #include "src/base/json_out.h"
 #include "src/base/limits/memory.h"
 #include "src/checkpoint/config/model_size.h"
-#include "src/checkpoint/safetensors.h"
+#include "src/checkpoint/safetensors/safetensors.h"
 #include "src/kernels/params/gemm.h"
 #include "src/kernels/params/mla.h"
 #include "src/kernels/params/moe.h"
@@ -33,7 +33,7 @@ JsonOut ParamsJson(const ParamCount& count, int64_t bytes_each) {
           {"mtp", count.mtp * bytes_each}};
 }
 
-// Whether a name in the folder says that weights belong there, readable or not.
+// Whether the file names show that the folder should hold weights, readable or not.
 bool HoldsWeights(const std::string& path) {
   std::error_code error;
   std::filesystem::directory_iterator it(path, error);
@@ -44,7 +44,7 @@ bool HoldsWeights(const std::string& path) {
   return false;
 }
 
-// Bytes of the tensors of a folder that holds weights; nothing for a config alone.
+// Bytes of the tensors in a folder with weights; nullopt for a config alone.
 Result<std::optional<int64_t>> StoredBytes(const std::string& path) {
   if (!HoldsWeights(path)) return std::nullopt;
   LATTE_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(path));
@@ -53,14 +53,15 @@ Result<std::optional<int64_t>> StoredBytes(const std::string& path) {
   return bytes;
 }
 
-// Tokens of cache that fit beside the weights, a tenth of the memory being left to everything else.
+// The number of cached tokens that fit in memory together with the weights. A tenth of the memory
+// is left for everything else.
 int64_t LargestContext(const ModelConfig& config, int64_t memory_bytes, int64_t weight_bytes,
                        int64_t cache_bytes) {
   const int64_t room = memory_bytes / 10 * 9 - weight_bytes;
   return std::clamp<int64_t>(room / cache_bytes, 0, config.max_position);
 }
 
-// Adds the rows of an op, marking the one that runs `shape`.
+// Adds the kernels of an op and marks the one that runs `shape`.
 template <class Op>
 void AddRows(JsonOut& out, const typename Op::Shape& shape, const Machine& machine) {
   const Kernel<Op>& chosen = Select<Op>(shape, machine);
@@ -73,8 +74,7 @@ void AddRows(JsonOut& out, const typename Op::Shape& shape, const Machine& machi
 
 }  // namespace
 
-Result<JsonOut> InspectModel(const std::string& path) {
-  LATTE_ASSIGN_OR_RETURN(const ModelConfig config, LoadModelConfig(path));
+Result<JsonOut> InspectModel(const std::string& path, const ModelConfig& config) {
   LATTE_ASSIGN_OR_RETURN(const std::optional<int64_t> stored, StoredBytes(path));
   const ParamCount params = CountParams(config);
   const CacheBytes cache = CacheBytesPerToken(config, DType::kBF16);
@@ -103,13 +103,12 @@ Result<JsonOut> InspectModel(const std::string& path) {
                  {"mha_bytes_per_token", cache.mha},
                  {"gqa8_bytes_per_token", cache.gqa8},
                  {"mha_over_mla", static_cast<double>(cache.mha) / static_cast<double>(cache.mla)},
-                 {"caveats", Caveats(config)},
+                 {"caveats", UnusedFeatures(config)},
                  {"machine_memory_bytes", memory_bytes},
                  {"largest_context_here", context}};
 }
 
-Result<JsonOut> InspectKernels(const std::string& path) {
-  LATTE_ASSIGN_OR_RETURN(const ModelConfig config, LoadModelConfig(path));
+Result<JsonOut> InspectKernels(const ModelConfig& config) {
   LATTE_ASSIGN_OR_RETURN(const Machine machine, Machine::Detect());
   const auto [d, h, cq, c, n, r, v, bias, eps] = config.mla;
   const DType bf16 = DType::kBF16;
@@ -135,7 +134,7 @@ Result<JsonOut> InspectKernels(const std::string& path) {
   return out;
 }
 
-Result<JsonOut> InspectPath(const std::string& path, const PromptShape& prompt,
+Result<JsonOut> InspectPath(const ModelConfig& config, const PromptShape& prompt,
                             const MlaRates& rates) {
   constexpr int64_t kMost = int64_t{1} << 30;
   if (prompt.new_tokens < 1 || prompt.new_tokens > kMost)
@@ -144,7 +143,6 @@ Result<JsonOut> InspectPath(const std::string& path, const PromptShape& prompt,
   if (prompt.cached_tokens < 0 || prompt.cached_tokens > kMost)
     return InvalidArgument(
         fmt::format("--kv: expected 0 to {} cached tokens, found {}", kMost, prompt.cached_tokens));
-  LATTE_ASSIGN_OR_RETURN(const ModelConfig config, LoadModelConfig(path));
   LATTE_ASSIGN_OR_RETURN(const Machine machine, Machine::Detect());
   const PathChoice choice = ChoosePath(config.mla, prompt, rates);
   JsonOut paths = JsonOut::array();
@@ -162,7 +160,7 @@ Result<JsonOut> InspectPath(const std::string& path, const PromptShape& prompt,
                  {"layers", config.layers},
                  {"chosen", choice.path == MlaPath::kAbsorbed ? "absorbed" : "latent"},
                  {"paths", paths},
-                 {"rates", ToJson(rates, machine.isa)}};
+                 {"rates", ToJson(rates, machine)}};
 }
 
 }  // namespace latte

@@ -1,4 +1,4 @@
-// What can be said of a model without running it.
+// Information about a model that does not require running it.
 #pragma once
 
 #include <string>
@@ -6,24 +6,24 @@
 #include "latte/status.h"
 
 #include "src/base/json_out_fwd.h"
+#include "src/checkpoint/config/model_config.h"
 #include "src/layers/mla/path_cost.h"
 
 namespace latte {
 
-// Architecture, parameters, bytes by component, cache bytes per token beside MHA and GQA, the
-// longest context that fits this machine's memory, or what the control group allows of it. `path`:
-// a checkpoint folder, or a config.json alone (bytes are then those of bf16). Errors: of
-// LoadModelConfig, and of Checkpoint::Open when the folder holds weights.
-[[nodiscard]] Result<JsonOut> InspectModel(const std::string& path);
+// Architecture, parameters, bytes by component, cache bytes per token compared with MHA and GQA,
+// and the longest context that fits in memory (of the machine, or of its control group). `path`: a
+// checkpoint folder, or a config.json alone (sizes are then for bf16); `config`: its configuration.
+// Errors: of Checkpoint::Open if the folder holds weights.
+[[nodiscard]] Result<JsonOut> InspectModel(const std::string& path, const ModelConfig& config);
 
-// Every kernel row: {"op", "name", "isa", "chosen"}, chosen for one decoded token of the model at
-// `path`.
-[[nodiscard]] Result<JsonOut> InspectKernels(const std::string& path);
+// Every kernel: {"op", "name", "isa", "chosen"}; "chosen" refers to one decoded token of the model.
+[[nodiscard]] Result<JsonOut> InspectKernels(const ModelConfig& config);
 
-// What attention costs by either path for `new_tokens` behind `cached_tokens`, per layer and in
-// all, and which one would be taken: {"new_tokens", "cached_tokens", "rates", "chosen", "paths"}.
-// Errors: of LoadModelConfig; kInvalidArgument for a count out of range.
-[[nodiscard]] Result<JsonOut> InspectPath(const std::string& path, const PromptShape& prompt,
+// The cost of attention by each path for `new_tokens` after `cached_tokens`, per layer and in
+// total, and the chosen path: {"new_tokens", "cached_tokens", "rates", "chosen", "paths"}.
+// Errors: kInvalidArgument for a count out of range.
+[[nodiscard]] Result<JsonOut> InspectPath(const ModelConfig& config, const PromptShape& prompt,
                                           const MlaRates& rates);
 
 }  // namespace latte

@@ -29,7 +29,7 @@ bool HoldsMatrix(std::string_view text) {
   if (!text.starts_with(kDict)) return false;
   text.remove_prefix(kDict.size());
   const std::string_view shape = text.substr(0, text.find(')'));
-  const size_t comma = shape.find(", ");  // one: two sizes
+  const size_t comma = shape.find(", ");  // a matrix has two sizes
   return comma != std::string_view::npos && comma > 0 && comma + 2 < shape.size() &&
          shape.find(',', comma + 1) == std::string_view::npos;
 }

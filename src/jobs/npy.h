@@ -11,18 +11,18 @@
 
 namespace latte {
 
-// What NpyWriter writes, and so may replace: a float32 matrix.
+// The files that NpyWriter writes and may replace: float32 matrices.
 FileKind NpyMatrix();
 
-// Rows of a float32 matrix, written as they come. The file is there when Close succeeds; before
-// that, and after a failure, what stood there stands.
+// Writes the rows of a float32 matrix as they are computed. The file appears when Close succeeds;
+// until then, and after a failure, an existing file stays unchanged.
 class NpyWriter {
  public:
   // Errors: of OutputFile::Create for an NpyMatrix.
   [[nodiscard]] static Result<NpyWriter> Create(const std::string& path, int64_t rows,
                                                 int64_t columns);
 
-  // rows: [M, columns] f32, contiguous. Errors: kUnavailable when the disk is full.
+  // rows: [M, columns] f32, contiguous. Errors: kUnavailable if the disk is full.
   [[nodiscard]] Status Append(const TensorView& rows);
   [[nodiscard]] Status Close();
 

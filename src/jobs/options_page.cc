@@ -18,17 +18,16 @@ constexpr std::string_view kHead = R"(# Options
 
 <!-- `latte inspect --options` writes this page. -->
 
-What each flag, environment variable and struct member means. Commands that run an engine have the flags of the engine,
-`latte run` and `latte chat` those of requests; `--help` of a command lists them.
+The meaning of each flag, environment variable and struct member. Commands that run an engine take the flags of the engine;
+`latte run` and `latte chat` also take flags of requests. `--help` of a command lists its flags.
 
-A flag goes before its variable, a variable before the default. A variable counts where the command has the flag, and an empty
-one counts as unset. A value that is refused ends the command with exit code 2 and a message that names the flag or the
-variable. Bytes may have a suffix: `512M`, `16G`. Switches without a value have variables of `1` and `0`.
+A flag overrides its variable, and a variable overrides the default. A command reads the variables of its own flags; an empty
+variable counts as unset. A bad value ends the command with exit code 2 and a message that names the flag or the variable. Bytes may have a suffix: `512M`, `16G`. Switches without a value have variables of `1` and `0`.
 
-The names are those of the members in C++ and in C. The last column says from which `size` on the C struct has the member.
+Members have the same name in C++ and in C. The last column gives the smallest `size` of a C struct that has the member.
 
-Three variables stand for no flag: `LATTE_ISA` limits the instruction sets, `LATTE_KERNEL` prefers kernels by name
-(`latte inspect --kernels`), and `LATTE_RATES` names the file of `latte bench calibrate`; an empty one means that there is none.
+Three variables have no flag: `LATTE_ISA` limits the instruction sets, `LATTE_KERNEL` prefers kernels by name
+(`latte inspect --kernels`), and `LATTE_RATES` names the file of `latte bench calibrate`; empty means none.
 )";
 
 std::string Code(std::string_view text) { return text.empty() ? "" : fmt::format("`{}`", text); }
@@ -128,13 +127,13 @@ std::string OptionsPage() {
   out += "\n## The engine: `latte::EngineOptions`, `latte_engine_options`\n";
   out += Rows<EngineOptions, latte_engine_options>::Make(false);
   out +=
-      "\n## Requests\n\nIn C all of them are members of `latte_request`. A name is also the key of "
+      "\n## Requests\n\nIn C all are members of `latte_request`. A name is also the key of "
       "JSON requests ([batch.md](batch.md)).\n";
-  out += "\n### How tokens are drawn: `latte::SamplingParams`\n\n";
+  out += "\n### How tokens are sampled: `latte::SamplingParams`\n\n";
   out += Rows<SamplingParams, latte_request>::Make(true);
   out += "\n### When an answer ends: `latte::StopConditions`\n\n";
   out += Rows<StopConditions, latte_request>::Make(true);
-  out += "\n### What an answer tells: `latte::Request`\n\n";
+  out += "\n### The content of answers: `latte::Request`\n\n";
   out += Rows<Request, latte_request>::Make(true);
   return out;
 }

@@ -1,4 +1,4 @@
-// Teacher-forced scoring: what the model thinks of a given sequence.
+// Teacher-forced scoring: the probability that the model assigns to a given sequence.
 #pragma once
 
 #include <functional>
@@ -16,9 +16,9 @@ struct ScoreResult {
   double total = 0;              // their sum
 };
 
-// Appends `tokens` to an empty sequence; with `logits_path`, writes the logits as float32 [T, vocab].
-// `interrupted` is asked after every step. Errors: of GivenSequence::AppendPrompt and NpyWriter; kCancelled
-// once it says true.
+// Appends `tokens` to an empty sequence; with `logits_path`, writes the logits as float32 [T,
+// vocab]. Calls `interrupted` after every step.
+// Errors: of GivenSequence::AppendPrompt and NpyWriter; kCancelled if `interrupted` returns true.
 [[nodiscard]] Result<ScoreResult> Score(GivenSequence& sequence, std::span<const int32_t> tokens,
                                         int64_t vocab,
                                         const std::optional<std::string>& logits_path,

@@ -13,8 +13,8 @@
 namespace latte {
 namespace {
 
-// Whether the processor has tiles of bf16 and int8 and the kernel lets this process use them. The
-// permission holds for every thread and cannot be taken back; asking again does nothing.
+// Whether the processor has tiles of bf16 and int8 and Linux lets this process use them. The
+// permission holds for all threads and cannot be returned; requesting it again does nothing.
 bool HasAmx() {
   constexpr long kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
   constexpr long kTileData = 18;               // XFEATURE_XTILEDATA
@@ -26,7 +26,7 @@ bool HasAmx() {
   return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
 }
 
-// Each question also asks whether the operating system saves the registers.
+// Each test also covers whether the operating system saves the registers.
 Isa BestIsa() {
   __builtin_cpu_init();
   const bool avx2 = __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0 &&
@@ -43,20 +43,20 @@ Isa BestIsa() {
   return HasAmx() ? Isa::kAmx : Isa::kAvx512Bf16;
 }
 
-// Zen 4 is the one of AMD's family 19h that has AVX-512.
+// Zen 4: the only member of AMD family 19h with AVX-512.
 bool IsZen4() {
   __builtin_cpu_init();
   return __builtin_cpu_is("amdfam19h") != 0 && __builtin_cpu_supports("avx512f") != 0;
 }
 
-// Sapphire Rapids and later server cores, whether or not the system shows their tiles.
-bool IsIntelWithPairs() {
+// Sapphire Rapids and later server cores, whether or not the system exposes AMX.
+bool IsIntelWithBf16() {
   __builtin_cpu_init();
   return __builtin_cpu_is("intel") != 0 && __builtin_cpu_supports("avx512bf16") != 0 &&
          __builtin_cpu_supports("avx512vbmi") != 0;
 }
 
-// What the processor lacks of what the slowest rows but the reference need.
+// The features of AVX2 kernels that the processor lacks.
 std::string MissingOfAvx2() {
   std::string out;
   const auto add = [&](bool has, std::string_view name) {
@@ -78,8 +78,8 @@ Result<Isa> ParseIsa(std::string_view text) {
 }
 
 bool IsKernelName(std::string_view name) {
-  for (const KernelInfo& row : AllKernels())
-    if (row.name == name) return true;
+  for (const KernelInfo& kernel : AllKernels())
+    if (kernel.name == name) return true;
   return false;
 }
 
@@ -106,8 +106,8 @@ std::string_view Name(Isa isa) {
 Result<Machine> Machine::Detect() {
   Machine machine;
   machine.isa = BestIsa();
-  machine.slow_bf16_dot = machine.many_dram_streams = IsIntelWithPairs();
-  machine.prefetches_into_l2 = IsZen4() || IsIntelWithPairs();
+  machine.slow_bf16_dot = machine.many_dram_streams = IsIntelWithBf16();
+  machine.prefetches_into_l2 = IsZen4() || IsIntelWithBf16();
   if (const char* wanted = std::getenv("LATTE_ISA"); wanted != nullptr && *wanted != '\0') {
     LATTE_ASSIGN_OR_RETURN(const Isa isa, ParseIsa(wanted));
     if (!machine.Has(isa))
@@ -118,8 +118,7 @@ Result<Machine> Machine::Detect() {
     return Unsupported(fmt::format(
         "this processor, or the system on it, lacks {}; Latte's kernels need AVX2, FMA and F16C "
         "(Intel from Haswell, AMD from Zen on). LATTE_ISA=ref runs the reference kernels, which "
-        "are "
-        "meant for tests and some hundred times slower",
+        "are meant for tests and some hundred times slower",
         MissingOfAvx2()));
   }
   const char* forced = std::getenv("LATTE_KERNEL");

@@ -1,4 +1,5 @@
-// What the processor can do, asked once at start-up and then passed around.
+// The properties of this processor that kernels depend on, detected once at start-up and passed
+// around.
 #pragma once
 
 #include <array>
@@ -10,13 +11,12 @@
 
 namespace latte {
 
-// Instruction sets that kernels are compiled for, slowest first.
-// Each has all of the ones before it:
-//   kAvx2        AVX2, FMA, F16C (Haswell)
-//   kAvx512      F, BW, DQ, VL (Skylake server)
-//   kAvx512Vnni  dot products of bytes (Cascade Lake)
-//   kAvx512Bf16  dot products of bf16, byte permutations VBMI and GFNI (Zen 4, Sapphire Rapids)
-//   kAmx         tiles of bf16 and int8 (Sapphire Rapids); asks the operating system for them
+// Instruction sets that kernels are compiled for, in rising order; each includes all before it:
+//   kAvx2        AVX2, FMA, F16C (Intel Haswell, AMD Zen)
+//   kAvx512      AVX-512 F, BW, DQ, VL (Intel Skylake server)
+//   kAvx512Vnni  dot products of bytes (Intel Cascade Lake)
+//   kAvx512Bf16  dot products of bf16, VBMI and GFNI (AMD Zen 4, Intel Sapphire Rapids)
+//   kAmx         tiles of bf16 and int8 (Intel Sapphire Rapids); needs permission of the system
 enum class Isa { kRef, kAvx2, kAvx512, kAvx512Vnni, kAvx512Bf16, kAmx };
 
 inline constexpr std::array kAllIsas = {Isa::kRef,        Isa::kAvx2,       Isa::kAvx512,
@@ -26,27 +26,26 @@ std::string_view Name(Isa isa);  // "avx512"
 
 // Immutable after Detect.
 struct Machine {
-  Isa isa = Isa::kRef;  // the best that this processor has and LATTE_ISA allows
-  std::vector<std::string>
-      forced_kernels;  // rows that are preferred wherever they support the shape
+  Isa isa = Isa::kRef;  // the best of this processor, or less by LATTE_ISA
+  // Kernels that are preferred wherever they support the shape (LATTE_KERNEL).
+  std::vector<std::string> forced_kernels;
 
-  // What processors of one instruction set differ in, as measured (docs/kernels/linear.md).
-  // Whether lines of memory that kernels ask for in its own order should go into the L2 and not the
-  // L1: on Zen 4, where it takes 0.62 to 0.9 of the time with 3 to 32 rows of x, and on Intel's
-  // server cores from Sapphire Rapids on. Zen 5 is faster with the L1.
+  // Properties in which processors of one instruction set differ (bench/notebook/2026-11-gemm.md).
+  // Whether sequential prefetch should go into the L2 instead of the L1: AMD Zen 4, and Intel
+  // server cores from Sapphire Rapids on.
   bool prefetches_into_l2 = false;
-  // Whether AVX-512 dot products of bf16 are slower than multiply-adds of f32: half their rate on
-  // Intel's cores, twice their rate on AMD's.
+  // Whether AVX-512 dot products of bf16 are slower than f32 multiply-adds: Intel cores. AMD cores
+  // run them at twice the rate of f32.
   bool slow_bf16_dot = false;
-  // Whether memory answers many streams of one core faster than one: 1.2 to 1.7 times on Intel's
-  // cores; Zen 5 answers one a third faster than eight.
+  // Whether a core reads memory faster through many streams than through one: Intel cores.
   bool many_dram_streams = false;
 
   bool Has(Isa wanted) const { return wanted <= isa; }
 
-  // Asks the processor. LATTE_ISA=<Name(isa)> lowers the choice; LATTE_KERNEL=name[,name…] prefers
-  // rows by name. Errors: kInvalidArgument for an unknown or unavailable LATTE_ISA or an unknown
-  // row; kUnsupported for a processor with the reference alone, unless LATTE_ISA=ref asks for it.
+  // Detects this processor. LATTE_ISA=<Name(isa)> lowers the instruction set;
+  // LATTE_KERNEL=name[,name…] prefers kernels by name. Errors: kInvalidArgument for an unknown or
+  // unavailable LATTE_ISA or an unknown kernel; kUnsupported for a processor without AVX2, unless
+  // LATTE_ISA=ref.
   [[nodiscard]] static Result<Machine> Detect();
 };
 

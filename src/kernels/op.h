@@ -1,8 +1,8 @@
-// A kernel is a row, not a class: one way to do one op on one kind of hardware.
+// Ops and kernels. A kernel is an entry of a table, not a class: one way to compute one op on one
+// instruction set.
 //
-// An op is a struct with three members: Shape (what the host knows before anything runs: sizes and
-// dtypes), Params (Shape's meaning with tensors attached; kernels/params/*.h) and `static Shape
-// ShapeOf(const Params&)`.
+// An op is a struct with three members: Shape (sizes and dtypes, known before anything runs),
+// Params (tensors and scalars; kernels/params/*.h) and `static Shape ShapeOf(const Params&)`.
 #pragma once
 
 #include <cstdint>
@@ -16,16 +16,16 @@
 
 namespace latte {
 
-// What the calls of an op took and had to do.
+// Time and work of all calls of an op.
 struct OpUse {
   double seconds = 0;
   OpWork work;
 };
 
-// By the op's name: what measurements collect.
+// Measurements by the name of the op.
 using OpTimes = std::map<std::string_view, OpUse>;
 
-// What a kernel may use besides its arguments; passed, never global.
+// The resources of a kernel besides its arguments; passed, never global.
 struct Exec {
   ThreadPool* threads = nullptr;
   const Machine* machine = nullptr;
@@ -34,14 +34,14 @@ struct Exec {
 
 template <class Op>
 struct Kernel {
-  std::string_view name;                        // "avx512.gemm": rows, logs, benches, LATTE_KERNEL
-  Isa isa;                                      // what the processor must have
-  bool (*supports)(const typename Op::Shape&);  // cheap, total, no side effects
-  // Requires: supports(shape). Allocates nothing but scratch of the threads and fails for the lack
-  // of that alone (OutOfMemory). The result does not depend on the thread count.
+  std::string_view name;  // "avx512.gemm": for listings, logs, benchmarks and LATTE_KERNEL
+  Isa isa;                // required instruction set
+  bool (*supports)(const typename Op::Shape&);  // cheap, defined for every shape, no side effects
+  // Requires: supports(shape). Allocates only scratch of the threads, and throws only OutOfMemory.
+  // The result does not depend on the number of threads.
   void (*run)(const typename Op::Params&, const Exec&);
-  // Whether AVX-512 dot products of bf16 bind the row, so that the one before it is faster where
-  // they are slow (Machine::slow_bf16_dot). Null: never.
+  // Whether AVX-512 dot products of bf16 limit the speed for this shape; where they are slow
+  // (Machine::slow_bf16_dot) the kernel before it in the table is faster. Null: never.
   bool (*bound_by_bf16_dot)(const typename Op::Shape&) = nullptr;
 };
 

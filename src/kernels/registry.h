@@ -1,5 +1,5 @@
-// Finds a kernel for a shape. Rows are listed by hand in cpu/kernels.cc: no static registration, so
-// the list has an order, survives static linking and can be read.
+// Finds the kernel for a shape. The kernels of every op are listed by hand in cpu/kernels.cc; there
+// is no static registration, so the list has an order, survives static linking and can be read.
 #pragma once
 
 #include <algorithm>
@@ -14,12 +14,12 @@
 
 namespace latte {
 
-// Every row of an op, the reference first, then by rising Isa. Specialised in cpu/kernels.cc for
-// each op.
+// All kernels of an op, the reference first, then by rising Isa. Specialised for each op in
+// cpu/kernels.cc.
 template <class Op>
 std::span<const Kernel<Op>> Kernels();
 
-// Name and needs of a row, without its types: for listings.
+// Name and instruction set of a kernel, for listings.
 struct KernelInfo {
   std::string_view op;    // "gemm"
   std::string_view name;  // "avx512.gemm"
@@ -27,37 +27,37 @@ struct KernelInfo {
 };
 std::vector<KernelInfo> AllKernels();
 
-// The present name of a kernel that users may know by an older one ("avx2.linear" → "avx2.gemm");
+// The current name of a kernel given by its current or a former name ("avx2.linear" → "avx2.gemm");
 // any other name as it is. LATTE_KERNEL and --kernel accept both.
 std::string CurrentKernelName(std::string_view name);
 
-// The row that runs `shape` on `machine`: a forced row if one supports it, else the last one of the
-// list that the machine has and that supports the shape, rows of slow instructions left out. The
-// reference supports every shape, so there always is one.
+// The kernel that runs `shape` on `machine`: a forced kernel if one supports the shape, else the
+// last kernel of the table that the machine can run and that supports the shape, without kernels
+// that are slow on this machine. The reference supports every shape, so there always is a kernel.
 template <class Op>
 const Kernel<Op>& Select(const typename Op::Shape& shape, const Machine& machine) {
-  const std::span<const Kernel<Op>> rows = Kernels<Op>();
+  const std::span<const Kernel<Op>> kernels = Kernels<Op>();
   const Kernel<Op>* chosen = nullptr;
-  for (const Kernel<Op>& row : rows) {
-    if (!machine.Has(row.isa) || !row.supports(shape)) continue;
+  for (const Kernel<Op>& kernel : kernels) {
+    if (!machine.Has(kernel.isa) || !kernel.supports(shape)) continue;
     const bool forced = std::find(machine.forced_kernels.begin(), machine.forced_kernels.end(),
-                                  row.name) != machine.forced_kernels.end();
-    const bool slow =
-        machine.slow_bf16_dot && row.bound_by_bf16_dot != nullptr && row.bound_by_bf16_dot(shape);
-    if (forced || !slow) chosen = &row;
+                                  kernel.name) != machine.forced_kernels.end();
+    const bool slow = machine.slow_bf16_dot && kernel.bound_by_bf16_dot != nullptr &&
+                      kernel.bound_by_bf16_dot(shape);
+    if (forced || !slow) chosen = &kernel;
     if (forced) break;
   }
   LATTE_CHECK(chosen != nullptr, "no kernel supports the shape");
   return *chosen;
 }
 
-// Selects and runs; adds what it took to exec.times.
+// Selects a kernel and runs it. Adds its time and work to exec.times.
 template <class Op>
 void Run(const typename Op::Params& params, const Exec& exec) {
-  const Kernel<Op>& row = Select<Op>(Op::ShapeOf(params), *exec.machine);
-  if (exec.times == nullptr) return row.run(params, exec);
+  const Kernel<Op>& kernel = Select<Op>(Op::ShapeOf(params), *exec.machine);
+  if (exec.times == nullptr) return kernel.run(params, exec);
   const auto start = std::chrono::steady_clock::now();
-  row.run(params, exec);
+  kernel.run(params, exec);
   OpUse& use = (*exec.times)[Op::kName];
   use.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if constexpr (requires { Op::WorkOf(params); }) {

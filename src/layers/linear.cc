@@ -41,7 +41,7 @@ GemmProblem ProblemOf(const Product& p) {
   return problem;
 }
 
-// Whether one call may compute both: its row is chosen by what they share.
+// Whether one call may compute both: one kernel is selected for all parts of a call.
 bool Alike(const GemmProblem& a, const GemmProblem& b) {
   const GemmOp::Shape s = GemmOp::ShapeOf(a);
   const GemmOp::Shape t = GemmOp::ShapeOf(b);

@@ -1,5 +1,5 @@
-// A weight matrix and how it is multiplied. The weight is a view into the mapped checkpoint, whole
-// or a slice of it (one rank's rows or columns), so loading copies nothing.
+// A weight matrix and its products with activations. The weight is a view into the mapped
+// checkpoint, whole or a slice (one rank's rows or columns); loading copies nothing.
 #pragma once
 
 #include <initializer_list>
@@ -12,15 +12,12 @@
 
 namespace latte {
 
-// How the values of a weight are stored, and the blocks that share a scale.
+// The storage format of a weight, and the blocks that share a scale.
 struct QuantFormat {
   DType value = DType::kBF16;
-  int64_t block_rows = 128;  // of the scales of f8, i8 and u4 values
+  int64_t block_rows = 128;  // blocks of f8, i8 and u4 weights
   int64_t block_columns = 128;
 };
-
-// Where a weight lives: experts may stay in host memory while attention runs elsewhere.
-enum class DevicePlace { kCpu };
 
 // Part `index` of `count` equal parts of a weight, along its outputs (rows) or its inputs
 // (columns).
@@ -37,38 +34,37 @@ struct Linear {
   Tensor bias;        // [N] f32; empty when there is none
   TensorView scale;  // [⌈rows/block_rows⌉, ⌈columns/block_columns⌉] f32, bf16 or f16 of the whole
                      // weight; empty when plain
-  TensorView zero;  // u8 of that shape; empty: BlockScale's default
+  TensorView zero;  // u8 of the same shape; empty: BlockScale's default
   QuantFormat format;
-  DevicePlace place = DevicePlace::kCpu;
-  int64_t row_begin = 0;  // where `weight` begins in the whole weight, when it is a slice
+  int64_t row_begin = 0;  // where `weight` begins in the whole weight, if it is a slice
   int64_t column_begin = 0;
-  std::vector<Tensor> owned;  // what of the views above was converted or repacked at loading
+  std::vector<Tensor> owned;  // memory of views that loading converted or repacked
 
   int64_t outputs() const { return weight.shape[0]; }
   int64_t inputs() const { return weight.shape[1] * ValuesPerElement(weight.dtype); }
-  // Whether its products take activations rounded to 8 bits: weights of 4 and 8 bit integers.
+  // Whether products with it take activations quantised to int8: weights of 4- and 8-bit integers.
   bool takes_int8() const { return weight.dtype == DType::kI8 || weight.dtype == DType::kU4; }
-  // The scales as products take them; `row_begin` is the first row used, `batch_rows` the step from
-  // head to head.
+  // The scales as the GEMM ops take them. `row_begin` is the first row in use, `batch_rows` the
+  // distance from head to head.
   BlockScale Scale(int64_t row_begin = 0, int64_t batch_rows = 0) const;
 };
 
 // `weight` cut to the slice. Requires: the sliced dimension divides by slice.count.
 TensorView CutWeight(const TensorView& weight, const WeightSlice& slice);
 
-// Rows of activations in the forms that products take: x itself under f32 arithmetic, rounded to 16
-// bits, or rounded to 8 bits by rows and groups of kActivationGroup.
+// Activations in the forms that products take: x itself under f32 arithmetic, x rounded to 16 bits,
+// or x quantised to int8 by rows and groups of kActivationGroup columns.
 inline constexpr int64_t kActivationGroup = 128;
 struct Activations {
-  TensorView plain;  // [M, K] f32, bf16 or f16; empty when no product takes it
-  TensorView codes;  // [M, K] i8; empty when no product takes it
-  TensorView scale;  // [M, ⌈K/group⌉] f32, of codes
+  TensorView plain;  // [M, K] f32, bf16 or f16; empty if no product takes it
+  TensorView codes;  // [M, K] i8; empty if no product takes it
+  TensorView scale;  // [M, ⌈K/group⌉] f32, scales of codes
 
   Activations Rows(int64_t begin, int64_t end) const;
 };
 
-// x [M, K] f32 in the forms that these products take under step.arithmetic and
-// step.int8_activations; without products, only `plain`. What is new lies in the workspace.
+// Converts x [M, K] f32 to the forms that these products take under step.arithmetic and
+// step.int8_activations; without products, only `plain`. New tensors live in the workspace.
 Activations RoundActivations(const TensorView& x, std::span<const Linear* const> products,
                              StepContext& step);
 inline Activations RoundActivations(const TensorView& x,
@@ -80,16 +76,16 @@ inline Activations RoundActivations(const TensorView& x,
 // y = x·Wᵀ + bias; with a gate y = silu(x·Gᵀ) ⊙ (x·Wᵀ). Shapes: x [M, K], y [M, N] f32.
 struct Product {
   const Linear* linear = nullptr;
-  const Linear* gate = nullptr;  // of the linear's shape, dtype and blocks; may be null
+  const Linear* gate = nullptr;  // same shape, dtype and blocks as linear; may be null
   Activations x;
   TensorView y;
 };
 
-// Products side by side: those whose dtypes are alike in one pass.
+// Several products in one call; products of equal dtypes run in one pass.
 void Multiply(std::span<const Product> products, StepContext& step);
 void Multiply(const Linear& linear, const Activations& x, const TensorView& y, StepContext& step);
 
-// y = x·Wᵀ + bias with activations exactly as they are. Shapes: x [M, K] f32, y [M, N] f32.
+// y = x·Wᵀ + bias with activations that are not rounded. Shapes: x [M, K] f32, y [M, N] f32.
 void MultiplyExactly(const Linear& linear, const TensorView& x, const TensorView& y,
                      StepContext& step);
 

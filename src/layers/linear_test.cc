@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "src/layers/mlp.h"
+#include "src/layers/norm.h"
 
 namespace latte {
 namespace {

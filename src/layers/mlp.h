@@ -1,22 +1,9 @@
-// RMSNorm and the gated MLP: y = W_down( silu(W_gate x) ⊙ W_up x ).
+// The gated MLP: y = W_down( silu(W_gate x) ⊙ W_up x ).
 #pragma once
 
 #include "src/layers/linear.h"
 
 namespace latte {
-
-// Immutable after loading.
-struct RmsNorm {
-  TensorView weight;  // [D]
-  double eps = 1e-6;
-};
-
-// Shapes: x and y [M, D] f32; y may be x.
-void Normalize(const RmsNorm& norm, const TensorView& x, const TensorView& y, StepContext& step);
-
-// h += x, then y = the norm of h. Shapes: x, h and y [M, D] f32.
-void AddAndNormalize(const RmsNorm& norm, const TensorView& x, const TensorView& h,
-                     const TensorView& y, StepContext& step);
 
 // Immutable after loading.
 struct Mlp {

@@ -1,7 +1,11 @@
-// Rotary position embedding with YaRN. Frequencies are made once in fp64; angles of a step in fp32.
+// clang-format off
+// Rotary position embedding with YaRN. Frequencies are computed once in f64, angles per step in
+// f32.
 //
-//   f_j = θ_j/s · ramp_j + θ_j·(1 − ramp_j),   θ_j = base^(−2j/R)
+//   f_j = θ_j/s · ramp_j + θ_j·(1 − ramp_j)        θ_j = base^(−2j/R)
+//
 // Source: YaRN (arXiv 2309.00071) §3; constants as in the published DeepSeek-V3 inference code.
+// clang-format on
 #pragma once
 
 #include <cstdint>
@@ -20,7 +24,7 @@ struct RopeTable {
 
   static RopeTable Make(const RopeConfig& rope, int64_t r);
 
-  // Writes cos and sin [T, R/2] of the positions.
+  // Writes cos and sin of the positions, [T, R/2] f32.
   void Angles(std::span<const int32_t> positions, const TensorView& cos,
               const TensorView& sin) const;
 };
@@ -28,7 +32,8 @@ struct RopeTable {
 // 1 for s ≤ 1, else 0.1·m·ln s + 1.
 double YarnMscale(double factor, double mscale);
 
-// What scores are multiplied by: (N+R)^−1/2, times mscale_all_dim's YarnMscale squared under YaRN.
+// The factor of scores: (N+R)^−1/2, under YaRN times the square of YarnMscale(factor,
+// mscale_all_dim).
 double SoftmaxScale(const MlaDims& dims, const RopeConfig& rope);
 
 }  // namespace latte

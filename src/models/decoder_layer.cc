@@ -17,7 +17,8 @@ Result<Linear> LoadProjection(const WeightLoader& load, const std::string& name,
   return linear;
 }
 
-// Whether one call can multiply both: kernels take a gate only in the form of its up projection.
+// Whether one call can multiply gate and up: kernels take a gate only in the format of its up
+// projection.
 bool Alike(const Linear& a, const Linear& b) {
   return a.weight.dtype == b.weight.dtype && a.scale.dtype == b.scale.dtype &&
          a.format.block_rows == b.format.block_rows &&

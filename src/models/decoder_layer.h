@@ -1,4 +1,4 @@
-// One decoder layer: pre-norm attention and feed-forward, each with a residual.
+// One decoder layer: attention and feed-forward, each with a norm before it and a residual.
 //
 //   x ← x + Attn(RMSNorm(x));  x ← x + FFN(RMSNorm(x)), or x + RMSNorm(FFN(RMSNorm(x)))
 #pragma once
@@ -10,6 +10,7 @@
 #include "src/layers/mla/mla.h"
 #include "src/layers/mlp.h"
 #include "src/layers/moe/moe.h"
+#include "src/layers/norm.h"
 #include "src/models/weight_loader.h"
 
 namespace latte {

@@ -2,13 +2,14 @@
 
 #include "src/checkpoint/expected_tensors.h"
 #include "src/layers/embedding.h"
+#include "src/layers/lm_head.h"
 
 namespace latte {
 
 Result<std::unique_ptr<DeepseekModel>> DeepseekModel::Load(const ModelConfig& config,
                                                            Checkpoint checkpoint,
                                                            const ModelOptions& options) {
-  checkpoint.UsePlainNames();
+  checkpoint.StripTextModelPrefix();
   LATTE_RETURN_IF_ERROR(CheckTensors(config, checkpoint.tensors()));
   std::unique_ptr<DeepseekModel> model(new DeepseekModel(config, std::move(checkpoint)));
   LATTE_RETURN_IF_ERROR(model->Bind(options));
@@ -30,7 +31,7 @@ Status DeepseekModel::Bind(const ModelOptions& options) {
     if (threads && options.repacked) options.repacked(i + 1, config_.layers);
   }
   LATTE_ASSIGN_OR_RETURN(final_norm_, LoadNorm(load, "model.norm", d, config_.norm_eps));
-  // A head that is in the file is used, whatever the config says of tying.
+  // An LM head in the file is used even if the config says that it is tied to the embedding.
   const bool own_head = load.Has("lm_head.weight");
   LATTE_ASSIGN_OR_RETURN(
       head_,
@@ -59,7 +60,7 @@ void DeepseekModel::Forward(StepContext& step, const TensorView& h) const {
 
 void DeepseekModel::Logits(StepContext& step, const TensorView& h, const TensorView& logits) const {
   if (h.shape[0] == 0) return;
-  Head(final_norm_, head_, h, logits, step);
+  LmHead(final_norm_, head_, h, logits, step);
 }
 
 void DeepseekModel::Draft(StepContext& step, const TensorView& h, const TensorView& z) const {
@@ -74,7 +75,7 @@ void DeepseekModel::Draft(StepContext& step, const TensorView& h, const TensorVi
 void DeepseekModel::DraftLogits(StepContext& step, const TensorView& z,
                                 const TensorView& logits) const {
   if (z.shape[0] == 0) return;
-  Head(mtp_->head_norm, mtp_->head, z, logits, step);
+  LmHead(mtp_->head_norm, mtp_->head, z, logits, step);
 }
 
 }  // namespace latte

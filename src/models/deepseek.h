@@ -1,12 +1,12 @@
-// DeepSeek V2, V2-Lite, V3, R1, V3.2, Kimi-K2, Moonlight, GLM, Youtu, A.X-K1 and kin: one model;
-// what differs between them is data in ModelConfig.
+// The model of DeepSeek V2, V2-Lite, V3, R1, V3.2, Kimi-K2, Moonlight, GLM, Youtu, A.X-K1 and
+// relatives. They differ only in data, which ModelConfig holds.
 #pragma once
 
 #include <memory>
 #include <optional>
 #include <vector>
 
-#include "src/checkpoint/safetensors.h"
+#include "src/checkpoint/safetensors/safetensors.h"
 #include "src/models/decoder_layer.h"
 #include "src/models/model.h"
 #include "src/models/mtp.h"

@@ -1,4 +1,4 @@
-// The whole interface between an architecture and what drives it.
+// The interface between an architecture and the engine.
 #pragma once
 
 #include <functional>
@@ -8,7 +8,7 @@
 
 namespace latte {
 
-// What of a checkpoint is loaded besides the decoder.
+// Optional parts of a checkpoint.
 struct ModelOptions {
   bool mtp = false;  // the multi-token-prediction layer, which drafts tokens
   // Called after each layer whose weights must be repacked while loading (AWQ, GPTQ).
@@ -22,25 +22,25 @@ class Model {
 
   virtual const ModelConfig& config() const = 0;
 
-  // Runs all layers over the step's tokens and extends the cache. An idle step (no tokens) does
-  // nothing but take part in exchanges between ranks. Shapes: h [T, D] f32, written: hidden states
-  // before the final norm.
+  // Runs all layers over the step's tokens and appends to the cache. A step without tokens does
+  // nothing. Shapes: h [T, D] f32, written: hidden states before the final norm.
   virtual void Forward(StepContext& step, const TensorView& h) const = 0;
 
-  // Shapes: h [M, D] f32, any rows of Forward's output; logits [M, vocab] f32, written.
+  // Final norm and LM head. Shapes: h [M, D] f32, any rows of Forward's output; logits [M, vocab]
+  // f32, written.
   virtual void Logits(StepContext& step, const TensorView& h, const TensorView& logits) const = 0;
 
-  // Whether a layer that drafts was loaded. It caches as layer `layers` of the cache.
+  // Whether a drafting layer was loaded. It is layer `layers` of the cache.
   virtual bool drafts() const { return false; }
 
-  // (step, h, z): runs the drafting layer. The step's tokens are those that follow the tokens of h;
-  // its positions are those of h. Requires: drafts(). Shapes: h [T, D] f32, rows of Forward's
-  // output; z [T, D] f32, written: hidden states for DraftLogits.
+  // (step, h, z): runs the drafting layer. The step has the positions of h and the tokens after the
+  // tokens of h. Requires: drafts(). Shapes: h [T, D] f32, rows of Forward's output; z [T, D] f32,
+  // written: hidden states for DraftLogits.
   virtual void Draft(StepContext&, const TensorView&, const TensorView&) const {
     LATTE_CHECK(false, "this model does not draft");
   }
 
-  // (step, z, logits): logits of the token after the step's. Shapes: z [M, D] f32; logits [M,
+  // (step, z, logits): logits of the token after the step's token. Shapes: z [M, D] f32; logits [M,
   // vocab] f32, written.
   virtual void DraftLogits(StepContext&, const TensorView&, const TensorView&) const {
     LATTE_CHECK(false, "this model does not draft");

@@ -1,9 +1,14 @@
-// Multi-token prediction: one more decoder layer that drafts the token after next.
+// clang-format off
+// Multi-token prediction: one more decoder layer, which drafts the token after the next.
 //
 //   u_t = W_eh · [ RMSNorm_e(Embed(x_{t+1})) ; RMSNorm_h(g_t) ]     g: hidden after the final norm
-//   z_t = DecoderLayer(u_t)            logits for x_{t+2} = W_head · RMSNorm_s(z_t)
-// Source: DeepSeek-V3 (arXiv 2412.19437) §2.2, eq. 21–23. The embedding comes first in the
-// concatenation, as published weights have it. The layer has its own rows in the cache.
+//   z_t = DecoderLayer(u_t)
+//   logits of x_{t+2} = W_head · RMSNorm_s(z_t)
+//
+// The layer has its own rows in the cache. Published weights have the embedding first in the
+// concatenation.
+// Source: DeepSeek-V3 (arXiv 2412.19437) §2.2, eq. 21–23.
+// clang-format on
 #pragma once
 
 #include "src/models/decoder_layer.h"
@@ -17,14 +22,15 @@ struct MtpLayer {
   Linear w_eh;  // [D, 2D]
   DecoderLayer layer;
   RmsNorm head_norm;
-  TensorView embedding;  // [vocab, D]; the model's own where the checkpoint has no copy
-  Linear head;           // [vocab, D]; likewise
+  TensorView embedding;  // [vocab, D]; the model's own if the checkpoint has no copy
+  Linear head;           // [vocab, D]; as embedding
 };
 
-// The first layer after the decoder's last. Errors: of WeightLoader; kNotFound without one.
+// Loads the first layer after the decoder's last. Errors: as WeightLoader; kNotFound if the
+// checkpoint has none.
 [[nodiscard]] Result<MtpLayer> LoadMtp(const WeightLoader& load, const ModelConfig& config);
 
-// Writes z of the step's tokens, which are those after the tokens of g. Shapes: g [T, D] f32 (after
+// Writes z for the step's tokens, each of which follows a token of g. Shapes: g [T, D] f32 (after
 // the final norm), z [T, D] f32.
 void Forward(const MtpLayer& mtp, const RopeAngles& angles, const TensorView& g,
              const TensorView& z, StepContext& step);

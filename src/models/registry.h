@@ -1,10 +1,10 @@
-// From a folder to a model: one row per architecture.
+// Loads a model from a folder: one entry per architecture.
 #pragma once
 
 #include <memory>
 #include <string>
 
-#include "src/checkpoint/safetensors.h"
+#include "src/checkpoint/safetensors/safetensors.h"
 #include "src/models/model.h"
 
 namespace latte {
@@ -14,8 +14,7 @@ namespace latte {
 [[nodiscard]] Result<std::unique_ptr<Model>> LoadModel(const std::string& dir,
                                                        const ModelOptions& options = {});
 
-// The same of a checkpoint that is open, with the config that lies beside it. `dir` is for
-// messages.
+// The same for an open checkpoint and its config. `dir` is for messages.
 [[nodiscard]] Result<std::unique_ptr<Model>> LoadModel(const std::string& dir,
                                                        const ModelConfig& config,
                                                        Checkpoint checkpoint,

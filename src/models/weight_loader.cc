@@ -9,8 +9,8 @@
 
 #include "src/base/math.h"
 #include "src/checkpoint/quant_tensors.h"
-#include "src/kernels/ref/ref.h"
 #include "src/models/weight_repack.h"
+#include "src/tensor/element.h"
 
 namespace latte {
 
@@ -31,12 +31,12 @@ bool IsPlain(DType dtype) {
 
 // A scale as stored: plain, or F8_E8M0 (a power of two, 2^(code−127); code 255 is NaN).
 float ReadScale(const TensorView& stored, bool e8m0, int64_t i) {
-  if (!e8m0) return ref::Load(stored.data, stored.dtype, i);
+  if (!e8m0) return LoadElement(stored.data, stored.dtype, i);
   const int code = static_cast<int>(stored.data[i]);
   return code == 255 ? std::nanf("") : std::ldexp(1.0f, code - 127);
 }
 
-// The scales of one matrix in f32.
+// The scales of one matrix as f32.
 Result<Tensor> FloatScales(const std::string& name, const TensorView& stored) {
   const bool e8m0 = stored.dtype == DType::kU8;
   const int64_t columns = stored.shape[1];
@@ -56,7 +56,7 @@ TensorView MatrixOf(const TensorView& stack, int64_t index) {
   return TensorView(stack.RowBytes(index), stack.dtype, {stack.shape[1], stack.shape[2]});
 }
 
-// Keeps `tensor` with the weight and gives a view of it.
+// Stores `tensor` with the weight and returns a view of it.
 TensorView Own(Tensor tensor, Linear& linear) {
   linear.owned.push_back(std::move(tensor));
   return linear.owned.back().view();
@@ -73,7 +73,7 @@ int64_t IntAt(const TensorView& ints, int64_t i) {
   return value;
 }
 
-// Whether the columns stand in their own order: group i is columns [i·group, (i+1)·group).
+// Whether the columns are in their original order: group i is columns [i·group, (i+1)·group).
 Status CheckOrder(const std::string& name, const TensorView& g_idx, int64_t group) {
   if (g_idx.empty()) return {};
   const int64_t columns = g_idx.shape[0];
@@ -91,7 +91,7 @@ Status CheckOrder(const std::string& name, const TensorView& g_idx, int64_t grou
   return {};
 }
 
-// The stored shape of packed values, which otherwise shows in the config alone.
+// Checks the stored shape of packed values, which otherwise only the config gives.
 Status CheckShape(const std::string& name, const TensorView& shape, int64_t rows, int64_t columns) {
   if (shape.empty() || (IntAt(shape, 0) == rows && IntAt(shape, 1) == columns)) return {};
   return Corrupt(fmt::format("tensor '{}': expected [{}, {}], found [{}, {}]", name, rows, columns,
@@ -103,12 +103,12 @@ TensorView FirstColumns(const TensorView& weight, int64_t columns) {
   return weight.Slice(1, 0, columns / ValuesPerElement(weight.dtype));
 }
 
-// Words [N, W] as bytes of two values each.
+// Words [N, W] viewed as bytes of two values each.
 TensorView AsNibbles(const TensorView& words) {
   return TensorView(words.data, DType::kU4, {words.shape[0], words.shape[1] * 4});
 }
 
-// Cuts the weight of `linear` to the slice and says where the rest begins in the whole.
+// Cuts the weight of `linear` to the slice and records where it begins in the whole weight.
 Status Cut(const std::string& name, const WeightSlice& slice, Linear& linear) {
   const bool by_rows = slice.along == WeightSlice::Along::kRows;
   const int64_t size = by_rows ? linear.outputs() : linear.inputs();
@@ -119,7 +119,7 @@ Status Cut(const std::string& name, const WeightSlice& slice, Linear& linear) {
                     name, size, by_rows ? "rows" : "columns", slice.count, slice.index));
   const int64_t part = size / slice.count;
   const int64_t group = linear.format.block_columns;
-  // Where all of a row shares a scale, only the two values of a byte belong together.
+  // If a whole row shares one scale, only the two values of a byte must stay together.
   const int64_t whole = group < size ? group : ValuesPerElement(linear.weight.dtype);
   if (!by_rows && linear.takes_int8() && part % whole != 0)
     return InvalidArgument(
@@ -216,7 +216,7 @@ Status WeightLoader::BindAcross(const Parts& parts, Linear& linear) const {
   Tensor zeros = awq ? AwqZeros(parts.views[2], parts.rows)
                      : GptqZeros(parts.views[2], parts.rows, quant_.zero_minus_one);
   const auto* begin = zeros.Ptr<uint8_t>();
-  // 8 is what no zeros stand for; kernels for that are simpler.
+  // A weight without zero points has an implicit zero point of 8; kernels for it are simpler.
   if (quant_.symmetric &&
       std::all_of(begin, begin + zeros.bytes(), [](uint8_t zero) { return zero == 8; }))
     return {};
@@ -270,7 +270,8 @@ Result<TensorView> WeightLoader::Vector(const std::string& name, int64_t size) c
 Result<Tensor> WeightLoader::FloatVector(const std::string& name, int64_t size) const {
   LATTE_ASSIGN_OR_RETURN(const TensorView stored, Vector(name, size));
   Tensor out(DType::kF32, {size});
-  for (int64_t i = 0; i < size; ++i) out.Ptr<float>()[i] = ref::Load(stored.data, stored.dtype, i);
+  for (int64_t i = 0; i < size; ++i)
+    out.Ptr<float>()[i] = LoadElement(stored.data, stored.dtype, i);
   return out;
 }
 

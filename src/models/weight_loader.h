@@ -1,4 +1,4 @@
-// Fetches weights of a checkpoint by name as views into the mapped files, whole or as one rank's
+// Reads the weights of a checkpoint by name, as views into the mapped files, whole or one rank's
 // slice.
 #pragma once
 
@@ -7,32 +7,29 @@
 
 #include "src/base/thread_pool.h"
 #include "src/checkpoint/config/model_config.h"
-#include "src/checkpoint/safetensors.h"
+#include "src/checkpoint/safetensors/safetensors.h"
 #include "src/layers/linear.h"
-#include "src/layers/mlp.h"
 
 namespace latte {
 
 // Thread-compatible; the checkpoint and the threads must outlive it.
 class WeightLoader {
  public:
-  // threads: for what must be repacked; null: it is done by the caller's thread.
+  // threads: for repacking; null: the calling thread repacks.
   WeightLoader(const Checkpoint& checkpoint, const QuantConfig& quant,
                ThreadPool* threads = nullptr)
       : checkpoint_(checkpoint), quant_(quant), threads_(threads) {}
 
-  // The matrix `name` of shape [rows, columns] before slicing, in any of the forms of
-  // quant_tensors.h, with its scales. Views into the file, except AWQ, GPTQ and packed int8 values,
-  // which are repacked.
-  // Errors: kNotFound, or kCorrupt with expected and found shape; kUnsupported for a dtype that
-  // cannot be multiplied, columns in another order, zeros of int8; kInvalidArgument for a slice
-  // that would cut a row, a column or a group of integer weights short.
+  // The matrix `name` of shape [rows, columns] before slicing, in any format of quant_tensors.h,
+  // with its scales. Views into the file, except AWQ, GPTQ and packed int8 values, which are
+  // repacked. Errors: kNotFound; kCorrupt with expected and found shape; kUnsupported for a dtype
+  // that cannot be multiplied, reordered columns, or zero points of int8; kInvalidArgument for a
+  // slice that would cut a row, a column or a group of integer weights.
   [[nodiscard]] Result<Linear> Matrix(const std::string& name, int64_t rows, int64_t columns,
                                       const WeightSlice& slice = {}) const;
 
-  // Rows [row_begin, row_begin + rows) of matrix `index` in the stack `name` of shape
-  // [count, stack_rows, columns], with its part of the stack's scales; sliced after that.
-  // Errors: as Matrix.
+  // Rows [row_begin, row_begin + rows) of matrix `index` in the stack `name` of shape [count,
+  // stack_rows, columns], with its scales; then the slice of it. Errors: as Matrix.
   struct StackPart {
     std::string name;
     int64_t count = 0;
@@ -48,20 +45,19 @@ class WeightLoader {
   // The vector `name` of `size` values, as stored. Errors: as Matrix.
   [[nodiscard]] Result<TensorView> Vector(const std::string& name, int64_t size) const;
 
-  // The vector `name` widened to f32. Errors: as Matrix.
+  // The vector `name` converted to f32. Errors: as Matrix.
   [[nodiscard]] Result<Tensor> FloatVector(const std::string& name, int64_t size) const;
 
   bool Has(const std::string& name) const { return checkpoint_.Find(name) != nullptr; }
 
  private:
-  // What a file holds of one matrix, in the order of StoredMatrix; a tensor that is not there is
-  // empty.
+  // The stored tensors of one matrix, in the order of StoredMatrix; a missing tensor is empty.
   struct Parts;
 
   [[nodiscard]] Result<TensorView> Fetch(const std::string& name,
                                          std::span<const int64_t> shape) const;
   [[nodiscard]] Result<Parts> FetchParts(const StackPart& part) const;
-  // These fill in weight, scale, zero and format of a whole matrix.
+  // Set weight, scale, zero and format of a whole matrix.
   [[nodiscard]] Status BindF8(const Parts& parts, Linear& linear) const;
   [[nodiscard]] Status BindInt8(const Parts& parts, Linear& linear) const;
   [[nodiscard]] Status BindPacked(const Parts& parts, Linear& linear) const;

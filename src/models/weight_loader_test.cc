@@ -10,8 +10,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "src/checkpoint/safetensors.h"
-#include "src/kernels/ref/ref.h"
+#include "src/checkpoint/safetensors/safetensors.h"
+#include "src/tensor/element.h"
 
 namespace latte {
 namespace {
@@ -174,8 +174,8 @@ float Value(const Linear& linear, int64_t row, int64_t column, int64_t scale_row
             int64_t scale_column) {
   const float scale =
       linear.scale.empty() ? 1.0f : linear.scale.Row<float>(scale_row)[scale_column];
-  return ref::Load(linear.weight.data, linear.weight.dtype,
-                   row * linear.weight.stride[0] + column) *
+  return LoadElement(linear.weight.data, linear.weight.dtype,
+                     row * linear.weight.stride[0] + column) *
          scale;
 }
 
@@ -214,7 +214,7 @@ TEST_P(WeightLoaderTest, StacksHoldTheScalesOfEachMatrix) {
       const auto* at =
           reinterpret_cast<const std::byte*>(data_.data()) + before + (e * 9 + i) * each;
       const float want = scale_dtype == "F8_E8M0" ? std::ldexp(1.0f, static_cast<int>(*at) - 127)
-                                                  : ref::Load(at, *ToDType(scale_dtype), 0);
+                                                  : LoadElement(at, *ToDType(scale_dtype), 0);
       EXPECT_EQ(half->scale.Ptr<float>()[i], want) << "matrix " << e << ", block " << i;
     }
   }

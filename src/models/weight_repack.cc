@@ -12,10 +12,10 @@ namespace {
 
 constexpr int64_t kNibbles = 8;  // in a word
 
-// Row of a value within the eight of its word, by its place from the low bits on.
+// The column, within the eight of a word, of a value by its place from the low bits on.
 constexpr std::array<int64_t, kNibbles> kAwqOrder = {0, 2, 4, 6, 1, 3, 5, 7};
 
-// Tensors of a file may lie unaligned.
+// Tensors of a file may be unaligned.
 uint32_t WordAt(const TensorView& words, int64_t row, int64_t column) {
   uint32_t word;
   std::memcpy(&word, words.RowBytes(row) + column * 4, sizeof(word));
@@ -31,8 +31,8 @@ void ForAll(int64_t count, ThreadPool* threads, const std::function<void(int64_t
   for (int64_t i = 0; i < count; ++i) task(i);
 }
 
-// One transposition: out[c, r] = words[r, c] for columns [begin, end). Rows are walked outside, so
-// that lines of the source are read once and a few of the result stay in the nearest cache.
+// Transposes: out[c, r] = words[r, c] for columns [begin, end). Rows are the outer loop, so that
+// each source line is read once and few result lines stay in the L1.
 void TransposeWords(const TensorView& words, int64_t begin, int64_t end, const Tensor& out) {
   for (int64_t r = 0; r < words.shape[0]; ++r)
     for (int64_t c = begin; c < end; ++c) {
@@ -41,7 +41,7 @@ void TransposeWords(const TensorView& words, int64_t begin, int64_t end, const T
     }
 }
 
-// Two rows of AWQ words, K = 2·pair and the next, as a byte of each of the word's eight outputs.
+// Two rows of AWQ words, K = 2·pair and the next, as one byte for each of the word's eight outputs.
 void RepackPair(const TensorView& words, int64_t pair, int64_t j, int64_t n, const Tensor& out) {
   const uint32_t low = WordAt(words, 2 * pair, j);
   const bool odd_end = 2 * pair + 1 == words.shape[0];

@@ -29,7 +29,7 @@ Result<int32_t> AsInt32(const Json& value) {
   return static_cast<int32_t>(number);
 }
 
-// Of logprobs: here and not by Request::Validate, to which -1 means none.
+// For logprobs. Not checked by Request::Validate, where -1 means none.
 Result<int> AsCount(const Json& value) {
   LATTE_ASSIGN_OR_RETURN(const int32_t count, AsInt32(value));
   if (count < 0 || count > 20)
@@ -38,13 +38,13 @@ Result<int> AsCount(const Json& value) {
   return count;
 }
 
-// A chat's switch. 0 is what clients send that fill in the other endpoint's field.
+// The switch of a chat. Clients that fill in the other endpoint's field send 0.
 Status ReadChatLogprobs(const Json& value, OpenAiFields& f) {
   if (value.is_integer() && value.AsInt() == 0) return {};
   return Set(value.AsBool(), &f.chat_logprobs);
 }
 
-// A completion's count. False is what clients send that fill in the other endpoint's field.
+// The count of a completion. Clients that fill in the other endpoint's field send false.
 Status ReadCompletionLogprobs(const Json& value, OpenAiFields& f) {
   if (value.is_bool() && value.AsBool() == false) return {};
   return Set(AsCount(value), &f.logprobs);
@@ -58,7 +58,7 @@ Status ReadSkipSpecial(const Json& value, OpenAiFields& f) {
 
 Status ReadTopK(const Json& value, OpenAiFields& f) {
   LATTE_ASSIGN_OR_RETURN(const int64_t k, value.AsInt());
-  f.request.sampling.top_k = k == -1 ? 0 : k;  // both mean all; -1 is what other servers take
+  f.request.sampling.top_k = k == -1 ? 0 : k;  // both mean no limit; other servers accept -1
   return {};
 }
 
@@ -165,9 +165,10 @@ constexpr auto kFields = std::to_array<BodyField>({
 
 const BodyField* FindField(OpenAiEndpoint endpoint, std::string_view name) {
   const Where here = endpoint == OpenAiEndpoint::kChat ? Where::kChat : Where::kCompletions;
-  const auto* const found = std::find_if(kFields.begin(), kFields.end(), [&](const BodyField& field) {
-    return field.name == name && (field.where == Where::kBoth || field.where == here);
-  });
+  const auto* const found =
+      std::find_if(kFields.begin(), kFields.end(), [&](const BodyField& field) {
+        return field.name == name && (field.where == Where::kBoth || field.where == here);
+      });
   return found == kFields.end() ? nullptr : found;
 }
 

@@ -1,4 +1,4 @@
-// The fields of a request body, one by one: which there are, and their types.
+// The fields of a request body and their types.
 #pragma once
 
 #include <cstdint>
@@ -13,21 +13,21 @@
 
 namespace latte {
 
-// A body with its fields read, but not yet understood together.
+// The fields of a body, before they are checked against each other.
 struct OpenAiFields {
-  Request request;  // all that stands for itself
+  Request request;  // the fields that need no context
   std::string model;
   bool stream = false;
   std::optional<int64_t> max_tokens;
   std::optional<int64_t> max_completion_tokens;
-  std::optional<int> logprobs;  // of /v1/completions; of chats: top_logprobs
+  std::optional<int> logprobs;  // of /v1/completions; for chats: top_logprobs
   bool chat_logprobs = false;
   std::optional<Json> prompt;
   std::optional<Json> messages;
   OpenAiReasoning reasoning;
 };
 
-// Sets what `body` gives; null is the same as absent.
+// Sets the fields that `body` contains; null counts as absent.
 // Errors: kCorrupt (of Json), kInvalidArgument or kUnsupported naming the field.
 [[nodiscard]] Status ReadOpenAiFields(OpenAiEndpoint endpoint, const Json& body,
                                       OpenAiFields* fields);

@@ -13,7 +13,7 @@
 namespace latte {
 namespace {
 
-// A token that is no whole text is written as its bytes: "bytes:\xe2\x80".
+// A token whose bytes are not whole characters is written as its bytes: "bytes:\xe2\x80".
 std::string TokenText(const Tokenizer& tokenizer, int32_t id) {
   const std::string_view bytes = tokenizer.TokenBytes(id);
   if (ValidUtf8Prefix(bytes) == bytes.size()) return std::string(bytes);
@@ -36,7 +36,7 @@ std::span<const TokenLogprob> Likeliest(const TokenLogprobs& token, int count) {
   return std::span(token.top).first(std::min(token.top.size(), static_cast<size_t>(count)));
 }
 
-// Code points that begin in the bytes of a token.
+// The number of code points that begin in the bytes of a token.
 int64_t CodePoints(std::string_view bytes) {
   return std::count_if(bytes.begin(), bytes.end(),
                        [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; });
@@ -47,14 +47,14 @@ class CompletionTokens {
   CompletionTokens(const OpenAiReply& reply, const Tokenizer& tokenizer)
       : reply_(reply), tokenizer_(tokenizer) {}
 
-  // The prompt's first token; nothing came before it that it could be likely after.
+  // Adds the first token of the prompt, which has no probability: no token precedes it.
   void AddFirst() {
     const std::string text = TokenText(tokenizer_, reply_.first_token);
     Add(text, nullptr, nullptr);
     if (!reply_.first_is_bos) offset_ += CodePoints(tokenizer_.TokenBytes(reply_.first_token));
   }
 
-  // `shown`: its bytes are part of the text that offsets count in.
+  // `shown`: its bytes are part of the text that the offsets refer to.
   void Add(const TokenLogprobs& token, bool shown) {
     const std::string text = TokenText(tokenizer_, token.chosen.token);
     JsonOut top = JsonOut::object();

@@ -1,4 +1,4 @@
-// Log-probabilities in the forms of the OpenAI API.
+// Log-probabilities in the formats of the OpenAI API.
 #pragma once
 
 #include <span>
@@ -15,13 +15,13 @@ namespace latte {
 JsonOut ChatLogprobs(std::span<const TokenLogprobs> tokens, const Tokenizer& tokenizer);
 
 // {"tokens", "token_logprobs", "top_logprobs", "text_offset"} of /v1/completions; offsets count
-// code points. With reply.echo the prompt goes first, its first token without a logprob.
-// top_logprobs have the chosen token too.
+// code points. With reply.echo the prompt comes first; its first token has no logprob. top_logprobs
+// include the chosen token.
 JsonOut CompletionLogprobs(std::span<const TokenLogprobs> prompt,
                            std::span<const TokenLogprobs> tokens, const OpenAiReply& reply,
                            const Tokenizer& tokenizer);
 
-// [null, {"id": {"logprob", "decoded_token"}, …}, …]: one for every token of the prompt, with `top`
+// [null, {"id": {"logprob", "decoded_token"}, …}, …]: one entry per token of the prompt, with `top`
 // alternatives and the token itself.
 JsonOut PromptLogprobs(std::span<const TokenLogprobs> prompt, int top, const Tokenizer& tokenizer);
 

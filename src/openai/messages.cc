@@ -20,18 +20,18 @@ bool IsFalse(const Json& v) { return v.is_bool() && v.AsBool() == false; }
 bool IsList(const Json& v) { return v.is_array(); }
 bool IsObject(const Json& v) { return v.is_object(); }
 
-// Members that change nothing while they say nothing, and are refused when they do: `says_nothing`
-// is asked when they are not null.
+// Members that have no effect while they are empty and are refused otherwise. `says_nothing` is
+// called for values that are not null.
 struct Silent {
   std::string_view name;
   bool (*says_nothing)(const Json& value);
-  std::string_view otherwise;  // what to do when it says something
+  std::string_view otherwise;  // advice for a value that is refused
 };
 
-// What comes with an answer that a client sends back, and marks of other services.
+// Members of answers that a client sends back, and members of other services.
 constexpr auto kOfMessages = std::to_array<Silent>({
     {"refusal", IsEmptyText, "send it as content"},
-    {"annotations", IsList, ""},  // where in the text sources are named
+    {"annotations", IsList, ""},  // positions of sources in the text
     {"audio", IsEmptyList, "the model reads text"},
     {"images", IsEmptyList, "the model reads text"},
     {"function_call", IsEmptyList, "send tool_calls"},
@@ -47,12 +47,12 @@ constexpr auto kOfParts = std::to_array<Silent>({
     {"cache_control", IsObject, ""},
 });
 constexpr auto kOfCalls = std::to_array<Silent>({
-    {"index", [](const Json& v) { return v.is_integer(); }, ""},  // of answers that were streamed
+    {"index", [](const Json& v) { return v.is_integer(); }, ""},  // of streamed answers
     {"provider_specific_fields", IsObject, ""},
 });
 
-// Errors: kInvalidArgument for a member of `object` that is not in `names`, not null and not
-// silent; kUnsupported for one that should be silent and is not.
+// Errors: kInvalidArgument for a member of `object` that is neither in `names` nor null nor silent;
+// kUnsupported for a silent member that is not empty.
 Status CheckMembers(const Json& object, std::initializer_list<std::string_view> names,
                     std::span<const Silent> silent = {}) {
   if (!object.is_object()) return InvalidArgument(object.path() + ": expected an object");
@@ -97,7 +97,7 @@ Result<ToolCall> ParseCall(const Json& call) {
   LATTE_ASSIGN_OR_RETURN(const std::string type, call.GetStringOr("type", "function"));
   if (type != "function")
     return Unsupported(fmt::format(
-        "{}: calls of type '{}' are not supported; those of functions are", call.path(), type));
+        "{}: calls of type '{}' are not supported; calls of functions are", call.path(), type));
   LATTE_RETURN_IF_ERROR(CheckMembers(call, {"id", "type", "function"}, kOfCalls));
   LATTE_ASSIGN_OR_RETURN(const Json function, call.Get("function"));
   LATTE_RETURN_IF_ERROR(CheckMembers(function, {"name", "arguments"}));
@@ -126,7 +126,7 @@ Status ReadCalls(const Json& message, ChatMessage* out) {
   return {};
 }
 
-// Errors: kInvalidArgument and kUnsupported for roles that no message can have.
+// Errors: kInvalidArgument and kUnsupported for roles that no message may have.
 Status CheckRole(const Json& message, std::string_view role) {
   if (role == "function")
     return Unsupported(message.path() +
@@ -137,7 +137,7 @@ Status CheckRole(const Json& message, std::string_view role) {
   return {};
 }
 
-// Only an assistant thinks and calls; from others it would be lost.
+// Only an assistant has reasoning and calls; other roles would lose them.
 Status CheckSpeaker(const Json& message, const ChatMessage& parsed) {
   if (parsed.role == "assistant") return {};
   const bool thinks = parsed.reasoning && !parsed.reasoning->empty();
@@ -164,7 +164,7 @@ Result<ChatMessage> ParseMessage(const Json& message) {
   if (const auto content = message.Find("content")) {
     LATTE_ASSIGN_OR_RETURN(out.content, ContentText(*content));
   } else if (out.role == "assistant" && out.tool_calls.empty() && out.reasoning) {
-    out.content = "";  // it got no further than its thoughts
+    out.content = "";  // the answer ended inside its reasoning
   } else if (out.tool_calls.empty()) {
     return InvalidArgument(message.path() + ": key 'content' is missing");
   }

@@ -1,4 +1,4 @@
-// The "messages" of a chat request → ChatMessage.
+// Parses the "messages" of a chat request into ChatMessage.
 #pragma once
 
 #include <vector>

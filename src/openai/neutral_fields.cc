@@ -24,7 +24,7 @@ bool IsOneOf(const Json& v, std::initializer_list<std::string_view> texts) {
   return std::find(texts.begin(), texts.end(), *v.AsString()) != texts.end();
 }
 
-// {"type": "text"}, whatever else of it is null.
+// {"type": "text"}, where all other members are null.
 bool IsTextFormat(const Json& v) {
   const auto type = v.Find("type");
   const Status others = v.ForEachMember([&](const std::string& name, const Json&) -> Status {
@@ -38,7 +38,7 @@ bool IsTextModality(const Json& v) {
   return IsEmpty(v) || (v.is_array() && v.size() == 1 && IsOneOf(v.At(0), {"text"}));
 }
 
-// {"include_usage": true, …}: usage is told anyway.
+// {"include_usage": true, …}: the usage is always included.
 bool IsSwitches(const Json& v) {
   if (!v.is_object()) return false;
   return v
@@ -55,11 +55,11 @@ struct Neutral {
   std::string_view name;
   Where where;
   bool (*changes_nothing)(const Json& value);
-  std::string_view taken;  // in words; empty: no value but null is
+  std::string_view taken;  // description of accepted values; empty: only null is accepted
 };
 
 constexpr auto kNeutral = std::to_array<Neutral>({
-    // Who asks, and how the service is to account for it.
+    // The user, and accounting by the service.
     {"user", Where::kBoth, IsText, "a string"},
     {"safety_identifier", Where::kBoth, IsText, "a string"},
     {"prompt_cache_key", Where::kBoth, IsText, "a string"},
@@ -73,7 +73,7 @@ constexpr auto kNeutral = std::to_array<Neutral>({
      "auto or default"},
     {"stream_options", Where::kBoth, IsSwitches, "an object of switches"},
     {"prediction", Where::kChat, IsObject, "an object"},
-    // Tools, which are not called.
+    // Tools. Latte does not call them.
     {"tools", Where::kChat, IsEmpty, "[]"},
     {"functions", Where::kChat, IsEmpty, "[]"},
     {"tool_choice", Where::kChat,
@@ -88,7 +88,7 @@ constexpr auto kNeutral = std::to_array<Neutral>({
      "none or auto"},
     {"parallel_tool_calls", Where::kChat, IsBool, "true or false"},
     {"web_search_options", Where::kChat, Never, ""},
-    // The form of the answer.
+    // The format of the answer.
     {"response_format", Where::kBoth, IsTextFormat, R"({"type": "text"})"},
     {"modalities", Where::kChat, IsTextModality, R"(["text"])"},
     {"audio", Where::kChat, Never, ""},
@@ -111,7 +111,7 @@ constexpr auto kNeutral = std::to_array<Neutral>({
     {"chat_template", Where::kChat, Never, ""},
     {"documents", Where::kChat, IsEmpty, "[]"},
     {"mm_processor_kwargs", Where::kChat, IsEmpty, "{}"},
-    // Other ways to draw tokens.
+    // Other sampling methods.
     {"use_beam_search", Where::kBoth, IsFalse, "false"},
     {"early_stopping", Where::kBoth, IsFalse, "false"},
     {"length_penalty", Where::kBoth, IsOne, "1"},

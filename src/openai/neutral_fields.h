@@ -1,6 +1,6 @@
-// Fields that clients send although, with the values that they have, they change nothing: defaults
-// written out, names of who asks, switches of what Latte does not do. Such a value is as good as
-// absent; any other value of the same field is refused, because obeying it would change the answer.
+// Fields that clients send with values that change nothing: defaults, names of users, switches of
+// features that Latte lacks. Such a value counts as absent. Any other value of the same field is
+// refused, because it would change the answer.
 #pragma once
 
 #include <optional>
@@ -11,12 +11,12 @@
 
 namespace latte {
 
-// Nothing when the API has no such field here. `value` is not null.
-// Errors: kUnsupported naming the field and the values that are taken.
+// nullopt if the API has no such field at this endpoint. `value` is not null.
+// Errors: kUnsupported naming the field and the accepted values.
 [[nodiscard]] std::optional<Status> CheckNeutralField(OpenAiEndpoint endpoint,
                                                       std::string_view name, const Json& value);
 
-// best_of, which is neutral where it equals n. Errors: kUnsupported.
+// Checks best_of, which is neutral if it equals n. Errors: kUnsupported.
 [[nodiscard]] Status CheckBestOf(const Json& body);
 
 }  // namespace latte

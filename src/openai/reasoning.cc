@@ -18,12 +18,12 @@ constexpr std::string_view kEffort = "reasoning_effort";
 
 bool IsSwitch(std::string_view name) { return name == "thinking" || name == "enable_thinking"; }
 
-// What a template gets from the request itself.
+// The variables that a template gets from the request itself.
 constexpr auto kReserved =
     std::to_array<std::string_view>({"messages", "tools", "documents", "bos_token", "eos_token",
                                      "add_generation_prompt", "continue_final_message"});
 
-// Requires: a depth within JsonLimits, as of every Json.
+// Requires: a depth within JsonLimits, which every Json has.
 Result<JsonOut> Copy(const Json& value) {
   if (value.is_string()) return JsonOut(*value.AsString());
   if (value.is_bool()) return JsonOut(*value.AsBool());
@@ -74,7 +74,7 @@ Status ReadVariable(const std::string& name, const Json& value, OpenAiReasoning*
   return {};
 }
 
-// That the chat format has what a switch asks for.
+// Checks that the chat format supports the switch.
 Status CheckSwitch(bool thinking, const std::string& path, const ChatPromptBuilder& chat) {
   if (chat.has_thinking_switch() || thinking == chat.thinks_by_itself()) return {};
   return InvalidArgument(fmt::format(

@@ -1,12 +1,13 @@
-// How clients ask for reasoning, or for none: the many names that servers gave one switch.
+// The fields with which clients switch reasoning on and off. Each server has its own:
 //
 //   chat_template_kwargs: {"thinking": true}, {"enable_thinking": true}   vLLM, SGLang
 //   enable_thinking: true                                                Qwen's API
 //   thinking: {"type": "enabled"}                                        DeepSeek's and GLM's API
 //   reasoning_effort: "high"                                             OpenAI's API
 //
-// Switches must agree. An effort is a wish: none switches reasoning off and all else on, where no
-// switch says otherwise and the model has the choice; templates see it as reasoning_effort.
+// Switches must agree. An effort is a wish: if no switch is given and the model has the choice,
+// "none" turns reasoning off and any other effort turns it on. Templates see it as
+// reasoning_effort.
 #pragma once
 
 #include <optional>
@@ -19,25 +20,26 @@
 
 namespace latte {
 
-// What a request says of it.
+// The reasoning settings of a request.
 struct OpenAiReasoning {
   std::optional<bool> thinking;
-  std::string thinking_path;  // of the field that said so
+  std::string thinking_path;  // the field that set `thinking`
   std::optional<std::string> effort;
   std::string effort_path;
-  JsonOut variables = JsonOut::object();  // for the template, beside the switch
+  JsonOut variables = JsonOut::object();  // additional variables for the template
 };
 
-// Read one field each. Errors: kInvalidArgument and kCorrupt (of Json) naming it, also when it
-// contradicts another; kUnsupported for what changes the prompt and is not done.
+// Each reads one field.
+// Errors: kInvalidArgument and kCorrupt (of Json) naming the field, also if it contradicts another;
+// kUnsupported for a setting that changes the prompt and that Latte lacks.
 [[nodiscard]] Status ReadTemplateVariables(const Json& value, OpenAiReasoning* out);
 [[nodiscard]] Status ReadThinking(const Json& value, OpenAiReasoning* out);
 [[nodiscard]] Status ReadThinkingSwitch(const Json& value, OpenAiReasoning* out);
 [[nodiscard]] Status ReadReasoningEffort(const Json& value, OpenAiReasoning* out);
 
-// The same for one model. `notes` gets what is taken without effect. Errors: kInvalidArgument for a
-// switch, or for variables, that the chat format does not have; asking for what it does anyway is
-// fine.
+// The chat options for one model. `notes` lists settings that have no effect.
+// Errors: kInvalidArgument for a switch or for variables that the chat format lacks. A switch that
+// equals the default of the format is valid.
 [[nodiscard]] Result<ChatOptions> ReasoningOptions(const OpenAiReasoning& reasoning,
                                                    const ChatPromptBuilder& chat,
                                                    std::vector<std::string>* notes);

@@ -14,8 +14,8 @@
 namespace latte {
 namespace {
 
-// Longer than any context: chats go on to its end, as the API says. Completions have 16 tokens
-// there.
+// Longer than any context: a chat continues to the end of the context, as the API says. The default
+// of completions is 16 tokens.
 constexpr int64_t kToTheEnd = int64_t{1} << 30;
 constexpr int64_t kCompletionTokens = 16;
 
@@ -46,7 +46,7 @@ Result<std::vector<int32_t>> PromptIds(const Json& prompt) {
   return ids;
 }
 
-// A prompt is a text or a row of ids; an array of one prompt is that prompt.
+// A prompt is a text or an array of ids. An array with one prompt is that prompt.
 Status SetPrompt(const OpenAiFields& fields, const Tokenizer& tokenizer, OpenAiRequest* out) {
   if (!fields.prompt) return InvalidArgument("prompt: this field is missing");
   Json prompt = *fields.prompt;
@@ -100,12 +100,12 @@ Status SetLogprobs(const OpenAiFields& fields, OpenAiRequest* out) {
   reply.logprobs = fields.logprobs.value_or(-1);
   if (reply.endpoint == OpenAiEndpoint::kChat) {
     if (fields.logprobs.value_or(0) > 0 && !fields.chat_logprobs)
-      return InvalidArgument("top_logprobs: expected logprobs to be true beside it");
+      return InvalidArgument("top_logprobs: expected logprobs to be true");
     reply.logprobs = fields.chat_logprobs ? fields.logprobs.value_or(0) : -1;
   }
   reply.prompt_logprobs = out->request.prompt_logprobs;
   out->request.logprobs = reply.logprobs;
-  // An echoed prompt has logprobs as the answer has.
+  // An echoed prompt has logprobs like the answer.
   if (reply.echo) out->request.prompt_logprobs = std::max(reply.prompt_logprobs, reply.logprobs);
   return {};
 }
@@ -146,12 +146,10 @@ std::optional<OpenAiEndpoint> FindEndpoint(std::string_view url) {
   return std::nullopt;
 }
 
-Result<OpenAiModel> OpenAiModel::Load(const std::string& model) {
-  LATTE_ASSIGN_OR_RETURN(const std::string dir, ResolveModelPath(model));
-  LATTE_ASSIGN_OR_RETURN(const ModelConfig config, LoadModelConfig(dir));
-  LATTE_ASSIGN_OR_RETURN(const Tokenizer tokenizer, Tokenizer::Load(dir));
-  LATTE_ASSIGN_OR_RETURN(const GenerationDefaults defaults, LoadGenerationDefaults(dir));
-  return OpenAiModel{model, tokenizer, ChatPromptBuilder::Create(tokenizer, config), defaults};
+Result<OpenAiModel> OpenAiModel::Create(const std::string& name, const ModelFiles& files) {
+  LATTE_ASSIGN_OR_RETURN(const GenerationDefaults defaults, LoadGenerationDefaults(files.dir));
+  return OpenAiModel{name, files.tokenizer,
+                     ChatPromptBuilder::Create(files.tokenizer, files.config), defaults};
 }
 
 Result<OpenAiRequest> ParseOpenAiRequest(OpenAiEndpoint endpoint, const Json& body,
@@ -159,8 +157,8 @@ Result<OpenAiRequest> ParseOpenAiRequest(OpenAiEndpoint endpoint, const Json& bo
   Result<OpenAiRequest> out = Parse(endpoint, body, model);
   if (out) return out;
   Error error = std::move(out).error();
-  // To whoever sent the request, a wrong type is no broken file, and a conversation that passes a
-  // template's limits is no lack of memory that would end.
+  // For the sender of the request, a wrong type is not a corrupt file, and a conversation that
+  // exceeds a template's limits is not a temporary lack of memory.
   if (error.code == Code::kCorrupt || error.code == Code::kExhausted)
     error.code = Code::kInvalidArgument;
   return tl::unexpected(std::move(error));

@@ -1,4 +1,4 @@
-// What a request of a batch leaves open is what generation_config.json recommends.
+// generation_config.json provides the defaults of a batch request.
 #include <filesystem>
 #include <fstream>
 
@@ -23,7 +23,8 @@ class OpenAiDefaults : public testing::Test {
   }
   Result<OpenAiRequest> Ask(const std::string& recommended, const std::string& members) {
     std::ofstream(dir_.File("generation_config.json")) << recommended;
-    LATTE_ASSIGN_OR_RETURN(const OpenAiModel model, OpenAiModel::Load(dir_.path()));
+    LATTE_ASSIGN_OR_RETURN(const ModelFiles files, ModelFiles::Load(dir_.path()));
+    LATTE_ASSIGN_OR_RETURN(const OpenAiModel model, OpenAiModel::Create(dir_.path(), files));
     return ParseOpenAiRequest(OpenAiEndpoint::kCompletions,
                               Json::Parse(R"({"prompt": "Once")" + members + "}", "body").value(),
                               model);
@@ -70,7 +71,7 @@ TEST_F(OpenAiDefaults, WhatTheFileHasOutOfRangeIsNoFaultOfTheRequest) {
   }
 }
 
-// Whatever the file may say, a request may say.
+// The ranges of the file are the ranges of requests.
 TEST_F(OpenAiDefaults, TheEndsOfTheRangesAreValid) {
   Params(R"({"do_sample": true, "temperature": 100, "top_k": 9223372036854775807, "min_p": 1,
              "top_p": 1e-9, "repetition_penalty": 100})",

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include "src/base/json_out.h"
-#include "src/openai/messages.h"
 #include "tests/support/tiny_tokenizer.h"
 
 namespace latte {
@@ -15,7 +14,8 @@ constexpr auto kCompletions = OpenAiEndpoint::kCompletions;
 const std::string kHi = R"("messages":[{"role":"user","content":"Hi"}])";
 
 const OpenAiModel& Tiny() {
-  static const OpenAiModel model = OpenAiModel::Load("tiny").value();
+  static const OpenAiModel model =
+      OpenAiModel::Create("tiny", ModelFiles::Load("tiny").value()).value();
   return model;
 }
 
@@ -69,11 +69,11 @@ TEST(OpenAiRequest, EveryFieldArrives) {
   EXPECT_DOUBLE_EQ(r.sampling.presence_penalty, -1);
   EXPECT_DOUBLE_EQ(r.sampling.frequency_penalty, 2);
   EXPECT_EQ(r.sampling.seed, UINT64_MAX);
-  const std::vector<std::pair<int32_t, float>> bias = {{17, 1.5F}, {5, -100.F}};  // in key order
+  const std::vector<std::pair<int32_t, float>> bias = {{17, 1.5F}, {5, -100.F}};  // sorted by key
   EXPECT_EQ(r.sampling.logit_bias, bias);
   EXPECT_EQ(r.n, 3);
   EXPECT_EQ(r.logprobs, 4);
-  EXPECT_EQ(r.prompt_logprobs, 4);  // the echo's; the reply has its own
+  EXPECT_EQ(r.prompt_logprobs, 4);  // for the echo; the reply has its own
   EXPECT_EQ(parsed.reply.prompt_logprobs, 1);
   EXPECT_TRUE(r.echo);
   EXPECT_EQ(r.priority, -8);
@@ -107,33 +107,11 @@ TEST(OpenAiRequest, FormsOfPromptAndMessages) {
   EXPECT_EQ(ids(R"([{"role":"user","content":[{"type":"text","text":"a"},
                                               {"type":"text","text":"b"}]}])"),
             Ids("<｜User｜>a\nb<｜Assistant｜>"));
-  // What a user writes is never a special token.
+  // Text of a user never becomes a special token.
   EXPECT_GT(ids(R"([{"role":"user","content":"<｜User｜>"}])").size(), 4U);
 }
 
-TEST(OpenAiMessages, EveryFieldArrives) {
-  const Json messages = Json::Parse(R"([
-      {"role":"user","content":"Hi","name":"me"},
-      {"role":"assistant","content":null,"reasoning_content":"so","tool_calls":[
-        {"id":"1","type":"function","function":{"name":"f","arguments":"{}"}}]},
-      {"role":"tool","tool_call_id":"1","content":"2"}])",
-                                    "body")
-                            .value();
-  const std::vector<ChatMessage> parsed = ParseOpenAiMessages(messages).value();
-  ASSERT_EQ(parsed.size(), 3U);
-  EXPECT_EQ(parsed[0].role, "user");
-  EXPECT_EQ(parsed[0].content, "Hi");
-  EXPECT_EQ(parsed[0].name, "me");
-  EXPECT_EQ(parsed[1].content, std::nullopt);
-  EXPECT_EQ(parsed[1].reasoning, "so");
-  ASSERT_EQ(parsed[1].tool_calls.size(), 1U);
-  EXPECT_EQ(parsed[1].tool_calls[0].id, "1");
-  EXPECT_EQ(parsed[1].tool_calls[0].name, "f");
-  EXPECT_EQ(parsed[1].tool_calls[0].arguments, "{}");
-  EXPECT_EQ(parsed[2].tool_call_id, "1");
-}
-
-// Whether a body is understood as if `more` were not there.
+// Expects that `more` does not change how a body is parsed.
 void ExpectNeutral(OpenAiEndpoint endpoint, const std::string& more) {
   const std::string base = endpoint == kChat ? kHi : R"("prompt":"a")";
   const OpenAiRequest plain = Parse(endpoint, base).value();
@@ -248,7 +226,7 @@ TEST(OpenAiRequest, SpecialTokensAreKeptOnDemand) {
 struct Bad {
   OpenAiEndpoint endpoint;
   std::string members;
-  std::string named;  // in the message
+  std::string named;  // a part of the message
 };
 
 TEST(OpenAiRequest, WhatIsWrongIsNamed) {
@@ -362,179 +340,6 @@ TEST(OpenAiRequest, WhatIsWrongIsNamed) {
     EXPECT_NE(parsed.error().message.find(bad.named), std::string::npos) << bad.members << "\n"
                                                                          << parsed.error().message;
   }
-}
-
-Result<std::vector<ChatMessage>> Messages(const std::string& json) {
-  return ParseOpenAiMessages(Json::Parse(json, "body").value());
-}
-
-TEST(OpenAiMessages, AnswersComeBackAsClientsDumpThem) {
-  const auto parsed = Messages(R"([
-      {"role":"assistant","content":"yes","refusal":null,"annotations":[],"audio":null,
-       "function_call":null,"tool_calls":null,"name":null,"reasoning_content":null},
-      {"role":"assistant","content":"yes","refusal":"","annotations":[{"type":"url_citation"}],
-       "tool_calls":[],"provider_specific_fields":{"refusal":null},"images":[],"prefix":false},
-      {"role":"assistant","content":null,"tool_calls":[
-        {"index":0,"id":null,"type":null,"function":{"name":"f","arguments":null}},
-        {"id":"2","function":{"name":"g","arguments":"","x":null}}]},
-      {"role":"assistant","content":null,"reasoning_content":"hm"},
-      {"role":"user","what_no_one_knows":null,"content":[
-        {"type":"text","text":"a","annotations":[],"cache_control":{"type":"ephemeral"},
-         "image_url":null}]}])");
-  ASSERT_TRUE(parsed) << parsed.error().message;
-  const std::vector<ChatMessage>& m = *parsed;
-  EXPECT_EQ(m[0].content, "yes");
-  EXPECT_FALSE(m[0].reasoning || m[0].name);
-  EXPECT_TRUE(m[0].tool_calls.empty() && m[1].tool_calls.empty());
-  ASSERT_EQ(m[2].tool_calls.size(), 2U);
-  EXPECT_EQ(m[2].tool_calls[0].arguments, "{}");
-  EXPECT_EQ(m[2].tool_calls[1].arguments, "{}");
-  EXPECT_EQ(m[3].content, "");
-  EXPECT_EQ(m[3].reasoning, "hm");
-  EXPECT_EQ(m[4].content, "a");
-}
-
-TEST(OpenAiMessages, WhatIsNoTextIsNamedByTypeAndPlace) {
-  const std::pair<std::string, std::vector<std::string>> table[] = {
-      {R"([{"role":"user","content":[{"type":"text","text":"a"},
-          {"type":"image_url","image_url":{"url":"u"}}]}])",
-       {"0.content.1", "'image_url'"}},
-      {R"([{"role":"user","content":[{"type":"input_audio","input_audio":{}}]}])",
-       {"0.content.0", "'input_audio'"}},
-      {R"([{"role":"user","content":[{"type":"file","file":{}}]}])", {"0.content.0", "'file'"}},
-      {R"([{"role":"user","content":[{"type":"video_url"}]}])", {"0.content.0", "'video_url'"}},
-      {R"([{"role":"assistant","content":[{"type":"refusal","refusal":"no"}]}])", {"'refusal'"}},
-      {R"([{"role":"assistant","content":null,"refusal":"no"}])", {"0.refusal", "'refusal'"}},
-      {R"([{"role":"assistant","content":"a","audio":{"id":"1"}}])", {"0.audio", "'audio'"}},
-      {R"([{"role":"assistant","content":"a","function_call":{"name":"f","arguments":"{}"}}])",
-       {"'function_call'"}},
-      {R"([{"role":"assistant","content":"a","prefix":true}])", {"'prefix'"}},
-      {R"([{"role":"assistant","tool_calls":[{"type":"custom","custom":{"name":"f"}}]}])",
-       {"tool_calls.0", "'custom'"}},
-      {R"([{"role":"function","name":"f","content":"a"}])", {"'function'", "'tool'"}},
-  };
-  for (const auto& [messages, words] : table) {
-    const auto parsed = Messages(messages);
-    ASSERT_FALSE(parsed) << messages;
-    EXPECT_EQ(parsed.error().code, Code::kUnsupported) << parsed.error().message;
-    EXPECT_EQ(parsed.error().message.find("leave it out"), std::string::npos);
-    for (const std::string& word : words)
-      EXPECT_NE(parsed.error().message.find(word), std::string::npos) << parsed.error().message;
-  }
-}
-
-TEST(OpenAiMessages, OnlyAssistantsThinkAndCall) {
-  for (const char* role : {"user", "system", "tool"}) {
-    const std::string begin = fmt::format(R"([{{"role":"{}","content":"a",)", role);
-    for (const char* rest : {R"("reasoning_content":"b"}])",
-                             R"("tool_calls":[{"id":"1","function":{"name":"f"}}]}])"}) {
-      const auto parsed = Messages(begin + rest);
-      ASSERT_FALSE(parsed);
-      EXPECT_NE(parsed.error().message.find(role), std::string::npos) << parsed.error().message;
-    }
-  }
-}
-
-// tiny with another chat template.
-OpenAiModel WithTemplate(const std::string& source) {
-  JsonOut file = SmallTokenizer();
-  AddToken(&file, "<think>", {{"special", false}});
-  const JsonOut config = {{"chat_template", source}};
-  OpenAiModel model = Tiny();
-  model.tokenizer = Tokenizer::FromJson(Dump(file), Dump(config)).value();
-  model.chat = ChatPromptBuilder::Create(model.tokenizer, ModelConfig());
-  return model;
-}
-
-struct Rendered {
-  std::string prompt;  // or the error's message
-  std::vector<std::string> notes;
-};
-
-Rendered Render(const OpenAiModel& model, const std::string& more) {
-  const auto parsed =
-      ParseOpenAiRequest(kChat, Json::Parse("{" + kHi + more + "}", "body").value(), model);
-  if (!parsed) return {parsed.error().message, {}};
-  return {model.tokenizer.Decode(parsed->request.tokens).value(), parsed->notes};
-}
-
-TEST(OpenAiReasoning, EveryNameOfTheSwitchWorks) {
-  const OpenAiModel model = WithTemplate(
-      "{{ messages[0].content }}{% if thinking is defined and thinking %}+"
-      "{% elif enable_thinking is defined %}-{% endif %}{{ reasoning_effort }}");
-  const std::pair<const char*, const char*> table[] = {
-      {"", "Hi"},
-      {R"(,"chat_template_kwargs":{"thinking":true})", "Hi+"},
-      {R"(,"chat_template_kwargs":{"enable_thinking":true})", "Hi+"},
-      {R"(,"chat_template_kwargs":{"thinking":false})", "Hi-"},
-      {R"(,"enable_thinking":false)", "Hi-"},
-      {R"(,"thinking":{"type":"enabled"})", "Hi+"},
-      {R"(,"thinking":{"type":"disabled"})", "Hi-"},
-      {R"(,"thinking":{"type":"auto"})", "Hi"},
-      {R"(,"reasoning_effort":"none")", "Hi-none"},
-      {R"(,"reasoning_effort":"minimal")", "Hi+minimal"},
-      {R"(,"reasoning_effort":"high")", "Hi+high"},
-      {R"(,"reasoning_effort":"high","enable_thinking":false)", "Hi-high"},  // a switch decides
-      {R"(,"reasoning_effort":"low","chat_template_kwargs":{"reasoning_effort":7})", "Hi+7"},
-      {R"(,"enable_thinking":true,"thinking":{"type":"enabled"})", "Hi+"},
-  };
-  for (const auto& [more, prompt] : table) {
-    EXPECT_EQ(Render(model, more).prompt, prompt) << more;
-    EXPECT_TRUE(Render(model, more).notes.empty()) << more;
-  }
-}
-
-TEST(OpenAiReasoning, OtherVariablesReachTheTemplate) {
-  const OpenAiModel model =
-      WithTemplate("{{ messages[0].content }}{{ a }}{{ b | tojson }}{{ add_generation_prompt }}");
-  EXPECT_EQ(
-      Render(model, R"(,"chat_template_kwargs":{"a":"x","b":[1,2.5,null,{"c":true}]})").prompt,
-      R"(Hix[1, 2.5, null, {"c": true}]True)");
-  const Rendered unused =
-      Render(WithTemplate("{{ messages[0].content }}"),
-             R"(,"chat_template_kwargs":{"add_generation_prompt":true,"unheard":1})");
-  ASSERT_EQ(unused.notes.size(), 1U);
-  EXPECT_NE(unused.notes[0].find("'unheard'"), std::string::npos);
-}
-
-TEST(OpenAiReasoning, WhatAModelCannotDoIsNamed) {
-  const OpenAiModel plain = WithTemplate("{{ messages[0].content }}");
-  const OpenAiModel thinker = WithTemplate("{{ messages[0].content }}<think>");
-  const OpenAiModel either = WithTemplate("{{ messages[0].content }}{{ thinking }}");
-  const auto has = [](const OpenAiModel& model, const std::string& more, std::string_view word) {
-    const std::string message = Render(model, more).prompt;
-    EXPECT_NE(message.find(word), std::string::npos) << more << ": " << message;
-  };
-  // What a model does anyway may be asked for.
-  EXPECT_EQ(Render(plain, R"(,"enable_thinking":false)").prompt, "Hi");
-  EXPECT_EQ(Render(thinker, R"(,"thinking":{"type":"enabled"})").prompt, "Hi<think>");
-  has(plain, R"(,"chat_template_kwargs":{"thinking":true})", "chat_template_kwargs.thinking");
-  has(plain, R"(,"thinking":{"type":"enabled"})", "no switch");
-  has(thinker, R"(,"enable_thinking":false)", "always begins with it");
-  has(thinker, R"(,"reasoning_effort":"none")", "reasoning_effort");
-  // An effort is a wish.
-  EXPECT_EQ(Render(plain, R"(,"reasoning_effort":"none")").prompt, "Hi");
-  const Rendered wish = Render(plain, R"(,"reasoning_effort":"high")");
-  EXPECT_EQ(wish.prompt, "Hi");
-  EXPECT_EQ(wish.notes.size(), 1U);
-  has(either, R"(,"enable_thinking":true,"thinking":{"type":"disabled"})", "contradicts");
-  has(either, R"(,"chat_template_kwargs":{"thinking":true,"enable_thinking":false})",
-      "contradicts");
-  has(either, R"(,"thinking":true)", "thinking");
-  has(either, R"(,"thinking":{"type":"enabled","budget_tokens":9})", "budget_tokens");
-  has(either, R"(,"thinking":{"type":"on"})", "'on'");
-  has(either, R"(,"enable_thinking":"yes")", "enable_thinking");
-  has(either, R"(,"reasoning_effort":"huge")", "'huge'");
-  has(either, R"(,"chat_template_kwargs":{"messages":[]})", "chat_template_kwargs.messages");
-  has(either, R"(,"chat_template_kwargs":{"add_generation_prompt":false})", "cannot be given");
-  has(either, R"(,"chat_template_kwargs":[1])", "chat_template_kwargs");
-  OpenAiModel encoder = Tiny();
-  ModelConfig config;
-  config.model_type = "deepseek_v2";
-  encoder.tokenizer = Tokenizer::FromJson(Dump(SmallTokenizer())).value();
-  encoder.chat = ChatPromptBuilder::Create(encoder.tokenizer, config);
-  has(encoder, R"(,"chat_template_kwargs":{"a":1})", "'a'");
-  has(encoder, R"(,"reasoning_effort":"high")", "User: Hi");
 }
 
 TEST(OpenAiRequest, ABodyIsAnObjectAndAModelNeedsAChatFormatForChatsOnly) {

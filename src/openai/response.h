@@ -1,4 +1,4 @@
-// Events of the engine → bodies of the OpenAI API's answers.
+// Converts events of the engine to response bodies of the OpenAI API.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace latte {
 
-// One of a request's answers, as far as it got.
+// One answer of a request, as far as it is generated.
 struct OpenAiChoice {
   std::string text;
   std::vector<TokenLogprobs> logprobs;
@@ -32,12 +32,12 @@ class OpenAiAnswer {
   // Requires: an event of this request.
   void Add(const TokenEvent& event);
 
-  bool done() const;                                            // every choice has ended
-  const std::optional<Error>& error() const { return error_; }  // of the first choice that failed
+  bool done() const;  // every choice has ended
+  // error of the first choice that failed
+  const std::optional<Error>& error() const { return error_; }
   const OpenAiReply& reply() const { return reply_; }
 
-  // `id` is unique among answers; `created` in seconds since 1970.
-  // Requires: done(), no error.
+  // `id` is unique among answers; `created` is in seconds since 1970. Requires: done(), no error.
   JsonOut Body(const Tokenizer& tokenizer, std::string_view id, int64_t created) const;
 
  private:

@@ -8,7 +8,8 @@ namespace latte {
 namespace {
 
 const Tokenizer& Tiny() {
-  static const OpenAiModel model = OpenAiModel::Load("tiny").value();
+  static const OpenAiModel model =
+      OpenAiModel::Create("tiny", ModelFiles::Load("tiny").value()).value();
   return model.tokenizer;
 }
 
@@ -22,7 +23,7 @@ TokenEvent Event(int choice, std::string text, std::optional<FinishReason> finis
   return event;
 }
 
-// A token whose bytes are no whole text.
+// A token whose bytes are not a whole character.
 int32_t PartOfAText() { return Tiny().Encode("🙂").value().front(); }
 
 TEST(OpenAiAnswer, IsDoneWhenEveryChoiceIs) {
@@ -76,7 +77,7 @@ TEST(OpenAiAnswer, OffsetsCountWhatTheTextShows) {
     }
     answer.Add(Event(0, "", FinishReason::kStop));
     const JsonOut logprobs = answer.Body(Tiny(), "7", 11)["choices"][0]["logprobs"];
-    EXPECT_EQ(logprobs["tokens"][1], std::string(Tiny().TokenBytes(bos)));  // listed all the same
+    EXPECT_EQ(logprobs["tokens"][1], std::string(Tiny().TokenBytes(bos)));  // listed anyway
     EXPECT_EQ(logprobs["text_offset"][2], keep_special ? 22 : 1);
   }
 }
@@ -101,7 +102,7 @@ TEST(OpenAiAnswer, LogprobsOfAnEchoBeginWithThePrompt) {
   EXPECT_EQ(Dump(choice["logprobs"]["text_offset"]), "[0,1,2]");
   const JsonOut& top = choice["logprobs"]["top_logprobs"];
   EXPECT_TRUE(top[0].is_null());
-  EXPECT_EQ(top[1].size(), 2U);  // the likeliest, and the token itself
+  EXPECT_EQ(top[1].size(), 2U);  // the most probable token, and the token itself
   EXPECT_TRUE(top[1].begin().key().starts_with("bytes:\\x")) << top[1].begin().key();
   EXPECT_EQ(Dump(top[2]), R"({"a":-2.0})");
   const std::string id = std::to_string(a);

@@ -10,8 +10,8 @@
 
 namespace latte {
 
-// kU4: two values of 0 to 15 in a byte, the one of the lower index in the low four bits. The last
-// dimension of such a view, its strides and SizeOf count bytes; `ValuesPerElement` is 2.
+// kU4: two values of 0 to 15 per byte, the one of the lower index in the low four bits. The last
+// dimension of such a view, its strides and SizeOf count bytes; ValuesPerElement is 2.
 enum class DType : uint8_t {
   kF32,
   kF16,
@@ -103,7 +103,7 @@ constexpr uint16_t FloatTo16(float value, DType dtype) {
   return dtype == DType::kF16 ? FloatToF16(value) : FloatToBF16(value);
 }
 
-// `count` floats as the 16 bits of `dtype`; one loop per dtype, so that each is vectorised.
+// Converts `count` floats to 16-bit `dtype`. One loop per dtype, so that each is vectorised.
 // Requires: kBF16 or kF16.
 inline void RoundTo16(const float* from, int64_t count, DType dtype, uint16_t* to) {
   if (dtype == DType::kF16)
@@ -136,7 +136,7 @@ constexpr float F8E4M3FnuzToFloat(uint8_t bits) {
   return (bits & 0x80u) != 0 ? -magnitude : magnitude;
 }
 
-// Bias 7; round to nearest, ties to even; what is larger than 448 becomes 448; a NaN stays one.
+// Bias 7. Rounds to nearest, ties to even; magnitudes above 448 become 448; a NaN stays a NaN.
 constexpr uint8_t FloatToF8E4M3(float value) {
   const uint32_t bits = std::bit_cast<uint32_t>(value);
   const uint32_t sign = (bits >> 24) & 0x80u;
@@ -151,7 +151,7 @@ constexpr uint8_t FloatToF8E4M3(float value) {
   return static_cast<uint8_t>(sign | (rounded >> 20));
 }
 
-// Whether values of the type need scales to mean anything.
+// Whether the type is an 8-bit float, whose values need scales.
 constexpr bool IsF8(DType dtype) { return dtype == DType::kF8E4M3 || dtype == DType::kF8E4M3Fnuz; }
 
 }  // namespace latte

@@ -16,8 +16,8 @@ namespace latte {
 
 inline constexpr int kMaxRank = 5;
 
-// A view of an n-dimensional array, rank ≤ 5; strides count elements. Whether it may be written is
-// said where it is used: views of mapped weights point to read-only pages.
+// A view of an n-dimensional array, rank ≤ 5. Strides count elements. Each user documents whether
+// it writes: views of mapped weights point to read-only pages.
 struct TensorView {
   std::byte* data = nullptr;
   DType dtype = DType::kF32;
@@ -35,8 +35,8 @@ struct TensorView {
   int64_t elements() const;
   bool contiguous() const;
 
-  // Elements as T, which must have the size of the dtype. Row i of a tensor whose inner dimensions
-  // are contiguous.
+  // Elements as T, whose size must be that of the dtype. Row(i): row i of a tensor with contiguous
+  // inner dimensions.
   template <class T>
   T* Ptr() const {
     return reinterpret_cast<T*>(data);

@@ -1,5 +1,5 @@
-// Scratch memory of one step: taken in order, given back all at once or scope by scope, reused by
-// the next step.
+// Scratch memory of one step: tensors are taken in order, returned scope by scope, and the memory
+// is reused by the next step.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@
 
 namespace latte {
 
-// A bump arena that keeps its blocks, each as large as all before it together. Contents are
-// undefined after Take. Thread-compatible.
+// A bump allocator. It keeps its blocks; each new block is at least as large as all before it.
+// Contents are undefined after Take. Thread-compatible.
 class Workspace {
  public:
-  // Gives back what was taken since its construction.
+  // Returns everything taken since its construction.
   class Scope {
    public:
     explicit Scope(Workspace& workspace)
@@ -33,7 +33,7 @@ class Workspace {
   };
 
   // A contiguous, 64-byte aligned view, valid until the enclosing Scope ends. Throws OutOfMemory
-  // (src/base/limits/out_of_memory.h) and is then as before.
+  // (src/base/limits/out_of_memory.h) and then leaves the workspace unchanged.
   TensorView Take(DType dtype, std::initializer_list<int64_t> dims);
 
   int64_t capacity_bytes() const { return capacity_; }  // of all blocks, touched or not

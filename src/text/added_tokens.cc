@@ -10,12 +10,12 @@
 namespace latte {
 namespace {
 
-// \w of Unicode Technical Standard 18, as Rust's regular expressions have it: alphabetic, marks,
+// \w as Unicode Technical Standard 18 and Rust's regular expressions define it: letters, marks,
 // decimal digits, connectors and joiners.
 constexpr std::string_view kWordCharacter =
     R"([\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}\x{200C}\x{200D}\x{24B6}-\x{24E9}\x{1F130}-\x{1F149}\x{1F150}-\x{1F169}\x{1F170}-\x{1F189}])";
 
-// Begin of the code point that ends at `end`.
+// The offset where the code point that ends at `end` begins.
 size_t Before(std::string_view text, size_t end) {
   size_t begin = end - 1;
   while (begin > 0 && (static_cast<uint8_t>(text[begin]) & 0xC0) == 0x80) --begin;
@@ -64,7 +64,8 @@ const AddedToken* AddedTokens::LongestAt(const Round& round, std::string_view te
   const AddedToken* longest = nullptr;
   auto low = round.tokens.begin();
   auto high = round.tokens.end();
-  // Byte by byte, the range of tokens that begin like the text; the shortest of them stands first.
+  // Narrows, byte by byte, the range of tokens that share a prefix with the text. The shortest of
+  // them comes first in the range.
   for (size_t depth = 0; depth < text.size() && low != high; ++depth) {
     const auto byte_at = [depth](const AddedToken& token) {
       return token.content.size() > depth ? static_cast<uint8_t>(token.content[depth]) : -1;
@@ -92,7 +93,7 @@ Result<bool> AddedTokens::StandsAlone(std::string_view text, size_t begin, size_
 
 Status AddedTokens::SplitRound(const Round& round, const Search& search, std::string_view text,
                                size_t offset, std::vector<Piece>* out) const {
-  size_t done = 0;  // everything before it is in `out`
+  size_t done = 0;  // `out` holds everything before this offset
   auto range = search.ranges.begin();
   for (size_t at = 0; at < text.size();) {
     while (range != search.ranges.end() && range->end <= offset + at) ++range;

@@ -1,6 +1,6 @@
-// Finds the added tokens of tokenizer.json in text, before anything else looks at it: the longest
-// token at the leftmost place wins; tokens that match raw text go before those that match
-// normalised text (which is the same text here, as normalizers are refused).
+// Finds the added tokens of tokenizer.json in a text, before any other step reads the text. The
+// longest token at the leftmost place wins. Tokens that match raw text are searched before tokens
+// that match normalised text; both texts are the same here, because normalizers are refused.
 #pragma once
 
 #include <cstddef>
@@ -17,13 +17,13 @@
 
 namespace latte {
 
-// One entry of `added_tokens`, in the file's names.
+// One entry of `added_tokens`, with the file's names.
 struct AddedToken {
   int32_t id = 0;
   std::string content;
-  bool single_word = false;  // only where no word character touches it
-  bool lstrip = false;       // swallows white space before it
-  bool rstrip = false;       // swallows white space after it
+  bool single_word = false;  // matches only where no word character touches it
+  bool lstrip = false;       // takes the white space before it
+  bool rstrip = false;       // takes the white space after it
   bool normalized = false;   // searched in the second round
   bool special = false;
 };
@@ -31,7 +31,7 @@ struct AddedToken {
 // Immutable, thread-safe.
 class AddedTokens {
  public:
-  // A piece of the text: plain, or one token (with the white space that it swallowed).
+  // A piece of the text: plain text, or one token with the white space that it took.
   struct Piece {
     std::string_view text;
     std::optional<int32_t> id;
@@ -46,16 +46,16 @@ class AddedTokens {
   // Requires: contents are neither empty nor equal.
   [[nodiscard]] static Result<AddedTokens> Create(std::vector<AddedToken> tokens);
 
-  // The pieces of `text`. Tokens of a kind that is not parsed stay plain text, and so does a
-  // shorter token inside one of them.
+  // The pieces of `text`. A token of a kind that is not parsed stays plain text, and a shorter
+  // token inside it is not searched.
   // Requires: `text` is valid UTF-8.
   [[nodiscard]] Result<std::vector<Piece>> Split(std::string_view text, bool parse_special,
                                                  bool parse_added) const;
 
-  // The same with every kind parsed, but only where a whole token lies inside one of `ranges`; a
-  // longer token that reaches out of one does not hide a shorter one inside. What stands next to a
-  // token (white space to swallow, word characters) counts wherever it lies.
-  // Requires: `text` is valid UTF-8; ranges are in order, not empty, and do not touch.
+  // Parses every kind of token, but only where the whole token lies inside one of `ranges`. A
+  // longer token that crosses the border of a range does not hide a shorter one inside. The
+  // neighbours of a token (white space to take, word characters) count wherever they are.
+  // Requires: `text` is valid UTF-8; the ranges are in order, not empty, and do not touch.
   [[nodiscard]] Result<std::vector<Piece>> Split(std::string_view text,
                                                  std::span<const Range> ranges) const;
 
@@ -63,10 +63,10 @@ class AddedTokens {
   // The tokens of one round, by content.
   struct Round {
     std::vector<AddedToken> tokens;
-    bool starts[256] = {};  // which bytes begin one
+    bool starts[256] = {};  // the bytes that begin a token
   };
 
-  // What is looked for, and where in the whole text.
+  // The kinds of tokens to find, and the ranges of the whole text to search.
   struct Search {
     bool special = true;
     bool added = true;
@@ -81,7 +81,7 @@ class AddedTokens {
   Result<bool> StandsAlone(std::string_view text, size_t begin, size_t end) const;
 
   Round rounds_[2];
-  std::vector<Regex> word_;  // one word character; there only if some token asks for single_word
+  std::vector<Regex> word_;  // matches one word character; present only if a token uses single_word
 };
 
 }  // namespace latte

@@ -10,11 +10,11 @@
 namespace latte {
 namespace {
 
-constexpr uint64_t kNoPair = ~uint64_t{0};  // ids are not negative, so no pair looks like this
+constexpr uint64_t kNoPair = ~uint64_t{0};  // ids are not negative: no pair has this value
 constexpr uint32_t kNoRank = ~uint32_t{0};
 
-// Up to this many bytes a scan over all ranks for each merge beats the heap; nearly every piece of
-// real text is shorter.
+// For pieces up to this many bytes, a scan over all ranks for each merge is faster than the heap.
+// Nearly every piece of real text is shorter.
 constexpr size_t kShortPiece = 48;
 
 uint64_t PairKey(int32_t left, int32_t right) {
@@ -76,7 +76,7 @@ void Bpe::Encode(std::string_view piece, BpeScratch* scratch, std::vector<int32_
 
 void Bpe::EncodeShort(std::string_view piece, std::vector<int32_t>* out) const {
   int32_t symbols[kShortPiece];
-  uint32_t ranks[kShortPiece];  // of symbol i with symbol i + 1
+  uint32_t ranks[kShortPiece];  // ranks[i]: the merge of symbols i and i + 1
   size_t count = piece.size();
   for (size_t i = 0; i < count; ++i) symbols[i] = byte_tokens_[static_cast<uint8_t>(piece[i])];
   for (size_t i = 0; i + 1 < count; ++i) ranks[i] = Rank(symbols[i], symbols[i + 1]);
@@ -96,7 +96,7 @@ void Bpe::EncodeShort(std::string_view piece, std::vector<int32_t>* out) const {
 void Bpe::EncodeLong(std::string_view piece, BpeScratch* scratch, std::vector<int32_t>* out) const {
   LATTE_CHECK(piece.size() < (size_t{1} << 31), "a piece of {} bytes", piece.size());
   const int32_t count = static_cast<int32_t>(piece.size());
-  // Named one by one: clang 14 cannot capture structured bindings in the lambdas below.
+  // Separate references: clang 14 cannot capture structured bindings in the lambdas below.
   std::vector<int32_t>& symbols = scratch->symbols;
   std::vector<uint32_t>& ranks = scratch->ranks;
   std::vector<int32_t>& prev = scratch->prev;
@@ -120,7 +120,8 @@ void Bpe::EncodeLong(std::string_view piece, BpeScratch* scratch, std::vector<in
     if (ranks[i] != kNoRank) heap.push_back(entry(i));
   }
   std::make_heap(heap.begin(), heap.end(), std::greater<>());
-  // The rank of `at` with its new neighbour; entries for its old rank go stale and are skipped.
+  // Adds the rank of `at` with its new neighbour. Entries with its old rank become stale and are
+  // skipped.
   const auto update = [&](int32_t at) {
     const bool last = next[at] >= count;
     ranks[at] = last ? kNoRank : Rank(symbols[at], symbols[next[at]]);

@@ -1,6 +1,6 @@
-// Byte pair encoding: which tokens a piece of text becomes. Starts from one token per byte and
-// joins the neighbouring pair whose merge comes first in the merge order, the leftmost one of
-// equals, until no pair has a merge. Knows ids and bytes only: neither JSON nor patterns.
+// Byte pair encoding: splits a piece of text into tokens. It starts with one token per byte and
+// repeatedly joins the neighbouring pair whose merge comes first in the merge order (the leftmost
+// of equal pairs) until no pair has a merge. It knows ids and bytes only, not JSON or patterns.
 #pragma once
 
 #include <array>
@@ -13,36 +13,36 @@
 
 namespace latte {
 
-// `left` followed by `right` may become `result`.
+// Two neighbours `left` and `right` may be joined into `result`.
 struct BpeMerge {
   int32_t left = 0;
   int32_t right = 0;
   int32_t result = 0;
 };
 
-// Which of two merges goes first.
+// The order in which merges apply.
 enum class MergeOrder {
-  kByPlace,   // the earlier one in the list, as in tokenizer.json
-  kByResult,  // the one with the lower result, as in tiktoken; several pairs may make the same one
+  kByPlace,   // by place in the list, as in tokenizer.json
+  kByResult,  // by the id of the result, as in tiktoken; several pairs may have the same result
 };
 
-// Buffers that Bpe::Encode uses again from call to call. Thread-compatible.
+// Buffers that Bpe::Encode reuses between calls. Thread-compatible.
 struct BpeScratch {
-  std::vector<int32_t> symbols;  // -1: swallowed by the symbol to its left
-  std::vector<uint32_t> ranks;   // of the merge of symbol i with the next one that is left
-  std::vector<int32_t> prev;     // linked list over the symbols that are left
+  std::vector<int32_t> symbols;  // -1: joined with the symbol to its left
+  std::vector<uint32_t> ranks;   // ranks[i]: the merge of symbol i and the next symbol in the list
+  std::vector<int32_t> prev;     // linked list of the remaining symbols
   std::vector<int32_t> next;
-  std::vector<uint64_t> heap;  // rank << 32 | place, smallest on top
+  std::vector<uint64_t> heap;  // rank << 32 | place; a min-heap
 };
 
 // Immutable, thread-safe.
 class Bpe {
  public:
-  // Pieces that are a token as they stand, without looking at merges (`ignore_merges`). The keys
-  // must outlive the Bpe.
+  // Pieces that are a token as a whole, which skips the merges (`ignore_merges`). The keys must
+  // outlive the Bpe.
   using WholePieces = std::unordered_map<std::string_view, int32_t>;
 
-  // When a pair stands twice in `merges`, the later rank counts, as in Hugging Face's `tokenizers`.
+  // If `merges` holds a pair twice, the later rank counts, as in Hugging Face's `tokenizers`.
   Bpe(const std::array<int32_t, 256>& byte_tokens, const std::vector<BpeMerge>& merges,
       WholePieces whole_pieces = {}, MergeOrder order = MergeOrder::kByPlace);
 

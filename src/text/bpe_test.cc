@@ -22,7 +22,7 @@ std::vector<int32_t> Encode(const Bpe& bpe, std::string_view piece) {
   return out;
 }
 
-// The definition itself: join the pair of lowest rank, leftmost first, until none is left.
+// The definition: join the pair of lowest rank, leftmost first, until no pair has a rank.
 std::vector<int32_t> EncodeByDefinition(const std::vector<BpeMerge>& merges,
                                         std::string_view piece) {
   std::vector<int32_t> symbols;
@@ -42,7 +42,7 @@ std::vector<int32_t> EncodeByDefinition(const std::vector<BpeMerge>& merges,
 }
 
 TEST(Bpe, LowestRankGoesFirstAndTheLeftmostOfEquals) {
-  // b c, then a b: "abc" must not become ab c.
+  // The merges are b c, then a b: "abc" must not become ab c.
   const Bpe bpe(Bytes(), {{'b', 'c', 256}, {'a', 'b', 257}, {'a', 'a', 258}});
   EXPECT_EQ(Encode(bpe, "abc"), (std::vector<int32_t>{'a', 256}));
   EXPECT_EQ(Encode(bpe, "abab"), (std::vector<int32_t>{257, 257}));
@@ -63,7 +63,8 @@ TEST(Bpe, ShortAndLongPiecesAgreeWithTheDefinition) {
       };
       merges.push_back({symbol(), symbol(), result});
     }
-    // A pair that stands twice takes its last rank; keep the definition simple by avoiding it.
+    // If a pair occurs twice, its last rank counts. The definition above does not handle that, so
+    // repeated pairs are removed.
     const auto same = [](const BpeMerge& a, const BpeMerge& b) {
       return a.left == b.left && a.right == b.right;
     };
@@ -92,7 +93,7 @@ TEST(Bpe, WholePiecesGoBeforeMerges) {
 }
 
 TEST(Bpe, MergesThatFeedThemselvesEnd) {
-  // a+a gives a again, as no valid file can say; each merge still shortens the piece.
+  // a + a gives a again. No valid file says this; each merge still shortens the piece.
   const Bpe bpe(Bytes(), {{'a', 'a', 'a'}});
   EXPECT_EQ(Encode(bpe, std::string(40, 'a')), std::vector<int32_t>{'a'});
   EXPECT_EQ(Encode(bpe, std::string(5000, 'a')), std::vector<int32_t>{'a'});
@@ -106,7 +107,8 @@ TEST(Bpe, OneLongPieceTakesAboutLinearTime) {
   const std::vector<int32_t> ids = Encode(bpe, std::string(4 << 20, 'Z'));
   const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
   EXPECT_EQ(ids, std::vector<int32_t>(128, 270));
-  // Quadratic work would be hours; the bound leaves room for sanitizers and loaded machines.
+  // A quadratic algorithm would take hours. The bound leaves room for sanitizers and loaded
+  // machines.
   EXPECT_LT(taken.count(), 60.0);
 }
 

@@ -22,7 +22,7 @@ struct NamedTemplate {
   std::string text;
 };
 
-// "'rag', 'tool_use'", not all of very many.
+// "'rag', 'tool_use'"; long lists are cut.
 std::string Names(const std::vector<NamedTemplate>& templates) {
   constexpr size_t kListed = 8;
   std::vector<std::string> names;
@@ -51,7 +51,7 @@ Result<std::vector<NamedTemplate>> ReadNamed(const Json& value) {
   return out;
 }
 
-// Of several templates the default one.
+// Returns the default template if there are several.
 ChatTemplate Choose(const std::vector<NamedTemplate>& templates, const std::string& where) {
   ChatTemplate out;
   bool found = false;
@@ -60,19 +60,19 @@ ChatTemplate Choose(const std::vector<NamedTemplate>& templates, const std::stri
       out.text = t.text;
       found = true;
     } else {
-      out.left_aside.push_back(fmt::format("'{}' of {}", Printable(t.name, 60), where));
+      out.unused.push_back(fmt::format("'{}' of {}", Printable(t.name, 60), where));
     }
   }
   if (!found && !templates.empty())
     out.problem =
         Error{Code::kUnsupported,
               fmt::format("{}: expected a chat template named 'default', found {}; put the one to "
-                          "use into chat_template.jinja beside the tokenizer's files",
+                          "use into chat_template.jinja next to the tokenizer's files",
                           where, Names(templates))};
   return out;
 }
 
-// chat_template.json, as saved with processors.
+// Reads chat_template.json, which transformers saves with processors.
 Result<ChatTemplate> LoadJson(const std::string& dir) {
   const std::string path = dir + "/chat_template.json";
   if (!Exists(path)) return ChatTemplate();
@@ -84,7 +84,7 @@ Result<ChatTemplate> LoadJson(const std::string& dir) {
   return out;
 }
 
-// additional_chat_templates/NAME.jinja.
+// Reads additional_chat_templates/NAME.jinja.
 Result<ChatTemplate> LoadFolder(const std::string& dir) {
   const std::string folder = fmt::format("{}/{}", dir, kFolder);
   std::vector<std::string> files;
@@ -110,17 +110,16 @@ Result<ChatTemplate> LoadJinja(const std::string& dir) {
   return out;
 }
 
-// Takes `next`, which stands behind `chosen` in the order of places.
+// Adds `next`, which is found at a place that is searched after the place of `chosen`.
 void Append(ChatTemplate next, std::string_view where, ChatTemplate* chosen) {
   if (chosen->text.empty()) {
     chosen->text = std::move(next.text);
     if (!chosen->text.empty()) chosen->problem.reset();
   } else if (!next.text.empty() && next.text != chosen->text) {
-    chosen->left_aside.push_back(fmt::format("that of {}", where));
+    chosen->unused.push_back(fmt::format("that of {}", where));
   }
   if (chosen->text.empty() && !chosen->problem) chosen->problem = std::move(next.problem);
-  chosen->left_aside.insert(chosen->left_aside.end(), next.left_aside.begin(),
-                            next.left_aside.end());
+  chosen->unused.insert(chosen->unused.end(), next.unused.begin(), next.unused.end());
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
-// The chat template of a checkpoint, from wherever its makers put it: chat_template.jinja, the key
-// chat_template of tokenizer_config.json, chat_template.json, additional_chat_templates/. One that
-// is of no use is no error here: most of what a model does needs none.
+// Finds the chat template of a checkpoint in any of the usual places: chat_template.jinja, the key
+// chat_template of tokenizer_config.json, chat_template.json, additional_chat_templates/. An
+// unusable template is not an error at this point, because most uses of a model need no template.
 #pragma once
 
 #include <optional>
@@ -15,18 +15,21 @@
 namespace latte {
 
 struct ChatTemplate {
-  std::string text;                     // empty: there is none
-  std::vector<std::string> left_aside;  // others that are there: "'rag' of tokenizer_config.json"
-  std::optional<Error> problem;         // why `text` is empty although something is there
+  std::string text;                 // empty if there is no template
+  std::vector<std::string> unused;  // templates that are present but not used: "'rag' of
+                                    // tokenizer_config.json"
+  std::optional<Error> problem;     // the reason why `text` is empty although a template is
+                                    // present
 };
 
-// The member chat_template of `document`: a text, an array of {name, template}, or an object of
-// templates by name. Of several the one named "default" counts.
+// Reads the member chat_template of `document`: a string, an array of {name, template}, or an
+// object of templates by name. If there are several, the one named "default" is chosen.
 ChatTemplate ReadChatTemplate(const Json& document);
 
-// The template of the folder `dir`, whose tokenizer_config.json says `configured`. The first of the
-// places above that has a template counts, as in transformers.
-// Errors: of ReadFile.
+// Finds the template of the folder `dir`; `configured` is the template of its
+// tokenizer_config.json. The first of the places listed above that has a template is used, as in
+// transformers.
+// Errors: as ReadFile.
 [[nodiscard]] Result<ChatTemplate> LoadChatTemplate(const std::string& dir,
                                                     ChatTemplate configured);
 

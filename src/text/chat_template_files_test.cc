@@ -26,7 +26,7 @@ TEST(ReadChatTemplate, IsATextAListOrAnObject) {
       "d");
   const ChatTemplate object = Read(R"({"tool_use": "t", "default": "d", "rag": "r"})");
   EXPECT_EQ(object.text, "d");
-  EXPECT_EQ(object.left_aside.size(), 2u);
+  EXPECT_EQ(object.unused.size(), 2u);
   EXPECT_FALSE(object.problem);
   for (const char* none : {"null", "\"\"", "[]", "{}"}) {
     EXPECT_EQ(Read(none).text, "") << none;
@@ -74,7 +74,7 @@ class ChatTemplateFolder : public testing::Test {
   testing_support::ScratchDir dir_;
 };
 
-// From the last place to the first.
+// Adds templates from the last place to the first.
 TEST_F(ChatTemplateFolder, TheFirstPlaceThatHasATemplateCounts) {
   EXPECT_EQ(Load().chat_template(), "");
   Write("additional_chat_templates/default.jinja", "of the folder");

@@ -39,13 +39,13 @@ Result<PreTokenizer> PreTokenizer::Create(const std::vector<PreTokenizeStep>& st
   return out;
 }
 
-// The matches of one piece and what lies between them. As in the `onig` package, a match of no
-// bytes right behind the match before it does not count.
+// Finds the matches in one piece and the text between them. As in the `onig` package, an empty
+// match directly after another match does not count.
 Status PreTokenizer::FindParts(std::string_view piece, bool invert, RegexMatcher* matcher,
                                std::vector<Scratch::Part>* parts) {
   parts->clear();
-  size_t done = 0;       // everything before it is in `parts`
-  size_t from = 0;       // where to look next
+  size_t done = 0;       // `parts` holds everything before this offset
+  size_t from = 0;       // the next search starts here
   bool matched = false;  // whether a match ends at `done`
   while (from <= piece.size()) {
     LATTE_ASSIGN_OR_RETURN(const RegexMatch match, matcher->Find(piece, from));
@@ -101,7 +101,7 @@ void PreTokenizer::PrefixSpaces(Scratch* scratch) {
   size_t bytes = 0;
   for (const std::string_view piece : scratch->pieces) bytes += piece.size() + 1;
   std::string& text = scratch->spaced.emplace_back();
-  text.reserve(bytes);  // the pieces below point into it
+  text.reserve(bytes);  // the pieces below point into this string
   for (std::string_view& piece : scratch->pieces) {
     if (piece.front() == ' ') continue;
     const size_t begin = text.size();
@@ -114,7 +114,8 @@ void PreTokenizer::PrefixSpaces(Scratch* scratch) {
 Result<const std::vector<std::string_view>*> PreTokenizer::Split(std::string_view text,
                                                                  Scratch* scratch) const {
   scratch->spaced.clear();
-  scratch->spaced.reserve(steps_.size());  // a string that moved would leave the pieces dangling
+  scratch->spaced.reserve(steps_.size());  // moving a string would invalidate the pieces that point
+                                           // into it
   scratch->pieces.clear();
   if (!text.empty()) scratch->pieces.push_back(text);
   size_t matcher = 0;

@@ -1,7 +1,7 @@
 // Splits text into the pieces that byte pair encoding works on: the `pre_tokenizer` of
-// tokenizer.json. Each step splits every piece that the step before left, and its lookarounds see
-// that piece only. Text must be valid UTF-8; bytes stay bytes (the byte-level alphabet of the file
-// format is undone when the vocabulary is loaded).
+// tokenizer.json. Each step splits every piece of the previous step, and its lookarounds see only
+// that piece. Text must be valid UTF-8. Bytes stay bytes: the byte-level alphabet of the file
+// format is decoded when the vocabulary is loaded.
 #pragma once
 
 #include <string>
@@ -14,32 +14,32 @@
 
 namespace latte {
 
-// What becomes of the parts of a piece that match and those that do not, in Hugging Face's names.
+// The pieces that the matching and the other parts of a piece become; Hugging Face's names.
 enum class SplitBehavior {
-  kIsolated,            // every part is a piece
+  kIsolated,            // every part becomes a piece
   kRemoved,             // matches disappear
-  kMergedWithPrevious,  // a match is the end of the piece before it
-  kMergedWithNext,      // a match is the beginning of the piece after it
-  kContiguous,          // neighbouring matches are one piece
+  kMergedWithPrevious,  // a match ends the piece before it
+  kMergedWithNext,      // a match begins the piece after it
+  kContiguous,          // neighbouring matches become one piece
 };
 
-// One step as the file gives it.
+// One step, as the file describes it.
 struct PreTokenizeStep {
   enum class Kind {
     kRegex,        // `pattern` in Oniguruma's syntax
-    kLiteral,      // `pattern` is text
-    kPrefixSpace,  // puts a space before each piece that has none; no pattern
+    kLiteral,      // `pattern` is literal text
+    kPrefixSpace,  // adds a space before each piece that has none; uses no pattern
   };
   Kind kind = Kind::kRegex;
   std::string pattern;
   SplitBehavior behavior = SplitBehavior::kIsolated;
-  bool invert = false;  // what does not match counts as the match
+  bool invert = false;  // the parts that do not match count as matches
 };
 
 // Immutable, thread-safe.
 class PreTokenizer {
  public:
-  // Buffers of one thread for one PreTokenizer, used again from call to call. Thread-compatible.
+  // Buffers of one thread for one PreTokenizer, reused between calls. Thread-compatible.
   class Scratch {
    public:
     explicit Scratch(const PreTokenizer& pre_tokenizer);
@@ -54,16 +54,17 @@ class PreTokenizer {
     std::vector<std::string_view> pieces;
     std::vector<std::string_view> next_pieces;
     std::vector<Part> parts;
-    std::vector<std::string> spaced;  // text that a kPrefixSpace step made
+    std::vector<std::string> spaced;  // text made by a kPrefixSpace step
   };
 
-  // Errors: kUnsupported naming the step and what in its pattern cannot be had.
+  // Errors: kUnsupported naming the step and the unsupported part of its pattern.
   [[nodiscard]] static Result<PreTokenizer> Create(const std::vector<PreTokenizeStep>& steps,
                                                    bool jit = true);
 
-  // The pieces of `text`, in order, none of them empty. They point into `text` or into `scratch`
-  // and stay valid until the next call with it.
-  // Requires: `text` is valid UTF-8.  Errors: kInvalidArgument when a pattern hits its limits.
+  // The pieces of `text`, in order; none is empty. They point into `text` or into `scratch` and
+  // stay valid until the next call with that scratch.
+  // Requires: `text` is valid UTF-8.
+  // Errors: kInvalidArgument if a pattern exceeds its limits.
   [[nodiscard]] Result<const std::vector<std::string_view>*> Split(std::string_view text,
                                                                    Scratch* scratch) const;
 
@@ -72,7 +73,7 @@ class PreTokenizer {
     PreTokenizeStep::Kind kind;
     SplitBehavior behavior;
     bool invert;
-    std::vector<Regex> regex;  // one, or none for kPrefixSpace
+    std::vector<Regex> regex;  // one element; none for kPrefixSpace
   };
 
   static Status FindParts(std::string_view piece, bool invert, RegexMatcher* matcher,

@@ -20,8 +20,8 @@ tl::unexpected<Error> NotSupported(const Json& at, std::string_view expected,
                   at.path(), expected, Printable(found)));
 }
 
-// Adds the members of a Sequence, those of a Sequence inside it in their place, or the thing
-// itself.
+// Appends the members of a Sequence, with nested Sequences flattened in place. Any other node is
+// appended itself.
 Status AddMembers(const Json& node, std::string_view list_key, std::vector<Json>* members) {
   LATTE_ASSIGN_OR_RETURN(const std::string type, node.GetString("type"));
   if (type != "Sequence") {
@@ -31,7 +31,7 @@ Status AddMembers(const Json& node, std::string_view list_key, std::vector<Json>
   LATTE_ASSIGN_OR_RETURN(const Json list, node.Get(list_key));
   if (!list.is_array() || list.size() + members->size() > kMaxSteps)
     return Corrupt(fmt::format("{}: expected an array of at most {}", list.path(), kMaxSteps));
-  // As deep as the JSON door lets it be.
+  // The JSON reader limits the depth.
   for (size_t i = 0; i < list.size(); ++i)
     LATTE_RETURN_IF_ERROR(AddMembers(list.At(i), list_key, members));
   return {};
@@ -85,7 +85,7 @@ Status ReadPreTokenizer(const Json& root, std::vector<PreTokenizeStep>* steps) {
   bool byte_level = false;
   for (const Json& member : members) {
     LATTE_ASSIGN_OR_RETURN(const std::string type, member.GetString("type"));
-    // Behind ByteLevel a step would see the byte-level alphabet instead of the text.
+    // After ByteLevel, a step would see the byte-level alphabet instead of the text.
     if (byte_level) return NotSupported(member, "ByteLevel as the last step", type);
     LATTE_RETURN_IF_ERROR(ReadPreTokenizeStep(member, steps));
     byte_level = type == "ByteLevel";
@@ -113,7 +113,7 @@ Status CheckDecoder(const Json& root) {
   bool byte_level = false;
   for (const Json& member : members) {
     LATTE_ASSIGN_OR_RETURN(const std::string type, member.GetString("type"));
-    if (byte_level && type == "Fuse") continue;  // joins what is one piece already
+    if (byte_level && type == "Fuse") continue;  // the pieces are fused already
     if (byte_level || type != "ByteLevel")
       return NotSupported(member, "one ByteLevel decoder", type);
     byte_level = true;
@@ -121,7 +121,7 @@ Status CheckDecoder(const Json& root) {
   return {};
 }
 
-// The token that a piece of a template adds, by its text; nothing for one that adds none.
+// The text of the token that a piece of a template adds, if it adds one.
 Result<std::optional<std::string>> TokenOfPiece(const Json& special,
                                                 const std::optional<Json>& tokens) {
   LATTE_ASSIGN_OR_RETURN(const std::string name, special.GetString("id"));
@@ -135,8 +135,8 @@ Result<std::optional<std::string>> TokenOfPiece(const Json& special,
   return std::optional(std::move(text));
 }
 
-// Only the forms that put nothing or one special token before the text: {Sequence A} alone or
-// behind a {SpecialToken}.
+// Accepts only templates that put nothing or one special token before the text: {Sequence A}, or
+// {SpecialToken} {Sequence A}.
 Result<std::optional<std::string>> ReadTemplate(const Json& node) {
   LATTE_ASSIGN_OR_RETURN(const Json single, node.Get("single"));
   const auto refuse = [&] {
@@ -170,7 +170,7 @@ Status ReadPostProcessor(const Json& root, std::optional<std::string>* template_
   LATTE_ASSIGN_OR_RETURN(const std::vector<Json> members, Members(*node, "processors"));
   for (const Json& member : members) {
     LATTE_ASSIGN_OR_RETURN(const std::string type, member.GetString("type"));
-    if (type == "ByteLevel") continue;  // moves offsets only
+    if (type == "ByteLevel") continue;  // affects offsets only
     if (type != "TemplateProcessing")
       return NotSupported(member, "ByteLevel or TemplateProcessing", type);
     LATTE_ASSIGN_OR_RETURN(auto before, ReadTemplate(member));

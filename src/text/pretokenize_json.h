@@ -1,4 +1,5 @@
-// The parts of tokenizer.json around the model: normalizer, pre_tokenizer, post_processor, decoder.
+// Reads the parts of tokenizer.json around the model: normalizer, pre_tokenizer, post_processor,
+// decoder.
 #pragma once
 
 #include <optional>
@@ -12,8 +13,8 @@
 
 namespace latte {
 
-// Reads the pre-tokenizer's steps and the token that the post-processor puts first, if any.
-// Errors: kUnsupported naming the type that Latte does not do; kCorrupt for wrong JSON types.
+// Reads the steps of the pre-tokenizer and the token that the post-processor puts first, if any.
+// Errors: kUnsupported naming a type that Latte does not support; kCorrupt for wrong JSON types.
 [[nodiscard]] Status ReadPipeline(const Json& root, std::vector<PreTokenizeStep>* steps,
                                   std::optional<std::string>* template_bos);
 

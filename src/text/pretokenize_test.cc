@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "src/base/file.h"
-#include "src/text/byte_level.h"
 #include "src/text/pretokenize_json.h"
+#include "src/text/unicode/byte_level.h"
 
 namespace latte {
 namespace {
@@ -40,7 +40,7 @@ TEST(PreTokenizer, BehaviorsPlaceTheMatches) {
   EXPECT_EQ(split(SplitBehavior::kRemoved, /*invert=*/true), (Pieces{"-", "-", "-"}));
 }
 
-// A step splits what earlier steps made, words included: one alternation of both would not.
+// A step splits the pieces of earlier steps. One alternation of both patterns would not.
 TEST(PreTokenizer, LaterStepsSplitTheWordsOfEarlierOnes) {
   const std::string letters = R"(\s?[A-Za-zÀ-ÿ]+)", ascii = R"(\s?[!-/:-~]+)";
   EXPECT_EQ(Split(Regexes({letters, ascii}), "héllo élan"), (Pieces{"h", "é", "llo", " é", "lan"}));
@@ -68,7 +68,7 @@ TEST(PreTokenizer, ErrorsNameTheStep) {
   EXPECT_NE(made.error().message.find("step 2"), std::string::npos) << made.error().message;
 }
 
-// Pieces of the `tokenizers` package: tools/tokenizer/make_goldens.py.
+// The expected pieces come from the `tokenizers` package: tools/tokenizer/make_goldens.py.
 TEST(PreTokenizer, MatchesHuggingFaceOnEveryBehaviorAndConstruct) {
   const std::string path = std::string(LATTE_SOURCE_DIR) + "/tests/data/tokenizer/pretokenize.json";
   const Json golden = Json::Parse(ReadFile(path, 1 << 20).value(), "pretokenize.json").value();

@@ -25,8 +25,8 @@ constexpr size_t kMaxTextBytes = (size_t{1} << 31) - 1;
 
 using TokenIds = std::unordered_map<std::string_view, int32_t>;
 
-// Tokens that ignore_merges may take for a whole piece. A special token is never one: it comes from
-// text only where Encode was asked to parse it.
+// Tokens that ignore_merges may use for a whole piece. A special token is never one of them: it
+// comes from text only if the caller of Encode sets parse_special.
 Bpe::WholePieces WholePieces(const TokenizerFile& file, const std::vector<bool>& special) {
   Bpe::WholePieces pieces;
   if (!file.ignore_merges) return pieces;
@@ -61,7 +61,7 @@ struct Tokenizer::State {
         bpe(file.byte_tokens, file.merges, WholePieces(file, special),
             file.is_tiktoken ? MergeOrder::kByResult : MergeOrder::kByPlace),
         ids(IndexTokens(file)) {
-    file.merges = {};  // Bpe has its own table
+    file.merges = {};  // Bpe has its own copy
   }
   State(const State&) = delete;
   State& operator=(const State&) = delete;
@@ -80,7 +80,7 @@ struct Tokenizer::State {
     return {};
   }
 
-  // The parts of a text that are encoded on their own, whatever stands at their borders.
+  // The parts of a text that are encoded separately.
   std::vector<std::string_view> Chunks(std::string_view text) const {
     return file.is_tiktoken ? TiktokenChunks(text) : std::vector{text};
   }
@@ -91,7 +91,7 @@ struct Tokenizer::State {
   PreTokenizer pre_tokenizer;
   AddedTokens added;
   Bpe bpe;       // its keys point into `file`
-  TokenIds ids;  // and so do these
+  TokenIds ids;  // its keys point into `file` too
   std::optional<int32_t> bos, eos, pad;
 };
 
@@ -123,25 +123,29 @@ Status CheckSize(size_t bytes) {
 
 struct JoinedText {
   std::string text;  // valid UTF-8
-  std::vector<AddedTokens::Range> trusted;
+  std::vector<AddedTokens::Range> template_ranges;
 };
 
-// Invalid UTF-8 is replaced run by run: bytes of different trust never make a code point together.
+// Replaces invalid UTF-8 in each run separately: bytes of different trust never form a code point
+// together.
 JoinedText Join(std::span<const TextPiece> pieces) {
   JoinedText out;
   for (size_t i = 0; i < pieces.size();) {
-    const bool trusted = pieces[i].trusted;
+    const bool from_template = pieces[i].from_template;
     std::string run;
-    for (; i < pieces.size() && (pieces[i].trusted == trusted || pieces[i].text.empty()); ++i)
+    for (;
+         i < pieces.size() && (pieces[i].from_template == from_template || pieces[i].text.empty());
+         ++i)
       run += pieces[i].text;
     const size_t begin = out.text.size();
     AppendValidUtf8(run, &out.text);
-    if (trusted && begin < out.text.size()) out.trusted.push_back({begin, out.text.size()});
+    if (from_template && begin < out.text.size())
+      out.template_ranges.push_back({begin, out.text.size()});
   }
   return out;
 }
 
-// The text of an optional file; nothing when it is not there.
+// The text of an optional file; nullopt if it does not exist.
 Result<std::optional<std::string>> ReadIfThere(const std::string& path) {
   if (!Exists(path)) return std::optional<std::string>();
   return ReadFile(path, kMaxFileBytes).map([](std::string text) {
@@ -149,7 +153,7 @@ Result<std::optional<std::string>> ReadIfThere(const std::string& path) {
   });
 }
 
-// Asks special_tokens_map.json for what tokenizer_config.json leaves open.
+// Takes the tokens that tokenizer_config.json does not define from special_tokens_map.json.
 Status ReadSpecialTokensMap(const std::string& dir, TokenizerConfig* names) {
   if (names->lists_added_tokens || (names->bos_token && names->eos_token)) return {};
   const std::string name = "special_tokens_map.json";
@@ -205,7 +209,7 @@ Result<Tokenizer> Tokenizer::Load(const std::string& dir) {
                                                      : ReadFile(json_path, kMaxFileBytes));
   LATTE_ASSIGN_OR_RETURN(const std::optional<std::string> config, ReadIfThere(config_path));
   if (tiktoken && !config)
-    return NotFound(config_path + ": expected this file beside tiktoken.model, found none");
+    return NotFound(config_path + ": expected this file next to tiktoken.model, found none");
   const auto in_folder = [&](Error error) {
     error.message = fmt::format("{}/{}", dir, error.message);
     return error;
@@ -257,9 +261,10 @@ Result<std::vector<int32_t>> Tokenizer::EncodePieces(std::span<const TextPiece> 
   for (const TextPiece& piece : pieces) bytes += piece.text.size();
   LATTE_RETURN_IF_ERROR(CheckSize(bytes));
   const JoinedText joined = Join(pieces);
-  LATTE_ASSIGN_OR_RETURN(const auto found, state_->added.Split(joined.text, joined.trusted));
-  // Chunks of the whole text cut what lies between tokens, never a token: a long message cannot
-  // move a chunk's border into the mark of a turn.
+  LATTE_ASSIGN_OR_RETURN(const auto found,
+                         state_->added.Split(joined.text, joined.template_ranges));
+  // The chunks of the whole text split plain text, never a token: a long message cannot move the
+  // border of a chunk into the token that marks a turn.
   const std::vector<std::string_view> chunks = state_->Chunks(joined.text);
   auto chunk = chunks.begin();
   State::Scratch scratch(state_->pre_tokenizer);
@@ -305,7 +310,7 @@ std::optional<int32_t> Tokenizer::eos_id() const { return state_->eos; }
 std::optional<int32_t> Tokenizer::pad_id() const { return state_->pad; }
 const std::string& Tokenizer::chat_template() const { return state_->config.chat_template.text; }
 const std::vector<std::string>& Tokenizer::unused_chat_templates() const {
-  return state_->config.chat_template.left_aside;
+  return state_->config.chat_template.unused;
 }
 
 Status Tokenizer::CheckChatTemplate() const {

@@ -1,7 +1,7 @@
-// Ids of generated texts against those of Hugging Face's `tokenizers`, for the tokenizer of
-// DeepSeek-V3 (where it is at hand), a small one with DeepSeek-V2's pre-tokenizer, and the one of
-// the model that comes with Latte; and against those of `tiktoken` for a small one in Kimi's form.
-// tools/tokenizer/make_goldens.py writes what is compared with.
+// Compares ids of generated texts with Hugging Face's `tokenizers` for three tokenizers:
+// DeepSeek-V3's (if available), a small one with DeepSeek-V2's pre-tokenizer, and the one of
+// Latte's own model; and with `tiktoken` for a small one in Kimi's form.
+// tools/tokenizer/make_goldens.py writes the expected ids.
 #include <cstdlib>
 #include <cstring>
 #include <sstream>
@@ -59,7 +59,7 @@ std::string Repaired(std::string_view bytes) {
 
 struct Case {
   const char* name;
-  const char* folder;  // in the repository; null: LATTE_TEST_TOKENIZER_DIR
+  const char* folder;  // in the repository; null: taken from LATTE_TEST_TOKENIZER_DIR
   const char* file = "/tokenizer.json";
 };
 
@@ -125,7 +125,7 @@ TEST_P(TokenizerGolden, EveryTextHasTheSameIdsAndComesBack) {
         ShortHash(plain) == hashes_[2 * i] && ShortHash(special) == hashes_[2 * i + 1];
     EXPECT_TRUE(same) << "text " << i << ": " << text;
     failures += same ? 0 : 1;
-    // A token that strips white space gives back less than it took.
+    // A token that strips white space does not give that white space back.
     const bool strips = std::string_view(GetParam().name) == "v2_style" &&
                         text.find("</tool>") + text.find("<tool>") != 2 * std::string::npos;
     if (!strips) {
@@ -183,7 +183,7 @@ TEST(DeepSeekV3Tokenizer, KnowsItsIdsAndItsTemplate) {
   EXPECT_EQ(loaded->TokenId("<｜User｜>"), 128803);
   EXPECT_EQ(loaded->TokenId("<｜Assistant｜>"), 128804);
   EXPECT_EQ(loaded->TokenId(" the"), loaded->Encode(" the")->at(0));
-  EXPECT_FALSE(loaded->IsSpecial(128803));  // so the file says; see EncodeOptions::parse_added
+  EXPECT_FALSE(loaded->IsSpecial(128803));  // the file says so; see EncodeOptions::parse_added
   EXPECT_TRUE(loaded->chat_template().starts_with("{% if not add_generation_prompt"));
   const std::string turn = "<｜User｜>hi";
   EXPECT_EQ(loaded->Encode(turn)->front(), 128803);

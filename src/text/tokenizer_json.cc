@@ -7,20 +7,21 @@
 #include <fmt/format.h>
 
 #include "src/base/json.h"
-#include "src/text/byte_level.h"
 #include "src/text/pretokenize_json.h"
+#include "src/text/unicode/byte_level.h"
 #include "src/text/unicode/printable.h"
 
 namespace latte {
 namespace {
 
 constexpr int64_t kMaxTokens = int64_t{1} << 24;
-// No real added token comes near; it bounds the work of looking for one at every byte of a text.
+// Longer than any real added token. It bounds the work of searching for one at every byte of a
+// text.
 constexpr size_t kMaxAddedTokenBytes = 1024;
 
 using Vocabulary = std::unordered_map<std::string_view, int32_t>;  // by the file's spelling
 
-// A share of merges that are left out at random; 0 is none.
+// Dropout is the share of merges to leave out at random; 0 means none.
 Status CheckDropout(const Json& model) {
   const auto value = model.Find("dropout");
   if (!value) return {};
@@ -30,16 +31,16 @@ Status CheckDropout(const Json& model) {
                                  value->path()));
 }
 
-// unk_token, fuse_unk and byte_fallback say what becomes of a character without a token. There is
-// none: ReadPipeline sees to it that every text ends as bytes, FindByteTokens that all 256 have
-// one.
+// unk_token, fuse_unk and byte_fallback apply to characters without a token. There are none:
+// ReadPipeline makes every text end as bytes, and FindByteTokens checks that all 256 bytes have a
+// token.
 Status CheckModelSettings(const Json& model) {
   LATTE_ASSIGN_OR_RETURN(const std::string type, model.GetStringOr("type", "BPE"));
   if (type != "BPE")
     return Unsupported(
         fmt::format("{}: expected model type BPE, found '{}'", model.path(), Printable(type)));
   LATTE_RETURN_IF_ERROR(CheckDropout(model));
-  // Written as "" by some converters, which means the same as null.
+  // Some converters write "", which means the same as null.
   for (const std::string_view key : {"continuing_subword_prefix", "end_of_word_suffix"}) {
     LATTE_ASSIGN_OR_RETURN(const std::string affix, model.GetStringOr(key, ""));
     if (!affix.empty())
@@ -49,13 +50,13 @@ Status CheckModelSettings(const Json& model) {
   return {};
 }
 
-// The file's tokens by spelling and, into `file`, by id.
+// The tokens of the file by spelling; `file` gets them by id.
 Result<Vocabulary> ReadVocabulary(const Json& vocab, TokenizerFile* file) {
   if (!vocab.is_object())
     return Corrupt(fmt::format("{}: expected an object of token: id", vocab.path()));
   Vocabulary ids;
   ids.reserve(vocab.size());
-  // A few ids without a token are harmless; a table for ids far beyond the tokens is not.
+  // A few ids without a token are harmless. A table for ids far beyond the number of tokens is not.
   const int64_t end = std::min(2 * static_cast<int64_t>(vocab.size()) + 256, kMaxTokens);
   std::vector<bool> taken(static_cast<size_t>(end), false);
   int64_t highest = -1;
@@ -139,8 +140,8 @@ Status ReadMerges(const Json& merges, const Vocabulary& ids, TokenizerFile* file
   return {};
 }
 
-// `tokenizers` numbers added tokens itself: those of the vocabulary keep their id, the others
-// follow behind the vocabulary in file order. A file that says otherwise would mean different ids
+// `tokenizers` numbers added tokens itself: a token of the vocabulary keeps its id, and the others
+// follow after the vocabulary in file order. A file with other ids would mean different tokens
 // there.
 Status ReadAddedTokens(const Json& list, const Vocabulary& ids, TokenizerFile* file) {
   if (!list.is_array()) return Corrupt(fmt::format("{}: expected an array", list.path()));
@@ -173,7 +174,7 @@ Status ReadAddedTokens(const Json& list, const Vocabulary& ids, TokenizerFile* f
   return {};
 }
 
-// A token of the config: its text, or an object with `content`.
+// A token of the config: a string, or an object with `content`.
 Result<std::optional<std::string>> ReadConfigToken(const Json& config, std::string_view key) {
   const auto value = config.Find(key);
   if (!value) return std::optional<std::string>();
@@ -225,7 +226,8 @@ Result<TokenizerConfig> ParseTokenizerConfig(std::string_view json) {
   TokenizerConfig config;
   LATTE_ASSIGN_OR_RETURN(config.bos_token, ReadConfigToken(root, "bos_token"));
   LATTE_ASSIGN_OR_RETURN(config.eos_token, ReadConfigToken(root, "eos_token"));
-  // Set by whoever tuned the model, often without a place in the vocabulary; nothing here pads.
+  // The pad token often comes from a fine-tune and may have no place in the vocabulary. Latte never
+  // pads.
   if (auto pad = ReadConfigToken(root, "pad_token")) config.pad_token = *std::move(pad);
   if (const auto add_bos = root.Find("add_bos_token")) {
     LATTE_ASSIGN_OR_RETURN(config.add_bos_token, add_bos->AsBool());

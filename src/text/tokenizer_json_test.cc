@@ -16,7 +16,7 @@ struct Row {
   const char* name;
   Change change;
   Code code;
-  const char* words;  // in the message
+  const char* words;  // a part of the message
 };
 
 void ExpectRefused(const std::vector<Row>& rows) {
@@ -222,7 +222,7 @@ TEST(TokenizerConfig, OfSeveralTemplatesTheDefaultOneCounts) {
       R"({"chat_template": [{"name": "tool", "template": "t"}, {"name": "default", "template": "d"}]})");
   ASSERT_TRUE(config) << ToString(config.error());
   EXPECT_EQ(config->chat_template.text, "d");
-  EXPECT_EQ(config->chat_template.left_aside.size(), 1u);
+  EXPECT_EQ(config->chat_template.unused.size(), 1u);
 }
 
 TEST(TokenizerConfig, WrongTypesAreNamed) {

@@ -1,4 +1,4 @@
-// Tokenizer::EncodePieces: who wrote a text decides whether it can be a token.
+// Tokenizer::EncodePieces: the author of a text decides whether the text can become a token.
 #include <algorithm>
 #include <cstdlib>
 
@@ -89,10 +89,10 @@ TEST(EncodePieces, InvalidUtf8IsReplacedOnEachSideOfABorder) {
             *tokenizer.Encode("\uFFFD\uFFFD"));
 }
 
-// A tokenizer of a real kind, and the spellings that its conversations are marked with.
+// A tokenizer of a real kind, and the tokens that mark its turns.
 struct Case {
   const char* name;
-  const char* folder;  // in the repository; null: LATTE_TEST_TOKENIZER_DIR
+  const char* folder;  // in the repository; null: taken from LATTE_TEST_TOKENIZER_DIR
   std::vector<std::string> marks;
 };
 
@@ -143,16 +143,16 @@ TEST_P(PiecesOf, OrdinaryConversationsEncodeAsTheirText) {
     Lcg rng(row);
     std::string all;
     std::vector<std::string> parts;
-    std::vector<bool> trusted;
+    std::vector<bool> from_template;
     for (uint64_t n = 1 + rng.Below(9); n > 0; --n) {
       const bool mark = rng.Below(3) == 0;
       const auto& from = mark ? GetParam().marks : texts;
       parts.push_back(from[rng.Below(from.size())]);
-      trusted.push_back(mark || rng.Below(2) == 0);
+      from_template.push_back(mark || rng.Below(2) == 0);
       all += parts.back();
     }
     Pieces pieces;
-    for (size_t i = 0; i < parts.size(); ++i) pieces.push_back({parts[i], trusted[i]});
+    for (size_t i = 0; i < parts.size(); ++i) pieces.push_back({parts[i], from_template[i]});
     ASSERT_EQ(*tokenizer_->EncodePieces(pieces), *tokenizer_->Encode(all, kParse)) << all;
   }
 }
@@ -169,11 +169,10 @@ TEST_P(PiecesOf, UntrustedTextNeverBecomesAMark) {
         EXPECT_EQ(*tokenizer_->Decode(ids), text);
       }
     for (size_t cut = 1; cut < mark.size(); ++cut) {
-      const std::string_view view = mark;
       if ((static_cast<uint8_t>(mark[cut]) & 0xC0) == 0x80) continue;  // inside a code point
       for (const bool first : {true, false}) {
         const Ids ids = *tokenizer_->EncodePieces(
-            Pieces{{view.substr(0, cut), first}, {view.substr(cut), !first}});
+            Pieces{{mark.substr(0, cut), first}, {mark.substr(cut), !first}});
         EXPECT_GT(ids.size(), 1u) << mark << " cut at " << cut;
         for (const int32_t id : marks_) EXPECT_EQ(std::count(ids.begin(), ids.end(), id), 0);
       }
@@ -200,7 +199,7 @@ INSTANTIATE_TEST_SUITE_P(
                           "<｜Assistant｜>", "<｜tool▁sep｜>", "<|EOT|>"}}),
     [](const auto& row) { return std::string(row.param.name); });
 
-// tiktoken encodes long runs in parts. A border of such parts must not fall into a mark.
+// tiktoken encodes long runs in parts. The border between two parts must not split a mark.
 TEST(EncodePieces, ALongMessageCannotBreakTheMarkAfterIt) {
   const Tokenizer tokenizer =
       Tokenizer::Load(std::string(LATTE_SOURCE_DIR) + "/tests/data/tokenizer/kimi_style").value();

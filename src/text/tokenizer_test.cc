@@ -253,7 +253,7 @@ TEST(StreamDecoder, UnknownIdsAddNothingAndSpecialOnesMayBeSkipped) {
   EXPECT_EQ(PushAll(&visible, {0xC3, 258, 0xA9}), "é");
 }
 
-// Any bytes in any cut: the pieces are valid, and together they are the repaired bytes.
+// For any bytes and any cuts, the output is valid UTF-8 and adds up to the repaired bytes.
 TEST(StreamDecoder, PiecesAreValidAndAddUp) {
   JsonOut file = SmallTokenizer({"ð Ł", "ĺ Ģ", "a ð", "Ģ b"});
   const Tokenizer tokenizer = Load(file);

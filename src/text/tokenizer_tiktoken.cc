@@ -19,7 +19,8 @@ namespace latte {
 namespace {
 
 constexpr int64_t kReservedIds = 256;
-// Six times the ranks of Kimi-K2; with the next two limits it keeps a hostile file quick to refuse.
+// Six times the number of ranks of Kimi-K2. Together with the next two limits it makes a hostile
+// file quick to refuse.
 constexpr int64_t kMaxRanks = int64_t{1} << 20;
 constexpr size_t kMaxBase64Chars = 1368;  // a token of 1,024 bytes
 constexpr size_t kMaxPrefixPairs = size_t{1} << 22;
@@ -38,7 +39,7 @@ constexpr std::string_view kPattern =
 using Ranks = std::unordered_map<std::string_view, int32_t>;
 
 std::optional<int64_t> ParseNumber(std::string_view text) {
-  uint32_t value = 0;  // from_chars takes no sign here
+  uint32_t value = 0;  // from_chars accepts no sign here
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
   return value;
@@ -51,7 +52,7 @@ int Base64Value(char c) {
   return c == '+' ? 62 : c == '/' ? 63 : -1;
 }
 
-// Strict: whole groups of four, padding at the end only, no bits left over.
+// Strict: whole groups of four, padding only at the end, no spare bits.
 std::optional<std::string> DecodeBase64(std::string_view text) {
   if (text.size() % 4 != 0) return std::nullopt;
   const size_t padding = text.ends_with("==") ? 2 : text.ends_with("=") ? 1 : 0;
@@ -100,7 +101,8 @@ Result<Entry> ParseLine(std::string_view text, int64_t line, int64_t rank_end) {
   return Entry{*std::move(token), *rank};
 }
 
-// The tokens by rank, into `tokens`, and their ranks by text; the keys point into `tokens`.
+// Stores the tokens by rank in `tokens` and returns their ranks by text; the keys point into
+// `tokens`.
 Result<Ranks> ReadRanks(std::string_view model, std::vector<std::string>* tokens) {
   const int64_t lines = std::count(model.begin(), model.end(), '\n') + 1;
   const int64_t rank_end = std::min(lines, kMaxRanks);
@@ -149,8 +151,8 @@ Status FindByteTokens(const Ranks& ranks, std::array<int32_t, 256>* byte_tokens)
   return {};
 }
 
-// Every pair of tokens that together are a token. In sorted order, the tokens that begin another
-// one form a chain that ends right before it.
+// Every pair of tokens whose concatenation is a token. In sorted order, the tokens that are a
+// prefix of another token form a chain that ends right before it.
 Result<std::vector<BpeMerge>> DeriveMerges(const std::vector<std::string>& tokens,
                                            const Ranks& ranks) {
   std::vector<int32_t> order(tokens.size());
@@ -160,7 +162,7 @@ Result<std::vector<BpeMerge>> DeriveMerges(const std::vector<std::string>& token
   };
   std::sort(order.begin(), order.end(), [&](int32_t a, int32_t b) { return text(a) < text(b); });
   std::vector<BpeMerge> merges;
-  std::vector<int32_t> prefixes;  // each begins the next one
+  std::vector<int32_t> prefixes;  // each is a prefix of the next one
   size_t pairs = 0;
   for (const int32_t rank : order) {
     while (!prefixes.empty() && !text(rank).starts_with(text(prefixes.back()))) prefixes.pop_back();
@@ -179,7 +181,7 @@ Result<std::vector<BpeMerge>> DeriveMerges(const std::vector<std::string>& token
   return merges;
 }
 
-// The ids behind the ranks.
+// Reads the ids after the ranks.
 Status ReadReservedIds(const Json& decoder, TokenizerFile* file) {
   if (!decoder.is_object())
     return Corrupt(fmt::format("{}: expected an object of id: token", decoder.path()));
@@ -202,7 +204,7 @@ Status ReadReservedIds(const Json& decoder, TokenizerFile* file) {
   for (size_t i = 0; i < tokens.size(); ++i) {
     AddedToken& token = tokens[i];
     token.id = static_cast<int32_t>(first) + static_cast<int32_t>(i);
-    token.normalized = false;  // tiktoken looks for all of them at once
+    token.normalized = false;  // tiktoken searches for all of them at once
     if (token.content.empty()) {
       token.content = fmt::format("<|reserved_token_{}|>", token.id);
       token.special = true;
@@ -217,7 +219,8 @@ Status ReadReservedIds(const Json& decoder, TokenizerFile* file) {
   return {};
 }
 
-// str.isspace of Python, which counts four control characters that Unicode's White_Space does not.
+// Python's str.isspace, which accepts four control characters that are not in Unicode's
+// White_Space.
 bool IsPythonSpace(char32_t c) { return IsWhiteSpace(c) || (c >= 0x1C && c <= 0x1F); }
 
 }  // namespace
@@ -241,7 +244,7 @@ std::vector<std::string_view> TiktokenChunks(std::string_view text) {
   if (text.size() <= kMaxRunChars) return {text};
   std::vector<std::string_view> chunks;
   size_t begin = 0;
-  size_t run = 0;  // characters like the last one
+  size_t run = 0;  // length of the current run of characters of one kind
   bool run_is_space = false;
   size_t chars = 0;
   for (size_t at = 0; at < text.size(); ++chars) {

@@ -111,7 +111,7 @@ TEST(TiktokenFile, LinesMayStandInAnyOrderAndEndInCrLf) {
   EXPECT_EQ(file->byte_tokens['a'], 'a' + 1);
   ASSERT_EQ(file->merges.size(), 1u);
   EXPECT_EQ(file->merges[0].result, 0);
-  model.resize(model.size() - 2);  // the last line end is not needed
+  model.resize(model.size() - 2);  // the last newline is optional
   EXPECT_TRUE(ParseTiktokenFile(model, Dump(Config(257))));
 }
 
@@ -150,7 +150,7 @@ TEST(TiktokenFile, BadLinesAreCorruptAndNamed) {
   line("YWI 256", "expected a token in base64, found 'YWI'");
   line("YW=I 256", "expected a token in base64");
   line("==== 256", "expected a token in base64");
-  line("YWJ= 256", "expected a token in base64");  // bits left over
+  line("YWJ= 256", "expected a token in base64");  // spare bits
   line("YW*= 256", "expected a token in base64");
   line("Y\xC3\xA9= 256", "expected a token in base64");
   line(std::string("YW\0= 256", 8), "expected a token in base64, found 'YW\\x00='");
@@ -177,7 +177,8 @@ TEST(TiktokenFile, HostileSizesEndQuickly) {
   const JsonOut config = Config(256);
   ExpectCorrupt(std::string(64 << 20, '\n'), config, "found 0 ranks");
   ExpectCorrupt(std::string(64 << 20, 'A'), config, "line 1: expected 'BASE64 RANK'");
-  // Each begins all that are longer: the pairs to look at go with the square of their number.
+  // Each token is a prefix of all longer ones: the number of pairs grows with the square of the
+  // number of tokens.
   std::vector<std::string> nested;
   for (size_t family = 0; family < 9; ++family)
     for (size_t n = 2; n <= 1024; ++n)
@@ -244,8 +245,8 @@ TEST_F(TiktokenFolder, SpecialTokensAreParsedOnlyWhenAskedFor) {
   EXPECT_EQ(*tokenizer.Decode(Ids{256, 'x', 300}), "[BOS]x<|reserved_token_300|>");
 }
 
-// A word that is a token needs no way of merging; between several ways the lowest rank goes first,
-// and of two pairs that make the same token the left one.
+// A word that is a token needs no merges. If several merges are possible, the lowest rank comes
+// first; if two pairs make the same token, the left one does.
 TEST_F(TiktokenFolder, WholeWordsThenLowestRankThenLeftmost) {
   const Tokenizer tokenizer = Load({"aa", "aaa", "qxz", "bc", "ab"});
   EXPECT_EQ(*tokenizer.Encode("qxz"), (Ids{258}));
@@ -275,7 +276,7 @@ TEST_F(TiktokenFolder, ErrorsNameFolderAndFile) {
   expect(Code::kCorrupt, "tiktoken.model: line 257: ");
   std::filesystem::resize_file(dir_ + "/tiktoken.model", (64 << 20) + 1);
   expect(Code::kCorrupt, "tiktoken.model: expected at most 67108864 bytes, found 67108865");
-  Write("tokenizer.json", "{");  // goes first
+  Write("tokenizer.json", "{");  // takes precedence
   expect(Code::kCorrupt, "tokenizer.json");
 }
 

@@ -1,5 +1,5 @@
-// Tokenizer files as the tools of others write them: what of their many forms means the same here,
-// and what does not.
+// Tokenizer files of other tools: which of their variants mean the same to Latte, and which are
+// refused.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ JsonOut File() {
 
 JsonOut FromText(const char* json) { return JsonOut::parse(json); }
 
-// A post-processor with the pieces `single`; `special_tokens` as `tokenizers` writes it.
+// A post-processor with the pieces `single` and with `special_tokens`, as `tokenizers` writes it.
 JsonOut Template(const char* single, const char* special_tokens = "{}") {
   return {{"type", "TemplateProcessing"},
           {"single", FromText(single)},
@@ -60,7 +60,7 @@ TEST(PostProcessor, OneThatAddsNothingIsTaken) {
       Template(kTextOnly, R"({"<s>": {"id": "<s>", "ids": [257], "tokens": ["<s>"]}})"),
       SequenceOf({}), SequenceOf({ByteLevel(), nothing}),
       SequenceOf({SequenceOf({SequenceOf({ByteLevel()}), nothing}), nothing}),
-      // What transformers saves for a tokenizer that adds neither token.
+      // transformers saves this for a tokenizer that adds neither token.
       Template(R"([{"SpecialToken": {"id": "<s>", "type_id": 0}},
                    {"Sequence": {"id": "A", "type_id": 0}},
                    {"SpecialToken": {"id": "</s>", "type_id": 0}}])",
@@ -115,7 +115,7 @@ TEST(PostProcessor, WhatAddsOtherTokensIsRefusedByName) {
   }
 }
 
-// As deep as JSON may be, and as long as a list may be.
+// The deepest and the longest sequences that JSON limits allow.
 TEST(PostProcessor, SequencesAreBounded) {
   JsonOut deep = ByteLevel();
   for (int level = 0; level < 40; ++level) deep = SequenceOf({deep});

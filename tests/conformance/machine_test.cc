@@ -45,12 +45,12 @@ TEST(Machine, IsaIsLoweredByTheEnvironment) {
       continue;
     }
     EXPECT_EQ(machine->isa, isa);
-    // AVX512_BF16 has no rows for this op; those of AVX-512 go on serving.
+    // AVX512_BF16 has no kernels for this op; the AVX-512 kernels are used.
     EXPECT_EQ(Select<GemmOp>(kShape, *machine).isa, std::min(isa, Isa::kAvx512));
   }
 }
 
-// Narrow weights take longer to become f32 than pairs, and few heads over e4m3 do not use tiles.
+// At half rate, sub-16-bit weights and small H over e4m3 are converted to f32 instead of bf16.
 TEST(Machine, SlowPairsLeaveBF16WeightsAndHeadsToF32) {
   Machine machine;
   machine.isa = Isa::kAvx512Bf16;
@@ -69,7 +69,7 @@ TEST(Machine, SlowPairsLeaveBF16WeightsAndHeadsToF32) {
   decode.cache = DType::kBF16;
   EXPECT_EQ(Select<MlaDecodeOp>(decode, machine).isa, Isa::kAvx512);
   decode.cache = DType::kU8;
-  decode.kind = RowKind::kF8;
+  decode.kind = CacheFormat::kF8;
   EXPECT_EQ(Select<MlaDecodeOp>(decode, machine).isa, Isa::kAvx512Bf16);
   decode.h = 16;
   EXPECT_EQ(Select<MlaDecodeOp>(decode, machine).isa, Isa::kAvx512);

@@ -1,6 +1,6 @@
-// Runs the conformance tests and then asks whether every row that this machine has was run at all:
-// a row that no test reaches is a failure. Only a full run asks. All of it runs on small stacks:
-// kernels keep their buffers elsewhere.
+// Runs the conformance tests and then checks that every kernel that this machine supports has run;
+// this check needs a full run. All tests run on small stacks, because kernels must keep their
+// buffers elsewhere.
 #include <gtest/gtest.h>
 
 #include "tests/conformance/support/rows.h"

@@ -1,4 +1,4 @@
-"""latte batch as a user meets it. Usage: batch_test.py LATTE_BINARY; needs nothing but Python's standard library."""
+"""latte batch from a user's view. Usage: batch_test.py LATTE_BINARY; needs only Python's standard library."""
 import json
 import os
 import pathlib
@@ -206,11 +206,11 @@ class Batch(unittest.TestCase):
         self.assertIn("no switch", results["thinking"]["error"]["message"])
 
     def slow(self):
-        """Enough work to be interrupted in."""
+        """Enough work to interrupt."""
         return [story(i, tokens=150, temperature=0.8, ignore_eos=True) for i in range(24)]
 
     def interrupt(self, how):
-        """Sends a signal when a few results are there."""
+        """Sends a signal after the first few results."""
         process = subprocess.Popen([LATTE, *map(str, self.args("--max-sequences", 4, "--threads", 1))],
                                    stderr=subprocess.PIPE, text=True)
         while not self.output.exists() or self.output.read_bytes().count(b"\n") < 4:

@@ -1,4 +1,4 @@
-"""`latte bench` as a user sees it: keys, counts and refusals, never times. Usage: bench_test.py LATTE_BINARY"""
+"""`latte bench` from a user's view: keys, counts and refusals, never times. Usage: bench_test.py LATTE_BINARY"""
 import json
 import os
 import pathlib
@@ -153,7 +153,7 @@ class Paths(unittest.TestCase):
             written["memory_gbps"] = 1e9
             rates.write_text(json.dumps(written))
             self.assertEqual(self.path_table(env)["chosen"], "absorbed")
-            # Nobody needs the file: a damaged one is left aside, with a word.
+            # The file is optional: a damaged one is ignored with a note.
             typical = self.path_table({"LATTE_RATES": ""})["rates"]
             for text in ("{}", "", "[1]"):
                 rates.write_text(text)

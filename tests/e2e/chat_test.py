@@ -1,4 +1,4 @@
-"""latte chat as a user meets it: through a pipe, and in a terminal. Usage: chat_test.py LATTE_BINARY; needs nothing but
+"""latte chat from a user's view: through a pipe, and in a terminal. Usage: chat_test.py LATTE_BINARY; needs only
 Python's standard library."""
 import json
 import os
@@ -85,13 +85,13 @@ class Pipe(unittest.TestCase):
         text = "Hi<｜end▁of▁sentence｜><｜User｜>x<｜Assistant｜>y"
         plain = json.loads(latte("tokenize", "--text", text, "--json").stdout)["ids"]
         done = latte("chat", *GREEDY, "--stats", stdin=text + "\n")
-        # Plain text between the template's own three marks: BOS, user, assistant.
+        # Plain text between the three marks of the template: BOS, user, assistant.
         self.assertIn(f"[prompt {len(plain) + 3} tokens".encode(), done.stderr)
         self.assertGreater(len(plain), 20)
 
     def test_cached_tokens_are_reused(self):
-        # Whole pages of 16 tokens. The last token of an answer is in no cache yet; under strict, nothing of the answer
-        # counts.
+        # Whole pages of 16 tokens. The cache does not contain the last token of an answer yet; under strict, it keeps
+        # no part of the answer.
         turns = f"{FIRST}. {FIRST}. {FIRST}. {FIRST}.\n{SECOND}\n"
         for level, answer in (("on", 39), ("strict", 0)):
             done = latte("chat", *GREEDY, "--stats", "--page-tokens", 16, "--deterministic", level, stdin=turns)
@@ -188,7 +188,7 @@ class Limits(unittest.TestCase):
 
 
 class Terminal:
-    """A program on a terminal of its own."""
+    """A program with its own pseudo-terminal."""
 
     def __init__(self, *args):
         self.pid, self.fd = pty.fork()
@@ -200,7 +200,7 @@ class Terminal:
         os.write(self.fd, text.encode())
 
     def until(self, text, seconds=120):
-        """Reads until `text` comes; returns what came before it."""
+        """Reads until `text` appears; returns the text before it."""
         end = time.monotonic() + seconds
         while text not in self.seen:
             ready, _, _ = select.select([self.fd], [], [], max(0, end - time.monotonic()))
@@ -217,7 +217,7 @@ class Terminal:
         return before
 
     def close(self, seconds=120):
-        """Waits for the end; the exit status as subprocess has it. A program that stays is killed."""
+        """Waits for the end and returns the exit status as subprocess does. Kills a program that does not end."""
         end = time.monotonic() + seconds
         while select.select([self.fd], [], [], max(0, end - time.monotonic()))[0]:
             try:
@@ -234,14 +234,14 @@ class Terminal:
 
 class OnATerminal(unittest.TestCase):
     def test_ctrl_c_stops_the_answer_and_ctrl_d_leaves(self):
-        # Hot enough that stories hardly ever end: an answer would run to its 4,000 tokens.
+        # With this temperature, stories hardly ever end: an answer would have all of its 4,000 tokens.
         terminal = Terminal("chat", "--temperature", 100, "--seed", 1, "-n", 4000, "--stats")
         terminal.until("> ")
         terminal.type(FIRST + "\n")
         terminal.until("\r\n")  # the echo of the message
         self.wait_for_text(terminal)
         terminal.type("\x03")
-        terminal.until("[stopped; what was written is kept]")
+        terminal.until("[stopped; the text so far is kept]")
         first = terminal.until("]\r\n> ")
         generated = int(first.split("generated ")[1].split(",")[0])
         self.assertGreater(generated, 0)
@@ -271,7 +271,7 @@ class OnATerminal(unittest.TestCase):
         terminal.until("> ")
         terminal.type(FIRST + "\n")
         answer = terminal.until("[cut after 40 tokens")
-        self.assertIn(chat(FIRST)[0], answer)  # without the line that Ctrl-C threw away
+        self.assertIn(chat(FIRST)[0], answer)  # without the line that Ctrl-C discarded
         terminal.until("> ")
         terminal.type("/exit\n")
         self.assertEqual(terminal.close(), 0)

@@ -1,5 +1,5 @@
-"""Malformed checkpoints, as data: each case breaks one thing in a copy of a good checkpoint and says which words the
-refusal must hold. malformed_checkpoints.py runs them. Ids like F12 are those of docs/bad_input.md.
+"""Malformed checkpoints as data: each case breaks one thing in a copy of a good checkpoint and lists the words that the
+refusal must contain. malformed_checkpoints.py runs the cases. Ids like F12 refer to docs/bad_input.md.
 """
 import json
 import os
@@ -55,7 +55,7 @@ def drop(*path):
 
 
 def replaced(name, kind):
-    """Something that is no regular file stands where a file should."""
+    """Replaces a file by something that is not a regular file."""
     def run(folder):
         path = folder / name
         path.unlink(missing_ok=True)
@@ -131,7 +131,7 @@ JSON_DOORS = ["config.json", "generation_config.json", "tokenizer.json", "tokeni
 
 
 def json_documents():
-    """What every JSON door refuses, by name of the file."""
+    """Inputs that every JSON reader refuses with the name of the file."""
     documents = {"empty": "", "cut short": '{"a": [1, 2', "an array": "[]", "a number": "7", "trailing": "{} {}",
                  "a comment": "{} // x", "NaN": '{"hidden_size": NaN}', "a literal": '{"a": nul}',
                  "1e999": '{"a": 1e999}',
@@ -180,7 +180,7 @@ def joined(header, data):
 
 
 def tensors(change, name="model.safetensors"):
-    """change(header, data) may edit the header in place and may return other data."""
+    """change(header, data) may edit the header in place and may return new data."""
     def run(folder):
         header, data = split((folder / name).read_bytes())
         changed = change(header, data)
@@ -216,7 +216,7 @@ UNUSED = {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]}
 
 
 def without(name):
-    """The checkpoint without one tensor, packed again."""
+    """The checkpoint without one tensor, rewritten without a gap."""
     def change(header, data):
         packed, rest = b"", {}
         for key, value in header.items():

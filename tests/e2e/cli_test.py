@@ -1,4 +1,4 @@
-"""The command line as a user sees it. Usage: cli_test.py LATTE_BINARY; needs nothing but Python's standard library."""
+"""The command line from a user's view. Usage: cli_test.py LATTE_BINARY; needs only Python's standard library."""
 import json
 import math
 import os
@@ -199,7 +199,7 @@ class Inspect(unittest.TestCase):
 
 
 class BadInput(unittest.TestCase):
-    """Exit 2 and one line that says what, where and what to do; never a signal."""
+    """Expects exit code 2 and one line that says what is wrong, where, and what to do; never a signal."""
 
     def refused(self, *args, words=(), code=2, **kwargs):
         done = latte(*args, **kwargs)

@@ -1,4 +1,4 @@
-"""`latte eval` as a user sees it. Usage: eval_test.py LATTE_BINARY; needs nothing but Python's standard library."""
+"""`latte eval` from a user's view. Usage: eval_test.py LATTE_BINARY; needs only Python's standard library."""
 import json
 import pathlib
 import subprocess

@@ -1,4 +1,4 @@
-"""Malformed folders, indexes and tokenizers, and odd checkpoints that are good; see checkpoint_cases.py."""
+"""Malformed folders, indexes and tokenizers, and unusual but valid checkpoints; see checkpoint_cases.py."""
 import base64
 import json
 import os
@@ -16,7 +16,7 @@ def index(name, change, *words):
 
 
 def everywhere(file):
-    """Every tensor lies in `file`."""
+    """An index that puts every tensor in `file`."""
     return lambda document: document.update(weight_map={name: file for name in document["weight_map"]})
 
 
@@ -39,7 +39,7 @@ def indexes():
                 lambda d: d.update(weight_map={f"t{i}": "gone" for i in range(100_000)}), "'gone'")
 
     def both(folder):
-        """A tensor of the first shard stands in the second, too."""
+        """Adds a tensor of the first shard to the second."""
         header, data = split((folder / SHARD).read_bytes())
         header["lm_head.weight"] = {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]}
         write(SHARD, joined(header, data))(folder)

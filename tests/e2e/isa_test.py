@@ -1,4 +1,4 @@
-"""One binary, many processors: LATTE_ISA, and older processors under qemu. Usage: isa_test.py LATTE_BINARY"""
+"""One binary for many processors: LATTE_ISA, and older processors in qemu. Usage: isa_test.py LATTE_BINARY"""
 import json
 import os
 import shutil
@@ -31,7 +31,7 @@ class Isa(unittest.TestCase):
             else:
                 self.assertEqual(done.returncode, 2, done.stderr)
                 self.assertIn(f"LATTE_ISA={isa}", done.stderr)
-        self.assertEqual(ran, ISAS[:len(ran)])  # each level has all of the ones before it
+        self.assertEqual(ran, ISAS[:len(ran)])  # each level includes the ones before it
         self.assertIn("ref", ran)
 
     def test_an_unknown_level_is_refused(self):

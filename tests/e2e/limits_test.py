@@ -1,5 +1,5 @@
-"""What latte makes of a container's limits, and of models larger than memory. Usage: limits_test.py LATTE_BINARY; needs nothing
-but Python's standard library. Tests of control groups make real ones where that is allowed, and say why where it is not."""
+"""The limits of a container, and models larger than memory. Usage: limits_test.py LATTE_BINARY; needs only Python's standard
+library. Tests of control groups create real groups if that is allowed, and otherwise report why not."""
 import contextlib
 import json
 import os
@@ -24,13 +24,13 @@ def latte(*args, stdin="", group=None):
 
 
 def command(args, group):
-    """A process joins its group before it becomes latte, as in a container."""
+    """The process joins its group before it executes latte, as in a container."""
     enter = ["sh", "-c", f"echo $$ > '{group}/cgroup.procs' && exec \"$0\" \"$@\""] if group else []
     return [*enter, LATTE, *map(str, args)]
 
 
 def hierarchy(controller):
-    """Where groups of a controller can be made -> (folder, version)"""
+    """The folder where groups of a controller can be created -> (folder, version)"""
     for line in pathlib.Path("/proc/self/mountinfo").read_text().splitlines():
         left, _, right = line.partition(" - ")
         mount, kind, options = left.split()[4], right.split()[0], right.split()[-1]
@@ -52,7 +52,7 @@ def limits(controller, version, value):
 
 
 def remove(group):
-    for _ in range(50):  # the kernel takes a moment to forget processes that ended
+    for _ in range(50):  # the kernel needs a moment to remove ended processes
         try:
             return os.rmdir(group)
         except OSError:
@@ -61,7 +61,7 @@ def remove(group):
 
 @contextlib.contextmanager
 def group_of(controller, *values):
-    """The innermost of groups inside each other, each with a limit; None: no limit of its own."""
+    """The innermost of nested groups, each with a limit; None: no limit of its own."""
     parent, version = hierarchy(controller)
     with contextlib.ExitStack() as stack:
         try:
@@ -147,7 +147,7 @@ class Memory(unittest.TestCase):
 
 
 def large_model(folder, more_bytes):
-    """tiny, with a tensor that nothing reads: a hole in the file, which takes no disk"""
+    """The model tiny with an unused tensor: a hole in the file, which takes no disk space."""
     model = pathlib.Path(folder, "large")
     shutil.copytree(TINY, model)
     file = model / "model.safetensors"

@@ -1,5 +1,5 @@
 """Hundreds of malformed checkpoints: each must end in exit code 2 and one line that names the file or key, never in a
-signal or a hang. Usage: malformed_checkpoints.py LATTE_BINARY [WORDS_OF_A_CASE…]; needs nothing but Python's standard
+signal or a hang. Usage: malformed_checkpoints.py LATTE_BINARY [WORDS_OF_A_CASE…]; needs only Python's standard
 library.
 """
 import concurrent.futures
@@ -15,7 +15,7 @@ import folder_cases
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 GOLDENS = ROOT / "tests/goldens"
-SECONDS = 60  # for a run that takes milliseconds: only a hang takes longer, however busy the machine is
+SECONDS = 60  # a run takes milliseconds; even on a busy machine, only a hang takes longer
 COMMANDS = {
     "score": ["score", "{}", "--ids", "1,2,3"],
     "run": ["run", "{}", "-p", "Once", "-n", "2"],
@@ -27,7 +27,7 @@ COMMANDS = {
 
 
 def fill(folder, base):
-    """A good checkpoint whose files may be replaced: large ones are links."""
+    """A good checkpoint whose files may be replaced; large files are links."""
     golden = {"v3": "v3_noaux", "shards": "v2_group", "fp8": "fp8", "pack4": "pack4",
               "gptq": "gptq", "int8": "int8"}.get(base)
     source = GOLDENS / golden if golden else ROOT / "models/tiny"
@@ -39,14 +39,14 @@ def fill(folder, base):
         (folder / "tokenizer_config.json").unlink()
         for file in (ROOT / "tests/data/tokenizer/kimi_style").iterdir():
             (folder / file.name).symlink_to(file)
-    for file in folder.glob("*.json"):  # links into the repository are never written through
+    for file in folder.glob("*.json"):  # never writes through links into the repository
         text = file.read_bytes()
         file.unlink()
         file.write_bytes(text)
 
 
 def run_case(latte, case):
-    """A list of what was wrong; empty if all was as it should be."""
+    """A list of errors; empty if there are none."""
     wrong = []
     with tempfile.TemporaryDirectory() as parent:
         folder = pathlib.Path(parent) / "model"

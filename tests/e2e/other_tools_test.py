@@ -1,6 +1,6 @@
-"""Models as other tools save them: end tokens that only the tokenizer names, recommendations with null and −1, chat
-templates in every place, copies that were quantised in other ways. Usage: other_tools_test.py LATTE_BINARY; needs nothing
-but Python's standard library.
+"""Models saved by other tools: end tokens that only the tokenizer names, recommendations with null and −1, chat templates
+in every place, copies quantised in other formats. Usage: other_tools_test.py LATTE_BINARY; needs only Python's standard
+library.
 """
 import json
 import os
@@ -23,7 +23,7 @@ def latte(*args, stdin=""):
 
 
 class Copy(unittest.TestCase):
-    """Tests with a copy of a model, whose weights are a link."""
+    """Tests with a copy of a model; its weights are a link."""
 
     def setUp(self):
         parent = tempfile.TemporaryDirectory()

@@ -1,4 +1,4 @@
-"""Public headers and liblatte.so: every name with its type, value, default or place. Used by outside_test.py."""
+"""Public headers and liblatte.so: every name with its type, value, default or offset. Used by outside_test.py."""
 import re
 import subprocess
 
@@ -12,7 +12,7 @@ def squeezed(text):
 
 
 def block_end(text, start):
-    """The place behind the brace that closes the one at `start`."""
+    """The offset after the brace that closes the one at `start`."""
     depth = 0
     for at in range(start, len(text)):
         depth += {"{": 1, "}": -1}.get(text[at], 0)
@@ -22,7 +22,7 @@ def block_end(text, start):
 
 
 def statements(text):
-    """(head, body or None, what stands between body and semicolon) of each declaration."""
+    """(head, body or None, text between body and semicolon) of each declaration."""
     at = 0
     while match := re.compile(r"[;{]").search(text, at):
         head = squeezed(text[at:match.start()])
@@ -114,7 +114,7 @@ class Header:
                 self.nested[match[1]] = f"{name}::{match[1]}"
                 self.entries.add(f"type {name}::{match[1]} = {match[2]}")
             elif "(" in head:
-                if not head.endswith("= delete") and not re.match(r"(explicit )?~?\w+\(", head):
+                if not head.endswith("= delete") and not re.match(r"(explicit |virtual )?~?\w+\(", head):
                     self.function(head, name + "::")
             else:
                 self.field(name, head if inner is None else f"{head}{{{inner}}} {tail}")
@@ -125,6 +125,7 @@ class Header:
         self.entries.add(f"field {name}::{match[2]} : {squeezed(match[1] + (match[3] or ''))}{default}")
 
     def function(self, head, space):
+        head = re.sub(r" = 0$", "", head)
         static = "static " if re.search(r"\bstatic\b", head) else ""
         match = re.fullmatch(r"(.+?[\s*&])(\w+)\((.*)\)( const)?", squeezed(KEYWORDS.sub("", head)))
         signature = f"{squeezed(match[1])} ({parameters(match[3])}){match[4] or ''}"
@@ -223,7 +224,7 @@ class HeaderCheck:
 
 
 def offset_entries(outside, entries):
-    """Places of the fields of C structs, which grow at their end only."""
+    """Offsets of the fields of C structs, which grow only at their end."""
     fields = re.findall(r"^field (latte_\w+)::(\w+) ", "\n".join(sorted(entries)), re.M)
     prints = "".join(f'std::printf("offset {r}::{m} = %zu\\n", offsetof({r}, {m}));\n' for r, m in fields)
     source, program = outside.scratch / "offsets.cc", outside.scratch / "offsets"
@@ -236,4 +237,4 @@ def symbols(outside):
     library = outside.build / "liblatte.so"
     listed = subprocess.run(["nm", "-D", "--defined-only", library], text=True, capture_output=True, check=True).stdout
     names = {line.split(" ", 2)[2].split("@")[0] for line in listed.splitlines()}
-    return {f"symbol {name}" for name in names} | {f"symbol soname {(outside.build / 'liblatte.so').readlink().name}"}
+    return {f"symbol {name}" for name in names if not name.startswith("_Z")} | {f"symbol soname {(outside.build / 'liblatte.so').readlink().name}"}

@@ -1,4 +1,4 @@
-"""What a user types and what programs read: commands, flags, values, kernels, JSON keys, files. Used by outside_test.py."""
+"""Input of users and output for programs: commands, flags, values, kernels, JSON keys, files. Used by outside_test.py."""
 import concurrent.futures
 import json
 import os
@@ -7,7 +7,7 @@ import re
 import subprocess
 
 BAD = "no-such-value"
-# What a probe runs into after its values have been looked at; where there is nothing, the command really runs.
+# The error that a probe causes after its values have been checked; without an entry, the command really runs.
 LATE = {
     "run": ["tiny", "-p", "x", "-n", "1"], "score": ["tiny", "--ids", "1"], "chat": ["tiny"],
     "batch": ["no/such", "-i", "x", "-o", "y", "--cache-bytes", "16M"],
@@ -21,13 +21,13 @@ LATE = {
 LATE_WORDS = ("no/such", "no.such", "/dev/null", "1025", "--m: expected")
 REQUIRED = {"batch": ["-i", "x", "-o", "y"], "quantize": ["x", "y", "--to", "int4"], "synth": ["x"]}
 SMALL = ["--m", "1", "--n", "16", "--k", "64"]
-# Commands with --kernel, and what keeps them small.
+# Commands with --kernel, and flags that make them short.
 KERNEL_FLAGS = {
     "bench attention": ["--heads", "1", "--context", "16"],
     "bench attention --phase prefill": ["--heads", "1", "--context", "16"],
     "bench gemm": SMALL, "bench linear": SMALL, "bench projections": ["--shape", "v2-lite"], "bench moe": ["--shape", "v2-lite", "--dtype", "int4"],
 }
-# Commands whose JSON is looked at. Those of SLOW run with --record; the test finds their keys in the source.
+# Commands whose JSON is checked. The ones in SLOW run only with --record; the test finds their keys in the source.
 JSON = {
     "run": ["run", "-p", "x", "-n", "2", "--json"],
     "score": ["score", "--ids", "1,2", "--json"],
@@ -108,7 +108,7 @@ def entries_of(name, value):
 
 
 class Outside:
-    """The product under test, and how to run it where nothing of the user's machine shows."""
+    """The product under test, run without any influence of the user's machine."""
 
     def __init__(self, root, build, latte, cxx, scratch):
         self.root, self.build, self.latte, self.cxx, self.scratch = root, build, latte, cxx, pathlib.Path(scratch)
@@ -177,7 +177,7 @@ def key_of(entry):
 
 
 def flag_is_parsed(outside, entry):
-    """Whether a flag that --help does not show is taken all the same, with a value or without."""
+    """Whether a flag that --help does not show is accepted, with or without a value."""
     words = key_of(entry).split()[1:]
     command, flag = words[:-1], words[-1]
     given = [flag, "1"] if " VALUE" in entry else [flag]
@@ -230,7 +230,7 @@ def is_taken(outside, command, flag, value):
 
 
 def candidate_values(outside):
-    """Words that the help of a flag mentions anywhere, for each flag that refuses a value which is none."""
+    """The words in the help of each flag that refuses an unknown value."""
     words, places = {}, []
     for command, text in outside.help.items():
         for positional, names, kind, about in flag_lines(text):
@@ -304,7 +304,7 @@ def missing_kernels(outside, recorded):
 
 
 def kernels_without_effect(outside, names):
-    """Whoever forces the kernels of the reference gets these and no others."""
+    """Forcing the reference kernels selects these and no others."""
     report = json.loads(outside.run("inspect", "--kernels", "--json", env={"LATTE_KERNEL": ",".join(names)}).stdout or "{}")
     for row in report.get("kernels", ()):
         if row["chosen"] and row["isa"] != "ref":

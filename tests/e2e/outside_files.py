@@ -14,8 +14,8 @@ SCRIPTS = ("tools/**/*.sh", "tools/**/*.py", "bench/*.py", "fuzz/*.sh", "tests/l
 ENVIRONMENT_IN = ("apps", "src", "fuzz", "tests", "tools", "bench")
 
 
-# Bodies of requests, lines of traces, commands of a chat: entries are what is sent, written by hand. In a pipe, a command that
-# a chat does not know ends it.
+# Request bodies, trace lines and chat commands: the entries are the input, written by hand. In a pipe, an unknown chat
+# command ends the chat.
 
 def missing_requests(outside, recorded):
     lines = []
@@ -78,7 +78,7 @@ def npy_file(outside):
 
 
 def tensors(outside, name):
-    """How the names of a written checkpoint's tensors end, and their types."""
+    """The endings of the tensor names in a written checkpoint, and their types."""
     out = set()
     for path in (outside.scratch / name).glob("*.safetensors"):
         with path.open("rb") as file:

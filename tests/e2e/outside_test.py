@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
-"""The outside stays: what outside.txt records is there, in the binary, the library, the headers and the build.
+"""The interface is stable: everything that outside.txt records exists in the binary, the library, the headers and the build.
 
-Usage: outside_test.py [--record] BUILD_DIR LATTE_BINARY CXX_COMPILER [FLAGS]; FLAGS are those that the library was built with.
+Usage: outside_test.py [--record] BUILD_DIR LATTE_BINARY CXX_COMPILER [FLAGS]; FLAGS are the compiler flags of the library.
 
-Every line of outside.txt is something that users may rely on. A renamed thing keeps its old name as an alias: a flag that --help
-does not show, a kernel name that `inspect` does not list, a key beside the new one, a declaration. The test names each line
-that does not hold. --record adds what is new and removes nothing. Lines of the kinds HAND_WRITTEN are added by hand.
+Users may rely on every line of outside.txt. After a renaming, the old name stays as an alias: a flag that --help does not
+show, a kernel name that `inspect` does not list, a second key, a declaration. The test names each line that does not hold. --record adds what is new and removes nothing. Lines of the kinds HAND_WRITTEN are added by hand.
 """
 import itertools
 import pathlib

@@ -1,6 +1,7 @@
 """Weights that go bad: a file truncated while it is mapped, and values that are not finite. Usage: weights_test.py
 LATTE_BINARY; needs nothing but Python's standard library.
 """
+import ctypes
 import fcntl
 import json
 import os
@@ -22,6 +23,52 @@ class Folder(unittest.TestCase):
         parent = tempfile.mkdtemp()
         self.addCleanup(shutil.rmtree, parent)
         return pathlib.Path(shutil.copytree(source, pathlib.Path(parent) / "model"))
+
+
+class Opens:
+    """Counts how often each file of a folder is opened while the block runs (inotify(7))."""
+    OPEN, CLOSE_NOWRITE, NONBLOCK = 0x20, 0x10, 0o4000
+
+    def __init__(self, folder):
+        self.folder, self.counts = folder, {}
+
+    def __enter__(self):
+        libc = ctypes.CDLL(None, use_errno=True)
+        self.fd = libc.inotify_init1(self.NONBLOCK)
+        # With closes too: equal events in a row are merged into one.
+        if self.fd < 0 or libc.inotify_add_watch(self.fd, str(self.folder).encode(), self.OPEN | self.CLOSE_NOWRITE) < 0:
+            raise OSError(ctypes.get_errno(), "inotify")
+        return self.counts
+
+    def __exit__(self, *_):
+        data, at = os.read(self.fd, 1 << 20), 0
+        os.close(self.fd)
+        while at < len(data):
+            _, mask, _, size = struct.unpack_from("iIII", data, at)
+            name = data[at + 16:at + 16 + size].rstrip(b"\0").decode()
+            at += 16 + size
+            if mask & self.OPEN and name:
+                self.counts[name] = self.counts.get(name, 0) + 1
+
+
+class SmallFiles(Folder):
+    def test_each_is_read_once_by_a_command(self):
+        folder = self.copy(ROOT / "models/tiny")
+        requests = folder.parent / "in.jsonl"
+        requests.write_text(json.dumps({"custom_id": "a", "method": "POST", "url": "/v1/completions",
+                                        "body": {"prompt": "Once", "max_tokens": 2}}) + "\n")
+        commands = {"run": ["-p", "Once", "-n", 2], "chat": ["-n", 2], "score": ["--text", "Once"],
+                    "batch": ["-i", requests, "-o", folder.parent / "out.jsonl"],
+                    "eval": ["--count", 1, "--skills", "addition"], "inspect": ["--kernels", "--path"]}
+        for command, flags in commands.items():
+            with self.subTest(command):
+                with Opens(folder) as counts:
+                    done = subprocess.run([LATTE, command, folder, *map(str, flags)], input="hello\n", text=True,
+                                          capture_output=True, timeout=300)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                small = {name: count for name, count in counts.items() if name.startswith(("config", "tokenizer", "chat"))}
+                self.assertIn("config.json", small)
+                self.assertEqual({name: count for name, count in small.items() if count != 1}, {})
 
 
 class Truncated(Folder):

@@ -1,4 +1,4 @@
-"""What the golden checkpoints look like: configurations, variants of them, random weights."""
+"""The golden checkpoints: configurations, variants of them, random weights."""
 
 from dataclasses import dataclass
 

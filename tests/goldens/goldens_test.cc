@@ -1,6 +1,6 @@
-// The model against logits of an independent fp64 implementation (tests/goldens/reference.py,
-// itself compared with transformers): every fixture, attention mode, chunk size and workspace size,
-// in f32 arithmetic.
+// Compares the model with logits of an independent fp64 implementation (tests/goldens/reference.py,
+// which is itself compared with transformers): every fixture, attention mode, chunk size and
+// workspace size, in f32 arithmetic.
 #include <cmath>
 #include <cstring>
 
@@ -19,7 +19,7 @@ namespace {
 using testing_support::Matrix;
 using testing_support::ReadNpy;
 
-// The bar of the project for f32 logits of order 1 to 10.
+// The project's tolerance for f32 logits of size 1 to 10.
 constexpr double kTolerance = 2e-4;
 
 constexpr const char* kFixtures[] = {
@@ -28,13 +28,13 @@ constexpr const char* kFixtures[] = {
 constexpr AttentionMode kModes[] = {AttentionMode::kDecompressed, AttentionMode::kLatent,
                                     AttentionMode::kAbsorbed};
 
-// How a sequence is computed.
+// The settings of a computation.
 struct Way {
   AttentionMode attention = AttentionMode::kAuto;
   DType dtype = DType::kBF16;
   bool int8_activations = true;
   int64_t chunk_tokens = 512;  // 0: all at once
-  int64_t expand_tokens = 4096;
+  int64_t prefill_workspace_tokens = 4096;
   int64_t page_tokens = 64;
   int threads = 0;
 };
@@ -53,8 +53,8 @@ class Goldens : public testing::TestWithParam<const char*> {
     ASSERT_EQ(golden_.rows, static_cast<int64_t>(tokens_.size()));
   }
 
-  // Logits of the whole sequence, the first `prompt` tokens given at once and the others one by
-  // one.
+  // The logits of the whole sequence. The first `prompt` tokens are given at once, the others one
+  // by one.
   std::vector<float> Logits(const Way& way, size_t prompt) {
     const auto sequence = Make(way);
     std::vector<float> out;
@@ -74,10 +74,10 @@ class Goldens : public testing::TestWithParam<const char*> {
     options.attention = Name(way.attention);
     options.dtype = Name(way.dtype);
     options.int8_activations = way.int8_activations;
-    options.prefill_workspace_tokens = way.expand_tokens;
+    options.prefill_workspace_tokens = way.prefill_workspace_tokens;
     options.page_tokens = way.page_tokens;
     options.threads = way.threads;
-    auto settings = SettleForOne(options, model_->config(), machine_, count);
+    auto settings = ResolveOptionsForOne(options, model_->config(), machine_, count);
     EXPECT_TRUE(settings) << ToString(settings.error());
     settings->options.max_batch_tokens = way.chunk_tokens == 0 ? count : way.chunk_tokens;
     return GivenSequence::Create(*model_, machine_, *settings).value();
@@ -119,7 +119,7 @@ TEST_P(Goldens, EveryModeAndChunkSizeGivesTheGoldenLogits) {
         const Way way{.attention = mode,
                       .dtype = DType::kF32,
                       .chunk_tokens = chunk,
-                      .expand_tokens = expand,
+                      .prefill_workspace_tokens = expand,
                       .threads = 2};
         EXPECT_LT(MaxError(Logits(way, tokens_.size())), kTolerance)
             << Name(mode) << ", chunk " << chunk << ", expand " << expand;
@@ -139,12 +139,15 @@ TEST_P(Goldens, PromptThenGeneratedTokensGiveTheGoldenLogits) {
   EXPECT_LT(MaxError(Logits(way, tokens_.size() / 2)), kTolerance);
 }
 
-// Each mode's bytes are the same for every chunk size, page size and thread count.
+// In each mode, the bytes are the same for every chunk size, page size and thread count.
 TEST_P(Goldens, BytesDoNotDependOnChunksPagesOrThreads) {
   for (const AttentionMode mode : kModes)
     for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF16}) {
-      const Way whole{
-          .attention = mode, .dtype = dtype, .chunk_tokens = 0, .expand_tokens = 64, .threads = 1};
+      const Way whole{.attention = mode,
+                      .dtype = dtype,
+                      .chunk_tokens = 0,
+                      .prefill_workspace_tokens = 64,
+                      .threads = 1};
       const std::vector<float> expected = Logits(whole, tokens_.size());
       struct Variation {
         int64_t chunk, page_tokens;
@@ -164,8 +167,8 @@ TEST_P(Goldens, BytesDoNotDependOnChunksPagesOrThreads) {
     }
 }
 
-// f16 has three bits more than bf16: closer, and the same caveat about routers. Activations of 8
-// bits beside integer weights would hide it.
+// f16 has three more bits than bf16, so it is closer, with the same caveat about routers. Rounding
+// activations to 8 bits for integer weights would hide the difference.
 TEST_P(Goldens, F16ArithmeticStaysCloser) {
   for (const AttentionMode mode : kModes) {
     const std::vector<float> logits = Logits(
@@ -175,9 +178,9 @@ TEST_P(Goldens, F16ArithmeticStaysCloser) {
   }
 }
 
-// bf16 rounds activations and cache rows to 8 bits: logits move, but stay close. Where a router's
-// choice was nearly even, rounding may flip an expert, which random weights make the largest effect
-// of all: hence a cosine, not a bound.
+// bf16 rounds activations and cache rows to 8 bits: logits change slightly. If a router's choice is
+// nearly even, rounding may select another expert, which is the largest effect with random weights,
+// hence a cosine instead of a bound.
 TEST_P(Goldens, BF16ArithmeticStaysClose) {
   for (const AttentionMode mode : kModes) {
     const std::vector<float> logits = Logits({.attention = mode}, tokens_.size());
@@ -186,7 +189,8 @@ TEST_P(Goldens, BF16ArithmeticStaysClose) {
   }
 }
 
-// The drafting layer of v3_noaux against the reference: all paths, the whole text in one step.
+// Compares the drafting layer of v3_noaux with the reference: all paths, the whole text in one
+// step.
 TEST(GoldenDrafts, EveryPathGivesTheGoldenDraftLogits) {
   const std::string dir = std::string(LATTE_SOURCE_DIR) + "/tests/goldens/v3_noaux";
   auto model = LoadModel(dir, {.mtp = true});
@@ -206,9 +210,9 @@ TEST(GoldenDrafts, EveryPathGivesTheGoldenDraftLogits) {
         2);
     Workspace workspace;
     Runner runner(**model, cache, workspace, Exec{&threads, &machine}, {DType::kF32, 4096});
-    const SequenceWork main{tokens, 0, path, pages};
+    const auto main = SequenceChunk::Of(tokens, 0, path, pages);
     const TensorView h = runner.Forward({&main, 1});
-    const SequenceWork shifted{std::span(tokens).subspan(1), 0, path, pages};
+    const auto shifted = SequenceChunk::Of(std::span(tokens).subspan(1), 0, path, pages);
     const TensorView z = runner.Draft({&shifted, 1}, h.Slice(0, 0, golden.rows));
     const TensorView logits = runner.DraftLogits(z);
     double worst = 0;

@@ -1,9 +1,10 @@
 """Makes a block-scaled FP8 copy of a checkpoint folder of make_goldens.py, with its own golden logits.
 
 Usage: make_fp8.py SOURCE OUT [--block ROWS COLUMNS] [--fnuz] [--ue8m0] [--fuse]
-Every projection of attention and MLPs becomes F8_E4M3 (or F8_E4M3FNUZ) with one scale per block, blocks at the
-edges being ragged; --fuse stacks the experts of a layer first; --ue8m0 rounds scales up to powers of two and stores them as F8_E8M0. Two shards: the matrices in
-one file, their scales in the other. The golden logits are those of the fp64 reference on the dequantised weights.
+Every projection of attention and MLPs becomes F8_E4M3 (or F8_E4M3FNUZ) with one scale per block; blocks at the edges are
+ragged. --fuse stacks the experts of a layer first; --ue8m0 rounds scales up to powers of two and stores them as F8_E8M0.
+There are two shards: the matrices in one file, their scales in the other. The fp64 reference computes the golden logits
+from the dequantised weights.
 """
 import argparse
 import json

@@ -1,8 +1,8 @@
 """Makes a small checkpoint with integer weights in one of the layouts that are read, with golden logits.
 
 Usage: make_int.py LAYOUT OUT, LAYOUT one of int8, pack4, pack4_zeros, pack8, awq, gptq. Random weights from a fixed seed,
-quantised to the nearest code here and packed as docs/formats/weights.md draws it. The golden logits are those of the
-fp64 reference on what the stored codes, zeros and scales mean.
+quantised to the nearest code here and packed as docs/formats/weights.md draws it. The fp64 reference
+computes the golden logits from the stored codes, zeros and scales.
 """
 import argparse
 import json

@@ -1,6 +1,6 @@
 """config.json of a DeepSeek V2/V3 model -> the values that change the numbers.
 
-Hugging Face spelling is used here once; reference.py speaks in the letters of docs/math/mla.md.
+Hugging Face spelling is used only here; reference.py uses the symbols of docs/math/mla.md.
 """
 
 import json

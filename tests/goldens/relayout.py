@@ -1,4 +1,4 @@
-"""The same checkpoint as other tools would have stored it: stacked experts, prefixed names, wrappers."""
+"""Rewrites a checkpoint in the layouts of other tools: stacked experts, prefixed names, wrapped configs."""
 
 import re
 
@@ -26,7 +26,7 @@ def fuse_experts(tensors):
 
 
 def wrap(raw, tensors, architecture, model_type, text_key, prefix):
-    """A model of several parts around the text model: (config, tensors)."""
+    """A multi-part model around the text model: (config, tensors)."""
     config = {"architectures": [architecture], "model_type": model_type, text_key: raw,
               "vision_config": {"model_type": "vit", "hidden_size": 8}}
     if prefix == "model.language_model.":

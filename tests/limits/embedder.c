@@ -33,7 +33,7 @@ static latte_code Ask(latte_engine* engine, int32_t* tokens, size_t count, latte
     latte_request_id id;
     latte_request_init(&request, sizeof request);
     request.tokens = tokens;
-    request.token_count = count >> i; /* a long prompt, and shorter ones beside it */
+    request.token_count = count >> i; /* a long prompt, and shorter ones */
     request.max_tokens = 4;
     const latte_code code = latte_engine_submit(engine, &request, &id, error);
     if (code != LATTE_OK) return code;

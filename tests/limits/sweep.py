@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Programs under limits: whatever cannot be had is one line and exit code 1, never a signal, and nothing is left behind.
+"""Programs under resource limits: an exceeded limit gives one line and exit code 1, never a signal, and leaves no files.
 
   sweep.py LATTE EMBEDDER FEW_THREADS [--long]
 
-EMBEDDER is embedder.c over liblatte, FEW_THREADS the library that makes threads short. Needs the standard library only.
+EMBEDDER is embedder.c linked with liblatte, FEW_THREADS the library that limits threads. Needs only the standard library.
 """
 import argparse
 import json
@@ -144,7 +144,7 @@ class Sweep:
             for name in ("run", "score", "batch", "batch on disk", "quantize", "synth", "embedder"):
                 command = [*rows[name][:-1], "8"] if rows[name][-2] == "--threads" else rows[name]
                 done = self.run(name, command, {}, env={"LD_PRELOAD": self.few_threads, "FEW_THREADS": str(have)})
-                # Only the thread that writes prefixes has no stand-in.
+                # Only the thread that writes prefixes has no substitute.
                 if done.returncode and not (name == "batch on disk"):
                     self.problems.append(f"{name} with {have} threads more: {done.stderr.decode()[-300:]}")
         if os.geteuid() == 0 and shutil.which("setpriv"):

@@ -2,10 +2,10 @@
 
 Usage: compare_records.py BEFORE AFTER [--names FILE] [--by-position] [--show N]
 Record kernels with LATTE_RECORD_OUTPUTS=FILE conformance_test, answers with record_answers.py.
-A line of a record pairs with the line of the other that has the same names: of kernels the test, op, row and machine
-(the first call of a row within a test with the first, and so on), of answers the name. --names gives renamed ones:
-lines "OLD NEW"; a name is a whole column. --by-position pairs the calls of a test by their order and ignores ops and
-rows, which suits a row that became several. Exits 1 unless every line of BEFORE has an equal one in AFTER and each
+Lines of the two records with the same names form a pair: for kernels the test, op, kernel and machine (the first call of
+a kernel within a test with the first, and so on), for answers the name. --names lists renamed ones: lines "OLD NEW"; a
+name is a whole column. --by-position pairs the calls of a test by their order and ignores ops and kernels, for a kernel
+that was split into several. Exits 1 unless every line of BEFORE has an equal one in AFTER and each
 kernel that AFTER lists as runnable has a line.
 """
 import argparse
@@ -25,7 +25,7 @@ def key_of(fields, names, by_position):
 
 
 def read_record(path, names, by_position):
-    """{(names…, n-th line of these names): hash}, lines per (op, row), and the rows listed without a line."""
+    """{(names…, n-th line of these names): hash}, lines per (op, kernel), and the kernels listed without a line."""
     hashes, seen, rows, listed = {}, collections.Counter(), collections.Counter(), set()
     for line in open(path, encoding="utf-8"):
         fields = line.rstrip("\n").split("\t")

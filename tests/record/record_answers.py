@@ -1,4 +1,4 @@
-"""Records what a latte binary answers: a line "name, tab, SHA-256" per standard output and per file that it writes.
+"""Records the output of a latte binary: a line "name, tab, SHA-256" per standard output and per written file.
 
 Usage: record_answers.py LATTE OUT [--only TEXT]
 Runs the commands over models/tiny, the golden checkpoints and synthetic models of real width, for every instruction set.
@@ -74,7 +74,7 @@ def made_models(scratch):
 
 
 def texts(scratch):
-    """What reads or writes text: run, chat, eval, tokenize, inspect, batch."""
+    """Commands that read or write text: run, chat, eval, tokenize, inspect, batch."""
     pathlib.Path(scratch, "prompt.txt").write_text(STORY * 9)
     pathlib.Path(scratch, "requests.jsonl").write_text("\n".join(requests()) + "\n")
     flags = {"greedy": ["--temperature", "0"], "seed-0": [], "seed-7": ["--seed", "7", "--temperature", "1.3"],
@@ -110,7 +110,7 @@ def requests():
 
 
 def digest(data, scratch):
-    """Hashes files as they are; lines of JSON without what varies, results of a batch in the order of their names."""
+    """Hashes files unchanged, except for JSON lines without varying values and batch results sorted by name."""
     if data[:1] == b"{":
         text = VARYING.sub(r'"\1":0', data.decode().replace(scratch, ""))
         lines = text.splitlines(keepends=True)

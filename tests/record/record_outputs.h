@@ -16,6 +16,7 @@
 #include "src/kernels/params/gemm.h"
 #include "src/kernels/params/mla.h"
 #include "src/kernels/params/moe.h"
+#include "src/kernels/params/sampling.h"
 #include "src/kernels/registry.h"
 #include "src/tensor/tensor.h"
 
@@ -24,7 +25,7 @@ namespace latte {
 // FNV-1a, 64 bits. Source: http://www.isthe.com/chongo/tech/comp/fnv/.
 class OutputHash {
  public:
-  // Hashes the elements within the shape. Padding between rows is no output.
+  // Hashes the elements within the shape, without the padding between rows.
   void Add(const TensorView& t) {
     if (!t.empty()) AddDimension(t, t.data, 0);
   }
@@ -78,15 +79,25 @@ inline void AddOutputs(const RouteOp::Params& p, OutputHash& h) {
   h.Add(p.experts), h.Add(p.weights);
 }
 inline void AddOutputs(const CombineOp::Params& p, OutputHash& h) { h.Add(p.y); }
+inline void AddOutputs(const LogitMaxOp::Params& p, OutputHash& h) {
+  h.Add(std::span(p.has_nan, 1));
+  if (!*p.has_nan) h.Add(p.block_max);
+}
+inline void AddOutputs(const TokenWeightSumOp::Params& p, OutputHash& h) {
+  h.Add(std::span(p.sum, 1));
+}
+inline void AddOutputs(const TokenWeightsOp::Params& p, OutputHash& h) { h.Add(p.weights); }
+inline void AddOutputs(const TokenHistogramOp::Params& p, OutputHash& h) { h.Add(p.buckets); }
+inline void AddOutputs(const FindBucketOp::Params& p, OutputHash& h) { h.Add(p.found); }
 
-// How many calls a test has made.
+// The number of calls that a test has made.
 inline int& CallsOf(const ::testing::TestInfo* test) {
   static std::map<const ::testing::TestInfo*, int> calls;
   return calls[test];
 }
 
-// The file that LATTE_RECORD_OUTPUTS names; null when the variable is not set. It begins with the
-// rows that this machine has: "#", op, row.
+// The file that LATTE_RECORD_OUTPUTS names; null if the variable is not set. It begins with the
+// kernels that this machine supports: "#", op, kernel.
 inline std::FILE* OutputRecord() {
   static std::FILE* const file = [] {
     const char* path = std::getenv("LATTE_RECORD_OUTPUTS");
@@ -101,8 +112,8 @@ inline std::FILE* OutputRecord() {
   return file;
 }
 
-// Adds a line: test, op, row, "detected" or "other" for the machine that the call was told of,
-// number of the call within the test, hash of its outputs. Tests call rows from one thread.
+// Adds a line: test, op, kernel, "detected" or "other" for the machine passed to the call, number
+// of the call within the test, hash of its outputs. Tests call kernels from one thread.
 template <class Op>
 void RecordOutputs(std::string_view row, std::string_view machine,
                    const typename Op::Params& params) {

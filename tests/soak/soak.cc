@@ -1,8 +1,8 @@
-// soak MODEL REQUESTS SECONDS: one engine under random traffic until it has served REQUESTS
+// soak MODEL REQUESTS SECONDS: runs one engine under random traffic until it has served REQUESTS
 // requests and SECONDS seconds have passed. Requests are cancelled, preempted, forked, end in
-// errors, find prefixes in memory and on disk. MODEL is `fake`, whose every answer is compared with
-// its definition, or a checkpoint folder. Prints one JSON object. Fails if an answer is wrong or
-// missing, or if anything is left over: pages, open files, memory that grows after the first
+// errors, and find prefixes in memory and on disk. MODEL is `fake`, whose answers are compared with
+// their definition, or a checkpoint folder. Prints one JSON object. Fails if an answer is wrong or
+// missing, or if a resource is left: pages, open files, or memory that grows after the first
 // quarter.
 #include <array>
 #include <cstdio>
@@ -29,11 +29,11 @@ using testing_support::ScratchDir;
 using testing_support::Traffic;
 using testing_support::TrafficOptions;
 
-// How much resident memory may grow after the first quarter: heaps have holes.
+// The allowed growth of resident memory after the first quarter: heaps are fragmented.
 constexpr int64_t kMostGrowth = int64_t{2} << 20;
-constexpr int64_t kRequestsPerRound = 250;  // after each, nothing must be left over
+constexpr int64_t kRequestsPerRound = 250;  // after each round, nothing may be left
 
-// Sanitizers keep what was freed.
+// Sanitizers keep freed memory.
 constexpr bool kMemoryIsOurs = !testing_support::kUnderAsan && !testing_support::kUnderTsan;
 
 struct Goal {
@@ -46,9 +46,10 @@ struct Findings {
   int64_t requests = 0;
   double seconds = 0;
   EngineStats stats;
-  int64_t cache_bytes = 0;             // as the cache was made
-  std::array<int64_t, 4> memory = {};  // resident, in bytes, after each quarter
-  int64_t files_before = 0;            // open files, around the engine's life
+  int64_t cache_bytes = 0;             // size of the created cache
+  std::array<int64_t, 4> memory = {};  // resident memory in bytes after each quarter
+  int64_t files_before = 0;            // open files before the engine was created and after it was
+                                       // destroyed
   int64_t files_after = 0;
   std::string problem;
 };
@@ -65,7 +66,7 @@ int64_t OpenFiles() {
   return std::distance(begin(files), end(files));
 }
 
-// A cache that is short of pages, and a folder that is short of bytes.
+// A cache with too few pages, and a cache folder with too few bytes.
 EngineOptions Options(const Model& model, const TrafficOptions& traffic, const ScratchDir& dir) {
   EngineOptions o;
   o.page_tokens = 16;
@@ -94,7 +95,7 @@ TrafficOptions TrafficOf(const Goal& goal, const Model& model) {
   return traffic;
 }
 
-// Rounds of traffic until the goal is reached or something is wrong.
+// Runs rounds of traffic until the goal is reached or a check fails.
 void RunRounds(const Goal& goal, EngineRun& run, TrafficOptions traffic, Findings& out) {
   const Clock::time_point start = Clock::now();
   double progress = 0;

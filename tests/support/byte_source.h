@@ -1,4 +1,4 @@
-// Choices out of bytes, so that one driver serves random tests and fuzz targets.
+// Makes choices from bytes, so one driver serves random tests and fuzz targets.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ class ByteSource {
   explicit ByteSource(std::span<const uint8_t> bytes) : bytes_(bytes) {}
 
   bool empty() const { return bytes_.empty(); }
-  // 0 … n − 1; 0 when the bytes are used up. Requires: 0 < n ≤ 256.
+  // 0 … n − 1; 0 if no bytes are left. Requires: 0 < n ≤ 256.
   int32_t Below(int32_t n) {
     if (bytes_.empty()) return 0;
     const int32_t value = bytes_.front() % n;

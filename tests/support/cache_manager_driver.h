@@ -1,6 +1,6 @@
-// Drives a CacheManager as an engine does, through operations that bytes choose. Rows are stood in
-// for by a hash of the tokens that they depend on, and are moved by the operations that the manager
-// asks for; so that a page that is given away, shared or saved wrongly shows.
+// Drives a CacheManager like an engine, with operations that bytes select. A hash of the tokens
+// that a row depends on stands for the row and moves with the operations that the manager requests,
+// so a page that is released, shared or saved wrongly is detected.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace latte::testing_support {
 
 class CacheManagerDriver {
  public:
-  // What did not hold; empty: all did.
+  // The claim that did not hold; empty if all did.
   static std::string Run(std::span<const uint8_t> bytes) {
     CacheManagerDriver driver;
     ByteSource choose(bytes);
@@ -124,7 +124,7 @@ class CacheManagerDriver {
     sequences_.push_back(Sequence(sequences_[i]));
   }
 
-  // Takes back tokens, as after drafts that were wrong.
+  // Removes tokens, as after rejected drafts.
   void Rollback(Sequence& sequence, ByteSource& choose) {
     const size_t drop = static_cast<size_t>(choose.Below(4));
     auto& tokens = sequence.text.tokens;
@@ -182,13 +182,13 @@ class CacheManagerDriver {
            std::equal(prefix.tokens.begin(), prefix.tokens.end(), longer.tokens.begin());
   }
 
-  // Rows are those of the tokens, once what is pending is done.
+  // Checks that the rows match the tokens, after pending operations are done.
   void CheckRows() {
     CarryOut();
     for (const Sequence& sequence : sequences_)
       for (size_t i = 0; i < sequence.text.tokens.size(); ++i)
         Require(At(PageAt(sequence, i), i) == RowAt(sequence.text, i),
-                "the rows of a sequence are those of its tokens");
+                "the rows of a sequence match its tokens");
   }
 
   void End() {

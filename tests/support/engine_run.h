@@ -1,4 +1,4 @@
-// An engine over any model, the answers it has told so far, and what was wrong with the telling.
+// An engine over any model, the answers so far, and errors in its events.
 #pragma once
 
 #include <map>
@@ -15,7 +15,7 @@
 
 namespace latte::testing_support {
 
-// What became of one answer.
+// The result of one answer.
 struct Outcome {
   std::vector<int32_t> tokens;
   std::vector<float> logprobs;
@@ -25,20 +25,20 @@ struct Outcome {
   int64_t cached_tokens = 0;
 };
 
-// For one thread, but for what Engine says of Submit, Cancel and Stats.
+// Use from one thread, except where Engine documents otherwise for Submit, Cancel and Stats.
 class EngineRun {
  public:
-  // Called with every answer that ends; then its outcome is forgotten.
+  // Called for every answer that ends; its outcome is then forgotten.
   using OnEnd = std::function<void(RequestId, int choice, const Outcome&)>;
   using Key = std::pair<RequestId, int>;
 
-  // `rates` make the choice of paths the same on every processor.
+  // `rates` make the choice of paths independent of the processor.
   [[nodiscard]] static Result<std::unique_ptr<EngineRun>> Create(
       const Model& model, const EngineOptions& options, const ModelKey& key = {},
       const std::optional<MlaRates>& rates = {}) {
     LATTE_ASSIGN_OR_RETURN(const Machine machine, Machine::Detect());
     LATTE_ASSIGN_OR_RETURN(Settings settings,
-                           Settle(options, model.config(), machine, {int64_t{1} << 30}));
+                           ResolveOptions(options, model.config(), machine, {int64_t{1} << 30}));
     if (rates) settings.rates = *rates;
     std::unique_ptr<EngineRun> run(new EngineRun(machine));
     LATTE_ASSIGN_OR_RETURN(run->core_,
@@ -58,7 +58,7 @@ class EngineRun {
   OnEnd on_end;
   Engine::EventSink on_events;
 
-  // Steps until nothing is left. Says what was wrong; empty: nothing.
+  // Runs steps until no work is left. Returns the first error; empty if there is none.
   std::string Finish(double seconds_without_news = 10) {
     using Clock = std::chrono::steady_clock;
     const auto patience = std::chrono::duration_cast<Clock::duration>(
@@ -76,7 +76,7 @@ class EngineRun {
     return Leftovers();
   }
 
-  // What an engine without work still holds; empty: nothing.
+  // The resources that an idle engine still holds; empty if there are none.
   std::string Leftovers() const {
     const EngineStats stats = core_->Stats();
     if (stats.running + stats.waiting != 0 || stats.pages_used != 0)
@@ -115,7 +115,7 @@ class EngineRun {
   Machine machine_;
   std::unique_ptr<EngineCore> core_;
   std::map<Key, Outcome> outcomes_;
-  std::set<Key> ended_;  // empty with on_end, whose user looks for second ends
+  std::set<Key> ended_;  // empty with on_end, whose caller must detect a second end
   std::vector<std::string> problems_;
 };
 

@@ -1,7 +1,7 @@
-// A model without weights, for tests of what drives a model. Its cache rows are hashes chained from
-// token to token, its logits a hash of all rows of a sequence as the page tables show them: a wrong
-// page, position, token, path or copy changes what is drawn. What it must say of a sequence is
-// known without any cache (PlainRows), so that an engine is compared with the definition.
+// A model without weights, for testing the code that drives a model. Its cache rows are hashes
+// chained from token to token, its logits a hash of all rows of a sequence as the page tables show
+// them: a wrong page, position, token, path or copy changes the sampled tokens. PlainRows computes
+// the expected result without any cache, so an engine can be compared with the definition.
 #pragma once
 
 #include <atomic>
@@ -17,7 +17,7 @@
 namespace latte::testing_support {
 
 inline constexpr int64_t kFakeVocab = 64;
-// The last ids are never drawn unless a bias asks for it: tests give them meanings.
+// The last ids are sampled only with a bias: tests give them special meanings.
 inline constexpr int32_t kRareTokens = 4;
 inline constexpr int32_t kFirstRareToken = kFakeVocab - kRareTokens;
 
@@ -27,12 +27,12 @@ inline ModelConfig FakeConfig() {
   config.layers = 2;
   config.vocab = kFakeVocab;
   config.max_position = 1 << 20;
-  // Rows have room for a hash (8 bytes) under every path and floating-point cache.
+  // Rows have room for a hash (8 bytes) with every path and floating-point cache.
   config.mla = {.d = 8, .h = 1, .c = 2, .n = 2, .r = 2, .v = 4};
   return config;
 }
 
-// The row of one token in one layer. `previous`: of the token before it; 0 for the first.
+// The row of one token in one layer. `previous`: the row of the previous token; 0 for the first.
 inline uint64_t FakeRow(uint64_t previous, int32_t token, int64_t position, int64_t layer,
                         MlaPath path) {
   const uint64_t place = Mix64(static_cast<uint64_t>(position)) ^
@@ -48,7 +48,7 @@ inline void FakeLogits(uint64_t state, std::span<float> logits) {
   }
 }
 
-// The same without a cache: rows of one sequence, appended token by token.
+// As FakeRow and FakeLogits without a cache: rows of one sequence, appended token by token.
 class PlainRows {
  public:
   void Append(int32_t token, MlaPath path) {
@@ -67,13 +67,13 @@ class PlainRows {
   int64_t length_ = 0;
 };
 
-// Thread-compatible: one engine at a time. Only the first stream of a cache is used.
+// Thread-compatible: one engine at a time. Uses only the first stream of a cache.
 class FakeModel : public Model {
  public:
-  // What all logits after `token` at `position` are instead; none: as ever.
+  // Replaces all logits after `token` at `position`; nullopt: unchanged.
   using Fault = std::function<std::optional<float>(int32_t token, int64_t position)>;
   Fault fault;
-  std::function<void(const StepContext&)> on_forward;  // called before a step computes
+  std::function<void(const StepContext&)> on_forward;  // called before a step is computed
 
   const ModelConfig& config() const override { return config_; }
   int64_t idle_steps() const { return idle_steps_; }
@@ -83,9 +83,9 @@ class FakeModel : public Model {
     if (on_forward) on_forward(step);
     ++forwards_;
     if (step.tokens.empty()) ++idle_steps_;
-    // As in a real layer, all rows are written before any is attended to.
-    for (const SequenceSlice& s : step.sequences) WriteRows(step, s);
-    for (const SequenceSlice& s : step.sequences) WriteHidden(step, s, h);
+    // As in a real layer, all rows are written before attention reads any.
+    for (const SequenceChunk& s : step.sequences) WriteRows(step, s);
+    for (const SequenceChunk& s : step.sequences) WriteHidden(step, s, h);
   }
 
   void Logits(StepContext&, const TensorView& h, const TensorView& logits) const override {
@@ -101,7 +101,7 @@ class FakeModel : public Model {
   }
 
  private:
-  // Columns of a hidden state: a hash in pieces that every f32 holds exactly, then these.
+  // Columns of a hidden state: a hash split into pieces that f32 holds exactly, then these.
   static constexpr int kPieces = 4;
   static constexpr int kToken = kPieces;
   static constexpr int kPosition = kPieces + 1;
@@ -116,7 +116,7 @@ class FakeModel : public Model {
     const CacheStream& stream = step.cache->spec().streams[0];
     return step.cache->View(0, layer).data + slot * stream.width * SizeOf(stream.dtype);
   }
-  static uint64_t ReadRow(const StepContext& step, const SequenceSlice& s, int64_t layer,
+  static uint64_t ReadRow(const StepContext& step, const SequenceChunk& s, int64_t layer,
                           int64_t position) {
     const int64_t page = step.cache->spec().page_tokens;
     const int64_t slot = s.pages[static_cast<size_t>(position / page)] * page + position % page;
@@ -125,8 +125,8 @@ class FakeModel : public Model {
     return row;
   }
 
-  void WriteRows(const StepContext& step, const SequenceSlice& s) const {
-    for (int64_t i = 0; i < s.extend_len; ++i) {
+  void WriteRows(const StepContext& step, const SequenceChunk& s) const {
+    for (int64_t i = 0; i < s.count; ++i) {
       const auto at = static_cast<size_t>(s.query_start + i);
       const int64_t position = step.positions[at];
       for (int64_t layer = 0; layer < config_.layers; ++layer) {
@@ -137,9 +137,9 @@ class FakeModel : public Model {
     }
   }
 
-  void WriteHidden(const StepContext& step, const SequenceSlice& s, const TensorView& h) const {
+  void WriteHidden(const StepContext& step, const SequenceChunk& s, const TensorView& h) const {
     uint64_t state = 0;
-    for (int64_t position = 0; position < s.cached_len + s.extend_len; ++position) {
+    for (int64_t position = 0; position < s.total_len(); ++position) {
       for (int64_t layer = 0; layer < config_.layers; ++layer)
         state = Mix64(state ^ ReadRow(step, s, layer, position));
       if (position < s.cached_len) continue;

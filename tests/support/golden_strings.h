@@ -1,4 +1,5 @@
-// The generated texts of the tokenizer goldens; tools/tokenizer/golden_strings.py makes the same.
+// The generated texts of the tokenizer goldens; tools/tokenizer/golden_strings.py generates the
+// same.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +27,7 @@ class Lcg {
   uint64_t state_;
 };
 
-// A scalar value; small ones come more often, surrogates never.
+// A scalar value; small ones are more frequent, surrogates never occur.
 inline char32_t RandomCodePoint(Lcg* rng) {
   const uint64_t bits = 7 + rng->Below(14);
   const auto c = static_cast<char32_t>(rng->Below(uint64_t{1} << bits));
@@ -51,7 +52,7 @@ inline std::string RandomText(uint64_t index, const std::vector<std::string>& fr
   return out;
 }
 
-// Every code point of one block of 256 beside a letter, a space, a digit and itself.
+// Every code point of a block of 256, each with a letter, a space, a digit and itself.
 inline std::string BlockText(uint64_t block) {
   std::string out;
   for (uint64_t value = block * 256; value < block * 256 + 256; ++value) {

@@ -1,5 +1,5 @@
-// Reads float32 matrices written by NumPy (.npy version 1.0, C order). For goldens only: it trusts
-// its input.
+// Reads float32 matrices written by NumPy (.npy version 1.0, C order). For goldens only: the input
+// is trusted.
 #pragma once
 
 #include <cstdio>

@@ -1,5 +1,5 @@
-// What an engine over a FakeModel must answer under strict determinism, by the definition: one
-// token after the other, no cache, no batch, no scheduler.
+// The answer that an engine over a FakeModel must give under strict determinism, computed by the
+// definition: token by token, without cache, batch or scheduler.
 #pragma once
 
 #include <algorithm>
@@ -14,23 +14,24 @@ namespace latte::testing_support {
 
 struct PlainAnswer {
   std::vector<int32_t> tokens;
-  std::vector<float> logprobs;         // of tokens, if they were asked for
-  std::vector<float> prompt_logprobs;  // likewise
+  std::vector<float> logprobs;         // of the answer's tokens, if requested
+  std::vector<float> prompt_logprobs;  // of the prompt's tokens, if requested
   FinishReason finish = FinishReason::kLength;
 };
 
-// Answer `choice` draws with its own seed, as include/latte/request.h promises.
+// Each answer has its own seed, as include/latte/request.h promises.
 inline uint64_t SeedOf(const Request& r, int choice) {
   const uint64_t seed = r.sampling.seed;
   return choice == 0 ? seed : Mix64(seed ^ Mix64(static_cast<uint64_t>(choice)));
 }
 
-// `max_tokens`: of prompt and answer, as the engine's option. `request` comes as tokens and has no
-// stop strings.
+// `max_tokens`: limit of prompt and answer together, as in the engine's option. The prompt of
+// `request` is tokens; it has no stop strings.
 inline PlainAnswer AnswerPlainly(const Request& request, int choice, int64_t max_tokens,
                                  const FakeModel::Fault& fault = {}) {
   PlainAnswer out;
   PlainRows rows;
+  const Machine reference;  // no instruction set: the reference kernels
   std::vector<float> logits(static_cast<size_t>(kFakeVocab));
   const auto next = [&](int32_t token, MlaPath path) {
     rows.Append(token, path);
@@ -41,7 +42,8 @@ inline PlainAnswer AnswerPlainly(const Request& request, int choice, int64_t max
   for (size_t i = 0; i < request.tokens.size(); ++i) {
     next(request.tokens[i], MlaPath::kLatent);
     if (request.prompt_logprobs >= 0 && i + 1 < request.tokens.size())
-      out.prompt_logprobs.push_back(Logprobs(logits, request.tokens[i + 1], 0)->chosen.logprob);
+      out.prompt_logprobs.push_back(
+          Logprobs(logits, request.tokens[i + 1], 0, reference)->chosen.logprob);
   }
   TokenHistory history;
   history.AddPrompt(request.tokens);
@@ -49,11 +51,12 @@ inline PlainAnswer AnswerPlainly(const Request& request, int choice, int64_t max
   params.seed = SeedOf(request, choice);
   const StopConditions& stop = request.stop;
   while (std::ssize(out.tokens) < stop.max_tokens && rows.length() < max_tokens) {
-    Draw draw{.logits = logits, .params = &params, .history = &history};
-    if (std::ssize(out.tokens) < stop.min_tokens) draw.banned = stop.tokens;
-    draw.position = rows.length();
-    draw.logprobs = request.logprobs;
-    const Result<Drawn> drawn = Sample(draw);
+    SampleInput input{
+        .logits = logits, .params = &params, .history = &history, .machine = &reference};
+    if (std::ssize(out.tokens) < stop.min_tokens) input.banned = stop.tokens;
+    input.position = rows.length();
+    input.logprobs = request.logprobs;
+    const Result<SampledToken> drawn = Sample(input);
     if (!drawn) out.finish = FinishReason::kError;
     if (drawn && std::ranges::count(stop.tokens, drawn->token)) out.finish = FinishReason::kStop;
     if (out.finish != FinishReason::kLength) break;

@@ -1,5 +1,5 @@
-// Properties in tests: what must hold for every input, tried on many random ones. A failure prints
-// the smallest input found and a line for RC_PARAMS that repeats it.
+// Property tests: claims that must hold for every input, checked on many random ones. A failure
+// prints the smallest failing input found and a line for RC_PARAMS that repeats it.
 #pragma once
 
 #include <sstream>
@@ -10,8 +10,8 @@
 
 namespace latte::testing_support {
 
-// `property` takes random arguments and says what it claims with RC_ASSERT. Arguments grow from
-// case to case, up to lists of `most` elements.
+// `property` takes random arguments and states its claim with RC_ASSERT. Arguments grow from case
+// to case, up to lists of `most` elements.
 template <class Property>
 void CheckProperty(int cases, int most, Property&& property) {
   const auto* test = testing::UnitTest::GetInstance()->current_test_info();

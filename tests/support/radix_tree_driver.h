@@ -1,5 +1,5 @@
-// Drives a RadixTree through operations that bytes choose, beside a list of prefixes that is
-// searched from end to end.
+// Drives a RadixTree with operations that bytes select, and compares it with a list of prefixes
+// that is searched linearly.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace latte::testing_support {
 
 class RadixTreeDriver {
  public:
-  // What did not hold; empty: all did. `hash_mask`: of RadixTree.
+  // The claim that did not hold; empty if all did. `hash_mask`: of RadixTree.
   static std::string Run(std::span<const uint8_t> bytes, uint64_t hash_mask = ~uint64_t{0}) {
     RadixTreeDriver driver(hash_mask);
     ByteSource choose(bytes);
@@ -41,7 +41,7 @@ class RadixTreeDriver {
     if (!holds && broken_.empty()) broken_ = claim;
   }
 
-  // Few tokens and salts, so that prompts share beginnings.
+  // Few tokens and salts, so prompts have common prefixes.
   static PagePrefix Prompt(ByteSource& choose) {
     PagePrefix prompt{std::string(static_cast<size_t>(choose.Below(2)), 's'), {}};
     const int32_t tokens = choose.Below(10);

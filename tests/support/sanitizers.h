@@ -1,9 +1,9 @@
-// What a test was compiled with: sanitizers make cases slow and keep memory that was freed.
+// The sanitizers that a test was compiled with: they make cases slow and keep freed memory.
 #pragma once
 
 namespace latte::testing_support {
 
-// GCC and Clang say so in different ways.
+// GCC and Clang use different macros.
 #if defined(__SANITIZE_ADDRESS__)
 inline constexpr bool kUnderAsan = true;
 #elif !defined(__clang__)

@@ -1,7 +1,7 @@
-// A scheduler over a small cache, driven by bytes: which pool, which prompts, when one is
-// cancelled, ends, or gets its pages from disk. Beside it a memory that holds for every cached row
-// which tokens it was computed from; so a plan that reads what is not there, or writes what others
-// read, shows.
+// A scheduler over a small cache, driven by bytes that select the pool, the prompts, cancellations,
+// ends and pages from disk. A model of the memory records the tokens that each cached row was
+// computed from, so a plan that reads missing rows, or overwrites rows that other sequences read,
+// is detected.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@
 
 namespace latte::testing_support {
 
-// Choices made of bytes; when they are used up, always the plainest.
+// Choices made from bytes; when no bytes are left, always the simplest choice.
 class Choices {
  public:
   explicit Choices(std::span<const uint8_t> bytes) : bytes_(bytes) {}
@@ -51,15 +51,15 @@ class ScheduleRun {
         scheduler_(options_, cache_),
         rows_(static_cast<size_t>(cache_.total_pages() * cache_.page_tokens())) {}
 
-  // Goes on until the bytes are used up and every sequence has ended. Returns the claim that did
-  // not hold, or nothing.
+  // Runs until the bytes are used up and every sequence has ended. Returns the claim that did not
+  // hold, or an empty string.
   std::string Run() {
     while (problem_.empty() && !choices_.done()) {
       Disturb();
       Step();
     }
     int64_t bound = 50;
-    for (const auto& [id, live] : live_) bound += 10 * scheduler_.Find(id)->spec.max_len;
+    for (const auto& [id, live] : live_) bound += 10 * live.sequence.spec.max_len;
     while (problem_.empty() && !scheduler_.idle()) {
       EndLoads();
       Step();
@@ -74,12 +74,13 @@ class ScheduleRun {
   const ScheduleCounts& counts() const { return counts_; }
 
  private:
-  // What is known of a sequence without asking the scheduler.
+  // A sequence, and its state computed without the scheduler.
   struct Live {
-    std::vector<uint64_t> rows;       // what the row of each token must hold
-    std::map<int64_t, MlaPath> path;  // of tokens computed once
-    int64_t next = -1;                // token to compute; −1: the first after an admission
-    int64_t to_load = 0;              // pages
+    Sequence sequence;
+    std::vector<uint64_t> rows;       // expected content of each token's row
+    std::map<int64_t, MlaPath> path;  // paths of tokens that were computed once
+    int64_t next = -1;                // next token to compute; −1: the first after an admission
+    int64_t to_load = 0;              // pages to load
   };
 
   void Require(bool holds, std::string_view claim) {
@@ -104,7 +105,7 @@ class ScheduleRun {
     o.min_chunk_tokens = 1 + choices_.Below(12);
     o.share_generated = !choices_.OneIn(4);
     o.replay = !choices_.OneIn(4);
-    o.generated_path = choices_.OneIn(4) ? MlaPath::kLatent : MlaPath::kAbsorbed;
+    o.decode_path = choices_.OneIn(4) ? MlaPath::kLatent : MlaPath::kAbsorbed;
     const int64_t border = choices_.Below(16);
     o.prompt_path = [border](int64_t new_tokens, int64_t) {
       return new_tokens < border ? MlaPath::kAbsorbed : MlaPath::kLatent;
@@ -115,7 +116,7 @@ class ScheduleRun {
     return o;
   }
 
-  // Arrivals, cancellations, pages that come from disk.
+  // Arrivals, cancellations and pages that arrive from disk.
   void Disturb() {
     if (choices_.Below(4) < 2) Arrive();
     if (choices_.OneIn(10) && !live_.empty()) {
@@ -136,18 +137,19 @@ class ScheduleRun {
       prompt.push_back(static_cast<int32_t>(choices_.Below(4)));
     const auto length = std::ssize(prompt);
     if (length >= most) return;
-    SequenceSpec spec;
-    spec.id = ++last_id_;
+    const SequenceId id = ++last_id_;
+    Live& live = live_[id];
+    SequenceSpec& spec = live.sequence.spec;
+    spec.id = id;
     spec.salt = choices_.OneIn(4) ? "other" : "";
     spec.max_len = std::min(length + 1 + choices_.Below(20), most);
     spec.priority = static_cast<int>(choices_.Below(3)) - 1;
-    spec.answers = static_cast<int>(
+    spec.outputs = static_cast<int>(
         choices_.OneIn(3) ? 1 + choices_.Below(std::min<int64_t>(options_.max_sequences, 3)) : 1);
     spec.reuses_prefix = !choices_.OneIn(6);
-    Live live;
     for (const int32_t token : prompt) Grow(live, spec.salt, token);
-    live_.emplace(spec.id, std::move(live));
-    scheduler_.Add(std::move(spec), std::move(prompt));
+    live.sequence.tokens = std::move(prompt);
+    scheduler_.Add(live.sequence);
     ++counts_.sequences;
   }
 
@@ -158,9 +160,11 @@ class ScheduleRun {
   }
 
   void End(SequenceId id) {
-    scheduler_.Remove(id);
+    Sequence& s = live_.at(id).sequence;
+    scheduler_.Remove(s);
+    Require(s.state == SequenceState::kEnded && s.pages.empty(),
+            "a removed sequence holds nothing");
     live_.erase(id);
-    Require(scheduler_.Find(id) == nullptr, "who was removed is gone");
     CheckPages();
   }
 
@@ -170,13 +174,13 @@ class ScheduleRun {
       const int64_t choice = choices_.Below(4);
       if (choice > 1) continue;
       const int64_t came = choice == 0 ? live.to_load : choices_.Below(live.to_load + 1);
-      const Sequence& s = *scheduler_.Find(id);
+      Sequence& s = live.sequence;
       Require(s.state == SequenceState::kLoading, "who waits for pages from disk does not run");
       const int64_t first = s.shared_len;
       for (int64_t i = first; i < first + came * cache_.page_tokens(); ++i)
         Row(s, i) = live.rows[static_cast<size_t>(i)];
       live.to_load = 0;
-      scheduler_.Loaded(id, came);
+      scheduler_.Loaded(s, came);
     }
   }
 
@@ -184,21 +188,21 @@ class ScheduleRun {
     ++counts_.steps;
     const StepPlan plan = scheduler_.Plan();
     counts_.preemptions += std::ssize(plan.preempted);
-    for (const SequenceId id : plan.preempted) live_.at(id).next = -1;
-    for (const SequenceId id : plan.admitted)
-      Require(admitted_.insert(id).second, "an admission is told once");
+    for (const Sequence* s : plan.preempted) live_.at(s->spec.id).next = -1;
+    for (const Sequence* s : plan.admitted)
+      Require(admitted_.insert(s->spec.id).second, "an admission is reported once");
     CheckPlan(plan);
     for (const PageOp& op : plan.ops) CarryOut(op);
-    for (const PageLoad& load : plan.loads) ++live_.at(load.id).to_load;
+    for (const PageLoad& load : plan.loads) ++live_.at(load.sequence->spec.id).to_load;
     counts_.loads += std::ssize(plan.loads);
     CountUsers();
     for (const SequenceStep& step : plan.steps) Compute(step);
     if (!problem_.empty()) return;
     scheduler_.Advance(plan);
-    std::vector<SequenceId> drawing;
+    std::vector<SequenceId> sampling;
     for (const SequenceStep& step : plan.steps)
-      if (step.draws) drawing.push_back(step.sequence->spec.id);
-    for (const SequenceId id : drawing) Draw(id);
+      if (step.samples) sampling.push_back(step.sequence->spec.id);
+    for (const SequenceId id : sampling) Sample(id);
     CheckPages();
   }
 
@@ -207,11 +211,12 @@ class ScheduleRun {
     std::set<SequenceId> seen;
     bool absorbed = true;
     for (const SequenceStep& step : plan.steps) {
-      tokens += step.count;
-      Require(step.count > 0, "a step computes something");
-      Require(seen.insert(step.sequence->spec.id).second, "a sequence has one piece per step");
-      Require(absorbed || step.path != MlaPath::kAbsorbed, "absorbed pieces come first");
-      absorbed = step.path == MlaPath::kAbsorbed;
+      tokens += step.chunk.count;
+      Require(std::ssize(step.chunk.tokens) == step.chunk.count, "a chunk has its tokens");
+      Require(step.chunk.count > 0, "a step computes something");
+      Require(seen.insert(step.sequence->spec.id).second, "a sequence has one chunk per step");
+      Require(absorbed || step.chunk.path != MlaPath::kAbsorbed, "absorbed chunks come first");
+      absorbed = step.chunk.path == MlaPath::kAbsorbed;
       Require(step.sequence->state == SequenceState::kRunning, "who computes runs");
     }
     Require(tokens == plan.tokens && tokens <= options_.max_batch_tokens, "the budget is kept");
@@ -242,59 +247,64 @@ class ScheduleRun {
       counts_.shared_tokens += s.shared_len;
       live.next = s.shared_len;
     }
-    const int64_t end = step.begin + step.count;
-    Require(step.begin == live.next, "tokens are computed once and in order");
-    Require(step.draws == (end == s.length()), "a token is drawn after the last one");
+    const int64_t begin = step.chunk.cached_len;
+    const int64_t end = step.chunk.total_len();
+    const MlaPath path = step.chunk.path;
+    Require(begin == live.next, "tokens are computed once and in order");
+    Require(step.samples == (end == s.length()), "a token is sampled after the last one");
     Require(std::ssize(s.pages) * cache_.page_tokens() >= end, "there are pages for all tokens");
-    Require(!options_.replay || (step.begin < s.prompt_len) == (end <= s.prompt_len),
-            "a piece lies on one side of the border between prompt and answer");
+    Require(!options_.replay || (begin < s.prompt_len) == (end <= s.prompt_len),
+            "a chunk lies on one side of the border between prompt and answer");
     if (!problem_.empty()) return;
-    for (int64_t i = 0; i < step.begin; ++i)
+    for (int64_t i = 0; i < begin; ++i)
       Require(Row(s, i) == live.rows[static_cast<size_t>(i)], "rows that are read are there");
-    for (int64_t i = step.begin; i < end; ++i) {
+    for (int64_t i = begin; i < end; ++i) {
       Require(users_[Page(s, i)] == 1, "nobody else uses a page that is written");
       Row(s, i) = live.rows[static_cast<size_t>(i)];
-      const MlaPath before = live.path.emplace(i, step.path).first->second;
-      Require(!options_.replay || before == step.path, "a token keeps its path");
-      Require(!options_.replay || i < s.prompt_len || step.path == options_.generated_path,
+      const MlaPath before = live.path.emplace(i, path).first->second;
+      Require(!options_.replay || before == path, "a token keeps its path");
+      Require(!options_.replay || i < s.prompt_len || path == options_.decode_path,
               "generated tokens have their own path");
     }
     live.next = end;
   }
 
-  void Draw(SequenceId id) {
+  void Sample(SequenceId id) {
+    Sequence& first = live_.at(id).sequence;
     std::vector<SequenceId> all = {id};
-    while (scheduler_.Find(id)->spec.answers > 1) {
-      scheduler_.Fork(id, ++last_id_);
-      live_.emplace(last_id_, live_.at(id));
+    while (first.spec.outputs > 1) {
+      Live& copy = live_.emplace(++last_id_, live_.at(id)).first->second;
+      copy.sequence.spec.id = last_id_;
+      scheduler_.Fork(first, copy.sequence);
       all.push_back(last_id_);
       ++counts_.forks;
     }
     for (const SequenceId each : all) {
-      const Sequence& s = *scheduler_.Find(each);
+      Live& live = live_.at(each);
+      Sequence& s = live.sequence;
       if (s.length() == s.spec.max_len || choices_.OneIn(10)) {
         End(each);
         continue;
       }
       const auto token = static_cast<int32_t>(choices_.Below(4));
-      Grow(live_.at(each), s.spec.salt, token);
-      scheduler_.Append(each, token);
+      Grow(live, s.spec.salt, token);
+      scheduler_.Append(s, token);
     }
   }
 
   void CountUsers() {
     users_.clear();
     for (const auto& [id, live] : live_)
-      for (const int32_t page : scheduler_.Find(id)->pages) ++users_[page];
+      for (const int32_t page : live.sequence.pages) ++users_[page];
   }
 
   void CheckPages() {
     CountUsers();
-    Require(std::ssize(users_) == cache_.used_pages(), "pages in use are those of sequences");
+    Require(std::ssize(users_) == cache_.used_pages(), "pages in use belong to sequences");
     int64_t places = 0;
     for (const auto& [id, live] : live_) {
-      const Sequence& s = *scheduler_.Find(id);
-      if (s.state != SequenceState::kWaiting) places += s.spec.answers;
+      const Sequence& s = live.sequence;
+      if (s.state != SequenceState::kWaiting) places += s.spec.outputs;
       Require(s.state != SequenceState::kWaiting ||
                   std::ssize(s.pages) == CeilDiv(s.shared_len, cache_.page_tokens()),
               "who waits holds what it shares and no more");
@@ -314,9 +324,9 @@ class ScheduleRun {
   CacheManager cache_;
   SchedulerOptions options_;
   Scheduler scheduler_;
-  std::vector<uint64_t> rows_;  // [page·P + place]: a digest of the tokens up to that one
+  std::vector<uint64_t> rows_;  // [page·P + index]: a digest of the tokens up to that one
   std::map<SequenceId, Live> live_;
-  std::map<int32_t, int> users_;  // sequences by page
+  std::map<int32_t, int> users_;  // number of sequences per page
   std::set<SequenceId> admitted_;
   SequenceId last_id_ = 0;
   ScheduleCounts counts_;

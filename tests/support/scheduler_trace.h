@@ -1,7 +1,8 @@
-// A scheduler whose plans are told as text, for traces that can be read.
+// A scheduler whose plans are printed as text, for readable traces.
 #pragma once
 
 #include <algorithm>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -13,7 +14,7 @@ namespace latte::testing_support {
 
 using Tokens = std::vector<int32_t>;
 
-// `count` tokens that no other name has.
+// `count` tokens that are unique to `name`.
 inline Tokens Own(char name, int64_t count) {
   Tokens out;
   for (int64_t i = 0; i < count; ++i) out.push_back(static_cast<int32_t>(name * 1000 + i));
@@ -25,7 +26,7 @@ inline Tokens operator+(Tokens a, const Tokens& b) {
   return a;
 }
 
-// Steps of 8 tokens, 4 sequences, latent prompts, unless a test says otherwise.
+// Defaults: steps of 8 tokens, 4 sequences, latent prompts.
 inline SchedulerOptions Small() {
   SchedulerOptions o;
   o.max_batch_tokens = 8;
@@ -45,37 +46,42 @@ class Trace {
       : cache_(cache), scheduler_(std::move(options), cache_) {}
 
   void Add(char name, Tokens prompt, int64_t answer = 100, SequenceSpec spec = {}) {
-    spec.id = name;
-    spec.max_len = std::min(std::ssize(prompt) + answer, 4 * cache_.total_pages());
-    scheduler_.Add(std::move(spec), std::move(prompt));
+    Sequence& s = sequences_[name] = Sequence();
+    s.spec = std::move(spec);
+    s.spec.id = name;
+    s.spec.max_len = std::min(std::ssize(prompt) + answer, 4 * cache_.total_pages());
+    s.tokens = std::move(prompt);
+    scheduler_.Add(s);
   }
   void Add(char name, int64_t prompt, int64_t answer = 100, SequenceSpec spec = {}) {
     Add(name, Own(name, prompt), answer, std::move(spec));
   }
 
-  // A step; whoever has its whole answer ends.
+  // Runs a step; sequences with a complete answer end.
   std::string Step() {
     const StepPlan plan = scheduler_.Plan();
     loads_ = plan.loads;
     ops_ = plan.ops;
     const std::string text = Text(plan);
     scheduler_.Advance(plan);
-    std::vector<SequenceId> drawing;
     for (const SequenceStep& step : plan.steps)
-      if (step.draws) drawing.push_back(step.sequence->spec.id);
-    for (const SequenceId id : drawing) Draw(id);
+      if (step.samples) Sample(*step.sequence);
     return text;
   }
 
-  // The same step over and over until `text`; how often.
+  // Repeats the same step until `text`; returns the number of steps.
   int StepsUntil(const std::string& text) {
     for (int steps = 1; steps < 1000; ++steps)
       if (Step().find(text) != std::string::npos) return steps;
     return -1;
   }
 
-  void Remove(char name) { scheduler_.Remove(name); }
-  const Sequence& operator[](char name) const { return *scheduler_.Find(name); }
+  void Remove(char name) { scheduler_.Remove((*this)[name]); }
+  void Loaded(char name, int64_t pages) { scheduler_.Loaded((*this)[name], pages); }
+  bool Ended(char name) const {
+    return !sequences_.contains(name) || sequences_.at(name).state == SequenceState::kEnded;
+  }
+  Sequence& operator[](char name) { return sequences_.at(name); }
   Scheduler& scheduler() { return scheduler_; }
   const CacheManager& cache() const { return cache_; }
   const std::vector<PageLoad>& loads() const { return loads_; }  // of the last step
@@ -84,31 +90,35 @@ class Trace {
  private:
   static std::string Text(const StepPlan& plan) {
     std::string out;
-    for (const SequenceId id : plan.preempted) out += fmt::format("-{} ", static_cast<char>(id));
-    for (const SequenceId id : plan.admitted) out += fmt::format("+{} ", static_cast<char>(id));
-    for (const SequenceStep& step : plan.steps)
-      out += fmt::format("{} {}-{}{}{} ", static_cast<char>(step.sequence->spec.id), step.begin,
-                         step.begin + step.count, step.path == MlaPath::kAbsorbed ? 'A' : 'L',
-                         step.draws ? "!" : "");
+    for (const Sequence* s : plan.preempted) out += fmt::format("-{} ", Name(*s));
+    for (const Sequence* s : plan.admitted) out += fmt::format("+{} ", Name(*s));
+    for (const auto& [sequence, chunk, samples] : plan.steps)
+      out += fmt::format("{} {}-{}{}{} ", Name(*sequence), chunk.cached_len, chunk.total_len(),
+                         chunk.path == MlaPath::kAbsorbed ? 'A' : 'L', samples ? "!" : "");
     if (!out.empty()) out.pop_back();
     return out;
   }
 
-  void Draw(SequenceId id) {
-    std::vector<SequenceId> all = {id};
-    while (scheduler_.Find(id)->spec.answers > 1) {
-      all.push_back(id + std::ssize(all));
-      scheduler_.Fork(id, all.back());
+  static char Name(const Sequence& s) { return static_cast<char>(s.spec.id); }
+
+  void Sample(Sequence& first) {
+    std::vector<Sequence*> all = {&first};
+    while (first.spec.outputs > 1) {
+      const auto name = static_cast<char>(Name(first) + std::ssize(all));
+      Sequence& copy = sequences_[name] = first;
+      copy.spec.id = name;
+      scheduler_.Fork(first, copy);
+      all.push_back(&copy);
     }
-    for (const SequenceId each : all) {
-      const Sequence& s = *scheduler_.Find(each);
-      scheduler_.Append(each, static_cast<int32_t>(each * 1000 + 500 + s.length()));
-      if (s.length() == s.spec.max_len) scheduler_.Remove(each);
+    for (Sequence* s : all) {
+      scheduler_.Append(*s, static_cast<int32_t>(s->spec.id * 1000 + 500 + s->length()));
+      if (s->length() == s->spec.max_len) scheduler_.Remove(*s);
     }
   }
 
   CacheManager cache_;
   Scheduler scheduler_;
+  std::map<char, Sequence> sequences_;
   std::vector<PageLoad> loads_;
   std::vector<PageOp> ops_;
 };

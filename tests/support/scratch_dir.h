@@ -1,5 +1,5 @@
-// A folder of a test's own, removed with all that is in it. Its name is unused by any other
-// process: tests of one binary run side by side.
+// A temporary folder of a test, removed with its content. The name is unique, because tests of one
+// binary run in parallel.
 #pragma once
 
 #include <cstdlib>

@@ -12,12 +12,12 @@
 
 namespace latte::testing_support {
 
-// Gives every thread that begins from now on, workers of pools too, 256 KiB of stack. Nothing under
-// sanitizers, whose frames are larger.
+// Gives every thread that starts from now on, including pool workers, 256 KiB of stack. Does
+// nothing under sanitizers, whose frames are larger.
 inline void UseSmallStacks() {
   if (kUnderAsan || kUnderTsan) return;
   constexpr size_t kStack = 256 << 10;
-  constexpr size_t kGuard = 16 << 20;  // below the stack; no frame reaches over it
+  constexpr size_t kGuard = 16 << 20;  // below the stack; no frame is larger
   pthread_attr_t attributes;
   LATTE_CHECK(pthread_attr_init(&attributes) == 0);
   LATTE_CHECK(pthread_attr_setstacksize(&attributes, kStack) == 0);

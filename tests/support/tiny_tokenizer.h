@@ -1,11 +1,12 @@
-// A tokenizer.json small enough to change in a test: 256 bytes (byte b has id b) and a few merges.
+// A tokenizer.json that is small enough to modify in a test: 256 bytes (byte b has id b) and a few
+// merges.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "src/base/json_out_fwd.h"
-#include "src/text/byte_level.h"
+#include "src/text/unicode/byte_level.h"
 
 namespace latte {
 

@@ -1,5 +1,5 @@
-// Random requests to an engine, submitted and cancelled at random moments, every end of an answer
-// compared with what it must be. The same seed gives the same requests.
+// Random requests to an engine, submitted and cancelled at random moments. The result of every
+// answer is compared with the expected one. The same seed gives the same requests.
 #pragma once
 
 #include <algorithm>
@@ -13,19 +13,20 @@ namespace latte::testing_support {
 struct TrafficOptions {
   uint64_t seed = 1;
   int64_t requests = 100;
-  int64_t at_once = 12;     // requests that are open at the same time
-  int64_t max_prompt = 90;  // tokens
+  int64_t at_once = 12;     // number of open requests
+  int64_t max_prompt = 90;  // in tokens
   int64_t max_answer = 36;
-  int max_answers = 4;  // of one request
+  int max_answers = 4;  // per request
   int64_t max_tokens = 128;
   int32_t vocab = kFirstRareToken;
-  int cancelled = 10;   // of a hundred requests
-  int failing = 0;      // likewise: their prompt ends with a rare token, which has a fault
-  bool compare = true;  // with AnswerPlainly
+  int cancelled = 10;   // percentage of requests
+  int failing = 0;      // percentage of requests; their prompt ends with a rare token, which causes
+                        // a fault
+  bool compare = true;  // compare with AnswerPlainly
   FakeModel::Fault fault;
 };
 
-// What the fault of traffic's failing requests is.
+// The fault of the requests that must fail.
 inline std::optional<float> FaultOfRareTokens(int32_t token, int64_t) {
   constexpr float kInf = std::numeric_limits<float>::infinity();
   switch (token - kFirstRareToken) {
@@ -51,7 +52,7 @@ class Traffic {
   Traffic(const Traffic&) = delete;
   Traffic& operator=(const Traffic&) = delete;
 
-  // All requests, up to their ends. Says the first thing that was wrong; empty: nothing.
+  // Runs all requests to their ends. Returns the first error; empty if there is none.
   std::string Run() {
     while (submitted_ < options_.requests) Turn();
     const std::string left = run_.Finish();
@@ -66,7 +67,7 @@ class Traffic {
       Submit();
     for (auto& [id, open] : open_)
       if (open.will_cancel && Chance(15)) Cancel(id, open);
-    if (Chance(3)) run_.core().Cancel(10 * random_.Below(1000) + 7'000'000);  // nobody's
+    if (Chance(3)) run_.core().Cancel(10 * random_.Below(1000) + 7'000'000);  // an unused id
     if (run_.core().WaitForWork(std::chrono::steady_clock::now()))
       if (const Status s = run_.core().Step(); !s) problem_ = ToString(s.error());
   }
@@ -85,7 +86,7 @@ class Traffic {
   bool Chance(int percent) { return Below(100) < percent; }
   int32_t Token() { return static_cast<int32_t>(Below(options_.vocab)); }
 
-  // Prompts of a few families have common beginnings; others go on from an earlier answer.
+  // Prompts of a few families have common prefixes; others continue an earlier answer.
   std::vector<int32_t> Prompt() {
     std::vector<int32_t> out;
     const int64_t length = 1 + Below(options_.max_prompt);
@@ -202,7 +203,7 @@ class Traffic {
   std::set<RequestId> cancelled_;
   std::vector<std::vector<int32_t>> earlier_;  // prompts with their answers
   int64_t submitted_ = 0;
-  std::string problem_;  // the first that was found
+  std::string problem_;  // the first problem found
 };
 
 }  // namespace latte::testing_support

@@ -1,4 +1,4 @@
-"""Writes tests/data/chat/: what jinja2 and the families' own encoders say about generated chats.
+"""Writes tests/data/chat/: the output of jinja2 and of the families' own encoders for generated chats.
 
     python3 tools/chat/make_goldens.py [--deepseek FOLDER] [--templates FOLDER]
 
@@ -13,10 +13,10 @@ ship: deepseek-v2.jinja, deepseek-r1.jinja (February 2025), deepseek-v3.1-tools.
 one, with the tools block of the model card), Kimi-K2-Instruct.jinja, Kimi-K2-Thinking.jinja and
 encoding_dsv32.py (DeepSeek-V3.2). Sets whose source is not given stay as they are.
 
-Where a shipped template is known to lose the thread (V3 and R1 after a second round of tool calls,
-Kimi-K2-Instruct with a line break after its default system text), the chats are cut down to what it
-renders as its family was trained: see `plain`, `one_round` and `system_first`, which
-src/chat/golden_test.cc does too.
+Some shipped templates are known to be wrong for certain chats (V3 and R1 after a second round of
+tool calls, Kimi-K2-Instruct with a line break after its default system text). Their chats are
+reduced to the part that is rendered as in training: see `plain`, `one_round` and `system_first`,
+which src/chat/golden_test.cc repeats.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Small templates that cover the language, and the variables they see; goldens are jinja2's output."""
+"""Small templates that cover the language, with their variables; the goldens are the output of jinja2."""
 
 VARIABLES = {
     "s": "Hello World",

@@ -11,7 +11,7 @@ NOW = 1700000000  # what strftime_now shows in every golden; 2023-11-14 22:13:20
 
 
 class Generation(jinja2.ext.Extension):
-    """`{% generation %}`: marks what the model wrote and adds nothing to the text."""
+    """`{% generation %}`: marks text of the model and adds nothing to the output."""
 
     tags = {"generation"}
 

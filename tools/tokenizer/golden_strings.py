@@ -1,7 +1,7 @@
-"""The generated texts of the tokenizer goldens; tests/support/golden_strings.h makes the same ones.
+"""The generated texts of the tokenizer goldens; tests/support/golden_strings.h generates the same ones.
 
-A text is a row of fragments (tests/data/tokenizer/fragments.hex) and random code points, chosen by
-a 64-bit linear congruential generator, so that only hashes of its ids need to be stored.
+A text consists of fragments (tests/data/tokenizer/fragments.hex) and random code points, chosen by
+a 64-bit linear congruential generator. Only hashes of its ids need to be stored.
 """
 
 MASK = 2**64 - 1
@@ -19,7 +19,7 @@ class Lcg:
 
 
 def code_point(rng):
-    """A scalar value; small ones come more often, surrogates never."""
+    """A scalar value; small ones are more frequent, surrogates never occur."""
     bits = 7 + rng.below(14)
     c = rng.below(1 << bits)
     return c + 0x800 if 0xD800 <= c <= 0xDFFF else c if c < 0x110000 else c - 0x100000
@@ -39,7 +39,7 @@ def random_text(index, fragments):
 
 
 def block_text(block):
-    """Every code point of one block of 256 beside a letter, a space, a digit and itself."""
+    """Every code point of a block of 256, each with a letter, a space, a digit and itself."""
     out = ""
     for c in range(block * 256, block * 256 + 256):
         if not 0xD800 <= c <= 0xDFFF:

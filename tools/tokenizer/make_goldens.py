@@ -1,13 +1,13 @@
-"""Writes tests/data/tokenizer/: what Hugging Face's `tokenizers` says about generated texts.
+"""Writes tests/data/tokenizer/: the output of Hugging Face's `tokenizers` for generated texts.
 
     python3 tools/tokenizer/make_goldens.py [--deepseek FOLDER]
 
 needs `tokenizers` and `tiktoken` (the goldens were made with 0.23.3 and 0.14.0) and rewrites
 
-    fragments.hex        what the generated texts are made of, one fragment per line
+    fragments.hex        the fragments of the generated texts, one per line
     v2_style/            a small tokenizer with the pre-tokenizer of DeepSeek-V2, trained here
-    kimi_style/          a small tiktoken.model with the pattern of Kimi-K2, trained here; its ids
-                         are those of `tiktoken`
+    kimi_style/          a small tiktoken.model with the pattern of Kimi-K2, trained here; ids from
+                         `tiktoken`
     NAME.hash            two 32-bit FNV-1a hashes per text: ids without and with special tokens
     NAME.json            ids of the first texts, hashes of long runs, counts, hash of the tokenizer
     pretokenize.json     pieces of pre-tokenizers that no golden tokenizer uses
@@ -53,7 +53,7 @@ KIMI_SPECIAL = {0: "[BOS]", 1: "[EOS]", 2: "<|im_end|>", 3: "<|im_user|>", 4: "<
 KIMI_VISIBLE = {11: "<|tool_calls_section_begin|>", 12: "<|tool_calls_section_end|>",
                 13: "<|tool_call_begin|>", 14: "<|tool_call_argument_begin|>",
                 15: "<|tool_call_end|>", 22: "<think>", 23: "</think>", 33: "<tool>"}
-# Words that no two other tokens make: only looking up whole words finds them.
+# Words that are not the concatenation of two tokens: only a lookup of whole words finds them.
 KIMI_WHOLE_WORDS = ["۳۱۲", "۲۳۱", "©©©©©©©", "一一一一一一一"]
 
 # The ranges of step 2 in DeepSeek-V2's pre-tokenizer: cased letters of an old Unicode version.
@@ -175,7 +175,7 @@ def kimi_chunks(text):
 
 
 class KimiTokenizer:
-    """A folder with tiktoken.model, read and used as Kimi's own code does."""
+    """A folder with tiktoken.model, used in the same way as by Kimi's own code."""
 
     def __init__(self, folder):
         lines = (folder / "tiktoken.model").read_text().split("\n")[:-1]

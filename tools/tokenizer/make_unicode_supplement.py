@@ -3,7 +3,7 @@ it (0.23.3: Unicode 16), knows and the PCRE2 of this machine (10.42: Unicode 14)
 
     python3 tools/tokenizer/make_unicode_supplement.py && clang-format -i src/text/unicode/unicode_supplement.cc
 
-Also prints what PCRE2 has beyond Oniguruma, which the supplement cannot mend.
+Also prints the code points that only PCRE2 knows, which the supplement cannot correct.
 """
 
 import ctypes

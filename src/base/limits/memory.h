@@ -1,4 +1,4 @@
-// How much memory there is for this process, and large pieces of it.
+// The memory that this process may use, and large anonymous mappings.
 #pragma once
 
 #include <cstddef>
@@ -9,28 +9,27 @@
 
 namespace latte {
 
-// Bytes that can still be taken without swapping: what the system calls available (/proc/meminfo),
-// what the control groups of this process leave (control_group.h), or what `ulimit -v` leaves of
-// its address space, whichever is least. None when there is none of them. `root` replaces "/" in
-// tests.
+// Bytes that can be allocated without swapping: the minimum of what /proc/meminfo calls available,
+// what the control groups of this process leave (control_group.h) and what `ulimit -v` leaves. None
+// if none of them is known. `root` replaces "/" in tests.
 std::optional<int64_t> AvailableMemory(const std::string& root = "");
 
-// Bytes of memory that this machine has, or that the control groups of this process allow.
+// Bytes of memory of this machine, or the limit of the control groups of this process.
 std::optional<int64_t> TotalMemory(const std::string& root = "");
 
 // "31.41 GB", "11.04 MB": for messages.
 std::string MemoryText(int64_t bytes);
 
-// Every page costs a fault when it is first touched, which takes microseconds in a virtual machine.
+// Every page costs a page fault when it is first touched, microseconds in a virtual machine.
 enum class PageSize {
-  kUsual,  // for what fills slowly, where a fault of 2 MiB would be felt
-  kHuge,   // 2 MiB where the system has them
+  kUsual,  // for memory that fills slowly, where a 2 MiB fault would be a pause
+  kHuge,   // 2 MiB if the system has them
 };
 
-// Address space that is zero until written and takes memory only where it is touched.
+// Address space that reads as zero until written, and uses memory only where it is touched.
 class AnonymousMemory {
  public:
-  // None when the system refuses, or bytes is not positive.
+  // None if the system refuses or bytes is not positive.
   [[nodiscard]] static std::optional<AnonymousMemory> Reserve(int64_t bytes, PageSize pages);
 
   std::byte* data() const { return at_.get(); }  // aligned to a page

@@ -9,9 +9,9 @@
 namespace latte {
 namespace {
 
-constexpr std::string_view kShort = "memory ran out";  // short enough for a string without memory
+constexpr std::string_view kShort = "out of memory";  // fits into a string without allocation
 
-// " under a limit of 512 MB on address space (ulimit -v)", where there is such a limit.
+// " under a limit of 512 MiB on address space (ulimit -v)", if there is such a limit.
 std::string AddressSpaceLimit() {
   rlimit limit = {};
   if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return "";
@@ -20,7 +20,7 @@ std::string AddressSpaceLimit() {
 
 Error MemoryError(std::string_view what) {
   return {Code::kExhausted,
-          fmt::format("{}{}; free some or raise the limit, or ask for less: a smaller copy of the "
+          fmt::format("{}{}; free memory, raise the limit, or use less: a smaller copy of the "
                       "model, a shorter prompt or context, fewer tokens per step, a smaller cache, "
                       "fewer threads",
                       what, AddressSpaceLimit())};
@@ -28,11 +28,11 @@ Error MemoryError(std::string_view what) {
 
 Error SystemError(const std::system_error& error) {
   const std::error_code code = error.code();
-  if (code == std::errc::not_enough_memory) return MemoryError("memory ran out");
+  if (code == std::errc::not_enough_memory) return MemoryError("out of memory");
   if (code == std::errc::resource_unavailable_try_again)
     return {Code::kExhausted,
-            "a thread could not be started: the process, its user or its control group may have no "
-            "more; raise the limit (ulimit -u, pids.max), or end other programs"};
+            "cannot start a thread: the process, its user or its control group has reached its "
+            "limit; raise the limit (ulimit -u, pids.max), or end other programs"};
   return {Code::kInternal, error.what()};
 }
 
@@ -40,7 +40,7 @@ Error Describe(const std::exception& thrown) {
   if (const auto* known = dynamic_cast<const OutOfMemory*>(&thrown))
     return MemoryError(known->what());
   if (dynamic_cast<const std::bad_alloc*>(&thrown) != nullptr)
-    return MemoryError("memory ran out: an allocation failed");
+    return MemoryError("out of memory: an allocation failed");
   if (const auto* system = dynamic_cast<const std::system_error*>(&thrown))
     return SystemError(*system);
   return {Code::kInternal, thrown.what()};
@@ -50,7 +50,7 @@ Error Describe(const std::exception& thrown) {
 
 OutOfMemory::OutOfMemory(int64_t bytes, std::string_view what_for) noexcept : text_{} {
   constexpr size_t kMostText = sizeof(text_) - 64;
-  fmt::format_to_n(text_, sizeof(text_) - 1, "memory ran out: {} bytes for {} could not be had",
+  fmt::format_to_n(text_, sizeof(text_) - 1, "out of memory: cannot allocate {} bytes for {}",
                    bytes, what_for.substr(0, std::min(what_for.size(), kMostText)));
 }
 

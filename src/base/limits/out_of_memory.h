@@ -1,9 +1,7 @@
-// A lack of memory or of threads, on its way from the call that met it to the public function, or
-// the command, that reports it as kExhausted.
+// A lack of memory or of threads, reported as kExhausted by the public function or the command.
 //
-// It travels as an exception, unlike every other error (docs/adr/0011-exhaustion-is-thrown.md): any
-// allocation of the standard library throws one, so each caller between must be safe under it
-// anyhow.
+// Unlike all other errors it travels as an exception (docs/adr/0011-exhaustion-is-thrown.md): any
+// allocation of the standard library may throw, so every caller must be exception-safe anyway.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +16,11 @@
 
 namespace latte {
 
-// Thrown where the size and the purpose are known. The text is kept in place, as there may be no
-// memory left to keep it elsewhere.
+// Thrown where size and purpose are known. The text has a fixed buffer: there may be no memory for
+// a string.
 class OutOfMemory : public std::bad_alloc {
  public:
-  // what_for completes "… bytes for": "the scratch memory of a step".
+  // what_for completes "cannot allocate N bytes for": "the scratch memory of a step".
   OutOfMemory(int64_t bytes, std::string_view what_for) noexcept;
   const char* what() const noexcept override { return text_; }
 
@@ -30,13 +28,13 @@ class OutOfMemory : public std::bad_alloc {
   char text_[160];
 };
 
-// kExhausted for a lack of memory or threads: what was asked for, which limit holds for the process
-// and what to do. kInternal for any other exception, none of which is ours.
-// Never throws: without memory for the text, the text is short.
+// kExhausted for a lack of memory or threads, with the requested size, the limit of the process and
+// what to do. kInternal for any other exception. Never throws: without memory for the text, the
+// text is short.
 Error ErrorOf(const std::exception& thrown) noexcept;
 
-// Runs `call`, which returns a Result, and makes of a lack of memory or threads its result. Other
-// exceptions, as of an embedder's function, pass.
+// Runs `call`, which returns a Result, and turns a lack of memory or threads into an error. Other
+// exceptions, such as an embedder's, pass through.
 template <class Call>
 std::invoke_result_t<Call> CatchExhaustion(const Call& call) {
   try {

@@ -1,6 +1,6 @@
-// Which processors this process may use and on which memory node each lies, as Linux tells it in
-// /sys/devices/system. Reads files, changes nothing but the calling thread's binding. A machine
-// without these files looks like one node of whole cores.
+// The processors that this process may use and their memory nodes, read from /sys/devices/system.
+// Reads files and changes only the binding of the calling thread. A machine without these files
+// counts as one node of cores with one hardware thread each.
 #pragma once
 
 #include <optional>
@@ -16,31 +16,30 @@ struct Processor {
   int sibling = 0;  // 0 for the first hardware thread of a core
 };
 
-// The processors of a list such as "0-3,8"; what does not parse ends it.
+// The processors of a list such as "0-3,8". Parsing stops at the first malformed item.
 std::vector<int> ParseProcessorList(std::string_view text);
 
-// `ids` in the order in which threads should take them: nodes in turn, and whole cores before
-// second hardware threads. `system` is /sys/devices/system or a copy of it.
+// `ids` in placement order: memory nodes in turn, and first hardware threads of cores before second
+// ones. `system` is /sys/devices/system or a copy of it.
 std::vector<Processor> PlacingOrder(const std::vector<int>& ids, const std::string& system);
 
-// The calling thread's processors in placing order; never empty.
+// The calling thread's processors in placement order; never empty.
 std::vector<Processor> UsableProcessors();
 
-// Threads that use what this process may use: one per processor, but no more than `share`, the
-// control groups' limit of processor time, rounded up. Rounding down would leave a part of the
-// share: with 2.5 processors' worth, three threads rest for a sixth of the time, and two leave a
-// fifth. At least 1.
+// The number of threads for this many processors: at most `share`, the processor time that the
+// control groups allow, rounded up; at least 1. Rounding down would waste a part of the share: of
+// 2.5 processors, three threads idle a sixth of the time, but two leave a fifth unused.
 int ThreadsFor(int processors, std::optional<double> share);
 
 // The same for this process, with its usable processors and GroupProcessors (control_group.h).
 int DefaultThreads();
 
-// Keeps the calling thread on these processors. Best effort: where it is not allowed, threads stay
-// where the system puts them, which costs speed and nothing else.
+// Binds the calling thread to these processors. Best effort: if it is not allowed, the thread stays
+// unbound, which costs only speed.
 void BindThread(const std::vector<int>& ids);
 
-// Spreads the memory that this thread and those it starts touch first from now on over all memory
-// nodes, page by page. False where the system does not allow it; nothing changes on one node.
+// From now on, memory that this thread and its future threads touch first is spread over all memory
+// nodes, page by page. False if the system does not allow it; no effect with one node.
 bool InterleaveMemory();
 
 }  // namespace latte

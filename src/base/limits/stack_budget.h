@@ -1,13 +1,13 @@
-// How deep a recursion may go, by the stack that it takes: the threads that call may have little
-// (docs/embedding.md).
+// Limits the depth of a recursion by the stack that it has used, because calling threads may have
+// small stacks (docs/embedding.md).
 #pragma once
 
 #include <cstdint>
 
 namespace latte {
 
-// Half of what a call may need, from where it is made. What is called at the greatest depth comes
-// on top. A level takes more with sanitizers, and then there are fewer.
+// Half of the stack that a call may use, from where the object is constructed. Functions called at
+// the greatest depth come on top. With sanitizers a level takes more stack, so fewer levels fit.
 class StackBudget {
  public:
   bool Left() const { return static_cast<intptr_t>(begin_ - Here()) <= kBytes; }

@@ -9,7 +9,7 @@
 namespace latte {
 namespace {
 
-// A list key whose items are one of two words → whether each is the `yes` word.
+// A list of two allowed words: the result tells which items are the `yes` word.
 Result<std::vector<bool>> ParseWords(const ConfigReader& in, std::string_view key, int64_t layers,
                                      std::string_view yes, std::string_view no) {
   std::vector<bool> out;

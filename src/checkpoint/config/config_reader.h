@@ -1,5 +1,5 @@
-// Keys of config.json, read with their ranges, so that every refusal says key, value and what was
-// expected.
+// Reads keys of config.json and checks their ranges. Every error names the key, the value found and
+// the expected value.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace latte {
 
-// Accepted values, both ends included.
+// Accepted values, inclusive.
 struct IntRange {
   int64_t min;
   int64_t max;
@@ -24,35 +24,35 @@ struct NumberRange {
   double max;
 };
 
-// Looks a key up in one object, or in several of which the first that has the key wins.
-// Immutable, thread-safe. Errors of every getter: kCorrupt naming the key, the value and what was
-// expected.
+// Looks a key up in one object, or in several objects, where the first that has the key wins.
+// Immutable, thread-safe. Errors of every getter: kCorrupt naming the key, the value found and the
+// expected value.
 class ConfigReader {
  public:
   explicit ConfigReader(Json object);
-  // `where` names the objects together when a key is in none of them: "rope_scaling".
+  // `where` names the objects in errors about a missing key: "rope_scaling".
   ConfigReader(std::vector<Json> objects, std::string where);
 
-  // The value of `key`; nothing when it is absent or null.
+  // The value of `key`; nullopt if it is absent or null.
   std::optional<Json> Find(std::string_view key) const;
-  // Whether `key` is there with the value null, which is a statement where absence is none.
+  // Whether `key` has the value null, which some keys distinguish from absence.
   bool IsNull(std::string_view key) const;
 
   // Required.
   [[nodiscard]] Result<int64_t> Int(std::string_view key, IntRange range) const;
   [[nodiscard]] Result<double> Number(std::string_view key, NumberRange range) const;
 
-  // The default when absent or null.
+  // The default if absent or null.
   [[nodiscard]] Result<int64_t> IntOr(std::string_view key, IntRange range, int64_t fallback) const;
   [[nodiscard]] Result<double> NumberOr(std::string_view key, NumberRange range,
                                         double fallback) const;
   [[nodiscard]] Result<bool> BoolOr(std::string_view key, bool fallback) const;
   [[nodiscard]] Result<std::string> StringOr(std::string_view key, std::string fallback) const;
 
-  // The class default when absent or null; where that is 0, the key is required.
+  // The class default if absent or null. If the class default is 0, the key is required.
   [[nodiscard]] Result<int64_t> IntOrDefault(std::string_view key, IntRange range,
                                              int64_t class_default) const;
-  // The class default when absent; 0 when null, which says "there is none".
+  // The class default if absent; 0 if null, which means "none".
   [[nodiscard]] Result<int64_t> IntOrNone(std::string_view key, IntRange range,
                                           int64_t class_default) const;
 

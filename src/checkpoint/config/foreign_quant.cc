@@ -12,7 +12,7 @@ struct Tool {
   std::string_view name;
 };
 
-// By quant_method, as transformers, vLLM and SGLang spell it.
+// Keyed by quant_method, as transformers, vLLM and SGLang spell it.
 constexpr Tool kMethods[] = {{"bitsandbytes", "bitsandbytes"},
                              {"bitsandbytes_4bit", "bitsandbytes"},
                              {"bitsandbytes_8bit", "bitsandbytes"},
@@ -38,7 +38,7 @@ constexpr Tool kMethods[] = {{"bitsandbytes", "bitsandbytes"},
                              {"spqr", "SpQR"},
                              {"bitnet", "BitNet"}};
 
-// By how a tensor's name ends.
+// Keyed by the end of a tensor's name.
 constexpr Tool kEnds[] = {{".biases", "MLX"},
                           {".quant_state.bitsandbytes__nf4", "bitsandbytes"},
                           {".quant_state.bitsandbytes__fp4", "bitsandbytes"},
@@ -86,7 +86,7 @@ Status CheckNotForeign(const Json& config) {
     return Refuse(*quant, "bitsandbytes");
   if (quant->Find("quant_algo") || quant->Find("producer"))
     return Refuse(*quant, "NVIDIA ModelOpt");
-  // AutoAWQ's own spelling has other keys.
+  // AutoAWQ's own format has other keys.
   if (quant->Find("bits") && quant->Find("group_size")) return Refuse(*quant, "MLX, it seems");
   return {};
 }

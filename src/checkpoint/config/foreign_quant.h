@@ -1,5 +1,5 @@
-// Checkpoints that other programs quantised in ways that are not read here: what made them, told by
-// config.json or by the names of their tensors, and which copy to take instead.
+// Checkpoints in quantised formats of other programs that Latte does not read. config.json or the
+// names of the tensors show which program made them; the error says which copy to use instead.
 #pragma once
 
 #include <optional>
@@ -12,13 +12,13 @@
 
 namespace latte {
 
-// Nothing when `config` shows no foreign quantisation. Errors: kUnsupported naming key and tool.
+// Errors: kUnsupported naming key and program if `config` shows a foreign quantisation.
 [[nodiscard]] Status CheckNotForeign(const Json& config);
 
-// What made a checkpoint that has the tensor `name`; nothing when it is no mark of any tool.
+// The program that made a checkpoint with the tensor `name`; nullopt if the name does not tell.
 std::optional<std::string_view> ToolOfTensor(std::string_view name);
 
-// "take the original …": ends a message.
+// "take the original …": the end of an error message.
 std::string_view CopyToTake();
 
 }  // namespace latte

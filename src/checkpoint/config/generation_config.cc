@@ -10,7 +10,7 @@
 namespace latte {
 namespace {
 
-// `key` from above 0 to `max`, as SamplingParams::Validate has it.
+// `key` in (0, max], as SamplingParams::Validate requires.
 Result<double> Positive(const ConfigReader& in, std::string_view key, double max) {
   const auto value = in.Find(key);
   if (!value) return 1.0;

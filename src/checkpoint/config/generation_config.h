@@ -1,4 +1,4 @@
-// generation_config.json: how a checkpoint's makers recommend to sample from it.
+// generation_config.json: the sampling parameters that the makers of a checkpoint recommend.
 #pragma once
 
 #include <cstdint>
@@ -10,19 +10,19 @@
 namespace latte {
 
 struct GenerationDefaults {
-  double temperature = 0.0;  // 0: greedy, as for a checkpoint that does not say do_sample
+  double temperature = 0.0;  // 0: greedy, also without do_sample
   int64_t top_k = 0;         // 0: all tokens
   double top_p = 1.0;
   double min_p = 0.0;
-  double repetition_penalty = 1.0;  // said apart from do_sample
+  double repetition_penalty = 1.0;  // does not depend on do_sample
 
-  // What a command or a request begins with, before its own values.
+  // Sets the defaults of a command or a request, before its own values.
   void ApplyTo(SamplingParams* params) const;
 };
 
-// The recommendation of `dir`; greedy when the file is absent. Null is as good as absent; of top_k,
-// -1 is as good as 0.
-// Errors: kCorrupt naming file, key, the accepted range and what was found.
+// The recommendation of `dir`; greedy if the file is absent. Null counts as absent, and top_k = -1
+// as 0.
+// Errors: kCorrupt naming file, key, accepted range and the value found.
 [[nodiscard]] Result<GenerationDefaults> LoadGenerationDefaults(const std::string& dir);
 
 }  // namespace latte

@@ -17,7 +17,8 @@
 namespace latte {
 namespace {
 
-// Far above every published model, far below what overflows when a few of them are multiplied.
+// Far above every published model, and small enough that the product of a few of them cannot
+// overflow.
 constexpr IntRange kHidden = {1, int64_t{1} << 20};
 constexpr IntRange kHeads = {1, int64_t{1} << 16};
 constexpr IntRange kHeadWidth = {1, int64_t{1} << 16};
@@ -30,11 +31,12 @@ constexpr NumberRange kEps = {1e-12, 1.0};
 constexpr NumberRange kScale = {1e-9, 1e9};
 
 constexpr int64_t kMaxExpertBlocks =
-    333'333;                           // L·E: three tensors each, as many as Checkpoint opens
-constexpr double kMaxParams = 1.0e18;  // eight bytes each still fit an int64
+    333'333;                           // L·E: with three tensors each, the most that Checkpoint
+                                       // opens
+constexpr double kMaxParams = 1.0e18;  // at eight bytes each, the total still fits an int64
 constexpr int64_t kMaxConfigBytes = 16 << 20;
 
-// Where a model of several parts keeps the config of its text part.
+// The keys under which a multi-part model keeps the config of its text part.
 constexpr std::string_view kTextKeys[] = {"text_config", "language_config"};
 
 Status CheckIsMla(const Json& config) {
@@ -65,7 +67,7 @@ Result<MlaDims> ParseMla(const ConfigReader& in, const MlaDims& defaults, bool r
 Status ParseRouter(const ConfigReader& in, const MoeDims& defaults, MoeDims& moe) {
   LATTE_ASSIGN_OR_RETURN(const std::string method, in.StringOr("topk_method", ""));
   moe.router = defaults.router;
-  // "gready" is the misspelt default of DeepSeek's own config class.
+  // "gready" is a misspelt default of DeepSeek's own config class.
   if (method == "greedy" || method == "gready")
     moe.router = Router::kGreedy;
   else if (method == "group_limited_greedy")
@@ -90,11 +92,11 @@ Status ParseRouter(const ConfigReader& in, const MoeDims& defaults, MoeDims& moe
   return {};
 }
 
-// Groups of experts, and how many experts a token can choose from.
+// Groups of experts, and the number of experts that a token can choose from.
 Status ParseChoice(const ConfigReader& in, const MoeDims& defaults, MoeDims& moe) {
   LATTE_ASSIGN_OR_RETURN(moe.chosen,
                          in.IntOrDefault("num_experts_per_tok", {1, moe.experts}, defaults.chosen));
-  if (moe.router != Router::kGreedy) {  // which has no groups, whatever the keys say
+  if (moe.router != Router::kGreedy) {  // greedy routing ignores groups
     LATTE_ASSIGN_OR_RETURN(const int64_t groups,
                            in.IntOrNone("n_group", {1, moe.experts}, defaults.groups));
     moe.groups = std::max<int64_t>(groups, 1);
@@ -140,7 +142,7 @@ Result<MoeDims> ParseMoe(const ConfigReader& in, const MoeDims& defaults, int64_
   return moe;
 }
 
-// Refuses the indexer's keys in a family that has no indexer.
+// Refuses the indexer's keys if the family has no indexer.
 Result<IndexerDims> ParseIndexer(const ConfigReader& in, const ClassDefaults& defaults,
                                  const MlaDims& mla) {
   IndexerDims indexer;
@@ -166,7 +168,7 @@ Result<IndexerDims> ParseIndexer(const ConfigReader& in, const ClassDefaults& de
   return indexer;
 }
 
-// One id, a list of ids, or none.
+// One id, a list of ids, or null.
 Result<std::vector<int64_t>> ParseIds(const ConfigReader& in, std::string_view key, int64_t vocab) {
   const std::optional<Json> value = in.Find(key);
   std::vector<int64_t> ids;
@@ -189,7 +191,7 @@ void AddEos(const std::vector<int64_t>& ids, ModelConfig& config) {
       config.eos.push_back(id);
 }
 
-// An upper estimate, so that no later product of sizes can overflow.
+// An upper estimate of the size, which guarantees that no later product of sizes overflows.
 Status CheckSize(const ConfigReader& in, const ModelConfig& config) {
   const auto f = [](int64_t x) { return static_cast<double>(x); };
   const MlaDims& mla = config.mla;
@@ -220,7 +222,7 @@ Status CheckNoOtherParts(const Json& config) {
   return {};
 }
 
-// Sizes, layer kinds and formats, in the order in which they depend on each other.
+// Parses sizes, layer kinds and formats, in order of their dependencies.
 Status ParseParts(const Json& json, const ClassDefaults& defaults, ModelConfig& config) {
   const ConfigReader in(json);
   LATTE_ASSIGN_OR_RETURN(config.quant, ParseQuantConfig(json));
@@ -263,7 +265,8 @@ Result<ModelConfig> ParseText(const Json& json, const ModelFamily& family) {
   return config;
 }
 
-// The text part of a model of several parts. Its token ids and quantisation may stand outside.
+// Parses the text part of a multi-part model. Its token ids and quantisation may be in the outer
+// config.
 Result<ModelConfig> ParseWrapped(const Json& json) {
   for (const std::string_view key : kTextKeys) {
     const std::optional<Json> text = json.Find(key);
@@ -292,7 +295,7 @@ Result<ModelConfig> ParseWrapped(const Json& json) {
 
 }  // namespace
 
-std::vector<std::string> Caveats(const ModelConfig& config) {
+std::vector<std::string> UnusedFeatures(const ModelConfig& config) {
   std::vector<std::string> out;
   if (config.indexer.heads > 0)
     out.push_back(
@@ -316,7 +319,7 @@ Result<ModelConfig> ParseModelConfig(const Json& json) {
 
 namespace {
 
-// The end tokens of generation_config.json.
+// Adds the end tokens of generation_config.json.
 Status AddGenerationEos(const std::string& dir, ModelConfig& config) {
   const std::string path = dir + "/generation_config.json";
   if (!Exists(path)) return {};
@@ -330,16 +333,9 @@ Status AddGenerationEos(const std::string& dir, ModelConfig& config) {
   return {};
 }
 
-// Where no config names an end token, the tokenizer's ends a text. A folder without a tokenizer has
-// none; what is wrong with a tokenizer is told where one is needed.
-void AddTokenizerEos(const std::string& dir, ModelConfig& config) {
-  const Result<Tokenizer> tokenizer = Tokenizer::Load(dir);
-  if (!tokenizer) return;
-  const std::optional<int32_t> id = tokenizer->eos_id();
-  if (id && *id < config.vocab) config.eos.push_back(*id);
-}
+bool IsFile(const std::string& path) { return path.ends_with(".json") && !IsDirectory(path); }
 
-// What a folder without config.json seems to hold instead.
+// Describes what a folder without config.json seems to contain instead.
 std::string Instead(const std::string& dir) {
   std::error_code error;
   for (std::filesystem::directory_iterator it(dir, error), end; !error && it != end;
@@ -354,8 +350,22 @@ std::string Instead(const std::string& dir) {
 
 }  // namespace
 
+void AddTokenizerEos(const Tokenizer& tokenizer, ModelConfig& config) {
+  const std::optional<int32_t> id = tokenizer.eos_id();
+  if (config.eos.empty() && id && *id < config.vocab) config.eos.push_back(*id);
+}
+
 Result<ModelConfig> LoadModelConfig(const std::string& dir) {
-  const bool is_file = dir.ends_with(".json") && !IsDirectory(dir);
+  LATTE_ASSIGN_OR_RETURN(ModelConfig config, LoadModelConfigAlone(dir));
+  if (!config.eos.empty() || IsFile(dir)) return config;
+  // A folder without a tokenizer has no end token. An error in a tokenizer is reported where one is
+  // needed.
+  if (const Result<Tokenizer> tokenizer = Tokenizer::Load(dir)) AddTokenizerEos(*tokenizer, config);
+  return config;
+}
+
+Result<ModelConfig> LoadModelConfigAlone(const std::string& dir) {
+  const bool is_file = IsFile(dir);
   const std::string path = is_file ? dir : dir + "/config.json";
   Result<std::string> text = ReadFile(path, kMaxConfigBytes);
   if (!text && text.error().code == Code::kNotFound) text.error().message += Instead(dir);
@@ -364,7 +374,6 @@ Result<ModelConfig> LoadModelConfig(const std::string& dir) {
   LATTE_ASSIGN_OR_RETURN(ModelConfig config, ParseModelConfig(json));
   if (is_file) return config;
   LATTE_RETURN_IF_ERROR(AddGenerationEos(dir, config));
-  if (config.eos.empty()) AddTokenizerEos(dir, config);
   return config;
 }
 

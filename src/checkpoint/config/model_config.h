@@ -1,7 +1,7 @@
-// config.json of a Hugging Face folder → ModelConfig, checked once and immutable afterwards. Config
-// keys keep their Hugging Face spelling in model_config.cc only; everywhere else the paper's
-// symbols are used. Refuses, by name and with the reason, what is not an MLA decoder of a supported
-// family.
+// Reads config.json of a Hugging Face folder into ModelConfig, which is validated once and
+// immutable. The Hugging Face spelling of keys appears in model_config.cc only; all other code uses
+// the papers' symbols. A model that is not an MLA decoder of a supported family is refused with its
+// name and the reason.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +16,8 @@
 
 namespace latte {
 
+class Tokenizer;
+
 // Sizes of one MLA layer. DeepSeek-V2 (arXiv 2405.04434) §2.1.
 struct MlaDims {
   int64_t d = 0;      // D: hidden size
@@ -26,41 +28,39 @@ struct MlaDims {
   int64_t r = 0;      // R: per-head width of queries and keys that carry position
   int64_t v = 0;      // V: per-head width of values
   bool bias = false;  // bias on q_a, kv_a and o projections
-  double lora_norm_eps =
-      1e-6;  // of the two latent norms; published code uses 1e-6 whatever rms_norm_eps says
+  // Epsilon of the two latent norms. Published code uses 1e-6 whatever rms_norm_eps is.
+  double lora_norm_eps = 1e-6;
 
-  int64_t qk() const { return n + r; }      // width of one query or key head
-  int64_t latent() const { return c + r; }  // elements cached per token and layer
-  int64_t expanded() const {
-    return h * (n + r + v);
-  }  // elements cached per token and layer, K and V of every head
+  int64_t qk() const { return n + r; }                  // width of one query or key head
+  int64_t latent() const { return c + r; }              // elements cached per token and layer
+  int64_t expanded() const { return h * (n + r + v); }  // the same if K and V of heads are cached
 };
 
-// The lightning indexer of sparse attention: small heads that choose which tokens a query attends
-// to. DeepSeek-V3.2 report §2.1. heads == 0: there is none.
+// The lightning indexer of sparse attention: small heads that choose the tokens that a query
+// attends to. DeepSeek-V3.2 report §2.1. heads == 0: no indexer.
 struct IndexerDims {
   int64_t heads = 0;
-  int64_t width = 0;  // of one head
-  int64_t topk = 0;   // tokens that a query attends to
+  int64_t width = 0;  // width of one head
+  int64_t topk = 0;   // number of tokens that a query attends to
 };
 
 enum class Router { kGreedy, kGroupLimitedGreedy, kNoauxTc };
 enum class Scoring { kSoftmax, kSigmoid };
 
-// Sizes and rules of the mixture-of-experts layers; experts == 0: every layer is dense.
+// Sizes and rules of the mixture-of-experts layers. experts == 0: every layer is dense.
 struct MoeDims {
   int64_t experts = 0;      // E
   int64_t chosen = 0;       // K experts per token
   int64_t shared = 0;       // shared experts: one MLP of width shared·width
   int64_t width = 0;        // inner width of one expert
-  int64_t groups = 1;       // experts are split into this many groups of equal size
+  int64_t groups = 1;       // the experts are split into this many groups of equal size
   int64_t groups_kept = 1;  // groups that a token may choose from
   Router router = Router::kGreedy;
   Scoring scoring = Scoring::kSoftmax;
   bool normalize = false;  // chosen weights are divided by their sum
-  bool scale_normalized =
-      true;            // false (DeepSeek-V2 rule): normalised weights are not multiplied by `scale`
-  double scale = 1.0;  // routed_scaling_factor
+  // Whether normalised weights are multiplied by `scale`; DeepSeek-V2 does not.
+  bool scale_normalized = true;
+  double scale = 1.0;          // routed_scaling_factor
   int64_t first_dense = 0;     // layers before this one are dense
   int64_t freq = 1;            // after that every freq-th layer is MoE
   bool bias_optional = false;  // a router bias that is absent counts as zero
@@ -69,7 +69,8 @@ struct MoeDims {
 
 // Rotary position embedding and its YaRN extension (arXiv 2309.00071).
 struct RopeConfig {
-  bool rotate = true;  // false: no position is encoded (NoPE); the R dims still enter the scores
+  bool rotate = true;  // false: no position encoding (NoPE); the R dims still contribute to the
+                       // scores
   bool interleaved = true;  // pairs (2j, 2j+1); false: (j, j+R/2)
   double theta = 10000.0;
   bool yarn = false;
@@ -80,7 +81,7 @@ struct RopeConfig {
   double mscale = 1.0;
   double mscale_all_dim = 0.0;
   bool truncate = true;           // floor/ceil of the correction range
-  double attention_factor = 0.0;  // > 0: replaces the factor on cos and sin
+  double attention_factor = 0.0;  // > 0: replaces the factor of cos and sin
 };
 
 struct ModelConfig {
@@ -89,23 +90,24 @@ struct ModelConfig {
   int64_t layers = 0;        // L
   int64_t vocab = 0;
   int64_t dense_width = 0;   // inner width of the dense MLP
-  int64_t max_position = 0;  // longest context the model was made for
+  int64_t max_position = 0;  // longest context that the model is made for
   double norm_eps = 1e-6;
   bool tied_embeddings = false;
-  int64_t mtp_layers = 0;  // multi-token-prediction layers that follow layer L-1 in the checkpoint
-  bool wrapped = false;    // the text part of a model with other parts, which are not read
-  int64_t bos = -1;        // -1: none
-  std::vector<int64_t> eos;  // of config.json and generation_config.json, else the tokenizer's
+  int64_t mtp_layers = 0;    // multi-token-prediction layers, stored after layer L-1 in the
+                             // checkpoint
+  bool wrapped = false;      // the text part of a multi-part model; the other parts are not read
+  int64_t bos = -1;          // -1: none
+  std::vector<int64_t> eos;  // of config.json and generation_config.json, otherwise the tokenizer's
   MlaDims mla;
   IndexerDims indexer;
-  std::vector<bool> indexed_layers;  // [L] which own an indexer; empty: all, if there is one
+  std::vector<bool> indexed_layers;  // [L] layers that have an indexer; empty: all, if the model
+                                     // has one
   MoeDims moe;
-  std::vector<bool>
-      moe_layers;  // [L] as mlp_layer_types lists them; empty: by first_dense and freq
+  std::vector<bool> moe_layers;  // [L] from mlp_layer_types; empty: by first_dense and freq
   RopeConfig rope;
   QuantConfig quant;
 
-  // Layers from L on are multi-token-prediction layers.
+  // Layers L and above are multi-token-prediction layers.
   bool IsMoe(int64_t layer) const {
     if (moe.experts == 0) return false;
     if (layer >= layers) return true;
@@ -118,16 +120,20 @@ struct ModelConfig {
   }
 };
 
-// Parses and cross-checks a config document.
-// Errors: kCorrupt naming the key, the value and what was expected; kUnsupported naming the
-// architecture and why.
+// Parses and validates a config document.
+// Errors: kCorrupt naming the key, the value found and the expected value; kUnsupported naming the
+// architecture and the reason.
 [[nodiscard]] Result<ModelConfig> ParseModelConfig(const Json& config);
 
-// What of the model Latte does not use, in sentences for the user; mostly none.
-std::vector<std::string> Caveats(const ModelConfig& config);
+// Features of the model that Latte does not use, as sentences for the user; usually none.
+std::vector<std::string> UnusedFeatures(const ModelConfig& config);
 
-// Reads config.json (and generation_config.json when present) of `dir`, or `dir` itself when it
-// names a .json file. Where neither names an end token, the tokenizer of `dir` does.
+// Reads config.json (and generation_config.json, if present) of `dir`, or `dir` itself if it names
+// a .json file. If neither names an end token, the tokenizer of `dir` does.
 [[nodiscard]] Result<ModelConfig> LoadModelConfig(const std::string& dir);
+
+// The same in two parts, for a caller that has the tokenizer.
+[[nodiscard]] Result<ModelConfig> LoadModelConfigAlone(const std::string& dir);
+void AddTokenizerEos(const Tokenizer& tokenizer, ModelConfig& config);
 
 }  // namespace latte

@@ -1,4 +1,4 @@
-// What ParseModelConfig refuses, and in which words.
+// The configs that ParseModelConfig refuses, and the messages.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ JsonOut Published(const std::string& name) {
   return JsonOut::parse(text.value_or("{}"));
 }
 
-// Parses `json`, which must fail with `code` and `words` in one line.
+// Parses `json`, which must fail with `code` and with `words` in a one-line message.
 void ExpectRefused(const JsonOut& json, Code code, const std::string& words) {
   const auto config = Json::Parse(Dump(json), "config.json").and_then(ParseModelConfig);
   ASSERT_FALSE(config.has_value()) << "accepted; expected: " << words;
@@ -30,7 +30,7 @@ void ExpectRefused(const JsonOut& json, Code code, const std::string& words) {
   EXPECT_FALSE(Contains(config.error().message, "\n"));
 }
 
-// A published config with one key changed: JSON pointer, new value, what the message must contain.
+// A published config with one changed key: JSON pointer, new value, expected part of the message.
 struct BadKey {
   const char* model;
   const char* pointer;
@@ -222,7 +222,7 @@ TEST(ModelConfigRefusals, C06_WhatIsNotMla) {
   ExpectRefused(Changed({"v2", "/use_mla", "false", ""}), Code::kUnsupported, "use_mla: false");
 }
 
-// A compressed-tensors config with one key changed.
+// A compressed-tensors config with one changed key.
 std::string Compressed(const char* pointer, const char* value) {
   JsonOut json =
       JsonOut::parse(R"({"quant_method": "compressed-tensors", "format": "pack-quantized",

@@ -1,25 +1,15 @@
 #include "src/checkpoint/config/model_config.h"
 
-#include <filesystem>
-#include <fstream>
-
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include "src/base/file.h"
 #include "src/base/json_out.h"
-#include "tests/support/tiny_tokenizer.h"
 
 namespace latte {
 namespace {
 
-namespace fs = std::filesystem;
 using Ids = std::vector<int64_t>;
-
-bool Contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 JsonOut Published(const std::string& name) {
   const auto text =
@@ -38,14 +28,14 @@ ModelConfig Parsed(const JsonOut& json) {
   return config.value_or(ModelConfig());
 }
 
-// Changes of a config: JSON pointer and new value; an empty value removes the key.
+// Changes of a config as JSON pointer and new value; an empty value removes the key.
 using Edits = std::vector<std::pair<const char*, const char*>>;
 
 JsonOut Edited(const std::string& model, const Edits& edits) {
   JsonOut json = Published(model);
   for (const auto& [pointer, value] : edits) {
     if (*value == '\0')
-      json.erase(pointer + 1);  // keys of the top level only
+      json.erase(pointer + 1);  // only keys of the top level are removed
     else
       json[JsonOut::json_pointer(pointer)] = JsonOut::parse(value);
   }
@@ -154,7 +144,7 @@ TEST(ModelConfig, ReadsGlmFlashWhoseClassNamesTheRouter) {
   EXPECT_EQ(c.moe.scale, 1.8);
   EXPECT_EQ(c.norm_eps, 1e-5);
   EXPECT_EQ(c.mla.v, 256);
-  EXPECT_TRUE(Caveats(c).empty());
+  EXPECT_TRUE(UnusedFeatures(c).empty());
 }
 
 TEST(ModelConfig, LayerKindsAsAListGoBeforeFirstDense) {
@@ -178,8 +168,8 @@ TEST(ModelConfig, ReadsIndexersAndSaysThatTheyAreNotUsed) {
   EXPECT_EQ(v32.moe.groups, 8);
   EXPECT_TRUE(v32.IsIndexed(0));
   EXPECT_TRUE(v32.IsIndexed(61));
-  ASSERT_EQ(Caveats(v32).size(), 1u);
-  EXPECT_NE(Caveats(v32)[0].find("2048 tokens"), std::string::npos);
+  ASSERT_EQ(UnusedFeatures(v32).size(), 1u);
+  EXPECT_NE(UnusedFeatures(v32)[0].find("2048 tokens"), std::string::npos);
   EXPECT_FALSE(Parsed(Published("v3")).IsIndexed(0));
 }
 
@@ -232,8 +222,8 @@ TEST(ModelConfig, ReadsTheTextPartOfAModelOfSeveralParts) {
   EXPECT_EQ(c.moe.experts, 384);
   EXPECT_EQ(c.eos, Ids{163586});
   EXPECT_EQ(c.quant.method, QuantMethod::kF8);
-  ASSERT_EQ(Caveats(c).size(), 1u);
-  EXPECT_NE(Caveats(c)[0].find("only the text part"), std::string::npos);
+  ASSERT_EQ(UnusedFeatures(c).size(), 1u);
+  EXPECT_NE(UnusedFeatures(c)[0].find("only the text part"), std::string::npos);
 }
 
 TEST(ModelConfig, V3ClassDefaultsFillAbsentKeys) {
@@ -351,7 +341,7 @@ TEST(ModelConfig, IgnoresWhatItNeedNotKnow) {
                                              {"/unknown", "[1]"}}));  // C16
   EXPECT_EQ(c.mla.qk(), 192);
   EXPECT_EQ(Parsed(Edited("v3", {{"/max_position_embeddings", "1000000000000"}})).max_position,
-            1'000'000'000'000);  // C10: what fits is the cache's question
+            1'000'000'000'000);  // C10: only the cache limits the context
 }
 
 TEST(ModelConfig, ReadsFlags) {
@@ -409,113 +399,6 @@ TEST(Rope, YarnDefaultsAreThoseOfDeepseek) {
   EXPECT_EQ(c.rope.beta_slow, 1);
   EXPECT_EQ(c.rope.mscale, 1);
   EXPECT_EQ(c.rope.mscale_all_dim, 0);
-}
-
-class ModelFolder : public testing::Test {
- protected:
-  ModelFolder() {
-    const auto* info = testing::UnitTest::GetInstance()->current_test_info();
-    dir_ = fs::path(testing::TempDir()) / fmt::format("latte_{}_{}", getpid(), info->name());
-    fs::remove_all(dir_);
-    fs::create_directories(dir_);
-  }
-  ~ModelFolder() override { fs::remove_all(dir_); }
-  void Write(const char* name, const std::string& text) const {
-    std::ofstream(dir_ / name, std::ios::binary) << text;
-  }
-  fs::path dir_;
-};
-
-TEST_F(ModelFolder, StopTokensOfGenerationConfigJoinThoseOfConfig) {
-  Write("config.json", Dump(Published("kimi_k2")));
-  EXPECT_EQ(LoadModelConfig(dir_.string()).value().eos, Ids{163585});
-  Write("generation_config.json", R"({"eos_token_id": [163586, 163585]})");
-  EXPECT_EQ(LoadModelConfig(dir_.string()).value().eos, (Ids{163585, 163586}));
-  Write("generation_config.json", R"({"eos_token_id": 163840})");
-  const auto loaded = LoadModelConfig(dir_.string());
-  ASSERT_FALSE(loaded.has_value());
-  EXPECT_PRED2(Contains, loaded.error().message, "generation_config.json: 'eos_token_id'");
-}
-
-// <s> is 256, </s> 257.
-JsonOut EndTokenizer() {
-  JsonOut file = SmallTokenizer();
-  AddToken(&file, "<s>");
-  AddToken(&file, "</s>");
-  return file;
-}
-
-TEST_F(ModelFolder, TheTokenizersEndTokenStandsInForOneThatNoConfigNames) {
-  JsonOut config = Published("v3");
-  const auto eos = [&] { return LoadModelConfig(dir_.string()).value().eos; };
-  const std::string object = R"({"eos_token": {"__type": "AddedToken", "content": "</s>"}})";
-  Write("tokenizer.json", Dump(EndTokenizer()));
-  for (const bool null : {false, true}) {
-    config.erase("eos_token_id");
-    if (null) config["eos_token_id"] = nullptr;
-    Write("config.json", Dump(config));
-    Write("tokenizer_config.json", "{}");
-    EXPECT_EQ(eos(), Ids{});
-    for (const std::string& text : {std::string(R"({"eos_token": "</s>"})"), object}) {
-      Write("tokenizer_config.json", text);
-      EXPECT_EQ(eos(), Ids{257}) << text;
-    }
-    Write("tokenizer_config.json", "{}");
-    Write("special_tokens_map.json", object);
-    EXPECT_EQ(eos(), Ids{257});
-    fs::remove(dir_ / "special_tokens_map.json");
-  }
-  Write("tokenizer_config.json", object);
-  Write("generation_config.json", R"({"eos_token_id": [9]})");
-  EXPECT_EQ(eos(), Ids{9});
-  Write("generation_config.json", R"({"eos_token_id": null})");
-  EXPECT_EQ(eos(), Ids{257});
-  config["eos_token_id"] = 5;
-  Write("config.json", Dump(config));
-  EXPECT_EQ(eos(), Ids{5});
-}
-
-TEST_F(ModelFolder, ATokenizerWithoutAnEndTokenOfTheModelIsNoError) {
-  JsonOut config = Published("v3");
-  config.erase("eos_token_id");
-  config["vocab_size"] = 257;
-  Write("config.json", Dump(config));
-  Write("tokenizer_config.json", R"({"eos_token": "</s>"})");
-  for (const std::string& text : {Dump(EndTokenizer()), std::string("{"), std::string()}) {
-    Write("tokenizer.json", text);
-    const auto loaded = LoadModelConfig(dir_.string());
-    ASSERT_TRUE(loaded.has_value()) << loaded.error().message;
-    EXPECT_EQ(loaded->eos, Ids{});
-  }
-}
-
-TEST_F(ModelFolder, ConfigAloneIsEnough) {
-  const auto loaded =
-      LoadModelConfig(fmt::format("{}/tests/data/configs/v3.json", LATTE_SOURCE_DIR));
-  ASSERT_TRUE(loaded.has_value()) << loaded.error().message;
-  EXPECT_EQ(loaded->layers, 61);
-}
-
-TEST_F(ModelFolder, MissingConfigIsNotFound) {
-  const auto loaded = LoadModelConfig(dir_.string());
-  ASSERT_FALSE(loaded.has_value());
-  EXPECT_EQ(loaded.error().code, Code::kNotFound);
-  EXPECT_PRED2(Contains, loaded.error().message, "config.json");
-}
-
-TEST_F(ModelFolder, C18_WhatIsNoConfigIsCorrupt) {
-  const std::string utf16 = std::string("\xff\xfe{\0}\0", 6);
-  for (const std::string& text : {std::string(), utf16, std::string("{ // comment\n}"),
-                                  std::string("[]"), std::string(R"({"hidden_size": NaN})"),
-                                  std::string(R"({"model_type": "a", "model_type": "b"})")}) {
-    Write("config.json", text);
-    const auto loaded = LoadModelConfig(dir_.string());
-    ASSERT_FALSE(loaded.has_value()) << text;
-    EXPECT_EQ(loaded.error().code, Code::kCorrupt) << text;
-    EXPECT_PRED2(Contains, loaded.error().message, "config.json");
-  }
-  fs::resize_file(dir_ / "config.json", 300u << 20);  // sparse
-  EXPECT_PRED2(Contains, LoadModelConfig(dir_.string()).error().message, "at most 16777216 bytes");
 }
 
 }  // namespace

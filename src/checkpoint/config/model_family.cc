@@ -86,7 +86,7 @@ constexpr ClassDefaults kAxk1 = {
             .normalize = true,
             .scale = 2.5,
             .first_dense = 1,
-            .bias_optional = true,  // released files route without one
+            .bias_optional = true,  // the released files have no bias
             .post_norm = true},
 };
 
@@ -141,7 +141,7 @@ std::string Supported() {
   return out;
 }
 
-// The first entry of "architectures"; empty when there is none.
+// The first entry of "architectures"; empty if there is none.
 Result<std::string> Architecture(const Json& config) {
   const std::optional<Json> list = config.Find("architectures");
   if (!list || (list->is_array() && list->size() == 0)) return std::string();

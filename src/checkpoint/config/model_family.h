@@ -1,5 +1,5 @@
-// Which architectures there are, which of them Latte runs, and why it refuses the others.
-// A new family is a row of the table in model_family.cc.
+// The known architectures: which of them Latte runs, and why it refuses the others. A new family is
+// one entry of the table in model_family.cc.
 #pragma once
 
 #include <string_view>
@@ -11,29 +11,29 @@
 
 namespace latte {
 
-// What a family's configuration class fills in where config.json is silent; 0 (or empty) where it
-// fills in nothing and the key is required.
+// Values that a family's configuration class fills in for keys that config.json omits; 0 (or empty)
+// if the key is required.
 struct ClassDefaults {
   MlaDims mla;
   MoeDims moe;
-  IndexerDims indexer;  // heads > 0: the family has one
+  IndexerDims indexer;  // heads > 0: the family has an indexer
   double norm_eps = 1e-6;
   bool tied_embeddings = false;
 };
 
 struct ModelFamily {
-  std::string_view model_type;    // "deepseek_v3"; empty where only the other name is known
-  std::string_view architecture;  // "DeepseekV3ForCausalLM"; likewise
-  const ClassDefaults* defaults;  // null where refused, or where it wraps another family
-  std::string_view refused;       // why; empty where supported
+  std::string_view model_type;    // "deepseek_v3"; empty if only the architecture is known
+  std::string_view architecture;  // "DeepseekV3ForCausalLM"; empty if only the model type is known
+  const ClassDefaults* defaults;  // null if refused, or if it wraps another family
+  std::string_view refused;       // the reason; empty if supported
 
-  // A model of several parts, whose text part is a family of its own under text_config.
+  // A multi-part model, whose text part is another family under text_config.
   bool wraps() const { return defaults == nullptr && refused.empty(); }
 };
 
 // The family that `model_type` and `architectures` name. A checkpoint that uses either name of a
 // refused family is refused.
-// Errors: kUnsupported with the reason, or with the list of what is supported.
+// Errors: kUnsupported with the reason, or with the list of supported families.
 [[nodiscard]] Result<const ModelFamily*> FindModelFamily(const Json& config);
 
 }  // namespace latte

@@ -10,7 +10,7 @@ int64_t Attention(const MlaDims& m) {
   const int64_t query = m.cq > 0 ? m.d * m.cq + m.cq * q_rows : m.d * q_rows;
   const int64_t key_value = m.d * m.latent() + m.c * m.h * (m.n + m.v);
   const int64_t output = m.h * m.v * m.d;
-  // Without a query latent there is no q_a projection that could carry a bias.
+  // Without a query latent, no q_a projection exists that could have a bias.
   const int64_t bias = m.bias ? m.cq + m.latent() + m.d : 0;
   return query + key_value + output + bias;
 }
@@ -32,7 +32,7 @@ int64_t RouterSize(const ModelConfig& config) {
   return moe.experts * config.mla.d + (biased ? moe.experts : 0);
 }
 
-// The feed-forward half of `layers` MoE layers, of whose experts `experts` are counted.
+// The feed-forward part of `layers` MoE layers, counting `experts` experts per layer.
 void AddMoe(const ModelConfig& config, int64_t layers, int64_t experts, ParamCount& count) {
   const int64_t d = config.mla.d;
   count.routed_experts += layers * experts * GatedMlp(d, config.moe.width);

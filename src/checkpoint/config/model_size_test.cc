@@ -20,13 +20,13 @@ ModelConfig Published(const std::string& name) {
 struct PublishedSize {
   const char* name;
   int64_t total;          // counted by an independent script
-  int64_t active;         // likewise
-  double total_billions;  // as published, to the digits published
+  int64_t active;         // counted by an independent script
+  double total_billions;  // as published, with the published precision
   double active_billions;
-  double digit;  // of active_billions
+  double digit;  // the precision of active_billions
 };
 
-// The published active figure of Moonlight is rounded up: 2.915 is given as 2.92.
+// The published active size of Moonlight is rounded up: 2.915 is given as 2.92.
 const PublishedSize kPublished[] = {
     {"v2_lite", 15'706'484'224, 2'661'150'208, 15.706, 2.66, 0.01},
     {"v2", 235'741'434'880, 21'375'800'320, 235.74, 21.4, 0.1},

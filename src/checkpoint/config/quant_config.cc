@@ -21,7 +21,7 @@ tl::unexpected<Error> NotRead(const Json& json, std::string_view key, std::strin
                                  Printable(std::string(found))));
 }
 
-// A key whose value must be `expected` where it is there.
+// Requires `expected` as the value of a key, if the key is present.
 Status Demand(const Json& json, std::string_view key, std::string_view expected) {
   LATTE_ASSIGN_OR_RETURN(const std::string found, json.GetStringOr(key, std::string(expected)));
   if (found != expected) return NotRead(json, key, expected, fmt::format("'{}'", found));
@@ -44,7 +44,7 @@ Result<QuantConfig> ParseF8(const Json& json) {
   return quant;
 }
 
-// A number of columns that share a scale: even, as two 4-bit values share a byte.
+// The number of columns that share a scale. It is even, because two 4-bit values share a byte.
 Result<int64_t> ParseGroup(const Json& json) {
   LATTE_ASSIGN_OR_RETURN(const int64_t group, ConfigReader(json).Int("group_size", {-1, 1 << 20}));
   if (group == -1) return IntScheme::kWholeRow;
@@ -53,7 +53,7 @@ Result<int64_t> ParseGroup(const Json& json) {
                              json.path(), group));
 }
 
-// The "weights" of one group of modules.
+// The "weights" of one config group.
 Result<IntScheme> ParseScheme(const Json& weights, bool packed) {
   IntScheme scheme = {.packed = packed};
   LATTE_RETURN_IF_ERROR(Demand(weights, "type", "int"));
@@ -79,11 +79,11 @@ Result<bool> IsPacked(const Json& json, std::string_view format) {
   return NotRead(json, "format", "int-quantized or pack-quantized", fmt::format("'{}'", format));
 }
 
-// One member of config_groups; nothing for one that quantises activations only.
+// One member of config_groups; nullopt for one that quantises only activations.
 Result<std::optional<IntScheme>> ParseGroupOfModules(const Json& json, const std::string& format) {
   const std::optional<Json> activations = json.Find("input_activations");
   if (activations) {
-    // Static scales of activations are tensors that are not read.
+    // Static activation scales are tensors that Latte does not read.
     LATTE_ASSIGN_OR_RETURN(const bool dynamic, activations->GetBoolOr("dynamic", false));
     if (!dynamic) return NotRead(*activations, "dynamic", "true", "false");
   }
@@ -113,7 +113,7 @@ Result<QuantConfig> ParseCompressedTensors(const Json& json) {
   return quant;
 }
 
-// What AWQ and GPTQ have in common.
+// The keys that AWQ and GPTQ share.
 Result<QuantConfig> ParseFourBits(const Json& json, QuantMethod method) {
   QuantConfig quant = {.method = method};
   LATTE_ASSIGN_OR_RETURN(const int64_t bits, ConfigReader(json).Int("bits", {1, 64}));
@@ -125,7 +125,7 @@ Result<QuantConfig> ParseFourBits(const Json& json, QuantMethod method) {
 
 Result<QuantConfig> ParseAwq(const Json& json) {
   LATTE_ASSIGN_OR_RETURN(const QuantConfig quant, ParseFourBits(json, QuantMethod::kAwq));
-  // Spelled GEMM in some files.
+  // Some files spell it GEMM.
   LATTE_ASSIGN_OR_RETURN(const std::string version, json.GetStringOr("version", "gemm"));
   if (version != "gemm" && version != "GEMM")
     return NotRead(json, "version", "gemm", fmt::format("'{}'", version));

@@ -8,7 +8,7 @@
 namespace latte {
 namespace {
 
-constexpr NumberRange kTheta = {2, 1e15};  // its logarithm is divided by
+constexpr NumberRange kTheta = {2, 1e15};  // above 1, because code divides by its logarithm
 constexpr NumberRange kFactor = {1, 1e6};
 constexpr NumberRange kBeta = {1e-3, 1e6};
 constexpr NumberRange kMscale = {0, 1e3};

@@ -1,5 +1,5 @@
-// The rotary-embedding keys of config.json → RopeConfig. What the values mean is computed in
-// src/layers/rope.h.
+// Reads the rotary-embedding keys of config.json into RopeConfig. src/layers/rope.h uses the
+// values.
 #pragma once
 
 #include "latte/status.h"
@@ -9,8 +9,8 @@
 
 namespace latte {
 
-// Reads both spellings: rope_theta beside rope_scaling {type | rope_type, …}, and the nested
-// rope_parameters {rope_theta, rope_type, …}, which wins key by key.
+// Reads both forms: rope_theta with rope_scaling {type | rope_type, …}, and the nested
+// rope_parameters {rope_theta, rope_type, …}, which takes precedence key by key.
 // Errors: kCorrupt naming the key; kUnsupported for a scaling other than YaRN.
 [[nodiscard]] Result<RopeConfig> ParseRope(const Json& config);
 

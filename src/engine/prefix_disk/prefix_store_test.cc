@@ -238,7 +238,7 @@ TEST_F(PrefixStoreTest, LeftoversOfCutShortSavesGoAndForeignFilesStay) {
   EXPECT_EQ(store.Stats().files, 0);
 }
 
-// A folder that is also somebody's store of files named by their hashes.
+// A folder that another program also uses, for files named by their hashes.
 TEST_F(PrefixStoreTest, StrangersWithNamesLikeOursAreNotEvicted) {
   SaveAll(Open(), {2});
   const fs::path model = fs::path(PathOf(dir_, Prefix(2))).parent_path();

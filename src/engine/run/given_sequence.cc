@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "src/engine/run/f16_range.h"
+#include "src/engine/run/f16_overflow.h"
 
 namespace latte {
 
@@ -46,10 +46,10 @@ Status GivenSequence::CheckTokens(std::span<const int32_t> tokens) const {
 }
 
 Status GivenSequence::CheckRange(const TensorView& h) const {
-  const auto bad =
-      FindOverflow(settings_.dtype, {h.Ptr<float>(), static_cast<size_t>(h.elements())});
+  if (settings_.dtype != DType::kF16) return {};
+  const auto bad = FirstNotFinite({h.Ptr<float>(), static_cast<size_t>(h.elements())});
   if (!bad) return {};
-  return tl::unexpected(OverflowError(fmt::format("token {}", length_ + *bad / h.shape[1])));
+  return F16Overflow(fmt::format("token {}", length_ + *bad / h.shape[1]));
 }
 
 Status GivenSequence::AppendPrompt(std::span<const int32_t> tokens, const LogitsSink& sink) {
@@ -61,7 +61,7 @@ Status GivenSequence::AppendPrompt(std::span<const int32_t> tokens, const Logits
 Status GivenSequence::AppendGenerated(int32_t token, const LogitsSink& sink) {
   const std::span<const int32_t> one(&token, 1);
   LATTE_RETURN_IF_ERROR(CheckTokens(one));
-  return Append(one, GeneratedPath(settings_.attention), sink);
+  return Append(one, DecodePath(settings_.attention), sink);
 }
 
 Status GivenSequence::Append(std::span<const int32_t> tokens, MlaPath path,
@@ -75,8 +75,8 @@ Status GivenSequence::Append(std::span<const int32_t> tokens, MlaPath path,
 
 Status GivenSequence::Compute(std::span<const int32_t> chunk, MlaPath path,
                               const LogitsSink& sink) {
-  const SequenceWork work{chunk, length_, path, pages_};
-  const TensorView h = runner_.Forward({&work, 1});
+  const auto step = SequenceChunk::Of(chunk, length_, path, pages_);
+  const TensorView h = runner_.Forward({&step, 1});
   LATTE_RETURN_IF_ERROR(CheckRange(h));
   const int64_t first = length_;
   length_ += static_cast<int64_t>(chunk.size());

@@ -15,7 +15,7 @@ namespace latte {
 // Engine-thread only.
 class GivenSequence {
  public:
-  // `settings`: of SettleForOne, for the longest sequence. A step computes max_batch_tokens tokens.
+  // `settings`: of ResolveOptionsForOne, for the longest sequence. A step computes max_batch_tokens tokens.
   // Model and machine must outlive it. Errors: kExhausted when the cache does not fit.
   [[nodiscard]] static Result<std::unique_ptr<GivenSequence>> Create(const Model& model,
                                                                      const Machine& machine,

@@ -18,7 +18,7 @@ class GivenSequenceTest : public testing::Test {
     model_ = std::move(*loaded);
   }
   Settings SettingsFor(const EngineOptions& options, int64_t tokens = 40) const {
-    return SettleForOne(options, model_->config(), machine_, tokens).value();
+    return ResolveOptionsForOne(options, model_->config(), machine_, tokens).value();
   }
   std::unique_ptr<GivenSequence> Make(const Settings& settings) const {
     return GivenSequence::Create(*model_, machine_, settings).value();

@@ -19,47 +19,45 @@ StepContext Runner::Context() {
   step.tokens = tokens_;
   step.positions = positions_;
   step.slots = slots_;
-  step.sequences = slices_;
+  step.sequences = chunks_;
   step.global_tokens = std::max(global_tokens_, static_cast<int64_t>(tokens_.size()));
   step.arithmetic = options_.arithmetic;
   step.int8_activations = options_.int8_activations;
-  step.expand_tokens = options_.expand_tokens;
+  step.prefill_workspace_tokens = options_.prefill_workspace_tokens;
   step.cache = &cache_;
   step.workspace = &workspace_;
   step.exec = exec_;
   return step;
 }
 
-void Runner::Lay(std::span<const SequenceWork> work) {
+void Runner::BuildBatch(std::span<const SequenceChunk> chunks) {
   tokens_.clear();
   positions_.clear();
   slots_.clear();
-  slices_.clear();
+  chunks_.assign(chunks.begin(), chunks.end());
   const int64_t page_tokens = cache_.spec().page_tokens;
-  for (const SequenceWork& w : work) {
-    slices_.push_back({static_cast<int64_t>(tokens_.size()), static_cast<int64_t>(w.tokens.size()),
-                       w.cached_len, w.path, w.pages});
-    for (size_t i = 0; i < w.tokens.size(); ++i) {
-      const int64_t position = w.cached_len + static_cast<int64_t>(i);
-      tokens_.push_back(w.tokens[i]);
+  for (SequenceChunk& chunk : chunks_) {
+    chunk.query_start = static_cast<int64_t>(tokens_.size());
+    tokens_.insert(tokens_.end(), chunk.tokens.begin(), chunk.tokens.end());
+    for (int64_t position = chunk.cached_len; position < chunk.total_len(); ++position) {
       positions_.push_back(static_cast<int32_t>(position));
-      slots_.push_back(w.pages[static_cast<size_t>(position / page_tokens)] * page_tokens +
+      slots_.push_back(chunk.pages[static_cast<size_t>(position / page_tokens)] * page_tokens +
                        position % page_tokens);
     }
   }
 }
 
-TensorView Runner::Forward(std::span<const SequenceWork> work, int64_t global_tokens) {
+TensorView Runner::Forward(std::span<const SequenceChunk> chunks, int64_t global_tokens) {
   global_tokens_ = global_tokens;
-  Lay(work);
+  BuildBatch(chunks);
   const TensorView h = Fit(hidden_, static_cast<int64_t>(tokens_.size()), model_.config().mla.d);
   StepContext step = Context();
   model_.Forward(step, h);
   return h;
 }
 
-TensorView Runner::Draft(std::span<const SequenceWork> work, const TensorView& h) {
-  Lay(work);
+TensorView Runner::Draft(std::span<const SequenceChunk> chunks, const TensorView& h) {
+  BuildBatch(chunks);
   const TensorView z = Fit(draft_, h.shape[0], h.shape[1]);
   StepContext step = Context();
   model_.Draft(step, h, z);

@@ -1,5 +1,5 @@
-// Runs one step of the model: flat arrays out of what each sequence asks for, then Model::Forward.
-// Knows nothing of requests or time.
+// Runs one step of the model: builds the batch from the chunks of all sequences, then calls
+// Model::Forward. Knows nothing of requests or time.
 #pragma once
 
 #include <span>
@@ -9,18 +9,10 @@
 
 namespace latte {
 
-// What one sequence computes in a step.
-struct SequenceWork {
-  std::span<const int32_t> tokens;  // new tokens
-  int64_t cached_len = 0;           // tokens in the cache before them
-  MlaPath path = MlaPath::kAbsorbed;
-  std::span<const int32_t> pages;  // for all its tokens, the new ones included
-};
-
 struct RunnerOptions {
   DType arithmetic = DType::kBF16;
-  int64_t expand_tokens = 4096;  // prefill workspace, in cached tokens
-  bool int8_activations = true;  // for int4 and int8 weights, unless arithmetic is f32
+  int64_t prefill_workspace_tokens = 4096;  // prefill workspace, in cached tokens
+  bool int8_activations = true;             // for int4 and int8 weights, unless arithmetic is f32
 };
 
 // Engine-thread only. Model, cache, workspace and exec must outlive it.
@@ -30,16 +22,16 @@ class Runner {
          const RunnerOptions& options)
       : model_(model), cache_(cache), workspace_(workspace), exec_(exec), options_(options) {}
 
-  // Hidden states [T, D] of all new tokens, in the order of `work`, valid until the next call.
-  // `global_tokens` counts those of all data-parallel ranks; without any of its own a rank still
-  // takes part in their exchange. 0: this rank is the only one.
+  // Hidden states [T, D] of all new tokens, in the order of `chunks`, valid until the next call.
+  // `global_tokens` counts the tokens of all data-parallel ranks; a rank without tokens still takes
+  // part in their exchange. 0: this rank is the only one.
   // Requires: absorbed sequences come first; every token in [0, vocab).
-  TensorView Forward(std::span<const SequenceWork> work, int64_t global_tokens = 0);
+  TensorView Forward(std::span<const SequenceChunk> chunks, int64_t global_tokens = 0);
 
-  // Hidden states [T, D] of the drafting layer over `work`, whose tokens follow those of `h` [T,
-  // D], rows of Forward's output that are still valid. Valid until the next call. Requires: the
-  // model drafts, and the cache has a layer for it.
-  TensorView Draft(std::span<const SequenceWork> work, const TensorView& h);
+  // Hidden states [T, D] of the drafting layer over `chunks`. `h` [T, D] holds rows of Forward's
+  // output that are still valid; each token of `chunks` follows the token of its row. Valid until the
+  // next call. Requires: the model drafts, and the cache has a layer for it.
+  TensorView Draft(std::span<const SequenceChunk> chunks, const TensorView& h);
 
   // Logits [M, vocab] of rows of Draft's output, valid until the next call of either Logits.
   TensorView DraftLogits(const TensorView& z);
@@ -54,7 +46,7 @@ class Runner {
   TensorView LogitsOf(std::span<const int64_t> rows);
 
  private:
-  void Lay(std::span<const SequenceWork> work);  // out flat, for Context
+  void BuildBatch(std::span<const SequenceChunk> chunks);  // flat arrays for Context
   StepContext Context();
 
   const Model& model_;
@@ -65,7 +57,7 @@ class Runner {
   std::vector<int32_t> tokens_;
   std::vector<int32_t> positions_;
   std::vector<int64_t> slots_;
-  std::vector<SequenceSlice> slices_;
+  std::vector<SequenceChunk> chunks_;
   int64_t global_tokens_ = 0;
   Tensor hidden_;
   Tensor chosen_;  // rows of hidden_

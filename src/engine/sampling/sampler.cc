@@ -48,11 +48,6 @@ Status CheckPossible(const ScannedRow& row, bool adjusted) {
       "another copy");
 }
 
-bool HasPenalties(const SamplingParams& params) {
-  return params.repetition_penalty != 1 || params.presence_penalty != 0 ||
-         params.frequency_penalty != 0;
-}
-
 double Penalised(double logit, const TokenHistory::Count& count, const SamplingParams& params) {
   const double repetition = params.repetition_penalty;
   logit = logit > 0 ? logit / repetition : logit * repetition;
@@ -66,13 +61,13 @@ void Replace(float& logit, double value) {
   if (logit > -kInf) logit = static_cast<float>(std::clamp(value, -kMost, kMost));
 }
 
-// The logits after bias, penalties and bans; empty if there are none. Ids that the vocabulary does
-// not have are passed over.
-std::vector<float> Adjusted(const Draw& draw) {
-  const SamplingParams& params = *draw.params;
-  const bool penalties = draw.history != nullptr && HasPenalties(params);
-  if (!penalties && params.logit_bias.empty() && draw.banned.empty()) return {};
-  std::vector<float> logits(draw.logits.begin(), draw.logits.end());
+// The logits after bias, penalties and bans; empty if there are none. Ids outside the vocabulary
+// are ignored.
+std::vector<float> Adjusted(const SampleInput& input) {
+  const SamplingParams& params = *input.params;
+  const bool penalties = input.history != nullptr && HasPenalties(params);
+  if (!penalties && params.logit_bias.empty() && input.banned.empty()) return {};
+  std::vector<float> logits(input.logits.begin(), input.logits.end());
   const auto known = [&](int32_t id) { return id >= 0 && static_cast<size_t>(id) < logits.size(); };
   for (const auto& [id, bias] : params.logit_bias)
     if (known(id)) {
@@ -80,12 +75,12 @@ std::vector<float> Adjusted(const Draw& draw) {
       Replace(z, static_cast<double>(z) + static_cast<double>(bias));
     }
   if (penalties)
-    for (const auto& [id, count] : draw.history->counts())
+    for (const auto& [id, count] : input.history->counts())
       if (known(id)) {
         float& z = logits[static_cast<size_t>(id)];
         Replace(z, Penalised(static_cast<double>(z), count, params));
       }
-  for (const int32_t id : draw.banned)
+  for (const int32_t id : input.banned)
     if (known(id)) logits[static_cast<size_t>(id)] = -kInf;
   return logits;
 }
@@ -106,44 +101,50 @@ uint64_t WantedByTopP(uint64_t total, double top_p) {
 
 // reach(wanted): of ReachAmong.
 template <class F>
-int32_t DrawByWeight(uint64_t total, const Draw& draw, const F& reach) {
-  const SamplingParams& params = *draw.params;
+int32_t SampleByWeight(uint64_t total, const SampleInput& input, const F& reach) {
+  const SamplingParams& params = *input.params;
   if (params.top_p < 1) total = reach(WantedByTopP(total, params.top_p)).sum;
-  return reach(Uniform(params.seed, draw.position, total) + 1).id;
+  return reach(Uniform(params.seed, input.position, total) + 1).id;
 }
 
-int32_t DrawToken(const ScannedRow& row, const Draw& draw) {
-  const SamplingParams& params = *draw.params;
+int32_t SampleToken(const ScannedRow& row, const SampleInput& input) {
+  const SamplingParams& params = *input.params;
   const WeightScale scale = WeightScale::Of(row.max, params.temperature, params.min_p);
   const auto top_k = static_cast<uint64_t>(params.top_k);
   if (top_k == 0 || top_k >= row.logits.size()) {
     constexpr double kAnywhere = 0.5;
     TokenRanking ranking(row, scale, params.top_p < 1 ? params.top_p : kAnywhere);
-    return DrawByWeight(ranking.total(), draw,
-                        [&](uint64_t wanted) { return ranking.Reach(wanted); });
+    return SampleByWeight(ranking.total(), input,
+                          [&](uint64_t wanted) { return ranking.Reach(wanted); });
   }
   std::vector<Candidate> candidates = LikeliestTokens(row, top_k);
-  FillWeights(candidates, scale);
+  FillWeights(candidates, scale, *row.machine);
   uint64_t total = 0;
   for (const Candidate& c : candidates) total += c.weight;
-  return DrawByWeight(total, draw, [&](uint64_t wanted) { return ReachAmong(candidates, wanted); });
+  return SampleByWeight(total, input,
+                        [&](uint64_t wanted) { return ReachAmong(candidates, wanted); });
 }
 
 TokenLogprobs LogprobsOf(const ScannedRow& row, int32_t token, int top) {
   const double sum = LogSumExp(row.logits);
-  const auto told = [&](int32_t id) {
+  const auto logprob_of = [&](int32_t id) {
     const auto logit = static_cast<double>(row.logits[static_cast<size_t>(id)]);
     return TokenLogprob{id, static_cast<float>(logit - sum)};
   };
-  TokenLogprobs out{told(token), {}};
+  TokenLogprobs out{logprob_of(token), {}};
   if (top <= 0) return out;
   std::vector<Candidate> likeliest = LikeliestTokens(row, static_cast<size_t>(top));
   std::sort(likeliest.begin(), likeliest.end(), Likelier);
-  for (const Candidate& c : likeliest) out.top.push_back(told(c.id));
+  for (const Candidate& c : likeliest) out.top.push_back(logprob_of(c.id));
   return out;
 }
 
 }  // namespace
+
+bool HasPenalties(const SamplingParams& params) {
+  return params.repetition_penalty != 1 || params.presence_penalty != 0 ||
+         params.frequency_penalty != 0;
+}
 
 void TokenHistory::AddPrompt(std::span<const int32_t> tokens) {
   for (const int32_t token : tokens) counts_[token].in_prompt = true;
@@ -151,32 +152,33 @@ void TokenHistory::AddPrompt(std::span<const int32_t> tokens) {
 
 void TokenHistory::AddGenerated(int32_t token) { ++counts_[token].generated; }
 
-Result<Drawn> Sample(const Draw& draw) {
-  const RowPasses& passes = RowPassesOf(draw.isa);
-  const ScannedRow given = ScanRow(draw.logits, passes);
+Result<SampledToken> Sample(const SampleInput& input) {
+  const ScannedRow given = ScanRow(input.logits, *input.machine);
   LATTE_RETURN_IF_ERROR(CheckNumbers(given));
   LATTE_RETURN_IF_ERROR(CheckPossible(given, /*adjusted=*/false));
-  const std::vector<float> adjusted = Adjusted(draw);
+  const std::vector<float> adjusted = Adjusted(input);
   const bool as_given = adjusted.empty();
-  const ScannedRow row = as_given ? given : ScanRow(adjusted, passes);
+  const ScannedRow row = as_given ? given : ScanRow(adjusted, *input.machine);
   LATTE_RETURN_IF_ERROR(CheckPossible(row, /*adjusted=*/true));
-  const bool greedy = draw.params->temperature < kGreedyBelow;
-  Drawn out{greedy ? Likeliest(row) : DrawToken(row, draw), {}};
-  if (draw.logprobs >= 0) out.logprobs = LogprobsOf(given, out.token, draw.logprobs);
+  const bool greedy = input.params->temperature < kGreedyBelow;
+  SampledToken out{greedy ? Likeliest(row) : SampleToken(row, input), {}};
+  if (input.logprobs >= 0) out.logprobs = LogprobsOf(given, out.token, input.logprobs);
   return out;
 }
 
-std::vector<Result<Drawn>> SampleAll(std::span<const Draw> draws, ThreadPool& threads) {
-  std::vector<Result<Drawn>> out(draws.size());
-  threads.ParallelFor(static_cast<int64_t>(draws.size()), [&](int64_t i) {
+std::vector<Result<SampledToken>> SampleAll(std::span<const SampleInput> inputs,
+                                            ThreadPool& threads) {
+  std::vector<Result<SampledToken>> out(inputs.size());
+  threads.ParallelFor(static_cast<int64_t>(inputs.size()), [&](int64_t i) {
     const auto index = static_cast<size_t>(i);
-    out[index] = Sample(draws[index]);
+    out[index] = Sample(inputs[index]);
   });
   return out;
 }
 
-Result<TokenLogprobs> Logprobs(std::span<const float> logits, int32_t token, int top) {
-  const ScannedRow row = ScanRow(logits, kRowPassesBaseline);
+Result<TokenLogprobs> Logprobs(std::span<const float> logits, int32_t token, int top,
+                               const Machine& machine) {
+  const ScannedRow row = ScanRow(logits, machine);
   LATTE_RETURN_IF_ERROR(CheckNumbers(row));
   LATTE_RETURN_IF_ERROR(CheckPossible(row, /*adjusted=*/false));
   return LogprobsOf(row, token, top);

@@ -1,4 +1,4 @@
-// Logits → token, and what is told about it.
+// From logits to the sampled token and its logprobs.
 #pragma once
 
 #include <optional>
@@ -13,7 +13,9 @@
 
 namespace latte {
 
-// How often a sequence has each token: what penalties are made of. Thread-compatible.
+bool HasPenalties(const SamplingParams& params);
+
+// How often a sequence has each token, for penalties. Thread-compatible.
 class TokenHistory {
  public:
   void AddPrompt(std::span<const int32_t> tokens);
@@ -29,18 +31,18 @@ class TokenHistory {
   std::unordered_map<int32_t, Count> counts_;
 };
 
-// One draw.
-struct Draw {
+// The logits of one token to sample, and how.
+struct SampleInput {
   std::span<const float> logits;  // [vocab]
   const SamplingParams* params = nullptr;
   const TokenHistory* history = nullptr;  // null: no penalties
-  std::span<const int32_t> banned;        // ids that are not drawn
+  std::span<const int32_t> banned;        // ids that must not be sampled
   int64_t position = 0;                   // index of the new token in its sequence
-  int logprobs = -1;                      // alternatives to tell; −1: no logprobs at all
-  Isa isa = Isa::kRef;                    // what the processor has; no result depends on it
+  int logprobs = -1;                      // alternatives to report; −1: no logprobs at all
+  const Machine* machine = nullptr;       // required; no result depends on it
 };
 
-struct Drawn {
+struct SampledToken {
   int32_t token = 0;
   std::optional<TokenLogprobs> logprobs;  // of the logits as the model gave them
 };
@@ -48,14 +50,15 @@ struct Drawn {
 // Ties go to the lower id. Equal arguments give equal tokens.
 // Errors: kCorrupt "numerical error" when a logit is NaN or +inf, or when all are -inf;
 // kInvalidArgument when all others are banned.
-[[nodiscard]] Result<Drawn> Sample(const Draw& draw);
+[[nodiscard]] Result<SampledToken> Sample(const SampleInput& input);
 
-// All draws, shared among threads; results do not depend on how.
-[[nodiscard]] std::vector<Result<Drawn>> SampleAll(std::span<const Draw> draws,
-                                                   ThreadPool& threads);
+// All inputs, shared among threads; results do not depend on how.
+[[nodiscard]] std::vector<Result<SampledToken>> SampleAll(std::span<const SampleInput> inputs,
+                                                          ThreadPool& threads);
 
 // The logprob of `token` and of the `top` likeliest tokens. Errors: as Sample.
-[[nodiscard]] Result<TokenLogprobs> Logprobs(std::span<const float> logits, int32_t token, int top);
+[[nodiscard]] Result<TokenLogprobs> Logprobs(std::span<const float> logits, int32_t token, int top,
+                                             const Machine& machine);
 
 // log Σ exp(logits), in fp64.
 double LogSumExp(std::span<const float> logits);

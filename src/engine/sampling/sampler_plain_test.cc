@@ -1,4 +1,4 @@
-// Draws beside those of the plain definition: sort everything, then cut.
+// Compares the sampler with its plain definition: sort everything, then cut.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -32,7 +32,7 @@ double PlainPenalty(double z, const TokenHistory::Count& seen, const SamplingPar
   return z - p.frequency_penalty * seen.generated;
 }
 
-std::vector<float> PlainAdjusted(const Draw& draw) {
+std::vector<float> PlainAdjusted(const SampleInput& draw) {
   std::vector<float> logits(draw.logits.begin(), draw.logits.end());
   constexpr double kMost = std::numeric_limits<float>::max();
   for (size_t i = 0; i < logits.size(); ++i) {
@@ -72,7 +72,8 @@ void Cut(std::vector<Ranked>& ranked, const SamplingParams& params) {
 }
 
 // −1: none can be drawn.
-int32_t PlainSample(const Draw& draw) {
+int32_t PlainSample(const SampleInput& draw) {
+  const Machine reference;  // no instruction set: the reference kernels
   const SamplingParams& params = *draw.params;
   const std::vector<float> logits = PlainAdjusted(draw);
   const float max = *std::max_element(logits.begin(), logits.end());
@@ -82,7 +83,7 @@ int32_t PlainSample(const Draw& draw) {
   std::vector<Ranked> ranked;
   for (size_t i = 0; i < logits.size(); ++i) {
     Ranked r{logits[i], static_cast<int32_t>(i), 0};
-    ComputeWeights({&logits[i], 1}, scale, {&r.weight, 1});
+    r.weight = ComputeWeights({&logits[i], 1}, scale, reference).front();
     ranked.push_back(r);
   }
   std::sort(ranked.begin(), ranked.end(), [](const Ranked& a, const Ranked& b) {
@@ -151,12 +152,13 @@ std::vector<int32_t> SomeTokens(size_t vocab, Random& random) {
   return tokens;
 }
 
-void ExpectPlain(Draw draw) {
+void ExpectPlain(SampleInput draw) {
   const int32_t plain = PlainSample(draw);
-  const Machine machine = *Machine::Detect();
+  const Machine detected = *Machine::Detect();
   for (const Isa isa : {Isa::kRef, Isa::kAvx2, Isa::kAvx512}) {
-    if (!machine.Has(isa)) continue;
-    draw.isa = isa;
+    if (!detected.Has(isa)) continue;
+    const Machine machine{.isa = isa};
+    draw.machine = &machine;
     const auto drawn = Sample(draw);
     EXPECT_EQ(drawn ? drawn->token : -1, plain) << Name(isa);
   }
@@ -203,10 +205,10 @@ TEST(SamplerPlain, AlsoInWideRows) {
 
 // `logits` fall or stay with the id.
 void ExpectSumsToEndAtTokens(const std::vector<float>& logits, double temperature, double share) {
-  const ScannedRow row = ScanRow(logits, kRowPassesBaseline);
+  const Machine machine = *Machine::Detect();
+  const ScannedRow row = ScanRow(logits, machine);
   const WeightScale scale = WeightScale::Of(row.max, temperature, 0);
-  std::vector<uint64_t> weights(logits.size());
-  ComputeWeights(logits, scale, weights);
+  const std::vector<uint64_t> weights = ComputeWeights(logits, scale, machine);
   TokenRanking ranking(row, scale, share);
   uint64_t sum = 0;
   for (size_t i = 0; i < logits.size() && weights[i] > 0; ++i) {
@@ -244,14 +246,15 @@ TEST(SamplerPlain, AlsoWhereMostTokensShareABucket) {
 }
 
 TEST(SamplerPlain, WeightsAreTheProbabilities) {
+  const Machine machine = *Machine::Detect();
   Random random(3);
   for (int i = 0; i < 100000; ++i) {
     const auto z =
         static_cast<float>(static_cast<double>(random.Below(1 << 20)) * 0x1p-15);  // [0, 32)
     const double temperature = i % 2 == 0 ? 1.0 : 0.7;
-    uint64_t weight = 0;
     const float logit = 5.0f - z;
-    ComputeWeights({&logit, 1}, WeightScale::Of(5.0f, temperature, 0), {&weight, 1});
+    const uint64_t weight =
+        ComputeWeights({&logit, 1}, WeightScale::Of(5.0f, temperature, 0), machine).front();
     const double exact = std::exp((static_cast<double>(logit) - 5.0) / temperature) *
                          static_cast<double>(kWeightOne);
     ASSERT_NEAR(static_cast<double>(weight), exact, exact * 4e-6 + 1) << z;
@@ -293,11 +296,13 @@ RC_GTEST_PROP(SamplerProperty, AnyRowGivesATokenOrAnError, ()) {
   TokenHistory history;
   history.AddGenerated(*rc::gen::arbitrary<int32_t>());
   const std::vector<int32_t> banned = {*rc::gen::inRange(-2, 300)};
+  const Machine machine = *Machine::Detect();
   const auto drawn = Sample({.logits = logits,
                              .params = &params,
                              .history = &history,
                              .banned = banned,
-                             .logprobs = *rc::gen::inRange(-1, 21)});
+                             .logprobs = *rc::gen::inRange(-1, 21),
+                             .machine = &machine});
   const bool numbers = std::none_of(logits.begin(), logits.end(),
                                     [](float z) { return std::isnan(z) || z == kInf; });
   size_t possible = 0;

@@ -11,12 +11,18 @@
 namespace latte {
 namespace {
 
+const Machine& TestMachine() {
+  static const Machine machine = *Machine::Detect();
+  return machine;
+}
+
 constexpr std::array<float, 4> kLogits = {0.0f, 1.0f, 2.0f, 1.0f};
 
 Result<int32_t> DrawOne(std::span<const float> logits, const SamplingParams& params,
                         int64_t position) {
-  return Sample({.logits = logits, .params = &params, .position = position})
-      .map([](const Drawn& drawn) { return drawn.token; });
+  return Sample(
+             {.logits = logits, .params = &params, .position = position, .machine = &TestMachine()})
+      .map([](const SampledToken& drawn) { return drawn.token; });
 }
 
 std::map<int32_t, int> Counts(const SamplingParams& params, int draws) {
@@ -96,7 +102,8 @@ bool Becomes(const TokenHistory& history, SamplingParams params, int32_t token, 
   for (const float side : {-0.001f, 0.001f}) {
     std::array<float, 4> logits = {-90.0f, -90.0f, -90.0f, wanted + side};
     logits[static_cast<size_t>(token)] = logit;
-    const auto drawn = Sample({.logits = logits, .params = &params, .history = &history});
+    const auto drawn = Sample(
+        {.logits = logits, .params = &params, .history = &history, .machine = &TestMachine()});
     if (drawn->token != (side < 0 ? token : 3)) return false;
   }
   return true;
@@ -123,9 +130,13 @@ TEST(Sampler, PenaltiesFollowTheirFormulas) {
 TEST(Sampler, BannedTokensAreNeverDrawn) {
   const SamplingParams greedy{.temperature = 0, .logit_bias = {{2, 100.0f}}};
   const std::array<int32_t, 3> banned = {2, -5, 1000};
-  EXPECT_EQ(Sample({.logits = kLogits, .params = &greedy, .banned = banned})->token, 1);
+  EXPECT_EQ(
+      Sample({.logits = kLogits, .params = &greedy, .banned = banned, .machine = &TestMachine()})
+          ->token,
+      1);
   const std::array<int32_t, 4> all = {0, 1, 2, 3};
-  const auto none = Sample({.logits = kLogits, .params = &greedy, .banned = all});
+  const auto none =
+      Sample({.logits = kLogits, .params = &greedy, .banned = all, .machine = &TestMachine()});
   ASSERT_FALSE(none);
   EXPECT_EQ(none.error().code, Code::kInvalidArgument);
   EXPECT_NE(none.error().message.find("min_tokens"), std::string::npos);
@@ -133,7 +144,8 @@ TEST(Sampler, BannedTokensAreNeverDrawn) {
 
 TEST(Sampler, LogprobsAreOfTheLogitsAsGiven) {
   const SamplingParams params{.temperature = 0, .logit_bias = {{0, 100.0f}}};
-  const auto drawn = Sample({.logits = kLogits, .params = &params, .logprobs = 3});
+  const auto drawn =
+      Sample({.logits = kLogits, .params = &params, .logprobs = 3, .machine = &TestMachine()});
   const double z = LogSumExp(kLogits);
   ASSERT_TRUE(drawn->logprobs);
   EXPECT_EQ(drawn->logprobs->chosen.token, 0);
@@ -144,17 +156,20 @@ TEST(Sampler, LogprobsAreOfTheLogitsAsGiven) {
     EXPECT_EQ(drawn->logprobs->top[i].token, likeliest[i]);
     EXPECT_FLOAT_EQ(drawn->logprobs->top[i].logprob, static_cast<float>((i == 0 ? 2 : 1) - z));
   }
-  EXPECT_FALSE(Sample({.logits = kLogits, .params = &params})->logprobs);
-  EXPECT_TRUE(Sample({.logits = kLogits, .params = &params, .logprobs = 0})->logprobs->top.empty());
-  EXPECT_EQ(Logprobs(kLogits, 1, 50)->top.size(), 4u);
+  EXPECT_FALSE(Sample({.logits = kLogits, .params = &params, .machine = &TestMachine()})->logprobs);
+  EXPECT_TRUE(
+      Sample({.logits = kLogits, .params = &params, .logprobs = 0, .machine = &TestMachine()})
+          ->logprobs->top.empty());
+  EXPECT_EQ(Logprobs(kLogits, 1, 50, TestMachine())->top.size(), 4u);
 }
 
 TEST(Sampler, AllDrawsAtOnceAreThoseOneByOne) {
   const SamplingParams params{.seed = 5};
   const std::array<float, 2> bad = {std::nanf(""), 0.0f};
-  std::vector<Draw> draws;
+  std::vector<SampleInput> draws;
   for (int position = 0; position < 50; ++position)
-    draws.push_back({.logits = kLogits, .params = &params, .position = position});
+    draws.push_back(
+        {.logits = kLogits, .params = &params, .position = position, .machine = &TestMachine()});
   draws[7].logits = bad;
   ThreadPool threads(3);
   const auto all = SampleAll(draws, threads);

@@ -57,9 +57,8 @@ struct Sample {
   std::vector<float> logits;
 };
 
-double WeightOf(std::span<const float> logits, const WeightScale& scale, const RowPasses& passes) {
-  std::vector<uint64_t> weights(logits.size());
-  ComputeWeights(logits, scale, weights, passes);
+double WeightOf(std::span<const float> logits, const WeightScale& scale, const Machine& machine) {
+  const std::vector<uint64_t> weights = ComputeWeights(logits, scale, machine);
   return std::accumulate(weights.begin(), weights.end(), 0.0);
 }
 
@@ -67,9 +66,9 @@ double WeightOf(std::span<const float> logits, const WeightScale& scale, const R
 // largest and the sample tell.
 bool HeadSuffices(const ScannedRow& row, const Sample& sample, const WeightScale& scale,
                   double share) {
-  const double head = WeightOf(row.block_max, scale, *row.passes);
+  const double head = WeightOf(row.block_max, scale, *row.machine);
   const double rest =
-      static_cast<double>(sample.every) * WeightOf(sample.logits, scale, *row.passes);
+      static_cast<double>(sample.every) * WeightOf(sample.logits, scale, *row.machine);
   return head >= share * (head + rest);
 }
 
@@ -93,11 +92,11 @@ uint64_t WeightOf(std::span<const Candidate> candidates) {
 
 }  // namespace
 
-void FillWeights(std::span<Candidate> candidates, const WeightScale& scale) {
+void FillWeights(std::span<Candidate> candidates, const WeightScale& scale,
+                 const Machine& machine) {
   std::vector<float> logits(candidates.size());
-  std::vector<uint64_t> weights(candidates.size());
   for (size_t i = 0; i < logits.size(); ++i) logits[i] = candidates[i].logit;
-  ComputeWeights(logits, scale, weights);
+  const std::vector<uint64_t> weights = ComputeWeights(logits, scale, machine);
   for (size_t i = 0; i < logits.size(); ++i) candidates[i].weight = weights[i];
 }
 
@@ -137,7 +136,7 @@ TokenRanking::TokenRanking(const ScannedRow& row, const WeightScale& scale, doub
   if (HeadSuffices(row, sample, scale, share)) {
     total_ = SumWeights(row_, scale_);
     head_ = LikeliestTokens(row, std::clamp(row.block_max.size(), kFewestHead, kMostHead));
-    FillWeights(head_, scale_);
+    FillWeights(head_, scale_, *row_.machine);
     head_sum_ = WeightOf(head_);
   } else {
     buckets_ = CountBuckets(row_, scale_, grid_);
@@ -158,7 +157,7 @@ Reached TokenRanking::ReachInRow(uint64_t wanted) {
   std::vector<Candidate> members;
   for (const int32_t id : BucketMembers(row_, grid_, static_cast<int32_t>(bucket)))
     members.push_back({row_.logits[static_cast<size_t>(id)], id, 0});
-  FillWeights(members, scale_);
+  FillWeights(members, scale_, *row_.machine);
   const Reached found = ReachAmong(members, wanted - before);
   return {found.id, before + found.sum};
 }

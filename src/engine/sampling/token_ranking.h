@@ -24,8 +24,8 @@ inline bool Likelier(const Candidate& a, const Candidate& b) {
 // The `count` likeliest tokens that are possible at all (not −inf), in no order, without weights.
 std::vector<Candidate> LikeliestTokens(const ScannedRow& row, size_t count);
 
-// Their weights. Computed as those of rows.
-void FillWeights(std::span<Candidate> candidates, const WeightScale& scale);
+// Sets the weights of candidates, with the same arithmetic as the weights of a row.
+void FillWeights(std::span<Candidate> candidates, const WeightScale& scale, const Machine& machine);
 
 // Where weights, summed up in the order of the ranking, reach a wanted sum.
 struct Reached {
@@ -39,7 +39,7 @@ Reached ReachAmong(std::span<Candidate> candidates, uint64_t wanted);
 // A row's tokens with their weights. Thread-compatible; what it is made of must outlive it.
 class TokenRanking {
  public:
-  // share: what part of the total will be asked for, roughly; matters for speed alone.
+  // share: roughly which part of the total Reach will get; affects speed only.
   // Requires: no NaN in the row; scale.max is its largest logit, finite.
   TokenRanking(const ScannedRow& row, const WeightScale& scale, double share);
 

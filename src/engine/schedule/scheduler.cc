@@ -23,18 +23,14 @@ Scheduler::Scheduler(SchedulerOptions options, CacheManager& cache)
               options_.max_sequences, options_.max_batch_tokens);
 }
 
-void Scheduler::Add(SequenceSpec spec, std::vector<int32_t> prompt) {
-  auto s = std::make_unique<Sequence>();
-  s->prompt_len = static_cast<int64_t>(prompt.size());
-  s->tokens = std::move(prompt);
-  s->rank = spec.priority * options_.aging_steps + step_;
-  s->spec = std::move(spec);
-  LATTE_CHECK(s->prompt_len > 0 && s->prompt_len < s->spec.max_len, "{} of {} tokens",
-              s->prompt_len, s->spec.max_len);
-  LATTE_CHECK(PagesFor(s->spec.max_len) <= cache_.total_pages(), "{} tokens", s->spec.max_len);
-  LATTE_CHECK(s->spec.answers <= options_.max_sequences, "{} answers", s->spec.answers);
-  queue_.insert(s.get());
-  const bool added = sequences_.emplace(s->spec.id, std::move(s)).second;
+void Scheduler::Add(Sequence& s) {
+  s.prompt_len = s.length();
+  s.rank = s.spec.priority * options_.aging_steps + step_;
+  LATTE_CHECK(s.prompt_len > 0 && s.prompt_len < s.spec.max_len, "{} of {} tokens", s.prompt_len,
+              s.spec.max_len);
+  LATTE_CHECK(PagesFor(s.spec.max_len) <= cache_.total_pages(), "{} tokens", s.spec.max_len);
+  LATTE_CHECK(s.spec.outputs <= options_.max_sequences, "{} outputs", s.spec.outputs);
+  const bool added = queue_.insert(&s).second;
   LATTE_CHECK(added, "an id was used twice");
 }
 
@@ -44,8 +40,16 @@ StepPlan Scheduler::Plan() {
   PlanDecodes(plan);
   PlanPrompts(plan);
   PlanAdmissions(plan);
-  std::stable_partition(plan.steps.begin(), plan.steps.end(),
-                        [](const SequenceStep& s) { return s.path == MlaPath::kAbsorbed; });
+  std::stable_partition(plan.steps.begin(), plan.steps.end(), [](const SequenceStep& step) {
+    return step.chunk.path == MlaPath::kAbsorbed;
+  });
+  // Only now do the pages stay as they are.
+  for (SequenceStep& step : plan.steps) {
+    step.chunk.tokens = std::span(step.sequence->tokens)
+                            .subspan(static_cast<size_t>(step.chunk.cached_len),
+                                     static_cast<size_t>(step.chunk.count));
+    step.chunk.pages = step.sequence->pages;
+  }
   plan.ops = cache_.TakeOps();
   return plan;
 }
@@ -62,18 +66,19 @@ void Scheduler::PlanDecodes(StepPlan& plan) {
 void Scheduler::PlanPrompts(StepPlan& plan) {
   for (Sequence* s : running_) {
     if (s->state != SequenceState::kRunning || s->remain_len() < 2) continue;
-    if (!AddPiece(*s, plan)) return;
+    if (!AddChunk(*s, plan)) return;
   }
 }
 
-// A piece lies on one side of the border between prompt and answer, which take different paths.
-bool Scheduler::AddPiece(Sequence& s, StepPlan& plan) {
-  const int64_t end = s.cached_len < s.prompt_path_end ? s.prompt_path_end : s.length();
+// A chunk lies on one side of the border between prompt and output, because the two take different
+// paths.
+bool Scheduler::AddChunk(Sequence& s, StepPlan& plan) {
+  const int64_t end = s.cached_len < s.prompt_len_for_path ? s.prompt_len_for_path : s.length();
   const int64_t wanted = end - s.cached_len;
   const int64_t count = std::min(wanted, Room(plan));
   const bool alone = std::none_of(plan.steps.begin(), plan.steps.end(),
-                                  [](const SequenceStep& step) { return step.count > 1; });
-  // Every piece of a prompt expands all that is cached before it, so small ones are dear.
+                                  [](const SequenceStep& step) { return step.chunk.count > 1; });
+  // Every chunk of a prompt expands all cached tokens before it, so small chunks are expensive.
   if (count == 0 || (!alone && count < std::min(wanted, options_.min_chunk_tokens))) return false;
   AddStep(s, count, plan);
   return true;
@@ -81,12 +86,11 @@ bool Scheduler::AddPiece(Sequence& s, StepPlan& plan) {
 
 void Scheduler::AddStep(Sequence& s, int64_t count, StepPlan& plan) {
   SequenceStep step;
-  step.id = s.spec.id;
   step.sequence = &s;
-  step.begin = s.cached_len;
-  step.count = count;
-  step.path = s.cached_len < s.prompt_path_end ? s.prompt_path : options_.generated_path;
-  step.draws = s.cached_len + count == s.length();
+  step.chunk.count = count;
+  step.chunk.cached_len = s.cached_len;
+  step.chunk.path = s.cached_len < s.prompt_len_for_path ? s.prompt_path : options_.decode_path;
+  step.samples = s.cached_len + count == s.length();
   plan.steps.push_back(step);
   plan.tokens += count;
 }
@@ -97,8 +101,7 @@ bool Scheduler::TakePage(Sequence& s, StepPlan& plan) {
       return true;
     if (running_.size() == 1) {
       if (DropLocksOfWaiting(s)) continue;
-      // All others are pages that its own came to lie below in the tree, so that they stay as long
-      // as those do.
+      // All other pages are ancestors of its own in the tree, and stay as long as its own do.
       Preempt(s, plan);
       cache_.EvictAll();
       return false;
@@ -127,20 +130,20 @@ void Scheduler::Preempt(Sequence& s, StepPlan& plan) {
   ++preemptions_;
   running_.erase(&s);
   queue_.insert(&s);
-  plan.preempted.push_back(s.spec.id);
+  plan.preempted.push_back(&s);
 }
 
 void Scheduler::PlanAdmissions(StepPlan& plan) {
-  // After a preemption there is no page to spare, unless nobody is left to take it.
+  // After a preemption no page is left, unless no sequence runs.
   if (!plan.preempted.empty() && !running_.empty()) return;
   for (auto next = queue_.begin(); next != queue_.end();) {
     Sequence* const s = *next++;  // it may leave the queue
-    if (Room(plan) == 0 || FreePlaces() < s->spec.answers) return;
+    if (Room(plan) == 0 || FreePlaces() < s->spec.outputs) return;
     Admission admission = Admit(*s, plan);
     if (admission == Admission::kWaitsForPages && running_.empty())
       admission = AdmitAlone(*s, plan);
     if (admission == Admission::kWaitsForPages) return;
-    if (admission == Admission::kYes && s->state == SequenceState::kRunning && !AddPiece(*s, plan))
+    if (admission == Admission::kYes && s->state == SequenceState::kRunning && !AddChunk(*s, plan))
       return;
   }
 }
@@ -154,7 +157,7 @@ Scheduler::Admission Scheduler::Admit(Sequence& s, StepPlan& plan) {
       return Admission::kWaitsForOthers;
     }
   }
-  // A page for everyone who runs, so that the newcomer does not soon throw somebody out.
+  // A page is left for every running sequence, or else the new one would soon preempt another.
   const auto held = static_cast<int64_t>(s.pages.size());
   const int64_t room = std::min(s.length() + 1, s.spec.max_len);
   const int64_t wanted = PagesFor(room) - held;
@@ -165,7 +168,7 @@ Scheduler::Admission Scheduler::Admit(Sequence& s, StepPlan& plan) {
   queue_.erase(&s);
   running_.insert(&s);
   if (first_time) {
-    if (s.preemptions == 0) plan.admitted.push_back(s.spec.id);
+    if (s.preemptions == 0) plan.admitted.push_back(&s);
     s.shared_len = held * cache_.page_tokens();
     if (const int64_t on_disk = PagesToLoad(s, held); on_disk > 0) {
       BeginLoads(s, on_disk, plan);
@@ -203,13 +206,11 @@ void Scheduler::BeginLoads(Sequence& s, int64_t pages, StepPlan& plan) {
   s.cached_len = s.shared_len;
   const int64_t first = PagesFor(s.shared_len);
   for (int64_t i = first; i < first + pages; ++i)
-    plan.loads.push_back({s.spec.id, i, s.pages[static_cast<size_t>(i)]});
+    plan.loads.push_back({&s, i, s.pages[static_cast<size_t>(i)]});
 }
 
-void Scheduler::Loaded(SequenceId id, int64_t pages) {
-  const auto found = sequences_.find(id);
-  if (found == sequences_.end() || found->second->state != SequenceState::kLoading) return;
-  Sequence& s = *found->second;
+void Scheduler::Loaded(Sequence& s, int64_t pages) {
+  if (s.state != SequenceState::kLoading) return;
   s.loaded_len = pages * cache_.page_tokens();
   s.shared_len += s.loaded_len;
   Start(s);
@@ -221,16 +222,16 @@ void Scheduler::Start(Sequence& s) {
   s.cached_len = s.shared_len;
   if (s.admitted_before) return;
   s.admitted_before = true;
-  s.prompt_path_end = options_.replay ? s.prompt_len : s.length();
-  s.prompt_path = options_.prompt_path(s.prompt_path_end - s.shared_len, s.shared_len);
+  s.prompt_len_for_path = options_.replay ? s.prompt_len : s.length();
+  s.prompt_path = options_.prompt_path(s.prompt_len_for_path - s.shared_len, s.shared_len);
 }
 
-// Nobody runs and `s` does not fit beside the prefixes that preempted sequences keep.
+// No sequence runs, and `s` does not fit with the prefixes that preempted sequences keep.
 Scheduler::Admission Scheduler::AdmitAlone(Sequence& s, StepPlan& plan) {
   DropLocksOfWaiting(s);
   const Admission admission = Admit(s, plan);
   if (admission == Admission::kYes) return admission;
-  DropLock(s);  // in the tree it may lie below pages of others, which stay as long as it does
+  DropLock(s);  // its ancestors in the tree may be pages of others, which stay as long as it does
   return Admit(s, plan);
 }
 
@@ -244,8 +245,8 @@ bool Scheduler::DropLocksOfWaiting(const Sequence& except) {
   return dropped;
 }
 
-// A waiting sequence loses its shared prefix. It may get other last bits when it computes those
-// rows itself.
+// A waiting sequence loses its shared prefix. The last bits of those rows may differ when it
+// computes them itself.
 void Scheduler::DropLock(Sequence& s) {
   cache_.Release(s.pages);
   s.shared_len = s.cached_len = s.inserted_len = s.loaded_len = 0;
@@ -253,15 +254,15 @@ void Scheduler::DropLock(Sequence& s) {
 
 void Scheduler::Advance(const StepPlan& plan) {
   for (const SequenceStep& step : plan.steps) {
-    Sequence& s = At(step.id);
-    s.cached_len = step.begin + step.count;
+    Sequence& s = *step.sequence;
+    s.cached_len = step.chunk.total_len();
     Offer(s);
   }
 }
 
 void Scheduler::Offer(Sequence& s) {
   const int64_t limit =
-      options_.share_generated ? s.cached_len : std::min(s.cached_len, s.prompt_path_end);
+      options_.share_generated ? s.cached_len : std::min(s.cached_len, s.prompt_len_for_path);
   const int64_t whole = limit / cache_.page_tokens();
   const int64_t tokens = whole * cache_.page_tokens();
   if (tokens <= s.inserted_len) return;
@@ -270,52 +271,35 @@ void Scheduler::Offer(Sequence& s) {
                 std::span(s.pages).first(static_cast<size_t>(whole)));
 }
 
-void Scheduler::Fork(SequenceId id, SequenceId copy) {
-  Sequence& s = At(id);
-  LATTE_CHECK(s.state == SequenceState::kRunning && s.remain_len() == 0 && s.spec.answers > 1,
-              "{} tokens to compute, {} answers", s.remain_len(), s.spec.answers);
-  --s.spec.answers;
-  auto forked = std::make_unique<Sequence>(s);
-  forked->spec.id = copy;
-  forked->spec.answers = 1;
-  cache_.Share(forked->pages);
-  running_.insert(forked.get());
-  const bool added = sequences_.emplace(copy, std::move(forked)).second;
+void Scheduler::Fork(Sequence& s, Sequence& copy) {
+  LATTE_CHECK(s.state == SequenceState::kRunning && s.remain_len() == 0 && s.spec.outputs > 1,
+              "{} tokens to compute, {} outputs", s.remain_len(), s.spec.outputs);
+  --s.spec.outputs;
+  copy.spec.outputs = 1;
+  cache_.Share(copy.pages);
+  const bool added = running_.insert(&copy).second;
   LATTE_CHECK(added, "an id was used twice");
 }
 
-void Scheduler::Append(SequenceId id, int32_t token) {
-  Sequence& s = At(id);
+void Scheduler::Append(Sequence& s, int32_t token) {
   LATTE_CHECK(
       s.state == SequenceState::kRunning && s.remain_len() == 0 && s.length() < s.spec.max_len,
       "{} tokens to compute, {} of {}", s.remain_len(), s.length(), s.spec.max_len);
   s.tokens.push_back(token);
 }
 
-void Scheduler::Remove(SequenceId id) {
-  Sequence& s = At(id);
+void Scheduler::Remove(Sequence& s) {
   queue_.erase(&s);
   running_.erase(&s);
   cache_.Release(s.pages);
-  sequences_.erase(id);
-}
-
-const Sequence* Scheduler::Find(SequenceId id) const {
-  const auto found = sequences_.find(id);
-  return found == sequences_.end() ? nullptr : found->second.get();
-}
-
-Sequence& Scheduler::At(SequenceId id) {
-  const auto found = sequences_.find(id);
-  LATTE_CHECK(found != sequences_.end(), "no sequence {}", id);
-  return *found->second;
+  s.state = SequenceState::kEnded;
 }
 
 int64_t Scheduler::PagesFor(int64_t tokens) const { return CeilDiv(tokens, cache_.page_tokens()); }
 
 int64_t Scheduler::FreePlaces() const {
   int64_t taken = 0;
-  for (const Sequence* s : running_) taken += s->spec.answers;
+  for (const Sequence* s : running_) taken += s->spec.outputs;
   return options_.max_sequences - taken;
 }
 

@@ -1,22 +1,20 @@
-// Which sequence computes what in the next step: pure arithmetic over lengths and pages. It has no
-// clock, no device, no thread; the same calls give the same plans.
+// Decides which sequence computes which tokens in the next step: pure arithmetic over lengths and
+// pages, without clock, device or thread. The same calls give the same plans.
 //
-// Order     Running sequences go first: those with one token left (decodes), then prompts in their
-//           order, a chunk each; then the queue, first come first served. A priority step is worth
-//           `aging_steps` steps of waiting, so whoever waits is served in the end.
-// Admission takes a whole prompt or none: pages for all of it are there before it starts, and the
-//           head of the queue is not overtaken by smaller ones behind it.
-// Sharing   A prompt begins with pages that others computed. One whose beginning is being computed
-//           at the moment waits for that rather than computing it too.
-// Preemption When a running sequence needs a page and none is left, the last in order gives up its
-//           own pages and goes back to the queue. It keeps its shared prefix and its path, so that
-//           what it computes again has the bytes it had.
+// Order      Running sequences come first: decodes (one token left), then prompts in their order, a
+//            chunk each; then the queue, first come first served. A priority unit is worth
+//            `aging_steps` steps of waiting, so every waiting sequence is served in the end.
+// Admission  takes a whole prompt or none: pages for all of it are available before it starts, and
+//            smaller sequences do not overtake the head of the queue.
+// Sharing    A prompt begins with pages that others computed. A prompt whose beginning another
+//            sequence is computing waits for that result.
+// Preemption When a running sequence needs a page and none is left, the last in order releases its
+//            own pages and returns to the queue. It keeps its shared prefix and its path, so its
+//            bytes do not change when it is computed again.
 #pragma once
 
 #include <cstdint>
 #include <functional>
-#include <map>
-#include <memory>
 #include <set>
 #include <span>
 #include <vector>
@@ -30,10 +28,10 @@ struct SchedulerOptions {
   int64_t max_batch_tokens = 512;  // new tokens per step
   int64_t max_sequences = 64;      // running or loading at once; below max_batch_tokens
   int64_t aging_steps = 512;
-  int64_t min_chunk_tokens = 64;  // a second prompt in a step gets no smaller piece than this
+  int64_t min_chunk_tokens = 64;  // a second prompt in a step gets no smaller chunk
   // Rows of generated tokens may be reused by prompts (not under strict determinism).
   bool share_generated = true;
-  MlaPath generated_path = MlaPath::kAbsorbed;
+  MlaPath decode_path = MlaPath::kAbsorbed;
   // A preempted sequence is computed again as it was before, so that its bytes do not change; if
   // not, as one prompt on whatever prefix there is by then.
   bool replay = true;
@@ -45,45 +43,38 @@ struct SchedulerOptions {
 
 // What one sequence computes in a step.
 struct SequenceStep {
-  SequenceId id = 0;
-  const Sequence* sequence = nullptr;  // valid until it ends
-  int64_t begin = 0;                   // the first of its tokens to compute
-  int64_t count = 0;
-  MlaPath path = MlaPath::kAbsorbed;
-  bool draws = false;  // the last token is computed: the next one can be drawn
-
-  std::span<const int32_t> tokens() const {
-    return std::span(sequence->tokens)
-        .subspan(static_cast<size_t>(begin), static_cast<size_t>(count));
-  }
+  Sequence* sequence = nullptr;
+  SequenceChunk chunk;   // query_start is left to the batch
+  bool samples = false;  // the chunk ends with the last token: the next one can be sampled
 };
 
 // A page of a loading sequence's prefix.
 struct PageLoad {
-  SequenceId id = 0;
+  Sequence* sequence = nullptr;
   int64_t page_idx = 0;  // in the sequence
   int32_t page = -1;     // to be written
 };
 
+// Valid until a sequence of it changes.
 struct StepPlan {
-  std::vector<PageOp> ops;           // to be done before anything is computed, in order
-  std::vector<PageLoad> loads;       // to be begun; Scheduler::Loaded tells of the end
-  std::vector<SequenceStep> steps;   // absorbed paths first
-  std::vector<SequenceId> admitted;  // for the first time
-  std::vector<SequenceId> preempted;
+  std::vector<PageOp> ops;          // to be run before anything is computed, in order
+  std::vector<PageLoad> loads;      // to be started; Scheduler::Loaded reports the end
+  std::vector<SequenceStep> steps;  // absorbed paths first
+  std::vector<Sequence*> admitted;  // for the first time
+  std::vector<Sequence*> preempted;
   int64_t tokens = 0;  // of all steps
 
   bool empty() const { return steps.empty() && ops.empty() && loads.empty(); }
 };
 
-// Engine-thread only. The cache must outlive it.
+// Engine-thread only. The cache must outlive it, and every sequence its own Remove.
 class Scheduler {
  public:
   Scheduler(SchedulerOptions options, CacheManager& cache);
 
   // Puts a sequence into the queue. Requires: its id is new, the prompt is not empty and shorter
-  // than max_len, max_len tokens fit into the cache, and answers into max_sequences.
-  void Add(SequenceSpec spec, std::vector<int32_t> prompt);
+  // than max_len, max_len tokens fit into the cache, and its outputs into max_sequences.
+  void Add(Sequence& s);
 
   // Chooses the next step's work and takes the pages for it.
   StepPlan Plan();
@@ -91,22 +82,21 @@ class Scheduler {
   // The plan's tokens were computed; whole pages become findable.
   void Advance(const StepPlan& plan);
 
-  // Another answer to the same prompt, sharing all pages so far. Requires: `id` runs and has
-  // computed its last token; `copy` is new.
-  void Fork(SequenceId id, SequenceId copy);
+  // Adds `copy`, a copy of `s` with an id of its own: another output of the same prompt, which
+  // shares all pages so far. Requires: `s` runs, has computed its last token and has outputs left.
+  void Fork(Sequence& s, Sequence& copy);
 
-  // A drawn token. Requires: `id` runs and has computed its last token; length below max_len.
-  void Append(SequenceId id, int32_t token);
+  // A sampled token. Requires: `s` runs and has computed its last token; length below max_len.
+  void Append(Sequence& s, int32_t token);
 
   // The first `pages` pages that were to be loaded have arrived, the others did not.
   // Unless the sequence has ended, it runs from the next step on.
-  void Loaded(SequenceId id, int64_t pages);
+  void Loaded(Sequence& s, int64_t pages);
 
-  // Ends a sequence in whatever state it is, and gives up all it holds.
-  void Remove(SequenceId id);
+  // Ends a sequence in whatever state it is, and releases its pages.
+  void Remove(Sequence& s);
 
-  const Sequence* Find(SequenceId id) const;
-  bool idle() const { return sequences_.empty(); }  // nothing to do
+  bool idle() const { return queue_.empty() && running_.empty(); }  // nothing to do
   int64_t waiting() const { return static_cast<int64_t>(queue_.size()); }
   int64_t running() const { return static_cast<int64_t>(running_.size()); }  // loading ones too
   int64_t preemptions() const { return preemptions_; }
@@ -135,20 +125,19 @@ class Scheduler {
   bool DropLocksOfWaiting(const Sequence& except);  // whether there were any
   void DropLock(Sequence& s);
 
-  bool AddPiece(Sequence& s, StepPlan& plan);  // as much of its remaining tokens as there is room
+  bool AddChunk(Sequence& s,
+                StepPlan& plan);  // as many of its remaining tokens as there is room for
   void AddStep(Sequence& s, int64_t count, StepPlan& plan);
   bool TakePage(Sequence& s, StepPlan& plan);  // for one more token, by preemption if it must be
   void Preempt(Sequence& s, StepPlan& plan);
   void Offer(Sequence& s);  // whole pages to the prefix cache
 
-  Sequence& At(SequenceId id);
   int64_t PagesFor(int64_t tokens) const;
-  int64_t FreePlaces() const;  // for sequences, forks to come counted
+  int64_t FreePlaces() const;  // for sequences, future forks counted
   int64_t Room(const StepPlan& plan) const { return options_.max_batch_tokens - plan.tokens; }
 
   SchedulerOptions options_;
   CacheManager& cache_;
-  std::map<SequenceId, std::unique_ptr<Sequence>> sequences_;
   Ordered queue_;
   Ordered running_;  // and loading
   int64_t step_ = 0;

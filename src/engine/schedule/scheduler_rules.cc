@@ -10,7 +10,7 @@ SchedulerOptions SchedulerRules(const Settings& settings, const MlaDims& dims) {
   out.share_generated =
       settings.deterministic != Determinism::kStrict || settings.attention != AttentionMode::kAuto;
   out.replay = settings.deterministic != Determinism::kOff;
-  out.generated_path = GeneratedPath(settings.attention);
+  out.decode_path = DecodePath(settings.attention);
   out.prompt_path = [settings, dims](int64_t new_tokens, int64_t cached_tokens) {
     return settings.PathOf(dims, new_tokens, cached_tokens);
   };

@@ -89,7 +89,7 @@ TEST(Scheduler, LowerPriorityGoesFirstAndWhoWaitsGainsOnIt) {
 
 TEST(Scheduler, AWholePromptIsAdmittedOrNone) {
   Trace t(Small(), Pages(6));
-  t.Add('a', 8, 4);  // 3 pages with the first drawn token
+  t.Add('a', 8, 4);  // 3 pages with the first sampled token
   t.Add('b', 12, 4);
   EXPECT_EQ(t.Step(), "+a a 0-8L!");
   EXPECT_EQ(t.cache().used_pages(), 3);
@@ -110,7 +110,7 @@ TEST(Scheduler, TheHeadOfTheQueueIsNotOvertaken) {
   Trace t(Small(), Pages(6));
   t.Add('a', 8, 8);
   EXPECT_EQ(t.Step(), "+a a 0-8L!");
-  t.Add('b', 16);  // does not fit beside a
+  t.Add('b', 16);  // does not fit with a
   t.Add('c', 2);   // would
   EXPECT_EQ(t.Step(), "a 8-9A!");
   t.Remove('a');
@@ -146,7 +146,7 @@ TEST(Scheduler, APreemptedSequenceKeepsWhatItShares) {
   t.Add('a', 8, 16);
   t.Add('b', common + Own('b', 4), 8);
   EXPECT_EQ(t.Step(), "+a a 0-8L!");
-  EXPECT_EQ(t.Step(), "a 8-9A!");  // b waits: 2 pages beside the shared one and one for a
+  EXPECT_EQ(t.Step(), "a 8-9A!");  // b waits: 2 pages besides the shared one and one for a
   t.Remove('a');
   EXPECT_EQ(t.Step(), "+b b 4-8L!");
   const int32_t shared = t['b'].pages[0];
@@ -169,7 +169,7 @@ TEST(Scheduler, WithoutReplayAPreemptedSequenceBecomesAPrompt) {
   t.Add('b', 2, 9);
   EXPECT_EQ(t.StepsUntil("-b"), 7);
   EXPECT_EQ(t.StepsUntil("a 10-11A!"), 2);
-  EXPECT_EQ(t.Step(), "b 0-8L!");  // all by one path; it is not told as admitted again
+  EXPECT_EQ(t.Step(), "b 0-8L!");  // all by one path; its second admission is not reported
 }
 
 TEST(Scheduler, AloneItTakesThePrefixesThatWaitingOnesKeep) {
@@ -189,8 +189,8 @@ TEST(Scheduler, AloneItTakesThePrefixesThatWaitingOnesKeep) {
   EXPECT_EQ(t.StepsUntil("b 0-8L"), 7);  // after a's end; by the path of the first time
 }
 
-// Its own rows lie below equal rows of others in the tree, which nobody uses and nothing can evict
-// while they do.
+// Its own rows lie below equal rows of others in the tree. No sequence uses those, but nothing can
+// evict them while its own rows are there.
 TEST(Scheduler, AloneItIsNotStuckBehindItsOwnPredecessors) {
   Trace t(Small(), Pages(5));
   t.Add('a', 9, 1);
@@ -205,7 +205,7 @@ TEST(Scheduler, AloneItIsNotStuckBehindItsOwnPredecessors) {
 
 TEST(Scheduler, AnswersForkAfterThePromptAndCopyThePageTheyWriteTo) {
   Trace t;
-  t.Add('p', 6, 4, {.answers = 3});
+  t.Add('p', 6, 4, {.outputs = 3});
   EXPECT_EQ(t.Step(), "+p p 0-6L!");
   EXPECT_EQ(t.scheduler().running(), 3);
   EXPECT_EQ(t.cache().used_pages(), 2);
@@ -224,8 +224,8 @@ TEST(Scheduler, AnswersForkAfterThePromptAndCopyThePageTheyWriteTo) {
 
 TEST(Scheduler, ThereIsAPlaceForEveryAnswer) {
   Trace t;
-  t.Add('p', 2, 3, {.answers = 3});
-  t.Add('z', 2, 3, {.answers = 2});
+  t.Add('p', 2, 3, {.outputs = 3});
+  t.Add('z', 2, 3, {.outputs = 2});
   EXPECT_EQ(t.Step(), "+p p 0-2L!");
   EXPECT_EQ(t.Step(), "p 2-3A! q 2-3A! r 2-3A!");
   t.Remove('q');
@@ -317,7 +317,7 @@ TEST(Scheduler, ItRunsWhenItsPagesHaveComeFromDisk) {
   ASSERT_EQ(t.loads().size(), 3u);
   EXPECT_EQ(t.loads()[2].page, t['a'].pages[2]);
   EXPECT_EQ(t.Step(), "b 3-4A!");
-  t.scheduler().Loaded('a', 2);  // one fewer than hoped
+  t.Loaded('a', 2);  // one fewer than hoped
   EXPECT_EQ(t['a'].loaded_len, 8);
   EXPECT_EQ(t.Step(), "b 4-5A! a 8-14L!");
   t.Add('c', Own('a', 9), 1);
@@ -331,7 +331,7 @@ TEST(Scheduler, AllOfAPromptOnDiskLeavesATokenToCompute) {
   t.Add('a', 8);
   t.Step();
   EXPECT_EQ(t.loads().size(), 1u);
-  t.scheduler().Loaded('a', 0);
+  t.Loaded('a', 0);
   EXPECT_EQ(t.Step(), "a 0-8L!");
 }
 
@@ -343,7 +343,7 @@ TEST(Scheduler, AloneItGivesUpEvenWhatWasLoaded) {
   EXPECT_EQ(t.Step(), "+b");
   t.Add('a', Own('b', 5), 1, {.reuses_prefix = false});
   EXPECT_EQ(t.Step(), "+a a 0-5L!");
-  t.scheduler().Loaded('b', 2);  // the second of them comes to lie below a's first
+  t.Loaded('b', 2);  // the second of them comes to lie below a's first
   EXPECT_EQ(t.Step(), "b 8-9L!");
   EXPECT_EQ(t.StepsUntil("-b"), 12);
   EXPECT_EQ(t['b'].cached_len, 8);
@@ -360,18 +360,18 @@ TEST(Scheduler, EndedWhileLoadingItsPagesAreFreeAndTheirArrivalIsNoNews) {
   t.Step();
   t.Remove('a');
   EXPECT_EQ(t.cache().used_pages(), 0);
-  t.scheduler().Loaded('a', 1);
+  t.Loaded('a', 1);
   EXPECT_EQ(t.Step(), "");
 }
 
 TEST(Scheduler, RemovalFreesEverythingAtEveryPoint) {
   for (int after = 0; after < 12; ++after) {
     Trace t(Small(), Pages(8));
-    t.Add('p', 11, 8, {.answers = 3});
+    t.Add('p', 11, 8, {.outputs = 3});
     t.Add('z', Own('p', 11), 8);
     for (int i = 0; i < after; ++i) t.Step();
     for (const char name : {'z', 'q', 'p', 'r'})
-      if (t.scheduler().Find(name) != nullptr) t.Remove(name);
+      if (!t.Ended(name)) t.Remove(name);
     EXPECT_EQ(t.cache().used_pages(), 0) << after;
     EXPECT_EQ(t.cache().available_pages(), 8) << after;
     EXPECT_TRUE(t.scheduler().idle());

@@ -24,7 +24,7 @@ int64_t SecondsNow() {
 }
 
 Status CheckPaths(const BatchFiles& files) {
-  std::error_code none;  // of an output that is not there yet
+  std::error_code none;  // the output may not exist yet
   if (std::filesystem::equivalent(files.input, files.output, none))
     return InvalidArgument(files.output + ": expected an output file other than the input");
   return {};
@@ -65,7 +65,7 @@ Result<Batch> Batch::Open(const BatchFiles& files) {
                                                                [&](const std::string& id) {
                                                                  return ids.contains(id);
                                                                }));
-  if (lines.empty()) LATTE_RETURN_IF_ERROR(output.Close());  // no result will ever come
+  if (lines.empty()) LATTE_RETURN_IF_ERROR(output.Close());  // there will be no results
   return Batch(std::move(file), std::move(lines), std::move(output));
 }
 
@@ -105,7 +105,8 @@ Status Batch::Run(Engine* engine, const OpenAiModel& model, const BatchHooks& ho
 }
 
 Status Batch::SubmitMore(Engine* engine, const OpenAiModel& model) {
-  // A full queue takes long to read: a look at Ctrl-C comes once a step, so steps must begin soon.
+  // A full queue takes long to read, and Ctrl-C is checked once per step, so the first step must
+  // come soon.
   constexpr int kMostAtOnce = 64;
   for (int i = 0; i < kMostAtOnce; ++i) {
     LATTE_ASSIGN_OR_RETURN(const bool more, SubmitNext(engine, model));
@@ -120,7 +121,7 @@ Result<OpenAiRequest> Batch::Parse(const Line& line, const OpenAiModel& model) c
   LATTE_ASSIGN_OR_RETURN(OpenAiRequest out,
                          ParseOpenAiRequest(parsed.endpoint, parsed.body, model));
   if (out.reply.stream)
-    return InvalidArgument("stream: expected false, as a batch has nobody to stream to");
+    return InvalidArgument("stream: expected false, because a batch cannot stream");
   return out;
 }
 
@@ -129,11 +130,15 @@ Result<bool> Batch::SubmitNext(Engine* engine, const OpenAiModel& model) {
   const Line& line = lines_[next_];
   Result<OpenAiRequest> request =
       parsed_ ? Result<OpenAiRequest>(*std::exchange(parsed_, {})) : Parse(line, model);
-  const Result<RequestId> id = request.and_then(
-      [&](const OpenAiRequest& r) -> Result<RequestId> { return engine->Submit(r.request); });
+  const Result<RequestId> id = request.and_then([&](OpenAiRequest& r) -> Result<RequestId> {
+    r.request.user_data = next_;
+    // Its first event may come before Submit returns.
+    running_.emplace(next_, Running{line.id, OpenAiAnswer(r.reply)});
+    return engine->Submit(r.request);
+  });
+  if (!id) running_.erase(next_);
   if (id) {
     for (const std::string& note : request->notes) ++progress_.notes[note];
-    running_.emplace(*id, Running{line.id, OpenAiAnswer(std::move(request->reply))});
   } else if (id.error().code == Code::kExhausted && !running_.empty()) {
     parsed_ = std::move(*request);
     return false;
@@ -146,7 +151,7 @@ Result<bool> Batch::SubmitNext(Engine* engine, const OpenAiModel& model) {
 
 Status Batch::Note(std::span<const TokenEvent> events, const OpenAiModel& model) {
   for (const TokenEvent& event : events) {
-    const auto found = running_.find(event.request);
+    const auto found = running_.find(event.user_data);
     LATTE_CHECK(found != running_.end(), "an event of request {}, which is done", event.request);
     auto& [line, answer] = found->second;
     answer.Add(event);

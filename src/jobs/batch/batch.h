@@ -1,7 +1,8 @@
-// A file of requests in the OpenAI batch format, through an engine, to a file of results.
+// Runs a file of requests in the OpenAI batch format through an engine and writes a file of
+// results.
 //
-// Results are written as requests finish. A run that was interrupted, even by kill -9, is gone on
-// with by the same call: what succeeded is not computed again.
+// Results are written as requests finish. After an interruption, even by kill -9, the same call
+// resumes the run and does not repeat requests that succeeded.
 #pragma once
 
 #include <cstdint>
@@ -27,34 +28,35 @@ namespace latte {
 struct BatchFiles {
   std::string input;
   std::string output;
-  bool overwrite = false;  // forget the results of an earlier run
+  bool overwrite = false;  // discard the results of an earlier run
 };
 
 struct BatchProgress {
-  int64_t lines = 0;    // requests of the input
-  int64_t resumed = 0;  // of them, done by an earlier run
-  int64_t done = 0;     // of them, done by this run
-  int64_t failed = 0;   // of those done by this run
-  // What requests of this run ask for without effect, and how many of them (OpenAiRequest::notes).
+  int64_t lines = 0;    // number of requests in the input
+  int64_t resumed = 0;  // requests that an earlier run finished
+  int64_t done = 0;     // requests that this run finished
+  int64_t failed = 0;   // of them, requests that failed
+  // Requested settings without effect, and the number of requests with each (OpenAiRequest::notes).
   std::map<std::string, int64_t> notes;
 };
 
 struct BatchHooks {
-  std::function<bool()> interrupted;                  // asked once a step; true ends the run
-  std::function<void(const BatchProgress&)> on_step;  // once a step
+  std::function<bool()> interrupted;                  // called once per step; true ends the run
+  std::function<void(const BatchProgress&)> on_step;  // called once per step
 };
 
-// For the one thread that drives the engine.
+// Use from the thread that drives the engine.
 class Batch {
  public:
-  // Looks through both files. Errors: of MappedFile::Open and BatchOutput::Open; kInvalidArgument
-  // for a custom_id that stands twice in the input, and when both files are one.
+  // Reads both files.
+  // Errors: of MappedFile::Open and BatchOutput::Open; kInvalidArgument for a repeated custom_id in
+  // the input, and if both files are the same.
   [[nodiscard]] static Result<Batch> Open(const BatchFiles& files);
 
-  // Answers what is left. Sets the engine's event sink while it runs. A request that is wrong or
-  // fails becomes a result that says so.
-  // Errors: kCancelled when interrupted; of Engine::Step; kUnavailable when results cannot be
-  // written. What was written stays.
+  // Runs the remaining requests. Sets the engine's event sink while it runs. A request that is
+  // invalid or fails gives a result with the error.
+  // Errors: kCancelled if interrupted; of Engine::Step; kUnavailable if results cannot be written.
+  // Written results are kept.
   [[nodiscard]] Status Run(Engine* engine, const OpenAiModel& model, const BatchHooks& hooks);
 
   const BatchProgress& progress() const { return progress_; }
@@ -73,18 +75,18 @@ class Batch {
   Batch(std::shared_ptr<const MappedFile> file, std::vector<Line> lines, BatchOutput output);
   static Result<std::vector<Line>> ReadLines(const MappedFile& file);
   Status SubmitMore(Engine* engine, const OpenAiModel& model);
-  // False: there is no line left, or no room for one more.
+  // Returns false if no line is left, or if the queue is full.
   Result<bool> SubmitNext(Engine* engine, const OpenAiModel& model);
   Result<OpenAiRequest> Parse(const Line& line, const OpenAiModel& model) const;
   Status Note(std::span<const TokenEvent> events, const OpenAiModel& model);
   Status Write(const JsonOut& result, bool failed);
 
-  std::shared_ptr<const MappedFile> file_;  // the text of lines_
-  std::vector<Line> lines_;                 // those to be done
-  size_t next_ = 0;                         // of lines_
-  std::optional<OpenAiRequest> parsed_;     // of lines_[next_]: the queue was full
+  std::shared_ptr<const MappedFile> file_;  // holds the text of lines_
+  std::vector<Line> lines_;                 // the lines that remain to be done
+  size_t next_ = 0;                         // index into lines_
+  std::optional<OpenAiRequest> parsed_;     // lines_[next_], if the queue was full
   BatchOutput output_;
-  std::unordered_map<RequestId, Running> running_;
+  std::unordered_map<uint64_t, Running> running_;  // by Request::user_data
   BatchProgress progress_;
 };
 

@@ -12,7 +12,8 @@
 namespace latte {
 namespace {
 
-// Every result line begins so: what was torn off can be told from somebody else's file.
+// Every result line begins with this text, which distinguishes a truncated result from a file of
+// another program.
 constexpr std::string_view kResultBegin = R"({"id":"batch_req_)";
 
 constexpr auto kMembers = std::to_array<std::string_view>({"custom_id", "method", "url", "body"});

@@ -24,7 +24,7 @@ namespace {
 
 constexpr const char* kAdvice = "give another output file, or --overwrite";
 
-// Cuts `text` into lines; `line` gets each with its place, and whether its end is there.
+// Calls `line` for each line of `text` with its offset, and whether its line end is present.
 template <class F>
 Status ForEachLine(std::string_view text, const std::string& path, const F& line) {
   int64_t number = 0;
@@ -37,7 +37,7 @@ Status ForEachLine(std::string_view text, const std::string& path, const F& line
   return {};
 }
 
-// Such a file is somebody's: no flag gives it up.
+// Such a file may be the user's own data: no flag allows to overwrite it.
 tl::unexpected<Error> NoResult(const std::string& what) {
   return Corrupt(what +
                  "; expected a result of latte batch; give another output file, or remove it");
@@ -90,7 +90,7 @@ Status BatchOutput::OpenFile() {
   if (fd < 0) return Failure("the output file cannot be opened");
   if (fd_ >= 0) close(fd_);
   fd_ = fd;
-  // A file system without locks is no reason to refuse.
+  // A file system without locks is accepted.
   if (flock(fd_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return {};
   return Fail(Code::kUnavailable,
               path_ + ": another program is writing these results; wait for it to end");
@@ -103,7 +103,7 @@ Result<BatchOutput> BatchOutput::Open(const std::string& path, bool overwrite, c
   BatchOutput out(path);
   std::error_code missing;
   const std::filesystem::path real = std::filesystem::canonical(path, missing);
-  out.target_ = missing ? path : real.string();  // a link goes on leading there
+  out.target_ = missing ? path : real.string();  // keeps a symbolic link intact
   LATTE_RETURN_IF_ERROR(out.OpenFile());
   out.forget_ = overwrite;
   LATTE_RETURN_IF_ERROR(overwrite ? out.CheckResults() : out.KeepFinished(known));
@@ -123,7 +123,7 @@ Status BatchOutput::CheckResults() const {
 Status BatchOutput::KeepFinished(const Known& known) {
   LATTE_ASSIGN_OR_RETURN(const auto file, MappedFile::Open(target_));
   const std::string_view text = TextOf(*file);
-  std::vector<std::string_view> kept;  // runs of lines
+  std::vector<std::string_view> kept;  // runs of consecutive lines
   size_t kept_bytes = 0;
   LATTE_RETURN_IF_ERROR(ForEachLine(
       text, path_, [&](std::string_view line, const std::string& where, bool whole) -> Status {
@@ -154,7 +154,7 @@ Result<bool> BatchOutput::Keep(std::string_view line, const std::string& where,
   return true;
 }
 
-// In one step: whoever ends the program here finds the old file or the new one.
+// Renames in one step: after an interruption, either the old file or the new one exists.
 Status BatchOutput::Replace(std::span<const std::string_view> kept) {
   const FileKind checked = {"results", [](std::string_view) { return true; }};
   LATTE_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create(target_, checked));
@@ -191,7 +191,7 @@ Status BatchOutput::Append(const JsonOut& line) {
 
 Status BatchOutput::Close() {
   LATTE_RETURN_IF_ERROR(Forget());
-  // Some file systems report a full disk only here.
+  // Some file systems report a full disk only now.
   if (fsync(fd_) != 0 && errno != EINVAL) return Failure("results cannot be written");
   if (close(std::exchange(fd_, -1)) != 0) return Failure("results cannot be written");
   return {};

@@ -1,5 +1,5 @@
-// The file of a batch's results: whole lines only, in the order in which requests finish, and what
-// an interrupted run left in it.
+// The output file of a batch: whole lines only, in the order in which requests finish. Also reads
+// the results that an interrupted run left.
 #pragma once
 
 #include <cstdint>
@@ -15,32 +15,32 @@
 
 namespace latte {
 
-// Thread-compatible. One program at a time: the file is locked while this lives,
-// where its file system has locks.
+// Thread-compatible. The file is locked while this object exists, if the file system supports
+// locks, so only one program uses it.
 class BatchOutput {
  public:
-  // Whether a custom_id stands in the input.
+  // Whether the input contains a custom_id.
   using Known = std::function<bool(const std::string& custom_id)>;
 
-  // Makes the file, or goes on with one: results that succeeded are kept, the others and a last
-  // line that was torn off are taken out. With `overwrite` the results of any input are given up,
-  // once the first of the new ones is there. A file with anything but results is left alone.
-  // Errors: kInvalidArgument when the file has a result that is not `known`, or has it twice;
-  // kCorrupt when a line is no result; kUnavailable when the file cannot be written or is in use.
-  // After an error the file is as it was.
+  // Creates the file or resumes with it: successful results are kept, failed ones and a truncated
+  // last line are removed. With `overwrite`, all earlier results are discarded once the first new
+  // one is written. A file with other content is never changed.
+  // Errors: kInvalidArgument if the file has a result that is not `known`, or has it twice;
+  // kCorrupt if a line is not a result; kUnavailable if the file cannot be written or is in use.
+  // After an error the file is unchanged.
   [[nodiscard]] static Result<BatchOutput> Open(const std::string& path, bool overwrite,
                                                 const Known& known);
   BatchOutput(BatchOutput&& other) noexcept;
   BatchOutput& operator=(BatchOutput&& other) noexcept;
   ~BatchOutput();
 
-  // custom_ids of the results that were there.
+  // The custom_ids of the earlier results.
   const std::unordered_set<std::string>& finished() const { return finished_; }
 
-  // Adds a line; once it returns, the system has it. Errors: kUnavailable.
+  // Appends a line and hands it to the operating system. Errors: kUnavailable.
   [[nodiscard]] Status Append(const JsonOut& line);
 
-  // The results are complete: forces them to the disk. Errors: kUnavailable.
+  // Flushes the complete results to the disk. Errors: kUnavailable.
   [[nodiscard]] Status Close();
 
  private:
@@ -54,10 +54,10 @@ class BatchOutput {
   Status Write(std::string_view text) const;
   tl::unexpected<Error> Failure(std::string_view what) const;
 
-  std::string path_;    // as the caller calls it
-  std::string target_;  // where links lead
+  std::string path_;    // as given by the caller
+  std::string target_;  // after following links
   int fd_ = -1;
-  bool forget_ = false;  // what is in the file goes with the first result
+  bool forget_ = false;  // the first result replaces the content of the file
   std::unordered_set<std::string> finished_;
 };
 

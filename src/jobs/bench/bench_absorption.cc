@@ -18,7 +18,7 @@ constexpr int kRuns = 5;
 constexpr int64_t kD = 5120;
 constexpr int64_t kCq = 1536;
 
-// A product with random bf16 weights, larger than what caches hold.
+// A product with random bf16 weights that are larger than the caches.
 class RandomProduct {
  public:
   RandomProduct(int64_t rows, int64_t columns, int64_t batch)
@@ -62,13 +62,15 @@ Status AbsorptionOptions::Validate() const {
 
 Result<JsonOut> BenchAbsorption(const AbsorptionOptions& o, const Machine& machine) {
   LATTE_RETURN_IF_ERROR(o.Validate());
-  MlaSample::Options sample;
+  RandomMlaLayer::Options sample;
   sample.dims = DeepSeekDims(o.heads);
   sample.max_tokens = o.context + 1;
   sample.batch = o.batch;
-  LATTE_ASSIGN_OR_RETURN(const std::unique_ptr<MlaSample> latents, MlaSample::Create(sample));
+  LATTE_ASSIGN_OR_RETURN(const std::unique_ptr<RandomMlaLayer> latents,
+                         RandomMlaLayer::Create(sample));
   sample.expanded_cache = true;
-  LATTE_ASSIGN_OR_RETURN(const std::unique_ptr<MlaSample> expanded, MlaSample::Create(sample));
+  LATTE_ASSIGN_OR_RETURN(const std::unique_ptr<RandomMlaLayer> expanded,
+                         RandomMlaLayer::Create(sample));
   const MlaDims& dims = latents->dims();
   RandomProduct w_q(dims.h * dims.qk(), kCq, o.batch);
   RandomProduct w_qr(dims.h * dims.r, kCq, o.batch);
@@ -85,7 +87,7 @@ Result<JsonOut> BenchAbsorption(const AbsorptionOptions& o, const Machine& machi
       Form{"AM_CC_ME", w_qr.bytes() + w_uq_uk.bytes() + w_uv_o.bytes(), latent_cache}};
   ThreadPool threads(o.threads);
   const Exec exec{&threads, &machine};
-  for (int run = -1; run < kRuns; ++run) {  // the first one warms up
+  for (int run = -1; run < kRuns; ++run) {  // the first run warms up
     const double outer = w_q.Run(exec) + w_o.Run(exec);
     const double copy = latents->CopyRows(o.context, exec);
     const std::array seconds = {

@@ -1,11 +1,11 @@
-// What absorbing W_UK and W_UV is worth: one decode step of one attention layer, from the query
-// latent to the output projection, in five forms.
+// Measures the gain from absorbing W_UK and W_UV: one decode step of one attention layer, from the
+// query latent to the output projection, in five forms.
 //
-//   CD       K and V of every head are cached (what DeepSeek-V2's published code did)
-//   CC       latents are cached and expanded in every step
-//   A_CC     absorbed over cached latents, latent and rope part concatenated anew in every step
-//   A_CC_ME  the same over rows that hold both parts: Latte's absorbed path
-//   AM_CC_ME W_UQ·W_UK and W_UV·W_O multiplied out beforehand
+// CD       caches K and V of every head (DeepSeek-V2's published code)
+// CC       caches latents and expands them in every step
+// A_CC     absorbed over cached latents; concatenates latent and rope part in every step
+// A_CC_ME  absorbed over rows that hold both parts: Latte's absorbed path
+// AM_CC_ME as A_CC_ME, with W_UQ·W_UK and W_UV·W_O multiplied in advance
 //
 // Source of the first four and of the published figures: discussion 12 of the model
 // deepseek-ai/DeepSeek-V2-Chat on Hugging Face, A_CC_ME over CD: 20.4 times for one request and
@@ -19,15 +19,16 @@ namespace latte {
 
 struct AbsorptionOptions {
   int64_t heads = 128;     // DeepSeek-V2: D = 5120, Cq = 1536, C = 512, R = 64, N = V = 128
-  int64_t context = 1024;  // cached tokens of each request
+  int64_t context = 1024;  // cached tokens per request
   int64_t batch = 1;       // requests, one new token each
   int threads = 1;
   // Errors: kInvalidArgument naming the flag.
   [[nodiscard]] Status Validate() const;
 };
 
-// forms: per form its us, weight_bytes, cache_bytes and how many times faster than CD it is
-// (medians of 5 runs in turn). Errors: of Validate; kExhausted when memory does not suffice.
+// "forms": for each form its us, weight_bytes, cache_bytes and speedup over CD (medians of 5
+// interleaved runs).
+// Errors: of Validate; kExhausted if memory is short.
 [[nodiscard]] Result<JsonOut> BenchAbsorption(const AbsorptionOptions& options,
                                               const Machine& machine);
 

@@ -7,6 +7,7 @@
 #include "src/base/json_out.h"
 #include "src/base/math.h"
 #include "src/base/random.h"
+#include "src/base/range.h"
 #include "src/jobs/bench/bench_kernel.h"
 #include "src/kernels/params/mla.h"
 
@@ -16,7 +17,7 @@ namespace {
 constexpr int64_t kPageTokens = 64;
 constexpr int64_t kMaxCacheBytes = int64_t{16} << 30;
 
-// A cache, queries for it and room for the answer.
+// A cache, queries, and space for the output.
 struct DecodeData {
   explicit DecodeData(const BenchAttentionOptions& o)
       : pages_each(CeilDiv(o.context, kPageTokens)),
@@ -26,7 +27,7 @@ struct DecodeData {
               {o.batch * pages_each, kPageTokens, o.cache_dtype.Width(o.c, o.r)}),
         o_latent(DType::kF32, {o.batch * o.q_len, o.heads, o.c}),
         lse(DType::kF32, {o.batch * o.q_len, o.heads}),
-        rows{o.cache_dtype.kind},
+        row_format{o.cache_dtype.kind},
         page_table(static_cast<size_t>(o.batch * pages_each)) {
     for (const TensorView& t : {q_latent.view(), q_rope.view()}) FillNoise(t);
     FillPages(o);
@@ -35,13 +36,15 @@ struct DecodeData {
     for (size_t i = page_table.size(); i > 1; --i)
       std::swap(page_table[i - 1], page_table[random.Below(i)]);
     for (int64_t b = 0; b < o.batch; ++b)
-      sequences.push_back(
-          {b * o.q_len, o.q_len, o.context,
-           std::span(page_table)
-               .subspan(static_cast<size_t>(b * pages_each), static_cast<size_t>(pages_each))});
+      sequences.push_back({.query_start = b * o.q_len,
+                           .count = o.q_len,
+                           .cached_len = o.context - o.q_len,
+                           .pages = std::span(page_table)
+                                        .subspan(static_cast<size_t>(b * pages_each),
+                                                 static_cast<size_t>(pages_each))});
   }
 
-  // Appends a page's worth of the same tokens to every page.
+  // Copies one page of tokens to every page.
   void FillPages(const BenchAttentionOptions& o) const {
     const Tensor latent(DType::kF32, {kPageTokens, o.c});
     const Tensor rope(DType::kF32, {kPageTokens, o.r});
@@ -51,7 +54,8 @@ struct DecodeData {
     ThreadPool threads(1);
     for (int64_t page = 0; page < o.batch * pages_each; ++page) {
       std::iota(slots.begin(), slots.end(), page * kPageTokens);
-      Kernels<AppendOp>().front().run({latent, rope, pages, slots, rows}, {&threads, nullptr});
+      Kernels<AppendOp>().front().run({latent, rope, pages, slots, row_format},
+                                      {&threads, nullptr});
     }
   }
 
@@ -64,15 +68,15 @@ struct DecodeData {
     p.o_latent = o_latent;
     p.lse = lse;
     p.scale = 1.0f / std::sqrt(192.0f);  // N + R = 128 + 64
-    p.rows = rows;
+    p.row_format = row_format;
     return p;
   }
 
   int64_t pages_each;
   Tensor q_latent, q_rope, pages, o_latent, lse;
-  RowFormat rows;
+  CacheRowFormat row_format;
   std::vector<int32_t> page_table;
-  std::vector<DecodeSequence> sequences;
+  std::vector<SequenceChunk> sequences;
 };
 
 struct Work {
@@ -81,7 +85,7 @@ struct Work {
 
 Work WorkOf(const BenchAttentionOptions& o) {
   const int64_t row_bytes = o.cache_dtype.RowBytes(o.c, o.r);
-  // Token i of a sequence sees all but the q_len − 1 − i newest keys.
+  // Token i of a sequence attends to all but the q_len − 1 − i newest keys.
   const int64_t pairs = o.batch * (o.q_len * o.context - o.q_len * (o.q_len - 1) / 2);
   const int64_t rows = o.batch * o.q_len * o.heads;
   const int64_t other = rows * (o.c + o.r + o.c + 1) * SizeOf(DType::kF32);
@@ -89,21 +93,21 @@ Work WorkOf(const BenchAttentionOptions& o) {
   return {2 * o.heads * (2 * o.c + o.r) * pairs, pairs * row_bytes + other, cache + other, cache};
 }
 
-// What a row multiplies, where it can.
+// The fastest arithmetic that a kernel can use for this cache type.
 DType ArithmeticOf(CacheDType cache) {
-  if (cache.kind == RowKind::kI8) return DType::kI8;
-  return cache.kind == RowKind::kPlain ? cache.dtype : DType::kBF16;
+  if (cache.kind == CacheFormat::kI8) return DType::kI8;
+  return cache.kind == CacheFormat::kPlain ? cache.dtype : DType::kBF16;
 }
 
 }  // namespace
 
 Status BenchAttentionOptions::Validate() const {
-  LATTE_RETURN_IF_ERROR(CheckBenchRange("--heads", heads, 1024));
-  LATTE_RETURN_IF_ERROR(CheckBenchRange("--context", context, 1 << 20));
-  LATTE_RETURN_IF_ERROR(CheckBenchRange("--batch", batch, 1024));
-  LATTE_RETURN_IF_ERROR(CheckBenchRange("--q-len", q_len, context));
-  LATTE_RETURN_IF_ERROR(CheckBenchRange("--threads", threads, 1024));
-  LATTE_RETURN_IF_ERROR(CheckBenchRange("--c", c, 1024));
+  LATTE_RETURN_IF_ERROR(FlagInRange("--heads", heads, 1, 1024));
+  LATTE_RETURN_IF_ERROR(FlagInRange("--context", context, 1, 1 << 20));
+  LATTE_RETURN_IF_ERROR(FlagInRange("--batch", batch, 1, 1024));
+  LATTE_RETURN_IF_ERROR(FlagInRange("--q-len", q_len, 1, context));
+  LATTE_RETURN_IF_ERROR(FlagInRange("--threads", threads, 1, 1024));
+  LATTE_RETURN_IF_ERROR(FlagInRange("--c", c, 1, 1024));
   if (r < 0 || r > 128) return InvalidArgument(fmt::format("--r: expected 0 to 128, found {}", r));
   const int64_t queries = batch * q_len * heads * (2 * c + r + 1) * SizeOf(DType::kF32);
   const int64_t bytes = batch * context * cache_dtype.RowBytes(c, r) + queries;

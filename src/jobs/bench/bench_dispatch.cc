@@ -15,28 +15,30 @@ namespace latte {
 namespace {
 
 constexpr int kRuns = 7;
-constexpr int kShortRuns = 101;  // of what takes some 100 µs, as long as a hiccup of a machine
-constexpr double kShortSeconds = 0.05;  // of them all
-constexpr int64_t kRunTokens = 512;     // a longer prompt is evaluated in chunks of these
+constexpr int kShortRuns = 101;  // for work of about 100 µs, as long as a pause of the machine
+constexpr double kShortSeconds = 0.05;  // total time of the short runs
+constexpr int64_t kRunTokens = 512;     // longer prompts are evaluated in chunks of this size
 constexpr std::array<int64_t, 5> kContexts = {0, 64, 512, 4096, 32768};
 constexpr int64_t kMostNew = 1024;
-constexpr double kCellSeconds = 2;  // of runs of a cell, 3 at least
-constexpr double kHopeless = 4;     // a path this many times slower is not measured again
-constexpr int64_t kWeightBytes = int64_t{256} << 20;  // of all layers of a sample: more than caches
+constexpr double kCellSeconds = 2;  // time of the runs of a cell (at least 3)
+constexpr double kHopeless = 4;     // a path that is this many times slower is not measured again
+constexpr int64_t kWeightBytes = int64_t{256} << 20;  // weights of all layers of a sample: larger
+                                                      // than the caches
 
-Result<std::unique_ptr<MlaSample>> Sample(const DispatchOptions& options, int64_t max_tokens) {
-  MlaSample::Options out;
+Result<std::unique_ptr<RandomMlaLayer>> Sample(const DispatchOptions& options, int64_t max_tokens) {
+  RandomMlaLayer::Options out;
   out.dims = DeepSeekDims(options.heads);
   out.dtype = options.dtype;
   out.max_tokens = max_tokens;
   const int64_t layer_bytes =
       out.dims.h * (out.dims.n + out.dims.v) * out.dims.c * SizeOf(options.dtype);
   out.copies = std::clamp<int64_t>(kWeightBytes / layer_bytes, 2, 64);
-  return MlaSample::Create(out);
+  return RandomMlaLayer::Create(out);
 }
 
-// A prompt, chunk by chunk.
-double RunPrompt(MlaSample& sample, MlaPath path, const PromptShape& prompt, const Exec& exec) {
+// Evaluates a prompt chunk by chunk.
+double RunPrompt(RandomMlaLayer& sample, MlaPath path, const PromptShape& prompt,
+                 const Exec& exec) {
   double seconds = 0;
   for (int64_t begin = 0; begin < prompt.new_tokens; begin += kRunTokens)
     seconds += sample.Attend(path, std::min(kRunTokens, prompt.new_tokens - begin),
@@ -44,24 +46,25 @@ double RunPrompt(MlaSample& sample, MlaPath path, const PromptShape& prompt, con
   return seconds;
 }
 
-// Runs of what takes `seconds`: more where that is little.
+// The number of runs for work that takes `seconds`: more for shorter work.
 int RunsOf(double seconds) {
   return static_cast<int>(std::clamp(kShortSeconds / seconds, 1.0 * kRuns, 1.0 * kShortRuns));
 }
 
-double MedianSeconds(MlaSample& sample, MlaPath path, const PromptShape& prompt, const Exec& exec) {
+double MedianSeconds(RandomMlaLayer& sample, MlaPath path, const PromptShape& prompt,
+                     const Exec& exec) {
   const int runs = RunsOf(RunPrompt(sample, path, prompt, exec));
   std::vector<double> seconds;
   for (int run = 0; run < runs; ++run) seconds.push_back(RunPrompt(sample, path, prompt, exec));
   return Median(std::move(seconds));
 }
 
-// Of a prompt and of one that is part of it, in turn: what memory gives changes within a second,
-// and a difference of times that were taken apart would be mostly that.
+// Times of a prompt and of a part of it, interleaved. The speed of memory changes within a second,
+// which would dominate the difference of times measured separately.
 struct Parted {
   double whole = 0, rest = 0;
 };
-Parted MedianRest(MlaSample& sample, MlaPath path, const PromptShape& whole,
+Parted MedianRest(RandomMlaLayer& sample, MlaPath path, const PromptShape& whole,
                   const PromptShape& part, const Exec& exec) {
   RunPrompt(sample, path, whole, exec);
   std::vector<double> wholes, rests;
@@ -73,11 +76,11 @@ Parted MedianRest(MlaSample& sample, MlaPath path, const PromptShape& whole,
   return {Median(std::move(wholes)), Median(std::move(rests))};
 }
 
-// Times of both paths, in turn.
+// Interleaved times of both paths.
 struct Pair {
   double absorbed = 0, latent = 0;
 };
-Pair MeasurePair(MlaSample& sample, const PromptShape& prompt, const Exec& exec) {
+Pair MeasurePair(RandomMlaLayer& sample, const PromptShape& prompt, const Exec& exec) {
   double absorbed = RunPrompt(sample, MlaPath::kAbsorbed, prompt, exec);
   double latent = RunPrompt(sample, MlaPath::kLatent, prompt, exec);
   const bool absorbed_runs = absorbed < kHopeless * latent;
@@ -94,8 +97,8 @@ Pair MeasurePair(MlaSample& sample, const PromptShape& prompt, const Exec& exec)
           latent_runs ? Median(latent_seconds) : latent};
 }
 
-// Rates are differences of noisy times, but more work never runs at a lower rate: what lies above a
-// later point was noise.
+// Rates are differences of noisy times. More work never runs at a lower rate, so a value above the
+// rate of a later point is noise.
 void MakeRise(RateCurve& curve) {
   for (size_t i = curve.points.size(); i-- > 1;)
     curve.points[i - 1].gflops = std::min(curve.points[i - 1].gflops, curve.points[i].gflops);
@@ -113,18 +116,18 @@ Status DispatchOptions::Validate() const {
   return {};
 }
 
-// What remains of a path after one of its parts has been measured alone is the other part.
+// The time of a path minus the measured time of one part is the time of the other part.
 Result<MlaRates> MeasureRates(const DispatchOptions& options, const Machine& machine) {
   LATTE_RETURN_IF_ERROR(options.Validate());
   constexpr int64_t kContext = 4096;
-  LATTE_ASSIGN_OR_RETURN(const std::unique_ptr<MlaSample> sample,
+  LATTE_ASSIGN_OR_RETURN(const std::unique_ptr<RandomMlaLayer> sample,
                          Sample(options, kContext + kRunTokens));
   ThreadPool threads(options.threads);
   const Exec exec{&threads, &machine};
   Ceilings ceilings;
   for (int run = 0; run < kRuns; ++run) ceilings.Sample(exec, /*dram=*/true);
 
-  // FLOPs of one part at a time: others are priced at nothing.
+  // The FLOPs of one part: the other parts have no price.
   const auto h = static_cast<double>(options.heads);
   const MlaDims& dims = sample->dims();
   const double weight = 2 * h * static_cast<double>(dims.c * (dims.n + dims.v));
@@ -164,7 +167,7 @@ Result<MlaRates> MeasureRates(const DispatchOptions& options, const Machine& mac
 Result<JsonOut> BenchDispatch(const DispatchOptions& options, const MlaRates& rates,
                               const Machine& machine) {
   LATTE_RETURN_IF_ERROR(options.Validate());
-  LATTE_ASSIGN_OR_RETURN(const std::unique_ptr<MlaSample> sample,
+  LATTE_ASSIGN_OR_RETURN(const std::unique_ptr<RandomMlaLayer> sample,
                          Sample(options, kContexts.back() + kMostNew));
   ThreadPool threads(options.threads);
   const Exec exec{&threads, &machine};

@@ -34,37 +34,38 @@ Request Greedy(std::vector<int32_t> tokens, int64_t gen) {
   return r;
 }
 
-// The other half is for weights and whatever else runs.
+// The other half is for weights and other programs.
 MemoryRoom HalfOfMemory() {
   const std::optional<int64_t> available = AvailableMemory();
   return {available ? std::optional(*available / 2) : std::nullopt};
 }
 
-// An engine whose answers only count.
-struct Bed {
+// An engine whose answers are only counted.
+struct EngineHarness {
   std::unique_ptr<EngineCore> core;
-  int64_t first_tokens = 0;  // answers that have begun
+  int64_t first_tokens = 0;  // number of answers that have begun
   int64_t ended = 0;
-  Error error;  // of the last answer that failed
+  Error error;  // error of the last answer that failed
 
-  static Result<std::unique_ptr<Bed>> Make(const Model& model, const Machine& machine,
-                                           const EngineOptions& options) {
+  static Result<std::unique_ptr<EngineHarness>> Make(const Model& model, const Machine& machine,
+                                                     const EngineOptions& options) {
     LATTE_ASSIGN_OR_RETURN(const Settings settings,
-                           Settle(options, model.config(), machine, HalfOfMemory()));
-    auto bed = std::make_unique<Bed>();
-    LATTE_ASSIGN_OR_RETURN(bed->core, EngineCore::Create({&model, &machine, nullptr}, settings));
-    Bed* const counts = bed.get();
-    bed->core->SetEventSink([counts](std::span<const TokenEvent> events) {
+                           ResolveOptions(options, model.config(), machine, HalfOfMemory()));
+    auto harness = std::make_unique<EngineHarness>();
+    LATTE_ASSIGN_OR_RETURN(harness->core,
+                           EngineCore::Create({&model, &machine, nullptr}, settings));
+    EngineHarness* const counts = harness.get();
+    harness->core->SetEventSink([counts](std::span<const TokenEvent> events) {
       for (const TokenEvent& e : events) {
         if (e.generated_tokens == 1) ++counts->first_tokens;
         if (e.finish) ++counts->ended;
         if (e.finish == FinishReason::kError) counts->error = e.error;
       }
     });
-    return bed;
+    return harness;
   }
 
-  // Steps until `done`. Errors: of a request that failed.
+  // Runs steps until `done`. Errors: of a request that failed.
   template <class F>
   Status RunUntil(const F& done) {
     while (!done()) {
@@ -92,10 +93,10 @@ EngineOptions WithRoom(EngineOptions options, int64_t sequences, int64_t tokens_
   return options;
 }
 
-// An engine with so many sequences, all of them decoding, and what its steps took.
+// An engine in which all sequences decode, and the times of its steps.
 struct BatchRun {
   int64_t batch = 0;
-  std::unique_ptr<Bed> bed;
+  std::unique_ptr<EngineHarness> harness;
   OpTimes times = {};
   Ceilings ceilings = {};
   std::vector<double> seconds = {};
@@ -115,14 +116,14 @@ struct BatchRun {
   }
 
   void Step(const Exec& exec, bool sample) {
-    bed->core->Measure(&times);
-    seconds.push_back(SecondsOf([&] { static_cast<void>(bed->core->Step()); }));
-    bed->core->Measure(nullptr);
+    harness->core->Measure(&times);
+    seconds.push_back(SecondsOf([&] { static_cast<void>(harness->core->Step()); }));
+    harness->core->Measure(nullptr);
     if (sample) ceilings.Sample(exec, /*dram=*/true);
   }
 
   JsonOut Json() const {
-    const EngineStats after = bed->core->Stats();
+    const EngineStats after = harness->core->Stats();
     const double median = Median(seconds);
     const double in_steps = after.step_seconds - before.step_seconds;
     const double in_model = after.forward_seconds - before.forward_seconds;
@@ -142,19 +143,20 @@ struct BatchRun {
   }
 };
 
-// Runs all prompts, so that the next step is a decode of every sequence.
+// Processes all prompts, so that the next step is a decode step of every sequence.
 Result<BatchRun> StartBatch(const Model& model, const BenchBatchOptions& options,
                             const Machine& machine, int64_t batch) {
-  // Two steps more than are measured: one before, one so that nobody ends while it counts.
+  // Two more steps than are measured: one before, and one so that no sequence ends during the
+  // measurement.
   const int64_t gen = options.gen + 2;
   BatchRun run{batch, nullptr};
-  LATTE_ASSIGN_OR_RETURN(
-      run.bed,
-      Bed::Make(model, machine, WithRoom(options.engine, batch, options.prompt + gen + batch)));
-  EngineCore& core = *run.bed->core;
+  LATTE_ASSIGN_OR_RETURN(run.harness, EngineHarness::Make(model, machine,
+                                                          WithRoom(options.engine, batch,
+                                                                   options.prompt + gen + batch)));
+  EngineCore& core = *run.harness->core;
   for (int64_t b = 0; b < batch; ++b) {
     const auto stream = static_cast<uint64_t>(b);
-    // Those that begin earlier would end earlier.
+    // A sequence that begins earlier would end earlier, so it gets more tokens.
     Request r =
         Greedy(RandomTokens(options.prompt, model.config().vocab, stream),
                gen + CeilDiv(options.prompt * batch, core.settings().options.max_batch_tokens));
@@ -163,7 +165,7 @@ Result<BatchRun> StartBatch(const Model& model, const BenchBatchOptions& options
     r.sampling.seed = stream;
     LATTE_RETURN_IF_ERROR(core.Submit(r));
   }
-  LATTE_RETURN_IF_ERROR(run.bed->RunUntil([&] { return run.bed->first_tokens == batch; }));
+  LATTE_RETURN_IF_ERROR(run.harness->RunUntil([&] { return run.harness->first_tokens == batch; }));
   LATTE_RETURN_IF_ERROR(core.Step());
   run.before = core.Stats();
   return run;
@@ -191,14 +193,14 @@ Result<JsonOut> FirstTokens(const Model& model, const BenchPrefixOptions& o,
       Greedy(RandomTokens(o.long_prompt, model.config().vocab, 99), 1)};
   JsonOut out;
   {
-    LATTE_ASSIGN_OR_RETURN(const auto bed, Bed::Make(model, machine, options));
-    LATTE_ASSIGN_OR_RETURN(out["cold_s"], bed->RunAll(once));
-    LATTE_ASSIGN_OR_RETURN(out["memory_s"], bed->RunAll(once));
-    LATTE_RETURN_IF_ERROR(bed->core->SavePrefixes());
+    LATTE_ASSIGN_OR_RETURN(const auto harness, EngineHarness::Make(model, machine, options));
+    LATTE_ASSIGN_OR_RETURN(out["cold_s"], harness->RunAll(once));
+    LATTE_ASSIGN_OR_RETURN(out["memory_s"], harness->RunAll(once));
+    LATTE_RETURN_IF_ERROR(harness->core->SavePrefixes());
   }
-  LATTE_ASSIGN_OR_RETURN(const auto bed, Bed::Make(model, machine, options));
-  LATTE_ASSIGN_OR_RETURN(out["disk_s"], bed->RunAll(once));
-  const EngineStats stats = bed->core->Stats();
+  LATTE_ASSIGN_OR_RETURN(const auto harness, EngineHarness::Make(model, machine, options));
+  LATTE_ASSIGN_OR_RETURN(out["disk_s"], harness->RunAll(once));
+  const EngineStats stats = harness->core->Stats();
   out["prompt_tokens"] = o.long_prompt;
   out["disk_tokens"] = stats.disk_tokens;
   out["disk_bytes"] = stats.disk_tokens / stats.page_tokens * stats.page_bytes;
@@ -207,7 +209,7 @@ Result<JsonOut> FirstTokens(const Model& model, const BenchPrefixOptions& o,
 
 struct Level {
   std::string name;
-  bool scarce = false;  // memory for half of the requests
+  bool scarce = false;  // memory for only half of the requests
   std::vector<double> seconds = {};
   int64_t preemptions = 0;
 };
@@ -221,7 +223,7 @@ Result<JsonOut> BenchBatch(const Model& model, const BenchBatchOptions& options,
     LATTE_ASSIGN_OR_RETURN(BatchRun run, StartBatch(model, options, machine, batch));
     runs.push_back(std::move(run));
   }
-  const Exec exec{&runs.front().bed->core->threads(), &machine};
+  const Exec exec{&runs.front().harness->core->threads(), &machine};
   for (int64_t g = 0; g < options.gen; ++g)
     for (BatchRun& run : runs) run.Step(exec, g % 8 == 0);
 
@@ -253,9 +255,10 @@ Result<JsonOut> BenchPrefix(const Model& model, const BenchPrefixOptions& o,
   for (const bool reuse : {false, true}) {
     EngineOptions options = WithRoom(o.engine, o.requests, o.prefix + o.own + o.gen);
     options.prefix_cache = reuse;
-    LATTE_ASSIGN_OR_RETURN(const auto bed, Bed::Make(model, machine, options));
-    LATTE_ASSIGN_OR_RETURN(seconds[reuse ? 1 : 0], bed->RunAll(requests));
-    out[reuse ? "computed_tokens" : "computed_tokens_without"] = bed->core->Stats().computed_tokens;
+    LATTE_ASSIGN_OR_RETURN(const auto harness, EngineHarness::Make(model, machine, options));
+    LATTE_ASSIGN_OR_RETURN(seconds[reuse ? 1 : 0], harness->RunAll(requests));
+    out[reuse ? "computed_tokens" : "computed_tokens_without"] =
+        harness->core->Stats().computed_tokens;
   }
   out["without_s"] = seconds[0];
   out["with_s"] = seconds[1];
@@ -280,14 +283,14 @@ Result<JsonOut> BenchDeterminism(const Model& model, const BenchDeterminismOptio
       EngineOptions options = WithRoom(o.engine, o.requests, o.prompt + o.requests + o.gen);
       options.deterministic = level.name;
       LATTE_ASSIGN_OR_RETURN(const Settings plain,
-                             Settle(options, model.config(), machine, HalfOfMemory()));
+                             ResolveOptions(options, model.config(), machine, HalfOfMemory()));
       const int64_t pages =
           o.requests * CeilDiv(options.max_tokens, options.page_tokens) / (level.scarce ? 2 : 1);
       options.cache_bytes = pages * plain.cache_spec.bytes_per_page();
-      LATTE_ASSIGN_OR_RETURN(const auto bed, Bed::Make(model, machine, options));
-      LATTE_ASSIGN_OR_RETURN(const double seconds, bed->RunAll(requests));
+      LATTE_ASSIGN_OR_RETURN(const auto harness, EngineHarness::Make(model, machine, options));
+      LATTE_ASSIGN_OR_RETURN(const double seconds, harness->RunAll(requests));
       level.seconds.push_back(seconds);
-      level.preemptions += bed->core->Stats().preemptions;
+      level.preemptions += harness->core->Stats().preemptions;
     }
   JsonOut out{{"bench", "determinism"},
               {"requests", o.requests},

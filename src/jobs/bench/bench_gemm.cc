@@ -13,6 +13,7 @@
 #include "src/base/json_out.h"
 #include "src/base/math.h"
 #include "src/base/random.h"
+#include "src/base/range.h"
 #include "src/jobs/bench/bench_kernel.h"
 #include "src/jobs/bench/bench_timer.h"
 #include "src/kernels/params/gemm.h"
@@ -23,21 +24,16 @@ namespace latte {
 namespace {
 
 constexpr int kRuns = 9;
-constexpr double kRunSeconds = 0.02;  // long against a clock tick and a wake-up
+constexpr double kRunSeconds = 0.02;  // long compared with a clock tick and a wake-up
 constexpr int64_t kPoolBytes = int64_t{512} << 20;
 constexpr int64_t kMaxBytes = int64_t{16} << 30;
-constexpr int64_t kMemoryRows = 64;  // up to which weights come from memory
-constexpr int64_t kGroup = 128;      // of int8 activations
+constexpr int64_t kMemoryRows = 64;  // up to this M, weights are read from memory
+constexpr int64_t kGroup = 128;      // group size of int8 activations
 
-Status CheckRange(std::string_view flag, int64_t value, int64_t most) {
-  if (value >= 1 && value <= most) return {};
-  return InvalidArgument(fmt::format("{}: expected 1 to {}, found {}", flag, most, value));
-}
-
-// What --dtype and --act mean.
+// The formats of --dtype and --act.
 struct Format {
   DType w, x;
-  int64_t rows = 0, columns = 0;  // that share a scale; columns 0: all; rows 0: no scales
+  int64_t rows = 0, columns = 0;  // of a scale group; columns 0: all; rows 0: no scales
 };
 
 Result<Format> FormatOf(const BenchWeights& o) {
@@ -63,28 +59,28 @@ Result<Format> FormatOf(const BenchWeights& o) {
     out.x = DType::kI8;
   else if (!o.act.empty())
     return InvalidArgument(fmt::format("--act: expected f32, bf16 or int8, found '{}'", o.act));
-  LATTE_RETURN_IF_ERROR(CheckRange("--threads", o.threads, 1024));
+  LATTE_RETURN_IF_ERROR(FlagInRange("--threads", o.threads, 1, 1024));
   return out;
 }
 
-// Memory full of numbers that are ordinary in every type: no NaN, infinity or subnormal.
-class Pool {
+// Memory filled with numbers that are normal in every type: no NaN, infinity or subnormal.
+class RandomOperands {
  public:
-  explicit Pool(int64_t bytes) : memory_(DType::kU8, {RoundUp(bytes, 64)}) {
+  explicit RandomOperands(int64_t bytes) : memory_(DType::kU8, {RoundUp(bytes, 64)}) {
     constexpr int64_t kBlock = 1 << 20;
     std::byte* const data = memory_.view().data;
     const int64_t size = memory_.bytes();
     for (int64_t i = 0; i < std::min(kBlock, size); ++i) {
       const uint64_t bits = Mix64(static_cast<uint64_t>(i));
-      // Odd bytes are the upper half of a bf16 or f16 between 2^−15 and 2, or of a small f32; even
-      // ones are normal numbers where an e4m3 is a byte.
+      // Odd bytes are the upper byte of a bf16 or f16 between 2^−15 and 2, or of a small f32. Even
+      // bytes are normal numbers as e4m3.
       data[i] = static_cast<std::byte>(i % 2 == 0 ? (bits & 0xbfu) | 9u
                                                   : (bits & 0x80u) | 0x38u | (bits & 7u));
     }
     for (int64_t at = kBlock; at < size; at += kBlock)
       std::memcpy(data + at, data, static_cast<size_t>(std::min(kBlock, size - at)));
   }
-  // The next [b, n, k] of a type; from the start again when the end is reached.
+  // The next tensor [b, n, k] of a type; starts again at the end of the memory.
   TensorView Take(DType type, int64_t b, int64_t n, int64_t k) {
     const int64_t width = CeilDiv(k, ValuesPerElement(type));
     const int64_t bytes = RoundUp(b * n * width * SizeOf(type), 64);
@@ -116,7 +112,7 @@ struct Work {
   }
 };
 
-// Weights with scales, and activations, for parts of calls.
+// Weights with scales, and activations, for the parts of calls.
 class Source {
  public:
   Source(const Format& format, int64_t weight_bytes, int64_t other_bytes)
@@ -161,7 +157,7 @@ class Source {
 
  private:
   Format format_;
-  Pool weights_, others_;
+  RandomOperands weights_, others_;
 };
 
 Result<const Kernel<GemmOp>*> FindRow(const std::string& name, const GemmOp::Shape& shape,
@@ -170,7 +166,7 @@ Result<const Kernel<GemmOp>*> FindRow(const std::string& name, const GemmOp::Sha
                               machine);
 }
 
-// Times `call(i)`, i counting up, and adds what came out to the record.
+// Times `call(i)` with increasing i and adds the results to the record.
 void Measure(const std::function<void(int64_t)>& call, const Work& work, Ceiling ceiling,
              const Exec& exec, JsonOut& record) {
   int64_t calls = 0;
@@ -211,7 +207,7 @@ Status CheckMemory(const Work& work) {
                   kMaxBytes, work.bytes()));
 }
 
-// Calls of `parts`, one after the other and round again, in a record.
+// A record of calls of `parts`, repeated in turn.
 Result<JsonOut> MeasureParts(const std::string& name, const std::vector<GemmProblem>& parts,
                              size_t parts_per_call, const Work& work, const BenchWeights& o,
                              const Exec& exec) {
@@ -250,16 +246,16 @@ Result<Shape> ShapeNamed(const std::string& name) {
 
 struct Call {
   std::string name;
-  std::vector<std::array<int64_t, 2>> sizes;  // outputs and inputs of each part
+  std::vector<std::array<int64_t, 2>> sizes;  // N and K of each part
 };
 
-// A record of a call whose parts share nothing.
+// A record of a call whose parts share no operands.
 Result<JsonOut> MeasureCall(const Call& call, int64_t m, const Format& f, const BenchWeights& o,
                             const Exec& exec) {
   Work work;
   for (const auto& [n, k] : call.sizes) work.Add(f, 1, m, n, k);
   const int64_t copies = Copies(m, work.weight_bytes);
-  // Some bytes more for alignment.
+  // A few more bytes for alignment.
   Source source(f, copies * work.weight_bytes + (1 << 20), 4 * work.other_bytes);
   std::vector<GemmProblem> parts;
   for (int64_t i = 0; i < copies; ++i)
@@ -267,7 +263,7 @@ Result<JsonOut> MeasureCall(const Call& call, int64_t m, const Format& f, const 
   return MeasureParts(call.name, parts, call.sizes.size(), work, o, exec);
 }
 
-// Heads of kv_b: rows [begin, begin + rows) of each.
+// Heads of kv_b: rows [begin, begin + rows) of each head.
 struct HeadWeights {
   TensorView w;
   BlockScale scale;
@@ -280,7 +276,7 @@ HeadWeights HeadsOf(const TensorView& kv_b, const BlockScale& scale, const Shape
   return out;
 }
 
-// q_nope·W_UK and o·W_UV. Queries are never rounded to 8 bits.
+// The products q_nope·W_UK and o·W_UV. Queries are never rounded to 8 bits.
 Result<std::vector<JsonOut>> MeasureHeads(const Shape& s, int64_t m, const Format& f,
                                           const BenchWeights& o, const Exec& exec) {
   const DType query = f.x == DType::kI8 ? DType::kBF16 : f.x;
@@ -306,7 +302,7 @@ Result<std::vector<JsonOut>> MeasureHeads(const Shape& s, int64_t m, const Forma
     w_uv.push_back(values);
   }
   BenchWeights any = o;
-  any.kernel.clear();  // the two are of different ops
+  any.kernel.clear();  // the two products are different ops
   const GemmTOp::Shape shape = GemmTOp::ShapeOf(w_uk[0]);
   const Kernel<GemmTOp>& row = Select<GemmTOp>(shape, *exec.machine);
   JsonOut record{{"product", "q_nope·W_UK"}, {"kernel", row.name}};
@@ -316,7 +312,7 @@ Result<std::vector<JsonOut>> MeasureHeads(const Shape& s, int64_t m, const Forma
   return std::vector<JsonOut>{std::move(record), std::move(of_values)};
 }
 
-// Tokens of each expert: m tokens draw `chosen` different ones.
+// The number of tokens of each expert if each of m tokens chooses `chosen` different experts.
 std::vector<int64_t> TokensOfExperts(const Shape& s, int64_t m, double skew) {
   std::vector<double> weight;
   for (int64_t e = 0; e < s.experts; ++e)
@@ -341,9 +337,9 @@ std::vector<int64_t> TokensOfExperts(const Shape& s, int64_t m, double skew) {
 
 Result<JsonOut> BenchGemm(const BenchGemmOptions& o, const Machine& machine) {
   LATTE_ASSIGN_OR_RETURN(const Format f, FormatOf(o));
-  LATTE_RETURN_IF_ERROR(CheckRange("--m", o.m, 1 << 16));
-  LATTE_RETURN_IF_ERROR(CheckRange("--n", o.n, 1 << 18));
-  LATTE_RETURN_IF_ERROR(CheckRange("--k", o.k, 1 << 18));
+  LATTE_RETURN_IF_ERROR(FlagInRange("--m", o.m, 1, 1 << 16));
+  LATTE_RETURN_IF_ERROR(FlagInRange("--n", o.n, 1, 1 << 18));
+  LATTE_RETURN_IF_ERROR(FlagInRange("--k", o.k, 1, 1 << 18));
   Work work;
   work.Add(f, 1, o.m, o.n, o.k);
   LATTE_RETURN_IF_ERROR(CheckMemory(work));
@@ -362,7 +358,7 @@ Result<JsonOut> BenchGemm(const BenchGemmOptions& o, const Machine& machine) {
 Result<JsonOut> BenchProjections(const BenchShapeOptions& o, const Machine& machine) {
   LATTE_ASSIGN_OR_RETURN(const Format f, FormatOf(o));
   LATTE_ASSIGN_OR_RETURN(const Shape s, ShapeNamed(o.shape));
-  LATTE_RETURN_IF_ERROR(CheckRange("--m", o.m, 1 << 16));
+  LATTE_RETURN_IF_ERROR(FlagInRange("--m", o.m, 1, 1 << 16));
   ThreadPool threads(o.threads);
   const Exec exec{&threads, &machine};
   const int64_t q_rows = s.h * (s.n + s.r);
@@ -386,7 +382,7 @@ Result<JsonOut> BenchProjections(const BenchShapeOptions& o, const Machine& mach
 Result<JsonOut> BenchMoe(const BenchShapeOptions& o, const Machine& machine) {
   LATTE_ASSIGN_OR_RETURN(const Format f, FormatOf(o));
   LATTE_ASSIGN_OR_RETURN(const Shape s, ShapeNamed(o.shape));
-  LATTE_RETURN_IF_ERROR(CheckRange("--m", o.m, 1 << 16));
+  LATTE_RETURN_IF_ERROR(FlagInRange("--m", o.m, 1, 1 << 16));
   if (!(o.skew >= 0 && o.skew <= 4))
     return InvalidArgument(fmt::format("--skew: expected 0 to 4, found {}", o.skew));
   std::vector<int64_t> rows = TokensOfExperts(s, o.m, o.skew);
@@ -401,7 +397,7 @@ Result<JsonOut> BenchMoe(const BenchShapeOptions& o, const Machine& machine) {
   work.Add(f, 1, o.m, s.d, s.shared * s.width);
   Source source(f, std::clamp(2 * work.weight_bytes, kPoolBytes, 2 * kPoolBytes),
                 2 * work.other_bytes);
-  // The shared experts first, as MoE layers have them.
+  // The shared experts come first, as in MoE layers.
   std::vector<GemmProblem> up = {source.Part(1, o.m, s.shared * s.width, s.d, /*gated=*/true)};
   std::vector<GemmProblem> down = {source.Part(1, o.m, s.d, s.shared * s.width)};
   for (const int64_t m : rows) {

@@ -13,11 +13,6 @@ float Noise(int64_t i) {
 
 }  // namespace
 
-Status CheckBenchRange(std::string_view flag, int64_t value, int64_t most) {
-  if (value >= 1 && value <= most) return {};
-  return InvalidArgument(fmt::format("{}: expected 1 to {}, found {}", flag, most, value));
-}
-
 void FillNoise(const TensorView& t) {
   for (int64_t i = 0; i < t.elements(); ++i)
     if (t.dtype == DType::kF32)

@@ -1,5 +1,5 @@
-// What benches of one kernel share: random operands, the choice of a row, and its time next to the
-// ceilings of the same run.
+// Code shared by the benches of one kernel: random operands, the choice of a kernel, and its time
+// compared with the ceilings of the same run.
 #pragma once
 
 #include <algorithm>
@@ -17,15 +17,13 @@ namespace latte {
 
 inline constexpr int kBenchRuns = 9;
 
-// kInvalidArgument naming the flag unless 1 ≤ value ≤ most.
-[[nodiscard]] Status CheckBenchRange(std::string_view flag, int64_t value, int64_t most);
-
-// Fills a contiguous tensor with numbers between −1 and 1, the same for the same index.
+// Fills a contiguous tensor with numbers between −1 and 1 that depend only on the index.
 void FillNoise(const TensorView& t);
 
-// The row of that name; empty: the row that the engine would take. `what` says what of the shape a
-// row may not support. Errors: kInvalidArgument for a row that is unknown, that the machine lacks
-// or that does not support the shape.
+// The kernel of that name; empty: the kernel that the engine would choose. `what` describes the
+// part of the shape that a kernel may not support.
+// Errors: kInvalidArgument for a kernel that is unknown, that the machine lacks or that does not
+// support the shape.
 template <class Op>
 Result<const Kernel<Op>*> FindBenchRow(const std::string& name, const typename Op::Shape& shape,
                                        std::string_view what, const Machine& machine) {
@@ -46,15 +44,15 @@ Result<const Kernel<Op>*> FindBenchRow(const std::string& name, const typename O
 }
 
 struct BenchSamples {
-  std::vector<double> seconds;   // of one call
-  std::vector<double> fraction;  // of `ceiling`, each of its own run; 0 where it is not known
+  std::vector<double> seconds;   // per call
+  std::vector<double> fraction;  // of `ceiling`, run by run; 0 if unknown
   Ceilings ceilings;
 };
 
-// kBenchRuns runs of f() of at least 20 ms each, the ceilings sampled before every one.
+// kBenchRuns runs of f() of at least 20 ms each, with a sample of the ceilings before each.
 template <class F>
 BenchSamples MeasureBench(Ceiling ceiling, double flops, const Exec& exec, const F& f) {
-  constexpr double kRunSeconds = 0.02;  // long against a clock tick and a wake-up
+  constexpr double kRunSeconds = 0.02;  // long compared with a clock tick and a wake-up
   f();
   const double once = SecondsOf(f);
   const auto repeats = static_cast<int>(std::clamp(std::ceil(kRunSeconds / once), 1.0, 1e6));

@@ -9,6 +9,7 @@
 #include "src/base/json_out.h"
 #include "src/base/math.h"
 #include "src/base/random.h"
+#include "src/base/range.h"
 #include "src/engine/run/runner.h"
 #include "src/jobs/bench/bench_timer.h"
 #include "src/jobs/bench/fill_cache.h"
@@ -23,11 +24,6 @@ constexpr int64_t kPageTokens = 64;
 constexpr int64_t kChunk = 512;
 constexpr int kPrompts = 3;
 constexpr double kSampleSeconds = 0.25;
-
-Status InRange(std::string_view flag, int64_t value, int64_t least, int64_t most) {
-  if (value >= least && value <= most) return {};
-  return InvalidArgument(fmt::format("{}: expected {} to {}, found {}", flag, least, most, value));
-}
 
 std::vector<int32_t> RandomTokens(int64_t count, int64_t vocab) {
   Random random(1);
@@ -51,12 +47,12 @@ JsonOut PartsJson(const OpTimes& times, double runs) {
   return out;
 }
 
-// Times of a phase, and ceilings taken in turn with them.
+// Times of a phase, interleaved with samples of the ceilings.
 struct Phase {
   std::vector<double> seconds;
   OpTimes times;
   Ceilings ceilings;
-  double sampled = 0;  // when ceilings were last taken, in seconds measured since
+  double sampled = 0;  // measured seconds since the last sample of the ceilings
 
   void Add(double time, const Exec& exec) {
     seconds.push_back(time);
@@ -65,7 +61,7 @@ struct Phase {
     ceilings.Sample(exec, /*dram=*/true);
     sampled = 0;
   }
-  // `tokens` of them are what one time is of.
+  // `tokens` is the number of tokens of one time.
   JsonOut Json(int64_t tokens) const {
     const auto runs = static_cast<double>(seconds.size());
     const double median = Median(seconds);
@@ -89,10 +85,11 @@ struct Phase {
   }
 };
 
-// Sequences of one depth over a model.
-class Bed {
+// Sequences of one depth in a model.
+class RunnerHarness {
  public:
-  Bed(const Model& model, const BenchModelOptions& options, LatentCache cache, const Exec& exec)
+  RunnerHarness(const Model& model, const BenchModelOptions& options, LatentCache cache,
+                const Exec& exec)
       : model_(model),
         options_(options),
         cache_(std::move(cache)),
@@ -109,7 +106,7 @@ class Bed {
     FillDepth();
   }
 
-  // A prompt of the first sequence behind its depth.
+  // Runs a prompt of the first sequence after its cached tokens.
   double Prompt(const MlaRates& rates) {
     const MlaPath path =
         ChoosePath(model_.config().mla, {options_.prompt, options_.depth}, rates).path;
@@ -117,20 +114,21 @@ class Bed {
       TensorView h;
       for (int64_t begin = 0; begin < options_.prompt; begin += kChunk) {
         const int64_t count = std::min(kChunk, options_.prompt - begin);
-        const SequenceWork work{Tokens(begin, count), options_.depth + begin, path, pages_[0]};
-        h = runner_.Forward({&work, 1});
+        const auto chunk =
+            SequenceChunk::Of(Tokens(begin, count), options_.depth + begin, path, pages_[0]);
+        h = runner_.Forward({&chunk, 1});
       }
       runner_.Logits(h.Slice(0, h.shape[0] - 1, h.shape[0]));
     });
   }
 
-  // Step `g` of all sequences.
+  // Runs step `g` of all sequences.
   double Step(int64_t g) {
-    std::vector<SequenceWork> work;
-    for (int64_t b = 0; b < options_.batch; ++b)  // tokens of its own, and so experts of its own
-      work.push_back({Tokens(b * options_.gen + g, 1), options_.depth + g, MlaPath::kAbsorbed,
-                      pages_[static_cast<size_t>(b)]});
-    return SecondsOf([&] { runner_.Logits(runner_.Forward(work)); });
+    std::vector<SequenceChunk> chunks;
+    for (int64_t b = 0; b < options_.batch; ++b)  // different tokens choose different experts
+      chunks.push_back(SequenceChunk::Of(Tokens(b * options_.gen + g, 1), options_.depth + g,
+                                         MlaPath::kAbsorbed, pages_[static_cast<size_t>(b)]));
+    return SecondsOf([&] { runner_.Logits(runner_.Forward(chunks)); });
   }
 
   void Measure(OpTimes* times) { runner_.Measure(times); }
@@ -140,11 +138,11 @@ class Bed {
     return std::span(tokens_).subspan(static_cast<size_t>(begin), static_cast<size_t>(count));
   }
 
-  // One page of rows as the model writes them, copied to all others.
+  // Copies one page of rows, written by the model, to all others.
   void FillDepth() {
     if (options_.depth == 0) return;
-    const SequenceWork work{Tokens(0, kPageTokens), 0, MlaPath::kLatent, pages_[0]};
-    runner_.Forward({&work, 1});
+    const auto chunk = SequenceChunk::Of(Tokens(0, kPageTokens), 0, MlaPath::kLatent, pages_[0]);
+    runner_.Forward({&chunk, 1});
     CopyFirstPage(cache_);
   }
 
@@ -160,11 +158,11 @@ class Bed {
 }  // namespace
 
 Status BenchModelOptions::Validate() const {
-  LATTE_RETURN_IF_ERROR(InRange("--prompt", prompt, 0, 1 << 20));
-  LATTE_RETURN_IF_ERROR(InRange("--gen", gen, 0, 1 << 16));
-  LATTE_RETURN_IF_ERROR(InRange("--depth", depth, 0, 1 << 20));
-  LATTE_RETURN_IF_ERROR(InRange("--batch", batch, 1, 1024));
-  return InRange("--threads", threads, 1, 1024);
+  LATTE_RETURN_IF_ERROR(FlagInRange("--prompt", prompt, 0, 1 << 20));
+  LATTE_RETURN_IF_ERROR(FlagInRange("--gen", gen, 0, 1 << 16));
+  LATTE_RETURN_IF_ERROR(FlagInRange("--depth", depth, 0, 1 << 20));
+  LATTE_RETURN_IF_ERROR(FlagInRange("--batch", batch, 1, 1024));
+  return FlagInRange("--threads", threads, 1, 1024);
 }
 
 Result<JsonOut> BenchModel(const Model& model, const BenchModelOptions& options,
@@ -177,7 +175,7 @@ Result<JsonOut> BenchModel(const Model& model, const BenchModelOptions& options,
       LatentCache cache,
       LatentCache::Create(std::move(spec), options.batch * CeilDiv(room, kPageTokens)));
   ThreadPool threads(options.threads);
-  Bed bed(model, options, std::move(cache), Exec{&threads, &machine});
+  RunnerHarness harness(model, options, std::move(cache), Exec{&threads, &machine});
   JsonOut out{{"bench", "model"},
               {"architecture", model.config().architecture},
               {"layers", model.config().layers},
@@ -188,18 +186,18 @@ Result<JsonOut> BenchModel(const Model& model, const BenchModelOptions& options,
               {"threads", options.threads}};
   const Exec plain{&threads, &machine};
   if (options.prompt > 0) {
-    bed.Prompt(rates);
+    harness.Prompt(rates);
     Phase phase;
-    bed.Measure(&phase.times);
-    for (int run = 0; run < kPrompts; ++run) phase.Add(bed.Prompt(rates), plain);
+    harness.Measure(&phase.times);
+    for (int run = 0; run < kPrompts; ++run) phase.Add(harness.Prompt(rates), plain);
     out["prefill"] = phase.Json(options.prompt);
   }
   if (options.gen > 0) {
-    bed.Measure(nullptr);
-    bed.Step(0);
+    harness.Measure(nullptr);
+    harness.Step(0);
     Phase phase;
-    bed.Measure(&phase.times);
-    for (int64_t g = 0; g < options.gen; ++g) phase.Add(bed.Step(g), plain);
+    harness.Measure(&phase.times);
+    for (int64_t g = 0; g < options.gen; ++g) phase.Add(harness.Step(g), plain);
     out["decode"] = phase.Json(options.batch);
   }
   return out;

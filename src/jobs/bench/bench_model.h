@@ -1,4 +1,5 @@
-// Tokens per second of a whole model at a depth: prompts of one sequence, decode steps of several.
+// Measures tokens per second of a whole model at a context depth: prompts of one sequence, decode
+// steps of several.
 #pragma once
 
 #include <string>
@@ -7,15 +8,15 @@
 #include "src/kernels/machine.h"
 #include "src/layers/mla/rates.h"
 #include "src/models/model.h"
-#include "src/tensor/row_format.h"
+#include "src/tensor/cache_format.h"
 
 namespace latte {
 
 struct BenchModelOptions {
   int64_t prompt = 512;  // tokens of the prompt; 0: not measured
   int64_t gen = 16;      // decode steps; 0: not measured
-  int64_t depth = 0;     // cached tokens of every sequence before that
-  int64_t batch = 1;     // sequences of a decode step
+  int64_t depth = 0;     // cached tokens of every sequence at the start
+  int64_t batch = 1;     // sequences per decode step
   int threads = 1;
   DType dtype = DType::kBF16;  // arithmetic
   CacheDType cache_dtype;
@@ -24,13 +25,14 @@ struct BenchModelOptions {
   [[nodiscard]] Status Validate() const;
 };
 
-// The cache holds at its depth what 64 random tokens left there, over and over: speed does not
-// depend on values. The prompt goes in chunks of 512 tokens by the path that the engine would
-// choose.
-//   prefill, decode   tokens_per_s, ms (of the prompt, of a step; medians of 3 prompts or all
-//   steps),
-//                     parts: ms by op
-// Errors: of Validate; kExhausted when the cache does not fit.
+// clang-format off
+// The cache is filled to its depth with copies of the rows of 64 random tokens: speed does not
+// depend on values. The prompt is computed in chunks of 512 tokens, by the path that the engine
+// would choose.
+//   prefill   tokens_per_s; ms of the prompt, median of 3 prompts; parts: ms by op
+//   decode    tokens_per_s; ms of a step, median of all steps; parts: ms by op
+// Errors: of Validate; kExhausted if the cache does not fit.
+// clang-format on
 [[nodiscard]] Result<JsonOut> BenchModel(const Model& model, const BenchModelOptions& options,
                                          const Machine& machine, const MlaRates& rates);
 

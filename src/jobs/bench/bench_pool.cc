@@ -9,6 +9,7 @@
 
 #include "src/base/json_out.h"
 #include "src/base/limits/processors.h"
+#include "src/base/range.h"
 #include "src/base/thread_pool.h"
 #include "src/jobs/bench/bench_kernel.h"
 
@@ -49,7 +50,7 @@ double ProcessorSeconds() {
 }  // namespace
 
 Result<JsonOut> BenchPool(int threads) {
-  LATTE_RETURN_IF_ERROR(CheckBenchRange("--threads", threads, 1024));
+  LATTE_RETURN_IF_ERROR(FlagInRange("--threads", threads, 1, 1024));
   ThreadPool pool(threads);
   const bool fits = static_cast<size_t>(threads) <= UsableProcessors().size();
   JsonOut record{{"bench", "pool"}, {"threads", threads}, {"calls", kCalls}};

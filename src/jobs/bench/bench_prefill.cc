@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "src/base/json_out.h"
+#include "src/base/range.h"
 #include "src/jobs/bench/bench_kernel.h"
 #include "src/kernels/params/mla.h"
 
@@ -12,14 +13,14 @@ namespace {
 constexpr int64_t kN = 128;
 constexpr int64_t kR = 64;
 constexpr int64_t kV = 128;
-constexpr int64_t kPad = 16;  // floats between keys, as layers leave them
+constexpr int64_t kPad = 16;  // floats between keys, as in the layers
 constexpr int64_t kMaxBytes = int64_t{16} << 30;
 
-// Numbers that are read or written once: queries and outputs, keys and values.
+// Numbers that are read or written once: queries and outputs, and keys and values.
 int64_t QueryFloats(const BenchPrefillOptions& o) { return o.q_len * o.heads * (kN + kR + kV + 1); }
 int64_t KeyFloats(const BenchPrefillOptions& o) { return o.context * (o.heads * (kN + kV) + kR); }
 
-// One sequence; sequences of a batch use the same operands.
+// One sequence; all sequences of a batch use the same operands.
 struct PrefillData {
   explicit PrefillData(const BenchPrefillOptions& o)
       : q(DType::kF32, {o.q_len, o.heads, kN + kR}),
@@ -57,11 +58,11 @@ struct PrefillData {
 }  // namespace
 
 Status BenchPrefillOptions::Validate() const {
-  LATTE_RETURN_IF_ERROR(CheckBenchRange("--heads", heads, 1024));
-  LATTE_RETURN_IF_ERROR(CheckBenchRange("--context", context, 1 << 20));
-  LATTE_RETURN_IF_ERROR(CheckBenchRange("--batch", batch, 1024));
-  LATTE_RETURN_IF_ERROR(CheckBenchRange("--q-len", q_len, context));
-  LATTE_RETURN_IF_ERROR(CheckBenchRange("--threads", threads, 1024));
+  LATTE_RETURN_IF_ERROR(FlagInRange("--heads", heads, 1, 1024));
+  LATTE_RETURN_IF_ERROR(FlagInRange("--context", context, 1, 1 << 20));
+  LATTE_RETURN_IF_ERROR(FlagInRange("--batch", batch, 1, 1024));
+  LATTE_RETURN_IF_ERROR(FlagInRange("--q-len", q_len, 1, context));
+  LATTE_RETURN_IF_ERROR(FlagInRange("--threads", threads, 1, 1024));
   const int64_t bytes = (QueryFloats(*this) + KeyFloats(*this)) * SizeOf(DType::kF32);
   if (bytes <= kMaxBytes) return {};
   return Exhausted(
@@ -80,7 +81,7 @@ Result<JsonOut> BenchPrefill(const BenchPrefillOptions& o, const Machine& machin
                           fmt::format("arithmetic in {}", Name(o.dtype)), machine));
   ThreadPool threads(o.threads);
   const Exec exec{&threads, &machine};
-  // Token i of a sequence sees all but the q_len − 1 − i newest keys.
+  // Token i of a sequence attends to all but the q_len − 1 − i newest keys.
   const int64_t pairs = o.batch * (o.q_len * o.context - o.q_len * (o.q_len - 1) / 2);
   const int64_t flops = 2 * o.heads * (kN + kR + kV) * pairs;
   const int64_t query_bytes = o.batch * QueryFloats(o) * SizeOf(DType::kF32);

@@ -7,6 +7,7 @@
 
 #include "src/base/json_out.h"
 #include "src/base/random.h"
+#include "src/base/range.h"
 #include "src/base/thread_pool.h"
 #include "src/engine/sampling/sampler.h"
 #include "src/jobs/bench/bench_kernel.h"
@@ -16,7 +17,7 @@ namespace latte {
 namespace {
 
 constexpr int kCalls = 25;
-constexpr int64_t kHistory = 1000;  // tokens that penalties look at
+constexpr int64_t kHistory = 1000;  // tokens that penalties consider
 
 double UnitInterval(Random& random) {
   return (static_cast<double>(random.Below(uint64_t{1} << 53)) + 0.5) * 0x1p-53;
@@ -28,7 +29,7 @@ double Normal(Random& random) {
   return radius * std::cos(2 * std::numbers::pi * UnitInterval(random));
 }
 
-// Ranks are drawn with repetition: that costs nothing and leaves the shape.
+// Ranks may repeat, which is simple and keeps the shape of the distribution.
 std::vector<float> Peaked(int64_t size, int64_t vocab, uint64_t seed) {
   Random random(seed);
   std::vector<float> logits(static_cast<size_t>(size));
@@ -84,7 +85,7 @@ Result<double> Measure(const Case& of, std::span<const float> logits,
                        const BenchSamplerOptions& options, const Exec& exec) {
   const TokenHistory history = SomeHistory(options.vocab);
   const auto vocab = static_cast<size_t>(options.vocab);
-  std::vector<Draw> draws(static_cast<size_t>(options.rows));
+  std::vector<SampleInput> draws(static_cast<size_t>(options.rows));
   std::vector<double> us;
   for (int64_t call = 0; call < kCalls; ++call) {
     for (size_t row = 0; row < draws.size(); ++row)
@@ -93,10 +94,10 @@ Result<double> Measure(const Case& of, std::span<const float> logits,
                     .history = of.history ? &history : nullptr,
                     .position = call,
                     .logprobs = of.logprobs,
-                    .isa = exec.machine->isa};
-    std::vector<Result<Drawn>> drawn;
+                    .machine = exec.machine};
+    std::vector<Result<SampledToken>> drawn;
     const double seconds = SecondsOf([&] { drawn = SampleAll(draws, *exec.threads); });
-    for (const Result<Drawn>& one : drawn) LATTE_RETURN_IF_ERROR(one);
+    for (const Result<SampledToken>& one : drawn) LATTE_RETURN_IF_ERROR(one);
     us.push_back(seconds * 1e6 / static_cast<double>(options.rows));
   }
   return Median(us);
@@ -105,9 +106,9 @@ Result<double> Measure(const Case& of, std::span<const float> logits,
 }  // namespace
 
 Status BenchSamplerOptions::Validate() const {
-  LATTE_RETURN_IF_ERROR(CheckBenchRange("--vocab", vocab, 1 << 20));
-  LATTE_RETURN_IF_ERROR(CheckBenchRange("--rows", rows, 256));
-  return CheckBenchRange("--threads", threads, 1024);
+  LATTE_RETURN_IF_ERROR(FlagInRange("--vocab", vocab, 1, 1 << 20));
+  LATTE_RETURN_IF_ERROR(FlagInRange("--rows", rows, 1, 256));
+  return FlagInRange("--threads", threads, 1, 1024);
 }
 
 Result<JsonOut> BenchSampler(const BenchSamplerOptions& options, const Machine& machine) {

@@ -1,4 +1,4 @@
-// Measures what drawing tokens costs.
+// Measures the cost of sampling.
 #pragma once
 
 #include <cstdint>
@@ -10,18 +10,18 @@ namespace latte {
 
 struct BenchSamplerOptions {
   int64_t vocab = 129280;
-  int64_t rows = 16;  // drawn by one call, each with logits of its own
+  int64_t rows = 16;  // sampled by one call, each with its own logits
   int threads = 1;
 
   // Errors: kInvalidArgument naming the flag, its value and the accepted range.
   [[nodiscard]] Status Validate() const;
 };
 
-// Microseconds per row of one call of SampleAll, the median of some dozen calls, by parameters:
-// greedy, temperature, top_p, top_k with top_p, min_p, greedy with penalties, greedy with logprobs.
-// On three kinds of logits: peaked, probabilities that fall with the square of the rank, as a
-// language model's do where it is rather sure; flat, normal with a deviation of 3, where top_p 0.95
-// keeps thousands of tokens; and even, normal with a deviation of 0.1, as random weights give them.
+// Microseconds per row of a call of SampleAll, the median of several dozen calls, for different
+// parameters: greedy, temperature, top_p, top_k with top_p, min_p, greedy with penalties, greedy
+// with logprobs. Three kinds of logits: "peaked", probabilities that fall with the square of the
+// rank, like a confident language model; "flat", normal with a deviation of 3, for which top_p 0.95
+// keeps thousands of tokens; "even", normal with a deviation of 0.1, like random weights.
 [[nodiscard]] Result<JsonOut> BenchSampler(const BenchSamplerOptions& options,
                                            const Machine& machine);
 

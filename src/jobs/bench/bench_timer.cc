@@ -20,7 +20,7 @@ struct Instructions {
   DType arithmetic;
 };
 
-// Of an arithmetic ceiling.
+// The instructions that an arithmetic ceiling uses.
 Instructions InstructionsOf(Ceiling ceiling, const Machine& machine) {
   switch (ceiling) {
     case Ceiling::kF32:
@@ -48,7 +48,7 @@ double MeasurePeak(Instructions i, const Exec& exec) {
   return static_cast<double>(flops) / seconds * 1e-9;
 }
 
-// What a core keeps in flight: runs of memory read side by side, each asked for ahead of time.
+// A core reads several sequential streams at once, each prefetched.
 constexpr int64_t kStreams = 4;
 constexpr int64_t kAheadWords = 256;
 
@@ -65,7 +65,7 @@ uint64_t ReadWords(const uint64_t* words, int64_t begin, int64_t end) {
   return std::accumulate(std::begin(sums), std::end(sums), uint64_t{0});
 }
 
-// Every thread reads its parts once.
+// Every thread reads its part once.
 double MeasureDram(const std::vector<char>& memory, const Exec& exec) {
   const auto words = static_cast<int64_t>(memory.size() / sizeof(uint64_t));
   const int64_t threads = exec.threads->threads();

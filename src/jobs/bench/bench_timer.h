@@ -1,6 +1,5 @@
-// What measurements share: medians, and the ceilings to compare with. Measures wall time on a
-// machine that others may use too; hence medians, and ceilings taken next to what they are quoted
-// for.
+// Code shared by measurements: medians, and ceilings to compare with. Measures wall time on a
+// machine that other programs may use, hence the medians, and the ceilings measured close in time.
 #pragma once
 
 #include <array>
@@ -14,7 +13,7 @@
 
 namespace latte {
 
-// The middle value; the mean of the two middle ones of an even count. Requires: not empty.
+// The middle value; for an even count, the mean of the two middle values. Requires: not empty.
 double Median(std::vector<double> values);
 
 // Wall seconds that f() takes.
@@ -25,27 +24,26 @@ double SecondsOf(const F& f) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// What a kernel can be bound by. kF32: fused multiply-adds; kBF16, kInt8: AVX-512 dot products of
-// pairs and of four bytes; kAmxBF16, kAmxInt8: tiles; kDram: reading memory once.
+// The limits of a kernel's speed. kF32: fused multiply-adds; kBF16, kInt8: AVX-512 dot products of
+// bf16 pairs and of four bytes; kAmxBF16, kAmxInt8: tile products; kDram: reading memory once.
 enum class Ceiling { kF32, kBF16, kInt8, kAmxBF16, kAmxInt8, kDram };
 inline constexpr size_t kCeilings = 6;
 
-// "peak_bf16_gflops", "dram_gbps": how records name it.
+// The name in records: "peak_bf16_gflops", "dram_gbps".
 std::string_view Name(Ceiling ceiling);
 
-// The arithmetic ceiling of rows of `isa` that multiply `arithmetic` (f32, bf16 or i8).
+// The arithmetic ceiling of kernels of `isa` that multiply `arithmetic` (f32, bf16 or i8).
 Ceiling CeilingOf(Isa isa, DType arithmetic);
 
-// Samples of every ceiling, to be taken in turn with what is measured.
+// Samples of every ceiling, to be interleaved with a measurement.
 class Ceilings {
  public:
-  // Some milliseconds of each, on all threads of `exec`; `dram` reads 512 MiB besides.
+  // Measures each for some milliseconds on all threads of `exec`; `dram` also reads 512 MiB.
   void Sample(const Exec& exec, bool dram = false);
-  // GFLOP/s, or GB/s for kDram; 0 where the machine has no such instructions or nothing was
-  // sampled.
+  // GFLOP/s, or GB/s for kDram; 0 if the machine lacks the instructions or nothing was sampled.
   double Last(Ceiling ceiling) const;
   double Median(Ceiling ceiling) const;
-  // Adds every ceiling to a record, null where it is 0.
+  // Adds every ceiling to a record; null if it is 0.
   void AddTo(JsonOut& record) const;
 
  private:
@@ -53,7 +51,7 @@ class Ceilings {
   std::vector<char> memory_;
 };
 
-// A rate for a record: null for 0.
+// A rate for a record; null for 0.
 JsonOut OrNull(double rate);
 
 }  // namespace latte

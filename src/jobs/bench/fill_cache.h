@@ -1,4 +1,4 @@
-// Rows for benchmarks to attend to.
+// Fills caches for benchmarks.
 #pragma once
 
 #include <cstring>

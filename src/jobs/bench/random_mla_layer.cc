@@ -18,7 +18,7 @@ namespace {
 
 constexpr int64_t kPageTokens = 64;
 
-// Page ids of one sequence in an order that is not that of memory.
+// Page ids of one sequence in an order that differs from the order in memory.
 std::vector<int32_t> ShuffledPages(int64_t first, int64_t count) {
   std::vector<int32_t> out(static_cast<size_t>(count));
   std::iota(out.begin(), out.end(), static_cast<int32_t>(first));
@@ -27,8 +27,8 @@ std::vector<int32_t> ShuffledPages(int64_t first, int64_t count) {
   return out;
 }
 
-// Random bits of finite numbers, the first megabyte again and again: as slow to read as any other,
-// and filled at the speed of a copy.
+// Fills memory with random finite numbers by repeating the first megabyte: as slow to read as any
+// other data, and as fast to fill as a copy.
 void FillView(const TensorView& view, float scale, uint64_t seed) {
   const int64_t drawn = std::min<int64_t>(view.elements(), int64_t{1} << 18);
   for (int64_t i = 0; i < drawn; ++i) {
@@ -63,16 +63,16 @@ void FillRandom(const Tensor& tensor, float scale, uint64_t seed) {
   FillView(tensor.view(), scale, seed);
 }
 
-Result<std::unique_ptr<MlaSample>> MlaSample::Create(const Options& options) {
+Result<std::unique_ptr<RandomMlaLayer>> RandomMlaLayer::Create(const Options& options) {
   const MlaPath path = options.expanded_cache ? MlaPath::kDecompressed : MlaPath::kLatent;
   CacheSpec spec{MlaCacheStreams(options.dims, path, CacheDType::Plain(options.dtype)),
                  options.copies, kPageTokens};
   const int64_t pages = options.batch * CeilDiv(options.max_tokens, kPageTokens);
   LATTE_ASSIGN_OR_RETURN(LatentCache cache, LatentCache::Create(std::move(spec), pages));
-  return std::unique_ptr<MlaSample>(new MlaSample(options, std::move(cache)));
+  return std::unique_ptr<RandomMlaLayer>(new RandomMlaLayer(options, std::move(cache)));
 }
 
-MlaSample::MlaSample(const Options& options, LatentCache cache)
+RandomMlaLayer::RandomMlaLayer(const Options& options, LatentCache cache)
     : options_(options), cache_(std::move(cache)) {
   const MlaDims& dims = options_.dims;
   const int64_t rows = dims.h * (dims.n + dims.v);
@@ -92,8 +92,8 @@ MlaSample::MlaSample(const Options& options, LatentCache cache)
   for (int64_t b = 0; b < options_.batch; ++b) pages_.push_back(ShuffledPages(b * each, each));
 }
 
-double MlaSample::Attend(MlaPath path, int64_t new_tokens, int64_t cached_tokens,
-                         const Exec& exec) {
+double RandomMlaLayer::Attend(MlaPath path, int64_t new_tokens, int64_t cached_tokens,
+                              const Exec& exec) {
   LATTE_CHECK(cached_tokens + new_tokens <= options_.max_tokens);
   const MlaLayer& mla = NextLayer();
   const MlaDims& dims = mla.dims;
@@ -104,10 +104,7 @@ double MlaSample::Attend(MlaPath path, int64_t new_tokens, int64_t cached_tokens
   const TensorView o = workspace_.Take(DType::kF32, {t, dims.h, dims.v});
   FillView(nope, 1.0f, 1);
   FillView(rope, 1.0f, 2);
-  std::vector<SequenceSlice> sequences;
-  for (int64_t b = 0; b < options_.batch; ++b)
-    sequences.push_back(
-        {b * new_tokens, new_tokens, cached_tokens, path, pages_[static_cast<size_t>(b)]});
+  const std::vector<SequenceChunk> sequences = Chunks(new_tokens, cached_tokens, path);
   StepContext step;
   step.sequences = sequences;
   step.arithmetic = options_.dtype;
@@ -117,19 +114,29 @@ double MlaSample::Attend(MlaPath path, int64_t new_tokens, int64_t cached_tokens
   const MlaQueries q{nope, rope};
   return SecondsOf([&] {
     if (path == MlaPath::kAbsorbed) return AttendAbsorbed(mla, q, sequences, o, step);
-    for (const SequenceSlice& s : sequences) AttendExpanded(mla, q, s, o, step);
+    for (const SequenceChunk& s : sequences) AttendExpanded(mla, q, s, o, step);
   });
 }
 
-double MlaSample::AttendLatents(int64_t new_tokens, int64_t cached_tokens, const Exec& exec) {
+std::vector<SequenceChunk> RandomMlaLayer::Chunks(int64_t new_tokens, int64_t cached_tokens,
+                                                  MlaPath path) const {
+  std::vector<SequenceChunk> out;
+  for (int64_t b = 0; b < options_.batch; ++b)
+    out.push_back({.query_start = b * new_tokens,
+                   .count = new_tokens,
+                   .cached_len = cached_tokens,
+                   .path = path,
+                   .pages = pages_[static_cast<size_t>(b)]});
+  return out;
+}
+
+double RandomMlaLayer::AttendLatents(int64_t new_tokens, int64_t cached_tokens, const Exec& exec) {
   LATTE_CHECK(cached_tokens + new_tokens <= options_.max_tokens);
   const MlaDims& dims = options_.dims;
   const int64_t t = options_.batch * new_tokens;
   const Workspace::Scope scope(workspace_);
-  std::vector<DecodeSequence> sequences;
-  for (int64_t b = 0; b < options_.batch; ++b)
-    sequences.push_back(
-        {b * new_tokens, new_tokens, cached_tokens + new_tokens, pages_[static_cast<size_t>(b)]});
+  const std::vector<SequenceChunk> sequences =
+      Chunks(new_tokens, cached_tokens, MlaPath::kAbsorbed);
   MlaDecodeOp::Params p;
   p.q_latent = workspace_.Take(DType::kF32, {t, dims.h, dims.c});
   p.q_rope = workspace_.Take(DType::kF32, {t, dims.h, dims.r});
@@ -142,7 +149,7 @@ double MlaSample::AttendLatents(int64_t new_tokens, int64_t cached_tokens, const
   return SecondsOf([&] { Run<MlaDecodeOp>(p, exec); });
 }
 
-double MlaSample::CopyRows(int64_t cached_tokens, const Exec& exec) {
+double RandomMlaLayer::CopyRows(int64_t cached_tokens, const Exec& exec) {
   const TensorView pages = cache_.View(0, NextLayer().layer);
   const Workspace::Scope scope(workspace_);
   const int64_t row_bytes = pages.shape[2] * SizeOf(pages.dtype);

@@ -1,5 +1,5 @@
-// Attention of layers with random weights over a cache of random latents, for measurements: what
-// lies between the projections that all paths share.
+// Attention layers with random weights over a cache of random latents, for measurements. Covers the
+// part between the projections that all paths share.
 #pragma once
 
 #include <vector>
@@ -9,25 +9,25 @@
 
 namespace latte {
 
-// `copies` layers, so that weights come from memory as they do in a model, one after the other.
-class MlaSample {
+// `copies` layers that are used in turn, so weights are read from memory, as in a model.
+class RandomMlaLayer {
  public:
   struct Options {
     MlaDims dims;
     int64_t copies = 1;
-    int64_t max_tokens = 4096;    // cached and new ones of a sequence
+    int64_t max_tokens = 4096;    // cached and new tokens of a sequence
     int64_t batch = 1;            // sequences
-    DType dtype = DType::kBF16;   // weights, arithmetic and cache
-    bool expanded_cache = false;  // keys and values of every head are cached, for kDecompressed
+    DType dtype = DType::kBF16;   // type of weights, arithmetic and cache
+    bool expanded_cache = false;  // caches keys and values of every head, for kDecompressed
   };
-  // Errors: kExhausted when the cache does not fit.
-  [[nodiscard]] static Result<std::unique_ptr<MlaSample>> Create(const Options& options);
+  // Errors: kExhausted if the cache does not fit.
+  [[nodiscard]] static Result<std::unique_ptr<RandomMlaLayer>> Create(const Options& options);
 
-  // Evaluates the attention of `new_tokens` queries of each sequence behind `cached_tokens` by
-  // `path`, in the next layer; returns the seconds it took. The cache is not written.
+  // Evaluates the attention of `new_tokens` queries of each sequence after `cached_tokens` by
+  // `path`, in the next layer; returns the seconds it took. Does not write the cache.
   double Attend(MlaPath path, int64_t new_tokens, int64_t cached_tokens, const Exec& exec);
 
-  // The same without the products with W_UK and W_UV: attention over latents alone.
+  // As Attend, without the products with W_UK and W_UV: attention over latents alone.
   double AttendLatents(int64_t new_tokens, int64_t cached_tokens, const Exec& exec);
 
   // Copies the cached rows of every sequence, once; returns the seconds it took.
@@ -36,14 +36,15 @@ class MlaSample {
   const MlaDims& dims() const { return options_.dims; }
 
  private:
-  MlaSample(const Options& options, LatentCache cache);
+  RandomMlaLayer(const Options& options, LatentCache cache);
+  std::vector<SequenceChunk> Chunks(int64_t new_tokens, int64_t cached_tokens, MlaPath path) const;
   const MlaLayer& NextLayer() { return layers_[static_cast<size_t>(next_++ % options_.copies)]; }
 
   Options options_;
   LatentCache cache_;
-  std::vector<Tensor> weights_;  // of kv_b
+  std::vector<Tensor> weights_;  // kv_b of each layer
   std::vector<MlaLayer> layers_;
-  std::vector<std::vector<int32_t>> pages_;  // of each sequence
+  std::vector<std::vector<int32_t>> pages_;  // pages of each sequence
   Workspace workspace_;
   int64_t next_ = 0;
 };
@@ -51,7 +52,7 @@ class MlaSample {
 // DeepSeek's attention with `heads` heads: C 512, R 64, N = V = 128.
 MlaDims DeepSeekDims(int64_t heads);
 
-// Fills f32 or 16-bit memory with draws around zero, uniform in [−scale, scale).
+// Fills f32 or 16-bit memory with random numbers, uniform in [−scale, scale).
 void FillRandom(const Tensor& tensor, float scale, uint64_t seed);
 
 }  // namespace latte

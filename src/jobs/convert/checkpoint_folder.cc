@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t kMaxFileBytes = 64 << 20;  // of a file that is compared with the source's
+constexpr int64_t kMaxFileBytes = 64 << 20;  // of a file that is compared with the source
 
 constexpr auto kFiles = std::to_array<std::string_view>(
     {"added_tokens.json", "chat_template.jinja", "chat_template.json", "config.json",
@@ -50,7 +50,7 @@ bool IsSame(const std::string& a, const struct stat& b) {
   return stat(a.c_str(), &st) == 0 && st.st_dev == b.st_dev && st.st_ino == b.st_ino;
 }
 
-// Whether `path`, which has no links in it, is `folder` or lies in it.
+// Whether `path`, which contains no links, is `folder` or lies inside it.
 bool LiesIn(const fs::path& path, const std::string& folder) {
   struct stat st = {};
   if (stat(folder.c_str(), &st) != 0) return false;
@@ -60,7 +60,7 @@ bool LiesIn(const fs::path& path, const std::string& folder) {
   }
 }
 
-// Whether a file system is mounted there: such a folder cannot get another name.
+// Whether a file system is mounted there: such a folder cannot be renamed.
 bool IsMountPoint(const std::string& path) {
 #ifdef STATX_ATTR_MOUNT_ROOT
   struct statx st = {};
@@ -74,7 +74,7 @@ bool IsMountPoint(const std::string& path) {
          here.st_dev != above.st_dev;
 }
 
-// Where `dir` is, or will be, without links.
+// The place of `dir` without links; it need not exist.
 Result<std::string> Located(const std::string& dir) {
   if (dir.empty()) return InvalidArgument("expected the name of a folder to write, found none");
   std::string path = dir;
@@ -100,7 +100,7 @@ Result<std::string> Located(const std::string& dir) {
   return (real / name).string();
 }
 
-// The folder that the program runs in, and mounts, cannot be replaced.
+// The working directory of the program and mount points cannot be replaced.
 Status CheckMovable(const std::string& dir, const std::string& path) {
   std::error_code error;
   const fs::path here = fs::current_path(error);
@@ -117,12 +117,11 @@ Status CheckMovable(const std::string& dir, const std::string& path) {
   return {};
 }
 
-// The source itself, folders around it and in it are not written to, nor is one whose files it
-// links to.
+// Refuses the source itself, folders around it and inside it, and folders whose files it links to.
 Status CheckSource(const std::string& dir, const std::string& path, const std::string& source) {
   std::error_code error;
   const fs::path real = fs::canonical(source, error);
-  if (error) return {};  // whoever reads it will say so
+  if (error) return {};  // an error is reported when the source is read
   const bool folder = IsDirectory(real.string());
   const std::string from = folder ? real.string() : real.parent_path().string();
   const auto refusal = [&](std::string_view found) {
@@ -144,7 +143,7 @@ Status CheckSource(const std::string& dir, const std::string& path, const std::s
   return {};
 }
 
-// Whether `source` has that file too, so that the new copy loses nothing of it.
+// Whether `source` contains the same file, so that replacing it loses nothing.
 bool IsCopy(const std::string& path, const std::string& source, const std::string& name) {
   if (source.empty() || !IsRegularFile(path)) return false;
   const Result<std::string> there = ReadFile(path, kMaxFileBytes);
@@ -153,7 +152,7 @@ bool IsCopy(const std::string& path, const std::string& source, const std::strin
   return ours && *ours == *there && name.find('\n') == std::string::npos && !name.starts_with('.');
 }
 
-// The files in `path`, all of which must be those of a checkpoint.
+// The files in `path`, all of which must belong to a checkpoint.
 Result<std::vector<std::string>> OwnFiles(const std::string& dir, const std::string& path,
                                           const std::string& source) {
   std::vector<std::string> files;

@@ -30,7 +30,7 @@ class CheckpointFolderTest : public testing::Test {
   Result<CheckpointFolder> Find(const std::string& name, bool force = true) const {
     return FindCheckpointFolder(dir_.File(name), dir_.File("model"), force);
   }
-  // The refusal, which must name `word`.
+  // Expects a refusal that names `word`.
   void Refused(const std::string& name, const std::string& word) const {
     const Result<CheckpointFolder> found = Find(name);
     ASSERT_FALSE(found) << name;
@@ -66,7 +66,7 @@ TEST_F(CheckpointFolderTest, NewAndEmptyFoldersNeedNoForce) {
 TEST_F(CheckpointFolderTest, ForceGivesUpFilesOfACheckpoint) {
   EXPECT_EQ(Find("copy")->files,
             (std::vector<std::string>{"config.json", "model-00001-of-00002.safetensors"}));
-  Put("copy/README.md", "a model");  // as the source has it
+  Put("copy/README.md", "a model");  // identical to the file of the source
   EXPECT_EQ(Find("copy")->files.size(), 3U);
   fs::create_symlink("copy", dir_.File("link"));
   EXPECT_EQ(Find("link")->path, fs::canonical(dir_.File("copy")).string());
@@ -111,7 +111,7 @@ TEST_F(CheckpointFolderTest, NamesThatAreNoFolder) {
   Refused("dangling", "leads nowhere");
   for (const char* dir : {"", "/", ".", ".."})
     EXPECT_EQ(FindCheckpointFolder(dir, "", true).error().code, Code::kInvalidArgument) << dir;
-  EXPECT_FALSE(FindCheckpointFolder("/proc", "", true));  // a mount, where there is one
+  EXPECT_FALSE(FindCheckpointFolder("/proc", "", true));  // a mount point, if present
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kSingle = "model.safetensors";
 constexpr std::string_view kIndex = "model.safetensors.index.json";
-constexpr int64_t kMostAtOnce = 64 << 20;  // bytes written between two looks at interruptions
+constexpr int64_t kMostAtOnce = 64 << 20;  // bytes written between two checks for interruption
 
 int64_t BytesOf(std::string_view dtype_name) {
   constexpr std::pair<std::string_view, int64_t> kSizes[] = {
@@ -40,7 +40,7 @@ tl::unexpected<Error> WriteError(const std::string& path, int err) {
                           path, std::strerror(err)));
 }
 
-// Writes all of `bytes` at `offset`; returns errno, or 0.
+// Writes all of `bytes` at `offset`; returns errno or 0.
 int WriteAt(int fd, std::span<const std::byte> bytes, int64_t offset) {
   while (!bytes.empty()) {
     const ssize_t n = pwrite(fd, bytes.data(), bytes.size(), offset);
@@ -52,18 +52,18 @@ int WriteAt(int fd, std::span<const std::byte> bytes, int64_t offset) {
   return 0;
 }
 
-// Gives a new file its size, with blocks behind it where the file system can; returns errno, or 0.
+// Sets the size of a new file and allocates its blocks if the file system can; returns errno or 0.
 int Reserve(int fd, int64_t bytes) {
   if (fallocate(fd, 0, 0, bytes) == 0) return 0;
   if (errno != EOPNOTSUPP && errno != ENOSYS) return errno;
   return ftruncate(fd, bytes) == 0 ? 0 : errno;
 }
 
-// u64 length and the JSON that names the tensors of a file, wide dtypes first so that every tensor
-// is aligned, and spaces up to a whole cache line: rows that begin amid lines cost kernels a second
-// line with every load. Fills in where each begins behind the header.
+// The u64 length and the JSON that describes the tensors of a file. Wide dtypes come first, so
+// every tensor is aligned. Spaces pad the header to a whole cache line: rows that begin inside a
+// line cost kernels a second line with every load. Sets the offset of each tensor after the header.
 std::string Header(const std::vector<TensorPlan>& plan, const std::vector<size_t>& tensors) {
-  // Text by hand: keys of an ordered document are looked up one by one, and there are thousands.
+  // Writes text directly: an ordered document searches its keys linearly, and there are thousands.
   std::string text = R"({"__metadata__":{"format":"pt"})";
   int64_t offset = 0;
   for (const size_t i : tensors) {
@@ -77,7 +77,7 @@ std::string Header(const std::vector<TensorPlan>& plan, const std::vector<size_t
   constexpr size_t kLine = 64;
   const size_t rest = (sizeof(uint64_t) + text.size()) % kLine;
   text.append((kLine - rest) % kLine, ' ');
-  const uint64_t size = text.size();  // little-endian, as is every machine that Latte runs on
+  const uint64_t size = text.size();  // little-endian, like every machine that Latte supports
   std::string head(sizeof(size), '\0');
   std::memcpy(head.data(), &size, sizeof(size));
   return head + text;
@@ -101,7 +101,7 @@ Result<CheckpointWriter> CheckpointWriter::Begin(const std::string& dir,
   LATTE_ASSIGN_OR_RETURN(writer.folder_, FindCheckpointFolder(dir, options.source, options.force));
   LATTE_ASSIGN_OR_RETURN(StagingFolder staging, StagingFolder::Make(writer.folder_.path));
   writer.staging_.emplace(std::move(staging));
-  // Leftovers are gone now: an earlier copy may have been put back, and there may be more room.
+  // Leftovers are now removed: an earlier copy may have been restored, and there may be more room.
   LATTE_ASSIGN_OR_RETURN(writer.folder_, FindCheckpointFolder(dir, options.source, options.force));
   writer.PlaceTensors(options.shard_bytes);
   LATTE_RETURN_IF_ERROR(writer.CheckRoom());
@@ -158,7 +158,9 @@ void CheckpointWriter::PlaceTensors(int64_t shard_bytes) {
 Status CheckpointWriter::CheckRoom() const {
   std::error_code error;
   const fs::space_info space = fs::space(staging_->path(), error);
-  if (error) return {};  // a file system that does not say is full when it is
+  if (error)
+    return {};  // if the file system does not report its free space, writing shows whether
+                // it is full
   int64_t needed = 0;
   for (const File& file : files_) needed += file.bytes;
   if (static_cast<uint64_t>(needed) <= space.available) return {};
@@ -216,7 +218,7 @@ Status CheckpointWriter::AddFile(const std::string& name, const std::string& tex
   return {};
 }
 
-// Some file systems report a full disk only here. Returns errno, or 0.
+// Some file systems report a full disk only now. Returns errno or 0.
 int CheckpointWriter::Settle(int fd) const {
   if (!options_.lasting || fsync(fd) == 0 || errno == EINVAL) return 0;
   return errno;

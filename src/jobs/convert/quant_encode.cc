@@ -12,7 +12,7 @@
 namespace latte {
 namespace {
 
-// Runs of values below it become zeros with scale 1: readers expect a scale above 0.
+// A group of smaller values is stored as zeros with scale 1: readers expect a scale above 0.
 constexpr float kTooSmall = 1e-30f;
 
 template <class T>
@@ -32,7 +32,8 @@ float RoundUpToBF16(float value) {
   return rounded >= value ? rounded : BF16ToFloat(static_cast<uint16_t>(FloatToBF16(value) + 1));
 }
 
-// Scale of a run of values for codes from −limit to limit − 1, each at most half a step off.
+// The scale of a group of values for codes from −limit to limit − 1, each off by at most half a
+// step.
 float IntScale(std::span<const float> w, float limit) {
   float most = 0;
   float least = 0;
@@ -81,7 +82,7 @@ EncodedRows EncodeI4(std::span<const float> w, int64_t group) {
       const float x = run[static_cast<size_t>(j)];
       const int code = IntCode(x, scale, 8);
       AddError(x, static_cast<float>(code) * scale, out);
-      // Eight to a 32-bit word from its low bits on: two to a byte.
+      // Eight codes per 32-bit word, from its low bits on: two per byte.
       std::byte& both = out.values[static_cast<size_t>(g * group + j) / 2];
       both |= static_cast<std::byte>((code + 8) << (j % 2 * 4));
     }
@@ -89,7 +90,7 @@ EncodedRows EncodeI4(std::span<const float> w, int64_t group) {
   return out;
 }
 
-// One block of at most kF8Block rows and columns, whose first element is `at`.
+// Encodes one block of at most kF8Block rows and columns, whose first element is `at`.
 float EncodeF8Block(std::span<const float> w, int64_t columns, int64_t at, int64_t rows,
                     int64_t width, EncodedRows& out) {
   float largest = 0;

@@ -7,7 +7,7 @@
 namespace latte {
 namespace {
 
-// How values of one kind are described; `strategy` says what shares a scale.
+// Describes the quantised values of one kind; `strategy` names the elements that share a scale.
 JsonOut QuantArgs(int64_t bits, std::string_view strategy, bool dynamic,
                   const JsonOut& group_size) {
   return {{"actorder", nullptr},
@@ -24,7 +24,7 @@ JsonOut QuantArgs(int64_t bits, std::string_view strategy, bool dynamic,
 
 JsonOut CompressedTensors(const QuantScheme& scheme, const std::vector<std::string>& kept) {
   const bool i8 = scheme.kind == QuantScheme::Kind::kI8;
-  // Engines with int8 products take weights of this format with activations rounded per token.
+  // Engines with int8 products round activations per token for weights of this format.
   const JsonOut activations = i8 ? QuantArgs(8, "token", true, nullptr) : JsonOut(nullptr);
   JsonOut ignore = {"lm_head", "re:.*mlp\\.gate$", "re:.*indexer.*", "re:.*eh_proj$",
                     "re:.*shared_head.*"};

@@ -13,11 +13,11 @@
 #include "src/base/math.h"
 #include "src/checkpoint/config/model_config.h"
 #include "src/checkpoint/expected_tensors.h"
-#include "src/checkpoint/safetensors.h"
+#include "src/checkpoint/safetensors/safetensors.h"
 #include "src/jobs/convert/checkpoint_writer.h"
 #include "src/jobs/convert/quant_encode.h"
-#include "src/kernels/ref/ref.h"
 #include "src/models/weight_loader.h"
+#include "src/tensor/element.h"
 
 namespace latte {
 namespace {
@@ -25,24 +25,24 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int64_t kMaxFileBytes = 64 << 20;  // of a small file that is copied
-constexpr int64_t kRows = kF8Block;          // encoded at once
+constexpr int64_t kRows = kF8Block;          // number of rows encoded at once
 
-// What becomes of one tensor, or of one matrix of a stack.
+// The treatment of one tensor, or of one matrix of a stack.
 struct Item {
-  enum class What { kCopy, kQuantise, kWiden };  // kWiden: FP8 that stays plain becomes BF16
+  enum class What { kCopy, kQuantise, kWiden };  // kWiden: FP8 that stays unquantised becomes BF16
   What what = What::kCopy;
   std::string source;
-  size_t first = 0;  // of its tensors in the plan
+  size_t first = 0;  // index of its first tensor in the plan
   int64_t rows = 0;
   int64_t columns = 0;
   std::optional<WeightLoader::StackPart> part;
 };
 
-// Row i of `linear` as f32. Scales are those of FP8 blocks, or there are none.
+// Row i of `linear` as f32. Scales are FP8 block scales, or absent.
 void ReadRow(const Linear& linear, int64_t i, float* out) {
   const std::byte* row = linear.weight.RowBytes(i);
   const DType dtype = linear.weight.dtype;
-  for (int64_t j = 0; j < linear.inputs(); ++j) out[j] = ref::Load(row, dtype, j);
+  for (int64_t j = 0; j < linear.inputs(); ++j) out[j] = LoadElement(row, dtype, j);
   if (linear.scale.empty()) return;
   const auto* scale = linear.scale.Row<float>((linear.row_begin + i) / linear.format.block_rows);
   for (int64_t j = 0; j < linear.inputs(); ++j) out[j] *= scale[j / linear.format.block_columns];
@@ -56,17 +56,17 @@ EncodedRows Widen(std::span<const float> w) {
   return out;
 }
 
-// Goes through a checkpoint twice: to plan, and to write.
+// Iterates over a checkpoint twice: to plan, and to write.
 class Quantizer {
  public:
   Quantizer(const Checkpoint& checkpoint, const ModelConfig& config, const QuantScheme& scheme)
       : checkpoint_(checkpoint), scheme_(scheme), load_(checkpoint, config.quant) {}
 
-  // Fills in the plan, and what the report says of it.
+  // Computes the plan and its part of the report.
   void Plan() {
     for (const auto& [name, tensor] : checkpoint_.tensors()) {
       report_.bytes_before += tensor.bytes;
-      if (name.ends_with("_scale_inv")) continue;  // part of its matrix
+      if (name.ends_with("_scale_inv")) continue;  // belongs to its matrix
       if (IsProjection(name) && tensor.shape.size() == 3)
         PlanStack(name, tensor);
       else
@@ -108,7 +108,7 @@ class Quantizer {
     PlanMatrix(name, {.source = name, .rows = tensor.shape[0], .columns = tensor.shape[1]}, f8);
   }
 
-  // One matrix under the name that it will have.
+  // Plans one matrix under the name that it will have.
   void PlanMatrix(const std::string& name, Item item, bool f8) {
     if (TakesMatrix(scheme_, name)) {
       if (FitsGroups(scheme_, item.columns)) {
@@ -168,7 +168,7 @@ class Quantizer {
     return WriteScales(item, encoded, writer);
   }
 
-  // Encodes rows [b·kRows, …) and writes the values; keeps scales and errors.
+  // Encodes the rows from b·kRows on and writes their values; keeps scales and errors.
   [[nodiscard]] Status EncodeBlock(const Item& item, const Linear& linear, int64_t b,
                                    const CheckpointWriter& writer, EncodedRows& out) const {
     const int64_t rows = std::min(kRows, item.rows - b * kRows);
@@ -218,11 +218,11 @@ class Quantizer {
   WeightLoader load_;
   std::vector<Item> items_;
   std::vector<TensorPlan> plan_;
-  int64_t values_bytes_ = 0;  // of the first tensor of every item
+  int64_t values_bytes_ = 0;  // size of the first tensor of every item
   QuantizeReport report_;
 };
 
-// The source, refused where it cannot be quantised.
+// Refuses a source that cannot be quantised.
 Status CheckSource(const std::string& from, const ModelConfig& config,
                    const Checkpoint& checkpoint) {
   if (config.wrapped)
@@ -234,7 +234,7 @@ Status CheckSource(const std::string& from, const ModelConfig& config,
   return CheckTensors(config, checkpoint.tensors());
 }
 
-// config.json of `from` with another quantization_config.
+// The config.json of `from` with another quantization_config.
 Result<std::string> NewConfig(const std::string& from, const QuantScheme& scheme,
                               const std::vector<std::string>& kept) {
   const std::string path = from + "/config.json";
@@ -244,8 +244,8 @@ Result<std::string> NewConfig(const std::string& from, const QuantScheme& scheme
   return Dump(config, 2) + "\n";
 }
 
-// Copies the files beside the weights: tokenizer, template, licence. Not folders, not what is large
-// or hidden, not weights of other formats.
+// Copies the other files of the folder: tokenizer, template, licence. Skips folders, large or
+// hidden files, and weights in other formats.
 Status CopySmallFiles(const std::string& from, const CheckpointWriter& writer,
                       std::vector<std::string>& copied) {
   std::error_code error;

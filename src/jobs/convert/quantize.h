@@ -1,5 +1,5 @@
-// A checkpoint with its projections quantised, tensor by tensor: memory stays bounded by a few
-// rows. Reads plain and block-scaled FP8 checkpoints.
+// Makes a copy of a checkpoint with quantised projections, tensor by tensor: it needs memory for
+// only a few rows. Reads plain and block-scaled FP8 checkpoints.
 #pragma once
 
 #include <cstdint>
@@ -15,39 +15,39 @@
 
 namespace latte {
 
-// "fp8", "int8" or "int4" from a flag; `group` matters for int4 only.
-// Errors: kInvalidArgument listing what is accepted.
+// The scheme of "fp8", "int8" or "int4"; `group` applies to int4 only.
+// Errors: kInvalidArgument listing the accepted values.
 [[nodiscard]] Result<QuantScheme> ParseQuantScheme(std::string_view kind, int64_t group);
 
 struct QuantizeReport {
-  int64_t quantized = 0;     // matrices
-  int64_t kept = 0;          // tensors as they were
+  int64_t quantized = 0;     // number of quantised matrices
+  int64_t kept = 0;          // number of unchanged tensors
   int64_t bytes_before = 0;  // of all tensors
   int64_t bytes_after = 0;
-  // Of a matrix: ‖W − Ŵ‖ / ‖W‖ over all its elements.
+  // Relative error of a matrix: ‖W − Ŵ‖ / ‖W‖ over all its elements.
   double mean_relative_error = 0;
   double max_relative_error = 0;
   std::string worst;                       // the matrix of the largest error
   std::vector<std::string> not_divisible;  // modules whose rows do not divide into groups
-  std::vector<std::string> files;          // copied beside config.json
-  std::vector<std::string> notes;          // for the user: what lies beside the folder
+  std::vector<std::string> files;          // copied together with config.json
+  std::vector<std::string> notes;          // for the user: leftovers next to the folder
 };
 
 JsonOut ReportJson(const QuantizeReport& report);
 
-// done and total bytes of the source.
+// Done and total bytes of the source.
 using QuantizeProgress = std::function<void(int64_t done, int64_t total)>;
 
 struct QuantizeOptions {
-  bool force = false;  // replace the checkpoint that `to` holds
+  bool force = false;  // replace an earlier checkpoint in `to`
   QuantizeProgress progress;
-  std::function<bool()> interrupted;  // asked often, by any thread: true ends the work
+  std::function<bool()> interrupted;  // called often, from any thread; true ends the work
 };
 
-// Writes the model in folder `from` as folder `to`: projections in `scheme`, experts one by one,
-// everything else as it is, with config.json, tokenizer and other small files.
+// Writes the model in folder `from` to folder `to`: projections in `scheme`, experts as separate
+// matrices, everything else unchanged, with config.json, tokenizer and other small files.
 // Errors: of LoadModelConfig, Checkpoint::Open, CheckTensors and CheckpointWriter; kUnsupported for
-// a model that is quantised already, or of several parts; kCorrupt for weights that are not finite.
+// a model that is already quantised or has several parts; kCorrupt for weights that are not finite.
 [[nodiscard]] Result<QuantizeReport> QuantizeCheckpoint(const std::string& from,
                                                         const std::string& to,
                                                         const QuantScheme& scheme,

@@ -55,7 +55,7 @@ std::string FolderOf(const std::string& path) {
   return parent.empty() ? "." : parent.string();
 }
 
-// Makes what stands under the names of a folder outlive a power failure, where that can be asked.
+// Makes the entries of a folder survive a power failure, if the file system can.
 void SyncFolder(const std::string& folder) {
   const int fd = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return;
@@ -63,16 +63,17 @@ void SyncFolder(const std::string& folder) {
   close(fd);
 }
 
-// Whether the system has the call and the file system can do it; errno says more.
+// Returns false if the system lacks the call or the file system does not support it; errno tells
+// more.
 bool SwapNames(const std::string& a, const std::string& b) {
   return syscall(SYS_renameat2, AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE) == 0;
 }
 
-// Locks the marker of a leftover, whose program has ended. Returns the descriptor, or −1; `held`
-// when a program that lives has the lock.
+// Locks the marker of a leftover whose program has ended. Returns the descriptor or −1; sets `held`
+// if a running program has the lock.
 int LockMarker(const std::string& folder, bool& held) {
   struct stat st = {};
-  // For writing: network file systems lock nothing else.
+  // Open for writing: network file systems require it for locks.
   const int fd = open(MarkerOf(folder).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (fd < 0) return -1;
   const bool ours = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid();
@@ -83,7 +84,7 @@ int LockMarker(const std::string& folder, bool& held) {
   return -1;
 }
 
-// The names that a marker lists; nothing when it is no marker of ours.
+// The names that a marker lists; an error if the file is not a marker of Latte.
 Result<std::vector<std::string>> MarkedNames(const std::string& folder) {
   LATTE_ASSIGN_OR_RETURN(const std::string text, ReadFile(MarkerOf(folder), kMaxMarkerBytes));
   std::vector<std::string> lines;
@@ -150,13 +151,13 @@ Status StagingFolder::MakeFolder(unsigned mode) {
       folder_ = folder;
       return {};
     }
-    if (errno != EEXIST) break;  // the process number of a leftover that cannot be removed
+    if (errno != EEXIST) break;  // leftover of the same process number that cannot be removed
   }
   return Fail(Code::kUnavailable, fmt::format("{}: no folder can be made there: {}",
                                               FolderOf(target_), std::strerror(errno)));
 }
 
-// The marker has its name only once it is locked: no other run finds it free.
+// The marker gets its name only after it is locked, so no other run finds it unlocked.
 Status StagingFolder::Mark(unsigned mode) {
   const std::string marker = MarkerOf(folder_);
   const std::string unlocked = marker + ".0";
@@ -206,8 +207,8 @@ void StagingFolder::SweepOne(const std::string& folder) {
   close(lock);
 }
 
-// The old copy in `folder`, then the folder itself. What is not in `names` stays, without the
-// marker: no run will touch it.
+// Deletes the old copy in `folder`, then the folder itself. Files that are not in `names` stay,
+// without the marker, so that no run touches them.
 void StagingFolder::RemoveOld(const std::string& folder, const std::vector<std::string>& names) {
   const std::string old = folder + "/old";
   for (const std::string& name : names) unlink(fmt::format("{}/{}", old, name).c_str());
@@ -234,7 +235,7 @@ Status StagingFolder::Exchange() {
     return failure(err, "");
   }
   if (errno != EINVAL && errno != ENOSYS && errno != EOPNOTSUPP) return failure(errno, "");
-  // Killed between the two, a run leaves the old copy to the next, which puts it back.
+  // If the run is killed between the two renames, the next run restores the old copy.
   if (rename(target_.c_str(), old.c_str()) != 0) return failure(errno, "");
   if (rename(path().c_str(), target_.c_str()) == 0) return {};
   const int err = errno;

@@ -1,9 +1,10 @@
-// A folder that is made beside the wanted one and takes its place in one step: at every moment the
-// old one or the new one stands there, whole.
+// A temporary folder next to the target that replaces the target in one step: at every moment
+// either the old or the new folder is there, complete.
 //
-// For OUT it is "OUT.PID.tmp". In it lie a marker, which is locked while its program lives, the new
-// folder, and for a moment the old one. What a killed program left is known by name, marker and
-// lock, and the next run for the same OUT removes it. Nothing else is ever removed.
+// For OUT it is "OUT.PID.tmp". It contains a marker, which is locked while its program runs, the
+// new folder, and for a moment the old one. The name, the marker and the lock identify the
+// leftovers of a killed program; the next run for the same OUT removes them. Nothing else is ever
+// removed.
 #pragma once
 
 #include <string>
@@ -15,24 +16,26 @@ namespace latte {
 
 class StagingFolder {
  public:
-  // Cleans up after earlier runs for `target`, then makes the folder. `target` has no slash at its
-  // end; its parent exists. `mode`: of the folder, less the umask. Errors: kUnavailable.
+  // Removes leftovers of earlier runs for `target`, then makes the folder. `target` has no trailing
+  // slash; its parent exists. `mode`: permissions of the folder, before the umask.
+  // Errors: kUnavailable.
   [[nodiscard]] static Result<StagingFolder> Make(const std::string& target, unsigned mode = 0777);
   // For files that only this process needs: "NAME.PID.tmp" in $TMPDIR (or /tmp), mode 0700.
   [[nodiscard]] static Result<StagingFolder> MakeScratch(const std::string& name);
   StagingFolder(StagingFolder&& other) noexcept;
   StagingFolder& operator=(StagingFolder&& other) noexcept;
-  ~StagingFolder();  // removes it with all that is in it
+  ~StagingFolder();  // removes the folder with all its contents
 
-  // The new folder, to be filled.
+  // The new folder, to be filled by the caller.
   std::string path() const { return folder_ + "/new"; }
 
-  // Puts the new folder where the target is. The target does not exist or is empty; or `replaced`
-  // names the files in it that may go. What else has come to lie there is kept, and noted.
-  // Errors: kUnavailable; the target is as it was.
+  // Moves the new folder to the target. The target must be missing or empty, or `replaced` must
+  // name the files in it that may be deleted. Other files that have appeared there are kept and
+  // noted.
+  // Errors: kUnavailable; the target is unchanged.
   [[nodiscard]] Status Publish(const std::vector<std::string>& replaced);
 
-  // What a user should know: leftovers that are not ours to remove, a copy that was put back.
+  // Notes for the user: leftovers that Latte may not remove, a copy that was restored.
   const std::vector<std::string>& notes() const { return notes_; }
 
  private:
@@ -45,7 +48,7 @@ class StagingFolder {
   void RemoveOld(const std::string& folder, const std::vector<std::string>& names);
 
   std::string target_;
-  std::string folder_;  // empty: none, or published
+  std::string folder_;  // empty: none, or already published
   int marker_ = -1;
   std::vector<std::string> notes_;
 };

@@ -72,7 +72,8 @@ TEST_F(StagingFolderTest, WhatCameMeanwhileIsKeptAndNoted) {
   EXPECT_EQ(NamesIn(kept), List{"notes"});
   ASSERT_EQ(staging.notes().size(), 1U);
   EXPECT_NE(staging.notes().front().find(kept), std::string::npos);
-  const StagingFolder next = StagingFolder::Make(out_).value();  // nor does a later run touch it
+  // a later run does not touch it either
+  const StagingFolder next = StagingFolder::Make(out_).value();
   EXPECT_EQ(NamesIn(kept), List{"notes"});
 }
 
@@ -102,9 +103,9 @@ TEST_F(StagingFolderTest, WhatIsNotKnownToBeALeftoverStaysAndIsNoted) {
   Put(out_ + ".7.tmp/model.safetensors", "no marker");
   Put(out_ + ".8.tmp/written-by-latte", "another text");
   Put(out_ + ".9.old/config.json", "no marker");
-  Put(out_ + ".x.tmp/written-by-latte", kMarkerText);  // no number
+  Put(out_ + ".x.tmp/written-by-latte", kMarkerText);  // not a number
   Put(dir_.File("out2.7.tmp/written-by-latte"), kMarkerText);
-  const StagingFolder held = StagingFolder::Make(out_).value();  // by this very run
+  const StagingFolder held = StagingFolder::Make(out_).value();  // belongs to this run
   const size_t before = Names().size();
   const StagingFolder staging = StagingFolder::Make(out_).value();
   EXPECT_EQ(Names().size(), before + 1);

@@ -21,24 +21,24 @@
 namespace latte {
 namespace {
 
-constexpr int64_t kPieceBytes = 1 << 20;  // written at once
+constexpr int64_t kPieceBytes = 1 << 20;  // bytes written at once
 
 // The sum s of four uniform bytes is close to normal with mean 510. A weight is (s − 510)·unit,
-// unit chosen for a standard deviation of 0.02, and one unit instead of zero: of a trained layer
-// few weights are zero, and kernels may take those more slowly. Its code in a format is looked up
-// by s. Integers alone decide, so that every machine writes the same bytes.
+// with a unit that gives a standard deviation of 0.02. One unit replaces zero: few weights of
+// trained layers are zero, and kernels may be slower with them. A table maps s to the code of a
+// format. Only integers are involved, so every machine writes the same bytes.
 constexpr size_t kSums = 4 * 255 + 1;
 constexpr double kUnit = 0.02 / 147.80054127;  // √(4·(256² − 1)/12)
 constexpr double kLargest = 510 * kUnit;
 using CodeTable = std::array<uint32_t, kSums>;
 
-// One tensor: random codes of `bits` each, or `pattern` over and over.
+// One tensor: random codes of `bits` bits each, or a repeated `pattern`.
 struct SynthTensor {
-  int64_t bits = 0;  // 0: the pattern
+  int64_t bits = 0;  // 0: uses the pattern
   std::string pattern;
 };
 
-// The sums of the lower and the upper four bytes of a word.
+// The sums of the lower and of the upper four bytes of a word.
 std::pair<size_t, size_t> ByteSums(uint64_t word) {
   constexpr uint64_t kEven = 0x00ff00ff00ff00ff;
   const uint64_t pairs = (word & kEven) + ((word >> 8) & kEven);
@@ -50,7 +50,7 @@ std::string BytesOf(T value) {
   return {reinterpret_cast<const char*>(&value), sizeof(value)};
 }
 
-// The step between codes of an int format, as it is stored.
+// The stored scale of an int format: the step between two codes.
 float IntScale(double largest_code) {
   return RoundToBF16(static_cast<float>(kLargest / largest_code));
 }
@@ -80,7 +80,7 @@ CodeTable MakeTable(SynthFormat format) {
   return table;
 }
 
-// Codes [2·first_pair, …) of a tensor's stream, as many as fill `out`.
+// The codes of a tensor's stream from 2·first_pair on, as many as fit in `out`.
 template <class Code>
 void FillCodes(const CodeTable& table, uint64_t stream, uint64_t first_pair,
                std::span<std::byte> out) {
@@ -93,7 +93,7 @@ void FillCodes(const CodeTable& table, uint64_t stream, uint64_t first_pair,
   }
 }
 
-// Two codes to a byte, the first in the lower half.
+// Two codes per byte, the first in the lower half.
 void FillNibbles(const CodeTable& table, uint64_t stream, uint64_t first_pair,
                  std::span<std::byte> out) {
   for (size_t i = 0; i < out.size(); ++i) {
@@ -109,7 +109,7 @@ std::optional<QuantScheme> SchemeOf(SynthFormat format) {
   return std::nullopt;
 }
 
-// Everything that a folder holds, tensor by tensor.
+// The content of the folder, tensor by tensor.
 class SynthWeights {
  public:
   SynthWeights(const SynthSpec& spec, const ModelConfig& config) : spec_(spec) {
@@ -120,7 +120,8 @@ class SynthWeights {
 
   const std::vector<TensorPlan>& plan() const { return plan_; }
 
-  // The bytes [offset, offset + out.size()) of tensor i; `offset` begins a word of codes.
+  // Computes the bytes [offset, offset + out.size()) of tensor i; `offset` is the start of a word
+  // of codes.
   void Fill(size_t i, int64_t offset, std::span<std::byte> out) const {
     const SynthTensor& tensor = tensors_[i];
     if (tensor.bits == 0) return FillPattern(tensor.pattern, out);
@@ -150,7 +151,7 @@ class SynthWeights {
   void AddTensor(const ExpectedTensor& tensor) {
     const bool f32 = spec_.format == SynthFormat::kF32;
     if (tensor.shape.size() == 2) return AddMatrix(tensor);
-    // Norms are 1; the router's bias, which is never rounded, and others 0.
+    // Norms are 1; the router's bias, which is never rounded, and other biases are 0.
     const float value = tensor.name.ends_with("norm.weight") ? 1.0f : 0.0f;
     const bool wide = f32 || tensor.name.ends_with("e_score_correction_bias");
     Add({tensor.name, wide ? "F32" : "BF16", tensor.shape},
@@ -166,7 +167,7 @@ class SynthWeights {
       AddPart(*scheme, tensor, std::move(part));
   }
 
-  // One of the tensors that stand for a quantised matrix.
+  // Adds one of the tensors that represent a quantised matrix.
   void AddPart(const QuantScheme& scheme, const ExpectedTensor& matrix, TensorPlan part) {
     if (part.name.ends_with("_scale_inv")) return Add(std::move(part), {0, BytesOf(F8Scale())});
     if (part.name.ends_with("_scale")) {
@@ -181,10 +182,10 @@ class SynthWeights {
   SynthSpec spec_;
   std::vector<TensorPlan> plan_;
   std::vector<SynthTensor> tensors_;
-  std::array<CodeTable, 2> tables_ = {};  // of plain and of quantised matrices
+  std::array<CodeTable, 2> tables_ = {};  // for plain and for quantised matrices
 };
 
-// Matrices that the scheme takes and whose rows do not divide into its groups.
+// Matrices that the scheme includes but whose rows do not divide into its groups.
 std::vector<std::string> KeptModules(const QuantScheme& scheme, const ModelConfig& config) {
   std::vector<std::string> kept;
   for (const ExpectedTensor& tensor : ExpectedTensors(config))
@@ -194,7 +195,7 @@ std::vector<std::string> KeptModules(const QuantScheme& scheme, const ModelConfi
   return kept;
 }
 
-// Bytes that one task makes and writes.
+// The bytes that one task computes and writes.
 struct Piece {
   size_t tensor;
   int64_t offset;

@@ -1,5 +1,5 @@
-// Checkpoints of real shapes with random weights: what a bench or a test needs of a model that is
-// too large to ship. Same spec, same bytes, on any machine and any number of threads.
+// Checkpoints of published shapes with random weights, for benches and tests of models that are too
+// large to ship. The same spec gives the same bytes on any machine and with any number of threads.
 #pragma once
 
 #include <cstdint>
@@ -19,12 +19,12 @@
 
 namespace latte {
 
-// How weights are stored. fp8, int8 and int4 as `latte quantize` writes them.
+// The type of the weights. fp8, int8 and int4 are stored as `latte quantize` stores them.
 enum class SynthFormat { kBF16, kF32, kF8, kI8, kI4 };
 
 struct SynthSpec {
   std::string shape;              // one of SynthShapes()
-  std::optional<int64_t> layers;  // L; the family's number when absent, as are the next two
+  std::optional<int64_t> layers;  // L; not set: the family's number, as for the next two
   std::optional<int64_t> vocab;
   std::optional<int64_t> experts;  // E per layer
   SynthFormat format = SynthFormat::kBF16;
@@ -38,30 +38,31 @@ std::vector<std::string> SynthShapes();
 // Errors: kInvalidArgument naming the part that is wrong and what is known.
 [[nodiscard]] Result<SynthSpec> ParseSynthSpec(std::string_view text);
 
-// "bf16", "f32", "fp8", "int8" or "int4". Errors: kInvalidArgument listing them.
+// "bf16", "f32", "fp8", "int8" or "int4". Errors: kInvalidArgument listing the accepted values.
 [[nodiscard]] Result<SynthFormat> ParseSynthFormat(std::string_view text);
 
-// config.json of the spec. Multi-token-prediction layers are left out.
-// Errors: kInvalidArgument for an unknown shape, or numbers that no such model can have.
+// The config.json of the spec, without multi-token-prediction layers.
+// Errors: kInvalidArgument for an unknown shape, or for numbers that no such model can have.
 [[nodiscard]] Result<JsonOut> SynthConfig(const SynthSpec& spec);
 
 struct SynthReport {
-  int64_t params = 0;  // as `latte inspect` counts them
-  int64_t bytes = 0;   // of all tensors
+  int64_t params = 0;  // as counted by `latte inspect`
+  int64_t bytes = 0;   // size of all tensors
   double seconds = 0;
-  std::vector<std::string> notes;  // for the user: what lies beside the folder
+  std::vector<std::string> notes;  // for the user: leftovers next to the folder
 };
-// done and total bytes, from one thread at a time.
+// Done and total bytes, called from one thread at a time.
 using SynthProgress = std::function<void(int64_t done, int64_t total)>;
 
-// Writes config.json and weights of the spec as the folder `dir`: matrices N(0, 0.02) in shape,
-// norms 1, biases 0. Errors: of SynthConfig and CheckpointWriter.
+// Writes config.json and the weights of the spec to the folder `dir`: matrices N(0, 0.02) in shape,
+// norms 1, biases 0.
+// Errors: of SynthConfig and CheckpointWriter.
 [[nodiscard]] Result<SynthReport> WriteSynth(const SynthSpec& spec, const std::string& dir,
                                              ThreadPool& threads, const WriterOptions& options = {},
                                              const SynthProgress& progress = {});
 
-// A synthetic checkpoint in a folder of its own below $TMPDIR (or /tmp), gone with the object.
-// Weights that are mapped stay valid after that: it need not outlive loading. Movable only.
+// A synthetic checkpoint in a folder of its own below $TMPDIR (or /tmp), deleted with this object.
+// Weights that are mapped stay valid afterwards, so it need not outlive loading. Movable only.
 class TemporarySynth {
  public:
   // `interrupted`: as in WriterOptions. Errors: of WriteSynth.

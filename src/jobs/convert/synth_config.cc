@@ -24,7 +24,7 @@ struct ShapeRow {
   bool normalize;
   double scale;
   double theta;
-  double yarn_factor;  // 0: none
+  double yarn_factor;  // 0: no YaRN
   double beta_fast, mscale;
   int64_t bos, eos;  // -1: none
 };
@@ -120,7 +120,7 @@ constexpr std::array kShapes = {
              .mscale = 1.0,
              .bos = 0,
              .eos = 1},
-    // V3's attention with little around it, as engines are compared by: no model of anyone's.
+    // Attention of V3 with small other layers, for comparing engines; not a published model.
     ShapeRow{.name = "v3-attn",
              .architecture = "DeepseekV3ForCausalLM",
              .model_type = "deepseek_v3",
@@ -220,7 +220,7 @@ Result<const ShapeRow*> FindShape(const std::string& name) {
       fmt::format("shape: expected one of {}, found '{}'", fmt::join(SynthShapes(), ", "), name));
 }
 
-// An id, or null where it is none or a smaller vocabulary does not have it.
+// An id; null if there is none, or if a smaller vocabulary lacks it.
 JsonOut TokenId(int64_t id, int64_t vocab) {
   return id >= 0 && id < vocab ? JsonOut(id) : JsonOut(nullptr);
 }
@@ -348,7 +348,7 @@ Result<JsonOut> SynthConfig(const SynthSpec& spec) {
   LATTE_ASSIGN_OR_RETURN(const ShapeRow* row, FindShape(spec.shape));
   JsonOut config = MakeConfig(*row, spec);
   LATTE_ASSIGN_OR_RETURN(const Json parsed, Json::Parse(Dump(config), spec.shape));
-  // What the numbers must obey is said in one place.
+  // ParseModelConfig checks the numbers.
   if (const auto checked = ParseModelConfig(parsed); !checked)
     return InvalidArgument("no such model: " + checked.error().message);
   return config;

@@ -12,7 +12,7 @@
 #include "src/base/file.h"
 #include "src/base/json_out.h"
 #include "src/checkpoint/config/model_size.h"
-#include "src/checkpoint/safetensors.h"
+#include "src/checkpoint/safetensors/safetensors.h"
 #include "src/jobs/score.h"
 #include "src/models/registry.h"
 
@@ -35,12 +35,12 @@ class SynthTest : public testing::Test {
   void TearDown() override { fs::remove_all(root_); }
 
   std::string Dir(const std::string& name) const { return (root_ / name).string(); }
-  // What is left in the folder of the test.
+  // The number of entries in the folder of the test.
   int64_t Entries() const {
     return std::distance(fs::directory_iterator(root_), fs::directory_iterator());
   }
 
-  // Two layers, few tokens and experts: a whole layer of each kind.
+  // Two layers, few tokens and few experts: one whole layer of each kind.
   static SynthSpec Small(const std::string& shape, SynthFormat format = SynthFormat::kBF16) {
     SynthSpec spec = {.shape = shape, .layers = 2, .vocab = 64, .experts = 6, .format = format};
     return spec;
@@ -50,7 +50,7 @@ class SynthTest : public testing::Test {
   ThreadPool threads_{2};
 };
 
-// 187 M parameters of attention per layer, as in V3, and 0.63 B in all.
+// 187 M parameters of attention per layer, as in V3, and 0.63 B in total.
 TEST_F(SynthTest, V3AttnHasTheAttentionOfV3) {
   const ParamCount small = CountParams(Parse(*SynthConfig({.shape = "v3-attn"})));
   const ParamCount whole = CountParams(Parse(*SynthConfig({.shape = "v3", .layers = 2})));
@@ -64,7 +64,7 @@ TEST_F(SynthTest, ShapesAreThoseOfThePublishedConfigs) {
                                                         {"v3", "v3"},
                                                         {"kimi-k2", "kimi_k2"},
                                                         {"glm-4.7-flash", "glm_4_7_flash"}};
-  ASSERT_EQ(std::size(kFiles) + 1, SynthShapes().size());  // v3-attn is nobody's
+  ASSERT_EQ(std::size(kFiles) + 1, SynthShapes().size());  // v3-attn is not a published model
   for (const auto& [shape, file] : kFiles) {
     const std::string path = fmt::format("{}/tests/data/configs/{}.json", LATTE_SOURCE_DIR, file);
     const ModelConfig real = *LoadModelConfig(path);
@@ -126,7 +126,7 @@ TEST_F(SynthTest, EveryPlainFormatLoadsAndRuns) {
     EXPECT_EQ(report->params, CountParams(Parse(*SynthConfig(spec))).total());
     const auto model = LoadModel(dir);
     ASSERT_TRUE(model) << ToString(model.error());
-    const auto settings = SettleForOne({.threads = 2}, (*model)->config(), machine, 8);
+    const auto settings = ResolveOptionsForOne({.threads = 2}, (*model)->config(), machine, 8);
     const auto sequence = GivenSequence::Create(**model, machine, *settings);
     const auto score = Score(**sequence, std::vector<int32_t>{1, 2, 3, 4}, 64, {});
     ASSERT_TRUE(score) << ToString(score.error());
@@ -192,7 +192,7 @@ TEST_F(SynthTest, AFolderWithFilesIsLeftAlone) {
   spec.layers = 1;
   fs::create_directories(Dir("mine"));
   std::ofstream(Dir("mine") + "/notes.txt") << "keep";
-  for (const bool force : {false, true}) {  // --force gives up checkpoints only
+  for (const bool force : {false, true}) {  // --force replaces checkpoints only
     const auto refused = WriteSynth(spec, Dir("mine"), threads_, {.force = force});
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().code, Code::kInvalidArgument);
@@ -203,7 +203,7 @@ TEST_F(SynthTest, AFolderWithFilesIsLeftAlone) {
   EXPECT_FALSE(WriteSynth(spec, Dir("empty"), threads_));
   EXPECT_TRUE(WriteSynth(spec, Dir("empty"), threads_, {.force = true}));
   EXPECT_FALSE(WriteSynth(spec, Dir("no/such/parent"), threads_));
-  EXPECT_EQ(Entries(), 2);  // no temporary folder stays
+  EXPECT_EQ(Entries(), 2);  // no temporary folder is left
 }
 
 TEST_F(SynthTest, ADiskThatIsTooSmallIsToldBeforeAnythingIsWritten) {

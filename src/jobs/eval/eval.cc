@@ -10,6 +10,7 @@
 #include "src/base/json_out.h"
 #include "src/base/thread_pool.h"
 #include "src/engine/complete.h"
+#include "src/engine/engine_core.h"
 #include "src/jobs/eval/eval_questions.h"
 #include "src/jobs/eval/mtp_acceptance.h"
 #include "src/jobs/score.h"
@@ -18,23 +19,23 @@ namespace latte {
 namespace {
 
 constexpr int64_t kMaxCount = 1'000'000;
-constexpr int64_t kStoryTokens = 256;  // new tokens until a story must have ended
+constexpr int64_t kStoryTokens = 256;  // a story must end within this many new tokens
 constexpr int64_t kAnswerTokens = 8;
 constexpr double kStoryTemperature = 0.8;
 constexpr std::string_view kOpening = "Once upon a time";
 constexpr int64_t kRecallDistances[] = {250, 500, 1000, 1500, 2000};
 
-// Streams of random numbers, so that adding a skill changes no other skill's items.
+// Streams of random numbers: a new skill does not change the items of other skills.
 enum Stream : uint64_t { kRecall = 1, kRecall4 = 2, kAddition = 3, kLoss = 4 };
 
 struct Context {
   const EvalSubject& subject;
   const EvalOptions& options;
-  Settings settings;               // of an item, but for its length
-  std::vector<std::string> names;  // who may have a key
+  Settings settings;               // for an item, except for its length
+  std::vector<std::string> names;  // people who may have a key
 };
 
-// Which item: number `index` of its bucket.
+// Identifies an item: number `index` of its bucket.
 struct ItemId {
   size_t bucket = 0;
   int64_t index = 0;
@@ -47,12 +48,12 @@ struct Outcome {
   int64_t tokens = 0;
 };
 
-// A skill is a row of kSkills and the function that runs one of its items.
+// A skill is an entry of kSkills and the function that runs one of its items.
 struct Skill {
   std::string_view name;
   std::string_view what;
-  int64_t default_count;                  // items of each bucket
-  std::vector<std::string> (*buckets)();  // may be null: one bucket without a name
+  int64_t default_count;                  // number of items per bucket
+  std::vector<std::string> (*buckets)();  // may be null: one unnamed bucket
   bool loss;                              // measured in nats instead of passes
   Result<Outcome> (*item)(const Context& context, ItemId id);
 };
@@ -76,7 +77,7 @@ Result<Settings> ItemSettings(const Context& context, int64_t tokens) {
   return settings;
 }
 
-// Answers `request`, which comes in tokens, by an engine of its own.
+// Runs `request`, whose prompt is token ids, in an engine of its own.
 Result<Completion> AnswerItem(const Context& context, Request request, const StepSink& on_step) {
   const int64_t tokens = static_cast<int64_t>(request.tokens.size()) + request.stop.max_tokens;
   LATTE_ASSIGN_OR_RETURN(const Settings settings, ItemSettings(context, tokens));
@@ -85,7 +86,7 @@ Result<Completion> AnswerItem(const Context& context, Request request, const Ste
   return Complete(*core, std::move(request), on_step);
 }
 
-// Appends to `text` what the event's token is written as.
+// Appends the text of the event's token to `text`.
 void AppendToken(const Context& context, const TokenEvent* event, std::string& text) {
   if (event != nullptr && event->token) text += context.subject.tokenizer.TokenBytes(*event->token);
 }
@@ -200,7 +201,7 @@ constexpr Skill kSkills[] = {
     {"loss", "cross-entropy of new stories", 200, nullptr, true, LossItem},
 };
 
-// Without names, all that the model can be asked: not every model drafts.
+// Without names, all skills that the model supports: some models do not draft.
 Result<std::vector<const Skill*>> Chosen(const std::vector<std::string>& names,
                                          const Model& model) {
   std::vector<const Skill*> out;
@@ -218,13 +219,13 @@ Result<std::vector<const Skill*>> Chosen(const std::vector<std::string>& names,
   return out;
 }
 
-// Runs `count` items of each bucket, many at once; the outcomes lie bucket by bucket.
+// Runs `count` items of each bucket in parallel; the outcomes are ordered by bucket.
 Result<std::vector<Outcome>> RunItems(const Context& context, const Skill& skill, size_t buckets,
                                       int64_t count, const EvalProgress& progress) {
   const int64_t items = static_cast<int64_t>(buckets) * count;
   std::vector<Outcome> outcomes(static_cast<size_t>(items));
   std::atomic<bool> failed = false;
-  std::mutex mutex;  // of what follows
+  std::mutex mutex;  // protects the variables below
   Status first_error;
   int64_t done = 0;
   ThreadPool pool(context.options.engine.threads);
@@ -304,8 +305,9 @@ Result<std::vector<SkillReport>> Evaluate(const EvalSubject& subject, const Eval
     return InvalidArgument(
         fmt::format("--count: expected a number in [1, {}], found {}", kMaxCount, *options.count));
   LATTE_ASSIGN_OR_RETURN(const auto skills, Chosen(options.skills, subject.model));
-  LATTE_ASSIGN_OR_RETURN(Settings settings,
-                         SettleForOne(options.engine, subject.model.config(), subject.machine, 1));
+  LATTE_ASSIGN_OR_RETURN(
+      Settings settings,
+      ResolveOptionsForOne(options.engine, subject.model.config(), subject.machine, 1));
   if (options.warn) options.warn(settings.rates_warning);
   settings.options.threads = 1;
   settings.options.prefix_cache = false;

@@ -32,7 +32,7 @@ Sum DrawSum(Random& random, int64_t least, bool held_out) {
   }
 }
 
-// Some of `names`, each once, in the order in which they were drawn.
+// Some of `names`, without repetition, in random order.
 std::vector<std::string> DrawNames(std::span<const std::string> names, int64_t count,
                                    Random& random) {
   std::vector<std::string> left(names.begin(), names.end());
@@ -51,14 +51,14 @@ std::string DrawKey(Random& random) {
   return key;
 }
 
-// `text` and stories after it, at least `tokens` tokens of them.
+// `text` followed by stories of at least `tokens` tokens in total.
 Result<std::string> WithStories(std::string text, const StoryGrammar& grammar,
                                 const Tokenizer& tokenizer, int64_t tokens, Random& random) {
   while (tokens > 0) {
     LATTE_ASSIGN_OR_RETURN(const std::string story, grammar.Generate(random));
     LATTE_ASSIGN_OR_RETURN(const auto ids, tokenizer.Encode(story));
     text += " " + story;
-    // An empty story would never fill anything, and its blank counts at least one byte.
+    // An empty story would add nothing; its blank counts as at least one byte.
     tokens -= std::max<int64_t>(1, static_cast<int64_t>(ids.size()));
   }
   return text;
@@ -100,8 +100,8 @@ Result<Question> RecallQuestion(const StoryGrammar& grammar, std::span<const std
   const size_t told_end = text.size();
   LATTE_ASSIGN_OR_RETURN(text, WithStories(text, grammar, tokenizer, shape.distance, random));
 
-  // The longest text that ends with a sentence and keeps the distance. A cut may change how the
-  // bytes before it are split, so what counts is measured after the cut.
+  // The longest text that ends with a sentence and keeps the distance. A cut may change the tokens
+  // before it, so tokens are counted after the cut.
   LATTE_ASSIGN_OR_RETURN(const auto uncut, Encode(tokenizer, text));
   const size_t start = TokenAt(tokenizer, uncut, first_digit);
   size_t end = text.size();

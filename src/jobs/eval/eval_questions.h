@@ -20,32 +20,34 @@ namespace latte {
 
 struct Question {
   std::string text;
-  std::vector<int32_t> prompt;  // of the text; BOS first if the tokenizer puts one
-  std::string answer;           // what must follow, its "." included
+  std::vector<int32_t> prompt;  // of the text; begins with BOS if the tokenizer adds one
+  std::string answer;           // the expected text, including its "."
 };
 
-// Whether the sum a + b was kept out of the training. The rule is part of tiny's training texts.
+// Whether the sum a + b was excluded from the training data. The rule is part of tiny's training
+// texts.
 bool IsHeldOutSum(int64_t a, int64_t b);
 
-// Three solved sums, then a held-out one; operands in [0, 100), those asked in [10, 100). Errors:
-// of Tokenizer::Encode.
+// Three solved sums, then a held-out one; operands in [0, 100), in the question in [10, 100).
+// Errors: of Tokenizer::Encode.
 [[nodiscard]] Result<Question> AdditionQuestion(const Tokenizer& tokenizer, Random& random);
 
 struct RecallShape {
-  // Tokens from the first digit of the first key to the question's first token. Reached as nearly
-  // as whole sentences allow, and never passed unless the keys alone do.
+  // Tokens from the first digit of the first key to the first token of the question. Reached as
+  // closely as whole sentences allow, and exceeded only if the keys alone do.
   int64_t distance = 0;
-  int64_t keys = 1;  // told at the start, each of another name; one of them is asked
+  int64_t keys = 1;  // keys at the start, each with a different name; the question is about one of
+                     // them
 };
 
-// `names`: who may have a key; at least shape.keys of them. Errors: kInvalidArgument for too few
-// names; of StoryGrammar::Generate and Tokenizer::Encode.
+// `names`: people who may have a key; at least shape.keys of them.
+// Errors: kInvalidArgument for too few names; of StoryGrammar::Generate and Tokenizer::Encode.
 [[nodiscard]] Result<Question> RecallQuestion(const StoryGrammar& grammar,
                                               std::span<const std::string> names,
                                               const Tokenizer& tokenizer, const RecallShape& shape,
                                               Random& random);
 
-// The index of the token that holds byte `byte` of the text that `ids` encode, or ids.size().
+// The index of the token that contains byte `byte` of the text that `ids` encode, or ids.size().
 size_t TokenAt(const Tokenizer& tokenizer, std::span<const int32_t> ids, size_t byte);
 
 }  // namespace latte

@@ -26,7 +26,8 @@ class EvalQuestionsTest : public testing::Test {
   static size_t QuestionByte(const Question& question) {
     return question.text.rfind(" The key of ");
   }
-  // Tokens from the first digit to the question, counted by decoding: independent of TokenAt.
+  // Tokens from the first digit to the question, counted by decoding and thus independent of
+  // TokenAt.
   int64_t Distance(const Question& question) const {
     const size_t digit = question.text.find_first_of("0123456789");
     int64_t distance = 0;
@@ -116,7 +117,8 @@ TEST_F(EvalQuestionsTest, TheDistanceIsTheNearestOneNotAbove) {
       const auto stream = static_cast<uint64_t>(distance);
       const Question question = Recall(distance, keys, stream);
       EXPECT_LE(Distance(question), distance);
-      // Equal draws: the longer text goes on with the same stories. One sentence more is too far.
+      // With the same random numbers, the longer text continues with the same stories. One more
+      // sentence exceeds the distance.
       const Question longer = Recall(distance + 200, keys, stream);
       const size_t end = QuestionByte(question);
       ASSERT_EQ(longer.text.substr(0, end), question.text.substr(0, end));

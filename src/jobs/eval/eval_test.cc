@@ -12,7 +12,7 @@
 namespace latte {
 namespace {
 
-// A story of tiny's grammar, opened as eval opens it.
+// A story of tiny's grammar, with the opening that eval uses.
 const std::string kStory =
     "Once upon a time, a shy fox named Tom lived on a small farm. One day, he found a bean in the "
     "garden. He put it into a red pot and gave it water every day. But nothing came up, and Tom "
@@ -23,8 +23,8 @@ const std::string kStory =
     "\"You were right, Mia,\" said Tom. He was glad. From that day on, Tom and Mia were best "
     "friends.";
 
-// Answers as told: knows every sum, keys up to `memory` tokens away, and one story. Its sequences
-// live in one array, so it serves one sequence at a time.
+// A scripted model: it knows every sum, keys up to `memory` tokens away, and one story. Its
+// sequences share one array, so it serves one sequence at a time.
 class ScriptedModel : public Model {
  public:
   ScriptedModel(ModelConfig config, Tokenizer tokenizer)
@@ -33,7 +33,7 @@ class ScriptedModel : public Model {
   size_t memory = SIZE_MAX;
   std::string after_answer = ".";
   std::string story = kStory;
-  bool ends = true;  // or writes tokens without text when it has nothing more to say
+  bool ends = true;  // false: writes tokens without text after its script
 
   const ModelConfig& config() const override { return config_; }
 
@@ -65,7 +65,7 @@ class ScriptedModel : public Model {
     return static_cast<int32_t>(ends ? config_.eos[0] : config_.vocab - 1);
   }
 
-  // What this model would write after `text`.
+  // The text that this model writes after `text`.
   std::string Rest(const std::string& text, size_t tokens) const {
     if (text.starts_with("Once")) return story.substr(std::min(text.size(), story.size()));
     if (const size_t equals = text.rfind('='); equals != std::string::npos) {
@@ -90,7 +90,7 @@ class EvalTest : public testing::Test {
   Result<std::vector<SkillReport>> Run(const Model& model, const EvalOptions& options) const {
     return Evaluate({model, machine_, tokenizer_, grammar_}, options);
   }
-  // The only report.
+  // The single report.
   SkillReport One(const Model& model, const EvalOptions& options) const {
     auto reports = Run(model, options);
     EXPECT_TRUE(reports) << ToString(reports.error());
@@ -163,7 +163,7 @@ TEST_F(EvalTest, ThreadsChangeNothingAndSeedsCountOn) {
   const auto three = Run(**model, options);
   ASSERT_TRUE(one && three);
   EXPECT_EQ(Dump(EvalJson(*one, 1)), Dump(EvalJson(*three, 1)));
-  // Samples 1 to 4 are samples 1 and 2, then 3 and 4.
+  // Samples 1 to 4 equal samples 1 and 2 followed by 3 and 4.
   options = {.skills = {"stories"}, .count = 2};
   const int64_t first = One(**model, options).tokens;
   options.seed = 3;
@@ -177,9 +177,10 @@ TEST_F(EvalTest, LossIsTheMeanOverPredictedTokens) {
   ASSERT_TRUE(model) << ToString(model.error());
   const SkillReport report = One(**model, {.skills = {"loss"}, .count = 4});
   EXPECT_EQ(report.total.items, 4);
-  EXPECT_EQ(report.total.count, report.tokens - 4);  // nothing predicts a story's first token
+  EXPECT_EQ(report.total.count, report.tokens - 4);  // the first token of a story is not predicted
   ASSERT_TRUE(report.nats);
-  // The choices in a story hold about 0.33 nats a token: what a model loses that knows the grammar.
+  // The choices in a story hold about 0.33 nats per token: the loss of a model that knows the
+  // grammar.
   EXPECT_GT(*report.nats / static_cast<double>(report.total.count), 0.2);
   EXPECT_LT(*report.nats / static_cast<double>(report.total.count), 0.5);
 }

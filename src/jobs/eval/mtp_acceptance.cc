@@ -12,7 +12,7 @@
 namespace latte {
 namespace {
 
-// The likeliest token of each row, the lowest of equals.
+// The most probable token of each row; the lowest id of equals.
 std::vector<int32_t> Likeliest(const TensorView& logits) {
   std::vector<int32_t> out;
   for (int64_t t = 0; t < logits.shape[0]; ++t) {
@@ -30,14 +30,14 @@ Status CheckText(std::span<const int32_t> text, int64_t vocab) {
   return {};
 }
 
-// One text, all of it in one step.
+// Evaluates one text in a single step.
 void Measure(Runner& runner, std::span<const int32_t> text, MlaPath path,
              std::span<const int32_t> pages, MtpAcceptance& out) {
   if (text.size() < 3) return;
-  const SequenceWork main{text, 0, path, pages};
+  const auto main = SequenceChunk::Of(text, 0, path, pages);
   const TensorView h = runner.Forward({&main, 1});
   const std::vector<int32_t> said = Likeliest(runner.Logits(h));
-  const SequenceWork shifted{text.subspan(1), 0, path, pages};
+  const auto shifted = SequenceChunk::Of(text.subspan(1), 0, path, pages);
   const TensorView z = runner.Draft({&shifted, 1}, h.Slice(0, 0, h.shape[0] - 1));
   const std::vector<int32_t> drafted = Likeliest(runner.DraftLogits(z));
   for (size_t t = 0; t + 1 < text.size(); ++t) {

@@ -25,7 +25,7 @@ class MtpAcceptanceTest : public testing::Test {
   std::unique_ptr<Model> Load(bool mtp) const { return *LoadModel(kTiny, {.mtp = mtp}); }
   Settings In(const char* attention, const char* dtype = "f32") const {
     const EngineOptions options{.dtype = dtype, .attention = attention};
-    return SettleForOne(options, *LoadModelConfig(kTiny), machine_, 1).value();
+    return ResolveOptionsForOne(options, *LoadModelConfig(kTiny), machine_, 1).value();
   }
 
   Machine machine_ = *Machine::Detect();
@@ -39,7 +39,8 @@ TEST_F(MtpAcceptanceTest, TinyDraftsItsOwnStories) {
     const auto found = MeasureMtpAcceptance(*model, machine_, texts, In(mode));
     ASSERT_TRUE(found) << ToString(found.error());
     EXPECT_EQ(found->drafted, positions);
-    // It drafts more than 9 of 10 tokens of a story; half of that is beyond any accident.
+    // The layer drafts more than 9 of 10 tokens of a story correctly; half of that cannot happen by
+    // chance.
     EXPECT_GT(found->accepted, positions / 2) << mode;
   }
 }

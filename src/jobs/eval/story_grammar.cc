@@ -1,4 +1,4 @@
-// story_grammar.json → compiled rules. Texts are written and judged in story_text.cc.
+// Compiles story_grammar.json to rules. story_text.cc generates and parses texts.
 #include "src/jobs/eval/story_grammar.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kMaxBytes = 4 << 20;  // tiny's grammar has 33 thousand
 constexpr JsonLimits kLimits = {.max_depth = 8, .max_elements = 500'000};
-constexpr size_t kMaxNesting = 32;  // of choices
+constexpr size_t kMaxNesting = 32;  // nested choices
 
 Result<Json> GetArray(const Json& parent, std::string_view key) {
   LATTE_ASSIGN_OR_RETURN(Json value, parent.Get(key));
@@ -27,7 +27,7 @@ Result<Json> GetObject(const Json& parent, std::string_view key) {
   return value;
 }
 
-// An array of `size` strings, or of any number of them for 0.
+// An array of `size` strings, or of any number of strings if `size` is 0.
 Result<std::vector<std::string>> Strings(const Json& array, size_t size) {
   if (!array.is_array() || (size != 0 && array.size() != size))
     return Corrupt(fmt::format("{}: expected an array of {} strings", array.path(),
@@ -59,7 +59,7 @@ class StoryCompiler {
  private:
   using Node = StoryGrammar::Node;
 
-  // An alternative while it is read: the branches of each open choice, innermost last.
+  // The branches of each open choice of an alternative, innermost last.
   struct OpenChoice {
     std::vector<StoryGrammar::Sequence> branches{1};
   };
@@ -183,7 +183,7 @@ class StoryCompiler {
     out_.branches_.push_back(std::move(branches));
   }
 
-  // "{hero.name" or "<lost": what stands between the brackets, the opening one included.
+  // "{hero.name" or "<lost": the text between the brackets, including the opening one.
   Result<Node> Reference(const std::string& path, std::string_view text) {
     const std::string_view name = text.substr(1);
     if (text[0] == '{') {

@@ -30,7 +30,7 @@ namespace latte {
 
 struct StoryVerdict {
   bool accepted = false;
-  size_t at = 0;    // of a refused text: how far it was understood, in bytes
+  size_t at = 0;    // of a refused text: number of bytes that were parsed
   std::string why;  // of a refused text: what was found there and what was expected
 };
 
@@ -42,15 +42,14 @@ class StoryGrammar {
   // The same from text; `where` names it in messages.
   [[nodiscard]] static Result<StoryGrammar> FromJson(std::string_view text, std::string where);
 
-  // One random text. Errors: kCorrupt when the grammar finds no row for a variable, or writes on
-  // without an end.
+  // A random text. Errors: kCorrupt if no row fits a variable, or if the text does not end.
   [[nodiscard]] Result<std::string> Generate(Random& random) const;
 
-  // Whether `text`, any bytes, is a text of the language.
+  // Whether `text`, which may be any bytes, is a text of the language.
   StoryVerdict Parse(std::string_view text) const;
 
-  // The different values of an attribute, in the order of the table. Errors: kCorrupt when the
-  // grammar has no such variable or attribute.
+  // The distinct values of an attribute, in the order of the table.
+  // Errors: kCorrupt if the grammar has no such variable or attribute.
   [[nodiscard]] Result<std::vector<std::string>> Values(std::string_view variable,
                                                         std::string_view attribute) const;
 
@@ -72,7 +71,7 @@ class StoryGrammar {
     std::vector<std::string> attributes;
     std::vector<std::vector<std::string>> rows;  // [rows][attributes]
   };
-  // Holds between a variable and another one as soon as both are bound.
+  // A condition on a variable and another one, checked when both are bound.
   struct Check {
     size_t attribute = 0;
     size_t other = 0;
@@ -93,7 +92,7 @@ class StoryGrammar {
     return tables_[variables_[variable].table].rows[row][attribute];
   }
   size_t Rows(size_t variable) const { return tables_[variables_[variable].table].rows.size(); }
-  // Whether binding `row` to `variable` breaks no check with what is bound.
+  // Whether binding `row` to `variable` satisfies every condition with the bound variables.
   bool Fits(size_t variable, size_t row, const Bindings& bound) const;
 
   std::string where_;

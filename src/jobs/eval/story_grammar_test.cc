@@ -17,7 +17,7 @@ StoryGrammar Stories() {
   return std::move(*grammar);
 }
 
-// Two people of different names who meet at a spot of the place.
+// Two people with different names who meet at a spot of the place.
 constexpr std::string_view kMeeting = R"({
   "rules": {"story": ["<who> met {b.name} {place.at}[, {spot.where}|].[| {a.He} [smiled[| again]|ran].]"],
             "who": ["{a.name}", "the {a.kind} {a.name}"]},

@@ -1,5 +1,5 @@
-// Texts of a story grammar: written by chance, judged by backtracking. Neither recurses, so what a
-// grammar or a text nests costs heap, and both stop after a fixed number of steps.
+// Texts of a story grammar: generated at random, parsed by backtracking. Neither recurses, so
+// nesting costs heap memory, and both stop after a fixed number of steps.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -11,12 +11,12 @@
 namespace latte {
 namespace {
 
-// A story of tiny's grammar takes 300 steps to write and a few thousand, rarely ten thousand to
-// judge.
+// A story of tiny's grammar takes 300 steps to generate and a few thousand, rarely ten thousand, to
+// parse.
 constexpr int64_t kMaxWriteSteps = 100'000;
 constexpr int64_t kMaxParseSteps = 200'000;
 constexpr size_t kMaxTextBytes = 1 << 20;
-constexpr size_t kMaxExpected = 6;  // pieces named in a refusal
+constexpr size_t kMaxExpected = 6;  // expected pieces named in a refusal
 
 }  // namespace
 
@@ -106,11 +106,11 @@ class StoryParser {
   using Node = StoryGrammar::Node;
   static constexpr size_t kNowhere = SIZE_MAX;
 
-  // Where a sequence goes on after the branch that interrupts it.
+  // The place where a sequence continues after a nested branch.
   struct Frame {
     const StoryGrammar::Sequence* sequence;
     size_t index;
-    size_t frame;  // what follows this one, index into frames_ or kNowhere
+    size_t frame;  // the continuation: index into frames_ or kNowhere
   };
   struct State {
     const StoryGrammar::Sequence* sequence;
@@ -118,7 +118,7 @@ class StoryParser {
     size_t frame;
     size_t at;  // byte of the text
   };
-  // A node with options that were not tried yet, and what to return to for them.
+  // A node with untried options, and the state to restore for them.
   struct Choice {
     State state;
     size_t next;
@@ -126,7 +126,7 @@ class StoryParser {
     size_t trail;
   };
 
-  // One step forward from here_; false where nothing fits.
+  // One step forward from here_; false if nothing fits.
   bool Advance() {
     ++steps_;
     if (here_.index == here_.sequence->size()) {
@@ -161,7 +161,7 @@ class StoryParser {
     return false;
   }
 
-  // Takes the next fitting option of the latest choice; false when none is left.
+  // Takes the next fitting option of the latest choice; false if none is left.
   bool TakeOption() {
     Choice& choice = choices_.back();
     here_ = choice.state;

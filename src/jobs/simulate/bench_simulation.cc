@@ -13,7 +13,7 @@
 namespace latte {
 namespace {
 
-// Median, least and most of each metric.
+// Median, minimum and maximum of each metric.
 JsonOut Summary(const std::vector<JsonOut>& runs) {
   JsonOut out = JsonOut::object();
   for (const auto& [key, first] : runs.front().items()) {
@@ -30,7 +30,7 @@ JsonOut Summary(const std::vector<JsonOut>& runs) {
   return out;
 }
 
-// Simulated ÷ real of one run.
+// The ratios simulated / real of one run.
 JsonOut Ratios(const JsonOut& simulated, const JsonOut& real) {
   JsonOut out = JsonOut::object();
   for (const char* key : {"output_tokens_per_s", "ttft_ms_p50", "ttft_ms_p99", "inter_token_ms_p50",
@@ -69,7 +69,7 @@ Result<JsonOut> BenchSimulation(std::span<const TraceRequest> trace, const Engin
       LATTE_ASSIGN_OR_RETURN(cost, Prices(parts, settings));
     }
     simulated.push_back(Simulate(trace, parts.model->config(), settings, cost).Metrics());
-    LATTE_ASSIGN_OR_RETURN(const ServedTrace served, ServeTrace(trace, parts, settings));
+    LATTE_ASSIGN_OR_RETURN(const TraceResult served, ReplayTrace(trace, parts, settings));
     real.push_back(served.Metrics());
     ratios.push_back(Ratios(simulated.back(), real.back()));
   }

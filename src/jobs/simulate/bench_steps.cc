@@ -19,7 +19,7 @@
 namespace latte {
 namespace {
 
-// How many pieces of one kind a step has.
+// The number of equal pieces in a step.
 struct Pieces {
   int64_t many = 1;
   PieceShape shape;
@@ -33,7 +33,7 @@ StepShape ShapeOf(const std::vector<Pieces>& kinds, int64_t drawn) {
   return out;
 }
 
-// The steps to measure: all that the limits allow.
+// The steps to measure: all combinations within the limits.
 class Grid {
  public:
   Grid(const Settings& settings, const MlaDims& dims, bool quick)
@@ -56,9 +56,9 @@ class Grid {
       steps_.push_back(shape);
   }
 
-  PieceShape Decode(int64_t depth) const { return {1, depth, GeneratedPath(settings_.attention)}; }
+  PieceShape Decode(int64_t depth) const { return {1, depth, DecodePath(settings_.attention)}; }
 
-  // All of them, or every other one, the first and the last among them.
+  // All values, or every other one, always including the first and the last.
   std::vector<int64_t> Some(std::vector<int64_t> values) const {
     if (!quick_) return values;
     std::vector<int64_t> out;
@@ -93,7 +93,7 @@ class Grid {
           Add({{batch, Decode(256)}, {1, Prompt(count, cached)}}, batch);
   }
 
-  // Prompts that come when nothing ran before.
+  // Adds prompts that arrive after idle time.
   void AddWoken() {
     for (const int64_t count : Some({4, 16, 32, 128, 256, 512, 1024})) {
       const size_t before = steps_.size();
@@ -112,12 +112,13 @@ class Grid {
   std::vector<StepShape> steps_;
 };
 
-// A model with a cache full of rows.
-class Bed {
+// A model with a full cache.
+class StepHarness {
  public:
-  Bed(const Model& model, const Settings& settings, const Machine& machine, LatentCache cache)
+  StepHarness(const Model& model, const Settings& settings, const Machine& machine,
+              LatentCache cache)
       : model_(model),
-        isa_(machine.isa),
+        machine_(&machine),
         threads_(settings.options.threads),
         cache_(std::move(cache)),
         runner_(model, cache_, workspace_, Exec{&threads_, &machine},
@@ -129,20 +130,20 @@ class Bed {
           static_cast<int32_t>(random.Below(static_cast<uint64_t>(model.config().vocab))));
     const std::vector<int32_t> first = {0};
     const int64_t page = std::min(settings.options.page_tokens, std::ssize(tokens_));
-    const SequenceWork work{std::span(tokens_).first(static_cast<size_t>(page)), 0,
-                            PromptPath(settings.attention), first};
-    runner_.Forward({&work, 1});
+    const auto chunk = SequenceChunk::Of(std::span(tokens_).first(static_cast<size_t>(page)), 0,
+                                         PromptPath(settings.attention), first);
+    runner_.Forward({&chunk, 1});
     CopyFirstPage(cache_);
   }
 
   double Seconds(const StepShape& shape) {
-    Lay(shape);
+    BuildBatch(shape);
     const auto step = [&] {
-      runner_.Forward(work_);
-      if (shape.drawn > 0) DrawFrom(runner_.LogitsOf(rows_));
+      runner_.Forward(chunks_);
+      if (shape.drawn > 0) SampleFrom(runner_.LogitsOf(rows_));
     };
     if (!shape.woken) return SecondsOf(step);
-    // From when it was to begin: to wake takes time too.
+    // Measured from the planned start, because waking up takes time too.
     return SecondsOf([&] {
              std::this_thread::sleep_for(kIdle);
              step();
@@ -151,15 +152,15 @@ class Bed {
   }
 
  private:
-  // Absorbed pieces first. Sequences take pages in turn; where the cache is too small for all, they
-  // share. Every step has tokens of its own: the same ones would choose the same experts, whose
-  // weights the processor may still hold.
-  void Lay(const StepShape& shape) {
+  // Absorbed chunks come first. Sequences take pages in turn and share them if the cache is too
+  // small. Every step has different tokens: equal tokens would choose the same experts, whose
+  // weights may still be in the processor's cache.
+  void BuildBatch(const StepShape& shape) {
     std::vector<PieceShape> pieces = shape.pieces;
     std::stable_partition(pieces.begin(), pieces.end(),
                           [](const PieceShape& p) { return p.path == MlaPath::kAbsorbed; });
     pages_.assign(pieces.size(), {});
-    work_.clear();
+    chunks_.clear();
     rows_.clear();
     first_token_ = (first_token_ + kTokenStride) % (std::ssize(tokens_) / 2);
     int64_t token = first_token_;
@@ -169,42 +170,42 @@ class Bed {
       const int64_t own = CeilDiv(piece.cached + piece.count, cache_.spec().page_tokens);
       for (int64_t p = 0; p < own; ++p)
         pages_[i].push_back(static_cast<int32_t>(page++ % cache_.pages()));
-      work_.push_back(
-          {std::span(tokens_).subspan(static_cast<size_t>(token), static_cast<size_t>(piece.count)),
-           piece.cached, piece.path, pages_[i]});
+      chunks_.push_back(SequenceChunk::Of(
+          std::span(tokens_).subspan(static_cast<size_t>(token), static_cast<size_t>(piece.count)),
+          piece.cached, piece.path, pages_[i]));
       token += piece.count;
       if (std::ssize(rows_) < shape.drawn) rows_.push_back(token - first_token_ - 1);
     }
   }
 
-  void DrawFrom(const TensorView& logits) {
-    std::vector<Draw> draws(rows_.size());
-    for (size_t i = 0; i < draws.size(); ++i) {
-      draws[i].logits = {logits.Row<float>(static_cast<int64_t>(i)),
-                         static_cast<size_t>(model_.config().vocab)};
-      draws[i].params = &params_;
-      draws[i].position = static_cast<int64_t>(i);
-      draws[i].isa = isa_;
+  void SampleFrom(const TensorView& logits) {
+    std::vector<SampleInput> inputs(rows_.size());
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      inputs[i].logits = {logits.Row<float>(static_cast<int64_t>(i)),
+                          static_cast<size_t>(model_.config().vocab)};
+      inputs[i].params = &params_;
+      inputs[i].position = static_cast<int64_t>(i);
+      inputs[i].machine = machine_;
     }
-    drawn_ = SampleAll(draws, threads_);
+    sampled_ = SampleAll(inputs, threads_);
   }
 
   const Model& model_;
-  Isa isa_;
+  const Machine* machine_;
   ThreadPool threads_;
   LatentCache cache_;
   Workspace workspace_;
   Runner runner_;
   SamplingParams params_;
   static constexpr int64_t kTokenStride = 37;
-  // Longer than threads spin, and time enough for neighbours to take a shared cache.
+  // Longer than threads spin, and long enough for other programs to evict a shared cache.
   static constexpr std::chrono::milliseconds kIdle{100};
   std::vector<int32_t> tokens_;
   int64_t first_token_ = 0;
   std::vector<std::vector<int32_t>> pages_;
-  std::vector<SequenceWork> work_;
+  std::vector<SequenceChunk> chunks_;
   std::vector<int64_t> rows_;
-  std::vector<Result<Drawn>> drawn_;  // the last draws, of no interest
+  std::vector<Result<SampledToken>> sampled_;  // of the last step, not used
 };
 
 std::string_view PathName(MlaPath path) {
@@ -273,13 +274,14 @@ Result<BenchedSteps> BenchSteps(const Model& model, const Settings& settings,
     pages = std::max(pages, PagesOf(shape, settings.options.page_tokens));
   LATTE_ASSIGN_OR_RETURN(LatentCache cache,
                          LatentCache::Create(settings.cache_spec, std::min(pages, settings.pages)));
-  Bed bed(model, settings, machine, std::move(cache));
+  StepHarness harness(model, settings, machine, std::move(cache));
   std::vector<std::vector<double>> seconds(grid.steps().size());
-  // In turn, so that a slow moment of the machine does not hit all runs of one step.
+  // Interleaves the steps, so that a slow moment of the machine does not affect all runs of one
+  // step.
   const int runs = options.quick ? 3 : 9;
   for (int run = -1; run < runs; ++run)
     for (size_t i = 0; i < grid.steps().size(); ++i) {
-      const double time = bed.Seconds(grid.steps()[i]);
+      const double time = harness.Seconds(grid.steps()[i]);
       if (run >= 0) seconds[i].push_back(time);
     }
   std::vector<MeasuredStep> steps;

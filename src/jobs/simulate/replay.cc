@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <thread>
-#include <unordered_map>
 
 #include "src/jobs/bench/bench_timer.h"
 
@@ -23,7 +22,7 @@ Request RequestOf(const TraceRequest& from, uint64_t seed) {
 
 class Server {
  public:
-  Server(std::span<const TraceRequest> trace, EngineCore& engine) : trace_(trace), engine_(engine) {
+  Server(std::span<const TraceRequest> trace, Engine& engine) : trace_(trace), engine_(engine) {
     for (const TraceRequest& request : trace)
       out_.requests.push_back({request.arrival_s, std::ssize(request.tokens), {}});
   }
@@ -33,7 +32,7 @@ class Server {
     request.tokens.assign(trace_[0].tokens.begin(), trace_[0].tokens.end());
     request.stop.max_tokens = std::min<int64_t>(trace_[0].output_tokens, 8);
     request.stop.ignore_eos = true;
-    request.cache_salt = "warm-up";  // nobody finds its prefix
+    request.cache_salt = "warm-up";  // no other request shares its prefix
     LATTE_RETURN_IF_ERROR(engine_.Submit(std::move(request)));
     engine_.SetEventSink({});
     do {
@@ -42,7 +41,7 @@ class Server {
     return {};
   }
 
-  Result<ServedTrace> Run() {
+  Result<TraceResult> Run() {
     const EngineStats before = engine_.Stats();
     start_ = Clock::now();
     engine_.SetEventSink([this](std::span<const TokenEvent> events) { Take(events); });
@@ -56,7 +55,7 @@ class Server {
       LATTE_RETURN_IF_ERROR(Step());
     }
     const EngineStats after = engine_.Stats();
-    ServeCounts& counts = out_.counts;
+    TraceCounts& counts = out_.counts;
     counts.steps = after.steps - before.steps;
     counts.preemptions = after.preemptions - before.preemptions;
     counts.prefix_hit_tokens = after.cached_tokens - before.cached_tokens;
@@ -78,10 +77,11 @@ class Server {
 
   Status SubmitDue() {
     for (; next_ < trace_.size() && trace_[next_].arrival_s <= Now(); ++next_) {
-      const Result<RequestId> id = engine_.Submit(RequestOf(trace_[next_], next_));
+      Request request = RequestOf(trace_[next_], next_);
+      request.user_data = next_;
+      const Result<RequestId> id = engine_.Submit(std::move(request));
       if (!id && id.error().code == Code::kExhausted) continue;  // the queue is full
       if (!id) return tl::unexpected(id.error());
-      index_.emplace(*id, next_);
       ++submitted_;
     }
     return {};
@@ -100,22 +100,21 @@ class Server {
   void Take(std::span<const TokenEvent> events) {
     const double now = Now();
     for (const TokenEvent& event : events)
-      if (event.token) out_.requests[index_.at(event.request)].token_s.push_back(now);
+      if (event.token) out_.requests[event.user_data].token_s.push_back(now);
   }
 
   std::span<const TraceRequest> trace_;
-  EngineCore& engine_;
+  Engine& engine_;
   Clock::time_point start_;
-  size_t next_ = 0;        // request to submit
+  size_t next_ = 0;        // next request to submit
   int64_t submitted_ = 0;  // since the last step
-  std::unordered_map<RequestId, size_t> index_;
-  ServedTrace out_;
+  TraceResult out_;
 };
 
 }  // namespace
 
-Result<ServedTrace> ServeTrace(std::span<const TraceRequest> trace, const EngineParts& parts,
-                               const Settings& settings) {
+Result<TraceResult> ReplayTrace(std::span<const TraceRequest> trace, const EngineParts& parts,
+                                const Settings& settings) {
   LATTE_ASSIGN_OR_RETURN(const std::unique_ptr<EngineCore> engine,
                          EngineCore::Create(parts, settings));
   Server server(trace, *engine);

@@ -1,4 +1,4 @@
-// A trace through the engine in real time.
+// Runs a trace through the engine in real time.
 #pragma once
 
 #include <span>
@@ -8,10 +8,10 @@
 
 namespace latte {
 
-// A fresh engine over `parts`; one request goes through it before the trace begins, so that memory
-// is there. Tokens are drawn at temperature 1; every answer has the length that the trace says.
-// Errors: of EngineCore; kInvalidArgument for a request that it refuses for good.
-[[nodiscard]] Result<ServedTrace> ServeTrace(std::span<const TraceRequest> trace,
-                                             const EngineParts& parts, const Settings& settings);
+// Uses a fresh engine over `parts`. One request runs before the trace begins, so memory is already
+// allocated. Tokens are sampled at temperature 1; every answer has the length given by the trace.
+// Errors: of EngineCore; kInvalidArgument for a request that the engine refuses permanently.
+[[nodiscard]] Result<TraceResult> ReplayTrace(std::span<const TraceRequest> trace,
+                                              const EngineParts& parts, const Settings& settings);
 
 }  // namespace latte

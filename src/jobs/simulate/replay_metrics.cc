@@ -10,7 +10,7 @@
 namespace latte {
 namespace {
 
-// Milliseconds of sorted seconds, nearest rank; null of none.
+// Percentile of sorted seconds in milliseconds, nearest rank; null if there are none.
 JsonOut Percentile(const std::vector<double>& sorted, double share) {
   if (sorted.empty()) return nullptr;
   const auto rank = static_cast<size_t>(std::ceil(share * static_cast<double>(sorted.size())));
@@ -31,13 +31,13 @@ double Per(double count, double seconds) { return seconds > 0 ? count / seconds 
 
 }  // namespace
 
-void ServeCounts::Note(int64_t waiting, double seconds, int64_t pages) {
+void TraceCounts::Note(int64_t waiting, double seconds, int64_t pages) {
   waiting_seconds += static_cast<double>(waiting) * seconds;
   waiting_peak = std::max(waiting_peak, waiting);
   pages_peak = std::max(pages_peak, pages);
 }
 
-JsonOut MetricsJson(std::span<const RequestTimes> requests, const ServeCounts& counts) {
+JsonOut MetricsJson(std::span<const RequestTimes> requests, const TraceCounts& counts) {
   std::vector<double> first;
   std::vector<double> gaps;
   std::vector<double> all;

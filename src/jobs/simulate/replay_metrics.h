@@ -1,4 +1,4 @@
-// What a served trace comes to: the same figures for simulated and for real time.
+// The metrics of a trace, the same for simulated and real time.
 #pragma once
 
 #include <cstdint>
@@ -9,34 +9,34 @@
 
 namespace latte {
 
-// What happened to one request, in seconds since the trace began.
+// The times of one request, in seconds since the trace began.
 struct RequestTimes {
   double arrival_s = 0;
   int64_t prompt_tokens = 0;
-  std::vector<double> token_s;  // when each token of the answer was there; empty: refused
+  std::vector<double> token_s;  // the time of each token of the answer; empty: refused
 };
 
-// What is counted beside.
-struct ServeCounts {
+// Counters of a run.
+struct TraceCounts {
   int64_t steps = 0;
   int64_t preemptions = 0;
   int64_t prefix_hit_tokens = 0;
   int64_t pages_total = 0;
-  int64_t pages_peak = 0;      // most in use by sequences
-  int64_t waiting_peak = 0;    // longest queue
-  double waiting_seconds = 0;  // length of the queue times how long it was so long
-  double step_seconds = 0;     // in steps
-  double real_seconds = 0;     // that all of it took by a clock
+  int64_t pages_peak = 0;      // maximum number of pages in use by sequences
+  int64_t waiting_peak = 0;    // maximum length of the queue
+  double waiting_seconds = 0;  // integral of the queue's length over time
+  double step_seconds = 0;     // spent in steps
+  double real_seconds = 0;     // total, by the clock
 
-  // The queue had `waiting` requests for `seconds`, and `pages` were in use.
+  // Records that the queue had `waiting` requests for `seconds` and that `pages` were in use.
   void Note(int64_t waiting, double seconds, int64_t pages);
 };
 
 // Keys: requests, refused, duration_s (from 0 to the last token), output_tokens_per_s,
-// total_tokens_per_s (prompts counted), requests_per_s; p50, p90, p99 and mean of ttft_ms (arrival
-// to first token), inter_token_ms (gaps within an answer), end_to_end_ms (arrival to last token);
-// waiting_mean, waiting_peak, pages_peak, pages_total, preemptions, prefix_hit_tokens, steps,
-// step_s, real_s. Percentiles are values that occurred (nearest rank).
-JsonOut MetricsJson(std::span<const RequestTimes> requests, const ServeCounts& counts);
+// total_tokens_per_s (including prompts), requests_per_s; p50, p90, p99 and mean of ttft_ms
+// (arrival to first token), inter_token_ms (gaps within an answer), end_to_end_ms (arrival to last
+// token); waiting_mean, waiting_peak, pages_peak, pages_total, preemptions, prefix_hit_tokens,
+// steps, step_s, real_s. Percentiles are values that occurred (nearest rank).
+JsonOut MetricsJson(std::span<const RequestTimes> requests, const TraceCounts& counts);
 
 }  // namespace latte

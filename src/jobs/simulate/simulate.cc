@@ -1,6 +1,7 @@
 #include "src/jobs/simulate/simulate.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "src/base/json_out.h"
@@ -25,7 +26,7 @@ class Simulation {
     out_.counts.pages_total = settings.pages;
   }
 
-  ServedTrace Run() {
+  TraceResult Run() {
     out_.counts.real_seconds = SecondsOf([&] {
       while (next_ < trace_.size() || !scheduler_.idle()) {
         if (scheduler_.idle()) WaitUntil(trace_[next_].arrival_s);
@@ -52,28 +53,27 @@ class Simulation {
       return;
     ++queued_;
     queued_tokens_ += prompt;
-    SequenceSpec spec;
-    spec.id = static_cast<SequenceId>(i);
-    spec.max_len = prompt + request.output_tokens;
-    spec.priority = request.priority;
-    scheduler_.Add(std::move(spec), request.tokens);
+    Sequence& s = sequences_[static_cast<SequenceId>(i)];
+    s.spec.id = static_cast<SequenceId>(i);
+    s.spec.max_len = prompt + request.output_tokens;
+    s.spec.priority = request.priority;
+    s.tokens = request.tokens;
+    scheduler_.Add(s);
   }
 
   void Step() {
     const StepPlan plan = scheduler_.Plan();
-    for (const SequenceId id : plan.admitted) {
+    for (const Sequence* s : plan.admitted) {
       --queued_;
-      queued_tokens_ -= out_.requests[static_cast<size_t>(id)].prompt_tokens;
+      queued_tokens_ -= s->prompt_len;
     }
     const double seconds = plan.steps.empty() ? 0 : cost_.Of(ShapeOf(plan), config_.moe);
     now_ += seconds;
     out_.counts.step_seconds += seconds;
     if (!plan.steps.empty()) ++out_.counts.steps;
     scheduler_.Advance(plan);
-    std::vector<SequenceId> drawing;
     for (const SequenceStep& step : plan.steps)
-      if (step.draws) drawing.push_back(step.sequence->spec.id);
-    for (const SequenceId id : drawing) Draw(id);
+      if (step.samples) Sample(*step.sequence);
     out_.counts.Note(scheduler_.waiting(), seconds, cache_.used_pages());
   }
 
@@ -81,23 +81,24 @@ class Simulation {
     StepShape shape;
     shape.woken = std::exchange(woken_, false);
     for (const SequenceStep& step : plan.steps) {
-      shape.pieces.push_back({step.count, step.begin, step.path});
-      if (step.draws) ++shape.drawn;
+      shape.pieces.push_back({step.chunk.count, step.chunk.cached_len, step.chunk.path});
+      if (step.samples) ++shape.drawn;
     }
     return shape;
   }
 
-  void Draw(SequenceId id) {
+  void Sample(Sequence& s) {
+    const SequenceId id = s.spec.id;
     RequestTimes& times = out_.requests[static_cast<size_t>(id)];
-    const Sequence& s = *scheduler_.Find(id);
     if (times.token_s.empty()) out_.counts.prefix_hit_tokens += s.shared_len;
     times.token_s.push_back(now_);
     if (s.length() + 1 == s.spec.max_len) {
-      scheduler_.Remove(id);
+      scheduler_.Remove(s);
+      sequences_.erase(id);
       return;
     }
-    // No prompt has it, so that answers are no one's prefix by chance.
-    scheduler_.Append(id, -1 - static_cast<int32_t>(id));
+    // No prompt contains this token, so no output is a prefix of another prompt by chance.
+    scheduler_.Append(s, -1 - static_cast<int32_t>(id));
   }
 
   std::span<const TraceRequest> trace_;
@@ -106,19 +107,20 @@ class Simulation {
   const StepCost& cost_;
   CacheManager cache_;
   Scheduler scheduler_;
+  std::map<SequenceId, Sequence> sequences_;
   double now_ = 0;
-  bool woken_ = false;  // nothing ran before the next step
-  size_t next_ = 0;     // request to arrive
+  bool woken_ = false;  // the engine was idle before the next step
+  size_t next_ = 0;     // next request to arrive
   int64_t queued_ = 0;
   int64_t queued_tokens_ = 0;
-  ServedTrace out_;
+  TraceResult out_;
 };
 
 }  // namespace
 
-JsonOut ServedTrace::Metrics() const { return MetricsJson(requests, counts); }
+JsonOut TraceResult::Metrics() const { return MetricsJson(requests, counts); }
 
-ServedTrace Simulate(std::span<const TraceRequest> trace, const ModelConfig& config,
+TraceResult Simulate(std::span<const TraceRequest> trace, const ModelConfig& config,
                      const Settings& settings, const StepCost& cost) {
   return Simulation(trace, config, settings, cost).Run();
 }

@@ -1,5 +1,5 @@
-// A trace through the engine's own scheduler and page bookkeeping, with a clock that steps move by
-// what they are expected to cost. Nothing is computed.
+// Runs a trace through the engine's own scheduler and page management with a simulated clock, which
+// the expected cost of each step advances. Computes no tokens.
 #pragma once
 
 #include <span>
@@ -13,17 +13,18 @@
 
 namespace latte {
 
-// What became of a trace; requests in its order.
-struct ServedTrace {
+// The result of a trace; requests in the order of the trace.
+struct TraceResult {
   std::vector<RequestTimes> requests;
-  ServeCounts counts;
+  TraceCounts counts;
 
   JsonOut Metrics() const;
 };
 
-// Every answer has the length that the trace says. Requests that come while the queue is full are
-// refused, as the engine does. Requires: `trace` is sorted by arrival and fits the settings.
-ServedTrace Simulate(std::span<const TraceRequest> trace, const ModelConfig& config,
+// Every answer has the length given by the trace. Requests that arrive while the queue is full are
+// refused, as in the engine.
+// Requires: `trace` is sorted by arrival and fits the settings.
+TraceResult Simulate(std::span<const TraceRequest> trace, const ModelConfig& config,
                      const Settings& settings, const StepCost& cost);
 
 }  // namespace latte

@@ -7,7 +7,7 @@
 namespace latte {
 namespace {
 
-// Steps of 1 s and 0.1 s per token of the first 16.
+// A step costs 1 s, and 0.1 s per token for the first 16 tokens.
 StepCost Simple() {
   StepCost cost;
   cost.seconds[0] = 1;
@@ -23,7 +23,7 @@ class SimulateTest : public testing::Test {
     settings_.options.page_tokens = 16;
     settings_.options.max_tokens = 1000;
     settings_.pages = 100;
-    settings_.attention = AttentionMode::kLatent;  // prompts' path without a model
+    settings_.attention = AttentionMode::kLatent;  // the path of prompts without a model
   }
   void Add(double arrival, int64_t prompt, int64_t output) {
     TraceRequest request;
@@ -33,7 +33,7 @@ class SimulateTest : public testing::Test {
     request.output_tokens = output;
     trace_.push_back(request);
   }
-  ServedTrace Run() { return Simulate(trace_, config_, settings_, cost_); }
+  TraceResult Run() { return Simulate(trace_, config_, settings_, cost_); }
 
   std::vector<TraceRequest> trace_;
   ModelConfig config_;
@@ -43,7 +43,7 @@ class SimulateTest : public testing::Test {
 
 TEST_F(SimulateTest, TheClockMovesByStepsAndWaitsForArrivals) {
   Add(5, 12, 3);  // pieces of 10 and 2 tokens, two steps of one
-  const ServedTrace out = Run();
+  const TraceResult out = Run();
   const std::vector<double>& at = out.requests[0].token_s;
   ASSERT_EQ(at.size(), 3u);
   EXPECT_DOUBLE_EQ(at[0], 5 + 2.0 + 1.2);
@@ -58,9 +58,9 @@ TEST_F(SimulateTest, TheFirstStepAfterIdlenessIsPricedAsSuch) {
   cost_.seconds[13] = 0.5;
   cost_.seconds[14] = 0.01;
   Add(0, 4, 2);
-  Add(0.1, 4, 1);  // the engine is at work
+  Add(0.1, 4, 1);  // the engine is busy
   Add(50, 5, 2);
-  const ServedTrace out = Run();
+  const TraceResult out = Run();
   EXPECT_DOUBLE_EQ(out.requests[0].token_s[0], 1.4);  // it had just started
   EXPECT_DOUBLE_EQ(out.requests[1].token_s[0], 1.4 + 1.5);
   const std::vector<double>& woken = out.requests[2].token_s;
@@ -95,7 +95,7 @@ TEST_F(SimulateTest, KnownBeginningsAreCounted) {
 TEST_F(SimulateTest, AFullQueueRefuses) {
   settings_.options.max_queued_requests = 2;
   for (int i = 0; i < 5; ++i) Add(0, 4, 1);
-  const ServedTrace out = Run();
+  const TraceResult out = Run();
   EXPECT_EQ(out.Metrics()["refused"], 3);
   EXPECT_EQ(out.requests[1].token_s.size(), 1u);
   EXPECT_TRUE(out.requests[2].token_s.empty());
@@ -104,7 +104,7 @@ TEST_F(SimulateTest, AFullQueueRefuses) {
 TEST_F(SimulateTest, TooFewPagesPreemptAndEveryAnswerIsWhole) {
   settings_.pages = 4;
   for (int i = 0; i < 6; ++i) Add(0, 10, 40);
-  const ServedTrace out = Run();
+  const TraceResult out = Run();
   EXPECT_GT(out.counts.preemptions, 0);
   EXPECT_EQ(out.counts.pages_peak, 4);
   for (const RequestTimes& request : out.requests) EXPECT_EQ(request.token_s.size(), 40u);

@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t kTerms = kStepTerms.size();
 
-// Pairs of query and key: new token i attends to all cached ones and to i + 1 new ones.
+// Pairs of query and key: new token i attends to all cached tokens and to i + 1 new ones.
 double Pairs(const PieceShape& piece) {
   const auto count = static_cast<double>(piece.count);
   return count * static_cast<double>(piece.cached) + count * (count + 1) / 2;
@@ -71,9 +71,9 @@ double StepCost::Of(const StepShape& step, const MoeDims& moe) const {
   return sum;
 }
 
-// Minimises |A·x − 1|² over x ≥ 0, where row i of A is a step's terms over its seconds: one price
-// at a time is set to its best value, given the others, until none changes. The sum is convex, so
-// this ends at its least.
+// Minimises |A·x − 1|² over x ≥ 0, where row i of A is a step's terms divided by its seconds. Sets
+// one cost at a time to its optimum, given the others, until none changes. The objective is convex,
+// so this converges to the minimum.
 StepCost FitStepCost(std::span<const MeasuredStep> steps, const MoeDims& moe) {
   std::array<StepTerms, kTerms> gram = {};
   StepTerms target = {};

@@ -1,5 +1,5 @@
-// How long a step takes: a sum of terms with a meaning, each priced by a least-squares fit to steps
-// that were measured. docs/simulation.md.
+// Predicts the time of a step as a sum of terms, whose costs come from a least-squares fit to
+// measured steps. See docs/simulation.md.
 #pragma once
 
 #include <array>
@@ -16,22 +16,22 @@
 
 namespace latte {
 
-// What one sequence computes in a step.
+// The work of one sequence in a step.
 struct PieceShape {
   int64_t count = 1;   // new tokens
-  int64_t cached = 0;  // before them
+  int64_t cached = 0;  // cached tokens before them
   MlaPath path = MlaPath::kAbsorbed;
 };
 
 struct StepShape {
   std::vector<PieceShape> pieces;
-  int64_t drawn = 0;   // tokens
-  bool woken = false;  // threads slept before it, and caches may hold other programs' lines
+  int64_t drawn = 0;   // number of sampled tokens
+  bool woken = false;  // threads slept before it, and caches may hold data of other programs
 
   int64_t tokens() const;
 };
 
-// The terms, in the order of their prices.
+// The terms, in the order of their costs.
 inline constexpr std::array<std::string_view, 15> kStepTerms = {
     "step",            // 1
     "sequences",       // pieces
@@ -39,23 +39,23 @@ inline constexpr std::array<std::string_view, 15> kStepTerms = {
     "tokens_to_16",    // new tokens: the first 16 of a step,
     "tokens_to_128",   //   the next 112,
     "tokens_beyond",   //   and the others
-    "experts",         // routed experts that are expected to be chosen, so read
-    "decode_keys",     // cached tokens that single tokens attend to
-    "absorbed_pairs",  // pairs of query and key of absorbed pieces of more tokens
-    "absorbed_keys",   // keys of those pieces
-    "expanded_keys",   // cached and new tokens of latent pieces, expanded in every piece
+    "experts",         // routed experts that are expected to be chosen, and so read
+    "decode_keys",     // cached tokens that pieces of one token attend to
+    "absorbed_pairs",  // pairs of query and key of longer absorbed pieces
+    "absorbed_keys",   // keys of these pieces
+    "expanded_keys",   // cached and new tokens of latent pieces, which every piece expands
     "expanded_pairs",  // pairs of query and key of pieces with expanded keys
-    "drawn",           // tokens drawn
-    "woken",           // 1 in a step after idleness,
+    "drawn",           // sampled tokens
+    "woken",           // 1 in a step after idle time,
     "woken_tokens",    //   and its new tokens
 };
 using StepTerms = std::array<double, kStepTerms.size()>;
 
-// How much of each term a step has.
+// The amount of each term in a step.
 StepTerms TermsOf(const StepShape& step, const MoeDims& moe);
 
-// Experts that `tokens` tokens are expected to choose when each takes `chosen` of `experts` at
-// random: E·(1 − (1 − K/E)^T).
+// The expected number of experts that `tokens` tokens choose if each chooses `chosen` of `experts`
+// at random: E·(1 − (1 − K/E)^T).
 double ExpectedExperts(int64_t tokens, const MoeDims& moe);
 
 struct StepCost {
@@ -70,14 +70,14 @@ struct MeasuredStep {
   double seconds = 0;
 };
 
-// The prices with the least sum of squared relative errors, none of them negative.
+// The non-negative costs with the least sum of squared relative errors.
 // Requires: every step took some time.
 StepCost FitStepCost(std::span<const MeasuredStep> steps, const MoeDims& moe);
 
-// Prices are of one model on one machine with so many threads: `made_for` says which.
+// Costs apply to one model on one machine with one number of threads: `made_for` identifies them.
 JsonOut ToJson(const StepCost& cost, const std::string& made_for);
-// Errors: of reading and parsing; kCorrupt for a price that is negative or missing;
-// kInvalidArgument when they were made for something else.
+// Errors: of reading and parsing; kCorrupt for a negative or missing cost; kInvalidArgument if they
+// apply to something else.
 [[nodiscard]] Result<StepCost> LoadStepCost(const std::string& path, const std::string& made_for);
 
 }  // namespace latte

@@ -87,7 +87,7 @@ TEST(StepCost, AFitFindsThePricesThatMadeTheSteps) {
 TEST(StepCost, NoPriceIsNegative) {
   StepCost truth;
   truth.seconds[0] = 1e-3;
-  truth.seconds[3] = -2e-5;  // the first tokens make steps faster
+  truth.seconds[3] = -2e-5;  // negative: the first tokens make steps faster
   truth.seconds[5] = 1e-6;
   const StepCost fitted = FitStepCost(Measured(truth), Moe());
   for (const double price : fitted.seconds) EXPECT_GE(price, 0);

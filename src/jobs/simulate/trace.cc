@@ -11,6 +11,7 @@
 #include "src/base/file.h"
 #include "src/base/json.h"
 #include "src/base/random.h"
+#include "src/base/range.h"
 
 namespace latte {
 namespace {
@@ -18,7 +19,7 @@ namespace {
 constexpr int64_t kMostRequests = 1'000'000;
 constexpr int64_t kMostBytes = int64_t{1} << 30;
 
-// Streams of random numbers: one per purpose, so that one flag does not change what another drew.
+// Streams of random numbers, one per purpose: a flag for one does not change another.
 enum Stream : uint64_t { kArrivals, kPrompts, kOutputs, kGroups, kPrefixTokens, kOwnTokens };
 
 double Uniform(Random& random) {  // (0, 1)
@@ -30,7 +31,7 @@ double Normal(Random& random) {
   return radius * std::cos(2 * std::numbers::pi * Uniform(random));
 }
 
-// A length of the given mean, 1 … most.
+// A random length of the given mean, limited to 1 … most.
 int64_t Length(Random& random, double mean, double sigma, int64_t most) {
   const double drawn = mean * std::exp(sigma * Normal(random) - sigma * sigma / 2);
   return std::clamp<int64_t>(std::llround(std::min(drawn, 1e9)), 1, std::max<int64_t>(most, 1));
@@ -40,7 +41,7 @@ class Prompts {
  public:
   Prompts(const TraceShape& shape, int64_t vocab) : shape_(shape), vocab_(vocab) {}
 
-  // `group` < 0: nothing is shared.
+  // `group` < 0: no shared prefix.
   std::vector<int32_t> Make(int64_t length, int64_t group) {
     std::vector<int32_t> out;
     const int64_t shared = group < 0 ? 0 : std::min(shape_.shared_prefix, length);
@@ -59,11 +60,6 @@ class Prompts {
   int64_t vocab_;
   uint64_t made_ = 0;
 };
-
-Status InRange(std::string_view flag, double value, double least, double most) {
-  if (value >= least && value <= most) return {};
-  return InvalidArgument(fmt::format("{}: expected {} to {}, found {}", flag, least, most, value));
-}
 
 class TraceReader {
  public:
@@ -146,14 +142,14 @@ class TraceReader {
 }  // namespace
 
 Status TraceShape::Validate() const {
-  LATTE_RETURN_IF_ERROR(InRange("--requests", static_cast<double>(requests), 1, kMostRequests));
-  LATTE_RETURN_IF_ERROR(InRange("--rate", rate, 0, 1e6));
-  LATTE_RETURN_IF_ERROR(InRange("--prompt-mean", prompt_mean, 1, 1e7));
-  LATTE_RETURN_IF_ERROR(InRange("--prompt-sigma", prompt_sigma, 0, 4));
-  LATTE_RETURN_IF_ERROR(InRange("--output-mean", output_mean, 1, 1e7));
-  LATTE_RETURN_IF_ERROR(InRange("--output-sigma", output_sigma, 0, 4));
-  LATTE_RETURN_IF_ERROR(InRange("--shared-prefix", static_cast<double>(shared_prefix), 0, 1e7));
-  return InRange("--prefix-groups", static_cast<double>(prefix_groups), 1, kMostRequests);
+  LATTE_RETURN_IF_ERROR(FlagInRange("--requests", static_cast<double>(requests), 1, kMostRequests));
+  LATTE_RETURN_IF_ERROR(FlagInRange("--rate", rate, 0, 1e6));
+  LATTE_RETURN_IF_ERROR(FlagInRange("--prompt-mean", prompt_mean, 1, 1e7));
+  LATTE_RETURN_IF_ERROR(FlagInRange("--prompt-sigma", prompt_sigma, 0, 4));
+  LATTE_RETURN_IF_ERROR(FlagInRange("--output-mean", output_mean, 1, 1e7));
+  LATTE_RETURN_IF_ERROR(FlagInRange("--output-sigma", output_sigma, 0, 4));
+  LATTE_RETURN_IF_ERROR(FlagInRange("--shared-prefix", static_cast<double>(shared_prefix), 0, 1e7));
+  return FlagInRange("--prefix-groups", static_cast<double>(prefix_groups), 1, kMostRequests);
 }
 
 Result<std::vector<TraceRequest>> MakeTrace(const TraceShape& shape, const TraceLimits& limits) {

@@ -1,4 +1,4 @@
-// Requests with their times of arrival: what a server is tried with, in simulation and in earnest.
+// Traces: requests with their arrival times, for simulations and for real-time runs.
 #pragma once
 
 #include <cstdint>
@@ -16,22 +16,23 @@ struct TraceRequest {
   int priority = 0;
 };
 
-// What prompts and answers must fit.
+// The limits of prompts and answers.
 struct TraceLimits {
   int64_t vocab = 0;
   int64_t max_tokens = 0;  // prompt and answer together
 };
 
-// A trace drawn at random: arrivals of a Poisson process, lengths from lognormal distributions.
-// The same shape gives the same trace on every machine.
+// A random trace: arrivals of a Poisson process, lengths from lognormal distributions. The same
+// shape gives the same trace on every machine.
 struct TraceShape {
   int64_t requests = 100;
   double rate = 1;            // arrivals per second; 0: all at once
-  double prompt_mean = 256;   // tokens, shared prefix not counted
-  double prompt_sigma = 0.5;  // standard deviation of the logarithm; 0: all alike
+  double prompt_mean = 256;   // mean number of tokens, without the shared prefix
+  double prompt_sigma = 0.5;  // standard deviation of the logarithm; 0: equal lengths
   double output_mean = 64;
   double output_sigma = 0.5;
-  int64_t shared_prefix = 0;  // tokens at the beginning of every prompt, the same in a group
+  int64_t shared_prefix = 0;  // number of tokens at the beginning of every prompt that are equal
+                              // within a group
   int64_t prefix_groups = 1;
   uint64_t seed = 0;
 
@@ -39,17 +40,17 @@ struct TraceShape {
   [[nodiscard]] Status Validate() const;
 };
 
-// Sorted by arrival; lengths are cut to the limits. Errors: of Validate; kInvalidArgument when the
-// shared prefix leaves no room.
+// Sorted by arrival; lengths are cut to the limits.
+// Errors: of Validate; kInvalidArgument if the shared prefix leaves no room.
 [[nodiscard]] Result<std::vector<TraceRequest>> MakeTrace(const TraceShape& shape,
                                                           const TraceLimits& limits);
 
-// One JSON object per line, in any order of arrival:
+// One JSON object per line, in any order:
 //   arrival_s      seconds, ≥ 0
 //   prompt_tokens  length of a prompt of random tokens; or tokens: its ids
 //   output_tokens  length of the answer, ≥ 1
-//   prefix_group   optional: the prompt begins with the shape's shared prefix of that group; it is
-//                  part of prompt_tokens
+//   prefix_group   optional: the prompt begins with the shape's shared prefix of that group, which
+//                  is part of prompt_tokens
 //   priority       optional, lower is served first
 // Errors: of reading; kCorrupt naming file, line and key.
 [[nodiscard]] Result<std::vector<TraceRequest>> LoadTrace(const std::string& path,

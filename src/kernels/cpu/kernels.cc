@@ -30,17 +30,18 @@ using Avx2Bytes = cpu::Launch<cpu::kAvx2Bytes>;
 using Avx512 = cpu::Launch<cpu::kAvx512>;
 using Avx512Vnni = cpu::Launch<cpu::kAvx512Vnni>;
 using Avx512Bf16 = cpu::Launch<cpu::kAvx512Bf16>;
-using Few = cpu::Launch<cpu::kAvx512Few>;
+using SmallH = cpu::Launch<cpu::kAvx512SmallH>;
 using Amx = cpu::Launch<cpu::kAmx>;
 using AmxInt8 = cpu::Launch<cpu::kAmxInt8>;
 
 bool IsBf16Decode(const MlaDecodeOp::Shape& shape) {
-  return cpu::Supports(shape) && (shape.cache == DType::kBF16 || shape.kind == RowKind::kF8 ||
-                                  shape.kind == RowKind::kF8Dense || shape.kind == RowKind::kQ6);
+  return cpu::Supports(shape) &&
+         (shape.cache == DType::kBF16 || shape.kind == CacheFormat::kF8 ||
+          shape.kind == CacheFormat::kF8Dense || shape.kind == CacheFormat::kQ6);
 }
 
-bool IsInt8Decode(const MlaDecodeOp::Shape& shape) {
-  return cpu::Supports(shape) && shape.kind == RowKind::kI8 && shape.r <= cpu::kMaxByteRope;
+bool IsS8Decode(const MlaDecodeOp::Shape& shape) {
+  return cpu::Supports(shape) && shape.kind == CacheFormat::kI8 && shape.r <= cpu::kMaxS8Rope;
 }
 
 bool IsBf16Mha(const MhaOp::Shape& shape) {
@@ -52,31 +53,31 @@ bool IsBf16Weight(const GemmOp::Shape& shape) { return shape.w == DType::kBF16; 
 
 // Heads over e4m3 rows that take less time in f32 than what is done with all rows of a task
 // together takes: tiles, or values that are zipped.
-bool IsFewHeads(const MlaDecodeOp::Shape& shape) {
+bool IsSmallH(const MlaDecodeOp::Shape& shape) {
   constexpr int64_t kHeads = 3;
-  const bool f8 = shape.kind == RowKind::kF8 || shape.kind == RowKind::kF8Dense;
+  const bool f8 = shape.kind == CacheFormat::kF8 || shape.kind == CacheFormat::kF8Dense;
   return f8 && shape.h <= kHeads && shape.page_tokens % 16 == 0;
 }
-bool IsManyHeads(const MlaDecodeOp::Shape& shape) { return !IsFewHeads(shape); }
-void PairDecode(const MlaDecodeOp::Params& p, const Exec& exec) {
-  if (IsFewHeads(MlaDecodeOp::ShapeOf(p))) return Few::MlaDecode(p, exec);
+bool IsLargeH(const MlaDecodeOp::Shape& shape) { return !IsSmallH(shape); }
+void Bf16Decode(const MlaDecodeOp::Params& p, const Exec& exec) {
+  if (IsSmallH(MlaDecodeOp::ShapeOf(p))) return SmallH::MlaDecode(p, exec);
   Avx512Bf16::MlaDecode(p, exec);
 }
 
 // Tiles take 16 keys of a page at once, as they lie there; those of bytes take whole tiles of
 // columns. Rows of q6 are rounded first, which takes longer than f32 does for fewer heads than
 // these.
-bool IsTileDecode(const MlaDecodeOp::Shape& shape) {
+bool IsAmxDecode(const MlaDecodeOp::Shape& shape) {
   constexpr int64_t kHeads = 8;
   if (shape.page_tokens % 16 != 0) return false;
-  if (shape.kind == RowKind::kI8)
-    return IsInt8Decode(shape) && shape.c % 64 == 0 && shape.r % 64 == 0;
-  return IsBf16Decode(shape) && (shape.kind != RowKind::kQ6 || shape.h >= kHeads);
+  if (shape.kind == CacheFormat::kI8)
+    return IsS8Decode(shape) && shape.c % 64 == 0 && shape.r % 64 == 0;
+  return IsBf16Decode(shape) && (shape.kind != CacheFormat::kQ6 || shape.h >= kHeads);
 }
-void TileDecode(const MlaDecodeOp::Params& p, const Exec& exec) {
+void AmxDecode(const MlaDecodeOp::Params& p, const Exec& exec) {
   const MlaDecodeOp::Shape shape = MlaDecodeOp::ShapeOf(p);
-  if (shape.kind == RowKind::kI8) return AmxInt8::MlaDecode(p, exec);
-  if (IsFewHeads(shape)) return Few::MlaDecode(p, exec);
+  if (shape.kind == CacheFormat::kI8) return AmxInt8::MlaDecode(p, exec);
+  if (IsSmallH(shape)) return SmallH::MlaDecode(p, exec);
   Amx::MlaDecode(p, exec);
 }
 
@@ -114,6 +115,31 @@ constexpr Kernel<QuantizeRowsOp> kQuantizeRows[] = {
     RefRow<QuantizeRowsOp>("ref.quantize_rows", ref::QuantizeRows),
     CpuRow<QuantizeRowsOp>("avx2.quantize_rows", Isa::kAvx2, Avx2::QuantizeRows),
     CpuRow<QuantizeRowsOp>("avx512.quantize_rows", Isa::kAvx512, Avx512::QuantizeRows),
+};
+constexpr Kernel<LogitMaxOp> kLogitMax[] = {
+    RefRow<LogitMaxOp>("ref.logit_max", ref::LogitMax),
+    CpuRow<LogitMaxOp>("avx2.logit_max", Isa::kAvx2, Avx2::LogitMax),
+    CpuRow<LogitMaxOp>("avx512.logit_max", Isa::kAvx512, Avx512::LogitMax),
+};
+constexpr Kernel<TokenWeightSumOp> kTokenWeightSum[] = {
+    RefRow<TokenWeightSumOp>("ref.token_weight_sum", ref::TokenWeightSum),
+    CpuRow<TokenWeightSumOp>("avx2.token_weight_sum", Isa::kAvx2, Avx2::TokenWeightSum),
+    CpuRow<TokenWeightSumOp>("avx512.token_weight_sum", Isa::kAvx512, Avx512::TokenWeightSum),
+};
+constexpr Kernel<TokenWeightsOp> kTokenWeights[] = {
+    RefRow<TokenWeightsOp>("ref.token_weights", ref::TokenWeights),
+    CpuRow<TokenWeightsOp>("avx2.token_weights", Isa::kAvx2, Avx2::TokenWeights),
+    CpuRow<TokenWeightsOp>("avx512.token_weights", Isa::kAvx512, Avx512::TokenWeights),
+};
+constexpr Kernel<TokenHistogramOp> kTokenHistogram[] = {
+    RefRow<TokenHistogramOp>("ref.token_histogram", ref::TokenHistogram),
+    CpuRow<TokenHistogramOp>("avx2.token_histogram", Isa::kAvx2, Avx2::TokenHistogram),
+    CpuRow<TokenHistogramOp>("avx512.token_histogram", Isa::kAvx512, Avx512::TokenHistogram),
+};
+constexpr Kernel<FindBucketOp> kFindBucket[] = {
+    RefRow<FindBucketOp>("ref.find_bucket", ref::FindBucket),
+    CpuRow<FindBucketOp>("avx2.find_bucket", Isa::kAvx2, Avx2::FindBucket),
+    CpuRow<FindBucketOp>("avx512.find_bucket", Isa::kAvx512, Avx512::FindBucket),
 };
 constexpr Kernel<RmsNormOp> kRmsNorm[] = {
     RefRow<RmsNormOp>("ref.rms_norm", ref::RmsNorm),
@@ -169,9 +195,9 @@ constexpr Kernel<MlaDecodeOp> kMlaDecode[] = {
     RefRow<MlaDecodeOp>("ref.mla_decode", ref::MlaDecode),
     CpuRow<MlaDecodeOp>("avx2.mla_decode", Isa::kAvx2, Avx2::MlaDecode),
     CpuRow<MlaDecodeOp>("avx512.mla_decode", Isa::kAvx512, Avx512::MlaDecode),
-    {"avx512_vnni.mla_decode", Isa::kAvx512Vnni, IsInt8Decode, Avx512Vnni::MlaDecode},
-    {"avx512_bf16.mla_decode", Isa::kAvx512Bf16, IsBf16Decode, PairDecode, IsManyHeads},
-    {"amx.mla_decode", Isa::kAmx, IsTileDecode, TileDecode},
+    {"avx512_vnni.mla_decode", Isa::kAvx512Vnni, IsS8Decode, Avx512Vnni::MlaDecode},
+    {"avx512_bf16.mla_decode", Isa::kAvx512Bf16, IsBf16Decode, Bf16Decode, IsLargeH},
+    {"amx.mla_decode", Isa::kAmx, IsAmxDecode, AmxDecode},
 };
 constexpr Kernel<MhaOp> kMha[] = {
     RefRow<MhaOp>("ref.mha", ref::Mha),
@@ -271,6 +297,26 @@ template <>
 std::span<const Kernel<CombineOp>> Kernels<CombineOp>() {
   return kCombine;
 }
+template <>
+std::span<const Kernel<LogitMaxOp>> Kernels<LogitMaxOp>() {
+  return kLogitMax;
+}
+template <>
+std::span<const Kernel<TokenWeightSumOp>> Kernels<TokenWeightSumOp>() {
+  return kTokenWeightSum;
+}
+template <>
+std::span<const Kernel<TokenWeightsOp>> Kernels<TokenWeightsOp>() {
+  return kTokenWeights;
+}
+template <>
+std::span<const Kernel<TokenHistogramOp>> Kernels<TokenHistogramOp>() {
+  return kTokenHistogram;
+}
+template <>
+std::span<const Kernel<FindBucketOp>> Kernels<FindBucketOp>() {
+  return kFindBucket;
+}
 
 std::vector<KernelInfo> AllKernels() {
   std::vector<KernelInfo> out;
@@ -292,6 +338,11 @@ std::vector<KernelInfo> AllKernels() {
   AddInfo<GatherOp>(out);
   AddInfo<CastOp>(out);
   AddInfo<QuantizeRowsOp>(out);
+  AddInfo<LogitMaxOp>(out);
+  AddInfo<TokenWeightSumOp>(out);
+  AddInfo<TokenWeightsOp>(out);
+  AddInfo<TokenHistogramOp>(out);
+  AddInfo<FindBucketOp>(out);
   return out;
 }
 

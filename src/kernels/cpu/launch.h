@@ -7,13 +7,14 @@
 #include "src/kernels/params/gemm.h"
 #include "src/kernels/params/mla.h"
 #include "src/kernels/params/moe.h"
+#include "src/kernels/params/sampling.h"
 
 namespace latte::cpu {
 
 // What rows of a target run. Defined for kAvx2 and kAvx512; of kAvx2Bytes only Linear, for int8
 // activations; of kAvx512Vnni that, LinearT, for int8 and 4-bit weights, and MlaDecode, for int8
 // caches; of kAvx512Bf16 only Linear, for bf16 activations, LinearT, for weights of e4m3,
-// MlaDecode, for bf16 and the other quantised caches, and Mha, for bf16 arithmetic; of kAvx512Few
+// MlaDecode, for bf16 and the other quantised caches, and Mha, for bf16 arithmetic; of kAvx512SmallH
 // MlaDecode, for caches of e4m3; of kAmx Linear, for bf16 activations and weights of bf16 or 8
 // bits, MlaDecode, for caches but those of int8, and Mha, for bf16 arithmetic; of kAmxInt8 Linear,
 // for int8 activations, and MlaDecode, for int8 caches.
@@ -36,6 +37,11 @@ struct Launch {
   static void LseMerge(const LseMergeOp::Params&, const Exec&);
   static void Combine(const CombineOp::Params&, const Exec&);
   static void QuantizeRows(const QuantizeRowsOp::Params&, const Exec&);
+  static void LogitMax(const LogitMaxOp::Params&, const Exec&);
+  static void TokenWeightSum(const TokenWeightSumOp::Params&, const Exec&);
+  static void TokenWeights(const TokenWeightsOp::Params&, const Exec&);
+  static void TokenHistogram(const TokenHistogramOp::Params&, const Exec&);
+  static void FindBucket(const FindBucketOp::Params&, const Exec&);
 };
 
 // What every target supports.
@@ -62,5 +68,6 @@ bool Supports(const NormRopeAppendOp::Shape&);
 bool Supports(const LseMergeOp::Shape&);
 bool Supports(const CombineOp::Shape&);
 bool Supports(const QuantizeRowsOp::Shape&);
+bool Supports(const LogitShape&);
 
 }  // namespace latte::cpu

@@ -7,6 +7,7 @@
 // the objects.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace latte::cpu {
@@ -101,58 +102,58 @@ struct GemmTTask {
 inline constexpr int64_t kMaxBatchInFlight = 8;  // products of a task
 inline constexpr int64_t kMaxSmallM = 4;
 
-inline constexpr int64_t kMaxRows = 32;      // rows of attention that share a pass over the keys
-inline constexpr int64_t kMaxQueries = 192;  // of an expanded task
-inline constexpr int64_t kMaxPairQueries = 512;   // of one on pairs of bf16
-inline constexpr int64_t kMaxTileQueries = 512;   // the same where tiles multiply
-inline constexpr int64_t kMaxDecodeWidth = 1152;  // C + R
-inline constexpr int64_t kMaxHeadWidth = 512;     // N + R, and V
+inline constexpr int64_t kMaxRows = 32;           // rows of mha that share a block of keys
+inline constexpr int64_t kMaxQueries = 192;       // queries per task: mha, f32
+inline constexpr int64_t kMaxBf16Queries = 512;   // mha, bf16
+inline constexpr int64_t kMaxAmxQueries = 512;    // mha, AMX
+inline constexpr int64_t kMaxDecodeWidth = 1152;  // C + R of mla_decode
+inline constexpr int64_t kMaxHeadWidth = 512;     // N + R, and V, of mha
 
-// How a cached row [latent of c | rope part of r] lies in memory; tensor/row_format.h.
-enum class RowKind : uint8_t { kPlain, kF8, kF8Dense, kI8, kQ6 };
-struct CachedRows {
-  RowKind kind;
-  Element element;  // kPlain: of numbers
+// How a cached row [latent of c | rope part of r] is stored; tensor/cache_format.h.
+enum class CacheFormat : uint8_t { kPlain, kF8, kF8Dense, kI8, kQ6 };
+struct CachedRowLayout {
+  CacheFormat kind;
+  Element element;  // kPlain: type of the numbers
   int64_t c, r;
-  int64_t bytes, rope_at, scales_at;  // of a row, and from its start; kPlain: bytes alone
+  int64_t bytes, rope_at, scales_at;  // row size; offsets in the row, unless kPlain
   float descale;                      // kF8Dense
 };
 
-// Rows of absorbed attention, (token, head) pairs of one sequence, that share a pass over the keys.
+// Rows of mla_decode, (token, head) pairs of one sequence, per task.
 inline constexpr int64_t kMaxDecodeRows = 64;
-inline constexpr int64_t kMaxTileRows = 128;  // the same where tiles multiply
-inline constexpr int64_t kMaxByteRope = 512;  // R of int8 caches that are multiplied as bytes
+inline constexpr int64_t kMaxLargeDecodeRows = 128;  // the same of int8 and AMX kernels
+inline constexpr int64_t kMaxS8Rope = 512;  // R of int8 caches that the int8 kernels accept
 
-// Attention of some rows to a run of keys, not normalised:
+// Result of attention to one split of keys, not normalised:
 //   max = max_j s_j      sum = Σ_j e^{s_j−max}      o = Σ_j e^{s_j−max}·v_j
-// max is −inf, sum and o are zero where a row sees none of the keys.
-struct Partial {
+// If a row sees no key of the split, max is −inf and sum and o are zero.
+struct SplitResult {
   float* o;    // [rows, c], contiguous
   float* max;  // [rows]
   float* sum;  // [rows]
 };
 
-// One row: a head of a new token.
-struct DecodeRow {
+// One row: the query of one head of one new token.
+struct DecodeQuery {
   const float* q_latent;  // [c]
   const float* q_rope;    // [r]
-  int64_t visible;        // it sees keys [0, visible) of its sequence
+  int64_t visible;        // the row sees keys [0, visible) of its sequence
 };
 
-// Where results of a task's splits go: next(self) is called before each of them, in order, when all
-// before it are written.
-struct DecodeOuts {
+// Where the results of a task's splits go. The kernel calls next(self) before each split, in order,
+// after it has written all splits before.
+struct SplitOutputs {
   void* self;
-  Partial (*next)(void* self);
+  SplitResult (*next)(void* self);
 };
 
 // Absorbed attention of up to Target::decode_rows rows to keys [key_begin, key_end) of their
-// sequence, in `splits` splits each of which begins from nothing; the last ones may have fewer keys
-// or none.
+// sequence, divided into `splits` splits, each computed from zero. The last splits may have fewer
+// keys or none.
 struct DecodeTask {
-  const DecodeRow* q;  // [rows]
-  const void* pages;   // [pages, page_tokens] cached rows, contiguous
-  CachedRows cache;
+  const DecodeQuery* q;  // [rows]
+  const void* pages;     // [pages, page_tokens] cached rows, contiguous
+  CachedRowLayout cache;
   int64_t page_tokens;
   const int32_t* page_table;  // ⌈key_end / page_tokens⌉
   int64_t rows, c, r;
@@ -161,21 +162,21 @@ struct DecodeTask {
   float scale;
   CacheLevel prefetch_level;
   bool many_dram_streams;  // as Machine has it
-  DecodeOuts outs;
+  SplitOutputs outputs;
   void* scratch;  // kScratchBytes
 };
 
-// Cached rows of a sequence, widened to f32.
+// Cached rows of a sequence, converted to f32.
 struct GatherTask {
   const void* pages;
-  CachedRows cache;
+  CachedRowLayout cache;
   int64_t page_tokens;
   const int32_t* page_table;
   int64_t begin, count;  // keys
   float* y;              // [count, c + r], written
 };
 
-// Expanded attention of up to Target::mha_queries neighbouring queries of one head.
+// Expanded attention of up to Target::mha_queries consecutive queries of one head.
 struct MhaTask {
   const float* q_nope;  // [rows, n]
   const float* q_rope;  // [rows, r]
@@ -210,7 +211,7 @@ struct SiluMulTask {
   int64_t count;
 };
 
-// x = 2·count numbers rotated in place by `count` angles: pairs of neighbours if interleaved, else
+// Rotates x, 2·count numbers, in place by `count` angles: pairs of neighbours if interleaved, else
 // number j with number count + j.
 struct RopeTask {
   float* x;
@@ -247,6 +248,17 @@ struct QuantizeTask {
 };
 
 // What a target lacks is null.
+// As WeightScale and BucketGrid of params/sampling.h, which has functions and may not be included
+// here.
+struct LogitWeights {
+  float max, scale, cut;
+};
+struct LogitBuckets {
+  float max, per_logit;
+};
+inline constexpr size_t kLogitBlock = 64;
+inline constexpr int32_t kLogitBuckets = 2048;
+
 struct Target {
   void (*gemm)(const GemmTask&) = nullptr;
   void (*gemm_t)(const GemmTTask&) = nullptr;
@@ -265,17 +277,17 @@ struct Target {
   void (*mla_decode)(const DecodeTask&) = nullptr;
   int64_t decode_rows = kMaxDecodeRows;  // the most that mla_decode takes
   void (*gather_pages)(const GatherTask&) = nullptr;
-  // Adds `count` results of later keys, in order, to that of earlier ones: [rows, c] each, and each
-  // `stride` floats behind the one before it.
-  void (*merge_partials)(const Partial& to, const Partial& from, int64_t stride, int64_t count,
-                         int64_t rows, int64_t c) = nullptr;
-  // o /= sum, and lse (may be null) from max and sum. A row that saw nothing stays zero.
-  void (*finish_partial)(const Partial&, int64_t rows, int64_t c, float* lse) = nullptr;
+  // Merges `count` results of later splits, in order, into `to`: [rows, c] each, each `stride`
+  // floats behind the one before it.
+  void (*merge_splits)(const SplitResult& to, const SplitResult& from, int64_t stride,
+                       int64_t count, int64_t rows, int64_t c) = nullptr;
+  // o /= sum, and lse (may be null) from max and sum. A row that saw no key stays zero.
+  void (*normalize_split)(const SplitResult&, int64_t rows, int64_t c, float* lse) = nullptr;
   void (*mha)(const MhaTask&) = nullptr;
   int64_t mha_queries = kMaxQueries;  // the most that mha takes
   void (*rms_norm)(const RmsNormTask&) = nullptr;
   void (*silu_mul)(const SiluMulTask&) = nullptr;
-  // What follows gives the bytes of the reference.
+  // The following functions give the bytes of the reference.
   void (*rope)(const RopeTask&) = nullptr;
   void (*combine)(const CombineTask&) = nullptr;
   void (*mix)(const MixTask&) = nullptr;
@@ -283,10 +295,19 @@ struct Target {
   void (*round)(const float* x, int64_t count, Element, void* y) = nullptr;  // bf16 or f16
   void (*widen)(const void* x, Element, int64_t count, float* y) = nullptr;  // f32 or 16 bits
   void (*quantize_row)(const QuantizeTask&) = nullptr;
-  // Chains of multiply-adds that need nothing but registers; their sum goes to `sink`. Returns the
-  // FLOPs done.
+  // Ops of params/sampling.h over whole blocks of logits.
+  bool (*logit_max)(const float* z, size_t blocks, float* block_max) = nullptr;
+  uint64_t (*weight_sum)(const float* z, const float* block_max, size_t blocks,
+                         const LogitWeights&) = nullptr;
+  void (*weights)(const float* z, size_t blocks, const LogitWeights&, uint64_t* out) = nullptr;
+  void (*weight_histogram)(const float* z, const float* block_max, size_t blocks,
+                           const LogitWeights&, const LogitBuckets&, uint64_t* buckets) = nullptr;
+  void (*find_bucket)(const float* z, size_t blocks, const LogitBuckets&, int32_t bucket,
+                      uint8_t* found) = nullptr;
+  // Runs chains of f32 multiply-adds or bf16 dot products in registers; their sum goes to `sink`.
+  // Returns the number of FLOPs.
   int64_t (*peak)(int64_t rounds, float* sink) = nullptr;
-  int64_t (*byte_peak)(int64_t rounds, float* sink) = nullptr;  // likewise of bytes
+  int64_t (*s8_peak)(int64_t rounds, float* sink) = nullptr;  // the same for dot products of bytes
 };
 
 extern const Target kAvx2;
@@ -294,7 +315,7 @@ extern const Target kAvx2Bytes;  // for activations of int8
 extern const Target kAvx512;
 extern const Target kAvx512Vnni;
 extern const Target kAvx512Bf16;
-extern const Target kAvx512Few;  // for few heads over caches of e4m3
+extern const Target kAvx512SmallH;  // for small H over e4m3 caches
 extern const Target kAmx;
 extern const Target kAmxInt8;  // for activations and caches of int8
 

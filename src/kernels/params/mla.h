@@ -1,10 +1,12 @@
-// Attention ops. Symbols: B sequences · T new tokens · H heads · C, R widths of the cached latent
-// and of its rope part · N, R, V per-head widths of the expanded form · P tokens per page · S keys.
+// Attention ops: their arguments, with shapes.
 //
-// Conventions: scores are scaled and then exponentiated in fp32; lse is the natural logarithm, −inf
-// for a row that attends to nothing, whose output row is zero. A row's result depends on its own
-// query and keys alone: blocks of keys are anchored at absolute positions, so neither chunking,
-// batch nor threads can change a byte.
+// Symbols: B sequences · T new tokens · S keys · H heads · P tokens per page · C, R widths of a
+// cached row's latent and rope part · N, R, V widths per head of the expanded form.
+//
+// Conventions: scores are scaled, then exponentiated in f32. lse is a natural logarithm. A query
+// that sees no key has lse = −inf and a zero output. The result of one (token, head) depends only on
+// its query and its keys: blocks of keys are anchored at absolute positions, so chunking, batch and
+// threads change no byte.
 #pragma once
 
 #include <algorithm>
@@ -12,16 +14,18 @@
 #include <span>
 
 #include "src/kernels/op_work.h"
-#include "src/tensor/row_format.h"
+#include "src/kernels/params/sequence_chunk.h"
+#include "src/tensor/cache_format.h"
 #include "src/tensor/tensor.h"
 
 namespace latte {
 
-// Pages of a cache: [pages, P, W] f32, f16 or bf16, or of a quantised format (RowKind) u8 with W
-// bytes per row.
+// Pages of a cache are [pages, P, W]: W numbers of f32, f16 or bf16 per row, or W bytes (u8) per
+// row of a quantised format.
 
-// Writes the new tokens' rows into cache pages: row t = [first[t,:] | second[t,:]], rounded to the
-// cache's dtype or quantised to its format: first is the latent then, second the rope part.
+// Writes the cached rows of the new tokens into their pages: row t = [first[t,:] | second[t,:]],
+// rounded to the dtype of the cache or quantised to its format. For a quantised format, first is
+// the latent and second the rope part.
 struct AppendOp {
   static constexpr std::string_view kName = "append";
   struct Params {
@@ -29,22 +33,22 @@ struct AppendOp {
     TensorView second;               // [T, W−A] f32, last dimension contiguous; may be empty
     TensorView pages;                // [pages, P, W], written, contiguous
     std::span<const int64_t> slots;  // [T] page·P + place in the page
-    RowFormat rows = {};
+    CacheRowFormat row_format = {};
   };
   struct Shape {
     int64_t t, first, second;
     DType cache;
-    RowKind kind = RowKind::kPlain;
+    CacheFormat kind = CacheFormat::kPlain;
   };
   static Shape ShapeOf(const Params& p) {
     return {p.first.shape[0], p.first.shape[1], p.second.empty() ? 0 : p.second.shape[1],
-            p.pages.dtype, p.rows.kind};
+            p.pages.dtype, p.row_format.kind};
   }
 };
 
-// What lies between the projections of a step's tokens and attention, with the bytes of RmsNormOp,
-// RopeOp and AppendOp in turn: row t of `latent` is [c_kv | k_rope]; c_kv is normed, k_rope and
-// q_rope[t] are rotated by the angles of row t, and the row is written into its cache page.
+// All work between the projections of a step and its attention, in one pass. Row t of `latent` is
+// [c_kv | k_rope]: c_kv is normed, k_rope and q_rope[t] are rotated by the angles of row t, and the
+// row is written into its cache page. The bytes equal RmsNormOp, then RopeOp, then AppendOp.
 struct NormRopeAppendOp {
   static constexpr std::string_view kName = "norm_rope_append";
   struct Params {
@@ -57,22 +61,22 @@ struct NormRopeAppendOp {
     bool interleaved = true;         // as in RopeOp
     TensorView pages;                // [pages, P, W], written, contiguous; empty: none is written
     std::span<const int64_t> slots;  // [T] as in AppendOp
-    RowFormat rows = {};
+    CacheRowFormat row_format = {};
   };
   struct Shape {
     int64_t t, h, c, r;
     DType w, cache;
-    RowKind kind = RowKind::kPlain;
+    CacheFormat kind = CacheFormat::kPlain;
   };
   static Shape ShapeOf(const Params& p) {
     const int64_t c = p.w.shape[0];
-    return {p.latent.shape[0], p.q_rope.shape[1], c,          p.latent.shape[1] - c,
-            p.w.dtype,         p.pages.dtype,     p.rows.kind};
+    return {p.latent.shape[0], p.q_rope.shape[1], c, p.latent.shape[1] - c, p.w.dtype,
+            p.pages.dtype,     p.row_format.kind};
   }
 };
 
-// Reads rows [key_begin, key_begin + S) of one sequence out of its pages, widened to f32: what they
-// stand for, exactly.
+// Reads rows [key_begin, key_begin + S) of one sequence out of its pages and converts them to f32,
+// exactly.
 struct GatherPagesOp {
   static constexpr std::string_view kName = "gather_pages";
   struct Params {
@@ -81,89 +85,88 @@ struct GatherPagesOp {
     int64_t key_begin = 0;
     TensorView y;   // [S, C+R] f32, written, contiguous
     int64_t c = 0;  // of quantised rows: the width of the latent
-    RowFormat rows = {};
+    CacheRowFormat row_format = {};
   };
   struct Shape {
     int64_t s, w, c;
     DType cache;
-    RowKind kind = RowKind::kPlain;
+    CacheFormat kind = CacheFormat::kPlain;
   };
   static Shape ShapeOf(const Params& p) {
-    return {p.y.shape[0], p.y.shape[1], p.c, p.pages.dtype, p.rows.kind};
+    return {p.y.shape[0], p.y.shape[1], p.c, p.pages.dtype, p.row_format.kind};
   }
 };
 
-// One sequence of a decode call.
-struct DecodeSequence {
-  int64_t query_start = 0;              // its first row in q_latent
-  int64_t query_len = 0;                // its new tokens in this call
-  int64_t total_len = 0;                // cached tokens, the new ones included
-  std::span<const int32_t> page_table;  // ⌈total_len/P⌉ pages in order
-};
-
-// Absorbed decode: every new token attends, in latent space, to the cached tokens of its sequence
-// up to itself.
+// clang-format off
+// Absorbed attention: every new token attends, in latent space, to the cached tokens of its sequence
+// up to and including itself.
 //
-//   s[t,h,j] = scale · ( q_latent[t,h,:]·c_kv[j,:] + q_rope[t,h,:]·k_rope[j,:] )        j ≤
-//   position of t o_latent[t,h,:] = Σ_j softmax_j(s[t,h,:]) · c_kv[j,:]              lse[t,h] = log
-//   Σ_j exp(s[t,h,j])
+//   s[t,h,j]        = scale · ( q_latent[t,h,:]·c_kv[j,:] + q_rope[t,h,:]·k_rope[j,:] )
+//                     for the keys j ≤ position of t
+//   o_latent[t,h,:] = Σ_j softmax_j(s[t,h,:]) · c_kv[j,:]
+//   lse[t,h]        = log Σ_j exp(s[t,h,j])
 //
-// Source: DeepSeek-V2 (arXiv 2405.04434) §2.1.2–2.1.3 after moving W_UK into q and W_UV out of o.
+// Source: DeepSeek-V2 (arXiv 2405.04434) §2.1.2–2.1.3, with W_UK moved into q and W_UV out of o.
+// clang-format on
 struct MlaDecodeOp {
   static constexpr std::string_view kName = "mla_decode";
   struct Params {
     TensorView q_latent;  // [T, H, C] f32, last dimension contiguous
     TensorView q_rope;    // [T, H, R] f32, rotated, last dimension contiguous
     TensorView pages;     // [pages, P, W], contiguous; latent first, then rope
-    std::span<const DecodeSequence> sequences;
+    std::span<const SequenceChunk> sequences;
     TensorView o_latent;  // [T, H, C] f32, written, contiguous
     TensorView lse;       // [T, H] f32, written, contiguous; may be empty
     float scale = 0;      // (N+R)^−1/2 · mscale²
-    RowFormat rows = {};
+    CacheRowFormat row_format = {};
   };
   struct Shape {
     int64_t t, h, c, r, page_tokens;
     DType cache;
-    RowKind kind = RowKind::kPlain;
+    CacheFormat kind = CacheFormat::kPlain;
   };
   static Shape ShapeOf(const Params& p) {
     return {p.q_latent.shape[0], p.q_latent.shape[1], p.q_latent.shape[2], p.q_rope.shape[2],
-            p.pages.shape[1],    p.pages.dtype,       p.rows.kind};
+            p.pages.shape[1],    p.pages.dtype,       p.row_format.kind};
   }
   static OpWork WorkOf(const Params& p) {
     const Shape s = ShapeOf(p);
     OpWork out;
-    for (const DecodeSequence& q : p.sequences) {
-      // Token i of them sees total_len − query_len + i + 1 keys.
-      const int64_t pairs = q.query_len * q.total_len - q.query_len * (q.query_len - 1) / 2;
+    for (const SequenceChunk& q : p.sequences) {
+      // New token i sees total_len − count + i + 1 keys.
+      const int64_t pairs = q.count * q.total_len() - q.count * (q.count - 1) / 2;
       out.flops += 2 * s.h * (2 * s.c + s.r) * pairs;
-      out.bytes += q.total_len * p.pages.shape[2] * SizeOf(p.pages.dtype);
+      out.bytes += q.total_len() * p.pages.shape[2] * SizeOf(p.pages.dtype);
     }
     return out;
   }
 };
 
-// Expanded attention of one sequence against a run of keys: plain multi-head attention with a
-// causal mask by absolute position. q width N+R, value width V. Under bf16 arithmetic a row may
-// round queries, keys, values and probabilities to bf16 before it multiplies them; it never rounds
-// sums of probabilities, and so lse.
+// clang-format off
+// Expanded attention of one sequence to a contiguous range of keys: multi-head attention with a
+// causal mask by absolute position. Queries and keys are N+R wide, values V.
 //
-//   s[t,h,j] = scale · ( q_nope[t,h,:]·k_nope[j,h,:] + q_rope[t,h,:]·k_rope[j,h,:] )    key_begin +
-//   j ≤ q_begin + t
+//   s[t,h,j] = scale · ( q_nope[t,h,:]·k_nope[j,h,:] + q_rope[t,h,:]·k_rope[j,h,:] )
+//              for the keys with key_begin + j ≤ q_begin + t
+//   o[t,h,:] = Σ_j softmax_j(s[t,h,:]) · v[j,h,:]
+//   lse[t,h] = log Σ_j exp(s[t,h,j])
+//
+// Under bf16 arithmetic a kernel may round queries, keys, values and probabilities to bf16 before it
+// multiplies them. It never rounds the sum of the probabilities, and therefore not lse.
+// clang-format on
 struct MhaOp {
   static constexpr std::string_view kName = "mha";
   struct Params {
-    TensorView q_nope;  // [T, H, N] f32, last dimension contiguous
-    TensorView q_rope;  // [T, H, R] f32, rotated, last dimension contiguous
-    TensorView k_nope;  // [S, H, N] f32, last dimension contiguous
-    TensorView
-        k_rope;    // [S, H, R] f32, last dimension contiguous; a shared key has stride 0 over H
-    TensorView v;  // [S, H, V] f32, last dimension contiguous
-    int64_t q_begin = 0;             // absolute position of query 0
-    int64_t key_begin = 0;           // absolute position of key 0
-    TensorView o;                    // [T, H, V] f32, written, contiguous
-    TensorView lse;                  // [T, H] f32, written, contiguous
-    float scale = 0;                 // above 0
+    TensorView q_nope;      // [T, H, N] f32, last dimension contiguous
+    TensorView q_rope;      // [T, H, R] f32, rotated, last dimension contiguous
+    TensorView k_nope;      // [S, H, N] f32, last dimension contiguous
+    TensorView k_rope;      // [S, H, R] f32, last dimension contiguous; stride 0 over H if shared
+    TensorView v;           // [S, H, V] f32, last dimension contiguous
+    int64_t q_begin = 0;    // absolute position of query 0
+    int64_t key_begin = 0;  // absolute position of key 0
+    TensorView o;           // [T, H, V] f32, written, contiguous
+    TensorView lse;         // [T, H] f32, written, contiguous
+    float scale = 0;        // above 0
     DType arithmetic = DType::kF32;  // the step's: f32, f16 or bf16
   };
   struct Shape {
@@ -183,9 +186,13 @@ struct MhaOp {
   }
 };
 
-// Merges the partial result (o_b, lse_b) of later keys into (o, lse): o = w·o + w_b·o_b, w =
-// e^{lse−lse′}, and lse′ the log of the sum. A partial with lse = −inf contributes exactly nothing,
-// whatever its o holds; +inf counts as −inf.
+// clang-format off
+// Merges the result (o_b, lse_b) of attention to later keys into the result (o, lse) of earlier ones:
+//
+//   lse' = log( e^lse + e^lse_b )      o' = e^(lse − lse')·o + e^(lse_b − lse')·o_b
+//
+// A result with lse = −inf contributes nothing, whatever its o holds; +inf counts as −inf.
+// clang-format on
 struct LseMergeOp {
   static constexpr std::string_view kName = "lse_merge";
   struct Params {

@@ -11,11 +11,12 @@ namespace latte {
 enum class RouterScore { kSoftmax, kSigmoid };
 enum class GroupScore { kMax, kTop2Sum };  // DeepSeek-V2; DeepSeek-V3 with bias
 
-// Chooses K of E experts per token. With score s = softmax or sigmoid of the logits and c = s +
-// bias: groups are ranked by the best c (or the sum of the best two), the best `groups_kept` stay,
-// the others are excluded (−inf); the K best c win, the lower index first on a tie. Weights are the
-// unbiased s of the winners, divided by their sum (+1e−20) if `normalize`, times `scale`. Source:
-// DeepSeek-V3 (arXiv 2412.19437) eq. 12–16; DeepSeek-V2 (arXiv 2405.04434) §2.2.1.
+// Chooses K of E experts per token:
+//   s = softmax or sigmoid of the logits, c = s + bias
+//   1. rank groups by their best c, or by the sum of their best two; exclude all but groups_kept
+//   2. choose the K largest c; on a tie, the lower index
+//   3. weights: s of the chosen experts, divided by their sum + 1e−20 if `normalize`, times `scale`
+// Source: DeepSeek-V3 (arXiv 2412.19437) eq. 12–16; DeepSeek-V2 (arXiv 2405.04434) §2.2.1.
 struct RouteOp {
   static constexpr std::string_view kName = "route";
   struct Params {
@@ -42,7 +43,7 @@ struct CombineOp {
   static constexpr std::string_view kName = "combine";
   struct Params {
     TensorView x;                    // [M, D] f32, contiguous: outputs of experts
-    std::span<const int32_t> rows;   // [T·K] rows of x
+    std::span<const int32_t> rows;   // [T·K] indices into x
     std::span<const float> weights;  // [T·K]
     int64_t chosen = 0;              // K
     TensorView y;                    // [T, D] f32, read and written, contiguous

@@ -1,4 +1,4 @@
-// Cached rows that are not plain numbers: what quantising them means. docs/formats/cache.md.
+// Reference quantisation of cached rows, and back to f32. docs/formats/cache.md draws the formats.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -9,10 +9,10 @@
 namespace latte::ref {
 namespace {
 
-// Below this a group is all zeros to its format: quotients by it would overflow.
+// Below this, all values of a group become zero: quotients by it would overflow.
 constexpr float kSmallest = 0x1p-100f;
 
-// The largest finite magnitude; `nan` says whether a NaN is among them.
+// The largest finite magnitude of x. `nan`: whether x contains a NaN.
 struct Range {
   float top = 0;
   bool nan = false;
@@ -45,7 +45,7 @@ int Quantise(float x, float inverse, float top) {
   return static_cast<int>(std::nearbyint(std::clamp(x * inverse, -top, top)));
 }
 
-// The power of two that brings a group within ±448. Source: DeepSeek's FlashMLA, tests/quant.py.
+// The power of two that scales a group to ±448. Source: DeepSeek's FlashMLA, tests/quant.py.
 float F8Scale(float top) {
   int exponent;
   const float fraction = std::frexp(std::max(top / 448.0f, 1e-4f), &exponent);
@@ -59,8 +59,7 @@ void DequantiseF8(const std::byte* from, int64_t count, float scale, float* to) 
   for (int64_t i = 0; i < count; ++i) to[i] = F8E4M3ToFloat(static_cast<uint8_t>(from[i])) * scale;
 }
 
-// Integers with one scale, the largest of them `top`. What cannot be told by integers is told by
-// the scale: NaN.
+// Integers up to `top` with one scale. If x contains a NaN or an infinity, the scale is NaN.
 template <class Store>
 void QuantiseIntegers(const float* x, int64_t count, float top, std::byte* scale_at,
                       const Store& store) {
@@ -82,8 +81,8 @@ void DequantiseI8(const std::byte* from, int64_t count, float scale, float* to) 
     to[i] = static_cast<float>(static_cast<int>(from[i]) - 128) * scale;
 }
 
-// Integer + 128·256 + 128, so that both bytes less 128 are signed; upper bytes first, then the
-// lower ones. 127·256 + 127 is the largest integer of which both parts fit.
+// Integer + 128·256 + 128, so that both bytes less 128 are signed; all high bytes first, then all
+// low bytes. 127·256 + 127 is the largest integer of which both bytes fit.
 constexpr float kMaxI16 = 127.0f * 256 + 127;
 void QuantiseI16(const float* x, int64_t count, std::byte* to, std::byte* scale_at) {
   QuantiseIntegers(x, count, kMaxI16, scale_at, [&](int64_t i, int q) {
@@ -98,13 +97,13 @@ void DequantiseI16(const std::byte* from, int64_t count, float scale, float* to)
   }
 }
 
-// A bf16 that is no smaller than x ≥ 0.
+// The smallest bf16 that is not less than x ≥ 0.
 float RoundUpToBF16(float x) {
   const float nearest = RoundToBF16(x);
   return nearest >= x ? nearest : BF16ToFloat(static_cast<uint16_t>(FloatToBF16(nearest) + 1));
 }
 
-// Calls f(i, integer) for all of x, with integers up to `top` and a scale that is stored as bf16.
+// Calls f(i, integer) for all of x, with integers up to `top` and one scale, stored as bf16.
 template <class F>
 void QuantiseWithBF16(const float* x, int64_t count, float top, std::byte* scale_at, const F& f) {
   const Range range = RangeOf(x, count);
@@ -115,8 +114,8 @@ void QuantiseWithBF16(const float* x, int64_t count, float top, std::byte* scale
   Store16(scale_at, range.nan ? uint16_t{0x7fc0} : FloatToBF16(scale));
 }
 
-// Five bits of one latent of a chunk. Code = integer + 16; of value i the low four bits are in byte
-// i mod 32, the fifth in byte 32 + i mod 8: docs/formats/cache.md.
+// One 5-bit latent of a chunk, code = integer + 16: byte i mod 32 holds the low four bits, byte 32
+// + i mod 8 the fifth (docs/formats/cache.md).
 void StoreFive(std::byte* chunk, int64_t i, int code) {
   chunk[i % 32] |= static_cast<std::byte>((code & 15) << (i / 32 * 4));
   chunk[32 + i % 8] |= static_cast<std::byte>((code >> 4) << (i / 8));
@@ -142,8 +141,9 @@ void DequantiseFive(const std::byte* from, int64_t count, const std::byte* scale
   }
 }
 
-// Twelve bits of the rope part, code = integer + 2048: upper eight in byte i, then lower four, of
-// every 64 values i mod ⌈count/2⌉ and i div ⌈count/2⌉ say the byte and its half.
+// 12-bit integers of the rope part, code = integer + 2048: byte i holds the high eight bits. The
+// low four bits follow, 64 values at a time, value i in the half i div ⌈count/2⌉ of byte i mod
+// ⌈count/2⌉.
 struct Nibble {
   Nibble(int64_t i, int64_t count) {
     const int64_t in_chunk = std::min(kQ6Chunk, count - i / kQ6Chunk * kQ6Chunk);
@@ -173,11 +173,11 @@ void DequantiseTwelve(const std::byte* from, int64_t count, float scale, float* 
 
 }  // namespace
 
-void QuantiseRow(RowFormat format, const float* latent, int64_t c, const float* rope, int64_t r,
-                 std::byte* row) {
-  const RowLayout at = LayoutOf(format.kind, c, r);
+void QuantiseRow(CacheRowFormat format, const float* latent, int64_t c, const float* rope,
+                 int64_t r, std::byte* row) {
+  const CacheRowLayout at = LayoutOf(format.kind, c, r);
   switch (format.kind) {
-    case RowKind::kF8:
+    case CacheFormat::kF8:
       for (int64_t begin = 0; begin < c; begin += kF8Group) {
         const int64_t count = std::min(kF8Group, c - begin);
         const float scale = F8Scale(RangeOf(latent + begin, count).top);
@@ -186,41 +186,41 @@ void QuantiseRow(RowFormat format, const float* latent, int64_t c, const float* 
       }
       for (int64_t i = 0; i < r; ++i) Store16(row + at.rope_at + 2 * i, FloatToBF16(rope[i]));
       return;
-    case RowKind::kF8Dense:
+    case CacheFormat::kF8Dense:
       QuantiseF8(latent, c, format.descale, row);
       return QuantiseF8(rope, r, format.descale, row + at.rope_at);
-    case RowKind::kI8:
+    case CacheFormat::kI8:
       QuantiseI8(latent, c, row, row + at.scales_at);
       return QuantiseI16(rope, r, row + at.rope_at, row + at.scales_at + 4);
-    case RowKind::kQ6:
+    case CacheFormat::kQ6:
       QuantiseFive(latent, c, row, row + at.scales_at);
       return QuantiseTwelve(rope, r, row + at.rope_at,
                             row + at.scales_at + CeilDiv(c, kQ6Group) * 2);
-    case RowKind::kPlain:
+    case CacheFormat::kPlain:
       return;
   }
 }
 
-void DequantiseRow(RowFormat format, const std::byte* row, int64_t c, int64_t r, float* to) {
-  const RowLayout at = LayoutOf(format.kind, c, r);
+void DequantiseRow(CacheRowFormat format, const std::byte* row, int64_t c, int64_t r, float* to) {
+  const CacheRowLayout at = LayoutOf(format.kind, c, r);
   switch (format.kind) {
-    case RowKind::kF8:
+    case CacheFormat::kF8:
       for (int64_t begin = 0; begin < c; begin += kF8Group)
         DequantiseF8(row + begin, std::min(kF8Group, c - begin),
                      LoadFloat(row + at.scales_at + begin / kF8Group * 4), to + begin);
       for (int64_t i = 0; i < r; ++i) to[c + i] = BF16ToFloat(Load16(row + at.rope_at + 2 * i));
       return;
-    case RowKind::kF8Dense:
+    case CacheFormat::kF8Dense:
       return DequantiseF8(row, c + r, format.descale, to);
-    case RowKind::kI8:
+    case CacheFormat::kI8:
       DequantiseI8(row, c, LoadFloat(row + at.scales_at), to);
       return DequantiseI16(row + at.rope_at, r, LoadFloat(row + at.scales_at + 4), to + c);
-    case RowKind::kQ6:
+    case CacheFormat::kQ6:
       DequantiseFive(row, c, row + at.scales_at, to);
       return DequantiseTwelve(row + at.rope_at, r,
                               BF16ToFloat(Load16(row + at.scales_at + CeilDiv(c, kQ6Group) * 2)),
                               to + c);
-    case RowKind::kPlain:
+    case CacheFormat::kPlain:
       return;
   }
 }

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "src/kernels/ref/ref.h"
+#include "src/tensor/element.h"
 
 namespace latte::ref {
 namespace {
@@ -16,25 +17,25 @@ float* FloatRow(const TensorView& t, int64_t i, int64_t j) {
   return t.Ptr<float>() + i * t.stride[0] + j * t.stride[1];
 }
 
-// Element (i, j) of W[b] as it is meant; the products are exact.
+// Element (i, j) of W[b], scale included; the products are exact.
 double Weight(const TensorView& w, const BlockScale& blocks, int64_t b, int64_t i, int64_t j) {
-  const auto value = static_cast<double>(Load(RowOf(w, b, i), w.dtype, j));
+  const auto value = static_cast<double>(LoadElement(RowOf(w, b, i), w.dtype, j));
   if (blocks.scale.empty()) return value;
   const int64_t row = (blocks.row_begin + b * blocks.batch_rows + i) / blocks.rows;
   const int64_t column = (blocks.column_begin + j) / blocks.columns;
   const int offset = w.dtype == DType::kU4 ? 8 : 0;
   const int zero = blocks.zero.empty() ? offset : *(blocks.zero.Row<uint8_t>(row) + column);
-  const float scale = Load(blocks.scale.RowBytes(row), blocks.scale.dtype, column);
+  const float scale = LoadElement(blocks.scale.RowBytes(row), blocks.scale.dtype, column);
   return (value - zero) * static_cast<double>(scale);
 }
 
 double Activation(const GemmProblem& p, int64_t b, int64_t m, int64_t k) {
-  const auto value = static_cast<double>(Load(RowOf(p.x, b, m), p.x.dtype, k));
+  const auto value = static_cast<double>(LoadElement(RowOf(p.x, b, m), p.x.dtype, k));
   return p.x_scale.empty() ? value
                            : value * static_cast<double>(FloatRow(p.x_scale, b, m)[k / p.x_group]);
 }
 
-// Column n of a product.
+// Column n of y.
 void GemmColumn(const GemmProblem& p, int64_t b, int64_t n) {
   for (int64_t m = 0; m < p.x.shape[1]; ++m) {
     double sum = p.bias.empty() ? 0.0 : static_cast<double>(p.bias.Ptr<float>()[n]);
@@ -57,7 +58,7 @@ void QuantizeGroup(const float* x, int64_t count, int8_t* y, float* scale) {
     largest = std::max(largest, std::bit_cast<int32_t>(x[i]) & 0x7fffffff);
   const auto most = std::bit_cast<float>(largest);
   const bool finite = std::isfinite(most);
-  // Below this 127/max overflows; so small a group counts as zeros.
+  // Below this, 127/max overflows; so small a group becomes zeros.
   const bool zero = !finite || most < 0x1p-119f;
   const float inverse = zero ? 0.0f : 127.0f / most;
   *scale = !finite ? std::numeric_limits<float>::quiet_NaN() : zero ? 0.0f : most / 127.0f;
@@ -85,7 +86,7 @@ void GemmT(const GemmTOp::Params& p, const Exec& exec) {
     for (int64_t k = 0; k < s.k; ++k) {
       double sum = 0;
       for (int64_t n = 0; n < s.n; ++n)
-        sum += static_cast<double>(Load(x, s.x, n)) * Weight(p.w, p.w_scale, b, n, k);
+        sum += static_cast<double>(LoadElement(x, s.x, n)) * Weight(p.w, p.w_scale, b, n, k);
       y[k] = static_cast<float>(sum);
     }
   });
@@ -112,7 +113,7 @@ void RmsNorm(const RmsNormOp::Params& p, const Exec& exec) {
         1.0 / std::sqrt(squares / static_cast<double>(d_count) + static_cast<double>(p.eps));
     for (int64_t d = 0; d < d_count; ++d)
       y[d] = static_cast<float>(static_cast<double>(x[d]) * inverse *
-                                static_cast<double>(Load(p.w.data, p.w.dtype, d)));
+                                static_cast<double>(LoadElement(p.w.data, p.w.dtype, d)));
   });
 }
 
@@ -171,7 +172,7 @@ void Gather(const GatherOp::Params& p, const Exec& exec) {
       return;
     }
     float* y = p.y.Row<float>(m);
-    for (int64_t d = 0; d < d_count; ++d) y[d] = Load(x, p.x.dtype, d);
+    for (int64_t d = 0; d < d_count; ++d) y[d] = LoadElement(x, p.x.dtype, d);
   });
 }
 

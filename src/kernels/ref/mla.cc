@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "src/kernels/ref/ref.h"
+#include "src/tensor/element.h"
 
 namespace latte::ref {
 namespace {
@@ -29,7 +30,7 @@ const float* Head(const TensorView& t, int64_t i, int64_t h) {
   return t.Ptr<float>() + i * t.stride[0] + h * t.stride[1];
 }
 
-// A matrix as rows of one head.
+// Row i of head h.
 TensorView OneHead(const TensorView& m) {
   TensorView out = m;
   out.rank = 3;
@@ -54,16 +55,18 @@ double Softmax(std::span<double> scores) {
 }
 
 // A cached row as f32.
-void LoadRow(const TensorView& pages, RowFormat rows, std::span<const int32_t> page_table,
-             int64_t key, int64_t c, int64_t width, float* to) {
+void LoadRow(const TensorView& pages, CacheRowFormat row_format,
+             std::span<const int32_t> page_table, int64_t key, int64_t c, int64_t width,
+             float* to) {
   const std::byte* row = PageRow(pages, page_table, key);
-  if (rows.kind != RowKind::kPlain) return DequantiseRow(rows, row, c, width - c, to);
-  for (int64_t i = 0; i < width; ++i) to[i] = Load(row, pages.dtype, i);
+  if (row_format.kind != CacheFormat::kPlain)
+    return DequantiseRow(row_format, row, c, width - c, to);
+  for (int64_t i = 0; i < width; ++i) to[i] = LoadElement(row, pages.dtype, i);
 }
 
-// One row of absorbed attention over `count` keys [count, C+R].
-void DecodeRow(const MlaDecodeOp::Params& p, const float* keys, int64_t count, int64_t t,
-               int64_t h) {
+// Absorbed attention of one (token, head) to `count` keys [count, C+R].
+void DecodeQuery(const MlaDecodeOp::Params& p, const float* keys, int64_t count, int64_t t,
+                 int64_t h) {
   const auto shape = MlaDecodeOp::ShapeOf(p);
   const int64_t width = shape.c + shape.r;
   std::vector<double> scores(static_cast<size_t>(count));
@@ -83,7 +86,7 @@ void DecodeRow(const MlaDecodeOp::Params& p, const float* keys, int64_t count, i
   if (!p.lse.empty()) p.lse.Ptr<float>()[t * shape.h + h] = static_cast<float>(lse);
 }
 
-// One row of expanded attention over the first `keys` keys of the call.
+// Expanded attention of one (token, head) to the first `keys` keys of the call.
 void MhaRow(const MhaOp::Params& p, int64_t keys, int64_t t, int64_t h) {
   const auto shape = MhaOp::ShapeOf(p);
   float* o = p.o.Ptr<float>() + (t * shape.h + h) * shape.v;
@@ -114,9 +117,9 @@ void Append(const AppendOp::Params& p, const Exec& exec) {
   exec.threads->ParallelFor(p.first.shape[0], [&](int64_t t) {
     std::byte* row = p.pages.data + p.slots[static_cast<size_t>(t)] * width * SizeOf(p.pages.dtype);
     const float* second = p.second.empty() ? nullptr : p.second.Row<float>(t);
-    if (p.rows.kind != RowKind::kPlain)
-      return QuantiseRow(p.rows, p.first.Row<float>(t), first, second, AppendOp::ShapeOf(p).second,
-                         row);
+    if (p.row_format.kind != CacheFormat::kPlain)
+      return QuantiseRow(p.row_format, p.first.Row<float>(t), first, second,
+                         AppendOp::ShapeOf(p).second, row);
     for (int64_t i = 0; i < first; ++i) Store(row, p.pages.dtype, i, p.first.Row<float>(t)[i]);
     for (int64_t i = first; i < width; ++i) Store(row, p.pages.dtype, i, second[i - first]);
   });
@@ -131,27 +134,28 @@ void NormRopeAppend(const NormRopeAppendOp::Params& p, const Exec& exec) {
     Rope({OneHead(k_rope), p.cos, p.sin, p.interleaved}, exec);
     Rope({p.q_rope, p.cos, p.sin, p.interleaved}, exec);
   }
-  if (!p.pages.empty()) Append({c_kv, k_rope, p.pages, p.slots, p.rows}, exec);
+  if (!p.pages.empty()) Append({c_kv, k_rope, p.pages, p.slots, p.row_format}, exec);
 }
 
 void GatherPages(const GatherPagesOp::Params& p, const Exec& exec) {
   exec.threads->ParallelFor(p.y.shape[0], [&](int64_t s) {
-    LoadRow(p.pages, p.rows, p.page_table, p.key_begin + s, p.c, p.y.shape[1], p.y.Row<float>(s));
+    LoadRow(p.pages, p.row_format, p.page_table, p.key_begin + s, p.c, p.y.shape[1],
+            p.y.Row<float>(s));
   });
 }
 
 void MlaDecode(const MlaDecodeOp::Params& p, const Exec& exec) {
   const MlaDecodeOp::Shape shape = MlaDecodeOp::ShapeOf(p);
   const int64_t width = shape.c + shape.r;
-  for (const DecodeSequence& seq : p.sequences) {
-    std::vector<float> keys(static_cast<size_t>(seq.total_len * width));
-    exec.threads->ParallelFor(seq.total_len, [&](int64_t j) {
-      LoadRow(p.pages, p.rows, seq.page_table, j, shape.c, width, keys.data() + j * width);
+  for (const SequenceChunk& seq : p.sequences) {
+    std::vector<float> keys(static_cast<size_t>(seq.total_len() * width));
+    exec.threads->ParallelFor(seq.total_len(), [&](int64_t j) {
+      LoadRow(p.pages, p.row_format, seq.pages, j, shape.c, width, keys.data() + j * width);
     });
-    exec.threads->ParallelFor(seq.query_len * shape.h, [&](int64_t task) {
+    exec.threads->ParallelFor(seq.count * shape.h, [&](int64_t task) {
       const int64_t i = task / shape.h;
-      DecodeRow(p, keys.data(), seq.total_len - seq.query_len + i + 1, seq.query_start + i,
-                task % shape.h);
+      DecodeQuery(p, keys.data(), seq.total_len() - seq.count + i + 1, seq.query_start + i,
+                  task % shape.h);
     });
   }
 }

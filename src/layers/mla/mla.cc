@@ -39,8 +39,8 @@ void Forward(const MlaLayer& mla, const RopeAngles& angles, const TensorView& x,
   const TensorView o = workspace.Take(DType::kF32, {t, mla.dims.h, mla.dims.v});
   const auto expanded_begin =
       std::find_if(step.sequences.begin(), step.sequences.end(),
-                   [](const SequenceSlice& s) { return s.path != MlaPath::kAbsorbed; });
-  const std::span<const SequenceSlice> absorbed(step.sequences.begin(), expanded_begin);
+                   [](const SequenceChunk& s) { return s.path != MlaPath::kAbsorbed; });
+  const std::span<const SequenceChunk> absorbed(step.sequences.begin(), expanded_begin);
   if (!absorbed.empty()) AttendAbsorbed(mla, q, absorbed, o, step);
   for (auto s = expanded_begin; s != step.sequences.end(); ++s) AttendExpanded(mla, q, *s, o, step);
 

@@ -1,28 +1,50 @@
-// Multi-head Latent Attention: one layer, three exact ways to evaluate it. The chapter to read
-// first.
+// clang-format off
+// Multi-head Latent Attention (MLA): one attention layer, three exact ways to evaluate it.
+// Start here. Symbols follow DeepSeek-V2 (arXiv 2405.04434, eq. 9–19); docs/math/mla.md
+// derives the formulas.
 //
-// Symbols (DeepSeek-V2, arXiv 2405.04434, eq. 9–19; derivations in docs/math/mla.md):
-//   B sequences · T new tokens of this step · S cached tokens · P tokens per page · D model width ·
-//   H heads C, Cq latent ranks · N, R, V per-head widths: without position, with position, values
+//   T  new tokens in this step              H  heads
+//   S  keys: cached and new tokens          N  width of q and k per head, not rotated ("nope")
+//   D  width of the hidden state            R  width of q and k per head, rotated ("rope")
+//   C  rank of the key-value latent         V  width of v per head
+//   Cq rank of the query latent             P  tokens per cache page
 //
-//   h ──► c_q ──► q_nope [T,H,N], q_rope [T,H,R] (rotated)        queries, through a latent of rank
-//   Cq or directly h ──► c_kv [T,C] (normed), k_rope [T,R] (rotated)             one row per token,
-//   shared by all heads: this is cached
+// 1. Project the hidden state x [T, D]:
 //
-//   expanded   k_nope[h] = W_UK[h]·c_kv,  v[h] = W_UV[h]·c_kv;  s = q_nope·k_nope + q_rope·k_rope;
-//   o = Σ p·v absorbed   q_latent[h] = W_UK[h]ᵀ·q_nope[h];  s = q_latent·c_kv + q_rope·k_rope;  o =
-//   W_UV[h]·(Σ p·c_kv)
+//   x ── W_DQ, RMSNorm ──▶ c_q [T, Cq] ──┬── W_UQ ────────▶ q_nope [T, H, N]
+//                                        └── W_QR, RoPE ──▶ q_rope [T, H, R]
 //
-//   path           cached            evaluated
-//   kAbsorbed      [c_kv | k_rope]   absorbed: few new tokens, long context
-//   kLatent        [c_kv | k_rope]   expanded, `expand_tokens` cached tokens at a time, merged by
-//   LSE: long prompts kDecompressed  K, V of H heads   expanded: what engines without MLA support
-//   do; the baseline
+//   x ─┬─ W_DKV, RMSNorm ──▶ c_kv   [T, C]  ┐ one row per token, shared by all heads:
+//      └─ W_KR, RoPE ──────▶ k_rope [T, R]  ┘ the cache stores [c_kv | k_rope], C + R numbers
+//
+//   If Cq = 0, the model has no query latent: W_UQ and W_QR multiply x itself.
+//
+// 2. Attend, for every head, from each new token t to the keys s ≤ t. Two forms, same result:
+//
+//             expanded (ordinary attention)          absorbed (attention over latents)
+//   before    k_nope[s] = W_UK · c_kv[s]             q_latent[t] = W_UKᵀ · q_nope[t]
+//             v[s]      = W_UV · c_kv[s]
+//   score     q_nope[t]·k_nope[s]                    q_latent[t]·c_kv[s]
+//             + q_rope[t]·k_rope[s]                  + q_rope[t]·k_rope[s]
+//   softmax   p = softmax over s of scale · score    p = softmax over s of scale · score
+//   sum       o[t] = Σ_s p[s] · v[s]                 o_latent[t] = Σ_s p[s] · c_kv[s]
+//   after                                            o[t] = W_UV · o_latent[t]
+//   cost      2·H·(N+R+V) FLOP per query and key,    2·H·(2C+R) FLOP per query and key
+//             2·H·(N+V)·C FLOP to expand a key
+//
+// 3. Project back: y = W_O · [o of all heads], [T, D].
+//
+//   MlaPath         cached row         form       used for
+//   kAbsorbed       [c_kv | k_rope]    absorbed   decoding: few new tokens, long context
+//   kLatent         [c_kv | k_rope]    expanded   prompts: a chunk of prefill_workspace_tokens keys
+//                                                 at a time, chunks merged by log-sum-exp
+//   kDecompressed   K and V of H heads expanded   baseline: engines without MLA support do this
+// clang-format on
 #pragma once
 
 #include "src/checkpoint/config/model_config.h"
 #include "src/layers/linear.h"
-#include "src/layers/mlp.h"
+#include "src/layers/norm.h"
 #include "src/layers/rope.h"
 
 namespace latte {
@@ -57,19 +79,19 @@ struct MlaQueries {
   TensorView rope;  // [T, H, R]
 };
 
-// What attention takes of a step's tokens. c_kv and k_rope are parts of rows that lie together.
+// Inputs of attention for a step's tokens. c_kv and k_rope are parts of the same rows.
 struct MlaProjections {
   MlaQueries q;
   TensorView c_kv;    // [T, C] f32, normed
   TensorView k_rope;  // [T, R] f32, rotated
 };
 
-// Attention of all new tokens: appends their rows to the cache, attends, projects.
-// Shapes: x [T, D] f32 (normed hidden), y [T, D] f32, written.
+// Attention of all new tokens: projects, appends to the cache, attends, projects back. Shapes: x
+// [T, D] f32 (normed hidden state), y [T, D] f32, written.
 void Forward(const MlaLayer& mla, const RopeAngles& angles, const TensorView& x,
              const TensorView& y, StepContext& step);
 
-// Streams that a cache for `path` has, for Forward to find by index: {latent} or {key, value}.
+// The streams of a cache for `path`, which Forward finds by index: {latent} or {key, value}.
 std::vector<CacheStream> MlaCacheStreams(const MlaDims& dims, MlaPath path, CacheDType cache);
 
 // Whether the step's cache holds expanded keys and values instead of latents.
@@ -77,16 +99,15 @@ inline bool CachesExpanded(const StepContext& step) {
   return !step.sequences.empty() && step.sequences[0].path == MlaPath::kDecompressed;
 }
 
-// The parts of Forward; o is [T, H, V] f32.
-// Project reads h once for both of its products and, where latents are cached, appends them; x as
-// Forward.
+// The parts of Forward. o is [T, H, V] f32, written; x as in Forward. Project reads x once for both
+// of its products and, if latents are cached, appends them.
 MlaProjections Project(const MlaLayer& mla, const RopeAngles& angles, const TensorView& x,
                        StepContext& step);
 void AppendExpanded(const MlaLayer& mla, const MlaProjections& projected, StepContext& step);
 void AttendAbsorbed(const MlaLayer& mla, const MlaQueries& q,
-                    std::span<const SequenceSlice> sequences, const TensorView& o,
+                    std::span<const SequenceChunk> sequences, const TensorView& o,
                     StepContext& step);
-void AttendExpanded(const MlaLayer& mla, const MlaQueries& q, const SequenceSlice& sequence,
+void AttendExpanded(const MlaLayer& mla, const MlaQueries& q, const SequenceChunk& sequence,
                     const TensorView& o, StepContext& step);
 
 }  // namespace latte

@@ -1,7 +1,5 @@
-// Absorbed: q_latent = W_UKᵀ·q_nope, attend over latents, o = W_UV·o_latent. For decode and short
-// continuations.
-#include <vector>
-
+// Absorbed attention: q_latent = W_UKᵀ·q_nope, attention over latents, o = W_UV·o_latent. Used for
+// decoding and short continuations.
 #include "src/kernels/params/gemm.h"
 #include "src/kernels/params/mla.h"
 #include "src/kernels/registry.h"
@@ -19,7 +17,7 @@ TensorView HeadsFirst(const TensorView& m) {
 }
 
 // A contiguous [T, H, N] copy of q_nope rounded to 16 bits; q_nope itself under f32 arithmetic.
-// Never to 8: scales of kv_b change along the rows that this product contracts over.
+// Never rounded to 8 bits: the scales of kv_b change along the rows that this product sums over.
 TensorView RoundQueries(const TensorView& x, StepContext& step) {
   if (step.arithmetic == DType::kF32) return x;
   const auto [t, h, w] = std::array{x.shape[0], x.shape[1], x.shape[2]};
@@ -33,8 +31,8 @@ TensorView RoundQueries(const TensorView& x, StepContext& step) {
   return rounded;
 }
 
-// o = W_UV·o_latent, by heads. Every row of o_latent is rounded by itself, as kv_b's products take
-// it. o_latent: [T, H, C] contiguous; o: [T, H, V].
+// o = W_UV·o_latent, one product per head. Each row of o_latent is rounded separately, as for every
+// product with kv_b. o_latent: [T, H, C] contiguous; o: [T, H, V].
 void UpProjectValues(const MlaLayer& mla, const TensorView& o_latent, const TensorView& o,
                      StepContext& step) {
   const MlaDims& dims = mla.dims;
@@ -61,19 +59,15 @@ void UpProjectValues(const MlaLayer& mla, const TensorView& o_latent, const Tens
 }  // namespace
 
 void AttendAbsorbed(const MlaLayer& mla, const MlaQueries& q,
-                    std::span<const SequenceSlice> sequences, const TensorView& o,
+                    std::span<const SequenceChunk> sequences, const TensorView& o,
                     StepContext& step) {
   Workspace& workspace = *step.workspace;
   const Workspace::Scope scope(workspace);
   const MlaDims& dims = mla.dims;
-  const int64_t begin = sequences.front().query_start;
-  const int64_t end = sequences.back().query_start + sequences.back().extend_len;
-  const int64_t t = end - begin;
-  std::vector<DecodeSequence> decode;
-  for (const SequenceSlice& s : sequences)
-    decode.push_back({s.query_start - begin, s.extend_len, s.cached_len + s.extend_len, s.pages});
+  // Absorbed sequences come first: their rows begin the step's.
+  const int64_t t = sequences.back().query_start + sequences.back().count;
 
-  const TensorView q_nope = RoundQueries(q.nope.Slice(0, begin, end), step);
+  const TensorView q_nope = RoundQueries(q.nope.Slice(0, 0, t), step);
   const TensorView q_latent = workspace.Take(DType::kF32, {t, dims.h, dims.c});
   Run<GemmTOp>({HeadsFirst(q_nope), mla.w_uk(), HeadsFirst(q_latent),
                 mla.w_kv_b.Scale(/*row_begin=*/0, dims.n + dims.v)},
@@ -82,15 +76,15 @@ void AttendAbsorbed(const MlaLayer& mla, const MlaQueries& q,
   const TensorView o_latent = workspace.Take(DType::kF32, {t, dims.h, dims.c});
   MlaDecodeOp::Params p;
   p.q_latent = q_latent;
-  p.q_rope = q.rope.Slice(0, begin, end);
+  p.q_rope = q.rope.Slice(0, 0, t);
   p.pages = step.cache->View(0, mla.layer);
-  p.sequences = decode;
+  p.sequences = sequences;
   p.o_latent = o_latent;
   p.scale = mla.scale;
-  p.rows = step.cache->spec().streams[0].rows;
+  p.row_format = step.cache->spec().streams[0].row_format;
   Run<MlaDecodeOp>(p, step.exec);
 
-  UpProjectValues(mla, o_latent, o.Slice(0, begin, end), step);
+  UpProjectValues(mla, o_latent, o.Slice(0, 0, t), step);
 }
 
 }  // namespace latte

@@ -9,9 +9,9 @@ namespace latte {
 namespace {
 
 constexpr int64_t kChunk = 512;
-constexpr double kBytes = 2;  // of a weight or cached number
+constexpr double kBytes = 2;  // of a weight or a cached number
 
-// A part that is bound by its arithmetic or by memory, whichever takes longer.
+// A part whose time is the larger of arithmetic and memory.
 PathCost Part(double flops, double bytes, double gflops, const MlaRates& rates) {
   return {flops, bytes, std::max(flops / gflops, bytes / rates.memory_gbps) * 1e-9};
 }
@@ -20,10 +20,11 @@ PathCost operator+(const PathCost& a, const PathCost& b) {
   return {a.flops + b.flops, a.bytes + b.bytes, a.seconds + b.seconds};
 }
 
-// A chunk of `q` tokens behind `k` cached ones.
+// A chunk of `q` tokens after `k` cached ones.
 struct Chunk {
   double q, k;
-  double pairs() const { return q * k + q * (q + 1) / 2; }  // of a token and a key that it sees
+  // Pairs of a token and a key that it sees.
+  double pairs() const { return q * k + q * (q + 1) / 2; }
 };
 
 PathCost Absorbed(const MlaDims& dims, const Chunk& chunk, const MlaRates& rates) {

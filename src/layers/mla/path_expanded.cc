@@ -1,7 +1,7 @@
-// Expanded attention over a paged cache, `expand_tokens` keys at a time: latents are up-projected
-// when used (kLatent), or K and V are read as they were cached (kDecompressed). Chunks of keys are
-// anchored at absolute positions and merged left to right by LSE, so neither the size of the
-// prompt's pieces nor what was cached before changes a byte; the workspace does not grow with the
+// Expanded attention over a paged cache, prefill_workspace_tokens keys at a time. kLatent expands
+// cached latents to keys and values; kDecompressed reads cached keys and values. Chunks of keys are
+// anchored at absolute positions and merged from left to right by log-sum-exp, so neither the
+// chunks of a prompt nor the cached prefix changes a byte. The workspace does not grow with the
 // context.
 #include <algorithm>
 
@@ -13,30 +13,30 @@
 namespace latte {
 namespace {
 
-// A run of keys in expanded form; views live in the workspace.
+// A chunk of keys in expanded form. The views live in the workspace.
 struct ExpandedKeys {
   TensorView k_nope;  // [S, H, N]
   TensorView k_rope;  // [S, H, R]
   TensorView v;       // [S, H, V]
 };
 
-// Floats between rows of keys of all heads, whose width is a power of two in common shapes: without
-// them the rows of one head would share a few sets of the caches.
+// Padding between rows of keys of all heads. Their width is often a power of two; without padding,
+// the rows of one head would share a few sets of the caches.
 constexpr int64_t kPad = 16;
 
-// Rows [begin, end) of a stream whose rows are `width` numbers.
+// Cached rows [begin, end) of a stream, as f32. width: numbers per row.
 TensorView GatherKeys(const MlaLayer& mla, size_t stream, int64_t width,
-                      const SequenceSlice& sequence, int64_t begin, int64_t end,
+                      const SequenceChunk& sequence, int64_t begin, int64_t end,
                       StepContext& step) {
   const TensorView rows = step.workspace->Take(DType::kF32, {end - begin, width});
   Run<GatherPagesOp>({step.cache->View(stream, mla.layer), sequence.pages, begin, rows, mla.dims.c,
-                      step.cache->spec().streams[stream].rows},
+                      step.cache->spec().streams[stream].row_format},
                      step.exec);
   return rows;
 }
 
-// Matrix [S, stride] seen as [S, H, width] starting at column `begin`, `per_head` columns from head
-// to head.
+// A matrix [S, stride] viewed as [S, H, width], starting at column `begin`, with `per_head` columns
+// from head to head.
 TensorView Heads(const TensorView& rows, int64_t begin, int64_t heads, int64_t per_head,
                  int64_t width) {
   TensorView out = rows;
@@ -47,8 +47,8 @@ TensorView Heads(const TensorView& rows, int64_t begin, int64_t heads, int64_t p
   return out;
 }
 
-// A copy of columns [0, C) of the latents, contiguous, as `product` takes them. Rows are rounded
-// one by one, so keys and values of a token do not depend on which chunk expands them.
+// A contiguous copy of columns [0, C) of the latents, in the form that `product` takes. Rows are
+// rounded one by one, so keys and values of a token do not depend on the chunk that expands them.
 Activations LatentColumns(const TensorView& rows, int64_t c, const Linear& product,
                           StepContext& step) {
   const TensorView out = step.workspace->Take(DType::kF32, {rows.shape[0], c});
@@ -56,7 +56,7 @@ Activations LatentColumns(const TensorView& rows, int64_t c, const Linear& produ
   return RoundActivations(out, {&product}, step);
 }
 
-ExpandedKeys ExpandLatents(const MlaLayer& mla, const SequenceSlice& sequence, int64_t begin,
+ExpandedKeys ExpandLatents(const MlaLayer& mla, const SequenceChunk& sequence, int64_t begin,
                            int64_t end, StepContext& step) {
   const MlaDims& dims = mla.dims;
   const TensorView rows = GatherKeys(mla, 0, dims.latent(), sequence, begin, end, step);
@@ -70,7 +70,7 @@ ExpandedKeys ExpandLatents(const MlaLayer& mla, const SequenceSlice& sequence, i
           Heads(kv, dims.n, dims.h, per_head, dims.v)};
 }
 
-ExpandedKeys ReadExpanded(const MlaLayer& mla, const SequenceSlice& sequence, int64_t begin,
+ExpandedKeys ReadExpanded(const MlaLayer& mla, const SequenceChunk& sequence, int64_t begin,
                           int64_t end, StepContext& step) {
   const MlaDims& dims = mla.dims;
   const TensorView key = GatherKeys(mla, 0, dims.h * dims.qk(), sequence, begin, end, step);
@@ -81,23 +81,23 @@ ExpandedKeys ReadExpanded(const MlaLayer& mla, const SequenceSlice& sequence, in
 
 }  // namespace
 
-void AttendExpanded(const MlaLayer& mla, const MlaQueries& q, const SequenceSlice& sequence,
+void AttendExpanded(const MlaLayer& mla, const MlaQueries& q, const SequenceChunk& sequence,
                     const TensorView& o, StepContext& step) {
   Workspace& workspace = *step.workspace;
   const Workspace::Scope scope(workspace);
   const int64_t h = mla.dims.h;
   const int64_t v = mla.dims.v;
-  const int64_t t = sequence.extend_len;
+  const int64_t t = sequence.count;
   const int64_t rows_begin = sequence.query_start;
   const int64_t rows_end = rows_begin + t;
-  const int64_t total_len = sequence.cached_len + t;
+  const int64_t total_len = sequence.total_len();
 
   const TensorView lse = workspace.Take(DType::kF32, {t, h});
   const TensorView o_part = workspace.Take(DType::kF32, {t, h, v});
   const TensorView lse_part = workspace.Take(DType::kF32, {t, h});
-  for (int64_t begin = 0; begin < total_len; begin += step.expand_tokens) {
+  for (int64_t begin = 0; begin < total_len; begin += step.prefill_workspace_tokens) {
     const Workspace::Scope chunk_scope(workspace);
-    const int64_t end = std::min(total_len, begin + step.expand_tokens);
+    const int64_t end = std::min(total_len, begin + step.prefill_workspace_tokens);
     const ExpandedKeys keys = sequence.path == MlaPath::kDecompressed
                                   ? ReadExpanded(mla, sequence, begin, end, step)
                                   : ExpandLatents(mla, sequence, begin, end, step);

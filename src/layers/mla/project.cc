@@ -1,4 +1,4 @@
-// h → q_nope, q_rope, c_kv, k_rope, and the rows that enter the cache. Shared by all paths.
+// Projections x → q_nope, q_rope, c_kv, k_rope, and the append of cached rows. All paths share it.
 #include "src/kernels/params/gemm.h"
 #include "src/kernels/params/mla.h"
 #include "src/kernels/registry.h"
@@ -30,7 +30,7 @@ void NormRopeAppend(const MlaLayer& mla, const RopeAngles& angles, const TensorV
   if (!CachesExpanded(step)) {
     p.pages = step.cache->View(0, mla.layer);
     p.slots = step.slots;
-    p.rows = step.cache->spec().streams[0].rows;
+    p.row_format = step.cache->spec().streams[0].row_format;
   }
   Run<NormRopeAppendOp>(p, step.exec);
 }

@@ -10,9 +10,9 @@
 namespace latte {
 namespace {
 
-// Which tokens go to which expert. Tokens of one expert are neighbours, in token order.
+// The tokens of each expert, contiguous and in token order.
 struct Grouping {
-  std::span<int32_t> first;  // [E+1] rows of expert e: [first[e], first[e+1])
+  std::span<int32_t> first;  // [E+1] rows of expert e are [first[e], first[e+1])
   std::span<int32_t> token;  // [T·K] token of a row
   std::span<int32_t> row;    // [T·K] row of (token, k)
 };
@@ -59,20 +59,20 @@ RouteOp::Params RouteParams(const MoeLayer& moe, const TensorView& logits,
   return p;
 }
 
-// An expert and its rows of the matrices of its group.
+// An expert and its rows in the matrices of its group.
 struct ExpertRows {
   const Mlp* mlp;
   int64_t begin, end;
 };
 
-// Experts of one width, whose rows lie in the same matrices.
+// Experts of equal width, whose rows are in the same matrices.
 struct ExpertGroup {
   std::vector<ExpertRows> experts;
   Activations x;
   TensorView inner, y;
 };
 
-// All experts, each over its own rows, in two passes: every touched weight is read once.
+// All experts, each over its own rows, in two passes. Weights of chosen experts are read once.
 void RunExperts(std::span<const ExpertGroup> groups, StepContext& step) {
   std::vector<Product> products;
   for (const ExpertGroup& g : groups)
@@ -82,7 +82,7 @@ void RunExperts(std::span<const ExpertGroup> groups, StepContext& step) {
   Multiply(products, step);
   products.clear();
   for (const ExpertGroup& g : groups) {
-    std::vector<const Linear*> down;  // which may differ in format
+    std::vector<const Linear*> down;  // their formats may differ
     for (const ExpertRows& e : g.experts) down.push_back(&e.mlp->down);
     const Activations inner = RoundActivations(g.inner, down, step);
     for (const ExpertRows& e : g.experts)
@@ -92,7 +92,7 @@ void RunExperts(std::span<const ExpertGroup> groups, StepContext& step) {
   Multiply(products, step);
 }
 
-// Rows ids of x, in the workspace.
+// The rows `ids` of x, copied to the workspace.
 Activations Gather(const Activations& x, std::span<const int32_t> ids, StepContext& step) {
   const auto rows_of = [&](const TensorView& from) {
     if (from.empty()) return from;
@@ -104,7 +104,7 @@ Activations Gather(const Activations& x, std::span<const int32_t> ids, StepConte
   return {rows_of(x.plain), rows_of(x.codes), rows_of(x.scale)};
 }
 
-// Those that tokens go to.
+// The experts that were chosen.
 std::vector<ExpertRows> TouchedExperts(const MoeLayer& moe, const Grouping& groups) {
   std::vector<ExpertRows> out;
   for (size_t e = 0; e < moe.experts.size(); ++e)
@@ -131,7 +131,7 @@ void Forward(const MoeLayer& moe, const TensorView& x, const TensorView& y, Step
 
   const Grouping groups = GroupByExpert(experts, moe.dims, workspace);
   const TensorView out = workspace.Take(DType::kF32, {pairs, d});
-  // Rounded once, not for each expert that takes a token.
+  // Rounded once for all experts.
   const Linear* const shared = moe.has_shared ? &moe.shared.up : &moe.experts[0].up;
   const Activations rounded = RoundActivations(x, {&moe.experts[0].up, shared}, step);
   const Activations rows = Gather(rounded, groups.token, step);
@@ -139,7 +139,7 @@ void Forward(const MoeLayer& moe, const TensorView& x, const TensorView& y, Step
     return workspace.Take(DType::kF32, {count, mlp.up.outputs()});
   };
   std::vector<ExpertGroup> all;
-  // First the one with most rows: while a thread computes it, others read weights.
+  // The expert with the most rows first: while one thread computes it, others read weights.
   if (moe.has_shared)
     all.push_back({{{&moe.shared, 0, t}}, rounded, inner_of(moe.shared, t), y});
   else

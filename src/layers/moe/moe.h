@@ -1,9 +1,12 @@
+// clang-format off
 // The mixture-of-experts layer: router, routed experts, shared experts.
 //
 //   y = Σ_k w_k · Expert_{e_k}(x) + Shared(x)
-// Source: DeepSeek-V3 (arXiv 2412.19437) §2.1.2. Each touched expert's weights are read once per
-// step: tokens are grouped by expert. Sums run in the order of k, so a token's result does not
-// depend on the other tokens.
+//
+// Tokens are grouped by expert, so the weights of every chosen expert are read once per step. Sums
+// run in the order of k, so the result of a token does not depend on other tokens.
+// Source: DeepSeek-V3 (arXiv 2412.19437) §2.1.2.
+// clang-format on
 #pragma once
 
 #include <vector>

@@ -1,4 +1,4 @@
-// Text from a file, made safe for a one-line message.
+// Makes text from a file safe for a one-line message.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 namespace latte {
 
 // `text` with control characters written as \x0a, cut after about `max_bytes` bytes. A tensor name
-// may hold a newline or be a megabyte long.
+// may contain a newline or be a megabyte long.
 inline std::string Printable(std::string_view text, size_t max_bytes = 200) {
   size_t end = text.size();
   if (end > max_bytes) {

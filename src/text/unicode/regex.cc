@@ -13,17 +13,17 @@
 namespace latte {
 namespace {
 
-// PCRE2's own default: seconds of work, far above what a pattern without nested repeats needs.
+// PCRE2's own default: seconds of work, far more than a pattern without nested repeats needs.
 constexpr uint32_t kMatchLimit = 10'000'000;
-// For the interpreter's backtracking frames; it also bounds the depth.
+// Limits the interpreter's backtracking frames, and with them the depth.
 constexpr uint32_t kHeapLimitKib = 64 * 1024;
-// Machine code begins with 32 KiB of the caller's stack and gets this much when that runs out.
+// The JIT code starts with 32 KiB of the caller's stack and uses this much when that runs out.
 constexpr size_t kJitStackBytes = size_t{16} << 20;
 
-// So many places are tried at first before the clock is looked at, then more and more.
+// The first search tries this many places before it reads the clock; later searches try more.
 constexpr size_t kFirstPlaces = 64;
-constexpr double kSlowSeconds = 0.01;  // a search that took longer is followed by short ones
-// Looking at the clock after each word would cost a tenth of the time that splitting takes.
+constexpr double kSlowSeconds = 0.01;  // after a slower search, the following ones are short
+// Reading the clock after each word would cost a tenth of the time of splitting.
 constexpr int64_t kFindsPerLook = 16;
 
 double CpuSeconds() {
@@ -33,11 +33,11 @@ double CpuSeconds() {
 }
 
 PCRE2_SPTR Bytes(std::string_view text) {
-  // PCRE2 takes a pointer that is not null even when the length is 0.
+  // PCRE2 requires a pointer that is not null even if the length is 0.
   return reinterpret_cast<PCRE2_SPTR>(text.empty() ? "" : text.data());
 }
 
-// What PCRE2 keeps for a pattern or a search: some hundred bytes.
+// The memory that PCRE2 keeps for a pattern or a search is a few hundred bytes.
 [[noreturn]] void NoMemory() { throw OutOfMemory(1024, "a search by pattern"); }
 
 bool IsNoMemory(int error) {
@@ -63,8 +63,8 @@ struct Regex::Code {
 
   pcre2_code* compiled;
   std::string pattern;
-  // \G would match where each partial search begins. Only Latte's own translations have it
-  // (regex_onig_syntax.cc), and those take linear time.
+  // \G would match at the start of each partial search. Only Latte's own translations contain it
+  // (regex_onig_syntax.cc), and they take linear time.
   bool in_one_go;
 };
 
@@ -80,7 +80,7 @@ struct RegexMatcher::Memory {
 
   pcre2_match_data* data = nullptr;
   pcre2_match_context* context = nullptr;
-  pcre2_jit_stack* jit_stack = nullptr;  // only once a match has needed it
+  pcre2_jit_stack* jit_stack = nullptr;  // allocated when a match first needs it
 };
 
 Result<Regex> Regex::Compile(std::string_view pattern, RegexOptions options) {
@@ -102,7 +102,7 @@ Result<Regex> Regex::Compile(std::string_view pattern, RegexOptions options) {
                     "of '{}'",
                     Message(error), offset, Printable(pattern)));
   auto code = std::make_shared<const Code>(compiled, std::string(pattern));
-  // A platform without machine code leaves the interpreter, with the same matches.
+  // A platform without JIT uses the interpreter, with the same matches.
   if (options.jit) static_cast<void>(pcre2_jit_compile(compiled, PCRE2_JIT_COMPLETE));
   return Regex(std::move(code));
 }
@@ -113,7 +113,7 @@ RegexMatcher::RegexMatcher(const Regex& regex, RegexBudget budget)
       allowed_seconds_(budget.seconds),
       cpu_at_start_(CpuSeconds()),
       memory_(std::make_unique<Memory>()) {
-  memory_->data = pcre2_match_data_create(1, nullptr);  // only the whole match is asked for
+  memory_->data = pcre2_match_data_create(1, nullptr);  // only the whole match is needed
   memory_->context = pcre2_match_context_create(nullptr);
   if (memory_->data == nullptr || memory_->context == nullptr) NoMemory();
   pcre2_set_match_limit(memory_->context, kMatchLimit);
@@ -139,8 +139,8 @@ int RegexMatcher::Run(std::string_view subject, size_t from, size_t last) {
   return found;
 }
 
-// The wall clock is cheap to read but also runs while the thread waits, so the thread's own clock
-// has the last word.
+// The wall clock is cheap to read but also advances while the thread waits, so the thread's own
+// clock decides.
 bool RegexMatcher::BudgetIsSpent() {
   const auto now = std::chrono::steady_clock::now();
   used_seconds_ += std::chrono::duration<double>(now - looked_).count();
@@ -164,7 +164,7 @@ Result<RegexMatch> RegexMatcher::Find(std::string_view subject, size_t from) {
     allowed_seconds_ += static_cast<double>(subject.size()) / budget_.bytes_per_second;
     looked_ = std::chrono::steady_clock::now();
   }
-  // A search cannot be interrupted, so each looks for matches that begin at a few places only.
+  // A search cannot be interrupted, so each search tries only a few start places.
   const size_t first = regex_.code_->in_one_go ? subject.size() : kFirstPlaces;
   for (size_t places = first;; places *= 4) {
     const size_t last = std::min(subject.size(), from + places);

@@ -1,5 +1,5 @@
-// Regular expressions over valid UTF-8, behind one small door: the only file that knows PCRE2. Work
-// and memory of a match are limited, so that a hostile pattern ends in an error.
+// Regular expressions over valid UTF-8. This is the only file that knows PCRE2. The work and memory
+// of a match are limited, so a hostile pattern ends in an error.
 #pragma once
 
 #include <chrono>
@@ -14,14 +14,15 @@
 namespace latte {
 
 struct RegexOptions {
-  bool literal = false;  // the pattern is text to be found, not an expression
-  bool jit = true;       // machine code where the platform allows it; the matches are the same
+  bool literal = false;  // the pattern is literal text
+  bool jit = true;       // compiles to machine code where the platform allows it; the matches are
+                         // the same
 };
 
 // A compiled pattern. Immutable, thread-safe; copies share the code.
 class Regex {
  public:
-  // Errors: kUnsupported with the reason and the place in the pattern.
+  // Errors: kUnsupported with the reason and the offset in the pattern.
   [[nodiscard]] static Result<Regex> Compile(std::string_view pattern, RegexOptions options = {});
 
  private:
@@ -31,9 +32,9 @@ class Regex {
   std::shared_ptr<const Code> code_;
 };
 
-// Processor time that one RegexMatcher may use. PCRE2's own limits count steps back, not bytes
-// looked at, so a pattern such as (?=a*b)a takes time in the square of the text without hitting
-// them. Real patterns need about a hundredth of it.
+// Processor time that one RegexMatcher may use. PCRE2's own limits count backtracking steps, not
+// bytes read, so a pattern such as (?=a*b)a takes time quadratic in the text without reaching them.
+// Real patterns need about a hundredth of this budget.
 struct RegexBudget {
   double seconds = 5;
   double bytes_per_second = 128 * 1024;  // more seconds for longer text
@@ -46,7 +47,7 @@ struct RegexMatch {
   size_t end = 0;
 };
 
-// Finds the matches of one Regex; holds the memory that matching needs. Thread-compatible.
+// Finds the matches of one Regex and holds the memory that matching needs. Thread-compatible.
 class RegexMatcher {
  public:
   explicit RegexMatcher(const Regex& regex, RegexBudget budget = {});
@@ -54,16 +55,16 @@ class RegexMatcher {
   RegexMatcher(RegexMatcher&&) noexcept;
   RegexMatcher& operator=(RegexMatcher&&) = delete;
 
-  // The first match that begins at `from` or later. Lookarounds and ^ $ see exactly `subject`.
-  // Every new subject must first be searched from 0.
-  // Requires: `subject` is valid UTF-8; `from` <= size, at the beginning of a code point.
-  // Errors: kInvalidArgument when a limit is hit: 10 million steps back or 64 MiB in one search, or
-  // the budget in all of them together.
+  // The first match that begins at `from` or later. Lookarounds and ^ $ see exactly `subject`. The
+  // first search in each new subject must start at 0.
+  // Requires: `subject` is valid UTF-8; `from` <= size, at the start of a code point.
+  // Errors: kInvalidArgument if a limit is reached: 10 million backtracking steps or 64 MiB in one
+  // search, or the budget of all searches together.
   [[nodiscard]] Result<RegexMatch> Find(std::string_view subject, size_t from);
 
  private:
   struct Memory;
-  // One search that considers beginnings up to `last` only. Returns PCRE2's code.
+  // One search that tries start places up to `last` only. Returns PCRE2's code.
   int Run(std::string_view subject, size_t from, size_t last);
   bool BudgetIsSpent();
   tl::unexpected<Error> GaveUp(std::string_view subject, size_t from, std::string_view why) const;
@@ -74,7 +75,7 @@ class RegexMatcher {
   double used_seconds_ = 0;
   double cpu_at_start_;
   int64_t finds_ = 0;
-  std::chrono::steady_clock::time_point looked_;  // when the clock was last looked at
+  std::chrono::steady_clock::time_point looked_;  // the last time the clock was read
   std::unique_ptr<Memory> memory_;
 };
 

@@ -14,7 +14,8 @@ namespace {
 
 constexpr std::string_view kWhiteSpace =
     R"(\x{9}-\x{D}\x{20}\x{85}\x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000})";
-// Every other category is the same in both engines up to code points that Unicode added.
+// The other categories are the same in both engines, except for code points that Unicode added
+// later.
 constexpr std::string_view kCategories[] = {
     "L",  "Lu", "Ll", "Lt", "Lm", "Lo", "M", "Mn", "Mc", "Me", "N",  "Nd", "Nl", "No", "P", "Pc",
     "Pd", "Ps", "Pe", "Pi", "Pf", "Po", "S", "Sm", "Sc", "Sk", "So", "Z",  "Zs", "Zl", "Zp"};
@@ -37,7 +38,7 @@ void AppendCodePoint(char32_t c, std::string* out) {
   }
 }
 
-// A set of code points as the inside of a PCRE2 class.
+// A set of code points, written as the inside of a PCRE2 class.
 struct Class {
   std::string body;
   bool negated = false;
@@ -45,13 +46,13 @@ struct Class {
   std::string Bracketed() const { return fmt::format("[{}{}]", negated ? "^" : "", body); }
 };
 
-// One escape: a single code point, or a set of them.
+// One escape: a single code point or a set of code points.
 struct Escape {
   std::optional<char32_t> code_point;
   Class set;
 };
 
-// No real pattern has a tenth of it. A short escape becomes up to a kilobyte of ranges.
+// Ten times longer than any real pattern. A short escape may become a kilobyte of ranges.
 constexpr size_t kMaxPatternBytes = 16384;
 
 class Translator {
@@ -62,8 +63,8 @@ class Translator {
     if (in_.size() > kMaxPatternBytes)
       return Unsupported(fmt::format("expected a pattern of at most {} bytes, found {}: '{}'",
                                      kMaxPatternBytes, in_.size(), Printable(in_)));
-    // Failing at the first white space of a run means failing at all of it; without the anchor a
-    // long run that is not at the end costs time in the square of its length.
+    // If the match fails at the first white space of a run, it fails in the whole run. Without the
+    // anchor, a long run that is not at the end costs quadratic time.
     if (in_ == R"(\s+$)") return fmt::format(R"((?:(?<![{0}])|\G)[{0}]+$)", kWhiteSpace);
     if (ValidUtf8Prefix(in_) != in_.size()) return Refuse("bytes that are not UTF-8");
     while (at_ < in_.size()) LATTE_RETURN_IF_ERROR(Atom());
@@ -127,7 +128,7 @@ class Translator {
   }
 
   Status Group() {
-    // An option in the middle of a pattern reaches further in PCRE2 than in Ruby's syntax.
+    // An option in the middle of a pattern has a wider scope in PCRE2 than in Ruby's syntax.
     if (at_ == 0 && Take("(?i)")) {
       out_ += "(?i)";
       return {};
@@ -143,7 +144,7 @@ class Translator {
     return {};
   }
 
-  // What may follow an atom: * + ? with lazy or possessive forms, {n}, {n,}, {n,m} and {,m}.
+  // The suffix of an atom: * + ? with lazy or possessive forms, {n}, {n,}, {n,m} and {,m}.
   Status Quantifier() {
     if (at_ == in_.size()) return {};
     const char c = in_[at_];
@@ -205,7 +206,7 @@ class Translator {
     return Escape{.code_point = TakeCodePoint(), .set = {}};
   }
 
-  // \xHH (ASCII; above it Oniguruma means a byte), \x{H…} and \uHHHH.
+  // \xHH (ASCII only: above it Oniguruma means a byte), \x{H…} and \uHHHH.
   Result<Escape> Hexadecimal() {
     const bool unicode = in_[at_] == 'u';
     ++at_;
@@ -264,12 +265,12 @@ class Translator {
     return fmt::format("(?:{}{}){})", look, right.Bracketed(), left.Bracketed());
   }
 
-  // From '[' up to, and without, the ']' or '&&' that ends the items.
+  // The items after '[', up to the ']' or '&&' that ends them.
   Result<Class> ClassUpTo() {
     ++at_;
     Class out{.body = {}, .negated = Take("^")};
     bool first = true;
-    std::string sets;  // after the ranges that the pattern spells out
+    std::string sets;  // written after the ranges of the pattern
     for (; at_ < in_.size() && !Next("]") && !Next("&&"); first = false) {
       if (Next("[")) return Refuse("a set inside a set");
       LATTE_ASSIGN_OR_RETURN(const Escape low, ClassItem(first));
@@ -294,7 +295,7 @@ class Translator {
     return out;
   }
 
-  // A hyphen is itself only at the beginning and at the end of a class.
+  // A hyphen stands for itself only at the start and at the end of a class.
   Result<Escape> ClassItem(bool first) {
     if (Next("\\")) return TakeEscape();
     if (Next("-") && !first && !in_.substr(at_ + 1).starts_with("]"))

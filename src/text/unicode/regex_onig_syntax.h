@@ -1,10 +1,10 @@
-// Patterns of tokenizer.json are written for Oniguruma in Ruby's syntax; Latte matches with PCRE2.
-// The two agree on most constructs but not on all: this file rewrites what can be said in both and
-// refuses the rest by name, so that no pattern quietly means something else.
+// Translates patterns of tokenizer.json, which are written for Oniguruma in Ruby's syntax, to
+// PCRE2. The two agree on most constructs, but not on all. This file rewrites the constructs that
+// both can express and refuses the others by name, so no pattern silently changes its meaning.
 //
-// What is rewritten: \s (PCRE2 counts U+180E), scripts (PCRE2 looks at Script_Extensions), set
-// intersection `[a&&[^b]]`, \v and \uHHHH, and general categories and scripts of the code points
-// that Unicode 15 to 16 added (PCRE2 10.42 knows Unicode 14, `tokenizers` knows 16).
+// Rewritten: \s (PCRE2 includes U+180E), scripts (PCRE2 uses Script_Extensions), set intersection
+// `[a&&[^b]]`, \v and \uHHHH, and general categories and scripts of the code points that Unicode 15
+// to 16 added (PCRE2 10.42 knows Unicode 14, `tokenizers` knows 16).
 #pragma once
 
 #include <string>

@@ -130,7 +130,7 @@ TEST(Regex, ExponentialPatternsHitTheLimitInsteadOfHanging) {
 }
 
 TEST(Regex, DeepBacktrackingHasRoomOrIsAnError) {
-  // Each turn of the group leaves a place to come back to, far more than the machine stack holds.
+  // Each iteration of the group leaves a backtracking point; all of them exceed the machine stack.
   const std::string text(200'000, 'a');
   for (const bool jit : {false, true}) {
     const auto regex = Regex::Compile("(?:a|ab)+c|a", {.jit = jit});
@@ -146,7 +146,7 @@ TEST(Regex, DeepBacktrackingHasRoomOrIsAnError) {
 }
 
 TEST(Regex, WorkInTheSquareOfTheTextEndsAtTheBudget) {
-  // Without the budget each of these would take from minutes to hours.
+  // Without the budget, each of these takes minutes to hours.
   const std::string text(1 << 20, 'a');
   for (const char* pattern : {"(?=a*b)a", "a(?!.*b)", "a(?=[^c]*c)"}) {
     for (const bool jit : {false, true}) {
@@ -164,7 +164,7 @@ TEST(Regex, WorkInTheSquareOfTheTextEndsAtTheBudget) {
 }
 
 TEST(Regex, AMatchFarAwayIsFoundWhereverItBegins) {
-  // Around the places where one search ends and the next begins, with code points of 1 to 4 bytes.
+  // Checks the places where one search ends and the next begins, with code points of 1 to 4 bytes.
   for (const std::string_view unit : {"x", "\u00e9", "\u65e5", "\U0001F642"}) {
     std::string text;
     while (text.size() < 6000) text += unit;
@@ -184,8 +184,8 @@ TEST(Regex, AMatchFarAwayIsFoundWhereverItBegins) {
 }
 
 TEST(Regex, TrailingWhiteSpaceTakesLinearTime) {
-  // The run is not at the end, so every place of it fails; a plain \s+$ looks at all of it each
-  // time.
+  // The run is not at the end, so the match fails at every place of it. A plain \s+$ reads the
+  // whole run each time.
   const std::string text = "x" + std::string(1 << 20, ' ') + "\x01" + std::string(3, ' ');
   const auto begin = std::chrono::steady_clock::now();
   EXPECT_EQ(Matches(R"(\s+$)", text), (Rows{"   "}));

@@ -12,8 +12,8 @@ constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
 
 uint8_t Byte(std::string_view bytes, size_t i) { return static_cast<uint8_t>(bytes[i]); }
 
-// What a first byte promises: how long the sequence is and which second bytes are allowed (these
-// bounds exclude overlong forms, surrogates and values above U+10FFFF). length 0: no first byte.
+// For each first byte: the length of the sequence and the allowed second bytes (these bounds
+// exclude overlong forms, surrogates and values above U+10FFFF). Length 0: not a first byte.
 struct Lead {
   int length;
   uint8_t second_min, second_max;

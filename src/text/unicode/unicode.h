@@ -1,7 +1,7 @@
-// UTF-8 of text that may be any bytes: validation, replacement of what is invalid, and where an
-// unfinished sequence begins. Invalid bytes are replaced as the WHATWG decoder does: each maximal
-// part of a sequence that cannot go on becomes one U+FFFD. Knows no grapheme clusters and no
-// normalisation forms.
+// UTF-8 of text that may be any bytes: validation, replacement of invalid parts, and detection of
+// an unfinished sequence. Invalid bytes are replaced as the WHATWG decoder does: each maximal
+// invalid part of a sequence becomes one U+FFFD. Knows no grapheme clusters and no normalisation
+// forms.
 #pragma once
 
 #include <cstddef>
@@ -14,9 +14,9 @@ namespace latte {
 // One step through bytes that may be invalid.
 struct Utf8Step {
   char32_t code_point = 0;  // U+FFFD when !valid
-  int bytes = 0;            // how many to go on by; 0 only for empty input
+  int bytes = 0;            // the number of bytes to advance; 0 only for empty input
   bool valid = false;
-  bool cut_off = false;  // the bytes end inside a sequence that was correct so far
+  bool cut_off = false;  // the bytes end inside a sequence that is correct so far
 };
 
 // The code point, or the maximal invalid part, at the front of `bytes`.
@@ -28,7 +28,7 @@ size_t ValidUtf8Prefix(std::string_view bytes);
 // Appends `bytes` with every invalid part replaced by U+FFFD.
 void AppendValidUtf8(std::string_view bytes, std::string* out);
 
-// How many bytes at the end (0 to 3) begin a code point that more bytes could finish.
+// The number of bytes at the end (0 to 3) that begin an incomplete code point.
 size_t UnfinishedUtf8Suffix(std::string_view bytes);
 
 // Requires: a Unicode scalar value.

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "src/text/byte_level.h"
+#include "src/text/unicode/byte_level.h"
 
 namespace latte {
 namespace {
@@ -33,14 +33,14 @@ TEST(Unicode, EachMaximalInvalidPartBecomesOneReplacement) {
       {"", ""},
       {"abc", "abc"},
       {"\x80", r},
-      {"\xC0\xAF", r + r},                  // overlong: neither byte begins anything
+      {"\xC0\xAF", r + r},                  // overlong: neither byte begins a sequence
       {"\xE0\x9F\x80", r + r + r},          // overlong
       {"\xED\xA0\x80", r + r + r},          // surrogate
       {"\xF4\x90\x80\x80", r + r + r + r},  // above U+10FFFF
-      {"\xF5\x80", r + r},                  // no such first byte
+      {"\xF5\x80", r + r},                  // not a first byte
       {"\xE2\x82", r},                      // cut off: one part
       {"\xF0\x9F\x98", r},                  // cut off: one part
-      {"\xF0\x9F\x98(", r + "("},           // the next byte is read again
+      {"\xF0\x9F\x98(", r + "("},           // the next byte is decoded again
       {"\xE1\x80\xE2\xF0\x91\x92\xF1\xBF\x41", r + r + r + r + "A"},
       {"ok\xC3\xA9\xFFok", "ok\xC3\xA9" + r + "ok"},
   };
@@ -62,8 +62,8 @@ TEST(Unicode, UnfinishedSuffixIsWhatMoreBytesCouldFinish) {
   EXPECT_EQ(UnfinishedUtf8Suffix("a\xC3\xA9"), 0u);
   EXPECT_EQ(UnfinishedUtf8Suffix("\xF0\x9F\x98"), 3u);
   EXPECT_EQ(UnfinishedUtf8Suffix("\xF0\x9F"), 2u);
-  EXPECT_EQ(UnfinishedUtf8Suffix("\xED\xA0"), 0u);      // can only be a surrogate
-  EXPECT_EQ(UnfinishedUtf8Suffix("\x80\x80\x80"), 0u);  // nothing begins here
+  EXPECT_EQ(UnfinishedUtf8Suffix("\xED\xA0"), 0u);      // can only become a surrogate
+  EXPECT_EQ(UnfinishedUtf8Suffix("\x80\x80\x80"), 0u);  // no byte begins a sequence
   EXPECT_EQ(UnfinishedUtf8Suffix("\xFF"), 0u);
 }
 

@@ -1,5 +1,5 @@
-// Absorbed ≡ expanded, on the reference: moving W_UK into q and W_UV out of o changes nothing but
-// the order of exact sums.
+// Absorbed ≡ expanded, on the reference: moving W_UK into q and W_UV out of o changes only the
+// order of exact sums.
 #include <gtest/gtest.h>
 
 #include "tests/conformance/support/compare.h"
@@ -13,7 +13,7 @@ struct Sizes {
   int64_t tokens, heads, c, n, r, v;
 };
 
-// One sequence of `tokens` tokens, all of them new, in one page.
+// One sequence of `tokens` new tokens in one page.
 struct Layer {
   explicit Layer(const Sizes& s, std::mt19937& rng)
       : q_nope(DType::kF32, {s.tokens, s.heads, s.n}),
@@ -41,7 +41,7 @@ void Absorbed(const Sizes& s, const Layer& layer, const TensorView& o, const Ten
   const Tensor o_latent(DType::kF32, {s.tokens, s.heads, s.c});
   RunRef<GemmTOp>({HeadsFirst(layer.q_nope), layer.w_uk, HeadsFirst(q_latent)});
   const std::vector<int32_t> table = {0};
-  const DecodeSequence sequence = {0, s.tokens, s.tokens, table};
+  const SequenceChunk sequence = {.count = s.tokens, .pages = table};
   RunRef<MlaDecodeOp>({q_latent, layer.q_rope, layer.page, {&sequence, 1}, o_latent, lse, kScale});
   RunRefPart({HeadsFirst(o_latent), layer.w_uv, TensorView(), HeadsFirst(o)});
 }
@@ -76,9 +76,9 @@ TEST(Algebra, AbsorbedIsExpanded) {
     const Tensor expanded_lse(DType::kF32, {s.tokens, s.heads});
     Absorbed(s, layer, absorbed, absorbed_lse);
     Expanded(s, layer, expanded, expanded_lse);
-    // Sums are in fp64. What is rounded to f32, once in each form: q_latent or k_nope, each at most
-    // N (or C) in size, so a score errs by u·scale·(N·C) in either; o_latent or v, at most C in an
-    // output; the output; lse.
+    // Sums are in fp64. Each form rounds three values to f32: q_latent or k_nope, each at most N
+    // (or C) in size, which changes a score by u·scale·(N·C); o_latent or v, at most C in an
+    // output; and the output and lse.
     const double score = kUnit * static_cast<double>(kScale) * static_cast<double>(s.n * s.c);
     const double weights = std::expm1(2 * 2 * score);
     const double width = static_cast<double>(s.c);  // the largest |v|

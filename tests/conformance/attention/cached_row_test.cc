@@ -1,5 +1,5 @@
-// Cached rows: how far each format is from what was appended, and that every row of the registry
-// reads the same numbers.
+// Cached rows: the distance of each format from the appended numbers, and that every kernel reads
+// the same numbers.
 #include <gtest/gtest.h>
 
 #include "tests/conformance/support/compare.h"
@@ -8,10 +8,11 @@
 namespace latte {
 namespace {
 
-constexpr CacheDType kFormats[] = {CacheDType::Plain(DType::kF32),  CacheDType::Plain(DType::kF16),
-                                   CacheDType::Plain(DType::kBF16), {DType::kU8, RowKind::kF8},
-                                   {DType::kU8, RowKind::kF8Dense}, {DType::kU8, RowKind::kI8},
-                                   {DType::kU8, RowKind::kQ6}};
+constexpr CacheDType kFormats[] = {
+    CacheDType::Plain(DType::kF32),      CacheDType::Plain(DType::kF16),
+    CacheDType::Plain(DType::kBF16),     {DType::kU8, CacheFormat::kF8},
+    {DType::kU8, CacheFormat::kF8Dense}, {DType::kU8, CacheFormat::kI8},
+    {DType::kU8, CacheFormat::kQ6}};
 
 struct Widths {
   int64_t c, r;
@@ -19,7 +20,7 @@ struct Widths {
 constexpr Widths kWidths[] = {{512, 64}, {256, 32}, {256, 64}, {512, 0},
                               {1, 1},    {33, 31},  {130, 6},  {65, 63}};
 
-// Some rows in pages of 16, appended by the reference.
+// Rows in pages of 16, appended by the reference.
 struct Rows {
   Rows(CacheDType cache, Widths w, std::mt19937& rng)
       : latent(DType::kF32, {kCount, w.c}, 3),
@@ -37,7 +38,7 @@ struct Rows {
 
   static constexpr int64_t kCount = 37;
   Guarded latent, rope, pages;
-  RowFormat format;
+  CacheRowFormat format;
   std::vector<int32_t> table = {2, 0, 3};
   std::vector<int64_t> slots;
 };
@@ -66,17 +67,17 @@ TEST(CachedRowConformance, EveryRowReadsTheSameNumbers) {
 }
 
 // Half the distance between neighbouring numbers of a format, for numbers between −1 and 1.
-double Step(RowKind kind, bool rope, double x) {
+double Step(CacheFormat kind, bool rope, double x) {
   switch (kind) {
-    case RowKind::kF8:
-    case RowKind::kF8Dense:
+    case CacheFormat::kF8:
+    case CacheFormat::kF8Dense:
       return std::abs(x) / 16 + 0x1p-10;
-    case RowKind::kI8:
+    case CacheFormat::kI8:
       return rope ? 1.01 / (2 * 32639) + 0x1p-22 : 1.001 / 254;
-    case RowKind::kQ6:
+    case CacheFormat::kQ6:
       // Scales are rounded up to bf16.
       return (rope ? 1.01 / (2 * 2047) : 1.01 / 30) * (1 + 0x1p-7);
-    case RowKind::kPlain:
+    case CacheFormat::kPlain:
       break;
   }
   return 0;
@@ -85,7 +86,7 @@ double Step(RowKind kind, bool rope, double x) {
 TEST(CachedRowConformance, NumbersComeBackWithinHalfAStep) {
   std::mt19937 rng(10);
   for (const CacheDType cache : kFormats) {
-    if (cache.kind == RowKind::kPlain) continue;
+    if (cache.kind == CacheFormat::kPlain) continue;
     for (const Widths w : kWidths) {
       SCOPED_TRACE(fmt::format("{} C={} R={}", Name(cache), w.c, w.r));
       const Rows rows(cache, w, rng);
@@ -96,7 +97,7 @@ TEST(CachedRowConformance, NumbersComeBackWithinHalfAStep) {
         for (int64_t i = 0; i < w.c + w.r; ++i) {
           const double x = static_cast<double>(i < w.c ? GetValue(rows.latent, t, i)
                                                        : GetValue(rows.rope, t, i - w.c));
-          const bool bf16 = cache.kind == RowKind::kF8 && i >= w.c;
+          const bool bf16 = cache.kind == CacheFormat::kF8 && i >= w.c;
           ASSERT_NEAR(static_cast<double>(GetValue(y, t, i)), x,
                       bf16 ? std::abs(x) * 0x1p-8 : Step(cache.kind, i >= w.c, x))
               << t << ", " << i;
@@ -105,11 +106,11 @@ TEST(CachedRowConformance, NumbersComeBackWithinHalfAStep) {
   }
 }
 
-// What is not finite does not pass for a number, nor does it end the process.
+// NaN and infinity are not stored as ordinary numbers and do not end the process.
 TEST(CachedRowConformance, NanStaysNanAndInfinitySaturates) {
   std::mt19937 rng(11);
   for (const CacheDType cache : kFormats) {
-    if (cache.kind == RowKind::kPlain) continue;
+    if (cache.kind == CacheFormat::kPlain) continue;
     SCOPED_TRACE(Name(cache));
     const Rows rows(cache, {512, 64}, rng);
     rows.latent.view().Row<float>(1)[7] = std::nanf("");
@@ -126,10 +127,11 @@ TEST(CachedRowConformance, NanStaysNanAndInfinitySaturates) {
 }
 
 TEST(CachedRow, BytesPerToken) {
-  EXPECT_EQ((CacheDType{DType::kU8, RowKind::kF8}.RowBytes(512, 64)), 656);
-  EXPECT_EQ((CacheDType{DType::kU8, RowKind::kF8Dense}.RowBytes(512, 64)), 576);
-  EXPECT_EQ((CacheDType{DType::kU8, RowKind::kI8}.RowBytes(512, 64)), 648);
-  EXPECT_EQ((CacheDType{DType::kU8, RowKind::kQ6}.RowBytes(512, 64)), 450);  // 6.25 bits each
+  EXPECT_EQ((CacheDType{DType::kU8, CacheFormat::kF8}.RowBytes(512, 64)), 656);
+  EXPECT_EQ((CacheDType{DType::kU8, CacheFormat::kF8Dense}.RowBytes(512, 64)), 576);
+  EXPECT_EQ((CacheDType{DType::kU8, CacheFormat::kI8}.RowBytes(512, 64)), 648);
+  // 6.25 bits per element
+  EXPECT_EQ((CacheDType{DType::kU8, CacheFormat::kQ6}.RowBytes(512, 64)), 450);
 }
 
 TEST(CachedRow, F8RoundsToNearestEvenAndSaturates) {
@@ -138,11 +140,11 @@ TEST(CachedRow, F8RoundsToNearestEvenAndSaturates) {
     const float x = F8E4M3ToFloat(static_cast<uint8_t>(code));
     EXPECT_EQ(FloatToF8E4M3(x), code);
   }
-  EXPECT_EQ(F8E4M3ToFloat(FloatToF8E4M3(1.0625f)), 1.0f);  // half-way: to even
+  EXPECT_EQ(F8E4M3ToFloat(FloatToF8E4M3(1.0625f)), 1.0f);  // half-way: rounds to even
   EXPECT_EQ(F8E4M3ToFloat(FloatToF8E4M3(1.1875f)), 1.25f);
   EXPECT_EQ(F8E4M3ToFloat(FloatToF8E4M3(1e30f)), 448.0f);
   EXPECT_EQ(F8E4M3ToFloat(FloatToF8E4M3(-INFINITY)), -448.0f);
-  EXPECT_EQ(F8E4M3ToFloat(FloatToF8E4M3(0x1p-10f)), 0.0f);  // half of the least: to even
+  EXPECT_EQ(F8E4M3ToFloat(FloatToF8E4M3(0x1p-10f)), 0.0f);  // half of the smallest: rounds to even
 }
 
 }  // namespace

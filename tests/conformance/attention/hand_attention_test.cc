@@ -1,4 +1,4 @@
-// Small cases worked out by hand, on every row: cache rows, attention, merging.
+// Small cases computed by hand, for every kernel: cache rows, attention, merging.
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -50,7 +50,7 @@ TEST(Hand, GatherPagesFollowsTheTable) {
   });
 }
 
-// Keys {0 | 0} and {1 | ln 3}: a query that looks at the rope part alone has scores 0 and ln 3.
+// Keys {0 | 0} and {1 | ln 3}: a query with only a rope part has scores 0 and ln 3.
 TEST(Hand, MlaDecodeWeighsKeysOneToThree) {
   Floats pages = {1, kLn3, kNan, kNan, 0, 0, kNan, kNan};  // pages of one row; the second unused
   const std::vector<int32_t> table = {2, 0};
@@ -58,7 +58,7 @@ TEST(Hand, MlaDecodeWeighsKeysOneToThree) {
   Floats q_rope = {1, 1, 2, 0.5f};
   ForEachRow<MlaDecodeOp>([&](const Kernel<MlaDecodeOp>& row) {
     if (!row.supports({2, 2, 1, 1, 1, DType::kF32})) return;
-    const DecodeSequence sequence = {0, 2, 2, table};
+    const SequenceChunk sequence = {.count = 2, .pages = table};
     Floats o(4, kNan);
     Floats lse(4, kNan);
     RunRow(row, {View(q_latent, {2, 2, 1}),
@@ -68,7 +68,7 @@ TEST(Hand, MlaDecodeWeighsKeysOneToThree) {
                  View(o, {2, 2, 1}),
                  View(lse, {2, 2}),
                  1.0f});
-    // Token 0 sees key 0 alone.
+    // Token 0 attends only to key 0.
     EXPECT_EQ(o[0], 0.0f);
     EXPECT_EQ(lse[0], 0.0f);
     // Token 1: scores 2·ln 3 and ½·ln 3, weights 9/10 and √3/(1+√3).

@@ -1,6 +1,6 @@
-// mha over a grid of lengths, heads and widths, every two values of any two of which meet, and at
-// the edges. Tolerances are those of FlashMLA's prefill tests. Inputs are bf16, so that rows that
-// round them to it have the reference of the others.
+// mha over a grid of lengths, heads and widths that covers every pair of values, and at the edges.
+// The tolerances are FlashMLA's for prefill. Inputs are bf16, so kernels that round inputs to bf16
+// have the same reference as the others.
 #include <gtest/gtest.h>
 
 #include "tests/conformance/support/attention_case.h"
@@ -17,7 +17,7 @@ DType ArithmeticOf(const Row& row) {
   return row.isa >= Isa::kAvx512Bf16 ? DType::kBF16 : DType::kF32;
 }
 
-// Every fast row that supports the case under its arithmetic.
+// Every fast kernel that supports the case with its arithmetic.
 template <class F>
 void ForEachFastRowOf(MhaCase& c, const F& f) {
   ForEachRow<MhaOp>([&](const Row& row) {
@@ -26,11 +26,11 @@ void ForEachFastRowOf(MhaCase& c, const F& f) {
   });
 }
 
-// Pairs of a query's head and a key that the reference may look at in a case.
+// The number of (query head, key) pairs that the reference may evaluate per case.
 constexpr int64_t kReferencePairs = 40000;
 
-// What the reference makes of a case; of a larger one, what the first fast row does, but some
-// queries and heads, drawn by a fixed seed, by the reference.
+// The expected outputs of a case. For large cases, the outputs of the first fast kernel, with some
+// queries and heads (chosen by a fixed seed) replaced by the reference's.
 struct Wanted {
   Wanted(const MhaCase& c, const MhaShape& s)
       : o(DType::kF32, {s.queries, s.heads, s.v}), lse(DType::kF32, {s.queries, s.heads}) {
@@ -55,7 +55,7 @@ struct Wanted {
     }
   }
 
-  // One head of one query.
+  // Computes one head of one query.
   void PutReference(MhaOp::Params p, int64_t query, int64_t head) {
     const MhaOp::Shape s = MhaOp::ShapeOf(p);
     for (TensorView* x : {&p.q_nope, &p.q_rope}) *x = x->Slice(0, query, query + 1);
@@ -100,11 +100,11 @@ constexpr int64_t kQueries[] = {1, 4, 62, 213};
 constexpr int64_t kKeys[] = {1, 17, 95, 592, 1024, 1521, 1592, 1840};
 constexpr int64_t kHeads[] = {1, 3, 9, 64};
 constexpr Widths kWidths[] = {{128, 64, 128}, {192, 64, 256}, {64, 0, 64}, {48, 32, 80}};
-// Pairs of a query's head and a key in a case.
+// The number of (query head, key) pairs per case.
 constexpr int64_t kMostScores = 1200000;
 
-// The last query sees all keys; if there are fewer of them than queries, the first queries see
-// nothing: their output is zero and their lse −inf.
+// The last query attends to all keys. If there are fewer keys than queries, the first queries
+// attend to none: their output is zero and their lse −inf.
 TEST(MhaGrid, LengthsHeadsAndWidths) {
   const std::vector<size_t> counts = {std::size(kQueries), std::size(kKeys), std::size(kHeads),
                                       std::size(kWidths), 2};
@@ -172,7 +172,7 @@ TEST(MhaGrid, KeysAndValuesOfZerosGiveZeros) {
   });
 }
 
-// All keys have one rope part and queries look at it alone: all weights are equal.
+// All keys have the same rope part and queries have only a rope part: all weights are equal.
 TEST(MhaGrid, EqualScoresOf10000) {
   const Normals normals;
   std::mt19937 rng(45);
@@ -186,8 +186,8 @@ TEST(MhaGrid, EqualScoresOf10000) {
   }
 }
 
-// Every query is some key, of head 0 the last one it sees, whose score is near 10⁴; those of others
-// are smaller by thousands.
+// Every query equals a key (for head 0 the last one it attends to), whose score is near 10⁴. The
+// scores of other keys are smaller by thousands.
 TEST(MhaGrid, OneScoreOf10000) {
   const Normals normals;
   std::mt19937 rng(46);

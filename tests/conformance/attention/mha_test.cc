@@ -1,4 +1,4 @@
-// mha against the reference: values, bits, and keys that may not be read.
+// Compares mha with the reference: values, bits, and keys that must not be read.
 #include <gtest/gtest.h>
 
 #include "tests/conformance/support/attention_case.h"
@@ -11,12 +11,12 @@ namespace {
 
 using Row = Kernel<MhaOp>;
 
-// Rows of these instruction sets round what they multiply to bf16.
+// Kernels of these instruction sets round their inputs to bf16.
 bool MultipliesBF16(const Row& row) { return row.isa >= Isa::kAvx512Bf16; }
 
 DType ArithmeticOf(const Row& row) { return MultipliesBF16(row) ? DType::kBF16 : DType::kF32; }
 
-// The bound of row (t, h), for keys and values between −1 and 1.
+// The bound for token t and head h, for keys and values between −1 and 1.
 AttentionBound BoundOf(const Row& row, const MhaCase& c, const MhaShape& s, int64_t t, int64_t h,
                        double lse) {
   double sum = 0;
@@ -28,7 +28,7 @@ AttentionBound BoundOf(const Row& row, const MhaCase& c, const MhaShape& s, int6
   return BoundAttention(s.n + s.r, c.Visible(t), scores, lse, unit);
 }
 
-// The first `rows` rows of x, rounded to bf16.
+// The first `rows` rows of a tensor, rounded to bf16.
 Tensor Rounded(const TensorView& x, int64_t rows) {
   Tensor out(DType::kF32, {rows, x.shape[1], x.shape[2]});
   float* to = out.Ptr<float>();
@@ -38,7 +38,7 @@ Tensor Rounded(const TensorView& x, int64_t rows) {
   return out;
 }
 
-// What the reference makes of a case, or of its inputs rounded to bf16.
+// The reference's outputs for a case, or for its inputs rounded to bf16.
 struct Expected {
   Expected(const MhaCase& c, const MhaShape& s, bool round)
       : o(DType::kF32, {s.queries, s.heads, s.v}), lse(DType::kF32, {s.queries, s.heads}) {
@@ -81,7 +81,7 @@ void ExpectSameBitsHoweverCut(const Row& row, MhaCase& c, const MhaShape& s) {
       MhaOp::Params p = c.Params();
       for (TensorView* t : {&p.q_nope, &p.q_rope, &p.o, &p.lse}) *t = t->Slice(0, begin, end);
       p.q_begin += begin;
-      // Keys behind the last query of the chunk are not there at all.
+      // Keys after the last query of the chunk are removed.
       for (TensorView* t : {&p.k_nope, &p.k_rope, &p.v}) *t = t->Slice(0, 0, c.Visible(end - 1));
       RunRow(row, p, 2);
     }
@@ -90,7 +90,7 @@ void ExpectSameBitsHoweverCut(const Row& row, MhaCase& c, const MhaShape& s) {
   }
 }
 
-// The last key that any query sees becomes NaN; queries that do not see it are as before.
+// Sets the last key that any query attends to to NaN; the other queries must not change.
 void ExpectFutureKeysDoNotMatter(const Row& row, MhaCase& c, const MhaShape& s) {
   const int64_t keys = c.Visible(s.queries - 1);
   if (keys == 0) return;
@@ -136,7 +136,7 @@ TEST(MhaConformance, ReferenceWithinRoundingAndSameBitsHoweverCut) {
   }
 }
 
-// Maxima that rise from block to block, by much or by little.
+// Maxima that rise from block to block, by small and by large steps.
 TEST(MhaConformance, RisingMaxima) {
   std::mt19937 rng(9);
   for (const MhaShape& s : {MhaShape{20, 620, 2, 24, 8, 33, 600, 0, true},
@@ -170,7 +170,7 @@ TEST(MhaConformance, RisingMaxima) {
     }
 }
 
-// Values of any kind that a query does not see leave its bytes alone, wherever they are.
+// Values that a query does not attend to must not change its bytes, whatever they are.
 TEST(MhaConformance, UnseenValuesDoNotMatter) {
   std::mt19937 rng(10);
   const MhaShape s = {50, 300, 1, 32, 32, 48, 250, 0, true};
@@ -198,8 +198,8 @@ TEST(MhaConformance, UnseenValuesDoNotMatter) {
   }
 }
 
-// Keys cut at any multiple of 64 and at 40, merged by lse, agree with one pass: what chunked
-// prompts rest on.
+// Keys split at any multiple of 64 and at 40, merged by lse, agree with a single pass. Chunked
+// prompts rely on this.
 TEST(MhaConformance, PartsOfTheKeysMergeToTheWhole) {
   std::mt19937 rng(8);
   const MhaShape s = {20, 300, 2, 24, 8, 33, 280, 0, true};
@@ -223,7 +223,7 @@ TEST(MhaConformance, PartsOfTheKeysMergeToTheWhole) {
       }
       RunRef<LseMergeOp>({o.view().Reshape({40, 33}), lse.view().Reshape({40}),
                           o_b.view().Reshape({40, 33}), lse_b.view().Reshape({40})});
-      // Two results of the kernel, each within its bound of the same exact value.
+      // Two results of the kernel, each within its bound around the same exact value.
       ASSERT_TRUE(Close(
           o, c.o, [&](int64_t t, int64_t h, int64_t) { return 2 * BoundOf(row, c, s, t, h, 0).o; }))
           << "cut at " << cut;
@@ -237,7 +237,7 @@ TEST(MhaConformance, PartsOfTheKeysMergeToTheWhole) {
   });
 }
 
-// bf16 products are for steps whose arithmetic is bf16.
+// Kernels with bf16 products are used only if the step's arithmetic is bf16.
 TEST(MhaConformance, OtherArithmeticNeverMultipliesBF16) {
   Machine machine;
   for (const Isa isa : {Isa::kAvx512Bf16, Isa::kAmx})
@@ -249,7 +249,7 @@ TEST(MhaConformance, OtherArithmeticNeverMultipliesBF16) {
   EXPECT_TRUE(MultipliesBF16(Select<MhaOp>({512, 512, 16, 128, 64, 128, DType::kBF16}, machine)));
 }
 
-// Slow dot products of bf16 are not taken unless they are asked for.
+// bf16 dot products at half rate are used only on request.
 TEST(MhaConformance, SlowDotProductsAreNotChosen) {
   Machine machine;
   machine.isa = Isa::kAvx512Bf16;

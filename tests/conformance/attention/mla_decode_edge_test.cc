@@ -1,5 +1,5 @@
 // mla_decode at the edges: lengths around pages and splits, pages that sequences share, scores of
-// 10⁴, caches and queries of zeros. Tolerances are FlashMLA's.
+// 10⁴, zero caches and queries. The tolerances are FlashMLA's.
 #include <gtest/gtest.h>
 
 #include "tests/conformance/support/compare.h"
@@ -11,12 +11,12 @@ namespace {
 using Row = DecodeKernel;
 
 constexpr CacheDType kCaches[] = {
-    CacheDType::Plain(DType::kF32),  CacheDType::Plain(DType::kF16),
-    CacheDType::Plain(DType::kBF16), {DType::kU8, RowKind::kF8},
-    {DType::kU8, RowKind::kF8Dense}, {DType::kU8, RowKind::kI8},
-    {DType::kU8, RowKind::kQ6},
+    CacheDType::Plain(DType::kF32),      CacheDType::Plain(DType::kF16),
+    CacheDType::Plain(DType::kBF16),     {DType::kU8, CacheFormat::kF8},
+    {DType::kU8, CacheFormat::kF8Dense}, {DType::kU8, CacheFormat::kI8},
+    {DType::kU8, CacheFormat::kQ6},
 };
-// The reference looks at everything.
+// The reference evaluates every pair.
 constexpr int64_t kAllPairs = int64_t{1} << 40;
 
 template <class F>
@@ -34,8 +34,8 @@ void ForEachFastRowOf(const DecodeCase& c, const F& f) {
   ForEachFastRow<MlaDecodeOp>(MlaDecodeOp::ShapeOf(c.Params()), f);
 }
 
-// Lengths of one less than a page, a block or a split of 1024, of one, and of one more; and
-// sequences that are all queries, the most there can be: a token sees at least itself.
+// Lengths one below, equal to and one above a page, a block and a split of 1024, and sequences with
+// as many queries as keys, the maximum: a token attends at least to itself.
 std::vector<SequenceShape> LengthsAround(int64_t page_tokens, int64_t query_len) {
   std::vector<SequenceShape> out = {{1, 1}, {17, 17}, {65, 65}};
   for (const int64_t edge : {page_tokens, 2 * page_tokens, int64_t{64}, int64_t{1024}})
@@ -56,7 +56,8 @@ TEST(MlaDecodeEdge, LengthsAroundPagesAndSplits) {
           });
 }
 
-// Threads take runs of its six splits. Of three tokens the first two see nothing of the last split.
+// Each thread takes consecutive splits of the six. The first two of three tokens attend to nothing
+// in the last split.
 TEST(MlaDecodeEdge, SplitsOfALoneSequence) {
   const Normals normals;
   std::mt19937 rng(33);
@@ -69,28 +70,28 @@ TEST(MlaDecodeEdge, SplitsOfALoneSequence) {
                  });
 }
 
-// A copy of a case's pages in which every sequence has its own.
+// A copy of a case's pages in which no page is shared.
 struct OwnPages {
   explicit OwnPages(const DecodeCase& c) : sequences(c.sequences) {
     const TensorView& from = c.pages;
     int64_t count = 0;
-    for (const DecodeSequence& s : c.sequences) count += std::ssize(s.page_table);
+    for (const SequenceChunk& s : c.sequences) count += std::ssize(s.pages);
     pages = Tensor(from.dtype, {count, from.shape[1], from.shape[2]});
     const int64_t bytes = from.shape[1] * from.shape[2] * SizeOf(from.dtype);
     tables.resize(sequences.size());
     int32_t next = 0;
     for (size_t i = 0; i < sequences.size(); ++i) {
-      for (const int32_t page : c.sequences[i].page_table) {
+      for (const int32_t page : c.sequences[i].pages) {
         std::memcpy(pages.view().data + next * bytes, from.data + page * bytes,
                     static_cast<size_t>(bytes));
         tables[i].push_back(next++);
       }
-      sequences[i].page_table = tables[i];
+      sequences[i].pages = tables[i];
     }
   }
   Tensor pages;
   std::vector<std::vector<int32_t>> tables;
-  std::vector<DecodeSequence> sequences;
+  std::vector<SequenceChunk> sequences;
 };
 
 TEST(MlaDecodeEdge, SequencesThatSharePages) {
@@ -129,11 +130,10 @@ TEST(MlaDecodeEdge, TwentyRunsGiveTheSameBits) {
                });
 }
 
-// Keys that the token of a call's row sees.
+// The keys that a token attends to, for the rows of a call.
 int64_t KeysOf(const DecodeCase& c, int64_t token) {
-  for (const DecodeSequence& s : c.sequences)
-    if (token < s.query_start + s.query_len)
-      return s.total_len - s.query_len + 1 + token - s.query_start;
+  for (const SequenceChunk& s : c.sequences)
+    if (token < s.query_start + s.count) return s.total_len() - s.count + 1 + token - s.query_start;
   return 0;
 }
 
@@ -185,7 +185,7 @@ TEST(MlaDecodeEdge, QueriesOfZerosGiveTheMean) {
   });
 }
 
-// All keys have one rope part and queries look at it alone: all weights are equal.
+// All keys have the same rope part and queries have only a rope part: all weights are equal.
 TEST(MlaDecodeEdge, EqualScoresOf10000) {
   const Normals normals;
   std::mt19937 rng(36);
@@ -204,19 +204,19 @@ TEST(MlaDecodeEdge, EqualScoresOf10000) {
     });
 }
 
-// What a key's row stands for.
+// The values of a key's row, decoded.
 std::vector<float> KeyOf(const DecodeCase& c, const DecodeShape& s, size_t sequence, int64_t key) {
   const TensorView row = c.Row(sequence, key);
   std::vector<float> out(static_cast<size_t>(s.c + s.r));
-  if (s.cache.kind != RowKind::kPlain)
+  if (s.cache.kind != CacheFormat::kPlain)
     ref::DequantiseRow(c.Format(), row.data, s.c, s.r, out.data());
   else
     for (size_t i = 0; i < out.size(); ++i) out[i] = GetValue(row, static_cast<int64_t>(i));
   return out;
 }
 
-// Every query is some key, of head 0 the last one it sees, whose score is near 10⁴; those of others
-// are smaller by thousands. The output is that key's latent.
+// Every query equals a key (for head 0 the last one it attends to), whose score is near 10⁴. The
+// scores of other keys are smaller by thousands, so the output is that key's latent.
 TEST(MlaDecodeEdge, OneScoreOf10000) {
   const Normals normals;
   std::mt19937 rng(37);
@@ -224,7 +224,7 @@ TEST(MlaDecodeEdge, OneScoreOf10000) {
   ForEachCache(SomeLengths(10000.0f / kSquares), [&](const DecodeShape& s) {
     DecodeCase c(s, rng, normals);
     for (size_t i = 0; i < c.sequences.size(); ++i)
-      for (int64_t t = 0; t < c.sequences[i].query_len; ++t)
+      for (int64_t t = 0; t < c.sequences[i].count; ++t)
         for (int64_t h = 0; h < s.heads; ++h) {
           const int64_t token = c.sequences[i].query_start + t;
           const int64_t keys = KeysOf(c, token);

@@ -1,6 +1,7 @@
-// mla_decode over the grids of FlashMLA's and FlashInfer's tests, by FlashMLA's tolerances. Every
-// two values of any two parameters meet in some case. Pages are in random order, unused ones and
-// rows behind a sequence's end are NaN, and entries behind a page table are no pages (DecodeCase).
+// mla_decode over the grids of FlashMLA's and FlashInfer's tests with FlashMLA's tolerances. The
+// cases cover every pair of values of any two parameters. Pages are in random order, unused pages
+// and rows after the end of a sequence are NaN, and entries after a page table are invalid
+// (DecodeCase).
 #include <optional>
 
 #include <gtest/gtest.h>
@@ -19,16 +20,17 @@ struct Latent {
 };
 constexpr int64_t kPages[] = {64, 16, 32, 128, 256};
 constexpr Latent kLatents[] = {{512, 64}, {256, 32}, {256, 64}, {512, 0}};
-// Scores of a case: pairs of a query's head and a key.
+// The scores of a case: (query head, key) pairs.
 constexpr int64_t kMostScores = 600000;
-// Keys that a case has in all before its sequences share pages.
+// The number of keys above which the sequences of a case share pages.
 constexpr int64_t kOwnKeys = 8192;
 
 float ScaleOf(const Latent& latent) {
   return 1.0f / std::sqrt(static_cast<float>(latent.c + latent.r));
 }
 
-// Many sequences draw their pages from a pool, or filling them would take longer than the test.
+// With many sequences, pages come from a shared pool: filling separate pages would take longer than
+// the test.
 int64_t PoolOf(const std::vector<SequenceShape>& sequences, int64_t page_tokens) {
   int64_t keys = 0;
   int64_t longest = 0;
@@ -39,7 +41,7 @@ int64_t PoolOf(const std::vector<SequenceShape>& sequences, int64_t page_tokens)
   return keys > kOwnKeys ? std::max(longest, kOwnKeys / page_tokens) : 0;
 }
 
-// f(case, shape) over every cache of the grid.
+// Calls f(case, shape) for every cache format of the grid.
 template <class F>
 void ForEachGridCache(DecodeShape s, const Normals& normals, std::mt19937& rng, const F& f) {
   s.pool = PoolOf(s.sequences, s.page_tokens);
@@ -67,8 +69,7 @@ void ForEachCase(const std::vector<Combination>& cases, const F& f) {
   }
 }
 
-// FlashMLA's test of dense decoding. The normal distribution of its varied lengths is cut at twice
-// the mean.
+// FlashMLA's test of dense decoding. Its normally distributed lengths are cut at twice the mean.
 constexpr int64_t kBatches[] = {1, 2, 6, 64};
 constexpr int64_t kQueryLens[] = {1, 2, 4};
 constexpr int64_t kLens[] = {20, 140, 4096};
@@ -106,8 +107,8 @@ TEST(MlaDecodeGrid, DenseDecodingOfFlashMla) {
   });
 }
 
-// FlashInfer's lengths; a sequence of no tokens has no queries. Its pages of one token are not
-// allowed here.
+// FlashInfer's lengths. A sequence without tokens has no queries. FlashInfer's pages of one token
+// are not supported here.
 constexpr int64_t kKvLens[] = {0, 1, 3, 11, 17, 33, 96, 97, 114, 514, 1024, 8736};
 constexpr int64_t kQoLens[] = {1, 3, 5, 7, 9, 11, 13, 15, 17};
 constexpr int64_t kFlashInferHeads[] = {16, 64};
@@ -126,11 +127,11 @@ TEST(MlaDecodeGrid, LengthsOfFlashInfer) {
   ForEachCase(cases, [&](const Combination& c) {
     const int64_t kv_len = kKvLens[c[0]];
     const int64_t qo_len = std::min(kQoLens[c[1]], kv_len);
-    // Of the largest products, fewer heads.
+    // The largest cases use fewer heads.
     const int64_t most = kMostScores / 4 / std::max<int64_t>(kv_len * qo_len, 1);
     const int64_t heads = c[2] == 0 ? std::min(kFlashInferHeads[0], most) : kFlashInferHeads[1];
     const int64_t page_tokens = c[3] == 0 ? 16 : 32;
-    // Beside a sequence that always has a query.
+    // A second sequence always has a query.
     const DecodeShape s = {heads,
                            512,
                            64,
@@ -142,9 +143,9 @@ TEST(MlaDecodeGrid, LengthsOfFlashInfer) {
   });
 }
 
-// FlashMLA's corner: 128 sequences of up to 4096 tokens, half of them empty. A token sees at least
-// itself, so an empty sequence is one without queries: with no page at all or, every other time,
-// with cached tokens that nobody asks about. Each sequence alone has the same bits.
+// FlashMLA's corner case: 128 sequences of up to 4096 tokens, half of them empty. A token attends
+// at least to itself, so an empty sequence is one without queries: it has no page or, every other
+// time, cached tokens that no query attends to. Each sequence alone gives the same bits.
 TEST(MlaDecodeGrid, HalfOf128SequencesAreEmpty) {
   const Normals normals;
   std::mt19937 rng(23);
@@ -161,9 +162,9 @@ TEST(MlaDecodeGrid, HalfOf128SequencesAreEmpty) {
     ForEachFastRow<MlaDecodeOp>(MlaDecodeOp::ShapeOf(c.Params()), [&](const Row& row) {
       RunRow(row, c.Params(), 2);
       for (size_t i = 0; i < c.sequences.size(); i += 9) {
-        DecodeSequence sequence = c.sequences[i];
+        SequenceChunk sequence = c.sequences[i];
         const int64_t begin = std::exchange(sequence.query_start, 0);
-        const int64_t end = begin + sequence.query_len;
+        const int64_t end = begin + sequence.count;
         MlaDecodeOp::Params p = c.Params();
         const Tensor o(DType::kF32, {end - begin, s.heads, s.c});
         for (TensorView* q : {&p.q_latent, &p.q_rope}) *q = q->Slice(0, begin, end);

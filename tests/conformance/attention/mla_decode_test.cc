@@ -1,4 +1,4 @@
-// mla_decode against the reference: values, bits, and keys that may not be read.
+// Compares mla_decode with the reference: values, bits, and keys that must not be read.
 #include <array>
 #include <map>
 #include <utility>
@@ -13,7 +13,7 @@ namespace {
 
 using Row = DecodeKernel;
 
-// What the reference makes of a case, its queries rounded.
+// The reference's outputs for a case with rounded queries.
 struct Expected {
   Expected(const DecodeCase& c, const DecodeShape& s, Rounding rounding)
       : q_latent(RoundedQueries(c.q_latent, rounding, kMaxByte)),
@@ -34,8 +34,8 @@ struct Expected {
     double max = -1e30;
     for (size_t i = 0; i < c.sequences.size(); ++i) {
       const int64_t index = t - c.sequences[i].query_start;
-      if (index < 0 || index >= c.sequences[i].query_len) continue;
-      const int64_t keys = c.sequences[i].total_len - c.sequences[i].query_len + index + 1;
+      if (index < 0 || index >= c.sequences[i].count) continue;
+      const int64_t keys = c.sequences[i].total_len() - c.sequences[i].count + index + 1;
       for (int64_t j = 0; j < keys; ++j) {
         ref::DequantiseRow(c.Format(), c.Row(i, j).data, s.c, s.r, key.data());
         double sum = 0;
@@ -52,19 +52,19 @@ struct Expected {
   Tensor q_latent, q_rope, o, lse;
 };
 
-// What rounding weights to bytes adds: they err by half of 1/255 of a block's largest, and none is
-// larger than the one of the largest score, of which the sum has e^(lse − score).
+// The error from rounding weights to bytes: at most half of 1/255 of the largest weight of a block,
+// which is at most the weight of the largest score: e^(score − lse) of the sum.
 double ByteWeights(const DecodeCase& c, const DecodeShape& s, const Expected& want, int64_t t,
                    int64_t h) {
   int64_t keys = 0;
-  for (const DecodeSequence& sequence : c.sequences)
-    if (t >= sequence.query_start) keys = sequence.total_len;
+  for (const SequenceChunk& sequence : c.sequences)
+    if (t >= sequence.query_start) keys = sequence.total_len();
   const double lse = static_cast<double>(GetValue(want.lse, t, h));
   const double sum = std::exp(lse - want.MaxScore(c, s, t, h));
   return 1.01 * static_cast<double>(keys) / 510 / sum;
 }
 
-// Every output within its bound.
+// Every output must be within its bound.
 void ExpectClose(const Row& row, const DecodeCase& c, const DecodeShape& s, const Expected& want) {
   for (int64_t t = 0; t < want.o.view().shape[0]; ++t)
     for (int64_t h = 0; h < s.heads; ++h) {
@@ -81,17 +81,17 @@ void ExpectClose(const Row& row, const DecodeCase& c, const DecodeShape& s, cons
     }
 }
 
-// A call with some of the tokens of one sequence, the first `begin` of them already cached.
+// A call for some tokens of one sequence, of which the first `begin` are already cached.
 MlaDecodeOp::Params Chunk(const DecodeCase& c, size_t i, int64_t begin, int64_t end,
-                          DecodeSequence& sequence) {
+                          SequenceChunk& sequence) {
   sequence = c.sequences[i];
   const int64_t first = sequence.query_start + begin;
   const int64_t last = sequence.query_start + end;
-  sequence.total_len -= sequence.query_len - end;
-  sequence.query_len = end - begin;
+  sequence.cached_len += begin;
+  sequence.count = end - begin;
   sequence.query_start = 0;
-  sequence.page_table = sequence.page_table.first(
-      static_cast<size_t>(CeilDiv(sequence.total_len, c.pages.view().shape[1])));
+  sequence.pages = sequence.pages.first(
+      static_cast<size_t>(CeilDiv(sequence.total_len(), c.pages.view().shape[1])));
   MlaDecodeOp::Params p = c.Params();
   p.q_latent = p.q_latent.Slice(0, first, last);
   p.q_rope = p.q_rope.Slice(0, first, last);
@@ -124,14 +124,13 @@ void ExpectSameBitsHoweverCut(const Row& row, DecodeCase& c, const DecodeShape& 
   for (const int64_t chunk : {int64_t{1}, int64_t{7}, int64_t{1} << 20}) {
     c.PoisonOutputs();
     for (size_t i = 0; i < c.sequences.size(); ++i)
-      for (int64_t begin = 0; begin < c.sequences[i].query_len; begin += chunk) {
-        DecodeSequence sequence;
-        RunRow(row, Chunk(c, i, begin, std::min(c.sequences[i].query_len, begin + chunk), sequence),
-               2);
+      for (int64_t begin = 0; begin < c.sequences[i].count; begin += chunk) {
+        SequenceChunk sequence;
+        RunRow(row, Chunk(c, i, begin, std::min(c.sequences[i].count, begin + chunk), sequence), 2);
       }
     ExpectSame(c, o, lse, fmt::format("each sequence alone, chunks of {}", chunk));
   }
-  // Without lse the output is the same.
+  // The output is the same without lse.
   c.PoisonOutputs();
   MlaDecodeOp::Params without = c.Params();
   without.lse = TensorView();
@@ -139,20 +138,20 @@ void ExpectSameBitsHoweverCut(const Row& row, DecodeCase& c, const DecodeShape& 
   ASSERT_TRUE(SameBits(c.o, o));
 }
 
-// The last key of each sequence becomes NaN; all but its last query are as before.
+// Sets the last key of each sequence to NaN; all but its last query must not change.
 void ExpectFutureKeysDoNotMatter(const Row& row, DecodeCase& c) {
   RunRow(row, c.Params());
   const std::vector<std::byte> before = c.o.Bytes();
   for (size_t i = 0; i < c.sequences.size(); ++i) {
-    const TensorView key = c.Row(i, c.sequences[i].total_len - 1);
+    const TensorView key = c.Row(i, c.sequences[i].total_len() - 1);
     const std::vector<std::byte> saved(key.data, key.data + key.elements() * SizeOf(key.dtype));
     std::memset(key.data, 0xff, saved.size());
     RunRow(row, c.Params());
     const TensorView o = c.o;
     const auto begin = static_cast<size_t>(c.sequences[i].query_start * o.stride[0]) * 4;
-    const auto rows = static_cast<size_t>((c.sequences[i].query_len - 1) * o.stride[0]) * 4;
+    const auto rows = static_cast<size_t>((c.sequences[i].count - 1) * o.stride[0]) * 4;
     ASSERT_EQ(std::memcmp(o.data + begin, before.data() + begin, rows), 0);
-    ASSERT_TRUE(std::isnan(GetValue(o, c.sequences[i].query_start + c.sequences[i].query_len - 1)));
+    ASSERT_TRUE(std::isnan(GetValue(o, c.sequences[i].query_start + c.sequences[i].count - 1)));
     std::memcpy(key.data, saved.data(), saved.size());
   }
 }
@@ -164,7 +163,7 @@ TEST(MlaDecodeConformance, ReferenceWithinRoundingAndSameBitsHoweverCut) {
                              s.c, s.r, s.page_tokens, Name(s.cache), s.sequences.size(),
                              s.sequences[0].query_len, s.sequences[0].total_len));
     DecodeCase c(s, rng);
-    std::map<Rounding, Expected> expected;  // as rows need them
+    std::map<Rounding, Expected> expected;  // computed as kernels need them
     ForEachFastRow<MlaDecodeOp>(MlaDecodeOp::ShapeOf(c.Params()), [&](const Row& row) {
       const Rounding rounding = RoundingOf(row, s.cache.kind);
       c.PoisonOutputs();
@@ -177,11 +176,11 @@ TEST(MlaDecodeConformance, ReferenceWithinRoundingAndSameBitsHoweverCut) {
   }
 }
 
-// Rows whose latents are all subnormal or zero, with a scale that makes them count, and a NaN.
+// Rows whose latents are all subnormal or zero, with a scale that makes them matter, and a NaN.
 TEST(MlaDecodeConformance, NumbersOfF8ThatAreNotNormal) {
   std::mt19937 rng(7);
   for (const int64_t heads : {2, 16}) {
-    const DecodeShape s = {heads, 512, 64, 64, {DType::kU8, RowKind::kF8}, 0.07f, {{1, 70}}};
+    const DecodeShape s = {heads, 512, 64, 64, {DType::kU8, CacheFormat::kF8}, 0.07f, {{1, 70}}};
     DecodeCase c(s, rng);
     for (int64_t key = 0; key < 70; ++key) {
       std::byte* const row = c.Row(0, key).data;
@@ -201,7 +200,7 @@ TEST(MlaDecodeConformance, NumbersOfF8ThatAreNotNormal) {
   }
 }
 
-// A head alone, or with any others, gives the same bits.
+// A head gives the same bits alone and with any other heads.
 TEST(MlaDecodeConformance, HeadsDoNotDependOnTheirNeighbours) {
   std::mt19937 rng(6);
   const DecodeShape s = {37, 64, 16, 16, CacheDType(), 0.2f, {{2, 70}}};
@@ -222,18 +221,18 @@ TEST(MlaDecodeConformance, HeadsDoNotDependOnTheirNeighbours) {
   });
 }
 
-// Only a bf16 cache says that bf16 was asked for.
+// Only a bf16 cache allows bf16 arithmetic.
 TEST(MlaDecodeConformance, OnlyBF16CachesAreMultipliedAsBF16) {
   for (const DType cache : {DType::kF32, DType::kF16, DType::kBF16}) {
-    const MlaDecodeOp::Shape shape = {1, 16, 512, 64, 64, cache, RowKind::kPlain};
+    const MlaDecodeOp::Shape shape = {1, 16, 512, 64, 64, cache, CacheFormat::kPlain};
     for (const Row& row : Kernels<MlaDecodeOp>()) {
-      if (RoundingOf(row, RowKind::kPlain) != Rounding::kBF16) continue;
+      if (RoundingOf(row, CacheFormat::kPlain) != Rounding::kBF16) continue;
       EXPECT_EQ(row.supports(shape), cache == DType::kBF16) << Name(cache);
     }
   }
 }
 
-// All of one size, rope parts make the largest sums that there are.
+// If all values have the same size, the rope parts give the largest possible sums.
 TEST(MlaDecodeConformance, TheLargestRopePartsFit) {
   std::mt19937 rng(8);
   const auto ones = [](const TensorView& x, std::mt19937&) {
@@ -245,7 +244,7 @@ TEST(MlaDecodeConformance, TheLargestRopePartsFit) {
   for (const int64_t r : {1, 64, 100, 512}) {
     SCOPED_TRACE(r);
     const auto width = static_cast<float>(64 + r);
-    const DecodeShape s = {3, 64, r, 16, {DType::kU8, RowKind::kI8}, 8 / width, {{1, 40}}};
+    const DecodeShape s = {3, 64, r, 16, {DType::kU8, CacheFormat::kI8}, 8 / width, {{1, 40}}};
     DecodeCase c(s, rng, ones);
     ForEachFastRow<MlaDecodeOp>(MlaDecodeOp::ShapeOf(c.Params()), [&](const Row& row) {
       RunRow(row, c.Params());
@@ -256,7 +255,7 @@ TEST(MlaDecodeConformance, TheLargestRopePartsFit) {
 
 TEST(MlaDecodeConformance, RopePartsWhoseSumsDoNotFitAreNotMultipliedAsBytes) {
   for (const int64_t r : {512, 513}) {
-    const MlaDecodeOp::Shape shape = {1, 16, 512, r, 64, DType::kU8, RowKind::kI8};
+    const MlaDecodeOp::Shape shape = {1, 16, 512, r, 64, DType::kU8, CacheFormat::kI8};
     for (const Row& row : Kernels<MlaDecodeOp>()) {
       const bool bytes = row.isa == Isa::kAvx512Vnni || row.isa == Isa::kAmx;
       if (!bytes) continue;

@@ -1,5 +1,5 @@
-// fp8 weights in the corners where a row of activations alone could differ from many: sums so small
-// that they are flushed, and numbers that need a slower way.
+// fp8 weights in the cases where M = 1 could differ from larger M: sums so small that they are
+// flushed, and numbers that need a slower path.
 #include <cmath>
 #include <cstring>
 
@@ -15,7 +15,7 @@ constexpr int64_t kRows = 5;
 constexpr int64_t kOutputs = 37;
 constexpr int64_t kColumns = 640;
 
-// A weight of the given codes and activations of ±x.
+// A weight with given codes, and activations ±x.
 struct Fp8Case {
   Fp8Case(const std::vector<uint8_t>& codes, float x_size, float scale_size, int64_t columns)
       : x(DType::kBF16, {1, kRows, kColumns}),
@@ -36,7 +36,7 @@ struct Fp8Case {
     part.w_scale.columns = columns;
   }
 
-  // The part with rows [begin, end) of x alone.
+  // The call for rows [begin, end) of the activations.
   GemmProblem Rows(int64_t begin, int64_t end) const {
     GemmProblem out = part;
     out.x = out.x.Slice(1, begin, end);
@@ -48,7 +48,7 @@ struct Fp8Case {
   GemmProblem part;
 };
 
-// Every row alone and two at a time give the bits of all together.
+// Every row alone, and pairs of rows, give the bits of the whole call.
 void ExpectRowsAlone(const Fp8Case& c) {
   ForEachFastRow<GemmOp>(GemmOp::ShapeOf(c.part), [&](const Kernel<GemmOp>& row) {
     SCOPED_TRACE(row.name);

@@ -1,5 +1,5 @@
-// linear and linear_t on quantised weights and activations, groups of products and gates, against
-// the reference: values, bits, and memory that may not be touched.
+// gemm and gemm_t with quantised weights and activations, groups of products and gates, against the
+// reference: values, bits, and memory that must not be touched.
 #include <bit>
 #include <cstring>
 #include <memory>
@@ -15,7 +15,7 @@
 namespace latte {
 namespace {
 
-// Rows [begin, end) of x.
+// Rows [begin, end) of the activations.
 GemmProblem RowsOf(GemmProblem p, int64_t begin, int64_t end) {
   p.x = p.x.Slice(1, begin, end);
   p.y = p.y.Slice(1, begin, end);
@@ -62,8 +62,8 @@ void ExpectSameBitsHoweverCut(const Kernel<GemmOp>& row, const GemmProblem& p, G
   }
 }
 
-// A term may be rounded when its activation is scaled, when its segment is, and in every sum of at
-// most K terms and K segments.
+// A term may be rounded when its activation is scaled, when its scale group is scaled, and in every
+// sum of at most K terms and K groups.
 double QuantBound(int64_t k, double sum_of_abs) { return DotBound(2 * k + 4, sum_of_abs); }
 
 TEST(LinearQuantConformance, ReferenceWithinRoundingAndSameBitsHoweverCut) {
@@ -105,7 +105,7 @@ TEST(LinearQuantConformance, ReferenceWithinRoundingAndSameBitsHoweverCut) {
       }
 }
 
-// Rows that hold the format at all: no real one may be left to the reference.
+// Every format of checkpoints has a fast kernel: none is left to the reference.
 TEST(LinearQuantConformance, FastRowsTakeEveryFormatOfCheckpoints) {
   for (const DType w : kWeightTypes)
     for (const DType x : kInputTypes)
@@ -116,7 +116,7 @@ TEST(LinearQuantConformance, FastRowsTakeEveryFormatOfCheckpoints) {
         }
 }
 
-// Tiles take all that bytes are multiplied in, where x has groups of 128.
+// The tile kernels take every 8-bit product for activations with groups of 128.
 TEST(LinearQuantConformance, TilesTakeBytes) {
   for (const Kernel<GemmOp>& row : Kernels<GemmOp>()) {
     if (row.name != "amx.gemm") continue;
@@ -150,8 +150,8 @@ TEST(LinearQuantConformance, NanCodesOfF8ReachTheirOutputsOnly) {
     }
 }
 
-// Products with a gate: |y − exact| ≤ |silu| error · |u| + |silu| · error of u. silu changes by at
-// most 1.1 times what its argument does.
+// Products with a gate: |y − exact| ≤ |silu| error · |u| + |silu| · error of u. The derivative of
+// silu is at most 1.1.
 TEST(LinearQuantConformance, GatesAreMultiplied) {
   std::mt19937 rng(5);
   for (const QuantShape& s : {QuantShape{1, 1, 33, 130}, {1, 7, 70, 256}, {2, 200, 90, 64}})
@@ -195,7 +195,7 @@ TEST(LinearQuantConformance, GatesAreMultiplied) {
       }
 }
 
-// More parts than one ParallelFor takes, of very different sizes, as skewed experts are.
+// More parts than one ParallelFor takes, of very different sizes, like experts with skewed routing.
 TEST(LinearQuantConformance, PartsOfAGroupGiveTheBitsThatTheyGiveAlone) {
   std::mt19937 rng(6);
   for (const DType w_type : {DType::kF8E4M3, DType::kU4})
@@ -229,8 +229,8 @@ TEST(LinearQuantConformance, PartsOfAGroupGiveTheBitsThatTheyGiveAlone) {
     }
 }
 
-// What rows of fixed point may err by besides: each product of x and a scale by `step` of the
-// largest of its segment.
+// The additional error of fixed-point kernels: each product of x and a scale is off by up to `step`
+// of the largest in its scale group.
 double FixedPointBound(double step, const QuantInput& x, const QuantWeight& w, int64_t b, int64_t m,
                        int64_t column) {
   const BlockScale& grid = w.grid;
@@ -247,8 +247,8 @@ double FixedPointBound(double step, const QuantInput& x, const QuantWeight& w, i
   return step * largest * codes;
 }
 
-// Besides: batches that a task takes side by side, the last of them fewer, columns beyond what it
-// takes at once, and whole registers of 4-bit ones.
+// Also covers batches that a task computes together, with a smaller last batch, more columns than a
+// task takes at once, and whole registers of 4-bit values.
 TEST(LinearTQuantConformance, ReferenceWithinRoundingAndSameBitsHoweverCut) {
   std::mt19937 rng(7);
   std::vector<QuantShape> shapes(std::begin(kQuantShapes), std::end(kQuantShapes));
@@ -273,7 +273,7 @@ TEST(LinearTQuantConformance, ReferenceWithinRoundingAndSameBitsHoweverCut) {
           y.Poison();
           RunRow<GemmTOp>(row, p);
           const bool fixed_point = row.isa == Isa::kAvx512Vnni;
-          // gemm_t_w4_vnni-inl.h; gemm_t_w8_vnni-inl.h, where the largest itself may become the
+          // gemm_t_w4_vnni-inl.h; gemm_t_w8_vnni-inl.h, where the largest value may become the
           // largest integer, which is 1.00002 · 2^−15 of it less.
           const double step = w_type == DType::kU4 ? 0x1p-22 : 0x1.001p-15;
           ASSERT_TRUE(Close(y, want, [&](int64_t i, int64_t j, int64_t l) {
@@ -339,7 +339,7 @@ TEST(QuantizeRowsConformance, WithinHalfAStep) {
   }
 }
 
-// Rows, one after the other, of every kind of number; groups that do not fill a vector.
+// Rows with every kind of number; groups that do not fill a vector.
 TEST(QuantizeRowsConformance, BytesOfTheReference) {
   const float inf = std::numeric_limits<float>::infinity();
   const float nan = std::numeric_limits<float>::quiet_NaN();

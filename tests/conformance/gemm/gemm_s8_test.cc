@@ -1,6 +1,6 @@
-// Products of bytes that are long or have many rows of x give the bits of single rows: a kernel
-// walks weights in another way for few rows than for some or many, and in passes over K. All
-// kernels give the bits of one order, so that an answer does not depend on the machine.
+// 8-bit products with large K or large M give the bits of M = 1, although kernels traverse the
+// weights differently by M and split K. All kernels add in the same order, so an answer does not
+// depend on the machine.
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -21,7 +21,7 @@ struct BytesShape {
   int64_t m, n, k;
 };
 
-// A product of activations with groups of 128, and its bias.
+// Activations with groups of 128, weights, and a bias.
 struct BytesCase {
   BytesCase(const BytesShape& s, DType w_type, const QuantBlocks& blocks, std::mt19937& rng)
       : w(w_type, 1, s.n, s.k, blocks, rng),
@@ -95,8 +95,8 @@ TEST(LinearBytesConformance, LongAndLargeProductsGiveTheBitsOfSingleRows) {
       }
 }
 
-// Some parts have as many rows of x as are packed once, others not, and neighbours may share them;
-// rows have one scale each, whatever their length.
+// Some parts have enough rows to be packed once, others do not, and neighbours may share rows.
+// Weights have one scale per row, whatever their length.
 TEST(LinearBytesConformance, PartsOfAGroupGiveTheBitsThatTheyGiveAlone) {
   constexpr QuantBlocks kOneScale{1, 0, 0, 0, DType::kBF16};
   std::mt19937 rng(7);
@@ -140,7 +140,7 @@ TEST(LinearBytesConformance, PartsOfAGroupGiveTheBitsThatTheyGiveAlone) {
   }
 }
 
-// y[m, n] in the order that cpu/byte_scales-inl.h gives, one step after the other.
+// y[m, n], computed step by step in the order that cpu/byte_scales-inl.h defines.
 float InOrder(const QuantInput& x, const QuantWeight& w, int64_t m, int64_t n, float bias) {
   constexpr int64_t kChunk = 128;
   const int64_t k_count = x.x.view().shape[2];
@@ -156,7 +156,7 @@ float InOrder(const QuantInput& x, const QuantWeight& w, int64_t m, int64_t n, f
     const float offset = codes.dtype != DType::kU4 ? 0
                          : g.zero.empty()          ? 8
                                                    : g.zero.Row<uint8_t>(row)[column_of(k)];
-    return static_cast<int64_t>(ref::Load(codes.data + n * codes.stride[1], codes.dtype, k) -
+    return static_cast<int64_t>(LoadElement(codes.data + n * codes.stride[1], codes.dtype, k) -
                                 offset);
   };
   float total = 0;
@@ -188,7 +188,7 @@ TEST(LinearBytesConformance, EveryRowAddsInTheSameOrder) {
         const GemmProblem& p = of.part;
         if (!cpu::SupportsS8(GemmOp::ShapeOf(p))) continue;
         ForEachFastRow<GemmOp>(GemmOp::ShapeOf(p), [&](const Kernel<GemmOp>& row) {
-          if (row.name == "avx512.gemm") return;  // it does not multiply bytes
+          if (row.name == "avx512.gemm") return;  // it has no 8-bit arithmetic
           of.y.Poison();
           RunPart(row, p);
           for (int64_t m = 0; m < s.m; ++m)

@@ -1,4 +1,4 @@
-// linear and linear_t against the reference: values, bits, and memory that may not be touched.
+// gemm and gemm_t against the reference: values, bits, and memory that must not be touched.
 #include <gtest/gtest.h>
 
 #include "tests/conformance/support/compare.h"
@@ -9,9 +9,9 @@
 namespace latte {
 namespace {
 
-constexpr int64_t kPad = 5;  // elements between rows: no row but the first is aligned
+constexpr int64_t kPad = 5;  // elements between rows: only the first row is aligned
 
-// |x| and |w| in f32, to get Σ|x||w| from the reference itself.
+// |x| and |w| in f32, so that the reference itself computes Σ|x||w|.
 void FillAbs(const TensorView& from, const TensorView& to) {
   for (int64_t b = 0; b < from.shape[0]; ++b)
     for (int64_t i = 0; i < from.shape[1]; ++i)
@@ -20,7 +20,7 @@ void FillAbs(const TensorView& from, const TensorView& to) {
             std::abs(GetValue(from, b, i, j));
 }
 
-// Parts of the rows and columns of a call, computed alone: begin and end.
+// Ranges of the rows and columns of a call to compute alone: begin and end.
 std::vector<std::pair<int64_t, int64_t>> Parts(int64_t count) {
   std::vector<std::pair<int64_t, int64_t>> out = {{0, 1}, {count - 1, count}, {count / 2, count}};
   for (int64_t begin = 0; begin < count; begin += 7)
@@ -39,8 +39,9 @@ void RunOnOther(const Kernel<GemmOp>& row, const GemmProblem& part) {
 }
 void RunOnOther(const Kernel<GemmTOp>& row, const GemmTOp::Params& p) { RunRowOnOther(row, p, 2); }
 
-// Runs the row under several thread counts, twice and on another machine, then parts of M and of
-// the outputs alone: the same bits each time, and nothing written between rows of y.
+// Runs the kernel with several thread counts, twice and on another machine, then parts of M and of
+// the outputs alone. The bits must be the same each time, and nothing may be written between rows
+// of y.
 template <class Op, class Params>
 void ExpectSameBitsHoweverCut(const Kernel<Op>& row, const Params& p, Guarded& y,
                               const TensorView& want) {
@@ -157,12 +158,12 @@ TEST(LinearTConformance, ReferenceWithinRoundingAndSameBitsHoweverCut) {
     }
 }
 
-// Large enough for several tasks, blocks of rows and panels; against itself, row by row.
+// Large enough for several tasks, row blocks and panels; compared with itself, row by row.
 struct LargeShape {
   int64_t m, n, k;
 };
 
-// Of every number of rows up to `m`; products of few rows walk weights in another order than many.
+// Every M up to `m`: kernels traverse the weights in another order for small M than for large M.
 void ExpectBitsOfSingleRows(const LargeShape& s, DType x_type, DType w_type, std::mt19937& rng) {
   const Guarded x(x_type, {1, s.m, s.k}, kPad);
   const Guarded w(w_type, {1, s.n, s.k}, kPad);

@@ -1,5 +1,5 @@
-// Ops that stand for several others: every row gives the bytes of the ops it replaces, run one by
-// one by rows of the same instruction set.
+// Fused ops: every kernel gives the bytes of the separate ops, run by kernels of the same
+// instruction set.
 #include <gtest/gtest.h>
 
 #include "tests/conformance/support/compare.h"
@@ -8,7 +8,7 @@
 namespace latte {
 namespace {
 
-// The last row of an op, up to an instruction set, that supports the shape.
+// The last kernel of an op, up to an instruction set, that supports the shape.
 template <class Op>
 void RunRowOf(Isa isa, const typename Op::Params& p) {
   const Kernel<Op>* chosen = nullptr;
@@ -17,7 +17,7 @@ void RunRowOf(Isa isa, const typename Op::Params& p) {
   RunRow(*chosen, p);
 }
 
-// Tensors that an op writes, and how to bring them back to what they held.
+// The tensors that an op writes, with their original content for restoring.
 struct Written {
   explicit Written(std::vector<Guarded*> of) : tensors(std::move(of)), before(Bytes()) {}
   std::vector<std::vector<std::byte>> Bytes() const {
@@ -34,7 +34,7 @@ struct Written {
   std::vector<std::vector<std::byte>> before;
 };
 
-// What every row of Op writes, with some thread counts, against `separate(isa)`.
+// Compares the outputs of every kernel of Op, with several thread counts, with `separate(isa)`.
 template <class Op, class F>
 void ExpectBytesOfSeparateOps(const typename Op::Params& p, std::vector<Guarded*> tensors,
                               const F& separate) {
@@ -96,10 +96,11 @@ TEST(AddRmsNormConformance, RowsDoNotDependOnEachOther) {
   });
 }
 
-constexpr CacheDType kFormats[] = {CacheDType::Plain(DType::kF32),  CacheDType::Plain(DType::kF16),
-                                   CacheDType::Plain(DType::kBF16), {DType::kU8, RowKind::kF8},
-                                   {DType::kU8, RowKind::kF8Dense}, {DType::kU8, RowKind::kI8},
-                                   {DType::kU8, RowKind::kQ6}};
+constexpr CacheDType kFormats[] = {
+    CacheDType::Plain(DType::kF32),      CacheDType::Plain(DType::kF16),
+    CacheDType::Plain(DType::kBF16),     {DType::kU8, CacheFormat::kF8},
+    {DType::kU8, CacheFormat::kF8Dense}, {DType::kU8, CacheFormat::kI8},
+    {DType::kU8, CacheFormat::kQ6}};
 
 struct Widths {
   int64_t h, c, r;
@@ -107,7 +108,7 @@ struct Widths {
 constexpr Widths kWidths[] = {{16, 512, 64}, {3, 256, 32}, {2, 512, 0},
                               {1, 33, 6},    {5, 130, 10}, {1, 1, 2}};
 
-// New tokens of a layer, before their norm and rotation.
+// New tokens of a layer, before normalisation and rotation.
 struct Tokens {
   Tokens(CacheDType cache, Widths at, int64_t t, int64_t page_tokens, std::mt19937& rng)
       : widths(at),
@@ -117,7 +118,7 @@ struct Tokens {
         cos(DType::kF32, {t, at.r / 2}),
         sin(DType::kF32, {t, at.r / 2}),
         pages(cache.dtype, {5, page_tokens, cache.Width(at.c, at.r)}),
-        rows{cache.kind} {
+        row_format{cache.kind} {
     for (const TensorView& x : {latent.view(), q_rope.view(), w.view(), cos.view(), sin.view()})
       FillRandom(x, rng);
     slots.resize(static_cast<size_t>(5 * page_tokens));
@@ -137,7 +138,7 @@ struct Tokens {
     p.interleaved = interleaved;
     if (appended) p.pages = pages;
     if (appended) p.slots = slots;
-    p.rows = rows;
+    p.row_format = row_format;
     return p;
   }
 
@@ -150,12 +151,12 @@ struct Tokens {
     RunRowOf<RmsNormOp>(isa, {c_kv, w, c_kv, 1e-6f});
     if (rotated) RunRowOf<RopeOp>(isa, {k_head, cos, sin, interleaved});
     if (rotated) RunRowOf<RopeOp>(isa, {q_rope, cos, sin, interleaved});
-    if (appended) RunRowOf<AppendOp>(isa, {c_kv, k_rope, pages, slots, rows});
+    if (appended) RunRowOf<AppendOp>(isa, {c_kv, k_rope, pages, slots, row_format});
   }
 
   Widths widths;
   Guarded latent, q_rope, w, cos, sin, pages;
-  RowFormat rows;
+  CacheRowFormat row_format;
   bool interleaved = true;
   std::vector<int64_t> slots;
 };

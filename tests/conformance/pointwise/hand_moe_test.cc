@@ -1,4 +1,4 @@
-// Small cases worked out by hand, on every row: routing and the sum of experts.
+// Small cases computed by hand, for every kernel: routing and the sum of experts.
 #include <cmath>
 #include <vector>
 
@@ -16,7 +16,7 @@ TensorView View(Floats& values, std::initializer_list<int64_t> dims) {
   return {values.data(), DType::kF32, dims};
 }
 
-// Logit of a probability under the sigmoid.
+// The logit of a probability of the sigmoid.
 float Logit(double p) { return static_cast<float>(std::log(p / (1 - p))); }
 
 struct Choice {
@@ -71,8 +71,8 @@ TEST(Hand, RouteBiasChoosesButDoesNotWeigh) {
   });
 }
 
-// Groups {0.9, 0.1}, {0.6, 0.5}, {0.2, 0.3}: the first wins by its best, the second by the sum of
-// two.
+// Groups {0.9, 0.1}, {0.6, 0.5}, {0.2, 0.3}: the first wins by its maximum, the second by the sum
+// of two.
 TEST(Hand, RouteKeepsGroupsByMaxOrByTheSumOfTwo) {
   const Floats logits = {Logit(0.9), Logit(0.1), Logit(0.6), Logit(0.5), Logit(0.2), Logit(0.3)};
   RouteOp::Params p;
@@ -85,7 +85,7 @@ TEST(Hand, RouteKeepsGroupsByMaxOrByTheSumOfTwo) {
     EXPECT_EQ(Route(row, logits, p).experts, (Ints{0, 1}));
     p.group_score = GroupScore::kTop2Sum;
     EXPECT_EQ(Route(row, logits, p).experts, (Ints{2, 3}));
-    // Equal groups: the lower one. Twice the same best counts both.
+    // If groups are equal, the lower one wins. A maximum that occurs twice counts twice.
     EXPECT_EQ(Route(row, {1, 1, 1, 1, 1, 1}, p).experts, (Ints{0, 1}));
     EXPECT_EQ(Route(row, {1, -9, 0.9f, 0.9f, 0, 0}, p).experts, (Ints{2, 3}));
   });

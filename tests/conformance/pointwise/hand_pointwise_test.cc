@@ -1,4 +1,4 @@
-// Small cases worked out by hand, on every row: products, norms, rotation, conversions.
+// Small cases computed by hand, for every kernel: products, norms, rotation, conversions.
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -89,8 +89,8 @@ TEST(Hand, LinearTOfFourBits) {
   });
 }
 
-// 131 rows of W, which are two blocks, the second without a pair for its last row; scales of ½, 1,
-// 2. A NaN in x is one in all of its row's results.
+// N = 131: two blocks, the second with a last row that is not part of a pair; scales of ½, 1, 2. A
+// NaN in an activation row makes all its outputs NaN.
 TEST(Hand, LinearTOfInt8) {
   constexpr size_t n = 131, k = 128;
   const auto code = [](size_t i, size_t j) {
@@ -104,7 +104,7 @@ TEST(Hand, LinearTOfInt8) {
     for (size_t j = 0; j < k; ++j) w[i * k + j] = static_cast<int8_t>(code(i, j));
   }
   for (const size_t rows : {1, 4, 7, 100}) {
-    std::vector<uint16_t> x(rows * n, 0);  // row m: 1 at row m of W, −2 at row 130 − m
+    std::vector<uint16_t> x(rows * n, 0);  // row m: 1 at weight row m, −2 at weight row 130 − m
     for (size_t m = 0; m < rows; ++m) {
       x[m * n + m % 60] = 0x3f80;
       x[m * n + n - 1 - m % 60] = 0xc000;
@@ -135,15 +135,15 @@ TEST(Hand, LinearTOfInt8) {
   }
 }
 
-// 20 rows of W with 0, ±1, 448 and the least number, those of e4m3fnuz halved; one NaN. Rows 0 to
-// 15 have the scales 2 and 1, one for 32 columns, the others 0.5 and −4.
+// N = 20, with weights 0, ±1, 448 and the smallest number (halved for e4m3fnuz), and one NaN. Rows
+// 0 to 15 have the scales 2 and 1, one per 32 columns, the others 0.5 and −4.
 TEST(Hand, LinearTOfE4m3) {
   constexpr size_t n = 20, k = 64, nan_row = 3, nan_column = 10;
   constexpr uint8_t kCodes[] = {0x00, 0x38, 0xb8, 0x7e, 0x81};
   constexpr float kValues[] = {0, 1, -1, 448, -0x1p-9f};
   const auto which = [](size_t i, size_t j) { return (3 * i + 2 * j) % 5; };
   Floats scale = {2, 1, 0.5f, -4};
-  std::vector<uint16_t> x(5 * n, 0);  // row m: 1 at row m of W, −2 at row 19 − m
+  std::vector<uint16_t> x(5 * n, 0);  // row m: 1 at weight row m, −2 at weight row 19 − m
   for (size_t m = 0; m < 5; ++m) {
     x[m * n + m] = 0x3f80;
     x[m * n + n - 1 - m] = 0xc000;
@@ -222,7 +222,7 @@ TEST(Hand, RopeByAQuarterAndAnEighthOfATurn) {
     EXPECT_EQ(interleaved[1], 1.0f);
     EXPECT_FLOAT_EQ(interleaved[2], -half);
     EXPECT_FLOAT_EQ(interleaved[3], 7 * half);
-    Floats halves = {1, 3, 2, 4};  // the same pairs, lying apart
+    Floats halves = {1, 3, 2, 4};  // the same pairs, half a row apart
     RunRow(row, {View(halves, {1, 1, 4}), View(cos, {1, 2}), View(sin, {1, 2}), false});
     EXPECT_EQ(halves[0], -2.0f);
     EXPECT_EQ(halves[2], 1.0f);

@@ -1,4 +1,4 @@
-// Ops that move, round and weigh rows: every row of the registry gives the bytes of the reference.
+// Ops that move, round and weight rows: every kernel gives the bytes of the reference.
 #include <gtest/gtest.h>
 
 #include "src/kernels/params/moe.h"
@@ -10,7 +10,7 @@ namespace {
 
 constexpr int64_t kWidths[] = {1, 2, 7, 8, 15, 16, 17, 31, 33, 64, 129, 576};
 
-// What conversions may get wrong: ties of both 16-bit types, largest and smallest numbers, zeros.
+// Difficult inputs of conversions: ties of both 16-bit types, largest and smallest numbers, zeros.
 constexpr float kEdges[] = {0.0f,       -0.0f,         1.00390625f,  1.01171875f, -1.00390625f,
                             65519.0f,   65520.0f,      3.4e38f,      -3.39e38f,   0x1p-126f,
                             0x1p-130f,  0x1p-149f,     0x1.002p-14f, 0x1p-24f,    0x1p-25f,
@@ -27,7 +27,8 @@ void FillEdges(const TensorView& t, std::mt19937& rng, bool nan) {
   t.Row<float>(0)[width - 1] = std::bit_cast<float>(0x7f812345u);  // signalling
 }
 
-// Runs the reference, then every row with some thread counts, each on what `written` holds now.
+// Runs the reference, then every kernel with several thread counts, each starting from the current
+// content of `written`.
 template <class Op>
 void ExpectBytesOfReference(const typename Op::Params& p, std::vector<Guarded*> written) {
   std::vector<std::vector<std::byte>> before;
@@ -163,7 +164,7 @@ TEST(MovesConformance, LseMerge) {
       for (const TensorView& t : {o.view(), lse.view(), o_b.view(), lse_b.view()})
         FillRandom(t, rng);
       for (int64_t i = 0; i < rows; ++i) {
-        // Either or both saw nothing; what they hold then is anything.
+        // One or both attended to nothing; their content is then arbitrary.
         if (i % 4 == 1) lse.view().Ptr<float>()[i] = i % 8 == 1 ? kInfinity : -kInfinity;
         if (i % 3 == 1) lse_b.view().Ptr<float>()[i] = -kInfinity;
         if (i % 3 == 1) o_b.view().Row<float>(i)[0] = std::numeric_limits<float>::quiet_NaN();

@@ -63,7 +63,7 @@ TEST(SiluMulConformance, ReferenceWithinRoundingOverTheRangeOfExp) {
     const SiluMulOp::Params p{gate, up, y};
     ForEachFastRow<SiluMulOp>(SiluMulOp::ShapeOf(p), [&](const Kernel<SiluMulOp>& row) {
       RunRow(row, p, 3);
-      // e^−gate beyond f32 turns a result below 2^−121 into zero.
+      // e^−gate overflows f32, which turns a result below 2^−121 into zero.
       ASSERT_TRUE(Close(y, want, [&](int64_t i, int64_t j, int64_t) {
         return SiluBound() * std::abs(static_cast<double>(GetValue(want, i, j))) + 0x1p-119;
       }));

@@ -1,4 +1,4 @@
-// A paged cache and queries for it, with everything poisoned that a kernel may not read.
+// A paged cache and queries for it. All memory that a kernel must not read is poisoned.
 #pragma once
 
 #include <algorithm>
@@ -15,10 +15,9 @@ namespace latte {
 // Fills a tensor of rank 1, 2 or 3.
 using Draw = std::function<void(const TensorView&, std::mt19937&)>;
 
-// Pages are handed out in random order among unused ones, but the first sequence ends in the pool's
-// last page, behind which nothing can be read. Rows behind a sequence's last token and unused pages
-// stay NaN. Behind each page table lies an entry that is no page, behind the last one an unreadable
-// page.
+// Pages are assigned in random order, but the first sequence ends in the last page of the pool,
+// which unreadable memory follows. Rows after the last token of a sequence and unused pages stay
+// NaN. An invalid entry follows each page table; an unreadable page follows the last one.
 class DecodeCase {
  public:
   DecodeCase(const DecodeShape& s, std::mt19937& rng, const Draw& draw = FillRandom)
@@ -37,10 +36,9 @@ class DecodeCase {
     for (size_t i = 0; i < sequences.size(); ++i) FillPages(i, filled, draw, rng);
   }
 
-  // Row of a key in the cache, rank 1.
+  // The cached row of a key, rank 1.
   TensorView Row(size_t sequence, int64_t key) const {
-    const int64_t page =
-        sequences[sequence].page_table[static_cast<size_t>(key / shape_.page_tokens)];
+    const int64_t page = sequences[sequence].pages[static_cast<size_t>(key / shape_.page_tokens)];
     const int64_t width = shape_.cache.Width(shape_.c, shape_.r);
     const int64_t row = page * shape_.page_tokens + key % shape_.page_tokens;
     const DType dtype = shape_.cache.dtype;
@@ -56,15 +54,15 @@ class DecodeCase {
     p.o_latent = o;
     p.lse = lse;
     p.scale = shape_.scale;
-    p.rows = Format();
+    p.row_format = Format();
     return p;
   }
 
-  // The one scale of all rows, where a format has one, is no power of two.
-  RowFormat Format() const {
-    RowFormat format;
+  // The single scale of all rows, if the format has one, is not a power of two.
+  CacheRowFormat Format() const {
+    CacheRowFormat format;
     format.kind = shape_.cache.kind;
-    if (format.kind == RowKind::kF8Dense) format.descale = 0.3f;
+    if (format.kind == CacheFormat::kF8Dense) format.descale = 0.3f;
     return format;
   }
 
@@ -92,30 +90,32 @@ class DecodeCase {
       std::copy_n(pool.begin(), count - own, entry);
       std::copy(order.end() - own, order.end(), entry + count - own);
       order.resize(order.size() - static_cast<size_t>(own));
-      sequences.push_back({start, sequence.query_len, sequence.total_len,
-                           std::span<const int32_t>(entry, static_cast<size_t>(count))});
+      sequences.push_back({.query_start = start,
+                           .count = sequence.query_len,
+                           .cached_len = sequence.total_len - sequence.query_len,
+                           .pages = {entry, static_cast<size_t>(count)}});
       entry += count;
       start += sequence.query_len;
     }
   }
 
-  // Rows of keys in pages that are not filled yet.
+  // Fills rows of keys in pages that are not yet filled.
   void FillPages(size_t sequence, std::vector<bool>& filled, const Draw& draw,
                  std::mt19937& rng) const {
-    const DecodeSequence& s = sequences[sequence];
-    for (size_t page = 0; page < s.page_table.size(); ++page) {
-      const auto at = static_cast<size_t>(s.page_table[page]);
+    const SequenceChunk& s = sequences[sequence];
+    for (size_t page = 0; page < s.pages.size(); ++page) {
+      const auto at = static_cast<size_t>(s.pages[page]);
       if (filled[at]) continue;
       filled[at] = true;
       const int64_t begin = static_cast<int64_t>(page) * shape_.page_tokens;
-      const int64_t end = std::min(begin + shape_.page_tokens, s.total_len);
+      const int64_t end = std::min(begin + shape_.page_tokens, s.total_len());
       for (int64_t key = begin; key < end; ++key) FillRow(Row(sequence, key), draw, rng);
     }
   }
 
   // Numbers between −1 and 1, as the cache stores them.
   void FillRow(const TensorView& row, const Draw& draw, std::mt19937& rng) const {
-    if (shape_.cache.kind == RowKind::kPlain) return draw(row, rng);
+    if (shape_.cache.kind == CacheFormat::kPlain) return draw(row, rng);
     const Tensor x(DType::kF32, {shape_.c + shape_.r});
     draw(x, rng);
     ref::QuantiseRow(Format(), x.Ptr<float>(), shape_.c, x.Ptr<float>() + shape_.c, shape_.r,
@@ -126,7 +126,8 @@ class DecodeCase {
     for (const SequenceShape& sequence : s.sequences) tokens += sequence.query_len;
     return tokens;
   }
-  // With a pool, a sequence's last page alone is its own: rows behind its last token are NaN.
+  // With a pool, only the last page of a sequence is its own: its rows after the last token are
+  // NaN.
   static int64_t OwnPages(const DecodeShape& s, int64_t count) {
     return s.pool > 0 ? std::min<int64_t>(count, 1) : count;
   }
@@ -149,11 +150,11 @@ class DecodeCase {
 
  public:
   Guarded q_latent, q_rope, pages, o, lse;
-  std::vector<DecodeSequence> sequences;
+  std::vector<SequenceChunk> sequences;
 };
 
-// Queries and expanded keys; k_nope and v lie interleaved in one buffer, as an up-projection leaves
-// them. Keys that no query sees are not there: they would begin on the unreadable page.
+// Queries and expanded keys. k_nope and v are interleaved in one buffer, as an up-projection writes
+// them. Keys that no query attends to are missing: they would begin on the unreadable page.
 class MhaCase {
  public:
   MhaCase(const MhaShape& s, std::mt19937& rng, const Draw& draw = FillRandom)
@@ -168,7 +169,7 @@ class MhaCase {
       draw(t, rng);
   }
 
-  // Keys that a query sees.
+  // The number of keys that a query attends to.
   int64_t Visible(int64_t query) const {
     return std::clamp<int64_t>(shape_.q_begin + query + 1 - shape_.key_begin, 0, shape_.keys);
   }

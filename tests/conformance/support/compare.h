@@ -1,4 +1,4 @@
-// Comparisons that name the first few offenders.
+// Comparisons that report the first few differences.
 #pragma once
 
 #include <cmath>
@@ -12,8 +12,8 @@
 
 namespace latte {
 
-// |got − want| ≤ bound(i, j, k) for every element; infinities must be equal, and nothing may be
-// NaN.
+// |got − want| ≤ bound(i, j, k) for every element; infinities must be equal, and NaN is not
+// allowed.
 template <class Bound>
 ::testing::AssertionResult Close(const TensorView& got, const TensorView& want,
                                  const Bound& bound) {

@@ -1,5 +1,5 @@
-// What a row of mla_decode rounds queries to, and how far its results may lie from the reference on
-// rounded queries.
+// The rounding of queries in mla_decode kernels, and bounds on the difference from the reference
+// with rounded queries.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace latte {
 
 using DecodeKernel = Kernel<MlaDecodeOp>;
 
-// scale·Σ|q||k| of one row, for keys between −1 and 1; formats with scales may pass that by a
+// scale·Σ|q||k| of one row, for keys between −1 and 1; formats with scales may exceed that by a
 // rounding.
 inline double ScoreBound(const DecodeCase& c, int64_t t, int64_t h, float scale) {
   double sum = 0;
@@ -24,21 +24,22 @@ inline double ScoreBound(const DecodeCase& c, int64_t t, int64_t h, float scale)
   return 1.01 * sum * static_cast<double>(scale);
 }
 
-// The largest integer of the rope part of a key of an int8 cache.
+// The largest integer in the rope part of a key in an int8 cache.
 inline constexpr float kMaxTwoBytes = 127 * 256 + 127;
 
-// What a row rounds queries to; the reference is then given rounded ones. Rows that multiply bytes
-// round rope parts to two bytes or to words.
+// The rounding of queries in a kernel; the reference gets queries rounded in the same way. Kernels
+// with 8-bit products round rope parts to two bytes or to s16.
 enum class Rounding { kNone, kBF16, kTwoBytes, kWords };
 inline bool IsBytes(Rounding r) { return r == Rounding::kTwoBytes || r == Rounding::kWords; }
-inline Rounding RoundingOf(const DecodeKernel& row, RowKind cache) {
-  if (cache == RowKind::kI8 && row.isa >= Isa::kAvx512Vnni)
+inline Rounding RoundingOf(const DecodeKernel& row, CacheFormat cache) {
+  if (cache == CacheFormat::kI8 && row.isa >= Isa::kAvx512Vnni)
     return row.isa == Isa::kAmx ? Rounding::kTwoBytes : Rounding::kWords;
   return row.isa >= Isa::kAvx512Bf16 ? Rounding::kBF16 : Rounding::kNone;
 }
 
-// The largest integers that rows of bytes make of the latent and of the rope part of a query. Words
-// are as large as sums of r products with words of keys, a quarter of theirs, allow.
+// The largest integers of the latent part and of the rope part of a query in kernels with 8-bit
+// products. The s16 limit is chosen so that sums of r products with s16 keys (a quarter of theirs)
+// do not overflow.
 inline constexpr float kMaxByte = 127;
 inline float LargestRope(Rounding rounding, int64_t r) {
   if (rounding != Rounding::kWords) return kMaxTwoBytes;
@@ -70,7 +71,7 @@ inline Tensor RoundedQueries(const TensorView& q, Rounding rounding, float large
   return out;
 }
 
-// Products of lower bytes, at most 128 each, of the rope part with keys up to 1.
+// The products of lower bytes, at most 128 each, of the rope part with keys up to 1.
 inline double LowerBytes(const DecodeCase& c, const DecodeShape& s, int64_t t, int64_t h) {
   double top = 0;
   for (int64_t i = 0; i < s.r; ++i)
@@ -79,8 +80,8 @@ inline double LowerBytes(const DecodeCase& c, const DecodeShape& s, int64_t t, i
   return 1.01 * static_cast<double>(s.scale * static_cast<float>(s.r)) * top * unit * unit;
 }
 
-// A key's word, a quarter of its integer, is off by half at most: two integers, of which
-// kMaxTwoBytes are 1, the largest number of a rope part.
+// An s16 key, a quarter of its integer, is off by at most half, which is two integers; kMaxTwoBytes
+// of them correspond to 1, the largest number of a rope part.
 inline double KeyWords(const DecodeCase& c, const DecodeShape& s, int64_t t, int64_t h) {
   double sum = 0;
   for (int64_t i = 0; i < s.r; ++i)
@@ -88,24 +89,24 @@ inline double KeyWords(const DecodeCase& c, const DecodeShape& s, int64_t t, int
   return 1.01 * static_cast<double>(s.scale) * sum * 2 / static_cast<double>(kMaxTwoBytes);
 }
 
-// What scores are off by that is no rounding of floats.
+// The error of scores that does not come from rounding floats.
 inline double ScoreOffset(Rounding rounding, const DecodeCase& c, const DecodeShape& s, int64_t t,
                           int64_t h) {
   if (rounding == Rounding::kTwoBytes) return LowerBytes(c, s, t, h);
   return rounding == Rounding::kWords ? KeyWords(c, s, t, h) : 0;
 }
 
-// The bound of head h of token t.
+// The bound for head h of token t.
 inline AttentionBound BoundOf(const DecodeKernel& row, const DecodeCase& c, const DecodeShape& s,
                               int64_t t, int64_t h, double lse) {
   const Rounding rounding = RoundingOf(row, s.cache.kind);
   const bool bf16 = rounding == Rounding::kBF16;
   const double unit = bf16 ? kBF16Unit : 0;
-  const double key_unit = bf16 && s.cache.kind != RowKind::kPlain ? kBF16Unit : 0;
-  const double scores = ScoreBound(c, t, h, s.scale) * (1 + unit);  // of rounded queries
-  for (const DecodeSequence& sequence : c.sequences)
-    if (t < sequence.query_start + sequence.query_len)
-      return BoundAttention(s.c + s.r, sequence.total_len, scores, lse, unit, key_unit,
+  const double key_unit = bf16 && s.cache.kind != CacheFormat::kPlain ? kBF16Unit : 0;
+  const double scores = ScoreBound(c, t, h, s.scale) * (1 + unit);  // with rounded queries
+  for (const SequenceChunk& sequence : c.sequences)
+    if (t < sequence.query_start + sequence.count)
+      return BoundAttention(s.c + s.r, sequence.total_len(), scores, lse, unit, key_unit,
                             ScoreOffset(rounding, c, s, t, h));
   return {};
 }

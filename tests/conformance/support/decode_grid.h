@@ -1,5 +1,5 @@
-// Runs cases of mla_decode that are too large for the reference: some of their outputs are compared
-// with it, the others with those of another kernel.
+// Runs cases of mla_decode that are too large for the reference: some outputs are compared with the
+// reference, the others with another kernel.
 #pragma once
 
 #include <map>
@@ -12,11 +12,11 @@ namespace latte {
 inline constexpr CacheDType kGridCaches[] = {
     CacheDType::Plain(DType::kBF16),
     CacheDType::Plain(DType::kF32),
-    {DType::kU8, RowKind::kF8},
-    {DType::kU8, RowKind::kI8},
+    {DType::kU8, CacheFormat::kF8},
+    {DType::kU8, CacheFormat::kI8},
 };
 
-// Pairs of a query's head and a key that the reference may take for a case.
+// The number of (query head, key) pairs that the reference may evaluate per case.
 inline constexpr int64_t kReferencePairs = 8000;
 
 inline std::string Describe(const DecodeShape& s) {
@@ -25,9 +25,9 @@ inline std::string Describe(const DecodeShape& s) {
                      s.sequences.back().query_len, s.sequences.back().total_len);
 }
 
-// What every row that rounds queries alike should make of a case: what the reference makes of it
-// where that has no more than `most` pairs to look at. Else the first fast row's outputs, but those
-// of some tokens and heads, drawn by a fixed seed, are the reference's.
+// The expected outputs of all kernels that round queries alike: the reference's outputs for up to
+// `most` (query head, key) pairs. For larger cases, the outputs of the first fast kernel, with some
+// tokens and heads (chosen by a fixed seed) replaced by the reference's.
 class DecodeWanted {
  public:
   DecodeWanted(const DecodeCase& c, const DecodeShape& s, Rounding rounding, int64_t most)
@@ -43,8 +43,8 @@ class DecodeWanted {
     p.o_latent = o;
     p.lse = lse;
     int64_t pairs = 0;
-    for (const DecodeSequence& sequence : p.sequences)
-      pairs += sequence.total_len * sequence.query_len * s.heads;
+    for (const SequenceChunk& sequence : p.sequences)
+      pairs += sequence.total_len() * sequence.count * s.heads;
     if (pairs <= most) {
       RunRef<MlaDecodeOp>(p);
     } else {
@@ -60,7 +60,7 @@ class DecodeWanted {
     return TestMachine().Has(fast.isa) && fast.supports(shape) ? fast : rows[0];
   }
 
-  // The last token with the first head, the first one with the last, then any.
+  // The last token with the first head, the first token with the last head, then random ones.
   void PutSamples(const MlaDecodeOp::Params& p, int64_t most) {
     std::mt19937 rng(2);
     const int64_t tokens = o.view().shape[0];
@@ -73,13 +73,14 @@ class DecodeWanted {
     }
   }
 
-  // One head of one token; returns its keys.
+  // Computes one head of one token; returns its number of keys.
   int64_t PutReference(MlaDecodeOp::Params p, int64_t token, int64_t head) {
     const auto& sequence =
         *std::find_if(p.sequences.begin(), p.sequences.end(),
-                      [&](const DecodeSequence& s) { return token < s.query_start + s.query_len; });
-    const int64_t behind = sequence.query_start + sequence.query_len - 1 - token;
-    const DecodeSequence alone = {0, 1, sequence.total_len - behind, sequence.page_table};
+                      [&](const SequenceChunk& s) { return token < s.query_start + s.count; });
+    const int64_t behind = sequence.query_start + sequence.count - 1 - token;
+    const SequenceChunk alone = {
+        .count = 1, .cached_len = sequence.total_len() - behind - 1, .pages = sequence.pages};
     p.sequences = {&alone, 1};
     for (TensorView* q : {&p.q_latent, &p.q_rope})
       *q = q->Slice(0, token, token + 1).Slice(1, head, head + 1);
@@ -88,7 +89,7 @@ class DecodeWanted {
     p.o_latent = {o.view().data + at * c * 4, DType::kF32, {1, 1, c}};
     p.lse = {lse.view().data + at * 4, DType::kF32, {1, 1}};
     RunRef<MlaDecodeOp>(p);
-    return alone.total_len;
+    return alone.total_len();
   }
 
   Tensor q_latent_, q_rope_;
@@ -97,16 +98,16 @@ class DecodeWanted {
   Tensor o, lse;
 };
 
-// Whether lse may be further off than FlashMLA allows. Rows that multiply bytes leave products of
-// lower bytes or bits of keys out of every score, and rows that multiply bf16 round keys of
-// quantised caches to it: that changes a score of any size by a part of Σ|q||k|, while the figure
-// is a part of lse, which is small where few keys are seen. BoundOf is of these scores.
-inline bool ChangesScores(const DecodeKernel& row, RowKind cache) {
+// Whether the error of lse may exceed FlashMLA's limit. Kernels with 8-bit products drop products
+// of lower bytes or bits of keys from every score, and kernels with bf16 products round keys of
+// quantised caches to bf16. This changes a score by a part of Σ|q||k|, but the limit is relative to
+// lse, which is small if there are few keys. BoundOf covers these scores.
+inline bool ChangesScores(const DecodeKernel& row, CacheFormat cache) {
   const Rounding rounding = RoundingOf(row, cache);
-  return IsBytes(rounding) || (rounding == Rounding::kBF16 && cache != RowKind::kPlain);
+  return IsBytes(rounding) || (rounding == Rounding::kBF16 && cache != CacheFormat::kPlain);
 }
 
-// Runs a row on a case: every output within FlashMLA's tolerances.
+// Runs a kernel on a case: every output must be within FlashMLA's tolerances.
 inline void ExpectWithinGrid(const DecodeKernel& row, DecodeCase& c, const DecodeShape& s,
                              const DecodeWanted& want) {
   c.PoisonOutputs();
@@ -131,13 +132,13 @@ inline void ExpectWithinGrid(const DecodeKernel& row, DecodeCase& c, const Decod
   ASSERT_LE(cosine.Value(), kDecodeGrid.cosine);
 }
 
-// The same of every fast row. most: see DecodeWanted.
+// As above, for every fast kernel. most: see DecodeWanted.
 inline void ExpectEveryRowWithinGrid(DecodeCase& c, const DecodeShape& s,
                                      int64_t most = kReferencePairs) {
   const DecodeWanted exact(c, s, Rounding::kNone, most);
-  std::map<Rounding, DecodeWanted> bytes;  // as rows need them
+  std::map<Rounding, DecodeWanted> bytes;  // computed as kernels need them
   ForEachFastRow<MlaDecodeOp>(MlaDecodeOp::ShapeOf(c.Params()), [&](const DecodeKernel& row) {
-    // Queries of a case are bf16 already.
+    // The queries of a case are already bf16.
     const Rounding rounding = RoundingOf(row, s.cache.kind);
     const DecodeWanted& wanted =
         IsBytes(rounding) ? bytes.try_emplace(rounding, c, s, rounding, most).first->second : exact;

@@ -1,5 +1,5 @@
-// What the grids of the attention tests share: numbers as FlashMLA's tests draw them, its
-// tolerances, and how much of a grid is run.
+// Code shared by the grids of the attention tests: random numbers and tolerances of FlashMLA's
+// tests, and the share of a grid that is run.
 #pragma once
 
 #include <algorithm>
@@ -27,8 +27,8 @@ inline void PutValue(const TensorView& row, int64_t i, float value) {
   }
 }
 
-// N(0, 1)/10 between −1 and 1, rounded to bf16 as the inputs of those tests are. Rows are runs of
-// one list: drawing every number would take longer than the kernels.
+// N(0, 1)/10 limited to [−1, 1] and rounded to bf16, like the inputs of those tests. Rows are
+// slices of one list: generating every number would take longer than the kernels.
 class Normals {
  public:
   Normals() : values_(1 << 16) {
@@ -64,7 +64,7 @@ inline void FillWith(const TensorView& t, float value) {
       std::fill_n(t.Ptr<float>() + i * t.stride[0] + j * t.stride[1], t.shape[2], value);
 }
 
-// An output passes by either figure.
+// An output passes if it meets either limit.
 struct Tolerance {
   double absolute, relative;
   double Of(double want) const { return std::max(absolute, relative * std::abs(want)); }
@@ -73,11 +73,11 @@ struct GridTolerance {
   Tolerance out, lse;
   double cosine;
 };
-// FlashMLA's, for dense decoding and for sparse prefill.
+// FlashMLA's tolerances for dense decoding and for sparse prefill.
 inline constexpr GridTolerance kDecodeGrid = {{8e-4, 2.01 / 128}, {1e-6, 8.01 / 65536}, 5e-6};
 inline constexpr GridTolerance kPrefillGrid = {{8e-4, 3.01 / 128}, {1e-6, 2.01 / 65536}, 7e-6};
 
-// 1 − 2·ab/(a² + b²): 0 of equal tensors, 1 of orthogonal ones.
+// 1 − 2·ab/(a² + b²): 0 for equal tensors, 1 for orthogonal ones.
 class CosineDifference {
  public:
   void Add(std::span<const float> a, std::span<const float> b) {
@@ -94,7 +94,7 @@ class CosineDifference {
   double products_ = 0, squares_ = 0;
 };
 
-// |got − want| ≤ limit; infinities must be equal, NaN must be where it is wanted.
+// |got − want| ≤ limit; infinities must be equal, and NaN must match.
 inline bool IsWithin(float got, float want, double limit) {
   if (std::isnan(want)) return std::isnan(got);
   if (got == want) return true;
@@ -113,13 +113,13 @@ inline ::testing::AssertionResult RowWithin(std::span<const float> got, std::spa
   return ::testing::AssertionSuccess();
 }
 
-// Sanitizers make cases up to ten times as long: one case, sequence or run in this many is left
-// then.
+// Sanitizers make cases up to ten times slower: then only one case, sequence or run in this many is
+// used.
 inline size_t GridShare() {
   return testing_support::kUnderTsan ? 8 : testing_support::kUnderAsan ? 4 : 1;
 }
 
-// Runs of a case on two and three threads give the bits of one on one thread.
+// Two and three threads must give the bits of one thread.
 template <class Row, class Case>
 void ExpectSameBitsEachRun(const Row& row, Case& c, int runs) {
   RunRow(row, c.Params(), 1);

@@ -1,5 +1,5 @@
-// Test memory that bites: a tensor ends where an unreadable page begins, begins behind another one,
-// and everything in it that no test wrote, padding between rows included, is NaN.
+// Memory that detects wrong accesses: a tensor ends at an unreadable page and begins after another
+// one, and all memory that a test has not written, including padding between rows, is NaN.
 #pragma once
 
 #include <cstring>
@@ -11,14 +11,15 @@
 #include "src/base/check.h"
 #include "src/base/math.h"
 #include "src/kernels/ref/ref.h"
+#include "src/tensor/element.h"
 #include "src/tensor/tensor.h"
 
 namespace latte {
 
 class Guarded {
  public:
-  // row_padding: elements between the end of a row (last dimension) and the next one. shift: bytes
-  // between the tensor's end and the unreadable page, for addresses that are not aligned.
+  // row_padding: elements between the end of a row (last dimension) and the next row. shift: bytes
+  // between the tensor's end and the unreadable page, for unaligned addresses.
   Guarded(DType dtype, std::vector<int64_t> dims, int64_t row_padding = 0, int64_t shift = 0)
       : row_padding_(row_padding) {
     view_.dtype = dtype;
@@ -58,7 +59,7 @@ class Guarded {
 
   std::vector<std::byte> Bytes() const { return {view_.data, view_.data + bytes_}; }
 
-  // Whether nothing was written between rows since Poison.
+  // Whether the memory between rows is unchanged since Poison.
   bool PaddingIsPoison() const {
     const auto width =
         static_cast<size_t>(view_.shape[static_cast<size_t>(view_.rank - 1)] * SizeOf(view_.dtype));
@@ -79,9 +80,9 @@ class Guarded {
   TensorView view_;
 };
 
-// Element at an index, as a number, in any floating-point dtype.
+// The element at an index, as a float, for any floating-point dtype.
 inline float GetValue(const TensorView& t, int64_t i, int64_t j = 0, int64_t k = 0) {
-  return ref::Load(t.data, t.dtype, i * t.stride[0] + j * t.stride[1] + k * t.stride[2]);
+  return LoadElement(t.data, t.dtype, i * t.stride[0] + j * t.stride[1] + k * t.stride[2]);
 }
 
 // Fills rank 1, 2 or 3 with numbers between −1 and 1 (f16: all exponents from 2^−15 up).

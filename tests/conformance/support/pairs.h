@@ -1,4 +1,5 @@
-// Few combinations of parameters in which every two values of any two of them meet.
+// Pairwise testing: a small set of parameter combinations that covers every pair of values of any
+// two parameters.
 #pragma once
 
 #include <algorithm>
@@ -11,10 +12,10 @@ namespace latte {
 // One index for each parameter.
 using Combination = std::vector<size_t>;
 
-// Which pairs of values have met.
+// The pairs of values that are already covered.
 class Pairs {
  public:
-  // counts[i]: how many values parameter i has.
+  // counts[i]: the number of values of parameter i.
   explicit Pairs(const std::vector<size_t>& counts) {
     for (const size_t count : counts) {
       first_.push_back(values_);
@@ -23,7 +24,7 @@ class Pairs {
     met_.resize(values_ * values_);
   }
 
-  // Pairs that meet in a combination and nowhere before.
+  // The number of pairs that this combination would newly cover.
   size_t CountNew(const Combination& c) const {
     size_t count = 0;
     ForEach(c, [&](size_t at) { count += met_[at] ? 0 : 1; });
@@ -45,7 +46,7 @@ class Pairs {
   std::vector<bool> met_;
 };
 
-// The next combination in counting order; false behind the last one.
+// The next combination in counting order; false after the last one.
 inline bool Next(Combination& c, const std::vector<size_t>& counts) {
   for (size_t i = c.size(); i-- > 0;) {
     if (++c[i] < counts[i]) return true;
@@ -54,8 +55,8 @@ inline bool Next(Combination& c, const std::vector<size_t>& counts) {
   return false;
 }
 
-// Takes the allowed combination with the most new pairs until there is none. Pairs that no allowed
-// combination has are left out. The same for the same arguments.
+// Greedily takes the allowed combination that covers the most new pairs until none adds any. Pairs
+// that occur in no allowed combination are left out. Deterministic.
 inline std::vector<Combination> CoverPairs(const std::vector<size_t>& counts,
                                            const std::function<bool(const Combination&)>& allowed) {
   std::vector<Combination> candidates;
@@ -79,7 +80,7 @@ inline std::vector<Combination> CoverPairs(const std::vector<size_t>& counts,
   }
 }
 
-// How many pairs meet in some case, and how many there are.
+// The number of pairs covered by the cases, and the total number.
 inline size_t CountPairs(const std::vector<size_t>& counts, const std::vector<Combination>& cases) {
   Pairs pairs(counts);
   size_t count = 0;

@@ -1,4 +1,4 @@
-// Quantised weights and activations for products, in memory that bites.
+// Quantised weights and activations for products, in guarded memory (guarded.h).
 #pragma once
 
 #include <cmath>
@@ -98,10 +98,10 @@ struct QuantWeight {
           magnitude.Ptr<float>()[(i * n + j) * k + l] = std::abs(static_cast<float>(At(i, j, l)));
   }
 
-  // As params/gemm.h says it.
+  // As params/gemm.h defines it.
   double At(int64_t b, int64_t i, int64_t j) const {
     const TensorView& w = codes;
-    const float value = ref::Load(w.data + b * w.stride[0] + i * w.stride[1], w.dtype, j);
+    const float value = LoadElement(w.data + b * w.stride[0] + i * w.stride[1], w.dtype, j);
     const int64_t row = (grid.row_begin + b * grid.batch_rows + i) / grid.rows;
     const int64_t column = (grid.column_begin + j) / grid.columns;
     float offset = w.dtype == DType::kU4 ? 8.0f : 0.0f;
@@ -118,7 +118,7 @@ struct QuantWeight {
   Tensor magnitude;  // [B, N, K] f32
 };
 
-// Activations [B, M, K], with scales if they are codes; and |x|.
+// Activations [B, M, K], with scales if they are quantised; and |x|.
 struct QuantInput {
   QuantInput(DType type, int64_t b, int64_t m, int64_t k, int64_t columns, std::mt19937& rng)
       : x(type, {b, m, k}, kQuantPad),

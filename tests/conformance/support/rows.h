@@ -1,4 +1,4 @@
-// Runs rows of the registry one by one and counts them.
+// Runs kernels one by one and counts the runs.
 #pragma once
 
 #include <map>
@@ -9,12 +9,13 @@
 #include "src/kernels/params/gemm.h"
 #include "src/kernels/params/mla.h"
 #include "src/kernels/params/moe.h"
+#include "src/kernels/params/sampling.h"
 #include "src/kernels/registry.h"
 #include "tests/record/record_outputs.h"
 
 namespace latte {
 
-// How often each row ran in this process.
+// The number of runs of each kernel in this process.
 inline std::map<std::string, int>& RowRuns() {
   static std::map<std::string, int> runs;
   return runs;
@@ -38,8 +39,8 @@ void RunRow(const Kernel<Op>& row, const typename Op::Params& params, int thread
   RecordOutputs<Op>(row.name, "detected", params);
 }
 
-// The same as on a processor with these instructions whose memory likes the opposite: one stream
-// instead of many, or many instead of one.
+// Also runs as on a processor with the same instructions and the opposite memory system: one
+// sequential stream per core instead of several, or several instead of one.
 template <class Op>
 void RunRowOnOther(const Kernel<Op>& row, const typename Op::Params& params, int threads = 1) {
   Machine machine = TestMachine();
@@ -57,13 +58,13 @@ inline void RunPartOnOther(const Kernel<GemmOp>& row, const GemmProblem& part, i
 }
 inline void RunRefPart(const GemmProblem& part) { RunPart(Kernels<GemmOp>().front(), part, 2); }
 
-// The reference row of an op.
+// The reference kernel of an op.
 template <class Op>
 void RunRef(const typename Op::Params& params) {
   RunRow(Kernels<Op>().front(), params, 2);
 }
 
-// Every row that the machine has, the reference first.
+// Every kernel that the machine supports, the reference first.
 template <class Op, class F>
 void ForEachRow(const F& f) {
   for (const Kernel<Op>& row : Kernels<Op>()) {
@@ -74,7 +75,7 @@ void ForEachRow(const F& f) {
   }
 }
 
-// Every row that the machine has and that supports the shape.
+// Every kernel that supports machine and shape.
 template <class Op, class F>
 void ForEachRowFor(const typename Op::Shape& shape, const F& f) {
   ForEachRow<Op>([&](const Kernel<Op>& row) {
@@ -82,7 +83,7 @@ void ForEachRowFor(const typename Op::Shape& shape, const F& f) {
   });
 }
 
-// Every row that the machine has and that supports the shape, the reference left out.
+// Every kernel that supports machine and shape, except the reference.
 template <class Op, class F>
 void ForEachFastRow(const typename Op::Shape& shape, const F& f) {
   ForEachRow<Op>([&](const Kernel<Op>& row) {

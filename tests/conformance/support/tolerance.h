@@ -1,9 +1,9 @@
 // Bounds on the difference between a kernel and the reference, from dtype and length alone.
 //
 // u = 2^−24 is half the distance from 1 to the next f32. A sum of n products, in any order, with or
-// without fused operations, errs by at most γ_n·Σ|x||w|, γ_n = n·u / (1 − n·u) (Higham, Accuracy
-// and Stability of Numerical Algorithms, 2nd ed., §3.1). The reference sums in fp64 and rounds
-// once. Inputs in 16 bits are exact in f32 and add nothing.
+// without fused operations, has an error of at most γ_n·Σ|x||w|, γ_n = n·u / (1 − n·u) (Higham,
+// Accuracy and Stability of Numerical Algorithms, 2nd ed., §3.1). The reference sums in fp64 and
+// rounds once. 16-bit inputs are exact in f32 and add no error.
 #pragma once
 
 #include <cmath>
@@ -14,11 +14,11 @@
 namespace latte {
 
 inline constexpr double kUnit = 0x1p-24;
-// The same of bf16, which keeps 8 bits.
+// As above for bf16, which keeps 8 bits.
 inline constexpr double kBF16Unit = 0x1p-8;
-// exp of a kernel errs by at most 2 ulp = 4u.
+// The exp of a kernel has an error of at most 2 ulp = 4u.
 inline constexpr double kExpUnits = 4;
-// Below this, relative bounds end.
+// Relative bounds do not apply below this.
 inline constexpr double kTiny = 0x1p-126;
 // A kernel changes the running maximum at most once per this many keys.
 inline constexpr int64_t kLeastKeyBlock = 64;
@@ -34,38 +34,38 @@ inline double DotBound(int64_t terms, double sum_of_abs) {
   return Gamma(terms + 2) * sum_of_abs + static_cast<double>(terms) * kTiny;
 }
 
-// rms_norm relative to |y|: γ_{D+1} on the sum of squares and mean, halved by the root; eps, root,
-// reciprocal, two products, and the reference's rounding.
+// rms_norm relative to |y|: γ_{D+1} for the sum of squares and the mean, halved by the root; eps,
+// root, reciprocal, two products, and the reference's rounding.
 inline double RmsNormBound(int64_t d) { return Gamma(d + 1) / 2 + Gamma(6); }
 
-// silu_mul relative to |y|: exp, 1+e, quotient and product, here and in the reference.
+// silu_mul relative to |y|: exp, 1+e, quotient and product, in the kernel and in the reference.
 inline double SiluBound() { return Gamma(2 * (static_cast<int64_t>(kExpUnits) + 3)); }
 
 struct AttentionBound {
-  double o;    // times the largest |v| that the row sees in a column
+  double o;    // times the largest |v| of the row's keys in a column
   double lse;  // absolute
 };
 
 // `scores`: a bound on scale·Σ|q||k|, and so on every |s|. With B blocks of keys:
 //   score      dot of `width` terms and the scale                        γ_{width+1}·scores
-//   exponent   s − m is rounded, |s − m| ≤ 2·scores; the maxima that a   2·u·2·scores
-//              row passes through rise by 2·scores at most in all
+//   exponent   s − m is rounded, |s − m| ≤ 2·scores; the running         2·u·2·scores
+//              maximum rises by at most 2·scores in total
 //   weights    one exp per key, one per block and its product            (4·(1+B) + 2B)·u
 // A change of every log-weight by at most δ changes a normalised weight by a factor within e^±2δ.
 // Numerator and denominator are sums of `keys` terms, then a reciprocal, a product and the
 // reference's rounding.
 //
-// Kernels that multiply bf16 are compared with the reference on queries rounded to bf16, so that
-// this rounding, which is part of what they compute, adds nothing. Products of two bf16 are exact
-// in f32: a dot product of pairs errs like any other sum. Left are the probabilities, rounded to
-// bf16 for the product with values but not for their sum: |Σ p̂v − Σ pv| ≤ weight_unit·Σ p·|v|.
-// Rows whose numbers need more than bf16 are rounded to it too: key_unit, on scores and on values.
-// Subnormal probabilities and products become zero: at most one kTiny more per key. What a kernel
-// leaves out of every score by design is left_out.
+// Kernels with bf16 products are compared with the reference on queries rounded to bf16, so this
+// rounding adds no error. Products of two bf16 are exact in f32: their dot product has the error of
+// any other sum. The probabilities are rounded to bf16 for the product with values but not for
+// their sum: |Σ p̂v − Σ pv| ≤ weight_unit·Σ p·|v|. Rows whose numbers need more than bf16 are
+// rounded to bf16 too: key_unit, for scores and values. Subnormal probabilities and products become
+// zero: at most one kTiny more per key. left_out is the part of every score that a kernel omits by
+// design.
 inline AttentionBound BoundAttention(int64_t width, int64_t keys, double scores, double lse,
                                      double weight_unit = 0, double key_unit = 0,
                                      double left_out = 0) {
-  // Merging a split of 1024 keys errs like one more block.
+  // Merging a split of 1024 keys adds the error of one more block.
   const int64_t blocks = CeilDiv(keys, kLeastKeyBlock) + CeilDiv(keys, int64_t{1024}) + 1;
   const double delta =
       Gamma(width + 1) * scores + 4 * kUnit * scores + key_unit * scores + left_out +

@@ -1,5 +1,5 @@
-// Rows of bf16 and the register tile that multiplies them: what kernels on pairs share. A pair is
-// two neighbouring terms of a sum; an instruction multiplies both and adds them to one f32.
+// bf16 rows, and the register tile that multiplies bf16 pairs (vdpbf16ps). A pair is two
+// consecutive terms of a sum: one instruction multiplies both and adds them to one f32.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,14 @@
 namespace latte::cpu {
 namespace {
 
-// Elements [at, at + 32) of a row of `width`, zeros behind its end.
+// Elements [at, at + 32) of a row of `width` elements, zeros behind its end.
 template <class V>
-typename V::Pairs LoadPairsOf(const BF16* row, int64_t at, int64_t width) {
+typename V::Pairs LoadRowPairs(const BF16* row, int64_t at, int64_t width) {
   return at + V::kPairElements <= width ? V::LoadPairs(row + at)
                                         : V::LoadPairsPartial(row + at, width - at);
 }
 
-// to = x rounded, zeros up to a multiple of 32 behind it.
+// to = x rounded to bf16, zeros up to a multiple of 32 elements.
 template <class V>
 void RoundRow(const float* x, int64_t count, BF16* to) {
   int64_t i = 0;
@@ -29,11 +29,11 @@ void RoundRow(const float* x, int64_t count, BF16* to) {
                                       V::LoadPartial(x + i + low, count - i - low)));
 }
 
-// y[i,:] = factor[i]·y[i,:] + Σ_n x[i,n]·w[n,:] for n < terms, the w of two terms side by side.
-struct PairProduct {
-  const BF16* x;  // [rows, terms]; a zero behind an odd last term
+// y[i,:] = factor[i]·y[i,:] + Σ_n x[i,n]·w[n,:] for n < terms, with two terms of w interleaved.
+struct Bf16Product {
+  const BF16* x;  // [rows, terms]; zero behind an odd last term
   int64_t x_stride;
-  const BF16* w;     // [⌈terms/2⌉, columns, 2]; beside an odd last term anything
+  const BF16* w;     // [⌈terms/2⌉, columns, 2]; anything after an odd last term
   int64_t w_stride;  // elements from pair to pair
   int64_t terms;
   const float* factor;  // null: y starts from zero and is not read
@@ -41,9 +41,9 @@ struct PairProduct {
   int64_t y_stride;
 };
 
-// kM rows of y, kN vectors wide. One instruction per pair, in index order.
+// kM rows × kN vectors of y. One instruction per pair of terms, in index order.
 template <class V, int64_t kM, int64_t kN>
-inline void PairTile(const PairProduct& o) {
+inline void Bf16OuterTile(const Bf16Product& o) {
   typename V::Vec acc[kM][kN];
   for (int64_t i = 0; i < kM; ++i)
     for (int64_t j = 0; j < kN; ++j)

@@ -1,4 +1,5 @@
-// Cached rows of every kind, widened to f32: exactly what kernels/ref makes of them.
+// Converts cached rows of every format to f32, with the bytes of kernels/ref/cached_row.cc.
+// docs/formats/cache.md draws the formats.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +33,7 @@ inline float BF16From(const char* at) {
   return __builtin_bit_cast(float, static_cast<uint32_t>(bits) << 16);
 }
 
-// The same of e4m3. NaNs, and what follows them, take the slower way.
+// The same for e4m3. A chunk with a NaN, and all chunks after it, take the slower path.
 template <class V>
 void WidenF8(const char* from, int64_t count, float scale, float* to) {
   constexpr int64_t kNumbers = 64;
@@ -47,17 +48,17 @@ void WidenF8(const char* from, int64_t count, float scale, float* to) {
 }
 
 template <class V>
-void WidenF8Groups(const CachedRows& f, const char* row, float* to) {
+void WidenF8Groups(const CachedRowLayout& f, const char* row, float* to) {
   constexpr int64_t kGroup = 128;
   for (int64_t at = 0; at < f.c; at += kGroup)
     WidenF8<V>(row + at, Min(kGroup, f.c - at), FloatFrom(row + f.scales_at + at / kGroup * 4),
                to + at);
 }
 
-// Signed bytes of what is stored 128 larger, at most 64 of them.
-struct FlippedBytes {
+// Up to 64 signed bytes from bytes that are stored with an offset of 128.
+struct OffsetBytes {
   alignas(64) I8 value[64];
-  FlippedBytes(const char* from, int64_t count) {
+  OffsetBytes(const char* from, int64_t count) {
     for (int64_t i = 0; i < count; ++i) value[i].value = static_cast<int8_t>(from[i] ^ -128);
   }
 };
@@ -66,18 +67,18 @@ template <class V>
 void WidenI8(const char* from, int64_t count, float scale, float* to) {
   for (int64_t at = 0; at < count; at += 64) {
     const int64_t n = Min(64, count - at);
-    WidenScaled<V, I8>(FlippedBytes(from + at, n).value, n, scale, to + at);
+    WidenScaled<V, I8>(OffsetBytes(from + at, n).value, n, scale, to + at);
   }
 }
 
-// `count` upper bytes, then as many lower ones.
+// 16-bit integers, stored as `count` high bytes, then `count` low bytes.
 template <class V>
 void WidenI16(const char* from, int64_t count, float scale, float* to) {
   const typename V::Vec s = V::Set1(scale);
   for (int64_t at = 0; at < count; at += 64) {
     const int64_t n = Min(64, count - at);
-    const FlippedBytes high(from + at, n);
-    const FlippedBytes low(from + count + at, n);
+    const OffsetBytes high(from + at, n);
+    const OffsetBytes low(from + count + at, n);
     for (int64_t i = 0; i < n; i += V::kLanes) {
       const typename V::Vec upper = LoadNext<V>(high.value + i, n - i);
       const typename V::Vec whole =
@@ -87,9 +88,9 @@ void WidenI16(const char* from, int64_t count, float scale, float* to) {
   }
 }
 
-// Chunks of 64 latents of 5 bits, a scale for every 32.
+// 5-bit latents in chunks of 64, one bf16 scale for every 32.
 template <class V>
-void WidenFive(const char* codes, const char* scales, int64_t count, float* to) {
+void WidenS5(const char* codes, const char* scales, int64_t count, float* to) {
   alignas(64) I8 chunk[64];
   for (int64_t at = 0; at < count; at += 64, codes += 40) {
     V::UnpackQ6(codes, chunk);
@@ -99,14 +100,14 @@ void WidenFive(const char* codes, const char* scales, int64_t count, float* to) 
   }
 }
 
-// `count` upper bytes of 12-bit integers + 2048, then the lower four bits, 64 at a time.
+// 12-bit integers + 2048, stored as `count` high bytes, then the low four bits, 64 at a time.
 template <class V>
-void WidenTwelve(const char* from, int64_t count, float scale, float* to) {
+void WidenS12(const char* from, int64_t count, float scale, float* to) {
   const char* low = from + count;
   const typename V::Vec s = V::Set1(scale);
   for (int64_t at = 0; at < count; at += 64, low += 32) {
     const int64_t n = Min(64, count - at);
-    const FlippedBytes high(from + at, n);
+    const OffsetBytes high(from + at, n);
     alignas(64) I8 nibbles[64];
     const int64_t half = (n + 1) / 2;
     for (int64_t i = 0; i < half; ++i) nibbles[i].value = static_cast<int8_t>(low[i] & 15);
@@ -120,29 +121,29 @@ void WidenTwelve(const char* from, int64_t count, float scale, float* to) {
   }
 }
 
-// to [c + r]
+// A cached row to f32. to: [c + r].
 template <class V>
-void WidenCachedRow(const CachedRows& f, const char* row, float* to) {
+void WidenCachedRow(const CachedRowLayout& f, const char* row, float* to) {
   switch (f.kind) {
-    case RowKind::kPlain:
+    case CacheFormat::kPlain:
       return WithType(row, f.element,
                       [&](const auto* typed) { WidenRow<V>(typed, f.c + f.r, to); });
-    case RowKind::kF8:
+    case CacheFormat::kF8:
       WidenF8Groups<V>(f, row, to);
       return WidenRow<V>(reinterpret_cast<const BF16*>(row + f.rope_at), f.r, to + f.c);
-    case RowKind::kF8Dense:
+    case CacheFormat::kF8Dense:
       return WidenF8<V>(row, f.c + f.r, f.descale, to);
-    case RowKind::kI8:
+    case CacheFormat::kI8:
       WidenI8<V>(row, f.c, FloatFrom(row + f.scales_at), to);
       return WidenI16<V>(row + f.rope_at, f.r, FloatFrom(row + f.scales_at + 4), to + f.c);
-    case RowKind::kQ6:
-      WidenFive<V>(row, row + f.scales_at, f.c, to);
-      return WidenTwelve<V>(row + f.rope_at, f.r, BF16From(row + f.scales_at + (f.c + 31) / 32 * 2),
-                            to + f.c);
+    case CacheFormat::kQ6:
+      WidenS5<V>(row, row + f.scales_at, f.c, to);
+      return WidenS12<V>(row + f.rope_at, f.r, BF16From(row + f.scales_at + (f.c + 31) / 32 * 2),
+                         to + f.c);
   }
 }
 
-// The row of a key, given what GatherTask and DecodeTask have in common.
+// The cached row of a key. Task: GatherTask or DecodeTask.
 template <class Task>
 const char* CachedRowOf(const Task& t, int64_t key) {
   const int64_t row = t.page_table[key / t.page_tokens] * t.page_tokens + key % t.page_tokens;

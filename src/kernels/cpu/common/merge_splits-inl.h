@@ -1,9 +1,10 @@
-// Results of runs of keys, merged from left to right. With m' = max(m_a, m_b):
+// Merges the attention results of consecutive splits of keys, from left to right. With
+// m' = max(m_a, m_b):
 //
 //   o = e^{m_a−m'}·o_a + e^{m_b−m'}·o_b      sum = e^{m_a−m'}·sum_a + e^{m_b−m'}·sum_b
 //
-// Which thread computed a run does not matter: runs are cut at fixed positions, each starts from
-// nothing, and they are merged in one order.
+// Order      Splits lie at fixed positions, each starts from zero, and they are merged in key
+//            order, so the result does not depend on the thread that computed a split.
 #pragma once
 
 #include <cstdint>
@@ -15,48 +16,50 @@
 namespace latte::cpu {
 namespace {
 
-// Keys [begin, end) of a task, which begin from nothing.
+// One split of a task: keys [begin, end), computed from zero.
 struct DecodeSplit {
   int64_t begin, end;
-  Partial out;
+  SplitResult out;
 };
 
-// The i-th, when all before it are written.
-inline DecodeSplit TakeSplit(const DecodeTask& t, int64_t i) {
+// The i-th split. Requires: all splits before it are written.
+inline DecodeSplit BeginSplit(const DecodeTask& t, int64_t i) {
   const int64_t begin = t.key_begin + i * t.split_keys;
   const int64_t end = Max(begin, Min(begin + t.split_keys, t.key_end));
-  return {begin, end, t.outs.next(t.outs.self)};
+  return {begin, end, t.outputs.next(t.outputs.self)};
 }
 
-// max and sum of the rows; their o is where it belongs.
+// Writes max and sum of the rows; the kernel has written their o already.
 template <class Rows>
-void StoreMaxAndSum(const Rows& a, const Partial& out) {
+void StoreMaxAndSum(const Rows& a, const SplitResult& out) {
   for (int64_t i = 0; i < a.rows; ++i) {
     out.max[i] = a.max[i];
     out.sum[i] = a.sum[i];
   }
 }
 
-// What one row's results are multiplied by: before the results of a split are added, and those.
+// Factors of one row: before the result of split i is added, the sum so far is multiplied by
+// earlier[i] and the result by later[i].
 struct MergeFactors {
-  static constexpr int64_t kMost = 64;    // splits
-  alignas(64) float earlier[kMost] = {};  // whole vectors are taken to their powers
-  alignas(64) float later[kMost] = {};
-  const float* o[kMost];
+  static constexpr int64_t kMaxSplits = 64;
+  // Zeros behind `count`: e^x is computed in whole vectors.
+  alignas(64) float earlier[kMaxSplits] = {};
+  alignas(64) float later[kMaxSplits] = {};
+  const float* o[kMaxSplits];
   int64_t count = 0;
 };
 
-// The row `row` of `count` results, one of which `from` has and the next of which is `stride`
-// floats further. Updates max and sum.
+// Computes the factors of row `row` of `count` results. `from` is the first result, and each next
+// one lies `stride` floats further. Updates max and sum.
 template <class V>
-void FactorsOf(const Partial& from, int64_t stride, int64_t count, int64_t row, int64_t c,
+void FactorsOf(const SplitResult& from, int64_t stride, int64_t count, int64_t row, int64_t c,
                float& max, float& sum, MergeFactors& m) {
   m.count = 0;
-  float sums[MergeFactors::kMost];
+  float sums[MergeFactors::kMaxSplits];
   for (int64_t i = 0; i < count; ++i) {
     const int64_t at = i * stride + row;
-    // A row that saw nothing leaves even the sign of a zero as it was, as if it had not been there.
-    // Not max: where a score is NaN, max may be −inf.
+    // A row that saw no key is skipped, so that it cannot change the sign of a zero. The test uses
+    // sum, not max: if a score is NaN, max may be −inf.
     if (from.sum[at] == 0.0f) continue;
     const float larger = from.max[at] > max ? from.max[at] : max;
     m.earlier[m.count] = max - larger;
@@ -73,8 +76,7 @@ void FactorsOf(const Partial& from, int64_t stride, int64_t count, int64_t row, 
     sum = __builtin_fmaf(m.later[i], sums[i], m.earlier[i] * sum);
 }
 
-// o [kVectors vectors] becomes what it is with all later results, and lines of the next row are
-// asked for.
+// Adds all results to kVectors vectors of o, and prefetches the same columns of the next row.
 template <class V, int64_t kVectors>
 void MergeColumns(const MergeFactors& m, int64_t at, int64_t next, float* o) {
   typename V::Vec sums[kVectors];
@@ -94,18 +96,18 @@ void MergeColumns(const MergeFactors& m, int64_t at, int64_t next, float* o) {
   for (int64_t j = 0; j < kVectors; ++j) V::Store(o + at + j * V::kLanes, sums[j]);
 }
 
-// Adds `count` results to the earlier ones, each `stride` floats behind the one before it.
+// Adds `count` results, in order, to `to`. Each lies `stride` floats behind the one before it.
 template <class V>
-void MergePartials(const Partial& to, const Partial& from, int64_t stride, int64_t count,
-                   int64_t rows, int64_t c) {
+void MergeSplits(const SplitResult& to, const SplitResult& from, int64_t stride, int64_t count,
+                 int64_t rows, int64_t c) {
   constexpr int64_t kVectors = 8;
   MergeFactors m;
-  for (int64_t first = 0; first < count; first += MergeFactors::kMost) {
-    const int64_t some = Min(count - first, MergeFactors::kMost);
-    const Partial begin = {from.o + first * stride, from.max + first * stride,
-                           from.sum + first * stride};
+  for (int64_t first = 0; first < count; first += MergeFactors::kMaxSplits) {
+    const int64_t now = Min(count - first, MergeFactors::kMaxSplits);
+    const SplitResult begin = {from.o + first * stride, from.max + first * stride,
+                               from.sum + first * stride};
     for (int64_t row = 0; row < rows; ++row) {
-      FactorsOf<V>(begin, stride, some, row, c, to.max[row], to.sum[row], m);
+      FactorsOf<V>(begin, stride, now, row, c, to.max[row], to.sum[row], m);
       float* const o = to.o + row * c;
       int64_t at = 0;
       for (; at + kVectors * V::kLanes <= c; at += kVectors * V::kLanes)
@@ -122,7 +124,7 @@ void MergePartials(const Partial& to, const Partial& from, int64_t stride, int64
 }
 
 template <class V>
-void FinishPartial(const Partial& p, int64_t rows, int64_t c, float* lse) {
+void NormalizeSplit(const SplitResult& p, int64_t rows, int64_t c, float* lse) {
   for (int64_t i = 0; i < rows; ++i) {
     if (p.sum[i] != 0.0f) ScaleRow<V>(p.o + i * c, c, 1.0f / p.sum[i]);
     if (lse != nullptr) lse[i] = LseOf(p.max[i], p.sum[i]);

@@ -1,15 +1,17 @@
-// Online softmax over blocks of keys: what absorbed and expanded attention share.
+// clang-format off
+// Online softmax over blocks of keys, shared by absorbed and expanded attention. For each block:
 //
-//   m' = max(m, max_j s_j)     p_j = e^{s_j−m'}     f = e^{m−m'}
+//   m' = max(m, max_j s_j)     p_j = e^{s_j − m'}     f = e^{m − m'}
 //   l' = f·l + Σ_j p_j         o' = f·o + Σ_j p_j·v_j
 //
+// Blocking   A block is kBlock keys (64 unless the kernel sets it), anchored at absolute positions.
+//            A row is one (token, head) pair. Up to kRows rows share the keys of a block.
+// Order      A row takes blocks in key order and sees a prefix of each block. Every score, sum and
+//            output has one accumulator, so the bytes of a row do not depend on other rows.
+// Masking    The value of a key that a row does not see is never multiplied, not even by zero:
+//            cached memory behind the last token may hold anything, NaN included.
 // Source: Milakov, Gimelshein (arXiv 1805.02867); Rabe, Staats (arXiv 2112.05682).
-//
-// Blocks are kBlock keys (64 unless a kernel says otherwise), anchored at absolute positions; a row
-// takes them in key order and within a block sees a prefix. Every score, sum and output element is
-// computed by one accumulator in one order, so a row's bytes do not depend on the rows it shares a
-// tile with. Values of keys that a row does not see are never multiplied, not even by zero: they
-// may be anything.
+// clang-format on
 #pragma once
 
 #include <cstdint>
@@ -22,7 +24,7 @@ namespace {
 
 constexpr int64_t kKeyBlock = 64;
 
-// Up to kRows rows that share their keys, kBlock at a time.
+// Up to kRows rows, (token, head) pairs, that share their keys, kBlock keys at a time.
 template <int64_t kBlock = kKeyBlock, int64_t kRows = kMaxRows>
 struct AttentionRows {
   int64_t rows, width, v_width;
@@ -38,7 +40,7 @@ struct AttentionRows {
   alignas(64) float p[kRows * kBlock];  // scores, then unnormalised probabilities
 };
 
-// Keys of one block, widened.
+// The keys of one block, in f32.
 struct KeyBlock {
   const float* k;  // [count, width]
   int64_t k_stride;
@@ -56,7 +58,7 @@ void Start(AttentionRows<kBlock, kRows>& a) {
   }
 }
 
-// Calls take(j) before keys [j, j + 4) are first read.
+// Scores Q·Kᵀ of the block, not scaled. Calls take(j) before keys [j, j + 4) are first read.
 template <class V, int64_t kRows, class F>
 void Scores(AttentionRows<kKeyBlock, kRows>& a, const KeyBlock& block, const F& take) {
   ForEachRun<V::kTileRows>(a.rows, [&](int64_t row, auto rows) {
@@ -64,7 +66,7 @@ void Scores(AttentionRows<kKeyBlock, kRows>& a, const KeyBlock& block, const F& 
     for (int64_t j = 0; j < block.count; j += 4) {
       if (row == 0) take(j);
       const float* keys[4];
-      for (int64_t i = 0; i < 4; ++i)  // a tile over the edge repeats the last key
+      for (int64_t i = 0; i < 4; ++i)  // a tile behind the last key repeats that key
         keys[i] = block.k + Min(j + i, block.count - 1) * block.k_stride;
       float sums[kM][4];
       DotTile<V, kM, 4>(a.q + row * a.q_stride, a.q_stride, keys, a.width, sums);
@@ -74,7 +76,8 @@ void Scores(AttentionRows<kKeyBlock, kRows>& a, const KeyBlock& block, const F& 
   });
 }
 
-// Scales a row's scores, hides the keys that it does not see and returns the new maximum.
+// Scales the scores of a row, masks keys that it does not see with −inf, and returns the new
+// maximum.
 template <class V, int64_t kBlock, int64_t kRows>
 float ScaleAndMax(AttentionRows<kBlock, kRows>& a, int64_t row) {
   if (a.visible[row] <= 0) return a.max[row];
@@ -90,10 +93,10 @@ float ScaleAndMax(AttentionRows<kBlock, kRows>& a, int64_t row) {
   return V::MaxOf(top);
 }
 
-// Takes the new maxima, max_of(row), and sets the factors of what came before.
+// Stores the new maxima, max_of(row), and the factors e^{m − m'} of the earlier sums.
 template <class V, int64_t kBlock, int64_t kRows, class MaxOf>
-void TakeMaxima(AttentionRows<kBlock, kRows>& a, const MaxOf& max_of) {
-  float* const shift = a.factor;  // old maximum − new one
+void UpdateMaxima(AttentionRows<kBlock, kRows>& a, const MaxOf& max_of) {
+  float* const shift = a.factor;  // old maximum − new maximum
   for (int64_t i = 0; i < a.rows; ++i) {
     const float max = max_of(i);
     shift[i] = a.visible[i] > 0 ? a.max[i] - max : 0.0f;
@@ -103,10 +106,10 @@ void TakeMaxima(AttentionRows<kBlock, kRows>& a, const MaxOf& max_of) {
     StoreNext<V>(a.factor + i, V::Exp(LoadNext<V>(shift + i, a.rows - i)), a.rows - i);
 }
 
-// Scores to unnormalised probabilities; updates max, sum and factor.
+// Scores to unnormalised probabilities. Updates max, sum and factor.
 template <class V, int64_t kBlock, int64_t kRows>
 void Softmax(AttentionRows<kBlock, kRows>& a) {
-  TakeMaxima<V>(a, [&a](int64_t row) { return ScaleAndMax<V>(a, row); });
+  UpdateMaxima<V>(a, [&a](int64_t row) { return ScaleAndMax<V>(a, row); });
   for (int64_t i = 0; i < a.rows; ++i) {
     if (a.visible[i] <= 0) continue;
     float* p = a.p + i * kBlock;
@@ -135,7 +138,7 @@ void AddValues(AttentionRows<kKeyBlock, kRows>& a, const KeyBlock& block) {
       Outer<float> part = all.At(row, column);
       part.n = common;
       OuterTile<V, kM, kN>(part, columns);
-      // Keys that only some rows of the tile see.
+      // Keys that not all rows of the tile see.
       for (int64_t i = 0; i < kM; ++i) {
         if (a.visible[row + i] <= common) continue;
         Outer<float> rest = all.At(row + i, column);
@@ -156,7 +159,7 @@ void Attend(AttentionRows<kKeyBlock, kRows>& a, const KeyBlock& block, const F& 
   AddValues<V>(a, block);
 }
 
-// lse of a row; −inf where it saw nothing.
+// lse of a row; −inf if it saw no key.
 inline float LseOf(float max, float sum) {
   if (sum == 0.0f) return -__builtin_inff();
   return static_cast<float>(static_cast<double>(max) + __builtin_log(static_cast<double>(sum)));
@@ -170,7 +173,7 @@ void ScaleRow(float* row, int64_t count, float factor) {
     StoreNext<V>(row + j, V::Mul(LoadNext<V>(row + j, count - j), f), count - j);
 }
 
-// Divides by the sums; returns lse of a row. A row that saw nothing stays zero.
+// Divides o by the sum and returns lse. A row that saw no key stays zero.
 template <class V, int64_t kBlock, int64_t kRows>
 float Finish(AttentionRows<kBlock, kRows>& a, int64_t row) {
   if (a.sum[row] != 0.0f) ScaleRow<V>(a.o + row * a.o_stride, a.v_width, 1.0f / a.sum[row]);

@@ -1,7 +1,6 @@
-// A task's scratch as the object that a kernel works on: buffers of more than some tens of KiB lie
-// there, since stacks of the threads that call may be small. Functions that take them are not
-// inlined, as functions with large frames would not be: beside other cases they cost registers
-// (fp8, 8 rows of x: 1.06 of the time).
+// Casts a task's scratch memory to the struct that a kernel works on. Buffers of more than a few
+// tens of KiB go there, because callers' threads may have small stacks. A function with a
+// ScratchAs of its own is marked noinline: inlined next to other cases it costs them registers.
 #pragma once
 
 #include <type_traits>
@@ -11,9 +10,9 @@
 namespace latte::cpu {
 namespace {
 
-// Nothing in it is set.
+// Contents are undefined.
 template <class T>
-T& InScratch(void* scratch) {
+T& ScratchAs(void* scratch) {
   static_assert(sizeof(T) <= kScratchBytes && alignof(T) <= kScratchAlignment);
   static_assert(std::is_trivially_default_constructible_v<T>, "nobody runs its constructor");
   return *static_cast<T*>(scratch);

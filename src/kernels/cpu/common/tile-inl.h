@@ -1,5 +1,11 @@
-// Register tiles that all kernels are made of. In both forms an output has one accumulator and its
-// terms arrive in one order, so that a result does not depend on the tile it was computed in.
+// f32 register tiles that kernels share, and helpers that cut loops into tiles.
+//
+// DotTile    sums[M, N] = x[M, K] · w[N, K]ᵀ: one vector of partial sums per output in steps of
+//            kLanes along K, reduced at the end. N is a multiple of 4.
+// OuterTile  y[M, N] = factor·y + x[M, K] · w[K, N]: one accumulator per vector of N, one broadcast
+//            of x per row and step of K.
+// Order      Every output has one accumulator and adds its terms in one order, so a result does not
+//            depend on the tile that computes it.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +28,8 @@ constexpr int64_t RoundUp(int64_t count, int64_t unit) { return (count + unit - 
 // neighbouring rows spread over all sets of the L1.
 constexpr int64_t ScratchStride(int64_t width) { return ((width + 15) / 16 * 16) | 16; }
 
-// Calls f(Int<count>) for 1 ≤ count ≤ kMax: a run-time tile size as one that can be unrolled.
+// Calls f(Int<count>) for 1 ≤ count ≤ kMax: turns a run-time tile size into a compile-time one, so
+// that loops unroll.
 template <int64_t kMax, class F>
 void WithConstant(int64_t count, const F& f) {
   if constexpr (kMax > 1) {
@@ -31,7 +38,8 @@ void WithConstant(int64_t count, const F& f) {
   f(Int<kMax>{});
 }
 
-// Cuts `count` rows into the fewest runs of at most kMax, as even as can be: f(begin, Int<size>).
+// Divides `count` rows into the fewest ranges of at most kMax rows, of sizes that differ by at most
+// one: f(begin, Int<size>).
 template <int64_t kMax, class F>
 void ForEachRun(int64_t count, const F& f) {
   int64_t begin = 0;
@@ -42,8 +50,8 @@ void ForEachRun(int64_t count, const F& f) {
   }
 }
 
-// Cuts columns into runs of kWide vectors, then single ones, the last perhaps partial:
-// f(begin, Int<vectors>, columns of the run).
+// Divides columns into ranges of kWide vectors, then of one vector, the last perhaps partial:
+// f(begin, Int<vectors>, columns).
 template <class V, int64_t kWide, class F>
 void ForEachColumnRun(int64_t columns, const F& f) {
   int64_t begin = 0;
@@ -52,7 +60,7 @@ void ForEachColumnRun(int64_t columns, const F& f) {
   for (; begin < columns; begin += V::kLanes) f(begin, Int<1>{}, Min(V::kLanes, columns - begin));
 }
 
-// The next vector of a row of which `rest` > 0 elements are left.
+// The next vector of a row with `rest` > 0 elements left.
 template <class V, class T>
 typename V::Vec LoadNext(const T* p, int64_t rest) {
   return rest >= V::kLanes ? V::Load(p) : V::LoadPartial(p, rest);
@@ -72,7 +80,7 @@ void WidenRow(const T* from, int64_t count, float* to) {
   if (i < count) V::StorePartial(to + i, V::LoadPartial(from + i, count - i), count - i);
 }
 
-// sums[i][j] = x[i,:]·w[j]: one vector of partial sums in steps of kLanes, then the tree of
+// sums[i][j] = x[i,:]·w[j]: one vector of partial sums in steps of kLanes, reduced by the tree of
 // StoreSum4.
 template <class V, int64_t kM, int64_t kN, class W>
 inline void DotTile(const float* x, int64_t x_stride, const W* const (&w)[kN], int64_t k,
@@ -104,8 +112,8 @@ inline void DotTile(const float* x, int64_t x_stride, const W* const (&w)[kN], i
       V::StoreSum4(sums[i] + j, acc[i][j], acc[i][j + 1], acc[i][j + 2], acc[i][j + 3]);
 }
 
-// What one row of x reads of W comes from memory: lines of the block that is next in turn are asked
-// for while this one is used. Hardware does it only within a row.
+// Prefetch of weights that a GEMV will read next. The core's own prefetcher works only within a
+// row.
 inline void PrefetchL2(const void* p, int64_t ahead) {
   __builtin_prefetch(static_cast<const char*>(p) + ahead, /*rw=*/0, /*locality=*/2);
 }
@@ -120,29 +128,29 @@ inline void Prefetch(const void* p, int64_t ahead, CacheLevel to) {
     PrefetchL2(p, ahead);
 }
 inline void PrefetchW(void* p) { __builtin_prefetch(p, /*rw=*/1, /*locality=*/3); }
-// Loads a byte that is not used.
+// Reads a byte, so that the page has an entry in the TLB.
 inline void TouchPage(const char* p) {
   asm volatile("" : : "r"(*static_cast<const volatile char*>(p)));
 }
 
 constexpr int64_t kPage = 4096;  // bytes
 
-// A core's prefetcher follows one stream per page, so that rows of W shorter than a page, read side
-// by side, come from memory more slowly than rows a page apart. Returns how many rows further the
-// next row should be, at least 16 such rows wanted of `rows`.
+// A core's prefetcher follows one stream per 4 KiB page, so weight rows shorter than a page that
+// are read next to each other are slow; rows a page apart are fast. Returns the distance, in rows,
+// from one row to the next, leaving at least 16 rows per pass of `rows`.
 inline int64_t SpreadOf(int64_t row_bytes, int64_t rows) {
   int64_t spread = 1;
   while (spread * row_bytes < kPage && 2 * spread * 16 <= rows) spread *= 2;
   return spread;
 }
 
-// Cache lines of rows, asked for a burst from each row in turn. A row is of W, or a page of rows
-// that lie side by side: a core's own prefetcher follows one stream per page.
+// Prefetches the cache lines of several rows, a burst from each row in turn, because a core's own
+// prefetcher follows one stream per page. A row is a weight row, or a page of contiguous rows.
 struct BurstPrefetch {
   const char* row = nullptr;
   int64_t stride = 0, bytes = 0, rows = 0;
-  int64_t at = 0;    // byte of the rows that is asked for next
-  int64_t next = 0;  // in this row
+  int64_t at = 0;    // next byte within each row
+  int64_t next = 0;  // next row
 
   int64_t lines() const { return (bytes + kLine - 1) / kLine * rows; }
   void PrefetchNext(int64_t count) {
@@ -161,12 +169,12 @@ struct BurstPrefetch {
 
  private:
   static constexpr int64_t kLine = 64;
-  static constexpr int64_t kBurst = 2;  // lines: memory answers many rows in turn faster than one
+  static constexpr int64_t kBurst = 2;  // lines
 };
 
-// y (+)= sums, the bias last; y is not read by the first of several blocks of K. Tests are outside
-// of loops: g++ 12 makes masked loads from a null bias of one inside, and a processor takes
-// hundreds of cycles to find out that it need not fault.
+// y (+)= sums, then the bias. The first of several blocks of K does not read y. The tests stay
+// outside of the loops: with one inside, g++ 12 emits masked loads from a null bias, and a
+// suppressed fault costs hundreds of cycles.
 inline void StoreDots(const float* sums, const float* bias, int64_t count, bool first, float* y) {
   if (first)
     for (int64_t j = 0; j < count; ++j) y[j] = sums[j];
@@ -176,7 +184,7 @@ inline void StoreDots(const float* sums, const float* bias, int64_t count, bool 
     for (int64_t j = 0; j < count; ++j) y[j] += bias[j];
 }
 
-// The same for up to four: usually four, which vectors take at once.
+// The same for up to four sums. Four is the common case and becomes vector code.
 inline void StoreFour(const float (&sums)[4], const float* bias, int64_t count, bool first,
                       float* y) {
   if (count == 4)
@@ -197,7 +205,7 @@ struct Outer {
   float* y;
   int64_t y_stride;
 
-  // The part of rows from `row` and columns from `column`.
+  // The part that starts at `row` and `column`.
   Outer At(int64_t row, int64_t column) const {
     Outer part = *this;
     part.x += row * x_stride;

@@ -144,7 +144,7 @@ struct WeightPanel {
 inline Amx::Words WordsAt(const PackTask& t, int64_t i, int64_t at) {
   const auto* const x = static_cast<const BF16*>(t.x);
   if (i >= t.rows || at >= t.k) return Amx::WordsOf(Amx::LoadPairsPartial(x, 0));
-  return Amx::WordsOf(LoadPairsOf<Amx>(x + i * t.x_stride, at, t.k));
+  return Amx::WordsOf(LoadRowPairs<Amx>(x + i * t.x_stride, at, t.k));
 }
 
 // Transposes 16 rows of a K step and stores them.

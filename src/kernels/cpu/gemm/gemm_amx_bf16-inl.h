@@ -79,7 +79,7 @@ inline void CopyWeightTail(AmxBf16Scratch& s, const BRows<BF16>& w, int64_t w_ti
   if (at == s.k) return;
   const int64_t first = w_tile * kTileSide;
   for (int64_t i = 0; i < Min(tiles * kTileSide, w.count - first); ++i)
-    Amx::StorePairs(s.w_tail + i * kStep, LoadPairsOf<Amx>(w.w + (first + i) * w.stride, at, s.k));
+    Amx::StorePairs(s.w_tail + i * kStep, LoadRowPairs<Amx>(w.w + (first + i) * w.stride, at, s.k));
 }
 
 // kM tiles of B in place × kN tiles of A, over all of K.
@@ -353,7 +353,7 @@ inline void GemmAmxBf16Of(AmxBf16Scratch& s, const GemmTask& t) {
 
 // Requires: A is bf16; B is bf16 without scales, or fp8 or int8 with scales; t.packed unless M = 1.
 [[gnu::noinline]] inline void GemmAmxBf16Tiles(const GemmTask& t) {
-  auto& s = InScratch<AmxBf16Scratch>(t.scratch);
+  auto& s = ScratchAs<AmxBf16Scratch>(t.scratch);
   s.k = t.k;
   s.steps = (t.k + kStep - 1) / kStep;
   s.x_tiles = (t.m + kTileSide - 1) / kTileSide;
@@ -362,7 +362,7 @@ inline void GemmAmxBf16Of(AmxBf16Scratch& s, const GemmTask& t) {
   s.x_tile = RoundUp(t.k, kPackedBf16K) * kTileSide;
   s.x_step = t.m == 1 ? kStep : kTilePairs;
   s.x_line = t.m == 1 ? 2 : kStep;
-  if (t.m == 1) Amx::StorePairs(s.x_tail, LoadPairsOf<Amx>(s.x, (s.steps - 1) * kStep, t.k));
+  if (t.m == 1) Amx::StorePairs(s.x_tail, LoadRowPairs<Amx>(s.x, (s.steps - 1) * kStep, t.k));
   if (t.w_type == Element::kBF16) return GemmAmxBf16Of<BF16>(s, t);
   if (t.w_type == Element::kF8) return GemmAmxBf16Of<F8>(s, t);
   if (t.w_type == Element::kI8) return GemmAmxBf16Of<I8>(s, t);

@@ -213,7 +213,7 @@ inline void Fp8GemvRows(Fp8GemvScratch& s) {
     for (int64_t at = 0; at < kFp8StepK; at += kStep) {
       const auto* const x = static_cast<const BF16*>(t.x) + m * t.x_stride;
       const int64_t left = t.k - s.tail() - at;
-      AmxF8::StorePairs(s.x_tail[m] + at, left > 0 ? LoadPairsOf<AmxF8>(x, s.tail() + at, t.k)
+      AmxF8::StorePairs(s.x_tail[m] + at, left > 0 ? LoadRowPairs<AmxF8>(x, s.tail() + at, t.k)
                                                    : AmxF8::LoadPairsPartial(x, 0));
     }
   for (Fp8Blocks block{&t}; !block.done(); block = block.Next()) Fp8Block<kM>(s, block);

@@ -207,7 +207,7 @@ inline void MultiplyWithGroups(AmxS8Scratch& s, bool one_scale, int64_t groups) 
 
 // Requires: A is int8; B is int8 or 4-bit with scales, groups as above; t.packed if M > MaxGemvM().
 inline void GemmAmxS8(const GemmTask& t) {
-  auto& s = InScratch<AmxS8Scratch>(t.scratch);
+  auto& s = ScratchAs<AmxS8Scratch>(t.scratch);
   BlockPrefetch ahead;
   s.t = &t;
   s.ahead = &ahead;

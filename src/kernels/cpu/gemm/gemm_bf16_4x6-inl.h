@@ -103,7 +103,7 @@ void PackA4x6(const GemmTask& t, int64_t begin, int64_t k, BF16* to) {
     const auto* const x = static_cast<const BF16*>(t.x) + m * t.x_stride + begin;
     for (int64_t at = 0; at < k; at += V::kPairElements)
       for (int64_t i = 0; i < decltype(count)::value; ++i, to += V::kPairElements)
-        V::StorePairs(to, LoadPairsOf<V>(x + i * t.x_stride, at, k));
+        V::StorePairs(to, LoadRowPairs<V>(x + i * t.x_stride, at, k));
   });
 }
 
@@ -179,7 +179,7 @@ struct Scratch4x6 {
 template <class V>
 [[gnu::noinline]] void GemmBf16InPlace4x6(const GemmTask& t) {
   constexpr int64_t kBlock = kBlockK<PairMath<V>>;
-  BF16* const x = InScratch<Scratch4x6<V>>(t.scratch).x;
+  BF16* const x = ScratchAs<Scratch4x6<V>>(t.scratch).x;
   const bool packs_a = t.x_stride * static_cast<int64_t>(sizeof(BF16)) % (kPage / 2) == 0;
   const auto panel_at = [](const GemmTask& of, int64_t n, int64_t k) {
     const auto* const w = static_cast<const BF16*>(of.w) + n * of.w_stride + k;

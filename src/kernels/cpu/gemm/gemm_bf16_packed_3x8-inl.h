@@ -229,7 +229,7 @@ template <class V>
   constexpr int64_t kBlock = kBlockK<PairMath<V>>;
   const auto* const w = static_cast<const BF16*>(t.w);
   const int64_t runs = (t.m + kMr3x8 - 1) / kMr3x8;
-  BF16* const packed = InScratch<Scratch3x8<V>>(t.scratch).packed;
+  BF16* const packed = ScratchAs<Scratch3x8<V>>(t.scratch).packed;
   const int64_t panel_rows = t.prefetch_level == CacheLevel::kL2 ? kPanelN3x8L2 : kPanelN3x8;
   for (int64_t n = 0; n < t.n; n += panel_rows) {
     const int64_t rows = Min(panel_rows, t.n - n);

@@ -221,7 +221,7 @@ template <class V, class T>
 [[gnu::noinline]] void WidenedPanelBf16W8(const GemmTask& t, const Panel<T>& panel,
                                           const W8Scales<V>& scales, SequentialPrefetch& ahead) {
   constexpr int64_t kRows = 2 * kWidenedRowPairs;
-  BF16* const wide = InScratch<WidenedW8Scratch<V>>(t.scratch).wide;
+  BF16* const wide = ScratchAs<WidenedW8Scratch<V>>(t.scratch).wide;
   for (int64_t n = 0; n < panel.rows; n += kRows)
     PackWidenedRows<V>(panel, scales, n, wide + n / kRows * kWidenedRows<V>);
   ForEachRun<V::kTileRows>(t.m, [&](int64_t m, auto count) {

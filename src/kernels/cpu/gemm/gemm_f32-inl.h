@@ -248,7 +248,7 @@ template <class Math, bool kScaled, class T>
 [[gnu::noinline]] void DotWidenedPanel(const GemmTask& t, const Panel<T>& panel,
                                        const BlockScales<Math>& scales, SequentialPrefetch& ahead) {
   using X = typename Math::X;
-  X* const wide = InScratch<WidenedScratch<Math>>(t.scratch).wide;
+  X* const wide = ScratchAs<WidenedScratch<Math>>(t.scratch).wide;
   for (int64_t n = 0; n < panel.rows; ++n) {
     Weights<Math, T> w;
     w.p = panel.w + n * panel.stride;

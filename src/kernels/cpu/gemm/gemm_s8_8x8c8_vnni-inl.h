@@ -144,7 +144,7 @@ inline bool Fits8x8(const GemmTask& t) {
 template <class Kind, bool kUnsignedA>
 [[gnu::noinline]] void GemmS8Vnni8x8(const GemmTask& t) {
   using V = typename Kind::V;
-  auto& s = InScratch<Scratch8x8>(t.scratch);
+  auto& s = ScratchAs<Scratch8x8>(t.scratch);
   PackA8x8<V, kUnsignedA>(t, s.x);
   const int64_t chunks = t.k / kChunkK;
   for (int64_t n = 0; n < t.n; n += kSumLanes) {

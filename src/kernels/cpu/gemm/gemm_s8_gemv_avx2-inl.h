@@ -154,7 +154,7 @@ void GemvRows8(const GemmTask& t, const typename Kind::T* w, const EvenOddA& x, 
 
 template <class Kind>
 [[gnu::noinline]] void GemmS8Avx2Gemv(const GemmTask& t, const typename Kind::T* w) {
-  auto& s = InScratch<GemvScratchAvx2>(t.scratch);
+  auto& s = ScratchAs<GemvScratchAvx2>(t.scratch);
   EvenOddA& x = s.x;
   x.rows = t.m;
   x.chunk_step = 1;

@@ -179,7 +179,7 @@ template <class Kind>
 [[gnu::noinline]] void GemmS8Avx2Packed64(const GemmTask& t, const typename Kind::T* w) {
   using T = typename Kind::T;
   using Layout = typename Kind::Layout;
-  auto& s = InScratch<Scratch4x16<Layout>>(t.scratch);
+  auto& s = ScratchAs<Scratch4x16<Layout>>(t.scratch);
   EvenOddA& x = s.x;
   x.rows = t.m;
   x.row_step = 1;

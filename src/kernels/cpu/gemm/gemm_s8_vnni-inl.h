@@ -43,7 +43,7 @@ struct WithAChunks {
 
 template <class Kind>
 [[gnu::noinline]] void GemmS8VnniGemv(const GemmTask& t, const typename Kind::T* w) {
-  auto& scratch = InScratch<WithAChunks<GemvScratch>>(t.scratch);
+  auto& scratch = ScratchAs<WithAChunks<GemvScratch>>(t.scratch);
   AChunks& x = scratch.x;
   GemvScratch& s = scratch.rest;
   x.rows = t.m;
@@ -66,7 +66,7 @@ template <class Kind>
 template <class Kind>
 [[gnu::noinline]] void GemmS8Vnni16xM(const GemmTask& t, const typename Kind::T* w) {
   using T = typename Kind::T;
-  auto& scratch = InScratch<WithAChunks<Scratch16xM>>(t.scratch);
+  auto& scratch = ScratchAs<WithAChunks<Scratch16xM>>(t.scratch);
   AChunks& x = scratch.x;
   Scratch16xM& s = scratch.rest;
   x.rows = t.m;
@@ -95,7 +95,7 @@ template <class Kind>
 template <class Kind>
 [[gnu::noinline]] void GemmS8VnniPacked64(const GemmTask& t, const typename Kind::T* w) {
   using T = typename Kind::T;
-  auto& scratch = InScratch<WithAChunks<Scratch6x64<T>>>(t.scratch);
+  auto& scratch = ScratchAs<WithAChunks<Scratch6x64<T>>>(t.scratch);
   AChunks& x = scratch.x;
   Scratch6x64<T>& s = scratch.rest;
   x.rows = t.m;

@@ -122,7 +122,7 @@ template <class V, int64_t kN, class T>
 [[gnu::noinline]] void OuterWidenedPanel(const GemmTTask& t, const ColumnPanel<T>& panel,
                                          SequentialPrefetch& ahead) {
   constexpr int64_t kStride = kN * V::kLanes;
-  float* const wide = InScratch<ColumnsScratch<kStride>>(t.scratch).wide;
+  float* const wide = ScratchAs<ColumnsScratch<kStride>>(t.scratch).wide;
   for (int64_t n = 0; n < panel.rows; ++n)
     WidenRow<V>(panel.w + n * panel.stride, panel.columns, wide + n * kStride);
   OuterPanel<V, kN>(
@@ -265,7 +265,7 @@ struct SmallMScratch {
 // Requires: t.k ≤ kMaxSmallMK.
 template <class V, int64_t kM, class T>
 [[gnu::noinline]] void SmallMMultiStream(const GemmTTask& t, const T* w) {
-  auto& scratch = InScratch<SmallMScratch<kM, T>>(t.scratch);
+  auto& scratch = ScratchAs<SmallMScratch<kM, T>>(t.scratch);
   WeightStream<T> streams[kMaxBatchInFlight];
   for (int64_t b = 0; b < t.batches; ++b) {
     WeightStream<T>& s = streams[b];

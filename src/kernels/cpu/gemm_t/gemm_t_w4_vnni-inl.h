@@ -260,7 +260,7 @@ template <class V, int64_t kM>
 [[gnu::noinline]] void MultiplyBlock(const GemmTTask& t, const U4* w, int64_t m,
                                      const WeightBlock& block, ProductPrefetch<U4>& ahead) {
   constexpr int64_t kChunkSums = kNibbles * kNibbleSums<kM>;
-  auto& s = InScratch<FixedScratch<kM>>(t.scratch);
+  auto& s = ScratchAs<FixedScratch<kM>>(t.scratch);
   FixedRow* const x = s.x;
   int32_t* const sums = s.sums;
   alignas(64) float scratch[kFixedRows];

@@ -47,7 +47,6 @@ constexpr int64_t kTileMacsInt8 = 16 * 16 * 64;
 // a store before a tile load could be moved behind it or removed.
 struct Amx : Avx512Bf16 {
   using Words = __m512i;
-  static constexpr bool kFastPairs = false;  // vdpbf16ps has half the rate of f32 FMA
 
   template <int kTile>
   static void ZeroTile() {

@@ -13,7 +13,6 @@ namespace {
 struct Avx512Bf16 : Avx512 {
   using Pairs = __m512bh;
   static constexpr int64_t kPairElements = 32;
-  static constexpr bool kFastPairs = true;  // vdpbf16ps has at least the rate of f32 FMA
 
   static Pairs LoadPairs(const BF16* p) { return As(_mm512_loadu_epi16(p)); }
   // The first `count` ≤ 32 elements, then zeros; reads nothing behind them.

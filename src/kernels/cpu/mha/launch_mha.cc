@@ -1,14 +1,14 @@
-// Expanded attention.
+// Expanded attention: divides the call among threads by head and block of queries.
 #include "src/kernels/cpu/parallel.h"
 
 namespace latte::cpu {
 namespace {
 
-// Queries of a task of expanded attention: all that scratch holds, fewer when that would leave less
-// than four tasks per thread, whose lengths differ along the diagonal.
+// Queries per task: as many as the scratch holds, but fewer if threads would get less than four
+// tasks each, because the lengths of tasks differ along the diagonal.
 int64_t QueriesPerTask(const MhaOp::Shape& s, int64_t most, const Exec& exec) {
-  const int64_t runs = CeilDiv(4 * exec.threads->threads(), std::max<int64_t>(s.h, 1));
-  return std::clamp<int64_t>(CeilDiv(s.t, runs), 1, most);
+  const int64_t blocks = CeilDiv(4 * exec.threads->threads(), std::max<int64_t>(s.h, 1));
+  return std::clamp<int64_t>(CeilDiv(s.t, blocks), 1, most);
 }
 
 }  // namespace
@@ -19,11 +19,11 @@ template <const Target& kTarget>
 void Launch<kTarget>::Mha(const MhaOp::Params& p, const Exec& exec) {
   const MhaOp::Shape s = MhaOp::ShapeOf(p);
   const int64_t rows = QueriesPerTask(s, kTarget.mha_queries, exec);
-  const int64_t runs = CeilDiv(s.t, rows);
+  const int64_t blocks = CeilDiv(s.t, rows);
   const int64_t macs = s.t * s.s * s.h * (s.n + s.r + s.v);
-  ForEachTaskInScratch(runs * s.h, macs, exec, [&](int64_t task, std::byte* scratch) {
+  ForEachTaskInScratch(blocks * s.h, macs, exec, [&](int64_t task, std::byte* scratch) {
     const int64_t head = task % s.h;
-    const int64_t query = (runs - 1 - task / s.h) * rows;  // the longest first
+    const int64_t query = (blocks - 1 - task / s.h) * rows;  // the longest first
     MhaTask t;
     t.q_nope = FloatAt(p.q_nope, query, head);
     t.q_rope = FloatAt(p.q_rope, query, head);

@@ -1,25 +1,22 @@
-// mha on tiles: expanded attention whose two products run on AMX.
+// clang-format off
+// mha, bf16 × bf16 → f32 on AMX: 2 × 2 tiles of 16 × 16 sums, 32 terms per step, tdpbf16ps; up to
+// 512 queries of one head per task, in pairs of groups of 16; AMX_BF16.
 //
-// Rounding  as in mha_bf16-inl.h: queries, keys, values and probabilities to bf16, nothing else.
-//           Tile instructions take subnormals as zero.
-// Work      a task takes up to 512 queries of a head, in pairs of groups of 16. Keys come in blocks
-//           of 256, packed once for all queries of the task:
+//   scores         S[16 queries × 16 keys]    += Q[16 × 32] · Kᵀ[32 × 16]  K transposed in pairs
+//   probabilities  P[16 queries × 32 keys]    bf16, stored as an A operand
+//   values         O[16 queries × 16 columns] += P[16 × 32] · V[32 × 16]   V interleaved in pairs
 //
-//             scores  S[16 queries × 16 keys] += Q[16 × 32] · Kᵀ[32 × 16]    K transposed by pairs
-//             weights P[16 queries × 32 keys], bf16: an A operand as the softmax leaves it
-//             values  O[16 queries × 16] += P[16 × 32] · V[32 × 16]          V zipped by pairs
-//
-//           The softmax of a pair of groups is shared out among the steps of the products of its
-//           neighbours, values of the one before and scores of the one behind: the tile unit works
-//           while vectors are computed.
-// Softmax   s·scale in units of log2. O and sums are rescaled only where a row's maximum rises by
-//           more than kSlack: until then weights are up to 2^kSlack.
-// Order     keys in index order, blocks of 256 anchored at absolute position 0, steps of 32 and
-//           pairs where the block, or the first key in it, begins. A weight of exactly 0 stands for
-//           a key that a row does not see; where such a key's value is not finite, and would not
-//           vanish, its rows are multiplied one by one without it. Zeros of o are +0. So a row's
-//           bytes depend on its query and the keys it sees alone.
-// Limits    N+R ≤ 512, V ≤ 512; scratch 2.2 MiB, of which widths and rows decide what is touched.
+// Rounding   As in mha_bf16-inl.h. The instruction flushes subnormals to zero.
+// Packing    Keys and values, once per block of 256 keys, for all queries of the task.
+// Overlap    The softmax of a pair of groups runs between the tile products of its neighbours:
+//            values of the pair before and scores of the pair after it.
+// Epilogue   s·scale is in units of log2. O and sums are rescaled only if a maximum rises by more
+//            than kSlack; until then probabilities may reach 2^kSlack.
+// Order      Keys in index order, blocks of 256 anchored at position 0, steps of 32 and pairs from
+//            the first key of the block. A masked key has probability 0; if its value is not
+//            finite, its rows are multiplied one by one without it. Zeros of o are +0.
+// Limits     N+R ≤ 512, V ≤ 512; scratch 2.2 MiB, resident as far as used.
+// clang-format on
 #pragma once
 
 #include <cstdint>
@@ -47,8 +44,8 @@ inline Amx::Pairs RoundStep(const float* x) {
   return Amx::RoundPairs(Amx::Load(x), Amx::Load(x + Amx::kLanes));
 }
 
-inline void PackQueries(const MhaTask& t, TileMha& s) {
-  for (int64_t i = 0; i < s.pairs * kPairRows; ++i) {
+inline void PackQueries(const MhaTask& t, AmxMhaScratch& s) {
+  for (int64_t i = 0; i < s.pairs * kGroupPairRows; ++i) {
     float* const row = s.joined;
     if (i < t.rows)
       JoinSteps(t.q_nope + i * t.q_nope_stride, t.n, t.q_rope + i * t.q_rope_stride, t.r, row);
@@ -59,7 +56,7 @@ inline void PackQueries(const MhaTask& t, TileMha& s) {
   }
 }
 
-// Sixteen rows, `stride` apart, of whole steps: the same columns of each become one tile.
+// Packs 16 rows, `stride` apart, of whole steps: 32 columns of the 16 rows become one tile.
 inline void PackKeySteps(const float* rows, int64_t stride, int64_t width, BF16* to) {
   for (int64_t at = 0; at < width; at += kStep, to += kTilePairs) {
     Amx::Words words[kTileSide];
@@ -70,8 +67,8 @@ inline void PackKeySteps(const float* rows, int64_t stride, int64_t width, BF16*
   }
 }
 
-// Zeros behind the last key.
-inline void PackKeys(const MhaTask& t, int64_t begin, TileMha& s) {
+// Packs the keys of the block; zeros behind the last key.
+inline void PackKeys(const MhaTask& t, int64_t begin, AmxMhaScratch& s) {
   const bool whole_steps = t.n % kStep == 0 && t.r % kStep == 0;
   for (int64_t j = 0; j < s.count; j += kTileSide) {
     const float* const nope = t.k_nope + (begin + j) * t.k_nope_stride;
@@ -94,8 +91,9 @@ inline void PackKeys(const MhaTask& t, int64_t begin, TileMha& s) {
   }
 }
 
-// Values, two keys at a time; zeros behind the last key, up to a whole step.
-inline void PackValues(const MhaTask& t, int64_t begin, TileMha& s) {
+// Packs the values of the block, two keys interleaved; zeros behind the last key up to a whole
+// step.
+inline void PackValues(const MhaTask& t, int64_t begin, AmxMhaScratch& s) {
   for (int64_t step = 0; step * kStep < s.count; ++step) {
     bool finite = true;
     for (int64_t i = 0; i < kTileSide; ++i) {
@@ -115,9 +113,9 @@ inline void PackValues(const MhaTask& t, int64_t begin, TileMha& s) {
   }
 }
 
-// Scores of kM groups with the packed keys that some row of theirs sees.
-template <int64_t kM, class Beside>
-inline void AddScores(TileMha& s, int64_t pair, Beside& beside) {
+// Scores of kM groups × the packed keys that some row of the pair sees.
+template <int64_t kM, class Overlap>
+inline void AddScores(AmxMhaScratch& s, int64_t pair, Overlap& overlap) {
   const int64_t group = 2 * pair;
   float* const scores = s.scores[pair % 2];
   for (int64_t tile = 0; tile < 2 * s.StepsOf(pair); tile += 2) {
@@ -130,8 +128,8 @@ inline void AddScores(TileMha& s, int64_t pair, Beside& beside) {
           [&](int64_t j) {
             return TileAt{s.K(tile + j, step), kTileRowBytes};
           });
-      beside();
-      s.ahead.Ask();
+      overlap();
+      s.prefetch.PrefetchNext();
     }
     ForEachIndex<kM * 2>([&](auto index) {
       constexpr int64_t kRow = decltype(index)::value / 2;
@@ -143,10 +141,11 @@ inline void AddScores(TileMha& s, int64_t pair, Beside& beside) {
   }
 }
 
-// o += P·V in kN tiles of columns from `column` on. The last step, if `last` is not null, is that.
-template <int64_t kM, int64_t kN, class Beside>
-inline void AddColumns(TileMha& s, int64_t group, int64_t column, int64_t steps, const BF16* last,
-                       Beside& beside) {
+// o += P·V in kN tiles of columns from `column` on. If `last` is not null, it replaces the last
+// step of values.
+template <int64_t kM, int64_t kN, class Overlap>
+inline void AddColumns(AmxMhaScratch& s, int64_t group, int64_t column, int64_t steps,
+                       const BF16* last, Overlap& overlap) {
   const auto sums = [&](int64_t i, int64_t j) { return s.O(group + i, column + j); };
   LoadSums<kM, kN>(sums);
   for (int64_t step = 0; step < steps; ++step) {
@@ -158,47 +157,48 @@ inline void AddColumns(TileMha& s, int64_t group, int64_t column, int64_t steps,
         [&](int64_t j) {
           return TileAt{other ? last + j * kTilePairs : s.V(column + j, step), kTileRowBytes};
         });
-    beside();
-    s.ahead.Ask();
+    overlap();
+    s.prefetch.PrefetchNext();
   }
   StoreSums<kM, kN>(sums);
 }
 
-// Whether weights of 0 leave out what rows of the pair do not see.
-inline bool HiddenVanish(const TileMha& s, int64_t pair) {
-  for (int64_t step = s.Visible(pair * kPairRows) / kStep; step < s.StepsOf(pair); ++step)
-    if (!s.finite[step] && s.Visible(pair * kPairRows) < Min(s.count, (step + 1) * kStep))
+// Whether a probability of 0 is enough to mask keys: false if the value of a masked key is not
+// finite.
+inline bool MaskedVanish(const AmxMhaScratch& s, int64_t pair) {
+  for (int64_t step = s.Visible(pair * kGroupPairRows) / kStep; step < s.StepsOf(pair); ++step)
+    if (!s.finite[step] && s.Visible(pair * kGroupPairRows) < Min(s.count, (step + 1) * kStep))
       return false;
   return true;
 }
 
-// A step of the values in two tiles of columns without the keys from `count` on.
-inline void HideValues(TileMha& s, int64_t column, int64_t step, int64_t count) {
+// Copies a step of values, in two tiles of columns, without the keys from `count` on.
+inline void MaskValues(AmxMhaScratch& s, int64_t column, int64_t step, int64_t count) {
   for (int64_t j = 0; j < 2 && column + j < s.column_tiles; ++j)
     for (int64_t i = 0; i < kTileSide; ++i) {
       const BF16* const from = s.V(column + j, step) + i * kStep;
       Amx::Pairs pairs = Amx::LoadPairsPartial(from, 2 * i < count ? kStep : 0);
       if (2 * i + 1 == count) pairs = Amx::FirstOfPairs(pairs);
-      Amx::StorePairs(s.hidden + j * kTilePairs + i * kStep, pairs);
+      Amx::StorePairs(s.masked + j * kTilePairs + i * kStep, pairs);
     }
 }
 
-// The values of a group row by row: its 16 rows once for each of them, of which that one is kept.
+// Adds values to a group row by row: for each row it computes all 16 rows and keeps that one.
 template <int64_t kN>
-inline void AddColumnsByRow(TileMha& s, int64_t group, int64_t column) {
+inline void AddColumnsByRow(AmxMhaScratch& s, int64_t group, int64_t column) {
   alignas(64) float before[kN * kTileSums];
   alignas(64) float after[kN * kTileSums];
-  float* const o = s.O(group, column);  // tiles of columns lie side by side
+  float* const o = s.O(group, column);  // tiles of columns are adjacent
   __builtin_memcpy(before, o, sizeof(before));
   __builtin_memcpy(after, o, sizeof(after));
-  Nothing nothing;
+  NoOverlap no_overlap;
   for (int64_t row = 0; row < kTileSide; ++row) {
     const int64_t visible = s.Visible(group * kTileSide + row);
     if (visible == 0) continue;
     const int64_t steps = (visible + kStep - 1) / kStep;
-    HideValues(s, column, steps - 1, visible - (steps - 1) * kStep);
+    MaskValues(s, column, steps - 1, visible - (steps - 1) * kStep);
     __builtin_memcpy(o, before, sizeof(before));
-    AddColumns<1, kN>(s, group, column, steps, s.hidden, nothing);
+    AddColumns<1, kN>(s, group, column, steps, s.masked, no_overlap);
     for (int64_t j = 0; j < kN; ++j) {
       const int64_t at = j * kTileSums + row * kTileSide;
       Amx::Store(after + at, Amx::Load(o + at));
@@ -207,13 +207,13 @@ inline void AddColumnsByRow(TileMha& s, int64_t group, int64_t column) {
   __builtin_memcpy(o, after, sizeof(after));
 }
 
-template <int64_t kM, class Beside>
-inline void AddPairValues(TileMha& s, int64_t pair, Beside& beside) {
+template <int64_t kM, class Overlap>
+inline void AddPairValues(AmxMhaScratch& s, int64_t pair, Overlap& overlap) {
   const int64_t group = 2 * pair;
-  const bool vanish = HiddenVanish(s, pair);
+  const bool vanish = MaskedVanish(s, pair);
   const auto add = [&](int64_t column, auto tiles) {
     constexpr int64_t kN = decltype(tiles)::value;
-    if (vanish) return AddColumns<kM, kN>(s, group, column, s.StepsOf(pair), nullptr, beside);
+    if (vanish) return AddColumns<kM, kN>(s, group, column, s.StepsOf(pair), nullptr, overlap);
     for (int64_t i = 0; i < kM; ++i) AddColumnsByRow<kN>(s, group + i, column);
   };
   int64_t column = 0;
@@ -221,60 +221,62 @@ inline void AddPairValues(TileMha& s, int64_t pair, Beside& beside) {
   if (column < s.column_tiles) add(column, Int<1>{});
 }
 
-template <class Beside>
-inline void ScorePair(TileMha& s, int64_t pair, Beside& beside) {
-  if (s.GroupsOf(pair) == 2) return AddScores<2>(s, pair, beside);
-  AddScores<1>(s, pair, beside);
+template <class Overlap>
+inline void ScorePair(AmxMhaScratch& s, int64_t pair, Overlap& overlap) {
+  if (s.GroupsOf(pair) == 2) return AddScores<2>(s, pair, overlap);
+  AddScores<1>(s, pair, overlap);
 }
 
-template <class Beside>
-inline void AddPair(TileMha& s, int64_t pair, Beside& beside) {
-  if (s.GroupsOf(pair) == 2) return AddPairValues<2>(s, pair, beside);
-  AddPairValues<1>(s, pair, beside);
+template <class Overlap>
+inline void AddPair(AmxMhaScratch& s, int64_t pair, Overlap& overlap) {
+  if (s.GroupsOf(pair) == 2) return AddPairValues<2>(s, pair, overlap);
+  AddPairValues<1>(s, pair, overlap);
 }
 
-// Steps that AddPair and ScorePair take.
-inline int64_t ValueSteps(const TileMha& s, int64_t pair) {
+// The number of tile steps of AddPair and of ScorePair.
+inline int64_t ValueSteps(const AmxMhaScratch& s, int64_t pair) {
   return s.StepsOf(pair) * ((s.column_tiles + 1) / 2);
 }
-inline int64_t ScoreSteps(const TileMha& s, int64_t pair) { return s.StepsOf(pair) * s.steps; }
-
-// Lets the steps of this block ask for `count` keys from `begin`.
-inline void StartAhead(const MhaTask& t, int64_t begin, int64_t count, TileMha& s) {
-  s.ahead.parts[0] = {t.k_nope + begin * t.k_nope_stride, t.k_nope_stride, t.n};
-  s.ahead.parts[1] = {t.k_rope + begin * t.k_rope_stride, t.k_rope_stride, t.r};
-  s.ahead.parts[2] = {t.v + begin * t.v_stride, t.v_stride, t.v_width};
-  s.ahead.keys = count;
-  int64_t steps = 0;
-  for (int64_t pair = 0; pair < s.pairs; ++pair) steps += ValueSteps(s, pair) + ScoreSteps(s, pair);
-  s.ahead.Start(steps);
+inline int64_t ScoreSteps(const AmxMhaScratch& s, int64_t pair) {
+  return s.StepsOf(pair) * s.steps;
 }
 
-// All rows with the packed block.
-inline void AttendBlock(TileMha& s) {
-  Nothing nothing;
+// Spreads the prefetch of `count` keys from `begin` over the tile steps of this block.
+inline void StartPrefetch(const MhaTask& t, int64_t begin, int64_t count, AmxMhaScratch& s) {
+  s.prefetch.parts[0] = {t.k_nope + begin * t.k_nope_stride, t.k_nope_stride, t.n};
+  s.prefetch.parts[1] = {t.k_rope + begin * t.k_rope_stride, t.k_rope_stride, t.r};
+  s.prefetch.parts[2] = {t.v + begin * t.v_stride, t.v_stride, t.v_width};
+  s.prefetch.keys = count;
+  int64_t steps = 0;
+  for (int64_t pair = 0; pair < s.pairs; ++pair) steps += ValueSteps(s, pair) + ScoreSteps(s, pair);
+  s.prefetch.Start(steps);
+}
+
+// Attends with all rows to the packed block.
+inline void AttendBlock(AmxMhaScratch& s) {
+  NoOverlap no_overlap;
   int64_t first = 0;  // later rows see more
   while (s.StepsOf(first) == 0) ++first;
-  ScorePair(s, first, nothing);
+  ScorePair(s, first, no_overlap);
   for (int64_t pair = first; pair < s.pairs; ++pair) {
     const bool before = pair > first;
     const bool behind = pair + 1 < s.pairs;
-    PairSoftmax softmax(
+    OverlappedSoftmax softmax(
         s, pair, (before ? ValueSteps(s, pair - 1) : 0) + (behind ? ScoreSteps(s, pair + 1) : 0));
     if (before) AddPair(s, pair - 1, softmax);
     if (behind) ScorePair(s, pair + 1, softmax);
     softmax.Finish();
   }
-  AddPair(s, s.pairs - 1, nothing);
+  AddPair(s, s.pairs - 1, no_overlap);
 }
 
 // Normalises and writes row i of the output.
-inline void StoreRow(const MhaTask& t, TileMha& s, int64_t i) {
+inline void StoreRow(const MhaTask& t, AmxMhaScratch& s, int64_t i) {
   const float sum = Amx::Sum(Amx::Load(s.sum + i * kTileSide));
   const Amx::Vec by = Amx::Set1(sum == 0.0f ? 0.0f : 1.0f / sum);
   const float* from = s.O(i / kTileSide, 0) + i % kTileSide * kTileSide;
   float* const o = t.o + i * t.o_stride;
-  // Zero is added for its sign.
+  // Adding zero turns −0 into +0.
   for (int64_t column = 0; column < t.v_width; column += kTileSide, from += kTileSums)
     StoreNext<Amx>(o + column, Amx::Fma(Amx::Load(from), by, Amx::Zero()), t.v_width - column);
   constexpr double kLn2 = 0x1.62e42fefa39efp-1;
@@ -284,24 +286,24 @@ inline void StoreRow(const MhaTask& t, TileMha& s, int64_t i) {
                                                      __builtin_log(static_cast<double>(sum)));
 }
 
-inline void StartTask(const MhaTask& t, TileMha& s) {
+inline void StartTask(const MhaTask& t, AmxMhaScratch& s) {
   s.rows = t.rows;
-  s.pairs = (t.rows + kPairRows - 1) / kPairRows;
+  s.pairs = (t.rows + kGroupPairRows - 1) / kGroupPairRows;
   s.steps = (t.n + t.r + kStep - 1) / kStep;
   s.column_tiles = (t.v_width + kTileSide - 1) / kTileSide;
   s.scale = t.scale * kLog2E;
   PackQueries(t, s);
-  for (int64_t i = 0; i < s.pairs * kPairRows; ++i) {
+  for (int64_t i = 0; i < s.pairs * kGroupPairRows; ++i) {
     s.max[i] = -__builtin_inff();
     Amx::Store(s.sum + i * kTileSide, Amx::Zero());
   }
-  for (int64_t i = 0; i < s.pairs * kPairRows * s.column_tiles; ++i)
+  for (int64_t i = 0; i < s.pairs * kGroupPairRows * s.column_tiles; ++i)
     Amx::Store(s.o + i * kTileSide, Amx::Zero());
 }
 
 // Requires: the step's arithmetic is bf16.
-inline void MhaAmx(const MhaTask& t) {
-  auto& s = InScratch<TileMha>(t.scratch);
+inline void MhaAmxBf16(const MhaTask& t) {
+  auto& s = ScratchAs<AmxMhaScratch>(t.scratch);
   const TileScope scope{TileShapes{}};
   StartTask(t, s);
   // Keys that the last row sees; earlier rows see fewer.
@@ -311,7 +313,7 @@ inline void MhaAmx(const MhaTask& t) {
     s.seen = t.q_begin + 1 - (t.key_begin + begin);
     PackKeys(t, begin, s);
     PackValues(t, begin, s);
-    StartAhead(t, begin + s.count, Min(kMhaKeys, end - begin - s.count), s);
+    StartPrefetch(t, begin + s.count, Min(kMhaKeys, end - begin - s.count), s);
     AttendBlock(s);
   }
   for (int64_t i = 0; i < t.rows; ++i) StoreRow(t, s, i);

@@ -1,5 +1,5 @@
-// What the two products of mha on tiles share (mha_amx_bf16-inl.h): scratch of a task, and the softmax
-// of a pair of groups of 16 queries, cut into pieces that are computed beside tile products.
+// Scratch of the AMX mha kernel (mha_amx_bf16-inl.h), and its softmax of a pair of groups of 16
+// queries. The softmax is cut into pieces that run between tile instructions.
 #pragma once
 
 #include <cstdint>
@@ -14,18 +14,18 @@ namespace {
 
 constexpr int64_t kMhaKeys = 256;  // per block
 constexpr int64_t kMhaSteps = kMhaKeys / kStep;
-constexpr int64_t kPairRows = 2 * kTileSide;
-constexpr int64_t kPairGroups = kMaxTileQueries / kPairRows;
+constexpr int64_t kGroupPairRows = 2 * kTileSide;
+constexpr int64_t kGroupPairs = kMaxAmxQueries / kGroupPairRows;
 constexpr int64_t kHeadSteps = kMaxHeadWidth / kStep;      // of N+R
 constexpr int64_t kHeadTiles = kMaxHeadWidth / kTileSide;  // of V
-// Rows of scores, apart by an odd number of cache lines.
+// Stride of a row of scores: an odd number of cache lines.
 constexpr int64_t kScoreStride = kMhaKeys + kTileSide;
-// Powers of two that a weight may exceed 1 by.
+// A maximum may rise by this much, in units of log2, before O and sums are rescaled.
 constexpr float kSlack = 8.0f;
 
-// Cache lines of the next block, asked for while this one is computed, some with every step: rows
-// of a head lie far apart, and no hardware foresees them.
-struct NextKeys {
+// Prefetch of the keys and values of the next block, some lines with every tile step. The rows of
+// one head lie far apart, which hardware does not predict.
+struct KeyPrefetch {
   struct Rows {
     const float* data;
     int64_t stride, width;
@@ -35,7 +35,7 @@ struct NextKeys {
   int64_t part, key, at;  // the next line
   int64_t per_step;
 
-  void Ask() {
+  void PrefetchNext() {
     for (int64_t i = 0; i < per_step && key < keys; ++i) {
       const Rows& rows = parts[part];
       if (at < rows.width) Amx::PrefetchL2(rows.data + key * rows.stride + at);
@@ -47,7 +47,7 @@ struct NextKeys {
       ++key;
     }
   }
-  // Shares the lines out among `steps`.
+  // Spreads the lines over `steps` calls of PrefetchNext.
   void Start(int64_t steps) {
     part = key = at = 0;
     int64_t lines = 0;
@@ -58,19 +58,19 @@ struct NextKeys {
   static constexpr int64_t kLine = 16;
 };
 
-struct TileMha {
-  alignas(64) BF16 q[kMaxTileQueries * kMaxHeadWidth];   // [group][step][row][dimension]
-  alignas(64) BF16 k[kMhaKeys * kMaxHeadWidth];          // [16 keys][step][pair][key]
-  alignas(64) BF16 v[kMhaKeys * kMaxHeadWidth];          // [16 columns][step][pair of keys][column]
-  alignas(64) float o[kMaxTileQueries * kMaxHeadWidth];  // [group][16 columns][row][column]
-  alignas(64) float sum[kMaxTileQueries * kTileSide];    // one vector for each row
-  alignas(64) float scores[2][kPairRows * kScoreStride];
+struct AmxMhaScratch {
+  alignas(64) BF16 q[kMaxAmxQueries * kMaxHeadWidth];   // [group][step][row][dimension]
+  alignas(64) BF16 k[kMhaKeys * kMaxHeadWidth];         // [16 keys][step][pair][key]
+  alignas(64) BF16 v[kMhaKeys * kMaxHeadWidth];         // [16 columns][step][pair of keys][column]
+  alignas(64) float o[kMaxAmxQueries * kMaxHeadWidth];  // [group][16 columns][row][column]
+  alignas(64) float sum[kMaxAmxQueries * kTileSide];    // one vector for each row
+  alignas(64) float scores[2][kGroupPairRows * kScoreStride];
   alignas(64) BF16 p[2][2 * kMhaSteps * kTilePairs];  // [group][step][row][key]
-  alignas(64) BF16 hidden[2 * kTilePairs];            // a step of v without keys a row does not see
+  alignas(64) BF16 masked[2 * kTilePairs];            // a step of v without keys a row does not see
   alignas(64) float joined[kTileSide * kMaxHeadWidth];
-  float max[kMaxTileQueries];  // what weights are relative to, in units of log2
-  bool finite[kMhaSteps];      // values of the step
-  NextKeys ahead;
+  float max[kMaxAmxQueries];  // maximum that probabilities are relative to, in units of log2
+  bool finite[kMhaSteps];     // whether all values of the step are finite
+  KeyPrefetch prefetch;
   int64_t rows, pairs;
   int64_t steps;         // of N+R
   int64_t column_tiles;  // of V
@@ -85,49 +85,51 @@ struct TileMha {
   BF16* P(int64_t group, int64_t step) {
     return p[group / 2 % 2] + (group % 2 * kMhaSteps + step) * kTilePairs;
   }
-  // Rows that fill a group up see what the last one does.
+  // The number of keys that a row sees. Rows that fill up a group see as many as the last row.
   int64_t Visible(int64_t row) const { return Max(0, Min(count, seen + Min(row, rows - 1))); }
-  // Steps of keys that some row of a pair sees.
+  // Steps of keys that at least one row of a pair sees.
   int64_t StepsOf(int64_t pair) const {
-    return (Visible(pair * kPairRows + kPairRows - 1) + kStep - 1) / kStep;
+    return (Visible(pair * kGroupPairRows + kGroupPairRows - 1) + kStep - 1) / kStep;
   }
-  // Groups of a pair: the last may have one.
-  int64_t GroupsOf(int64_t pair) const { return rows - pair * kPairRows > kTileSide ? 2 : 1; }
+  // The number of groups of a pair; the last pair may have one.
+  int64_t GroupsOf(int64_t pair) const { return rows - pair * kGroupPairRows > kTileSide ? 2 : 1; }
 };
 
-// Softmax of a pair of groups in pieces, shared out among the steps that it runs beside.
-class PairSoftmax {
+// The softmax of a pair of groups, cut into pieces that run between the `overlap` tile steps of
+// other pairs.
+class OverlappedSoftmax {
  public:
-  PairSoftmax(TileMha& s, int64_t pair, int64_t beside)
-      : s_(s), first_(pair * kPairRows), scores_(s.scores[pair % 2]), beside_(Max(1, beside)) {
-    keys_ = RoundUp(s.Visible(first_ + kPairRows - 1), kPiece);
+  OverlappedSoftmax(AmxMhaScratch& s, int64_t pair, int64_t overlap)
+      : s_(s), first_(pair * kGroupPairRows), scores_(s.scores[pair % 2]), calls_(Max(1, overlap)) {
+    keys_ = RoundUp(s.Visible(first_ + kGroupPairRows - 1), kPieceKeys);
     rows_ = s.GroupsOf(pair) * kTileSide;
-    pieces_ = rows_ * (keys_ / kPiece);
+    pieces_ = rows_ * (keys_ / kPieceKeys);
     FindMax(0);
     FindMax(1);
     StartRow();
   }
 
-  // Called with every step.
+  // Called after every tile step.
   void operator()() {
-    for (due_ += pieces_; due_ >= beside_; due_ -= beside_) Piece();
+    for (due_ += pieces_; due_ >= calls_; due_ -= calls_) Advance();
   }
   void Finish() {
-    while (row_ < rows_) Piece();
+    while (row_ < rows_) Advance();
   }
 
  private:
-  static constexpr int64_t kVectors = 8;  // side by side: what the registers hold
-  static constexpr int64_t kPiece = kVectors * Amx::kLanes;
+  static constexpr int64_t kVectors = 8;  // vectors per piece: as many as the registers hold
+  static constexpr int64_t kPieceKeys = kVectors * Amx::kLanes;
 
-  // Hides what row i does not see; its maximum, and O and the sum for it.
+  // Masks the keys that row i does not see and finds its maximum. If the maximum has risen by more
+  // than kSlack, rescales O and the sum.
   void FindMax(int64_t i) {
     const int64_t row = first_ + i;
     float* const x = scores_ + i * kScoreStride;
     for (int64_t j = s_.Visible(row); j < keys_; ++j) x[j] = -__builtin_inff();
     Amx::Vec top[kVectors / 2];
     for (int64_t j = 0; j < kVectors / 2; ++j) top[j] = Amx::Load(x + j * Amx::kLanes);
-    for (int64_t at = kPiece / 2; at < keys_; at += kPiece / 2)
+    for (int64_t at = kPieceKeys / 2; at < keys_; at += kPieceKeys / 2)
       for (int64_t j = 0; j < kVectors / 2; ++j)
         top[j] = Amx::Max(top[j], Amx::Load(x + at + j * Amx::kLanes));
     const float max =
@@ -152,14 +154,15 @@ class PairSoftmax {
     end_ = from_ + keys_;
     to_ = s_.P(row / kTileSide, 0) + row % kTileSide * kStep;
     sum_ = s_.sum + row * kTileSide;
-    // A row that has seen nothing yet has scores of −∞ alone.
+    // A row that has seen no key yet has only scores of −∞.
     shift_ = s_.max[row] == -__builtin_inff() ? 0.0f : -s_.max[row];
   }
 
-  // Weights of the next keys of a row; the maximum of the row after it goes beside the last ones.
-  void Piece() {
+  // Probabilities of the next keys of a row. The last piece of a row also finds the maximum of the
+  // row after the next.
+  void Advance() {
     if (row_ == rows_) return;
-    Weigh();
+    ComputeProbabilities();
     if (from_ < end_) return;
     ++row_;
     if (row_ == rows_) return;
@@ -167,7 +170,7 @@ class PairSoftmax {
     if (row_ + 1 < rows_) FindMax(row_ + 1);
   }
 
-  void Weigh() {
+  void ComputeProbabilities() {
     const Amx::Vec scale = Amx::Set1(s_.scale);
     const Amx::Vec shift = Amx::Set1(shift_);
     Amx::Vec x[kVectors];
@@ -179,16 +182,16 @@ class PairSoftmax {
     const Amx::Vec low = Amx::Add(Amx::Add(x[0], x[1]), Amx::Add(x[2], x[3]));
     const Amx::Vec high = Amx::Add(Amx::Add(x[4], x[5]), Amx::Add(x[6], x[7]));
     Amx::Store(sum_, Amx::Add(Amx::Load(sum_), Amx::Add(low, high)));
-    from_ += kPiece;
+    from_ += kPieceKeys;
     to_ += kVectors / 2 * kTilePairs;
   }
 
-  TileMha& s_;
+  AmxMhaScratch& s_;
   int64_t first_;  // row
   float* scores_;
   int64_t keys_, rows_, pieces_;
   int64_t row_ = 0;
-  int64_t beside_, due_ = 0;
+  int64_t calls_, due_ = 0;
   // Of the row:
   const float* from_;
   const float* end_;
@@ -197,7 +200,7 @@ class PairSoftmax {
   float shift_;
 };
 
-struct Nothing {
+struct NoOverlap {
   void operator()() const {}
 };
 

@@ -1,10 +1,9 @@
-// mha on bf16: expanded attention whose two products multiply bf16 and add in f32. Work and limits
-// as in mha_f32-inl.h; panels hold two terms of a sum side by side.
+// mha, bf16 × bf16 → f32: tiles of 6 rows × 64 columns, vdpbf16ps; up to 512 queries of one head
+// per task; AVX512_BF16. Packing, blocking and limits as in mha_f32-inl.h; a panel step holds two
+// terms.
 //
-// Rounding  queries, keys, values and probabilities to bf16; nothing else. The sum of
-//           probabilities, and with it lse, is of f32.
-// Order     pairs of keys start with the block, or with the first key where a run of keys begins
-//           inside a block.
+// Rounding   Queries, keys, values and probabilities to bf16; sums and lse are f32.
+// Order      Pairs of keys start at the block, or at the first key of the call inside of it.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +14,10 @@
 namespace latte::cpu {
 namespace {
 
-// The new maximum of a row whose scores are not scaled; those it does not see are hidden.
+// The new maximum of a row, from scores that are not scaled. Keys that the row does not see are
+// masked.
 template <class V, int64_t kBlock, int64_t kRows>
-float HideAndMax(AttentionRows<kBlock, kRows>& a, int64_t row) {
+float MaskAndMax(AttentionRows<kBlock, kRows>& a, int64_t row) {
   if (a.visible[row] <= 0) return a.max[row];
   float* const p = a.p + row * kBlock;
   for (int64_t j = a.visible[row]; j < kBlock; ++j) p[j] = -__builtin_inff();
@@ -27,15 +27,15 @@ float HideAndMax(AttentionRows<kBlock, kRows>& a, int64_t row) {
   return max > a.max[row] ? max : a.max[row];
 }
 
-// Softmax of online_softmax-inl.h from scores that are not scaled to probabilities rounded to bf16:
+// Online softmax from scores that are not scaled to probabilities rounded to bf16:
 //
 //   e^{c·s − m} = 2^{(c·log₂e)·s − m·log₂e}        c: scale
 //
-// one multiply-add instead of a pass over the scores, and powers of two take five instructions
-// fewer.
+// One multiply-add replaces a pass over the scores, and a power of two is shorter than an
+// exponential.
 template <class V, int64_t kBlock, int64_t kRows>
-void PairSoftmax(AttentionRows<kBlock, kRows>& a, BF16* weights) {
-  TakeMaxima<V>(a, [&a](int64_t row) { return HideAndMax<V>(a, row); });
+void Bf16Softmax(AttentionRows<kBlock, kRows>& a, BF16* probabilities) {
+  UpdateMaxima<V>(a, [&a](int64_t row) { return MaskAndMax<V>(a, row); });
   const typename V::Vec scale = V::Set1(a.scale * kLog2E);
   for (int64_t i = 0; i < a.rows; ++i) {
     if (a.visible[i] <= 0) continue;
@@ -45,7 +45,7 @@ void PairSoftmax(AttentionRows<kBlock, kRows>& a, BF16* weights) {
     for (int64_t j = 0; j < kBlock; j += 2 * V::kLanes) {
       const typename V::Vec first = V::Exp2(V::FmaSub(V::Load(p + j), scale, max));
       const typename V::Vec second = V::Exp2(V::FmaSub(V::Load(p + j + V::kLanes), scale, max));
-      V::StorePairs(weights + i * kBlock + j, V::RoundPairs(first, second));
+      V::StorePairs(probabilities + i * kBlock + j, V::RoundPairs(first, second));
       sum = V::Add(V::Add(sum, first), second);
     }
     a.sum[i] = a.sum[i] * a.factor[i] + V::Sum(sum);
@@ -53,15 +53,15 @@ void PairSoftmax(AttentionRows<kBlock, kRows>& a, BF16* weights) {
 }
 
 template <class V>
-struct PairArithmetic {
+struct Bf16Arithmetic {
   using Vector = V;
   using Element = BF16;
   static constexpr int64_t kTerms = 2;
   static constexpr int64_t kBlock = kMhaBlock;
-  static constexpr int64_t kQueries = kMaxPairQueries;
+  static constexpr int64_t kQueries = kMaxBf16Queries;
   static constexpr int64_t kRows = V::kPanelRows;
   static constexpr int64_t kVectors = V::kPanelVectors;
-  static constexpr int64_t kRun = kVectors * V::kLanes;
+  static constexpr int64_t kPanelColumns = kVectors * V::kLanes;
 
   struct Product {
     const BF16* x;
@@ -74,13 +74,13 @@ struct PairArithmetic {
   };
   template <int64_t kM, int64_t kN>
   static void Multiply(const Product& p) {
-    PairTile<V, kM, kN>(
-        {p.x, p.x_stride, p.panel, kRun * kTerms, p.terms, p.factor, p.y, p.y_stride});
+    Bf16OuterTile<V, kM, kN>(
+        {p.x, p.x_stride, p.panel, kPanelColumns * kTerms, p.terms, p.factor, p.y, p.y_stride});
   }
   static void PackRow(const float* x, int64_t count, BF16* to) { RoundRow<V>(x, count, to); }
   template <class Rows>
-  static const BF16* Weights(Rows& a, BF16* scratch) {
-    PairSoftmax<V>(a, scratch);
+  static const BF16* Probabilities(Rows& a, BF16* scratch) {
+    Bf16Softmax<V>(a, scratch);
     return scratch;
   }
   static constexpr int64_t kTransposed = V::kPairElements;
@@ -92,7 +92,7 @@ struct PairArithmetic {
     }
     V::Transpose(block);
     for (int64_t i = 0; i < V::kLanes; ++i)
-      V::StorePairs(panel + i * kRun * kTerms, V::AsPairs(block[i]));
+      V::StorePairs(panel + i * kPanelColumns * kTerms, V::AsPairs(block[i]));
   }
   static void PackValues(const float* v, int64_t v_stride, int64_t keys, int64_t columns,
                          BF16* panel, int64_t panel_stride) {
@@ -100,7 +100,7 @@ struct PairArithmetic {
       const typename V::Vec even = LoadNext<V>(v + i, columns - i);
       const typename V::Vec odd =
           keys == kTerms ? LoadNext<V>(v + v_stride + i, columns - i) : V::Zero();
-      V::StorePairs(panel + i / kRun * panel_stride + i % kRun * kTerms,
+      V::StorePairs(panel + i / kPanelColumns * panel_stride + i % kPanelColumns * kTerms,
                     V::Interleave(V::RoundPairs(even, odd)));
     }
   }
@@ -109,7 +109,7 @@ struct PairArithmetic {
 // Requires: the step's arithmetic is bf16.
 template <class V>
 void MhaBf16(const MhaTask& t) {
-  MhaOf<PairArithmetic<V>>(t);
+  MhaWith<Bf16Arithmetic<V>>(t);
 }
 
 }  // namespace

@@ -1,23 +1,19 @@
-// mha: expanded attention of up to kQueries neighbouring queries of one head, causal by position.
+// clang-format off
+// mha, f32: tiles of kPanelRows × kPanelVectors vectors (AVX-512 6 × 64, AVX2 6 × 16), FMA; up to
+// 192 queries of one head per task, causal by position. mha_bf16-inl.h uses the same code.
 //
-// Work      launch_mha.cc makes a task of each head and run of queries. A task takes keys in
-//           blocks; it packs a block once and uses it for all its queries, so that packing costs
-//           little. Both products have one form, rows of queries or probabilities times a panel:
+// Packing    Keys and values, once per block of 128 keys, for all queries of the task:
 //
-//             panel of kRun columns             keys: column = key, step = dimension (transposed)
-//             step 0 │ c0 c1 … c15 │ … │        values: column = dimension, step = key
-//             step 1 │ c0 c1 … c15 │ … │                    output tile
-//               …    │      …      │   │   kRows │ kVectors vectors ─▶
-//                                          rows  ▼ += x(row, step)·panel step
+//              keys    column = key, step = dimension (transposed)       step 0 │ c0 c1 c2 … │
+//              values  column = dimension, step = key                    step 1 │ c0 c1 c2 … │
 //
-//           so nothing is added up across a vector. Probabilities and sums stay in scratch, since
-//           rows of the output lie a power of two apart and would share a few sets of the caches.
-// Roofline  2·(N+R+V) FLOP per query and key, bound by multiply-adds from a few queries on. Tiles
-//           above the diagonal are skipped.
-// Order     keys in index order, blocks anchored at absolute position 0, so that a run of keys may
-//           begin anywhere; see online_softmax-inl.h. How queries are cut into calls or tasks does not
-//           change a byte.
-// Limits    N+R ≤ 512, V ≤ 512; scratch 1.4 MiB, on pairs of bf16 1.9.
+// Blocking   Scores and values are both rows × panel in outer form: one broadcast per row and step,
+//            no reduction across lanes. Tiles above the diagonal are skipped. Outputs stay in
+//            scratch, because rows of o lie a power of two apart and would share a few cache sets.
+// Order      Keys in index order, blocks anchored at absolute position 0; a call may begin inside
+//            of a block. How queries are divided into calls and tasks changes no byte.
+// Limits     N+R ≤ 512, V ≤ 512; scratch 1.4 MiB (bf16: 1.9 MiB).
+// clang-format on
 #pragma once
 
 #include <cstdint>
@@ -30,21 +26,21 @@
 namespace latte::cpu {
 namespace {
 
-// Keys per block: twice as many as absorbed attention takes, so that outputs are loaded and stored
+// Keys per block: twice as many as in absorbed attention, so that outputs are loaded and stored
 // half as often.
 constexpr int64_t kMhaBlock = 128;
 
-// How f32 multiplies: what Mha asks of an arithmetic.
+// The operations that MhaWith needs of an arithmetic, here f32.
 template <class V>
-struct FloatArithmetic {
+struct F32Arithmetic {
   using Vector = V;
   using Element = float;                // of rows and panels
-  static constexpr int64_t kTerms = 1;  // of a sum, side by side in a panel
+  static constexpr int64_t kTerms = 1;  // terms of a sum per panel step
   static constexpr int64_t kBlock = kMhaBlock;
   static constexpr int64_t kQueries = kMaxQueries;  // of a task
   static constexpr int64_t kRows = V::kPanelRows;   // of a tile
   static constexpr int64_t kVectors = V::kPanelVectors;
-  static constexpr int64_t kRun = kVectors * V::kLanes;  // columns of a panel
+  static constexpr int64_t kPanelColumns = kVectors * V::kLanes;  // columns of a panel
 
   struct Product {
     const float* x;
@@ -59,30 +55,31 @@ struct FloatArithmetic {
   template <int64_t kM, int64_t kN>
   static void Multiply(const Product& p) {
     OuterTile<V, kM, kN>(
-        Outer<float>{p.x, p.x_stride, p.panel, kRun, p.terms, p.factor, p.y, p.y_stride},
+        Outer<float>{p.x, p.x_stride, p.panel, kPanelColumns, p.terms, p.factor, p.y, p.y_stride},
         V::kLanes);
   }
   static void PackRow(const float* x, int64_t count, float* to) { WidenRow<V>(x, count, to); }
-  // Scores to unnormalised probabilities as Multiply takes them, [rows, kBlock]; there is scratch
-  // for as many.
+  // Scores to unnormalised probabilities in the type that Multiply takes, [rows, kBlock]. scratch
+  // has room for them.
   template <class Rows>
-  static const float* Weights(Rows& a, float* /*scratch*/) {
+  static const float* Probabilities(Rows& a, float* /*scratch*/) {
     Softmax<V>(a);
     return a.p;
   }
-  // kLanes rows of floats from column `begin`, transposed: kLanes steps of a panel's vector.
+  // Transposes kLanes rows × kTransposed columns into kLanes steps of one vector of a panel.
   static void PackTransposed(const float* rows, int64_t stride, float* panel) {
     typename V::Vec block[V::kLanes];
     for (int64_t i = 0; i < V::kLanes; ++i) block[i] = V::Load(rows + i * stride);
     V::Transpose(block);
-    for (int64_t i = 0; i < V::kLanes; ++i) V::Store(panel + i * kRun, block[i]);
+    for (int64_t i = 0; i < V::kLanes; ++i) V::Store(panel + i * kPanelColumns, block[i]);
   }
-  static constexpr int64_t kTransposed = V::kLanes;  // columns of rows that it takes
-  // Values of one key: kTerms keys when there are as many.
+  static constexpr int64_t kTransposed = V::kLanes;  // columns per call of PackTransposed
+  // Packs the values of `keys` ≤ kTerms keys as one panel step.
   static void PackValues(const float* v, int64_t /*v_stride*/, int64_t /*keys*/, int64_t columns,
                          float* panel, int64_t panel_stride) {
     for (int64_t i = 0; i < columns; i += V::kLanes)
-      V::Store(panel + i / kRun * panel_stride + i % kRun, LoadNext<V>(v + i, columns - i));
+      V::Store(panel + i / kPanelColumns * panel_stride + i % kPanelColumns,
+               LoadNext<V>(v + i, columns - i));
   }
 };
 
@@ -94,13 +91,14 @@ struct MhaScratch {
   alignas(64) Element k[A::kBlock * kMaxStride];
   alignas(64) Element v[A::kBlock * kMaxStride];
   alignas(64) Element p[kMaxRows * A::kBlock];
-  alignas(64) float keys[A::Vector::kLanes * kMaxStride];  // of one vector, before they are packed
-  alignas(64) float o[A::kQueries * kMaxStride];           // not normalised
+  // Keys of one panel vector, before they are packed.
+  alignas(64) float keys[A::Vector::kLanes * kMaxStride];
+  alignas(64) float o[A::kQueries * kMaxStride];  // not normalised
   float max[A::kQueries];
   float sum[A::kQueries];
   int64_t q_stride, o_stride;
-  int64_t k_panel, v_panel;  // elements of a panel
-  const Element* weights;    // [rows of a group, kBlock]
+  int64_t k_panel, v_panel;      // elements of a panel
+  const Element* probabilities;  // [rows of a group, kBlock]
 };
 
 // row = [first | second], zeros behind it up to a multiple of kTransposed.
@@ -122,7 +120,8 @@ void PackQueries(const MhaTask& t, MhaScratch<A>& s) {
   }
 }
 
-// Up to kLanes keys from `key`, joined in scratch; zero rows behind the last one.
+// Copies up to kLanes keys from `key` to scratch, nope and rope parts joined; zero rows behind the
+// last key.
 template <class A>
 void JoinKeys(const MhaTask& t, int64_t key, int64_t count, int64_t stride, MhaScratch<A>& s) {
   for (int64_t i = 0; i < A::Vector::kLanes; ++i) {
@@ -135,14 +134,14 @@ void JoinKeys(const MhaTask& t, int64_t key, int64_t count, int64_t stride, MhaS
   }
 }
 
-// One vector of a panel from keys that lie whole and in whole columns.
+// Packs one vector of a panel from kLanes whole keys and a multiple of kTransposed columns.
 template <class A>
 void PackPart(const float* part, int64_t stride, int64_t width, typename A::Element* panel) {
   for (int64_t c = 0; c < width; c += A::kTransposed)
-    A::PackTransposed(part + c, stride, panel + c * A::kRun);
+    A::PackTransposed(part + c, stride, panel + c * A::kPanelColumns);
 }
 
-// Keys [begin, begin + count). Columns behind the last key are zero up to a whole vector.
+// Packs keys [begin, begin + count). Columns behind the last key are zero up to a whole vector.
 template <class A>
 void PackKeys(const MhaTask& t, int64_t begin, int64_t count, MhaScratch<A>& s) {
   constexpr int64_t kLanes = A::Vector::kLanes;
@@ -150,10 +149,11 @@ void PackKeys(const MhaTask& t, int64_t begin, int64_t count, MhaScratch<A>& s) 
   const bool whole_columns = t.n % A::kTransposed == 0 && t.r % A::kTransposed == 0;
   for (int64_t j = 0; j < count; j += kLanes) {
     const int64_t key = begin + j;
-    auto* const panel = s.k + j / A::kRun * s.k_panel + j % A::kRun * A::kTerms;
+    auto* const panel = s.k + j / A::kPanelColumns * s.k_panel + j % A::kPanelColumns * A::kTerms;
     if (whole_columns && j + kLanes <= count) {
       PackPart<A>(t.k_nope + key * t.k_nope_stride, t.k_nope_stride, t.n, panel);
-      PackPart<A>(t.k_rope + key * t.k_rope_stride, t.k_rope_stride, t.r, panel + t.n * A::kRun);
+      PackPart<A>(t.k_rope + key * t.k_rope_stride, t.k_rope_stride, t.r,
+                  panel + t.n * A::kPanelColumns);
       continue;
     }
     const int64_t stride = ScratchStride(width);
@@ -167,13 +167,14 @@ void PackBlock(const MhaTask& t, int64_t begin, int64_t count, MhaScratch<A>& s)
   PackKeys(t, begin, count, s);
   for (int64_t j = 0; j < count; j += A::kTerms)
     A::PackValues(t.v + (begin + j) * t.v_stride, t.v_stride, Min(A::kTerms, count - j), t.v_width,
-                  s.v + j / A::kTerms * A::kRun * A::kTerms, s.v_panel);
+                  s.v + j / A::kTerms * A::kPanelColumns * A::kTerms, s.v_panel);
 }
 
-// Scores of the rows of `a`, which begin at `first`, as far as any row of a tile sees.
+// Scores of the rows of `a`, which start at row `first`, up to the last key that a row of each tile
+// sees.
 template <class A>
 void PanelScores(const MhaScratch<A>& s, int64_t first, AttentionRows<A::kBlock>& a) {
-  for (int64_t key = 0; key < A::kBlock; key += A::kRun)
+  for (int64_t key = 0; key < A::kBlock; key += A::kPanelColumns)
     ForEachRun<A::kRows>(a.rows, [&](int64_t row, auto rows) {
       constexpr int64_t kM = decltype(rows)::value;
       const int64_t seen = a.visible[row + kM - 1] - key;  // later queries see more
@@ -181,8 +182,8 @@ void PanelScores(const MhaScratch<A>& s, int64_t first, AttentionRows<A::kBlock>
       constexpr int64_t kLanes = A::Vector::kLanes;
       WithConstant<A::kVectors>(Min((seen + kLanes - 1) / kLanes, A::kVectors), [&](auto vectors) {
         A::template Multiply<kM, decltype(vectors)::value>(
-            {s.q + (first + row) * s.q_stride, s.q_stride, s.k + key / A::kRun * s.k_panel, a.width,
-             nullptr, a.p + row * A::kBlock + key, A::kBlock});
+            {s.q + (first + row) * s.q_stride, s.q_stride, s.k + key / A::kPanelColumns * s.k_panel,
+             a.width, nullptr, a.p + row * A::kBlock + key, A::kBlock});
       });
     });
 }
@@ -193,32 +194,32 @@ void AddPanel(const MhaScratch<A>& s, const AttentionRows<A::kBlock>& a, int64_t
               int64_t column) {
   static constexpr float kOne = 1.0f;
   const typename A::Element* const panel =
-      s.v + column / A::kRun * s.v_panel + column % A::kRun * A::kTerms;
+      s.v + column / A::kPanelColumns * s.v_panel + column % A::kPanelColumns * A::kTerms;
   const int64_t common = Max(a.visible[row], 0) / A::kTerms * A::kTerms;
-  A::template Multiply<kM, kN>({s.weights + row * A::kBlock, A::kBlock, panel, common,
+  A::template Multiply<kM, kN>({s.probabilities + row * A::kBlock, A::kBlock, panel, common,
                                 a.factor + row, a.o + row * a.o_stride + column, a.o_stride});
-  // Keys that only some rows of the tile see.
+  // Keys that not all rows of the tile see.
   for (int64_t i = row; i < row + kM; ++i)
     if (a.visible[i] > common)
-      A::template Multiply<1, kN>({s.weights + i * A::kBlock + common, A::kBlock,
-                                   panel + common * A::kRun, a.visible[i] - common, &kOne,
+      A::template Multiply<1, kN>({s.probabilities + i * A::kBlock + common, A::kBlock,
+                                   panel + common * A::kPanelColumns, a.visible[i] - common, &kOne,
                                    a.o + i * a.o_stride + column, a.o_stride});
 }
 
 template <class A>
 void AddPackedValues(MhaScratch<A>& s, const AttentionRows<A::kBlock>& a) {
   constexpr int64_t kLanes = A::Vector::kLanes;
-  for (int64_t column = 0; column < a.v_width; column += A::kRun)
+  for (int64_t column = 0; column < a.v_width; column += A::kPanelColumns)
     ForEachRun<A::kRows>(a.rows, [&](int64_t row, auto rows) {
       constexpr int64_t kM = decltype(rows)::value;
-      const int64_t columns = Min(A::kRun, a.v_width - column);
+      const int64_t columns = Min(A::kPanelColumns, a.v_width - column);
       WithConstant<A::kVectors>((columns + kLanes - 1) / kLanes, [&](auto vectors) {
         AddPanel<A, kM, decltype(vectors)::value>(s, a, row, column);
       });
     });
 }
 
-// Rows [first, first + rows) with the packed block of `count` keys from `begin`.
+// Attends with rows [first, first + rows) to the packed block of `count` keys from `begin`.
 template <class A>
 void AttendGroup(const MhaTask& t, int64_t begin, int64_t count, int64_t first, int64_t rows,
                  MhaScratch<A>& s, AttentionRows<A::kBlock>& a) {
@@ -231,7 +232,7 @@ void AttendGroup(const MhaTask& t, int64_t begin, int64_t count, int64_t first, 
   }
   if (a.visible[rows - 1] <= 0) return;
   PanelScores<A>(s, first, a);
-  s.weights = A::Weights(a, s.p);
+  s.probabilities = A::Probabilities(a, s.p);
   AddPackedValues<A>(s, a);
   for (int64_t i = 0; i < rows; ++i) {
     s.max[first + i] = a.max[i];
@@ -250,14 +251,14 @@ void FinishRow(const MhaTask& t, MhaScratch<A>& s, int64_t i, AttentionRows<A::k
 }
 
 template <class A>
-void MhaOf(const MhaTask& t) {
+void MhaWith(const MhaTask& t) {
   constexpr int64_t kGroup = kMaxRows / A::kRows * A::kRows;
-  auto& s = InScratch<MhaScratch<A>>(t.scratch);
+  auto& s = ScratchAs<MhaScratch<A>>(t.scratch);
   const int64_t width = t.n + t.r;
   s.q_stride = ScratchStride(RoundUp(width, A::kTransposed));
   s.o_stride = ScratchStride(t.v_width);
-  s.k_panel = RoundUp(width, A::kTransposed) * A::kRun;
-  s.v_panel = A::kBlock * A::kRun;
+  s.k_panel = RoundUp(width, A::kTransposed) * A::kPanelColumns;
+  s.v_panel = A::kBlock * A::kPanelColumns;
   PackQueries<A>(t, s);
   for (int64_t i = 0; i < t.rows; ++i) {
     s.max[i] = -__builtin_inff();
@@ -285,7 +286,7 @@ void MhaOf(const MhaTask& t) {
 
 template <class V>
 void Mha(const MhaTask& t) {
-  MhaOf<FloatArithmetic<V>>(t);
+  MhaWith<F32Arithmetic<V>>(t);
 }
 
 }  // namespace

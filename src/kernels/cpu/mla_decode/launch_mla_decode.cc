@@ -1,114 +1,114 @@
-// Absorbed decode: which rows and which keys make a task, and the merging of their results.
+// Absorbed attention: divides the call among threads and merges the results.
 //
-// The keys of a sequence are cut into splits of kSplitKeys, anchored at position 0. Each split is
-// computed from nothing and splits are merged from left to right, so a row's bytes do not depend on
-// which tasks computed them; tasks are cut as the threads need them. A task is a piece: some rows,
-// (token, head) pairs of one sequence, and a run of splits.
+// A row is one (token, head) pair of one sequence. The keys of a sequence are divided into splits
+// of kSplitKeys keys, anchored at position 0. Every split is computed from zero, and splits are
+// merged from left to right, so the bytes of a row do not depend on which work items computed them.
+// A work item is a group of rows × consecutive splits; its size follows the number of threads.
 #include "src/kernels/cpu/parallel.h"
 
 namespace latte::cpu {
 namespace {
 
-// Keys of a split. Merging one costs a pass over o: where it comes from another core, 1/30 of
-// computing it with 16 heads and an int8 cache.
+// Keys of a split. Merging a split costs one pass over o.
 constexpr int64_t kSplitKeys = 1024;
 static_assert(kSplitKeys % 128 == 0, "kernels cut their blocks at multiples of 128 keys");
-// Pieces per thread that a step of several sequences is cut into, where there are splits enough:
-// the last one to finish is then not far behind. Those of one sequence are alike, and a piece for
-// each thread takes the queries up once.
-constexpr int64_t kPiecesPerThread = 4;
+// Work items per thread if a call has several sequences: sequences differ in length, and with
+// several items per thread the last one ends not far behind the others. The items of one sequence
+// are alike, and one per thread packs the queries only once.
+constexpr int64_t kItemsPerThread = 4;
 
-static_assert(static_cast<int>(RowKind::kF8) == static_cast<int>(latte::RowKind::kF8) &&
-              static_cast<int>(RowKind::kF8Dense) == static_cast<int>(latte::RowKind::kF8Dense) &&
-              static_cast<int>(RowKind::kI8) == static_cast<int>(latte::RowKind::kI8) &&
-              static_cast<int>(RowKind::kQ6) == static_cast<int>(latte::RowKind::kQ6));
+static_assert(static_cast<int>(CacheFormat::kF8) == static_cast<int>(latte::CacheFormat::kF8) &&
+              static_cast<int>(CacheFormat::kF8Dense) ==
+                  static_cast<int>(latte::CacheFormat::kF8Dense) &&
+              static_cast<int>(CacheFormat::kI8) == static_cast<int>(latte::CacheFormat::kI8) &&
+              static_cast<int>(CacheFormat::kQ6) == static_cast<int>(latte::CacheFormat::kQ6));
 
-bool IsQuantised(latte::RowKind kind) { return kind != latte::RowKind::kPlain; }
+bool IsQuantised(latte::CacheFormat kind) { return kind != latte::CacheFormat::kPlain; }
 
-CachedRows CachedRowsOf(DType cache, RowFormat rows, int64_t c, int64_t r) {
-  CachedRows out;
-  out.kind = static_cast<RowKind>(rows.kind);
+CachedRowLayout CachedRowLayoutOf(DType cache, CacheRowFormat row_format, int64_t c, int64_t r) {
+  CachedRowLayout out;
+  out.kind = static_cast<CacheFormat>(row_format.kind);
   out.element = ElementOf(cache);
   out.c = c;
   out.r = r;
-  out.descale = rows.descale;
-  if (!IsQuantised(rows.kind)) {
+  out.descale = row_format.descale;
+  if (!IsQuantised(row_format.kind)) {
     out.bytes = (c + r) * SizeOf(cache);
     return out;
   }
-  const RowLayout layout = LayoutOf(rows.kind, c, r);
+  const CacheRowLayout layout = LayoutOf(row_format.kind, c, r);
   out.bytes = layout.bytes;
   out.rope_at = layout.rope_at;
   out.scales_at = layout.scales_at;
   return out;
 }
 
-struct Piece {
-  const DecodeSequence* sequence;
-  int64_t row, rows;               // of the query_len·H rows of the sequence
-  int64_t split_begin, split_end;  // what it computes
-  int64_t splits;                  // of the same rows, other pieces included
-  int64_t first_end;               // split_end of the piece that begins at split 0
-  int64_t index, count;            // among the pieces of the same rows
-  float* slots;                    // for the results of splits from first_end on
+struct WorkItem {
+  const SequenceChunk* sequence;
+  int64_t row, rows;               // among the count·H rows of the sequence
+  int64_t split_begin, split_end;  // splits of this item
+  int64_t splits;                  // all splits of these rows
+  int64_t first_end;               // split_end of the item that begins at split 0
+  int64_t index, count;            // among the items of these rows
+  float* buffers;                  // results of the splits from first_end on
 };
 
-// How the rows and keys of a sequence are cut.
-struct Cut {
-  int64_t groups, splits, splits_per_piece;
-  int64_t pieces_per_group() const { return CeilDiv(splits, splits_per_piece); }
+// How a sequence is divided into groups of rows × splits.
+struct Blocking {
+  int64_t groups, splits, splits_per_item;
+  int64_t items_per_group() const { return CeilDiv(splits, splits_per_item); }
 };
 
-struct Plan {
+struct WorkList {
   int64_t h, c;
-  int64_t max_rows;     // of a piece
-  int64_t piece_pairs;  // of rows and keys: what a piece should be
+  int64_t max_rows;    // of an item
+  int64_t item_pairs;  // rows × keys that an item should have
   int64_t macs;
   bool merges = false;
   CacheLevel prefetch_level = CacheLevel::kL1;
   bool many_dram_streams = false;
-  std::span<Piece> pieces;
-  float* o;                // the op's output
-  float *max, *sum;        // [T·H]
-  float* slots = nullptr;  // what is left of them while pieces are made
+  std::span<WorkItem> items;
+  float* o;                  // the op's output
+  float *max, *sum;          // [T·H]
+  float* buffers = nullptr;  // buffers not yet given to an item
 };
 
-int64_t SlotFloats(int64_t rows, int64_t c) { return RoundUp(rows * (c + 2), 16); }
+int64_t BufferFloats(int64_t rows, int64_t c) { return RoundUp(rows * (c + 2), 16); }
 
-Cut CutOf(const Plan& plan, const DecodeSequence& s) {
-  const int64_t rows = s.query_len * plan.h;
-  Cut cut;
-  cut.groups = CeilDiv(rows, plan.max_rows);
-  cut.splits = CeilDiv(std::max<int64_t>(s.total_len, 1), kSplitKeys);
-  const int64_t group_rows = CeilDiv(rows, std::max<int64_t>(cut.groups, 1));
+Blocking ChooseBlocking(const WorkList& list, const SequenceChunk& s) {
+  const int64_t rows = s.count * list.h;
+  Blocking blocking;
+  blocking.groups = CeilDiv(rows, list.max_rows);
+  blocking.splits = CeilDiv(std::max<int64_t>(s.total_len(), 1), kSplitKeys);
+  const int64_t group_rows = CeilDiv(rows, std::max<int64_t>(blocking.groups, 1));
   const int64_t split_pairs = std::max<int64_t>(group_rows * kSplitKeys, 1);
-  cut.splits_per_piece = std::clamp<int64_t>(plan.piece_pairs / split_pairs, 1, cut.splits);
-  return cut;
+  blocking.splits_per_item = std::clamp<int64_t>(list.item_pairs / split_pairs, 1, blocking.splits);
+  return blocking;
 }
 
-// Pieces that there could be at most.
-int64_t CountUnits(const Plan& plan, std::span<const DecodeSequence> sequences) {
+// The number of items if every item had one split.
+int64_t CountSmallestItems(const WorkList& list, std::span<const SequenceChunk> sequences) {
   int64_t count = 0;
-  for (const DecodeSequence& s : sequences) {
-    const Cut cut = CutOf(plan, s);
-    count += cut.groups * cut.splits;
+  for (const SequenceChunk& s : sequences) {
+    const Blocking blocking = ChooseBlocking(list, s);
+    count += blocking.groups * blocking.splits;
   }
   return count;
 }
 
-// Cuts the rows finer than a target takes them where splits alone do not make a piece for each
-// thread.
-void ChooseSizes(Plan& plan, const MlaDecodeOp::Params& p, const Exec& exec) {
+// Chooses the size of items. If there are fewer splits than threads, groups of rows get smaller
+// than the target's maximum.
+void ChooseItemSize(WorkList& list, const MlaDecodeOp::Params& p, const Exec& exec) {
   const MlaDecodeOp::Shape shape = MlaDecodeOp::ShapeOf(p);
-  plan.h = shape.h;
-  plan.c = shape.c;
+  list.h = shape.h;
+  list.c = shape.c;
   int64_t pairs = 0;
-  for (const DecodeSequence& s : p.sequences) pairs += s.query_len * shape.h * s.total_len;
-  plan.macs = pairs * (2 * shape.c + shape.r);
+  for (const SequenceChunk& s : p.sequences) pairs += s.count * shape.h * s.total_len();
+  list.macs = pairs * (2 * shape.c + shape.r);
   const int64_t threads = exec.threads->threads();
-  plan.piece_pairs = pairs / (threads * (p.sequences.size() == 1 ? 1 : kPiecesPerThread));
-  while (plan.max_rows > 1 && CountUnits(plan, p.sequences) < threads)
-    plan.max_rows = CeilDiv(plan.max_rows, 2);
+  list.item_pairs = pairs / (threads * (p.sequences.size() == 1 ? 1 : kItemsPerThread));
+  while (list.max_rows > 1 && CountSmallestItems(list, p.sequences) < threads)
+    list.max_rows = CeilDiv(list.max_rows, 2);
 }
 
 // Takes [count] elements from the front of `at`.
@@ -119,166 +119,166 @@ T* Take(std::byte*& at, int64_t count) {
   return taken;
 }
 
-void AddPieces(Plan& plan, const DecodeSequence& s, size_t& at) {
-  const Cut cut = CutOf(plan, s);
-  const int64_t rows = s.query_len * plan.h;
-  for (int64_t group = 0; group < cut.groups; ++group) {
-    Piece piece;
-    piece.sequence = &s;
-    piece.row = group * rows / cut.groups;
-    piece.rows = (group + 1) * rows / cut.groups - piece.row;
-    piece.splits = cut.splits;
-    piece.first_end = cut.splits_per_piece;
-    piece.count = cut.pieces_per_group();
-    piece.slots = plan.slots;
-    for (piece.index = 0; piece.index < piece.count; ++piece.index) {
-      piece.split_begin = piece.index * cut.splits_per_piece;
-      piece.split_end = std::min(piece.split_begin + cut.splits_per_piece, cut.splits);
-      plan.pieces[at++] = piece;
+void AddItems(WorkList& list, const SequenceChunk& s, size_t& at) {
+  const Blocking blocking = ChooseBlocking(list, s);
+  const int64_t rows = s.count * list.h;
+  for (int64_t group = 0; group < blocking.groups; ++group) {
+    WorkItem item;
+    item.sequence = &s;
+    item.row = group * rows / blocking.groups;
+    item.rows = (group + 1) * rows / blocking.groups - item.row;
+    item.splits = blocking.splits;
+    item.first_end = blocking.splits_per_item;
+    item.count = blocking.items_per_group();
+    item.buffers = list.buffers;
+    for (item.index = 0; item.index < item.count; ++item.index) {
+      item.split_begin = item.index * blocking.splits_per_item;
+      item.split_end = std::min(item.split_begin + blocking.splits_per_item, blocking.splits);
+      list.items[at++] = item;
     }
-    if (piece.count == 1) continue;
-    plan.merges = true;
-    plan.slots += (cut.splits - piece.first_end) * SlotFloats(piece.rows, plan.c);
+    if (item.count == 1) continue;
+    list.merges = true;
+    list.buffers += (blocking.splits - item.first_end) * BufferFloats(item.rows, list.c);
   }
 }
 
-// All of it lies in the threads' scratch.
-Plan MakePlan(const MlaDecodeOp::Params& p, int64_t max_rows, const Exec& exec) {
-  Plan plan;
-  plan.max_rows = max_rows;
-  plan.prefetch_level = PrefetchLevel(exec);
-  plan.many_dram_streams = exec.machine->many_dram_streams;
-  ChooseSizes(plan, p, exec);
-  int64_t pieces = 0;
-  int64_t slots = 0;
-  for (const DecodeSequence& s : p.sequences) {
-    const Cut cut = CutOf(plan, s);
-    pieces += cut.groups * cut.pieces_per_group();
-    // Rows of groups differ by one at most.
-    const int64_t group_rows = CeilDiv(s.query_len * plan.h, std::max<int64_t>(cut.groups, 1));
-    slots += cut.groups * (cut.splits - cut.splits_per_piece) * SlotFloats(group_rows, plan.c);
+// The list, its items and its buffers live in the threads' scratch.
+WorkList MakeWorkList(const MlaDecodeOp::Params& p, int64_t max_rows, const Exec& exec) {
+  WorkList list;
+  list.max_rows = max_rows;
+  list.prefetch_level = PrefetchLevel(exec);
+  list.many_dram_streams = exec.machine->many_dram_streams;
+  ChooseItemSize(list, p, exec);
+  int64_t items = 0;
+  int64_t buffers = 0;
+  for (const SequenceChunk& s : p.sequences) {
+    const Blocking blocking = ChooseBlocking(list, s);
+    items += blocking.groups * blocking.items_per_group();
+    // Groups differ by at most one row.
+    const int64_t group_rows = CeilDiv(s.count * list.h, std::max<int64_t>(blocking.groups, 1));
+    buffers += blocking.groups * (blocking.splits - blocking.splits_per_item) *
+               BufferFloats(group_rows, list.c);
   }
-  const int64_t rows = MlaDecodeOp::ShapeOf(p).t * plan.h;
-  const int64_t bytes = pieces * static_cast<int64_t>(sizeof(Piece)) + (2 * rows + slots) * 4;
+  const int64_t rows = MlaDecodeOp::ShapeOf(p).t * list.h;
+  const int64_t bytes = items * static_cast<int64_t>(sizeof(WorkItem)) + (2 * rows + buffers) * 4;
   std::byte* at = exec.threads->Scratch(bytes + 3 * 64);
-  plan.pieces = {Take<Piece>(at, pieces), static_cast<size_t>(pieces)};
-  plan.max = Take<float>(at, rows);
-  plan.sum = Take<float>(at, rows);
-  plan.slots = Take<float>(at, slots);
-  plan.o = p.o_latent.Ptr<float>();
+  list.items = {Take<WorkItem>(at, items), static_cast<size_t>(items)};
+  list.max = Take<float>(at, rows);
+  list.sum = Take<float>(at, rows);
+  list.buffers = Take<float>(at, buffers);
+  list.o = p.o_latent.Ptr<float>();
   size_t next = 0;
-  for (const DecodeSequence& s : p.sequences) AddPieces(plan, s, next);
-  return plan;
+  for (const SequenceChunk& s : p.sequences) AddItems(list, s, next);
+  return list;
 }
 
-// Results of rows of a piece, from its `row`-th on, where o is the op's output.
-Partial TotalOf(const Plan& plan, const Piece& piece, int64_t row) {
-  const int64_t at = piece.sequence->query_start * plan.h + piece.row + row;
-  return {plan.o + at * plan.c, plan.max + at, plan.sum + at};
+// The result of an item's rows from `row` on; its o is the output of the op.
+SplitResult ResultOf(const WorkList& list, const WorkItem& item, int64_t row) {
+  const int64_t at = item.sequence->query_start * list.h + item.row + row;
+  return {list.o + at * list.c, list.max + at, list.sum + at};
 }
 
-// The same of a split that waits to be merged.
-Partial SlotOf(const Plan& plan, const Piece& piece, int64_t split, int64_t row) {
-  float* const o = piece.slots + (split - piece.first_end) * SlotFloats(piece.rows, plan.c);
-  float* const max = o + piece.rows * plan.c;
-  return {o + row * plan.c, max + row, max + piece.rows + row};
+// The buffer of a split that is merged later.
+SplitResult BufferOf(const WorkList& list, const WorkItem& item, int64_t split, int64_t row) {
+  float* const o = item.buffers + (split - item.first_end) * BufferFloats(item.rows, list.c);
+  float* const max = o + item.rows * list.c;
+  return {o + row * list.c, max + row, max + item.rows + row};
 }
 
 template <const Target& kTarget>
-void Finish(const MlaDecodeOp::Params& p, const Plan& plan, const Piece& piece, int64_t row,
-            int64_t rows) {
-  const int64_t at = piece.sequence->query_start * plan.h + piece.row + row;
+void Normalize(const MlaDecodeOp::Params& p, const WorkList& list, const WorkItem& item,
+               int64_t row, int64_t rows) {
+  const int64_t at = item.sequence->query_start * list.h + item.row + row;
   float* const lse = p.lse.empty() ? nullptr : p.lse.Ptr<float>() + at;
-  kTarget.finish_partial(TotalOf(plan, piece, row), rows, plan.c, lse);
+  kTarget.normalize_split(ResultOf(list, item, row), rows, list.c, lse);
 }
 
-// Keys that a row of a sequence sees.
-int64_t KeysOf(const DecodeSequence& s, int64_t row, int64_t heads) {
-  return s.total_len - s.query_len + row / heads + 1;
+// The number of keys that a row of a sequence sees.
+int64_t KeysOf(const SequenceChunk& s, int64_t row, int64_t heads) {
+  return s.total_len() - s.count + row / heads + 1;
 }
 
-DecodeTask TaskOf(const MlaDecodeOp::Params& p, const Plan& plan, const Piece& piece,
-                  DecodeRow* q) {
+DecodeTask TaskOf(const MlaDecodeOp::Params& p, const WorkList& list, const WorkItem& item,
+                  DecodeQuery* q) {
   const MlaDecodeOp::Shape s = MlaDecodeOp::ShapeOf(p);
-  for (int64_t i = 0; i < piece.rows; ++i) {
-    const int64_t row = piece.row + i;
-    const int64_t token = piece.sequence->query_start + row / s.h;
+  for (int64_t i = 0; i < item.rows; ++i) {
+    const int64_t row = item.row + i;
+    const int64_t token = item.sequence->query_start + row / s.h;
     q[i] = {FloatAt(p.q_latent, token, row % s.h), FloatAt(p.q_rope, token, row % s.h),
-            KeysOf(*piece.sequence, row, s.h)};
+            KeysOf(*item.sequence, row, s.h)};
   }
   DecodeTask t;
   t.q = q;
   t.pages = p.pages.data;
-  t.cache = CachedRowsOf(s.cache, p.rows, s.c, s.r);
+  t.cache = CachedRowLayoutOf(s.cache, p.row_format, s.c, s.r);
   t.page_tokens = s.page_tokens;
-  t.page_table = piece.sequence->page_table.data();
-  t.rows = piece.rows;
+  t.page_table = item.sequence->pages.data();
+  t.rows = item.rows;
   t.c = s.c;
   t.r = s.r;
   t.scale = p.scale;
-  t.prefetch_level = plan.prefetch_level;
-  t.many_dram_streams = plan.many_dram_streams;
+  t.prefetch_level = list.prefetch_level;
+  t.many_dram_streams = list.many_dram_streams;
   return t;
 }
 
-// Where results of a piece go. The piece that begins at split 0 merges its own splits as it goes;
-// others keep theirs apart.
+// Where the results of an item go. The item that begins at split 0 merges each split as soon as it
+// is computed; other items keep their splits in buffers.
 template <const Target& kTarget>
-struct PieceOuts {
-  const Plan& plan;
-  const Piece& piece;
-  Partial next;  // of a split that is merged at once
-  int64_t split = piece.split_begin;
+struct ItemOutputs {
+  const WorkList& list;
+  const WorkItem& item;
+  SplitResult next;  // holds a split until it is merged
+  int64_t split = item.split_begin;
 
-  bool waits() const { return piece.split_begin > 0; }
-  // Takes in the split before `split`.
+  bool is_buffered() const { return item.split_begin > 0; }
+  // Merges the split before `split`.
   void Merge() {
-    if (!waits() && split > 1)
-      kTarget.merge_partials(TotalOf(plan, piece, 0), next, 0, 1, piece.rows, plan.c);
+    if (!is_buffered() && split > 1)
+      kTarget.merge_splits(ResultOf(list, item, 0), next, 0, 1, item.rows, list.c);
   }
-  static Partial Next(void* self) {
-    PieceOuts& outs = *static_cast<PieceOuts*>(self);
-    outs.Merge();
-    const int64_t split = outs.split++;
-    if (split == 0) return TotalOf(outs.plan, outs.piece, 0);
-    return outs.waits() ? SlotOf(outs.plan, outs.piece, split, 0) : outs.next;
+  static SplitResult Next(void* self) {
+    ItemOutputs& outputs = *static_cast<ItemOutputs*>(self);
+    outputs.Merge();
+    const int64_t split = outputs.split++;
+    if (split == 0) return ResultOf(outputs.list, outputs.item, 0);
+    return outputs.is_buffered() ? BufferOf(outputs.list, outputs.item, split, 0) : outputs.next;
   }
 };
 
-struct PieceScratch {
-  alignas(64) float o[kMaxTileRows * kMaxDecodeWidth];
-  float max[kMaxTileRows];
-  float sum[kMaxTileRows];
-  DecodeRow q[kMaxTileRows];
+struct ItemScratch {
+  alignas(64) float o[kMaxLargeDecodeRows * kMaxDecodeWidth];
+  float max[kMaxLargeDecodeRows];
+  float sum[kMaxLargeDecodeRows];
+  DecodeQuery q[kMaxLargeDecodeRows];
 };
 
 template <const Target& kTarget>
-void RunPiece(const MlaDecodeOp::Params& p, const Plan& plan, const Piece& piece,
-              std::byte* scratch) {
-  auto& own = LaunchScratch<PieceScratch>(scratch);
-  DecodeTask t = TaskOf(p, plan, piece, own.q);
+void RunItem(const MlaDecodeOp::Params& p, const WorkList& list, const WorkItem& item,
+             std::byte* scratch) {
+  auto& own = LaunchScratch<ItemScratch>(scratch);
+  DecodeTask t = TaskOf(p, list, item, own.q);
   t.scratch = TargetScratch(scratch);
-  PieceOuts<kTarget> outs = {plan, piece, {own.o, own.max, own.sum}};
-  t.key_begin = piece.split_begin * kSplitKeys;
-  t.key_end = std::min(own.q[piece.rows - 1].visible, piece.split_end * kSplitKeys);
-  t.splits = piece.split_end - piece.split_begin;
+  ItemOutputs<kTarget> outputs = {list, item, {own.o, own.max, own.sum}};
+  t.key_begin = item.split_begin * kSplitKeys;
+  t.key_end = std::min(own.q[item.rows - 1].visible, item.split_end * kSplitKeys);
+  t.splits = item.split_end - item.split_begin;
   t.split_keys = kSplitKeys;
-  t.outs = {&outs, PieceOuts<kTarget>::Next};
+  t.outputs = {&outputs, ItemOutputs<kTarget>::Next};
   kTarget.mla_decode(t);
-  outs.Merge();
-  if (piece.count == 1) Finish<kTarget>(p, plan, piece, 0, piece.rows);
+  outputs.Merge();
+  if (item.count == 1) Normalize<kTarget>(p, list, item, 0, item.rows);
 }
 
-// Merges what waits, in order. Each piece takes a share of its group's rows.
+// Merges the buffered splits in key order. Each item merges a share of its group's rows.
 template <const Target& kTarget>
-void MergePiece(const MlaDecodeOp::Params& p, const Plan& plan, const Piece& piece) {
-  if (piece.count == 1) return;
-  const int64_t row = piece.index * piece.rows / piece.count;
-  const int64_t rows = (piece.index + 1) * piece.rows / piece.count - row;
-  kTarget.merge_partials(TotalOf(plan, piece, row), SlotOf(plan, piece, piece.first_end, row),
-                         SlotFloats(piece.rows, plan.c), piece.splits - piece.first_end, rows,
-                         plan.c);
-  Finish<kTarget>(p, plan, piece, row, rows);
+void MergeItem(const MlaDecodeOp::Params& p, const WorkList& list, const WorkItem& item) {
+  if (item.count == 1) return;
+  const int64_t row = item.index * item.rows / item.count;
+  const int64_t rows = (item.index + 1) * item.rows / item.count - row;
+  kTarget.merge_splits(ResultOf(list, item, row), BufferOf(list, item, item.first_end, row),
+                       BufferFloats(item.rows, list.c), item.splits - item.first_end, rows, list.c);
+  Normalize<kTarget>(p, list, item, row, rows);
 }
 
 }  // namespace
@@ -290,16 +290,16 @@ bool Supports(const GatherPagesOp::Shape& s) { return IsFloat(s.cache) || IsQuan
 
 template <const Target& kTarget>
 void Launch<kTarget>::MlaDecode(const MlaDecodeOp::Params& p, const Exec& exec) {
-  const Plan plan = MakePlan(p, kTarget.decode_rows, exec);
-  const auto pieces = static_cast<int64_t>(plan.pieces.size());
-  const auto piece = [&plan](int64_t i) -> const Piece& {
-    return plan.pieces[static_cast<size_t>(i)];
+  const WorkList list = MakeWorkList(p, kTarget.decode_rows, exec);
+  const auto items = static_cast<int64_t>(list.items.size());
+  const auto item = [&list](int64_t i) -> const WorkItem& {
+    return list.items[static_cast<size_t>(i)];
   };
-  ForEachTaskInScratch(pieces, plan.macs, exec, [&](int64_t i, std::byte* scratch) {
-    RunPiece<kTarget>(p, plan, piece(i), scratch);
+  ForEachTaskInScratch(items, list.macs, exec, [&](int64_t i, std::byte* scratch) {
+    RunItem<kTarget>(p, list, item(i), scratch);
   });
-  if (!plan.merges) return;
-  ForEachTask(pieces, plan.macs, exec, [&](int64_t i) { MergePiece<kTarget>(p, plan, piece(i)); });
+  if (!list.merges) return;
+  ForEachTask(items, list.macs, exec, [&](int64_t i) { MergeItem<kTarget>(p, list, item(i)); });
 }
 
 template <const Target& kTarget>
@@ -307,11 +307,11 @@ void Launch<kTarget>::GatherPages(const GatherPagesOp::Params& p, const Exec& ex
   constexpr int64_t kRows = 32;
   const GatherPagesOp::Shape s = GatherPagesOp::ShapeOf(p);
   const int64_t c = IsQuantised(s.kind) ? s.c : s.w;
-  // A number is some instructions of a multiply-add's cost.
+  // Converting a number takes as long as a few multiply-adds.
   ForEachTask(CeilDiv(s.s, kRows), 2 * s.s * s.w, exec, [&](int64_t task) {
     GatherTask t;
     t.pages = p.pages.data;
-    t.cache = CachedRowsOf(s.cache, p.rows, c, s.w - c);
+    t.cache = CachedRowLayoutOf(s.cache, p.row_format, c, s.w - c);
     t.page_tokens = p.pages.shape[1];
     t.page_table = p.page_table.data();
     t.begin = p.key_begin + task * kRows;
@@ -327,7 +327,7 @@ template void Launch<kAvx2>::MlaDecode(const MlaDecodeOp::Params&, const Exec&);
 template void Launch<kAvx512>::MlaDecode(const MlaDecodeOp::Params&, const Exec&);
 template void Launch<kAvx512Vnni>::MlaDecode(const MlaDecodeOp::Params&, const Exec&);
 template void Launch<kAvx512Bf16>::MlaDecode(const MlaDecodeOp::Params&, const Exec&);
-template void Launch<kAvx512Few>::MlaDecode(const MlaDecodeOp::Params&, const Exec&);
+template void Launch<kAvx512SmallH>::MlaDecode(const MlaDecodeOp::Params&, const Exec&);
 template void Launch<kAmx>::MlaDecode(const MlaDecodeOp::Params&, const Exec&);
 template void Launch<kAmxInt8>::MlaDecode(const MlaDecodeOp::Params&, const Exec&);
 

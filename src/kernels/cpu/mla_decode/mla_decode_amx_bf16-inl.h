@@ -1,26 +1,21 @@
-// mla_decode on tiles: absorbed attention whose two products multiply bf16 on AMX.
+// clang-format off
+// mla_decode, bf16 × bf16 → f32 on AMX: 2 × 2 tiles of 16 × 16 sums, 32 terms per step, tdpbf16ps;
+// up to 128 (token, head) rows per task in groups of 16; AMX_BF16.
 //
-// Rounding  as in mla_decode_bf16-inl.h: queries, probabilities and quantised cache rows to bf16,
-//           nothing else; the tile instructions take subnormals as zero and round to nearest even.
-// Work      a task is up to kMaxTileRows rows in groups of 16, so that a key that is read, or
-//           zipped, serves 128 heads. Blocks of 256 keys:
+//   scores  Sᵀ[16 keys × 16 rows]   += K[16 keys × 32] · Qᵀ[32 × 16 rows]  A: keys in place
+//   values  O[16 rows × 16 columns] += P[16 rows × 32 keys] · V[32 × 16]   B: 2 keys interleaved
 //
-//             scores  Sᵀ[16 keys × 16 rows] += K[16 keys × 32] · Qᵀ        keys in place, as they
-//                                              (pairs, packed once)        lie in their page, or
-//                                                                          rounded, if quantised
-//             weights lanes are rows: maximum and sum over keys are vertical; Sᵀ is transposed
-//                     16 × 16 pairs at a time on its way to bf16
-//             values  O[16 rows × 16 columns] += P[16 rows × 32 keys] · V  V zipped in pairs of
-//                                                                          keys, 32 columns at once
-//
-//           Sums of both products are blocks of 2 × 2 tiles. O stays in f32 memory and is rescaled
-//           only where a row's maximum has changed.
-// Order     keys in index order, blocks of 256, steps of 32 and pairs anchored where the task
-//           begins; what a row does not see is neither read into its sums nor multiplied. A row's
-//           bytes depend on nothing else.
-// Limits    C+R ≤ 1152, pages of a multiple of 16 tokens; scratch 1.6 MiB, of which C+R, the rows
-// and
-//           the kind of cache decide what is touched.
+// Rounding   Queries, probabilities and quantised cached rows to bf16. The instruction flushes
+//            subnormals to zero and rounds to nearest even.
+// Packing    Queries, once per task, transposed in bf16 pairs. Quantised rows, once per block. Values,
+//            once per block and 32 columns, two keys interleaved. Lanes of scores are rows, so
+//            maxima and sums over keys need no reduction; Sᵀ is transposed on its way to bf16.
+// Blocking   Blocks of 256 keys. O stays in f32 memory and is rescaled only if a maximum has risen.
+// Order      Keys in index order, blocks, steps of 32 and pairs anchored at the start of the task.
+//            What a row does not see is never multiplied. Its bytes depend on nothing else.
+// Limits     C+R ≤ 1152; bf16 or quantised caches; pages of a multiple of 16 tokens; scratch 1.6
+//            MiB, resident as far as used.
+// clang-format on
 #pragma once
 
 #include <cstdint>
@@ -40,38 +35,38 @@
 namespace latte::cpu {
 namespace {
 
-constexpr int64_t kGroups = kMaxTileRows / kTileSide;
-constexpr int64_t kTileBlock = 256;  // keys per block
+constexpr int64_t kGroups = kMaxLargeDecodeRows / kTileSide;
+constexpr int64_t kAmxBlock = 256;  // keys per block
 constexpr int64_t kMaxSteps = kMaxDecodeWidth / kStep;
-constexpr int64_t kBlockSteps = kTileBlock / kStep;
-constexpr int64_t kBlockTiles = kTileBlock / kTileSide;
+constexpr int64_t kBlockSteps = kAmxBlock / kStep;
+constexpr int64_t kBlockTiles = kAmxBlock / kTileSide;
 
-// Sixteen rows of attention.
+// State of a group of 16 rows.
 struct RowGroup {
   alignas(64) float max[kTileSide];
   alignas(64) float sum[kTileSide];
   alignas(64) float factor[kTileSide];     // of the current block
   alignas(64) int32_t visible[kTileSide];  // keys of the current block that the row sees
-  int64_t least, most;                     // of visible
+  int64_t least, most;                     // least and largest of visible
   uint32_t rescaled;                       // rows whose factor is not 1
 };
 
-struct TileDecode {
+struct AmxDecode {
   RowGroup groups[kGroups];
-  alignas(64) BF16 q[kGroups * kMaxSteps * kTilePairs];      // [group][step][pair][row]
-  alignas(64) float o[kGroups * kMaxSteps * 2 * kTileSums];  // [group][32 columns][low, high]
-  alignas(64) float scores[2 * kTileBlock * kTileSide];      // [group][key][row]
-  alignas(64) BF16 p[kGroups * kBlockSteps * kTilePairs];    // [group][step][row][key]
-  alignas(64) BF16 zipped[kBlockSteps * 2 * kTilePairs];     // [step][low, high][pair][column]
-  alignas(
-      64) BF16 hidden[2 * kTilePairs];  // a step of `zipped` without the keys a row does not see
-  alignas(64) BF16 tail[kTileBlock * kStep];  // last columns of keys, if less than a step
-  alignas(64) BF16 rounded[kTileBlock * kMaxDecodeWidth + kStep];  // rows of a quantised cache
-  const BF16* keys[kBlockTiles];                                   // every 16th row of the block
-  NextBlock ahead;
+  alignas(64) BF16 q[kGroups * kMaxSteps * kTilePairs];        // [group][step][pair][row]
+  alignas(64) float o[kGroups * kMaxSteps * 2 * kTileSums];    // [group][32 columns][low, high]
+  alignas(64) float scores[2 * kAmxBlock * kTileSide];         // [group][key][row]
+  alignas(64) BF16 p[kGroups * kBlockSteps * kTilePairs];      // [group][step][row][key]
+  alignas(64) BF16 interleaved[kBlockSteps * 2 * kTilePairs];  // [step][low, high][pair][column]
+  // A step of `interleaved` without the keys that a row does not see.
+  alignas(64) BF16 masked[2 * kTilePairs];
+  alignas(64) BF16 tail[kAmxBlock * kStep];  // last columns of keys, if fewer than a step
+  alignas(64) BF16 rounded[kAmxBlock * kMaxDecodeWidth + kStep];  // rows of a quantised cache
+  const BF16* keys[kBlockTiles];                                  // every 16th row of the block
+  PagePrefetch prefetch;
   int64_t width, row_bytes;    // C+R
-  int64_t steps;               // whole steps of it
-  int64_t columns, spans;      // C, and 32 of it at a time
+  int64_t steps;               // whole steps of C+R
+  int64_t columns, spans;      // C, and the number of spans of 32 columns
   int64_t group_count, count;  // keys of the block
   float scale;
 
@@ -80,8 +75,9 @@ struct TileDecode {
   BF16* P(int64_t group, int64_t step) { return p + (group * kBlockSteps + step) * kTilePairs; }
 };
 
-// Rounds the queries of a group and packs them as B: word h of line g is pair g of row h.
-inline void PackQueries(const DecodeTask& t, int64_t group, TileDecode& s) {
+// Rounds the queries of a group and packs them as B: 32-bit element h of tile row g is pair g of
+// row h.
+inline void PackQueries(const DecodeTask& t, int64_t group, AmxDecode& s) {
   alignas(64) float q[kMaxDecodeWidth];
   alignas(64) BF16 rows[kTileSide][kMaxDecodeWidth];
   const int64_t padded = (s.width + kStep - 1) / kStep * kStep;
@@ -104,22 +100,22 @@ inline void PackQueries(const DecodeTask& t, int64_t group, TileDecode& s) {
   }
 }
 
-// Finds every 16th row of the block at `begin`; rows that are not bf16 are rounded to it, once for
-// all queries of the task.
-inline void TakeKeys(const DecodeTask& t, int64_t begin, int64_t end, TileDecode& s) {
-  s.count = Min(kTileBlock, end - begin);
+// Finds every 16th cached row of the block at `begin`. Rows that are not plain bf16 are rounded,
+// once for all queries of the task.
+inline void FindKeys(const DecodeTask& t, int64_t begin, int64_t end, AmxDecode& s) {
+  s.count = Min(kAmxBlock, end - begin);
   for (int64_t key = 0; key < s.count; key += kTileSide) {
     const char* const rows = CachedRowOf(t, begin + key);
     s.keys[key / kTileSide] = reinterpret_cast<const BF16*>(rows);
-    if (t.cache.kind == RowKind::kPlain) continue;
+    if (t.cache.kind == CacheFormat::kPlain) continue;
     BF16* const to = s.rounded + key * s.width;
     RoundCachedRows<Amx>(t.cache, rows, Min(kTileSide, s.count - key), to, s.width);
     s.keys[key / kTileSide] = to;
   }
 }
 
-// The last columns of keys, if they are less than a step, with zeros behind them.
-inline void CopyTail(TileDecode& s) {
+// Copies the last columns of keys, if fewer than a step, padded with zeros.
+inline void CopyTail(AmxDecode& s) {
   const int64_t at = s.steps * kStep;
   if (at == s.width) return;
   for (int64_t key = 0; key < s.count; ++key) {
@@ -128,19 +124,19 @@ inline void CopyTail(TileDecode& s) {
   }
 }
 
-// Shares the lines of the next block, at `begin`, out among the steps of this one.
-inline void StartAhead(const DecodeTask& t, int64_t begin, TileDecode& s) {
+// Spreads the prefetch of the block at `begin` over the tile steps of this one.
+inline void StartPrefetch(const DecodeTask& t, int64_t begin, AmxDecode& s) {
   const int64_t pairs = (s.group_count + 1) / 2;
-  const int64_t score_steps = kTileBlock / (s.group_count == 1 ? 64 : 32) * pairs * s.steps;
+  const int64_t score_steps = kAmxBlock / (s.group_count == 1 ? 64 : 32) * pairs * s.steps;
   const int64_t value_steps = s.spans * pairs * kBlockSteps;
-  const int64_t zips = s.spans * kTileBlock / 8;
-  s.ahead.Start(t, begin, kTileBlock, kTileSide, score_steps + value_steps + zips);
+  const int64_t interleaves = s.spans * kAmxBlock / 8;
+  s.prefetch.Start(t, begin, kAmxBlock, kTileSide, score_steps + value_steps + interleaves);
 }
 
-// Scores of kM × 16 keys from the key-th tile on with kN groups. Rows of a tile behind the last key
-// are whatever their page holds; Weights leaves them out.
+// Scores of kM × 16 keys from tile `tile` on × kN groups. Rows behind the last key hold whatever
+// their page holds; Probabilities leaves them out.
 template <int64_t kM, int64_t kN>
-inline void ScoreBlock(TileDecode& s, int64_t tile, int64_t group) {
+inline void ScoreBlock(AmxDecode& s, int64_t tile, int64_t group) {
   ZeroSums<kM, kN>();
   const auto q = [&](int64_t step) {
     return [&s, group, step](int64_t j) { return TileAt{s.Q(group + j, step), kTileRowBytes}; };
@@ -150,7 +146,7 @@ inline void ScoreBlock(TileDecode& s, int64_t tile, int64_t group) {
       return TileAt{s.keys[tile + i] + step * kStep, s.row_bytes};
     };
     AddStep<kM, kN>(keys, q(step));
-    s.ahead.Ask<Amx>();
+    s.prefetch.PrefetchNext<Amx>();
   }
   if (s.steps * kStep < s.width) {
     const auto tails = [&](int64_t i) {
@@ -159,18 +155,19 @@ inline void ScoreBlock(TileDecode& s, int64_t tile, int64_t group) {
     AddStep<kM, kN>(tails, q(s.steps));
   }
   StoreSums<kM, kN>([&](int64_t i, int64_t j) {
-    return s.scores + (j * kTileBlock + (tile + i) * kTileSide) * kTileSide;
+    return s.scores + (j * kAmxBlock + (tile + i) * kTileSide) * kTileSide;
   });
 }
 
 template <int64_t kN>
-void Scores(TileDecode& s, int64_t group) {
+void Scores(AmxDecode& s, int64_t group) {
   ForEachRun<4 / kN>((s.count + kTileSide - 1) / kTileSide, [&](int64_t tile, auto tiles) {
     ScoreBlock<decltype(tiles)::value, kN>(s, tile, group);
   });
 }
 
-// Scales scores [count, 16], hides what rows do not see and returns the new maxima.
+// Scales scores [count, 16], masks keys that a row does not see with −inf, and returns the new
+// maxima.
 inline Amx::Vec ScaleAndMax(const RowGroup& g, float scale, int64_t count, float* scores) {
   const Amx::Vec by = Amx::Set1(scale);
   const Amx::Vec never = Amx::Set1(-__builtin_inff());
@@ -184,8 +181,9 @@ inline Amx::Vec ScaleAndMax(const RowGroup& g, float scale, int64_t count, float
   return top;
 }
 
-// Scores to unnormalised probabilities, as rows of A in s.P(group); updates max, sum and factor.
-inline void Weights(TileDecode& s, int64_t group, float* scores) {
+// Scores to unnormalised probabilities, stored as A operands in s.P(group). Updates max, sum and
+// factor.
+inline void Probabilities(AmxDecode& s, int64_t group, float* scores) {
   RowGroup& g = s.groups[group];
   const int64_t count = Min(s.count, g.most);
   const Amx::Vec zero = Amx::Zero();
@@ -197,7 +195,7 @@ inline void Weights(TileDecode& s, int64_t group, float* scores) {
   Amx::Store(g.max, max);
 
   Amx::Vec sum = zero;
-  const auto weight = [&](int64_t key) {
+  const auto probability = [&](int64_t key) {
     if (key >= count) return zero;
     Amx::Vec e = Amx::Exp(Amx::Sub(Amx::Load(scores + key * kTileSide), max));
     if (key >= g.least) e = Amx::WhereBelow(key, g.visible, e, zero);
@@ -208,8 +206,8 @@ inline void Weights(TileDecode& s, int64_t group, float* scores) {
     Amx::Words words[kTileSide];
     for (int64_t i = 0; i < kTileSide; ++i) {
       const int64_t key = step * kStep + 2 * i;
-      const Amx::Vec even = weight(key);
-      words[i] = Amx::PairWords(even, weight(key + 1));
+      const Amx::Vec even = probability(key);
+      words[i] = Amx::PairWords(even, probability(key + 1));
     }
     Amx::Transpose(words);
     for (int64_t i = 0; i < kTileSide; ++i) Amx::StoreWords(s.P(group, step) + i * kStep, words[i]);
@@ -217,14 +215,16 @@ inline void Weights(TileDecode& s, int64_t group, float* scores) {
   Amx::Store(g.sum, Amx::Fma(Amx::Load(g.sum), factor, sum));
 }
 
-// Values of keys [begin, begin + 32) in 32 columns, two keys at a time; zeros behind key `end`.
-inline void ZipStep(TileDecode& s, int64_t begin, int64_t end, int64_t column, BF16* to) {
+// Interleaves the values of keys [begin, begin + 32) in 32 columns, two keys together; zeros behind
+// key `end`.
+inline void InterleaveStep(AmxDecode& s, int64_t begin, int64_t end, int64_t column, BF16* to) {
   const auto load = [&](int64_t key) {
     if (key >= end) return Amx::LoadPairsPartial(s.tail, 0);
-    return LoadPairsOf<Amx>(s.keys[key / kTileSide] + key % kTileSide * s.width, column, s.columns);
+    return LoadRowPairs<Amx>(s.keys[key / kTileSide] + key % kTileSide * s.width, column,
+                             s.columns);
   };
   for (int64_t i = 0; i < kTileSide; ++i) {
-    if (i % 4 == 0) s.ahead.Ask<Amx>();
+    if (i % 4 == 0) s.prefetch.PrefetchNext<Amx>();
     const Amx::Pairs even = load(begin + 2 * i);
     const Amx::Pairs odd = load(begin + 2 * i + 1);
     Amx::StorePairs(to + i * kStep, Amx::InterleaveLowIn128(even, odd));
@@ -241,17 +241,17 @@ inline void RescaleSums(const RowGroup& g, float* o) {
   }
 }
 
-// Adds `keys` values of 32 columns to the sums of kM groups. The last step, if not whole, is
-// `last`.
+// Adds the values of `keys` keys in 32 columns to the sums of kM groups. `last` replaces the last
+// step if it is partial.
 template <int64_t kM>
-inline void AddValueBlock(TileDecode& s, int64_t group, int64_t span, int64_t keys,
+inline void AddValueBlock(AmxDecode& s, int64_t group, int64_t span, int64_t keys,
                           const BF16* last) {
   const auto sums = [&](int64_t i, int64_t j) { return s.O(group + i, span) + j * kTileSums; };
   LoadSums<kM, 2>(sums);
   for (int64_t step = 0; step * kStep < keys; ++step) {
     const bool whole = (step + 1) * kStep <= keys;
-    s.ahead.Ask<Amx>();
-    const BF16* const v = whole ? s.zipped + step * 2 * kTilePairs : last;
+    s.prefetch.PrefetchNext<Amx>();
+    const BF16* const v = whole ? s.interleaved + step * 2 * kTilePairs : last;
     AddStep<kM, 2>(
         [&](int64_t i) {
           return TileAt{s.P(group + i, step), kTileRowBytes};
@@ -263,10 +263,10 @@ inline void AddValueBlock(TileDecode& s, int64_t group, int64_t span, int64_t ke
   StoreSums<kM, 2>(sums);
 }
 
-// The same for a group of which some rows do not see all of the block: all 16 rows once for every
-// number of keys that one of them sees, of which the rows that see so many are kept. Elsewhere a
-// probability of zero would meet a value that may be anything.
-inline void AddHiddenValues(TileDecode& s, int64_t group, int64_t span) {
+// The same for a group whose rows see different numbers of keys: for every distinct number of
+// visible keys it computes all 16 rows and keeps the rows that see exactly so many. Otherwise a
+// probability of zero could meet a value that is not finite.
+inline void AddMaskedValues(AmxDecode& s, int64_t group, int64_t span) {
   RowGroup& g = s.groups[group];
   float* const o = s.O(group, span);
   alignas(64) float before[2 * kTileSums];
@@ -275,12 +275,12 @@ inline void AddHiddenValues(TileDecode& s, int64_t group, int64_t span) {
   __builtin_memcpy(after, o, sizeof(after));
   int64_t done = 0;
   while (done < g.most) {
-    int64_t keys = g.most;  // the least number of keys above `done`
+    int64_t keys = g.most;  // the least number of visible keys above `done`
     for (const int32_t seen : g.visible)
       if (seen > done) keys = Min(keys, seen);
-    ZipStep(s, keys / kStep * kStep, keys, span * kStep, s.hidden);
+    InterleaveStep(s, keys / kStep * kStep, keys, span * kStep, s.masked);
     __builtin_memcpy(o, before, sizeof(before));
-    AddValueBlock<1>(s, group, span, keys, s.hidden);
+    AddValueBlock<1>(s, group, span, keys, s.masked);
     for (int64_t i = 0; i < 2 * kTileSide; ++i)
       if (g.visible[i % kTileSide] == keys)
         Amx::Store(after + i * kTileSide, Amx::Load(o + i * kTileSide));
@@ -290,14 +290,14 @@ inline void AddHiddenValues(TileDecode& s, int64_t group, int64_t span) {
 }
 
 // o = factor·o + P·V in 32 columns.
-inline void AddValues(TileDecode& s, int64_t span) {
+inline void AddValues(AmxDecode& s, int64_t span) {
   for (int64_t begin = 0; begin < s.count; begin += kStep)
-    ZipStep(s, begin, s.count, span * kStep, s.zipped + begin / kStep * 2 * kTilePairs);
-  const BF16* const last = s.zipped + s.count / kStep * 2 * kTilePairs;
+    InterleaveStep(s, begin, s.count, span * kStep, s.interleaved + begin / kStep * 2 * kTilePairs);
+  const BF16* const last = s.interleaved + s.count / kStep * 2 * kTilePairs;
   for (int64_t group = 0; group < s.group_count; ++group) {
     RescaleSums(s.groups[group], s.O(group, span));
     if (s.groups[group].least < s.count) {
-      AddHiddenValues(s, group, span);
+      AddMaskedValues(s, group, span);
     } else if (group + 1 < s.group_count && s.groups[group + 1].least >= s.count) {
       RescaleSums(s.groups[group + 1], s.O(group + 1, span));
       AddValueBlock<2>(s, group, span, s.count, last);
@@ -308,7 +308,7 @@ inline void AddValues(TileDecode& s, int64_t span) {
   }
 }
 
-inline void StartGroups(TileDecode& s) {
+inline void StartGroups(AmxDecode& s) {
   for (int64_t group = 0; group < s.group_count; ++group) {
     RowGroup& g = s.groups[group];
     Amx::Store(g.max, Amx::Set1(-__builtin_inff()));
@@ -318,9 +318,9 @@ inline void StartGroups(TileDecode& s) {
   }
 }
 
-// Keys of the block at `begin` that each row sees. Rows that fill a group up see what its last one
-// does.
-inline void FindVisible(const DecodeTask& t, int64_t begin, TileDecode& s) {
+// The number of keys of the block at `begin` that each row sees. Rows that fill up a group see as
+// many as the last row.
+inline void FindVisible(const DecodeTask& t, int64_t begin, AmxDecode& s) {
   for (int64_t group = 0; group < s.group_count; ++group) {
     RowGroup& g = s.groups[group];
     g.least = s.count;
@@ -335,8 +335,8 @@ inline void FindVisible(const DecodeTask& t, int64_t begin, TileDecode& s) {
   }
 }
 
-// Brings columns into order and stores what became of row i of a group.
-inline void StoreRow(TileDecode& s, int64_t group, int64_t i, const Partial& out, int64_t row) {
+// Writes row i of a group with its columns in order.
+inline void StoreRow(AmxDecode& s, int64_t group, int64_t i, const SplitResult& out, int64_t row) {
   out.max[row] = s.groups[group].max[i];
   out.sum[row] = s.groups[group].sum[i];
   float* const o = out.o + row * s.columns;
@@ -352,8 +352,8 @@ inline void StoreRow(TileDecode& s, int64_t group, int64_t i, const Partial& out
 }
 
 // Requires: t.cache is plain bf16 or quantised; t.page_tokens is a multiple of 16.
-inline void MlaDecodeAmx(const DecodeTask& t) {
-  auto& s = InScratch<TileDecode>(t.scratch);
+inline void MlaDecodeAmxBf16(const DecodeTask& t) {
+  auto& s = ScratchAs<AmxDecode>(t.scratch);
   s.width = t.c + t.r;
   s.row_bytes = s.width * static_cast<int64_t>(sizeof(BF16));
   s.steps = s.width / kStep;
@@ -364,21 +364,21 @@ inline void MlaDecodeAmx(const DecodeTask& t) {
   const TileScope scope{TileShapes{}};
   for (int64_t group = 0; group < s.group_count; ++group) PackQueries(t, group, s);
   for (int64_t part = 0; part < t.splits; ++part) {
-    const DecodeSplit split = TakeSplit(t, part);
+    const DecodeSplit split = BeginSplit(t, part);
     StartGroups(s);
-    for (int64_t begin = split.begin; begin < split.end; begin += kTileBlock) {
-      TakeKeys(t, begin, split.end, s);
-      StartAhead(t, begin + kTileBlock, s);
+    for (int64_t begin = split.begin; begin < split.end; begin += kAmxBlock) {
+      FindKeys(t, begin, split.end, s);
+      StartPrefetch(t, begin + kAmxBlock, s);
       FindVisible(t, begin, s);
       CopyTail(s);
       for (int64_t group = 0; group < s.group_count; group += 2) {
         if (group + 1 == s.group_count) {
           Scores<1>(s, group);
-          Weights(s, group, s.scores);
+          Probabilities(s, group, s.scores);
         } else {
           Scores<2>(s, group);
-          Weights(s, group, s.scores);
-          Weights(s, group + 1, s.scores + kTileBlock * kTileSide);
+          Probabilities(s, group, s.scores);
+          Probabilities(s, group + 1, s.scores + kAmxBlock * kTileSide);
         }
       }
       for (int64_t span = 0; span < s.spans; ++span) AddValues(s, span);

@@ -1,15 +1,19 @@
-// mla_decode on int8 and on tiles: mla_decode_s8_vnni-inl.h with other products, whose operands lie
-// otherwise. Tiles multiply bytes alone: the rope part of a query is rounded to 16 bits and
-// multiplied as three products of bytes, lower × lower left out.
+// clang-format off
+// mla_decode, u8 × s8 → s32 on AMX over int8 caches: 2 × 2 tiles of 16 × 16 sums, 64 terms per
+// step, tdpbusd; up to 128 (token, head) rows per task; AMX_INT8. Softmax as in
+// mla_decode_s8_vnni-inl.h.
 //
-//   scores   [16 keys × 16 rows] += K[16 keys × 64] · Qᵀ[64 × 16 rows]       K in place, unsigned
-//   values   [16 rows × 16 columns] += P[16 rows × 64 keys] · V[64 keys × 16]    V in fours of keys
+//   scores  Sᵀ[16 keys × 16 rows]   += K[16 keys × 64] · Qᵀ[64 × 16 rows]  A: keys in place (u8)
+//   values  O[16 rows × 16 columns] += P[16 rows × 64 keys] · V[64 × 16]   B: 4 keys interleaved
 //
-// Work      queries are transposed once per task, four dims of a row in a word; weights once per
-//           block. Scores of 2 × 16 keys and 2 groups are taken at once, in three sums: latents,
-//           upper × upper bytes of the rope part, and upper × lower ones.
-// Figures   docs/kernels/mla_decode.md.
-// Limits    C and R are multiples of 64, so that no tile reads behind a row; scratch 2 MiB.
+// Rounding   Tiles multiply bytes only. The rope part of a query is rounded to 16 bits and
+//            multiplied as high × high + high × low + low × high; low × low is left out.
+// Packing    Queries, once per task, transposed in groups of 4 dims; probabilities, once per block.
+// Blocking   Blocks of 256 keys; scores of 2 × 16 keys × 2 groups of 16 rows at a time, in three
+//            sums: latent, rope high × high, rope high × low.
+// Order      As in mla_decode_s8_vnni-inl.h.
+// Limits     C and R multiples of 64; pages of a multiple of 16 tokens; scratch 2 MiB.
+// clang-format on
 #pragma once
 
 #include <cstdint>
@@ -23,30 +27,30 @@
 namespace latte::cpu {
 namespace {
 
-static_assert(kByteLanes == kTileSide && kByteRun == kTileSide);
+static_assert(kS8Lanes == kTileSide && kS8Segment == kTileSide);
 
-constexpr int64_t kScoreRuns = 2;  // runs of keys whose scores are taken at once
+constexpr int64_t kScoreSegments = 2;  // segments of keys per score block
 
 // Sums of up to 2 × 2 tiles.
-struct ByteTileSums {
+struct S8TileSums {
   alignas(64) int32_t latent[4][kTileSums];
   alignas(64) int32_t high[4][kTileSums];
   alignas(64) int32_t cross[4][kTileSums];
 };
 
-// 64 bytes of 16 rows, `stride` apart, to [4 bytes][row].
-inline void TransposeIn128(const int8_t* rows, int64_t stride, int8_t* to) {
+// Transposes 64 bytes of 16 rows, `stride` apart, to [16 groups][row][4 bytes].
+inline void TransposeTile(const int8_t* rows, int64_t stride, int8_t* to) {
   Amx::Words words[kTileSide];
   for (int64_t i = 0; i < kTileSide; ++i) words[i] = Amx::LoadWords(rows + i * stride);
   Amx::Transpose(words);
   for (int64_t i = 0; i < kTileSide; ++i) Amx::StoreWords(to + i * kByteStep, words[i]);
 }
 
-// x as 16-bit integers: upper bytes, rounded to the nearest, and lower ones.
+// Quantises x to 16-bit integers: high bytes, rounded to nearest, and low bytes.
 inline float QuantiseRopeBytes(const float* x, int64_t count, int8_t* high, int8_t* low) {
   using V = Avx512Vnni;
   constexpr float kTop = 127.0f * 256 + 127;
-  const float top = TopOf<V>(x, count);
+  const float top = MaxMagnitudeOf<V>(x, count);
   const V::Vec inverse = V::Set1(top > 0x1p-100f ? kTop / top : 0.0f);
   for (int64_t i = 0; i < count; i += V::kLanes) {
     const V::Ints whole = V::ToInts(V::Mul(V::Load(x + i), inverse));
@@ -57,52 +61,53 @@ inline float QuantiseRopeBytes(const float* x, int64_t count, int8_t* high, int8
   return top / kTop;
 }
 
-// Rope parts of sixteen queries as bytes.
-struct TileRopes {
-  alignas(64) int8_t high[kByteLanes][kMaxByteRope];
-  alignas(64) int8_t low[kByteLanes][kMaxByteRope];
+// The rope parts of 16 queries as bytes.
+struct RopeBytes {
+  alignas(64) int8_t high[kS8Lanes][kMaxS8Rope];
+  alignas(64) int8_t low[kS8Lanes][kMaxS8Rope];
 };
 
-inline void QuantiseRopes(const DecodeTask& t, int64_t group, ByteDecode& s, TileRopes& q) {
+inline void QuantiseRopes(const DecodeTask& t, int64_t group, S8Scratch& s, RopeBytes& q) {
   using V = Avx512Vnni;
-  ByteGroup& g = s.groups[group];
-  for (int64_t i = 0; i < kByteLanes; ++i) {
+  S8Group& g = s.groups[group];
+  for (int64_t i = 0; i < kS8Lanes; ++i) {
     const float* const x = QueryOf(t, group, i).q_rope;
     g.rope_scale[i] = t.scale * 256.0f * QuantiseRopeBytes(x, s.r, q.high[i], q.low[i]);
-    g.rope_bias[i] = 257 * BiasOf<V>(q.high[i], s.r) + BiasOf<V>(q.low[i], s.r);
+    g.rope_compensation[i] =
+        257 * CompensationOf<V>(q.high[i], s.r) + CompensationOf<V>(q.low[i], s.r);
   }
 }
 
-inline void PackTileQueries(const DecodeTask& t, int64_t group, ByteDecode& s) {
-  alignas(64) int8_t latents[kByteLanes][kMaxPlane];
-  TileRopes ropes;
+inline void PackAmxQueries(const DecodeTask& t, int64_t group, S8Scratch& s) {
+  alignas(64) int8_t latents[kS8Lanes][kMaxS8Columns];
+  RopeBytes ropes;
   QuantiseLatents<Avx512Vnni>(t, group, s, latents);
   QuantiseRopes(t, group, s, ropes);
   int8_t* to = s.Q(group);
   for (int64_t at = 0; at < s.c; at += kByteStep, to += kByteTile)
-    TransposeIn128(latents[0] + at, kMaxPlane, to);
+    TransposeTile(latents[0] + at, kMaxS8Columns, to);
   for (int64_t at = 0; at < s.r; at += kByteStep, to += kByteTile)
-    TransposeIn128(ropes.high[0] + at, kMaxByteRope, to);
+    TransposeTile(ropes.high[0] + at, kMaxS8Rope, to);
   for (int64_t at = 0; at < s.r; at += kByteStep, to += kByteTile)
-    TransposeIn128(ropes.low[0] + at, kMaxByteRope, to);
+    TransposeTile(ropes.low[0] + at, kMaxS8Rope, to);
 }
 
-// Scores of a tile's sums, as ByteScoreTile makes them.
-inline void ScaleByteSums(ByteDecode& s, int64_t run, int64_t group, const ByteTileSums& sums,
-                          int64_t tile) {
+// Sums of a tile to scores, as S8ScoreTile computes them.
+inline void ScaleS8Sums(S8Scratch& s, int64_t segment, int64_t group, const S8TileSums& sums,
+                        int64_t tile) {
   using V = Avx512Vnni;
-  const ByteGroup& g = s.groups[group];
-  float* to = s.Scores(group) + run * kTileSums;
+  const S8Group& g = s.groups[group];
+  float* to = s.Scores(group) + segment * kTileSums;
   for (int64_t i = 0; i < kTileSums; i += kTileSide, to += kTileSide) {
-    const int64_t key = run * kByteRun + i / kTileSide;
+    const int64_t key = segment * kS8Segment + i / kTileSide;
     const V::Ints latent =
-        V::AddInts(V::LoadBytes(sums.latent[tile] + i), V::LoadBytes(g.latent_bias));
+        V::AddInts(V::LoadBytes(sums.latent[tile] + i), V::LoadBytes(g.latent_compensation));
     const V::Vec scale = V::Mul(V::Set1(s.latent_scale[key]), V::Load(g.latent_scale));
     V::Vec score = V::Mul(V::ToFloat(latent), scale);
     if (s.r > 0) {
       const V::Ints high = V::ShiftLeft<8>(V::LoadBytes(sums.high[tile] + i));
       const V::Ints both = V::AddInts(high, V::LoadBytes(sums.cross[tile] + i));
-      const V::Ints rope = V::AddInts(both, V::LoadBytes(g.rope_bias));
+      const V::Ints rope = V::AddInts(both, V::LoadBytes(g.rope_compensation));
       const V::Vec by = V::Mul(V::Set1(s.rope_scale[key]), V::Load(g.rope_scale));
       score = V::Fma(V::ToFloat(rope), by, score);
     }
@@ -110,19 +115,19 @@ inline void ScaleByteSums(ByteDecode& s, int64_t run, int64_t group, const ByteT
   }
 }
 
-// Scores of kM runs of keys with kN groups.
+// Scores of kM segments of keys × kN groups.
 template <int64_t kM, int64_t kN>
-void ByteScoreBlock(ByteDecode& s, int64_t run, int64_t group) {
-  ByteTileSums sums;
+void S8ScoreBlock(S8Scratch& s, int64_t segment, int64_t group) {
+  S8TileSums sums;
   const int64_t c_steps = s.c / kByteStep;
   const int64_t r_steps = s.r / kByteStep;
-  // Bytes of keys from `at` on times those of queries from step `first` on.
+  // Multiplies bytes of keys from `at` on by steps of queries from `first` on.
   const auto add = [&](int64_t at, int64_t first, int64_t steps) {
     for (int64_t n = 0; n < steps; ++n) {
-      s.ahead.Ask<Amx>();
+      s.prefetch.PrefetchNext<Amx>();
       AddStep<kM, kN, DotUnsignedBytes>(
           [&](int64_t i) {
-            return TileAt{s.keys[run + i] + at + n * kByteStep, s.row_bytes};
+            return TileAt{s.keys[segment + i] + at + n * kByteStep, s.row_bytes};
           },
           [&](int64_t j) {
             return TileAt{s.Q(group + j) + (first + n) * kByteTile, kTileRowBytes};
@@ -145,120 +150,124 @@ void ByteScoreBlock(ByteDecode& s, int64_t run, int64_t group) {
     store(sums.cross);
   }
   for (int64_t i = 0; i < kM; ++i)
-    for (int64_t j = 0; j < kN; ++j) ScaleByteSums(s, run + i, group + j, sums, i * kN + j);
+    for (int64_t j = 0; j < kN; ++j) ScaleS8Sums(s, segment + i, group + j, sums, i * kN + j);
 }
 
-// Scores of kN groups; before those of the first the values of the block are zipped. Vectors, which
-// do so, wait for many lines at a time; then tiles find their keys in the L1.
+// Scores of kN groups. With the first group it also interleaves the values of each segment
+// beforehand: vector loads can wait for many cache lines at a time, and the tile loads then hit the
+// L1.
 template <int64_t kN>
-void TileByteScores(ByteDecode& s, int64_t group) {
-  ForEachRun<kScoreRuns>((s.count + kByteRun - 1) / kByteRun, [&](int64_t run, auto runs) {
-    constexpr int64_t kM = decltype(runs)::value;
-    for (int64_t i = run; i < run + kM && group == 0; ++i) {
-      TakeScales(s, i * kByteRun);
-      ZipRun<Avx512Vnni>(s, i * kByteRun);
-    }
-    ByteScoreBlock<kM, kN>(s, run, group);
-  });
+void AmxS8Scores(S8Scratch& s, int64_t group) {
+  ForEachRun<kScoreSegments>((s.count + kS8Segment - 1) / kS8Segment,
+                             [&](int64_t segment, auto segments) {
+                               constexpr int64_t kM = decltype(segments)::value;
+                               for (int64_t i = segment; i < segment + kM && group == 0; ++i) {
+                                 LoadScales(s, i * kS8Segment);
+                                 InterleaveS8Values<Avx512Vnni>(s, i * kS8Segment);
+                               }
+                               S8ScoreBlock<kM, kN>(s, segment, group);
+                             });
 }
 
-// Weights of a group as bytes, 64 keys of a row side by side, zeros behind the last.
-inline void TileByteWeights(ByteDecode& s, int64_t group) {
-  QuantiseWeights<Avx512Vnni>(s, group);
+// Probabilities of a group as u8, 64 consecutive keys of a row together, zeros behind the last key.
+inline void AmxS8Probabilities(S8Scratch& s, int64_t group) {
+  QuantiseProbabilities<Avx512Vnni>(s, group);
   const int64_t count = RoundUp(Min(s.count, s.groups[group].most), 4);
   uint8_t* const p = s.P(group);
   for (int64_t key = 0; key < s.count; key += kByteStep) {
     Amx::Words words[kTileSide];
     for (int64_t i = 0; i < kTileSide; ++i) {
       const bool there = key + 4 * i < count;
-      words[i] = there ? Amx::LoadWords(p + (key + 4 * i) * kByteLanes) : Avx512Vnni::ZeroInts();
+      words[i] = there ? Amx::LoadWords(p + (key + 4 * i) * kS8Lanes) : Avx512Vnni::ZeroInts();
     }
     Amx::Transpose(words);
     for (int64_t i = 0; i < kTileSide; ++i)
-      Amx::StoreWords(p + key * kByteLanes + i * kByteStep, words[i]);
+      Amx::StoreWords(p + key * kS8Lanes + i * kByteStep, words[i]);
   }
 }
 
 // o = factor·o + sums in 16 columns.
-inline void AddByteSums(const ByteDecode& s, int64_t group, const int32_t* sums, float* o) {
+inline void AddS8Sums(const S8Scratch& s, int64_t group, const int32_t* sums, float* o) {
   using V = Avx512Vnni;
-  const ByteGroup& g = s.groups[group];
+  const S8Group& g = s.groups[group];
   for (int64_t i = 0; i < kTileSide; ++i, sums += kTileSide, o += s.columns) {
     const V::Vec old = s.first ? V::Zero() : V::Mul(V::Load(o), V::Set1(g.factor[i]));
     V::Store(o, V::Fma(V::ToFloat(V::LoadBytes(sums)), V::Set1(g.p_scale[i]), old));
   }
 }
 
-// Outputs of kM groups, two vectors of columns from the `vector`-th of a strip on.
+// Outputs of kM groups, two vectors of columns from vector `vector` of a strip.
 template <int64_t kM>
-void ByteValueBlock(ByteDecode& s, int64_t group, int64_t column, int64_t vector) {
-  constexpr int64_t kFourBytes = 4 * kFours;  // from one four of keys of a strip to the next
+void S8ValueBlock(S8Scratch& s, int64_t group, int64_t column, int64_t vector) {
+  constexpr int64_t kGroupStride =
+      4 * kVectorBytes;  // from one four of keys of a strip to the next
   alignas(64) int32_t sums[2 * kM][kTileSums];
-  float* const o = s.o + group * kByteLanes * s.columns + column + vector * kTileSide;
-  for (int64_t i = 0; i < kM * kByteLanes; ++i) {
+  float* const o = s.o + group * kS8Lanes * s.columns + column + vector * kTileSide;
+  for (int64_t i = 0; i < kM * kS8Lanes; ++i) {
     Avx512Vnni::PrefetchL1(o + i * s.columns);
     Avx512Vnni::PrefetchL1(o + i * s.columns + kTileSide);
   }
   ZeroSums<kM, 2>();
   for (int64_t key = 0; key < s.count; key += kByteStep) {
-    s.ahead.Ask<Amx>();
-    const int8_t* const v = s.Values(column) + key / 4 * kFourBytes + vector * kFours;
+    s.prefetch.PrefetchNext<Amx>();
+    const int8_t* const v = s.Values(column) + key / 4 * kGroupStride + vector * kVectorBytes;
     AddStep<kM, 2, DotUnsignedBytes>(
         [&](int64_t i) {
-          return TileAt{s.P(group + i) + key * kByteLanes, kTileRowBytes};
+          return TileAt{s.P(group + i) + key * kS8Lanes, kTileRowBytes};
         },
         [&](int64_t j) {
-          return TileAt{v + j * kFours, kFourBytes};
+          return TileAt{v + j * kVectorBytes, kGroupStride};
         });
   }
   StoreSums<kM, 2>([&](int64_t i, int64_t j) { return sums[i * 2 + j]; });
   for (int64_t i = 0; i < kM; ++i)
     for (int64_t j = 0; j < 2; ++j)
-      AddByteSums(s, group + i, sums[i * 2 + j], o + i * kByteLanes * s.columns + j * kTileSide);
+      AddS8Sums(s, group + i, sums[i * 2 + j], o + i * kS8Lanes * s.columns + j * kTileSide);
 }
 
-// o = factor·o + P·V; a group that sees nothing of the block stays as it is.
-inline void AddTileByteValues(ByteDecode& s) {
+// o = factor·o + P·V. A group that sees no key of the block keeps its o.
+inline void AddAmxS8Values(S8Scratch& s) {
   const auto takes = [&](int64_t group) { return s.first || s.groups[group].most > 0; };
-  for (int64_t column = 0; column < s.columns; column += kStrip)
+  for (int64_t column = 0; column < s.columns; column += kStripColumns)
     for (int64_t group = 0; group < s.group_count; ++group) {
       if (!takes(group)) continue;
       const bool two = group + 1 < s.group_count && takes(group + 1);
       for (int64_t vector = 0; vector < 4; vector += 2)
         if (two)
-          ByteValueBlock<2>(s, group, column, vector);
+          S8ValueBlock<2>(s, group, column, vector);
         else
-          ByteValueBlock<1>(s, group, column, vector);
+          S8ValueBlock<1>(s, group, column, vector);
       group += two ? 1 : 0;
     }
 }
 
-// Shares the lines of the block at `begin` out among the steps of this one.
-inline void StartByteTilesAhead(const DecodeTask& t, int64_t begin, ByteDecode& s) {
+// Spreads the prefetch of the block at `begin` over the tile steps of this one.
+inline void StartAmxS8Prefetch(const DecodeTask& t, int64_t begin, S8Scratch& s) {
   const int64_t pairs = (s.group_count + 1) / 2;
-  const int64_t score_steps = kByteKeys / (kScoreRuns * kByteRun) * (s.c + 3 * s.r) / kByteStep;
-  const int64_t value_steps = s.columns / 32 * (kByteKeys / kByteStep);
-  s.ahead.Start(t, begin, kByteKeys, kByteRun, pairs * (score_steps + value_steps));
+  const int64_t score_steps =
+      kS8Block / (kScoreSegments * kS8Segment) * (s.c + 3 * s.r) / kByteStep;
+  const int64_t value_steps = s.columns / 32 * (kS8Block / kByteStep);
+  s.prefetch.Start(t, begin, kS8Block, kS8Segment, pairs * (score_steps + value_steps));
 }
 
 // Requires: t.cache is kI8; C and R are multiples of 64, R ≤ 512; t.page_tokens is one of 16.
-inline void MlaDecodeInt8Amx(const DecodeTask& t) {
-  auto& s = InScratch<ByteDecode>(t.scratch);
-  StartByteRows(t, s);
+inline void MlaDecodeAmxS8(const DecodeTask& t) {
+  auto& s = ScratchAs<S8Scratch>(t.scratch);
+  StartS8Rows(t, s);
   s.q_group = (s.c + 2 * s.r) / kByteStep * kByteTile;
   const TileScope scope{TileShapes{}};
-  for (int64_t group = 0; group < s.group_count; ++group) PackTileQueries(t, group, s);
-  ForEachByteBlock<Avx512Vnni>(t, s, [&](int64_t begin) {
-    StartByteTilesAhead(t, begin + kByteKeys, s);
+  for (int64_t group = 0; group < s.group_count; ++group) PackAmxQueries(t, group, s);
+  ForEachS8Block<Avx512Vnni>(t, s, [&](int64_t begin) {
+    StartAmxS8Prefetch(t, begin + kS8Block, s);
     for (int64_t group = 0; group < s.group_count; group += 2) {
       if (group + 1 == s.group_count)
-        TileByteScores<1>(s, group);
+        AmxS8Scores<1>(s, group);
       else
-        TileByteScores<2>(s, group);
+        AmxS8Scores<2>(s, group);
       for (int64_t i = group; i < Min(group + 2, s.group_count); ++i)
-        if (s.groups[i].most > 0 || s.first) TileByteWeights(s, i);
+        if (s.groups[i].most > 0 || s.first) AmxS8Probabilities(s, i);
     }
-    AddTileByteValues(s);
+    AddAmxS8Values(s);
   });
 }
 

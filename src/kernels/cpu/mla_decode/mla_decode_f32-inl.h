@@ -1,15 +1,15 @@
-// mla_decode: absorbed attention of up to 64 rows, heads of tokens of one sequence, to its cached
-// rows.
+// mla_decode, f32 over caches of every format: score tile kTileRows × 4 keys, value tile
+// kTileRows × 4 vectors, FMA; up to 64 rows per task; AVX2 (kTileRows 3) and AVX-512 (6).
+// A row is one (token, head) pair of one sequence.
 //
-// Work      launch_mla_decode.cc makes the tasks. A task widens 64 cached rows at a time into scratch
-//           (148 KiB at C+R = 576, in L2) and uses them for all its rows: scores in dot form,
-//           kTileRows rows × 4 keys, nothing transposed; outputs in outer form, kTileRows rows × 4
-//           vectors of C, a panel of 64 keys × 4 vectors staying in L1.
-// Roofline  2·(2C+R)·H FLOP per cached row of 2·(C+R) bytes: 1.9·H FLOP per byte at C = 512 and
-//           R = 64; bound by FMA from a few heads on.
-// Order     keys in index order, blocks of 64 anchored at position 0; see online_softmax-inl.h. Neither
-//           grouping of rows nor page size, batch or threads change a byte.
-// Limits    C+R ≤ 1152; scratch 590 KiB.
+// Packing    64 cached rows at a time are converted to f32 in scratch (148 KiB at C+R = 576, in the
+//            L2) and serve all rows of the task. Nothing is transposed.
+// Blocking   Scores are dot products over C+R (DotTile). Values are outer products over the keys
+//            (OuterTile); a panel of 64 keys × 4 vectors of C stays in the L1.
+// Epilogue   o, max and sum of every split, not normalised; merge_splits-inl.h merges them.
+// Order      Keys in index order, blocks of 64 anchored at position 0. Grouping of rows, page size,
+//            batch and threads change no byte.
+// Limits     C+R ≤ 1152; scratch 590 KiB.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,7 @@ struct DecodeScratch {
 
 template <class V>
 void MlaDecode(const DecodeTask& t) {
-  auto& scratch = InScratch<DecodeScratch>(t.scratch);
+  auto& scratch = ScratchAs<DecodeScratch>(t.scratch);
   float* const q = scratch.q;
   float* const keys = scratch.keys;
   const int64_t width = t.c + t.r;
@@ -51,18 +51,19 @@ void MlaDecode(const DecodeTask& t) {
   a.q_stride = stride;
   a.o_stride = t.c;
   a.scale = t.scale;
-  NextBlock ahead;
+  PagePrefetch prefetch;
   for (int64_t part = 0; part < t.splits; ++part) {
-    const DecodeSplit split = TakeSplit(t, part);
+    const DecodeSplit split = BeginSplit(t, part);
     a.o = split.out.o;
     Start(a);
     for (int64_t begin = split.begin; begin < split.end; begin += kKeyBlock) {
       const int64_t count = Min(kKeyBlock, split.end - begin);
       for (int64_t i = 0; i < t.rows; ++i) a.visible[i] = Min(count, t.q[i].visible - begin);
-      ahead.Start(t, begin + kKeyBlock, kKeyBlock, 4, (count + 3) / 4);
-      // Scores are taken while keys are in L1; values are their first C columns.
+      prefetch.Start(t, begin + kKeyBlock, kKeyBlock, 4, (count + 3) / 4);
+      // The rows are converted just before their scores, while they are in the L1. Values are their
+      // first C columns.
       Attend<V>(a, {keys, stride, keys, stride, count}, [&](int64_t first) {
-        ahead.template Ask<V>();
+        prefetch.template PrefetchNext<V>();
         for (int64_t j = first; j < Min(first + 4, count); ++j)
           WidenCachedRow<V>(t.cache, CachedRowOf(t, begin + j), keys + j * stride);
       });

@@ -1,35 +1,25 @@
-// mla_decode on int8: absorbed attention to an int8 cache, both products of bytes, added exactly.
+// clang-format off
+// mla_decode, u8 × s8 → s32 over int8 caches: score tile 8 keys × 32 rows (vpdpbusd; rope part s16,
+// vpdpwssd), value tile 6 rows × 64 columns; up to 128 (token, head) rows per task; AVX512_VNNI.
 //
-// Rounding  queries to bytes for the latent part and to words for the rope part, with a scale each
-//           per row; words of as many bits as sums of R products leave, 13 for R = 64. Rope parts
-//           of keys, 16 bits, lose two. Probabilities, times the scale of their key, to unsigned
-//           bytes per row and block of 256 keys. Scores and sums of probabilities, and with them
-//           lse, are f32.
-// Work      tasks as in mla_decode_f32-inl.h, whose rows are taken 16 at a time, a row per lane:
+// Rounding   Queries: latent part to s8, rope part to s16 of as many bits as R products leave room
+//            for (13 at R = 64), one scale each. Rope parts of keys lose two of 16 bits.
+//            Probabilities times the key's scale: u8 per row and block. Scores, sums and lse are
+//            f32.
+// Packing    Queries, once per task: one row per lane, groups of 4 dims [dims/4][16 rows][4]; with
+//            one group of rows 8 dims per step, over two registers. Values, once per block: 4 keys
+//            interleaved, strips of 64 columns. Keys are read in place, 4 or 8 bytes broadcast.
 //
-//             queries, once per task, of a pair of groups     scores            weights
-//             and of a single one                                               4 keys in a word
-//             dims 0–3  │ row 0, 1, 2 …  │ row 16, 17 …       key 0 │ row 0 …   keys 0–3 │ row 0 …
-//             dims 4–7  │                │                    key 1 │           keys 4–7 │
+//              queries  dims 0–3 │ rows 0 … 15 │ rows 16 … 31 │      scores  key 0 │ rows 0 … 15 │
+//                       dims 4–7 │      …      │      …       │              key 1 │      …      │
 //
-//             dims 0–7  │ row 0 0–3, row 1 4–7, row 2 0–3 … │ row 1 0–3, row 0 4–7, row 3 0–3 …
-//             dims 8–15 │                                   │
-//
-//           Keys are read in place, four or eight bytes for all lanes, and are unsigned as they are
-//           cached; sums begin with −128·Σq, which makes up for that. Bytes of their rope parts are
-//           joined to signed words once per block, four of which are eight bytes: one product
-//           instead of three of bytes. Eight bytes halve the loads where one group has all the
-//           tile; its two sums are added once lanes of the second have changed places. A tile is 8
-//           keys × two vectors of queries. Maxima and sums over keys are vertical. Values of a
-//           block are zipped 64 columns at a time, four keys side by side, and used for all rows
-//           while they are in L1; kTileRows rows × 4 vectors are a tile. Zipping leaves fours of
-//           columns out of order; outputs are brought into order at the end. Tiles are functions of
-//           their own: in line, g++ 12 spills around their loops (1.04 of the time).
-// Order     sums of integers are exact; blocks of 256 keys anchored at position 0, of which each
-//           row adds what it sees in key order. Neither grouping of rows nor page size, batch or
-//           threads change a byte.
-// Limits    C+R ≤ 1152, R ≤ 512 so that sums fit; scratch 2 MiB, of which C+R, the rows
-//           and the page size decide what is touched.
+// Blocking   Blocks of 256 keys, segments of 16 keys at a constant stride.
+// Epilogue   Cached bytes are unsigned (x + 128), so sums start at −128·Σq. Outputs leave the
+//            interleaved column order in StoreS8Outputs.
+// Order      Integer sums are exact. Blocks are anchored at position 0; a row adds the keys it sees
+//            in index order. Grouping of rows, page size, batch and threads change no byte.
+// Limits     C+R ≤ 1152, R ≤ 512 (sums fit s32); scratch 2 MiB, resident as far as used.
+// clang-format on
 #pragma once
 
 #include <cstdint>
@@ -45,51 +35,52 @@
 namespace latte::cpu {
 namespace {
 
-// Finds the block's rows. Behind the last key of a run lie others of its page, of which nothing is
-// used.
-inline void TakeBytes(const DecodeTask& t, int64_t begin, int64_t end, ByteDecode& s) {
-  s.count = Min(kByteKeys, end - begin);
-  for (int64_t run = 0; run * kByteRun < s.count; ++run) {
-    const int64_t first = begin + run * kByteRun;
-    s.keys[run] = CachedRowOf(t, first);
-    if (t.page_tokens % kByteRun == 0) continue;
-    char* const to = s.copied + run * kByteRun * s.row_bytes;
-    for (int64_t i = 0; i < Min(kByteRun, end - first); ++i)
+// Finds the cached rows of the block, by segments. Rows behind the last key of a segment are read
+// but not used.
+inline void LoadS8Block(const DecodeTask& t, int64_t begin, int64_t end, S8Scratch& s) {
+  s.count = Min(kS8Block, end - begin);
+  for (int64_t segment = 0; segment * kS8Segment < s.count; ++segment) {
+    const int64_t first = begin + segment * kS8Segment;
+    s.keys[segment] = CachedRowOf(t, first);
+    if (t.page_tokens % kS8Segment == 0) continue;
+    char* const to = s.copied + segment * kS8Segment * s.row_bytes;
+    for (int64_t i = 0; i < Min(kS8Segment, end - first); ++i)
       __builtin_memcpy(to + i * s.row_bytes, CachedRowOf(t, first + i),
                        static_cast<uint64_t>(s.row_bytes));
-    s.keys[run] = to;
+    s.keys[segment] = to;
   }
 }
 
-// Fours of keys of an output tile after which a few lines are asked for.
+// Groups of 4 keys of a value tile between two calls of PrefetchNext.
 constexpr int64_t kOutputStep = 4;
 
-// The block at `begin` is asked for in even portions while outputs are computed: score tiles wait
-// for lines of their own. A single tile of rows, which waits for memory, asks all the time.
+// Spreads the prefetch of the block at `begin` over the value tiles of this one, because score
+// tiles wait for lines of their own. If there is only one tile of rows, memory is the limit and
+// score tiles prefetch too.
 template <class V>
-void StartAhead(const DecodeTask& t, int64_t begin, ByteDecode& s) {
+void StartPrefetch(const DecodeTask& t, int64_t begin, S8Scratch& s) {
   constexpr auto tiles = [](int64_t rows) { return (rows + V::kTileRows - 1) / V::kTileRows; };
-  const int64_t all = t.rows / kByteLanes * tiles(kByteLanes) + tiles(t.rows % kByteLanes);
-  const int64_t strips = s.columns / kStrip;
-  s.asks_in_scores = all == 1;
-  s.ahead.Start(t, begin, kByteKeys, kByteRun,
-                strips * all * (kByteKeys / 4 / kOutputStep) +
-                    (s.asks_in_scores ? kByteKeys / 8 + kByteRuns * strips : 0));
-  s.ahead.to = CacheLevel::kL1;  // Zen 4: 0.95 to 0.98 of the time that the L2 takes
+  const int64_t all = t.rows / kS8Lanes * tiles(kS8Lanes) + tiles(t.rows % kS8Lanes);
+  const int64_t strips = s.columns / kStripColumns;
+  s.prefetch_in_scores = all == 1;
+  s.prefetch.Start(t, begin, kS8Block, kS8Segment,
+                   strips * all * (kS8Block / 4 / kOutputStep) +
+                       (s.prefetch_in_scores ? kS8Block / 8 + kS8Segments * strips : 0));
+  s.prefetch.to = CacheLevel::kL1;  // the block is used soon
 }
 
-// sums = dot(sums, k, q) of 8 keys, `stride` apart: of fours of two groups of queries, or of eights
-// of one, a row's sum in two lanes. In line, or the sums would live in memory. Addresses are
-// spelled out, or g++ 12 keeps one for each key.
+// sums = dot(sums, k, q) of 8 keys, `stride` apart: 4 bytes per row for two groups of queries, or 8
+// bytes for one group, whose row sums lie in two lanes. Always inlined to keep sums in registers;
+// explicit addresses, because g++ 12 would keep one pointer per key.
 template <class V, int64_t kN, class Dot>
 [[gnu::always_inline]] inline void DotColumns(const Dot& dot, const char* key, int64_t stride,
                                               const int8_t* q, int64_t q_group, int64_t columns,
                                               typename V::Ints (&sums)[8][2]) {
   constexpr int64_t kColumns = 8 / kN;
-  const int64_t second = kN == 2 ? q_group : kFours;
+  const int64_t second = kN == 2 ? q_group : kVectorBytes;
   const char* keys[2] = {V::Opaque(key), V::Opaque(key + 4 * stride)};
   const int64_t three = V::Opaque(3 * stride);
-  for (int64_t n = columns / kColumns; n > 0; --n, q += kFours * 2 / kN) {
+  for (int64_t n = columns / kColumns; n > 0; --n, q += kVectorBytes * 2 / kN) {
     const typename V::Ints qn[2] = {V::LoadBytes(q), V::LoadBytes(q + second)};
 #pragma GCC unroll 8
     for (int64_t i = 0; i < 8; ++i) {
@@ -113,55 +104,57 @@ template <class V>
   }
 }
 
-// Of a key and the group `j` of kN.
+// The sum of a key and the group `j` of kN.
 template <class V, int64_t kN>
 [[gnu::always_inline]] inline typename V::Ints SumOf(const typename V::Ints (&sums)[2], int64_t j) {
   return kN == 2 ? sums[j] : V::AddInts(sums[0], V::SwapLanes(sums[1]));
 }
 
-// Scales of keys [begin, begin + 16).
-inline void TakeScales(ByteDecode& s, int64_t begin) {
+// Reads the scales of keys [begin, begin + 16).
+inline void LoadScales(S8Scratch& s, int64_t begin) {
   const char* scales = s.Key(begin) + s.scales_at;
-  for (int64_t key = begin; key < begin + kByteRun; ++key, scales += s.row_bytes) {
+  for (int64_t key = begin; key < begin + kS8Segment; ++key, scales += s.row_bytes) {
     s.latent_scale[key] = FloatFrom(scales);
     s.rope_scale[key] = FloatFrom(scales + 4);
   }
 }
 
-// Rope parts of keys [begin, begin + 16) as signed words, of 16 bits the upper 14, rounded half up.
+// Joins the bytes of the rope parts of keys [begin, begin + 16) to s16, rounded half up to the
+// upper 14 bits.
 template <class V>
-void JoinRun(ByteDecode& s, int64_t begin) {
-  for (int64_t at = 0; at < s.r; at += kFours) {
+void JoinRopeBytes(S8Scratch& s, int64_t begin) {
+  for (int64_t at = 0; at < s.r; at += kVectorBytes) {
     const char* high = s.Key(begin) + s.rope_at + at;
-    char* to = s.Words(begin) + 2 * at;
+    char* to = s.RopeS16(begin) + 2 * at;
     const auto join = [&](auto load) {
-      for (int64_t i = 0; i < kByteRun; ++i, high += s.row_bytes, to += s.WordBytes()) {
-        typename V::Ints words[2];
-        V::JoinBytes(load(high + s.r), load(high), words);
-        // They were cached 0x8080 larger; 0x7f80 makes them whole again, modulo 2^16.
+      for (int64_t i = 0; i < kS8Segment; ++i, high += s.row_bytes, to += s.RopeS16Bytes()) {
+        typename V::Ints rope_s16[2];
+        V::JoinBytes(load(high + s.r), load(high), rope_s16);
+        // Both bytes are cached with an offset of 128, 0x8080 together; adding 0x7f80 removes it
+        // modulo 2^16.
         for (int64_t j = 0; j < 2; ++j)
-          V::StoreBytes(to + j * kFours,
-                        V::template ShiftWordsRight<2>(V::AddWords(words[j], 0x7f80 + 2)));
+          V::StoreBytes(to + j * kVectorBytes,
+                        V::template ShiftWordsRight<2>(V::AddWords(rope_s16[j], 0x7f80 + 2)));
       }
     };
     const int64_t bytes = s.r - at;
-    if (bytes >= kFours)
+    if (bytes >= kVectorBytes)
       join([](const char* p) { return V::LoadBytes(p); });
     else
       join([bytes](const char* p) { return V::LoadBytesPartial(p, bytes); });
   }
 }
 
-// Scores of 8 keys from `key` with kN groups.
+// Scores of 8 keys from `key` × kN groups.
 template <class V, int64_t kN>
-[[gnu::noinline]] void ByteScoreTile(ByteDecode& s, int64_t group, int64_t key) {
-  constexpr int64_t kGroupScores = kByteKeys * kByteLanes;
+[[gnu::noinline]] void S8ScoreTile(S8Scratch& s, int64_t group, int64_t key) {
+  constexpr int64_t kGroupScores = kS8Block * kS8Lanes;
   const int8_t* const q = s.Q(group);
-  const ByteGroup* const g = s.groups + group;
-  float* const to = s.Scores(group) + key * kByteLanes;
+  const S8Group* const g = s.groups + group;
+  float* const to = s.Scores(group) + key * kS8Lanes;
   typename V::Ints sums[8][2];
-  StartSums<V>(V::LoadBytes(g[0].latent_bias),
-               kN == 2 ? V::LoadBytes(g[1].latent_bias) : V::ZeroInts(), sums);
+  StartSums<V>(V::LoadBytes(g[0].latent_compensation),
+               kN == 2 ? V::LoadBytes(g[1].latent_compensation) : V::ZeroInts(), sums);
   DotColumns<V, kN>(V::DotBytes, s.Key(key), s.row_bytes, q, s.q_group, s.latent_columns, sums);
 #pragma GCC unroll 8
   for (int64_t j = 0; j < kN; ++j)
@@ -169,87 +162,89 @@ template <class V, int64_t kN>
     for (int64_t i = 0; i < 8; ++i) {
       const typename V::Vec scale =
           V::Mul(V::Set1(s.latent_scale[key + i]), V::Load(g[j].latent_scale));
-      V::Store(to + j * kGroupScores + i * kByteLanes,
+      V::Store(to + j * kGroupScores + i * kS8Lanes,
                V::Mul(V::ToFloat(SumOf<V, kN>(sums[i], j)), scale));
     }
   if (s.r == 0) return;
   StartSums<V>(V::ZeroInts(), V::ZeroInts(), sums);
-  DotColumns<V, kN>(V::DotWords, s.Words(key), s.WordBytes(), q + s.latent_columns * kByteLanes,
-                    s.q_group, s.WordBytes(), sums);
+  DotColumns<V, kN>(V::DotWords, s.RopeS16(key), s.RopeS16Bytes(), q + s.latent_columns * kS8Lanes,
+                    s.q_group, s.RopeS16Bytes(), sums);
 #pragma GCC unroll 8
   for (int64_t j = 0; j < kN; ++j)
 #pragma GCC unroll 8
     for (int64_t i = 0; i < 8; ++i) {
-      float* const score = to + j * kGroupScores + i * kByteLanes;
+      float* const score = to + j * kGroupScores + i * kS8Lanes;
       const typename V::Vec scale =
           V::Mul(V::Set1(s.rope_scale[key + i]), V::Load(g[j].rope_scale));
       V::Store(score, V::Fma(V::ToFloat(SumOf<V, kN>(sums[i], j)), scale, V::Load(score)));
     }
 }
 
-// Values of keys [begin, begin + 16), signed, four keys side by side, while they are in L1. Keys
-// behind the last one of the block have weights of zero.
+// Interleaves the values of keys [begin, begin + 16), as signed bytes, 4 keys together, while they
+// are in the L1. Keys behind the last one of the block have probability zero.
 template <class V>
-void ZipRun(ByteDecode& s, int64_t begin) {
-  for (int64_t column = 0; column < s.columns; column += kStrip) {
-    if (s.asks_in_scores) s.ahead.Ask<V>();
-    const int64_t bytes = Min(kStrip, s.row_bytes - column);
-    int8_t* const to = s.Values(column) + begin * kStrip;
-    for (int64_t i = 0; i < kByteRun; i += 4) {
+void InterleaveS8Values(S8Scratch& s, int64_t begin) {
+  for (int64_t column = 0; column < s.columns; column += kStripColumns) {
+    if (s.prefetch_in_scores) s.prefetch.PrefetchNext<V>();
+    const int64_t bytes = Min(kStripColumns, s.row_bytes - column);
+    int8_t* const to = s.Values(column) + begin * kStripColumns;
+    for (int64_t i = 0; i < kS8Segment; i += 4) {
       const char* const row = s.Key(begin + i) + column;
       typename V::Ints m[4];
       for (int64_t j = 0; j < 4; ++j)
-        m[j] = V::FlipSigns(bytes == kStrip ? V::LoadBytes(row + j * s.row_bytes)
-                                            : V::LoadBytesPartial(row + j * s.row_bytes, bytes));
+        m[j] = V::FlipSigns(bytes == kStripColumns
+                                ? V::LoadBytes(row + j * s.row_bytes)
+                                : V::LoadBytesPartial(row + j * s.row_bytes, bytes));
       V::InterleaveFourRows(m);
-      for (int64_t j = 0; j < 4; ++j) V::StoreBytes(to + i * kStrip + j * kFours, m[j]);
+      for (int64_t j = 0; j < 4; ++j)
+        V::StoreBytes(to + i * kStripColumns + j * kVectorBytes, m[j]);
     }
   }
 }
 
-// Scores of all rows, and what else is made of the block's keys on the way.
+// Scores of all rows. With the first groups it also reads scales, joins rope parts and interleaves
+// values, segment by segment.
 template <class V>
-void ByteScores(ByteDecode& s) {
+void S8Scores(S8Scratch& s) {
   ForEachRun<2>(s.group_count, [&](int64_t group, auto groups) {
-    for (int64_t run = 0; run < s.count; run += kByteRun) {
+    for (int64_t segment = 0; segment < s.count; segment += kS8Segment) {
       if (group == 0) {
-        TakeScales(s, run);
-        JoinRun<V>(s, run);
+        LoadScales(s, segment);
+        JoinRopeBytes<V>(s, segment);
       }
-      for (int64_t key = run; key < run + kByteRun; key += 8) {
-        if (s.asks_in_scores) s.ahead.Ask<V>();
-        ByteScoreTile<V, decltype(groups)::value>(s, group, key);
+      for (int64_t key = segment; key < segment + kS8Segment; key += 8) {
+        if (s.prefetch_in_scores) s.prefetch.PrefetchNext<V>();
+        S8ScoreTile<V, decltype(groups)::value>(s, group, key);
       }
-      if (group == 0) ZipRun<V>(s, run);
+      if (group == 0) InterleaveS8Values<V>(s, segment);
     }
   });
 }
 
-// Hides scores [count, 16] of keys that rows do not see and returns the new maxima.
+// Masks scores [count, 16] of keys that a row does not see with −inf and returns the new maxima.
 template <class V>
-typename V::Vec HideAndMax(const ByteGroup& g, int64_t count, float* scores) {
+typename V::Vec MaskAndMax(const S8Group& g, int64_t count, float* scores) {
   const typename V::Vec never = V::Set1(-__builtin_inff());
-  typename V::Vec top[4];  // of every fourth key: one would wait for itself
+  typename V::Vec top[4];  // of every fourth key: four independent chains
   for (typename V::Vec& t : top) t = V::Load(g.max);
-  const int64_t seen = Min(g.least, count) / 4 * 4;  // by all
+  const int64_t seen = Min(g.least, count) / 4 * 4;  // keys that all rows see
   for (int64_t key = 0; key < seen; key += 4)
-    for (int64_t i = 0; i < 4; ++i)
-      top[i] = V::Max(top[i], V::Load(scores + (key + i) * kByteLanes));
+    for (int64_t i = 0; i < 4; ++i) top[i] = V::Max(top[i], V::Load(scores + (key + i) * kS8Lanes));
   for (int64_t key = seen; key < count; ++key) {
     const typename V::Vec x =
-        V::WhereBelow(key, g.visible, V::Load(scores + key * kByteLanes), never);
-    V::Store(scores + key * kByteLanes, x);
+        V::WhereBelow(key, g.visible, V::Load(scores + key * kS8Lanes), never);
+    V::Store(scores + key * kS8Lanes, x);
     top[0] = V::Max(top[0], x);
   }
   return V::Max(V::Max(top[0], top[1]), V::Max(top[2], top[3]));
 }
 
-// Scores to probabilities times the scales of their keys; updates max, sum and factor and returns
-// the largest.
+// Scores to probabilities times the scales of their keys. Updates max, sum and factor, and returns
+// the largest product.
 template <class V>
-typename V::Vec ByteWeights(const ByteDecode& s, ByteGroup& g, int64_t count, float* scores) {
+typename V::Vec S8Probabilities(const S8Scratch& s, S8Group& g, int64_t count, float* scores) {
   const typename V::Vec zero = V::Zero();
-  const typename V::Vec max = HideAndMax<V>(g, count, scores);
+  const typename V::Vec max = MaskAndMax<V>(g, count, scores);
   const typename V::Vec factor =
       V::Exp(V::WhereBelow(0, g.visible, V::Sub(V::Load(g.max), max), zero));
   V::Store(g.factor, factor);
@@ -259,10 +254,10 @@ typename V::Vec ByteWeights(const ByteDecode& s, ByteGroup& g, int64_t count, fl
   typename V::Vec sum = zero;
   typename V::Vec top = zero;
   for (int64_t key = 0; key < count; ++key) {
-    float* const at = scores + key * kByteLanes;
+    float* const at = scores + key * kS8Lanes;
     const typename V::Vec e = V::Exp2(V::FmaSub(V::Load(at), to_2, max_2));
     typename V::Vec w = V::Mul(e, V::Set1(s.latent_scale[key]));
-    if (key >= g.least) {  // hidden keys may have any scale, and −∞ may be the maximum
+    if (key >= g.least) {  // masked keys may have any scale, and −∞ may be the maximum
       sum = V::Add(sum, V::WhereBelow(key, g.visible, e, zero));
       w = V::WhereBelow(key, g.visible, w, zero);
     } else {
@@ -275,13 +270,13 @@ typename V::Vec ByteWeights(const ByteDecode& s, ByteGroup& g, int64_t count, fl
   return top;
 }
 
-// Weights as bytes of which the largest of a row is 255, four keys to a word.
+// Quantises the scaled probabilities to u8, the largest of a row to 255, 4 keys per 32 bits.
 template <class V>
-void QuantiseWeights(ByteDecode& s, int64_t group) {
-  ByteGroup& g = s.groups[group];
+void QuantiseProbabilities(S8Scratch& s, int64_t group) {
+  S8Group& g = s.groups[group];
   const int64_t count = Min(s.count, g.most);
   float* const scores = s.Scores(group);
-  const typename V::Vec top = V::Max(ByteWeights<V>(s, g, count, scores), V::Set1(0x1p-100f));
+  const typename V::Vec top = V::Max(S8Probabilities<V>(s, g, count, scores), V::Set1(0x1p-100f));
   const typename V::Vec inverse = V::Div(V::Set1(255.0f), top);
   V::Store(g.p_scale, V::Mul(top, V::Set1(1.0f / 255)));
   uint8_t* const to = s.P(group);
@@ -289,17 +284,17 @@ void QuantiseWeights(ByteDecode& s, int64_t group) {
     typename V::Ints bytes[4];
     for (int64_t i = 0; i < 4; ++i)
       bytes[i] = key + i < count
-                     ? V::ToInts(V::Mul(V::Load(scores + (key + i) * kByteLanes), inverse))
+                     ? V::ToInts(V::Mul(V::Load(scores + (key + i) * kS8Lanes), inverse))
                      : V::ZeroInts();
-    V::StoreBytes(to + key * kByteLanes, V::PackFour(bytes));
+    V::StoreBytes(to + key * kS8Lanes, V::PackFour(bytes));
   }
 }
 
 // Outputs of kM rows of a group from lane `lane`, 64 columns from `column`.
 template <class V, int64_t kM>
-[[gnu::noinline]] void ByteOuterTile(ByteDecode& s, int64_t group, int64_t lane, int64_t column) {
-  const ByteGroup& g = s.groups[group];
-  float* const first = s.o + (group * kByteLanes + lane) * s.columns + column;
+[[gnu::noinline]] void S8ValueTile(S8Scratch& s, int64_t group, int64_t lane, int64_t column) {
+  const S8Group& g = s.groups[group];
+  float* const first = s.o + (group * kS8Lanes + lane) * s.columns + column;
 #pragma GCC unroll 8
   for (int64_t i = 0; i < kM; ++i)
 #pragma GCC unroll 8
@@ -311,12 +306,13 @@ template <class V, int64_t kM>
     for (int64_t j = 0; j < 4; ++j) acc[i][j] = V::ZeroInts();
   const int8_t* w = s.Values(column);
   const uint8_t* p = s.P(group) + lane * 4;
-  for (int64_t fours = (Min(s.count, g.most) + 3) / 4; fours > 0; fours -= kOutputStep) {
-    s.ahead.Ask<V>();
-    for (int64_t n = Min(kOutputStep, fours); n > 0; --n, w += 4 * kFours, p += kFours) {
+  for (int64_t groups = (Min(s.count, g.most) + 3) / 4; groups > 0; groups -= kOutputStep) {
+    s.prefetch.PrefetchNext<V>();
+    for (int64_t n = Min(kOutputStep, groups); n > 0;
+         --n, w += 4 * kVectorBytes, p += kVectorBytes) {
       typename V::Ints v[4];
 #pragma GCC unroll 8
-      for (int64_t j = 0; j < 4; ++j) v[j] = V::LoadBytes(w + j * kFours);
+      for (int64_t j = 0; j < 4; ++j) v[j] = V::LoadBytes(w + j * kVectorBytes);
 #pragma GCC unroll 8
       for (int64_t i = 0; i < kM; ++i) {
         const typename V::Ints pi = V::SetFour(p + i * 4);
@@ -338,26 +334,26 @@ template <class V, int64_t kM>
 
 // o = factor·o + P·V
 template <class V>
-void AddByteValues(const DecodeTask& t, ByteDecode& s) {
-  for (int64_t column = 0; column < s.columns; column += kStrip) {
+void AddS8Values(const DecodeTask& t, S8Scratch& s) {
+  for (int64_t column = 0; column < s.columns; column += kStripColumns) {
     for (int64_t group = 0; group < s.group_count; ++group) {
       if (s.groups[group].most == 0 && !s.first) continue;
-      ForEachRun<V::kTileRows>(Min(kByteLanes, t.rows - group * kByteLanes),
+      ForEachRun<V::kTileRows>(Min(kS8Lanes, t.rows - group * kS8Lanes),
                                [&](int64_t lane, auto rows) {
-                                 ByteOuterTile<V, decltype(rows)::value>(s, group, lane, column);
+                                 S8ValueTile<V, decltype(rows)::value>(s, group, lane, column);
                                });
     }
   }
 }
 
-// Keys of the block at `begin` that each row sees.
-inline void FindVisibleBytes(const DecodeTask& t, int64_t begin, ByteDecode& s) {
+// The number of keys of the block at `begin` that each row sees.
+inline void FindVisibleS8(const DecodeTask& t, int64_t begin, S8Scratch& s) {
   for (int64_t group = 0; group < s.group_count; ++group) {
-    ByteGroup& g = s.groups[group];
+    S8Group& g = s.groups[group];
     g.least = s.count;
     g.most = 0;
-    for (int64_t i = 0; i < kByteLanes; ++i) {
-      const int64_t row = Min(group * kByteLanes + i, t.rows - 1);
+    for (int64_t i = 0; i < kS8Lanes; ++i) {
+      const int64_t row = Min(group * kS8Lanes + i, t.rows - 1);
       const int64_t seen = Max(0, Min(s.count, t.q[row].visible - begin));
       g.visible[i] = static_cast<int32_t>(seen);
       g.least = Min(g.least, seen);
@@ -366,34 +362,34 @@ inline void FindVisibleBytes(const DecodeTask& t, int64_t begin, ByteDecode& s) 
   }
 }
 
-// What does not depend on how queries are packed.
-inline void StartByteRows(const DecodeTask& t, ByteDecode& s) {
-  s.asks_in_scores = false;
+// The setup that does not depend on how queries are packed.
+inline void StartS8Rows(const DecodeTask& t, S8Scratch& s) {
+  s.prefetch_in_scores = false;
   s.row_bytes = t.cache.bytes;
   s.c = t.c;
   s.r = t.r;
   s.rope_at = t.cache.rope_at;
   s.scales_at = t.cache.scales_at;
   s.columns = RoundUp64(t.c);
-  s.group_count = (t.rows + kByteLanes - 1) / kByteLanes;
+  s.group_count = (t.rows + kS8Lanes - 1) / kS8Lanes;
 }
 
 template <class V>
-void StartBytes(const DecodeTask& t, ByteDecode& s) {
-  StartByteRows(t, s);
+void StartS8(const DecodeTask& t, S8Scratch& s) {
+  StartS8Rows(t, s);
   s.latent_columns = (t.c + 7) / 8 * 8;
-  s.q_group = (s.latent_columns + s.WordBytes()) * kByteLanes;
-  for (int64_t group = 0; group < s.group_count; ++group) PackByteQueries<V>(t, group, s);
+  s.q_group = (s.latent_columns + s.RopeS16Bytes()) * kS8Lanes;
+  for (int64_t group = 0; group < s.group_count; ++group) PackS8Queries<V>(t, group, s);
 }
 
-// Brings columns into order and stores what became of the rows.
+// Writes the outputs of the rows with their columns in order.
 template <class V>
-void StoreBytesOut(ByteDecode& s, int64_t rows, const Partial& out) {
+void StoreS8Outputs(S8Scratch& s, int64_t rows, const SplitResult& out) {
   for (int64_t row = 0; row < rows; ++row) {
-    const ByteGroup& g = s.groups[row / kByteLanes];
-    out.max[row] = g.max[row % kByteLanes];
-    out.sum[row] = g.sum[row % kByteLanes];
-    for (int64_t column = 0; column < s.c; column += kStrip) {
+    const S8Group& g = s.groups[row / kS8Lanes];
+    out.max[row] = g.max[row % kS8Lanes];
+    out.sum[row] = g.sum[row % kS8Lanes];
+    for (int64_t column = 0; column < s.c; column += kStripColumns) {
       typename V::Vec lanes[4];
       for (int64_t j = 0; j < 4; ++j)
         lanes[j] = V::Load(s.o + row * s.columns + column + j * V::kLanes);
@@ -406,36 +402,36 @@ void StoreBytesOut(ByteDecode& s, int64_t rows, const Partial& out) {
   }
 }
 
-// Calls add(begin) for each block of keys, whose rows are found, and stores each split's results.
+// Calls add(begin) for each block of keys, and writes the result of each split.
 template <class V, class F>
-void ForEachByteBlock(const DecodeTask& t, ByteDecode& s, const F& add) {
+void ForEachS8Block(const DecodeTask& t, S8Scratch& s, const F& add) {
   for (int64_t part = 0; part < t.splits; ++part) {
-    const DecodeSplit split = TakeSplit(t, part);
+    const DecodeSplit split = BeginSplit(t, part);
     for (int64_t group = 0; group < s.group_count; ++group) {
       V::Store(s.groups[group].max, V::Set1(-__builtin_inff()));
       V::Store(s.groups[group].sum, V::Zero());
     }
-    for (int64_t begin = split.begin; begin < split.end; begin += kByteKeys) {
-      TakeBytes(t, begin, split.end, s);
-      FindVisibleBytes(t, begin, s);
+    for (int64_t begin = split.begin; begin < split.end; begin += kS8Block) {
+      LoadS8Block(t, begin, split.end, s);
+      FindVisibleS8(t, begin, s);
       s.first = begin == split.begin;
       add(begin);
     }
-    StoreBytesOut<V>(s, t.rows, split.out);
+    StoreS8Outputs<V>(s, t.rows, split.out);
   }
 }
 
 // Requires: t.cache is kI8; R ≤ 512.
 template <class V>
-void MlaDecodeInt8(const DecodeTask& t) {
-  auto& s = InScratch<ByteDecode>(t.scratch);
-  StartBytes<V>(t, s);
-  ForEachByteBlock<V>(t, s, [&](int64_t begin) {
-    StartAhead<V>(t, begin + kByteKeys, s);
-    ByteScores<V>(s);
+void MlaDecodeS8(const DecodeTask& t) {
+  auto& s = ScratchAs<S8Scratch>(t.scratch);
+  StartS8<V>(t, s);
+  ForEachS8Block<V>(t, s, [&](int64_t begin) {
+    StartPrefetch<V>(t, begin + kS8Block, s);
+    S8Scores<V>(s);
     for (int64_t group = 0; group < s.group_count; ++group)
-      if (s.groups[group].most > 0 || s.first) QuantiseWeights<V>(s, group);
-    AddByteValues<V>(t, s);
+      if (s.groups[group].most > 0 || s.first) QuantiseProbabilities<V>(s, group);
+    AddS8Values<V>(t, s);
   });
 }
 

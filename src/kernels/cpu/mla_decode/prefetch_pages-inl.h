@@ -1,12 +1,10 @@
-// Cache lines of a block of cached rows, asked for while the one before it is computed, a few with
-// every step: asked for all at once, they would keep the loads of this one waiting.
+// Prefetch of the next block of cached rows while the current block is computed, a few cache lines
+// per step: prefetching all of them at once would delay the loads of the current block.
 //
-// The lines come in bursts of four. With DecodeTask::many_dram_streams they come from each of the
-// block's runs of rows in turn: a core's own prefetcher follows one stream per 4 KiB page, and
-// memory answers 16 streams in turn 1.7 times as fast as one (22 GB/s for 13, one thread of
-// Sapphire Rapids). Else they come in memory's order, and a page is read once before its lines are
-// asked for, as in prefetch_sequential-inl.h (Zen 5: 0.90 to 1.02 of the time of a decode, most 0.96 to
-// 0.98).
+// A block consists of segments, rows that are contiguous in memory. Lines are prefetched in bursts
+// of four. With DecodeTask::many_dram_streams the bursts come from all segments in turn, because a
+// core's own prefetcher follows one stream per 4 KiB page. Otherwise they come in memory order, and
+// each page is touched before its lines are prefetched (TLB), as in prefetch_sequential-inl.h.
 #pragma once
 
 #include <cstdint>
@@ -18,73 +16,73 @@
 namespace latte::cpu {
 namespace {
 
-struct NextBlock {
-  static constexpr int64_t kMaxRuns = 16;
+struct PagePrefetch {
+  static constexpr int64_t kMaxSegments = 16;
   static constexpr int64_t kBurst = 256;  // bytes
-  static constexpr int64_t kWhole = 1024;
+  static constexpr int64_t kOne = 1024;
 
-  const char* runs[kMaxRuns];
-  CacheLevel to;  // of lines in order
-  bool in_turn;   // many streams
-  int64_t run_count, run_bytes;
-  int64_t run, at;       // the next burst
-  int64_t portion, due;  // bursts · kWhole
+  const char* segments[kMaxSegments];
+  CacheLevel to;     // of sequential prefetch
+  bool interleaved;  // bursts from all segments in turn
+  int64_t segment_count, segment_bytes;
+  int64_t segment, at;   // the next burst
+  int64_t portion, due;  // bursts, in units of 1 / kOne
 
-  // The block at `begin`, of up to `keys` keys of the task in runs of `run_keys` that lie side by
-  // side, is asked for in `portions` even portions.
+  // Starts the prefetch of the block at `begin`: up to `keys` keys in segments of `segment_keys`
+  // contiguous rows, spread over `portions` calls of PrefetchNext.
   template <class Task>
-  void Start(const Task& t, int64_t begin, int64_t keys, int64_t run_keys, int64_t portions) {
-    run_count = 0;
+  void Start(const Task& t, int64_t begin, int64_t keys, int64_t segment_keys, int64_t portions) {
+    segment_count = 0;
     to = t.prefetch_level;
-    in_turn = t.many_dram_streams;
-    run_bytes = run_keys * t.cache.bytes;
-    for (int64_t key = begin; key < Min(begin + keys, t.key_end); key += run_keys)
-      runs[run_count++] = CachedRowOf(t, key);
-    run = at = due = 0;
-    const int64_t bursts = run_count * ((run_bytes + kBurst - 1) / kBurst);
-    portion = bursts * kWhole / Max(portions, 1) + 1;
-    if (run_count == 0) run_bytes = 0;
+    interleaved = t.many_dram_streams;
+    segment_bytes = segment_keys * t.cache.bytes;
+    for (int64_t key = begin; key < Min(begin + keys, t.key_end); key += segment_keys)
+      segments[segment_count++] = CachedRowOf(t, key);
+    segment = at = due = 0;
+    const int64_t bursts = segment_count * ((segment_bytes + kBurst - 1) / kBurst);
+    portion = bursts * kOne / Max(portions, 1) + 1;
+    if (segment_count == 0) segment_bytes = 0;
   }
 
   template <class V>
-  void Ask(int64_t portions = 1) {
+  void PrefetchNext(int64_t portions = 1) {
     due += portions * portion;
-    for (; due >= kWhole && at < run_bytes; due -= kWhole) {
-      if (in_turn)
-        AskInTurn<V>();
+    for (; due >= kOne && at < segment_bytes; due -= kOne) {
+      if (interleaved)
+        PrefetchInterleaved<V>();
       else
-        AskInOrder();
+        PrefetchSequential();
     }
   }
 
  private:
   template <class V>
-  void AskInTurn() {
-    for (int64_t i = 0; i < kBurst; i += 64) V::PrefetchL2(runs[run] + at + i);
-    if (++run < run_count) return;
-    run = 0;
+  void PrefetchInterleaved() {
+    for (int64_t i = 0; i < kBurst; i += 64) V::PrefetchL2(segments[segment] + at + i);
+    if (++segment < segment_count) return;
+    segment = 0;
     at += kBurst;
   }
-  void AskInOrder() {
-    const char* const burst = runs[run] + at;
+  void PrefetchSequential() {
+    const char* const burst = segments[segment] + at;
     for (int64_t i = 0; i < kBurst; i += 64) Prefetch(burst, i, to);
     const auto in_page = static_cast<int64_t>(reinterpret_cast<uintptr_t>(burst) % kPage);
-    const int64_t next = at + kPage - in_page;  // page
+    const int64_t next = at + kPage - in_page;  // byte of the segment at which the next page begins
     if (in_page < kBurst)
       PreparePage(next, /*read=*/false);
     else if (in_page / kBurst == kPage / kBurst / 2)
       PreparePage(next, /*read=*/true);
     at += kBurst;
-    if (at < run_bytes || ++run == run_count) return;
+    if (at < segment_bytes || ++segment == segment_count) return;
     at = 0;
   }
-  // Asks for the first line of the page that begins at `next` of this run, or reads it; behind its
-  // end those of the next run.
+  // Prefetches the first line of the page at byte `next` of this segment, or touches it; behind the
+  // segment's end, the first page of the next segment.
   void PreparePage(int64_t next, bool read) const {
-    const char* page = runs[run] + next;
-    if (next >= run_bytes) {
-      if (run + 1 == run_count) return;
-      page = runs[run + 1];
+    const char* page = segments[segment] + next;
+    if (next >= segment_bytes) {
+      if (segment + 1 == segment_count) return;
+      page = segments[segment + 1];
     }
     if (read)
       TouchPage(page);

@@ -1,5 +1,5 @@
-// Cached rows of every kind, rounded to bf16: what cached_row-inl.h makes of them, in fewer steps
-// where numbers are e4m3.
+// Rounds cached rows of every format to bf16: the f32 values of cached_row-inl.h, rounded, with a
+// shorter path for e4m3 rows whose scales are powers of two. AVX512_BF16 with VBMI and GFNI.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,8 @@
 namespace latte::cpu {
 namespace {
 
-// Calls f(i) for each 32 of the first chunks of 64 numbers without a NaN; returns how many numbers.
+// Calls f(i) for every 32 numbers of the leading chunks of 64 that contain no NaN. Returns the
+// number of elements in those chunks.
 template <class V, class F>
 int64_t ForEachChunk(const F8* from, int64_t count, const F& f) {
   constexpr int64_t kNumbers = 64;
@@ -23,17 +24,17 @@ int64_t ForEachChunk(const F8* from, int64_t count, const F& f) {
   return i;
 }
 
-// The exponent of a power of two that no product with a number of e4m3 over- or underflows by, 128
-// of other scales.
+// The exponent of `scale` if it is a power of two whose product with any e4m3 number neither
+// overflows nor underflows, else 128.
 inline int32_t ExponentOf(float scale) {
   const auto bits = __builtin_bit_cast(uint32_t, scale);
   const int32_t exponent = static_cast<int32_t>(bits >> 23) - 127;
   return bits % (1u << 23) == 0 && exponent > -100 && exponent < 100 ? exponent : 128;
 }
 
-// to[i] = scale·from[i], rounded; zeros up to a multiple of 32 behind them. Scales that are powers
-// of two, as those of kF8 rows are, are added to exponents. NaNs, and what follows them, take the
-// slower way.
+// to[i] = scale·from[i], rounded to bf16; zeros up to a multiple of 32. A scale that is a power of
+// two, as in kF8 rows, is added to the exponents. A chunk with a NaN, and all chunks after it, take
+// the slower path.
 template <class V>
 void RoundF8(const F8* from, int64_t count, float scale, BF16* to) {
   int64_t done = 0;
@@ -54,8 +55,8 @@ void RoundF8(const F8* from, int64_t count, float scale, BF16* to) {
   RoundRow<V>(wide, count - done, to + done);
 }
 
-// to[i] = from[i] times a power of two for a multiple of 64 numbers, if all are normal: of others
-// `outliers` says that they are there.
+// to[i] = from[i]·2^exponent for a multiple of 64 numbers that are all normal; `outliers` records
+// whether others occur.
 template <class V>
 inline void MoveNormals(const F8* from, int64_t count, int32_t exponent,
                         typename V::Outliers& outliers, BF16* to) {
@@ -67,13 +68,14 @@ inline void MoveNormals(const F8* from, int64_t count, int32_t exponent,
   }
 }
 
-// What nearly all rows of kF8 are: scales are powers of two, no number is NaN, subnormal or zero,
-// and widths are what models have. Of other rows it returns false, and `to` is anything. Rows of
-// kF8Dense, whose scale does not follow their numbers, have subnormal ones as a rule.
+// The fast path of kF8 rows, which nearly all rows take: scales are powers of two, no number is
+// NaN, subnormal or zero, c is a multiple of 128 and r of 32. Returns false for other rows, with
+// `to` undefined. Rows of kF8Dense have one constant scale and usually contain subnormal numbers.
 template <class V>
-[[gnu::always_inline]] inline bool RoundNormalRow(const CachedRows& f, const char* row, BF16* to) {
+[[gnu::always_inline]] inline bool RoundNormalRow(const CachedRowLayout& f, const char* row,
+                                                  BF16* to) {
   constexpr int64_t kGroup = 128;
-  if (f.kind != RowKind::kF8 || f.c % kGroup != 0 || f.r % V::kPairElements != 0) return false;
+  if (f.kind != CacheFormat::kF8 || f.c % kGroup != 0 || f.r % V::kPairElements != 0) return false;
   const auto* const numbers = reinterpret_cast<const F8*>(row);
   typename V::Outliers outliers = V::NoOutliers();
   for (int64_t at = 0; at < f.c; at += kGroup) {
@@ -87,18 +89,18 @@ template <class V>
   return !V::AnyOutlier(outliers);
 }
 
-// to [c + r], zeros up to a multiple of 32 behind it
+// A cached row to bf16. to: [c + r], zeros up to a multiple of 32.
 template <class V>
-void RoundCachedRow(const CachedRows& f, const char* row, BF16* to) {
+void RoundCachedRow(const CachedRowLayout& f, const char* row, BF16* to) {
   constexpr int64_t kGroup = 128;
   const auto* const numbers = reinterpret_cast<const F8*>(row);
-  if (f.kind == RowKind::kF8Dense) return RoundF8<V>(numbers, f.c + f.r, f.descale, to);
-  if (f.kind == RowKind::kF8 && f.c % kGroup == 0) {
+  if (f.kind == CacheFormat::kF8Dense) return RoundF8<V>(numbers, f.c + f.r, f.descale, to);
+  if (f.kind == CacheFormat::kF8 && f.c % kGroup == 0) {
     for (int64_t at = 0; at < f.c; at += kGroup)
       RoundF8<V>(numbers + at, kGroup, FloatFrom(row + f.scales_at + at / kGroup * 4), to + at);
     const auto* const rope = reinterpret_cast<const BF16*>(row + f.rope_at);
     for (int64_t at = 0; at < f.r; at += V::kPairElements)
-      V::StorePairs(to + f.c + at, LoadPairsOf<V>(rope, at, f.r));
+      V::StorePairs(to + f.c + at, LoadRowPairs<V>(rope, at, f.r));
     return;
   }
   alignas(64) float wide[kMaxDecodeWidth];
@@ -106,9 +108,9 @@ void RoundCachedRow(const CachedRows& f, const char* row, BF16* to) {
   RoundRow<V>(wide, f.c + f.r, to);
 }
 
-// `count` rows that lie side by side, `stride` apart in `to`.
+// `count` contiguous rows, `stride` elements apart in `to`.
 template <class V>
-inline void RoundCachedRows(const CachedRows& f, const char* rows, int64_t count, BF16* to,
+inline void RoundCachedRows(const CachedRowLayout& f, const char* rows, int64_t count, BF16* to,
                             int64_t stride) {
   for (int64_t i = 0; i < count; ++i, rows += f.bytes, to += stride)
     if (!RoundNormalRow<V>(f, rows, to)) RoundCachedRow<V>(f, rows, to);

@@ -1,8 +1,5 @@
-// The rate at which the processor multiplies and adds when nothing keeps it waiting: what kernels
-// are compared with.
-//
-// As many independent chains as a register tile has sums; each step depends on the one before, so
-// none can be left out.
+// Arithmetic peak: independent chains of multiply-adds in registers, as many as a register tile has
+// accumulators. Every step depends on the one before, so the compiler can remove none.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +7,7 @@
 namespace latte::cpu {
 namespace {
 
-// `rounds` steps of kTileRows·4 chains that start from `start`; returns them added up.
+// Runs `rounds` steps of kTileRows·4 chains that begin with `start`, and returns their sum.
 template <class V, class Sum, class Step, class Add>
 Sum RunChains(int64_t rounds, Sum start, const Step& step, const Add& add) {
   Sum sums[V::kTileRows][4];  // short loops, which compilers unroll into registers
@@ -35,9 +32,9 @@ int64_t FmaPeak(int64_t rounds, float* sink) {
   return rounds * V::kTileRows * 4 * V::kLanes * 2;
 }
 
-// Dot products of pairs of bf16, added to f32.
+// Dot products of bf16 pairs, added to f32.
 template <class V>
-int64_t PairPeak(int64_t rounds, float* sink) {
+int64_t Bf16Peak(int64_t rounds, float* sink) {
   using Vec = typename V::Vec;
   const float ones[2 * V::kLanes] = {1.0f, 1.0f};
   const typename V::Pairs x = V::RoundPairs(V::Load(ones), V::Load(ones + V::kLanes));
@@ -46,9 +43,9 @@ int64_t PairPeak(int64_t rounds, float* sink) {
   return rounds * V::kTileRows * 4 * V::kLanes * 4;
 }
 
-// Dot products of four bytes, added to integers.
+// Dot products of groups of 4 bytes, added to s32.
 template <class V>
-int64_t BytePeak(int64_t rounds, float* sink) {
+int64_t S8Peak(int64_t rounds, float* sink) {
   using Ints = typename V::Ints;
   const Ints x = V::SetByte(1);
   *sink = V::Sum(V::ToFloat(RunChains<V>(

@@ -14,8 +14,8 @@ Peak PeakOf(Isa isa, DType arithmetic) {
     case DType::kBF16:
       return isa >= Isa::kAmx ? kAmx.peak : isa >= Isa::kAvx512Bf16 ? kAvx512Bf16.peak : nullptr;
     case DType::kI8:
-      return isa >= Isa::kAmx          ? kAmx.byte_peak
-             : isa >= Isa::kAvx512Vnni ? kAvx512Vnni.byte_peak
+      return isa >= Isa::kAmx          ? kAmx.s8_peak
+             : isa >= Isa::kAvx512Vnni ? kAvx512Vnni.s8_peak
                                        : nullptr;
     default:
       return nullptr;

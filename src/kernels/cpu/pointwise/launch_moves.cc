@@ -1,4 +1,4 @@
-// Ops that move, round and weigh rows, to the bytes of the reference.
+// Pointwise ops that move, rotate, round and combine rows, with the bytes of the reference.
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -9,10 +9,10 @@
 namespace latte::cpu {
 namespace {
 
-// Elements per task, some microseconds of work.
+// Elements per task: some microseconds of work.
 constexpr int64_t kElements = 1 << 14;
 
-// Calls f(begin, end) for runs of about kElements of `rows` rows of `width`.
+// Calls f(begin, end) in parallel for ranges of rows with about kElements elements each.
 template <class F>
 void ForEachRows(int64_t rows, int64_t width, const Exec& exec, const F& f) {
   const int64_t run = std::max<int64_t>(1, kElements / std::max<int64_t>(width, 1));
@@ -20,7 +20,7 @@ void ForEachRows(int64_t rows, int64_t width, const Exec& exec, const F& f) {
                             [&](int64_t task) { f(task * run, std::min(rows, (task + 1) * run)); });
 }
 
-// Writes x into a row of a cache from element `at` on.
+// Writes x into a cached row from element `at` on.
 template <const Target& kTarget>
 void StorePlain(const float* x, int64_t count, DType dtype, int64_t at, std::byte* row) {
   std::byte* const to = row + at * SizeOf(dtype);
@@ -30,7 +30,7 @@ void StorePlain(const float* x, int64_t count, DType dtype, int64_t at, std::byt
     kTarget.round(x, count, ElementOf(dtype), to);
 }
 
-// k_rope and q_rope of token t.
+// Rotates k_rope and q_rope of token t.
 template <const Target& kTarget>
 void RotateToken(const NormRopeAppendOp::Params& p, const NormRopeAppendOp::Shape& s, int64_t t) {
   const auto rotate = [&](float* x) {
@@ -40,19 +40,19 @@ void RotateToken(const NormRopeAppendOp::Params& p, const NormRopeAppendOp::Shap
   for (int64_t h = 0; h < s.h; ++h) rotate(FloatAt(p.q_rope, t, h));
 }
 
-// Its row of the cache.
+// Writes the cached row of token t.
 template <const Target& kTarget>
 void StoreToken(const NormRopeAppendOp::Params& p, const NormRopeAppendOp::Shape& s, int64_t t) {
   const int64_t row = p.slots[static_cast<size_t>(t)];
   std::byte* const to = p.pages.data + row * p.pages.shape[2] * SizeOf(s.cache);
   const float* const latent = p.latent.Row<float>(t);
-  if (s.kind == latte::RowKind::kPlain)
+  if (s.kind == latte::CacheFormat::kPlain)
     StorePlain<kTarget>(latent, s.c + s.r, s.cache, 0, to);
   else
-    ref::QuantiseRow(p.rows, latent, s.c, latent + s.c, s.r, to);
+    ref::QuantiseRow(p.row_format, latent, s.c, latent + s.c, s.r, to);
 }
 
-// What LseMergeOp says of one row.
+// LseMergeOp for one row.
 template <const Target& kTarget>
 void MergeRow(float* o, float& lse, const float* o_b, float lse_b, int64_t width) {
   const auto a = static_cast<double>(lse);
@@ -81,7 +81,7 @@ bool Supports(const AddOp::Shape&) { return true; }
 bool Supports(const GatherOp::Shape& s) { return s.y == s.x || IsFloat(s.x); }
 bool Supports(const CastOp::Shape&) { return true; }
 bool Supports(const AppendOp::Shape& s) {
-  return s.kind == latte::RowKind::kPlain && IsFloat(s.cache);
+  return s.kind == latte::CacheFormat::kPlain && IsFloat(s.cache);
 }
 bool Supports(const AddRmsNormOp::Shape& s) { return IsFloat(s.w); }
 bool Supports(const NormRopeAppendOp::Shape& s) { return IsFloat(s.w); }
@@ -158,7 +158,7 @@ template <const Target& kTarget>
 void Launch<kTarget>::NormRopeAppend(const NormRopeAppendOp::Params& p, const Exec& exec) {
   const NormRopeAppendOp::Shape s = NormRopeAppendOp::ShapeOf(p);
   // Quantising a row takes as long as moving kElements.
-  const int64_t least = s.kind == latte::RowKind::kPlain ? 0 : kElements;
+  const int64_t least = s.kind == latte::CacheFormat::kPlain ? 0 : kElements;
   ForEachRows(s.t, std::max(s.c + s.r + s.h * s.r, least), exec, [&](int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; ++t) {
       float* const c_kv = p.latent.Row<float>(t);

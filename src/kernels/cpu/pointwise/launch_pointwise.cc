@@ -1,10 +1,10 @@
-// Norms, gates and activations of 8 bits.
+// RMSNorm, SiLU gate and quantisation of activations to int8.
 #include "src/kernels/cpu/parallel.h"
 
 namespace latte::cpu {
 namespace {
 
-// Elements per task, some microseconds of work.
+// Elements per task: some microseconds of work.
 constexpr int64_t kElements = 1 << 14;
 
 }  // namespace

@@ -1,8 +1,10 @@
-// Norms, gates, moves and rounding: one row or one run of elements per task, bound by memory.
+// Pointwise ops on f32 rows (norms, gates, RoPE, rounding, moves): one row or one range of elements
+// per task, bound by memory; AVX2 and AVX-512.
 //
-// Order     rms_norm: four vectors of partial sums of squares in turn, (0+1)+(2+3), then the tree
-//           of StoreSum4; depends on D alone. silu_mul: elements are independent. quantize_rows:
-//           the bytes of the reference.
+// Order      rms_norm: the sum of squares has four vectors of partial sums, added as (0+1)+(2+3)
+//            and reduced by the tree of Sum; it depends on D alone. silu_mul: elements are
+//            independent. quantize_rows, rope, combine, mix, round and widen give the bytes of the
+//            reference.
 #pragma once
 
 #include <cstdint>
@@ -116,10 +118,10 @@ void QuantizeGroup(const float* x, int64_t count, int8_t* y, float* scale) {
     largest = V::MaxMagnitude(largest, LoadNext<V>(x + i, count - i));
   const float most = V::LargestMagnitude(largest);
   const bool finite = most <= 0x1.fffffep127f;
-  // Below this 127/max overflows; so small a group counts as zeros.
+  // Below this, 127/max overflows; so small a group becomes zeros.
   const bool zero = !finite || most < 0x1p-119f;
   *scale = !finite ? __builtin_nanf("") : zero ? 0.0f : most / 127.0f;
-  // Added to it, a number below 2^22 is rounded to an integer, in its low bits.
+  // Adding 1.5·2^23 rounds a number below 2^22 to an integer, in the low bits of the sum.
   const typename V::Vec round = V::Set1(0x1.8p23f);
   const typename V::Vec inverse = V::Set1(zero ? 0.0f : 127.0f / most);
   for (int64_t i = 0; i < count; i += V::kLanes) {

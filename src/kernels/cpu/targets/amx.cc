@@ -31,7 +31,7 @@ void RunTileChains(int64_t rounds, float* sink, const Step& step) {
   *sink = sums[0];
 }
 
-int64_t TilePairPeak(int64_t rounds, float* sink) {
+int64_t AmxBf16Peak(int64_t rounds, float* sink) {
   RunTileChains(rounds, sink, [] {
     _tile_dpbf16ps(0, 4, 6);
     _tile_dpbf16ps(1, 5, 6);
@@ -41,7 +41,7 @@ int64_t TilePairPeak(int64_t rounds, float* sink) {
   return rounds * 4 * kTileMacsBf16 * 2;
 }
 
-int64_t TileBytePeak(int64_t rounds, float* sink) {
+int64_t AmxS8Peak(int64_t rounds, float* sink) {
   RunTileChains(rounds, sink, [] {
     _tile_dpbssd(0, 4, 6);
     _tile_dpbssd(1, 5, 6);
@@ -57,15 +57,15 @@ const Target kAmx = {
     .gemm = GemmAmxBf16,
     .amx_tiles = true,
     .pack_a = PackABf16Amx,
-    .mla_decode = MlaDecodeAmx,
-    .decode_rows = kMaxTileRows,
-    .merge_partials = MergePartials<Amx>,
-    .finish_partial = FinishPartial<Amx>,
-    .mha = MhaAmx,
-    .mha_queries = kMaxTileQueries,
+    .mla_decode = MlaDecodeAmxBf16,
+    .decode_rows = kMaxLargeDecodeRows,
+    .merge_splits = MergeSplits<Amx>,
+    .normalize_split = NormalizeSplit<Amx>,
+    .mha = MhaAmxBf16,
+    .mha_queries = kMaxAmxQueries,
     .silu_mul = SiluMul<Amx>,
-    .peak = TilePairPeak,
-    .byte_peak = TileBytePeak,
+    .peak = AmxBf16Peak,
+    .s8_peak = AmxS8Peak,
 };
 
 const Target kAmxInt8 = {
@@ -73,10 +73,10 @@ const Target kAmxInt8 = {
     .amx_tiles = true,
     .pack_a = PackBytes,
     .packed_a_block = {kChunkK, sizeof(ByteColumns)},
-    .mla_decode = MlaDecodeInt8Amx,
-    .decode_rows = kMaxTileRows,
-    .merge_partials = MergePartials<Amx>,
-    .finish_partial = FinishPartial<Amx>,
+    .mla_decode = MlaDecodeAmxS8,
+    .decode_rows = kMaxLargeDecodeRows,
+    .merge_splits = MergeSplits<Amx>,
+    .normalize_split = NormalizeSplit<Amx>,
     .silu_mul = SiluMul<Amx>,
 };
 

@@ -10,6 +10,7 @@
 #include "src/kernels/cpu/mla_decode/mla_decode_f32-inl.h"
 #include "src/kernels/cpu/peak/peak-inl.h"
 #include "src/kernels/cpu/pointwise/pointwise-inl.h"
+#include "src/kernels/cpu/sampling/sampling-inl.h"
 #include "src/kernels/cpu/target.h"
 
 namespace latte::cpu {
@@ -19,8 +20,8 @@ const Target kAvx2 = {
     .gemm_t = GemmTF32<Avx2>,
     .mla_decode = MlaDecode<Avx2>,
     .gather_pages = GatherPages<Avx2>,
-    .merge_partials = MergePartials<Avx2>,
-    .finish_partial = FinishPartial<Avx2>,
+    .merge_splits = MergeSplits<Avx2>,
+    .normalize_split = NormalizeSplit<Avx2>,
     .mha = Mha<Avx2>,
     .rms_norm = RmsNorm<Avx2>,
     .silu_mul = SiluMul<Avx2>,
@@ -31,6 +32,11 @@ const Target kAvx2 = {
     .round = Round<Avx2>,
     .widen = Widen<Avx2>,
     .quantize_row = QuantizeRow<Avx2>,
+    .logit_max = SamplingKernels::LogitMax,
+    .weight_sum = SamplingKernels::WeightSum,
+    .weights = SamplingKernels::AllWeights,
+    .weight_histogram = SamplingKernels::WeightHistogram,
+    .find_bucket = SamplingKernels::FindBucket,
     .peak = FmaPeak<Avx2>,
 };
 

@@ -8,6 +8,7 @@
 #include "src/kernels/cpu/mla_decode/mla_decode_f32-inl.h"
 #include "src/kernels/cpu/peak/peak-inl.h"
 #include "src/kernels/cpu/pointwise/pointwise-inl.h"
+#include "src/kernels/cpu/sampling/sampling-inl.h"
 #include "src/kernels/cpu/target.h"
 
 namespace latte::cpu {
@@ -17,8 +18,8 @@ const Target kAvx512 = {
     .gemm_t = GemmTF32<Avx512>,
     .mla_decode = MlaDecode<Avx512>,
     .gather_pages = GatherPages<Avx512>,
-    .merge_partials = MergePartials<Avx512>,
-    .finish_partial = FinishPartial<Avx512>,
+    .merge_splits = MergeSplits<Avx512>,
+    .normalize_split = NormalizeSplit<Avx512>,
     .mha = Mha<Avx512>,
     .rms_norm = RmsNorm<Avx512>,
     .silu_mul = SiluMul<Avx512>,
@@ -29,6 +30,11 @@ const Target kAvx512 = {
     .round = Round<Avx512>,
     .widen = Widen<Avx512>,
     .quantize_row = QuantizeRow<Avx512>,
+    .logit_max = SamplingKernels::LogitMax,
+    .weight_sum = SamplingKernels::WeightSum,
+    .weights = SamplingKernels::AllWeights,
+    .weight_histogram = SamplingKernels::WeightHistogram,
+    .find_bucket = SamplingKernels::FindBucket,
     .peak = FmaPeak<Avx512>,
 };
 

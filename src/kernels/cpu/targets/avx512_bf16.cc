@@ -18,18 +18,18 @@ const Target kAvx512Bf16 = {
     .batch_in_flight = 1,
     .n_multiple = kPanelN4x6,
     .mla_decode = MlaDecodeBf16<Avx512Bf16>,
-    .merge_partials = MergePartials<Avx512Bf16>,
-    .finish_partial = FinishPartial<Avx512Bf16>,
+    .merge_splits = MergeSplits<Avx512Bf16>,
+    .normalize_split = NormalizeSplit<Avx512Bf16>,
     .mha = MhaBf16<Avx512Bf16>,
-    .mha_queries = kMaxPairQueries,
+    .mha_queries = kMaxBf16Queries,
     .silu_mul = SiluMul<Avx512Bf16>,
-    .peak = PairPeak<Avx512Bf16>,
+    .peak = Bf16Peak<Avx512Bf16>,
 };
 
-const Target kAvx512Few = {
-    .mla_decode = MlaDecodeFew<Avx512Bf16>,
-    .merge_partials = MergePartials<Avx512Bf16>,
-    .finish_partial = FinishPartial<Avx512Bf16>,
+const Target kAvx512SmallH = {
+    .mla_decode = MlaDecodeSmallH<Avx512Bf16>,
+    .merge_splits = MergeSplits<Avx512Bf16>,
+    .normalize_split = NormalizeSplit<Avx512Bf16>,
 };
 
 }  // namespace latte::cpu

@@ -27,12 +27,12 @@ const Target kAvx512Vnni = {
     .packs_a = PacksABcast,
     .packed_a_block = {kChunkK, sizeof(BcastAChunk)},
     .n_multiple = kBcastPanelN,
-    .mla_decode = MlaDecodeInt8<Avx512Vnni>,
-    .decode_rows = kMaxTileRows,
-    .merge_partials = MergePartials<Avx512Vnni>,
-    .finish_partial = FinishPartial<Avx512Vnni>,
+    .mla_decode = MlaDecodeS8<Avx512Vnni>,
+    .decode_rows = kMaxLargeDecodeRows,
+    .merge_splits = MergeSplits<Avx512Vnni>,
+    .normalize_split = NormalizeSplit<Avx512Vnni>,
     .silu_mul = SiluMul<Avx512Vnni>,
-    .byte_peak = BytePeak<Avx512Vnni>,
+    .s8_peak = S8Peak<Avx512Vnni>,
 };
 
 }  // namespace latte::cpu

@@ -1,0 +1,79 @@
+#include "src/engine/create_engine.h"
+
+#include <cstring>
+
+#include <fmt/format.h>
+#include <xxhash.h>
+
+#include "src/base/limits/memory.h"
+#include "src/base/limits/out_of_memory.h"
+#include "src/checkpoint/check_weights.h"
+#include "src/checkpoint/weight_memory.h"
+#include "src/checkpoint/weights_key.h"
+#include "src/engine/engine_core.h"
+#include "src/models/registry.h"
+
+namespace latte {
+namespace {
+
+// Rows depend on the weights and on how they are computed: an engine that computes otherwise must
+// not find them.
+ModelKey RowsKey(std::string_view weights_key, const Settings& s, const Machine& machine) {
+  const std::string text = fmt::format(
+      "{}|{}|{}|{}|{}|{}|{}", weights_key, Name(s.attention), Name(s.deterministic), Name(s.dtype),
+      s.options.int8_activations, Name(machine.isa), s.options.prefill_workspace_tokens);
+  const XXH128_hash_t hash = XXH3_128bits(text.data(), text.size());
+  XXH128_canonical_t bytes;
+  XXH128_canonicalFromHash(&bytes, hash);
+  ModelKey key;
+  static_assert(sizeof(bytes.digest) == key.size());
+  std::memcpy(key.data(), bytes.digest, key.size());
+  return key;
+}
+
+// What an engine is made over, alive as long as the engine.
+struct LoadedModel {
+  ModelFiles files;
+  Machine machine;
+  std::unique_ptr<Model> model;
+};
+
+Result<std::unique_ptr<EngineCore>> Create(const EngineOptions& options, ModelFiles files) {
+  LATTE_RETURN_IF_ERROR(options.Validate());
+  auto loaded = std::make_shared<LoadedModel>(LoadedModel{std::move(files), {}, nullptr});
+  const std::string& dir = loaded->files.dir;
+  LATTE_ASSIGN_OR_RETURN(loaded->machine, Machine::Detect());
+  LATTE_ASSIGN_OR_RETURN(Checkpoint mapped, Checkpoint::Open(dir));
+  // Before loading: weights that are repacked then count once.
+  const MemoryRoom room{AvailableMemory(), WeightMemory(mapped)};
+  LATTE_ASSIGN_OR_RETURN(loaded->model, LoadModel(dir, loaded->files.config, std::move(mapped)));
+  if (options.check_weights) {
+    LATTE_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(dir));
+    LATTE_RETURN_IF_ERROR(CheckWeights(checkpoint));
+  }
+  LATTE_ASSIGN_OR_RETURN(const Settings settings,
+                         ResolveOptions(options, loaded->model->config(), loaded->machine, room));
+  ModelKey key = {};
+  if (!options.cache_dir.empty()) {
+    LATTE_ASSIGN_OR_RETURN(const std::string weights_key, WeightsKey(dir));
+    key = RowsKey(weights_key, settings, loaded->machine);
+  }
+  const EngineParts parts{loaded->model.get(), &loaded->machine, &loaded->files.tokenizer, loaded};
+  return EngineCore::Create(parts, settings, key);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<EngineCore>> CreateEngine(const EngineOptions& options, ModelFiles files) {
+  return CatchExhaustion([&] { return Create(options, std::move(files)); });
+}
+
+Result<std::unique_ptr<Engine>> Engine::Create(const EngineOptions& options) {
+  return CatchExhaustion([&]() -> Result<std::unique_ptr<Engine>> {
+    LATTE_RETURN_IF_ERROR(options.Validate());
+    LATTE_ASSIGN_OR_RETURN(ModelFiles files, ModelFiles::Load(options.model));
+    return latte::Create(options, std::move(files));
+  });
+}
+
+}  // namespace latte

@@ -1,0 +1,71 @@
+// A request from Submit to its last event, in one place: the engine owns it, the scheduler sees the
+// sequences of its outputs.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "latte/request.h"
+
+#include "src/checkpoint/config/model_config.h"
+#include "src/engine/output/answer_text.h"
+#include "src/engine/sampling/sampler.h"
+#include "src/engine/schedule/sequence.h"
+#include "src/engine/settings.h"
+#include "src/text/tokenizer.h"
+
+namespace latte {
+
+struct RequestState;
+
+// One of the answers to a request.
+struct Output {
+  RequestState* state = nullptr;
+  int choice = 0;
+  Sequence sequence;
+  SamplingParams params;  // with the seed of this choice
+  TokenHistory history;   // empty where there are no penalties
+  std::optional<AnswerText> text;
+  int64_t generated = 0;
+  int64_t cached_tokens = 0;                   // of the prompt
+  std::vector<TokenLogprobs> prompt_logprobs;  // until the first event takes them
+
+  const Request& request() const;
+  bool ended() const { return sequence.state == SequenceState::kEnded; }
+  std::span<const int32_t> prompt() const {
+    return std::span(sequence.tokens).first(static_cast<size_t>(sequence.prompt_len));
+  }
+};
+
+struct RequestState {
+  RequestId id = 0;
+  Request request;                               // tokens and salt are in the sequences
+  std::vector<int32_t> stop_token_ids;           // that end an output
+  std::vector<std::unique_ptr<Output>> outputs;  // by choice; at first only choice 0
+
+  bool ended() const;  // every output has
+
+  // Another output after the same prompt, before anything was sampled: a copy of choice 0.
+  Output& Fork(SequenceId id);
+};
+
+inline const Request& Output::request() const { return state->request; }
+
+// What a request is checked against. Immutable; all must outlive it.
+struct RequestRules {
+  const ModelConfig* config = nullptr;
+  const Settings* settings = nullptr;
+  const Tokenizer* tokenizer = nullptr;  // null: requests come as tokens, answers have no text
+};
+
+// Checks a request and turns its prompt into tokens; its first output's sequence is ready for the
+// scheduler, but for the id. Thread-safe. Errors: of Request::Validate and Tokenizer::Encode;
+// kInvalidArgument for tokens outside the vocabulary, an empty prompt, one that leaves no room for an
+// answer, more answers than run at once, or text where there is no tokenizer.
+[[nodiscard]] Result<std::unique_ptr<RequestState>> MakeRequestState(Request request,
+                                                                     const RequestRules& rules);
+
+}  // namespace latte

@@ -1,8 +1,0 @@
-// What may be included here: row_passes.h says it.
-#include "src/engine/sampling/row_passes-inl.h"
-
-namespace latte {
-
-const RowPasses kRowPassesBaseline = RowPass::kAll;
-
-}  // namespace latte

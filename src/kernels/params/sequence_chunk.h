@@ -1,0 +1,33 @@
+// The part of one sequence that a step computes: one struct from the scheduler down to the kernels.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace latte {
+
+// How a sequence's attention is evaluated; all are exact. docs/math/mla.md §3.
+enum class MlaPath {
+  kAbsorbed,      // attend over latents: W_UK folded into the query, W_UV into the output
+  kLatent,        // latents are cached and expanded when used, in chunks merged by LSE
+  kDecompressed,  // expanded K and V of every head are what is cached
+};
+
+struct SequenceChunk {
+  std::span<const int32_t> tokens = {};  // [count], the new tokens; kernels do not read them
+  int64_t query_start = 0;               // its first row in the step
+  int64_t count = 0;                     // new tokens
+  int64_t cached_len = 0;                // tokens in the cache before this step
+  MlaPath path = MlaPath::kAbsorbed;
+  std::span<const int32_t> pages = {};  // ⌈total_len/P⌉ pages in order, the new tokens' included
+
+  // Of these tokens, alone in a step.
+  static SequenceChunk Of(std::span<const int32_t> tokens, int64_t cached_len, MlaPath path,
+                          std::span<const int32_t> pages) {
+    return {tokens, 0, static_cast<int64_t>(tokens.size()), cached_len, path, pages};
+  }
+
+  int64_t total_len() const { return cached_len + count; }
+};
+
+}  // namespace latte

@@ -1,0 +1,59 @@
+// How a cached row [latent of C numbers | rope part of R numbers] is stored. docs/formats/cache.md
+// draws the formats.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "latte/status.h"
+
+#include "src/tensor/dtype.h"
+
+namespace latte {
+
+enum class CacheFormat : uint8_t {
+  kPlain,    // C+R numbers of a floating-point dtype
+  kF8,       // e4m3 latents, an f32 scale for every 128 of them, bf16 rope part
+  kF8Dense,  // e4m3 throughout, one scale that is not stored
+  kI8,       // int8 latents, 16-bit integers for the rope part, an f32 scale of each
+  kQ6,       // 6 bits on average: 5 of latents, a bf16 scale for every 32; 12 of the rope part
+};
+
+struct CacheRowFormat {
+  CacheFormat kind = CacheFormat::kPlain;
+  float descale = 1.0f;  // kF8Dense: value = descale · stored number
+};
+
+inline constexpr int64_t kF8Group = 128;  // latents that share a scale
+inline constexpr int64_t kQ6Group = 32;
+inline constexpr int64_t kQ6Chunk = 64;  // latents whose bits are packed together
+// Bytes of the values of a chunk; scales are stored separately.
+inline constexpr int64_t kQ6ChunkBytes = 40;
+
+// Where the parts of a row begin, in bytes from its start. The latent is first.
+struct CacheRowLayout {
+  int64_t rope_at, scales_at, bytes;
+};
+// Requires: kind is not kPlain.
+CacheRowLayout LayoutOf(CacheFormat kind, int64_t c, int64_t r);
+
+// The type of a cache, as --cache-dtype names it: rows of format `kind`. kPlain rows hold numbers
+// of `dtype`; all others hold bytes (kU8).
+struct CacheDType {
+  DType dtype = DType::kBF16;
+  CacheFormat kind = CacheFormat::kPlain;
+
+  static constexpr CacheDType Plain(DType dtype) { return {dtype, CacheFormat::kPlain}; }
+  // Elements of `dtype` in a row.
+  int64_t Width(int64_t c, int64_t r) const {
+    return kind == CacheFormat::kPlain ? c + r : LayoutOf(kind, c, r).bytes;
+  }
+  int64_t RowBytes(int64_t c, int64_t r) const { return Width(c, r) * SizeOf(dtype); }
+  bool operator==(const CacheDType&) const = default;
+};
+
+std::string_view Name(CacheDType dtype);  // "bf16", "fp8-dense"
+// Errors: kInvalidArgument listing the names.
+[[nodiscard]] Result<CacheDType> ParseCacheDType(std::string_view text);
+
+}  // namespace latte
