@@ -6,7 +6,7 @@ set(LATTE_PRECOMPILED
   <string_view> <unordered_map> <utility> <variant> <vector> <fmt/format.h> <tl/expected.hpp>)
 if(LATTE_PRECOMPILE_HEADERS AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # GCC hides its false alarms about code of standard headers, but not if these are precompiled.
-  target_compile_options(latte_flags INTERFACE -Wno-array-bounds)
+  target_compile_options(latte_flags INTERFACE -Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread)
 endif()
 
 # latte_precompile(TARGET OWNER HEADER…): TARGET uses the headers that OWNER, made first and compiled with the same flags,
