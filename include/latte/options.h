@@ -53,7 +53,7 @@ void EngineOptions::VisitFields(Visit&& visit) {
             .group = "Model"},
       [](auto& o) -> auto& { return o.model; });
   visit(
-      Field{.name = "check_weights", .help = "first look through all weights for NaN and infinity"},
+      Field{.name = "check_weights", .help = "check all weights for NaN and infinity first"},
       [](auto& o) -> auto& { return o.check_weights; });
   visit(
       Field{.name = "dtype",
@@ -103,7 +103,7 @@ void EngineOptions::VisitFields(Visit&& visit) {
       [](auto& o) -> auto& { return o.prefill_workspace_tokens; });
   visit(
       Field{.name = "cache_bytes",
-            .help = "the cache, e.g. 16G; 0: what remains after weights and workspace",
+            .help = "size of the cache, e.g. 16G; 0: what remains after weights and workspace",
             .range = {0, kManyBytes},
             .group = "Sizes",
             .bytes = true},
@@ -139,16 +139,18 @@ void EngineOptions::VisitFields(Visit&& visit) {
       [](auto& o) -> auto& { return o.aging_steps; });
   visit(
       Field{.name = "prefix_cache",
-            .help = "compute known beginnings of prompts again",
+            .help = "do not reuse cached prefixes of prompts",
             .flag = "--no-prefix-cache",
             .group = "Prefix cache"},
       [](auto& o) -> auto& { return o.prefix_cache; });
   visit(
-      Field{.name = "cache_dir", .help = "keep prefixes in this folder too", .may_be_empty = true},
+      Field{.name = "cache_dir",
+            .help = "keep cached prefixes in this folder too",
+            .may_be_empty = true},
       [](auto& o) -> auto& { return o.cache_dir; });
   visit(
       Field{.name = "cache_dir_bytes",
-            .help = "most that is kept there",
+            .help = "size limit of --cache-dir",
             .range = {1, kManyBytes},
             .bytes = true},
       [](auto& o) -> auto& { return o.cache_dir_bytes; });

@@ -65,19 +65,18 @@ void SamplingParams::VisitFields(Visit&& visit) {
       [](auto& p) -> auto& { return p.min_p; });
   visit(
       Field{.name = "repetition_penalty",
-            .help = "divide positive logits of tokens that the text has by it, multiply negative "
-                    "ones",
+            .help = "divide positive logits of tokens in the text by it, multiply negative ones",
             .range = {0, 100, /*above_low=*/true},
             .fallback = "generation_config.json, else 1: off"},
       [](auto& p) -> auto& { return p.repetition_penalty; });
   visit(
       Field{.name = "presence_penalty",
-            .help = "take it off the logits of tokens that the answer has",
+            .help = "subtract it from the logits of tokens in the answer",
             .range = {-2, 2}},
       [](auto& p) -> auto& { return p.presence_penalty; });
   visit(
       Field{.name = "frequency_penalty",
-            .help = "take it off them once for each time the answer has them",
+            .help = "subtract it once for each occurrence of a token in the answer",
             .range = {-2, 2}},
       [](auto& p) -> auto& { return p.frequency_penalty; });
   visit(
@@ -114,19 +113,19 @@ template <class Visit>
 void StopConditions::VisitFields(Visit&& visit) {
   visit(
       Field{.name = "max_tokens",
-            .help = "most tokens to generate",
+            .help = "maximum tokens to generate",
             .range = {.low = 0},
             .expected = "0 or more",
             .flag = "-n,--max-new-tokens"},
       [](auto& s) -> auto& { return s.max_tokens; });
   visit(
       Field{.name = "min_tokens",
-            .help = "tokens before which nothing ends the answer; at most max_tokens",
+            .help = "minimum tokens before the answer may end; at most max_tokens",
             .range = {.low = 0},
             .expected = "0 or more"},
       [](auto& s) -> auto& { return s.min_tokens; });
   visit(
-      Field{.name = "ignore_eos", .help = "go on after the model's end-of-sequence tokens"},
+      Field{.name = "ignore_eos", .help = "continue after the model's end-of-sequence tokens"},
       [](auto& s) -> auto& { return s.ignore_eos; });
   visit(
       Field{.name = "tokens",
@@ -140,7 +139,7 @@ void StopConditions::VisitFields(Visit&& visit) {
       });
   visit(
       Field{.name = "strings",
-            .help = "end before this text, of 1 to 256 bytes; may be given several times",
+            .help = "stop before this text, of 1 to 256 bytes; may be given several times",
             .most = 16,
             .flag = "--stop",
             .json = "stop"},
@@ -178,7 +177,7 @@ template <class Visit>
 void Request::VisitFields(Visit&& visit) {
   visit(
       Field{.name = "parse_special",
-            .help = "special-token text in the prompt means the token",
+            .help = "text of a special token in the prompt becomes that token",
             .flag = "--special",
             .json = kNoName},
       [](auto& r) -> auto& { return r.parse_special; });

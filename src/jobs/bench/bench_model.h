@@ -6,7 +6,7 @@
 
 #include "src/base/json_out_fwd.h"
 #include "src/kernels/machine.h"
-#include "src/layers/mla/rates.h"
+#include "src/layers/mla/calibration.h"
 #include "src/models/model.h"
 #include "src/tensor/cache_format.h"
 
