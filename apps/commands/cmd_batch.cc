@@ -28,6 +28,7 @@ Status Answer(Batch* batch, const EngineOptions& options, const ModelFiles& file
   if (options.cache_bytes > 0) WarnIfLarge(files.dir, files.config);
   LATTE_ASSIGN_OR_RETURN(const auto engine, CreateEngine(options, files));
   WarnIfFewer(options.threads, engine->options().threads);
+  WarnAboutRates(engine->settings().rates_warning);
   Introduce(*engine, files.config);
 
   RequestProgress progress("batch");

@@ -94,9 +94,9 @@ void AddDispatch(const FlagSet& bench, BenchFlags& flags) {
   const FlagSet sub =
       AddOne(bench, flags, "dispatch", "The chosen attention path compared with the faster one",
              [own](const Machine& machine) -> Result<JsonOut> {
-               WarnAboutRates(machine.isa);
-               const MlaRates rates = MachineRates(machine.isa).rates;
-               return BenchDispatch(*own, rates, machine);
+               const FoundRates found = MachineRates(machine);
+               WarnAboutRates(found.warning);
+               return BenchDispatch(*own, found.rates, machine);
              });
   AddDispatchOptions(sub, *own);
 }
@@ -112,7 +112,7 @@ struct CalibrateFlags {
     std::filesystem::create_directories(std::filesystem::path(out).parent_path(), ignored);
     LATTE_RETURN_IF_ERROR(MayReplace(out, RatesFile()));
     LATTE_ASSIGN_OR_RETURN(const MlaRates rates, MeasureRates(options, machine));
-    const JsonOut record = ToJson(rates, machine.isa);
+    const JsonOut record = ToJson(rates, machine);
     LATTE_RETURN_IF_ERROR(WriteRecord(out, record, RatesFile()));
     return record;
   }
@@ -200,20 +200,18 @@ struct ModelFlags {
   ModelChoice model;
   std::string dtype = "bf16";
   std::string cache_dtype = "bf16";
-  std::string act = "int8";
   BenchModelOptions options;
 
   Result<JsonOut> Run(const Machine& machine) const {
     BenchModelOptions out = options;
     LATTE_ASSIGN_OR_RETURN(out.dtype, ParseArithmetic(dtype));
     LATTE_ASSIGN_OR_RETURN(out.cache_dtype, ParseCacheDType(cache_dtype));
-    if (act != "int8" && act != "bf16")
-      return InvalidArgument(fmt::format("--act: expected int8 or bf16, found '{}'", act));
-    out.int8_activations = act == "int8";
     LATTE_RETURN_IF_ERROR(out.Validate());
-    WarnAboutRates(machine.isa);
-    return model.Run(out.threads,
-                     [&](const Model& loaded) { return BenchModel(loaded, out, machine); });
+    const FoundRates found = MachineRates(machine);
+    WarnAboutRates(found.warning);
+    return model.Run(out.threads, [&](const Model& loaded) {
+      return BenchModel(loaded, out, machine, found.rates);
+    });
   }
 };
 
@@ -232,7 +230,7 @@ void AddModel(const FlagSet& bench, BenchFlags& flags) {
   sub.Add("--dtype", own->dtype, "arithmetic: bf16, f16 or f32 (default: bf16)");
   sub.Add("--cache-dtype", own->cache_dtype,
           "bf16, f16, f32, fp8, fp8-dense, int8 or q6 (default: bf16)");
-  sub.Add("--act", own->act, "activations for int8 and int4 weights: int8 or bf16 (default: int8)");
+  AddField(sub, FieldOf<EngineOptions>("int8_activations"), &o.int8_activations);
 }
 
 Status BenchCommand(const BenchFlags& flags) {

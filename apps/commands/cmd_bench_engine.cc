@@ -1,4 +1,7 @@
 // latte bench batch|prefix|determinism: the engine with many requests.
+#include <algorithm>
+#include <array>
+
 #include "apps/commands/bench_command.h"
 #include "src/base/json_out.h"
 #include "src/jobs/bench/bench_engine.h"
@@ -6,26 +9,39 @@
 namespace latte {
 namespace {
 
-void AddEngine(const FlagSet& sub, EngineOptions& o) {
-  sub.Add("--dtype", o.dtype, "arithmetic: bf16, f16 or f32 (default: bf16)");
-  sub.Add("--cache-dtype", o.cache_dtype,
-          "bf16, f16, f32, fp8, fp8-dense, int8 or q6 (default: as --dtype)");
-  sub.Add("--max-batch-tokens", o.max_batch_tokens, "new tokens per step (default: 512)");
-  sub.Add("--deterministic", o.deterministic, "strict, on or off (default: on)");
-  sub.Add("--threads", o.threads,
-          "threads; 0: one per processor, within the container's quota (default: 0)");
-}
+// A bench of an engine, with the flags of the engine that matter to benches.
+template <class Options>
+struct EngineBench {
+  ModelChoice model;
+  Options options;
+  StructFlags<EngineOptions> flags;
+
+  void AddFlags(const FlagSet& app) {
+    flags.values = options.engine;
+    flags.Add(app, [](const Field& field, std::string_view) {
+      constexpr std::array kNames = {"dtype", "cache_dtype", "max_batch_tokens", "deterministic",
+                                     "threads"};
+      return std::find(kNames.begin(), kNames.end(), field.name) != kNames.end();
+    });
+  }
+  // Errors: of flags and variables, of loading and of `bench`.
+  template <class Bench>
+  Result<JsonOut> Run(Bench bench, const Machine& machine) const {
+    Options out = options;
+    LATTE_RETURN_IF_ERROR(flags.Apply(out.engine));
+    LATTE_RETURN_IF_ERROR(flags.Validate(out.engine));
+    return model.Run(out.engine.threads,
+                     [&](const Model& loaded) { return bench(loaded, out, machine); });
+  }
+};
 
 void AddBatch(const FlagSet& bench, BenchFlags& flags) {
-  auto choice = std::make_shared<ModelChoice>();
-  auto own = std::make_shared<BenchBatchOptions>();
-  const FlagSet sub = AddOne(
-      bench, flags, "batch", "Decode steps of many requests compared with one",
-      [choice, own](const Machine& machine) {
-        return choice->Run(own->engine.threads,
-                           [&](const Model& model) { return BenchBatch(model, *own, machine); });
-      });
-  choice->Add(sub);
+  auto all = std::make_shared<EngineBench<BenchBatchOptions>>();
+  const FlagSet sub =
+      AddOne(bench, flags, "batch", "Decode steps of many requests compared with one",
+             [all](const Machine& machine) { return all->Run(BenchBatch, machine); });
+  auto* own = &all->options;
+  all->model.Add(sub);
   sub.Add("--batches", own->batches, "requests at once (default: 1,8,16,32)")
       .CommaSeparated()
       .Range(1, 1024);
@@ -33,19 +49,16 @@ void AddBatch(const FlagSet& bench, BenchFlags& flags) {
   sub.Add("--gen", own->gen, "steps measured (default: 32)").Range(1, 1 << 16);
   sub.Add("--temperature", own->temperature, "0: greedy (default: 0)").Range(0.0, 100.0);
   sub.Add("--top-p", own->top_p, "(default: 1)").Range(1e-6, 1.0);
-  AddEngine(sub, own->engine);
+  all->AddFlags(sub);
 }
 
 void AddPrefix(const FlagSet& bench, BenchFlags& flags) {
-  auto choice = std::make_shared<ModelChoice>();
-  auto own = std::make_shared<BenchPrefixOptions>();
-  const FlagSet sub = AddOne(bench, flags, "prefix", "Gain from cached prefixes of prompts",
-                             [choice, own](const Machine& machine) {
-                               return choice->Run(own->engine.threads, [&](const Model& model) {
-                                 return BenchPrefix(model, *own, machine);
-                               });
-                             });
-  choice->Add(sub);
+  auto all = std::make_shared<EngineBench<BenchPrefixOptions>>();
+  const FlagSet sub =
+      AddOne(bench, flags, "prefix", "Gain from cached prefixes of prompts",
+             [all](const Machine& machine) { return all->Run(BenchPrefix, machine); });
+  auto* own = &all->options;
+  all->model.Add(sub);
   sub.Add("--requests", own->requests, "requests (default: 32)").Range(1, 1024);
   sub.Add("--prefix", own->prefix, "length of the common prefix (default: 2000)").Range(1, 1 << 20);
   sub.Add("--own", own->own, "tokens of each prompt after it (default: 100)").Range(1, 1 << 20);
@@ -53,25 +66,22 @@ void AddPrefix(const FlagSet& bench, BenchFlags& flags) {
   sub.Add("--long-prompt", own->long_prompt,
           "prompt for the time to first token; 0: none (default: 8192)")
       .Range(0, 1 << 20);
-  AddEngine(sub, own->engine);
+  all->AddFlags(sub);
 }
 
 void AddDeterminism(const FlagSet& bench, BenchFlags& flags) {
-  auto choice = std::make_shared<ModelChoice>();
-  auto own = std::make_shared<BenchDeterminismOptions>();
-  const FlagSet sub = AddOne(bench, flags, "determinism", "Cost of each level of determinism",
-                             [choice, own](const Machine& machine) {
-                               return choice->Run(own->engine.threads, [&](const Model& model) {
-                                 return BenchDeterminism(model, *own, machine);
-                               });
-                             });
-  choice->Add(sub);
+  auto all = std::make_shared<EngineBench<BenchDeterminismOptions>>();
+  const FlagSet sub =
+      AddOne(bench, flags, "determinism", "Cost of each level of determinism",
+             [all](const Machine& machine) { return all->Run(BenchDeterminism, machine); });
+  auto* own = &all->options;
+  all->model.Add(sub);
   sub.Add("--requests", own->requests, "requests (default: 16)").Range(1, 1024);
   sub.Add("--prompt", own->prompt, "tokens of the shortest prompt (default: 200)")
       .Range(1, 1 << 20);
   sub.Add("--gen", own->gen, "tokens of every answer (default: 160)").Range(1, 1 << 16);
   sub.Add("--rounds", own->rounds, "(default: 3)").Range(1, 100);
-  AddEngine(sub, own->engine);
+  all->AddFlags(sub);
 }
 
 }  // namespace

@@ -29,10 +29,10 @@ struct ChatFlags {
   std::string model = "tiny";
   std::optional<std::string> system;
   std::optional<bool> thinking;
-  int64_t max_new_tokens = 1024;
   std::optional<int64_t> context;
-  bool keep_special = false;
   bool stats = false;
+  StructFlags<StopConditions> stop;
+  StructFlags<Request> request;
   SamplingFlags sampling;
   EngineFlags engine;
 };
@@ -121,7 +121,7 @@ class ChatLoop {
       case ChatEnd::kStop:
         return;
       case ChatEnd::kLength:
-        return Note(fmt::format("[cut after {} tokens; -n sets how many]", flags_.max_new_tokens));
+        return Note(fmt::format("[cut after {} tokens; -n sets how many]", answer.tokens.size()));
       case ChatEnd::kContextFull:
         return Note(fmt::format(
             "[cut: the context of {} tokens is full; /reset forgets the conversation]", context_));
@@ -172,6 +172,7 @@ Status ChatCommand(const ChatFlags& flags) {
   LATTE_ASSIGN_OR_RETURN(
       const Settings engine_settings,
       ResolveOptionsForOne(options, opened.model->config(), opened.machine, context));
+  WarnAboutRates(engine_settings.rates_warning);
   Interrupts interrupts;
   if (isatty(STDIN_FILENO) != 0) {
     LATTE_ASSIGN_OR_RETURN(interrupts, Interrupts::Catch({SIGINT}));
@@ -180,12 +181,17 @@ Status ChatCommand(const ChatFlags& flags) {
       const auto core,
       EngineCore::Create({opened.model.get(), &opened.machine, &tokenizer}, engine_settings));
   WarnIfFewer(options.threads, core->settings().options.threads);
+  StopConditions stop = flags.stop.values;
+  LATTE_RETURN_IF_ERROR(flags.stop.Apply(stop));
+  LATTE_RETURN_IF_ERROR(flags.stop.Validate(stop));
+  Request request;
+  LATTE_RETURN_IF_ERROR(flags.request.Apply(request));
   ChatSettings settings{.system = flags.system,
                         .thinking = flags.thinking,
                         .sampling = {},
-                        .max_new_tokens = flags.max_new_tokens,
+                        .max_new_tokens = stop.max_tokens,
                         .context = context,
-                        .keep_special = flags.keep_special};
+                        .keep_special = request.keep_special};
   LATTE_ASSIGN_OR_RETURN(settings.sampling, flags.sampling.Params(opened));
   LATTE_ASSIGN_OR_RETURN(ChatSession chat,
                          ChatSession::Create(std::move(builder), core.get(), std::move(settings)));
@@ -210,13 +216,13 @@ Command AddChat(const FlagSet& app) {
          "--no-thinking", [flags] { flags->thinking = false; },
          "let it answer at once, if its chat format has the choice")
       .Excludes(thinking);
-  sub.Add("-n,--max-new-tokens", flags->max_new_tokens,
-          "maximum tokens of one answer (default: 1024)");
+  flags->stop.values.max_tokens = 1024;
+  flags->stop.Add(sub, [](const Field& f, std::string_view) { return f.name == "max_tokens"; });
   sub.Add("--context", flags->context,
           "maximum tokens of the conversation (default: the model's context)");
   flags->sampling.Add(sub);
-  sub.AddSwitch("--keep-special", flags->keep_special,
-                "show special tokens in the answer instead of hiding them");
+  flags->request.Add(sub,
+                     [](const Field& f, std::string_view) { return f.name == "keep_special"; });
   sub.AddSwitch("--stats", flags->stats, "print speeds and cache use after every answer");
   flags->engine.AddForOneSequence(sub);
   return {sub, [flags] { return ChatCommand(*flags); }};

@@ -64,6 +64,7 @@ Status EvalCommand(const EvalFlags& flags) {
   options.skills = flags.skills;
   options.count = flags.count;
   options.seed = flags.seed;
+  options.warn = WarnAboutRates;
   LATTE_ASSIGN_OR_RETURN(options.engine, flags.engine.Options(flags.model));
   LATTE_ASSIGN_OR_RETURN(const StoryGrammar grammar, LoadGrammar(flags.model));
   LATTE_ASSIGN_OR_RETURN(const OpenedModel opened, OpenModel(flags.model, {.mtp = true}));

@@ -6,6 +6,7 @@
 #include "src/checkpoint/check_weights.h"
 #include "src/checkpoint/model_path.h"
 #include "src/jobs/inspect.h"
+#include "src/jobs/options_page.h"
 
 namespace latte {
 namespace {
@@ -13,8 +14,9 @@ namespace {
 struct InspectFlags {
   std::string model = "tiny";
   bool kernels = false;
+  bool options = false;
   bool json = false;
-  bool check_weights = false;
+  CheckWeightsFlag check_weights;
   bool path = false;
   PromptShape prompt{1, 4096};
 };
@@ -65,11 +67,13 @@ std::string RenderPath(const JsonOut& table) {
 }
 
 Status InspectCommand(const InspectFlags& flags) {
+  if (flags.options) return Print(OptionsPage());
   LATTE_ASSIGN_OR_RETURN(const std::string path, ResolveModelPath(flags.model));
   LATTE_ASSIGN_OR_RETURN(const ModelConfig config, LoadModelConfig(path));
   LATTE_ASSIGN_OR_RETURN(JsonOut report, InspectModel(path, config));
   WarnIfLarge(path, config);
-  if (flags.check_weights) {
+  LATTE_ASSIGN_OR_RETURN(const bool check_weights, flags.check_weights.Get());
+  if (check_weights) {
     LATTE_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(path));
     LATTE_RETURN_IF_ERROR(CheckWeights(checkpoint));
   }
@@ -80,8 +84,9 @@ Status InspectCommand(const InspectFlags& flags) {
   JsonOut paths;
   if (flags.path) {
     LATTE_ASSIGN_OR_RETURN(const Machine machine, Machine::Detect());
-    WarnAboutRates(machine.isa);
-    LATTE_ASSIGN_OR_RETURN(paths, InspectPath(config, flags.prompt));
+    const FoundRates found = MachineRates(machine);
+    WarnAboutRates(found.warning);
+    LATTE_ASSIGN_OR_RETURN(paths, InspectPath(config, flags.prompt, found.rates));
   }
   if (flags.json) {
     if (flags.path) report["path"] = paths;
@@ -102,12 +107,14 @@ Command AddInspect(const FlagSet& app) {
   const FlagSet sub = app.AddCommand("inspect", "Parameters, cache sizes and kernels of a model");
   sub.Add("MODEL", flags->model, "model, or a config.json alone (default: tiny)");
   sub.AddSwitch("--kernels", flags->kernels, "list the kernels and mark the ones that would run");
+  sub.AddSwitch("--options", flags->options,
+                "describe all options of the engine and of requests, in Markdown");
   sub.AddSwitch("--path", flags->path,
                 "estimate the attention paths of a prompt (--q, --kv) and show the choice");
   sub.Add("--q", flags->prompt.new_tokens, "new tokens of the prompt (default: 1)");
   sub.Add("--kv", flags->prompt.cached_tokens, "cached tokens before them (default: 4096)");
   sub.AddSwitch("--json", flags->json, "one JSON object instead of a table");
-  AddCheckWeights(sub, flags->check_weights);
+  flags->check_weights.Add(sub);
   return {sub, [flags] { return InspectCommand(*flags); }};
 }
 

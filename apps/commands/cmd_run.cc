@@ -17,22 +17,22 @@ struct RunFlags {
   std::string model = "tiny";
   std::optional<std::string> prompt;
   std::optional<std::string> prompt_file;
-  int64_t max_new_tokens = 256;
-  bool special = false;
-  bool keep_special = false;
   bool json = false;
   bool stats = false;
   SamplingFlags sampling;
-  StopConditions stop;  // all conditions except max_tokens
-  bool check_weights = false;
+  StructFlags<StopConditions> stop;
+  StructFlags<Request> request;
+  CheckWeightsFlag check_weights;
   EngineFlags engine;
 
-  // Errors: kInvalidArgument naming the flag.
+  // Errors: kInvalidArgument naming the flag or the variable.
   Result<StopConditions> Stop() const {
-    StopConditions out = stop;
-    out.max_tokens = max_new_tokens;
-    LATTE_RETURN_IF_ERROR(NameFlag(out.Validate()));
-    return out;
+    StopConditions out;
+    LATTE_RETURN_IF_ERROR(stop.Apply(out));
+    LATTE_RETURN_IF_ERROR(stop.Validate(out));
+    if (out.max_tokens > 0) return out;
+    return tl::unexpected(
+        stop.Named(InvalidArgument("max_tokens: expected 1 or more, found 0")).error());
   }
 };
 
@@ -48,7 +48,6 @@ Result<std::string> PromptText(const RunFlags& flags) {
 
 // The context size: prompt and answer, limited by the model's maximum.
 Result<int64_t> ContextFor(int64_t prompt, int64_t max_new, int64_t max_position) {
-  if (max_new < 1) return InvalidArgument(fmt::format("-n: expected 1 or more, found {}", max_new));
   if (prompt >= max_position)
     return InvalidArgument(
         fmt::format("the prompt has {} tokens, but the model's context is {}; shorten the prompt",
@@ -120,28 +119,30 @@ Status PrintAnswer(const RunFlags& flags, const std::string& prompt, const Compl
 }
 
 Status RunCommand(const RunFlags& flags) {
+  LATTE_ASSIGN_OR_RETURN(const bool check_weights, flags.check_weights.Get());
   LATTE_ASSIGN_OR_RETURN(const OpenedModel opened,
-                         OpenModel(flags.model, {.check_weights = flags.check_weights}));
+                         OpenModel(flags.model, {.check_weights = check_weights}));
   const ModelConfig& config = opened.model->config();
   LATTE_ASSIGN_OR_RETURN(const Tokenizer tokenizer, Tokenizer::Load(opened.dir));
   LATTE_ASSIGN_OR_RETURN(const std::string prompt, PromptText(flags));
   Request request;
-  LATTE_ASSIGN_OR_RETURN(
-      request.tokens,
-      tokenizer.Encode(prompt, {.add_bos = tokenizer.adds_bos(), .parse_special = flags.special}));
-  request.keep_special = flags.keep_special;
+  LATTE_RETURN_IF_ERROR(flags.request.Apply(request));
+  LATTE_ASSIGN_OR_RETURN(request.tokens,
+                         tokenizer.Encode(prompt, {.add_bos = tokenizer.adds_bos(),
+                                                   .parse_special = request.parse_special}));
+  LATTE_ASSIGN_OR_RETURN(request.stop, flags.Stop());
   const auto prompt_tokens = static_cast<int64_t>(request.tokens.size());
   LATTE_ASSIGN_OR_RETURN(const int64_t context,
-                         ContextFor(prompt_tokens, flags.max_new_tokens, config.max_position));
+                         ContextFor(prompt_tokens, request.stop.max_tokens, config.max_position));
   LATTE_ASSIGN_OR_RETURN(const EngineOptions options, flags.engine.Options(flags.model));
   LATTE_ASSIGN_OR_RETURN(const Settings settings,
                          ResolveOptionsForOne(options, config, opened.machine, context));
+  WarnAboutRates(settings.rates_warning);
   LATTE_ASSIGN_OR_RETURN(
       const auto core,
       EngineCore::Create({opened.model.get(), &opened.machine, &tokenizer}, settings));
   WarnIfFewer(options.threads, core->settings().options.threads);
   LATTE_ASSIGN_OR_RETURN(request.sampling, flags.sampling.Params(opened));
-  LATTE_ASSIGN_OR_RETURN(request.stop, flags.Stop());
   if (!flags.json) LATTE_RETURN_IF_ERROR(Print(prompt));
   LATTE_ASSIGN_OR_RETURN(const Completion answer, Answer(*core, std::move(request), !flags.json));
   return PrintAnswer(flags, prompt, answer, StatsJson(settings, config, prompt_tokens, answer));
@@ -155,22 +156,13 @@ Command AddRun(const FlagSet& app) {
   sub.Add("MODEL", flags->model, "model (default: tiny)");
   sub.Add("-p,--prompt", flags->prompt, "the prompt (default: read from standard input)");
   sub.Add("--prompt-file", flags->prompt_file, "read the prompt from a file");
-  sub.Add("-n,--max-new-tokens", flags->max_new_tokens,
-          "maximum tokens to generate (default: 256)");
+  const auto all = [](const Field&, std::string_view) { return true; };
+  flags->stop.Add(sub, all);
   flags->sampling.Add(sub);
-  sub.Add("--stop", flags->stop.strings, "stop before this text; may be given several times")
-      .OneValueEach();
-  sub.Add("--min-tokens", flags->stop.min_tokens,
-          "minimum tokens before the answer may end (default: 0)");
-  sub.AddSwitch("--ignore-eos", flags->stop.ignore_eos,
-                "continue after the model's end-of-sequence tokens");
-  sub.AddSwitch("--special", flags->special,
-                "text of a special token in the prompt becomes that token");
-  sub.AddSwitch("--keep-special", flags->keep_special,
-                "show special tokens in the answer instead of hiding them");
+  flags->request.Add(sub, all);
   sub.AddSwitch("--json", flags->json, "one JSON object instead of text");
   sub.AddSwitch("--stats", flags->stats, "print speeds and cache sizes at the end");
-  AddCheckWeights(sub, flags->check_weights);
+  flags->check_weights.Add(sub);
   flags->engine.AddForOneSequence(sub);
   return {sub, [flags] { return RunCommand(*flags); }};
 }

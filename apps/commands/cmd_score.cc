@@ -21,7 +21,7 @@ struct ScoreFlags {
   std::optional<std::string> text;
   std::optional<std::string> logits;
   bool json = false;
-  bool check_weights = false;
+  CheckWeightsFlag check_weights;
   EngineFlags engine;
 };
 
@@ -63,8 +63,9 @@ Status PrintResult(const ScoreFlags& flags, std::span<const int32_t> ids,
 
 Status ScoreCommand(const ScoreFlags& flags) {
   if (flags.logits) LATTE_RETURN_IF_ERROR(MayReplace(*flags.logits, NpyMatrix()));
+  LATTE_ASSIGN_OR_RETURN(const bool check_weights, flags.check_weights.Get());
   LATTE_ASSIGN_OR_RETURN(const OpenedModel opened,
-                         OpenModel(flags.model, {.check_weights = flags.check_weights}));
+                         OpenModel(flags.model, {.check_weights = check_weights}));
   LATTE_ASSIGN_OR_RETURN(const std::vector<int32_t> ids, Tokens(flags, opened.dir));
   const ModelConfig& config = opened.model->config();
   if (static_cast<int64_t>(ids.size()) > config.max_position)
@@ -75,6 +76,7 @@ Status ScoreCommand(const ScoreFlags& flags) {
       const Settings settings,
       ResolveOptionsForOne(options, config, opened.machine,
                            std::max<int64_t>(1, static_cast<int64_t>(ids.size()))));
+  WarnAboutRates(settings.rates_warning);
   // Needed only with an output file, which is removed on interruption.
   Interrupts interrupts;
   if (flags.logits) {
@@ -101,7 +103,7 @@ Command AddScore(const FlagSet& app) {
   sub.Add("--logits", flags->logits,
           "also write the logits to a .npy file, float32 [T, vocab]; replaces only such a file");
   sub.AddSwitch("--json", flags->json, "one JSON object instead of a table");
-  AddCheckWeights(sub, flags->check_weights);
+  flags->check_weights.Add(sub);
   flags->engine.AddForOneSequence(sub);
   return {sub, [flags] { return ScoreCommand(*flags); }};
 }

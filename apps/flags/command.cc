@@ -14,20 +14,12 @@
 #include "src/checkpoint/config/generation_config.h"
 #include "src/checkpoint/model_path.h"
 #include "src/checkpoint/weight_memory.h"
-#include "src/layers/mla/calibration.h"
 #include "src/models/registry.h"
 
 namespace latte {
 
-void WarnAboutRates(Isa isa) {
-  const std::string warning = MachineRates(isa).warning;
+void WarnAboutRates(const std::string& warning) {
   if (!warning.empty()) std::fprintf(stderr, "latte: warning: %s\n", warning.c_str());
-}
-
-Result<bool> Int8Activations(const std::string& act) {
-  if (act != "int8" && act != "bf16")
-    return InvalidArgument(fmt::format("--act: expected int8 or bf16, found '{}'", act));
-  return act == "int8";
 }
 
 Status SetMemoryPolicy(const std::string& numa) {
@@ -42,41 +34,15 @@ Status SetMemoryPolicy(const std::string& numa) {
 }
 
 void SamplingFlags::Add(const FlagSet& app) {
-  app.Add("--temperature", temperature,
-          "0: always the likeliest token (default: the checkpoint's generation_config.json)");
-  app.Add("--top-k", top_k,
-          "draw among the K likeliest tokens; 0: all (default: generation_config.json)");
-  app.Add(
-      "--top-p", top_p,
-      "draw among the likeliest tokens that reach P together (default: generation_config.json)");
-  app.Add("--min-p", min_p,
-          "drop tokens below P times the likeliest one (default: generation_config.json)");
-  app.Add("--repetition-penalty", repetition_penalty,
-          "divide positive logits of tokens that the text has by it, multiply negative ones "
-          "(default: generation_config.json, else 1: off)");
-  app.Add("--presence-penalty", presence_penalty,
-          "take it off the logits of tokens that the answer has (default: 0)");
-  app.Add("--frequency-penalty", frequency_penalty,
-          "the same, once for each time the answer has them (default: 0)");
-  app.Add("--logit-bias", logit_bias,
-          "ID:VALUE,…: add to the logits of tokens, -100 (never) to 100 (always)");
-  app.Add("--seed", seed, "same seed, same text (default: 0)");
+  flags_.Add(app, [](const Field&, std::string_view) { return true; });
 }
 
 Result<SamplingParams> SamplingFlags::Params(const OpenedModel& opened) const {
   LATTE_ASSIGN_OR_RETURN(const GenerationDefaults defaults, LoadGenerationDefaults(opened.dir));
   SamplingParams out;
   defaults.ApplyTo(&out);
-  out.temperature = temperature.value_or(out.temperature);
-  out.top_k = top_k.value_or(out.top_k);
-  out.top_p = top_p.value_or(out.top_p);
-  out.min_p = min_p.value_or(out.min_p);
-  out.seed = seed;
-  out.repetition_penalty = repetition_penalty.value_or(out.repetition_penalty);
-  out.presence_penalty = presence_penalty;
-  out.frequency_penalty = frequency_penalty;
-  LATTE_ASSIGN_OR_RETURN(out.logit_bias, ParseLogitBias(logit_bias));
-  LATTE_RETURN_IF_ERROR(NameFlag(out.Validate()));
+  LATTE_RETURN_IF_ERROR(flags_.Apply(out));
+  LATTE_RETURN_IF_ERROR(flags_.Validate(out));
   const int64_t vocab = opened.model->config().vocab;
   for (const auto& [token, bias] : out.logit_bias)
     if (token >= vocab)
@@ -85,9 +51,14 @@ Result<SamplingParams> SamplingFlags::Params(const OpenedModel& opened) const {
   return out;
 }
 
-void AddCheckWeights(const FlagSet& app, bool& check_weights) {
-  app.AddSwitch("--check-weights", check_weights,
-                "first look through all weights for NaN and infinity");
+void CheckWeightsFlag::Add(const FlagSet& app) {
+  flags_.Add(app, [](const Field& f, std::string_view) { return f.name == "check_weights"; });
+}
+
+Result<bool> CheckWeightsFlag::Get() const {
+  EngineOptions out;
+  LATTE_RETURN_IF_ERROR(flags_.Apply(out));
+  return out.check_weights;
 }
 
 namespace {
@@ -167,34 +138,6 @@ Result<std::vector<int32_t>> ParseIds(const std::string& text) {
     ids.push_back(id);
     at = next;
   }
-}
-
-Result<std::vector<std::pair<int32_t, float>>> ParseLogitBias(std::string_view text) {
-  std::vector<std::pair<int32_t, float>> out;
-  while (!text.empty()) {
-    const std::string_view piece = text.substr(0, text.find(','));
-    text.remove_prefix(std::min(text.size(), piece.size() + 1));
-    const size_t colon = std::min(piece.find(':'), piece.size());
-    const char* const end = piece.data() + piece.size();
-    std::pair<int32_t, float> bias;
-    const auto id = std::from_chars(piece.data(), piece.data() + colon, bias.first);
-    const bool named = id.ec == std::errc() && id.ptr == piece.data() + colon && id.ptr != end;
-    const auto value = named ? std::from_chars(id.ptr + 1, end, bias.second)
-                             : std::from_chars_result{nullptr, std::errc::invalid_argument};
-    if (value.ec != std::errc() || value.ptr != end)
-      return InvalidArgument(fmt::format(
-          "--logit-bias: expected ID:VALUE pairs separated by commas, found '{}'", piece));
-    out.push_back(bias);
-  }
-  return out;
-}
-
-Status NameFlag(Status status) {
-  if (status) return status;
-  std::string message = "--" + status.error().message;
-  std::replace(message.begin(), message.begin() + static_cast<int64_t>(message.find(':')), '_',
-               '-');
-  return Fail(status.error().code, std::move(message));
 }
 
 double PerSecond(int64_t tokens, double seconds) {

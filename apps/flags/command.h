@@ -6,9 +6,11 @@
 #include <optional>
 #include <string>
 
+#include "latte/options.h"
 #include "latte/request.h"
 #include "latte/status.h"
 
+#include "apps/flags/field_flags.h"
 #include "apps/flags/flag_set.h"
 #include "src/checkpoint/model_files.h"
 #include "src/models/model.h"
@@ -42,21 +44,15 @@ struct OpenedModel {
 };
 
 // The flags that decide how tokens are drawn.
-struct SamplingFlags {
-  std::optional<double> temperature;
-  std::optional<int64_t> top_k;
-  std::optional<double> top_p;
-  std::optional<double> min_p;
-  std::optional<double> repetition_penalty;
-  double presence_penalty = 0;
-  double frequency_penalty = 0;
-  std::string logit_bias;
-  uint64_t seed = 0;
-
+class SamplingFlags {
+ public:
   void Add(const FlagSet& app);
-  // What the checkpoint recommends, overridden by what the user says.
-  // Errors: of LoadGenerationDefaults; kInvalidArgument naming the flag.
+  // What the checkpoint recommends, overridden by variables and flags.
+  // Errors: of LoadGenerationDefaults; kInvalidArgument naming the flag or the variable.
   [[nodiscard]] Result<SamplingParams> Params(const OpenedModel& opened) const;
+
+ private:
+  StructFlags<SamplingParams> flags_;
 };
 
 struct OpenOptions {
@@ -68,16 +64,12 @@ struct OpenOptions {
 [[nodiscard]] Result<OpenedModel> OpenModel(const std::string& name,
                                             const OpenOptions& options = {});
 
-// Says on standard error why a file of rates is left aside (MachineRates).
-void WarnAboutRates(Isa isa);
+// Says on standard error why a file of rates is left aside; nothing if `warning` is empty.
+void WarnAboutRates(const std::string& warning);
 
 // Says on standard error when the weights of the model in `dir` are larger than available memory. Weights that
 // cannot be opened are an error only where they are loaded.
 void WarnIfLarge(const std::string& dir, const ModelConfig& config);
-
-// What --act says: whether activations of int4 and int8 weights become int8.
-// Errors: kInvalidArgument.
-[[nodiscard]] Result<bool> Int8Activations(const std::string& act);
 
 // Sets the memory policy that --numa asks for. Errors: kInvalidArgument; kUnavailable for a policy
 // that the system refuses.
@@ -86,21 +78,22 @@ void WarnIfLarge(const std::string& dir, const ModelConfig& config);
 // Says on standard error that the system gave fewer threads than `asked` for; 0: the default.
 void WarnIfFewer(int asked, int started);
 
-// Adds --check-weights.
-void AddCheckWeights(const FlagSet& app, bool& check_weights);
+// --check-weights of commands that open a model themselves.
+class CheckWeightsFlag {
+ public:
+  void Add(const FlagSet& app);
+  // Errors: kInvalidArgument naming the variable.
+  [[nodiscard]] Result<bool> Get() const;
+
+ private:
+  StructFlags<EngineOptions> flags_;
+};
 
 // The text of `path`, or of standard input for "-". Errors: of ReadFile; kCorrupt above 1 GiB.
 [[nodiscard]] Result<std::string> ReadText(const std::string& path);
 
 // "1,2,3" → ids. Errors: kInvalidArgument naming the piece that is no number.
 [[nodiscard]] Result<std::vector<int32_t>> ParseIds(const std::string& text);
-
-// "5:1.5,7:-100" → tokens and what is added to their logits.
-// Errors: kInvalidArgument naming the piece that is no such pair.
-[[nodiscard]] Result<std::vector<std::pair<int32_t, float>>> ParseLogitBias(std::string_view text);
-
-// An error that begins with a field ("top_p: …") begins with its flag instead ("--top-p: …").
-[[nodiscard]] Status NameFlag(Status status);
 
 double PerSecond(int64_t tokens, double seconds);  // 0 for no time
 

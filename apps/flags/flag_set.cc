@@ -5,8 +5,6 @@
 
 #include <CLI/CLI.hpp>
 
-#include "latte/status.h"
-
 namespace latte {
 
 Flag& Flag::Required() {
@@ -42,6 +40,8 @@ Flag& Flag::Excludes(const Flag& other) {
   return *this;
 }
 
+bool Flag::given() const { return option_->count() > 0; }
+
 template <class T>
 Flag FlagSet::Add(const std::string& name, T& value, const std::string& help) const {
   return Flag(command_->add_option(name, value, help));
@@ -66,6 +66,34 @@ Flag FlagSet::AddSwitch(const std::string& name, const std::function<void()>& se
                         const std::string& help) const {
   return Flag(command_->add_flag_callback(name, set, help));
 }
+
+Flag FlagSet::AddParsed(const std::string& name,
+                        const std::function<Status(const std::string&)>& parse,
+                        const std::string& help) const {
+  const auto or_throw = [parse](const std::string& text) {
+    const Status status = parse(text);
+    if (!status) throw CLI::ValidationError(status.error().message);
+  };
+  return Flag(command_->add_option_function<std::string>(name, or_throw, help));
+}
+
+template <class T>
+bool ReadAsFlag(const std::string& text, bool bytes, T& value) {
+  try {
+    CLI::App app;
+    CLI::Option* option = app.add_option("--value", value);
+    if (bytes) option->transform(CLI::AsSizeValue(/*kb_is_1000=*/false));
+    option->add_result(text);
+    option->run_callback();
+  } catch (const CLI::Error&) {
+    return false;
+  }
+  return true;
+}
+template bool ReadAsFlag(const std::string&, bool, int&);
+template bool ReadAsFlag(const std::string&, bool, int64_t&);
+template bool ReadAsFlag(const std::string&, bool, uint64_t&);
+template bool ReadAsFlag(const std::string&, bool, double&);
 
 FlagSet FlagSet::AddCommand(const std::string& name, const std::string& help) const {
   return FlagSet(command_->add_subcommand(name, help));

@@ -6,6 +6,8 @@
 #include <functional>
 #include <string>
 
+#include "latte/status.h"
+
 namespace CLI {
 class App;
 class Option;
@@ -27,6 +29,8 @@ class Flag {
   Flag& Bytes();           // takes sizes such as 512MiB; K, M and G are powers of 1024
   Flag& Excludes(const Flag& other);
 
+  bool given() const;  // on the parsed command line
+
  private:
   CLI::Option* option_;
 };
@@ -45,6 +49,10 @@ class FlagSet {
   Flag AddSwitch(const std::string& name, const std::function<void()>& set,
                  const std::string& help) const;
 
+  // A flag whose text `parse` understands; its error ends the parsing.
+  Flag AddParsed(const std::string& name, const std::function<Status(const std::string&)>& parse,
+                 const std::string& help) const;
+
   FlagSet AddCommand(const std::string& name, const std::string& help) const;
   void RequireCommand() const;  // exactly one of them
   void Hide() const;            // takes the command, but --help does not list it
@@ -56,6 +64,10 @@ class FlagSet {
  private:
   CLI::App* command_;
 };
+
+// Sets `value` to what a flag of its type makes of `text`; `bytes`: as Flag::Bytes. False: nothing.
+template <class T>
+bool ReadAsFlag(const std::string& text, bool bytes, T& value);
 
 // The command line as a whole. Writes help, the version or an error itself.
 class CommandLine {

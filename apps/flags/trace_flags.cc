@@ -17,6 +17,7 @@ Result<OpenedEngine> EngineChoice::Open() const {
                          OpenModel(options.model, {.check_weights = options.check_weights}));
   LATTE_ASSIGN_OR_RETURN(out.settings, ResolveOptions(options, out.opened.model->config(),
                                                       out.opened.machine, {AvailableMemory()}));
+  WarnAboutRates(out.settings.rates_warning);
   return out;
 }
 

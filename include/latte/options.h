@@ -4,11 +4,12 @@
 #include <cstdint>
 #include <string>
 
+#include "latte/fields.h"
 #include "latte/status.h"
 
 namespace latte {
 
-// Defaults suit one machine. Names are those of the command line's flags.
+// Defaults suit one machine.
 struct EngineOptions {
   std::string model = "tiny";           // a Hugging Face folder, a repo id in its cache, or "tiny"
   std::string dtype = "bf16";           // arithmetic: bf16, f16 or f32
@@ -35,6 +36,124 @@ struct EngineOptions {
 
   // Errors: kInvalidArgument naming the field, its value and the accepted range.
   [[nodiscard]] Status Validate() const;
+
+  // The list of fields; latte/fields.h. A new option is a member above and an entry here.
+  template <class Visit>
+  static void VisitFields(Visit&& visit);
 };
+
+template <class Visit>
+void EngineOptions::VisitFields(Visit&& visit) {
+  constexpr double kMany = 1 << 30;
+  constexpr double kManyBytes = static_cast<double>(int64_t{1} << 50);
+  visit(
+      Field{.name = "model",
+            .help = "a Hugging Face folder, a repository id in its cache, or tiny",
+            .flag = "MODEL",
+            .group = "Model"},
+      [](auto& o) -> auto& { return o.model; });
+  visit(
+      Field{.name = "check_weights", .help = "check all weights for NaN and infinity first"},
+      [](auto& o) -> auto& { return o.check_weights; });
+  visit(
+      Field{.name = "dtype",
+            .help = "arithmetic: bf16, f16 or f32",
+            .choices = "bf16, f16 or f32",
+            .group = "Computation"},
+      [](auto& o) -> auto& { return o.dtype; });
+  visit(
+      Field{.name = "cache_dtype",
+            .help = "bf16, f16, f32, fp8, fp8-dense, int8 or q6",
+            .choices = "bf16, f16, f32, fp8, fp8-dense, int8 or q6",
+            .may_be_empty = true,
+            .fallback = "as --dtype"},
+      [](auto& o) -> auto& { return o.cache_dtype; });
+  visit(
+      Field{.name = "attention",
+            .help = "auto, decompressed, latent or absorbed; all give the same answer",
+            .choices = "auto, decompressed, latent or absorbed"},
+      [](auto& o) -> auto& { return o.attention; });
+  visit(
+      Field{.name = "deterministic",
+            .help = "on: the same bytes whatever else runs; strict: also whatever was cached "
+                    "before; off",
+            .choices = "strict, on or off"},
+      [](auto& o) -> auto& { return o.deterministic; });
+  visit(
+      Field{.name = "int8_activations",
+            .help = "activations of int4 and int8 weights: int8, or bf16: as --dtype",
+            .choices = "int8 or bf16",
+            .flag = "--act"},
+      [](auto& o) -> auto& { return o.int8_activations; });
+  visit(
+      Field{.name = "threads",
+            .help = "threads; 0: one per processor, within the container's quota",
+            .range = {0, 1024}},
+      [](auto& o) -> auto& { return o.threads; });
+  visit(
+      Field{.name = "page_tokens",
+            .help = "tokens per cache page; power of two, 16 to 256",
+            .range = {.low = 16, .high = 256, .power_of_two = true}},
+      [](auto& o) -> auto& { return o.page_tokens; });
+  visit(
+      Field{.name = "prefill_workspace_tokens",
+            .help = "cached tokens that prefill expands at once; 0: by --max-tokens and "
+                    "--max-sequences",
+            .range = {0, kMany}},
+      [](auto& o) -> auto& { return o.prefill_workspace_tokens; });
+  visit(
+      Field{.name = "cache_bytes",
+            .help = "size of the cache, e.g. 16G; 0: what remains after weights and workspace",
+            .range = {0, kManyBytes},
+            .group = "Sizes",
+            .bytes = true},
+      [](auto& o) -> auto& { return o.cache_bytes; });
+  visit(
+      Field{.name = "max_tokens",
+            .help = "longest sequence, prompt and answer; 0: the model's context, if it fits",
+            .range = {0, kMany}},
+      [](auto& o) -> auto& { return o.max_tokens; });
+  visit(
+      Field{.name = "max_batch_tokens",
+            .help = "new tokens per step, decode and prefill together; more than --max-sequences",
+            .range = {2, 1 << 20}},
+      [](auto& o) -> auto& { return o.max_batch_tokens; });
+  visit(
+      Field{.name = "max_sequences", .help = "sequences computed at once", .range = {1, 4096}},
+      [](auto& o) -> auto& { return o.max_sequences; });
+  visit(
+      Field{.name = "max_queued_requests",
+            .help = "requests that wait",
+            .range = {1, kMany},
+            .group = "Queue"},
+      [](auto& o) -> auto& { return o.max_queued_requests; });
+  visit(
+      Field{.name = "max_queued_tokens",
+            .help = "prompt tokens of requests that wait",
+            .range = {1, kManyBytes}},
+      [](auto& o) -> auto& { return o.max_queued_tokens; });
+  visit(
+      Field{.name = "aging_steps",
+            .help = "a waiting request gains one priority per so many steps",
+            .range = {1, 1 << 20}},
+      [](auto& o) -> auto& { return o.aging_steps; });
+  visit(
+      Field{.name = "prefix_cache",
+            .help = "do not reuse cached prefixes of prompts",
+            .flag = "--no-prefix-cache",
+            .group = "Prefix cache"},
+      [](auto& o) -> auto& { return o.prefix_cache; });
+  visit(
+      Field{.name = "cache_dir",
+            .help = "keep cached prefixes in this folder too",
+            .may_be_empty = true},
+      [](auto& o) -> auto& { return o.cache_dir; });
+  visit(
+      Field{.name = "cache_dir_bytes",
+            .help = "size limit of --cache-dir",
+            .range = {1, kManyBytes},
+            .bytes = true},
+      [](auto& o) -> auto& { return o.cache_dir_bytes; });
+}
 
 }  // namespace latte

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "latte/fields.h"
 #include "latte/status.h"
 
 namespace latte {
@@ -28,7 +29,69 @@ struct SamplingParams {
 
   // Errors: kInvalidArgument naming the field, its value and the accepted range.
   [[nodiscard]] Status Validate() const;
+
+  // The list of fields; latte/fields.h. A new parameter is a member above and an entry below.
+  template <class Visit>
+  static void VisitFields(Visit&& visit);
 };
+
+template <class Visit>
+void SamplingParams::VisitFields(Visit&& visit) {
+  constexpr std::string_view kFile = "generation_config.json";
+  visit(
+      Field{.name = "temperature",
+            .help = "0: always the likeliest token",
+            .range = {0, 100},
+            .fallback = "the checkpoint's generation_config.json"},
+      [](auto& p) -> auto& { return p.temperature; });
+  visit(
+      Field{.name = "top_k",
+            .help = "sample from the K likeliest tokens; 0: all",
+            .range = {.low = 0},
+            .expected = "0 (all) or more",
+            .fallback = kFile},
+      [](auto& p) -> auto& { return p.top_k; });
+  visit(
+      Field{.name = "top_p",
+            .help = "sample from the likeliest tokens that reach P together",
+            .range = {0, 1, /*above_low=*/true},
+            .fallback = kFile},
+      [](auto& p) -> auto& { return p.top_p; });
+  visit(
+      Field{.name = "min_p",
+            .help = "drop tokens below P times the likeliest one",
+            .range = {0, 1},
+            .fallback = kFile},
+      [](auto& p) -> auto& { return p.min_p; });
+  visit(
+      Field{.name = "repetition_penalty",
+            .help = "divide positive logits of tokens in the text by it, multiply negative ones",
+            .range = {0, 100, /*above_low=*/true},
+            .fallback = "generation_config.json, else 1: off"},
+      [](auto& p) -> auto& { return p.repetition_penalty; });
+  visit(
+      Field{.name = "presence_penalty",
+            .help = "subtract it from the logits of tokens in the answer",
+            .range = {-2, 2}},
+      [](auto& p) -> auto& { return p.presence_penalty; });
+  visit(
+      Field{.name = "frequency_penalty",
+            .help = "subtract it once for each occurrence of a token in the answer",
+            .range = {-2, 2}},
+      [](auto& p) -> auto& { return p.frequency_penalty; });
+  visit(
+      Field{.name = "logit_bias",
+            .help = "ID:VALUE,...: add to the logits of tokens, -100 (never) to 100 (always)",
+            .range = {-100, 100},
+            .most = 1024},
+      [](auto& p) -> auto& { return p.logit_bias; },
+      [](auto& c) {
+        return CArray{c.logit_bias, c.logit_bias_count, "logit_bias", "logit_bias_count"};
+      });
+  visit(
+      Field{.name = "seed", .help = "same seed, same text"},
+      [](auto& p) -> auto& { return p.seed; });
+}
 
 // The conditions that end an answer.
 struct StopConditions {
@@ -40,7 +103,51 @@ struct StopConditions {
 
   // Errors: as SamplingParams::Validate.
   [[nodiscard]] Status Validate() const;
+
+  // The list of fields; latte/fields.h. A new condition is a member above and an entry below.
+  template <class Visit>
+  static void VisitFields(Visit&& visit);
 };
+
+template <class Visit>
+void StopConditions::VisitFields(Visit&& visit) {
+  visit(
+      Field{.name = "max_tokens",
+            .help = "maximum tokens to generate",
+            .range = {.low = 0},
+            .expected = "0 or more",
+            .flag = "-n,--max-new-tokens"},
+      [](auto& s) -> auto& { return s.max_tokens; });
+  visit(
+      Field{.name = "min_tokens",
+            .help = "minimum tokens before the answer may end; at most max_tokens",
+            .range = {.low = 0},
+            .expected = "0 or more"},
+      [](auto& s) -> auto& { return s.min_tokens; });
+  visit(
+      Field{.name = "ignore_eos", .help = "continue after the model's end-of-sequence tokens"},
+      [](auto& s) -> auto& { return s.ignore_eos; });
+  visit(
+      Field{.name = "tokens",
+            .help = "token ids that end the answer",
+            .most = 128,
+            .flag = kNoName,
+            .json = "stop_token_ids"},
+      [](auto& s) -> auto& { return s.tokens; },
+      [](auto& c) {
+        return CArray{c.stop_tokens, c.stop_token_count, "stop_tokens", "stop_token_count"};
+      });
+  visit(
+      Field{.name = "strings",
+            .help = "stop before this text, of 1 to 256 bytes; may be given several times",
+            .most = 16,
+            .flag = "--stop",
+            .json = "stop"},
+      [](auto& s) -> auto& { return s.strings; },
+      [](auto& c) {
+        return CArray{c.stop_strings, c.stop_string_count, "stop_strings", "stop_string_count"};
+      });
+}
 
 // One prompt and its settings.
 struct Request {
@@ -60,7 +167,63 @@ struct Request {
 
   // Checks everything that does not need a model. Errors: as SamplingParams::Validate.
   [[nodiscard]] Status Validate() const;
+
+  // The list of fields but prompt, tokens, sampling and stop; latte/fields.h.
+  template <class Visit>
+  static void VisitFields(Visit&& visit);
 };
+
+template <class Visit>
+void Request::VisitFields(Visit&& visit) {
+  visit(
+      Field{.name = "parse_special",
+            .help = "text of a special token in the prompt becomes that token",
+            .flag = "--special",
+            .json = kNoName},
+      [](auto& r) -> auto& { return r.parse_special; });
+  visit(
+      Field{.name = "n", .help = "answers", .range = {1, 64}, .flag = kNoName},
+      [](auto& r) -> auto& { return r.n; });
+  visit(
+      Field{.name = "logprobs",
+            .help = "alternatives reported with every token; -1: none, no logprob",
+            .range = {-1, 20},
+            .expected = "a number in [0, 20], or -1 for none",
+            .flag = kNoName},
+      [](auto& r) -> auto& { return r.logprobs; });
+  visit(
+      Field{.name = "prompt_logprobs",
+            .help = "the same for tokens of the prompt",
+            .range = {-1, 20},
+            .expected = "a number in [0, 20], or -1 for none",
+            .flag = kNoName},
+      [](auto& r) -> auto& { return r.prompt_logprobs; });
+  visit(
+      Field{.name = "echo",
+            .help = "the prompt's text begins the first event's text",
+            .flag = kNoName},
+      [](auto& r) -> auto& { return r.echo; });
+  visit(
+      Field{.name = "keep_special",
+            .help = "show special tokens in the answer instead of hiding them",
+            .json = kNoName},
+      [](auto& r) -> auto& { return r.keep_special; });
+  visit(
+      Field{.name = "priority", .help = "lower is served first", .flag = kNoName},
+      [](auto& r) -> auto& { return r.priority; });
+  visit(
+      Field{.name = "cache_salt",
+            .help = "prefixes are shared only among requests with equal salt",
+            .may_be_empty = true,
+            .flag = kNoName},
+      [](auto& r) -> auto& { return r.cache_salt; });
+  visit(
+      Field{.name = "user_data",
+            .help = "the caller's own name for the request, echoed by its events",
+            .flag = kNoName,
+            .json = kNoName},
+      [](auto& r) -> auto& { return r.user_data; });
+}
 
 using RequestId = uint64_t;
 

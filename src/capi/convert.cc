@@ -2,6 +2,8 @@
 
 #include <cstring>
 #include <limits>
+#include <string>
+#include <type_traits>
 #include <utility>
 
 namespace latte::capi {
@@ -26,9 +28,6 @@ static_assert(sizeof(latte_code) == sizeof(int32_t) && sizeof(latte_finish) == s
 
 constexpr size_t kMaxTextBytes = size_t{1} << 30;
 constexpr size_t kMaxTokens = size_t{1} << 30;
-constexpr size_t kMaxLogitBias = 1024;
-constexpr size_t kMaxStopTokens = 128;
-constexpr size_t kMaxStopStrings = 16;
 
 tl::unexpected<Error> Expected(std::string_view member, std::string_view expected,
                                const std::string& found) {
@@ -62,39 +61,92 @@ Result<std::vector<int32_t>> Ids(const int32_t* ids, size_t count, size_t limit,
   return std::vector<int32_t>(ids, ids + count);
 }
 
-std::string OrDefault(const char* text, const std::string& otherwise) {
-  return text == nullptr ? otherwise : text;
+// Of the members' types in C, to those of C++. Errors: kInvalidArgument naming the member.
+Status Set(const char* from, std::string_view, std::string* to) {
+  if (from != nullptr) *to = from;
+  return {};
+}
+Status Set(latte_text from, std::string_view member, std::string* to) {
+  LATTE_ASSIGN_OR_RETURN(*to, Text(from, member));
+  return {};
+}
+template <class Integer>
+Status Set(Integer from, std::string_view member, bool* to) {
+  LATTE_ASSIGN_OR_RETURN(*to, Flag(from, member));
+  return {};
+}
+Status Set(int64_t from, std::string_view member, int* to) {
+  using Int = std::numeric_limits<int>;
+  if (from < Int::min() || from > Int::max())
+    return Expected(member, "a value within int32_t", std::to_string(from));
+  *to = static_cast<int>(from);
+  return {};
+}
+template <class Number>
+Status Set(Number from, std::string_view, Number* to) {
+  *to = from;
+  return {};
 }
 
-Result<SamplingParams> Sampling(const latte_request& request) {
-  LATTE_RETURN_IF_ERROR(
-      CheckArray(request.logit_bias, request.logit_bias_count, kMaxLogitBias, "logit_bias_count"));
-  SamplingParams sampling = {.temperature = request.temperature,
-                             .top_k = request.top_k,
-                             .top_p = request.top_p,
-                             .min_p = request.min_p,
-                             .repetition_penalty = request.repetition_penalty,
-                             .presence_penalty = request.presence_penalty,
-                             .frequency_penalty = request.frequency_penalty,
-                             .logit_bias = {},
-                             .seed = request.seed};
-  for (size_t i = 0; i < request.logit_bias_count; ++i)
-    sampling.logit_bias.emplace_back(request.logit_bias[i].token, request.logit_bias[i].bias);
-  return sampling;
+Status Append(int32_t from, std::string_view, std::vector<int32_t>* to) {
+  to->push_back(from);
+  return {};
+}
+Status Append(latte_logit_bias from, std::string_view, std::vector<std::pair<int32_t, float>>* to) {
+  to->emplace_back(from.token, from.bias);
+  return {};
+}
+Status Append(latte_text from, std::string_view member, std::vector<std::string>* to) {
+  LATTE_ASSIGN_OR_RETURN(std::string text, Text(from, member));
+  to->push_back(std::move(text));
+  return {};
 }
 
-Result<StopConditions> Stop(const latte_request& request) {
-  StopConditions stop = {.max_tokens = request.max_tokens, .min_tokens = request.min_tokens};
-  LATTE_ASSIGN_OR_RETURN(stop.ignore_eos, Flag(request.ignore_eos, "ignore_eos"));
-  LATTE_ASSIGN_OR_RETURN(stop.tokens, Ids(request.stop_tokens, request.stop_token_count,
-                                          kMaxStopTokens, "stop_token_count"));
-  LATTE_RETURN_IF_ERROR(CheckArray(request.stop_strings, request.stop_string_count, kMaxStopStrings,
-                                   "stop_string_count"));
-  for (size_t i = 0; i < request.stop_string_count; ++i) {
-    LATTE_ASSIGN_OR_RETURN(std::string text, Text(request.stop_strings[i], "stop_strings"));
-    stop.strings.push_back(std::move(text));
+// Sets the fields of a C++ struct from those of a C struct.
+template <class From, class To>
+struct CppSetter {
+  const From& from;
+  To& to;
+  Status status = {};
+
+  template <class Member>
+  void operator()(const Field& field, Member member) {
+    if (status) status = Set(member(from), field.name, &member(to));
   }
-  return stop;
+  template <class Member>
+  void operator()(const Field&, Member, OnlyInCpp) {}
+  template <class Member, class Array>
+  void operator()(const Field& field, Member member, Array array) {
+    if (!status) return;
+    From copy = from;
+    const auto [data, count, data_name, count_name] = array(copy);
+    status = CheckArray(data, count, static_cast<size_t>(field.most), count_name);
+    for (size_t i = 0; status && i < count; ++i) status = Append(data[i], data_name, &member(to));
+  }
+};
+
+template <class From, class To>
+Status SetFields(const From& from, To* to) {
+  CppSetter<From, To> setter{from, *to};
+  To::VisitFields(setter);
+  return setter.status;
+}
+
+void Put(const std::string& from, const char** to) { *to = from.c_str(); }
+void Put(const std::string& from, latte_text* to) {
+  *to = from.empty() ? latte_text{nullptr, SIZE_MAX} : latte_text{from.data(), from.size()};
+}
+template <class From, class Number>
+void Put(From from, Number* to) {
+  *to = static_cast<Number>(from);
+}
+
+// Sets the fields of a C struct, whose texts point into the C++ struct. Lists stay empty.
+template <class From, class To>
+void PutFields(const From& from, To* to) {
+  From::VisitFields([&](const Field&, auto member, auto... in_c) {
+    if constexpr (sizeof...(in_c) == 0) Put(member(from), &member(*to));
+  });
 }
 
 }  // namespace
@@ -106,27 +158,10 @@ latte_finish ToC(FinishReason reason) {
 }
 
 latte_engine_options ToC(const EngineOptions& options) {
-  return {.size = sizeof(latte_engine_options),
-          .model = options.model.c_str(),
-          .dtype = options.dtype.c_str(),
-          .cache_dtype = options.cache_dtype.c_str(),
-          .attention = options.attention.c_str(),
-          .deterministic = options.deterministic.c_str(),
-          .cache_dir = options.cache_dir.c_str(),
-          .cache_dir_bytes = options.cache_dir_bytes,
-          .page_tokens = options.page_tokens,
-          .cache_bytes = options.cache_bytes,
-          .max_tokens = options.max_tokens,
-          .max_batch_tokens = options.max_batch_tokens,
-          .max_sequences = options.max_sequences,
-          .max_queued_requests = options.max_queued_requests,
-          .max_queued_tokens = options.max_queued_tokens,
-          .aging_steps = options.aging_steps,
-          .prefill_workspace_tokens = options.prefill_workspace_tokens,
-          .threads = options.threads,
-          .int8_activations = options.int8_activations ? 1 : 0,
-          .check_weights = options.check_weights ? 1 : 0,
-          .prefix_cache = options.prefix_cache ? 1 : 0};
+  latte_engine_options out = {};
+  out.size = sizeof out;
+  PutFields(options, &out);
+  return out;
 }
 
 latte_stats ToC(const EngineStats& stats) {
@@ -158,61 +193,19 @@ const EngineOptions& DefaultOptions() {
 }
 
 latte_request DefaultRequest() {
-  const Request request;
-  return {.size = sizeof(latte_request),
-          .prompt = {nullptr, SIZE_MAX},
-          .tokens = nullptr,
-          .token_count = 0,
-          .logit_bias = nullptr,
-          .logit_bias_count = 0,
-          .temperature = request.sampling.temperature,
-          .top_p = request.sampling.top_p,
-          .min_p = request.sampling.min_p,
-          .repetition_penalty = request.sampling.repetition_penalty,
-          .presence_penalty = request.sampling.presence_penalty,
-          .frequency_penalty = request.sampling.frequency_penalty,
-          .top_k = request.sampling.top_k,
-          .seed = request.sampling.seed,
-          .max_tokens = request.stop.max_tokens,
-          .min_tokens = request.stop.min_tokens,
-          .stop_tokens = nullptr,
-          .stop_token_count = 0,
-          .stop_strings = nullptr,
-          .stop_string_count = 0,
-          .cache_salt = {nullptr, SIZE_MAX},
-          .priority = request.priority,
-          .ignore_eos = request.stop.ignore_eos ? 1 : 0,
-          .parse_special = request.parse_special ? 1 : 0,
-          .n = request.n,
-          .logprobs = request.logprobs,
-          .prompt_logprobs = request.prompt_logprobs,
-          .echo = request.echo ? 1 : 0,
-          .keep_special = request.keep_special ? 1 : 0,
-          .user_data = request.user_data};
+  static const Request request;
+  latte_request out = {};
+  out.size = sizeof out;
+  out.prompt = {nullptr, SIZE_MAX};
+  PutFields(request, &out);
+  PutFields(request.sampling, &out);
+  PutFields(request.stop, &out);
+  return out;
 }
 
 Result<EngineOptions> FromC(const latte_engine_options& from) {
-  const EngineOptions& defaults = DefaultOptions();
-  EngineOptions options = {.model = OrDefault(from.model, defaults.model),
-                           .dtype = OrDefault(from.dtype, defaults.dtype),
-                           .cache_dtype = OrDefault(from.cache_dtype, defaults.cache_dtype),
-                           .attention = OrDefault(from.attention, defaults.attention),
-                           .deterministic = OrDefault(from.deterministic, defaults.deterministic),
-                           .threads = from.threads,
-                           .page_tokens = from.page_tokens,
-                           .cache_bytes = from.cache_bytes,
-                           .max_tokens = from.max_tokens,
-                           .max_batch_tokens = from.max_batch_tokens,
-                           .max_sequences = from.max_sequences,
-                           .max_queued_requests = from.max_queued_requests,
-                           .max_queued_tokens = from.max_queued_tokens,
-                           .aging_steps = from.aging_steps,
-                           .prefill_workspace_tokens = from.prefill_workspace_tokens,
-                           .cache_dir = OrDefault(from.cache_dir, defaults.cache_dir),
-                           .cache_dir_bytes = from.cache_dir_bytes};
-  LATTE_ASSIGN_OR_RETURN(options.int8_activations, Flag(from.int8_activations, "int8_activations"));
-  LATTE_ASSIGN_OR_RETURN(options.check_weights, Flag(from.check_weights, "check_weights"));
-  LATTE_ASSIGN_OR_RETURN(options.prefix_cache, Flag(from.prefix_cache, "prefix_cache"));
+  EngineOptions options;
+  LATTE_RETURN_IF_ERROR(SetFields(from, &options));
   return options;
 }
 
@@ -221,20 +214,9 @@ Result<Request> FromC(const latte_request& from) {
   LATTE_ASSIGN_OR_RETURN(request.prompt, Text(from.prompt, "prompt"));
   LATTE_ASSIGN_OR_RETURN(request.tokens,
                          Ids(from.tokens, from.token_count, kMaxTokens, "token_count"));
-  LATTE_ASSIGN_OR_RETURN(request.parse_special, Flag(from.parse_special, "parse_special"));
-  LATTE_ASSIGN_OR_RETURN(request.sampling, Sampling(from));
-  LATTE_ASSIGN_OR_RETURN(request.stop, Stop(from));
-  request.n = from.n;
-  request.logprobs = from.logprobs;
-  request.prompt_logprobs = from.prompt_logprobs;
-  LATTE_ASSIGN_OR_RETURN(request.echo, Flag(from.echo, "echo"));
-  LATTE_ASSIGN_OR_RETURN(request.keep_special, Flag(from.keep_special, "keep_special"));
-  using Int = std::numeric_limits<int>;
-  if (from.priority < Int::min() || from.priority > Int::max())
-    return Expected("priority", "a value within int32_t", std::to_string(from.priority));
-  request.priority = static_cast<int>(from.priority);
-  LATTE_ASSIGN_OR_RETURN(request.cache_salt, Text(from.cache_salt, "cache_salt"));
-  request.user_data = from.user_data;
+  LATTE_RETURN_IF_ERROR(SetFields(from, &request));
+  LATTE_RETURN_IF_ERROR(SetFields(from, &request.sampling));
+  LATTE_RETURN_IF_ERROR(SetFields(from, &request.stop));
   return request;
 }
 

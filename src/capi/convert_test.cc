@@ -7,137 +7,171 @@
 namespace latte::capi {
 namespace {
 
-// The lists of names below hold every member of a C++ struct: one that is added there does not
-// compile here until the C API has it too.
-
-EngineOptions UnusualOptions() {
-  return {.model = "m",
-          .dtype = "f32",
-          .cache_dtype = "int8",
-          .attention = "latent",
-          .deterministic = "strict",
-          .int8_activations = false,
-          .check_weights = true,
-          .threads = 3,
-          .page_tokens = 32,
-          .cache_bytes = 4,
-          .max_tokens = 5,
-          .max_batch_tokens = 6,
-          .max_sequences = 7,
-          .max_queued_requests = 8,
-          .max_queued_tokens = 9,
-          .aging_steps = 10,
-          .prefill_workspace_tokens = 11,
-          .prefix_cache = false,
-          .cache_dir = "d",
-          .cache_dir_bytes = 12};
+// A value that no field has by default, in C++ and in C.
+bool Unusual(bool usual) { return !usual; }
+int Unusual(int usual) { return usual + 3; }
+int64_t Unusual(int64_t usual) { return usual + 5; }
+uint64_t Unusual(uint64_t) { return std::numeric_limits<uint64_t>::max(); }
+double Unusual(double usual) { return usual + 0.25; }
+std::string Unusual(const std::string& usual) { return usual + "x"; }
+std::vector<int32_t> Unusual(const std::vector<int32_t>&) { return {6, 7}; }
+std::vector<std::string> Unusual(const std::vector<std::string>&) { return {"a", "cd", ""}; }
+std::vector<std::pair<int32_t, float>> Unusual(const std::vector<std::pair<int32_t, float>>&) {
+  return {{4, 0.5f}, {5, -1.5f}};
 }
 
-auto AllMembers(const EngineOptions& options) {
-  const auto& [model, dtype, cache_dtype, attention, deterministic, int8_activations, check_weights,
-               threads, page_tokens, cache_bytes, max_tokens, max_batch_tokens, max_sequences,
-               max_queued_requests, max_queued_tokens, aging_steps, prefill_workspace_tokens,
-               prefix_cache, cache_dir, cache_dir_bytes] = options;
-  return std::tuple(model, dtype, cache_dtype, attention, deterministic, int8_activations,
-                    check_weights, threads, page_tokens, cache_bytes, max_tokens, max_batch_tokens,
-                    max_sequences, max_queued_requests, max_queued_tokens, aging_steps,
-                    prefill_workspace_tokens, prefix_cache, cache_dir, cache_dir_bytes);
+// A C member as a C program sets it.
+template <class From, class To>
+void SetC(const From& from, To& to) {
+  to = static_cast<To>(from);
+}
+void SetC(const std::string& from, const char*& to) { to = from.c_str(); }
+void SetC(const std::string& from, latte_text& to) { to = {from.data(), from.size()}; }
+
+// The same list as Unusual makes.
+const int32_t kTokens[] = {6, 7};
+const latte_text kStrings[] = {{"ab", 1}, {"cd", SIZE_MAX}, {nullptr, 0}};
+const latte_logit_bias kBias[] = {{4, 0.5f}, {5, -1.5f}};
+void SetC(CArray<int32_t> to) { to.data = kTokens, to.count = 2; }
+void SetC(CArray<latte_text> to) { to.data = kStrings, to.count = 3; }
+void SetC(CArray<latte_logit_bias> to) { to.data = kBias, to.count = 2; }
+
+template <class T>
+void MakeUnusual(T& value) {
+  T::VisitFields(
+      [&](const Field&, auto member, auto...) { member(value) = Unusual(member(value)); });
 }
 
-TEST(Convert, OptionsComeBackAsTheyWere) {
-  const EngineOptions options = UnusualOptions();
-  const Result<EngineOptions> back = FromC(ToC(options));
+// `value`, whose texts C points to, must live as long as `c`.
+template <class T, class C>
+void SetAllC(const T& value, C& c) {
+  T::VisitFields([&](const Field&, auto member, auto... in_c) {
+    if constexpr (sizeof...(in_c) == 0) {
+      SetC(member(value), member(c));
+    } else {
+      (SetC(in_c(c)), ...);
+    }
+  });
+}
+
+template <class T>
+void ExpectEqual(const T& found, const T& expected) {
+  T::VisitFields([&](const Field& field, auto member, auto...) {
+    EXPECT_EQ(member(found), member(expected)) << field.name;
+  });
+}
+
+TEST(Convert, EveryOptionComesBackAsItWas) {
+  EngineOptions options;
+  MakeUnusual(options);
+  const latte_engine_options c = ToC(options);
+  EXPECT_EQ(c.size, sizeof c);
+  const Result<EngineOptions> back = FromC(c);
   ASSERT_TRUE(back);
-  EXPECT_EQ(AllMembers(*back), AllMembers(options));
-  EXPECT_EQ(AllMembers(*FromC(ToC(EngineOptions()))), AllMembers(EngineOptions()));
+  ExpectEqual(*back, options);
+  ExpectEqual(*FromC(ToC(EngineOptions())), EngineOptions());
+}
+
+TEST(Convert, EveryOptionIsReadFromItsMember) {
+  EngineOptions options;
+  MakeUnusual(options);
+  latte_engine_options c = ToC(DefaultOptions());
+  SetAllC(options, c);
+  ExpectEqual(*FromC(c), options);
 }
 
 TEST(Convert, NullStringsOfOptionsAreTheDefaults) {
   latte_engine_options options = ToC(DefaultOptions());
-  options.model = options.dtype = options.cache_dtype = options.attention = nullptr;
-  options.deterministic = options.cache_dir = nullptr;
-  EXPECT_EQ(AllMembers(*FromC(options)), AllMembers(EngineOptions()));
+  EngineOptions::VisitFields([&](const Field&, auto member, auto...) {
+    if constexpr (std::is_same_v<decltype(member(options)), const char*&>)
+      member(options) = nullptr;
+  });
+  ExpectEqual(*FromC(options), EngineOptions());
 }
 
-auto AllMembers(const Request& request) {
-  const auto& [prompt, tokens, parse_special, sampling, stop, n, logprobs, prompt_logprobs, echo,
-               keep_special, priority, cache_salt, user_data] = request;
-  const auto& [temperature, top_k, top_p, min_p, repetition_penalty, presence_penalty,
-               frequency_penalty, logit_bias, seed] = sampling;
-  const auto& [max_tokens, min_tokens, ignore_eos, stop_tokens, stop_strings] = stop;
-  return std::tuple(prompt, tokens, parse_special, temperature, top_k, top_p, min_p,
-                    repetition_penalty, presence_penalty, frequency_penalty, logit_bias, seed,
-                    max_tokens, min_tokens, ignore_eos, stop_tokens, stop_strings, n, logprobs,
-                    prompt_logprobs, echo, keep_special, priority, cache_salt, user_data);
+void ExpectSame(const Request& found, const Request& expected) {
+  EXPECT_EQ(found.prompt, expected.prompt);
+  EXPECT_EQ(found.tokens, expected.tokens);
+  ExpectEqual(found, expected);
+  ExpectEqual(found.sampling, expected.sampling);
+  ExpectEqual(found.stop, expected.stop);
 }
 
 TEST(Convert, TheDefaultRequestIsThatOfCpp) {
-  EXPECT_EQ(AllMembers(*FromC(DefaultRequest())), AllMembers(Request()));
+  EXPECT_EQ(DefaultRequest().size, sizeof(latte_request));
+  ExpectSame(*FromC(DefaultRequest()), Request());
 }
 
 TEST(Convert, EveryMemberOfARequestArrives) {
   const int32_t tokens[] = {1, 2, 3};
-  const latte_logit_bias bias[] = {{4, 0.5f}, {5, -1.5f}};
-  const int32_t stop_tokens[] = {6, 7};
-  const latte_text stop_strings[] = {{"ab", 1}, {"cd", SIZE_MAX}, {nullptr, 0}};
-  const latte_request c = {.size = sizeof(latte_request),
-                           .prompt = {"p\0q", 3},
-                           .tokens = tokens,
-                           .token_count = 3,
-                           .logit_bias = bias,
-                           .logit_bias_count = 2,
-                           .temperature = 0.1,
-                           .top_p = 0.2,
-                           .min_p = 0.3,
-                           .repetition_penalty = 1.4,
-                           .presence_penalty = 0.5,
-                           .frequency_penalty = 0.6,
-                           .top_k = 7,
-                           .seed = std::numeric_limits<uint64_t>::max(),
-                           .max_tokens = 8,
-                           .min_tokens = 9,
-                           .stop_tokens = stop_tokens,
-                           .stop_token_count = 2,
-                           .stop_strings = stop_strings,
-                           .stop_string_count = 3,
-                           .cache_salt = {"salt", SIZE_MAX},
-                           .priority = -3,
-                           .ignore_eos = 1,
-                           .parse_special = 1,
-                           .n = 10,
-                           .logprobs = 11,
-                           .prompt_logprobs = 12,
-                           .echo = 1,
-                           .keep_special = 1,
-                           .user_data = std::numeric_limits<uint64_t>::max()};
-  Request expected = {.prompt = std::string("p\0q", 3),
-                      .tokens = {1, 2, 3},
-                      .parse_special = true,
-                      .sampling = {.temperature = 0.1,
-                                   .top_k = 7,
-                                   .top_p = 0.2,
-                                   .min_p = 0.3,
-                                   .repetition_penalty = 1.4,
-                                   .presence_penalty = 0.5,
-                                   .frequency_penalty = 0.6,
-                                   .logit_bias = {{4, 0.5f}, {5, -1.5f}},
-                                   .seed = std::numeric_limits<uint64_t>::max()},
-                      .stop = {.max_tokens = 8,
-                               .min_tokens = 9,
-                               .ignore_eos = true,
-                               .tokens = {6, 7},
-                               .strings = {"a", "cd", ""}},
-                      .n = 10,
-                      .logprobs = 11,
-                      .prompt_logprobs = 12,
-                      .echo = true,
-                      .keep_special = true,
-                      .priority = -3,
-                      .cache_salt = "salt",
-                      .user_data = std::numeric_limits<uint64_t>::max()};
+  Request expected;
+  expected.prompt = std::string("p\0q", 3);
+  expected.tokens = {1, 2, 3};
+  MakeUnusual(expected);
+  MakeUnusual(expected.sampling);
+  MakeUnusual(expected.stop);
+  latte_request c = DefaultRequest();
+  c.prompt = {"p\0q", 3};
+  c.tokens = tokens;
+  c.token_count = 3;
+  SetAllC(expected, c);
+  SetAllC(expected.sampling, c);
+  SetAllC(expected.stop, c);
   const Result<Request> arrived = FromC(c);
   ASSERT_TRUE(arrived) << arrived.error().message;
-  EXPECT_EQ(AllMembers(*arrived), AllMembers(expected));
+  ExpectSame(*arrived, expected);
+}
+
+// Marks the bytes of each member that the lists name; no two share one.
+template <class C>
+struct Layout {
+  C c = {};
+  std::vector<bool> named = std::vector<bool>(sizeof(C));
+
+  template <class Member>
+  void Mark(const Member& member, std::string_view name) {
+    const auto at = static_cast<size_t>(reinterpret_cast<const char*>(&member) -
+                                        reinterpret_cast<const char*>(&c));
+    for (size_t i = at; i < at + sizeof member; ++i) {
+      EXPECT_FALSE(named[i]) << name;
+      named[i] = true;
+    }
+  }
+  template <class Member>
+  void operator()(const Field& field, Member member) {
+    Mark(member(c), field.name);
+  }
+  template <class Member>
+  void operator()(const Field&, Member, OnlyInCpp) {}
+  template <class Member, class Array>
+  void operator()(const Field& field, Member, Array array) {
+    const auto members = array(c);
+    Mark(members.data, field.name);
+    Mark(members.count, field.name);
+  }
+};
+
+template <class C>
+void ExpectAllNamed(const Layout<C>& layout) {
+  for (size_t i = 0; i < sizeof(C); ++i)
+    EXPECT_TRUE(layout.named[i]) << "no list names the member at offset " << i;
+}
+
+TEST(Convert, TheListsNameEveryMemberOfTheCStructs) {
+  Layout<latte_engine_options> options;
+  options.Mark(options.c.size, "size");
+  EngineOptions::VisitFields(options);
+  ExpectAllNamed(options);
+
+  Layout<latte_request> request;
+  request.Mark(request.c.size, "size");
+  request.Mark(request.c.prompt, "prompt");
+  request.Mark(request.c.tokens, "tokens");
+  request.Mark(request.c.token_count, "token_count");
+  Request::VisitFields(request);
+  SamplingParams::VisitFields(request);
+  StopConditions::VisitFields(request);
+  ExpectAllNamed(request);
 }
 
 TEST(Convert, EveryCounterArrives) {
@@ -209,13 +243,14 @@ TEST(Convert, RefusesFlagsThatAreNeitherYesNorNo) {
     ExpectRefused(With([&](auto& r) { r.parse_special = bad; }), "parse_special");
     ExpectRefused(With([&](auto& r) { r.echo = bad; }), "echo");
     ExpectRefused(With([&](auto& r) { r.keep_special = bad; }), "keep_special");
-    for (auto member :
-         {&latte_engine_options::int8_activations, &latte_engine_options::check_weights,
-          &latte_engine_options::prefix_cache}) {
-      latte_engine_options options = ToC(DefaultOptions());
-      options.*member = bad;
-      EXPECT_FALSE(FromC(options));
-    }
+    EngineOptions::VisitFields([&](const Field& field, auto member, auto...) {
+      EngineOptions cpp;
+      if constexpr (std::is_same_v<decltype(member(cpp)), bool&>) {
+        latte_engine_options options = ToC(DefaultOptions());
+        member(options) = bad;
+        EXPECT_FALSE(FromC(options)) << field.name;
+      }
+    });
   }
   ExpectRefused(With([](auto& r) { r.priority = int64_t{1} << 31; }), "priority");
 }

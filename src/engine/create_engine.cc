@@ -38,7 +38,7 @@ struct LoadedModel {
   std::unique_ptr<Model> model;
 };
 
-Result<std::unique_ptr<Engine>> Create(const EngineOptions& options, ModelFiles files) {
+Result<std::unique_ptr<EngineCore>> Create(const EngineOptions& options, ModelFiles files) {
   LATTE_RETURN_IF_ERROR(options.Validate());
   auto loaded = std::make_shared<LoadedModel>(LoadedModel{std::move(files), {}, nullptr});
   const std::string& dir = loaded->files.dir;
@@ -64,7 +64,7 @@ Result<std::unique_ptr<Engine>> Create(const EngineOptions& options, ModelFiles 
 
 }  // namespace
 
-Result<std::unique_ptr<Engine>> CreateEngine(const EngineOptions& options, ModelFiles files) {
+Result<std::unique_ptr<EngineCore>> CreateEngine(const EngineOptions& options, ModelFiles files) {
   return CatchExhaustion([&] { return Create(options, std::move(files)); });
 }
 

@@ -3,14 +3,13 @@
 
 #include <memory>
 
-#include "latte/engine.h"
-
 #include "src/checkpoint/model_files.h"
+#include "src/engine/engine_core.h"
 
 namespace latte {
 
 // Loads the weights of `files.dir`. Errors: as Engine::Create.
-[[nodiscard]] Result<std::unique_ptr<Engine>> CreateEngine(const EngineOptions& options,
-                                                           ModelFiles files);
+[[nodiscard]] Result<std::unique_ptr<EngineCore>> CreateEngine(const EngineOptions& options,
+                                                               ModelFiles files);
 
 }  // namespace latte

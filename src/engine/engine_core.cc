@@ -1,7 +1,6 @@
 #include "src/engine/engine_core.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include <fmt/format.h>
 
@@ -257,7 +256,6 @@ void EngineCore::RecordFirstToken(Output& output) {
 }
 
 Status EngineCore::CheckRow(int64_t row) const {
-  if (settings_.dtype != DType::kF16) return {};
   const std::span<const float> h(hidden_.Row<float>(row), static_cast<size_t>(hidden_.shape[1]));
   if (!FirstNotFinite(h)) return {};
   return F16Overflow("this sequence");

@@ -240,7 +240,7 @@ TEST_F(EngineFaultsTest, PreemptedSequencesKeepWhatTheyFound) {
     EngineOptions options = Options(pages);
     options.deterministic = "on";
     // By these rates the second prompt is not absorbed, as the answer that it contains was.
-    const auto made = EngineRun::Create(model_, options, {}, MlaRates::Typical(Isa::kAmx));
+    const auto made = EngineRun::Create(model_, options, {}, MlaRates::Typical({.isa = Isa::kAmx}));
     EXPECT_TRUE(made);
     const auto& run = *made;
     const Request first = Ask(20, 1, 30);

@@ -8,14 +8,12 @@
 #include "src/base/math.h"
 #include "src/base/range.h"
 #include "src/checkpoint/weight_memory.h"
+#include "src/engine/fields.h"
 #include "src/layers/linear.h"
 #include "src/layers/mla/path_cost.h"
 
 namespace latte {
 namespace {
-
-constexpr int64_t kMany = int64_t{1} << 30;
-constexpr int64_t kManyBytes = int64_t{1} << 50;
 
 // As much as is left after a tenth is put aside, but no more than all sequences can fill twice:
 // once in use and once kept for later prompts.
@@ -57,33 +55,12 @@ Error NoRoom(const ModelConfig& config, const Settings& settings, const MemoryRo
                               : "go on with weights that are read from disk for every token")};
 }
 
-Status CheckChoices(const EngineOptions& o) {
-  LATTE_RETURN_IF_ERROR(ParseAttentionMode(o.attention));
-  LATTE_RETURN_IF_ERROR(ParseDeterminism(o.deterministic));
-  LATTE_RETURN_IF_ERROR(ParseArithmetic(o.dtype));
-  if (!o.cache_dtype.empty()) LATTE_RETURN_IF_ERROR(ParseCacheDType(o.cache_dtype));
-  return {};
-}
-
 }  // namespace
 
 Status EngineOptions::Validate() const {
-  LATTE_RETURN_IF_ERROR(CheckChoices(*this));
-  LATTE_RETURN_IF_ERROR(InRange("threads", threads, 0, 1024));
-  LATTE_RETURN_IF_ERROR(InRange("page-tokens", page_tokens, 16, 256));
-  if (!IsPow2(page_tokens))
-    return InvalidArgument(
-        fmt::format("page-tokens: expected a power of two, found {}", page_tokens));
-  LATTE_RETURN_IF_ERROR(InRange("cache-bytes", cache_bytes, 0, kManyBytes));
-  LATTE_RETURN_IF_ERROR(InRange("max-tokens", max_tokens, 0, kMany));
-  LATTE_RETURN_IF_ERROR(InRange("max-sequences", max_sequences, 1, 4096));
+  LATTE_RETURN_IF_ERROR(CheckFields(*this, '-'));
   LATTE_RETURN_IF_ERROR(
       InRange("max-batch-tokens", max_batch_tokens, max_sequences + 1, int64_t{1} << 20));
-  LATTE_RETURN_IF_ERROR(InRange("max-queued-requests", max_queued_requests, 1, kMany));
-  LATTE_RETURN_IF_ERROR(InRange("max-queued-tokens", max_queued_tokens, 1, kManyBytes));
-  LATTE_RETURN_IF_ERROR(InRange("aging-steps", aging_steps, 1, int64_t{1} << 20));
-  LATTE_RETURN_IF_ERROR(InRange("prefill-workspace-tokens", prefill_workspace_tokens, 0, kMany));
-  LATTE_RETURN_IF_ERROR(InRange("cache-dir-bytes", cache_dir_bytes, 1, kManyBytes));
   if (!cache_dir.empty() && !prefix_cache)
     return InvalidArgument(
         "cache-dir: expected the prefix cache to be on, found it off; leave out --no-prefix-cache "
@@ -134,7 +111,9 @@ Result<Settings> ParseChoices(const EngineOptions& options, const ModelConfig& c
   }
   LATTE_RETURN_IF_ERROR(CheckCacheDType(out.attention, out.cache));
   out.cache_spec = CacheSpecFor(config, out.attention, out.cache, options.page_tokens);
-  out.rates = MachineRates(machine.isa).rates;
+  FoundRates found = MachineRates(machine);
+  out.rates = std::move(found.rates);
+  out.rates_warning = std::move(found.warning);
   return out;
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "latte/options.h"
 
@@ -21,6 +22,7 @@ struct Settings {
   CacheSpec cache_spec;
   int64_t pages = 0;
   MlaRates rates;
+  std::string rates_warning;  // for the user: why a file of rates is left aside; mostly empty
 
   // The path of a prompt.
   MlaPath PathOf(const MlaDims& dims, int64_t new_tokens, int64_t cached_tokens) const;

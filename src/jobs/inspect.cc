@@ -134,7 +134,8 @@ Result<JsonOut> InspectKernels(const ModelConfig& config) {
   return out;
 }
 
-Result<JsonOut> InspectPath(const ModelConfig& config, const PromptShape& prompt) {
+Result<JsonOut> InspectPath(const ModelConfig& config, const PromptShape& prompt,
+                            const MlaRates& rates) {
   constexpr int64_t kMost = int64_t{1} << 30;
   if (prompt.new_tokens < 1 || prompt.new_tokens > kMost)
     return InvalidArgument(
@@ -143,7 +144,6 @@ Result<JsonOut> InspectPath(const ModelConfig& config, const PromptShape& prompt
     return InvalidArgument(
         fmt::format("--kv: expected 0 to {} cached tokens, found {}", kMost, prompt.cached_tokens));
   LATTE_ASSIGN_OR_RETURN(const Machine machine, Machine::Detect());
-  const MlaRates rates = MachineRates(machine.isa).rates;
   const PathChoice choice = ChoosePath(config.mla, prompt, rates);
   JsonOut paths = JsonOut::array();
   const auto add = [&](std::string_view name, const PathCost& cost) {
@@ -160,7 +160,7 @@ Result<JsonOut> InspectPath(const ModelConfig& config, const PromptShape& prompt
                  {"layers", config.layers},
                  {"chosen", choice.path == MlaPath::kAbsorbed ? "absorbed" : "latent"},
                  {"paths", paths},
-                 {"rates", ToJson(rates, machine.isa)}};
+                 {"rates", ToJson(rates, machine)}};
 }
 
 }  // namespace latte

@@ -23,6 +23,7 @@ namespace latte {
 // The cost of attention by each path for `new_tokens` after `cached_tokens`, per layer and in
 // total, and the chosen path: {"new_tokens", "cached_tokens", "rates", "chosen", "paths"}.
 // Errors: kInvalidArgument for a count out of range.
-[[nodiscard]] Result<JsonOut> InspectPath(const ModelConfig& config, const PromptShape& prompt);
+[[nodiscard]] Result<JsonOut> InspectPath(const ModelConfig& config, const PromptShape& prompt,
+                                          const MlaRates& rates);
 
 }  // namespace latte

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "src/engine/fields.h"
 #include "src/openai/neutral_fields.h"
 
 namespace latte {
@@ -114,14 +115,16 @@ Status ReadStopTokens(const Json& value, OpenAiFields& f) {
 enum class Where { kBoth, kChat, kCompletions };
 using Reader = Status (*)(const Json& value, OpenAiFields& fields);
 
-struct Field {
+struct BodyField {
   std::string_view name;
   Where where;
   Reader read;
 };
 
+// Fields that are no member of SamplingParams, StopConditions and Request, or are written otherwise
+// than there. All others are read by the lists of those.
 using F = OpenAiFields;
-constexpr auto kFields = std::to_array<Field>({
+constexpr auto kFields = std::to_array<BodyField>({
     {"model", Where::kBoth, [](const Json& v, F& f) { return Set(v.AsString(), &f.model); }},
     {"messages", Where::kChat,
      [](const Json& v, F& f) {
@@ -136,28 +139,11 @@ constexpr auto kFields = std::to_array<Field>({
     {"max_tokens", Where::kBoth, [](const Json& v, F& f) { return Set(v.AsInt(), &f.max_tokens); }},
     {"max_completion_tokens", Where::kChat,
      [](const Json& v, F& f) { return Set(v.AsInt(), &f.max_completion_tokens); }},
-    {"min_tokens", Where::kBoth,
-     [](const Json& v, F& f) { return Set(v.AsInt(), &f.request.stop.min_tokens); }},
-    {"temperature", Where::kBoth,
-     [](const Json& v, F& f) { return Set(v.AsDouble(), &f.request.sampling.temperature); }},
-    {"top_p", Where::kBoth,
-     [](const Json& v, F& f) { return Set(v.AsDouble(), &f.request.sampling.top_p); }},
     {"top_k", Where::kBoth, ReadTopK},
-    {"min_p", Where::kBoth,
-     [](const Json& v, F& f) { return Set(v.AsDouble(), &f.request.sampling.min_p); }},
-    {"repetition_penalty", Where::kBoth,
-     [](const Json& v, F& f) { return Set(v.AsDouble(), &f.request.sampling.repetition_penalty); }},
-    {"presence_penalty", Where::kBoth,
-     [](const Json& v, F& f) { return Set(v.AsDouble(), &f.request.sampling.presence_penalty); }},
-    {"frequency_penalty", Where::kBoth,
-     [](const Json& v, F& f) { return Set(v.AsDouble(), &f.request.sampling.frequency_penalty); }},
     {"logit_bias", Where::kBoth, ReadLogitBias},
     {"seed", Where::kBoth, ReadSeed},
     {"stop", Where::kBoth, ReadStop},
     {"stop_token_ids", Where::kBoth, ReadStopTokens},
-    {"ignore_eos", Where::kBoth,
-     [](const Json& v, F& f) { return Set(v.AsBool(), &f.request.stop.ignore_eos); }},
-    {"n", Where::kBoth, [](const Json& v, F& f) { return Set(AsInt32(v), &f.request.n); }},
     {"logprobs", Where::kChat, ReadChatLogprobs},
     {"top_logprobs", Where::kChat,
      [](const Json& v, F& f) { return Set(AsCount(v), &f.logprobs); }},
@@ -166,10 +152,6 @@ constexpr auto kFields = std::to_array<Field>({
      [](const Json& v, F& f) { return Set(AsCount(v), &f.request.prompt_logprobs); }},
     {"echo", Where::kCompletions,
      [](const Json& v, F& f) { return Set(v.AsBool(), &f.request.echo); }},
-    {"priority", Where::kBoth,
-     [](const Json& v, F& f) { return Set(AsInt32(v), &f.request.priority); }},
-    {"cache_salt", Where::kBoth,
-     [](const Json& v, F& f) { return Set(v.AsString(), &f.request.cache_salt); }},
     {"stream", Where::kBoth, [](const Json& v, F& f) { return Set(v.AsBool(), &f.stream); }},
     {"skip_special_tokens", Where::kBoth, ReadSkipSpecial},
     {"chat_template_kwargs", Where::kChat,
@@ -181,12 +163,42 @@ constexpr auto kFields = std::to_array<Field>({
      [](const Json& v, F& f) { return ReadReasoningEffort(v, &f.reasoning); }},
 });
 
-const Field* FindField(OpenAiEndpoint endpoint, std::string_view name) {
+const BodyField* FindField(OpenAiEndpoint endpoint, std::string_view name) {
   const Where here = endpoint == OpenAiEndpoint::kChat ? Where::kChat : Where::kCompletions;
-  const auto* const found = std::find_if(kFields.begin(), kFields.end(), [&](const Field& field) {
-    return field.name == name && (field.where == Where::kBoth || field.where == here);
-  });
+  const auto* const found =
+      std::find_if(kFields.begin(), kFields.end(), [&](const BodyField& field) {
+        return field.name == name && (field.where == Where::kBoth || field.where == here);
+      });
   return found == kFields.end() ? nullptr : found;
+}
+
+// A value of the type that a field of a list has.
+Status SetField(const Json& value, double* out) { return Set(value.AsDouble(), out); }
+Status SetField(const Json& value, int64_t* out) { return Set(value.AsInt(), out); }
+Status SetField(const Json& value, int* out) { return Set(AsInt32(value), out); }
+Status SetField(const Json& value, bool* out) { return Set(value.AsBool(), out); }
+Status SetField(const Json& value, std::string* out) { return Set(value.AsString(), out); }
+
+// Sets the field of `out` whose key is `name`; nothing if its list has none.
+template <class T>
+std::optional<Status> ReadListed(std::string_view name, const Json& value, T* out) {
+  std::optional<Status> read;
+  T::VisitFields([&](const Field& field, auto member, auto...) {
+    if constexpr (requires { SetField(value, &member(*out)); })
+      if (JsonKey(field) == name) read = SetField(value, &member(*out));
+  });
+  return read;
+}
+
+std::optional<Status> ReadListed(std::string_view name, const Json& value, Request* out) {
+  if (auto read = ReadListed(name, value, &out->sampling)) return read;
+  if (auto read = ReadListed(name, value, &out->stop)) return read;
+  return ReadListed<Request>(name, value, out);
+}
+
+// Endpoints where a field of the lists does not exist.
+bool Absent(OpenAiEndpoint endpoint, std::string_view name) {
+  return endpoint == OpenAiEndpoint::kChat && name == "echo";
 }
 
 }  // namespace
@@ -196,7 +208,9 @@ Status ReadOpenAiFields(OpenAiEndpoint endpoint, const Json& body, OpenAiFields*
   LATTE_RETURN_IF_ERROR(CheckBestOf(body));
   return body.ForEachMember([&](const std::string& name, const Json& value) -> Status {
     if (!body.Find(name)) return {};  // null
-    if (const Field* field = FindField(endpoint, name)) return field->read(value, *fields);
+    if (const BodyField* field = FindField(endpoint, name)) return field->read(value, *fields);
+    if (!Absent(endpoint, name))
+      if (const auto read = ReadListed(name, value, &fields->request)) return *read;
     if (const auto checked = CheckNeutralField(endpoint, name, value)) return *checked;
     return InvalidArgument(
         fmt::format("{}: {} has no such field here; leave it out", value.path(), Url(endpoint)));

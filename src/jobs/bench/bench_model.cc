@@ -166,7 +166,7 @@ Status BenchModelOptions::Validate() const {
 }
 
 Result<JsonOut> BenchModel(const Model& model, const BenchModelOptions& options,
-                           const Machine& machine) {
+                           const Machine& machine, const MlaRates& rates) {
   LATTE_RETURN_IF_ERROR(options.Validate());
   const int64_t room = std::max(options.depth + std::max(options.prompt, options.gen), kPageTokens);
   CacheSpec spec{MlaCacheStreams(model.config().mla, MlaPath::kLatent, options.cache_dtype),
@@ -174,7 +174,6 @@ Result<JsonOut> BenchModel(const Model& model, const BenchModelOptions& options,
   LATTE_ASSIGN_OR_RETURN(
       LatentCache cache,
       LatentCache::Create(std::move(spec), options.batch * CeilDiv(room, kPageTokens)));
-  const MlaRates rates = MachineRates(machine.isa).rates;
   ThreadPool threads(options.threads);
   RunnerHarness harness(model, options, std::move(cache), Exec{&threads, &machine});
   JsonOut out{{"bench", "model"},

@@ -6,6 +6,7 @@
 
 #include "src/base/json_out_fwd.h"
 #include "src/kernels/machine.h"
+#include "src/layers/mla/calibration.h"
 #include "src/models/model.h"
 #include "src/tensor/cache_format.h"
 
@@ -33,6 +34,6 @@ struct BenchModelOptions {
 // Errors: of Validate; kExhausted if the cache does not fit.
 // clang-format on
 [[nodiscard]] Result<JsonOut> BenchModel(const Model& model, const BenchModelOptions& options,
-                                         const Machine& machine);
+                                         const Machine& machine, const MlaRates& rates);
 
 }  // namespace latte

@@ -308,6 +308,7 @@ Result<std::vector<SkillReport>> Evaluate(const EvalSubject& subject, const Eval
   LATTE_ASSIGN_OR_RETURN(
       Settings settings,
       ResolveOptionsForOne(options.engine, subject.model.config(), subject.machine, 1));
+  if (options.warn) options.warn(settings.rates_warning);
   settings.options.threads = 1;
   settings.options.prefix_cache = false;
   Context context{subject, options, std::move(settings), {}};

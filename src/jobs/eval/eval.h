@@ -34,6 +34,8 @@ struct EvalOptions {
   // One item runs on one thread with an engine of its own; engine.threads items run in parallel.
   // The model and the limits of lengths, sequences and memory are ignored.
   EngineOptions engine;
+  // Told what the user should know of the settings (Settings::rates_warning). May be empty.
+  std::function<void(const std::string&)> warn;
 };
 
 struct EvalTally {

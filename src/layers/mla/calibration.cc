@@ -62,7 +62,7 @@ double RateCurve::At(double size) const {
   return points.back().gflops;
 }
 
-MlaRates MlaRates::Typical(Isa isa) {
+MlaRates MlaRates::Typical(const Machine& machine) {
   // For two threads. With one row, products are bound by memory, with many by arithmetic.
   const auto scaled = [](double peak) {
     return MlaRates{.expand = {{{1, 10}, {64, 0.6 * peak}}},
@@ -70,7 +70,7 @@ MlaRates MlaRates::Typical(Isa isa) {
                     .absorb = {{{1, 10}, {64, 0.6 * peak}}},
                     .decode = {{{1, 0.15 * peak}, {16, 0.65 * peak}, {128, 0.8 * peak}}}};
   };
-  switch (isa) {
+  switch (machine.isa) {
     case Isa::kRef:
       return scaled(4);
     case Isa::kAvx2:
@@ -96,20 +96,20 @@ MlaRates MlaRates::Typical(Isa isa) {
   return scaled(100);
 }
 
-JsonOut ToJson(const MlaRates& rates, Isa isa) {
-  JsonOut out{{"isa", Name(isa)}, {"memory_gbps", rates.memory_gbps}};
+JsonOut ToJson(const MlaRates& rates, const Machine& machine) {
+  JsonOut out{{"isa", Name(machine.isa)}, {"memory_gbps", rates.memory_gbps}};
   for (const auto& [name, curve] : kCurves) out[std::string(name)] = ToJson(rates.*curve);
   return out;
 }
 
-Result<MlaRates> LoadRates(const std::string& path, Isa isa) {
+Result<MlaRates> LoadRates(const std::string& path, const Machine& machine) {
   LATTE_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, int64_t{1} << 20));
   LATTE_ASSIGN_OR_RETURN(const Json json, Json::Parse(text, path));
   LATTE_ASSIGN_OR_RETURN(const std::string found, json.GetString("isa"));
-  if (found != Name(isa))
+  if (found != Name(machine.isa))
     return InvalidArgument(fmt::format(
         "{}: expected rates of {}, found those of {}; run `latte bench calibrate` again", path,
-        Name(isa), found));
+        Name(machine.isa), found));
   MlaRates out;
   LATTE_ASSIGN_OR_RETURN(out.memory_gbps, json.GetDouble("memory_gbps"));
   if (out.memory_gbps <= 0)
@@ -134,15 +134,15 @@ std::string DefaultRatesPath() {
   return home.empty() ? "" : home + "/.cache/latte/rates.json";
 }
 
-FoundRates MachineRates(Isa isa) {
+FoundRates MachineRates(const Machine& machine) {
   const std::string path = DefaultRatesPath();
-  if (path.empty()) return {MlaRates::Typical(isa), ""};
-  Result<MlaRates> rates = LoadRates(path, isa);
+  if (path.empty()) return {MlaRates::Typical(machine), ""};
+  Result<MlaRates> rates = LoadRates(path, machine);
   if (rates) return {*std::move(rates), ""};
   const Error& error = rates.error();
   const bool named = std::getenv("LATTE_RATES") != nullptr;
-  if (!named && error.code != Code::kCorrupt) return {MlaRates::Typical(isa), ""};
-  return {MlaRates::Typical(isa), error.message + "; rates typical of the processor are used"};
+  if (!named && error.code != Code::kCorrupt) return {MlaRates::Typical(machine), ""};
+  return {MlaRates::Typical(machine), error.message + "; rates typical of the processor are used"};
 }
 
 }  // namespace latte

@@ -35,15 +35,15 @@ struct MlaRates {
   RateCurve decode;  // attention over latents; size: heads × new tokens, which share a key
   double memory_gbps = 20;
 
-  // Values typical of `isa` with bf16 weights and cache.
-  static MlaRates Typical(Isa isa);
+  // Values typical of the instruction set with bf16 weights and cache.
+  static MlaRates Typical(const Machine& machine);
 };
 
 // The JSON form of rates, and the rates of a file. Errors of LoadRates: from reading and parsing;
 // kCorrupt for rates that are not positive or sizes that do not rise; kInvalidArgument for rates of
 // another instruction set.
-JsonOut ToJson(const MlaRates& rates, Isa isa);
-[[nodiscard]] Result<MlaRates> LoadRates(const std::string& path, Isa isa);
+JsonOut ToJson(const MlaRates& rates, const Machine& machine);
+[[nodiscard]] Result<MlaRates> LoadRates(const std::string& path, const Machine& machine);
 
 // The file that `latte bench calibrate` writes: $LATTE_RATES, else latte/rates.json in
 // $XDG_CACHE_HOME or ~/.cache. Empty without a home folder.
@@ -57,6 +57,6 @@ struct FoundRates {
 // The rates of the default file, or the typical rates. A bad file is a warning, not an error,
 // because no file is needed. A file in the home folder that is missing, unreadable or of another
 // instruction set gives no warning; a file that $LATTE_RATES names does.
-FoundRates MachineRates(Isa isa);
+FoundRates MachineRates(const Machine& machine);
 
 }  // namespace latte

@@ -88,6 +88,8 @@ TEST(Dispatch, OneChoicePerPrompt) {
   EXPECT_EQ(out[1].path, MlaPath::kLatent);
 }
 
+const Machine kMachine = {.isa = Isa::kAvx2};
+
 TEST(RateCurve, IsLinearInTheLogarithmAndHeldBeyond) {
   const RateCurve curve{{{1, 10}, {4, 30}, {16, 40}}};
   EXPECT_DOUBLE_EQ(curve.At(0.5), 10);
@@ -103,7 +105,7 @@ class RatesFile : public ::testing::Test {
   void Write(const std::string& text) { std::ofstream(path_) << text; }
   std::string Message(const std::string& text) {
     Write(text);
-    const Result<MlaRates> rates = LoadRates(path_, Isa::kAvx2);
+    const Result<MlaRates> rates = LoadRates(path_, kMachine);
     return rates ? "" : rates.error().message;
   }
   testing_support::ScratchDir dir_;
@@ -111,12 +113,12 @@ class RatesFile : public ::testing::Test {
 };
 
 TEST_F(RatesFile, RoundTrips) {
-  MlaRates rates = MlaRates::Typical(Isa::kAvx2);
+  MlaRates rates = MlaRates::Typical(kMachine);
   rates.memory_gbps = 12.5;
-  Write(Dump(ToJson(rates, Isa::kAvx2)));
-  const Result<MlaRates> back = LoadRates(path_, Isa::kAvx2);
+  Write(Dump(ToJson(rates, kMachine)));
+  const Result<MlaRates> back = LoadRates(path_, kMachine);
   ASSERT_TRUE(back) << back.error().message;
-  EXPECT_EQ(Dump(ToJson(*back, Isa::kAvx2)), Dump(ToJson(rates, Isa::kAvx2)));
+  EXPECT_EQ(Dump(ToJson(*back, kMachine)), Dump(ToJson(rates, kMachine)));
 }
 
 TEST_F(RatesFile, RefusesWhatCannotBeRates) {
@@ -150,16 +152,16 @@ class HomeOfRates : public RatesFile {
   }
   // The warning of MachineRates, after a check that it returned typical rates or the file's.
   static std::string Warning(bool typical) {
-    const FoundRates found = MachineRates(Isa::kAvx2);
-    EXPECT_EQ(Dump(ToJson(found.rates, Isa::kAvx2)) ==
-                  Dump(ToJson(MlaRates::Typical(Isa::kAvx2), Isa::kAvx2)),
-              typical)
+    const FoundRates found = MachineRates(kMachine);
+    EXPECT_EQ(
+        Dump(ToJson(found.rates, kMachine)) == Dump(ToJson(MlaRates::Typical(kMachine), kMachine)),
+        typical)
         << found.warning;
     return found.warning;
   }
   const std::string home_ = Env("HOME");
   MlaRates own_ = [] {
-    MlaRates rates = MlaRates::Typical(Isa::kAvx2);
+    MlaRates rates = MlaRates::Typical(kMachine);
     rates.memory_gbps = 12.5;
     return rates;
   }();
@@ -192,9 +194,9 @@ TEST_F(HomeOfRates, ADamagedFileIsAWarning) {
   setenv("XDG_CACHE_HOME", dir_.File("cache").c_str(), 1);
   std::filesystem::create_directories(dir_.File("cache/latte"));
   path_ = dir_.File("cache/latte/rates.json");
-  Write(Dump(ToJson(own_, Isa::kAvx2)));
+  Write(Dump(ToJson(own_, kMachine)));
   EXPECT_EQ(Warning(false), "");
-  Write(Dump(ToJson(own_, Isa::kAmx)));
+  Write(Dump(ToJson(own_, {.isa = Isa::kAmx})));
   EXPECT_EQ(Warning(true), "");  // of another machine that shares the home
   for (const char* text : {"", "{", "[]", R"({"isa": "avx2"})", R"({"isa": 7})"}) {
     Write(text);
@@ -208,9 +210,9 @@ TEST_F(HomeOfRates, ADamagedFileIsAWarning) {
 TEST_F(HomeOfRates, AFileThatTheUserNamedIsMissed) {
   setenv("LATTE_RATES", path_.c_str(), 1);
   EXPECT_NE(Warning(true).find(path_), std::string::npos);
-  Write(Dump(ToJson(own_, Isa::kAmx)));
+  Write(Dump(ToJson(own_, {.isa = Isa::kAmx})));
   EXPECT_NE(Warning(true).find("those of amx"), std::string::npos);
-  Write(Dump(ToJson(own_, Isa::kAvx2)));
+  Write(Dump(ToJson(own_, kMachine)));
   EXPECT_EQ(Warning(false), "");
   setenv("LATTE_RATES", "", 1);  // says that there are none
   EXPECT_EQ(Warning(true), "");
@@ -218,7 +220,8 @@ TEST_F(HomeOfRates, AFileThatTheUserNamedIsMissed) {
 
 TEST(Rates, EveryInstructionSetHasTypicalOnes) {
   for (const Isa isa : kAllIsas)
-    EXPECT_EQ(ChoosePath(V3Dims(), {1, 4096}, MlaRates::Typical(isa)).path, MlaPath::kAbsorbed)
+    EXPECT_EQ(ChoosePath(V3Dims(), {1, 4096}, MlaRates::Typical({.isa = isa})).path,
+              MlaPath::kAbsorbed)
         << Name(isa);
 }
 
