@@ -1,4 +1,4 @@
-// What the subcommands share: how one is registered, the flags of sampling, and opening a model.
+// Shared by the subcommands: registration, the flags of sampling, and opening a model.
 #pragma once
 
 #include <functional>
@@ -43,11 +43,11 @@ struct OpenedModel {
   std::unique_ptr<Model> model;
 };
 
-// The flags that decide how tokens are drawn.
+// The flags that decide how tokens are sampled.
 class SamplingFlags {
  public:
   void Add(const FlagSet& app);
-  // What the checkpoint recommends, overridden by variables and flags.
+  // The recommendations of the checkpoint, overridden by variables and flags.
   // Errors: of LoadGenerationDefaults; kInvalidArgument naming the flag or the variable.
   [[nodiscard]] Result<SamplingParams> Params(const OpenedModel& opened) const;
 
@@ -64,7 +64,7 @@ struct OpenOptions {
 [[nodiscard]] Result<OpenedModel> OpenModel(const std::string& name,
                                             const OpenOptions& options = {});
 
-// Says on standard error why a file of rates is left aside; nothing if `warning` is empty.
+// Says on standard error why a file of rates is ignored; nothing if `warning` is empty.
 void WarnAboutRates(const std::string& warning);
 
 // Says on standard error when the weights of the model in `dir` are larger than available memory. Weights that

@@ -110,7 +110,7 @@ struct FieldAdder {
   }
 };
 
-// What a variable of this type holds, in words.
+// The value of a variable of this type, in words.
 struct KindText {
   const Field& field;
 

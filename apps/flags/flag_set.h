@@ -35,7 +35,7 @@ class Flag {
   CLI::Option* option_;
 };
 
-// What a command takes. A handle: the command line that it belongs to must outlive it.
+// The flags of a command. A handle: the command line that it belongs to must outlive it.
 class FlagSet {
  public:
   explicit FlagSet(CLI::App* command) : command_(command) {}

@@ -42,7 +42,7 @@ struct CostFlags {
   std::string file;  // of `latte bench steps`; empty: steps are measured
 
   void Add(const FlagSet& app);
-  // Those of the file; none without one. Errors: of LoadStepCost.
+  // The costs in the file; none without a file. Errors: of LoadStepCost.
   [[nodiscard]] Result<std::optional<StepCost>> Loaded(const OpenedEngine& engine) const;
   // Errors: of LoadStepCost and BenchSteps.
   [[nodiscard]] Result<StepCost> Cost(const OpenedEngine& engine) const;

@@ -11,7 +11,7 @@
 
 namespace latte {
 
-// Of a field of a request or of the options.
+// For a field of a request or of the options.
 [[nodiscard]] inline Status InRange(std::string_view field, int64_t value, int64_t low,
                                     int64_t high) {
   if (value >= low && value <= high) return {};
@@ -19,7 +19,7 @@ namespace latte {
       fmt::format("{}: expected a number in [{}, {}], found {}", field, low, high, value));
 }
 
-// Of a flag of a command, or of a key of a file.
+// For a flag of a command, or a key of a file.
 template <class T>
 [[nodiscard]] Status FlagInRange(std::string_view flag, T value, std::type_identity_t<T> low,
                                  std::type_identity_t<T> high) {

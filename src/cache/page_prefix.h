@@ -1,4 +1,4 @@
-// What the cached rows of a page depend on.
+// The inputs that determine the cached rows of a page.
 #pragma once
 
 #include <cstdint>

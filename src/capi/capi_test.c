@@ -16,7 +16,7 @@ static void Expect(bool held, const char* what) {
   ++failures;
 }
 
-// What the sink has seen since Clear.
+// The events that the sink got since Clear.
 typedef struct Seen {
   latte_engine* engine;
   char text[4096];
@@ -299,7 +299,7 @@ static void TestStats(latte_engine* engine) {
   Expect(stats.steps > 0 && stats.page_tokens == 64 && stats.pages_total > 0, "steps and pages");
   latte_engine_options options = {.size = sizeof options};
   Expect(latte_engine_settled_options(engine, &options, &error) == LATTE_OK, "settled options");
-  Expect(strcmp(options.model, "tiny") == 0 && options.max_tokens > 0, "what was settled on");
+  Expect(strcmp(options.model, "tiny") == 0 && options.max_tokens > 0, "resolved options");
 }
 
 static void TestQueueLimit(void) {

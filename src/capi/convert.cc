@@ -61,7 +61,7 @@ Result<std::vector<int32_t>> Ids(const int32_t* ids, size_t count, size_t limit,
   return std::vector<int32_t>(ids, ids + count);
 }
 
-// Of the members' types in C, to those of C++. Errors: kInvalidArgument naming the member.
+// Converts a member from its C type to its C++ type. Errors: kInvalidArgument naming the member.
 Status Set(const char* from, std::string_view, std::string* to) {
   if (from != nullptr) *to = from;
   return {};
@@ -102,7 +102,7 @@ Status Append(latte_text from, std::string_view member, std::vector<std::string>
   return {};
 }
 
-// Sets the fields of a C++ struct from those of a C struct.
+// Sets the fields of a C++ struct from the members of a C struct.
 template <class From, class To>
 struct CppSetter {
   const From& from;

@@ -45,7 +45,7 @@ template <class T>
                          std::to_string(size) + "; set it before the call");
 }
 
-// The caller's struct; members that it is too old to have are those of `defaults`.
+// The caller's struct; members that it is too old to have come from `defaults`.
 // Errors: kInvalidArgument for null and of CheckSize; kUnsupported where a member that only a newer
 // library knows is set.
 template <class T>

@@ -192,7 +192,7 @@ Status EngineCore::EmitPromptLogprobs(const SequenceChunk& chunk, int64_t first_
                                       Output& output) {
   const Sequence& s = output.sequence;
   const int64_t last = std::min(chunk.total_len(), s.prompt_len - 1);
-  // What a preempted sequence computes again has been emitted.
+  // A preempted sequence computes some rows again; their logprobs have been emitted.
   int64_t at = std::max(chunk.cached_len, static_cast<int64_t>(output.prompt_logprobs.size()));
   while (at < last) {
     const int64_t end = std::min(last, at + static_cast<int64_t>(kRowsPerBlock));

@@ -96,7 +96,7 @@ void Settings::SizeForOne(int64_t computed) {
 
 namespace {
 
-// What the options say, before any size is filled in.
+// The choices of the options, before any size is filled in.
 Result<Settings> ParseChoices(const EngineOptions& options, const ModelConfig& config,
                               const Machine& machine) {
   LATTE_RETURN_IF_ERROR(options.Validate());

@@ -22,7 +22,7 @@ struct Settings {
   CacheSpec cache_spec;
   int64_t pages = 0;
   MlaRates rates;
-  std::string rates_warning;  // for the user: why a file of rates is left aside; mostly empty
+  std::string rates_warning;  // for the user: why a file of rates is ignored; usually empty
 
   // The path of a prompt.
   MlaPath PathOf(const MlaDims& dims, int64_t new_tokens, int64_t cached_tokens) const;
@@ -57,7 +57,7 @@ struct MemoryRoom {
 // sequence, but no more than 128 Ki tokens.
 int64_t PrefillWorkspaceTokens(int64_t max_tokens, int64_t max_sequences, int64_t page_tokens);
 
-// The memory for that workspace. Of a step's scratch memory, activations are small compared with
+// The memory for that workspace. Activations are a small part of a step's scratch memory, compared with
 // expanded keys and values. Sequences are expanded one after the other, so no more tokens count than
 // one sequence has.
 // `options`: filled in, as in Settings.

@@ -13,8 +13,8 @@
 namespace latte {
 namespace {
 
-// Empty when it cannot be read. Files of the kernel have no size until they are read, and those of
-// a group that was removed fail only then.
+// Empty when it cannot be read. Files of the kernel have no size until they are read, and files
+// of a removed group fail only then.
 std::string Read(const std::string& path) {
   std::ostringstream out;
   out << std::ifstream(path).rdbuf();

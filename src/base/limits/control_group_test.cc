@@ -30,7 +30,7 @@ class ControlGroup : public ::testing::Test {
     fs::create_directories(at.parent_path());
     std::ofstream(at) << text;
   }
-  // What the process sees of its groups.
+  // The groups as the process sees them.
   void Process(const std::string& mounts, const std::string& groups) const {
     Write("proc/self/mountinfo", kOther + mounts);
     Write("proc/self/cgroup", groups);

@@ -98,7 +98,7 @@ class PrefixStore {
 
   PrefixStore(const PrefixStoreOptions& options, PrefixFileOwner owner,
               std::function<void()> on_loaded);
-  // Of the store's thread:
+  // Called on the store's thread:
   void Run();
   bool RunNext();  // false: it is time to end
   void LoadOrMiss(LoadJob job);

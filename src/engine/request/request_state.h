@@ -54,7 +54,7 @@ struct RequestState {
 
 inline const Request& Output::request() const { return state->request; }
 
-// What a request is checked against. Immutable; all must outlive it.
+// The data that a request is checked against. Immutable; all must outlive it.
 struct RequestRules {
   const ModelConfig* config = nullptr;
   const Settings* settings = nullptr;

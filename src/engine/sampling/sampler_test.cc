@@ -181,7 +181,7 @@ TEST(Sampler, AllDrawsAtOnceAreThoseOneByOne) {
   EXPECT_FALSE(all[7]);
 }
 
-// What the sampler drew when it sorted the vocabulary by libm's exp.
+// The tokens of a sampler that sorted the vocabulary by libm's exp.
 TEST(Sampler, DrawsStayWhatTheyWere) {
   const SamplingParams params{.temperature = 0.9, .top_p = 0.99, .seed = 42};
   std::vector<int32_t> tokens;

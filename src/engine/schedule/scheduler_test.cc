@@ -1,4 +1,4 @@
-// What the scheduler promises, as traces. A step reads
+// The promises of the scheduler, as traces. A step reads
 //   "+a +b a 0-5L! b 0-3L"   a and b are admitted; a computes its tokens 0 to 4 by the latent path
 //                            and then draws one; b computes 0 to 2
 //   "-b a 4-5A!"             b is preempted; a computes token 4 by the absorbed path and draws

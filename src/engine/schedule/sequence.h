@@ -14,7 +14,7 @@ struct Output;  // the owner's; the scheduler does not look into it
 
 using SequenceId = int64_t;
 
-// What the owner decides.
+// Chosen by the owner.
 struct SequenceSpec {
   SequenceId id = 0;
   std::string salt;           // prefixes are shared only under equal salts

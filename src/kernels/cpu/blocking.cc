@@ -20,7 +20,7 @@ int64_t MinColumns(const BlockGrid& grid, int64_t step, bool multiple, const Blo
   const int64_t threads = exec.threads->threads();
   // A block narrower than a panel would read all of A for little work.
   int64_t least = grid.m == 1 ? step : RoundUp(kPanelRows, step);
-  // Few columns, such as those of a router: a block for each thread.
+  // Few columns, such as the logits of a router: a block for each thread.
   const int64_t each = RoundUp(CeilDiv(grid.n * rules.products, threads), step);
   if (!rules.int8 && grid.m <= kMemoryBoundM) least = std::min(least, each);
   // A head of 128 columns stays in one block: the remainder of a panel costs as much as a panel.

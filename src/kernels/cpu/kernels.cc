@@ -48,12 +48,11 @@ bool IsBf16Mha(const MhaOp::Shape& shape) {
   return cpu::Supports(shape) && shape.arithmetic == DType::kBF16;
 }
 
-// bf16 weights take no conversion, so the rate of vdpbf16ps binds. Narrower weights convert faster to
-// bf16 pairs than to f32 on every machine.
+// bf16 weights take no conversion, so the rate of vdpbf16ps binds. 8- and 4-bit weights convert
+// faster to bf16 pairs than to f32 on every machine.
 bool IsBf16Weight(const GemmOp::Shape& shape) { return shape.w == DType::kBF16; }
 
-// So few heads over e4m3 rows that f32 arithmetic is faster than preparing keys for tiles or for
-// bf16 pairs.
+// H ≤ 3 over e4m3 rows: f32 arithmetic is faster than preparing keys for tiles or for bf16 pairs.
 bool IsSmallH(const MlaDecodeOp::Shape& shape) {
   constexpr int64_t kHeads = 3;
   const bool f8 = shape.kind == CacheFormat::kF8 || shape.kind == CacheFormat::kF8Dense;
@@ -66,7 +65,7 @@ void Bf16Decode(const MlaDecodeOp::Params& p, const Exec& exec) {
 }
 
 // Tiles read 16 keys of a page in place; s8 tiles also need whole tiles of columns. q6 rows are
-// rounded to bf16 first, which pays off from this many heads on.
+// rounded to bf16 first, which pays off from H = 8 on.
 bool IsAmxDecode(const MlaDecodeOp::Shape& shape) {
   constexpr int64_t kHeads = 8;
   if (shape.page_tokens % 16 != 0) return false;

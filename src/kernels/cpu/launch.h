@@ -17,7 +17,7 @@ namespace latte::cpu {
 //   kAvx512Vnni    Gemm (int8 activations), GemmT (int8 and 4-bit weights), MlaDecode (int8 caches)
 //   kAvx512Bf16    Gemm (bf16 activations), GemmT (e4m3 weights), MlaDecode (bf16 and quantised
 //                  caches except int8), Mha (bf16 arithmetic)
-//   kAvx512SmallH  MlaDecode (e4m3 caches, few heads)
+//   kAvx512SmallH  MlaDecode (e4m3 caches, H ≤ 3)
 //   kAmx           Gemm (bf16 activations; bf16 or 8-bit weights), MlaDecode (caches except int8), Mha
 //                  (bf16 arithmetic)
 //   kAmxInt8       Gemm (int8 activations), MlaDecode (int8 caches)

@@ -79,7 +79,7 @@ inline constexpr int64_t kMaxInPlaceM = 12;  // default of Target::max_in_place_
 inline constexpr int64_t kMaxAmxM = 512;     // M of a task of an AMX target
 inline constexpr int64_t kMaxAmxN = 512;     // N of a task of an AMX target
 
-// A block of y = x·W (sum over the rows of W), for one product or, for small m, several of a batch.
+// A block of y = x·W (sum over N), for one product or, for small m, several of a batch.
 struct GemmTTask {
   const void* x;  // [m, n] f32 or 16 bits
   const void* w;  // [n, k], any alignment

@@ -104,7 +104,7 @@ struct GemmOp {
   }
 };
 
-// y[b] = x[b]·W[b]: contracts over the rows of W, as q_nope·W_UK does with the mapped kv_b. The
+// y[b] = x[b]·W[b]: contracts over N, as q_nope·W_UK does with the mapped kv_b. The
 // order of each sum along N depends on the kernel, N, K and the blocks of the scales alone.
 struct GemmTOp {
   static constexpr std::string_view kName = "gemm_t";

@@ -21,7 +21,7 @@ struct SequenceChunk {
   MlaPath path = MlaPath::kAbsorbed;
   std::span<const int32_t> pages = {};  // ⌈total_len/P⌉ pages in order, the new tokens' included
 
-  // Of these tokens, alone in a step.
+  // A chunk of `tokens`, alone in a step.
   static SequenceChunk Of(std::span<const int32_t> tokens, int64_t cached_len, MlaPath path,
                           std::span<const int32_t> pages) {
     return {tokens, 0, static_cast<int64_t>(tokens.size()), cached_len, path, pages};

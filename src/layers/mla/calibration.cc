@@ -108,7 +108,7 @@ Result<MlaRates> LoadRates(const std::string& path, const Machine& machine) {
   LATTE_ASSIGN_OR_RETURN(const std::string found, json.GetString("isa"));
   if (found != Name(machine.isa))
     return InvalidArgument(fmt::format(
-        "{}: expected rates of {}, found those of {}; run `latte bench calibrate` again", path,
+        "{}: expected rates of {}, found rates of {}; run `latte bench calibrate` again", path,
         Name(machine.isa), found));
   MlaRates out;
   LATTE_ASSIGN_OR_RETURN(out.memory_gbps, json.GetDouble("memory_gbps"));

@@ -211,7 +211,7 @@ TEST_F(HomeOfRates, AFileThatTheUserNamedIsMissed) {
   setenv("LATTE_RATES", path_.c_str(), 1);
   EXPECT_NE(Warning(true).find(path_), std::string::npos);
   Write(Dump(ToJson(own_, {.isa = Isa::kAmx})));
-  EXPECT_NE(Warning(true).find("those of amx"), std::string::npos);
+  EXPECT_NE(Warning(true).find("found rates of amx"), std::string::npos);
   Write(Dump(ToJson(own_, kMachine)));
   EXPECT_EQ(Warning(false), "");
   setenv("LATTE_RATES", "", 1);  // says that there are none

@@ -14,7 +14,7 @@ namespace {
 template <class T>
 T& ScratchAs(void* scratch) {
   static_assert(sizeof(T) <= kScratchBytes && alignof(T) <= kScratchAlignment);
-  static_assert(std::is_trivially_default_constructible_v<T>, "nobody runs its constructor");
+  static_assert(std::is_trivially_default_constructible_v<T>, "no constructor runs");
   return *static_cast<T*>(scratch);
 }
 

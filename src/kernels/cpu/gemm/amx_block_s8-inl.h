@@ -54,7 +54,7 @@ struct AmxS8Scratch {
   }
 };
 
-// A chunk of row n, of which `count` columns are there, laid out as two tile rows.
+// A chunk of row n with `count` valid columns, packed as two tile rows.
 template <bool kWhole>
 inline void PackBChunk(const GemmTask& t, int64_t n, int64_t k, int64_t count, int8_t* to) {
   const char* const from = WeightAt(t, n, k);

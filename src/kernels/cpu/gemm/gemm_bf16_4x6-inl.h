@@ -130,8 +130,8 @@ class NextPanelRows {
   int64_t wait_;  // tiles
 };
 
-// All rows of x, laid out or null, and a panel. The last tile takes rows before it again; of the
-// task there are as many as a tile has.
+// Multiplies A (packed, or null: in place) by a panel. The last tile overlaps the tile before it; the
+// panel has at least as many rows as a tile.
 template <class V>
 void Panel4x6(const GemmTask& t, const Panel<BF16>& panel, const BF16* packed_a,
               const Panel<BF16>& next) {
@@ -175,7 +175,7 @@ struct Scratch4x6 {
   alignas(64) BF16 x[kMaxM4x6 * kBlockK<PairMath<V>>];
 };
 
-// Requires: rows of x as above, kNr4x6 rows of W or more.
+// Requires: kMinM4x6 ≤ M ≤ kMaxM4x6, N ≥ kNr4x6.
 template <class V>
 [[gnu::noinline]] void GemmBf16InPlace4x6(const GemmTask& t) {
   constexpr int64_t kBlock = kBlockK<PairMath<V>>;

@@ -315,7 +315,7 @@ template <class V, class T>
       x, rows, s, [] {}, prefetch, totals);
 }
 
-// M = 1: a few rows of B at a time in memory order, as DotSequential does.
+// M = 1: four rows of B at a time in memory order, as DotSequential does.
 template <class V, class T>
 void GemvBf16W8(const GemmTask& t, const T* w, W8Scales<V>& scales) {
   constexpr int64_t kBlock = kBlockK<PairMath<V>>;

@@ -350,7 +350,7 @@ BcastPrefetch BcastPrefetchOf(const GemmTask& t, const BcastA<kVectors>& x, int6
   return out;
 }
 
-// Rows of x from a multiple of 16 of the task's on, as PackABcast leaves them.
+// Packed A from row m of the task on, a multiple of 16, as PackABcast writes it.
 template <class Kind, int64_t kVectors>
 void BcastSlice(const GemmTask& t, const BcastAChunk* packed) {
   BcastA<kVectors> x;

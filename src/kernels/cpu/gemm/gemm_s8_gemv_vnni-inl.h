@@ -2,7 +2,7 @@
 //
 // Packing   A in chunks (s8_chunk-inl.h), in the L1. B is read in place, row by row in memory
 //           order, each row over a whole pass of 16,384 columns.
-// Blocking  Dot products of a chunk leave 16 partial sums; those of 16 chunks (four, with four
+// Blocking  Dot products of a chunk leave 16 partial sums; sums of 16 chunks (four, with four
 //           scale groups) reduce together, and a 16×16 transpose puts rows of B into lanes.
 // Prefetch  Each load prefetches a fixed distance ahead.
 // Epilogue  Scales of A and B per chunk; the bias after the last pass.

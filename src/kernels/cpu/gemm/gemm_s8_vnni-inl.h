@@ -144,7 +144,7 @@ template <class Kind>
 void DispatchS8Vnni(const GemmTask& t) {
   const auto* const w = static_cast<const typename Kind::T*>(t.w);
   if (UsesGemv<Kind>(t)) return GemmS8VnniGemv<Kind>(t, w);
-  // Tuned for one uarch (Zen 4): one DRAM stream per core and prefetches into the L2.
+  // For machines with one DRAM stream per core that prefetch into the L2.
   if constexpr (kValuesPer<typename Kind::T> == 1 && Kind::kOneScale)
     if (!t.many_dram_streams && t.prefetch_level == CacheLevel::kL2 && Fits8x8(t))
       return t.m < kTile8x8 ? GemmS8Vnni8x8<Kind, true>(t) : GemmS8Vnni8x8<Kind, false>(t);

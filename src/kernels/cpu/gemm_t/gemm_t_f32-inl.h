@@ -45,7 +45,7 @@ struct ColumnPanel {
   int64_t column, columns;
 };
 
-// Columns [begin, +count) of row m of A, which multiply as many rows of B.
+// Columns [begin, +count) of row m of A, which multiply `count` rows of B.
 template <class V>
 const float* FloatInput(const GemmTTask& t, int64_t m, int64_t begin, int64_t count,
                         float* scratch) {
@@ -237,7 +237,7 @@ void AddRows(const WeightStream<T>& s, const Segments& segments, const float (&x
   });
 }
 
-// Loads the scales of row n, row i of the pass, unless it shares those of the row before.
+// Loads the scales of row n, row i of the pass, unless they equal the scales of the row before.
 template <class V, class T>
 void LoadRowScales(WeightStream<T>& s, int64_t n, int64_t i, int64_t segments) {
   const ScaleGrid& grid = s.t.grid;

@@ -255,7 +255,7 @@ struct FixedScratch {
   alignas(64) int32_t sums[kUnits * kUnitColumns * kM * kDigits];
 };
 
-// kM rows of x from m on times a block of W.
+// Rows [m, m + kM) of A times a block of B.
 template <class V, int64_t kM>
 [[gnu::noinline]] void MultiplyBlock(const GemmTTask& t, const U4* w, int64_t m,
                                      const WeightBlock& block, ProductPrefetch<U4>& ahead) {

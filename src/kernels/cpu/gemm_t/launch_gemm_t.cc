@@ -1,5 +1,5 @@
-// Launches gemm_t, y = x·W: rows of x and columns of y per task, several products per task if memory
-// bounds them.
+// Launches gemm_t, C = A·B with A = x [M, N], B = W [N, K], C = y [M, K]: a block of C per task, or
+// several products per task if memory bounds them.
 #include "src/kernels/cpu/blocking.h"
 #include "src/kernels/cpu/parallel.h"
 
@@ -30,7 +30,7 @@ int64_t ProductsPerTask(const GemmTOp::Shape& s, int64_t most, const Exec& exec)
 template <const Target& kTarget>
 BlockGrid ChooseBlocks(const GemmTOp::Shape& s, const Exec& exec) {
   BlockGrid blocks = ChooseBlocks(s.m, s.k, s.n, {.step = kTileColumns}, exec);
-  // Whole rows of W are read fastest if there are products for every thread. Kernels that convert x
+  // Whole rows of B are read fastest if there are products for every thread. Kernels that convert x
   // to fixed point also need whole rows, since each task converts it again.
   const bool enough = s.b * blocks.down() >= exec.threads->threads();
   if ((s.m <= kMemoryBoundM || kTarget.batch_in_flight == 1) && enough)

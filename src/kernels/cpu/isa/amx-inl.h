@@ -77,7 +77,7 @@ struct Amx : Avx512Bf16 {
     asm volatile("tdpbusd %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(kC), "i"(kA), "i"(kB));
   }
 
-  // Zips the lower and the upper halves of every 128 bits: cheaper than InterleaveLow and InterleaveHigh, but
+  // Interleaves within each 128-bit lane: cheaper than InterleaveLow and InterleaveHigh, but
   // column 8l + i of 32 comes out as pair 4l + i of the first (i < 4) or 4l + i − 4 of the second.
   static Pairs InterleaveLowIn128(Pairs a, Pairs b) {
     return As(_mm512_unpacklo_epi16(Bits(a), Bits(b)));

@@ -146,7 +146,7 @@ struct Avx512Bf16 : Avx512 {
   static TwoPairs LoadTwoTwice(const T* p, const T* q, const ByteTables& tables) {
     return LookUp(p, TwoQuarters(p, q), tables);
   }
-  // Interleaves 64 values of two rows as pairs: lane 4l + i of out[j] holds value 16l + 4j + i of both.
+  // Interleaves 64 values of two rows into bf16 pairs: lane 4l + i of out[j] holds value 16l + 4j + i of both.
   // Transpose128 restores the order of sums.
   template <class T>
   static void InterleaveTwoRows(const T* p, const T* q, const ByteTables& tables, Pairs (&out)[4]) {

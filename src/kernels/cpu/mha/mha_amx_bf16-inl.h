@@ -1,10 +1,10 @@
 // clang-format off
 // mha, bf16 × bf16 → f32 on AMX: 2 × 2 tiles of 16 × 16 sums, 32 terms per step, tdpbf16ps; up to
-// 512 queries of one head per task, in pairs of groups of 16; AMX_BF16.
+// 512 queries of one head per task, two groups of 16 at a time; AMX_BF16.
 //
-//   scores         S[16 queries × 16 keys]    += Q[16 × 32] · Kᵀ[32 × 16]  K transposed in pairs
+//   scores         S[16 queries × 16 keys]    += Q[16 × 32] · Kᵀ[32 × 16]  Kᵀ as bf16 pairs
 //   probabilities  P[16 queries × 32 keys]    bf16, stored as an A operand
-//   values         O[16 queries × 16 columns] += P[16 × 32] · V[32 × 16]   V interleaved in pairs
+//   values         O[16 queries × 16 columns] += P[16 × 32] · V[32 × 16]   V as bf16 pairs
 //
 // Rounding   As in mha_bf16-inl.h. The instruction flushes subnormals to zero.
 // Packing    Keys and values, once per block of 256 keys, for all queries of the task.

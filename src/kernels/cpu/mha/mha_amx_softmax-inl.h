@@ -192,7 +192,7 @@ class OverlappedSoftmax {
   int64_t keys_, rows_, pieces_;
   int64_t row_ = 0;
   int64_t calls_, due_ = 0;
-  // Of the row:
+  // The row:
   const float* from_;
   const float* end_;
   BF16* to_;

@@ -12,7 +12,7 @@
 //            maxima and sums over keys need no reduction; Sᵀ is transposed on its way to bf16.
 // Blocking   Blocks of 256 keys. O stays in f32 memory and is rescaled only if a maximum has risen.
 // Order      Keys in index order, blocks, steps of 32 and pairs anchored at the start of the task.
-//            What a row does not see is never multiplied. Its bytes depend on nothing else.
+//            Keys that a row does not see are never multiplied and cannot change its bytes.
 // Limits     C+R ≤ 1152; bf16 or quantised caches; pages of a multiple of 16 tokens; scratch 1.6
 //            MiB, resident as far as used.
 // clang-format on
