@@ -22,10 +22,11 @@ inline std::optional<int64_t> FirstNotFinite(std::span<const float> h) {
 
 // `whose` says whose values they are.
 inline tl::unexpected<Error> F16Overflow(std::string_view whose) {
-  return Unsupported(fmt::format(
-      "f16 arithmetic: expected values up to 65504, the largest that f16 has, but values of {} pass "
-      "it; use --dtype bf16 or f32",
-      whose));
+  return Unsupported(
+      fmt::format("f16 arithmetic: expected values up to 65504, the largest that f16 has, but "
+                  "values of {} pass "
+                  "it; use --dtype bf16 or f32",
+                  whose));
 }
 
 }  // namespace latte

@@ -1,4 +1,4 @@
-// Weights read in the order in which they lie in memory, which is what memory answers fastest.
+// Software prefetch of weights in memory order, the fastest order for one DRAM stream per core.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,11 @@
 namespace latte::cpu {
 namespace {
 
-// Cache lines of rows, asked for in the order in which they lie in memory, about as many at each of
-// `steps` steps.
+// Prefetches the cache lines of rows in memory order, spread evenly over `steps` steps.
 //
-// A page is read once before its lines are asked for: requests for lines of a page whose address
-// the core has not translated yet are lost in part, and leave the translation to the first load
-// (Zen 5: half of what waiting for memory costs). Its first line is asked for a page and a half
-// before, so that the load does not wait.
+// Before the lines of a page are prefetched, the page is touched, because a core drops prefetches of a
+// page that is not in its TLB and the first load then waits for the translation. The first line of a
+// page is prefetched a page and a half earlier, so that the touch does not wait.
 class SequentialPrefetch {
  public:
   SequentialPrefetch() = default;
@@ -61,21 +59,31 @@ class SequentialPrefetch {
   }
 
   const char* line_ = nullptr;
-  const char* next_ = nullptr;  // row
+  const char* next_ = nullptr;  // the next row
   int64_t stride_ = 0, in_row_ = 0, left_ = 0, rows_ = 0;
   int64_t per_step_ = 0;
   CacheLevel to_ = CacheLevel::kL1;
 };
 
-// The same, cut into runs of neighbouring lines that a step asks for itself.
+// The same lines as runs of consecutive lines, which micro-kernels prefetch themselves.
 class PrefetchRuns {
  public:
-  struct Run {  // two registers as an argument
-    const char* line;
-    int32_t count;
-    CacheLevel to;
+  struct Run {  // passed in two registers
+    const char* line = nullptr;
+    int32_t count = 0;
+    CacheLevel to = CacheLevel::kL1;
 
-    void PrefetchNext(int64_t i) const { Prefetch(line, kLine * i, to); }
+    void PrefetchLine(int64_t i) const { Prefetch(line, kLine * i, to); }
+    // Prefetches the next line of the run, if any. Call it once per row of a loop: a burst of
+    // prefetches would occupy the line fill buffers that the loads of the loop need.
+    void PrefetchNext() {
+      if (count > 0) {
+        Prefetch(line, 0, to);
+        line += kLine;
+        --count;
+      }
+      asm volatile("");  // g++ 12 removes a loop that only prefetches
+    }
   };
 
   PrefetchRuns() = default;
@@ -88,13 +96,13 @@ class PrefetchRuns {
   }
 
   int64_t lines() const { return (bytes_ + kLine - 1) / kLine * rows_; }
-  // At least `count`, so that runs of as many make whole rows.
+  // The smallest run length of at least `count` lines that divides a row evenly.
   int64_t EvenCount(int64_t count) const {
     const int64_t in_row = (bytes_ + kLine - 1) / kLine;
     const int64_t runs = Max(in_row / count, 1);
     return (in_row + runs - 1) / runs;
   }
-  // `count` lines, or those that the row still has.
+  // The next `count` lines, fewer at the end of a row.
   Run Next(int64_t count) {
     if (rows_ == 0) return {nullptr, 0, to_};
     const Run run{row_ + at_, static_cast<int32_t>(Min(count, (bytes_ - at_ + kLine - 1) / kLine)),
@@ -113,7 +121,7 @@ class PrefetchRuns {
  private:
   static constexpr int64_t kLine = 64;
 
-  // Reads the page that begins `at` bytes from the row's beginning, and asks for the one behind it.
+  // Touches the page at byte `at` of the row and prefetches the first line of the page after it.
   void TouchPages(int64_t at) const {
     if (at >= bytes_) return;
     TouchPage(row_ + at);
@@ -125,8 +133,8 @@ class PrefetchRuns {
   CacheLevel to_ = CacheLevel::kL1;
 };
 
-// Rows [n, +rows) and columns [k, +columns) of a task's W, or, where n is behind the last row, as
-// many of the task that is next.
+// The lines of rows [n, n + rows) and columns [k, k + columns) of a task's B; if n is past the last
+// row, the first rows and columns of the next task.
 template <class T, class Lines, class... More>
 Lines PrefetchRowsOf(const GemmTask& task, int64_t n, int64_t rows, int64_t k, int64_t columns,
                      More... more) {
@@ -150,19 +158,19 @@ SequentialPrefetch SequentialPrefetchOf(const GemmTask& task, int64_t n, int64_t
 
 constexpr int64_t kMaxResidentBlocks = 16;
 
-// Bytes that a row in turn is asked for before it is used.
+// Prefetch distance, in bytes, of rows that are read one after the other.
 constexpr int64_t kPrefetchBytesL1 = 6144;
 constexpr int64_t kPrefetchBytesL2 = 12288;
 
-// How far behind what a row in turn reads lies what it asks for, and where W ends there.
+// A fixed distance ahead of the current load, for rows that are read one after the other.
 struct PrefetchDistance {
   int64_t bytes;
   CacheLevel to;
-  const char* end = nullptr;
+  const char* end = nullptr;  // of the weights that the distance leads into
 
   void PrefetchNext(const void* p) const { Prefetch(p, bytes, to); }
-  // Reads pages that begin in what `count` bytes from p on will ask for, as SequentialPrefetch does. Into
-  // the L1, where a Zen 5 asks, that costs more than it saves.
+  // Touches the pages that begin within `count` bytes of the prefetched addresses, as
+  // SequentialPrefetch does. Not for L1 prefetch, where it costs more than it saves.
   void TouchPages(const void* p, int64_t count) const {
     if (to == CacheLevel::kL1) return;
     const char* const from = static_cast<const char*>(p) + bytes;
@@ -174,9 +182,8 @@ struct PrefetchDistance {
   }
 };
 
-// The same for a block that begins at column k of row n, of `together` rows side by side: of them
-// the last has to be asked for as early as the first. At the end of W what the next task begins
-// with is asked for.
+// The distance for a block at column k of row n that reads `together` rows in parallel; the last of
+// them is prefetched as early as the first. At the end of B it leads to the weights of the next task.
 template <class T>
 PrefetchDistance PrefetchDistanceOf(const GemmTask& t, int64_t n, int64_t k, int64_t together = 1) {
   constexpr auto kSize = static_cast<int64_t>(sizeof(T));
@@ -195,10 +202,10 @@ PrefetchDistance PrefetchDistanceOf(const GemmTask& t, int64_t n, int64_t k, int
   return {to_next, t.prefetch_level, t.next->w_type == t.w_type ? end_of(*t.next) : nullptr};
 }
 
-// Rows of W one after the other, each from end to end: memory answers one run of neighbouring lines
-// faster than several side by side (Zen 5, two threads: 45 GB/s for 33). total(n, b, to) sets the
-// vectors of sums of kM rows of x and row n in block b of K; finish(n, count, b, i, totals) takes
-// those of x's row i and rows [n, +count) of W, four at most.
+// Reads the rows of B one after the other, each from end to end: one sequential stream per core reads
+// DRAM faster than several. total(n, b, to) computes the vectors of sums of row n of B with all kM rows
+// of A in K block b; finish(n, count, b, i, totals) gets the vectors of row i of A for rows
+// [n, n + count) of B, count ≤ 4.
 template <class V, int64_t kM, class Total, class Finish>
 inline void ForEachRowSequential(int64_t rows, int64_t blocks, const Total& total,
                                  const Finish& finish) {

@@ -1,13 +1,6 @@
-// Rows of W read side by side, where a core follows many streams of memory (Machine::many_dram_streams):
-// each row asks for its own line a little ahead, at its end for the first ones of the row that
-// takes its place. Reading 512 MiB by two threads of an Emerald Rapids, with the dot products of
-// one row of x, GB/s, medians of 5, rows of 14,336 and 2,048 bytes (the ceiling of `latte bench`
-// reads 29.0 and 29.4):
-//
-//   rows side by side, bytes ahead, into   1, 0   1, 6144, L1   1, 6144, L2   4, 1024, L1   16,
-//   512, L1
-//                                  14,336  21.2          26.9          29.5          30.8          31.1
-//                                   2,048  21.3          26.9          29.2          29.9          30.1
+// Software prefetch for rows of B that are read in parallel, on machines whose cores follow many DRAM
+// streams (Machine::many_dram_streams): each row prefetches its own line a short distance ahead, and at
+// its end the first lines of the row that takes its place.
 #pragma once
 
 #include <cstdint>
@@ -19,19 +12,19 @@
 namespace latte::cpu {
 namespace {
 
-constexpr int64_t kStridedPrefetchBytes = 1024;  // bytes, of four rows
+constexpr int64_t kStridedPrefetchBytes = 1024;  // distance for four rows in parallel
 
-// How far behind a byte of a row lies what it asks for.
+// The prefetch distance at each byte of a row.
 struct StridedPrefetch {
-  int64_t turn;  // byte from which on it lies in the row that takes this one's place
-  int64_t here, there;
+  int64_t turn;   // first byte whose prefetch goes to the row that takes this row's place
+  int64_t here;   // distance within the row
+  int64_t there;  // distance into the other row
 
   int64_t Of(int64_t byte) const { return byte < turn ? here : there; }
 };
 
-// Columns [k, +columns) of `rows` rows of W side by side from row n on. Behind the last ones come
-// the first of the columns that follow, or of the next task; with none, lines that are here already
-// are asked for.
+// For columns [k, k + columns) of rows [n, n + rows) of B in parallel. After the last rows come the
+// first rows of the next columns, or of the next task; without one, cached lines are prefetched.
 template <class T>
 StridedPrefetch StridedPrefetchOf(const GemmTask& t, int64_t n, int64_t rows, int64_t k,
                                   int64_t columns, int64_t ahead = kStridedPrefetchBytes) {

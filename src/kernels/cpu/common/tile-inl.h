@@ -146,11 +146,11 @@ inline int64_t SpreadOf(int64_t row_bytes, int64_t rows) {
 
 // Prefetches the cache lines of several rows, a burst from each row in turn, because a core's own
 // prefetcher follows one stream per page. A row is a weight row, or a page of contiguous rows.
-struct BurstPrefetch {
-  const char* row = nullptr;
-  int64_t stride = 0, bytes = 0, rows = 0;
-  int64_t at = 0;    // next byte within each row
-  int64_t next = 0;  // next row
+struct BurstPrefetch {  // trivial, because scratch holds it
+  const char* row;
+  int64_t stride, bytes, rows;
+  int64_t at;    // next byte within each row
+  int64_t next;  // next row
 
   int64_t lines() const { return (bytes + kLine - 1) / kLine * rows; }
   void PrefetchNext(int64_t count) {

@@ -23,7 +23,7 @@ struct BBlock {
 
 // Prefetches the weights and scales of the next block in parts.
 struct BlockPrefetch {
-  BurstPrefetch weights, scales;
+  BurstPrefetch weights = {}, scales = {};
   const GemmTask* task = nullptr;             // of the next block; null: none
   BBlock block = {};                          // the next one
   int64_t weight_lines = 0, scale_lines = 0;  // per part

@@ -236,24 +236,14 @@ inline void StreamPanels(AmxBf16Scratch& s, const ScaleGrid& grid, const BRows<T
   }
 }
 
-// Prefetches the lines of the next panel, a few per K step.
+// Rows [row, last) of B in the columns of `panel`.
 template <class T>
-struct AmxPanelPrefetch {
-  const WeightPanel<T>* panel;
-  int64_t row, last;  // of B
-  int64_t at;         // column
-
-  void PrefetchNext(int64_t lines) {
-    constexpr int64_t kLine = 64 / static_cast<int64_t>(sizeof(T));
-    for (int64_t i = 0; i < lines && row < last; ++i) {
-      Amx::PrefetchL2(panel->w->w + row * panel->w->stride + at);
-      at += kLine;
-      if (at < panel->end) continue;
-      at = panel->begin;
-      ++row;
-    }
-  }
-};
+inline BurstPrefetch PanelBursts(const BRows<T>& w, int64_t row, int64_t last,
+                                 const WeightPanel<T>& panel) {
+  constexpr auto kSize = static_cast<int64_t>(sizeof(T));
+  return {reinterpret_cast<const char*>(w.w + row * w.stride + panel.begin), w.stride * kSize,
+          (panel.end - panel.begin) * kSize, last - row};
+}
 
 // M > 32: A and the sums stay in the L2; the next panel is prefetched.
 template <class T>
@@ -265,8 +255,8 @@ inline void GemmAmxBf16LargeM(AmxBf16Scratch& s, const ScaleGrid& grid, const BR
       constexpr int64_t kM = decltype(count)::value;
       const WeightPanel<T> panel{&w, tile, begin, Min(begin + kPanelColumns, s.k), s.panel};
       panel.Fill(0, kM * kTileSide, s.k);
-      AmxPanelPrefetch<T> ahead{&panel, Min((tile + kM) * kTileSide, w.count),
-                                Min((tile + 2 * kM) * kTileSide, w.count), begin};
+      BurstPrefetch ahead = PanelBursts(w, Min((tile + kM) * kTileSide, w.count),
+                                        Min((tile + 2 * kM) * kTileSide, w.count), panel);
       MultiplyPanel<kM>(s, grid, panel, [&](int64_t) { ahead.PrefetchNext(lines); });
     });
 }

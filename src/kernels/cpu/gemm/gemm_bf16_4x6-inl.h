@@ -130,8 +130,8 @@ class NextPanelRows {
   int64_t wait_;  // tiles
 };
 
-// Multiplies A (packed, or null: in place) by a panel. The last tile overlaps the tile before it; the
-// panel has at least as many rows as a tile.
+// Multiplies A (packed, or null: in place) by a panel. The last tile overlaps the tile before it.
+// Requires: panel.rows ≥ kNr4x6.
 template <class V>
 void Panel4x6(const GemmTask& t, const Panel<BF16>& panel, const BF16* packed_a,
               const Panel<BF16>& next) {

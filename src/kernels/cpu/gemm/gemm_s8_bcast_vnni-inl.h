@@ -221,7 +221,7 @@ template <class Kind, int64_t kN, int64_t kVectors>
   StridedRows<V, kN> rows(s.chunk[0], kChunkK);
 #pragma GCC unroll 1
   for (int64_t step = 0; step < kBcastSteps; ++step) {
-    for (int64_t i = step; i < ahead.count; i += kBcastSteps) ahead.PrefetchNext(i);
+    for (int64_t i = step; i < ahead.count; i += kBcastSteps) ahead.PrefetchLine(i);
     AddBcastStep<V, true>(rows, inputs, step, sums);
   }
   const float* const scale = ChunkScales<Kind>(s, chunk, n);

@@ -44,20 +44,6 @@ struct Scratch4x16 {
   alignas(32) float totals[kMaxTaskM][kPanelN4x16];
 };
 
-// Prefetches of the next panel.
-struct PanelPrefetch {
-  PrefetchRuns weights;
-  SequentialPrefetch scales;
-  int64_t lines_per_call = 0;  // per call of TileS8Avx2Packed4x16
-
-  // Spreads the lines over `chunks` chunks of `calls` calls per tile, for M = `inputs`.
-  void Spread(int64_t chunks, int64_t inputs, int64_t calls) {
-    const int64_t groups = (inputs + kMr4x16 - 1) / kMr4x16;
-    const int64_t tiles = chunks * groups * (kPanelN4x16 / kNr4x16);
-    lines_per_call = weights.EvenCount(weights.lines() / (tiles * calls) + 1);
-  }
-};
-
 // K steps of a call of TileS8Avx2Packed4x16.
 template <class Layout>
 constexpr int64_t kCallSteps =
@@ -122,8 +108,8 @@ void AddTile4x16(const EvenOddA& x, int64_t i, int64_t chunk, int64_t n, PanelPr
   const int64_t at = x.At(i, chunk);
   const uint8_t* const w = s.w + n / kNr4x16 * Layout::kUnits * kUnitBytes4x16;
   for (int64_t step = 0; step < kAll; step += kSteps) {
-    const PrefetchRuns::Run lines = ahead.weights.Next(ahead.lines_per_call);
-    for (int64_t line = 0; line < lines.count; ++line) lines.PrefetchNext(line);
+    const PrefetchRuns::Run lines = ahead.weights.Next(ahead.lines_per_run);
+    for (int64_t line = 0; line < lines.count; ++line) lines.PrefetchLine(line);
     TileS8Avx2Packed4x16<Layout, kSteps, kM>(w, x.codes + at * kAChunkBytes<Layout>,
                                              x.row_step * kAChunkBytes<Layout>, step,
                                              step % kRunSteps == 0, s.sums[step / kRunSteps]);
@@ -199,7 +185,9 @@ template <class Kind>
       ahead.weights =
           PrefetchRowsOf<T, PrefetchRuns>(t, next_n, kPanelN4x16, next_k, columns, CacheLevel::kL1);
       ahead.scales = ScalePrefetch(t, next_n, kPanelN4x16, next_k, columns, x.chunks());
-      ahead.Spread(x.chunks(), x.rows, Layout::kUnits * kUnitSteps / kCallSteps<Layout>);
+      const int64_t row_tiles = (x.rows + kMr4x16 - 1) / kMr4x16;
+      const int64_t calls = Layout::kUnits * kUnitSteps / kCallSteps<Layout>;
+      ahead.Spread(x.chunks() * row_tiles * (kPanelN4x16 / kNr4x16) * calls);
       PanelS8Avx2<Kind>(t, w, x, n, rows, ahead, s);
     }
   }

@@ -42,19 +42,6 @@ struct Scratch6x64 {
   alignas(64) float totals[kMaxTaskM][kPanelN6x64];
 };
 
-// Prefetches of the next panel.
-struct PanelPrefetch {
-  PrefetchRuns weights;
-  SequentialPrefetch scales;
-  int64_t lines_per_group = 0;  // per tile and scale group
-
-  // Spreads the lines over `chunks` chunks of `groups` scale groups, for M = `inputs`.
-  void Spread(int64_t chunks, int64_t inputs, int64_t groups) {
-    const int64_t tiles = (inputs + kMr6x64 - 1) / kMr6x64;
-    lines_per_group = weights.EvenCount(weights.lines() / (chunks * tiles * groups) + 1);
-  }
-};
-
 // Half a chunk of 16 rows, `at` elements from their starts.
 template <class Kind, int64_t kLane256, bool kWhole>
 inline void TransposeRows16(const typename Kind::T* const* rows, int64_t at, int64_t values,
@@ -92,7 +79,7 @@ template <class V, int64_t kSteps, int64_t kM, int64_t kN>
   for (int64_t i = 0; i < kM; ++i)
     for (int64_t j = 0; j < kN; ++j) sums[i][j] = V::ZeroInts();
   for (int64_t step = 0; step < kSteps; ++step, w += kBVectorBytes, x += 4) {
-    for (int64_t i = step; i < ahead.count; i += kSteps) ahead.PrefetchNext(i);
+    for (int64_t i = step; i < ahead.count; i += kSteps) ahead.PrefetchLine(i);
     typename V::Ints wj[kN];
     for (int64_t j = 0; j < kN; ++j) wj[j] = V::LoadBytes(w + j * kBChunkBytes6x64);
     for (int64_t i = 0; i < kM; ++i) {
@@ -112,7 +99,7 @@ void AddTile6x64(const AChunks& x, int64_t i, int64_t chunk, PanelPrefetch& ahea
   constexpr int64_t kSteps = kSteps6x64 / Kind::kGroups;
   const int64_t at = x.At(i, chunk);
   for (int64_t group = 0; group < Kind::kGroups; ++group) {
-    const PrefetchRuns::Run lines = ahead.weights.Next(ahead.lines_per_group);
+    const PrefetchRuns::Run lines = ahead.weights.Next(ahead.lines_per_run);
     TileS8Vnni6x64<V, kSteps, kM, kN>(s.w + group * kSteps * kBVectorBytes,
                                       x.codes + at * kChunkK + group * Kind::kGroup,
                                       x.row_step * kChunkK, lines, s.sums[group]);

@@ -116,7 +116,7 @@ template <class Kind>
       ahead.weights =
           PrefetchRowsOf<T, PrefetchRuns>(t, next_n, kPanelN6x64, next_k, columns, CacheLevel::kL1);
       ahead.scales = ScalePrefetch(t, next_n, kPanelN6x64, next_k, columns, x.chunks());
-      ahead.Spread(x.chunks(), x.rows, Kind::kGroups);
+      ahead.Spread(x.chunks() * ((x.rows + kMr6x64 - 1) / kMr6x64) * Kind::kGroups);
       WithConstant<kPanelVectors6x64>((rows + kSumLanes - 1) / kSumLanes, [&](auto vectors) {
         PanelS8Vnni6x64<Kind, decltype(vectors)::value>(t, w, x, n, rows, ahead, s);
       });

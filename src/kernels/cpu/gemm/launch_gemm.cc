@@ -122,7 +122,7 @@ bool PacksA(const GemmOp::Shape& s) {
 }
 
 template <const Target& kTarget>
-BlockGrid ChooseBlocks(const GemmProblem& p, int64_t problems, const Exec& exec) {
+BlockGrid BlocksOf(const GemmProblem& p, int64_t problems, const Exec& exec) {
   const int64_t step = kTarget.amx_tiles ? 32 : 8;
   const GemmOp::Shape s = GemmOp::ShapeOf(p);
   BlockingRules rules{.step = step, .products = problems * s.b};
@@ -192,7 +192,7 @@ WorkList MakeWorkList(std::span<const GemmProblem> problems, const Exec& exec) {
   WorkList list;
   for (size_t i = 0; i < problems.size(); ++i) {
     const int64_t batch = problems[i].x.shape[0];
-    const BlockGrid grid = ChooseBlocks<kTarget>(problems[i], std::ssize(problems), exec);
+    const BlockGrid grid = BlocksOf<kTarget>(problems[i], std::ssize(problems), exec);
     list.grids[i] = grid;
     list.first[i + 1] = list.first[i] + batch * grid.per_batch();
     list.macs += batch * grid.m * grid.n * grid.macs;

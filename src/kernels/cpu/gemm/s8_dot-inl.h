@@ -104,7 +104,7 @@ inline void StoreTotal(const GemmTask& t, bool last, const float* scale, int64_t
   StoreNext<V>(y, total, rows);
 }
 
-// Prefetches the scales of rows [n, +rows) and columns [k, +columns) of B or, behind the last row, of
+// Prefetches the scales of rows [n, n + rows) and columns [k, k + columns) of B; past the last row, of
 // the next task. With one scale per 32 4-bit weights they are a fifth of the memory traffic.
 inline SequentialPrefetch ScalePrefetch(const GemmTask& task, int64_t n, int64_t rows, int64_t k,
                                         int64_t columns, int64_t steps) {
@@ -119,6 +119,16 @@ inline SequentialPrefetch ScalePrefetch(const GemmTask& task, int64_t n, int64_t
       static_cast<const char*>(g.scale) + ((g.row_begin + row) * g.stride + begin) * size,
       g.stride * size, (end - begin) * size, Min(rows, t->n - row), task.prefetch_level, steps);
 }
+
+// Prefetches the next panel of B: its weights in runs of lines, its scales per chunk.
+struct PanelPrefetch {
+  PrefetchRuns weights;
+  SequentialPrefetch scales;
+  int64_t lines_per_run = 0;
+
+  // Spreads the lines of the weights over `runs` runs.
+  void Spread(int64_t runs) { lines_per_run = weights.EvenCount(weights.lines() / runs + 1); }
+};
 
 }  // namespace
 }  // namespace latte::cpu

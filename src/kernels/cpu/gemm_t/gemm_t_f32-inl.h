@@ -332,7 +332,7 @@ template <class V, int64_t kM, class T>
                                           const float* scale, int64_t scale_stride, const float* x,
                                           bool first, PrefetchRuns::Run ahead, float* y,
                                           int64_t y_stride) {
-  PrefetchByRow lines(ahead);
+  PrefetchRuns::Run lines = ahead;
   typename V::Vec sums[kM][kRegisterVectors];
 #pragma GCC unroll 4
   for (int64_t i = 0; i < kM; ++i)

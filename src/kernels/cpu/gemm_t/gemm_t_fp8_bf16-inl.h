@@ -100,7 +100,7 @@ template <class V, int64_t kM, class T>
 [[gnu::noinline]] void AddPairRows(const PairBlock<T>& block, int64_t column, int64_t begin,
                                    int64_t end, const PairInputs* x, PrefetchRuns::Run ahead,
                                    float* sums, int64_t sums_stride) {
-  PrefetchByRow lines(ahead);
+  PrefetchRuns::Run lines = ahead;
   const typename V::ByteTables tables = V::ByteTablesOf(block.w);
   typename V::Vec sum[kM][kPairVectors];
 #pragma GCC unroll 4
@@ -191,7 +191,7 @@ void LargeMBf16(const GemmTTask& t, const PairBlock<T>& block, const PairScales&
     ForEachRun<kBf16Mr>(t.m, [&](int64_t m, auto count) {
       constexpr int64_t kM = decltype(count)::value;
       const PrefetchRuns::Run lines = ahead.Next();
-      for (int64_t i = 0; i < lines.count; ++i) lines.PrefetchNext(i);
+      for (int64_t i = 0; i < lines.count; ++i) lines.PrefetchLine(i);
       asm volatile("");  // g++ 12 removes a loop that only prefetches
       PairInputs x[kM];
       for (int64_t i = 0; i < kM; ++i) x[i].Set(t, m + i, block);

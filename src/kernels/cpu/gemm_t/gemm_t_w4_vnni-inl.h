@@ -138,9 +138,9 @@ template <class V>
   Ints zero = V::SetByte(static_cast<int8_t>(kU4DefaultZero));
   Ints zeros[kDigits] = {V::ZeroInts(), V::ZeroInts(), V::ZeroInts()};
   const int64_t rows = RoundUp(block.rows, kInterleavedRows);
-  PrefetchByRow lines(PrefetchRuns::Run{});
+  PrefetchRuns::Run lines;
   for (int64_t i = 0; i < rows; i += 4) {
-    if (ahead != nullptr && i % kInterleavedRows == 0) lines = PrefetchByRow(ahead->Next());
+    if (ahead != nullptr && i % kInterleavedRows == 0) lines = ahead->Next();
     for (int64_t j = 0; j < 4; ++j) lines.PrefetchNext();
     Ints digits[4];
     for (int64_t j = 0; j < 4; ++j) {
@@ -179,7 +179,7 @@ template <class V, int64_t kM>
 [[gnu::noinline]] void AddInterleaved(const char* w, int64_t stride, const FixedRow* x,
                                       int64_t four, const int32_t* units, bool first,
                                       PrefetchRuns::Run ahead, int32_t* sums) {
-  PrefetchByRow lines(ahead);
+  PrefetchRuns::Run lines = ahead;
   using Ints = typename V::Ints;
   const Ints unit_of_lane = V::LoadBytes(units);
   for (int64_t nibble = 0; nibble < kNibbles; ++nibble) {

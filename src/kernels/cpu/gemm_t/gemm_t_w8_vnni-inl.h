@@ -114,7 +114,7 @@ template <class V, int64_t kM>
 [[gnu::noinline]] void AddS16Rows(const S16Block& block, int64_t column, int64_t begin, int64_t end,
                                   const S16Row* x, PrefetchRuns::Run ahead, int32_t* sums,
                                   int64_t sums_stride) {
-  PrefetchByRow lines(ahead);
+  PrefetchRuns::Run lines = ahead;
   typename V::Ints sum[kM][kS16Vectors];
 #pragma GCC unroll 4
   for (int64_t m = 0; m < kM; ++m)
@@ -197,7 +197,7 @@ void LargeMS16(const GemmTTask& t, const S16Block& block, const S16Row* x, int64
     }
     ForEachRun<kS16Mr>(count, [&](int64_t i, auto rows) {
       const PrefetchRuns::Run lines = ahead.Next();
-      for (int64_t line = 0; line < lines.count; ++line) lines.PrefetchNext(line);
+      for (int64_t line = 0; line < lines.count; ++line) lines.PrefetchLine(line);
       asm volatile("");  // g++ 12 removes a loop that only prefetches
       TileS16<V, decltype(rows)::value>(interleaved, block.pairs(), x + i, block.n == 0,
                                         t.y + (m + i) * t.y_stride + column, t.y_stride);

@@ -28,7 +28,7 @@ int64_t ProductsPerTask(const GemmTOp::Shape& s, int64_t most, const Exec& exec)
 }
 
 template <const Target& kTarget>
-BlockGrid ChooseBlocks(const GemmTOp::Shape& s, const Exec& exec) {
+BlockGrid BlocksOf(const GemmTOp::Shape& s, const Exec& exec) {
   BlockGrid blocks = ChooseBlocks(s.m, s.k, s.n, {.step = kTileColumns}, exec);
   // Whole rows of B are read fastest if there are products for every thread. Kernels that convert x
   // to fixed point also need whole rows, since each task converts it again.
@@ -73,7 +73,7 @@ template <const Target& kTarget>
 void Launch<kTarget>::GemmT(const GemmTOp::Params& p, const Exec& exec) {
   const GemmTOp::Shape s = GemmTOp::ShapeOf(p);
   const int64_t products = ProductsPerTask(s, kTarget.batch_in_flight, exec);
-  const BlockGrid blocks = ChooseBlocks<kTarget>(s, exec);
+  const BlockGrid blocks = BlocksOf<kTarget>(s, exec);
   const auto block_of = [&](int64_t task) {
     Block at = BlockAt(blocks, task);
     at.b *= products;

@@ -1,5 +1,5 @@
-// What linear_t asks memory for: the weights of a product in their order, and then those of the one
-// that is next.
+// Software prefetch of gemm_t: the weights of a product in memory order, then the weights of the next
+// product.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,9 @@
 namespace latte::cpu {
 namespace {
 
-// Lines of columns [column, +columns) of W, asked for about `ahead_bytes` before they are used, and
-// at its end those of the product that is next, in `steps` runs for every `rows` rows. Scales of
-// the latter are asked for all along.
+// Prefetches columns [column, column + columns) of B, `ahead_bytes` before their use, and at the end
+// the first rows of the next product: `steps` runs of lines per `rows` rows. The scales of the next
+// product are prefetched along the way.
 template <class T>
 class ProductPrefetch {
  public:
@@ -59,21 +59,6 @@ class ProductPrefetch {
   PrefetchRuns here_, next_;
   SequentialPrefetch scales_;
   int64_t steps_here_, per_step_;
-};
-
-// Asks for lines of a run at every row of W that a loop passes: a burst of them would hold the
-// places that its own loads wait for.
-class PrefetchByRow {
- public:
-  explicit PrefetchByRow(const PrefetchRuns::Run& run) : run_(run) {}
-  void PrefetchNext() {
-    if (at_ < run_.count) run_.PrefetchNext(at_++);
-    asm volatile("");  // g++ 12 drops what only asks
-  }
-
- private:
-  PrefetchRuns::Run run_;
-  int64_t at_ = 0;
 };
 
 }  // namespace

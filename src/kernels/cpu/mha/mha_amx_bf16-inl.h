@@ -243,10 +243,14 @@ inline int64_t ScoreSteps(const AmxMhaScratch& s, int64_t pair) {
 
 // Spreads the prefetch of `count` keys from `begin` over the tile steps of this block.
 inline void StartPrefetch(const MhaTask& t, int64_t begin, int64_t count, AmxMhaScratch& s) {
-  s.prefetch.parts[0] = {t.k_nope + begin * t.k_nope_stride, t.k_nope_stride, t.n};
-  s.prefetch.parts[1] = {t.k_rope + begin * t.k_rope_stride, t.k_rope_stride, t.r};
-  s.prefetch.parts[2] = {t.v + begin * t.v_stride, t.v_stride, t.v_width};
-  s.prefetch.keys = count;
+  const auto rows = [&](const float* data, int64_t stride, int64_t width) {
+    constexpr auto kSize = static_cast<int64_t>(sizeof(float));
+    const char* const first = reinterpret_cast<const char*>(data + begin * stride);
+    return BurstPrefetch{first, stride * kSize, width * kSize, count};
+  };
+  s.prefetch.parts[0] = rows(t.k_nope, t.k_nope_stride, t.n);
+  s.prefetch.parts[1] = rows(t.k_rope, t.k_rope_stride, t.r);
+  s.prefetch.parts[2] = rows(t.v, t.v_stride, t.v_width);
   int64_t steps = 0;
   for (int64_t pair = 0; pair < s.pairs; ++pair) steps += ValueSteps(s, pair) + ScoreSteps(s, pair);
   s.prefetch.Start(steps);

@@ -23,39 +23,19 @@ constexpr int64_t kScoreStride = kMhaKeys + kTileSide;
 // A maximum may rise by this much, in units of log2, before O and sums are rescaled.
 constexpr float kSlack = 8.0f;
 
-// Prefetch of the keys and values of the next block, some lines with every tile step. The rows of
-// one head lie far apart, which hardware does not predict.
+// Prefetches the keys and values of the next block, some lines with every tile step. The rows of one
+// head lie far apart, so the hardware prefetcher does not follow them.
 struct KeyPrefetch {
-  struct Rows {
-    const float* data;
-    int64_t stride, width;
-  };
-  Rows parts[3];  // of k_nope, k_rope, v
-  int64_t keys;
-  int64_t part, key, at;  // the next line
-  int64_t per_step;
+  BurstPrefetch parts[3];  // k_nope, k_rope, v
+  int64_t per_step[3];     // lines
 
   void PrefetchNext() {
-    for (int64_t i = 0; i < per_step && key < keys; ++i) {
-      const Rows& rows = parts[part];
-      if (at < rows.width) Amx::PrefetchL2(rows.data + key * rows.stride + at);
-      at += kLine;
-      if (at < rows.width) continue;
-      at = 0;
-      if (++part < 3) continue;
-      part = 0;
-      ++key;
-    }
+    for (int i = 0; i < 3; ++i) parts[i].PrefetchNext(per_step[i]);
   }
   // Spreads the lines over `steps` calls of PrefetchNext.
   void Start(int64_t steps) {
-    part = key = at = 0;
-    int64_t lines = 0;
-    for (const Rows& rows : parts) lines += (rows.width + kLine - 1) / kLine;
-    per_step = (keys * lines + steps - 1) / Max(1, steps);
+    for (int i = 0; i < 3; ++i) per_step[i] = (parts[i].lines() + steps - 1) / Max(1, steps);
   }
-
-  static constexpr int64_t kLine = 16;
 };
 
 struct AmxMhaScratch {
