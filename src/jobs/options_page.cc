@@ -22,7 +22,8 @@ The meaning of each flag, environment variable and struct member. Commands that 
 `latte run` and `latte chat` also take flags of requests. `--help` of a command lists its flags.
 
 A flag overrides its variable, and a variable overrides the default. A command reads the variables of its own flags; an empty
-variable counts as unset. A bad value ends the command with exit code 2 and a message that names the flag or the variable. Bytes may have a suffix: `512M`, `16G`. Switches without a value have variables of `1` and `0`.
+variable counts as unset. A bad value ends the command with exit code 2 and a message that names the flag or the
+variable. Bytes may have a suffix: `512M`, `16G`. Switches without a value have variables of `1` and `0`.
 
 Members have the same name in C++ and in C. The last column gives the smallest `size` of a C struct that has the member.
 
@@ -99,11 +100,18 @@ class Rows {
     if (requests_) text_ += kColumns;
   }
 
+  template <class Value>
+  static std::string Fallback(const Field& field, const Value& value) {
+    if (!field.fallback.empty()) return std::string(field.fallback);
+    if constexpr (std::is_same_v<Value, bool>)
+      if (!field.choices.empty()) return Code(Choices(field)[value ? 0 : 1]);
+    return DefaultText(value);
+  }
+
   template <class Member>
   void Add(const Field& field, Member member, const std::string& in_c) {
     if (!field.group.empty()) text_ += fmt::format("\n### {}\n\n{}", field.group, kColumns);
-    const std::string fallback =
-        field.fallback.empty() ? DefaultText(member(defaults_)) : std::string(field.fallback);
+    const std::string fallback = Fallback(field, member(defaults_));
     const std::string flag = field.flag == "MODEL" ? "MODEL" : FlagNames(field);
     text_ += fmt::format("| {} | {} | {} | {} | {} | {} | {} |\n", NameText(field, requests_),
                          Code(flag), Code(Variable(field)), fallback, ValuesText(field), field.help,

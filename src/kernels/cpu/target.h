@@ -1,10 +1,10 @@
 // The interface between launch files and kernels: tasks on raw pointers, each run by one thread, and
 // Target, the table of functions that one instruction set offers.
 //
-// Only targets/<isa>.cc is compiled with an instruction set. If a shared header had an inline
-// function, the linker could keep the copy compiled there for every processor. Therefore these files
-// include only this header and -inl.h files (which have internal linkage), and this header has no
-// functions. tools/check_isa_symbols.sh checks the objects.
+// Only targets/<isa>.cc is compiled with an instruction set. The linker keeps one copy of an inline
+// function; if it kept a copy that was compiled there, processors without the instruction set would
+// crash. Therefore targets/<isa>.cc includes only this header and -inl.h files, which have internal
+// linkage, and this header has no functions. tools/check_isa_symbols.sh checks the objects.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,7 @@
 // Ops over one row of logits, for sampling: maxima, weights (probabilities relative to the likeliest
-// token) and a histogram of them. Each is plain IEEE operations, one after the other for each
-// logit, and weights are whole numbers: every kernel gives the same bits, on every machine.
+// token) and a histogram of them. All arithmetic is IEEE operations on single
+// logits, without fused or reordered operations, and weights are integers: every kernel gives the same
+// bits on every machine.
 //
 // Logits lie in blocks of kLogitBlock, the last of which may be shorter.
 #pragma once

@@ -1,4 +1,5 @@
-// The part of one sequence that a step computes: one struct from the scheduler down to the kernels.
+// The part of one sequence that a step computes: new tokens (of a prompt or generated), cached length,
+// cache pages and attention path. The scheduler, the layers and the kernels share this struct.
 #pragma once
 
 #include <cstdint>

@@ -1,10 +1,11 @@
-// Register blocks of AMX tiles: kM × kN accumulator tiles, at most four. A K step adds kM tiles of
-// operand A times kN tiles of operand B.
+// Register blocks of AMX tiles: kM × kN accumulator tiles, kM·kN ≤ 4, kN ≤ 2. A K step adds kM tiles
+// of the AMX operand A times kN tiles of the AMX operand B. (GEMM kernels load weights as the AMX
+// operand A and activations as B.)
 //
 // tmm0–3  accumulators, kN per row of A tiles     tmm4, 5  A, alternating     tmm6, 7  B
 //
 // Four independent accumulators hide the latency of a tile product (52 cycles, one issued per 16).
-// 2×2 loads four tiles per four products, which the L1 serves in half their time.
+// 2×2 loads four tiles per four products; the loads take half as many cycles as the products.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +16,8 @@
 namespace latte::cpu {
 namespace {
 
-constexpr int64_t kStep = 32;                      // bf16 values of a tile row
-constexpr int64_t kTilePairs = kTileSide * kStep;  // bf16 values of a tile
+constexpr int64_t kStep = 32;                      // bf16 values in a tile of pairs row
+constexpr int64_t kTilePairs = kTileSide * kStep;  // bf16 values in a tile of pairs
 constexpr int64_t kTileSums = kTileSide * kTileSide;
 
 // A tile in memory.

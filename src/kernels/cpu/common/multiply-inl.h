@@ -1,8 +1,11 @@
-// Arithmetic of the GEMM kernels: f32 FMA, or bf16 pairs accumulated in f32 (vdpbf16ps). A kernel
-// is written once for both.
+// Arithmetic policies ("Math") of the GEMM kernels, so that one kernel serves f32 FMA (one or two
+// vectors per K step) and bf16 pairs accumulated in f32 (vdpbf16ps).
 //
-// A Math has X, the type of A and of widened B; Operand, kStep values of it in a register; Vec, a
-// register of sums; Sum, which reduces the lanes. All types of B become operands exactly.
+// A Math defines
+//   X         type of A and of widened B
+//   Operand   kStep values of X in registers
+//   Vec       a register of sums, and Sum, which reduces its lanes
+// Every type of B that a Math accepts is widened to X without rounding.
 #pragma once
 
 #include <cstdint>

@@ -12,9 +12,9 @@ namespace {
 
 // Prefetches the cache lines of rows in memory order, spread evenly over `steps` steps.
 //
-// Before the lines of a page are prefetched, the page is touched, because a core drops prefetches of a
-// page that is not in its TLB and the first load then waits for the translation. The first line of a
-// page is prefetched a page and a half earlier, so that the touch does not wait.
+// Before the lines of a page are prefetched, the page is touched: some cores drop prefetches of a page
+// that is not in the TLB, and the first load then waits for the translation. The first line of a page is
+// prefetched a page and a half earlier, so that the touch does not wait.
 class SequentialPrefetch {
  public:
   SequentialPrefetch() = default;
@@ -68,7 +68,7 @@ class SequentialPrefetch {
 // The same lines as runs of consecutive lines, which micro-kernels prefetch themselves.
 class PrefetchRuns {
  public:
-  struct Run {  // passed in two registers
+  struct Run {  // small enough to be passed in two registers
     const char* line = nullptr;
     int32_t count = 0;
     CacheLevel to = CacheLevel::kL1;

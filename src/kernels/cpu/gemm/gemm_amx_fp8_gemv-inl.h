@@ -1,11 +1,13 @@
-// bf16 A × e4m3 B, micro-kernel M×4×256, vdpbf16ps, M ≤ 2, AVX512_BF16 + GFNI; same bits as tiles.
+// bf16 A × e4m3 B, micro-kernel M×4×256, vdpbf16ps, M ≤ 2, AVX512_BF16 + GFNI. The results
+// are bit-identical to gemm_amx_bf16-inl.h. No AMX instructions: one row of A would leave tiles empty.
 //
 // Packing   None; B is read in place once. 32 values of each of two blocks of 128 columns form one
-//           register, widened to 64 bf16 by two affine bit transformations (amx_fp8-inl.h).
+//           register, widened to 64 bf16 by two GF2P8AFFINEQB instructions (amx_fp8-inl.h).
 // Blocking  Blocks of 32 rows of B × up to 8192 columns, K steps of 256 columns × 4 rows of B; a
-//           dot product adds to 16 chains.
-// Prefetch  Each K step prefetches the lines of the four rows that follow. Rows of a group are in
-//           different pages, one hardware prefetch stream each.
+//           dot product adds to 16 lanes.
+// Prefetch  Each K step prefetches the lines of the next four rows to be read. The four rows are at
+//           least a page apart, so each has its own hardware prefetch stream.
+// Scales    Sums of a scale segment times its scale, in f32.
 // Epilogue  C = sums + bias.
 // Order     that of gemm_amx_bf16-inl.h.
 // Limits    as gemm_amx_bf16-inl.h; M ≤ kMaxFp8GemvM.

@@ -6,8 +6,10 @@
 // Blocking  2×2 tiles (2×1 with four scale groups per chunk). Integer sums of two chunks are stored
 //           and scaled in f32 while the tile unit multiplies the next ones: a store-to-load stall
 //           is hidden and vector and tile units overlap.
-// Prefetch  The next block while one is multiplied, at the end the next task; all columns together
-//           if rows are shorter than a page. M ≤ MaxGemvM(): gemm_amx_s8_gemv-inl.h.
+//           M ≤ 5 (4-bit B: 8) takes gemm_amx_s8_gemv-inl.h instead. 4-bit B becomes s8 as it is
+//           packed, minus its zero point.
+// Prefetch  While a block is multiplied, the next block, or the first block of the next task. If rows of
+//           B are shorter than a page, all blocks of the same rows are prefetched together.
 // Epilogue  Scales of A and B per chunk; a 16×16 transpose into C; the bias last.
 // Order     that of int8_scales-inl.h.
 // Limits    Groups of A are multiples of 128; scale groups of B begin at multiples of 128 (4-bit:

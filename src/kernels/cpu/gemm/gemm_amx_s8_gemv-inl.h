@@ -1,12 +1,13 @@
 // s8×s8 and s8×u4 micro-kernel 16×M×128, vpdpbusd, M ≤ 5 (4-bit B: 8), for machines with AMX.
 //
-// Packing   A in chunks with compensation. B is read in place; tiles would wait for one line at a
-//           time and would need packed 4-bit weights.
-// Blocking  Blocks of 32 rows of B, two registers of 16 lanes. Four rows of B stay in registers
-//           while all rows of A pass. Rows from a quarter to three quarters of a page long
-//           alternate between the two registers, so that 16 rows are in 16 pages.
-// Prefetch  Each row its own lines four chunks ahead, at its end the row that takes its place. Rows
-//           shorter than a quarter of a page: blocks, as gemm_amx_s8-inl.h.
+// Packing   A in chunks of 128 columns with compensation (s8_chunk-inl.h). B is read in place: a tile
+//           load would wait for one cache line after the other, and 4-bit B would need packing.
+// Blocking  Blocks of 32 rows of B; two registers hold the totals of 16 rows each. Four rows of B stay
+//           in registers while all rows of A pass. If rows are 1 to 3 KiB long, consecutive rows
+//           alternate between the two registers: the 16 rows of a register are then in 16 memory
+//           pages, each with its own hardware prefetch stream.
+// Prefetch  Each row prefetches its own lines four chunks ahead and, at its end, the row that will
+//           replace it. Rows shorter than 1 KiB: by blocks, as gemm_amx_s8-inl.h.
 // Epilogue  Scales of A and B per chunk; the bias last.
 // Order     that of int8_scales-inl.h.
 // Limits    as gemm_amx_s8-inl.h.

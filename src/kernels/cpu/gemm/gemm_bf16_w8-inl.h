@@ -2,7 +2,7 @@
 //
 // Packing   B is widened to bf16 on load; for large M a panel is widened and packed once into
 //           scratch (290 KiB, in the L2) for tiles of 6 × 4. A is read in place.
-// Blocking  Tasks, panels and K blocks as in gemm_f32-inl.h. Two rows of B share an accumulator:
+// Blocking  Panels and K blocks as in gemm_f32-inl.h. Two rows of B share an accumulator:
 //           lanes 0–7 belong to one, 8–15 to the other. A scale group of 128 columns then needs one
 //           scaling per 8 dot products.
 //

@@ -1,5 +1,5 @@
-// Any A × any B in f32 or bf16, micro-kernel MR × 4 × one vector of K, FMA or vdpbf16ps, any M, all
-// ISAs.
+// A × B of any types, computed in f32 (FMA) or bf16 (vdpbf16ps) as the Math of multiply-inl.h says;
+// micro-kernel MR × 4 × one vector of K, any M, all ISAs.
 //
 // Packing   A and B are read in place. Types smaller than the arithmetic type are widened on load;
 //           for large M a panel of B is widened once into scratch (260 KiB, in the L2).
@@ -13,8 +13,11 @@
 //                B  ┌──────────────┐            …  │            │
 //             panel │→ 4 operands  │ L2
 //                   └──────────────┘
-// Scales    A K block splits into segments of one scale each. Several segments need a second
-//           accumulator (Math::kScaledRows rows); one segment scales the finished sum.
+// Scales    A K block splits into segments of one scale each. With one segment, the finished sum is
+//           scaled. With several, a second accumulator holds scaled sums, so a tile has fewer rows of A
+//           (Math::kScaledRows).
+// Prefetch  M > MR: the next panel in memory order. Smaller M: a fixed distance ahead in memory order,
+//           or, with many DRAM streams, each of several parallel rows its own lines.
 // Epilogue  C (+)= sums, the bias after the last K block. int8 A is dequantised to f32 first.
 // Order     Segments in order; a fixed tree over the lanes; K blocks in order; the bias last.
 // Limits    K > 0; segments of 16 columns or more; scratch 260 KiB.

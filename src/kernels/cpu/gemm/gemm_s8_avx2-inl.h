@@ -2,7 +2,7 @@
 // micro-kernel.
 //
 // Packing   A is packed per task in the order of B (s8_even_odd-inl.h).
-// Blocking  Tasks as in gemm_f32-inl.h. K in passes; sums wait in C between passes.
+// Blocking  K in passes; sums wait in C between passes.
 //             gemm_s8_gemv_avx2       M × 8, M ≤ 4, B in place
 //             gemm_s8_packed64_avx2   4 × 16, M > 4, panels of 64 rows of B
 // Epilogue  Scales of A and B per chunk (int8_scales-inl.h); the bias after the last pass.

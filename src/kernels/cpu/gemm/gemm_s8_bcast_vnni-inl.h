@@ -1,21 +1,21 @@
-// s8×s8 micro-kernel {16,32,48,64} × {6,6,4,3} in place, × {12,12,8,6} packed, ×4 (vpdpbusd), M >
-// 12 that fills 7/8 of its lanes, AVX512_VNNI.
+// s8×s8 micro-kernels (vpdpbusd) for M > 12 if M fills at least 7/8 of the 16-lane groups,
+// AVX512_VNNI. Lanes are rows of A; B is broadcast, 4 bytes per K step.
 //
-// Packing   A is packed once per call so that lanes are rows of A; B is broadcast, 4 bytes per K
-//           step:
+//   rows of A               16   32   48   64
+//   rows of B, in place      6    6    4    3
+//   rows of B, packed       12   12    8    6
 //
-//             [16 rows of A][chunk][K step of 4 columns][row][column]
-//
-//           In place: rows of B stay in place over all whole chunks of a pass; sums and totals stay
-//           in registers. Packed: a chunk of B is copied as unsigned bytes first, for edges and for
-//           uarchs where the sign flip of each broadcast costs as much as the product.
+// Packing   A once per call: [16 rows of A][chunk of 128 columns][K step of 4 columns][row][column].
+//           In place: B is read where it is, over all whole chunks of a pass; sums and totals stay in
+//           registers. Packed: a chunk of B is copied as unsigned bytes first. This serves edges, and
+//           machines with two vector ports, where the sign flip of each broadcast (xor 128) costs as
+//           much as its product.
 // Blocking  Slices of M ≤ 64, panels of 48 rows of B, passes of 4096 columns. No reduction over
 //           lanes.
-// Prefetch  In place: each row the row that takes its place. Packed: the next panel in memory order
-//           or, with many DRAM streams, each row its own lines.
-// Epilogue  Scales of A and B per chunk; a transpose of 16×16 totals at the end of a pass; the
-//           bias.
-// Order     that of int8_scales-inl.h.
+// Prefetch  In place: each row prefetches the row that will replace it. Packed: the next panel in
+//           memory order; with many DRAM streams, each row prefetches its own next lines.
+// Epilogue  Scales of A and B per chunk; a transpose of 16×16 totals at the end of a pass; the bias.
+// Order     as int8_scales-inl.h defines it.
 // Limits    as gemm_s8_vnni-inl.h; int8 B.
 #pragma once
 

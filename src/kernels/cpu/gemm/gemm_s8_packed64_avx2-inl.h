@@ -7,7 +7,7 @@
 //
 // Blocking  8 accumulators. No reduction over lanes; a sum becomes f32 once per scale group and
 //           output.
-// Prefetch  The next panel, some lines per tile.
+// Prefetch  Each tile prefetches some lines of the next panel.
 // Epilogue  Scales of A and B per chunk; totals wait in scratch; the bias after the last pass.
 // Order     that of int8_scales-inl.h.
 // Limits    as gemm_s8_avx2-inl.h.

@@ -7,8 +7,8 @@
 //
 // Blocking  24 accumulators: 6 rows of A × 4 registers of B. A K step broadcasts 4 bytes per row of
 //           A. No reduction over lanes; a sum becomes f32 once per scale group and output.
-// Prefetch  The next panel, some lines per tile and none while packing, where they would delay
-//           loads.
+// Prefetch  Each tile prefetches some lines of the next panel. Packing prefetches none, because that
+//           would delay its loads.
 // Epilogue  Scales of A and B per chunk; totals wait in scratch; the bias after the last pass.
 // Order     that of int8_scales-inl.h.
 // Limits    as gemm_s8_vnni-inl.h.

@@ -2,12 +2,14 @@
 //
 // Packing   A is packed in chunks of 128 columns, per task (s8_chunk-inl.h) or once per call
 //           (PackABcast).
-// Blocking  Tasks as in gemm_f32-inl.h. K in passes; sums wait in C between passes.
-//             gemm_s8_gemv_vnni     M × 16, small M, A in the L1, one DRAM stream per core
-//             gemm_s8_8x8c8_vnni    8 × 8, 5 ≤ M ≤ 8, one scale per row of int8 B, prefetch into L2
-//             gemm_s8_16xm_vnni     16 × M, M ≤ 12
-//             gemm_s8_bcast_vnni    M > 12 that fills its lanes, int8 B
-//             gemm_s8_packed64_vnni 6 × 64, other M
+// Blocking  K in passes; sums wait in C between passes. The micro-kernel (rows of A × rows of B), the
+//           first of the list that applies:
+//             gemm_s8_gemv_vnni      M × 16   M ≤ 4; one DRAM stream per core; A fits the L1
+//             gemm_s8_8x8c8_vnni     8 × 8    5 ≤ M ≤ 8; the same machines, if they prefetch into the
+//                                             L2; int8 B with one scale per row
+//             gemm_s8_16xm_vnni      M × 16   M ≤ 12
+//             gemm_s8_bcast_vnni     16–64 × 3–12   int8 B; M fills 7/8 of the 16-lane groups
+//             gemm_s8_packed64_vnni  6 × 64   otherwise
 // Epilogue  Scales of A and B per chunk (int8_scales-inl.h); the bias after the last pass.
 // Order     that of int8_scales-inl.h; the same bits from all five.
 // Limits    Groups of A are multiples of 128; scale groups of B begin at multiples of 128 (4-bit:

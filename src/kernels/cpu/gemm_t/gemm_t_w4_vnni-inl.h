@@ -10,8 +10,10 @@
 //                                                                 all lanes of 32 columns
 //
 // Blocking  16 rows of B × 64 columns × up to 4 rows of A × 3 digits; s32 sums stay in the L1.
-// Prefetch  B in memory order, then the next product.
-// Rounding  A·scale to 2^−22 of the largest product of its segment; the sum of each block twice.
+// Used      for the absorbed W_UK of 4-bit models, on machines with AVX512_VNNI.
+// Prefetch  B in memory order, then B of the next product of the batch.
+// Rounding  A·scale to 2^−22 of the largest product of its segment; the sum of each block
+//           is rounded twice to f32.
 // Order     Exact within a block of 256 rows of B; blocks in order.
 // Limits    columns and segments as SupportsVnni; scratch 75 KiB.
 #pragma once

@@ -12,7 +12,7 @@
 //           M > 4: 64 columns are interleaved into scratch once (16 KiB), 6 rows of A at a time.
 // Prefetch  B in memory order, then the next product.
 // Rounding  A·scale to 2^−14 of the power of two not above the largest; the sum of each block
-//           twice.
+//           is rounded twice to f32.
 // Order     Exact within a block of 128 rows of B; blocks in order.
 // Limits    columns and scales as SupportsVnni; stack 80 KiB.
 #pragma once

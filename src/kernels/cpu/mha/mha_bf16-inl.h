@@ -1,9 +1,9 @@
-// mha, bf16 × bf16 → f32: tiles of 6 rows × 64 columns, vdpbf16ps; up to 512 queries of one head
-// per task; AVX512_BF16. Packing, blocking and limits as in mha_f32-inl.h; a panel step holds two
-// terms.
+// mha (expanded attention), bf16 × bf16 → f32: tiles of 6 queries × 64 columns, vdpbf16ps; up to 512
+// queries of one head per task; AVX512_BF16. Packing, blocking and limits as in mha_f32-inl.h, but a
+// step of a panel holds a pair of keys or columns instead of one.
 //
 // Rounding   Queries, keys, values and probabilities to bf16; sums and lse are f32.
-// Order      Pairs of keys start at the block, or at the first key of the call inside of it.
+// Order      Keys are paired from the start of each block; in the first block, from the first key.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,10 @@
 // Scratch and query packing of the int8 mla_decode kernels (mla_decode_s8_vnni-inl.h and
-// mla_decode_amx_s8-inl.h). A row is one (token, head) pair; a group is 16 rows, one per lane.
+// mla_decode_amx_s8-inl.h). The rows of a task are (token, head) pairs; 16 of them form a group, one
+// per lane.
+//
+// The latent part of a query becomes s8 with one scale, its rope part s16 with another. Both are
+// stored as [4 bytes of a row][16 rows], so that a register holds 4 columns of 16 rows. A compensation
+// term, −128 times the sum of the query, corrects for keys that are stored as unsigned bytes.
 #pragma once
 
 #include <cstdint>
@@ -124,7 +129,7 @@ int32_t CompensationOf(const int8_t* q, int64_t count) {
   return -128 * V::SumInts(sum);
 }
 
-// The query in lane i of a group. Lanes behind the last row repeat it.
+// The query in lane i of a group. Lanes past the last row repeat the last row.
 inline const DecodeQuery& QueryOf(const DecodeTask& t, int64_t group, int64_t i) {
   return t.q[Min(group * kS8Lanes + i, t.rows - 1)];
 }
