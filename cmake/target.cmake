@@ -1,10 +1,14 @@
-# latte_library(NAME SOURCES … DEPS …): one per folder of src/. DEPS are the lower folders that it may call; an upward
-# call does not link. latte_test(NAME SOURCES … DEPS … [LABEL l]) links nothing else.
+# latte_library(NAME [JSON] SOURCES … DEPS …): one per folder of src/. DEPS are the lower folders that it may call; an upward
+# call does not link. JSON: most of its files build JSON documents. latte_test(NAME SOURCES … DEPS … [LABEL l]) links nothing else.
 function(latte_library name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "JSON" "" "SOURCES;DEPS" ${ARGN})
   add_library(latte_${name} STATIC ${ARG_SOURCES})
   target_link_libraries(latte_${name} PUBLIC latte_flags)
-  latte_precompile(latte_${name} latte_base ${LATTE_PRECOMPILED})
+  if(ARG_JSON)
+    latte_precompile(latte_${name} latte_openai ${LATTE_PRECOMPILED} ${LATTE_PRECOMPILED_JSON})
+  else()
+    latte_precompile(latte_${name} latte_base ${LATTE_PRECOMPILED})
+  endif()
   foreach(dep ${ARG_DEPS})
     if(TARGET latte_${dep})
       target_link_libraries(latte_${name} PUBLIC latte_${dep})
@@ -32,12 +36,12 @@ function(latte_test name)
       target_link_libraries(${name} PRIVATE ${dep})
     endif()
   endforeach()
-  target_compile_definitions(${name} PRIVATE LATTE_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES LABELS ${ARG_LABEL} TIMEOUT 600)
 endfunction()
 
-# The first test compiles the headers of all.
+# The first test compiles the headers of all, so all have the same definitions.
 function(latte_precompile_test name)
+  target_compile_definitions(${name} PRIVATE LATTE_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   get_property(owner GLOBAL PROPERTY LATTE_TEST_HEADERS)
   if(NOT owner)
     set(owner ${name})
