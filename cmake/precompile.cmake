@@ -4,7 +4,6 @@ option(LATTE_PRECOMPILE_HEADERS "Precompile standard headers" ON)
 set(LATTE_PRECOMPILED
   <algorithm> <array> <cmath> <cstdint> <cstdio> <functional> <map> <memory> <mutex> <optional> <span> <string>
   <string_view> <unordered_map> <utility> <variant> <vector> <fmt/format.h> <tl/expected.hpp>)
-set(LATTE_PRECOMPILED_JSON <nlohmann/json.hpp>)
 if(LATTE_PRECOMPILE_HEADERS AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # GCC hides its false alarms about code of standard headers, but not if these are precompiled.
   target_compile_options(latte_flags INTERFACE -Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread)

@@ -1,14 +1,10 @@
-# latte_library(NAME [JSON] SOURCES … DEPS …): one per folder of src/. DEPS are the lower folders that it may call; an upward
-# call does not link. JSON: most of its files build JSON documents. latte_test(NAME SOURCES … DEPS … [LABEL l]) links nothing else.
+# latte_library(NAME SOURCES … DEPS …): one per folder of src/. DEPS are the lower folders that it may call; an upward
+# call does not link. latte_test(NAME SOURCES … DEPS … [LABEL l]) links nothing else.
 function(latte_library name)
-  cmake_parse_arguments(ARG "JSON" "" "SOURCES;DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
   add_library(latte_${name} STATIC ${ARG_SOURCES})
   target_link_libraries(latte_${name} PUBLIC latte_flags)
-  if(ARG_JSON)
-    latte_precompile(latte_${name} latte_openai ${LATTE_PRECOMPILED} ${LATTE_PRECOMPILED_JSON})
-  else()
-    latte_precompile(latte_${name} latte_base ${LATTE_PRECOMPILED})
-  endif()
+  latte_precompile(latte_${name} latte_base ${LATTE_PRECOMPILED})
   foreach(dep ${ARG_DEPS})
     if(TARGET latte_${dep})
       target_link_libraries(latte_${name} PUBLIC latte_${dep})
