@@ -1,0 +1,57 @@
+// One request of the OpenAI API from its parsing to its last event. `batch` and `serve` share it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "latte/request.h"
+
+#include "src/openai/request.h"
+
+namespace latte {
+
+// What an answer used, over all prompts and choices.
+struct OpenAiUsage {
+  int64_t prompt_tokens = 0;
+  int64_t cached_tokens = 0;
+  int64_t generated_tokens = 0;
+};
+
+// Thread-compatible. Answers are collected; those of a stream are also written as server-sent events.
+class OpenAiRunning {
+ public:
+  // `id` is unique among answers; `created` is in seconds since 1970. `model` must outlive it.
+  OpenAiRunning(OpenAiRequest request, const OpenAiModel* model, std::string id, int64_t created);
+  ~OpenAiRunning();
+
+  size_t prompts() const;
+  // The engine's request of prompt i, moved out. The caller sets its user_data and submits it.
+  Request TakePrompt(size_t i);
+
+  // Takes an event of prompt i. Appends to `sse`, if the reply is a stream, the server-sent events
+  // that it makes ("data: {…}\n\n"), with the last ones: usage if it is asked for, and [DONE].
+  // Requires: not done().
+  void Add(size_t i, const TokenEvent& event, std::string* sse);
+
+  // Every choice of every prompt has ended, or one has failed.
+  bool done() const;
+  const std::optional<Error>& error() const;  // of the first choice that failed
+  const OpenAiReply& reply() const;
+  OpenAiUsage usage() const;
+
+  // The whole answer. Requires: done(), no error, not a stream.
+  std::string Body() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// An error inside a stream: an event with OpenAiError, then [DONE].
+std::string OpenAiErrorEvents(const Error& error);
+
+}  // namespace latte
