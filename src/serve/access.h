@@ -1,0 +1,56 @@
+// Who may use the server: API keys, the Host field against DNS rebinding, the Origin field against
+// other web pages.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "latte/status.h"
+
+#include "src/http/message.h"
+#include "src/serve/options.h"
+
+namespace latte {
+
+// Why a request is refused.
+struct Refusal {
+  int status = 403;
+  std::string message;
+};
+
+// Immutable, thread-safe.
+class Access {
+ public:
+  // Reads options.api_key_file. Errors: of ReadFile; kInvalidArgument for a file without a key, or a
+  // key with characters that a header field cannot carry.
+  [[nodiscard]] static Result<Access> Create(const ServeOptions& options);
+
+  // Checks Host and Origin. A server that listens on loopback serves the names of this machine only:
+  // a web page whose name was rebound to 127.0.0.1 sends its own name. nullopt: allowed.
+  std::optional<Refusal> CheckSite(const HttpRequest& request) const;
+
+  // Checks `Authorization: Bearer KEY`, or `X-Api-Key: KEY`. The time does not depend on how much of
+  // a key is right. nullopt: allowed.
+  std::optional<Refusal> CheckKey(const HttpRequest& request) const;
+
+  // The value of Access-Control-Allow-Origin; nullopt: the fields of CORS are left out.
+  std::optional<std::string> AllowedOrigin(const HttpRequest& request) const;
+
+  bool has_keys() const { return !keys_.empty(); }
+
+ private:
+  bool HostIsAllowed(std::string_view host) const;
+
+  std::vector<std::string> keys_;
+  std::vector<std::string> hosts_;
+  std::vector<std::string> origins_;
+  bool check_host_ = false;
+};
+
+// Whether `host`, a name or an address without port, is this machine itself: localhost, 127.0.0.0/8
+// or ::1, the latter also in brackets.
+bool IsLoopback(std::string_view host);
+
+}  // namespace latte

@@ -1,0 +1,194 @@
+#include "src/serve/front.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace latte {
+namespace {
+
+bool IsJson(std::string_view content_type) {
+  std::string_view type = content_type.substr(0, content_type.find(';'));
+  while (type.ends_with(' ')) type.remove_suffix(1);
+  return EqualNoCase(type, "application/json");
+}
+
+std::string_view StateName(Front::State state) {
+  switch (state) {
+    case Front::State::kLoading:
+      return "loading";
+    case Front::State::kReady:
+      return "ready";
+    case Front::State::kDraining:
+      return "draining";
+    case Front::State::kFailed:
+      break;
+  }
+  return "failed";
+}
+
+std::string_view WhyNotReady(Front::State state) {
+  switch (state) {
+    case Front::State::kLoading:
+      return "the model is being loaded; try again later";
+    case Front::State::kDraining:
+      return "the server is shutting down and takes no new requests";
+    default:
+      return "the engine has failed; the server ends";
+  }
+}
+
+}  // namespace
+
+void Front::SetReady(ServedModel served) {
+  served_ = std::make_shared<const ServedModel>(std::move(served));
+  if (state_ == State::kLoading) state_ = State::kReady;
+}
+
+void Front::AddCors(const HttpRequest& request, HttpFields* fields) const {
+  const std::optional<std::string> origin = parts_.access->AllowedOrigin(request);
+  if (!origin) return;
+  fields->Add("Access-Control-Allow-Origin", *origin);
+  fields->Add("Access-Control-Expose-Headers", "X-Request-Id, Retry-After");
+  fields->Add("Vary", "Origin");
+}
+
+// What a browser asks before it sends a request with JSON or a key.
+HttpResponse Front::Preflight(const HttpRequest& head) const {
+  HttpResponse response{.status = 204, .content_type = ""};
+  response.fields.Add("Access-Control-Allow-Methods", "GET, HEAD, POST");
+  const std::string_view fields = head.fields.Find("Access-Control-Request-Headers");
+  response.fields.Add("Access-Control-Allow-Headers",
+                      fields.empty() ? "Authorization, Content-Type" : std::string(fields));
+  response.fields.Add("Access-Control-Max-Age", "600");
+  return response;
+}
+
+std::optional<HttpResponse> Front::Refuse(const HttpRequest& head) const {
+  if (const auto refusal = parts_.access->CheckSite(head))
+    return RefusalResponse(refusal->status, refusal->message);
+  if (head.method == "OPTIONS" && parts_.access->AllowedOrigin(head)) return Preflight(head);
+  const RouteResult found = FindRoute(head);
+  // Whoever has no key does not learn which paths there are.
+  if (!found.match || !found.match->is_public)
+    if (const auto refusal = parts_.access->CheckKey(head))
+      return RefusalResponse(refusal->status, refusal->message);
+  if (!found.match) {
+    HttpResponse response = RefusalResponse(found.error.status, found.error.message);
+    if (!found.error.allow.empty()) response.fields.Add("Allow", found.error.allow);
+    return response;
+  }
+  if (found.match->has_body && !IsJson(head.fields.Find("Content-Type")))
+    return RefusalResponse(
+        415, "Content-Type: expected application/json; a body in another format is not read");
+  if (found.match->needs_model && state_ != State::kReady)
+    return RefusalResponse(503, WhyNotReady(state_));
+  return std::nullopt;
+}
+
+std::optional<HttpResponse> Front::CheckHead(const HttpRequest& head) {
+  std::optional<HttpResponse> response = Refuse(head);
+  if (!response) return std::nullopt;
+  AddCors(head, &response->fields);
+  if (response->status >= 400 && parts_.hooks.refused) parts_.hooks.refused(response->status);
+  return response;
+}
+
+HttpResponse Front::BadRequest(int status, std::string_view message) {
+  if (parts_.hooks.refused) parts_.hooks.refused(status);
+  return RefusalResponse(status, message);
+}
+
+std::shared_ptr<Reply> Front::MakeReply(const HttpRequest& request, const std::string& id,
+                                        std::shared_ptr<HttpExchange> exchange) const {
+  HttpFields fields;
+  fields.Add("X-Request-Id", id);
+  AddCors(request, &fields);
+  AnsweredRequest answered{id, request.method, request.path, request.peer, {}};
+  return Reply::Create(std::move(exchange), std::move(fields),
+                       [this, answered](const Reply::Outcome& outcome) mutable {
+                         answered.outcome = outcome;
+                         parts_.hooks.answered(answered);
+                       });
+}
+
+void Front::Handle(HttpRequest request, std::shared_ptr<HttpExchange> exchange) {
+  const RouteResult found = FindRoute(request);
+  const std::string id = parts_.hooks.request_id(request.fields.Find("X-Request-Id"));
+  const std::shared_ptr<Reply> reply = MakeReply(request, id, std::move(exchange));
+  // The state may have changed while the body arrived.
+  if (found.match->needs_model && state_ != State::kReady)
+    return reply->Respond(RefusalResponse(503, WhyNotReady(state_)));
+  Dispatch(*found.match, id, std::move(request), reply);
+}
+
+HttpResponse Front::Readiness() const {
+  if (state_ != State::kReady) return RefusalResponse(503, WhyNotReady(state_));
+  return {.body = R"({"status":"ready"})"};
+}
+
+void Front::Dispatch(const RouteMatch& match, const std::string& id, HttpRequest request,
+                     const std::shared_ptr<Reply>& reply) {
+  const OpenAiModel& model = *parts_.model;
+  switch (match.route) {
+    case Route::kHealth:
+      return reply->Json(fmt::format(R"({{"status":"ok","state":"{}"}})", StateName(state_)));
+    case Route::kReady:
+      return reply->Respond(Readiness());
+    case Route::kVersion:
+      return reply->Json(VersionBody(version_));
+    case Route::kMetrics:
+      return reply->Respond({.content_type = "text/plain; version=0.0.4; charset=utf-8",
+                             .body = parts_.hooks.metrics()});
+    case Route::kModels:
+      return reply->Json(ModelsBody(*served_));
+    case Route::kModel: {
+      const Result<std::string> body = ModelBody(*served_, match.rest);
+      return body ? reply->Json(*body) : reply->Fail(body.error());
+    }
+    case Route::kProps:
+      return reply->Json(PropsBody(*served_, model));
+    case Route::kRequests:
+      return reply->Json(parts_.hooks.requests());
+    case Route::kTokenize:
+      return Work(reply, [body = std::move(request.body), served = served_, &model] {
+        return TokenizeBody(body, *served, model);
+      });
+    case Route::kDetokenize:
+      return Work(reply, [body = std::move(request.body), &model] {
+        return DetokenizeBody(body, model);
+      });
+    case Route::kApplyTemplate:
+      return Work(reply, [body = std::move(request.body), &model] {
+        return ApplyTemplateBody(body, model);
+      });
+    case Route::kCompletions:
+      return Generate(OpenAiEndpoint::kCompletions, id, std::move(request), reply);
+    case Route::kChat:
+      return Generate(OpenAiEndpoint::kChat, id, std::move(request), reply);
+  }
+}
+
+void Front::Generate(OpenAiEndpoint endpoint, const std::string& id, HttpRequest request,
+                     const std::shared_ptr<Reply>& reply) {
+  parts_.hooks.generation_began(id, request, endpoint);
+  parts_.generations->Start(endpoint, id, std::move(request.body), reply);
+}
+
+void Front::Work(const std::shared_ptr<Reply>& reply,
+                 std::function<Result<std::string>()> work) {
+  const bool posted = parts_.workers->Post([http = parts_.http, reply, work = std::move(work)] {
+    auto result = std::make_shared<Result<std::string>>(work());
+    http->Post([reply, result] {
+      if (*result) {
+        reply->Json(std::move(**result));
+      } else {
+        reply->Fail(result->error());
+      }
+    });
+  });
+  if (!posted)
+    reply->Fail({Code::kExhausted, "too many requests wait to be parsed; try again later"});
+}
+
+}  // namespace latte

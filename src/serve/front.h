@@ -1,0 +1,89 @@
+// Answers requests: checks who asks for what, and sends each to what makes its answer. I/O thread.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "src/http/server.h"
+#include "src/openai/request.h"
+#include "src/serve/access.h"
+#include "src/serve/generations.h"
+#include "src/serve/info.h"
+#include "src/serve/reply.h"
+#include "src/serve/routes.h"
+#include "src/serve/workers.h"
+
+namespace latte {
+
+// One answered request, for the log. Texts of clients are as they came.
+struct AnsweredRequest {
+  std::string id;
+  std::string method;
+  std::string path;
+  std::string peer;
+  Reply::Outcome outcome;
+};
+
+struct FrontHooks {
+  std::function<std::string()> metrics;   // body of GET /metrics
+  std::function<std::string()> requests;  // body of GET /requests
+  // A fresh id, or the one that the client sent.
+  std::function<std::string(std::string_view given)> request_id;
+  std::function<void(const std::string& id, const HttpRequest& request, OpenAiEndpoint endpoint)>
+      generation_began;
+  std::function<void(const AnsweredRequest&)> answered;
+  std::function<void(int status)> refused;  // before a request had an id
+};
+
+// What a front needs. All must outlive it.
+struct FrontParts {
+  HttpServer* http = nullptr;
+  Workers* workers = nullptr;
+  Generations* generations = nullptr;
+  const Access* access = nullptr;
+  const OpenAiModel* model = nullptr;
+  FrontHooks hooks;
+};
+
+class Front final : public HttpHandler {
+ public:
+  enum class State { kLoading, kReady, kDraining, kFailed };
+
+  explicit Front(std::string version) : version_(std::move(version)) {}
+  // Before the server runs.
+  void Connect(FrontParts parts) { parts_ = std::move(parts); }
+
+  State state() const { return state_; }
+  void SetReady(ServedModel served);
+  // Requests that need the model get 503 from now on.
+  void SetDraining() { state_ = State::kDraining; }
+  void SetFailed() { state_ = State::kFailed; }
+
+  std::optional<HttpResponse> CheckHead(const HttpRequest& head) override;
+  void Handle(HttpRequest request, std::shared_ptr<HttpExchange> exchange) override;
+  HttpResponse BadRequest(int status, std::string_view message) override;
+
+ private:
+  std::optional<HttpResponse> Refuse(const HttpRequest& head) const;
+  HttpResponse Preflight(const HttpRequest& head) const;
+  void AddCors(const HttpRequest& request, HttpFields* fields) const;
+  std::shared_ptr<Reply> MakeReply(const HttpRequest& request, const std::string& id,
+                                   std::shared_ptr<HttpExchange> exchange) const;
+  void Dispatch(const RouteMatch& match, const std::string& id, HttpRequest request,
+                const std::shared_ptr<Reply>& reply);
+  void Generate(OpenAiEndpoint endpoint, const std::string& id, HttpRequest request,
+                const std::shared_ptr<Reply>& reply);
+  HttpResponse Readiness() const;
+  // Runs `work` on a worker thread and answers with what it returns.
+  void Work(const std::shared_ptr<Reply>& reply, std::function<Result<std::string>()> work);
+
+  std::string version_;
+  FrontParts parts_;
+  std::shared_ptr<const ServedModel> served_;  // once loaded; workers keep it too
+  State state_ = State::kLoading;
+};
+
+}  // namespace latte

@@ -1,0 +1,207 @@
+#include "src/serve/generations.h"
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "src/base/json.h"
+#include "src/base/limits/out_of_memory.h"
+
+namespace latte {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// A stream says that it lives after so long without a token.
+constexpr auto kQuietStream = std::chrono::seconds(10);
+constexpr std::string_view kComment = ": waiting\n\n";
+
+int64_t SecondsNow() {
+  return std::chrono::duration_cast<std::chrono::seconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+// Bodies of clients: shallow, and of no more elements than a prompt of a million ids has.
+constexpr JsonLimits kBodyLimits = {.max_depth = 64, .max_elements = 2'000'000};
+
+Result<OpenAiRequest> ParseBody(OpenAiEndpoint endpoint, std::string_view body,
+                                const OpenAiModel& model, const OpenAiRules& rules) {
+  return CatchExhaustion([&]() -> Result<OpenAiRequest> {
+    Result<Json> json = Json::Parse(body, "body", kBodyLimits);
+    if (!json) return InvalidArgument(json.error().message);
+    return ParseOpenAiRequest(endpoint, *json, model, rules);
+  });
+}
+
+}  // namespace
+
+struct Generations::Generation {
+  std::string id;
+  std::shared_ptr<Reply> reply;
+  std::optional<OpenAiRunning> running;  // once parsed
+  std::vector<RequestId> requests;       // of the engine
+  std::vector<uint64_t> places;          // keys of places_
+  std::string unwritten;                 // events of the step that is being delivered
+  bool touched = false;                  // by that step
+  bool over = false;
+  Clock::time_point last_write = Clock::now();
+};
+
+Generations::~Generations() = default;
+
+void Generations::Start(OpenAiEndpoint endpoint, const std::string& id, std::string body,
+                        const std::shared_ptr<Reply>& reply) {
+  auto g = std::make_shared<Generation>();
+  g->id = id;
+  g->reply = reply;
+  running_.insert(g);
+  reply->OnGone([this, weak = std::weak_ptr(g)] {
+    if (const auto left = weak.lock()) Cancel(left);
+  });
+  const bool posted = parts_.workers->Post([this, g, endpoint, body = std::move(body)] {
+    auto request = std::make_shared<Result<OpenAiRequest>>(
+        ParseBody(endpoint, body, *parts_.model, parts_.rules));
+    parts_.http->Post([this, g, request] { OnParsed(g, std::move(*request)); });
+  });
+  if (!posted)
+    End(g, Error{Code::kExhausted, "too many requests wait to be parsed; try again later"});
+}
+
+Status Generations::Check(const OpenAiRequest& request) const {
+  const std::string& name = request.reply.model;
+  if (std::find(parts_.names.begin(), parts_.names.end(), name) != parts_.names.end()) return {};
+  return NotFound(fmt::format("model: expected '{}', found '{}'", fmt::join(parts_.names, "' or '"),
+                              name));
+}
+
+void Generations::OnParsed(const std::shared_ptr<Generation>& g, Result<OpenAiRequest> request) {
+  if (g->over) return;
+  Status status;
+  if (!request) {
+    status = tl::unexpected(std::move(request).error());
+  } else if (engine_ == nullptr) {
+    status = Fail(Code::kUnavailable, "the model is not loaded");
+  } else {
+    status = Check(*request);
+  }
+  if (!status) return End(g, status.error());
+  parts_.observer->Parsed(g->id, *request);
+  g->running.emplace(std::move(*request), parts_.model, g->id, SecondsNow());
+  if (status = Submit(g); !status) End(g, status.error());
+}
+
+Status Generations::Submit(const std::shared_ptr<Generation>& g) {
+  for (size_t i = 0; i < g->running->prompts(); ++i) {
+    Request request = g->running->TakePrompt(i);
+    request.user_data = next_++;
+    places_.emplace(request.user_data, Place{g, i});
+    g->places.push_back(request.user_data);
+    LATTE_ASSIGN_OR_RETURN(const RequestId id, engine_->Submit(std::move(request)));
+    g->requests.push_back(id);
+  }
+  return {};
+}
+
+void Generations::Deliver(std::span<const TokenEvent> events) {
+  std::vector<std::shared_ptr<Generation>> touched;
+  for (const TokenEvent& event : events) {
+    const auto found = places_.find(event.user_data);
+    if (found == places_.end()) continue;  // the client left
+    const std::shared_ptr<Generation>& g = found->second.generation;
+    if (g->running->done()) continue;
+    parts_.observer->Event(g->id, event);
+    g->running->Add(found->second.prompt, event, &g->unwritten);
+    if (!std::exchange(g->touched, true)) touched.push_back(g);
+  }
+  for (const std::shared_ptr<Generation>& g : touched) {
+    g->touched = false;
+    if (g->over) continue;
+    const std::optional<Error>& error = g->running->error();
+    if (error && !g->reply->begun()) {
+      End(g, *error);
+      continue;
+    }
+    if (g->running->reply().stream) Write(*g);
+    // Writing may find that the client has left.
+    if (!g->over && g->running->done()) End(g, error);
+  }
+}
+
+void Generations::Write(Generation& g) {
+  if (g.unwritten.empty()) return;
+  if (!g.reply->begun()) g.reply->BeginEvents();
+  g.reply->Write(g.unwritten);
+  g.unwritten.clear();
+  g.last_write = Clock::now();
+}
+
+void Generations::End(const std::shared_ptr<Generation>& g, const std::optional<Error>& error) {
+  if (g->over) return;
+  Forget(*g);
+  const bool parsed = g->running.has_value();
+  if (!error) {
+    if (g->running->reply().stream) {
+      g->reply->End();
+    } else {
+      g->reply->Json(g->running->Body());
+    }
+  } else if (g->reply->begun()) {
+    // OpenAiRunning has written the event of an error that it knows.
+    if (!g->running->done()) g->reply->Write(OpenAiErrorEvents(*error));
+    g->reply->End();
+  } else {
+    g->reply->Fail(*error, RetryAfter());
+  }
+  if (parsed) {
+    parts_.observer->Ended(g->id, g->running->usage(), error);
+  } else {
+    parts_.observer->Refused(g->id, *error);
+  }
+  running_.erase(g);
+}
+
+void Generations::Cancel(const std::shared_ptr<Generation>& g) {
+  if (g->over) return;
+  Forget(*g);
+  const Error left{Code::kCancelled, "the client left"};
+  if (g->running) {
+    parts_.observer->Ended(g->id, g->running->usage(), left);
+  } else {
+    parts_.observer->Refused(g->id, left);
+  }
+  running_.erase(g);
+}
+
+// Frees what the engine still does for it.
+void Generations::Forget(Generation& g) {
+  g.over = true;
+  for (const uint64_t place : g.places) places_.erase(place);
+  const bool complete = g.running && g.running->done() && !g.running->error();
+  if (engine_ == nullptr || complete) return;
+  for (const RequestId request : g.requests) engine_->Cancel(request);
+}
+
+void Generations::FailAll(const Error& error) {
+  const std::vector<std::shared_ptr<Generation>> all(running_.begin(), running_.end());
+  for (const std::shared_ptr<Generation>& g : all) End(g, error);
+}
+
+void Generations::Tick() {
+  const Clock::time_point now = Clock::now();
+  const std::vector<std::shared_ptr<Generation>> all(running_.begin(), running_.end());
+  for (const std::shared_ptr<Generation>& g : all) {
+    if (!g->running || !g->running->reply().stream || now - g->last_write < kQuietStream) continue;
+    g->unwritten = kComment;
+    Write(*g);
+  }
+}
+
+int Generations::RetryAfter() const {
+  // One second for every 16 requests that are before it.
+  return static_cast<int>(std::clamp<size_t>(running_.size() / 16, 1, 60));
+}
+
+}  // namespace latte

@@ -1,0 +1,106 @@
+// Requests that generate text, from their body to the end of their answer:
+//
+//   I/O thread     Start: the body goes to a worker
+//   worker         parses it, applies the chat template, tokenises
+//   I/O thread     submits it to the engine
+//   engine thread  computes; hands over the events of every step
+//   I/O thread     Deliver: writes them to the clients
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "latte/engine.h"
+
+#include "src/http/server.h"
+#include "src/openai/events/running.h"
+#include "src/openai/request.h"
+#include "src/serve/reply.h"
+#include "src/serve/workers.h"
+
+namespace latte {
+
+// What becomes known of a generation, for log, metrics and the view of requests. All are called on
+// the I/O thread.
+class GenerationObserver {
+ public:
+  virtual ~GenerationObserver() = default;
+  // `request` is what was asked for, prompts included: they must not be shown.
+  virtual void Parsed(const std::string& id, const OpenAiRequest& request) = 0;
+  virtual void Refused(const std::string& id, const Error& error) = 0;
+  // Every event of an answer, before it is written.
+  virtual void Event(const std::string& id, const TokenEvent& event) = 0;
+  // The answer is complete, or ends early: `error` says why, kCancelled when the client left.
+  virtual void Ended(const std::string& id, const OpenAiUsage& usage,
+                     const std::optional<Error>& error) = 0;
+};
+
+// What generations need. All must outlive them.
+struct GenerationParts {
+  HttpServer* http = nullptr;
+  Workers* workers = nullptr;
+  const OpenAiModel* model = nullptr;
+  std::vector<std::string> names;  // of the model; requests may use any
+  OpenAiRules rules;
+  GenerationObserver* observer = nullptr;
+};
+
+// On the I/O thread only, but for what a worker does.
+class Generations {
+ public:
+  explicit Generations(GenerationParts parts) : parts_(std::move(parts)) {}
+  ~Generations();
+
+  void SetEngine(Engine* engine) { engine_ = engine; }
+
+  // `id`: unique, without spaces. Answers through `reply`.
+  void Start(OpenAiEndpoint endpoint, const std::string& id, std::string body,
+             const std::shared_ptr<Reply>& reply);
+
+  // The events of one step of the engine.
+  void Deliver(std::span<const TokenEvent> events);
+
+  // Ends all with an error.
+  void FailAll(const Error& error);
+
+  // Keeps waiting streams alive: a client or proxy must not take a long prompt for a dead server.
+  // Call it once per second or so.
+  void Tick();
+
+  size_t size() const { return running_.size(); }
+
+  // Seconds after which a refused client may try again: an estimate.
+  int RetryAfter() const;
+
+ private:
+  struct Generation;
+  // A request of the engine: one prompt.
+  struct Place {
+    std::shared_ptr<Generation> generation;
+    size_t prompt = 0;
+  };
+
+  void OnParsed(const std::shared_ptr<Generation>& g, Result<OpenAiRequest> request);
+  Status Check(const OpenAiRequest& request) const;
+  Status Submit(const std::shared_ptr<Generation>& g);
+  void Write(Generation& g);
+  void End(const std::shared_ptr<Generation>& g, const std::optional<Error>& error);
+  void Cancel(const std::shared_ptr<Generation>& g);
+  void Forget(Generation& g);
+
+  GenerationParts parts_;
+  Engine* engine_ = nullptr;
+  uint64_t next_ = 1;
+  std::unordered_map<uint64_t, Place> places_;  // by Request::user_data
+  std::unordered_set<std::shared_ptr<Generation>> running_;  // parsed or not, until the end
+};
+
+}  // namespace latte

@@ -1,0 +1,193 @@
+#include "src/serve/info.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "src/base/json.h"
+#include "src/base/json_out.h"
+#include "src/base/limits/out_of_memory.h"
+
+namespace latte {
+namespace {
+
+constexpr JsonLimits kBodyLimits = {.max_depth = 64, .max_elements = 2'000'000};
+
+JsonOut ModelJson(const ServedModel& served, const std::string& name) {
+  return {{"id", name},
+          {"object", "model"},
+          {"created", served.created},
+          {"owned_by", "latte"},
+          {"root", served.names.front()},
+          {"parent", nullptr},
+          {"max_model_len", served.max_model_len}};
+}
+
+// A wrong type in a body is the client's fault, not a corrupt file.
+template <class T>
+Result<T> AsClientError(Result<T> result) {
+  if (!result && result.error().code == Code::kCorrupt)
+    return InvalidArgument(result.error().message);
+  return result;
+}
+
+Result<Json> ParseObject(std::string_view body) {
+  LATTE_ASSIGN_OR_RETURN(const Json json, AsClientError(Json::Parse(body, "body", kBodyLimits)));
+  if (!json.is_object()) return InvalidArgument("body: expected a JSON object");
+  return json;
+}
+
+Status CheckNames(const Json& json, std::span<const std::string_view> known) {
+  return json.ForEachMember([&](const std::string& key, const Json&) -> Status {
+    if (std::find(known.begin(), known.end(), key) != known.end()) return {};
+    return InvalidArgument(
+        fmt::format("{}: no such field; the fields are {}", key, fmt::join(known, ", ")));
+  });
+}
+
+// The first of two names of one field.
+Result<bool> BoolOr(const Json& json, std::string_view name, std::string_view other,
+                    bool fallback) {
+  if (json.Find(name)) return AsClientError(json.GetBoolOr(name, fallback));
+  return AsClientError(json.GetBoolOr(other, fallback));
+}
+
+constexpr std::array<std::string_view, 3> kTokenizeOnly = {"add_special_tokens",
+                                                           "return_token_strs", "with_pieces"};
+
+// The prompt of the chat request that `body` contains, without the fields of /tokenize.
+Result<std::vector<int32_t>> ChatTokens(std::string_view body, const OpenAiModel& model) {
+  LATTE_ASSIGN_OR_RETURN(JsonOut edited, AsClientError(ParseToEdit(body, "body")));
+  for (const std::string_view name : kTokenizeOnly) edited.erase(std::string(name));
+  LATTE_ASSIGN_OR_RETURN(const Json json,
+                         AsClientError(Json::Parse(Dump(edited), "body", kBodyLimits)));
+  LATTE_ASSIGN_OR_RETURN(OpenAiRequest request,
+                         ParseOpenAiRequest(OpenAiEndpoint::kChat, json, model));
+  return std::move(request.requests.front().tokens);
+}
+
+Result<std::vector<int32_t>> TextTokens(const Json& json, const OpenAiModel& model) {
+  constexpr std::array<std::string_view, 8> kFields = {
+      "model",       "prompt",        "content",           "add_special_tokens",
+      "add_special", "parse_special", "return_token_strs", "with_pieces"};
+  LATTE_RETURN_IF_ERROR(CheckNames(json, kFields));
+  const std::string_view name = json.Find("prompt") ? "prompt" : "content";
+  if (!json.Find(name))
+    return InvalidArgument("prompt: expected a text in \"prompt\", or \"messages\", found neither");
+  LATTE_ASSIGN_OR_RETURN(const std::string text, AsClientError(json.GetString(name)));
+  LATTE_ASSIGN_OR_RETURN(const bool add, BoolOr(json, "add_special_tokens", "add_special", true));
+  LATTE_ASSIGN_OR_RETURN(const bool parse, AsClientError(json.GetBoolOr("parse_special", false)));
+  const Tokenizer& tokenizer = model.tokenizer;
+  return tokenizer.Encode(text, {.add_bos = add && tokenizer.adds_bos(), .parse_special = parse});
+}
+
+Result<std::vector<int32_t>> ReadTokens(const Json& list, const Tokenizer& tokenizer) {
+  if (!list.is_array()) return InvalidArgument("tokens: expected an array of token ids");
+  std::vector<int32_t> tokens;
+  for (size_t i = 0; i < list.size(); ++i) {
+    LATTE_ASSIGN_OR_RETURN(const int64_t id, AsClientError(list.At(i).AsInt()));
+    if (id < 0 || id >= tokenizer.vocab_size())
+      return InvalidArgument(fmt::format("tokens[{}]: expected a token id in [0, {}), found {}", i,
+                                         tokenizer.vocab_size(), id));
+    tokens.push_back(static_cast<int32_t>(id));
+  }
+  return tokens;
+}
+
+}  // namespace
+
+std::string ModelsBody(const ServedModel& served) {
+  JsonOut data = JsonOut::array();
+  for (const std::string& name : served.names) data.push_back(ModelJson(served, name));
+  return Dump({{"object", "list"}, {"data", std::move(data)}});
+}
+
+Result<std::string> ModelBody(const ServedModel& served, std::string_view name) {
+  for (const std::string& known : served.names)
+    if (known == name) return Dump(ModelJson(served, known));
+  return NotFound(fmt::format("model: expected '{}', found '{}'",
+                              fmt::join(served.names, "' or '"), name));
+}
+
+std::string PropsBody(const ServedModel& served, const OpenAiModel& model) {
+  const EngineOptions& engine = served.engine;
+  JsonOut out = {{"model", served.names.front()},
+                 {"names", served.names},
+                 {"version", served.version},
+                 {"max_model_len", served.max_model_len},
+                 {"vocab_size", model.tokenizer.vocab_size()}};
+  if (model.chat) {
+    out["chat_format"] = ChatFormatName(model.chat->format());
+    out["chat_template"] = model.chat->chat_template();
+    out["has_thinking_switch"] = model.chat->has_thinking_switch();
+  } else {
+    out["chat_format"] = nullptr;
+    out["chat_problem"] = model.chat.error().message;
+  }
+  out["engine"] = {{"dtype", engine.dtype},
+                   {"cache_dtype", engine.cache_dtype.empty() ? engine.dtype : engine.cache_dtype},
+                   {"attention", engine.attention},
+                   {"deterministic", engine.deterministic},
+                   {"threads", engine.threads},
+                   {"page_tokens", engine.page_tokens},
+                   {"cache_bytes", engine.cache_bytes},
+                   {"max_batch_tokens", engine.max_batch_tokens},
+                   {"max_sequences", engine.max_sequences},
+                   {"max_queued_requests", engine.max_queued_requests},
+                   {"max_queued_tokens", engine.max_queued_tokens},
+                   {"prefix_cache", engine.prefix_cache},
+                   {"cache_dir", !engine.cache_dir.empty()}};
+  return Dump(out);
+}
+
+std::string VersionBody(std::string_view version) {
+  return Dump({{"version", version}, {"name", "latte"}});
+}
+
+Result<std::string> TokenizeBody(std::string_view body, const ServedModel& served,
+                                 const OpenAiModel& model) {
+  return CatchExhaustion([&]() -> Result<std::string> {
+    LATTE_ASSIGN_OR_RETURN(const Json json, ParseObject(body));
+    LATTE_ASSIGN_OR_RETURN(
+        const std::vector<int32_t> tokens,
+        json.Find("messages") ? ChatTokens(body, model) : TextTokens(json, model));
+    LATTE_ASSIGN_OR_RETURN(const bool strings,
+                           BoolOr(json, "return_token_strs", "with_pieces", false));
+    JsonOut out = {{"count", tokens.size()},
+                   {"max_model_len", served.max_model_len},
+                   {"tokens", tokens},
+                   {"token_strs", nullptr}};
+    if (strings) {
+      out["token_strs"] = JsonOut::array();
+      for (const int32_t token : tokens)
+        out["token_strs"].push_back(std::string(model.tokenizer.TokenBytes(token)));
+    }
+    return Dump(out);
+  });
+}
+
+Result<std::string> DetokenizeBody(std::string_view body, const OpenAiModel& model) {
+  return CatchExhaustion([&]() -> Result<std::string> {
+    LATTE_ASSIGN_OR_RETURN(const Json json, ParseObject(body));
+    constexpr std::array<std::string_view, 2> kFields = {"model", "tokens"};
+    LATTE_RETURN_IF_ERROR(CheckNames(json, kFields));
+    const std::optional<Json> list = json.Find("tokens");
+    if (!list) return InvalidArgument("tokens: this field is missing");
+    LATTE_ASSIGN_OR_RETURN(const std::vector<int32_t> tokens, ReadTokens(*list, model.tokenizer));
+    LATTE_ASSIGN_OR_RETURN(const std::string text, model.tokenizer.Decode(tokens));
+    return Dump({{"prompt", text}, {"content", text}});
+  });
+}
+
+Result<std::string> ApplyTemplateBody(std::string_view body, const OpenAiModel& model) {
+  return CatchExhaustion([&]() -> Result<std::string> {
+    LATTE_RETURN_IF_ERROR(ParseObject(body));
+    LATTE_ASSIGN_OR_RETURN(const std::vector<int32_t> tokens, ChatTokens(body, model));
+    LATTE_ASSIGN_OR_RETURN(const std::string text, model.tokenizer.Decode(tokens));
+    return Dump({{"prompt", text}});
+  });
+}
+
+}  // namespace latte

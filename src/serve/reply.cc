@@ -1,0 +1,111 @@
+#include "src/serve/reply.h"
+
+#include <utility>
+
+#include "src/base/json_out.h"
+#include "src/openai/response.h"
+
+namespace latte {
+namespace {
+
+// The client left before its answer was complete; nginx's number.
+constexpr int kClientLeft = 499;
+
+std::string_view CodeOfStatus(int status) {
+  switch (status) {
+    case 401:
+      return "invalid_api_key";
+    case 403:
+      return "forbidden";
+    case 404:
+      return "not_found";
+    case 405:
+      return "method_not_allowed";
+    case 413:
+      return "request_too_large";
+    case 415:
+      return "unsupported_media_type";
+    default:
+      return status >= 500 ? "unavailable" : "bad_request";
+  }
+}
+
+}  // namespace
+
+std::string ErrorJson(std::string_view message, std::string_view type, std::string_view code) {
+  return Dump(JsonOut{
+      {"error", {{"message", message}, {"type", type}, {"param", nullptr}, {"code", code}}}});
+}
+
+HttpResponse RefusalResponse(int status, std::string_view message) {
+  HttpResponse response{.status = status,
+                        .body = ErrorJson(message,
+                                          status == 401   ? "authentication_error"
+                                          : status >= 500 ? "server_error"
+                                                          : "invalid_request_error",
+                                          CodeOfStatus(status))};
+  if (status == 401) response.fields.Add("WWW-Authenticate", "Bearer");
+  if (status == 503 || status == 429) response.fields.Add("Retry-After", "1");
+  return response;
+}
+
+HttpResponse ErrorResponse(const Error& error, int retry_after) {
+  HttpResponse response{.status = HttpStatus(error.code), .body = Dump(OpenAiError(error))};
+  if (response.status == 503 || response.status == 429)
+    response.fields.Add("Retry-After", std::to_string(retry_after));
+  return response;
+}
+
+Reply::Reply(std::shared_ptr<HttpExchange> exchange, HttpFields fields, Ended ended)
+    : exchange_(std::move(exchange)), fields_(std::move(fields)), ended_(std::move(ended)) {}
+
+std::shared_ptr<Reply> Reply::Create(std::shared_ptr<HttpExchange> exchange, HttpFields fields,
+                                     Ended ended) {
+  std::shared_ptr<Reply> reply(
+      new Reply(std::move(exchange), std::move(fields), std::move(ended)));
+  reply->OnGone({});
+  return reply;
+}
+
+void Reply::Respond(HttpResponse response) {
+  for (const auto& [name, value] : fields_.list()) response.fields.Add(name, value);
+  const int status = response.status;
+  exchange_->Respond(std::move(response));
+  Complete(status);
+}
+
+void Reply::BeginEvents() {
+  HttpResponse head{.content_type = "text/event-stream"};
+  head.fields.Add("Cache-Control", "no-cache");
+  head.fields.Add("X-Accel-Buffering", "no");  // a proxy must not collect events
+  for (const auto& [name, value] : fields_.list()) head.fields.Add(name, value);
+  exchange_->Begin(std::move(head));
+  begun_ = true;
+}
+
+void Reply::End() {
+  exchange_->End();
+  Complete(200);
+}
+
+void Reply::OnGone(std::function<void()> gone) {
+  // The exchange holds this function, and the reply holds the exchange.
+  exchange_->OnGone([weak = weak_from_this(), gone = std::move(gone)] {
+    const std::shared_ptr<Reply> self = weak.lock();
+    if (gone) gone();
+    if (self) self->Finish(kClientLeft);
+  });
+}
+
+void Reply::Complete(int status) {
+  exchange_->OnGone({});
+  Finish(status);
+}
+
+void Reply::Finish(int status) {
+  if (!ended_) return;
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - arrived_;
+  std::exchange(ended_, {})({status, seconds.count()});
+}
+
+}  // namespace latte

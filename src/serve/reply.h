@@ -1,0 +1,68 @@
+// The answer to one request, with the fields that every answer has, and its line in the log.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "latte/status.h"
+
+#include "src/http/server.h"
+
+namespace latte {
+
+// The JSON of an error that is not an Error of the engine: {"error": {"message", "type", "param":
+// null, "code"}}.
+std::string ErrorJson(std::string_view message, std::string_view type, std::string_view code);
+
+// The response to a request that HTTP itself, access or routing refuses.
+HttpResponse RefusalResponse(int status, std::string_view message);
+
+// The response to a request that fails. `retry_after`: seconds, sent with 429 and 503.
+HttpResponse ErrorResponse(const Error& error, int retry_after);
+
+// On the I/O thread only.
+class Reply : public std::enable_shared_from_this<Reply> {
+ public:
+  // How an answer ended; for log and metrics.
+  struct Outcome {
+    int status = 0;      // 499: the client left before its answer was complete
+    double seconds = 0;  // since the request arrived
+  };
+  using Ended = std::function<void(const Outcome&)>;
+
+  // `fields` are added to the answer. `ended` is called once.
+  static std::shared_ptr<Reply> Create(std::shared_ptr<HttpExchange> exchange, HttpFields fields,
+                                       Ended ended);
+
+  void Respond(HttpResponse response);
+  void Json(std::string body) { Respond({.body = std::move(body)}); }
+  void Fail(const Error& error, int retry_after = 1) {
+    Respond(ErrorResponse(error, retry_after));
+  }
+
+  // A stream of server-sent events.
+  void BeginEvents();
+  void Write(std::string_view events) { exchange_->Write(events); }
+  void End();
+  bool begun() const { return begun_; }
+
+  // `gone` is called if the client leaves before the answer is complete.
+  void OnGone(std::function<void()> gone);
+
+ private:
+  Reply(std::shared_ptr<HttpExchange> exchange, HttpFields fields, Ended ended);
+  void Complete(int status);
+  void Finish(int status);
+
+  std::shared_ptr<HttpExchange> exchange_;
+  HttpFields fields_;
+  Ended ended_;
+  std::chrono::steady_clock::time_point arrived_ = std::chrono::steady_clock::now();
+  bool begun_ = false;
+};
+
+}  // namespace latte

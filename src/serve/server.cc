@@ -1,0 +1,223 @@
+#include "src/serve/server.h"
+
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "src/http/server.h"
+#include "src/serve/access.h"
+#include "src/serve/front.h"
+#include "src/serve/generations.h"
+#include "src/serve/workers.h"
+
+namespace latte {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Answers that are complete get so long to reach their clients.
+constexpr auto kFlushTime = std::chrono::seconds(1);
+constexpr auto kTick = std::chrono::milliseconds(100);
+constexpr auto kSecond = std::chrono::seconds(1);
+// A step that takes longer is told in the log, once.
+constexpr double kLongStepSeconds = 10;
+
+std::chrono::milliseconds Milliseconds(double seconds) {
+  return std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000));
+}
+
+HttpServerOptions HttpOptions(const ServeOptions& options) {
+  HttpServerOptions out;
+  out.host = options.host;
+  out.port = options.port;
+  out.unix_socket = options.uds;
+  out.tls_certificate = options.ssl_certfile;
+  out.tls_key = options.ssl_keyfile;
+  out.max_connections = options.max_connections;
+  out.max_head_bytes = options.max_head_bytes;
+  out.max_body_bytes = options.max_body_bytes;
+  out.max_unsent_bytes = options.max_unsent_bytes;
+  out.head_timeout = Milliseconds(options.head_timeout);
+  out.body_timeout = Milliseconds(options.body_timeout);
+  out.idle_timeout = Milliseconds(options.idle_timeout);
+  out.stall_timeout = Milliseconds(options.stall_timeout);
+  return out;
+}
+
+int64_t SecondsNow() {
+  return std::chrono::duration_cast<std::chrono::seconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+// The server's life: loading, ready, draining, stopped.
+class Server {
+ public:
+  Server(const ServeParts& parts, Access access)
+      : parts_(parts), access_(std::move(access)), front_(parts.version) {}
+
+  Status Run();
+
+ private:
+  Status Open();
+  void StartEngine();
+  void OnLoaded();
+  void OnFailed(const Error& error);
+  void OnSignal();
+  void Tick();
+  void WatchStep();
+  void StopAfter(Clock::duration time);
+  Status End();
+
+  const ServeParts& parts_;
+  Access access_;
+  Front front_;
+  std::unique_ptr<HttpServer> http_;
+  std::unique_ptr<Workers> workers_;
+  std::unique_ptr<Generations> generations_;
+  std::unique_ptr<EngineThread> engine_;
+  std::optional<Error> failure_;  // why the server ends
+  bool stuck_ = false;            // the engine's thread does not come back
+  bool told_long_step_ = false;
+  Clock::time_point drain_until_;
+  std::optional<Clock::time_point> stop_at_;
+  Clock::time_point next_second_;
+};
+
+Status Server::Open() {
+  LATTE_ASSIGN_OR_RETURN(http_, HttpServer::Listen(HttpOptions(parts_.options), &front_));
+  workers_ = std::make_unique<Workers>(parts_.options.workers,
+                                       static_cast<size_t>(parts_.options.max_parsing));
+  GenerationParts generation{.http = http_.get(),
+                             .workers = workers_.get(),
+                             .model = parts_.model,
+                             .names = parts_.names,
+                             .rules = {.max_n = parts_.options.max_n,
+                                       .max_prompts = parts_.options.max_prompts,
+                                       .max_logprobs = parts_.options.max_logprobs},
+                             .observer = nullptr};
+  generations_ = std::make_unique<Generations>(std::move(generation));
+  front_.Connect({.http = http_.get(),
+                  .workers = workers_.get(),
+                  .generations = generations_.get(),
+                  .access = &access_,
+                  .model = parts_.model,
+                  .hooks = {}});
+  http_->OnSignal({SIGINT, SIGTERM}, [this](int) { OnSignal(); });
+  http_->Repeat(kTick, [this] { Tick(); });
+  return {};
+}
+
+void Server::StartEngine() {
+  EngineThread::Hooks hooks;
+  hooks.loaded = [this] { http_->Post([this] { OnLoaded(); }); };
+  hooks.failed = [this](const Error& error) { http_->Post([this, error] { OnFailed(error); }); };
+  hooks.events = [this](std::vector<TokenEvent> events) {
+    http_->Post([this, events = std::move(events)] {
+      generations_->Deliver(events);
+      engine_->Delivered();
+    });
+  };
+  engine_ = std::make_unique<EngineThread>(parts_.load, std::move(hooks));
+}
+
+void Server::OnLoaded() {
+  Engine* engine = engine_->engine();
+  generations_->SetEngine(engine);
+  front_.SetReady({.names = parts_.names,
+                   .created = SecondsNow(),
+                   .max_model_len = engine->options().max_tokens,
+                   .engine = engine->options(),
+                   .version = parts_.version});
+  if (front_.state() == Front::State::kReady) parts_.say("ready");
+}
+
+void Server::OnFailed(const Error& error) {
+  failure_ = error;
+  front_.SetFailed();
+  generations_->FailAll({Code::kUnavailable, "the engine has failed: " + error.message});
+  http_->StopAccepting();
+  StopAfter(kFlushTime);
+}
+
+void Server::OnSignal() {
+  if (front_.state() == Front::State::kDraining) {
+    http_->Stop();
+    return;
+  }
+  const bool loading = front_.state() == Front::State::kLoading;
+  front_.SetDraining();
+  http_->StopAccepting();
+  drain_until_ = Clock::now() + Milliseconds(parts_.options.drain_timeout);
+  if (loading || generations_->size() == 0) StopAfter(loading ? Clock::duration{} : kFlushTime);
+}
+
+void Server::StopAfter(Clock::duration time) {
+  if (!stop_at_) stop_at_ = Clock::now() + time;
+}
+
+void Server::Tick() {
+  const Clock::time_point now = Clock::now();
+  const bool flushed = http_->stats().unsent_bytes == 0;
+  if (stop_at_ && (now >= *stop_at_ || flushed)) return http_->Stop();
+  if (front_.state() == Front::State::kDraining && !stop_at_) {
+    if (now >= drain_until_)
+      generations_->FailAll({Code::kUnavailable, "the server is shutting down"});
+    if (generations_->size() == 0) StopAfter(kFlushTime);
+  }
+  if (now < next_second_) return;
+  next_second_ = now + kSecond;
+  generations_->Tick();
+  WatchStep();
+}
+
+void Server::WatchStep() {
+  const auto age = engine_->StepAge();
+  const double seconds = age ? std::chrono::duration<double>(*age).count() : 0;
+  const bool is_long = seconds > kLongStepSeconds;
+  if (is_long && !std::exchange(told_long_step_, is_long))
+    parts_.say(fmt::format("warning: a step of the engine takes longer than {} s",
+                           kLongStepSeconds));
+  told_long_step_ = is_long;
+  const double most = parts_.options.step_timeout;
+  if (most == 0 || seconds < most || stuck_) return;
+  stuck_ = true;
+  OnFailed({Code::kUnavailable,
+            fmt::format("a step takes longer than --step-timeout {} s and counts as stuck", most)});
+}
+
+Status Server::End() {
+  if (stuck_) {
+    // The engine's thread cannot be joined, so nothing may be destroyed.
+    std::fputs(fmt::format("latte: {}\n", ToString(*failure_)).c_str(), stderr);
+    std::_Exit(ExitCode(failure_->code));
+  }
+  workers_.reset();  // before what its work refers to
+  const Status saved = engine_->Stop();
+  if (failure_) return tl::unexpected(*failure_);
+  return saved;
+}
+
+Status Server::Run() {
+  LATTE_RETURN_IF_ERROR(Open());
+  StartEngine();
+  http_->Run();
+  return End();
+}
+
+}  // namespace
+
+Status Serve(const ServeParts& parts) {
+  LATTE_RETURN_IF_ERROR(parts.options.Validate());
+  LATTE_ASSIGN_OR_RETURN(Access access, Access::Create(parts.options));
+  Server server(parts, std::move(access));
+  return server.Run();
+}
+
+}  // namespace latte
