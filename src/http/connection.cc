@@ -1,0 +1,388 @@
+#include "src/http/connection.h"
+
+#include <ctime>
+#include <exception>
+#include <utility>
+
+#include <boost/asio/error.hpp>
+#include <fmt/format.h>
+
+namespace latte {
+namespace {
+
+// What a client may send ahead while its earlier request is answered.
+constexpr size_t kMostAhead = 64 << 10;
+// A client gets so long to read the last answer before its connection is closed.
+constexpr auto kLingerTime = std::chrono::milliseconds(1000);
+constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
+
+std::string HttpDate() {
+  const std::time_t now = std::time(nullptr);
+  std::tm utc = {};
+  gmtime_r(&now, &utc);
+  char text[40];
+  return std::string(text, std::strftime(text, sizeof text, "%a, %d %b %Y %H:%M:%S GMT", &utc));
+}
+
+// A value cannot end its field.
+std::string FieldValue(std::string_view value) {
+  std::string out(value);
+  for (char& c : out)
+    if (c == '\r' || c == '\n' || c == '\0') c = ' ';
+  return out;
+}
+
+HeadLimits LimitsOf(const HttpServerOptions& options) {
+  return {.bytes = static_cast<size_t>(options.max_head_bytes),
+          .fields = static_cast<size_t>(options.max_head_fields)};
+}
+
+// The exchange that a handler gets.
+class Exchange final : public HttpExchange {
+ public:
+  Exchange(std::shared_ptr<HttpConnection> connection, uint64_t number)
+      : connection_(std::move(connection)), number_(number) {}
+  ~Exchange() override { connection_->Abandon(number_); }
+  Exchange(const Exchange&) = delete;
+  Exchange& operator=(const Exchange&) = delete;
+
+  void Respond(HttpResponse response) override {
+    connection_->Respond(number_, std::move(response));
+  }
+  void Begin(HttpResponse head) override { connection_->Begin(number_, std::move(head)); }
+  void Write(std::string_view piece) override { connection_->Write(number_, piece); }
+  void End() override { connection_->End(number_); }
+  void OnGone(std::function<void()> gone) override {
+    connection_->OnGone(number_, std::move(gone));
+  }
+  bool gone() const override { return !connection_->IsCurrent(number_); }
+  int64_t unsent_bytes() const override { return connection_->unsent_bytes(); }
+
+ private:
+  std::shared_ptr<HttpConnection> connection_;
+  uint64_t number_;
+};
+
+}  // namespace
+
+HttpConnection::HttpConnection(HttpShared* shared, std::unique_ptr<Transport> transport,
+                               std::string peer, bool is_unix)
+    : shared_(shared), transport_(std::move(transport)), peer_(std::move(peer)), is_unix_(is_unix) {
+  SetDeadline(shared_->options->head_timeout);
+}
+
+HttpConnection::~HttpConnection() = default;
+
+template <class F>
+void HttpConnection::Guard(const F& run) {
+  try {
+    run();
+  } catch (const std::exception&) {
+    Close();
+  }
+}
+
+void HttpConnection::Start() {
+  transport_->Handshake([self = shared_from_this()](ErrorCode error) {
+    self->Guard([&] {
+      if (self->state_ != State::kHandshake) return;
+      if (error) return self->Close();
+      self->state_ = State::kHead;
+      self->head_begun_ = true;
+      self->Read();
+    });
+  });
+}
+
+void HttpConnection::RefuseForLoad() {
+  framing_.keep_alive = false;
+  HttpResponse response =
+      shared_->handler->BadRequest(503, "the server has as many connections as it accepts");
+  Answer(std::move(response));
+  Read();
+}
+
+void HttpConnection::Close() {
+  if (state_ == State::kClosed) return;
+  const auto self = shared_from_this();
+  state_ = State::kClosed;
+  shared_->stats.unsent_bytes -= unsent_bytes();
+  transport_->Close();
+  if (const auto gone = std::exchange(on_gone_, {})) gone();
+  shared_->closed(this);
+}
+
+void HttpConnection::Drop() {
+  ++shared_->stats.dropped_slow;
+  Close();
+}
+
+void HttpConnection::CheckDeadline(Clock::time_point now) {
+  if (state_ == State::kClosed) return;
+  if (unsent_bytes() > 0 && now - last_progress_ > shared_->options->stall_timeout) return Drop();
+  if (now < deadline_) return;
+  Guard([&] {
+    switch (state_) {
+      case State::kHead:
+        if (in_.empty()) return Close();
+        return Refuse({408, "the head of the request did not arrive in time"});
+      case State::kBody:
+        return Refuse({408, "the body of the request did not arrive in time"});
+      case State::kHandshake:
+      case State::kLingering:
+        return Close();
+      default:
+        return;
+    }
+  });
+}
+
+// ---- Reading
+
+void HttpConnection::Read() {
+  const bool answering = state_ == State::kAnswering || state_ == State::kFlushing;
+  if (reading_ || ended_ || state_ == State::kClosed) return;
+  if (answering && in_.size() >= kMostAhead) return;
+  reading_ = true;
+  transport_->ReadSome(buffer_, [self = shared_from_this()](ErrorCode error, size_t bytes) {
+    self->Guard([&] { self->OnRead(error, bytes); });
+  });
+}
+
+void HttpConnection::OnRead(ErrorCode error, size_t bytes) {
+  reading_ = false;
+  if (state_ == State::kClosed) return;
+  if (error == boost::asio::error::eof) return OnEnd();
+  if (error) return Close();
+  if (state_ != State::kLingering) {
+    in_.append(buffer_.data(), bytes);
+    Advance();
+  }
+  Read();
+}
+
+void HttpConnection::OnEnd() {
+  ended_ = true;
+  const bool answering = state_ == State::kAnswering || state_ == State::kFlushing;
+  if (!answering || !transport_->can_half_close()) return Close();
+  if (state_ == State::kAnswering) Probe();
+}
+
+// The client sends no more. It may be gone, or wait for its answer with this direction closed. A
+// client that is gone answers the next bytes with a reset, so it gets some that mean nothing.
+void HttpConnection::Probe() {
+  if (begun_ && is_events_) SendBody(":\n\n");
+  if (!begun_ && !framing_.is_http_1_0) Send(kContinue);
+  transport_->WaitForBreak([self = shared_from_this()](ErrorCode) {
+    self->Guard([&] { self->Close(); });
+  });
+}
+
+void HttpConnection::Advance() {
+  while (true) {
+    const bool more = state_ == State::kHead   ? AdvanceHead()
+                      : state_ == State::kBody ? AdvanceBody()
+                                               : false;
+    if (!more) return;
+  }
+}
+
+bool HttpConnection::AdvanceHead() {
+  // RFC 9112 §2.2: empty lines before a request are ignored.
+  while (in_.starts_with("\r\n")) in_.erase(0, 2);
+  if (in_.empty() || in_ == "\r") return false;
+  if (!std::exchange(head_begun_, true)) SetDeadline(shared_->options->head_timeout);
+  const HeadLimits limits = LimitsOf(*shared_->options);
+  const HeadScan scan = ScanHead(in_, std::exchange(scanned_, in_.size()), limits);
+  if (scan.error) return Refuse(*scan.error), false;
+  if (scan.end == 0) return false;
+  request_ = {.peer = peer_, .is_unix = is_unix_};
+  framing_ = {};
+  const auto error =
+      ReadHead(std::string_view(in_).substr(0, scan.end), limits, &request_, &framing_);
+  in_.erase(0, scan.end);
+  scanned_ = 0;
+  no_body_ = request_.method == "HEAD";
+  if (error) return Refuse(*error), false;
+  body_.emplace(framing_, static_cast<uint64_t>(shared_->options->max_body_bytes));
+  if (std::optional<HttpResponse> refusal = shared_->handler->CheckHead(request_)) {
+    if (!body_->done()) refusal->close = true;  // the body is not read
+    Answer(std::move(*refusal));
+    return false;
+  }
+  if (body_->error()) return Refuse(*body_->error()), false;
+  if (framing_.expects_continue && !body_->done() && in_.empty()) Send(kContinue);
+  state_ = State::kBody;
+  SetDeadline(shared_->options->body_timeout);
+  return true;
+}
+
+bool HttpConnection::AdvanceBody() {
+  in_.erase(0, body_->Take(in_));
+  if (body_->error()) return Refuse(*body_->error()), false;
+  if (body_->done()) StartExchange();
+  return false;
+}
+
+void HttpConnection::StartExchange() {
+  request_.body = std::move(body_->body());
+  body_.reset();
+  state_ = State::kAnswering;
+  begun_ = is_events_ = chunked_ = close_after_ = false;
+  auto exchange = std::make_shared<Exchange>(shared_from_this(), ++number_);
+  shared_->handler->Handle(std::exchange(request_, {}), std::move(exchange));
+}
+
+void HttpConnection::Refuse(const HeadError& error) {
+  ++shared_->stats.bad_requests;
+  HttpResponse response = shared_->handler->BadRequest(error.status, error.message);
+  response.close = true;
+  Answer(std::move(response));
+}
+
+// An answer without an exchange.
+void HttpConnection::Answer(HttpResponse response) {
+  state_ = State::kAnswering;
+  begun_ = is_events_ = chunked_ = close_after_ = false;
+  Respond(++number_, std::move(response));
+}
+
+// ---- Answering
+
+bool HttpConnection::IsCurrent(uint64_t number) const {
+  return state_ == State::kAnswering && number == number_;
+}
+
+void HttpConnection::SendHead(const HttpResponse& response, std::string_view framing) {
+  close_after_ = close_after_ || response.close || !framing_.keep_alive || shared_->draining ||
+                 (ended_ && in_.empty());
+  std::string head = fmt::format("HTTP/1.1 {} {}\r\nDate: {}\r\n{}", response.status,
+                                 HttpReason(response.status), HttpDate(), framing);
+  if (!response.content_type.empty())
+    head += fmt::format("Content-Type: {}\r\n", response.content_type);
+  for (const auto& [name, value] : response.fields.list())
+    head += fmt::format("{}: {}\r\n", name, FieldValue(value));
+  head += close_after_ ? "Connection: close\r\n\r\n" : "Connection: keep-alive\r\n\r\n";
+  Send(head);
+}
+
+void HttpConnection::Respond(uint64_t number, HttpResponse response) {
+  if (!IsCurrent(number) || begun_) return;
+  const bool has_body = response.status != 204;
+  SendHead(response,
+           has_body ? fmt::format("Content-Length: {}\r\n", response.body.size()) : std::string());
+  if (has_body && !no_body_) Send(response.body);
+  Complete();
+}
+
+void HttpConnection::Begin(uint64_t number, HttpResponse head) {
+  if (!IsCurrent(number) || begun_) return;
+  begun_ = true;
+  is_events_ = head.content_type.starts_with("text/event-stream");
+  chunked_ = !framing_.is_http_1_0;
+  if (!chunked_) close_after_ = true;  // the end of the connection is the end of the body
+  SendHead(head, chunked_ ? "Transfer-Encoding: chunked\r\n" : "");
+  if (!head.body.empty()) SendBody(head.body);
+}
+
+void HttpConnection::Write(uint64_t number, std::string_view piece) {
+  if (!IsCurrent(number) || !begun_ || piece.empty()) return;
+  SendBody(piece);
+  if (unsent_bytes() > shared_->options->max_unsent_bytes) Drop();
+}
+
+void HttpConnection::End(uint64_t number) {
+  if (!IsCurrent(number) || !begun_) return;
+  if (chunked_ && !no_body_) Send("0\r\n\r\n");
+  Complete();
+}
+
+void HttpConnection::Abandon(uint64_t number) {
+  if (IsCurrent(number)) Close();
+}
+
+void HttpConnection::OnGone(uint64_t number, std::function<void()> gone) {
+  if (IsCurrent(number)) on_gone_ = std::move(gone);
+}
+
+void HttpConnection::Complete() {
+  on_gone_ = {};
+  state_ = State::kFlushing;
+  Send({});
+}
+
+// ---- Writing
+
+void HttpConnection::SendBody(std::string_view piece) {
+  if (no_body_) return;
+  if (!chunked_) return Send(piece);
+  Send(fmt::format("{:x}\r\n", piece.size()));
+  Send(piece);
+  Send("\r\n");
+}
+
+// All that is sent in one turn of the event loop becomes one write.
+void HttpConnection::Send(std::string_view bytes) {
+  if (unsent_bytes() == 0) last_progress_ = Clock::now();
+  out_.append(bytes);
+  shared_->stats.unsent_bytes += static_cast<int64_t>(bytes.size());
+  if (!sending_.empty() || std::exchange(flush_posted_, true)) return;
+  shared_->post([self = shared_from_this()] {
+    self->Guard([&] {
+      self->flush_posted_ = false;
+      self->Flush();
+    });
+  });
+}
+
+void HttpConnection::Flush() {
+  if (state_ == State::kClosed || !sending_.empty()) return;
+  if (out_.empty()) {
+    if (state_ == State::kFlushing) OnFlushed();
+    return;
+  }
+  std::swap(sending_, out_);
+  sent_ = 0;
+  transport_->WriteSome(sending_, [self = shared_from_this()](ErrorCode error, size_t bytes) {
+    self->Guard([&] { self->OnWritten(error, bytes); });
+  });
+}
+
+void HttpConnection::OnWritten(ErrorCode error, size_t bytes) {
+  if (state_ == State::kClosed) return;
+  if (error) return Close();
+  sent_ += bytes;
+  shared_->stats.unsent_bytes -= static_cast<int64_t>(bytes);
+  last_progress_ = Clock::now();
+  if (sent_ == sending_.size()) {
+    sending_.clear();
+    sent_ = 0;
+    return Flush();
+  }
+  transport_->WriteSome(std::string_view(sending_).substr(sent_),
+                        [self = shared_from_this()](ErrorCode failed, size_t count) {
+                          self->Guard([&] { self->OnWritten(failed, count); });
+                        });
+}
+
+void HttpConnection::OnFlushed() {
+  if (!close_after_) return NextRequest();
+  if (ended_) return Close();
+  // Bytes that the client still sends must not reset the connection before it has read its answer.
+  transport_->ShutdownWrite();
+  state_ = State::kLingering;
+  SetDeadline(kLingerTime);
+  in_.clear();
+  Read();
+}
+
+void HttpConnection::NextRequest() {
+  state_ = State::kHead;
+  head_begun_ = false;
+  SetDeadline(shared_->options->idle_timeout);
+  Advance();
+  if (state_ == State::kHead && (ended_ || (shared_->draining && in_.empty()))) return Close();
+  Read();
+}
+
+}  // namespace latte
