@@ -27,10 +27,10 @@ int RunLatte(int argc, char** argv) {
       "latte " LATTE_VERSION);
   const latte::FlagSet app = line.flags();
   const std::vector<latte::Command> commands = {
-      latte::AddRun(app),   latte::AddChat(app),    latte::AddBatch(app),
-      latte::AddScore(app), latte::AddInspect(app), latte::AddTokenize(app),
-      latte::AddEval(app),  latte::AddBench(app),   latte::AddQuantize(app),
-      latte::AddSynth(app), latte::AddSimulate(app)};
+      latte::AddRun(app),      latte::AddChat(app),  latte::AddBatch(app),
+      latte::AddServe(app),    latte::AddScore(app), latte::AddInspect(app),
+      latte::AddTokenize(app), latte::AddEval(app),  latte::AddBench(app),
+      latte::AddQuantize(app), latte::AddSynth(app), latte::AddSimulate(app)};
   if (const int code = line.Parse(argc, argv); code >= 0) return code;
   for (const latte::Command& command : commands) {
     if (!command.flags.chosen()) continue;

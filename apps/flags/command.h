@@ -26,6 +26,7 @@ struct Command {
 
 Command AddRun(const FlagSet& app);
 Command AddBatch(const FlagSet& app);
+Command AddServe(const FlagSet& app);
 Command AddScore(const FlagSet& app);
 Command AddInspect(const FlagSet& app);
 Command AddTokenize(const FlagSet& app);

@@ -74,7 +74,21 @@ bool IsMark(const Tokenizer& tokenizer, int32_t id) {
 Result<ChatPromptBuilder> ChatPromptBuilder::Create(const Tokenizer& tokenizer,
                                                     const ModelConfig& config) {
   LATTE_RETURN_IF_ERROR(tokenizer.CheckChatTemplate());
-  LATTE_ASSIGN_OR_RETURN(ChatRenderer renderer, ChatRenderer::Create(ModelOf(tokenizer, config)));
+  return CreateFor(tokenizer, config, ModelOf(tokenizer, config));
+}
+
+Result<ChatPromptBuilder> ChatPromptBuilder::Create(const Tokenizer& tokenizer,
+                                                    const ModelConfig& config,
+                                                    const std::string& chat_template) {
+  ChatModel model = ModelOf(tokenizer, config);
+  model.chat_template = chat_template;
+  return CreateFor(tokenizer, config, model);
+}
+
+Result<ChatPromptBuilder> ChatPromptBuilder::CreateFor(const Tokenizer& tokenizer,
+                                                       const ModelConfig& config,
+                                                       const ChatModel& model) {
+  LATTE_ASSIGN_OR_RETURN(ChatRenderer renderer, ChatRenderer::Create(model));
   ChatPromptBuilder out(tokenizer, std::move(renderer));
   out.stop_tokens_ = config.eos;
   for (const std::optional<int32_t> id : {tokenizer.eos_id(), out.TokenAfterAnswers()})

@@ -30,6 +30,10 @@ class ChatPromptBuilder {
   // checkpoint has no chat template and Latte has no format for its family.
   [[nodiscard]] static Result<ChatPromptBuilder> Create(const Tokenizer& tokenizer,
                                                         const ModelConfig& config);
+  // The same with another template than the checkpoint's.
+  [[nodiscard]] static Result<ChatPromptBuilder> Create(const Tokenizer& tokenizer,
+                                                        const ModelConfig& config,
+                                                        const std::string& chat_template);
 
   // The prompt contains all instructions and questions, unless the format shows no message at all.
   // The role developer becomes system if the format has only that. Answers that the format leaves
@@ -59,6 +63,8 @@ class ChatPromptBuilder {
   const std::string& chat_template() const { return renderer_.chat_template(); }
 
  private:
+  static Result<ChatPromptBuilder> CreateFor(const Tokenizer& tokenizer, const ModelConfig& config,
+                                             const ChatModel& model);
   ChatPromptBuilder(const Tokenizer& tokenizer, ChatRenderer renderer)
       : tokenizer_(tokenizer), renderer_(std::move(renderer)) {}
   Result<ChatPrompt> BuildFrom(std::span<const ChatMessage> messages,

@@ -84,10 +84,11 @@ void BodyReader::EndLine() {
 
 void BodyReader::ReadChunkLine(std::string_view line) {
   const std::string_view digits = line.substr(0, line.find(';'));
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), left_, 16);
+  const auto [end, error] =
+      std::from_chars(digits.data(), digits.data() + digits.size(), left_, 16);
   // from_chars accepts "-2".
-  const bool is_number = !digits.empty() && digits.front() != '-' &&
-                         end == digits.data() + digits.size();
+  const bool is_number =
+      !digits.empty() && digits.front() != '-' && end == digits.data() + digits.size();
   if (is_number && error == std::errc() && left_ <= max_bytes_ - body_.size()) {
     step_ = left_ == 0 ? Step::kTrailer : Step::kChunkData;
     return;

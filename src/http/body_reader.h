@@ -34,8 +34,8 @@ class BodyReader {
 
   const uint64_t max_bytes_;
   Step step_ = Step::kLength;
-  uint64_t left_ = 0;     // bytes of the length or of the chunk
-  std::string line_;      // of a chunk's size, of the end of a chunk, or of a trailer
+  uint64_t left_ = 0;  // bytes of the length or of the chunk
+  std::string line_;   // of a chunk's size, of the end of a chunk, or of a trailer
   size_t trailer_bytes_ = 0;
   std::string body_;
   std::optional<HeadError> error_;

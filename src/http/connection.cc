@@ -173,9 +173,8 @@ void HttpConnection::OnEnd() {
 void HttpConnection::Probe() {
   if (begun_ && is_events_) SendBody(":\n\n");
   if (!begun_ && !framing_.is_http_1_0) Send(kContinue);
-  transport_->WaitForBreak([self = shared_from_this()](ErrorCode) {
-    self->Guard([&] { self->Close(); });
-  });
+  transport_->WaitForBreak(
+      [self = shared_from_this()](ErrorCode) { self->Guard([&] { self->Close(); }); });
 }
 
 void HttpConnection::Advance() {

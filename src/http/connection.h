@@ -101,7 +101,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   const bool is_unix_;
   State state_ = State::kHandshake;
   Clock::time_point deadline_;  // of kHead, kBody, kLingering
-  bool head_begun_ = false;  // a byte of the head has arrived, or it is the first one
+  bool head_begun_ = false;     // a byte of the head has arrived, or it is the first one
 
   std::array<char, 4096> buffer_;
   bool reading_ = false;
@@ -114,11 +114,11 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
 
   uint64_t number_ = 0;  // of the exchange
   std::function<void()> on_gone_;
-  bool begun_ = false;       // an answer in pieces
-  bool is_events_ = false;   // of server-sent events
+  bool begun_ = false;      // an answer in pieces
+  bool is_events_ = false;  // of server-sent events
   bool chunked_ = false;
-  bool no_body_ = false;     // HEAD
-  bool close_after_ = false; // the answer ends the connection
+  bool no_body_ = false;      // HEAD
+  bool close_after_ = false;  // the answer ends the connection
 
   std::string out_;      // to be sent
   std::string sending_;  // being sent

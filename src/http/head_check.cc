@@ -48,8 +48,8 @@ Check ReadTarget(std::string_view target, const HeadLimits& limits, HttpRequest*
   if (target.size() > limits.target)
     return HeadError{414, fmt::format("the target has {} bytes, at most {} are accepted",
                                       target.size(), limits.target)};
-  const bool visible = std::all_of(target.begin(), target.end(),
-                                   [](char c) { return c > 0x20 && c < 0x7f; });
+  const bool visible =
+      std::all_of(target.begin(), target.end(), [](char c) { return c > 0x20 && c < 0x7f; });
   target = WithoutAuthority(target);
   const bool any = target == "*" && request->method == "OPTIONS";
   if (!visible || (!target.starts_with('/') && !any))
@@ -171,11 +171,11 @@ HeadScan ScanHead(std::string_view bytes, size_t scanned, const HeadLimits& limi
   if (bytes.size() < limits.bytes) return {};
   const size_t line = std::min(bytes.find('\r'), bytes.size());
   if (line > limits.target)
-    return {.error = HeadError{414, fmt::format("the request line is longer than {} bytes",
-                                                limits.target)}};
-  return {.error = HeadError{
-              431, fmt::format("request line and header fields are longer than {} bytes",
-                               limits.bytes)}};
+    return {.error = HeadError{
+                414, fmt::format("the request line is longer than {} bytes", limits.target)}};
+  return {.error =
+              HeadError{431, fmt::format("request line and header fields are longer than {} bytes",
+                                         limits.bytes)}};
 }
 
 std::optional<HeadError> ReadHead(std::string_view head, const HeadLimits& limits,
@@ -187,8 +187,8 @@ std::optional<HeadError> ReadHead(std::string_view head, const HeadLimits& limit
     if (line.empty()) break;
     if (line.find('\r') != std::string_view::npos || line.find('\0') != std::string_view::npos)
       return Bad("a line of the head has a CR or NUL inside");
-    const Check error = begin == 0 ? ReadRequestLine(line, limits, request, framing)
-                                   : ReadField(line, request);
+    const Check error =
+        begin == 0 ? ReadRequestLine(line, limits, request, framing) : ReadField(line, request);
     if (error) return error;
     if (begin > 0 && ++fields > limits.fields)
       return HeadError{431, fmt::format("expected at most {} header fields", limits.fields)};

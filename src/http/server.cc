@@ -37,10 +37,10 @@ constexpr int64_t kMostRefusing = 64;
 
 tl::unexpected<Error> CannotListen(const std::string& where, const ErrorCode& error) {
   const bool taken = error == asio::error::address_in_use;
-  return Fail(error == asio::error::access_denied || taken ? Code::kUnavailable
-                                                           : Code::kInvalidArgument,
-              fmt::format("cannot listen on {}: {}{}", where, error.message(),
-                          taken ? "; choose another one with --port" : ""));
+  return Fail(
+      error == asio::error::access_denied || taken ? Code::kUnavailable : Code::kInvalidArgument,
+      fmt::format("cannot listen on {}: {}{}", where, error.message(),
+                  taken ? "; choose another one with --port" : ""));
 }
 
 std::string HostInUrl(const tcp::endpoint& endpoint) {
@@ -138,13 +138,14 @@ Status Server::OpenTcp() {
   tcp::resolver resolver(io_);
   std::string host = options_.host;
   if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
-  const auto found = resolver.resolve(host, std::to_string(options_.port),
-                                      tcp::resolver::passive | tcp::resolver::numeric_service,
-                                      error);
+  const auto found =
+      resolver.resolve(host, std::to_string(options_.port),
+                       tcp::resolver::passive | tcp::resolver::numeric_service, error);
   if (error)
-    return InvalidArgument(fmt::format("host: expected a name or an address of this machine, found "
-                                       "'{}': {}",
-                                       options_.host, error.message()));
+    return InvalidArgument(
+        fmt::format("host: expected a name or an address of this machine, found "
+                    "'{}': {}",
+                    options_.host, error.message()));
   std::vector<tcp::endpoint> endpoints;
   for (const auto& entry : found)
     if (std::find(endpoints.begin(), endpoints.end(), entry.endpoint()) == endpoints.end())

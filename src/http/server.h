@@ -21,9 +21,9 @@
 namespace latte {
 
 struct HttpServerOptions {
-  std::string host = "127.0.0.1";  // a name or an address; empty: no TCP socket
-  int port = 8000;                 // 0: a free one
-  std::string unix_socket = "";    // path of a Unix socket; empty: none
+  std::string host = "127.0.0.1";    // a name or an address; empty: no TCP socket
+  int port = 8000;                   // 0: a free one
+  std::string unix_socket = "";      // path of a Unix socket; empty: none
   std::string tls_certificate = "";  // PEM file with the chain; empty: no TLS
   std::string tls_key = "";          // PEM file
 
@@ -31,8 +31,9 @@ struct HttpServerOptions {
   int64_t max_head_bytes = 32 << 10;  // request line and header fields together
   int64_t max_head_fields = 100;
   int64_t max_body_bytes = 32 << 20;
-  int64_t max_unsent_bytes = 4 << 20;      // of one connection; a reader further behind is dropped
-  std::chrono::milliseconds head_timeout{10'000};   // from the first byte (or the TLS handshake's) to the head's end
+  int64_t max_unsent_bytes = 4 << 20;  // of one connection; a reader further behind is dropped
+  std::chrono::milliseconds head_timeout{
+      10'000};  // from the first byte (or the TLS handshake's) to the head's end
   std::chrono::milliseconds body_timeout{60'000};   // from the head's end to the body's end
   std::chrono::milliseconds idle_timeout{75'000};   // between two requests of a connection
   std::chrono::milliseconds stall_timeout{30'000};  // a client that takes none of the unsent bytes
@@ -40,12 +41,12 @@ struct HttpServerOptions {
 
 // What the server counts. A snapshot.
 struct HttpServerStats {
-  int64_t connections = 0;         // open now
-  int64_t accepted = 0;            // since the start
-  int64_t refused_connections = 0; // above max_connections
-  int64_t bad_requests = 0;        // answered by the server itself: 400, 408, 413, 414, 431, 501, 505 …
-  int64_t dropped_slow = 0;        // stalled or too far behind
-  int64_t unsent_bytes = 0;        // of all connections now
+  int64_t connections = 0;          // open now
+  int64_t accepted = 0;             // since the start
+  int64_t refused_connections = 0;  // above max_connections
+  int64_t bad_requests = 0;  // answered by the server itself: 400, 408, 413, 414, 431, 501, 505 …
+  int64_t dropped_slow = 0;  // stalled or too far behind
+  int64_t unsent_bytes = 0;  // of all connections now
 };
 
 // One request and its answer. Use it on the I/O thread only. Keeping it alive keeps the connection's
@@ -112,9 +113,10 @@ class HttpServer {
   // Ends all connections; Run returns. Thread-safe.
   virtual void Stop() = 0;
 
-  virtual int port() const = 0;                        // the one in use; 0 without a TCP socket
-  virtual std::vector<std::string> urls() const = 0;   // "http://127.0.0.1:8000", "unix:/run/latte.sock"
-  virtual HttpServerStats stats() const = 0;           // on the I/O thread
+  virtual int port() const = 0;  // the one in use; 0 without a TCP socket
+  virtual std::vector<std::string> urls()
+      const = 0;                              // "http://127.0.0.1:8000", "unix:/run/latte.sock"
+  virtual HttpServerStats stats() const = 0;  // on the I/O thread
 };
 
 }  // namespace latte

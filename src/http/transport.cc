@@ -34,9 +34,7 @@ class PlainTransport final : public Transport {
     ErrorCode ignored;
     socket_.close(ignored);
   }
-  void WaitForBreak(Done done) override {
-    socket_.async_wait(Socket::wait_error, std::move(done));
-  }
+  void WaitForBreak(Done done) override { socket_.async_wait(Socket::wait_error, std::move(done)); }
   bool can_half_close() const override { return true; }
 
  private:

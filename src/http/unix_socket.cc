@@ -1,14 +1,13 @@
 #include "src/http/unix_socket.h"
 
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
-#include <unistd.h>
-
 #include <cerrno>
 #include <cstring>
 
 #include <fmt/format.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 namespace latte {
 namespace {
@@ -20,8 +19,7 @@ bool IsServed(const std::string& path) {
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
   std::memcpy(address.sun_path, path.data(), path.size());
-  const int connected =
-      ::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address);
+  const int connected = ::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address);
   const bool refused = connected < 0 && errno == ECONNREFUSED;
   ::close(fd);
   return !refused;
@@ -37,8 +35,9 @@ Result<UnixSocketPath> UnixSocketPath::Prepare(const std::string& path) {
   struct stat found = {};
   if (::lstat(path.c_str(), &found) != 0) return UnixSocketPath(path);
   if (!S_ISSOCK(found.st_mode))
-    return InvalidArgument(path + ": expected no file, or a socket of an ended server, found "
-                                  "something else; choose another path");
+    return InvalidArgument(path +
+                           ": expected no file, or a socket of an ended server, found "
+                           "something else; choose another path");
   if (IsServed(path))
     return Fail(Code::kUnavailable, path + ": another program listens on this socket");
   ::unlink(path.c_str());

@@ -112,6 +112,14 @@ Status ReadStopTokens(const Json& value, OpenAiFields& f) {
   return {};
 }
 
+// Without a stream it has no effect.
+Status ReadStreamOptions(const Json& value, OpenAiFields& f) {
+  const auto checked = CheckNeutralField(OpenAiEndpoint::kChat, "stream_options", value);
+  if (!*checked) return *checked;
+  LATTE_RETURN_IF_ERROR(Set(value.GetBoolOr("include_usage", false), &f.include_usage));
+  return Set(value.GetBoolOr("continuous_usage_stats", false), &f.continuous_usage);
+}
+
 enum class Where { kBoth, kChat, kCompletions };
 using Reader = Status (*)(const Json& value, OpenAiFields& fields);
 
@@ -153,6 +161,7 @@ constexpr auto kFields = std::to_array<BodyField>({
     {"echo", Where::kCompletions,
      [](const Json& v, F& f) { return Set(v.AsBool(), &f.request.echo); }},
     {"stream", Where::kBoth, [](const Json& v, F& f) { return Set(v.AsBool(), &f.stream); }},
+    {"stream_options", Where::kBoth, ReadStreamOptions},
     {"skip_special_tokens", Where::kBoth, ReadSkipSpecial},
     {"chat_template_kwargs", Where::kChat,
      [](const Json& v, F& f) { return ReadTemplateVariables(v, &f.reasoning); }},
@@ -211,7 +220,10 @@ Status ReadOpenAiFields(OpenAiEndpoint endpoint, const Json& body, OpenAiFields*
     if (const BodyField* field = FindField(endpoint, name)) return field->read(value, *fields);
     if (!Absent(endpoint, name))
       if (const auto read = ReadListed(name, value, &fields->request)) return *read;
-    if (const auto checked = CheckNeutralField(endpoint, name, value)) return *checked;
+    if (const auto checked = CheckNeutralField(endpoint, name, value)) {
+      fields->ignored.push_back(name);
+      return *checked;
+    }
     return InvalidArgument(
         fmt::format("{}: {} has no such field here; leave it out", value.path(), Url(endpoint)));
   });

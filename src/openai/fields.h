@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "latte/request.h"
 
@@ -18,6 +19,8 @@ struct OpenAiFields {
   Request request;  // the fields that need no context
   std::string model;
   bool stream = false;
+  bool include_usage = false;
+  bool continuous_usage = false;
   std::optional<int64_t> max_tokens;
   std::optional<int64_t> max_completion_tokens;
   std::optional<int> logprobs;  // of /v1/completions; for chats: top_logprobs
@@ -25,6 +28,7 @@ struct OpenAiFields {
   std::optional<Json> prompt;
   std::optional<Json> messages;
   OpenAiReasoning reasoning;
+  std::vector<std::string> ignored;  // fields that have no effect
 };
 
 // Sets the fields that `body` contains; null counts as absent.

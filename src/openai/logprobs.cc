@@ -42,16 +42,16 @@ int64_t CodePoints(std::string_view bytes) {
                        [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; });
 }
 
-class CompletionTokens {
+class CompletionLists {
  public:
-  CompletionTokens(const OpenAiReply& reply, const Tokenizer& tokenizer)
-      : reply_(reply), tokenizer_(tokenizer) {}
+  CompletionLists(const OpenAiReply& reply, const Tokenizer& tokenizer, int64_t offset)
+      : reply_(reply), tokenizer_(tokenizer), offset_(offset) {}
 
   // Adds the first token of the prompt, which has no probability: no token precedes it.
-  void AddFirst() {
-    const std::string text = TokenText(tokenizer_, reply_.first_token);
+  void AddFirst(const OpenAiPrompt& prompt) {
+    const std::string text = TokenText(tokenizer_, prompt.first_token);
     Add(text, nullptr, nullptr);
-    if (!reply_.first_is_bos) offset_ += CodePoints(tokenizer_.TokenBytes(reply_.first_token));
+    if (!prompt.first_is_bos) offset_ += CodePoints(tokenizer_.TokenBytes(prompt.first_token));
   }
 
   // `shown`: its bytes are part of the text that the offsets refer to.
@@ -64,6 +64,8 @@ class CompletionTokens {
     Add(text, token.chosen.logprob, std::move(top));
     if (shown) offset_ += CodePoints(tokenizer_.TokenBytes(token.chosen.token));
   }
+
+  int64_t offset() const { return offset_; }
 
   JsonOut Take() {
     return {{"tokens", std::move(tokens_)},
@@ -82,7 +84,7 @@ class CompletionTokens {
 
   const OpenAiReply& reply_;
   const Tokenizer& tokenizer_;
-  int64_t offset_ = 0;
+  int64_t offset_;
   JsonOut tokens_ = JsonOut::array();
   JsonOut logprobs_ = JsonOut::array();
   JsonOut top_ = JsonOut::array();
@@ -103,16 +105,16 @@ JsonOut ChatLogprobs(std::span<const TokenLogprobs> tokens, const Tokenizer& tok
   return {{"content", std::move(content)}};
 }
 
-JsonOut CompletionLogprobs(std::span<const TokenLogprobs> prompt,
-                           std::span<const TokenLogprobs> tokens, const OpenAiReply& reply,
-                           const Tokenizer& tokenizer) {
-  CompletionTokens out(reply, tokenizer);
-  if (reply.echo) {
-    out.AddFirst();
-    for (const TokenLogprobs& token : prompt) out.Add(token, true);
+JsonOut CompletionLogprobs(const CompletionTokens& shown, const OpenAiReply& reply,
+                           const Tokenizer& tokenizer, int64_t* offset) {
+  CompletionLists out(reply, tokenizer, *offset);
+  if (shown.echoed != nullptr) {
+    out.AddFirst(*shown.echoed);
+    for (const TokenLogprobs& token : shown.prompt) out.Add(token, true);
   }
-  for (const TokenLogprobs& token : tokens)
+  for (const TokenLogprobs& token : shown.tokens)
     out.Add(token, reply.keep_special || IsShown(tokenizer, token.chosen.token));
+  *offset = out.offset();
   return out.Take();
 }
 

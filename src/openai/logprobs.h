@@ -1,6 +1,7 @@
 // Log-probabilities in the formats of the OpenAI API.
 #pragma once
 
+#include <cstdint>
 #include <span>
 
 #include "latte/request.h"
@@ -15,11 +16,15 @@ namespace latte {
 JsonOut ChatLogprobs(std::span<const TokenLogprobs> tokens, const Tokenizer& tokenizer);
 
 // {"tokens", "token_logprobs", "top_logprobs", "text_offset"} of /v1/completions; offsets count
-// code points. With reply.echo the prompt comes first; its first token has no logprob. top_logprobs
-// include the chosen token.
-JsonOut CompletionLogprobs(std::span<const TokenLogprobs> prompt,
-                           std::span<const TokenLogprobs> tokens, const OpenAiReply& reply,
-                           const Tokenizer& tokenizer);
+// code points. The first token of a prompt has no logprob. top_logprobs
+// include the chosen token. `offset`: of the first token; becomes that of the token after the last.
+struct CompletionTokens {
+  const OpenAiPrompt* echoed = nullptr;  // the prompt comes first
+  std::span<const TokenLogprobs> prompt;
+  std::span<const TokenLogprobs> tokens;
+};
+JsonOut CompletionLogprobs(const CompletionTokens& shown, const OpenAiReply& reply,
+                           const Tokenizer& tokenizer, int64_t* offset);
 
 // [null, {"id": {"logprob", "decoded_token"}, …}, …]: one entry per token of the prompt, with `top`
 // alternatives and the token itself.

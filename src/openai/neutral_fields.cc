@@ -38,7 +38,7 @@ bool IsTextModality(const Json& v) {
   return IsEmpty(v) || (v.is_array() && v.size() == 1 && IsOneOf(v.At(0), {"text"}));
 }
 
-// {"include_usage": true, …}: the usage is always included.
+// {"include_usage": true, …}
 bool IsSwitches(const Json& v) {
   if (!v.is_object()) return false;
   return v

@@ -46,33 +46,42 @@ Result<std::vector<int32_t>> PromptIds(const Json& prompt) {
   return ids;
 }
 
-// A prompt is a text or an array of ids. An array with one prompt is that prompt.
-Status SetPrompt(const OpenAiFields& fields, const Tokenizer& tokenizer, OpenAiRequest* out) {
-  if (!fields.prompt) return InvalidArgument("prompt: this field is missing");
-  Json prompt = *fields.prompt;
-  const auto is_list = [](const Json& value) {
-    return value.is_array() && value.size() > 0 &&
-           (value.At(0).is_string() || value.At(0).is_array());
-  };
-  if (is_list(prompt)) {
-    if (prompt.size() > 1)
-      return Unsupported(fmt::format("{}: expected one prompt, found {}; make one request of each",
-                                     prompt.path(), prompt.size()));
-    prompt = prompt.At(0);
-  }
-  if (prompt.is_array() && !is_list(prompt)) {
-    LATTE_ASSIGN_OR_RETURN(out->request.tokens, PromptIds(prompt));
+// Sets one prompt: a text or an array of ids.
+Status AddPrompt(const Json& prompt, const Tokenizer& tokenizer, const Request& settings,
+                 OpenAiRequest* out) {
+  Request request = settings;
+  OpenAiPrompt shown;
+  if (prompt.is_array()) {
+    LATTE_ASSIGN_OR_RETURN(request.tokens, PromptIds(prompt));
   } else if (prompt.is_string()) {
-    LATTE_ASSIGN_OR_RETURN(out->request.prompt, prompt.AsString());
-    out->reply.first_is_bos = tokenizer.adds_bos();
-    LATTE_ASSIGN_OR_RETURN(
-        out->request.tokens,
-        tokenizer.Encode(out->request.prompt, {.add_bos = tokenizer.adds_bos()}));
+    LATTE_ASSIGN_OR_RETURN(request.prompt, prompt.AsString());
+    shown.first_is_bos = tokenizer.adds_bos();
+    LATTE_ASSIGN_OR_RETURN(request.tokens,
+                           tokenizer.Encode(request.prompt, {.add_bos = tokenizer.adds_bos()}));
   } else {
     return InvalidArgument(prompt.path() + ": expected a string or an array of token ids");
   }
-  if (out->request.tokens.empty())
+  if (request.tokens.empty())
     return InvalidArgument(prompt.path() + ": expected at least one token, found none");
+  shown.first_token = request.tokens.front();
+  out->requests.push_back(std::move(request));
+  out->reply.prompts.push_back(shown);
+  return {};
+}
+
+// A list of prompts, or one: an array of numbers is one.
+Status SetPrompts(const OpenAiFields& fields, const Tokenizer& tokenizer, const OpenAiRules& rules,
+                  OpenAiRequest* out) {
+  if (!fields.prompt) return InvalidArgument("prompt: this field is missing");
+  const Json& prompt = *fields.prompt;
+  const bool is_list = prompt.is_array() && prompt.size() > 0 &&
+                       (prompt.At(0).is_string() || prompt.At(0).is_array());
+  if (!is_list) return AddPrompt(prompt, tokenizer, fields.request, out);
+  if (static_cast<int64_t>(prompt.size()) > rules.max_prompts)
+    return InvalidArgument(fmt::format("{}: expected at most {} prompts, found {}", prompt.path(),
+                                       rules.max_prompts, prompt.size()));
+  for (size_t i = 0; i < prompt.size(); ++i)
+    LATTE_RETURN_IF_ERROR(AddPrompt(prompt.At(i), tokenizer, fields.request, out));
   return {};
 }
 
@@ -85,32 +94,48 @@ Status SetMessages(const OpenAiFields& fields, const OpenAiModel& model, OpenAiR
                          ReasoningOptions(fields.reasoning, *model.chat, &out->notes));
   LATTE_ASSIGN_OR_RETURN(ChatPrompt prompt, model.chat->Build(messages, options));
   if (prompt.ids.empty()) return InvalidArgument("messages: the chat format made an empty prompt");
-  out->request.tokens = std::move(prompt.ids);
+  Request& request = out->requests.emplace_back(fields.request);
+  request.tokens = std::move(prompt.ids);
+  out->reply.prompts.push_back({.first_token = request.tokens.front()});
   out->reply.in_thought = prompt.in_thought;
   out->notes.insert(out->notes.end(), prompt.notes.begin(), prompt.notes.end());
-  StopConditions& stop = out->request.stop;
+  StopConditions& stop = request.stop;
   if (!stop.ignore_eos)
     for (const int64_t token : model.chat->stop_tokens())
       stop.tokens.push_back(static_cast<int32_t>(token));
   return {};
 }
 
-Status SetLogprobs(const OpenAiFields& fields, OpenAiRequest* out) {
-  OpenAiReply& reply = out->reply;
-  reply.logprobs = fields.logprobs.value_or(-1);
-  if (reply.endpoint == OpenAiEndpoint::kChat) {
-    if (fields.logprobs.value_or(0) > 0 && !fields.chat_logprobs)
+Status SetLogprobs(OpenAiFields* fields, OpenAiReply* reply) {
+  reply->logprobs = fields->logprobs.value_or(-1);
+  if (reply->endpoint == OpenAiEndpoint::kChat) {
+    if (fields->logprobs.value_or(0) > 0 && !fields->chat_logprobs)
       return InvalidArgument("top_logprobs: expected logprobs to be true");
-    reply.logprobs = fields.chat_logprobs ? fields.logprobs.value_or(0) : -1;
+    reply->logprobs = fields->chat_logprobs ? fields->logprobs.value_or(0) : -1;
   }
-  reply.prompt_logprobs = out->request.prompt_logprobs;
-  out->request.logprobs = reply.logprobs;
+  Request& request = fields->request;
+  reply->prompt_logprobs = request.prompt_logprobs;
+  request.logprobs = reply->logprobs;
   // An echoed prompt has logprobs like the answer.
-  if (reply.echo) out->request.prompt_logprobs = std::max(reply.prompt_logprobs, reply.logprobs);
+  if (reply->echo) request.prompt_logprobs = std::max(reply->prompt_logprobs, reply->logprobs);
   return {};
 }
 
-Result<OpenAiRequest> Parse(OpenAiEndpoint endpoint, const Json& body, const OpenAiModel& model) {
+Status CheckRules(const OpenAiReply& reply, const OpenAiRules& rules) {
+  if (reply.n > rules.max_n)
+    return InvalidArgument(
+        fmt::format("n: expected at most {} answers, found {}", rules.max_n, reply.n));
+  const int most = std::max(reply.logprobs, reply.prompt_logprobs);
+  if (most > rules.max_logprobs)
+    return InvalidArgument(
+        fmt::format("{}: expected at most {} alternatives, found {}",
+                    reply.endpoint == OpenAiEndpoint::kChat ? "top_logprobs" : "logprobs",
+                    rules.max_logprobs, most));
+  return {};
+}
+
+Result<OpenAiRequest> Parse(OpenAiEndpoint endpoint, const Json& body, const OpenAiModel& model,
+                            const OpenAiRules& rules) {
   OpenAiFields fields;
   SamplingParams& sampling = fields.request.sampling;
   model.defaults.ApplyTo(&sampling);
@@ -118,19 +143,23 @@ Result<OpenAiRequest> Parse(OpenAiEndpoint endpoint, const Json& body, const Ope
   LATTE_RETURN_IF_ERROR(ReadOpenAiFields(endpoint, body, &fields));
   LATTE_RETURN_IF_ERROR(SetMaxTokens(endpoint, fields, &fields.request.stop));
   OpenAiRequest out;
-  out.request = fields.request;
-  out.reply.endpoint = endpoint;
-  out.reply.model = fields.model.empty() ? model.name : fields.model;
-  out.reply.stream = fields.stream;
-  out.reply.n = out.request.n;
-  out.reply.echo = out.request.echo;
-  out.reply.keep_special = out.request.keep_special;
-  LATTE_RETURN_IF_ERROR(SetLogprobs(fields, &out));
-  LATTE_RETURN_IF_ERROR(out.request.Validate());
+  OpenAiReply& reply = out.reply;
+  reply.endpoint = endpoint;
+  reply.model = fields.model.empty() ? model.name : fields.model;
+  reply.stream = fields.stream;
+  reply.include_usage = fields.include_usage;
+  reply.continuous_usage = fields.include_usage && fields.continuous_usage;
+  reply.n = fields.request.n;
+  reply.echo = fields.request.echo;
+  reply.keep_special = fields.request.keep_special;
+  reply.prompts.clear();
+  out.ignored = fields.ignored;
+  LATTE_RETURN_IF_ERROR(SetLogprobs(&fields, &reply));
+  LATTE_RETURN_IF_ERROR(CheckRules(reply, rules));
+  LATTE_RETURN_IF_ERROR(fields.request.Validate());
   LATTE_RETURN_IF_ERROR(endpoint == OpenAiEndpoint::kChat
                             ? SetMessages(fields, model, &out)
-                            : SetPrompt(fields, model.tokenizer, &out));
-  out.reply.first_token = out.request.tokens.front();
+                            : SetPrompts(fields, model.tokenizer, rules, &out));
   return out;
 }
 
@@ -152,9 +181,16 @@ Result<OpenAiModel> OpenAiModel::Create(const std::string& name, const ModelFile
                      ChatPromptBuilder::Create(files.tokenizer, files.config), defaults};
 }
 
+Status OpenAiModel::UseChatTemplate(const std::string& text, const ModelConfig& config) {
+  LATTE_ASSIGN_OR_RETURN(ChatPromptBuilder built,
+                         ChatPromptBuilder::Create(tokenizer, config, text));
+  chat = std::move(built);
+  return {};
+}
+
 Result<OpenAiRequest> ParseOpenAiRequest(OpenAiEndpoint endpoint, const Json& body,
-                                         const OpenAiModel& model) {
-  Result<OpenAiRequest> out = Parse(endpoint, body, model);
+                                         const OpenAiModel& model, const OpenAiRules& rules) {
+  Result<OpenAiRequest> out = Parse(endpoint, body, model, rules);
   if (out) return out;
   Error error = std::move(out).error();
   // For the sender of the request, a wrong type is not a corrupt file, and a conversation that

@@ -35,6 +35,22 @@ struct OpenAiModel {
 
   // Errors: of LoadGenerationDefaults.
   [[nodiscard]] static Result<OpenAiModel> Create(const std::string& name, const ModelFiles& files);
+
+  // Replaces the chat template of the checkpoint. Errors: of ChatPromptBuilder::Create.
+  [[nodiscard]] Status UseChatTemplate(const std::string& text, const ModelConfig& config);
+};
+
+// Limits that a server sets.
+struct OpenAiRules {
+  int max_n = 64;              // answers per prompt
+  int64_t max_prompts = 1024;  // prompts of a completion request
+  int max_logprobs = 20;       // alternatives per token
+};
+
+// One prompt of a request, as the format of its answer needs it.
+struct OpenAiPrompt {
+  int32_t first_token = 0;
+  bool first_is_bos = false;  // that token is not part of the prompt's text
 };
 
 // The settings of a request that determine the format of its answer.
@@ -46,21 +62,24 @@ struct OpenAiReply {
   int logprobs = -1;         // alternatives per token; −1: no logprobs
   int prompt_logprobs = -1;  // as logprobs, for the prompt
   bool echo = false;
-  bool keep_special = false;  // the text of the answer includes special tokens
-  bool in_thought = false;    // the prompt ends inside <think>
-  int32_t first_token = 0;    // the first token of the prompt
-  bool first_is_bos = false;  // that token is not part of the prompt's text
+  bool keep_special = false;      // the text of the answer includes special tokens
+  bool in_thought = false;        // the prompt ends inside <think>
+  bool include_usage = false;     // a stream ends with the usage
+  bool continuous_usage = false;  // and has it in every chunk
+  std::vector<OpenAiPrompt> prompts = {{}};
 };
 
 struct OpenAiRequest {
-  Request request;
+  std::vector<Request> requests;  // one per prompt
   OpenAiReply reply;
-  std::vector<std::string> notes;  // accepted settings that have no effect with this model
+  std::vector<std::string> notes;    // accepted settings that have no effect with this model
+  std::vector<std::string> ignored;  // fields of the API that never have an effect
 };
 
 // Errors: kInvalidArgument and kUnsupported naming the field. Engine::Submit checks that ids are in
 // the vocabulary and that the prompt fits the context.
 [[nodiscard]] Result<OpenAiRequest> ParseOpenAiRequest(OpenAiEndpoint endpoint, const Json& body,
-                                                       const OpenAiModel& model);
+                                                       const OpenAiModel& model,
+                                                       const OpenAiRules& rules = {});
 
 }  // namespace latte

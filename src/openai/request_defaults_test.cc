@@ -32,7 +32,7 @@ class OpenAiDefaults : public testing::Test {
   SamplingParams Params(const std::string& recommended, const std::string& members) {
     const Result<OpenAiRequest> parsed = Ask(recommended, members);
     if (!parsed) ADD_FAILURE() << parsed.error().message;
-    return parsed ? parsed->request.sampling : SamplingParams();
+    return parsed ? parsed->requests.front().sampling : SamplingParams();
   }
   testing_support::ScratchDir dir_;
 };

@@ -29,20 +29,21 @@ std::vector<int32_t> Ids(const std::string& text) {
 
 TEST(OpenAiRequest, DefaultsAreTheModelsAndTheApis) {
   const OpenAiRequest text = Parse(kCompletions, R"("prompt":"Once")").value();
-  EXPECT_EQ(text.request.tokens, Ids("Once"));
-  EXPECT_EQ(text.request.prompt, "Once");
-  EXPECT_DOUBLE_EQ(text.request.sampling.temperature, 0.8);  // generation_config.json
-  EXPECT_EQ(text.request.stop.max_tokens, 16);
-  EXPECT_EQ(text.request.logprobs, -1);
-  EXPECT_EQ(text.request.prompt_logprobs, -1);
-  EXPECT_TRUE(text.request.stop.tokens.empty());
+  EXPECT_EQ(text.requests.front().tokens, Ids("Once"));
+  EXPECT_EQ(text.requests.front().prompt, "Once");
+  EXPECT_DOUBLE_EQ(text.requests.front().sampling.temperature, 0.8);  // generation_config.json
+  EXPECT_EQ(text.requests.front().stop.max_tokens, 16);
+  EXPECT_EQ(text.requests.front().logprobs, -1);
+  EXPECT_EQ(text.requests.front().prompt_logprobs, -1);
+  EXPECT_TRUE(text.requests.front().stop.tokens.empty());
   EXPECT_EQ(text.reply.model, "tiny");
 
   const OpenAiRequest chat = Parse(kChat, kHi).value();
-  EXPECT_EQ(chat.request.tokens, Ids("<｜User｜>Hi<｜Assistant｜>"));
-  EXPECT_GT(chat.request.stop.max_tokens, 1 << 20);
-  EXPECT_FALSE(chat.request.stop.tokens.empty());
-  EXPECT_TRUE(Parse(kChat, kHi + R"(,"ignore_eos":true)").value().request.stop.tokens.empty());
+  EXPECT_EQ(chat.requests.front().tokens, Ids("<｜User｜>Hi<｜Assistant｜>"));
+  EXPECT_GT(chat.requests.front().stop.max_tokens, 1 << 20);
+  EXPECT_FALSE(chat.requests.front().stop.tokens.empty());
+  EXPECT_TRUE(
+      Parse(kChat, kHi + R"(,"ignore_eos":true)").value().requests.front().stop.tokens.empty());
 }
 
 TEST(OpenAiRequest, EveryFieldArrives) {
@@ -53,7 +54,7 @@ TEST(OpenAiRequest, EveryFieldArrives) {
       "stop_token_ids":[4],"ignore_eos":true,"n":3,"logprobs":4,"prompt_logprobs":1,"echo":true,
       "priority":-8,"cache_salt":"s","stream":true,"user":"u")")
                                    .value();
-  const Request& r = parsed.request;
+  const Request& r = parsed.requests.front();
   EXPECT_EQ(r.tokens, (std::vector<int32_t>{1, 2}));
   EXPECT_EQ(r.prompt, "");
   EXPECT_EQ(r.stop.max_tokens, 9);
@@ -81,13 +82,13 @@ TEST(OpenAiRequest, EveryFieldArrives) {
   EXPECT_TRUE(parsed.reply.stream);
   EXPECT_EQ(parsed.reply.model, "m");
   EXPECT_EQ(parsed.reply.n, 3);
-  EXPECT_EQ(parsed.reply.first_token, 1);
-  EXPECT_FALSE(parsed.reply.first_is_bos);
+  EXPECT_EQ(parsed.reply.prompts.front().first_token, 1);
+  EXPECT_FALSE(parsed.reply.prompts.front().first_is_bos);
 }
 
 TEST(OpenAiRequest, LogprobsOfChatsAreASwitchAndACount) {
   const auto logprobs = [](const std::string& members) {
-    return Parse(kChat, kHi + members).value().request.logprobs;
+    return Parse(kChat, kHi + members).value().requests.front().logprobs;
   };
   EXPECT_EQ(logprobs(R"(,"logprobs":false)"), -1);
   EXPECT_EQ(logprobs(R"(,"logprobs":0,"top_logprobs":0)"), -1);
@@ -97,12 +98,14 @@ TEST(OpenAiRequest, LogprobsOfChatsAreASwitchAndACount) {
 }
 
 TEST(OpenAiRequest, FormsOfPromptAndMessages) {
-  EXPECT_EQ(Parse(kCompletions, R"("prompt":["Once"])").value().request.tokens, Ids("Once"));
-  EXPECT_EQ(Parse(kCompletions, R"("prompt":[[7]])").value().request.tokens,
+  EXPECT_EQ(Parse(kCompletions, R"("prompt":["Once"])").value().requests.front().tokens,
+            Ids("Once"));
+  EXPECT_EQ(Parse(kCompletions, R"("prompt":[[7]])").value().requests.front().tokens,
             std::vector<int32_t>{7});
-  EXPECT_EQ(Parse(kCompletions, R"("prompt":"","top_k":-1)").value().request.tokens, Ids(""));
+  EXPECT_EQ(Parse(kCompletions, R"("prompt":"","top_k":-1)").value().requests.front().tokens,
+            Ids(""));
   const auto ids = [](const std::string& messages) {
-    return Parse(kChat, R"("messages":)" + messages).value().request.tokens;
+    return Parse(kChat, R"("messages":)" + messages).value().requests.front().tokens;
   };
   EXPECT_EQ(ids(R"([{"role":"user","content":[{"type":"text","text":"a"},
                                               {"type":"text","text":"b"}]}])"),
@@ -117,13 +120,16 @@ void ExpectNeutral(OpenAiEndpoint endpoint, const std::string& more) {
   const OpenAiRequest plain = Parse(endpoint, base).value();
   const auto parsed = Parse(endpoint, base + "," + more);
   ASSERT_TRUE(parsed) << more << ": " << parsed.error().message;
-  EXPECT_EQ(parsed->request.tokens, plain.request.tokens) << more;
-  EXPECT_EQ(parsed->request.stop.max_tokens, plain.request.stop.max_tokens) << more;
-  EXPECT_EQ(parsed->request.stop.strings, plain.request.stop.strings) << more;
-  EXPECT_EQ(parsed->request.logprobs, plain.request.logprobs) << more;
-  EXPECT_EQ(parsed->request.n, plain.request.n) << more;
-  EXPECT_EQ(parsed->request.keep_special, plain.request.keep_special) << more;
-  EXPECT_EQ(parsed->request.sampling.logit_bias, plain.request.sampling.logit_bias) << more;
+  EXPECT_EQ(parsed->requests.front().tokens, plain.requests.front().tokens) << more;
+  EXPECT_EQ(parsed->requests.front().stop.max_tokens, plain.requests.front().stop.max_tokens)
+      << more;
+  EXPECT_EQ(parsed->requests.front().stop.strings, plain.requests.front().stop.strings) << more;
+  EXPECT_EQ(parsed->requests.front().logprobs, plain.requests.front().logprobs) << more;
+  EXPECT_EQ(parsed->requests.front().n, plain.requests.front().n) << more;
+  EXPECT_EQ(parsed->requests.front().keep_special, plain.requests.front().keep_special) << more;
+  EXPECT_EQ(parsed->requests.front().sampling.logit_bias,
+            plain.requests.front().sampling.logit_bias)
+      << more;
 }
 
 TEST(OpenAiRequest, ValuesThatChangeNothingAreAsGoodAsAbsent) {
@@ -168,7 +174,8 @@ TEST(OpenAiRequest, ValuesThatChangeNothingAreAsGoodAsAbsent) {
   EXPECT_TRUE(Parse(kCompletions, R"("prompt":"a","best_of":3,"n":3)"));
   EXPECT_EQ(Parse(kChat, kHi + R"(,"max_tokens":5,"max_completion_tokens":5)")
                 .value()
-                .request.stop.max_tokens,
+                .requests.front()
+                .stop.max_tokens,
             5);
 }
 
@@ -219,7 +226,7 @@ TEST(OpenAiRequest, NullIsAbsentWhateverTheField) {
 
 TEST(OpenAiRequest, SpecialTokensAreKeptOnDemand) {
   const OpenAiRequest kept = Parse(kChat, kHi + R"(,"skip_special_tokens":false)").value();
-  EXPECT_TRUE(kept.request.keep_special);
+  EXPECT_TRUE(kept.requests.front().keep_special);
   EXPECT_TRUE(kept.reply.keep_special);
 }
 

@@ -11,19 +11,25 @@
 namespace latte {
 
 OpenAiAnswer::OpenAiAnswer(OpenAiReply reply)
-    : reply_(std::move(reply)), choices_(static_cast<size_t>(reply_.n)) {}
+    : reply_(std::move(reply)),
+      choices_(static_cast<size_t>(reply_.n) * reply_.prompts.size()),
+      prompts_(reply_.prompts.size()) {}
 
-void OpenAiAnswer::Add(const TokenEvent& event) {
-  LATTE_CHECK(event.choice >= 0 && event.choice < reply_.n, "choice {} of {}", event.choice,
-              reply_.n);
-  OpenAiChoice& choice = choices_[static_cast<size_t>(event.choice)];
-  choice.text += event.text;
-  if (event.logprobs) choice.logprobs.push_back(*event.logprobs);
-  if (!event.prompt_logprobs.empty()) choice.prompt_logprobs = event.prompt_logprobs;
+void OpenAiAnswer::Add(const TokenEvent& event, size_t prompt) {
+  LATTE_CHECK(event.choice >= 0 && event.choice < reply_.n && prompt < prompts_.size(),
+              "choice {} of {}, prompt {} of {}", event.choice, reply_.n, prompt, prompts_.size());
+  OpenAiChoice& choice =
+      choices_[prompt * static_cast<size_t>(reply_.n) + static_cast<size_t>(event.choice)];
+  if (!reply_.stream) {
+    choice.text += event.text;
+    if (event.logprobs) choice.logprobs.push_back(*event.logprobs);
+    if (!event.prompt_logprobs.empty()) choice.prompt_logprobs = event.prompt_logprobs;
+  }
   choice.generated_tokens = event.generated_tokens;
   choice.finish = event.finish;
-  prompt_tokens_ = event.prompt_tokens;
-  cached_tokens_ = std::max(cached_tokens_, event.cached_tokens);
+  OpenAiUsage& usage = prompts_[prompt];
+  usage.prompt_tokens = event.prompt_tokens;
+  usage.cached_tokens = std::max(usage.cached_tokens, event.cached_tokens);
   if (event.finish == FinishReason::kError && !error_) error_ = event.error;
 }
 
@@ -32,13 +38,21 @@ bool OpenAiAnswer::done() const {
                      [](const OpenAiChoice& choice) { return choice.finish.has_value(); });
 }
 
-JsonOut OpenAiAnswer::Usage() const {
-  int64_t generated = 0;
-  for (const OpenAiChoice& choice : choices_) generated += choice.generated_tokens;
-  return {{"prompt_tokens", prompt_tokens_},
-          {"completion_tokens", generated},
-          {"total_tokens", prompt_tokens_ + generated},
-          {"prompt_tokens_details", {{"cached_tokens", cached_tokens_}}}};
+OpenAiUsage OpenAiAnswer::usage() const {
+  OpenAiUsage sum;
+  for (const OpenAiUsage& prompt : prompts_) {
+    sum.prompt_tokens += prompt.prompt_tokens;
+    sum.cached_tokens += prompt.cached_tokens;
+  }
+  for (const OpenAiChoice& choice : choices_) sum.generated_tokens += choice.generated_tokens;
+  return sum;
+}
+
+JsonOut UsageJson(const OpenAiUsage& usage) {
+  return {{"prompt_tokens", usage.prompt_tokens},
+          {"completion_tokens", usage.generated_tokens},
+          {"total_tokens", usage.prompt_tokens + usage.generated_tokens},
+          {"prompt_tokens_details", {{"cached_tokens", usage.cached_tokens}}}};
 }
 
 JsonOut OpenAiAnswer::ChoiceJson(const Tokenizer& tokenizer, size_t index) const {
@@ -53,9 +67,14 @@ JsonOut OpenAiAnswer::ChoiceJson(const Tokenizer& tokenizer, size_t index) const
   } else {
     out["text"] = choice.text;
     out["logprobs"] = nullptr;
-    if (with_logprobs)
-      out["logprobs"] =
-          CompletionLogprobs(choice.prompt_logprobs, choice.logprobs, reply_, tokenizer);
+    if (with_logprobs) {
+      int64_t offset = 0;
+      const OpenAiPrompt& prompt = reply_.prompts[index / static_cast<size_t>(reply_.n)];
+      out["logprobs"] = CompletionLogprobs({.echoed = reply_.echo ? &prompt : nullptr,
+                                            .prompt = choice.prompt_logprobs,
+                                            .tokens = choice.logprobs},
+                                           reply_, tokenizer, &offset);
+    }
   }
   out["finish_reason"] = Name(*choice.finish);
   if (reply_.prompt_logprobs >= 0)
@@ -74,16 +93,7 @@ JsonOut OpenAiAnswer::Body(const Tokenizer& tokenizer, std::string_view id, int6
           {"created", created},
           {"model", reply_.model},
           {"choices", std::move(choices)},
-          {"usage", Usage()}};
-}
-
-JsonOut OpenAiError(const Error& error) {
-  const bool ours = HttpStatus(error.code) >= 500;
-  return {{"error",
-           {{"message", error.message},
-            {"type", ours ? "server_error" : "invalid_request_error"},
-            {"param", nullptr},
-            {"code", CodeName(error.code)}}}};
+          {"usage", UsageJson(usage())}};
 }
 
 }  // namespace latte

@@ -24,34 +24,39 @@ struct OpenAiChoice {
   std::optional<FinishReason> finish;
 };
 
+// What an answer used, over all prompts and choices.
+struct OpenAiUsage {
+  int64_t prompt_tokens = 0;
+  int64_t cached_tokens = 0;
+  int64_t generated_tokens = 0;
+};
+
+JsonOut UsageJson(const OpenAiUsage& usage);
+
 // Collects the events of one request. Thread-compatible.
 class OpenAiAnswer {
  public:
   explicit OpenAiAnswer(OpenAiReply reply);
 
-  // Requires: an event of this request.
-  void Add(const TokenEvent& event);
+  // Requires: an event of this request's prompt. The text of a stream is not kept.
+  void Add(const TokenEvent& event, size_t prompt = 0);
 
   bool done() const;  // every choice has ended
   // error of the first choice that failed
   const std::optional<Error>& error() const { return error_; }
   const OpenAiReply& reply() const { return reply_; }
+  OpenAiUsage usage() const;
 
   // `id` is unique among answers; `created` is in seconds since 1970. Requires: done(), no error.
   JsonOut Body(const Tokenizer& tokenizer, std::string_view id, int64_t created) const;
 
  private:
   JsonOut ChoiceJson(const Tokenizer& tokenizer, size_t index) const;
-  JsonOut Usage() const;
 
   OpenAiReply reply_;
-  std::vector<OpenAiChoice> choices_;
-  int64_t prompt_tokens_ = 0;
-  int64_t cached_tokens_ = 0;
+  std::vector<OpenAiChoice> choices_;  // n for every prompt
+  std::vector<OpenAiUsage> prompts_;   // without generated_tokens
   std::optional<Error> error_;
 };
-
-// {"error": {"message": …, "type": …, "param": null, "code": …}}
-JsonOut OpenAiError(const Error& error);
 
 }  // namespace latte

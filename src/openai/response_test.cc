@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "src/base/json_out.h"
+#include "src/openai/error.h"
 
 namespace latte {
 namespace {
@@ -88,7 +89,7 @@ TEST(OpenAiAnswer, LogprobsOfAnEchoBeginWithThePrompt) {
   reply.logprobs = 1;
   reply.prompt_logprobs = 0;
   reply.echo = true;
-  reply.first_token = Tiny().Encode("é").value().front();
+  reply.prompts.front().first_token = Tiny().Encode("é").value().front();
   OpenAiAnswer answer(reply);
   const int32_t part = PartOfAText();
   const int32_t a = Tiny().Encode("a").value().front();

@@ -10,6 +10,8 @@
 namespace latte {
 namespace {
 
+constexpr int64_t kMostKeyFileBytes = 1 << 20;
+
 // "localhost:8000" → "localhost", "[::1]:8000" → "[::1]".
 std::string_view WithoutPort(std::string_view authority) {
   if (authority.starts_with('[')) return authority.substr(0, authority.find(']') + 1);
@@ -37,7 +39,7 @@ std::string_view Trim(std::string_view line) {
 }
 
 Status ReadKeys(const std::string& path, std::vector<std::string>* keys) {
-  LATTE_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+  LATTE_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMostKeyFileBytes));
   const size_t before = keys->size();
   for (size_t begin = 0; begin < text.size();) {
     const size_t end = std::min(text.find('\n', begin), text.size());
@@ -89,15 +91,17 @@ std::optional<Refusal> Access::CheckSite(const HttpRequest& request) const {
   const std::string_view authority = request.fields.Find("Host");
   const std::string_view host = WithoutPort(authority);
   if (check_host_ && !HostIsAllowed(host))
-    return Refusal{403, "Host: expected a name of this server; allow another one with "
-                        "--allowed-host NAME"};
+    return Refusal{403,
+                   "Host: expected a name of this server; allow another one with "
+                   "--allowed-host NAME"};
   const std::string_view origin = request.fields.Find("Origin");
   if (origin.empty() || AllowedOrigin(request)) return std::nullopt;
   const size_t scheme = origin.find("://");
   if (scheme != std::string_view::npos && EqualNoCase(origin.substr(scheme + 3), authority))
     return std::nullopt;
-  return Refusal{403, "Origin: web pages of other origins may not use this server; allow one with "
-                      "--cors-origin ORIGIN"};
+  return Refusal{403,
+                 "Origin: web pages of other origins may not use this server; allow one with "
+                 "--cors-origin ORIGIN"};
 }
 
 std::optional<Refusal> Access::CheckKey(const HttpRequest& request) const {
@@ -108,8 +112,9 @@ std::optional<Refusal> Access::CheckKey(const HttpRequest& request) const {
   if (EqualNoCase(authorization.substr(0, kBearer.size()), kBearer))
     given = Trim(authorization.substr(kBearer.size()));
   if (given.empty())
-    return Refusal{401, "expected the field \"Authorization: Bearer KEY\" with an API key of this "
-                        "server, found none"};
+    return Refusal{401,
+                   "expected the field \"Authorization: Bearer KEY\" with an API key of this "
+                   "server, found none"};
   bool known = false;
   for (const std::string& key : keys_) known |= EqualInConstantTime(key, given);
   if (known) return std::nullopt;

@@ -57,7 +57,7 @@ class EngineThread {
   std::unique_ptr<Engine> engine_;
   std::atomic<Engine*> ready_ = nullptr;
   std::atomic<bool> stopping_ = false;
-  std::atomic<int> undelivered_ = 0;    // batches of events
+  std::atomic<int> undelivered_ = 0;     // batches of events
   std::atomic<int64_t> step_began_ = 0;  // steady clock, ns; 0: no step runs
   Status saved_;
   std::thread thread_;

@@ -155,9 +155,8 @@ void Front::Dispatch(const RouteMatch& match, const std::string& id, HttpRequest
         return TokenizeBody(body, *served, model);
       });
     case Route::kDetokenize:
-      return Work(reply, [body = std::move(request.body), &model] {
-        return DetokenizeBody(body, model);
-      });
+      return Work(reply,
+                  [body = std::move(request.body), &model] { return DetokenizeBody(body, model); });
     case Route::kApplyTemplate:
       return Work(reply, [body = std::move(request.body), &model] {
         return ApplyTemplateBody(body, model);
@@ -175,8 +174,7 @@ void Front::Generate(OpenAiEndpoint endpoint, const std::string& id, HttpRequest
   parts_.generations->Start(endpoint, id, std::move(request.body), reply);
 }
 
-void Front::Work(const std::shared_ptr<Reply>& reply,
-                 std::function<Result<std::string>()> work) {
+void Front::Work(const std::shared_ptr<Reply>& reply, std::function<Result<std::string>()> work) {
   const bool posted = parts_.workers->Post([http = parts_.http, reply, work = std::move(work)] {
     auto result = std::make_shared<Result<std::string>>(work());
     http->Post([reply, result] {

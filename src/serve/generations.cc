@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "src/base/json.h"
+#include "src/base/json_out.h"
 #include "src/base/limits/out_of_memory.h"
 
 namespace latte {
@@ -73,8 +74,8 @@ void Generations::Start(OpenAiEndpoint endpoint, const std::string& id, std::str
 Status Generations::Check(const OpenAiRequest& request) const {
   const std::string& name = request.reply.model;
   if (std::find(parts_.names.begin(), parts_.names.end(), name) != parts_.names.end()) return {};
-  return NotFound(fmt::format("model: expected '{}', found '{}'", fmt::join(parts_.names, "' or '"),
-                              name));
+  return NotFound(
+      fmt::format("model: expected '{}', found '{}'", fmt::join(parts_.names, "' or '"), name));
 }
 
 void Generations::OnParsed(const std::shared_ptr<Generation>& g, Result<OpenAiRequest> request) {
@@ -146,7 +147,7 @@ void Generations::End(const std::shared_ptr<Generation>& g, const std::optional<
     if (g->running->reply().stream) {
       g->reply->End();
     } else {
-      g->reply->Json(g->running->Body());
+      g->reply->Json(Dump(g->running->Body()));
     }
   } else if (g->reply->begun()) {
     // OpenAiRunning has written the event of an error that it knows.

@@ -99,7 +99,7 @@ class Generations {
   GenerationParts parts_;
   Engine* engine_ = nullptr;
   uint64_t next_ = 1;
-  std::unordered_map<uint64_t, Place> places_;  // by Request::user_data
+  std::unordered_map<uint64_t, Place> places_;               // by Request::user_data
   std::unordered_set<std::shared_ptr<Generation>> running_;  // parsed or not, until the end
 };
 

@@ -107,8 +107,8 @@ std::string ModelsBody(const ServedModel& served) {
 Result<std::string> ModelBody(const ServedModel& served, std::string_view name) {
   for (const std::string& known : served.names)
     if (known == name) return Dump(ModelJson(served, known));
-  return NotFound(fmt::format("model: expected '{}', found '{}'",
-                              fmt::join(served.names, "' or '"), name));
+  return NotFound(
+      fmt::format("model: expected '{}', found '{}'", fmt::join(served.names, "' or '"), name));
 }
 
 std::string PropsBody(const ServedModel& served, const OpenAiModel& model) {
@@ -150,9 +150,9 @@ Result<std::string> TokenizeBody(std::string_view body, const ServedModel& serve
                                  const OpenAiModel& model) {
   return CatchExhaustion([&]() -> Result<std::string> {
     LATTE_ASSIGN_OR_RETURN(const Json json, ParseObject(body));
-    LATTE_ASSIGN_OR_RETURN(
-        const std::vector<int32_t> tokens,
-        json.Find("messages") ? ChatTokens(body, model) : TextTokens(json, model));
+    LATTE_ASSIGN_OR_RETURN(const std::vector<int32_t> tokens, json.Find("messages")
+                                                                  ? ChatTokens(body, model)
+                                                                  : TextTokens(json, model));
     LATTE_ASSIGN_OR_RETURN(const bool strings,
                            BoolOr(json, "return_token_strs", "with_pieces", false));
     JsonOut out = {{"count", tokens.size()},

@@ -32,7 +32,7 @@ struct ServeOptions {
   int64_t max_head_bytes = 32 << 10;
   int64_t max_body_bytes = 32 << 20;
   int64_t max_unsent_bytes = 4 << 20;
-  int max_n = 64;            // answers per prompt
+  int max_n = 64;              // answers per prompt
   int64_t max_prompts = 1024;  // prompts per request
   double head_timeout = 10;
   double body_timeout = 60;

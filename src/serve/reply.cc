@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "src/base/json_out.h"
-#include "src/openai/response.h"
+#include "src/openai/error.h"
 
 namespace latte {
 namespace {
@@ -61,8 +61,7 @@ Reply::Reply(std::shared_ptr<HttpExchange> exchange, HttpFields fields, Ended en
 
 std::shared_ptr<Reply> Reply::Create(std::shared_ptr<HttpExchange> exchange, HttpFields fields,
                                      Ended ended) {
-  std::shared_ptr<Reply> reply(
-      new Reply(std::move(exchange), std::move(fields), std::move(ended)));
+  std::shared_ptr<Reply> reply(new Reply(std::move(exchange), std::move(fields), std::move(ended)));
   reply->OnGone({});
   return reply;
 }

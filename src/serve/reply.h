@@ -40,9 +40,7 @@ class Reply : public std::enable_shared_from_this<Reply> {
 
   void Respond(HttpResponse response);
   void Json(std::string body) { Respond({.body = std::move(body)}); }
-  void Fail(const Error& error, int retry_after = 1) {
-    Respond(ErrorResponse(error, retry_after));
-  }
+  void Fail(const Error& error, int retry_after = 1) { Respond(ErrorResponse(error, retry_after)); }
 
   // A stream of server-sent events.
   void BeginEvents();

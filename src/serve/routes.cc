@@ -82,7 +82,8 @@ bool Accepts(std::string_view method, std::string_view of_route) {
 
 RouteError WrongMethod(const HttpRequest& request, std::string_view expected) {
   const std::string allow = expected == "GET" ? "GET, HEAD" : std::string(expected);
-  return {405, fmt::format("{}: expected the method {}, found {}", request.path, allow, request.method),
+  return {405,
+          fmt::format("{}: expected the method {}, found {}", request.path, allow, request.method),
           allow};
 }
 

@@ -28,10 +28,10 @@ enum class Route {
 // What is known of a route before its body arrives.
 struct RouteMatch {
   Route route = Route::kHealth;
-  std::string rest;         // of kModel: NAME, percent-decoded
-  bool is_public = false;   // needs no API key
-  bool needs_model = false; // answers only once the model is loaded
-  bool has_body = false;    // POST with JSON
+  std::string rest;          // of kModel: NAME, percent-decoded
+  bool is_public = false;    // needs no API key
+  bool needs_model = false;  // answers only once the model is loaded
+  bool has_body = false;     // POST with JSON
   bool is_generation = false;
 };
 

@@ -57,6 +57,23 @@ int64_t SecondsNow() {
 }
 
 // The server's life: loading, ready, draining, stopped.
+class NoObserver final : public GenerationObserver {
+  void Parsed(const std::string&, const OpenAiRequest&) override {}
+  void Refused(const std::string&, const Error&) override {}
+  void Event(const std::string&, const TokenEvent&) override {}
+  void Ended(const std::string&, const OpenAiUsage&, const std::optional<Error>&) override {}
+};
+NoObserver no_observer;
+FrontHooks Hooks() {
+  FrontHooks h;
+  h.metrics = [] { return ""; };
+  h.requests = [] { return ""; };
+  h.request_id = [n = 0](std::string_view) mutable { return std::to_string(++n); };
+  h.generation_began = [](auto&&...) {};
+  h.answered = [](auto&&...) {};
+  return h;
+}
+
 class Server {
  public:
   Server(const ServeParts& parts, Access access)
@@ -101,14 +118,14 @@ Status Server::Open() {
                              .rules = {.max_n = parts_.options.max_n,
                                        .max_prompts = parts_.options.max_prompts,
                                        .max_logprobs = parts_.options.max_logprobs},
-                             .observer = nullptr};
+                             .observer = &no_observer};
   generations_ = std::make_unique<Generations>(std::move(generation));
   front_.Connect({.http = http_.get(),
                   .workers = workers_.get(),
                   .generations = generations_.get(),
                   .access = &access_,
                   .model = parts_.model,
-                  .hooks = {}});
+                  .hooks = Hooks()});
   http_->OnSignal({SIGINT, SIGTERM}, [this](int) { OnSignal(); });
   http_->Repeat(kTick, [this] { Tick(); });
   return {};
@@ -182,8 +199,8 @@ void Server::WatchStep() {
   const double seconds = age ? std::chrono::duration<double>(*age).count() : 0;
   const bool is_long = seconds > kLongStepSeconds;
   if (is_long && !std::exchange(told_long_step_, is_long))
-    parts_.say(fmt::format("warning: a step of the engine takes longer than {} s",
-                           kLongStepSeconds));
+    parts_.say(
+        fmt::format("warning: a step of the engine takes longer than {} s", kLongStepSeconds));
   told_long_step_ = is_long;
   const double most = parts_.options.step_timeout;
   if (most == 0 || seconds < most || stuck_) return;

@@ -81,11 +81,11 @@ Batch::Batch(std::shared_ptr<const MappedFile> file, std::vector<Line> lines, Ba
 Status Batch::Run(Engine* engine, const OpenAiModel& model, const BatchHooks& hooks) {
   Status noted;
   engine->SetEventSink([&](std::span<const TokenEvent> events) {
-    if (noted) noted = Note(events, model);
+    if (noted) noted = Note(engine, events);
   });
   const auto run = [&]() -> Status {
     constexpr auto kPatience = std::chrono::milliseconds(100);
-    while (next_ < lines_.size() || !running_.empty()) {
+    while (next_ < lines_.size() || submitting_ || !running_.empty()) {
       LATTE_RETURN_IF_ERROR(SubmitMore(engine, model));
       LATTE_RETURN_IF_ERROR(engine->Step());
       LATTE_RETURN_IF_ERROR(noted);
@@ -125,44 +125,74 @@ Result<OpenAiRequest> Batch::Parse(const Line& line, const OpenAiModel& model) c
   return out;
 }
 
+Status Batch::Begin(const OpenAiModel& model) {
+  const Line& line = lines_[next_++];
+  Result<OpenAiRequest> request = Parse(line, model);
+  if (!request) return Write(BatchFailure(line.id, request.error()), true);
+  std::vector<std::string> notes = request->notes;
+  OpenAiRunning running(std::move(*request), &model, std::to_string(line.id.number), SecondsNow());
+  submitting_ =
+      std::make_shared<Running>(Running{line.id, std::move(running), std::move(notes), {}, {}});
+  return {};
+}
+
 Result<bool> Batch::SubmitNext(Engine* engine, const OpenAiModel& model) {
-  if (next_ == lines_.size()) return false;
-  const Line& line = lines_[next_];
-  Result<OpenAiRequest> request =
-      parsed_ ? Result<OpenAiRequest>(*std::exchange(parsed_, {})) : Parse(line, model);
-  const Result<RequestId> id = request.and_then([&](OpenAiRequest& r) -> Result<RequestId> {
-    r.request.user_data = next_;
-    // Its first event may come before Submit returns.
-    running_.emplace(next_, Running{line.id, OpenAiAnswer(r.reply)});
-    return engine->Submit(r.request);
-  });
-  if (!id) running_.erase(next_);
-  if (id) {
-    for (const std::string& note : request->notes) ++progress_.notes[note];
-  } else if (id.error().code == Code::kExhausted && !running_.empty()) {
-    parsed_ = std::move(*request);
-    return false;
-  } else {
-    LATTE_RETURN_IF_ERROR(Write(BatchFailure(line.id, id.error()), true));
+  if (!submitting_) {
+    if (next_ == lines_.size()) return false;
+    LATTE_RETURN_IF_ERROR(Begin(model));
+    if (!submitting_) return true;
   }
-  ++next_;
+  Running& line = *submitting_;
+  const size_t index = line.submitted.size();
+  Request request = line.refused ? std::move(*line.refused) : line.request.TakePrompt(index);
+  line.refused.reset();
+  request.user_data = prompts_++;
+  // Its first event may come before Submit returns.
+  running_.emplace(request.user_data, Prompt{submitting_, index});
+  const Result<RequestId> id = engine->Submit(request);
+  if (id) {
+    line.submitted.push_back(*id);
+    if (line.submitted.size() < line.request.prompts()) return true;
+    for (const std::string& note : line.notes) ++progress_.notes[note];
+    submitting_.reset();
+    return true;
+  }
+  running_.erase(request.user_data);
+  if (id.error().code == Code::kExhausted && !running_.empty()) {
+    line.refused = std::move(request);
+    return false;
+  }
+  LATTE_RETURN_IF_ERROR(FailSubmitting(engine, id.error()));
   return true;
 }
 
-Status Batch::Note(std::span<const TokenEvent> events, const OpenAiModel& model) {
+// The line fails as a whole; prompts that the engine has already are not computed any more.
+Status Batch::FailSubmitting(Engine* engine, const Error& error) {
+  const std::shared_ptr<Running> line = std::exchange(submitting_, {});
+  for (const RequestId id : line->submitted) engine->Cancel(id);
+  std::erase_if(running_, [&](const auto& entry) { return entry.second.line == line; });
+  return Write(BatchFailure(line->line, error), true);
+}
+
+Status Batch::Note(Engine* engine, std::span<const TokenEvent> events) {
   for (const TokenEvent& event : events) {
     const auto found = running_.find(event.user_data);
-    LATTE_CHECK(found != running_.end(), "an event of request {}, which is done", event.request);
-    auto& [line, answer] = found->second;
-    answer.Add(event);
-    if (!answer.done()) continue;
-    const bool failed = answer.error().has_value();
-    const JsonOut result =
-        failed ? BatchFailure(line, *answer.error())
-               : BatchResult(
-                     line, answer.Body(model.tokenizer, std::to_string(line.number), SecondsNow()));
-    LATTE_RETURN_IF_ERROR(Write(result, failed));
-    running_.erase(found);
+    if (found == running_.end()) continue;  // of a line that has failed
+    const auto [line, index] = found->second;
+    OpenAiRunning& request = line->request;
+    request.Add(index, event, nullptr);
+    if (!request.done()) continue;
+    if (submitting_ == line) {
+      LATTE_RETURN_IF_ERROR(FailSubmitting(engine, *request.error()));
+      continue;
+    }
+    for (const RequestId id : line->submitted)
+      if (request.error()) engine->Cancel(id);
+    std::erase_if(running_, [&](const auto& entry) { return entry.second.line == line; });
+    const bool failed = request.error().has_value();
+    LATTE_RETURN_IF_ERROR(Write(failed ? BatchFailure(line->line, *request.error())
+                                       : BatchResult(line->line, request.Body()),
+                                failed));
   }
   return {};
 }

@@ -21,7 +21,7 @@
 #include "src/base/file.h"
 #include "src/jobs/batch/batch_line.h"
 #include "src/jobs/batch/batch_output.h"
-#include "src/openai/response.h"
+#include "src/openai/events/running.h"
 
 namespace latte {
 
@@ -69,24 +69,35 @@ class Batch {
   };
   struct Running {
     BatchLineId line;
-    OpenAiAnswer answer;
+    OpenAiRunning request;
+    std::vector<std::string> notes;
+    std::vector<RequestId> submitted;  // one for each prompt
+    std::optional<Request> refused;    // a prompt that waits for a place in the queue
   };
-
+  // One prompt of a line in the engine.
+  struct Prompt {
+    std::shared_ptr<Running> line;
+    size_t index = 0;
+  };
   Batch(std::shared_ptr<const MappedFile> file, std::vector<Line> lines, BatchOutput output);
   static Result<std::vector<Line>> ReadLines(const MappedFile& file);
   Status SubmitMore(Engine* engine, const OpenAiModel& model);
-  // Returns false if no line is left, or if the queue is full.
+  // Submits one prompt. Returns false if none is left, or if the queue is full.
   Result<bool> SubmitNext(Engine* engine, const OpenAiModel& model);
+  // Reads the next line; a bad one gets its result. Requires: there is one.
+  Status Begin(const OpenAiModel& model);
+  Status FailSubmitting(Engine* engine, const Error& error);
   Result<OpenAiRequest> Parse(const Line& line, const OpenAiModel& model) const;
-  Status Note(std::span<const TokenEvent> events, const OpenAiModel& model);
+  Status Note(Engine* engine, std::span<const TokenEvent> events);
   Status Write(const JsonOut& result, bool failed);
 
   std::shared_ptr<const MappedFile> file_;  // holds the text of lines_
   std::vector<Line> lines_;                 // the lines that remain to be done
   size_t next_ = 0;                         // index into lines_
-  std::optional<OpenAiRequest> parsed_;     // lines_[next_], if the queue was full
+  std::shared_ptr<Running> submitting_;     // a line whose prompts are being submitted
+  uint64_t prompts_ = 0;                    // submitted so far: names them in Request::user_data
   BatchOutput output_;
-  std::unordered_map<uint64_t, Running> running_;  // by Request::user_data
+  std::unordered_map<uint64_t, Prompt> running_;  // by Request::user_data
   BatchProgress progress_;
 };
 

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "src/base/json_out.h"
+#include "src/openai/error.h"
 #include "src/openai/response.h"
 
 namespace latte {

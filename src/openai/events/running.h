@@ -10,22 +10,19 @@
 
 #include "latte/request.h"
 
+#include "src/base/json_out_fwd.h"
 #include "src/openai/request.h"
+#include "src/openai/response.h"
 
 namespace latte {
-
-// What an answer used, over all prompts and choices.
-struct OpenAiUsage {
-  int64_t prompt_tokens = 0;
-  int64_t cached_tokens = 0;
-  int64_t generated_tokens = 0;
-};
 
 // Thread-compatible. Answers are collected; those of a stream are also written as server-sent events.
 class OpenAiRunning {
  public:
   // `id` is unique among answers; `created` is in seconds since 1970. `model` must outlive it.
   OpenAiRunning(OpenAiRequest request, const OpenAiModel* model, std::string id, int64_t created);
+  OpenAiRunning(OpenAiRunning&&) noexcept;
+  OpenAiRunning& operator=(OpenAiRunning&&) noexcept;
   ~OpenAiRunning();
 
   size_t prompts() const;
@@ -44,7 +41,7 @@ class OpenAiRunning {
   OpenAiUsage usage() const;
 
   // The whole answer. Requires: done(), no error, not a stream.
-  std::string Body() const;
+  JsonOut Body() const;
 
  private:
   struct State;

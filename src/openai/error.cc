@@ -1,0 +1,57 @@
+#include "src/openai/error.h"
+
+#include <algorithm>
+
+#include "src/base/json_out.h"
+
+namespace latte {
+namespace {
+
+bool IsPathChar(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '.' || c == '[' ||
+         c == ']';
+}
+
+// "top_p: expected …" → "top_p"; "body: 'messages[0].role': expected …" → "messages[0].role".
+std::optional<std::string> FieldOf(std::string_view message) {
+  constexpr std::string_view kBody = "body: ";
+  if (message.starts_with(kBody)) message.remove_prefix(kBody.size());
+  const bool quoted = message.starts_with('\'');
+  if (quoted) message.remove_prefix(1);
+  const auto* const end = std::find_if_not(message.begin(), message.end(), IsPathChar);
+  const std::string_view field(message.begin(), end);
+  const std::string_view rest = message.substr(field.size());
+  if (field.empty() || field == "body" || !rest.starts_with(quoted ? "'" : ":"))
+    return std::nullopt;
+  return std::string(field);
+}
+
+bool Contains(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
+}  // namespace
+
+OpenAiErrorInfo DescribeError(const Error& error) {
+  const int status = HttpStatus(error.code);
+  OpenAiErrorInfo info{.type = status >= 500   ? "server_error"
+                               : status == 429 ? "rate_limit_error"
+                                               : "invalid_request_error",
+                       .code = CodeName(error.code)};
+  if (status < 500) info.param = FieldOf(error.message);
+  if (error.code == Code::kNotFound && info.param == "model") info.code = "model_not_found";
+  if (error.code == Code::kInvalidArgument && Contains(error.message, "have room for"))
+    info.code = "context_length_exceeded";
+  return info;
+}
+
+JsonOut OpenAiError(const Error& error) {
+  const OpenAiErrorInfo info = DescribeError(error);
+  return {{"error",
+           {{"message", error.message},
+            {"type", info.type},
+            {"param", info.param ? JsonOut(*info.param) : JsonOut(nullptr)},
+            {"code", info.code}}}};
+}
+
+}  // namespace latte

@@ -1,0 +1,26 @@
+// Errors in the form of the OpenAI API.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "latte/status.h"
+
+#include "src/base/json_out_fwd.h"
+
+namespace latte {
+
+// The parts of an error that clients look at, beside its message.
+struct OpenAiErrorInfo {
+  std::string_view type;             // "invalid_request_error", "server_error", …
+  std::optional<std::string> param;  // the field that the message begins with
+  std::string_view code;             // "context_length_exceeded", "model_not_found", …
+};
+
+OpenAiErrorInfo DescribeError(const Error& error);
+
+// {"error": {"message": …, "type": …, "param": …, "code": …}}
+JsonOut OpenAiError(const Error& error);
+
+}  // namespace latte

@@ -1,0 +1,36 @@
+// Splits the text of an answer into reasoning and content while it is generated. All parts together
+// equal AnswerMessage over the whole text, however it is cut.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace latte {
+
+class AnswerSplitter {
+ public:
+  struct Parts {
+    std::string reasoning;
+    std::string content;
+  };
+
+  // in_thought: the prompt has already opened the <think>.
+  explicit AnswerSplitter(bool in_thought)
+      : step_(in_thought ? Step::kReasoning : Step::kBeginning) {}
+
+  // What has become certain with `text`.
+  Parts Push(std::string_view text);
+  // The answer ends: what was held back.
+  Parts Flush();
+
+ private:
+  enum class Step { kBeginning, kReasoning, kContent };
+
+  void Begin(Parts* out);
+  void Reason(Parts* out);
+
+  Step step_;
+  std::string held_;  // may be the beginning of a tag
+};
+
+}  // namespace latte

@@ -1,0 +1,13 @@
+// Writes JSON strings without building a document: for what is written once per token.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace latte {
+
+// Appends `text` as a JSON string with its quotes; invalid UTF-8 becomes U+FFFD. The same bytes as
+// Dump.
+void AppendJsonString(std::string_view text, std::string* out);
+
+}  // namespace latte
