@@ -164,7 +164,7 @@ struct Metrics::State {
                              .Name("latte:build_info")
                              .Help("The version, as a label.")
                              .Register(registry);
-  // Of the process, as Prometheus' own clients name them
+  // The process's, with the names of Prometheus' own clients
   Gauge& resident = AddGauge("process_resident_memory_bytes", "Resident memory of the process.");
   Counter& processor = AddCounter("process_cpu_seconds_total", "Processor time of the process.");
   Gauge& files = AddGauge("process_open_fds", "Open file descriptors.");
