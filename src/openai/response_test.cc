@@ -48,7 +48,7 @@ TEST(OpenAiAnswer, ReasoningOfAChatStandsApart) {
   const JsonOut body = answer.Body(Tiny(), "7", 11);
   EXPECT_EQ(body["id"], "chatcmpl-7");
   EXPECT_EQ(Dump(body["choices"][0]["message"]),
-            R"({"role":"assistant","content":"yes","reasoning_content":"so"})");
+            R"({"role":"assistant","content":"yes","refusal":null,"reasoning_content":"so"})");
 }
 
 TEST(OpenAiAnswer, TellsTheFirstFailure) {
