@@ -55,7 +55,7 @@ class Log {
   [[nodiscard]] static Result<Log> Create(const LogOptions& options);
   Log(Log&&) noexcept;
   Log& operator=(Log&&) noexcept;
-  // Writes what is left. If nobody reads, it gives up after a second.
+  // Writes what is left. If no process reads them, it gives up after a second.
   ~Log();
 
   // "2026-11-27T09:30:00.123Z info request id=4f… status=200", or

@@ -1,7 +1,7 @@
 #include "src/serve/observe/log.h"
 
+#include <algorithm>
 #include <limits>
-#include <regex>
 #include <string>
 #include <thread>
 #include <utility>
@@ -94,11 +94,14 @@ TEST(Log, WritesTextWithFields) {
                          {"stream", true},
                          {"client", std::string()}});
   });
-  EXPECT_TRUE(std::regex_match(
-      text,
-      std::regex(R"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z info request id=abc )"
-                 R"re(path="/v1/models\?x=1" status=200 seconds=0.25 stream=true client=""\n)re")))
-      << text;
+  const std::string time = "2026-11-27T09:30:00.123Z";
+  std::string shape = text.substr(0, time.size());
+  for (char& c : shape)
+    if (c >= '0' && c <= '9') c = '0';
+  EXPECT_EQ(shape, "0000-00-00T00:00:00.000Z") << text;
+  EXPECT_EQ(text.substr(time.size()),
+            " info request id=abc path=\"/v1/models?x=1\" status=200 seconds=0.25 stream=true "
+            "client=\"\"\n");
 }
 
 TEST(Log, ClientsCannotForgeLinesOrFields) {
@@ -167,7 +170,7 @@ TEST(Log, RefusesUnknownSettings) {
             "log_format: expected text or json, found 'xml'");
 }
 
-// Nobody reads standard error: the caller goes on, lines are lost and counted.
+// No process reads standard error: the caller goes on, lines are lost and counted.
 TEST(Log, DropsLinesInsteadOfWaiting) {
   constexpr int kLines = 3000;  // some 300 KiB; a pipe takes 64
   Pipe pipe;

@@ -117,7 +117,7 @@ struct Metrics::Impl {
   Labels model;
   std::vector<std::unique_ptr<Distribution>> distributions;
 
-  // Of the engine.
+  // The engine's.
   prometheus::Gauge& running =
       GaugeModel("vllm:num_requests_running", "Answers that are being generated.");
   prometheus::Gauge& waiting =
@@ -143,7 +143,7 @@ struct Metrics::Impl {
       Distribute("vllm:iteration_tokens_total", "Tokens that one step of the engine computed.",
                  IterationBounds());
 
-  // Of answers.
+  // Times of answers.
   Distribution& first_token =
       Distribute("vllm:time_to_first_token_seconds",
                  "Time from a request's arrival to its first token.", FirstTokenBounds());
@@ -170,7 +170,7 @@ struct Metrics::Impl {
       Distribute("vllm:request_params_n", "Answers that a prompt asked for.", {1, 2, 5, 10, 20});
   std::vector<std::reference_wrapper<prometheus::Counter>> finished;  // by reason
 
-  // Of lengths: their buckets depend on the model, which is loaded later.
+  // Tokens of answers. The buckets depend on the model, which is loaded later.
   struct Lengths {
     Distribution& prompt;
     Distribution& generated;

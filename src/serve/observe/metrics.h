@@ -41,7 +41,7 @@ struct FinishedRequest {
   std::optional<double> decode_seconds;   // from the first token to the last
 };
 
-// What the parts of a server say of themselves at one moment.
+// The state and the counters of a server's parts at one moment.
 struct ServerState {
   std::optional<EngineStats> engine;  // none: the model is not loaded
   HttpServerStats http;

@@ -1,6 +1,7 @@
 #include "src/serve/observe/metrics.h"
 
 #include <cmath>
+#include <ctime>
 #include <limits>
 #include <map>
 #include <optional>
@@ -9,6 +10,9 @@
 #include <string>
 
 #include <gtest/gtest.h>
+
+#include "src/base/file.h"
+#include "src/base/json.h"
 
 namespace latte {
 namespace {
@@ -25,6 +29,35 @@ std::map<std::string, double> Samples(const std::string& text) {
     EXPECT_TRUE(out.emplace(line.substr(0, space), std::stod(line.substr(space + 1))).second)
         << line;
   }
+  return out;
+}
+
+std::string SourceFile(const std::string& path) {
+  const Result<std::string> text = ReadFile(std::string(LATTE_SOURCE_DIR) + "/" + path, 1 << 20);
+  EXPECT_TRUE(text) << path;
+  return text.value_or("");
+}
+
+// "name type" of all metrics of a server.
+std::set<std::string> Types(Metrics& metrics) {
+  metrics.Answered(200, 0.1);  // its labels are made by use
+  std::set<std::string> out;
+  std::istringstream lines(metrics.Text());
+  constexpr std::string_view kType = "# TYPE ";
+  for (std::string line; std::getline(lines, line);)
+    if (line.starts_with(kType)) out.insert(line.substr(kType.size()));
+  return out;
+}
+
+// The names of metrics in `text`, such as a query.
+std::set<std::string> Names(const std::string& text) {
+  std::set<std::string> out;
+  for (const char* prefix : {"vllm:", "latte:", "process_"})
+    for (size_t at = 0; (at = text.find(prefix, at)) != std::string::npos;) {
+      const size_t end = text.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_:", at);
+      out.insert(text.substr(at, end - at));
+      at = end;
+    }
   return out;
 }
 
@@ -267,6 +300,48 @@ TEST_F(MetricsTest, TellsOfTheProcess) {
   EXPECT_GT(Value("process_cpu_seconds_total"), 0);
   EXPECT_GT(Value("process_start_time_seconds"), 1.7e9);
   EXPECT_LE(Value("process_start_time_seconds"), static_cast<double>(time(nullptr)) + 1);
+}
+
+// The tables have "| `name` | type | unit | meaning |".
+TEST_F(MetricsTest, TheDocumentListsAllMetrics) {
+  std::set<std::string> documented;
+  std::istringstream lines(SourceFile("docs/metrics.md"));
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with("| `")) continue;
+    const size_t name_end = line.find('`', 3);
+    const size_t type = line.find("| ", name_end) + 2;
+    documented.insert(line.substr(3, name_end - 3) + " " +
+                      line.substr(type, line.find(" |", type) - type));
+  }
+  EXPECT_EQ(documented, Types(metrics_));
+}
+
+TEST_F(MetricsTest, TheDocumentListsAllReasons) {
+  const std::string document = SourceFile("docs/metrics.md");
+  for (const auto& [name, value] : Samples(metrics_.Text())) {
+    const std::string start = "latte:requests_refused_total{reason=\"";
+    if (!name.starts_with(start)) continue;
+    const std::string reason =
+        name.substr(start.size(), name.find('"', start.size()) - start.size());
+    EXPECT_NE(document.find("`" + reason + "`"), std::string::npos) << reason;
+  }
+}
+
+TEST_F(MetricsTest, TheDashboardUsesMetricsThatExist) {
+  const std::string text = SourceFile("examples/monitoring/grafana.json");
+  EXPECT_TRUE(Json::Parse(text, "grafana.json"));
+  std::set<std::string> known;
+  for (const std::string& line : Types(metrics_)) {
+    const std::string name = line.substr(0, line.find(' '));
+    if (line.ends_with(" histogram")) {
+      for (const char* suffix : {"_bucket", "_sum", "_count"}) known.insert(name + suffix);
+    } else {
+      known.insert(name);
+    }
+  }
+  const std::set<std::string> used = Names(text);
+  EXPECT_GE(used.size(), 30U);
+  for (const std::string& name : used) EXPECT_TRUE(known.count(name)) << name;
 }
 
 TEST(Metrics, WorksBeforeTheModelIsLoaded) {

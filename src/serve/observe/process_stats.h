@@ -1,4 +1,4 @@
-// What the operating system knows of this process. Linux.
+// CPU time, memory and files of this process, as Linux reports them.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What GET /requests shows: the requests that are being answered and the last finished ones. Never
+// The body of GET /requests: the requests that are being answered and the last finished ones. Never
 // their text. On the I/O thread only.
 #pragma once
 
@@ -17,7 +17,7 @@
 
 namespace latte {
 
-// Of a request that is parsed.
+// Settings of a request, known once it is parsed.
 struct RequestSummary {
   std::string model;
   int64_t prompts = 1;
