@@ -86,9 +86,9 @@ struct Metrics::Impl {
     std::vector<std::string> names = options.ignored_names;
     names.emplace_back(kOther);
     for (const std::string& name : names)
-      ignored.emplace(name, Count("latte:ignored_parameters_total",
-                                  "Parameters of requests that have no effect, by name.",
-                                  {{"name", ValidUtf8(name)}}));
+      ignored.emplace(name, Count("latte:ignored_fields_total",
+                                  "Fields of requests that have no effect, by name.",
+                                  {{"field", ValidUtf8(name)}}));
   }
 
   prometheus::Counter& Count(const char* name, const char* help, const Labels& labels = {}) {
@@ -191,9 +191,9 @@ struct Metrics::Impl {
   Follower disk_tokens{Count("latte:prefix_cache_disk_tokens_total",
                              "Of vllm:prefix_cache_hits_total, tokens read from --cache-dir.")};
   Follower cancelled{
-      Count("latte:requests_cancelled_total",
+      Count("latte:answers_cancelled_total",
             "Answers ended by their clients, who left, or by the end of the server.")};
-  Follower failed{Count("latte:requests_failed_total", "Answers that ended with an error.")};
+  Follower failed{Count("latte:answers_failed_total", "Answers that ended with an error.")};
   prometheus::Gauge& pages = Gauge("latte:cache_pages", "Pages of the cache.");
   prometheus::Gauge& pages_used =
       Gauge("latte:cache_pages_used", "Pages that running sequences use.");
@@ -201,12 +201,10 @@ struct Metrics::Impl {
       Gauge("latte:cache_pages_cached", "Pages that are kept for prefixes alone.");
   prometheus::Gauge& page_bytes =
       Gauge("latte:cache_page_bytes", "Size of a page over all layers.");
-  prometheus::Gauge& ready = Gauge("latte:model_loaded", "1 once the model is loaded.");
+  prometheus::Gauge& ready = Gauge("latte:ready", "1 while requests are accepted.");
   prometheus::Gauge& step_age =
       Gauge("latte:engine_step_age_seconds",
             "How long the running step has taken; 0 if none runs. The watchdog's figure.");
-  prometheus::Gauge& parsing =
-      Gauge("latte:requests_parsing", "Requests that wait for a worker thread, or are with one.");
   prometheus::Gauge& connections = Gauge("latte:connections", "Open connections.");
   Follower accepted{Count("latte:connections_accepted_total", "Accepted connections.")};
   Follower refused_connections{
@@ -217,7 +215,7 @@ struct Metrics::Impl {
       Count("latte:slow_readers_dropped_total", "Clients dropped because they did not read.")};
   prometheus::Gauge& unsent_bytes =
       Gauge("latte:unsent_bytes", "Bytes that wait for clients to read them.");
-  Distribution& answer_time = Distribute("latte:http_request_seconds",
+  Distribution& answer_time = Distribute("latte:http_response_seconds",
                                          "Time until the end of an HTTP answer.", RequestBounds());
   Follower log_dropped{
       Count("latte:log_lines_dropped_total", "Log lines dropped because the log was blocked.")};
@@ -283,7 +281,7 @@ void Metrics::SetEngine(const EngineOptions& options, int64_t pages) {
   // vLLM's labels of its cache; those that name another engine's settings are left out.
   Labels cache = m.model;
   cache["block_size"] = std::to_string(options.page_tokens);
-  cache["cache_dtype"] = options.cache_dtype.empty() ? "auto" : options.cache_dtype;
+  cache["cache_dtype"] = options.cache_dtype.empty() ? options.dtype : options.cache_dtype;
   cache["enable_prefix_caching"] = options.prefix_cache ? "True" : "False";
   cache["num_gpu_blocks"] = std::to_string(pages);
   m.Gauge("vllm:cache_config_info", "1; the labels have the cache's settings.", cache).Set(1);
@@ -297,7 +295,6 @@ void Metrics::SetEngine(const EngineOptions& options, int64_t pages) {
                    bounds),
       m.Distribute("vllm:request_prefill_kv_computed_tokens",
                    "Tokens of a prompt that were not found in the prefix cache.", bounds)});
-  m.ready.Set(1);
 }
 
 void Metrics::FirstToken(double seconds) { impl_->first_token.Add(seconds); }
@@ -346,18 +343,18 @@ void Metrics::Answered(int http_status, double seconds) {
   auto found = m.answered.find(status);
   if (found == m.answered.end())
     found = m.answered
-                .emplace(status, m.Count("latte:http_requests_total", "HTTP answers by status.",
+                .emplace(status, m.Count("latte:http_responses_total", "HTTP answers by status.",
                                          {{"status", std::to_string(status)}}))
                 .first;
   found->second.get().Increment();
   m.answer_time.Add(seconds);
 }
 
-void Metrics::Observe(const ServerState& state) {
+void Metrics::Observe(const ServerSnapshot& state) {
   Impl& m = *impl_;
   if (state.engine) m.ObserveEngine(*state.engine);
   m.step_age.Set(state.step_seconds);
-  m.parsing.Set(static_cast<double>(state.parsing));
+  m.ready.Set(state.ready ? 1 : 0);
   m.connections.Set(static_cast<double>(state.http.connections));
   m.unsent_bytes.Set(static_cast<double>(state.http.unsent_bytes));
   m.accepted.Reach(state.http.accepted);

@@ -25,7 +25,7 @@ constexpr std::string_view kMetricsContentType = "text/plain; version=0.0.4; cha
 struct MetricsOptions {
   std::string model_name;                  // of the label model_name
   std::string version;                     // of Latte
-  std::vector<std::string> ignored_names;  // the parameters that Ignored may name
+  std::vector<std::string> ignored_names;  // the fields that Ignored may name
 };
 
 // One answer that has ended: what vLLM counts as a request. Times are in seconds.
@@ -36,16 +36,16 @@ struct FinishedRequest {
   int64_t generated_tokens = 0;
   int64_t max_tokens = 0;
   double seconds = 0;                     // from the arrival to the last token
-  std::optional<double> queue_seconds;    // from the arrival until the engine began it
-  std::optional<double> prefill_seconds;  // from then to the first token
+  std::optional<double> queue_seconds;    // in the engine's queue
+  std::optional<double> prefill_seconds;  // from there to the first token
   std::optional<double> decode_seconds;   // from the first token to the last
 };
 
-// The state and the counters of a server's parts at one moment.
-struct ServerState {
+// The state and the counters of a server at one moment.
+struct ServerSnapshot {
   std::optional<EngineStats> engine;  // none: the model is not loaded
   HttpServerStats http;
-  int64_t parsing = 0;      // requests whose bodies wait for a worker or are with one
+  bool ready = false;       // requests are accepted
   double step_seconds = 0;  // how long the running step has taken; 0: none runs
   int64_t log_dropped = 0;  // lines, since the start
 };
@@ -70,14 +70,14 @@ class Metrics {
 
   // A request was answered with an error before the engine took it.
   void Refused(int http_status);
-  // A client sent a parameter that has no effect.
+  // A request had a field that has no effect.
   void Ignored(std::string_view name);
   // A request over HTTP was answered. `seconds`: from its arrival to the end of the answer.
   void Answered(int http_status, double seconds);
 
   // Counters go up to what `state` says, never down. Distributions over steps are exact if this is
   // called after every step; else the steps since the last call count with their mean.
-  void Observe(const ServerState& state);
+  void Observe(const ServerSnapshot& state);
 
   // All metrics, with what the system says of this process.
   std::string Text();

@@ -164,7 +164,7 @@ TEST_F(MetricsTest, LengthsHaveBucketsUpToTheContext) {
 }
 
 TEST_F(MetricsTest, FollowsTheEngine) {
-  ServerState state;
+  ServerSnapshot state;
   state.engine = EngineStats{.waiting = 3,
                              .running = 4,
                              .pages_total = 100,
@@ -203,8 +203,8 @@ TEST_F(MetricsTest, FollowsTheEngine) {
   EXPECT_EQ(Value("latte:engine_forward_seconds_total"), 0.3);
   EXPECT_EQ(Value("latte:computed_tokens_total"), 20);
   EXPECT_EQ(Value("latte:prefix_cache_disk_tokens_total"), 64);
-  EXPECT_EQ(Value("latte:requests_cancelled_total"), 2);
-  EXPECT_EQ(Value("latte:requests_failed_total"), 1);
+  EXPECT_EQ(Value("latte:answers_cancelled_total"), 2);
+  EXPECT_EQ(Value("latte:answers_failed_total"), 1);
   EXPECT_EQ(Value("latte:cache_pages"), 100);
   EXPECT_EQ(Value("latte:cache_pages_used"), 25);
   EXPECT_EQ(Value("latte:cache_pages_cached"), 5);
@@ -212,7 +212,7 @@ TEST_F(MetricsTest, FollowsTheEngine) {
 }
 
 TEST_F(MetricsTest, CountersNeverGoDown) {
-  ServerState state;
+  ServerSnapshot state;
   state.engine = EngineStats{.steps = 5, .generated_tokens = 100};
   state.http.accepted = 10;
   metrics_.Observe(state);
@@ -235,7 +235,7 @@ TEST_F(MetricsTest, FollowsTheServer) {
                              .bad_requests = 4,
                              .dropped_slow = 2,
                              .unsent_bytes = 777},
-                    .parsing = 5,
+                    .ready = true,
                     .step_seconds = 1.5,
                     .log_dropped = 6});
   EXPECT_EQ(Value("latte:connections"), 3);
@@ -244,7 +244,7 @@ TEST_F(MetricsTest, FollowsTheServer) {
   EXPECT_EQ(Value("latte:bad_requests_total"), 4);
   EXPECT_EQ(Value("latte:slow_readers_dropped_total"), 2);
   EXPECT_EQ(Value("latte:unsent_bytes"), 777);
-  EXPECT_EQ(Value("latte:requests_parsing"), 5);
+  EXPECT_EQ(Value("latte:ready"), 1);
   EXPECT_EQ(Value("latte:engine_step_age_seconds"), 1.5);
   EXPECT_EQ(Value("latte:log_lines_dropped_total"), 6);
   EXPECT_EQ(OfModel("vllm:num_requests_running"), 0);
@@ -262,13 +262,13 @@ TEST_F(MetricsTest, RefusalsHaveAFixedSetOfReasons) {
   EXPECT_EQ(Value(R"(latte:requests_refused_total{reason="timeout"})"), 0);
 }
 
-TEST_F(MetricsTest, IgnoredParametersHaveAFixedSetOfNames) {
+TEST_F(MetricsTest, IgnoredFieldsHaveAFixedSetOfNames) {
   metrics_.Ignored("user");
   metrics_.Ignored("evil\"} 1\nvllm:forged 5");
   metrics_.Ignored("");
-  EXPECT_EQ(Value(R"(latte:ignored_parameters_total{name="user"})"), 1);
-  EXPECT_EQ(Value(R"(latte:ignored_parameters_total{name="store"})"), 0);
-  EXPECT_EQ(Value(R"(latte:ignored_parameters_total{name="other"})"), 2);
+  EXPECT_EQ(Value(R"(latte:ignored_fields_total{field="user"})"), 1);
+  EXPECT_EQ(Value(R"(latte:ignored_fields_total{field="store"})"), 0);
+  EXPECT_EQ(Value(R"(latte:ignored_fields_total{field="other"})"), 2);
   EXPECT_EQ(metrics_.Text().find("forged"), std::string::npos);
 }
 
@@ -277,10 +277,10 @@ TEST_F(MetricsTest, AnswersByStatus) {
   metrics_.Answered(200, 0.4);
   metrics_.Answered(499, 2);
   metrics_.Answered(1 << 20, 0);
-  EXPECT_EQ(Value(R"(latte:http_requests_total{status="200"})"), 2);
-  EXPECT_EQ(Value(R"(latte:http_requests_total{status="499"})"), 1);
-  EXPECT_EQ(Value(R"(latte:http_requests_total{status="0"})"), 1);
-  EXPECT_EQ(OfModel("latte:http_request_seconds_count"), 4);
+  EXPECT_EQ(Value(R"(latte:http_responses_total{status="200"})"), 2);
+  EXPECT_EQ(Value(R"(latte:http_responses_total{status="499"})"), 1);
+  EXPECT_EQ(Value(R"(latte:http_responses_total{status="0"})"), 1);
+  EXPECT_EQ(OfModel("latte:http_response_seconds_count"), 4);
 }
 
 TEST_F(MetricsTest, TellsVersionAndCache) {
@@ -289,7 +289,7 @@ TEST_F(MetricsTest, TellsVersionAndCache) {
       Value(R"(vllm:cache_config_info{block_size="64",cache_dtype="fp8",)"
             R"(enable_prefix_caching="True",engine="0",model_name="tiny",num_gpu_blocks="100"})"),
       1);
-  EXPECT_EQ(Value("latte:model_loaded"), 1);
+  EXPECT_EQ(Value("latte:ready"), 0);
 }
 
 TEST_F(MetricsTest, TellsOfTheProcess) {
@@ -351,7 +351,7 @@ TEST(Metrics, WorksBeforeTheModelIsLoaded) {
   metrics.PromptDone(1, 2);
   metrics.Ignored("user");
   const auto samples = Samples(metrics.Text());
-  EXPECT_EQ(samples.at("latte:model_loaded"), 0);
+  EXPECT_EQ(samples.at("latte:ready"), 0);
   EXPECT_EQ(samples.at("vllm:num_requests_running" + std::string(kModel)), 0);
 }
 

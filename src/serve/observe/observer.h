@@ -1,0 +1,89 @@
+// Log, metrics and views of one server, made of what happens to its requests. On the I/O thread.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+
+#include "latte/engine.h"
+
+#include "src/http/server.h"
+#include "src/openai/request.h"
+#include "src/serve/front.h"
+#include "src/serve/generations.h"
+#include "src/serve/observe/log.h"
+#include "src/serve/observe/metrics.h"
+#include "src/serve/observe/request_id.h"
+#include "src/serve/observe/request_views.h"
+#include "src/serve/observe/stats_line.h"
+#include "src/serve/options.h"
+
+namespace latte {
+
+class Observer final : public GenerationObserver {
+ public:
+  // `options` must outlive it. Errors: of Log::Create.
+  [[nodiscard]] static Result<std::unique_ptr<Observer>> Create(const ServeOptions& options,
+                                                                const std::string& model_name,
+                                                                std::string_view version);
+
+  void Arrived(const std::string& id, const HttpRequest& request, OpenAiEndpoint endpoint);
+  void Parsed(const std::string& id, const OpenAiRequest& request) override;
+  void Refused(const std::string& id, const Error& error) override;
+  void Event(const std::string& id, const TokenEvent& event) override;
+  void Ended(const std::string& id, const OpenAiUsage& usage,
+             const std::optional<Error>& error) override;
+
+  // A line of the access log. The request's id is free afterwards.
+  void Answered(const AnsweredRequest& answered);
+
+  // Writes the line of statistics when it is time and something happens. Call it once per second.
+  void Tick(const EngineStats& stats, int64_t connections);
+
+  Log& log() { return log_; }
+  Metrics& metrics() { return metrics_; }
+  RequestIds& ids() { return ids_; }
+  std::string RequestsJson() const { return views_.Json(Clock::now()); }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  // An answer to a prompt: (Request::user_data, TokenEvent::choice).
+  using ChoiceKey = std::pair<uint64_t, int>;
+  struct Choice {
+    std::optional<Clock::time_point> first_token;
+    Clock::time_point last_token;
+    FinishedRequest figures;
+    bool finished = false;
+  };
+  struct Generation {
+    Clock::time_point arrived;
+    std::string_view endpoint;
+    int n = 1;
+    int64_t max_tokens = 0;
+    std::optional<Clock::time_point> first_token;
+    std::map<ChoiceKey, Choice> choices;
+  };
+
+  Observer(const ServeOptions& options, Log log, const std::string& model_name,
+           std::string_view version);
+  void CountToken(Generation& g, Choice& choice, Clock::time_point now);
+  void FinishChoice(const Generation& g, Choice& choice, FinishReason reason);
+  void FinishAll(Generation& g, const std::optional<Error>& error);
+
+  const ServeOptions& options_;
+  Log log_;
+  Metrics metrics_;
+  RequestIds ids_;
+  RequestViews views_;
+  std::unordered_map<std::string, Generation> generations_;  // by request id
+  std::optional<StatsLine> stats_line_;                      // once the model is loaded
+  Clock::time_point next_line_;
+};
+
+}  // namespace latte
