@@ -119,6 +119,17 @@ void AppendText(std::string_view text, bool json, std::string* out) {
   out->push_back('"');
 }
 
+// Six decimals without the zeros at the end: seconds are easier to read without exponents.
+void AppendDecimals(double value, std::string* out) {
+  if (!(std::abs(value) < 1e15)) {
+    fmt::format_to(std::back_inserter(*out), "{:g}", value);
+    return;
+  }
+  fmt::format_to(std::back_inserter(*out), "{:.6f}", value);
+  out->resize(out->find_last_not_of('0') + 1);
+  if (out->back() == '.') out->pop_back();
+}
+
 std::string TextLine(std::string_view message, std::span<const LogField> fields) {
   std::string line;
   AppendEscaped(message, kMostMessageBytes, &line);
@@ -163,7 +174,7 @@ void LogValue::Append(bool json, std::string* out) const {
     if (json && !std::isfinite(value)) {
       *out += "null";  // JSON has no other word for it
     } else {
-      fmt::format_to(std::back_inserter(*out), "{:.6g}", value);
+      AppendDecimals(value, out);
     }
   }
 }

@@ -26,7 +26,7 @@ class LogValue {
   LogValue(std::integral auto value) : value_(static_cast<int64_t>(value)) {}
   LogValue(std::floating_point auto value) : value_(static_cast<double>(value)) {}
 
-  // JSON is exact; a double has six digits in both formats.
+  // Numbers have six decimals at most.
   void Append(bool json, std::string* out) const;
 
  private:

@@ -104,6 +104,19 @@ TEST(Log, WritesTextWithFields) {
             "client=\"\"\n");
 }
 
+TEST(Log, NumbersAreEasyToRead) {
+  const std::string text = Logged({}, [](Log& log) {
+    log.Info("n", {{"a", 1.1401e-05},
+                   {"b", 100.0},
+                   {"c", 0.0},
+                   {"d", -2.5},
+                   {"e", 1e300},
+                   {"f", 12345.6789}});
+  });
+  EXPECT_NE(text.find("a=0.000011 b=100 c=0 d=-2.5 e=1e+300 f=12345.6789\n"), std::string::npos)
+      << text;
+}
+
 TEST(Log, ClientsCannotForgeLinesOrFields) {
   const std::string attack = "/x\n2026-01-01T00:00:00.000Z error forged\tid=1\" status=500 \x1b[2J";
   const std::string text = Logged({}, [&](Log& log) { log.Info("request", {{"path", attack}}); });

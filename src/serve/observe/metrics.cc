@@ -1,5 +1,6 @@
 #include "src/serve/observe/metrics.h"
 
+#include <algorithm>
 #include <array>
 #include <functional>
 #include <sstream>
@@ -179,6 +180,7 @@ struct Metrics::Impl {
     Distribution& computed;
   };
   std::optional<Lengths> lengths;
+  int64_t context = 0;  // tokens
 
   // Our own.
   Follower steps{Count("latte:engine_steps_total", "Steps of the engine.")};
@@ -286,6 +288,7 @@ void Metrics::SetEngine(const EngineOptions& options, int64_t pages) {
   cache["num_gpu_blocks"] = std::to_string(pages);
   m.Gauge("vllm:cache_config_info", "1; the labels have the cache's settings.", cache).Set(1);
   const Bounds bounds = LengthBounds(options.max_tokens);
+  m.context = options.max_tokens;
   m.lengths.emplace(Impl::Lengths{
       m.Distribute("vllm:request_prompt_tokens", "Tokens of a prompt.", bounds),
       m.Distribute("vllm:request_generation_tokens", "Tokens of an answer.", bounds),
@@ -317,7 +320,7 @@ void Metrics::RequestDone(const FinishedRequest& request) {
   if (!m.lengths) return;
   m.lengths->prompt.Add(static_cast<double>(request.prompt_tokens));
   m.lengths->generated.Add(static_cast<double>(request.generated_tokens));
-  m.lengths->most.Add(static_cast<double>(request.max_tokens));
+  m.lengths->most.Add(static_cast<double>(std::min(request.max_tokens, m.context)));
   m.lengths->computed.Add(static_cast<double>(request.prompt_tokens - request.cached_tokens));
 }
 

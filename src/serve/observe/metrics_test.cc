@@ -125,7 +125,7 @@ TEST_F(MetricsTest, FinishedRequests) {
                         .queue_seconds = 1,
                         .prefill_seconds = 2,
                         .decode_seconds = 4});
-  metrics_.RequestDone({.reason = FinishReason::kCancelled, .seconds = 1});
+  metrics_.RequestDone({.reason = FinishReason::kCancelled, .max_tokens = 1 << 30, .seconds = 1});
   EXPECT_EQ(
       Value(R"(vllm:request_success_total{engine="0",finished_reason="length",model_name="tiny"})"),
       1);
@@ -144,7 +144,7 @@ TEST_F(MetricsTest, FinishedRequests) {
   EXPECT_DOUBLE_EQ(OfModel("vllm:request_time_per_output_token_seconds_sum"), 0.4);
   EXPECT_EQ(OfModel("vllm:request_prompt_tokens_sum"), 1000);
   EXPECT_EQ(OfModel("vllm:request_generation_tokens_sum"), 11);
-  EXPECT_EQ(OfModel("vllm:request_params_max_tokens_sum"), 16);
+  EXPECT_EQ(OfModel("vllm:request_params_max_tokens_sum"), 16 + 2048);
   EXPECT_EQ(OfModel("vllm:request_prefill_kv_computed_tokens_sum"), 400);
 }
 
