@@ -213,7 +213,7 @@ Result<Log> Log::Create(const LogOptions& options) {
         std::max<size_t>(options.queue_lines, 1), /*threads_n=*/1);
     impl->logger = std::make_shared<spdlog::async_logger>(
         "latte", impl->sink, impl->pool, spdlog::async_overflow_policy::overrun_oldest);
-    impl->logger->set_level(ToSpdlog(impl->level));
+    impl->logger->set_level(spdlog::level::trace);  // Write filters
     return Log(std::move(impl));
   });
 }

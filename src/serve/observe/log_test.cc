@@ -163,6 +163,13 @@ TEST(Log, CutsLongValuesAndLines) {
   }
 }
 
+TEST(Log, CutsOneLongValue) {
+  const std::string text = Logged({}, [](Log& log) {
+    log.Info("request", {{"path", std::string(600, 'x')}, {"n", 1}});
+  });
+  EXPECT_NE(text.find(" path=" + std::string(500, 'x') + "… n=1\n"), std::string::npos) << text;
+}
+
 TEST(Log, LeavesOutLowerLevels) {
   const std::string text = Logged({.level = "warning"}, [](Log& log) {
     log.Debug("one");

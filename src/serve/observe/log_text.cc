@@ -36,6 +36,8 @@ bool IsHidden(char32_t c) {
                      [c](const CodePoints& range) { return c >= range.first && c <= range.last; });
 }
 
+bool IsPlain(char c) { return c >= 0x20 && c < 0x7f && c != '"' && c != '\\'; }
+
 void AppendUnit(unsigned unit, std::string* out) {
   fmt::format_to(std::back_inserter(*out), "\\u{:04x}", unit);
 }
@@ -64,6 +66,13 @@ void AppendEscape(char32_t c, std::string* out) {
 void AppendEscaped(std::string_view text, size_t most_bytes, std::string* out) {
   const size_t begin = out->size();
   while (!text.empty()) {
+    // Most texts are plain to their end.
+    const size_t left = most_bytes - (out->size() - begin);
+    size_t plain = 0;
+    while (plain < std::min(text.size(), left) && IsPlain(text[plain])) ++plain;
+    out->append(text.substr(0, plain));
+    text.remove_prefix(plain);
+    if (text.empty()) return;
     const size_t before = out->size();
     const Utf8Step step = DecodeUtf8(text);
     if (IsHidden(step.code_point)) {

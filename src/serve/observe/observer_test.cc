@@ -99,11 +99,12 @@ TEST_F(ObserverTest, CountsEveryAnswerAndEveryPrompt) {
 TEST_F(ObserverTest, AClientThatLeavesAbortsItsAnswers) {
   Begin("r", 1, 2);
   Token("r", 1, 0, 1, FinishReason::kStop);
-  Token("r", 1, 1, 1);
+  Token("r", 1, 1, 5);
   observer_->Ended("r", {}, Error{Code::kCancelled, "the client left"});
   EXPECT_EQ(Ended("stop"), 1);
   EXPECT_EQ(Ended("abort"), 1);
   EXPECT_EQ(OfModel("vllm:e2e_request_latency_seconds_count"), 2);
+  EXPECT_EQ(OfModel("vllm:request_generation_tokens_sum"), 6);
   const Json view = *Json::Parse(observer_->RequestsJson(), "view");
   EXPECT_EQ(*view.Get("finished")->At(0).GetString("result"), "cancelled");
   EXPECT_EQ(*view.GetInt("running"), 0);

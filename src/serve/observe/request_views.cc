@@ -1,17 +1,16 @@
 #include "src/serve/observe/request_views.h"
 
-#include <cmath>
+#include <iterator>
 #include <utility>
 
-#include "src/base/json_out.h"
+#include <fmt/format.h>
+
+#include "src/serve/observe/log_text.h"
 
 namespace latte {
 namespace {
 
-// To the millisecond, so that the digits mean something.
-double Seconds(RequestViews::Clock::duration time) {
-  return std::round(std::chrono::duration<double>(time).count() * 1000) / 1000;
-}
+constexpr size_t kMostTextBytes = 500;
 
 }  // namespace
 
@@ -88,41 +87,49 @@ void RequestViews::Ended(const std::string& id, std::string_view result, Time no
   if (finished_.size() > kMostFinished) finished_.pop_back();
 }
 
-JsonOut RequestViews::ToJson(const View& view, Time now) {
-  JsonOut out = {
-      {"id", view.id},
-      {"endpoint", view.endpoint},
-      {"model", view.summary.model},
-      {"client", view.client},
-      {"state", Name(view.state)},
-      {"age_seconds", Seconds(now - view.began)},
-      {"stream", view.summary.stream},
-      {"n", view.summary.n},
-      {"prompts", view.summary.prompts},
-      {"priority", view.summary.priority},
-      {"prompt_tokens", view.prompt_tokens},
-      {"cached_tokens", view.cached_tokens},
-      {"generated_tokens", view.generated_tokens},
-      {"ttft_seconds", nullptr},
+// Written without a tree of values: the thread that calls this serves all streams, and there may be
+// a thousand requests.
+void RequestViews::AppendJson(const View& view, Time now, std::string* out) {
+  const auto text = [out](std::string_view name, std::string_view value) {
+    fmt::format_to(std::back_inserter(*out), "\"{}\":\"", name);
+    AppendEscaped(value, kMostTextBytes, out);
+    *out += "\",";
   };
-  if (view.first_token) out["ttft_seconds"] = Seconds(*view.first_token - view.began);
-  if (!view.ended) return out;
-  out["result"] = view.result;
-  out["duration_seconds"] = Seconds(*view.ended - view.began);
-  return out;
+  *out += '{';
+  text("id", view.id);
+  text("endpoint", view.endpoint);
+  text("model", view.summary.model);
+  text("client", view.client);
+  text("state", Name(view.state));
+  if (view.ended) text("result", view.result);
+  const auto seconds = [](std::optional<Time> from, std::optional<Time> to) {
+    return from && to ? fmt::format("{:.3f}", std::chrono::duration<double>(*to - *from).count())
+                      : std::string("null");
+  };
+  fmt::format_to(std::back_inserter(*out),
+                 "\"age_seconds\":{},\"stream\":{},\"n\":{},\"prompts\":{},\"priority\":{},"
+                 "\"prompt_tokens\":{},\"cached_tokens\":{},\"generated_tokens\":{},"
+                 "\"ttft_seconds\":{},\"duration_seconds\":{}}}",
+                 seconds(view.began, now), view.summary.stream, view.summary.n,
+                 view.summary.prompts, view.summary.priority, view.prompt_tokens,
+                 view.cached_tokens, view.generated_tokens, seconds(view.began, view.first_token),
+                 seconds(view.began, view.ended));
 }
 
 std::string RequestViews::Json(Time now) const {
-  JsonOut running = JsonOut::array();
+  std::string out = fmt::format("{{\"running\":{},\"requests\":[", running_.size());
+  size_t shown = 0;
   for (const auto& [key, view] : running_) {
-    if (running.size() == kMostShown) break;
-    running.push_back(ToJson(view, now));
+    if (shown == kMostShown) break;
+    if (shown++ > 0) out += ',';
+    AppendJson(view, now, &out);
   }
-  JsonOut finished = JsonOut::array();
-  for (const View& view : finished_) finished.push_back(ToJson(view, now));
-  return Dump({{"running", running_.size()},
-               {"requests", std::move(running)},
-               {"finished", std::move(finished)}});
+  out += "],\"finished\":[";
+  for (const View& view : finished_) {
+    if (&view != &finished_.front()) out += ',';
+    AppendJson(view, now, &out);
+  }
+  return out + "]}";
 }
 
 }  // namespace latte

@@ -13,8 +13,6 @@
 
 #include "latte/request.h"
 
-#include "src/base/json_out_fwd.h"
-
 namespace latte {
 
 // Settings of a request, known once it is parsed.
@@ -49,8 +47,9 @@ class RequestViews {
 
   // {"running": N, "requests": [{"id", "endpoint", "model", "client", "state", "age_seconds",
   // "stream", "n", "prompts", "priority", "prompt_tokens", "cached_tokens", "generated_tokens",
-  // "ttft_seconds"}, …], "finished": [{…, "result", "duration_seconds"}, …]}, running ones from the
-  // oldest, finished ones from the newest. ttft_seconds is null before the first token.
+  // "ttft_seconds", "duration_seconds"}, …], "finished": [{…, "result"}, …]}, running ones from the
+  // oldest, finished ones from the newest. Null: ttft_seconds before the first token,
+  // duration_seconds before the end.
   std::string Json(Time now) const;
 
  private:
@@ -72,7 +71,7 @@ class RequestViews {
 
   View* Find(const std::string& id);
   static std::string_view Name(State state);
-  static JsonOut ToJson(const View& view, Time now);
+  static void AppendJson(const View& view, Time now, std::string* out);
 
   uint64_t next_ = 0;
   std::map<uint64_t, View> running_;                 // by age
