@@ -72,6 +72,8 @@ class Server {
   Status Open();
   FrontHooks Hooks();
   ServerSnapshot Snapshot() const;
+  void SayAddresses() const;
+  void SayReady() const;
   void StartEngine();
   void OnLoaded();
   void OnFailed(const Error& error);
@@ -149,6 +151,33 @@ ServerSnapshot Server::Snapshot() const {
   return out;
 }
 
+void Server::SayAddresses() const {
+  for (const std::string& url : http_->urls()) parts_.say("listening on " + url);
+  if (IsLoopback(parts_.options.host))
+    parts_.say("only this machine can reach it; --host 0.0.0.0 opens it to the network");
+  else if (!parts_.options.host.empty() && !access_.has_keys())
+    parts_.say(
+        "warning: every machine that reaches this address may use the server; --api-key "
+        "asks for a key");
+}
+
+// A request to copy.
+void Server::SayReady() const {
+  std::string url = http_->urls().front();
+  std::string flags;
+  if (url.starts_with("unix:")) {
+    flags = fmt::format("--unix-socket '{}' ", url.substr(5));
+    url = "http://localhost";
+  }
+  if (access_.has_keys()) flags += "-H 'Authorization: Bearer KEY' ";
+  parts_.say(
+      fmt::format("ready; try\n  curl {}{}/v1/{}completions -H 'Content-Type: "
+                  "application/json' \\\n    -d '{}'",
+                  flags, url, parts_.model->chat ? "chat/" : "",
+                  parts_.model->chat ? R"({"messages": [{"role": "user", "content": "Hello"}]})"
+                                     : R"({"prompt": "Once upon a time"})"));
+}
+
 void Server::StartEngine() {
   EngineThread::Hooks hooks;
   hooks.loaded = [this] { http_->Post([this] { OnLoaded(); }); };
@@ -171,7 +200,9 @@ void Server::OnLoaded() {
                    .engine = engine->options(),
                    .version = parts_.version});
   observer_->metrics().CacheConfig(engine->options());
-  if (front_.state() == Front::State::kReady) observer_->log().Info("ready");
+  if (front_.state() != Front::State::kReady) return;
+  observer_->log().Info("ready");
+  SayReady();
 }
 
 void Server::OnFailed(const Error& error) {
@@ -244,6 +275,7 @@ Status Server::End() {
 
 Status Server::Run() {
   LATTE_RETURN_IF_ERROR(Open());
+  SayAddresses();
   StartEngine();
   http_->Run();
   return End();
