@@ -29,6 +29,7 @@ FENCED = [
     (r"CLI/", ("apps/flags/flag_set.",)),
     (r"(pcre2)", ("src/text/unicode/",)),
     (r"boost/", ("src/http/",)),
+    (r"(spdlog|prometheus)/", ("src/serve/observe/",)),
     (r"(immintrin|x86intrin|emmintrin)", ("src/kernels/cpu/isa/",)),
     (r"cuda_runtime", ("src/kernels/cuda/", "src/tensor/device_cuda.cc", "src/comm/nccl.cc")),
     (r"mpi\.h", ("src/comm/mpi.cc",)),

@@ -14,7 +14,7 @@
 #include "latte/status.h"
 
 #include "apps/flags/flag_set.h"
-#include "src/engine/fields.h"
+#include "src/base/fields/fields.h"
 
 namespace latte {
 

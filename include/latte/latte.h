@@ -157,6 +157,8 @@ typedef struct latte_event {
   latte_code error_code;      // LATTE_OK unless finish is LATTE_FINISH_ERROR
   const char* error_message;  // ends in NUL, never NULL
   uint64_t user_data;         // latte_request.user_data
+  double queue_seconds;       // from latte_engine_submit to the first step of the prompt
+  double prefill_seconds;     // from there to the first token
 } latte_event;
 
 // Counters since creation, and the state after the last step.

@@ -260,6 +260,8 @@ struct TokenEvent {
   std::vector<TokenLogprobs> prompt_logprobs;  // of prompt tokens 1, 2, …; before the first token
   int64_t prompt_tokens = 0;                   // of the request
   int64_t cached_tokens = 0;                   // of them, found in the prefix cache
+  double queue_seconds = 0;                    // from Submit to the first step of the prompt
+  double prefill_seconds = 0;                  // from there to the first token
   int64_t generated_tokens = 0;                // of this answer, this one included
   std::optional<FinishReason> finish;          // the answer's last event
   Error error;                                 // meaningful with kError

@@ -54,7 +54,9 @@ latte_event EventBatch::ToC(const TokenEvent& event) {
                      .finish = event.finish ? capi::ToC(*event.finish) : LATTE_FINISH_NONE,
                      .error_code = failed ? capi::ToC(event.error.code) : LATTE_OK,
                      .error_message = failed ? event.error.message.c_str() : "",
-                     .user_data = event.user_data};
+                     .user_data = event.user_data,
+                     .queue_seconds = event.queue_seconds,
+                     .prefill_seconds = event.prefill_seconds};
   for (const TokenLogprobs& token : event.prompt_logprobs) {
     const latte_token_logprobs* added = Add(token);
     if (out.prompt_logprobs == nullptr) out.prompt_logprobs = added;

@@ -30,10 +30,13 @@ TEST(EventBatch, TellsEveryMember) {
   event.text = std::string("a\0b", 3);
   event.prompt_tokens = 10;
   event.cached_tokens = 4;
+  event.queue_seconds = 0.5;
+  event.prefill_seconds = 0.25;
   event.generated_tokens = 3;
   // Every member of TokenEvent: a new one does not compile here until latte_event tells it too.
   const auto& [request, user_data, choice, token, text, logprobs, prompt_logprobs, prompt_tokens,
-               cached_tokens, generated_tokens, finish, error] = event;
+               cached_tokens, queue_seconds, prefill_seconds, generated_tokens, finish, error] =
+      event;
   EventBatch batch;
   const latte_event& c = *batch.Convert({&event, 1}).front();
   EXPECT_EQ(c.size, sizeof(latte_event));
@@ -46,6 +49,8 @@ TEST(EventBatch, TellsEveryMember) {
   EXPECT_EQ(c.prompt_logprob_count, prompt_logprobs.size());
   EXPECT_EQ(c.prompt_tokens, prompt_tokens);
   EXPECT_EQ(c.cached_tokens, cached_tokens);
+  EXPECT_EQ(c.queue_seconds, queue_seconds);
+  EXPECT_EQ(c.prefill_seconds, prefill_seconds);
   EXPECT_EQ(c.generated_tokens, generated_tokens);
   EXPECT_EQ(c.finish, finish ? -1 : LATTE_FINISH_NONE);
   EXPECT_EQ(c.error_code, LATTE_OK);

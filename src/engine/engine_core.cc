@@ -12,6 +12,10 @@
 namespace latte {
 namespace {
 
+double Seconds(std::chrono::steady_clock::duration time) {
+  return std::chrono::duration<double>(time).count();
+}
+
 using Clock = std::chrono::steady_clock;
 
 // Logits are computed in blocks of rows: 64 rows of the largest vocabularies take 33 MB.
@@ -143,6 +147,9 @@ void EngineCore::RecordAdmissions(const StepPlan& plan) {
   for (const Sequence* s : plan.admitted) {
     inbox_.LeftQueue(s->prompt_len);
     stats_.prompt_tokens += s->prompt_len;
+    RequestState& request = *s->output->state;
+    request.admitted = Clock::now();
+    request.queue_seconds = Seconds(request.admitted - request.submitted);
   }
 }
 
@@ -250,6 +257,8 @@ void EngineCore::SampleTokens(const StepPlan& plan) {
 // How much of the prompt was found is certain only when all of it is computed.
 void EngineCore::RecordFirstToken(Output& output) {
   if (output.generated > 0) return;
+  RequestState& request = *output.state;
+  request.prefill_seconds = Seconds(Clock::now() - request.admitted);
   output.cached_tokens = output.sequence.shared_len;
   cached_tokens_ += output.sequence.shared_len;
   disk_tokens_ += output.sequence.loaded_len;

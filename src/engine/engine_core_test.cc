@@ -2,6 +2,7 @@
 
 #include <map>
 #include <set>
+#include <thread>
 
 #include <gtest/gtest.h>
 
@@ -22,6 +23,8 @@ struct Outcome {
   std::optional<FinishReason> finish;
   Error error;
   int64_t cached_tokens = 0;
+  double queue_seconds = 0;
+  double prefill_seconds = 0;
 };
 
 // A small checkpoint with random weights, and requests in tokens.
@@ -66,6 +69,8 @@ class EngineCoreTest : public testing::Test {
       out.finish = e.finish;
       out.error = e.error;
       out.cached_tokens = e.cached_tokens;
+      out.queue_seconds = e.queue_seconds;
+      out.prefill_seconds = e.prefill_seconds;
     }
   }
 
@@ -295,6 +300,17 @@ TEST_F(EngineCoreTest, NoTokensAtAllIsAnAnswerToo) {
   }
   EXPECT_EQ((outcomes_[{id, 0}].prompt_logprobs.size()), 19u);
   ExpectNothingHeld();
+}
+
+TEST_F(EngineCoreTest, EventsTellTheTimesOfQueueAndPrompt) {
+  Make(Small());
+  const RequestId id = Submit(Ask(Prompt(20)));
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // nothing runs it yet
+  RunAll();
+  const Outcome& out = outcomes_[{id, 0}];
+  EXPECT_GE(out.queue_seconds, 0.02);
+  EXPECT_GT(out.prefill_seconds, 0);
+  EXPECT_LT(out.prefill_seconds, 3600);
 }
 
 TEST_F(EngineCoreTest, WakeEndsAWait) {

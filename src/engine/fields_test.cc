@@ -1,4 +1,4 @@
-#include "src/engine/fields.h"
+#include "src/base/fields/fields.h"
 
 #include <set>
 

@@ -4,11 +4,11 @@
 
 #include <fmt/format.h>
 
+#include "src/base/fields/fields.h"
 #include "src/base/limits/memory.h"
 #include "src/base/math.h"
 #include "src/base/range.h"
 #include "src/checkpoint/weight_memory.h"
-#include "src/engine/fields.h"
 #include "src/layers/linear.h"
 #include "src/layers/mla/path_cost.h"
 

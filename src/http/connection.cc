@@ -10,7 +10,7 @@
 namespace latte {
 namespace {
 
-// What a client may send ahead while its earlier request is answered.
+// Bytes that a client may send ahead while its earlier request is answered.
 constexpr size_t kMostAhead = 64 << 10;
 // A client gets so long to read the last answer before its connection is closed.
 constexpr auto kLingerTime = std::chrono::milliseconds(1000);

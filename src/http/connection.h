@@ -26,7 +26,7 @@ namespace latte {
 
 class HttpConnection;
 
-// What the connections of one server share.
+// The data that the connections of one server share.
 struct HttpShared {
   const HttpServerOptions* options = nullptr;
   HttpHandler* handler = nullptr;
@@ -59,7 +59,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   void Begin(uint64_t number, HttpResponse head);
   void Write(uint64_t number, std::string_view piece);
   void End(uint64_t number);
-  void Abandon(uint64_t number);  // nobody will answer
+  void Abandon(uint64_t number);  // there will be no answer
   void OnGone(uint64_t number, std::function<void()> gone);
   int64_t unsent_bytes() const {
     return static_cast<int64_t>(out_.size() + sending_.size() - sent_);

@@ -39,7 +39,7 @@ struct HttpServerOptions {
   std::chrono::milliseconds stall_timeout{30'000};  // a client that takes none of the unsent bytes
 };
 
-// What the server counts. A snapshot.
+// Counters of the server. A snapshot.
 struct HttpServerStats {
   int64_t connections = 0;          // open now
   int64_t accepted = 0;             // since the start

@@ -12,7 +12,7 @@
 namespace latte {
 namespace {
 
-// Whether somebody accepts connections at `path`.
+// Whether another process accepts connections at `path`.
 bool IsServed(const std::string& path) {
   const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0) return true;

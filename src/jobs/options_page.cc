@@ -9,7 +9,7 @@
 #include "latte/options.h"
 #include "latte/request.h"
 
-#include "src/engine/fields.h"
+#include "src/base/fields/fields.h"
 
 namespace latte {
 namespace {

@@ -11,7 +11,7 @@
 
 namespace latte {
 
-// The parts of an error that clients look at, beside its message.
+// The parts of an error that clients look at, next to its message.
 struct OpenAiErrorInfo {
   std::string_view type;             // "invalid_request_error", "server_error", …
   std::optional<std::string> param;  // the field that the message begins with

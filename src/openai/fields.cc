@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "src/engine/fields.h"
+#include "src/base/fields/fields.h"
 #include "src/openai/neutral_fields.h"
 
 namespace latte {

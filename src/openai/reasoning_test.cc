@@ -35,7 +35,7 @@ Rendered Render(const OpenAiModel& model, const std::string& more) {
   const auto parsed =
       ParseOpenAiRequest(kChat, Json::Parse("{" + kHi + more + "}", "body").value(), model);
   if (!parsed) return {parsed.error().message, {}};
-  return {model.tokenizer.Decode(parsed->request.tokens).value(), parsed->notes};
+  return {model.tokenizer.Decode(parsed->requests.front().tokens).value(), parsed->notes};
 }
 
 TEST(OpenAiReasoning, EveryNameOfTheSwitchWorks) {

@@ -53,7 +53,7 @@ void Front::AddCors(const HttpRequest& request, HttpFields* fields) const {
   fields->Add("Vary", "Origin");
 }
 
-// What a browser asks before it sends a request with JSON or a key.
+// The question of a browser before it sends a request with JSON or a key.
 HttpResponse Front::Preflight(const HttpRequest& head) const {
   HttpResponse response{.status = 204, .content_type = ""};
   response.fields.Add("Access-Control-Allow-Methods", "GET, HEAD, POST");
@@ -69,7 +69,7 @@ std::optional<HttpResponse> Front::Refuse(const HttpRequest& head) const {
     return RefusalResponse(refusal->status, refusal->message);
   if (head.method == "OPTIONS" && parts_.access->AllowedOrigin(head)) return Preflight(head);
   const RouteResult found = FindRoute(head);
-  // Whoever has no key does not learn which paths there are.
+  // A client without a key does not learn which paths there are.
   if (!found.match || !found.match->is_public)
     if (const auto refusal = parts_.access->CheckKey(head))
       return RefusalResponse(refusal->status, refusal->message);

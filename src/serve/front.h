@@ -38,7 +38,7 @@ struct FrontHooks {
   std::function<void(int status)> refused;  // before a request had an id
 };
 
-// What a front needs. All must outlive it.
+// The objects that a front uses. All must outlive it.
 struct FrontParts {
   HttpServer* http = nullptr;
   Workers* workers = nullptr;

@@ -1,4 +1,4 @@
-// What the server tells of itself and of its model, and the tools around the tokenizer.
+// Descriptions of the server and of its model, and the tools around the tokenizer.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace latte {
 
-// What is known once the model is loaded.
+// The model, once it is loaded.
 struct ServedModel {
   std::vector<std::string> names;  // at least one
   int64_t created = 0;             // seconds since 1970

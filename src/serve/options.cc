@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "src/engine/fields.h"
+#include "src/base/fields/fields.h"
 
 namespace latte {
 namespace {

@@ -1,4 +1,4 @@
-// What `latte serve` can be told beside the options of the engine: plain data.
+// The options of `latte serve`, in addition to the engine's: plain data.
 #pragma once
 
 #include <cstdint>

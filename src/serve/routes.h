@@ -25,7 +25,7 @@ enum class Route {
   kChat,
 };
 
-// What is known of a route before its body arrives.
+// A route, before the request's body arrives.
 struct RouteMatch {
   Route route = Route::kHealth;
   std::string rest;          // of kModel: NAME, percent-decoded

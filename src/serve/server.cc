@@ -14,6 +14,7 @@
 #include "src/serve/access.h"
 #include "src/serve/front.h"
 #include "src/serve/generations.h"
+#include "src/serve/observe/observer.h"
 #include "src/serve/workers.h"
 
 namespace latte {
@@ -57,32 +58,20 @@ int64_t SecondsNow() {
 }
 
 // The server's life: loading, ready, draining, stopped.
-class NoObserver final : public GenerationObserver {
-  void Parsed(const std::string&, const OpenAiRequest&) override {}
-  void Refused(const std::string&, const Error&) override {}
-  void Event(const std::string&, const TokenEvent&) override {}
-  void Ended(const std::string&, const OpenAiUsage&, const std::optional<Error>&) override {}
-};
-NoObserver no_observer;
-FrontHooks Hooks() {
-  FrontHooks h;
-  h.metrics = [] { return ""; };
-  h.requests = [] { return ""; };
-  h.request_id = [n = 0](std::string_view) mutable { return std::to_string(++n); };
-  h.generation_began = [](auto&&...) {};
-  h.answered = [](auto&&...) {};
-  return h;
-}
-
 class Server {
  public:
-  Server(const ServeParts& parts, Access access)
-      : parts_(parts), access_(std::move(access)), front_(parts.version) {}
+  Server(const ServeParts& parts, Access access, std::unique_ptr<Observer> observer)
+      : parts_(parts),
+        access_(std::move(access)),
+        observer_(std::move(observer)),
+        front_(parts.version) {}
 
   Status Run();
 
  private:
   Status Open();
+  FrontHooks Hooks();
+  ServerSnapshot Snapshot() const;
   void StartEngine();
   void OnLoaded();
   void OnFailed(const Error& error);
@@ -94,6 +83,7 @@ class Server {
 
   const ServeParts& parts_;
   Access access_;
+  std::unique_ptr<Observer> observer_;
   Front front_;
   std::unique_ptr<HttpServer> http_;
   std::unique_ptr<Workers> workers_;
@@ -118,7 +108,7 @@ Status Server::Open() {
                              .rules = {.max_n = parts_.options.max_n,
                                        .max_prompts = parts_.options.max_prompts,
                                        .max_logprobs = parts_.options.max_logprobs},
-                             .observer = &no_observer};
+                             .observer = observer_.get()};
   generations_ = std::make_unique<Generations>(std::move(generation));
   front_.Connect({.http = http_.get(),
                   .workers = workers_.get(),
@@ -129,6 +119,34 @@ Status Server::Open() {
   http_->OnSignal({SIGINT, SIGTERM}, [this](int) { OnSignal(); });
   http_->Repeat(kTick, [this] { Tick(); });
   return {};
+}
+
+FrontHooks Server::Hooks() {
+  FrontHooks hooks;
+  hooks.metrics = [this] { return observer_->metrics().Text(Snapshot()); };
+  hooks.requests = [this] { return observer_->RequestsJson(); };
+  hooks.request_id = [this](std::string_view given) { return observer_->ids().Choose(given); };
+  hooks.generation_began = [this](const std::string& id, const HttpRequest& request,
+                                  OpenAiEndpoint endpoint) {
+    observer_->Arrived(id, request, endpoint);
+  };
+  hooks.answered = [this](const AnsweredRequest& answered) { observer_->Answered(answered); };
+  hooks.refused = [this](int status) { observer_->metrics().Refused(status); };
+  return hooks;
+}
+
+ServerSnapshot Server::Snapshot() const {
+  const HttpServerStats http = http_->stats();
+  ServerSnapshot out{.connections = http.connections,
+                     .unsent_bytes = http.unsent_bytes,
+                     .dropped_slow = http.dropped_slow,
+                     .refused_connections = http.refused_connections,
+                     .dropped_log_lines = observer_->log().dropped(),
+                     .ready = front_.state() == Front::State::kReady};
+  if (const Engine* engine = engine_->engine()) out.engine = engine->Stats();
+  if (const auto age = engine_->StepAge())
+    out.step_age_seconds = std::chrono::duration<double>(*age).count();
+  return out;
 }
 
 void Server::StartEngine() {
@@ -152,11 +170,13 @@ void Server::OnLoaded() {
                    .max_model_len = engine->options().max_tokens,
                    .engine = engine->options(),
                    .version = parts_.version});
-  if (front_.state() == Front::State::kReady) parts_.say("ready");
+  observer_->metrics().CacheConfig(engine->options());
+  if (front_.state() == Front::State::kReady) observer_->log().Info("ready");
 }
 
 void Server::OnFailed(const Error& error) {
   failure_ = error;
+  observer_->log().Error("the engine has failed", {{"error", error.message}});
   front_.SetFailed();
   generations_->FailAll({Code::kUnavailable, "the engine has failed: " + error.message});
   http_->StopAccepting();
@@ -169,6 +189,7 @@ void Server::OnSignal() {
     return;
   }
   const bool loading = front_.state() == Front::State::kLoading;
+  observer_->log().Info("shutting down", {{"running", static_cast<int64_t>(generations_->size())}});
   front_.SetDraining();
   http_->StopAccepting();
   drain_until_ = Clock::now() + Milliseconds(parts_.options.drain_timeout);
@@ -191,6 +212,7 @@ void Server::Tick() {
   if (now < next_second_) return;
   next_second_ = now + kSecond;
   generations_->Tick();
+  if (const Engine* engine = engine_->engine()) observer_->Tick(engine->Stats());
   WatchStep();
 }
 
@@ -198,9 +220,8 @@ void Server::WatchStep() {
   const auto age = engine_->StepAge();
   const double seconds = age ? std::chrono::duration<double>(*age).count() : 0;
   const bool is_long = seconds > kLongStepSeconds;
-  if (is_long && !std::exchange(told_long_step_, is_long))
-    parts_.say(
-        fmt::format("warning: a step of the engine takes longer than {} s", kLongStepSeconds));
+  if (is_long && !told_long_step_)
+    observer_->log().Warning("a step takes long", {{"seconds", seconds}});
   told_long_step_ = is_long;
   const double most = parts_.options.step_timeout;
   if (most == 0 || seconds < most || stuck_) return;
@@ -233,7 +254,9 @@ Status Server::Run() {
 Status Serve(const ServeParts& parts) {
   LATTE_RETURN_IF_ERROR(parts.options.Validate());
   LATTE_ASSIGN_OR_RETURN(Access access, Access::Create(parts.options));
-  Server server(parts, std::move(access));
+  LATTE_ASSIGN_OR_RETURN(auto observer,
+                         Observer::Create(parts.options, parts.names.front(), parts.version));
+  Server server(parts, std::move(access), std::move(observer));
   return server.Run();
 }
 

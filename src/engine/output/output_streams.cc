@@ -31,6 +31,8 @@ TokenEvent OutputStreams::NewEvent(Output& output) {
   event.choice = output.choice;
   event.prompt_tokens = output.sequence.prompt_len;
   event.cached_tokens = output.cached_tokens;
+  event.queue_seconds = output.state->queue_seconds;
+  event.prefill_seconds = output.state->prefill_seconds;
   event.generated_tokens = output.generated;
   event.prompt_logprobs = std::exchange(output.prompt_logprobs, {});
   return event;

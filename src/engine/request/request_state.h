@@ -2,6 +2,7 @@
 // sequences of its outputs.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <span>
@@ -45,6 +46,11 @@ struct RequestState {
   Request request;                               // tokens and salt are in the sequences
   std::vector<int32_t> stop_token_ids;           // that end an output
   std::vector<std::unique_ptr<Output>> outputs;  // by choice; at first only choice 0
+
+  std::chrono::steady_clock::time_point submitted = std::chrono::steady_clock::now();
+  std::chrono::steady_clock::time_point admitted;  // to its first step
+  double queue_seconds = 0;                        // as TokenEvent has them
+  double prefill_seconds = 0;
 
   bool ended() const;  // every output has
 

@@ -18,9 +18,9 @@ class AnswerSplitter {
   explicit AnswerSplitter(bool in_thought)
       : step_(in_thought ? Step::kReasoning : Step::kBeginning) {}
 
-  // What has become certain with `text`.
+  // Returns the parts that have become certain with `text`.
   Parts Push(std::string_view text);
-  // The answer ends: what was held back.
+  // The answer ends: returns the text that was held back.
   Parts Flush();
 
  private:

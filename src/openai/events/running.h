@@ -16,7 +16,7 @@
 
 namespace latte {
 
-// Thread-compatible. Answers are collected; those of a stream are also written as server-sent events.
+// Thread-compatible. Answers are collected; a stream's answers are written as server-sent events.
 class OpenAiRunning {
  public:
   // `id` is unique among answers; `created` is in seconds since 1970. `model` must outlive it.
