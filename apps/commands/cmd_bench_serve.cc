@@ -107,7 +107,8 @@ void AddServeBench(const FlagSet& bench, BenchFlags& flags) {
   auto own = std::make_shared<ServeBenchFlags>();
   const FlagSet sub = bench.AddCommand("serve", "Load on a server with the OpenAI API");
   sub.Footer("docs/benchmarking_servers.md explains the figures.");
-  own->remote.Add(sub).Required();
+  own->remote.AddUrl(sub, /*required=*/true);
+  own->remote.AddOthers(sub);
   AddLoadFlags(sub, own->options);
   AddRequestFlags(sub, *own);
   sub.AddSwitch("--json", flags.json, "one JSON object instead of a table");

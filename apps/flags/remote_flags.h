@@ -2,6 +2,8 @@
 #pragma once
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "apps/flags/flag_set.h"
 #include "src/jobs/remote/api_server.h"
@@ -14,8 +16,9 @@ struct RemoteFlags {
   std::string api_key;
   std::string ca_file;
 
-  // --url, which is returned, --model, --api-key and --ca-file.
-  Flag Add(const FlagSet& app);
+  void AddUrl(const FlagSet& app, bool required = false);
+  // --model, --api-key and --ca-file, which are returned by name.
+  std::vector<std::pair<std::string, Flag>> AddOthers(const FlagSet& app);
   // The key is that of the flag, else of $LATTE_API_KEY, else of $OPENAI_API_KEY.
   ApiAddress Address() const;
 };

@@ -34,8 +34,7 @@ class RemoteChat::Answering : public std::enable_shared_from_this<Answering> {
     call_ = client_->Start(
         std::move(request),
         {.on_head = [self = shared_from_this()](const HttpResponse& head) { self->head_ = head; },
-         .on_body =
-             [self = shared_from_this()](std::string_view piece) { self->OnBody(piece); },
+         .on_body = [self = shared_from_this()](std::string_view piece) { self->OnBody(piece); },
          .on_end = [self = shared_from_this()](const Status& status,
                                                HttpFailure) { self->OnEnd(status); }});
     Poll();
@@ -46,9 +45,9 @@ class RemoteChat::Answering : public std::enable_shared_from_this<Answering> {
   const std::string& content() const { return content_; }
 
   ChatAnswer Take() {
-    answer_.end = cancelled_              ? ChatEnd::kCancelled
+    answer_.end = cancelled_            ? ChatEnd::kCancelled
                   : finish_ == "length" ? ChatEnd::kLength
-                                          : ChatEnd::kStop;
+                                        : ChatEnd::kStop;
     if (first_s_ > 0) {
       answer_.prompt_seconds = first_s_;
       answer_.generate_seconds = last_s_ - first_s_;
