@@ -250,6 +250,8 @@ TEST(OpenAiRequest, WhatIsWrongIsNamed) {
       {kCompletions, R"("prompt":["a",null])", "prompt.1"},
       {kCompletions, R"("prompt":[[1],[]])", "prompt.1"},
       {kCompletions, R"("prompt":[["a"]])", "prompt.0.0"},
+      {kCompletions, R"("prompt":["a",7])", "prompt.1"},
+      {kCompletions, R"("prompt":[[1],[-2]])", "prompt.1.0"},
       {kCompletions, R"("prompt":[1,"a"])", "prompt.1"},
       {kCompletions, R"("prompt":[1.5])", "prompt.0"},
       {kCompletions, R"("prompt":[-1])", "prompt.0"},

@@ -76,7 +76,8 @@ JsonOut OpenAiAnswer::ChoiceJson(const Tokenizer& tokenizer, size_t index) const
   const bool with_logprobs = reply_.logprobs >= 0;
   if (reply_.endpoint == OpenAiEndpoint::kChat) {
     const ChatMessage message = AnswerMessage(choice.text, reply_.in_thought);
-    out["message"] = {{"role", "assistant"}, {"content", message.content.value_or("")}, {"refusal", nullptr}};
+    out["message"] = {{"role", "assistant"}, {"content", message.content.value_or("")}};
+    out["message"]["refusal"] = nullptr;  // clients with strict types expect it
     if (message.reasoning) out["message"]["reasoning_content"] = *message.reasoning;
     out["logprobs"] = with_logprobs ? ChatLogprobs(choice.logprobs, tokenizer) : JsonOut(nullptr);
   } else {

@@ -51,6 +51,18 @@ TEST(OpenAiAnswer, ReasoningOfAChatStandsApart) {
             R"({"role":"assistant","content":"yes","refusal":null,"reasoning_content":"so"})");
 }
 
+TEST(OpenAiAnswer, LogprobsOfAChatHaveBothLists) {
+  OpenAiReply reply{.endpoint = OpenAiEndpoint::kChat};
+  reply.logprobs = 0;
+  OpenAiAnswer answer(reply);
+  TokenEvent event = Event(0, "a", FinishReason::kStop);
+  event.logprobs = {{Tiny().Encode("a").value().front(), -1}, {}};
+  answer.Add(event);
+  EXPECT_EQ(Dump(answer.Body(Tiny(), "7", 11)["choices"][0]["logprobs"]),
+            R"({"content":[{"token":"a","logprob":-1.0,"bytes":[97],"top_logprobs":[]}],)"
+            R"("refusal":null})");
+}
+
 TEST(OpenAiAnswer, TellsTheFirstFailure) {
   OpenAiAnswer answer({.endpoint = OpenAiEndpoint::kChat});
   TokenEvent event = Event(0, "", FinishReason::kError);
