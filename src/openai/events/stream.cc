@@ -53,10 +53,10 @@ OpenAiStream::OpenAiStream(const OpenAiReply& reply, const Tokenizer& tokenizer,
       tokenizer_(tokenizer),
       choices_(static_cast<size_t>(reply.n) * reply.prompts.size()) {
   const bool chat = reply.endpoint == OpenAiEndpoint::kChat;
-  beginning_ = fmt::format(R"(data: {{"id":{},"object":"{}","created":{},"model":{},)",
-                           Quoted(std::string(chat ? "chatcmpl-" : "cmpl-") + std::string(id)),
-                           chat ? "chat.completion.chunk" : "text_completion", created,
-                           Quoted(reply.model));
+  beginning_ =
+      fmt::format(R"(data: {{"id":{},"object":"{}","created":{},"model":{},)",
+                  Quoted(std::string(chat ? "chatcmpl-" : "cmpl-") + std::string(id)),
+                  chat ? "chat.completion.chunk" : "text_completion", created, Quoted(reply.model));
   if (!reply.fingerprint.empty())
     beginning_ += R"("system_fingerprint":)" + Quoted(reply.fingerprint) + ",";
   beginning_ += R"("choices":[)";
@@ -133,8 +133,8 @@ void OpenAiStream::AddText(size_t i, size_t index, const TokenEvent& event,
     if (echoes) shown.echoed = &reply_.prompts[i];
     if (echoes) shown.prompt = event.prompt_logprobs;
     if (event.logprobs) shown.tokens = {&*event.logprobs, 1};
-    *out += R"("logprobs":)" +
-            Dump(CompletionLogprobs(shown, reply_, tokenizer_, &choice.text_offset));
+    *out +=
+        R"("logprobs":)" + Dump(CompletionLogprobs(shown, reply_, tokenizer_, &choice.text_offset));
   } else {
     *out += kNoLogprobs;
   }
