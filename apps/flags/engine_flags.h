@@ -3,6 +3,8 @@
 
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "latte/engine.h"
 #include "latte/options.h"
@@ -23,6 +25,8 @@ class EngineFlags {
   // What flags say, else variables. Also sets the memory policy that --numa asks for.
   // Errors: kInvalidArgument naming the flag or variable that is wrong; of SetMemoryPolicy.
   [[nodiscard]] Result<EngineOptions> Options(const std::string& model) const;
+  // The flags on the command line: "--threads".
+  std::vector<std::string> Given() const;
 
  private:
   // Sets max_batch_tokens by --chunk. Errors: kInvalidArgument.
@@ -31,6 +35,7 @@ class EngineFlags {
   StructFlags<EngineOptions> flags_;
   std::optional<int64_t> chunk_;  // for one sequence: stands for max_batch_tokens
   std::string numa_ = "first-touch";
+  std::vector<std::pair<std::string, Flag>> others_;  // --numa, --chunk
 };
 
 // Says on standard error what of the model is not used, and how large cache and prefill workspace

@@ -90,6 +90,7 @@ std::optional<HttpResponse> Front::CheckHead(const HttpRequest& head) {
   std::optional<HttpResponse> response = Refuse(head);
   if (!response) return std::nullopt;
   AddCors(head, &response->fields);
+  response->fields.Add("X-Request-Id", parts_.hooks.request_id(head.fields.Find("X-Request-Id")));
   if (response->status >= 400 && parts_.hooks.refused) parts_.hooks.refused(response->status);
   return response;
 }
