@@ -91,7 +91,8 @@ std::optional<HttpResponse> Front::CheckHead(const HttpRequest& head) {
   if (!response) return std::nullopt;
   AddCors(head, &response->fields);
   response->fields.Add("X-Request-Id", parts_.hooks.request_id(head.fields.Find("X-Request-Id")));
-  if (response->status >= 400 && parts_.hooks.refused) parts_.hooks.refused(&head, response->status);
+  if (response->status >= 400 && parts_.hooks.refused)
+    parts_.hooks.refused(&head, response->status);
   return response;
 }
 
