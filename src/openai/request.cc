@@ -7,6 +7,7 @@
 #include <xxhash.h>
 
 #include "src/base/file.h"
+#include "src/base/limits/out_of_memory.h"
 #include "src/checkpoint/config/model_config.h"
 #include "src/checkpoint/model_path.h"
 #include "src/openai/fields.h"
@@ -227,6 +228,17 @@ Result<OpenAiRequest> ParseOpenAiRequest(OpenAiEndpoint endpoint, const Json& bo
   if (error.code == Code::kCorrupt || error.code == Code::kExhausted)
     error.code = Code::kInvalidArgument;
   return tl::unexpected(std::move(error));
+}
+
+Result<OpenAiRequest> ParseOpenAiBody(OpenAiEndpoint endpoint, std::string_view body,
+                                      const OpenAiModel& model, const OpenAiRules& rules) {
+  return CatchExhaustion([&]() -> Result<OpenAiRequest> {
+    // The ids of a prompt are elements: no context has more.
+    constexpr JsonLimits kLimits = {.max_depth = 64, .max_elements = 2'000'000};
+    const Result<Json> json = Json::Parse(body, "body", kLimits);
+    if (!json) return InvalidArgument(json.error().message);
+    return ParseOpenAiRequest(endpoint, *json, model, rules);
+  });
 }
 
 }  // namespace latte

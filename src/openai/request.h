@@ -87,4 +87,11 @@ struct OpenAiRequest {
                                                        const OpenAiModel& model,
                                                        const OpenAiRules& rules = {});
 
+// The same from the text of a body, which any client may have written.
+// Errors: also kInvalidArgument for what is no JSON, repeats a key, or is nested too deeply;
+// kExhausted if memory runs out.
+[[nodiscard]] Result<OpenAiRequest> ParseOpenAiBody(OpenAiEndpoint endpoint, std::string_view body,
+                                                    const OpenAiModel& model,
+                                                    const OpenAiRules& rules = {});
+
 }  // namespace latte
