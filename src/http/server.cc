@@ -15,7 +15,7 @@
 #include <fmt/format.h>
 #include <netinet/tcp.h>
 
-#include "src/http/connection.h"
+#include "src/http/connection/connection.h"
 #include "src/http/io_thread.h"
 #include "src/http/tls_context.h"
 #include "src/http/transport.h"
@@ -142,8 +142,9 @@ class Server final : public HttpServer {
 Status Server::Open() {
   if (options_.tls_certificate.empty() != options_.tls_key.empty())
     return InvalidArgument("TLS: expected a certificate and its key, found one of them");
-  if (!options_.tls_certificate.empty())
+  if (!options_.tls_certificate.empty()) {
     LATTE_ASSIGN_OR_RETURN(tls_, LoadServerTls(options_.tls_certificate, options_.tls_key));
+  }
   if (!options_.host.empty()) LATTE_RETURN_IF_ERROR(OpenTcp());
   if (!options_.unix_socket.empty()) LATTE_RETURN_IF_ERROR(OpenUnix());
   if (urls_.empty()) return InvalidArgument("expected an address or a Unix socket to listen on");

@@ -1,4 +1,4 @@
-#include "src/http/connection.h"
+#include "src/http/connection/connection.h"
 
 #include <exception>
 #include <utility>
@@ -6,9 +6,9 @@
 #include <boost/asio/error.hpp>
 #include <fmt/format.h>
 
-#include "src/http/exchange.h"
+#include "src/http/connection/exchange.h"
+#include "src/http/connection/response_head.h"
 #include "src/http/io_thread.h"
-#include "src/http/response_head.h"
 
 namespace latte {
 namespace {

@@ -1,4 +1,4 @@
-#include "src/http/response_head.h"
+#include "src/http/connection/response_head.h"
 
 #include <ctime>
 

@@ -1,4 +1,4 @@
-#include "src/http/body_reader.h"
+#include "src/http/connection/body_reader.h"
 
 #include <algorithm>
 #include <charconv>

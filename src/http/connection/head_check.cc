@@ -1,4 +1,4 @@
-#include "src/http/head_check.h"
+#include "src/http/connection/head_check.h"
 
 #include <algorithm>
 #include <charconv>

@@ -17,8 +17,8 @@
 #include <string>
 #include <string_view>
 
-#include "src/http/body_reader.h"
-#include "src/http/head_check.h"
+#include "src/http/connection/body_reader.h"
+#include "src/http/connection/head_check.h"
 #include "src/http/server.h"
 #include "src/http/transport.h"
 

@@ -1,9 +1,9 @@
-#include "src/http/exchange.h"
+#include "src/http/connection/exchange.h"
 
 #include <exception>
 #include <utility>
 
-#include "src/http/connection.h"
+#include "src/http/connection/connection.h"
 #include "src/http/io_thread.h"
 
 namespace latte {
