@@ -14,7 +14,7 @@ namespace latte {
 // The words that follow a flag on the command line.
 enum class AliasWords { kNone, kOne, kSeveral, kPerhapsOne };
 
-// What a flag of another server comes to.
+// The effect of another server's flag.
 enum class AliasEffect {
   kFlag,     // a flag of Latte
   kModel,    // MODEL
