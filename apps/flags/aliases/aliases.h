@@ -14,7 +14,7 @@ namespace latte {
 // The words that follow a flag on the command line.
 enum class AliasWords { kNone, kOne, kSeveral, kPerhapsOne };
 
-// What a flag of another server comes to.
+// The effect that a flag of another server has here.
 enum class AliasEffect {
   kFlag,     // a flag of Latte
   kModel,    // MODEL

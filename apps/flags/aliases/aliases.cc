@@ -1,10 +1,10 @@
-#include "apps/flags/aliases.h"
+#include "apps/flags/aliases/aliases.h"
 
 #include <algorithm>
 
 #include <fmt/format.h>
 
-#include "apps/flags/alias_values.h"
+#include "apps/flags/aliases/alias_values.h"
 
 namespace latte {
 namespace {
@@ -48,8 +48,7 @@ constexpr Alias kAliases[] = {
      "--json-model-override-args",
      "vLLM, SGLang", kOne, kRefused, "", nullptr,
      "the model's folder holds its tokenizer and configuration; make a copy of the folder"},
-    {"--tokenizer-mode", "vLLM, SGLang", kOne, kIgnored, "", nullptr,
-     "the tokenizer is built in"},
+    {"--tokenizer-mode", "vLLM, SGLang", kOne, kIgnored, "", nullptr, "the tokenizer is built in"},
     {"--lora-modules,--lora-paths,--lora", "vLLM, SGLang, llama.cpp", kSeveral, kRefused, "",
      nullptr, "Latte has no LoRA adapters"},
     {"--enable-lora", "vLLM, SGLang", kNone, kRefused, "", nullptr, "Latte has no LoRA adapters"},
@@ -81,9 +80,8 @@ constexpr Alias kAliases[] = {
     {"--kv-cache-memory-bytes", "vLLM", kOne, kFlag, "--cache-bytes", ConvertCount, ""},
     {"--max-num-seqs,--max-running-requests,--parallel,-np", "vLLM, SGLang, llama.cpp", kOne, kFlag,
      "--max-sequences", ConvertCount, "-1: the default"},
-    {"--max-num-batched-tokens,--chunked-prefill-size,--ubatch-size,-ub",
-     "vLLM, SGLang, llama.cpp", kOne, kFlag, "--max-batch-tokens", ConvertChunk,
-     "-1 (no chunks) is refused"},
+    {"--max-num-batched-tokens,--chunked-prefill-size,--ubatch-size,-ub", "vLLM, SGLang, llama.cpp",
+     kOne, kFlag, "--max-batch-tokens", ConvertChunk, "-1 (no chunks) is refused"},
     {"--batch-size,-b", "llama.cpp", kOne, kIgnored, "", nullptr,
      "--ubatch-size sets the tokens of a step"},
     {"--max-num-queued-reqs", "vLLM", kOne, kFlag, "--max-queued-requests", ConvertCount, ""},
@@ -179,8 +177,8 @@ constexpr Alias kAliases[] = {
     {"--log-level", "SGLang", kOne, kFlag, "--log-level", ConvertLogLevel,
      "warn, critical and uppercase too", true},
     {"--verbose,-v", "llama.cpp", kNone, kFlag, "--log-level debug", nullptr, "", true},
-    {"--disable-log-requests,--no-enable-log-requests,--disable-uvicorn-access-log",
-     "vLLM", kNone, kFlag, "--no-access-log", nullptr, "", true},
+    {"--disable-log-requests,--no-enable-log-requests,--disable-uvicorn-access-log", "vLLM", kNone,
+     kFlag, "--no-access-log", nullptr, "", true},
     {"--enable-log-requests,--log-requests", "vLLM, SGLang", kNone, kIgnored, "", nullptr,
      "the log has a line per request, never with its text", true},
     {"--disable-log-stats", "vLLM", kNone, kFlag, "--stats-interval 0", nullptr, "", true},
@@ -205,10 +203,14 @@ std::string EffectText(const Alias& alias) {
   switch (alias.effect) {
     case AliasEffect::kFlag:
       return alias.flag.empty() ? "checked" : fmt::format("`{}`", alias.flag);
-    case AliasEffect::kModel: return "`MODEL`";
-    case AliasEffect::kIgnored: return "ignored";
-    case AliasEffect::kOneRank: return "1 is accepted";
-    case AliasEffect::kRefused: return "refused";
+    case AliasEffect::kModel:
+      return "`MODEL`";
+    case AliasEffect::kIgnored:
+      return "ignored";
+    case AliasEffect::kOneRank:
+      return "1 is accepted";
+    case AliasEffect::kRefused:
+      return "refused";
   }
   return "";
 }
@@ -223,9 +225,9 @@ std::string NamesText(const Alias& alias) {
 constexpr std::string_view kHead = R"(
 ## Names of other servers
 
-`latte serve` and `latte batch` also take flags of vLLM, SGLang and llama.cpp's server, with dashes or underscores. What
-is ignored says so on standard error; what would change answers, or what users rely on and Latte lacks, is refused with exit
-code 2.
+`latte serve` and `latte batch` also take flags of vLLM, SGLang and llama.cpp's server, with dashes or underscores. A
+note on standard error says what is ignored. A flag is refused with exit code 2 if it would change answers or if Latte lacks
+what it asks for.
 
 | Flag | Of | Is | Commands | Note |
 |---|---|---|---|---|
