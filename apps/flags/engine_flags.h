@@ -3,6 +3,8 @@
 
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "latte/engine.h"
 #include "latte/options.h"
@@ -25,6 +27,8 @@ class EngineFlags {
   [[nodiscard]] Result<EngineOptions> Options(const std::string& model,
                                               const ConfigFile& file = {}) const;
 
+  // The flags on the command line: "--threads".
+  std::vector<std::string> Given() const;
   const StructFlags<EngineOptions>& fields() const { return flags_; }
 
  private:
@@ -34,6 +38,7 @@ class EngineFlags {
   StructFlags<EngineOptions> flags_;
   std::optional<int64_t> chunk_;  // for one sequence: stands for max_batch_tokens
   std::string numa_ = "first-touch";
+  std::vector<std::pair<std::string, Flag>> others_;  // --numa, --chunk
 };
 
 // Says on standard error what of the model is not used.

@@ -78,6 +78,31 @@ class StructFlags {
     return status;
   }
 
+  // Calls f(field, value) for each field that a flag or a variable sets.
+  // Errors: of ReadVariable and Validate.
+  template <class F>
+  [[nodiscard]] Status ForEachSet(const F& f) const {
+    T set = values;
+    LATTE_RETURN_IF_ERROR(Apply(set));
+    LATTE_RETURN_IF_ERROR(Validate(set));
+    T::VisitFields([&](const Field& field, auto member, auto...) {
+      if constexpr (std::is_constructible_v<FieldValue, decltype(&member(set))>) {
+        const Added* added = Find(field.name);
+        if (added != nullptr && (added->flag.given() || VariableIsSet(field)))
+          f(field, member(set));
+      }
+    });
+    return {};
+  }
+
+  // The flags on the command line: "--threads".
+  std::vector<std::string> Given() const {
+    std::vector<std::string> out;
+    for (const Added& added : added_)
+      if (added.flag.given()) out.push_back(LongFlag(added.field));
+    return out;
+  }
+
   // T::Validate; its errors name the source of the field, or its flag.
   [[nodiscard]] Status Validate(const T& value, const ConfigFile& file = {}) const {
     return Named(value.Validate(), file);
