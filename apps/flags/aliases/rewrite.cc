@@ -97,6 +97,10 @@ class Rewriter {
     switch (alias.effect) {
       case AliasEffect::kFlag:
         return ReplaceByFlag(alias, flag, values);
+      case AliasEffect::kChecked: {
+        const Result<AliasValue> checked = alias.convert("", values.front());
+        return checked ? Status() : tl::unexpected(checked.error());
+      }
       case AliasEffect::kModel:
         return TakeModel(values.front());
       case AliasEffect::kOneRank:
