@@ -15,6 +15,7 @@ constexpr auto kSeveral = AliasWords::kSeveral;
 constexpr auto kPerhaps = AliasWords::kPerhapsOne;
 constexpr auto kFlag = AliasEffect::kFlag;
 constexpr auto kModel = AliasEffect::kModel;
+constexpr auto kChecked = AliasEffect::kChecked;
 constexpr auto kIgnored = AliasEffect::kIgnored;
 constexpr auto kOneRank = AliasEffect::kOneRank;
 constexpr auto kRefused = AliasEffect::kRefused;
@@ -22,7 +23,7 @@ constexpr auto kRefused = AliasEffect::kRefused;
 constexpr std::string_view kRanks = "larger numbers are refused until Latte runs on several ranks";
 constexpr std::string_view kNoGpu = "Latte computes on CPUs";
 constexpr std::string_view kNoTuning = "kernels are built in and chosen by processor and shape";
-constexpr std::string_view kChecked = "no code of a checkpoint is ever run";
+constexpr std::string_view kNoCode = "no code of a checkpoint is ever run";
 constexpr std::string_view kByModel = "the model decides how thoughts are told from answers";
 constexpr std::string_view kByRequest = "a parameter of requests; defaults: generation_config.json";
 constexpr std::string_view kAlways = "always on";
@@ -37,11 +38,11 @@ constexpr Alias kAliases[] = {
     {"--model,--model-path,-m", "vLLM, SGLang, llama.cpp", kOne, kModel},
     {"--hf-repo,-hf,-hfr", "llama.cpp", kOne, kModel, "", nullptr,
      "a repository id in the local Hugging Face cache; nothing is downloaded"},
-    {"--trust-remote-code", "vLLM, SGLang", kNone, kIgnored, "", nullptr, kChecked},
+    {"--trust-remote-code", "vLLM, SGLang", kNone, kIgnored, "", nullptr, kNoCode},
     {"--dtype", "vLLM, SGLang", kOne, kFlag, "--dtype", ConvertDType,
      "bfloat16, half, float16, float and float32 too; auto: the default"},
-    {"--load-format", "vLLM, SGLang", kOne, kFlag, "", OnlySafetensors, "auto or safetensors"},
-    {"--device,--device-type,-dev", "vLLM, SGLang, llama.cpp", kOne, kFlag, "", OnlyCpu,
+    {"--load-format", "vLLM, SGLang", kOne, kChecked, "", OnlySafetensors, "auto or safetensors"},
+    {"--device,--device-type,-dev", "vLLM, SGLang, llama.cpp", kOne, kChecked, "", OnlyCpu,
      "auto or cpu"},
     {"--quantization,-q", "vLLM, SGLang", kOne, kIgnored, "", nullptr, kOwnFormat},
     {"--tokenizer,--tokenizer-path,--revision,--tokenizer-revision,--hf-overrides,"
@@ -202,7 +203,9 @@ std::string Dashed(std::string_view name) {
 std::string EffectText(const Alias& alias) {
   switch (alias.effect) {
     case AliasEffect::kFlag:
-      return alias.flag.empty() ? "checked" : fmt::format("`{}`", alias.flag);
+      return fmt::format("`{}`", alias.flag);
+    case AliasEffect::kChecked:
+      return "checked";
     case AliasEffect::kModel:
       return "`MODEL`";
     case AliasEffect::kIgnored:
@@ -225,9 +228,9 @@ std::string NamesText(const Alias& alias) {
 constexpr std::string_view kHead = R"(
 ## Names of other servers
 
-`latte serve` and `latte batch` also take flags of vLLM, SGLang and llama.cpp's server, with dashes or underscores. What
-is ignored says so on standard error; what would change answers, or what users rely on and Latte lacks, is refused with exit
-code 2.
+`latte serve` and `latte batch` also take flags of vLLM, SGLang and llama.cpp's server, with dashes or underscores. A
+note on standard error says what is ignored. A flag is refused with exit code 2 if it would change answers or if Latte lacks
+what it asks for.
 
 | Flag | Of | Is | Commands | Note |
 |---|---|---|---|---|

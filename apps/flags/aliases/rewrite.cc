@@ -16,7 +16,7 @@ bool IsFlag(const std::string& word) { return word.size() > 1 && word[0] == '-';
 // "-1" may be a value.
 bool MayBeValue(const std::string& word) { return !word.starts_with("--"); }
 
-// "--max_tokens=8" → "--max-tokens", "8". Only long names: one-letter names have no "=".
+// "--max_tokens=8" → "--max-tokens", "8". Short names have no "=".
 struct FlagWord {
   std::string name;
   std::optional<std::string> value;
@@ -97,6 +97,10 @@ class Rewriter {
     switch (alias.effect) {
       case AliasEffect::kFlag:
         return ReplaceByFlag(alias, flag, values);
+      case AliasEffect::kChecked: {
+        const Result<AliasValue> checked = alias.convert("", values.front());
+        return checked ? Status() : tl::unexpected(checked.error());
+      }
       case AliasEffect::kModel:
         return TakeModel(values.front());
       case AliasEffect::kOneRank:
