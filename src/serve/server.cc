@@ -136,7 +136,9 @@ FrontHooks Server::Hooks() {
     observer_->Arrived(id, request, endpoint);
   };
   hooks.answered = [this](const AnsweredRequest& answered) { observer_->Answered(answered); };
-  hooks.refused = [this](int status) { observer_->metrics().Refused(status); };
+  hooks.refused = [this](const HttpRequest* head, int status) {
+    observer_->RefusedHead(head, status);
+  };
   return hooks;
 }
 

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cmath>
+#include <csignal>
 #include <iterator>
 #include <optional>
 #include <utility>
@@ -107,6 +108,14 @@ Result<LogLevel> ParseLevel(std::string_view text) {
       fmt::format("log_level: expected debug, info, warning or error, found '{}'", text));
 }
 
+// Signals are for other threads. The log's own, SIGPIPE, would end the process with the program that
+// reads its lines.
+void BlockSignals() {
+  sigset_t all;
+  sigfillset(&all);
+  pthread_sigmask(SIG_BLOCK, &all, nullptr);
+}
+
 bool NeedsQuotes(std::string_view escaped) {
   return escaped.empty() || escaped.find_first_of(" =\"\\,") != std::string_view::npos;
 }
@@ -187,8 +196,8 @@ struct Log::Impl {
   LogLevel level = LogLevel::kInfo;
   bool json = false;
   std::shared_ptr<FdSink> sink;
-  std::shared_ptr<spdlog::details::thread_pool> pool;  // ends after the logger; writes what is left
   std::shared_ptr<spdlog::async_logger> logger;
+  std::shared_ptr<spdlog::details::thread_pool> pool;  // ends first, and writes what is left
 };
 
 Log::Log(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -210,7 +219,7 @@ Result<Log> Log::Create(const LogOptions& options) {
     impl->sink->set_formatter(std::make_unique<spdlog::pattern_formatter>(
         impl->json ? kJson : kText, spdlog::pattern_time_type::utc));
     impl->pool = std::make_shared<spdlog::details::thread_pool>(
-        std::max<size_t>(options.queue_lines, 1), /*threads_n=*/1);
+        std::max<size_t>(options.queue_lines, 1), /*threads_n=*/1, BlockSignals);
     impl->logger = std::make_shared<spdlog::async_logger>(
         "latte", impl->sink, impl->pool, spdlog::async_overflow_policy::overrun_oldest);
     impl->logger->set_level(spdlog::level::trace);  // Write filters

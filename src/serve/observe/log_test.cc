@@ -28,10 +28,13 @@ class Pipe {
  public:
   Pipe() { EXPECT_EQ(pipe2(fds_, O_CLOEXEC), 0); }
   ~Pipe() {
-    close(fds_[0]);
+    CloseReader();
     CloseWriter();
   }
   int writer() const { return fds_[1]; }
+  void CloseReader() {
+    if (fds_[0] >= 0) close(std::exchange(fds_[0], -1));
+  }
   void CloseWriter() {
     if (fds_[1] >= 0) close(std::exchange(fds_[1], -1));
   }
@@ -221,6 +224,16 @@ TEST(Log, CountsLinesThatCannotBeWritten) {
     EXPECT_EQ(log->dropped(), 1);
   }
   close(full);
+}
+
+TEST(Log, OutlivesItsReader) {
+  Pipe pipe;
+  pipe.CloseReader();
+  Result<Log> log = Log::Create({.fd = pipe.writer()});
+  ASSERT_TRUE(log);
+  log->Info("request");
+  while (log->dropped() == 0) std::this_thread::yield();
+  log->Info("request");
 }
 
 TEST(Log, TakesLinesOfManyThreads) {

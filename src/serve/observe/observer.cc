@@ -130,6 +130,14 @@ void Observer::Ended(const std::string& id, const OpenAiUsage& usage,
   generations_.erase(found);
 }
 
+void Observer::RefusedHead(const HttpRequest* head, int status) {
+  metrics_.Refused(status);
+  if (!options_.access_log || head == nullptr) return;
+  log_.Info(
+      "refused",
+      {{"client", head->peer}, {"method", head->method}, {"path", head->path}, {"status", status}});
+}
+
 void Observer::Answered(const AnsweredRequest& answered) {
   const auto& [status, seconds] = answered.outcome;
   ids_.Release(answered.id);

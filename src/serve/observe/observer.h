@@ -40,6 +40,9 @@ class Observer final : public GenerationObserver {
   void Ended(const std::string& id, const OpenAiUsage& usage,
              const std::optional<Error>& error) override;
 
+  // A request was refused before it had an id; `head` is null if it is not even proper HTTP.
+  void RefusedHead(const HttpRequest* head, int status);
+
   // A line of the access log. The request's id is free afterwards.
   void Answered(const AnsweredRequest& answered);
 
