@@ -19,7 +19,7 @@
 namespace latte {
 
 struct HttpClientOptions {
-  // PEM file with the certificates to trust; empty: those of the system. For https:// only.
+  // PEM file with the certificates to trust; empty: the system's. For https:// only.
   std::string ca_file = "";
   // 0: no limit.
   std::chrono::milliseconds connect_timeout{10'000};  // name, connection and TLS handshake

@@ -43,7 +43,7 @@ class ApiServer {
   std::string api_key_;
 };
 
-// What a response with an error status says, as one line: "HTTP 429: the queue is full". The code
+// The message of a response with an error status, as one line: "HTTP 429: the queue is full". The code
 // follows from the status.
 Error StatusError(const HttpResponse& response);
 
