@@ -176,6 +176,7 @@ TEST_F(BatchTest, APromptThatFailsEndsItsList) {
   };
   ASSERT_TRUE(batch.Run(&engine_, Tiny(), {}));
   EXPECT_EQ(Results(), (Lines{"0 not a number", "1 C"}));
+  ASSERT_FALSE(engine_.cancelled().empty());
   EXPECT_EQ(engine_.cancelled().front(), 1U);
   EXPECT_EQ(batch.progress().failed, 1);
 }
