@@ -10,7 +10,7 @@ BUILD := build/release
 LATTE := $(BUILD)/latte
 INSTALL := @tools/install_packages.sh
 
-.PHONY: help setup tests build run test bench fuzz soak lint fmt install clean
+.PHONY: help setup tests build run test acceptance acceptance-short bench fuzz soak lint fmt install clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */  make \1\t/' | expand -t 20
@@ -40,6 +40,14 @@ tests: setup
 
 test: tests  ## build and run every test that needs neither GPU nor network
 	ctest --preset release -j 2
+
+acceptance: build  ## official clients, suites and attacks against latte serve (PyPI; 15 minutes; results in build/acceptance)
+	$(INSTALL) acceptance
+	tests/acceptance/run.py $(LATTE) build/acceptance
+
+acceptance-short: build  ## its first parts, in at most 5 minutes
+	$(INSTALL) acceptance
+	tests/acceptance/run.py --short $(LATTE) build/acceptance
 
 bench: build  ## every measurement that the documents quote, into RESULTS (results.jsonl)
 	bench/run.py $(LATTE) $(RESULTS)

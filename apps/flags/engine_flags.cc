@@ -55,21 +55,25 @@ Status EngineFlags::ApplyChunk(EngineOptions& out) const {
   return {};
 }
 
-Result<EngineOptions> EngineFlags::Options(const std::string& model) const {
+Result<EngineOptions> EngineFlags::Options(const std::string& model, const ConfigFile& file) const {
   EngineOptions out = flags_.values;
   out.model = model;
-  LATTE_RETURN_IF_ERROR(flags_.Apply(out));
+  LATTE_RETURN_IF_ERROR(flags_.Apply(out, file));
   if (chunk_) LATTE_RETURN_IF_ERROR(ApplyChunk(out));
-  LATTE_RETURN_IF_ERROR(flags_.Validate(out));
+  LATTE_RETURN_IF_ERROR(flags_.Validate(out, file));
   LATTE_RETURN_IF_ERROR(SetMemoryPolicy(numa_));
   return out;
+}
+
+void WarnOfUnused(const ModelConfig& config) {
+  for (const std::string& caveat : UnusedFeatures(config))
+    std::fprintf(stderr, "latte: warning: %s\n", caveat.c_str());
 }
 
 void Introduce(const Engine& engine, const ModelConfig& config) {
   const EngineStats stats = engine.Stats();
   const EngineOptions& options = engine.options();
-  for (const std::string& caveat : UnusedFeatures(config))
-    std::fprintf(stderr, "latte: warning: %s\n", caveat.c_str());
+  WarnOfUnused(config);
   std::fputs(
       fmt::format("cache: {} pages of {} tokens, {} tokens, {} bytes; longest sequence {} "
                   "tokens\nprefill workspace: {} tokens, {} bytes\n",

@@ -98,8 +98,13 @@ void CacheManager::Release(int32_t page) {
 void CacheManager::Insert(std::string_view salt, std::span<const int32_t> tokens,
                           std::span<const int32_t> pages) {
   if (!options_.prefix_cache) return;
-  for (const int32_t page : tree_.Insert(salt, tokens, pages)) pool_.AddRef(page);
+  for (const int32_t page : tree_.Insert(salt, tokens, pages)) {
+    pool_.AddRef(page);
+    if (options_.save_evicted) new_pages_.push_back(page);
+  }
 }
+
+std::vector<int32_t> CacheManager::TakeNewPages() { return std::exchange(new_pages_, {}); }
 
 std::vector<int32_t> CacheManager::TreePages() const {
   std::vector<int32_t> pages;

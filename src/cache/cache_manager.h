@@ -81,6 +81,10 @@ class CacheManager {
   // The pages in the tree, used or not, and what a page depends on: for saving pages without
   // evicting them.
   std::vector<int32_t> TreePages() const;
+  // Under save_evicted: the pages that came into the tree since the last call. Some may have left it
+  // again.
+  std::vector<int32_t> TakeNewPages();
+  bool IsInTree(int32_t page) const { return tree_.Contains(page); }
   PagePrefix PrefixOf(int32_t page) const { return tree_.PrefixOf(page); }
 
   // The operations to run, in order, before the next step computes. A page that an operation reads
@@ -104,6 +108,7 @@ class CacheManager {
   CacheManagerOptions options_;
   PagePool pool_;
   RadixTree tree_;
+  std::vector<int32_t> new_pages_;  // TakeNewPages
   std::vector<PageOp> ops_;
 };
 

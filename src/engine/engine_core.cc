@@ -101,6 +101,7 @@ Status EngineCore::StepOnce() {
   if (global > 0) LATTE_RETURN_IF_ERROR(Compute(plan, global));
   more_to_do_ = !plan.empty() || !plan.preempted.empty() || !plan.admitted.empty();
   DropEndedRequests();
+  SaveNewPages();
   UpdateStats(plan, SecondsSince(start));
   return {};
 }
@@ -320,6 +321,20 @@ void EngineCore::ApplyToken(Output& output, const Result<SampledToken>& sampled)
 
 bool EngineCore::WaitForWork(std::chrono::steady_clock::time_point deadline) {
   return more_to_do_ || inbox_.Wait(deadline);
+}
+
+// Known prefixes reach the disk soon after they are computed, so that a process that is killed finds
+// them again. A few pages per step: each is copied on this thread.
+void EngineCore::SaveNewPages() {
+  constexpr int kPagesPerStep = 2;
+  for (const int32_t page : pages_.TakeNewPages()) unsaved_.push_back(page);
+  for (int i = 0; i < kPagesPerStep && !unsaved_.empty(); ++i) {
+    if (mover_->store() == nullptr || !mover_->store()->has_room()) return;
+    const int32_t page = unsaved_.front();
+    unsaved_.pop_front();
+    if (pages_.IsInTree(page)) mover_->Save(page, pages_.PrefixOf(page));
+  }
+  if (!unsaved_.empty()) more_to_do_ = true;
 }
 
 Status EngineCore::SavePrefixes() {

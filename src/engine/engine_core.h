@@ -2,6 +2,7 @@
 // computes, samples and emits events, in that order.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -78,6 +79,7 @@ class EngineCore final : public Engine {
   void ApplyToken(Output& output, const Result<SampledToken>& sampled);
   void End(Output& output, FinishReason reason, const Error& error);
   void DropEndedRequests();
+  void SaveNewPages();
   void UpdateStats(const StepPlan& plan, double seconds);
 
   // One token to sample, and the row of the hidden states that its logits come from.
@@ -108,6 +110,7 @@ class EngineCore final : public Engine {
   SequenceId last_id_ = 0;
   TensorView hidden_;            // of the step
   std::optional<Error> broken_;  // of the step that failed; there is no other step
+  std::deque<int32_t> unsaved_;  // pages with known prefixes that are to be saved
   bool more_to_do_ = false;      // the next step needs no message to have work
   double forward_seconds_ = 0;   // of the step
   bool some_ended_ = false;      // requests_ may hold ended ones

@@ -26,9 +26,9 @@ void PageMover::RunPageOps(std::span<const PageOp> ops) {
   }
 }
 
-void PageMover::Save(int32_t page, PagePrefix prefix) {
-  if (!store_ || store_->Contains(prefix)) return;
-  store_->Save(std::move(prefix), SavePage(cache_, page));
+bool PageMover::Save(int32_t page, PagePrefix prefix) {
+  if (!store_ || store_->Contains(prefix)) return true;
+  return store_->Save(std::move(prefix), SavePage(cache_, page));
 }
 
 void PageMover::StartLoads(std::span<const PageLoad> loads) {

@@ -24,8 +24,9 @@ class PageMover {
   // Before a step computes. Saves take a copy of the page and continue during the step.
   void RunPageOps(std::span<const PageOp> ops);
 
-  // Writes a page to disk during the steps to come, unless it is there.
-  void Save(int32_t page, PagePrefix prefix);
+  // Writes a page to disk during the steps to come, unless it is there. False: the store's queue is
+  // full.
+  bool Save(int32_t page, PagePrefix prefix);
 
   // Starts to read pages.
   void StartLoads(std::span<const PageLoad> loads);

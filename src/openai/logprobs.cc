@@ -102,7 +102,7 @@ JsonOut ChatLogprobs(std::span<const TokenLogprobs> tokens, const Tokenizer& tok
       entry["top_logprobs"].push_back(ChatToken(other, tokenizer));
     content.push_back(std::move(entry));
   }
-  return {{"content", std::move(content)}};
+  return {{"content", std::move(content)}, {"refusal", nullptr}};
 }
 
 JsonOut CompletionLogprobs(const CompletionTokens& shown, const OpenAiReply& reply,

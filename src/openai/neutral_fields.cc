@@ -138,6 +138,12 @@ std::optional<Status> CheckNeutralField(OpenAiEndpoint endpoint, std::string_vie
                         value.path(), found->taken));
 }
 
+std::vector<std::string> NeutralFieldNames() {
+  std::vector<std::string> names = {"best_of"};  // of CheckBestOf
+  for (const Neutral& field : kNeutral) names.emplace_back(field.name);
+  return names;
+}
+
 Status CheckBestOf(const Json& body) {
   const auto best_of = body.Find("best_of");
   if (!best_of) return {};

@@ -62,6 +62,7 @@ JsonOut OpenAiAnswer::ChoiceJson(const Tokenizer& tokenizer, size_t index) const
   if (reply_.endpoint == OpenAiEndpoint::kChat) {
     const ChatMessage message = AnswerMessage(choice.text, reply_.in_thought);
     out["message"] = {{"role", "assistant"}, {"content", message.content.value_or("")}};
+    out["message"]["refusal"] = nullptr;  // clients with strict types expect it
     if (message.reasoning) out["message"]["reasoning_content"] = *message.reasoning;
     out["logprobs"] = with_logprobs ? ChatLogprobs(choice.logprobs, tokenizer) : JsonOut(nullptr);
   } else {

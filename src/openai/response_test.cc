@@ -48,7 +48,19 @@ TEST(OpenAiAnswer, ReasoningOfAChatStandsApart) {
   const JsonOut body = answer.Body(Tiny(), "7", 11);
   EXPECT_EQ(body["id"], "chatcmpl-7");
   EXPECT_EQ(Dump(body["choices"][0]["message"]),
-            R"({"role":"assistant","content":"yes","reasoning_content":"so"})");
+            R"({"role":"assistant","content":"yes","refusal":null,"reasoning_content":"so"})");
+}
+
+TEST(OpenAiAnswer, LogprobsOfAChatHaveBothLists) {
+  OpenAiReply reply{.endpoint = OpenAiEndpoint::kChat};
+  reply.logprobs = 0;
+  OpenAiAnswer answer(reply);
+  TokenEvent event = Event(0, "a", FinishReason::kStop);
+  event.logprobs = {{Tiny().Encode("a").value().front(), -1}, {}};
+  answer.Add(event);
+  EXPECT_EQ(Dump(answer.Body(Tiny(), "7", 11)["choices"][0]["logprobs"]),
+            R"({"content":[{"token":"a","logprob":-1.0,"bytes":[97],"top_logprobs":[]}],)"
+            R"("refusal":null})");
 }
 
 TEST(OpenAiAnswer, TellsTheFirstFailure) {

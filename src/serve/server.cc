@@ -72,6 +72,8 @@ class Server {
   Status Open();
   FrontHooks Hooks();
   ServerSnapshot Snapshot() const;
+  void SayAddresses() const;
+  void SayReady() const;
   void StartEngine();
   void OnLoaded();
   void OnFailed(const Error& error);
@@ -123,30 +125,58 @@ Status Server::Open() {
 
 FrontHooks Server::Hooks() {
   FrontHooks hooks;
-  hooks.metrics = [this] { return observer_->metrics().Text(Snapshot()); };
+  hooks.metrics = [this] {
+    observer_->metrics().Observe(Snapshot());
+    return observer_->metrics().Text();
+  };
   hooks.requests = [this] { return observer_->RequestsJson(); };
-  hooks.request_id = [this](std::string_view given) { return observer_->ids().Choose(given); };
+  hooks.request_id = [this](std::string_view given) { return observer_->ids().Take(given); };
   hooks.generation_began = [this](const std::string& id, const HttpRequest& request,
                                   OpenAiEndpoint endpoint) {
     observer_->Arrived(id, request, endpoint);
   };
   hooks.answered = [this](const AnsweredRequest& answered) { observer_->Answered(answered); };
-  hooks.refused = [this](int status) { observer_->metrics().Refused(status); };
+  hooks.refused = [this](const HttpRequest* head, int status) {
+    observer_->RefusedHead(head, status);
+  };
   return hooks;
 }
 
 ServerSnapshot Server::Snapshot() const {
-  const HttpServerStats http = http_->stats();
-  ServerSnapshot out{.connections = http.connections,
-                     .unsent_bytes = http.unsent_bytes,
-                     .dropped_slow = http.dropped_slow,
-                     .refused_connections = http.refused_connections,
-                     .dropped_log_lines = observer_->log().dropped(),
-                     .ready = front_.state() == Front::State::kReady};
+  ServerSnapshot out{.http = http_->stats(),
+                     .ready = front_.state() == Front::State::kReady,
+                     .log_dropped = observer_->log().dropped()};
   if (const Engine* engine = engine_->engine()) out.engine = engine->Stats();
   if (const auto age = engine_->StepAge())
-    out.step_age_seconds = std::chrono::duration<double>(*age).count();
+    out.step_seconds = std::chrono::duration<double>(*age).count();
   return out;
+}
+
+void Server::SayAddresses() const {
+  for (const std::string& url : http_->urls()) parts_.say("listening on " + url);
+  if (IsLoopback(parts_.options.host))
+    parts_.say("only this machine can reach it; --host 0.0.0.0 opens it to the network");
+  else if (!parts_.options.host.empty() && !access_.has_keys())
+    parts_.say(
+        "warning: every machine that reaches this address may use the server; --api-key "
+        "asks for a key");
+}
+
+// A request to copy.
+void Server::SayReady() const {
+  std::string url = http_->urls().front();
+  std::string flags;
+  if (url.starts_with("unix:")) {
+    flags = fmt::format("--unix-socket '{}' ", url.substr(5));
+    url = "http://localhost";
+  }
+  if (access_.has_keys()) flags += "-H 'Authorization: Bearer KEY' ";
+  parts_.say(
+      fmt::format("ready; try\n  curl {}{}/v1/{}completions -H 'Content-Type: "
+                  "application/json' \\\n    -d '{}'",
+                  flags, url, parts_.model->chat ? "chat/" : "",
+                  parts_.model->chat ? R"({"messages": [{"role": "user", "content": "Hello"}]})"
+                                     : R"({"prompt": "Once upon a time"})"));
 }
 
 void Server::StartEngine() {
@@ -156,6 +186,7 @@ void Server::StartEngine() {
   hooks.events = [this](std::vector<TokenEvent> events) {
     http_->Post([this, events = std::move(events)] {
       generations_->Deliver(events);
+      observer_->metrics().Observe(Snapshot());
       engine_->Delivered();
     });
   };
@@ -170,8 +201,10 @@ void Server::OnLoaded() {
                    .max_model_len = engine->options().max_tokens,
                    .engine = engine->options(),
                    .version = parts_.version});
-  observer_->metrics().CacheConfig(engine->options());
-  if (front_.state() == Front::State::kReady) observer_->log().Info("ready");
+  observer_->metrics().SetEngine(engine->options(), engine->Stats().pages_total);
+  if (front_.state() != Front::State::kReady) return;
+  observer_->log().Info("ready");
+  SayReady();
 }
 
 void Server::OnFailed(const Error& error) {
@@ -212,7 +245,8 @@ void Server::Tick() {
   if (now < next_second_) return;
   next_second_ = now + kSecond;
   generations_->Tick();
-  if (const Engine* engine = engine_->engine()) observer_->Tick(engine->Stats());
+  if (const Engine* engine = engine_->engine())
+    observer_->Tick(engine->Stats(), http_->stats().connections);
   WatchStep();
 }
 
@@ -244,6 +278,7 @@ Status Server::End() {
 
 Status Server::Run() {
   LATTE_RETURN_IF_ERROR(Open());
+  SayAddresses();
   StartEngine();
   http_->Run();
   return End();

@@ -37,12 +37,12 @@ GOOD = [
     line("parts", CHAT, messages=[{"role": "user", "content": [{"type": "text", "text": "Hi"}]}], max_tokens=8),
     line("ids", prompt=[0, 5, 6, 7], max_tokens=4, temperature=0),
     line("two", prompt=["Once upon a time"], max_tokens=4, n=2, temperature=1.0, seed=3),
+    line("several", prompt=["Once upon a time", [0, 5, 6, 7]], max_tokens=4, n=2, temperature=1.0, seed=3),
     line("stop", prompt="Once upon a time", max_tokens=60, temperature=0, stop="."),
     line("nulls", prompt="Once", max_tokens=3, stop=None, logit_bias=None, user="me"),
 ]
 # custom_id -> what the message must name
 BAD = {
-    "several": (line("several", prompt=["a", "b"]), "prompt"),
     "unknown": (line("unknown", prompt="a", best=1), "best"),
     "type": (line("type", prompt="a", temperature="hot"), "temperature"),
     "range": (line("range", prompt="a", top_p=0), "top_p"),
@@ -102,11 +102,14 @@ class Batch(unittest.TestCase):
                 self.assertEqual(response["body"]["usage"]["total_tokens"],
                                  response["body"]["usage"]["prompt_tokens"] +
                                  response["body"]["usage"]["completion_tokens"])
+        several = results["several"]["response"]["body"]
+        self.assertEqual([choice["index"] for choice in several["choices"]], [0, 1, 2, 3])
+        self.assertEqual(several["usage"]["completion_tokens"], 16)
         self.assertEqual(len(results["two"]["response"]["body"]["choices"]), 2)
         self.assertEqual(results["chat"]["response"]["body"]["object"], "chat.completion")
         self.assertEqual(results["chat"]["response"]["body"]["model"], "any")
         self.assertEqual(results["stop"]["response"]["body"]["choices"][0]["finish_reason"], "stop")
-        self.assertEqual([result["id"] for result in results.values() if result["custom_id"] is None], ["batch_req_19"])
+        self.assertEqual([result["id"] for result in results.values() if result["custom_id"] is None], ["batch_req_17"])
 
     def test_texts_are_those_of_latte_run(self):
         self.write(GOOD)

@@ -116,6 +116,11 @@ bool PrefixStore::Save(PagePrefix prefix, std::vector<std::byte> bytes) {
   return true;
 }
 
+bool PrefixStore::has_room() const {
+  const std::lock_guard lock(mutex_);
+  return saves_.size() < options_.max_queued / 2;
+}
+
 bool PrefixStore::Load(PagePrefix prefix, uint64_t tag) {
   {
     const std::lock_guard lock(mutex_);

@@ -74,6 +74,9 @@ class PrefixStore {
   // Writes the page if it is not there yet, later. False: the queue is full, the page is dropped.
   bool Save(PagePrefix prefix, std::vector<std::byte> bytes);
 
+  // Whether half of the queue of saves is free: the rest is for pages that must be saved now.
+  bool has_room() const;
+
   // Reads the page, later but before what is to be saved; TakeLoaded tells. False: `max_queued`
   // loads are under way or not taken.
   bool Load(PagePrefix prefix, uint64_t tag);

@@ -142,7 +142,8 @@ Result<bool> Batch::SubmitNext(Engine* engine, const OpenAiModel& model) {
     LATTE_RETURN_IF_ERROR(Begin(model));
     if (!submitting_) return true;
   }
-  Running& line = *submitting_;
+  const std::shared_ptr<Running> submitted = submitting_;
+  Running& line = *submitted;
   const size_t index = line.submitted.size();
   Request request = line.refused ? std::move(*line.refused) : line.request.TakePrompt(index);
   line.refused.reset();
@@ -152,8 +153,11 @@ Result<bool> Batch::SubmitNext(Engine* engine, const OpenAiModel& model) {
   const Result<RequestId> id = engine->Submit(request);
   if (id) {
     line.submitted.push_back(*id);
+    if (submitting_ != submitted) {  // its events came first, and ended the line
+      if (line.request.error()) engine->Cancel(*id);
+      return true;
+    }
     if (line.submitted.size() < line.request.prompts()) return true;
-    for (const std::string& note : line.notes) ++progress_.notes[note];
     submitting_.reset();
     return true;
   }
@@ -182,13 +186,11 @@ Status Batch::Note(Engine* engine, std::span<const TokenEvent> events) {
     OpenAiRunning& request = line->request;
     request.Add(index, event, nullptr);
     if (!request.done()) continue;
-    if (submitting_ == line) {
-      LATTE_RETURN_IF_ERROR(FailSubmitting(engine, *request.error()));
-      continue;
-    }
+    if (submitting_ == line) submitting_.reset();
     for (const RequestId id : line->submitted)
       if (request.error()) engine->Cancel(id);
     std::erase_if(running_, [&](const auto& entry) { return entry.second.line == line; });
+    for (const std::string& note : line->notes) ++progress_.notes[note];
     const bool failed = request.error().has_value();
     LATTE_RETURN_IF_ERROR(Write(failed ? BatchFailure(line->line, *request.error())
                                        : BatchResult(line->line, request.Body()),
