@@ -59,7 +59,7 @@ class Environment:
         version = self.output("-c", f"import importlib.metadata as m; print(m.version({name!r}))").strip()
         target = self.folder / f"{name}-{version}"
         if not target.exists():
-            self.pip("download", "-q", "--no-deps", "--no-build-isolation", "--no-binary", name, "-d", str(self.folder),
+            self.pip("download", "-q", "--no-deps", "--no-binary", name, "-d", str(self.folder),
                      f"{name}=={version}")
             with tarfile.open(self.folder / f"{name}-{version}.tar.gz") as archive:
                 archive.extractall(self.folder, filter="data")
