@@ -4,9 +4,11 @@
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <string>
 #include <vector>
 
 #include "apps/flags/command.h"
+#include "apps/flags/rewrite.h"
 #include "apps/reserves.h"
 #include "src/base/limits/out_of_memory.h"
 #include "src/base/map_guard.h"
@@ -16,6 +18,12 @@
 #endif
 
 namespace {
+
+// The exit code of an error, which is told on standard error.
+int Report(const latte::Error& error) {
+  std::fprintf(stderr, "latte: %s\n", ToString(error).c_str());
+  return latte::ExitCode(error.code);
+}
 
 int RunLatte(int argc, char** argv) {
   latte::CommandLine line(
@@ -31,13 +39,13 @@ int RunLatte(int argc, char** argv) {
       latte::AddServe(app),    latte::AddScore(app), latte::AddInspect(app),
       latte::AddTokenize(app), latte::AddEval(app),  latte::AddBench(app),
       latte::AddQuantize(app), latte::AddSynth(app), latte::AddSimulate(app)};
-  if (const int code = line.Parse(argc, argv); code >= 0) return code;
+  const latte::Result<latte::CommandWords> words = latte::RewriteAliases({argv, argv + argc});
+  if (!words) return Report(words.error());
+  for (const std::string& note : words->notes) std::fprintf(stderr, "latte: %s\n", note.c_str());
+  if (const int code = line.Parse(words->words); code >= 0) return code;
   for (const latte::Command& command : commands) {
     if (!command.flags.chosen()) continue;
-    if (const latte::Status status = command.run(); !status) {
-      std::fprintf(stderr, "latte: %s\n", ToString(status.error()).c_str());
-      return latte::ExitCode(status.error().code);
-    }
+    if (const latte::Status status = command.run(); !status) return Report(status.error());
   }
   return 0;
 }

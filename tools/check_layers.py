@@ -27,6 +27,7 @@ NEVER = {
 FENCED = [
     (r"nlohmann/", ("src/base/json.", "src/base/json_out")),
     (r"CLI/", ("apps/flags/flag_set.",)),
+    (r"toml\+\+/", ("apps/flags/toml_text.",)),
     (r"(pcre2)", ("src/text/unicode/",)),
     (r"boost/", ("src/http/",)),
     (r"(spdlog|prometheus)/", ("src/serve/observe/",)),

@@ -13,6 +13,7 @@ using Bench = std::function<Result<JsonOut>(const Machine&)>;
 // Flags of `latte bench` that apply to every bench; empty: not given.
 struct BenchFlags {
   Bench bench;
+  std::function<Status(bool json)> own;  // a bench that prints its record itself
   bool json = false;
 };
 
@@ -37,5 +38,8 @@ void AddEngineBenches(const FlagSet& bench, BenchFlags& flags);
 
 // Benches of the simulation: steps, simulation.
 void AddSimulationBenches(const FlagSet& bench, BenchFlags& flags);
+
+// The bench of a server: serve.
+void AddServeBench(const FlagSet& bench, BenchFlags& flags);
 
 }  // namespace latte

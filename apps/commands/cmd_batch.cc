@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "apps/flags/command.h"
+#include "apps/flags/config_flags.h"
 #include "apps/flags/engine_flags.h"
 #include "apps/terminal/interrupts.h"
 #include "apps/terminal/progress.h"
@@ -15,7 +16,7 @@ namespace latte {
 namespace {
 
 struct BatchFlags {
-  std::string model = "tiny";
+  ConfigFlags config;
   BatchFiles files;
   uint64_t seed = 0;
   EngineFlags engine;
@@ -45,9 +46,11 @@ Status Answer(Batch* batch, const EngineOptions& options, const ModelFiles& file
 
 Status BatchCommand(const BatchFlags& flags) {
   // Existing results are not overwritten before flags and model are known to be valid.
-  LATTE_ASSIGN_OR_RETURN(const EngineOptions options, flags.engine.Options(flags.model));
-  LATTE_ASSIGN_OR_RETURN(const ModelFiles files, ModelFiles::Load(flags.model));
-  LATTE_ASSIGN_OR_RETURN(OpenAiModel model, OpenAiModel::Create(flags.model, files));
+  LATTE_ASSIGN_OR_RETURN(const ConfigFile file, flags.config.Load());
+  LATTE_ASSIGN_OR_RETURN(const std::string name, flags.config.Model(file));
+  LATTE_ASSIGN_OR_RETURN(const EngineOptions options, flags.engine.Options(name, file));
+  LATTE_ASSIGN_OR_RETURN(const ModelFiles files, ModelFiles::Load(name));
+  LATTE_ASSIGN_OR_RETURN(OpenAiModel model, OpenAiModel::Create(name, files));
   model.seed = flags.seed;
   if (model.chat)
     for (const std::string& caveat : model.chat->UnusedFeatures())
@@ -80,8 +83,9 @@ Command AddBatch(const FlagSet& app) {
       "Both files have the OpenAI batch format: one JSON object per line, with the urls\n"
       "/v1/chat/completions and /v1/completions. Results are written as requests finish.\n"
       "After an interruption, the same command resumes: it keeps successful results and\n"
-      "repeats failed requests. docs/batch.md lists the fields.");
-  sub.Add("MODEL", flags->model, "model (default: tiny)");
+      "repeats failed requests. docs/batch.md lists the fields, docs/options.md the keys of\n"
+      "--config and the flags of vLLM, SGLang and llama.cpp that are understood.");
+  flags->config.Add(sub);
   sub.Add("-i,--input", flags->files.input, "the requests").Required();
   sub.Add("-o,--output", flags->files.output, "the results").Required();
   sub.AddSwitch("--overwrite", flags->files.overwrite, "discard the results of an earlier run");

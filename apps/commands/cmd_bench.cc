@@ -234,6 +234,7 @@ void AddModel(const FlagSet& bench, BenchFlags& flags) {
 }
 
 Status BenchCommand(const BenchFlags& flags) {
+  if (flags.own) return flags.own(flags.json);
   LATTE_ASSIGN_OR_RETURN(const Machine machine, Machine::Detect());
   LATTE_ASSIGN_OR_RETURN(const JsonOut record, flags.bench(machine));
   return PrintRecord(record, flags.json);
@@ -244,7 +245,7 @@ Status BenchCommand(const BenchFlags& flags) {
 Command AddBench(const FlagSet& app) {
   auto flags = std::make_shared<BenchFlags>();
   const FlagSet sub =
-      app.AddCommand("bench", "Speed of kernels, compared with the peak of the processor");
+      app.AddCommand("bench", "Speed of kernels, engines and servers");
   sub.RequireCommand();
   AddAttention(sub, *flags);
   AddGemm(sub, *flags, "gemm");
@@ -258,6 +259,7 @@ Command AddBench(const FlagSet& app) {
   AddModel(sub, *flags);
   AddEngineBenches(sub, *flags);
   AddSimulationBenches(sub, *flags);
+  AddServeBench(sub, *flags);
   return {sub, [flags] { return BenchCommand(*flags); }};
 }
 

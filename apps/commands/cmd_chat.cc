@@ -1,29 +1,24 @@
-// latte chat: a conversation, in a terminal or through a pipe. Standard output carries only
-// answers; prompts, notes and errors go to standard error.
+// latte chat: a conversation with a local model or with a server.
 #include <csignal>
 #include <cstdio>
-#include <set>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "apps/commands/chat_loop.h"
 #include "apps/flags/command.h"
 #include "apps/flags/engine_flags.h"
+#include "apps/flags/remote_flags.h"
 #include "apps/terminal/interrupts.h"
-#include "apps/terminal/line_reader.h"
+#include "src/base/json_out.h"
 #include "src/engine/engine_core.h"
 #include "src/jobs/chat_session.h"
+#include "src/jobs/remote/remote_chat.h"
 
 namespace latte {
 namespace {
-
-constexpr const char* kHelp =
-    "/reset  clear the conversation\n"
-    "/undo   remove the last question and its answer\n"
-    "/exit   leave (so does Ctrl-D)\n"
-    "/help   this list\n"
-    "Ctrl-C stops an answer. To send a message that begins with /, type //.\n";
 
 struct ChatFlags {
   std::string model = "tiny";
@@ -35,120 +30,19 @@ struct ChatFlags {
   StructFlags<Request> request;
   SamplingFlags sampling;
   EngineFlags engine;
+  RemoteFlags remote;
+  // Flags that need a local model, and flags that need a server, by name.
+  std::vector<std::pair<std::string, Flag>> local;
+  std::vector<std::pair<std::string, Flag>> of_server;
 };
 
 void Note(std::string_view text) { std::fputs(fmt::format("{}\n", text).c_str(), stderr); }
 
-// The interactive loop of a conversation.
-class ChatLoop {
- public:
-  // `interrupts` has a descriptor only in a terminal.
-  ChatLoop(ChatSession* chat, const Interrupts& interrupts, const ChatFlags& flags, int64_t context)
-      : chat_(chat),
-        interrupts_(interrupts),
-        flags_(flags),
-        context_(context),
-        terminal_(interrupts.fd() >= 0) {}
-
-  // Errors: in a pipe, the first error; in a terminal, only lost input or output.
-  Status Run() {
-    if (terminal_)
-      Note(fmt::format("{}: type a message; /help lists commands, Ctrl-D leaves", flags_.model));
-    LineReader reader(STDIN_FILENO, interrupts_.fd());
-    std::string line;
-    while (true) {
-      interrupts_.Take();  // discards one that arrived after the end of the answer
-      if (terminal_) std::fputs("> ", stderr);
-      LATTE_ASSIGN_OR_RETURN(const LineReader::Event event, reader.Next(&line));
-      if (event == LineReader::Event::kInterrupted) {
-        Note("\n(to leave, press Ctrl-D or type /exit)");
-        continue;
-      }
-      if (event == LineReader::Event::kEnd) break;
-      if (line == "/exit") return {};
-      const Status handled = Handle(line);
-      if (handled) continue;
-      if (!terminal_ || handled.error().code == Code::kUnavailable) return handled;
-      Note("latte: " + ToString(handled.error()));
-    }
-    if (terminal_) Note("");
-    return {};
-  }
-
- private:
-  Status Handle(const std::string& line) {
-    if (line.find_first_not_of(" \t") == std::string::npos) return {};
-    if (line.starts_with("//")) return Answer(line.substr(1));
-    if (!line.starts_with('/')) return Answer(line);
-    if (line == "/help") {
-      std::fputs(kHelp, stderr);
-    } else if (line == "/reset") {
-      chat_->Reset();
-    } else if (line == "/undo") {
-      if (!chat_->Undo()) return InvalidArgument("/undo: there is no answer to remove");
-    } else {
-      return InvalidArgument(fmt::format(
-          "unknown command '{}': expected /reset, /undo, /exit or /help; a message that begins "
-          "with / is written with //",
-          line.substr(0, 32)));
-    }
-    return {};
-  }
-
-  Status Answer(std::string message) {
-    Status printed;
-    const auto print = [&](std::string_view text) {
-      if (!text.empty()) printed = Print(text);
-      return printed && !interrupts_.Take();
-    };
-    Result<ChatAnswer> answer = chat_->Ask(std::move(message), print);
-    LATTE_RETURN_IF_ERROR(printed);
-    if (!answer) {
-      Error error = std::move(answer).error();
-      if (error.code == Code::kExhausted) error.message += " (/reset or /undo forgets)";
-      return tl::unexpected(std::move(error));
-    }
-    if (!answer->text.ends_with('\n')) LATTE_RETURN_IF_ERROR(Print("\n"));
-    for (const std::string& note : answer->notes)
-      if (noted_.insert(note).second) Note(fmt::format("[{}]", note));
-    NoteEnd(*answer);
-    if (flags_.stats) NoteStats(*answer);
-    return {};
-  }
-
-  void NoteEnd(const ChatAnswer& answer) const {
-    switch (answer.end) {
-      case ChatEnd::kStop:
-        return;
-      case ChatEnd::kLength:
-        return Note(fmt::format("[cut after {} tokens; -n sets how many]", answer.tokens.size()));
-      case ChatEnd::kContextFull:
-        return Note(fmt::format(
-            "[cut: the context of {} tokens is full; /reset forgets the conversation]", context_));
-      case ChatEnd::kCancelled:
-        return Note(answer.tokens.empty() ? "[stopped before the answer began; not kept]"
-                                          : "[stopped; the text so far is kept]");
-    }
-  }
-
-  void NoteStats(const ChatAnswer& answer) const {
-    const auto generated = static_cast<int64_t>(answer.tokens.size());
-    const int64_t computed = answer.prompt_tokens - answer.reused_tokens;
-    Note(fmt::format(
-        "[prompt {} tokens, {} of them cached, {:.1f} tokens/s; generated {}, {:.1f} tokens/s; "
-        "context {} of {}]",
-        answer.prompt_tokens, answer.reused_tokens, PerSecond(computed, answer.prompt_seconds),
-        generated, PerSecond(generated - 1, answer.generate_seconds),
-        answer.prompt_tokens + generated, context_));
-  }
-
-  ChatSession* chat_;
-  const Interrupts& interrupts_;
-  const ChatFlags& flags_;
-  int64_t context_;
-  bool terminal_;
-  std::set<std::string> noted_;  // notes that were shown already
-};
+// Ctrl-C is caught only in a terminal.
+Result<Interrupts> CatchInTerminal() {
+  if (isatty(STDIN_FILENO) == 0) return Interrupts();
+  return Interrupts::Catch({SIGINT});
+}
 
 Result<int64_t> ContextFor(const ChatFlags& flags, int64_t max_position) {
   const int64_t context = flags.context.value_or(max_position);
@@ -159,7 +53,11 @@ Result<int64_t> ContextFor(const ChatFlags& flags, int64_t max_position) {
   return context;
 }
 
-Status ChatCommand(const ChatFlags& flags) {
+Status LocalChat(const ChatFlags& flags) {
+  for (const auto& [name, flag] : flags.of_server)
+    if (flag.given())
+      return InvalidArgument(
+          fmt::format("{}: expected --url too, because only a server needs it", name));
   LATTE_ASSIGN_OR_RETURN(const OpenedModel opened, OpenModel(flags.model));
   LATTE_ASSIGN_OR_RETURN(const Tokenizer tokenizer, Tokenizer::Load(opened.dir));
   LATTE_ASSIGN_OR_RETURN(ChatPromptBuilder builder,
@@ -173,10 +71,7 @@ Status ChatCommand(const ChatFlags& flags) {
       const Settings engine_settings,
       ResolveOptionsForOne(options, opened.model->config(), opened.machine, context));
   WarnAboutRates(engine_settings.rates_warning);
-  Interrupts interrupts;
-  if (isatty(STDIN_FILENO) != 0) {
-    LATTE_ASSIGN_OR_RETURN(interrupts, Interrupts::Catch({SIGINT}));
-  }
+  LATTE_ASSIGN_OR_RETURN(const Interrupts interrupts, CatchInTerminal());
   LATTE_ASSIGN_OR_RETURN(
       const auto core,
       EngineCore::Create({opened.model.get(), &opened.machine, &tokenizer}, engine_settings));
@@ -195,7 +90,43 @@ Status ChatCommand(const ChatFlags& flags) {
   LATTE_ASSIGN_OR_RETURN(settings.sampling, flags.sampling.Params(opened));
   LATTE_ASSIGN_OR_RETURN(ChatSession chat,
                          ChatSession::Create(std::move(builder), core.get(), std::move(settings)));
-  return ChatLoop(&chat, interrupts, flags, context).Run();
+  return ChatLoop(&chat, interrupts, {flags.model, context, flags.stats}).Run();
+}
+
+// What flags and variables set, as members of the requests.
+Result<std::string> RequestFields(const ChatFlags& flags) {
+  JsonOut fields = JsonOut::object();
+  LATTE_RETURN_IF_ERROR(flags.sampling.AddTo(&fields));
+  LATTE_RETURN_IF_ERROR(flags.stop.ForEachSet(
+      [&](const Field& field, const auto& value) { fields[std::string(JsonKey(field))] = value; }));
+  return Dump(fields);
+}
+
+Status CheckNoLocalFlag(const ChatFlags& flags) {
+  std::vector<std::string> given = flags.engine.Given();
+  for (const std::string& name : flags.request.Given()) given.push_back(name);
+  for (const auto& [name, flag] : flags.local)
+    if (flag.given()) given.push_back(name);
+  if (given.empty()) return {};
+  return InvalidArgument(fmt::format(
+      "{}: expected no flag of a local model together with --url, whose server runs the model",
+      given.front()));
+}
+
+Status ServerChat(const ChatFlags& flags) {
+  LATTE_RETURN_IF_ERROR(CheckNoLocalFlag(flags));
+  RemoteChatSettings settings{
+      .model = flags.remote.model, .system = flags.system, .thinking = flags.thinking};
+  LATTE_ASSIGN_OR_RETURN(settings.fields, RequestFields(flags));
+  const HttpClientOptions options{.ca_file = flags.remote.ca_file};
+  LATTE_ASSIGN_OR_RETURN(const Interrupts interrupts, CatchInTerminal());
+  LATTE_ASSIGN_OR_RETURN(const std::unique_ptr<RemoteChat> chat,
+                         RemoteChat::Open(flags.remote.Address(), options, std::move(settings)));
+  return ChatLoop(chat.get(), interrupts, {.model = chat->model(), .stats = flags.stats}).Run();
+}
+
+Status ChatCommand(const ChatFlags& flags) {
+  return flags.remote.url.empty() ? LocalChat(flags) : ServerChat(flags);
 }
 
 }  // namespace
@@ -205,9 +136,13 @@ Command AddChat(const FlagSet& app) {
   const FlagSet sub = app.AddCommand("chat", "Talk to a model, in a terminal or through a pipe");
   sub.Footer(
       "Every line is a message; in a pipe, a newline follows every answer.\n"
-      "The checkpoint's chat template is used, or the format of its family.\n\n" +
-      std::string(kHelp));
-  sub.Add("MODEL", flags->model, "model (default: tiny)");
+      "The checkpoint's chat template is used, or the format of its family.\n"
+      "With --url a server answers; flags of sampling, -n, --system and --thinking are sent to it "
+      "if they are given, and flags of a local model are refused.\n\n" +
+      std::string(kChatHelp));
+  flags->local.emplace_back("MODEL", sub.Add("MODEL", flags->model, "model (default: tiny)"));
+  flags->remote.AddUrl(sub);
+  flags->of_server = flags->remote.AddOthers(sub);
   sub.Add("--system", flags->system, "system message before the conversation");
   const Flag thinking = sub.AddSwitch(
       "--thinking", [flags] { flags->thinking = true; },
@@ -218,8 +153,9 @@ Command AddChat(const FlagSet& app) {
       .Excludes(thinking);
   flags->stop.values.max_tokens = 1024;
   flags->stop.Add(sub, [](const Field& f, std::string_view) { return f.name == "max_tokens"; });
-  sub.Add("--context", flags->context,
-          "maximum tokens of the conversation (default: the model's context)");
+  flags->local.emplace_back(
+      "--context", sub.Add("--context", flags->context,
+                           "maximum tokens of the conversation (default: the model's context)"));
   flags->sampling.Add(sub);
   flags->request.Add(sub,
                      [](const Field& f, std::string_view) { return f.name == "keep_special"; });

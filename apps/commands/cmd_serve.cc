@@ -5,8 +5,11 @@
 #include <fmt/format.h>
 
 #include "apps/flags/command.h"
+#include "apps/flags/config_flags.h"
 #include "apps/flags/engine_flags.h"
-#include "src/base/file.h"
+#include "apps/flags/engine_plan.h"
+#include "src/base/fields/fields.h"
+#include "src/base/limits/memory.h"
 #include "src/engine/create_engine.h"
 #include "src/serve/server.h"
 
@@ -14,9 +17,12 @@ namespace latte {
 namespace {
 
 struct ServeFlags {
-  std::string model = "tiny";
+  ConfigFlags config;
   EngineFlags engine;
   StructFlags<ServeOptions> serve;
+  bool dry_run = false;
+  bool json = false;
+  bool print_config = false;
 };
 
 void Say(const std::string& line) { std::fputs((line + "\n").c_str(), stderr); }
@@ -37,26 +43,75 @@ Result<OpenAiModel> MakeModel(const ServeOptions& options, const std::string& na
   return model;
 }
 
-Status ServeCommand(const ServeFlags& flags) {
-  LATTE_ASSIGN_OR_RETURN(const EngineOptions options, flags.engine.Options(flags.model));
-  ServeParts parts{.version = LATTE_VERSION, .say = Say};
-  LATTE_RETURN_IF_ERROR(flags.serve.Apply(parts.options));
-  LATTE_RETURN_IF_ERROR(flags.serve.Validate(parts.options));
-  LATTE_ASSIGN_OR_RETURN(const ModelFiles files, ModelFiles::Load(flags.model));
+// The options of the command, from all their sources.
+struct Chosen {
+  EngineOptions engine;
+  ServeOptions serve;
+};
+
+Status PrintConfig(const ServeFlags& flags, const ConfigFile& file, const Chosen& chosen) {
+  std::string name = chosen.engine.model;
+  std::string out = ConfigLine(FieldOf<EngineOptions>("model"), &name,
+                               flags.config.ModelSource(file));
+  out += ConfigText("\n[engine]\n", chosen.engine, flags.engine.fields(), file);
+  out += ConfigText("\n[serve]\n", chosen.serve, flags.serve, file);
+  return Print(out);
+}
+
+// What does not fit is bad usage, as nothing is to be run.
+Status DryRun(const Result<MemoryPlan>& plan, bool json) {
+  if (!plan) return InvalidArgument(plan.error().message);
+  LATTE_RETURN_IF_ERROR(json ? Print(MemoryPlanJson(*plan) + "\n") : Status());
+  if (!json) std::fputs(MemoryPlanText(*plan).c_str(), stderr);
+  if (plan->left_bytes().value_or(0) < 0)
+    return InvalidArgument(fmt::format(
+        "memory: expected at most {} for weights, workspace and cache, found {}",
+        MemoryText(*plan->available_bytes), MemoryText(plan->total_bytes())));
+  return {};
+}
+
+// Runs the server until it is told to end. `engine`: with the size of the cache as planned.
+Status StartServer(ServeParts parts, const EngineOptions& engine_options, const ModelFiles& files) {
+  const std::string& model_name = engine_options.model;
   parts.names = parts.options.served_model_name;
-  if (parts.names.empty()) parts.names.push_back(flags.model);
+  if (parts.names.empty()) parts.names.push_back(model_name);
   LATTE_ASSIGN_OR_RETURN(const OpenAiModel model,
                          MakeModel(parts.options, parts.names.front(), files));
   parts.model = &model;
   parts.load = [&]() -> Result<std::unique_ptr<Engine>> {
-    if (options.cache_bytes > 0) WarnIfLarge(files.dir, files.config);
-    LATTE_ASSIGN_OR_RETURN(auto engine, CreateEngine(options, files));
-    WarnIfFewer(options.threads, engine->options().threads);
+    LATTE_ASSIGN_OR_RETURN(auto engine, CreateEngine(engine_options, files));
+    WarnIfFewer(engine_options.threads, engine->options().threads);
     WarnAboutRates(engine->settings().rates_warning);
-    Introduce(*engine, files.config);
     return engine;
   };
   return Serve(parts);
+}
+
+Result<Chosen> Choose(const ServeFlags& flags, const ConfigFile& file) {
+  Chosen out;
+  LATTE_ASSIGN_OR_RETURN(const std::string model, flags.config.Model(file));
+  LATTE_ASSIGN_OR_RETURN(out.engine, flags.engine.Options(model, file));
+  LATTE_RETURN_IF_ERROR(flags.serve.Apply(out.serve, file));
+  LATTE_RETURN_IF_ERROR(flags.serve.Validate(out.serve, file));
+  return out;
+}
+
+Status ServeCommand(const ServeFlags& flags) {
+  if (flags.json && !flags.dry_run)
+    return InvalidArgument("--json: expected --dry-run with it, found none");
+  LATTE_ASSIGN_OR_RETURN(const ConfigFile file, flags.config.Load());
+  LATTE_ASSIGN_OR_RETURN(Chosen chosen, Choose(flags, file));
+  if (flags.print_config) return PrintConfig(flags, file, chosen);
+  LATTE_ASSIGN_OR_RETURN(const ModelFiles files, ModelFiles::Load(chosen.engine.model));
+  const Result<MemoryPlan> plan = PlanEngine(chosen.engine, files);
+  if (flags.dry_run) return DryRun(plan, flags.json);
+  if (!plan) return tl::unexpected(plan.error());
+  std::fputs(MemoryPlanText(*plan).c_str(), stderr);
+  if (chosen.engine.cache_bytes > 0) WarnIfLarge(files.dir, files.config);
+  WarnOfUnused(files.config);
+  chosen.engine.cache_bytes = plan->cache_bytes();
+  return StartServer({.options = chosen.serve, .version = LATTE_VERSION, .say = Say},
+                     chosen.engine, files);
 }
 
 }  // namespace
@@ -64,8 +119,18 @@ Status ServeCommand(const ServeFlags& flags) {
 Command AddServe(const FlagSet& app) {
   auto flags = std::make_shared<ServeFlags>();
   const FlagSet sub = app.AddCommand("serve", "Answer requests of the OpenAI API over HTTP");
-  sub.Footer("docs/serving.md describes the paths, limits, metrics and security.");
-  sub.Add("MODEL", flags->model, "model (default: tiny)");
+  sub.Footer(
+      "Example:\n"
+      "  latte serve path/to/checkpoint --port 8000 --cache-bytes 16G --cache-dtype fp8\n"
+      "Flags of vLLM, SGLang and llama.cpp are understood too: docs/options.md lists them, the\n"
+      "variables and the keys of --config. docs/serving.md describes the paths, limits, metrics\n"
+      "and security.");
+  flags->config.Add(sub);
+  sub.AddSwitch("--dry-run", flags->dry_run,
+                "print the memory plan and end, with exit code 2 if it does not fit");
+  sub.AddSwitch("--json", flags->json, "with --dry-run: the plan as JSON on standard output");
+  sub.AddSwitch("--print-config", flags->print_config,
+                "print all options as --config reads them, with their sources, and end");
   flags->serve.Add(sub, [](const Field&, std::string_view) { return true; });
   flags->engine.AddAll(sub);
   return {sub, [flags] { return ServeCommand(*flags); }};

@@ -8,6 +8,7 @@
 
 #include "apps/terminal/progress.h"
 #include "src/base/file.h"
+#include "src/base/json_out.h"
 #include "src/base/limits/memory.h"
 #include "src/base/limits/processors.h"
 #include "src/checkpoint/check_weights.h"
@@ -49,6 +50,18 @@ Result<SamplingParams> SamplingFlags::Params(const OpenedModel& opened) const {
       return InvalidArgument(fmt::format(
           "--logit-bias: expected tokens of the vocabulary, 0 to {}, found {}", vocab - 1, token));
   return out;
+}
+
+Status SamplingFlags::AddTo(JsonOut* request) const {
+  return flags_.ForEachSet([&](const Field& field, const auto& value) {
+    JsonOut& member = (*request)[std::string(JsonKey(field))];
+    if constexpr (std::is_same_v<std::decay_t<decltype(value)>, LogitBias>) {
+      member = JsonOut::object();
+      for (const auto& [token, bias] : value) member[fmt::to_string(token)] = bias;
+    } else {
+      member = value;
+    }
+  });
 }
 
 void CheckWeightsFlag::Add(const FlagSet& app) {

@@ -12,6 +12,7 @@
 
 #include "apps/flags/field_flags.h"
 #include "apps/flags/flag_set.h"
+#include "src/base/json_out_fwd.h"
 #include "src/checkpoint/model_files.h"
 #include "src/models/model.h"
 
@@ -51,6 +52,9 @@ class SamplingFlags {
   // The recommendations of the checkpoint, overridden by variables and flags.
   // Errors: of LoadGenerationDefaults; kInvalidArgument naming the flag or the variable.
   [[nodiscard]] Result<SamplingParams> Params(const OpenedModel& opened) const;
+  // For a request to a server: adds the members that variables and flags set.
+  // Errors: kInvalidArgument naming the flag or the variable.
+  [[nodiscard]] Status AddTo(JsonOut* request) const;
 
  private:
   StructFlags<SamplingParams> flags_;

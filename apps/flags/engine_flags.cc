@@ -12,10 +12,10 @@
 namespace latte {
 namespace {
 
-void AddNuma(const FlagSet& app, std::string& numa) {
-  app.Add("--numa", numa,
-          "memory of caches and scratch: first-touch, where it is first used, or "
-          "interleave, spread over all memory nodes (default: first-touch)");
+Flag AddNuma(const FlagSet& app, std::string& numa) {
+  return app.Add("--numa", numa,
+                 "memory of caches and scratch: first-touch, where it is first used, or "
+                 "interleave, spread over all memory nodes (default: first-touch)");
 }
 
 }  // namespace
@@ -26,13 +26,21 @@ void EngineFlags::AddForOneSequence(const FlagSet& app) {
   flags_.values.prefill_workspace_tokens = 4096;
   chunk_ = flags_.values.max_batch_tokens;
   flags_.Add(app, [](const Field&, std::string_view group) { return group == "Computation"; });
-  AddNuma(app, numa_);
-  app.Add("--chunk", *chunk_, "prompt tokens per step; 0: all at once (default: 512)");
+  others_.emplace_back("--numa", AddNuma(app, numa_));
+  others_.emplace_back("--chunk", app.Add("--chunk", *chunk_,
+                                          "prompt tokens per step; 0: all at once (default: 512)"));
 }
 
 void EngineFlags::AddAll(const FlagSet& app) {
   flags_.Add(app, [](const Field&, std::string_view) { return true; });
-  AddNuma(app, numa_);
+  others_.emplace_back("--numa", AddNuma(app, numa_));
+}
+
+std::vector<std::string> EngineFlags::Given() const {
+  std::vector<std::string> out = flags_.Given();
+  for (const auto& [name, flag] : others_)
+    if (flag.given()) out.push_back(name);
+  return out;
 }
 
 Status EngineFlags::ApplyChunk(EngineOptions& out) const {
@@ -47,21 +55,25 @@ Status EngineFlags::ApplyChunk(EngineOptions& out) const {
   return {};
 }
 
-Result<EngineOptions> EngineFlags::Options(const std::string& model) const {
+Result<EngineOptions> EngineFlags::Options(const std::string& model, const ConfigFile& file) const {
   EngineOptions out = flags_.values;
   out.model = model;
-  LATTE_RETURN_IF_ERROR(flags_.Apply(out));
+  LATTE_RETURN_IF_ERROR(flags_.Apply(out, file));
   if (chunk_) LATTE_RETURN_IF_ERROR(ApplyChunk(out));
-  LATTE_RETURN_IF_ERROR(flags_.Validate(out));
+  LATTE_RETURN_IF_ERROR(flags_.Validate(out, file));
   LATTE_RETURN_IF_ERROR(SetMemoryPolicy(numa_));
   return out;
+}
+
+void WarnOfUnused(const ModelConfig& config) {
+  for (const std::string& caveat : UnusedFeatures(config))
+    std::fprintf(stderr, "latte: warning: %s\n", caveat.c_str());
 }
 
 void Introduce(const Engine& engine, const ModelConfig& config) {
   const EngineStats stats = engine.Stats();
   const EngineOptions& options = engine.options();
-  for (const std::string& caveat : UnusedFeatures(config))
-    std::fprintf(stderr, "latte: warning: %s\n", caveat.c_str());
+  WarnOfUnused(config);
   std::fputs(
       fmt::format("cache: {} pages of {} tokens, {} tokens, {} bytes; longest sequence {} "
                   "tokens\nprefill workspace: {} tokens, {} bytes\n",

@@ -3,6 +3,8 @@
 
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "latte/engine.h"
 #include "latte/options.h"
@@ -20,9 +22,14 @@ class EngineFlags {
   // For one sequence at a time: how it is computed. The prefix cache is off.
   void AddForOneSequence(const FlagSet& app);
 
-  // What flags say, else variables. Also sets the memory policy that --numa asks for.
-  // Errors: kInvalidArgument naming the flag or variable that is wrong; of SetMemoryPolicy.
-  [[nodiscard]] Result<EngineOptions> Options(const std::string& model) const;
+  // What flags say, else variables, else the file. Also sets the memory policy that --numa asks for.
+  // Errors: kInvalidArgument naming the flag, variable or line that is wrong; of SetMemoryPolicy.
+  [[nodiscard]] Result<EngineOptions> Options(const std::string& model,
+                                              const ConfigFile& file = {}) const;
+
+  // The flags on the command line: "--threads".
+  std::vector<std::string> Given() const;
+  const StructFlags<EngineOptions>& fields() const { return flags_; }
 
  private:
   // Sets max_batch_tokens by --chunk. Errors: kInvalidArgument.
@@ -31,10 +38,13 @@ class EngineFlags {
   StructFlags<EngineOptions> flags_;
   std::optional<int64_t> chunk_;  // for one sequence: stands for max_batch_tokens
   std::string numa_ = "first-touch";
+  std::vector<std::pair<std::string, Flag>> others_;  // --numa, --chunk
 };
 
-// Says on standard error what of the model is not used, and how large cache and prefill workspace
-// are. `config`: of the engine's model.
+// Says on standard error what of the model is not used.
+void WarnOfUnused(const ModelConfig& config);
+
+// WarnOfUnused; also how large cache and prefill workspace are. `config`: of the engine's model.
 void Introduce(const Engine& engine, const ModelConfig& config);
 
 }  // namespace latte

@@ -1,7 +1,6 @@
 #include "apps/flags/field_flags.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdlib>
 #include <optional>
 
@@ -9,22 +8,6 @@
 
 namespace latte {
 namespace {
-
-std::optional<bool> ParseSwitch(std::string_view text) {
-  for (const std::string_view yes : {"1", "true", "on", "yes"})
-    if (text == yes) return true;
-  for (const std::string_view no : {"0", "false", "off", "no"})
-    if (text == no) return false;
-  return std::nullopt;
-}
-
-// "int8 or bf16": the first means true.
-std::optional<bool> ParseChoice(const Field& field, std::string_view text) {
-  const std::vector<std::string_view> choices = Choices(field);
-  const auto found = std::find(choices.begin(), choices.end(), text);
-  if (found == choices.end()) return std::nullopt;
-  return found == choices.begin();
-}
 
 // "16G" for 16 << 30, as --cache-bytes reads it.
 std::string BytesText(int64_t bytes) {
@@ -110,53 +93,6 @@ struct FieldAdder {
   }
 };
 
-// The value of a variable of this type, in words.
-struct KindText {
-  const Field& field;
-
-  std::string operator()(const bool*) const {
-    return field.choices.empty() ? "0 or 1" : std::string(field.choices);
-  }
-  std::string operator()(const double*) const { return "a number"; }
-  std::string operator()(const LogitBias*) const { return "ID:VALUE pairs separated by commas"; }
-  std::string operator()(const std::string*) const { return "a text"; }
-  std::string operator()(const std::vector<std::string>*) const { return "a text"; }
-  template <class Integer>
-  std::string operator()(const Integer*) const {
-    return field.bytes ? "bytes, such as 512M or 16G" : "a whole number";
-  }
-};
-
-// Sets a value to a variable's text. False: it is none of this type.
-struct TextReader {
-  const Field& field;
-  const std::string& text;
-
-  bool operator()(bool* value) const {
-    const std::optional<bool> parsed =
-        field.choices.empty() ? ParseSwitch(text) : ParseChoice(field, text);
-    if (parsed) *value = *parsed;
-    return parsed.has_value();
-  }
-  bool operator()(std::string* value) const {
-    *value = text;
-    return true;
-  }
-  bool operator()(std::vector<std::string>* value) const {
-    *value = {text};
-    return true;
-  }
-  bool operator()(LogitBias* value) const {
-    Result<LogitBias> parsed = ParseLogitBias(text);
-    if (parsed) *value = *std::move(parsed);
-    return parsed.has_value();
-  }
-  template <class Number>
-  bool operator()(Number* value) const {
-    return ReadAsFlag(text, field.bytes, *value);
-  }
-};
-
 std::string VariableText(const Field& field) {
   const std::string name = Variable(field);
   const char* text = name.empty() ? nullptr : std::getenv(name.c_str());
@@ -164,26 +100,6 @@ std::string VariableText(const Field& field) {
 }
 
 }  // namespace
-
-Result<LogitBias> ParseLogitBias(std::string_view text) {
-  LogitBias out;
-  while (!text.empty()) {
-    const std::string_view piece = text.substr(0, text.find(','));
-    text.remove_prefix(std::min(text.size(), piece.size() + 1));
-    const size_t colon = std::min(piece.find(':'), piece.size());
-    const char* const end = piece.data() + piece.size();
-    std::pair<int32_t, float> bias;
-    const auto id = std::from_chars(piece.data(), piece.data() + colon, bias.first);
-    const bool named = id.ec == std::errc() && id.ptr == piece.data() + colon && id.ptr != end;
-    const auto value = named ? std::from_chars(id.ptr + 1, end, bias.second)
-                             : std::from_chars_result{nullptr, std::errc::invalid_argument};
-    if (value.ec != std::errc() || value.ptr != end)
-      return InvalidArgument(
-          fmt::format("expected ID:VALUE pairs separated by commas, found '{}'", piece));
-    out.push_back(bias);
-  }
-  return out;
-}
 
 Flag AddField(const FlagSet& app, const Field& field, FieldValue value) {
   return std::visit(FieldAdder{app, field, HelpText(field, value)}, value);
@@ -193,27 +109,19 @@ bool VariableIsSet(const Field& field) { return !VariableText(field).empty(); }
 
 Status ReadVariable(const Field& field, FieldValue value) {
   const std::string text = VariableText(field);
-  if (text.empty() || std::visit(TextReader{field, text}, value)) return {};
+  if (text.empty() || ReadFieldText(field, text, value)) return {};
   return InvalidArgument(fmt::format("{}: expected {}, found '{}'", Variable(field),
-                                     std::visit(KindText{field}, value), text));
+                                     KindText(field, value), text));
 }
 
-Status NameSource(Status status, const std::vector<Field>& fields,
-                  const std::vector<std::string>& from_variables) {
+Status NameSource(Status status, const std::vector<FieldSource>& sources) {
   if (status) return status;
   const std::string& message = status.error().message;
   const std::string named = message.substr(0, message.find_first_of(": "));
-  for (const Field& field : fields) {
-    const std::string flag = LongFlag(field);
-    if (named != NameInMessages(field, '_') && named != NameInMessages(field, '-') &&
-        "--" + named != flag)
-      continue;
-    const std::string variable = Variable(field);
-    const bool from_variable =
-        std::find(from_variables.begin(), from_variables.end(), variable) != from_variables.end();
-    return Fail(status.error().code,
-                (from_variable ? variable : flag) + message.substr(named.size()));
-  }
+  for (const auto& [field, name] : sources)
+    if (named == NameInMessages(field, '_') || named == NameInMessages(field, '-') ||
+        "--" + named == LongFlag(field))
+      return Fail(status.error().code, name + message.substr(named.size()));
   return status;
 }
 

@@ -1,5 +1,5 @@
-// Flags that come from a list of fields (latte/fields.h), and the environment variables that stand
-// in for them. The order is: flag, variable, default.
+// Flags that come from a list of fields (latte/fields.h), and what stands in for them. The order is:
+// flag, environment variable, file of options, default.
 #pragma once
 
 #include <cstdint>
@@ -7,20 +7,17 @@
 #include <string_view>
 #include <type_traits>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "latte/fields.h"
 #include "latte/status.h"
 
+#include "apps/flags/config_file.h"
+#include "apps/flags/field_value.h"
 #include "apps/flags/flag_set.h"
 #include "src/base/fields/fields.h"
 
 namespace latte {
-
-using LogitBias = std::vector<std::pair<int32_t, float>>;
-using FieldValue = std::variant<bool*, int*, int64_t*, uint64_t*, double*, std::string*,
-                                std::vector<std::string>*, LogitBias*>;
 
 // Adds the flag of `field`; it sets `value`, whose present value the help shows as the default.
 Flag AddField(const FlagSet& app, const Field& field, FieldValue value);
@@ -32,14 +29,15 @@ bool VariableIsSet(const Field& field);
 // Errors: kInvalidArgument naming the variable.
 [[nodiscard]] Status ReadVariable(const Field& field, FieldValue value);
 
-// "5:1.5,7:-100" → tokens and what is added to their logits.
-// Errors: kInvalidArgument quoting the piece that is no such pair.
-[[nodiscard]] Result<LogitBias> ParseLogitBias(std::string_view text);
+// Where a field has its value from: "--top-p", "LATTE_TOP_P", "latte.toml:3: top_p".
+struct FieldSource {
+  Field field;
+  std::string name;
+};
 
-// The error of a check that begins with a field's name ("top_p: …") begins with the flag instead
-// ("--top-p: …"), or with the variable that set the field. Other errors stay.
-[[nodiscard]] Status NameSource(Status status, const std::vector<Field>& fields,
-                                const std::vector<std::string>& from_variables);
+// The error of a check that begins with a field's name ("top_p: …") begins with its source instead.
+// Other errors stay.
+[[nodiscard]] Status NameSource(Status status, const std::vector<FieldSource>& sources);
 
 // The flags of some fields of T.
 template <class T>
@@ -60,8 +58,9 @@ class StructFlags {
     });
   }
 
-  // Sets the fields of `out` that a flag or a variable sets. Errors: of ReadVariable.
-  [[nodiscard]] Status Apply(T& out) const {
+  // Sets the fields of `out` that a flag, a variable or the file sets.
+  // Errors: of ReadVariable and ConfigFile::Read.
+  [[nodiscard]] Status Apply(T& out, const ConfigFile& file = {}) const {
     Status status;
     T::VisitFields([&](const Field& field, auto member, auto...) {
       if constexpr (std::is_constructible_v<FieldValue, decltype(&member(out))>) {
@@ -69,27 +68,63 @@ class StructFlags {
         if (!status || added == nullptr) return;
         if (added->flag.given()) {
           member(out) = member(values);
-        } else {
+        } else if (VariableIsSet(field)) {
           status = ReadVariable(field, &member(out));
+        } else {
+          status = file.Read(field, &member(out));
         }
       }
     });
     return status;
   }
 
-  // T::Validate; its errors name flags, or variables where those set the field.
-  [[nodiscard]] Status Validate(const T& value) const { return Named(value.Validate()); }
+  // Calls f(field, value) for each field that a flag or a variable sets.
+  // Errors: of ReadVariable and Validate.
+  template <class F>
+  [[nodiscard]] Status ForEachSet(const F& f) const {
+    T set = values;
+    LATTE_RETURN_IF_ERROR(Apply(set));
+    LATTE_RETURN_IF_ERROR(Validate(set));
+    T::VisitFields([&](const Field& field, auto member, auto...) {
+      if constexpr (std::is_constructible_v<FieldValue, decltype(&member(set))>) {
+        const Added* added = Find(field.name);
+        if (added != nullptr && (added->flag.given() || VariableIsSet(field)))
+          f(field, member(set));
+      }
+    });
+    return {};
+  }
 
-  // An error that begins with a field's name begins with the flag, or the variable that set it.
-  [[nodiscard]] Status Named(Status status) const {
-    std::vector<Field> fields;
-    std::vector<std::string> variables;
+  // The flags on the command line: "--threads".
+  std::vector<std::string> Given() const {
+    std::vector<std::string> out;
+    for (const Added& added : added_)
+      if (added.flag.given()) out.push_back(LongFlag(added.field));
+    return out;
+  }
+
+  // T::Validate; its errors name the source of the field, or its flag.
+  [[nodiscard]] Status Validate(const T& value, const ConfigFile& file = {}) const {
+    return Named(value.Validate(), file);
+  }
+
+  // An error that begins with a field's name begins with its source, or its flag.
+  [[nodiscard]] Status Named(Status status, const ConfigFile& file = {}) const {
+    std::vector<FieldSource> sources;
     for (const Added& added : added_) {
-      fields.push_back(added.field);
-      if (!added.flag.given() && VariableIsSet(added.field))
-        variables.push_back(Variable(added.field));
+      const std::string source = SourceOf(added.field, file);
+      sources.push_back({added.field, source.empty() ? LongFlag(added.field) : source});
     }
-    return NameSource(std::move(status), fields, variables);
+    return NameSource(std::move(status), sources);
+  }
+
+  // "--top-p", "LATTE_TOP_P", "latte.toml:3: top_p"; empty: the default, or no flag was added.
+  std::string SourceOf(const Field& field, const ConfigFile& file) const {
+    const Added* added = Find(field.name);
+    if (added == nullptr) return "";
+    if (added->flag.given()) return LongFlag(field);
+    if (VariableIsSet(field)) return Variable(field);
+    return file.Has(field) ? file.Place(field) : "";
   }
 
  private:

@@ -117,9 +117,11 @@ CommandLine::CommandLine(const std::string& help, const std::string& version)
 
 CommandLine::~CommandLine() { delete app_; }
 
-int CommandLine::Parse(int argc, char** argv) {
+int CommandLine::Parse(const std::vector<std::string>& words) {
+  std::vector<const char*> argv;
+  for (const std::string& word : words) argv.push_back(word.c_str());
   try {
-    app_->parse(argc, argv);
+    app_->parse(static_cast<int>(argv.size()), argv.data());
   } catch (const CLI::ParseError& error) {
     return app_->exit(error) == 0 ? 0 : 2;
   }

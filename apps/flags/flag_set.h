@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "latte/status.h"
 
@@ -80,7 +81,8 @@ class CommandLine {
   FlagSet flags() const { return FlagSet(app_); }
   // The exit code when there is nothing to run: 0 after help or version, 2 after bad usage; −1 when
   // a command was chosen.
-  int Parse(int argc, char** argv);
+  // `words`: the program's name first.
+  int Parse(const std::vector<std::string>& words);
 
  private:
   CLI::App* app_;  // owned

@@ -3,7 +3,9 @@
 #include <utility>
 
 #include <boost/asio/buffer.hpp>
+#include <boost/asio/ip/address.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/ssl/host_name_verification.hpp>
 #include <boost/asio/ssl/stream.hpp>
 
 namespace latte {
@@ -43,11 +45,25 @@ class PlainTransport final : public Transport {
 
 class TlsTransport final : public Transport {
  public:
-  TlsTransport(tcp::socket socket, asio::ssl::context& tls) : stream_(std::move(socket), tls) {}
+  using Role = asio::ssl::stream_base::handshake_type;
 
-  void Handshake(Done done) override {
-    stream_.async_handshake(asio::ssl::stream_base::server, std::move(done));
+  TlsTransport(tcp::socket socket, asio::ssl::context& tls, Role role)
+      : stream_(std::move(socket), tls), role_(role) {}
+
+  // The certificate of the other side must be for `host`, which is also sent to it if it is a name.
+  void Expect(const std::string& host) {
+    ErrorCode not_an_address;
+    asio::ip::make_address(host, not_an_address);
+    std::string name = host;
+    if (not_an_address)  // what the macro SSL_set_tlsext_host_name does, without its C cast
+      SSL_ctrl(stream_.native_handle(), SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name,
+               name.data());
+    ErrorCode ignored;
+    stream_.set_verify_mode(asio::ssl::verify_peer, ignored);
+    stream_.set_verify_callback(asio::ssl::host_name_verification(host), ignored);
   }
+
+  void Handshake(Done done) override { stream_.async_handshake(role_, std::move(done)); }
   void ReadSome(std::span<char> buffer, DoneBytes done) override {
     stream_.async_read_some(asio::buffer(buffer.data(), buffer.size()), std::move(done));
   }
@@ -71,6 +87,7 @@ class TlsTransport final : public Transport {
 
  private:
   asio::ssl::stream<tcp::socket> stream_;
+  Role role_;
 };
 
 }  // namespace
@@ -84,7 +101,14 @@ std::unique_ptr<Transport> MakeTransport(asio::local::stream_protocol::socket so
 }
 
 std::unique_ptr<Transport> MakeTransport(tcp::socket socket, asio::ssl::context& tls) {
-  return std::make_unique<TlsTransport>(std::move(socket), tls);
+  return std::make_unique<TlsTransport>(std::move(socket), tls, asio::ssl::stream_base::server);
+}
+
+std::unique_ptr<Transport> MakeClientTransport(tcp::socket socket, asio::ssl::context& tls,
+                                               const std::string& host) {
+  auto out = std::make_unique<TlsTransport>(std::move(socket), tls, asio::ssl::stream_base::client);
+  out->Expect(host);
+  return out;
 }
 
 }  // namespace latte

@@ -26,7 +26,7 @@ class Transport {
   using DoneBytes = std::function<void(ErrorCode, size_t)>;
 
   virtual ~Transport() = default;
-  // TLS: the server's part of the handshake; others: done at once.
+  // TLS: the handshake, as server or as client; others: done at once.
   virtual void Handshake(Done done) = 0;
   virtual void ReadSome(std::span<char> buffer, DoneBytes done) = 0;
   virtual void WriteSome(std::string_view bytes, DoneBytes done) = 0;
@@ -43,5 +43,9 @@ std::unique_ptr<Transport> MakeTransport(boost::asio::ip::tcp::socket socket);
 std::unique_ptr<Transport> MakeTransport(boost::asio::local::stream_protocol::socket socket);
 std::unique_ptr<Transport> MakeTransport(boost::asio::ip::tcp::socket socket,
                                          boost::asio::ssl::context& tls);
+// The client's side of TLS: the handshake fails unless the certificate is trusted and is for `host`.
+std::unique_ptr<Transport> MakeClientTransport(boost::asio::ip::tcp::socket socket,
+                                               boost::asio::ssl::context& tls,
+                                               const std::string& host);
 
 }  // namespace latte

@@ -111,6 +111,7 @@ Result<ChatAnswer> ChatSession::Answer(const ChatPrompt& prompt, const Callback&
   out.end = EndOf(made, cancelled, settings_.max_new_tokens);
   out.text = std::move(made.text);
   out.tokens = std::move(made.tokens);
+  out.generated_tokens = std::ssize(out.tokens);
   out.reused_tokens = made.cached_tokens;
   out.prompt_seconds = made.prompt_seconds;
   out.generate_seconds = made.generate_seconds;

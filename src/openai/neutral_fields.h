@@ -4,7 +4,9 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "src/base/json.h"
 #include "src/openai/request.h"
@@ -15,6 +17,9 @@ namespace latte {
 // Errors: kUnsupported naming the field and the accepted values.
 [[nodiscard]] std::optional<Status> CheckNeutralField(OpenAiEndpoint endpoint,
                                                       std::string_view name, const Json& value);
+
+// The names of all of them: the names that OpenAiRequest::ignored may have.
+std::vector<std::string> NeutralFieldNames();
 
 // Checks best_of, which is neutral if it equals n. Errors: kUnsupported.
 [[nodiscard]] Status CheckBestOf(const Json& body);

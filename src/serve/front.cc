@@ -91,12 +91,13 @@ std::optional<HttpResponse> Front::CheckHead(const HttpRequest& head) {
   if (!response) return std::nullopt;
   AddCors(head, &response->fields);
   response->fields.Add("X-Request-Id", parts_.hooks.request_id(head.fields.Find("X-Request-Id")));
-  if (response->status >= 400 && parts_.hooks.refused) parts_.hooks.refused(response->status);
+  if (response->status >= 400 && parts_.hooks.refused)
+    parts_.hooks.refused(&head, response->status);
   return response;
 }
 
 HttpResponse Front::BadRequest(int status, std::string_view message) {
-  if (parts_.hooks.refused) parts_.hooks.refused(status);
+  if (parts_.hooks.refused) parts_.hooks.refused(nullptr, status);
   return RefusalResponse(status, message);
 }
 

@@ -35,7 +35,8 @@ struct FrontHooks {
   std::function<void(const std::string& id, const HttpRequest& request, OpenAiEndpoint endpoint)>
       generation_began;
   std::function<void(const AnsweredRequest&)> answered;
-  std::function<void(int status)> refused;  // before a request had an id
+  // Before a request had an id; `head`: null if it is not even proper HTTP.
+  std::function<void(const HttpRequest* head, int status)> refused;
 };
 
 // The objects that a front uses. All must outlive it.

@@ -125,29 +125,30 @@ Status Server::Open() {
 
 FrontHooks Server::Hooks() {
   FrontHooks hooks;
-  hooks.metrics = [this] { return observer_->metrics().Text(Snapshot()); };
+  hooks.metrics = [this] {
+    observer_->metrics().Observe(Snapshot());
+    return observer_->metrics().Text();
+  };
   hooks.requests = [this] { return observer_->RequestsJson(); };
-  hooks.request_id = [this](std::string_view given) { return observer_->ids().Choose(given); };
+  hooks.request_id = [this](std::string_view given) { return observer_->ids().Take(given); };
   hooks.generation_began = [this](const std::string& id, const HttpRequest& request,
                                   OpenAiEndpoint endpoint) {
     observer_->Arrived(id, request, endpoint);
   };
   hooks.answered = [this](const AnsweredRequest& answered) { observer_->Answered(answered); };
-  hooks.refused = [this](int status) { observer_->metrics().Refused(status); };
+  hooks.refused = [this](const HttpRequest* head, int status) {
+    observer_->RefusedHead(head, status);
+  };
   return hooks;
 }
 
 ServerSnapshot Server::Snapshot() const {
-  const HttpServerStats http = http_->stats();
-  ServerSnapshot out{.connections = http.connections,
-                     .unsent_bytes = http.unsent_bytes,
-                     .dropped_slow = http.dropped_slow,
-                     .refused_connections = http.refused_connections,
-                     .dropped_log_lines = observer_->log().dropped(),
-                     .ready = front_.state() == Front::State::kReady};
+  ServerSnapshot out{.http = http_->stats(),
+                     .ready = front_.state() == Front::State::kReady,
+                     .log_dropped = observer_->log().dropped()};
   if (const Engine* engine = engine_->engine()) out.engine = engine->Stats();
   if (const auto age = engine_->StepAge())
-    out.step_age_seconds = std::chrono::duration<double>(*age).count();
+    out.step_seconds = std::chrono::duration<double>(*age).count();
   return out;
 }
 
@@ -185,6 +186,7 @@ void Server::StartEngine() {
   hooks.events = [this](std::vector<TokenEvent> events) {
     http_->Post([this, events = std::move(events)] {
       generations_->Deliver(events);
+      observer_->metrics().Observe(Snapshot());
       engine_->Delivered();
     });
   };
@@ -199,7 +201,7 @@ void Server::OnLoaded() {
                    .max_model_len = engine->options().max_tokens,
                    .engine = engine->options(),
                    .version = parts_.version});
-  observer_->metrics().CacheConfig(engine->options());
+  observer_->metrics().SetEngine(engine->options(), engine->Stats().pages_total);
   if (front_.state() != Front::State::kReady) return;
   observer_->log().Info("ready");
   SayReady();
@@ -243,7 +245,8 @@ void Server::Tick() {
   if (now < next_second_) return;
   next_second_ = now + kSecond;
   generations_->Tick();
-  if (const Engine* engine = engine_->engine()) observer_->Tick(engine->Stats());
+  if (const Engine* engine = engine_->engine())
+    observer_->Tick(engine->Stats(), http_->stats().connections);
   WatchStep();
 }
 

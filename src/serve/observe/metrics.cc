@@ -1,267 +1,378 @@
 #include "src/serve/observe/metrics.h"
 
 #include <algorithm>
-#include <chrono>
-#include <ctime>
-#include <filesystem>
-#include <fstream>
-#include <map>
+#include <array>
+#include <functional>
+#include <sstream>
+#include <unordered_map>
 #include <utility>
-#include <vector>
 
-#include <prometheus/counter.h>
 #include <prometheus/gauge.h>
-#include <prometheus/histogram.h>
 #include <prometheus/registry.h>
 #include <prometheus/text_serializer.h>
-#include <unistd.h>
+
+#include "src/serve/observe/buckets.h"
+#include "src/serve/observe/meters.h"
+#include "src/serve/observe/process_stats.h"
+#include "src/text/unicode/unicode.h"
 
 namespace latte {
 namespace {
 
-using prometheus::Counter;
-using prometheus::Family;
-using prometheus::Gauge;
-using prometheus::Histogram;
-using Buckets = Histogram::BucketBoundaries;
-using Labels = prometheus::Labels;
+using prometheus::Labels;
 
-const Buckets kFirstToken = {0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5,   0.75,
-                             1.0,   2.5,   5.0,  7.5,  10,   20,   40,   80,  160,  640.0, 2560};
-const Buckets kBetweenTokens = {0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5,
-                                0.75, 1.0,   2.5,  5.0,   7.5, 10,   20,  40,  80};
-const Buckets kLatency = {0.3, 0.5, 0.8, 1.0,  1.5,  2.0,  2.5,  5.0,   10.0,  15.0, 20.0,
-                          30,  40,  50,  60.0, 120., 240., 480., 960.0, 1920., 7680};
-const Buckets kCounts = {1, 2, 5, 10, 20};
-const Buckets kTokens = {1,    2,    5,    10,    20,    50,    100,    200,   500,
-                         1000, 2000, 5000, 10000, 20000, 50000, 100000, 200000};
-const Buckets kStepTokens = {1, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384};
-
-double ResidentBytes() {
-  std::ifstream statm("/proc/self/statm");
-  double total = 0;
-  double resident = 0;
-  statm >> total >> resident;
-  return resident * static_cast<double>(::sysconf(_SC_PAGESIZE));
+std::string ValidUtf8(std::string_view text) {
+  std::string out;
+  AppendValidUtf8(text, &out);
+  return out;
 }
 
-double OpenFiles() {
-  std::error_code error;
-  const auto files = std::filesystem::directory_iterator("/proc/self/fd", error);
-  return error ? 0 : static_cast<double>(std::distance(begin(files), end(files)));
+std::string_view ReasonLabel(FinishReason reason) {
+  switch (reason) {
+    case FinishReason::kStop:
+      return "stop";
+    case FinishReason::kLength:
+      return "length";
+    case FinishReason::kCancelled:
+      return "abort";
+    case FinishReason::kError:
+      break;
+  }
+  return "error";
 }
+constexpr auto kReasons = std::to_array<FinishReason>(
+    {FinishReason::kStop, FinishReason::kLength, FinishReason::kCancelled, FinishReason::kError});
 
-double ProcessorSeconds() {
-  return static_cast<double>(std::clock()) / static_cast<double>(CLOCKS_PER_SEC);
+constexpr std::string_view kOther = "other";
+constexpr auto kRefusals = std::to_array<std::pair<int, std::string_view>>({
+    {400, "invalid_request"},
+    {401, "unauthorized"},
+    {403, "forbidden"},
+    {404, "not_found"},
+    {405, "method_not_allowed"},
+    {408, "timeout"},
+    {413, "body_too_large"},
+    {415, "media_type"},
+    {422, "corrupt"},
+    {429, "overloaded"},
+    {431, "head_too_large"},
+    {499, "client_left"},
+    {500, "internal"},
+    {503, "unavailable"},
+    {0, kOther},
+});
+std::string_view RefusalLabel(int http_status) {
+  for (const auto& [status, label] : kRefusals)
+    if (status == http_status) return label;
+  return kOther;
 }
 
 }  // namespace
 
-struct Metrics::State {
-  explicit State(const std::string& model_name)
-      : labels{{"model_name", model_name}, {"engine", "0"}} {}
-
-  Gauge& AddGauge(const std::string& name, const std::string& help) {
-    return prometheus::BuildGauge().Name(name).Help(help).Register(registry).Add(labels);
+struct Metrics::Impl {
+  explicit Impl(const MetricsOptions& options)
+      // vLLM's labels; it numbers its engines, and here is one.
+      : model{{"model_name", ValidUtf8(options.model_name)}, {"engine", "0"}} {
+    Gauge("latte:build_info", "1; the label has the version.",
+          {{"version", ValidUtf8(options.version)}})
+        .Set(1);
+    for (const FinishReason reason : kReasons)
+      finished.emplace_back(CountModel("vllm:request_success_total",
+                                       "Answers that ended, by reason: stop, length, abort, error.",
+                                       {{"finished_reason", std::string(ReasonLabel(reason))}}));
+    for (const auto& [status, label] : kRefusals)
+      refused.emplace(label, Count("latte:requests_refused_total",
+                                   "Requests answered with an error before the engine took them.",
+                                   {{"reason", std::string(label)}}));
+    std::vector<std::string> names = options.ignored_names;
+    names.emplace_back(kOther);
+    for (const std::string& name : names)
+      ignored.emplace(name, Count("latte:ignored_fields_total",
+                                  "Fields of requests that have no effect, by name.",
+                                  {{"field", ValidUtf8(name)}}));
   }
-  Counter& AddCounter(const std::string& name, const std::string& help) {
+
+  prometheus::Counter& Count(const char* name, const char* help, const Labels& labels = {}) {
     return prometheus::BuildCounter().Name(name).Help(help).Register(registry).Add(labels);
   }
-  Family<Counter>& AddFamily(const std::string& name, const std::string& help) {
-    return prometheus::BuildCounter().Name(name).Help(help).Register(registry);
+  prometheus::Gauge& Gauge(const char* name, const char* help, const Labels& labels = {}) {
+    return prometheus::BuildGauge().Name(name).Help(help).Register(registry).Add(labels);
   }
-  Histogram& AddHistogram(const std::string& name, const std::string& help,
-                          const Buckets& buckets) {
-    return prometheus::BuildHistogram().Name(name).Help(help).Register(registry).Add(labels,
-                                                                                     buckets);
+  Distribution& Distribute(const char* name, const char* help, const Bounds& bounds) {
+    prometheus::Histogram& histogram =
+        prometheus::BuildHistogram().Name(name).Help(help).Register(registry).Add(model, bounds);
+    return *distributions.emplace_back(std::make_unique<Distribution>(histogram, bounds));
   }
-  void Count(Family<Counter>& family, const std::string& name, const std::string& value) {
-    Labels all = labels;
-    all[name] = value;
-    family.Add(all).Increment();
+  prometheus::Counter& CountModel(const char* name, const char* help, Labels labels = {}) {
+    labels.insert(model.begin(), model.end());
+    return Count(name, help, labels);
   }
-  // Totals of the engine grow; a counter takes what is new.
-  static void Raise(Counter& counter, double total) {
-    if (total > counter.Value()) counter.Increment(total - counter.Value());
+  prometheus::Gauge& GaugeModel(const char* name, const char* help) {
+    return Gauge(name, help, model);
   }
 
-  Labels labels;
+  void ObserveEngine(const EngineStats& engine);
+  void ReadProcess();
+
   prometheus::Registry registry;
-  // vLLM's
-  Gauge& running = AddGauge("vllm:num_requests_running", "Sequences that are computed.");
-  Gauge& waiting = AddGauge("vllm:num_requests_waiting", "Sequences that wait.");
-  Gauge& cache = AddGauge("vllm:kv_cache_usage_perc", "Share of cache pages in use, 0 to 1.");
-  Counter& prefix_queries =
-      AddCounter("vllm:prefix_cache_queries_total", "Prompt tokens looked up in the prefix cache.");
-  Counter& prefix_hits =
-      AddCounter("vllm:prefix_cache_hits_total", "Prompt tokens found in the prefix cache.");
-  Counter& preemptions = AddCounter("vllm:num_preemptions_total", "Sequences that were preempted.");
-  Counter& prompt_tokens = AddCounter("vllm:prompt_tokens_total", "Prompt tokens of requests.");
-  Counter& generated = AddCounter("vllm:generation_tokens_total", "Generated tokens.");
-  Family<Counter>& success =
-      AddFamily("vllm:request_success_total", "Answers that ended, by reason.");
-  Histogram& first_token =
-      AddHistogram("vllm:time_to_first_token_seconds",
-                   "From a request's arrival to its first token.", kFirstToken);
-  Histogram& between = AddHistogram("vllm:inter_token_latency_seconds",
-                                    "Between two tokens of an answer.", kBetweenTokens);
-  Histogram& per_token =
-      AddHistogram("vllm:request_time_per_output_token_seconds",
-                   "Mean time per token of an answer after its first.", kBetweenTokens);
-  Histogram& total = AddHistogram("vllm:e2e_request_latency_seconds",
-                                  "From a request's arrival to its end.", kLatency);
-  Histogram& queue =
-      AddHistogram("vllm:request_queue_time_seconds", "In the engine's queue.", kLatency);
-  Histogram& prefill = AddHistogram("vllm:request_prefill_time_seconds",
-                                    "From the first step to the first token.", kLatency);
-  Histogram& decode = AddHistogram("vllm:request_decode_time_seconds",
-                                   "From the first token to the last.", kLatency);
-  Histogram& inference = AddHistogram("vllm:request_inference_time_seconds",
-                                      "From the first step to the last token.", kLatency);
-  Histogram& request_prompt =
-      AddHistogram("vllm:request_prompt_tokens", "Prompt tokens of a request.", kTokens);
-  Histogram& request_generated =
-      AddHistogram("vllm:request_generation_tokens", "Generated tokens of an answer.", kTokens);
-  Histogram& params_n = AddHistogram("vllm:request_params_n", "The field n.", kCounts);
-  Histogram& params_max =
-      AddHistogram("vllm:request_params_max_tokens", "The field max_tokens.", kTokens);
-  Histogram& step_tokens =
-      AddHistogram("vllm:iteration_tokens_total",
-                   "New tokens of a step: means over the steps between two readings.", kStepTokens);
-  // Our own
-  Family<Counter>& responses =
-      AddFamily("latte:http_responses_total", "Answered requests, by status.");
-  Histogram& response_seconds = AddHistogram(
-      "latte:http_response_seconds", "From a request's arrival to its answer's end.", kLatency);
-  Family<Counter>& refused =
-      AddFamily("latte:http_refused_total", "Requests refused by head, access or path, by status.");
-  Family<Counter>& ignored =
-      AddFamily("latte:ignored_fields_total", "Fields of requests that have no effect, by name.");
-  Counter& cancelled = AddCounter("latte:answers_cancelled_total", "Answers whose client left.");
-  Counter& failed = AddCounter("latte:answers_failed_total", "Answers that ended with an error.");
-  Counter& disk_tokens =
-      AddCounter("latte:prefix_disk_tokens_total", "Prompt tokens read from --cache-dir.");
-  Counter& computed = AddCounter("latte:computed_tokens_total", "New tokens of all steps.");
-  Counter& steps = AddCounter("latte:steps_total", "Steps of the engine.");
-  Counter& step_seconds = AddCounter("latte:step_seconds_total", "Time spent in steps.");
-  Gauge& step_age = AddGauge("latte:step_age_seconds", "Duration of the running step; 0: none.");
-  Gauge& cached_pages =
-      AddGauge("latte:cache_pages_prefix", "Cache pages kept for prefixes alone.");
-  Gauge& total_pages = AddGauge("latte:cache_pages", "Cache pages.");
-  Gauge& connections = AddGauge("latte:connections", "Open connections.");
-  Gauge& unsent = AddGauge("latte:unsent_bytes", "Bytes of answers that wait for their readers.");
-  Counter& slow =
-      AddCounter("latte:slow_readers_dropped_total", "Connections dropped as too slow.");
-  Counter& full =
-      AddCounter("latte:connections_refused_total", "Connections beyond --max-connections.");
-  Counter& log_dropped = AddCounter("latte:log_lines_dropped_total", "Log lines dropped.");
-  Gauge& ready = AddGauge("latte:ready", "1: requests are accepted.");
-  Family<Gauge>& cache_config = prometheus::BuildGauge()
-                                    .Name("vllm:cache_config_info")
-                                    .Help("The cache, as labels.")
-                                    .Register(registry);
-  Family<Gauge>& build = prometheus::BuildGauge()
-                             .Name("latte:build_info")
-                             .Help("The version, as a label.")
-                             .Register(registry);
-  // The process's, with the names of Prometheus' own clients
-  Gauge& resident = AddGauge("process_resident_memory_bytes", "Resident memory of the process.");
-  Counter& processor = AddCounter("process_cpu_seconds_total", "Processor time of the process.");
-  Gauge& files = AddGauge("process_open_fds", "Open file descriptors.");
-  Gauge& started = AddGauge("process_start_time_seconds", "Start, in seconds since 1970.");
-  EngineStats before;  // of the reading before
+  Labels model;
+  std::vector<std::unique_ptr<Distribution>> distributions;
+
+  // The engine's.
+  prometheus::Gauge& running =
+      GaugeModel("vllm:num_requests_running", "Answers that are being generated.");
+  prometheus::Gauge& waiting =
+      GaugeModel("vllm:num_requests_waiting",
+                 "Requests that were not started, and answers that were preempted.");
+  prometheus::Gauge& cache_usage =
+      GaugeModel("vllm:kv_cache_usage_perc", "Share of the cache's pages in use, 0 to 1.");
+  prometheus::Gauge& old_cache_usage = GaugeModel(
+      "vllm:gpu_cache_usage_perc", "The same as vllm:kv_cache_usage_perc, under its older name.");
+  Follower prompt_tokens{
+      CountModel("vllm:prompt_tokens_total", "Tokens of the prompts that were begun.")};
+  Follower cached_tokens{
+      CountModel("vllm:prompt_tokens_cached_total",
+                 "Of vllm:prompt_tokens_total, tokens found in the prefix cache.")};
+  Follower generated_tokens{CountModel("vllm:generation_tokens_total", "Generated tokens.")};
+  Follower queries{CountModel("vllm:prefix_cache_queries_total",
+                              "Tokens that were looked up in the prefix cache.")};
+  Follower hits{
+      CountModel("vllm:prefix_cache_hits_total", "Tokens that were found in the prefix cache.")};
+  Follower preemptions{
+      CountModel("vllm:num_preemptions_total", "Answers that had to give back their pages.")};
+  Distribution& iteration_tokens =
+      Distribute("vllm:iteration_tokens_total", "Tokens that one step of the engine computed.",
+                 IterationBounds());
+
+  // Times of answers.
+  Distribution& first_token =
+      Distribute("vllm:time_to_first_token_seconds",
+                 "Time from a request's arrival to its first token.", FirstTokenBounds());
+  Distribution& token_latency = Distribute("vllm:inter_token_latency_seconds",
+                                           "Time between two tokens of an answer.", TokenBounds());
+  Distribution& mean_token =
+      Distribute("vllm:request_time_per_output_token_seconds",
+                 "Mean time per token of an answer after its first token.", TokenBounds());
+  Distribution& request_time =
+      Distribute("vllm:e2e_request_latency_seconds",
+                 "Time from a request's arrival to the last token of an answer.", RequestBounds());
+  Distribution& queue_time =
+      Distribute("vllm:request_queue_time_seconds",
+                 "Time from a request's arrival until the engine begins it.", RequestBounds());
+  Distribution& prefill_time =
+      Distribute("vllm:request_prefill_time_seconds", "Time from the begin to the first token.",
+                 RequestBounds());
+  Distribution& decode_time = Distribute("vllm:request_decode_time_seconds",
+                                         "Time from the first token to the last.", RequestBounds());
+  Distribution& inference_time =
+      Distribute("vllm:request_inference_time_seconds", "Time from the begin to the last token.",
+                 RequestBounds());
+  Distribution& answers =
+      Distribute("vllm:request_params_n", "Answers that a prompt asked for.", {1, 2, 5, 10, 20});
+  std::vector<std::reference_wrapper<prometheus::Counter>> finished;  // by reason
+
+  // Tokens of answers. The buckets depend on the model, which is loaded later.
+  struct Lengths {
+    Distribution& prompt;
+    Distribution& generated;
+    Distribution& longest;
+    Distribution& most;
+    Distribution& computed;
+  };
+  std::optional<Lengths> lengths;
+  int64_t context = 0;  // tokens
+
+  // Our own.
+  Follower steps{Count("latte:engine_steps_total", "Steps of the engine.")};
+  Follower step_seconds{Count("latte:engine_step_seconds_total", "Time spent in steps.")};
+  Follower forward_seconds{
+      Count("latte:engine_forward_seconds_total", "Of it, time spent in the model.")};
+  Distribution& step_time = Distribute("latte:step_seconds", "Duration of a step.", StepBounds());
+  Follower computed_tokens{
+      Count("latte:computed_tokens_total", "Tokens of prompts and answers that steps computed.")};
+  Follower disk_tokens{Count("latte:prefix_cache_disk_tokens_total",
+                             "Of vllm:prefix_cache_hits_total, tokens read from --cache-dir.")};
+  Follower cancelled{
+      Count("latte:answers_cancelled_total",
+            "Answers ended by their clients, who left, or by the end of the server.")};
+  Follower failed{Count("latte:answers_failed_total", "Answers that ended with an error.")};
+  prometheus::Gauge& pages = Gauge("latte:cache_pages", "Pages of the cache.");
+  prometheus::Gauge& pages_used =
+      Gauge("latte:cache_pages_used", "Pages that running sequences use.");
+  prometheus::Gauge& pages_cached =
+      Gauge("latte:cache_pages_cached", "Pages that are kept for prefixes alone.");
+  prometheus::Gauge& page_bytes =
+      Gauge("latte:cache_page_bytes", "Size of a page over all layers.");
+  prometheus::Gauge& ready = Gauge("latte:ready", "1 while requests are accepted.");
+  prometheus::Gauge& step_age =
+      Gauge("latte:engine_step_age_seconds",
+            "How long the running step has taken; 0 if none runs. The watchdog's figure.");
+  prometheus::Gauge& connections = Gauge("latte:connections", "Open connections.");
+  Follower accepted{Count("latte:connections_accepted_total", "Accepted connections.")};
+  Follower refused_connections{
+      Count("latte:connections_refused_total", "Connections closed because there were too many.")};
+  Follower bad_requests{Count("latte:bad_requests_total",
+                              "Requests that are not proper HTTP, too large or too slow.")};
+  Follower dropped_slow{
+      Count("latte:slow_readers_dropped_total", "Clients dropped because they did not read.")};
+  prometheus::Gauge& unsent_bytes =
+      Gauge("latte:unsent_bytes", "Bytes that wait for clients to read them.");
+  Distribution& answer_time = Distribute("latte:http_response_seconds",
+                                         "Time until the end of an HTTP answer.", RequestBounds());
+  Follower log_dropped{
+      Count("latte:log_lines_dropped_total", "Log lines dropped because the log was blocked.")};
+  std::unordered_map<std::string_view, std::reference_wrapper<prometheus::Counter>> refused;
+  std::unordered_map<std::string, std::reference_wrapper<prometheus::Counter>> ignored;
+  std::unordered_map<int, std::reference_wrapper<prometheus::Counter>> answered;  // by status
+
+  // The names that clients of Prometheus give these.
+  Follower cpu_seconds{Count("process_cpu_seconds_total", "User and system CPU time.")};
+  prometheus::Gauge& resident_bytes = Gauge("process_resident_memory_bytes", "Resident memory.");
+  prometheus::Gauge& virtual_bytes = Gauge("process_virtual_memory_bytes", "Virtual memory.");
+  prometheus::Gauge& open_files = Gauge("process_open_fds", "Open file descriptors.");
+  prometheus::Gauge& max_files = Gauge("process_max_fds", "Limit of open file descriptors.");
+  prometheus::Gauge& start_time =
+      Gauge("process_start_time_seconds", "Start of the process, in seconds since 1970.");
 };
 
-Metrics::Metrics(const std::string& model_name, std::string_view version)
-    : state_(std::make_unique<State>(model_name)) {
-  Labels labels = state_->labels;
-  labels["version"] = std::string(version);
-  state_->build.Add(labels).Set(1);
-  state_->started.Set(
-      std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count());
+void Metrics::Impl::ObserveEngine(const EngineStats& engine) {
+  running.Set(static_cast<double>(engine.running));
+  waiting.Set(static_cast<double>(engine.waiting));
+  const double usage = engine.pages_total == 0 ? 0
+                                               : static_cast<double>(engine.pages_used) /
+                                                     static_cast<double>(engine.pages_total);
+  cache_usage.Set(usage);
+  old_cache_usage.Set(usage);
+  pages.Set(static_cast<double>(engine.pages_total));
+  pages_used.Set(static_cast<double>(engine.pages_used));
+  pages_cached.Set(static_cast<double>(engine.pages_cached));
+  page_bytes.Set(static_cast<double>(engine.page_bytes));
+  prompt_tokens.Reach(engine.prompt_tokens);
+  cached_tokens.Reach(engine.cached_tokens);
+  queries.Reach(engine.prompt_tokens);
+  hits.Reach(engine.cached_tokens);
+  disk_tokens.Reach(engine.disk_tokens);
+  generated_tokens.Reach(engine.generated_tokens);
+  preemptions.Reach(engine.preemptions);
+  cancelled.Reach(engine.requests_cancelled);
+  failed.Reach(engine.requests_failed);
+  forward_seconds.Reach(engine.forward_seconds);
+  const double new_tokens = computed_tokens.Reach(engine.computed_tokens);
+  const double new_seconds = step_seconds.Reach(engine.step_seconds);
+  const double new_steps = steps.Reach(engine.steps);
+  if (new_steps == 0) return;
+  iteration_tokens.Add(new_tokens / new_steps, new_steps);
+  step_time.Add(new_seconds / new_steps, new_steps);
 }
 
+void Metrics::Impl::ReadProcess() {
+  const ProcessStats process = ReadProcessStats();
+  cpu_seconds.Reach(process.cpu_seconds);
+  resident_bytes.Set(static_cast<double>(process.resident_bytes));
+  virtual_bytes.Set(static_cast<double>(process.virtual_bytes));
+  open_files.Set(static_cast<double>(process.open_files));
+  max_files.Set(static_cast<double>(process.max_files));
+  start_time.Set(process.start_time);
+}
+
+Metrics::Metrics(const MetricsOptions& options) : impl_(std::make_unique<Impl>(options)) {}
 Metrics::~Metrics() = default;
 
-void Metrics::RequestParsed(int n, int64_t max_tokens) {
-  state_->params_n.Observe(n);
-  state_->params_max.Observe(static_cast<double>(max_tokens));
+void Metrics::SetEngine(const EngineOptions& options, int64_t pages) {
+  Impl& m = *impl_;
+  // vLLM's labels of its cache; those that name another engine's settings are left out.
+  Labels cache = m.model;
+  cache["block_size"] = std::to_string(options.page_tokens);
+  cache["cache_dtype"] = options.cache_dtype.empty() ? options.dtype : options.cache_dtype;
+  cache["enable_prefix_caching"] = options.prefix_cache ? "True" : "False";
+  cache["num_gpu_blocks"] = std::to_string(pages);
+  m.Gauge("vllm:cache_config_info", "1; the labels have the cache's settings.", cache).Set(1);
+  const Bounds bounds = LengthBounds(options.max_tokens);
+  m.context = options.max_tokens;
+  m.lengths.emplace(Impl::Lengths{
+      m.Distribute("vllm:request_prompt_tokens", "Tokens of a prompt.", bounds),
+      m.Distribute("vllm:request_generation_tokens", "Tokens of an answer.", bounds),
+      m.Distribute("vllm:request_max_num_generation_tokens",
+                   "Tokens of the longest answer to a prompt.", bounds),
+      m.Distribute("vllm:request_params_max_tokens", "Most tokens that a request asked for.",
+                   bounds),
+      m.Distribute("vllm:request_prefill_kv_computed_tokens",
+                   "Tokens of a prompt that were not found in the prefix cache.", bounds)});
 }
 
-void Metrics::FirstToken(double seconds) { state_->first_token.Observe(seconds); }
-void Metrics::TokenAfter(double seconds) { state_->between.Observe(seconds); }
+void Metrics::FirstToken(double seconds) { impl_->first_token.Add(seconds); }
+void Metrics::TokenLatency(double seconds) { impl_->token_latency.Add(seconds); }
 
-void Metrics::Finished(const FinishedAnswer& answer) {
-  State& s = *state_;
-  s.Count(s.success, "finished_reason", std::string(answer.reason));
-  s.total.Observe(answer.total_seconds);
-  s.queue.Observe(answer.queue_seconds);
-  s.prefill.Observe(answer.prefill_seconds);
-  s.decode.Observe(answer.decode_seconds);
-  s.inference.Observe(answer.prefill_seconds + answer.decode_seconds);
-  s.request_prompt.Observe(static_cast<double>(answer.prompt_tokens));
-  s.request_generated.Observe(static_cast<double>(answer.generated_tokens));
-  if (answer.generated_tokens > 1)
-    s.per_token.Observe(answer.decode_seconds / static_cast<double>(answer.generated_tokens - 1));
+void Metrics::RequestDone(const FinishedRequest& request) {
+  Impl& m = *impl_;
+  for (size_t i = 0; i < kReasons.size(); ++i)
+    if (kReasons[i] == request.reason) m.finished[i].get().Increment();
+  m.request_time.Add(request.seconds);
+  if (request.queue_seconds) m.queue_time.Add(*request.queue_seconds);
+  if (request.prefill_seconds) m.prefill_time.Add(*request.prefill_seconds);
+  if (request.decode_seconds) {
+    m.decode_time.Add(*request.decode_seconds);
+    if (request.prefill_seconds)
+      m.inference_time.Add(*request.prefill_seconds + *request.decode_seconds);
+    if (request.generated_tokens > 1)
+      m.mean_token.Add(*request.decode_seconds / static_cast<double>(request.generated_tokens - 1));
+  }
+  if (!m.lengths) return;
+  m.lengths->prompt.Add(static_cast<double>(request.prompt_tokens));
+  m.lengths->generated.Add(static_cast<double>(request.generated_tokens));
+  m.lengths->most.Add(static_cast<double>(std::min(request.max_tokens, m.context)));
+  m.lengths->computed.Add(static_cast<double>(request.prompt_tokens - request.cached_tokens));
 }
 
-void Metrics::Responded(int status, double seconds) {
-  state_->Count(state_->responses, "status", std::to_string(status));
-  state_->response_seconds.Observe(seconds);
+void Metrics::PromptDone(int n, int64_t longest_answer) {
+  impl_->answers.Add(n);
+  if (impl_->lengths) impl_->lengths->longest.Add(static_cast<double>(longest_answer));
 }
 
-void Metrics::Refused(int status) {
-  state_->Count(state_->refused, "status", std::to_string(status));
+void Metrics::Refused(int http_status) {
+  impl_->refused.at(RefusalLabel(http_status)).get().Increment();
 }
 
-void Metrics::Ignored(std::string_view field) {
-  state_->Count(state_->ignored, "field", std::string(field));
+void Metrics::Ignored(std::string_view name) {
+  const auto found = impl_->ignored.find(std::string(name));
+  (found == impl_->ignored.end() ? impl_->ignored.at(std::string(kOther)) : found->second)
+      .get()
+      .Increment();
 }
 
-void Metrics::CacheConfig(const EngineOptions& options) {
-  Labels labels = state_->labels;
-  labels["block_size"] = std::to_string(options.page_tokens);
-  labels["cache_dtype"] = options.cache_dtype.empty() ? options.dtype : options.cache_dtype;
-  labels["cache_bytes"] = std::to_string(options.cache_bytes);
-  labels["enable_prefix_caching"] = options.prefix_cache ? "True" : "False";
-  state_->cache_config.Add(labels).Set(1);
+void Metrics::Answered(int http_status, double seconds) {
+  Impl& m = *impl_;
+  const int status = http_status >= 100 && http_status <= 599 ? http_status : 0;
+  auto found = m.answered.find(status);
+  if (found == m.answered.end())
+    found = m.answered
+                .emplace(status, m.Count("latte:http_responses_total", "HTTP answers by status.",
+                                         {{"status", std::to_string(status)}}))
+                .first;
+  found->second.get().Increment();
+  m.answer_time.Add(seconds);
 }
 
-std::string Metrics::Text(const ServerSnapshot& now) {
-  State& s = *state_;
-  const EngineStats& e = now.engine;
-  const auto number = [](int64_t value) { return static_cast<double>(value); };
-  s.running.Set(number(e.running));
-  s.waiting.Set(number(e.waiting));
-  s.cache.Set(e.pages_total > 0 ? number(e.pages_used) / number(e.pages_total) : 0);
-  s.cached_pages.Set(number(e.pages_cached));
-  s.total_pages.Set(number(e.pages_total));
-  State::Raise(s.prefix_queries, number(e.prompt_tokens));
-  State::Raise(s.prefix_hits, number(e.cached_tokens));
-  State::Raise(s.disk_tokens, number(e.disk_tokens));
-  State::Raise(s.preemptions, number(e.preemptions));
-  State::Raise(s.prompt_tokens, number(e.prompt_tokens));
-  State::Raise(s.generated, number(e.generated_tokens));
-  State::Raise(s.computed, number(e.computed_tokens));
-  State::Raise(s.cancelled, number(e.requests_cancelled));
-  State::Raise(s.failed, number(e.requests_failed));
-  State::Raise(s.steps, number(e.steps));
-  State::Raise(s.step_seconds, e.step_seconds);
-  const int64_t steps = e.steps - s.before.steps;
-  if (steps > 0)
-    s.step_tokens.Observe(number(e.computed_tokens - s.before.computed_tokens) / number(steps));
-  s.before = e;
-  s.step_age.Set(now.step_age_seconds);
-  s.connections.Set(number(now.connections));
-  s.unsent.Set(number(now.unsent_bytes));
-  s.ready.Set(now.ready ? 1 : 0);
-  State::Raise(s.slow, number(now.dropped_slow));
-  State::Raise(s.full, number(now.refused_connections));
-  State::Raise(s.log_dropped, number(now.dropped_log_lines));
-  s.resident.Set(ResidentBytes());
-  s.files.Set(OpenFiles());
-  State::Raise(s.processor, ProcessorSeconds());
-  return prometheus::TextSerializer().Serialize(s.registry.Collect());
+void Metrics::Observe(const ServerSnapshot& state) {
+  Impl& m = *impl_;
+  if (state.engine) m.ObserveEngine(*state.engine);
+  m.step_age.Set(state.step_seconds);
+  m.ready.Set(state.ready ? 1 : 0);
+  m.connections.Set(static_cast<double>(state.http.connections));
+  m.unsent_bytes.Set(static_cast<double>(state.http.unsent_bytes));
+  m.accepted.Reach(state.http.accepted);
+  m.refused_connections.Reach(state.http.refused_connections);
+  m.bad_requests.Reach(state.http.bad_requests);
+  m.dropped_slow.Reach(state.http.dropped_slow);
+  m.log_dropped.Reach(state.log_dropped);
+}
+
+std::string Metrics::Text() {
+  impl_->ReadProcess();
+  for (const auto& distribution : impl_->distributions) distribution->Flush();
+  std::ostringstream out;
+  prometheus::TextSerializer().Serialize(out, impl_->registry.Collect());
+  return std::move(out).str();
 }
 
 }  // namespace latte

@@ -1,5 +1,8 @@
-// The metrics of the server in Prometheus' text format. Names, units and buckets are vLLM's where
-// the meaning is the same; names of our own begin with "latte:". docs/metrics.md lists them.
+// The metrics of a server, in the text format of Prometheus. Names, units and buckets are vLLM's
+// where the meaning is the same (prefix "vllm:"); all others have the prefix "latte:", or "process_"
+// as every Prometheus client has. docs/metrics.md lists them.
+//
+// On one thread only. No label has a value that a client chose.
 #pragma once
 
 #include <cstdint>
@@ -7,58 +10,81 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "latte/engine.h"
+#include "latte/request.h"
+
+#include "src/http/server.h"
 
 namespace latte {
 
-// One answer that has ended.
-struct FinishedAnswer {
-  std::string_view reason;  // "stop", "length", "cancelled", "error"
+// The Content-Type of Metrics::Text.
+constexpr std::string_view kMetricsContentType = "text/plain; version=0.0.4; charset=utf-8";
+
+struct MetricsOptions {
+  std::string model_name;                  // of the label model_name
+  std::string version;                     // of Latte
+  std::vector<std::string> ignored_names;  // the fields that Ignored may name
+};
+
+// One answer that has ended: what vLLM counts as a request. Times are in seconds.
+struct FinishedRequest {
+  FinishReason reason = FinishReason::kStop;
   int64_t prompt_tokens = 0;
+  int64_t cached_tokens = 0;  // of them, found in the prefix cache
   int64_t generated_tokens = 0;
-  double queue_seconds = 0;
-  double prefill_seconds = 0;
-  double decode_seconds = 0;
-  double total_seconds = 0;  // since the request arrived
+  int64_t max_tokens = 0;
+  double seconds = 0;                     // from the arrival to the last token
+  std::optional<double> queue_seconds;    // in the engine's queue
+  std::optional<double> prefill_seconds;  // from there to the first token
+  std::optional<double> decode_seconds;   // from the first token to the last
 };
 
-// The state of the server at one moment.
+// The state and the counters of a server at one moment.
 struct ServerSnapshot {
-  EngineStats engine;
-  int64_t connections = 0;
-  int64_t unsent_bytes = 0;
-  int64_t dropped_slow = 0;         // since the start
-  int64_t refused_connections = 0;  // since the start
-  int64_t dropped_log_lines = 0;    // since the start
-  double step_age_seconds = 0;      // 0: no step runs
-  bool ready = false;
+  std::optional<EngineStats> engine;  // none: the model is not loaded
+  HttpServerStats http;
+  bool ready = false;       // requests are accepted
+  double step_seconds = 0;  // how long the running step has taken; 0: none runs
+  int64_t log_dropped = 0;  // lines, since the start
 };
 
-// On one thread.
 class Metrics {
  public:
-  // `max_model_len` bounds the buckets of token counts.
-  Metrics(const std::string& model_name, std::string_view version);
+  explicit Metrics(const MetricsOptions& options);
   ~Metrics();
   Metrics(const Metrics&) = delete;
   Metrics& operator=(const Metrics&) = delete;
 
-  void RequestParsed(int n, int64_t max_tokens);
-  void FirstToken(double seconds);  // since the request arrived
-  void TokenAfter(double seconds);  // since the answer's token before
-  void Finished(const FinishedAnswer& answer);
-  void Responded(int status, double seconds);
-  void Refused(int status);              // before it became a request
-  void Ignored(std::string_view field);  // of the API; a name that Latte knows
+  // The model is loaded. `options` are the engine's, resolved. Call it once, before RequestDone.
+  void SetEngine(const EngineOptions& options, int64_t pages);
 
-  void CacheConfig(const EngineOptions& options);
-  // Text of all metrics.
-  std::string Text(const ServerSnapshot& now);
+  // Seconds from a request's arrival to the first token of one answer.
+  void FirstToken(double seconds);
+  // Seconds between two tokens of one answer. Costs some nanoseconds.
+  void TokenLatency(double seconds);
+  void RequestDone(const FinishedRequest& request);
+  // All answers to one prompt have ended: `n` of them, the longest with so many tokens.
+  void PromptDone(int n, int64_t longest_answer);
+
+  // A request was answered with an error before the engine took it.
+  void Refused(int http_status);
+  // A request had a field that has no effect.
+  void Ignored(std::string_view name);
+  // A request over HTTP was answered. `seconds`: from its arrival to the end of the answer.
+  void Answered(int http_status, double seconds);
+
+  // Counters go up to what `state` says, never down. Distributions over steps are exact if this is
+  // called after every step; else the steps since the last call count with their mean.
+  void Observe(const ServerSnapshot& state);
+
+  // All metrics, with what the system says of this process.
+  std::string Text();
 
  private:
-  struct State;
-  std::unique_ptr<State> state_;
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace latte

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "src/serve/observe/stats_line.h"
+#include "src/openai/neutral_fields.h"
 
 namespace latte {
 namespace {
@@ -14,118 +14,154 @@ double Seconds(std::chrono::steady_clock::duration time) {
 
 }  // namespace
 
+Observer::Observer(const ServeOptions& options, Log log, const std::string& model_name,
+                   std::string_view version)
+    : options_(options),
+      log_(std::move(log)),
+      metrics_({.model_name = model_name,
+                .version = std::string(version),
+                .ignored_names = NeutralFieldNames()}) {}
+
 Result<std::unique_ptr<Observer>> Observer::Create(const ServeOptions& options,
                                                    const std::string& model_name,
                                                    std::string_view version) {
-  LATTE_ASSIGN_OR_RETURN(const LogLevel level, ParseLogLevel(options.log_level));
-  return std::unique_ptr<Observer>(new Observer(options, level, model_name, version));
+  LATTE_ASSIGN_OR_RETURN(Log log,
+                         Log::Create({.level = options.log_level, .format = options.log_format}));
+  return std::unique_ptr<Observer>(new Observer(options, std::move(log), model_name, version));
 }
 
 void Observer::Arrived(const std::string& id, const HttpRequest& request, OpenAiEndpoint endpoint) {
-  RequestView& view = views_.At(id);
-  view.id = id;
-  view.endpoint = Url(endpoint);
-  view.peer = request.peer;
+  const Clock::time_point now = Clock::now();
+  views_.Began(id, Url(endpoint), request.peer, now);
+  Generation& g = generations_[id];
+  g.arrived = now;
+  g.endpoint = Url(endpoint);
 }
 
 void Observer::Parsed(const std::string& id, const OpenAiRequest& request) {
-  RequestView& view = views_.At(id);
-  view.phase = RequestPhase::kWaiting;
-  view.stream = request.reply.stream;
-  view.n = request.reply.n;
-  view.prompts = static_cast<int64_t>(request.requests.size());
-  for (const Request& one : request.requests)
-    view.prompt_tokens += static_cast<int64_t>(one.tokens.size());
   const Request& first = request.requests.front();
-  view.priority = first.priority;
-  metrics_.RequestParsed(request.reply.n, first.stop.max_tokens);
+  views_.Parsed(id, {.model = request.reply.model,
+                     .prompts = static_cast<int64_t>(request.requests.size()),
+                     .n = request.reply.n,
+                     .stream = request.reply.stream,
+                     .priority = first.priority});
   for (const std::string& field : request.ignored) metrics_.Ignored(field);
+  const auto found = generations_.find(id);
+  if (found == generations_.end()) return;
+  found->second.n = request.reply.n;
+  found->second.max_tokens = first.stop.max_tokens;
 }
 
 void Observer::Refused(const std::string& id, const Error& error) {
-  views_.End(id, std::string(CodeName(error.code)));
+  metrics_.Refused(HttpStatus(error.code));
+  views_.Ended(id, CodeName(error.code), Clock::now());
+  generations_.erase(id);
 }
 
-void Observer::CountToken(RequestView& view, Choice& choice, const TokenEvent& event) {
-  const Clock::time_point now = Clock::now();
-  if (!choice.first_token) {
-    choice.first_token = now;
-    choice.queue_seconds = event.queue_seconds;
-    choice.prefill_seconds = event.prefill_seconds;
-    choice.cached_tokens = event.cached_tokens;
-    if (event.choice == 0) view.cached_tokens += event.cached_tokens;
-    if (!view.first_token) view.first_token = now;
-    view.phase = RequestPhase::kRunning;
-    metrics_.FirstToken(Seconds(now - view.arrived));
+void Observer::CountToken(Generation& g, Choice& choice, Clock::time_point now) {
+  if (choice.first_token) {
+    metrics_.TokenLatency(Seconds(now - choice.last_token));
   } else {
-    metrics_.TokenAfter(Seconds(now - choice.last_token));
+    choice.first_token = now;
+    metrics_.FirstToken(Seconds(now - g.arrived));
+    if (!g.first_token) g.first_token = now;
   }
-  view.generated_tokens += event.generated_tokens - choice.generated_tokens;
-  choice.generated_tokens = event.generated_tokens;
   choice.last_token = now;
 }
 
 void Observer::Event(const std::string& id, const TokenEvent& event) {
-  RequestView* const view = views_.Find(id);
-  if (view == nullptr) return;
-  const std::pair key(event.user_data, event.choice);
-  const auto [found, is_new] = choices_.try_emplace(key);
-  if (is_new) of_request_[id].push_back(key);
-  Choice& choice = found->second;
-  if (event.token) CountToken(*view, choice, event);
-  if (!event.finish) return;
+  const auto found = generations_.find(id);
+  if (found == generations_.end()) return;
   const Clock::time_point now = Clock::now();
-  metrics_.Finished(
-      {.reason = Name(*event.finish),
-       .prompt_tokens = event.prompt_tokens,
-       .generated_tokens = event.generated_tokens,
-       .queue_seconds = choice.queue_seconds,
-       .prefill_seconds = choice.prefill_seconds,
-       .decode_seconds = choice.first_token ? Seconds(choice.last_token - *choice.first_token) : 0,
-       .total_seconds = Seconds(now - view->arrived)});
+  views_.Event(id, event, now);
+  Choice& choice = found->second.choices[{event.user_data, event.choice}];
+  if (event.token) {
+    CountToken(found->second, choice, now);
+    choice.figures.queue_seconds = event.queue_seconds;
+    choice.figures.prefill_seconds = event.prefill_seconds;
+  }
+  choice.figures.prompt_tokens = event.prompt_tokens;
+  choice.figures.cached_tokens = event.cached_tokens;
+  choice.figures.generated_tokens = event.generated_tokens;
+  if (event.finish) FinishChoice(found->second, choice, *event.finish);
+}
+
+void Observer::FinishChoice(const Generation& g, Choice& choice, FinishReason reason) {
+  choice.finished = true;
+  FinishedRequest& figures = choice.figures;
+  figures.reason = reason;
+  figures.max_tokens = g.max_tokens;
+  figures.seconds = Seconds(Clock::now() - g.arrived);
+  if (choice.first_token) figures.decode_seconds = Seconds(choice.last_token - *choice.first_token);
+  metrics_.RequestDone(figures);
+}
+
+void Observer::FinishAll(Generation& g, const std::optional<Error>& error) {
+  const FinishReason reason =
+      error && error->code == Code::kCancelled ? FinishReason::kCancelled : FinishReason::kError;
+  std::map<uint64_t, int64_t> longest;  // by prompt
+  for (auto& [key, choice] : g.choices) {
+    // No more events come of answers that end early.
+    if (!choice.finished) FinishChoice(g, choice, reason);
+    int64_t& tokens = longest[key.first];
+    tokens = std::max(tokens, choice.figures.generated_tokens);
+  }
+  for (const auto& [prompt, tokens] : longest) metrics_.PromptDone(g.n, tokens);
+  if (error && g.choices.empty()) metrics_.Refused(HttpStatus(error->code));
 }
 
 void Observer::Ended(const std::string& id, const OpenAiUsage& usage,
                      const std::optional<Error>& error) {
-  if (const auto keys = of_request_.find(id); keys != of_request_.end()) {
-    for (const auto& key : keys->second) choices_.erase(key);
-    of_request_.erase(keys);
-  }
-  const RequestView* const view = views_.Find(id);
-  if (view == nullptr) return;
-  const std::string outcome = error ? std::string(CodeName(error->code)) : "done";
+  const auto found = generations_.find(id);
+  if (found == generations_.end()) return;
+  Generation& g = found->second;
   const Clock::time_point now = Clock::now();
-  log_.Info("generation",
-            {{"id", id},
-             {"endpoint", view->endpoint},
-             {"outcome", outcome},
-             {"prompt_tokens", usage.prompt_tokens},
-             {"cached_tokens", usage.cached_tokens},
-             {"generated_tokens", usage.generated_tokens},
-             {"ttft_s", view->first_token ? Seconds(*view->first_token - view->arrived) : 0.0},
-             {"seconds", Seconds(now - view->arrived)}});
-  views_.End(id, outcome);
+  const std::string_view result = error ? CodeName(error->code) : "done";
+  FinishAll(g, error);
+  log_.Info("generation", {{"id", id},
+                           {"endpoint", g.endpoint},
+                           {"result", result},
+                           {"prompt_tokens", usage.prompt_tokens},
+                           {"cached_tokens", usage.cached_tokens},
+                           {"generated_tokens", usage.generated_tokens},
+                           {"ttft_s", g.first_token ? Seconds(*g.first_token - g.arrived) : 0.0},
+                           {"seconds", Seconds(now - g.arrived)}});
+  views_.Ended(id, result, now);
+  generations_.erase(found);
+}
+
+void Observer::RefusedHead(const HttpRequest* head, int status) {
+  metrics_.Refused(status);
+  if (!options_.access_log || head == nullptr) return;
+  log_.Info(
+      "refused",
+      {{"client", head->peer}, {"method", head->method}, {"path", head->path}, {"status", status}});
 }
 
 void Observer::Answered(const AnsweredRequest& answered) {
   const auto& [status, seconds] = answered.outcome;
-  metrics_.Responded(status, seconds);
+  ids_.Release(answered.id);
+  metrics_.Answered(status, seconds);
   if (!options_.access_log) return;
   log_.Info("request", {{"id", answered.id},
                         {"client", answered.peer},
                         {"method", answered.method},
                         {"path", answered.path},
-                        {"status", int64_t{status}},
+                        {"status", status},
                         {"seconds", seconds}});
 }
 
-void Observer::Tick(const EngineStats& stats) {
+void Observer::Tick(const EngineStats& stats, int64_t connections) {
   const Clock::time_point now = Clock::now();
-  const double seconds = Seconds(now - last_line_);
-  if (options_.stats_interval == 0 || seconds < options_.stats_interval) return;
-  if (IsBusy(before_, stats)) log_.Info(StatsLine(before_, stats, seconds));
-  before_ = stats;
-  last_line_ = now;
+  if (options_.stats_interval == 0 || now < next_line_) return;
+  next_line_ = now + std::chrono::duration_cast<Clock::duration>(
+                         std::chrono::duration<double>(options_.stats_interval));
+  const StatsSnapshot snapshot{now, stats, connections};
+  if (!stats_line_) {
+    stats_line_.emplace(snapshot);
+  } else if (const auto figures = stats_line_->Next(snapshot)) {
+    log_.Write(LogLevel::kInfo, "stats", StatsFields(*figures));
+  }
 }
 
 }  // namespace latte

@@ -1,13 +1,15 @@
-// Log, metrics and views of one server. On the I/O thread.
+// Log, metrics and views of one server, made of what happens to its requests. On the I/O thread.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 
 #include "latte/engine.h"
 
@@ -19,13 +21,14 @@
 #include "src/serve/observe/metrics.h"
 #include "src/serve/observe/request_id.h"
 #include "src/serve/observe/request_views.h"
+#include "src/serve/observe/stats_line.h"
 #include "src/serve/options.h"
 
 namespace latte {
 
 class Observer final : public GenerationObserver {
  public:
-  // Errors: of ParseLogLevel.
+  // `options` must outlive it. Errors: of Log::Create.
   [[nodiscard]] static Result<std::unique_ptr<Observer>> Create(const ServeOptions& options,
                                                                 const std::string& model_name,
                                                                 std::string_view version);
@@ -37,45 +40,53 @@ class Observer final : public GenerationObserver {
   void Ended(const std::string& id, const OpenAiUsage& usage,
              const std::optional<Error>& error) override;
 
-  // A line of the access log.
+  // A request was refused before it had an id; `head` is null if it is not even proper HTTP.
+  void RefusedHead(const HttpRequest* head, int status);
+
+  // A line of the access log. The request's id is free afterwards.
   void Answered(const AnsweredRequest& answered);
 
   // Writes the line of statistics when it is time and something happens. Call it once per second.
-  void Tick(const EngineStats& stats);
+  void Tick(const EngineStats& stats, int64_t connections);
 
   Log& log() { return log_; }
   Metrics& metrics() { return metrics_; }
   RequestIds& ids() { return ids_; }
-  std::string RequestsJson() const { return views_.Json(); }
+  std::string RequestsJson() const { return views_.Json(Clock::now()); }
 
  private:
   using Clock = std::chrono::steady_clock;
+  // An answer to a prompt: (Request::user_data, TokenEvent::choice).
+  using ChoiceKey = std::pair<uint64_t, int>;
   struct Choice {
     std::optional<Clock::time_point> first_token;
     Clock::time_point last_token;
-    double queue_seconds = 0;
-    double prefill_seconds = 0;
-    int64_t cached_tokens = 0;
-    int64_t generated_tokens = 0;
+    FinishedRequest figures;
+    bool finished = false;
+  };
+  struct Generation {
+    Clock::time_point arrived;
+    std::string_view endpoint;
+    int n = 1;
+    int64_t max_tokens = 0;
+    std::optional<Clock::time_point> first_token;
+    std::map<ChoiceKey, Choice> choices;
   };
 
-  Observer(const ServeOptions& options, LogLevel level, const std::string& model_name,
-           std::string_view version)
-      : options_(options),
-        log_({.level = level, .json = options.log_format == "json"}),
-        metrics_(model_name, version) {}
-  void CountToken(RequestView& view, Choice& choice, const TokenEvent& event);
+  Observer(const ServeOptions& options, Log log, const std::string& model_name,
+           std::string_view version);
+  void CountToken(Generation& g, Choice& choice, Clock::time_point now);
+  void FinishChoice(const Generation& g, Choice& choice, FinishReason reason);
+  void FinishAll(Generation& g, const std::optional<Error>& error);
 
   const ServeOptions& options_;
   Log log_;
   Metrics metrics_;
   RequestIds ids_;
   RequestViews views_;
-  // By (Request::user_data, choice) of the engine's requests that run.
-  std::map<std::pair<uint64_t, int>, Choice> choices_;
-  std::unordered_map<std::string, std::vector<std::pair<uint64_t, int>>> of_request_;
-  EngineStats before_;
-  Clock::time_point last_line_ = Clock::now();
+  std::unordered_map<std::string, Generation> generations_;  // by request id
+  std::optional<StatsLine> stats_line_;                      // once the model is loaded
+  Clock::time_point next_line_;
 };
 
 }  // namespace latte

@@ -1,26 +1,30 @@
-// Names of requests: in the X-Request-Id field, in the log and in answers.
+// Names of requests, in answers (X-Request-Id) and in the log.
 #pragma once
 
-#include <cstdint>
-#include <random>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 
 namespace latte {
 
-// Whether a name that a client gives can stand in a log and in a header field: 1 to 128 letters,
-// digits and any of "-_.:/+=@".
-bool IsRequestId(std::string_view text);
+// Whether a client may name its request so: 1 to 128 visible ASCII characters without quotes,
+// backslashes and spaces.
+bool IsRequestId(std::string_view given);
 
-// Makes names that do not repeat: 128 random bits in hexadecimal digits.
+// 128 random bits, in hex.
+std::string NewRequestId();
+
+// The ids of the requests that are being answered. Thread-compatible.
 class RequestIds {
  public:
-  RequestIds();
-  // `given`, if it is a name, else a fresh one.
-  std::string Choose(std::string_view given);
+  // The client's id if it may be used, else a new one. If a running request has it, as after a retry
+  // of the client, "-" and some random digits are added.
+  std::string Take(std::string_view given);
+  void Release(const std::string& id) { taken_.erase(id); }
+  size_t size() const { return taken_.size(); }
 
  private:
-  std::mt19937_64 random_;
+  std::unordered_set<std::string> taken_;
 };
 
 }  // namespace latte

@@ -1,82 +1,135 @@
 #include "src/serve/observe/request_views.h"
 
-#include <algorithm>
+#include <iterator>
 #include <utility>
-#include <vector>
 
-#include "src/base/json_out.h"
+#include <fmt/format.h>
+
+#include "src/serve/observe/log_text.h"
 
 namespace latte {
 namespace {
 
-constexpr size_t kMostEnded = 32;
-
-double Seconds(RequestView::Clock::duration time) {
-  return std::chrono::duration<double>(time).count();
-}
-
-JsonOut ViewJson(const RequestView& view) {
-  const RequestView::Clock::time_point end = view.ended.value_or(RequestView::Clock::now());
-  JsonOut out = {{"id", view.id},
-                 {"endpoint", view.endpoint},
-                 {"state", Name(view.phase)},
-                 {"client", view.peer},
-                 {"stream", view.stream},
-                 {"n", view.n},
-                 {"prompts", view.prompts},
-                 {"priority", view.priority},
-                 {"prompt_tokens", view.prompt_tokens},
-                 {"cached_tokens", view.cached_tokens},
-                 {"generated_tokens", view.generated_tokens},
-                 {"age_seconds", Seconds(end - view.arrived)},
-                 {"time_to_first_token", nullptr}};
-  if (view.first_token) out["time_to_first_token"] = Seconds(*view.first_token - view.arrived);
-  if (view.ended) out["outcome"] = view.outcome;
-  return out;
-}
+constexpr size_t kMostTextBytes = 500;
 
 }  // namespace
 
-std::string_view Name(RequestPhase phase) {
-  switch (phase) {
-    case RequestPhase::kParsing:
+std::string_view RequestViews::Name(State state) {
+  switch (state) {
+    case State::kParsing:
       return "parsing";
-    case RequestPhase::kWaiting:
+    case State::kWaiting:
       return "waiting";
-    case RequestPhase::kRunning:
+    case State::kPrefill:
+      return "prefill";
+    case State::kRunning:
       return "running";
-    case RequestPhase::kEnded:
+    case State::kFinished:
       break;
   }
-  return "ended";
+  return "finished";
 }
 
-RequestView* RequestViews::Find(const std::string& id) {
-  const auto found = live_.find(id);
-  return found == live_.end() ? nullptr : &found->second;
+RequestViews::View* RequestViews::Find(const std::string& id) {
+  const auto key = by_id_.find(id);
+  return key == by_id_.end() ? nullptr : &running_.at(key->second);
 }
 
-void RequestViews::End(const std::string& id, std::string outcome) {
-  const auto found = live_.find(id);
-  if (found == live_.end()) return;
-  RequestView view = std::move(found->second);
-  live_.erase(found);
-  view.phase = RequestPhase::kEnded;
-  view.ended = RequestView::Clock::now();
-  view.outcome = std::move(outcome);
-  ended_.push_back(std::move(view));
-  if (ended_.size() > kMostEnded) ended_.pop_front();
+void RequestViews::Began(const std::string& id, std::string_view endpoint, std::string_view client,
+                         Time now) {
+  View view;
+  view.id = id;
+  view.endpoint = endpoint;
+  view.client = client;
+  view.began = now;
+  if (!by_id_.emplace(id, next_).second) return;
+  running_.emplace(next_++, std::move(view));
 }
 
-std::string RequestViews::Json() const {
-  std::vector<const RequestView*> live;
-  for (const auto& [id, view] : live_) live.push_back(&view);
-  std::sort(live.begin(), live.end(),
-            [](const RequestView* a, const RequestView* b) { return a->arrived < b->arrived; });
-  JsonOut out = {{"running", JsonOut::array()}, {"ended", JsonOut::array()}};
-  for (const RequestView* view : live) out["running"].push_back(ViewJson(*view));
-  for (const RequestView& view : ended_) out["ended"].push_back(ViewJson(view));
-  return Dump(out);
+void RequestViews::Parsed(const std::string& id, const RequestSummary& summary) {
+  View* view = Find(id);
+  if (view == nullptr) return;
+  view->summary = summary;
+  view->state = State::kWaiting;
+}
+
+void RequestViews::Prefill(const std::string& id) {
+  View* view = Find(id);
+  if (view != nullptr && view->state == State::kWaiting) view->state = State::kPrefill;
+}
+
+void RequestViews::Event(const std::string& id, const TokenEvent& event, Time now) {
+  View* view = Find(id);
+  if (view == nullptr) return;
+  if (event.token) {
+    ++view->generated_tokens;
+    view->state = State::kRunning;
+    if (!view->first_token) view->first_token = now;
+  }
+  // Every prompt counts once: with the first token of its first answer, or its end without any.
+  const bool is_first = event.token ? event.generated_tokens == 1 : event.generated_tokens == 0;
+  if (event.choice != 0 || !is_first) return;
+  view->prompt_tokens += event.prompt_tokens;
+  view->cached_tokens += event.cached_tokens;
+}
+
+void RequestViews::Ended(const std::string& id, std::string_view result, Time now) {
+  const auto key = by_id_.find(id);
+  if (key == by_id_.end()) return;
+  const auto place = running_.find(key->second);
+  View view = std::move(place->second);
+  running_.erase(place);
+  by_id_.erase(key);
+  view.state = State::kFinished;
+  view.ended = now;
+  view.result = result;
+  finished_.push_front(std::move(view));
+  if (finished_.size() > kMostFinished) finished_.pop_back();
+}
+
+// Written without a tree of values: the thread that calls this serves all streams, and there may be
+// a thousand requests.
+void RequestViews::AppendJson(const View& view, Time now, std::string* out) {
+  const auto text = [out](std::string_view name, std::string_view value) {
+    fmt::format_to(std::back_inserter(*out), "\"{}\":\"", name);
+    AppendEscaped(value, kMostTextBytes, out);
+    *out += "\",";
+  };
+  *out += '{';
+  text("id", view.id);
+  text("endpoint", view.endpoint);
+  text("model", view.summary.model);
+  text("client", view.client);
+  text("state", Name(view.state));
+  if (view.ended) text("result", view.result);
+  const auto seconds = [](std::optional<Time> from, std::optional<Time> to) {
+    return from && to ? fmt::format("{:.3f}", std::chrono::duration<double>(*to - *from).count())
+                      : std::string("null");
+  };
+  fmt::format_to(std::back_inserter(*out),
+                 "\"age_seconds\":{},\"stream\":{},\"n\":{},\"prompts\":{},\"priority\":{},"
+                 "\"prompt_tokens\":{},\"cached_tokens\":{},\"generated_tokens\":{},"
+                 "\"ttft_seconds\":{},\"duration_seconds\":{}}}",
+                 seconds(view.began, now), view.summary.stream, view.summary.n,
+                 view.summary.prompts, view.summary.priority, view.prompt_tokens,
+                 view.cached_tokens, view.generated_tokens, seconds(view.began, view.first_token),
+                 seconds(view.began, view.ended));
+}
+
+std::string RequestViews::Json(Time now) const {
+  std::string out = fmt::format("{{\"running\":{},\"requests\":[", running_.size());
+  size_t shown = 0;
+  for (const auto& [key, view] : running_) {
+    if (shown == kMostShown) break;
+    if (shown++ > 0) out += ',';
+    AppendJson(view, now, &out);
+  }
+  out += "],\"finished\":[";
+  for (const View& view : finished_) {
+    if (&view != &finished_.front()) out += ',';
+    AppendJson(view, now, &out);
+  }
+  return out + "]}";
 }
 
 }  // namespace latte

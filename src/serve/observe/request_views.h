@@ -1,4 +1,5 @@
-// The live view of requests behind GET /requests. It never has the text of a prompt or an answer.
+// The body of GET /requests: the requests that are being answered and the last finished ones. Never
+// their text. On the I/O thread only.
 #pragma once
 
 #include <chrono>
@@ -8,48 +9,74 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
+
+#include "latte/request.h"
 
 namespace latte {
 
-enum class RequestPhase { kParsing, kWaiting, kRunning, kEnded };
-
-std::string_view Name(RequestPhase phase);  // "waiting"
-
-struct RequestView {
-  using Clock = std::chrono::steady_clock;
-
-  std::string id;
-  std::string_view endpoint;  // "/v1/completions"
-  std::string peer;
-  RequestPhase phase = RequestPhase::kParsing;
-  bool stream = false;
-  int n = 1;
+// Settings of a request, known once it is parsed.
+struct RequestSummary {
+  std::string model;
   int64_t prompts = 1;
+  int n = 1;  // answers per prompt
+  bool stream = false;
   int priority = 0;
-  int64_t prompt_tokens = 0;
-  int64_t cached_tokens = 0;
-  int64_t generated_tokens = 0;
-  Clock::time_point arrived = Clock::now();
-  std::optional<Clock::time_point> first_token;
-  std::optional<Clock::time_point> ended;
-  std::string outcome;  // once ended: "done" or the name of an error
 };
 
-// On one thread.
 class RequestViews {
  public:
-  // The view of a request, made if it is new. Valid until End.
-  RequestView& At(const std::string& id) { return live_[id]; }
-  RequestView* Find(const std::string& id);
-  // Moves the request to those that have ended; the last 32 are kept.
-  void End(const std::string& id, std::string outcome);
+  using Clock = std::chrono::steady_clock;
+  using Time = Clock::time_point;
 
-  // {"running": […], "ended": […]}: oldest first.
-  std::string Json() const;
+  static constexpr size_t kMostFinished = 32;  // the last so many are kept
+  static constexpr size_t kMostShown = 1000;   // of the running ones, the oldest
+
+  // `id` must not be one of a running request. `client`: its address. → state "parsing"
+  void Began(const std::string& id, std::string_view endpoint, std::string_view client, Time now);
+  // → "waiting", until the engine begins it
+  void Parsed(const std::string& id, const RequestSummary& summary);
+  // The engine computes the prompt: → "prefill". A server that does not know it leaves it out.
+  void Prefill(const std::string& id);
+  // The first token: → "running"
+  void Event(const std::string& id, const TokenEvent& event, Time now);
+  // `result`: a finish reason or the name of an error's code. Moves it to the finished ones.
+  void Ended(const std::string& id, std::string_view result, Time now);
+
+  size_t size() const { return running_.size(); }
+
+  // {"running": N, "requests": [{"id", "endpoint", "model", "client", "state", "age_seconds",
+  // "stream", "n", "prompts", "priority", "prompt_tokens", "cached_tokens", "generated_tokens",
+  // "ttft_seconds", "duration_seconds"}, …], "finished": [{…, "result"}, …]}, running ones from the
+  // oldest, finished ones from the newest. Null: ttft_seconds before the first token,
+  // duration_seconds before the end.
+  std::string Json(Time now) const;
 
  private:
-  std::map<std::string, RequestView> live_;
-  std::deque<RequestView> ended_;
+  enum class State { kParsing, kWaiting, kPrefill, kRunning, kFinished };
+  struct View {
+    std::string id;
+    std::string endpoint;
+    std::string client;
+    RequestSummary summary;
+    State state = State::kParsing;
+    Time began;
+    std::optional<Time> first_token;
+    std::optional<Time> ended;
+    std::string result;
+    int64_t prompt_tokens = 0;
+    int64_t cached_tokens = 0;
+    int64_t generated_tokens = 0;
+  };
+
+  View* Find(const std::string& id);
+  static std::string_view Name(State state);
+  static void AppendJson(const View& view, Time now, std::string* out);
+
+  uint64_t next_ = 0;
+  std::map<uint64_t, View> running_;                 // by age
+  std::unordered_map<std::string, uint64_t> by_id_;  // → key of running_
+  std::deque<View> finished_;                        // newest first
 };
 
 }  // namespace latte

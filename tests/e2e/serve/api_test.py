@@ -142,7 +142,7 @@ class Api(unittest.TestCase):
         self.assertEqual(self.server.metric("vllm:generation_tokens_total"), before + 8)
         self.assertGreaterEqual(self.server.metric("latte:ignored_fields_total"), 1)
         view = self.server.get("/requests")[2]
-        self.assertEqual(view["ended"][-1]["generated_tokens"], 8)
+        self.assertEqual(view["finished"][0]["generated_tokens"], 8)
         self.assertNotIn("secret", json.dumps(view) + "\n".join(self.server.lines))
 
     def test_origins_and_hosts(self):

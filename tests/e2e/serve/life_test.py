@@ -71,10 +71,10 @@ class Life(unittest.TestCase):
                     next(events(connection.getresponse()))
                 else:
                     self.assertTrue(until(lambda: server.metric("vllm:num_requests_running") == 1))
-                steps = server.metric("latte:steps_total")
+                steps = server.metric("latte:engine_steps_total")
                 connection.close()
                 self.assertTrue(until(lambda: server.metric("latte:answers_cancelled_total") == before + 1))
-                self.assertLess(server.metric("latte:steps_total") - steps, 2500, "it ran to its end")
+                self.assertLess(server.metric("latte:engine_steps_total") - steps, 2500, "it ran to its end")
                 self.assertEqual(server.metric("vllm:num_requests_running"), 0)
                 self.assertEqual(server.metric("vllm:kv_cache_usage_perc"), 0)
             self.assertEqual(server.stop(), 0)
@@ -208,7 +208,7 @@ class Life(unittest.TestCase):
             usage = server.post(COMPLETIONS, prompt)[2]["usage"]
             # The last token is always computed, and with it its page.
             self.assertGreaterEqual(usage["prompt_tokens_details"]["cached_tokens"], 640 - 64)
-            self.assertGreater(server.metric("latte:prefix_disk_tokens_total"), 0)
+            self.assertGreater(server.metric("latte:prefix_cache_disk_tokens_total"), 0)
 
     def test_many_streams_at_once_are_all_whole(self):
         with Server(LATTE, "--max-sequences", "16") as server:

@@ -1,0 +1,32 @@
+#include "apps/flags/engine_plan.h"
+
+#include "src/base/limits/memory.h"
+#include "src/checkpoint/safetensors/safetensors.h"
+#include "src/checkpoint/weight_memory.h"
+#include "src/engine/settings.h"
+
+namespace latte {
+
+Result<MemoryPlan> PlanEngine(const EngineOptions& options, const ModelFiles& files) {
+  LATTE_ASSIGN_OR_RETURN(const Machine machine, Machine::Detect());
+  LATTE_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(files.dir));
+  const MemoryRoom room{AvailableMemory(), WeightMemory(checkpoint)};
+  LATTE_ASSIGN_OR_RETURN(const Settings settings,
+                         ResolveOptions(options, files.config, machine, room));
+  const EngineOptions& resolved = settings.options;
+  return MemoryPlan{
+      .available_bytes = room.available_bytes,
+      .weight_bytes = room.weight_bytes,
+      .workspace_bytes = PrefillWorkspaceBytes(files.config, resolved),
+      .workspace_tokens = resolved.prefill_workspace_tokens,
+      .page_bytes = settings.cache_spec.bytes_per_page(),
+      .page_tokens = resolved.page_tokens,
+      .pages = settings.pages,
+      .max_tokens = resolved.max_tokens,
+      .model_tokens = files.config.max_position,
+      .asked_tokens = options.max_tokens,
+      .max_sequences = resolved.max_sequences,
+      .cache_dtype = resolved.cache_dtype.empty() ? resolved.dtype : resolved.cache_dtype};
+}
+
+}  // namespace latte

@@ -1,0 +1,41 @@
+#include "apps/flags/remote_flags.h"
+
+#include <cstdlib>
+
+namespace latte {
+namespace {
+
+std::string VariableOrEmpty(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+}  // namespace
+
+void RemoteFlags::AddUrl(const FlagSet& app, bool required) {
+  Flag flag = app.Add("--url", url,
+                      "server with the OpenAI API: http://HOST:PORT, https://HOST:PORT or "
+                      "unix:PATH, with or without /v1");
+  if (required) flag.Required();
+}
+
+std::vector<std::pair<std::string, Flag>> RemoteFlags::AddOthers(const FlagSet& app) {
+  std::vector<std::pair<std::string, Flag>> out;
+  const auto add = [&](const std::string& name, std::string& value, const std::string& help) {
+    out.emplace_back(name, app.Add(name, value, help));
+  };
+  add("--model", model, "model of the server (default: the first one that it lists)");
+  add("--api-key", api_key, "key for the server (default: $LATTE_API_KEY, else $OPENAI_API_KEY)");
+  add("--ca-file", ca_file,
+      "PEM file of certificates to trust, for https (default: those of the system)");
+  return out;
+}
+
+ApiAddress RemoteFlags::Address() const {
+  std::string key = api_key;
+  if (key.empty()) key = VariableOrEmpty("LATTE_API_KEY");
+  if (key.empty()) key = VariableOrEmpty("OPENAI_API_KEY");
+  return {url, key};
+}
+
+}  // namespace latte

@@ -1,0 +1,21 @@
+// Replaces flags of other servers (aliases.h) by ours before the command line is parsed.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "latte/status.h"
+
+namespace latte {
+
+struct CommandWords {
+  std::vector<std::string> words;  // the program, the command and its own flags
+  std::vector<std::string> notes;  // for the user: what was replaced, and what is ignored
+};
+
+// `words`: as main gets them. Other commands than serve and batch stay as they are.
+// Errors: kInvalidArgument for a missing value; kUnsupported for what Latte lacks. Both name the
+// flag that was given.
+[[nodiscard]] Result<CommandWords> RewriteAliases(const std::vector<std::string>& words);
+
+}  // namespace latte

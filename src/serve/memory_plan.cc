@@ -1,0 +1,109 @@
+#include "src/serve/memory_plan.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "src/base/json_out.h"
+#include "src/base/limits/memory.h"
+#include "src/base/math.h"
+
+namespace latte {
+namespace {
+
+// The second length for which concurrency is told, that of a usual chat.
+constexpr int64_t kChatTokens = 4096;
+
+// "131072" → "131,072".
+std::string Grouped(int64_t number) {
+  const std::string digits = fmt::to_string(number);
+  std::string out;
+  for (size_t i = 0; i < digits.size(); ++i) {
+    if (i > 0 && (digits.size() - i) % 3 == 0) out += ',';
+    out += digits[i];
+  }
+  return out;
+}
+
+std::string ContextText(const MemoryPlan& plan) {
+  const std::string tokens = Grouped(plan.max_tokens);
+  const int64_t wanted = plan.asked_tokens > 0 ? plan.asked_tokens : plan.model_tokens;
+  if (plan.max_tokens >= wanted) return tokens + " tokens";
+  if (plan.max_tokens == plan.model_tokens)
+    return fmt::format("{} tokens, the model's; {} were asked for", tokens, Grouped(wanted));
+  return fmt::format("{} tokens, all that the cache holds; {} need --cache-bytes {}", tokens,
+                     Grouped(std::min(wanted, plan.model_tokens)),
+                     CeilDiv(std::min(wanted, plan.model_tokens), plan.page_tokens) *
+                         plan.page_bytes);
+}
+
+std::string SequencesText(const MemoryPlan& plan) {
+  std::string out = fmt::format("{} of {} tokens", Grouped(plan.Sequences(plan.max_tokens)),
+                                Grouped(plan.max_tokens));
+  if (plan.max_tokens > kChatTokens)
+    out += fmt::format(", {} of {}", Grouped(plan.Sequences(kChatTokens)), Grouped(kChatTokens));
+  return fmt::format("{} (at most {})", out, Grouped(plan.max_sequences));
+}
+
+}  // namespace
+
+std::optional<int64_t> MemoryPlan::left_bytes() const {
+  if (!available_bytes) return std::nullopt;
+  return *available_bytes - total_bytes();
+}
+
+int64_t MemoryPlan::Sequences(int64_t tokens) const {
+  return std::min(max_sequences, pages / CeilDiv(std::max<int64_t>(tokens, 1), page_tokens));
+}
+
+std::string MemoryPlanText(const MemoryPlan& plan) {
+  std::string out = "memory plan:\n";
+  const auto line = [&](std::string_view name, const std::string& text) {
+    out += fmt::format("  {:<20} {}\n", name, text);
+  };
+  line("weights", MemoryText(plan.weight_bytes));
+  line("prefill workspace", fmt::format("{} ({} tokens)", MemoryText(plan.workspace_bytes),
+                                        Grouped(plan.workspace_tokens)));
+  line("cache", fmt::format("{} ({}: {} pages of {} tokens, {} bytes each)",
+                            MemoryText(plan.cache_bytes()), plan.cache_dtype, Grouped(plan.pages),
+                            plan.page_tokens, Grouped(plan.page_bytes)));
+  const std::optional<int64_t> left = plan.left_bytes();
+  if (!left) {
+    line("available", "unknown");
+  } else {
+    line(*left >= 0 ? "remains" : "missing",
+         fmt::format("{} of {} available", MemoryText(std::abs(*left)),
+                     MemoryText(*plan.available_bytes)));
+  }
+  line("largest context", ContextText(plan));
+  line("sequences at once", SequencesText(plan));
+  return out;
+}
+
+std::string MemoryPlanJson(const MemoryPlan& plan) {
+  JsonOut out = {
+      {"weight_bytes", plan.weight_bytes},
+      {"workspace_bytes", plan.workspace_bytes},
+      {"workspace_tokens", plan.workspace_tokens},
+      {"cache_dtype", plan.cache_dtype},
+      {"cache_bytes", plan.cache_bytes()},
+      {"pages", plan.pages},
+      {"page_bytes", plan.page_bytes},
+      {"page_tokens", plan.page_tokens},
+      {"total_bytes", plan.total_bytes()},
+      {"available_bytes", nullptr},
+      {"left_bytes", nullptr},
+      {"max_tokens", plan.max_tokens},
+      {"model_tokens", plan.model_tokens},
+      {"max_sequences", plan.max_sequences},
+      {"sequences_at_max_tokens", plan.Sequences(plan.max_tokens)},
+      {"sequences_at_4096_tokens", plan.Sequences(kChatTokens)},
+  };
+  if (plan.available_bytes) {
+    out["available_bytes"] = *plan.available_bytes;
+    out["left_bytes"] = *plan.left_bytes();
+  }
+  return Dump(out);
+}
+
+}  // namespace latte

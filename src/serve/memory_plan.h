@@ -1,0 +1,37 @@
+// What an engine needs of memory, and what that is good for: told before weights are loaded. Pure.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace latte {
+
+struct MemoryPlan {
+  std::optional<int64_t> available_bytes;  // before loading; none: unknown
+  int64_t weight_bytes = 0;
+  int64_t workspace_bytes = 0;  // of prefill
+  int64_t workspace_tokens = 0;
+  int64_t page_bytes = 0;  // over all layers
+  int64_t page_tokens = 0;
+  int64_t pages = 0;
+  int64_t max_tokens = 0;     // of the longest sequence
+  int64_t model_tokens = 0;   // the model's context
+  int64_t asked_tokens = 0;   // --max-tokens; 0: the model's context
+  int64_t max_sequences = 0;  // at once, whatever their length
+  std::string cache_dtype;
+
+  int64_t cache_bytes() const { return pages * page_bytes; }
+  int64_t total_bytes() const { return weight_bytes + workspace_bytes + cache_bytes(); }
+  // What remains of the available memory; negative: what is missing. None: unknown.
+  std::optional<int64_t> left_bytes() const;
+  // Sequences of so many tokens that run at once, without shared prefixes.
+  int64_t Sequences(int64_t tokens) const;
+};
+
+// Lines for people, each ending in a line break.
+std::string MemoryPlanText(const MemoryPlan& plan);
+// One JSON object.
+std::string MemoryPlanJson(const MemoryPlan& plan);
+
+}  // namespace latte
