@@ -1,5 +1,5 @@
-"""What schemathesis changes in each request before it sends it (short answers, a model that the server has), and a check
-of streams, event by event."""
+"""What schemathesis changes in each request before it sends it (short answers, a model that the server has), and checks
+of what it cannot know: every event of a stream, and that valid requests are answered."""
 import copy
 import functools
 import json
@@ -42,6 +42,16 @@ def stream_conformance(ctx, response, case):
         validator(case.operation.path).validate(event)
     ends = [choice["index"] for event in events for choice in event["choices"] if choice["finish_reason"]]
     assert sorted(ends) == list(range(len(ends))) and ends, f"expected one end of every answer, found {ends}"
+
+
+@schemathesis.check
+def supported_requests_are_answered(ctx, response, case):
+    """What is valid and not left out of the specification must not be refused, but for its length."""
+    if os.environ["EVERYTHING_SUPPORTED"] != "1" or not case.meta or not case.meta.generation.mode.is_positive:
+        return
+    if response.status_code == 400:
+        error = response.json()["error"]
+        assert error["code"] == "context_length_exceeded", f"expected an answer, found {error}"
 
 
 def is_count(value):

@@ -53,6 +53,8 @@ CHAT_CHANGES = {
     "max_completion_tokens": {"type": "integer", "minimum": 0},
     "logprobs": {"anyOf": [{"type": "boolean"}, {"const": 0}]},
     "metadata": {"type": "object"},
+    "prompt_cache_retention": {"type": "string"},
+    "safety_identifier": {"type": "string"},
     "service_tier": {"enum": ["auto", "default"]},
     **dict.fromkeys(["audio", "function_call", "functions", "modalities", "prediction", "reasoning_effort",
                      "response_format", "tool_choice", "tools", "verbosity", "web_search_options"]),
@@ -149,7 +151,7 @@ def keep_supported(schemas):
     schemas["ChatCompletionRequestMessage"] = {"oneOf": [{"$ref": f"#/components/schemas/{name}"} for name in messages]}
     part = schemas["ChatCompletionRequestMessageContentPartText"]
     part["additionalProperties"] = False
-    content = {"oneOf": [TEXT, {"type": "array", "minItems": 1,
+    content = {"oneOf": [TEXT, {"type": "array",
                                 "items": {"$ref": "#/components/schemas/ChatCompletionRequestMessageContentPartText"}}]}
     for name in messages:
         role = schemas[name]["properties"]["role"]
