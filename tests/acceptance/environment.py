@@ -44,7 +44,7 @@ class Environment:
     def create(self):
         """Creates what is missing. A second call with the same lists needs no registry."""
         stamp, wanted = self.folder / "venv/installed", digest([*self.lists, HERE / "constraints.txt"])
-        # What the full run has installed serves the short one too.
+        # One environment serves both runs.
         if stamp.exists() and wanted in stamp.read_text().split():
             return
         if not self.python.exists():

@@ -5,9 +5,8 @@ import pathlib
 HERE = pathlib.Path(__file__).resolve().parent
 # Cases that must be sent in all, short and full.
 LEAST = {True: 300, False: 10_000}
-# Examples per operation beside those of the phase "coverage", which alone sends several hundred. "all": as OpenAI's
-# specification is, where 400 for what Latte does not do is fine. "supported": without that, so what is valid must be
-# answered.
+# Examples per operation of the phase "fuzzing"; the phase "coverage" adds several hundred. "all" uses OpenAI's
+# specification with everything that Latte refuses, "supported" without it.
 EXAMPLES = {"all": {True: 10, False: 1000}, "supported": {True: 30, False: 3500}}
 
 

@@ -121,7 +121,7 @@ def correct_answers(paths, schemas):
 
 
 def be_lenient(schema, schemas):
-    """What a request may leave out may be null; the model may be left out."""
+    """Fields that may be left out may be null; the model may be left out."""
     if "$ref" in schema:
         schema = schemas[schema["$ref"].rpartition("/")[2]]
     for part in schema.get("allOf", ()):
