@@ -1,4 +1,4 @@
-// The record of one request, in seconds since the load began.
+// The record of one request, with times in seconds since the load began.
 #pragma once
 
 #include <cstdint>
