@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "src/base/file.h"
 #include "src/base/json_out.h"
+#include "src/openai/neutral_fields.h"
 #include "tests/support/tiny_tokenizer.h"
 
 namespace latte {
@@ -222,6 +224,16 @@ TEST(OpenAiRequest, NullIsAbsentWhateverTheField) {
   }
   ExpectNeutral(kChat, R"("logit_bias":{"5":null},"thinking":{"type":null},
                           "chat_template_kwargs":{"enable_thinking":null})");
+}
+
+TEST(OpenAiRequest, IgnoredFieldsAreReportedAndDocumented) {
+  const OpenAiRequest parsed =
+      Parse(kChat, kHi + R"(,"user":"u","store":false,"seed":1,"tools":[],"metadata":null)")
+          .value();
+  EXPECT_EQ(parsed.ignored, (std::vector<std::string>{"store", "tools", "user"}));
+  const std::string docs = ReadFile(LATTE_SOURCE_DIR "/docs/api_fields.md", 1 << 20).value();
+  for (const std::string& name : NeutralFieldNames())
+    EXPECT_NE(docs.find('`' + name + '`'), std::string::npos) << name;
 }
 
 TEST(OpenAiRequest, SpecialTokensAreKeptOnDemand) {

@@ -47,7 +47,8 @@ class Api(unittest.TestCase):
 
     def test_a_stream_has_the_text_of_the_whole_answer(self):
         for path, body in ((CHAT, HI), (COMPLETIONS, ONCE), (COMPLETIONS, {**ONCE, "echo": True, "logprobs": 2}),
-                           (COMPLETIONS, {**ONCE, "n": 3, "temperature": 1, "prompt": ["Once", [5, 6, 7]]}),
+                           (COMPLETIONS, {**ONCE, "n": 3, "temperature": 1, "prompt": ["Once", "The"]}),
+                           (COMPLETIONS, {**ONCE, "n": 2, "temperature": 1, "prompt": [[8], [5, 6, 7]]}),
                            (CHAT, {**HI, "logprobs": True, "top_logprobs": 2, "n": 2, "temperature": 1})):
             with self.subTest(path=path, body=body):
                 whole = self.ok(path, body)
