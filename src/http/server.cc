@@ -1,10 +1,7 @@
 #include "src/http/server.h"
 
 #include <algorithm>
-#include <csignal>
-#include <cstring>
 #include <exception>
-#include <filesystem>
 #include <unordered_map>
 #include <utility>
 
@@ -14,13 +11,15 @@
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
-#include <boost/asio/ssl/context.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <fmt/format.h>
+#include <netinet/tcp.h>
 
-#include "src/http/connection.h"
+#include "src/http/connection/connection.h"
+#include "src/http/io_thread.h"
+#include "src/http/listen/tls_context.h"
+#include "src/http/listen/unix_socket.h"
 #include "src/http/transport.h"
-#include "src/http/unix_socket.h"
 
 namespace latte {
 namespace {
@@ -30,17 +29,46 @@ using asio::ip::tcp;
 using asio::local::stream_protocol;
 
 constexpr auto kSweep = std::chrono::milliseconds(100);
-// After a refusal by the system, which may lack descriptors.
-constexpr auto kAcceptPause = std::chrono::milliseconds(100);
+// Bytes that the system keeps for a client that does not read. Without a bound it keeps megabytes,
+// and a stalled client is noticed late.
+constexpr int kSystemSendBytes = 128 << 10;
+// Ports that are tried until one is free on all addresses of a name.
+constexpr int kMostPortTries = 16;
 // Connections beyond the limit that are told so; further ones are closed.
 constexpr int64_t kMostRefusing = 64;
 
-tl::unexpected<Error> CannotListen(const std::string& where, const ErrorCode& error) {
+tl::unexpected<Error> CannotListen(const std::string& where, const ErrorCode& error,
+                                   std::string_view advice = "") {
   const bool taken = error == asio::error::address_in_use;
   return Fail(
       error == asio::error::access_denied || taken ? Code::kUnavailable : Code::kInvalidArgument,
-      fmt::format("cannot listen on {}: {}{}", where, error.message(),
-                  taken ? "; choose another one with --port" : ""));
+      fmt::format("cannot listen on {}: {}{}", where, error.message(), taken ? advice : ""));
+}
+
+// A socket that listens. Its accept is not pending after the system has refused one, e.g. because
+// descriptors are used up; the sweep tries again.
+template <class Protocol>
+struct Listener {
+  explicit Listener(asio::io_context& io) : acceptor(io) {}
+
+  typename Protocol::acceptor acceptor;
+  bool accepting = false;
+};
+using TcpListener = Listener<tcp>;
+using UnixListener = Listener<stream_protocol>;
+
+// A vanished client, which sends neither data nor a reset, is noticed after a minute or so.
+void SetTcpOptions(tcp::socket& socket) {
+  ErrorCode ignored;
+  socket.set_option(tcp::no_delay(true), ignored);
+  socket.set_option(asio::socket_base::send_buffer_size(kSystemSendBytes), ignored);
+  socket.set_option(asio::socket_base::keep_alive(true), ignored);
+  using Seconds = asio::detail::socket_option::integer<IPPROTO_TCP, TCP_KEEPIDLE>;
+  using Interval = asio::detail::socket_option::integer<IPPROTO_TCP, TCP_KEEPINTVL>;
+  using Count = asio::detail::socket_option::integer<IPPROTO_TCP, TCP_KEEPCNT>;
+  socket.set_option(Seconds(30), ignored);
+  socket.set_option(Interval(10), ignored);
+  socket.set_option(Count(3), ignored);
 }
 
 std::string HostInUrl(const tcp::endpoint& endpoint) {
@@ -54,14 +82,17 @@ class Server final : public HttpServer {
     shared_.options = &options_;
     shared_.handler = handler;
     shared_.closed = [this](HttpConnection* connection) { Forget(connection); };
-    shared_.post = [this](std::function<void()> work) { asio::post(io_, std::move(work)); };
+    shared_.io = std::make_shared<IoThread>(&io_);
   }
-  ~Server() override { unix_path_.reset(); }
+  ~Server() override {
+    shared_.io->End();
+    unix_path_.reset();
+  }
 
   Status Open();
 
   void Run() override;
-  void Post(std::function<void()> work) override { asio::post(io_, std::move(work)); }
+  void Post(std::function<void()> work) override { shared_.io->Post(std::move(work)); }
   void Repeat(std::chrono::milliseconds period, std::function<void()> work) override;
   void OnSignal(const std::vector<int>& signals, std::function<void(int)> work) override;
   void StopAccepting() override;
@@ -76,16 +107,19 @@ class Server final : public HttpServer {
   }
 
  private:
-  Status LoadCertificate();
   Status OpenTcp();
+  Result<std::vector<tcp::endpoint>> Resolve();
+  Status OpenTcpAt(const std::vector<tcp::endpoint>& endpoints);
   Status OpenTcpAt(const tcp::endpoint& endpoint);
   Status OpenUnix();
-  template <class Acceptor>
-  void Accept(Acceptor* acceptor);
+  void AcceptAll();
+  template <class Protocol>
+  void Accept(Listener<Protocol>* listener);
   void Take(tcp::socket socket);
   void Take(stream_protocol::socket socket);
   void Add(std::unique_ptr<Transport> transport, std::string peer, bool is_unix);
   void Forget(HttpConnection* connection) { connections_.erase(connection); }
+  void StartSweep();
   void Sweep();
   void WaitForSignal(std::shared_ptr<asio::signal_set> set, std::function<void(int)> work);
   void RepeatOn(std::shared_ptr<asio::steady_timer> timer, std::chrono::milliseconds period,
@@ -94,75 +128,79 @@ class Server final : public HttpServer {
   HttpServerOptions options_;
   HttpShared shared_;
   asio::io_context io_{1};
-  std::optional<asio::ssl::context> tls_;
-  std::vector<std::unique_ptr<tcp::acceptor>> tcp_;
-  std::unique_ptr<stream_protocol::acceptor> unix_;
+  std::unique_ptr<asio::ssl::context> tls_;
+  std::vector<std::unique_ptr<TcpListener>> tcp_;
+  std::unique_ptr<UnixListener> unix_;
   std::optional<UnixSocketPath> unix_path_;
   asio::steady_timer sweep_;
+  bool sweep_pending_ = false;
   std::unordered_map<HttpConnection*, std::shared_ptr<HttpConnection>> connections_;
   int port_ = 0;
   std::vector<std::string> urls_;
 };
 
 Status Server::Open() {
-  LATTE_RETURN_IF_ERROR(LoadCertificate());
+  if (options_.tls_certificate.empty() != options_.tls_key.empty())
+    return InvalidArgument("TLS: expected a certificate and its key, found one of them");
+  if (!options_.tls_certificate.empty()) {
+    LATTE_ASSIGN_OR_RETURN(tls_, LoadServerTls(options_.tls_certificate, options_.tls_key));
+  }
   if (!options_.host.empty()) LATTE_RETURN_IF_ERROR(OpenTcp());
   if (!options_.unix_socket.empty()) LATTE_RETURN_IF_ERROR(OpenUnix());
   if (urls_.empty()) return InvalidArgument("expected an address or a Unix socket to listen on");
-  for (const auto& acceptor : tcp_) Accept(acceptor.get());
-  if (unix_) Accept(unix_.get());
+  AcceptAll();
   return {};
 }
 
-Status Server::LoadCertificate() {
-  if (options_.tls_certificate.empty()) return {};
-  tls_.emplace(asio::ssl::context::tls_server);
+Result<std::vector<tcp::endpoint>> Server::Resolve() {
+  if (options_.port < 0 || options_.port > 65535)
+    return InvalidArgument(fmt::format("port: expected 0 to 65535, found {}", options_.port));
+  std::string host = options_.host;
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
   ErrorCode error;
-  tls_->set_options(asio::ssl::context::default_workarounds | asio::ssl::context::no_sslv2 |
-                    asio::ssl::context::no_sslv3 | asio::ssl::context::no_tlsv1 |
-                    asio::ssl::context::no_tlsv1_1);
-  tls_->use_certificate_chain_file(options_.tls_certificate, error);
+  const auto found =
+      tcp::resolver(io_).resolve(host, std::to_string(options_.port),
+                                 tcp::resolver::passive | tcp::resolver::numeric_service, error);
   if (error)
-    return InvalidArgument(fmt::format("{}: expected a PEM file with a certificate: {}",
-                                       options_.tls_certificate, error.message()));
-  tls_->use_private_key_file(options_.tls_key, asio::ssl::context::pem, error);
-  if (error)
-    return InvalidArgument(fmt::format("{}: expected a PEM file with the key of {}: {}",
-                                       options_.tls_key, options_.tls_certificate,
-                                       error.message()));
-  return {};
+    return InvalidArgument(
+        fmt::format("host: expected a name or an address of this machine, found '{}': {}",
+                    options_.host, error.message()));
+  std::vector<tcp::endpoint> out;
+  for (const auto& entry : found)
+    if (std::find(out.begin(), out.end(), entry.endpoint()) == out.end())
+      out.push_back(entry.endpoint());
+  return out;
 }
 
 Status Server::OpenTcp() {
-  ErrorCode error;
-  tcp::resolver resolver(io_);
-  std::string host = options_.host;
-  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
-  const auto found =
-      resolver.resolve(host, std::to_string(options_.port),
-                       tcp::resolver::passive | tcp::resolver::numeric_service, error);
-  if (error)
-    return InvalidArgument(
-        fmt::format("host: expected a name or an address of this machine, found "
-                    "'{}': {}",
-                    options_.host, error.message()));
-  std::vector<tcp::endpoint> endpoints;
-  for (const auto& entry : found)
-    if (std::find(endpoints.begin(), endpoints.end(), entry.endpoint()) == endpoints.end())
-      endpoints.push_back(entry.endpoint());
+  LATTE_ASSIGN_OR_RETURN(const std::vector<tcp::endpoint> endpoints, Resolve());
   Status opened;
-  for (tcp::endpoint& endpoint : endpoints) {
+  for (int i = 0; i < kMostPortTries; ++i) {
+    opened = OpenTcpAt(endpoints);
+    // The free port of the first address may be taken at the second one.
+    if (opened || options_.port != 0 || opened.error().code != Code::kUnavailable) break;
+    tcp_.clear();
+    urls_.clear();
+    port_ = 0;
+  }
+  return opened;
+}
+
+// The addresses of a name get one port. A machine without IPv6 may still know ::1 as localhost.
+Status Server::OpenTcpAt(const std::vector<tcp::endpoint>& endpoints) {
+  Status opened;
+  for (tcp::endpoint endpoint : endpoints) {
     if (port_ != 0) endpoint.port(static_cast<uint16_t>(port_));
     opened = OpenTcpAt(endpoint);
-    // A machine without IPv6 still resolves localhost to ::1.
-    if (!opened && endpoints.size() == 1) return opened;
+    if (!opened && opened.error().code == Code::kUnavailable) return opened;
   }
   return tcp_.empty() ? opened : Status();
 }
 
 Status Server::OpenTcpAt(const tcp::endpoint& endpoint) {
   const std::string where = fmt::format("{}:{}", HostInUrl(endpoint), endpoint.port());
-  auto acceptor = std::make_unique<tcp::acceptor>(io_);
+  auto listener = std::make_unique<TcpListener>(io_);
+  tcp::acceptor* acceptor = &listener->acceptor;
   ErrorCode error;
   acceptor->open(endpoint.protocol(), error);
   if (!error) acceptor->set_option(tcp::acceptor::reuse_address(true), error);
@@ -170,48 +208,50 @@ Status Server::OpenTcpAt(const tcp::endpoint& endpoint) {
     acceptor->set_option(asio::ip::v6_only(!endpoint.address().is_unspecified()), error);
   if (!error) acceptor->bind(endpoint, error);
   if (!error) acceptor->listen(asio::socket_base::max_listen_connections, error);
-  if (error) return CannotListen(where, error);
+  if (error) return CannotListen(where, error, "; choose another port with --port");
   const tcp::endpoint local = acceptor->local_endpoint(error);
   if (error) return CannotListen(where, error);
   port_ = local.port();
   urls_.push_back(fmt::format("http{}://{}:{}", tls_ ? "s" : "", HostInUrl(local), port_));
-  tcp_.push_back(std::move(acceptor));
+  tcp_.push_back(std::move(listener));
   return {};
 }
 
 Status Server::OpenUnix() {
   LATTE_ASSIGN_OR_RETURN(UnixSocketPath path, UnixSocketPath::Prepare(options_.unix_socket));
-  unix_ = std::make_unique<stream_protocol::acceptor>(io_);
+  unix_ = std::make_unique<UnixListener>(io_);
   ErrorCode error;
-  unix_->open(stream_protocol(), error);
-  if (!error) unix_->bind(stream_protocol::endpoint(options_.unix_socket), error);
+  unix_->acceptor.open(stream_protocol(), error);
+  if (!error) unix_->acceptor.bind(stream_protocol::endpoint(options_.unix_socket), error);
   if (!error) path.Own();
   unix_path_.emplace(std::move(path));
-  if (!error) unix_->listen(asio::socket_base::max_listen_connections, error);
+  if (!error) unix_->acceptor.listen(asio::socket_base::max_listen_connections, error);
   if (error) return CannotListen(options_.unix_socket, error);
   urls_.push_back("unix:" + options_.unix_socket);
   return {};
 }
 
-template <class Acceptor>
-void Server::Accept(Acceptor* acceptor) {
-  acceptor->async_accept([this, acceptor](ErrorCode error, auto socket) {
-    if (!acceptor->is_open()) return;
-    if (!error) {
-      Take(std::move(socket));
-      return Accept(acceptor);
-    }
-    auto pause = std::make_shared<asio::steady_timer>(io_, kAcceptPause);
-    pause->async_wait([this, acceptor, pause](ErrorCode) {
-      if (acceptor->is_open()) Accept(acceptor);
-    });
+void Server::AcceptAll() {
+  for (const auto& listener : tcp_) Accept(listener.get());
+  if (unix_) Accept(unix_.get());
+}
+
+template <class Protocol>
+void Server::Accept(Listener<Protocol>* listener) {
+  if (listener->accepting || !listener->acceptor.is_open()) return;
+  listener->acceptor.async_accept([this, listener](ErrorCode error, auto socket) {
+    listener->accepting = false;
+    if (error) return;
+    Take(std::move(socket));
+    Accept(listener);
   });
+  listener->accepting = true;
 }
 
 void Server::Take(tcp::socket socket) {
   try {
+    SetTcpOptions(socket);
     ErrorCode error;
-    socket.set_option(tcp::no_delay(true), error);
     const tcp::endpoint peer = socket.remote_endpoint(error);
     const std::string name = error ? "unknown" : fmt::format("{}:{}", HostInUrl(peer), peer.port());
     Add(tls_ ? MakeTransport(std::move(socket), *tls_) : MakeTransport(std::move(socket)), name,
@@ -243,17 +283,25 @@ void Server::Add(std::unique_ptr<Transport> transport, std::string peer, bool is
   }
 }
 
-void Server::Sweep() {
+void Server::StartSweep() {
+  if (sweep_pending_) return;
   sweep_.expires_after(kSweep);
   sweep_.async_wait([this](ErrorCode error) {
+    sweep_pending_ = false;
     if (error) return;
-    std::vector<std::shared_ptr<HttpConnection>> all;
-    all.reserve(connections_.size());
-    for (const auto& [key, connection] : connections_) all.push_back(connection);
-    const auto now = HttpConnection::Clock::now();
-    for (const auto& connection : all) connection->CheckDeadline(now);
+    StartSweep();
     Sweep();
   });
+  sweep_pending_ = true;
+}
+
+void Server::Sweep() {
+  AcceptAll();
+  std::vector<std::shared_ptr<HttpConnection>> all;
+  all.reserve(connections_.size());
+  for (const auto& [key, connection] : connections_) all.push_back(connection);
+  const auto now = HttpConnection::Clock::now();
+  for (const auto& connection : all) connection->CheckDeadline(now);
 }
 
 void Server::Repeat(std::chrono::milliseconds period, std::function<void()> work) {
@@ -286,8 +334,8 @@ void Server::WaitForSignal(std::shared_ptr<asio::signal_set> set, std::function<
 
 void Server::StopAccepting() {
   ErrorCode ignored;
-  for (const auto& acceptor : tcp_) acceptor->close(ignored);
-  if (unix_) unix_->close(ignored);
+  for (const auto& listener : tcp_) listener->acceptor.close(ignored);
+  if (unix_) unix_->acceptor.close(ignored);
   unix_path_.reset();
   shared_.draining = true;
   std::vector<std::shared_ptr<HttpConnection>> idle;
@@ -306,9 +354,9 @@ void Server::Stop() {
 }
 
 void Server::Run() {
-  Sweep();
   while (!io_.stopped()) {
     try {
+      StartSweep();
       io_.run();
     } catch (const std::exception&) {
       // A lack of memory outside of connections, which catch theirs: what threw is lost, and the

@@ -31,12 +31,14 @@ struct HttpServerOptions {
   int64_t max_head_bytes = 32 << 10;  // request line and header fields together
   int64_t max_head_fields = 100;
   int64_t max_body_bytes = 32 << 20;
+  // The limit for all requests that are arriving, together; a request beyond it gets 503.
+  int64_t max_body_bytes_in_all = int64_t{1} << 30;
   int64_t max_unsent_bytes = 4 << 20;  // of one connection; a reader further behind is dropped
   std::chrono::milliseconds head_timeout{
       10'000};  // from the first byte (or the TLS handshake's) to the head's end
   std::chrono::milliseconds body_timeout{60'000};   // from the head's end to the body's end
   std::chrono::milliseconds idle_timeout{75'000};   // between two requests of a connection
-  std::chrono::milliseconds stall_timeout{30'000};  // a client that takes none of the unsent bytes
+  std::chrono::milliseconds stall_timeout{30'000};  // a client that takes less than 16 KiB
 };
 
 // Counters of the server. A snapshot.
@@ -49,8 +51,9 @@ struct HttpServerStats {
   int64_t unsent_bytes = 0;  // of all connections now
 };
 
-// One request and its answer. Use it on the I/O thread only. Keeping it alive keeps the connection's
-// state, not the connection itself: when the client leaves, calls do nothing.
+// One request and its answer. Use it on the I/O thread only; it may be released on any thread, also
+// after the server. When the client leaves, calls do nothing. Released without an answer, it ends the
+// connection.
 class HttpExchange {
  public:
   virtual ~HttpExchange() = default;

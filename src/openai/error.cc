@@ -8,20 +8,22 @@ namespace latte {
 namespace {
 
 bool IsPathChar(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '.' || c == '[' ||
-         c == ']';
+  return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '.';
 }
 
-// "top_p: expected …" → "top_p"; "body: 'messages[0].role': expected …" → "messages[0].role".
+// "top_p: expected …" → "top_p"; "body: 'messages.0.role': expected …" → "messages.0.role", which a
+// client may have named as it likes.
 std::optional<std::string> FieldOf(std::string_view message) {
-  constexpr std::string_view kBody = "body: ";
-  if (message.starts_with(kBody)) message.remove_prefix(kBody.size());
-  const bool quoted = message.starts_with('\'');
-  if (quoted) message.remove_prefix(1);
+  constexpr std::string_view kBody = "body: '";
+  if (message.starts_with(kBody)) {
+    message.remove_prefix(kBody.size());
+    const size_t end = message.find("':");
+    if (end == 0 || end == std::string_view::npos) return std::nullopt;
+    return std::string(message.substr(0, end));
+  }
   const auto* const end = std::find_if_not(message.begin(), message.end(), IsPathChar);
   const std::string_view field(message.begin(), end);
-  const std::string_view rest = message.substr(field.size());
-  if (field.empty() || field == "body" || !rest.starts_with(quoted ? "'" : ":"))
+  if (field.empty() || field == "body" || !message.substr(field.size()).starts_with(':'))
     return std::nullopt;
   return std::string(field);
 }

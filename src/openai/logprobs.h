@@ -12,7 +12,8 @@
 
 namespace latte {
 
-// {"content": [{"token", "logprob", "bytes", "top_logprobs": […]}, …]} of /v1/chat/completions.
+// {"content": [{"token", "logprob", "bytes", "top_logprobs": […]}, …], "refusal": null} of
+// /v1/chat/completions.
 JsonOut ChatLogprobs(std::span<const TokenLogprobs> tokens, const Tokenizer& tokenizer);
 
 // {"tokens", "token_logprobs", "top_logprobs", "text_offset"} of /v1/completions; offsets count

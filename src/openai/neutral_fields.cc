@@ -12,7 +12,11 @@ namespace {
 bool IsBool(const Json& v) { return v.is_bool(); }
 bool IsTrue(const Json& v) { return v.is_bool() && v.AsBool() == true; }
 bool IsFalse(const Json& v) { return v.is_bool() && v.AsBool() == false; }
-bool IsText(const Json& v) { return v.is_string(); }
+// A name, which nothing keeps.
+bool IsName(const Json& v) {
+  constexpr size_t kLongest = 4096;
+  return v.is_string() && v.AsString()->size() <= kLongest;
+}
 bool IsObject(const Json& v) { return v.is_object(); }
 bool IsEmpty(const Json& v) { return (v.is_array() || v.is_object()) && v.size() == 0; }
 bool IsEmptyText(const Json& v) { return v.is_string() && v.AsString() == ""; }
@@ -58,12 +62,16 @@ struct Neutral {
   std::string_view taken;  // description of accepted values; empty: only null is accepted
 };
 
+constexpr std::string_view kName = "a string of at most 4096 bytes";
+
 constexpr auto kNeutral = std::to_array<Neutral>({
     // The user, and accounting by the service.
-    {"user", Where::kBoth, IsText, "a string"},
-    {"safety_identifier", Where::kBoth, IsText, "a string"},
-    {"prompt_cache_key", Where::kBoth, IsText, "a string"},
-    {"prompt_cache_retention", Where::kBoth, IsText, "a string"},
+    {"user", Where::kBoth, IsName, kName},
+    {"safety_identifier", Where::kBoth, IsName, kName},
+    {"prompt_cache_key", Where::kBoth, IsName, kName},
+    {"prompt_cache_retention", Where::kBoth, IsName, kName},
+    {"request_id", Where::kBoth, IsName, kName},  // X-Request-Id names a request
+    {"rid", Where::kBoth, IsName, kName},
     {"metadata", Where::kBoth, IsObject, "an object"},
     {"store", Where::kBoth, IsBool, "true or false"},
     {"service_tier", Where::kBoth,
@@ -111,6 +119,10 @@ constexpr auto kNeutral = std::to_array<Neutral>({
     {"chat_template", Where::kChat, Never, ""},
     {"documents", Where::kChat, IsEmpty, "[]"},
     {"mm_processor_kwargs", Where::kChat, IsEmpty, "{}"},
+    // Speed and progress.
+    {"cache_prompt", Where::kBoth, IsBool, "true or false"},
+    {"timings_per_token", Where::kBoth, IsFalse, "false"},
+    {"return_progress", Where::kBoth, IsFalse, "false"},
     // Other sampling methods.
     {"use_beam_search", Where::kBoth, IsFalse, "false"},
     {"early_stopping", Where::kBoth, IsFalse, "false"},

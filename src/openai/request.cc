@@ -4,7 +4,10 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <xxhash.h>
 
+#include "src/base/file.h"
+#include "src/base/limits/out_of_memory.h"
 #include "src/checkpoint/config/model_config.h"
 #include "src/checkpoint/model_path.h"
 #include "src/openai/fields.h"
@@ -80,9 +83,30 @@ Status SetPrompts(const OpenAiFields& fields, const Tokenizer& tokenizer, const 
   if (static_cast<int64_t>(prompt.size()) > rules.max_prompts)
     return InvalidArgument(fmt::format("{}: expected at most {} prompts, found {}", prompt.path(),
                                        rules.max_prompts, prompt.size()));
-  for (size_t i = 0; i < prompt.size(); ++i)
+  if (static_cast<int64_t>(prompt.size()) * out->reply.n > rules.max_answers)
+    return InvalidArgument(
+        fmt::format("{}: expected at most {} answers in all, found {} prompts with n = {}",
+                    prompt.path(), rules.max_answers, prompt.size(), out->reply.n));
+  for (size_t i = 0; i < prompt.size(); ++i) {
+    if (prompt.At(i).is_string() != prompt.At(0).is_string())
+      return InvalidArgument(
+          fmt::format("{}: expected {} like the prompts before it", prompt.At(i).path(),
+                      prompt.At(0).is_string() ? "a string" : "an array of token ids"));
     LATTE_RETURN_IF_ERROR(AddPrompt(prompt.At(i), tokenizer, fields.request, out));
+  }
   return {};
+}
+
+// A prompt of many tokens with many alternatives, for each of n answers, would fill the memory.
+Status CheckPromptLogprobs(const OpenAiRequest& request, const OpenAiRules& rules) {
+  int64_t listed = 0;
+  for (const Request& prompt : request.requests)
+    listed += static_cast<int64_t>(prompt.tokens.size()) * (prompt.prompt_logprobs + 1) * prompt.n;
+  if (listed <= rules.max_prompt_logprobs) return {};
+  return InvalidArgument(fmt::format(
+      "{}: expected at most {} alternatives for all tokens of the prompts together, found {}",
+      request.reply.prompt_logprobs >= 0 ? "prompt_logprobs" : "echo", rules.max_prompt_logprobs,
+      listed));
 }
 
 Status SetMessages(const OpenAiFields& fields, const OpenAiModel& model, OpenAiRequest* out) {
@@ -146,6 +170,7 @@ Result<OpenAiRequest> Parse(OpenAiEndpoint endpoint, const Json& body, const Ope
   OpenAiReply& reply = out.reply;
   reply.endpoint = endpoint;
   reply.model = fields.model.empty() ? model.name : fields.model;
+  reply.fingerprint = model.fingerprint;
   reply.stream = fields.stream;
   reply.include_usage = fields.include_usage;
   reply.continuous_usage = fields.include_usage && fields.continuous_usage;
@@ -160,6 +185,7 @@ Result<OpenAiRequest> Parse(OpenAiEndpoint endpoint, const Json& body, const Ope
   LATTE_RETURN_IF_ERROR(endpoint == OpenAiEndpoint::kChat
                             ? SetMessages(fields, model, &out)
                             : SetPrompts(fields, model.tokenizer, rules, &out));
+  LATTE_RETURN_IF_ERROR(CheckPromptLogprobs(out, rules));
   return out;
 }
 
@@ -177,8 +203,12 @@ std::optional<OpenAiEndpoint> FindEndpoint(std::string_view url) {
 
 Result<OpenAiModel> OpenAiModel::Create(const std::string& name, const ModelFiles& files) {
   LATTE_ASSIGN_OR_RETURN(const GenerationDefaults defaults, LoadGenerationDefaults(files.dir));
-  return OpenAiModel{name, files.tokenizer,
-                     ChatPromptBuilder::Create(files.tokenizer, files.config), defaults};
+  LATTE_ASSIGN_OR_RETURN(const std::string config, ReadFile(files.dir + "/config.json", 1 << 24));
+  OpenAiModel out{name, files.tokenizer, ChatPromptBuilder::Create(files.tokenizer, files.config),
+                  defaults};
+  out.fingerprint =
+      fmt::format("fp_{:010x}", XXH3_64bits(config.data(), config.size()) & 0xFFFFFFFFFF);
+  return out;
 }
 
 Status OpenAiModel::UseChatTemplate(const std::string& text, const ModelConfig& config) {
@@ -198,6 +228,17 @@ Result<OpenAiRequest> ParseOpenAiRequest(OpenAiEndpoint endpoint, const Json& bo
   if (error.code == Code::kCorrupt || error.code == Code::kExhausted)
     error.code = Code::kInvalidArgument;
   return tl::unexpected(std::move(error));
+}
+
+Result<OpenAiRequest> ParseOpenAiBody(OpenAiEndpoint endpoint, std::string_view body,
+                                      const OpenAiModel& model, const OpenAiRules& rules) {
+  return CatchExhaustion([&]() -> Result<OpenAiRequest> {
+    // The ids of a prompt are elements: no context has more.
+    constexpr JsonLimits kLimits = {.max_depth = 64, .max_elements = 2'000'000};
+    const Result<Json> json = Json::Parse(body, "body", kLimits);
+    if (!json) return InvalidArgument(json.error().message);
+    return ParseOpenAiRequest(endpoint, *json, model, rules);
+  });
 }
 
 }  // namespace latte

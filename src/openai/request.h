@@ -32,8 +32,9 @@ struct OpenAiModel {
   Result<ChatPromptBuilder> chat;  // an error if the checkpoint has no chat format
   GenerationDefaults defaults;     // for fields that a request does not set
   uint64_t seed = 0;               // for requests without a seed
+  std::string fingerprint = {};    // "fp_…" of the configuration; answers have it if not empty
 
-  // Errors: of LoadGenerationDefaults.
+  // Errors: of LoadGenerationDefaults and ReadFile.
   [[nodiscard]] static Result<OpenAiModel> Create(const std::string& name, const ModelFiles& files);
 
   // Replaces the chat template of the checkpoint. Errors: of ChatPromptBuilder::Create.
@@ -44,7 +45,10 @@ struct OpenAiModel {
 struct OpenAiRules {
   int max_n = 64;              // answers per prompt
   int64_t max_prompts = 1024;  // prompts of a completion request
+  int64_t max_answers = 4096;  // prompts × n
   int max_logprobs = 20;       // alternatives per token
+  // Alternatives that an answer lists for the tokens of its prompts: some 60 bytes each.
+  int64_t max_prompt_logprobs = 4'000'000;
 };
 
 // One prompt of a request, as the format of its answer needs it.
@@ -57,6 +61,7 @@ struct OpenAiPrompt {
 struct OpenAiReply {
   OpenAiEndpoint endpoint = OpenAiEndpoint::kChat;
   std::string model;
+  std::string fingerprint;  // OpenAiModel::fingerprint
   bool stream = false;
   int n = 1;
   int logprobs = -1;         // alternatives per token; −1: no logprobs
@@ -81,5 +86,12 @@ struct OpenAiRequest {
 [[nodiscard]] Result<OpenAiRequest> ParseOpenAiRequest(OpenAiEndpoint endpoint, const Json& body,
                                                        const OpenAiModel& model,
                                                        const OpenAiRules& rules = {});
+
+// The same from the text of a body, which any client may have written.
+// Errors: also kInvalidArgument for what is no JSON, repeats a key, or is nested too deeply;
+// kExhausted if memory runs out.
+[[nodiscard]] Result<OpenAiRequest> ParseOpenAiBody(OpenAiEndpoint endpoint, std::string_view body,
+                                                    const OpenAiModel& model,
+                                                    const OpenAiRules& rules = {});
 
 }  // namespace latte

@@ -12,10 +12,12 @@ namespace latte {
 
 OpenAiAnswer::OpenAiAnswer(OpenAiReply reply)
     : reply_(std::move(reply)),
-      choices_(static_cast<size_t>(reply_.n) * reply_.prompts.size()),
-      prompts_(reply_.prompts.size()) {}
+      choices_(static_cast<size_t>(reply_.n) * reply_.prompts.size(),
+               OpenAiChoice{.splitter = AnswerSplitter(reply_.in_thought)}),
+      prompts_(reply_.prompts.size()),
+      unfinished_(choices_.size()) {}
 
-void OpenAiAnswer::Add(const TokenEvent& event, size_t prompt) {
+AnswerSplitter::Parts OpenAiAnswer::Add(const TokenEvent& event, size_t prompt) {
   LATTE_CHECK(event.choice >= 0 && event.choice < reply_.n && prompt < prompts_.size(),
               "choice {} of {}, prompt {} of {}", event.choice, reply_.n, prompt, prompts_.size());
   OpenAiChoice& choice =
@@ -25,34 +27,47 @@ void OpenAiAnswer::Add(const TokenEvent& event, size_t prompt) {
     if (event.logprobs) choice.logprobs.push_back(*event.logprobs);
     if (!event.prompt_logprobs.empty()) choice.prompt_logprobs = event.prompt_logprobs;
   }
-  choice.generated_tokens = event.generated_tokens;
-  choice.finish = event.finish;
-  OpenAiUsage& usage = prompts_[prompt];
-  usage.prompt_tokens = event.prompt_tokens;
-  usage.cached_tokens = std::max(usage.cached_tokens, event.cached_tokens);
+  Count(event, prompt, &choice);
   if (event.finish == FinishReason::kError && !error_) error_ = event.error;
+  if (reply_.endpoint != OpenAiEndpoint::kChat) return {};
+  return Split(event, &choice);
 }
 
-bool OpenAiAnswer::done() const {
-  return std::all_of(choices_.begin(), choices_.end(),
-                     [](const OpenAiChoice& choice) { return choice.finish.has_value(); });
+// The counts of an event are totals of its answer and of its prompt.
+void OpenAiAnswer::Count(const TokenEvent& event, size_t prompt, OpenAiChoice* choice) {
+  usage_.generated_tokens +=
+      event.generated_tokens - std::exchange(choice->generated_tokens, event.generated_tokens);
+  OpenAiUsage& of_prompt = prompts_[prompt];
+  usage_.prompt_tokens +=
+      event.prompt_tokens - std::exchange(of_prompt.prompt_tokens, event.prompt_tokens);
+  if (event.cached_tokens > of_prompt.cached_tokens)
+    usage_.cached_tokens +=
+        event.cached_tokens - std::exchange(of_prompt.cached_tokens, event.cached_tokens);
+  if (event.finish && !choice->finish) --unfinished_;
+  if (event.finish) choice->finish = event.finish;
 }
 
-OpenAiUsage OpenAiAnswer::usage() const {
-  OpenAiUsage sum;
-  for (const OpenAiUsage& prompt : prompts_) {
-    sum.prompt_tokens += prompt.prompt_tokens;
-    sum.cached_tokens += prompt.cached_tokens;
+AnswerSplitter::Parts OpenAiAnswer::Split(const TokenEvent& event, OpenAiChoice* choice) {
+  AnswerSplitter& splitter = choice->splitter;
+  const bool was_reasoning = splitter.in_reasoning();
+  AnswerSplitter::Parts parts = splitter.Push(event.text);
+  if (event.token && (was_reasoning || splitter.in_reasoning())) ++usage_.reasoning_tokens;
+  if (event.finish) {
+    const AnswerSplitter::Parts rest = splitter.Flush();
+    parts.reasoning += rest.reasoning;
+    parts.content += rest.content;
   }
-  for (const OpenAiChoice& choice : choices_) sum.generated_tokens += choice.generated_tokens;
-  return sum;
+  return parts;
 }
 
-JsonOut UsageJson(const OpenAiUsage& usage) {
-  return {{"prompt_tokens", usage.prompt_tokens},
-          {"completion_tokens", usage.generated_tokens},
-          {"total_tokens", usage.prompt_tokens + usage.generated_tokens},
-          {"prompt_tokens_details", {{"cached_tokens", usage.cached_tokens}}}};
+JsonOut UsageJson(OpenAiEndpoint endpoint, const OpenAiUsage& usage) {
+  JsonOut out = {{"prompt_tokens", usage.prompt_tokens},
+                 {"completion_tokens", usage.generated_tokens},
+                 {"total_tokens", usage.prompt_tokens + usage.generated_tokens},
+                 {"prompt_tokens_details", {{"cached_tokens", usage.cached_tokens}}}};
+  if (endpoint == OpenAiEndpoint::kChat)
+    out["completion_tokens_details"] = {{"reasoning_tokens", usage.reasoning_tokens}};
+  return out;
 }
 
 JsonOut OpenAiAnswer::ChoiceJson(const Tokenizer& tokenizer, size_t index) const {
@@ -89,12 +104,14 @@ JsonOut OpenAiAnswer::Body(const Tokenizer& tokenizer, std::string_view id, int6
   const bool chat = reply_.endpoint == OpenAiEndpoint::kChat;
   JsonOut choices = JsonOut::array();
   for (size_t i = 0; i < choices_.size(); ++i) choices.push_back(ChoiceJson(tokenizer, i));
-  return {{"id", std::string(chat ? "chatcmpl-" : "cmpl-") + std::string(id)},
-          {"object", chat ? "chat.completion" : "text_completion"},
-          {"created", created},
-          {"model", reply_.model},
-          {"choices", std::move(choices)},
-          {"usage", UsageJson(usage())}};
+  JsonOut out = {{"id", std::string(chat ? "chatcmpl-" : "cmpl-") + std::string(id)},
+                 {"object", chat ? "chat.completion" : "text_completion"},
+                 {"created", created},
+                 {"model", reply_.model},
+                 {"choices", std::move(choices)},
+                 {"usage", UsageJson(reply_.endpoint, usage_)}};
+  if (!reply_.fingerprint.empty()) out["system_fingerprint"] = reply_.fingerprint;
+  return out;
 }
 
 }  // namespace latte

@@ -10,6 +10,7 @@
 #include "latte/request.h"
 
 #include "src/base/json_out_fwd.h"
+#include "src/openai/events/answer_splitter.h"
 #include "src/openai/request.h"
 #include "src/text/tokenizer.h"
 
@@ -22,6 +23,7 @@ struct OpenAiChoice {
   std::vector<TokenLogprobs> prompt_logprobs;
   int64_t generated_tokens = 0;
   std::optional<FinishReason> finish;
+  AnswerSplitter splitter;  // of chats
 };
 
 // What an answer used, over all prompts and choices.
@@ -29,33 +31,39 @@ struct OpenAiUsage {
   int64_t prompt_tokens = 0;
   int64_t cached_tokens = 0;
   int64_t generated_tokens = 0;
+  int64_t reasoning_tokens = 0;  // of them, inside <think>; of chats
 };
 
-JsonOut UsageJson(const OpenAiUsage& usage);
+JsonOut UsageJson(OpenAiEndpoint endpoint, const OpenAiUsage& usage);
 
 // Collects the events of one request. Thread-compatible.
 class OpenAiAnswer {
  public:
   explicit OpenAiAnswer(OpenAiReply reply);
 
-  // Requires: an event of this request's prompt. The text of a stream is not kept.
-  void Add(const TokenEvent& event, size_t prompt = 0);
+  // Returns what became certain of a chat's reasoning and content. The text of a stream is not kept.
+  // Requires: an event of this request's prompt.
+  AnswerSplitter::Parts Add(const TokenEvent& event, size_t prompt = 0);
 
-  bool done() const;  // every choice has ended
+  bool done() const { return unfinished_ == 0; }  // every choice has ended
   // error of the first choice that failed
   const std::optional<Error>& error() const { return error_; }
   const OpenAiReply& reply() const { return reply_; }
-  OpenAiUsage usage() const;
+  const OpenAiUsage& usage() const { return usage_; }
 
   // `id` is unique among answers; `created` is in seconds since 1970. Requires: done(), no error.
   JsonOut Body(const Tokenizer& tokenizer, std::string_view id, int64_t created) const;
 
  private:
+  AnswerSplitter::Parts Split(const TokenEvent& event, OpenAiChoice* choice);
+  void Count(const TokenEvent& event, size_t prompt, OpenAiChoice* choice);
   JsonOut ChoiceJson(const Tokenizer& tokenizer, size_t index) const;
 
   OpenAiReply reply_;
   std::vector<OpenAiChoice> choices_;  // n for every prompt
-  std::vector<OpenAiUsage> prompts_;   // without generated_tokens
+  std::vector<OpenAiUsage> prompts_;   // only tokens of the prompt
+  OpenAiUsage usage_;                  // the sum
+  size_t unfinished_;                  // choices
   std::optional<Error> error_;
 };
 

@@ -6,9 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "src/base/json.h"
 #include "src/base/json_out.h"
-#include "src/base/limits/out_of_memory.h"
 
 namespace latte {
 namespace {
@@ -23,18 +21,6 @@ int64_t SecondsNow() {
   return std::chrono::duration_cast<std::chrono::seconds>(
              std::chrono::system_clock::now().time_since_epoch())
       .count();
-}
-
-// Bodies of clients: shallow, and of no more elements than a prompt of a million ids has.
-constexpr JsonLimits kBodyLimits = {.max_depth = 64, .max_elements = 2'000'000};
-
-Result<OpenAiRequest> ParseBody(OpenAiEndpoint endpoint, std::string_view body,
-                                const OpenAiModel& model, const OpenAiRules& rules) {
-  return CatchExhaustion([&]() -> Result<OpenAiRequest> {
-    Result<Json> json = Json::Parse(body, "body", kBodyLimits);
-    if (!json) return InvalidArgument(json.error().message);
-    return ParseOpenAiRequest(endpoint, *json, model, rules);
-  });
 }
 
 }  // namespace
@@ -64,7 +50,7 @@ void Generations::Start(OpenAiEndpoint endpoint, const std::string& id, std::str
   });
   const bool posted = parts_.workers->Post([this, g, endpoint, body = std::move(body)] {
     auto request = std::make_shared<Result<OpenAiRequest>>(
-        ParseBody(endpoint, body, *parts_.model, parts_.rules));
+        ParseOpenAiBody(endpoint, body, *parts_.model, parts_.rules));
     parts_.http->Post([this, g, request] { OnParsed(g, std::move(*request)); });
   });
   if (!posted)

@@ -18,6 +18,9 @@ class AnswerSplitter {
   explicit AnswerSplitter(bool in_thought)
       : step_(in_thought ? Step::kReasoning : Step::kBeginning) {}
 
+  // The text so far ends inside <think>.
+  bool in_reasoning() const { return step_ == Step::kReasoning; }
+
   // Returns the parts that have become certain with `text`.
   Parts Push(std::string_view text);
   // The answer ends: returns the text that was held back.

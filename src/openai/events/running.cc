@@ -41,15 +41,14 @@ Request OpenAiRunning::TakePrompt(size_t i) { return std::move(state_->requests[
 void OpenAiRunning::Add(size_t i, const TokenEvent& event, std::string* sse) {
   LATTE_CHECK(!done(), "an event after the end of request {}", state_->id);
   OpenAiAnswer& answer = state_->answer;
-  answer.Add(event, i);
+  const AnswerSplitter::Parts parts = answer.Add(event, i);
   if (!state_->stream) return;
   if (answer.error()) {
     *sse += OpenAiErrorEvents(*answer.error());
     return;
   }
-  const OpenAiUsage usage = answer.reply().include_usage ? answer.usage() : OpenAiUsage{};
-  state_->stream->Add(i, event, usage, sse);
-  if (answer.done()) state_->stream->Finish(usage, sse);
+  state_->stream->Add(i, event, parts, answer.usage(), sse);
+  if (answer.done()) state_->stream->Finish(answer.usage(), sse);
 }
 
 bool OpenAiRunning::done() const { return state_->answer.error() || state_->answer.done(); }

@@ -18,31 +18,32 @@ namespace latte {
 // Thread-compatible.
 class OpenAiStream {
  public:
-  // As OpenAiAnswer::Body. The reply must outlive it.
+  // As OpenAiAnswer::Body. The reply and the tokenizer must outlive it.
   OpenAiStream(const OpenAiReply& reply, const Tokenizer& tokenizer, std::string_view id,
                int64_t created);
 
-  // Appends the chunks of an event of prompt i. `usage`: of the request so far.
-  void Add(size_t i, const TokenEvent& event, const OpenAiUsage& usage, std::string* out);
+  // Appends the chunks of an event of prompt i. `parts`: of OpenAiAnswer::Add; `usage`: of the
+  // request so far.
+  void Add(size_t i, const TokenEvent& event, const AnswerSplitter::Parts& parts,
+           const OpenAiUsage& usage, std::string* out);
 
   // Appends the usage, if it is asked for, and [DONE].
   void Finish(const OpenAiUsage& usage, std::string* out) const;
 
  private:
   struct Choice {
-    explicit Choice(bool in_thought) : splitter(in_thought) {}
     bool begun = false;
-    AnswerSplitter splitter;  // of chats
     int64_t text_offset = 0;  // of completions, in code points
   };
 
-  void AddChat(size_t index, const TokenEvent& event, const OpenAiUsage& usage, std::string* out);
+  void AddChat(size_t index, const TokenEvent& event, const AnswerSplitter::Parts& parts,
+               const OpenAiUsage& usage, std::string* out);
   void AddText(size_t i, size_t index, const TokenEvent& event, const OpenAiUsage& usage,
                std::string* out);
-  // data: {…, "choices": [{"index": …, MEMBERS}]}
-  void Chunk(size_t index, std::string_view members, const OpenAiUsage& usage,
-             std::string* out) const;
-  std::string PromptLogprobsMember(const TokenEvent& event) const;
+  // A chunk is data: {…, "choices": [{"index": …, members}], …}: Begin, the members, End.
+  void Begin(size_t index, std::string* out) const;
+  void End(const OpenAiUsage& usage, std::string* out) const;
+  void AppendPromptLogprobs(const TokenEvent& event, std::string* out) const;
 
   const OpenAiReply& reply_;
   const Tokenizer& tokenizer_;

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "src/http/head_check.h"
+#include "src/http/connection/head_check.h"
 
 namespace latte {
 

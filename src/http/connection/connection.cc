@@ -1,11 +1,14 @@
-#include "src/http/connection.h"
+#include "src/http/connection/connection.h"
 
-#include <ctime>
 #include <exception>
 #include <utility>
 
 #include <boost/asio/error.hpp>
 #include <fmt/format.h>
+
+#include "src/http/connection/exchange.h"
+#include "src/http/connection/response_head.h"
+#include "src/http/io_thread.h"
 
 namespace latte {
 namespace {
@@ -14,54 +17,21 @@ namespace {
 constexpr size_t kMostAhead = 64 << 10;
 // A client gets so long to read the last answer before its connection is closed.
 constexpr auto kLingerTime = std::chrono::milliseconds(1000);
+// A client that takes fewer of the unsent bytes in stall_timeout counts as stalled.
+constexpr size_t kLeastProgress = 16 << 10;
 constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
-
-std::string HttpDate() {
-  const std::time_t now = std::time(nullptr);
-  std::tm utc = {};
-  gmtime_r(&now, &utc);
-  char text[40];
-  return std::string(text, std::strftime(text, sizeof text, "%a, %d %b %Y %H:%M:%S GMT", &utc));
-}
-
-// A value cannot end its field.
-std::string FieldValue(std::string_view value) {
-  std::string out(value);
-  for (char& c : out)
-    if (c == '\r' || c == '\n' || c == '\0') c = ' ';
-  return out;
-}
 
 HeadLimits LimitsOf(const HttpServerOptions& options) {
   return {.bytes = static_cast<size_t>(options.max_head_bytes),
           .fields = static_cast<size_t>(options.max_head_fields)};
 }
 
-// The exchange that a handler gets.
-class Exchange final : public HttpExchange {
- public:
-  Exchange(std::shared_ptr<HttpConnection> connection, uint64_t number)
-      : connection_(std::move(connection)), number_(number) {}
-  ~Exchange() override { connection_->Abandon(number_); }
-  Exchange(const Exchange&) = delete;
-  Exchange& operator=(const Exchange&) = delete;
-
-  void Respond(HttpResponse response) override {
-    connection_->Respond(number_, std::move(response));
-  }
-  void Begin(HttpResponse head) override { connection_->Begin(number_, std::move(head)); }
-  void Write(std::string_view piece) override { connection_->Write(number_, piece); }
-  void End() override { connection_->End(number_); }
-  void OnGone(std::function<void()> gone) override {
-    connection_->OnGone(number_, std::move(gone));
-  }
-  bool gone() const override { return !connection_->IsCurrent(number_); }
-  int64_t unsent_bytes() const override { return connection_->unsent_bytes(); }
-
- private:
-  std::shared_ptr<HttpConnection> connection_;
-  uint64_t number_;
-};
+// Gives back the memory of a large answer, which an idle connection must not hold.
+void Release(std::string* text) {
+  constexpr size_t kKept = 16 << 10;
+  text->clear();
+  if (text->capacity() > kKept) text->shrink_to_fit();
+}
 
 }  // namespace
 
@@ -98,6 +68,7 @@ void HttpConnection::RefuseForLoad() {
   framing_.keep_alive = false;
   HttpResponse response =
       shared_->handler->BadRequest(503, "the server has as many connections as it accepts");
+  if (!response.fields.Has("Retry-After")) response.fields.Add("Retry-After", "1");
   Answer(std::move(response));
   Read();
 }
@@ -107,9 +78,10 @@ void HttpConnection::Close() {
   const auto self = shared_from_this();
   state_ = State::kClosed;
   shared_->stats.unsent_bytes -= unsent_bytes();
+  CountBody(0);
   transport_->Close();
-  if (const auto gone = std::exchange(on_gone_, {})) gone();
   shared_->closed(this);
+  if (const auto gone = std::exchange(on_gone_, {})) gone();
 }
 
 void HttpConnection::Drop() {
@@ -119,9 +91,9 @@ void HttpConnection::Drop() {
 
 void HttpConnection::CheckDeadline(Clock::time_point now) {
   if (state_ == State::kClosed) return;
-  if (unsent_bytes() > 0 && now - last_progress_ > shared_->options->stall_timeout) return Drop();
-  if (now < deadline_) return;
   Guard([&] {
+    if (unsent_bytes() > 0 && now - last_progress_ > shared_->options->stall_timeout) return Drop();
+    if (now < deadline_) return;
     switch (state_) {
       case State::kHead:
         if (in_.empty()) return Close();
@@ -142,7 +114,7 @@ void HttpConnection::CheckDeadline(Clock::time_point now) {
 void HttpConnection::Read() {
   const bool answering = state_ == State::kAnswering || state_ == State::kFlushing;
   if (reading_ || ended_ || state_ == State::kClosed) return;
-  if (answering && in_.size() >= kMostAhead) return;
+  if (answering && in_.size() >= kMostAhead) return WatchForBreak();
   reading_ = true;
   transport_->ReadSome(buffer_, [self = shared_from_this()](ErrorCode error, size_t bytes) {
     self->Guard([&] { self->OnRead(error, bytes); });
@@ -173,6 +145,12 @@ void HttpConnection::OnEnd() {
 void HttpConnection::Probe() {
   if (begun_ && is_events_) SendBody(":\n\n");
   if (!begun_ && !framing_.is_http_1_0) Send(kContinue);
+  WatchForBreak();
+}
+
+// While nothing is read, a reset is noticed all the same.
+void HttpConnection::WatchForBreak() {
+  if (std::exchange(watching_, true)) return;
   transport_->WaitForBreak(
       [self = shared_from_this()](ErrorCode) { self->Guard([&] { self->Close(); }); });
 }
@@ -188,7 +166,9 @@ void HttpConnection::Advance() {
 
 bool HttpConnection::AdvanceHead() {
   // RFC 9112 §2.2: empty lines before a request are ignored.
-  while (in_.starts_with("\r\n")) in_.erase(0, 2);
+  size_t blank = 0;
+  while (std::string_view(in_).substr(blank).starts_with("\r\n")) blank += 2;
+  in_.erase(0, blank);
   if (in_.empty() || in_ == "\r") return false;
   if (!std::exchange(head_begun_, true)) SetDeadline(shared_->options->head_timeout);
   const HeadLimits limits = LimitsOf(*shared_->options);
@@ -219,21 +199,34 @@ bool HttpConnection::AdvanceHead() {
 bool HttpConnection::AdvanceBody() {
   in_.erase(0, body_->Take(in_));
   if (body_->error()) return Refuse(*body_->error()), false;
+  CountBody(body_->body().size());
+  if (shared_->body_bytes > shared_->options->max_body_bytes_in_all)
+    return Refuse({503, "the requests that arrive now are too large together; try again later"}),
+           false;
   if (body_->done()) StartExchange();
   return false;
 }
 
+// Bytes of this connection's body count while the server keeps them.
+void HttpConnection::CountBody(size_t bytes) {
+  shared_->body_bytes += static_cast<int64_t>(bytes) - static_cast<int64_t>(counted_);
+  counted_ = bytes;
+}
+
 void HttpConnection::StartExchange() {
+  CountBody(0);
   request_.body = std::move(body_->body());
   body_.reset();
   state_ = State::kAnswering;
   begun_ = is_events_ = chunked_ = close_after_ = false;
-  auto exchange = std::make_shared<Exchange>(shared_from_this(), ++number_);
+  auto exchange = std::make_shared<Exchange>(weak_from_this(), ++number_, shared_->io);
   shared_->handler->Handle(std::exchange(request_, {}), std::move(exchange));
 }
 
-void HttpConnection::Refuse(const HeadError& error) {
+void HttpConnection::Refuse(HeadError error) {
   ++shared_->stats.bad_requests;
+  CountBody(0);
+  body_.reset();
   HttpResponse response = shared_->handler->BadRequest(error.status, error.message);
   response.close = true;
   Answer(std::move(response));
@@ -255,14 +248,7 @@ bool HttpConnection::IsCurrent(uint64_t number) const {
 void HttpConnection::SendHead(const HttpResponse& response, std::string_view framing) {
   close_after_ = close_after_ || response.close || !framing_.keep_alive || shared_->draining ||
                  (ended_ && in_.empty());
-  std::string head = fmt::format("HTTP/1.1 {} {}\r\nDate: {}\r\n{}", response.status,
-                                 HttpReason(response.status), HttpDate(), framing);
-  if (!response.content_type.empty())
-    head += fmt::format("Content-Type: {}\r\n", response.content_type);
-  for (const auto& [name, value] : response.fields.list())
-    head += fmt::format("{}: {}\r\n", name, FieldValue(value));
-  head += close_after_ ? "Connection: close\r\n\r\n" : "Connection: keep-alive\r\n\r\n";
-  Send(head);
+  Send(ResponseHead(response, framing, close_after_));
 }
 
 void HttpConnection::Respond(uint64_t number, HttpResponse response) {
@@ -322,11 +308,14 @@ void HttpConnection::SendBody(std::string_view piece) {
 
 // All that is sent in one turn of the event loop becomes one write.
 void HttpConnection::Send(std::string_view bytes) {
-  if (unsent_bytes() == 0) last_progress_ = Clock::now();
+  if (unsent_bytes() == 0) {
+    last_progress_ = Clock::now();
+    progress_ = 0;
+  }
   out_.append(bytes);
   shared_->stats.unsent_bytes += static_cast<int64_t>(bytes.size());
   if (!sending_.empty() || std::exchange(flush_posted_, true)) return;
-  shared_->post([self = shared_from_this()] {
+  shared_->io->Post([self = shared_from_this()] {
     self->Guard([&] {
       self->flush_posted_ = false;
       self->Flush();
@@ -352,9 +341,13 @@ void HttpConnection::OnWritten(ErrorCode error, size_t bytes) {
   if (error) return Close();
   sent_ += bytes;
   shared_->stats.unsent_bytes -= static_cast<int64_t>(bytes);
-  last_progress_ = Clock::now();
+  progress_ += bytes;
+  if (progress_ >= kLeastProgress || unsent_bytes() == 0) {
+    progress_ = 0;
+    last_progress_ = Clock::now();
+  }
   if (sent_ == sending_.size()) {
-    sending_.clear();
+    Release(&sending_);
     sent_ = 0;
     return Flush();
   }
@@ -377,7 +370,7 @@ void HttpConnection::OnFlushed() {
 
 void HttpConnection::NextRequest() {
   state_ = State::kHead;
-  head_begun_ = false;
+  head_begun_ = no_body_ = false;
   SetDeadline(shared_->options->idle_timeout);
   Advance();
   if (state_ == State::kHead && (ended_ || (shared_->draining && in_.empty()))) return Close();

@@ -1,4 +1,4 @@
-#include "src/http/body_reader.h"
+#include "src/http/connection/body_reader.h"
 
 #include <algorithm>
 #include <charconv>
@@ -68,6 +68,8 @@ void BodyReader::EndLine() {
   const std::string line = std::exchange(line_, {});
   if (!line.ends_with("\r\n")) return Fail(400, "a line of the chunked body ends without CR");
   const std::string_view text = std::string_view(line).substr(0, line.size() - 2);
+  if (text.find('\r') != std::string_view::npos)
+    return Fail(400, "a line of the chunked body has a CR inside");
   if (step_ == Step::kChunkLine) return ReadChunkLine(text);
   if (step_ == Step::kChunkEnd) {
     if (!text.empty()) return Fail(400, "a chunk is longer than its size");

@@ -1,4 +1,4 @@
-#include "src/http/unix_socket.h"
+#include "src/http/listen/unix_socket.h"
 
 #include <cerrno>
 #include <cstring>
@@ -45,12 +45,17 @@ Result<UnixSocketPath> UnixSocketPath::Prepare(const std::string& path) {
 }
 
 void UnixSocketPath::Own() {
-  owned_ = true;
+  struct stat found = {};
+  if (::lstat(path_.c_str(), &found) == 0) file_ = {found.st_dev, found.st_ino};
   ::chmod(path_.c_str(), S_IRUSR | S_IWUSR);
 }
 
 UnixSocketPath::~UnixSocketPath() {
-  if (owned_) ::unlink(path_.c_str());
+  struct stat found = {};
+  // Not the socket of a later server at the same path.
+  if (file_ && ::lstat(path_.c_str(), &found) == 0 &&
+      *file_ == std::pair(found.st_dev, found.st_ino))
+    ::unlink(path_.c_str());
 }
 
 }  // namespace latte

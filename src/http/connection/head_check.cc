@@ -1,4 +1,4 @@
-#include "src/http/head_check.h"
+#include "src/http/connection/head_check.h"
 
 #include <algorithm>
 #include <charconv>
@@ -38,8 +38,8 @@ Check Bad(std::string message) { return HeadError{400, std::move(message)}; }
 std::string_view WithoutAuthority(std::string_view target) {
   for (const std::string_view scheme : {"http://", "https://"}) {
     if (!EqualNoCase(target.substr(0, scheme.size()), scheme)) continue;
-    const size_t slash = target.find('/', scheme.size());
-    return slash == std::string_view::npos ? "/" : target.substr(slash);
+    const size_t end = target.find_first_of("/?#", scheme.size());
+    return end == std::string_view::npos ? "/" : target.substr(end);
   }
   return target;
 }
@@ -52,9 +52,8 @@ Check ReadTarget(std::string_view target, const HeadLimits& limits, HttpRequest*
       std::all_of(target.begin(), target.end(), [](char c) { return c > 0x20 && c < 0x7f; });
   target = WithoutAuthority(target);
   const bool any = target == "*" && request->method == "OPTIONS";
-  if (!visible || (!target.starts_with('/') && !any))
-    return Bad("the target of the request is not a path");
-  target = target.substr(0, target.find('#'));
+  const bool is_path = target.starts_with('/') && target.find('#') == std::string_view::npos;
+  if (!visible || (!is_path && !any)) return Bad("the target of the request is not a path");
   const size_t question = target.find('?');
   request->path = target.substr(0, question);
   if (question != std::string_view::npos) request->query = target.substr(question + 1);
@@ -75,7 +74,6 @@ Check ReadRequestLine(std::string_view line, const HeadLimits& limits, HttpReque
                ? HeadError{505, "expected HTTP/1.1; other versions are not spoken here"}
                : HeadError{400, "the request line does not end with HTTP/1.1"};
   framing->is_http_1_0 = version == "HTTP/1.0";
-  framing->keep_alive = !framing->is_http_1_0;
   request->method = method;
   return ReadTarget(line.substr(first + 1, last - first - 1), limits, request);
 }
@@ -109,6 +107,22 @@ bool ListHas(std::string_view list, std::string_view item) {
   return false;
 }
 
+// Whether one of the fields with this name has an item that `matches`.
+template <class Matches>
+bool AnyField(const HttpFields& fields, std::string_view name, const Matches& matches) {
+  return std::any_of(fields.list().begin(), fields.list().end(), [&](const auto& field) {
+    return EqualNoCase(field.first, name) && matches(field.second);
+  });
+}
+
+// A name or an address with an optional port; which ones are served is the handler's matter.
+bool IsHost(std::string_view host) {
+  return std::all_of(host.begin(), host.end(), [](char c) {
+    return c > 0x20 && c < 0x7f &&
+           std::string_view("\"#,/<>?@\\^`{|}").find(c) == std::string::npos;
+  });
+}
+
 Check ReadLength(const HttpFields& fields, BodyFraming* framing) {
   const size_t lengths = Count(fields, "Content-Length");
   if (Count(fields, "Transfer-Encoding") > 0) {
@@ -136,22 +150,33 @@ Check ReadLength(const HttpFields& fields, BodyFraming* framing) {
   return std::nullopt;
 }
 
+void ReadConnection(const HttpFields& fields, BodyFraming* framing) {
+  const auto asks = [&](std::string_view item) {
+    return AnyField(fields, "Connection",
+                    [&](std::string_view value) { return ListHas(value, item); });
+  };
+  framing->keep_alive = !asks("close") && (!framing->is_http_1_0 || asks("keep-alive"));
+}
+
 Check ReadMeaning(HttpRequest* request, BodyFraming* framing) {
   const HttpFields& fields = request->fields;
   const size_t hosts = Count(fields, "Host");
   if (hosts > 1) return Bad("Host: expected one such field, found several");
   if (hosts == 0 && !framing->is_http_1_0) return Bad("Host: this field is missing");
+  if (!IsHost(fields.Find("Host"))) return Bad("Host: expected a name or an address");
   if (const Check error = ReadLength(fields, framing)) return error;
-  const std::string_view encoding = fields.Find("Content-Encoding");
-  if (!encoding.empty() && !EqualNoCase(encoding, "identity"))
+  const auto is_encoded = [](std::string_view value) {
+    return !value.empty() && !EqualNoCase(value, "identity");
+  };
+  if (AnyField(fields, "Content-Encoding", is_encoded))
     return HeadError{415, "Content-Encoding: expected a body that is not compressed"};
-  const std::string_view expect = fields.Find("Expect");
-  if (!expect.empty() && !EqualNoCase(expect, "100-continue"))
+  const auto is_unknown = [](std::string_view value) {
+    return !EqualNoCase(value, "100-continue");
+  };
+  if (AnyField(fields, "Expect", is_unknown))
     return HeadError{417, "Expect: expected 100-continue"};
-  framing->expects_continue = !expect.empty() && !framing->is_http_1_0;
-  const std::string_view connection = fields.Find("Connection");
-  if (ListHas(connection, "close")) framing->keep_alive = false;
-  if (framing->is_http_1_0 && ListHas(connection, "keep-alive")) framing->keep_alive = true;
+  framing->expects_continue = fields.Has("Expect") && !framing->is_http_1_0;
+  ReadConnection(fields, framing);
   return std::nullopt;
 }
 

@@ -17,23 +17,25 @@
 #include <string>
 #include <string_view>
 
-#include "src/http/body_reader.h"
-#include "src/http/head_check.h"
+#include "src/http/connection/body_reader.h"
+#include "src/http/connection/head_check.h"
 #include "src/http/server.h"
 #include "src/http/transport.h"
 
 namespace latte {
 
 class HttpConnection;
+class IoThread;
 
 // The data that the connections of one server share.
 struct HttpShared {
   const HttpServerOptions* options = nullptr;
   HttpHandler* handler = nullptr;
   HttpServerStats stats;
-  bool draining = false;  // answers end their connections
+  int64_t body_bytes = 0;  // of requests that are arriving
+  bool draining = false;   // answers end their connections
   std::function<void(HttpConnection*)> closed;
-  std::function<void(std::function<void()>)> post;
+  std::shared_ptr<IoThread> io;
 };
 
 // On the I/O thread.
@@ -75,10 +77,12 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   void Advance();  // as far as the bytes that have arrived go
   bool AdvanceHead();
   bool AdvanceBody();
-  void Refuse(const HeadError& error);
+  void Refuse(HeadError error);
   void Answer(HttpResponse response);
   void StartExchange();
   void Probe();
+  void WatchForBreak();
+  void CountBody(size_t bytes);
 
   // Writing.
   void SendHead(const HttpResponse& response, std::string_view framing);
@@ -111,6 +115,8 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   HttpRequest request_;
   BodyFraming framing_;
   std::optional<BodyReader> body_;
+  size_t counted_ = 0;     // bytes of it in HttpShared::body_bytes
+  bool watching_ = false;  // for a reset
 
   uint64_t number_ = 0;  // of the exchange
   std::function<void()> on_gone_;
@@ -124,6 +130,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   std::string sending_;  // being sent
   size_t sent_ = 0;      // of it
   bool flush_posted_ = false;
+  size_t progress_ = 0;  // bytes sent since last_progress_
   Clock::time_point last_progress_;
 };
 

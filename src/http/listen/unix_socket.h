@@ -1,8 +1,11 @@
 // The file of a Unix socket: replaced when it is stale, removed when its owner ends.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <utility>
+
+#include <sys/types.h>
 
 #include "latte/status.h"
 
@@ -15,7 +18,7 @@ class UnixSocketPath {
   [[nodiscard]] static Result<UnixSocketPath> Prepare(const std::string& path);
 
   UnixSocketPath(UnixSocketPath&& other) noexcept
-      : path_(std::move(other.path_)), owned_(std::exchange(other.owned_, false)) {}
+      : path_(std::move(other.path_)), file_(std::exchange(other.file_, std::nullopt)) {}
   UnixSocketPath& operator=(UnixSocketPath&&) = delete;
   ~UnixSocketPath();
 
@@ -26,7 +29,7 @@ class UnixSocketPath {
   explicit UnixSocketPath(std::string path) : path_(std::move(path)) {}
 
   std::string path_;
-  bool owned_ = false;
+  std::optional<std::pair<dev_t, ino_t>> file_;  // once owned
 };
 
 }  // namespace latte
