@@ -1,0 +1,272 @@
+#include "apps/flags/aliases/aliases.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "apps/flags/aliases/alias_values.h"
+
+namespace latte {
+namespace {
+
+constexpr auto kNone = AliasWords::kNone;
+constexpr auto kOne = AliasWords::kOne;
+constexpr auto kSeveral = AliasWords::kSeveral;
+constexpr auto kPerhaps = AliasWords::kPerhapsOne;
+constexpr auto kFlag = AliasEffect::kFlag;
+constexpr auto kModel = AliasEffect::kModel;
+constexpr auto kChecked = AliasEffect::kChecked;
+constexpr auto kIgnored = AliasEffect::kIgnored;
+constexpr auto kOneRank = AliasEffect::kOneRank;
+constexpr auto kRefused = AliasEffect::kRefused;
+
+constexpr std::string_view kRanks = "larger numbers are refused until Latte runs on several ranks";
+constexpr std::string_view kNoGpu = "Latte computes on CPUs";
+constexpr std::string_view kNoTuning = "kernels are built in and chosen by processor and shape";
+constexpr std::string_view kNoCode = "no code of a checkpoint is ever run";
+constexpr std::string_view kByModel = "the model decides how thoughts are told from answers";
+constexpr std::string_view kByRequest = "a parameter of requests; defaults: generation_config.json";
+constexpr std::string_view kAlways = "always on";
+constexpr std::string_view kNoTools = "requests with tools are refused with status 400";
+constexpr std::string_view kProxy = "put a reverse proxy in front of the server";
+constexpr std::string_view kOwnFormat =
+    "weights are used as the checkpoint stores them; latte quantize makes smaller copies";
+constexpr std::string_view kMapped = "weights are mapped files that the system may drop and reread";
+
+constexpr Alias kAliases[] = {
+    // Model
+    {"--model,--model-path,-m", "vLLM, SGLang, llama.cpp", kOne, kModel},
+    {"--hf-repo,-hf,-hfr", "llama.cpp", kOne, kModel, "", nullptr,
+     "a repository id in the local Hugging Face cache; nothing is downloaded"},
+    {"--trust-remote-code", "vLLM, SGLang", kNone, kIgnored, "", nullptr, kNoCode},
+    {"--dtype", "vLLM, SGLang", kOne, kFlag, "--dtype", ConvertDType,
+     "bfloat16, half, float16, float and float32 too; auto: the default"},
+    {"--load-format", "vLLM, SGLang", kOne, kChecked, "", OnlySafetensors, "auto or safetensors"},
+    {"--device,--device-type,-dev", "vLLM, SGLang, llama.cpp", kOne, kChecked, "", OnlyCpu,
+     "auto or cpu"},
+    {"--quantization,-q", "vLLM, SGLang", kOne, kIgnored, "", nullptr, kOwnFormat},
+    {"--tokenizer,--tokenizer-path,--revision,--tokenizer-revision,--hf-overrides,"
+     "--json-model-override-args",
+     "vLLM, SGLang", kOne, kRefused, "", nullptr,
+     "the model's folder holds its tokenizer and configuration; make a copy of the folder"},
+    {"--tokenizer-mode", "vLLM, SGLang", kOne, kIgnored, "", nullptr, "the tokenizer is built in"},
+    {"--lora-modules,--lora-paths,--lora", "vLLM, SGLang, llama.cpp", kSeveral, kRefused, "",
+     nullptr, "Latte has no LoRA adapters"},
+    {"--enable-lora", "vLLM, SGLang", kNone, kRefused, "", nullptr, "Latte has no LoRA adapters"},
+    {"--speculative-config,--speculative-algorithm,--model-draft,-md", "vLLM, SGLang, llama.cpp",
+     kOne, kRefused, "", nullptr, "Latte does not draft tokens; leave it out"},
+    // Ranks
+    {"--tensor-parallel-size,-tp,--tp-size,--tp", "vLLM, SGLang", kOne, kOneRank, "", nullptr,
+     kRanks},
+    {"--pipeline-parallel-size,-pp,--pp-size", "vLLM, SGLang", kOne, kOneRank, "", nullptr, kRanks},
+    {"--data-parallel-size,-dp,--dp-size,--dp", "vLLM, SGLang", kOne, kOneRank, "", nullptr,
+     kRanks},
+    {"--expert-parallel-size,--ep-size,--ep,--decode-context-parallel-size,-dcp,--nnodes",
+     "vLLM, SGLang", kOne, kOneRank, "", nullptr, kRanks},
+    {"--enable-expert-parallel,-ep,--enable-dp-attention,--enable-ep-moe", "vLLM, SGLang", kNone,
+     kIgnored, "", nullptr, "one rank has all experts and all sequences"},
+    {"--distributed-executor-backend,--node-rank,--dist-init-addr", "vLLM, SGLang", kOne, kIgnored,
+     "", nullptr, "one rank needs no other"},
+    // Sizes
+    {"--max-model-len,--context-length,--ctx-size,-c", "vLLM, SGLang, llama.cpp", kOne, kFlag,
+     "--max-tokens", ConvertCount,
+     "tokens of the longest sequence, not of all together; auto or -1: the default"},
+    {"--block-size,--page-size", "vLLM, SGLang", kOne, kFlag, "--page-tokens", nullptr, ""},
+    {"--kv-cache-dtype,--cache-type-k,-ctk", "vLLM, SGLang, llama.cpp", kOne, kFlag,
+     "--cache-dtype", ConvertCacheDType,
+     "fp8_e4m3: fp8; bfloat16: bf16; float16: f16; q8_0: int8; auto: the default; fp8_e5m2 is "
+     "refused"},
+    {"--cache-type-v,-ctv", "llama.cpp", kOne, kIgnored, "", nullptr,
+     "a cached row is key and value at once; --cache-dtype sets its format"},
+    {"--kv-cache-memory-bytes", "vLLM", kOne, kFlag, "--cache-bytes", ConvertCount, ""},
+    {"--max-num-seqs,--max-running-requests,--parallel,-np", "vLLM, SGLang, llama.cpp", kOne, kFlag,
+     "--max-sequences", ConvertCount, "-1: the default"},
+    {"--max-num-batched-tokens,--chunked-prefill-size,--ubatch-size,-ub", "vLLM, SGLang, llama.cpp",
+     kOne, kFlag, "--max-batch-tokens", ConvertChunk, "-1 (no chunks) is refused"},
+    {"--batch-size,-b", "llama.cpp", kOne, kIgnored, "", nullptr,
+     "--ubatch-size sets the tokens of a step"},
+    {"--max-num-queued-reqs", "vLLM", kOne, kFlag, "--max-queued-requests", ConvertCount, ""},
+    {"--max-num-queued-tokens", "vLLM", kOne, kFlag, "--max-queued-tokens", ConvertCount, ""},
+    {"--gpu-memory-utilization,--mem-fraction-static", "vLLM, SGLang", kOne, kIgnored, "", nullptr,
+     "it has no effect on CPUs; --cache-bytes sets the size of the cache"},
+    {"--max-total-tokens", "SGLang", kOne, kRefused, "", nullptr,
+     "--cache-bytes sets the size of the cache"},
+    {"--swap-space,--cpu-offload-gb", "vLLM, SGLang", kOne, kIgnored, "", nullptr,
+     "all memory is the processor's; --cache-dir keeps prefixes on disk"},
+    // Computation
+    {"--threads,-t", "llama.cpp", kOne, kFlag, "--threads", ConvertCount, "-1: the default"},
+    {"--threads-batch,-tb", "llama.cpp", kOne, kIgnored, "", nullptr,
+     "--threads is for prompts and answers"},
+    {"--numa", "llama.cpp", kOne, kFlag, "--numa", ConvertNuma,
+     "distribute: interleave; isolate and numactl are refused"},
+    {"--disable-mla", "vLLM, SGLang", kNone, kFlag, "--attention decompressed", nullptr,
+     "keys and values of every head are cached: many times the memory"},
+    {"--attention-backend,--prefill-attention-backend,--decode-attention-backend,"
+     "--sampling-backend,--grammar-backend,--moe-backend,--moe-runner-backend,--compilation-config,"
+     "-O,--torchao-config",
+     "vLLM, SGLang", kOne, kIgnored, "", nullptr, kNoTuning},
+    {"--enforce-eager,--disable-cuda-graph,--enable-torch-compile,--disable-custom-all-reduce,"
+     "--disable-overlap-schedule,--async-scheduling,--no-async-scheduling,--skip-server-warmup",
+     "vLLM, SGLang", kNone, kIgnored, "", nullptr, kNoTuning},
+    {"--flash-attn,-fa", "llama.cpp", kPerhaps, kIgnored, "", nullptr, kNoTuning},
+    {"--n-gpu-layers,--gpu-layers,-ngl,--n-cpu-moe,-ncmoe,--override-tensor,-ot,--split-mode,-sm,"
+     "--tensor-split,-ts,--main-gpu,-mg",
+     "llama.cpp", kOne, kIgnored, "", nullptr, kNoGpu},
+    {"--cpu-moe,-cmoe,--no-kv-offload,-nkvo", "llama.cpp", kNone, kIgnored, "", nullptr, kNoGpu},
+    {"--mlock,--no-mmap,--mmap", "llama.cpp", kNone, kIgnored, "", nullptr, kMapped},
+    {"--load-mode", "llama.cpp", kOne, kIgnored, "", nullptr, kMapped},
+    {"--random-seed", "SGLang", kOne, kFlag, "--seed", nullptr, "", true},
+    // Scheduling, prefix cache
+    {"--enable-chunked-prefill,--cont-batching,-cb", "vLLM, llama.cpp", kNone, kIgnored, "",
+     nullptr, kAlways},
+    {"--no-enable-chunked-prefill", "vLLM", kNone, kRefused, "", nullptr,
+     "prompts are always computed in chunks of --max-batch-tokens"},
+    {"--no-cont-batching,-nocb", "llama.cpp", kNone, kRefused, "", nullptr,
+     "--max-sequences 1 serves one sequence at a time"},
+    {"--scheduling-policy,--schedule-policy,--schedule-conservativeness,--stream-interval",
+     "vLLM, SGLang", kOne, kIgnored, "", nullptr,
+     "requests start by priority, then by age; every token is sent at once"},
+    {"--enable-prefix-caching,--cache-prompt", "vLLM, llama.cpp", kNone, kIgnored, "", nullptr,
+     "on by default"},
+    {"--no-enable-prefix-caching,--disable-radix-cache,--no-cache-prompt",
+     "vLLM, SGLang, llama.cpp", kNone, kFlag, "--no-prefix-cache"},
+    {"--cache-reuse,--cache-ram,-cram,--slot-prompt-similarity,-sps", "llama.cpp", kOne, kIgnored,
+     "", nullptr, "all sequences share one prefix cache in --cache-bytes"},
+    {"--slot-save-path", "llama.cpp", kOne, kRefused, "", nullptr,
+     "--cache-dir keeps prefixes on disk by itself"},
+    {"--enable-hierarchical-cache", "SGLang", kNone, kRefused, "", nullptr,
+     "--cache-dir keeps prefixes on disk"},
+    {"--watchdog-timeout", "SGLang", kOne, kFlag, "--step-timeout", nullptr, "", true},
+    // API
+    {"--host", "llama.cpp", kOne, kFlag, "--host", ConvertHost,
+     "a path that ends in .sock: --uds, without a TCP port", true},
+    {"--served-model-name", "vLLM", kSeveral, kFlag, "--served-model-name", nullptr,
+     "several names in a row, if MODEL stands first or --model gives it", true},
+    {"--alias,-a", "llama.cpp", kOne, kFlag, "--served-model-name", ConvertCommaList,
+     "names separated by commas", true},
+    {"--api-key", "vLLM", kSeveral, kFlag, "--api-key", nullptr,
+     "several keys in a row, as names above", true},
+    {"--chat-template-file", "llama.cpp", kOne, kFlag, "--chat-template", nullptr, "", true},
+    {"--ssl-cert-file", "llama.cpp", kOne, kFlag, "--ssl-certfile", nullptr, "", true},
+    {"--ssl-key-file", "llama.cpp", kOne, kFlag, "--ssl-keyfile", nullptr, "", true},
+    {"--ssl-ca-certs,--ssl-cert-reqs", "vLLM", kOne, kRefused, "", nullptr,
+     "the server asks clients for no certificate; --api-key tells them apart", true},
+    {"--root-path,--api-prefix,--path", "vLLM, SGLang, llama.cpp", kOne, kRefused, "", nullptr,
+     kProxy, true},
+    {"--allowed-origins", "vLLM", kOne, kRefused, "", nullptr,
+     "--cors-origin ORIGIN, once for each", true},
+    {"--allow-credentials", "vLLM", kNone, kRefused, "", nullptr,
+     "web pages send the API key themselves", true},
+    {"--threads-http", "llama.cpp", kOne, kFlag, "--workers", ConvertCount, "", true},
+    {"--timeout,-to", "llama.cpp", kOne, kFlag, "--stall-timeout", nullptr, "", true},
+    {"--reasoning-parser,--reasoning-format", "vLLM, SGLang, llama.cpp", kOne, kIgnored, "",
+     nullptr, kByModel, true},
+    {"--enable-reasoning", "vLLM", kNone, kIgnored, "", nullptr, kByModel, true},
+    {"--enable-auto-tool-choice", "vLLM", kNone, kIgnored, "", nullptr, kNoTools, true},
+    {"--tool-call-parser", "vLLM, SGLang", kOne, kIgnored, "", nullptr, kNoTools, true},
+    {"--jinja", "llama.cpp", kNone, kIgnored, "", nullptr, kAlways, true},
+    {"--generation-config,--sampling-defaults", "vLLM, SGLang", kOne, kRefused, "", nullptr,
+     "defaults come from the model's generation_config.json", true},
+    {"--n-predict,--predict,-n,--temp,--top-k,--top-p,--min-p,--repeat-penalty,"
+     "--presence-penalty,--frequency-penalty",
+     "llama.cpp", kOne, kRefused, "", nullptr, kByRequest, true},
+    {"--embedding,--embeddings,--is-embedding,--reranking,--rerank", "SGLang, llama.cpp", kNone,
+     kRefused, "", nullptr, "Latte answers in tokens, not in embeddings", true},
+    // Log and metrics
+    {"--uvicorn-log-level,--log-level-http", "vLLM, SGLang", kOne, kFlag, "--log-level",
+     ConvertLogLevel, "critical: error", true},
+    {"--log-level", "SGLang", kOne, kFlag, "--log-level", ConvertLogLevel,
+     "warn, critical and uppercase too", true},
+    {"--verbose,-v", "llama.cpp", kNone, kFlag, "--log-level debug", nullptr, "", true},
+    {"--disable-log-requests,--no-enable-log-requests,--disable-uvicorn-access-log", "vLLM", kNone,
+     kFlag, "--no-access-log", nullptr, "", true},
+    {"--enable-log-requests,--log-requests", "vLLM, SGLang", kNone, kIgnored, "", nullptr,
+     "the log has a line per request, never with its text", true},
+    {"--disable-log-stats", "vLLM", kNone, kFlag, "--stats-interval 0", nullptr, "", true},
+    {"--decode-log-interval", "SGLang", kOne, kIgnored, "", nullptr,
+     "--stats-interval is in seconds", true},
+    {"--metrics,--enable-metrics,--slots,--props,--enable-cache-report,"
+     "--enable-prompt-tokens-details,--enable-request-id-headers",
+     "vLLM, SGLang, llama.cpp", kNone, kIgnored, "", nullptr, kAlways, true},
+    {"--no-webui,--no-slots,--disable-fastapi-docs", "vLLM, llama.cpp", kNone, kIgnored, "",
+     nullptr, "there is no such page", true},
+    {"--log-file", "llama.cpp", kOne, kRefused, "", nullptr,
+     "the log is standard error: redirect it", true},
+};
+
+std::string Dashed(std::string_view name) {
+  std::string out(name);
+  std::replace(out.begin(), out.end(), '_', '-');
+  return out;
+}
+
+std::string EffectText(const Alias& alias) {
+  switch (alias.effect) {
+    case AliasEffect::kFlag:
+      return fmt::format("`{}`", alias.flag);
+    case AliasEffect::kChecked:
+      return "checked";
+    case AliasEffect::kModel:
+      return "`MODEL`";
+    case AliasEffect::kIgnored:
+      return "ignored";
+    case AliasEffect::kOneRank:
+      return "1 is accepted";
+    case AliasEffect::kRefused:
+      return "refused";
+  }
+  return "";
+}
+
+std::string NamesText(const Alias& alias) {
+  std::string out;
+  for (const std::string_view name : NamesOf(alias))
+    out += fmt::format("{}`{}`", out.empty() ? "" : " ", name);
+  return out;
+}
+
+constexpr std::string_view kHead = R"(
+## Names of other servers
+
+`latte serve` and `latte batch` also take flags of vLLM, SGLang and llama.cpp's server, with dashes or underscores. A
+note on standard error says what is ignored. A flag is refused with exit code 2 if it would change answers or if Latte lacks
+what it asks for.
+
+| Flag | Of | Is | Commands | Note |
+|---|---|---|---|---|
+)";
+
+}  // namespace
+
+std::span<const Alias> Aliases() { return kAliases; }
+
+std::vector<std::string_view> NamesOf(const Alias& alias) {
+  std::vector<std::string_view> out;
+  std::string_view rest = alias.names;
+  while (!rest.empty()) {
+    const size_t comma = std::min(rest.find(','), rest.size());
+    out.push_back(rest.substr(0, comma));
+    rest.remove_prefix(std::min(comma + 1, rest.size()));
+  }
+  return out;
+}
+
+const Alias* FindAlias(std::string_view name, bool batch) {
+  const std::string wanted = Dashed(name);
+  for (const Alias& alias : kAliases) {
+    if (batch && alias.serve_only) continue;
+    for (const std::string_view candidate : NamesOf(alias))
+      if (candidate == wanted) return &alias;
+  }
+  return nullptr;
+}
+
+std::string AliasesPage() {
+  std::string out(kHead);
+  for (const Alias& alias : kAliases)
+    out += fmt::format("| {} | {} | {} | {} | {} |\n", NamesText(alias), alias.of,
+                       EffectText(alias), alias.serve_only ? "serve" : "serve, batch", alias.note);
+  return out;
+}
+
+}  // namespace latte

@@ -1,0 +1,55 @@
+// Names that flags have in other servers, and what they mean here: one table.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "latte/status.h"
+
+namespace latte {
+
+// The words that follow a flag on the command line.
+enum class AliasWords { kNone, kOne, kSeveral, kPerhapsOne };
+
+// The effect that a flag of another server has here.
+enum class AliasEffect {
+  kFlag,     // a flag of Latte
+  kModel,    // MODEL
+  kChecked,  // nothing; `convert` refuses values that Latte lacks
+  kIgnored,  // nothing, and that changes no answer; the note says why
+  kOneRank,  // 1 is accepted, a larger number is refused
+  kRefused,  // an error; the note says why, and what to do instead
+};
+
+// What becomes of an alias's value.
+struct AliasValue {
+  std::vector<std::string> words;  // of our command line; none: our default stays
+};
+// Errors: kInvalidArgument and kUnsupported, without the alias's name.
+using ConvertAlias = Result<AliasValue> (*)(const std::string& flag, const std::string& value);
+
+struct Alias {
+  std::string_view names;  // "--block-size,--page-size"
+  std::string_view of;     // the servers that have them
+  AliasWords words = AliasWords::kOne;
+  AliasEffect effect = AliasEffect::kIgnored;
+  std::string_view flag = "";      // of kFlag: our words, such as "--attention decompressed"
+  ConvertAlias convert = nullptr;  // of kChecked, and of kFlag where the value is written otherwise
+  std::string_view note = "";      // one line, ASCII
+  bool serve_only = false;         // not of `latte batch`
+};
+
+std::span<const Alias> Aliases();
+
+// The alias with one of these names, under `batch` or under `serve`. Underscores count as dashes.
+const Alias* FindAlias(std::string_view name, bool batch);
+
+std::vector<std::string_view> NamesOf(const Alias& alias);
+
+// The table in Markdown, for docs/options.md.
+std::string AliasesPage();
+
+}  // namespace latte

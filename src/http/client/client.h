@@ -1,0 +1,92 @@
+// An HTTP/1.1 client for one server, with one thread: many requests at once, connections that are
+// used again, bodies in pieces as they arrive.
+//
+// All functions and callbacks run on the thread that calls Run.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "latte/status.h"
+
+#include "src/http/client/url.h"
+#include "src/http/message.h"
+
+namespace latte {
+
+struct HttpClientOptions {
+<<<<<<< HEAD:src/http/client.h
+  // PEM file with the certificates to trust; empty: the system's. For https:// only.
+=======
+  // PEM file with the certificates to trust; empty: the system's certificates. For https:// only.
+>>>>>>> client:src/http/client/client.h
+  std::string ca_file = "";
+  // 0: no limit.
+  std::chrono::milliseconds connect_timeout{10'000};  // name, connection and TLS handshake
+  std::chrono::milliseconds first_byte_timeout{0};    // from then to the head of the response
+  std::chrono::milliseconds total_timeout{0};         // from Start to the end of the response
+  int64_t max_head_bytes = 64 << 10;
+  int64_t max_body_bytes = 64 << 20;
+};
+
+// What kept a response from being complete.
+enum class HttpFailure {
+  kNone,
+  kRequest,      // the request cannot be sent
+  kConnect,      // no connection, or no TLS
+  kTimeout,      // one of the timeouts
+  kLost,         // the connection ended within the response
+  kBadResponse,  // no HTTP, or too large
+};
+std::string_view HttpFailureName(HttpFailure failure);  // "connection lost"
+
+// The callbacks of one call; an empty function is not called.
+struct HttpReceiver {
+  std::function<void(const HttpResponse& head)> on_head;  // status and fields; the body is empty
+  std::function<void(std::string_view piece)> on_body;
+  // Last, once. Errors: kInvalidArgument (kRequest), kCorrupt (kBadResponse), kUnavailable (others),
+  // with the address of the server. Any status of the response is a success here.
+  std::function<void(Status status, HttpFailure failure)> on_end;
+};
+
+struct HttpClientStats {
+  int64_t connections = 0;  // opened
+  int64_t open_calls = 0;   // now
+  int64_t peak_open_calls = 0;
+};
+
+class HttpClient {
+ public:
+  using CallId = uint64_t;
+
+  // Opens no connection. Errors: kInvalidArgument for a file of certificates that cannot be used.
+  [[nodiscard]] static Result<std::unique_ptr<HttpClient>> Create(const Url& url,
+                                                                  const HttpClientOptions& options);
+  virtual ~HttpClient() = default;
+
+  // Sends method, path, query, fields and body; Host and Content-Length are added. A request that
+  // an idle connection did not answer with a single byte is sent again over a new one.
+  virtual CallId Start(HttpRequest request, HttpReceiver receiver) = 0;
+  // Closes the connection of a call. None of its callbacks is called afterwards. Nothing for a call
+  // that is over.
+  virtual void Cancel(CallId call) = 0;
+  virtual void After(std::chrono::nanoseconds delay, std::function<void()> work) = 0;
+
+  // Until no call and no timer is left, or Stop.
+  virtual void Run() = 0;
+  // Run returns after this callback. Another Run continues.
+  virtual void Stop() = 0;
+
+  virtual const Url& url() const = 0;
+  virtual HttpClientStats stats() const = 0;
+};
+
+// Sends a request and waits for the whole response; calls that were started before go on meanwhile.
+// Errors: of HttpReceiver::on_end.
+[[nodiscard]] Result<HttpResponse> Fetch(HttpClient& client, HttpRequest request);
+
+}  // namespace latte
