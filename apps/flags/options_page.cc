@@ -180,7 +180,7 @@ std::string OptionsPage() {
   out += ServeRows();
   out +=
       "\n## Requests\n\nIn C all are members of `latte_request`. A name is also the key of "
-      "JSON requests ([batch.md](batch.md)).\n";
+      "JSON requests ([api_fields.md](api_fields.md)).\n";
   out += "\n### How tokens are sampled: `latte::SamplingParams`\n\n";
   out += Rows<SamplingParams, latte_request>::Make(true);
   out += "\n### When an answer ends: `latte::StopConditions`\n\n";

@@ -17,9 +17,9 @@
 
 #include "src/http/connection/connection.h"
 #include "src/http/io_thread.h"
-#include "src/http/tls_context.h"
+#include "src/http/listen/tls_context.h"
+#include "src/http/listen/unix_socket.h"
 #include "src/http/transport.h"
-#include "src/http/unix_socket.h"
 
 namespace latte {
 namespace {

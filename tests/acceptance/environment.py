@@ -44,7 +44,7 @@ class Environment:
     def create(self):
         """Creates what is missing. A second call with the same lists needs no registry."""
         stamp, wanted = self.folder / "venv/installed", digest([*self.lists, HERE / "constraints.txt"])
-        # What the full run has installed serves the short one too.
+        # One environment serves both runs.
         if stamp.exists() and wanted in stamp.read_text().split():
             return
         if not self.python.exists():
@@ -59,7 +59,7 @@ class Environment:
         version = self.output("-c", f"import importlib.metadata as m; print(m.version({name!r}))").strip()
         target = self.folder / f"{name}-{version}"
         if not target.exists():
-            self.pip("download", "-q", "--no-deps", "--no-build-isolation", "--no-binary", name, "-d", str(self.folder),
+            self.pip("download", "-q", "--no-deps", "--no-binary", name, "-d", str(self.folder),
                      f"{name}=={version}")
             with tarfile.open(self.folder / f"{name}-{version}.tar.gz") as archive:
                 archive.extractall(self.folder, filter="data")

@@ -1,4 +1,4 @@
-#include "src/http/tls_context.h"
+#include "src/http/listen/tls_context.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "src/http/unix_socket.h"
+#include "src/http/listen/unix_socket.h"
 
 #include <cerrno>
 #include <cstring>

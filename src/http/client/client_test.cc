@@ -1,4 +1,4 @@
-#include "src/http/client.h"
+#include "src/http/client/client.h"
 
 #include <atomic>
 #include <functional>
