@@ -51,7 +51,7 @@ class BatchTest : public testing::Test {
         if (i > 0) text += '|';
         text += choices->At(i).GetString("text").value();
       }
-      out.push_back(json.GetString("custom_id").value() + " " + text);
+      out.push_back(fmt::format("{} {}", json.GetString("custom_id").value(), text));
     }
     return out;
   }
