@@ -10,8 +10,8 @@ import venv
 
 HERE = pathlib.Path(__file__).resolve().parent
 UNREACHABLE = "registry unreachable"
-# What pip says when it cannot talk to the registry, in contrast to a package that does not exist.
-NETWORK = re.compile(r"connection broken|NewConnectionError|NameResolutionError|ConnectTimeout|ReadTimeout|ProxyError"
+# pip's messages when it cannot talk to the registry. "none": it has seen no version of a package, not only not this one.
+NETWORK = re.compile(r"from versions: none|connection broken|NewConnectionError|NameResolutionError|ConnectTimeout|ReadTimeout|ProxyError"
                      r"|Max retries exceeded|Network is unreachable|SSLError|There was a problem confirming the ssl"
                      r"|HTTP error 50\d|50\d Server Error")
 
