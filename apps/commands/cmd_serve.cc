@@ -10,6 +10,7 @@
 #include "apps/flags/engine_plan.h"
 #include "src/base/fields/fields.h"
 #include "src/base/limits/memory.h"
+#include "src/base/limits/open_files.h"
 #include "src/engine/create_engine.h"
 #include "src/serve/server.h"
 
@@ -70,6 +71,17 @@ Status DryRun(const Result<MemoryPlan>& plan, bool json) {
   return {};
 }
 
+// Every connection is an open file.
+void AllowConnections(int64_t connections) {
+  constexpr int64_t kOthers = 64;  // of the model, of the cache, of the log
+  const int64_t limit = RaiseOpenFiles();
+  if (limit < connections + kOthers)
+    Say(
+        fmt::format("latte: warning: {} connections are allowed, but this process may have only {} "
+                    "open files (ulimit -Hn)",
+                    connections, limit));
+}
+
 // Runs the server until it is told to end. `engine`: with the size of the cache as planned.
 Status StartServer(ServeParts parts, const EngineOptions& engine_options, const ModelFiles& files) {
   const std::string& model_name = engine_options.model;
@@ -84,6 +96,7 @@ Status StartServer(ServeParts parts, const EngineOptions& engine_options, const 
     WarnAboutRates(engine->settings().rates_warning);
     return engine;
   };
+  AllowConnections(parts.options.max_connections);
   return Serve(parts);
 }
 

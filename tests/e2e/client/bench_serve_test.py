@@ -183,6 +183,38 @@ class Scripted(unittest.TestCase):
         self.assertIn(b"--url", done.stderr)
 
 
+class AgainstLatte(unittest.TestCase):
+    def test_load_and_chat_over_a_unix_socket(self):
+        with tempfile.TemporaryDirectory() as folder:
+            url = f"unix:{folder}/socket"
+            server = subprocess.Popen([LATTE, "serve", "tiny", "--port", "0", "--uds", f"{folder}/socket", "--api-key",
+                                       "secret"], stderr=subprocess.DEVNULL)
+            try:
+                end = time.monotonic() + 60
+                ready = ["bench", "serve", "--url", url, "--api-key", "secret", "--requests", "1"]
+                while subprocess.run([LATTE, *ready], capture_output=True).returncode != 0:
+                    self.assertLess(time.monotonic(), end, "the server did not start")
+                    time.sleep(0.1)
+                done = subprocess.run([LATTE, "bench", "serve", "--url", url, "--api-key", "secret", "--requests", "40",
+                                       "--input-tokens", "8:70", "--output-tokens", "16", "--ignore-eos", "--json"],
+                                      capture_output=True, timeout=120)
+                found = json.loads(done.stdout)
+                self.assertEqual((found["completed"], found["failed"], found["token_ids"]), (40, 0, True), done.stderr)
+                self.assertEqual((found["total_output_tokens"], found["uncounted_answers"]), (640, 0))
+                chat = ["chat", "-n", "12", "--temperature", "0"]
+                texts = [subprocess.run([LATTE, *chat, *more], input=b"Once upon a time\nAnd?\n", capture_output=True,
+                                        timeout=120).stdout
+                         for more in ((), ("--url", url, "--api-key", "secret"))]
+                self.assertEqual(texts[0], texts[1])
+                self.assertEqual(texts[0].count(b"\n"), 2)
+                refused = subprocess.run([LATTE, *chat, "--url", url], input=b"Hi\n", capture_output=True, timeout=60)
+                self.assertEqual(refused.returncode, 2)
+                self.assertIn(b"HTTP 401", refused.stderr)
+            finally:
+                server.terminate()
+                server.wait(60)
+
+
 if __name__ == "__main__":
     LATTE = os.path.abspath(sys.argv.pop(1))
     unittest.main()
