@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "apps/flags/aliases/rewrite.h"
 #include "apps/flags/command.h"
-#include "apps/flags/rewrite.h"
 #include "apps/reserves.h"
 #include "src/base/limits/out_of_memory.h"
 #include "src/base/map_guard.h"

@@ -4,12 +4,13 @@
 set -u
 cd "$(dirname "$0")/.." || exit 1
 seconds="${FUZZ_SECONDS:-30}"
-targets="${*:-safetensors config tokenizer tiktoken template radix_tree prefix_file scheduler}"
+targets="${*:-safetensors config tokenizer tiktoken template radix_tree prefix_file scheduler request}"
 failed=""
 for target in $targets; do
   case "$target" in
     tokenizer|tiktoken) dictionary=tokenizer ;;
     template) dictionary=jinja ;;
+    request) dictionary=request ;;
     radix_tree|prefix_file|scheduler) dictionary="" ;;
     *) dictionary=json ;;
   esac

@@ -83,8 +83,8 @@ Command AddBatch(const FlagSet& app) {
       "Both files have the OpenAI batch format: one JSON object per line, with the urls\n"
       "/v1/chat/completions and /v1/completions. Results are written as requests finish.\n"
       "After an interruption, the same command resumes: it keeps successful results and\n"
-      "repeats failed requests. docs/batch.md lists the fields, docs/options.md the keys of\n"
-      "--config and the flags of vLLM, SGLang and llama.cpp that are understood.");
+      "repeats failed requests. docs/api_fields.md lists the fields, docs/options.md the keys\n"
+      "of --config and the flags of vLLM, SGLang and llama.cpp that are understood.");
   flags->config.Add(sub);
   sub.Add("-i,--input", flags->files.input, "the requests").Required();
   sub.Add("-o,--output", flags->files.output, "the results").Required();

@@ -244,8 +244,7 @@ Status BenchCommand(const BenchFlags& flags) {
 
 Command AddBench(const FlagSet& app) {
   auto flags = std::make_shared<BenchFlags>();
-  const FlagSet sub =
-      app.AddCommand("bench", "Speed of kernels, engines and servers");
+  const FlagSet sub = app.AddCommand("bench", "Speed of kernels, engines and servers");
   sub.RequireCommand();
   AddAttention(sub, *flags);
   AddGemm(sub, *flags, "gemm");

@@ -2,11 +2,11 @@
 #include <fmt/format.h>
 
 #include "apps/flags/command.h"
+#include "apps/flags/options_page.h"
 #include "src/base/json_out.h"
 #include "src/checkpoint/check_weights.h"
 #include "src/checkpoint/model_path.h"
 #include "src/jobs/inspect.h"
-#include "src/jobs/options_page.h"
 
 namespace latte {
 namespace {

@@ -51,22 +51,22 @@ struct Chosen {
 
 Status PrintConfig(const ServeFlags& flags, const ConfigFile& file, const Chosen& chosen) {
   std::string name = chosen.engine.model;
-  std::string out = ConfigLine(FieldOf<EngineOptions>("model"), &name,
-                               flags.config.ModelSource(file));
+  std::string out =
+      ConfigLine(FieldOf<EngineOptions>("model"), &name, flags.config.ModelSource(file));
   out += ConfigText("\n[engine]\n", chosen.engine, flags.engine.fields(), file);
   out += ConfigText("\n[serve]\n", chosen.serve, flags.serve, file);
   return Print(out);
 }
 
-// What does not fit is bad usage, as nothing is to be run.
+// A plan that does not fit is bad usage, as nothing is to be run.
 Status DryRun(const Result<MemoryPlan>& plan, bool json) {
   if (!plan) return InvalidArgument(plan.error().message);
   LATTE_RETURN_IF_ERROR(json ? Print(MemoryPlanJson(*plan) + "\n") : Status());
   if (!json) std::fputs(MemoryPlanText(*plan).c_str(), stderr);
   if (plan->left_bytes().value_or(0) < 0)
-    return InvalidArgument(fmt::format(
-        "memory: expected at most {} for weights, workspace and cache, found {}",
-        MemoryText(*plan->available_bytes), MemoryText(plan->total_bytes())));
+    return InvalidArgument(
+        fmt::format("memory: expected at most {} for weights, workspace and cache, found {}",
+                    MemoryText(*plan->available_bytes), MemoryText(plan->total_bytes())));
   return {};
 }
 
@@ -110,8 +110,8 @@ Status ServeCommand(const ServeFlags& flags) {
   if (chosen.engine.cache_bytes > 0) WarnIfLarge(files.dir, files.config);
   WarnOfUnused(files.config);
   chosen.engine.cache_bytes = plan->cache_bytes();
-  return StartServer({.options = chosen.serve, .version = LATTE_VERSION, .say = Say},
-                     chosen.engine, files);
+  return StartServer({.options = chosen.serve, .version = LATTE_VERSION, .say = Say}, chosen.engine,
+                     files);
 }
 
 }  // namespace

@@ -35,7 +35,7 @@ struct TomlText {
 }  // namespace
 
 void ConfigFlags::Add(const FlagSet& app) {
-  model_flag_ = {app.Add("MODEL", model_, "model (default: tiny)")};
+  model_flag_ = {app.Add("MODEL", model_, "model, also as --model (default: tiny)")};
   app.Add("--config", path_, "a TOML file of options; flags and LATTE_ variables go first");
 }
 

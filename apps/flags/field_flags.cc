@@ -110,8 +110,8 @@ bool VariableIsSet(const Field& field) { return !VariableText(field).empty(); }
 Status ReadVariable(const Field& field, FieldValue value) {
   const std::string text = VariableText(field);
   if (text.empty() || ReadFieldText(field, text, value)) return {};
-  return InvalidArgument(fmt::format("{}: expected {}, found '{}'", Variable(field),
-                                     KindText(field, value), text));
+  return InvalidArgument(
+      fmt::format("{}: expected {}, found '{}'", Variable(field), KindText(field, value), text));
 }
 
 Status NameSource(Status status, const std::vector<FieldSource>& sources) {

@@ -26,8 +26,7 @@ std::vector<std::pair<std::string, Flag>> RemoteFlags::AddOthers(const FlagSet& 
   };
   add("--model", model, "model of the server (default: the first one that it lists)");
   add("--api-key", api_key, "key for the server (default: $LATTE_API_KEY, else $OPENAI_API_KEY)");
-  add("--ca-file", ca_file,
-      "PEM file of certificates to trust, for https (default: those of the system)");
+  add("--ca-file", ca_file, "PEM file of certificates to trust, for https (default: the system's)");
   return out;
 }
 

@@ -12,7 +12,7 @@
 
 namespace latte {
 
-// What is none of the other types: dates, tables, lists of other things than texts.
+// A value of another type: dates, tables, lists of other things than texts.
 struct TomlOther {
   std::string kind;  // "a date"
 };

@@ -31,7 +31,7 @@ struct HttpServerOptions {
   int64_t max_head_bytes = 32 << 10;  // request line and header fields together
   int64_t max_head_fields = 100;
   int64_t max_body_bytes = 32 << 20;
-  // Of all requests that are arriving together; one beyond it gets 503.
+  // The limit for all requests that are arriving, together; a request beyond it gets 503.
   int64_t max_body_bytes_in_all = int64_t{1} << 30;
   int64_t max_unsent_bytes = 4 << 20;  // of one connection; a reader further behind is dropped
   std::chrono::milliseconds head_timeout{

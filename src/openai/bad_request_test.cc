@@ -1,5 +1,5 @@
 // What clients send by mistake or in bad faith: each has one expected answer, and none of them ends
-// the process. Numbers are those of a catalogue of bad requests.
+// the process. The numbers are the entries of a catalogue of bad requests.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

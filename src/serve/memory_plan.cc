@@ -31,10 +31,10 @@ std::string ContextText(const MemoryPlan& plan) {
   if (plan.max_tokens >= wanted) return tokens + " tokens";
   if (plan.max_tokens == plan.model_tokens)
     return fmt::format("{} tokens, the model's; {} were asked for", tokens, Grouped(wanted));
-  return fmt::format("{} tokens, all that the cache holds; {} need --cache-bytes {}", tokens,
-                     Grouped(std::min(wanted, plan.model_tokens)),
-                     CeilDiv(std::min(wanted, plan.model_tokens), plan.page_tokens) *
-                         plan.page_bytes);
+  return fmt::format(
+      "{} tokens, all that the cache holds; {} need --cache-bytes {}", tokens,
+      Grouped(std::min(wanted, plan.model_tokens)),
+      CeilDiv(std::min(wanted, plan.model_tokens), plan.page_tokens) * plan.page_bytes);
 }
 
 std::string SequencesText(const MemoryPlan& plan) {

@@ -10,8 +10,8 @@ import venv
 
 HERE = pathlib.Path(__file__).resolve().parent
 UNREACHABLE = "registry unreachable"
-# What pip says when it cannot talk to the registry, in contrast to a package that does not exist.
-NETWORK = re.compile(r"connection broken|NewConnectionError|NameResolutionError|ConnectTimeout|ReadTimeout|ProxyError"
+# pip's messages when it cannot talk to the registry. "none": it has seen no version of a package, not only not this one.
+NETWORK = re.compile(r"from versions: none|connection broken|NewConnectionError|NameResolutionError|ConnectTimeout|ReadTimeout|ProxyError"
                      r"|Max retries exceeded|Network is unreachable|SSLError|There was a problem confirming the ssl"
                      r"|HTTP error 50\d|50\d Server Error")
 
@@ -44,7 +44,7 @@ class Environment:
     def create(self):
         """Creates what is missing. A second call with the same lists needs no registry."""
         stamp, wanted = self.folder / "venv/installed", digest([*self.lists, HERE / "constraints.txt"])
-        # What the full run has installed serves the short one too.
+        # One environment serves both runs.
         if stamp.exists() and wanted in stamp.read_text().split():
             return
         if not self.python.exists():
@@ -59,7 +59,7 @@ class Environment:
         version = self.output("-c", f"import importlib.metadata as m; print(m.version({name!r}))").strip()
         target = self.folder / f"{name}-{version}"
         if not target.exists():
-            self.pip("download", "-q", "--no-deps", "--no-build-isolation", "--no-binary", name, "-d", str(self.folder),
+            self.pip("download", "-q", "--no-deps", "--no-binary", name, "-d", str(self.folder),
                      f"{name}=={version}")
             with tarfile.open(self.folder / f"{name}-{version}.tar.gz") as archive:
                 archive.extractall(self.folder, filter="data")

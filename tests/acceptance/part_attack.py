@@ -1,4 +1,4 @@
-"""Slow and rude clients beside a normal one: wrk and slowhttptest, only to the server under test on this machine."""
+"""A normal client during attacks: wrk and slowhttptest, only to the server under test on this machine."""
 import http.client
 import json
 import pathlib

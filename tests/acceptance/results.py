@@ -1,4 +1,4 @@
-"""What a part has found, and the failures that are expected."""
+"""The results of a part, and the failures that are expected."""
 import dataclasses
 import pathlib
 import re

@@ -31,11 +31,11 @@ PARTS = {
 FLAGS = ["--served-model-name", "tiny", "--served-model-name", "gpt-6-astra", "--served-model-name", "gpt-3.5-turbo-instruct",
          "--max-tokens", 1024, "--cache-bytes", "32M", "--head-timeout", 5, "--body-timeout", 5, "--idle-timeout", 10,
          "--stall-timeout", 5]
-GROWTH_BYTES = 48 << 20  # of the allocator and of buffers, beside the cache, which is full from the beginning
+GROWTH_BYTES = 48 << 20  # of the allocator and of buffers; the cache is full from the beginning
 
 
 class Context:
-    """What a part needs."""
+    """The server, the environment and the options of a run."""
 
     def __init__(self, options, environment):
         self.latte = pathlib.Path(options.latte).resolve()

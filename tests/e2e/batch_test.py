@@ -37,7 +37,7 @@ GOOD = [
     line("parts", CHAT, messages=[{"role": "user", "content": [{"type": "text", "text": "Hi"}]}], max_tokens=8),
     line("ids", prompt=[0, 5, 6, 7], max_tokens=4, temperature=0),
     line("two", prompt=["Once upon a time"], max_tokens=4, n=2, temperature=1.0, seed=3),
-    line("several", prompt=["Once upon a time", [0, 5, 6, 7]], max_tokens=4, n=2, temperature=1.0, seed=3),
+    line("several", prompt=["Once upon a time", "The cat"], max_tokens=4, n=2, temperature=1.0, seed=3),
     line("stop", prompt="Once upon a time", max_tokens=60, temperature=0, stop="."),
     line("nulls", prompt="Once", max_tokens=3, stop=None, logit_bias=None, user="me"),
 ]

@@ -19,8 +19,8 @@ def latte(*args, env=None):
 
 
 def rows():
-    """(name, flag, variable, values) of each row of the page."""
-    for line in PAGE.read_text().splitlines():
+    """(name, flag, variable, values) of each row of the page's options."""
+    for line in PAGE.read_text().split("\n## Names of other servers")[0].splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
         if line.startswith("| `"):
             yield cells[0].split("`")[1], cells[1].strip("`"), cells[2].strip("`"), cells[4]
@@ -28,7 +28,7 @@ def rows():
 
 def members(header, struct):
     """Names of a struct's members, as its header declares them."""
-    text = (ROOT / "include/latte" / header).read_text()
+    text = (ROOT / header).read_text()
     body = re.search(rf"^struct {struct} {{$(.*?)^}};", text, re.M | re.S)[1]
     fields = re.sub(r"//.*", "", body).split("[[nodiscard]]")[0]
     return re.findall(r"(\w+)(?: = [^;]*)?;", fields)
@@ -41,15 +41,15 @@ class Page(unittest.TestCase):
 
     def test_every_member_of_the_structs_is_listed(self):
         listed = [name for name, *_ in rows()]
-        expected = members("options.h", "EngineOptions")
+        expected = members("include/latte/options.h", "EngineOptions") + members("src/serve/options.h", "ServeOptions")
         for struct in ("SamplingParams", "StopConditions", "Request"):
-            expected += [name for name in members("request.h", struct)
+            expected += [name for name in members("include/latte/request.h", struct)
                          if struct != "Request" or name not in ("prompt", "tokens", "sampling", "stop")]
         self.assertGreater(len(expected), 40)
         self.assertEqual(sorted(listed), sorted(expected), "VisitFields and the members differ")
 
-    def test_every_flag_is_one_of_run_or_batch(self):
-        text = latte("run", "--help").stdout + latte("batch", "--help").stdout
+    def test_every_flag_is_one_of_run_batch_or_serve(self):
+        text = "".join(latte(command, "--help").stdout for command in ("run", "batch", "serve"))
         for _, flag, _, _ in rows():
             if flag:
                 self.assertIn(flag.replace("MODEL", "MODEL TEXT"), text)

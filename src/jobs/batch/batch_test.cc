@@ -26,14 +26,14 @@ const OpenAiModel& Tiny() {
 
 class BatchTest : public testing::Test {
  protected:
-  // One completion per prompt; prompt i has the custom_id "i".
+  // One completion per prompt, a text or a JSON list of texts; prompt i has the custom_id "i".
   Batch Open(const std::vector<std::string>& prompts) {
     std::ofstream input(input_);
     for (size_t i = 0; i < prompts.size(); ++i)
       input << fmt::format(
-          R"({{"custom_id":"{}","method":"POST","url":"/v1/completions","body":{{"prompt":"{}"}}}})"
+          R"({{"custom_id":"{}","method":"POST","url":"/v1/completions","body":{{"prompt":{}}}}})"
           "\n",
-          i, prompts[i]);
+          i, prompts[i].starts_with('[') ? prompts[i] : fmt::format(R"("{}")", prompts[i]));
     input.close();
     return Batch::Open({input_, output_}).value();
   }
@@ -46,9 +46,12 @@ class BatchTest : public testing::Test {
       const Json json = Json::Parse(line, output_).value();
       const Json body = json.Get("response")->Get("body").value();
       const auto choices = body.Find("choices");
-      const std::string text = choices ? choices->At(0).GetString("text").value()
-                                       : body.Get("error")->GetString("message").value();
-      out.push_back(json.GetString("custom_id").value() + " " + text);
+      std::string text = choices ? "" : body.Get("error")->GetString("message").value();
+      for (size_t i = 0; choices && i < choices->size(); ++i) {
+        if (i > 0) text += '|';
+        text += choices->At(i).GetString("text").value();
+      }
+      out.push_back(fmt::format("{} {}", json.GetString("custom_id").value(), text));
     }
     return out;
   }
@@ -145,6 +148,53 @@ TEST_F(BatchTest, AFullQueueIsTriedAgainAfterTheNextStep) {
   ASSERT_TRUE(batch.Run(&engine_, Tiny(), {}));
   EXPECT_EQ(refused, 1);
   EXPECT_EQ(Results(), (Lines{"0 x", "1 x"}));
+}
+
+TEST_F(BatchTest, PromptsOfAListAreOneResult) {
+  Batch batch = Open({R"(["a","b"])", "c"});
+  engine_.on_step = [&]() -> Status {
+    if (engine_.requests().size() < 3 || !engine_.steps.empty()) return {};
+    engine_.steps = {{engine_.Event(2, "B"), engine_.Event(3, "C", kStop)},
+                     {engine_.Event(1, "A", kStop), engine_.Event(2, "-", kStop)}};
+    return {};
+  };
+  ASSERT_TRUE(batch.Run(&engine_, Tiny(), {}));
+  EXPECT_EQ(Results(), (Lines{"1 C", "0 A|B-"}));
+  EXPECT_TRUE(engine_.cancelled().empty());
+}
+
+TEST_F(BatchTest, APromptThatFailsEndsItsList) {
+  Batch batch = Open({R"(["a","b"])", "c"});
+  engine_.on_step = [&]() -> Status {
+    if (engine_.requests().size() < 3 || !engine_.steps.empty()) return {};
+    TokenEvent bad = engine_.Event(2, "", FinishReason::kError);
+    bad.error = {Code::kInternal, "not a number"};
+    engine_.steps = {
+        {bad, engine_.Event(1, "A")},
+        {engine_.Event(1, "", FinishReason::kCancelled), engine_.Event(3, "C", kStop)}};
+    return {};
+  };
+  ASSERT_TRUE(batch.Run(&engine_, Tiny(), {}));
+  EXPECT_EQ(Results(), (Lines{"0 not a number", "1 C"}));
+  ASSERT_FALSE(engine_.cancelled().empty());
+  EXPECT_EQ(engine_.cancelled().front(), 1U);
+  EXPECT_EQ(batch.progress().failed, 1);
+}
+
+TEST_F(BatchTest, APromptThatIsRefusedEndsItsList) {
+  Batch batch = Open({R"(["a","b","d"])", "c"});
+  engine_.on_submit = [](const Request& request) -> Status {
+    if (request.prompt != "b") return {};
+    return InvalidArgument("prompt: not this one");
+  };
+  engine_.on_step = [&]() -> Status {
+    if (!engine_.steps.empty()) return {};
+    engine_.steps = {{engine_.Event(1, "A", kStop), engine_.Event(2, "C", kStop)}};
+    return {};
+  };
+  ASSERT_TRUE(batch.Run(&engine_, Tiny(), {}));
+  EXPECT_EQ(Results(), (Lines{"0 prompt: not this one", "1 C"}));
+  EXPECT_EQ(engine_.cancelled(), std::vector<RequestId>{1});
 }
 
 TEST_F(BatchTest, AnEngineThatBreaksEndsTheRunAndKeepsWhatIsDone) {

@@ -6,8 +6,8 @@
 
 #include "latte/status.h"
 
-#include "src/http/client.h"
-#include "src/http/sse.h"
+#include "src/http/client/client.h"
+#include "src/http/client/sse.h"
 #include "src/jobs/bench_serve/record.h"
 #include "src/jobs/remote/answer_chunk.h"
 

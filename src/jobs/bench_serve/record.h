@@ -1,4 +1,4 @@
-// What is recorded of one request, in seconds since the load began.
+// The record of one request, with times in seconds since the load began.
 #pragma once
 
 #include <cstdint>

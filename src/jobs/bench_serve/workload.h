@@ -14,7 +14,7 @@
 
 namespace latte {
 
-// Random requests as the options say, or those of the trace file, sorted by arrival.
+// Random requests as the options say, or the requests of the trace file, sorted by arrival.
 // Errors: of LoadTrace.
 [[nodiscard]] Result<std::vector<TraceRequest>> MakeWorkload(const BenchServeOptions& options,
                                                              int64_t vocab);

@@ -8,7 +8,7 @@
 #include "latte/status.h"
 
 #include "src/base/json.h"
-#include "src/http/client.h"
+#include "src/http/client/client.h"
 
 namespace latte {
 
@@ -43,7 +43,7 @@ class ApiServer {
   std::string api_key_;
 };
 
-// What a response with an error status says, as one line: "HTTP 429: the queue is full". The code
+// The error of a response with an error status: "HTTP 429: the queue is full". The code
 // follows from the status.
 Error StatusError(const HttpResponse& response);
 

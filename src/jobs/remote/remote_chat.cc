@@ -7,7 +7,7 @@
 
 #include "src/base/json_out.h"
 #include "src/base/timer.h"
-#include "src/http/sse.h"
+#include "src/http/client/sse.h"
 #include "src/jobs/remote/answer_chunk.h"
 
 namespace latte {

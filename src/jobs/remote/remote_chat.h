@@ -33,7 +33,7 @@ class RemoteChat final : public Conversation {
                                                                 RemoteChatSettings settings);
 
   // `on_step` is called at least every 50 ms. A cancelled answer closes the connection.
-  // Errors: those of the connection and of the server, with its address, on one line.
+  // Errors: of the connection and of the server, with its address, on one line.
   [[nodiscard]] Result<ChatAnswer> Ask(std::string text, const Callback& on_step) override;
   void Reset() override { messages_.clear(); }
   bool Undo() override;

@@ -133,6 +133,8 @@ class Api(unittest.TestCase):
 
     def test_request_ids_come_back(self):
         self.assertEqual(self.server.get("/health", headers={"X-Request-Id": "mine-1"})[1]["X-Request-Id"], "mine-1")
+        refused = self.server.get("/v1/nothing", headers={"X-Request-Id": "mine-2"})
+        self.assertEqual((refused[0], refused[1]["X-Request-Id"]), (404, "mine-2"))
         forged = self.server.get("/health", headers={"X-Request-Id": 'a b"c'})[1]["X-Request-Id"]
         self.assertRegex(forged, "^[0-9a-f]{32}$")
 

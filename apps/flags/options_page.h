@@ -5,7 +5,8 @@
 
 namespace latte {
 
-// Markdown: a table of each group of EngineOptions, of SamplingParams, StopConditions and Request.
+// Markdown: a table of each group of EngineOptions and ServeOptions, of SamplingParams, StopConditions
+// and Request, and of the flags of other servers.
 std::string OptionsPage();
 
 }  // namespace latte

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "apps/flags/aliases.h"
+#include "apps/flags/aliases/aliases.h"
 
 namespace latte {
 

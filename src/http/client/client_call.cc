@@ -1,4 +1,4 @@
-#include "src/http/client_call.h"
+#include "src/http/client/client_call.h"
 
 #include <algorithm>
 #include <utility>

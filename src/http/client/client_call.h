@@ -12,8 +12,8 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 
-#include "src/http/client.h"
-#include "src/http/response_reader.h"
+#include "src/http/client/client.h"
+#include "src/http/client/response_reader.h"
 #include "src/http/transport.h"
 
 namespace latte {

@@ -1,4 +1,4 @@
-#include "src/http/response_reader.h"
+#include "src/http/client/response_reader.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "src/http/url.h"
+#include "src/http/client/url.h"
 
 #include <algorithm>
 #include <charconv>

@@ -1,4 +1,4 @@
-#include "src/http/sse.h"
+#include "src/http/client/sse.h"
 
 #include <utility>
 

@@ -13,13 +13,13 @@
 
 #include "latte/status.h"
 
+#include "src/http/client/url.h"
 #include "src/http/message.h"
-#include "src/http/url.h"
 
 namespace latte {
 
 struct HttpClientOptions {
-  // PEM file with the certificates to trust; empty: those of the system. For https:// only.
+  // PEM file with the certificates to trust; empty: the system's certificates. For https:// only.
   std::string ca_file = "";
   // 0: no limit.
   std::chrono::milliseconds connect_timeout{10'000};  // name, connection and TLS handshake

@@ -1,4 +1,4 @@
-#include "apps/flags/alias_values.h"
+#include "apps/flags/aliases/alias_values.h"
 
 #include <charconv>
 #include <cmath>
@@ -34,7 +34,7 @@ std::optional<int64_t> ParseCount(const std::string& value) {
   if (error != std::errc() || !(number >= 0)) return std::nullopt;
   const std::string_view suffix(rest, static_cast<size_t>(end - rest));
   constexpr std::pair<std::string_view, double> kSuffixes[] = {
-      {"", 1},   {"k", 1e3},     {"m", 1e6},          {"g", 1e9},
+      {"", 1},     {"k", 1e3},     {"m", 1e6},         {"g", 1e9},
       {"K", 1024}, {"M", 1048576}, {"G", 1073741824.0}};
   for (const auto& [name, factor] : kSuffixes) {
     if (suffix != name) continue;

@@ -1,4 +1,4 @@
-#include "apps/flags/rewrite.h"
+#include "apps/flags/aliases/rewrite.h"
 
 #include <algorithm>
 #include <charconv>
@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "apps/flags/aliases.h"
+#include "apps/flags/aliases/aliases.h"
 
 namespace latte {
 namespace {
@@ -16,7 +16,7 @@ bool IsFlag(const std::string& word) { return word.size() > 1 && word[0] == '-';
 // "-1" may be a value.
 bool MayBeValue(const std::string& word) { return !word.starts_with("--"); }
 
-// "--max_tokens=8" → "--max-tokens", "8". Only long names: those of one letter have no "=".
+// "--max_tokens=8" → "--max-tokens", "8". Short names have no "=".
 struct FlagWord {
   std::string name;
   std::optional<std::string> value;
@@ -95,13 +95,21 @@ class Rewriter {
   Status Replace(const Alias& alias, const FlagWord& flag) {
     LATTE_ASSIGN_OR_RETURN(const std::vector<std::string> values, Values(alias, flag));
     switch (alias.effect) {
-      case AliasEffect::kFlag: return ReplaceByFlag(alias, flag, values);
-      case AliasEffect::kModel: return TakeModel(values.front());
-      case AliasEffect::kOneRank: return OneRank(values.front());
+      case AliasEffect::kFlag:
+        return ReplaceByFlag(alias, flag, values);
+      case AliasEffect::kChecked: {
+        const Result<AliasValue> checked = alias.convert("", values.front());
+        return checked ? Status() : tl::unexpected(checked.error());
+      }
+      case AliasEffect::kModel:
+        return TakeModel(values.front());
+      case AliasEffect::kOneRank:
+        return OneRank(values.front());
       case AliasEffect::kIgnored:
         out_.notes.push_back(fmt::format("{} is ignored: {}", flag.name, alias.note));
         return {};
-      case AliasEffect::kRefused: return Unsupported(fmt::format("not supported: {}", alias.note));
+      case AliasEffect::kRefused:
+        return Unsupported(fmt::format("not supported: {}", alias.note));
     }
     return {};
   }
@@ -116,12 +124,14 @@ class Rewriter {
     }
     const auto more = [&] { return at_ < in_.size() && MayBeValue(in_[at_]); };
     switch (alias.words) {
-      case AliasWords::kNone: return out;
+      case AliasWords::kNone:
+        return out;
       case AliasWords::kPerhapsOne:
         if (more() && IsSwitchText(in_[at_])) out.push_back(in_[at_++]);
         return out;
       case AliasWords::kOne:
-      case AliasWords::kSeveral: break;
+      case AliasWords::kSeveral:
+        break;
     }
     if (!more()) return InvalidArgument("expected a value, found none");
     out.push_back(in_[at_++]);
@@ -148,8 +158,8 @@ class Rewriter {
       replaced_ += fmt::format("{}{}", replaced_.empty() ? "" : " ", Joined(ours));
     for (size_t i = 0; i < ours.size(); ++i) {
       // A value that looks like a flag, such as -1, stays a value.
-      const bool joined = i + 1 < ours.size() && ours[i + 1].starts_with("-") &&
-                          !ours[i + 1].starts_with("--");
+      const bool joined =
+          i + 1 < ours.size() && ours[i + 1].starts_with("-") && !ours[i + 1].starts_with("--");
       out_.words.push_back(joined ? ours[i] + "=" + ours[i + 1] : ours[i]);
       if (joined) ++i;
     }
@@ -170,8 +180,7 @@ class Rewriter {
     const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), ranks);
     const bool whole = error == std::errc() && end == value.data() + value.size();
     if (whole && ranks == 1) return {};
-    if (!whole || ranks < 1)
-      return InvalidArgument(fmt::format("expected 1, found '{}'", value));
+    if (!whole || ranks < 1) return InvalidArgument(fmt::format("expected 1, found '{}'", value));
     return Unsupported(
         fmt::format("expected 1 until Latte runs on several ranks, found {}", ranks));
   }
@@ -181,7 +190,7 @@ class Rewriter {
   bool batch_ = false;
   bool model_first_ = false;
   bool model_given_ = false;  // by its place or by a flag, anywhere on the line
-  std::string model_;  // of --model
+  std::string model_;         // of --model
   std::string replaced_;
   CommandWords out_;
 };

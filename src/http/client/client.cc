@@ -1,4 +1,4 @@
-#include "src/http/client.h"
+#include "src/http/client/client.h"
 
 #include <algorithm>
 #include <unordered_map>
@@ -15,7 +15,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <fmt/format.h>
 
-#include "src/http/client_call.h"
+#include "src/http/client/client_call.h"
 #include "src/http/transport.h"
 
 namespace latte {

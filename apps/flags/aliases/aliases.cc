@@ -1,10 +1,10 @@
-#include "apps/flags/aliases.h"
+#include "apps/flags/aliases/aliases.h"
 
 #include <algorithm>
 
 #include <fmt/format.h>
 
-#include "apps/flags/alias_values.h"
+#include "apps/flags/aliases/alias_values.h"
 
 namespace latte {
 namespace {
@@ -15,6 +15,7 @@ constexpr auto kSeveral = AliasWords::kSeveral;
 constexpr auto kPerhaps = AliasWords::kPerhapsOne;
 constexpr auto kFlag = AliasEffect::kFlag;
 constexpr auto kModel = AliasEffect::kModel;
+constexpr auto kChecked = AliasEffect::kChecked;
 constexpr auto kIgnored = AliasEffect::kIgnored;
 constexpr auto kOneRank = AliasEffect::kOneRank;
 constexpr auto kRefused = AliasEffect::kRefused;
@@ -22,7 +23,7 @@ constexpr auto kRefused = AliasEffect::kRefused;
 constexpr std::string_view kRanks = "larger numbers are refused until Latte runs on several ranks";
 constexpr std::string_view kNoGpu = "Latte computes on CPUs";
 constexpr std::string_view kNoTuning = "kernels are built in and chosen by processor and shape";
-constexpr std::string_view kChecked = "no code of a checkpoint is ever run";
+constexpr std::string_view kNoCode = "no code of a checkpoint is ever run";
 constexpr std::string_view kByModel = "the model decides how thoughts are told from answers";
 constexpr std::string_view kByRequest = "a parameter of requests; defaults: generation_config.json";
 constexpr std::string_view kAlways = "always on";
@@ -37,19 +38,18 @@ constexpr Alias kAliases[] = {
     {"--model,--model-path,-m", "vLLM, SGLang, llama.cpp", kOne, kModel},
     {"--hf-repo,-hf,-hfr", "llama.cpp", kOne, kModel, "", nullptr,
      "a repository id in the local Hugging Face cache; nothing is downloaded"},
-    {"--trust-remote-code", "vLLM, SGLang", kNone, kIgnored, "", nullptr, kChecked},
+    {"--trust-remote-code", "vLLM, SGLang", kNone, kIgnored, "", nullptr, kNoCode},
     {"--dtype", "vLLM, SGLang", kOne, kFlag, "--dtype", ConvertDType,
      "bfloat16, half, float16, float and float32 too; auto: the default"},
-    {"--load-format", "vLLM, SGLang", kOne, kFlag, "", OnlySafetensors, "auto or safetensors"},
-    {"--device,--device-type,-dev", "vLLM, SGLang, llama.cpp", kOne, kFlag, "", OnlyCpu,
+    {"--load-format", "vLLM, SGLang", kOne, kChecked, "", OnlySafetensors, "auto or safetensors"},
+    {"--device,--device-type,-dev", "vLLM, SGLang, llama.cpp", kOne, kChecked, "", OnlyCpu,
      "auto or cpu"},
     {"--quantization,-q", "vLLM, SGLang", kOne, kIgnored, "", nullptr, kOwnFormat},
     {"--tokenizer,--tokenizer-path,--revision,--tokenizer-revision,--hf-overrides,"
      "--json-model-override-args",
      "vLLM, SGLang", kOne, kRefused, "", nullptr,
      "the model's folder holds its tokenizer and configuration; make a copy of the folder"},
-    {"--tokenizer-mode", "vLLM, SGLang", kOne, kIgnored, "", nullptr,
-     "the tokenizer is built in"},
+    {"--tokenizer-mode", "vLLM, SGLang", kOne, kIgnored, "", nullptr, "the tokenizer is built in"},
     {"--lora-modules,--lora-paths,--lora", "vLLM, SGLang, llama.cpp", kSeveral, kRefused, "",
      nullptr, "Latte has no LoRA adapters"},
     {"--enable-lora", "vLLM, SGLang", kNone, kRefused, "", nullptr, "Latte has no LoRA adapters"},
@@ -81,9 +81,8 @@ constexpr Alias kAliases[] = {
     {"--kv-cache-memory-bytes", "vLLM", kOne, kFlag, "--cache-bytes", ConvertCount, ""},
     {"--max-num-seqs,--max-running-requests,--parallel,-np", "vLLM, SGLang, llama.cpp", kOne, kFlag,
      "--max-sequences", ConvertCount, "-1: the default"},
-    {"--max-num-batched-tokens,--chunked-prefill-size,--ubatch-size,-ub",
-     "vLLM, SGLang, llama.cpp", kOne, kFlag, "--max-batch-tokens", ConvertChunk,
-     "-1 (no chunks) is refused"},
+    {"--max-num-batched-tokens,--chunked-prefill-size,--ubatch-size,-ub", "vLLM, SGLang, llama.cpp",
+     kOne, kFlag, "--max-batch-tokens", ConvertChunk, "-1 (no chunks) is refused"},
     {"--batch-size,-b", "llama.cpp", kOne, kIgnored, "", nullptr,
      "--ubatch-size sets the tokens of a step"},
     {"--max-num-queued-reqs", "vLLM", kOne, kFlag, "--max-queued-requests", ConvertCount, ""},
@@ -179,8 +178,8 @@ constexpr Alias kAliases[] = {
     {"--log-level", "SGLang", kOne, kFlag, "--log-level", ConvertLogLevel,
      "warn, critical and uppercase too", true},
     {"--verbose,-v", "llama.cpp", kNone, kFlag, "--log-level debug", nullptr, "", true},
-    {"--disable-log-requests,--no-enable-log-requests,--disable-uvicorn-access-log",
-     "vLLM", kNone, kFlag, "--no-access-log", nullptr, "", true},
+    {"--disable-log-requests,--no-enable-log-requests,--disable-uvicorn-access-log", "vLLM", kNone,
+     kFlag, "--no-access-log", nullptr, "", true},
     {"--enable-log-requests,--log-requests", "vLLM, SGLang", kNone, kIgnored, "", nullptr,
      "the log has a line per request, never with its text", true},
     {"--disable-log-stats", "vLLM", kNone, kFlag, "--stats-interval 0", nullptr, "", true},
@@ -204,11 +203,17 @@ std::string Dashed(std::string_view name) {
 std::string EffectText(const Alias& alias) {
   switch (alias.effect) {
     case AliasEffect::kFlag:
-      return alias.flag.empty() ? "checked" : fmt::format("`{}`", alias.flag);
-    case AliasEffect::kModel: return "`MODEL`";
-    case AliasEffect::kIgnored: return "ignored";
-    case AliasEffect::kOneRank: return "1 is accepted";
-    case AliasEffect::kRefused: return "refused";
+      return fmt::format("`{}`", alias.flag);
+    case AliasEffect::kChecked:
+      return "checked";
+    case AliasEffect::kModel:
+      return "`MODEL`";
+    case AliasEffect::kIgnored:
+      return "ignored";
+    case AliasEffect::kOneRank:
+      return "1 is accepted";
+    case AliasEffect::kRefused:
+      return "refused";
   }
   return "";
 }
@@ -223,9 +228,9 @@ std::string NamesText(const Alias& alias) {
 constexpr std::string_view kHead = R"(
 ## Names of other servers
 
-`latte serve` and `latte batch` also take flags of vLLM, SGLang and llama.cpp's server, with dashes or underscores. What
-is ignored says so on standard error; what would change answers, or what users rely on and Latte lacks, is refused with exit
-code 2.
+`latte serve` and `latte batch` also take flags of vLLM, SGLang and llama.cpp's server, with dashes or underscores. A
+note on standard error says what is ignored. A flag is refused with exit code 2 if it would change answers or if Latte lacks
+what it asks for.
 
 | Flag | Of | Is | Commands | Note |
 |---|---|---|---|---|

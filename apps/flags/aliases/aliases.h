@@ -14,10 +14,11 @@ namespace latte {
 // The words that follow a flag on the command line.
 enum class AliasWords { kNone, kOne, kSeveral, kPerhapsOne };
 
-// What a flag of another server comes to.
+// The effect that a flag of another server has here.
 enum class AliasEffect {
   kFlag,     // a flag of Latte
   kModel,    // MODEL
+  kChecked,  // nothing; `convert` refuses values that Latte lacks
   kIgnored,  // nothing, and that changes no answer; the note says why
   kOneRank,  // 1 is accepted, a larger number is refused
   kRefused,  // an error; the note says why, and what to do instead
@@ -36,7 +37,7 @@ struct Alias {
   AliasWords words = AliasWords::kOne;
   AliasEffect effect = AliasEffect::kIgnored;
   std::string_view flag = "";      // of kFlag: our words, such as "--attention decompressed"
-  ConvertAlias convert = nullptr;  // of kFlag: where the value is not taken as it is
+  ConvertAlias convert = nullptr;  // of kChecked, and of kFlag where the value is written otherwise
   std::string_view note = "";      // one line, ASCII
   bool serve_only = false;         // not of `latte batch`
 };

@@ -1,4 +1,4 @@
-#include "src/jobs/options_page.h"
+#include "apps/flags/options_page.h"
 
 #include <string_view>
 #include <type_traits>
@@ -9,7 +9,9 @@
 #include "latte/options.h"
 #include "latte/request.h"
 
+#include "apps/flags/aliases/aliases.h"
 #include "src/base/fields/fields.h"
+#include "src/serve/options.h"
 
 namespace latte {
 namespace {
@@ -19,16 +21,40 @@ constexpr std::string_view kHead = R"(# Options
 <!-- `latte inspect --options` writes this page. -->
 
 The meaning of each flag, environment variable and struct member. Commands that run an engine take the flags of the engine;
-`latte run` and `latte chat` also take flags of requests. `--help` of a command lists its flags.
+`latte serve` also takes flags of the server, `latte run` and `latte chat` also take flags of requests. `--help` of a
+command lists its flags.
 
-A flag overrides its variable, and a variable overrides the default. A command reads the variables of its own flags; an empty
-variable counts as unset. A bad value ends the command with exit code 2 and a message that names the flag or the
-variable. Bytes may have a suffix: `512M`, `16G`. Switches without a value have variables of `1` and `0`.
+A flag overrides its variable, a variable overrides the file of options, and that overrides the default. A command reads
+the variables of its own flags; an empty variable counts as unset. A bad value ends the command with exit code 2 and a
+message that names the flag, the variable, or the file and line. Bytes may have a suffix: `512M`, `16G`. Switches without a
+value have variables of `1` and `0`.
 
 Members have the same name in C++ and in C. The last column gives the smallest `size` of a C struct that has the member.
 
 Three variables have no flag: `LATTE_ISA` limits the instruction sets, `LATTE_KERNEL` prefers kernels by name
 (`latte inspect --kernels`), and `LATTE_RATES` names the file of `latte bench calibrate`; empty means none.
+
+## A file of options
+
+`latte serve` and `latte batch` read a TOML file with `--config FILE`. Its keys are the names of the engine's and the
+server's options below, with `_` or `-`, at the top of the file or in the tables `[engine]` and `[serve]`; a file may hold
+both for both commands. Unknown keys, wrong types and values out of range are errors.
+
+```toml
+model = "path/to/checkpoint"
+
+[engine]
+cache_bytes = "16G"          # or a number of bytes
+max_tokens = 32768
+prefix_cache = true          # switches: true or false, by the meaning of the name
+
+[serve]
+port = 8000
+served_model_name = ["chat", "default"]
+```
+
+`latte serve --print-config` prints all options in this form, each with the flag, variable or line that sets it.
+`latte serve --dry-run` prints the memory plan without loading the weights (exit code 2 if it does not fit).
 )";
 
 std::string Code(std::string_view text) { return text.empty() ? "" : fmt::format("`{}`", text); }
@@ -69,6 +95,30 @@ size_t SizeWith(const C& c, const Member& member) {
                              reinterpret_cast<const char*>(&c));
 }
 
+// The default of a field, in words.
+template <class Value>
+std::string Fallback(const Field& field, const Value& value) {
+  if (!field.fallback.empty()) return std::string(field.fallback);
+  if constexpr (std::is_same_v<Value, bool>)
+    if (!field.choices.empty()) return Code(Choices(field)[value ? 0 : 1]);
+  return DefaultText(value);
+}
+
+// The rows of the server's options, which C does not have.
+std::string ServeRows() {
+  constexpr std::string_view kColumns =
+      "| Name | Flag | Variable | Default | Values | Meaning |\n|---|---|---|---|---|---|\n";
+  std::string out;
+  const ServeOptions defaults;
+  ServeOptions::VisitFields([&](const Field& field, auto member) {
+    if (!field.group.empty()) out += fmt::format("\n### {}\n\n{}", field.group, kColumns);
+    out += fmt::format("| {} | {} | {} | {} | {} | {} |\n", Code(field.name),
+                       Code(FlagNames(field)), Code(Variable(field)),
+                       Fallback(field, member(defaults)), ValuesText(field), field.help);
+  });
+  return out;
+}
+
 // The rows of one struct and its counterpart in C.
 template <class T, class C>
 class Rows {
@@ -100,14 +150,6 @@ class Rows {
     if (requests_) text_ += kColumns;
   }
 
-  template <class Value>
-  static std::string Fallback(const Field& field, const Value& value) {
-    if (!field.fallback.empty()) return std::string(field.fallback);
-    if constexpr (std::is_same_v<Value, bool>)
-      if (!field.choices.empty()) return Code(Choices(field)[value ? 0 : 1]);
-    return DefaultText(value);
-  }
-
   template <class Member>
   void Add(const Field& field, Member member, const std::string& in_c) {
     if (!field.group.empty()) text_ += fmt::format("\n### {}\n\n{}", field.group, kColumns);
@@ -134,15 +176,18 @@ std::string OptionsPage() {
   std::string out(kHead);
   out += "\n## The engine: `latte::EngineOptions`, `latte_engine_options`\n";
   out += Rows<EngineOptions, latte_engine_options>::Make(false);
+  out += "\n## The server: `latte serve`\n";
+  out += ServeRows();
   out +=
       "\n## Requests\n\nIn C all are members of `latte_request`. A name is also the key of "
-      "JSON requests ([batch.md](batch.md)).\n";
+      "JSON requests ([api_fields.md](api_fields.md)).\n";
   out += "\n### How tokens are sampled: `latte::SamplingParams`\n\n";
   out += Rows<SamplingParams, latte_request>::Make(true);
   out += "\n### When an answer ends: `latte::StopConditions`\n\n";
   out += Rows<StopConditions, latte_request>::Make(true);
   out += "\n### The content of answers: `latte::Request`\n\n";
   out += Rows<Request, latte_request>::Make(true);
+  out += AliasesPage();
   return out;
 }
 

@@ -1,0 +1,136 @@
+#include "apps/flags/aliases/rewrite.h"
+
+#include <gtest/gtest.h>
+
+namespace latte {
+namespace {
+
+using Words = std::vector<std::string>;
+
+CommandWords Rewritten(Words args, const std::string& command = "serve") {
+  Words line = {"latte", command};
+  line.insert(line.end(), args.begin(), args.end());
+  Result<CommandWords> got = RewriteAliases(line);
+  if (!got) return {{"error: " + got.error().message}, {}};
+  got->words.erase(got->words.begin(), got->words.begin() + 2);
+  return *std::move(got);
+}
+Words Args(Words args) { return Rewritten(std::move(args)).words; }
+std::string ErrorOf(Words args) {
+  const Words got = Args(std::move(args));
+  return got.size() == 1 && got[0].starts_with("error: ") ? got[0].substr(7) : "none";
+}
+
+TEST(Rewrite, TheCommandThatVllmDocuments) {
+  const CommandWords got = Rewritten({"--model", "DIR", "--tensor-parallel-size", "1",
+                                      "--block-size", "64", "--max-model-len", "131072",
+                                      "--trust-remote-code", "--kv-cache-dtype", "fp8_e4m3"});
+  EXPECT_EQ(got.words, (Words{"DIR", "--page-tokens", "64", "--max-tokens", "131072",
+                              "--cache-dtype", "fp8"}));
+  EXPECT_EQ(got.notes, (Words{"read as --page-tokens 64 --max-tokens 131072 --cache-dtype fp8",
+                              "--trust-remote-code is ignored: no code of a checkpoint is ever "
+                              "run"}));
+}
+
+TEST(Rewrite, OurFlagsAndOtherCommandsStay) {
+  const Words ours = {"tiny", "--port", "1", "--max-tokens=8", "--seed", "-1", "--", "-c", "8"};
+  EXPECT_EQ(Args(ours), ours);
+  EXPECT_TRUE(Rewritten(ours).notes.empty());
+  EXPECT_EQ(Rewritten({"-c", "8"}, "run").words, (Words{"-c", "8"}));
+  EXPECT_EQ(Rewritten({"-i", "x", "-o", "y", "-c", "8"}, "batch").words,
+            (Words{"-i", "x", "-o", "y", "--max-tokens", "8"}));
+  EXPECT_EQ(Args({}), Words{});
+}
+
+TEST(Rewrite, SpellingsOfAFlag) {
+  for (const Words& line :
+       {Words{"--max-model-len", "8"}, Words{"--max-model-len=8"}, Words{"--max_model_len=8"}})
+    EXPECT_EQ(Args(line), (Words{"--max-tokens", "8"}));
+  EXPECT_EQ(Args({"--max_tokens", "8", "--cache_dir=a_b"}),
+            (Words{"--max-tokens", "8", "--cache-dir=a_b"}));
+}
+
+TEST(Rewrite, ValuesThatLookLikeFlags) {
+  EXPECT_EQ(Args({"--random-seed", "-5"}), (Words{"--seed=-5"}));
+  EXPECT_EQ(ErrorOf({"--max-model-len", "--port", "1"}),
+            "--max-model-len: expected a value, found none");
+  EXPECT_EQ(ErrorOf({"--max-model-len"}), "--max-model-len: expected a value, found none");
+  EXPECT_EQ(ErrorOf({"--disable-mla=yes"}), "--disable-mla: expected no value, found 'yes'");
+}
+
+TEST(Rewrite, Numbers) {
+  const auto tokens = [](const std::string& value) { return Args({"-c", value}); };
+  EXPECT_EQ(tokens("128k"), (Words{"--max-tokens", "128000"}));
+  EXPECT_EQ(tokens("128K"), (Words{"--max-tokens", "131072"}));
+  EXPECT_EQ(tokens("25.6k"), (Words{"--max-tokens", "25600"}));
+  EXPECT_EQ(tokens("0"), (Words{"--max-tokens", "0"}));
+  EXPECT_EQ(tokens("auto"), Words{});
+  EXPECT_EQ(tokens("-1"), Words{});
+  for (const char* bad : {"", "1.5", "-2", "k", "nan", "inf", "1e30", "1kk", "0x10", "8 "})
+    EXPECT_EQ(ErrorOf({"-c", bad}),
+              "-c: expected a whole number, such as 131072, 128K or 131k, found '" +
+                  std::string(bad) + "'");
+}
+
+TEST(Rewrite, Ranks) {
+  for (const char* name : {"--tensor-parallel-size", "-tp", "--tp-size", "--data-parallel-size"})
+    EXPECT_EQ(Args({name, "1"}), Words{});
+  EXPECT_EQ(ErrorOf({"-tp", "8"}), "-tp: expected 1 until Latte runs on several ranks, found 8");
+  EXPECT_EQ(ErrorOf({"-tp", "0"}), "-tp: expected 1, found '0'");
+  EXPECT_EQ(ErrorOf({"-tp", "two"}), "-tp: expected 1, found 'two'");
+  EXPECT_EQ(ErrorOf({"-tp", "99999999999"}), "-tp: expected 1, found '99999999999'");
+}
+
+TEST(Rewrite, Formats) {
+  const auto cache = [](const std::string& value) { return Args({"--kv-cache-dtype", value}); };
+  EXPECT_EQ(cache("auto"), Words{});
+  EXPECT_EQ(cache("bfloat16"), (Words{"--cache-dtype", "bf16"}));
+  EXPECT_EQ(cache("q8_0"), (Words{"--cache-dtype", "int8"}));
+  EXPECT_EQ(cache("q6"), (Words{"--cache-dtype", "q6"}));
+  EXPECT_EQ(ErrorOf({"--kv-cache-dtype", "fp8_e5m2"}),
+            "--kv-cache-dtype: expected fp8 (e4m3), found 'fp8_e5m2', which Latte lacks");
+  EXPECT_EQ(Args({"--dtype", "half"}), (Words{"--dtype", "f16"}));
+  EXPECT_EQ(Args({"--dtype", "auto"}), Words{});
+  EXPECT_EQ(Args({"--log-level", "WARNING"}), (Words{"--log-level", "warning"}));
+  EXPECT_EQ(Args({"--load-format", "safetensors"}), Words{});
+  EXPECT_EQ(ErrorOf({"--load-format", "dummy"}),
+            "--load-format: expected safetensors, found 'dummy'");
+  EXPECT_EQ(ErrorOf({"--device", "cuda"}),
+            "--device: expected cpu, found 'cuda'; Latte computes on CPUs");
+  EXPECT_EQ(Args({"--numa", "distribute"}), (Words{"--numa", "interleave"}));
+}
+
+TEST(Rewrite, LlamaCppsSwitchMayHaveAValue) {
+  EXPECT_EQ(Args({"-fa", "on", "tiny"}), (Words{"tiny"}));
+  EXPECT_EQ(Args({"-fa", "tiny"}), (Words{"tiny"}));
+  EXPECT_EQ(Args({"-fa", "--port", "1"}), (Words{"--port", "1"}));
+}
+
+TEST(Rewrite, ListsTakeWordsOnlyWhereTheModelIsKnown) {
+  const Words names = {"--served-model-name", "a", "--served-model-name", "b"};
+  const auto with = [&](Words first, const Words& last) {
+    first.insert(first.end(), names.begin(), names.end());
+    first.insert(first.end(), last.begin(), last.end());
+    return first;
+  };
+  EXPECT_EQ(Args({"DIR", "--served-model-name", "a", "b", "--port", "1"}),
+            with({"DIR"}, {"--port", "1"}));
+  EXPECT_EQ(Args({"--served-model-name", "a", "b", "--model", "DIR"}), with({"DIR"}, {}));
+  EXPECT_EQ(Args({"--served-model-name", "a", "DIR"}), (Words{"--served-model-name", "a", "DIR"}));
+  EXPECT_EQ(Args({"DIR", "-a", "a,b"}), with({"DIR"}, {}));
+}
+
+TEST(Rewrite, KeysAreNotShown) {
+  const CommandWords got = Rewritten({"DIR", "--api-key", "secret", "second"});
+  EXPECT_EQ(got.words, (Words{"DIR", "--api-key", "secret", "--api-key", "second"}));
+  EXPECT_TRUE(got.notes.empty());
+}
+
+TEST(Rewrite, OneModel) {
+  EXPECT_EQ(ErrorOf({"a", "-m", "b"}), "-m: expected one model, found 'a' and 'b'");
+  EXPECT_EQ(ErrorOf({"-m", "a", "-m", "b"}), "-m: expected one model, found 'a' and 'b'");
+  EXPECT_EQ(ErrorOf({"-m", ""}), "-m: expected a model, found none");
+}
+
+}  // namespace
+}  // namespace latte

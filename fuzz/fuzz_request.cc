@@ -1,0 +1,142 @@
+// A request of the OpenAI API: a byte that chooses the endpoint, the body, then NUL and bytes that
+// choose the events of its answer. Both forms of the answer, a stream and a whole, must be JSON.
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "fuzz/fuzz_input.h"
+#include "src/base/json.h"
+#include "src/base/json_out.h"
+#include "src/openai/error.h"
+#include "src/openai/events/running.h"
+#include "tests/support/byte_source.h"
+
+namespace latte::fuzz {
+namespace {
+
+using testing_support::ByteSource;
+
+constexpr OpenAiRules kRules = {.max_n = 8, .max_prompts = 16, .max_answers = 32};
+constexpr int64_t kMostEvents = 256;
+constexpr int64_t kMostTokens = 4;  // listed for a prompt
+
+const OpenAiModel& Model() {
+  static const OpenAiModel model =
+      OpenAiModel::Create("tiny", ModelFiles::Load("tiny").value()).value();
+  return model;
+}
+
+void CheckError(const Error& error) {
+  Require(HttpStatus(error.code) == 400, "a bad body is the client's fault");
+  Require(!error.message.empty() && error.message.size() <= 2100, "a refusal is short");
+  Require(Json::Parse(Dump(OpenAiError(error)), "error").has_value(), "an error is JSON");
+}
+
+void CheckRequest(const OpenAiRequest& request) {
+  const size_t prompts = request.requests.size();
+  Require(prompts > 0 && prompts == request.reply.prompts.size(), "there is a prompt");
+  Require(prompts <= static_cast<size_t>(kRules.max_prompts), "prompts are bounded");
+  Require(request.reply.n <= kRules.max_n, "answers are bounded");
+  for (const Request& prompt : request.requests) {
+    Require(prompt.Validate().has_value(), "the engine takes the settings");
+    Require(!prompt.tokens.empty() && prompt.n == request.reply.n, "a prompt has tokens");
+  }
+}
+
+TokenLogprobs Logprobs(ByteSource* choose, int count) {
+  TokenLogprobs out{{choose->Below(200), -1.5F}, {}};
+  for (int i = 0; i < count; ++i) out.top.push_back({choose->Below(256), -0.5F});
+  return out;
+}
+
+std::string Text(ByteSource* choose) {
+  constexpr std::string_view kTexts[] = {"<think>", "</think>", "<", "/think>"};
+  std::string out;
+  for (int i = choose->Below(4); i > 0; --i) {
+    const int what = choose->Below(8);
+    if (what < 4)
+      out += kTexts[what];
+    else
+      out += static_cast<char>(choose->Below(256));
+  }
+  return out;
+}
+
+// One event of a choice that is open; `last`: it ends.
+TokenEvent Event(const OpenAiReply& reply, size_t index, bool last, ByteSource* choose) {
+  TokenEvent event;
+  event.choice = static_cast<int>(index % static_cast<size_t>(reply.n));
+  event.text = Text(choose);
+  event.prompt_tokens = choose->Below(100);
+  event.cached_tokens = choose->Below(100);
+  event.generated_tokens = choose->Below(100);
+  if (choose->Below(4) > 0) event.token = choose->Below(256);
+  if (event.token && reply.logprobs >= 0) event.logprobs = Logprobs(choose, reply.logprobs);
+  for (int i = choose->Below(kMostTokens); i > 0; --i)
+    event.prompt_logprobs.push_back(Logprobs(choose, std::max(reply.prompt_logprobs, 0)));
+  if (!last) return event;
+  event.finish = static_cast<FinishReason>(choose->Below(4));
+  event.error = {Code::kInternal, Text(choose)};
+  return event;
+}
+
+void CheckStream(std::string_view sse, size_t most) {
+  Require(sse.size() <= most, "a stream is bounded by its events");
+  Require(sse.ends_with("data: [DONE]\n\n"), "a stream has an end");
+  while (!sse.empty()) {
+    const size_t end = sse.find("\n\n");
+    Require(sse.starts_with("data: ") && end != std::string_view::npos, "a stream is of events");
+    const std::string_view data = sse.substr(6, end - 6);
+    Require(data == "[DONE]" || Json::Parse(data, "chunk").has_value(), "a chunk is JSON");
+    sse.remove_prefix(end + 2);
+  }
+}
+
+void Answer(OpenAiRequest request, bool stream, ByteSource choose) {
+  request.reply.stream = stream;
+  const OpenAiReply reply = request.reply;
+  OpenAiRunning running(std::move(request), &Model(), "7", 11);
+  for (size_t i = 0; i < running.prompts(); ++i) running.TakePrompt(i);
+  std::vector<size_t> open(reply.prompts.size() * static_cast<size_t>(reply.n));
+  for (size_t i = 0; i < open.size(); ++i) open[i] = i;
+  std::string sse;
+  int64_t events = 0;
+  while (!running.done()) {
+    const auto at = static_cast<size_t>(choose.Below(static_cast<int32_t>(open.size())));
+    const bool last = ++events > kMostEvents || choose.empty() || choose.Below(4) == 0;
+    const size_t index = open[at];
+    const TokenEvent event = Event(reply, index, last, &choose);
+    running.Add(index / static_cast<size_t>(reply.n), event, &sse);
+    if (last) open.erase(open.begin() + static_cast<std::ptrdiff_t>(at));
+  }
+  // Three chunks of an event, each with the model's name, its tokens and their alternatives.
+  const size_t most = static_cast<size_t>(events + 2) * 3 * (8 * reply.model.size() + 65'536);
+  if (stream) {
+    CheckStream(sse, most);
+  } else if (!running.error()) {
+    const std::string body = Dump(running.Body());
+    Require(body.size() <= most, "an answer is bounded by its events");
+    Require(Json::Parse(body, "answer").has_value(), "an answer is JSON");
+  }
+}
+
+}  // namespace
+}  // namespace latte::fuzz
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace latte;
+  if (size == 0) return 0;
+  const OpenAiEndpoint endpoint =
+      data[0] % 2 == 0 ? OpenAiEndpoint::kChat : OpenAiEndpoint::kCompletions;
+  const auto [body, events] = fuzz::Cut(fuzz::AsText(data + 1, size - 1), '\0');
+  const auto request = ParseOpenAiBody(endpoint, body, fuzz::Model(), fuzz::kRules);
+  if (!request) {
+    fuzz::CheckError(request.error());
+    return 0;
+  }
+  fuzz::CheckRequest(*request);
+  const std::vector<uint8_t> bytes(events.begin(), events.end());
+  for (const bool stream : {false, true})
+    fuzz::Answer(*request, stream, testing_support::ByteSource(bytes));
+  return 0;
+}
