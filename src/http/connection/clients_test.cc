@@ -225,7 +225,7 @@ TEST_P(HttpClients, AReaderTooFarBehindIsDropped) {
     EXPECT_FALSE(exchange->gone());
   });
   EXPECT_EQ(run_->stats().dropped_slow, 1);
-  EXPECT_EQ(run_->stats().unsent_bytes, 0);
+  run_->WaitFor([](const HttpServerStats& stats) { return stats.unsent_bytes == 0; });
 }
 
 // The unsent bytes of a whole answer have no bound of their own.
@@ -235,7 +235,7 @@ TEST_P(HttpClients, ALargeAnswerArrives) {
   EXPECT_EQ(client.Receive().body, std::string(TestHandler::kLargeBytes, 'x'));
   client.Get("/");
   EXPECT_EQ(client.Receive().status, 200);
-  EXPECT_EQ(run_->stats().unsent_bytes, 0);
+  run_->WaitFor([](const HttpServerStats& stats) { return stats.unsent_bytes == 0; });
 }
 
 // All pieces of one turn are sent in order and together.
@@ -294,7 +294,7 @@ TEST_P(HttpClients, AnExchangeEndsOnce) {
 // A client that reads nothing of a whole answer, and one that reads a byte now and then.
 TEST(HttpSlowReaders, AreDropped) {
   HttpServerOptions options = HttpServerRun::Patient();
-  options.stall_timeout = std::chrono::milliseconds(300);
+  options.stall_timeout = std::chrono::seconds(1);
   HttpServerRun run(options);
   RawClient still = RawClient::Tcp(run.port(), 4096);
   still.Get("/large");
@@ -308,8 +308,8 @@ TEST(HttpSlowReaders, AreDropped) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
   RawClient other = RawClient::Tcp(run.port());
-  other.Get("/large");
-  EXPECT_EQ(other.Receive().body.size(), TestHandler::kLargeBytes);
+  other.Get("/");
+  EXPECT_EQ(other.Receive().status, 200);
   EXPECT_EQ(run.stats().dropped_slow, 2);
 }
 
@@ -328,7 +328,7 @@ TEST(HttpChurn, NothingIsLeft) {
   RawClient client = RawClient::Tcp(run.port());
   client.Get("/");
   EXPECT_EQ(client.Receive().status, 200);
-  EXPECT_EQ(run.stats().unsent_bytes, 0);
+  run.WaitFor([](const HttpServerStats& stats) { return stats.unsent_bytes == 0; });
 }
 
 }  // namespace
