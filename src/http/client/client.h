@@ -19,11 +19,7 @@
 namespace latte {
 
 struct HttpClientOptions {
-<<<<<<< HEAD:src/http/client.h
-  // PEM file with the certificates to trust; empty: the system's. For https:// only.
-=======
   // PEM file with the certificates to trust; empty: the system's certificates. For https:// only.
->>>>>>> client:src/http/client/client.h
   std::string ca_file = "";
   // 0: no limit.
   std::chrono::milliseconds connect_timeout{10'000};  // name, connection and TLS handshake

@@ -185,9 +185,7 @@ Check ReadMeaning(HttpRequest* request, BodyFraming* framing) {
 HeadScan ScanHead(std::string_view bytes, size_t scanned, const HeadLimits& limits) {
   if (!bytes.empty() && !IsTokenChar(bytes.front()))
     return {.error = HeadError{400, "expected an HTTP/1.1 request"}};
-  // The last bytes of the earlier part may begin the empty line.
-  size_t i = scanned > 3 ? scanned - 3 : 0;
-  for (; i < bytes.size() && i < limits.bytes; ++i) {
+  for (size_t i = scanned; i < bytes.size() && i < limits.bytes; ++i) {
     if (bytes[i] != '\n') continue;
     if (i == 0 || bytes[i - 1] != '\r')
       return {.error = HeadError{400, "a line of the head ends without CR"}};

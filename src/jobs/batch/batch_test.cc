@@ -33,7 +33,7 @@ class BatchTest : public testing::Test {
       input << fmt::format(
           R"({{"custom_id":"{}","method":"POST","url":"/v1/completions","body":{{"prompt":{}}}}})"
           "\n",
-          i, prompts[i].starts_with('[') ? prompts[i] : '"' + prompts[i] + '"');
+          i, prompts[i].starts_with('[') ? prompts[i] : fmt::format(R"("{}")", prompts[i]));
     input.close();
     return Batch::Open({input_, output_}).value();
   }
@@ -47,9 +47,11 @@ class BatchTest : public testing::Test {
       const Json body = json.Get("response")->Get("body").value();
       const auto choices = body.Find("choices");
       std::string text = choices ? "" : body.Get("error")->GetString("message").value();
-      for (size_t i = 0; choices && i < choices->size(); ++i)
-        text += (i > 0 ? "|" : "") + choices->At(i).GetString("text").value();
-      out.push_back(json.GetString("custom_id").value() + " " + text);
+      for (size_t i = 0; choices && i < choices->size(); ++i) {
+        if (i > 0) text += '|';
+        text += choices->At(i).GetString("text").value();
+      }
+      out.push_back(fmt::format("{} {}", json.GetString("custom_id").value(), text));
     }
     return out;
   }
@@ -174,6 +176,7 @@ TEST_F(BatchTest, APromptThatFailsEndsItsList) {
   };
   ASSERT_TRUE(batch.Run(&engine_, Tiny(), {}));
   EXPECT_EQ(Results(), (Lines{"0 not a number", "1 C"}));
+  ASSERT_FALSE(engine_.cancelled().empty());
   EXPECT_EQ(engine_.cancelled().front(), 1U);
   EXPECT_EQ(batch.progress().failed, 1);
 }
