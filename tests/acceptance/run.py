@@ -5,6 +5,7 @@ Usage: run.py LATTE OUT [--short] [--only PART …] [--seed N] [--attack-seconds
 OUT gets the virtual environment, the server's log and the reports. Exit status: 0 all passed, 1 something failed.
 """
 import argparse
+import json
 import pathlib
 import sys
 import time
@@ -68,7 +69,7 @@ def check_server(server, before):
     part.check(files <= files_before, f"open files: expected {files_before} as at the start, found {files}")
     part.check(memory <= bytes_before + GROWTH_BYTES,
                f"resident memory: expected at most {GROWTH_BYTES >> 20} MiB more than {bytes_before >> 20} MiB, found {memory >> 20} MiB")
-    part.check('"running":[]' in server.get("/requests"), "/requests: expected no running request at the end")
+    part.check(json.loads(server.get("/requests"))["running"] == 0, "/requests: expected no running request at the end")
     part.notes.append(f"memory {bytes_before >> 20} → {memory >> 20} MiB, open files {files_before} → {files}")
     status = server.stop()
     part.check(status == 0, f"SIGTERM: expected exit status 0, found {status}")

@@ -58,5 +58,5 @@ def wait_until():
 def outcome(http, wait_until):
     """outcome(id): how the request ended, from the live view, once the engine has let go of it."""
     def find(request_id):
-        return wait_until(lambda: next((r for r in http.get("/requests").json()["ended"] if r["id"] == request_id), None))
+        return wait_until(lambda: next((r for r in http.get("/requests").json()["finished"] if r["id"] == request_id), None))
     return find

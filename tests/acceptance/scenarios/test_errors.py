@@ -84,7 +84,7 @@ def test_full_queue(serve, wait_until, http):
         import threading
         thread = threading.Thread(target=lambda: waiting(model=MODEL, messages=ASK, max_tokens=1))
         thread.start()
-        wait_until(lambda: len(http.get(url + "/requests").json()["running"]) == 2)
+        wait_until(lambda: http.get(url + "/requests").json()["running"] == 2)
         with pytest.raises(openai.RateLimitError) as caught:
             client.chat.completions.create(model=MODEL, messages=ASK, max_tokens=1)
         check_json(caught.value, 429)
