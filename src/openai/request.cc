@@ -4,9 +4,7 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <xxhash.h>
 
-#include "src/base/file.h"
 #include "src/base/limits/out_of_memory.h"
 #include "src/checkpoint/config/model_config.h"
 #include "src/checkpoint/model_path.h"
@@ -203,11 +201,9 @@ std::optional<OpenAiEndpoint> FindEndpoint(std::string_view url) {
 
 Result<OpenAiModel> OpenAiModel::Create(const std::string& name, const ModelFiles& files) {
   LATTE_ASSIGN_OR_RETURN(const GenerationDefaults defaults, LoadGenerationDefaults(files.dir));
-  LATTE_ASSIGN_OR_RETURN(const std::string config, ReadFile(files.dir + "/config.json", 1 << 24));
   OpenAiModel out{name, files.tokenizer, ChatPromptBuilder::Create(files.tokenizer, files.config),
                   defaults};
-  out.fingerprint =
-      fmt::format("fp_{:010x}", XXH3_64bits(config.data(), config.size()) & 0xFFFFFFFFFF);
+  out.fingerprint = fmt::format("fp_{:010x}", files.config.text_hash & 0xFFFFFFFFFF);
   return out;
 }
 

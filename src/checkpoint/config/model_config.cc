@@ -5,6 +5,7 @@
 #include <optional>
 
 #include <fmt/format.h>
+#include <xxhash.h>
 
 #include "src/base/file.h"
 #include "src/checkpoint/config/config_layers.h"
@@ -372,6 +373,7 @@ Result<ModelConfig> LoadModelConfigAlone(const std::string& dir) {
   if (!text) return tl::unexpected(std::move(text).error());
   LATTE_ASSIGN_OR_RETURN(const Json json, Json::Parse(*text, path));
   LATTE_ASSIGN_OR_RETURN(ModelConfig config, ParseModelConfig(json));
+  config.text_hash = XXH3_64bits(text->data(), text->size());
   if (is_file) return config;
   LATTE_RETURN_IF_ERROR(AddGenerationEos(dir, config));
   return config;

@@ -96,6 +96,7 @@ struct ModelConfig {
   int64_t mtp_layers = 0;    // multi-token-prediction layers, stored after layer L-1 in the
                              // checkpoint
   bool wrapped = false;      // the text part of a multi-part model; the other parts are not read
+  uint64_t text_hash = 0;    // of the file, if the config was read from one
   int64_t bos = -1;          // -1: none
   std::vector<int64_t> eos;  // of config.json and generation_config.json, otherwise the tokenizer's
   MlaDims mla;
