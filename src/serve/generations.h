@@ -33,7 +33,7 @@ namespace latte {
 class GenerationObserver {
  public:
   virtual ~GenerationObserver() = default;
-  // `request` is what was asked for, prompts included: they must not be shown.
+  // `request` contains the prompts, which must not be shown.
   virtual void Parsed(const std::string& id, const OpenAiRequest& request) = 0;
   virtual void Refused(const std::string& id, const Error& error) = 0;
   // Every event of an answer, before it is written.

@@ -30,7 +30,7 @@ class OpenAiRunning {
   Request TakePrompt(size_t i);
 
   // Takes an event of prompt i. Appends to `sse`, if the reply is a stream, the server-sent events
-  // that it makes ("data: {…}\n\n"), with the last ones: usage if it is asked for, and [DONE].
+  // that it makes ("data: {…}\n\n"), with the last ones: usage if the request wants it, and [DONE].
   // Requires: not done().
   void Add(size_t i, const TokenEvent& event, std::string* sse);
 

@@ -27,7 +27,7 @@ class OpenAiStream {
   void Add(size_t i, const TokenEvent& event, const AnswerSplitter::Parts& parts,
            const OpenAiUsage& usage, std::string* out);
 
-  // Appends the usage, if it is asked for, and [DONE].
+  // Appends the usage, if the request wants it, and [DONE].
   void Finish(const OpenAiUsage& usage, std::string* out) const;
 
  private:
