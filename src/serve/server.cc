@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "src/base/limits/out_of_memory.h"
 #include "src/http/server.h"
 #include "src/serve/access.h"
 #include "src/serve/front.h"
@@ -185,9 +186,14 @@ void Server::StartEngine() {
   hooks.failed = [this](const Error& error) { http_->Post([this, error] { OnFailed(error); }); };
   hooks.events = [this](std::vector<TokenEvent> events) {
     http_->Post([this, events = std::move(events)] {
-      generations_->Deliver(events);
-      observer_->metrics().Observe(Snapshot());
-      engine_->Delivered();
+      const Status delivered = CatchExhaustion([&]() -> Status {
+        generations_->Deliver(events);
+        observer_->metrics().Observe(Snapshot());
+        return {};
+      });
+      engine_->Delivered();  // in any case: the engine waits for it
+      // Events were lost, and with them parts of answers.
+      if (!delivered) generations_->FailAll(delivered.error());
     });
   };
   engine_ = std::make_unique<EngineThread>(parts_.load, std::move(hooks));
