@@ -32,7 +32,7 @@ struct HttpServerOptions {
   int64_t max_head_fields = 100;
   int64_t max_body_bytes = 32 << 20;
   // The limit for all requests that are arriving, together; a request beyond it gets 503.
-  int64_t max_body_bytes_in_all = int64_t{1} << 30;
+  int64_t max_bodies_bytes = int64_t{1} << 30;
   int64_t max_unsent_bytes = 4 << 20;  // of one connection; a reader further behind is dropped
   std::chrono::milliseconds head_timeout{
       10'000};  // from the first byte (or the TLS handshake's) to the head's end

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "src/base/json_out.h"
+#include "src/base/limits/out_of_memory.h"
 
 namespace latte {
 namespace {
@@ -99,22 +100,32 @@ void Generations::Deliver(std::span<const TokenEvent> events) {
     if (found == places_.end()) continue;  // the client left
     const std::shared_ptr<Generation>& g = found->second.generation;
     if (g->running->done()) continue;
-    parts_.observer->Event(g->id, event);
-    g->running->Add(found->second.prompt, event, &g->unwritten);
-    if (!std::exchange(g->touched, true)) touched.push_back(g);
+    const Status added = CatchExhaustion([&]() -> Status {
+      parts_.observer->Event(g->id, event);
+      g->running->Add(found->second.prompt, event, &g->unwritten);
+      if (!std::exchange(g->touched, true)) touched.push_back(g);
+      return {};
+    });
+    if (!added) End(std::shared_ptr(g), added.error());  // End removes `found`
   }
   for (const std::shared_ptr<Generation>& g : touched) {
     g->touched = false;
-    if (g->over) continue;
-    const std::optional<Error>& error = g->running->error();
-    if (error && !g->reply->begun()) {
-      End(g, *error);
-      continue;
-    }
-    if (g->running->reply().stream) Write(*g);
-    // Writing may find that the client has left.
-    if (!g->over && g->running->done()) End(g, error);
+    const Status advanced = CatchExhaustion([&]() -> Status {
+      Advance(g);
+      return {};
+    });
+    if (!advanced) End(g, advanced.error());
   }
+}
+
+// Writes what a step has added to an answer.
+void Generations::Advance(const std::shared_ptr<Generation>& g) {
+  if (g->over) return;
+  const std::optional<Error>& error = g->running->error();
+  if (error && !g->reply->begun()) return End(g, error);
+  if (g->running->reply().stream) Write(*g);
+  // Writing may find that the client has left.
+  if (!g->over && g->running->done()) End(g, error);
 }
 
 void Generations::Write(Generation& g) {
@@ -125,29 +136,40 @@ void Generations::Write(Generation& g) {
   g.last_write = Clock::now();
 }
 
-void Generations::End(const std::shared_ptr<Generation>& g, const std::optional<Error>& error) {
+// Completes the answer. Errors: kExhausted; nothing of it has been sent then.
+Status Generations::Answer(Generation& g, const std::optional<Error>& error) {
+  if (error && !g.reply->begun()) {
+    g.reply->Fail(*error, RetryAfter());
+  } else if (!g.running->reply().stream) {
+    LATTE_ASSIGN_OR_RETURN(std::string body, CatchExhaustion([&]() -> Result<std::string> {
+                             return Dump(g.running->Body());
+                           }));
+    g.reply->Json(std::move(body));
+  } else {
+    // OpenAiRunning has written the event of an error that it knows.
+    if (error && !g.running->done()) g.reply->Write(OpenAiErrorEvents(*error));
+    g.reply->End();
+  }
+  return {};
+}
+
+void Generations::End(const std::shared_ptr<Generation>& g, std::optional<Error> error) {
   if (g->over) return;
   Forget(*g);
   const bool parsed = g->running.has_value();
-  if (!error) {
-    if (g->running->reply().stream) {
-      g->reply->End();
-    } else {
-      g->reply->Json(Dump(g->running->Body()));
-    }
-  } else if (g->reply->begun()) {
-    // OpenAiRunning has written the event of an error that it knows.
-    if (!g->running->done()) g->reply->Write(OpenAiErrorEvents(*error));
-    g->reply->End();
-  } else {
-    g->reply->Fail(*error, RetryAfter());
-  }
+  const Status answered = CatchExhaustion([&]() -> Status {
+    const Status status = Answer(*g, error);
+    if (status) return {};
+    error = status.error();
+    return Answer(*g, error);
+  });
+  if (!answered) g->reply.reset();  // ends the connection
+  running_.erase(g);
   if (parsed) {
     parts_.observer->Ended(g->id, g->running->usage(), error);
   } else {
     parts_.observer->Refused(g->id, *error);
   }
-  running_.erase(g);
 }
 
 void Generations::Cancel(const std::shared_ptr<Generation>& g) {
@@ -172,8 +194,7 @@ void Generations::Forget(Generation& g) {
 }
 
 void Generations::FailAll(const Error& error) {
-  const std::vector<std::shared_ptr<Generation>> all(running_.begin(), running_.end());
-  for (const std::shared_ptr<Generation>& g : all) End(g, error);
+  while (!running_.empty()) End(std::shared_ptr(*running_.begin()), error);
 }
 
 void Generations::Tick() {

@@ -23,7 +23,7 @@
 #include "src/http/server.h"
 #include "src/openai/events/running.h"
 #include "src/openai/request.h"
-#include "src/serve/reply.h"
+#include "src/serve/front/reply.h"
 #include "src/serve/workers.h"
 
 namespace latte {
@@ -65,7 +65,7 @@ class Generations {
   void Start(OpenAiEndpoint endpoint, const std::string& id, std::string body,
              const std::shared_ptr<Reply>& reply);
 
-  // The events of one step of the engine.
+  // The events of one step of the engine. An answer that there is too little memory for fails alone.
   void Deliver(std::span<const TokenEvent> events);
 
   // Ends all with an error.
@@ -91,8 +91,10 @@ class Generations {
   void OnParsed(const std::shared_ptr<Generation>& g, Result<OpenAiRequest> request);
   Status Check(const OpenAiRequest& request) const;
   Status Submit(const std::shared_ptr<Generation>& g);
+  void Advance(const std::shared_ptr<Generation>& g);
   void Write(Generation& g);
-  void End(const std::shared_ptr<Generation>& g, const std::optional<Error>& error);
+  void End(const std::shared_ptr<Generation>& g, std::optional<Error> error);
+  Status Answer(Generation& g, const std::optional<Error>& error);
   void Cancel(const std::shared_ptr<Generation>& g);
   void Forget(Generation& g);
 

@@ -31,6 +31,7 @@ struct ServeOptions {
   int64_t max_connections = 4096;
   int64_t max_head_bytes = 32 << 10;
   int64_t max_body_bytes = 32 << 20;
+  int64_t max_bodies_bytes = int64_t{1} << 30;
   int64_t max_unsent_bytes = 4 << 20;
   int max_n = 64;              // answers per prompt
   int64_t max_prompts = 1024;  // prompts per request
@@ -138,6 +139,12 @@ void ServeOptions::VisitFields(Visit&& visit) {
             .range = {1024, kManyBytes},
             .bytes = true},
       [](auto& o) -> auto& { return o.max_body_bytes; });
+  visit(
+      Field{.name = "max_bodies_bytes",
+            .help = "size of all bodies that are being received",
+            .range = {1024, kManyBytes},
+            .bytes = true},
+      [](auto& o) -> auto& { return o.max_bodies_bytes; });
   visit(
       Field{.name = "max_unsent_bytes",
             .help = "answer bytes that wait for a slow reader before it is dropped",

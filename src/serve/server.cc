@@ -12,8 +12,8 @@
 
 #include "src/base/limits/out_of_memory.h"
 #include "src/http/server.h"
-#include "src/serve/access.h"
-#include "src/serve/front.h"
+#include "src/serve/front/access.h"
+#include "src/serve/front/front.h"
 #include "src/serve/generations.h"
 #include "src/serve/observe/observer.h"
 #include "src/serve/workers.h"
@@ -44,6 +44,7 @@ HttpServerOptions HttpOptions(const ServeOptions& options) {
   out.max_connections = options.max_connections;
   out.max_head_bytes = options.max_head_bytes;
   out.max_body_bytes = options.max_body_bytes;
+  out.max_bodies_bytes = options.max_bodies_bytes;
   out.max_unsent_bytes = options.max_unsent_bytes;
   out.head_timeout = Milliseconds(options.head_timeout);
   out.body_timeout = Milliseconds(options.body_timeout);
@@ -82,6 +83,7 @@ class Server {
   void Tick();
   void WatchStep();
   void StopAfter(Clock::duration time);
+  [[noreturn]] void Leave(int exit_code);
   Status End();
 
   const ServeParts& parts_;
@@ -218,7 +220,6 @@ void Server::OnFailed(const Error& error) {
   observer_->log().Error("the engine has failed", {{"error", error.message}});
   front_.SetFailed();
   generations_->FailAll({Code::kUnavailable, "the engine has failed: " + error.message});
-  http_->StopAccepting();
   StopAfter(kFlushTime);
 }
 
@@ -230,13 +231,14 @@ void Server::OnSignal() {
   const bool loading = front_.state() == Front::State::kLoading;
   observer_->log().Info("shutting down", {{"running", static_cast<int64_t>(generations_->size())}});
   front_.SetDraining();
-  http_->StopAccepting();
   drain_until_ = Clock::now() + Milliseconds(parts_.options.drain_timeout);
   if (loading || generations_->size() == 0) StopAfter(loading ? Clock::duration{} : kFlushTime);
 }
 
 void Server::StopAfter(Clock::duration time) {
-  if (!stop_at_) stop_at_ = Clock::now() + time;
+  if (stop_at_) return;
+  http_->StopAccepting();
+  stop_at_ = Clock::now() + time;
 }
 
 void Server::Tick() {
@@ -270,12 +272,20 @@ void Server::WatchStep() {
             fmt::format("a step takes longer than --step-timeout {} s and counts as stuck", most)});
 }
 
+// Ends the process while the engine's thread still runs: it cannot be joined soon, so nothing that
+// it uses may be destroyed.
+void Server::Leave(int exit_code) {
+  observer_.reset();  // writes the last lines of the log
+  std::_Exit(exit_code);
+}
+
 Status Server::End() {
   if (stuck_) {
-    // The engine's thread cannot be joined, so nothing may be destroyed.
     std::fputs(fmt::format("latte: {}\n", ToString(*failure_)).c_str(), stderr);
-    std::_Exit(ExitCode(failure_->code));
+    Leave(ExitCode(failure_->code));
   }
+  // A large model may load for minutes. There are no prefixes yet that could be lost.
+  if (!failure_ && engine_->engine() == nullptr) Leave(0);
   workers_.reset();  // before what its work refers to
   const Status saved = engine_->Stop();
   if (failure_) return tl::unexpected(*failure_);

@@ -15,6 +15,13 @@ int64_t CommonLength(std::span<const int32_t> a, std::span<const int32_t> b) {
          a.begin();
 }
 
+// A chunk lies on one side of the border between prompt and output, because the two take different
+// paths.
+int64_t WantedTokens(const Sequence& s) {
+  const int64_t end = s.cached_len < s.prompt_len_for_path ? s.prompt_len_for_path : s.length();
+  return end - s.cached_len;
+}
+
 }  // namespace
 
 Scheduler::Scheduler(SchedulerOptions options, CacheManager& cache)
@@ -38,8 +45,10 @@ StepPlan Scheduler::Plan() {
   ++step_;
   StepPlan plan;
   PlanDecodes(plan);
+  most_for_shorter_ = Room(plan) / 2;
   PlanPrompts(plan);
   PlanAdmissions(plan);
+  FillUp(plan);
   std::stable_partition(plan.steps.begin(), plan.steps.end(), [](const SequenceStep& step) {
     return step.chunk.path == MlaPath::kAbsorbed;
   });
@@ -66,16 +75,38 @@ void Scheduler::PlanDecodes(StepPlan& plan) {
 void Scheduler::PlanPrompts(StepPlan& plan) {
   for (Sequence* s : running_) {
     if (s->state != SequenceState::kRunning || s->remain_len() < 2) continue;
-    if (!AddChunk(*s, plan)) return;
+    if (!AddChunk(*s, plan) && TokensForShorter(*s) == 0) return;
   }
 }
 
-// A chunk lies on one side of the border between prompt and output, because the two take different
-// paths.
+int64_t Scheduler::TokensForShorter(Sequence& s) const {
+  constexpr int64_t kTimesShorter = 8;
+  int64_t tokens = 0;
+  const auto add = [&](Ordered::const_iterator other, Ordered::const_iterator end) {
+    for (; other != end && tokens < most_for_shorter_; ++other) {
+      const int64_t remain = (*other)->remain_len();
+      const bool is_prompt = (*other)->state != SequenceState::kLoading && remain > 1;
+      if (is_prompt && remain * kTimesShorter <= s.remain_len()) tokens += remain;
+    }
+  };
+  add(running_.upper_bound(&s), running_.end());
+  add(queue_.begin(), queue_.end());
+  return std::min(tokens, most_for_shorter_);
+}
+
+void Scheduler::FillUp(StepPlan& plan) const {
+  for (SequenceStep& step : plan.steps) {
+    const int64_t more = std::min(WantedTokens(*step.sequence) - step.chunk.count, Room(plan));
+    if (more <= 0) continue;
+    step.chunk.count += more;
+    step.samples = step.chunk.total_len() == step.sequence->length();
+    plan.tokens += more;
+  }
+}
+
 bool Scheduler::AddChunk(Sequence& s, StepPlan& plan) {
-  const int64_t end = s.cached_len < s.prompt_len_for_path ? s.prompt_len_for_path : s.length();
-  const int64_t wanted = end - s.cached_len;
-  const int64_t count = std::min(wanted, Room(plan));
+  const int64_t wanted = WantedTokens(s);
+  const int64_t count = std::clamp(Room(plan) - TokensForShorter(s), int64_t{0}, wanted);
   const bool alone = std::none_of(plan.steps.begin(), plan.steps.end(),
                                   [](const SequenceStep& step) { return step.chunk.count > 1; });
   // Every chunk of a prompt expands all cached tokens before it, so small chunks are expensive.
@@ -143,7 +174,8 @@ void Scheduler::PlanAdmissions(StepPlan& plan) {
     if (admission == Admission::kWaitsForPages && running_.empty())
       admission = AdmitAlone(*s, plan);
     if (admission == Admission::kWaitsForPages) return;
-    if (admission == Admission::kYes && s->state == SequenceState::kRunning && !AddChunk(*s, plan))
+    if (admission == Admission::kYes && s->state == SequenceState::kRunning &&
+        !AddChunk(*s, plan) && TokensForShorter(*s) == 0)
       return;
   }
 }

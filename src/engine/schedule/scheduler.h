@@ -4,6 +4,8 @@
 // Order      Running sequences come first: decodes (one token left), then prompts in their order, a
 //            chunk each; then the queue, first come first served. A priority unit is worth
 //            `aging_steps` steps of waiting, so every waiting sequence is served in the end.
+// Sharing a  A prompt leaves up to half of a step to prompts behind it that are much shorter, so that
+// step       they need not wait for all of it. It takes at most twice as long for that.
 // Admission  takes a whole prompt or none: pages for all of it are available before it starts, and
 //            smaller sequences do not overtake the head of the queue.
 // Sharing    A prompt begins with pages that others computed. A prompt whose beginning another
@@ -125,8 +127,12 @@ class Scheduler {
   bool DropLocksOfWaiting(const Sequence& except);  // whether there were any
   void DropLock(Sequence& s);
 
-  bool AddChunk(Sequence& s,
-                StepPlan& plan);  // as many of its remaining tokens as there is room for
+  // As many of its remaining tokens as there is room for.
+  bool AddChunk(Sequence& s, StepPlan& plan);
+  // Of the room, the tokens that much shorter prompts behind `s` can use.
+  int64_t TokensForShorter(Sequence& s) const;
+  // Gives what the shorter prompts could not use to the chunks that were cut for them.
+  void FillUp(StepPlan& plan) const;
   void AddStep(Sequence& s, int64_t count, StepPlan& plan);
   bool TakePage(Sequence& s, StepPlan& plan);  // for one more token, by preemption if it must be
   void Preempt(Sequence& s, StepPlan& plan);
@@ -141,6 +147,7 @@ class Scheduler {
   Ordered queue_;
   Ordered running_;  // and loading
   int64_t step_ = 0;
+  int64_t most_for_shorter_ = 0;  // tokens of the step that is being planned
   int64_t preemptions_ = 0;
 };
 

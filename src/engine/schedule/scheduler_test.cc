@@ -65,6 +65,27 @@ TEST(Scheduler, SecondPromptOfAStepGetsNoTinyPiece) {
   EXPECT_EQ(t.Step(), "a 7-8A! b 6-7A! c 0-2L!");  // all of it is no tiny piece
 }
 
+TEST(Scheduler, ALongPromptLeavesRoomForMuchShorterOnes) {
+  Trace t;
+  t.Add('a', 48);
+  EXPECT_EQ(t.Step(), "+a a 0-8L");
+  t.Add('b', 5);
+  t.Add('c', 40);
+  t.Add('d', 3);
+  // Half of a step at most; c is not much shorter, but has its place before d.
+  EXPECT_EQ(t.Step(), "+b a 8-12L b 0-4L");
+  EXPECT_EQ(t.Step(), "+c +d b 4-5L! a 12-16L d 0-3L!");
+  EXPECT_EQ(t.Step(), "b 5-6A! d 3-4A! a 16-22L");
+}
+
+TEST(Scheduler, RoomThatShorterOnesCannotUseIsFilled) {
+  Trace t(Small(), Pages(14));
+  t.Add('a', 48);
+  EXPECT_EQ(t.Step(), "+a a 0-8L");
+  t.Add('b', 5);  // there are no pages for it
+  EXPECT_EQ(t.Step(), "a 8-16L");
+}
+
 TEST(Scheduler, LowerPriorityGoesFirstAndWhoWaitsGainsOnIt) {
   SchedulerOptions options = Small();
   options.aging_steps = 10;

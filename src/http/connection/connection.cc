@@ -200,7 +200,7 @@ bool HttpConnection::AdvanceBody() {
   in_.erase(0, body_->Take(in_));
   if (body_->error()) return Refuse(*body_->error()), false;
   CountBody(body_->body().size());
-  if (shared_->body_bytes > shared_->options->max_body_bytes_in_all)
+  if (shared_->body_bytes > shared_->options->max_bodies_bytes)
     return Refuse({503, "the requests that arrive now are too large together; try again later"}),
            false;
   if (body_->done()) StartExchange();

@@ -23,8 +23,8 @@ Exchange::~Exchange() {
 }
 
 void Exchange::Respond(HttpResponse response) {
-  answered_ = true;
   if (const auto connection = connection_.lock()) connection->Respond(number_, std::move(response));
+  answered_ = true;  // not if that lacked memory
 }
 
 void Exchange::Begin(HttpResponse head) {
@@ -36,8 +36,8 @@ void Exchange::Write(std::string_view piece) {
 }
 
 void Exchange::End() {
-  answered_ = true;
   if (const auto connection = connection_.lock()) connection->End(number_);
+  answered_ = true;
 }
 
 void Exchange::OnGone(std::function<void()> gone) {

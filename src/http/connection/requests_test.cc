@@ -203,7 +203,7 @@ TEST(HttpRequests, ALargeBodyIsRefusedVisibly) {
 
 TEST(HttpRequests, BodiesHaveABoundTogether) {
   HttpServerOptions options = HttpServerRun::Patient();
-  options.max_body_bytes_in_all = 100'000;
+  options.max_bodies_bytes = 100'000;
   HttpServerRun run(options);
   const std::string head = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 80000\r\n\r\n";
   RawClient first = RawClient::Tcp(run.port());

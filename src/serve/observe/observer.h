@@ -15,7 +15,7 @@
 
 #include "src/http/server.h"
 #include "src/openai/request.h"
-#include "src/serve/front.h"
+#include "src/serve/front/front.h"
 #include "src/serve/generations.h"
 #include "src/serve/observe/log.h"
 #include "src/serve/observe/metrics.h"

@@ -20,8 +20,6 @@ std::string_view RequestViews::Name(State state) {
       return "parsing";
     case State::kWaiting:
       return "waiting";
-    case State::kPrefill:
-      return "prefill";
     case State::kRunning:
       return "running";
     case State::kFinished:
@@ -51,11 +49,6 @@ void RequestViews::Parsed(const std::string& id, const RequestSummary& summary) 
   if (view == nullptr) return;
   view->summary = summary;
   view->state = State::kWaiting;
-}
-
-void RequestViews::Prefill(const std::string& id) {
-  View* view = Find(id);
-  if (view != nullptr && view->state == State::kWaiting) view->state = State::kPrefill;
 }
 
 void RequestViews::Event(const std::string& id, const TokenEvent& event, Time now) {

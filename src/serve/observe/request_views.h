@@ -34,10 +34,8 @@ class RequestViews {
 
   // `id` must not be one of a running request. `client`: its address. → state "parsing"
   void Began(const std::string& id, std::string_view endpoint, std::string_view client, Time now);
-  // → "waiting", until the engine begins it
+  // → "waiting" for the first token
   void Parsed(const std::string& id, const RequestSummary& summary);
-  // The engine computes the prompt: → "prefill". A server that does not know it leaves it out.
-  void Prefill(const std::string& id);
   // The first token: → "running"
   void Event(const std::string& id, const TokenEvent& event, Time now);
   // `result`: a finish reason or the name of an error's code. Moves it to the finished ones.
@@ -53,7 +51,7 @@ class RequestViews {
   std::string Json(Time now) const;
 
  private:
-  enum class State { kParsing, kWaiting, kPrefill, kRunning, kFinished };
+  enum class State { kParsing, kWaiting, kRunning, kFinished };
   struct View {
     std::string id;
     std::string endpoint;

@@ -59,9 +59,6 @@ TEST(RequestViews, FollowsARequest) {
   EXPECT_EQ(*view.GetInt("priority"), -5);
   EXPECT_FALSE(view.Find("ttft_seconds"));
 
-  views.Prefill("r1");
-  EXPECT_EQ(*Only(views, 11).GetString("state"), "prefill");
-
   views.Event("r1", Token(1, 0, 1), At(12));
   view = Only(views, 13);
   EXPECT_EQ(*view.GetString("state"), "running");
@@ -132,7 +129,6 @@ TEST(RequestViews, ShowsTheOldestOfVeryMany) {
 TEST(RequestViews, IgnoresUnknownIds) {
   RequestViews views;
   views.Parsed("x", {});
-  views.Prefill("x");
   views.Event("x", Token(1, 0, 1), At(1));
   views.Ended("x", "stop", At(1));
   EXPECT_EQ(Parse(views, 1).Get("finished")->size(), 0U);

@@ -9,11 +9,11 @@
 
 #include "src/http/server.h"
 #include "src/openai/request.h"
-#include "src/serve/access.h"
+#include "src/serve/front/access.h"
+#include "src/serve/front/reply.h"
+#include "src/serve/front/routes.h"
 #include "src/serve/generations.h"
 #include "src/serve/info.h"
-#include "src/serve/reply.h"
-#include "src/serve/routes.h"
 #include "src/serve/workers.h"
 
 namespace latte {

@@ -1,5 +1,6 @@
-#include "src/serve/reply.h"
+#include "src/serve/front/reply.h"
 
+#include <exception>
 #include <utility>
 
 #include "src/base/json_out.h"
@@ -64,6 +65,13 @@ std::shared_ptr<Reply> Reply::Create(std::shared_ptr<HttpExchange> exchange, Htt
   std::shared_ptr<Reply> reply(new Reply(std::move(exchange), std::move(fields), std::move(ended)));
   reply->OnGone({});
   return reply;
+}
+
+Reply::~Reply() {
+  try {
+    Finish(kClientLeft);
+  } catch (const std::exception&) {  // no memory: the request is missing in the log
+  }
 }
 
 void Reply::Respond(HttpResponse response) {

@@ -1,4 +1,4 @@
-#include "src/serve/routes.h"
+#include "src/serve/front/routes.h"
 
 #include <algorithm>
 #include <array>

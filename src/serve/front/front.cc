@@ -1,4 +1,4 @@
-#include "src/serve/front.h"
+#include "src/serve/front/front.h"
 
 #include <utility>
 

@@ -1,4 +1,4 @@
-#include "src/serve/access.h"
+#include "src/serve/front/access.h"
 
 #include <algorithm>
 #include <utility>

@@ -34,7 +34,8 @@ class Reply : public std::enable_shared_from_this<Reply> {
   };
   using Ended = std::function<void(const Outcome&)>;
 
-  // `fields` are added to the answer. `ended` is called once.
+  // `fields` are added to the answer. `ended` is called once, at the latest when the reply is
+  // released without an answer, which ends the connection.
   static std::shared_ptr<Reply> Create(std::shared_ptr<HttpExchange> exchange, HttpFields fields,
                                        Ended ended);
 
@@ -50,6 +51,8 @@ class Reply : public std::enable_shared_from_this<Reply> {
 
   // `gone` is called if the client leaves before the answer is complete.
   void OnGone(std::function<void()> gone);
+
+  ~Reply();
 
  private:
   Reply(std::shared_ptr<HttpExchange> exchange, HttpFields fields, Ended ended);

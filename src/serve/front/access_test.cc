@@ -1,0 +1,161 @@
+#include "src/serve/front/access.h"
+
+#include <gtest/gtest.h>
+
+#include "src/serve/front/routes.h"
+
+namespace latte {
+namespace {
+
+HttpRequest Request(std::vector<std::pair<std::string, std::string>> fields) {
+  HttpRequest out;
+  for (auto& [name, value] : fields) out.fields.Add(std::move(name), std::move(value));
+  return out;
+}
+
+bool SiteIsAllowed(const ServeOptions& options,
+                   std::vector<std::pair<std::string, std::string>> fields) {
+  return !Access::Create(options).value().CheckSite(Request(std::move(fields)));
+}
+
+TEST(Access, NamesOfThisMachine) {
+  for (const char* host : {"localhost", "LocalHost", "127.0.0.1", "127.8.9.1", "::1", "[::1]"})
+    EXPECT_TRUE(IsLoopback(host)) << host;
+  for (const char* host : {"", "localhost.evil.example", "127.0.0.1.evil.example", "128.0.0.1",
+                           "0.0.0.0", "::2", "[::1", "127.0.0.1:80"})
+    EXPECT_FALSE(IsLoopback(host)) << host;
+}
+
+// A name that was rebound to 127.0.0.1 is the attacker's own.
+TEST(Access, HostOnLoopback) {
+  for (const char* host : {"localhost:8000", "127.0.0.1", "[::1]:8000"})
+    EXPECT_TRUE(SiteIsAllowed({}, {{"Host", host}})) << host;
+  for (const char* host : {"evil.example", "evil.example:8000", "", "localhost.evil.example"})
+    EXPECT_FALSE(SiteIsAllowed({}, {{"Host", host}})) << host;
+  EXPECT_TRUE(SiteIsAllowed({.allowed_host = {"box.lan"}}, {{"Host", "BOX.lan:8000"}}));
+  EXPECT_FALSE(SiteIsAllowed({.allowed_host = {"box.lan"}}, {{"Host", "lan:8000"}}));
+}
+
+TEST(Access, HostOfAnOpenServer) {
+  EXPECT_TRUE(SiteIsAllowed({.host = "0.0.0.0"}, {{"Host", "any.example"}}));
+  const ServeOptions named{.host = "0.0.0.0", .allowed_host = {"box.lan"}};
+  EXPECT_TRUE(SiteIsAllowed(named, {{"Host", "box.lan"}}));
+  EXPECT_FALSE(SiteIsAllowed(named, {{"Host", "any.example"}}));
+}
+
+TEST(Access, Origins) {
+  const std::pair<std::string, std::string> host = {"Host", "localhost:8000"};
+  EXPECT_TRUE(SiteIsAllowed({}, {host, {"Origin", "http://localhost:8000"}}));  // its own page
+  for (const char* origin : {"http://localhost:3000", "https://evil.example", "null", "x"})
+    EXPECT_FALSE(SiteIsAllowed({}, {host, {"Origin", origin}})) << origin;
+  const ServeOptions one{.cors_origin = {"https://page.example"}};
+  EXPECT_TRUE(SiteIsAllowed(one, {host, {"Origin", "https://page.example"}}));
+  EXPECT_FALSE(SiteIsAllowed(one, {host, {"Origin", "https://page.example.evil"}}));
+
+  const Access access = Access::Create(one).value();
+  EXPECT_EQ(access.AllowedOrigin(Request({{"Origin", "https://page.example"}})),
+            "https://page.example");
+  EXPECT_EQ(access.AllowedOrigin(Request({{"Origin", "https://evil.example"}})), std::nullopt);
+  EXPECT_EQ(access.AllowedOrigin(Request({})), std::nullopt);
+  const Access all = Access::Create({.cors_origin = {"*"}}).value();
+  EXPECT_EQ(all.AllowedOrigin(Request({{"Origin", "https://evil.example"}})), "*");
+}
+
+TEST(Access, AUnixSocketHasNoSites) {
+  HttpRequest request = Request({{"Host", "any"}, {"Origin", "https://evil.example"}});
+  request.is_unix = true;
+  EXPECT_FALSE(Access::Create({}).value().CheckSite(request));
+}
+
+TEST(Access, Keys) {
+  const Access access = Access::Create({.api_key = {"one", "two-2"}}).value();
+  EXPECT_TRUE(access.has_keys());
+  for (const auto& [name, value] :
+       std::vector<std::pair<std::string, std::string>>{{"Authorization", "Bearer one"},
+                                                        {"authorization", "bearer  two-2 "},
+                                                        {"X-Api-Key", "two-2"}})
+    EXPECT_FALSE(access.CheckKey(Request({{name, value}}))) << value;
+  for (const auto& [name, value] : std::vector<std::pair<std::string, std::string>>{
+           {"Authorization", "Bearer on"},
+           {"Authorization", "Bearer onee"},
+           {"Authorization", "Bearer oneone"},
+           {"Authorization", "Bearer One"},
+           {"Authorization", "Bearer"},
+           {"Authorization", "Bearer \xff"},
+           {"Authorization", "Basic one"},
+           {"Authorization", "Bearer " + std::string(10'000, 'o')},
+           {"X-Api-Key", ""},
+           {"Cookie", "one"}}) {
+    const auto refusal = access.CheckKey(Request({{name, value}}));
+    ASSERT_TRUE(refusal) << value;
+    EXPECT_EQ(refusal->status, 401) << value;
+  }
+  EXPECT_FALSE(Access::Create({}).value().CheckKey(Request({})));
+}
+
+TEST(Access, KeysThatNobodyCanSend) {
+  for (const char* key : {"a b", "\xc3\xa9", "a\n"})
+    EXPECT_FALSE(Access::Create({.api_key = {key}})) << key;
+}
+
+HttpRequest To(const char* method, const char* path) {
+  HttpRequest out;
+  out.method = method;
+  out.path = path;
+  return out;
+}
+
+TEST(Routes, MethodsAndPaths) {
+  struct Case {
+    const char* method;
+    const char* path;
+    int status;  // 200: it has a route
+  };
+  for (const auto& [method, path, status] : std::vector<Case>{
+           {"GET", "/health", 200},
+           {"HEAD", "/health", 200},
+           {"GET", "/health/", 200},
+           {"POST", "/health", 405},
+           {"TRACE", "/health", 405},
+           {"GET", "/v1/chat/completions", 405},
+           {"POST", "/v1/chat/completions", 200},
+           {"POST", "/v1/completions/", 200},
+           {"DELETE", "/v1/models/tiny", 405},
+           {"GET", "/v1/models/tiny", 200},
+           {"GET", "/", 404},
+           {"GET", "", 404},
+           {"GET", "//health", 404},
+           {"GET", "/%2e%2e/etc/passwd", 404},
+           {"GET", "/health%00", 404},
+           {"POST", "/v1/embeddings", 404},
+           {"POST", "/v1/responses", 404},
+           {"GET", "/v1/chat/completions/chatcmpl-1", 404},
+       }) {
+    const RouteResult found = FindRoute(To(method, path));
+    EXPECT_EQ(found.match ? 200 : found.error.status, status) << method << " " << path;
+  }
+  EXPECT_EQ(FindRoute(To("POST", "/health")).error.allow, "GET, HEAD");
+  EXPECT_NE(FindRoute(To("POST", "/v1/embeddings")).error.message.find("embeddings"),
+            std::string::npos);
+}
+
+TEST(Routes, NamesOfModels) {
+  const auto name = [](const char* path) { return FindRoute(To("GET", path)).match->rest; };
+  EXPECT_EQ(name("/v1/models/deepseek-ai/DeepSeek-V3"), "deepseek-ai/DeepSeek-V3");
+  EXPECT_EQ(name("/v1/models/deepseek-ai%2FDeepSeek-V3"), "deepseek-ai/DeepSeek-V3");
+  EXPECT_EQ(name("/v1/models/a%zz%"), "a%zz%");
+}
+
+// Keys guard everything but what says whether the server lives.
+TEST(Routes, WhatNeedsNoKey) {
+  for (const char* path : {"/health", "/ready"})
+    EXPECT_TRUE(FindRoute(To("GET", path)).match->is_public) << path;
+  for (const char* path :
+       {"/version", "/metrics", "/v1/models", "/v1/models/x", "/props", "/requests"})
+    EXPECT_FALSE(FindRoute(To("GET", path)).match->is_public) << path;
+  for (const char* path : {"/tokenize", "/detokenize", "/apply-template", "/v1/completions"})
+    EXPECT_FALSE(FindRoute(To("POST", path)).match->is_public) << path;
+}
+
+}  // namespace
+}  // namespace latte
