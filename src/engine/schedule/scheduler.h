@@ -129,7 +129,7 @@ class Scheduler {
 
   // As many of its remaining tokens as there is room for.
   bool AddChunk(Sequence& s, StepPlan& plan);
-  // Of the room, the tokens that much shorter prompts behind `s` can use.
+  // How much of the room much shorter prompts behind `s` can use.
   int64_t TokensForShorter(Sequence& s) const;
   // Gives what the shorter prompts could not use to the chunks that were cut for them.
   void FillUp(StepPlan& plan) const;
