@@ -16,10 +16,11 @@ START_SECONDS = 60
 class Server:
     """A running server. `flags`: of `latte serve`; the port is a free one."""
 
-    def __init__(self, binary, *flags, model="tiny", env=None, wait=True):
-        command = [binary, "serve", model, "--port", "0", *map(str, flags)]
+    def __init__(self, binary, *flags, model="tiny", env=None, wait=True, preexec_fn=None):
+        port = [] if "--port" in flags else ["--port", "0"]
+        command = [binary, "serve", model, *port, *map(str, flags)]
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
-                                        env={**os.environ, **(env or {})})
+                                        env={**os.environ, **(env or {})}, preexec_fn=preexec_fn)
         self.lines = []
         self.port = None
         self._reader = threading.Thread(target=self._read, daemon=True)
