@@ -57,6 +57,7 @@ EngineCore::EngineCore(const EngineParts& parts, const Settings& settings, Laten
       streams_(parts.tokenizer),
       inbox_(settings.options.max_queued_requests, settings.options.max_queued_tokens) {
   settings_.options.threads = threads_.threads();
+  workspace_.Reserve(StepWorkspaceBytes(parts.model->config(), settings_.options));
 }
 
 SchedulerOptions EngineCore::OptionsOfScheduler() {

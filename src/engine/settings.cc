@@ -80,6 +80,18 @@ int64_t PrefillWorkspaceBytes(const ModelConfig& config, const EngineOptions& op
   return tokens * expanded * SizeOf(DType::kF32);
 }
 
+int64_t StepWorkspaceBytes(const ModelConfig& config, const EngineOptions& options) {
+  // Generous: several rows of each kind per token live at once.
+  constexpr int64_t kRowsAtOnce = 8;
+  const MlaDims& dims = config.mla;
+  const int64_t widest = std::max({dims.d, dims.h * (dims.qk() + dims.v), config.dense_width});
+  const int64_t experts = config.moe.chosen * (dims.d + config.moe.width);
+  const int64_t logits = options.max_sequences * config.vocab;
+  return PrefillWorkspaceBytes(config, options) +
+         (options.max_batch_tokens * (kRowsAtOnce * widest + 2 * experts) + logits) *
+             SizeOf(DType::kF32);
+}
+
 MlaPath Settings::PathOf(const MlaDims& dims, int64_t new_tokens, int64_t cached_tokens) const {
   if (attention != AttentionMode::kAuto || deterministic == Determinism::kStrict)
     return PromptPath(attention);

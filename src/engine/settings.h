@@ -63,4 +63,7 @@ int64_t PrefillWorkspaceTokens(int64_t max_tokens, int64_t max_sequences, int64_
 // `options`: filled in, as in Settings.
 int64_t PrefillWorkspaceBytes(const ModelConfig& config, const EngineOptions& options);
 
+// At least as much as the scratch memory of a step, with activations: for Workspace::Reserve.
+int64_t StepWorkspaceBytes(const ModelConfig& config, const EngineOptions& options);
+
 }  // namespace latte

@@ -73,7 +73,7 @@ constexpr auto kNeutral = std::to_array<Neutral>({
     {"request_id", Where::kBoth, IsName, kName},  // X-Request-Id names a request
     {"rid", Where::kBoth, IsName, kName},
     {"metadata", Where::kBoth, IsObject, "an object"},
-    {"store", Where::kBoth, IsFalse, "false"},
+    {"store", Where::kBoth, IsBool, "true or false"},
     {"service_tier", Where::kBoth,
      [](const Json& v) {
        return IsOneOf(v, {"auto", "default"});

@@ -138,6 +138,7 @@ TEST(OpenAiRequest, ValuesThatChangeNothingAreAsGoodAsAbsent) {
   for (const OpenAiEndpoint endpoint : {kChat, kCompletions})
     for (const char* more : {R"("user":"u")",
                              R"("metadata":{"a":"b"})",
+                             R"("store":true)",
                              R"("store":false)",
                              R"("service_tier":"auto")",
                              R"("service_tier":"default")",
@@ -342,8 +343,6 @@ TEST(OpenAiRequest, WhatIsWrongIsNamed) {
       {kChat, m + R"("tool_choice":{"type":"function"})", "tool_choice"},
       {kChat, m + R"("modalities":["text","audio"])", "modalities"},
       {kChat, m + R"("audio":{"voice":"ash"})", "audio"},
-      {kChat, m + R"("store":true)", "store"},
-      {kCompletions, p + R"("store":true)", "store"},
       {kChat, m + R"("service_tier":"flex")", "service_tier"},
       {kChat, m + R"("stream_options":{"include_usage":1})", "stream_options"},
       {kChat, m + R"("verbosity":"low")", "verbosity"},

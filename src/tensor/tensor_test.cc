@@ -136,5 +136,29 @@ TEST(Workspace, GrowsByDoubling) {
   EXPECT_LE(workspace.capacity_bytes(), 256 << 20);
 }
 
+// What is reserved is enough for growing steps, and none of them leaves a block behind.
+TEST(Workspace, ReservedItDoesNotGrow) {
+  Workspace workspace;
+  workspace.Reserve(100 << 20);
+  std::byte* first = nullptr;
+  for (int64_t mib = 1; mib <= 100; ++mib) {
+    const Workspace::Scope scope(workspace);
+    const TensorView taken = workspace.Take(DType::kU8, {mib << 20});
+    if (first == nullptr) first = taken.data;
+    EXPECT_EQ(taken.data, first);
+  }
+  EXPECT_EQ(workspace.capacity_bytes(), 100 << 20);
+  workspace.Reserve(200 << 20);  // in use: nothing changes
+  EXPECT_EQ(workspace.capacity_bytes(), 100 << 20);
+}
+
+TEST(Workspace, AnImpossibleReserveIsNone) {
+  Workspace workspace;
+  workspace.Reserve(int64_t{1} << 62);
+  const Workspace::Scope scope(workspace);
+  workspace.Take(DType::kF32, {3}).Ptr<float>()[2] = 1.0f;
+  EXPECT_EQ(workspace.capacity_bytes(), 4 << 20);
+}
+
 }  // namespace
 }  // namespace latte

@@ -11,6 +11,14 @@ namespace {
 constexpr int64_t kMinBlockBytes = 4 << 20;
 }  // namespace
 
+void Workspace::Reserve(int64_t bytes) {
+  if (!blocks_.empty()) return;
+  std::optional<AnonymousMemory> block = AnonymousMemory::Reserve(bytes, PageSize::kHuge);
+  if (!block) return;
+  blocks_.push_back(std::move(*block));
+  capacity_ = bytes;
+}
+
 TensorView Workspace::Take(DType dtype, std::initializer_list<int64_t> dims) {
   TensorView view(nullptr, dtype, dims);
   const int64_t bytes = RoundUp(std::max<int64_t>(view.elements() * SizeOf(dtype), 1), 64);

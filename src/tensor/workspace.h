@@ -32,6 +32,11 @@ class Workspace {
     int64_t used_;
   };
 
+  // Reserves address space for steps of up to so many bytes; memory is taken as it is touched. Without
+  // it, a step that needs a little more than all before it leaves their blocks unused. Does nothing
+  // if there are blocks, or if the system refuses.
+  void Reserve(int64_t bytes);
+
   // A contiguous, 64-byte aligned view, valid until the enclosing Scope ends. Throws OutOfMemory
   // (src/base/limits/out_of_memory.h) and then leaves the workspace unchanged.
   TensorView Take(DType dtype, std::initializer_list<int64_t> dims);

@@ -56,7 +56,6 @@ CHAT_CHANGES = {
     "prompt_cache_retention": {"type": "string"},
     "safety_identifier": {"type": "string"},
     "service_tier": {"enum": ["auto", "default"]},
-    "store": {"enum": [False]},
     **dict.fromkeys(["audio", "function_call", "functions", "modalities", "prediction", "reasoning_effort",
                      "response_format", "tool_choice", "tools", "verbosity", "web_search_options"]),
 }
