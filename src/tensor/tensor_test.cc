@@ -136,7 +136,7 @@ TEST(Workspace, GrowsByDoubling) {
   EXPECT_LE(workspace.capacity_bytes(), 256 << 20);
 }
 
-// What is reserved is enough for growing steps, and none of them leaves a block behind.
+// A reserved block is enough for growing steps: none of them leaves a block behind.
 TEST(Workspace, ReservedItDoesNotGrow) {
   Workspace workspace;
   workspace.Reserve(100 << 20);
