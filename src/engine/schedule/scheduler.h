@@ -4,8 +4,8 @@
 // Order      Running sequences come first: decodes (one token left), then prompts in their order, a
 //            chunk each; then the queue, first come first served. A priority unit is worth
 //            `aging_steps` steps of waiting, so every waiting sequence is served in the end.
-// Sharing a  A prompt leaves up to half of a step to prompts behind it that are much shorter, so that
-// step       they need not wait for all of it. It takes at most twice as long for that.
+// Yielding   A prompt leaves up to half of a step to prompts that have at most an eighth of its tokens
+//            to compute, so that they need not wait for all of it. It takes at most twice as long.
 // Admission  takes a whole prompt or none: pages for all of it are available before it starts, and
 //            smaller sequences do not overtake the head of the queue.
 // Sharing    A prompt begins with pages that others computed. A prompt whose beginning another
@@ -129,7 +129,7 @@ class Scheduler {
 
   // As many of its remaining tokens as there is room for.
   bool AddChunk(Sequence& s, StepPlan& plan);
-  // How much of the room much shorter prompts behind `s` can use.
+  // How many tokens of the step `s` leaves to much shorter prompts.
   int64_t TokensForShorter(Sequence& s) const;
   // Gives what the shorter prompts could not use to the chunks that were cut for them.
   void FillUp(StepPlan& plan) const;
