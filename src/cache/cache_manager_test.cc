@@ -183,7 +183,8 @@ class TwoStreams : public testing::Test {
   static constexpr int64_t kPages = 4;
 
   static LatentCache NewCache() {
-    const CacheSpec spec{{{"latent", 20, DType::kBF16}, {"dummy", 3, DType::kF32}}, 2, 2};
+    const CacheSpec spec{
+        {{StreamId::kLatent, 20, DType::kBF16}, {StreamId::kIndexer, 3, DType::kF32}}, 2, 2};
     return std::move(*LatentCache::Create(spec, kPages));
   }
   void Write(int32_t page, uint8_t value) {
@@ -193,7 +194,7 @@ class TwoStreams : public testing::Test {
   }
   // The value that all bytes of all streams and layers have, or −1.
   int Read(int32_t page) const {
-    for (size_t stream = 0; stream < 2; ++stream)
+    for (const StreamId stream : {StreamId::kLatent, StreamId::kIndexer})
       for (int64_t layer = 0; layer < 2; ++layer) {
         const TensorView view = cache_.View(stream, layer);
         const int64_t bytes = view.shape[1] * view.shape[2] * SizeOf(view.dtype);
@@ -210,7 +211,7 @@ class TwoStreams : public testing::Test {
     }
   }
   const std::byte* FirstByte(int32_t page) const {
-    const TensorView view = cache_.View(0, 0);
+    const TensorView view = cache_.View(StreamId::kLatent, 0);
     return view.data + page * view.shape[1] * view.shape[2] * SizeOf(view.dtype);
   }
 

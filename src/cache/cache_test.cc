@@ -21,11 +21,12 @@ TEST(PagePool, PageReturnsWhenItsLastReferenceGoes) {
 }
 
 TEST(LatentCache, OnePageIdIndexesEveryStreamAndLayer) {
-  const CacheSpec spec{{{"latent", 20, DType::kBF16}, {"extra", 3, DType::kF32}}, 2, 16};
+  const CacheSpec spec{
+      {{StreamId::kLatent, 20, DType::kBF16}, {StreamId::kIndexer, 3, DType::kF32}}, 2, 16};
   EXPECT_EQ(spec.bytes_per_token(), (20 * 2 + 3 * 4) * 2);
   auto cache = LatentCache::Create(spec, 5);
   ASSERT_TRUE(cache);
-  for (const size_t stream : {0, 1}) {
+  for (const StreamId stream : {StreamId::kLatent, StreamId::kIndexer}) {
     const TensorView first = cache->View(stream, 0);
     const TensorView second = cache->View(stream, 1);
     EXPECT_EQ(first.shape[0], 5);
@@ -36,8 +37,31 @@ TEST(LatentCache, OnePageIdIndexesEveryStreamAndLayer) {
   }
 }
 
+TEST(LatentCache, StreamsAreFoundByNameWhateverTheirOrder) {
+  const CacheStream key{StreamId::kKey, 6, DType::kF32};
+  const CacheStream value{StreamId::kValue, 4, DType::kF32};
+  for (const auto& streams : {std::vector{key, value}, std::vector{value, key}}) {
+    auto cache = LatentCache::Create({streams, 1, 16}, 2);
+    ASSERT_TRUE(cache);
+    EXPECT_EQ(cache->spec().Stream(StreamId::kKey).width, 6);
+    EXPECT_EQ(cache->View(StreamId::kKey, 0).shape[2], 6);
+    EXPECT_EQ(cache->View(StreamId::kValue, 0).shape[2], 4);
+  }
+}
+
+TEST(LatentCacheDeathTest, AStreamThatIsMissingOrThereTwiceIsNamed) {
+  const CacheStream key{StreamId::kKey, 6, DType::kF32};
+  const CacheStream value{StreamId::kValue, 4, DType::kF32};
+  auto cache = LatentCache::Create({{key, value}, 1, 16}, 2);
+  ASSERT_TRUE(cache);
+  const char* const missing = "cache stream 'latent': the cache has only: key, value";
+  EXPECT_DEATH(cache->View(StreamId::kLatent, 0), missing);
+  EXPECT_DEATH(static_cast<void>(cache->spec().Stream(StreamId::kLatent)), missing);
+  EXPECT_DEATH(static_cast<void>(LatentCache::Create({{key, key}, 1, 16}, 2)), "'key' twice");
+}
+
 TEST(LatentCache, ImpossibleSizeIsAnErrorNotACrash) {
-  const CacheSpec spec{{{"latent", int64_t{1} << 40, DType::kBF16}}, 1 << 20, 64};
+  const CacheSpec spec{{{StreamId::kLatent, int64_t{1} << 40, DType::kBF16}}, 1 << 20, 64};
   EXPECT_EQ(LatentCache::Create(spec, int64_t{1} << 30).error().code, Code::kExhausted);
 }
 

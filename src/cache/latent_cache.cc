@@ -1,10 +1,46 @@
 #include "src/cache/latent_cache.h"
 
-#include <fmt/format.h>
+#include <algorithm>
+#include <string>
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "src/base/check.h"
 #include "src/base/math.h"
 
 namespace latte {
+namespace {
+
+std::string NamesOf(const std::vector<CacheStream>& streams) {
+  std::vector<std::string_view> names;
+  for (const CacheStream& s : streams) names.push_back(Name(s.id));
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+// The place of stream `id` in the list.
+size_t IndexOf(const CacheSpec& spec, StreamId id) {
+  const auto found = std::ranges::find(spec.streams, id, &CacheStream::id);
+  LATTE_CHECK(found != spec.streams.end(), "cache stream '{}': the cache has only: {}", Name(id),
+              NamesOf(spec.streams));
+  return static_cast<size_t>(found - spec.streams.begin());
+}
+
+}  // namespace
+
+std::string_view Name(StreamId id) {
+  switch (id) {
+    case StreamId::kLatent:
+      return "latent";
+    case StreamId::kKey:
+      return "key";
+    case StreamId::kValue:
+      return "value";
+    case StreamId::kIndexer:
+      return "indexer";
+  }
+  return "?";
+}
 
 int64_t CacheSpec::bytes_per_token() const {
   int64_t bytes = 0;
@@ -12,9 +48,13 @@ int64_t CacheSpec::bytes_per_token() const {
   return bytes;
 }
 
+const CacheStream& CacheSpec::Stream(StreamId id) const { return streams[IndexOf(*this, id)]; }
+
 Result<LatentCache> LatentCache::Create(CacheSpec spec, int64_t pages) {
   LatentCache cache(std::move(spec), pages);
   for (const CacheStream& stream : cache.spec_.streams) {
+    LATTE_CHECK(std::ranges::count(cache.spec_.streams, stream.id, &CacheStream::id) == 1,
+                "cache stream '{}' twice", Name(stream.id));
     const int64_t factors[] = {cache.spec_.layers, pages, cache.spec_.page_tokens, stream.width,
                                SizeOf(stream.dtype)};
     const auto bytes = CheckedProduct(factors);
@@ -23,16 +63,17 @@ Result<LatentCache> LatentCache::Create(CacheSpec spec, int64_t pages) {
     if (!memory)
       return Exhausted(fmt::format(
           "cache stream '{}': {} pages of {} tokens cannot be reserved; ask for a shorter context",
-          stream.name, pages, cache.spec_.page_tokens));
+          Name(stream.id), pages, cache.spec_.page_tokens));
     cache.memory_.push_back(std::move(*memory));
   }
   return cache;
 }
 
-TensorView LatentCache::View(size_t stream, int64_t layer) const {
-  const CacheStream& s = spec_.streams[stream];
+TensorView LatentCache::View(StreamId stream, int64_t layer) const {
+  const size_t index = IndexOf(spec_, stream);
+  const CacheStream& s = spec_.streams[index];
   const int64_t layer_bytes = pages_ * spec_.page_tokens * s.width * SizeOf(s.dtype);
-  return TensorView(memory_[stream].data() + layer * layer_bytes, s.dtype,
+  return TensorView(memory_[index].data() + layer * layer_bytes, s.dtype,
                     {pages_, spec_.page_tokens, s.width});
 }
 

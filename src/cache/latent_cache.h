@@ -1,10 +1,9 @@
 // The memory of the cache pages. A cache is a list of streams (latents, or expanded keys and
-// values). One page id indexes all streams and layers, so rollback, eviction and sharing act on all
-// of them at once. Starts no computation.
+// values), found by name. One page id indexes all streams and layers, so rollback, eviction and
+// sharing act on all of them at once. Starts no computation.
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <string_view>
 #include <vector>
 
@@ -16,21 +15,35 @@
 
 namespace latte {
 
+// What the rows of a stream hold, for one token and layer.
+enum class StreamId : uint8_t {
+  kLatent,   // [c_kv | k_rope]
+  kKey,      // expanded keys of all heads
+  kValue,    // expanded values of all heads
+  kIndexer,  // the key by which sparse attention chooses positions
+};
+
+// "latent", "key", "value", "indexer": in messages and in prefix files.
+std::string_view Name(StreamId id);
+
 // One row that is cached per token and layer.
 struct CacheStream {
-  std::string name;   // "latent", "key", "value"
+  StreamId id = StreamId::kLatent;
   int64_t width = 0;  // elements per token and layer; bytes if the format is quantised
   DType dtype = DType::kBF16;
   CacheRowFormat row_format = {};
 };
 
 struct CacheSpec {
-  std::vector<CacheStream> streams;
+  std::vector<CacheStream> streams;  // each id at most once, in any order
   int64_t layers = 0;
   int64_t page_tokens = 64;  // power of two, 16 … 256
 
   int64_t bytes_per_token() const;
   int64_t bytes_per_page() const { return bytes_per_token() * page_tokens; }
+
+  // The stream `id`. Requires: the cache has it.
+  const CacheStream& Stream(StreamId id) const;
 };
 
 // Immutable layout, mutable contents; thread-compatible.
@@ -43,8 +56,8 @@ class LatentCache {
   const CacheSpec& spec() const { return spec_; }
   int64_t pages() const { return pages_; }
 
-  // Pages of one stream and layer: [pages, page_tokens, width].
-  TensorView View(size_t stream, int64_t layer) const;
+  // Pages of one stream and layer: [pages, page_tokens, width]. Requires: the cache has the stream.
+  TensorView View(StreamId stream, int64_t layer) const;
 
  private:
   LatentCache(CacheSpec spec, int64_t pages) : spec_(std::move(spec)), pages_(pages) {}

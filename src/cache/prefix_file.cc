@@ -72,8 +72,9 @@ std::vector<std::byte> LayoutBytes(const CacheSpec& spec) {
   out.Int(static_cast<uint32_t>(spec.layers));
   out.Int(static_cast<uint32_t>(spec.streams.size()));
   for (const CacheStream& stream : spec.streams) {
-    out.Int(static_cast<uint32_t>(stream.name.size()));
-    out.Text(stream.name);
+    const std::string_view name = Name(stream.id);
+    out.Int(static_cast<uint32_t>(name.size()));
+    out.Text(name);
     out.Int(stream.width);
     out.Int(static_cast<uint8_t>(stream.dtype));
     out.Int(static_cast<uint8_t>(stream.row_format.kind));

@@ -10,7 +10,10 @@ namespace latte {
 namespace {
 
 CacheSpec Spec() {
-  return {{{"latent", 20, DType::kBF16}, {"extra", 3, DType::kU8, {CacheFormat::kI8}}}, 2, 2};
+  return {{{StreamId::kLatent, 20, DType::kBF16},
+           {StreamId::kIndexer, 3, DType::kU8, {CacheFormat::kI8}}},
+          2,
+          2};
 }
 PrefixFileOwner Owner() { return {{std::byte{7}, std::byte{9}}, Spec()}; }
 PagePrefix Prefix() { return {"tenant", {1, 2, 3, -4}}; }
@@ -43,12 +46,12 @@ TEST(PrefixFile, FormatIsAsDocumented) {
   const auto at = [&](size_t i) { return std::to_integer<int>(file[i]); };
   EXPECT_EQ(at(0), 'L');
   EXPECT_EQ(at(8), 1);                  // version
-  EXPECT_EQ(at(12), 12 + 2 * 18 + 11);  // layout: three numbers, two streams, their names
+  EXPECT_EQ(at(12), 12 + 2 * 18 + 13);  // layout: three numbers, two streams, their names
   EXPECT_EQ(at(16), 6);                 // salt
   EXPECT_EQ(at(24), 4);                 // tokens
   EXPECT_EQ(at(32) + 256 * at(33), Spec().bytes_per_page());
   EXPECT_EQ(at(40), 7);  // model key
-  EXPECT_EQ(file.size(), 56u + 59 + 6 + 16 + 8 + Payload().size() + 8);
+  EXPECT_EQ(file.size(), 56u + 61 + 6 + 16 + 8 + Payload().size() + 8);
 }
 
 TEST(PrefixFile, CutAnywhereIsRefused) {
@@ -113,7 +116,7 @@ std::vector<PrefixFileOwner> OtherLayouts() {
   others[0].spec.page_tokens = 4;
   others[1].spec.layers = 3;
   others[2].spec.streams.pop_back();
-  others[3].spec.streams[0].name = "latenT";
+  others[3].spec.streams[0].id = StreamId::kKey;
   others[4].spec.streams[0].width = 21;
   others[5].spec.streams[0].dtype = DType::kF16;
   others[6].spec.streams[1].row_format.kind = CacheFormat::kQ6;

@@ -114,7 +114,7 @@ class FakeModel : public Model {
 
   static std::byte* RowAt(const StepContext& step, int64_t layer, int64_t slot) {
     const CacheStream& stream = step.cache->spec().streams[0];
-    return step.cache->View(0, layer).data + slot * stream.width * SizeOf(stream.dtype);
+    return step.cache->View(stream.id, layer).data + slot * stream.width * SizeOf(stream.dtype);
   }
   static uint64_t ReadRow(const StepContext& step, const SequenceChunk& s, int64_t layer,
                           int64_t position) {

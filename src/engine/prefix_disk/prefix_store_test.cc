@@ -27,7 +27,8 @@ using testing_support::ScratchDir;
 using Bytes = std::vector<std::byte>;
 
 PrefixFileOwner Owner(uint8_t model = 1) {
-  return {{std::byte{model}}, {{{"latent", 20, DType::kBF16}, {"dummy", 3, DType::kF32}}, 2, 2}};
+  return {{std::byte{model}},
+          {{{StreamId::kLatent, 20, DType::kBF16}, {StreamId::kIndexer, 3, DType::kF32}}, 2, 2}};
 }
 PagePrefix Prefix(int32_t last) { return {"salt", {1, last}}; }
 Bytes Page(int value) {

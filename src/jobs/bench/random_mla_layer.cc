@@ -85,8 +85,8 @@ RandomMlaLayer::RandomMlaLayer(const Options& options, LatentCache cache)
     layers_[i].scale = 1.0f / std::sqrt(static_cast<float>(dims.qk()));
     layers_[i].w_kv_b.weight = weights_.back();
     layers_[i].w_kv_b.format.value = options_.dtype;
-    for (size_t s = 0; s < cache_.spec().streams.size(); ++s)
-      FillView(cache_.View(s, layers_[i].layer), 1.0f, 100 + i);
+    for (const CacheStream& stream : cache_.spec().streams)
+      FillView(cache_.View(stream.id, layers_[i].layer), 1.0f, 100 + i);
   }
   const int64_t each = CeilDiv(options_.max_tokens, kPageTokens);
   for (int64_t b = 0; b < options_.batch; ++b) pages_.push_back(ShuffledPages(b * each, each));
@@ -143,14 +143,14 @@ double RandomMlaLayer::AttendLatents(int64_t new_tokens, int64_t cached_tokens, 
   p.o_latent = workspace_.Take(DType::kF32, {t, dims.h, dims.c});
   FillView(p.q_latent, 1.0f, 1);
   FillView(p.q_rope, 1.0f, 2);
-  p.pages = cache_.View(0, NextLayer().layer);
+  p.pages = cache_.View(StreamId::kLatent, NextLayer().layer);
   p.sequences = sequences;
   p.scale = layers_[0].scale;
   return SecondsOf([&] { Run<MlaDecodeOp>(p, exec); });
 }
 
 double RandomMlaLayer::CopyRows(int64_t cached_tokens, const Exec& exec) {
-  const TensorView pages = cache_.View(0, NextLayer().layer);
+  const TensorView pages = cache_.View(StreamId::kLatent, NextLayer().layer);
   const Workspace::Scope scope(workspace_);
   const int64_t row_bytes = pages.shape[2] * SizeOf(pages.dtype);
   const TensorView rows = workspace_.Take(DType::kU8, {options_.batch * cached_tokens, row_bytes});

@@ -23,8 +23,9 @@ TensorView MlaLayer::w_uv() const { return HeadRows(*this, dims.n, dims.v); }
 
 std::vector<CacheStream> MlaCacheStreams(const MlaDims& dims, MlaPath path, CacheDType cache) {
   if (path == MlaPath::kDecompressed)
-    return {{"key", dims.h * dims.qk(), cache.dtype}, {"value", dims.h * dims.v, cache.dtype}};
-  return {{"latent", cache.Width(dims.c, dims.r), cache.dtype, {cache.kind}}};
+    return {{StreamId::kKey, dims.h * dims.qk(), cache.dtype},
+            {StreamId::kValue, dims.h * dims.v, cache.dtype}};
+  return {{StreamId::kLatent, cache.Width(dims.c, dims.r), cache.dtype, {cache.kind}}};
 }
 
 void Forward(const MlaLayer& mla, const RopeAngles& angles, const TensorView& x,

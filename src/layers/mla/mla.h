@@ -91,7 +91,7 @@ struct MlaProjections {
 void Forward(const MlaLayer& mla, const RopeAngles& angles, const TensorView& x,
              const TensorView& y, StepContext& step);
 
-// The streams of a cache for `path`, which Forward finds by index: {latent} or {key, value}.
+// The streams of a cache for `path`: the latents, or keys and values.
 std::vector<CacheStream> MlaCacheStreams(const MlaDims& dims, MlaPath path, CacheDType cache);
 
 // Whether the step's cache holds expanded keys and values instead of latents.

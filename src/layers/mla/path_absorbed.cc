@@ -77,11 +77,11 @@ void AttendAbsorbed(const MlaLayer& mla, const MlaQueries& q,
   MlaDecodeOp::Params p;
   p.q_latent = q_latent;
   p.q_rope = q.rope.Slice(0, 0, t);
-  p.pages = step.cache->View(0, mla.layer);
+  p.pages = step.cache->View(StreamId::kLatent, mla.layer);
   p.sequences = sequences;
   p.o_latent = o_latent;
   p.scale = mla.scale;
-  p.row_format = step.cache->spec().streams[0].row_format;
+  p.row_format = step.cache->spec().Stream(StreamId::kLatent).row_format;
   Run<MlaDecodeOp>(p, step.exec);
 
   UpProjectValues(mla, o_latent, o.Slice(0, 0, t), step);

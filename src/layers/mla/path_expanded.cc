@@ -25,12 +25,12 @@ struct ExpandedKeys {
 constexpr int64_t kPad = 16;
 
 // Cached rows [begin, end) of a stream, as f32. width: numbers per row.
-TensorView GatherKeys(const MlaLayer& mla, size_t stream, int64_t width,
+TensorView GatherKeys(const MlaLayer& mla, StreamId stream, int64_t width,
                       const SequenceChunk& sequence, int64_t begin, int64_t end,
                       StepContext& step) {
   const TensorView rows = step.workspace->Take(DType::kF32, {end - begin, width});
   Run<GatherPagesOp>({step.cache->View(stream, mla.layer), sequence.pages, begin, rows, mla.dims.c,
-                      step.cache->spec().streams[stream].row_format},
+                      step.cache->spec().Stream(stream).row_format},
                      step.exec);
   return rows;
 }
@@ -59,7 +59,8 @@ Activations LatentColumns(const TensorView& rows, int64_t c, const Linear& produ
 ExpandedKeys ExpandLatents(const MlaLayer& mla, const SequenceChunk& sequence, int64_t begin,
                            int64_t end, StepContext& step) {
   const MlaDims& dims = mla.dims;
-  const TensorView rows = GatherKeys(mla, 0, dims.latent(), sequence, begin, end, step);
+  const TensorView rows =
+      GatherKeys(mla, StreamId::kLatent, dims.latent(), sequence, begin, end, step);
   const int64_t per_head = dims.n + dims.v;
   const int64_t width = dims.h * per_head;
   const TensorView kv =
@@ -73,8 +74,10 @@ ExpandedKeys ExpandLatents(const MlaLayer& mla, const SequenceChunk& sequence, i
 ExpandedKeys ReadExpanded(const MlaLayer& mla, const SequenceChunk& sequence, int64_t begin,
                           int64_t end, StepContext& step) {
   const MlaDims& dims = mla.dims;
-  const TensorView key = GatherKeys(mla, 0, dims.h * dims.qk(), sequence, begin, end, step);
-  const TensorView value = GatherKeys(mla, 1, dims.h * dims.v, sequence, begin, end, step);
+  const TensorView key =
+      GatherKeys(mla, StreamId::kKey, dims.h * dims.qk(), sequence, begin, end, step);
+  const TensorView value =
+      GatherKeys(mla, StreamId::kValue, dims.h * dims.v, sequence, begin, end, step);
   return {Heads(key, 0, dims.h, dims.qk(), dims.n), Heads(key, dims.n, dims.h, dims.qk(), dims.r),
           Heads(value, 0, dims.h, dims.v, dims.v)};
 }

@@ -28,9 +28,9 @@ void NormRopeAppend(const MlaLayer& mla, const RopeAngles& angles, const TensorV
   }
   p.interleaved = mla.rope.interleaved;
   if (!CachesExpanded(step)) {
-    p.pages = step.cache->View(0, mla.layer);
+    p.pages = step.cache->View(StreamId::kLatent, mla.layer);
     p.slots = step.slots;
-    p.row_format = step.cache->spec().streams[0].row_format;
+    p.row_format = step.cache->spec().Stream(StreamId::kLatent).row_format;
   }
   Run<NormRopeAppendOp>(p, step.exec);
 }
@@ -83,8 +83,10 @@ void AppendExpanded(const MlaLayer& mla, const MlaProjections& projected, StepCo
       std::copy_n(projected.k_rope.Row<float>(i), r, key_row + n);
       std::copy_n(from + n, v, value.Row<float>(i) + head * v);
     }
-  Run<AppendOp>({key, TensorView(), step.cache->View(0, mla.layer), step.slots}, step.exec);
-  Run<AppendOp>({value, TensorView(), step.cache->View(1, mla.layer), step.slots}, step.exec);
+  Run<AppendOp>({key, TensorView(), step.cache->View(StreamId::kKey, mla.layer), step.slots},
+                step.exec);
+  Run<AppendOp>({value, TensorView(), step.cache->View(StreamId::kValue, mla.layer), step.slots},
+                step.exec);
 }
 
 }  // namespace latte
