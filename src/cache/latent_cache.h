@@ -15,7 +15,7 @@
 
 namespace latte {
 
-// What the rows of a stream hold, for one token and layer.
+// The content of a row of a stream, for one token and layer.
 enum class StreamId : uint8_t {
   kLatent,   // [c_kv | k_rope]
   kKey,      // expanded keys of all heads
