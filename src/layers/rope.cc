@@ -57,17 +57,11 @@ RopeTable RopeTable::Make(const RopeConfig& rope, int64_t r) {
   return table;
 }
 
-void RopeTable::Angles(std::span<const int32_t> positions, const TensorView& cos,
-                       const TensorView& sin) const {
-  for (size_t t = 0; t < positions.size(); ++t)
-    for (size_t j = 0; j < frequency.size(); ++j) {
-      // The fp32 product is what every published implementation computes; fp64 would differ from
-      // all of them.
-      const float angle = static_cast<float>(positions[t]) * static_cast<float>(frequency[j]);
-      const size_t at = t * frequency.size() + j;
-      cos.Ptr<float>()[at] = static_cast<float>(std::cos(static_cast<double>(angle)) * amplitude);
-      sin.Ptr<float>()[at] = static_cast<float>(std::sin(static_cast<double>(angle)) * amplitude);
-    }
+Tensor RopeTable::Frequencies() const {
+  Tensor out(DType::kF32, {static_cast<int64_t>(frequency.size())});
+  std::transform(frequency.begin(), frequency.end(), out.Ptr<float>(),
+                 [](double f) { return static_cast<float>(f); });
+  return out;
 }
 
 }  // namespace latte

@@ -1,6 +1,6 @@
 // clang-format off
-// Rotary position embedding with YaRN. Frequencies are computed once in f64, angles per step in
-// f32.
+// Rotary position embedding with YaRN. Frequencies are computed once in f64; RopeAnglesOp computes
+// the angles of a step in f32.
 //
 //   f_j = θ_j/s · ramp_j + θ_j·(1 − ramp_j)        θ_j = base^(−2j/R)
 //
@@ -9,7 +9,6 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "src/checkpoint/config/model_config.h"
@@ -24,9 +23,8 @@ struct RopeTable {
 
   static RopeTable Make(const RopeConfig& rope, int64_t r);
 
-  // Writes cos and sin of the positions, [T, R/2] f32.
-  void Angles(std::span<const int32_t> positions, const TensorView& cos,
-              const TensorView& sin) const;
+  // The frequencies as RopeAnglesOp takes them: [R/2] f32.
+  Tensor Frequencies() const;
 };
 
 // 1 for s ≤ 1, else 0.1·m·ln s + 1.

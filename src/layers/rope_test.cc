@@ -76,16 +76,13 @@ TEST(Rope, AmplitudeIsOneWhenBothMscalesAreEqual) {
   EXPECT_NEAR(RopeTable::Make(rope, 64).amplitude, 1.2608037774, 1e-9);
 }
 
-TEST(Rope, AnglesAreTheFp32Product) {
+TEST(Rope, FrequenciesForTheOpAreRoundedOnce) {
   RopeTable table;
-  table.frequency = {1.0, 0.75};
-  Tensor cos(DType::kF32, {2, 2});
-  Tensor sin(DType::kF32, {2, 2});
-  const int32_t positions[] = {0, 160000};
-  table.Angles(positions, cos, sin);
-  EXPECT_EQ(cos.Ptr<float>()[0], 1.0f);
-  EXPECT_EQ(sin.Ptr<float>()[1], 0.0f);
-  EXPECT_EQ(sin.Ptr<float>()[3], static_cast<float>(std::sin(120000.0)));
+  table.frequency = {1.0, 0.7};
+  const Tensor rounded = table.Frequencies();
+  EXPECT_EQ(rounded.bytes(), 8);
+  EXPECT_EQ(rounded.Ptr<float>()[0], 1.0f);
+  EXPECT_EQ(rounded.Ptr<float>()[1], 0.7f);
 }
 
 }  // namespace

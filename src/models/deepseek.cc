@@ -1,6 +1,8 @@
 #include "src/models/deepseek.h"
 
 #include "src/checkpoint/expected_tensors.h"
+#include "src/kernels/params/gemm.h"
+#include "src/kernels/registry.h"
 #include "src/layers/embedding.h"
 #include "src/layers/lm_head.h"
 
@@ -21,7 +23,9 @@ Status DeepseekModel::Bind(const ModelOptions& options) {
   if (config_.quant.Repacks()) threads = std::make_unique<ThreadPool>();
   const WeightLoader load(checkpoint_, config_.quant, threads.get());
   const int64_t d = config_.mla.d;
-  rope_ = RopeTable::Make(config_.rope, config_.mla.r);
+  const RopeTable rope = RopeTable::Make(config_.rope, config_.mla.r);
+  rope_amplitude_ = rope.amplitude;
+  rope_frequencies_ = rope.Frequencies();
   LATTE_ASSIGN_OR_RETURN(const Linear embedding,
                          load.Matrix("model.embed_tokens.weight", config_.vocab, d));
   embedding_ = embedding.weight;
@@ -46,7 +50,8 @@ RopeAngles DeepseekModel::Angles(StepContext& step) const {
   const int64_t t = step.token_count();
   const RopeAngles angles{step.workspace->Take(DType::kF32, {t, config_.mla.r / 2}),
                           step.workspace->Take(DType::kF32, {t, config_.mla.r / 2})};
-  rope_.Angles(step.positions, angles.cos, angles.sin);
+  Run<RopeAnglesOp>({step.positions, rope_frequencies_, rope_amplitude_, angles.cos, angles.sin},
+                    step.exec);
   return angles;
 }
 

@@ -35,8 +35,9 @@ class DeepseekModel : public Model {
 
   ModelConfig config_;
   Checkpoint checkpoint_;  // keeps the mapped files alive
-  RopeTable rope_;
-  TensorView embedding_;  // [vocab, D]
+  double rope_amplitude_ = 1;
+  Tensor rope_frequencies_;  // [R/2] f32
+  TensorView embedding_;     // [vocab, D]
   std::vector<DecoderLayer> layers_;
   RmsNorm final_norm_;
   Linear head_;  // [vocab, D]

@@ -1,9 +1,9 @@
 #include "src/models/mtp.h"
 
-#include <cstring>
-
 #include <fmt/format.h>
 
+#include "src/kernels/params/gemm.h"
+#include "src/kernels/registry.h"
 #include "src/layers/embedding.h"
 
 namespace latte {
@@ -16,12 +16,11 @@ Result<Linear> LoadShared(const WeightLoader& load, const std::string& copy, con
 }
 
 // Rows [a_t ; b_t]. Shapes: a, b [T, D] f32, out [T, 2D] f32.
-void Concatenate(const TensorView& a, const TensorView& b, const TensorView& out) {
-  const auto width = static_cast<size_t>(a.shape[1]);
-  for (int64_t t = 0; t < a.shape[0]; ++t) {
-    std::memcpy(out.Row<float>(t), a.Row<float>(t), width * sizeof(float));
-    std::memcpy(out.Row<float>(t) + width, b.Row<float>(t), width * sizeof(float));
-  }
+void Concatenate(const TensorView& a, const TensorView& b, const TensorView& out,
+                 StepContext& step) {
+  const int64_t width = a.shape[1];
+  Run<CastOp>({a, out.Slice(1, 0, width)}, step.exec);
+  Run<CastOp>({b, out.Slice(1, width, 2 * width)}, step.exec);
 }
 
 }  // namespace
@@ -63,7 +62,7 @@ void Forward(const MtpLayer& mtp, const RopeAngles& angles, const TensorView& g,
   Embed(mtp.embedding, e, step);
   Normalize(mtp.embedding_norm, e, e, step);
   Normalize(mtp.hidden_norm, g, hidden, step);
-  Concatenate(e, hidden, both);
+  Concatenate(e, hidden, both, step);
   Multiply(mtp.w_eh, RoundActivations(both, {&mtp.w_eh}, step), z, step);
   Forward(mtp.layer, angles, z, step);
 }

@@ -41,6 +41,15 @@ bool TensorView::contiguous() const {
   return true;
 }
 
+std::byte* TensorView::NthRow(int64_t i) const {
+  int64_t offset = 0;
+  for (int d = rank - 2; d >= 0; --d) {
+    offset += i % shape[static_cast<size_t>(d)] * stride[static_cast<size_t>(d)];
+    i /= shape[static_cast<size_t>(d)];
+  }
+  return data + offset * SizeOf(dtype);
+}
+
 TensorView TensorView::Slice(int dim, int64_t begin, int64_t end) const {
   const auto d = static_cast<size_t>(dim);
   LATTE_CHECK(dim < rank && 0 <= begin && begin <= end && end <= shape[d], "[{}, {}) of {}", begin,

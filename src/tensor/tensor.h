@@ -46,6 +46,8 @@ struct TensorView {
     return reinterpret_cast<T*>(data) + i * stride[0];
   }
   std::byte* RowBytes(int64_t i) const { return data + i * stride[0] * SizeOf(dtype); }
+  // Row i of all rows of the last dimension in row-major order, for any rank.
+  std::byte* NthRow(int64_t i) const;
 
   // The part [begin, end) of dimension `dim`.
   TensorView Slice(int dim, int64_t begin, int64_t end) const;

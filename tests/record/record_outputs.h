@@ -59,6 +59,7 @@ inline void AddOutputs(const QuantizeRowsOp::Params& p, OutputHash& h) {
   h.Add(p.y), h.Add(p.scale);
 }
 inline void AddOutputs(const RmsNormOp::Params& p, OutputHash& h) { h.Add(p.y); }
+inline void AddOutputs(const RopeAnglesOp::Params& p, OutputHash& h) { h.Add(p.cos), h.Add(p.sin); }
 inline void AddOutputs(const RopeOp::Params& p, OutputHash& h) { h.Add(p.x); }
 inline void AddOutputs(const SiluMulOp::Params& p, OutputHash& h) { h.Add(p.y); }
 inline void AddOutputs(const AddOp::Params& p, OutputHash& h) { h.Add(p.y); }
@@ -77,6 +78,9 @@ inline void AddOutputs(const MhaOp::Params& p, OutputHash& h) { h.Add(p.o), h.Ad
 inline void AddOutputs(const LseMergeOp::Params& p, OutputHash& h) { h.Add(p.o), h.Add(p.lse); }
 inline void AddOutputs(const RouteOp::Params& p, OutputHash& h) {
   h.Add(p.experts), h.Add(p.weights);
+}
+inline void AddOutputs(const GroupByExpertOp::Params& p, OutputHash& h) {
+  h.Add(p.first), h.Add(p.token), h.Add(p.row);
 }
 inline void AddOutputs(const CombineOp::Params& p, OutputHash& h) { h.Add(p.y); }
 inline void AddOutputs(const LogitMaxOp::Params& p, OutputHash& h) {

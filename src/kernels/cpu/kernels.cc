@@ -145,6 +145,8 @@ constexpr Kernel<RmsNormOp> kRmsNorm[] = {
     CpuRow<RmsNormOp>("avx2.rms_norm", Isa::kAvx2, Avx2::RmsNorm),
     CpuRow<RmsNormOp>("avx512.rms_norm", Isa::kAvx512, Avx512::RmsNorm),
 };
+constexpr Kernel<RopeAnglesOp> kRopeAngles[] = {
+    RefRow<RopeAnglesOp>("ref.rope_angles", ref::RopeAngles)};
 constexpr Kernel<RopeOp> kRope[] = {
     RefRow<RopeOp>("ref.rope", ref::Rope),
     CpuRow<RopeOp>("avx2.rope", Isa::kAvx2, Avx2::Rope),
@@ -211,6 +213,8 @@ constexpr Kernel<LseMergeOp> kLseMerge[] = {
     CpuRow<LseMergeOp>("avx512.lse_merge", Isa::kAvx512, Avx512::LseMerge),
 };
 constexpr Kernel<RouteOp> kRoute[] = {RefRow<RouteOp>("ref.route", ref::Route)};
+constexpr Kernel<GroupByExpertOp> kGroupByExpert[] = {
+    RefRow<GroupByExpertOp>("ref.group_by_expert", ref::GroupByExpert)};
 constexpr Kernel<CombineOp> kCombine[] = {
     RefRow<CombineOp>("ref.combine", ref::Combine),
     CpuRow<CombineOp>("avx2.combine", Isa::kAvx2, Avx2::Combine),
@@ -239,6 +243,10 @@ std::span<const Kernel<QuantizeRowsOp>> Kernels<QuantizeRowsOp>() {
 template <>
 std::span<const Kernel<RmsNormOp>> Kernels<RmsNormOp>() {
   return kRmsNorm;
+}
+template <>
+std::span<const Kernel<RopeAnglesOp>> Kernels<RopeAnglesOp>() {
+  return kRopeAngles;
 }
 template <>
 std::span<const Kernel<RopeOp>> Kernels<RopeOp>() {
@@ -293,6 +301,10 @@ std::span<const Kernel<RouteOp>> Kernels<RouteOp>() {
   return kRoute;
 }
 template <>
+std::span<const Kernel<GroupByExpertOp>> Kernels<GroupByExpertOp>() {
+  return kGroupByExpert;
+}
+template <>
 std::span<const Kernel<CombineOp>> Kernels<CombineOp>() {
   return kCombine;
 }
@@ -328,8 +340,10 @@ std::vector<KernelInfo> AllKernels() {
   AddInfo<NormRopeAppendOp>(out);
   AddInfo<GatherPagesOp>(out);
   AddInfo<RouteOp>(out);
+  AddInfo<GroupByExpertOp>(out);
   AddInfo<CombineOp>(out);
   AddInfo<RmsNormOp>(out);
+  AddInfo<RopeAnglesOp>(out);
   AddInfo<RopeOp>(out);
   AddInfo<SiluMulOp>(out);
   AddInfo<AddOp>(out);

@@ -228,6 +228,7 @@ struct CombineTask {
   const float* weights;
   int64_t chosen, d;
   float* y;
+  bool add;  // to y
 };
 
 // o = a·o + b·o_b in f64, rounded once.

@@ -171,6 +171,24 @@ struct RmsNormOp {
   static Shape ShapeOf(const Params& p) { return {p.x.shape[0], p.x.shape[1], p.w.dtype}; }
 };
 
+// The angles of a step's rotary embedding: cos[t,j] = amplitude · cos(a) and sin[t,j] likewise, with
+// a = positions[t] · frequency[j] in fp32. That product is what every published implementation
+// computes; one in f64 would differ from all of them.
+struct RopeAnglesOp {
+  static constexpr std::string_view kName = "rope_angles";
+  struct Params {
+    std::span<const int32_t> positions;  // [T]
+    TensorView frequency;                // [R/2] f32, radians per position
+    double amplitude = 1;
+    TensorView cos;  // [T, R/2] f32, written, contiguous
+    TensorView sin;  // [T, R/2] f32, written, contiguous
+  };
+  struct Shape {
+    int64_t t, r;
+  };
+  static Shape ShapeOf(const Params& p) { return {p.cos.shape[0], 2 * p.frequency.shape[0]}; }
+};
+
 // Rotates x[m,g,:] in place by the angles of row m. Interleaved: pairs (2j, 2j+1); else (j, j+R/2).
 struct RopeOp {
   static constexpr std::string_view kName = "rope";
@@ -251,12 +269,12 @@ struct GatherOp {
   }
 };
 
-// y = x rounded to 16 bits.
+// y = x in the dtype of y: rounded to 16 bits, or copied. A stride of 0 in x repeats it.
 struct CastOp {
   static constexpr std::string_view kName = "cast";
   struct Params {
-    TensorView x;  // any shape, f32, contiguous
-    TensorView y;  // same shape, bf16 or f16, written, contiguous
+    TensorView x;  // any shape, f32, last dimension contiguous
+    TensorView y;  // same shape, f32, bf16 or f16, written, last dimension contiguous
   };
   struct Shape {
     int64_t elements;

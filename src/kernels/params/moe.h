@@ -38,7 +38,26 @@ struct RouteOp {
   static Shape ShapeOf(const Params& p) { return {p.logits.shape[0], p.logits.shape[1], p.chosen}; }
 };
 
-// y[t,:] += Σ_k weights[t,k] · x[rows[t,k],:], summed in the order of k.
+// Sorts the pairs (token, k) by expert, and by token within an expert. The rows of expert e are
+// [first[e], first[e+1]).
+struct GroupByExpertOp {
+  static constexpr std::string_view kName = "group_by_expert";
+  struct Params {
+    std::span<const int32_t> experts;  // [T·K], each in [0, E)
+    int64_t chosen = 0;                // K
+    std::span<int32_t> first;          // [E+1], written
+    std::span<int32_t> token;          // [T·K], written: token of a row
+    std::span<int32_t> row;            // [T·K], written: row of (token, k)
+  };
+  struct Shape {
+    int64_t pairs, e;
+  };
+  static Shape ShapeOf(const Params& p) {
+    return {static_cast<int64_t>(p.experts.size()), static_cast<int64_t>(p.first.size()) - 1};
+  }
+};
+
+// y[t,:] += Σ_k weights[t,k] · x[rows[t,k],:], summed in the order of k; without `add`, y is the sum.
 struct CombineOp {
   static constexpr std::string_view kName = "combine";
   struct Params {
@@ -46,7 +65,8 @@ struct CombineOp {
     std::span<const int32_t> rows;   // [T·K] indices into x
     std::span<const float> weights;  // [T·K]
     int64_t chosen = 0;              // K
-    TensorView y;                    // [T, D] f32, read and written, contiguous
+    TensorView y;                    // [T, D] f32, read if `add`, written, contiguous
+    bool add = true;
   };
   struct Shape {
     int64_t t, d, k;

@@ -117,6 +117,18 @@ void RmsNorm(const RmsNormOp::Params& p, const Exec& exec) {
   });
 }
 
+void RopeAngles(const RopeAnglesOp::Params& p, const Exec& exec) {
+  const int64_t count = p.frequency.shape[0];
+  exec.threads->ParallelFor(p.cos.shape[0], [&](int64_t t) {
+    const auto position = static_cast<float>(p.positions[static_cast<size_t>(t)]);
+    for (int64_t j = 0; j < count; ++j) {
+      const auto angle = static_cast<double>(position * p.frequency.Ptr<float>()[j]);
+      p.cos.Row<float>(t)[j] = static_cast<float>(std::cos(angle) * p.amplitude);
+      p.sin.Row<float>(t)[j] = static_cast<float>(std::sin(angle) * p.amplitude);
+    }
+  });
+}
+
 void Rope(const RopeOp::Params& p, const Exec& exec) {
   const auto [m_count, g_count, r_count, interleaved] = RopeOp::ShapeOf(p);
   const int64_t half = r_count / 2;
@@ -177,12 +189,14 @@ void Gather(const GatherOp::Params& p, const Exec& exec) {
 }
 
 void Cast(const CastOp::Params& p, const Exec& exec) {
-  constexpr int64_t kBlock = 1 << 14;  // elements per task: some microseconds of work
-  const int64_t elements = p.x.elements();
-  exec.threads->ParallelFor((elements + kBlock - 1) / kBlock, [&](int64_t task) {
-    const int64_t begin = task * kBlock;
-    RoundTo16(p.x.Ptr<float>() + begin, std::min(kBlock, elements - begin), p.y.dtype,
-              p.y.Ptr<uint16_t>() + begin);
+  const int64_t width = p.x.shape[static_cast<size_t>(p.x.rank) - 1];
+  exec.threads->ParallelFor(width == 0 ? 0 : p.x.elements() / width, [&](int64_t row) {
+    const auto* const x = reinterpret_cast<const float*>(p.x.NthRow(row));
+    std::byte* const y = p.y.NthRow(row);
+    if (p.y.dtype == DType::kF32)
+      std::copy_n(x, width, reinterpret_cast<float*>(y));
+    else
+      RoundTo16(x, width, p.y.dtype, reinterpret_cast<uint16_t*>(y));
   });
 }
 

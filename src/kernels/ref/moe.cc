@@ -87,6 +87,18 @@ void Route(const RouteOp::Params& p, const Exec& exec) {
   exec.threads->ParallelFor(p.logits.shape[0], [&](int64_t t) { RouteToken(p, t); });
 }
 
+void GroupByExpert(const GroupByExpertOp::Params& p, const Exec&) {
+  std::fill(p.first.begin(), p.first.end(), 0);
+  for (const int32_t e : p.experts) ++p.first[static_cast<size_t>(e) + 1];
+  std::partial_sum(p.first.begin(), p.first.end(), p.first.begin());
+  std::vector<int32_t> next(p.first.begin(), p.first.end() - 1);
+  for (size_t pair = 0; pair < p.experts.size(); ++pair) {
+    const int32_t row = next[static_cast<size_t>(p.experts[pair])]++;
+    p.row[pair] = row;
+    p.token[static_cast<size_t>(row)] = static_cast<int32_t>(pair / static_cast<size_t>(p.chosen));
+  }
+}
+
 void Combine(const CombineOp::Params& p, const Exec& exec) {
   const int64_t width = p.y.shape[1];
   exec.threads->ParallelFor(p.y.shape[0], [&](int64_t t) {
@@ -97,7 +109,7 @@ void Combine(const CombineOp::Params& p, const Exec& exec) {
         const auto at = static_cast<size_t>(t * p.chosen + k);
         sum += p.weights[at] * p.x.Row<float>(p.rows[at])[d];
       }
-      y[d] += sum;
+      y[d] = p.add ? y[d] + sum : sum;
     }
   });
 }

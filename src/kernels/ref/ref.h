@@ -19,6 +19,7 @@ void Gemm(const GemmOp::Params&, const Exec&);
 void GemmT(const GemmTOp::Params&, const Exec&);
 void QuantizeRows(const QuantizeRowsOp::Params&, const Exec&);
 void RmsNorm(const RmsNormOp::Params&, const Exec&);
+void RopeAngles(const RopeAnglesOp::Params&, const Exec&);
 void Rope(const RopeOp::Params&, const Exec&);
 void SiluMul(const SiluMulOp::Params&, const Exec&);
 void Add(const AddOp::Params&, const Exec&);
@@ -34,6 +35,7 @@ void Mha(const MhaOp::Params&, const Exec&);
 void LseMerge(const LseMergeOp::Params&, const Exec&);
 
 void Route(const RouteOp::Params&, const Exec&);
+void GroupByExpert(const GroupByExpertOp::Params&, const Exec&);
 void Combine(const CombineOp::Params&, const Exec&);
 
 void LogitMax(const LogitMaxOp::Params&, const Exec&);

@@ -20,14 +20,9 @@ TensorView HeadsFirst(const TensorView& m) {
 // Never rounded to 8 bits: the scales of kv_b change along the rows that this product sums over.
 TensorView RoundQueries(const TensorView& x, StepContext& step) {
   if (step.arithmetic == DType::kF32) return x;
-  const auto [t, h, w] = std::array{x.shape[0], x.shape[1], x.shape[2]};
-  const TensorView rounded = step.workspace->Take(step.arithmetic, {t, h, w});
-  for (int64_t i = 0; i < t; ++i)
-    for (int64_t head = 0; head < h; ++head) {
-      const float* from = x.Ptr<float>() + i * x.stride[0] + head * x.stride[1];
-      uint16_t* to = rounded.Ptr<uint16_t>() + (i * h + head) * w;
-      RoundTo16(from, w, step.arithmetic, to);
-    }
+  const TensorView rounded =
+      step.workspace->Take(step.arithmetic, {x.shape[0], x.shape[1], x.shape[2]});
+  Run<CastOp>({x, rounded}, step.exec);
   return rounded;
 }
 

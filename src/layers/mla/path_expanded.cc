@@ -47,15 +47,8 @@ TensorView Heads(const TensorView& rows, int64_t begin, int64_t heads, int64_t p
   return out;
 }
 
-// A contiguous copy of columns [0, C) of the latents, in the form that `product` takes. Rows are
-// rounded one by one, so keys and values of a token do not depend on the chunk that expands them.
-Activations LatentColumns(const TensorView& rows, int64_t c, const Linear& product,
-                          StepContext& step) {
-  const TensorView out = step.workspace->Take(DType::kF32, {rows.shape[0], c});
-  for (int64_t i = 0; i < rows.shape[0]; ++i) std::copy_n(rows.Row<float>(i), c, out.Row<float>(i));
-  return RoundActivations(out, {&product}, step);
-}
-
+// Rows are rounded one by one, so keys and values of a token do not depend on the chunk that expands
+// them.
 ExpandedKeys ExpandLatents(const MlaLayer& mla, const SequenceChunk& sequence, int64_t begin,
                            int64_t end, StepContext& step) {
   const MlaDims& dims = mla.dims;
@@ -65,7 +58,7 @@ ExpandedKeys ExpandLatents(const MlaLayer& mla, const SequenceChunk& sequence, i
   const int64_t width = dims.h * per_head;
   const TensorView kv =
       step.workspace->Take(DType::kF32, {end - begin, width + kPad}).Slice(1, 0, width);
-  Multiply(mla.w_kv_b, LatentColumns(rows, dims.c, mla.w_kv_b, step), kv, step);
+  Multiply(mla.w_kv_b, RoundActivations(rows.Slice(1, 0, dims.c), {&mla.w_kv_b}, step), kv, step);
   return {Heads(kv, 0, dims.h, per_head, dims.n),
           Heads(rows, dims.c, dims.h, /*per_head=*/0, dims.r),  // one rope key, shared by all heads
           Heads(kv, dims.n, dims.h, per_head, dims.v)};

@@ -13,6 +13,15 @@ TensorView HeadColumns(const TensorView& m, int64_t heads, int64_t begin, int64_
   return m.Reshape({m.shape[0], heads, width}).Slice(2, begin, end);
 }
 
+// Rows [T, W] that all heads share, as [T, heads, W].
+TensorView ForAllHeads(const TensorView& rows, int64_t heads) {
+  TensorView out = rows;
+  out.rank = 3;
+  out.shape = {rows.shape[0], heads, rows.shape[1]};
+  out.stride = {rows.stride[0], 0, 1};
+  return out;
+}
+
 // Norms c_kv, rotates k_rope (both in `kv`) and q_rope and, where latents are cached, writes the
 // rows.
 void NormRopeAppend(const MlaLayer& mla, const RopeAngles& angles, const TensorView& kv,
@@ -66,23 +75,20 @@ MlaProjections Project(const MlaLayer& mla, const RopeAngles& angles, const Tens
 void AppendExpanded(const MlaLayer& mla, const MlaProjections& projected, StepContext& step) {
   Workspace& workspace = *step.workspace;
   const Workspace::Scope scope(workspace);
-  const auto [d, h, cq, c, n, r, v, bias, eps] = mla.dims;
+  const MlaDims& dims = mla.dims;
+  const int64_t h = dims.h;
   const int64_t t = projected.c_kv.shape[0];
-  const TensorView c_kv = workspace.Take(DType::kF32, {t, c});
-  for (int64_t i = 0; i < t; ++i) std::copy_n(projected.c_kv.Row<float>(i), c, c_kv.Row<float>(i));
-  const TensorView kv = workspace.Take(DType::kF32, {t, h * (n + v)});
-  Multiply(mla.w_kv_b, RoundActivations(c_kv, {&mla.w_kv_b}, step), kv, step);
+  const TensorView kv = workspace.Take(DType::kF32, {t, h * (dims.n + dims.v)});
+  Multiply(mla.w_kv_b, RoundActivations(projected.c_kv, {&mla.w_kv_b}, step), kv, step);
 
-  const TensorView key = workspace.Take(DType::kF32, {t, h * (n + r)});
-  const TensorView value = workspace.Take(DType::kF32, {t, h * v});
-  for (int64_t i = 0; i < t; ++i)
-    for (int64_t head = 0; head < h; ++head) {
-      const float* from = kv.Row<float>(i) + head * (n + v);
-      float* key_row = key.Row<float>(i) + head * (n + r);
-      std::copy_n(from, n, key_row);
-      std::copy_n(projected.k_rope.Row<float>(i), r, key_row + n);
-      std::copy_n(from + n, v, value.Row<float>(i) + head * v);
-    }
+  const TensorView key = workspace.Take(DType::kF32, {t, h * dims.qk()});
+  const TensorView value = workspace.Take(DType::kF32, {t, h * dims.v});
+  const auto copy = [&](const TensorView& from, const TensorView& to) {
+    Run<CastOp>({from, to}, step.exec);
+  };
+  copy(HeadColumns(kv, h, 0, dims.n), HeadColumns(key, h, 0, dims.n));
+  copy(ForAllHeads(projected.k_rope, h), HeadColumns(key, h, dims.n, dims.qk()));
+  copy(HeadColumns(kv, h, dims.n, dims.n + dims.v), HeadColumns(value, h, 0, dims.v));
   Run<AppendOp>({key, TensorView(), step.cache->View(StreamId::kKey, mla.layer), step.slots},
                 step.exec);
   Run<AppendOp>({value, TensorView(), step.cache->View(StreamId::kValue, mla.layer), step.slots},

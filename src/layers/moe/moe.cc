@@ -1,6 +1,5 @@
 #include "src/layers/moe/moe.h"
 
-#include <cstring>
 #include <vector>
 
 #include "src/kernels/params/gemm.h"
@@ -22,22 +21,12 @@ std::span<int32_t> TakeInts(Workspace& workspace, int64_t count) {
   return {view.Ptr<int32_t>(), static_cast<size_t>(count)};
 }
 
-Grouping GroupByExpert(std::span<const int32_t> experts, const MoeDims& dims,
-                       Workspace& workspace) {
+Grouping GroupByExpert(std::span<const int32_t> experts, const MoeDims& dims, StepContext& step) {
+  Workspace& workspace = *step.workspace;
   const auto pairs = static_cast<int64_t>(experts.size());
-  Grouping g{TakeInts(workspace, dims.experts + 1), TakeInts(workspace, pairs),
-             TakeInts(workspace, pairs)};
-  std::fill(g.first.begin(), g.first.end(), 0);
-  for (const int32_t e : experts) ++g.first[static_cast<size_t>(e) + 1];
-  for (size_t e = 1; e < g.first.size(); ++e) g.first[e] += g.first[e - 1];
-  const std::span<int32_t> next = TakeInts(workspace, dims.experts);
-  std::copy(g.first.begin(), g.first.end() - 1, next.begin());
-  for (size_t pair = 0; pair < experts.size(); ++pair) {
-    const int32_t row = next[static_cast<size_t>(experts[pair])]++;
-    g.row[pair] = row;
-    g.token[static_cast<size_t>(row)] =
-        static_cast<int32_t>(pair / static_cast<size_t>(dims.chosen));
-  }
+  const Grouping g{TakeInts(workspace, dims.experts + 1), TakeInts(workspace, pairs),
+                   TakeInts(workspace, pairs)};
+  Run<GroupByExpertOp>({experts, dims.chosen, g.first, g.token, g.row}, step.exec);
   return g;
 }
 
@@ -129,7 +118,7 @@ void Forward(const MoeLayer& moe, const TensorView& x, const TensorView& y, Step
   const std::span<float> weight_span(weights.Ptr<float>(), static_cast<size_t>(pairs));
   Run<RouteOp>(RouteParams(moe, logits, experts, weight_span), step.exec);
 
-  const Grouping groups = GroupByExpert(experts, moe.dims, workspace);
+  const Grouping groups = GroupByExpert(experts, moe.dims, step);
   const TensorView out = workspace.Take(DType::kF32, {pairs, d});
   // Rounded once for all experts.
   const Linear* const shared = moe.has_shared ? &moe.shared.up : &moe.experts[0].up;
@@ -140,14 +129,12 @@ void Forward(const MoeLayer& moe, const TensorView& x, const TensorView& y, Step
   };
   std::vector<ExpertGroup> all;
   // The expert with the most rows first: while one thread computes it, others read weights.
-  if (moe.has_shared)
-    all.push_back({{{&moe.shared, 0, t}}, rounded, inner_of(moe.shared, t), y});
-  else
-    std::memset(y.data, 0, static_cast<size_t>(t * d) * sizeof(float));
+  if (moe.has_shared) all.push_back({{{&moe.shared, 0, t}}, rounded, inner_of(moe.shared, t), y});
   if (pairs > 0)
     all.push_back({TouchedExperts(moe, groups), rows, inner_of(moe.experts[0], pairs), out});
   RunExperts(all, step);
-  Run<CombineOp>({out, groups.row, weight_span, moe.dims.chosen, y}, step.exec);
+  Run<CombineOp>({out, groups.row, weight_span, moe.dims.chosen, y, /*add=*/moe.has_shared},
+                 step.exec);
 }
 
 }  // namespace latte

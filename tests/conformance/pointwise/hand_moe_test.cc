@@ -100,6 +100,20 @@ TEST(Hand, CombineSumsInTheOrderOfK) {
     Floats y = {10, 20};
     RunRow(row, {View(x, {3, 1}), rows, ones, 3, View(y, {2, 1})});
     EXPECT_EQ(y, (Floats{11, 20}));
+    y = {NAN, NAN};
+    RunRow(row, {View(x, {3, 1}), rows, ones, 3, View(y, {2, 1}), /*add=*/false});
+    EXPECT_EQ(y, (Floats{1, 0}));
+  });
+}
+
+TEST(Hand, GroupByExpertKeepsTheOrderOfTokens) {
+  const Ints experts = {2, 0, 2, 3, 0, 2};  // of three tokens
+  ForEachRow<GroupByExpertOp>([&](const Kernel<GroupByExpertOp>& row) {
+    Ints first(6, -1), token(6, -1), place(6, -1);
+    RunRow(row, {experts, 2, first, token, place});
+    EXPECT_EQ(first, (Ints{0, 2, 2, 5, 6, 6}));
+    EXPECT_EQ(token, (Ints{0, 2, 0, 1, 2, 1}));
+    EXPECT_EQ(place, (Ints{2, 0, 3, 5, 1, 4}));
   });
 }
 

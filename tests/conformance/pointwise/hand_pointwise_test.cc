@@ -231,6 +231,31 @@ TEST(Hand, RopeByAQuarterAndAnEighthOfATurn) {
   });
 }
 
+TEST(Hand, RopeAnglesAreTheFp32Product) {
+  Floats frequency = {1.0f, 0.75f};
+  const std::vector<int32_t> positions = {0, 160000, 16777217};  // the last becomes 2^24 in f32
+  ForEachRow<RopeAnglesOp>([&](const Kernel<RopeAnglesOp>& row) {
+    Floats cos(6), sin(6);
+    RunRow(row, {positions, View(frequency, {2}), 0.5, View(cos, {3, 2}), View(sin, {3, 2})});
+    EXPECT_EQ(cos[0], 0.5f);
+    EXPECT_EQ(sin[1], 0.0f);
+    EXPECT_EQ(sin[3], static_cast<float>(std::sin(120000.0) * 0.5));
+    EXPECT_EQ(cos[4], static_cast<float>(std::cos(16777216.0) * 0.5));
+  });
+}
+
+TEST(Hand, CastCopiesAndRepeats) {
+  ForEachRow<CastOp>([&](const Kernel<CastOp>& row) {
+    Floats x = {1, 2, 3, 4};
+    Floats y(8, 9.0f);
+    TensorView repeated = View(x, {2, 1, 2});
+    repeated.shape[1] = 2;
+    repeated.stride[1] = 0;
+    RunRow(row, {repeated, View(y, {2, 2, 2})});
+    EXPECT_EQ(y, (Floats{1, 2, 1, 2, 3, 4, 3, 4}));
+  });
+}
+
 TEST(Hand, AddAndGather) {
   ForEachRow<AddOp>([&](const Kernel<AddOp>& row) {
     Floats x = {1, 2};

@@ -60,6 +60,24 @@ TEST(MovesConformance, Cast) {
       }
 }
 
+// Columns of every head, one row repeated for all heads, and copies: no operand is contiguous.
+TEST(MovesConformance, CastOfColumns) {
+  std::mt19937 rng(27);
+  for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF16})
+    for (const int64_t rows : {0, 1, 5})
+      for (const int64_t width : kWidths)
+        for (const bool repeated : {false, true}) {
+          SCOPED_TRACE(fmt::format("{} [{}, 3, {}] {}", Name(dtype), rows, width, repeated));
+          const Guarded all(DType::kF32, {rows, 3, width + 5}, 4);
+          Guarded y(dtype, {rows, 3, width + 2}, 3);
+          FillRandom(all, rng);
+          TensorView x = all.view().Slice(2, 5, width + 5);
+          if (repeated) x.stride[1] = 0;
+          ExpectBytesOfReference<CastOp>({x, y.view().Slice(2, 1, width + 1)}, {&y});
+          if (HasFatalFailure()) return;
+        }
+}
+
 TEST(MovesConformance, Add) {
   std::mt19937 rng(21);
   for (const int64_t rows : {0, 1, 3, 40})
@@ -146,8 +164,10 @@ TEST(MovesConformance, Combine) {
         std::vector<float> weights(rows.size());
         for (int32_t& row : rows) row = static_cast<int32_t>(rng() % 7);
         for (float& w : weights) w = static_cast<float>(rng() % 1000) / 777.0f;
-        ExpectBytesOfReference<CombineOp>({x, rows, weights, chosen, y}, {&y});
-        if (HasFatalFailure()) return;
+        for (const bool add : {true, false}) {
+          ExpectBytesOfReference<CombineOp>({x, rows, weights, chosen, y, add}, {&y});
+          if (HasFatalFailure()) return;
+        }
       }
 }
 

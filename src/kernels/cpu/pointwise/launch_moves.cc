@@ -20,7 +20,7 @@ void ForEachRows(int64_t rows, int64_t width, const Exec& exec, const F& f) {
                             [&](int64_t task) { f(task * run, std::min(rows, (task + 1) * run)); });
 }
 
-// Writes x into a cached row from element `at` on.
+// Writes x into a row of `dtype` from element `at` on.
 template <const Target& kTarget>
 void StorePlain(const float* x, int64_t count, DType dtype, int64_t at, std::byte* row) {
   std::byte* const to = row + at * SizeOf(dtype);
@@ -122,9 +122,16 @@ void Launch<kTarget>::Gather(const GatherOp::Params& p, const Exec& exec) {
 
 template <const Target& kTarget>
 void Launch<kTarget>::Cast(const CastOp::Params& p, const Exec& exec) {
-  ForEachRows(p.x.elements(), 1, exec, [&](int64_t begin, int64_t end) {
-    kTarget.round(p.x.Ptr<float>() + begin, end - begin, ElementOf(p.y.dtype),
-                  p.y.Ptr<uint16_t>() + begin);
+  const int64_t elements = p.x.elements();
+  if (p.x.contiguous() && p.y.contiguous())
+    return ForEachRows(elements, 1, exec, [&](int64_t begin, int64_t end) {
+      StorePlain<kTarget>(p.x.Ptr<float>() + begin, end - begin, p.y.dtype, begin, p.y.data);
+    });
+  const int64_t width = p.x.shape[static_cast<size_t>(p.x.rank) - 1];
+  ForEachRows(elements / std::max<int64_t>(width, 1), width, exec, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row)
+      StorePlain<kTarget>(reinterpret_cast<const float*>(p.x.NthRow(row)), width, p.y.dtype, 0,
+                          p.y.NthRow(row));
   });
 }
 
@@ -185,7 +192,7 @@ void Launch<kTarget>::Combine(const CombineOp::Params& p, const Exec& exec) {
   ForEachRows(s.t, s.d * s.k, exec, [&](int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; ++t)
       kTarget.combine({p.x.Ptr<float>(), p.x.stride[0], p.rows.data() + t * s.k,
-                       p.weights.data() + t * s.k, s.k, s.d, p.y.Row<float>(t)});
+                       p.weights.data() + t * s.k, s.k, s.d, p.y.Row<float>(t), p.add});
   });
 }
 

@@ -90,7 +90,7 @@ void Combine(const CombineTask& t) {
       const typename V::Vec x = LoadNext<V>(t.x + t.rows[k] * t.x_stride + i, rest);
       sum = V::Add(sum, V::Mul(V::Set1(t.weights[k]), x));
     }
-    StoreNext<V>(t.y + i, V::Add(LoadNext<V>(t.y + i, rest), sum), rest);
+    StoreNext<V>(t.y + i, t.add ? V::Add(LoadNext<V>(t.y + i, rest), sum) : sum, rest);
   }
 }
 
