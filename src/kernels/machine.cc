@@ -43,17 +43,16 @@ Isa BestIsa() {
   return HasAmx() ? Isa::kAmx : Isa::kAvx512Bf16;
 }
 
-// Zen 4: the only member of AMD family 19h with AVX-512.
-bool IsZen4() {
+Uarch ThisUarch() {
   __builtin_cpu_init();
-  return __builtin_cpu_is("amdfam19h") != 0 && __builtin_cpu_supports("avx512f") != 0;
-}
-
-// Sapphire Rapids and later server cores, whether or not the system exposes AMX.
-bool IsIntelWithBf16() {
-  __builtin_cpu_init();
-  return __builtin_cpu_is("intel") != 0 && __builtin_cpu_supports("avx512bf16") != 0 &&
-         __builtin_cpu_supports("avx512vbmi") != 0;
+  // The only member of AMD family 19h with AVX-512.
+  if (__builtin_cpu_is("amdfam19h") != 0 && __builtin_cpu_supports("avx512f") != 0)
+    return Uarch::kZen4;
+  // Whether or not the system exposes AMX.
+  if (__builtin_cpu_is("intel") != 0 && __builtin_cpu_supports("avx512bf16") != 0 &&
+      __builtin_cpu_supports("avx512vbmi") != 0)
+    return Uarch::kIntelBf16;
+  return Uarch::kOther;
 }
 
 // The features of AVX2 kernels that the processor lacks.
@@ -103,11 +102,22 @@ std::string_view Name(Isa isa) {
   return "?";
 }
 
+std::string_view Name(Uarch uarch) {
+  switch (uarch) {
+    case Uarch::kOther:
+      break;
+    case Uarch::kZen4:
+      return "zen4";
+    case Uarch::kIntelBf16:
+      return "intel_bf16";
+  }
+  return "other";
+}
+
 Result<Machine> Machine::Detect() {
   Machine machine;
   machine.isa = BestIsa();
-  machine.slow_bf16_dot = machine.many_dram_streams = IsIntelWithBf16();
-  machine.prefetches_into_l2 = IsZen4() || IsIntelWithBf16();
+  machine.uarch = ThisUarch();
   if (const char* wanted = std::getenv("LATTE_ISA"); wanted != nullptr && *wanted != '\0') {
     LATTE_ASSIGN_OR_RETURN(const Isa isa, ParseIsa(wanted));
     if (!machine.Has(isa))

@@ -24,21 +24,21 @@ inline constexpr std::array kAllIsas = {Isa::kRef,        Isa::kAvx2,       Isa:
 
 std::string_view Name(Isa isa);  // "avx512"
 
+// Micro-architectures that kernels are tuned for (bench/notebook/2026-11-gemm.md), and all others:
+//   kZen4       AMD Zen 4
+//   kIntelBf16  Intel server cores from Sapphire Rapids on
+enum class Uarch { kOther, kZen4, kIntelBf16 };
+
+inline constexpr std::array kAllUarchs = {Uarch::kOther, Uarch::kZen4, Uarch::kIntelBf16};
+
+std::string_view Name(Uarch uarch);  // "zen4"
+
 // Immutable after Detect.
 struct Machine {
   Isa isa = Isa::kRef;  // the best of this processor, or less by LATTE_ISA
+  Uarch uarch = Uarch::kOther;
   // Kernels that are preferred wherever they support the shape (LATTE_KERNEL).
   std::vector<std::string> forced_kernels;
-
-  // Properties in which processors of one instruction set differ (bench/notebook/2026-11-gemm.md).
-  // Whether sequential prefetch should go into the L2 instead of the L1: AMD Zen 4, and Intel
-  // server cores from Sapphire Rapids on.
-  bool prefetches_into_l2 = false;
-  // Whether AVX-512 dot products of bf16 are slower than f32 multiply-adds: Intel cores. AMD cores
-  // run them at twice the rate of f32.
-  bool slow_bf16_dot = false;
-  // Whether a core reads memory faster through many streams than through one: Intel cores.
-  bool many_dram_streams = false;
 
   bool Has(Isa wanted) const { return wanted <= isa; }
 

@@ -40,9 +40,8 @@ struct Kernel {
   // Requires: supports(shape). Allocates only scratch of the threads, and throws only OutOfMemory.
   // The result does not depend on the number of threads.
   void (*run)(const typename Op::Params&, const Exec&);
-  // Whether AVX-512 dot products of bf16 limit the speed for this shape; where they are slow
-  // (Machine::slow_bf16_dot) the kernel before it in the table is faster. Null: never.
-  bool (*bound_by_bf16_dot)(const typename Op::Shape&) = nullptr;
+  // Whether the kernel before it in the table is faster there for this shape. Null: never.
+  bool (*is_slow)(const typename Op::Shape&, Uarch) = nullptr;
 };
 
 }  // namespace latte

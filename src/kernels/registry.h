@@ -32,8 +32,8 @@ std::vector<KernelInfo> AllKernels();
 std::string CurrentKernelName(std::string_view name);
 
 // The kernel that runs `shape` on `machine`: a forced kernel if one supports the shape, else the
-// last kernel of the table that the machine can run and that supports the shape, without kernels
-// that are slow on this machine. The reference supports every shape, so there always is a kernel.
+// last kernel of the table that the machine can run, that supports the shape and is not slow on this
+// micro-architecture. The reference supports every shape, so there always is a kernel.
 template <class Op>
 const Kernel<Op>& Select(const typename Op::Shape& shape, const Machine& machine) {
   const std::span<const Kernel<Op>> kernels = Kernels<Op>();
@@ -42,8 +42,7 @@ const Kernel<Op>& Select(const typename Op::Shape& shape, const Machine& machine
     if (!machine.Has(kernel.isa) || !kernel.supports(shape)) continue;
     const bool forced = std::find(machine.forced_kernels.begin(), machine.forced_kernels.end(),
                                   kernel.name) != machine.forced_kernels.end();
-    const bool slow = machine.slow_bf16_dot && kernel.bound_by_bf16_dot != nullptr &&
-                      kernel.bound_by_bf16_dot(shape);
+    const bool slow = kernel.is_slow != nullptr && kernel.is_slow(shape, machine.uarch);
     if (forced || !slow) chosen = &kernel;
     if (forced) break;
   }

@@ -58,7 +58,7 @@ TEST(Machine, SlowPairsLeaveBF16WeightsAndHeadsToF32) {
     return Select<GemmOp>({1, 1, 64, 64, DType::kBF16, w}, machine).isa;
   };
   EXPECT_EQ(linear(DType::kBF16), Isa::kAvx512Bf16);
-  machine.slow_bf16_dot = true;
+  machine.uarch = Uarch::kIntelBf16;
   EXPECT_EQ(linear(DType::kBF16), Isa::kAvx512);
   EXPECT_EQ(linear(DType::kF8E4M3), Isa::kAvx512Bf16);
   MlaDecodeOp::Shape decode = {};

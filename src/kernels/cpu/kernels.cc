@@ -48,9 +48,15 @@ bool IsBf16Mha(const MhaOp::Shape& shape) {
   return cpu::Supports(shape) && shape.arithmetic == DType::kBF16;
 }
 
-// bf16 weights take no conversion, so the rate of vdpbf16ps binds. 8- and 4-bit weights convert
-// faster to bf16 pairs than to f32 on every machine.
-bool IsBf16Weight(const GemmOp::Shape& shape) { return shape.w == DType::kBF16; }
+// Intel cores run vdpbf16ps, the dot product of bf16, slower than f32 multiply-adds; AMD cores run it
+// at twice their rate. Its rate binds where nothing is converted: with bf16 weights, for large H, and
+// in mha. 8- and 4-bit weights convert faster to bf16 pairs than to f32 everywhere.
+bool SlowBf16Gemm(const GemmOp::Shape& shape, Uarch uarch) {
+  return uarch == Uarch::kIntelBf16 && shape.w == DType::kBF16;
+}
+bool SlowBf16Mha(const MhaOp::Shape& shape, Uarch uarch) {
+  return uarch == Uarch::kIntelBf16 && IsBf16Mha(shape);
+}
 
 // H ≤ 3 over e4m3 rows: f32 arithmetic is faster than preparing keys for tiles or for bf16 pairs.
 bool IsSmallH(const MlaDecodeOp::Shape& shape) {
@@ -58,7 +64,9 @@ bool IsSmallH(const MlaDecodeOp::Shape& shape) {
   const bool f8 = shape.kind == CacheFormat::kF8 || shape.kind == CacheFormat::kF8Dense;
   return f8 && shape.h <= kHeads && shape.page_tokens % 16 == 0;
 }
-bool IsLargeH(const MlaDecodeOp::Shape& shape) { return !IsSmallH(shape); }
+bool SlowBf16Decode(const MlaDecodeOp::Shape& shape, Uarch uarch) {
+  return uarch == Uarch::kIntelBf16 && !IsSmallH(shape);
+}
 void Bf16Decode(const MlaDecodeOp::Params& p, const Exec& exec) {
   if (IsSmallH(MlaDecodeOp::ShapeOf(p))) return SmallH::MlaDecode(p, exec);
   Avx512Bf16::MlaDecode(p, exec);
@@ -100,7 +108,7 @@ constexpr Kernel<GemmOp> kGemm[] = {
     CpuRow<GemmOp>("avx2.gemm", Isa::kAvx2, Avx2Gemm),
     CpuRow<GemmOp>("avx512.gemm", Isa::kAvx512, Avx512::Gemm),
     {"avx512_vnni.gemm", Isa::kAvx512Vnni, cpu::SupportsS8, Avx512Vnni::Gemm},
-    {"avx512_bf16.gemm", Isa::kAvx512Bf16, cpu::SupportsBf16, Avx512Bf16::Gemm, IsBf16Weight},
+    {"avx512_bf16.gemm", Isa::kAvx512Bf16, cpu::SupportsBf16, Avx512Bf16::Gemm, SlowBf16Gemm},
     {"amx.gemm", Isa::kAmx, IsAmxGemm, AmxGemm},
 };
 constexpr Kernel<GemmTOp> kGemmT[] = {
@@ -197,14 +205,14 @@ constexpr Kernel<MlaDecodeOp> kMlaDecode[] = {
     CpuRow<MlaDecodeOp>("avx2.mla_decode", Isa::kAvx2, Avx2::MlaDecode),
     CpuRow<MlaDecodeOp>("avx512.mla_decode", Isa::kAvx512, Avx512::MlaDecode),
     {"avx512_vnni.mla_decode", Isa::kAvx512Vnni, IsS8Decode, Avx512Vnni::MlaDecode},
-    {"avx512_bf16.mla_decode", Isa::kAvx512Bf16, IsBf16Decode, Bf16Decode, IsLargeH},
+    {"avx512_bf16.mla_decode", Isa::kAvx512Bf16, IsBf16Decode, Bf16Decode, SlowBf16Decode},
     {"amx.mla_decode", Isa::kAmx, IsAmxDecode, AmxDecode},
 };
 constexpr Kernel<MhaOp> kMha[] = {
     RefRow<MhaOp>("ref.mha", ref::Mha),
     CpuRow<MhaOp>("avx2.mha", Isa::kAvx2, Avx2::Mha),
     CpuRow<MhaOp>("avx512.mha", Isa::kAvx512, Avx512::Mha),
-    {"avx512_bf16.mha", Isa::kAvx512Bf16, IsBf16Mha, Avx512Bf16::Mha, IsBf16Mha},
+    {"avx512_bf16.mha", Isa::kAvx512Bf16, IsBf16Mha, Avx512Bf16::Mha, SlowBf16Mha},
     {"amx.mha", Isa::kAmx, IsBf16Mha, Amx::Mha},
 };
 constexpr Kernel<LseMergeOp> kLseMerge[] = {

@@ -76,10 +76,6 @@ inline ScaleGrid ScaleGridAt(const BlockScale& s, int64_t b, int64_t row, int64_
   return out;
 }
 
-inline CacheLevel PrefetchLevel(const Exec& exec) {
-  return exec.machine->prefetches_into_l2 ? CacheLevel::kL2 : CacheLevel::kL1;
-}
-
 // Runs f(i) for 0 ≤ i < count on the pool, or on the calling thread if `macs` is one task or less.
 template <class F>
 void ForEachTask(int64_t count, int64_t macs, const Exec& exec, const F& f) {

@@ -17,6 +17,13 @@ enum class Element : uint8_t { kF32, kF16, kBF16, kF8, kF8Fnuz, kI8, kU4 };
 // The cache level that software prefetch fills.
 enum class CacheLevel : uint8_t { kL1, kL2 };
 
+// The properties in which micro-architectures of one instruction set differ; tuning.h has them.
+struct Tuning {
+  CacheLevel prefetch_level = CacheLevel::kL1;  // of sequential prefetch
+  bool many_dram_streams =
+      false;  // a core reads memory faster through many streams than through one
+};
+
 // The scratch memory of a task. It belongs to the thread, is aligned to kScratchAlignment and is not
 // initialised.
 inline constexpr int64_t kScratchBytes = 9 << 18;  // 2.25 MiB
@@ -50,9 +57,8 @@ struct GemmTask {
   // The task whose weights the thread will probably read next, for prefetching; null: none. Only w,
   // w_type, w_stride, grid, n and k of it are set.
   const GemmTask* next;
-  CacheLevel prefetch_level;
-  bool many_dram_streams;  // as Machine has it
-  void* scratch;           // kScratchBytes
+  const Tuning* tuning;
+  void* scratch;  // kScratchBytes
 };
 
 // Packs up to 16 rows of A in the order that the target's micro-kernels read.
@@ -95,7 +101,7 @@ struct GemmTTask {
   // of its first row in the grid; null: none.
   const void* next_w;
   int64_t next_row_begin;
-  CacheLevel prefetch_level;
+  const Tuning* tuning;
   void* scratch;  // kScratchBytes
 };
 inline constexpr int64_t kMaxBatchInFlight = 8;  // products of a task
@@ -159,8 +165,7 @@ struct DecodeTask {
   int64_t key_begin, key_end;  // key_begin is a multiple of 128
   int64_t splits, split_keys;  // a multiple of 128
   float scale;
-  CacheLevel prefetch_level;
-  bool many_dram_streams;  // as Machine has it
+  const Tuning* tuning;
   SplitOutputs outputs;
   void* scratch;  // kScratchBytes
 };

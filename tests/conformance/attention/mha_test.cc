@@ -255,7 +255,7 @@ TEST(MhaConformance, SlowDotProductsAreNotChosen) {
   machine.isa = Isa::kAvx512Bf16;
   const MhaOp::Shape shape = {512, 512, 16, 128, 64, 128, DType::kBF16};
   EXPECT_EQ(Select<MhaOp>(shape, machine).name, "avx512_bf16.mha");
-  machine.slow_bf16_dot = true;
+  machine.uarch = Uarch::kIntelBf16;
   EXPECT_EQ(Select<MhaOp>(shape, machine).name, "avx512.mha");
   machine.forced_kernels = {"avx512_bf16.mha"};
   EXPECT_EQ(Select<MhaOp>(shape, machine).name, "avx512_bf16.mha");

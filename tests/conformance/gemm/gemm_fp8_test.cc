@@ -55,10 +55,11 @@ void ExpectRowsAlone(const Fp8Case& c) {
     RunPart(row, c.part);
     Tensor all(DType::kF32, {1, kRows, kOutputs});
     std::memcpy(all.Ptr<float>(), c.y.Ptr<float>(), kRows * kOutputs * sizeof(float));
-    for (int64_t rows = 1; rows <= kRows; ++rows) {
-      RunPartOnOther(row, c.Rows(0, rows));
-      EXPECT_TRUE(SameBits(c.y, all)) << rows << " rows on another machine";
-    }
+    for (int64_t rows = 1; rows <= kRows; ++rows)
+      for (const Uarch uarch : kAllUarchs) {
+        RunPartAs(uarch, row, c.Rows(0, rows));
+        EXPECT_TRUE(SameBits(c.y, all)) << rows << " rows, " << Name(uarch);
+      }
     for (int64_t rows = 1; rows <= 2; ++rows)
       for (int64_t at = 0; at + rows <= kRows; ++at) {
         RunPart(row, c.Rows(at, at + rows));

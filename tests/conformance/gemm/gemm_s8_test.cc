@@ -59,18 +59,22 @@ void ExpectBitsOfSingleRows(const BytesShape& s, DType w_type, const QuantBlocks
       RunPart(row, p, threads);
       ASSERT_TRUE(SameBits(y, single)) << threads << " threads";
     }
-    y.Poison();
-    RunPartOnOther(row, p, 2);
-    ASSERT_TRUE(SameBits(y, single)) << "another machine";
-    ASSERT_TRUE(y.PaddingIsPoison());
+    for (const Uarch uarch : kAllUarchs) {
+      y.Poison();
+      RunPartAs(uarch, row, p, 2);
+      ASSERT_TRUE(SameBits(y, single)) << Name(uarch);
+      ASSERT_TRUE(y.PaddingIsPoison());
+    }
     for (int64_t m = 1; m < std::min<int64_t>(s.m, 16); ++m) {
       y.Poison();
       RunPart(row, rows_of(y, 0, m));
       ASSERT_TRUE(SameBits(y.view().Slice(1, 0, m), single.view().Slice(1, 0, m))) << m << " rows";
-      y.Poison();
-      RunPartOnOther(row, rows_of(y, 0, m), 2);
-      ASSERT_TRUE(SameBits(y.view().Slice(1, 0, m), single.view().Slice(1, 0, m)))
-          << m << " rows, another machine";
+      for (const Uarch uarch : kAllUarchs) {
+        y.Poison();
+        RunPartAs(uarch, row, rows_of(y, 0, m), 2);
+        ASSERT_TRUE(SameBits(y.view().Slice(1, 0, m), single.view().Slice(1, 0, m)))
+            << m << " rows, " << Name(uarch);
+      }
     }
   });
 }

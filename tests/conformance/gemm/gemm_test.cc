@@ -34,12 +34,14 @@ void RunOn(const Kernel<GemmOp>& row, const GemmProblem& part, int threads = 1) 
 void RunOn(const Kernel<GemmTOp>& row, const GemmTOp::Params& p, int threads = 1) {
   RunRow(row, p, threads);
 }
-void RunOnOther(const Kernel<GemmOp>& row, const GemmProblem& part) {
-  RunPartOnOther(row, part, 2);
+void RunAs(Uarch uarch, const Kernel<GemmOp>& row, const GemmProblem& part) {
+  RunPartAs(uarch, row, part, 2);
 }
-void RunOnOther(const Kernel<GemmTOp>& row, const GemmTOp::Params& p) { RunRowOnOther(row, p, 2); }
+void RunAs(Uarch uarch, const Kernel<GemmTOp>& row, const GemmTOp::Params& p) {
+  RunRowAs(uarch, row, p, 2);
+}
 
-// Runs the kernel with several thread counts, twice and on another machine, then parts of M and of
+// Runs the kernel with several thread counts, twice and as every micro-architecture, then parts of M and of
 // the outputs alone. The bits must be the same each time, and nothing may be written between rows
 // of y.
 template <class Op, class Params>
@@ -51,9 +53,11 @@ void ExpectSameBitsHoweverCut(const Kernel<Op>& row, const Params& p, Guarded& y
     ASSERT_TRUE(SameBits(y, want)) << threads << " threads";
     ASSERT_TRUE(y.PaddingIsPoison());
   }
-  y.Poison();
-  RunOnOther(row, p);
-  ASSERT_TRUE(SameBits(y, want)) << "another machine";
+  for (const Uarch uarch : kAllUarchs) {
+    y.Poison();
+    RunAs(uarch, row, p);
+    ASSERT_TRUE(SameBits(y, want)) << Name(uarch);
+  }
   for (const auto& [begin, end] : Parts(p.x.shape[1])) {
     y.Poison();
     Params part = p;
@@ -182,18 +186,22 @@ void ExpectBitsOfSingleRows(const LargeShape& s, DType x_type, DType w_type, std
       RunOn(row, p, threads);
       ASSERT_TRUE(SameBits(y, single)) << threads << " threads";
     }
-    y.Poison();
-    RunOnOther(row, p);
-    ASSERT_TRUE(SameBits(y, single)) << "another machine";
-    ASSERT_TRUE(y.PaddingIsPoison());
+    for (const Uarch uarch : kAllUarchs) {
+      y.Poison();
+      RunAs(uarch, row, p);
+      ASSERT_TRUE(SameBits(y, single)) << Name(uarch);
+      ASSERT_TRUE(y.PaddingIsPoison());
+    }
     for (int64_t m = 1; m < std::min<int64_t>(s.m, 10); ++m) {
       y.Poison();
       RunOn(row, rows_of(y, 0, m));
       ASSERT_TRUE(SameBits(y.view().Slice(1, 0, m), single.view().Slice(1, 0, m))) << m << " rows";
-      y.Poison();
-      RunOnOther(row, rows_of(y, 0, m));
-      ASSERT_TRUE(SameBits(y.view().Slice(1, 0, m), single.view().Slice(1, 0, m)))
-          << m << " rows, another machine";
+      for (const Uarch uarch : kAllUarchs) {
+        y.Poison();
+        RunAs(uarch, row, rows_of(y, 0, m));
+        ASSERT_TRUE(SameBits(y.view().Slice(1, 0, m), single.view().Slice(1, 0, m)))
+            << m << " rows, " << Name(uarch);
+      }
     }
   });
 }

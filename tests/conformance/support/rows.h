@@ -39,22 +39,22 @@ void RunRow(const Kernel<Op>& row, const typename Op::Params& params, int thread
   RecordOutputs<Op>(row.name, "detected", params);
 }
 
-// Also runs as on a processor with the same instructions and the opposite memory system: one
-// sequential stream per core instead of several, or several instead of one.
+// Runs as on a processor of another micro-architecture with the same instructions.
 template <class Op>
-void RunRowOnOther(const Kernel<Op>& row, const typename Op::Params& params, int threads = 1) {
+void RunRowAs(Uarch uarch, const Kernel<Op>& row, const typename Op::Params& params,
+              int threads = 1) {
   Machine machine = TestMachine();
-  machine.many_dram_streams = !machine.many_dram_streams;
-  machine.prefetches_into_l2 = !machine.prefetches_into_l2;
+  machine.uarch = uarch;
   row.run(params, Exec{&TestPool(threads), &machine});
-  RecordOutputs<Op>(row.name, "other", params);
+  RecordOutputs<Op>(row.name, Name(uarch), params);
 }
 
 inline void RunPart(const Kernel<GemmOp>& row, const GemmProblem& part, int threads = 1) {
   RunRow<GemmOp>(row, {{&part, 1}}, threads);
 }
-inline void RunPartOnOther(const Kernel<GemmOp>& row, const GemmProblem& part, int threads = 1) {
-  RunRowOnOther<GemmOp>(row, {{&part, 1}}, threads);
+inline void RunPartAs(Uarch uarch, const Kernel<GemmOp>& row, const GemmProblem& part,
+                      int threads = 1) {
+  RunRowAs<GemmOp>(uarch, row, {{&part, 1}}, threads);
 }
 inline void RunRefPart(const GemmProblem& part) { RunPart(Kernels<GemmOp>().front(), part, 2); }
 

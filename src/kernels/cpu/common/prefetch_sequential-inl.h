@@ -152,8 +152,8 @@ Lines PrefetchRowsOf(const GemmTask& task, int64_t n, int64_t rows, int64_t k, i
 template <class T>
 SequentialPrefetch SequentialPrefetchOf(const GemmTask& task, int64_t n, int64_t rows, int64_t k,
                                         int64_t columns, int64_t steps) {
-  return PrefetchRowsOf<T, SequentialPrefetch>(task, n, rows, k, columns, task.prefetch_level,
-                                               steps);
+  return PrefetchRowsOf<T, SequentialPrefetch>(task, n, rows, k, columns,
+                                               task.tuning->prefetch_level, steps);
 }
 
 constexpr int64_t kMaxResidentBlocks = 16;
@@ -192,14 +192,15 @@ PrefetchDistance PrefetchDistanceOf(const GemmTask& t, int64_t n, int64_t k, int
                                          (task.n - 1) * task.w_stride + task.k / kValuesPer<T>);
   };
   const int64_t before =
-      (t.prefetch_level == CacheLevel::kL1 ? kPrefetchBytesL1 : kPrefetchBytesL2) +
+      (t.tuning->prefetch_level == CacheLevel::kL1 ? kPrefetchBytesL1 : kPrefetchBytesL2) +
       (together - 1) * t.w_stride * kSize;
   const int64_t left = ((t.n - n) * t.w_stride - k / kValuesPer<T>)*kSize;
-  if (left > before || t.next == nullptr) return {before, t.prefetch_level, end_of(t)};
+  if (left > before || t.next == nullptr) return {before, t.tuning->prefetch_level, end_of(t)};
   const auto* const end =
       reinterpret_cast<const char*>(static_cast<const T*>(t.w) + t.n * t.w_stride);
   const int64_t to_next = static_cast<const char*>(t.next->w) - end + before;
-  return {to_next, t.prefetch_level, t.next->w_type == t.w_type ? end_of(*t.next) : nullptr};
+  return {to_next, t.tuning->prefetch_level,
+          t.next->w_type == t.w_type ? end_of(*t.next) : nullptr};
 }
 
 // Reads the rows of B one after the other, each from end to end: one sequential stream per core reads

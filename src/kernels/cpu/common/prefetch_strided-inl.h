@@ -1,5 +1,5 @@
 // Software prefetch for rows of B that are read in parallel, on machines whose cores follow many DRAM
-// streams (Machine::many_dram_streams): each row prefetches its own line a short distance ahead, and at
+// streams (Tuning::many_dram_streams): each row prefetches its own line a short distance ahead, and at
 // its end the first lines of the row that takes its place.
 #pragma once
 

@@ -156,11 +156,11 @@ void Panel4x6(const GemmTask& t, const Panel<BF16>& panel, const BF16* packed_a,
       float tile_sums[kNr4x6][kMr4x6];
       const PrefetchRows lines = ahead.Next();
       if (lines.rows == 0)
-        TileBf16InPlace4x6<V, kM, false>(x, w, panel.stride, panel.k, lines, t.prefetch_level,
-                                         tile_sums);
+        TileBf16InPlace4x6<V, kM, false>(x, w, panel.stride, panel.k, lines,
+                                         t.tuning->prefetch_level, tile_sums);
       else
-        TileBf16InPlace4x6<V, kM, true>(x, w, panel.stride, panel.k, lines, t.prefetch_level,
-                                        tile_sums);
+        TileBf16InPlace4x6<V, kM, true>(x, w, panel.stride, panel.k, lines,
+                                        t.tuning->prefetch_level, tile_sums);
       for (int64_t j = 0; j < kNr4x6; ++j)
         for (int64_t i = 0; i < kM; ++i) sums[i][kNr4x6 + n + j] = tile_sums[j][i];
     }

@@ -230,7 +230,8 @@ template <class V>
   const auto* const w = static_cast<const BF16*>(t.w);
   const int64_t runs = (t.m + kMr3x8 - 1) / kMr3x8;
   BF16* const packed = ScratchAs<Scratch3x8<V>>(t.scratch).packed;
-  const int64_t panel_rows = t.prefetch_level == CacheLevel::kL2 ? kPanelN3x8L2 : kPanelN3x8;
+  const int64_t panel_rows =
+      t.tuning->prefetch_level == CacheLevel::kL2 ? kPanelN3x8L2 : kPanelN3x8;
   for (int64_t n = 0; n < t.n; n += panel_rows) {
     const int64_t rows = Min(panel_rows, t.n - n);
     const int64_t tiles = runs * ((rows + kNr3x8 - 1) / kNr3x8);
@@ -251,7 +252,8 @@ template <class V>
 template <class V>
 void GemmBf16Bf16(const GemmTask& t) {
   if (t.m > kMaxM4x6) return GemmBf16Packed3x8<V>(t);
-  if (!t.many_dram_streams && t.m >= kMinM4x6 && t.n >= kNr4x6) return GemmBf16InPlace4x6<V>(t);
+  if (!t.tuning->many_dram_streams && t.m >= kMinM4x6 && t.n >= kNr4x6)
+    return GemmBf16InPlace4x6<V>(t);
   DotTask<PairMath<V>>(t, static_cast<const BF16*>(t.w));
 }
 

@@ -397,7 +397,7 @@ void MultiStreamBf16W8(const GemmTask& t, const T* w, W8Scales<V>& scales) {
 template <class V, class T>
 void GemmBf16W8(const GemmTask& t, const T* w) {
   W8Scales<V> scales;
-  if (t.many_dram_streams && t.m <= V::kTileRows)
+  if (t.tuning->many_dram_streams && t.m <= V::kTileRows)
     WithConstant<V::kTileRows>(
         t.m, [&](auto rows) { MultiStreamBf16W8<V, decltype(rows)::value>(t, w, scales); });
   else if (t.m == 1 && t.k <= kMaxResidentA)

@@ -397,7 +397,8 @@ bool WithFloatA(const GemmTask& t, const F& f) {
 template <class Math, class T>
 void DotTask(const GemmTask& t, const T* w) {
   if constexpr (sizeof(T) > 1) {
-    if (t.many_dram_streams && t.m <= Math::kTileRows && WithFloatA<Math>(t, [&](const auto* x) {
+    if (t.tuning->many_dram_streams && t.m <= Math::kTileRows &&
+        WithFloatA<Math>(t, [&](const auto* x) {
           WithConstant<Math::kTileRows>(
               t.m, [&](auto rows) { DotMultiStream<Math, decltype(rows)::value>(t, w, x); });
         }))

@@ -44,7 +44,7 @@ struct Prefetch16xM {
 template <class T>
 bool PrefetchesByRow(const GemmTask& t) {
   constexpr bool kBytes = kValuesPer<T> == 1;
-  return t.many_dram_streams && (kBytes ? 4 : 2) * t.w_stride >= kPage;
+  return t.tuning->many_dram_streams && (kBytes ? 4 : 2) * t.w_stride >= kPage;
 }
 
 // Integer sums of a chunk of four rows of B, with `values` valid columns, and all rows of A.

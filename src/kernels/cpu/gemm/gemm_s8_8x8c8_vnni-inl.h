@@ -156,7 +156,7 @@ template <class Kind, bool kUnsignedA>
       prefetch_offset = static_cast<const char*>(t.next->w) - w;
     for (int64_t i = 0; i < kSumLanes; i += kTile8x8)
       TileS8Vnni8x8c8<V, kUnsignedA>(w + i * t.w_stride, t.w_stride, s.x, chunks, prefetch_offset,
-                                     t.prefetch_level, s.totals + i / 2);
+                                     t.tuning->prefetch_level, s.totals + i / 2);
     Store8x8<Kind>(t, first, s);
   }
 }

@@ -305,11 +305,11 @@ void BcastPanel(const GemmTask& t, const BcastA<kVectors>& x, int64_t n, int64_t
   constexpr int64_t kInPlace = kInPlaceNr<kVectors>;
   InitBcastTotals<typename Kind::V>(t, x, n, rows, s);
   const char* const from = static_cast<const char*>(t.w) + n * t.w_stride + x.begin;
-  const int64_t in_place_rows = t.many_dram_streams ? 0 : rows / kInPlace * kInPlace;
+  const int64_t in_place_rows = t.tuning->many_dram_streams ? 0 : rows / kInPlace * kInPlace;
   const int64_t whole = x.k / kChunkK;
   for (int64_t i = 0; i < in_place_rows; i += kInPlace)
     TileS8VnniBcastInPlace<Kind, kInPlace>(from + i * t.w_stride, t.w_stride, ahead.in_place_offset,
-                                           t.prefetch_level, x, whole, i, s);
+                                           t.tuning->prefetch_level, x, whole, i, s);
   const int64_t calls = x.chunks() * ((rows + kN - 1) / kN);
   const int64_t lines = ahead.lines.EvenCount(ahead.lines.lines() / calls + 1);
   for (int64_t chunk = 0; chunk < x.chunks(); ++chunk) {
@@ -334,7 +334,7 @@ BcastPrefetch BcastPrefetchOf(const GemmTask& t, const BcastA<kVectors>& x, int6
   const int64_t next_n = passes_on ? 0 : n + rows;
   const int64_t next_k = passes_on ? x.begin + x.k : x.begin;
   const auto at = [&t](int64_t row, int64_t column) { return row * t.w_stride + column; };
-  if (!t.many_dram_streams) {
+  if (!t.tuning->many_dram_streams) {
     const char* const from = static_cast<const char*>(t.w) + at(n, x.begin);
     if (next_n < t.n)
       out.in_place_offset = at(next_n, next_k) - at(n, x.begin);
@@ -345,7 +345,7 @@ BcastPrefetch BcastPrefetchOf(const GemmTask& t, const BcastA<kVectors>& x, int6
     out.own = StridedPrefetchOf<I8>(t, n, rows, x.begin, x.k, kBcastPrefetchBytes);
   } else {
     out.lines = PrefetchRowsOf<I8, PrefetchRuns>(t, next_n, kBcastPanelN, next_k, kBcastPassK,
-                                                 t.prefetch_level);
+                                                 t.tuning->prefetch_level);
   }
   return out;
 }

@@ -129,8 +129,9 @@ void GemvRows8(const GemmTask& t, const typename Kind::T* w, const EvenOddA& x, 
     scale_prefetch.PrefetchNext();
     const T* const from = w + (n + row) * t.w_stride + x.begin / kValuesPer<T>;
     for (int64_t span = 0; span < x.chunks(); span += kS32Lanes) {
-      const PrefetchDistance ahead = whole ? PrefetchDistanceOf<T>(t, n + row, span * kChunkK)
-                                           : PrefetchDistance{t.w_stride * kSize, t.prefetch_level};
+      const PrefetchDistance ahead =
+          whole ? PrefetchDistanceOf<T>(t, n + row, span * kChunkK)
+                : PrefetchDistance{t.w_stride * kSize, t.tuning->prefetch_level};
       for (int64_t batch = span; batch < Min(span + kS32Lanes, x.chunks()); batch += kBatch) {
         const T* const w_batch = from + batch * Layout::kRowBytes;
         const int64_t values = x.k - batch * kChunkK;

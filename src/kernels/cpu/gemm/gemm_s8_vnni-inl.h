@@ -130,7 +130,7 @@ template <class Kind>
 // DRAM fastest. With four scale groups per chunk this pays off for M = 1 alone.
 template <class Kind>
 bool UsesGemv(const GemmTask& t) {
-  if (t.many_dram_streams) return false;
+  if (t.tuning->many_dram_streams) return false;
   if (Kind::kGroups == 1 && t.k <= kMinGemvK) return false;
   const int64_t most = Kind::kGroups == 1 ? kMaxGemvM : 1;
   return t.m == 1 || (t.m <= most && t.m * t.k <= kMaxGemvValues);
@@ -148,7 +148,7 @@ void DispatchS8Vnni(const GemmTask& t) {
   if (UsesGemv<Kind>(t)) return GemmS8VnniGemv<Kind>(t, w);
   // For machines with one DRAM stream per core that prefetch into the L2.
   if constexpr (kValuesPer<typename Kind::T> == 1 && Kind::kOneScale)
-    if (!t.many_dram_streams && t.prefetch_level == CacheLevel::kL2 && Fits8x8(t))
+    if (!t.tuning->many_dram_streams && t.tuning->prefetch_level == CacheLevel::kL2 && Fits8x8(t))
       return t.m < kTile8x8 ? GemmS8Vnni8x8<Kind, true>(t) : GemmS8Vnni8x8<Kind, false>(t);
   if (t.m <= kMaxInPlaceM) return GemmS8Vnni16xM<Kind>(t, w);
   if constexpr (kValuesPer<typename Kind::T> == 1)

@@ -4,6 +4,7 @@
 
 #include "src/kernels/cpu/blocking.h"
 #include "src/kernels/cpu/parallel.h"
+#include "src/kernels/cpu/tuning.h"
 
 namespace latte::cpu {
 
@@ -105,8 +106,7 @@ template <const Target& kTarget>
 void RunBlock(const GemmProblem& p, const PackedA& packed, const Block& at, const GemmTask* next,
               const Exec& exec, std::byte* scratch) {
   GemmTask task = TaskAt(p, at);
-  task.prefetch_level = PrefetchLevel(exec);
-  task.many_dram_streams = exec.machine->many_dram_streams;
+  task.tuning = &TuningOf(*exec.machine);
   task.next = next;
   task.scratch = TargetScratch(scratch);
   if (packed.data != nullptr) task.packed = packed.At(at.b, at.m);

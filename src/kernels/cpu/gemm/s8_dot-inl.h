@@ -117,7 +117,8 @@ inline SequentialPrefetch ScalePrefetch(const GemmTask& task, int64_t n, int64_t
   const int64_t end = (g.column_begin + Min(k + columns, t->k) - 1) / g.columns + 1;
   return SequentialPrefetch(
       static_cast<const char*>(g.scale) + ((g.row_begin + row) * g.stride + begin) * size,
-      g.stride * size, (end - begin) * size, Min(rows, t->n - row), task.prefetch_level, steps);
+      g.stride * size, (end - begin) * size, Min(rows, t->n - row), task.tuning->prefetch_level,
+      steps);
 }
 
 // Prefetches the next panel of B: its weights in runs of lines, its scales per chunk.

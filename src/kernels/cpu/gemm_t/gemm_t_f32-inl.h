@@ -149,14 +149,14 @@ void LargeM(const GemmTTask& t, const T* w) {
   const int64_t row_bytes = t.k / kValuesPer<T> * static_cast<int64_t>(sizeof(T));
   for (int64_t n = 0; n < t.n && t.n * row_bytes <= kPrefetchAllBytes; ++n)
     for (int64_t at = 0; at < row_bytes; at += 64)
-      Prefetch(w + n * t.w_stride, at, t.prefetch_level);
+      Prefetch(w + n * t.w_stride, at, t.tuning->prefetch_level);
   SequentialPrefetch ahead;
   if (t.next_w != nullptr) {
     constexpr auto kSize = static_cast<int64_t>(sizeof(T));
     const int64_t runs = (t.k + kWide * V::kLanes - 1) / (kWide * V::kLanes) *
                          ((t.n + kRows - 1) / kRows) * ((t.m + V::kTileRows - 1) / V::kTileRows);
-    ahead =
-        SequentialPrefetch(t.next_w, t.w_stride * kSize, row_bytes, t.n, t.prefetch_level, runs);
+    ahead = SequentialPrefetch(t.next_w, t.w_stride * kSize, row_bytes, t.n,
+                               t.tuning->prefetch_level, runs);
   }
   ForEachColumnRun<V, kWide>(t.k, [&](int64_t column, auto vectors, int64_t columns) {
     for (int64_t n = 0; n < t.n; n += kRows)
@@ -286,7 +286,7 @@ template <class V, int64_t kM, class T>
   // One product: the rows behind the first ones, in memory order.
   SequentialPrefetch in_order(
       w + kRowsAtOnce * t.w_stride, t.w_stride * kSize, t.k / kValuesPer<T> * kSize,
-      Max(t.n - kRowsAtOnce, 0), t.prefetch_level,
+      Max(t.n - kRowsAtOnce, 0), t.tuning->prefetch_level,
       (t.n + kRowsAtOnce - 1) / kRowsAtOnce * ((t.k + kTwoLines<T> - 1) / kTwoLines<T>));
   const auto add = [&](int64_t n, auto rows) {
     constexpr int64_t kRows = decltype(rows)::value;

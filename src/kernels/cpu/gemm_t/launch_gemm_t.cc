@@ -2,6 +2,7 @@
 // several products per task if memory bounds them.
 #include "src/kernels/cpu/blocking.h"
 #include "src/kernels/cpu/parallel.h"
+#include "src/kernels/cpu/tuning.h"
 
 namespace latte::cpu {
 
@@ -23,7 +24,7 @@ namespace {
 // Products per task: several if memory bounds them, the machine reads many streams faster than one,
 // and every thread still gets tasks.
 int64_t ProductsPerTask(const GemmTOp::Shape& s, int64_t most, const Exec& exec) {
-  if (s.m > kMaxSmallM || !exec.machine->many_dram_streams) return 1;
+  if (s.m > kMaxSmallM || !TuningOf(*exec.machine).many_dram_streams) return 1;
   return std::clamp<int64_t>(s.b / (2 * exec.threads->threads()), 1, most);
 }
 
@@ -86,7 +87,7 @@ void Launch<kTarget>::GemmT(const GemmTOp::Params& p, const Exec& exec) {
       t.next_w = WeightsAt(p, ahead);
       t.next_row_begin = ScaleGridAt(p.w_scale, ahead.b, 0, 0).row_begin;
     }
-    t.prefetch_level = PrefetchLevel(exec);
+    t.tuning = &TuningOf(*exec.machine);
     t.scratch = TargetScratch(scratch);
     kTarget.gemm_t(t);
   };

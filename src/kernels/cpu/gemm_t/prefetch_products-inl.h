@@ -26,7 +26,7 @@ class ProductPrefetch {
     const auto lines_of = [&](const void* weights, int64_t n, int64_t count) {
       const T* const from = static_cast<const T*>(weights) + n * t.w_stride;
       return PrefetchRuns(from + column / kValuesPer<T>, t.w_stride * kSize, bytes, count,
-                          t.prefetch_level);
+                          t.tuning->prefetch_level);
     };
     steps_here_ = (t.n - ahead + rows - 1) / rows * steps;
     per_step_ = (rows * bytes + kLine * steps - 1) / (kLine * steps);
@@ -53,7 +53,7 @@ class ProductPrefetch {
     scales_ = SequentialPrefetch(static_cast<const char*>(grid.scale) + at * size,
                                  grid.stride * size, SegmentsOf(grid, column, columns).count * size,
                                  (t.next_row_begin + t.n - 1) / grid.rows + 1 - first,
-                                 t.prefetch_level, steps);
+                                 t.tuning->prefetch_level, steps);
   }
 
   PrefetchRuns here_, next_;

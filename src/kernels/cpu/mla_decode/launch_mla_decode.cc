@@ -5,6 +5,7 @@
 // merged from left to right, so the bytes of a row do not depend on which work items computed them.
 // A work item is a group of rows × consecutive splits; its size follows the number of threads.
 #include "src/kernels/cpu/parallel.h"
+#include "src/kernels/cpu/tuning.h"
 
 namespace latte::cpu {
 namespace {
@@ -65,8 +66,7 @@ struct WorkList {
   int64_t item_pairs;  // rows × keys that an item should have
   int64_t macs;
   bool merges = false;
-  CacheLevel prefetch_level = CacheLevel::kL1;
-  bool many_dram_streams = false;
+  const Tuning* tuning = nullptr;
   std::span<WorkItem> items;
   float* o;                  // the op's output
   float *max, *sum;          // [T·H]
@@ -146,8 +146,7 @@ void AddItems(WorkList& list, const SequenceChunk& s, size_t& at) {
 WorkList MakeWorkList(const MlaDecodeOp::Params& p, int64_t max_rows, const Exec& exec) {
   WorkList list;
   list.max_rows = max_rows;
-  list.prefetch_level = PrefetchLevel(exec);
-  list.many_dram_streams = exec.machine->many_dram_streams;
+  list.tuning = &TuningOf(*exec.machine);
   ChooseItemSize(list, p, exec);
   int64_t items = 0;
   int64_t buffers = 0;
@@ -217,8 +216,7 @@ DecodeTask TaskOf(const MlaDecodeOp::Params& p, const WorkList& list, const Work
   t.c = s.c;
   t.r = s.r;
   t.scale = p.scale;
-  t.prefetch_level = list.prefetch_level;
-  t.many_dram_streams = list.many_dram_streams;
+  t.tuning = list.tuning;
   return t;
 }
 

@@ -2,7 +2,7 @@
 // per step: prefetching all of them at once would delay the loads of the current block.
 //
 // A block consists of segments, rows that are contiguous in memory. Lines are prefetched in bursts
-// of four. With DecodeTask::many_dram_streams the bursts come from all segments in turn, because a
+// of four. With Tuning::many_dram_streams the bursts come from all segments in turn, because a
 // core's own prefetcher follows one stream per 4 KiB page. Otherwise they come in memory order, and
 // each page is touched before its lines are prefetched (TLB), as in prefetch_sequential-inl.h.
 #pragma once
@@ -33,8 +33,8 @@ struct PagePrefetch {
   template <class Task>
   void Start(const Task& t, int64_t begin, int64_t keys, int64_t segment_keys, int64_t portions) {
     segment_count = 0;
-    to = t.prefetch_level;
-    interleaved = t.many_dram_streams;
+    to = t.tuning->prefetch_level;
+    interleaved = t.tuning->many_dram_streams;
     segment_bytes = segment_keys * t.cache.bytes;
     for (int64_t key = begin; key < Min(begin + keys, t.key_end); key += segment_keys)
       segments[segment_count++] = CachedRowOf(t, key);
