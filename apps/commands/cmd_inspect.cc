@@ -43,11 +43,31 @@ void Render(const JsonOut& value, int indent, std::string& out) {
   }
 }
 
+// fmt counts the width of UTF-8 text in columns, as a terminal does.
 std::string RenderKernels(const JsonOut& rows) {
-  std::string out = "\nkernels (* runs this model)\n";
+  std::string out = fmt::format(
+      "\nkernels (* decodes a token of this model)\n    {:<17} {:<36} {:<12} {:<16} {}\n", "op",
+      "name", "block", "order of sums", "types; when");
+  for (const JsonOut& row : rows) {
+    const auto text = [&](const char* key) { return row[key].get<std::string>(); };
+    const std::string when = text("when");
+    std::string line =
+        fmt::format("  {} {:<17} {:<36} {:<12} {:<16} {}{}{}",
+                    row["chosen"].get<bool>() ? "*" : " ", text("op"), text("name"), text("block"),
+                    text("order"), text("types"), when.empty() ? "" : "; ", when);
+    line.erase(line.find_last_not_of(' ') + 1);
+    out += line + "\n";
+  }
+  return out;
+}
+
+std::string RenderSelection(const JsonOut& processor, const JsonOut& rows) {
+  std::string out =
+      fmt::format("\nwhat serves which shape here ({}, micro-architecture {})\n",
+                  processor["isa"].get<std::string>(), processor["uarch"].get<std::string>());
   for (const JsonOut& row : rows)
-    out += fmt::format("  {} {:<14} {}\n", row["chosen"].get<bool>() ? "*" : " ",
-                       row["op"].get<std::string>(), row["name"].get<std::string>());
+    out += fmt::format("    {:<11} {:<46} {}\n", row["op"].get<std::string>(),
+                       row["shape"].get<std::string>(), row["kernel"].get<std::string>());
   return out;
 }
 
@@ -77,9 +97,12 @@ Status InspectCommand(const InspectFlags& flags) {
     LATTE_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(path));
     LATTE_RETURN_IF_ERROR(CheckWeights(checkpoint));
   }
-  JsonOut kernels;
+  JsonOut processor, kernels, selection;
   if (flags.kernels) {
-    LATTE_ASSIGN_OR_RETURN(kernels, InspectKernels(config));
+    LATTE_ASSIGN_OR_RETURN(const Machine machine, Machine::Detect());
+    processor = InspectProcessor(machine);
+    kernels = InspectKernels(config, machine);
+    selection = InspectSelection(config, machine);
   }
   JsonOut paths;
   if (flags.path) {
@@ -90,12 +113,16 @@ Status InspectCommand(const InspectFlags& flags) {
   }
   if (flags.json) {
     if (flags.path) report["path"] = paths;
-    if (flags.kernels) report["kernels"] = kernels;
+    if (flags.kernels) {
+      report["processor"] = processor;
+      report["kernels"] = kernels;
+      report["selection"] = selection;
+    }
     return Print(Dump(report, 2) + "\n");
   }
   std::string out;
   Render(report, 0, out);
-  if (flags.kernels) out += RenderKernels(kernels);
+  if (flags.kernels) out += RenderKernels(kernels) + RenderSelection(processor, selection);
   if (flags.path) out += RenderPath(paths);
   return Print(out);
 }
@@ -106,7 +133,8 @@ Command AddInspect(const FlagSet& app) {
   auto flags = std::make_shared<InspectFlags>();
   const FlagSet sub = app.AddCommand("inspect", "Parameters, cache sizes and kernels of a model");
   sub.Add("MODEL", flags->model, "model, or a config.json alone (default: tiny)");
-  sub.AddSwitch("--kernels", flags->kernels, "list the kernels and mark the ones that would run");
+  sub.AddSwitch("--kernels", flags->kernels,
+                "list the kernels, their shapes, and which of them serves which shape here");
   sub.AddSwitch("--options", flags->options,
                 "describe all options of the engine and of requests, in Markdown");
   sub.AddSwitch("--path", flags->path,

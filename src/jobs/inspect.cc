@@ -69,8 +69,48 @@ void AddRows(JsonOut& out, const typename Op::Shape& shape, const Machine& machi
     out.push_back({{"op", Op::kName},
                    {"name", row.name},
                    {"isa", Name(row.isa)},
+                   {"types", row.types},
+                   {"block", row.block},
+                   {"when", row.when},
+                   {"order", row.order},
                    {"chosen", row.name == chosen.name}});
 }
+
+// Adds a line for every range of M, from 1 to kMostRows, that one kernel serves. shape(m).
+template <class Op, class F>
+void AddRangesOfM(JsonOut& out, const std::string& what, const Machine& machine, const F& shape) {
+  constexpr int64_t kMostRows = 512;
+  const Kernel<Op>* serves = nullptr;
+  int64_t begin = 1;
+  const auto add = [&](int64_t end) {
+    const std::string rows = end == kMostRows ? fmt::format("M ≥ {}", begin)
+                             : begin == end   ? fmt::format("M = {}", begin)
+                                              : fmt::format("M = {}–{}", begin, end);
+    out.push_back({{"op", Op::kName},
+                   {"shape", fmt::format("{}, {}", what, rows)},
+                   {"kernel", serves->name}});
+  };
+  for (int64_t m = 1; m <= kMostRows; ++m) {
+    const Kernel<Op>& kernel = Select<Op>(shape(m), machine);
+    if (serves != nullptr && serves != &kernel) {
+      add(m - 1);
+      begin = m;
+    }
+    serves = &kernel;
+  }
+  add(kMostRows);
+}
+
+// A kind of weights: activations, weights and length of their scale groups. 0: no scales.
+struct WeightKind {
+  std::string_view name;
+  DType x, w;
+  int64_t group;
+};
+constexpr WeightKind kWeightKinds[] = {{"bf16 · bf16", DType::kBF16, DType::kBF16, 0},
+                                       {"bf16 · e4m3", DType::kBF16, DType::kF8E4M3, 128},
+                                       {"i8 · i8", DType::kI8, DType::kI8, 128},
+                                       {"i8 · u4", DType::kI8, DType::kU4, 32}};
 
 }  // namespace
 
@@ -108,8 +148,11 @@ Result<JsonOut> InspectModel(const std::string& path, const ModelConfig& config)
                  {"largest_context_here", context}};
 }
 
-Result<JsonOut> InspectKernels(const ModelConfig& config) {
-  LATTE_ASSIGN_OR_RETURN(const Machine machine, Machine::Detect());
+JsonOut InspectProcessor(const Machine& machine) {
+  return {{"isa", Name(machine.isa)}, {"uarch", Name(machine.uarch)}};
+}
+
+JsonOut InspectKernels(const ModelConfig& config, const Machine& machine) {
   const auto [d, h, cq, c, n, r, v, bias, eps] = config.mla;
   const DType bf16 = DType::kBF16;
   const int64_t experts = std::max<int64_t>(config.moe.experts, 1);
@@ -131,6 +174,41 @@ Result<JsonOut> InspectKernels(const ModelConfig& config) {
   AddRows<GatherOp>(out, {1, d, bf16, DType::kF32}, machine);
   AddRows<CastOp>(out, {d}, machine);
   AddRows<QuantizeRowsOp>(out, {1, d, 128}, machine);
+  return out;
+}
+
+JsonOut InspectSelection(const ModelConfig& config, const Machine& machine) {
+  const MlaDims& a = config.mla;
+  JsonOut out = JsonOut::array();
+  for (const WeightKind& kind : kWeightKinds)
+    AddRangesOfM<GemmOp>(
+        out, fmt::format("{}, N = {}, K = {}", kind.name, a.c + a.r, a.d), machine, [&](int64_t m) {
+          const int64_t x_group = kind.x == DType::kI8 ? 128 : 0;
+          return GemmOp::Shape{1, m, a.c + a.r, a.d, kind.x, kind.w, x_group, kind.group};
+        });
+  for (const WeightKind& kind : kWeightKinds) {
+    const int64_t rows = kind.w == DType::kF8E4M3 ? 128 : kind.group == 0 ? 0 : 1;
+    const int64_t group = kind.w == DType::kI8 ? a.c : kind.group;
+    AddRangesOfM<GemmTOp>(out, fmt::format("bf16 · {}, N = {}, K = {}", Name(kind.w), a.n, a.c),
+                          machine, [&](int64_t m) {
+                            return GemmTOp::Shape{a.h,          m,      a.n,   a.c,
+                                                  DType::kBF16, kind.w, group, rows};
+                          });
+  }
+  for (const CacheFormat kind : {CacheFormat::kPlain, CacheFormat::kF8, CacheFormat::kF8Dense,
+                                 CacheFormat::kI8, CacheFormat::kQ6}) {
+    const DType cache = kind == CacheFormat::kPlain ? DType::kBF16 : DType::kU8;
+    const MlaDecodeOp::Shape shape = {1, a.h, a.c, a.r, 64, cache, kind};
+    out.push_back({{"op", MlaDecodeOp::kName},
+                   {"shape", fmt::format("{} cache, H = {}", Name(CacheDType{cache, kind}), a.h)},
+                   {"kernel", Select<MlaDecodeOp>(shape, machine).name}});
+  }
+  for (const DType arithmetic : {DType::kBF16, DType::kF32}) {
+    const MhaOp::Shape shape = {512, 512, a.h, a.n, a.r, a.v, arithmetic};
+    out.push_back({{"op", MhaOp::kName},
+                   {"shape", fmt::format("{}, H = {}", Name(arithmetic), a.h)},
+                   {"kernel", Select<MhaOp>(shape, machine).name}});
+  }
   return out;
 }
 

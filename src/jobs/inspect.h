@@ -7,6 +7,7 @@
 
 #include "src/base/json_out_fwd.h"
 #include "src/checkpoint/config/model_config.h"
+#include "src/kernels/machine.h"
 #include "src/layers/mla/path_cost.h"
 
 namespace latte {
@@ -17,8 +18,16 @@ namespace latte {
 // Errors: of Checkpoint::Open if the folder holds weights.
 [[nodiscard]] Result<JsonOut> InspectModel(const std::string& path, const ModelConfig& config);
 
-// Every kernel: {"op", "name", "isa", "chosen"}; "chosen" refers to one decoded token of the model.
-[[nodiscard]] Result<JsonOut> InspectKernels(const ModelConfig& config);
+// This processor: {"isa", "uarch"}.
+JsonOut InspectProcessor(const Machine& machine);
+
+// Every kernel: {"op", "name", "isa", "types", "block", "when", "order", "chosen"} (op.h); "chosen" refers
+// to one decoded token of the model.
+JsonOut InspectKernels(const ModelConfig& config, const Machine& machine);
+
+// What serves which shape on this machine: {"op", "shape", "kernel"} for the matrix products and the
+// attention of the model, with weights and caches of every kind.
+JsonOut InspectSelection(const ModelConfig& config, const Machine& machine);
 
 // The cost of attention by each path for `new_tokens` after `cached_tokens`, per layer and in
 // total, and the chosen path: {"new_tokens", "cached_tokens", "rates", "chosen", "paths"}.

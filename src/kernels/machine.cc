@@ -78,7 +78,7 @@ Result<Isa> ParseIsa(std::string_view text) {
 
 bool IsKernelName(std::string_view name) {
   for (const KernelInfo& kernel : AllKernels())
-    if (kernel.name == name) return true;
+    if (MatchName(name, kernel) != NameMatch::kNone) return true;
   return false;
 }
 

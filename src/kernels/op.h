@@ -25,23 +25,42 @@ struct OpUse {
 // Measurements by the name of the op.
 using OpTimes = std::map<std::string_view, OpUse>;
 
+class Selections;
+
 // The resources of a kernel besides its arguments; passed, never global.
 struct Exec {
   ThreadPool* threads = nullptr;
   const Machine* machine = nullptr;
-  OpTimes* times = nullptr;  // null: not measured
+  OpTimes* times = nullptr;          // null: not measured
+  Selections* selections = nullptr;  // of this step; null: every call selects
 };
+
+// A rule of selection: whether it holds for a shape on a micro-architecture. Null: always.
+template <class Op>
+using KernelRule = bool (*)(const typename Op::Shape&, Uarch);
 
 template <class Op>
 struct Kernel {
-  std::string_view name;  // "avx512.gemm": for listings, logs, benchmarks and LATTE_KERNEL
-  Isa isa;                // required instruction set
-  bool (*supports)(const typename Op::Shape&);  // cheap, defined for every shape, no side effects
+  std::string_view name;  // "avx512_vnni.gemm_s8_gemv": for listings, logs and LATTE_KERNEL
+  Isa isa = {};           // required instruction set
+  // Whether it can run the shape. Cheap, defined for every shape, no side effects.
+  bool (*supports)(const typename Op::Shape&) = nullptr;
   // Requires: supports(shape). Allocates only scratch of the threads, and throws only OutOfMemory.
   // The result does not depend on the number of threads.
-  void (*run)(const typename Op::Params&, const Exec&);
-  // Whether the kernel before it in the table is faster there for this shape. Null: never.
-  bool (*is_slow)(const typename Op::Shape&, Uarch) = nullptr;
+  void (*run)(const typename Op::Params&, const Exec&) = nullptr;
+  // Whether the kernels of the same instruction set before it in the table are slower.
+  KernelRule<Op> is_preferred = nullptr;
+  // Whether a kernel of a smaller instruction set is faster, unlike `is_preferred` null: never.
+  KernelRule<Op> is_slow = nullptr;
+
+  // For listings.
+  std::string_view types = "";  // of its arithmetic: "bf16 × e4m3, i8, u4"
+  std::string_view block = "";  // rows of A × rows of B of its micro-kernel
+  std::string_view when = "";   // the rules above and the limits of `supports`, as text
+  // The order of its sums. Kernels of one op with one order give the same bits. Select chooses by M
+  // only among kernels with one order, so a row's result does not depend on the other rows.
+  // Empty: exact, or the order of the reference.
+  std::string_view order = "";
 };
 
 }  // namespace latte

@@ -2,7 +2,26 @@
 
 #include <array>
 
+#include "src/kernels/ops.h"
+
 namespace latte {
+namespace {
+
+template <class... Ops>
+struct Listing {
+  static std::vector<KernelInfo> All() {
+    std::vector<KernelInfo> out;
+    const auto add = [&out]<class Op>(std::span<const Kernel<Op>> kernels) {
+      for (const Kernel<Op>& k : kernels) out.push_back({Op::kName, k.name, k.isa, k.order});
+    };
+    (add(Kernels<Ops>()), ...);
+    return out;
+  }
+};
+
+}  // namespace
+
+std::vector<KernelInfo> AllKernels() { return AllOps<Listing>::All(); }
 
 std::string CurrentKernelName(std::string_view name) {
   struct Renamed {
@@ -13,6 +32,15 @@ std::string CurrentKernelName(std::string_view name) {
     if (name.ends_with(r.old_op))
       return std::string(name.substr(0, name.size() - r.old_op.size())).append(r.op);
   return std::string(name);
+}
+
+NameMatch MatchName(std::string_view wanted, const KernelInfo& kernel) {
+  if (wanted == kernel.name) return NameMatch::kKernel;
+  const std::string_view isa = Name(kernel.isa);
+  const bool group = wanted.size() == isa.size() + 1 + kernel.op.size() &&
+                     wanted.starts_with(isa) && wanted[isa.size()] == '.' &&
+                     wanted.ends_with(kernel.op);
+  return group ? NameMatch::kGroup : NameMatch::kNone;
 }
 
 }  // namespace latte

@@ -104,7 +104,7 @@ class Bench(unittest.TestCase):
         self.assertEqual(out["flops"], 2 * 65 * 24 * 64)
         weights = 24 * 32 + 24 * 2 * 4
         self.assertEqual(out["bytes"], weights + 65 * (64 + 24 * 4))
-        self.assertEqual([out["act"], out["kernel"]], ["i8", "avx2.gemm"])
+        self.assertEqual([out["act"], out["kernel"]], ["i8", "avx2.gemm_s8_packed64"])
         self.assertAlmostEqual(out["weight_gbps"] * out["us"] * 1e3 / weights, 1, places=6)
 
     def test_products_refuse_by_flag(self):

@@ -27,6 +27,7 @@ StepContext Runner::Context() {
   step.cache = &cache_;
   step.workspace = &workspace_;
   step.exec = exec_;
+  step.exec.selections = selections_.get();
   return step;
 }
 
@@ -49,6 +50,7 @@ void Runner::BuildBatch(std::span<const SequenceChunk> chunks) {
 
 TensorView Runner::Forward(std::span<const SequenceChunk> chunks, int64_t global_tokens) {
   global_tokens_ = global_tokens;
+  selections_->Clear();
   BuildBatch(chunks);
   const TensorView h = Fit(hidden_, static_cast<int64_t>(tokens_.size()), model_.config().mla.d);
   StepContext step = Context();

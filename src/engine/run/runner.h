@@ -2,9 +2,11 @@
 // Model::Forward. Knows nothing of requests or time.
 #pragma once
 
+#include <memory>
 #include <span>
 #include <vector>
 
+#include "src/kernels/registry.h"
 #include "src/models/model.h"
 
 namespace latte {
@@ -39,6 +41,9 @@ class Runner {
   // Seconds of every op of later calls are added to `times`; null: not measured.
   void Measure(OpTimes* times) { exec_.times = times; }
 
+  // The kernels selected since Forward began its step.
+  const Selections& selections() const { return *selections_; }
+
   // Logits [M, vocab] of rows of the last hidden states, valid until the next call.
   TensorView Logits(const TensorView& h);
 
@@ -53,6 +58,7 @@ class Runner {
   LatentCache& cache_;
   Workspace& workspace_;
   Exec exec_;
+  std::unique_ptr<Selections> selections_ = std::make_unique<Selections>();  // of this step
   RunnerOptions options_;
   std::vector<int32_t> tokens_;
   std::vector<int32_t> positions_;

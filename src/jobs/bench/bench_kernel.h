@@ -20,7 +20,8 @@ inline constexpr int kBenchRuns = 9;
 // Fills a contiguous tensor with numbers between −1 and 1 that depend only on the index.
 void FillNoise(const TensorView& t);
 
-// The kernel of that name; empty: the kernel that the engine would choose. `what` describes the
+// The kernel of that name, or the fastest one of the group of that name ("avx512.gemm"); empty: the
+// kernel that the engine would choose. `what` describes the
 // part of the shape that a kernel may not support.
 // Errors: kInvalidArgument for a kernel that is unknown, that the machine lacks or that does not
 // support the shape.
@@ -29,18 +30,26 @@ Result<const Kernel<Op>*> FindBenchRow(const std::string& name, const typename O
                                        std::string_view what, const Machine& machine) {
   if (name.empty()) return &Select<Op>(shape, machine);
   const std::string wanted = CurrentKernelName(name);
+  const auto is_wanted = [&](const Kernel<Op>& row) {
+    return MatchName(wanted, {Op::kName, row.name, row.isa, row.order}) != NameMatch::kNone;
+  };
   std::string known;
+  const Kernel<Op>* found = nullptr;
   for (const Kernel<Op>& row : Kernels<Op>()) {
     known += fmt::format("{}{}", known.empty() ? "" : ", ", row.name);
-    if (row.name != wanted) continue;
-    if (!machine.Has(row.isa))
-      return InvalidArgument(fmt::format("--kernel {}: it needs {}, but the best here is {}", name,
-                                         Name(row.isa), Name(machine.isa)));
-    if (!row.supports(shape))
-      return InvalidArgument(fmt::format("--kernel {}: it does not support {}", name, what));
-    return &row;
+    if (found == nullptr && is_wanted(row)) found = &row;
   }
-  return InvalidArgument(fmt::format("--kernel: expected one of {}, found '{}'", known, name));
+  if (found == nullptr)
+    return InvalidArgument(fmt::format("--kernel: expected one of {}, found '{}'", known, name));
+  if (!machine.Has(found->isa))
+    return InvalidArgument(fmt::format("--kernel {}: it needs {}, but the best here is {}", name,
+                                       Name(found->isa), Name(machine.isa)));
+  Machine forced = machine;
+  forced.forced_kernels = {wanted};
+  const Kernel<Op>& selected = Select<Op>(shape, forced);
+  if (!is_wanted(selected))
+    return InvalidArgument(fmt::format("--kernel {}: it does not support {}", name, what));
+  return &selected;
 }
 
 struct BenchSamples {

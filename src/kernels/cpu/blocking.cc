@@ -7,7 +7,7 @@ namespace {
 
 constexpr int64_t kPanelRows = 64;        // rows of B that a micro-kernel packs or widens together
 constexpr int64_t kLaneColumns = 16;      // columns of C per vector register
-constexpr int64_t kMinMultipleM = 14;     // Target::n_multiple applies from this M on
+constexpr int64_t kMinMultipleM = 14;     // GemmKernel::n_multiple applies from this M on
 constexpr int64_t kMaxInt8Columns = 512;  // columns of a block for large M, int8 A
 constexpr int64_t kWideColumns = 128;     // the same for 16-bit and f32 A: a panel packed at once
 // Multiply-adds per row of A of a memory-bound task: a task first packs A and starts its prefetch,

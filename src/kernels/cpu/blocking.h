@@ -46,7 +46,7 @@ struct BlockingRules {
   int64_t products = 1;        // products of about this size that share the threads
   bool int8 = false;           // A is int8
   bool packs_in_task = false;  // each task packs its rows of int8 A
-  int64_t n_multiple = 0;      // as Target::n_multiple
+  int64_t n_multiple = 0;      // as GemmKernel::n_multiple
   int64_t max_rows = kMaxTaskM;
 };
 

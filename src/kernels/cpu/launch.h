@@ -1,6 +1,8 @@
 // The launch functions of the CPU ops: each divides an op into tasks, spreads them over threads and
-// passes them to a target as raw pointers.
+// passes them to a kernel as raw pointers.
 #pragma once
+
+#include <span>
 
 #include "src/kernels/cpu/target.h"
 #include "src/kernels/op.h"
@@ -11,24 +13,20 @@
 
 namespace latte::cpu {
 
-// clang-format off
-// kAvx2 and kAvx512 define every function. The others define:
-//   kAvx2Bytes     Gemm (int8 activations)
-//   kAvx512Vnni    Gemm (int8 activations), GemmT (int8 and 4-bit weights), MlaDecode (int8 caches)
-//   kAvx512Bf16    Gemm (bf16 activations), GemmT (e4m3 weights), MlaDecode (bf16 and quantised
-//                  caches except int8), Mha (bf16 arithmetic)
-//   kAvx512SmallH  MlaDecode (e4m3 caches, H ≤ 3)
-//   kAmx           Gemm (bf16 activations; bf16 or 8-bit weights), MlaDecode (caches except int8), Mha
-//                  (bf16 arithmetic)
-//   kAmxInt8       Gemm (int8 activations), MlaDecode (int8 caches)
-// clang-format on
+// The most problems of one call.
+inline constexpr size_t kMaxProblems = 256;
+// Every problem with its kernel. Requires: kernels[i] supports the shape of problems[i]; at most
+// kMaxProblems.
+void Gemm(std::span<const GemmProblem> problems, std::span<const GemmKernel* const> kernels,
+          const Exec&);
+void GemmT(const GemmTKernel&, const GemmTOp::Params&, const Exec&);
+void MlaDecode(const MlaDecodeKernel&, const MlaDecodeOp::Params&, const Exec&);
+void Mha(const MhaKernel&, const MhaOp::Params&, const Exec&);
+
+// The other ops, for kAvx2 and kAvx512.
 template <const Target& kTarget>
 struct Launch {
-  static void Gemm(const GemmOp::Params&, const Exec&);
-  static void GemmT(const GemmTOp::Params&, const Exec&);
-  static void MlaDecode(const MlaDecodeOp::Params&, const Exec&);
   static void GatherPages(const GatherPagesOp::Params&, const Exec&);
-  static void Mha(const MhaOp::Params&, const Exec&);
   static void RmsNorm(const RmsNormOp::Params&, const Exec&);
   static void SiluMul(const SiluMulOp::Params&, const Exec&);
   static void Rope(const RopeOp::Params&, const Exec&);

@@ -1,5 +1,5 @@
 // The interface between launch files and kernels: tasks on raw pointers, each run by one thread, and
-// Target, the table of functions that one instruction set offers.
+// the functions that run them.
 //
 // Only targets/<isa>.cc is compiled with an instruction set. The linker keeps one copy of an inline
 // function; if it kept a copy that was compiled there, processors without the instruction set would
@@ -53,7 +53,7 @@ struct GemmTask {
   const float* bias;   // [n]; may be null
   float* y;            // [m, n], written
   int64_t m, n, k;     // k > 0
-  const void* packed;  // x as PackTask writes it, 16 rows at a time; only for targets with pack_a
+  const void* packed;  // x as PackTask writes it, 16 rows at a time; null if A is not packed
   // The task whose weights the thread will probably read next, for prefetching; null: none. Only w,
   // w_type, w_stride, grid, n and k of it are set.
   const GemmTask* next;
@@ -81,7 +81,7 @@ inline constexpr int64_t kPackedS8Bytes = 16 * 128 + 16 * 4;
 inline constexpr int64_t kPackedBf16K = 128;  // of bf16
 
 inline constexpr int64_t kMaxTaskM = 192;    // M of a task with int8 A
-inline constexpr int64_t kMaxInPlaceM = 12;  // default of Target::max_in_place_m
+inline constexpr int64_t kMaxInPlaceM = 12;  // M up to which int8 A is multiplied without packing B
 inline constexpr int64_t kMaxAmxM = 512;     // M of a task of an AMX target
 inline constexpr int64_t kMaxAmxN = 512;     // N of a task of an AMX target
 
@@ -152,7 +152,7 @@ struct SplitOutputs {
   SplitResult (*next)(void* self);
 };
 
-// Absorbed attention of up to Target::decode_rows rows to keys [key_begin, key_end) of their
+// Absorbed attention of up to MlaDecodeKernel::max_rows rows to keys [key_begin, key_end) of their
 // sequence, divided into `splits` splits, each computed from zero. The last splits may have fewer
 // keys or none.
 struct DecodeTask {
@@ -180,7 +180,7 @@ struct GatherTask {
   float* y;              // [count, c + r], written
 };
 
-// Expanded attention of up to Target::mha_queries consecutive queries of one head.
+// Expanded attention of up to MhaKernel::max_queries consecutive queries of one head.
 struct MhaTask {
   const float* q_nope;  // [rows, n]
   const float* q_rope;  // [rows, r]
@@ -262,31 +262,48 @@ struct LogitBuckets {
 inline constexpr size_t kLogitBlock = 64;
 inline constexpr int32_t kLogitBuckets = 2048;
 
-// A function that the target lacks is null.
-struct Target {
-  void (*gemm)(const GemmTask&) = nullptr;
-  void (*gemm_t)(const GemmTTask&) = nullptr;
-  int64_t batch_in_flight = kMaxBatchInFlight;  // most products of one gemm_t task
-  bool amx_tiles = false;
-  // Packs A once per call, if packs_a(type of B, M); with AMX tiles, if M > 1.
+// Kernels of matrix products and attention: their function, its limits, and what the launch files
+// must know to divide a call into tasks. The tables (tables/*.cc) say when each is chosen.
+
+struct GemmKernel {
+  void (*gemm)(const GemmTask&) = nullptr;  // any M and N up to the limits, of blocks of any size
+  void (*silu_mul)(const SiluMulTask&) = nullptr;
+  int64_t max_m = 0, max_k = 0, min_n = 0;  // limits of the call; 0: none
+  // Packs A once per call, if packs_a(type of B, M) or packs_a is null. Null: tasks read A where it is.
   void (*pack_a)(const PackTask&) = nullptr;
+  PackedBlock packed_block = {};
   bool (*packs_a)(Element w, int64_t m) = nullptr;
-  PackedBlock packed_a_block = {kPackedBf16K, 16 * kPackedBf16K * 2};
-  // Largest M for which rows of B are read in place with int8 A; for a larger M, a task packs panels.
-  int64_t max_in_place_m = kMaxInPlaceM;
-  // For medium M and A and B of one type, N of a task should be a multiple of it; 0: any.
-  int64_t n_multiple = 0;
+  bool amx_tiles = false;
+  bool packs_in_task = false;  // every task packs its rows of int8 A, so it needs enough columns
+  int64_t n_multiple = 0;      // for medium M, N of a task should be a multiple of it; 0: any
+};
+
+struct GemmTKernel {
+  void (*gemm_t)(const GemmTTask&) = nullptr;
+  int64_t max_m = 0;            // limit of the call; 0: none
+  int64_t batch_in_flight = 1;  // most products of one task
+  bool whole_rows = false;      // converts x for every task, so a task takes whole rows of B
+};
+
+struct MlaDecodeKernel {
   void (*mla_decode)(const DecodeTask&) = nullptr;
-  int64_t decode_rows = kMaxDecodeRows;  // most rows of one mla_decode task
-  void (*gather_pages)(const GatherTask&) = nullptr;
   // Merges the results of `count` later splits into `to`, in order: [rows, c] each, `stride` floats
   // apart.
   void (*merge_splits)(const SplitResult& to, const SplitResult& from, int64_t stride,
                        int64_t count, int64_t rows, int64_t c) = nullptr;
   // o /= sum, and lse (may be null) from max and sum. A row that saw no key stays zero.
   void (*normalize_split)(const SplitResult&, int64_t rows, int64_t c, float* lse) = nullptr;
+  int64_t max_rows = kMaxDecodeRows;  // most rows of one task
+};
+
+struct MhaKernel {
   void (*mha)(const MhaTask&) = nullptr;
-  int64_t mha_queries = kMaxQueries;  // most queries of one mha task
+  int64_t max_queries = kMaxQueries;  // most queries of one task
+};
+
+// The other functions of an instruction set. A function that it lacks is null.
+struct Target {
+  void (*gather_pages)(const GatherTask&) = nullptr;
   void (*rms_norm)(const RmsNormTask&) = nullptr;
   void (*silu_mul)(const SiluMulTask&) = nullptr;
   // The following functions give the bytes of the reference.
@@ -306,19 +323,32 @@ struct Target {
                            const LogitWeights&, const LogitBuckets&, uint64_t* buckets) = nullptr;
   void (*find_bucket)(const float* z, size_t blocks, const LogitBuckets&, int32_t bucket,
                       uint8_t* found) = nullptr;
-  // Runs chains of f32 multiply-adds or bf16 dot products in registers; their sum goes to `sink`.
-  // Returns the number of FLOPs.
-  int64_t (*peak)(int64_t rounds, float* sink) = nullptr;
-  int64_t (*s8_peak)(int64_t rounds, float* sink) = nullptr;  // the same for dot products of bytes
+  // Runs chains of f32 multiply-adds, of bf16 or of s8 dot products in registers or tiles; their sum
+  // goes to `sink`. Returns the number of FLOPs.
+  int64_t (*f32_peak)(int64_t rounds, float* sink) = nullptr;
+  int64_t (*bf16_peak)(int64_t rounds, float* sink) = nullptr;
+  int64_t (*s8_peak)(int64_t rounds, float* sink) = nullptr;
 };
 
-extern const Target kAvx2;
-extern const Target kAvx2Bytes;  // for activations of int8
-extern const Target kAvx512;
-extern const Target kAvx512Vnni;
-extern const Target kAvx512Bf16;
-extern const Target kAvx512SmallH;  // for small H over e4m3 caches
-extern const Target kAmx;
-extern const Target kAmxInt8;  // for activations and caches of int8
+extern const Target kAvx2, kAvx512;                  // all functions
+extern const Target kAvx512Vnni, kAvx512Bf16, kAmx;  // peaks
+
+extern const GemmKernel kAvx2GemmF32, kAvx2GemmF32Streams, kAvx2GemmS8Packed64, kAvx2GemmS8Gemv;
+extern const GemmKernel kAvx512GemmF32, kAvx512GemmF32Streams;
+extern const GemmKernel kVnniGemmPacked64, kVnniGemmBcast, kVnniGemm16xM, kVnniGemm8x8,
+    kVnniGemmGemv;
+extern const GemmKernel kBf16Gemm, kBf16GemmSmallM, kBf16GemmStreams, kBf16Gemm4x6, kBf16Gemm3x8;
+extern const GemmKernel kBf16GemmW8, kBf16GemmW8Gemv, kBf16GemmW8Streams;
+extern const GemmKernel kAmxGemmBf16, kAmxGemmBf16SmallM, kAmxGemmFp8Gemv;
+extern const GemmKernel kAmxGemmS8, kAmxGemmS8SmallM, kAmxGemmS8Gemv;
+
+extern const GemmTKernel kAvx2GemmT, kAvx2GemmTSmallM, kAvx512GemmT, kAvx512GemmTSmallM;
+extern const GemmTKernel kVnniGemmTW8, kVnniGemmTW4, kBf16GemmTFp8;
+
+extern const MlaDecodeKernel kAvx2Decode, kAvx512Decode, kVnniDecode, kBf16Decode,
+    kBf16DecodeSmallH;
+extern const MlaDecodeKernel kAmxDecodeBf16, kAmxDecodeS8;
+
+extern const MhaKernel kAvx2Mha, kAvx512Mha, kBf16Mha, kAmxMha;
 
 }  // namespace latte::cpu

@@ -75,6 +75,7 @@ struct GemmOp {
     DType x, w;
     int64_t x_group = 0;      // of an i8 x
     int64_t scale_group = 0;  // BlockScale::ScaleGroup of a weight with scales; 0 without
+    bool operator==(const Shape&) const = default;
   };
   static Shape ShapeOf(const Params& p) {
     const GemmProblem& first = p.problems.front();
@@ -120,6 +121,7 @@ struct GemmTOp {
     DType x, w;
     int64_t scale_group = 0;  // BlockScale::ScaleGroup of a weight with scales; 0 without
     int64_t scale_rows = 0;   // BlockScale::rows of a weight with scales; 0 without
+    bool operator==(const Shape&) const = default;
   };
   static Shape ShapeOf(const Params& p) {
     const int64_t k = p.y.shape[2];
@@ -151,6 +153,7 @@ struct QuantizeRowsOp {
   };
   struct Shape {
     int64_t m, k, group;
+    bool operator==(const Shape&) const = default;
   };
   static Shape ShapeOf(const Params& p) { return {p.x.shape[0], p.x.shape[1], p.group}; }
 };
@@ -167,6 +170,7 @@ struct RmsNormOp {
   struct Shape {
     int64_t m, d;
     DType w;
+    bool operator==(const Shape&) const = default;
   };
   static Shape ShapeOf(const Params& p) { return {p.x.shape[0], p.x.shape[1], p.w.dtype}; }
 };
@@ -185,6 +189,7 @@ struct RopeAnglesOp {
   };
   struct Shape {
     int64_t t, r;
+    bool operator==(const Shape&) const = default;
   };
   static Shape ShapeOf(const Params& p) { return {p.cos.shape[0], 2 * p.frequency.shape[0]}; }
 };
@@ -201,6 +206,7 @@ struct RopeOp {
   struct Shape {
     int64_t m, g, r;
     bool interleaved;
+    bool operator==(const Shape&) const = default;
   };
   static Shape ShapeOf(const Params& p) {
     return {p.x.shape[0], p.x.shape[1], p.x.shape[2], p.interleaved};
@@ -217,6 +223,7 @@ struct SiluMulOp {
   };
   struct Shape {
     int64_t m, f;
+    bool operator==(const Shape&) const = default;
   };
   static Shape ShapeOf(const Params& p) { return {p.gate.shape[0], p.gate.shape[1]}; }
 };
@@ -230,6 +237,7 @@ struct AddOp {
   };
   struct Shape {
     int64_t m, d;
+    bool operator==(const Shape&) const = default;
   };
   static Shape ShapeOf(const Params& p) { return {p.x.shape[0], p.x.shape[1]}; }
 };
@@ -248,6 +256,7 @@ struct AddRmsNormOp {
   struct Shape {
     int64_t m, d;
     DType w;
+    bool operator==(const Shape&) const = default;
   };
   static Shape ShapeOf(const Params& p) { return {p.x.shape[0], p.x.shape[1], p.w.dtype}; }
 };
@@ -263,6 +272,7 @@ struct GatherOp {
   struct Shape {
     int64_t m, d;
     DType x, y;
+    bool operator==(const Shape&) const = default;
   };
   static Shape ShapeOf(const Params& p) {
     return {p.y.shape[0], p.y.shape[1], p.x.dtype, p.y.dtype};
@@ -278,6 +288,7 @@ struct CastOp {
   };
   struct Shape {
     int64_t elements;
+    bool operator==(const Shape&) const = default;
   };
   static Shape ShapeOf(const Params& p) { return {p.x.elements()}; }
 };

@@ -39,6 +39,7 @@ struct AppendOp {
     int64_t t, first, second;
     DType cache;
     CacheFormat kind = CacheFormat::kPlain;
+    bool operator==(const Shape&) const = default;
   };
   static Shape ShapeOf(const Params& p) {
     return {p.first.shape[0], p.first.shape[1], p.second.empty() ? 0 : p.second.shape[1],
@@ -67,6 +68,7 @@ struct NormRopeAppendOp {
     int64_t t, h, c, r;
     DType w, cache;
     CacheFormat kind = CacheFormat::kPlain;
+    bool operator==(const Shape&) const = default;
   };
   static Shape ShapeOf(const Params& p) {
     const int64_t c = p.w.shape[0];
@@ -91,6 +93,7 @@ struct GatherPagesOp {
     int64_t s, w, c;
     DType cache;
     CacheFormat kind = CacheFormat::kPlain;
+    bool operator==(const Shape&) const = default;
   };
   static Shape ShapeOf(const Params& p) {
     return {p.y.shape[0], p.y.shape[1], p.c, p.pages.dtype, p.row_format.kind};
@@ -124,6 +127,7 @@ struct MlaDecodeOp {
     int64_t t, h, c, r, page_tokens;
     DType cache;
     CacheFormat kind = CacheFormat::kPlain;
+    bool operator==(const Shape&) const = default;
   };
   static Shape ShapeOf(const Params& p) {
     return {p.q_latent.shape[0], p.q_latent.shape[1], p.q_latent.shape[2], p.q_rope.shape[2],
@@ -172,6 +176,7 @@ struct MhaOp {
   struct Shape {
     int64_t t, s, h, n, r, v;
     DType arithmetic;
+    bool operator==(const Shape&) const = default;
   };
   static Shape ShapeOf(const Params& p) {
     return {p.q_nope.shape[0], p.k_nope.shape[0], p.q_nope.shape[1], p.q_nope.shape[2],
@@ -203,6 +208,7 @@ struct LseMergeOp {
   };
   struct Shape {
     int64_t m, v;
+    bool operator==(const Shape&) const = default;
   };
   static Shape ShapeOf(const Params& p) { return {p.o.shape[0], p.o.shape[1]}; }
 };

@@ -34,6 +34,7 @@ struct RouteOp {
   };
   struct Shape {
     int64_t t, e, k;
+    bool operator==(const Shape&) const = default;
   };
   static Shape ShapeOf(const Params& p) { return {p.logits.shape[0], p.logits.shape[1], p.chosen}; }
 };
@@ -51,6 +52,7 @@ struct GroupByExpertOp {
   };
   struct Shape {
     int64_t pairs, e;
+    bool operator==(const Shape&) const = default;
   };
   static Shape ShapeOf(const Params& p) {
     return {static_cast<int64_t>(p.experts.size()), static_cast<int64_t>(p.first.size()) - 1};
@@ -70,6 +72,7 @@ struct CombineOp {
   };
   struct Shape {
     int64_t t, d, k;
+    bool operator==(const Shape&) const = default;
   };
   static Shape ShapeOf(const Params& p) { return {p.y.shape[0], p.y.shape[1], p.chosen}; }
 };

@@ -19,6 +19,7 @@ constexpr size_t LogitBlocks(size_t logits) { return (logits + kLogitBlock - 1) 
 
 struct LogitShape {
   int64_t n;  // logits
+  bool operator==(const LogitShape&) const = default;
 };
 
 // weight(z) = ⌊2^40 · 2^x⌋ with x = (z − max) · scale, and 0 where x < cut. Whole numbers, so that a

@@ -59,6 +59,8 @@ void ExpectRowsAlone(const Fp8Case& c) {
       for (const Uarch uarch : kAllUarchs) {
         RunPartAs(uarch, row, c.Rows(0, rows));
         EXPECT_TRUE(SameBits(c.y, all)) << rows << " rows, " << Name(uarch);
+        RunPartPeerAs(uarch, row, c.Rows(0, rows));
+        EXPECT_TRUE(SameBits(c.y, all)) << rows << " rows, peer on " << Name(uarch);
       }
     for (int64_t rows = 1; rows <= 2; ++rows)
       for (int64_t at = 0; at + rows <= kRows; ++at) {

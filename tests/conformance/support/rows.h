@@ -1,7 +1,9 @@
 // Runs kernels one by one and counts the runs.
 #pragma once
 
+#include <algorithm>
 #include <map>
+#include <span>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -31,11 +33,20 @@ inline ThreadPool& TestPool(int threads) {
   return pools[threads - 1];
 }
 
+// This machine, with a kernel forced.
+template <class Op>
+Machine MachineFor(const Kernel<Op>& row) {
+  Machine machine = TestMachine();
+  machine.forced_kernels = {std::string(row.name)};
+  return machine;
+}
+
 template <class Op>
 void RunRow(const Kernel<Op>& row, const typename Op::Params& params, int threads = 1) {
   EXPECT_TRUE(row.supports(Op::ShapeOf(params)));
   ++RowRuns()[std::string(row.name)];
-  row.run(params, Exec{&TestPool(threads), &TestMachine()});
+  const Machine machine = MachineFor(row);
+  row.run(params, Exec{&TestPool(threads), &machine});
   RecordOutputs<Op>(row.name, "detected", params);
 }
 
@@ -43,10 +54,22 @@ void RunRow(const Kernel<Op>& row, const typename Op::Params& params, int thread
 template <class Op>
 void RunRowAs(Uarch uarch, const Kernel<Op>& row, const typename Op::Params& params,
               int threads = 1) {
-  Machine machine = TestMachine();
+  Machine machine = MachineFor(row);
   machine.uarch = uarch;
   row.run(params, Exec{&TestPool(threads), &machine});
   RecordOutputs<Op>(row.name, Name(uarch), params);
+}
+
+// Runs what is selected on a processor of another micro-architecture, among the kernels with the order
+// of `row`: by the size of the call, it may be another kernel.
+template <class Op>
+void RunPeerAs(Uarch uarch, const Kernel<Op>& row, const typename Op::Params& params,
+               int threads = 1) {
+  Machine machine = TestMachine();
+  machine.uarch = uarch;
+  const Kernel<Op>& peer = SelectPeer<Op>(row, Op::ShapeOf(params), machine);
+  ++RowRuns()[std::string(peer.name)];
+  peer.run(params, Exec{&TestPool(threads), &machine});
 }
 
 inline void RunPart(const Kernel<GemmOp>& row, const GemmProblem& part, int threads = 1) {
@@ -55,6 +78,15 @@ inline void RunPart(const Kernel<GemmOp>& row, const GemmProblem& part, int thre
 inline void RunPartAs(Uarch uarch, const Kernel<GemmOp>& row, const GemmProblem& part,
                       int threads = 1) {
   RunRowAs<GemmOp>(uarch, row, {{&part, 1}}, threads);
+}
+// Whether a kernel supports every problem alone.
+inline bool SupportsAll(const Kernel<GemmOp>& row, std::span<const GemmProblem> parts) {
+  return std::ranges::all_of(
+      parts, [&](const GemmProblem& p) { return row.supports(GemmOp::ShapeOf(p)); });
+}
+inline void RunPartPeerAs(Uarch uarch, const Kernel<GemmOp>& row, const GemmProblem& part,
+                          int threads = 1) {
+  RunPeerAs<GemmOp>(uarch, row, {{&part, 1}}, threads);
 }
 inline void RunRefPart(const GemmProblem& part) { RunPart(Kernels<GemmOp>().front(), part, 2); }
 

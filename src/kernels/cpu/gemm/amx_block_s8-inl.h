@@ -38,6 +38,7 @@ struct AmxS8Scratch {
   AVectorChunk row[kInPlaceBlockK / kChunkK * kMaxAmxS8GemvM];      // [chunk][row], for the GEMV
   const GemmTask* t;
   int64_t x_tiles, x_rows;  // rows of A per tile: 16, or 1 in the GEMV
+  bool small_m;             // M ≤ 32
   int64_t chunks;           // of all of K
   // The block of B, packed or in place; strides of rows, tiles and K steps in bytes.
   const int8_t* a;
@@ -96,7 +97,7 @@ inline void PackBPanel(AmxS8Scratch& s, const BBlock& block) {
 
 // Whether tiles can load the block in place: nothing behind the last row may be read.
 inline bool StaysInPlace(const AmxS8Scratch& s, const BBlock& block) {
-  return s.t->w_type == Element::kI8 && s.x_tiles <= 2 && block.rows == kBPanelN &&
+  return s.t->w_type == Element::kI8 && s.small_m && block.rows == kBPanelN &&
          (block.end - block.begin) % kChunkK == 0;
 }
 

@@ -1,18 +1,18 @@
-// bf16 A × bf16, fp8 or int8 B, tiles of 16×16×32, tdpbf16ps, any M, AMX.
+// bf16 A × bf16, fp8 or int8 B, tiles of 16×16×32, tdpbf16ps, AMX: the entries of a kernel for any M, a
+// kernel for M ≤ 32 ("small M"), and gemm_amx_fp8_gemv-inl.h.
 //
 // Packing   AMX operand A is B (weights), operand B is Aᵀ: Cᵀ[16×16] += B[16×32] · Aᵀ[32×16]. A is
-//           packed once per call (PackABf16Amx); M = 1 needs no packing. M ≤ 32 with bf16 B: B is
-//           read in place. Else panels of 64 rows (M ≤ 32: 32) × 256 columns of B are packed as
+//           packed once per call (PackABf16Amx); One row is read in place, unless B is e4m3. Small M with bf16 B: B is
+//           read in place. Else panels of 64 rows (small M: 32) × 256 columns of B are packed as
 //           bf16 (32 KiB, in the L1), because rows a power of two apart would share L1 sets.
-// Blocking  M ≤ 32 in place: 2×2 tiles over all of K. Else 4 tiles of B × 1 tile of A, one L2 load
-//           per four products; sums wait in scratch between K blocks of 256 columns. M ≤ 32 reads
+// Blocking  In place: 2×2 tiles over all of K. Else 4 tiles of B × 1 tile of A, one L2 load
+//           per four products; sums wait in scratch between K blocks of 256 columns. Small M reads
 //           rows of B that are a page apart (SpreadOf), one hardware prefetch stream each.
 // Scales    With scales: the sums of a segment of one scale (cut at multiples of 256) times the
 //           scale.
 // Epilogue  A 16×16 transpose into C; the bias last.
 // Order     K steps of 32, each added in f32 by one instruction; segments in order. fp8 B takes
-//           columns in the order of amx_fp8-inl.h; M ≤ 2 uses gemm_amx_fp8_gemv-inl.h, with the
-//           same bits.
+//           columns in the order of amx_fp8-inl.h. The three kernels give the same bits.
 // Limits    K > 0; scale groups begin at multiples of 32 (e4m3: 128) or span K; M ≤ kMaxAmxM and N
 //           ≤ kMaxAmxN per task; scratch 1 MiB.
 #pragma once
@@ -36,7 +36,7 @@ constexpr int64_t kPanelTiles = 4;        // tiles of B
 constexpr int64_t kSmallMPanelTiles = 2;  // for small M: one hardware prefetch stream per row
 constexpr int64_t kAmxPanelN = kPanelTiles * kTileSide;
 constexpr int64_t kPanelSegments = kPanelSteps + 1;
-constexpr int64_t kSmallMTiles = 2;  // tiles along M
+constexpr int64_t kMaxSmallAmxM = 2 * kTileSide;
 
 struct AmxBf16Scratch {
   alignas(64) float sums[kMaxAmxM * kMaxAmxN];                     // at Sums()
@@ -262,18 +262,13 @@ inline void GemmAmxBf16LargeM(AmxBf16Scratch& s, const ScaleGrid& grid, const BR
 }
 
 template <class T>
-inline void MultiplyBRows(AmxBf16Scratch& s, const GemmTask& t, const BRows<T>& w) {
+inline void GemmAmxBf16SmallM(AmxBf16Scratch& s, const ScaleGrid& grid, const BRows<T>& w) {
   const TileScope scope{GemmTileShapes(kTileSide, s.x_rows)};
-  if (s.x_tiles > kSmallMTiles) return GemmAmxBf16LargeM(s, t.grid, w);
   ForEachRun<kSmallMPanelTiles>(
       (w.count + kTileSide - 1) / kTileSide,
-      [&](int64_t tile, auto count) { StreamPanels<decltype(count)::value>(s, t.grid, w, tile); });
+      [&](int64_t tile, auto count) { StreamPanels<decltype(count)::value>(s, grid, w, tile); });
 }
-inline void MultiplyBRows(AmxBf16Scratch& s, const GemmTask& t, const BRows<BF16>& w) {
-  if (s.x_tiles > kSmallMTiles) {
-    const TileScope scope{GemmTileShapes(kTileSide, s.x_rows)};
-    return GemmAmxBf16LargeM(s, t.grid, w);
-  }
+inline void GemmAmxBf16SmallM(AmxBf16Scratch& s, const ScaleGrid&, const BRows<BF16>& w) {
   const int64_t whole = w.count / kTileSide;
   const int64_t rest = w.count % kTileSide;
   if (whole > 0) {
@@ -317,9 +312,14 @@ inline void StoreTransposed(const GemmTask& t, const BRows<T>& w, const float* s
     StoreOutputs(t, w, Amx::Floats(words[i]), w_tile, row + i);
 }
 
-template <class T>
+template <bool kSmallM, class T>
 inline void MultiplyRows(AmxBf16Scratch& s, const GemmTask& t, const BRows<T>& w) {
-  MultiplyBRows(s, t, w);
+  if constexpr (kSmallM) {
+    GemmAmxBf16SmallM(s, t.grid, w);
+  } else {
+    const TileScope scope{GemmTileShapes(kTileSide, s.x_rows)};
+    GemmAmxBf16LargeM(s, t.grid, w);
+  }
   for (int64_t x_tile = 0; x_tile < s.x_tiles; ++x_tile)
     for (int64_t tile = 0; tile * kTileSide < w.count; ++tile) {
       const float* const sums = s.Sums(tile, x_tile);
@@ -330,41 +330,51 @@ inline void MultiplyRows(AmxBf16Scratch& s, const GemmTask& t, const BRows<T>& w
     }
 }
 
-template <class T>
+template <bool kSmallM, class T>
 inline void GemmAmxBf16Of(AmxBf16Scratch& s, const GemmTask& t) {
   const auto* const w = static_cast<const T*>(t.w);
-  const int64_t spread =
-      s.x_tiles > kSmallMTiles ? 1 : SpreadOf(t.w_stride * static_cast<int64_t>(sizeof(T)), t.n);
+  const int64_t spread = kSmallM ? SpreadOf(t.w_stride * static_cast<int64_t>(sizeof(T)), t.n) : 1;
   for (int64_t i = 0; i < spread; ++i)
-    MultiplyRows(s, t,
-                 BRows<T>{w + i * t.w_stride, spread * t.w_stride, (t.n - i + spread - 1) / spread,
-                          i, spread});
+    MultiplyRows<kSmallM>(s, t,
+                          BRows<T>{w + i * t.w_stride, spread * t.w_stride,
+                                   (t.n - i + spread - 1) / spread, i, spread});
 }
 
-// Requires: A is bf16; B is bf16 without scales, or fp8 or int8 with scales; t.packed unless M = 1.
+template <bool kSmallM>
 [[gnu::noinline]] inline void GemmAmxBf16Tiles(const GemmTask& t) {
   auto& s = ScratchAs<AmxBf16Scratch>(t.scratch);
   s.k = t.k;
   s.steps = (t.k + kStep - 1) / kStep;
   s.x_tiles = (t.m + kTileSide - 1) / kTileSide;
+  const bool in_place = t.packed == nullptr;
   s.x_rows = t.m == 1 ? 1 : kTileSide;
-  s.x = static_cast<const BF16*>(t.m == 1 ? t.x : t.packed);
+  s.x = static_cast<const BF16*>(in_place ? t.x : t.packed);
   s.x_tile = RoundUp(t.k, kPackedBf16K) * kTileSide;
-  s.x_step = t.m == 1 ? kStep : kTilePairs;
-  s.x_line = t.m == 1 ? 2 : kStep;
-  if (t.m == 1) Amx::StorePairs(s.x_tail, LoadRowPairs<Amx>(s.x, (s.steps - 1) * kStep, t.k));
-  if (t.w_type == Element::kBF16) return GemmAmxBf16Of<BF16>(s, t);
-  if (t.w_type == Element::kF8) return GemmAmxBf16Of<F8>(s, t);
-  if (t.w_type == Element::kI8) return GemmAmxBf16Of<I8>(s, t);
-  GemmAmxBf16Of<F8Fnuz>(s, t);
+  s.x_step = in_place ? kStep : kTilePairs;
+  s.x_line = in_place ? 2 : kStep;
+  if (in_place) Amx::StorePairs(s.x_tail, LoadRowPairs<Amx>(s.x, (s.steps - 1) * kStep, t.k));
+  if (t.w_type == Element::kBF16) return GemmAmxBf16Of<kSmallM, BF16>(s, t);
+  if (t.w_type == Element::kF8) return GemmAmxBf16Of<kSmallM, F8>(s, t);
+  if (t.w_type == Element::kI8) return GemmAmxBf16Of<kSmallM, I8>(s, t);
+  GemmAmxBf16Of<kSmallM, F8Fnuz>(s, t);
 }
 
-// As GemmAmxBf16Tiles; M ≤ 2 with fp8 B takes the GEMV.
+// A single row of A is read in place, unless B has the order of columns of amx_fp8-inl.h.
+inline bool PacksAmxA(Element w, int64_t m) { return m > 1 || w == Element::kF8; }
+
+// Requires: A is bf16; B is bf16 without scales, or fp8 or int8 with scales; t.packed if PacksAmxA.
+// kSmallM: M ≤ kMaxSmallAmxM.
+template <bool kSmallM>
 inline void GemmAmxBf16(const GemmTask& t) {
-  if (t.w_type != Element::kF8) return GemmAmxBf16Tiles(t);
+  if (t.w_type != Element::kF8) return GemmAmxBf16Tiles<kSmallM>(t);
   const FlushScope scope;
-  if (t.m <= kMaxFp8GemvM) return GemmAmxFp8Gemv(t);
-  GemmAmxBf16Tiles(t);
+  GemmAmxBf16Tiles<kSmallM>(t);
+}
+
+// Requires: A is bf16; B is e4m3 with scales; M ≤ kMaxFp8GemvM.
+inline void GemmAmxBf16Fp8Gemv(const GemmTask& t) {
+  const FlushScope scope;
+  GemmAmxFp8Gemv(t);
 }
 
 }  // namespace

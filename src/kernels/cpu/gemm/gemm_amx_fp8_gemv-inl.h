@@ -64,8 +64,9 @@ struct Fp8Blocks {
   int64_t rows() const { return Min(kBPanelN, t->n - output); }
   int64_t groups() const { return (rows() + kFp8Nr - 1) / kFp8Nr; }
   int64_t end() const { return Min(t->k, begin + kFp8BlockK); }
-  // Row j of a group; missing rows repeat the last one.
+  // Row j of a group; missing rows read the last one again.
   int64_t RowOf(int64_t group, int64_t j) const { return Min(group + j * groups(), rows() - 1); }
+  bool IsMissing(int64_t group, int64_t j) const { return group + j * groups() >= rows(); }
   Fp8Rows4 GroupAt(int64_t group) const {
     Fp8Rows4 out;
     for (int64_t j = 0; j < kFp8Nr; ++j)
@@ -194,17 +195,18 @@ inline void Fp8Block(Fp8GemvScratch& s, const Fp8Blocks& block) {
   const AmxF8::Constants constants = AmxF8::MakeConstants();
   for (int64_t group = 0; group < block.groups(); ++group) {
     float sums[kM][kFp8Nr];
-    const auto for_each = [&](const auto& f) {
-      for (int64_t m = 0; m < kM; ++m)
-        for (int64_t j = 0; j < kFp8Nr; ++j)
-          f(sums[m][j], s.sums[m][block.output + block.RowOf(group, j)]);
-    };
+    for (int64_t m = 0; m < kM; ++m)
+      for (int64_t j = 0; j < kFp8Nr; ++j)
+        sums[m][j] = block.begin == 0 ? 0 : s.sums[m][block.output + block.RowOf(group, j)];
     AmxF8::Vec totals[kM];
-    for_each([&](float& sum, float before) { sum = block.begin == 0 ? 0 : before; });
     for (int64_t m = 0; m < kM; ++m) totals[m] = AmxF8::LoadRows(sums[m]);
     MultiplyGroup<kM>(s, block, group, constants, totals);
     for (int64_t m = 0; m < kM; ++m) AmxF8::StoreRows(sums[m], totals[m]);
-    for_each([](float sum, float& after) { after = sum; });
+    // The sums of a missing row are dropped: stored, they would enter the last row's sums once more.
+    for (int64_t m = 0; m < kM; ++m)
+      for (int64_t j = 0; j < kFp8Nr; ++j)
+        if (!block.IsMissing(group, j))
+          s.sums[m][block.output + block.RowOf(group, j)] = sums[m][j];
   }
 }
 

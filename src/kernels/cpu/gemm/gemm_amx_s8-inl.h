@@ -1,13 +1,13 @@
-// int8 A × int8 or 4-bit B, tiles of 16×16×64, tdpbssd, any M, AMX.
+// int8 A × int8 or 4-bit B, tiles of 16×16×64, tdpbssd, AMX: the entries of a kernel for any M, a
+// kernel for M ≤ 32 ("small M"), and gemm_amx_s8_gemv-inl.h.
 //
-// Packing   Cᵀ[16×16] = B[16×64] · Aᵀ[64×16]. A is packed once per call (PackBytes). M ≤ 32 with
+// Packing   Cᵀ[16×16] = B[16×64] · Aᵀ[64×16]. A is packed once per call (PackBytes). Small M with
 //           int8 B: B in place, blocks of 32 rows × 4096 columns. Else blocks of 32 rows × 1024
 //           columns of B are packed (32 KiB, in the L1).
 // Blocking  2×2 tiles (2×1 with four scale groups per chunk). Integer sums of two chunks are stored
 //           and scaled in f32 while the tile unit multiplies the next ones: a store-to-load stall
 //           is hidden and vector and tile units overlap.
-//           M ≤ 5 (4-bit B: 8) takes gemm_amx_s8_gemv-inl.h instead. 4-bit B becomes s8 as it is
-//           packed, minus its zero point.
+//           4-bit B becomes s8 as it is packed, minus its zero point.
 // Prefetch  While a block is multiplied, the next block, or the first block of the next task. If rows of
 //           B are shorter than a page, all blocks of the same rows are prefetched together.
 // Epilogue  Scales of A and B per chunk; a 16×16 transpose into C; the bias last.
@@ -153,11 +153,10 @@ inline void MultiplyBlock(AmxS8Scratch& s, const BBlock& block) {
 }
 
 inline BBlocks BlocksOf(const AmxS8Scratch& s, const GemmTask& t) {
-  const bool small_m = s.in_vectors() || s.x_tiles <= 2;
-  const bool in_place = s.in_vectors() || (small_m && t.w_type == Element::kI8);
+  const bool in_place = s.in_vectors() || (s.small_m && t.w_type == Element::kI8);
   return {t.n,
           t.k,
-          small_m,
+          s.small_m,
           t.w_stride < kPage,
           s.in_vectors() && PrefetchesByRow(t),
           in_place ? kInPlaceBlockK : kPackedBlockK};
@@ -207,13 +206,17 @@ inline void MultiplyWithGroups(AmxS8Scratch& s, bool one_scale, int64_t groups) 
     MultiplyBlocks<false, kChunkGroups>(s);
 }
 
-// Requires: A is int8; B is int8 or 4-bit with scales, groups as above; t.packed if M > MaxGemvM().
+// Requires: A is int8; B is int8 or 4-bit with scales, groups as above. kTiles: t.packed. kSmallMTiles:
+// M ≤ kMaxSmallAmxM, t.packed. kGemv: M ≤ kMaxAmxS8GemvM.
+enum class AmxS8 { kTiles, kSmallMTiles, kGemv };
+template <AmxS8 kKernel>
 inline void GemmAmxS8(const GemmTask& t) {
   auto& s = ScratchAs<AmxS8Scratch>(t.scratch);
   BlockPrefetch ahead;
   s.t = &t;
   s.ahead = &ahead;
-  s.x_rows = t.m <= MaxGemvM(t.w_type) ? 1 : kTileSide;
+  s.small_m = kKernel != AmxS8::kTiles;
+  s.x_rows = kKernel == AmxS8::kGemv ? 1 : kTileSide;
   s.x_tiles = (t.m + s.x_rows - 1) / s.x_rows;
   s.chunks = (t.k + kChunkK - 1) / kChunkK;
 

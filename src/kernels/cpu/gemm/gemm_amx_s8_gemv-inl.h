@@ -1,4 +1,4 @@
-// s8×s8 and s8×u4 micro-kernel 16×M×128, vpdpbusd, M ≤ 5 (4-bit B: 8), for machines with AMX.
+// s8×s8 and s8×u4 micro-kernel 16×M×128, vpdpbusd, M ≤ 8, for machines with AMX.
 //
 // Packing   A in chunks of 128 columns with compensation (s8_chunk-inl.h). B is read in place: a tile
 //           load would wait for one cache line after the other, and 4-bit B would need packing.
@@ -19,9 +19,6 @@
 
 namespace latte::cpu {
 namespace {
-
-// Largest M for which vectors are faster than tiles.
-inline int64_t MaxGemvM(Element w_type) { return w_type == Element::kU4 ? kMaxAmxS8GemvM : 5; }
 
 // Packs the columns of a block of one row of A.
 inline void PackARow(AmxS8Scratch& s, const BBlock& block, int64_t x_row) {

@@ -1,4 +1,5 @@
-// bf16 A × bf16 B, micro-kernel 4×6×32, vdpbf16ps, 16 ≤ M ≤ 95, AVX512_BF16.
+// bf16 A × bf16 B, micro-kernel 4×6×32, vdpbf16ps, M ≤ 95, AVX512_BF16; also the entries of
+// gemm_f32-inl.h for these types.
 //
 // Packing   B is read in place. A is packed by K steps only if the stride of its rows is a multiple
 //           of half a page, where the rows would map to the same L1 set.
@@ -23,7 +24,6 @@
 namespace latte::cpu {
 namespace {
 
-constexpr int64_t kMinM4x6 = 16;  // below, gemm_f32-inl.h is as fast
 constexpr int64_t kMaxM4x6 = 95;  // above, packing B pays off
 constexpr int64_t kMr4x6 = 4;
 constexpr int64_t kNr4x6 = 6;
@@ -175,9 +175,9 @@ struct Scratch4x6 {
   alignas(64) BF16 x[kMaxM4x6 * kBlockK<PairMath<V>>];
 };
 
-// Requires: kMinM4x6 ≤ M ≤ kMaxM4x6, N ≥ kNr4x6.
+// Requires: M ≤ kMaxM4x6, N ≥ kNr4x6.
 template <class V>
-[[gnu::noinline]] void GemmBf16InPlace4x6(const GemmTask& t) {
+[[gnu::noinline]] void MultiplyInPlace4x6(const GemmTask& t) {
   constexpr int64_t kBlock = kBlockK<PairMath<V>>;
   BF16* const x = ScratchAs<Scratch4x6<V>>(t.scratch).x;
   const bool packs_a = t.x_stride * static_cast<int64_t>(sizeof(BF16)) % (kPage / 2) == 0;
@@ -198,6 +198,37 @@ template <class V>
       Panel4x6<V>(t, panel_at(t, n, k), packs_a ? x : nullptr, next);
     }
   }
+}
+
+// All bf16 B; with the bits of GemmBf16InPlace4x6.
+template <class V>
+void GemmBf16Panels(const GemmTask& t) {
+  BlockScales<PairMath<V>> scales;
+  DotPanels<PairMath<V>>(t, static_cast<const BF16*>(t.w), scales);
+}
+
+// Requires: M ≤ kMaxM4x6.
+template <class V>
+void GemmBf16InPlace4x6(const GemmTask& t) {
+  if (t.n < kNr4x6) return GemmBf16Panels<V>(t);  // the last columns of C
+  MultiplyInPlace4x6<V>(t);
+}
+
+// Requires: M ≤ V::kTileRows; A fits kMaxResidentA.
+template <class V>
+void GemmBf16SmallM(const GemmTask& t) {
+  WithConstant<PairMath<V>::kTileRows>(t.m, [&](auto rows) {
+    DotSequential<PairMath<V>, decltype(rows)::value>(t, static_cast<const BF16*>(t.w));
+  });
+}
+
+// Requires: M ≤ V::kTileRows.
+template <class V>
+void GemmBf16Streams(const GemmTask& t) {
+  WithConstant<PairMath<V>::kTileRows>(t.m, [&](auto rows) {
+    DotMultiStream<PairMath<V>, decltype(rows)::value>(t, static_cast<const BF16*>(t.w),
+                                                       static_cast<const BF16*>(t.x));
+  });
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// bf16 A × bf16 B, micro-kernel 3×8×32, vdpbf16ps, M ≥ 96, AVX512_BF16; GEMM entry for bf16 × bf16.
+// bf16 A × bf16 B, micro-kernel 3×8×32, vdpbf16ps, large M, AVX512_BF16.
 //
 // Packing   A panel of 64 or 128 rows of B is packed per K block into scratch (in the L2) as [K
 //           step] [256-bit half][two rows][row][column]: a register holds half a K step of two
@@ -247,14 +247,6 @@ template <class V>
       Panel3x8<V>(t, panel, packed, ahead);
     }
   }
-}
-
-template <class V>
-void GemmBf16Bf16(const GemmTask& t) {
-  if (t.m > kMaxM4x6) return GemmBf16Packed3x8<V>(t);
-  if (!t.tuning->many_dram_streams && t.m >= kMinM4x6 && t.n >= kNr4x6)
-    return GemmBf16InPlace4x6<V>(t);
-  DotTask<PairMath<V>>(t, static_cast<const BF16*>(t.w));
 }
 
 }  // namespace

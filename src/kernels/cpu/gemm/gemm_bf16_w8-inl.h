@@ -1,4 +1,5 @@
-// bf16 A × fp8, int8 or 4-bit B, micro-kernel MR ≤ 6 × 8 × 16, vdpbf16ps, any M, AVX512_BF16.
+// bf16 A × fp8, int8 or 4-bit B, micro-kernel MR ≤ 6 × 8 × 16, vdpbf16ps, AVX512_BF16. Three kernels:
+// GemmBf16W8, any M; GemmBf16W8Gemv, M = 1; GemmBf16W8Streams, M ≤ 6.
 //
 // Packing   B is widened to bf16 on load; for large M a panel is widened and packed once into
 //           scratch (290 KiB, in the L2) for tiles of 6 × 4. A is read in place.
@@ -9,8 +10,8 @@
 //            step of 16 columns     B0   row 0: k … k+15 │ row 1: k … k+15
 //                                   A0   k … k+15        │ the same
 //
-//           M = 1 with A in the L1: 4 rows of B in memory order. Machines with many DRAM streams: 8
-//           rows of B in parallel for M ≤ 6. Segments of normal e4m3 values widen in half the
+//           GEMV: A in the L1, 4 rows of B in memory order. Streams: 8 rows of B in parallel, for
+//           machines with many DRAM streams. Segments of normal e4m3 values widen in half the
 //           instructions.
 // Scales    One accumulator per segment and one for scaled segments; a tile of 8 rows keeps the
 //           latter in memory. Weights without scales have scale 1.
@@ -394,23 +395,32 @@ void MultiStreamBf16W8(const GemmTask& t, const T* w, W8Scales<V>& scales) {
   }
 }
 
-template <class V, class T>
-void GemmBf16W8(const GemmTask& t, const T* w) {
-  W8Scales<V> scales;
-  if (t.tuning->many_dram_streams && t.m <= V::kTileRows)
-    WithConstant<V::kTileRows>(
-        t.m, [&](auto rows) { MultiStreamBf16W8<V, decltype(rows)::value>(t, w, scales); });
-  else if (t.m == 1 && t.k <= kMaxResidentA)
-    GemvBf16W8<V>(t, w, scales);
-  else
+// Requires of all: A is bf16; B is fp8, int8 or 4-bit.
+template <class V>
+void GemmBf16W8(const GemmTask& t) {
+  WithNarrowType(t.w, t.w_type, [&](const auto* w) {
+    W8Scales<V> scales;
     PanelsBf16W8<V>(t, w, scales);
+  });
 }
 
-// Requires: A is bf16; B is bf16, fp8, int8 or 4-bit.
+// Requires: M = 1, K ≤ kMaxResidentA.
 template <class V>
-void GemmBf16(const GemmTask& t) {
-  if (t.w_type == Element::kBF16) return GemmBf16Bf16<V>(t);
-  WithNarrowType(t.w, t.w_type, [&](const auto* w) { GemmBf16W8<V>(t, w); });
+void GemmBf16W8Gemv(const GemmTask& t) {
+  WithNarrowType(t.w, t.w_type, [&](const auto* w) {
+    W8Scales<V> scales;
+    GemvBf16W8<V>(t, w, scales);
+  });
+}
+
+// Requires: M ≤ V::kTileRows.
+template <class V>
+void GemmBf16W8Streams(const GemmTask& t) {
+  WithNarrowType(t.w, t.w_type, [&](const auto* w) {
+    W8Scales<V> scales;
+    WithConstant<V::kTileRows>(
+        t.m, [&](auto rows) { MultiStreamBf16W8<V, decltype(rows)::value>(t, w, scales); });
+  });
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // A × B of any types, computed in f32 (FMA) or bf16 (vdpbf16ps) as the Math of multiply-inl.h says;
-// micro-kernel MR × 4 × one vector of K, any M, all ISAs.
+// micro-kernel MR × 4 × one vector of K, all ISAs. Three kernels: GemmF32, any M; GemmF32Streams, M ≤
+// MR, for machines with many DRAM streams; DotSequential, small M in bf16.
 //
 // Packing   A and B are read in place. Types smaller than the arithmetic type are widened on load;
 //           for large M a panel of B is widened once into scratch (260 KiB, in the L2).
@@ -381,45 +382,25 @@ void DotMultiStream(const GemmTask& t, const T* w, const X* x) {
   }
 }
 
-// Calls f with typed A if Math can load its type; returns whether it can.
-template <class Math, class F>
-bool WithFloatA(const GemmTask& t, const F& f) {
-  if constexpr (sizeof(typename Math::X) == 2) {
-    f(static_cast<const BF16*>(t.x));
-    return true;
-  } else {
-    if (t.x_type == Element::kI8) return false;
-    WithType(t.x, t.x_type, f);
-    return true;
-  }
-}
-
-template <class Math, class T>
-void DotTask(const GemmTask& t, const T* w) {
-  if constexpr (sizeof(T) > 1) {
-    if (t.tuning->many_dram_streams && t.m <= Math::kTileRows &&
-        WithFloatA<Math>(t, [&](const auto* x) {
-          WithConstant<Math::kTileRows>(
-              t.m, [&](auto rows) { DotMultiStream<Math, decltype(rows)::value>(t, w, x); });
-        }))
-      return;
-  }
-  if constexpr (sizeof(typename Math::X) == 2) {
-    if (t.m <= Math::kTileRows && t.m * t.k <= kMaxResidentA) {
-      return WithConstant<Math::kTileRows>(
-          t.m, [&](auto rows) { DotSequential<Math, decltype(rows)::value>(t, w); });
-    }
-  }
-  BlockScales<Math> scales;
-  DotPanels<Math>(t, w, scales);
-}
-
 // All types of A and B.
 template <class V>
 void GemmF32(const GemmTask& t) {
   WithWeightType(t.w, t.w_type, [&]<class T>(const T* w) {
     constexpr bool kTwin = V::kTwinLoads && sizeof(T) == 1;
-    DotTask<std::conditional_t<kTwin, TwinMath<V>, FloatMath<V>>>(t, w);
+    using Math = std::conditional_t<kTwin, TwinMath<V>, FloatMath<V>>;
+    BlockScales<Math> scales;
+    DotPanels<Math>(t, w, scales);
+  });
+}
+
+// Requires: A and B are f32, bf16 or f16; M ≤ V::kTileRows.
+template <class V>
+void GemmF32Streams(const GemmTask& t) {
+  WithType(t.w, t.w_type, [&](const auto* w) {
+    WithType(t.x, t.x_type, [&](const auto* x) {
+      WithConstant<V::kTileRows>(
+          t.m, [&](auto rows) { DotMultiStream<FloatMath<V>, decltype(rows)::value>(t, w, x); });
+    });
   });
 }
 

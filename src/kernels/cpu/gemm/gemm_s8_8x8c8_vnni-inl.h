@@ -10,7 +10,7 @@
 // Prefetch  Each row of B prefetches the row that takes its place.
 // Epilogue  Scale of A per chunk; scale of B and the bias once per output.
 // Order     that of int8_scales-inl.h.
-// Limits    K ≤ 8192 and a multiple of 128, N ≥ 16 (Fits8x8); scratch 73 KiB.
+// Limits    M ≤ 8; K ≤ 8192 and a multiple of 128; N ≥ 16; scratch 73 KiB.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,6 @@ namespace latte::cpu {
 namespace {
 
 constexpr int64_t kTile8x8 = 8;  // MR and NR
-constexpr int64_t kMinM8x8 = 5;
 constexpr int64_t kMaxK8x8 = 1 << 13;
 constexpr int64_t kSteps8x8 = kChunkK / kTile8x8;
 
@@ -135,12 +134,7 @@ void Store8x8(const GemmTask& t, int64_t n, const Scratch8x8& s) {
     StoreTotal<Kind>(t, true, s.scales, n, kSumLanes, rows[i], t.y + i * t.y_stride + n);
 }
 
-inline bool Fits8x8(const GemmTask& t) {
-  return t.m >= kMinM8x8 && t.m <= kTile8x8 && t.n >= kSumLanes && t.k <= kMaxK8x8 &&
-         t.k % kChunkK == 0;
-}
-
-// Requires: Fits8x8, one scale per row of B. The last tile may repeat rows of the one before it.
+// Requires: M ≤ kTile8x8, N ≥ 16, one scale per row of B. The last tile may repeat rows of the one before it.
 template <class Kind, bool kUnsignedA>
 [[gnu::noinline]] void GemmS8Vnni8x8(const GemmTask& t) {
   using V = typename Kind::V;

@@ -1,15 +1,13 @@
-// int8 A × int8 or 4-bit B, vpdpbusd, any M, AVX512_VNNI: entry, choice of the micro-kernel by M.
+// int8 A × int8 or 4-bit B, vpdpbusd, AVX512_VNNI: the entries of five kernels.
 //
 // Packing   A is packed in chunks of 128 columns, per task (s8_chunk-inl.h) or once per call
 //           (PackABcast).
-// Blocking  K in passes; sums wait in C between passes. The micro-kernel (rows of A × rows of B), the
-//           first of the list that applies:
-//             gemm_s8_gemv_vnni      M × 16   M ≤ 4; one DRAM stream per core; A fits the L1
-//             gemm_s8_8x8c8_vnni     8 × 8    5 ≤ M ≤ 8; the same machines, if they prefetch into the
-//                                             L2; int8 B with one scale per row
+// Blocking  K in passes; sums wait in C between passes. Rows of A × rows of B of the micro-kernels:
+//             gemm_s8_gemv_vnni      M × 16   M ≤ 4
+//             gemm_s8_8x8c8_vnni     8 × 8    M ≤ 8; int8 B with one scale per row
 //             gemm_s8_16xm_vnni      M × 16   M ≤ 12
-//             gemm_s8_bcast_vnni     16–64 × 3–12   int8 B; M fills 7/8 of the 16-lane groups
-//             gemm_s8_packed64_vnni  6 × 64   otherwise
+//             gemm_s8_bcast_vnni     16–64 × 3–12   int8 B
+//             gemm_s8_packed64_vnni  6 × 64   any M
 // Epilogue  Scales of A and B per chunk (int8_scales-inl.h); the bias after the last pass.
 // Order     that of int8_scales-inl.h; the same bits from all five.
 // Limits    Groups of A are multiples of 128; scale groups of B begin at multiples of 128 (4-bit:
@@ -31,11 +29,6 @@
 
 namespace latte::cpu {
 namespace {
-
-// Rows of B up to this long do not fill a vector of chunk sums.
-constexpr int64_t kMinGemvK = 1024;
-// Largest A, in values, that stays in the L1 while rows of B pass one by one.
-constexpr int64_t kMaxGemvValues = 16 << 10;
 
 template <class T>
 struct WithAChunks {
@@ -126,40 +119,44 @@ template <class Kind>
   }
 }
 
-// Whether rows of B pass one by one: A stays in the L1, and one sequential stream per core reads
-// DRAM fastest. With four scale groups per chunk this pays off for M = 1 alone.
-template <class Kind>
-bool UsesGemv(const GemmTask& t) {
-  if (t.tuning->many_dram_streams) return false;
-  if (Kind::kGroups == 1 && t.k <= kMinGemvK) return false;
-  const int64_t most = Kind::kGroups == 1 ? kMaxGemvM : 1;
-  return t.m == 1 || (t.m <= most && t.m * t.k <= kMaxGemvValues);
-}
+// Requires of all: A is int8, B is int8 or 4-bit; groups as above.
 
-// Whether A is packed for GemmS8VnniBcast: M fills the lanes and B is int8. 4-bit weights have short
-// scale groups, for which the 6 × 64 kernel is faster.
-inline bool PacksABcast(Element w, int64_t m) {
-  return w == Element::kI8 && m > kMaxInPlaceM && FillsLanes(m);
-}
-
-template <class Kind>
-void DispatchS8Vnni(const GemmTask& t) {
-  const auto* const w = static_cast<const typename Kind::T*>(t.w);
-  if (UsesGemv<Kind>(t)) return GemmS8VnniGemv<Kind>(t, w);
-  // For machines with one DRAM stream per core that prefetch into the L2.
-  if constexpr (kValuesPer<typename Kind::T> == 1 && Kind::kOneScale)
-    if (!t.tuning->many_dram_streams && t.tuning->prefetch_level == CacheLevel::kL2 && Fits8x8(t))
-      return t.m < kTile8x8 ? GemmS8Vnni8x8<Kind, true>(t) : GemmS8Vnni8x8<Kind, false>(t);
-  if (t.m <= kMaxInPlaceM) return GemmS8Vnni16xM<Kind>(t, w);
-  if constexpr (kValuesPer<typename Kind::T> == 1)
-    if (t.packed != nullptr && FillsLanes(t.m)) return GemmS8VnniBcast<Kind>(t);
-  GemmS8VnniPacked64<Kind>(t, w);
-}
-
-// Requires: A is int8, B is int8 or 4-bit; groups as above.
+// Requires: M ≤ kMaxGemvM.
 template <class V>
-void GemmS8Vnni(const GemmTask& t) {
-  WithS8Kind<S8Layout, V>(t, [&]<class Kind>(Kind) { DispatchS8Vnni<Kind>(t); });
+void GemmS8Gemv(const GemmTask& t) {
+  WithS8Kind<S8Layout, V>(t, [&]<class Kind>(Kind) {
+    GemmS8VnniGemv<Kind>(t, static_cast<const typename Kind::T*>(t.w));
+  });
+}
+
+// Requires: M ≤ kMaxInPlaceM.
+template <class V>
+void GemmS816xM(const GemmTask& t) {
+  WithS8Kind<S8Layout, V>(t, [&]<class Kind>(Kind) {
+    GemmS8Vnni16xM<Kind>(t, static_cast<const typename Kind::T*>(t.w));
+  });
+}
+
+template <class V>
+void GemmS8Packed64(const GemmTask& t) {
+  WithS8Kind<S8Layout, V>(t, [&]<class Kind>(Kind) {
+    GemmS8VnniPacked64<Kind>(t, static_cast<const typename Kind::T*>(t.w));
+  });
+}
+
+// Requires: B is int8 with one scale per row; M ≤ kTile8x8; K ≤ kMaxK8x8, a multiple of kChunkK.
+template <class V>
+void GemmS88x8(const GemmTask& t) {
+  using Kind = S8Kind<S8Layout<V, I8>, 1, true, false>;
+  if (t.n < kSumLanes)  // the last columns of C
+    return GemmS8Vnni16xM<Kind>(t, static_cast<const I8*>(t.w));
+  t.m < kTile8x8 ? GemmS8Vnni8x8<Kind, true>(t) : GemmS8Vnni8x8<Kind, false>(t);
+}
+
+// Requires: B is int8; t.packed.
+template <class V>
+void GemmS8Bcast(const GemmTask& t) {
+  WithGroups<S8Layout<V, I8>>(t, [&]<class Kind>(Kind) { GemmS8VnniBcast<Kind>(t); });
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Launches gemm, C = A·Bᵀ with A = x, B = W, C = y: packs A if the target wants that, divides C into
+// Launches gemm, C = A·Bᵀ with A = x, B = W, C = y: packs A if the kernel wants that, divides C into
 // blocks and runs a task per block.
 #include <array>
 
@@ -37,8 +37,7 @@ constexpr int64_t kMaxGated = 1 << 15;
 // Rows of a task with f32 or 16-bit A, whose B is widened or packed once for all of them.
 constexpr int64_t kMaxWideRows = 512;
 constexpr int64_t kMinGatedColumns = 128;
-constexpr int64_t kPackRows = 16;     // rows of A that are packed together
-constexpr size_t kMaxProblems = 256;  // of one ParallelFor
+constexpr int64_t kPackRows = 16;  // rows of A that are packed together
 
 GemmTask TaskAt(const GemmProblem& p, const Block& at) {
   GemmTask t = {};
@@ -88,50 +87,48 @@ struct GateScratch {
   alignas(64) float y[kMaxGated];
 };
 
-template <const Target& kTarget>
-void RunGated(const GemmProblem& p, const Block& at, const GemmTask& up, float* scratch) {
+void RunGated(const GemmKernel& kernel, const GemmProblem& p, const Block& at, const GemmTask& up,
+              float* scratch) {
   GemmTask gate = GateOf(p, at, up);
   gate.y = scratch;
   gate.y_stride = at.columns;
   gate.next = &up;
-  kTarget.gemm(gate);
-  kTarget.gemm(up);
+  kernel.gemm(gate);
+  kernel.gemm(up);
   for (int64_t i = 0; i < at.rows; ++i) {
     float* const y = up.y + i * up.y_stride;
-    kTarget.silu_mul({scratch + i * at.columns, y, y, at.columns});
+    kernel.silu_mul({scratch + i * at.columns, y, y, at.columns});
   }
 }
 
-template <const Target& kTarget>
-void RunBlock(const GemmProblem& p, const PackedA& packed, const Block& at, const GemmTask* next,
-              const Exec& exec, std::byte* scratch) {
+void RunBlock(const GemmKernel& kernel, const GemmProblem& p, const PackedA& packed,
+              const Block& at, const GemmTask* next, const Exec& exec, std::byte* scratch) {
   GemmTask task = TaskAt(p, at);
   task.tuning = &TuningOf(*exec.machine);
   task.next = next;
   task.scratch = TargetScratch(scratch);
   if (packed.data != nullptr) task.packed = packed.At(at.b, at.m);
-  if (p.gate.empty()) return kTarget.gemm(task);
-  RunGated<kTarget>(p, at, task, LaunchScratch<GateScratch>(scratch).y);
+  if (p.gate.empty()) return kernel.gemm(task);
+  RunGated(kernel, p, at, task, LaunchScratch<GateScratch>(scratch).y);
 }
 
 // Whether A is packed once per call.
-template <const Target& kTarget>
-bool PacksA(const GemmOp::Shape& s) {
-  if (kTarget.amx_tiles) return s.m > 1;
-  return kTarget.packs_a != nullptr && kTarget.packs_a(ElementOf(s.w), s.m);
+bool PacksA(const GemmKernel& kernel, const GemmProblem& p) {
+  return kernel.pack_a != nullptr &&
+         (kernel.packs_a == nullptr || kernel.packs_a(ElementOf(p.w.dtype), p.x.shape[1]));
 }
 
-template <const Target& kTarget>
-BlockGrid BlocksOf(const GemmProblem& p, int64_t problems, const Exec& exec) {
-  const int64_t step = kTarget.amx_tiles ? 32 : 8;
+BlockGrid BlocksOf(const GemmKernel& kernel, const GemmProblem& p, int64_t problems,
+                   const Exec& exec) {
+  const int64_t step = kernel.amx_tiles ? 32 : 8;
   const GemmOp::Shape s = GemmOp::ShapeOf(p);
   BlockingRules rules{.step = step, .products = problems * s.b};
   rules.int8 = s.x == DType::kI8;
-  rules.packs_in_task = rules.int8 && s.m > kTarget.max_in_place_m && !PacksA<kTarget>(s);
+  rules.packs_in_task = kernel.packs_in_task;
   if (!rules.int8) rules.max_rows = p.gate.empty() ? kMaxWideRows : kMaxGated / kMinGatedColumns;
-  if (s.w == s.x) rules.n_multiple = kTarget.n_multiple;
-  BlockGrid out = kTarget.amx_tiles ? ChooseBlocksForTiles(p, problems, exec)
-                                    : ChooseBlocks(s.m, s.n, s.k, rules, exec);
+  if (s.w == s.x) rules.n_multiple = kernel.n_multiple;
+  BlockGrid out = kernel.amx_tiles ? ChooseBlocksForTiles(p, problems, exec)
+                                   : ChooseBlocks(s.m, s.n, s.k, rules, exec);
   if (!p.gate.empty())
     out.columns = std::min(out.columns, kMaxGated / std::max<int64_t>(out.rows, 1) / step * step);
   return out;
@@ -139,21 +136,22 @@ BlockGrid BlocksOf(const GemmProblem& p, int64_t problems, const Exec& exec) {
 
 // The blocks of up to kMaxProblems problems in one list.
 struct WorkList {
+  std::array<const GemmKernel*, kMaxProblems> kernels = {};
   std::array<BlockGrid, kMaxProblems> grids;
   std::array<int64_t, kMaxProblems + 1> first = {};  // number of each problem's first block
   std::array<PackedA, kMaxProblems> packed = {};
   int64_t macs = 0;
 };
 
-template <const Target& kTarget>
-void PackProblem(const GemmProblem& p, const PackedA& packed, int64_t macs, const Exec& exec) {
+void PackProblem(const GemmKernel& kernel, const GemmProblem& p, const PackedA& packed,
+                 int64_t macs, const Exec& exec) {
   const GemmOp::Shape s = GemmOp::ShapeOf(p);
   ForEachTask(s.b * packed.tiles, macs, exec, [&](int64_t task) {
     const int64_t b = task / packed.tiles;
     const int64_t m = task % packed.tiles * kPackRows;
     const GemmTask of = TaskAt(p, {b, m, std::min(kPackRows, s.m - m), 0, 0});
-    kTarget.pack_a({of.x, of.x_stride, of.m, of.k, packed.At(b, m), of.x_scale, of.x_scale_stride,
-                    of.x_group, of.w_type});
+    kernel.pack_a({of.x, of.x_stride, of.m, of.k, packed.At(b, m), of.x_scale, of.x_scale_stride,
+                   of.x_group, of.w_type});
   });
 }
 
@@ -163,47 +161,54 @@ bool SameA(const GemmProblem& a, const GemmProblem& b) {
 }
 
 // Packs A of all problems into the threads' scratch. Consecutive problems with the same A share it.
-template <const Target& kTarget>
 void PackAll(std::span<const GemmProblem> problems, const Exec& exec, WorkList& list) {
+  const auto packs = [&](size_t i) { return PacksA(*list.kernels[i], problems[i]); };
+  const auto same = [&](size_t i) {
+    return i > 0 && packs(i - 1) && list.kernels[i]->pack_a == list.kernels[i - 1]->pack_a &&
+           SameA(problems[i], problems[i - 1]);
+  };
   int64_t bytes = 0;
-  const auto same = [&](size_t i) { return i > 0 && SameA(problems[i], problems[i - 1]); };
   for (size_t i = 0; i < problems.size(); ++i) {
+    if (!packs(i)) continue;
     const GemmOp::Shape s = GemmOp::ShapeOf(problems[i]);
+    const PackedBlock block = list.kernels[i]->packed_block;
     PackedA& packed = list.packed[i];
     packed.tiles = CeilDiv(s.m, kPackRows);
-    packed.bytes = CeilDiv(s.k, kTarget.packed_a_block.columns) * kTarget.packed_a_block.bytes;
-    if (PacksA<kTarget>(s) && !same(i)) bytes += s.b * packed.tiles * packed.bytes;
+    packed.bytes = CeilDiv(s.k, block.columns) * block.bytes;
+    if (!same(i)) bytes += s.b * packed.tiles * packed.bytes;
   }
   if (bytes == 0) return;
   std::byte* at = exec.threads->Scratch(bytes);
   for (size_t i = 0; i < problems.size(); ++i) {
-    const GemmOp::Shape s = GemmOp::ShapeOf(problems[i]);
+    if (!packs(i)) continue;
     PackedA& packed = list.packed[i];
-    if (!PacksA<kTarget>(s)) continue;
     packed.data = same(i) ? list.packed[i - 1].data : at;
     if (same(i)) continue;
-    at += s.b * packed.tiles * packed.bytes;
-    PackProblem<kTarget>(problems[i], packed, list.macs, exec);
+    at += problems[i].x.shape[0] * packed.tiles * packed.bytes;
+    PackProblem(*list.kernels[i], problems[i], packed, list.macs, exec);
   }
 }
 
-template <const Target& kTarget>
-WorkList MakeWorkList(std::span<const GemmProblem> problems, const Exec& exec) {
+WorkList MakeWorkList(std::span<const GemmProblem> problems,
+                      std::span<const GemmKernel* const> kernels, const Exec& exec) {
   WorkList list;
   for (size_t i = 0; i < problems.size(); ++i) {
     const int64_t batch = problems[i].x.shape[0];
-    const BlockGrid grid = BlocksOf<kTarget>(problems[i], std::ssize(problems), exec);
+    const BlockGrid grid = BlocksOf(*kernels[i], problems[i], std::ssize(problems), exec);
+    list.kernels[i] = kernels[i];
     list.grids[i] = grid;
     list.first[i + 1] = list.first[i] + batch * grid.per_batch();
     list.macs += batch * grid.m * grid.n * grid.macs;
   }
-  if (kTarget.pack_a != nullptr) PackAll<kTarget>(problems, exec, list);
+  PackAll(problems, exec, list);
   return list;
 }
 
-template <const Target& kTarget>
-void RunProblems(std::span<const GemmProblem> problems, const Exec& exec) {
-  const WorkList list = MakeWorkList<kTarget>(problems, exec);
+}  // namespace
+
+void Gemm(std::span<const GemmProblem> problems, std::span<const GemmKernel* const> kernels,
+          const Exec& exec) {
+  const WorkList list = MakeWorkList(problems, kernels, exec);
   const auto end = list.first.begin() + static_cast<std::ptrdiff_t>(problems.size()) + 1;
   const auto problem_of = [&](int64_t task) {
     return static_cast<size_t>(std::upper_bound(list.first.begin(), end, task) -
@@ -215,11 +220,11 @@ void RunProblems(std::span<const GemmProblem> problems, const Exec& exec) {
   const auto run = [&](int64_t task, int64_t next, std::byte* scratch) {
     const size_t i = problem_of(task);
     if (next < 0)
-      return RunBlock<kTarget>(problems[i], list.packed[i], block_of(i, task), nullptr, exec,
-                               scratch);
+      return RunBlock(*kernels[i], problems[i], list.packed[i], block_of(i, task), nullptr, exec,
+                      scratch);
     const size_t j = problem_of(next);
     const GemmTask ahead = FirstTaskAt(problems[j], block_of(j, next));
-    RunBlock<kTarget>(problems[i], list.packed[i], block_of(i, task), &ahead, exec, scratch);
+    RunBlock(*kernels[i], problems[i], list.packed[i], block_of(i, task), &ahead, exec, scratch);
   };
   // If memory bounds the product, each thread reads consecutive rows of B; for large M all threads
   // share them.
@@ -230,22 +235,5 @@ void RunProblems(std::span<const GemmProblem> problems, const Exec& exec) {
     run(task, task + 1 < tasks ? task + 1 : -1, scratch);
   });
 }
-
-}  // namespace
-
-template <const Target& kTarget>
-void Launch<kTarget>::Gemm(const GemmOp::Params& p, const Exec& exec) {
-  for (size_t i = 0; i < p.problems.size(); i += kMaxProblems)
-    RunProblems<kTarget>(p.problems.subspan(i, std::min(kMaxProblems, p.problems.size() - i)),
-                         exec);
-}
-
-template void Launch<kAvx2>::Gemm(const GemmOp::Params&, const Exec&);
-template void Launch<kAvx2Bytes>::Gemm(const GemmOp::Params&, const Exec&);
-template void Launch<kAvx512>::Gemm(const GemmOp::Params&, const Exec&);
-template void Launch<kAvx512Vnni>::Gemm(const GemmOp::Params&, const Exec&);
-template void Launch<kAvx512Bf16>::Gemm(const GemmOp::Params&, const Exec&);
-template void Launch<kAmx>::Gemm(const GemmOp::Params&, const Exec&);
-template void Launch<kAmxInt8>::Gemm(const GemmOp::Params&, const Exec&);
 
 }  // namespace latte::cpu

@@ -1,10 +1,11 @@
-// C = A·B (B [N, K] read in place, sum over N), any types, in f32: FMA, any M, AVX2 and AVX-512.
+// C = A·B (B [N, K] read in place, sum over N), any types, in f32: FMA, AVX2 and AVX-512. Two kernels:
+// GemmTF32, any M, and GemmTF32SmallM, M ≤ 4 ("small M").
 //
-// Packing   None for small M. For M > 4, 8- and 4-bit B (and 16-bit B for M > 60) are widened and
+// Packing   None for small M. Else 8- and 4-bit B (and 16-bit B for M > 60) are widened and
 //           scaled into scratch, 64 or 256 rows of a run of columns at a time.
-// Blocking  M ≤ 4, bf16 and int8 B on AVX-512: 16 rows of B × 64 columns, sums in registers. Else
-//           four whole rows of B, sums in C (in the L1); with many DRAM streams up to eight
-//           products of a batch side by side. M > 4: MR × 4 registers of columns walk down the rows
+// Blocking  Small M, bf16 and int8 B on AVX-512: 16 rows of B × 64 columns, sums in registers, if the
+//           scale groups allow it. Else four whole rows of B, sums in C (in the L1); with many DRAM
+//           streams up to eight products of a batch side by side. Any M: MR × 4 registers of columns walk down the rows
 //           of B.
 // Prefetch  B in memory order, then the next product; with several products two lines of each in
 //           turn.
@@ -428,14 +429,16 @@ void SmallM(const GemmTTask& task, const T* w) {
   }
 }
 
+// Requires: t.batches is 1.
 template <class V>
 void GemmTF32(const GemmTTask& t) {
-  WithWeightType(t.w, t.w_type, [&](const auto* w) {
-    if (t.m <= kMaxSmallM)
-      SmallM<V>(t, w);
-    else
-      LargeM<V, 4>(t, w);
-  });
+  WithWeightType(t.w, t.w_type, [&](const auto* w) { LargeM<V, 4>(t, w); });
+}
+
+// Requires: M ≤ kMaxSmallM.
+template <class V>
+void GemmTF32SmallM(const GemmTTask& t) {
+  WithWeightType(t.w, t.w_type, [&](const auto* w) { SmallM<V>(t, w); });
 }
 
 }  // namespace

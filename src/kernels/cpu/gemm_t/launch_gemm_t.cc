@@ -28,13 +28,11 @@ int64_t ProductsPerTask(const GemmTOp::Shape& s, int64_t most, const Exec& exec)
   return std::clamp<int64_t>(s.b / (2 * exec.threads->threads()), 1, most);
 }
 
-template <const Target& kTarget>
-BlockGrid BlocksOf(const GemmTOp::Shape& s, const Exec& exec) {
+BlockGrid BlocksOf(const GemmTKernel& kernel, const GemmTOp::Shape& s, const Exec& exec) {
   BlockGrid blocks = ChooseBlocks(s.m, s.k, s.n, {.step = kTileColumns}, exec);
-  // Whole rows of B are read fastest if there are products for every thread. Kernels that convert x
-  // to fixed point also need whole rows, since each task converts it again.
+  // Whole rows of B are read fastest if there are products for every thread.
   const bool enough = s.b * blocks.down() >= exec.threads->threads();
-  if ((s.m <= kMemoryBoundM || kTarget.batch_in_flight == 1) && enough)
+  if ((s.m <= kMemoryBoundM || kernel.whole_rows) && enough)
     blocks.columns = std::max<int64_t>(s.k, 1);
   return blocks;
 }
@@ -70,11 +68,10 @@ GemmTTask TaskAt(const GemmTOp::Params& p, const Block& at, int64_t products) {
 
 }  // namespace
 
-template <const Target& kTarget>
-void Launch<kTarget>::GemmT(const GemmTOp::Params& p, const Exec& exec) {
+void GemmT(const GemmTKernel& kernel, const GemmTOp::Params& p, const Exec& exec) {
   const GemmTOp::Shape s = GemmTOp::ShapeOf(p);
-  const int64_t products = ProductsPerTask(s, kTarget.batch_in_flight, exec);
-  const BlockGrid blocks = BlocksOf<kTarget>(s, exec);
+  const int64_t products = ProductsPerTask(s, kernel.batch_in_flight, exec);
+  const BlockGrid blocks = BlocksOf(kernel, s, exec);
   const auto block_of = [&](int64_t task) {
     Block at = BlockAt(blocks, task);
     at.b *= products;
@@ -89,7 +86,7 @@ void Launch<kTarget>::GemmT(const GemmTOp::Params& p, const Exec& exec) {
     }
     t.tuning = &TuningOf(*exec.machine);
     t.scratch = TargetScratch(scratch);
-    kTarget.gemm_t(t);
+    kernel.gemm_t(t);
   };
   const int64_t macs = s.b * s.m * s.n * s.k;
   const int64_t tasks = CeilDiv(s.b, products) * blocks.per_batch();
@@ -97,10 +94,5 @@ void Launch<kTarget>::GemmT(const GemmTOp::Params& p, const Exec& exec) {
   ForEachTaskInScratch(tasks, macs, exec,
                        [&](int64_t task, std::byte* scratch) { run(task, -1, scratch); });
 }
-
-template void Launch<kAvx2>::GemmT(const GemmTOp::Params&, const Exec&);
-template void Launch<kAvx512>::GemmT(const GemmTOp::Params&, const Exec&);
-template void Launch<kAvx512Vnni>::GemmT(const GemmTOp::Params&, const Exec&);
-template void Launch<kAvx512Bf16>::GemmT(const GemmTOp::Params&, const Exec&);
 
 }  // namespace latte::cpu

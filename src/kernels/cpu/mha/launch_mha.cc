@@ -15,10 +15,9 @@ int64_t QueriesPerTask(const MhaOp::Shape& s, int64_t most, const Exec& exec) {
 
 bool Supports(const MhaOp::Shape& s) { return s.n + s.r <= kMaxHeadWidth && s.v <= kMaxHeadWidth; }
 
-template <const Target& kTarget>
-void Launch<kTarget>::Mha(const MhaOp::Params& p, const Exec& exec) {
+void Mha(const MhaKernel& kernel, const MhaOp::Params& p, const Exec& exec) {
   const MhaOp::Shape s = MhaOp::ShapeOf(p);
-  const int64_t rows = QueriesPerTask(s, kTarget.mha_queries, exec);
+  const int64_t rows = QueriesPerTask(s, kernel.max_queries, exec);
   const int64_t blocks = CeilDiv(s.t, rows);
   const int64_t macs = s.t * s.s * s.h * (s.n + s.r + s.v);
   ForEachTaskInScratch(blocks * s.h, macs, exec, [&](int64_t task, std::byte* scratch) {
@@ -48,13 +47,8 @@ void Launch<kTarget>::Mha(const MhaOp::Params& p, const Exec& exec) {
     t.o_stride = s.h * s.v;
     t.lse_stride = s.h;
     t.scratch = TargetScratch(scratch);
-    kTarget.mha(t);
+    kernel.mha(t);
   });
 }
-
-template void Launch<kAvx2>::Mha(const MhaOp::Params&, const Exec&);
-template void Launch<kAvx512>::Mha(const MhaOp::Params&, const Exec&);
-template void Launch<kAvx512Bf16>::Mha(const MhaOp::Params&, const Exec&);
-template void Launch<kAmx>::Mha(const MhaOp::Params&, const Exec&);
 
 }  // namespace latte::cpu

@@ -184,12 +184,11 @@ SplitResult BufferOf(const WorkList& list, const WorkItem& item, int64_t split, 
   return {o + row * list.c, max + row, max + item.rows + row};
 }
 
-template <const Target& kTarget>
-void Normalize(const MlaDecodeOp::Params& p, const WorkList& list, const WorkItem& item,
-               int64_t row, int64_t rows) {
+void Normalize(const MlaDecodeKernel& kernel, const MlaDecodeOp::Params& p, const WorkList& list,
+               const WorkItem& item, int64_t row, int64_t rows) {
   const int64_t at = item.sequence->query_start * list.h + item.row + row;
   float* const lse = p.lse.empty() ? nullptr : p.lse.Ptr<float>() + at;
-  kTarget.normalize_split(ResultOf(list, item, row), rows, list.c, lse);
+  kernel.normalize_split(ResultOf(list, item, row), rows, list.c, lse);
 }
 
 // The number of keys that a row of a sequence sees.
@@ -222,8 +221,8 @@ DecodeTask TaskOf(const MlaDecodeOp::Params& p, const WorkList& list, const Work
 
 // Where the results of an item go. The item that begins at split 0 merges each split as soon as it
 // is computed; other items keep their splits in buffers.
-template <const Target& kTarget>
 struct ItemOutputs {
+  const MlaDecodeKernel& kernel;
   const WorkList& list;
   const WorkItem& item;
   SplitResult next;  // holds a split until it is merged
@@ -233,7 +232,7 @@ struct ItemOutputs {
   // Merges the split before `split`.
   void Merge() {
     if (!is_buffered() && split > 1)
-      kTarget.merge_splits(ResultOf(list, item, 0), next, 0, 1, item.rows, list.c);
+      kernel.merge_splits(ResultOf(list, item, 0), next, 0, 1, item.rows, list.c);
   }
   static SplitResult Next(void* self) {
     ItemOutputs& outputs = *static_cast<ItemOutputs*>(self);
@@ -251,32 +250,31 @@ struct ItemScratch {
   DecodeQuery q[kMaxLargeDecodeRows];
 };
 
-template <const Target& kTarget>
-void RunItem(const MlaDecodeOp::Params& p, const WorkList& list, const WorkItem& item,
-             std::byte* scratch) {
+void RunItem(const MlaDecodeKernel& kernel, const MlaDecodeOp::Params& p, const WorkList& list,
+             const WorkItem& item, std::byte* scratch) {
   auto& own = LaunchScratch<ItemScratch>(scratch);
   DecodeTask t = TaskOf(p, list, item, own.q);
   t.scratch = TargetScratch(scratch);
-  ItemOutputs<kTarget> outputs = {list, item, {own.o, own.max, own.sum}};
+  ItemOutputs outputs = {kernel, list, item, {own.o, own.max, own.sum}};
   t.key_begin = item.split_begin * kSplitKeys;
   t.key_end = std::min(own.q[item.rows - 1].visible, item.split_end * kSplitKeys);
   t.splits = item.split_end - item.split_begin;
   t.split_keys = kSplitKeys;
-  t.outputs = {&outputs, ItemOutputs<kTarget>::Next};
-  kTarget.mla_decode(t);
+  t.outputs = {&outputs, ItemOutputs::Next};
+  kernel.mla_decode(t);
   outputs.Merge();
-  if (item.count == 1) Normalize<kTarget>(p, list, item, 0, item.rows);
+  if (item.count == 1) Normalize(kernel, p, list, item, 0, item.rows);
 }
 
 // Merges the buffered splits in key order. Each item merges a share of its group's rows.
-template <const Target& kTarget>
-void MergeItem(const MlaDecodeOp::Params& p, const WorkList& list, const WorkItem& item) {
+void MergeItem(const MlaDecodeKernel& kernel, const MlaDecodeOp::Params& p, const WorkList& list,
+               const WorkItem& item) {
   if (item.count == 1) return;
   const int64_t row = item.index * item.rows / item.count;
   const int64_t rows = (item.index + 1) * item.rows / item.count - row;
-  kTarget.merge_splits(ResultOf(list, item, row), BufferOf(list, item, item.first_end, row),
-                       BufferFloats(item.rows, list.c), item.splits - item.first_end, rows, list.c);
-  Normalize<kTarget>(p, list, item, row, rows);
+  kernel.merge_splits(ResultOf(list, item, row), BufferOf(list, item, item.first_end, row),
+                      BufferFloats(item.rows, list.c), item.splits - item.first_end, rows, list.c);
+  Normalize(kernel, p, list, item, row, rows);
 }
 
 }  // namespace
@@ -286,18 +284,17 @@ bool Supports(const MlaDecodeOp::Shape& s) {
 }
 bool Supports(const GatherPagesOp::Shape& s) { return IsFloat(s.cache) || IsQuantised(s.kind); }
 
-template <const Target& kTarget>
-void Launch<kTarget>::MlaDecode(const MlaDecodeOp::Params& p, const Exec& exec) {
-  const WorkList list = MakeWorkList(p, kTarget.decode_rows, exec);
+void MlaDecode(const MlaDecodeKernel& kernel, const MlaDecodeOp::Params& p, const Exec& exec) {
+  const WorkList list = MakeWorkList(p, kernel.max_rows, exec);
   const auto items = static_cast<int64_t>(list.items.size());
   const auto item = [&list](int64_t i) -> const WorkItem& {
     return list.items[static_cast<size_t>(i)];
   };
   ForEachTaskInScratch(items, list.macs, exec, [&](int64_t i, std::byte* scratch) {
-    RunItem<kTarget>(p, list, item(i), scratch);
+    RunItem(kernel, p, list, item(i), scratch);
   });
   if (!list.merges) return;
-  ForEachTask(items, list.macs, exec, [&](int64_t i) { MergeItem<kTarget>(p, list, item(i)); });
+  ForEachTask(items, list.macs, exec, [&](int64_t i) { MergeItem(kernel, p, list, item(i)); });
 }
 
 template <const Target& kTarget>
@@ -321,12 +318,5 @@ void Launch<kTarget>::GatherPages(const GatherPagesOp::Params& p, const Exec& ex
 
 template void Launch<kAvx2>::GatherPages(const GatherPagesOp::Params&, const Exec&);
 template void Launch<kAvx512>::GatherPages(const GatherPagesOp::Params&, const Exec&);
-template void Launch<kAvx2>::MlaDecode(const MlaDecodeOp::Params&, const Exec&);
-template void Launch<kAvx512>::MlaDecode(const MlaDecodeOp::Params&, const Exec&);
-template void Launch<kAvx512Vnni>::MlaDecode(const MlaDecodeOp::Params&, const Exec&);
-template void Launch<kAvx512Bf16>::MlaDecode(const MlaDecodeOp::Params&, const Exec&);
-template void Launch<kAvx512SmallH>::MlaDecode(const MlaDecodeOp::Params&, const Exec&);
-template void Launch<kAmx>::MlaDecode(const MlaDecodeOp::Params&, const Exec&);
-template void Launch<kAmxInt8>::MlaDecode(const MlaDecodeOp::Params&, const Exec&);
 
 }  // namespace latte::cpu

@@ -7,19 +7,37 @@ namespace {
 
 using Peak = int64_t (*)(int64_t, float*);
 
-Peak PeakOf(Isa isa, DType arithmetic) {
+struct Entry {
+  Isa isa;
+  const Target* target;
+};
+// By rising instruction set.
+constexpr Entry kTargets[] = {{Isa::kAvx2, &kAvx2},
+                              {Isa::kAvx512, &kAvx512},
+                              {Isa::kAvx512Vnni, &kAvx512Vnni},
+                              {Isa::kAvx512Bf16, &kAvx512Bf16},
+                              {Isa::kAmx, &kAmx}};
+
+Peak PeakOf(const Target& target, DType arithmetic) {
   switch (arithmetic) {
     case DType::kF32:
-      return isa >= Isa::kAvx512 ? kAvx512.peak : isa >= Isa::kAvx2 ? kAvx2.peak : nullptr;
+      return target.f32_peak;
     case DType::kBF16:
-      return isa >= Isa::kAmx ? kAmx.peak : isa >= Isa::kAvx512Bf16 ? kAvx512Bf16.peak : nullptr;
+      return target.bf16_peak;
     case DType::kI8:
-      return isa >= Isa::kAmx          ? kAmx.s8_peak
-             : isa >= Isa::kAvx512Vnni ? kAvx512Vnni.s8_peak
-                                       : nullptr;
+      return target.s8_peak;
     default:
       return nullptr;
   }
+}
+
+// The best of the instruction sets up to `isa`.
+Peak PeakOf(Isa isa, DType arithmetic) {
+  Peak best = nullptr;
+  for (const Entry& entry : kTargets)
+    if (entry.isa <= isa)
+      if (const Peak peak = PeakOf(*entry.target, arithmetic)) best = peak;
+  return best;
 }
 
 }  // namespace

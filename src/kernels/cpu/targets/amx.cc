@@ -11,31 +11,49 @@
 #include "src/kernels/cpu/target.h"
 
 namespace latte::cpu {
-const Target kAmx = {
-    .gemm = GemmAmxBf16,
-    .amx_tiles = true,
-    .pack_a = PackABf16Amx,
-    .mla_decode = MlaDecodeAmxBf16,
-    .decode_rows = kMaxLargeDecodeRows,
-    .merge_splits = MergeSplits<Amx>,
-    .normalize_split = NormalizeSplit<Amx>,
-    .mha = MhaAmxBf16,
-    .mha_queries = kMaxAmxQueries,
-    .silu_mul = SiluMul<Amx>,
-    .peak = AmxBf16Peak,
-    .s8_peak = AmxS8Peak,
-};
 
-const Target kAmxInt8 = {
-    .gemm = GemmAmxS8,
-    .amx_tiles = true,
-    .pack_a = PackBytes,
-    .packed_a_block = {kChunkK, sizeof(ByteColumns)},
-    .mla_decode = MlaDecodeAmxS8,
-    .decode_rows = kMaxLargeDecodeRows,
-    .merge_splits = MergeSplits<Amx>,
-    .normalize_split = NormalizeSplit<Amx>,
-    .silu_mul = SiluMul<Amx>,
-};
+const Target kAmx = {.bf16_peak = AmxBf16Peak, .s8_peak = AmxS8Peak};
+
+const GemmKernel kAmxGemmBf16 = {.gemm = GemmAmxBf16<false>,
+                                 .silu_mul = SiluMul<Amx>,
+                                 .pack_a = PackABf16Amx,
+                                 .packed_block = {kPackedBf16K, 16 * kPackedBf16K * 2},
+                                 .packs_a = PacksAmxA,
+                                 .amx_tiles = true};
+const GemmKernel kAmxGemmBf16SmallM = {.gemm = GemmAmxBf16<true>,
+                                       .silu_mul = SiluMul<Amx>,
+                                       .max_m = kMaxSmallAmxM,
+                                       .pack_a = PackABf16Amx,
+                                       .packed_block = {kPackedBf16K, 16 * kPackedBf16K * 2},
+                                       .packs_a = PacksAmxA,
+                                       .amx_tiles = true};
+const GemmKernel kAmxGemmFp8Gemv = {
+    .gemm = GemmAmxBf16Fp8Gemv, .silu_mul = SiluMul<Amx>, .max_m = kMaxFp8GemvM, .amx_tiles = true};
+const GemmKernel kAmxGemmS8 = {.gemm = GemmAmxS8<AmxS8::kTiles>,
+                               .silu_mul = SiluMul<Amx>,
+                               .pack_a = PackBytes,
+                               .packed_block = {kChunkK, sizeof(ByteColumns)},
+                               .amx_tiles = true};
+const GemmKernel kAmxGemmS8SmallM = {.gemm = GemmAmxS8<AmxS8::kSmallMTiles>,
+                                     .silu_mul = SiluMul<Amx>,
+                                     .max_m = kMaxSmallAmxM,
+                                     .pack_a = PackBytes,
+                                     .packed_block = {kChunkK, sizeof(ByteColumns)},
+                                     .amx_tiles = true};
+const GemmKernel kAmxGemmS8Gemv = {.gemm = GemmAmxS8<AmxS8::kGemv>,
+                                   .silu_mul = SiluMul<Amx>,
+                                   .max_m = kMaxAmxS8GemvM,
+                                   .amx_tiles = true};
+
+const MlaDecodeKernel kAmxDecodeBf16 = {.mla_decode = MlaDecodeAmxBf16,
+                                        .merge_splits = MergeSplits<Amx>,
+                                        .normalize_split = NormalizeSplit<Amx>,
+                                        .max_rows = kMaxLargeDecodeRows};
+const MlaDecodeKernel kAmxDecodeS8 = {.mla_decode = MlaDecodeAmxS8,
+                                      .merge_splits = MergeSplits<Amx>,
+                                      .normalize_split = NormalizeSplit<Amx>,
+                                      .max_rows = kMaxLargeDecodeRows};
+
+const MhaKernel kAmxMha = {.mha = MhaAmxBf16, .max_queries = kMaxAmxQueries};
 
 }  // namespace latte::cpu

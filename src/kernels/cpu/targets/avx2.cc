@@ -16,13 +16,7 @@
 namespace latte::cpu {
 
 const Target kAvx2 = {
-    .gemm = GemmF32<Avx2>,
-    .gemm_t = GemmTF32<Avx2>,
-    .mla_decode = MlaDecode<Avx2>,
     .gather_pages = GatherPages<Avx2>,
-    .merge_splits = MergeSplits<Avx2>,
-    .normalize_split = NormalizeSplit<Avx2>,
-    .mha = Mha<Avx2>,
     .rms_norm = RmsNorm<Avx2>,
     .silu_mul = SiluMul<Avx2>,
     .rope = Rope<Avx2>,
@@ -37,13 +31,24 @@ const Target kAvx2 = {
     .weights = SamplingKernels::AllWeights,
     .weight_histogram = SamplingKernels::WeightHistogram,
     .find_bucket = SamplingKernels::FindBucket,
-    .peak = FmaPeak<Avx2>,
+    .f32_peak = FmaPeak<Avx2>,
 };
 
-const Target kAvx2Bytes = {
-    .gemm = GemmS8Avx2<Avx2Bytes>,
-    .max_in_place_m = kMaxGemvMAvx2,
-    .silu_mul = SiluMul<Avx2Bytes>,
-};
+const GemmKernel kAvx2GemmF32 = {.gemm = GemmF32<Avx2>, .silu_mul = SiluMul<Avx2>};
+const GemmKernel kAvx2GemmF32Streams = {
+    .gemm = GemmF32Streams<Avx2>, .silu_mul = SiluMul<Avx2>, .max_m = Avx2::kTileRows};
+const GemmKernel kAvx2GemmS8Packed64 = {
+    .gemm = GemmS8Packed64Avx2<Avx2Bytes>, .silu_mul = SiluMul<Avx2Bytes>, .packs_in_task = true};
+const GemmKernel kAvx2GemmS8Gemv = {
+    .gemm = GemmS8GemvAvx2<Avx2Bytes>, .silu_mul = SiluMul<Avx2Bytes>, .max_m = kMaxGemvMAvx2};
+
+const GemmTKernel kAvx2GemmT = {.gemm_t = GemmTF32<Avx2>};
+const GemmTKernel kAvx2GemmTSmallM = {
+    .gemm_t = GemmTF32SmallM<Avx2>, .max_m = kMaxSmallM, .batch_in_flight = kMaxBatchInFlight};
+
+const MlaDecodeKernel kAvx2Decode = {.mla_decode = MlaDecode<Avx2>,
+                                     .merge_splits = MergeSplits<Avx2>,
+                                     .normalize_split = NormalizeSplit<Avx2>};
+const MhaKernel kAvx2Mha = {.mha = Mha<Avx2>};
 
 }  // namespace latte::cpu

@@ -14,13 +14,7 @@
 namespace latte::cpu {
 
 const Target kAvx512 = {
-    .gemm = GemmF32<Avx512>,
-    .gemm_t = GemmTF32<Avx512>,
-    .mla_decode = MlaDecode<Avx512>,
     .gather_pages = GatherPages<Avx512>,
-    .merge_splits = MergeSplits<Avx512>,
-    .normalize_split = NormalizeSplit<Avx512>,
-    .mha = Mha<Avx512>,
     .rms_norm = RmsNorm<Avx512>,
     .silu_mul = SiluMul<Avx512>,
     .rope = Rope<Avx512>,
@@ -35,7 +29,20 @@ const Target kAvx512 = {
     .weights = SamplingKernels::AllWeights,
     .weight_histogram = SamplingKernels::WeightHistogram,
     .find_bucket = SamplingKernels::FindBucket,
-    .peak = FmaPeak<Avx512>,
+    .f32_peak = FmaPeak<Avx512>,
 };
+
+const GemmKernel kAvx512GemmF32 = {.gemm = GemmF32<Avx512>, .silu_mul = SiluMul<Avx512>};
+const GemmKernel kAvx512GemmF32Streams = {
+    .gemm = GemmF32Streams<Avx512>, .silu_mul = SiluMul<Avx512>, .max_m = Avx512::kTileRows};
+
+const GemmTKernel kAvx512GemmT = {.gemm_t = GemmTF32<Avx512>};
+const GemmTKernel kAvx512GemmTSmallM = {
+    .gemm_t = GemmTF32SmallM<Avx512>, .max_m = kMaxSmallM, .batch_in_flight = kMaxBatchInFlight};
+
+const MlaDecodeKernel kAvx512Decode = {.mla_decode = MlaDecode<Avx512>,
+                                       .merge_splits = MergeSplits<Avx512>,
+                                       .normalize_split = NormalizeSplit<Avx512>};
+const MhaKernel kAvx512Mha = {.mha = Mha<Avx512>};
 
 }  // namespace latte::cpu

@@ -12,24 +12,41 @@
 
 namespace latte::cpu {
 
-const Target kAvx512Bf16 = {
-    .gemm = GemmBf16<Avx512Bf16>,
-    .gemm_t = GemmTFp8Bf16<Avx512Bf16>,
-    .batch_in_flight = 1,
-    .n_multiple = kPanelN4x6,
-    .mla_decode = MlaDecodeBf16<Avx512Bf16>,
-    .merge_splits = MergeSplits<Avx512Bf16>,
-    .normalize_split = NormalizeSplit<Avx512Bf16>,
-    .mha = MhaBf16<Avx512Bf16>,
-    .mha_queries = kMaxBf16Queries,
-    .silu_mul = SiluMul<Avx512Bf16>,
-    .peak = Bf16Peak<Avx512Bf16>,
-};
+const Target kAvx512Bf16 = {.bf16_peak = Bf16Peak<Avx512Bf16>};
 
-const Target kAvx512SmallH = {
-    .mla_decode = MlaDecodeSmallH<Avx512Bf16>,
-    .merge_splits = MergeSplits<Avx512Bf16>,
-    .normalize_split = NormalizeSplit<Avx512Bf16>,
-};
+const GemmKernel kBf16Gemm = {
+    .gemm = GemmBf16Panels<Avx512Bf16>, .silu_mul = SiluMul<Avx512Bf16>, .n_multiple = kPanelN4x6};
+const GemmKernel kBf16GemmSmallM = {.gemm = GemmBf16SmallM<Avx512Bf16>,
+                                    .silu_mul = SiluMul<Avx512Bf16>,
+                                    .max_m = Avx512Bf16::kTileRows};
+const GemmKernel kBf16GemmStreams = {.gemm = GemmBf16Streams<Avx512Bf16>,
+                                     .silu_mul = SiluMul<Avx512Bf16>,
+                                     .max_m = Avx512Bf16::kTileRows};
+const GemmKernel kBf16Gemm4x6 = {.gemm = GemmBf16InPlace4x6<Avx512Bf16>,
+                                 .silu_mul = SiluMul<Avx512Bf16>,
+                                 .max_m = kMaxM4x6,
+                                 .min_n = kNr4x6,
+                                 .n_multiple = kPanelN4x6};
+const GemmKernel kBf16Gemm3x8 = {.gemm = GemmBf16Packed3x8<Avx512Bf16>,
+                                 .silu_mul = SiluMul<Avx512Bf16>};
+const GemmKernel kBf16GemmW8 = {.gemm = GemmBf16W8<Avx512Bf16>, .silu_mul = SiluMul<Avx512Bf16>};
+const GemmKernel kBf16GemmW8Gemv = {.gemm = GemmBf16W8Gemv<Avx512Bf16>,
+                                    .silu_mul = SiluMul<Avx512Bf16>,
+                                    .max_m = 1,
+                                    .max_k = kMaxResidentA};
+const GemmKernel kBf16GemmW8Streams = {.gemm = GemmBf16W8Streams<Avx512Bf16>,
+                                       .silu_mul = SiluMul<Avx512Bf16>,
+                                       .max_m = Avx512Bf16::kTileRows};
+
+const GemmTKernel kBf16GemmTFp8 = {.gemm_t = GemmTFp8Bf16<Avx512Bf16>, .whole_rows = true};
+
+const MlaDecodeKernel kBf16Decode = {.mla_decode = MlaDecodeBf16<Avx512Bf16>,
+                                     .merge_splits = MergeSplits<Avx512Bf16>,
+                                     .normalize_split = NormalizeSplit<Avx512Bf16>};
+const MlaDecodeKernel kBf16DecodeSmallH = {.mla_decode = MlaDecodeSmallH<Avx512Bf16>,
+                                           .merge_splits = MergeSplits<Avx512Bf16>,
+                                           .normalize_split = NormalizeSplit<Avx512Bf16>};
+
+const MhaKernel kBf16Mha = {.mha = MhaBf16<Avx512Bf16>, .max_queries = kMaxBf16Queries};
 
 }  // namespace latte::cpu

@@ -10,29 +10,34 @@
 #include "src/kernels/cpu/target.h"
 
 namespace latte::cpu {
-namespace {
 
-void GemmTVnni(const GemmTTask& t) {
-  if (t.w_type == Element::kU4) return GemmTW4Vnni<Avx512Vnni>(t);
-  GemmTW8Vnni<Avx512Vnni>(t);
-}
+const Target kAvx512Vnni = {.s8_peak = S8Peak<Avx512Vnni>};
 
-}  // namespace
+const GemmKernel kVnniGemmPacked64 = {.gemm = GemmS8Packed64<Avx512Vnni>,
+                                      .silu_mul = SiluMul<Avx512Vnni>,
+                                      .packs_in_task = true,
+                                      .n_multiple = kBcastPanelN};
+const GemmKernel kVnniGemmBcast = {.gemm = GemmS8Bcast<Avx512Vnni>,
+                                   .silu_mul = SiluMul<Avx512Vnni>,
+                                   .pack_a = PackABcast<Avx512Vnni>,
+                                   .packed_block = {kChunkK, sizeof(BcastAChunk)},
+                                   .n_multiple = kBcastPanelN};
+const GemmKernel kVnniGemm16xM = {
+    .gemm = GemmS816xM<Avx512Vnni>, .silu_mul = SiluMul<Avx512Vnni>, .max_m = kMaxInPlaceM};
+const GemmKernel kVnniGemm8x8 = {.gemm = GemmS88x8<Avx512Vnni>,
+                                 .silu_mul = SiluMul<Avx512Vnni>,
+                                 .max_m = kTile8x8,
+                                 .max_k = kMaxK8x8,
+                                 .min_n = kSumLanes};
+const GemmKernel kVnniGemmGemv = {
+    .gemm = GemmS8Gemv<Avx512Vnni>, .silu_mul = SiluMul<Avx512Vnni>, .max_m = kMaxGemvM};
 
-const Target kAvx512Vnni = {
-    .gemm = GemmS8Vnni<Avx512Vnni>,
-    .gemm_t = GemmTVnni,
-    .batch_in_flight = 1,
-    .pack_a = PackABcast<Avx512Vnni>,
-    .packs_a = PacksABcast,
-    .packed_a_block = {kChunkK, sizeof(BcastAChunk)},
-    .n_multiple = kBcastPanelN,
-    .mla_decode = MlaDecodeS8<Avx512Vnni>,
-    .decode_rows = kMaxLargeDecodeRows,
-    .merge_splits = MergeSplits<Avx512Vnni>,
-    .normalize_split = NormalizeSplit<Avx512Vnni>,
-    .silu_mul = SiluMul<Avx512Vnni>,
-    .s8_peak = S8Peak<Avx512Vnni>,
-};
+const GemmTKernel kVnniGemmTW8 = {.gemm_t = GemmTW8Vnni<Avx512Vnni>, .whole_rows = true};
+const GemmTKernel kVnniGemmTW4 = {.gemm_t = GemmTW4Vnni<Avx512Vnni>, .whole_rows = true};
+
+const MlaDecodeKernel kVnniDecode = {.mla_decode = MlaDecodeS8<Avx512Vnni>,
+                                     .merge_splits = MergeSplits<Avx512Vnni>,
+                                     .normalize_split = NormalizeSplit<Avx512Vnni>,
+                                     .max_rows = kMaxLargeDecodeRows};
 
 }  // namespace latte::cpu

@@ -1,0 +1,37 @@
+// Helpers of the tables of CPU kernels.
+#pragma once
+
+#include "src/kernels/cpu/launch.h"
+#include "src/kernels/cpu/parallel.h"
+#include "src/kernels/cpu/tuning.h"
+#include "src/kernels/op.h"
+#include "src/kernels/ref/ref.h"
+
+namespace latte::cpu {
+
+template <class Op>
+bool Always(const typename Op::Shape&) {
+  return true;
+}
+
+template <class Op>
+constexpr Kernel<Op> Reference(std::string_view name,
+                               void (*run)(const typename Op::Params&, const Exec&)) {
+  return {.name = name, .isa = Isa::kRef, .supports = Always<Op>, .run = run};
+}
+
+// A kernel for every shape that the CPU kernels of its op support.
+template <class Op>
+constexpr Kernel<Op> General(std::string_view name, Isa isa,
+                             void (*run)(const typename Op::Params&, const Exec&)) {
+  return {.name = name,
+          .isa = isa,
+          .supports = [](const typename Op::Shape& shape) { return Supports(shape); },
+          .run = run};
+}
+
+constexpr bool HasManyDramStreams(Uarch uarch) {
+  return kTunings[static_cast<size_t>(uarch)].many_dram_streams;
+}
+
+}  // namespace latte::cpu

@@ -1,0 +1,17 @@
+// All ops, in the order of listings.
+#pragma once
+
+#include "src/kernels/params/gemm.h"
+#include "src/kernels/params/mla.h"
+#include "src/kernels/params/moe.h"
+#include "src/kernels/params/sampling.h"
+
+namespace latte {
+
+template <template <class...> class Of>
+using AllOps = Of<GemmOp, GemmTOp, MlaDecodeOp, MhaOp, LseMergeOp, AppendOp, NormRopeAppendOp,
+                  GatherPagesOp, RouteOp, GroupByExpertOp, CombineOp, RmsNormOp, RopeAnglesOp,
+                  RopeOp, SiluMulOp, AddOp, AddRmsNormOp, GatherOp, CastOp, QuantizeRowsOp,
+                  LogitMaxOp, TokenWeightSumOp, TokenWeightsOp, TokenHistogramOp, FindBucketOp>;
+
+}  // namespace latte
