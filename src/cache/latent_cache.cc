@@ -48,6 +48,10 @@ int64_t CacheSpec::bytes_per_token() const {
   return bytes;
 }
 
+bool CacheSpec::Has(StreamId id) const {
+  return std::ranges::count(streams, id, &CacheStream::id) > 0;
+}
+
 const CacheStream& CacheSpec::Stream(StreamId id) const { return streams[IndexOf(*this, id)]; }
 
 Result<LatentCache> LatentCache::Create(CacheSpec spec, int64_t pages) {

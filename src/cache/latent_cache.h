@@ -42,6 +42,7 @@ struct CacheSpec {
   int64_t bytes_per_token() const;
   int64_t bytes_per_page() const { return bytes_per_token() * page_tokens; }
 
+  bool Has(StreamId id) const;
   // The stream `id`. Requires: the cache has it.
   const CacheStream& Stream(StreamId id) const;
 };

@@ -15,7 +15,9 @@ struct StepContext {
   std::span<const int32_t> tokens;     // [T]
   std::span<const int32_t> positions;  // [T]
   std::span<const int64_t> slots;      // [T] page·P + place: where each token's cache row goes
-  std::span<const SequenceChunk> sequences;  // rows in order; absorbed sequences come first
+  // Rows in order. Sequences of one path should be neighbours (path_groups.h): they are computed
+  // together.
+  std::span<const SequenceChunk> sequences;
   // Tokens of all data-parallel ranks in this step; a rank with T = 0 is idle but takes part.
   int64_t global_tokens = 0;
   DType arithmetic = DType::kBF16;          // activations are rounded to it before a product

@@ -209,14 +209,14 @@ class ScheduleRun {
   void CheckPlan(const StepPlan& plan) {
     int64_t tokens = 0;
     std::set<SequenceId> seen;
-    bool absorbed = true;
+    MlaPath last = MlaPath::kAbsorbed;
     for (const SequenceStep& step : plan.steps) {
       tokens += step.chunk.count;
       Require(std::ssize(step.chunk.tokens) == step.chunk.count, "a chunk has its tokens");
       Require(step.chunk.count > 0, "a step computes something");
       Require(seen.insert(step.sequence->spec.id).second, "a sequence has one chunk per step");
-      Require(absorbed || step.chunk.path != MlaPath::kAbsorbed, "absorbed chunks come first");
-      absorbed = step.chunk.path == MlaPath::kAbsorbed;
+      Require(last <= step.chunk.path, "chunks are sorted by path");
+      last = step.chunk.path;
       Require(step.sequence->state == SequenceState::kRunning, "who computes runs");
     }
     Require(tokens == plan.tokens && tokens <= options_.max_batch_tokens, "the budget is kept");

@@ -94,11 +94,22 @@ class Trace {
     for (const Sequence* s : plan.admitted) out += fmt::format("+{} ", Name(*s));
     for (const auto& [sequence, chunk, samples] : plan.steps)
       out += fmt::format("{} {}-{}{}{} ", Name(*sequence), chunk.cached_len, chunk.total_len(),
-                         chunk.path == MlaPath::kAbsorbed ? 'A' : 'L', samples ? "!" : "");
+                         Letter(chunk.path), samples ? "!" : "");
     if (!out.empty()) out.pop_back();
     return out;
   }
 
+  static char Letter(MlaPath path) {
+    switch (path) {
+      case MlaPath::kAbsorbed:
+        return 'A';
+      case MlaPath::kLatent:
+        return 'L';
+      case MlaPath::kDecompressed:
+        return 'D';
+    }
+    return '?';
+  }
   static char Name(const Sequence& s) { return static_cast<char>(s.spec.id); }
 
   void Sample(Sequence& first) {

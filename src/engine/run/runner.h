@@ -27,7 +27,8 @@ class Runner {
   // Hidden states [T, D] of all new tokens, in the order of `chunks`, valid until the next call.
   // `global_tokens` counts the tokens of all data-parallel ranks; a rank without tokens still takes
   // part in their exchange. 0: this rank is the only one.
-  // Requires: absorbed sequences come first; every token in [0, vocab).
+  // Sequences of one path should be neighbours (src/layers/path_groups.h).
+  // Requires: every token in [0, vocab).
   TensorView Forward(std::span<const SequenceChunk> chunks, int64_t global_tokens = 0);
 
   // Hidden states [T, D] of the drafting layer over `chunks`. `h` [T, D] holds rows of Forward's

@@ -4,6 +4,7 @@
 
 #include "src/base/check.h"
 #include "src/base/math.h"
+#include "src/layers/path_groups.h"
 
 namespace latte {
 namespace {
@@ -49,9 +50,8 @@ StepPlan Scheduler::Plan() {
   PlanPrompts(plan);
   PlanAdmissions(plan);
   FillUp(plan);
-  std::stable_partition(plan.steps.begin(), plan.steps.end(), [](const SequenceStep& step) {
-    return step.chunk.path == MlaPath::kAbsorbed;
-  });
+  for (SequenceStep& step : plan.steps) step.chunk.path = PathOf(*step.sequence, step.chunk.count);
+  SortByPath(plan.steps, [](const SequenceStep& step) { return step.chunk.path; });
   // Only now do the pages stay as they are.
   for (SequenceStep& step : plan.steps) {
     step.chunk.tokens = std::span(step.sequence->tokens)
@@ -120,10 +120,14 @@ void Scheduler::AddStep(Sequence& s, int64_t count, StepPlan& plan) {
   step.sequence = &s;
   step.chunk.count = count;
   step.chunk.cached_len = s.cached_len;
-  step.chunk.path = s.cached_len < s.prompt_len_for_path ? s.prompt_path : options_.decode_path;
   step.samples = s.cached_len + count == s.length();
   plan.steps.push_back(step);
   plan.tokens += count;
+}
+
+MlaPath Scheduler::PathOf(const Sequence& s, int64_t count) const {
+  const bool prompt = s.cached_len < s.prompt_len_for_path;
+  return options_.chunk_path(prompt ? s.prompt_path : options_.decode_path, s.cached_len, count);
 }
 
 bool Scheduler::TakePage(Sequence& s, StepPlan& plan) {

@@ -39,6 +39,12 @@ struct SchedulerOptions {
   bool replay = true;
   // The path of a prompt with so many tokens to compute after so many in the cache.
   std::function<MlaPath(int64_t new_tokens, int64_t cached_tokens)> prompt_path;
+  // The path of a chunk of `count` tokens after `cached_len` others, chosen in every step: sparse
+  // attention depends on the length so far. `usual` is the prompt's path or decode_path. Chunks
+  // differ from run to run, so if a chunk's path depends on its lengths, all paths it may get must
+  // give a token the same bytes.
+  std::function<MlaPath(MlaPath usual, int64_t cached_len, int64_t count)> chunk_path =
+      [](MlaPath usual, int64_t, int64_t) { return usual; };
   // How many pages of a prompt, from `first` on, can be read from disk; empty: none.
   std::function<int64_t(const Sequence&, int64_t first)> pages_on_disk;
 };
@@ -61,7 +67,7 @@ struct PageLoad {
 struct StepPlan {
   std::vector<PageOp> ops;          // to be run before anything is computed, in order
   std::vector<PageLoad> loads;      // to be started; Scheduler::Loaded reports the end
-  std::vector<SequenceStep> steps;  // absorbed paths first
+  std::vector<SequenceStep> steps;  // sorted by path
   std::vector<Sequence*> admitted;  // for the first time
   std::vector<Sequence*> preempted;
   int64_t tokens = 0;  // of all steps
@@ -134,6 +140,7 @@ class Scheduler {
   // Gives what the shorter prompts could not use to the chunks that were cut for them.
   void FillUp(StepPlan& plan) const;
   void AddStep(Sequence& s, int64_t count, StepPlan& plan);
+  MlaPath PathOf(const Sequence& s, int64_t count) const;  // of its next `count` tokens
   bool TakePage(Sequence& s, StepPlan& plan);  // for one more token, by preemption if it must be
   void Preempt(Sequence& s, StepPlan& plan);
   void Offer(Sequence& s);  // whole pages to the prefix cache

@@ -323,7 +323,35 @@ TEST(Scheduler, ThePathFollowsFromWhatIsLeftAtAdmission) {
   EXPECT_EQ(t.Step(), "+a a 0-8L!");
   t.Add('b', 2);
   t.Add('c', Own('a', 8) + Own('c', 2), 1);
-  EXPECT_EQ(t.Step(), "+b +c c 8-10A! b 0-2L!");  // absorbed pieces come first
+  EXPECT_EQ(t.Step(), "+b +c c 8-10A! b 0-2L!");  // sorted by path
+}
+
+TEST(Scheduler, APathMayChangeAsASequenceGrowsAndStepsAreSortedByPath) {
+  SchedulerOptions options = Small();
+  options.chunk_path = [](MlaPath usual, int64_t cached_len, int64_t count) {
+    return cached_len + count > 6 ? MlaPath::kDecompressed : usual;
+  };
+  Trace t(options);
+  t.Add('a', 4, 5);
+  EXPECT_EQ(t.Step(), "+a a 0-4L!");
+  t.Add('b', 3, 2);
+  EXPECT_EQ(t.Step(), "+b a 4-5A! b 0-3L!");
+  EXPECT_EQ(t.Step(), "a 5-6A! b 3-4A!");
+  t.Add('c', 2, 2);
+  EXPECT_EQ(t.Step(), "+c c 0-2L! a 6-7D!");
+  EXPECT_EQ(t.Step(), "c 2-3A! a 7-8D!");
+}
+
+// `a` leaves tokens to the shorter `b`, which waits for a's rows, and gets them back.
+TEST(Scheduler, ThePathOfAChunkFollowsFromItsLastLength) {
+  SchedulerOptions options = Small();
+  options.chunk_path = [](MlaPath usual, int64_t cached_len, int64_t count) {
+    return cached_len + count > 6 ? MlaPath::kDecompressed : usual;
+  };
+  Trace t(options);
+  t.Add('a', 40, 1);
+  t.Add('b', Own('a', 5), 1);
+  EXPECT_EQ(t.Step(), "+a a 0-8D");
 }
 
 TEST(Scheduler, ItRunsWhenItsPagesHaveComeFromDisk) {

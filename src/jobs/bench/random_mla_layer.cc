@@ -112,10 +112,7 @@ double RandomMlaLayer::Attend(MlaPath path, int64_t new_tokens, int64_t cached_t
   step.workspace = &workspace_;
   step.exec = exec;
   const MlaQueries q{nope, rope};
-  return SecondsOf([&] {
-    if (path == MlaPath::kAbsorbed) return AttendAbsorbed(mla, q, sequences, o, step);
-    for (const SequenceChunk& s : sequences) AttendExpanded(mla, q, s, o, step);
-  });
+  return SecondsOf([&] { latte::Attend(mla, q, sequences, o, step); });
 }
 
 std::vector<SequenceChunk> RandomMlaLayer::Chunks(int64_t new_tokens, int64_t cached_tokens,

@@ -15,6 +15,7 @@
 #include "src/engine/sampling/sampler.h"
 #include "src/jobs/bench/bench_timer.h"
 #include "src/jobs/bench/fill_cache.h"
+#include "src/layers/path_groups.h"
 
 namespace latte {
 namespace {
@@ -152,13 +153,12 @@ class StepHarness {
   }
 
  private:
-  // Absorbed chunks come first. Sequences take pages in turn and share them if the cache is too
+  // Chunks are sorted by path. Sequences take pages in turn and share them if the cache is too
   // small. Every step has different tokens: equal tokens would choose the same experts, whose
   // weights may still be in the processor's cache.
   void BuildBatch(const StepShape& shape) {
     std::vector<PieceShape> pieces = shape.pieces;
-    std::stable_partition(pieces.begin(), pieces.end(),
-                          [](const PieceShape& p) { return p.path == MlaPath::kAbsorbed; });
+    SortByPath(pieces, &PieceShape::path);
     pages_.assign(pieces.size(), {});
     chunks_.clear();
     rows_.clear();

@@ -114,13 +114,15 @@ struct GatherPagesOp {
 struct MlaDecodeOp {
   static constexpr std::string_view kName = "mla_decode";
   struct Params {
-    TensorView q_latent;  // [T, H, C] f32, last dimension contiguous
-    TensorView q_rope;    // [T, H, R] f32, rotated, last dimension contiguous
-    TensorView pages;     // [pages, P, W], contiguous; latent first, then rope
-    std::span<const SequenceChunk> sequences;
-    TensorView o_latent;  // [T, H, C] f32, written, contiguous
-    TensorView lse;       // [T, H] f32, written, contiguous; may be empty
-    float scale = 0;      // (N+R)^−1/2 · mscale²
+    // Row 0 of q_latent, q_rope, o_latent and lse is the first row of sequences[0], whatever its
+    // query_start is: sequences may begin within a step.
+    TensorView q_latent;                       // [T, H, C] f32, last dimension contiguous
+    TensorView q_rope;                         // [T, H, R] f32, rotated, last dimension contiguous
+    TensorView pages;                          // [pages, P, W], contiguous; latent first, then rope
+    std::span<const SequenceChunk> sequences;  // rows without gaps
+    TensorView o_latent;                       // [T, H, C] f32, written, contiguous
+    TensorView lse;                            // [T, H] f32, written, contiguous; may be empty
+    float scale = 0;                           // (N+R)^−1/2 · mscale²
     CacheRowFormat row_format = {};
   };
   struct Shape {
@@ -132,6 +134,10 @@ struct MlaDecodeOp {
   static Shape ShapeOf(const Params& p) {
     return {p.q_latent.shape[0], p.q_latent.shape[1], p.q_latent.shape[2], p.q_rope.shape[2],
             p.pages.shape[1],    p.pages.dtype,       p.row_format.kind};
+  }
+  // The row of q_latent at which a sequence begins.
+  static int64_t FirstRow(const Params& p, const SequenceChunk& s) {
+    return s.query_start - p.sequences.front().query_start;
   }
   static OpWork WorkOf(const Params& p) {
     const Shape s = ShapeOf(p);

@@ -154,8 +154,8 @@ void MlaDecode(const MlaDecodeOp::Params& p, const Exec& exec) {
     });
     exec.threads->ParallelFor(seq.count * shape.h, [&](int64_t task) {
       const int64_t i = task / shape.h;
-      DecodeQuery(p, keys.data(), seq.total_len() - seq.count + i + 1, seq.query_start + i,
-                  task % shape.h);
+      DecodeQuery(p, keys.data(), seq.total_len() - seq.count + i + 1,
+                  MlaDecodeOp::FirstRow(p, seq) + i, task % shape.h);
     });
   }
 }

@@ -1,6 +1,6 @@
 #include "src/layers/mla/mla.h"
 
-#include <algorithm>
+#include "src/layers/path_groups.h"
 
 namespace latte {
 namespace {
@@ -28,6 +28,18 @@ std::vector<CacheStream> MlaCacheStreams(const MlaDims& dims, MlaPath path, Cach
   return {{StreamId::kLatent, cache.Width(dims.c, dims.r), cache.dtype, {cache.kind}}};
 }
 
+void Attend(const MlaLayer& mla, const MlaQueries& q, std::span<const SequenceChunk> group,
+            const TensorView& o, StepContext& step) {
+  switch (group.front().path) {
+    case MlaPath::kAbsorbed:
+      return AttendAbsorbed(mla, q, group, o, step);
+    case MlaPath::kLatent:
+    case MlaPath::kDecompressed:
+      for (const SequenceChunk& sequence : group) AttendExpanded(mla, q, sequence, o, step);
+      return;
+  }
+}
+
 void Forward(const MlaLayer& mla, const RopeAngles& angles, const TensorView& x,
              const TensorView& y, StepContext& step) {
   Workspace& workspace = *step.workspace;
@@ -38,12 +50,8 @@ void Forward(const MlaLayer& mla, const RopeAngles& angles, const TensorView& x,
   if (CachesExpanded(step)) AppendExpanded(mla, projected, step);
 
   const TensorView o = workspace.Take(DType::kF32, {t, mla.dims.h, mla.dims.v});
-  const auto expanded_begin =
-      std::find_if(step.sequences.begin(), step.sequences.end(),
-                   [](const SequenceChunk& s) { return s.path != MlaPath::kAbsorbed; });
-  const std::span<const SequenceChunk> absorbed(step.sequences.begin(), expanded_begin);
-  if (!absorbed.empty()) AttendAbsorbed(mla, q, absorbed, o, step);
-  for (auto s = expanded_begin; s != step.sequences.end(); ++s) AttendExpanded(mla, q, *s, o, step);
+  ForEachPathGroup(step.sequences,
+                   [&](std::span<const SequenceChunk> group) { Attend(mla, q, group, o, step); });
 
   const TensorView u = o.Reshape({t, mla.dims.h * mla.dims.v});
   Multiply(mla.w_o, RoundActivations(u, {&mla.w_o}, step), y, step);

@@ -96,17 +96,19 @@ std::vector<CacheStream> MlaCacheStreams(const MlaDims& dims, MlaPath path, Cach
 
 // Whether the step's cache holds expanded keys and values instead of latents.
 inline bool CachesExpanded(const StepContext& step) {
-  return !step.sequences.empty() && step.sequences[0].path == MlaPath::kDecompressed;
+  return step.cache->spec().Has(StreamId::kKey);
 }
 
-// The parts of Forward. o is [T, H, V] f32, written; x as in Forward. Project reads x once for both
-// of its products and, if latents are cached, appends them.
+// The parts of Forward; x as in Forward, o is [T, H, V] f32. Project reads x once for both of its
+// products and, if latents are cached, appends them. Attend writes the rows of o that belong to
+// `group`, one or more neighbouring sequences of one path, by that path.
 MlaProjections Project(const MlaLayer& mla, const RopeAngles& angles, const TensorView& x,
                        StepContext& step);
 void AppendExpanded(const MlaLayer& mla, const MlaProjections& projected, StepContext& step);
-void AttendAbsorbed(const MlaLayer& mla, const MlaQueries& q,
-                    std::span<const SequenceChunk> sequences, const TensorView& o,
-                    StepContext& step);
+void Attend(const MlaLayer& mla, const MlaQueries& q, std::span<const SequenceChunk> group,
+            const TensorView& o, StepContext& step);
+void AttendAbsorbed(const MlaLayer& mla, const MlaQueries& q, std::span<const SequenceChunk> group,
+                    const TensorView& o, StepContext& step);
 void AttendExpanded(const MlaLayer& mla, const MlaQueries& q, const SequenceChunk& sequence,
                     const TensorView& o, StepContext& step);
 

@@ -53,16 +53,16 @@ void UpProjectValues(const MlaLayer& mla, const TensorView& o_latent, const Tens
 
 }  // namespace
 
-void AttendAbsorbed(const MlaLayer& mla, const MlaQueries& q,
-                    std::span<const SequenceChunk> sequences, const TensorView& o,
-                    StepContext& step) {
+void AttendAbsorbed(const MlaLayer& mla, const MlaQueries& q, std::span<const SequenceChunk> group,
+                    const TensorView& o, StepContext& step) {
   Workspace& workspace = *step.workspace;
   const Workspace::Scope scope(workspace);
   const MlaDims& dims = mla.dims;
-  // Absorbed sequences come first: their rows begin the step's.
-  const int64_t t = sequences.back().query_start + sequences.back().count;
+  const int64_t begin = group.front().query_start;
+  const int64_t end = group.back().query_start + group.back().count;
+  const int64_t t = end - begin;
 
-  const TensorView q_nope = RoundQueries(q.nope.Slice(0, 0, t), step);
+  const TensorView q_nope = RoundQueries(q.nope.Slice(0, begin, end), step);
   const TensorView q_latent = workspace.Take(DType::kF32, {t, dims.h, dims.c});
   Run<GemmTOp>({HeadsFirst(q_nope), mla.w_uk(), HeadsFirst(q_latent),
                 mla.w_kv_b.Scale(/*row_begin=*/0, dims.n + dims.v)},
@@ -71,15 +71,15 @@ void AttendAbsorbed(const MlaLayer& mla, const MlaQueries& q,
   const TensorView o_latent = workspace.Take(DType::kF32, {t, dims.h, dims.c});
   MlaDecodeOp::Params p;
   p.q_latent = q_latent;
-  p.q_rope = q.rope.Slice(0, 0, t);
+  p.q_rope = q.rope.Slice(0, begin, end);
   p.pages = step.cache->View(StreamId::kLatent, mla.layer);
-  p.sequences = sequences;
+  p.sequences = group;
   p.o_latent = o_latent;
   p.scale = mla.scale;
   p.row_format = step.cache->spec().Stream(StreamId::kLatent).row_format;
   Run<MlaDecodeOp>(p, step.exec);
 
-  UpProjectValues(mla, o_latent, o.Slice(0, 0, t), step);
+  UpProjectValues(mla, o_latent, o.Slice(0, begin, end), step);
 }
 
 }  // namespace latte

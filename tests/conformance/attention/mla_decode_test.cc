@@ -132,6 +132,14 @@ void ExpectSameBitsHoweverCut(const Row& row, DecodeCase& c, const DecodeShape& 
       }
     ExpectSame(c, o, lse, fmt::format("each sequence alone, chunks of {}", chunk));
   }
+  // The first sequence may begin within a step.
+  c.PoisonOutputs();
+  std::vector<SequenceChunk> later(c.sequences);
+  for (SequenceChunk& sequence : later) sequence.query_start += 5;
+  MlaDecodeOp::Params within = c.Params();
+  within.sequences = later;
+  RunRow(row, within, 2);
+  ExpectSame(c, o, lse, "within a step");
   // The output is the same without lse.
   c.PoisonOutputs();
   MlaDecodeOp::Params without = c.Params();

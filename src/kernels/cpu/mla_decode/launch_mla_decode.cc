@@ -46,6 +46,7 @@ CachedRowLayout CachedRowLayoutOf(DType cache, CacheRowFormat row_format, int64_
 
 struct WorkItem {
   const SequenceChunk* sequence;
+  int64_t token;                   // row of q_latent at which the sequence begins
   int64_t row, rows;               // among the count·H rows of the sequence
   int64_t split_begin, split_end;  // splits of this item
   int64_t splits;                  // all splits of these rows
@@ -119,12 +120,13 @@ T* Take(std::byte*& at, int64_t count) {
   return taken;
 }
 
-void AddItems(WorkList& list, const SequenceChunk& s, size_t& at) {
+void AddItems(WorkList& list, const SequenceChunk& s, int64_t token, size_t& at) {
   const Blocking blocking = ChooseBlocking(list, s);
   const int64_t rows = s.count * list.h;
   for (int64_t group = 0; group < blocking.groups; ++group) {
     WorkItem item;
     item.sequence = &s;
+    item.token = token;
     item.row = group * rows / blocking.groups;
     item.rows = (group + 1) * rows / blocking.groups - item.row;
     item.splits = blocking.splits;
@@ -167,13 +169,13 @@ WorkList MakeWorkList(const MlaDecodeOp::Params& p, int64_t max_rows, const Exec
   list.buffers = Take<float>(at, buffers);
   list.o = p.o_latent.Ptr<float>();
   size_t next = 0;
-  for (const SequenceChunk& s : p.sequences) AddItems(list, s, next);
+  for (const SequenceChunk& s : p.sequences) AddItems(list, s, MlaDecodeOp::FirstRow(p, s), next);
   return list;
 }
 
 // The result of an item's rows from `row` on; its o is the output of the op.
 SplitResult ResultOf(const WorkList& list, const WorkItem& item, int64_t row) {
-  const int64_t at = item.sequence->query_start * list.h + item.row + row;
+  const int64_t at = item.token * list.h + item.row + row;
   return {list.o + at * list.c, list.max + at, list.sum + at};
 }
 
@@ -186,7 +188,7 @@ SplitResult BufferOf(const WorkList& list, const WorkItem& item, int64_t split, 
 
 void Normalize(const MlaDecodeKernel& kernel, const MlaDecodeOp::Params& p, const WorkList& list,
                const WorkItem& item, int64_t row, int64_t rows) {
-  const int64_t at = item.sequence->query_start * list.h + item.row + row;
+  const int64_t at = item.token * list.h + item.row + row;
   float* const lse = p.lse.empty() ? nullptr : p.lse.Ptr<float>() + at;
   kernel.normalize_split(ResultOf(list, item, row), rows, list.c, lse);
 }
@@ -201,7 +203,7 @@ DecodeTask TaskOf(const MlaDecodeOp::Params& p, const WorkList& list, const Work
   const MlaDecodeOp::Shape s = MlaDecodeOp::ShapeOf(p);
   for (int64_t i = 0; i < item.rows; ++i) {
     const int64_t row = item.row + i;
-    const int64_t token = item.sequence->query_start + row / s.h;
+    const int64_t token = item.token + row / s.h;
     q[i] = {FloatAt(p.q_latent, token, row % s.h), FloatAt(p.q_rope, token, row % s.h),
             KeysOf(*item.sequence, row, s.h)};
   }
