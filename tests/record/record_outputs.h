@@ -108,6 +108,8 @@ inline std::FILE* OutputRecord() {
     if (path == nullptr) return static_cast<std::FILE*>(nullptr);
     std::FILE* opened = std::fopen(path, "w");
     LATTE_CHECK(opened != nullptr, "LATTE_RECORD_OUTPUTS: the file cannot be written");
+    // Whole lines: a death test forks, and its child would write what is left in the buffer again.
+    std::setvbuf(opened, nullptr, _IOLBF, BUFSIZ);
     const Machine machine = *Machine::Detect();
     for (const KernelInfo& row : AllKernels())
       if (machine.Has(row.isa)) fmt::print(opened, "#\t{}\t{}\n", row.op, row.name);

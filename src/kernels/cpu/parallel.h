@@ -83,11 +83,13 @@ void ForEachTask(int64_t count, int64_t macs, const Exec& exec, const F& f) {
   for (int64_t i = 0; i < count; ++i) f(i);
 }
 
-// The same with f(i, scratch).
+// The same with f(i, scratch); scratch: kTaskBytes and, after them, `more_bytes`.
 template <class F>
-void ForEachTaskInScratch(int64_t count, int64_t macs, const Exec& exec, const F& f) {
-  if (macs > kTaskMacs) return exec.threads->ParallelFor(count, kTaskBytes, f);
-  exec.threads->ParallelFor(1, kTaskBytes, [&](int64_t, std::byte* scratch) {
+void ForEachTaskInScratch(int64_t count, int64_t macs, const Exec& exec, const F& f,
+                          int64_t more_bytes = 0) {
+  const int64_t bytes = kTaskBytes + more_bytes;
+  if (macs > kTaskMacs) return exec.threads->ParallelFor(count, bytes, f);
+  exec.threads->ParallelFor(1, bytes, [&](int64_t, std::byte* scratch) {
     for (int64_t i = 0; i < count; ++i) f(i, scratch);
   });
 }

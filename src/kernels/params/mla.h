@@ -14,6 +14,7 @@
 #include <span>
 
 #include "src/kernels/op_work.h"
+#include "src/kernels/params/position_list.h"
 #include "src/kernels/params/sequence_chunk.h"
 #include "src/tensor/cache_format.h"
 #include "src/tensor/tensor.h"
@@ -102,10 +103,10 @@ struct GatherPagesOp {
 
 // clang-format off
 // Absorbed attention: every new token attends, in latent space, to the cached tokens of its sequence
-// up to and including itself.
+// up to and including itself or, if there are lists of positions, to the listed ones.
 //
 //   s[t,h,j]        = scale · ( q_latent[t,h,:]·c_kv[j,:] + q_rope[t,h,:]·k_rope[j,:] )
-//                     for the keys j ≤ position of t
+//                     for the keys j ≤ position of t, or the keys j in the list of t
 //   o_latent[t,h,:] = Σ_j softmax_j(s[t,h,:]) · c_kv[j,:]
 //   lse[t,h]        = log Σ_j exp(s[t,h,j])
 //
@@ -124,6 +125,9 @@ struct MlaDecodeOp {
     TensorView lse;                            // [T, H] f32, written, contiguous; may be empty
     float scale = 0;                           // (N+R)^−1/2 · mscale²
     CacheRowFormat row_format = {};
+    // [T, K] i32, as position_list.h defines it; empty: all keys. A list of all keys up to a token
+    // gives the bytes of attention without lists.
+    TensorView positions = {};
   };
   struct Shape {
     int64_t t, h, c, r, page_tokens;
@@ -142,12 +146,20 @@ struct MlaDecodeOp {
   static OpWork WorkOf(const Params& p) {
     const Shape s = ShapeOf(p);
     OpWork out;
-    for (const SequenceChunk& q : p.sequences) {
-      // New token i sees total_len − count + i + 1 keys.
-      const int64_t pairs = q.count * q.total_len() - q.count * (q.count - 1) / 2;
+    const auto add = [&](int64_t pairs, int64_t keys) {
       out.flops += 2 * s.h * (2 * s.c + s.r) * pairs;
-      out.bytes += q.total_len() * p.pages.shape[2] * SizeOf(p.pages.dtype);
+      out.bytes += keys * p.pages.shape[2] * SizeOf(p.pages.dtype);
+    };
+    if (!p.positions.empty()) {
+      for (int64_t t = 0; t < s.t; ++t) {
+        const int64_t keys = ListLength(p.positions, t);
+        add(keys, keys);
+      }
+      return out;
     }
+    // New token i sees total_len − count + i + 1 keys.
+    for (const SequenceChunk& q : p.sequences)
+      add(q.count * q.total_len() - q.count * (q.count - 1) / 2, q.total_len());
     return out;
   }
 };

@@ -69,6 +69,13 @@ void DecodeQuery(const MlaDecodeOp::Params& p, const float* keys, int64_t count,
                  int64_t h) {
   const auto shape = MlaDecodeOp::ShapeOf(p);
   const int64_t width = shape.c + shape.r;
+  float* o = p.o_latent.Ptr<float>() + (t * shape.h + h) * shape.c;
+  float* lse_out = p.lse.empty() ? nullptr : p.lse.Ptr<float>() + t * shape.h + h;
+  if (count == 0) {
+    std::fill_n(o, shape.c, 0.0f);
+    if (lse_out != nullptr) *lse_out = static_cast<float>(kMinusInf);
+    return;
+  }
   std::vector<double> scores(static_cast<size_t>(count));
   for (int64_t j = 0; j < count; ++j)
     scores[static_cast<size_t>(j)] =
@@ -81,9 +88,21 @@ void DecodeQuery(const MlaDecodeOp::Params& p, const float* keys, int64_t count,
     for (int64_t c = 0; c < shape.c; ++c)
       out[static_cast<size_t>(c)] +=
           scores[static_cast<size_t>(j)] * static_cast<double>(keys[j * width + c]);
-  float* o = p.o_latent.Ptr<float>() + (t * shape.h + h) * shape.c;
   for (int64_t c = 0; c < shape.c; ++c) o[c] = static_cast<float>(out[static_cast<size_t>(c)]);
-  if (!p.lse.empty()) p.lse.Ptr<float>()[t * shape.h + h] = static_cast<float>(lse);
+  if (lse_out != nullptr) *lse_out = static_cast<float>(lse);
+}
+
+// All heads of new token i of a sequence, which attends to the keys in its list.
+void DecodeListed(const MlaDecodeOp::Params& p, const SequenceChunk& seq, int64_t i) {
+  const auto shape = MlaDecodeOp::ShapeOf(p);
+  const int64_t width = shape.c + shape.r;
+  const int64_t t = MlaDecodeOp::FirstRow(p, seq) + i;
+  const std::span<const int32_t> list = ListOf(p.positions, t, seq.cached_len + i);
+  std::vector<float> keys(list.size() * static_cast<size_t>(width));
+  for (size_t j = 0; j < list.size(); ++j)
+    LoadRow(p.pages, p.row_format, seq.pages, list[j], shape.c, width,
+            keys.data() + j * static_cast<size_t>(width));
+  for (int64_t h = 0; h < shape.h; ++h) DecodeQuery(p, keys.data(), std::ssize(list), t, h);
 }
 
 // Expanded attention of one (token, head) to the first `keys` keys of the call.
@@ -148,6 +167,10 @@ void MlaDecode(const MlaDecodeOp::Params& p, const Exec& exec) {
   const MlaDecodeOp::Shape shape = MlaDecodeOp::ShapeOf(p);
   const int64_t width = shape.c + shape.r;
   for (const SequenceChunk& seq : p.sequences) {
+    if (!p.positions.empty()) {
+      exec.threads->ParallelFor(seq.count, [&](int64_t i) { DecodeListed(p, seq, i); });
+      continue;
+    }
     std::vector<float> keys(static_cast<size_t>(seq.total_len() * width));
     exec.threads->ParallelFor(seq.total_len(), [&](int64_t j) {
       LoadRow(p.pages, p.row_format, seq.pages, j, shape.c, width, keys.data() + j * width);

@@ -55,6 +55,7 @@ class DecodeCase {
     p.lse = lse;
     p.scale = shape_.scale;
     p.row_format = Format();
+    p.positions = positions;
     return p;
   }
 
@@ -151,6 +152,7 @@ class DecodeCase {
  public:
   Guarded q_latent, q_rope, pages, o, lse;
   std::vector<SequenceChunk> sequences;
+  TensorView positions;  // none
 };
 
 // Queries and expanded keys. k_nope and v are interleaved in one buffer, as an up-projection writes

@@ -4,6 +4,14 @@
 // of kSplitKeys keys, anchored at position 0. Every split is computed from zero, and splits are
 // merged from left to right, so the bytes of a row do not depend on which work items computed them.
 // A work item is a group of rows × consecutive splits; its size follows the number of threads.
+//
+// With lists of positions, the keys of a token are its listed rows, in order. Before each split, an
+// item copies the split's rows to a page of its own in scratch, so kernels read them as they read any
+// page, and a list of all positions gives the bytes of attention without lists. Items of other heads of
+// the token copy the same rows again.
+#include <limits>
+
+#include "src/kernels/cpu/mla_decode/token_runs.h"
 #include "src/kernels/cpu/parallel.h"
 #include "src/kernels/cpu/tuning.h"
 
@@ -45,9 +53,8 @@ CachedRowLayout CachedRowLayoutOf(DType cache, CacheRowFormat row_format, int64_
 }
 
 struct WorkItem {
-  const SequenceChunk* sequence;
-  int64_t token;                   // row of q_latent at which the sequence begins
-  int64_t row, rows;               // among the count·H rows of the sequence
+  TokenRun tokens;
+  int64_t row, rows;               // among the count·H rows of the tokens
   int64_t split_begin, split_end;  // splits of this item
   int64_t splits;                  // all splits of these rows
   int64_t first_end;               // split_end of the item that begins at split 0
@@ -55,7 +62,7 @@ struct WorkItem {
   float* buffers;                  // results of the splits from first_end on
 };
 
-// How a sequence is divided into groups of rows × splits.
+// How a run of tokens is divided into groups of rows × splits.
 struct Blocking {
   int64_t groups, splits, splits_per_item;
   int64_t items_per_group() const { return CeilDiv(splits, splits_per_item); }
@@ -76,11 +83,11 @@ struct WorkList {
 
 int64_t BufferFloats(int64_t rows, int64_t c) { return RoundUp(rows * (c + 2), 16); }
 
-Blocking ChooseBlocking(const WorkList& list, const SequenceChunk& s) {
-  const int64_t rows = s.count * list.h;
+Blocking ChooseBlocking(const WorkList& list, const TokenRun& run) {
+  const int64_t rows = run.count * list.h;
   Blocking blocking;
   blocking.groups = CeilDiv(rows, list.max_rows);
-  blocking.splits = CeilDiv(std::max<int64_t>(s.total_len(), 1), kSplitKeys);
+  blocking.splits = CeilDiv(std::max<int64_t>(run.keys, 1), kSplitKeys);
   const int64_t group_rows = CeilDiv(rows, std::max<int64_t>(blocking.groups, 1));
   const int64_t split_pairs = std::max<int64_t>(group_rows * kSplitKeys, 1);
   blocking.splits_per_item = std::clamp<int64_t>(list.item_pairs / split_pairs, 1, blocking.splits);
@@ -88,12 +95,12 @@ Blocking ChooseBlocking(const WorkList& list, const SequenceChunk& s) {
 }
 
 // The number of items if every item had one split.
-int64_t CountSmallestItems(const WorkList& list, std::span<const SequenceChunk> sequences) {
+int64_t CountSmallestItems(const WorkList& list, const MlaDecodeOp::Params& p) {
   int64_t count = 0;
-  for (const SequenceChunk& s : sequences) {
-    const Blocking blocking = ChooseBlocking(list, s);
+  ForEachTokenRun(p, [&](const TokenRun& run) {
+    const Blocking blocking = ChooseBlocking(list, run);
     count += blocking.groups * blocking.splits;
-  }
+  });
   return count;
 }
 
@@ -104,11 +111,15 @@ void ChooseItemSize(WorkList& list, const MlaDecodeOp::Params& p, const Exec& ex
   list.h = shape.h;
   list.c = shape.c;
   int64_t pairs = 0;
-  for (const SequenceChunk& s : p.sequences) pairs += s.count * shape.h * s.total_len();
+  int64_t runs = 0;
+  ForEachTokenRun(p, [&](const TokenRun& run) {
+    pairs += run.count * shape.h * run.keys;
+    ++runs;
+  });
   list.macs = pairs * (2 * shape.c + shape.r);
   const int64_t threads = exec.threads->threads();
-  list.item_pairs = pairs / (threads * (p.sequences.size() == 1 ? 1 : kItemsPerThread));
-  while (list.max_rows > 1 && CountSmallestItems(list, p.sequences) < threads)
+  list.item_pairs = pairs / (threads * (runs == 1 ? 1 : kItemsPerThread));
+  while (list.max_rows > 1 && CountSmallestItems(list, p) < threads)
     list.max_rows = CeilDiv(list.max_rows, 2);
 }
 
@@ -120,13 +131,12 @@ T* Take(std::byte*& at, int64_t count) {
   return taken;
 }
 
-void AddItems(WorkList& list, const SequenceChunk& s, int64_t token, size_t& at) {
-  const Blocking blocking = ChooseBlocking(list, s);
-  const int64_t rows = s.count * list.h;
+void AddItems(WorkList& list, const TokenRun& run, size_t& at) {
+  const Blocking blocking = ChooseBlocking(list, run);
+  const int64_t rows = run.count * list.h;
   for (int64_t group = 0; group < blocking.groups; ++group) {
     WorkItem item;
-    item.sequence = &s;
-    item.token = token;
+    item.tokens = run;
     item.row = group * rows / blocking.groups;
     item.rows = (group + 1) * rows / blocking.groups - item.row;
     item.splits = blocking.splits;
@@ -152,14 +162,14 @@ WorkList MakeWorkList(const MlaDecodeOp::Params& p, int64_t max_rows, const Exec
   ChooseItemSize(list, p, exec);
   int64_t items = 0;
   int64_t buffers = 0;
-  for (const SequenceChunk& s : p.sequences) {
-    const Blocking blocking = ChooseBlocking(list, s);
+  ForEachTokenRun(p, [&](const TokenRun& run) {
+    const Blocking blocking = ChooseBlocking(list, run);
     items += blocking.groups * blocking.items_per_group();
     // Groups differ by at most one row.
-    const int64_t group_rows = CeilDiv(s.count * list.h, std::max<int64_t>(blocking.groups, 1));
+    const int64_t group_rows = CeilDiv(run.count * list.h, std::max<int64_t>(blocking.groups, 1));
     buffers += blocking.groups * (blocking.splits - blocking.splits_per_item) *
                BufferFloats(group_rows, list.c);
-  }
+  });
   const int64_t rows = MlaDecodeOp::ShapeOf(p).t * list.h;
   const int64_t bytes = items * static_cast<int64_t>(sizeof(WorkItem)) + (2 * rows + buffers) * 4;
   std::byte* at = exec.threads->Scratch(bytes + 3 * 64);
@@ -169,13 +179,13 @@ WorkList MakeWorkList(const MlaDecodeOp::Params& p, int64_t max_rows, const Exec
   list.buffers = Take<float>(at, buffers);
   list.o = p.o_latent.Ptr<float>();
   size_t next = 0;
-  for (const SequenceChunk& s : p.sequences) AddItems(list, s, MlaDecodeOp::FirstRow(p, s), next);
+  ForEachTokenRun(p, [&](const TokenRun& run) { AddItems(list, run, next); });
   return list;
 }
 
 // The result of an item's rows from `row` on; its o is the output of the op.
 SplitResult ResultOf(const WorkList& list, const WorkItem& item, int64_t row) {
-  const int64_t at = item.token * list.h + item.row + row;
+  const int64_t at = item.tokens.token * list.h + item.row + row;
   return {list.o + at * list.c, list.max + at, list.sum + at};
 }
 
@@ -188,14 +198,14 @@ SplitResult BufferOf(const WorkList& list, const WorkItem& item, int64_t split, 
 
 void Normalize(const MlaDecodeKernel& kernel, const MlaDecodeOp::Params& p, const WorkList& list,
                const WorkItem& item, int64_t row, int64_t rows) {
-  const int64_t at = item.token * list.h + item.row + row;
+  const int64_t at = item.tokens.token * list.h + item.row + row;
   float* const lse = p.lse.empty() ? nullptr : p.lse.Ptr<float>() + at;
   kernel.normalize_split(ResultOf(list, item, row), rows, list.c, lse);
 }
 
-// The number of keys that a row of a sequence sees.
-int64_t KeysOf(const SequenceChunk& s, int64_t row, int64_t heads) {
-  return s.total_len() - s.count + row / heads + 1;
+// The number of keys that a row of these tokens sees.
+int64_t KeysOf(const TokenRun& run, int64_t row, int64_t heads) {
+  return run.keys - run.count + row / heads + 1;
 }
 
 DecodeTask TaskOf(const MlaDecodeOp::Params& p, const WorkList& list, const WorkItem& item,
@@ -203,16 +213,16 @@ DecodeTask TaskOf(const MlaDecodeOp::Params& p, const WorkList& list, const Work
   const MlaDecodeOp::Shape s = MlaDecodeOp::ShapeOf(p);
   for (int64_t i = 0; i < item.rows; ++i) {
     const int64_t row = item.row + i;
-    const int64_t token = item.token + row / s.h;
+    const int64_t token = item.tokens.token + row / s.h;
     q[i] = {FloatAt(p.q_latent, token, row % s.h), FloatAt(p.q_rope, token, row % s.h),
-            KeysOf(*item.sequence, row, s.h)};
+            KeysOf(item.tokens, row, s.h)};
   }
-  DecodeTask t;
+  DecodeTask t = {};
   t.q = q;
   t.pages = p.pages.data;
   t.cache = CachedRowLayoutOf(s.cache, p.row_format, s.c, s.r);
   t.page_tokens = s.page_tokens;
-  t.page_table = item.sequence->pages.data();
+  t.page_table = item.tokens.sequence->pages.data();
   t.rows = item.rows;
   t.c = s.c;
   t.r = s.r;
@@ -252,18 +262,54 @@ struct ItemScratch {
   DecodeQuery q[kMaxLargeDecodeRows];
 };
 
+// The result of rows without keys.
+void StoreNoKeys(const SplitResult& out, int64_t rows, int64_t c) {
+  std::fill_n(out.o, rows * c, 0.0f);
+  std::fill_n(out.max, rows, -std::numeric_limits<float>::infinity());
+  std::fill_n(out.sum, rows, 0.0f);
+}
+
+// Computes the splits of an item of one token with a list, one by one. Keys count from the beginning
+// of the split, which changes no byte: the size of a split is a multiple of all block sizes.
+// page: room for kSplitKeys cached rows.
+void RunListedSplits(const MlaDecodeKernel& kernel, const MlaDecodeOp::Params& p,
+                     const WorkItem& item, DecodeTask& t, DecodeQuery* q, std::byte* page) {
+  static constexpr int32_t kPageTable[] = {0};
+  const SequenceChunk& sequence = *item.tokens.sequence;
+  const int64_t place = item.tokens.token - MlaDecodeOp::FirstRow(p, sequence);
+  const std::span<const int32_t> list =
+      ListOf(p.positions, item.tokens.token, sequence.cached_len + place);
+  if (list.empty()) return StoreNoKeys(t.outputs.next(t.outputs.self), item.rows, t.c);
+  t.pages = page;
+  t.page_tokens = kSplitKeys;
+  t.page_table = kPageTable;
+  t.splits = 1;
+  for (int64_t split = item.split_begin; split < item.split_end; ++split) {
+    const int64_t begin = split * kSplitKeys;
+    t.key_end = std::min(kSplitKeys, std::ssize(list) - begin);
+    CopyRows(p, sequence, list.subspan(static_cast<size_t>(begin), static_cast<size_t>(t.key_end)),
+             page);
+    for (int64_t i = 0; i < item.rows; ++i) q[i].visible = t.key_end;
+    kernel.mla_decode(t);
+  }
+}
+
 void RunItem(const MlaDecodeKernel& kernel, const MlaDecodeOp::Params& p, const WorkList& list,
              const WorkItem& item, std::byte* scratch) {
   auto& own = LaunchScratch<ItemScratch>(scratch);
   DecodeTask t = TaskOf(p, list, item, own.q);
   t.scratch = TargetScratch(scratch);
   ItemOutputs outputs = {kernel, list, item, {own.o, own.max, own.sum}};
-  t.key_begin = item.split_begin * kSplitKeys;
-  t.key_end = std::min(own.q[item.rows - 1].visible, item.split_end * kSplitKeys);
-  t.splits = item.split_end - item.split_begin;
   t.split_keys = kSplitKeys;
   t.outputs = {&outputs, ItemOutputs::Next};
-  kernel.mla_decode(t);
+  if (p.positions.empty()) {
+    t.key_begin = item.split_begin * kSplitKeys;
+    t.key_end = std::min(own.q[item.rows - 1].visible, item.split_end * kSplitKeys);
+    t.splits = item.split_end - item.split_begin;
+    kernel.mla_decode(t);
+  } else {
+    RunListedSplits(kernel, p, item, t, own.q, scratch + kTaskBytes);
+  }
   outputs.Merge();
   if (item.count == 1) Normalize(kernel, p, list, item, 0, item.rows);
 }
@@ -292,9 +338,10 @@ void MlaDecode(const MlaDecodeKernel& kernel, const MlaDecodeOp::Params& p, cons
   const auto item = [&list](int64_t i) -> const WorkItem& {
     return list.items[static_cast<size_t>(i)];
   };
-  ForEachTaskInScratch(items, list.macs, exec, [&](int64_t i, std::byte* scratch) {
-    RunItem(kernel, p, list, item(i), scratch);
-  });
+  const int64_t copied = p.positions.empty() ? 0 : kSplitKeys * RowBytes(p);
+  ForEachTaskInScratch(
+      items, list.macs, exec,
+      [&](int64_t i, std::byte* scratch) { RunItem(kernel, p, list, item(i), scratch); }, copied);
   if (!list.merges) return;
   ForEachTask(items, list.macs, exec, [&](int64_t i) { MergeItem(kernel, p, list, item(i)); });
 }
