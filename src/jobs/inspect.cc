@@ -236,7 +236,7 @@ Result<JsonOut> InspectPath(const ModelConfig& config, const PromptShape& prompt
   return JsonOut{{"new_tokens", prompt.new_tokens},
                  {"cached_tokens", prompt.cached_tokens},
                  {"layers", config.layers},
-                 {"chosen", choice.path == MlaPath::kAbsorbed ? "absorbed" : "latent"},
+                 {"chosen", Name(choice.path)},
                  {"paths", paths},
                  {"rates", ToJson(rates, machine)}};
 }

@@ -107,6 +107,8 @@ class Trace {
         return 'L';
       case MlaPath::kDecompressed:
         return 'D';
+      case MlaPath::kSparse:
+        return 'S';
     }
     return '?';
   }

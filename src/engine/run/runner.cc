@@ -1,6 +1,7 @@
 #include "src/engine/run/runner.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace latte {
 namespace {
@@ -20,6 +21,7 @@ StepContext Runner::Context() {
   step.positions = positions_;
   step.slots = slots_;
   step.sequences = chunks_;
+  step.key_positions = key_positions_;
   step.global_tokens = std::max(global_tokens_, static_cast<int64_t>(tokens_.size()));
   step.arithmetic = options_.arithmetic;
   step.int8_activations = options_.int8_activations;
@@ -44,6 +46,28 @@ void Runner::BuildBatch(std::span<const SequenceChunk> chunks) {
       positions_.push_back(static_cast<int32_t>(position));
       slots_.push_back(chunk.pages[static_cast<size_t>(position / page_tokens)] * page_tokens +
                        position % page_tokens);
+    }
+  }
+  ListPositions();
+}
+
+// Nothing chooses among positions yet: a token lists all positions up to its own, so a sparse path
+// gives the bytes of the absorbed one.
+void Runner::ListPositions() {
+  int64_t longest = 0;
+  for (const SequenceChunk& chunk : chunks_)
+    if (chunk.path == MlaPath::kSparse) longest = std::max(longest, chunk.total_len());
+  key_positions_ = Tensor();
+  if (longest == 0) return;
+  key_positions_ = Tensor(DType::kI32, {static_cast<int64_t>(tokens_.size()), longest});
+  const TensorView lists = key_positions_;
+  for (const SequenceChunk& chunk : chunks_) {
+    if (chunk.path != MlaPath::kSparse) continue;
+    for (int64_t i = 0; i < chunk.count; ++i) {
+      int32_t* const list = lists.Row<int32_t>(chunk.query_start + i);
+      int32_t* const end = list + chunk.cached_len + i + 1;
+      std::iota(list, end, 0);
+      std::fill(end, list + longest, -1);
     }
   }
 }

@@ -53,6 +53,7 @@ class Runner {
 
  private:
   void BuildBatch(std::span<const SequenceChunk> chunks);  // flat arrays for Context
+  void ListPositions();                                    // of tokens on a sparse path
   StepContext Context();
 
   const Model& model_;
@@ -65,6 +66,7 @@ class Runner {
   std::vector<int32_t> positions_;
   std::vector<int64_t> slots_;
   std::vector<SequenceChunk> chunks_;
+  Tensor key_positions_;  // empty unless a chunk is sparse
   int64_t global_tokens_ = 0;
   Tensor hidden_;
   Tensor chosen_;  // rows of hidden_

@@ -329,7 +329,7 @@ TEST(Scheduler, ThePathFollowsFromWhatIsLeftAtAdmission) {
 TEST(Scheduler, APathMayChangeAsASequenceGrowsAndStepsAreSortedByPath) {
   SchedulerOptions options = Small();
   options.chunk_path = [](MlaPath usual, int64_t cached_len, int64_t count) {
-    return cached_len + count > 6 ? MlaPath::kDecompressed : usual;
+    return cached_len + count > 6 ? MlaPath::kSparse : usual;
   };
   Trace t(options);
   t.Add('a', 4, 5);
@@ -338,20 +338,20 @@ TEST(Scheduler, APathMayChangeAsASequenceGrowsAndStepsAreSortedByPath) {
   EXPECT_EQ(t.Step(), "+b a 4-5A! b 0-3L!");
   EXPECT_EQ(t.Step(), "a 5-6A! b 3-4A!");
   t.Add('c', 2, 2);
-  EXPECT_EQ(t.Step(), "+c c 0-2L! a 6-7D!");
-  EXPECT_EQ(t.Step(), "c 2-3A! a 7-8D!");
+  EXPECT_EQ(t.Step(), "+c c 0-2L! a 6-7S!");
+  EXPECT_EQ(t.Step(), "c 2-3A! a 7-8S!");
 }
 
 // `a` leaves tokens to the shorter `b`, which waits for a's rows, and gets them back.
 TEST(Scheduler, ThePathOfAChunkFollowsFromItsLastLength) {
   SchedulerOptions options = Small();
   options.chunk_path = [](MlaPath usual, int64_t cached_len, int64_t count) {
-    return cached_len + count > 6 ? MlaPath::kDecompressed : usual;
+    return cached_len + count > 6 ? MlaPath::kSparse : usual;
   };
   Trace t(options);
   t.Add('a', 40, 1);
   t.Add('b', Own('a', 5), 1);
-  EXPECT_EQ(t.Step(), "+a a 0-8D");
+  EXPECT_EQ(t.Step(), "+a a 0-8S");
 }
 
 TEST(Scheduler, ItRunsWhenItsPagesHaveComeFromDisk) {

@@ -186,7 +186,7 @@ Result<JsonOut> BenchDispatch(const DispatchOptions& options, const MlaRates& ra
                       {"cached_tokens", cached},
                       {"absorbed_us", seconds.absorbed * 1e6},
                       {"latent_us", seconds.latent * 1e6},
-                      {"chosen", absorbed ? "absorbed" : "latent"},
+                      {"chosen", Name(choice.path)},
                       {"ratio", ratio}});
     }
   return JsonOut{{"bench", "dispatch"}, {"heads", options.heads},  {"threads", options.threads},

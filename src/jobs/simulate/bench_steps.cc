@@ -208,18 +208,6 @@ class StepHarness {
   std::vector<Result<SampledToken>> sampled_;  // of the last step, not used
 };
 
-std::string_view PathName(MlaPath path) {
-  switch (path) {
-    case MlaPath::kAbsorbed:
-      return "absorbed";
-    case MlaPath::kLatent:
-      return "latent";
-    case MlaPath::kDecompressed:
-      return "decompressed";
-  }
-  return "";
-}
-
 JsonOut PiecesJson(const StepShape& shape) {
   JsonOut out = JsonOut::array();
   for (size_t i = 0; i < shape.pieces.size();) {
@@ -231,7 +219,7 @@ JsonOut PiecesJson(const StepShape& shape) {
     out.push_back({{"many", i - begin},
                    {"count", piece.count},
                    {"cached", piece.cached},
-                   {"path", PathName(piece.path)}});
+                   {"path", Name(piece.path)}});
   }
   return out;
 }

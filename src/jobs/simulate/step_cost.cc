@@ -23,14 +23,23 @@ void AddPiece(const PieceShape& piece, StepTerms& terms) {
   const auto keys = static_cast<double>(piece.cached + piece.count);
   terms[1] += 1;
   if (piece.count > 1) terms[2] += 1;
-  if (piece.path != MlaPath::kAbsorbed) {
-    terms[10] += piece.path == MlaPath::kLatent ? keys : 0;
-    terms[11] += Pairs(piece);
-  } else if (piece.count == 1) {
-    terms[7] += keys;
-  } else {
-    terms[8] += Pairs(piece);
-    terms[9] += keys;
+  switch (piece.path) {
+    case MlaPath::kAbsorbed:
+    case MlaPath::kSparse:
+      if (piece.count == 1) {
+        terms[7] += keys;
+      } else {
+        terms[8] += Pairs(piece);
+        terms[9] += keys;
+      }
+      return;
+    case MlaPath::kLatent:
+      terms[10] += keys;
+      terms[11] += Pairs(piece);
+      return;
+    case MlaPath::kDecompressed:
+      terms[11] += Pairs(piece);
+      return;
   }
 }
 

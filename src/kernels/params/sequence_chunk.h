@@ -4,15 +4,32 @@
 
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 namespace latte {
 
-// How a sequence's attention is evaluated; all are exact. docs/math/mla.md §3.
+// How a sequence's attention is evaluated. All evaluate it exactly, kSparse over the listed keys.
+// docs/math/mla.md §3.
 enum class MlaPath {
   kAbsorbed,      // attend over latents: W_UK folded into the query, W_UV into the output
   kLatent,        // latents are cached and expanded when used, in chunks merged by LSE
   kDecompressed,  // expanded K and V of every head are what is cached
+  kSparse,        // as kAbsorbed, but each token attends to the positions in a list
 };
+
+constexpr std::string_view Name(MlaPath path) {
+  switch (path) {
+    case MlaPath::kAbsorbed:
+      return "absorbed";
+    case MlaPath::kLatent:
+      return "latent";
+    case MlaPath::kDecompressed:
+      return "decompressed";
+    case MlaPath::kSparse:
+      return "sparse";
+  }
+  return "?";
+}
 
 struct SequenceChunk {
   std::span<const int32_t> tokens = {};  // [count], the new tokens; kernels do not read them

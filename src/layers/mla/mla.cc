@@ -1,5 +1,6 @@
 #include "src/layers/mla/mla.h"
 
+#include "src/base/check.h"
 #include "src/layers/path_groups.h"
 
 namespace latte {
@@ -32,7 +33,10 @@ void Attend(const MlaLayer& mla, const MlaQueries& q, std::span<const SequenceCh
             const TensorView& o, StepContext& step) {
   switch (group.front().path) {
     case MlaPath::kAbsorbed:
-      return AttendAbsorbed(mla, q, group, o, step);
+      return AttendAbsorbed(mla, q, group, TensorView(), o, step);
+    case MlaPath::kSparse:
+      LATTE_CHECK(!step.key_positions.empty(), "a sparse path without lists of positions");
+      return AttendAbsorbed(mla, q, group, step.key_positions, o, step);
     case MlaPath::kLatent:
     case MlaPath::kDecompressed:
       for (const SequenceChunk& sequence : group) AttendExpanded(mla, q, sequence, o, step);

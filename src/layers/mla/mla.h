@@ -1,5 +1,5 @@
 // clang-format off
-// Multi-head Latent Attention (MLA): one attention layer, three exact ways to evaluate it.
+// Multi-head Latent Attention (MLA): one attention layer, three exact ways to evaluate it, and one over chosen keys.
 // Start here. Symbols follow DeepSeek-V2 (arXiv 2405.04434, eq. 9–19); docs/math/mla.md
 // derives the formulas.
 //
@@ -39,6 +39,8 @@
 //   kLatent         [c_kv | k_rope]    expanded   prompts: a chunk of prefill_workspace_tokens keys
 //                                                 at a time, chunks merged by log-sum-exp
 //   kDecompressed   K and V of H heads expanded   baseline: engines without MLA support do this
+//   kSparse         [c_kv | k_rope]    absorbed   keys s in a list per token instead of all s ≤ t;
+//                                                 prepared for DeepSeek-V3.2, no command uses it
 // clang-format on
 #pragma once
 
@@ -101,14 +103,15 @@ inline bool CachesExpanded(const StepContext& step) {
 
 // The parts of Forward; x as in Forward, o is [T, H, V] f32. Project reads x once for both of its
 // products and, if latents are cached, appends them. Attend writes the rows of o that belong to
-// `group`, one or more neighbouring sequences of one path, by that path.
+// `group`, one or more neighbouring sequences of one path, by that path. key_positions: of the step;
+// empty: tokens attend to all keys up to themselves.
 MlaProjections Project(const MlaLayer& mla, const RopeAngles& angles, const TensorView& x,
                        StepContext& step);
 void AppendExpanded(const MlaLayer& mla, const MlaProjections& projected, StepContext& step);
 void Attend(const MlaLayer& mla, const MlaQueries& q, std::span<const SequenceChunk> group,
             const TensorView& o, StepContext& step);
 void AttendAbsorbed(const MlaLayer& mla, const MlaQueries& q, std::span<const SequenceChunk> group,
-                    const TensorView& o, StepContext& step);
+                    const TensorView& key_positions, const TensorView& o, StepContext& step);
 void AttendExpanded(const MlaLayer& mla, const MlaQueries& q, const SequenceChunk& sequence,
                     const TensorView& o, StepContext& step);
 

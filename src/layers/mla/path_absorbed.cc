@@ -1,5 +1,5 @@
 // Absorbed attention: q_latent = W_UKᵀ·q_nope, attention over latents, o = W_UV·o_latent. Used for
-// decoding and short continuations.
+// decoding and short continuations, and for sparse attention with a list of positions per token.
 #include "src/kernels/params/gemm.h"
 #include "src/kernels/params/mla.h"
 #include "src/kernels/registry.h"
@@ -54,7 +54,7 @@ void UpProjectValues(const MlaLayer& mla, const TensorView& o_latent, const Tens
 }  // namespace
 
 void AttendAbsorbed(const MlaLayer& mla, const MlaQueries& q, std::span<const SequenceChunk> group,
-                    const TensorView& o, StepContext& step) {
+                    const TensorView& key_positions, const TensorView& o, StepContext& step) {
   Workspace& workspace = *step.workspace;
   const Workspace::Scope scope(workspace);
   const MlaDims& dims = mla.dims;
@@ -74,6 +74,7 @@ void AttendAbsorbed(const MlaLayer& mla, const MlaQueries& q, std::span<const Se
   p.q_rope = q.rope.Slice(0, begin, end);
   p.pages = step.cache->View(StreamId::kLatent, mla.layer);
   p.sequences = group;
+  if (!key_positions.empty()) p.positions = key_positions.Slice(0, begin, end);
   p.o_latent = o_latent;
   p.scale = mla.scale;
   p.row_format = step.cache->spec().Stream(StreamId::kLatent).row_format;
