@@ -1,5 +1,6 @@
 #include "src/kernels/machine.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <utility>
 
@@ -85,21 +86,10 @@ bool IsKernelName(std::string_view name) {
 }  // namespace
 
 std::string_view Name(Isa isa) {
-  switch (isa) {
-    case Isa::kRef:
-      return "ref";
-    case Isa::kAvx2:
-      return "avx2";
-    case Isa::kAvx512:
-      return "avx512";
-    case Isa::kAvx512Vnni:
-      return "avx512_vnni";
-    case Isa::kAvx512Bf16:
-      return "avx512_bf16";
-    case Isa::kAmx:
-      return "amx";
-  }
-  return "?";
+  constexpr std::array<std::string_view, kAllIsas.size()> kNames = {
+      "ref", "avx2", "avx512", "avx512_vnni", "avx512_bf16", "amx"};
+  const auto found = std::ranges::find(kAllIsas, isa);
+  return found == kAllIsas.end() ? "?" : kNames[static_cast<size_t>(found - kAllIsas.begin())];
 }
 
 std::string_view Name(Uarch uarch) {

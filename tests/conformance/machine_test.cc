@@ -46,8 +46,25 @@ TEST(Machine, IsaIsLoweredByTheEnvironment) {
     }
     EXPECT_EQ(machine->isa, isa);
     // AVX512_BF16 has no kernels for this op; the AVX-512 kernels are used.
-    EXPECT_EQ(Select<GemmOp>(kShape, *machine).isa, std::min(isa, Isa::kAvx512));
+    EXPECT_EQ(Select<GemmOp>(kShape, *machine).isa,
+              isa.Includes(Isa::kAvx512) ? Isa::kAvx512 : isa);
   }
+}
+
+TEST(Machine, HasInstructionSetsOfItsFamilyUpToItsLevel) {
+  const Machine zen4{.isa = Isa::kAvx512Bf16};
+  EXPECT_TRUE(zen4.Has(Isa::kRef));
+  EXPECT_TRUE(zen4.Has(Isa::kAvx2));
+  EXPECT_TRUE(zen4.Has(Isa::kAvx512Bf16));
+  EXPECT_FALSE(zen4.Has(Isa::kAmx));
+  EXPECT_FALSE(zen4.Has({IsaFamily::kCuda, 0}));
+  EXPECT_FALSE(Machine{.isa = Isa::kRef}.Has(Isa::kAvx2));
+  // A GPU reads no host memory, so it cannot run the reference either.
+  const Machine hopper{.isa = {IsaFamily::kCuda, 90}};
+  EXPECT_TRUE(hopper.Has({IsaFamily::kCuda, 80}));
+  EXPECT_FALSE(hopper.Has({IsaFamily::kCuda, 100}));
+  EXPECT_FALSE(hopper.Has(Isa::kAvx2));
+  EXPECT_FALSE(hopper.Has(Isa::kRef));
 }
 
 // At half rate, sub-16-bit weights and small H over e4m3 are converted to f32 instead of bf16.
@@ -93,7 +110,8 @@ TEST(Machine, NamedKernelsArePreferredAndOthersStay) {
   ASSERT_TRUE(machine);
   EXPECT_EQ(Select<GemmOp>(kShape, *machine).name, "ref.gemm");
   const GemmTOp::Shape other = {1, 1, 64, 64, DType::kF32, DType::kBF16};
-  EXPECT_EQ(Select<GemmTOp>(other, *machine).isa, std::min(machine->isa, Isa::kAvx512));
+  EXPECT_EQ(Select<GemmTOp>(other, *machine).isa,
+            machine->Has(Isa::kAvx512) ? Isa::kAvx512 : machine->isa);
 }
 
 TEST(Machine, FormerNamesOfKernelsAreTaken) {

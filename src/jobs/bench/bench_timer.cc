@@ -108,9 +108,9 @@ std::string_view Name(Ceiling ceiling) {
 }
 
 Ceiling CeilingOf(Isa isa, DType arithmetic) {
-  if (arithmetic == DType::kI8 && isa >= Isa::kAvx512Vnni)
+  if (arithmetic == DType::kI8 && isa.Includes(Isa::kAvx512Vnni))
     return isa == Isa::kAmx ? Ceiling::kAmxInt8 : Ceiling::kInt8;
-  if (arithmetic == DType::kBF16 && isa >= Isa::kAvx512Bf16)
+  if (arithmetic == DType::kBF16 && isa.Includes(Isa::kAvx512Bf16))
     return isa == Isa::kAmx ? Ceiling::kAmxBF16 : Ceiling::kBF16;
   return Ceiling::kF32;
 }

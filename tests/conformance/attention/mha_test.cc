@@ -12,7 +12,7 @@ namespace {
 using Row = Kernel<MhaOp>;
 
 // Kernels of these instruction sets round their inputs to bf16.
-bool MultipliesBF16(const Row& row) { return row.isa >= Isa::kAvx512Bf16; }
+bool MultipliesBF16(const Row& row) { return row.isa.Includes(Isa::kAvx512Bf16); }
 
 DType ArithmeticOf(const Row& row) { return MultipliesBF16(row) ? DType::kBF16 : DType::kF32; }
 

@@ -13,7 +13,7 @@ template <class Op>
 void RunRowOf(Isa isa, const typename Op::Params& p) {
   const Kernel<Op>* chosen = nullptr;
   for (const Kernel<Op>& row : Kernels<Op>())
-    if (row.isa <= isa && row.supports(Op::ShapeOf(p))) chosen = &row;
+    if (Machine{.isa = isa}.Has(row.isa) && row.supports(Op::ShapeOf(p))) chosen = &row;
   RunRow(*chosen, p);
 }
 

@@ -35,7 +35,7 @@ Peak PeakOf(const Target& target, DType arithmetic) {
 Peak PeakOf(Isa isa, DType arithmetic) {
   Peak best = nullptr;
   for (const Entry& entry : kTargets)
-    if (entry.isa <= isa)
+    if (isa.Includes(entry.isa))
       if (const Peak peak = PeakOf(*entry.target, arithmetic)) best = peak;
   return best;
 }
