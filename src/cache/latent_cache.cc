@@ -54,16 +54,16 @@ bool CacheSpec::Has(StreamId id) const {
 
 const CacheStream& CacheSpec::Stream(StreamId id) const { return streams[IndexOf(*this, id)]; }
 
-Result<LatentCache> LatentCache::Create(CacheSpec spec, int64_t pages) {
-  LatentCache cache(std::move(spec), pages);
+Result<LatentCache> LatentCache::Create(CacheSpec spec, int64_t pages, const Device& device) {
+  LatentCache cache(std::move(spec), pages, device);
   for (const CacheStream& stream : cache.spec_.streams) {
     LATTE_CHECK(std::ranges::count(cache.spec_.streams, stream.id, &CacheStream::id) == 1,
                 "cache stream '{}' twice", Name(stream.id));
     const int64_t factors[] = {cache.spec_.layers, pages, cache.spec_.page_tokens, stream.width,
                                SizeOf(stream.dtype)};
     const auto bytes = CheckedProduct(factors);
-    std::optional<AnonymousMemory> memory =
-        AnonymousMemory::Reserve(bytes.value_or(0), PageSize::kUsual);
+    std::optional<DeviceMemory> memory =
+        DeviceMemory::Allocate(device, bytes.value_or(0), MemoryUse::kCache);
     if (!memory)
       return Exhausted(fmt::format(
           "cache stream '{}': {} pages of {} tokens cannot be reserved; ask for a shorter context",

@@ -9,8 +9,8 @@
 
 #include "latte/status.h"
 
-#include "src/base/limits/memory.h"
 #include "src/tensor/cache_format.h"
+#include "src/tensor/device.h"
 #include "src/tensor/tensor.h"
 
 namespace latte {
@@ -50,22 +50,26 @@ struct CacheSpec {
 // Immutable layout, mutable contents; thread-compatible.
 class LatentCache {
  public:
-  // Reserves address space for `pages` pages; memory is committed when a page is first written.
-  // Errors: kExhausted with the requested size.
-  [[nodiscard]] static Result<LatentCache> Create(CacheSpec spec, int64_t pages);
+  // Takes memory of `device` for `pages` pages. On the host this is address space; memory is
+  // committed when a page is first written. Errors: kExhausted with the requested size.
+  [[nodiscard]] static Result<LatentCache> Create(CacheSpec spec, int64_t pages,
+                                                  const Device& device = HostDevice());
 
   const CacheSpec& spec() const { return spec_; }
   int64_t pages() const { return pages_; }
+  const Device& device() const { return *device_; }
 
   // Pages of one stream and layer: [pages, page_tokens, width]. Requires: the cache has the stream.
   TensorView View(StreamId stream, int64_t layer) const;
 
  private:
-  LatentCache(CacheSpec spec, int64_t pages) : spec_(std::move(spec)), pages_(pages) {}
+  LatentCache(CacheSpec spec, int64_t pages, const Device& device)
+      : spec_(std::move(spec)), pages_(pages), device_(&device) {}
 
   CacheSpec spec_;
   int64_t pages_ = 0;
-  std::vector<AnonymousMemory> memory_;  // per stream: [layers, pages, page_tokens, width]
+  const Device* device_;
+  std::vector<DeviceMemory> memory_;  // per stream: [layers, pages, page_tokens, width]
 };
 
 }  // namespace latte

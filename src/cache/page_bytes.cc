@@ -1,7 +1,5 @@
 #include "src/cache/page_bytes.h"
 
-#include <cstring>
-
 #include "src/base/check.h"
 
 namespace latte {
@@ -24,28 +22,31 @@ void ForEachSlice(const LatentCache& cache, int32_t page, const Visit& visit) {
 
 }  // namespace
 
-void CopyPage(const LatentCache& cache, int32_t from, int32_t to) {
+void CopyPage(const LatentCache& cache, int32_t from, int32_t to, DeviceStream order) {
   if (from == to) return;
   ForEachSlice(cache, from,
                [&](std::span<std::byte> source, const CacheStream& stream, int64_t layer) {
-                 std::memcpy(Slice(cache, stream, layer, to).data(), source.data(), source.size());
+                 cache.device().Copy(Slice(cache, stream, layer, to).data(), source.data(),
+                                     std::ssize(source), order);
                });
 }
 
-std::vector<std::byte> SavePage(const LatentCache& cache, int32_t page) {
-  std::vector<std::byte> bytes;
-  bytes.reserve(static_cast<size_t>(cache.spec().bytes_per_page()));
+std::vector<std::byte> SavePage(const LatentCache& cache, int32_t page, DeviceStream order) {
+  std::vector<std::byte> bytes(static_cast<size_t>(cache.spec().bytes_per_page()));
+  std::byte* to = bytes.data();
   ForEachSlice(cache, page, [&](std::span<std::byte> source, const CacheStream&, int64_t) {
-    bytes.insert(bytes.end(), source.begin(), source.end());
+    cache.device().CopyToHost(to, source.data(), std::ssize(source), order);
+    to += source.size();
   });
   return bytes;
 }
 
-void LoadPage(const LatentCache& cache, int32_t page, std::span<const std::byte> bytes) {
+void LoadPage(const LatentCache& cache, int32_t page, std::span<const std::byte> bytes,
+              DeviceStream order) {
   LATTE_CHECK(std::ssize(bytes) == cache.spec().bytes_per_page(), "{} bytes for a page of {}",
               bytes.size(), cache.spec().bytes_per_page());
   ForEachSlice(cache, page, [&](std::span<std::byte> target, const CacheStream&, int64_t) {
-    std::memcpy(target.data(), bytes.data(), target.size());
+    cache.device().CopyFromHost(target.data(), bytes.data(), std::ssize(target), order);
     bytes = bytes.subspan(target.size());
   });
 }

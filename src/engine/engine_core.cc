@@ -26,8 +26,8 @@ constexpr size_t kRowsPerBlock = 64;
 Result<std::unique_ptr<EngineCore>> EngineCore::Create(const EngineParts& parts,
                                                        const Settings& settings,
                                                        const ModelKey& key) {
-  LATTE_ASSIGN_OR_RETURN(LatentCache cache,
-                         LatentCache::Create(settings.cache_spec, settings.pages));
+  LATTE_ASSIGN_OR_RETURN(LatentCache cache, LatentCache::Create(settings.cache_spec, settings.pages,
+                                                                parts.model->device()));
   std::unique_ptr<EngineCore> core(new EngineCore(parts, settings, std::move(cache)));
   std::unique_ptr<PrefixStore> store;
   if (!settings.options.cache_dir.empty()) {
@@ -38,7 +38,7 @@ Result<std::unique_ptr<EngineCore>> EngineCore::Create(const EngineParts& parts,
     LATTE_ASSIGN_OR_RETURN(
         store, PrefixStore::Open(options, {key, settings.cache_spec}, [inbox] { inbox->Wake(); }));
   }
-  core->mover_ = std::make_unique<PageMover>(core->cache_, std::move(store));
+  core->mover_ = std::make_unique<PageMover>(core->cache_, std::move(store), parts.stream);
   core->UpdateStats({}, 0);
   return core;
 }
@@ -50,12 +50,15 @@ EngineCore::EngineCore(const EngineParts& parts, const Settings& settings, Laten
       threads_(settings.options.threads),
       cache_(std::move(cache)),
       pages_(CacheRules(settings)),
-      runner_(*parts.model, cache_, workspace_, Exec{&threads_, parts.machine},
+      workspace_(parts.model->device()),
+      runner_(*parts.model, cache_, workspace_,
+              Exec{.threads = &threads_, .machine = parts.machine, .stream = parts.stream},
               RunnerOptions{settings.dtype, settings.options.prefill_workspace_tokens,
                             settings.options.int8_activations}),
       scheduler_(OptionsOfScheduler(), pages_),
       streams_(parts.tokenizer),
       inbox_(settings.options.max_queued_requests, settings.options.max_queued_tokens) {
+  if (parts_.host == nullptr) parts_.host = parts_.machine;
   settings_.options.threads = threads_.threads();
   workspace_.Reserve(StepWorkspaceBytes(parts.model->config(), settings_.options));
 }
@@ -213,7 +216,7 @@ Status EngineCore::EmitPromptLogprobs(const SequenceChunk& chunk, int64_t first_
                                        static_cast<size_t>(logits.shape[1]));
       LATTE_ASSIGN_OR_RETURN(TokenLogprobs logprobs,
                              Logprobs(one, s.tokens[static_cast<size_t>(i) + 1],
-                                      output.request().prompt_logprobs, *parts_.machine));
+                                      output.request().prompt_logprobs, *parts_.host));
       output.prompt_logprobs.push_back(std::move(logprobs));
     }
     at = end;
@@ -266,9 +269,9 @@ void EngineCore::RecordFirstToken(Output& output) {
   disk_tokens_ += output.sequence.loaded_len;
 }
 
-Status EngineCore::CheckRow(int64_t row) const {
-  const std::span<const float> h(hidden_.Row<float>(row), static_cast<size_t>(hidden_.shape[1]));
-  if (!FirstNotFinite(h)) return {};
+Status EngineCore::CheckRow(int64_t row) {
+  const TensorView h = runner_.ToHost(hidden_.Slice(0, row, row + 1));
+  if (!FirstNotFinite({h.Ptr<float>(), static_cast<size_t>(h.elements())})) return {};
   return F16Overflow("this sequence");
 }
 
@@ -280,7 +283,7 @@ SampleInput EngineCore::InputOf(const Output& output, std::span<const float> log
   input.banned = BannedTokens(output);
   input.position = output.sequence.length();
   input.logprobs = output.request().logprobs;
-  input.machine = parts_.machine;
+  input.machine = parts_.host;
   return input;
 }
 

@@ -23,9 +23,11 @@ namespace latte {
 // What an engine is made over. All must outlive it.
 struct EngineParts {
   const Model* model = nullptr;
-  const Machine* machine = nullptr;
+  const Machine* machine = nullptr;        // runs the model
   const Tokenizer* tokenizer = nullptr;    // null: requests are tokens, answers have no text
   std::shared_ptr<const void> owner = {};  // of the others, if the engine is to keep them alive
+  const Machine* host = nullptr;           // samples; null: `machine`
+  DeviceStream stream = nullptr;           // of the model's device
 };
 
 // An engine over a model that the caller loaded.
@@ -90,7 +92,7 @@ class EngineCore final : public Engine {
   std::vector<Sampling> PlanSampling(const StepPlan& plan);
   Result<std::vector<Result<SampledToken>>> SampleBlock(std::span<const Sampling> block);
   SampleInput InputOf(const Output& output, std::span<const float> logits) const;
-  Status CheckRow(int64_t row) const;
+  Status CheckRow(int64_t row);
 
   EngineParts parts_;
   Settings settings_;

@@ -17,7 +17,7 @@ void PageMover::RunPageOps(std::span<const PageOp> ops) {
   for (const PageOp& op : ops) {
     switch (op.kind) {
       case PageOp::Kind::kCopy:
-        CopyPage(cache_, op.from, op.to);
+        CopyPage(cache_, op.from, op.to, stream_);
         break;
       case PageOp::Kind::kSave:
         Save(op.from, op.prefix);
@@ -28,7 +28,7 @@ void PageMover::RunPageOps(std::span<const PageOp> ops) {
 
 bool PageMover::Save(int32_t page, PagePrefix prefix) {
   if (!store_ || store_->Contains(prefix)) return true;
-  return store_->Save(std::move(prefix), SavePage(cache_, page));
+  return store_->Save(std::move(prefix), SavePage(cache_, page, stream_));
 }
 
 void PageMover::StartLoads(std::span<const PageLoad> loads) {
@@ -62,7 +62,7 @@ void PageMover::Place(const LoadedPage& page) {
   const int64_t page_idx = prefix.first + prefix.arrived++;
   if (!page.bytes) prefix.broken = true;
   if (prefix.broken) return;
-  LoadPage(cache_, prefix.sequence->pages[static_cast<size_t>(page_idx)], *page.bytes);
+  LoadPage(cache_, prefix.sequence->pages[static_cast<size_t>(page_idx)], *page.bytes, stream_);
   ++prefix.usable;
 }
 

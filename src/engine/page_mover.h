@@ -18,8 +18,8 @@ namespace latte {
 class PageMover {
  public:
   // `store` may be null: nothing is saved or loaded.
-  PageMover(LatentCache& cache, std::unique_ptr<PrefixStore> store)
-      : cache_(cache), store_(std::move(store)) {}
+  PageMover(LatentCache& cache, std::unique_ptr<PrefixStore> store, DeviceStream stream = nullptr)
+      : cache_(cache), store_(std::move(store)), stream_(stream) {}
 
   // Before a step computes. Saves take a copy of the page and continue during the step.
   void RunPageOps(std::span<const PageOp> ops);
@@ -56,6 +56,7 @@ class PageMover {
 
   LatentCache& cache_;
   std::unique_ptr<PrefixStore> store_;
+  DeviceStream stream_;  // of the steps
   std::map<SequenceId, Prefix> prefixes_;
 };
 

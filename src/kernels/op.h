@@ -13,6 +13,7 @@
 #include "src/base/thread_pool.h"
 #include "src/kernels/machine.h"
 #include "src/kernels/op_work.h"
+#include "src/tensor/device.h"
 
 namespace latte {
 
@@ -33,6 +34,7 @@ struct Exec {
   const Machine* machine = nullptr;
   OpTimes* times = nullptr;          // null: not measured
   Selections* selections = nullptr;  // of this step; null: every call selects
+  DeviceStream stream = nullptr;     // of the device that the machine is; null: its default
 };
 
 // A rule of selection: whether it holds for a shape on a micro-architecture. Null: always.

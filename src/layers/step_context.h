@@ -11,6 +11,8 @@
 
 namespace latte {
 
+// Numbers lie where the model's weights do, on the device of the workspace: tokens, positions, slots
+// and the pages of each sequence. The sequences themselves are on the host.
 struct StepContext {
   std::span<const int32_t> tokens;     // [T]
   std::span<const int32_t> positions;  // [T]

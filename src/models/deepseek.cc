@@ -13,7 +13,8 @@ Result<std::unique_ptr<DeepseekModel>> DeepseekModel::Load(const ModelConfig& co
                                                            const ModelOptions& options) {
   checkpoint.StripTextModelPrefix();
   LATTE_RETURN_IF_ERROR(CheckTensors(config, checkpoint.tensors()));
-  std::unique_ptr<DeepseekModel> model(new DeepseekModel(config, std::move(checkpoint)));
+  const Device& device = options.device == nullptr ? HostDevice() : *options.device;
+  std::unique_ptr<DeepseekModel> model(new DeepseekModel(config, std::move(checkpoint), device));
   LATTE_RETURN_IF_ERROR(model->Bind(options));
   return model;
 }
@@ -21,11 +22,11 @@ Result<std::unique_ptr<DeepseekModel>> DeepseekModel::Load(const ModelConfig& co
 Status DeepseekModel::Bind(const ModelOptions& options) {
   std::unique_ptr<ThreadPool> threads;
   if (config_.quant.Repacks()) threads = std::make_unique<ThreadPool>();
-  const WeightLoader load(checkpoint_, config_.quant, threads.get());
+  const WeightLoader load(checkpoint_, config_.quant, threads.get(), &weights_);
   const int64_t d = config_.mla.d;
   const RopeTable rope = RopeTable::Make(config_.rope, config_.mla.r);
   rope_amplitude_ = rope.amplitude;
-  rope_frequencies_ = rope.Frequencies();
+  rope_frequencies_ = weights_.PlaceOwned(rope.Frequencies());
   LATTE_ASSIGN_OR_RETURN(const Linear embedding,
                          load.Matrix("model.embed_tokens.weight", config_.vocab, d));
   embedding_ = embedding.weight;

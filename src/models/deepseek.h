@@ -21,6 +21,7 @@ class DeepseekModel : public Model {
       const ModelConfig& config, Checkpoint checkpoint, const ModelOptions& options = {});
 
   const ModelConfig& config() const override { return config_; }
+  const Device& device() const override { return weights_.device(); }
   void Forward(StepContext& step, const TensorView& h) const override;
   void Logits(StepContext& step, const TensorView& h, const TensorView& logits) const override;
   bool drafts() const override { return mtp_.has_value(); }
@@ -28,13 +29,14 @@ class DeepseekModel : public Model {
   void DraftLogits(StepContext& step, const TensorView& z, const TensorView& logits) const override;
 
  private:
-  DeepseekModel(const ModelConfig& config, Checkpoint checkpoint)
-      : config_(config), checkpoint_(std::move(checkpoint)) {}
+  DeepseekModel(const ModelConfig& config, Checkpoint checkpoint, const Device& device)
+      : config_(config), checkpoint_(std::move(checkpoint)), weights_(device) {}
   [[nodiscard]] Status Bind(const ModelOptions& options);
   RopeAngles Angles(StepContext& step) const;
 
   ModelConfig config_;
   Checkpoint checkpoint_;  // keeps the mapped files alive
+  DeviceWeights weights_;  // copies of the files' tensors, if the device is not the host
   double rope_amplitude_ = 1;
   Tensor rope_frequencies_;  // [R/2] f32
   TensorView embedding_;     // [vocab, D]

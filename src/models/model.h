@@ -10,7 +10,8 @@ namespace latte {
 
 // Optional parts of a checkpoint.
 struct ModelOptions {
-  bool mtp = false;  // the multi-token-prediction layer, which drafts tokens
+  const Device* device = nullptr;  // for the weights, outlives the model; null: the host
+  bool mtp = false;                // the multi-token-prediction layer, which drafts tokens
   // Called after each layer whose weights must be repacked while loading (AWQ, GPTQ).
   std::function<void(int64_t done, int64_t layers)> repacked = {};
 };
@@ -21,6 +22,9 @@ class Model {
   virtual ~Model() = default;
 
   virtual const ModelConfig& config() const = 0;
+
+  // Where its weights lie. Steps run there: their workspace, cache and tensors lie there too.
+  virtual const Device& device() const { return HostDevice(); }
 
   // Runs all layers over the step's tokens and appends to the cache. A step without tokens does
   // nothing. Shapes: h [T, D] f32, written: hidden states before the final norm.

@@ -247,7 +247,15 @@ Result<Linear> WeightLoader::Bind(const StackPart& part, const WeightSlice& slic
   linear.weight = linear.weight.Slice(0, part.row_begin, part.row_begin + part.rows);
   linear.row_begin = part.row_begin;
   LATTE_RETURN_IF_ERROR(Cut(part.name, slice, linear));
+  Place(linear);
   return linear;
+}
+
+void WeightLoader::Place(Linear& linear) const {
+  if (weights_ == nullptr || weights_->device().is_host()) return;
+  for (TensorView* view : {&linear.weight, &linear.scale, &linear.zero})
+    *view = weights_->Place(*view);
+  linear.owned.clear();  // in host memory
 }
 
 Result<Linear> WeightLoader::Matrix(const std::string& name, int64_t rows, int64_t columns,
@@ -259,7 +267,7 @@ Result<Linear> WeightLoader::FromStack(const StackPart& part, const WeightSlice&
   return Bind(part, slice);
 }
 
-Result<TensorView> WeightLoader::Vector(const std::string& name, int64_t size) const {
+Result<TensorView> WeightLoader::FetchVector(const std::string& name, int64_t size) const {
   LATTE_ASSIGN_OR_RETURN(const TensorView stored, Fetch(name, {&size, 1}));
   if (!IsPlain(stored.dtype))
     return Unsupported(
@@ -267,12 +275,17 @@ Result<TensorView> WeightLoader::Vector(const std::string& name, int64_t size) c
   return stored;
 }
 
+Result<TensorView> WeightLoader::Vector(const std::string& name, int64_t size) const {
+  LATTE_ASSIGN_OR_RETURN(const TensorView stored, FetchVector(name, size));
+  return weights_ == nullptr ? stored : weights_->Place(stored);
+}
+
 Result<Tensor> WeightLoader::FloatVector(const std::string& name, int64_t size) const {
-  LATTE_ASSIGN_OR_RETURN(const TensorView stored, Vector(name, size));
+  LATTE_ASSIGN_OR_RETURN(const TensorView stored, FetchVector(name, size));
   Tensor out(DType::kF32, {size});
   for (int64_t i = 0; i < size; ++i)
     out.Ptr<float>()[i] = LoadElement(stored.data, stored.dtype, i);
-  return out;
+  return weights_ == nullptr ? std::move(out) : weights_->PlaceOwned(std::move(out));
 }
 
 }  // namespace latte

@@ -9,16 +9,18 @@
 #include "src/checkpoint/config/model_config.h"
 #include "src/checkpoint/safetensors/safetensors.h"
 #include "src/layers/linear.h"
+#include "src/models/device_weights.h"
 
 namespace latte {
 
-// Thread-compatible; the checkpoint and the threads must outlive it.
+// Thread-compatible; what it takes must outlive it.
 class WeightLoader {
  public:
-  // threads: for repacking; null: the calling thread repacks.
+  // threads: for repacking; null: the calling thread repacks. weights: where every tensor goes; null:
+  // all stay on the host.
   WeightLoader(const Checkpoint& checkpoint, const QuantConfig& quant,
-               ThreadPool* threads = nullptr)
-      : checkpoint_(checkpoint), quant_(quant), threads_(threads) {}
+               ThreadPool* threads = nullptr, DeviceWeights* weights = nullptr)
+      : checkpoint_(checkpoint), quant_(quant), threads_(threads), weights_(weights) {}
 
   // The matrix `name` of shape [rows, columns] before slicing, in any format of quant_tensors.h,
   // with its scales. Views into the file, except AWQ, GPTQ and packed int8 values, which are
@@ -56,6 +58,7 @@ class WeightLoader {
 
   [[nodiscard]] Result<TensorView> Fetch(const std::string& name,
                                          std::span<const int64_t> shape) const;
+  [[nodiscard]] Result<TensorView> FetchVector(const std::string& name, int64_t size) const;
   [[nodiscard]] Result<Parts> FetchParts(const StackPart& part) const;
   // Set weight, scale, zero and format of a whole matrix.
   [[nodiscard]] Status BindF8(const Parts& parts, Linear& linear) const;
@@ -63,10 +66,12 @@ class WeightLoader {
   [[nodiscard]] Status BindPacked(const Parts& parts, Linear& linear) const;
   [[nodiscard]] Status BindAcross(const Parts& parts, Linear& linear) const;
   [[nodiscard]] Result<Linear> Bind(const StackPart& part, const WeightSlice& slice) const;
+  void Place(Linear& linear) const;
 
   const Checkpoint& checkpoint_;
   QuantConfig quant_;
   ThreadPool* threads_;
+  DeviceWeights* weights_;
 };
 
 }  // namespace latte

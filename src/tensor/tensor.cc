@@ -1,8 +1,6 @@
 #include "src/tensor/tensor.h"
 
 #include <algorithm>
-#include <cstdlib>
-#include <cstring>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -12,7 +10,7 @@
 
 namespace latte {
 namespace {
-constexpr size_t kAlignment = 64;
+constexpr int64_t kAlignment = 64;
 }
 
 TensorView::TensorView(void* at, DType type, std::span<const int64_t> dims)
@@ -76,18 +74,15 @@ std::string ShapeString(const TensorView& view) {
          ShapeString(std::span(view.shape.data(), static_cast<size_t>(view.rank)));
 }
 
-void Tensor::Free::operator()(std::byte* p) const { std::free(p); }
+Tensor::Tensor(DType dtype, std::initializer_list<int64_t> dims, const Device& device)
+    : Tensor(dtype, std::span<const int64_t>(dims.begin(), dims.size()), device) {}
 
-Tensor::Tensor(DType dtype, std::initializer_list<int64_t> dims)
-    : Tensor(dtype, std::span<const int64_t>(dims.begin(), dims.size())) {}
-
-Tensor::Tensor(DType dtype, std::span<const int64_t> dims) : view_(nullptr, dtype, dims) {
-  const auto size = static_cast<size_t>(RoundUp(std::max<int64_t>(bytes(), 1), kAlignment));
-  auto* at = static_cast<std::byte*>(std::aligned_alloc(kAlignment, size));
-  if (at == nullptr) throw OutOfMemory(static_cast<int64_t>(size), "a tensor");
-  std::memset(at, 0, size);
-  memory_.reset(at);
-  view_.data = at;
+Tensor::Tensor(DType dtype, std::span<const int64_t> dims, const Device& device)
+    : view_(nullptr, dtype, dims) {
+  const int64_t size = RoundUp(std::max<int64_t>(bytes(), 1), kAlignment);
+  memory_ = DeviceMemory::Allocate(device, size, MemoryUse::kTensor);
+  if (!memory_) throw OutOfMemory(size, "a tensor");
+  view_.data = memory_->data();
 }
 
 }  // namespace latte

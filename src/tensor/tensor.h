@@ -1,15 +1,16 @@
-// Bytes with a dtype, a shape and strides. TensorView never owns; Tensor owns aligned host memory.
+// Bytes with a dtype, a shape and strides. TensorView never owns; Tensor owns memory of a device.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
-#include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
 #include "src/base/check.h"
+#include "src/tensor/device.h"
 #include "src/tensor/dtype.h"
 
 namespace latte {
@@ -17,7 +18,8 @@ namespace latte {
 inline constexpr int kMaxRank = 5;
 
 // A view of an n-dimensional array, rank ≤ 5. Strides count elements. Each user documents whether
-// it writes: views of mapped weights point to read-only pages.
+// it writes: views of mapped weights point to read-only pages. Only ops read and write elements, for
+// they may lie on a device; on the host anybody may.
 struct TensorView {
   std::byte* data = nullptr;
   DType dtype = DType::kF32;
@@ -58,13 +60,13 @@ struct TensorView {
 std::string ShapeString(std::span<const int64_t> dims);  // "[3, 64]"
 std::string ShapeString(const TensorView& view);         // "bf16[3, 64]"
 
-// Owns 64-byte aligned host memory (a cache line, and one AVX-512 register). Movable only.
+// Owns 64-byte aligned memory of a device, which must outlive it. Movable only.
 class Tensor {
  public:
   Tensor() = default;
   // Zero-filled. Throws OutOfMemory (src/base/limits/out_of_memory.h).
-  Tensor(DType dtype, std::initializer_list<int64_t> dims);
-  Tensor(DType dtype, std::span<const int64_t> dims);
+  Tensor(DType dtype, std::initializer_list<int64_t> dims, const Device& device = HostDevice());
+  Tensor(DType dtype, std::span<const int64_t> dims, const Device& device = HostDevice());
 
   const TensorView& view() const { return view_; }
   operator const TensorView&() const { return view_; }
@@ -75,10 +77,7 @@ class Tensor {
   int64_t bytes() const { return view_.elements() * SizeOf(view_.dtype); }
 
  private:
-  struct Free {
-    void operator()(std::byte* p) const;
-  };
-  std::unique_ptr<std::byte[], Free> memory_;
+  std::optional<DeviceMemory> memory_;
   TensorView view_;
 };
 

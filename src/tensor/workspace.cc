@@ -13,7 +13,8 @@ constexpr int64_t kMinBlockBytes = 4 << 20;
 
 void Workspace::Reserve(int64_t bytes) {
   if (!blocks_.empty()) return;
-  std::optional<AnonymousMemory> block = AnonymousMemory::Reserve(bytes, PageSize::kHuge);
+  std::optional<DeviceMemory> block =
+      DeviceMemory::Allocate(*device_, bytes, MemoryUse::kWorkspace);
   if (!block) return;
   blocks_.push_back(std::move(*block));
   capacity_ = bytes;
@@ -28,7 +29,8 @@ TensorView Workspace::Take(DType dtype, std::initializer_list<int64_t> dims) {
   }
   if (block_ == blocks_.size()) {
     const int64_t size = std::max({bytes, capacity_, kMinBlockBytes});
-    std::optional<AnonymousMemory> block = AnonymousMemory::Reserve(size, PageSize::kHuge);
+    std::optional<DeviceMemory> block =
+        DeviceMemory::Allocate(*device_, size, MemoryUse::kWorkspace);
     if (!block) throw OutOfMemory(size, "the scratch memory of a step");
     blocks_.push_back(std::move(*block));
     capacity_ += size;

@@ -1,11 +1,10 @@
-// Scratch memory of one step: tensors are taken in order, returned scope by scope, and the memory
+// Scratch memory of one step on a device: tensors are taken in order, returned scope by scope, and the memory
 // is reused by the next step.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
-#include "src/base/limits/memory.h"
 #include "src/tensor/tensor.h"
 
 namespace latte {
@@ -32,6 +31,11 @@ class Workspace {
     int64_t used_;
   };
 
+  // `device` must outlive it.
+  explicit Workspace(const Device& device = HostDevice()) : device_(&device) {}
+
+  const Device& device() const { return *device_; }
+
   // Reserves address space for steps of up to so many bytes; memory is taken as it is touched. Without
   // it, a step that needs a little more than all before it leaves their blocks unused. Does nothing
   // if there are blocks, or if the system refuses.
@@ -44,7 +48,8 @@ class Workspace {
   int64_t capacity_bytes() const { return capacity_; }  // of all blocks, touched or not
 
  private:
-  std::vector<AnonymousMemory> blocks_;
+  const Device* device_;
+  std::vector<DeviceMemory> blocks_;
   size_t block_ = 0;  // block in use
   int64_t used_ = 0;  // bytes used of it
   int64_t capacity_ = 0;

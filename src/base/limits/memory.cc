@@ -63,9 +63,7 @@ std::string MemoryText(int64_t bytes) {
                                : fmt::format("{:.2f} GB", value / 1e9);
 }
 
-void AnonymousMemory::Unmap::operator()(std::byte* at) const {
-  munmap(at, static_cast<size_t>(bytes));
-}
+void AnonymousMemory::Free(std::byte* at, int64_t bytes) { munmap(at, static_cast<size_t>(bytes)); }
 
 std::optional<AnonymousMemory> AnonymousMemory::Reserve(int64_t bytes, PageSize pages) {
   if (bytes <= 0) return std::nullopt;

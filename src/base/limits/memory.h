@@ -33,12 +33,15 @@ class AnonymousMemory {
   [[nodiscard]] static std::optional<AnonymousMemory> Reserve(int64_t bytes, PageSize pages);
 
   std::byte* data() const { return at_.get(); }  // aligned to a page
+  // Gives up the memory, which Free then frees.
+  [[nodiscard]] std::byte* Release() { return at_.release(); }
+  static void Free(std::byte* at, int64_t bytes);
   int64_t bytes() const { return at_.get_deleter().bytes; }
 
  private:
   struct Unmap {
     int64_t bytes;
-    void operator()(std::byte* at) const;
+    void operator()(std::byte* at) const { Free(at, bytes); }
   };
   AnonymousMemory(std::byte* at, int64_t bytes) : at_(at, Unmap{bytes}) {}
 

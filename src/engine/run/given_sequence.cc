@@ -13,7 +13,7 @@ Result<std::unique_ptr<GivenSequence>> GivenSequence::Create(const Model& model,
                                                              const Machine& machine,
                                                              const Settings& settings) {
   LATTE_ASSIGN_OR_RETURN(LatentCache cache,
-                         LatentCache::Create(settings.cache_spec, settings.pages));
+                         LatentCache::Create(settings.cache_spec, settings.pages, model.device()));
   return std::unique_ptr<GivenSequence>(
       new GivenSequence(model, machine, settings, std::move(cache)));
 }
@@ -24,6 +24,7 @@ GivenSequence::GivenSequence(const Model& model, const Machine& machine, const S
       settings_(settings),
       threads_(settings.options.threads),
       cache_(std::move(cache)),
+      workspace_(model.device()),
       runner_(model, cache_, workspace_, Exec{&threads_, &machine},
               RunnerOptions{settings.dtype, settings.options.prefill_workspace_tokens,
                             settings.options.int8_activations}),
@@ -45,8 +46,9 @@ Status GivenSequence::CheckTokens(std::span<const int32_t> tokens) const {
   return {};
 }
 
-Status GivenSequence::CheckRange(const TensorView& h) const {
+Status GivenSequence::CheckRange(const TensorView& computed) {
   if (settings_.dtype != DType::kF16) return {};
+  const TensorView h = runner_.ToHost(computed);
   const auto bad = FirstNotFinite({h.Ptr<float>(), static_cast<size_t>(h.elements())});
   if (!bad) return {};
   return F16Overflow(fmt::format("token {}", length_ + *bad / h.shape[1]));

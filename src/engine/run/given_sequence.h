@@ -42,7 +42,7 @@ class GivenSequence {
   Status Append(std::span<const int32_t> tokens, MlaPath path, const LogitsSink& sink);
   Status Compute(std::span<const int32_t> chunk, MlaPath path, const LogitsSink& sink);
   Status CheckTokens(std::span<const int32_t> tokens) const;
-  Status CheckRange(const TensorView& h) const;
+  Status CheckRange(const TensorView& computed);
 
   const Model& model_;
   Settings settings_;

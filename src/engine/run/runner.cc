@@ -3,26 +3,59 @@
 #include <algorithm>
 #include <numeric>
 
+#include "src/kernels/params/gemm.h"
+#include "src/kernels/registry.h"
+#include "src/tensor/transfer.h"
+
 namespace latte {
 namespace {
 
 // A view of `buffer` as [rows, columns] f32; grows it when it is too small.
-TensorView Fit(Tensor& buffer, int64_t rows, int64_t columns) {
+TensorView Fit(Tensor& buffer, int64_t rows, int64_t columns, const Device& device) {
   if (buffer.bytes() < rows * columns * SizeOf(DType::kF32))
-    buffer = Tensor(DType::kF32, {std::max<int64_t>(rows * columns, 1)});
+    buffer = Tensor(DType::kF32, {std::max<int64_t>(rows * columns, 1)}, device);
   return TensorView(buffer.Ptr<float>(), DType::kF32, {rows, columns});
 }
 
 }  // namespace
 
+// `values` of the host where kernels read them, valid until the workspace's scope ends.
+template <class T>
+std::span<const T> Runner::OnDevice(std::span<const T> values) {
+  const Device& device = workspace_.device();
+  if (device.is_host()) return values;
+  const TensorView out = workspace_.Take(sizeof(T) == 8 ? DType::kI64 : DType::kI32,
+                                         {static_cast<int64_t>(values.size())});
+  device.CopyFromHost(out.data, values.data(), static_cast<int64_t>(values.size_bytes()),
+                      exec_.stream);
+  return {out.Ptr<const T>(), values.size()};
+}
+
+// One copy for the page tables of all chunks.
+void Runner::PlacePages() {
+  if (workspace_.device().is_host()) return;
+  pages_.clear();
+  for (const SequenceChunk& chunk : chunks_)
+    pages_.insert(pages_.end(), chunk.pages.begin(), chunk.pages.end());
+  std::span<const int32_t> rest = OnDevice(std::span<const int32_t>(pages_));
+  for (SequenceChunk& chunk : chunks_) {
+    const size_t count = chunk.pages.size();
+    chunk.pages = rest.first(count);
+    rest = rest.subspan(count);
+  }
+}
+
+TensorView Runner::ListsOnDevice() {
+  const Device& device = workspace_.device();
+  const TensorView lists = key_positions_;
+  if (device.is_host() || lists.empty()) return lists;
+  const TensorView out = workspace_.Take(DType::kI32, {lists.shape[0], lists.shape[1]});
+  device.CopyFromHost(out.data, lists.data, key_positions_.bytes(), exec_.stream);
+  return out;
+}
+
 StepContext Runner::Context() {
   StepContext step;
-  step.tokens = tokens_;
-  step.positions = positions_;
-  step.slots = slots_;
-  step.sequences = chunks_;
-  step.key_positions = key_positions_;
-  step.global_tokens = std::max(global_tokens_, static_cast<int64_t>(tokens_.size()));
   step.arithmetic = options_.arithmetic;
   step.int8_activations = options_.int8_activations;
   step.prefill_workspace_tokens = options_.prefill_workspace_tokens;
@@ -30,6 +63,18 @@ StepContext Runner::Context() {
   step.workspace = &workspace_;
   step.exec = exec_;
   step.exec.selections = selections_.get();
+  return step;
+}
+
+StepContext Runner::BatchContext() {
+  StepContext step = Context();
+  step.tokens = OnDevice(std::span<const int32_t>(tokens_));
+  step.positions = OnDevice(std::span<const int32_t>(positions_));
+  step.slots = OnDevice(std::span<const int64_t>(slots_));
+  PlacePages();
+  step.sequences = chunks_;
+  step.key_positions = ListsOnDevice();
+  step.global_tokens = std::max(global_tokens_, static_cast<int64_t>(tokens_.size()));
   return step;
 }
 
@@ -73,43 +118,63 @@ void Runner::ListPositions() {
 }
 
 TensorView Runner::Forward(std::span<const SequenceChunk> chunks, int64_t global_tokens) {
+  const Workspace::Scope scope(workspace_);
   global_tokens_ = global_tokens;
   selections_->Clear();
   BuildBatch(chunks);
-  const TensorView h = Fit(hidden_, static_cast<int64_t>(tokens_.size()), model_.config().mla.d);
-  StepContext step = Context();
+  const TensorView h = Fit(hidden_, static_cast<int64_t>(tokens_.size()), model_.config().mla.d,
+                           workspace_.device());
+  StepContext step = BatchContext();
   model_.Forward(step, h);
   return h;
 }
 
 TensorView Runner::Draft(std::span<const SequenceChunk> chunks, const TensorView& h) {
+  const Workspace::Scope scope(workspace_);
   BuildBatch(chunks);
-  const TensorView z = Fit(draft_, h.shape[0], h.shape[1]);
-  StepContext step = Context();
+  const TensorView z = Fit(draft_, h.shape[0], h.shape[1], workspace_.device());
+  StepContext step = BatchContext();
   model_.Draft(step, h, z);
   return z;
 }
 
-TensorView Runner::DraftLogits(const TensorView& z) {
-  const TensorView logits = Fit(logits_, z.shape[0], model_.config().vocab);
+template <class F>
+TensorView Runner::HostLogits(int64_t rows, const F& compute) {
+  const Device& device = workspace_.device();
+  const TensorView logits = Fit(logits_, rows, model_.config().vocab, device);
   StepContext step = Context();
-  model_.DraftLogits(step, z, logits);
-  return logits;
+  compute(step, logits);
+  return HostView(logits, device, exec_.stream, host_logits_);
+}
+
+TensorView Runner::DraftLogits(const TensorView& z) {
+  const Workspace::Scope scope(workspace_);
+  return HostLogits(z.shape[0], [&](StepContext& step, const TensorView& logits) {
+    model_.DraftLogits(step, z, logits);
+  });
 }
 
 TensorView Runner::Logits(const TensorView& h) {
-  const TensorView logits = Fit(logits_, h.shape[0], model_.config().vocab);
-  StepContext step = Context();
-  model_.Logits(step, h, logits);
-  return logits;
+  const Workspace::Scope scope(workspace_);
+  return HostLogits(h.shape[0], [&](StepContext& step, const TensorView& logits) {
+    model_.Logits(step, h, logits);
+  });
 }
 
 TensorView Runner::LogitsOf(std::span<const int64_t> rows) {
+  const Workspace::Scope scope(workspace_);
   const int64_t d = model_.config().mla.d;
-  const TensorView h = Fit(chosen_, static_cast<int64_t>(rows.size()), d);
-  for (size_t i = 0; i < rows.size(); ++i)
-    std::copy_n(hidden_.Ptr<float>() + rows[i] * d, d, h.Row<float>(static_cast<int64_t>(i)));
+  const std::vector<int32_t> ids(rows.begin(), rows.end());
+  const auto count = static_cast<int64_t>(rows.size());
+  const TensorView h = workspace_.Take(DType::kF32, {count, d});
+  const TensorView all(hidden_.Ptr<float>(), DType::kF32,
+                       {static_cast<int64_t>(tokens_.size()), d});
+  Run<GatherOp>({all, OnDevice(std::span<const int32_t>(ids)), h}, exec_);
   return Logits(h);
+}
+
+TensorView Runner::ToHost(const TensorView& h) {
+  return HostView(h, workspace_.device(), exec_.stream, host_hidden_);
 }
 
 }  // namespace latte

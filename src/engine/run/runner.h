@@ -17,7 +17,7 @@ struct RunnerOptions {
   bool int8_activations = true;             // for int4 and int8 weights, unless arithmetic is f32
 };
 
-// Engine-thread only. Model, cache, workspace and exec must outlive it.
+// Engine-thread only. Model, cache, workspace and exec must outlive it and be on one device.
 class Runner {
  public:
   Runner(const Model& model, LatentCache& cache, Workspace& workspace, const Exec& exec,
@@ -36,7 +36,8 @@ class Runner {
   // next call. Requires: the model drafts, and the cache has a layer for it.
   TensorView Draft(std::span<const SequenceChunk> chunks, const TensorView& h);
 
-  // Logits [M, vocab] of rows of Draft's output, valid until the next call of either Logits.
+  // Logits [M, vocab] of rows of Draft's output in host memory, valid until the next call of either
+  // Logits.
   TensorView DraftLogits(const TensorView& z);
 
   // Seconds of every op of later calls are added to `times`; null: not measured.
@@ -45,16 +46,27 @@ class Runner {
   // The kernels selected since Forward began its step.
   const Selections& selections() const { return *selections_; }
 
-  // Logits [M, vocab] of rows of the last hidden states, valid until the next call.
+  // Logits [M, vocab] of rows of the last hidden states, in host memory, valid until the next call.
   TensorView Logits(const TensorView& h);
 
   // The same of chosen rows of Forward's output.
   TensorView LogitsOf(std::span<const int64_t> rows);
 
+  // Rows of Forward's output in host memory, valid until the next call.
+  TensorView ToHost(const TensorView& h);
+
  private:
-  void BuildBatch(std::span<const SequenceChunk> chunks);  // flat arrays for Context
+  void BuildBatch(std::span<const SequenceChunk> chunks);  // flat arrays for BatchContext
   void ListPositions();                                    // of tokens on a sparse path
-  StepContext Context();
+  void PlacePages();
+  TensorView ListsOnDevice();
+  template <class T>
+  std::span<const T> OnDevice(std::span<const T> values);
+  StepContext BatchContext();  // of the arrays
+  StepContext Context();       // without a batch
+  // The logits that `compute`(step, logits) writes for `rows` rows.
+  template <class F>
+  TensorView HostLogits(int64_t rows, const F& compute);
 
   const Model& model_;
   LatentCache& cache_;
@@ -65,13 +77,15 @@ class Runner {
   std::vector<int32_t> tokens_;
   std::vector<int32_t> positions_;
   std::vector<int64_t> slots_;
+  std::vector<int32_t> pages_;  // of all chunks, if the device is not the host
   std::vector<SequenceChunk> chunks_;
   Tensor key_positions_;  // empty unless a chunk is sparse
   int64_t global_tokens_ = 0;
   Tensor hidden_;
-  Tensor chosen_;  // rows of hidden_
   Tensor draft_;
   Tensor logits_;
+  Tensor host_hidden_;  // copies, if the device is not the host
+  Tensor host_logits_;
 };
 
 }  // namespace latte

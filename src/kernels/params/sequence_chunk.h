@@ -37,7 +37,8 @@ struct SequenceChunk {
   int64_t count = 0;                     // new tokens
   int64_t cached_len = 0;                // tokens in the cache before this step
   MlaPath path = MlaPath::kAbsorbed;
-  std::span<const int32_t> pages = {};  // ⌈total_len/P⌉ pages in order, the new tokens' included
+  // ⌈total_len/P⌉ pages in order, the new tokens' included; as an argument of a kernel on its device
+  std::span<const int32_t> pages = {};
 
   // A chunk of `tokens`, alone in a step.
   static SequenceChunk Of(std::span<const int32_t> tokens, int64_t cached_len, MlaPath path,

@@ -5,6 +5,7 @@
 #include "src/kernels/params/gemm.h"
 #include "src/kernels/params/moe.h"
 #include "src/kernels/registry.h"
+#include "src/tensor/transfer.h"
 
 namespace latte {
 namespace {
@@ -93,12 +94,14 @@ Activations Gather(const Activations& x, std::span<const int32_t> ids, StepConte
   return {rows_of(x.plain), rows_of(x.codes), rows_of(x.scale)};
 }
 
-// The experts that were chosen.
-std::vector<ExpertRows> TouchedExperts(const MoeLayer& moe, const Grouping& groups) {
+// The experts that were chosen. The host waits for them: it names the weights of each product.
+std::vector<ExpertRows> TouchedExperts(const MoeLayer& moe, const Grouping& groups,
+                                       StepContext& step) {
+  const std::vector<int32_t> first =
+      CopyToHost(groups.first, step.workspace->device(), step.exec.stream);
   std::vector<ExpertRows> out;
   for (size_t e = 0; e < moe.experts.size(); ++e)
-    if (groups.first[e] < groups.first[e + 1])
-      out.push_back({&moe.experts[e], groups.first[e], groups.first[e + 1]});
+    if (first[e] < first[e + 1]) out.push_back({&moe.experts[e], first[e], first[e + 1]});
   return out;
 }
 
@@ -131,7 +134,7 @@ void Forward(const MoeLayer& moe, const TensorView& x, const TensorView& y, Step
   // The expert with the most rows first: while one thread computes it, others read weights.
   if (moe.has_shared) all.push_back({{{&moe.shared, 0, t}}, rounded, inner_of(moe.shared, t), y});
   if (pairs > 0)
-    all.push_back({TouchedExperts(moe, groups), rows, inner_of(moe.experts[0], pairs), out});
+    all.push_back({TouchedExperts(moe, groups, step), rows, inner_of(moe.experts[0], pairs), out});
   RunExperts(all, step);
   Run<CombineOp>({out, groups.row, weight_span, moe.dims.chosen, y, /*add=*/moe.has_shared},
                  step.exec);
