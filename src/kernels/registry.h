@@ -17,7 +17,8 @@
 
 namespace latte {
 
-// All kernels of an op, the reference first, then by rising Isa. Specialised for each op in cpu/tables.
+// All kernels of an op, backend by backend; of the CPU the reference first, then by rising Isa.
+// Defined in backends.cc.
 template <class Op>
 std::span<const Kernel<Op>> Kernels();
 

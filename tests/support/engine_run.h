@@ -40,9 +40,15 @@ class EngineRun {
     LATTE_ASSIGN_OR_RETURN(Settings settings,
                            ResolveOptions(options, model.config(), machine, {int64_t{1} << 30}));
     if (rates) settings.rates = *rates;
-    std::unique_ptr<EngineRun> run(new EngineRun(machine));
-    LATTE_ASSIGN_OR_RETURN(run->core_,
-                           EngineCore::Create({&model, &run->machine_, nullptr}, settings, key));
+    const auto owner = std::make_shared<Machine>(machine);
+    return Over({.model = &model, .machine = owner.get(), .owner = owner}, settings, key);
+  }
+
+  [[nodiscard]] static Result<std::unique_ptr<EngineRun>> Over(const EngineParts& parts,
+                                                               const Settings& settings,
+                                                               const ModelKey& key = {}) {
+    std::unique_ptr<EngineRun> run(new EngineRun);
+    LATTE_ASSIGN_OR_RETURN(run->core_, EngineCore::Create(parts, settings, key));
     run->core_->SetEventSink([at = run.get()](std::span<const TokenEvent> events) {
       for (const TokenEvent& e : events) at->Take(e);
       if (at->on_events) at->on_events(events);
@@ -86,7 +92,7 @@ class EngineRun {
   }
 
  private:
-  explicit EngineRun(const Machine& machine) : machine_(machine) {}
+  EngineRun() = default;
 
   void Take(const TokenEvent& e) {
     const Key key{e.request, e.choice};
@@ -112,7 +118,6 @@ class EngineRun {
     }
   }
 
-  Machine machine_;
   std::unique_ptr<EngineCore> core_;
   std::map<Key, Outcome> outcomes_;
   std::set<Key> ended_;  // empty with on_end, whose caller must detect a second end

@@ -1,7 +1,7 @@
 // The kernels of mla_decode and mha, by rising instruction set; within one, the general kernel first.
 // Select (registry.h) takes the last one that fits.
+#include "src/kernels/backends.h"
 #include "src/kernels/cpu/tables/table.h"
-#include "src/kernels/registry.h"
 
 namespace latte {
 namespace cpu {
@@ -142,15 +142,15 @@ constexpr Kernel<MhaOp> kMha[] = {
 };
 
 }  // namespace
-}  // namespace cpu
 
 template <>
 std::span<const Kernel<MlaDecodeOp>> Kernels<MlaDecodeOp>() {
-  return cpu::kMlaDecode;
+  return kMlaDecode;
 }
 template <>
 std::span<const Kernel<MhaOp>> Kernels<MhaOp>() {
-  return cpu::kMha;
+  return kMha;
 }
 
+}  // namespace cpu
 }  // namespace latte

@@ -2,6 +2,7 @@
 // (registry.h) takes the last one that fits.
 #include <array>
 
+#include "src/kernels/backends.h"
 #include "src/kernels/cpu/tables/table.h"
 #include "src/kernels/registry.h"
 
@@ -319,19 +320,24 @@ constexpr auto kGemm = [] {
   return out;
 }();
 
+const GemmKernel* CodeOf(const Kernel<GemmOp>& kernel) {
+  const auto has_run = [&](const GemmEntry& entry) { return entry.kernel.run == kernel.run; };
+  return std::ranges::find_if(kGemmEntries, has_run)->code;
+}
+
 // Problems of one call may have other sizes than the call as a whole. Each takes the fastest kernel for
 // its own size among those with the order of sums of the kernel that was selected for the call.
 template <const GemmKernel& kCode>
 void RunGemm(const GemmOp::Params& p, const Exec& exec) {
   const auto self = std::ranges::find(kGemmEntries, &kCode, &GemmEntry::code);
-  const Kernel<GemmOp>& selected = kGemm[static_cast<size_t>(self - kGemmEntries)];
+  const Kernel<GemmOp>& selected = self->kernel;
   const auto own = [&](const GemmProblem& problem) {
     if (p.problems.size() == 1) return &kCode;
     const GemmOp::Shape shape = GemmOp::ShapeOf(problem);
     const Kernel<GemmOp>& peer = exec.selections == nullptr
                                      ? SelectPeer(selected, shape, *exec.machine)
                                      : exec.selections->PeerOf(selected, shape, *exec.machine);
-    return kGemmEntries[&peer - kGemm.data()].code;
+    return CodeOf(peer);
   };
   std::array<const GemmKernel*, kMaxProblems> kernels;
   for (size_t begin = 0; begin < p.problems.size(); begin += kMaxProblems) {
@@ -413,15 +419,15 @@ constexpr Kernel<GemmTOp> kGemmT[] = {
 };
 
 }  // namespace
-}  // namespace cpu
 
 template <>
 std::span<const Kernel<GemmOp>> Kernels<GemmOp>() {
-  return cpu::kGemm;
+  return kGemm;
 }
 template <>
 std::span<const Kernel<GemmTOp>> Kernels<GemmTOp>() {
-  return cpu::kGemmT;
+  return kGemmT;
 }
 
+}  // namespace cpu
 }  // namespace latte

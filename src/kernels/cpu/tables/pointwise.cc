@@ -1,6 +1,6 @@
 // The kernels of the ops that are neither matrix products nor attention, by rising instruction set.
+#include "src/kernels/backends.h"
 #include "src/kernels/cpu/tables/table.h"
-#include "src/kernels/registry.h"
 
 namespace latte {
 namespace cpu {
@@ -106,91 +106,91 @@ constexpr Kernel<CombineOp> kCombine[] = {
 };
 
 }  // namespace
-}  // namespace cpu
 
 template <>
 std::span<const Kernel<QuantizeRowsOp>> Kernels<QuantizeRowsOp>() {
-  return cpu::kQuantizeRows;
+  return kQuantizeRows;
 }
 template <>
 std::span<const Kernel<LogitMaxOp>> Kernels<LogitMaxOp>() {
-  return cpu::kLogitMax;
+  return kLogitMax;
 }
 template <>
 std::span<const Kernel<TokenWeightSumOp>> Kernels<TokenWeightSumOp>() {
-  return cpu::kTokenWeightSum;
+  return kTokenWeightSum;
 }
 template <>
 std::span<const Kernel<TokenWeightsOp>> Kernels<TokenWeightsOp>() {
-  return cpu::kTokenWeights;
+  return kTokenWeights;
 }
 template <>
 std::span<const Kernel<TokenHistogramOp>> Kernels<TokenHistogramOp>() {
-  return cpu::kTokenHistogram;
+  return kTokenHistogram;
 }
 template <>
 std::span<const Kernel<FindBucketOp>> Kernels<FindBucketOp>() {
-  return cpu::kFindBucket;
+  return kFindBucket;
 }
 template <>
 std::span<const Kernel<RmsNormOp>> Kernels<RmsNormOp>() {
-  return cpu::kRmsNorm;
+  return kRmsNorm;
 }
 template <>
 std::span<const Kernel<RopeAnglesOp>> Kernels<RopeAnglesOp>() {
-  return cpu::kRopeAngles;
+  return kRopeAngles;
 }
 template <>
 std::span<const Kernel<RopeOp>> Kernels<RopeOp>() {
-  return cpu::kRope;
+  return kRope;
 }
 template <>
 std::span<const Kernel<SiluMulOp>> Kernels<SiluMulOp>() {
-  return cpu::kSiluMul;
+  return kSiluMul;
 }
 template <>
 std::span<const Kernel<AddOp>> Kernels<AddOp>() {
-  return cpu::kAdd;
+  return kAdd;
 }
 template <>
 std::span<const Kernel<AddRmsNormOp>> Kernels<AddRmsNormOp>() {
-  return cpu::kAddRmsNorm;
+  return kAddRmsNorm;
 }
 template <>
 std::span<const Kernel<GatherOp>> Kernels<GatherOp>() {
-  return cpu::kGather;
+  return kGather;
 }
 template <>
 std::span<const Kernel<CastOp>> Kernels<CastOp>() {
-  return cpu::kCast;
+  return kCast;
 }
 template <>
 std::span<const Kernel<AppendOp>> Kernels<AppendOp>() {
-  return cpu::kAppend;
+  return kAppend;
 }
 template <>
 std::span<const Kernel<NormRopeAppendOp>> Kernels<NormRopeAppendOp>() {
-  return cpu::kNormRopeAppend;
+  return kNormRopeAppend;
 }
 template <>
 std::span<const Kernel<GatherPagesOp>> Kernels<GatherPagesOp>() {
-  return cpu::kGatherPages;
+  return kGatherPages;
 }
 template <>
 std::span<const Kernel<LseMergeOp>> Kernels<LseMergeOp>() {
-  return cpu::kLseMerge;
+  return kLseMerge;
 }
 template <>
 std::span<const Kernel<RouteOp>> Kernels<RouteOp>() {
-  return cpu::kRoute;
+  return kRoute;
 }
 template <>
 std::span<const Kernel<GroupByExpertOp>> Kernels<GroupByExpertOp>() {
-  return cpu::kGroupByExpert;
+  return kGroupByExpert;
 }
 template <>
 std::span<const Kernel<CombineOp>> Kernels<CombineOp>() {
-  return cpu::kCombine;
+  return kCombine;
 }
 
+}  // namespace cpu
 }  // namespace latte

@@ -1,0 +1,225 @@
+// The model and the engine give the same bytes on a device whose memory the host cannot read.
+#include "tests/device/guarded_device.h"
+
+#include <cstring>
+#include <filesystem>
+
+#include <gtest/gtest.h>
+
+#include "src/base/random.h"
+#include "src/engine/run/given_sequence.h"
+#include "src/kernels/params/gemm.h"
+#include "src/kernels/registry.h"
+#include "src/layers/mla/mla.h"
+#include "src/models/registry.h"
+#include "src/tensor/transfer.h"
+#include "tests/support/engine_run.h"
+#include "tests/support/scratch_dir.h"
+
+namespace latte {
+namespace {
+
+using testing_support::EngineRun;
+using testing_support::GuardedDevice;
+using testing_support::Outcome;
+using testing_support::TestDevice;
+
+const Machine& HostMachine() {
+  static const Machine machine = *Machine::Detect();
+  return machine;
+}
+const Machine kTestMachine = {.isa = {IsaFamily::kTest, 0}};
+
+// No address of anything.
+DeviceStream TestStream() {
+  static int stream;
+  return &stream;
+}
+
+std::string PathOf(const std::string& model) { return std::string(LATTE_SOURCE_DIR) + "/" + model; }
+
+std::unique_ptr<Model> Load(const std::string& model, const Device& device, bool mtp = false) {
+  TestDevice().Expect(nullptr);
+  auto loaded = LoadModel(PathOf(model), {.device = &device, .mtp = mtp});
+  EXPECT_TRUE(loaded) << ToString(loaded.error());
+  return std::move(*loaded);
+}
+
+std::vector<int32_t> Tokens(int64_t count, const ModelConfig& config, uint64_t seed) {
+  std::vector<int32_t> out;
+  for (int64_t i = 0; i < count; ++i)
+    out.push_back(static_cast<int32_t>(Mix64(seed * 1000 + static_cast<uint64_t>(i)) %
+                                       static_cast<uint64_t>(config.vocab)));
+  return out;
+}
+
+TEST(GuardedDeviceTest, TheHostCannotReadOutsideOfOpsAndCopies) {
+  Tensor x(DType::kF32, {4}, TestDevice());
+  const std::vector<float> values = {1, 2, 3, 4};
+  TestDevice().Expect(nullptr);
+  TestDevice().CopyFromHost(x.view().data, values.data(), 16, nullptr);
+  Tensor y(DType::kF32, {4}, TestDevice());
+  ThreadPool threads(2);
+  Run<AddOp>({x, y}, Exec{.threads = &threads, .machine = &kTestMachine});
+  EXPECT_EQ(CopyToHost(std::span<const float>(y.Ptr<float>(), 4), TestDevice(), nullptr), values);
+  EXPECT_DEATH(y.Ptr<float>()[0] = 0, "");
+  EXPECT_DEATH(std::memcpy(y.view().data, values.data(), 4), "");
+}
+
+// Kernels of the processor are not selected for the device: they would read its memory as the host.
+TEST(GuardedDeviceTest, RunsNoKernelOfAnotherFamily) {
+  EXPECT_EQ(Select<AddOp>({1, 1}, kTestMachine).name, "test");
+  EXPECT_NE(Select<AddOp>({1, 1}, HostMachine()).name, "test");
+}
+
+class OnDevice : public testing::TestWithParam<const char*> {
+ protected:
+  // The logits of a prompt in chunks, then of generated tokens.
+  static std::vector<float> Logits(const Model& model, AttentionMode mode, DType dtype) {
+    const std::vector<int32_t> tokens = Tokens(100, model.config(), 1);
+    EngineOptions options;
+    options.attention = Name(mode);
+    options.dtype = Name(dtype);
+    options.prefill_workspace_tokens = 48;
+    options.page_tokens = 16;
+    options.threads = 2;
+    auto settings = ResolveOptionsForOne(options, model.config(), HostMachine(), 100);
+    EXPECT_TRUE(settings) << ToString(settings.error());
+    settings->options.max_batch_tokens = 40;
+    const bool host = model.device().is_host();
+    const auto sequence =
+        GivenSequence::Create(model, host ? HostMachine() : kTestMachine, *settings).value();
+    std::vector<float> out;
+    const auto append = [&](int64_t, const TensorView& logits) -> Status {
+      out.insert(out.end(), logits.Ptr<float>(), logits.Ptr<float>() + logits.elements());
+      return {};
+    };
+    EXPECT_TRUE(sequence->AppendPrompt(std::span(tokens).first(95), append));
+    for (const int32_t token : std::span(tokens).subspan(95))
+      EXPECT_TRUE(sequence->AppendGenerated(token, append));
+    return out;
+  }
+};
+
+TEST_P(OnDevice, LogitsHaveTheBytesOfTheHost) {
+  const auto host = Load(GetParam(), HostDevice());
+  const auto device = Load(GetParam(), TestDevice());
+  const int64_t before = TestDevice().accesses();
+  for (const AttentionMode mode :
+       {AttentionMode::kDecompressed, AttentionMode::kLatent, AttentionMode::kAbsorbed})
+    for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF16}) {
+      const std::vector<float> expected = Logits(*host, mode, dtype);
+      const std::vector<float> found = Logits(*device, mode, dtype);
+      ASSERT_EQ(expected.size(), found.size());
+      EXPECT_EQ(std::memcmp(expected.data(), found.data(), expected.size() * sizeof(float)), 0)
+          << Name(mode) << " " << Name(dtype);
+    }
+  EXPECT_GT(TestDevice().accesses(), before + 1000);
+}
+
+// Every format of weights: repacked ones too lie on the device.
+INSTANTIATE_TEST_SUITE_P(Models, OnDevice,
+                         testing::Values("models/tiny", "tests/goldens/v2_group",
+                                         "tests/goldens/v32", "tests/goldens/fp8",
+                                         "tests/goldens/int8", "tests/goldens/pack4_zeros",
+                                         "tests/goldens/pack8", "tests/goldens/awq",
+                                         "tests/goldens/gptq"),
+                         [](const auto& model) {
+                           const std::string path = model.param;
+                           return path.substr(path.rfind('/') + 1);
+                         });
+
+// Requests that share prefixes, fork, preempt each other, and are found on disk.
+std::vector<Outcome> Serve(const Model& model, const std::string& cache_dir, int64_t cache_pages,
+                           int64_t& disk_tokens) {
+  EngineOptions options;
+  options.page_tokens = 16;
+  options.max_tokens = 256;
+  options.max_sequences = 8;
+  options.max_batch_tokens = 48;
+  options.threads = 2;
+  options.cache_dir = cache_dir;
+  options.cache_bytes = cache_pages * CacheSpecFor(model.config(), AttentionMode::kAuto,
+                                                   CacheDType::Plain(DType::kBF16), 16)
+                                          .bytes_per_page();
+  const auto settings = ResolveOptions(options, model.config(), HostMachine(), {});
+  EXPECT_TRUE(settings) << ToString(settings.error());
+  const bool host = model.device().is_host();
+  if (!host) TestDevice().Expect(TestStream());
+  auto run = EngineRun::Over({.model = &model,
+                              .machine = host ? &HostMachine() : &kTestMachine,
+                              .host = &HostMachine(),
+                              .stream = host ? nullptr : TestStream()},
+                             *settings);
+  EXPECT_TRUE(run) << ToString(run.error());
+  for (const int64_t length : {100, 40, 110, 7}) {
+    Request r;
+    r.tokens = Tokens(length, model.config(), length >= 100 ? 1 : 2);
+    r.sampling = {.temperature = 0.9, .seed = static_cast<uint64_t>(length)};
+    r.stop.max_tokens = 20;
+    r.stop.ignore_eos = true;
+    r.n = length == 40 ? 3 : 1;
+    r.logprobs = 2;
+    r.prompt_logprobs = length == 7 ? 1 : -1;
+    EXPECT_TRUE((*run)->core().Submit(r));
+    if (length != 40) EXPECT_EQ((*run)->Finish(), "");
+  }
+  EXPECT_EQ((*run)->Finish(), "");
+  EXPECT_TRUE((*run)->core().SavePrefixes());
+  disk_tokens = (*run)->core().Stats().disk_tokens;
+  std::vector<Outcome> out;
+  for (const auto& [key, outcome] : (*run)->outcomes()) out.push_back(outcome);
+  return out;
+}
+
+TEST(GuardedDeviceTest, TheEngineGivesTheSameAnswers) {
+  const auto host = Load("models/tiny", HostDevice());
+  const auto device = Load("models/tiny", TestDevice());
+  const testing_support::ScratchDir host_dir;
+  const testing_support::ScratchDir device_dir;
+  for (const int64_t pages : {200, 14, 200}) {
+    int64_t host_disk = 0, device_disk = 0;
+    const std::vector<Outcome> expected = Serve(*host, host_dir.path(), pages, host_disk);
+    const std::vector<Outcome> found = Serve(*device, device_dir.path(), pages, device_disk);
+    EXPECT_EQ(host_disk, device_disk);
+    ASSERT_EQ(expected.size(), found.size());
+    for (size_t i = 0; i < found.size(); ++i) {
+      EXPECT_EQ(expected[i].tokens, found[i].tokens) << i;
+      EXPECT_EQ(expected[i].logprobs, found[i].logprobs) << i;
+      EXPECT_EQ(expected[i].prompt_logprobs, found[i].prompt_logprobs) << i;
+      EXPECT_EQ(expected[i].cached_tokens, found[i].cached_tokens) << i;
+    }
+  }
+  EXPECT_EQ(TestDevice().strays(), 0) << "ops or copies on another stream than the engine's";
+}
+
+// The drafting layer: two forwards over one cache.
+TEST(GuardedDeviceTest, DraftsHaveTheBytesOfTheHost) {
+  std::vector<std::vector<float>> logits;
+  for (const Device* device : {&HostDevice(), static_cast<const Device*>(&TestDevice())}) {
+    const auto model = Load("models/tiny", *device, /*mtp=*/true);
+    const ModelConfig& config = model->config();
+    ThreadPool threads(2);
+    LatentCache cache = *LatentCache::Create(
+        {MlaCacheStreams(config.mla, MlaPath::kLatent, CacheDType::Plain(DType::kBF16)),
+         config.layers + 1, 64},
+        2, *device);
+    Workspace workspace(*device);
+    Runner runner(*model, cache, workspace,
+                  Exec{&threads, device->is_host() ? &HostMachine() : &kTestMachine},
+                  {DType::kBF16, 4096});
+    const std::vector<int32_t> tokens = Tokens(70, config, 3);
+    const std::vector<int32_t> pages = {1, 0};
+    const auto main = SequenceChunk::Of(tokens, 0, MlaPath::kLatent, pages);
+    const TensorView h = runner.Forward({&main, 1});
+    const auto shifted = SequenceChunk::Of(std::span(tokens).subspan(1), 0, MlaPath::kLatent, pages);
+    const TensorView z = runner.Draft({&shifted, 1}, h.Slice(0, 0, 69));
+    const TensorView found = runner.DraftLogits(z);
+    logits.emplace_back(found.Ptr<float>(), found.Ptr<float>() + found.elements());
+  }
+  EXPECT_EQ(logits[0].size(), logits[1].size());
+  EXPECT_EQ(std::memcmp(logits[0].data(), logits[1].data(), logits[0].size() * sizeof(float)), 0);
+}
+
+}  // namespace
+}  // namespace latte
