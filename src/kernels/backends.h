@@ -13,7 +13,7 @@
 namespace latte {
 
 namespace cpu {
-// For x86, the reference first, then by rising Isa; specialised for each op in kernels.cc.
+// For x86, the reference first, then by rising Isa; specialised for each op in cpu/tables.
 template <class Op>
 std::span<const Kernel<Op>> Kernels();
 }  // namespace cpu

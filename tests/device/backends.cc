@@ -28,8 +28,7 @@ constexpr Kernel<Op> kOnDevice[] = {{.name = "test",
 
 template <class Op>
 std::span<const Kernel<Op>> Kernels() {
-  static const auto all =
-      JoinBackends<Op>({cpu::Kernels<Op>(), std::span(kOnDevice<Op>)});
+  static const auto all = JoinBackends<Op>({cpu::Kernels<Op>(), std::span(kOnDevice<Op>)});
   return all;
 }
 

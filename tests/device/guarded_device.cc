@@ -16,8 +16,8 @@ constexpr int64_t kPage = 4096;
 }  // namespace
 
 GuardedDevice::GuardedDevice() : Device(DeviceKind::kTest, 0) {
-  void* const at = mmap(nullptr, kBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
-                        0);
+  void* const at =
+      mmap(nullptr, kBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   LATTE_CHECK(at != MAP_FAILED);
   base_ = static_cast<std::byte*>(at);
 }

@@ -212,7 +212,8 @@ TEST(GuardedDeviceTest, DraftsHaveTheBytesOfTheHost) {
     const std::vector<int32_t> pages = {1, 0};
     const auto main = SequenceChunk::Of(tokens, 0, MlaPath::kLatent, pages);
     const TensorView h = runner.Forward({&main, 1});
-    const auto shifted = SequenceChunk::Of(std::span(tokens).subspan(1), 0, MlaPath::kLatent, pages);
+    const auto shifted =
+        SequenceChunk::Of(std::span(tokens).subspan(1), 0, MlaPath::kLatent, pages);
     const TensorView z = runner.Draft({&shifted, 1}, h.Slice(0, 0, 69));
     const TensorView found = runner.DraftLogits(z);
     logits.emplace_back(found.Ptr<float>(), found.Ptr<float>() + found.elements());
