@@ -59,9 +59,11 @@ TEST(GuardedDeviceTest, TheHostCannotReadOutsideOfOpsAndCopies) {
   TestDevice().Expect(nullptr);
   TestDevice().CopyFromHost(x.view().data, values.data(), 16, nullptr);
   Tensor y(DType::kF32, {4}, TestDevice());
-  ThreadPool threads(2);
-  Run<AddOp>({x, y}, Exec{.threads = &threads, .machine = &kTestMachine});
-  EXPECT_EQ(CopyToHost(std::span<const float>(y.Ptr<float>(), 4), TestDevice(), nullptr), values);
+  {
+    ThreadPool threads(2);
+    latte::Run<AddOp>({x, y}, Exec{.threads = &threads, .machine = &kTestMachine});
+  }
+  EXPECT_EQ(CopyToHost(std::span(y.Ptr<float>(), 4), TestDevice(), nullptr), values);
   EXPECT_DEATH(y.Ptr<float>()[0] = 0, "");
   EXPECT_DEATH(std::memcpy(y.view().data, values.data(), 4), "");
 }
@@ -105,15 +107,17 @@ TEST_P(OnDevice, LogitsHaveTheBytesOfTheHost) {
   const auto host = Load(GetParam(), HostDevice());
   const auto device = Load(GetParam(), TestDevice());
   const int64_t before = TestDevice().accesses();
-  for (const AttentionMode mode :
-       {AttentionMode::kDecompressed, AttentionMode::kLatent, AttentionMode::kAbsorbed})
-    for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF16}) {
-      const std::vector<float> expected = Logits(*host, mode, dtype);
-      const std::vector<float> found = Logits(*device, mode, dtype);
-      ASSERT_EQ(expected.size(), found.size());
-      EXPECT_EQ(std::memcmp(expected.data(), found.data(), expected.size() * sizeof(float)), 0)
-          << Name(mode) << " " << Name(dtype);
-    }
+  using Way = std::pair<AttentionMode, DType>;
+  for (const auto& [mode, dtype] :
+       {Way{AttentionMode::kDecompressed, DType::kF32},
+        Way{AttentionMode::kDecompressed, DType::kBF16}, Way{AttentionMode::kLatent, DType::kBF16},
+        Way{AttentionMode::kAbsorbed, DType::kBF16}, Way{AttentionMode::kAbsorbed, DType::kF16}}) {
+    const std::vector<float> expected = Logits(*host, mode, dtype);
+    const std::vector<float> found = Logits(*device, mode, dtype);
+    ASSERT_EQ(expected.size(), found.size());
+    EXPECT_EQ(std::memcmp(expected.data(), found.data(), expected.size() * sizeof(float)), 0)
+        << Name(mode) << " " << Name(dtype);
+  }
   EXPECT_GT(TestDevice().accesses(), before + 1000);
 }
 
@@ -162,7 +166,8 @@ std::vector<Outcome> Serve(const Model& model, const std::string& cache_dir, int
     r.logprobs = 2;
     r.prompt_logprobs = length == 7 ? 1 : -1;
     EXPECT_TRUE((*run)->core().Submit(r));
-    if (length != 40) EXPECT_EQ((*run)->Finish(), "");
+    if (length == 40) continue;  // computed with the next one
+    EXPECT_EQ((*run)->Finish(), "");
   }
   EXPECT_EQ((*run)->Finish(), "");
   EXPECT_TRUE((*run)->core().SavePrefixes());
@@ -177,7 +182,7 @@ TEST(GuardedDeviceTest, TheEngineGivesTheSameAnswers) {
   const auto device = Load("models/tiny", TestDevice());
   const testing_support::ScratchDir host_dir;
   const testing_support::ScratchDir device_dir;
-  for (const int64_t pages : {200, 14, 200}) {
+  for (const int64_t pages : {200, 14}) {
     int64_t host_disk = 0, device_disk = 0;
     const std::vector<Outcome> expected = Serve(*host, host_dir.path(), pages, host_disk);
     const std::vector<Outcome> found = Serve(*device, device_dir.path(), pages, device_disk);
