@@ -1,10 +1,13 @@
 #include "src/tensor/tensor.h"
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 
 #include <gtest/gtest.h>
 
+#include "src/tensor/transfer.h"
 #include "src/tensor/workspace.h"
 
 namespace latte {
@@ -158,6 +161,40 @@ TEST(Workspace, AnImpossibleReserveIsNone) {
   const Workspace::Scope scope(workspace);
   workspace.Take(DType::kF32, {3}).Ptr<float>()[2] = 1.0f;
   EXPECT_EQ(workspace.capacity_bytes(), 4 << 20);
+}
+
+TEST(TensorView, NthRowCountsTheRowsOfAllOuterDimensions) {
+  Tensor t(DType::kF32, {2, 3, 4});
+  const TensorView columns = t.view().Slice(1, 1, 3).Slice(2, 1, 3);  // 4 rows of 2
+  for (const auto& [row, element] : {std::pair{0, 5}, {1, 9}, {2, 17}, {3, 21}})
+    EXPECT_EQ(columns.NthRow(row), t.view().data + element * 4);
+}
+
+TEST(Transfer, CopiesOfSlicesAreContiguous) {
+  Tensor t(DType::kF32, {2, 3});
+  for (int i = 0; i < 6; ++i) t.Ptr<float>()[i] = static_cast<float>(i);
+  const Tensor copy = CopyToDevice(t.view().Slice(1, 1, 3), HostDevice());
+  EXPECT_TRUE(copy.view().contiguous());
+  EXPECT_EQ(CopyToHost(std::span(copy.Ptr<float>(), 4), HostDevice(), nullptr),
+            (std::vector<float>{1, 2, 4, 5}));
+}
+
+TEST(Transfer, TheHostNeedsNoCopy) {
+  const Tensor t(DType::kF32, {4});
+  Tensor buffer;
+  EXPECT_EQ(HostView(t, HostDevice(), nullptr, buffer).data, t.view().data);
+}
+
+TEST(Device, GivesZeroedAlignedMemoryOrNone) {
+  for (const MemoryUse use : {MemoryUse::kTensor, MemoryUse::kWorkspace, MemoryUse::kCache}) {
+    const auto memory = DeviceMemory::Allocate(HostDevice(), 100, use);
+    ASSERT_TRUE(memory);
+    EXPECT_EQ(std::bit_cast<uintptr_t>(memory->data()) % 64, 0u);
+    EXPECT_TRUE(std::all_of(memory->data(), memory->data() + 100,
+                            [](std::byte b) { return b == std::byte{0}; }));
+    EXPECT_FALSE(DeviceMemory::Allocate(HostDevice(), 0, use));
+  }
+  EXPECT_FALSE(DeviceMemory::Allocate(HostDevice(), int64_t{1} << 62, MemoryUse::kCache));
 }
 
 }  // namespace
