@@ -14,6 +14,7 @@
 #include "src/jobs/bench/bench_pool.h"
 #include "src/jobs/bench/bench_prefill.h"
 #include "src/jobs/bench/bench_sampler.h"
+#include "src/tensor/arithmetic.h"
 
 namespace latte {
 namespace {

@@ -8,6 +8,7 @@
 #include "latte/request.h"
 
 #include "src/engine/attention_mode.h"
+#include "src/tensor/arithmetic.h"
 
 namespace latte {
 namespace {

@@ -11,6 +11,7 @@
 #include "src/checkpoint/weight_memory.h"
 #include "src/layers/linear.h"
 #include "src/layers/mla/path_cost.h"
+#include "src/tensor/arithmetic.h"
 
 namespace latte {
 namespace {

@@ -43,7 +43,7 @@ struct Linear {
   int64_t outputs() const { return weight.shape[0]; }
   int64_t inputs() const { return weight.shape[1] * ValuesPerElement(weight.dtype); }
   // Whether products with it take activations quantised to int8: weights of 4- and 8-bit integers.
-  bool takes_int8() const { return weight.dtype == DType::kI8 || weight.dtype == DType::kU4; }
+  bool takes_int8() const { return InfoOf(weight.dtype).use == DTypeUse::kScaledInt; }
   // The scales as the GEMM ops take them. `row_begin` is the first row in use, `batch_rows` the
   // distance from head to head.
   BlockScale Scale(int64_t row_begin = 0, int64_t batch_rows = 0) const;

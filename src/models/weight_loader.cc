@@ -10,7 +10,7 @@
 #include "src/base/math.h"
 #include "src/checkpoint/quant_tensors.h"
 #include "src/models/weight_repack.h"
-#include "src/tensor/element.h"
+#include "src/tensor/dtype.h"
 
 namespace latte {
 
@@ -25,24 +25,12 @@ struct WeightLoader::Parts {
 
 namespace {
 
-bool IsPlain(DType dtype) {
-  return dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16;
-}
-
-// A scale as stored: plain, or F8_E8M0 (a power of two, 2^(code−127); code 255 is NaN).
-float ReadScale(const TensorView& stored, bool e8m0, int64_t i) {
-  if (!e8m0) return LoadElement(stored.data, stored.dtype, i);
-  const int code = static_cast<int>(stored.data[i]);
-  return code == 255 ? std::nanf("") : std::ldexp(1.0f, code - 127);
-}
-
 // The scales of one matrix as f32.
 Result<Tensor> FloatScales(const std::string& name, const TensorView& stored) {
-  const bool e8m0 = stored.dtype == DType::kU8;
   const int64_t columns = stored.shape[1];
   Tensor out(DType::kF32, {stored.shape[0], columns});
   for (int64_t i = 0; i < stored.elements(); ++i) {
-    const float scale = ReadScale(stored, e8m0, i);
+    const float scale = LoadElement(stored.data, stored.dtype, i);
     if (!std::isfinite(scale) || scale <= 0)
       return Corrupt(fmt::format("tensor '{}': expected scales above 0, found {} at [{}, {}]", name,
                                  scale, i / columns, i % columns));

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "src/checkpoint/safetensors/safetensors.h"
-#include "src/tensor/element.h"
+#include "src/tensor/dtype.h"
 
 namespace latte {
 namespace {

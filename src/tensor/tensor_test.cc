@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <initializer_list>
+#include <iterator>
 #include <limits>
 
 #include <gtest/gtest.h>
@@ -88,6 +90,36 @@ TEST(DType, F8E4M3IsExactForAllValues) {
   EXPECT_EQ(F8E4M3ToFloat(0x08), 0x1p-6f);
   EXPECT_EQ(F8E4M3ToFloat(0x01), 0x1p-9f);
   EXPECT_EQ(F8E4M3FnuzToFloat(0x7f), 240.0f);
+}
+
+TEST(DType, RowsOfTheTableAreInTheOrderOfTheEnum) {
+  for (size_t i = 0; i < std::size(kDTypes); ++i) {
+    EXPECT_EQ(static_cast<size_t>(kDTypes[i].dtype), i) << kDTypes[i].name;
+    EXPECT_EQ(IsWeight(kDTypes[i].dtype) && kDTypes[i].load == nullptr, false) << kDTypes[i].name;
+  }
+  // Prefix files store these numbers.
+  EXPECT_EQ(static_cast<int>(DType::kBF16), 2);
+  EXPECT_EQ(static_cast<int>(DType::kU8), 6);
+}
+
+TEST(DType, LoadElementReadsEveryTypeAtAnyAlignment) {
+  const auto load = [](DType dtype, std::initializer_list<int> bytes, int64_t i) {
+    std::byte row[16] = {};
+    size_t at = 1;
+    for (const int byte : bytes) row[at++] = static_cast<std::byte>(byte);
+    return LoadElement(row + 1, dtype, i);
+  };
+  EXPECT_EQ(load(DType::kF32, {0, 0, 0, 0, 0, 0, 0x40, 0xc0}, 1), -3.0f);
+  EXPECT_EQ(load(DType::kF16, {0, 0, 0, 0xc2}, 1), -3.0f);
+  EXPECT_EQ(load(DType::kBF16, {0, 0, 0x40, 0xc0}, 1), -3.0f);
+  EXPECT_EQ(load(DType::kF8E4M3, {0, 0xc4}, 1), -3.0f);
+  EXPECT_EQ(load(DType::kF8E4M3Fnuz, {0, 0xcc}, 1), -3.0f);
+  EXPECT_EQ(load(DType::kI8, {0, 0xfd}, 1), -3.0f);
+  EXPECT_EQ(load(DType::kU4, {0, 0xd3}, 2), 3.0f);
+  EXPECT_EQ(load(DType::kU4, {0, 0xd3}, 3), 13.0f);
+  EXPECT_EQ(load(DType::kF8E8M0, {0, 125}, 1), 0.25f);
+  EXPECT_EQ(load(DType::kF8E8M0, {0}, 0), 0x1p-127f);
+  EXPECT_TRUE(std::isnan(load(DType::kF8E8M0, {255}, 0)));
 }
 
 TEST(TensorView, SlicesAndReshapes) {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "src/checkpoint/safetensors/safetensors_header.h"
 #include "src/checkpoint/safetensors/safetensors_index.h"
@@ -224,25 +225,16 @@ TensorView Checkpoint::View(const StoredTensor& tensor) const {
 }
 
 Result<DType> ToDType(std::string_view dtype_name) {
-  constexpr std::pair<std::string_view, DType> kComputed[] = {
-      {"F32", DType::kF32},
-      {"F16", DType::kF16},
-      {"BF16", DType::kBF16},
-      {"F8_E4M3", DType::kF8E4M3},
-      {"F8_E4M3FNUZ", DType::kF8E4M3Fnuz},
-      {"F8_E8M0", DType::kU8},
-      {"I8", DType::kI8},
-      {"U8", DType::kU8},
-      {"I32", DType::kI32},
-      {"I64", DType::kI64},
-      {"BOOL", DType::kBool},
-  };
-  for (const auto& [name, dtype] : kComputed)
-    if (name == dtype_name) return dtype;
-  return Unsupported(
-      fmt::format("dtype '{}': expected F32, F16, BF16, F8_E4M3, F8_E4M3FNUZ, F8_E8M0, I8, U8, "
-                  "I32, I64 or BOOL",
-                  Printable(dtype_name)));
+  std::vector<std::string_view> known;
+  for (const DTypeInfo& info : kDTypes) {
+    if (info.stored.empty()) continue;
+    if (info.stored == dtype_name) return info.dtype;
+    known.push_back(info.stored);
+  }
+  const std::string_view last = known.back();
+  known.pop_back();
+  return Unsupported(fmt::format("dtype '{}': expected {} or {}", Printable(dtype_name),
+                                 fmt::join(known, ", "), last));
 }
 
 }  // namespace latte

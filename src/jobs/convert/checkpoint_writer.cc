@@ -25,11 +25,8 @@ constexpr std::string_view kIndex = "model.safetensors.index.json";
 constexpr int64_t kMostAtOnce = 64 << 20;  // bytes written between two checks for interruption
 
 int64_t BytesOf(std::string_view dtype_name) {
-  constexpr std::pair<std::string_view, int64_t> kSizes[] = {
-      {"I64", 8}, {"F32", 4},  {"I32", 4},     {"BF16", 2},        {"F16", 2},    {"I8", 1},
-      {"U8", 1},  {"BOOL", 1}, {"F8_E4M3", 1}, {"F8_E4M3FNUZ", 1}, {"F8_E8M0", 1}};
-  for (const auto& [name, size] : kSizes)
-    if (name == dtype_name) return size;
+  for (const DTypeInfo& info : kDTypes)
+    if (info.stored == dtype_name) return info.bytes;
   LATTE_CHECK(false, "dtype {}", dtype_name);
   return 0;
 }

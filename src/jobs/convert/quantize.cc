@@ -17,7 +17,7 @@
 #include "src/jobs/convert/checkpoint_writer.h"
 #include "src/jobs/convert/quant_encode.h"
 #include "src/models/weight_loader.h"
-#include "src/tensor/element.h"
+#include "src/tensor/dtype.h"
 
 namespace latte {
 namespace {

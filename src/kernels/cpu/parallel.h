@@ -26,33 +26,6 @@ T& LaunchScratch(std::byte* scratch) {
 }
 inline void* TargetScratch(std::byte* scratch) { return scratch + kLaunchBytes; }
 
-inline Element ElementOf(DType dtype) {
-  switch (dtype) {
-    case DType::kBF16:
-      return Element::kBF16;
-    case DType::kF16:
-      return Element::kF16;
-    case DType::kF8E4M3:
-      return Element::kF8;
-    case DType::kF8E4M3Fnuz:
-      return Element::kF8Fnuz;
-    case DType::kI8:
-      return Element::kI8;
-    case DType::kU4:
-      return Element::kU4;
-    default:
-      return Element::kF32;
-  }
-}
-
-inline bool IsFloat(DType dtype) {
-  return dtype == DType::kF32 || dtype == DType::kBF16 || dtype == DType::kF16;
-}
-
-inline bool IsWeight(DType dtype) {
-  return IsFloat(dtype) || IsF8(dtype) || dtype == DType::kI8 || dtype == DType::kU4;
-}
-
 inline const std::byte* At(const TensorView& t, int64_t i, int64_t j) {
   return t.data + (i * t.stride[0] + j * t.stride[1]) * SizeOf(t.dtype);
 }
@@ -65,7 +38,7 @@ inline ScaleGrid ScaleGridAt(const BlockScale& s, int64_t b, int64_t row, int64_
   ScaleGrid out = {};
   if (s.scale.empty()) return out;
   out.scale = s.scale.data;
-  out.type = ElementOf(s.scale.dtype);
+  out.type = s.scale.dtype;
   out.stride = s.scale.stride[0];
   out.zero = s.zero.empty() ? nullptr : s.zero.Ptr<const uint8_t>();
   out.zero_stride = s.zero.stride[0];

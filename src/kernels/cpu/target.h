@@ -4,15 +4,18 @@
 // Only targets/<isa>.cc is compiled with an instruction set. The linker keeps one copy of an inline
 // function; if it kept a copy that was compiled there, processors without the instruction set would
 // crash. Therefore targets/<isa>.cc includes only this header and -inl.h files, which have internal
-// linkage, and this header has no functions. tools/check_isa_symbols.sh checks the objects.
+// linkage; this header has no functions, and kernels call none of tensor/dtype.h, of which they need
+// the enum. tools/check_isa_symbols.sh checks the objects.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
+#include "src/tensor/dtype.h"
+
 namespace latte::cpu {
 
-enum class Element : uint8_t { kF32, kF16, kBF16, kF8, kF8Fnuz, kI8, kU4 };
+using Element = DType;
 
 // The cache level that software prefetch fills.
 enum class CacheLevel : uint8_t { kL1, kL2 };

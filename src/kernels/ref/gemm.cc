@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "src/kernels/ref/ref.h"
-#include "src/tensor/element.h"
+#include "src/tensor/dtype.h"
 
 namespace latte::ref {
 namespace {
@@ -23,8 +23,8 @@ double Weight(const TensorView& w, const BlockScale& blocks, int64_t b, int64_t 
   if (blocks.scale.empty()) return value;
   const int64_t row = (blocks.row_begin + b * blocks.batch_rows + i) / blocks.rows;
   const int64_t column = (blocks.column_begin + j) / blocks.columns;
-  const int offset = w.dtype == DType::kU4 ? 8 : 0;
-  const int zero = blocks.zero.empty() ? offset : *(blocks.zero.Row<uint8_t>(row) + column);
+  const int zero =
+      blocks.zero.empty() ? InfoOf(w.dtype).zero : *(blocks.zero.Row<uint8_t>(row) + column);
   const float scale = LoadElement(blocks.scale.RowBytes(row), blocks.scale.dtype, column);
   return (value - zero) * static_cast<double>(scale);
 }

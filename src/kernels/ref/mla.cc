@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "src/kernels/ref/ref.h"
-#include "src/tensor/element.h"
+#include "src/tensor/dtype.h"
 
 namespace latte::ref {
 namespace {

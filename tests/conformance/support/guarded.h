@@ -11,7 +11,7 @@
 #include "src/base/check.h"
 #include "src/base/math.h"
 #include "src/kernels/ref/ref.h"
-#include "src/tensor/element.h"
+#include "src/tensor/dtype.h"
 #include "src/tensor/tensor.h"
 
 namespace latte {

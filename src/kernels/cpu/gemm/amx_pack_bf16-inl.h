@@ -170,7 +170,7 @@ inline void PackAForFp8(const PackTask& t) {
 
 // Packs 16 rows of A as [K step][pair][row]; missing rows are zero.
 inline void PackABf16Amx(const PackTask& t) {
-  if (t.w_type == Element::kF8) return PackAForFp8(t);
+  if (t.w_type == Element::kF8E4M3) return PackAForFp8(t);
   for (int64_t at = 0; at < t.k; at += kStep) {
     Amx::Words words[kTileSide];
     for (int64_t i = 0; i < kTileSide; ++i) words[i] = WordsAt(t, i, at);

@@ -354,19 +354,19 @@ template <bool kSmallM>
   s.x_line = in_place ? 2 : kStep;
   if (in_place) Amx::StorePairs(s.x_tail, LoadRowPairs<Amx>(s.x, (s.steps - 1) * kStep, t.k));
   if (t.w_type == Element::kBF16) return GemmAmxBf16Of<kSmallM, BF16>(s, t);
-  if (t.w_type == Element::kF8) return GemmAmxBf16Of<kSmallM, F8>(s, t);
+  if (t.w_type == Element::kF8E4M3) return GemmAmxBf16Of<kSmallM, F8>(s, t);
   if (t.w_type == Element::kI8) return GemmAmxBf16Of<kSmallM, I8>(s, t);
   GemmAmxBf16Of<kSmallM, F8Fnuz>(s, t);
 }
 
 // A single row of A is read in place, unless B has the order of columns of amx_fp8-inl.h.
-inline bool PacksAmxA(Element w, int64_t m) { return m > 1 || w == Element::kF8; }
+inline bool PacksAmxA(Element w, int64_t m) { return m > 1 || w == Element::kF8E4M3; }
 
 // Requires: A is bf16; B is bf16 without scales, or fp8 or int8 with scales; t.packed if PacksAmxA.
 // kSmallM: M ≤ kMaxSmallAmxM.
 template <bool kSmallM>
 inline void GemmAmxBf16(const GemmTask& t) {
-  if (t.w_type != Element::kF8) return GemmAmxBf16Tiles<kSmallM>(t);
+  if (t.w_type != Element::kF8E4M3) return GemmAmxBf16Tiles<kSmallM>(t);
   const FlushScope scope;
   GemmAmxBf16Tiles<kSmallM>(t);
 }

@@ -10,11 +10,12 @@ namespace latte::cpu {
 
 bool Supports(const GemmOp::Shape& s) {
   constexpr int64_t kMinScaleGroup = 16;
-  return s.k > 0 && (IsFloat(s.x) || s.x == DType::kI8) && IsWeight(s.w) &&
+  return s.k > 0 && (IsPlain(s.x) || s.x == DType::kI8) && IsWeight(s.w) &&
          (s.scale_group == 0 || s.scale_group >= kMinScaleGroup || s.scale_group == s.k);
 }
 bool SupportsBf16(const GemmOp::Shape& s) {
-  return Supports(s) && s.x == DType::kBF16 && s.w != DType::kF32 && s.w != DType::kF16;
+  const bool reads_w = s.w == DType::kBF16 || IsF8(s.w) || s.w == DType::kI8 || s.w == DType::kU4;
+  return Supports(s) && s.x == DType::kBF16 && reads_w;
 }
 bool SupportsAmxBf16(const GemmOp::Shape& s) {
   if (s.k <= 0 || s.x != DType::kBF16) return false;
@@ -43,8 +44,8 @@ GemmTask TaskAt(const GemmProblem& p, const Block& at) {
   GemmTask t = {};
   t.x = At(p.x, at.b, at.m);
   t.w = At(p.w, at.b, at.n);
-  t.x_type = ElementOf(p.x.dtype);
-  t.w_type = ElementOf(p.w.dtype);
+  t.x_type = p.x.dtype;
+  t.w_type = p.w.dtype;
   t.x_stride = p.x.stride[1];
   t.w_stride = p.w.stride[1];
   t.y_stride = p.y.stride[1];
@@ -115,7 +116,7 @@ void RunBlock(const GemmKernel& kernel, const GemmProblem& p, const PackedA& pac
 // Whether A is packed once per call.
 bool PacksA(const GemmKernel& kernel, const GemmProblem& p) {
   return kernel.pack_a != nullptr &&
-         (kernel.packs_a == nullptr || kernel.packs_a(ElementOf(p.w.dtype), p.x.shape[1]));
+         (kernel.packs_a == nullptr || kernel.packs_a(p.w.dtype, p.x.shape[1]));
 }
 
 BlockGrid BlocksOf(const GemmKernel& kernel, const GemmProblem& p, int64_t problems,

@@ -252,7 +252,7 @@ void GemmTFp8Of(const GemmTTask& task) {
 // Requires: t.x is bf16, t.w e4m3; t.batches is 1.
 template <class V>
 void GemmTFp8Bf16(const GemmTTask& t) {
-  if (t.w_type == Element::kF8) return GemmTFp8Of<V, F8>(t);
+  if (t.w_type == Element::kF8E4M3) return GemmTFp8Of<V, F8>(t);
   GemmTFp8Of<V, F8Fnuz>(t);
 }
 

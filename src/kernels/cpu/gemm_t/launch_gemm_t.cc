@@ -6,7 +6,7 @@
 
 namespace latte::cpu {
 
-bool Supports(const GemmTOp::Shape& s) { return s.n > 0 && IsFloat(s.x) && IsWeight(s.w); }
+bool Supports(const GemmTOp::Shape& s) { return s.n > 0 && IsPlain(s.x) && IsWeight(s.w); }
 bool SupportsFp8Bf16(const GemmTOp::Shape& s) {
   constexpr int64_t kMinRows = 16;  // rows that share a scale
   return Supports(s) && IsF8(s.w) && s.x == DType::kBF16 && s.k % 64 == 0 &&
@@ -48,8 +48,8 @@ GemmTTask TaskAt(const GemmTOp::Params& p, const Block& at, int64_t products) {
   GemmTTask t = {};
   t.x = At(p.x, at.b, at.m);
   t.w = WeightsAt(p, at);
-  t.x_type = ElementOf(s.x);
-  t.w_type = ElementOf(s.w);
+  t.x_type = s.x;
+  t.w_type = s.w;
   t.x_stride = p.x.stride[1];
   t.w_stride = p.w.stride[1];
   t.y_stride = p.y.stride[1];

@@ -50,15 +50,15 @@ void WithType(const void* data, Element type, const F& f) {
 // The same for 8- and 4-bit types.
 template <class F>
 void WithNarrowType(const void* data, Element type, const F& f) {
-  if (type == Element::kF8) return f(static_cast<const F8*>(data));
-  if (type == Element::kF8Fnuz) return f(static_cast<const F8Fnuz*>(data));
+  if (type == Element::kF8E4M3) return f(static_cast<const F8*>(data));
+  if (type == Element::kF8E4M3Fnuz) return f(static_cast<const F8Fnuz*>(data));
   if (type == Element::kI8) return f(static_cast<const I8*>(data));
   f(static_cast<const U4*>(data));
 }
 // The same for all types of B.
 template <class F>
 void WithWeightType(const void* data, Element type, const F& f) {
-  if (type < Element::kF8) return WithType(data, type, f);
+  if (type < Element::kF8E4M3) return WithType(data, type, f);
   WithNarrowType(data, type, f);
 }
 

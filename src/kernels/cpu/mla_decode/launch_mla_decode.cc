@@ -37,7 +37,7 @@ bool IsQuantised(latte::CacheFormat kind) { return kind != latte::CacheFormat::k
 CachedRowLayout CachedRowLayoutOf(DType cache, CacheRowFormat row_format, int64_t c, int64_t r) {
   CachedRowLayout out;
   out.kind = static_cast<CacheFormat>(row_format.kind);
-  out.element = ElementOf(cache);
+  out.element = cache;
   out.c = c;
   out.r = r;
   out.descale = row_format.descale;
@@ -328,9 +328,9 @@ void MergeItem(const MlaDecodeKernel& kernel, const MlaDecodeOp::Params& p, cons
 }  // namespace
 
 bool Supports(const MlaDecodeOp::Shape& s) {
-  return s.c + s.r <= kMaxDecodeWidth && (IsFloat(s.cache) || IsQuantised(s.kind));
+  return s.c + s.r <= kMaxDecodeWidth && (IsPlain(s.cache) || IsQuantised(s.kind));
 }
-bool Supports(const GatherPagesOp::Shape& s) { return IsFloat(s.cache) || IsQuantised(s.kind); }
+bool Supports(const GatherPagesOp::Shape& s) { return IsPlain(s.cache) || IsQuantised(s.kind); }
 
 void MlaDecode(const MlaDecodeKernel& kernel, const MlaDecodeOp::Params& p, const Exec& exec) {
   const WorkList list = MakeWorkList(p, kernel.max_rows, exec);

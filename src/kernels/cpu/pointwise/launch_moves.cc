@@ -27,7 +27,7 @@ void StorePlain(const float* x, int64_t count, DType dtype, int64_t at, std::byt
   if (dtype == DType::kF32)
     kTarget.widen(x, Element::kF32, count, reinterpret_cast<float*>(to));
   else
-    kTarget.round(x, count, ElementOf(dtype), to);
+    kTarget.round(x, count, dtype, to);
 }
 
 // Rotates k_rope and q_rope of token t.
@@ -78,13 +78,13 @@ void MergeRow(float* o, float& lse, const float* o_b, float lse_b, int64_t width
 
 bool Supports(const RopeOp::Shape&) { return true; }
 bool Supports(const AddOp::Shape&) { return true; }
-bool Supports(const GatherOp::Shape& s) { return s.y == s.x || IsFloat(s.x); }
+bool Supports(const GatherOp::Shape& s) { return s.y == s.x || IsPlain(s.x); }
 bool Supports(const CastOp::Shape&) { return true; }
 bool Supports(const AppendOp::Shape& s) {
-  return s.kind == latte::CacheFormat::kPlain && IsFloat(s.cache);
+  return s.kind == latte::CacheFormat::kPlain && IsPlain(s.cache);
 }
-bool Supports(const AddRmsNormOp::Shape& s) { return IsFloat(s.w); }
-bool Supports(const NormRopeAppendOp::Shape& s) { return IsFloat(s.w); }
+bool Supports(const AddRmsNormOp::Shape& s) { return IsPlain(s.w); }
+bool Supports(const NormRopeAppendOp::Shape& s) { return IsPlain(s.w); }
 bool Supports(const LseMergeOp::Shape&) { return true; }
 bool Supports(const CombineOp::Shape&) { return true; }
 
@@ -115,7 +115,7 @@ void Launch<kTarget>::Gather(const GatherOp::Params& p, const Exec& exec) {
       if (s.y == s.x)
         std::memcpy(p.y.RowBytes(m), x, static_cast<size_t>(s.d * SizeOf(s.x)));
       else
-        kTarget.widen(x, ElementOf(s.x), s.d, p.y.Row<float>(m));
+        kTarget.widen(x, s.x, s.d, p.y.Row<float>(m));
     }
   });
 }
@@ -156,7 +156,7 @@ void Launch<kTarget>::AddRmsNorm(const AddRmsNormOp::Params& p, const Exec& exec
     for (int64_t m = begin; m < end; ++m) {
       float* const h = p.h.Row<float>(m);
       kTarget.add(p.x.Row<float>(m), s.d, h);
-      kTarget.rms_norm({h, p.w.data, ElementOf(s.w), p.y.Row<float>(m), s.d, p.eps});
+      kTarget.rms_norm({h, p.w.data, s.w, p.y.Row<float>(m), s.d, p.eps});
     }
   });
 }
@@ -169,7 +169,7 @@ void Launch<kTarget>::NormRopeAppend(const NormRopeAppendOp::Params& p, const Ex
   ForEachRows(s.t, std::max(s.c + s.r + s.h * s.r, least), exec, [&](int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; ++t) {
       float* const c_kv = p.latent.Row<float>(t);
-      kTarget.rms_norm({c_kv, p.w.data, ElementOf(s.w), c_kv, s.c, p.eps});
+      kTarget.rms_norm({c_kv, p.w.data, s.w, c_kv, s.c, p.eps});
       if (!p.cos.empty()) RotateToken<kTarget>(p, s, t);
       if (!p.pages.empty()) StoreToken<kTarget>(p, s, t);
     }

@@ -9,7 +9,7 @@ constexpr int64_t kElements = 1 << 14;
 
 }  // namespace
 
-bool Supports(const RmsNormOp::Shape& s) { return IsFloat(s.w); }
+bool Supports(const RmsNormOp::Shape& s) { return IsPlain(s.w); }
 bool Supports(const SiluMulOp::Shape&) { return true; }
 bool Supports(const QuantizeRowsOp::Shape&) { return true; }
 
@@ -19,8 +19,7 @@ void Launch<kTarget>::RmsNorm(const RmsNormOp::Params& p, const Exec& exec) {
   const int64_t rows = std::max<int64_t>(1, kElements / std::max<int64_t>(s.d, 1));
   exec.threads->ParallelFor(CeilDiv(s.m, rows), [&](int64_t task) {
     for (int64_t m = task * rows; m < std::min(s.m, (task + 1) * rows); ++m)
-      kTarget.rms_norm(
-          {p.x.Row<float>(m), p.w.data, ElementOf(s.w), p.y.Row<float>(m), s.d, p.eps});
+      kTarget.rms_norm({p.x.Row<float>(m), p.w.data, s.w, p.y.Row<float>(m), s.d, p.eps});
   });
 }
 
