@@ -10,6 +10,7 @@
 #include "fuzz/fuzz_input.h"
 #include "src/base/json.h"
 #include "src/checkpoint/expected_tensors.h"
+#include "src/checkpoint/formats/formats.h"
 #include "src/checkpoint/safetensors/safetensors_header.h"
 #include "src/checkpoint/safetensors/safetensors_index.h"
 
@@ -26,7 +27,7 @@ ModelConfig SmallModel() {
   config.layers = 1;
   config.vocab = 8;
   config.dense_width = 4;
-  config.quant = {.method = QuantMethod::kF8, .block_rows = 2, .block_columns = 2};
+  config.quant = {{{.format = &kFp8Weights, .block_rows = 2, .block_columns = 2}}};
   config.mla = {.d = 4, .h = 1, .cq = 2, .c = 2, .n = 2, .r = 2, .v = 2};
   return config;
 }

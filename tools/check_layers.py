@@ -17,7 +17,7 @@ FLOORS = [
         "kernels/cpu/gemm", "kernels/cpu/gemm_t", "kernels/cpu/mla_decode", "kernels/cpu/mha", "kernels/cpu/pointwise",
         "kernels/cpu/sampling", "kernels/cpu/peak"), "kernels/cpu/targets"),
     ("text/unicode", "text"),
-    (("checkpoint/config", "checkpoint/safetensors"), "checkpoint"),
+    ("checkpoint/safetensors", "checkpoint/formats/common", "checkpoint/formats", "checkpoint/config", "checkpoint"),
 ]
 NEVER = {
     "cache": {"kernels", "comm", "text"},

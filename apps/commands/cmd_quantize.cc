@@ -7,6 +7,7 @@
 #include "apps/terminal/interrupts.h"
 #include "apps/terminal/progress.h"
 #include "src/base/json_out.h"
+#include "src/base/one_of.h"
 #include "src/checkpoint/model_path.h"
 #include "src/jobs/convert/quantize.h"
 
@@ -37,6 +38,14 @@ std::string Summary(const QuantizeFlags& flags, const QuantizeReport& report) {
   return out;
 }
 
+// "fp8 (blocks of 128x128), int8 (a scale per row) or …"
+std::string FormatsText() {
+  std::vector<std::string> texts;
+  for (const WeightFormat* format : WrittenFormats())
+    texts.push_back(fmt::format("{} ({})", format->encoder->name, format->encoder->summary));
+  return OneOf(std::vector<std::string_view>(texts.begin(), texts.end()));
+}
+
 Status QuantizeCommand(const QuantizeFlags& flags) {
   LATTE_ASSIGN_OR_RETURN(const QuantScheme scheme, ParseQuantScheme(flags.to, flags.group));
   LATTE_ASSIGN_OR_RETURN(const std::string dir, ResolveModelPath(flags.model));
@@ -53,7 +62,7 @@ Status QuantizeCommand(const QuantizeFlags& flags) {
   ShowNotes(report.notes);
   if (!flags.json) return Print(Summary(flags, report));
   JsonOut out = {{"model", flags.model}, {"out", flags.out}, {"to", flags.to}};
-  if (scheme.kind == QuantScheme::Kind::kI4) out["group"] = scheme.group;
+  if (scheme.format->encoder->grouped) out["group"] = scheme.block_columns;
   out.update(ReportJson(report));
   return Print(Dump(out) + "\n");
 }
@@ -65,9 +74,7 @@ Command AddQuantize(const FlagSet& app) {
   const FlagSet sub = app.AddCommand("quantize", "A smaller copy of a checkpoint");
   sub.Add("MODEL", flags->model, "model in BF16, F16, F32 or block-scaled FP8").Required();
   sub.Add("OUT", flags->out, "folder to write").Required();
-  sub.Add("--to", flags->to,
-          "fp8 (blocks of 128x128), int8 (a scale per row) or int4 (a scale per group)")
-      .Required();
+  sub.Add("--to", flags->to, FormatsText()).Required();
   sub.Add("--group", flags->group, "weights per scale of int4: 32 or 128 (default: 32)");
   sub.Add("--threads", flags->threads,
           "threads; 0: one per processor, within the container's quota (default: 0)")

@@ -63,8 +63,8 @@ Command AddSynth(const FlagSet& app) {
   sub.Add("--vocab", flags->spec.vocab, "tokens of the vocabulary (default: the model's)");
   sub.Add("--experts", flags->spec.experts, "experts per layer (default: the model's)");
   sub.Add("--dtype", flags->dtype,
-          "bf16, f32, fp8, int8 or int4 (default: bf16); the last three as `quantize` "
-          "writes them");
+          fmt::format("{} (default: bf16); all but the first two as `quantize` writes them",
+                      SynthFormats()));
   sub.Add("--seed", flags->spec.seed, "same seed, same weights (default: 0)");
   sub.Add("--threads", flags->threads,
           "threads; 0: one per processor, within the container's quota (default: 0)")

@@ -9,14 +9,13 @@
 #include <fmt/format.h>
 
 #include "src/checkpoint/config/foreign_quant.h"
+#include "src/checkpoint/formats/formats.h"
 #include "src/checkpoint/quant_tensors.h"
 #include "src/tensor/tensor.h"
 #include "src/text/unicode/printable.h"
 
 namespace latte {
 namespace {
-
-using StoredTensors = std::map<std::string, StoredTensor, std::less<>>;
 
 constexpr size_t kNamedInMessage = 10;
 
@@ -143,7 +142,7 @@ std::vector<MatrixTensor> StoredAs(const ExpectedTensor& want, const ModelConfig
                                    const StoredTensors& tensors) {
   if (IsProjection(want.name))
     return FindMatrix(config.quant, want.name, want.shape, tensors).tensors;
-  return {{want.name, want.shape, {"F32", "F16", "BF16"}}};
+  return kPlainWeights.tensors({want.name, want.shape}, {}).tensors;
 }
 
 std::string Join(const Differences& missing, const Differences& extra, const Differences& shapes) {
@@ -160,10 +159,11 @@ std::string Join(const Differences& missing, const Differences& extra, const Dif
 }  // namespace
 
 ExpertLayout FindExpertLayout(const StoredTensors& tensors) {
-  for (const auto& tensor : tensors)
-    for (const char* end : {".mlp.experts.gate_up_proj", ".mlp.experts.gate_up_proj_packed"})
-      if (tensor.first.ends_with(end)) return ExpertLayout::kFused;
-  return ExpertLayout::kSeparate;
+  // A quantised stack has the same name with an ending.
+  const bool fused = std::ranges::any_of(tensors, [](const auto& tensor) {
+    return tensor.first.find(".mlp.experts.gate_up_proj") != std::string::npos;
+  });
+  return fused ? ExpertLayout::kFused : ExpertLayout::kSeparate;
 }
 
 bool IsProjection(std::string_view name) {

@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "src/checkpoint/formats/formats.h"
+
 namespace latte {
 namespace {
 
@@ -238,7 +240,7 @@ TEST(CheckTensors, F26_F27_OtherDtypesAreUnsupportedByName) {
 
 TEST(CheckTensors, F27_F28_Fp8MatricesNeedScalesOfTheBlocksShape) {
   ModelConfig config = Small();
-  config.quant = {.method = QuantMethod::kF8, .block_rows = 64, .block_columns = 100};
+  config.quant = {{{.format = &kFp8Weights, .block_rows = 64, .block_columns = 100}}};
   const std::string matrix = "model.layers.1.mlp.experts.3.up_proj.weight";
   StoredTensors tensors = StoredFor(config);
   tensors[matrix].dtype_name = "F8_E4M3";

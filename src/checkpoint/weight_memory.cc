@@ -8,6 +8,7 @@
 #include <sys/vfs.h>
 
 #include "src/base/limits/memory.h"
+#include "src/checkpoint/formats/common/weight_format.h"
 
 namespace latte {
 namespace {
@@ -33,14 +34,10 @@ int64_t WeightMemory(const Checkpoint& checkpoint) {
   return bytes;
 }
 
-std::string_view SmallerModel(const ModelConfig& config) {
-  // The methods that `latte quantize` converts.
-  const QuantMethod method = config.quant.method;
-  if (!config.wrapped && method == QuantMethod::kNone)
-    return "a smaller copy (latte quantize MODEL OUT --to int8 or --to int4)";
-  if (!config.wrapped && method == QuantMethod::kF8)
-    return "a smaller copy (latte quantize MODEL OUT --to int4)";
-  return "a smaller model";
+std::string SmallerModel(const ModelConfig& config) {
+  const std::string_view smaller = config.quant.format().smaller;
+  if (config.wrapped || smaller.empty()) return "a smaller model";
+  return fmt::format("a smaller copy (latte quantize MODEL OUT {})", smaller);
 }
 
 std::optional<std::string> LargerThanMemory(const ModelConfig& config, int64_t weight_bytes,

@@ -17,7 +17,7 @@ namespace latte {
 int64_t WeightMemory(const Checkpoint& checkpoint);
 
 // The way to get a smaller copy of the model: words that follow "use ".
-std::string_view SmallerModel(const ModelConfig& config);
+std::string SmallerModel(const ModelConfig& config);
 
 // A warning if the weights are larger than the available memory; nullopt if they fit, or if the
 // available memory is unknown.

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "src/checkpoint/formats/formats.h"
 #include "tests/support/scratch_dir.h"
 
 namespace latte {
@@ -63,15 +64,16 @@ TEST(LargerThanMemory, SaysBothSizesAndWhatToDo) {
 TEST(LargerThanMemory, AdvisesOnlyCopiesThatCanBeMade) {
   ModelConfig config;
   const auto advice = [&] { return LargerThanMemory(config, 31 * kGb, kGb).value_or(""); };
-  config.quant.method = QuantMethod::kF8;
+  config.quant.schemes = {{.format = &kFp8Weights}};
   EXPECT_NE(advice().find("int4"), std::string::npos);
   EXPECT_EQ(advice().find("int8"), std::string::npos);
-  config.quant.method = QuantMethod::kCompressedTensors;
+  config.quant.schemes = {{.format = &kInt8Weights}};
   EXPECT_EQ(advice().find("quantize"), std::string::npos);
   EXPECT_NE(advice().find("from disk"), std::string::npos);
-  config.quant.method = QuantMethod::kAwq;  // repacked weights are not read from disk again
+  config.quant.schemes = {
+      {.format = &kAwqWeights}};  // repacked weights are not read from disk again
   EXPECT_EQ(advice().find("from disk"), std::string::npos);
-  config.quant.method = QuantMethod::kNone;
+  config.quant.schemes = {};
   config.wrapped = true;
   EXPECT_EQ(advice().find("quantize"), std::string::npos);
 }

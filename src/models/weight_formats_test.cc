@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "src/checkpoint/formats/formats.h"
 #include "src/checkpoint/safetensors/safetensors.h"
 #include "src/models/weight_loader.h"
 
@@ -52,31 +53,27 @@ uint32_t Word(const auto& value) {
   return word;
 }
 
-QuantConfig Compressed(IntScheme scheme) {
-  return {.method = QuantMethod::kCompressedTensors, .schemes = {scheme}};
-}
-
 struct Layout {
   const char* name;
-  QuantConfig quant;
+  QuantScheme scheme;
   bool zeros;  // else they are 8
 };
 const Layout kLayouts[] = {
-    {"pack", Compressed({.bits = 4, .packed = true, .group = kGroup}), false},
-    {"pack_zeros", Compressed({.bits = 4, .packed = true, .group = kGroup}), true},
-    {"awq", {.method = QuantMethod::kAwq, .schemes = {{.group = kGroup}}}, true},
+    {"pack", {.format = &kPackedIntWeights, .bits = 4, .block_columns = kGroup}, false},
+    {"pack_zeros", {.format = &kPackedIntWeights, .bits = 4, .block_columns = kGroup}, true},
+    {"awq", {.format = &kAwqWeights, .bits = 4, .block_columns = kGroup}, true},
     {"gptq",
-     {.method = QuantMethod::kGptq, .schemes = {{.group = kGroup}}, .zero_minus_one = true},
+     {.format = &kGptqWeights, .bits = 4, .block_columns = kGroup, .zero_minus_one = true},
      true},
-    {"gptq_v2", {.method = QuantMethod::kGptq, .schemes = {{.group = kGroup}}}, true},
-    {"int8", Compressed({.bits = 8, .packed = false, .group = kGroup}), false},
-    {"pack8", Compressed({.bits = 8, .packed = true, .group = kGroup}), false},
+    {"gptq_v2", {.format = &kGptqWeights, .bits = 4, .block_columns = kGroup}, true},
+    {"int8", {.format = &kInt8Weights, .bits = 8, .block_columns = kGroup}, false},
+    {"pack8", {.format = &kPackedIntWeights, .bits = 8, .block_columns = kGroup}, false},
 };
 
 // A zero of 16 can be said by GPTQ's first version alone.
 int64_t ZeroOf(const Layout& layout, int64_t n, int64_t g) {
   if (!layout.zeros) return 8;
-  return layout.quant.zero_minus_one ? Zero(n, g) : Zero(n, g) % 16;
+  return layout.scheme.zero_minus_one ? Zero(n, g) : Zero(n, g) % 16;
 }
 
 File MakeFile(const Layout& layout) {
@@ -87,7 +84,7 @@ File MakeFile(const Layout& layout) {
   const auto along_k = [](int64_t n, int64_t j) {
     return Word([&](int64_t i) { return CodeAt(n, 8 * j + i); });
   };
-  const int64_t less = layout.quant.zero_minus_one ? 1 : 0;
+  const int64_t less = layout.scheme.zero_minus_one ? 1 : 0;
   if (name == "int8")
     return {{"w.weight",
              Make<int8_t>("I8", {kN, kK}, [](int64_t n, int64_t k) { return CodeAt(n, k) - 8; })},
@@ -164,7 +161,8 @@ class WeightFormats : public testing::TestWithParam<Layout> {
   }
 
   Result<Linear> Load(const Checkpoint& checkpoint, const WeightSlice& slice = {}) {
-    return WeightLoader(checkpoint, GetParam().quant, &threads_).Matrix("w.weight", kN, kK, slice);
+    return WeightLoader(checkpoint, QuantConfig{{GetParam().scheme}}, &threads_)
+        .Matrix("w.weight", kN, kK, slice);
   }
 
   // The weight as products see it: row k of the result is column k.
@@ -286,7 +284,7 @@ TEST_P(WeightFormats, StacksHoldTheirMatricesOneAfterTheOther) {
   }
   if (file.contains("w.weight_zero_point")) GTEST_SKIP() << "zeros of stacks are cut alike";
   const Checkpoint checkpoint = Open(stack);
-  const WeightLoader load(checkpoint, GetParam().quant, &threads_);
+  const WeightLoader load(checkpoint, QuantConfig{{GetParam().scheme}}, &threads_);
   for (int64_t e = 0; e < 3; ++e)
     ExpectPart(load.FromStack({"s.gate_up_proj", 3, kN, kK, e, 12, 12}), 12, 0);
 }

@@ -22,7 +22,7 @@ class WeightLoader {
                ThreadPool* threads = nullptr, DeviceWeights* weights = nullptr)
       : checkpoint_(checkpoint), quant_(quant), threads_(threads), weights_(weights) {}
 
-  // The matrix `name` of shape [rows, columns] before slicing, in any format of quant_tensors.h,
+  // The matrix `name` of shape [rows, columns] before slicing, in any format of checkpoint/formats,
   // with its scales. Views into the file, except AWQ, GPTQ and packed int8 values, which are
   // repacked. Errors: kNotFound; kCorrupt with expected and found shape; kUnsupported for a dtype
   // that cannot be multiplied, reordered columns, or zero points of int8; kInvalidArgument for a
@@ -53,18 +53,10 @@ class WeightLoader {
   bool Has(const std::string& name) const { return checkpoint_.Find(name) != nullptr; }
 
  private:
-  // The stored tensors of one matrix, in the order of StoredMatrix; a missing tensor is empty.
-  struct Parts;
-
   [[nodiscard]] Result<TensorView> Fetch(const std::string& name,
                                          std::span<const int64_t> shape) const;
   [[nodiscard]] Result<TensorView> FetchVector(const std::string& name, int64_t size) const;
-  [[nodiscard]] Result<Parts> FetchParts(const StackPart& part) const;
-  // Set weight, scale, zero and format of a whole matrix.
-  [[nodiscard]] Status BindF8(const Parts& parts, Linear& linear) const;
-  [[nodiscard]] Status BindInt8(const Parts& parts, Linear& linear) const;
-  [[nodiscard]] Status BindPacked(const Parts& parts, Linear& linear) const;
-  [[nodiscard]] Status BindAcross(const Parts& parts, Linear& linear) const;
+  [[nodiscard]] Result<MatrixParts> FetchParts(const StackPart& part) const;
   [[nodiscard]] Result<Linear> Bind(const StackPart& part, const WeightSlice& slice) const;
   void Place(Linear& linear) const;
 

@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "src/checkpoint/formats/formats.h"
 #include "src/checkpoint/safetensors/safetensors.h"
 #include "src/tensor/dtype.h"
 
@@ -19,8 +20,8 @@ namespace {
 constexpr int64_t kRows = 12;
 constexpr int64_t kColumns = 20;
 constexpr int64_t kStack = 3;
-constexpr QuantConfig kQuant = {
-    .method = QuantMethod::kF8, .block_rows = 5, .block_columns = 7};  // none divides
+const QuantConfig kQuant = {
+    {{.format = &kFp8Weights, .block_rows = 5, .block_columns = 7}}};  // none divides
 
 struct Format {
   const char* value;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "src/checkpoint/config/quant_config.h"
 #include "src/text/unicode/printable.h"
 
 namespace latte {
@@ -56,10 +57,11 @@ constexpr Tool kEnds[] = {{".biases", "MLX"},
                            "activations"}};
 
 tl::unexpected<Error> Refuse(const Json& at, std::string_view tool) {
-  return Unsupported(fmt::format(
-      "{}: expected weights that are not quantised, or fp8, compressed-tensors, awq or gptq, found "
-      "a copy quantised by {}, which is not read; {}",
-      at.path(), tool, CopyToTake()));
+  return Unsupported(
+      fmt::format("{}: expected weights that are not quantised, or {}, found a copy quantised by "
+                  "{}, which is not "
+                  "read; {}",
+                  at.path(), QuantMethods(), tool, CopyToTake()));
 }
 
 }  // namespace

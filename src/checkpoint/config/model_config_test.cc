@@ -5,6 +5,7 @@
 
 #include "src/base/file.h"
 #include "src/base/json_out.h"
+#include "src/checkpoint/formats/formats.h"
 
 namespace latte {
 namespace {
@@ -221,7 +222,7 @@ TEST(ModelConfig, ReadsTheTextPartOfAModelOfSeveralParts) {
   EXPECT_EQ(c.model_type, "kimi_k2");
   EXPECT_EQ(c.moe.experts, 384);
   EXPECT_EQ(c.eos, Ids{163586});
-  EXPECT_EQ(c.quant.method, QuantMethod::kF8);
+  EXPECT_EQ(&c.quant.format(), &kFp8Weights);
   ASSERT_EQ(UnusedFeatures(c).size(), 1u);
   EXPECT_NE(UnusedFeatures(c)[0].find("only the text part"), std::string::npos);
 }

@@ -9,8 +9,8 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
+#include "src/base/one_of.h"
 #include "src/checkpoint/safetensors/safetensors_header.h"
 #include "src/checkpoint/safetensors/safetensors_index.h"
 #include "src/text/unicode/printable.h"
@@ -231,10 +231,7 @@ Result<DType> ToDType(std::string_view dtype_name) {
     if (info.stored == dtype_name) return info.dtype;
     known.push_back(info.stored);
   }
-  const std::string_view last = known.back();
-  known.pop_back();
-  return Unsupported(fmt::format("dtype '{}': expected {} or {}", Printable(dtype_name),
-                                 fmt::join(known, ", "), last));
+  return Unsupported(fmt::format("dtype '{}': expected {}", Printable(dtype_name), OneOf(known)));
 }
 
 }  // namespace latte

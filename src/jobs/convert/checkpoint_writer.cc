@@ -14,6 +14,7 @@
 
 #include "src/base/check.h"
 #include "src/base/json_out.h"
+#include "src/tensor/dtype.h"
 
 namespace latte {
 namespace {

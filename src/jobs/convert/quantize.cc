@@ -4,6 +4,7 @@
 #include <cmath>
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <system_error>
 
 #include <fmt/format.h>
@@ -13,9 +14,10 @@
 #include "src/base/math.h"
 #include "src/checkpoint/config/model_config.h"
 #include "src/checkpoint/expected_tensors.h"
+#include "src/checkpoint/formats/formats.h"
+#include "src/checkpoint/quant_tensors.h"
 #include "src/checkpoint/safetensors/safetensors.h"
 #include "src/jobs/convert/checkpoint_writer.h"
-#include "src/jobs/convert/quant_encode.h"
 #include "src/models/weight_loader.h"
 #include "src/tensor/dtype.h"
 
@@ -25,11 +27,15 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int64_t kMaxFileBytes = 64 << 20;  // of a small file that is copied
-constexpr int64_t kRows = kF8Block;          // number of rows encoded at once
+constexpr int64_t kRows = kEncodedRows;      // number of rows encoded at once
 
 // The treatment of one tensor, or of one matrix of a stack.
 struct Item {
-  enum class What { kCopy, kQuantise, kWiden };  // kWiden: FP8 that stays unquantised becomes BF16
+  enum class What {
+    kCopy,
+    kQuantise,
+    kWiden
+  };  // kWiden: quantised values that are not quantised again become BF16
   What what = What::kCopy;
   std::string source;
   size_t first = 0;  // index of its first tensor in the plan
@@ -38,14 +44,22 @@ struct Item {
   std::optional<WeightLoader::StackPart> part;
 };
 
-// Row i of `linear` as f32. Scales are FP8 block scales, or absent.
+// Row i of `linear` as f32, with its scales and zero points.
 void ReadRow(const Linear& linear, int64_t i, float* out) {
   const std::byte* row = linear.weight.RowBytes(i);
   const DType dtype = linear.weight.dtype;
   for (int64_t j = 0; j < linear.inputs(); ++j) out[j] = LoadElement(row, dtype, j);
   if (linear.scale.empty()) return;
-  const auto* scale = linear.scale.Row<float>((linear.row_begin + i) / linear.format.block_rows);
-  for (int64_t j = 0; j < linear.inputs(); ++j) out[j] *= scale[j / linear.format.block_columns];
+  const int64_t block = (linear.row_begin + i) / linear.format.block_rows;
+  const int64_t columns = linear.format.block_columns;
+  for (int64_t group = 0; group * columns < linear.inputs(); ++group) {
+    const int zero =
+        linear.zero.empty() ? InfoOf(dtype).zero : linear.zero.Row<uint8_t>(block)[group];
+    const float scale = LoadElement(linear.scale.RowBytes(block), linear.scale.dtype, group);
+    const int64_t end = std::min(linear.inputs(), (group + 1) * columns);
+    for (int64_t j = group * columns; j < end; ++j)
+      out[j] = (out[j] - static_cast<float>(zero)) * scale;
+  }
 }
 
 EncodedRows Widen(std::span<const float> w) {
@@ -60,13 +74,17 @@ EncodedRows Widen(std::span<const float> w) {
 class Quantizer {
  public:
   Quantizer(const Checkpoint& checkpoint, const ModelConfig& config, const QuantScheme& scheme)
-      : checkpoint_(checkpoint), scheme_(scheme), load_(checkpoint, config.quant) {}
+      : checkpoint_(checkpoint),
+        quant_(config.quant),
+        scheme_(scheme),
+        load_(checkpoint, config.quant) {}
 
   // Computes the plan and its part of the report.
   void Plan() {
+    const std::set<std::string> of_matrices = TensorsBesideValues();
     for (const auto& [name, tensor] : checkpoint_.tensors()) {
       report_.bytes_before += tensor.bytes;
-      if (name.ends_with("_scale_inv")) continue;  // belongs to its matrix
+      if (of_matrices.contains(name)) continue;
       if (IsProjection(name) && tensor.shape.size() == 3)
         PlanStack(name, tensor);
       else
@@ -92,6 +110,23 @@ class Quantizer {
   QuantizeReport& report() { return report_; }
 
  private:
+  // Whether the tensor holds the values of a matrix that is quantised already.
+  bool IsQuantised(const std::string& name, const StoredTensor& tensor) const {
+    return !FindMatrix(quant_, name, tensor.shape, checkpoint_.tensors())
+                .scheme.format->method.empty();
+  }
+
+  // The scales of quantised matrices, and other tensors that belong to their values.
+  std::set<std::string> TensorsBesideValues() const {
+    std::set<std::string> out;
+    for (const auto& [name, tensor] : checkpoint_.tensors()) {
+      if (!IsProjection(name) || tensor.shape.size() < 2) continue;
+      const StoredMatrix matrix = FindMatrix(quant_, name, tensor.shape, checkpoint_.tensors());
+      for (size_t i = 1; i < matrix.tensors.size(); ++i) out.insert(matrix.tensors[i].name);
+    }
+    return out;
+  }
+
   void Add(Item item, std::vector<TensorPlan> plan) {
     item.first = plan_.size();
     values_bytes_ += plan.front().bytes();
@@ -100,16 +135,16 @@ class Quantizer {
   }
 
   void PlanTensor(const std::string& name, const StoredTensor& tensor) {
-    const bool f8 = tensor.dtype_name.starts_with("F8_E4M3");
     if (!IsProjection(name) || tensor.shape.size() != 2) {
       ++report_.kept;
       return Add({.source = name}, {{name, tensor.dtype_name, tensor.shape}});
     }
-    PlanMatrix(name, {.source = name, .rows = tensor.shape[0], .columns = tensor.shape[1]}, f8);
+    PlanMatrix(name, {.source = name, .rows = tensor.shape[0], .columns = tensor.shape[1]},
+               IsQuantised(name, tensor));
   }
 
   // Plans one matrix under the name that it will have.
-  void PlanMatrix(const std::string& name, Item item, bool f8) {
+  void PlanMatrix(const std::string& name, Item item, bool quantised) {
     if (TakesMatrix(scheme_, name)) {
       if (FitsGroups(scheme_, item.columns)) {
         ++report_.quantized;
@@ -120,16 +155,17 @@ class Quantizer {
     }
     ++report_.kept;
     const StoredTensor& stored = *checkpoint_.Find(item.source);
-    item.what = f8 || item.part ? Item::What::kWiden : Item::What::kCopy;
+    item.what = quantised || item.part ? Item::What::kWiden : Item::What::kCopy;
     const int64_t rows = item.rows;
     const int64_t columns = item.columns;
-    Add(std::move(item),
-        {{name, f8 || stored.shape.size() == 3 ? "BF16" : stored.dtype_name, {rows, columns}}});
+    Add(std::move(item), {{name,
+                           quantised || stored.shape.size() == 3 ? "BF16" : stored.dtype_name,
+                           {rows, columns}}});
   }
 
   // Stacked experts, [E, 2I, D] of gate and up or [E, D, I] of down, become one matrix each.
   void PlanStack(const std::string& name, const StoredTensor& tensor) {
-    const bool f8 = tensor.dtype_name.starts_with("F8_E4M3");
+    const bool quantised = IsQuantised(name, tensor);
     const std::string experts = ModuleOf(name);
     const bool down = name.ends_with(".down_proj");
     const int64_t rows = down ? tensor.shape[1] : tensor.shape[1] / 2;
@@ -138,7 +174,8 @@ class Quantizer {
         const char* projection = down ? "down_proj" : half == 0 ? "gate_proj" : "up_proj";
         Item item = {.source = name, .rows = rows, .columns = tensor.shape[2]};
         item.part = {name, tensor.shape[0], tensor.shape[1], tensor.shape[2], e, half * rows, rows};
-        PlanMatrix(fmt::format("{}.{}.{}.weight", experts, e, projection), std::move(item), f8);
+        PlanMatrix(fmt::format("{}.{}.{}.weight", experts, e, projection), std::move(item),
+                   quantised);
       }
   }
 
@@ -179,7 +216,9 @@ class Quantizer {
           fmt::format("tensor '{}': expected finite values, found NaN or infinity in "
                       "rows {} to {}; see latte inspect --check-weights",
                       item.source, b * kRows, b * kRows + rows - 1));
-    out = item.what == Item::What::kWiden ? Widen(w) : EncodeRows(scheme_, w, item.columns);
+    out = item.what == Item::What::kWiden
+              ? Widen(w)
+              : scheme_.format->encoder->encode(scheme_, w, item.columns);
     const TensorPlan& plan = plan_[item.first];
     LATTE_RETURN_IF_ERROR(
         writer.Write(item.first, b * kRows * (plan.bytes() / item.rows), out.values));
@@ -194,7 +233,7 @@ class Quantizer {
       LATTE_RETURN_IF_ERROR(writer.Write(item.first + 1, at, rows.scales));
       at += static_cast<int64_t>(rows.scales.size());
     }
-    if (scheme_.kind != QuantScheme::Kind::kI4) return {};
+    if (scheme_.format->encoder->written.size() < 3) return {};
     const int64_t shape[2] = {item.rows, item.columns};
     return writer.Write(item.first + 2, 0, std::as_bytes(std::span(shape)));
   }
@@ -214,6 +253,7 @@ class Quantizer {
   }
 
   const Checkpoint& checkpoint_;
+  QuantConfig quant_;
   QuantScheme scheme_;
   WeightLoader load_;
   std::vector<Item> items_;
@@ -228,7 +268,7 @@ Status CheckSource(const std::string& from, const ModelConfig& config,
   if (config.wrapped)
     return Unsupported(fmt::format(
         "{}: expected a text model, found one of several parts, which is not quantised", from));
-  if (config.quant.method != QuantMethod::kNone && config.quant.method != QuantMethod::kF8)
+  if (config.quant.format().smaller.empty())
     return Unsupported(fmt::format(
         "{}: expected plain or fp8 weights, found integers: it is quantised already", from));
   return CheckTensors(config, checkpoint.tensors());
@@ -240,7 +280,7 @@ Result<std::string> NewConfig(const std::string& from, const QuantScheme& scheme
   const std::string path = from + "/config.json";
   LATTE_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxFileBytes));
   LATTE_ASSIGN_OR_RETURN(JsonOut config, ParseToEdit(text, path));
-  config["quantization_config"] = QuantizationConfig(scheme, kept);
+  config["quantization_config"] = scheme.format->encoder->config(scheme, kept);
   return Dump(config, 2) + "\n";
 }
 
@@ -269,15 +309,6 @@ Status CopySmallFiles(const std::string& from, const CheckpointWriter& writer,
 }
 
 }  // namespace
-
-Result<QuantScheme> ParseQuantScheme(std::string_view kind, int64_t group) {
-  if (group != 32 && group != 128)
-    return InvalidArgument(fmt::format("--group: expected 32 or 128, found {}", group));
-  if (kind == "fp8") return QuantScheme{QuantScheme::Kind::kF8};
-  if (kind == "int8") return QuantScheme{QuantScheme::Kind::kI8};
-  if (kind == "int4") return QuantScheme{QuantScheme::Kind::kI4, group};
-  return InvalidArgument(fmt::format("--to: expected fp8, int8 or int4, found '{}'", kind));
-}
 
 JsonOut ReportJson(const QuantizeReport& report) {
   return {{"quantized_matrices", report.quantized},

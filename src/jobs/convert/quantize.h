@@ -15,10 +15,6 @@
 
 namespace latte {
 
-// The scheme of "fp8", "int8" or "int4"; `group` applies to int4 only.
-// Errors: kInvalidArgument listing the accepted values.
-[[nodiscard]] Result<QuantScheme> ParseQuantScheme(std::string_view kind, int64_t group);
-
 struct QuantizeReport {
   int64_t quantized = 0;     // number of quantised matrices
   int64_t kept = 0;          // number of unchanged tensors

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <mutex>
 #include <utility>
 
@@ -15,6 +16,7 @@
 #include "src/base/random.h"
 #include "src/checkpoint/config/model_size.h"
 #include "src/checkpoint/expected_tensors.h"
+#include "src/checkpoint/formats/common/encoding.h"
 #include "src/jobs/convert/quant_scheme.h"
 #include "src/tensor/dtype.h"
 
@@ -45,39 +47,15 @@ std::pair<size_t, size_t> ByteSums(uint64_t word) {
   return {(pairs & 0xffff) + ((pairs >> 16) & 0xffff), ((pairs >> 32) & 0xffff) + (pairs >> 48)};
 }
 
-template <class T>
-std::string BytesOf(T value) {
-  return {reinterpret_cast<const char*>(&value), sizeof(value)};
-}
-
-// The stored scale of an int format: the step between two codes.
-float IntScale(double largest_code) {
-  return RoundToBF16(static_cast<float>(kLargest / largest_code));
-}
-float F8Scale() { return static_cast<float>(kLargest / 448); }
-
-uint32_t CodeOf(SynthFormat format, double weight) {
-  const auto value = static_cast<float>(weight);
-  switch (format) {
-    case SynthFormat::kBF16:
-      return FloatToBF16(value);
-    case SynthFormat::kF32:
-      return std::bit_cast<uint32_t>(value);
-    case SynthFormat::kF8:
-      return FloatToF8E4M3(value / F8Scale());
-    case SynthFormat::kI8:
-      return static_cast<uint8_t>(std::clamp(std::lround(value / IntScale(127)), -127L, 127L));
-    case SynthFormat::kI4:
-      return static_cast<uint8_t>(std::clamp(std::lround(value / IntScale(7)) + 8, 0L, 15L));
-  }
-  return 0;
-}
-
-CodeTable MakeTable(SynthFormat format) {
+CodeTable MakeTable(const std::function<uint32_t(float)>& code) {
   CodeTable table = {};
   for (size_t s = 0; s < kSums; ++s)
-    table[s] = CodeOf(format, (s == 510 ? 1 : static_cast<double>(s) - 510) * kUnit);
+    table[s] = code(static_cast<float>((s == 510 ? 1 : static_cast<double>(s) - 510) * kUnit));
   return table;
+}
+
+uint32_t PlainCode(DType dtype, float weight) {
+  return dtype == DType::kF32 ? std::bit_cast<uint32_t>(weight) : FloatToBF16(weight);
 }
 
 // The codes of a tensor's stream from 2·first_pair on, as many as fit in `out`.
@@ -102,20 +80,17 @@ void FillNibbles(const CodeTable& table, uint64_t stream, uint64_t first_pair,
   }
 }
 
-std::optional<QuantScheme> SchemeOf(SynthFormat format) {
-  if (format == SynthFormat::kF8) return QuantScheme{QuantScheme::Kind::kF8};
-  if (format == SynthFormat::kI8) return QuantScheme{QuantScheme::Kind::kI8};
-  if (format == SynthFormat::kI4) return QuantScheme{QuantScheme::Kind::kI4};
-  return std::nullopt;
-}
-
 // The content of the folder, tensor by tensor.
 class SynthWeights {
  public:
   SynthWeights(const SynthSpec& spec, const ModelConfig& config) : spec_(spec) {
     for (const ExpectedTensor& tensor : ExpectedTensors(config)) AddTensor(tensor);
-    tables_[0] = MakeTable(PlainFormat());
-    tables_[1] = MakeTable(spec.format);
+    const SynthFormat& format = spec.format;
+    tables_[0] = MakeTable([&](float weight) { return PlainCode(format.plain, weight); });
+    if (format.quant)
+      tables_[1] = MakeTable([encoder = format.quant->format->encoder](float weight) {
+        return encoder->uniform_code(weight, kLargest);
+      });
   }
 
   const std::vector<TensorPlan>& plan() const { return plan_; }
@@ -134,10 +109,6 @@ class SynthWeights {
   }
 
  private:
-  SynthFormat PlainFormat() const {
-    return spec_.format == SynthFormat::kF32 ? SynthFormat::kF32 : SynthFormat::kBF16;
-  }
-
   static void FillPattern(const std::string& pattern, std::span<std::byte> out) {
     for (size_t at = 0; at < out.size(); at += pattern.size())
       std::memcpy(out.data() + at, pattern.data(), std::min(pattern.size(), out.size() - at));
@@ -149,7 +120,7 @@ class SynthWeights {
   }
 
   void AddTensor(const ExpectedTensor& tensor) {
-    const bool f32 = spec_.format == SynthFormat::kF32;
+    const bool f32 = spec_.format.f32();
     if (tensor.shape.size() == 2) return AddMatrix(tensor);
     // Norms are 1; the router's bias, which is never rounded, and other biases are 0.
     const float value = tensor.name.ends_with("norm.weight") ? 1.0f : 0.0f;
@@ -159,24 +130,16 @@ class SynthWeights {
   }
 
   void AddMatrix(const ExpectedTensor& tensor) {
-    const bool f32 = spec_.format == SynthFormat::kF32;
-    const std::optional<QuantScheme> scheme = SchemeOf(spec_.format);
+    const bool f32 = spec_.format.f32();
+    const std::optional<QuantScheme>& scheme = spec_.format.quant;
     if (!scheme || !TakesMatrix(*scheme, tensor.name) || !FitsGroups(*scheme, tensor.shape[1]))
       return Add({tensor.name, f32 ? "F32" : "BF16", tensor.shape}, {f32 ? 32 : 16, {}});
-    for (TensorPlan& part : PlanMatrix(*scheme, tensor.name, tensor.shape[0], tensor.shape[1]))
-      AddPart(*scheme, tensor, std::move(part));
-  }
-
-  // Adds one of the tensors that represent a quantised matrix.
-  void AddPart(const QuantScheme& scheme, const ExpectedTensor& matrix, TensorPlan part) {
-    if (part.name.ends_with("_scale_inv")) return Add(std::move(part), {0, BytesOf(F8Scale())});
-    if (part.name.ends_with("_scale")) {
-      const double largest = scheme.kind == QuantScheme::Kind::kI4 ? 7 : 127;
-      return Add(std::move(part), {0, BytesOf(FloatToBF16(IntScale(largest)))});
-    }
-    if (part.name.ends_with("_shape"))
-      return Add(std::move(part), {0, BytesOf(matrix.shape[0]) + BytesOf(matrix.shape[1])});
-    Add(std::move(part), {scheme.kind == QuantScheme::Kind::kI4 ? 4 : 8, {}});
+    std::vector<TensorPlan> parts =
+        PlanMatrix(*scheme, tensor.name, tensor.shape[0], tensor.shape[1]);
+    Add(std::move(parts[0]), {scheme->bits, {}});
+    Add(std::move(parts[1]), {0, scheme->format->encoder->uniform_scale(kLargest)});
+    if (parts.size() > 2)
+      Add(std::move(parts[2]), {0, BytesOf(tensor.shape[0]) + BytesOf(tensor.shape[1])});
   }
 
   SynthSpec spec_;
@@ -239,9 +202,10 @@ Result<SynthReport> WriteSynth(const SynthSpec& spec, const std::string& dir, Th
   LATTE_ASSIGN_OR_RETURN(JsonOut json, SynthConfig(spec));
   LATTE_ASSIGN_OR_RETURN(const Json parsed, Json::Parse(Dump(json), spec.shape));
   LATTE_ASSIGN_OR_RETURN(const ModelConfig config, ParseModelConfig(parsed));
-  const std::optional<QuantScheme> scheme = SchemeOf(spec.format);
+  const std::optional<QuantScheme>& scheme = spec.format.quant;
   if (scheme)
-    json["quantization_config"] = QuantizationConfig(*scheme, KeptModules(*scheme, config));
+    json["quantization_config"] =
+        scheme->format->encoder->config(*scheme, KeptModules(*scheme, config));
   const SynthWeights synth(spec, config);
   LATTE_ASSIGN_OR_RETURN(CheckpointWriter writer,
                          CheckpointWriter::Begin(dir, synth.plan(), options));

@@ -14,20 +14,27 @@
 
 #include "src/base/json_out_fwd.h"
 #include "src/base/thread_pool.h"
+#include "src/checkpoint/formats/common/weight_format.h"
 #include "src/jobs/convert/checkpoint_writer.h"
 #include "src/jobs/convert/staging_folder.h"
+#include "src/tensor/dtype.h"
 
 namespace latte {
 
-// The type of the weights. fp8, int8 and int4 are stored as `latte quantize` stores them.
-enum class SynthFormat { kBF16, kF32, kF8, kI8, kI4 };
+// The type of the weights: plain, or as `latte quantize` stores them.
+struct SynthFormat {
+  DType plain = DType::kBF16;             // of what is not quantised: kBF16 or kF32
+  std::optional<QuantScheme> quant = {};  // not set: everything is plain
+
+  bool f32() const { return plain == DType::kF32; }
+};
 
 struct SynthSpec {
   std::string shape;              // one of SynthShapes()
   std::optional<int64_t> layers;  // L; not set: the family's number, as for the next two
   std::optional<int64_t> vocab;
   std::optional<int64_t> experts;  // E per layer
-  SynthFormat format = SynthFormat::kBF16;
+  SynthFormat format;
   uint64_t seed = 0;
 };
 
@@ -38,7 +45,10 @@ std::vector<std::string> SynthShapes();
 // Errors: kInvalidArgument naming the part that is wrong and what is known.
 [[nodiscard]] Result<SynthSpec> ParseSynthSpec(std::string_view text);
 
-// "bf16", "f32", "fp8", "int8" or "int4". Errors: kInvalidArgument listing the accepted values.
+// "bf16, f32, fp8, int8 or int4": what ParseSynthFormat accepts.
+std::string SynthFormats();
+
+// "bf16", "f32", or a name of --to: "int4". Errors: kInvalidArgument listing the accepted values.
 [[nodiscard]] Result<SynthFormat> ParseSynthFormat(std::string_view text);
 
 // The config.json of the spec, without multi-token-prediction layers.

@@ -7,7 +7,9 @@
 #include <fmt/ranges.h>
 
 #include "src/base/json_out.h"
+#include "src/base/one_of.h"
 #include "src/checkpoint/config/model_config.h"
+#include "src/jobs/convert/quant_scheme.h"
 #include "src/jobs/convert/synth.h"
 
 namespace latte {
@@ -241,7 +243,7 @@ JsonOut MakeConfig(const ShapeRow& row, const SynthSpec& spec) {
   const int64_t vocab = spec.vocab.value_or(row.vocab);
   JsonOut config = {{"architectures", {row.architecture}},
                     {"model_type", row.model_type},
-                    {"torch_dtype", spec.format == SynthFormat::kF32 ? "float32" : "bfloat16"},
+                    {"torch_dtype", spec.format.f32() ? "float32" : "bfloat16"},
                     {"vocab_size", vocab},
                     {"hidden_size", row.d},
                     {"intermediate_size", row.dense_width},
@@ -314,16 +316,17 @@ std::vector<std::string> SynthShapes() {
   return names;
 }
 
+std::string SynthFormats() {
+  std::vector<std::string_view> names = {"bf16", "f32"};
+  for (const WeightFormat* format : WrittenFormats()) names.push_back(format->encoder->name);
+  return OneOf(names);
+}
+
 Result<SynthFormat> ParseSynthFormat(std::string_view text) {
-  constexpr std::pair<std::string_view, SynthFormat> kFormats[] = {{"bf16", SynthFormat::kBF16},
-                                                                   {"f32", SynthFormat::kF32},
-                                                                   {"fp8", SynthFormat::kF8},
-                                                                   {"int8", SynthFormat::kI8},
-                                                                   {"int4", SynthFormat::kI4}};
-  for (const auto& [name, format] : kFormats)
-    if (name == text) return format;
-  return InvalidArgument(
-      fmt::format("dtype: expected bf16, f32, fp8, int8 or int4, found '{}'", text));
+  if (text == "bf16") return SynthFormat{};
+  if (text == "f32") return SynthFormat{.plain = DType::kF32};
+  if (const auto scheme = FindWrittenScheme(text)) return SynthFormat{.quant = scheme};
+  return InvalidArgument(fmt::format("dtype: expected {}, found '{}'", SynthFormats(), text));
 }
 
 Result<SynthSpec> ParseSynthSpec(std::string_view text) {

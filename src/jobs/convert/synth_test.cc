@@ -41,7 +41,7 @@ class SynthTest : public testing::Test {
   }
 
   // Two layers, few tokens and few experts: one whole layer of each kind.
-  static SynthSpec Small(const std::string& shape, SynthFormat format = SynthFormat::kBF16) {
+  static SynthSpec Small(const std::string& shape, SynthFormat format = {}) {
     SynthSpec spec = {.shape = shape, .layers = 2, .vocab = 64, .experts = 6, .format = format};
     return spec;
   }
@@ -97,7 +97,8 @@ TEST_F(SynthTest, ACompactSpecSaysTheSame) {
   EXPECT_EQ(spec->layers, 4);
   EXPECT_EQ(spec->vocab, 16384);
   EXPECT_EQ(spec->experts, 9);
-  EXPECT_EQ(spec->format, SynthFormat::kI4);
+  ASSERT_TRUE(spec->format.quant.has_value());
+  EXPECT_EQ(spec->format.quant->format->encoder->name, "int4");
   EXPECT_EQ(spec->seed, 3u);
   EXPECT_FALSE(ParseSynthSpec("v3")->layers);
   for (const char* bad : {"", "v9", "v3:layers", "v3:layers=", "v3:layers=-1", "v3:layers=2x",
@@ -118,8 +119,9 @@ TEST_F(SynthTest, RefusesNumbersThatNoModelHas) {
 
 TEST_F(SynthTest, EveryPlainFormatLoadsAndRuns) {
   const Machine machine = *Machine::Detect();
-  for (const SynthFormat format : {SynthFormat::kBF16, SynthFormat::kF32, SynthFormat::kF8}) {
-    const std::string dir = Dir(fmt::format("f{}", static_cast<int>(format)));
+  for (const char* name : {"bf16", "f32", "fp8"}) {
+    const SynthFormat format = *ParseSynthFormat(name);
+    const std::string dir = Dir(name);
     const SynthSpec spec = Small("v2-lite", format);
     const auto report = WriteSynth(spec, dir, threads_);
     ASSERT_TRUE(report) << ToString(report.error());
@@ -135,7 +137,7 @@ TEST_F(SynthTest, EveryPlainFormatLoadsAndRuns) {
 }
 
 TEST_F(SynthTest, WeightsAreNormalAndOfTheSeed) {
-  SynthSpec spec = Small("v2-lite", SynthFormat::kF32);
+  SynthSpec spec = Small("v2-lite", {.plain = DType::kF32});
   spec.layers = 1;
   ASSERT_TRUE(WriteSynth(spec, Dir("a"), threads_));
   const Checkpoint checkpoint = *Checkpoint::Open(Dir("a"));
@@ -209,7 +211,7 @@ TEST_F(SynthTest, AFolderWithFilesIsLeftAlone) {
 TEST_F(SynthTest, ADiskThatIsTooSmallIsToldBeforeAnythingIsWritten) {
   if (fs::space(root_).available > uint64_t{4'000'000'000'000}) GTEST_SKIP() << "a large disk";
   const auto refused =
-      WriteSynth({.shape = "kimi-k2", .format = SynthFormat::kF32}, Dir("k2"), threads_);
+      WriteSynth({.shape = "kimi-k2", .format = {.plain = DType::kF32}}, Dir("k2"), threads_);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, Code::kExhausted);
   EXPECT_NE(refused.error().message.find("GB free"), std::string::npos);

@@ -1,0 +1,26 @@
+// Plain weights: F32, F16 or BF16 values without scales. A matrix that is in no other format is
+// plain.
+#include "src/checkpoint/formats/formats.h"
+
+namespace latte {
+namespace {
+
+StoredMatrix Tensors(const WantedMatrix& w, const QuantScheme&) {
+  return {.scheme = {.format = &kPlainWeights, .block_columns = 1},
+          .tensors = {{w.name, w.shape, {"F32", "F16", "BF16"}}}};
+}
+
+Result<LoadedMatrix> Load(const MatrixParts& parts, ThreadPool*) {
+  return LoadedMatrix{.weight = parts.views[0]};
+}
+
+}  // namespace
+
+const WeightFormat kPlainWeights = {
+    .method = "",
+    .tensors = Tensors,
+    .load = Load,
+    .smaller = "--to int8 or --to int4",
+};
+
+}  // namespace latte
