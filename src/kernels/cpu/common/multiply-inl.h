@@ -75,7 +75,8 @@ struct TwinMath {
   }
   template <class T>
   static Operand Partial(const T* p, int64_t count) {
-    return {V::LoadPartial(p, FirstOf(count)), V::LoadPartial(p + V::kLanes, SecondOf(count))};
+    return {V::LoadPartial(p, FirstOf(count)),
+            V::LoadPartial(p + V::kLanes / kValuesPer<T>, SecondOf(count))};
   }
   static Operand Load(const U4* p, U4Table table) {
     return {V::Load(p, table), V::Load(p + V::kLanes / 2, table)};
@@ -148,9 +149,9 @@ struct Weights {
   const T* p;
 
   void SetZero(const uint8_t*, int64_t) {}
-  typename Math::Operand Load(int64_t at) const { return Math::Load(p + at); }
+  typename Math::Operand Load(int64_t at) const { return Math::Load(p + at / kValuesPer<T>); }
   typename Math::Operand Partial(int64_t at, int64_t count) const {
-    return Math::Partial(p + at, count);
+    return Math::Partial(p + at / kValuesPer<T>, count);
   }
 };
 template <class Math>

@@ -143,7 +143,7 @@ struct Avx2 {
   };
   template <class T>
   static Twin LoadTwin(const T* p) {
-    return {Load(p), Load(p + kLanes)};
+    return {Load(p), Load(p + kLanes / kValuesPer<T>)};
   }
   static Twin LoadTwin(const F8* p) {
     const __m256i words = _mm256_cvtepi8_epi16(Load8(p));

@@ -47,7 +47,7 @@ void WithType(const void* data, Element type, const F& f) {
   if (type == Element::kF16) return f(static_cast<const F16*>(data));
   f(static_cast<const float*>(data));
 }
-// The same for 8- and 4-bit types.
+// The same for the types of B that kernels of bf16 products read too.
 template <class F>
 void WithNarrowType(const void* data, Element type, const F& f) {
   if (type == Element::kF8E4M3) return f(static_cast<const F8*>(data));
@@ -55,7 +55,7 @@ void WithNarrowType(const void* data, Element type, const F& f) {
   if (type == Element::kI8) return f(static_cast<const I8*>(data));
   f(static_cast<const U4*>(data));
 }
-// The same for all types of B.
+// The same for all types of B. A type that only f32 kernels read gets its line here.
 template <class F>
 void WithWeightType(const void* data, Element type, const F& f) {
   if (type < Element::kF8E4M3) return WithType(data, type, f);
