@@ -30,7 +30,8 @@ Status Cut(const std::string& name, const WeightSlice& slice, Linear& linear) {
   const int64_t group = linear.format.block_columns;
   // If a whole row shares one scale, only the two values of a byte must stay together.
   const int64_t whole = group < size ? group : ValuesPerElement(linear.weight.dtype);
-  if (!by_rows && linear.takes_int8() && part % whole != 0)
+  const bool by_groups = linear.takes_int8() || ValuesPerElement(linear.weight.dtype) > 1;
+  if (!by_rows && by_groups && part % whole != 0)
     return InvalidArgument(
         fmt::format("tensor '{}': expected {} parts of {} columns to hold whole groups of {}, "
                     "found parts of {}; take another number of ranks",

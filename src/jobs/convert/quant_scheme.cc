@@ -43,7 +43,8 @@ bool TakesMatrix(const QuantScheme& scheme, std::string_view name) {
 }
 
 bool FitsGroups(const QuantScheme& scheme, int64_t columns) {
-  return !scheme.format->encoder->grouped || columns % scheme.block_columns == 0;
+  const bool groups = scheme.block_rows == 1 && scheme.block_columns != QuantScheme::kAll;
+  return !groups || columns % scheme.block_columns == 0;
 }
 
 std::vector<TensorPlan> PlanMatrix(const QuantScheme& scheme, const std::string& name, int64_t rows,

@@ -99,8 +99,8 @@ struct EncodedRows {
 struct WeightEncoder {
   std::string_view name;     // of --to: "int4"
   std::string_view summary;  // for --help: "a scale per group"
-  QuantScheme scheme;        // what it writes; with --group, block_columns is the group
-  bool grouped = false;      // takes --group; rows must divide into groups
+  QuantScheme scheme;        // what it writes
+  bool grouped = false;      // --group sets block_columns
   // The tensors that it writes, by their place in StoredMatrix, and their dtypes: values, scales,
   // and what WantedMatrix::shape says, as integers.
   struct Written {
