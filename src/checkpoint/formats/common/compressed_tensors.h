@@ -1,5 +1,5 @@
-// What the formats of compressed-tensors share: one quantization_config for all, whose groups name
-// the format.
+// Parts that the formats of compressed-tensors share: one quantization_config for all, whose groups
+// name the format.
 #pragma once
 
 #include <cstdint>

@@ -26,8 +26,8 @@ Result<int64_t> IntIn(const Json& json, std::string_view key, int64_t min, int64
   if (!value) return Corrupt(fmt::format("{}: key '{}' is missing", json.path(), key));
   LATTE_ASSIGN_OR_RETURN(const int64_t number, value->AsInt());
   if (number < min || number > max)
-    return Corrupt(fmt::format("{}: expected an integer from {} to {}, found {}", value->path(), min,
-                               max, number));
+    return Corrupt(fmt::format("{}: expected an integer from {} to {}, found {}", value->path(),
+                               min, max, number));
   return number;
 }
 
