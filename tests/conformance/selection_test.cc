@@ -13,6 +13,8 @@
 namespace latte {
 namespace {
 
+constexpr Isa kRef = Isa::kRef, kAvx2 = Isa::kAvx2, kAvx512 = Isa::kAvx512,
+              kAvx512Vnni = Isa::kAvx512Vnni, kAvx512Bf16 = Isa::kAvx512Bf16, kAmx = Isa::kAmx;
 constexpr DType kF32 = DType::kF32, kBF16 = DType::kBF16, kI8 = DType::kI8, kU4 = DType::kU4,
                 kF8 = DType::kF8E4M3;
 
@@ -31,7 +33,6 @@ GemmOp::Shape Scaled(int64_t m, int64_t k, DType x, DType w, int64_t group) {
 }
 
 TEST(Selection, Gemm) {
-  using enum Isa;
   using enum Uarch;
   const GemmChoice choices[] = {
       {kRef, kOther, Plain(1, 64, kF32, kF32), "ref.gemm"},
@@ -129,7 +130,6 @@ TEST(Selection, MlaDecode) {
     const MlaDecodeOp::Shape shape = {1, h, 512, 64, page, cache, kind};
     return Select<MlaDecodeOp>(shape, MachineOf(isa, uarch)).name;
   };
-  using enum Isa;
   using enum Uarch;
   using enum CacheFormat;
   EXPECT_EQ(name(kAvx2, kOther, 16, kPlain, 64, kBF16), "avx2.mla_decode");

@@ -31,7 +31,7 @@ bool SupportsF32(const Gemms& s) {
 // A and B of 16 or 32 bits.
 template <const GemmKernel& kKernel>
 bool SupportsF32Streams(const Gemms& s) {
-  return SupportsF32<kKernel>(s) && IsFloat(s.x) && IsFloat(s.w);
+  return SupportsF32<kKernel>(s) && IsPlain(s.x) && IsPlain(s.w);
 }
 template <const GemmKernel& kKernel>
 bool SupportsBf16Bf16(const Gemms& s) {
