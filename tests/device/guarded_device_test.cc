@@ -198,33 +198,45 @@ TEST(GuardedDeviceTest, TheEngineGivesTheSameAnswers) {
   EXPECT_EQ(TestDevice().strays(), 0) << "ops or copies on another stream than the engine's";
 }
 
-// The drafting layer: two forwards over one cache.
-TEST(GuardedDeviceTest, DraftsHaveTheBytesOfTheHost) {
-  std::vector<std::vector<float>> logits;
-  for (const Device* device : {&HostDevice(), static_cast<const Device*>(&TestDevice())}) {
-    const auto model = Load("models/tiny", *device, /*mtp=*/true);
-    const ModelConfig& config = model->config();
-    ThreadPool threads(2);
-    LatentCache cache = *LatentCache::Create(
-        {MlaCacheStreams(config.mla, MlaPath::kLatent, CacheDType::Plain(DType::kBF16)),
-         config.layers + 1, 64},
-        2, *device);
-    Workspace workspace(*device);
-    Runner runner(*model, cache, workspace,
-                  Exec{&threads, device->is_host() ? &HostMachine() : &kTestMachine},
-                  {DType::kBF16, 4096});
-    const std::vector<int32_t> tokens = Tokens(70, config, 3);
-    const std::vector<int32_t> pages = {1, 0};
-    const auto main = SequenceChunk::Of(tokens, 0, MlaPath::kLatent, pages);
-    const TensorView h = runner.Forward({&main, 1});
-    const auto shifted =
-        SequenceChunk::Of(std::span(tokens).subspan(1), 0, MlaPath::kLatent, pages);
-    const TensorView z = runner.Draft({&shifted, 1}, h.Slice(0, 0, 69));
-    const TensorView found = runner.DraftLogits(z);
-    logits.emplace_back(found.Ptr<float>(), found.Ptr<float>() + found.elements());
+// The logits of the last token after two forwards over one cache, the second by lists of positions;
+// then, without them, the drafting layer's. Ops are measured.
+std::vector<float> Forwards(const Device& device, bool sparse) {
+  const auto model = Load("models/tiny", device, /*mtp=*/true);
+  const ModelConfig& config = model->config();
+  const MlaPath path = sparse ? MlaPath::kSparse : MlaPath::kLatent;
+  ThreadPool threads(2);
+  LatentCache cache = *LatentCache::Create(
+      {MlaCacheStreams(config.mla, path, CacheDType::Plain(DType::kBF16)), config.layers + 1, 64},
+      2, device);
+  Workspace workspace(device);
+  Runner runner(*model, cache, workspace,
+                Exec{&threads, device.is_host() ? &HostMachine() : &kTestMachine},
+                {DType::kBF16, 4096});
+  OpTimes times;
+  runner.Measure(&times);
+  const std::vector<int32_t> tokens = Tokens(70, config, 3);
+  const std::vector<int32_t> pages = {1, 0};
+  const auto first = SequenceChunk::Of(std::span(tokens).first(60), 0, path, pages);
+  runner.Forward({&first, 1});
+  const auto second = SequenceChunk::Of(std::span(tokens).subspan(60), 60, path, pages);
+  const TensorView h = runner.Forward({&second, 1});
+  TensorView found;
+  if (sparse) {
+    found = runner.LogitsOf(std::vector<int64_t>{9, 0});
+  } else {
+    const auto shifted = SequenceChunk::Of(std::span(tokens).subspan(61), 60, path, pages);
+    found = runner.DraftLogits(runner.Draft({&shifted, 1}, h.Slice(0, 0, 9)));
   }
-  EXPECT_EQ(logits[0].size(), logits[1].size());
-  EXPECT_EQ(std::memcmp(logits[0].data(), logits[1].data(), logits[0].size() * sizeof(float)), 0);
+  EXPECT_GT(times.size(), 5u);
+  return {found.Ptr<float>(), found.Ptr<float>() + found.elements()};
+}
+
+TEST(GuardedDeviceTest, DraftsHaveTheBytesOfTheHost) {
+  EXPECT_EQ(Forwards(HostDevice(), false), Forwards(TestDevice(), false));
+}
+
+TEST(GuardedDeviceTest, ListsOfPositionsLieOnTheDevice) {
+  EXPECT_EQ(Forwards(HostDevice(), true), Forwards(TestDevice(), true));
 }
 
 }  // namespace

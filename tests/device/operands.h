@@ -37,7 +37,7 @@ inline Addresses AddressesOf(const GemmOp::Params& p) {
 }
 inline Addresses AddressesOf(const GemmTOp::Params& p) { return AllOf(p.x, p.w, p.y, p.w_scale); }
 inline Addresses AddressesOf(const MlaDecodeOp::Params& p) {
-  Addresses out = AllOf(p.q_latent, p.q_rope, p.pages, p.o_latent, p.lse);
+  Addresses out = AllOf(p.q_latent, p.q_rope, p.pages, p.positions, p.o_latent, p.lse);
   for (const SequenceChunk& sequence : p.sequences) Add(sequence.pages, out);
   return out;
 }

@@ -150,16 +150,18 @@ struct MlaDecodeOp {
       out.flops += 2 * s.h * (2 * s.c + s.r) * pairs;
       out.bytes += keys * p.pages.shape[2] * SizeOf(p.pages.dtype);
     };
-    if (!p.positions.empty()) {
-      for (int64_t t = 0; t < s.t; ++t) {
-        const int64_t keys = ListLength(p.positions, t);
+    // New token i sees total_len − count + i + 1 keys; of these a list has as many as it has room for.
+    // The lists themselves may lie where the host cannot read them.
+    for (const SequenceChunk& q : p.sequences) {
+      if (p.positions.empty()) {
+        add(q.count * q.total_len() - q.count * (q.count - 1) / 2, q.total_len());
+        continue;
+      }
+      for (int64_t i = 0; i < q.count; ++i) {
+        const int64_t keys = std::min(p.positions.shape[1], q.cached_len + i + 1);
         add(keys, keys);
       }
-      return out;
     }
-    // New token i sees total_len − count + i + 1 keys.
-    for (const SequenceChunk& q : p.sequences)
-      add(q.count * q.total_len() - q.count * (q.count - 1) / 2, q.total_len());
     return out;
   }
 };
