@@ -134,7 +134,7 @@ Command AddInspect(const FlagSet& app) {
   const FlagSet sub = app.AddCommand("inspect", "Parameters, cache sizes and kernels of a model");
   sub.Add("MODEL", flags->model, "model, or a config.json alone (default: tiny)");
   sub.AddSwitch("--kernels", flags->kernels,
-                "list the kernels, their shapes, and which of them serves which shape here");
+                "list the kernels and show which one serves which shape here");
   sub.AddSwitch("--options", flags->options,
                 "describe all options of the engine and of requests, in Markdown");
   sub.AddSwitch("--path", flags->path,

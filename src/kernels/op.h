@@ -37,7 +37,7 @@ struct Exec {
   DeviceStream stream = nullptr;     // of the device that the machine is; null: its default
 };
 
-// A rule of selection: whether it holds for a shape on a micro-architecture. Null: always.
+// A rule of selection: whether it holds for a shape on a micro-architecture.
 template <class Op>
 using KernelRule = bool (*)(const typename Op::Shape&, Uarch);
 
@@ -50,9 +50,9 @@ struct Kernel {
   // Requires: supports(shape). Allocates only scratch of the threads, and throws only OutOfMemory.
   // The result does not depend on the number of threads.
   void (*run)(const typename Op::Params&, const Exec&) = nullptr;
-  // Whether the kernels of the same instruction set before it in the table are slower.
+  // Whether the kernels of the same instruction set before it in the table are slower. Null: always.
   KernelRule<Op> is_preferred = nullptr;
-  // Whether a kernel of a smaller instruction set is faster, unlike `is_preferred` null: never.
+  // Whether a kernel of a smaller instruction set is faster. Null: never.
   KernelRule<Op> is_slow = nullptr;
 
   // For listings.

@@ -101,6 +101,17 @@ def dequantise(reader, module, group):
     return [rows, columns], values, bound
 
 
+def write_tensors(path, entries):
+    """entries: {name: (dtype, shape, bytes)}, as Reader.entries has them."""
+    header, at = {}, 0
+    for name, (dtype, shape, raw) in entries.items():
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [at, at + len(raw)]}
+        at += len(raw)
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    path.write_bytes(struct.pack("<Q", len(text)) + text + b"".join(raw for _, _, raw in entries.values()))
+
+
 class Folder(unittest.TestCase):
     def setUp(self):
         self.parent = pathlib.Path(tempfile.mkdtemp())
@@ -111,6 +122,22 @@ class Folder(unittest.TestCase):
 
 
 class Quantize(Folder):
+    def test_an_fp8_matrix_that_is_kept_keeps_its_scales(self):
+        fp8, out = self.parent / "fp8", self.parent / "int4"
+        self.assertEqual(latte("quantize", TINY, fp8, "--to", "fp8").returncode, 0)
+        entries, name = Reader(fp8).entries, "model.layers.4.eh_proj.weight"
+        rows, columns = entries[name][1]
+        scales = [math.ceil(rows / 128), math.ceil(columns / 128)]
+        entries[name] = ("F8_E4M3", [rows, columns], bytes(i % 120 for i in range(rows * columns)))
+        entries[name + "_scale_inv"] = ("F32", scales, struct.pack("<f", 0.25) * (scales[0] * scales[1]))
+        write_tensors(fp8 / "model.safetensors", entries)
+
+        done = latte("quantize", fp8, out, "--to", "int4", "--json")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        made = Reader(out).entries
+        for tensor in (name, name + "_scale_inv"):
+            self.assertEqual(made.get(tensor), entries[tensor], tensor)
+
     def check(self, kind, group, matrices, *flags):
         out = self.parent / kind
         done = latte("quantize", TINY, out, "--to", kind, "--json", *flags)

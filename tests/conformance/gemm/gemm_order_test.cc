@@ -36,14 +36,11 @@ struct GemmCase {
       : w(w_type, s.b, s.n, s.k, blocks, rng),
         x(x_type, s.b, s.m, s.k, 128, rng),
         y(DType::kF32, {s.b, s.m, s.n}, kQuantPad) {
-    if (IsFloatType(w_type)) FillRandom(w.codes, rng);
-  }
-  static bool IsFloatType(DType t) {
-    return t == DType::kF32 || t == DType::kBF16 || t == DType::kF16;
+    if (IsPlain(w_type)) FillRandom(w.codes, rng);
   }
   GemmProblem Problem() const {
     GemmProblem p = PartOf(x, w, y);
-    if (IsFloatType(w.codes.view().dtype)) p.w_scale = {};
+    if (IsPlain(w.codes.view().dtype)) p.w_scale = {};
     return p;
   }
 
@@ -93,10 +90,10 @@ TEST(GemmOrder, KernelsOfGemmTOfOneOrderGiveTheSameBits) {
         SCOPED_TRACE(fmt::format("M={} K={} {}·{} blocks of {}", m, k, Name(x_type), Name(w_type),
                                  blocks.columns));
         const QuantWeight w(w_type, 2, 70, k, blocks, rng);
-        if (GemmCase::IsFloatType(w_type)) FillRandom(w.codes, rng);
+        if (IsPlain(w_type)) FillRandom(w.codes, rng);
         const QuantInput x(x_type, 2, m, 70, 128, rng);
         Guarded y(DType::kF32, {2, m, k}, kQuantPad);
-        const BlockScale scales = GemmCase::IsFloatType(w_type) ? BlockScale{} : w.grid;
+        const BlockScale scales = IsPlain(w_type) ? BlockScale{} : w.grid;
         ExpectOneResultPerOrder<GemmTOp>({x.x, w.codes, y, scales}, y);
         if (HasFatalFailure()) return;
       }

@@ -137,7 +137,6 @@ BlockGrid BlocksOf(const GemmKernel& kernel, const GemmProblem& p, int64_t probl
 
 // The blocks of up to kMaxProblems problems in one list.
 struct WorkList {
-  std::array<const GemmKernel*, kMaxProblems> kernels = {};
   std::array<BlockGrid, kMaxProblems> grids;
   std::array<int64_t, kMaxProblems + 1> first = {};  // number of each problem's first block
   std::array<PackedA, kMaxProblems> packed = {};
@@ -162,17 +161,18 @@ bool SameA(const GemmProblem& a, const GemmProblem& b) {
 }
 
 // Packs A of all problems into the threads' scratch. Consecutive problems with the same A share it.
-void PackAll(std::span<const GemmProblem> problems, const Exec& exec, WorkList& list) {
-  const auto packs = [&](size_t i) { return PacksA(*list.kernels[i], problems[i]); };
+void PackAll(std::span<const GemmProblem> problems, std::span<const GemmKernel* const> kernels,
+             const Exec& exec, WorkList& list) {
+  const auto packs = [&](size_t i) { return PacksA(*kernels[i], problems[i]); };
   const auto same = [&](size_t i) {
-    return i > 0 && packs(i - 1) && list.kernels[i]->pack_a == list.kernels[i - 1]->pack_a &&
+    return i > 0 && packs(i - 1) && kernels[i]->pack_a == kernels[i - 1]->pack_a &&
            SameA(problems[i], problems[i - 1]);
   };
   int64_t bytes = 0;
   for (size_t i = 0; i < problems.size(); ++i) {
     if (!packs(i)) continue;
     const GemmOp::Shape s = GemmOp::ShapeOf(problems[i]);
-    const PackedBlock block = list.kernels[i]->packed_block;
+    const PackedBlock block = kernels[i]->packed_block;
     PackedA& packed = list.packed[i];
     packed.tiles = CeilDiv(s.m, kPackRows);
     packed.bytes = CeilDiv(s.k, block.columns) * block.bytes;
@@ -186,7 +186,7 @@ void PackAll(std::span<const GemmProblem> problems, const Exec& exec, WorkList& 
     packed.data = same(i) ? list.packed[i - 1].data : at;
     if (same(i)) continue;
     at += problems[i].x.shape[0] * packed.tiles * packed.bytes;
-    PackProblem(*list.kernels[i], problems[i], packed, list.macs, exec);
+    PackProblem(*kernels[i], problems[i], packed, list.macs, exec);
   }
 }
 
@@ -196,12 +196,11 @@ WorkList MakeWorkList(std::span<const GemmProblem> problems,
   for (size_t i = 0; i < problems.size(); ++i) {
     const int64_t batch = problems[i].x.shape[0];
     const BlockGrid grid = BlocksOf(*kernels[i], problems[i], std::ssize(problems), exec);
-    list.kernels[i] = kernels[i];
     list.grids[i] = grid;
     list.first[i + 1] = list.first[i] + batch * grid.per_batch();
     list.macs += batch * grid.m * grid.n * grid.macs;
   }
-  PackAll(problems, exec, list);
+  PackAll(problems, kernels, exec, list);
   return list;
 }
 

@@ -325,19 +325,21 @@ const GemmKernel* CodeOf(const Kernel<GemmOp>& kernel) {
   return std::ranges::find_if(kGemmEntries, has_run)->code;
 }
 
-// Problems of one call may have other sizes than the call as a whole. Each takes the fastest kernel for
-// its own size among those with the order of sums of the kernel that was selected for the call.
+// The problems of a group differ in size. Each takes the fastest kernel for its own size that has the
+// order of sums of the kernel that was selected for the call.
 template <const GemmKernel& kCode>
 void RunGemm(const GemmOp::Params& p, const Exec& exec) {
-  const auto self = std::ranges::find(kGemmEntries, &kCode, &GemmEntry::code);
-  const Kernel<GemmOp>& selected = self->kernel;
+  if (p.problems.size() == 1) {
+    const GemmKernel* const kernel = &kCode;
+    return Gemm(p.problems, {&kernel, 1}, exec);
+  }
+  const Kernel<GemmOp>& selected =
+      std::ranges::find(kGemmEntries, &kCode, &GemmEntry::code)->kernel;
   const auto own = [&](const GemmProblem& problem) {
-    if (p.problems.size() == 1) return &kCode;
     const GemmOp::Shape shape = GemmOp::ShapeOf(problem);
-    const Kernel<GemmOp>& peer = exec.selections == nullptr
-                                     ? SelectPeer(selected, shape, *exec.machine)
-                                     : exec.selections->PeerOf(selected, shape, *exec.machine);
-    return CodeOf(peer);
+    return CodeOf(exec.selections == nullptr
+                      ? SelectPeer(selected, shape, *exec.machine)
+                      : exec.selections->PeerOf(selected, shape, *exec.machine));
   };
   std::array<const GemmKernel*, kMaxProblems> kernels;
   for (size_t begin = 0; begin < p.problems.size(); begin += kMaxProblems) {
