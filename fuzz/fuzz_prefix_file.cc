@@ -14,7 +14,8 @@ namespace latte::fuzz {
 namespace {
 
 PrefixFileOwner Owner() {
-  return {{std::byte{7}}, {{{"latent", 4, DType::kBF16}, {"extra", 3, DType::kU8}}, 1, 2}};
+  return {{std::byte{7}},
+          {{{StreamId::kLatent, 4, DType::kBF16}, {StreamId::kIndexer, 3, DType::kU8}}, 1, 2}};
 }
 PagePrefix Prefix() { return {"salt", {1, 2, 3, 4}}; }
 
