@@ -1,10 +1,10 @@
 #!/bin/sh
-# Fails if an object compiled for one instruction set (kernels/cpu/targets/<isa>.cc, row_passes_<isa>.cc) defines
+# Fails if an object compiled for one instruction set (kernels/cpu/targets/<isa>.cc) defines
 # a function that other files can see: the linker keeps one copy of an inline function, perhaps
 # this one, for every processor.
 #   usage: check_isa_symbols.sh LIBRARY
 set -eu
-members=$(ar t "$1" | grep -E '^(row_passes_)?(avx|amx)[0-9a-z_]*\.cc\.o$' || true)
+members=$(ar t "$1" | grep -E '^(avx|amx)[0-9a-z_]*\.cc\.o$' || true)
 if [ -z "$members" ]; then
   echo "$1: expected objects of files named <isa>.cc, found none" >&2
   exit 1

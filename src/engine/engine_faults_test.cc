@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "src/kernels/cpu/targets.h"
 #include "tests/support/engine_run.h"
 #include "tests/support/plain_answer.h"
 #include "tests/support/scratch_dir.h"
@@ -240,7 +241,7 @@ TEST_F(EngineFaultsTest, PreemptedSequencesKeepWhatTheyFound) {
     EngineOptions options = Options(pages);
     options.deterministic = "on";
     // By these rates the second prompt is not absorbed, as the answer that it contains was.
-    const auto made = EngineRun::Create(model_, options, {}, MlaRates::Typical({.isa = Isa::kAmx}));
+    const auto made = EngineRun::Create(model_, options, {}, MlaRates::Typical({.isa = x86::kAmx}));
     EXPECT_TRUE(made);
     const auto& run = *made;
     const Request first = Ask(20, 1, 30);

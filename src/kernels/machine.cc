@@ -1,7 +1,10 @@
 #include "src/kernels/machine.h"
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
 #include <cstdlib>
+#include <iterator>
 #include <utility>
 
 #include <cpuid.h>
@@ -9,39 +12,62 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "src/kernels/cpu/targets.h"
 #include "src/kernels/registry.h"
 
 namespace latte {
 namespace {
 
-// Whether the processor has tiles of bf16 and int8 and Linux lets this process use them. The
-// permission holds for all threads and cannot be returned; requesting it again does nothing.
-bool HasAmx() {
-  constexpr long kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
-  constexpr long kTileData = 18;               // XFEATURE_XTILEDATA
+const cpu::Target& TargetOf(Isa x86) { return *cpu::kTargets[static_cast<size_t>(x86.level)]; }
+
+// The registers that the system saves (XCR0); 0 if it saves none beyond SSE.
+uint64_t SavedState() {
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
-  if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) == 0) return false;
-  constexpr unsigned kBf16AndTileAndInt8 = 1u << 22 | 1u << 24 | 1u << 25;
-  constexpr unsigned kGfni = 1u << 8;
-  if ((edx & kBf16AndTileAndInt8) != kBf16AndTileAndInt8 || (ecx & kGfni) == 0) return false;
-  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+  constexpr unsigned kOsxsave = 1u << 27;
+  if (__get_cpuid(1, &eax, &ebx, &ecx, &edx) == 0 || (ecx & kOsxsave) == 0) return 0;
+  uint32_t low = 0, high = 0;
+  asm volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  return uint64_t{high} << 32 | low;
 }
 
-// Each test also covers whether the operating system saves the registers.
+bool Has(const cpu::CpuFeature& feature) {
+  unsigned registers[4] = {};
+  if (__get_cpuid_count(feature.leaf, feature.subleaf, &registers[0], &registers[1], &registers[2],
+                        &registers[3]) == 0)
+    return false;
+  return (registers[feature.register_] >> feature.bit & 1) != 0;
+}
+
+// The names of the features that the processor lacks.
+std::string MissingOf(const cpu::Target& target) {
+  std::string out;
+  for (const cpu::CpuFeature& feature : target.features)
+    if (feature.name != nullptr && !Has(feature))
+      out += fmt::format("{}{}", out.empty() ? "" : ", ", feature.name);
+  return out;
+}
+
+// Requests a state that Linux gives only on request. The permission holds for all threads and cannot
+// be returned; requesting it again does nothing.
+bool Request(int state) {
+  constexpr long kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
+  return syscall(SYS_arch_prctl, kRequestPermission, static_cast<long>(state)) == 0;
+}
+
+bool Runs(const cpu::Target& target, uint64_t saved_state) {
+  return (saved_state & target.state) == target.state && MissingOf(target).empty() &&
+         (target.requested_state == 0 || Request(target.requested_state));
+}
+
 Isa BestIsa() {
-  __builtin_cpu_init();
-  const bool avx2 = __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0 &&
-                    __builtin_cpu_supports("f16c") != 0;
-  if (!avx2) return Isa::kRef;
-  const bool avx512 =
-      __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&
-      __builtin_cpu_supports("avx512dq") != 0 && __builtin_cpu_supports("avx512vl") != 0;
-  if (!avx512) return Isa::kAvx2;
-  if (__builtin_cpu_supports("avx512vnni") == 0) return Isa::kAvx512;
-  if (__builtin_cpu_supports("avx512bf16") == 0 || __builtin_cpu_supports("avx512vbmi") == 0 ||
-      __builtin_cpu_supports("gfni") == 0)
-    return Isa::kAvx512Vnni;
-  return HasAmx() ? Isa::kAmx : Isa::kAvx512Bf16;
+  const uint64_t saved_state = SavedState();
+  Isa best = Isa::kRef;
+  for (const Isa isa : AllIsas()) {
+    if (isa == Isa::kRef) continue;
+    if (!Runs(TargetOf(isa), saved_state)) break;
+    best = isa;
+  }
+  return best;
 }
 
 Uarch ThisUarch() {
@@ -56,25 +82,14 @@ Uarch ThisUarch() {
   return Uarch::kOther;
 }
 
-// The features of AVX2 kernels that the processor lacks.
-std::string MissingOfAvx2() {
-  std::string out;
-  const auto add = [&](bool has, std::string_view name) {
-    if (!has) out += fmt::format("{}{}", out.empty() ? "" : ", ", name);
-  };
-  add(__builtin_cpu_supports("avx2") != 0, "AVX2");
-  add(__builtin_cpu_supports("fma") != 0, "FMA");
-  add(__builtin_cpu_supports("f16c") != 0, "F16C");
-  return out;
-}
-
 Result<Isa> ParseIsa(std::string_view text) {
-  for (const Isa isa : kAllIsas)
+  std::string choices;
+  for (const Isa isa : AllIsas()) {
     if (text == Name(isa)) return isa;
-  return InvalidArgument(
-      fmt::format("LATTE_ISA: expected ref, avx2, avx512, avx512_vnni, avx512_bf16 or amx, "
-                  "found '{}'",
-                  text));
+    const bool last = isa == AllIsas().back();
+    choices += fmt::format("{}{}", choices.empty() ? "" : last ? " or " : ", ", Name(isa));
+  }
+  return InvalidArgument(fmt::format("LATTE_ISA: expected {}, found '{}'", choices, text));
 }
 
 bool IsKernelName(std::string_view name) {
@@ -85,11 +100,20 @@ bool IsKernelName(std::string_view name) {
 
 }  // namespace
 
+std::span<const Isa> AllIsas() {
+  static const auto all = [] {
+    std::array<Isa, 1 + std::size(cpu::kTargets)> out;
+    for (int level = 0; level < static_cast<int>(std::size(cpu::kTargets)); ++level)
+      out[static_cast<size_t>(level) + 1] = {IsaFamily::kX86, level};
+    return out;
+  }();
+  return all;
+}
+
 std::string_view Name(Isa isa) {
-  constexpr std::array<std::string_view, kAllIsas.size()> kNames = {
-      "ref", "avx2", "avx512", "avx512_vnni", "avx512_bf16", "amx"};
-  const auto found = std::ranges::find(kAllIsas, isa);
-  return found == kAllIsas.end() ? "?" : kNames[static_cast<size_t>(found - kAllIsas.begin())];
+  if (isa == Isa::kRef) return "ref";
+  const bool known = std::ranges::find(AllIsas(), isa) != AllIsas().end();
+  return known ? TargetOf(isa).name : "?";
 }
 
 std::string_view Name(Uarch uarch) {
@@ -115,11 +139,12 @@ Result<Machine> Machine::Detect() {
           fmt::format("LATTE_ISA={}: this processor has {} at best", wanted, Name(machine.isa)));
     machine.isa = isa;
   } else if (machine.isa == Isa::kRef) {
+    const std::string missing = MissingOf(*cpu::kTargets[0]);
     return Unsupported(fmt::format(
         "this processor, or the system on it, lacks {}; Latte's kernels need AVX2, FMA and F16C "
         "(Intel from Haswell, AMD from Zen on). LATTE_ISA=ref runs the reference kernels, which "
         "are meant for tests and some hundred times slower",
-        MissingOfAvx2()));
+        missing.empty() ? "support of AVX registers" : missing));
   }
   const char* forced = std::getenv("LATTE_KERNEL");
   std::string_view rest = forced == nullptr ? "" : forced;

@@ -3,48 +3,19 @@
 #pragma once
 
 #include <array>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "latte/status.h"
 
+#include "src/kernels/isa.h"
+
 namespace latte {
 
-// Kernels of one family run on the same kind of processor. kReference is C++ for any processor that
-// reads host memory; kTest is a device that only tests have.
-enum class IsaFamily { kReference, kX86, kCuda, kTest };
-
-// An instruction set that kernels are compiled for: a level of a family. Each includes the lower
-// levels of its family:
-//   kAvx2        AVX2, FMA, F16C (Intel Haswell, AMD Zen)
-//   kAvx512      AVX-512 F, BW, DQ, VL (Intel Skylake server)
-//   kAvx512Vnni  dot products of bytes (Intel Cascade Lake)
-//   kAvx512Bf16  dot products of bf16, VBMI and GFNI (AMD Zen 4, Intel Sapphire Rapids)
-//   kAmx         tiles of bf16 and int8 (Intel Sapphire Rapids); needs permission of the system
-struct Isa {
-  IsaFamily family = IsaFamily::kReference;
-  int level = 0;
-
-  static const Isa kRef, kAvx2, kAvx512, kAvx512Vnni, kAvx512Bf16, kAmx;
-
-  bool operator==(const Isa&) const = default;
-  // Whether it has the instructions of `other`. No family includes another.
-  constexpr bool Includes(const Isa& other) const {
-    return family == other.family && level >= other.level;
-  }
-};
-
-inline constexpr Isa Isa::kRef{IsaFamily::kReference, 0};
-inline constexpr Isa Isa::kAvx2{IsaFamily::kX86, 0};
-inline constexpr Isa Isa::kAvx512{IsaFamily::kX86, 1};
-inline constexpr Isa Isa::kAvx512Vnni{IsaFamily::kX86, 2};
-inline constexpr Isa Isa::kAvx512Bf16{IsaFamily::kX86, 3};
-inline constexpr Isa Isa::kAmx{IsaFamily::kX86, 4};
-
-// Those that users name, in LATTE_ISA and in listings.
-inline constexpr std::array kAllIsas = {Isa::kRef,        Isa::kAvx2,       Isa::kAvx512,
-                                        Isa::kAvx512Vnni, Isa::kAvx512Bf16, Isa::kAmx};
+// Those that users name, in LATTE_ISA and in listings: the reference, then x86 by rising level.
+std::span<const Isa> AllIsas();
 
 std::string_view Name(Isa isa);  // "avx512"
 

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "src/kernels/cpu/targets.h"
 #include "src/kernels/params/gemm.h"
 #include "src/kernels/params/mla.h"
 #include "src/kernels/registry.h"
@@ -35,7 +36,7 @@ TEST(Machine, IsaIsLoweredByTheEnvironment) {
   const ScopedEnv none("LATTE_ISA", nullptr);
   const Result<Machine> best = Machine::Detect();
   ASSERT_TRUE(best);
-  for (const Isa isa : kAllIsas) {
+  for (const Isa isa : AllIsas()) {
     const ScopedEnv wanted("LATTE_ISA", std::string(Name(isa)).c_str());
     const Result<Machine> machine = Machine::Detect();
     ASSERT_EQ(machine.has_value(), best->Has(isa));
@@ -47,51 +48,51 @@ TEST(Machine, IsaIsLoweredByTheEnvironment) {
     EXPECT_EQ(machine->isa, isa);
     // AVX512_BF16 has no kernels for this op; the AVX-512 kernels are used.
     EXPECT_EQ(Select<GemmOp>(kShape, *machine).isa,
-              isa.Includes(Isa::kAvx512) ? Isa::kAvx512 : isa);
+              isa.Includes(x86::kAvx512) ? x86::kAvx512 : isa);
   }
 }
 
 TEST(Machine, HasInstructionSetsOfItsFamilyUpToItsLevel) {
-  const Machine zen4{.isa = Isa::kAvx512Bf16};
+  const Machine zen4{.isa = x86::kAvx512Bf16};
   EXPECT_TRUE(zen4.Has(Isa::kRef));
-  EXPECT_TRUE(zen4.Has(Isa::kAvx2));
-  EXPECT_TRUE(zen4.Has(Isa::kAvx512Bf16));
-  EXPECT_FALSE(zen4.Has(Isa::kAmx));
+  EXPECT_TRUE(zen4.Has(x86::kAvx2));
+  EXPECT_TRUE(zen4.Has(x86::kAvx512Bf16));
+  EXPECT_FALSE(zen4.Has(x86::kAmx));
   EXPECT_FALSE(zen4.Has({IsaFamily::kCuda, 0}));
-  EXPECT_FALSE(Machine{.isa = Isa::kRef}.Has(Isa::kAvx2));
+  EXPECT_FALSE(Machine{.isa = Isa::kRef}.Has(x86::kAvx2));
   // A GPU reads no host memory, so it cannot run the reference either.
   const Machine hopper{.isa = {IsaFamily::kCuda, 90}};
   EXPECT_TRUE(hopper.Has({IsaFamily::kCuda, 80}));
   EXPECT_FALSE(hopper.Has({IsaFamily::kCuda, 100}));
-  EXPECT_FALSE(hopper.Has(Isa::kAvx2));
+  EXPECT_FALSE(hopper.Has(x86::kAvx2));
   EXPECT_FALSE(hopper.Has(Isa::kRef));
 }
 
 // At half rate, sub-16-bit weights and small H over e4m3 are converted to f32 instead of bf16.
 TEST(Machine, SlowPairsLeaveBF16WeightsAndHeadsToF32) {
   Machine machine;
-  machine.isa = Isa::kAvx512Bf16;
+  machine.isa = x86::kAvx512Bf16;
   const auto linear = [&](DType w) {
     return Select<GemmOp>({1, 1, 64, 64, DType::kBF16, w}, machine).isa;
   };
-  EXPECT_EQ(linear(DType::kBF16), Isa::kAvx512Bf16);
+  EXPECT_EQ(linear(DType::kBF16), x86::kAvx512Bf16);
   machine.uarch = Uarch::kIntelBf16;
-  EXPECT_EQ(linear(DType::kBF16), Isa::kAvx512);
-  EXPECT_EQ(linear(DType::kF8E4M3), Isa::kAvx512Bf16);
+  EXPECT_EQ(linear(DType::kBF16), x86::kAvx512);
+  EXPECT_EQ(linear(DType::kF8E4M3), x86::kAvx512Bf16);
   MlaDecodeOp::Shape decode = {};
   decode.h = 2;
   decode.c = 512;
   decode.r = 64;
   decode.page_tokens = 64;
   decode.cache = DType::kBF16;
-  EXPECT_EQ(Select<MlaDecodeOp>(decode, machine).isa, Isa::kAvx512);
+  EXPECT_EQ(Select<MlaDecodeOp>(decode, machine).isa, x86::kAvx512);
   decode.cache = DType::kU8;
   decode.kind = CacheFormat::kF8;
-  EXPECT_EQ(Select<MlaDecodeOp>(decode, machine).isa, Isa::kAvx512Bf16);
+  EXPECT_EQ(Select<MlaDecodeOp>(decode, machine).isa, x86::kAvx512Bf16);
   decode.h = 16;
-  EXPECT_EQ(Select<MlaDecodeOp>(decode, machine).isa, Isa::kAvx512);
+  EXPECT_EQ(Select<MlaDecodeOp>(decode, machine).isa, x86::kAvx512);
   machine.forced_kernels = {"avx512_bf16.gemm"};
-  EXPECT_EQ(linear(DType::kBF16), Isa::kAvx512Bf16);
+  EXPECT_EQ(linear(DType::kBF16), x86::kAvx512Bf16);
 }
 
 TEST(Machine, UnknownIsaNamesTheChoices) {
@@ -111,7 +112,7 @@ TEST(Machine, NamedKernelsArePreferredAndOthersStay) {
   EXPECT_EQ(Select<GemmOp>(kShape, *machine).name, "ref.gemm");
   const GemmTOp::Shape other = {1, 1, 64, 64, DType::kF32, DType::kBF16};
   EXPECT_EQ(Select<GemmTOp>(other, *machine).isa,
-            machine->Has(Isa::kAvx512) ? Isa::kAvx512 : machine->isa);
+            machine->Has(x86::kAvx512) ? x86::kAvx512 : machine->isa);
 }
 
 TEST(Machine, FormerNamesOfKernelsAreTaken) {

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "src/kernels/cpu/targets.h"
 #include "src/kernels/params/gemm.h"
 #include "src/kernels/params/mla.h"
 #include "src/kernels/registry.h"
@@ -13,8 +14,8 @@
 namespace latte {
 namespace {
 
-constexpr Isa kRef = Isa::kRef, kAvx2 = Isa::kAvx2, kAvx512 = Isa::kAvx512,
-              kAvx512Vnni = Isa::kAvx512Vnni, kAvx512Bf16 = Isa::kAvx512Bf16, kAmx = Isa::kAmx;
+constexpr Isa kRef = Isa::kRef, kAvx2 = x86::kAvx2, kAvx512 = x86::kAvx512,
+              kAvx512Vnni = x86::kAvx512Vnni, kAvx512Bf16 = x86::kAvx512Bf16, kAmx = x86::kAmx;
 constexpr DType kF32 = DType::kF32, kBF16 = DType::kBF16, kI8 = DType::kI8, kU4 = DType::kU4,
                 kF8 = DType::kF8E4M3;
 
@@ -113,15 +114,15 @@ TEST(Selection, GemmT) {
     const GemmTOp::Shape shape = {16, m, 128, 512, x, w, group, rows};
     return Select<GemmTOp>(shape, MachineOf(isa, Uarch::kZen4)).name;
   };
-  EXPECT_EQ(name(Isa::kAvx2, 4, kBF16, kBF16, 0, 0), "avx2.gemm_t_f32_small_m");
-  EXPECT_EQ(name(Isa::kAvx2, 5, kBF16, kBF16, 0, 0), "avx2.gemm_t_f32");
-  EXPECT_EQ(name(Isa::kAmx, 4, kBF16, kBF16, 0, 0), "avx512.gemm_t_f32_small_m");
-  EXPECT_EQ(name(Isa::kAmx, 5, kBF16, kBF16, 0, 0), "avx512.gemm_t_f32");
-  EXPECT_EQ(name(Isa::kAmx, 5, kBF16, kI8, 512, 1), "avx512_vnni.gemm_t_w8");
-  EXPECT_EQ(name(Isa::kAmx, 5, kF32, kI8, 512, 1), "avx512.gemm_t_f32");
-  EXPECT_EQ(name(Isa::kAmx, 5, kF32, kU4, 32, 1), "avx512_vnni.gemm_t_w4");
-  EXPECT_EQ(name(Isa::kAmx, 5, kBF16, kF8, 128, 128), "avx512_bf16.gemm_t_fp8");
-  EXPECT_EQ(name(Isa::kAmx, 5, kBF16, kF8, 128, 8), "avx512.gemm_t_f32");
+  EXPECT_EQ(name(x86::kAvx2, 4, kBF16, kBF16, 0, 0), "avx2.gemm_t_f32_small_m");
+  EXPECT_EQ(name(x86::kAvx2, 5, kBF16, kBF16, 0, 0), "avx2.gemm_t_f32");
+  EXPECT_EQ(name(x86::kAmx, 4, kBF16, kBF16, 0, 0), "avx512.gemm_t_f32_small_m");
+  EXPECT_EQ(name(x86::kAmx, 5, kBF16, kBF16, 0, 0), "avx512.gemm_t_f32");
+  EXPECT_EQ(name(x86::kAmx, 5, kBF16, kI8, 512, 1), "avx512_vnni.gemm_t_w8");
+  EXPECT_EQ(name(x86::kAmx, 5, kF32, kI8, 512, 1), "avx512.gemm_t_f32");
+  EXPECT_EQ(name(x86::kAmx, 5, kF32, kU4, 32, 1), "avx512_vnni.gemm_t_w4");
+  EXPECT_EQ(name(x86::kAmx, 5, kBF16, kF8, 128, 128), "avx512_bf16.gemm_t_fp8");
+  EXPECT_EQ(name(x86::kAmx, 5, kBF16, kF8, 128, 8), "avx512.gemm_t_f32");
 }
 
 TEST(Selection, MlaDecode) {
@@ -157,10 +158,10 @@ TEST(Selection, Mha) {
     const MhaOp::Shape shape = {512, 512, 16, 128, 64, 128, arithmetic};
     return Select<MhaOp>(shape, MachineOf(isa, uarch)).name;
   };
-  EXPECT_EQ(name(Isa::kAvx512Bf16, Uarch::kZen4, kBF16), "avx512_bf16.mha");
-  EXPECT_EQ(name(Isa::kAvx512Bf16, Uarch::kIntelBf16, kBF16), "avx512.mha");
-  EXPECT_EQ(name(Isa::kAmx, Uarch::kIntelBf16, kBF16), "amx.mha");
-  EXPECT_EQ(name(Isa::kAmx, Uarch::kIntelBf16, kF32), "avx512.mha");
+  EXPECT_EQ(name(x86::kAvx512Bf16, Uarch::kZen4, kBF16), "avx512_bf16.mha");
+  EXPECT_EQ(name(x86::kAvx512Bf16, Uarch::kIntelBf16, kBF16), "avx512.mha");
+  EXPECT_EQ(name(x86::kAmx, Uarch::kIntelBf16, kBF16), "amx.mha");
+  EXPECT_EQ(name(x86::kAmx, Uarch::kIntelBf16, kF32), "avx512.mha");
 }
 
 // Shapes of every kind; f(shape) for each.
@@ -176,7 +177,7 @@ void ForEachGemmShape(const F& f) {
 
 // A row's result does not depend on the other rows.
 TEST(Selection, TheOrderOfSumsDoesNotDependOnM) {
-  for (const Isa isa : kAllIsas)
+  for (const Isa isa : AllIsas())
     for (const Uarch uarch : kAllUarchs)
       ForEachGemmShape([&](GemmOp::Shape s) {
         const Machine machine = MachineOf(isa, uarch);
@@ -215,7 +216,7 @@ TEST(Selection, EveryGemmKernelCanBeForced) {
 // No kernel is dead: each serves some shape on some machine, or says that it must be forced.
 TEST(Selection, EveryGemmKernelServesSomething) {
   std::set<std::string_view> served;
-  for (const Isa isa : kAllIsas)
+  for (const Isa isa : AllIsas())
     for (const Uarch uarch : kAllUarchs)
       ForEachGemmShape([&](GemmOp::Shape s) {
         for (const int64_t m : {1, 3, 5, 8, 14, 17, 64, 200}) {
@@ -230,7 +231,7 @@ TEST(Selection, EveryGemmKernelServesSomething) {
 
 // Peers of a kernel have its order, also where a faster kernel of another order exists.
 TEST(Selection, PeersKeepTheOrder) {
-  const Machine machine = MachineOf(Isa::kAmx, Uarch::kIntelBf16);
+  const Machine machine = MachineOf(x86::kAmx, Uarch::kIntelBf16);
   for (const Kernel<GemmOp>& kernel : Kernels<GemmOp>())
     ForEachGemmShape([&](const GemmOp::Shape& s) {
       const Kernel<GemmOp>& peer = SelectPeer<GemmOp>(kernel, s, machine);
@@ -241,7 +242,7 @@ TEST(Selection, PeersKeepTheOrder) {
 
 // The memo gives what Select gives, also when it has forgotten the oldest shapes.
 TEST(Selections, GivesTheKernelsOfSelect) {
-  const Machine machine{.isa = Isa::kAmx, .uarch = Uarch::kIntelBf16};
+  const Machine machine{.isa = x86::kAmx, .uarch = Uarch::kIntelBf16};
   const auto selections = std::make_unique<Selections>();
   const auto shape = [](int64_t m) {
     return GemmOp::Shape{1, m, 64, 256, DType::kI8, DType::kI8, 128, 128};

@@ -13,6 +13,7 @@
 #include "src/engine/sampling/sampler.h"
 #include "src/engine/sampling/token_ranking.h"
 #include "src/engine/sampling/token_weights.h"
+#include "src/kernels/cpu/targets.h"
 
 namespace latte {
 namespace {
@@ -155,7 +156,7 @@ std::vector<int32_t> SomeTokens(size_t vocab, Random& random) {
 void ExpectPlain(SampleInput draw) {
   const int32_t plain = PlainSample(draw);
   const Machine detected = *Machine::Detect();
-  for (const Isa isa : {Isa::kRef, Isa::kAvx2, Isa::kAvx512}) {
+  for (const Isa isa : {Isa::kRef, x86::kAvx2, x86::kAvx512}) {
     if (!detected.Has(isa)) continue;
     const Machine machine{.isa = isa};
     draw.machine = &machine;

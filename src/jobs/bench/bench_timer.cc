@@ -9,6 +9,7 @@
 #include "src/base/json_out.h"
 #include "src/base/math.h"
 #include "src/kernels/cpu/peak/peak.h"
+#include "src/kernels/cpu/targets.h"
 
 namespace latte {
 namespace {
@@ -26,13 +27,13 @@ Instructions InstructionsOf(Ceiling ceiling, const Machine& machine) {
     case Ceiling::kF32:
       return {machine.isa, DType::kF32};
     case Ceiling::kBF16:
-      return {Isa::kAvx512Bf16, DType::kBF16};
+      return {x86::kAvx512Bf16, DType::kBF16};
     case Ceiling::kInt8:
-      return {Isa::kAvx512Vnni, DType::kI8};
+      return {x86::kAvx512Vnni, DType::kI8};
     case Ceiling::kAmxBF16:
-      return {Isa::kAmx, DType::kBF16};
+      return {x86::kAmx, DType::kBF16};
     default:
-      return {Isa::kAmx, DType::kI8};
+      return {x86::kAmx, DType::kI8};
   }
 }
 
@@ -108,10 +109,10 @@ std::string_view Name(Ceiling ceiling) {
 }
 
 Ceiling CeilingOf(Isa isa, DType arithmetic) {
-  if (arithmetic == DType::kI8 && isa.Includes(Isa::kAvx512Vnni))
-    return isa == Isa::kAmx ? Ceiling::kAmxInt8 : Ceiling::kInt8;
-  if (arithmetic == DType::kBF16 && isa.Includes(Isa::kAvx512Bf16))
-    return isa == Isa::kAmx ? Ceiling::kAmxBF16 : Ceiling::kBF16;
+  if (arithmetic == DType::kI8 && isa.Includes(x86::kAvx512Vnni))
+    return isa == x86::kAmx ? Ceiling::kAmxInt8 : Ceiling::kInt8;
+  if (arithmetic == DType::kBF16 && isa.Includes(x86::kAvx512Bf16))
+    return isa == x86::kAmx ? Ceiling::kAmxBF16 : Ceiling::kBF16;
   return Ceiling::kF32;
 }
 

@@ -23,28 +23,25 @@ void GemmT(const GemmTKernel&, const GemmTOp::Params&, const Exec&);
 void MlaDecode(const MlaDecodeKernel&, const MlaDecodeOp::Params&, const Exec&);
 void Mha(const MhaKernel&, const MhaOp::Params&, const Exec&);
 
-// The other ops, for kAvx2 and kAvx512.
-template <const Target& kTarget>
-struct Launch {
-  static void GatherPages(const GatherPagesOp::Params&, const Exec&);
-  static void RmsNorm(const RmsNormOp::Params&, const Exec&);
-  static void SiluMul(const SiluMulOp::Params&, const Exec&);
-  static void Rope(const RopeOp::Params&, const Exec&);
-  static void Add(const AddOp::Params&, const Exec&);
-  static void Gather(const GatherOp::Params&, const Exec&);
-  static void Cast(const CastOp::Params&, const Exec&);
-  static void Append(const AppendOp::Params&, const Exec&);
-  static void AddRmsNorm(const AddRmsNormOp::Params&, const Exec&);
-  static void NormRopeAppend(const NormRopeAppendOp::Params&, const Exec&);
-  static void LseMerge(const LseMergeOp::Params&, const Exec&);
-  static void Combine(const CombineOp::Params&, const Exec&);
-  static void QuantizeRows(const QuantizeRowsOp::Params&, const Exec&);
-  static void LogitMax(const LogitMaxOp::Params&, const Exec&);
-  static void TokenWeightSum(const TokenWeightSumOp::Params&, const Exec&);
-  static void TokenWeights(const TokenWeightsOp::Params&, const Exec&);
-  static void TokenHistogram(const TokenHistogramOp::Params&, const Exec&);
-  static void FindBucket(const FindBucketOp::Params&, const Exec&);
-};
+// The other ops.
+void GatherPages(const Target&, const GatherPagesOp::Params&, const Exec&);
+void RmsNorm(const Target&, const RmsNormOp::Params&, const Exec&);
+void SiluMul(const Target&, const SiluMulOp::Params&, const Exec&);
+void Rope(const Target&, const RopeOp::Params&, const Exec&);
+void Add(const Target&, const AddOp::Params&, const Exec&);
+void Gather(const Target&, const GatherOp::Params&, const Exec&);
+void Cast(const Target&, const CastOp::Params&, const Exec&);
+void Append(const Target&, const AppendOp::Params&, const Exec&);
+void AddRmsNorm(const Target&, const AddRmsNormOp::Params&, const Exec&);
+void NormRopeAppend(const Target&, const NormRopeAppendOp::Params&, const Exec&);
+void LseMerge(const Target&, const LseMergeOp::Params&, const Exec&);
+void Combine(const Target&, const CombineOp::Params&, const Exec&);
+void QuantizeRows(const Target&, const QuantizeRowsOp::Params&, const Exec&);
+void LogitMax(const Target&, const LogitMaxOp::Params&, const Exec&);
+void TokenWeightSum(const Target&, const TokenWeightSumOp::Params&, const Exec&);
+void TokenWeights(const Target&, const TokenWeightsOp::Params&, const Exec&);
+void TokenHistogram(const Target&, const TokenHistogramOp::Params&, const Exec&);
+void FindBucket(const Target&, const FindBucketOp::Params&, const Exec&);
 
 // The shapes that all kernels of an op support; SupportsX: the shapes that kernels with arithmetic X
 // support.

@@ -3,14 +3,15 @@
 //
 // Only targets/<isa>.cc is compiled with an instruction set. The linker keeps one copy of an inline
 // function; if it kept a copy that was compiled there, processors without the instruction set would
-// crash. Therefore targets/<isa>.cc includes only this header and -inl.h files, which have internal
-// linkage; this header has no functions, and kernels call none of tensor/dtype.h, of which they need
-// the enum. tools/check_isa_symbols.sh checks the objects.
+// crash. Therefore targets/<isa>.cc includes only this header, targets.h and -inl.h files, which have
+// internal linkage. They use types and constants of target.h, targets.h and tensor/dtype.h, and call none
+// of the functions there. tools/check_isa_symbols.sh checks the objects.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
+#include "src/tensor/cache_format_enum.h"
 #include "src/tensor/dtype.h"
 
 namespace latte::cpu {
@@ -118,7 +119,6 @@ inline constexpr int64_t kMaxDecodeWidth = 1152;  // C + R of mla_decode
 inline constexpr int64_t kMaxHeadWidth = 512;     // N + R, and V, of mha
 
 // How a cached row [latent of c | rope part of r] is stored; tensor/cache_format.h.
-enum class CacheFormat : uint8_t { kPlain, kF8, kF8Dense, kI8, kQ6 };
 struct CachedRowLayout {
   CacheFormat kind;
   Element element;  // kPlain: type of the numbers
@@ -304,8 +304,24 @@ struct MhaKernel {
   int64_t max_queries = kMaxQueries;  // most queries of one task
 };
 
-// The other functions of an instruction set. A function that it lacks is null.
+// A bit of the CPUID instruction: the processor has the feature if it is set.
+struct CpuFeature {
+  enum Register { kEax, kEbx, kEcx, kEdx };
+
+  const char* name;  // "AVX2"; null: no feature
+  uint32_t leaf, subleaf;
+  Register register_;
+  int bit;
+};
+
+// What an instruction set needs, and its functions other than the kernels above. A function that it
+// lacks is null.
 struct Target {
+  const char* name = nullptr;   // "avx2"
+  CpuFeature features[6] = {};  // in addition to the lower levels
+  uint64_t state = 0;           // XCR0: registers that the system must save
+  // The number of a state that Linux gives on request only (arch_prctl); 0: none.
+  int requested_state = 0;
   void (*gather_pages)(const GatherTask&) = nullptr;
   void (*rms_norm)(const RmsNormTask&) = nullptr;
   void (*silu_mul)(const SiluMulTask&) = nullptr;
@@ -332,26 +348,5 @@ struct Target {
   int64_t (*bf16_peak)(int64_t rounds, float* sink) = nullptr;
   int64_t (*s8_peak)(int64_t rounds, float* sink) = nullptr;
 };
-
-extern const Target kAvx2, kAvx512;                  // all functions
-extern const Target kAvx512Vnni, kAvx512Bf16, kAmx;  // peaks
-
-extern const GemmKernel kAvx2GemmF32, kAvx2GemmF32Streams, kAvx2GemmS8Packed64, kAvx2GemmS8Gemv;
-extern const GemmKernel kAvx512GemmF32, kAvx512GemmF32Streams;
-extern const GemmKernel kVnniGemmPacked64, kVnniGemmBcast, kVnniGemm16xM, kVnniGemm8x8,
-    kVnniGemmGemv;
-extern const GemmKernel kBf16Gemm, kBf16GemmSmallM, kBf16GemmStreams, kBf16Gemm4x6, kBf16Gemm3x8;
-extern const GemmKernel kBf16GemmW8, kBf16GemmW8Gemv, kBf16GemmW8Streams;
-extern const GemmKernel kAmxGemmBf16, kAmxGemmBf16SmallM, kAmxGemmFp8Gemv;
-extern const GemmKernel kAmxGemmS8, kAmxGemmS8SmallM, kAmxGemmS8Gemv;
-
-extern const GemmTKernel kAvx2GemmT, kAvx2GemmTSmallM, kAvx512GemmT, kAvx512GemmTSmallM;
-extern const GemmTKernel kVnniGemmTW8, kVnniGemmTW4, kBf16GemmTFp8;
-
-extern const MlaDecodeKernel kAvx2Decode, kAvx512Decode, kVnniDecode, kBf16Decode,
-    kBf16DecodeSmallH;
-extern const MlaDecodeKernel kAmxDecodeBf16, kAmxDecodeS8;
-
-extern const MhaKernel kAvx2Mha, kAvx512Mha, kBf16Mha, kAmxMha;
 
 }  // namespace latte::cpu

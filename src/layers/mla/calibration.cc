@@ -11,6 +11,7 @@
 #include "src/base/file.h"
 #include "src/base/json.h"
 #include "src/base/json_out.h"
+#include "src/kernels/cpu/targets.h"
 
 namespace latte {
 namespace {
@@ -70,19 +71,19 @@ MlaRates MlaRates::Typical(const Machine& machine) {
                     .absorb = {{{1, 10}, {64, 0.6 * peak}}},
                     .decode = {{{1, 0.15 * peak}, {16, 0.65 * peak}, {128, 0.8 * peak}}}};
   };
-  if (machine.Has(Isa::kAmx))  // rounded from a calibration on two Sapphire Rapids cores
+  if (machine.Has(x86::kAmx))  // rounded from a calibration on two Sapphire Rapids cores
     return {.expand = {{{1, 23}, {8, 160}, {64, 500}, {512, 800}}},
             .mha = {{{4, 400}, {16, 1000}}},
             .absorb = {{{1, 22}, {16, 110}, {64, 140}}},
             .decode = {{{16, 500}, {64, 1000}}},
             .memory_gbps = 37};
-  if (machine.Has(Isa::kAvx512Bf16))  // rounded from a calibration on two Zen 4 cores
+  if (machine.Has(x86::kAvx512Bf16))  // rounded from a calibration on two Zen 4 cores
     return {.expand = {{{1, 29}, {8, 190}, {64, 300}, {512, 360}}},
             .mha = {{{4, 180}, {16, 370}}},
             .absorb = {{{1, 29}, {4, 110}, {16, 170}}},
             .decode = {{{16, 350}, {64, 400}}},
             .memory_gbps = 34};
-  if (machine.Has(Isa::kAvx512)) return scaled(200);
+  if (machine.Has(x86::kAvx512)) return scaled(200);
   return scaled(machine.isa == Isa::kRef ? 4 : 100);
 }
 

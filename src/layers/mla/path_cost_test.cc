@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "src/base/json_out.h"
+#include "src/kernels/cpu/targets.h"
 #include "tests/support/scratch_dir.h"
 
 namespace latte {
@@ -88,7 +89,7 @@ TEST(Dispatch, OneChoicePerPrompt) {
   EXPECT_EQ(out[1].path, MlaPath::kLatent);
 }
 
-const Machine kMachine = {.isa = Isa::kAvx2};
+const Machine kMachine = {.isa = x86::kAvx2};
 
 TEST(RateCurve, IsLinearInTheLogarithmAndHeldBeyond) {
   const RateCurve curve{{{1, 10}, {4, 30}, {16, 40}}};
@@ -196,7 +197,7 @@ TEST_F(HomeOfRates, ADamagedFileIsAWarning) {
   path_ = dir_.File("cache/latte/rates.json");
   Write(Dump(ToJson(own_, kMachine)));
   EXPECT_EQ(Warning(false), "");
-  Write(Dump(ToJson(own_, {.isa = Isa::kAmx})));
+  Write(Dump(ToJson(own_, {.isa = x86::kAmx})));
   EXPECT_EQ(Warning(true), "");  // of another machine that shares the home
   for (const char* text : {"", "{", "[]", R"({"isa": "avx2"})", R"({"isa": 7})"}) {
     Write(text);
@@ -210,7 +211,7 @@ TEST_F(HomeOfRates, ADamagedFileIsAWarning) {
 TEST_F(HomeOfRates, AFileThatTheUserNamedIsMissed) {
   setenv("LATTE_RATES", path_.c_str(), 1);
   EXPECT_NE(Warning(true).find(path_), std::string::npos);
-  Write(Dump(ToJson(own_, {.isa = Isa::kAmx})));
+  Write(Dump(ToJson(own_, {.isa = x86::kAmx})));
   EXPECT_NE(Warning(true).find("found rates of amx"), std::string::npos);
   Write(Dump(ToJson(own_, kMachine)));
   EXPECT_EQ(Warning(false), "");
@@ -219,7 +220,7 @@ TEST_F(HomeOfRates, AFileThatTheUserNamedIsMissed) {
 }
 
 TEST(Rates, EveryInstructionSetHasTypicalOnes) {
-  for (const Isa isa : kAllIsas)
+  for (const Isa isa : AllIsas())
     EXPECT_EQ(ChoosePath(V3Dims(), {1, 4096}, MlaRates::Typical({.isa = isa})).path,
               MlaPath::kAbsorbed)
         << Name(isa);

@@ -14,7 +14,7 @@ namespace {
 using Row = Kernel<MhaOp>;
 
 DType ArithmeticOf(const Row& row) {
-  return row.isa.Includes(Isa::kAvx512Bf16) ? DType::kBF16 : DType::kF32;
+  return row.isa.Includes(x86::kAvx512Bf16) ? DType::kBF16 : DType::kF32;
 }
 
 // Every fast kernel that supports the case with its arithmetic.

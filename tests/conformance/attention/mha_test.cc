@@ -12,7 +12,7 @@ namespace {
 using Row = Kernel<MhaOp>;
 
 // Kernels of these instruction sets round their inputs to bf16.
-bool MultipliesBF16(const Row& row) { return row.isa.Includes(Isa::kAvx512Bf16); }
+bool MultipliesBF16(const Row& row) { return row.isa.Includes(x86::kAvx512Bf16); }
 
 DType ArithmeticOf(const Row& row) { return MultipliesBF16(row) ? DType::kBF16 : DType::kF32; }
 
@@ -240,7 +240,7 @@ TEST(MhaConformance, PartsOfTheKeysMergeToTheWhole) {
 // Kernels with bf16 products are used only if the step's arithmetic is bf16.
 TEST(MhaConformance, OtherArithmeticNeverMultipliesBF16) {
   Machine machine;
-  for (const Isa isa : {Isa::kAvx512Bf16, Isa::kAmx})
+  for (const Isa isa : {x86::kAvx512Bf16, x86::kAmx})
     for (const DType arithmetic : {DType::kF32, DType::kF16}) {
       const MhaOp::Shape shape = {512, 512, 16, 128, 64, 128, arithmetic};
       machine.isa = isa;
@@ -252,7 +252,7 @@ TEST(MhaConformance, OtherArithmeticNeverMultipliesBF16) {
 // bf16 dot products at half rate are used only on request.
 TEST(MhaConformance, SlowDotProductsAreNotChosen) {
   Machine machine;
-  machine.isa = Isa::kAvx512Bf16;
+  machine.isa = x86::kAvx512Bf16;
   const MhaOp::Shape shape = {512, 512, 16, 128, 64, 128, DType::kBF16};
   EXPECT_EQ(Select<MhaOp>(shape, machine).name, "avx512_bf16.mha");
   machine.uarch = Uarch::kIntelBf16;

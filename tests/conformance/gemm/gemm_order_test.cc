@@ -105,7 +105,7 @@ TEST(GemmOrder, ProblemsOfAGroupTakeTheirOwnKernels) {
   std::mt19937 rng(23);
   for (const DType x_type : {DType::kF32, DType::kBF16, DType::kI8})
     for (const DType w_type : kAllWeightTypes)
-      for (const Isa isa : kAllIsas) {
+      for (const Isa isa : AllIsas()) {
         if (!TestMachine().Has(isa)) continue;
         std::vector<std::unique_ptr<GemmCase>> cases;
         std::vector<GemmProblem> problems;

@@ -284,7 +284,7 @@ TEST(LinearTQuantConformance, ReferenceWithinRoundingAndSameBitsHoweverCut) {
         ForEachFastRow<GemmTOp>(GemmTOp::ShapeOf(p), [&, terms = n](const auto& row) {
           y.Poison();
           RunRow<GemmTOp>(row, p);
-          const bool fixed_point = row.isa == Isa::kAvx512Vnni;
+          const bool fixed_point = row.isa == x86::kAvx512Vnni;
           // gemm_t_w4_vnni-inl.h; gemm_t_w8_vnni-inl.h, where the largest value may become the
           // largest integer, which is 1.00002 · 2^−15 of it less.
           const double step = w_type == DType::kU4 ? 0x1p-22 : 0x1.001p-15;

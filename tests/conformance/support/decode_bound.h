@@ -32,9 +32,9 @@ inline constexpr float kMaxTwoBytes = 127 * 256 + 127;
 enum class Rounding { kNone, kBF16, kTwoBytes, kWords };
 inline bool IsBytes(Rounding r) { return r == Rounding::kTwoBytes || r == Rounding::kWords; }
 inline Rounding RoundingOf(const DecodeKernel& row, CacheFormat cache) {
-  if (cache == CacheFormat::kI8 && row.isa.Includes(Isa::kAvx512Vnni))
-    return row.isa == Isa::kAmx ? Rounding::kTwoBytes : Rounding::kWords;
-  return row.isa.Includes(Isa::kAvx512Bf16) ? Rounding::kBF16 : Rounding::kNone;
+  if (cache == CacheFormat::kI8 && row.isa.Includes(x86::kAvx512Vnni))
+    return row.isa == x86::kAmx ? Rounding::kTwoBytes : Rounding::kWords;
+  return row.isa.Includes(x86::kAvx512Bf16) ? Rounding::kBF16 : Rounding::kNone;
 }
 
 // The largest integers of the latent part and of the rope part of a query in kernels with 8-bit

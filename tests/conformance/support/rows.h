@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include "src/kernels/cpu/targets.h"
 #include "src/kernels/params/gemm.h"
 #include "src/kernels/params/mla.h"
 #include "src/kernels/params/moe.h"

@@ -26,17 +26,11 @@ static_assert(kSplitKeys % 128 == 0, "kernels cut their blocks at multiples of 1
 // are alike, and one per thread packs the queries only once.
 constexpr int64_t kItemsPerThread = 4;
 
-static_assert(static_cast<int>(CacheFormat::kF8) == static_cast<int>(latte::CacheFormat::kF8) &&
-              static_cast<int>(CacheFormat::kF8Dense) ==
-                  static_cast<int>(latte::CacheFormat::kF8Dense) &&
-              static_cast<int>(CacheFormat::kI8) == static_cast<int>(latte::CacheFormat::kI8) &&
-              static_cast<int>(CacheFormat::kQ6) == static_cast<int>(latte::CacheFormat::kQ6));
-
-bool IsQuantised(latte::CacheFormat kind) { return kind != latte::CacheFormat::kPlain; }
+bool IsQuantised(CacheFormat kind) { return kind != CacheFormat::kPlain; }
 
 CachedRowLayout CachedRowLayoutOf(DType cache, CacheRowFormat row_format, int64_t c, int64_t r) {
   CachedRowLayout out;
-  out.kind = static_cast<CacheFormat>(row_format.kind);
+  out.kind = row_format.kind;
   out.element = cache;
   out.c = c;
   out.r = r;
@@ -346,8 +340,7 @@ void MlaDecode(const MlaDecodeKernel& kernel, const MlaDecodeOp::Params& p, cons
   ForEachTask(items, list.macs, exec, [&](int64_t i) { MergeItem(kernel, p, list, item(i)); });
 }
 
-template <const Target& kTarget>
-void Launch<kTarget>::GatherPages(const GatherPagesOp::Params& p, const Exec& exec) {
+void GatherPages(const Target& target, const GatherPagesOp::Params& p, const Exec& exec) {
   constexpr int64_t kRows = 32;
   const GatherPagesOp::Shape s = GatherPagesOp::ShapeOf(p);
   const int64_t c = IsQuantised(s.kind) ? s.c : s.w;
@@ -361,11 +354,8 @@ void Launch<kTarget>::GatherPages(const GatherPagesOp::Params& p, const Exec& ex
     t.begin = p.key_begin + task * kRows;
     t.count = std::min(kRows, s.s - task * kRows);
     t.y = p.y.Row<float>(task * kRows);
-    kTarget.gather_pages(t);
+    target.gather_pages(t);
   });
 }
-
-template void Launch<kAvx2>::GatherPages(const GatherPagesOp::Params&, const Exec&);
-template void Launch<kAvx512>::GatherPages(const GatherPagesOp::Params&, const Exec&);
 
 }  // namespace latte::cpu

@@ -1,22 +1,13 @@
 #include "src/kernels/cpu/peak/peak.h"
 
-#include "src/kernels/cpu/target.h"
+#include <span>
+
+#include "src/kernels/cpu/targets.h"
 
 namespace latte::cpu {
 namespace {
 
 using Peak = int64_t (*)(int64_t, float*);
-
-struct Entry {
-  Isa isa;
-  const Target* target;
-};
-// By rising instruction set.
-constexpr Entry kTargets[] = {{Isa::kAvx2, &kAvx2},
-                              {Isa::kAvx512, &kAvx512},
-                              {Isa::kAvx512Vnni, &kAvx512Vnni},
-                              {Isa::kAvx512Bf16, &kAvx512Bf16},
-                              {Isa::kAmx, &kAmx}};
 
 Peak PeakOf(const Target& target, DType arithmetic) {
   switch (arithmetic) {
@@ -34,9 +25,9 @@ Peak PeakOf(const Target& target, DType arithmetic) {
 // The best of the instruction sets up to `isa`.
 Peak PeakOf(Isa isa, DType arithmetic) {
   Peak best = nullptr;
-  for (const Entry& entry : kTargets)
-    if (isa.Includes(entry.isa))
-      if (const Peak peak = PeakOf(*entry.target, arithmetic)) best = peak;
+  if (isa.family != IsaFamily::kX86) return best;
+  for (const Target* target : std::span(kTargets).first(static_cast<size_t>(isa.level) + 1))
+    if (const Peak peak = PeakOf(*target, arithmetic)) best = peak;
   return best;
 }
 

@@ -34,59 +34,43 @@ void ForEachBlocks(std::span<const float> logits, float padding, const F& f) {
 
 bool Supports(const LogitShape&) { return true; }
 
-template <const Target& kTarget>
-void Launch<kTarget>::LogitMax(const LogitMaxOp::Params& p, const Exec&) {
+void LogitMax(const Target& target, const LogitMaxOp::Params& p, const Exec&) {
   *p.has_nan = false;
   ForEachBlocks(p.logits, kNoWeight, [&](const float* z, size_t first, size_t blocks) {
-    *p.has_nan |= kTarget.logit_max(z, blocks, &p.block_max[first]);
+    *p.has_nan |= target.logit_max(z, blocks, &p.block_max[first]);
   });
 }
 
-template <const Target& kTarget>
-void Launch<kTarget>::TokenWeightSum(const TokenWeightSumOp::Params& p, const Exec&) {
+void TokenWeightSum(const Target& target, const TokenWeightSumOp::Params& p, const Exec&) {
   *p.sum = 0;
   ForEachBlocks(p.logits, kNoWeight, [&](const float* z, size_t first, size_t blocks) {
-    *p.sum += kTarget.weight_sum(z, &p.block_max[first], blocks, Of(p.scale));
+    *p.sum += target.weight_sum(z, &p.block_max[first], blocks, Of(p.scale));
   });
 }
 
-template <const Target& kTarget>
-void Launch<kTarget>::TokenWeights(const TokenWeightsOp::Params& p, const Exec&) {
+void TokenWeights(const Target& target, const TokenWeightsOp::Params& p, const Exec&) {
   ForEachBlocks(p.logits, kNoWeight, [&](const float* z, size_t first, size_t blocks) {
-    if (z == p.logits.data()) return kTarget.weights(z, blocks, Of(p.scale), p.weights.data());
+    if (z == p.logits.data()) return target.weights(z, blocks, Of(p.scale), p.weights.data());
     std::array<uint64_t, kLogitBlock> block;
-    kTarget.weights(z, 1, Of(p.scale), block.data());
+    target.weights(z, 1, Of(p.scale), block.data());
     const std::span<uint64_t> rest = p.weights.subspan(first * kLogitBlock);
     std::copy_n(block.begin(), rest.size(), rest.begin());
   });
 }
 
-template <const Target& kTarget>
-void Launch<kTarget>::TokenHistogram(const TokenHistogramOp::Params& p, const Exec&) {
+void TokenHistogram(const Target& target, const TokenHistogramOp::Params& p, const Exec&) {
   ForEachBlocks(p.logits, kNoWeight, [&](const float* z, size_t first, size_t blocks) {
-    kTarget.weight_histogram(z, &p.block_max[first], blocks, Of(p.scale), Of(p.grid),
-                             p.buckets.data());
+    target.weight_histogram(z, &p.block_max[first], blocks, Of(p.scale), Of(p.grid),
+                            p.buckets.data());
   });
 }
 
-template <const Target& kTarget>
-void Launch<kTarget>::FindBucket(const FindBucketOp::Params& p, const Exec&) {
+void FindBucket(const Target& target, const FindBucketOp::Params& p, const Exec&) {
   if (p.logits.empty()) return;
   // Padding is in the bucket of a logit of its block. −inf would be in the last bucket.
   ForEachBlocks(p.logits, p.logits.back(), [&](const float* z, size_t first, size_t blocks) {
-    kTarget.find_bucket(z, blocks, Of(p.grid), p.bucket, &p.found[first]);
+    target.find_bucket(z, blocks, Of(p.grid), p.bucket, &p.found[first]);
   });
 }
-
-template void Launch<kAvx2>::LogitMax(const LogitMaxOp::Params&, const Exec&);
-template void Launch<kAvx2>::TokenWeightSum(const TokenWeightSumOp::Params&, const Exec&);
-template void Launch<kAvx2>::TokenWeights(const TokenWeightsOp::Params&, const Exec&);
-template void Launch<kAvx2>::TokenHistogram(const TokenHistogramOp::Params&, const Exec&);
-template void Launch<kAvx2>::FindBucket(const FindBucketOp::Params&, const Exec&);
-template void Launch<kAvx512>::LogitMax(const LogitMaxOp::Params&, const Exec&);
-template void Launch<kAvx512>::TokenWeightSum(const TokenWeightSumOp::Params&, const Exec&);
-template void Launch<kAvx512>::TokenWeights(const TokenWeightsOp::Params&, const Exec&);
-template void Launch<kAvx512>::TokenHistogram(const TokenHistogramOp::Params&, const Exec&);
-template void Launch<kAvx512>::FindBucket(const FindBucketOp::Params&, const Exec&);
 
 }  // namespace latte::cpu

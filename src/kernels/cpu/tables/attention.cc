@@ -11,14 +11,13 @@ using Decodes = MlaDecodeOp::Shape;
 using Mhas = MhaOp::Shape;
 
 bool IsF8Cache(const Decodes& s) {
-  return s.kind == latte::CacheFormat::kF8 || s.kind == latte::CacheFormat::kF8Dense;
+  return s.kind == CacheFormat::kF8 || s.kind == CacheFormat::kF8Dense;
 }
 bool SupportsBf16Decode(const Decodes& s) {
-  return Supports(s) &&
-         (s.cache == DType::kBF16 || IsF8Cache(s) || s.kind == latte::CacheFormat::kQ6);
+  return Supports(s) && (s.cache == DType::kBF16 || IsF8Cache(s) || s.kind == CacheFormat::kQ6);
 }
 bool SupportsS8Decode(const Decodes& s) {
-  return Supports(s) && s.kind == latte::CacheFormat::kI8 && s.r <= kMaxS8Rope;
+  return Supports(s) && s.kind == CacheFormat::kI8 && s.r <= kMaxS8Rope;
 }
 bool SupportsSmallH(const Decodes& s) {
   return Supports(s) && IsF8Cache(s) && s.page_tokens % 16 == 0;
@@ -39,7 +38,7 @@ bool PrefersSmallH(const Decodes& s, Uarch) {
 // q6 rows are rounded to bf16 first, which pays off from H = 8 on.
 bool PrefersAmxDecode(const Decodes& s, Uarch uarch) {
   constexpr int64_t kMinQ6H = 8;
-  return !PrefersSmallH(s, uarch) && (s.kind != latte::CacheFormat::kQ6 || s.h >= kMinQ6H);
+  return !PrefersSmallH(s, uarch) && (s.kind != CacheFormat::kQ6 || s.h >= kMinQ6H);
 }
 
 bool SupportsBf16Mha(const Mhas& s) { return Supports(s) && s.arithmetic == DType::kBF16; }
@@ -62,25 +61,25 @@ void RunMha(const MhaOp::Params& p, const Exec& exec) {
 constexpr Kernel<MlaDecodeOp> kMlaDecode[] = {
     Reference<MlaDecodeOp>("ref.mla_decode", ref::MlaDecode),
     {.name = "avx2.mla_decode",
-     .isa = Isa::kAvx2,
+     .isa = x86::kAvx2,
      .supports = Supports,
      .run = RunDecode<kAvx2Decode>,
      .types = "f32 × any",
      .order = "f32x8"},
     {.name = "avx512.mla_decode",
-     .isa = Isa::kAvx512,
+     .isa = x86::kAvx512,
      .supports = Supports,
      .run = RunDecode<kAvx512Decode>,
      .types = "f32 × any",
      .order = "f32x16"},
     {.name = "avx512_vnni.mla_decode",
-     .isa = Isa::kAvx512Vnni,
+     .isa = x86::kAvx512Vnni,
      .supports = SupportsS8Decode,
      .run = RunDecode<kVnniDecode>,
      .types = "s16 × i8",
      .order = "s16"},
     {.name = "avx512_bf16.mla_decode_bf16",
-     .isa = Isa::kAvx512Bf16,
+     .isa = x86::kAvx512Bf16,
      .supports = SupportsBf16Decode,
      .run = RunDecode<kBf16Decode>,
      .is_slow = HasSlowBf16Dot,
@@ -88,7 +87,7 @@ constexpr Kernel<MlaDecodeOp> kMlaDecode[] = {
      .when = "not on Intel",
      .order = "bf16"},
     {.name = "avx512_bf16.mla_decode_small_h",
-     .isa = Isa::kAvx512Bf16,
+     .isa = x86::kAvx512Bf16,
      .supports = SupportsSmallH,
      .run = RunDecode<kBf16DecodeSmallH>,
      .is_preferred = PrefersSmallH,
@@ -96,7 +95,7 @@ constexpr Kernel<MlaDecodeOp> kMlaDecode[] = {
      .when = "H ≤ 3",
      .order = "bf16 small H"},
     {.name = "amx.mla_decode_bf16",
-     .isa = Isa::kAmx,
+     .isa = x86::kAmx,
      .supports = SupportsAmxDecode,
      .run = RunDecode<kAmxDecodeBf16>,
      .is_preferred = PrefersAmxDecode,
@@ -104,7 +103,7 @@ constexpr Kernel<MlaDecodeOp> kMlaDecode[] = {
      .when = "f8: H ≥ 4; q6: H ≥ 8",
      .order = "bf16 tiles"},
     {.name = "amx.mla_decode_s8",
-     .isa = Isa::kAmx,
+     .isa = x86::kAmx,
      .supports = SupportsAmxS8Decode,
      .run = RunDecode<kAmxDecodeS8>,
      .types = "s8 + s8 × i8",
@@ -114,19 +113,19 @@ constexpr Kernel<MlaDecodeOp> kMlaDecode[] = {
 constexpr Kernel<MhaOp> kMha[] = {
     Reference<MhaOp>("ref.mha", ref::Mha),
     {.name = "avx2.mha",
-     .isa = Isa::kAvx2,
+     .isa = x86::kAvx2,
      .supports = Supports,
      .run = RunMha<kAvx2Mha>,
      .types = "f32 × f32",
      .order = "f32x8"},
     {.name = "avx512.mha",
-     .isa = Isa::kAvx512,
+     .isa = x86::kAvx512,
      .supports = Supports,
      .run = RunMha<kAvx512Mha>,
      .types = "f32 × f32",
      .order = "f32x16"},
     {.name = "avx512_bf16.mha",
-     .isa = Isa::kAvx512Bf16,
+     .isa = x86::kAvx512Bf16,
      .supports = SupportsBf16Mha,
      .run = RunMha<kBf16Mha>,
      .is_slow = HasSlowBf16Dot,
@@ -134,7 +133,7 @@ constexpr Kernel<MhaOp> kMha[] = {
      .when = "not on Intel",
      .order = "bf16"},
     {.name = "amx.mha",
-     .isa = Isa::kAmx,
+     .isa = x86::kAmx,
      .supports = SupportsBf16Mha,
      .run = RunMha<kAmxMha>,
      .types = "bf16 × bf16",

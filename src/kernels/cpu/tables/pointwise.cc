@@ -6,103 +6,103 @@ namespace latte {
 namespace cpu {
 namespace {
 
-using Avx2 = Launch<kAvx2>;
-using Avx512 = Launch<kAvx512>;
-
 constexpr Kernel<QuantizeRowsOp> kQuantizeRows[] = {
     Reference<QuantizeRowsOp>("ref.quantize_rows", ref::QuantizeRows),
-    General<QuantizeRowsOp>("avx2.quantize_rows", Isa::kAvx2, Avx2::QuantizeRows),
-    General<QuantizeRowsOp>("avx512.quantize_rows", Isa::kAvx512, Avx512::QuantizeRows),
+    General<QuantizeRowsOp, kAvx2Target, QuantizeRows>("avx2.quantize_rows", x86::kAvx2),
+    General<QuantizeRowsOp, kAvx512Target, QuantizeRows>("avx512.quantize_rows", x86::kAvx512),
 };
 constexpr Kernel<LogitMaxOp> kLogitMax[] = {
     Reference<LogitMaxOp>("ref.logit_max", ref::LogitMax),
-    General<LogitMaxOp>("avx2.logit_max", Isa::kAvx2, Avx2::LogitMax),
-    General<LogitMaxOp>("avx512.logit_max", Isa::kAvx512, Avx512::LogitMax),
+    General<LogitMaxOp, kAvx2Target, LogitMax>("avx2.logit_max", x86::kAvx2),
+    General<LogitMaxOp, kAvx512Target, LogitMax>("avx512.logit_max", x86::kAvx512),
 };
 constexpr Kernel<TokenWeightSumOp> kTokenWeightSum[] = {
     Reference<TokenWeightSumOp>("ref.token_weight_sum", ref::TokenWeightSum),
-    General<TokenWeightSumOp>("avx2.token_weight_sum", Isa::kAvx2, Avx2::TokenWeightSum),
-    General<TokenWeightSumOp>("avx512.token_weight_sum", Isa::kAvx512, Avx512::TokenWeightSum),
+    General<TokenWeightSumOp, kAvx2Target, TokenWeightSum>("avx2.token_weight_sum", x86::kAvx2),
+    General<TokenWeightSumOp, kAvx512Target, TokenWeightSum>("avx512.token_weight_sum",
+                                                             x86::kAvx512),
 };
 constexpr Kernel<TokenWeightsOp> kTokenWeights[] = {
     Reference<TokenWeightsOp>("ref.token_weights", ref::TokenWeights),
-    General<TokenWeightsOp>("avx2.token_weights", Isa::kAvx2, Avx2::TokenWeights),
-    General<TokenWeightsOp>("avx512.token_weights", Isa::kAvx512, Avx512::TokenWeights),
+    General<TokenWeightsOp, kAvx2Target, TokenWeights>("avx2.token_weights", x86::kAvx2),
+    General<TokenWeightsOp, kAvx512Target, TokenWeights>("avx512.token_weights", x86::kAvx512),
 };
 constexpr Kernel<TokenHistogramOp> kTokenHistogram[] = {
     Reference<TokenHistogramOp>("ref.token_histogram", ref::TokenHistogram),
-    General<TokenHistogramOp>("avx2.token_histogram", Isa::kAvx2, Avx2::TokenHistogram),
-    General<TokenHistogramOp>("avx512.token_histogram", Isa::kAvx512, Avx512::TokenHistogram),
+    General<TokenHistogramOp, kAvx2Target, TokenHistogram>("avx2.token_histogram", x86::kAvx2),
+    General<TokenHistogramOp, kAvx512Target, TokenHistogram>("avx512.token_histogram",
+                                                             x86::kAvx512),
 };
 constexpr Kernel<FindBucketOp> kFindBucket[] = {
     Reference<FindBucketOp>("ref.find_bucket", ref::FindBucket),
-    General<FindBucketOp>("avx2.find_bucket", Isa::kAvx2, Avx2::FindBucket),
-    General<FindBucketOp>("avx512.find_bucket", Isa::kAvx512, Avx512::FindBucket),
+    General<FindBucketOp, kAvx2Target, FindBucket>("avx2.find_bucket", x86::kAvx2),
+    General<FindBucketOp, kAvx512Target, FindBucket>("avx512.find_bucket", x86::kAvx512),
 };
 constexpr Kernel<RmsNormOp> kRmsNorm[] = {
     Reference<RmsNormOp>("ref.rms_norm", ref::RmsNorm),
-    General<RmsNormOp>("avx2.rms_norm", Isa::kAvx2, Avx2::RmsNorm),
-    General<RmsNormOp>("avx512.rms_norm", Isa::kAvx512, Avx512::RmsNorm),
+    General<RmsNormOp, kAvx2Target, RmsNorm>("avx2.rms_norm", x86::kAvx2),
+    General<RmsNormOp, kAvx512Target, RmsNorm>("avx512.rms_norm", x86::kAvx512),
 };
 constexpr Kernel<RopeAnglesOp> kRopeAngles[] = {
     Reference<RopeAnglesOp>("ref.rope_angles", ref::RopeAngles)};
 constexpr Kernel<RopeOp> kRope[] = {
     Reference<RopeOp>("ref.rope", ref::Rope),
-    General<RopeOp>("avx2.rope", Isa::kAvx2, Avx2::Rope),
-    General<RopeOp>("avx512.rope", Isa::kAvx512, Avx512::Rope),
+    General<RopeOp, kAvx2Target, Rope>("avx2.rope", x86::kAvx2),
+    General<RopeOp, kAvx512Target, Rope>("avx512.rope", x86::kAvx512),
 };
 constexpr Kernel<SiluMulOp> kSiluMul[] = {
     Reference<SiluMulOp>("ref.silu_mul", ref::SiluMul),
-    General<SiluMulOp>("avx2.silu_mul", Isa::kAvx2, Avx2::SiluMul),
-    General<SiluMulOp>("avx512.silu_mul", Isa::kAvx512, Avx512::SiluMul),
+    General<SiluMulOp, kAvx2Target, SiluMul>("avx2.silu_mul", x86::kAvx2),
+    General<SiluMulOp, kAvx512Target, SiluMul>("avx512.silu_mul", x86::kAvx512),
 };
 constexpr Kernel<AddOp> kAdd[] = {
     Reference<AddOp>("ref.add", ref::Add),
-    General<AddOp>("avx2.add", Isa::kAvx2, Avx2::Add),
-    General<AddOp>("avx512.add", Isa::kAvx512, Avx512::Add),
+    General<AddOp, kAvx2Target, Add>("avx2.add", x86::kAvx2),
+    General<AddOp, kAvx512Target, Add>("avx512.add", x86::kAvx512),
 };
 constexpr Kernel<AddRmsNormOp> kAddRmsNorm[] = {
     Reference<AddRmsNormOp>("ref.add_rms_norm", ref::AddRmsNorm),
-    General<AddRmsNormOp>("avx2.add_rms_norm", Isa::kAvx2, Avx2::AddRmsNorm),
-    General<AddRmsNormOp>("avx512.add_rms_norm", Isa::kAvx512, Avx512::AddRmsNorm),
+    General<AddRmsNormOp, kAvx2Target, AddRmsNorm>("avx2.add_rms_norm", x86::kAvx2),
+    General<AddRmsNormOp, kAvx512Target, AddRmsNorm>("avx512.add_rms_norm", x86::kAvx512),
 };
 constexpr Kernel<GatherOp> kGather[] = {
     Reference<GatherOp>("ref.gather", ref::Gather),
-    General<GatherOp>("avx2.gather", Isa::kAvx2, Avx2::Gather),
-    General<GatherOp>("avx512.gather", Isa::kAvx512, Avx512::Gather),
+    General<GatherOp, kAvx2Target, Gather>("avx2.gather", x86::kAvx2),
+    General<GatherOp, kAvx512Target, Gather>("avx512.gather", x86::kAvx512),
 };
 constexpr Kernel<CastOp> kCast[] = {
     Reference<CastOp>("ref.cast", ref::Cast),
-    General<CastOp>("avx2.cast", Isa::kAvx2, Avx2::Cast),
-    General<CastOp>("avx512.cast", Isa::kAvx512, Avx512::Cast),
+    General<CastOp, kAvx2Target, Cast>("avx2.cast", x86::kAvx2),
+    General<CastOp, kAvx512Target, Cast>("avx512.cast", x86::kAvx512),
 };
 constexpr Kernel<AppendOp> kAppend[] = {
     Reference<AppendOp>("ref.append", ref::Append),
-    General<AppendOp>("avx2.append", Isa::kAvx2, Avx2::Append),
-    General<AppendOp>("avx512.append", Isa::kAvx512, Avx512::Append),
+    General<AppendOp, kAvx2Target, Append>("avx2.append", x86::kAvx2),
+    General<AppendOp, kAvx512Target, Append>("avx512.append", x86::kAvx512),
 };
 constexpr Kernel<NormRopeAppendOp> kNormRopeAppend[] = {
     Reference<NormRopeAppendOp>("ref.norm_rope_append", ref::NormRopeAppend),
-    General<NormRopeAppendOp>("avx2.norm_rope_append", Isa::kAvx2, Avx2::NormRopeAppend),
-    General<NormRopeAppendOp>("avx512.norm_rope_append", Isa::kAvx512, Avx512::NormRopeAppend),
+    General<NormRopeAppendOp, kAvx2Target, NormRopeAppend>("avx2.norm_rope_append", x86::kAvx2),
+    General<NormRopeAppendOp, kAvx512Target, NormRopeAppend>("avx512.norm_rope_append",
+                                                             x86::kAvx512),
 };
 constexpr Kernel<GatherPagesOp> kGatherPages[] = {
     Reference<GatherPagesOp>("ref.gather_pages", ref::GatherPages),
-    General<GatherPagesOp>("avx2.gather_pages", Isa::kAvx2, Avx2::GatherPages),
-    General<GatherPagesOp>("avx512.gather_pages", Isa::kAvx512, Avx512::GatherPages),
+    General<GatherPagesOp, kAvx2Target, GatherPages>("avx2.gather_pages", x86::kAvx2),
+    General<GatherPagesOp, kAvx512Target, GatherPages>("avx512.gather_pages", x86::kAvx512),
 };
 constexpr Kernel<LseMergeOp> kLseMerge[] = {
     Reference<LseMergeOp>("ref.lse_merge", ref::LseMerge),
-    General<LseMergeOp>("avx2.lse_merge", Isa::kAvx2, Avx2::LseMerge),
-    General<LseMergeOp>("avx512.lse_merge", Isa::kAvx512, Avx512::LseMerge),
+    General<LseMergeOp, kAvx2Target, LseMerge>("avx2.lse_merge", x86::kAvx2),
+    General<LseMergeOp, kAvx512Target, LseMerge>("avx512.lse_merge", x86::kAvx512),
 };
 constexpr Kernel<RouteOp> kRoute[] = {Reference<RouteOp>("ref.route", ref::Route)};
 constexpr Kernel<GroupByExpertOp> kGroupByExpert[] = {
     Reference<GroupByExpertOp>("ref.group_by_expert", ref::GroupByExpert)};
 constexpr Kernel<CombineOp> kCombine[] = {
     Reference<CombineOp>("ref.combine", ref::Combine),
-    General<CombineOp>("avx2.combine", Isa::kAvx2, Avx2::Combine),
-    General<CombineOp>("avx512.combine", Isa::kAvx512, Avx512::Combine),
+    General<CombineOp, kAvx2Target, Combine>("avx2.combine", x86::kAvx2),
+    General<CombineOp, kAvx512Target, Combine>("avx512.combine", x86::kAvx512),
 };
 
 }  // namespace

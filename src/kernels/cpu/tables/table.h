@@ -3,6 +3,7 @@
 
 #include "src/kernels/cpu/launch.h"
 #include "src/kernels/cpu/parallel.h"
+#include "src/kernels/cpu/targets.h"
 #include "src/kernels/cpu/tuning.h"
 #include "src/kernels/op.h"
 #include "src/kernels/ref/ref.h"
@@ -20,14 +21,14 @@ constexpr Kernel<Op> Reference(std::string_view name,
   return {.name = name, .isa = Isa::kRef, .supports = Always<Op>, .run = run};
 }
 
-// A kernel for every shape that the CPU kernels of its op support.
-template <class Op>
-constexpr Kernel<Op> General(std::string_view name, Isa isa,
-                             void (*run)(const typename Op::Params&, const Exec&)) {
+// The kernel of a target for every shape that the CPU kernels of its op support.
+template <class Op, const Target& kTarget,
+          void (*kLaunch)(const Target&, const typename Op::Params&, const Exec&)>
+constexpr Kernel<Op> General(std::string_view name, Isa isa) {
   return {.name = name,
           .isa = isa,
           .supports = [](const typename Op::Shape& shape) { return Supports(shape); },
-          .run = run};
+          .run = [](const typename Op::Params& p, const Exec& exec) { kLaunch(kTarget, p, exec); }};
 }
 
 constexpr bool HasManyDramStreams(Uarch uarch) {

@@ -1,4 +1,7 @@
 // Kernels with AMX tiles. target.h says which headers may be included here.
+//
+// Flags: -mavx2 -mfma -mf16c -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni
+// Flags: -mavx512bf16 -mavx512vbmi -mgfni -mamx-tile -mamx-bf16 -mamx-int8
 #include "src/kernels/cpu/common/merge_splits-inl.h"
 #include "src/kernels/cpu/gemm/gemm_amx_bf16-inl.h"
 #include "src/kernels/cpu/gemm/gemm_amx_s8-inl.h"
@@ -9,10 +12,18 @@
 #include "src/kernels/cpu/peak/peak_amx-inl.h"
 #include "src/kernels/cpu/pointwise/pointwise-inl.h"
 #include "src/kernels/cpu/target.h"
+#include "src/kernels/cpu/targets.h"
 
 namespace latte::cpu {
 
-const Target kAmx = {.bf16_peak = AmxBf16Peak, .s8_peak = AmxS8Peak};
+const Target kAmxTarget = {.name = "amx",
+                           .features = {{"AMX_TILE", 7, 0, CpuFeature::kEdx, 24},
+                                        {"AMX_BF16", 7, 0, CpuFeature::kEdx, 22},
+                                        {"AMX_INT8", 7, 0, CpuFeature::kEdx, 25}},
+                           .state = 0x600e6,
+                           .requested_state = 18,  // XFEATURE_XTILEDATA
+                           .bf16_peak = AmxBf16Peak,
+                           .s8_peak = AmxS8Peak};
 
 const GemmKernel kAmxGemmBf16 = {.gemm = GemmAmxBf16<false>,
                                  .silu_mul = SiluMul<Amx>,

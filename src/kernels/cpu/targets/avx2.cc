@@ -1,4 +1,6 @@
 // Every kernel, compiled for one instruction set. target.h says which headers may be included here.
+//
+// Flags: -mavx2 -mfma -mf16c
 #include "src/kernels/cpu/common/cached_row-inl.h"
 #include "src/kernels/cpu/common/merge_splits-inl.h"
 #include "src/kernels/cpu/gemm/gemm_f32-inl.h"
@@ -12,10 +14,16 @@
 #include "src/kernels/cpu/pointwise/pointwise-inl.h"
 #include "src/kernels/cpu/sampling/sampling-inl.h"
 #include "src/kernels/cpu/target.h"
+#include "src/kernels/cpu/targets.h"
 
 namespace latte::cpu {
 
-const Target kAvx2 = {
+const Target kAvx2Target = {
+    .name = "avx2",
+    .features = {{"AVX2", 7, 0, CpuFeature::kEbx, 5},
+                 {"FMA", 1, 0, CpuFeature::kEcx, 12},
+                 {"F16C", 1, 0, CpuFeature::kEcx, 29}},
+    .state = 0x6,
     .gather_pages = GatherPages<Avx2>,
     .rms_norm = RmsNorm<Avx2>,
     .silu_mul = SiluMul<Avx2>,

@@ -1,4 +1,6 @@
 // Every kernel, compiled for one instruction set. target.h says which headers may be included here.
+//
+// Flags: -mavx2 -mfma -mf16c -mavx512f -mavx512bw -mavx512dq -mavx512vl
 #include "src/kernels/cpu/common/cached_row-inl.h"
 #include "src/kernels/cpu/common/merge_splits-inl.h"
 #include "src/kernels/cpu/gemm/gemm_f32-inl.h"
@@ -10,10 +12,17 @@
 #include "src/kernels/cpu/pointwise/pointwise-inl.h"
 #include "src/kernels/cpu/sampling/sampling-inl.h"
 #include "src/kernels/cpu/target.h"
+#include "src/kernels/cpu/targets.h"
 
 namespace latte::cpu {
 
-const Target kAvx512 = {
+const Target kAvx512Target = {
+    .name = "avx512",
+    .features = {{"AVX512F", 7, 0, CpuFeature::kEbx, 16},
+                 {"AVX512BW", 7, 0, CpuFeature::kEbx, 30},
+                 {"AVX512DQ", 7, 0, CpuFeature::kEbx, 17},
+                 {"AVX512VL", 7, 0, CpuFeature::kEbx, 31}},
+    .state = 0xe6,
     .gather_pages = GatherPages<Avx512>,
     .rms_norm = RmsNorm<Avx512>,
     .silu_mul = SiluMul<Avx512>,

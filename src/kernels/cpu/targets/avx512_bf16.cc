@@ -1,4 +1,7 @@
 // Kernels that multiply bf16. target.h says which headers may be included here.
+//
+// Flags: -mavx2 -mfma -mf16c -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni
+// Flags: -mavx512bf16 -mavx512vbmi -mgfni
 #include "src/kernels/cpu/common/merge_splits-inl.h"
 #include "src/kernels/cpu/gemm/gemm_bf16_w8-inl.h"
 #include "src/kernels/cpu/gemm_t/gemm_t_fp8_bf16-inl.h"
@@ -9,10 +12,16 @@
 #include "src/kernels/cpu/peak/peak-inl.h"
 #include "src/kernels/cpu/pointwise/pointwise-inl.h"
 #include "src/kernels/cpu/target.h"
+#include "src/kernels/cpu/targets.h"
 
 namespace latte::cpu {
 
-const Target kAvx512Bf16 = {.bf16_peak = Bf16Peak<Avx512Bf16>};
+const Target kAvx512Bf16Target = {.name = "avx512_bf16",
+                                  .features = {{"AVX512_BF16", 7, 1, CpuFeature::kEax, 5},
+                                               {"AVX512_VBMI", 7, 0, CpuFeature::kEcx, 1},
+                                               {"GFNI", 7, 0, CpuFeature::kEcx, 8}},
+                                  .state = 0xe6,
+                                  .bf16_peak = Bf16Peak<Avx512Bf16>};
 
 const GemmKernel kBf16Gemm = {
     .gemm = GemmBf16Panels<Avx512Bf16>, .silu_mul = SiluMul<Avx512Bf16>, .n_multiple = kPanelN4x6};

@@ -1,4 +1,6 @@
 // Kernels that multiply bytes. target.h says which headers may be included here.
+//
+// Flags: -mavx2 -mfma -mf16c -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni
 #include "src/kernels/cpu/common/merge_splits-inl.h"
 #include "src/kernels/cpu/gemm/gemm_s8_vnni-inl.h"
 #include "src/kernels/cpu/gemm_t/gemm_t_w4_vnni-inl.h"
@@ -8,10 +10,14 @@
 #include "src/kernels/cpu/peak/peak-inl.h"
 #include "src/kernels/cpu/pointwise/pointwise-inl.h"
 #include "src/kernels/cpu/target.h"
+#include "src/kernels/cpu/targets.h"
 
 namespace latte::cpu {
 
-const Target kAvx512Vnni = {.s8_peak = S8Peak<Avx512Vnni>};
+const Target kAvx512VnniTarget = {.name = "avx512_vnni",
+                                  .features = {{"AVX512_VNNI", 7, 0, CpuFeature::kEcx, 11}},
+                                  .state = 0xe6,
+                                  .s8_peak = S8Peak<Avx512Vnni>};
 
 const GemmKernel kVnniGemmPacked64 = {.gemm = GemmS8Packed64<Avx512Vnni>,
                                       .silu_mul = SiluMul<Avx512Vnni>,
