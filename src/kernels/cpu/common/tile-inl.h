@@ -112,66 +112,6 @@ inline void DotTile(const float* x, int64_t x_stride, const W* const (&w)[kN], i
       V::StoreSum4(sums[i] + j, acc[i][j], acc[i][j + 1], acc[i][j + 2], acc[i][j + 3]);
 }
 
-// Prefetch of weights that a GEMV will read next. The core's own prefetcher works only within a
-// row.
-inline void PrefetchL2(const void* p, int64_t ahead) {
-  __builtin_prefetch(static_cast<const char*>(p) + ahead, /*rw=*/0, /*locality=*/2);
-}
-// The same into the L1.
-inline void PrefetchL1(const void* p, int64_t ahead) {
-  __builtin_prefetch(static_cast<const char*>(p) + ahead, /*rw=*/0, /*locality=*/3);
-}
-inline void Prefetch(const void* p, int64_t ahead, CacheLevel to) {
-  if (to == CacheLevel::kL1)
-    PrefetchL1(p, ahead);
-  else
-    PrefetchL2(p, ahead);
-}
-inline void PrefetchW(void* p) { __builtin_prefetch(p, /*rw=*/1, /*locality=*/3); }
-// Reads a byte, so that the page has an entry in the TLB.
-inline void TouchPage(const char* p) {
-  asm volatile("" : : "r"(*static_cast<const volatile char*>(p)));
-}
-
-constexpr int64_t kPage = 4096;  // bytes
-
-// A core's prefetcher follows one stream per 4 KiB page, so weight rows shorter than a page that
-// are read next to each other are slow; rows a page apart are fast. Returns the distance, in rows,
-// from one row to the next, leaving at least 16 rows per pass of `rows`.
-inline int64_t SpreadOf(int64_t row_bytes, int64_t rows) {
-  int64_t spread = 1;
-  while (spread * row_bytes < kPage && 2 * spread * 16 <= rows) spread *= 2;
-  return spread;
-}
-
-// Prefetches the cache lines of several rows, a burst from each row in turn, because a core's own
-// prefetcher follows one stream per page. A row is a weight row, or a page of contiguous rows.
-struct BurstPrefetch {  // trivial, because scratch holds it
-  const char* row;
-  int64_t stride, bytes, rows;
-  int64_t at;    // next byte within each row
-  int64_t next;  // next row
-
-  int64_t lines() const { return (bytes + kLine - 1) / kLine * rows; }
-  void PrefetchNext(int64_t count) {
-    while (count > 0 && at < bytes && rows > 0) {
-      const int64_t bursts = Min((count + kBurst - 1) / kBurst, rows - next);
-      const char* burst = row + next * stride + at;
-      for (int64_t i = 0; i < bursts; ++i, burst += stride)
-        for (int64_t line = 0; line < kBurst; ++line) PrefetchL2(burst, line * kLine);
-      count -= bursts * kBurst;
-      next += bursts;
-      if (next < rows) continue;
-      next = 0;
-      at += kBurst * kLine;
-    }
-  }
-
- private:
-  static constexpr int64_t kLine = 64;
-  static constexpr int64_t kBurst = 2;  // lines
-};
-
 // y (+)= sums, then the bias. The first of several blocks of K does not read y. The tests stay
 // outside of the loops: with one inside, g++ 12 emits masked loads from a null bias, and a
 // suppressed fault costs hundreds of cycles.
@@ -191,6 +131,33 @@ inline void StoreFour(const float (&sums)[4], const float* bias, int64_t count, 
     StoreDots(sums, bias, 4, first, y);
   else
     StoreDots(sums, bias, count, first, y);
+}
+
+constexpr int64_t kMaxResidentBlocks = 16;
+
+// Reads the rows of B one after the other, each from end to end: one sequential stream per core reads
+// DRAM faster than several. total(n, b, to) computes the vectors of sums of row n of B with all kM rows
+// of A in K block b; finish(n, count, b, i, totals) gets the vectors of row i of A for rows
+// [n, n + count) of B, count ≤ 4.
+template <class V, int64_t kM, class Total, class Finish>
+inline void ForEachRowSequential(int64_t rows, int64_t blocks, const Total& total,
+                                 const Finish& finish) {
+  alignas(64) float totals[kMaxResidentBlocks][kM][4][V::kLanes] = {};
+  for (int64_t n = 0; n < rows; n += 4) {
+    const int64_t count = Min(4, rows - n);
+    for (int64_t j = 0; j < count; ++j)
+      for (int64_t b = 0; b < blocks; ++b) {
+        typename V::Vec sums[kM];
+        total(n + j, b, sums);
+        for (int64_t i = 0; i < kM; ++i) V::Store(totals[b][i][j], sums[i]);
+      }
+    for (int64_t b = 0; b < blocks; ++b)
+      for (int64_t i = 0; i < kM; ++i) {
+        typename V::Vec four[4];
+        for (int64_t j = 0; j < 4; ++j) four[j] = V::Load(totals[b][i][j]);
+        finish(n, count, b, i, four);
+      }
+  }
 }
 
 // y[i,:] = factor[i]·y[i,:] + Σ_n x[i,n]·w[n,:]

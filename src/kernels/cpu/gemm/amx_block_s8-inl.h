@@ -43,7 +43,10 @@ struct AmxS8Scratch {
   // The block of B, packed or in place; strides of rows, tiles and K steps in bytes.
   const int8_t* a;
   int64_t a_row, a_tile, a_step;
-  BlockPrefetch* ahead;
+  BurstPrefetch ahead[2];  // weights and scales of the blocks that follow those prefetched together
+  int64_t prefetch_chunks;    // chunks that are multiplied meanwhile
+  const GemmTask* next_task;  // of the next block; null: none
+  BBlock next_block;
 
   bool in_vectors() const { return x_rows == 1; }
   float* Sums(int64_t w_tile, int64_t x_tile) {

@@ -239,10 +239,13 @@ inline void StreamPanels(AmxBf16Scratch& s, const ScaleGrid& grid, const BRows<T
 // Rows [row, last) of B in the columns of `panel`.
 template <class T>
 inline BurstPrefetch PanelBursts(const BRows<T>& w, int64_t row, int64_t last,
-                                 const WeightPanel<T>& panel) {
+                                 const WeightPanel<T>& panel, int64_t lines_per_step) {
   constexpr auto kSize = static_cast<int64_t>(sizeof(T));
-  return {reinterpret_cast<const char*>(w.w + row * w.stride + panel.begin), w.stride * kSize,
-          (panel.end - panel.begin) * kSize, last - row};
+  return {.row = reinterpret_cast<const char*>(w.w + row * w.stride + panel.begin),
+          .stride = w.stride * kSize,
+          .bytes = (panel.end - panel.begin) * kSize,
+          .rows = last - row,
+          .per_step = lines_per_step};
 }
 
 // M > 32: A and the sums stay in the L2; the next panel is prefetched.
@@ -256,8 +259,8 @@ inline void GemmAmxBf16LargeM(AmxBf16Scratch& s, const ScaleGrid& grid, const BR
       const WeightPanel<T> panel{&w, tile, begin, Min(begin + kPanelColumns, s.k), s.panel};
       panel.Fill(0, kM * kTileSide, s.k);
       BurstPrefetch ahead = PanelBursts(w, Min((tile + kM) * kTileSide, w.count),
-                                        Min((tile + 2 * kM) * kTileSide, w.count), panel);
-      MultiplyPanel<kM>(s, grid, panel, [&](int64_t) { ahead.PrefetchNext(lines); });
+                                        Min((tile + 2 * kM) * kTileSide, w.count), panel, lines);
+      MultiplyPanel<kM>(s, grid, panel, [&](int64_t) { ahead.PrefetchNext(); });
     });
 }
 

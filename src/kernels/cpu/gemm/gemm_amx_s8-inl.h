@@ -113,7 +113,7 @@ inline void MultiplyTiles(AmxS8Scratch& s, const BBlock& block, int64_t begin, i
     for (int64_t chunk = 0; chunk < block.chunks(); chunk += kBatch) {
       const int64_t chunks = Min(kBatch, block.chunks() - chunk);
       for (int64_t c = 0; c < chunks; ++c) {
-        s.ahead->PrefetchNext();
+        PrefetchNext(s.ahead);
         MultiplyChunk<kM, kN, kGroups>(s, block.begin / kChunkK, chunk + c, x_tile,
                                        groups + c * kGroups * kTiles * kTileSums);
         AddTiles<kOneScale, kGroups, kM, kN>(s, block, before, c * kTiles / chunks,
@@ -128,7 +128,7 @@ inline void MultiplyTiles(AmxS8Scratch& s, const BBlock& block, int64_t begin, i
 template <bool kOneScale, int64_t kGroups, int64_t kM>
 inline void MultiplyPanel(AmxS8Scratch& s, const BBlock& block) {
   constexpr int64_t kN = kGroups == 1 ? 2 : 1;
-  s.ahead->SetParts(s.ahead->chunks * ((s.x_tiles + kN - 1) / kN));
+  Spread(s.ahead, s.prefetch_chunks * ((s.x_tiles + kN - 1) / kN));
   const int64_t even = s.x_tiles / kN * kN;
   if (even > 0) MultiplyTiles<kOneScale, kGroups, kM, kN>(s, block, 0, even);
   if (even < s.x_tiles) MultiplyTiles<kOneScale, kGroups, kM, 1>(s, block, even, s.x_tiles);
@@ -162,11 +162,40 @@ inline BBlocks BlocksOf(const AmxS8Scratch& s, const GemmTask& t) {
           in_place ? kInPlaceBlockK : kPackedBlockK};
 }
 
+// Sets the prefetch to a block of a task.
+inline void PrefetchBlock(AmxS8Scratch& s, const GemmTask& t, const BBlock& block, bool by_row) {
+  s.ahead[0] = by_row ? BurstPrefetch{} : WeightBursts(t, block);
+  s.ahead[1] = ScaleBursts(t, block);
+}
+
+// All blocks of the task. The first of the blocks that are prefetched together starts the prefetch of what
+// follows them, perhaps of the next task.
 template <bool kOneScale, int64_t kGroups>
 inline void MultiplyBlocks(AmxS8Scratch& s) {
-  ForEachBlock(
-      *s.t, [&](const GemmTask& t) { return BlocksOf(s, t); }, *s.ahead,
-      [&](const BBlock& block) { MultiplyBlock<kOneScale, kGroups>(s, block); });
+  const GemmTask& t = *s.t;
+  const BBlocks blocks = BlocksOf(s, t);
+  PrefetchBlock(s, t, blocks.Together(0), blocks.by_row);
+  Spread(s.ahead, 1);
+  PrefetchNext(s.ahead);
+  for (int64_t i = 0; i < blocks.count(); ++i) {
+    if (i % blocks.together() == 0) {
+      s.prefetch_chunks = blocks.Together(i).chunks();
+      const int64_t next = i + blocks.together();
+      if (next < blocks.count())
+        PrefetchBlock(s, t, blocks.Together(next), blocks.by_row);
+      else if (t.next != nullptr)
+        PrefetchBlock(s, *t.next, BlocksOf(s, *t.next).Together(0), blocks.by_row);
+      else
+        s.ahead[0] = s.ahead[1] = {};
+    }
+    const bool last = i + 1 == blocks.count();
+    s.next_task = last ? t.next : &t;
+    if (!last)
+      s.next_block = blocks.At(i + 1);
+    else if (t.next != nullptr)
+      s.next_block = BlocksOf(s, *t.next).At(0);
+    MultiplyBlock<kOneScale, kGroups>(s, blocks.At(i));
+  }
 }
 
 // Tile shapes for `bytes` of each row of B.
@@ -212,9 +241,7 @@ enum class AmxS8 { kTiles, kSmallMTiles, kGemv };
 template <AmxS8 kKernel>
 inline void GemmAmxS8(const GemmTask& t) {
   auto& s = ScratchAs<AmxS8Scratch>(t.scratch);
-  BlockPrefetch ahead;
   s.t = &t;
-  s.ahead = &ahead;
   s.small_m = kKernel != AmxS8::kTiles;
   s.x_rows = kKernel == AmxS8::kGemv ? 1 : kTileSide;
   s.x_tiles = (t.m + s.x_rows - 1) / s.x_rows;

@@ -197,19 +197,19 @@ inline void GemvLongRows(AmxS8Scratch& s, const BBlock& block) {
   BRows16 rows, next;
   rows.Find(t, block, 0);
   // One scale per row is a line or two: prefetched at once.
-  s.ahead->SetParts(kOneScale ? 1 : s.ahead->chunks * tiles);
-  if (kOneScale) s.ahead->PrefetchNext();
+  Spread(s.ahead, kOneScale ? 1 : s.prefetch_chunks * tiles);
+  if (kOneScale) PrefetchNext(s.ahead);
   for (int64_t i = 0; i < tiles; ++i) {
     float* const y = s.Sums(block.output / kTileSide + i, 0);
     if (i + 1 < tiles)
       next.Find(t, block, i + 1);
-    else if (s.ahead->task != nullptr)
-      next.Find(*s.ahead->task, s.ahead->block, 0);
+    else if (s.next_task != nullptr)
+      next.Find(*s.next_task, s.next_block, 0);
     else
       next = rows;  // nothing follows: prefetches lines that are cached already
     BRows16Chunk c = {rows.row, order.row[i], block.output, 0, 0, 0, rows.row, 0};
     for (int64_t chunk = 0; chunk < block.chunks(); ++chunk) {
-      if (!kOneScale) s.ahead->PrefetchNext();
+      if (!kOneScale) PrefetchNext(s.ahead);
       c.k = block.begin + chunk * kChunkK;
       c.count = Min(kChunkK, block.end - c.k);
       c.at = chunk * kChunkBytes;
@@ -236,14 +236,14 @@ inline void GemvShortRows(AmxS8Scratch& s, const BBlock& block) {
   const int64_t tiles = (block.rows + kTileSide - 1) / kTileSide;
   GemvGroupSums groups[kMaxAmxS8GemvM];
   BRows16 rows;
-  s.ahead->SetParts(s.ahead->chunks * tiles);
+  Spread(s.ahead, s.prefetch_chunks * tiles);
   for (int64_t i = 0; i < tiles; ++i) {
     float* const y = s.Sums(block.output / kTileSide + i, 0);
     const RowOrder& order = OrderOf(t, block.rows);
     rows.Find(t, block, i);
     BRows16Chunk c = {rows.row, order.row[i], block.output, 0, 0, 0, nullptr, 0};
     for (int64_t chunk = 0; chunk < block.chunks(); ++chunk) {
-      s.ahead->PrefetchNext();
+      PrefetchNext(s.ahead);
       c.k = block.begin + chunk * kChunkK;
       c.count = Min(kChunkK, block.end - c.k);
       c.at = chunk * (kChunkK / ValuesOf(kType));

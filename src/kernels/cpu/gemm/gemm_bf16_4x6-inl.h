@@ -16,6 +16,7 @@
 
 #include "src/kernels/cpu/common/bf16_pair-inl.h"
 #include "src/kernels/cpu/common/multiply-inl.h"
+#include "src/kernels/cpu/common/prefetch-inl.h"
 #include "src/kernels/cpu/common/scratch-inl.h"
 #include "src/kernels/cpu/common/tile-inl.h"
 #include "src/kernels/cpu/gemm/gemm_f32-inl.h"
@@ -33,12 +34,6 @@ constexpr int64_t kPanelN4x6 = 48;
 struct A4x6 {
   const BF16* x;
   int64_t row, step;
-};
-
-// Rows of B that a tile prefetches, a line of each per K step.
-struct PrefetchRows {
-  const BF16* row = nullptr;
-  int64_t stride = 0, rows = 0;
 };
 
 // Accumulators of a tile, [row of B][row of A].
@@ -59,11 +54,11 @@ template <class V, int64_t kM, class LoadX, class LoadW>
   }
 }
 
-// out[j][i] = A[i]·B[j] over k columns for i < kM. Not inlined: accumulators and addresses need all
-// registers.
+// out[j][i] = A[i]·B[j] over k columns for i < kM. Each K step prefetches a line of each row of `ahead`.
+// Not inlined: accumulators and addresses need all registers.
 template <class V, int64_t kM, bool kPrefetches>
 [[gnu::noinline]] void TileBf16InPlace4x6(A4x6 x, const BF16* w, int64_t stride, int64_t k,
-                                          const PrefetchRows& ahead, CacheLevel into,
+                                          const Panel<BF16>& ahead, CacheLevel into,
                                           float (&out)[kNr4x6][kMr4x6]) {
   Sums4x6<V> sums;
   SetZero<V>(sums);
@@ -77,7 +72,7 @@ template <class V, int64_t kM, bool kPrefetches>
 #pragma GCC unroll 1
   for (int64_t at = 0; at < whole; at += V::kPairElements) {
     if constexpr (kPrefetches) {
-      const BF16* line = ahead.row + at;
+      const BF16* line = ahead.w + at;
 #pragma GCC unroll 1
       for (int64_t i = 0; i < ahead.rows; ++i, line += ahead.stride) Prefetch(line, 0, into);
     }
@@ -107,29 +102,6 @@ void PackA4x6(const GemmTask& t, int64_t begin, int64_t k, BF16* to) {
   });
 }
 
-// Assigns the rows of the next panel to the last tiles of this one.
-class NextPanelRows {
- public:
-  NextPanelRows(const Panel<BF16>& next, int64_t tiles)
-      : left_{next.w, next.stride, next.rows}, per_tile_((next.rows + tiles - 1) / tiles) {
-    wait_ = tiles - (per_tile_ == 0 ? 0 : (next.rows + per_tile_ - 1) / per_tile_);
-  }
-  PrefetchRows Next() {
-    if (wait_-- > 0) return {};
-    const PrefetchRows out{left_.row, left_.stride, Min(per_tile_, left_.rows)};
-    for (int64_t i = 0; i < out.rows; ++i)  // as SequentialPrefetch
-      TouchPage(reinterpret_cast<const char*>(out.row + i * out.stride));
-    left_.row += out.rows * out.stride;
-    left_.rows -= out.rows;
-    return out;
-  }
-
- private:
-  PrefetchRows left_;
-  int64_t per_tile_;
-  int64_t wait_;  // tiles
-};
-
 // Multiplies A (packed, or null: in place) by a panel. The last tile overlaps the tile before it.
 // Requires: panel.rows ≥ kNr4x6.
 template <class V>
@@ -138,7 +110,12 @@ void Panel4x6(const GemmTask& t, const Panel<BF16>& panel, const BF16* packed_a,
   const bool biased = t.bias != nullptr && panel.k_begin + panel.k == t.k;
   const bool first = panel.k_begin == 0;
   const int64_t across = (panel.rows + kNr4x6 - 1) / kNr4x6;
-  NextPanelRows ahead(next, (t.m + kMr4x6 - 1) / kMr4x6 * across);
+  // The last tiles prefetch the next panel.
+  const int64_t tiles = (t.m + kMr4x6 - 1) / kMr4x6 * across;
+  const int64_t per_tile = Max((next.rows + tiles - 1) / tiles, 1);
+  int64_t wait = tiles - (next.rows + per_tile - 1) / per_tile;
+  Panel<BF16> ahead = next;  // the rows that a tile prefetches
+  int64_t left = next.rows;
   ForEachRun<kMr4x6>(t.m, [&](int64_t m, auto count) {
     constexpr int64_t kM = decltype(count)::value;
     A4x6 x{static_cast<const BF16*>(t.x) + m * t.x_stride + panel.k_begin, t.x_stride,
@@ -154,13 +131,17 @@ void Panel4x6(const GemmTask& t, const Panel<BF16>& panel, const BF16* packed_a,
       const int64_t n = Min(tile * kNr4x6, panel.rows - kNr4x6);
       const BF16* const w = panel.w + n * panel.stride;
       float tile_sums[kNr4x6][kMr4x6];
-      const PrefetchRows lines = ahead.Next();
-      if (lines.rows == 0)
-        TileBf16InPlace4x6<V, kM, false>(x, w, panel.stride, panel.k, lines,
+      ahead.rows = wait-- > 0 ? 0 : Min(per_tile, left);
+      for (int64_t i = 0; i < ahead.rows; ++i)  // as SequentialPrefetch
+        TouchPage(ahead.w + i * ahead.stride);
+      if (ahead.rows == 0)
+        TileBf16InPlace4x6<V, kM, false>(x, w, panel.stride, panel.k, ahead,
                                          t.tuning->prefetch_level, tile_sums);
       else
-        TileBf16InPlace4x6<V, kM, true>(x, w, panel.stride, panel.k, lines,
+        TileBf16InPlace4x6<V, kM, true>(x, w, panel.stride, panel.k, ahead,
                                         t.tuning->prefetch_level, tile_sums);
+      ahead.w += ahead.rows * ahead.stride;
+      left -= ahead.rows;
       for (int64_t j = 0; j < kNr4x6; ++j)
         for (int64_t i = 0; i < kM; ++i) sums[i][kNr4x6 + n + j] = tile_sums[j][i];
     }

@@ -19,7 +19,7 @@
 #include <cstdint>
 
 #include "src/kernels/cpu/common/multiply-inl.h"
-#include "src/kernels/cpu/common/prefetch_sequential-inl.h"
+#include "src/kernels/cpu/common/prefetch_weights-inl.h"
 #include "src/kernels/cpu/common/scratch-inl.h"
 #include "src/kernels/cpu/common/tile-inl.h"
 #include "src/kernels/cpu/gemm/gemm_bf16_4x6-inl.h"
@@ -141,52 +141,11 @@ template <class V, int64_t kM, CacheLevel kInto>
   }
 }
 
-// The next panel of B, prefetched by the last tiles of this one, as many columns per tile as a K
-// block has. Earlier prefetches would be evicted from the L2 by A.
-class NextPanelPieces {
- public:
-  // Rows [n, +rows) and columns [k, +columns) of B; behind the last row, the first ones of the next
-  // task.
-  NextPanelPieces(const GemmTask& task, int64_t n, int64_t rows, int64_t k, int64_t columns) {
-    const GemmTask* t = &task;
-    if (n >= t->n) {
-      t = t->next;
-      n = k = 0;
-      if (t == nullptr || t->w_type != task.w_type) return;
-    }
-    row_ = static_cast<const BF16*>(t->w) + n * t->w_stride + k;
-    stride_ = t->w_stride;
-    columns_ = Min(columns, t->k - k);
-    rows_ = Min(rows, t->n - n);
-  }
-  void Spread(int64_t tiles, int64_t columns) {
-    piece_ = columns;
-    wait_ = tiles - rows_ * ((columns_ + piece_ - 1) / piece_);
-  }
-  // The piece that the next tile prefetches, or null.
-  const BF16* Next() {
-    if (wait_-- > 0 || rows_ == 0) return nullptr;
-    const BF16* const piece = row_ + at_;
-    at_ += piece_;
-    if (at_ >= columns_) {
-      at_ = 0;
-      row_ += stride_;
-      if (--rows_ > 0) TouchPage(reinterpret_cast<const char*>(row_));  // as SequentialPrefetch
-    }
-    return piece;
-  }
-
- private:
-  const BF16* row_ = nullptr;
-  int64_t stride_ = 0, columns_ = 0, rows_ = 0;
-  int64_t piece_ = 0, at_ = 0;
-  int64_t wait_ = 0;  // tiles
-};
-
-// All rows of A times a packed panel.
+// All rows of A times a packed panel. The last tiles prefetch the next panel of B, after `wait` tiles; earlier
+// prefetches would be evicted from the L2 by A.
 template <class V>
 void Panel3x8(const GemmTask& t, const Panel<BF16>& panel, const BF16* packed,
-              NextPanelPieces& ahead) {
+              SequentialPrefetch& ahead, int64_t wait) {
   const bool biased = t.bias != nullptr && panel.k_begin + panel.k == t.k;
   const bool first = panel.k_begin == 0;
   const int64_t columns = RoundUp(panel.k, V::kPairElements);
@@ -202,11 +161,12 @@ void Panel3x8(const GemmTask& t, const Panel<BF16>& panel, const BF16* packed,
     const BF16* next_x = x + kM * t.x_stride;
     for (int64_t n = 0; n < panel.rows; n += kNr3x8) {
       const BF16* const tile = packed + n * columns;
-      if (const BF16* const next_w = ahead.Next()) {
-        TileBf16Packed3x8<V, kM, CacheLevel::kL2>(x, t.x_stride, tile, panel.k, next_w,
-                                                  sums[0] + n);
-        continue;
-      }
+      if (wait-- <= 0)
+        if (const SequentialPrefetch::Run lines = ahead.Next(); lines.count > 0) {
+          TileBf16Packed3x8<V, kM, CacheLevel::kL2>(
+              x, t.x_stride, tile, panel.k, reinterpret_cast<const BF16*>(lines.line), sums[0] + n);
+          continue;
+        }
       const BF16* const prefetch = n >= before_last ? next_x : x;
       if (n >= before_last) next_x += t.x_stride;
       TileBf16Packed3x8<V, kM, CacheLevel::kL1>(x, t.x_stride, tile, panel.k, prefetch,
@@ -238,13 +198,15 @@ template <class V>
     for (int64_t k = 0; k < t.k; k += kBlock) {
       const int64_t columns = Min(kBlock, t.k - k);
       const int64_t next = k + columns;
-      NextPanelPieces ahead(t, next < t.k ? n : n + rows, panel_rows, next < t.k ? next : 0,
-                            kBlock);
-      ahead.Spread(tiles, columns);
+      SequentialPrefetch ahead = SequentialPrefetchOf<BF16>(
+          t, next < t.k ? n : n + rows, panel_rows, next < t.k ? next : 0, kBlock, CacheLevel::kL2);
+      // A tile prefetches as many lines as it has K steps.
+      const int64_t wait =
+          tiles - ahead.SetRunLength((BytesOf<BF16>(columns) + kCacheLine - 1) / kCacheLine);
       const Panel<BF16> panel{w + n * t.w_stride + k, t.w_stride, n, rows, k, columns, {}};
       for (int64_t row = 0; row < rows; row += kNr3x8)
         PackB3x8<V>(panel, row, packed + row * RoundUp(columns, V::kPairElements));
-      Panel3x8<V>(t, panel, packed, ahead);
+      Panel3x8<V>(t, panel, packed, ahead, wait);
     }
   }
 }

@@ -23,8 +23,7 @@
 #include <cstdint>
 
 #include "src/kernels/cpu/common/multiply-inl.h"
-#include "src/kernels/cpu/common/prefetch_sequential-inl.h"
-#include "src/kernels/cpu/common/prefetch_strided-inl.h"
+#include "src/kernels/cpu/common/prefetch_weights-inl.h"
 #include "src/kernels/cpu/common/scales-inl.h"
 #include "src/kernels/cpu/common/scratch-inl.h"
 #include "src/kernels/cpu/common/tile-inl.h"
@@ -278,7 +277,7 @@ void PanelsBf16W8(const GemmTask& t, const T* w, W8Scales<V>& scales) {
     SequentialPrefetch ahead;
     if (small_m)
       ahead = SequentialPrefetchOf<T>(
-          t, n + rows, panel_rows, 0, t.k,
+          t, n + rows, panel_rows, 0, t.k, t.tuning->prefetch_level,
           prefetches(rows, 2 * kRowPairs, RowSteps<V>(SegmentsOf(t.grid, 0, t.k))));
     for (int64_t k = 0; k < t.k; k += kBlock) {
       const int64_t columns = Min(kBlock, t.k - k);
@@ -287,10 +286,11 @@ void PanelsBf16W8(const GemmTask& t, const T* w, W8Scales<V>& scales) {
       const bool widen = tiles > kMinWidenTiles<PairMath<V>, T> && steps <= kWidenedSteps;
       const int64_t next = k + columns;
       if (!small_m)
-        ahead = SequentialPrefetchOf<T>(
-            t, next < t.k ? n : n + rows, panel_rows, next < t.k ? next : 0, kBlock,
-            widen ? prefetches(rows, 2 * kWidenedRowPairs, segments.count)
-                  : prefetches(rows, 2 * kRowPairs, steps));
+        ahead =
+            SequentialPrefetchOf<T>(t, next < t.k ? n : n + rows, panel_rows, next < t.k ? next : 0,
+                                    kBlock, t.tuning->prefetch_level,
+                                    widen ? prefetches(rows, 2 * kWidenedRowPairs, segments.count)
+                                          : prefetches(rows, 2 * kRowPairs, steps));
       const Panel<T> panel{
           w + n * t.w_stride + k / kValuesPer<T>, t.w_stride, n, rows, k, columns, segments};
       SetScales<V>(t, n, rows, k, segments.count, 0, scales);
@@ -303,14 +303,14 @@ void PanelsBf16W8(const GemmTask& t, const T* w, W8Scales<V>& scales) {
 }
 
 // Totals of one row of A and 2·kGemvRowPairs rows of a panel; prefetches in the memory order of
-// these rows, ahead of `from`. Not inlined: the lookup tables need all registers.
+// these rows, `ahead` bytes ahead of `from`. Not inlined: the lookup tables need all registers.
 template <class V, class T>
 [[gnu::noinline]] void TileGemvBf16W8(const ARows<BF16>& x,
                                       const BInPlace<V, kGemvRowPairs, T>& rows, const Segments& s,
-                                      const T* from, PrefetchDistance ahead,
+                                      const T* from, int64_t ahead, CacheLevel level,
                                       float (&totals)[1][kGemvRowPairs][V::kLanes]) {
-  const auto prefetch = [from, ahead](int64_t k) {
-    ahead.PrefetchNext(from + 2 * kGemvRowPairs * k / kValuesPer<T>);
+  const auto prefetch = [=](int64_t k) {
+    Prefetch(from + 2 * kGemvRowPairs * k / kValuesPer<T>, ahead, level);
   };
   TileBf16W8<V>(
       x, rows, s, [] {}, prefetch, totals);
@@ -322,6 +322,7 @@ void GemvBf16W8(const GemmTask& t, const T* w, W8Scales<V>& scales) {
   constexpr int64_t kBlock = kBlockK<PairMath<V>>;
   constexpr int64_t kRows = 2 * kGemvRowPairs;
   const int64_t blocks = (t.k + kBlock - 1) / kBlock;
+  const PrefetchDistance distance = SequentialDistanceOf<T>(t, kRows);
   const int64_t panel_rows = kPanelN / blocks / kRows * kRows;
   for (int64_t n = 0; n < t.n; n += panel_rows) {
     const int64_t rows = Min(panel_rows, t.n - n);
@@ -340,7 +341,8 @@ void GemvBf16W8(const GemmTask& t, const T* w, W8Scales<V>& scales) {
         alignas(64) float totals[1][kGemvRowPairs][V::kLanes];
         TileGemvBf16W8<V>(AAt(t, 0, panel[b].k_begin), source, panel[b].segments,
                           w + (n + row) * t.w_stride + before / kValuesPer<T>,
-                          PrefetchDistanceOf<T>(t, n + row, before, kRows), totals);
+                          distance.At(ByteAt<T>(t, n + row, before)), t.tuning->prefetch_level,
+                          totals);
         StoreTotals<V>(t, panel[b], 0, row, totals[0]);
       }
   }
@@ -352,7 +354,7 @@ template <class V, int64_t kM, class T>
 [[gnu::noinline]] void TileMultiStreamBf16W8(const ARows<BF16>& x,
                                              const CheckedBInPlace<V, kRowPairs, T>& rows,
                                              const Segments& s, const T* from, int64_t stride,
-                                             int64_t k, StridedPrefetch ahead,
+                                             int64_t k, PrefetchDistance distance,
                                              float (&totals)[kM][kRowPairs][V::kLanes]) {
   constexpr uint64_t kRows = 2 * kRowPairs;
   constexpr int64_t kStepBytes = kRowStep<V> / kValuesPer<T> * static_cast<int64_t>(sizeof(T));
@@ -364,8 +366,8 @@ template <class V, int64_t kM, class T>
     const auto line = static_cast<int64_t>(step / kSteps * 64);
     const char* row =
         bytes + line + static_cast<int64_t>(step % kSteps * (kRows / kSteps)) * stride;
-    const int64_t behind = ahead.Of(k + line);
-    for (uint64_t i = 0; i < kRows / kSteps; ++i, row += stride) PrefetchL1(row, behind);
+    const int64_t ahead = distance.At(k + line);
+    for (uint64_t i = 0; i < kRows / kSteps; ++i, row += stride) PrefetchL1(row, ahead);
     asm volatile("");  // see DotMultiStream
   };
   TileBf16W8<V>(
@@ -380,7 +382,7 @@ void MultiStreamBf16W8(const GemmTask& t, const T* w, W8Scales<V>& scales) {
   constexpr auto kSize = static_cast<int64_t>(sizeof(T));
   for (int64_t n = 0; n < t.n; n += kRows) {
     const int64_t rows = Min(kRows, t.n - n);
-    const StridedPrefetch ahead = StridedPrefetchOf<T>(t, n, rows, 0, t.k);
+    const PrefetchDistance distance = StridedDistanceOf<T>(t, n, rows, 0, t.k);
     for (int64_t k = 0; k < t.k; k += kBlock) {
       const int64_t columns = Min(kBlock, t.k - k);
       const Panel<T> panel{w + n * t.w_stride + k / kValuesPer<T>, t.w_stride, n, rows, k, columns,
@@ -389,7 +391,7 @@ void MultiStreamBf16W8(const GemmTask& t, const T* w, W8Scales<V>& scales) {
       const CheckedBInPlace<V, kRowPairs, T> source(panel, scales, 0, 0);
       alignas(64) float totals[kM][kRowPairs][V::kLanes];
       TileMultiStreamBf16W8<V, kM>(AAt(t, 0, k), source, panel.segments, panel.w,
-                                   t.w_stride * kSize, k / kValuesPer<T> * kSize, ahead, totals);
+                                   t.w_stride * kSize, BytesOf<T>(k), distance, totals);
       for (int64_t i = 0; i < kM; ++i) StoreTotals<V>(t, panel, i, 0, totals[i]);
     }
   }

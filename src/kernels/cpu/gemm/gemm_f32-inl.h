@@ -28,8 +28,7 @@
 #include <type_traits>
 
 #include "src/kernels/cpu/common/multiply-inl.h"
-#include "src/kernels/cpu/common/prefetch_sequential-inl.h"
-#include "src/kernels/cpu/common/prefetch_strided-inl.h"
+#include "src/kernels/cpu/common/prefetch_weights-inl.h"
 #include "src/kernels/cpu/common/scales-inl.h"
 #include "src/kernels/cpu/common/scratch-inl.h"
 #include "src/kernels/cpu/common/tile-inl.h"
@@ -297,16 +296,16 @@ void DotPanels(const GemmTask& t, const T* w, BlockScales<Math>& scales) {
     const int64_t rows = Min(panel_rows, t.n - n);
     SequentialPrefetch ahead;
     if (small_m)
-      ahead = SequentialPrefetchOf<T>(t, n + rows, panel_rows, 0, t.k,
+      ahead = SequentialPrefetchOf<T>(t, n + rows, panel_rows, 0, t.k, t.tuning->prefetch_level,
                                       StepsOf<Math>(t, rows, SegmentsOf(t.grid, 0, t.k)));
     for (int64_t k = 0; k < t.k; k += kBlockK<Math>) {
       const int64_t columns = Min(kBlockK<Math>, t.k - k);
       const Segments segments = SegmentsOf(t.grid, k, columns);
       const int64_t next = k + columns;
       if (!small_m)
-        ahead =
-            SequentialPrefetchOf<T>(t, next < t.k ? n : n + rows, panel_rows, next < t.k ? next : 0,
-                                    kBlockK<Math>, StepsOf<Math>(t, rows, segments));
+        ahead = SequentialPrefetchOf<T>(t, next < t.k ? n : n + rows, panel_rows,
+                                        next < t.k ? next : 0, kBlockK<Math>,
+                                        t.tuning->prefetch_level, StepsOf<Math>(t, rows, segments));
       const Panel<T> panel{
           w + n * t.w_stride + k / kValuesPer<T>, t.w_stride, n, rows, k, columns, segments};
       if constexpr (sizeof(T) == 1) {  // others have no scales
@@ -328,15 +327,19 @@ void DotSequential(const GemmTask& t, const T* w) {
   using V = typename Math::Lanes;
   const int64_t blocks = (t.k + kBlockK<Math> - 1) / kBlockK<Math>;
   const auto begin_of = [](int64_t b) { return b * kBlockK<Math>; };
+  const CacheLevel level = t.tuning->prefetch_level;
+  const PrefetchDistance distance = SequentialDistanceOf<T>(t);
   const auto total = [&](int64_t n, int64_t b, typename V::Vec(&to)[kM]) {
     const int64_t k = Min(kBlockK<Math>, t.k - begin_of(b));
     const ARows<typename Math::X> x =
         ABlockOf<Math>(t, 0, kM, begin_of(b), k, static_cast<typename Math::X*>(nullptr));
     TileRows<Math, 1, T> row = {};
     row.w[0].p = w + n * t.w_stride + begin_of(b);
-    const PrefetchDistance ahead = PrefetchDistanceOf<T>(t, n, begin_of(b));
-    ahead.TouchPages(row.w[0].p, k * static_cast<int64_t>(sizeof(T)));
-    const auto prefetch = [&row, ahead](int64_t at) { ahead.PrefetchNext(row.w[0].p + at); };
+    const int64_t byte = ByteAt<T>(t, n, begin_of(b));
+    TouchPagesAhead<T>(t, distance, byte, BytesOf<T>(k));
+    const auto prefetch = [&row, level, ahead = distance.At(byte)](int64_t at) {
+      Prefetch(row.w[0].p + at, ahead, level);
+    };
     typename Math::Vec sums[kM][1];
     OneSegmentTile<Math, kM, 1, T>(x, row, {k, k, k, 1}, prefetch, sums);
     for (int64_t i = 0; i < kM; ++i) to[i] = sums[i][0];
@@ -358,14 +361,14 @@ void DotMultiStream(const GemmTask& t, const T* w, const X* x) {
   constexpr int64_t kN = 4;
   constexpr int64_t kLine = 64 / static_cast<int64_t>(sizeof(T));  // elements
   for (int64_t n = 0; n < t.n; n += kN) {
-    const StridedPrefetch ahead = StridedPrefetchOf<T>(t, n, kN, 0, t.k);
+    const PrefetchDistance distance = StridedDistanceOf<T>(t, n, kN, 0, t.k);
     for (int64_t k = 0; k < t.k; k += kBlockK<Math>) {
       Weights<Math, T> rows[kN];
       for (int64_t j = 0; j < kN; ++j) rows[j].p = w + Min(n + j, t.n - 1) * t.w_stride + k;
       const auto prefetch = [&](int64_t at) {
         if (at % kLine != 0) return;
-        const int64_t behind = ahead.Of((k + at) * static_cast<int64_t>(sizeof(T)));
-        for (int64_t j = 0; j < kN; ++j) PrefetchL1(rows[j].p + at, behind);
+        const int64_t ahead = distance.At(BytesOf<T>(k + at));
+        for (int64_t j = 0; j < kN; ++j) PrefetchL1(rows[j].p + at, ahead);
         asm volatile("");  // g++ 12 removes a lambda that only prefetches
       };
       typename Math::Vec total[kM][kN];

@@ -12,8 +12,7 @@
 
 #include <cstdint>
 
-#include "src/kernels/cpu/common/prefetch_sequential-inl.h"
-#include "src/kernels/cpu/common/prefetch_strided-inl.h"
+#include "src/kernels/cpu/common/prefetch_weights-inl.h"
 #include "src/kernels/cpu/common/tile-inl.h"
 #include "src/kernels/cpu/gemm/s8_chunk-inl.h"
 #include "src/kernels/cpu/target.h"
@@ -33,14 +32,7 @@ struct Scratch16xM {
   alignas(64) float totals[kMaxInPlaceM][kSumLanes];
 };
 
-// Prefetches of a tile: the next 16 rows in memory order, or each row its own lines.
-struct Prefetch16xM {
-  SequentialPrefetch weights, scales;
-  StridedPrefetch own;
-  bool by_row;
-};
-
-// Rows shorter than half a page are read faster in memory order.
+// Whether each row prefetches its own lines. Rows shorter than half a page are read faster in memory order.
 template <class T>
 bool PrefetchesByRow(const GemmTask& t) {
   constexpr bool kBytes = kValuesPer<T> == 1;
@@ -98,11 +90,19 @@ void AddChunks16xM(const AChunks& x, int64_t first, int64_t count, Scratch16xM& 
 // Rows [n, +rows) of B, at most 16, times all rows of A.
 template <class Kind>
 void TileS8Vnni16xM(const GemmTask& t, const typename Kind::T* w, const AChunks& x, int64_t n,
-                    int64_t rows, Prefetch16xM& ahead, Scratch16xM& s) {
+                    int64_t rows, Scratch16xM& s) {
   using V = typename Kind::V;
   using T = typename Kind::T;
   for (int64_t i = 0; i < x.rows; ++i)
     V::Store(s.totals[i], InitialTotal<V>(x.begin == 0, t.y + i * t.y_stride + n, rows));
+  const bool by_row = PrefetchesByRow<T>(t);
+  const PrefetchDistance distance =
+      StridedDistanceOf<T>(t, n, rows, x.begin, x.k, kPrefetchBytes16xM);
+  SequentialPrefetch weights;
+  if (!by_row)
+    weights = SequentialPrefetchOf<T>(t, n + rows, kSumLanes, x.begin, x.k,
+                                      t.tuning->prefetch_level, 4 * x.chunks());
+  SequentialPrefetch scales = ScalePrefetchOf(t, n + rows, kSumLanes, x.begin, x.k, 4);
   const int64_t batch = kBatch16xM / x.rows;
   const T* const from = w + n * t.w_stride + x.begin / kValuesPer<T>;
   const T* row[kSumLanes];  // missing rows repeat the last one
@@ -113,13 +113,13 @@ void TileS8Vnni16xM(const GemmTask& t, const typename Kind::T* w, const AChunks&
       const int64_t at = (first + c) * Kind::Layout::kRowBytes;
       const T* const rows_of_w[4] = {row[4 * four] + at, row[4 * four + 1] + at,
                                      row[4 * four + 2] + at, row[4 * four + 3] + at};
-      if (ahead.by_row) {
-        const int64_t behind = ahead.own.Of(x.begin / kValuesPer<T> + at);
+      if (by_row) {
+        const int64_t ahead = distance.At(x.begin / kValuesPer<T> + at);
         for (const T* const p : rows_of_w)
-          for (int64_t line = 0; line < Kind::Layout::kRowBytes; line += 64)
-            PrefetchL1(p, behind + line);
+          for (int64_t line = 0; line < Kind::Layout::kRowBytes; line += kCacheLine)
+            PrefetchL1(p, ahead + line);
       } else {
-        ahead.weights.PrefetchNext();
+        weights.PrefetchNext();
       }
       const int64_t values = x.k - (first + c) * kChunkK;
       auto* const to = reinterpret_cast<int32_t(*)[4][kSumLanes]>(s.sums[c * x.rows][four]);
@@ -128,13 +128,13 @@ void TileS8Vnni16xM(const GemmTask& t, const typename Kind::T* w, const AChunks&
       else
         DotFourRows<Kind, false>(rows_of_w, values, x, first + c, to);
     };
-    if (ahead.by_row) {
-      ahead.scales.PrefetchNext();
+    if (by_row) {
+      scales.PrefetchNext();
       for (int64_t c = 0; c < count; ++c)
         for (int64_t four = 0; four < kSumLanes / 4; ++four) multiply(c, four);
     } else {
       for (int64_t four = 0; four < kSumLanes / 4; ++four) {
-        ahead.scales.PrefetchNext();
+        scales.PrefetchNext();
         for (int64_t c = 0; c < count; ++c) multiply(c, four);
       }
     }

@@ -15,6 +15,7 @@
 
 #include <cstdint>
 
+#include "src/kernels/cpu/common/prefetch-inl.h"
 #include "src/kernels/cpu/common/scratch-inl.h"
 #include "src/kernels/cpu/common/tile-inl.h"
 #include "src/kernels/cpu/gemm/gemm_s8_bcast_vnni-inl.h"

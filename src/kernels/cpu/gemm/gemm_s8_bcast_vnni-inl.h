@@ -21,8 +21,7 @@
 
 #include <cstdint>
 
-#include "src/kernels/cpu/common/prefetch_sequential-inl.h"
-#include "src/kernels/cpu/common/prefetch_strided-inl.h"
+#include "src/kernels/cpu/common/prefetch_weights-inl.h"
 #include "src/kernels/cpu/common/tile-inl.h"
 #include "src/kernels/cpu/gemm/s8_chunk-inl.h"
 #include "src/kernels/cpu/target.h"
@@ -211,8 +210,9 @@ template <class Kind, int64_t kN, int64_t kVectors>
 
 // The packed chunk of rows [n, +kN) of the panel times all of A. Prefetches the lines of `ahead`.
 template <class Kind, int64_t kN, int64_t kVectors>
-[[gnu::noinline]] void TileS8VnniBcastPacked(PrefetchRuns::Run ahead, const BcastA<kVectors>& x,
-                                             BcastScratch& s, int64_t chunk, int64_t n) {
+[[gnu::noinline]] void TileS8VnniBcastPacked(SequentialPrefetch::Run ahead,
+                                             const BcastA<kVectors>& x, BcastScratch& s,
+                                             int64_t chunk, int64_t n) {
   using V = typename Kind::V;
   const BcastAChunk* inputs[kVectors];
   for (int64_t v = 0; v < kVectors; ++v) inputs[v] = x.chunk[v] + chunk;
@@ -288,66 +288,47 @@ void StoreBcastTotals(const GemmTask& t, const BcastA<kVectors>& x, int64_t n, i
     }
 }
 
-// Prefetches of a panel: the next one in memory order, or each row its own lines.
-struct BcastPrefetch {
-  PrefetchRuns lines;  // for packed chunks
-  StridedPrefetch own;
-  bool by_row = false;
-  int64_t in_place_offset = 0;  // bytes from a row to the one that takes its place
-};
+// Bytes from a row of a panel to the one that takes its place, perhaps of the next task.
+inline int64_t NextPanelOffset(const GemmTask& t, int64_t n, int64_t k, const PanelBegin& next) {
+  if (next.n < t.n) return ByteAt<I8>(t, next.n, next.k) - ByteAt<I8>(t, n, k);
+  return t.next == nullptr ? 0 : static_cast<const char*>(t.next->w) - AddressOf<I8>(t, n, k);
+}
 
 // A panel times all of A. On uarchs with many DRAM streams all chunks are packed: they have two vector
 // ports, so the sign flip of a broadcast would cost as much as its product.
 template <class Kind, int64_t kVectors>
 void BcastPanel(const GemmTask& t, const BcastA<kVectors>& x, int64_t n, int64_t rows,
-                BcastPrefetch ahead, BcastScratch& s) {
+                BcastScratch& s) {
   constexpr int64_t kN = kPackedNr<kVectors>;
   constexpr int64_t kInPlace = kInPlaceNr<kVectors>;
+  const bool many_streams = t.tuning->many_dram_streams;
+  const PanelBegin next = NextPanelOf(t, n, rows, x.begin, x.k);
   InitBcastTotals<typename Kind::V>(t, x, n, rows, s);
-  const char* const from = static_cast<const char*>(t.w) + n * t.w_stride + x.begin;
-  const int64_t in_place_rows = t.tuning->many_dram_streams ? 0 : rows / kInPlace * kInPlace;
+  const char* const from = AddressOf<I8>(t, n, x.begin);
+  const int64_t in_place_rows = many_streams ? 0 : rows / kInPlace * kInPlace;
   const int64_t whole = x.k / kChunkK;
   for (int64_t i = 0; i < in_place_rows; i += kInPlace)
-    TileS8VnniBcastInPlace<Kind, kInPlace>(from + i * t.w_stride, t.w_stride, ahead.in_place_offset,
+    TileS8VnniBcastInPlace<Kind, kInPlace>(from + i * t.w_stride, t.w_stride,
+                                           NextPanelOffset(t, n, x.begin, next),
                                            t.tuning->prefetch_level, x, whole, i, s);
-  const int64_t calls = x.chunks() * ((rows + kN - 1) / kN);
-  const int64_t lines = ahead.lines.EvenCount(ahead.lines.lines() / calls + 1);
+  const bool by_row = many_streams && t.w_stride >= kPage;  // shorter ones are faster in order
+  const PrefetchDistance distance =
+      StridedDistanceOf<I8>(t, n, rows, x.begin, x.k, kBcastPrefetchBytes);
+  SequentialPrefetch ahead;
+  if (many_streams && !by_row)
+    ahead = SequentialPrefetchOf<I8>(t, next.n, kBcastPanelN, next.k, kBcastPassK,
+                                     t.tuning->prefetch_level);
+  ahead.SpreadOverRuns(x.chunks() * ((rows + kN - 1) / kN));
   for (int64_t chunk = 0; chunk < x.chunks(); ++chunk) {
     const int64_t values = x.k - chunk * kChunkK;
-    const int64_t prefetch_offset = ahead.by_row ? ahead.own.Of(x.begin + chunk * kChunkK) : 0;
+    const int64_t prefetch_offset = by_row ? distance.At(x.begin + chunk * kChunkK) : 0;
     for (int64_t i = chunk < whole ? in_place_rows : 0; i < rows; i += kN) {
       const char* const w = from + i * t.w_stride + chunk * kChunkK;
       PackBChunk<typename Kind::V, kN>(w, t.w_stride, rows - i, values, prefetch_offset, s);
-      TileS8VnniBcastPacked<Kind, kN>(ahead.lines.Next(lines), x, s, chunk, i);
+      TileS8VnniBcastPacked<Kind, kN>(ahead.Next(), x, s, chunk, i);
     }
   }
   StoreBcastTotals<Kind>(t, x, n, rows, s);
-}
-
-// For the panel from row n.
-template <int64_t kVectors>
-BcastPrefetch BcastPrefetchOf(const GemmTask& t, const BcastA<kVectors>& x, int64_t n,
-                              int64_t rows) {
-  BcastPrefetch out;
-  // Behind the last panel of this pass comes the first of the next one.
-  const bool passes_on = n + rows == t.n && x.begin + x.k < t.k;
-  const int64_t next_n = passes_on ? 0 : n + rows;
-  const int64_t next_k = passes_on ? x.begin + x.k : x.begin;
-  const auto at = [&t](int64_t row, int64_t column) { return row * t.w_stride + column; };
-  if (!t.tuning->many_dram_streams) {
-    const char* const from = static_cast<const char*>(t.w) + at(n, x.begin);
-    if (next_n < t.n)
-      out.in_place_offset = at(next_n, next_k) - at(n, x.begin);
-    else if (t.next != nullptr)
-      out.in_place_offset = static_cast<const char*>(t.next->w) - from;
-  } else if (t.w_stride >= kPage) {  // shorter ones are faster in order
-    out.by_row = true;
-    out.own = StridedPrefetchOf<I8>(t, n, rows, x.begin, x.k, kBcastPrefetchBytes);
-  } else {
-    out.lines = PrefetchRowsOf<I8, PrefetchRuns>(t, next_n, kBcastPanelN, next_k, kBcastPassK,
-                                                 t.tuning->prefetch_level);
-  }
-  return out;
 }
 
 // Packed A from row m of the task on, a multiple of 16, as PackABcast writes it.
@@ -363,7 +344,7 @@ void BcastSlice(const GemmTask& t, const BcastAChunk* packed) {
     for (int64_t n = 0; n < t.n; n += kBcastPanelN) {
       const int64_t rows = Min(kBcastPanelN, t.n - n);
       PrepareScales<Kind>(t, n, rows, x.begin, x.k, s.scales);
-      BcastPanel<Kind>(t, x, n, rows, BcastPrefetchOf(t, x, n, rows), s);
+      BcastPanel<Kind>(t, x, n, rows, s);
     }
   }
 }

@@ -12,7 +12,7 @@
 
 #include <cstdint>
 
-#include "src/kernels/cpu/common/prefetch_sequential-inl.h"
+#include "src/kernels/cpu/common/prefetch_weights-inl.h"
 #include "src/kernels/cpu/common/scratch-inl.h"
 #include "src/kernels/cpu/common/tile-inl.h"
 #include "src/kernels/cpu/gemm/s8_even_odd-inl.h"
@@ -42,10 +42,10 @@ constexpr int64_t PlaceOf(int64_t chunk, int64_t group) {
 }
 
 // Integer sums of a batch of chunks from `first`, of a row of B with `values` valid columns and kM
-// rows of A, to `to` as [row of A][8 rows of B][sum]. Prefetches ahead.
+// rows of A, to `to` as [row of A][8 rows of B][sum]. Prefetches lines `ahead` bytes ahead.
 template <class Kind, int64_t kM, bool kWhole>
 inline void GemvDotBatch(const typename Kind::T* w, const EvenOddA& x, int64_t first,
-                         int64_t values, const PrefetchDistance& ahead, int32_t* to) {
+                         int64_t values, int64_t ahead, CacheLevel level, int32_t* to) {
   using Layout = typename Kind::Layout;
   using V = typename Kind::V;
   using Ints = typename V::Ints;
@@ -65,8 +65,8 @@ inline void GemvDotBatch(const typename Kind::T* w, const EvenOddA& x, int64_t f
       for (int64_t i = 0; i < kM; ++i) lanes[i][j] = V::ZeroInts();
       const int64_t begin = (four * 4 + j) * kPerVector;  // unit of the batch
       if (!kWhole && begin * kUnitValues<Layout> >= values) continue;
-      for (int64_t at = 0; at < kPerVector * kVectorBytes; at += 64)
-        ahead.PrefetchNext(w + begin * kVectorBytes + at);
+      for (int64_t at = 0; at < kPerVector * kVectorBytes; at += kCacheLine)
+        Prefetch(w + begin * kVectorBytes + at, ahead, level);
 #pragma GCC unroll 4
       for (int64_t u = begin; u < begin + kPerVector; ++u) {
         const Ints unit = LoadUnit<Layout, kWhole>(w, u * kVectorBytes, values);
@@ -122,24 +122,24 @@ void GemvRows8(const GemmTask& t, const typename Kind::T* w, const EvenOddA& x, 
   using T = typename Kind::T;
   using Layout = typename Kind::Layout;
   constexpr int64_t kBatch = kBatchChunks<Kind>;
-  constexpr auto kSize = static_cast<int64_t>(sizeof(T));
+  const CacheLevel level = t.tuning->prefetch_level;
+  const PrefetchDistance distance = SequentialDistanceOf<T>(t);
   const auto sums_of = [&s](int64_t batch) { return s.sums + batch / kBatch * kM * kBatchSums; };
   const bool whole = x.begin == 0 && x.k == t.k;
   for (int64_t row = 0; row < rows; ++row) {
     scale_prefetch.PrefetchNext();
     const T* const from = w + (n + row) * t.w_stride + x.begin / kValuesPer<T>;
     for (int64_t span = 0; span < x.chunks(); span += kS32Lanes) {
-      const PrefetchDistance ahead =
-          whole ? PrefetchDistanceOf<T>(t, n + row, span * kChunkK)
-                : PrefetchDistance{t.w_stride * kSize, t.tuning->prefetch_level};
+      const int64_t ahead = whole ? distance.At(ByteAt<T>(t, n + row, span * kChunkK))
+                                  : ByteAt<T>(t, 1, 0);  // of the next row
       for (int64_t batch = span; batch < Min(span + kS32Lanes, x.chunks()); batch += kBatch) {
         const T* const w_batch = from + batch * Layout::kRowBytes;
         const int64_t values = x.k - batch * kChunkK;
         int32_t* const to = sums_of(batch) + row * kS32Lanes;
         if (values >= kBatch * kChunkK)
-          GemvDotBatch<Kind, kM, true>(w_batch, x, batch, values, ahead, to);
+          GemvDotBatch<Kind, kM, true>(w_batch, x, batch, values, ahead, level, to);
         else
-          GemvDotBatch<Kind, kM, false>(w_batch, x, batch, values, ahead, to);
+          GemvDotBatch<Kind, kM, false>(w_batch, x, batch, values, ahead, level, to);
       }
     }
   }
@@ -169,7 +169,8 @@ template <class Kind>
     for (int64_t n = 0; n < t.n; n += kS32Lanes) {
       const int64_t rows = Min(kS32Lanes, t.n - n);
       PrepareScales<Kind>(t, n, rows, x.begin, x.k, s.scales);
-      SequentialPrefetch scale_prefetch = ScalePrefetch(t, n + rows, kS32Lanes, x.begin, x.k, rows);
+      SequentialPrefetch scale_prefetch =
+          ScalePrefetchOf(t, n + rows, kS32Lanes, x.begin, x.k, rows);
       WithConstant<kMaxGemvMAvx2>(t.m, [&](auto count) {
         GemvRows8<Kind, decltype(count)::value>(t, w, x, n, rows, scale_prefetch, s);
       });

@@ -12,7 +12,7 @@
 
 #include <cstdint>
 
-#include "src/kernels/cpu/common/prefetch_sequential-inl.h"
+#include "src/kernels/cpu/common/prefetch_weights-inl.h"
 #include "src/kernels/cpu/common/tile-inl.h"
 #include "src/kernels/cpu/gemm/s8_chunk-inl.h"
 #include "src/kernels/cpu/target.h"
@@ -38,10 +38,11 @@ struct GemvScratch {
 };
 
 // Integer sums of a batch of chunks from `first`, of a row of B with `values` valid columns and kM
-// rows of A, to `to` as [row of A][16 rows of B][scale group][chunk]. Prefetches ahead.
+// rows of A, to `to` as [row of A][16 rows of B][scale group][chunk]. Prefetches lines `ahead` bytes
+// ahead.
 template <class Kind, int64_t kM, bool kWhole>
 inline void GemvDotBatch(const typename Kind::T* w, const AChunks& x, int64_t first, int64_t values,
-                         const PrefetchDistance& ahead, int32_t* to) {
+                         int64_t ahead, CacheLevel level, int32_t* to) {
   using V = typename Kind::V;
   constexpr int64_t kBatch = kBatchChunks<Kind>;
   typename V::Ints quads[kM][kBatch / 4];
@@ -59,7 +60,8 @@ inline void GemvDotBatch(const typename Kind::T* w, const AChunks& x, int64_t fi
         continue;
       }
       const auto* const from = w + (four + c) * Kind::Layout::kRowBytes;
-      for (int64_t at = 0; at < Kind::Layout::kRowBytes; at += 64) ahead.PrefetchNext(from + at);
+      for (int64_t at = 0; at < Kind::Layout::kRowBytes; at += kCacheLine)
+        Prefetch(from + at, ahead, level);
       const bool whole = kWhole || left >= kChunkK;
       const typename V::Ints w0 =
           whole ? Kind::Layout::template Load<0>(from) : Kind::Layout::template Load<0>(from, left);
@@ -104,24 +106,27 @@ template <class Kind, int64_t kM>
 void GemvRows16(const GemmTask& t, const typename Kind::T* w, const AChunks& x, int64_t n,
                 int64_t rows, SequentialPrefetch& scale_prefetch, GemvScratch& s) {
   using V = typename Kind::V;
+  using T = typename Kind::T;
   constexpr int64_t kBatch = kBatchChunks<Kind>;
+  const CacheLevel level = t.tuning->prefetch_level;
+  const PrefetchDistance distance = SequentialDistanceOf<T>(t);
   const auto sums_of = [&s](int64_t batch) { return s.sums + batch / kBatch * kM * kBatchSums; };
   for (int64_t row = 0; row < rows; ++row) {
     scale_prefetch.PrefetchNext();
-    const auto* const from = w + (n + row) * t.w_stride + x.begin / kValuesPer<typename Kind::T>;
+    const auto* const from = w + (n + row) * t.w_stride + x.begin / kValuesPer<T>;
     for (int64_t span = 0; span < x.chunks(); span += kSumLanes) {
-      const PrefetchDistance ahead =
-          PrefetchDistanceOf<typename Kind::T>(t, n + row, x.begin + span * kChunkK);
-      ahead.TouchPages(from + span * Kind::Layout::kRowBytes,
-                       Min(kSumLanes, x.chunks() - span) * Kind::Layout::kRowBytes);
+      const int64_t at = ByteAt<T>(t, n + row, x.begin + span * kChunkK);
+      const int64_t ahead = distance.At(at);
+      TouchPagesAhead<T>(t, distance, at,
+                         Min(kSumLanes, x.chunks() - span) * Kind::Layout::kRowBytes);
       for (int64_t batch = span; batch < Min(span + kSumLanes, x.chunks()); batch += kBatch) {
         const auto* const w_batch = from + batch * Kind::Layout::kRowBytes;
         const int64_t values = x.k - batch * kChunkK;
         int32_t* const to = sums_of(batch) + row * kSumLanes;
         if (values >= kBatch * kChunkK)
-          GemvDotBatch<Kind, kM, true>(w_batch, x, batch, values, ahead, to);
+          GemvDotBatch<Kind, kM, true>(w_batch, x, batch, values, ahead, level, to);
         else
-          GemvDotBatch<Kind, kM, false>(w_batch, x, batch, values, ahead, to);
+          GemvDotBatch<Kind, kM, false>(w_batch, x, batch, values, ahead, level, to);
       }
     }
   }

@@ -15,7 +15,7 @@
 
 #include <cstdint>
 
-#include "src/kernels/cpu/common/prefetch_sequential-inl.h"
+#include "src/kernels/cpu/common/prefetch_weights-inl.h"
 #include "src/kernels/cpu/common/scratch-inl.h"
 #include "src/kernels/cpu/common/tile-inl.h"
 #include "src/kernels/cpu/gemm/s8_even_odd-inl.h"
@@ -27,8 +27,13 @@ namespace {
 constexpr int64_t kPanelN4x16 = 64;
 constexpr int64_t kNr4x16 = 16;
 constexpr int64_t kMr4x16 = 4;
-constexpr int64_t kPassK4x16 = 4096;  // columns of a pass
-constexpr int64_t kMaxGroups4x16 = kPassK4x16 / kMinGroupK;
+constexpr int64_t kMaxPassK4x16 = 4096;
+constexpr int64_t kMaxGroups4x16 = kMaxPassK4x16 / kMinGroupK;
+// Columns of a pass.
+template <class Layout>
+constexpr int64_t PassK4x16(int64_t m) {
+  return Min(kMaxEvenOddBytes / kAChunkBytes<Layout> / m * kChunkK, kMaxPassK4x16);
+}
 constexpr int64_t kStepBytes4x16 = 2 * kVectorBytes;  // of a K step of 16 rows of B
 
 // Packed bytes of a unit of 16 rows of B.
@@ -98,7 +103,7 @@ template <class Layout, int64_t kSteps, int64_t kM>
 
 // Adds a chunk of rows [i, +kM) of A times 16 rows of B from row `n` of the panel.
 template <class Kind, int64_t kM>
-void AddTile4x16(const EvenOddA& x, int64_t i, int64_t chunk, int64_t n, PanelPrefetch& ahead,
+void AddTile4x16(const EvenOddA& x, int64_t i, int64_t chunk, int64_t n, SequentialPrefetch& ahead,
                  Scratch4x16<typename Kind::Layout>& s) {
   using Layout = typename Kind::Layout;
   using V = typename Kind::V;
@@ -108,7 +113,7 @@ void AddTile4x16(const EvenOddA& x, int64_t i, int64_t chunk, int64_t n, PanelPr
   const int64_t at = x.At(i, chunk);
   const uint8_t* const w = s.w + n / kNr4x16 * Layout::kUnits * kUnitBytes4x16;
   for (int64_t step = 0; step < kAll; step += kSteps) {
-    const PrefetchRuns::Run lines = ahead.weights.Next(ahead.lines_per_run);
+    const SequentialPrefetch::Run lines = ahead.Next();
     for (int64_t line = 0; line < lines.count; ++line) lines.PrefetchLine(line);
     TileS8Avx2Packed4x16<Layout, kSteps, kM>(w, x.codes + at * kAChunkBytes<Layout>,
                                              x.row_step * kAChunkBytes<Layout>, step,
@@ -132,26 +137,33 @@ void AddTile4x16(const EvenOddA& x, int64_t i, int64_t chunk, int64_t n, PanelPr
 // Rows [n, +rows) of B, at most 64, times all rows of A.
 template <class Kind>
 void PanelS8Avx2(const GemmTask& t, const typename Kind::T* w, const EvenOddA& x, int64_t n,
-                 int64_t rows, PanelPrefetch& ahead, Scratch4x16<typename Kind::Layout>& s) {
+                 int64_t rows, Scratch4x16<typename Kind::Layout>& s) {
   using V = typename Kind::V;
+  using T = typename Kind::T;
   using Layout = typename Kind::Layout;
+  const int64_t pass = PassK4x16<Layout>(x.rows);
+  const PanelBegin next = NextPanelOf(t, n, rows, x.begin, x.k);
+  SequentialPrefetch scales = ScalePrefetchOf(t, next.n, kPanelN4x16, next.k, pass, x.chunks());
+  SequentialPrefetch weights =
+      SequentialPrefetchOf<T>(t, next.n, kPanelN4x16, next.k, pass, CacheLevel::kL1);
+  weights.SpreadOverRuns(x.chunks() * ((x.rows + kMr4x16 - 1) / kMr4x16) * (kPanelN4x16 / kNr4x16) *
+                         (Layout::kUnits * kUnitSteps / kCallSteps<Layout>));
   for (int64_t i = 0; i < x.rows; ++i)
     for (int64_t j = 0; j < rows; j += kS32Lanes)
       V::Store(s.totals[i] + j,
                InitialTotal<V>(x.begin == 0, t.y + i * t.y_stride + n + j, rows - j));
   for (int64_t row = 0; row < kPanelN4x16; ++row)
-    s.rows[row] =
-        w + (n + Min(row, rows - 1)) * t.w_stride + x.begin / kValuesPer<typename Kind::T>;
+    s.rows[row] = w + (n + Min(row, rows - 1)) * t.w_stride + x.begin / kValuesPer<T>;
   for (int64_t chunk = 0; chunk < x.chunks(); ++chunk) {
     const int64_t values = x.k - chunk * kChunkK;
-    ahead.scales.PrefetchNext();
+    scales.PrefetchNext();
     if (values >= kChunkK)
       PackB4x16<Layout, true>(s, chunk, values);
     else
       PackB4x16<Layout, false>(s, chunk, values);
     ForEachRun<kMr4x16>(x.rows, [&](int64_t i, auto count) {
       for (int64_t tile = 0; tile < rows; tile += kNr4x16)
-        AddTile4x16<Kind, decltype(count)::value>(x, i, chunk, tile, ahead, s);
+        AddTile4x16<Kind, decltype(count)::value>(x, i, chunk, tile, weights, s);
     });
   }
   const bool last = x.begin + x.k == t.k;
@@ -163,32 +175,19 @@ void PanelS8Avx2(const GemmTask& t, const typename Kind::T* w, const EvenOddA& x
 
 template <class Kind>
 [[gnu::noinline]] void GemmS8Avx2Packed64(const GemmTask& t, const typename Kind::T* w) {
-  using T = typename Kind::T;
   using Layout = typename Kind::Layout;
   auto& s = ScratchAs<Scratch4x16<Layout>>(t.scratch);
   EvenOddA& x = s.x;
   x.rows = t.m;
   x.row_step = 1;
   x.chunk_step = t.m;
-  const int64_t columns = Min(kMaxEvenOddBytes / kAChunkBytes<Layout> / t.m * kChunkK, kPassK4x16);
   for (x.begin = 0; x.begin < t.k; x.begin += x.k) {
-    x.k = Min(columns, t.k - x.begin);
+    x.k = Min(PassK4x16<Layout>(t.m), t.k - x.begin);
     PackEvenOddA<Kind>(t, x);
     for (int64_t n = 0; n < t.n; n += kPanelN4x16) {
       const int64_t rows = Min(kPanelN4x16, t.n - n);
       PrepareScales<Kind>(t, n, rows, x.begin, x.k, s.scales);
-      // After the last panel of a pass comes the first panel of the next pass.
-      const bool next_pass = n + rows == t.n && x.begin + x.k < t.k;
-      const int64_t next_n = next_pass ? 0 : n + rows;
-      const int64_t next_k = next_pass ? x.begin + x.k : x.begin;
-      PanelPrefetch ahead;
-      ahead.weights =
-          PrefetchRowsOf<T, PrefetchRuns>(t, next_n, kPanelN4x16, next_k, columns, CacheLevel::kL1);
-      ahead.scales = ScalePrefetch(t, next_n, kPanelN4x16, next_k, columns, x.chunks());
-      const int64_t row_tiles = (x.rows + kMr4x16 - 1) / kMr4x16;
-      const int64_t calls = Layout::kUnits * kUnitSteps / kCallSteps<Layout>;
-      ahead.Spread(x.chunks() * row_tiles * (kPanelN4x16 / kNr4x16) * calls);
-      PanelS8Avx2<Kind>(t, w, x, n, rows, ahead, s);
+      PanelS8Avx2<Kind>(t, w, x, n, rows, s);
     }
   }
 }

@@ -16,7 +16,7 @@
 
 #include <cstdint>
 
-#include "src/kernels/cpu/common/prefetch_sequential-inl.h"
+#include "src/kernels/cpu/common/prefetch_weights-inl.h"
 #include "src/kernels/cpu/common/tile-inl.h"
 #include "src/kernels/cpu/gemm/s8_chunk-inl.h"
 #include "src/kernels/cpu/target.h"
@@ -26,8 +26,10 @@ namespace {
 
 constexpr int64_t kPanelN6x64 = 64;
 constexpr int64_t kPanelVectors6x64 = kPanelN6x64 / kSumLanes;
-constexpr int64_t kPassK6x64 = 4096;  // columns of a pass
-constexpr int64_t kMaxGroups6x64 = kPassK6x64 / kMinGroupK;
+constexpr int64_t kMaxPassK6x64 = 4096;
+constexpr int64_t kMaxGroups6x64 = kMaxPassK6x64 / kMinGroupK;
+// Columns of a pass.
+constexpr int64_t PassK6x64(int64_t m) { return Min(kMaxAChunks / m * kChunkK, kMaxPassK6x64); }
 constexpr int64_t kMr6x64 = 6;
 constexpr int64_t kBVectorBytes = 4 * kSumLanes;
 constexpr int64_t kSteps6x64 = kChunkK / 4;
@@ -74,7 +76,7 @@ void PackB6x64(Scratch6x64<typename Kind::T>& s, int64_t chunk, int64_t values) 
 // to[i][j] = kSteps K steps of kM rows of A and kN registers of rows of B.
 template <class V, int64_t kSteps, int64_t kM, int64_t kN>
 [[gnu::noinline]] void TileS8Vnni6x64(const uint8_t* w, const int8_t* x, int64_t x_stride,
-                                      PrefetchRuns::Run ahead, int32_t (*to)[kPanelN6x64]) {
+                                      SequentialPrefetch::Run ahead, int32_t (*to)[kPanelN6x64]) {
   typename V::Ints sums[kM][kN];
   for (int64_t i = 0; i < kM; ++i)
     for (int64_t j = 0; j < kN; ++j) sums[i][j] = V::ZeroInts();
@@ -93,16 +95,15 @@ template <class V, int64_t kSteps, int64_t kM, int64_t kN>
 
 // Adds a chunk of rows [i, +kM) of A times a panel of kN · 16 rows of B.
 template <class Kind, int64_t kM, int64_t kN>
-void AddTile6x64(const AChunks& x, int64_t i, int64_t chunk, PanelPrefetch& ahead,
+void AddTile6x64(const AChunks& x, int64_t i, int64_t chunk, SequentialPrefetch& ahead,
                  Scratch6x64<typename Kind::T>& s) {
   using V = typename Kind::V;
   constexpr int64_t kSteps = kSteps6x64 / Kind::kGroups;
   const int64_t at = x.At(i, chunk);
   for (int64_t group = 0; group < Kind::kGroups; ++group) {
-    const PrefetchRuns::Run lines = ahead.weights.Next(ahead.lines_per_run);
     TileS8Vnni6x64<V, kSteps, kM, kN>(s.w + group * kSteps * kBVectorBytes,
                                       x.codes + at * kChunkK + group * Kind::kGroup,
-                                      x.row_step * kChunkK, lines, s.sums[group]);
+                                      x.row_step * kChunkK, ahead.Next(), s.sums[group]);
   }
   const int64_t scaled = Kind::kOneScale ? 0 : chunk * Kind::kGroups * kPanelN6x64;
   const int64_t zeroed = chunk * Kind::kGroups * kPanelN6x64;
@@ -121,24 +122,30 @@ void AddTile6x64(const AChunks& x, int64_t i, int64_t chunk, PanelPrefetch& ahea
 // Rows [n, +rows) of B, at most 64, times all rows of A.
 template <class Kind, int64_t kN>
 void PanelS8Vnni6x64(const GemmTask& t, const typename Kind::T* w, const AChunks& x, int64_t n,
-                     int64_t rows, PanelPrefetch& ahead, Scratch6x64<typename Kind::T>& s) {
+                     int64_t rows, Scratch6x64<typename Kind::T>& s) {
   using V = typename Kind::V;
+  using T = typename Kind::T;
+  const int64_t pass = PassK6x64(x.rows);
+  const PanelBegin next = NextPanelOf(t, n, rows, x.begin, x.k);
+  SequentialPrefetch scales = ScalePrefetchOf(t, next.n, kPanelN6x64, next.k, pass, x.chunks());
+  SequentialPrefetch weights =
+      SequentialPrefetchOf<T>(t, next.n, kPanelN6x64, next.k, pass, CacheLevel::kL1);
+  weights.SpreadOverRuns(x.chunks() * ((x.rows + kMr6x64 - 1) / kMr6x64) * Kind::kGroups);
   for (int64_t i = 0; i < x.rows; ++i)
     for (int64_t j = 0; j < rows; j += kSumLanes)
       V::Store(s.totals[i] + j,
                InitialTotal<V>(x.begin == 0, t.y + i * t.y_stride + n + j, rows - j));
   for (int64_t row = 0; row < kPanelN6x64; ++row)
-    s.rows[row] =
-        w + (n + Min(row, rows - 1)) * t.w_stride + x.begin / kValuesPer<typename Kind::T>;
+    s.rows[row] = w + (n + Min(row, rows - 1)) * t.w_stride + x.begin / kValuesPer<T>;
   for (int64_t chunk = 0; chunk < x.chunks(); ++chunk) {
     const int64_t values = x.k - chunk * kChunkK;
-    ahead.scales.PrefetchNext();
+    scales.PrefetchNext();
     if (values >= kChunkK)
       PackB6x64<Kind, kN, true>(s, chunk, values);
     else
       PackB6x64<Kind, kN, false>(s, chunk, values);
     ForEachRun<kMr6x64>(x.rows, [&](int64_t i, auto count) {
-      AddTile6x64<Kind, decltype(count)::value, kN>(x, i, chunk, ahead, s);
+      AddTile6x64<Kind, decltype(count)::value, kN>(x, i, chunk, weights, s);
     });
   }
   const bool last = x.begin + x.k == t.k;

@@ -16,7 +16,7 @@
 
 #include <cstdint>
 
-#include "src/kernels/cpu/common/prefetch_sequential-inl.h"
+#include "src/kernels/cpu/common/prefetch_weights-inl.h"
 #include "src/kernels/cpu/common/scratch-inl.h"
 #include "src/kernels/cpu/common/tile-inl.h"
 #include "src/kernels/cpu/gemm/gemm_s8_16xm_vnni-inl.h"
@@ -50,7 +50,8 @@ template <class Kind>
     for (int64_t n = 0; n < t.n; n += kSumLanes) {
       const int64_t rows = Min(kSumLanes, t.n - n);
       PrepareScales<Kind>(t, n, rows, x.begin, x.k, s.scales);
-      SequentialPrefetch scale_prefetch = ScalePrefetch(t, n + rows, kSumLanes, x.begin, x.k, rows);
+      SequentialPrefetch scale_prefetch =
+          ScalePrefetchOf(t, n + rows, kSumLanes, x.begin, x.k, rows);
       WithConstant<kMaxGemvM>(t.m, [&](auto count) {
         GemvRows16<Kind, decltype(count)::value>(t, w, x, n, rows, scale_prefetch, s);
       });
@@ -60,7 +61,6 @@ template <class Kind>
 
 template <class Kind>
 [[gnu::noinline]] void GemmS8Vnni16xM(const GemmTask& t, const typename Kind::T* w) {
-  using T = typename Kind::T;
   auto& scratch = ScratchAs<WithAChunks<Scratch16xM>>(t.scratch);
   AChunks& x = scratch.x;
   Scratch16xM& s = scratch.rest;
@@ -74,15 +74,7 @@ template <class Kind>
     for (int64_t n = 0; n < t.n; n += kSumLanes) {
       const int64_t rows = Min(kSumLanes, t.n - n);
       PrepareScales<Kind>(t, n, rows, x.begin, x.k, s.scales);
-      Prefetch16xM ahead;
-      ahead.by_row = PrefetchesByRow<T>(t);
-      if (ahead.by_row)
-        ahead.own = StridedPrefetchOf<T>(t, n, rows, x.begin, x.k, kPrefetchBytes16xM);
-      else
-        ahead.weights =
-            SequentialPrefetchOf<T>(t, n + rows, kSumLanes, x.begin, x.k, 4 * x.chunks());
-      ahead.scales = ScalePrefetch(t, n + rows, kSumLanes, x.begin, x.k, 4);
-      TileS8Vnni16xM<Kind>(t, w, x, n, rows, ahead, s);
+      TileS8Vnni16xM<Kind>(t, w, x, n, rows, s);
     }
   }
 }
@@ -96,24 +88,14 @@ template <class Kind>
   x.rows = t.m;
   x.row_step = 1;
   x.chunk_step = t.m;
-  const int64_t columns = Min(kMaxAChunks / t.m * kChunkK, kPassK6x64);
   for (x.begin = 0; x.begin < t.k; x.begin += x.k) {
-    x.k = Min(columns, t.k - x.begin);
+    x.k = Min(PassK6x64(t.m), t.k - x.begin);
     PackAChunks<Kind, true>(t, x);
     for (int64_t n = 0; n < t.n; n += kPanelN6x64) {
       const int64_t rows = Min(kPanelN6x64, t.n - n);
       PrepareScales<Kind>(t, n, rows, x.begin, x.k, s.scales);
-      // After the last panel of a pass comes the first panel of the next pass.
-      const bool next_pass = n + rows == t.n && x.begin + x.k < t.k;
-      const int64_t next_n = next_pass ? 0 : n + rows;
-      const int64_t next_k = next_pass ? x.begin + x.k : x.begin;
-      PanelPrefetch ahead;
-      ahead.weights =
-          PrefetchRowsOf<T, PrefetchRuns>(t, next_n, kPanelN6x64, next_k, columns, CacheLevel::kL1);
-      ahead.scales = ScalePrefetch(t, next_n, kPanelN6x64, next_k, columns, x.chunks());
-      ahead.Spread(x.chunks() * ((x.rows + kMr6x64 - 1) / kMr6x64) * Kind::kGroups);
       WithConstant<kPanelVectors6x64>((rows + kSumLanes - 1) / kSumLanes, [&](auto vectors) {
-        PanelS8Vnni6x64<Kind, decltype(vectors)::value>(t, w, x, n, rows, ahead, s);
+        PanelS8Vnni6x64<Kind, decltype(vectors)::value>(t, w, x, n, rows, s);
       });
     }
   }

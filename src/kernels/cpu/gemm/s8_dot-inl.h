@@ -8,7 +8,7 @@
 #include <cstdint>
 
 #include "src/kernels/cpu/common/int8_scales-inl.h"
-#include "src/kernels/cpu/common/prefetch_sequential-inl.h"
+#include "src/kernels/cpu/common/prefetch_weights-inl.h"
 #include "src/kernels/cpu/common/tile-inl.h"
 #include "src/kernels/cpu/isa/dtypes-inl.h"
 #include "src/kernels/cpu/target.h"
@@ -103,33 +103,6 @@ inline void StoreTotal(const GemmTask& t, bool last, const float* scale, int64_t
   if (last && t.bias != nullptr) total = V::Add(total, LoadNext<V>(t.bias + n, rows));
   StoreNext<V>(y, total, rows);
 }
-
-// Prefetches the scales of rows [n, n + rows) and columns [k, k + columns) of B; past the last row, of
-// the next task. With one scale per 32 4-bit weights they are a fifth of the memory traffic.
-inline SequentialPrefetch ScalePrefetch(const GemmTask& task, int64_t n, int64_t rows, int64_t k,
-                                        int64_t columns, int64_t steps) {
-  const GemmTask* const t = n < task.n ? &task : task.next;
-  if (t == nullptr || t->grid.scale == nullptr || t->grid.rows != 1) return {};
-  const ScaleGrid& g = t->grid;
-  const int64_t size = g.type == Element::kF32 ? 4 : 2;
-  const int64_t row = n < task.n ? n : 0;
-  const int64_t begin = (g.column_begin + k) / g.columns;
-  const int64_t end = (g.column_begin + Min(k + columns, t->k) - 1) / g.columns + 1;
-  return SequentialPrefetch(
-      static_cast<const char*>(g.scale) + ((g.row_begin + row) * g.stride + begin) * size,
-      g.stride * size, (end - begin) * size, Min(rows, t->n - row), task.tuning->prefetch_level,
-      steps);
-}
-
-// Prefetches the next panel of B: its weights in runs of lines, its scales per chunk.
-struct PanelPrefetch {
-  PrefetchRuns weights;
-  SequentialPrefetch scales;
-  int64_t lines_per_run = 0;
-
-  // Spreads the lines of the weights over `runs` runs.
-  void Spread(int64_t runs) { lines_per_run = weights.EvenCount(weights.lines() / runs + 1); }
-};
 
 }  // namespace
 }  // namespace latte::cpu

@@ -17,11 +17,10 @@
 #include <type_traits>
 
 #include "src/kernels/cpu/common/multiply-inl.h"
-#include "src/kernels/cpu/common/prefetch_sequential-inl.h"
+#include "src/kernels/cpu/common/prefetch_weights-inl.h"
 #include "src/kernels/cpu/common/scales-inl.h"
 #include "src/kernels/cpu/common/scratch-inl.h"
 #include "src/kernels/cpu/common/tile-inl.h"
-#include "src/kernels/cpu/gemm_t/prefetch_products-inl.h"
 #include "src/kernels/cpu/target.h"
 
 namespace latte::cpu {
@@ -296,15 +295,16 @@ template <class V, int64_t kM, class T>
       for (int64_t i = 0; i < kM; ++i)
         x[b][i] = FloatInput<V>(t, i, b * t.x_batch + n, Min(kColumnsRows, t.n - n),
                                 scratch.x + (b * kM + i) * kStride);
-    BurstPrefetch in_turn{
-        reinterpret_cast<const char*>(streams[0].w + kRows * t.w_stride), t.w_batch,
-        ((kRows - 1) * t.w_stride + segments.k / kValuesPer<T>)*static_cast<int64_t>(sizeof(T)),
-        t.batches};
+    BurstPrefetch in_turn{.row = reinterpret_cast<const char*>(streams[0].w + kRows * t.w_stride),
+                          .stride = t.w_batch,
+                          .bytes = ((kRows - 1) * t.w_stride + segments.k / kValuesPer<T>)*kSize,
+                          .rows = t.batches,
+                          .per_step = 2 * kRows};
     const auto prefetch = [&] {
       if (t.batches == 1)
         in_order.PrefetchNext();
       else
-        in_turn.PrefetchNext(2 * kRows);
+        in_turn.PrefetchNext();
     };
     for (int64_t b = 0; b < t.batches; ++b) {
       WeightStream<T>& s = streams[b];
@@ -331,9 +331,9 @@ constexpr int64_t kPrefetchBytes = 16 << 10;  // prefetch distance in bytes of B
 template <class V, int64_t kM, class T>
 [[gnu::noinline]] void AddRowsInRegisters(const T* w, int64_t stride, int64_t rows,
                                           const float* scale, int64_t scale_stride, const float* x,
-                                          bool first, PrefetchRuns::Run ahead, float* y,
+                                          bool first, SequentialPrefetch::Run ahead, float* y,
                                           int64_t y_stride) {
-  PrefetchRuns::Run lines = ahead;
+  SequentialPrefetch::Run lines = ahead;
   typename V::Vec sums[kM][kRegisterVectors];
 #pragma GCC unroll 4
   for (int64_t i = 0; i < kM; ++i)
@@ -382,7 +382,10 @@ template <class V, int64_t kM, class T>
 void SmallMInRegisters(const GemmTTask& t, const T* w) {
   const Segments segments = SegmentsOf(t.grid, 0, t.k);
   alignas(64) float scale[kMaxSmallMK / kRegisterColumns<V> * kRegisterRows];
-  ProductPrefetch<T> ahead(t, w, 0, t.k, kPrefetchBytes, kRegisterRows, t.k / kRegisterColumns<V>);
+  const int64_t steps = (t.n + kRegisterRows - 1) / kRegisterRows * (t.k / kRegisterColumns<V>);
+  SequentialPrefetch weights =
+      ProductPrefetchOf(t, w, 0, t.k, RowsAhead<T>(t, t.k, kPrefetchBytes, kRegisterRows), steps);
+  SequentialPrefetch next_scales = ProductScalePrefetchOf(t, 0, t.k, steps);
   for (int64_t n = 0; n < t.n; n += kRegisterRows) {
     const int64_t rows = Min(kRegisterRows, t.n - n);
     float x[kRegisterRows * kM];
@@ -394,8 +397,9 @@ void SmallMInRegisters(const GemmTTask& t, const T* w) {
     if constexpr (sizeof(T) == 1) LoadRowScalesOf<V>(t.grid, n, rows, segments.count, scale);
     ForEachSegment(segments, [&](int64_t segment, int64_t begin, int64_t end) {
       for (int64_t at = begin; at < end; at += kRegisterColumns<V>) {
+        next_scales.PrefetchNext();
         AddRowsInRegisters<V, kM>(w + n * t.w_stride + at, t.w_stride, rows, scale + segment,
-                                  segments.count, x, n == 0, ahead.Next(), t.y + at, t.y_stride);
+                                  segments.count, x, n == 0, weights.Next(), t.y + at, t.y_stride);
       }
     });
   }

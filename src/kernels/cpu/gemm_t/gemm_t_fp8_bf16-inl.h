@@ -18,11 +18,10 @@
 #include <cstdint>
 
 #include "src/kernels/cpu/common/multiply-inl.h"
-#include "src/kernels/cpu/common/prefetch_sequential-inl.h"
+#include "src/kernels/cpu/common/prefetch_weights-inl.h"
 #include "src/kernels/cpu/common/scales-inl.h"
 #include "src/kernels/cpu/common/tile-inl.h"
 #include "src/kernels/cpu/gemm_t/gemm_t_f32-inl.h"
-#include "src/kernels/cpu/gemm_t/prefetch_products-inl.h"
 #include "src/kernels/cpu/isa/dtypes-inl.h"
 #include "src/kernels/cpu/target.h"
 
@@ -98,9 +97,9 @@ void StoreScaled(typename V::Vec (&sums)[kPairVectors], const float* scales, boo
 // Not inlined: sums and tables need all registers.
 template <class V, int64_t kM, class T>
 [[gnu::noinline]] void AddPairRows(const PairBlock<T>& block, int64_t column, int64_t begin,
-                                   int64_t end, const PairInputs* x, PrefetchRuns::Run ahead,
+                                   int64_t end, const PairInputs* x, SequentialPrefetch::Run ahead,
                                    float* sums, int64_t sums_stride) {
-  PrefetchRuns::Run lines = ahead;
+  SequentialPrefetch::Run lines = ahead;
   const typename V::ByteTables tables = V::ByteTablesOf(block.w);
   typename V::Vec sum[kM][kPairVectors];
 #pragma GCC unroll 4
@@ -130,7 +129,7 @@ template <class V, int64_t kM, class T>
 // C (+)= a block in place times kM rows of A.
 template <class V, int64_t kM, class T>
 void SmallMBf16(const GemmTTask& t, const PairBlock<T>& block, const PairScales& scales,
-                ProductPrefetch<T>& ahead) {
+                SequentialPrefetch& weights, SequentialPrefetch& next_scales) {
   PairInputs x[kM];
   for (int64_t m = 0; m < kM; ++m) x[m].Set(t, m, block);
   alignas(64) float sums[kM * kPairTaskColumns];
@@ -138,7 +137,8 @@ void SmallMBf16(const GemmTTask& t, const PairBlock<T>& block, const PairScales&
   for (int64_t pair = 0; pair < block.pairs(); pair += kPairsAtOnce) {
     const int64_t end = Min(pair + kPairsAtOnce, block.pairs());
     for (int64_t chunk = 0; chunk < chunks; ++chunk) {
-      AddPairRows<V, kM>(block, chunk * kPairColumns, pair, end, x, ahead.Next(),
+      next_scales.PrefetchNext();
+      AddPairRows<V, kM>(block, chunk * kPairColumns, pair, end, x, weights.Next(),
                          sums + chunk * kPairColumns, t.k);
     }
   }
@@ -177,7 +177,7 @@ template <class V, int64_t kM>
 // C (+)= a block times all rows of A, six at a time.
 template <class V, class T>
 void LargeMBf16(const GemmTTask& t, const PairBlock<T>& block, const PairScales& scales,
-                ProductPrefetch<T>& ahead) {
+                SequentialPrefetch& weights, SequentialPrefetch& next_scales) {
   alignas(64) BF16 interleaved[kBlockPairs * kPairVectors * V::kPairElements];
   const typename V::ByteTables tables = V::ByteTablesOf(block.w);
   for (int64_t column = 0; column < t.k; column += kPairColumns) {
@@ -190,7 +190,8 @@ void LargeMBf16(const GemmTTask& t, const PairBlock<T>& block, const PairScales&
     }
     ForEachRun<kBf16Mr>(t.m, [&](int64_t m, auto count) {
       constexpr int64_t kM = decltype(count)::value;
-      const PrefetchRuns::Run lines = ahead.Next();
+      const SequentialPrefetch::Run lines = weights.Next();
+      next_scales.PrefetchNext();
       for (int64_t i = 0; i < lines.count; ++i) lines.PrefetchLine(i);
       asm volatile("");  // g++ 12 removes a loop that only prefetches
       PairInputs x[kM];
@@ -218,22 +219,21 @@ template <class V, class T>
 void MultiplyByColumns(const GemmTTask& t, const T* w) {
   PairScales scales;
   const int64_t chunks = t.k / kPairColumns;
-  if (t.m <= kMaxSmallM) {
-    ProductPrefetch<T> ahead(t, w, 0, t.k, kBf16PrefetchBytes, 2 * kPairsAtOnce, chunks);
-    return ForEachPairBlock(t, w, [&](const PairBlock<T>& block) {
-      SetPairScales<V>(t, block.n, scales);
-      WithConstant<kMaxSmallM>(
-          t.m, [&](auto rows) { SmallMBf16<V, decltype(rows)::value>(t, block, scales, ahead); });
-    });
-  }
+  const bool small_m = t.m <= kMaxSmallM;
   int64_t blocks = 0;
   ForEachPairBlock(t, w, [&](const PairBlock<T>&) { ++blocks; });
-  const int64_t tiles = (t.m + kBf16Mr - 1) / kBf16Mr;
-  // Prefetches all of the next product while this one is multiplied.
-  ProductPrefetch<T> ahead(t, w, 0, t.k, t.n * t.k, t.n, blocks * tiles * chunks);
+  // M > 4: prefetches all of the next product while this one is multiplied.
+  const int64_t ahead = small_m ? RowsAhead<T>(t, t.k, kBf16PrefetchBytes, 2 * kPairsAtOnce) : t.n;
+  const int64_t steps = chunks * (small_m ? (t.n + 2 * kPairsAtOnce - 1) / (2 * kPairsAtOnce)
+                                          : blocks * ((t.m + kBf16Mr - 1) / kBf16Mr));
+  SequentialPrefetch weights = ProductPrefetchOf(t, w, 0, t.k, ahead, steps);
+  SequentialPrefetch next_scales = ProductScalePrefetchOf(t, 0, t.k, steps);
   ForEachPairBlock(t, w, [&](const PairBlock<T>& block) {
     SetPairScales<V>(t, block.n, scales);
-    LargeMBf16<V>(t, block, scales, ahead);
+    if (!small_m) return LargeMBf16<V>(t, block, scales, weights, next_scales);
+    WithConstant<kMaxSmallM>(t.m, [&](auto rows) {
+      SmallMBf16<V, decltype(rows)::value>(t, block, scales, weights, next_scales);
+    });
   });
 }
 

@@ -21,12 +21,11 @@
 #include <cstdint>
 
 #include "src/kernels/cpu/common/fixed_point-inl.h"
-#include "src/kernels/cpu/common/prefetch_sequential-inl.h"
+#include "src/kernels/cpu/common/prefetch_weights-inl.h"
 #include "src/kernels/cpu/common/scales-inl.h"
 #include "src/kernels/cpu/common/scratch-inl.h"
 #include "src/kernels/cpu/common/tile-inl.h"
 #include "src/kernels/cpu/gemm_t/gemm_t_f32-inl.h"
-#include "src/kernels/cpu/gemm_t/prefetch_products-inl.h"
 #include "src/kernels/cpu/isa/dtypes-inl.h"
 #include "src/kernels/cpu/target.h"
 
@@ -117,7 +116,7 @@ typename V::Ints ZerosOf(const ScaleGrid& grid, const WeightBlock& block, int64_
 // Converts x [block.rows] to fixed point; prefetches meanwhile if `ahead` is not null.
 template <class V>
 [[gnu::noinline]] void SetFixedRow(const GemmTTask& t, const WeightBlock& block, const float* x,
-                                   ProductPrefetch<U4>* ahead, FixedRow& to) {
+                                   SequentialPrefetch* ahead, FixedRow& to) {
   using Ints = typename V::Ints;
   const Segments segments = SegmentsOf(t.grid, block.column, block.columns);
   alignas(64) float products[kFixedRows][kUnits];
@@ -140,7 +139,7 @@ template <class V>
   Ints zero = V::SetByte(static_cast<int8_t>(kU4DefaultZero));
   Ints zeros[kDigits] = {V::ZeroInts(), V::ZeroInts(), V::ZeroInts()};
   const int64_t rows = RoundUp(block.rows, kInterleavedRows);
-  PrefetchRuns::Run lines;
+  SequentialPrefetch::Run lines;
   for (int64_t i = 0; i < rows; i += 4) {
     if (ahead != nullptr && i % kInterleavedRows == 0) lines = ahead->Next();
     for (int64_t j = 0; j < 4; ++j) lines.PrefetchNext();
@@ -180,8 +179,8 @@ typename V::Ints NibblesOf(const char* p, int64_t nibble) {
 template <class V, int64_t kM>
 [[gnu::noinline]] void AddInterleaved(const char* w, int64_t stride, const FixedRow* x,
                                       int64_t four, const int32_t* units, bool first,
-                                      PrefetchRuns::Run ahead, int32_t* sums) {
-  PrefetchRuns::Run lines = ahead;
+                                      SequentialPrefetch::Run ahead, int32_t* sums) {
+  SequentialPrefetch::Run lines = ahead;
   using Ints = typename V::Ints;
   const Ints unit_of_lane = V::LoadBytes(units);
   for (int64_t nibble = 0; nibble < kNibbles; ++nibble) {
@@ -260,7 +259,8 @@ struct FixedScratch {
 // Rows [m, m + kM) of A times a block of B.
 template <class V, int64_t kM>
 [[gnu::noinline]] void MultiplyBlock(const GemmTTask& t, const U4* w, int64_t m,
-                                     const WeightBlock& block, ProductPrefetch<U4>& ahead) {
+                                     const WeightBlock& block, SequentialPrefetch& weights,
+                                     SequentialPrefetch& next_scales) {
   constexpr int64_t kChunkSums = kNibbles * kNibbleSums<kM>;
   auto& s = ScratchAs<FixedScratch<kM>>(t.scratch);
   FixedRow* const x = s.x;
@@ -268,7 +268,7 @@ template <class V, int64_t kM>
   alignas(64) float scratch[kFixedRows];
   for (int64_t i = 0; i < kM; ++i)
     SetFixedRow<V>(t, block, FloatInput<V>(t, m + i, block.n, block.rows, scratch),
-                   m + i == 0 ? &ahead : nullptr, x[i]);
+                   m + i == 0 ? &weights : nullptr, x[i]);
 
   const int64_t chunks = block.columns / kChunkColumns;
   alignas(64) int32_t units[kUnits / kChunkUnits][kUnits];
@@ -290,7 +290,11 @@ template <class V, int64_t kM>
       rows = padded;
     }
     for (int64_t chunk = 0; chunk < chunks; ++chunk) {
-      const PrefetchRuns::Run lines = m == 0 ? ahead.Next() : PrefetchRuns::Run{};
+      SequentialPrefetch::Run lines;
+      if (m == 0) {
+        next_scales.PrefetchNext();
+        lines = weights.Next();
+      }
       AddInterleaved<V, kM>(rows + chunk * kChunkBytes, rows_stride, x, n / 4, units[chunk], n == 0,
                             lines, sums + chunk * kChunkSums);
     }
@@ -308,12 +312,16 @@ void GemmTW4Vnni(const GemmTTask& t) {
   const auto* const w = static_cast<const U4*>(t.w);
   for (int64_t column = 0; column < t.k; column += kUnits * kUnitColumns) {
     const int64_t columns = Min(kUnits * kUnitColumns, t.k - column);
-    ProductPrefetch<U4> ahead(t, w, column, columns, kW4PrefetchBytes, kInterleavedRows,
-                              columns / kChunkColumns + 1);
+    const int64_t tiles = (t.n + kInterleavedRows - 1) / kInterleavedRows;
+    const int64_t chunks = columns / kChunkColumns;
+    SequentialPrefetch weights = ProductPrefetchOf(
+        t, w, column, columns, RowsAhead<U4>(t, columns, kW4PrefetchBytes, kInterleavedRows),
+        tiles * (chunks + 1));  // SetFixedRow prefetches too
+    SequentialPrefetch next_scales = ProductScalePrefetchOf(t, column, columns, tiles * chunks);
     for (int64_t n = 0; n < t.n; n += kFixedRows) {
       const WeightBlock block{n, Min(kFixedRows, t.n - n), column, columns};
       ForEachRun<kMaxSmallM>(t.m, [&](int64_t m, auto count) {
-        MultiplyBlock<V, decltype(count)::value>(t, w, m, block, ahead);
+        MultiplyBlock<V, decltype(count)::value>(t, w, m, block, weights, next_scales);
       });
     }
   }

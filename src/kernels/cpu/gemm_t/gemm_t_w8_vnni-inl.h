@@ -20,10 +20,9 @@
 #include <cstdint>
 
 #include "src/kernels/cpu/common/fixed_point-inl.h"
-#include "src/kernels/cpu/common/prefetch_sequential-inl.h"
+#include "src/kernels/cpu/common/prefetch_weights-inl.h"
 #include "src/kernels/cpu/common/tile-inl.h"
 #include "src/kernels/cpu/gemm_t/gemm_t_f32-inl.h"
-#include "src/kernels/cpu/gemm_t/prefetch_products-inl.h"
 #include "src/kernels/cpu/isa/dtypes-inl.h"
 #include "src/kernels/cpu/target.h"
 
@@ -112,9 +111,9 @@ void StoreS16Sums(typename V::Ints (&sums)[kS16Vectors], float unit, bool first,
 // Not inlined: the sums need all registers.
 template <class V, int64_t kM>
 [[gnu::noinline]] void AddS16Rows(const S16Block& block, int64_t column, int64_t begin, int64_t end,
-                                  const S16Row* x, PrefetchRuns::Run ahead, int32_t* sums,
+                                  const S16Row* x, SequentialPrefetch::Run ahead, int32_t* sums,
                                   int64_t sums_stride) {
-  PrefetchRuns::Run lines = ahead;
+  SequentialPrefetch::Run lines = ahead;
   typename V::Ints sum[kM][kS16Vectors];
 #pragma GCC unroll 4
   for (int64_t m = 0; m < kM; ++m)
@@ -143,12 +142,14 @@ template <class V, int64_t kM>
 // C (+)= a block in place times all rows of A.
 template <class V, int64_t kM>
 void SmallMS16(const GemmTTask& t, const S16Block& block, const S16Row* x,
-               ProductPrefetch<I8>& ahead) {
+               SequentialPrefetch& weights, SequentialPrefetch& next_scales) {
   alignas(64) int32_t sums[kM * kS16MaxK];
   for (int64_t pair = 0; pair < block.pairs(); pair += kS16RowsAtOnce / 2) {
     const int64_t end = Min(pair + kS16RowsAtOnce / 2, block.pairs());
-    for (int64_t column = 0; column < t.k; column += kS16Columns)
-      AddS16Rows<V, kM>(block, column, pair, end, x, ahead.Next(), sums + column, t.k);
+    for (int64_t column = 0; column < t.k; column += kS16Columns) {
+      next_scales.PrefetchNext();
+      AddS16Rows<V, kM>(block, column, pair, end, x, weights.Next(), sums + column, t.k);
+    }
   }
   for (int64_t m = 0; m < kM; ++m)
     for (int64_t column = 0; column < t.k; column += kS16Columns) {
@@ -186,7 +187,7 @@ template <class V, int64_t kM>
 // C (+)= a block times rows [m, +count) of A, six at a time.
 template <class V>
 void LargeMS16(const GemmTTask& t, const S16Block& block, const S16Row* x, int64_t m, int64_t count,
-               ProductPrefetch<I8>& ahead) {
+               SequentialPrefetch& weights, SequentialPrefetch& next_scales) {
   alignas(64) int16_t interleaved[kS16BlockN * kS16Columns];
   for (int64_t column = 0; column < t.k; column += kS16Columns) {
     int16_t* to = interleaved;
@@ -196,7 +197,8 @@ void LargeMS16(const GemmTTask& t, const S16Block& block, const S16Row* x, int64
       for (int64_t j = 0; j < kS16Vectors; ++j, to += 2 * V::kLanes) V::StoreBytes(to, w[j]);
     }
     ForEachRun<kS16Mr>(count, [&](int64_t i, auto rows) {
-      const PrefetchRuns::Run lines = ahead.Next();
+      const SequentialPrefetch::Run lines = weights.Next();
+      next_scales.PrefetchNext();
       for (int64_t line = 0; line < lines.count; ++line) lines.PrefetchLine(line);
       asm volatile("");  // g++ 12 removes a loop that only prefetches
       TileS16<V, decltype(rows)::value>(interleaved, block.pairs(), x + i, block.n == 0,
@@ -219,9 +221,11 @@ void GemmTS16(const GemmTTask& t, const I8* w) {
   for (int64_t m = 0; m < t.m; m += kS16MaxM)
     tiles += (Min(kS16MaxM, t.m - m) + kS16Mr - 1) / kS16Mr;
   // M > 4: prefetches all of the next product while this one is multiplied.
-  ProductPrefetch<I8> ahead =
-      small_m ? ProductPrefetch<I8>(t, w, 0, t.k, kS16PrefetchBytes, kS16RowsAtOnce, chunks)
-              : ProductPrefetch<I8>(t, w, 0, t.k, t.n * t.k, t.n, blocks * tiles * chunks);
+  const int64_t ahead = small_m ? RowsAhead<I8>(t, t.k, kS16PrefetchBytes, kS16RowsAtOnce) : t.n;
+  const int64_t steps =
+      chunks * (small_m ? (t.n + kS16RowsAtOnce - 1) / kS16RowsAtOnce : blocks * tiles);
+  SequentialPrefetch weights = ProductPrefetchOf(t, w, 0, t.k, ahead, steps);
+  SequentialPrefetch next_scales = ProductScalePrefetchOf(t, 0, t.k, steps);
   for (int64_t n = 0; n < t.n; n += kS16BlockN) {
     const S16Block block{w + n * t.w_stride, t.w_stride, n, Min(kS16BlockN, t.n - n)};
     LoadRowScalesOf<V>(t.grid, n, block.rows, 1, scales);
@@ -229,10 +233,11 @@ void GemmTS16(const GemmTTask& t, const I8* w) {
       const int64_t count = Min(kS16MaxM, t.m - m);
       for (int64_t i = 0; i < count; ++i) QuantizeS16Row<V>(t, m + i, block, scales, x[i]);
       if (!small_m)
-        LargeMS16<V>(t, block, x, m, count, ahead);
+        LargeMS16<V>(t, block, x, m, count, weights, next_scales);
       else
-        WithConstant<kMaxSmallM>(
-            t.m, [&](auto rows) { SmallMS16<V, decltype(rows)::value>(t, block, x, ahead); });
+        WithConstant<kMaxSmallM>(t.m, [&](auto rows) {
+          SmallMS16<V, decltype(rows)::value>(t, block, x, weights, next_scales);
+        });
     }
   }
 }

@@ -156,9 +156,6 @@ struct Avx2 {
   // The 64 values of a chunk of 5-bit integers.
   static void UnpackQ6(const void* chunk, I8* to) { UnpackChunkOf64(chunk, to); }
 
-  // Prefetches the cache line at p into the L2; p need not be valid.
-  static void PrefetchL2(const void* p) { _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T1); }
-
   // out[i] = sum of the lanes of vector i, as a tree: neighbours, then pairs, then the 128-bit lanes.
   static void StoreSum4(float* out, Vec a, Vec b, Vec c, Vec d) {
     const Vec ab = Add(_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b));

@@ -139,9 +139,6 @@ struct Avx512 {
   // The 64 values of a chunk of 5-bit integers.
   static void UnpackQ6(const void* chunk, I8* to) { UnpackChunkOf64(chunk, to); }
 
-  // Prefetches the cache line at p into the L2; p need not be valid.
-  static void PrefetchL2(const void* p) { _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T1); }
-
   // Lane 4i + j: the sum of lanes 4i … 4i+3 of vector j, as (0 + 2) + (1 + 3).
   static Vec SumFours(Vec a, Vec b, Vec c, Vec d) {
     const Vec ab = Add(_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b));

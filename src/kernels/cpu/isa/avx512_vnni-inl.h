@@ -189,7 +189,6 @@ struct Avx512Vnni : Avx512 {
   static Ints MixLanes(Ints a, Ints b) { return _mm512_mask_blend_epi32(0xaaaa, a, b); }
   // Swaps lanes 2i and 2i + 1.
   static Ints SwapLanes(Ints v) { return _mm512_shuffle_epi32(v, _MM_PERM_CDAB); }
-  static void PrefetchL1(const void* p) { _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T0); }
   // Rounds to nearest even; values that do not fit become INT32_MIN.
   static Ints ToInts(Vec v) { return _mm512_cvtps_epi32(v); }
   template <int kBits>

@@ -129,7 +129,7 @@ inline void AddScores(AmxMhaScratch& s, int64_t pair, Overlap& overlap) {
             return TileAt{s.K(tile + j, step), kTileRowBytes};
           });
       overlap();
-      s.prefetch.PrefetchNext();
+      PrefetchNext(s.ahead);
     }
     ForEachIndex<kM * 2>([&](auto index) {
       constexpr int64_t kRow = decltype(index)::value / 2;
@@ -158,7 +158,7 @@ inline void AddColumns(AmxMhaScratch& s, int64_t group, int64_t column, int64_t 
           return TileAt{other ? last + j * kTilePairs : s.V(column + j, step), kTileRowBytes};
         });
     overlap();
-    s.prefetch.PrefetchNext();
+    PrefetchNext(s.ahead);
   }
   StoreSums<kM, kN>(sums);
 }
@@ -248,12 +248,12 @@ inline void StartPrefetch(const MhaTask& t, int64_t begin, int64_t count, AmxMha
     const char* const first = reinterpret_cast<const char*>(data + begin * stride);
     return BurstPrefetch{first, stride * kSize, width * kSize, count};
   };
-  s.prefetch.parts[0] = rows(t.k_nope, t.k_nope_stride, t.n);
-  s.prefetch.parts[1] = rows(t.k_rope, t.k_rope_stride, t.r);
-  s.prefetch.parts[2] = rows(t.v, t.v_stride, t.v_width);
+  s.ahead[0] = rows(t.k_nope, t.k_nope_stride, t.n);
+  s.ahead[1] = rows(t.k_rope, t.k_rope_stride, t.r);
+  s.ahead[2] = rows(t.v, t.v_stride, t.v_width);
   int64_t steps = 0;
   for (int64_t pair = 0; pair < s.pairs; ++pair) steps += ValueSteps(s, pair) + ScoreSteps(s, pair);
-  s.prefetch.Start(steps);
+  Spread(s.ahead, steps);
 }
 
 // Attends with all rows to the packed block.

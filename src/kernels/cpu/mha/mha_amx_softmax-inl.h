@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "src/kernels/cpu/common/amx_tile-inl.h"
+#include "src/kernels/cpu/common/prefetch-inl.h"
 #include "src/kernels/cpu/common/tile-inl.h"
 #include "src/kernels/cpu/isa/dtypes-inl.h"
 #include "src/kernels/cpu/target.h"
@@ -23,21 +24,6 @@ constexpr int64_t kScoreStride = kMhaKeys + kTileSide;
 // A maximum may rise by this much, in units of log2, before O and sums are rescaled.
 constexpr float kSlack = 8.0f;
 
-// Prefetches the keys and values of the next block, some lines with every tile step. The rows of one
-// head lie far apart, so the hardware prefetcher does not follow them.
-struct KeyPrefetch {
-  BurstPrefetch parts[3];  // k_nope, k_rope, v
-  int64_t per_step[3];     // lines
-
-  void PrefetchNext() {
-    for (int i = 0; i < 3; ++i) parts[i].PrefetchNext(per_step[i]);
-  }
-  // Spreads the lines over `steps` calls of PrefetchNext.
-  void Start(int64_t steps) {
-    for (int i = 0; i < 3; ++i) per_step[i] = (parts[i].lines() + steps - 1) / Max(1, steps);
-  }
-};
-
 struct AmxMhaScratch {
   alignas(64) BF16 q[kMaxAmxQueries * kMaxHeadWidth];   // [group][step][row][dimension]
   alignas(64) BF16 k[kMhaKeys * kMaxHeadWidth];         // [16 keys][step][pair][key]
@@ -50,7 +36,9 @@ struct AmxMhaScratch {
   alignas(64) float joined[kTileSide * kMaxHeadWidth];
   float max[kMaxAmxQueries];  // maximum that probabilities are relative to, in units of log2
   bool finite[kMhaSteps];     // whether all values of the step are finite
-  KeyPrefetch prefetch;
+  // k_nope, k_rope and v of the next block. The rows of one head lie far apart, so the hardware
+  // prefetcher does not follow them.
+  BurstPrefetch ahead[3];
   int64_t rows, pairs;
   int64_t steps;         // of N+R
   int64_t column_tiles;  // of V

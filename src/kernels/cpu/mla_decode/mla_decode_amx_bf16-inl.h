@@ -24,11 +24,11 @@
 #include "src/kernels/cpu/common/bf16_pair-inl.h"
 #include "src/kernels/cpu/common/cached_row-inl.h"
 #include "src/kernels/cpu/common/merge_splits-inl.h"
+#include "src/kernels/cpu/common/prefetch_pages-inl.h"
 #include "src/kernels/cpu/common/scratch-inl.h"
 #include "src/kernels/cpu/common/tile-inl.h"
 #include "src/kernels/cpu/isa/dtypes-inl.h"
 #include "src/kernels/cpu/mla_decode/mla_decode_f32-inl.h"
-#include "src/kernels/cpu/mla_decode/prefetch_pages-inl.h"
 #include "src/kernels/cpu/mla_decode/rounded_row-inl.h"
 #include "src/kernels/cpu/target.h"
 
@@ -146,7 +146,7 @@ inline void ScoreBlock(AmxDecode& s, int64_t tile, int64_t group) {
       return TileAt{s.keys[tile + i] + step * kStep, s.row_bytes};
     };
     AddStep<kM, kN>(keys, q(step));
-    s.prefetch.PrefetchNext<Amx>();
+    s.prefetch.PrefetchNext();
   }
   if (s.steps * kStep < s.width) {
     const auto tails = [&](int64_t i) {
@@ -224,7 +224,7 @@ inline void InterleaveStep(AmxDecode& s, int64_t begin, int64_t end, int64_t col
                              s.columns);
   };
   for (int64_t i = 0; i < kTileSide; ++i) {
-    if (i % 4 == 0) s.prefetch.PrefetchNext<Amx>();
+    if (i % 4 == 0) s.prefetch.PrefetchNext();
     const Amx::Pairs even = load(begin + 2 * i);
     const Amx::Pairs odd = load(begin + 2 * i + 1);
     Amx::StorePairs(to + i * kStep, Amx::InterleaveLowIn128(even, odd));
@@ -250,7 +250,7 @@ inline void AddValueBlock(AmxDecode& s, int64_t group, int64_t span, int64_t key
   LoadSums<kM, 2>(sums);
   for (int64_t step = 0; step * kStep < keys; ++step) {
     const bool whole = (step + 1) * kStep <= keys;
-    s.prefetch.PrefetchNext<Amx>();
+    s.prefetch.PrefetchNext();
     const BF16* const v = whole ? s.interleaved + step * 2 * kTilePairs : last;
     AddStep<kM, 2>(
         [&](int64_t i) {

@@ -124,7 +124,7 @@ void S8ScoreBlock(S8Scratch& s, int64_t segment, int64_t group) {
   // Multiplies bytes of keys from `at` on by steps of queries from `first` on.
   const auto add = [&](int64_t at, int64_t first, int64_t steps) {
     for (int64_t n = 0; n < steps; ++n) {
-      s.prefetch.PrefetchNext<Amx>();
+      s.prefetch.PrefetchNext();
       AddStep<kM, kN, DotUnsignedBytes>(
           [&](int64_t i) {
             return TileAt{s.keys[segment + i] + at + n * kByteStep, s.row_bytes};
@@ -204,12 +204,12 @@ void S8ValueBlock(S8Scratch& s, int64_t group, int64_t column, int64_t vector) {
   alignas(64) int32_t sums[2 * kM][kTileSums];
   float* const o = s.o + group * kS8Lanes * s.columns + column + vector * kTileSide;
   for (int64_t i = 0; i < kM * kS8Lanes; ++i) {
-    Avx512Vnni::PrefetchL1(o + i * s.columns);
-    Avx512Vnni::PrefetchL1(o + i * s.columns + kTileSide);
+    PrefetchL1(o + i * s.columns);
+    PrefetchL1(o + i * s.columns + kTileSide);
   }
   ZeroSums<kM, 2>();
   for (int64_t key = 0; key < s.count; key += kByteStep) {
-    s.prefetch.PrefetchNext<Amx>();
+    s.prefetch.PrefetchNext();
     const int8_t* const v = s.Values(column) + key / 4 * kGroupStride + vector * kVectorBytes;
     AddStep<kM, 2, DotUnsignedBytes>(
         [&](int64_t i) {

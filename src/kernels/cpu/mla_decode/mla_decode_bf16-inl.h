@@ -28,10 +28,10 @@
 #include "src/kernels/cpu/common/cached_row-inl.h"
 #include "src/kernels/cpu/common/merge_splits-inl.h"
 #include "src/kernels/cpu/common/online_softmax-inl.h"
+#include "src/kernels/cpu/common/prefetch_pages-inl.h"
 #include "src/kernels/cpu/common/scratch-inl.h"
 #include "src/kernels/cpu/common/tile-inl.h"
 #include "src/kernels/cpu/isa/dtypes-inl.h"
-#include "src/kernels/cpu/mla_decode/prefetch_pages-inl.h"
 #include "src/kernels/cpu/mla_decode/rounded_row-inl.h"
 #include "src/kernels/cpu/target.h"
 
@@ -137,7 +137,7 @@ template <class V, int64_t kM, int64_t kN>
     for (auto& sum : row) sum = V::Zero();
   int64_t at = 0;
   do {  // a loop that may run zero times would keep sums in memory
-    s.prefetch.template PrefetchNext<V>();
+    s.prefetch.PrefetchNext();
     const int64_t end = Min(at + s.prefetch_columns, s.width);
     do {
       AddScoreStep<V, kM, kN>(keys, at, q, sums);

@@ -17,9 +17,9 @@
 #include "src/kernels/cpu/common/cached_row-inl.h"
 #include "src/kernels/cpu/common/merge_splits-inl.h"
 #include "src/kernels/cpu/common/online_softmax-inl.h"
+#include "src/kernels/cpu/common/prefetch_pages-inl.h"
 #include "src/kernels/cpu/common/scratch-inl.h"
 #include "src/kernels/cpu/common/tile-inl.h"
-#include "src/kernels/cpu/mla_decode/prefetch_pages-inl.h"
 #include "src/kernels/cpu/target.h"
 
 namespace latte::cpu {
@@ -63,7 +63,7 @@ void MlaDecode(const DecodeTask& t) {
       // The rows are converted just before their scores, while they are in the L1. Values are their
       // first C columns.
       Attend<V>(a, {keys, stride, keys, stride, count}, [&](int64_t first) {
-        prefetch.template PrefetchNext<V>();
+        prefetch.PrefetchNext();
         for (int64_t j = first; j < Min(first + 4, count); ++j)
           WidenCachedRow<V>(t.cache, CachedRowOf(t, begin + j), keys + j * stride);
       });

@@ -9,8 +9,8 @@
 
 #include <cstdint>
 
+#include "src/kernels/cpu/common/prefetch_pages-inl.h"
 #include "src/kernels/cpu/common/tile-inl.h"
-#include "src/kernels/cpu/mla_decode/prefetch_pages-inl.h"
 #include "src/kernels/cpu/target.h"
 
 namespace latte::cpu {

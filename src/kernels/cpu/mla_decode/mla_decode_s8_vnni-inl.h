@@ -185,7 +185,7 @@ template <class V, int64_t kN>
 template <class V>
 void InterleaveS8Values(S8Scratch& s, int64_t begin) {
   for (int64_t column = 0; column < s.columns; column += kStripColumns) {
-    if (s.prefetch_in_scores) s.prefetch.PrefetchNext<V>();
+    if (s.prefetch_in_scores) s.prefetch.PrefetchNext();
     const int64_t bytes = Min(kStripColumns, s.row_bytes - column);
     int8_t* const to = s.Values(column) + begin * kStripColumns;
     for (int64_t i = 0; i < kS8Segment; i += 4) {
@@ -213,7 +213,7 @@ void S8Scores(S8Scratch& s) {
         JoinRopeBytes<V>(s, segment);
       }
       for (int64_t key = segment; key < segment + kS8Segment; key += 8) {
-        if (s.prefetch_in_scores) s.prefetch.PrefetchNext<V>();
+        if (s.prefetch_in_scores) s.prefetch.PrefetchNext();
         S8ScoreTile<V, decltype(groups)::value>(s, group, key);
       }
       if (group == 0) InterleaveS8Values<V>(s, segment);
@@ -298,7 +298,7 @@ template <class V, int64_t kM>
 #pragma GCC unroll 8
   for (int64_t i = 0; i < kM; ++i)
 #pragma GCC unroll 8
-    for (int64_t j = 0; j < 4; ++j) V::PrefetchL1(first + i * s.columns + j * V::kLanes);
+    for (int64_t j = 0; j < 4; ++j) PrefetchL1(first + i * s.columns + j * V::kLanes);
   typename V::Ints acc[kM][4];
 #pragma GCC unroll 8
   for (int64_t i = 0; i < kM; ++i)
@@ -307,7 +307,7 @@ template <class V, int64_t kM>
   const int8_t* w = s.Values(column);
   const uint8_t* p = s.P(group) + lane * 4;
   for (int64_t groups = (Min(s.count, g.most) + 3) / 4; groups > 0; groups -= kOutputStep) {
-    s.prefetch.PrefetchNext<V>();
+    s.prefetch.PrefetchNext();
     for (int64_t n = Min(kOutputStep, groups); n > 0;
          --n, w += 4 * kVectorBytes, p += kVectorBytes) {
       typename V::Ints v[4];

@@ -19,9 +19,9 @@
 #include "src/kernels/cpu/common/bf16_pair-inl.h"
 #include "src/kernels/cpu/common/merge_splits-inl.h"
 #include "src/kernels/cpu/common/online_softmax-inl.h"
+#include "src/kernels/cpu/common/prefetch_pages-inl.h"
 #include "src/kernels/cpu/common/scratch-inl.h"
 #include "src/kernels/cpu/common/tile-inl.h"
-#include "src/kernels/cpu/mla_decode/prefetch_pages-inl.h"
 #include "src/kernels/cpu/mla_decode/rounded_row-inl.h"
 #include "src/kernels/cpu/target.h"
 
@@ -123,7 +123,7 @@ void SmallHScores(const DecodeTask& t, int64_t begin, SmallHScratch<Math>& s, Sm
   ForEachRun<kSmallHTileRows>(a.rows, [&](int64_t row, auto rows) {
     for (int64_t key = 0; key < s.count; key += 4) {
       if (row == 0) {
-        s.prefetch.template PrefetchNext<V>();
+        s.prefetch.PrefetchNext();
         RoundCachedRows<V>(t.cache, CachedRowOf(t, begin + key), Min(4, s.count - key),
                            s.keys + key * s.stride, s.stride);
       }

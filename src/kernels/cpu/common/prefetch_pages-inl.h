@@ -4,12 +4,13 @@
 // A block consists of segments, rows that are contiguous in memory. Lines are prefetched in bursts
 // of four. With Tuning::many_dram_streams the bursts come from all segments in turn, because a
 // core's own prefetcher follows one stream per 4 KiB page. Otherwise they come in memory order, and
-// each page is touched before its lines are prefetched (TLB), as in prefetch_sequential-inl.h.
+// each page is touched before its lines are prefetched (TLB), as in SequentialPrefetch.
 #pragma once
 
 #include <cstdint>
 
 #include "src/kernels/cpu/common/cached_row-inl.h"
+#include "src/kernels/cpu/common/prefetch-inl.h"
 #include "src/kernels/cpu/common/tile-inl.h"
 #include "src/kernels/cpu/target.h"
 
@@ -44,29 +45,27 @@ struct PagePrefetch {
     if (segment_count == 0) segment_bytes = 0;
   }
 
-  template <class V>
-  void PrefetchNext(int64_t portions = 1) {
-    due += portions * portion;
+  void PrefetchNext() {
+    due += portion;
     for (; due >= kOne && at < segment_bytes; due -= kOne) {
       if (interleaved)
-        PrefetchInterleaved<V>();
+        PrefetchInterleaved();
       else
         PrefetchSequential();
     }
   }
 
  private:
-  template <class V>
   void PrefetchInterleaved() {
-    for (int64_t i = 0; i < kBurst; i += 64) V::PrefetchL2(segments[segment] + at + i);
+    for (int64_t i = 0; i < kBurst; i += kCacheLine) PrefetchL2(segments[segment] + at, i);
     if (++segment < segment_count) return;
     segment = 0;
     at += kBurst;
   }
   void PrefetchSequential() {
     const char* const burst = segments[segment] + at;
-    for (int64_t i = 0; i < kBurst; i += 64) Prefetch(burst, i, to);
-    const auto in_page = static_cast<int64_t>(reinterpret_cast<uintptr_t>(burst) % kPage);
+    for (int64_t i = 0; i < kBurst; i += kCacheLine) Prefetch(burst, i, to);
+    const int64_t in_page = ByteInPage(burst);
     const int64_t next = at + kPage - in_page;  // byte of the segment at which the next page begins
     if (in_page < kBurst)
       PreparePage(next, /*read=*/false);
