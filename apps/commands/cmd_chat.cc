@@ -58,14 +58,15 @@ Status LocalChat(const ChatFlags& flags) {
     if (flag.given())
       return InvalidArgument(
           fmt::format("{}: expected --url too, because only a server needs it", name));
-  LATTE_ASSIGN_OR_RETURN(const OpenedModel opened, OpenModel(flags.model));
+  LATTE_ASSIGN_OR_RETURN(EngineOptions options, flags.engine.Options(flags.model));
+  LATTE_ASSIGN_OR_RETURN(const OpenedModel opened,
+                         OpenModel(flags.model, {.mtp = options.draft_tokens != "0"}));
   LATTE_ASSIGN_OR_RETURN(const Tokenizer tokenizer, Tokenizer::Load(opened.dir));
   LATTE_ASSIGN_OR_RETURN(ChatPromptBuilder builder,
                          ChatPromptBuilder::Create(tokenizer, opened.model->config()));
   for (const std::string& caveat : builder.UnusedFeatures()) Note("latte: warning: " + caveat);
   LATTE_ASSIGN_OR_RETURN(const int64_t context,
                          ContextFor(flags, opened.model->config().max_position));
-  LATTE_ASSIGN_OR_RETURN(EngineOptions options, flags.engine.Options(flags.model));
   options.prefix_cache = true;  // the prompt of a turn begins with the earlier turns
   LATTE_ASSIGN_OR_RETURN(
       const Settings engine_settings,
@@ -160,7 +161,7 @@ Command AddChat(const FlagSet& app) {
   flags->request.Add(sub,
                      [](const Field& f, std::string_view) { return f.name == "keep_special"; });
   sub.AddSwitch("--stats", flags->stats, "print speeds and cache use after every answer");
-  flags->engine.AddForOneSequence(sub);
+  flags->engine.AddForOneSequence(sub, /*drafts=*/true);
   return {sub, [flags] { return ChatCommand(*flags); }};
 }
 

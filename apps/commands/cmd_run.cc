@@ -61,6 +61,8 @@ JsonOut StatsJson(const Settings& settings, const ModelConfig& config, int64_t p
   const int64_t expanded = config.mla.expanded() * config.layers * SizeOf(settings.dtype);
   return {{"prompt_tokens", prompt_tokens},
           {"generated_tokens", generated},
+          {"drafted_tokens", answer.drafted_tokens},
+          {"accepted_tokens", answer.accepted_tokens},
           {"time_to_first_token_s", answer.prompt_seconds},
           {"prompt_tokens_per_s", PerSecond(prompt_tokens, answer.prompt_seconds)},
           {"generated_tokens_per_s", PerSecond(generated - 1, answer.generate_seconds)},
@@ -77,11 +79,13 @@ void PrintStats(const JsonOut& stats) {
       fmt::format(
           "\nprompt      {:>6} tokens  {:>9.1f} tokens/s\n"
           "generated   {:>6} tokens  {:>9.1f} tokens/s\n"
+          "drafted     {:>6} tokens, {} accepted\n"
           "first token {:>9.1f} ms\n"
           "cache       {:>6} bytes per token; decompressed MHA would need {} ({:.1f} times)\n"
           "attention   {} ({})\n",
           stats["prompt_tokens"].get<int64_t>(), stats["prompt_tokens_per_s"].get<double>(),
           stats["generated_tokens"].get<int64_t>(), stats["generated_tokens_per_s"].get<double>(),
+          stats["drafted_tokens"].get<int64_t>(), stats["accepted_tokens"].get<int64_t>(),
           stats["time_to_first_token_s"].get<double>() * 1e3, cache, expanded,
           static_cast<double>(expanded) / static_cast<double>(cache),
           stats["attention"].get<std::string>(), stats["dtype"].get<std::string>())
@@ -120,8 +124,10 @@ Status PrintAnswer(const RunFlags& flags, const std::string& prompt, const Compl
 
 Status RunCommand(const RunFlags& flags) {
   LATTE_ASSIGN_OR_RETURN(const bool check_weights, flags.check_weights.Get());
-  LATTE_ASSIGN_OR_RETURN(const OpenedModel opened,
-                         OpenModel(flags.model, {.check_weights = check_weights}));
+  LATTE_ASSIGN_OR_RETURN(const EngineOptions options, flags.engine.Options(flags.model));
+  LATTE_ASSIGN_OR_RETURN(
+      const OpenedModel opened,
+      OpenModel(flags.model, {.check_weights = check_weights, .mtp = options.draft_tokens != "0"}));
   const ModelConfig& config = opened.model->config();
   LATTE_ASSIGN_OR_RETURN(const Tokenizer tokenizer, Tokenizer::Load(opened.dir));
   LATTE_ASSIGN_OR_RETURN(const std::string prompt, PromptText(flags));
@@ -134,7 +140,6 @@ Status RunCommand(const RunFlags& flags) {
   const auto prompt_tokens = static_cast<int64_t>(request.tokens.size());
   LATTE_ASSIGN_OR_RETURN(const int64_t context,
                          ContextFor(prompt_tokens, request.stop.max_tokens, config.max_position));
-  LATTE_ASSIGN_OR_RETURN(const EngineOptions options, flags.engine.Options(flags.model));
   LATTE_ASSIGN_OR_RETURN(const Settings settings,
                          ResolveOptionsForOne(options, config, opened.machine, context));
   WarnAboutRates(settings.rates_warning);
@@ -163,7 +168,7 @@ Command AddRun(const FlagSet& app) {
   sub.AddSwitch("--json", flags->json, "one JSON object instead of text");
   sub.AddSwitch("--stats", flags->stats, "print speeds and cache sizes at the end");
   flags->check_weights.Add(sub);
-  flags->engine.AddForOneSequence(sub);
+  flags->engine.AddForOneSequence(sub, /*drafts=*/true);
   return {sub, [flags] { return RunCommand(*flags); }};
 }
 

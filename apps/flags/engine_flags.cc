@@ -20,12 +20,14 @@ Flag AddNuma(const FlagSet& app, std::string& numa) {
 
 }  // namespace
 
-void EngineFlags::AddForOneSequence(const FlagSet& app) {
+void EngineFlags::AddForOneSequence(const FlagSet& app, bool drafts) {
   flags_.values.max_sequences = 1;
   flags_.values.prefix_cache = false;
   flags_.values.prefill_workspace_tokens = 4096;
   chunk_ = flags_.values.max_batch_tokens;
-  flags_.Add(app, [](const Field&, std::string_view group) { return group == "Computation"; });
+  flags_.Add(app, [drafts](const Field&, std::string_view group) {
+    return group == "Computation" || (drafts && group == "Speculation");
+  });
   others_.emplace_back("--numa", AddNuma(app, numa_));
   others_.emplace_back("--chunk", app.Add("--chunk", *chunk_,
                                           "prompt tokens per step; 0: all at once (default: 512)"));

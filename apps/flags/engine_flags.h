@@ -19,8 +19,8 @@ class EngineFlags {
  public:
   // For many requests at once: a flag for every field of EngineOptions that has one.
   void AddAll(const FlagSet& app);
-  // For one sequence at a time: how it is computed. The prefix cache is off.
-  void AddForOneSequence(const FlagSet& app);
+  // For one sequence at a time: how it is computed, and whether with drafts. The prefix cache is off.
+  void AddForOneSequence(const FlagSet& app, bool drafts = false);
 
   // What flags say, else variables, else the file. Also sets the memory policy that --numa asks for.
   // Errors: kInvalidArgument naming the flag, variable or line that is wrong; of SetMemoryPolicy.

@@ -30,6 +30,8 @@ struct EngineOptions {
   // Cached tokens that prefill expands at once, for all prefills of a step;
   // 0: min(max(8·max_tokens, 4·max_sequences·page_tokens), 128 Ki).
   int64_t prefill_workspace_tokens = 0;
+  // Tokens that a step drafts per sequence: "0" to "4", or "auto"; docs/speculation.md.
+  std::string draft_tokens = "0";
   bool prefix_cache = true;    // known beginnings of prompts are not computed again
   std::string cache_dir = "";  // keeps prefixes in this folder too; empty: in memory only
   int64_t cache_dir_bytes = int64_t{16} << 30;  // most that is kept there
@@ -137,6 +139,13 @@ void EngineOptions::VisitFields(Visit&& visit) {
             .help = "a waiting request gains one priority per so many steps",
             .range = {1, 1 << 20}},
       [](auto& o) -> auto& { return o.aging_steps; });
+  visit(
+      Field{.name = "draft_tokens",
+            .help = "tokens to draft per step by the model's multi-token-prediction layer; no "
+                    "answer changes",
+            .choices = "auto, 0, 1, 2, 3 or 4",
+            .group = "Speculation"},
+      [](auto& o) -> auto& { return o.draft_tokens; }, OnlyInCpp{});
   visit(
       Field{.name = "prefix_cache",
             .help = "do not reuse cached prefixes of prompts",

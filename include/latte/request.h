@@ -263,6 +263,8 @@ struct TokenEvent {
   double queue_seconds = 0;                    // from Submit to the first step of the prompt
   double prefill_seconds = 0;                  // from there to the first token
   int64_t generated_tokens = 0;                // of this answer, this one included
+  int64_t drafted_tokens = 0;                  // guesses of its tokens that steps computed
+  int64_t accepted_tokens = 0;                 // of them, tokens of the answer
   std::optional<FinishReason> finish;          // the answer's last event
   Error error;                                 // meaningful with kError
 };

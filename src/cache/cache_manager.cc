@@ -43,7 +43,16 @@ Status CacheManager::Reserve(std::vector<int32_t>& pages, int64_t total_tokens) 
 
 Status CacheManager::MakeWritable(std::vector<int32_t>& pages, int64_t position) {
   int32_t& page = pages[static_cast<size_t>(position / options_.page_tokens)];
-  if (pool_.Refs(page) == 1) return {};
+  return pool_.Refs(page) == 1 ? Status() : CopyPage(page);
+}
+
+Status CacheManager::MakeOwn(std::vector<int32_t>& pages, int64_t position) {
+  int32_t& page = pages[static_cast<size_t>(position / options_.page_tokens)];
+  const int in_tree = tree_.Contains(page) ? 1 : 0;
+  return pool_.Refs(page) == 1 + in_tree ? Status() : CopyPage(page);
+}
+
+Status CacheManager::CopyPage(int32_t& page) {
   LATTE_RETURN_IF_ERROR(MakeRoom(1));
   const int32_t copy = *pool_.Allocate();
   ops_.push_back({.kind = PageOp::Kind::kCopy, .from = page, .to = copy, .prefix = {}});

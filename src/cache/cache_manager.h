@@ -57,6 +57,10 @@ class CacheManager {
   // (copy-on-write). Errors: as Reserve.
   [[nodiscard]] Status MakeWritable(std::vector<int32_t>& pages, int64_t position);
 
+  // The same, but a page that only its sequence and the tree use is left as it is: for rows that no
+  // prompt reads before they are written.
+  [[nodiscard]] Status MakeOwn(std::vector<int32_t>& pages, int64_t position);
+
   // Adds a reference to each page.
   void Share(std::span<const int32_t> pages);
 
@@ -102,6 +106,8 @@ class CacheManager {
  private:
   // The maximum number of pages with known tokens that a prompt may begin with.
   int64_t MostPages(std::span<const int32_t> tokens) const;
+  // Replaces a page by a copy. Errors: as Reserve.
+  Status CopyPage(int32_t& page);
   // Evicts until `count` pages are free. Errors: kExhausted, and then nothing was evicted.
   Status MakeRoom(int64_t count);
 

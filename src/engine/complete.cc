@@ -9,14 +9,23 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Runs a step. The engine serves one answer, which has at most one event in a step.
-Result<std::optional<TokenEvent>> StepEvent(Engine& engine) {
-  std::optional<TokenEvent> event;
-  engine.SetEventSink([&](std::span<const TokenEvent> events) { event = events.front(); });
+// Runs a step. The engine serves one answer, which may get several tokens in a step.
+Result<std::vector<TokenEvent>> StepEvents(Engine& engine) {
+  std::vector<TokenEvent> out;
+  engine.SetEventSink(
+      [&](std::span<const TokenEvent> events) { out.assign(events.begin(), events.end()); });
   const Status status = engine.Step();
   engine.SetEventSink({});
   LATTE_RETURN_IF_ERROR(status);
-  return event;
+  return out;
+}
+
+void Add(const TokenEvent& event, Completion& out) {
+  if (event.token) out.tokens.push_back(*event.token);
+  out.text += event.text;
+  out.cached_tokens = event.cached_tokens;
+  out.drafted_tokens = event.drafted_tokens;
+  out.accepted_tokens = event.accepted_tokens;
 }
 
 }  // namespace
@@ -26,24 +35,24 @@ Result<Completion> Complete(Engine& engine, Request request, const StepSink& on_
   const Clock::time_point start = Clock::now();
   LATTE_ASSIGN_OR_RETURN(const RequestId id, engine.Submit(std::move(request)));
   std::optional<Clock::time_point> first_token;
-  while (true) {
-    LATTE_ASSIGN_OR_RETURN(const std::optional<TokenEvent> event, StepEvent(engine));
-    if (event) {
-      if (event->finish == FinishReason::kError) return tl::unexpected<Error>(event->error);
-      if (!first_token && event->finish != FinishReason::kCancelled) {
+  bool ended = false;
+  while (!ended) {
+    LATTE_ASSIGN_OR_RETURN(const std::vector<TokenEvent> events, StepEvents(engine));
+    bool continues = true;
+    if (events.empty() && on_step) continues = on_step(nullptr);
+    for (const TokenEvent& event : events) {
+      if (event.finish == FinishReason::kError) return tl::unexpected<Error>(event.error);
+      if (!first_token && event.finish != FinishReason::kCancelled) {
         first_token = Clock::now();
         out.prompt_seconds = SecondsSince(start);
       }
-      if (event->token) out.tokens.push_back(*event->token);
-      out.text += event->text;
-      out.cached_tokens = event->cached_tokens;
+      Add(event, out);
+      if (on_step) continues = on_step(&event) && continues;
+      if (!event.finish) continue;
+      out.reason = *event.finish;
+      ended = true;
     }
-    const bool continues = !on_step || on_step(event ? &*event : nullptr);
-    if (event && event->finish) {
-      out.reason = *event->finish;
-      break;
-    }
-    if (!continues) engine.Cancel(id);
+    if (!continues && !ended) engine.Cancel(id);
   }
   if (first_token) out.generate_seconds = SecondsSince(*first_token);
   return out;

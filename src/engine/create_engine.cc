@@ -46,7 +46,9 @@ Result<std::unique_ptr<EngineCore>> Create(const EngineOptions& options, ModelFi
   LATTE_ASSIGN_OR_RETURN(Checkpoint mapped, Checkpoint::Open(dir));
   // Before loading: weights that are repacked then count once.
   const MemoryRoom room{AvailableMemory(), WeightMemory(mapped)};
-  LATTE_ASSIGN_OR_RETURN(loaded->model, LoadModel(dir, loaded->files.config, std::move(mapped)));
+  LATTE_ASSIGN_OR_RETURN(loaded->model,
+                         LoadModel(dir, loaded->files.config, std::move(mapped),
+                                   {.mtp = NeedsMtp(options, loaded->files.config)}));
   if (options.check_weights) {
     LATTE_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(dir));
     LATTE_RETURN_IF_ERROR(CheckWeights(checkpoint));

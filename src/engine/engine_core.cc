@@ -7,7 +7,9 @@
 #include "src/base/limits/out_of_memory.h"
 #include "src/base/timer.h"
 #include "src/engine/run/f16_overflow.h"
+#include "src/engine/run/prompt_logprobs.h"
 #include "src/engine/schedule/scheduler_rules.h"
+#include "src/engine/speculate/mtp_drafter.h"
 
 namespace latte {
 namespace {
@@ -19,7 +21,7 @@ double Seconds(std::chrono::steady_clock::duration time) {
 using Clock = std::chrono::steady_clock;
 
 // Logits are computed in blocks of rows: 64 rows of the largest vocabularies take 33 MB.
-constexpr size_t kRowsPerBlock = 64;
+constexpr int64_t kRowsPerBlock = 64;
 
 }  // namespace
 
@@ -39,6 +41,7 @@ Result<std::unique_ptr<EngineCore>> EngineCore::Create(const EngineParts& parts,
         store, PrefixStore::Open(options, {key, settings.cache_spec}, [inbox] { inbox->Wake(); }));
   }
   core->mover_ = std::make_unique<PageMover>(core->cache_, std::move(store), parts.stream);
+  core->MakeDrafter();
   core->UpdateStats({}, 0);
   return core;
 }
@@ -74,6 +77,32 @@ SchedulerOptions EngineCore::OptionsOfScheduler() {
   return out;
 }
 
+void EngineCore::MakeDrafter() {
+  if (settings_.draft_tokens == 0 || !parts_.model->drafts()) return;
+  const bool expanded = settings_.cache_spec.Has(StreamId::kKey);
+  drafter_ = std::make_unique<MtpDrafter>(
+      MtpDrafter::Parts{.runner = &runner_,
+                        .cache = &pages_,
+                        .threads = &threads_,
+                        .host = parts_.host,
+                        .run_page_ops = [this] { mover_->RunPageOps(pages_.TakeOps()); },
+                        .path = expanded ? MlaPath::kDecompressed : MlaPath::kAbsorbed});
+}
+
+// Ranks would have to draft together: their experts exchange tokens.
+void EngineCore::ProposeDrafts() {
+  if (!drafter_ || global_tokens_) return;
+  std::vector<DraftJob> jobs;
+  for (const auto& [id, request] : requests_)
+    for (const auto& output : request->outputs) {
+      Sequence& s = output->sequence;
+      if (s.state != SequenceState::kRunning || s.remain_len() != 1 || output->generated == 0)
+        continue;
+      jobs.push_back({output.get(), scheduler_.ReserveDrafts(s, settings_.draft_tokens)});
+    }
+  drafter_->Propose(jobs);
+}
+
 Result<RequestId> EngineCore::Submit(Request request) {
   return CatchExhaustion([&]() -> Result<RequestId> {
     LATTE_ASSIGN_OR_RETURN(auto state, MakeRequestState(std::move(request), rules_));
@@ -97,6 +126,7 @@ Status EngineCore::StepOnce() {
   forward_seconds_ = 0;
   DrainInbox();
   mover_->FinishLoads(scheduler_);
+  ProposeDrafts();
   const StepPlan plan = scheduler_.Plan();
   RecordAdmissions(plan);
   mover_->RunPageOps(plan.ops);
@@ -137,7 +167,12 @@ void EngineCore::End(Output& output, FinishReason reason, const Error& error) {
     inbox_.LeftQueue(s.prompt_len);  // it was never admitted
   if (s.state == SequenceState::kLoading) mover_->DropLoads(s.spec.id);
   streams_.End(output, reason, error);
-  scheduler_.Remove(s);
+  Remove(output);
+}
+
+void EngineCore::Remove(Output& output) {
+  if (drafter_) drafter_->Leave(output);
+  scheduler_.Remove(output.sequence);
   some_ended_ = true;
 }
 
@@ -173,6 +208,7 @@ Status EngineCore::Compute(const StepPlan& plan, int64_t global_tokens) {
     return {};
   }
   scheduler_.Advance(plan);
+  if (drafter_) drafter_->Computed(plan, hidden_);
   EmitPromptLogprobs(plan);
   SampleTokens(plan);
   return {};
@@ -191,37 +227,12 @@ void EngineCore::EmitPromptLogprobs(const StepPlan& plan) {
   for (const SequenceStep& step : plan.steps) {
     Output& output = *step.sequence->output;
     if (output.request().prompt_logprobs >= 0 && output.generated == 0) {
-      const Status emitted =
-          CatchExhaustion([&] { return EmitPromptLogprobs(step.chunk, row, output); });
+      const Status emitted = CatchExhaustion(
+          [&] { return AddPromptLogprobs(runner_, step.chunk, row, *parts_.host, output); });
       if (!emitted) End(output, FinishReason::kError, emitted.error());
     }
     row += step.chunk.count;
   }
-}
-
-// `first_row`: of the chunk in the hidden states.
-Status EngineCore::EmitPromptLogprobs(const SequenceChunk& chunk, int64_t first_row,
-                                      Output& output) {
-  const Sequence& s = output.sequence;
-  const int64_t last = std::min(chunk.total_len(), s.prompt_len - 1);
-  // A preempted sequence computes some rows again; their logprobs have been emitted.
-  int64_t at = std::max(chunk.cached_len, static_cast<int64_t>(output.prompt_logprobs.size()));
-  while (at < last) {
-    const int64_t end = std::min(last, at + static_cast<int64_t>(kRowsPerBlock));
-    std::vector<int64_t> rows;
-    for (int64_t i = at; i < end; ++i) rows.push_back(first_row + i - chunk.cached_len);
-    const TensorView logits = runner_.LogitsOf(rows);
-    for (int64_t i = at; i < end; ++i) {
-      const std::span<const float> one(logits.Row<float>(i - at),
-                                       static_cast<size_t>(logits.shape[1]));
-      LATTE_ASSIGN_OR_RETURN(TokenLogprobs logprobs,
-                             Logprobs(one, s.tokens[static_cast<size_t>(i) + 1],
-                                      output.request().prompt_logprobs, *parts_.host));
-      output.prompt_logprobs.push_back(std::move(logprobs));
-    }
-    at = end;
-  }
-  return {};
 }
 
 std::vector<EngineCore::Sampling> EngineCore::PlanSampling(const StepPlan& plan) {
@@ -236,12 +247,15 @@ std::vector<EngineCore::Sampling> EngineCore::PlanSampling(const StepPlan& plan)
       End(output, FinishReason::kLength, {});
       continue;
     }
-    out.push_back({&output, row - 1});
+    output.drafted += step.drafts;
+    drafted_tokens_ += step.drafts;
+    const int64_t first = row - 1 - step.drafts;
+    out.push_back({&output, first, step.drafts + 1});
     // All outputs of a request sample their first token from the same row.
     while (output.sequence.spec.outputs > 1) {
       Output& fork = output.state->Fork(++last_id_);
       scheduler_.Fork(output.sequence, fork.sequence);
-      out.push_back({&fork, row - 1});
+      out.push_back({&fork, first, 1});
     }
   }
   return out;
@@ -249,13 +263,12 @@ std::vector<EngineCore::Sampling> EngineCore::PlanSampling(const StepPlan& plan)
 
 void EngineCore::SampleTokens(const StepPlan& plan) {
   const std::vector<Sampling> all = PlanSampling(plan);
-  for (size_t begin = 0; begin < all.size(); begin += kRowsPerBlock) {
-    const std::span block =
-        std::span(all).subspan(begin, std::min(kRowsPerBlock, all.size() - begin));
-    const Result<std::vector<Result<SampledToken>>> sampled =
-        CatchExhaustion([&] { return SampleBlock(block); });
-    for (size_t i = 0; i < block.size(); ++i)
-      ApplyToken(*block[i].output, sampled ? (*sampled)[i] : tl::unexpected(sampled.error()));
+  for (auto begin = all.begin(); begin != all.end();) {
+    auto end = begin;
+    for (int64_t rows = 0; end != all.end() && rows + end->rows <= kRowsPerBlock; ++end)
+      rows += end->rows;
+    SampleBlock({begin, end});
+    begin = end;
   }
 }
 
@@ -287,40 +300,67 @@ SampleInput EngineCore::InputOf(const Output& output, std::span<const float> log
   return input;
 }
 
-Result<std::vector<Result<SampledToken>>> EngineCore::SampleBlock(std::span<const Sampling> block) {
+// Round by round, a token of every output: a draft that was right gives a row for the next round.
+// So a token is sampled from the same logits and in the same state as without drafts.
+void EngineCore::SampleBlock(std::span<const Sampling> block) {
   std::vector<int64_t> rows;
-  for (const Sampling& s : block)
-    if (rows.empty() || rows.back() != s.row) rows.push_back(s.row);
+  std::vector<Sampling> round(block.begin(), block.end());
+  for (Sampling& s : round) {
+    // Forks share a row.
+    const bool shared = !rows.empty() && rows.back() == s.row;
+    s.in_logits = std::ssize(rows) - (shared ? 1 : 0);
+    for (int64_t i = shared ? 1 : 0; i < s.rows; ++i) rows.push_back(s.row + i);
+  }
   const Clock::time_point start = Clock::now();
-  const TensorView logits = runner_.LogitsOf(rows);
+  const Result<TensorView> logits =
+      CatchExhaustion([&]() -> Result<TensorView> { return runner_.LogitsOf(rows); });
   forward_seconds_ += SecondsSince(start);
+  while (!round.empty()) {
+    const Result<std::vector<Result<SampledToken>>> sampled =
+        logits ? CatchExhaustion([&] { return SampleRound(round, *logits); })
+               : tl::unexpected<Error>(logits.error());
+    std::vector<Sampling> next;
+    for (size_t i = 0; i < round.size(); ++i) {
+      Sampling& s = round[i];
+      if (!ApplyToken(*s.output, sampled ? (*sampled)[i] : tl::unexpected(sampled.error())))
+        continue;
+      ++s.row;
+      ++s.in_logits;
+      if (drafter_) drafter_->Accepted(*s.output, hidden_.Slice(0, s.row, s.row + 1));
+      next.push_back(s);
+    }
+    round = std::move(next);
+  }
+}
 
+Result<std::vector<Result<SampledToken>>> EngineCore::SampleRound(std::span<const Sampling> round,
+                                                                  const TensorView& logits) {
   const auto vocab = static_cast<size_t>(logits.shape[1]);
   std::vector<SampleInput> inputs;
-  int64_t at = -1;
-  for (const Sampling& s : block) {
-    if (at < 0 || rows[static_cast<size_t>(at)] != s.row) ++at;
-    inputs.push_back(InputOf(*s.output, {logits.Row<float>(at), vocab}));
-  }
+  for (const Sampling& s : round)
+    inputs.push_back(InputOf(*s.output, {logits.Row<float>(s.in_logits), vocab}));
   std::vector<Result<SampledToken>> sampled = SampleAll(inputs, threads_);
-  for (size_t i = 0; i < block.size(); ++i)
-    if (const Status row = CheckRow(block[i].row); !row)
+  for (size_t i = 0; i < round.size(); ++i)
+    if (const Status row = CheckRow(round[i].row); !row)
       sampled[i] = tl::unexpected<Error>(row.error());
   return sampled;
 }
 
-void EngineCore::ApplyToken(Output& output, const Result<SampledToken>& sampled) {
+// Returns whether the token after it can be sampled in the same step.
+bool EngineCore::ApplyToken(Output& output, const Result<SampledToken>& sampled) {
   if (!sampled) {
     End(output, FinishReason::kError, sampled.error());
-    return;
+    return false;
   }
-  const bool ends = streams_.Accept(output, *sampled, output.sequence.length() + 1);
-  if (!ends) {
-    scheduler_.Append(output.sequence, sampled->token);
-    return;
+  Sequence& s = output.sequence;
+  if (!s.drafts.empty() && s.drafts.front() == sampled->token) {
+    ++output.accepted;
+    ++accepted_tokens_;
   }
-  scheduler_.Remove(output.sequence);
-  some_ended_ = true;
+  if (!streams_.Accept(output, *sampled, s.length() + 1))
+    return scheduler_.Append(s, sampled->token);
+  Remove(output);
+  return false;
 }
 
 bool EngineCore::WaitForWork(std::chrono::steady_clock::time_point deadline) {
@@ -382,6 +422,8 @@ void EngineCore::UpdateStats(const StepPlan& plan, double seconds) {
   stats_.disk_tokens = disk_tokens_;
   stats_.computed_tokens += plan.tokens;
   stats_.generated_tokens = streams_.generated();
+  stats_.drafted_tokens = drafted_tokens_;
+  stats_.accepted_tokens = accepted_tokens_;
   stats_.step_seconds += seconds;
   stats_.forward_seconds += forward_seconds_;
 }

@@ -1,5 +1,5 @@
-// The engine's loop over a model that the caller loaded. A step drains the inbox, plans, moves pages,
-// computes, samples and emits events, in that order.
+// The engine's loop over a model that the caller loaded. A step drains the inbox, drafts, plans, moves
+// pages, computes, samples and emits events, in that order.
 #pragma once
 
 #include <deque>
@@ -17,6 +17,7 @@
 #include "src/engine/run/runner.h"
 #include "src/engine/schedule/scheduler.h"
 #include "src/engine/settings.h"
+#include "src/engine/speculate/drafter.h"
 
 namespace latte {
 
@@ -64,33 +65,39 @@ class EngineCore final : public Engine {
   EngineCore(const EngineParts& parts, const Settings& settings, LatentCache cache);
   [[nodiscard]] Status SaveAllPrefixes();
   SchedulerOptions OptionsOfScheduler();
+  void MakeDrafter();
 
   // The parts of Step.
   [[nodiscard]] Status StepOnce();
   void DrainInbox();
+  void ProposeDrafts();
   void AddRequest(std::unique_ptr<RequestState> request);
   void CancelRequest(RequestId id);
   void RecordAdmissions(const StepPlan& plan);
   [[nodiscard]] Status Compute(const StepPlan& plan, int64_t global_tokens);
   void EndLargest(const StepPlan& plan, const Error& error);
   void EmitPromptLogprobs(const StepPlan& plan);
-  [[nodiscard]] Status EmitPromptLogprobs(const SequenceChunk& chunk, int64_t first_row,
-                                          Output& output);
   void SampleTokens(const StepPlan& plan);
   void RecordFirstToken(Output& output);
-  void ApplyToken(Output& output, const Result<SampledToken>& sampled);
+  bool ApplyToken(Output& output, const Result<SampledToken>& sampled);
+  void Remove(Output& output);
   void End(Output& output, FinishReason reason, const Error& error);
   void DropEndedRequests();
   void SaveNewPages();
   void UpdateStats(const StepPlan& plan, double seconds);
 
-  // One token to sample, and the row of the hidden states that its logits come from.
+  // A token to sample, and the row of the hidden states that its logits come from; its drafts have the
+  // rows after it.
   struct Sampling {
     Output* output = nullptr;
     int64_t row = 0;
+    int64_t rows = 1;
+    int64_t in_logits = 0;  // `row` in the logits of the block
   };
   std::vector<Sampling> PlanSampling(const StepPlan& plan);
-  Result<std::vector<Result<SampledToken>>> SampleBlock(std::span<const Sampling> block);
+  void SampleBlock(std::span<const Sampling> block);
+  Result<std::vector<Result<SampledToken>>> SampleRound(std::span<const Sampling> round,
+                                                        const TensorView& logits);
   SampleInput InputOf(const Output& output, std::span<const float> logits) const;
   Status CheckRow(int64_t row);
 
@@ -107,6 +114,7 @@ class EngineCore final : public Engine {
   Inbox inbox_;
   std::map<RequestId, std::unique_ptr<RequestState>> requests_;
   std::unique_ptr<PageMover> mover_;
+  std::unique_ptr<Drafter> drafter_;  // null: no drafts
   EventSink sink_;
   GlobalTokens global_tokens_;
   SequenceId last_id_ = 0;
@@ -118,6 +126,8 @@ class EngineCore final : public Engine {
   bool some_ended_ = false;      // requests_ may hold ended ones
   int64_t cached_tokens_ = 0;
   int64_t disk_tokens_ = 0;
+  int64_t drafted_tokens_ = 0;
+  int64_t accepted_tokens_ = 0;
 
   mutable std::mutex stats_mutex_;
   EngineStats stats_;

@@ -107,7 +107,23 @@ void Settings::SizeForOne(int64_t computed) {
   options.cache_bytes = pages * cache_spec.bytes_per_page();
 }
 
+bool NeedsMtp(const EngineOptions& options, const ModelConfig& config) {
+  return config.mtp_layers > 0 && options.draft_tokens != "0";
+}
+
 namespace {
+
+// Errors: kInvalidArgument for drafts that the model cannot make.
+Result<int64_t> DraftTokens(const EngineOptions& options, const ModelConfig& config) {
+  if (options.draft_tokens == "auto") return config.mtp_layers > 0 ? 1 : 0;
+  const int64_t tokens = options.draft_tokens.front() - '0';
+  if (tokens > 0 && config.mtp_layers == 0)
+    return InvalidArgument(fmt::format(
+        "draft-tokens: expected auto or 0, because this model has no multi-token-prediction "
+        "layer, found {}",
+        tokens));
+  return tokens;
+}
 
 // The choices of the options, before any size is filled in.
 Result<Settings> ParseChoices(const EngineOptions& options, const ModelConfig& config,
@@ -123,7 +139,9 @@ Result<Settings> ParseChoices(const EngineOptions& options, const ModelConfig& c
     LATTE_ASSIGN_OR_RETURN(out.cache, ParseCacheDType(options.cache_dtype));
   }
   LATTE_RETURN_IF_ERROR(CheckCacheDType(out.attention, out.cache));
+  LATTE_ASSIGN_OR_RETURN(out.draft_tokens, DraftTokens(options, config));
   out.cache_spec = CacheSpecFor(config, out.attention, out.cache, options.page_tokens);
+  if (out.draft_tokens > 0) ++out.cache_spec.layers;  // the drafting layer's
   FoundRates found = MachineRates(machine);
   out.rates = std::move(found.rates);
   out.rates_warning = std::move(found.warning);

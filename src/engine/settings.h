@@ -21,6 +21,7 @@ struct Settings {
   CacheDType cache;
   CacheSpec cache_spec;
   int64_t pages = 0;
+  int64_t draft_tokens = 0;  // per step and sequence; 0: none
   MlaRates rates;
   std::string rates_warning;  // for the user: why a file of rates is ignored; usually empty
 
@@ -31,6 +32,9 @@ struct Settings {
   // more token, which it never computes, so max_tokens is computed + 1.
   void SizeForOne(int64_t computed);
 };
+
+// Whether the model should be loaded with its drafting layer.
+bool NeedsMtp(const EngineOptions& options, const ModelConfig& config);
 
 // Memory for weights, workspace and cache.
 struct MemoryRoom {

@@ -178,4 +178,13 @@ void Forward(const DecoderLayer& layer, const RopeAngles& angles, const TensorVi
   Run<AddOp>({y, h}, step.exec);
 }
 
+void AppendRows(const DecoderLayer& layer, const RopeAngles& angles, const TensorView& h,
+                StepContext& step) {
+  Workspace& workspace = *step.workspace;
+  const Workspace::Scope scope(workspace);
+  const TensorView x = workspace.Take(DType::kF32, {h.shape[0], h.shape[1]});
+  Normalize(layer.attention_norm, h, x, step);
+  AppendRows(layer.attention, angles, x, step);
+}
+
 }  // namespace latte

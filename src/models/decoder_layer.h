@@ -36,4 +36,8 @@ struct DecoderLayer {
 void Forward(const DecoderLayer& layer, const RopeAngles& angles, const TensorView& h,
              StepContext& step);
 
+// Writes the cache rows that Forward would write, and nothing else.
+void AppendRows(const DecoderLayer& layer, const RopeAngles& angles, const TensorView& h,
+                StepContext& step);
+
 }  // namespace latte

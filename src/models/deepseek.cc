@@ -69,13 +69,23 @@ void DeepseekModel::Logits(StepContext& step, const TensorView& h, const TensorV
   LmHead(final_norm_, head_, h, logits, step);
 }
 
-void DeepseekModel::Draft(StepContext& step, const TensorView& h, const TensorView& z) const {
+void DeepseekModel::Draft(StepContext& step, DraftInput input, const TensorView& h,
+                          const TensorView& z) const {
+  if (step.token_count() == 0) return;
+  const Workspace::Scope scope(*step.workspace);
+  const RopeAngles angles = Angles(step);
+  const TensorView g = step.workspace->Take(DType::kF32, {h.shape[0], h.shape[1]});
+  Normalize(input == DraftInput::kDecoder ? final_norm_ : mtp_->head_norm, h, g, step);
+  latte::Forward(*mtp_, angles, g, z, step);
+}
+
+void DeepseekModel::AppendDraftRows(StepContext& step, const TensorView& h) const {
   if (step.token_count() == 0) return;
   const Workspace::Scope scope(*step.workspace);
   const RopeAngles angles = Angles(step);
   const TensorView g = step.workspace->Take(DType::kF32, {h.shape[0], h.shape[1]});
   Normalize(final_norm_, h, g, step);
-  latte::Forward(*mtp_, angles, g, z, step);
+  AppendRows(*mtp_, angles, g, step);
 }
 
 void DeepseekModel::DraftLogits(StepContext& step, const TensorView& z,

@@ -25,7 +25,9 @@ class DeepseekModel : public Model {
   void Forward(StepContext& step, const TensorView& h) const override;
   void Logits(StepContext& step, const TensorView& h, const TensorView& logits) const override;
   bool drafts() const override { return mtp_.has_value(); }
-  void Draft(StepContext& step, const TensorView& h, const TensorView& z) const override;
+  void Draft(StepContext& step, DraftInput input, const TensorView& h,
+             const TensorView& z) const override;
+  void AppendDraftRows(StepContext& step, const TensorView& h) const override;
   void DraftLogits(StepContext& step, const TensorView& z, const TensorView& logits) const override;
 
  private:

@@ -8,6 +8,12 @@
 
 namespace latte {
 
+// What a draft is made from.
+enum class DraftInput {
+  kDecoder,  // rows of Model::Forward's output
+  kDraft,    // z of the draft before: drafts the token after it
+};
+
 // Optional parts of a checkpoint.
 struct ModelOptions {
   const Device* device = nullptr;  // for the weights, outlives the model; null: the host
@@ -37,10 +43,16 @@ class Model {
   // Whether a drafting layer was loaded. It is layer `layers` of the cache.
   virtual bool drafts() const { return false; }
 
-  // (step, h, z): runs the drafting layer. The step has the positions of h and the tokens after the
-  // tokens of h. Requires: drafts(). Shapes: h [T, D] f32, rows of Forward's output; z [T, D] f32,
-  // written: hidden states for DraftLogits.
-  virtual void Draft(StepContext&, const TensorView&, const TensorView&) const {
+  // (step, input, h, z): runs the drafting layer. The step has the positions of h and the tokens after
+  // the tokens of h. Requires: drafts(). Shapes: h [T, D] f32, what `input` says; z [T, D] f32,
+  // written, may be h: hidden states for DraftLogits.
+  virtual void Draft(StepContext&, DraftInput, const TensorView&, const TensorView&) const {
+    LATTE_CHECK(false, "this model does not draft");
+  }
+
+  // (step, h): as Draft from the decoder's rows, but only writes the layer's cache rows, which takes
+  // neither attention nor feed-forward: they depend on h and the tokens alone.
+  virtual void AppendDraftRows(StepContext&, const TensorView&) const {
     LATTE_CHECK(false, "this model does not draft");
   }
 

@@ -23,6 +23,22 @@ void Concatenate(const TensorView& a, const TensorView& b, const TensorView& out
   Run<CastOp>({b, out.Slice(1, width, 2 * width)}, step.exec);
 }
 
+// u, the input of the decoder layer. Shapes: g, u [T, D] f32.
+void Join(const MtpLayer& mtp, const TensorView& g, const TensorView& u, StepContext& step) {
+  Workspace& workspace = *step.workspace;
+  const Workspace::Scope scope(workspace);
+  const int64_t t = g.shape[0];
+  const int64_t d = g.shape[1];
+  const TensorView e = workspace.Take(DType::kF32, {t, d});
+  const TensorView hidden = workspace.Take(DType::kF32, {t, d});
+  const TensorView both = workspace.Take(DType::kF32, {t, 2 * d});
+  Embed(mtp.embedding, e, step);
+  Normalize(mtp.embedding_norm, e, e, step);
+  Normalize(mtp.hidden_norm, g, hidden, step);
+  Concatenate(e, hidden, both, step);
+  Multiply(mtp.w_eh, RoundActivations(both, {&mtp.w_eh}, step), u, step);
+}
+
 }  // namespace
 
 Result<MtpLayer> LoadMtp(const WeightLoader& load, const ModelConfig& config) {
@@ -52,19 +68,17 @@ Result<MtpLayer> LoadMtp(const WeightLoader& load, const ModelConfig& config) {
 
 void Forward(const MtpLayer& mtp, const RopeAngles& angles, const TensorView& g,
              const TensorView& z, StepContext& step) {
+  Join(mtp, g, z, step);
+  Forward(mtp.layer, angles, z, step);
+}
+
+void AppendRows(const MtpLayer& mtp, const RopeAngles& angles, const TensorView& g,
+                StepContext& step) {
   Workspace& workspace = *step.workspace;
   const Workspace::Scope scope(workspace);
-  const int64_t t = g.shape[0];
-  const int64_t d = g.shape[1];
-  const TensorView e = workspace.Take(DType::kF32, {t, d});
-  const TensorView hidden = workspace.Take(DType::kF32, {t, d});
-  const TensorView both = workspace.Take(DType::kF32, {t, 2 * d});
-  Embed(mtp.embedding, e, step);
-  Normalize(mtp.embedding_norm, e, e, step);
-  Normalize(mtp.hidden_norm, g, hidden, step);
-  Concatenate(e, hidden, both, step);
-  Multiply(mtp.w_eh, RoundActivations(both, {&mtp.w_eh}, step), z, step);
-  Forward(mtp.layer, angles, z, step);
+  const TensorView u = workspace.Take(DType::kF32, {g.shape[0], g.shape[1]});
+  Join(mtp, g, u, step);
+  AppendRows(mtp.layer, angles, u, step);
 }
 
 }  // namespace latte

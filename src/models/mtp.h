@@ -5,8 +5,9 @@
 //   z_t = DecoderLayer(u_t)
 //   logits of x_{t+2} = W_head · RMSNorm_s(z_t)
 //
-// The layer has its own rows in the cache. Published weights have the embedding first in the
-// concatenation.
+// The layer has its own rows in the cache: that of position t depends on g_t and x_{t+1} alone.
+// Published weights have the embedding first in the concatenation. To draft one more token, the layer
+// runs again with RMSNorm_s(z_t) as g_{t+1}.
 // Source: DeepSeek-V3 (arXiv 2412.19437) §2.2, eq. 21–23.
 // clang-format on
 #pragma once
@@ -31,8 +32,12 @@ struct MtpLayer {
 [[nodiscard]] Result<MtpLayer> LoadMtp(const WeightLoader& load, const ModelConfig& config);
 
 // Writes z for the step's tokens, each of which follows a token of g. Shapes: g [T, D] f32 (after
-// the final norm), z [T, D] f32.
+// the final norm, or RMSNorm_s of the z before), z [T, D] f32.
 void Forward(const MtpLayer& mtp, const RopeAngles& angles, const TensorView& g,
              const TensorView& z, StepContext& step);
+
+// Writes the cache rows that Forward would write, and nothing else.
+void AppendRows(const MtpLayer& mtp, const RopeAngles& angles, const TensorView& g,
+                StepContext& step);
 
 }  // namespace latte

@@ -34,6 +34,8 @@ TokenEvent OutputStreams::NewEvent(Output& output) {
   event.queue_seconds = output.state->queue_seconds;
   event.prefill_seconds = output.state->prefill_seconds;
   event.generated_tokens = output.generated;
+  event.drafted_tokens = output.drafted;
+  event.accepted_tokens = output.accepted;
   event.prompt_logprobs = std::exchange(output.prompt_logprobs, {});
   return event;
 }

@@ -22,6 +22,14 @@ namespace latte {
 
 struct RequestState;
 
+// Hidden states of the last tokens of a sequence, kept for a drafter that has not written its cache
+// rows of these tokens yet.
+struct DraftRows {
+  int64_t begin = 0;  // the first of the tokens
+  int64_t count = 0;
+  std::vector<float> hidden;  // [count, D]
+};
+
 // One of the answers to a request.
 struct Output {
   RequestState* state = nullptr;
@@ -31,6 +39,9 @@ struct Output {
   TokenHistory history;   // empty where there are no penalties
   std::optional<AnswerText> text;
   int64_t generated = 0;
+  int64_t drafted = 0;                         // guesses that a step computed
+  int64_t accepted = 0;                        // of them, tokens of the answer
+  DraftRows draft_rows;                        // the drafter's
   int64_t cached_tokens = 0;                   // of the prompt
   std::vector<TokenLogprobs> prompt_logprobs;  // until the first event takes them
 

@@ -122,20 +122,30 @@ TensorView Runner::Forward(std::span<const SequenceChunk> chunks, int64_t global
   global_tokens_ = global_tokens;
   selections_->Clear();
   BuildBatch(chunks);
-  const TensorView h = Fit(hidden_, static_cast<int64_t>(tokens_.size()), model_.config().mla.d,
-                           workspace_.device());
+  hidden_rows_ = static_cast<int64_t>(tokens_.size());
+  const TensorView h = Fit(hidden_, hidden_rows_, model_.config().mla.d, workspace_.device());
   StepContext step = BatchContext();
   model_.Forward(step, h);
   return h;
 }
 
-TensorView Runner::Draft(std::span<const SequenceChunk> chunks, const TensorView& h) {
+TensorView Runner::Draft(std::span<const SequenceChunk> chunks, const TensorView& h,
+                         DraftInput input) {
   const Workspace::Scope scope(workspace_);
+  global_tokens_ = 0;
   BuildBatch(chunks);
   const TensorView z = Fit(draft_, h.shape[0], h.shape[1], workspace_.device());
   StepContext step = BatchContext();
-  model_.Draft(step, h, z);
+  model_.Draft(step, input, h, z);
   return z;
+}
+
+void Runner::AppendDraftRows(std::span<const SequenceChunk> chunks, const TensorView& h) {
+  const Workspace::Scope scope(workspace_);
+  global_tokens_ = 0;
+  BuildBatch(chunks);
+  StepContext step = BatchContext();
+  model_.AppendDraftRows(step, h);
 }
 
 template <class F>
@@ -167,14 +177,24 @@ TensorView Runner::LogitsOf(std::span<const int64_t> rows) {
   const std::vector<int32_t> ids(rows.begin(), rows.end());
   const auto count = static_cast<int64_t>(rows.size());
   const TensorView h = workspace_.Take(DType::kF32, {count, d});
-  const TensorView all(hidden_.Ptr<float>(), DType::kF32,
-                       {static_cast<int64_t>(tokens_.size()), d});
+  const TensorView all(hidden_.Ptr<float>(), DType::kF32, {hidden_rows_, d});
   Run<GatherOp>({all, OnDevice(std::span<const int32_t>(ids)), h}, exec_);
   return Logits(h);
 }
 
 TensorView Runner::ToHost(const TensorView& h) {
   return HostView(h, workspace_.device(), exec_.stream, host_hidden_);
+}
+
+TensorView Runner::FromHost(std::span<const float> rows) {
+  const int64_t d = model_.config().mla.d;
+  const int64_t count = static_cast<int64_t>(rows.size()) / d;
+  const Device& device = workspace_.device();
+  // Steps only read them.
+  if (device.is_host()) return {const_cast<float*>(rows.data()), DType::kF32, {count, d}};
+  const TensorView out = Fit(placed_rows_, count, d, device);
+  device.CopyFromHost(out.data, rows.data(), static_cast<int64_t>(rows.size_bytes()), exec_.stream);
+  return out;
 }
 
 }  // namespace latte

@@ -31,10 +31,15 @@ class Runner {
   // Requires: every token in [0, vocab).
   TensorView Forward(std::span<const SequenceChunk> chunks, int64_t global_tokens = 0);
 
-  // Hidden states [T, D] of the drafting layer over `chunks`. `h` [T, D] holds rows of Forward's
-  // output that are still valid; each token of `chunks` follows the token of its row. Valid until the
-  // next call. Requires: the model drafts, and the cache has a layer for it.
-  TensorView Draft(std::span<const SequenceChunk> chunks, const TensorView& h);
+  // Hidden states z [T, D] of the drafting layer over `chunks`; each token follows the token of its row
+  // of `h` [T, D], which is what `input` says and may be z. Valid until the next call. Requires: the
+  // model drafts, and the cache has a layer for it.
+  TensorView Draft(std::span<const SequenceChunk> chunks, const TensorView& h,
+                   DraftInput input = DraftInput::kDecoder);
+
+  // Writes the drafting layer's cache rows of `chunks`, as Draft from the decoder's rows does, and
+  // nothing else.
+  void AppendDraftRows(std::span<const SequenceChunk> chunks, const TensorView& h);
 
   // Logits [M, vocab] of rows of Draft's output in host memory, valid until the next call of either
   // Logits.
@@ -54,6 +59,9 @@ class Runner {
 
   // Rows of Forward's output in host memory, valid until the next call.
   TensorView ToHost(const TensorView& h);
+
+  // `rows` [M, D] where the model can read them, valid until the next call and while `rows` is.
+  TensorView FromHost(std::span<const float> rows);
 
  private:
   void BuildBatch(std::span<const SequenceChunk> chunks);  // flat arrays for BatchContext
@@ -81,10 +89,12 @@ class Runner {
   std::vector<SequenceChunk> chunks_;
   Tensor key_positions_;  // empty unless a chunk is sparse
   int64_t global_tokens_ = 0;
+  int64_t hidden_rows_ = 0;  // of the last Forward
   Tensor hidden_;
   Tensor draft_;
   Tensor logits_;
   Tensor host_hidden_;  // copies, if the device is not the host
+  Tensor placed_rows_;
   Tensor host_logits_;
 };
 

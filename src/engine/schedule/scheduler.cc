@@ -23,6 +23,17 @@ int64_t WantedTokens(const Sequence& s) {
   return end - s.cached_len;
 }
 
+// The tokens that the step computes.
+std::span<const int32_t> TokensOf(const SequenceStep& step) {
+  Sequence& s = *step.sequence;
+  if (step.drafts == 0)
+    return std::span(s.tokens).subspan(static_cast<size_t>(step.chunk.cached_len),
+                                       static_cast<size_t>(step.chunk.count));
+  s.with_drafts = {s.tokens.back()};
+  s.with_drafts.insert(s.with_drafts.end(), s.drafts.begin(), s.drafts.end());
+  return s.with_drafts;
+}
+
 }  // namespace
 
 Scheduler::Scheduler(SchedulerOptions options, CacheManager& cache)
@@ -46,6 +57,7 @@ StepPlan Scheduler::Plan() {
   ++step_;
   StepPlan plan;
   PlanDecodes(plan);
+  AddDrafts(plan);
   most_for_shorter_ = Room(plan) / 2;
   PlanPrompts(plan);
   PlanAdmissions(plan);
@@ -54,9 +66,7 @@ StepPlan Scheduler::Plan() {
   SortByPath(plan.steps, [](const SequenceStep& step) { return step.chunk.path; });
   // Only now do the pages stay as they are.
   for (SequenceStep& step : plan.steps) {
-    step.chunk.tokens = std::span(step.sequence->tokens)
-                            .subspan(static_cast<size_t>(step.chunk.cached_len),
-                                     static_cast<size_t>(step.chunk.count));
+    step.chunk.tokens = TokensOf(step);
     step.chunk.pages = step.sequence->pages;
   }
   plan.ops = cache_.TakeOps();
@@ -70,6 +80,33 @@ void Scheduler::PlanDecodes(StepPlan& plan) {
     if (s->state != SequenceState::kRunning || s->remain_len() != 1 || Room(plan) == 0) continue;
     if (TakePage(*s, plan)) AddStep(*s, 1, plan);
   }
+}
+
+void Scheduler::AddDrafts(StepPlan& plan) const {
+  int64_t room = CeilDiv(Room(plan), int64_t{2});
+  for (SequenceStep& step : plan.steps) {
+    Sequence& s = *step.sequence;
+    const int64_t in_pages = std::ssize(s.pages) * cache_.page_tokens() - s.length();
+    step.drafts = std::min({std::ssize(s.drafts), room, in_pages});
+    s.drafts.resize(static_cast<size_t>(step.drafts));
+    step.chunk.count += step.drafts;
+    plan.tokens += step.drafts;
+    room -= step.drafts;
+  }
+}
+
+int64_t Scheduler::ReserveDrafts(Sequence& s, int64_t count) {
+  if (s.state != SequenceState::kRunning || s.remain_len() != 1 ||
+      s.cached_len < s.prompt_len_for_path)
+    return 0;
+  // The token after the last draft has its place too.
+  count = std::min(count, s.spec.max_len - s.length() - 1);
+  for (; count > 0; --count) {
+    const int64_t more = PagesFor(s.length() + count) - std::ssize(s.pages);
+    if (more > 0 && !cache_.CanReserve(more + running() - 1)) continue;
+    if (cache_.Reserve(s.pages, s.length() + count)) return count;
+  }
+  return 0;
 }
 
 void Scheduler::PlanPrompts(StepPlan& plan) {
@@ -107,8 +144,9 @@ void Scheduler::FillUp(StepPlan& plan) const {
 bool Scheduler::AddChunk(Sequence& s, StepPlan& plan) {
   const int64_t wanted = WantedTokens(s);
   const int64_t count = std::clamp(Room(plan) - TokensForShorter(s), int64_t{0}, wanted);
-  const bool alone = std::none_of(plan.steps.begin(), plan.steps.end(),
-                                  [](const SequenceStep& step) { return step.chunk.count > 1; });
+  const bool alone =
+      std::none_of(plan.steps.begin(), plan.steps.end(),
+                   [](const SequenceStep& step) { return step.chunk.count > step.drafts + 1; });
   // Every chunk of a prompt expands all cached tokens before it, so small chunks are expensive.
   if (count == 0 || (!alone && count < std::min(wanted, options_.min_chunk_tokens))) return false;
   AddStep(s, count, plan);
@@ -160,6 +198,7 @@ void Scheduler::Preempt(Sequence& s, StepPlan& plan) {
   cache_.Release(own);
   s.cached_len = s.shared_len;
   s.inserted_len = s.shared_len;
+  s.drafts.clear();
   s.state = SequenceState::kWaiting;
   ++s.preemptions;
   ++preemptions_;
@@ -291,7 +330,7 @@ void Scheduler::DropLock(Sequence& s) {
 void Scheduler::Advance(const StepPlan& plan) {
   for (const SequenceStep& step : plan.steps) {
     Sequence& s = *step.sequence;
-    s.cached_len = step.chunk.total_len();
+    s.cached_len = step.chunk.total_len() - step.drafts;
     Offer(s);
   }
 }
@@ -317,14 +356,22 @@ void Scheduler::Fork(Sequence& s, Sequence& copy) {
   LATTE_CHECK(added, "an id was used twice");
 }
 
-void Scheduler::Append(Sequence& s, int32_t token) {
+bool Scheduler::Append(Sequence& s, int32_t token) {
   LATTE_CHECK(
       s.state == SequenceState::kRunning && s.remain_len() == 0 && s.length() < s.spec.max_len,
       "{} tokens to compute, {} of {}", s.remain_len(), s.length(), s.spec.max_len);
   s.tokens.push_back(token);
+  if (s.drafts.empty() || s.drafts.front() != token) {
+    s.drafts.clear();
+    return false;
+  }
+  s.drafts.erase(s.drafts.begin());
+  ++s.cached_len;
+  return true;
 }
 
 void Scheduler::Remove(Sequence& s) {
+  if (s.state == SequenceState::kRunning) Offer(s);  // accepted drafts
   queue_.erase(&s);
   running_.erase(&s);
   cache_.Release(s.pages);

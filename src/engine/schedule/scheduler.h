@@ -10,6 +10,9 @@
 //            smaller sequences do not overtake the head of the queue.
 // Sharing    A prompt begins with pages that others computed. A prompt whose beginning another
 //            sequence is computing waits for that result.
+// Drafts     A decode may compute guesses of the tokens after its last one in the same step. They get half
+//            of the room that decodes leave, and pages as long as one is left for every other
+//            running sequence, so they preempt nothing.
 // Preemption When a running sequence needs a page and none is left, the last in order releases its
 //            own pages and returns to the queue. It keeps its shared prefix and its path, so its
 //            bytes do not change when it is computed again.
@@ -53,7 +56,8 @@ struct SchedulerOptions {
 struct SequenceStep {
   Sequence* sequence = nullptr;
   SequenceChunk chunk;   // query_start is left to the batch
-  bool samples = false;  // the chunk ends with the last token: the next one can be sampled
+  bool samples = false;  // the chunk holds the last token: the next one can be sampled
+  int64_t drafts = 0;    // the chunk ends with so many drafts
 };
 
 // A page of a loading sequence's prefix.
@@ -94,8 +98,14 @@ class Scheduler {
   // shares all pages so far. Requires: `s` runs, has computed its last token and has outputs left.
   void Fork(Sequence& s, Sequence& copy);
 
-  // A sampled token. Requires: `s` runs and has computed its last token; length below max_len.
-  void Append(Sequence& s, int32_t token);
+  // A sampled token. Returns whether it is the draft for its place: then it is computed already, and
+  // the token after it can be sampled too. If not, the other drafts are of no use.
+  // Requires: `s` runs and has computed its last token; length below max_len.
+  bool Append(Sequence& s, int32_t token);
+
+  // Takes pages for drafts, before Plan. Returns for how many of `count` there is room; 0 for a
+  // sequence that has no sampled token to compute.
+  int64_t ReserveDrafts(Sequence& s, int64_t count);
 
   // The first `pages` pages that were to be loaded have arrived, the others did not.
   // Unless the sequence has ended, it runs from the next step on.
@@ -120,6 +130,7 @@ class Scheduler {
 
   // The parts of Plan, in their order.
   void PlanDecodes(StepPlan& plan);
+  void AddDrafts(StepPlan& plan) const;
   void PlanPrompts(StepPlan& plan);
   void PlanAdmissions(StepPlan& plan);
 

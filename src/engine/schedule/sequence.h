@@ -36,6 +36,8 @@ enum class SequenceState {
 struct Sequence {
   SequenceSpec spec;
   std::vector<int32_t> tokens;  // the prompt, then the generated tokens
+  std::vector<int32_t> drafts;  // guesses of the tokens after those, to be computed along with the
+                                // last one; what is in the cache for them is no part of cached_len
   Output* output = nullptr;     // that it is part of; null in a simulation
   // The scheduler's own from here on.
   int64_t prompt_len = 0;
@@ -51,6 +53,7 @@ struct Sequence {
                                     // decoding
   MlaPath prompt_path = MlaPath::kLatent;
   std::vector<int32_t> pages;
+  std::vector<int32_t> with_drafts;  // the last token and the drafts of the planned step
   int preemptions = 0;
 
   int64_t length() const { return static_cast<int64_t>(tokens.size()); }

@@ -55,7 +55,7 @@ struct NormRopeAppendOp {
   static constexpr std::string_view kName = "norm_rope_append";
   struct Params {
     TensorView latent;  // [T, C+R] f32, read and written, last dimension contiguous
-    TensorView q_rope;  // [T, H, R] f32, read and written, last dimension contiguous
+    TensorView q_rope;  // [T, H, R] f32, read and written, last dimension contiguous; H may be 0
     TensorView w;       // [C] f32, f16 or bf16: of the norm
     float eps = 0;
     TensorView cos;                  // [T, R/2] f32, contiguous; empty: nothing is rotated

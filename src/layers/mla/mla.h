@@ -93,6 +93,10 @@ struct MlaProjections {
 void Forward(const MlaLayer& mla, const RopeAngles& angles, const TensorView& x,
              const TensorView& y, StepContext& step);
 
+// Writes the cache rows that Forward would write, without queries. x as in Forward.
+void AppendRows(const MlaLayer& mla, const RopeAngles& angles, const TensorView& x,
+                StepContext& step);
+
 // The streams of a cache for `path`: the latents, or keys and values.
 std::vector<CacheStream> MlaCacheStreams(const MlaDims& dims, MlaPath path, CacheDType cache);
 
@@ -107,6 +111,7 @@ inline bool CachesExpanded(const StepContext& step) {
 // empty: tokens attend to all keys up to themselves.
 MlaProjections Project(const MlaLayer& mla, const RopeAngles& angles, const TensorView& x,
                        StepContext& step);
+// AppendExpanded writes keys and values where those are cached.
 void AppendExpanded(const MlaLayer& mla, const MlaProjections& projected, StepContext& step);
 void Attend(const MlaLayer& mla, const MlaQueries& q, std::span<const SequenceChunk> group,
             const TensorView& o, StepContext& step);

@@ -72,6 +72,20 @@ MlaProjections Project(const MlaLayer& mla, const RopeAngles& angles, const Tens
   return {queries, kv.Slice(1, 0, dims.c), kv.Slice(1, dims.c, dims.latent())};
 }
 
+void AppendRows(const MlaLayer& mla, const RopeAngles& angles, const TensorView& x,
+                StepContext& step) {
+  Workspace& workspace = *step.workspace;
+  const Workspace::Scope scope(workspace);
+  const MlaDims& dims = mla.dims;
+  const int64_t t = x.shape[0];
+  const TensorView kv = workspace.Take(DType::kF32, {t, dims.latent()});
+  Multiply(mla.w_dkv, RoundActivations(x, {&mla.w_dkv}, step), kv, step);
+  const TensorView no_queries = workspace.Take(DType::kF32, {t, 0, dims.r});
+  NormRopeAppend(mla, angles, kv, no_queries, step);
+  if (!CachesExpanded(step)) return;
+  AppendExpanded(mla, {{}, kv.Slice(1, 0, dims.c), kv.Slice(1, dims.c, dims.latent())}, step);
+}
+
 void AppendExpanded(const MlaLayer& mla, const MlaProjections& projected, StepContext& step) {
   Workspace& workspace = *step.workspace;
   const Workspace::Scope scope(workspace);

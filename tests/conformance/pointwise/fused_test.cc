@@ -105,8 +105,8 @@ constexpr CacheDType kFormats[] = {
 struct Widths {
   int64_t h, c, r;
 };
-constexpr Widths kWidths[] = {{16, 512, 64}, {3, 256, 32}, {2, 512, 0},
-                              {1, 33, 6},    {5, 130, 10}, {1, 1, 2}};
+constexpr Widths kWidths[] = {{16, 512, 64}, {3, 256, 32}, {2, 512, 0}, {1, 33, 6},
+                              {5, 130, 10},  {1, 1, 2},    {0, 130, 10}};
 
 // New tokens of a layer, before normalisation and rotation.
 struct Tokens {
@@ -145,12 +145,11 @@ struct Tokens {
   void OneByOne(Isa isa, bool rotated, bool appended) const {
     const TensorView c_kv = latent.view().Slice(1, 0, widths.c);
     const TensorView k_rope = latent.view().Slice(1, widths.c, widths.c + widths.r);
-    TensorView k_head = q_rope.view().Slice(1, 0, 1);  // [T, 1, R]
-    k_head.data = k_rope.data;
+    TensorView k_head(k_rope.data, DType::kF32, {k_rope.shape[0], 1, widths.r});
     k_head.stride = {k_rope.stride[0], k_rope.stride[0], 1};
     RunRowOf<RmsNormOp>(isa, {c_kv, w, c_kv, 1e-6f});
     if (rotated) RunRowOf<RopeOp>(isa, {k_head, cos, sin, interleaved});
-    if (rotated) RunRowOf<RopeOp>(isa, {q_rope, cos, sin, interleaved});
+    if (rotated && widths.h > 0) RunRowOf<RopeOp>(isa, {q_rope, cos, sin, interleaved});
     if (appended) RunRowOf<AppendOp>(isa, {c_kv, k_rope, pages, slots, row_format});
   }
 
