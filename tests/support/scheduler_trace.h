@@ -76,6 +76,17 @@ class Trace {
     return -1;
   }
 
+  // The `ahead`-th token that `name` samples from here on.
+  int32_t Next(char name, int64_t ahead = 0) { return Next((*this)[name], ahead); }
+
+  // Gives `name` drafts for its next step, as many as there is room for; returns how many.
+  int64_t Draft(char name, Tokens drafts) {
+    Sequence& s = (*this)[name];
+    drafts.resize(static_cast<size_t>(scheduler_.ReserveDrafts(s, std::ssize(drafts))));
+    s.drafts = std::move(drafts);
+    return std::ssize(s.drafts);
+  }
+
   void Remove(char name) { scheduler_.Remove((*this)[name]); }
   void Loaded(char name, int64_t pages) { scheduler_.Loaded((*this)[name], pages); }
   bool Ended(char name) const {
@@ -88,13 +99,18 @@ class Trace {
   const std::vector<PageOp>& ops() const { return ops_; }
 
  private:
+  static int32_t Next(const Sequence& s, int64_t ahead) {
+    return static_cast<int32_t>(s.spec.id * 1000 + 500 + s.length() + ahead);
+  }
+
   static std::string Text(const StepPlan& plan) {
     std::string out;
     for (const Sequence* s : plan.preempted) out += fmt::format("-{} ", Name(*s));
     for (const Sequence* s : plan.admitted) out += fmt::format("+{} ", Name(*s));
-    for (const auto& [sequence, chunk, samples] : plan.steps)
-      out += fmt::format("{} {}-{}{}{} ", Name(*sequence), chunk.cached_len, chunk.total_len(),
-                         Letter(chunk.path), samples ? "!" : "");
+    for (const auto& [sequence, chunk, samples, drafts] : plan.steps)
+      out += fmt::format("{} {}-{}{}{}{} ", Name(*sequence), chunk.cached_len, chunk.total_len(),
+                         Letter(chunk.path), samples ? "!" : "",
+                         std::string(static_cast<size_t>(drafts), '?'));
     if (!out.empty()) out.pop_back();
     return out;
   }
@@ -124,7 +140,8 @@ class Trace {
       all.push_back(&copy);
     }
     for (Sequence* s : all) {
-      scheduler_.Append(*s, static_cast<int32_t>(s->spec.id * 1000 + 500 + s->length()));
+      bool more = true;  // a draft was right
+      while (more && s->length() < s->spec.max_len) more = scheduler_.Append(*s, Next(*s, 0));
       if (s->length() == s->spec.max_len) scheduler_.Remove(*s);
     }
   }

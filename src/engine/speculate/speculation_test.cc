@@ -46,10 +46,8 @@ class SpeculationTest : public testing::TestWithParam<const char*> {
         LoadModel(std::string(LATTE_SOURCE_DIR) + "/" + GetParam(), ModelOptions{.mtp = true});
     ASSERT_TRUE(loaded) << ToString(loaded.error());
     model_ = std::move(*loaded);
-    for (const int64_t length : {3, 16, 17, 40, 64, 100}) {
-      requests_.push_back(Ask(length, 0));
-      requests_.push_back(Ask(length, 0.8));
-    }
+    for (const int64_t length : {3, 16, 17, 40, 64, 100})
+      requests_.push_back(Ask(length, length % 2 == 0 ? 0 : 0.8));
   }
 
   Request Ask(int64_t length, double temperature) const {
@@ -81,7 +79,7 @@ class SpeculationTest : public testing::TestWithParam<const char*> {
     auto settings = ResolveOptions(o, model_->config(), machine_, {});
     EXPECT_TRUE(settings) << ToString(settings.error());
     if (!settings) return nullptr;
-    settings->pages = cell.preempted ? 14 : 200;
+    settings->pages = cell.preempted ? 12 : 200;
     return std::move(*EngineCore::Create({model_.get(), &machine_, nullptr}, *settings));
   }
 
@@ -143,17 +141,19 @@ TEST_P(SpeculationTest, SameBytesWithDrafts) {
 }
 
 TEST_P(SpeculationTest, SameBytesOfEveryKindOfRow) {
-  const bool quantised = model_->config().mla.c % 16 == 0;
-  for (const std::string attention : {"auto", "absorbed", "latent", "decompressed"})
-    for (const std::string level : {"on", "strict", "off"})
-      for (const std::string dtype : {"bf16", "f32"})
-        for (const std::string cache : {"", "int8"}) {
-          if (!cache.empty() && (attention == "decompressed" || !quantised)) continue;
-          Cell cell{.attention = attention, .level = level, .dtype = dtype, .cache = cache};
-          const std::vector<Bytes> expected = Run(cell);
-          cell.drafts = std::string("3");
-          ExpectSame(Run(cell), expected, Name(cell));
-        }
+  const Cell cells[] = {
+      {.attention = "absorbed", .dtype = "f32"},
+      {.attention = "latent"},
+      {.attention = "decompressed", .dtype = "f16"},
+      {.level = "strict", .cache = "int8"},
+      {.level = "off", .cache = "fp8"},
+      {.attention = "absorbed", .cache = "q6"},
+  };
+  for (Cell cell : cells) {
+    const std::vector<Bytes> expected = Run(cell);
+    cell.drafts = std::string("3");
+    ExpectSame(Run(cell), expected, Name(cell));
+  }
 }
 
 TEST_P(SpeculationTest, OneSequenceAtATime) {
@@ -165,6 +165,7 @@ TEST_P(SpeculationTest, OneSequenceAtATime) {
 }
 
 TEST_P(SpeculationTest, ForksOfAPrompt) {
+  requests_.resize(4);
   for (Request& r : requests_) r.n = 3;
   const std::vector<Bytes> expected = Run(Cell{});
   ExpectSame(Run(Cell{.drafts = "2"}), expected, "2 drafts");

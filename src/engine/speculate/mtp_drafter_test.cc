@@ -1,0 +1,194 @@
+// The states that the engine drafts from are those of the whole text at once, whatever happened to the
+// sequence: chunks, accepted drafts, prefixes, preemption, forks, steps without drafts.
+#include <map>
+#include <set>
+#include <utility>
+
+#include <gtest/gtest.h>
+
+#include "src/base/random.h"
+#include "src/engine/engine_core.h"
+#include "src/layers/mla/mla.h"
+#include "src/models/registry.h"
+
+namespace latte {
+namespace {
+
+constexpr int64_t kPageTokens = 16;
+
+// A model that remembers what it drafted from: by the position and the token before the draft.
+class Recorder final : public Model {
+ public:
+  explicit Recorder(std::unique_ptr<Model> model) : model_(std::move(model)) {}
+
+  const ModelConfig& config() const override { return model_->config(); }
+  void Forward(StepContext& step, const TensorView& h) const override { model_->Forward(step, h); }
+  void Logits(StepContext& step, const TensorView& h, const TensorView& logits) const override {
+    model_->Logits(step, h, logits);
+  }
+  bool drafts() const override { return true; }
+  void Draft(StepContext& step, DraftInput input, const TensorView& h,
+             const TensorView& z) const override {
+    model_->Draft(step, input, h, z);
+    for (size_t t = 0; input == DraftInput::kDecoder && t < step.tokens.size(); ++t) {
+      const float* row = z.Row<float>(static_cast<int64_t>(t));
+      found[{step.positions[t], step.tokens[t]}].insert({row, row + z.shape[1]});
+    }
+  }
+  void AppendDraftRows(StepContext& step, const TensorView& h) const override {
+    model_->AppendDraftRows(step, h);
+  }
+  void DraftLogits(StepContext& step, const TensorView& z,
+                   const TensorView& logits) const override {
+    model_->DraftLogits(step, z, logits);
+  }
+
+  // Different texts may have the same token at the same place.
+  using States = std::map<std::pair<int64_t, int32_t>, std::set<std::vector<float>>>;
+  mutable States found;
+
+ private:
+  std::unique_ptr<Model> model_;
+};
+
+class MtpDrafterTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto loaded = LoadModel(std::string(LATTE_SOURCE_DIR) + "/models/tiny", {.mtp = true});
+    ASSERT_TRUE(loaded) << ToString(loaded.error());
+    model_ = std::make_unique<Recorder>(std::move(*loaded));
+  }
+
+  std::unique_ptr<EngineCore> Make(const std::string& drafts, int64_t pages = 200) {
+    EngineOptions o;
+    o.page_tokens = kPageTokens;
+    o.max_tokens = 256;
+    o.max_sequences = 4;
+    o.max_batch_tokens = 24;
+    o.threads = 1;
+    o.attention = "absorbed";
+    o.dtype = "f32";
+    o.draft_tokens = drafts;
+    o.cache_bytes = int64_t{1} << 30;
+    auto settings = ResolveOptions(o, model_->config(), machine_, {});
+    EXPECT_TRUE(settings) << ToString(settings.error());
+    settings->pages = pages;
+    return std::move(*EngineCore::Create({model_.get(), &machine_, nullptr}, *settings));
+  }
+
+  std::vector<int32_t> Prompt(int64_t length, uint64_t seed = 0) const {
+    std::vector<int32_t> out;
+    for (int64_t i = 0; i < length; ++i)
+      out.push_back(static_cast<int32_t>(Mix64(seed * 1000 + static_cast<uint64_t>(i)) %
+                                         static_cast<uint64_t>(model_->config().vocab)));
+    return out;
+  }
+
+  // The texts of all answers, prompts included.
+  std::vector<std::vector<int32_t>> Run(EngineCore& engine,
+                                        const std::vector<std::vector<int32_t>>& prompts, int n = 1,
+                                        int64_t answer = 60) {
+    std::map<std::pair<RequestId, int>, std::vector<int32_t>> texts;
+    engine.SetEventSink([&](std::span<const TokenEvent> events) {
+      for (const TokenEvent& e : events) {
+        auto& text = texts[{e.request, e.choice}];
+        if (text.empty()) text = prompts[static_cast<size_t>(e.user_data)];
+        if (e.token) text.push_back(*e.token);
+      }
+    });
+    for (size_t i = 0; i < prompts.size(); ++i) {
+      Request r;
+      r.tokens = prompts[i];
+      r.user_data = i;
+      r.n = n;
+      r.sampling.temperature = n > 1 ? 1 : 0;
+      r.stop.max_tokens = answer;
+      r.stop.ignore_eos = true;
+      EXPECT_TRUE(engine.Submit(r));
+    }
+    while (engine.WaitForWork(std::chrono::steady_clock::now())) EXPECT_TRUE(engine.Step());
+    std::vector<std::vector<int32_t>> out;
+    for (auto& [id, text] : texts) out.push_back(std::move(text));
+    return out;
+  }
+
+  // The states of a text, computed in one go.
+  void Expect(const std::vector<int32_t>& text, Recorder::States& out) {
+    const Recorder::States engines = std::exchange(model_->found, {});
+    const auto length = static_cast<int64_t>(text.size());
+    std::vector<int32_t> pages;
+    for (int32_t i = 0; i * kPageTokens < length; ++i) pages.push_back(i);
+    const ModelConfig& config = model_->config();
+    LatentCache cache = *LatentCache::Create(
+        {MlaCacheStreams(config.mla, MlaPath::kAbsorbed, CacheDType::Plain(DType::kF32)),
+         config.layers + 1, kPageTokens},
+        std::ssize(pages));
+    ThreadPool threads(1);
+    Workspace workspace;
+    Runner runner(*model_, cache, workspace, Exec{&threads, &machine_}, {DType::kF32, 4096});
+    const auto chunk = SequenceChunk::Of(text, 0, MlaPath::kAbsorbed, pages);
+    const TensorView h = runner.Forward({&chunk, 1});
+    const auto shifted =
+        SequenceChunk::Of(std::span(text).subspan(1), 0, MlaPath::kAbsorbed, pages);
+    runner.Draft({&shifted, 1}, h.Slice(0, 0, length - 1));
+    for (const auto& [at, states] : std::exchange(model_->found, engines))
+      out[at].insert(states.begin(), states.end());
+  }
+
+  // Every state of the engine is the expected one; returns their number.
+  int64_t Compare(const std::vector<std::vector<int32_t>>& texts) {
+    Recorder::States expected;
+    for (const auto& text : texts) Expect(text, expected);
+    for (const auto& [at, states] : model_->found)
+      for (const std::vector<float>& state : states)
+        EXPECT_TRUE(expected[at].contains(state))
+            << "position " << at.first << ", token " << at.second;
+    return std::ssize(model_->found);
+  }
+
+  Machine machine_ = *Machine::Detect();
+  std::unique_ptr<Recorder> model_;
+};
+
+TEST_F(MtpDrafterTest, ChunksAndAcceptedDrafts) {
+  for (const std::string drafts : {"1", "4"}) {
+    model_->found.clear();
+    const auto engine = Make(drafts);
+    const auto texts = Run(*engine, {Prompt(50), Prompt(16, 1), Prompt(1, 2)});
+    EXPECT_GT(Compare(texts), 60) << drafts;
+    EXPECT_GT(engine->Stats().accepted_tokens, 0) << drafts;
+  }
+}
+
+TEST_F(MtpDrafterTest, PrefixesOfPromptsAndOfAnswers) {
+  const auto engine = Make("2");
+  auto texts = Run(*engine, {Prompt(50)});
+  model_->found.clear();
+  // The answer and more: its pages hold rows that the drafter wrote while and after it ran.
+  std::vector<int32_t> turn = texts.front();
+  turn.resize(turn.size() - 4);
+  const auto again = Run(*engine, {turn, Prompt(50)});
+  EXPECT_GT(engine->Stats().cached_tokens, 96 + 32);
+  EXPECT_GT(Compare(again), 30);
+}
+
+TEST_F(MtpDrafterTest, Preemption) {
+  const auto engine = Make("2", 14);
+  const auto texts = Run(*engine, {Prompt(50), Prompt(40, 1), Prompt(30, 2)});
+  EXPECT_GT(engine->Stats().preemptions, 0);
+  EXPECT_GT(Compare(texts), 60);
+}
+
+TEST_F(MtpDrafterTest, Forks) {
+  for (const int64_t length : {40, 32, 31, 33}) {
+    model_->found.clear();
+    const auto engine = Make("2");
+    const auto texts = Run(*engine, {Prompt(length)}, 3);
+    ASSERT_EQ(texts.size(), 3u);
+    EXPECT_GT(Compare(texts), 60) << length;
+    EXPECT_EQ(engine->Stats().pages_used, 0);
+  }
+}
+
+}  // namespace
+}  // namespace latte
