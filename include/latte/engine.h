@@ -35,10 +35,10 @@ struct EngineStats {
   int64_t disk_tokens = 0;      // of those, tokens read from cache_dir
   int64_t computed_tokens = 0;  // new tokens in all steps
   int64_t generated_tokens = 0;
-  int64_t drafted_tokens = 0;   // guesses of tokens that steps computed
-  int64_t accepted_tokens = 0;  // of them, generated tokens
   double step_seconds = 0;      // spent in Step, without waiting
   double forward_seconds = 0;   // of them, spent in the model
+  int64_t drafted_tokens = 0;   // guesses of tokens that steps computed
+  int64_t accepted_tokens = 0;  // of them, generated tokens
 };
 
 // Submit, Cancel, Wake and Stats are thread-safe; use everything else only from the thread that

@@ -32,8 +32,9 @@ struct EngineOptions {
   int64_t prefill_workspace_tokens = 0;
   // Tokens that a step drafts per sequence: "0" to "4", or "auto"; docs/speculation.md.
   std::string draft_tokens = "0";
-  bool prefix_cache = true;    // known beginnings of prompts are not computed again
-  std::string cache_dir = "";  // keeps prefixes in this folder too; empty: in memory only
+  std::string drafter = "mtp";  // or "lookup": what followed the last tokens earlier in the text
+  bool prefix_cache = true;     // known beginnings of prompts are not computed again
+  std::string cache_dir = "";   // keeps prefixes in this folder too; empty: in memory only
   int64_t cache_dir_bytes = int64_t{16} << 30;  // most that is kept there
 
   // Errors: kInvalidArgument naming the field, its value and the accepted range.
@@ -141,11 +142,16 @@ void EngineOptions::VisitFields(Visit&& visit) {
       [](auto& o) -> auto& { return o.aging_steps; });
   visit(
       Field{.name = "draft_tokens",
-            .help = "tokens to draft per step by the model's multi-token-prediction layer; no "
-                    "answer changes",
+            .help = "tokens to draft per step and sequence: faster, and no answer changes",
             .choices = "auto, 0, 1, 2, 3 or 4",
             .group = "Speculation"},
       [](auto& o) -> auto& { return o.draft_tokens; }, OnlyInCpp{});
+  visit(
+      Field{.name = "drafter",
+            .help = "mtp: the model's multi-token-prediction layer; lookup: what followed the last "
+                    "tokens earlier in the text",
+            .choices = "mtp or lookup"},
+      [](auto& o) -> auto& { return o.drafter; }, OnlyInCpp{});
   visit(
       Field{.name = "prefix_cache",
             .help = "do not reuse cached prefixes of prompts",

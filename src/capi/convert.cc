@@ -184,7 +184,9 @@ latte_stats ToC(const EngineStats& stats) {
           .computed_tokens = stats.computed_tokens,
           .generated_tokens = stats.generated_tokens,
           .step_seconds = stats.step_seconds,
-          .forward_seconds = stats.forward_seconds};
+          .forward_seconds = stats.forward_seconds,
+          .drafted_tokens = stats.drafted_tokens,
+          .accepted_tokens = stats.accepted_tokens};
 }
 
 const EngineOptions& DefaultOptions() {

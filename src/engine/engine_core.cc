@@ -9,6 +9,7 @@
 #include "src/engine/run/f16_overflow.h"
 #include "src/engine/run/prompt_logprobs.h"
 #include "src/engine/schedule/scheduler_rules.h"
+#include "src/engine/speculate/lookup_drafter.h"
 #include "src/engine/speculate/mtp_drafter.h"
 
 namespace latte {
@@ -59,6 +60,7 @@ EngineCore::EngineCore(const EngineParts& parts, const Settings& settings, Laten
               RunnerOptions{settings.dtype, settings.options.prefill_workspace_tokens,
                             settings.options.int8_activations}),
       scheduler_(OptionsOfScheduler(), pages_),
+      draft_policy_(settings),
       streams_(parts.tokenizer),
       inbox_(settings.options.max_queued_requests, settings.options.max_queued_tokens) {
   if (parts_.host == nullptr) parts_.host = parts_.machine;
@@ -78,7 +80,9 @@ SchedulerOptions EngineCore::OptionsOfScheduler() {
 }
 
 void EngineCore::MakeDrafter() {
-  if (settings_.draft_tokens == 0 || !parts_.model->drafts()) return;
+  if (settings_.draft_tokens > 0 && settings_.options.drafter == "lookup")
+    drafter_ = std::make_unique<LookupDrafter>();
+  if (!settings_.drafts_by_mtp || !parts_.model->drafts()) return;
   const bool expanded = settings_.cache_spec.Has(StreamId::kKey);
   drafter_ = std::make_unique<MtpDrafter>(
       MtpDrafter::Parts{.runner = &runner_,
@@ -89,18 +93,23 @@ void EngineCore::MakeDrafter() {
                         .path = expanded ? MlaPath::kDecompressed : MlaPath::kAbsorbed});
 }
 
-// Ranks would have to draft together: their experts exchange tokens.
 void EngineCore::ProposeDrafts() {
+  // Ranks would have to draft together: their experts exchange tokens.
   if (!drafter_ || global_tokens_) return;
   std::vector<DraftJob> jobs;
+  int64_t count = 0;
   for (const auto& [id, request] : requests_)
     for (const auto& output : request->outputs) {
       Sequence& s = output->sequence;
       if (s.state != SequenceState::kRunning || s.remain_len() != 1 || output->generated == 0)
         continue;
-      jobs.push_back({output.get(), scheduler_.ReserveDrafts(s, settings_.draft_tokens)});
+      const int64_t wanted = draft_policy_.Count(output->draft_record, output->generated);
+      jobs.push_back({output.get(), scheduler_.ReserveDrafts(s, wanted)});
+      count += jobs.back().count;
     }
+  const Clock::time_point start = Clock::now();
   drafter_->Propose(jobs);
+  draft_policy_.DraftsTook(SecondsSince(start), count);
 }
 
 Result<RequestId> EngineCore::Submit(Request request) {
@@ -211,6 +220,11 @@ Status EngineCore::Compute(const StepPlan& plan, int64_t global_tokens) {
   if (drafter_) drafter_->Computed(plan, hidden_);
   EmitPromptLogprobs(plan);
   SampleTokens(plan);
+  const bool generates = std::ranges::all_of(plan.steps, [](const SequenceStep& step) {
+    return step.samples && step.chunk.count == step.drafts + 1;
+  });
+  if (generates && !plan.steps.empty())
+    draft_policy_.StepTook(forward_seconds_, plan.tokens, std::ssize(plan.steps));
   return {};
 }
 
@@ -250,12 +264,12 @@ std::vector<EngineCore::Sampling> EngineCore::PlanSampling(const StepPlan& plan)
     output.drafted += step.drafts;
     drafted_tokens_ += step.drafts;
     const int64_t first = row - 1 - step.drafts;
-    out.push_back({&output, first, step.drafts + 1});
+    out.push_back({&output, first, step.drafts + 1, output.accepted});
     // All outputs of a request sample their first token from the same row.
     while (output.sequence.spec.outputs > 1) {
       Output& fork = output.state->Fork(++last_id_);
       scheduler_.Fork(output.sequence, fork.sequence);
-      out.push_back({&fork, first, 1});
+      out.push_back({&fork, first});
     }
   }
   return out;
@@ -270,6 +284,10 @@ void EngineCore::SampleTokens(const StepPlan& plan) {
     SampleBlock({begin, end});
     begin = end;
   }
+  for (const auto& [output, row, rows, accepted_before, in_logits] : all)
+    if (rows > 1)
+      draft_policy_.Record(output->draft_record, output->generated, rows - 1,
+                           output->accepted - accepted_before);
 }
 
 // How much of the prompt was found is certain only when all of it is computed.

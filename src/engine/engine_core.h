@@ -92,7 +92,8 @@ class EngineCore final : public Engine {
     Output* output = nullptr;
     int64_t row = 0;
     int64_t rows = 1;
-    int64_t in_logits = 0;  // `row` in the logits of the block
+    int64_t accepted_before = 0;  // Output::accepted
+    int64_t in_logits = 0;        // `row` in the logits of the block
   };
   std::vector<Sampling> PlanSampling(const StepPlan& plan);
   void SampleBlock(std::span<const Sampling> block);
@@ -110,6 +111,7 @@ class EngineCore final : public Engine {
   Workspace workspace_;
   Runner runner_;
   Scheduler scheduler_;
+  DraftPolicy draft_policy_;
   OutputStreams streams_;
   Inbox inbox_;
   std::map<RequestId, std::unique_ptr<RequestState>> requests_;

@@ -108,19 +108,20 @@ void Settings::SizeForOne(int64_t computed) {
 }
 
 bool NeedsMtp(const EngineOptions& options, const ModelConfig& config) {
-  return config.mtp_layers > 0 && options.draft_tokens != "0";
+  return config.mtp_layers > 0 && options.draft_tokens != "0" && options.drafter == "mtp";
 }
 
 namespace {
 
 // Errors: kInvalidArgument for drafts that the model cannot make.
 Result<int64_t> DraftTokens(const EngineOptions& options, const ModelConfig& config) {
-  if (options.draft_tokens == "auto") return config.mtp_layers > 0 ? 1 : 0;
+  const bool can_draft = options.drafter == "lookup" || config.mtp_layers > 0;
+  if (options.draft_tokens == "auto") return can_draft ? kMostDrafts : 0;
   const int64_t tokens = options.draft_tokens.front() - '0';
-  if (tokens > 0 && config.mtp_layers == 0)
+  if (tokens > 0 && !can_draft)
     return InvalidArgument(fmt::format(
         "draft-tokens: expected auto or 0, because this model has no multi-token-prediction "
-        "layer, found {}",
+        "layer, found {}; use --drafter lookup",
         tokens));
   return tokens;
 }
@@ -141,7 +142,9 @@ Result<Settings> ParseChoices(const EngineOptions& options, const ModelConfig& c
   LATTE_RETURN_IF_ERROR(CheckCacheDType(out.attention, out.cache));
   LATTE_ASSIGN_OR_RETURN(out.draft_tokens, DraftTokens(options, config));
   out.cache_spec = CacheSpecFor(config, out.attention, out.cache, options.page_tokens);
-  if (out.draft_tokens > 0) ++out.cache_spec.layers;  // the drafting layer's
+  out.adapts_drafts = options.draft_tokens == "auto";
+  out.drafts_by_mtp = out.draft_tokens > 0 && options.drafter == "mtp";
+  if (out.drafts_by_mtp) ++out.cache_spec.layers;
   FoundRates found = MachineRates(machine);
   out.rates = std::move(found.rates);
   out.rates_warning = std::move(found.warning);

@@ -13,6 +13,8 @@
 
 namespace latte {
 
+inline constexpr int64_t kMostDrafts = 4;  // per step and sequence
+
 struct Settings {
   EngineOptions options;  // cache_bytes, max_tokens, prefill_workspace_tokens filled in
   AttentionMode attention = AttentionMode::kAuto;
@@ -21,7 +23,9 @@ struct Settings {
   CacheDType cache;
   CacheSpec cache_spec;
   int64_t pages = 0;
-  int64_t draft_tokens = 0;  // per step and sequence; 0: none
+  int64_t draft_tokens = 0;    // most per step and sequence; 0: none
+  bool adapts_drafts = false;  // to how many are accepted and what they cost
+  bool drafts_by_mtp = false;
   MlaRates rates;
   std::string rates_warning;  // for the user: why a file of rates is ignored; usually empty
 

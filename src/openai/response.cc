@@ -37,6 +37,10 @@ AnswerSplitter::Parts OpenAiAnswer::Add(const TokenEvent& event, size_t prompt) 
 void OpenAiAnswer::Count(const TokenEvent& event, size_t prompt, OpenAiChoice* choice) {
   usage_.generated_tokens +=
       event.generated_tokens - std::exchange(choice->generated_tokens, event.generated_tokens);
+  usage_.drafted_tokens +=
+      event.drafted_tokens - std::exchange(choice->drafted_tokens, event.drafted_tokens);
+  usage_.accepted_tokens +=
+      event.accepted_tokens - std::exchange(choice->accepted_tokens, event.accepted_tokens);
   OpenAiUsage& of_prompt = prompts_[prompt];
   usage_.prompt_tokens +=
       event.prompt_tokens - std::exchange(of_prompt.prompt_tokens, event.prompt_tokens);
@@ -67,6 +71,11 @@ JsonOut UsageJson(OpenAiEndpoint endpoint, const OpenAiUsage& usage) {
                  {"prompt_tokens_details", {{"cached_tokens", usage.cached_tokens}}}};
   if (endpoint == OpenAiEndpoint::kChat)
     out["completion_tokens_details"] = {{"reasoning_tokens", usage.reasoning_tokens}};
+  if (usage.drafted_tokens > 0) {
+    JsonOut& details = out["completion_tokens_details"];
+    details["accepted_prediction_tokens"] = usage.accepted_tokens;
+    details["rejected_prediction_tokens"] = usage.drafted_tokens - usage.accepted_tokens;
+  }
   return out;
 }
 

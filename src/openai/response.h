@@ -22,6 +22,8 @@ struct OpenAiChoice {
   std::vector<TokenLogprobs> logprobs;
   std::vector<TokenLogprobs> prompt_logprobs;
   int64_t generated_tokens = 0;
+  int64_t drafted_tokens = 0;
+  int64_t accepted_tokens = 0;
   std::optional<FinishReason> finish;
   AnswerSplitter splitter;  // of chats
 };
@@ -32,6 +34,8 @@ struct OpenAiUsage {
   int64_t cached_tokens = 0;
   int64_t generated_tokens = 0;
   int64_t reasoning_tokens = 0;  // of them, inside <think>; of chats
+  int64_t drafted_tokens = 0;    // guesses of generated tokens
+  int64_t accepted_tokens = 0;   // of them, generated tokens
 };
 
 JsonOut UsageJson(OpenAiEndpoint endpoint, const OpenAiUsage& usage);

@@ -16,6 +16,7 @@
 #include "src/engine/sampling/sampler.h"
 #include "src/engine/schedule/sequence.h"
 #include "src/engine/settings.h"
+#include "src/engine/speculate/draft_policy.h"
 #include "src/text/tokenizer.h"
 
 namespace latte {
@@ -42,6 +43,7 @@ struct Output {
   int64_t drafted = 0;                         // guesses that a step computed
   int64_t accepted = 0;                        // of them, tokens of the answer
   DraftRows draft_rows;                        // the drafter's
+  DraftRecord draft_record;                    // the policy's
   int64_t cached_tokens = 0;                   // of the prompt
   std::vector<TokenLogprobs> prompt_logprobs;  // until the first event takes them
 

@@ -12,8 +12,6 @@
 
 namespace latte {
 
-inline constexpr int64_t kMostDrafts = 4;
-
 // A sequence whose last token is to be computed.
 struct DraftJob {
   Output* output = nullptr;

@@ -140,6 +140,10 @@ struct Metrics::Impl {
       CountModel("vllm:prefix_cache_hits_total", "Tokens that were found in the prefix cache.")};
   Follower preemptions{
       CountModel("vllm:num_preemptions_total", "Answers that had to give back their pages.")};
+  Follower drafted_tokens{CountModel("vllm:spec_decode_num_draft_tokens_total", "Drafted tokens.")};
+  Follower accepted_tokens{
+      CountModel("vllm:spec_decode_num_accepted_tokens_total",
+                 "Of vllm:spec_decode_num_draft_tokens_total, tokens of answers.")};
   Distribution& iteration_tokens =
       Distribute("vllm:iteration_tokens_total", "Tokens that one step of the engine computed.",
                  IterationBounds());
@@ -254,6 +258,8 @@ void Metrics::Impl::ObserveEngine(const EngineStats& engine) {
   disk_tokens.Reach(engine.disk_tokens);
   generated_tokens.Reach(engine.generated_tokens);
   preemptions.Reach(engine.preemptions);
+  drafted_tokens.Reach(engine.drafted_tokens);
+  accepted_tokens.Reach(engine.accepted_tokens);
   cancelled.Reach(engine.requests_cancelled);
   failed.Reach(engine.requests_failed);
   forward_seconds.Reach(engine.forward_seconds);

@@ -181,8 +181,12 @@ TEST_F(MetricsTest, FollowsTheEngine) {
                              .computed_tokens = 20,
                              .generated_tokens = 7,
                              .step_seconds = 0.4,
-                             .forward_seconds = 0.3};
+                             .forward_seconds = 0.3,
+                             .drafted_tokens = 6,
+                             .accepted_tokens = 5};
   metrics_.Observe(state);
+  EXPECT_EQ(OfModel("vllm:spec_decode_num_draft_tokens_total"), 6);
+  EXPECT_EQ(OfModel("vllm:spec_decode_num_accepted_tokens_total"), 5);
   EXPECT_EQ(OfModel("vllm:num_requests_running"), 4);
   EXPECT_EQ(OfModel("vllm:num_requests_waiting"), 3);
   EXPECT_EQ(OfModel("vllm:kv_cache_usage_perc"), 0.25);

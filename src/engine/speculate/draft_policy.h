@@ -1,0 +1,59 @@
+// How many tokens to draft for a sequence. Fixed, or by measurement: a draft must save more time than it
+// takes. As no answer depends on drafts, the clock may decide.
+//
+//   P_j       probability that drafts 1 … j are right: product of the sequence's rates of acceptance
+//   saved     P_j · (seconds of a step without drafts) / (its sequences)
+//   taken     seconds that a row adds to a step, and that a draft takes to make
+//
+// A sequence gets the drafts with saved > taken. So that a wrong estimate does not stay, it gets one
+// more now and then; after each time without success less often.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "src/engine/settings.h"
+
+namespace latte {
+
+// What is known about the drafts of one sequence.
+struct DraftRecord {
+  // Rates at which draft j is right when those before it are, smoothed.
+  std::array<double, kMostDrafts> accepted = {0.8, 0.7, 0.6, 0.5};
+  int64_t next_probe = 64;  // when one more is tried, in generated tokens
+  int64_t pause = 64;       // between two such times
+  int probes = 0;           // steps that are left of the one under way
+};
+
+// Engine-thread only.
+class DraftPolicy {
+ public:
+  explicit DraftPolicy(const Settings& settings)
+      : most_(settings.draft_tokens), adapts_(settings.adapts_drafts) {}
+
+  // Drafts for the next step of a sequence with so many generated tokens.
+  int64_t Count(DraftRecord& record, int64_t generated) const;
+
+  // Of `drafted` drafts the first `accepted` were right.
+  void Record(DraftRecord& record, int64_t generated, int64_t drafted, int64_t accepted) const;
+
+  // A step of generated tokens alone took `seconds` for `rows` tokens of `sequences` sequences.
+  void StepTook(double seconds, int64_t rows, int64_t sequences);
+  // `count` drafts were made in `seconds`.
+  void DraftsTook(double seconds, int64_t count);
+
+ private:
+  int64_t Worthwhile(const DraftRecord& record) const;
+
+  int64_t most_;
+  bool adapts_;
+  // Sums over the steps, late ones with more weight, for the line seconds = base + row · rows.
+  double weight_ = 0, rows_ = 0, rows2_ = 0, seconds_ = 0, product_ = 0;
+  double sequences_ = 1;      // of late steps
+  double row_seconds_ = 0;    // slope of the line; 0 until rows differ
+  double step_seconds_ = 0;   // the line at `sequences_` rows
+  double draft_seconds_ = 0;  // of one draft
+  int64_t steps_ = 0;
+};
+
+}  // namespace latte
