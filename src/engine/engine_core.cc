@@ -6,7 +6,6 @@
 
 #include "src/base/limits/out_of_memory.h"
 #include "src/base/timer.h"
-#include "src/engine/run/f16_overflow.h"
 #include "src/engine/run/prompt_logprobs.h"
 #include "src/engine/schedule/scheduler_rules.h"
 #include "src/engine/speculate/lookup_drafter.h"
@@ -20,9 +19,6 @@ double Seconds(std::chrono::steady_clock::duration time) {
 }
 
 using Clock = std::chrono::steady_clock;
-
-// Logits are computed in blocks of rows: 64 rows of the largest vocabularies take 33 MB.
-constexpr int64_t kRowsPerBlock = 64;
 
 }  // namespace
 
@@ -247,138 +243,6 @@ void EngineCore::EmitPromptLogprobs(const StepPlan& plan) {
     }
     row += step.chunk.count;
   }
-}
-
-std::vector<EngineCore::Sampling> EngineCore::PlanSampling(const StepPlan& plan) {
-  std::vector<Sampling> out;
-  int64_t row = 0;
-  for (const SequenceStep& step : plan.steps) {
-    row += step.chunk.count;
-    Output& output = *step.sequence->output;
-    if (!step.samples || output.ended()) continue;
-    RecordFirstToken(output);
-    if (output.request().stop.max_tokens == 0) {
-      End(output, FinishReason::kLength, {});
-      continue;
-    }
-    output.drafted += step.drafts;
-    drafted_tokens_ += step.drafts;
-    const int64_t first = row - 1 - step.drafts;
-    out.push_back({&output, first, step.drafts + 1, output.accepted});
-    // All outputs of a request sample their first token from the same row.
-    while (output.sequence.spec.outputs > 1) {
-      Output& fork = output.state->Fork(++last_id_);
-      scheduler_.Fork(output.sequence, fork.sequence);
-      out.push_back({&fork, first});
-    }
-  }
-  return out;
-}
-
-void EngineCore::SampleTokens(const StepPlan& plan) {
-  const std::vector<Sampling> all = PlanSampling(plan);
-  for (auto begin = all.begin(); begin != all.end();) {
-    auto end = begin;
-    for (int64_t rows = 0; end != all.end() && rows + end->rows <= kRowsPerBlock; ++end)
-      rows += end->rows;
-    SampleBlock({begin, end});
-    begin = end;
-  }
-  for (const auto& [output, row, rows, accepted_before, in_logits] : all)
-    if (rows > 1)
-      draft_policy_.Record(output->draft_record, output->generated, rows - 1,
-                           output->accepted - accepted_before);
-}
-
-// How much of the prompt was found is certain only when all of it is computed.
-void EngineCore::RecordFirstToken(Output& output) {
-  if (output.generated > 0) return;
-  RequestState& request = *output.state;
-  request.prefill_seconds = Seconds(Clock::now() - request.admitted);
-  output.cached_tokens = output.sequence.shared_len;
-  cached_tokens_ += output.sequence.shared_len;
-  disk_tokens_ += output.sequence.loaded_len;
-}
-
-Status EngineCore::CheckRow(int64_t row) {
-  const TensorView h = runner_.ToHost(hidden_.Slice(0, row, row + 1));
-  if (!FirstNotFinite({h.Ptr<float>(), static_cast<size_t>(h.elements())})) return {};
-  return F16Overflow("this sequence");
-}
-
-SampleInput EngineCore::InputOf(const Output& output, std::span<const float> logits) const {
-  SampleInput input;
-  input.logits = logits;
-  input.params = &output.params;
-  input.history = &output.history;
-  input.banned = BannedTokens(output);
-  input.position = output.sequence.length();
-  input.logprobs = output.request().logprobs;
-  input.machine = parts_.host;
-  return input;
-}
-
-// Round by round, a token of every output: a draft that was right gives a row for the next round.
-// So a token is sampled from the same logits and in the same state as without drafts.
-void EngineCore::SampleBlock(std::span<const Sampling> block) {
-  std::vector<int64_t> rows;
-  std::vector<Sampling> round(block.begin(), block.end());
-  for (Sampling& s : round) {
-    // Forks share a row.
-    const bool shared = !rows.empty() && rows.back() == s.row;
-    s.in_logits = std::ssize(rows) - (shared ? 1 : 0);
-    for (int64_t i = shared ? 1 : 0; i < s.rows; ++i) rows.push_back(s.row + i);
-  }
-  const Clock::time_point start = Clock::now();
-  const Result<TensorView> logits =
-      CatchExhaustion([&]() -> Result<TensorView> { return runner_.LogitsOf(rows); });
-  forward_seconds_ += SecondsSince(start);
-  while (!round.empty()) {
-    const Result<std::vector<Result<SampledToken>>> sampled =
-        logits ? CatchExhaustion([&] { return SampleRound(round, *logits); })
-               : tl::unexpected<Error>(logits.error());
-    std::vector<Sampling> next;
-    for (size_t i = 0; i < round.size(); ++i) {
-      Sampling& s = round[i];
-      if (!ApplyToken(*s.output, sampled ? (*sampled)[i] : tl::unexpected(sampled.error())))
-        continue;
-      ++s.row;
-      ++s.in_logits;
-      if (drafter_) drafter_->Accepted(*s.output, hidden_.Slice(0, s.row, s.row + 1));
-      next.push_back(s);
-    }
-    round = std::move(next);
-  }
-}
-
-Result<std::vector<Result<SampledToken>>> EngineCore::SampleRound(std::span<const Sampling> round,
-                                                                  const TensorView& logits) {
-  const auto vocab = static_cast<size_t>(logits.shape[1]);
-  std::vector<SampleInput> inputs;
-  for (const Sampling& s : round)
-    inputs.push_back(InputOf(*s.output, {logits.Row<float>(s.in_logits), vocab}));
-  std::vector<Result<SampledToken>> sampled = SampleAll(inputs, threads_);
-  for (size_t i = 0; i < round.size(); ++i)
-    if (const Status row = CheckRow(round[i].row); !row)
-      sampled[i] = tl::unexpected<Error>(row.error());
-  return sampled;
-}
-
-// Returns whether the token after it can be sampled in the same step.
-bool EngineCore::ApplyToken(Output& output, const Result<SampledToken>& sampled) {
-  if (!sampled) {
-    End(output, FinishReason::kError, sampled.error());
-    return false;
-  }
-  Sequence& s = output.sequence;
-  if (!s.drafts.empty() && s.drafts.front() == sampled->token) {
-    ++output.accepted;
-    ++accepted_tokens_;
-  }
-  if (!streams_.Accept(output, *sampled, s.length() + 1))
-    return scheduler_.Append(s, sampled->token);
-  Remove(output);
-  return false;
 }
 
 bool EngineCore::WaitForWork(std::chrono::steady_clock::time_point deadline) {

@@ -6,7 +6,7 @@ namespace latte {
 namespace {
 
 constexpr double kStepWeight = 0.97;    // of a step, relative to the one after it
-constexpr double kRate = 1.0 / 16;      // of acceptance towards the last draft
+constexpr double kRate = 1.0 / 32;      // of acceptance towards the last draft
 constexpr double kProbeRate = 1.0 / 4;  // the same for drafts that are tried again
 constexpr int kProbes = 4;
 constexpr int64_t kLongestPause = 1024;
