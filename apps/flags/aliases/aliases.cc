@@ -54,7 +54,7 @@ constexpr Alias kAliases[] = {
      nullptr, "Latte has no LoRA adapters"},
     {"--enable-lora", "vLLM, SGLang", kNone, kRefused, "", nullptr, "Latte has no LoRA adapters"},
     {"--speculative-config,--speculative-algorithm,--model-draft,-md", "vLLM, SGLang, llama.cpp",
-     kOne, kRefused, "", nullptr, "Latte does not draft tokens; leave it out"},
+     kOne, kRefused, "", nullptr, "say --draft-tokens and --drafter instead"},
     // Ranks
     {"--tensor-parallel-size,-tp,--tp-size,--tp", "vLLM, SGLang", kOne, kOneRank, "", nullptr,
      kRanks},

@@ -172,6 +172,23 @@ TEST_P(SpeculationTest, ForksOfAPrompt) {
   ExpectSame(Run(Cell{.drafts = "4", .chunk = 32}), expected, "4 drafts, chunks of 32");
 }
 
+TEST_P(SpeculationTest, EverySamplingParameter) {
+  for (Request& r : requests_) {
+    r.sampling = {.temperature = 1.1,
+                  .top_k = 40,
+                  .top_p = 0.95,
+                  .min_p = 0.01,
+                  .repetition_penalty = 1.2,
+                  .presence_penalty = 0.5,
+                  .frequency_penalty = 0.3,
+                  .logit_bias = {{5, 4.0f}, {9, -100.0f}, {12, 3.0f}},
+                  .seed = r.sampling.seed};
+    r.logprobs = 5;
+  }
+  const std::vector<Bytes> expected = Run(Cell{});
+  ExpectSame(Run(Cell{.drafts = "4"}), expected, "4 drafts");
+}
+
 INSTANTIATE_TEST_SUITE_P(Models, SpeculationTest,
                          testing::Values("models/tiny", "tests/goldens/v3_noaux"),
                          [](const auto& model) {
