@@ -11,6 +11,9 @@ namespace {
 // Logits are computed in blocks of rows, as those of a step are.
 constexpr int64_t kRowsPerBlock = 64;
 
+// Rows that are written in one call, roughly: as many as a step has tokens.
+constexpr int64_t kRowsAtOnce = 512;
+
 int64_t EndOf(const DraftRows& rows) { return rows.begin + rows.count; }
 
 // The end of the rows whose next token is known.
@@ -82,26 +85,40 @@ bool MtpDrafter::TakePages(Sequence& s, int64_t begin, int64_t end) {
 }
 
 void MtpDrafter::WriteRows(std::span<const Write> writes) {
-  std::vector<SequenceChunk> chunks;
-  std::vector<Write> done;
-  rows_.clear();
+  std::vector<Write> at_once;
+  int64_t rows = 0;
   for (const Write& write : writes) {
-    DraftRows& rows = write.output->draft_rows;
-    Sequence& s = write.output->sequence;
-    const int64_t count = write.end - rows.begin;
-    if (count <= 0 || !TakePages(s, rows.begin, write.end)) continue;
-    const auto tokens = std::span<const int32_t>(s.tokens).subspan(
-        static_cast<size_t>(rows.begin) + 1, static_cast<size_t>(count));
+    Output& output = *write.output;
+    const int64_t begin = output.draft_rows.begin;
+    if (write.end <= begin || !TakePages(output.sequence, begin, write.end)) continue;
+    at_once.push_back(write);
+    rows += write.end - begin;
+    if (rows < kRowsAtOnce) continue;
+    WriteAtOnce(at_once);
+    at_once.clear();
+    rows = 0;
+  }
+  WriteAtOnce(at_once);
+}
+
+void MtpDrafter::WriteAtOnce(std::span<const Write> writes) {
+  parts_.run_page_ops();
+  if (writes.empty()) return;
+  std::vector<SequenceChunk> chunks;
+  rows_.clear();
+  for (const auto& [output, end] : writes) {
+    DraftRows& rows = output->draft_rows;
+    const Sequence& s = output->sequence;
+    const int64_t count = end - rows.begin;
+    const auto tokens = std::span(s.tokens).subspan(static_cast<size_t>(rows.begin) + 1,
+                                                    static_cast<size_t>(count));
     chunks.push_back(SequenceChunk::Of(tokens, rows.begin, parts_.path, s.pages));
     const std::span<const float> hidden = First(rows, count);
     rows_.insert(rows_.end(), hidden.begin(), hidden.end());
-    done.push_back(write);
   }
-  parts_.run_page_ops();
-  if (chunks.empty()) return;
   parts_.runner->AppendDraftRows(chunks, parts_.runner->FromHost(rows_));
-  for (const Write& write : done)
-    DropFirst(write.output->draft_rows, write.end - write.output->draft_rows.begin);
+  for (const auto& [output, end] : writes)
+    DropFirst(output->draft_rows, end - output->draft_rows.begin);
 }
 
 void MtpDrafter::Propose(std::span<const DraftJob> jobs) {

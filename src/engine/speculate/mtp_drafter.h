@@ -44,6 +44,7 @@ class MtpDrafter final : public Drafter {
     int64_t end = 0;
   };
   void WriteRows(std::span<const Write> writes);
+  void WriteAtOnce(std::span<const Write> writes);
   // Makes the pages of rows [begin, end) the sequence's own. False: there is no page left.
   bool TakePages(Sequence& s, int64_t begin, int64_t end);
   // Jobs are sorted by falling count; all get one more draft.
