@@ -29,9 +29,11 @@ EngineOptions RandomOptions(Random& random, const TrafficOptions& traffic,
   o.aging_steps = between(1, 50);
   o.threads = static_cast<int>(between(1, 2));
   o.dtype = between(0, 1) == 0 ? "bf16" : "f32";
-  const CacheSpec spec =
+  o.draft_tokens = std::to_string(between(0, kMostDrafts));
+  CacheSpec spec =
       CacheSpecFor(testing_support::FakeConfig(), mode,
                    CacheDType::Plain(o.dtype == "f32" ? DType::kF32 : DType::kBF16), o.page_tokens);
+  if (o.draft_tokens != "0") ++spec.layers;
   const int64_t longest = traffic.max_tokens / o.page_tokens;
   o.cache_bytes = spec.bytes_per_page() * between(longest + 1, 4 * longest);
   return o;
@@ -43,6 +45,7 @@ struct Totals {
   int64_t disk_tokens = 0;
   int64_t failed = 0;
   int64_t cancelled = 0;
+  int64_t accepted = 0;
 };
 
 void RunOne(uint64_t seed, EngineOptions engine, const TrafficOptions& traffic, Totals& totals) {
@@ -60,6 +63,7 @@ void RunOne(uint64_t seed, EngineOptions engine, const TrafficOptions& traffic, 
   totals.disk_tokens += stats.disk_tokens;
   totals.failed += stats.requests_failed;
   totals.cancelled += stats.requests_cancelled;
+  totals.accepted += stats.accepted_tokens;
 }
 
 TEST(EngineFuzzTest, StrictAnswersAreThoseOfEachRequestAlone) {
@@ -83,6 +87,7 @@ TEST(EngineFuzzTest, StrictAnswersAreThoseOfEachRequestAlone) {
   EXPECT_GT(totals.disk_tokens, 1000);
   EXPECT_GT(totals.failed, 50);
   EXPECT_GT(totals.cancelled, 50);
+  EXPECT_GT(totals.accepted, 1000);
 }
 
 TEST(EngineFuzzTest, AnswersWithoutPrefixesAreThoseOfEachRequestAlone) {

@@ -76,8 +76,12 @@ EngineOptions Options(const Model& model, const TrafficOptions& traffic, const S
   o.threads = 2;
   o.deterministic = "strict";
   o.cache_dir = dir.File("prefixes");
-  const CacheSpec spec = CacheSpecFor(model.config(), AttentionMode::kAuto,
-                                      CacheDType::Plain(DType::kBF16), o.page_tokens);
+  CacheSpec spec = CacheSpecFor(model.config(), AttentionMode::kAuto,
+                                CacheDType::Plain(DType::kBF16), o.page_tokens);
+  if (model.drafts()) {
+    o.draft_tokens = "auto";
+    ++spec.layers;
+  }
   o.cache_bytes = 24 * spec.bytes_per_page();
   o.cache_dir_bytes = 400 * (spec.bytes_per_page() + 1024);
   return o;
@@ -133,7 +137,7 @@ Result<Findings> Soak(const Goal& goal) {
     fake->fault = FaultOfRareTokens;
     model = std::move(fake);
   } else {
-    LATTE_ASSIGN_OR_RETURN(model, LoadModel(goal.model));
+    LATTE_ASSIGN_OR_RETURN(model, LoadModel(goal.model, {.mtp = true}));
   }
   const ScratchDir dir;
   const TrafficOptions traffic = TrafficOf(goal, *model);

@@ -25,6 +25,7 @@ inline ModelConfig FakeConfig() {
   ModelConfig config;
   config.architecture = "FakeForCausalLM";
   config.layers = 2;
+  config.mtp_layers = 1;
   config.vocab = kFakeVocab;
   config.max_position = 1 << 20;
   // Rows have room for a hash (8 bytes) with every path and floating-point cache.
@@ -88,6 +89,33 @@ class FakeModel : public Model {
     for (const SequenceChunk& s : step.sequences) WriteHidden(step, s, h);
   }
 
+  // Drafts are right in three of four cases. The rows of the drafted-from token are written where the
+  // model will write them, so that the next draft finds them.
+  bool drafts() const override { return true; }
+  void Draft(StepContext& step, DraftInput, const TensorView&, const TensorView& z) const override {
+    for (const SequenceChunk& s : step.sequences) {
+      LATTE_CHECK(s.count == 1, "{} rows", s.count);
+      const int64_t position = s.cached_len + 1;
+      const int64_t slot = SlotOf(step, s, position);
+      for (int64_t layer = 0; layer < config_.layers; ++layer)
+        WriteRow(step, s, layer, position, step.tokens[static_cast<size_t>(s.query_start)], slot);
+      SequenceChunk longer = s;
+      longer.cached_len = position;
+      WriteHidden(step, longer, z);
+    }
+    AppendDraftRows(step, z);
+  }
+  void AppendDraftRows(StepContext& step, const TensorView&) const override {
+    for (const int64_t slot : step.slots) std::memset(RowAt(step, config_.layers, slot), 1, 8);
+  }
+  void DraftLogits(StepContext&, const TensorView& z, const TensorView& logits) const override {
+    for (int64_t row = 0; row < z.shape[0]; ++row) {
+      const uint64_t state = StateOf(z.Row<float>(row));
+      const uint64_t wrong = Mix64(state) % 4 == 0 ? 1 : 0;
+      FakeLogits(state ^ wrong, {logits.Row<float>(row), static_cast<size_t>(kFakeVocab)});
+    }
+  }
+
   void Logits(StepContext&, const TensorView& h, const TensorView& logits) const override {
     for (int64_t row = 0; row < h.shape[0]; ++row) {
       const std::span<float> out(logits.Row<float>(row), static_cast<size_t>(kFakeVocab));
@@ -116,24 +144,29 @@ class FakeModel : public Model {
     const CacheStream& stream = step.cache->spec().streams[0];
     return step.cache->View(stream.id, layer).data + slot * stream.width * SizeOf(stream.dtype);
   }
+  static int64_t SlotOf(const StepContext& step, const SequenceChunk& s, int64_t position) {
+    const int64_t page = step.cache->spec().page_tokens;
+    return s.pages[static_cast<size_t>(position / page)] * page + position % page;
+  }
   static uint64_t ReadRow(const StepContext& step, const SequenceChunk& s, int64_t layer,
                           int64_t position) {
-    const int64_t page = step.cache->spec().page_tokens;
-    const int64_t slot = s.pages[static_cast<size_t>(position / page)] * page + position % page;
     uint64_t row = 0;
-    std::memcpy(&row, RowAt(step, layer, slot), sizeof row);
+    std::memcpy(&row, RowAt(step, layer, SlotOf(step, s, position)), sizeof row);
     return row;
+  }
+  static void WriteRow(const StepContext& step, const SequenceChunk& s, int64_t layer,
+                       int64_t position, int32_t token, int64_t slot) {
+    const uint64_t previous = position == 0 ? 0 : ReadRow(step, s, layer, position - 1);
+    const uint64_t row = FakeRow(previous, token, position, layer, s.path);
+    std::memcpy(RowAt(step, layer, slot), &row, sizeof row);
   }
 
   void WriteRows(const StepContext& step, const SequenceChunk& s) const {
     for (int64_t i = 0; i < s.count; ++i) {
       const auto at = static_cast<size_t>(s.query_start + i);
       const int64_t position = step.positions[at];
-      for (int64_t layer = 0; layer < config_.layers; ++layer) {
-        const uint64_t previous = position == 0 ? 0 : ReadRow(step, s, layer, position - 1);
-        const uint64_t row = FakeRow(previous, step.tokens[at], position, layer, s.path);
-        std::memcpy(RowAt(step, layer, step.slots[at]), &row, sizeof row);
-      }
+      for (int64_t layer = 0; layer < config_.layers; ++layer)
+        WriteRow(step, s, layer, position, step.tokens[at], step.slots[at]);
     }
   }
 

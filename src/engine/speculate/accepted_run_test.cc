@@ -122,15 +122,46 @@ TEST_F(AcceptedRunTest, CancelledAnywhere) {
   }
 }
 
-// The third token of an answer after the likeliest first two, over many seeds: drawn with the
-// probabilities that the model gives, and the same token for every seed as without drafts.
+// Pearson's statistic of counts against probabilities, over the tokens that are expected at least 5
+// times and all others together.
+struct ChiSquare {
+  double statistic = 0;
+  int degrees = 0;
+
+  void Add(const std::map<int32_t, int>& counts, double all,
+           const std::vector<TokenLogprob>& likeliest) {
+    constexpr double kLeast = 5;
+    int cells = 0;
+    double rest_p = 1;
+    double rest_count = all;
+    const auto add = [&](double count, double expected) {
+      statistic += (count - expected) * (count - expected) / expected;
+      ++cells;
+    };
+    for (const TokenLogprob& token : likeliest) {
+      const double p = std::exp(static_cast<double>(token.logprob));
+      if (p * all < kLeast) continue;
+      const auto found = counts.find(token.token);
+      const double count = found == counts.end() ? 0 : found->second;
+      add(count, p * all);
+      rest_p -= p;
+      rest_count -= count;
+    }
+    if (rest_p * all >= kLeast) add(rest_count, rest_p * all);
+    degrees += std::max(0, cells - 1);
+  }
+};
+
+// The third token of an answer after the same first two, over many seeds: drawn with the probabilities
+// that the model gives, and the same token for every seed as without drafts.
 TEST_F(AcceptedRunTest, SampledTokensHaveTheProbabilitiesOfTheModel) {
-  constexpr int kRequests = 128;
-  constexpr int kAnswers = 32;
+  constexpr int kRequests = 64;
+  constexpr int kAnswers = 64;
   std::map<std::pair<uint64_t, int>, std::vector<TokenEvent>> found[2];
   for (size_t e = 0; e < 2; ++e) {
     for (uint64_t i = 0; i < kRequests; ++i) {
       Request r = Ask();
+      r.prompt = "One day";
       r.sampling.temperature = 1;
       r.sampling.seed = 1000 + i;
       r.stop.max_tokens = 4;
@@ -144,44 +175,25 @@ TEST_F(AcceptedRunTest, SampledTokensHaveTheProbabilitiesOfTheModel) {
   }
   EXPECT_GT(engines_[1]->Stats().accepted_tokens, kRequests * kAnswers / 2);
 
-  std::map<std::pair<int32_t, int32_t>, int> beginnings;
+  std::map<std::pair<int32_t, int32_t>, std::vector<const TokenEvent*>> thirds;
   for (const auto& [key, events] : found[1]) {
     ASSERT_EQ(events.size(), 4u);
     for (size_t i = 0; i < 4; ++i) EXPECT_EQ(events[i].token, found[0][key][i].token);
-    ++beginnings[{*events[0].token, *events[1].token}];
+    thirds[{*events[0].token, *events[1].token}].push_back(&events[2]);
   }
-  const auto begins = std::ranges::max_element(
-      beginnings, {}, [](const auto& beginning) { return beginning.second; });
-  std::map<int32_t, int> counts;
-  const std::vector<TokenLogprob>* likeliest = nullptr;
-  for (const auto& [key, events] : found[1]) {
-    if (std::pair(*events[0].token, *events[1].token) != begins->first) continue;
-    ++counts[*events[2].token];
-    likeliest = &events[2].logprobs->top;
+  ChiSquare sum;
+  for (const auto& [beginning, events] : thirds) {
+    std::map<int32_t, int> counts;
+    for (const TokenEvent* event : events) ++counts[*event->token];
+    sum.Add(counts, static_cast<double>(events.size()), events.front()->logprobs->top);
   }
-  const double all = begins->second;
-  ASSERT_GT(all, 200);
-  // Pearson's statistic over the tokens that are expected at least 5 times, and all others together.
-  double statistic = 0;
-  int cells = 0;
-  double rest_p = 1;
-  double rest_count = all;
-  const auto add = [&](double count, double expected) {
-    statistic += (count - expected) * (count - expected) / expected;
-    ++cells;
-  };
-  for (const TokenLogprob& token : *likeliest) {
-    const double p = std::exp(static_cast<double>(token.logprob));
-    if (p * all < 5) continue;
-    add(counts[token.token], p * all);
-    rest_p -= p;
-    rest_count -= counts[token.token];
-  }
-  if (rest_p * all >= 5) add(rest_count, rest_p * all);
-  ASSERT_GE(cells, 4);
-  // Above mean + 5 standard deviations of the chi-square distribution with cells − 1 degrees.
-  const double degrees = cells - 1;
-  EXPECT_LT(statistic, degrees + 5 * std::sqrt(2 * degrees)) << cells << " cells";
+  ASSERT_GE(sum.degrees, 20);
+  // Mean and standard deviation of the distribution with so many degrees of freedom.
+  const double deviation = std::sqrt(2.0 * sum.degrees);
+  EXPECT_LT(sum.statistic, sum.degrees + 5 * deviation) << sum.degrees << " degrees of freedom";
+  EXPECT_GT(sum.statistic, sum.degrees - 5 * deviation) << sum.degrees << " degrees of freedom";
+  RecordProperty("statistic", std::to_string(sum.statistic));
+  RecordProperty("degrees", sum.degrees);
 }
 
 }  // namespace
