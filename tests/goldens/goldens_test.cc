@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "src/base/file.h"
@@ -221,6 +222,52 @@ TEST(GoldenDrafts, EveryPathGivesTheGoldenDraftLogits) {
                                        static_cast<double>(golden.values[static_cast<size_t>(i)])));
     EXPECT_LT(worst, kTolerance);
   }
+}
+
+// A further draft goes on from RMSNorm_s(z) where the first has RMSNorm_f(h), both followed by the norm of
+// the layer's input, which takes a factor out. So it is a first draft from any h with
+// RMSNorm_f(h) ∝ RMSNorm_s(z): such as z ⊙ w_s ⊘ w_f.
+TEST(GoldenDrafts, FurtherDraftsGoOnFromTheStateAfterTheHeadsNorm) {
+  const std::string dir = std::string(LATTE_SOURCE_DIR) + "/tests/goldens/v3_noaux";
+  auto model = LoadModel(dir, {.mtp = true});
+  ASSERT_TRUE(model) << ToString(model.error());
+  const Machine machine = *Machine::Detect();
+  ThreadPool threads(2);
+  const ModelConfig& config = (*model)->config();
+  const Checkpoint checkpoint = *Checkpoint::Open(dir);
+  const auto norm = [&](const std::string& name) {
+    return checkpoint.View(*checkpoint.Find(name)).Ptr<float>();
+  };
+  const float* const w_f = norm("model.norm.weight");
+  const float* const w_s =
+      norm(fmt::format("model.layers.{}.shared_head.norm.weight", config.layers));
+
+  LatentCache cache = *LatentCache::Create(
+      {MlaCacheStreams(config.mla, MlaPath::kAbsorbed, CacheDType::Plain(DType::kF32)),
+       config.layers + 1, 64},
+      1);
+  Workspace workspace;
+  Runner runner(**model, cache, workspace, Exec{&threads, &machine}, {DType::kF32, 4096});
+  const std::vector<int32_t> tokens = {5, 17, 3, 29, 8, 11}, pages = {0};
+  const auto main = SequenceChunk::Of(std::span(tokens).first(4), 0, MlaPath::kAbsorbed, pages);
+  const TensorView h = runner.Forward({&main, 1});
+  const auto first =
+      SequenceChunk::Of(std::span(tokens).subspan(1, 4), 0, MlaPath::kAbsorbed, pages);
+  const TensorView z = runner.Draft({&first, 1}, h).Slice(0, 3, 4);
+  std::vector<float> same(static_cast<size_t>(config.mla.d));
+  for (size_t i = 0; i < same.size(); ++i) same[i] = z.Ptr<float>()[i] * w_s[i] / w_f[i];
+
+  const auto next = SequenceChunk::Of(std::span(tokens).last(1), 4, MlaPath::kAbsorbed, pages);
+  const auto logits_of = [&](const TensorView& state) {
+    const TensorView logits = runner.DraftLogits(state);
+    return std::vector<float>(logits.Ptr<float>(), logits.Ptr<float>() + logits.elements());
+  };
+  const std::vector<float> found = logits_of(runner.Draft({&next, 1}, z, DraftInput::kDraft));
+  const std::vector<float> expected = logits_of(runner.Draft({&next, 1}, runner.FromHost(same)));
+  double worst = 0;
+  for (size_t i = 0; i < found.size(); ++i)
+    worst = std::max(worst, std::abs(static_cast<double>(found[i]) - expected[i]));
+  EXPECT_LT(worst, kTolerance);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Goldens, testing::ValuesIn(kFixtures),

@@ -135,7 +135,8 @@ class MtpDrafterTest : public testing::Test {
       out[at].insert(states.begin(), states.end());
   }
 
-  // Every state of the engine is the expected one; returns their number.
+  // Every state of the engine is the expected one, and every text was drafted to its end; returns the
+  // number of states.
   int64_t Compare(const std::vector<std::vector<int32_t>>& texts) {
     Recorder::States expected;
     for (const auto& text : texts) Expect(text, expected);
@@ -143,6 +144,12 @@ class MtpDrafterTest : public testing::Test {
       for (const std::vector<float>& state : states)
         EXPECT_TRUE(expected[at].contains(state))
             << "position " << at.first << ", token " << at.second;
+    for (const auto& text : texts) {
+      const int64_t last = std::ssize(text) - 2;
+      int64_t at = last;
+      while (at > 0 && !model_->found.contains({at, text[static_cast<size_t>(at) + 1]})) --at;
+      EXPECT_LE(last - at, 2 * kMostDrafts);
+    }
     return std::ssize(model_->found);
   }
 
