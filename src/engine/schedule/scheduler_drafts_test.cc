@@ -101,8 +101,12 @@ TEST(SchedulerDrafts, GoWithAPreemption) {
   t.Step();
   t.Add('b', 3);
   t.Step();
-  t['b'].drafts = {1};
-  EXPECT_NE(t.StepsUntil("-b"), -1);
+  std::string step;
+  for (int i = 0; i < 20 && step.find("-b") == std::string::npos; ++i) {
+    t['b'].drafts = {1};
+    step = t.Step();
+  }
+  EXPECT_NE(step.find("-b"), std::string::npos);
   EXPECT_TRUE(t['b'].drafts.empty());
 }
 

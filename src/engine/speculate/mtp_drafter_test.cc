@@ -179,6 +179,20 @@ TEST_F(MtpDrafterTest, PrefixesOfPromptsAndOfAnswers) {
   EXPECT_GT(Compare(again), 30);
 }
 
+// The step that fills a page may be the last one: of an accepted run that goes beyond the page.
+TEST_F(MtpDrafterTest, PagesThatTheLastStepFills) {
+  const auto longer = Run(*Make("4"), {Prompt(50)}).front();
+  for (const int64_t answer : {48, 49, 50, 51}) {
+    const auto engine = Make("4");
+    Run(*engine, {Prompt(50)}, 1, answer);
+    model_->found.clear();
+    const std::vector<int32_t> turn(longer.begin(), longer.begin() + 50 + answer);
+    const auto again = Run(*engine, {turn}, 1, 20);
+    EXPECT_EQ(engine->Stats().cached_tokens, 96) << answer;
+    EXPECT_GT(Compare(again), 3) << answer;
+  }
+}
+
 TEST_F(MtpDrafterTest, Preemption) {
   const auto engine = Make("2", 14);
   const auto texts = Run(*engine, {Prompt(50), Prompt(40, 1), Prompt(30, 2)});
