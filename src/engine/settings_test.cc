@@ -57,6 +57,29 @@ TEST_F(SettingsTest, AlmostNoRoomIsNoneToo) {
   ExpectWords(Refusal({0, 1000}), {"0.00 MB", "latte quantize"});
 }
 
+TEST_F(SettingsTest, DraftsNeedTheirLayerAndRoomForItsRows) {
+  const MemoryRoom room{4 * kGb, 0};
+  options_.draft_tokens = "2";
+  const auto drafts = With(room);
+  ASSERT_TRUE(drafts);
+  EXPECT_EQ(drafts->draft_tokens, 2);
+  EXPECT_EQ(drafts->cache_spec.layers, config_.layers + 1);
+  options_.draft_tokens = "auto";
+  EXPECT_EQ(With(room)->draft_tokens, kMostDrafts);
+  options_.draft_tokens = "0";
+  EXPECT_EQ(With(room)->cache_spec.layers, config_.layers);
+
+  config_.mtp_layers = 0;
+  options_.draft_tokens = "auto";
+  EXPECT_EQ(With(room)->draft_tokens, 0);
+  options_.draft_tokens = "2";
+  ExpectWords(Refusal(room), {"multi-token-prediction", "found 2", "--drafter lookup"});
+  options_.drafter = "lookup";
+  ASSERT_TRUE(With(room));
+  EXPECT_EQ(With(room)->draft_tokens, 2);
+  EXPECT_EQ(With(room)->cache_spec.layers, config_.layers);
+}
+
 TEST_F(SettingsTest, AGivenCacheIsTakenWhateverTheRoom) {
   options_.cache_bytes = 64 << 20;
   for (const MemoryRoom& room :
