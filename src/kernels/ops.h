@@ -2,6 +2,7 @@
 #pragma once
 
 #include "src/kernels/params/gemm.h"
+#include "src/kernels/params/indexer.h"
 #include "src/kernels/params/mla.h"
 #include "src/kernels/params/moe.h"
 #include "src/kernels/params/sampling.h"
@@ -9,8 +10,8 @@
 namespace latte {
 
 template <template <class...> class Of>
-using AllOps = Of<GemmOp, GemmTOp, MlaDecodeOp, MhaOp, LseMergeOp, AppendOp, NormRopeAppendOp,
-                  GatherPagesOp, RouteOp, GroupByExpertOp, CombineOp, RmsNormOp, RopeAnglesOp,
+using AllOps = Of<GemmOp, GemmTOp, MlaDecodeOp, IndexTopKOp, MhaOp, LseMergeOp, AppendOp, NormRopeAppendOp,
+                  GatherPagesOp, RouteOp, GroupByExpertOp, CombineOp, RmsNormOp, LayerNormOp, RopeAnglesOp,
                   RopeOp, SiluMulOp, AddOp, AddRmsNormOp, GatherOp, CastOp, QuantizeRowsOp,
                   LogitMaxOp, TokenWeightSumOp, TokenWeightsOp, TokenHistogramOp, FindBucketOp>;
 

@@ -5,6 +5,10 @@
 
 namespace latte {
 
+void Normalize(const LayerNorm& norm, const TensorView& x, const TensorView& y, StepContext& step) {
+  Run<LayerNormOp>({x, norm.weight, norm.bias, y, static_cast<float>(norm.eps)}, step.exec);
+}
+
 void Normalize(const RmsNorm& norm, const TensorView& x, const TensorView& y, StepContext& step) {
   Run<RmsNormOp>({x, norm.weight, y, static_cast<float>(norm.eps)}, step.exec);
 }

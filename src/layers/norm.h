@@ -1,4 +1,4 @@
-// RMSNorm: y = x · rsqrt(mean(x²) + eps) · weight.
+// RMSNorm: y = x · rsqrt(mean(x²) + eps) · weight, and LayerNorm, which also takes the mean from x.
 #pragma once
 
 #include "src/layers/step_context.h"
@@ -12,7 +12,15 @@ struct RmsNorm {
   double eps = 1e-6;
 };
 
+// Immutable after loading.
+struct LayerNorm {
+  TensorView weight;  // [D]
+  TensorView bias;    // [D]
+  double eps = 1e-6;
+};
+
 // Shapes: x and y [M, D] f32; y may be x.
+void Normalize(const LayerNorm& norm, const TensorView& x, const TensorView& y, StepContext& step);
 void Normalize(const RmsNorm& norm, const TensorView& x, const TensorView& y, StepContext& step);
 
 // h += x, then y = the norm of h. Shapes: x, h and y [M, D] f32.

@@ -27,6 +27,16 @@ struct RopeTable {
   Tensor Frequencies() const;
 };
 
+// cos and sin of a step's positions, shared by all layers: [T, R/2] f32.
+struct RopeAngles {
+  TensorView cos;
+  TensorView sin;
+
+  RopeAngles Rows(int64_t begin, int64_t end) const {
+    return {cos.Slice(0, begin, end), sin.Slice(0, begin, end)};
+  }
+};
+
 // 1 for s ≤ 1, else 0.1·m·ln s + 1.
 double YarnMscale(double factor, double mscale);
 

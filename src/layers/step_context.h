@@ -20,8 +20,9 @@ struct StepContext {
   // Rows in order. Sequences of one path should be neighbours (path_groups.h): they are computed
   // together.
   std::span<const SequenceChunk> sequences;
-  // [T, K] i32: the lists of tokens on a sparse path (position_list.h). Rows of other tokens are not
-  // read; empty if there is no such token.
+  // [T, K] i32: the keys that tokens on a sparse path attend to (position_list.h). The model provides the
+  // room, each layer with an indexer writes them, and the layers after it read them too. Rows of other
+  // tokens are not read; empty if there is no such token.
   TensorView key_positions;
   // Tokens of all data-parallel ranks in this step; a rank with T = 0 is idle but takes part.
   int64_t global_tokens = 0;

@@ -93,6 +93,21 @@ Result<MoeLayer> LoadMoe(const WeightLoader& load, const std::string& name,
   return moe;
 }
 
+Result<Indexer> LoadIndexer(const WeightLoader& load, const std::string& name,
+                            const ModelConfig& config) {
+  Indexer out;
+  out.dims = config.indexer;
+  const auto [heads, width, topk, interleaved] = config.indexer;
+  const int64_t d = config.mla.d;
+  LATTE_ASSIGN_OR_RETURN(out.w_q,
+                         load.Matrix(name + ".wq_b.weight", heads * width, config.mla.cq));
+  LATTE_ASSIGN_OR_RETURN(out.w_k, load.Matrix(name + ".wk.weight", width, d));
+  LATTE_ASSIGN_OR_RETURN(out.w_weights, load.Matrix(name + ".weights_proj.weight", heads, d));
+  LATTE_ASSIGN_OR_RETURN(out.k_norm.weight, load.Vector(name + ".k_norm.weight", width));
+  LATTE_ASSIGN_OR_RETURN(out.k_norm.bias, load.Vector(name + ".k_norm.bias", width));
+  return out;
+}
+
 Result<MlaLayer> LoadAttention(const WeightLoader& load, const std::string& name,
                                const ModelConfig& config, int64_t layer) {
   const MlaDims& dims = config.mla;
@@ -120,6 +135,9 @@ Result<MlaLayer> LoadAttention(const WeightLoader& load, const std::string& name
                                                     dims.h * (dims.n + dims.v), dims.c, false));
   LATTE_ASSIGN_OR_RETURN(
       mla.w_o, LoadProjection(load, name + ".o_proj", dims.d, dims.h * dims.v, dims.bias));
+  if (config.IsIndexed(layer)) {
+    LATTE_ASSIGN_OR_RETURN(mla.indexer, LoadIndexer(load, name + ".indexer", config));
+  }
   return mla;
 }
 

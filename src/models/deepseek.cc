@@ -1,5 +1,7 @@
 #include "src/models/deepseek.h"
 
+#include <algorithm>
+
 #include "src/checkpoint/expected_tensors.h"
 #include "src/kernels/params/gemm.h"
 #include "src/kernels/registry.h"
@@ -56,9 +58,22 @@ RopeAngles DeepseekModel::Angles(StepContext& step) const {
   return angles;
 }
 
+// Room for the lists of positions, if tokens of the step choose their keys.
+void DeepseekModel::PlaceLists(StepContext& step) const {
+  int64_t longest = 0;
+  for (const SequenceChunk& sequence : step.sequences)
+    if (sequence.path == MlaPath::kSparse) longest = std::max(longest, sequence.total_len());
+  step.key_positions = TensorView();
+  if (longest == 0) return;
+  LATTE_CHECK(config_.indexer.heads > 0, "a sparse path in a model without an indexer");
+  step.key_positions = step.workspace->Take(
+      DType::kI32, {step.token_count(), std::min(config_.indexer.topk, longest)});
+}
+
 void DeepseekModel::Forward(StepContext& step, const TensorView& h) const {
   if (step.token_count() == 0) return;
   const Workspace::Scope scope(*step.workspace);
+  PlaceLists(step);
   const RopeAngles angles = Angles(step);
   Embed(embedding_, h, step);
   for (const DecoderLayer& layer : layers_) latte::Forward(layer, angles, h, step);
@@ -82,6 +97,7 @@ void DeepseekModel::Draft(StepContext& step, DraftInput input, const TensorView&
 void DeepseekModel::AppendDraftRows(StepContext& step, const TensorView& h) const {
   if (step.token_count() == 0) return;
   const Workspace::Scope scope(*step.workspace);
+  PlaceLists(step);
   const RopeAngles angles = Angles(step);
   const TensorView g = step.workspace->Take(DType::kF32, {h.shape[0], h.shape[1]});
   Normalize(final_norm_, h, g, step);

@@ -35,6 +35,7 @@ class DeepseekModel : public Model {
       : config_(config), checkpoint_(std::move(checkpoint)), weights_(device) {}
   [[nodiscard]] Status Bind(const ModelOptions& options);
   RopeAngles Angles(StepContext& step) const;
+  void PlaceLists(StepContext& step) const;
 
   ModelConfig config_;
   Checkpoint checkpoint_;  // keeps the mapped files alive

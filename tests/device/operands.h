@@ -41,6 +41,11 @@ inline Addresses AddressesOf(const MlaDecodeOp::Params& p) {
   for (const SequenceChunk& sequence : p.sequences) Add(sequence.pages, out);
   return out;
 }
+inline Addresses AddressesOf(const IndexTopKOp::Params& p) {
+  Addresses out = AllOf(p.q, p.weights, p.pages, p.positions);
+  for (const SequenceChunk& sequence : p.sequences) Add(sequence.pages, out);
+  return out;
+}
 inline Addresses AddressesOf(const MhaOp::Params& p) {
   return AllOf(p.q_nope, p.q_rope, p.k_nope, p.k_rope, p.v, p.o, p.lse);
 }
@@ -66,6 +71,7 @@ inline Addresses AddressesOf(const CombineOp::Params& p) {
   return AllOf(p.x, p.rows, p.weights, p.y);
 }
 inline Addresses AddressesOf(const RmsNormOp::Params& p) { return AllOf(p.x, p.w, p.y); }
+inline Addresses AddressesOf(const LayerNormOp::Params& p) { return AllOf(p.x, p.w, p.b, p.y); }
 inline Addresses AddressesOf(const RopeAnglesOp::Params& p) {
   return AllOf(p.positions, p.frequency, p.cos, p.sin);
 }

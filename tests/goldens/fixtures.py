@@ -214,6 +214,46 @@ FIXTURES = {
     "axk1": Fixture(109, 130, "BF16", _AXK1, shards=2, layout="kimi_k25"),
 }
 
+_SPARSE = {"index_topk": 4}
+_GLM_DSA = {
+    **{k: v for k, v in _GLM_FLASH.items() if k != "num_nextn_predict_layers"},
+    **_INDEXER,
+    "architectures": ["GlmMoeDsaForCausalLM"],
+    "model_type": "glm_moe_dsa",
+}
+FIXTURES |= {
+    # Sparse attention to 4 tokens, with an indexer on every layer: half-split rotation...
+    "v32_sparse": Fixture(110, 130, "F32", {**_V32, **_SPARSE}),
+    # ...and interleaved rotation; small index keys, which show the epsilon of their norm.
+    "glm5": Fixture(
+        111,
+        130,
+        "BF16",
+        {
+            **_GLM_DSA,
+            **_shape(251, 60, 76, 3, 5, 24, 32, 12, 8, 20),
+            **_SPARSE,
+            "indexer_rope_interleave": True,
+            "mlp_layer_types": ["dense", "sparse", "sparse"],
+        },
+    ),
+    # GLM-5.2: every other layer attends to the keys that the layer before it chose.
+    "glm52": Fixture(
+        112,
+        140,
+        "F32",
+        {
+            **_GLM_DSA,
+            **_shape(241, 56, 72, 4, 3, 26, 28, 10, 12, 14),
+            **_SPARSE,
+            "index_topk_freq": 2,
+            "index_skip_topk_offset": 1,
+            "indexer_types": ["full", "shared", "full", "shared"],
+            "mlp_layer_types": ["dense", "sparse", "sparse", "sparse"],
+        },
+    ),
+}
+
 # Families that only appear among the variants.
 _EXTRA = {
     # Kimi-K2's YaRN: beta_fast == beta_slow, so the blend is one pair wide.
@@ -235,10 +275,7 @@ _EXTRA = {
     "glm_flash": _GLM_FLASH,
     # GLM-5.2: an indexer on some layers only, the others take over its choice.
     "glm_dsa": {
-        **{k: v for k, v in _GLM_FLASH.items() if k != "num_nextn_predict_layers"},
-        **_INDEXER,
-        "architectures": ["GlmMoeDsaForCausalLM"],
-        "model_type": "glm_moe_dsa",
+        **_GLM_DSA,
         "index_topk_freq": 2,
         "index_skip_topk_offset": 1,
     },
@@ -320,6 +357,8 @@ def _resize(base, rng):
     k = int(rng.integers(2, min(5, topk_group * experts // groups) + 1))
     scaling = base["routed_scaling_factor"]
     config.update(_experts(experts, pick(10, 14), k, pick(1, 2), scaling, groups, topk_group))
+    if "indexer_types" in base:  # for another number of layers
+        config["indexer_types"] = [("full", "shared")[i % 2] for i in range(layers)]
     return config
 
 
@@ -377,6 +416,8 @@ def make_tensors(raw, rng, dtype):
         heads, width = raw["index_n_heads"], raw["index_head_dim"]
         linear(p + "wq_b", heads * width, cq)
         linear(p + "wk", width, d)
+        if raw["rms_norm_eps"] > 1e-6:  # as for latents
+            out[p + "wk.weight"][1][:] *= 0.003
         norm(p + "k_norm", width)
         out[p + "k_norm.bias"] = (dtype, rng.normal(0.0, 0.3, width))
         linear(p + "weights_proj", heads, d)

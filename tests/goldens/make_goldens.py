@@ -27,7 +27,8 @@ from relayout import relayout
 
 TOLERANCE = 2e-5  # on logits of order 1-10: fp32 rounding of the oracle through 3-4 layers
 VARIANT_NOISE = 3.0  # unpicked seeds may exceed TOLERANCE if fp32 itself is noisier there
-MIN_ROUTER_MARGIN = 1e-3  # between the last chosen expert (or group) and the first refused one
+# Between the last chosen expert (or group of experts, or key) and the first refused one.
+MIN_MARGIN = 1e-3
 MIN_DRAFT_MARGIN = 2e-5  # the tokens are not chosen for the MTP layer; fp32 moves it by about 1e-6
 DRAFT_ROWS = 80  # of draft_logits.npy, to keep the folder small
 MAX_TOKEN_CHANGES = 500
@@ -69,29 +70,29 @@ def _switch_rotation_off(model):
 
 
 def choose_tokens(count, tensors, config, rng):
-    """Random ids, redrawn one at a time until no router decision is closer than MIN_ROUTER_MARGIN.
+    """Random ids, redrawn one at a time until no decision is closer than MIN_MARGIN.
 
-    So a different summation order cannot flip an expert. The model is causal: redrawing the first
-    undecided token leaves everything before it as it was. Returns (ids, logits, trace).
+    So a different summation order cannot flip an expert or a key. The model is causal: redrawing the
+    first undecided token leaves everything before it as it was. Returns (ids, logits, trace).
     """
     tokens = rng.integers(0, config.vocab, count)
     for _ in range(MAX_TOKEN_CHANGES):
-        trace = []
+        trace = reference.Trace()
         logits = reference.forward(tokens, tensors, config, trace=trace)
-        if not trace:  # every layer is dense
+        margin = trace.margin()
+        if margin is None:  # every layer is dense
             return tokens.tolist(), logits, trace
-        margin = np.min([routing.margin for _, _, routing in trace], axis=0)
-        undecided = np.flatnonzero(margin < MIN_ROUTER_MARGIN)
+        undecided = np.flatnonzero(margin < MIN_MARGIN)
         if len(undecided) == 0:
             return tokens.tolist(), logits, trace
         tokens[undecided[0]] = rng.integers(0, config.vocab)
-    sys.exit("no token sequence with decided routers found: take another seed")
+    sys.exit("no token sequence with clear decisions found: take another seed")
 
 
 def zero_mask_flips(trace, config):
     """How many (layer, token) decisions change if excluded groups are filled with 0, not -inf."""
     flips = 0
-    for logits, bias, routing in trace:
+    for logits, bias, routing in trace.routings:
         other = reference.route(logits, bias, config, excluded_score=0.0)
         flips += int(np.sum(np.any(np.sort(other.experts) != np.sort(routing.experts), axis=-1)))
     return flips
@@ -105,11 +106,12 @@ def fp32_noise(tokens, tensors, config, logits):
 
 def draft_logits(tokens, tensors, config):
     """The MTP layer's logits as float32; stops if its router is undecided somewhere."""
-    trace = []
+    trace = reference.Trace()
     logits = reference.draft(tokens, tensors, config, trace)
-    margin = min((routing.margin.min() for _, _, routing in trace), default=np.inf)
+    margins = trace.margin()
+    margin = np.inf if margins is None else margins.min()
     if margin < MIN_DRAFT_MARGIN:
-        sys.exit(f"router margin of the MTP layer is {margin:.1e}: take another seed")
+        sys.exit(f"margin of the MTP layer is {margin:.1e}: take another seed")
     return logits.astype(np.float32)
 
 
@@ -156,8 +158,9 @@ def make_fixture(folder, fixture, noise_allowance=0.0):
         "logits_std": float(logits.std()),
         "logits_max_abs": float(np.abs(logits).max()),
         "min_router_margin": float(
-            min((routing.margin.min() for _, _, routing in trace), default=np.inf)
+            min((routing.margin.min() for _, _, routing in trace.routings), default=np.inf)
         ),
+        "min_key_margin": float(min((cut.min() for cut in trace.cuts), default=np.inf)),
         "decisions_changed_by_zero_mask": zero_mask_flips(trace, config),
         "versions": {
             "python": platform.python_version(),
@@ -202,7 +205,7 @@ def main():
             f"{name:18} T={meta['tokens']} {meta['weights']:4} scale={meta['softmax_scale']:.7f} "
             f"|oracle-reference|={meta['max_abs_oracle_minus_reference']:.2e} "
             f"logits std={meta['logits_std']:.2f} max={meta['logits_max_abs']:.1f} "
-            f"margin={meta['min_router_margin']:.1e} "
+            f"margin={meta['min_router_margin']:.1e}, {meta['min_key_margin']:.1e} "
             f"zero-mask={meta['decisions_changed_by_zero_mask']} {size // 1024} KiB"
         )
 

@@ -1,18 +1,17 @@
 """The DeepSeek V2/V3 decoder in fp64 NumPy: what Latte's golden logits mean.
 
 Read it next to docs/math/mla.md; the names are the same. It goes for clarity, not speed, and does
-one sequence from position 0, without quantisation or sparse attention (an indexer's tensors are
-not read: up to index_topk tokens it chooses all of them).
+one sequence from position 0, without quantisation.
 
 Sources: "V2" is the DeepSeek-V2 paper (arXiv:2405.04434), "V3" the DeepSeek-V3 technical report
-(arXiv:2412.19437), "YaRN" is arXiv:2309.00071. Linear weights are [out, in], as in checkpoints.
+(arXiv:2412.19437), "V3.2" the DeepSeek-V3.2 report, "YaRN" is arXiv:2309.00071. Linear weights are [out, in], as in checkpoints.
 
 Dimension letters: T new tokens, S cached tokens, D model, H heads, C and Cq latent ranks,
 N, R, V nope/rope/value head dims, E experts, K chosen experts.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -21,6 +20,11 @@ import numpy as np
 
 def rms_norm(x, weight, eps):
     return x / np.sqrt(np.mean(x * x, axis=-1, keepdims=True) + eps) * weight
+
+
+def layer_norm(x, weight, bias, eps):
+    x = x - x.mean(axis=-1, keepdims=True)
+    return x / np.sqrt(np.mean(x * x, axis=-1, keepdims=True) + eps) * weight + bias
 
 
 def silu(x):
@@ -86,11 +90,25 @@ def softmax_scale(rope, n, r):
     return scale
 
 
-def apply_rope(x, positions, config):
+@dataclass
+class Trace:
+    """What was decided: (logits, bias, Routing) of MoE layers, margins [T] of chosen keys."""
+
+    routings: list = field(default_factory=list)
+    cuts: list = field(default_factory=list)
+
+    def margin(self):
+        """By how little the closest decision of each token was taken [T]; None without decisions."""
+        margins = [routing.margin for _, _, routing in self.routings] + self.cuts
+        return np.min(margins, axis=0) if margins else None
+
+
+def apply_rope(x, positions, config, interleave=None):
     """Rotates x [T, ..., R] by its row's position.
 
-    Pairs are neighbours, (2j, 2j+1), if config.rope_interleave, else (j, j+R/2).
+    Pairs are neighbours, (2j, 2j+1), if `interleave` (None: config.rope_interleave), else (j, j+R/2).
     """
+    interleave = config.rope_interleave if interleave is None else interleave
     if not config.use_rope:
         return x
     angle = positions[:, None] * rope_frequencies(config.rope, config.r)  # [T, R/2]
@@ -98,8 +116,8 @@ def apply_rope(x, positions, config):
     magnitude = rope_magnitude(config.rope)
     cos, sin = np.cos(angle) * magnitude, np.sin(angle) * magnitude
     half = config.r // 2
-    first = np.s_[..., 0::2] if config.rope_interleave else np.s_[..., :half]
-    second = np.s_[..., 1::2] if config.rope_interleave else np.s_[..., half:]
+    first = np.s_[..., 0::2] if interleave else np.s_[..., :half]
+    second = np.s_[..., 1::2] if interleave else np.s_[..., half:]
     out = np.empty_like(x)
     out[first] = x[first] * cos - x[second] * sin
     out[second] = x[first] * sin + x[second] * cos
@@ -165,11 +183,16 @@ def _linear(x, weight, bias=None):
     return y if bias is None else y + bias
 
 
+def query_latent(h, w, config):
+    """h [T, D] -> c_q [T, Cq]; h itself without q_lora. V2 eq. 12."""
+    if w.w_dq is None:
+        return h
+    return rms_norm(_linear(h, w.w_dq, w.b_dq), w.q_norm, config.lora_norm_eps)
+
+
 def project_queries(h, w, positions, config):
     """h [T, D] -> q_nope [T, H, N], q_rope [T, H, R], rotated. V2 eq. 12-14."""
-    c_q = h
-    if w.w_dq is not None:
-        c_q = rms_norm(_linear(h, w.w_dq, w.b_dq), w.q_norm, config.lora_norm_eps)
+    c_q = query_latent(h, w, config)
     q_nope = np.einsum("tc,hnc->thn", c_q, w.w_uq)
     q_rope = apply_rope(np.einsum("tc,hrc->thr", c_q, w.w_qr), positions, config)
     return q_nope, q_rope
@@ -251,12 +274,50 @@ def attend_chunked(form, chunk, q_nope, q_rope, c_kv, k_rope, w, scale, visible)
     return merge_by_lse(parts)
 
 
-def mla(h, w, config, form=attend_expanded, chunk=None):
-    """The whole attention block on one sequence: h [T, D] -> u [T, D]."""
+def index_scores(h, c_q, tensors, prefix, config):
+    """The lightning indexer: how much token t wants key s -> [T, S]. V3.2 section 2.1, eq. 1.
+
+    The positive factor (heads * width)^-1/2 of published code is left out: it changes no choice.
+    """
+    positions = np.arange(len(h))
+    rope = config.r if config.use_rope else 0
+
+    def rotate(x):
+        rotated = apply_rope(x[..., :rope], positions, config, config.index_interleave)
+        return np.concatenate((rotated, x[..., rope:]), axis=-1)
+
+    q = c_q @ tensors[prefix + "wq_b.weight"].T
+    q = rotate(q.reshape(len(h), config.index_heads, -1))
+    norm = tensors[prefix + "k_norm.weight"], tensors[prefix + "k_norm.bias"]
+    k = rotate(layer_norm(h @ tensors[prefix + "wk.weight"].T, *norm, 1e-6))
+    weights = h @ tensors[prefix + "weights_proj.weight"].T
+    return np.einsum("th,ths->ts", weights, np.maximum(np.einsum("thw,sw->ths", q, k), 0.0))
+
+
+def choose_keys(scores, visible, topk):
+    """The `topk` best visible keys, ties to the lower index: mask [T, S] and gap to the next [T]."""
+    scores = np.where(visible, scores, -np.inf)
+    if topk >= scores.shape[1]:
+        return visible, np.full(len(scores), np.inf)
+    with np.errstate(invalid="ignore"):  # a token that sees fewer keys
+        best, margin = _best(scores, topk)
+    chosen = np.zeros_like(visible)
+    np.put_along_axis(chosen, best, True, axis=-1)
+    few = visible.sum(axis=-1) <= topk
+    return chosen & visible, np.where(few, np.inf, margin)
+
+
+def mla(h, w, config, form=attend_expanded, chunk=None, chosen=None):
+    """The whole attention block on one sequence: h [T, D] -> u [T, D].
+
+    `chosen` [T, T]: the keys that sparse attention keeps; None: all.
+    """
     positions = np.arange(len(h))
     q_nope, q_rope = project_queries(h, w, positions, config)
     c_kv, k_rope = project_latents(h, w, positions, config)
     visible = positions[:, None] >= positions[None, :]
+    if chosen is not None:
+        visible = visible & chosen
     scale = softmax_scale(config.rope, config.n, config.r)
     args = (q_nope, q_rope, c_kv, k_rope, w, scale, visible)
     o, _ = form(*args) if chunk is None else attend_chunked(form, chunk, *args)
@@ -322,7 +383,7 @@ def moe(x, tensors, prefix, config, trace=None):
     bias = tensors.get(prefix + "gate.e_score_correction_bias")
     routing = route(logits, bias, config)
     if trace is not None:
-        trace.append((logits, bias, routing))
+        trace.routings.append((logits, bias, routing))
     out = np.zeros_like(x)
     for e in np.unique(routing.experts):
         token, slot = np.nonzero(routing.experts == e)
@@ -336,33 +397,48 @@ def moe(x, tensors, prefix, config, trace=None):
 # ----------------------------------------------------------------------------- the decoder
 
 
-def decoder_layer(x, tensors, prefix, config, sparse, form=attend_expanded, chunk=None, trace=None):
-    """x [T, D] -> [T, D]: attention and feed-forward, each with a residual."""
+def decoder_layer(
+    x, tensors, prefix, config, sparse, form=attend_expanded, chunk=None, trace=None, chosen=None
+):
+    """x [T, D] -> [T, D]: attention and feed-forward, each with a residual; and the keys chosen.
+
+    `chosen` [T, T] are the keys that the layer before attended to: a layer without an indexer
+    attends to the same ones.
+    """
     h = rms_norm(x, tensors[prefix + "input_layernorm.weight"], config.eps)
     w = split_mla_weights(tensors, prefix + "self_attn.", config)
-    x = x + mla(h, w, config, form, chunk)
+    if prefix + "self_attn.indexer.wk.weight" in tensors:
+        c_q = query_latent(h, w, config)
+        scores = index_scores(h, c_q, tensors, prefix + "self_attn.indexer.", config)
+        visible = np.tril(np.ones(scores.shape, dtype=bool))
+        chosen, margin = choose_keys(scores, visible, config.index_topk)
+        if trace is not None:
+            trace.cuts.append(margin)
+    x = x + mla(h, w, config, form, chunk, chosen)
     y = rms_norm(x, tensors[prefix + "post_attention_layernorm.weight"], config.eps)
     if not sparse:
-        return x + gated_mlp(y, tensors, prefix + "mlp.")
+        return x + gated_mlp(y, tensors, prefix + "mlp."), chosen
     y = moe(y, tensors, prefix + "mlp.", config, trace)
     if config.post_mlp_norm:
         y = rms_norm(y, tensors[prefix + "post_mlp_layernorm.weight"], config.eps)
-    return x + y
+    return x + y, chosen
 
 
 def hidden(tokens, tensors, config, form=attend_expanded, chunk=None, trace=None):
     """Token ids [T] -> hidden states [T, D] after the final norm."""
     x = tensors["model.embed_tokens.weight"][np.asarray(tokens)]
+    chosen = None
     for i in range(config.layers):
         prefix = f"model.layers.{i}."
-        x = decoder_layer(x, tensors, prefix, config, config.moe_layers[i], form, chunk, trace)
+        sparse = config.moe_layers[i]
+        x, chosen = decoder_layer(x, tensors, prefix, config, sparse, form, chunk, trace, chosen)
     return rms_norm(x, tensors["model.norm.weight"], config.eps)
 
 
 def forward(tokens, tensors, config, form=attend_expanded, chunk=None, trace=None):
     """Token ids [T] -> logits [T, vocab].
 
-    `trace`, a list, collects (logits, bias, Routing) of every MoE layer.
+    `trace`, a Trace, collects what layers decide.
     """
     head = tensors.get("lm_head.weight", tensors["model.embed_tokens.weight"])  # absent: tied
     return hidden(tokens, tensors, config, form, chunk, trace) @ head.T
@@ -380,7 +456,7 @@ def draft(tokens, tensors, config, trace=None):
     e = rms_norm(e, tensors[p + "enorm.weight"], config.eps)
     g = rms_norm(g, tensors[p + "hnorm.weight"], config.eps)
     u = np.concatenate((e, g), axis=-1) @ tensors[p + "eh_proj.weight"].T
-    z = decoder_layer(u, tensors, p, config, any(config.moe_layers), trace=trace)
+    z, _ = decoder_layer(u, tensors, p, config, any(config.moe_layers), trace=trace)
     z = rms_norm(z, tensors[p + "shared_head.norm.weight"], config.eps)
     own_head = tensors.get("lm_head.weight", tensors["model.embed_tokens.weight"])
     return z @ tensors.get(p + "shared_head.head.weight", own_head).T

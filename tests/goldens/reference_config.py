@@ -36,6 +36,9 @@ class Config:
     norm_topk: bool
     scale_after_norm: bool  # V3: normalised weights are still multiplied by routed_scaling
     routed_scaling: float
+    index_heads: int  # of the indexer of sparse attention; 0: none
+    index_topk: int
+    index_interleave: bool
     post_mlp_norm: bool  # A.X-K1: RMSNorm between the MoE output and the residual
     lora_norm_eps: float = 1e-6  # q_a and kv_a norms ignore rms_norm_eps in the published code
 
@@ -84,6 +87,9 @@ def parse_config(raw):
         norm_topk=get("norm_topk_prob", not v2),
         scale_after_norm=not v2,
         routed_scaling=get("routed_scaling_factor", 1.0 if v2 else 1.8 if glm else 2.5),
+        index_heads=raw.get("index_n_heads", 0),
+        index_topk=raw.get("index_topk", 0),
+        index_interleave=get("indexer_rope_interleave", raw["model_type"] == "glm_moe_dsa"),
         post_mlp_norm=axk1,
     )
 

@@ -14,6 +14,7 @@
 
 #include "src/base/check.h"
 #include "src/kernels/params/gemm.h"
+#include "src/kernels/params/indexer.h"
 #include "src/kernels/params/mla.h"
 #include "src/kernels/params/moe.h"
 #include "src/kernels/params/sampling.h"
@@ -59,6 +60,7 @@ inline void AddOutputs(const QuantizeRowsOp::Params& p, OutputHash& h) {
   h.Add(p.y), h.Add(p.scale);
 }
 inline void AddOutputs(const RmsNormOp::Params& p, OutputHash& h) { h.Add(p.y); }
+inline void AddOutputs(const LayerNormOp::Params& p, OutputHash& h) { h.Add(p.y); }
 inline void AddOutputs(const RopeAnglesOp::Params& p, OutputHash& h) { h.Add(p.cos), h.Add(p.sin); }
 inline void AddOutputs(const RopeOp::Params& p, OutputHash& h) { h.Add(p.x); }
 inline void AddOutputs(const SiluMulOp::Params& p, OutputHash& h) { h.Add(p.y); }
@@ -74,6 +76,7 @@ inline void AddOutputs(const GatherPagesOp::Params& p, OutputHash& h) { h.Add(p.
 inline void AddOutputs(const MlaDecodeOp::Params& p, OutputHash& h) {
   h.Add(p.o_latent), h.Add(p.lse);
 }
+inline void AddOutputs(const IndexTopKOp::Params& p, OutputHash& h) { h.Add(p.positions); }
 inline void AddOutputs(const MhaOp::Params& p, OutputHash& h) { h.Add(p.o), h.Add(p.lse); }
 inline void AddOutputs(const LseMergeOp::Params& p, OutputHash& h) { h.Add(p.o), h.Add(p.lse); }
 inline void AddOutputs(const RouteOp::Params& p, OutputHash& h) {

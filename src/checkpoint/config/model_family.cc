@@ -64,7 +64,7 @@ constexpr ClassDefaults kGlmMoeDsa = {
             .normalize = true,
             .scale = 2.5,
             .first_dense = 3},
-    .indexer = {.heads = 32, .width = 128, .topk = 2048},
+    .indexer = {.heads = 32, .width = 128, .topk = 2048, .interleaved = true},
     .norm_eps = 1e-5,
 };
 

@@ -1,8 +1,8 @@
 #include "src/engine/run/runner.h"
 
 #include <algorithm>
-#include <numeric>
 
+#include "src/base/math.h"
 #include "src/kernels/params/gemm.h"
 #include "src/kernels/registry.h"
 #include "src/tensor/transfer.h"
@@ -45,15 +45,6 @@ void Runner::PlacePages() {
   }
 }
 
-TensorView Runner::ListsOnDevice() {
-  const Device& device = workspace_.device();
-  const TensorView lists = key_positions_;
-  if (device.is_host() || lists.empty()) return lists;
-  const TensorView out = workspace_.Take(DType::kI32, {lists.shape[0], lists.shape[1]});
-  device.CopyFromHost(out.data, lists.data, key_positions_.bytes(), exec_.stream);
-  return out;
-}
-
 StepContext Runner::Context() {
   StepContext step;
   step.arithmetic = options_.arithmetic;
@@ -73,7 +64,6 @@ StepContext Runner::BatchContext() {
   step.slots = OnDevice(std::span<const int64_t>(slots_));
   PlacePages();
   step.sequences = chunks_;
-  step.key_positions = ListsOnDevice();
   step.global_tokens = std::max(global_tokens_, static_cast<int64_t>(tokens_.size()));
   return step;
 }
@@ -82,9 +72,9 @@ void Runner::BuildBatch(std::span<const SequenceChunk> chunks) {
   tokens_.clear();
   positions_.clear();
   slots_.clear();
-  chunks_.assign(chunks.begin(), chunks.end());
+  chunks_.clear();
   const int64_t page_tokens = cache_.spec().page_tokens;
-  for (SequenceChunk& chunk : chunks_) {
+  for (SequenceChunk chunk : chunks) {
     chunk.query_start = static_cast<int64_t>(tokens_.size());
     tokens_.insert(tokens_.end(), chunk.tokens.begin(), chunk.tokens.end());
     for (int64_t position = chunk.cached_len; position < chunk.total_len(); ++position) {
@@ -92,29 +82,28 @@ void Runner::BuildBatch(std::span<const SequenceChunk> chunks) {
       slots_.push_back(chunk.pages[static_cast<size_t>(position / page_tokens)] * page_tokens +
                        position % page_tokens);
     }
+    AddChunk(chunk);
   }
-  ListPositions();
 }
 
-// Nothing chooses among positions yet: a token lists all positions up to its own, so a sparse path
-// gives the bytes of the absorbed one.
-void Runner::ListPositions() {
-  int64_t longest = 0;
-  for (const SequenceChunk& chunk : chunks_)
-    if (chunk.path == MlaPath::kSparse) longest = std::max(longest, chunk.total_len());
-  key_positions_ = Tensor();
-  if (longest == 0) return;
-  key_positions_ = Tensor(DType::kI32, {static_cast<int64_t>(tokens_.size()), longest});
-  const TensorView lists = key_positions_;
-  for (const SequenceChunk& chunk : chunks_) {
-    if (chunk.path != MlaPath::kSparse) continue;
-    for (int64_t i = 0; i < chunk.count; ++i) {
-      int32_t* const list = lists.Row<int32_t>(chunk.query_start + i);
-      int32_t* const end = list + chunk.cached_len + i + 1;
-      std::iota(list, end, 0);
-      std::fill(end, list + longest, -1);
-    }
-  }
+// As two chunks, if only its last tokens choose their keys. Keys of all tokens are appended before any
+// token attends, so the division changes no byte.
+void Runner::AddChunk(const SequenceChunk& chunk) {
+  const int64_t dense = std::clamp<int64_t>(options_.sparse_from - chunk.cached_len, 0, chunk.count);
+  SequenceChunk first = chunk;
+  first.tokens = chunk.tokens.first(static_cast<size_t>(dense));
+  first.count = dense;
+  first.pages = chunk.pages.first(
+      static_cast<size_t>(CeilDiv(first.total_len(), cache_.spec().page_tokens)));
+  if (dense > 0 || chunk.count == 0) chunks_.push_back(first);
+  if (dense == chunk.count) return;
+  SequenceChunk second = chunk;
+  second.tokens = chunk.tokens.subspan(static_cast<size_t>(dense));
+  second.query_start += dense;
+  second.cached_len += dense;
+  second.count -= dense;
+  second.path = MlaPath::kSparse;
+  chunks_.push_back(second);
 }
 
 TensorView Runner::Forward(std::span<const SequenceChunk> chunks, int64_t global_tokens) {

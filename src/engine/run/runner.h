@@ -2,6 +2,7 @@
 // Model::Forward. Knows nothing of requests or time.
 #pragma once
 
+#include <limits>
 #include <memory>
 #include <span>
 #include <vector>
@@ -11,10 +12,16 @@
 
 namespace latte {
 
+// No token chooses its keys.
+inline constexpr int64_t kNeverSparse = std::numeric_limits<int64_t>::max();
+
 struct RunnerOptions {
   DType arithmetic = DType::kBF16;
   int64_t prefill_workspace_tokens = 4096;  // prefill workspace, in cached tokens
   bool int8_activations = true;             // for int4 and int8 weights, unless arithmetic is f32
+  // Tokens from this position on take the sparse path, whatever the path of their chunk. The model's
+  // top-k where all keys before are chosen anyway.
+  int64_t sparse_from = kNeverSparse;
 };
 
 // Engine-thread only. Model, cache, workspace and exec must outlive it and be on one device.
@@ -65,9 +72,8 @@ class Runner {
 
  private:
   void BuildBatch(std::span<const SequenceChunk> chunks);  // flat arrays for BatchContext
-  void ListPositions();                                    // of tokens on a sparse path
+  void AddChunk(const SequenceChunk& chunk);
   void PlacePages();
-  TensorView ListsOnDevice();
   template <class T>
   std::span<const T> OnDevice(std::span<const T> values);
   StepContext BatchContext();  // of the arrays
@@ -87,7 +93,6 @@ class Runner {
   std::vector<int64_t> slots_;
   std::vector<int32_t> pages_;  // of all chunks, if the device is not the host
   std::vector<SequenceChunk> chunks_;
-  Tensor key_positions_;  // empty unless a chunk is sparse
   int64_t global_tokens_ = 0;
   int64_t hidden_rows_ = 0;  // of the last Forward
   Tensor hidden_;

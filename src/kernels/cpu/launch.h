@@ -7,6 +7,7 @@
 #include "src/kernels/cpu/target.h"
 #include "src/kernels/op.h"
 #include "src/kernels/params/gemm.h"
+#include "src/kernels/params/indexer.h"
 #include "src/kernels/params/mla.h"
 #include "src/kernels/params/moe.h"
 #include "src/kernels/params/sampling.h"
@@ -21,6 +22,7 @@ void Gemm(std::span<const GemmProblem> problems, std::span<const GemmKernel* con
           const Exec&);
 void GemmT(const GemmTKernel&, const GemmTOp::Params&, const Exec&);
 void MlaDecode(const MlaDecodeKernel&, const MlaDecodeOp::Params&, const Exec&);
+void IndexTopK(const IndexTopKKernel&, const IndexTopKOp::Params&, const Exec&);
 void Mha(const MhaKernel&, const MhaOp::Params&, const Exec&);
 
 // The other ops.
@@ -53,6 +55,7 @@ bool Supports(const GemmTOp::Shape&);
 bool SupportsVnni(const GemmTOp::Shape&);     // integer products
 bool SupportsFp8Bf16(const GemmTOp::Shape&);  // bf16 products with e4m3 weights
 bool Supports(const MlaDecodeOp::Shape&);
+bool Supports(const IndexTopKOp::Shape&);
 bool Supports(const GatherPagesOp::Shape&);
 bool Supports(const MhaOp::Shape&);
 bool Supports(const RmsNormOp::Shape&);

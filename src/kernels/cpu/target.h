@@ -117,6 +117,7 @@ inline constexpr int64_t kMaxBf16Queries = 512;   // mha, bf16
 inline constexpr int64_t kMaxAmxQueries = 512;    // mha, AMX
 inline constexpr int64_t kMaxDecodeWidth = 1152;  // C + R of mla_decode
 inline constexpr int64_t kMaxHeadWidth = 512;     // N + R, and V, of mha
+inline constexpr int64_t kMaxIndexWidth = 512;    // W of index_topk
 
 // How a cached row [latent of c | rope part of r] is stored; tensor/cache_format.h.
 struct CachedRowLayout {
@@ -170,6 +171,22 @@ struct DecodeTask {
   float scale;
   const Tuning* tuning;
   SplitOutputs outputs;
+  void* scratch;  // kScratchBytes
+};
+
+// Scores of up to kIndexKeys keys for several tokens of one sequence, as IndexTopKOp defines them.
+inline constexpr int64_t kIndexKeys = 64;
+struct IndexScoreTask {
+  const float* q;        // [rows, heads, width]
+  const float* weights;  // [rows, heads]
+  int64_t q_stride, q_head_stride, weights_stride;
+  int64_t rows, heads, width;
+  const void* pages;
+  CachedRowLayout cache;  // c = width, r = 0
+  int64_t page_tokens;
+  const int32_t* page_table;
+  int64_t key_begin, keys;
+  float* scores;  // [rows, kIndexKeys], the first `keys` of each row written
   void* scratch;  // kScratchBytes
 };
 
@@ -297,6 +314,10 @@ struct MlaDecodeKernel {
   // o /= sum, and lse (may be null) from max and sum. A row that saw no key stays zero.
   void (*normalize_split)(const SplitResult&, int64_t rows, int64_t c, float* lse) = nullptr;
   int64_t max_rows = kMaxDecodeRows;  // most rows of one task
+};
+
+struct IndexTopKKernel {
+  void (*scores)(const IndexScoreTask&) = nullptr;
 };
 
 struct MhaKernel {

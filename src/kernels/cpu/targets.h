@@ -41,6 +41,8 @@ extern const MlaDecodeKernel kAvx2Decode, kAvx512Decode, kVnniDecode, kBf16Decod
     kBf16DecodeSmallH;
 extern const MlaDecodeKernel kAmxDecodeBf16, kAmxDecodeS8;
 
+extern const IndexTopKKernel kAvx2IndexTopK, kAvx512IndexTopK;
+
 extern const MhaKernel kAvx2Mha, kAvx512Mha, kBf16Mha, kAmxMha;
 
 }  // namespace latte::cpu

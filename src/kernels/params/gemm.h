@@ -175,6 +175,27 @@ struct RmsNormOp {
   static Shape ShapeOf(const Params& p) { return {p.x.shape[0], p.x.shape[1], p.w.dtype}; }
 };
 
+// y[m,:] = (x[m,:] − mean(x)) · rsqrt(variance(x) + eps) · w + b, with the variance as the mean of squared
+// differences. x and y may be the same. Source: Ba et al., Layer Normalization (arXiv 1607.06450), eq. 4.
+struct LayerNormOp {
+  static constexpr std::string_view kName = "layer_norm";
+  struct Params {
+    TensorView x;  // [M, D] f32, last dimension contiguous
+    TensorView w;  // [D] f32, f16 or bf16
+    TensorView b;  // [D] f32, f16 or bf16
+    TensorView y;  // [M, D] f32, written, last dimension contiguous
+    float eps = 0;
+  };
+  struct Shape {
+    int64_t m, d;
+    DType w, b;
+    bool operator==(const Shape&) const = default;
+  };
+  static Shape ShapeOf(const Params& p) {
+    return {p.x.shape[0], p.x.shape[1], p.w.dtype, p.b.dtype};
+  }
+};
+
 // The angles of a step's rotary embedding: cos[t,j] = amplitude · cos(a) and sin[t,j] likewise, with
 // a = positions[t] · frequency[j] in fp32. That product is what every published implementation
 // computes; one in f64 would differ from all of them.

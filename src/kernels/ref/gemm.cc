@@ -117,6 +117,29 @@ void RmsNorm(const RmsNormOp::Params& p, const Exec& exec) {
   });
 }
 
+void LayerNorm(const LayerNormOp::Params& p, const Exec& exec) {
+  const int64_t d_count = p.x.shape[1];
+  exec.threads->ParallelFor(p.x.shape[0], [&](int64_t m) {
+    const float* x = p.x.Row<float>(m);
+    float* y = p.y.Row<float>(m);
+    double mean = 0;
+    for (int64_t d = 0; d < d_count; ++d) mean += static_cast<double>(x[d]);
+    mean /= static_cast<double>(d_count);
+    double variance = 0;
+    for (int64_t d = 0; d < d_count; ++d) {
+      const double difference = static_cast<double>(x[d]) - mean;
+      variance += difference * difference;
+    }
+    variance /= static_cast<double>(d_count);
+    const double inverse = 1.0 / std::sqrt(variance + static_cast<double>(p.eps));
+    for (int64_t d = 0; d < d_count; ++d) {
+      const auto w = static_cast<double>(LoadElement(p.w.data, p.w.dtype, d));
+      const auto b = static_cast<double>(LoadElement(p.b.data, p.b.dtype, d));
+      y[d] = static_cast<float>((static_cast<double>(x[d]) - mean) * inverse * w + b);
+    }
+  });
+}
+
 void RopeAngles(const RopeAnglesOp::Params& p, const Exec& exec) {
   const int64_t count = p.frequency.shape[0];
   exec.threads->ParallelFor(p.cos.shape[0], [&](int64_t t) {

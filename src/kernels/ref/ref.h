@@ -4,6 +4,7 @@
 
 #include "src/kernels/op.h"
 #include "src/kernels/params/gemm.h"
+#include "src/kernels/params/indexer.h"
 #include "src/kernels/params/mla.h"
 #include "src/kernels/params/moe.h"
 #include "src/kernels/params/sampling.h"
@@ -19,6 +20,7 @@ void Gemm(const GemmOp::Params&, const Exec&);
 void GemmT(const GemmTOp::Params&, const Exec&);
 void QuantizeRows(const QuantizeRowsOp::Params&, const Exec&);
 void RmsNorm(const RmsNormOp::Params&, const Exec&);
+void LayerNorm(const LayerNormOp::Params&, const Exec&);
 void RopeAngles(const RopeAnglesOp::Params&, const Exec&);
 void Rope(const RopeOp::Params&, const Exec&);
 void SiluMul(const SiluMulOp::Params&, const Exec&);
@@ -31,6 +33,7 @@ void Append(const AppendOp::Params&, const Exec&);
 void NormRopeAppend(const NormRopeAppendOp::Params&, const Exec&);
 void GatherPages(const GatherPagesOp::Params&, const Exec&);
 void MlaDecode(const MlaDecodeOp::Params&, const Exec&);
+void IndexTopK(const IndexTopKOp::Params&, const Exec&);
 void Mha(const MhaOp::Params&, const Exec&);
 void LseMerge(const LseMergeOp::Params&, const Exec&);
 

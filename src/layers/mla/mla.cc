@@ -52,10 +52,16 @@ void Forward(const MlaLayer& mla, const RopeAngles& angles, const TensorView& x,
   const MlaProjections projected = Project(mla, angles, x, step);
   const MlaQueries& q = projected.q;
   if (CachesExpanded(step)) AppendExpanded(mla, projected, step);
+  const bool owns_choice = mla.indexer && step.cache->spec().Has(StreamId::kIndexer);
+  const IndexerInputs inputs = {mla.layer, mla.rope, angles, projected.c_q, x};
+  if (owns_choice) AppendIndexKeys(*mla.indexer, inputs, step);
 
   const TensorView o = workspace.Take(DType::kF32, {t, mla.dims.h, mla.dims.v});
-  ForEachPathGroup(step.sequences,
-                   [&](std::span<const SequenceChunk> group) { Attend(mla, q, group, o, step); });
+  ForEachPathGroup(step.sequences, [&](std::span<const SequenceChunk> group) {
+    if (owns_choice && group.front().path == MlaPath::kSparse)
+      ChooseKeys(*mla.indexer, inputs, group, step);
+    Attend(mla, q, group, o, step);
+  });
 
   const TensorView u = o.Reshape({t, mla.dims.h * mla.dims.v});
   Multiply(mla.w_o, RoundActivations(u, {&mla.w_o}, step), y, step);

@@ -39,13 +39,16 @@
 //   kLatent         [c_kv | k_rope]    expanded   prompts: a chunk of prefill_workspace_tokens keys
 //                                                 at a time, chunks merged by log-sum-exp
 //   kDecompressed   K and V of H heads expanded   baseline: engines without MLA support do this
-//   kSparse         [c_kv | k_rope]    absorbed   keys s in a list per token instead of all s ≤ t;
-//                                                 prepared for DeepSeek-V3.2, no command uses it
+//   kSparse         [c_kv | k_rope]    absorbed   tokens that see more keys than the indexer of the
+//                                                 model chooses: the chosen s instead of all s ≤ t
 // clang-format on
 #pragma once
 
+#include <optional>
+
 #include "src/checkpoint/config/model_config.h"
 #include "src/layers/linear.h"
+#include "src/layers/mla/indexer.h"
 #include "src/layers/norm.h"
 #include "src/layers/rope.h"
 
@@ -64,15 +67,12 @@ struct MlaLayer {
   Linear w_dkv;       // [C+R, D]: W_DKV and W_KR
   Linear w_kv_b;      // [H·(N+V), C]: per head W_UK [N, C], then W_UV [V, C]
   Linear w_o;         // [D, H·V]
+  // Chooses keys for sparse attention. None, although the model has indexers: the layer attends to
+  // the keys that the layer before it attends to.
+  std::optional<Indexer> indexer;
 
   TensorView w_uk() const;  // [H, N, C] inside w_kv_b
   TensorView w_uv() const;  // [H, V, C] inside w_kv_b
-};
-
-// cos and sin of a step's positions, shared by all layers: [T, R/2] f32.
-struct RopeAngles {
-  TensorView cos;
-  TensorView sin;
 };
 
 // A step's queries after projection and rotation. q [T, H, N+R] f32; the parts are views into it.
@@ -84,6 +84,7 @@ struct MlaQueries {
 // Inputs of attention for a step's tokens. c_kv and k_rope are parts of the same rows.
 struct MlaProjections {
   MlaQueries q;
+  TensorView c_q;     // [T, Cq] f32, normed; empty when Cq = 0
   TensorView c_kv;    // [T, C] f32, normed
   TensorView k_rope;  // [T, R] f32, rotated
 };

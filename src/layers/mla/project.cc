@@ -69,7 +69,8 @@ MlaProjections Project(const MlaLayer& mla, const RopeAngles& angles, const Tens
   const MlaQueries queries{HeadColumns(q, dims.h, 0, dims.n),
                            HeadColumns(q, dims.h, dims.n, dims.qk())};
   NormRopeAppend(mla, angles, kv, queries.rope, step);
-  return {queries, kv.Slice(1, 0, dims.c), kv.Slice(1, dims.c, dims.latent())};
+  return {queries, through_latent ? from_h : TensorView(), kv.Slice(1, 0, dims.c),
+          kv.Slice(1, dims.c, dims.latent())};
 }
 
 void AppendRows(const MlaLayer& mla, const RopeAngles& angles, const TensorView& x,

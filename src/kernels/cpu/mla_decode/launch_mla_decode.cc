@@ -11,6 +11,7 @@
 // the token copy the same rows again.
 #include <limits>
 
+#include "src/kernels/cpu/cached_row_layout.h"
 #include "src/kernels/cpu/mla_decode/token_runs.h"
 #include "src/kernels/cpu/parallel.h"
 #include "src/kernels/cpu/tuning.h"
@@ -27,24 +28,6 @@ static_assert(kSplitKeys % 128 == 0, "kernels cut their blocks at multiples of 1
 constexpr int64_t kItemsPerThread = 4;
 
 bool IsQuantised(CacheFormat kind) { return kind != CacheFormat::kPlain; }
-
-CachedRowLayout CachedRowLayoutOf(DType cache, CacheRowFormat row_format, int64_t c, int64_t r) {
-  CachedRowLayout out;
-  out.kind = row_format.kind;
-  out.element = cache;
-  out.c = c;
-  out.r = r;
-  out.descale = row_format.descale;
-  if (!IsQuantised(row_format.kind)) {
-    out.bytes = (c + r) * SizeOf(cache);
-    return out;
-  }
-  const CacheRowLayout layout = LayoutOf(row_format.kind, c, r);
-  out.bytes = layout.bytes;
-  out.rope_at = layout.rope_at;
-  out.scales_at = layout.scales_at;
-  return out;
-}
 
 struct WorkItem {
   TokenRun tokens;

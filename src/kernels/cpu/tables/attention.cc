@@ -1,5 +1,5 @@
-// The kernels of mla_decode and mha, by rising instruction set; within one, the general kernel first.
-// Select (registry.h) takes the last one that fits.
+// The kernels of mla_decode, index_topk and mha, by rising instruction set; within one, the general
+// kernel first. Select (registry.h) takes the last one that fits.
 #include "src/kernels/backends.h"
 #include "src/kernels/cpu/tables/table.h"
 
@@ -52,6 +52,10 @@ bool HasSlowBf16Dot(const Shape&, Uarch uarch) {
 template <const MlaDecodeKernel& kKernel>
 void RunDecode(const MlaDecodeOp::Params& p, const Exec& exec) {
   MlaDecode(kKernel, p, exec);
+}
+template <const IndexTopKKernel& kKernel>
+void RunIndexTopK(const IndexTopKOp::Params& p, const Exec& exec) {
+  IndexTopK(kKernel, p, exec);
 }
 template <const MhaKernel& kKernel>
 void RunMha(const MhaOp::Params& p, const Exec& exec) {
@@ -110,6 +114,22 @@ constexpr Kernel<MlaDecodeOp> kMlaDecode[] = {
      .order = "s8 tiles"},
 };
 
+constexpr Kernel<IndexTopKOp> kIndexTopK[] = {
+    Reference<IndexTopKOp>("ref.index_topk", ref::IndexTopK),
+    {.name = "avx2.index_topk",
+     .isa = x86::kAvx2,
+     .supports = Supports,
+     .run = RunIndexTopK<kAvx2IndexTopK>,
+     .types = "f32 × any",
+     .order = "f32 chain"},
+    {.name = "avx512.index_topk",
+     .isa = x86::kAvx512,
+     .supports = Supports,
+     .run = RunIndexTopK<kAvx512IndexTopK>,
+     .types = "f32 × any",
+     .order = "f32 chain"},
+};
+
 constexpr Kernel<MhaOp> kMha[] = {
     Reference<MhaOp>("ref.mha", ref::Mha),
     {.name = "avx2.mha",
@@ -145,6 +165,10 @@ constexpr Kernel<MhaOp> kMha[] = {
 template <>
 std::span<const Kernel<MlaDecodeOp>> Kernels<MlaDecodeOp>() {
   return kMlaDecode;
+}
+template <>
+std::span<const Kernel<IndexTopKOp>> Kernels<IndexTopKOp>() {
+  return kIndexTopK;
 }
 template <>
 std::span<const Kernel<MhaOp>> Kernels<MhaOp>() {

@@ -43,6 +43,8 @@ constexpr Kernel<RmsNormOp> kRmsNorm[] = {
     General<RmsNormOp, kAvx2Target, RmsNorm>("avx2.rms_norm", x86::kAvx2),
     General<RmsNormOp, kAvx512Target, RmsNorm>("avx512.rms_norm", x86::kAvx512),
 };
+constexpr Kernel<LayerNormOp> kLayerNorm[] = {
+    Reference<LayerNormOp>("ref.layer_norm", ref::LayerNorm)};
 constexpr Kernel<RopeAnglesOp> kRopeAngles[] = {
     Reference<RopeAnglesOp>("ref.rope_angles", ref::RopeAngles)};
 constexpr Kernel<RopeOp> kRope[] = {
@@ -134,6 +136,10 @@ std::span<const Kernel<FindBucketOp>> Kernels<FindBucketOp>() {
 template <>
 std::span<const Kernel<RmsNormOp>> Kernels<RmsNormOp>() {
   return kRmsNorm;
+}
+template <>
+std::span<const Kernel<LayerNormOp>> Kernels<LayerNormOp>() {
+  return kLayerNorm;
 }
 template <>
 std::span<const Kernel<RopeAnglesOp>> Kernels<RopeAnglesOp>() {

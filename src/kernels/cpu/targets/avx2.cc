@@ -6,6 +6,7 @@
 #include "src/kernels/cpu/gemm/gemm_f32-inl.h"
 #include "src/kernels/cpu/gemm/gemm_s8_avx2-inl.h"
 #include "src/kernels/cpu/gemm_t/gemm_t_f32-inl.h"
+#include "src/kernels/cpu/indexer/index_scores_f32-inl.h"
 #include "src/kernels/cpu/isa/avx2-inl.h"
 #include "src/kernels/cpu/isa/avx2_int8-inl.h"
 #include "src/kernels/cpu/mha/mha_f32-inl.h"
@@ -57,6 +58,7 @@ const GemmTKernel kAvx2GemmTSmallM = {
 const MlaDecodeKernel kAvx2Decode = {.mla_decode = MlaDecode<Avx2>,
                                      .merge_splits = MergeSplits<Avx2>,
                                      .normalize_split = NormalizeSplit<Avx2>};
+const IndexTopKKernel kAvx2IndexTopK = {.scores = IndexScores<Avx2>};
 const MhaKernel kAvx2Mha = {.mha = Mha<Avx2>};
 
 }  // namespace latte::cpu

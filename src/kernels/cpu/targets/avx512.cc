@@ -5,6 +5,7 @@
 #include "src/kernels/cpu/common/merge_splits-inl.h"
 #include "src/kernels/cpu/gemm/gemm_f32-inl.h"
 #include "src/kernels/cpu/gemm_t/gemm_t_f32-inl.h"
+#include "src/kernels/cpu/indexer/index_scores_f32-inl.h"
 #include "src/kernels/cpu/isa/avx512-inl.h"
 #include "src/kernels/cpu/mha/mha_f32-inl.h"
 #include "src/kernels/cpu/mla_decode/mla_decode_f32-inl.h"
@@ -52,6 +53,7 @@ const GemmTKernel kAvx512GemmTSmallM = {
 const MlaDecodeKernel kAvx512Decode = {.mla_decode = MlaDecode<Avx512>,
                                        .merge_splits = MergeSplits<Avx512>,
                                        .normalize_split = NormalizeSplit<Avx512>};
+const IndexTopKKernel kAvx512IndexTopK = {.scores = IndexScores<Avx512>};
 const MhaKernel kAvx512Mha = {.mha = Mha<Avx512>};
 
 }  // namespace latte::cpu
