@@ -72,6 +72,7 @@ Status LocalChat(const ChatFlags& flags) {
       const Settings engine_settings,
       ResolveOptionsForOne(options, opened.model->config(), opened.machine, context));
   WarnAboutRates(engine_settings.rates_warning);
+  WarnIfDense(opened.model->config(), engine_settings.attention);
   LATTE_ASSIGN_OR_RETURN(const Interrupts interrupts, CatchInTerminal());
   LATTE_ASSIGN_OR_RETURN(
       const auto core,

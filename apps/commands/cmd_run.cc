@@ -143,6 +143,7 @@ Status RunCommand(const RunFlags& flags) {
   LATTE_ASSIGN_OR_RETURN(const Settings settings,
                          ResolveOptionsForOne(options, config, opened.machine, context));
   WarnAboutRates(settings.rates_warning);
+  WarnIfDense(config, settings.attention);
   LATTE_ASSIGN_OR_RETURN(
       const auto core,
       EngineCore::Create({opened.model.get(), &opened.machine, &tokenizer}, settings));

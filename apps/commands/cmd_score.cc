@@ -77,6 +77,7 @@ Status ScoreCommand(const ScoreFlags& flags) {
       ResolveOptionsForOne(options, config, opened.machine,
                            std::max<int64_t>(1, static_cast<int64_t>(ids.size()))));
   WarnAboutRates(settings.rates_warning);
+  WarnIfDense(config, settings.attention);
   // Needed only with an output file, which is removed on interruption.
   Interrupts interrupts;
   if (flags.logits) {

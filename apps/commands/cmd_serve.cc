@@ -122,6 +122,8 @@ Status ServeCommand(const ServeFlags& flags) {
   std::fputs(MemoryPlanText(*plan).c_str(), stderr);
   if (chosen.engine.cache_bytes > 0) WarnIfLarge(files.dir, files.config);
   WarnOfUnused(files.config);
+  if (const auto mode = ParseAttentionMode(chosen.engine.attention))
+    WarnIfDense(files.config, *mode);
   chosen.engine.cache_bytes = plan->cache_bytes();
   return StartServer({.options = chosen.serve, .version = LATTE_VERSION, .say = Say}, chosen.engine,
                      files);

@@ -72,10 +72,16 @@ void WarnOfUnused(const ModelConfig& config) {
     std::fprintf(stderr, "latte: warning: %s\n", caveat.c_str());
 }
 
+void WarnIfDense(const ModelConfig& config, AttentionMode mode) {
+  const std::string warning = DenseWarning(config, mode);
+  if (!warning.empty()) std::fprintf(stderr, "latte: warning: %s\n", warning.c_str());
+}
+
 void Introduce(const Engine& engine, const ModelConfig& config) {
   const EngineStats stats = engine.Stats();
   const EngineOptions& options = engine.options();
   WarnOfUnused(config);
+  if (const auto mode = ParseAttentionMode(options.attention)) WarnIfDense(config, *mode);
   std::fputs(
       fmt::format("cache: {} pages of {} tokens, {} tokens, {} bytes; longest sequence {} "
                   "tokens\nprefill workspace: {} tokens, {} bytes\n",

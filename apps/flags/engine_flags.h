@@ -43,8 +43,10 @@ class EngineFlags {
 
 // Says on standard error what of the model is not used.
 void WarnOfUnused(const ModelConfig& config);
+// Says on standard error that the model's indexer is not used under `mode`, if so.
+void WarnIfDense(const ModelConfig& config, AttentionMode mode);
 
-// WarnOfUnused; also how large cache and prefill workspace are. `config`: of the engine's model.
+// WarnOfUnused and WarnIfDense; also how large cache and prefill workspace are. `config`: of the engine's model.
 void Introduce(const Engine& engine, const ModelConfig& config);
 
 }  // namespace latte

@@ -14,7 +14,7 @@ struct EngineOptions {
   std::string model = "tiny";           // a Hugging Face folder, a repo id in its cache, or "tiny"
   std::string dtype = "bf16";           // arithmetic: bf16, f16 or f32
   std::string cache_dtype = "";         // empty: `dtype`; or a format of latents, e.g. "int8"
-  std::string attention = "auto";       // auto, decompressed, latent or absorbed
+  std::string attention = "auto";       // auto, decompressed, latent, absorbed or sparse
   std::string deterministic = "on";     // strict, on or off; docs/determinism.md
   bool int8_activations = true;         // for int4 and int8 weights, unless dtype is f32
   bool check_weights = false;           // refuse weights that are not finite
@@ -73,8 +73,8 @@ void EngineOptions::VisitFields(Visit&& visit) {
       [](auto& o) -> auto& { return o.cache_dtype; });
   visit(
       Field{.name = "attention",
-            .help = "auto, decompressed, latent or absorbed; all give the same answer",
-            .choices = "auto, decompressed, latent or absorbed"},
+            .help = "auto, decompressed, latent, absorbed or sparse; for models without an indexer, all give the same answer",
+            .choices = "auto, decompressed, latent, absorbed or sparse"},
       [](auto& o) -> auto& { return o.attention; });
   visit(
       Field{.name = "deterministic",

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "src/layers/mla/mla.h"
+#include "src/layers/path_groups.h"
 
 namespace latte {
 
@@ -16,6 +17,8 @@ std::string_view Name(AttentionMode mode) {
       return "latent";
     case AttentionMode::kAbsorbed:
       return "absorbed";
+    case AttentionMode::kSparse:
+      return "sparse";
   }
   return "?";
 }
@@ -41,10 +44,11 @@ Result<Determinism> ParseDeterminism(std::string_view text) {
 
 Result<AttentionMode> ParseAttentionMode(std::string_view text) {
   for (const AttentionMode mode : {AttentionMode::kAuto, AttentionMode::kDecompressed,
-                                   AttentionMode::kLatent, AttentionMode::kAbsorbed})
+                                   AttentionMode::kLatent, AttentionMode::kAbsorbed,
+                                   AttentionMode::kSparse})
     if (text == Name(mode)) return mode;
   return InvalidArgument(fmt::format(
-      "--attention: expected auto, decompressed, latent or absorbed, found '{}'", text));
+      "--attention: expected auto, decompressed, latent, absorbed or sparse, found '{}'", text));
 }
 
 MlaPath PromptPath(AttentionMode mode) {
@@ -52,6 +56,7 @@ MlaPath PromptPath(AttentionMode mode) {
     case AttentionMode::kDecompressed:
       return MlaPath::kDecompressed;
     case AttentionMode::kAbsorbed:
+    case AttentionMode::kSparse:
       return MlaPath::kAbsorbed;
     case AttentionMode::kAuto:
     case AttentionMode::kLatent:
@@ -73,9 +78,34 @@ Status CheckCacheDType(AttentionMode mode, CacheDType cache) {
   return {};
 }
 
+int64_t SparseFrom(const ModelConfig& config, AttentionMode mode) {
+  const bool sparse = mode == AttentionMode::kAuto || mode == AttentionMode::kSparse;
+  return sparse && config.indexer.heads > 0 ? config.indexer.topk : kNeverSparse;
+}
+
+Status CheckMode(const ModelConfig& config, AttentionMode mode) {
+  if (mode == AttentionMode::kSparse && config.indexer.heads == 0)
+    return InvalidArgument(
+        fmt::format("--attention: expected auto, decompressed, latent or absorbed for {}, which has no "
+                    "indexer, found sparse; use --attention auto",
+                    config.architecture));
+  return {};
+}
+
+std::string DenseWarning(const ModelConfig& config, AttentionMode mode) {
+  if (config.indexer.heads == 0 || SparseFrom(config, mode) != kNeverSparse) return "";
+  return fmt::format(
+      "{} chooses {} tokens for each query by an indexer; with --attention {} every query attends to all "
+      "tokens, which is the same up to {} tokens and differs beyond",
+      config.architecture, config.indexer.topk, Name(mode), config.indexer.topk);
+}
+
 CacheSpec CacheSpecFor(const ModelConfig& config, AttentionMode mode, CacheDType cache,
                        int64_t page_tokens) {
-  return {MlaCacheStreams(config.mla, PromptPath(mode), cache), config.layers, page_tokens};
+  CacheSpec out = {MlaCacheStreams(config.mla, PromptPath(mode), cache), config.layers, page_tokens};
+  if (SparseFrom(config, mode) != kNeverSparse)
+    out.streams.push_back(IndexerCacheStream(config.indexer, cache));
+  return out;
 }
 
 }  // namespace latte

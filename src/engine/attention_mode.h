@@ -1,6 +1,7 @@
 // The ways to evaluate attention that a user can choose, and what they mean for paths and cache.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include "latte/status.h"
@@ -12,8 +13,9 @@
 namespace latte {
 
 // --attention. kAuto: prompts take the cheaper of the latent and the absorbed path, generated tokens
-// the absorbed path.
-enum class AttentionMode { kAuto, kDecompressed, kLatent, kAbsorbed };
+// the absorbed path; tokens of a model with an indexer that see more keys than it chooses take the sparse
+// path. kSparse: as kAuto with prompts on the absorbed path. The others attend to all keys.
+enum class AttentionMode { kAuto, kDecompressed, kLatent, kAbsorbed, kSparse };
 
 // --deterministic. The conditions besides threads that may not change a byte. kStrict: batch, chunks,
 // preemption, and how much of a prompt was cached; all prompts take one path, and rows of generated
@@ -36,6 +38,17 @@ MlaPath DecodePath(AttentionMode mode);
 // The format of the cache must fit `mode`. Errors: kInvalidArgument for a format of latents under
 // kDecompressed, which caches keys and values.
 [[nodiscard]] Status CheckCacheDType(AttentionMode mode, CacheDType cache);
+
+// The first position on the sparse path: the token there is the first that sees more keys than the
+// model's indexer chooses. kNeverSparse if `mode` attends to all keys or the model has no indexer.
+int64_t SparseFrom(const ModelConfig& config, AttentionMode mode);
+
+// Errors: kInvalidArgument for kSparse and a model without an indexer.
+[[nodiscard]] Status CheckMode(const ModelConfig& config, AttentionMode mode);
+
+// For the user: that a model with an indexer attends to all keys under `mode`; else empty.
+std::string DenseWarning(const ModelConfig& config, AttentionMode mode);
+
 CacheSpec CacheSpecFor(const ModelConfig& config, AttentionMode mode, CacheDType cache,
                        int64_t page_tokens);
 

@@ -54,7 +54,7 @@ EngineCore::EngineCore(const EngineParts& parts, const Settings& settings, Laten
       runner_(*parts.model, cache_, workspace_,
               Exec{.threads = &threads_, .machine = parts.machine, .stream = parts.stream},
               RunnerOptions{settings.dtype, settings.options.prefill_workspace_tokens,
-                            settings.options.int8_activations}),
+                            settings.options.int8_activations, settings.sparse_from}),
       scheduler_(OptionsOfScheduler(), pages_),
       draft_policy_(settings),
       streams_(parts.tokenizer),

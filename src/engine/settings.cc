@@ -87,16 +87,22 @@ int64_t StepWorkspaceBytes(const ModelConfig& config, const EngineOptions& optio
   const MlaDims& dims = config.mla;
   const int64_t widest = std::max({dims.d, dims.h * (dims.qk() + dims.v), config.dense_width});
   const int64_t experts = config.moe.chosen * (dims.d + config.moe.width);
+  const IndexerDims& indexer = config.indexer;
+  const int64_t choice = indexer.heads * (indexer.width + 1) + indexer.width +
+                         std::min(indexer.topk, options.max_tokens);
   const int64_t logits = options.max_sequences * config.vocab;
   return PrefillWorkspaceBytes(config, options) +
-         (options.max_batch_tokens * (kRowsAtOnce * widest + 2 * experts) + logits) *
+         (options.max_batch_tokens * (kRowsAtOnce * widest + 2 * experts + choice) + logits) *
              SizeOf(DType::kF32);
 }
 
 MlaPath Settings::PathOf(const MlaDims& dims, int64_t new_tokens, int64_t cached_tokens) const {
   if (attention != AttentionMode::kAuto || deterministic == Determinism::kStrict)
     return PromptPath(attention);
-  return ChoosePath(dims, {new_tokens, cached_tokens}, rates).path;
+  // Tokens on the sparse path cost the same either way.
+  const int64_t dense = std::min(new_tokens, sparse_from - cached_tokens);
+  if (dense <= 0) return MlaPath::kAbsorbed;
+  return ChoosePath(dims, {dense, cached_tokens}, rates).path;
 }
 
 void Settings::SizeForOne(int64_t computed) {
@@ -141,6 +147,8 @@ Result<Settings> ParseChoices(const EngineOptions& options, const ModelConfig& c
   }
   LATTE_RETURN_IF_ERROR(CheckCacheDType(out.attention, out.cache));
   LATTE_ASSIGN_OR_RETURN(out.draft_tokens, DraftTokens(options, config));
+  LATTE_RETURN_IF_ERROR(CheckMode(config, out.attention));
+  out.sparse_from = SparseFrom(config, out.attention);
   out.cache_spec = CacheSpecFor(config, out.attention, out.cache, options.page_tokens);
   out.adapts_drafts = options.draft_tokens == "auto";
   out.drafts_by_mtp = out.draft_tokens > 0 && options.drafter == "mtp";

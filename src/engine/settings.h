@@ -10,6 +10,7 @@
 #include "src/engine/attention_mode.h"
 #include "src/kernels/machine.h"
 #include "src/layers/mla/calibration.h"
+#include "src/layers/path_groups.h"
 
 namespace latte {
 
@@ -22,6 +23,7 @@ struct Settings {
   DType dtype = DType::kBF16;
   CacheDType cache;
   CacheSpec cache_spec;
+  int64_t sparse_from = kNeverSparse;  // SparseFrom of attention_mode.h
   int64_t pages = 0;
   int64_t draft_tokens = 0;    // most per step and sequence; 0: none
   bool adapts_drafts = false;  // to how many are accepted and what they cost

@@ -3,12 +3,16 @@
 #pragma once
 
 #include <algorithm>
+#include <limits>
 #include <span>
 #include <vector>
 
 #include "src/kernels/params/sequence_chunk.h"
 
 namespace latte {
+
+// Tokens from a position on take the sparse path; with this position, none does.
+inline constexpr int64_t kNeverSparse = std::numeric_limits<int64_t>::max();
 
 // Sorts by path, in the order of MlaPath; items of one path keep their order. `path` is a member or a
 // function that gives an item's path.

@@ -301,12 +301,6 @@ Result<ModelConfig> ParseWrapped(const Json& json) {
 
 std::vector<std::string> UnusedFeatures(const ModelConfig& config) {
   std::vector<std::string> out;
-  if (config.indexer.heads > 0)
-    out.push_back(
-        fmt::format("{} chooses {} tokens for each query by an indexer; here every query attends "
-                    "to all tokens, "
-                    "which is the same up to {} tokens and differs beyond",
-                    config.architecture, config.indexer.topk, config.indexer.topk));
   if (config.wrapped)
     out.push_back(fmt::format("only the text part ({}) of this model is used: no images, no sound",
                               config.architecture));

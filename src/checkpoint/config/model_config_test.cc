@@ -161,7 +161,7 @@ TEST(ModelConfig, LayerKindsAsAListGoBeforeFirstDense) {
   EXPECT_TRUE(c.IsMoe(47));  // the MTP layer
 }
 
-TEST(ModelConfig, ReadsIndexersAndSaysThatTheyAreNotUsed) {
+TEST(ModelConfig, ReadsIndexers) {
   const ModelConfig v32 = Parsed(Published("v3_2"));
   EXPECT_EQ(v32.indexer.heads, 64);
   EXPECT_EQ(v32.indexer.width, 128);
@@ -169,9 +169,21 @@ TEST(ModelConfig, ReadsIndexersAndSaysThatTheyAreNotUsed) {
   EXPECT_EQ(v32.moe.groups, 8);
   EXPECT_TRUE(v32.IsIndexed(0));
   EXPECT_TRUE(v32.IsIndexed(61));
-  ASSERT_EQ(UnusedFeatures(v32).size(), 1u);
-  EXPECT_NE(UnusedFeatures(v32)[0].find("2048 tokens"), std::string::npos);
+  EXPECT_TRUE(UnusedFeatures(v32).empty());
   EXPECT_FALSE(Parsed(Published("v3")).IsIndexed(0));
+}
+
+// The flag, if present; else by family.
+TEST(ModelConfig, RotationOfIndexers) {
+  for (const auto& [name, usual] : {std::pair("v3_2", false), std::pair("glm_5", true)}) {
+    JsonOut json = Published(name);
+    json.erase("indexer_rope_interleave");
+    EXPECT_EQ(Parsed(json).indexer.interleaved, usual) << name;
+    for (const bool flag : {false, true}) {
+      json["indexer_rope_interleave"] = flag;
+      EXPECT_EQ(Parsed(json).indexer.interleaved, flag) << name;
+    }
+  }
 }
 
 // The pattern of GLM-5.2: F F F S S S F S S S F …, 21 full and 57 shared layers.

@@ -2,18 +2,15 @@
 // Model::Forward. Knows nothing of requests or time.
 #pragma once
 
-#include <limits>
 #include <memory>
 #include <span>
 #include <vector>
 
 #include "src/kernels/registry.h"
+#include "src/layers/path_groups.h"
 #include "src/models/model.h"
 
 namespace latte {
-
-// No token chooses its keys.
-inline constexpr int64_t kNeverSparse = std::numeric_limits<int64_t>::max();
 
 struct RunnerOptions {
   DType arithmetic = DType::kBF16;

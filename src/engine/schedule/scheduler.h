@@ -42,10 +42,9 @@ struct SchedulerOptions {
   bool replay = true;
   // The path of a prompt with so many tokens to compute after so many in the cache.
   std::function<MlaPath(int64_t new_tokens, int64_t cached_tokens)> prompt_path;
-  // The path of a chunk of `count` tokens after `cached_len` others, chosen in every step: sparse
-  // attention depends on the length so far. `usual` is the prompt's path or decode_path. Chunks
-  // differ from run to run, so if a chunk's path depends on its lengths, all paths it may get must
-  // give a token the same bytes.
+  // The path by which a chunk of `count` tokens after `cached_len` others is sorted, chosen in every step:
+  // sparse attention depends on the length so far. `usual` is the prompt's path or decode_path. The
+  // Runner decides the path of each token by its position.
   std::function<MlaPath(MlaPath usual, int64_t cached_len, int64_t count)> chunk_path =
       [](MlaPath usual, int64_t, int64_t) { return usual; };
   // How many pages of a prompt, from `first` on, can be read from disk; empty: none.

@@ -11,6 +11,9 @@ SchedulerOptions SchedulerRules(const Settings& settings, const MlaDims& dims) {
       settings.deterministic != Determinism::kStrict || settings.attention != AttentionMode::kAuto;
   out.replay = settings.deterministic != Determinism::kOff;
   out.decode_path = DecodePath(settings.attention);
+  out.chunk_path = [from = settings.sparse_from](MlaPath usual, int64_t cached_len, int64_t) {
+    return cached_len >= from ? MlaPath::kSparse : usual;
+  };
   out.prompt_path = [settings, dims](int64_t new_tokens, int64_t cached_tokens) {
     return settings.PathOf(dims, new_tokens, cached_tokens);
   };

@@ -14,7 +14,7 @@ enum class MlaPath {
   kAbsorbed,      // attend over latents: W_UK folded into the query, W_UV into the output
   kLatent,        // latents are cached and expanded when used, in chunks merged by LSE
   kDecompressed,  // expanded K and V of every head are what is cached
-  kSparse,        // as kAbsorbed, but each token attends to the positions in a list
+  kSparse,        // as kAbsorbed, but each token attends to the positions that an indexer lists
 };
 
 constexpr std::string_view Name(MlaPath path) {
