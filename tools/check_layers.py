@@ -14,7 +14,7 @@ LEVELS = dict(base=0, http=1, tensor=1, kernels=2, comm=2, text=2, jinja=3, chec
 # tuple do not include one another.
 FLOORS = [
     ("kernels/cpu", "kernels/cpu/isa", "kernels/cpu/common", (
-        "kernels/cpu/gemm", "kernels/cpu/gemm_t", "kernels/cpu/mla_decode", "kernels/cpu/mha", "kernels/cpu/pointwise",
+        "kernels/cpu/gemm", "kernels/cpu/gemm_t", "kernels/cpu/mla_decode", "kernels/cpu/indexer", "kernels/cpu/mha", "kernels/cpu/pointwise",
         "kernels/cpu/sampling", "kernels/cpu/peak"), "kernels/cpu/targets"),
     ("text/unicode", "text"),
     ("checkpoint/safetensors", "checkpoint/formats/common", "checkpoint/formats", "checkpoint/config", "checkpoint"),

@@ -161,6 +161,9 @@ JsonOut InspectKernels(const ModelConfig& config, const Machine& machine) {
   AddRows<GemmOp>(out, {1, 1, c + r, d, bf16, bf16}, machine);
   AddRows<GemmTOp>(out, {h, 1, n, c, bf16, bf16}, machine);
   AddRows<MlaDecodeOp>(out, {1, h, c, r, 64, bf16}, machine);
+  if (config.indexer.heads > 0)
+    AddRows<IndexTopKOp>(
+        out, {1, config.indexer.heads, config.indexer.width, config.indexer.topk, 64, bf16}, machine);
   AddRows<MhaOp>(out, {1, 1, h, n, r, v, bf16}, machine);
   AddRows<LseMergeOp>(out, {h, v}, machine);
   AddRows<AppendOp>(out, {1, c, r, bf16}, machine);

@@ -8,6 +8,7 @@
 
 #include "src/kernels/cpu/targets.h"
 #include "src/kernels/params/gemm.h"
+#include "src/kernels/params/indexer.h"
 #include "src/kernels/params/mla.h"
 #include "src/kernels/registry.h"
 
@@ -151,6 +152,18 @@ TEST(Selection, MlaDecode) {
   EXPECT_EQ(name(kAmx, kIntelBf16, 16, kF8, 8), "avx512.mla_decode");
   EXPECT_EQ(name(kAmx, kIntelBf16, 16, kI8), "amx.mla_decode_s8");
   EXPECT_EQ(name(kAmx, kIntelBf16, 16, kI8, 8), "avx512_vnni.mla_decode");
+}
+
+TEST(Selection, IndexTopK) {
+  const auto name = [](Isa isa, int64_t width) {
+    const IndexTopKOp::Shape shape = {1, 64, width, 2048, 64, kBF16};
+    return Select<IndexTopKOp>(shape, MachineOf(isa, Uarch::kOther)).name;
+  };
+  EXPECT_EQ(name(kRef, 128), "ref.index_topk");
+  EXPECT_EQ(name(kAvx2, 128), "avx2.index_topk");
+  EXPECT_EQ(name(kAvx512, 512), "avx512.index_topk");
+  EXPECT_EQ(name(kAmx, 128), "avx512.index_topk");
+  EXPECT_EQ(name(kAmx, 513), "ref.index_topk");
 }
 
 TEST(Selection, Mha) {

@@ -38,6 +38,7 @@ struct Way {
   int64_t prefill_workspace_tokens = 4096;
   int64_t page_tokens = 64;
   int threads = 0;
+  std::string cache_dtype;  // empty: dtype
 };
 
 class Goldens : public testing::TestWithParam<const char*> {
@@ -74,6 +75,7 @@ class Goldens : public testing::TestWithParam<const char*> {
     EngineOptions options;
     options.attention = Name(way.attention);
     options.dtype = Name(way.dtype);
+    options.cache_dtype = way.cache_dtype;
     options.int8_activations = way.int8_activations;
     options.prefill_workspace_tokens = way.prefill_workspace_tokens;
     options.page_tokens = way.page_tokens;
@@ -189,6 +191,58 @@ TEST_P(Goldens, BF16ArithmeticStaysClose) {
     EXPECT_GT(MaxError(logits), kTolerance) << "bf16 arithmetic was not used";
   }
 }
+
+// Models whose tokens attend to 4 keys. tests/goldens/README.md says how far mistakes move the logits.
+class SparseGoldens : public Goldens {
+ protected:
+  static constexpr AttentionMode kSparseModes[] = {AttentionMode::kAuto, AttentionMode::kSparse};
+};
+
+TEST_P(SparseGoldens, EveryChunkSizeGivesTheGoldenLogits) {
+  for (const AttentionMode mode : kSparseModes)
+    for (const int64_t chunk : {1, 3, 7, 64, 0}) {
+      const Way way{
+          .attention = mode, .dtype = DType::kF32, .chunk_tokens = chunk, .threads = 2};
+      EXPECT_LT(MaxError(Logits(way, tokens_.size())), kTolerance)
+          << Name(mode) << ", chunk " << chunk;
+    }
+}
+
+TEST_P(SparseGoldens, ReferenceKernelsGiveTheGoldenLogits) {
+  machine_.isa = Isa::kRef;
+  EXPECT_LT(MaxError(Logits({.dtype = DType::kF32}, tokens_.size())), kTolerance);
+}
+
+TEST_P(SparseGoldens, PromptThenGeneratedTokensGiveTheGoldenLogits) {
+  for (const size_t prompt : {size_t{1}, size_t{5}, tokens_.size() / 2})
+    EXPECT_LT(MaxError(Logits({.dtype = DType::kF32}, prompt)), kTolerance) << prompt;
+}
+
+TEST_P(SparseGoldens, AttentionToAllKeysIsFarOff) {
+  for (const AttentionMode mode : kModes)
+    EXPECT_GT(MaxError(Logits({.attention = mode, .dtype = DType::kF32}, tokens_.size())), 1)
+        << Name(mode);
+}
+
+TEST_P(SparseGoldens, BytesDoNotDependOnChunksPagesOrThreads) {
+  for (const AttentionMode mode : kSparseModes)
+    for (const std::string cache : {"f32", "bf16", "fp8", "int8"}) {
+      const Way whole{.attention = mode, .chunk_tokens = 0, .threads = 1, .cache_dtype = cache};
+      const std::vector<float> expected = Logits(whole, tokens_.size());
+      for (const int64_t chunk : {1, 7, 64}) {
+        Way way = whole;
+        way.chunk_tokens = chunk;
+        way.page_tokens = chunk == 7 ? 64 : 16;
+        way.threads = chunk == 64 ? 2 : 3;
+        const std::vector<float> found = Logits(way, tokens_.size());
+        EXPECT_EQ(std::memcmp(expected.data(), found.data(), expected.size() * sizeof(float)), 0)
+            << Name(mode) << ", cache " << cache << ", chunk " << chunk;
+      }
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, SparseGoldens, testing::Values("v32_sparse", "glm5", "glm52"),
+                         [](const auto& name) { return std::string(name.param); });
 
 // Compares the drafting layer of v3_noaux with the reference: all paths, the whole text in one
 // step.

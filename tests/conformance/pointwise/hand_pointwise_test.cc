@@ -194,6 +194,26 @@ TEST(Hand, RmsNorm) {
   });
 }
 
+// Mean 2, variance 6.5.
+TEST(Hand, LayerNorm) {
+  Floats x = {5, 0, 4, -1, 3, 3, 3, 3};
+  Floats w = {1, 2, -1, 3};
+  Floats b = {0, 10, 1, 0.5f};
+  ForEachRow<LayerNormOp>([&](const Kernel<LayerNormOp>& row) {
+    Floats y(8);
+    RunRow(row, {View(x, {2, 4}), View(w, {4}), View(b, {4}), View(y, {2, 4}), 1.5f});
+    const double root = std::sqrt(8.0);  // variance + epsilon
+    const double want[] = {3 / root, 10 - 4 / root, 1 - 2 / root, 0.5 - 9 / root};
+    for (size_t i = 0; i < 4; ++i) {
+      EXPECT_FLOAT_EQ(y[i], static_cast<float>(want[i])) << i;
+      EXPECT_EQ(y[4 + i], b[i]);  // no variance
+    }
+    Floats own = x;
+    RunRow(row, {View(own, {2, 4}), View(w, {4}), View(b, {4}), View(own, {2, 4}), 1.5f});
+    EXPECT_EQ(own, y);
+  });
+}
+
 TEST(Hand, SiluMul) {
   Floats gate = {0, 1, -1, 200, -200, kInf, std::nanf("")};
   Floats up = {5, 2, 2, 3, 3, 1, 1};
