@@ -71,7 +71,7 @@ typedef struct latte_engine_options {
   const char* model;                 // a Hugging Face folder, a repo id in its cache, or "tiny"
   const char* dtype;                 // arithmetic: "bf16", "f16" or "f32"
   const char* cache_dtype;           // "": `dtype`; or a format of latents, e.g. "int8"
-  const char* attention;             // "auto", "decompressed", "latent" or "absorbed"
+  const char* attention;             // "auto", "decompressed", "latent", "absorbed" or "sparse"
   const char* deterministic;         // "strict", "on" or "off"
   const char* cache_dir;             // keeps prefixes in this folder too; "": in memory only
   int64_t cache_dir_bytes;           // most that is kept there

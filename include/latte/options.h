@@ -73,7 +73,9 @@ void EngineOptions::VisitFields(Visit&& visit) {
       [](auto& o) -> auto& { return o.cache_dtype; });
   visit(
       Field{.name = "attention",
-            .help = "auto, decompressed, latent, absorbed or sparse; for models without an indexer, all give the same answer",
+            .help =
+                "auto, decompressed, latent, absorbed or sparse; all give the same answer if the "
+                "model has no indexer",
             .choices = "auto, decompressed, latent, absorbed or sparse"},
       [](auto& o) -> auto& { return o.attention; });
   visit(

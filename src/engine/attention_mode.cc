@@ -43,9 +43,9 @@ Result<Determinism> ParseDeterminism(std::string_view text) {
 }
 
 Result<AttentionMode> ParseAttentionMode(std::string_view text) {
-  for (const AttentionMode mode : {AttentionMode::kAuto, AttentionMode::kDecompressed,
-                                   AttentionMode::kLatent, AttentionMode::kAbsorbed,
-                                   AttentionMode::kSparse})
+  for (const AttentionMode mode :
+       {AttentionMode::kAuto, AttentionMode::kDecompressed, AttentionMode::kLatent,
+        AttentionMode::kAbsorbed, AttentionMode::kSparse})
     if (text == Name(mode)) return mode;
   return InvalidArgument(fmt::format(
       "--attention: expected auto, decompressed, latent, absorbed or sparse, found '{}'", text));
@@ -85,24 +85,26 @@ int64_t SparseFrom(const ModelConfig& config, AttentionMode mode) {
 
 Status CheckMode(const ModelConfig& config, AttentionMode mode) {
   if (mode == AttentionMode::kSparse && config.indexer.heads == 0)
-    return InvalidArgument(
-        fmt::format("--attention: expected auto, decompressed, latent or absorbed for {}, which has no "
-                    "indexer, found sparse; use --attention auto",
-                    config.architecture));
+    return InvalidArgument(fmt::format(
+        "--attention: expected auto, decompressed, latent or absorbed for {}, which has no "
+        "indexer, found sparse; use --attention auto",
+        config.architecture));
   return {};
 }
 
 std::string DenseWarning(const ModelConfig& config, AttentionMode mode) {
   if (config.indexer.heads == 0 || SparseFrom(config, mode) != kNeverSparse) return "";
   return fmt::format(
-      "{} chooses {} tokens for each query by an indexer; with --attention {} every query attends to all "
+      "{} chooses {} tokens for each query by an indexer; with --attention {} every query attends "
+      "to all "
       "tokens, which is the same up to {} tokens and differs beyond",
       config.architecture, config.indexer.topk, Name(mode), config.indexer.topk);
 }
 
 CacheSpec CacheSpecFor(const ModelConfig& config, AttentionMode mode, CacheDType cache,
                        int64_t page_tokens) {
-  CacheSpec out = {MlaCacheStreams(config.mla, PromptPath(mode), cache), config.layers, page_tokens};
+  CacheSpec out = {MlaCacheStreams(config.mla, PromptPath(mode), cache), config.layers,
+                   page_tokens};
   if (SparseFrom(config, mode) != kNeverSparse)
     out.streams.push_back(IndexerCacheStream(config.indexer, cache));
   return out;

@@ -163,7 +163,8 @@ JsonOut InspectKernels(const ModelConfig& config, const Machine& machine) {
   AddRows<MlaDecodeOp>(out, {1, h, c, r, 64, bf16}, machine);
   if (config.indexer.heads > 0)
     AddRows<IndexTopKOp>(
-        out, {1, config.indexer.heads, config.indexer.width, config.indexer.topk, 64, bf16}, machine);
+        out, {1, config.indexer.heads, config.indexer.width, config.indexer.topk, 64, bf16},
+        machine);
   AddRows<MhaOp>(out, {1, 1, h, n, r, v, bf16}, machine);
   AddRows<LseMergeOp>(out, {h, v}, machine);
   AddRows<AppendOp>(out, {1, c, r, bf16}, machine);

@@ -99,8 +99,7 @@ Result<Indexer> LoadIndexer(const WeightLoader& load, const std::string& name,
   out.dims = config.indexer;
   const auto [heads, width, topk, interleaved] = config.indexer;
   const int64_t d = config.mla.d;
-  LATTE_ASSIGN_OR_RETURN(out.w_q,
-                         load.Matrix(name + ".wq_b.weight", heads * width, config.mla.cq));
+  LATTE_ASSIGN_OR_RETURN(out.w_q, load.Matrix(name + ".wq_b.weight", heads * width, config.mla.cq));
   LATTE_ASSIGN_OR_RETURN(out.w_k, load.Matrix(name + ".wk.weight", width, d));
   LATTE_ASSIGN_OR_RETURN(out.w_weights, load.Matrix(name + ".weights_proj.weight", heads, d));
   LATTE_ASSIGN_OR_RETURN(out.k_norm.weight, load.Vector(name + ".k_norm.weight", width));

@@ -198,20 +198,21 @@ TEST(GuardedDeviceTest, TheEngineGivesTheSameAnswers) {
   EXPECT_EQ(TestDevice().strays(), 0) << "ops or copies on another stream than the engine's";
 }
 
-// The logits of the last token after two forwards over one cache, the second by lists of positions;
-// then, without them, the drafting layer's. Ops are measured.
+// The logits of the last token after two forwards over one cache, of a model that chooses keys; or the
+// drafting layer's of another one. Ops are measured.
 std::vector<float> Forwards(const Device& device, bool sparse) {
-  const auto model = Load("models/tiny", device, /*mtp=*/true);
+  const auto model =
+      sparse ? Load("tests/goldens/glm52", device) : Load("models/tiny", device, /*mtp=*/true);
   const ModelConfig& config = model->config();
-  const MlaPath path = sparse ? MlaPath::kSparse : MlaPath::kLatent;
+  const MlaPath path = MlaPath::kLatent;
   ThreadPool threads(2);
-  LatentCache cache = *LatentCache::Create(
-      {MlaCacheStreams(config.mla, path, CacheDType::Plain(DType::kBF16)), config.layers + 1, 64},
-      2, device);
+  CacheSpec spec = CacheSpecFor(config, AttentionMode::kAuto, CacheDType::Plain(DType::kBF16), 64);
+  spec.layers = config.layers + 1;
+  LatentCache cache = *LatentCache::Create(spec, 2, device);
   Workspace workspace(device);
   Runner runner(*model, cache, workspace,
                 Exec{&threads, device.is_host() ? &HostMachine() : &kTestMachine},
-                {DType::kBF16, 4096});
+                {DType::kBF16, 4096, true, SparseFrom(config, AttentionMode::kAuto)});
   OpTimes times;
   runner.Measure(&times);
   const std::vector<int32_t> tokens = Tokens(70, config, 3);

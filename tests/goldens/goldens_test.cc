@@ -201,8 +201,7 @@ class SparseGoldens : public Goldens {
 TEST_P(SparseGoldens, EveryChunkSizeGivesTheGoldenLogits) {
   for (const AttentionMode mode : kSparseModes)
     for (const int64_t chunk : {1, 3, 7, 64, 0}) {
-      const Way way{
-          .attention = mode, .dtype = DType::kF32, .chunk_tokens = chunk, .threads = 2};
+      const Way way{.attention = mode, .dtype = DType::kF32, .chunk_tokens = chunk, .threads = 2};
       EXPECT_LT(MaxError(Logits(way, tokens_.size())), kTolerance)
           << Name(mode) << ", chunk " << chunk;
     }

@@ -161,9 +161,8 @@ Result<IndexerDims> ParseIndexer(const ConfigReader& in, const ClassDefaults& de
                          in.IntOrDefault("index_head_dim", kHeadWidth, defaults.indexer.width));
   LATTE_ASSIGN_OR_RETURN(indexer.topk,
                          in.IntOrDefault("index_topk", kMaxPosition, defaults.indexer.topk));
-  LATTE_ASSIGN_OR_RETURN(
-      indexer.interleaved,
-      in.BoolOr("indexer_rope_interleave", defaults.indexer.interleaved));
+  LATTE_ASSIGN_OR_RETURN(indexer.interleaved,
+                         in.BoolOr("indexer_rope_interleave", defaults.indexer.interleaved));
   if (indexer.width < mla.r)
     return in.Bad("index_head_dim", fmt::format("at least qk_rope_head_dim ({})", mla.r),
                   fmt::format("{}", indexer.width));

@@ -89,12 +89,13 @@ void Runner::BuildBatch(std::span<const SequenceChunk> chunks) {
 // As two chunks, if only its last tokens choose their keys. Keys of all tokens are appended before any
 // token attends, so the division changes no byte.
 void Runner::AddChunk(const SequenceChunk& chunk) {
-  const int64_t dense = std::clamp<int64_t>(options_.sparse_from - chunk.cached_len, 0, chunk.count);
+  const int64_t dense =
+      std::clamp<int64_t>(options_.sparse_from - chunk.cached_len, 0, chunk.count);
   SequenceChunk first = chunk;
   first.tokens = chunk.tokens.first(static_cast<size_t>(dense));
   first.count = dense;
-  first.pages = chunk.pages.first(
-      static_cast<size_t>(CeilDiv(first.total_len(), cache_.spec().page_tokens)));
+  first.pages =
+      chunk.pages.first(static_cast<size_t>(CeilDiv(first.total_len(), cache_.spec().page_tokens)));
   if (dense > 0 || chunk.count == 0) chunks_.push_back(first);
   if (dense == chunk.count) return;
   SequenceChunk second = chunk;

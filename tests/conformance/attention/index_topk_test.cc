@@ -262,8 +262,7 @@ void ExpectBestWithinRounding(const IndexCase& c, size_t sequence) {
   ref::GatherPages({c.keys.pages, s.pages, 0, keys, width, c.keys.Format()},
                    Exec{&TestPool(1), &TestMachine()});
   for (int64_t i = 0; i < s.count; ++i) {
-    const std::span<const int32_t> list =
-        ListOf(c.positions, s.query_start + i, s.cached_len + i);
+    const std::span<const int32_t> list = ListOf(c.positions, s.query_start + i, s.cached_len + i);
     ASSERT_EQ(std::ssize(list), std::min(k, s.cached_len + i + 1));
     double worst_listed = kInfinity;
     double best_other = -kInfinity;

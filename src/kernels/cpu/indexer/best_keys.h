@@ -23,7 +23,9 @@ inline RankedKey RankedKeyOf(float score, int64_t position) {
   const uint32_t ordered = (bits >> 31) != 0 ? ~bits : bits | 0x80000000u;
   return static_cast<RankedKey>(ordered) << 32 | ~static_cast<uint32_t>(position);
 }
-inline int32_t PositionOf(RankedKey key) { return static_cast<int32_t>(~static_cast<uint32_t>(key)); }
+inline int32_t PositionOf(RankedKey key) {
+  return static_cast<int32_t>(~static_cast<uint32_t>(key));
+}
 
 // Keeps the `most` best of `keys` in their order, and returns them. copy: room for as many keys.
 inline std::span<RankedKey> KeepBest(std::span<RankedKey> keys, int64_t most, RankedKey* copy) {

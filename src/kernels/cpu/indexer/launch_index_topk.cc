@@ -89,10 +89,10 @@ Plan MakePlan(const IndexTopKOp::Params& p, const Exec& exec) {
     if (group.ranges > 1) kept += group.ranges * group.count;
   });
   constexpr int64_t kPlaces = 4;
-  const int64_t bytes = groups * static_cast<int64_t>(sizeof(Group)) +
-                        items * static_cast<int64_t>(sizeof(Item)) +
-                        kept * (s.k * static_cast<int64_t>(sizeof(RankedKey)) +
-                                static_cast<int64_t>(sizeof(int32_t)));
+  const int64_t bytes =
+      groups * static_cast<int64_t>(sizeof(Group)) + items * static_cast<int64_t>(sizeof(Item)) +
+      kept *
+          (s.k * static_cast<int64_t>(sizeof(RankedKey)) + static_cast<int64_t>(sizeof(int32_t)));
   std::byte* at = exec.threads->Scratch(bytes + kPlaces * 64);
   Plan plan;
   plan.macs = pairs * s.h * s.w;
@@ -210,8 +210,7 @@ void MergeToken(const IndexTopKOp::Params& p, const Group& group, int64_t i, Ran
 }  // namespace
 
 bool Supports(const IndexTopKOp::Shape& s) {
-  return s.w <= kMaxIndexWidth &&
-         (s.kind == CacheFormat::kPlain || s.kind == CacheFormat::kF8);
+  return s.w <= kMaxIndexWidth && (s.kind == CacheFormat::kPlain || s.kind == CacheFormat::kF8);
 }
 
 void IndexTopK(const IndexTopKKernel& kernel, const IndexTopKOp::Params& p, const Exec& exec) {
@@ -229,13 +228,13 @@ void IndexTopK(const IndexTopKKernel& kernel, const IndexTopKOp::Params& p, cons
   if (!plan.merges) return;
   int64_t most_ranges = 1;
   for (const Group& group : plan.groups) most_ranges = std::max(most_ranges, group.ranges);
-  exec.threads->ParallelFor(
-      std::ssize(plan.groups), 2 * most_ranges * k * kKeyBytes, [&](int64_t i, std::byte* scratch) {
-        const Group& group = plan.groups[static_cast<size_t>(i)];
-        if (group.ranges == 1) return;
-        for (int64_t token = 0; token < group.count; ++token)
-          MergeToken(p, group, token, reinterpret_cast<RankedKey*>(scratch));
-      });
+  exec.threads->ParallelFor(std::ssize(plan.groups), 2 * most_ranges * k * kKeyBytes,
+                            [&](int64_t i, std::byte* scratch) {
+                              const Group& group = plan.groups[static_cast<size_t>(i)];
+                              if (group.ranges == 1) return;
+                              for (int64_t token = 0; token < group.count; ++token)
+                                MergeToken(p, group, token, reinterpret_cast<RankedKey*>(scratch));
+                            });
 }
 
 }  // namespace latte::cpu
