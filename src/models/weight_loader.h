@@ -50,6 +50,11 @@ class WeightLoader {
   // The vector `name` converted to f32. Errors: as Matrix.
   [[nodiscard]] Result<Tensor> FloatVector(const std::string& name, int64_t size) const;
 
+  // A constant of the model where its weights lie.
+  Tensor Constant(Tensor host) const {
+    return weights_ == nullptr ? std::move(host) : weights_->PlaceOwned(std::move(host));
+  }
+
   bool Has(const std::string& name) const { return checkpoint_.Find(name) != nullptr; }
 
  private:

@@ -1,9 +1,13 @@
 #include "src/layers/mla/indexer.h"
 
+#include <bit>
+#include <cmath>
+
 #include "src/kernels/params/gemm.h"
 #include "src/kernels/params/indexer.h"
 #include "src/kernels/params/mla.h"
 #include "src/kernels/registry.h"
+#include "src/tensor/dtype.h"
 
 namespace latte {
 namespace {
@@ -16,7 +20,30 @@ void Rotate(const Indexer& indexer, const RopeConfig& rope, const RopeAngles& an
   Run<RopeOp>({x.Slice(2, 0, r), angles.cos, angles.sin, indexer.dims.interleaved}, step.exec);
 }
 
+// x·H [M, W], if index keys are quantised; else x.
+TensorView Spread(const Indexer& indexer, const TensorView& x, StepContext& step) {
+  const CacheStream& stream = step.cache->spec().Stream(StreamId::kIndexer);
+  const TensorView hadamard = indexer.hadamard;
+  if (stream.row_format.kind == CacheFormat::kPlain || hadamard.empty()) return x;
+  Linear matrix;
+  matrix.weight = hadamard;
+  const TensorView y = step.workspace->Take(DType::kF32, {x.shape[0], x.shape[1]});
+  MultiplyExactly(matrix, x, y, step);
+  return y;
+}
+
 }  // namespace
+
+Tensor HadamardMatrix(int64_t width) {
+  const auto w = static_cast<uint64_t>(width);
+  if (!std::has_single_bit(w)) return {};
+  const float scale = std::ldexp(1.0f, -std::countr_zero(w) / 2);
+  Tensor out(DType::kBF16, {width, width});
+  for (uint64_t i = 0; i < w; ++i)
+    for (uint64_t j = 0; j < w; ++j)
+      out.Ptr<uint16_t>()[i * w + j] = FloatToBF16(std::popcount(i & j) % 2 == 0 ? scale : -scale);
+  return out;
+}
 
 CacheStream IndexerCacheStream(const IndexerDims& dims, CacheDType cache) {
   if (cache.kind == CacheFormat::kPlain) return {StreamId::kIndexer, dims.width, cache.dtype};
@@ -32,9 +59,10 @@ void AppendIndexKeys(const Indexer& indexer, const IndexerInputs& in, StepContex
   Multiply(indexer.w_k, RoundActivations(in.x, {&indexer.w_k}, step), k, step);
   Normalize(indexer.k_norm, k, k, step);
   Rotate(indexer, in.rope, in.angles, k.Reshape({t, 1, indexer.dims.width}), step);
-  Run<AppendOp>({k, TensorView(), step.cache->View(StreamId::kIndexer, in.layer), step.slots,
-                 step.cache->spec().Stream(StreamId::kIndexer).row_format},
-                step.exec);
+  Run<AppendOp>(
+      {Spread(indexer, k, step), TensorView(), step.cache->View(StreamId::kIndexer, in.layer),
+       step.slots, step.cache->spec().Stream(StreamId::kIndexer).row_format},
+      step.exec);
 }
 
 void ChooseKeys(const Indexer& indexer, const IndexerInputs& in,
@@ -55,7 +83,7 @@ void ChooseKeys(const Indexer& indexer, const IndexerInputs& in,
   MultiplyExactly(indexer.w_weights, in.x.Slice(0, begin, end), weights, step);
 
   IndexTopKOp::Params p;
-  p.q = q_heads;
+  p.q = Spread(indexer, q.Reshape({t * heads, width}), step).Reshape({t, heads, width});
   p.weights = weights;
   p.pages = step.cache->View(StreamId::kIndexer, in.layer);
   p.sequences = group;

@@ -32,7 +32,15 @@ struct Indexer {
   Linear w_k;        // [W, D]
   Linear w_weights;  // [H, D]
   LayerNorm k_norm;  // [W]
+  // [W, W] bf16, of HadamardMatrix. Beside quantised latents queries and keys are multiplied by it: dot
+  // products keep their ratios, and no number of a key is much larger than the others when it is rounded.
+  // Empty if W is not a power of two.
+  Tensor hadamard;
 };
+
+// The Hadamard matrix of Sylvester's order, times a power of two near width^−1/2. Empty unless width is a
+// power of two.
+Tensor HadamardMatrix(int64_t width);
 
 // The stream of index keys beside latents of type `cache`: numbers of the same type, or e4m3 with a scale
 // beside quantised latents.

@@ -68,7 +68,7 @@ struct IndexCase {
   Guarded weights, positions;
 };
 
-std::vector<std::byte> Run(const Row& row, const IndexCase& c, int threads = 1) {
+std::vector<std::byte> RunLists(const Row& row, const IndexCase& c, int threads = 1) {
   std::memset(c.positions.view().data, 0x7f,
               static_cast<size_t>(c.positions.view().elements() * SizeOf(DType::kI32)));
   RunRow(row, c.Params(), threads);
@@ -83,9 +83,9 @@ std::string Describe(const IndexCase& c) {
 
 void ExpectListsOfReference(const IndexCase& c) {
   SCOPED_TRACE(Describe(c));
-  const std::vector<std::byte> want = Run(Kernels<IndexTopKOp>().front(), c);
+  const std::vector<std::byte> want = RunLists(Kernels<IndexTopKOp>().front(), c);
   ForEachFastRow<IndexTopKOp>(IndexTopKOp::ShapeOf(c.Params()), [&](const Row& row) {
-    for (const int threads : {1, 2, 3}) EXPECT_TRUE(Run(row, c, threads) == want) << threads;
+    for (const int threads : {1, 2, 3}) EXPECT_TRUE(RunLists(row, c, threads) == want) << threads;
   });
 }
 
@@ -116,7 +116,7 @@ TEST(IndexTopK, ListsTheHighestScoresInAscendingOrderOfPosition) {
   constexpr int64_t kK = 7;
   const IndexCase c(shape, kK, rng, FillIntegers);
   ForEachRow<IndexTopKOp>([&](const Row& row) {
-    Run(row, c);
+    RunLists(row, c);
     for (size_t i = 0; i < c.keys.sequences.size(); ++i) {
       const SequenceChunk& s = c.keys.sequences[i];
       for (int64_t token = 0; token < s.count; ++token) {
@@ -222,7 +222,7 @@ TEST(IndexTopK, FewKeysAreNotRead) {
   IndexCase c(shape, 32, rng, FillRandom);
   c.keys.pages.Poison();
   ForEachRow<IndexTopKOp>([&](const Row& row) {
-    Run(row, c);
+    RunLists(row, c);
     for (const SequenceChunk& s : c.keys.sequences)
       for (int64_t i = 0; i < s.count; ++i)
         for (int32_t j = 0; j < 32; ++j)
@@ -285,7 +285,7 @@ TEST(IndexTopK, RandomInputsGiveTheBestKeysWithinRounding) {
     const IndexCase c(shape, 33, rng, FillRandom);
     ForEachRow<IndexTopKOp>([&](const Row& row) {
       for (const int threads : {1, 3}) {
-        Run(row, c, threads);
+        RunLists(row, c, threads);
         for (size_t i = 0; i < c.keys.sequences.size(); ++i) ExpectBestWithinRounding(c, i);
       }
     });
@@ -298,9 +298,9 @@ TEST(IndexTopK, ChunksAndThreadsDoNotMatter) {
   const DecodeShape shape = ShapeOf(5, 40, 16, kBF16, {{1, 40}, {11, 2500}, {6, 80}});
   const IndexCase c(shape, 64, rng, FillRandom);
   ForEachRow<IndexTopKOp>([&](const Row& row) {
-    const std::vector<std::byte> whole = Run(row, c, 1);
-    EXPECT_TRUE(Run(row, c, 2) == whole);
-    EXPECT_TRUE(Run(row, c, 3) == whole);
+    const std::vector<std::byte> whole = RunLists(row, c, 1);
+    EXPECT_TRUE(RunLists(row, c, 2) == whole);
+    EXPECT_TRUE(RunLists(row, c, 3) == whole);
     for (const SequenceChunk& sequence : c.keys.sequences)
       for (int64_t i = 0; i < sequence.count; ++i) {
         const int64_t t = sequence.query_start + i;
@@ -326,8 +326,8 @@ TEST(IndexTopK, KernelsOfOneOrderGiveTheSameLists) {
   const IndexCase c(ShapeOf(64, 128, 64, kBF16, {{2, 3000}, {20, 200}}), 100, rng, FillRandom);
   std::map<std::string_view, std::vector<std::byte>> by_order;
   ForEachFastRow<IndexTopKOp>(IndexTopKOp::ShapeOf(c.Params()), [&](const Row& row) {
-    const auto [first, is_new] = by_order.emplace(row.order, Run(row, c, 2));
-    EXPECT_TRUE(is_new || Run(row, c, 3) == first->second);
+    const auto [first, is_new] = by_order.emplace(row.order, RunLists(row, c, 2));
+    EXPECT_TRUE(is_new || RunLists(row, c, 3) == first->second);
   });
 }
 
