@@ -140,7 +140,8 @@ TEST_P(DeterminismTest, StrictGivesTheSameBytesOnHitAndMiss) {
 
 INSTANTIATE_TEST_SUITE_P(Models, DeterminismTest,
                          testing::Values("models/tiny", "tests/goldens/v3_noaux",
-                                         "tests/goldens/v2_lite"),
+                                         "tests/goldens/v2_lite", "tests/goldens/v32_sparse",
+                                         "tests/goldens/glm52"),
                          [](const auto& model) {
                            const std::string path = model.param;
                            return path.substr(path.rfind('/') + 1);

@@ -124,7 +124,8 @@ TEST_P(OnDevice, LogitsHaveTheBytesOfTheHost) {
 // Every format of weights: repacked ones too lie on the device.
 INSTANTIATE_TEST_SUITE_P(Models, OnDevice,
                          testing::Values("models/tiny", "tests/goldens/v2_group",
-                                         "tests/goldens/v32", "tests/goldens/fp8",
+                                         "tests/goldens/v32", "tests/goldens/glm52",
+                                         "tests/goldens/fp8",
                                          "tests/goldens/int8", "tests/goldens/pack4_zeros",
                                          "tests/goldens/pack8", "tests/goldens/awq",
                                          "tests/goldens/gptq"),
