@@ -20,7 +20,7 @@ constexpr IndexerDims kDims = {.heads = 4, .width = 64, .topk = 20};
 Tensor Random(std::vector<int64_t> shape, std::mt19937& rng) {
   Tensor out(DType::kF32, shape);
   std::normal_distribution<float> normal;
-  for (int64_t i = 0; i < out.elements(); ++i) out.Ptr<float>()[i] = normal(rng);
+  for (int64_t i = 0; i < out.view().elements(); ++i) out.Ptr<float>()[i] = normal(rng);
   return out;
 }
 
