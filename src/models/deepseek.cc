@@ -88,6 +88,7 @@ void DeepseekModel::Draft(StepContext& step, DraftInput input, const TensorView&
                           const TensorView& z) const {
   if (step.token_count() == 0) return;
   const Workspace::Scope scope(*step.workspace);
+  PlaceLists(step);
   const RopeAngles angles = Angles(step);
   const TensorView g = step.workspace->Take(DType::kF32, {h.shape[0], h.shape[1]});
   Normalize(input == DraftInput::kDecoder ? final_norm_ : mtp_->head_norm, h, g, step);
@@ -97,7 +98,6 @@ void DeepseekModel::Draft(StepContext& step, DraftInput input, const TensorView&
 void DeepseekModel::AppendDraftRows(StepContext& step, const TensorView& h) const {
   if (step.token_count() == 0) return;
   const Workspace::Scope scope(*step.workspace);
-  PlaceLists(step);
   const RopeAngles angles = Angles(step);
   const TensorView g = step.workspace->Take(DType::kF32, {h.shape[0], h.shape[1]});
   Normalize(final_norm_, h, g, step);

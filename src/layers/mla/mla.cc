@@ -52,7 +52,7 @@ void Forward(const MlaLayer& mla, const RopeAngles& angles, const TensorView& x,
   const MlaProjections projected = Project(mla, angles, x, step);
   const MlaQueries& q = projected.q;
   if (CachesExpanded(step)) AppendExpanded(mla, projected, step);
-  const bool owns_choice = mla.indexer && step.cache->spec().Has(StreamId::kIndexer);
+  const bool owns_choice = OwnsChoice(mla, step);
   const IndexerInputs inputs = {mla.layer, mla.rope, angles, projected.c_q, x};
   if (owns_choice) AppendIndexKeys(*mla.indexer, inputs, step);
 

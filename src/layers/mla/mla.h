@@ -105,6 +105,10 @@ std::vector<CacheStream> MlaCacheStreams(const MlaDims& dims, MlaPath path, Cach
 inline bool CachesExpanded(const StepContext& step) {
   return step.cache->spec().Has(StreamId::kKey);
 }
+// Whether the layer chooses keys for itself and for the layers after it that have no indexer.
+inline bool OwnsChoice(const MlaLayer& mla, const StepContext& step) {
+  return mla.indexer && step.cache->spec().Has(StreamId::kIndexer);
+}
 
 // The parts of Forward; x as in Forward, o is [T, H, V] f32. Project reads x once for both of its
 // products and, if latents are cached, appends them. Attend writes the rows of o that belong to

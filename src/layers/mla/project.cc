@@ -83,6 +83,8 @@ void AppendRows(const MlaLayer& mla, const RopeAngles& angles, const TensorView&
   Multiply(mla.w_dkv, RoundActivations(x, {&mla.w_dkv}, step), kv, step);
   const TensorView no_queries = workspace.Take(DType::kF32, {t, 0, dims.r});
   NormRopeAppend(mla, angles, kv, no_queries, step);
+  if (OwnsChoice(mla, step))
+    AppendIndexKeys(*mla.indexer, {mla.layer, mla.rope, angles, {}, x}, step);
   if (!CachesExpanded(step)) return;
   AppendExpanded(mla, {{}, kv.Slice(1, 0, dims.c), kv.Slice(1, dims.c, dims.latent())}, step);
 }
