@@ -63,8 +63,8 @@ class Batch(unittest.TestCase):
             out = pathlib.Path(folder) / "out.jsonl"
             done = latte("batch", "-i", path, "-o", out, "--cache-bytes", "64M", *flags)
             self.assertEqual(done.returncode, 0, done.stderr)
-            rows = [json.loads(line)["response"]["body"] for line in out.read_text().splitlines()]
-        return [row["choices"] for row in rows], [row["usage"] for row in rows]
+            rows = {row["custom_id"]: row["response"]["body"] for row in map(json.loads, out.read_text().splitlines())}
+        return {i: row["choices"] for i, row in rows.items()}, [row["usage"] for row in rows.values()]
 
     def test_the_answers_are_the_same(self):
         plain, usage = self.answers("--draft-tokens", "0")
