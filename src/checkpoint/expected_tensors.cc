@@ -104,7 +104,9 @@ class SetAside {
       : layers_(config.layers), tensors_(tensors) {}
 
   bool operator()(std::string_view name) const {
-    if (name.ends_with(".rotary_emb.inv_freq")) return true;
+    for (const char* end : {".rotary_emb.inv_freq", "_proj.activation_scale",
+                            "_proj_with_mqa.activation_scale", "_proj_activation_scale"})
+      if (name.ends_with(end)) return true;
     constexpr std::string_view kPrefix = "model.layers.";
     if (!name.starts_with(kPrefix)) return false;
     const std::string_view rest = name.substr(kPrefix.size());

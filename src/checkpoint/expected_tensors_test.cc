@@ -259,6 +259,29 @@ TEST(CheckTensors, F27_F28_Fp8MatricesNeedScalesOfTheBlocksShape) {
   EXPECT_PRED2(Contains, CheckError(config, tensors).message, "mlp.gate.weight' is F8_E4M3");
 }
 
+TEST(CheckTensors, Fp8MatricesMayHaveOneScaleAndScalesOfActivations) {
+  ModelConfig config = Small();
+  config.quant = {{{.format = &kFp8Weights,
+                    .block_rows = QuantScheme::kAll,
+                    .block_columns = QuantScheme::kAll}}};
+  StoredTensors tensors;
+  for (const ExpectedTensor& want : ExpectedTensors(config, ExpertLayout::kFused))
+    tensors[want.name] = {.dtype_name = "BF16", .shape = want.shape};
+  const std::string stack = "model.layers.1.mlp.experts.gate_up_proj";
+  const std::string matrix = "model.layers.1.self_attn.kv_a_proj_with_mqa.weight";
+  for (const std::string& name : {stack, matrix}) tensors[name].dtype_name = "F8_E4M3";
+  tensors[stack + "_scale_inv"] = {.dtype_name = "BF16", .shape = {16, 1, 1}};
+  tensors[matrix + "_scale_inv"] = {.dtype_name = "BF16", .shape = {}};
+  tensors[stack + "_activation_scale"] = {.dtype_name = "BF16", .shape = {16}};
+  for (const char* part : {"kv_a_proj_with_mqa", "o_proj"})
+    tensors[fmt::format("model.layers.1.self_attn.{}.activation_scale", part)] = {
+        .dtype_name = "BF16", .shape = {}};
+  const Status status = CheckTensors(config, tensors);
+  EXPECT_TRUE(status) << status.error().message;
+  tensors[matrix + "_scale_inv"].shape = {1, 1};
+  EXPECT_PRED2(Contains, CheckError(config, tensors).message, "expected [], found [1, 1]");
+}
+
 TEST(CheckTensors, F41_TiedModelsMayHaveAHeadAndOthersMust) {
   ModelConfig config = Small();
   StoredTensors tensors = StoredFor(config);

@@ -13,7 +13,7 @@ template <template <class...> class Of>
 using AllOps =
     Of<GemmOp, GemmTOp, MlaDecodeOp, IndexTopKOp, MhaOp, LseMergeOp, AppendOp, NormRopeAppendOp,
        GatherPagesOp, RouteOp, GroupByExpertOp, CombineOp, RmsNormOp, LayerNormOp, RopeAnglesOp,
-       RopeOp, SiluMulOp, AddOp, AddRmsNormOp, GatherOp, CastOp, QuantizeRowsOp, LogitMaxOp,
-       TokenWeightSumOp, TokenWeightsOp, TokenHistogramOp, FindBucketOp>;
+       RopeOp, QueryTemperatureOp, SiluMulOp, AddOp, AddRmsNormOp, GatherOp, CastOp, QuantizeRowsOp,
+       LogitMaxOp, TokenWeightSumOp, TokenWeightsOp, TokenHistogramOp, FindBucketOp>;
 
 }  // namespace latte

@@ -76,6 +76,9 @@ inline Addresses AddressesOf(const RopeAnglesOp::Params& p) {
   return AllOf(p.positions, p.frequency, p.cos, p.sin);
 }
 inline Addresses AddressesOf(const RopeOp::Params& p) { return AllOf(p.x, p.cos, p.sin); }
+inline Addresses AddressesOf(const QueryTemperatureOp::Params& p) {
+  return AllOf(p.positions, p.x);
+}
 inline Addresses AddressesOf(const SiluMulOp::Params& p) { return AllOf(p.gate, p.up, p.y); }
 inline Addresses AddressesOf(const AddOp::Params& p) { return AllOf(p.x, p.y); }
 inline Addresses AddressesOf(const AddRmsNormOp::Params& p) { return AllOf(p.x, p.h, p.w, p.y); }

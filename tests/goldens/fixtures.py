@@ -134,6 +134,26 @@ _AXK1 = {
     "rope_scaling": {"type": "yarn", **_yarn(32, 1.0)},
 }
 
+# Mistral-Small-4 with an original context of 40 positions, so that the queries' temperature rises three
+# times within the tokens of a fixture.
+_MISTRAL4 = {
+    **{k: v for k, v in _V3.items() if k not in ("topk_method", "scoring_func", "moe_layer_freq")},
+    **_shape(227, 60, 72, 3, 3, 26, 36, 18, 12, 14),
+    **_experts(10, 12, 3, 1, 1.0),
+    "architectures": ["Mistral4ForCausalLM"],
+    "model_type": "mistral4",
+    "first_k_dense_replace": 0,
+    "max_position_embeddings": 40 * 128,
+    "rope_parameters": {
+        **_yarn(128.0, 1.0),
+        "type": "yarn",
+        "rope_type": "yarn",
+        "rope_theta": 10000.0,
+        "original_max_position_embeddings": 40,
+        "llama_4_scaling_beta": 0.3,
+    },
+}
+
 FIXTURES = {
     # V2-Lite: no q_lora, greedy softmax router, weights not summing to 1, YaRN with mscale 0.707.
     "v2_lite": Fixture(
@@ -212,6 +232,8 @@ FIXTURES = {
     "v32": Fixture(108, 130, "F32", _V32),
     # A.X-K1 inside a wrapper with a prefix: a norm after the experts, no router bias.
     "axk1": Fixture(109, 130, "BF16", _AXK1, shards=2, layout="kimi_k25"),
+    # Mistral-Small-4 inside its wrapper: a temperature of queries, softmax scores, stacked experts.
+    "mistral4": Fixture(113, 150, "BF16", _MISTRAL4, layout="mistral3"),
 }
 
 _SPARSE = {"index_topk": 4}
@@ -436,7 +458,7 @@ def make_tensors(raw, rng, dtype):
     def experts(p):
         count, width = raw["n_routed_experts"], raw["moe_intermediate_size"]
         linear(p + "gate", count, d, 1.5)
-        if raw["model_type"] not in ("deepseek_v2", "axk1"):
+        if raw["model_type"] not in ("deepseek_v2", "axk1", "mistral4"):
             # Both signs, mostly negative: a biased score below 0 loses to an excluded expert
             # wherever exclusion is written as 0 instead of -inf.
             out[p + "gate.e_score_correction_bias"] = ("F32", rng.uniform(-1.1, 0.3, count))

@@ -23,9 +23,10 @@ using testing_support::ReadNpy;
 // The project's tolerance for f32 logits of size 1 to 10.
 constexpr double kTolerance = 2e-4;
 
-constexpr const char* kFixtures[] = {
-    "v2_lite", "v2_group", "v3_noaux", "nope",  "moonlight",   "half_split", "glm", "v32",
-    "axk1",    "fp8",      "int8",     "pack4", "pack4_zeros", "pack8",      "awq", "gptq"};
+constexpr const char* kFixtures[] = {"v2_lite",      "v2_group", "v3_noaux", "nope",  "moonlight",
+                                     "half_split",   "glm",      "v32",      "axk1",  "mistral4",
+                                     "mistral4_fp8", "fp8",      "int8",     "pack4", "pack4_zeros",
+                                     "pack8",        "awq",      "gptq"};
 constexpr AttentionMode kModes[] = {AttentionMode::kDecompressed, AttentionMode::kLatent,
                                     AttentionMode::kAbsorbed};
 

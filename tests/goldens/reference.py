@@ -103,6 +103,12 @@ class Trace:
         return np.min(margins, axis=0) if margins else None
 
 
+def query_temperature(rope, positions):
+    """t(p) = 1 + beta * ln(1 + floor(p / original)) [T]: 1 without llama_4_scaling_beta."""
+    periods = positions // rope.get("original_max_position_embeddings", 1)
+    return 1.0 + rope.get("llama_4_scaling_beta", 0.0) * np.log(1.0 + periods)
+
+
 def apply_rope(x, positions, config, interleave=None):
     """Rotates x [T, ..., R] by its row's position.
 
@@ -191,11 +197,15 @@ def query_latent(h, w, config):
 
 
 def project_queries(h, w, positions, config):
-    """h [T, D] -> q_nope [T, H, N], q_rope [T, H, R], rotated. V2 eq. 12-14."""
+    """h [T, D] -> q_nope [T, H, N], q_rope [T, H, R], rotated. V2 eq. 12-14.
+
+    Mistral 4 multiplies both by the temperature of the position.
+    """
     c_q = query_latent(h, w, config)
     q_nope = np.einsum("tc,hnc->thn", c_q, w.w_uq)
     q_rope = apply_rope(np.einsum("tc,hrc->thr", c_q, w.w_qr), positions, config)
-    return q_nope, q_rope
+    t = query_temperature(config.rope, positions)[:, None, None]
+    return q_nope * t, q_rope * t
 
 
 def project_latents(h, w, positions, config):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from checkpoint_io import read_checkpoint
+from relayout import split_experts
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,7 @@ def parse_config(raw):
     v2 = raw["model_type"] == "deepseek_v2"
     glm = raw["model_type"] == "glm4_moe_lite"
     axk1 = raw["model_type"] == "axk1"
+    mistral4 = raw["model_type"] == "mistral4"
 
     def get(key, default):
         value = raw.get(key)
@@ -57,8 +59,11 @@ def parse_config(raw):
     rope.setdefault("rope_theta", get("rope_theta", 10000.0))
     rope["rope_type"] = rope.get("rope_type", rope.get("type", "default"))
 
+    if mistral4 and rope.get("attention_factor") == 1.0:
+        rope["mscale_all_dim"] = 0.0  # vLLM: YaRN changes the frequencies only
+
     layers = raw["num_hidden_layers"]
-    first_dense = get("first_k_dense_replace", 0 if v2 else 1 if glm or axk1 else 3)
+    first_dense = get("first_k_dense_replace", 0 if v2 or mistral4 else 1 if glm or axk1 else 3)
     every = get("moe_layer_freq", 1)
     kinds = raw.get("mlp_layer_types") or [
         "sparse" if i >= first_dense and i % every == 0 else "dense" for i in range(layers)
@@ -83,10 +88,10 @@ def parse_config(raw):
         groups=get("n_group", 1),
         topk_group=get("topk_group", 1),
         topk_method=get("topk_method", "greedy" if v2 else "noaux_tc"),
-        scoring=get("scoring_func", "softmax" if v2 else "sigmoid"),
+        scoring=get("scoring_func", "softmax" if v2 or mistral4 else "sigmoid"),
         norm_topk=get("norm_topk_prob", not v2),
         scale_after_norm=not v2,
-        routed_scaling=get("routed_scaling_factor", 1.0 if v2 else 1.8 if glm else 2.5),
+        routed_scaling=get("routed_scaling_factor", 1.0 if v2 or mistral4 else 1.8 if glm else 2.5),
         index_heads=raw.get("index_n_heads", 0),
         index_topk=raw.get("index_topk", 0),
         index_interleave=get("indexer_rope_interleave", raw["model_type"] == "glm_moe_dsa"),
@@ -97,4 +102,4 @@ def parse_config(raw):
 def load(folder):
     """A Hugging Face folder -> (Config, {name: float64 array})."""
     raw = json.loads((Path(folder) / "config.json").read_text())
-    return parse_config(raw), read_checkpoint(folder)
+    return parse_config(raw), split_experts(read_checkpoint(folder))

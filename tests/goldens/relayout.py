@@ -25,6 +25,23 @@ def fuse_experts(tensors):
     return out
 
 
+def split_experts(tensors):
+    """{name: array}: experts that fuse_experts stacked, as one matrix each; other names as they are."""
+    out = {}
+    for name, stack in tensors.items():
+        experts, _, part = name.rpartition(".")
+        if part not in ("gate_up_proj", "down_proj"):
+            out[name] = stack
+            continue
+        for e, matrix in enumerate(stack):
+            if part == "down_proj":
+                out[f"{experts}.{e}.down_proj.weight"] = matrix
+            else:
+                gate, up = np.split(matrix, 2)
+                out[f"{experts}.{e}.gate_proj.weight"], out[f"{experts}.{e}.up_proj.weight"] = gate, up
+    return out
+
+
 def wrap(raw, tensors, architecture, model_type, text_key, prefix):
     """A multi-part model around the text model: (config, tensors)."""
     config = {"architectures": [architecture], "model_type": model_type, text_key: raw,
@@ -41,6 +58,7 @@ def wrap(raw, tensors, architecture, model_type, text_key, prefix):
 _WRAPPERS = {
     "kimi_k25": ("KimiK25ForConditionalGeneration", "kimi_k25", "text_config", "language_model."),
     "kimi_vl": ("KimiVLForConditionalGeneration", "kimi_vl", "text_config", "model.language_model."),
+    "mistral3": ("Mistral3ForConditionalGeneration", "mistral3", "text_config", "language_model."),
     "vl2": ("DeepseekVLV2ForCausalLM", "deepseek_vl_v2", "language_config", "language."),
 }
 LAYOUTS = ("fused", *_WRAPPERS)
@@ -50,4 +68,6 @@ def relayout(raw, tensors, layout):
     """(config, tensors) of a plain checkpoint -> the same in another layout."""
     if layout == "fused":
         return raw, fuse_experts(tensors)
+    if raw["model_type"] == "mistral4":
+        tensors = fuse_experts(tensors)  # it has no other names
     return wrap(raw, tensors, *_WRAPPERS[layout])

@@ -230,6 +230,7 @@ Status ParseParts(const Json& json, const ClassDefaults& defaults, ModelConfig& 
   const ConfigReader in(json);
   LATTE_ASSIGN_OR_RETURN(config.quant, ParseQuantConfig(json));
   LATTE_ASSIGN_OR_RETURN(config.rope, ParseRope(json));
+  if (defaults.query_temperature) LATTE_RETURN_IF_ERROR(ParseMistralRope(json, config.rope));
   LATTE_ASSIGN_OR_RETURN(config.mla, ParseMla(in, defaults.mla, config.rope.rotate));
   LATTE_ASSIGN_OR_RETURN(config.indexer, ParseIndexer(in, defaults, config.mla));
   if (config.indexer.heads > 0) {

@@ -85,6 +85,9 @@ struct RopeConfig {
   double mscale_all_dim = 0.0;
   bool truncate = true;           // floor/ceil of the correction range
   double attention_factor = 0.0;  // > 0: replaces the factor of cos and sin
+  // > 0: a query at position p is multiplied by its temperature, 1 + query_beta·ln(1 +
+  // ⌊p/original_max⌋). Llama 4 and Mistral 4 sharpen attention over long contexts that way.
+  double query_beta = 0.0;
 };
 
 struct ModelConfig {

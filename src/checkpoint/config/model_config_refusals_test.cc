@@ -288,6 +288,25 @@ TEST(ModelConfigRefusals, WhatIsNotSupportedYet) {
   }
 }
 
+// Without its key, a wrong temperature would only show beyond the original context.
+TEST(ModelConfigRefusals, Mistral4NeedsTheKeysOfItsQueryTemperature) {
+  const auto rope = [](const char* key, const char* value) {
+    JsonOut json = Published("mistral_small_4");
+    if (value == nullptr)
+      json["rope_parameters"].erase(key);
+    else
+      json["rope_parameters"][key] = JsonOut::parse(value);
+    return json;
+  };
+  ExpectRefused(rope("llama_4_scaling_beta", nullptr), Code::kCorrupt, "'llama_4_scaling_beta'");
+  ExpectRefused(rope("llama_4_scaling_beta", "-0.1"), Code::kCorrupt, "llama_4_scaling_beta");
+  ExpectRefused(rope("original_max_position_embeddings", "0"), Code::kCorrupt,
+                "original_max_position_embeddings");
+  JsonOut none = rope("rope_type", "\"default\"");
+  none["rope_parameters"].erase("original_max_position_embeddings");
+  ExpectRefused(none, Code::kCorrupt, "original_max_position_embeddings");
+}
+
 struct Refused {
   const char* type;
   const char* architecture;
@@ -298,7 +317,7 @@ TEST(ModelConfigRefusals, C12_OtherArchitecturesByNameWithTheReason) {
   const Refused kCases[] = {
       {"deepseek_v3", "DeepseekV32ForCausalLM", "no supported model"},
       {"deepseek_v32", "DeepseekV3ForCausalLM", "no supported model"},
-      {"mistral4", "Mistral4ForCausalLM", "query temperature"},
+      {"mistral", "MistralForCausalLM", "it is not MLA"},
       {"minicpm3", "MiniCPM3ForCausalLM", "longrope"},
       {"hy_v4", nullptr, "output gates"},
       {"axk2", "AXK2ForCausalLM", "gated norms"},

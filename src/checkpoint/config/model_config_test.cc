@@ -219,6 +219,72 @@ TEST(ModelConfig, ReadsYoutuAndAxk1) {
   EXPECT_EQ(axk1.moe.groups, 8);
 }
 
+TEST(ModelConfig, ReadsMistral4AloneAndInItsWrapper) {
+  const JsonOut text = Published("mistral_small_4");
+  const JsonOut wrapper = {{"architectures", {"Mistral3ForConditionalGeneration"}},
+                           {"model_type", "mistral3"},
+                           {"text_config", text}};
+  for (const JsonOut& json : {text, wrapper}) {
+    const ModelConfig c = Parsed(json);
+    EXPECT_EQ(c.architecture, "Mistral4ForCausalLM");
+    EXPECT_EQ(c.wrapped, json.contains("text_config"));
+    EXPECT_EQ(c.mla.cq, 1024);
+    EXPECT_EQ(c.mla.c, 256);
+    EXPECT_EQ(c.mla.n, 64);
+    EXPECT_EQ(c.mla.r, 64);
+    EXPECT_EQ(c.mla.v, 128);
+    EXPECT_TRUE(c.rope.interleaved);
+    EXPECT_EQ(c.rope.factor, 128);
+    EXPECT_EQ(c.rope.original_max, 8192);
+    EXPECT_EQ(c.rope.query_beta, 0.1);
+    EXPECT_EQ(c.moe.experts, 128);
+    EXPECT_EQ(c.moe.chosen, 4);
+    EXPECT_EQ(c.moe.scoring, Scoring::kSoftmax);
+    EXPECT_TRUE(c.moe.normalize);
+    EXPECT_TRUE(c.moe.scale_normalized);
+    EXPECT_TRUE(c.moe.bias_optional);
+    EXPECT_EQ(c.moe.scale, 1.0);
+    EXPECT_TRUE(c.IsMoe(0));
+    EXPECT_EQ(c.mtp_layers, 0);
+  }
+}
+
+TEST(ModelConfig, StaticFp8WithoutBlocksHasOneScalePerMatrix) {
+  const auto block_rows = [](const char* more) {
+    const std::string fp8 = fmt::format(R"({{"quant_method": "fp8"{}}})", more);
+    const ModelConfig c =
+        Parsed(Edited("mistral_small_4", {{"/quantization_config", fp8.c_str()}}));
+    return c.quant.schemes.front().block_rows;
+  };
+  EXPECT_EQ(block_rows(R"(, "activation_scheme": "static", "weight_block_size": null)"),
+            QuantScheme::kAll);
+  EXPECT_EQ(block_rows(R"(, "activation_scheme": "static", "weight_block_size": [64, 32])"), 64);
+  EXPECT_EQ(block_rows(R"(, "activation_scheme": "dynamic")"), 128);
+  EXPECT_EQ(block_rows(""), 128);
+}
+
+TEST(ModelConfig, Mistral4ClassDefaultsFillAbsentKeys) {
+  JsonOut json = Published("mistral_small_4");
+  for (const char* key :
+       {"q_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim", "n_routed_experts",
+        "num_experts_per_tok", "n_shared_experts", "moe_intermediate_size", "norm_topk_prob",
+        "routed_scaling_factor", "first_k_dense_replace", "n_group", "topk_group", "rms_norm_eps",
+        "rope_interleave"})
+    json.erase(key);
+  const ModelConfig c = Parsed(json);
+  EXPECT_EQ(c.mla.qk(), 128);
+  EXPECT_EQ(c.mla.v, 128);
+  EXPECT_EQ(c.mla.cq, 1024);
+  EXPECT_EQ(c.moe.experts, 128);
+  EXPECT_EQ(c.moe.chosen, 4);
+  EXPECT_EQ(c.moe.shared, 1);
+  EXPECT_EQ(c.moe.width, 2048);
+  EXPECT_TRUE(c.moe.normalize);
+  EXPECT_EQ(c.moe.scale, 1.0);
+  EXPECT_TRUE(c.IsMoe(0));
+  EXPECT_EQ(c.norm_eps, 1e-6);
+}
+
 TEST(ModelConfig, ReadsTheTextPartOfAModelOfSeveralParts) {
   JsonOut text = Published("kimi_k2");
   text.erase("eos_token_id");
@@ -402,6 +468,25 @@ TEST(Rope, NestedParametersWinAndTheRestFallsBack) {
   EXPECT_TRUE(mixed.rope.yarn);
   EXPECT_EQ(mixed.rope.factor, 8);
   EXPECT_EQ(mixed.rope.theta, 10000);
+}
+
+// Mistral's files say with an attention_factor of 1 that YaRN changes the frequencies only.
+TEST(Rope, AttentionFactorOfOneTakesMistralsMscaleOffTheScores) {
+  EXPECT_EQ(Parsed(Published("mistral_small_4")).rope.mscale_all_dim, 1);
+  const ModelConfig plain =
+      Parsed(Edited("mistral_small_4", {{"/rope_parameters/attention_factor", "1.0"}}));
+  EXPECT_EQ(plain.rope.mscale_all_dim, 0);
+  EXPECT_EQ(plain.rope.attention_factor, 1);
+  const ModelConfig other =
+      Parsed(Edited("mistral_small_4", {{"/rope_parameters/attention_factor", "1.5"}}));
+  EXPECT_EQ(other.rope.mscale_all_dim, 1);
+  const ModelConfig v3 = Parsed(Edited("v3", {{"/rope_scaling/attention_factor", "1.0"}}));
+  EXPECT_EQ(v3.rope.mscale_all_dim, 1);
+}
+
+TEST(Rope, OnlyMistralHasAQueryTemperature) {
+  const ModelConfig v3 = Parsed(Edited("v3", {{"/rope_scaling/llama_4_scaling_beta", "0.1"}}));
+  EXPECT_EQ(v3.rope.query_beta, 0);
 }
 
 TEST(Rope, YarnDefaultsAreThoseOfDeepseek) {

@@ -90,6 +90,19 @@ constexpr ClassDefaults kAxk1 = {
             .post_norm = true},
 };
 
+constexpr ClassDefaults kMistral4 = {
+    .mla = {.cq = 1024, .n = 64, .r = 64, .v = 128},
+    .moe = {.experts = 128,
+            .chosen = 4,
+            .shared = 1,
+            .width = 2048,
+            .router = Router::kNoauxTc,
+            .scoring = Scoring::kSoftmax,
+            .normalize = true,
+            .bias_optional = true},  // the class has no bias
+    .query_temperature = true,
+};
+
 constexpr std::string_view kHybrid = "it mixes MLA with linear-attention layers";
 constexpr std::string_view kNotMla = "it is not MLA";
 
@@ -102,10 +115,12 @@ constexpr ModelFamily kFamilies[] = {
     {"glm4_moe_lite", "Glm4MoeLiteForCausalLM", &kGlmMoeLite, ""},
     {"youtu", "YoutuForCausalLM", &kYoutu, ""},
     {"axk1", "AXK1ForCausalLM", &kAxk1, ""},
+    {"mistral4", "Mistral4ForCausalLM", &kMistral4, ""},
 
     {"kimi_k25", "KimiK25ForConditionalGeneration", nullptr, ""},
     {"kimi_vl", "KimiVLForConditionalGeneration", nullptr, ""},
     {"deepseek_vl_v2", "DeepseekVLV2ForCausalLM", nullptr, ""},
+    {"mistral3", "Mistral3ForConditionalGeneration", nullptr, ""},
 
     {"", "DeepseekOCRForCausalLM", nullptr, kNotMla},
     {"dots3_note", "", nullptr, "its sliding-window layers are not built"},
@@ -115,7 +130,6 @@ constexpr ModelFamily kFamilies[] = {
     {"longcat_flash_ngram", "", nullptr,
      "it has two attention blocks per layer and n-gram embeddings"},
     {"minicpm3", "MiniCPM3ForCausalLM", nullptr, "its longrope and scaled residuals are not built"},
-    {"mistral4", "Mistral4ForCausalLM", nullptr, "its query temperature is not supported"},
     {"pangu_ultra_moe", "PanguUltraMoEForCausalLM", nullptr,
      "its sandwich norms are not supported"},
     {"plm", "PLMForCausalLM", nullptr, "its MLP without a gate is not supported"},
@@ -130,6 +144,8 @@ constexpr ModelFamily kFamilies[] = {
     {"deepseek", "DeepseekForCausalLM", nullptr, kNotMla},
     {"glm4_moe", "Glm4MoeForCausalLM", nullptr, kNotMla},
     {"minicpm", "MiniCPMForCausalLM", nullptr, kNotMla},
+    {"ministral3", "Ministral3ForCausalLM", nullptr, kNotMla},
+    {"mistral", "MistralForCausalLM", nullptr, kNotMla},
 };
 
 std::string Supported() {

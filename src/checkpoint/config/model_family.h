@@ -19,6 +19,7 @@ struct ClassDefaults {
   IndexerDims indexer;  // heads > 0: the family has an indexer
   double norm_eps = 1e-6;
   bool tied_embeddings = false;
+  bool query_temperature = false;  // the rope keys follow Mistral's rules
 };
 
 struct ModelFamily {

@@ -12,6 +12,7 @@ constexpr NumberRange kTheta = {2, 1e15};  // above 1, because code divides by i
 constexpr NumberRange kFactor = {1, 1e6};
 constexpr NumberRange kBeta = {1e-3, 1e6};
 constexpr NumberRange kMscale = {0, 1e3};
+constexpr NumberRange kQueryBeta = {0, 1e3};
 constexpr IntRange kOriginalMax = {1, int64_t{1} << 40};
 
 Result<std::string> ScalingType(const ConfigReader& in) {
@@ -37,9 +38,8 @@ Status ParseYarn(const ConfigReader& in, RopeConfig& rope) {
   return {};
 }
 
-}  // namespace
-
-Result<RopeConfig> ParseRope(const Json& config) {
+// The objects that hold scaling keys, the nested form first.
+Result<std::vector<Json>> ScalingObjects(const Json& config) {
   std::vector<Json> objects;
   for (const char* key : {"rope_parameters", "rope_scaling"}) {
     const std::optional<Json> object = config.Find(key);
@@ -48,7 +48,18 @@ Result<RopeConfig> ParseRope(const Json& config) {
       return Corrupt(fmt::format("{}: expected an object, found another type", object->path()));
     objects.push_back(*object);
   }
-  const std::string where = objects.empty() ? config.path() : objects.front().path();
+  return objects;
+}
+
+std::string PathOf(const std::vector<Json>& scaling, const Json& config) {
+  return scaling.empty() ? config.path() : scaling.front().path();
+}
+
+}  // namespace
+
+Result<RopeConfig> ParseRope(const Json& config) {
+  LATTE_ASSIGN_OR_RETURN(std::vector<Json> objects, ScalingObjects(config));
+  const std::string where = PathOf(objects, config);
   const ConfigReader scaling(objects, where);
   objects.push_back(config);
   const ConfigReader all(std::move(objects), config.path());
@@ -67,6 +78,16 @@ Result<RopeConfig> ParseRope(const Json& config) {
                                    Printable(type)));
   }
   return rope;
+}
+
+Status ParseMistralRope(const Json& config, RopeConfig& rope) {
+  LATTE_ASSIGN_OR_RETURN(const std::vector<Json> objects, ScalingObjects(config));
+  const ConfigReader scaling(objects, PathOf(objects, config));
+  LATTE_ASSIGN_OR_RETURN(rope.query_beta, scaling.Number("llama_4_scaling_beta", kQueryBeta));
+  LATTE_ASSIGN_OR_RETURN(rope.original_max,
+                         scaling.Int("original_max_position_embeddings", kOriginalMax));
+  if (rope.attention_factor == 1.0) rope.mscale_all_dim = 0.0;
+  return {};
 }
 
 }  // namespace latte

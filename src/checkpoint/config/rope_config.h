@@ -14,4 +14,9 @@ namespace latte {
 // Errors: kCorrupt naming the key; kUnsupported for a scaling other than YaRN.
 [[nodiscard]] Result<RopeConfig> ParseRope(const Json& config);
 
+// Applies two rules of Mistral 4 alone: llama_4_scaling_beta sets the query temperature, and an
+// attention_factor of 1 takes YaRN's factor off the scores too.
+// Errors: kCorrupt naming the key.
+[[nodiscard]] Status ParseMistralRope(const Json& config, RopeConfig& rope);
+
 }  // namespace latte

@@ -1,5 +1,6 @@
 // fp8 as DeepSeek-V3 stores it: E4M3 values and a scale for each block of 128×128, or of the config's
-// weight_block_size.
+// weight_block_size; or, as Mistral stores it, one scale for a whole matrix. Scales of activations, which
+// such files hold too, are not used: activations are not rounded to fp8 here.
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -24,7 +25,12 @@ Result<QuantScheme> Parse(const Json& json) {
   QuantScheme scheme = {.bits = 8, .block_rows = kBlock, .block_columns = kBlock};
   LATTE_RETURN_IF_ERROR(Demand(json, "fmt", "e4m3"));
   const std::optional<Json> block = json.Find("weight_block_size");
-  if (!block) return scheme;
+  if (!block) {
+    LATTE_ASSIGN_OR_RETURN(const std::string activations,
+                           json.GetStringOr("activation_scheme", "dynamic"));
+    if (activations == "static") scheme.block_rows = scheme.block_columns = QuantScheme::kAll;
+    return scheme;
+  }
   if (!block->is_array() || block->size() != 2)
     return Corrupt(fmt::format("{}: expected two numbers [rows, columns]", block->path()));
   LATTE_ASSIGN_OR_RETURN(scheme.block_rows, block->At(0).AsInt());
@@ -36,7 +42,18 @@ Result<QuantScheme> Parse(const Json& json) {
   return scheme;
 }
 
+// One scale is a scalar, of a stack [E, 1, 1].
+StoredMatrix OneScale(const WantedMatrix& w, QuantScheme scheme) {
+  scheme.block_rows = w.rows();
+  scheme.block_columns = w.columns();
+  const std::vector<int64_t> shape = w.shape.size() == 2 ? std::vector<int64_t>{} : w.Shape(1, 1);
+  return {.scheme = scheme,
+          .tensors = {{w.name, w.shape, {"F8_E4M3", "F8_E4M3FNUZ"}},
+                      {w.name + "_scale_inv", shape, {"F32", "BF16", "F16"}}}};
+}
+
 StoredMatrix Tensors(const WantedMatrix& w, const QuantScheme& scheme) {
+  if (scheme.block_rows == QuantScheme::kAll) return OneScale(w, scheme);
   return {.scheme = scheme,
           .tensors = {{w.name, w.shape, {"F8_E4M3", "F8_E4M3FNUZ"}},
                       {w.name + "_scale_inv",
@@ -47,7 +64,9 @@ StoredMatrix Tensors(const WantedMatrix& w, const QuantScheme& scheme) {
 
 Result<LoadedMatrix> Load(const MatrixParts& parts, ThreadPool*) {
   LoadedMatrix out = {.weight = parts.views[0]};
-  LATTE_ASSIGN_OR_RETURN(Tensor scale, FloatScales(parts.name(1), parts.views[1]));
+  TensorView stored = parts.views[1];
+  if (stored.rank == 0) stored = TensorView(stored.data, stored.dtype, {1, 1});
+  LATTE_ASSIGN_OR_RETURN(Tensor scale, FloatScales(parts.name(1), stored));
   out.scale = out.Own(std::move(scale));
   return out;
 }

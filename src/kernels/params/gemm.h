@@ -234,6 +234,27 @@ struct RopeOp {
   }
 };
 
+// Multiplies the queries of every token by its temperature, in fp32:
+//
+//   x[t,:] *= 1 + beta · ln(1 + ⌊positions[t]/period⌋)
+//
+// The factor is computed in f64 and rounded once; below position `period` it is 1, and x keeps its bytes.
+// Source: Llama 4 (transformers, get_llama_4_attn_scale).
+struct QueryTemperatureOp {
+  static constexpr std::string_view kName = "query_temperature";
+  struct Params {
+    std::span<const int32_t> positions;  // [T], none negative
+    double beta = 0;
+    int64_t period = 1;  // above 0
+    TensorView x;        // [T, W] f32, read and written; last dimension contiguous
+  };
+  struct Shape {
+    int64_t t, w;
+    bool operator==(const Shape&) const = default;
+  };
+  static Shape ShapeOf(const Params& p) { return {p.x.shape[0], p.x.shape[1]}; }
+};
+
 // y = silu(gate) ⊙ up, silu(z) = z / (1 + e^−z). y may be gate.
 struct SiluMulOp {
   static constexpr std::string_view kName = "silu_mul";

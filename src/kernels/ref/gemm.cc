@@ -174,6 +174,19 @@ void Rope(const RopeOp::Params& p, const Exec& exec) {
   });
 }
 
+void QueryTemperature(const QueryTemperatureOp::Params& p, const Exec& exec) {
+  const auto [t_count, width] = QueryTemperatureOp::ShapeOf(p);
+  const int64_t columns = width;
+  exec.threads->ParallelFor(t_count, [&](int64_t t) {
+    const int64_t periods = p.positions[static_cast<size_t>(t)] / p.period;
+    if (periods == 0) return;
+    const auto factor =
+        static_cast<float>(1.0 + p.beta * std::log(1.0 + static_cast<double>(periods)));
+    float* x = p.x.Row<float>(t);
+    for (int64_t i = 0; i < columns; ++i) x[i] *= factor;
+  });
+}
+
 void SiluMul(const SiluMulOp::Params& p, const Exec& exec) {
   const int64_t f_count = p.gate.shape[1];
   exec.threads->ParallelFor(p.gate.shape[0], [&](int64_t m) {

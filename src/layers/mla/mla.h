@@ -17,7 +17,8 @@
 //   x ─┬─ W_DKV, RMSNorm ──▶ c_kv   [T, C]  ┐ one row per token, shared by all heads:
 //      └─ W_KR, RoPE ──────▶ k_rope [T, R]  ┘ the cache stores [c_kv | k_rope], C + R numbers
 //
-//   If Cq = 0, the model has no query latent: W_UQ and W_QR multiply x itself.
+//   If Cq = 0, the model has no query latent: W_UQ and W_QR multiply x itself. Mistral 4 then multiplies
+//   q_nope[t] and q_rope[t] by 1 + β·ln(1 + ⌊position of t / original context⌋).
 //
 // 2. Attend, for every head, from each new token t to the keys s ≤ t. Two forms, same result:
 //

@@ -1,4 +1,4 @@
-// Projections x → q_nope, q_rope, c_kv, k_rope, and the append of cached rows. All paths share it.
+// Projections x → q_nope, q_rope, c_kv, k_rope, the queries' temperature, and the append of cached rows. All paths share it.
 #include "src/kernels/params/gemm.h"
 #include "src/kernels/params/mla.h"
 #include "src/kernels/registry.h"
@@ -69,6 +69,9 @@ MlaProjections Project(const MlaLayer& mla, const RopeAngles& angles, const Tens
   const MlaQueries queries{HeadColumns(q, dims.h, 0, dims.n),
                            HeadColumns(q, dims.h, dims.n, dims.qk())};
   NormRopeAppend(mla, angles, kv, queries.rope, step);
+  if (mla.rope.query_beta > 0)
+    Run<QueryTemperatureOp>({step.positions, mla.rope.query_beta, mla.rope.original_max, q},
+                            step.exec);
   return {queries, through_latent ? from_h : TensorView(), kv.Slice(1, 0, dims.c),
           kv.Slice(1, dims.c, dims.latent())};
 }

@@ -264,6 +264,29 @@ TEST(Hand, RopeAnglesAreTheFp32Product) {
   });
 }
 
+// 1 + 0.1·ln(1 + ⌊p/8192⌋), rounded to f32 once. Rows end before the next begins.
+TEST(Hand, QueryTemperatureRisesAtWholePeriods) {
+  const std::vector<int32_t> positions = {0, 8191, 8192, 16383, 16384, 1048575, 1048576};
+  const std::vector<double> factors = {1,
+                                       1,
+                                       1.0693147180559945,
+                                       1.0693147180559945,
+                                       1.1098612288668109,
+                                       1.4852030263919618,
+                                       1.4859812404361672};
+  ForEachRow<QueryTemperatureOp>([&](const Kernel<QueryTemperatureOp>& row) {
+    Floats x(7 * 3);
+    for (size_t i = 0; i < x.size(); ++i) x[i] = 0.1f * static_cast<float>(i);
+    const Floats before = x;
+    TensorView rows = View(x, {7, 3});
+    rows.shape[1] = 2;
+    RunRow(row, {positions, 0.1, 8192, rows});
+    for (size_t i = 0; i < x.size(); ++i)
+      EXPECT_EQ(x[i], i % 3 == 2 ? before[i] : before[i] * static_cast<float>(factors[i / 3]))
+          << "row " << i / 3;
+  });
+}
+
 TEST(Hand, CastCopiesAndRepeats) {
   ForEachRow<CastOp>([&](const Kernel<CastOp>& row) {
     Floats x = {1, 2, 3, 4};

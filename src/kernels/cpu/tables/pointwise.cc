@@ -52,6 +52,8 @@ constexpr Kernel<RopeOp> kRope[] = {
     General<RopeOp, kAvx2Target, Rope>("avx2.rope", x86::kAvx2),
     General<RopeOp, kAvx512Target, Rope>("avx512.rope", x86::kAvx512),
 };
+constexpr Kernel<QueryTemperatureOp> kQueryTemperature[] = {
+    Reference<QueryTemperatureOp>("ref.query_temperature", ref::QueryTemperature)};
 constexpr Kernel<SiluMulOp> kSiluMul[] = {
     Reference<SiluMulOp>("ref.silu_mul", ref::SiluMul),
     General<SiluMulOp, kAvx2Target, SiluMul>("avx2.silu_mul", x86::kAvx2),
@@ -148,6 +150,10 @@ std::span<const Kernel<RopeAnglesOp>> Kernels<RopeAnglesOp>() {
 template <>
 std::span<const Kernel<RopeOp>> Kernels<RopeOp>() {
   return kRope;
+}
+template <>
+std::span<const Kernel<QueryTemperatureOp>> Kernels<QueryTemperatureOp>() {
+  return kQueryTemperature;
 }
 template <>
 std::span<const Kernel<SiluMulOp>> Kernels<SiluMulOp>() {
