@@ -15,7 +15,8 @@ def latte(*args, **more):
 
 
 def run(prompt, *flags):
-    done = latte("run", "tiny", "-p", prompt, "-n", 60, "--json", *flags)
+    length = [] if "-n" in flags else ["-n", 60]
+    done = latte("run", "tiny", "-p", prompt, "--json", *length, *flags)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -41,7 +42,7 @@ class Run(unittest.TestCase):
 
     def test_lookup_finds_what_the_prompt_repeats(self):
         text = "The cat sat on the mat. " * 12
-        stats = run(text, "--temperature", 0, "--draft-tokens", 4, "--drafter", "lookup")["stats"]
+        stats = run(text, "-n", 250, "--ignore-eos", "--temperature", 0, "--draft-tokens", 4, "--drafter", "lookup")["stats"]
         self.assertGreater(stats["accepted_tokens"], 8)
 
     def test_what_is_refused(self):
