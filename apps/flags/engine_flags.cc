@@ -33,8 +33,10 @@ void EngineFlags::AddForOneSequence(const FlagSet& app, bool drafts) {
                                           "prompt tokens per step; 0: all at once (default: 512)"));
 }
 
-void EngineFlags::AddAll(const FlagSet& app) {
-  flags_.Add(app, [](const Field&, std::string_view) { return true; });
+void EngineFlags::AddAll(const FlagSet& app, bool drafts) {
+  flags_.Add(app, [drafts](const Field&, std::string_view group) {
+    return drafts || group != "Speculation";
+  });
   others_.emplace_back("--numa", AddNuma(app, numa_));
 }
 
