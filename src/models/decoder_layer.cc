@@ -104,7 +104,8 @@ Result<Indexer> LoadIndexer(const WeightLoader& load, const std::string& name,
   LATTE_ASSIGN_OR_RETURN(out.w_weights, load.Matrix(name + ".weights_proj.weight", heads, d));
   LATTE_ASSIGN_OR_RETURN(out.k_norm.weight, load.Vector(name + ".k_norm.weight", width));
   LATTE_ASSIGN_OR_RETURN(out.k_norm.bias, load.Vector(name + ".k_norm.bias", width));
-  out.hadamard = load.Constant(HadamardMatrix(width));
+  Tensor hadamard = HadamardMatrix(width);
+  if (!hadamard.view().empty()) out.hadamard = load.Constant(std::move(hadamard));
   return out;
 }
 
