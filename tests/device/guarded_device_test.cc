@@ -125,7 +125,7 @@ TEST_P(OnDevice, LogitsHaveTheBytesOfTheHost) {
 INSTANTIATE_TEST_SUITE_P(Models, OnDevice,
                          testing::Values("models/tiny", "tests/goldens/v2_group",
                                          "tests/goldens/v32", "tests/goldens/glm52",
-                                         "tests/goldens/fp8",
+                                         "tests/goldens/mistral4", "tests/goldens/fp8",
                                          "tests/goldens/int8", "tests/goldens/pack4_zeros",
                                          "tests/goldens/pack8", "tests/goldens/awq",
                                          "tests/goldens/gptq"),
