@@ -88,6 +88,8 @@ typedef struct latte_engine_options {
   int32_t int8_activations;          // 0 or 1; for int4 and int8 weights, unless dtype is f32
   int32_t check_weights;             // 0 or 1: refuse weights that are not finite
   int32_t prefix_cache;              // 0 or 1: known beginnings of prompts are not computed again
+  const char* draft_tokens;          // drafts per step and sequence: "0" to "4", or "auto"
+  const char* drafter;               // "mtp" or "lookup"
 } latte_engine_options;
 
 // One prompt and its settings.

@@ -147,13 +147,13 @@ void EngineOptions::VisitFields(Visit&& visit) {
             .help = "tokens to draft per step and sequence: faster, and no answer changes",
             .choices = "auto, 0, 1, 2, 3 or 4",
             .group = "Speculation"},
-      [](auto& o) -> auto& { return o.draft_tokens; }, OnlyInCpp{});
+      [](auto& o) -> auto& { return o.draft_tokens; });
   visit(
       Field{.name = "drafter",
             .help = "mtp: the model's multi-token-prediction layer; lookup: what followed the last "
                     "tokens earlier in the text",
             .choices = "mtp or lookup"},
-      [](auto& o) -> auto& { return o.drafter; }, OnlyInCpp{});
+      [](auto& o) -> auto& { return o.drafter; });
   visit(
       Field{.name = "prefix_cache",
             .help = "do not reuse cached prefixes of prompts",
