@@ -161,6 +161,8 @@ typedef struct latte_event {
   uint64_t user_data;         // latte_request.user_data
   double queue_seconds;       // from latte_engine_submit to the first step of the prompt
   double prefill_seconds;     // from there to the first token
+  int64_t drafted_tokens;     // guesses of its tokens that steps computed
+  int64_t accepted_tokens;    // of them, tokens of the answer
 } latte_event;
 
 // Counters since creation, and the state after the last step.

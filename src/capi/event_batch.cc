@@ -56,7 +56,9 @@ latte_event EventBatch::ToC(const TokenEvent& event) {
                      .error_message = failed ? event.error.message.c_str() : "",
                      .user_data = event.user_data,
                      .queue_seconds = event.queue_seconds,
-                     .prefill_seconds = event.prefill_seconds};
+                     .prefill_seconds = event.prefill_seconds,
+                     .drafted_tokens = event.drafted_tokens,
+                     .accepted_tokens = event.accepted_tokens};
   for (const TokenLogprobs& token : event.prompt_logprobs) {
     const latte_token_logprobs* added = Add(token);
     if (out.prompt_logprobs == nullptr) out.prompt_logprobs = added;

@@ -33,10 +33,12 @@ TEST(EventBatch, TellsEveryMember) {
   event.queue_seconds = 0.5;
   event.prefill_seconds = 0.25;
   event.generated_tokens = 3;
+  event.drafted_tokens = 9;
+  event.accepted_tokens = 8;
   // Every member of TokenEvent: a new one does not compile here until latte_event tells it too.
   const auto& [request, user_data, choice, token, text, logprobs, prompt_logprobs, prompt_tokens,
-               cached_tokens, queue_seconds, prefill_seconds, generated_tokens, finish, error] =
-      event;
+               cached_tokens, queue_seconds, prefill_seconds, generated_tokens, drafted_tokens,
+               accepted_tokens, finish, error] = event;
   EventBatch batch;
   const latte_event& c = *batch.Convert({&event, 1}).front();
   EXPECT_EQ(c.size, sizeof(latte_event));
@@ -52,6 +54,8 @@ TEST(EventBatch, TellsEveryMember) {
   EXPECT_EQ(c.queue_seconds, queue_seconds);
   EXPECT_EQ(c.prefill_seconds, prefill_seconds);
   EXPECT_EQ(c.generated_tokens, generated_tokens);
+  EXPECT_EQ(c.drafted_tokens, drafted_tokens);
+  EXPECT_EQ(c.accepted_tokens, accepted_tokens);
   EXPECT_EQ(c.finish, finish ? -1 : LATTE_FINISH_NONE);
   EXPECT_EQ(c.error_code, LATTE_OK);
   EXPECT_STREQ(c.error_message, "");

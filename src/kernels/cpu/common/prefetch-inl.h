@@ -111,19 +111,14 @@ class SequentialPrefetch {
       Advance(1);
     }
   }
-  // The lines of a step, fewer at the end of a row. Not inlined: one call per tile costs less than a copy
-  // of this code per kind of tile.
-  [[gnu::noinline]] Run Next() {
-    if (left_ == 0 && then_lines_ > 0) {
-      Begin(then_, then_lines_);
-      then_lines_ = 0;
-    }
-    Run run{line_, 0, to_};
-    while (run.count < per_step_ && left_ > 0 && line_ == run.line + run.count * kCacheLine) {
-      const int64_t count = Min(per_step_ - run.count, left_);
-      run.count += static_cast<int32_t>(count);
-      Advance(count);
-    }
+  // The lines of a step, fewer at the end of a row. Small tiles call it often, so the common case is
+  // inlined: within half a row there is no page to touch.
+  [[gnu::always_inline]] Run Next() {
+    const int64_t left = left_ - per_step_;
+    if (2 * left <= in_row_ && (left <= 0 || 2 * left_ > in_row_)) return NextPastHalf();
+    const Run run{line_, static_cast<int32_t>(per_step_), to_};
+    line_ += per_step_ * kCacheLine;
+    left_ = left;
     return run;
   }
 
@@ -141,6 +136,19 @@ class SequentialPrefetch {
     behind_ = lines - left_;
     if (behind_ > 0) Prefetch(next_, 0, to_);
     if (behind_ > in_row_) Prefetch(next_, stride_, to_);
+  }
+  [[gnu::noinline]] Run NextPastHalf() {
+    if (left_ == 0 && then_lines_ > 0) {
+      Begin(then_, then_lines_);
+      then_lines_ = 0;
+    }
+    Run run{line_, 0, to_};
+    while (run.count < per_step_ && left_ > 0 && line_ == run.line + run.count * kCacheLine) {
+      const int64_t count = Min(per_step_ - run.count, left_);
+      run.count += static_cast<int32_t>(count);
+      Advance(count);
+    }
+    return run;
   }
   // Moves on by `count` lines of the row.
   [[gnu::always_inline]] void Advance(int64_t count) {
