@@ -12,6 +12,7 @@
 #include "apps/flags/field_flags.h"
 #include "apps/flags/flag_set.h"
 #include "src/checkpoint/config/model_config.h"
+#include "src/engine/attention_mode.h"
 
 namespace latte {
 
