@@ -18,7 +18,7 @@ namespace latte {
 
 class EngineFlags {
  public:
-  // For many requests at once: a flag for every field of EngineOptions that has one; those of drafts
+  // For many requests at once: a flag for every field of EngineOptions that has one; flags of drafts
   // only if the command drafts.
   void AddAll(const FlagSet& app, bool drafts = true);
   // For one sequence at a time: how it is computed, and whether with drafts. The prefix cache is off.

@@ -8,7 +8,7 @@
 
 namespace latte {
 
-// What a draft is made from.
+// The states that a draft is made from.
 enum class DraftInput {
   kDecoder,  // rows of Model::Forward's output
   kDraft,    // z of the draft before: drafts the token after it

@@ -72,7 +72,8 @@ class Lint(unittest.TestCase):
         self.write("src/kernels/a.h", "Isa isa;\n")
         self.write("src/models/a.h", 'const char* s = "Isa";  // Isa\nIsas isa;\n')
         self.write("apps/a.cc", "Isa isa;\n")
-        self.refused("check_layers.py", "apps/a.cc: Isa")
+        self.write("apps/b.cc", "x86::kAvx2;\n")
+        self.refused("check_layers.py", "apps/a.cc: Isa", "apps/b.cc: x86::")
 
     def test_a_full_folder_is_named(self):
         for number in range(26):

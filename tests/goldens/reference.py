@@ -92,7 +92,7 @@ def softmax_scale(rope, n, r):
 
 @dataclass
 class Trace:
-    """What was decided: (logits, bias, Routing) of MoE layers, margins [T] of chosen keys."""
+    """The decisions: (logits, bias, Routing) of MoE layers, margins [T] of chosen keys."""
 
     routings: list = field(default_factory=list)
     cuts: list = field(default_factory=list)

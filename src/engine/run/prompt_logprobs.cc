@@ -7,7 +7,7 @@
 namespace latte {
 namespace {
 
-// Logits are computed in blocks of rows, as those of a step are.
+// Logits are computed in blocks of rows, as the logits of a step are.
 constexpr int64_t kRowsPerBlock = 64;
 
 }  // namespace

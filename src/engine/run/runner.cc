@@ -91,13 +91,16 @@ void Runner::BuildBatch(std::span<const SequenceChunk> chunks) {
 void Runner::AddChunk(const SequenceChunk& chunk) {
   const int64_t dense =
       std::clamp<int64_t>(options_.sparse_from - chunk.cached_len, 0, chunk.count);
+  if (dense == chunk.count) {
+    chunks_.push_back(chunk);
+    return;
+  }
   SequenceChunk first = chunk;
   first.tokens = chunk.tokens.first(static_cast<size_t>(dense));
   first.count = dense;
   first.pages =
       chunk.pages.first(static_cast<size_t>(CeilDiv(first.total_len(), cache_.spec().page_tokens)));
-  if (dense > 0 || chunk.count == 0) chunks_.push_back(first);
-  if (dense == chunk.count) return;
+  if (dense > 0) chunks_.push_back(first);
   SequenceChunk second = chunk;
   second.tokens = chunk.tokens.subspan(static_cast<size_t>(dense));
   second.query_start += dense;

@@ -1,4 +1,4 @@
-// What the scheduler promises about drafts, as traces (scheduler_test.cc): every '?' is a draft at the
+// The promises of the scheduler about drafts, as traces (scheduler_test.cc): every '?' is a draft at the
 // end of a chunk.
 #include <string>
 
@@ -87,7 +87,7 @@ TEST(SchedulerDrafts, LeaveAPageForEveryOtherSequence) {
   t.Add('b', 3);
   t.Step();
   EXPECT_EQ(t.Draft('a', {1, 2, 3}), 3);  // 3 pages are in use, one is free
-  EXPECT_EQ(t.Draft('b', {1, 2, 3}), 3);  // the last page, as nobody else needs one yet
+  EXPECT_EQ(t.Draft('b', {1, 2, 3}), 3);  // the last page, as no other sequence needs one yet
   Trace few(Small(), Pages(3));
   few.Add('a', 3);
   few.Add('b', 3);

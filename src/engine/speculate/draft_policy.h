@@ -16,7 +16,7 @@
 
 namespace latte {
 
-// What is known about the drafts of one sequence.
+// The record of the drafts of one sequence.
 struct DraftRecord {
   // Rates at which draft j is right when those before it are, smoothed.
   std::array<double, kMostDrafts> accepted = {0.8, 0.7, 0.6, 0.5};

@@ -8,7 +8,7 @@
 namespace latte {
 namespace {
 
-// Logits are computed in blocks of rows, as those of a step are.
+// Logits are computed in blocks of rows, as the logits of a step are.
 constexpr int64_t kRowsPerBlock = 64;
 
 // Rows that are written in one call, roughly: as many as a step has tokens.

@@ -21,7 +21,7 @@ namespace latte {
 
 class MtpDrafter final : public Drafter {
  public:
-  // What it works with. All must outlive it.
+  // The parts of the engine that it works with. All must outlive it.
   struct Parts {
     Runner* runner = nullptr;
     CacheManager* cache = nullptr;

@@ -1,4 +1,4 @@
-// The states that the engine drafts from are those of the whole text at once, whatever happened to the
+// The engine drafts from the states of the whole text at once, whatever happened to the
 // sequence: chunks, accepted drafts, prefixes, preemption, forks, steps without drafts.
 #include <map>
 #include <set>

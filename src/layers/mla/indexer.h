@@ -32,7 +32,7 @@ struct Indexer {
   Linear w_k;        // [W, D]
   Linear w_weights;  // [H, D]
   LayerNorm k_norm;  // [W]
-  // [W, W] bf16, of HadamardMatrix. Beside quantised latents queries and keys are multiplied by it: dot
+  // [W, W] bf16, of HadamardMatrix. With quantised latents, queries and keys are multiplied by it: dot
   // products keep their ratios, and no number of a key is much larger than the others when it is rounded.
   // Empty if W is not a power of two.
   Tensor hadamard;
@@ -42,11 +42,11 @@ struct Indexer {
 // power of two.
 Tensor HadamardMatrix(int64_t width);
 
-// The stream of index keys beside latents of type `cache`: numbers of the same type, or e4m3 with a scale
-// beside quantised latents.
+// The stream of index keys for latents of type `cache`: numbers of the same type, or e4m3 with a scale
+// for quantised latents.
 CacheStream IndexerCacheStream(const IndexerDims& dims, CacheDType cache);
 
-// What the attention layer has of all new tokens.
+// The values of all new tokens that the attention layer has.
 struct IndexerInputs {
   int64_t layer = 0;  // index into the cache
   const RopeConfig& rope;

@@ -24,7 +24,7 @@ Tensor Random(std::vector<int64_t> shape, std::mt19937& rng) {
   return out;
 }
 
-// The keys that each token chooses beside a cache of latents of type `cache`. One number of each key is
+// The keys that each token chooses with a cache of latents of type `cache`. One number of each key is
 // much larger than the others.
 class IndexerTest : public testing::Test {
  protected:
