@@ -246,6 +246,8 @@ _GLM_DSA = {
 FIXTURES |= {
     # Sparse attention to 4 tokens, with an indexer on every layer: half-split rotation...
     "v32_sparse": Fixture(110, 130, "F32", {**_V32, **_SPARSE}),
+    # ...and a drafting layer with an indexer of its own.
+    "v32_mtp": Fixture(142, 40, "F32", {**_V32, **_SPARSE, "num_nextn_predict_layers": 1}),
     # ...and interleaved rotation; small index keys, which show the epsilon of their norm.
     "glm5": Fixture(
         111,

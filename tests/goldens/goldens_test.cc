@@ -241,15 +241,15 @@ TEST_P(SparseGoldens, BytesDoNotDependOnChunksPagesOrThreads) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, SparseGoldens, testing::Values("v32_sparse", "glm5", "glm52"),
+INSTANTIATE_TEST_SUITE_P(All, SparseGoldens,
+                         testing::Values("v32_sparse", "v32_mtp", "glm5", "glm52"),
                          [](const auto& name) { return std::string(name.param); });
 
-// Compares the drafting layer of v3_noaux with the reference: all paths, the whole text in one
-// step.
-TEST(GoldenDrafts, EveryPathGivesTheGoldenDraftLogits) {
-  const std::string dir = std::string(LATTE_SOURCE_DIR) + "/tests/goldens/v3_noaux";
-  auto model = LoadModel(dir, {.mtp = true});
-  ASSERT_TRUE(model) << ToString(model.error());
+// The largest difference between the draft logits of a fixture and the golden ones, with the whole text in
+// one step.
+double DraftError(const std::string& name, AttentionMode mode) {
+  const std::string dir = std::string(LATTE_SOURCE_DIR) + "/tests/goldens/" + name;
+  const auto model = *LoadModel(dir, {.mtp = true});
   const Json ids = *Json::Parse(*ReadFile(dir + "/tokens.json", 1 << 20), "tokens.json");
   const Matrix golden = ReadNpy(dir + "/draft_logits.npy");
   std::vector<int32_t> tokens;
@@ -257,25 +257,35 @@ TEST(GoldenDrafts, EveryPathGivesTheGoldenDraftLogits) {
     tokens.push_back(static_cast<int32_t>(*ids.At(static_cast<size_t>(i)).AsInt()));
   const Machine machine = *Machine::Detect();
   ThreadPool threads(2);
-  const ModelConfig& config = (*model)->config();
+  const ModelConfig& config = model->config();
   const std::vector<int32_t> pages = {1, 0};
-  for (const MlaPath path : {MlaPath::kAbsorbed, MlaPath::kLatent, MlaPath::kDecompressed}) {
-    LatentCache cache = *LatentCache::Create(
-        {MlaCacheStreams(config.mla, path, CacheDType::Plain(DType::kF32)), config.layers + 1, 64},
-        2);
-    Workspace workspace;
-    Runner runner(**model, cache, workspace, Exec{&threads, &machine}, {DType::kF32, 4096});
-    const auto main = SequenceChunk::Of(tokens, 0, path, pages);
-    const TensorView h = runner.Forward({&main, 1});
-    const auto shifted = SequenceChunk::Of(std::span(tokens).subspan(1), 0, path, pages);
-    const TensorView z = runner.Draft({&shifted, 1}, h.Slice(0, 0, golden.rows));
-    const TensorView logits = runner.DraftLogits(z);
-    double worst = 0;
-    for (int64_t i = 0; i < logits.elements(); ++i)
-      worst = std::max(worst, std::abs(static_cast<double>(logits.Ptr<float>()[i]) -
-                                       static_cast<double>(golden.values[static_cast<size_t>(i)])));
-    EXPECT_LT(worst, kTolerance);
-  }
+  CacheSpec spec = CacheSpecFor(config, mode, CacheDType::Plain(DType::kF32), 64);
+  ++spec.layers;
+  LatentCache cache = *LatentCache::Create(spec, std::ssize(pages));
+  Workspace workspace;
+  Runner runner(*model, cache, workspace, Exec{&threads, &machine},
+                {DType::kF32, 4096, true, SparseFrom(config, mode)});
+  const MlaPath path = DecodePath(mode);
+  const auto main = SequenceChunk::Of(tokens, 0, path, pages);
+  const TensorView h = runner.Forward({&main, 1});
+  const auto shifted = SequenceChunk::Of(std::span(tokens).subspan(1), 0, path, pages);
+  const TensorView logits =
+      runner.DraftLogits(runner.Draft({&shifted, 1}, h.Slice(0, 0, golden.rows)));
+  double worst = 0;
+  for (int64_t i = 0; i < logits.elements(); ++i)
+    worst = std::max(worst, std::abs(static_cast<double>(logits.Ptr<float>()[i]) -
+                                     static_cast<double>(golden.values[static_cast<size_t>(i)])));
+  return worst;
+}
+
+TEST(GoldenDrafts, EveryPathGivesTheGoldenDraftLogits) {
+  for (const AttentionMode mode : kModes)
+    EXPECT_LT(DraftError("v3_noaux", mode), kTolerance) << Name(mode);
+}
+
+TEST(GoldenDrafts, TheLayerChoosesKeysOfItsOwn) {
+  EXPECT_LT(DraftError("v32_mtp", AttentionMode::kSparse), kTolerance);
+  EXPECT_GT(DraftError("v32_mtp", AttentionMode::kAbsorbed), 1);
 }
 
 // A further draft goes on from RMSNorm_s(z) where the first has RMSNorm_f(h), both followed by the norm of

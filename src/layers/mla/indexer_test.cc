@@ -28,7 +28,7 @@ Tensor Random(std::vector<int64_t> shape, std::mt19937& rng) {
 // much larger than the others.
 class IndexerTest : public testing::Test {
  protected:
-  std::vector<std::set<int32_t>> Choose(CacheDType cache_dtype, bool with_hadamard = true) {
+  std::vector<std::set<int32_t>> Choose(CacheDType cache_dtype) {
     std::mt19937 rng(5);
     const Tensor w_q = Random({kDims.heads * kDims.width, kCq}, rng);
     const Tensor w_k = Random({kDims.width, kD}, rng);
@@ -44,7 +44,7 @@ class IndexerTest : public testing::Test {
     indexer.w_k.weight = w_k;
     indexer.w_weights.weight = w_weights;
     indexer.k_norm = {norm, bias};
-    if (with_hadamard) indexer.hadamard = HadamardMatrix(kDims.width);
+    indexer.hadamard = HadamardMatrix(kDims.width);
 
     LatentCache cache = *LatentCache::Create(
         {{IndexerCacheStream(kDims, cache_dtype)}, 1, kPageTokens}, CeilDiv(kTokens, kPageTokens));
