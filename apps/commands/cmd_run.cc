@@ -75,18 +75,22 @@ JsonOut StatsJson(const Settings& settings, const ModelConfig& config, int64_t p
 void PrintStats(const JsonOut& stats) {
   const auto cache = stats["cache_bytes_per_token"].get<int64_t>();
   const auto expanded = stats["decompressed_bytes_per_token"].get<int64_t>();
+  const auto drafted = stats["drafted_tokens"].get<int64_t>();
+  const std::string drafts = drafted == 0
+                                 ? ""
+                                 : fmt::format("drafted     {:>6} tokens, {} accepted\n", drafted,
+                                               stats["accepted_tokens"].get<int64_t>());
   std::fputs(
       fmt::format(
           "\nprompt      {:>6} tokens  {:>9.1f} tokens/s\n"
           "generated   {:>6} tokens  {:>9.1f} tokens/s\n"
-          "drafted     {:>6} tokens, {} accepted\n"
+          "{}"
           "first token {:>9.1f} ms\n"
           "cache       {:>6} bytes per token; decompressed MHA would need {} ({:.1f} times)\n"
           "attention   {} ({})\n",
           stats["prompt_tokens"].get<int64_t>(), stats["prompt_tokens_per_s"].get<double>(),
           stats["generated_tokens"].get<int64_t>(), stats["generated_tokens_per_s"].get<double>(),
-          stats["drafted_tokens"].get<int64_t>(), stats["accepted_tokens"].get<int64_t>(),
-          stats["time_to_first_token_s"].get<double>() * 1e3, cache, expanded,
+          drafts, stats["time_to_first_token_s"].get<double>() * 1e3, cache, expanded,
           static_cast<double>(expanded) / static_cast<double>(cache),
           stats["attention"].get<std::string>(), stats["dtype"].get<std::string>())
           .c_str(),

@@ -37,8 +37,9 @@ class Run(unittest.TestCase):
         stats = run(PROMPTS[0], "--temperature", 0, "--draft-tokens", 2)["stats"]
         self.assertGreater(stats["accepted_tokens"], 0)
         self.assertLess(stats["accepted_tokens"], stats["drafted_tokens"] + 1)
-        shown = latte("run", "-p", PROMPTS[0], "-n", 9, "--draft-tokens", 1, "--stats").stderr
-        self.assertRegex(shown, r"drafted +\d+ tokens, \d+ accepted")
+        for drafts, check in ((0, self.assertNotRegex), (1, self.assertRegex)):
+            shown = latte("run", "-p", PROMPTS[0], "-n", 9, "--draft-tokens", drafts, "--stats").stderr
+            check(shown, r"drafted +\d+ tokens, \d+ accepted")
 
     def test_lookup_finds_what_the_prompt_repeats(self):
         text = "The cat sat on the mat. " * 12
