@@ -84,7 +84,13 @@ MlaRates MlaRates::Typical(const Machine& machine) {
             .decode = {{{16, 350}, {64, 400}}},
             .memory_gbps = 34};
   if (machine.Has(x86::kAvx512)) return scaled(200);
-  return scaled(machine.isa == Isa::kRef ? 4 : 100);
+  if (machine.Has(x86::kAvx2))  // rounded from a calibration on a Zen 3 core
+    return {.expand = {{{1, 12}, {8, 36}, {64, 60}, {512, 70}}},
+            .mha = {{{4, 33}, {16, 78}}},
+            .absorb = {{{1, 12}, {16, 30}, {64, 45}}},
+            .decode = {{{16, 65}, {64, 78}}},
+            .memory_gbps = 20};
+  return scaled(4);
 }
 
 JsonOut ToJson(const MlaRates& rates, const Machine& machine) {
