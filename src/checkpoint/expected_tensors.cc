@@ -190,6 +190,19 @@ std::vector<ExpectedTensor> ExpectedTensors(const ModelConfig& config, ExpertLay
   return out;
 }
 
+std::vector<ExpectedTensor> ExpectedMtpTensors(const ModelConfig& config) {
+  std::vector<ExpectedTensor> out;
+  const int64_t d = config.mla.d;
+  for (int64_t i = config.layers; i < config.layers + config.mtp_layers; ++i) {
+    const Names layer(fmt::format("model.layers.{}.", i), out);
+    for (const char* norm : {"enorm.weight", "hnorm.weight", "shared_head.norm.weight"})
+      layer.Add(norm, {d});
+    layer.Add("eh_proj.weight", {d, 2 * d});
+    AddLayer(layer, config, i, ExpertLayout::kSeparate);
+  }
+  return out;
+}
+
 Status CheckTensors(const ModelConfig& config, const StoredTensors& tensors) {
   const std::vector<ExpectedTensor> expected = ExpectedTensors(config, FindExpertLayout(tensors));
   Differences missing;

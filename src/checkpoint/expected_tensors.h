@@ -38,6 +38,10 @@ bool IsProjection(std::string_view name);
 std::vector<ExpectedTensor> ExpectedTensors(const ModelConfig& config,
                                             ExpertLayout layout = ExpertLayout::kSeparate);
 
+// Every tensor that multi-token-prediction layers need, in layer order; their copies of embedding and head
+// are not needed.
+std::vector<ExpectedTensor> ExpectedMtpTensors(const ModelConfig& config);
+
 // Checks that `tensors` are the checkpoint of `config`: no tensor is missing or extra, and every
 // shape and dtype is as expected. Ignored: multi-token-prediction layers (numbered L and above; a
 // tensor that only they have distinguishes them from surplus decoder layers) and

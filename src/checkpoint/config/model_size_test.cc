@@ -54,19 +54,25 @@ TEST(ModelSize, ReproducesPublishedParameterCounts) {
   }
 }
 
+// Counts the elements of required tensors.
+int64_t Elements(const std::vector<ExpectedTensor>& tensors) {
+  int64_t elements = 0;
+  for (const ExpectedTensor& tensor : tensors) {
+    int64_t product = tensor.required ? 1 : 0;
+    for (const int64_t dim : tensor.shape) product *= dim;
+    elements += product;
+  }
+  return elements;
+}
+
 TEST(ModelSize, TotalIsTheSumOfTheTensorsOfTheCheckpoint) {
   for (const PublishedSize& model : kPublished) {
     ModelConfig config = Published(model.name);
     for (const bool variant : {false, true}) {
       config.mla.bias = variant;
       config.tied_embeddings = variant;
-      int64_t elements = 0;
-      for (const ExpectedTensor& tensor : ExpectedTensors(config)) {
-        int64_t product = tensor.required ? 1 : 0;
-        for (const int64_t dim : tensor.shape) product *= dim;
-        elements += product;
-      }
-      EXPECT_EQ(CountParams(config).total(), elements) << model.name;
+      EXPECT_EQ(CountParams(config).total(), Elements(ExpectedTensors(config))) << model.name;
+      EXPECT_EQ(CountParams(config).mtp, Elements(ExpectedMtpTensors(config))) << model.name;
     }
   }
 }

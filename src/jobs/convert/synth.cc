@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 #include <functional>
+#include <iterator>
 #include <mutex>
 #include <utility>
 
@@ -80,11 +81,19 @@ void FillNibbles(const CodeTable& table, uint64_t stream, uint64_t first_pair,
   }
 }
 
+// Every tensor that is written. Tensors of multi-token-prediction layers come last, so the other tensors
+// are the same with and without these layers.
+std::vector<ExpectedTensor> TensorsOf(const ModelConfig& config) {
+  std::vector<ExpectedTensor> out = ExpectedTensors(config);
+  std::ranges::move(ExpectedMtpTensors(config), std::back_inserter(out));
+  return out;
+}
+
 // The content of the folder, tensor by tensor.
 class SynthWeights {
  public:
   SynthWeights(const SynthSpec& spec, const ModelConfig& config) : spec_(spec) {
-    for (const ExpectedTensor& tensor : ExpectedTensors(config)) AddTensor(tensor);
+    for (const ExpectedTensor& tensor : TensorsOf(config)) AddTensor(tensor);
     const SynthFormat& format = spec.format;
     tables_[0] = MakeTable([&](float weight) { return PlainCode(format.plain, weight); });
     if (format.quant)
@@ -151,7 +160,7 @@ class SynthWeights {
 // Matrices that the scheme includes but whose rows do not divide into its groups.
 std::vector<std::string> KeptModules(const QuantScheme& scheme, const ModelConfig& config) {
   std::vector<std::string> kept;
-  for (const ExpectedTensor& tensor : ExpectedTensors(config))
+  for (const ExpectedTensor& tensor : TensorsOf(config))
     if (tensor.shape.size() == 2 && TakesMatrix(scheme, tensor.name) &&
         !FitsGroups(scheme, tensor.shape[1]))
       kept.push_back(ModuleOf(tensor.name));

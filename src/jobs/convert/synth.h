@@ -30,18 +30,21 @@ struct SynthFormat {
 };
 
 struct SynthSpec {
-  std::string shape;              // one of SynthShapes()
-  std::optional<int64_t> layers;  // L; not set: the family's number, as for the next two
-  std::optional<int64_t> vocab;
-  std::optional<int64_t> experts;  // E per layer
-  SynthFormat format;
+  std::string shape;  // one of SynthShapes()
+  // Not set: the numbers of the shape.
+  std::optional<int64_t> layers = {};  // L
+  std::optional<int64_t> dense = {};   // first layers without experts
+  std::optional<int64_t> vocab = {};
+  std::optional<int64_t> experts = {};  // E per layer
+  std::optional<int64_t> mtp = {};      // multi-token-prediction layers
+  SynthFormat format = {};
   uint64_t seed = 0;
 };
 
 // "v2-lite", "v2", …
 std::vector<std::string> SynthShapes();
 
-// "v2-lite" or "v2-lite:layers=4,vocab=16384,experts=8,dtype=int4,seed=1".
+// "v2-lite" or "v3.2:layers=2,dense=1,vocab=16384,experts=8,mtp=1,dtype=int4,seed=1".
 // Errors: kInvalidArgument naming the part that is wrong and what is known.
 [[nodiscard]] Result<SynthSpec> ParseSynthSpec(std::string_view text);
 
@@ -51,7 +54,7 @@ std::string SynthFormats();
 // "bf16", "f32", or a name of --to: "int4". Errors: kInvalidArgument listing the accepted values.
 [[nodiscard]] Result<SynthFormat> ParseSynthFormat(std::string_view text);
 
-// The config.json of the spec, without multi-token-prediction layers.
+// The config.json of the spec.
 // Errors: kInvalidArgument for an unknown shape, or for numbers that no such model can have.
 [[nodiscard]] Result<JsonOut> SynthConfig(const SynthSpec& spec);
 
@@ -65,7 +68,7 @@ struct SynthReport {
 using SynthProgress = std::function<void(int64_t done, int64_t total)>;
 
 // Writes config.json and the weights of the spec to the folder `dir`: matrices N(0, 0.02) in shape,
-// norms 1, biases 0.
+// norms 1, biases 0. Multi-token-prediction layers have no copies of embedding and head.
 // Errors: of SynthConfig and CheckpointWriter.
 [[nodiscard]] Result<SynthReport> WriteSynth(const SynthSpec& spec, const std::string& dir,
                                              ThreadPool& threads, const WriterOptions& options = {},

@@ -26,194 +26,222 @@ struct ShapeRow {
   bool normalize;
   double scale;
   double theta;
-  double yarn_factor;  // 0: no YaRN
-  double beta_fast, mscale;
+  double yarn_factor = 0;  // 0: no YaRN
+  double beta_fast = 0, mscale = 0;
   int64_t bos, eos;  // -1: none
+  int64_t mtp = 0;   // multi-token-prediction layers, unless the spec says otherwise
+  IndexerDims indexer = {};
 };
 
-constexpr std::array kShapes = {
-    ShapeRow{.name = "v2-lite",
-             .architecture = "DeepseekV2ForCausalLM",
-             .model_type = "deepseek_v2",
-             .layers = 27,
-             .d = 2048,
-             .h = 16,
-             .cq = 0,
-             .n = 128,
-             .v = 128,
-             .dense_width = 10944,
-             .vocab = 102400,
-             .max_position = 163840,
-             .eps = 1e-6,
-             .experts = 64,
-             .shared = 2,
-             .chosen = 6,
-             .groups = 1,
-             .groups_kept = 1,
-             .expert_width = 1408,
-             .first_dense = 1,
-             .topk_method = "greedy",
-             .scoring = "softmax",
-             .normalize = false,
-             .scale = 1.0,
-             .theta = 1e4,
-             .yarn_factor = 40,
-             .beta_fast = 32,
-             .mscale = 0.707,
-             .bos = 100000,
-             .eos = 100001},
-    ShapeRow{.name = "v2",
-             .architecture = "DeepseekV2ForCausalLM",
-             .model_type = "deepseek_v2",
-             .layers = 60,
-             .d = 5120,
-             .h = 128,
-             .cq = 1536,
-             .n = 128,
-             .v = 128,
-             .dense_width = 12288,
-             .vocab = 102400,
-             .max_position = 163840,
-             .eps = 1e-6,
-             .experts = 160,
-             .shared = 2,
-             .chosen = 6,
-             .groups = 8,
-             .groups_kept = 3,
-             .expert_width = 1536,
-             .first_dense = 1,
-             .topk_method = "group_limited_greedy",
-             .scoring = "softmax",
-             .normalize = false,
-             .scale = 16.0,
-             .theta = 1e4,
-             .yarn_factor = 40,
-             .beta_fast = 32,
-             .mscale = 0.707,
-             .bos = 100000,
-             .eos = 100001},
-    ShapeRow{.name = "v3",
-             .architecture = "DeepseekV3ForCausalLM",
-             .model_type = "deepseek_v3",
-             .layers = 61,
-             .d = 7168,
-             .h = 128,
-             .cq = 1536,
-             .n = 128,
-             .v = 128,
-             .dense_width = 18432,
-             .vocab = 129280,
-             .max_position = 163840,
-             .eps = 1e-6,
-             .experts = 256,
-             .shared = 1,
-             .chosen = 8,
-             .groups = 8,
-             .groups_kept = 4,
-             .expert_width = 2048,
-             .first_dense = 3,
-             .topk_method = "noaux_tc",
-             .scoring = "sigmoid",
-             .normalize = true,
-             .scale = 2.5,
-             .theta = 1e4,
-             .yarn_factor = 40,
-             .beta_fast = 32,
-             .mscale = 1.0,
-             .bos = 0,
-             .eos = 1},
-    // Attention of V3 with small other layers, for comparing engines; not a published model.
-    ShapeRow{.name = "v3-attn",
-             .architecture = "DeepseekV3ForCausalLM",
-             .model_type = "deepseek_v3",
-             .layers = 2,
-             .d = 7168,
-             .h = 128,
-             .cq = 1536,
-             .n = 128,
-             .v = 128,
-             .dense_width = 2048,
-             .vocab = 8192,
-             .max_position = 163840,
-             .eps = 1e-6,
-             .experts = 8,
-             .shared = 1,
-             .chosen = 2,
-             .groups = 1,
-             .groups_kept = 1,
-             .expert_width = 512,
-             .first_dense = 1,
-             .topk_method = "noaux_tc",
-             .scoring = "sigmoid",
-             .normalize = true,
-             .scale = 2.5,
-             .theta = 1e4,
-             .yarn_factor = 40,
-             .beta_fast = 32,
-             .mscale = 1.0,
-             .bos = 0,
-             .eos = 1},
-    ShapeRow{.name = "kimi-k2",
-             .architecture = "DeepseekV3ForCausalLM",
-             .model_type = "kimi_k2",
-             .layers = 61,
-             .d = 7168,
-             .h = 64,
-             .cq = 1536,
-             .n = 128,
-             .v = 128,
-             .dense_width = 18432,
-             .vocab = 163840,
-             .max_position = 131072,
-             .eps = 1e-6,
-             .experts = 384,
-             .shared = 1,
-             .chosen = 8,
-             .groups = 1,
-             .groups_kept = 1,
-             .expert_width = 2048,
-             .first_dense = 1,
-             .topk_method = "noaux_tc",
-             .scoring = "sigmoid",
-             .normalize = true,
-             .scale = 2.827,
-             .theta = 5e4,
-             .yarn_factor = 32,
-             .beta_fast = 1,
-             .mscale = 1.0,
-             .bos = 163584,
-             .eos = 163585},
-    ShapeRow{.name = "glm-4.7-flash",
-             .architecture = "Glm4MoeLiteForCausalLM",
-             .model_type = "glm4_moe_lite",
-             .layers = 47,
-             .d = 2048,
-             .h = 20,
-             .cq = 768,
-             .n = 192,
-             .v = 256,
-             .dense_width = 10240,
-             .vocab = 154880,
-             .max_position = 202752,
-             .eps = 1e-5,
-             .experts = 64,
-             .shared = 1,
-             .chosen = 4,
-             .groups = 1,
-             .groups_kept = 1,
-             .expert_width = 1536,
-             .first_dense = 1,
-             .topk_method = "noaux_tc",
-             .scoring = "sigmoid",
-             .normalize = true,
-             .scale = 1.8,
-             .theta = 1e6,
-             .yarn_factor = 0,
-             .beta_fast = 0,
-             .mscale = 0,
-             .bos = -1,
-             .eos = 154820},
+constexpr ShapeRow kV2Lite = {
+    .name = "v2-lite",
+    .architecture = "DeepseekV2ForCausalLM",
+    .model_type = "deepseek_v2",
+    .layers = 27,
+    .d = 2048,
+    .h = 16,
+    .cq = 0,
+    .n = 128,
+    .v = 128,
+    .dense_width = 10944,
+    .vocab = 102400,
+    .max_position = 163840,
+    .eps = 1e-6,
+    .experts = 64,
+    .shared = 2,
+    .chosen = 6,
+    .groups = 1,
+    .groups_kept = 1,
+    .expert_width = 1408,
+    .first_dense = 1,
+    .topk_method = "greedy",
+    .scoring = "softmax",
+    .normalize = false,
+    .scale = 1.0,
+    .theta = 1e4,
+    .yarn_factor = 40,
+    .beta_fast = 32,
+    .mscale = 0.707,
+    .bos = 100000,
+    .eos = 100001,
 };
+
+constexpr ShapeRow kV2 = {
+    .name = "v2",
+    .architecture = "DeepseekV2ForCausalLM",
+    .model_type = "deepseek_v2",
+    .layers = 60,
+    .d = 5120,
+    .h = 128,
+    .cq = 1536,
+    .n = 128,
+    .v = 128,
+    .dense_width = 12288,
+    .vocab = 102400,
+    .max_position = 163840,
+    .eps = 1e-6,
+    .experts = 160,
+    .shared = 2,
+    .chosen = 6,
+    .groups = 8,
+    .groups_kept = 3,
+    .expert_width = 1536,
+    .first_dense = 1,
+    .topk_method = "group_limited_greedy",
+    .scoring = "softmax",
+    .normalize = false,
+    .scale = 16.0,
+    .theta = 1e4,
+    .yarn_factor = 40,
+    .beta_fast = 32,
+    .mscale = 0.707,
+    .bos = 100000,
+    .eos = 100001,
+};
+
+constexpr ShapeRow kV3 = {
+    .name = "v3",
+    .architecture = "DeepseekV3ForCausalLM",
+    .model_type = "deepseek_v3",
+    .layers = 61,
+    .d = 7168,
+    .h = 128,
+    .cq = 1536,
+    .n = 128,
+    .v = 128,
+    .dense_width = 18432,
+    .vocab = 129280,
+    .max_position = 163840,
+    .eps = 1e-6,
+    .experts = 256,
+    .shared = 1,
+    .chosen = 8,
+    .groups = 8,
+    .groups_kept = 4,
+    .expert_width = 2048,
+    .first_dense = 3,
+    .topk_method = "noaux_tc",
+    .scoring = "sigmoid",
+    .normalize = true,
+    .scale = 2.5,
+    .theta = 1e4,
+    .yarn_factor = 40,
+    .beta_fast = 32,
+    .mscale = 1.0,
+    .bos = 0,
+    .eos = 1,
+};
+
+constexpr ShapeRow V32() {
+  ShapeRow row = kV3;
+  row.name = "v3.2";
+  row.architecture = "DeepseekV32ForCausalLM";
+  row.model_type = "deepseek_v32";
+  row.indexer = {.heads = 64, .width = 128, .topk = 2048};
+  return row;
+}
+
+// Attention of V3 with small other layers, for comparing engines; not a published model.
+constexpr ShapeRow V3Attn() {
+  ShapeRow row = kV3;
+  row.name = "v3-attn";
+  row.layers = 2;
+  row.dense_width = 2048;
+  row.vocab = 8192;
+  row.experts = 8;
+  row.chosen = 2;
+  row.groups = 1;
+  row.groups_kept = 1;
+  row.expert_width = 512;
+  row.first_dense = 1;
+  return row;
+}
+
+// The architecture of V3, its multi-token-prediction layer included, with the widths of V2-Lite; not a
+// published model. The query latent, which V2-Lite lacks, is as wide as that of GLM-4.7-Flash, whose
+// hidden size is the same.
+constexpr ShapeRow V3Lite() {
+  ShapeRow row = kV3;
+  row.name = "v3-lite";
+  row.layers = kV2Lite.layers;
+  row.d = kV2Lite.d;
+  row.h = kV2Lite.h;
+  row.cq = 768;
+  row.dense_width = kV2Lite.dense_width;
+  row.vocab = kV2Lite.vocab;
+  row.experts = kV2Lite.experts;
+  row.shared = kV2Lite.shared;
+  row.chosen = kV2Lite.chosen;
+  row.expert_width = kV2Lite.expert_width;
+  row.first_dense = kV2Lite.first_dense;
+  row.mtp = 1;
+  return row;
+}
+
+constexpr ShapeRow kKimiK2 = {
+    .name = "kimi-k2",
+    .architecture = "DeepseekV3ForCausalLM",
+    .model_type = "kimi_k2",
+    .layers = 61,
+    .d = 7168,
+    .h = 64,
+    .cq = 1536,
+    .n = 128,
+    .v = 128,
+    .dense_width = 18432,
+    .vocab = 163840,
+    .max_position = 131072,
+    .eps = 1e-6,
+    .experts = 384,
+    .shared = 1,
+    .chosen = 8,
+    .groups = 1,
+    .groups_kept = 1,
+    .expert_width = 2048,
+    .first_dense = 1,
+    .topk_method = "noaux_tc",
+    .scoring = "sigmoid",
+    .normalize = true,
+    .scale = 2.827,
+    .theta = 5e4,
+    .yarn_factor = 32,
+    .beta_fast = 1,
+    .mscale = 1.0,
+    .bos = 163584,
+    .eos = 163585,
+};
+
+constexpr ShapeRow kGlm47Flash = {
+    .name = "glm-4.7-flash",
+    .architecture = "Glm4MoeLiteForCausalLM",
+    .model_type = "glm4_moe_lite",
+    .layers = 47,
+    .d = 2048,
+    .h = 20,
+    .cq = 768,
+    .n = 192,
+    .v = 256,
+    .dense_width = 10240,
+    .vocab = 154880,
+    .max_position = 202752,
+    .eps = 1e-5,
+    .experts = 64,
+    .shared = 1,
+    .chosen = 4,
+    .groups = 1,
+    .groups_kept = 1,
+    .expert_width = 1536,
+    .first_dense = 1,
+    .topk_method = "noaux_tc",
+    .scoring = "sigmoid",
+    .normalize = true,
+    .scale = 1.8,
+    .theta = 1e6,
+    .bos = -1,
+    .eos = 154820,
+};
+
+constexpr std::array kShapes = {kV2Lite, kV2, kV3, V32(), V3Attn(), V3Lite(), kKimiK2, kGlm47Flash};
 
 Result<const ShapeRow*> FindShape(const std::string& name) {
   for (const ShapeRow& row : kShapes)
@@ -241,33 +269,34 @@ JsonOut RopeScaling(const ShapeRow& row) {
 JsonOut MakeConfig(const ShapeRow& row, const SynthSpec& spec) {
   const int64_t layers = spec.layers.value_or(row.layers);
   const int64_t vocab = spec.vocab.value_or(row.vocab);
-  JsonOut config = {{"architectures", {row.architecture}},
-                    {"model_type", row.model_type},
-                    {"torch_dtype", spec.format.f32() ? "float32" : "bfloat16"},
-                    {"vocab_size", vocab},
-                    {"hidden_size", row.d},
-                    {"intermediate_size", row.dense_width},
-                    {"moe_intermediate_size", row.expert_width},
-                    {"num_hidden_layers", layers},
-                    {"num_nextn_predict_layers", 0},
-                    {"num_attention_heads", row.h},
-                    {"num_key_value_heads", row.h},
-                    {"q_lora_rank", row.cq > 0 ? JsonOut(row.cq) : JsonOut(nullptr)},
-                    {"kv_lora_rank", 512},
-                    {"qk_nope_head_dim", row.n},
-                    {"qk_rope_head_dim", 64},
-                    {"v_head_dim", row.v},
-                    {"n_routed_experts", spec.experts.value_or(row.experts)},
-                    {"n_shared_experts", row.shared},
-                    {"num_experts_per_tok", row.chosen},
-                    {"n_group", row.groups},
-                    {"topk_group", row.groups_kept},
-                    {"topk_method", row.topk_method},
-                    {"scoring_func", row.scoring},
-                    {"norm_topk_prob", row.normalize},
-                    {"routed_scaling_factor", row.scale},
-                    {"first_k_dense_replace", std::min(row.first_dense, layers)},
-                    {"moe_layer_freq", 1}};
+  JsonOut config = {
+      {"architectures", {row.architecture}},
+      {"model_type", row.model_type},
+      {"torch_dtype", spec.format.f32() ? "float32" : "bfloat16"},
+      {"vocab_size", vocab},
+      {"hidden_size", row.d},
+      {"intermediate_size", row.dense_width},
+      {"moe_intermediate_size", row.expert_width},
+      {"num_hidden_layers", layers},
+      {"num_nextn_predict_layers", spec.mtp.value_or(row.mtp)},
+      {"num_attention_heads", row.h},
+      {"num_key_value_heads", row.h},
+      {"q_lora_rank", row.cq > 0 ? JsonOut(row.cq) : JsonOut(nullptr)},
+      {"kv_lora_rank", 512},
+      {"qk_nope_head_dim", row.n},
+      {"qk_rope_head_dim", 64},
+      {"v_head_dim", row.v},
+      {"n_routed_experts", spec.experts.value_or(row.experts)},
+      {"n_shared_experts", row.shared},
+      {"num_experts_per_tok", row.chosen},
+      {"n_group", row.groups},
+      {"topk_group", row.groups_kept},
+      {"topk_method", row.topk_method},
+      {"scoring_func", row.scoring},
+      {"norm_topk_prob", row.normalize},
+      {"routed_scaling_factor", row.scale},
+      {"first_k_dense_replace", std::min(spec.dense.value_or(row.first_dense), layers)},
+      {"moe_layer_freq", 1}};
   config.update({{"hidden_act", "silu"},
                  {"max_position_embeddings", row.max_position},
                  {"rope_theta", row.theta},
@@ -278,6 +307,10 @@ JsonOut MakeConfig(const ShapeRow& row, const SynthSpec& spec) {
                  {"tie_word_embeddings", false},
                  {"bos_token_id", TokenId(row.bos, vocab)},
                  {"eos_token_id", TokenId(row.eos, vocab)}});
+  if (row.indexer.heads > 0)
+    config.update({{"index_n_heads", row.indexer.heads},
+                   {"index_head_dim", row.indexer.width},
+                   {"index_topk", row.indexer.topk}});
   return config;
 }
 
@@ -294,18 +327,24 @@ Status SetPart(std::string_view key, std::string_view value, SynthSpec& spec) {
     return {};
   }
   LATTE_ASSIGN_OR_RETURN(const int64_t number, ParseNumber(key, value));
-  if (key == "layers")
-    spec.layers = number;
-  else if (key == "vocab")
-    spec.vocab = number;
-  else if (key == "experts")
-    spec.experts = number;
-  else if (key == "seed")
+  if (key == "seed") {
     spec.seed = static_cast<uint64_t>(number);
-  else
-    return InvalidArgument(fmt::format(
-        "synthetic model: expected layers, vocab, experts, dtype or seed, found '{}'", key));
-  return {};
+    return {};
+  }
+  const std::pair<std::string_view, std::optional<int64_t>*> kNumbers[] = {
+      {"layers", &spec.layers},
+      {"dense", &spec.dense},
+      {"vocab", &spec.vocab},
+      {"experts", &spec.experts},
+      {"mtp", &spec.mtp}};
+  for (const auto& [name, part] : kNumbers) {
+    if (name != key) continue;
+    *part = number;
+    return {};
+  }
+  return InvalidArgument(fmt::format(
+      "synthetic model: expected layers, dense, vocab, experts, mtp, dtype or seed, found '{}'",
+      key));
 }
 
 }  // namespace

@@ -59,12 +59,11 @@ TEST_F(SynthTest, V3AttnHasTheAttentionOfV3) {
 }
 
 TEST_F(SynthTest, ShapesAreThoseOfThePublishedConfigs) {
-  const std::pair<const char*, const char*> kFiles[] = {{"v2-lite", "v2_lite"},
-                                                        {"v2", "v2"},
-                                                        {"v3", "v3"},
-                                                        {"kimi-k2", "kimi_k2"},
-                                                        {"glm-4.7-flash", "glm_4_7_flash"}};
-  ASSERT_EQ(std::size(kFiles) + 1, SynthShapes().size());  // v3-attn is not a published model
+  const std::pair<const char*, const char*> kFiles[] = {
+      {"v2-lite", "v2_lite"}, {"v2", "v2"},           {"v3", "v3"},
+      {"v3.2", "v3_2"},       {"kimi-k2", "kimi_k2"}, {"glm-4.7-flash", "glm_4_7_flash"}};
+  // v3-attn and v3-lite are not published models.
+  ASSERT_EQ(std::size(kFiles) + 2, SynthShapes().size());
   for (const auto& [shape, file] : kFiles) {
     const std::string path = fmt::format("{}/tests/data/configs/{}.json", LATTE_SOURCE_DIR, file);
     const ModelConfig real = *LoadModelConfig(path);
@@ -87,14 +86,77 @@ TEST_F(SynthTest, ShapesAreThoseOfThePublishedConfigs) {
     EXPECT_EQ(made.rope.beta_fast, real.rope.beta_fast) << shape;
     EXPECT_EQ(made.rope.mscale_all_dim, real.rope.mscale_all_dim) << shape;
     EXPECT_EQ(made.rope.interleaved, real.rope.interleaved) << shape;
+    EXPECT_EQ(made.indexer.topk, real.indexer.topk) << shape;
+    EXPECT_EQ(made.indexer.interleaved, real.indexer.interleaved) << shape;
+    EXPECT_EQ(made.mtp_layers, 0) << shape;
   }
 }
 
+TEST_F(SynthTest, V3LiteHasTheRulesOfV3AndTheWidthsOfV2Lite) {
+  const ModelConfig made = Parse(*SynthConfig({.shape = "v3-lite"}));
+  const ModelConfig rules = Parse(*SynthConfig({.shape = "v3", .mtp = 1}));
+  const ModelConfig widths = Parse(*SynthConfig({.shape = "v2-lite"}));
+  EXPECT_EQ(made.architecture, rules.architecture);
+  EXPECT_EQ(made.mtp_layers, rules.mtp_layers);
+  EXPECT_EQ(made.moe.router, rules.moe.router);
+  EXPECT_EQ(made.moe.scoring, rules.moe.scoring);
+  EXPECT_EQ(made.moe.groups, rules.moe.groups);
+  EXPECT_EQ(made.moe.groups_kept, rules.moe.groups_kept);
+  EXPECT_EQ(made.moe.normalize, rules.moe.normalize);
+  EXPECT_EQ(made.moe.scale, rules.moe.scale);
+  EXPECT_EQ(made.rope.mscale, rules.rope.mscale);
+  const ParamCount count = CountParams(made);
+  const ParamCount lite = CountParams(widths);
+  EXPECT_EQ(count.embedding, lite.embedding);
+  EXPECT_EQ(count.dense_mlp, lite.dense_mlp);
+  EXPECT_EQ(count.routed_experts, lite.routed_experts);
+  EXPECT_EQ(count.shared_experts, lite.shared_experts);
+  EXPECT_EQ(made.mla.latent(), widths.mla.latent());
+  EXPECT_EQ(made.mla.expanded(), widths.mla.expanded());
+  EXPECT_GT(made.mla.cq, 0);
+}
+
+TEST_F(SynthTest, FirstLayersWithoutExperts) {
+  SynthSpec spec = {.shape = "v3.2", .layers = 2, .experts = 32};
+  EXPECT_FALSE(Parse(*SynthConfig(spec)).IsMoe(1));  // three are dense in the model
+  spec.dense = 1;
+  const ModelConfig config = Parse(*SynthConfig(spec));
+  EXPECT_FALSE(config.IsMoe(0));
+  EXPECT_TRUE(config.IsMoe(1));
+  EXPECT_TRUE(config.IsIndexed(0) && config.IsIndexed(1));
+  spec.dense = 5;
+  EXPECT_EQ(Parse(*SynthConfig(spec)).moe.first_dense, 2);
+}
+
+TEST_F(SynthTest, DraftingLayersAreAddedToTheOtherTensors) {
+  SynthSpec spec = {.shape = "v3-lite", .layers = 1, .vocab = 64, .experts = 16, .mtp = 0};
+  spec.format = *ParseSynthFormat("int8");
+  ASSERT_TRUE(WriteSynth(spec, Dir("without"), threads_));
+  EXPECT_FALSE(LoadModel(Dir("without"), {.mtp = true}));
+  spec.mtp.reset();
+  const auto report = WriteSynth(spec, Dir("with"), threads_);
+  ASSERT_TRUE(report) << ToString(report.error());
+  const auto model = LoadModel(Dir("with"), {.mtp = true});
+  ASSERT_TRUE(model) << ToString(model.error());
+  EXPECT_TRUE((*model)->drafts());
+  const Checkpoint without = *Checkpoint::Open(Dir("without"));
+  const Checkpoint with = *Checkpoint::Open(Dir("with"));
+  EXPECT_GT(with.tensors().size(), without.tensors().size());
+  for (const auto& [name, tensor] : without.tensors())
+    EXPECT_EQ(std::memcmp(without.View(tensor).data, with.View(*with.Find(name)).data,
+                          static_cast<size_t>(tensor.bytes)),
+              0)
+        << name;
+}
+
 TEST_F(SynthTest, ACompactSpecSaysTheSame) {
-  const auto spec = ParseSynthSpec("v2-lite:layers=4,vocab=16384,dtype=int4,experts=9,seed=3");
+  const auto spec =
+      ParseSynthSpec("v2-lite:layers=4,dense=2,vocab=16384,dtype=int4,experts=9,mtp=1,seed=3");
   ASSERT_TRUE(spec) << ToString(spec.error());
   EXPECT_EQ(spec->shape, "v2-lite");
   EXPECT_EQ(spec->layers, 4);
+  EXPECT_EQ(spec->dense, 2);
+  EXPECT_EQ(spec->mtp, 1);
   EXPECT_EQ(spec->vocab, 16384);
   EXPECT_EQ(spec->experts, 9);
   ASSERT_TRUE(spec->format.quant.has_value());
