@@ -1,0 +1,12 @@
+// What every backend must do, as expectations of gtest: run by each rank of a world of any size.
+#pragma once
+
+#include "src/comm/communicator.h"
+
+namespace latte {
+
+// Every collective with equal, unequal and zero counts; sums of every length and alignment against
+// sums in the order of ranks; groups split from groups.
+void CheckCollectives(Communicator& world);
+
+}  // namespace latte
