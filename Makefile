@@ -34,7 +34,7 @@ run:  ## write a story with MODEL (default: tiny); make run MODEL=… PROMPT=…
 	$(LATTE) run $(MODEL) -p "$(PROMPT)" $(ARGS)
 
 tests: setup
-	$(INSTALL) test
+	$(INSTALL) mpi test
 	@grep -q LATTE_BUILD_TESTS:BOOL=ON $(BUILD)/CMakeCache.txt || cmake --preset release -DLATTE_BUILD_TESTS=ON
 	@cmake --build --preset release
 

@@ -13,6 +13,7 @@ pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8)
 pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
 # prometheus-cpp's own package file also looks for its HTTP client and server, which nothing here uses.
 pkg_check_modules(PROMETHEUS REQUIRED IMPORTED_TARGET prometheus-cpp-core)
+find_package(MPI QUIET COMPONENTS C)  # optional: several ranks
 if(LATTE_BUILD_TESTS)
   find_package(GTest REQUIRED)
   find_package(rapidcheck REQUIRED)
