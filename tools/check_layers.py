@@ -30,7 +30,7 @@ FENCED = [
     (r"toml\+\+/", ("apps/flags/toml_text.",)),
     (r"(pcre2)", ("src/text/unicode/",)),
     (r"boost/", ("src/http/",)),
-    (r"openssl/", ("src/http/", "src/serve/access")),
+    (r"openssl/", ("src/http/", "src/serve/access", "src/comm/control/secret.")),
     (r"(spdlog|prometheus)/", ("src/serve/observe/",)),
     (r"(immintrin|x86intrin|emmintrin)", ("src/kernels/cpu/isa/",)),
     (r"cuda_runtime", ("src/kernels/cuda/", "src/tensor/device_cuda.cc", "src/comm/nccl.cc")),

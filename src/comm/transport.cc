@@ -8,8 +8,8 @@ namespace latte {
 RankLost SilentRanks(std::span<const int> from, const ExchangeCall& call) {
   const double seconds = std::chrono::duration<double>(call.deadline).count();
   return {from.empty() ? RankLost::kUnknown : from.front(),
-          fmt::format("rank{} {} sent nothing within {} s, the deadline of {} of {} ranks; look "
-                      "there for the cause",
+          fmt::format("rank{} {} did not take part within {} s, the deadline of {} of {} ranks; "
+                      "look there for the cause",
                       from.size() == 1 ? "" : "s", fmt::join(from, ", "), seconds, call.what,
                       call.ranks)};
 }

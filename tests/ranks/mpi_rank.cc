@@ -2,8 +2,10 @@
 //
 // collectives  what every backend must do
 // silent       the last rank makes no call; each other rank waits for it, names it and ends with 7
+// deaf         the last rank takes nothing of a message that is too long to be sent without it
+// groups       two ranks call the same collective on different groups
 // dead         the last rank kills itself, the others are in a collective
-// abandoned    another thread ends the wait of rank 0
+// abandoned    another thread ends the wait of rank 0, or the call that is next
 // shorter      rank 0 sends fewer bytes than the others expect
 // longer       rank 0 sends more
 #include <chrono>
@@ -48,6 +50,29 @@ void Silent(Communicator& world) {
   WaitForAll(world);
 }
 
+void Deaf(Communicator& world) {
+  world.SetDeadline(std::chrono::milliseconds(300));
+  if (IsLast(world)) pause();
+  std::vector<std::byte> data(size_t{32} << 20);
+  try {
+    world.Broadcast(data, 0);
+  } catch (const RankLost& lost) {
+    LeaveAfter(lost, world);
+  }
+}
+
+void Groups(Communicator& world) {
+  world.SetDeadline(std::chrono::milliseconds(300));
+  const auto a = world.Split(0, 0);
+  const auto b = world.Split(0, 0);
+  std::vector<float> x(3);
+  try {
+    (world.rank() == 0 ? a : b)->AllReduceSum(x);
+  } catch (const RankLost& lost) {
+    LeaveAfter(lost, world);
+  }
+}
+
 void Dead(Communicator& world) {
   if (IsLast(world)) std::raise(SIGKILL);
   WaitForAll(world);
@@ -55,8 +80,10 @@ void Dead(Communicator& world) {
 
 void Abandoned(Communicator& world) {
   if (world.rank() > 0) pause();
-  std::thread other([&] { world.Abandon({1, "no heartbeat of rank 1"}); });
-  other.join();
+  std::thread other([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    world.Abandon({1, "no heartbeat of rank 1"});
+  });
   WaitForAll(world);
 }
 
@@ -73,6 +100,8 @@ void SendLength(Communicator& world, size_t sent) {
 int Run(const std::string& name, Communicator& world) {
   if (name == "collectives") latte::CheckCollectives(world);
   if (name == "silent") Silent(world);
+  if (name == "deaf") Deaf(world);
+  if (name == "groups") Groups(world);
   if (name == "dead") Dead(world);
   if (name == "abandoned") Abandoned(world);
   if (name == "shorter") SendLength(world, 7);

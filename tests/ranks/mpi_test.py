@@ -27,7 +27,17 @@ class Mpi(unittest.TestCase):
     def test_a_silent_rank_is_named_after_the_deadline(self):
         done = ranks(2, "silent")
         self.assertNotEqual(done.returncode, 0)
-        self.assertIn("rank 0: lost 1: rank 1 sent nothing within 0.3 s, the deadline of barrier of 2 ranks", done.stdout)
+        self.assertIn("rank 0: lost 1: rank 1 did not take part within 0.3 s, the deadline of barrier of 2 ranks", done.stdout)
+
+    def test_a_rank_that_receives_nothing_is_named(self):
+        done = ranks(2, "deaf")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("rank 0: lost 1: rank 1 did not take part within 0.3 s, the deadline of broadcast", done.stdout)
+
+    def test_collectives_of_different_groups_are_not_mixed_up(self):
+        done = ranks(2, "groups")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("did not take part within 0.3 s, the deadline of all_gather of 2 ranks", done.stdout)
 
     def test_a_rank_that_is_killed_ends_all(self):
         self.assertNotEqual(ranks(3, "dead").returncode, 0)

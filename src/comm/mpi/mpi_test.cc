@@ -28,6 +28,11 @@ TEST(ConnectMpi, AModuleThatCannotBeLoadedIsNamed) {
   EXPECT_NE(text.find("apt-get install openmpi-bin"), std::string::npos) << text;
 }
 
+TEST(ConnectMpi, AModuleOfAnotherVersionIsRefused) {
+  EXPECT_NE(Refusal(LATTE_OTHER_MODULE).find("has version 0, but this program needs version 1"),
+            std::string::npos);
+}
+
 TEST(ConnectMpi, AnotherLibraryIsNoModule) {
   EXPECT_EQ(Refusal("libm.so.6"),
             "libm.so.6 has no version, but this program needs version 1: install both from one "
