@@ -86,7 +86,8 @@ void EngineCore::MakeDrafter() {
                         .threads = &threads_,
                         .host = parts_.host,
                         .run_page_ops = [this] { mover_->RunPageOps(pages_.TakeOps()); },
-                        .path = expanded ? MlaPath::kDecompressed : MlaPath::kAbsorbed});
+                        .path = expanded ? MlaPath::kDecompressed : MlaPath::kAbsorbed,
+                        .layers = parts_.model->draft_layers()});
 }
 
 void EngineCore::ProposeDrafts() {

@@ -33,7 +33,7 @@ EngineOptions RandomOptions(Random& random, const TrafficOptions& traffic,
   CacheSpec spec =
       CacheSpecFor(testing_support::FakeConfig(), mode,
                    CacheDType::Plain(o.dtype == "f32" ? DType::kF32 : DType::kBF16), o.page_tokens);
-  if (o.draft_tokens != "0") ++spec.layers;
+  if (o.draft_tokens != "0") spec.layers += testing_support::FakeConfig().mtp_layers;
   const int64_t longest = traffic.max_tokens / o.page_tokens;
   o.cache_bytes = spec.bytes_per_page() * between(longest + 1, 4 * longest);
   return o;

@@ -152,7 +152,7 @@ Result<Settings> ParseChoices(const EngineOptions& options, const ModelConfig& c
   out.cache_spec = CacheSpecFor(config, out.attention, out.cache, options.page_tokens);
   out.adapts_drafts = options.draft_tokens == "auto";
   out.drafts_by_mtp = out.draft_tokens > 0 && options.drafter == "mtp";
-  if (out.drafts_by_mtp) ++out.cache_spec.layers;
+  if (out.drafts_by_mtp) out.cache_spec.layers += config.mtp_layers;
   FoundRates found = MachineRates(machine);
   out.rates = std::move(found.rates);
   out.rates_warning = std::move(found.warning);

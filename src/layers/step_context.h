@@ -22,8 +22,9 @@ struct StepContext {
   std::span<const SequenceChunk> sequences;
   // [T, K] i32: the keys that tokens on a sparse path attend to (position_list.h). The model provides the
   // room, each layer with an indexer writes them, and the layers after it read them too. Rows of other
-  // tokens are not read; empty if there is no such token.
+  // tokens are not read; empty if there is no such token. A caller that reads them too provides the room.
   TensorView key_positions;
+  bool keys_are_chosen = false;  // key_positions is filled already: layers do not choose
   // Tokens of all data-parallel ranks in this step; a rank with T = 0 is idle but takes part.
   int64_t global_tokens = 0;
   DType arithmetic = DType::kBF16;          // activations are rounded to it before a product

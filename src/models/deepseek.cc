@@ -60,10 +60,10 @@ RopeAngles DeepseekModel::Angles(StepContext& step) const {
 
 // Room for the lists of positions, if tokens of the step choose their keys.
 void DeepseekModel::PlaceLists(StepContext& step) const {
+  if (!step.key_positions.empty()) return;  // the caller's
   int64_t longest = 0;
   for (const SequenceChunk& sequence : step.sequences)
     if (sequence.path == MlaPath::kSparse) longest = std::max(longest, sequence.total_len());
-  step.key_positions = TensorView();
   if (longest == 0) return;
   LATTE_CHECK(config_.indexer.heads > 0, "a sparse path in a model without an indexer");
   step.key_positions = step.workspace->Take(
@@ -84,30 +84,37 @@ void DeepseekModel::Logits(StepContext& step, const TensorView& h, const TensorV
   LmHead(final_norm_, head_, h, logits, step);
 }
 
-void DeepseekModel::Draft(StepContext& step, DraftInput input, const TensorView& h,
+const RmsNorm& DeepseekModel::NormBefore(DraftRun run) const {
+  if (run.input == DraftInput::kDecoder) return final_norm_;
+  const size_t before = (static_cast<size_t>(run.layer) + mtp_.size() - 1) % mtp_.size();
+  return mtp_[before].head_norm;
+}
+
+void DeepseekModel::Draft(StepContext& step, DraftRun run, const TensorView& h,
                           const TensorView& z) const {
   if (step.token_count() == 0) return;
   const Workspace::Scope scope(*step.workspace);
   PlaceLists(step);
   const RopeAngles angles = Angles(step);
   const TensorView g = step.workspace->Take(DType::kF32, {h.shape[0], h.shape[1]});
-  Normalize(input == DraftInput::kDecoder ? final_norm_ : mtp_->head_norm, h, g, step);
-  latte::Forward(*mtp_, angles, g, z, step);
+  Normalize(NormBefore(run), h, g, step);
+  latte::Forward(mtp_[static_cast<size_t>(run.layer)], angles, g, z, step);
 }
 
-void DeepseekModel::AppendDraftRows(StepContext& step, const TensorView& h) const {
+void DeepseekModel::AppendDraftRows(StepContext& step, DraftRun run, const TensorView& h) const {
   if (step.token_count() == 0) return;
   const Workspace::Scope scope(*step.workspace);
   const RopeAngles angles = Angles(step);
   const TensorView g = step.workspace->Take(DType::kF32, {h.shape[0], h.shape[1]});
-  Normalize(final_norm_, h, g, step);
-  AppendRows(*mtp_, angles, g, step);
+  Normalize(NormBefore(run), h, g, step);
+  AppendRows(mtp_[static_cast<size_t>(run.layer)], angles, g, step);
 }
 
-void DeepseekModel::DraftLogits(StepContext& step, const TensorView& z,
+void DeepseekModel::DraftLogits(StepContext& step, int64_t layer, const TensorView& z,
                                 const TensorView& logits) const {
   if (z.shape[0] == 0) return;
-  LmHead(mtp_->head_norm, mtp_->head, z, logits, step);
+  const MtpLayer& mtp = mtp_[static_cast<size_t>(layer)];
+  LmHead(mtp.head_norm, mtp.head, z, logits, step);
 }
 
 }  // namespace latte

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "src/checkpoint/safetensors/safetensors.h"
@@ -24,11 +23,12 @@ class DeepseekModel : public Model {
   const Device& device() const override { return weights_.device(); }
   void Forward(StepContext& step, const TensorView& h) const override;
   void Logits(StepContext& step, const TensorView& h, const TensorView& logits) const override;
-  bool drafts() const override { return mtp_.has_value(); }
-  void Draft(StepContext& step, DraftInput input, const TensorView& h,
+  int64_t draft_layers() const override { return static_cast<int64_t>(mtp_.size()); }
+  void Draft(StepContext& step, DraftRun run, const TensorView& h,
              const TensorView& z) const override;
-  void AppendDraftRows(StepContext& step, const TensorView& h) const override;
-  void DraftLogits(StepContext& step, const TensorView& z, const TensorView& logits) const override;
+  void AppendDraftRows(StepContext& step, DraftRun run, const TensorView& h) const override;
+  void DraftLogits(StepContext& step, int64_t layer, const TensorView& z,
+                   const TensorView& logits) const override;
 
  private:
   DeepseekModel(const ModelConfig& config, Checkpoint checkpoint, const Device& device)
@@ -36,6 +36,8 @@ class DeepseekModel : public Model {
   [[nodiscard]] Status Bind(const ModelOptions& options);
   RopeAngles Angles(StepContext& step) const;
   void PlaceLists(StepContext& step) const;
+  // The norm after which the input of a drafting layer is taken.
+  const RmsNorm& NormBefore(DraftRun run) const;
 
   ModelConfig config_;
   Checkpoint checkpoint_;  // keeps the mapped files alive
@@ -46,7 +48,7 @@ class DeepseekModel : public Model {
   std::vector<DecoderLayer> layers_;
   RmsNorm final_norm_;
   Linear head_;  // [vocab, D]
-  std::optional<MtpLayer> mtp_;
+  std::vector<MtpLayer> mtp_;
 };
 
 }  // namespace latte

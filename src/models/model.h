@@ -14,10 +14,16 @@ enum class DraftInput {
   kDraft,    // z of the draft before: drafts the token after it
 };
 
+// A run of a drafting layer. The draft before was made by the layer before it, cyclically.
+struct DraftRun {
+  int64_t layer = 0;
+  DraftInput input = DraftInput::kDecoder;
+};
+
 // Optional parts of a checkpoint.
 struct ModelOptions {
   const Device* device = nullptr;  // for the weights, outlives the model; null: the host
-  bool mtp = false;                // the multi-token-prediction layer, which drafts tokens
+  bool mtp = false;                // the multi-token-prediction layers, which draft tokens
   // Called after each layer whose weights must be repacked while loading (AWQ, GPTQ).
   std::function<void(int64_t done, int64_t layers)> repacked = {};
 };
@@ -40,25 +46,26 @@ class Model {
   // f32, written.
   virtual void Logits(StepContext& step, const TensorView& h, const TensorView& logits) const = 0;
 
-  // Whether a drafting layer was loaded. It is layer `layers` of the cache.
-  virtual bool drafts() const { return false; }
+  // The drafting layers that were loaded. Their rows are the layers of the cache from `layers` on.
+  virtual int64_t draft_layers() const { return 0; }
+  bool drafts() const { return draft_layers() > 0; }
 
-  // (step, input, h, z): runs the drafting layer. The step has the positions of h and the tokens after
-  // the tokens of h. Requires: drafts(). Shapes: h [T, D] f32, what `input` says; z [T, D] f32,
-  // written, may be h: hidden states for DraftLogits.
-  virtual void Draft(StepContext&, DraftInput, const TensorView&, const TensorView&) const {
+  // (step, run, h, z): runs a drafting layer. The step has the positions of h and, for layer i, the
+  // tokens i + 1 after the tokens of h. Requires: drafts(). Shapes: h [T, D] f32, what run.input says;
+  // z [T, D] f32, written, may be h: hidden states for DraftLogits.
+  virtual void Draft(StepContext&, DraftRun, const TensorView&, const TensorView&) const {
     LATTE_CHECK(false, "this model does not draft");
   }
 
-  // (step, h): as Draft from the decoder's rows, but only writes the layer's cache rows, which takes
-  // neither attention nor feed-forward: they depend on h and the tokens alone.
-  virtual void AppendDraftRows(StepContext&, const TensorView&) const {
+  // (step, run, h): as Draft, but only writes the layer's cache rows, which takes neither attention nor
+  // feed-forward: they depend on h and the tokens alone.
+  virtual void AppendDraftRows(StepContext&, DraftRun, const TensorView&) const {
     LATTE_CHECK(false, "this model does not draft");
   }
 
-  // (step, z, logits): logits of the token after the step's token. Shapes: z [M, D] f32; logits [M,
-  // vocab] f32, written.
-  virtual void DraftLogits(StepContext&, const TensorView&, const TensorView&) const {
+  // (step, layer, z, logits): logits of the token after the step's token. Shapes: z [M, D] f32, of
+  // Draft by the layer; logits [M, vocab] f32, written.
+  virtual void DraftLogits(StepContext&, int64_t, const TensorView&, const TensorView&) const {
     LATTE_CHECK(false, "this model does not draft");
   }
 };

@@ -39,11 +39,9 @@ void Join(const MtpLayer& mtp, const TensorView& g, const TensorView& u, StepCon
   Multiply(mtp.w_eh, RoundActivations(both, {&mtp.w_eh}, step), u, step);
 }
 
-}  // namespace
-
-Result<MtpLayer> LoadMtp(const WeightLoader& load, const ModelConfig& config) {
+Result<MtpLayer> LoadLayer(const WeightLoader& load, const ModelConfig& config, int64_t layer) {
   const int64_t d = config.mla.d;
-  const std::string name = fmt::format("model.layers.{}", config.layers);
+  const std::string name = fmt::format("model.layers.{}", layer);
   if (!load.Has(name + ".eh_proj.weight"))
     return NotFound(
         fmt::format("tensor '{}.eh_proj.weight' is missing: this checkpoint has no "
@@ -53,7 +51,7 @@ Result<MtpLayer> LoadMtp(const WeightLoader& load, const ModelConfig& config) {
   LATTE_ASSIGN_OR_RETURN(mtp.embedding_norm, LoadNorm(load, name + ".enorm", d, config.norm_eps));
   LATTE_ASSIGN_OR_RETURN(mtp.hidden_norm, LoadNorm(load, name + ".hnorm", d, config.norm_eps));
   LATTE_ASSIGN_OR_RETURN(mtp.w_eh, load.Matrix(name + ".eh_proj.weight", d, 2 * d));
-  LATTE_ASSIGN_OR_RETURN(mtp.layer, LoadDecoderLayer(load, config, config.layers));
+  LATTE_ASSIGN_OR_RETURN(mtp.layer, LoadDecoderLayer(load, config, layer));
   LATTE_ASSIGN_OR_RETURN(mtp.head_norm,
                          LoadNorm(load, name + ".shared_head.norm", d, config.norm_eps));
   LATTE_ASSIGN_OR_RETURN(const Linear embedding, LoadShared(load, name + ".embed_tokens.weight",
@@ -64,6 +62,17 @@ Result<MtpLayer> LoadMtp(const WeightLoader& load, const ModelConfig& config) {
       mtp.head, LoadShared(load, name + ".shared_head.head.weight",
                            own_head ? "lm_head.weight" : "model.embed_tokens.weight", config));
   return mtp;
+}
+
+}  // namespace
+
+Result<std::vector<MtpLayer>> LoadMtp(const WeightLoader& load, const ModelConfig& config) {
+  std::vector<MtpLayer> out;
+  for (int64_t i = 0; i < config.mtp_layers; ++i) {
+    LATTE_ASSIGN_OR_RETURN(MtpLayer layer, LoadLayer(load, config, config.layers + i));
+    out.push_back(std::move(layer));
+  }
+  return out;
 }
 
 void Forward(const MtpLayer& mtp, const RopeAngles& angles, const TensorView& g,

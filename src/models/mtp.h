@@ -1,16 +1,22 @@
 // clang-format off
-// Multi-token prediction: one more decoder layer, which drafts the token after the next.
+// Multi-token prediction: decoder layers after the last, which draft tokens. Layer k = 1, 2, …:
 //
-//   u_t = W_eh · [ RMSNorm_e(Embed(x_{t+1})) ; RMSNorm_h(g_t) ]     g: hidden after the final norm
+//   u_t = W_eh · [ RMSNorm_e(Embed(x_{t+k})) ; RMSNorm_h(g_t) ]
 //   z_t = DecoderLayer(u_t)
-//   logits of x_{t+2} = W_head · RMSNorm_s(z_t)
+//   logits of x_{t+k+1} = W_head · RMSNorm_s(z_t)
 //
-// The layer has its own rows in the cache: that of position t depends on g_t and x_{t+1} alone.
-// Published weights have the embedding first in the concatenation. To draft one more token, the layer
-// runs again with RMSNorm_s(z_t) as g_{t+1}.
+//   g_t   for k = 1: hidden after the final norm; for k > 1: RMSNorm_s(z_t) of layer k − 1
+//
+// Each layer has its own rows in the cache. That of position t depends on g_t and x_{t+k}: in layer 1 on
+// nothing else, in the others by way of g on the rows of the layers before.
+// Published weights have the embedding first in the concatenation. To draft more tokens than there are
+// layers, layer 1 runs at position t + 1 with the last RMSNorm_s(z_t) and the token that was drafted
+// from it, then layer 2, and so on.
 // Source: DeepSeek-V3 (arXiv 2412.19437) §2.2, eq. 21–23.
 // clang-format on
 #pragma once
+
+#include <vector>
 
 #include "src/models/decoder_layer.h"
 
@@ -27,12 +33,12 @@ struct MtpLayer {
   Linear head;           // [vocab, D]; as embedding
 };
 
-// Loads the first layer after the decoder's last. Errors: as WeightLoader; kNotFound if the
-// checkpoint has none.
-[[nodiscard]] Result<MtpLayer> LoadMtp(const WeightLoader& load, const ModelConfig& config);
+// Loads the layers after the decoder's last. Errors: as WeightLoader; kNotFound if the checkpoint
+// lacks one.
+[[nodiscard]] Result<std::vector<MtpLayer>> LoadMtp(const WeightLoader& load,
+                                                    const ModelConfig& config);
 
-// Writes z for the step's tokens, each of which follows a token of g. Shapes: g [T, D] f32 (after
-// the final norm, or RMSNorm_s of the z before), z [T, D] f32.
+// Writes z for the step's tokens, which are x_{t+k} for the rows t of g. Shapes: g, z [T, D] f32.
 void Forward(const MtpLayer& mtp, const RopeAngles& angles, const TensorView& g,
              const TensorView& z, StepContext& step);
 

@@ -278,6 +278,39 @@ FIXTURES |= {
     ),
 }
 
+FIXTURES |= {
+    # Two drafting layers, each with rows of its own.
+    "v3_mtp2": Fixture(
+        114,
+        40,
+        "F32",
+        {
+            **_V3,
+            **_shape(97, 48, 56, 2, 3, 28, 24, 16, 8, 12),
+            **_experts(6, 10, 2, 1, 2.5, 2, 1),
+            "num_nextn_predict_layers": 2,
+            "rope_theta": 10000,
+            "rope_scaling": {"type": "yarn", **_yarn(40, 1.0)},
+        },
+    ),
+    # GLM-5.2's drafting layer, whose later drafts attend to the keys that the first one chose.
+    "glm52_mtp": Fixture(
+        120,
+        40,
+        "F32",
+        {
+            **FIXTURES["glm52"].config,
+            **_shape(109, 48, 56, 2, 3, 26, 24, 16, 8, 12),
+            **_experts(6, 10, 2, 1, 1.8),
+            "num_nextn_predict_layers": 1,
+            "first_k_dense_replace": 1,
+            "index_share_for_mtp_iteration": True,
+            "indexer_types": ["full", "shared"],
+            "mlp_layer_types": ["dense", "sparse"],
+        },
+    ),
+}
+
 # Families that only appear among the variants.
 _EXTRA = {
     # Kimi-K2's YaRN: beta_fast == beta_slow, so the blend is one pair wide.

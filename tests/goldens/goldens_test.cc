@@ -23,10 +23,10 @@ using testing_support::ReadNpy;
 // The project's tolerance for f32 logits of size 1 to 10.
 constexpr double kTolerance = 2e-4;
 
-constexpr const char* kFixtures[] = {"v2_lite",      "v2_group", "v3_noaux", "nope",  "moonlight",
-                                     "half_split",   "glm",      "v32",      "axk1",  "mistral4",
-                                     "mistral4_fp8", "fp8",      "int8",     "pack4", "pack4_zeros",
-                                     "pack8",        "awq",      "gptq"};
+constexpr const char* kFixtures[] = {"v2_lite",      "v2_group", "v3_noaux", "nope", "moonlight",
+                                     "half_split",   "glm",      "v32",      "axk1", "mistral4",
+                                     "mistral4_fp8", "v3_mtp2",  "fp8",      "int8", "pack4",
+                                     "pack4_zeros",  "pack8",    "awq",      "gptq"};
 constexpr AttentionMode kModes[] = {AttentionMode::kDecompressed, AttentionMode::kLatent,
                                     AttentionMode::kAbsorbed};
 
@@ -242,7 +242,7 @@ TEST_P(SparseGoldens, BytesDoNotDependOnChunksPagesOrThreads) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, SparseGoldens,
-                         testing::Values("v32_sparse", "v32_mtp", "glm5", "glm52"),
+                         testing::Values("v32_sparse", "v32_mtp", "glm5", "glm52", "glm52_mtp"),
                          [](const auto& name) { return std::string(name.param); });
 
 // The largest difference between the draft logits of a fixture and the golden ones, with the whole text in
@@ -260,7 +260,7 @@ double DraftError(const std::string& name, AttentionMode mode) {
   const ModelConfig& config = model->config();
   const std::vector<int32_t> pages = {1, 0};
   CacheSpec spec = CacheSpecFor(config, mode, CacheDType::Plain(DType::kF32), 64);
-  ++spec.layers;
+  spec.layers += config.mtp_layers;
   LatentCache cache = *LatentCache::Create(spec, std::ssize(pages));
   Workspace workspace;
   Runner runner(*model, cache, workspace, Exec{&threads, &machine},
@@ -280,11 +280,13 @@ double DraftError(const std::string& name, AttentionMode mode) {
 
 TEST(GoldenDrafts, EveryPathGivesTheGoldenDraftLogits) {
   for (const AttentionMode mode : kModes)
-    EXPECT_LT(DraftError("v3_noaux", mode), kTolerance) << Name(mode);
+    for (const char* name : {"v3_noaux", "v3_mtp2"})
+      EXPECT_LT(DraftError(name, mode), kTolerance) << name << ", " << Name(mode);
 }
 
 TEST(GoldenDrafts, TheLayerChoosesKeysOfItsOwn) {
   EXPECT_LT(DraftError("v32_mtp", AttentionMode::kSparse), kTolerance);
+  EXPECT_LT(DraftError("glm52_mtp", AttentionMode::kSparse), kTolerance);
   EXPECT_GT(DraftError("v32_mtp", AttentionMode::kAbsorbed), 1);
 }
 
@@ -326,7 +328,8 @@ TEST(GoldenDrafts, FurtherDraftsGoOnFromTheStateAfterTheHeadsNorm) {
     const TensorView logits = runner.DraftLogits(state);
     return std::vector<float>(logits.Ptr<float>(), logits.Ptr<float>() + logits.elements());
   };
-  const std::vector<float> found = logits_of(runner.Draft({&next, 1}, z, DraftInput::kDraft));
+  const std::vector<float> found =
+      logits_of(runner.Draft({&next, 1}, z, {.input = DraftInput::kDraft}));
   const std::vector<float> expected = logits_of(runner.Draft({&next, 1}, runner.FromHost(same)));
   double worst = 0;
   for (size_t i = 0; i < found.size(); ++i)

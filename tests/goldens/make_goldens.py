@@ -31,6 +31,9 @@ VARIANT_NOISE = 3.0  # unpicked seeds may exceed TOLERANCE if fp32 itself is noi
 MIN_MARGIN = 1e-3
 MIN_DRAFT_MARGIN = 2e-5  # the tokens are not chosen for the MTP layer; fp32 moves it by about 1e-6
 DRAFT_ROWS = 80  # of draft_logits.npy, to keep the folder small
+DRAFTS = 4  # of drafts.json, after texts of up to DRAFT_TEXT tokens
+DRAFT_TEXT = 24
+MIN_DRAFT_GAP = 1e-3  # between the logits of a draft and of the next best token
 MAX_TOKEN_CHANGES = 500
 MAX_FOLDER_BYTES = 1 << 20
 
@@ -117,6 +120,30 @@ def draft_logits(tokens, tensors, config):
     return logits.astype(np.float32)
 
 
+def greedy_drafts(tokens, logits, tensors, config):
+    """[{"text": length, "next": token, "drafts": [tokens]}] where every decision is clear.
+
+    `next` is the model's likeliest token after the first `text` tokens; `drafts` are those after it.
+    """
+    out = []
+    for length in range(1, DRAFT_TEXT + 1):
+        trace = reference.Trace()
+        following = int(np.argmax(logits[length - 1]))
+        text = [*tokens[:length], following]
+        drafted = reference.further_drafts(text, tensors, config, DRAFTS, trace)
+        decided = np.concatenate((logits[length - 1 : length], drafted))
+        ranked = np.sort(decided, axis=-1)
+        margins = [float((ranked[:, -1] - ranked[:, -2]).min() / MIN_DRAFT_GAP)]
+        margins += [r.margin.min() / MIN_DRAFT_MARGIN for _, _, r in trace.routings]
+        margins += [cut.min() / MIN_DRAFT_MARGIN for cut in trace.cuts]
+        if min(margins) >= 1:
+            drafts = [int(token) for token in np.argmax(drafted, axis=-1)]
+            out.append({"text": length, "next": following, "drafts": drafts})
+    if len(out) < DRAFT_TEXT // 2:
+        sys.exit(f"only {len(out)} of {DRAFT_TEXT} drafts are decided: take another seed")
+    return out
+
+
 def make_fixture(folder, fixture, noise_allowance=0.0):
     """Writes one folder and returns its meta.json.
 
@@ -151,6 +178,8 @@ def make_fixture(folder, fixture, noise_allowance=0.0):
     if raw.get("num_nextn_predict_layers"):
         drafts = draft_logits(tokens, tensors, config)
         np.save(folder / "draft_logits.npy", drafts[:DRAFT_ROWS])
+        lines = [json.dumps(one) for one in greedy_drafts(tokens, logits, tensors, config)]
+        (folder / "drafts.json").write_text("[\n" + ",\n".join(lines) + "\n]\n")
     meta = {
         "seed": fixture.seed,
         "tokens": len(tokens),

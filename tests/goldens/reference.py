@@ -408,12 +408,21 @@ def moe(x, tensors, prefix, config, trace=None):
 
 
 def decoder_layer(
-    x, tensors, prefix, config, sparse, form=attend_expanded, chunk=None, trace=None, chosen=None
+    x,
+    tensors,
+    prefix,
+    config,
+    sparse,
+    form=attend_expanded,
+    chunk=None,
+    trace=None,
+    chosen=None,
+    first_choice=None,
 ):
     """x [T, D] -> [T, D]: attention and feed-forward, each with a residual; and the keys chosen.
 
     `chosen` [T, T] are the keys that the layer before attended to: a layer without an indexer
-    attends to the same ones.
+    attends to the same ones. `first_choice`: as of mtp_layer.
     """
     h = rms_norm(x, tensors[prefix + "input_layernorm.weight"], config.eps)
     w = split_mla_weights(tensors, prefix + "self_attn.", config)
@@ -422,6 +431,9 @@ def decoder_layer(
         scores = index_scores(h, c_q, tensors, prefix + "self_attn.indexer.", config)
         visible = np.tril(np.ones(scores.shape, dtype=bool))
         chosen, margin = choose_keys(scores, visible, config.index_topk)
+        if first_choice is not None:
+            chosen[len(first_choice) :] = False
+            chosen[len(first_choice) :, : len(first_choice)] = first_choice
         if trace is not None:
             trace.cuts.append(margin)
     x = x + mla(h, w, config, form, chunk, chosen)
@@ -454,19 +466,61 @@ def forward(tokens, tensors, config, form=attend_expanded, chunk=None, trace=Non
     return hidden(tokens, tensors, config, form, chunk, trace) @ head.T
 
 
-def draft(tokens, tensors, config, trace=None):
-    """The MTP layer's logits [T-1, vocab] for token t+2, from the hidden state at t and token t+1.
+def mtp_layer(k, g, following, tensors, config, trace=None, first_choice=None):
+    """MTP layer k, counted from 0: rows [T, D] and the token that each takes -> z [T, D], the keys chosen.
 
-    V3 section 2.2, eq. 21-23; the embedding half of eh_proj comes first.
+    Row t takes g of position t and token t+k+1; z, after the norm of the layer's head, gives the
+    logits of token t+k+2. V3 section 2.2, eq. 21-23; the embedding half of eh_proj comes first.
+    `first_choice` [S]: the keys that rows from S on attend to, in place of their own choice.
     """
-    p = f"model.layers.{config.layers}."
-    g = hidden(tokens, tensors, config)[:-1]
+    p = f"model.layers.{config.layers + k}."
     embedding = tensors.get(p + "embed_tokens.weight", tensors["model.embed_tokens.weight"])
-    e = embedding[np.asarray(tokens)[1:]]
-    e = rms_norm(e, tensors[p + "enorm.weight"], config.eps)
+    e = rms_norm(embedding[np.asarray(following)], tensors[p + "enorm.weight"], config.eps)
     g = rms_norm(g, tensors[p + "hnorm.weight"], config.eps)
     u = np.concatenate((e, g), axis=-1) @ tensors[p + "eh_proj.weight"].T
-    z, _ = decoder_layer(u, tensors, p, config, any(config.moe_layers), trace=trace)
-    z = rms_norm(z, tensors[p + "shared_head.norm.weight"], config.eps)
+    sparse = any(config.moe_layers)
+    z, chosen = decoder_layer(
+        u, tensors, p, config, sparse, trace=trace, first_choice=first_choice
+    )
+    return rms_norm(z, tensors[p + "shared_head.norm.weight"], config.eps), chosen
+
+
+def mtp_logits(k, z, tensors, config):
     own_head = tensors.get("lm_head.weight", tensors["model.embed_tokens.weight"])
-    return z @ tensors.get(p + "shared_head.head.weight", own_head).T
+    name = f"model.layers.{config.layers + k}.shared_head.head.weight"
+    return z @ tensors.get(name, own_head).T
+
+
+def draft(tokens, tensors, config, trace=None):
+    """The first MTP layer's logits [T-1, vocab] for token t+2, from the state at t and token t+1."""
+    g = hidden(tokens, tensors, config)[:-1]
+    z, _ = mtp_layer(0, g, tokens[1:], tensors, config, trace)
+    return mtp_logits(0, z, tensors, config)
+
+
+def further_drafts(tokens, tensors, config, count, trace=None):
+    """Logits [count, vocab] of the drafts after `tokens`, the last of which is not computed yet.
+
+    Layers draft in turn. The first time, layer k has a row at every position t that is computed, which
+    takes token t+k+1: a draft, where the text ends before. After that it has one more row each time, at
+    the next position, of the last draft and the state that the draft was made from.
+    """
+    text = list(tokens)
+    g = hidden(text[:-1], tensors, config)
+    computed = len(g)
+    states, following = {}, {}  # by layer: its rows
+    first_choice = None
+    out = []
+    for draft_index in range(count):
+        turn, k = divmod(draft_index, config.mtp_layers)
+        if turn == 0:
+            states[k], following[k] = g, text[k + 1 : k + 1 + computed]
+        else:
+            states[k] = np.concatenate((states[k], g[-1:]))
+            following[k].append(text[-1])
+        g, chosen = mtp_layer(k, states[k], following[k], tensors, config, trace, first_choice)
+        if config.mtp_shares_keys and config.mtp_layers == 1 and first_choice is None:
+            first_choice = chosen[-1]
+        out.append(mtp_logits(k, g[-1], tensors, config))
+        text.append(int(np.argmax(out[-1])))
+    return np.array(out)

@@ -40,6 +40,8 @@ class Config:
     index_heads: int  # of the indexer of sparse attention; 0: none
     index_topk: int
     index_interleave: bool
+    mtp_layers: int
+    mtp_shares_keys: bool  # later drafts attend to the keys that the first one chose
     post_mlp_norm: bool  # A.X-K1: RMSNorm between the MoE output and the residual
     lora_norm_eps: float = 1e-6  # q_a and kv_a norms ignore rms_norm_eps in the published code
 
@@ -95,6 +97,8 @@ def parse_config(raw):
         index_heads=raw.get("index_n_heads", 0),
         index_topk=raw.get("index_topk", 0),
         index_interleave=get("indexer_rope_interleave", raw["model_type"] == "glm_moe_dsa"),
+        mtp_layers=raw.get("num_nextn_predict_layers") or 0,
+        mtp_shares_keys=get("index_share_for_mtp_iteration", False),
         post_mlp_norm=axk1,
     )
 

@@ -80,7 +80,7 @@ EngineOptions Options(const Model& model, const TrafficOptions& traffic, const S
                                 CacheDType::Plain(DType::kBF16), o.page_tokens);
   if (model.drafts()) {
     o.draft_tokens = "auto";
-    ++spec.layers;
+    spec.layers += model.draft_layers();
   }
   o.cache_bytes = 24 * spec.bytes_per_page();
   o.cache_dir_bytes = 400 * (spec.bytes_per_page() + 1024);

@@ -91,8 +91,9 @@ class FakeModel : public Model {
 
   // Drafts are right in three of four cases. The rows of the drafted-from token are written where the
   // model will write them, so that the next draft finds them.
-  bool drafts() const override { return true; }
-  void Draft(StepContext& step, DraftInput, const TensorView&, const TensorView& z) const override {
+  int64_t draft_layers() const override { return 1; }
+  void Draft(StepContext& step, DraftRun run, const TensorView&,
+             const TensorView& z) const override {
     for (const SequenceChunk& s : step.sequences) {
       LATTE_CHECK(s.count == 1, "{} rows", s.count);
       const int64_t position = s.cached_len + 1;
@@ -103,12 +104,13 @@ class FakeModel : public Model {
       longer.cached_len = position;
       WriteHidden(step, longer, z);
     }
-    AppendDraftRows(step, z);
+    AppendDraftRows(step, run, z);
   }
-  void AppendDraftRows(StepContext& step, const TensorView&) const override {
+  void AppendDraftRows(StepContext& step, DraftRun, const TensorView&) const override {
     for (const int64_t slot : step.slots) std::memset(RowAt(step, config_.layers, slot), 1, 8);
   }
-  void DraftLogits(StepContext&, const TensorView& z, const TensorView& logits) const override {
+  void DraftLogits(StepContext&, int64_t, const TensorView& z,
+                   const TensorView& logits) const override {
     for (int64_t row = 0; row < z.shape[0]; ++row) {
       const uint64_t state = StateOf(z.Row<float>(row));
       const uint64_t wrong = Mix64(state) % 4 == 0 ? 1 : 0;

@@ -235,6 +235,8 @@ Status ParseParts(const Json& json, const ClassDefaults& defaults, ModelConfig& 
   LATTE_ASSIGN_OR_RETURN(config.indexer, ParseIndexer(in, defaults, config.mla));
   if (config.indexer.heads > 0) {
     LATTE_ASSIGN_OR_RETURN(config.indexed_layers, ParseIndexedLayers(in, config.layers));
+    LATTE_ASSIGN_OR_RETURN(config.drafts_share_keys,
+                           in.BoolOr("index_share_for_mtp_iteration", false));
   }
   LATTE_ASSIGN_OR_RETURN(config.moe, ParseMoe(in, defaults.moe, config.layers));
   if (config.moe.experts > 0) {

@@ -109,6 +109,7 @@ struct ModelConfig {
   IndexerDims indexer;
   std::vector<bool> indexed_layers;  // [L] layers that have an indexer; empty: all, if the model
                                      // has one
+  bool drafts_share_keys = false;    // later drafts attend to the keys that the first one chose
   MoeDims moe;
   std::vector<bool> moe_layers;  // [L] from mlp_layer_types; empty: by first_dense and freq
   RopeConfig rope;

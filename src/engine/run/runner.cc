@@ -12,7 +12,7 @@ namespace {
 
 // A view of `buffer` as [rows, columns] f32; grows it when it is too small.
 TensorView Fit(Tensor& buffer, int64_t rows, int64_t columns, const Device& device) {
-  if (buffer.bytes() < rows * columns * SizeOf(DType::kF32))
+  if (buffer.view().empty() || buffer.bytes() < rows * columns * SizeOf(DType::kF32))
     buffer = Tensor(DType::kF32, {std::max<int64_t>(rows * columns, 1)}, device);
   return TensorView(buffer.Ptr<float>(), DType::kF32, {rows, columns});
 }
@@ -68,7 +68,7 @@ StepContext Runner::BatchContext() {
   return step;
 }
 
-void Runner::BuildBatch(std::span<const SequenceChunk> chunks) {
+void Runner::BuildBatch(std::span<const SequenceChunk> chunks, int64_t sparse_from) {
   tokens_.clear();
   positions_.clear();
   slots_.clear();
@@ -82,15 +82,14 @@ void Runner::BuildBatch(std::span<const SequenceChunk> chunks) {
       slots_.push_back(chunk.pages[static_cast<size_t>(position / page_tokens)] * page_tokens +
                        position % page_tokens);
     }
-    AddChunk(chunk);
+    AddChunk(chunk, sparse_from);
   }
 }
 
 // As two chunks, if only its last tokens choose their keys. Keys of all tokens are appended before any
 // token attends, so the division changes no byte.
-void Runner::AddChunk(const SequenceChunk& chunk) {
-  const int64_t dense =
-      std::clamp<int64_t>(options_.sparse_from - chunk.cached_len, 0, chunk.count);
+void Runner::AddChunk(const SequenceChunk& chunk, int64_t sparse_from) {
+  const int64_t dense = std::clamp<int64_t>(sparse_from - chunk.cached_len, 0, chunk.count);
   if (dense == chunk.count) {
     chunks_.push_back(chunk);
     return;
@@ -114,7 +113,7 @@ TensorView Runner::Forward(std::span<const SequenceChunk> chunks, int64_t global
   const Workspace::Scope scope(workspace_);
   global_tokens_ = global_tokens;
   selections_->Clear();
-  BuildBatch(chunks);
+  BuildBatch(chunks, options_.sparse_from);
   hidden_rows_ = static_cast<int64_t>(tokens_.size());
   const TensorView h = Fit(hidden_, hidden_rows_, model_.config().mla.d, workspace_.device());
   StepContext step = BatchContext();
@@ -122,23 +121,44 @@ TensorView Runner::Forward(std::span<const SequenceChunk> chunks, int64_t global
   return h;
 }
 
-TensorView Runner::Draft(std::span<const SequenceChunk> chunks, const TensorView& h,
-                         DraftInput input) {
+TensorView Runner::Draft(std::span<const SequenceChunk> chunks, const TensorView& h, DraftRun run) {
   const Workspace::Scope scope(workspace_);
   global_tokens_ = 0;
-  BuildBatch(chunks);
+  // A list of few positions is a list of all.
+  BuildBatch(chunks, DraftsShareKeys() ? 0 : options_.sparse_from);
   const TensorView z = Fit(draft_, h.shape[0], h.shape[1], workspace_.device());
   StepContext step = BatchContext();
-  model_.Draft(step, input, h, z);
+  if (DraftsShareKeys()) PlaceSharedKeys(run, step);
+  model_.Draft(step, run, h, z);
   return z;
 }
 
-void Runner::AppendDraftRows(std::span<const SequenceChunk> chunks, const TensorView& h) {
+// With several drafting layers, each chooses for itself.
+bool Runner::DraftsShareKeys() const {
+  return model_.config().drafts_share_keys && model_.draft_layers() == 1 &&
+         options_.sparse_from != kNeverSparse;
+}
+
+void Runner::PlaceSharedKeys(DraftRun run, StepContext& step) {
+  const int64_t rows = step.token_count();
+  step.keys_are_chosen = run.input == DraftInput::kDraft;
+  if (!step.keys_are_chosen) {
+    int64_t keys = 1;
+    for (const SequenceChunk& chunk : step.sequences) keys = std::max(keys, chunk.total_len());
+    keys = std::min(keys, model_.config().indexer.topk);
+    const TensorView room = Fit(shared_keys_, rows, keys, workspace_.device());
+    first_choice_ = TensorView(room.Ptr<int32_t>(), DType::kI32, {rows, keys});
+  }
+  step.key_positions = first_choice_.Slice(0, 0, rows);
+}
+
+void Runner::AppendDraftRows(std::span<const SequenceChunk> chunks, const TensorView& h,
+                             DraftRun run) {
   const Workspace::Scope scope(workspace_);
   global_tokens_ = 0;
-  BuildBatch(chunks);
+  BuildBatch(chunks, options_.sparse_from);
   StepContext step = BatchContext();
-  model_.AppendDraftRows(step, h);
+  model_.AppendDraftRows(step, run, h);
 }
 
 template <class F>
@@ -150,11 +170,23 @@ TensorView Runner::HostLogits(int64_t rows, const F& compute) {
   return HostView(logits, device, exec_.stream, host_logits_);
 }
 
-TensorView Runner::DraftLogits(const TensorView& z) {
+TensorView Runner::DraftLogits(const TensorView& z, int64_t layer) {
   const Workspace::Scope scope(workspace_);
   return HostLogits(z.shape[0], [&](StepContext& step, const TensorView& logits) {
-    model_.DraftLogits(step, z, logits);
+    model_.DraftLogits(step, layer, z, logits);
   });
+}
+
+TensorView Runner::Pick(const TensorView& z, std::span<const int64_t> rows) {
+  const Workspace::Scope scope(workspace_);
+  const TensorView out = Fit(picked_, std::ssize(rows), z.shape[1], workspace_.device());
+  Gather(z, rows, out);
+  return out;
+}
+
+void Runner::Gather(const TensorView& h, std::span<const int64_t> rows, const TensorView& out) {
+  const std::vector<int32_t> ids(rows.begin(), rows.end());
+  Run<GatherOp>({h, OnDevice(std::span<const int32_t>(ids)), out}, exec_);
 }
 
 TensorView Runner::Logits(const TensorView& h) {
@@ -167,11 +199,8 @@ TensorView Runner::Logits(const TensorView& h) {
 TensorView Runner::LogitsOf(std::span<const int64_t> rows) {
   const Workspace::Scope scope(workspace_);
   const int64_t d = model_.config().mla.d;
-  const std::vector<int32_t> ids(rows.begin(), rows.end());
-  const auto count = static_cast<int64_t>(rows.size());
-  const TensorView h = workspace_.Take(DType::kF32, {count, d});
-  const TensorView all(hidden_.Ptr<float>(), DType::kF32, {hidden_rows_, d});
-  Run<GatherOp>({all, OnDevice(std::span<const int32_t>(ids)), h}, exec_);
+  const TensorView h = workspace_.Take(DType::kF32, {std::ssize(rows), d});
+  Gather({hidden_.Ptr<float>(), DType::kF32, {hidden_rows_, d}}, rows, h);
   return Logits(h);
 }
 

@@ -35,19 +35,22 @@ class Runner {
   // Requires: every token in [0, vocab).
   TensorView Forward(std::span<const SequenceChunk> chunks, int64_t global_tokens = 0);
 
-  // Hidden states z [T, D] of the drafting layer over `chunks`; each token follows the token of its row
-  // of `h` [T, D], which is what `input` says and may be z. Valid until the next call. Requires: the
-  // model drafts, and the cache has a layer for it.
-  TensorView Draft(std::span<const SequenceChunk> chunks, const TensorView& h,
-                   DraftInput input = DraftInput::kDecoder);
+  // Hidden states z [T, D] of a drafting layer over `chunks`, whose tokens are those that the layer
+  // takes (Model::Draft). `h` [T, D] is what run.input says and may be z. Valid until the next call.
+  // Requires: the model drafts, and the cache has its layers. If drafts share keys, row i of a later
+  // draft belongs to the sequence of row i of the first.
+  TensorView Draft(std::span<const SequenceChunk> chunks, const TensorView& h, DraftRun run = {});
 
-  // Writes the drafting layer's cache rows of `chunks`, as Draft from the decoder's rows does, and
-  // nothing else.
-  void AppendDraftRows(std::span<const SequenceChunk> chunks, const TensorView& h);
+  // Writes a drafting layer's cache rows of `chunks`, as Draft does, and nothing else.
+  void AppendDraftRows(std::span<const SequenceChunk> chunks, const TensorView& h,
+                       DraftRun run = {});
 
   // Logits [M, vocab] of rows of Draft's output in host memory, valid until the next call of either
   // Logits.
-  TensorView DraftLogits(const TensorView& z);
+  TensorView DraftLogits(const TensorView& z, int64_t layer = 0);
+
+  // Copies of rows of Draft's output [M, D], valid until the next call.
+  TensorView Pick(const TensorView& z, std::span<const int64_t> rows);
 
   // Seconds of every op of later calls are added to `times`; null: not measured.
   void Measure(OpTimes* times) { exec_.times = times; }
@@ -68,13 +71,17 @@ class Runner {
   TensorView FromHost(std::span<const float> rows);
 
  private:
-  void BuildBatch(std::span<const SequenceChunk> chunks);  // flat arrays for BatchContext
-  void AddChunk(const SequenceChunk& chunk);
+  // Flat arrays for BatchContext. Tokens from sparse_from on take the sparse path.
+  void BuildBatch(std::span<const SequenceChunk> chunks, int64_t sparse_from);
+  void AddChunk(const SequenceChunk& chunk, int64_t sparse_from);
   void PlacePages();
   template <class T>
   std::span<const T> OnDevice(std::span<const T> values);
+  void Gather(const TensorView& h, std::span<const int64_t> rows, const TensorView& out);
   StepContext BatchContext();  // of the arrays
   StepContext Context();       // without a batch
+  bool DraftsShareKeys() const;
+  void PlaceSharedKeys(DraftRun run, StepContext& step);
   // The logits that `compute`(step, logits) writes for `rows` rows.
   template <class F>
   TensorView HostLogits(int64_t rows, const F& compute);
@@ -94,6 +101,9 @@ class Runner {
   int64_t hidden_rows_ = 0;  // of the last Forward
   Tensor hidden_;
   Tensor draft_;
+  Tensor picked_;
+  Tensor shared_keys_;       // room for first_choice_
+  TensorView first_choice_;  // [T, K] i32: keys of the last first drafts
   Tensor logits_;
   Tensor host_hidden_;  // copies, if the device is not the host
   Tensor placed_rows_;

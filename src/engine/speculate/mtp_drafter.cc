@@ -16,9 +16,10 @@ constexpr int64_t kRowsAtOnce = 512;
 
 int64_t EndOf(const DraftRows& rows) { return rows.begin + rows.count; }
 
-// The end of the rows whose next token is known.
-int64_t KnownEnd(const Output& output) {
-  return std::min(EndOf(output.draft_rows), output.sequence.length() - 1);
+// Token `i` of a sequence with its drafts.
+int32_t TokenAt(const Sequence& s, int64_t i) {
+  return i < s.length() ? s.tokens[static_cast<size_t>(i)]
+                        : s.drafts[static_cast<size_t>(i - s.length())];
 }
 
 // Whether a page that is full lacks rows.
@@ -39,6 +40,10 @@ std::span<const float> First(const DraftRows& rows, int64_t count) {
   return std::span(rows.hidden).first(static_cast<size_t>(count * width));
 }
 
+DraftRun RunOf(int64_t depth, int64_t layer) {
+  return {layer, depth == 0 ? DraftInput::kDecoder : DraftInput::kDraft};
+}
+
 void DropFirst(DraftRows& rows, int64_t count) {
   const auto dropped = static_cast<std::ptrdiff_t>(First(rows, count).size());
   rows.hidden.erase(rows.hidden.begin(), rows.hidden.begin() + dropped);
@@ -48,9 +53,13 @@ void DropFirst(DraftRows& rows, int64_t count) {
 
 }  // namespace
 
+int64_t MtpDrafter::KnownEnd(const Output& output) const {
+  return std::min(EndOf(output.draft_rows), output.sequence.length() - parts_.layers);
+}
+
 void MtpDrafter::Computed(const StepPlan& plan, const TensorView& h) {
   const TensorView all = parts_.runner->ToHost(h);
-  std::vector<Write> writes;
+  std::vector<Rows> writes;
   int64_t row = 0;
   for (const SequenceStep& step : plan.steps) {
     Output& output = *step.sequence->output;
@@ -61,7 +70,7 @@ void MtpDrafter::Computed(const StepPlan& plan, const TensorView& h) {
     Keep(rows, all.Slice(0, row, row + certain));
     row += step.chunk.count;
     const bool of_prompt = certain > 1 || step.sequence->remain_len() > 0;
-    if (of_prompt) writes.push_back({&output, KnownEnd(output)});
+    if (of_prompt) writes.push_back(Owed(output, KnownEnd(output)));
   }
   WriteRows(writes);
 }
@@ -73,7 +82,7 @@ void MtpDrafter::Accepted(Output& output, const TensorView& row) {
 void MtpDrafter::Leave(Output& output) {
   const bool runs = output.sequence.state == SequenceState::kRunning;
   if (!runs || !OwesWholePage(output, parts_.cache->page_tokens())) return;
-  const Write write{&output, KnownEnd(output)};
+  const Rows write = Owed(output, KnownEnd(output));
   WriteRows({&write, 1});
 }
 
@@ -84,15 +93,13 @@ bool MtpDrafter::TakePages(Sequence& s, int64_t begin, int64_t end) {
   return true;
 }
 
-void MtpDrafter::WriteRows(std::span<const Write> writes) {
-  std::vector<Write> at_once;
+void MtpDrafter::WriteRows(std::span<const Rows> writes) {
+  std::vector<Rows> at_once;
   int64_t rows = 0;
-  for (const Write& write : writes) {
-    Output& output = *write.output;
-    const int64_t begin = output.draft_rows.begin;
-    if (write.end <= begin || !TakePages(output.sequence, begin, write.end)) continue;
+  for (const Rows& write : writes) {
+    if (write.count() <= 0 || !TakePages(write.output->sequence, write.begin, write.end)) continue;
     at_once.push_back(write);
-    rows += write.end - begin;
+    rows += write.count();
     if (rows < kRowsAtOnce) continue;
     WriteAtOnce(at_once);
     at_once.clear();
@@ -101,87 +108,104 @@ void MtpDrafter::WriteRows(std::span<const Write> writes) {
   WriteAtOnce(at_once);
 }
 
-void MtpDrafter::WriteAtOnce(std::span<const Write> writes) {
+void MtpDrafter::WriteAtOnce(std::span<const Rows> writes) {
   parts_.run_page_ops();
   if (writes.empty()) return;
-  std::vector<SequenceChunk> chunks;
-  rows_.clear();
-  for (const auto& [output, end] : writes) {
-    DraftRows& rows = output->draft_rows;
-    const Sequence& s = output->sequence;
-    const int64_t count = end - rows.begin;
-    const auto tokens = std::span(s.tokens).subspan(static_cast<size_t>(rows.begin) + 1,
-                                                    static_cast<size_t>(count));
-    chunks.push_back(SequenceChunk::Of(tokens, rows.begin, parts_.path, s.pages));
-    const std::span<const float> hidden = First(rows, count);
-    rows_.insert(rows_.end(), hidden.begin(), hidden.end());
+  TensorView h = HiddenOf(writes);
+  const int64_t last = parts_.layers - 1;
+  for (int64_t layer = 0; layer < last; ++layer)
+    h = parts_.runner->Draft(Chunks(writes, layer + 1), h, RunOf(layer, layer));
+  parts_.runner->AppendDraftRows(Chunks(writes, last + 1), h, RunOf(last, last));
+  for (const Rows& write : writes) DropFirst(write.output->draft_rows, write.count());
+}
+
+// The hidden states of rows that are owed, from the first on.
+TensorView MtpDrafter::HiddenOf(std::span<const Rows> rows) {
+  hidden_.clear();
+  for (const Rows& one : rows) {
+    const std::span<const float> hidden = First(one.output->draft_rows, one.count());
+    hidden_.insert(hidden_.end(), hidden.begin(), hidden.end());
   }
-  parts_.runner->AppendDraftRows(chunks, parts_.runner->FromHost(rows_));
-  for (const auto& [output, end] : writes)
-    DropFirst(output->draft_rows, end - output->draft_rows.begin);
+  return parts_.runner->FromHost(hidden_);
+}
+
+std::vector<SequenceChunk> MtpDrafter::Chunks(std::span<const Rows> rows, int64_t ahead) {
+  int64_t count = 0;
+  for (const Rows& one : rows) count += one.count();
+  tokens_.resize(static_cast<size_t>(count));
+  std::span<int32_t> rest(tokens_);
+  std::vector<SequenceChunk> out;
+  for (const Rows& one : rows) {
+    const Sequence& s = one.output->sequence;
+    const std::span<int32_t> tokens = rest.first(static_cast<size_t>(one.count()));
+    rest = rest.subspan(tokens.size());
+    for (int64_t t = one.begin; t < one.end; ++t)
+      tokens[static_cast<size_t>(t - one.begin)] = TokenAt(s, t + ahead);
+    out.push_back(SequenceChunk::Of(tokens, one.begin, parts_.path, s.pages));
+  }
+  return out;
 }
 
 void MtpDrafter::Propose(std::span<const DraftJob> jobs) {
-  std::vector<Write> writes;
+  std::vector<Rows> writes;
   std::vector<DraftJob> drafting;
   for (const DraftJob& job : jobs) {
     Output& output = *job.output;
     Sequence& s = output.sequence;
-    // The row of the last computed token is the draft's own.
-    const int64_t last = s.cached_len - 1;
     const bool drafts = job.count > 0 && EndOf(output.draft_rows) == s.cached_len &&
                         TakePages(s, output.draft_rows.begin, s.cached_len + job.count - 1);
     if (drafts) drafting.push_back(job);
+    // The row of the last computed token is the draft's own.
+    const int64_t end = std::min(KnownEnd(output), drafts ? s.cached_len - 1 : s.cached_len);
     if (drafts || OwesWholePage(output, parts_.cache->page_tokens()))
-      writes.push_back({&output, drafts ? last : KnownEnd(output)});
+      writes.push_back(Owed(output, end));
   }
   WriteRows(writes);
-  std::erase_if(drafting, [](const DraftJob& job) { return job.output->draft_rows.count != 1; });
+  std::erase_if(drafting, [this](const DraftJob& job) {
+    const int64_t last = job.output->sequence.cached_len - 1;
+    const int64_t begin = job.output->draft_rows.begin;
+    return begin < std::min(KnownEnd(*job.output), last) || begin > last;
+  });
   std::ranges::stable_sort(drafting, std::ranges::greater(), &DraftJob::count);
-  DraftFirst(drafting);
-  for (int64_t depth = 1; depth < kMostDrafts; ++depth) {
+  for (int64_t depth = 0; depth < kMostDrafts; ++depth) {
     const auto end =
         std::ranges::find_if(drafting, [depth](const DraftJob& job) { return job.count <= depth; });
-    DraftNext({drafting.begin(), end});
+    Draft({drafting.begin(), end}, depth);
+  }
+  for (const DraftJob& job : drafting) {
+    DraftRows& rows = job.output->draft_rows;
+    DropFirst(rows, KnownEnd(*job.output) - rows.begin);
   }
 }
 
-void MtpDrafter::DraftFirst(std::span<const DraftJob> jobs) {
+// Layers draft in turn. In the first turn they run over the rows that are owed, where their last tokens
+// are drafts; after that over a row of the draft alone, at the next position.
+void MtpDrafter::Draft(std::span<const DraftJob> jobs, int64_t depth) {
   if (jobs.empty()) return;
-  std::vector<SequenceChunk> chunks;
-  rows_.clear();
+  const int64_t layer = depth % parts_.layers;
+  const int64_t turn = depth / parts_.layers;
+  std::vector<Rows> rows;
+  std::vector<int64_t> last;
+  int64_t count = 0;
   for (const DraftJob& job : jobs) {
-    Output& output = *job.output;
-    const Sequence& s = output.sequence;
-    chunks.push_back(
-        SequenceChunk::Of(std::span(s.tokens).last(1), s.cached_len - 1, parts_.path, s.pages));
-    const std::vector<float>& hidden = output.draft_rows.hidden;
-    rows_.insert(rows_.end(), hidden.begin(), hidden.end());
-    output.draft_rows = {.begin = s.cached_len};
+    const int64_t end = job.output->sequence.cached_len + turn;
+    rows.push_back({job.output, turn == 0 ? job.output->draft_rows.begin : end - 1, end});
+    count += rows.back().count();
+    last.push_back(count - 1);
   }
-  z_ = parts_.runner->Draft(chunks, parts_.runner->FromHost(rows_));
-  SampleDrafts(jobs, z_);
-}
-
-void MtpDrafter::DraftNext(std::span<const DraftJob> jobs) {
-  if (jobs.empty()) return;
-  std::vector<SequenceChunk> chunks;
-  for (const DraftJob& job : jobs) {
-    const Sequence& s = job.output->sequence;
-    chunks.push_back(SequenceChunk::Of(std::span(s.drafts).last(1),
-                                       s.cached_len - 1 + std::ssize(s.drafts), parts_.path,
-                                       s.pages));
-  }
-  z_ = parts_.runner->Draft(chunks, z_.Slice(0, 0, std::ssize(jobs)), DraftInput::kDraft);
-  SampleDrafts(jobs, z_);
+  const TensorView h = depth == 0 ? HiddenOf(rows) : z_.Slice(0, 0, count);
+  z_ = parts_.runner->Draft(Chunks(rows, depth + 1 - turn), h, RunOf(depth, layer));
+  const TensorView drafts = count == std::ssize(jobs) ? z_ : parts_.runner->Pick(z_, last);
+  if (layer + 1 == parts_.layers) z_ = drafts;
+  SampleDrafts(jobs, drafts, layer);
 }
 
 // A draft is sampled with the random number of the token that it guesses: the more alike the two
 // distributions are, the more often the tokens are equal.
-void MtpDrafter::SampleDrafts(std::span<const DraftJob> jobs, const TensorView& z) {
+void MtpDrafter::SampleDrafts(std::span<const DraftJob> jobs, const TensorView& z, int64_t layer) {
   for (int64_t begin = 0; begin < std::ssize(jobs); begin += kRowsPerBlock) {
     const int64_t end = std::min(begin + kRowsPerBlock, std::ssize(jobs));
-    const TensorView logits = parts_.runner->DraftLogits(z.Slice(0, begin, end));
+    const TensorView logits = parts_.runner->DraftLogits(z.Slice(0, begin, end), layer);
     std::vector<SampleInput> inputs;
     for (int64_t i = begin; i < end; ++i) {
       const Output& output = *jobs[static_cast<size_t>(i)].output;

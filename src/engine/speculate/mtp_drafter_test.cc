@@ -16,7 +16,8 @@ namespace {
 
 constexpr int64_t kPageTokens = 16;
 
-// A model that remembers what it drafted from: by the position and the token before the draft.
+// A model that remembers what it drafted from: by position and the tokens that the layers
+// took. Where the last of them is in one of `texts` there, the draft is the token after it.
 class Recorder final : public Model {
  public:
   explicit Recorder(std::unique_ptr<Model> model) : model_(std::move(model)) {}
@@ -26,29 +27,53 @@ class Recorder final : public Model {
   void Logits(StepContext& step, const TensorView& h, const TensorView& logits) const override {
     model_->Logits(step, h, logits);
   }
-  bool drafts() const override { return true; }
-  void Draft(StepContext& step, DraftInput input, const TensorView& h,
+  int64_t draft_layers() const override { return model_->draft_layers(); }
+  void Draft(StepContext& step, DraftRun run, const TensorView& h,
              const TensorView& z) const override {
-    model_->Draft(step, input, h, z);
-    for (size_t t = 0; input == DraftInput::kDecoder && t < step.tokens.size(); ++t) {
+    model_->Draft(step, run, h, z);
+    positions_.assign(step.positions.begin(), step.positions.end());
+    tokens_.resize(step.tokens.size());
+    for (size_t t = 0; t < step.tokens.size(); ++t) {
+      if (run.layer == 0) tokens_[t].clear();
+      tokens_[t].push_back(step.tokens[t]);
+    }
+    if (run.layer == 0 && run.input == DraftInput::kDraft) return;  // beyond the text's states
+    for (size_t t = 0; t < step.tokens.size(); ++t) {
       const float* row = z.Row<float>(static_cast<int64_t>(t));
-      found[{step.positions[t], step.tokens[t]}].insert({row, row + z.shape[1]});
+      found[{step.positions[t], tokens_[t]}].insert({row, row + z.shape[1]});
     }
   }
-  void AppendDraftRows(StepContext& step, const TensorView& h) const override {
-    model_->AppendDraftRows(step, h);
+  void AppendDraftRows(StepContext& step, DraftRun run, const TensorView& h) const override {
+    model_->AppendDraftRows(step, run, h);
   }
-  void DraftLogits(StepContext& step, const TensorView& z,
+  void DraftLogits(StepContext& step, int64_t layer, const TensorView& z,
                    const TensorView& logits) const override {
-    model_->DraftLogits(step, z, logits);
+    model_->DraftLogits(step, layer, z, logits);
+    for (size_t i = 0; i < positions_.size(); ++i) {
+      const std::set<int32_t> next = Following(positions_[i] + layer + 1, tokens_[i].back());
+      if (next.size() == 1) logits.Row<float>(static_cast<int64_t>(i))[*next.begin()] = 1e6f;
+    }
   }
 
   // Different texts may have the same token at the same place.
-  using States = std::map<std::pair<int64_t, int32_t>, std::set<std::vector<float>>>;
+  using Place = std::pair<int64_t, std::vector<int32_t>>;
+  using States = std::map<Place, std::set<std::vector<float>>>;
   mutable States found;
+  std::vector<std::vector<int32_t>> texts;
 
  private:
+  // The tokens that follow `token` at place `at` of a text.
+  std::set<int32_t> Following(int64_t at, int32_t token) const {
+    std::set<int32_t> out;
+    for (const std::vector<int32_t>& text : texts)
+      if (at + 1 < std::ssize(text) && text[static_cast<size_t>(at)] == token)
+        out.insert(text[static_cast<size_t>(at) + 1]);
+    return out;
+  }
+
   std::unique_ptr<Model> model_;
+  mutable std::vector<int32_t> positions_;  // of the last drafts
+  mutable std::vector<std::vector<int32_t>> tokens_;
 };
 
 // The parameter: the folder of a model.
@@ -89,10 +114,18 @@ class MtpDrafterTest : public testing::TestWithParam<const char*> {
     return out;
   }
 
-  // The texts of all answers, prompts included.
+  // The texts of all answers, prompts included. Layers after the first run over drafts: these are mostly
+  // right then.
   std::vector<std::vector<int32_t>> Run(EngineCore& engine,
                                         const std::vector<std::vector<int32_t>>& prompts, int n = 1,
                                         int64_t answer = 60) {
+    if (model_->draft_layers() > 1) model_->texts = Answers(*Make("0"), prompts, n, answer);
+    return Answers(engine, prompts, n, answer);
+  }
+
+  std::vector<std::vector<int32_t>> Answers(EngineCore& engine,
+                                            const std::vector<std::vector<int32_t>>& prompts, int n,
+                                            int64_t answer) {
     std::map<std::pair<RequestId, int>, std::vector<int32_t>> texts;
     engine.SetEventSink([&](std::span<const TokenEvent> events) {
       for (const TokenEvent& e : events) {
@@ -125,37 +158,46 @@ class MtpDrafterTest : public testing::TestWithParam<const char*> {
     for (int32_t i = 0; i * kPageTokens < length; ++i) pages.push_back(i);
     const ModelConfig& config = model_->config();
     CacheSpec spec = CacheSpecFor(config, mode(), CacheDType::Plain(DType::kF32), kPageTokens);
-    ++spec.layers;
+    spec.layers += config.mtp_layers;
     LatentCache cache = *LatentCache::Create(spec, std::ssize(pages));
     ThreadPool threads(1);
     Workspace workspace;
     Runner runner(*model_, cache, workspace, Exec{&threads, &machine_},
                   {DType::kF32, 4096, true, SparseFrom(config, mode())});
     const auto chunk = SequenceChunk::Of(text, 0, MlaPath::kAbsorbed, pages);
-    const TensorView h = runner.Forward({&chunk, 1});
-    const auto shifted =
-        SequenceChunk::Of(std::span(text).subspan(1), 0, MlaPath::kAbsorbed, pages);
-    runner.Draft({&shifted, 1}, h.Slice(0, 0, length - 1));
+    TensorView h = runner.Forward({&chunk, 1});
+    for (int64_t k = 1; k <= model_->draft_layers(); ++k) {
+      const auto shifted = SequenceChunk::Of(std::span(text).subspan(static_cast<size_t>(k)), 0,
+                                             MlaPath::kAbsorbed, pages);
+      const DraftInput input = k == 1 ? DraftInput::kDecoder : DraftInput::kDraft;
+      h = runner.Draft({&shifted, 1}, h.Slice(0, 0, length - k), {k - 1, input});
+    }
     for (const auto& [at, states] : std::exchange(model_->found, engines))
       out[at].insert(states.begin(), states.end());
   }
 
   // Every state of the engine is the expected one, and every text was drafted to its end; returns the
-  // number of states.
+  // number of states. Layers after the first also run over drafts, which are not in a text where they
+  // are wrong.
   int64_t Compare(const std::vector<std::vector<int32_t>>& texts) {
     Recorder::States expected;
     for (const auto& text : texts) Expect(text, expected);
-    for (const auto& [at, states] : model_->found)
+    int64_t found = 0;
+    for (const auto& [place, states] : model_->found) {
+      const auto& [position, tokens] = place;
+      if (tokens.size() > 1 && !expected.contains(place)) continue;
+      ++found;
       for (const std::vector<float>& state : states)
-        EXPECT_TRUE(expected[at].contains(state))
-            << "position " << at.first << ", token " << at.second;
+        EXPECT_TRUE(expected[place].contains(state)) << "layer " << tokens.size() << ", position "
+                                                     << position << ", token " << tokens.back();
+    }
     for (const auto& text : texts) {
       const int64_t last = std::ssize(text) - 2;
       int64_t at = last;
-      while (at > 0 && !model_->found.contains({at, text[static_cast<size_t>(at) + 1]})) --at;
+      while (at > 0 && !model_->found.contains({at, {text[static_cast<size_t>(at) + 1]}})) --at;
       EXPECT_LE(last - at, 2 * kMostDrafts);
     }
-    return std::ssize(model_->found);
+    return found;
   }
 
   Machine machine_ = *Machine::Detect();
@@ -163,13 +205,15 @@ class MtpDrafterTest : public testing::TestWithParam<const char*> {
 };
 
 TEST_P(MtpDrafterTest, ChunksAndAcceptedDrafts) {
-  for (const std::string drafts : {"1", "4"}) {
+  // Drafts beyond the number of layers are made from states of no text.
+  const bool one_layer = model_->draft_layers() == 1;
+  for (const std::string drafts : {"1", one_layer ? "4" : "2"}) {
     model_->found.clear();
     const auto engine = Make(drafts);
     const auto texts = Run(*engine, {Prompt(50), Prompt(16, 1), Prompt(1, 2)});
     EXPECT_GT(Compare(texts), 60) << drafts;
-    // The drafting layer of the other model is random.
-    if (GetParam() == std::string("models/tiny")) {
+    // The drafting layers of the others are random.
+    if (GetParam() == std::string("models/tiny") || !one_layer) {
       EXPECT_GT(engine->Stats().accepted_tokens, 0) << drafts;
     }
   }
@@ -189,9 +233,11 @@ TEST_P(MtpDrafterTest, PrefixesOfPromptsAndOfAnswers) {
 
 // The step that fills a page may be the last one: of an accepted run that goes beyond the page.
 TEST_P(MtpDrafterTest, PagesThatTheLastStepFills) {
-  const auto longer = Run(*Make("4"), {Prompt(50)}).front();
-  for (const int64_t answer : {48, 49, 50, 51}) {
-    const auto engine = Make("4");
+  const std::string drafts = model_->draft_layers() == 1 ? "4" : "2";
+  const auto longer = Run(*Make(drafts), {Prompt(50)}).front();
+  const int64_t first = 47 + model_->draft_layers();
+  for (int64_t answer = first; answer < first + 4; ++answer) {
+    const auto engine = Make(drafts);
     Run(*engine, {Prompt(50)}, 1, answer);
     model_->found.clear();
     const std::vector<int32_t> turn(longer.begin(), longer.begin() + 50 + answer);
@@ -220,7 +266,8 @@ TEST_P(MtpDrafterTest, Forks) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, MtpDrafterTest,
-                         testing::Values("models/tiny", "tests/goldens/v32_mtp"),
+                         testing::Values("models/tiny", "tests/goldens/v32_mtp",
+                                         "tests/goldens/v3_mtp2", "tests/goldens/glm52_mtp"),
                          [](const auto& model) {
                            const std::string path = model.param;
                            return path.substr(path.rfind('/') + 1);

@@ -190,7 +190,8 @@ TEST_P(SpeculationTest, EverySamplingParameter) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, SpeculationTest,
-                         testing::Values("models/tiny", "tests/goldens/v3_noaux"),
+                         testing::Values("models/tiny", "tests/goldens/v3_noaux",
+                                         "tests/goldens/v3_mtp2", "tests/goldens/glm52_mtp"),
                          [](const auto& model) {
                            const std::string path = model.param;
                            return path.substr(path.rfind('/') + 1);

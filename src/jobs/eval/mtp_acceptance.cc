@@ -62,9 +62,10 @@ Result<MtpAcceptance> MeasureMtpAcceptance(const Model& model, const Machine& ma
   const int64_t page_count = CeilDiv(static_cast<int64_t>(longest), settings.options.page_tokens);
   LATTE_ASSIGN_OR_RETURN(
       LatentCache cache,
-      LatentCache::Create({MlaCacheStreams(model.config().mla, path, settings.cache),
-                           model.config().layers + 1, settings.options.page_tokens},
-                          page_count));
+      LatentCache::Create(
+          {MlaCacheStreams(model.config().mla, path, settings.cache),
+           model.config().layers + model.draft_layers(), settings.options.page_tokens},
+          page_count));
   std::vector<int32_t> pages(static_cast<size_t>(page_count));
   std::iota(pages.begin(), pages.end(), 0);
   ThreadPool threads(settings.options.threads);

@@ -58,7 +58,7 @@ void Forward(const MlaLayer& mla, const RopeAngles& angles, const TensorView& x,
 
   const TensorView o = workspace.Take(DType::kF32, {t, mla.dims.h, mla.dims.v});
   ForEachPathGroup(step.sequences, [&](std::span<const SequenceChunk> group) {
-    if (owns_choice && group.front().path == MlaPath::kSparse)
+    if (owns_choice && !step.keys_are_chosen && group.front().path == MlaPath::kSparse)
       ChooseKeys(*mla.indexer, inputs, group, step);
     Attend(mla, q, group, o, step);
   });
