@@ -59,8 +59,7 @@ Status LocalChat(const ChatFlags& flags) {
       return InvalidArgument(
           fmt::format("{}: expected --url too, because only a server needs it", name));
   LATTE_ASSIGN_OR_RETURN(EngineOptions options, flags.engine.Options(flags.model));
-  LATTE_ASSIGN_OR_RETURN(const OpenedModel opened,
-                         OpenModel(flags.model, {.mtp = options.draft_tokens != "0"}));
+  LATTE_ASSIGN_OR_RETURN(const OpenedModel opened, OpenModel(flags.model, {.drafts = &options}));
   LATTE_ASSIGN_OR_RETURN(const Tokenizer tokenizer, Tokenizer::Load(opened.dir));
   LATTE_ASSIGN_OR_RETURN(ChatPromptBuilder builder,
                          ChatPromptBuilder::Create(tokenizer, opened.model->config()));

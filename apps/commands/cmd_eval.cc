@@ -67,7 +67,8 @@ Status EvalCommand(const EvalFlags& flags) {
   options.warn = WarnAboutRates;
   LATTE_ASSIGN_OR_RETURN(options.engine, flags.engine.Options(flags.model));
   LATTE_ASSIGN_OR_RETURN(const StoryGrammar grammar, LoadGrammar(flags.model));
-  LATTE_ASSIGN_OR_RETURN(const OpenedModel opened, OpenModel(flags.model, {.mtp = true}));
+  const EngineOptions drafts = {.draft_tokens = "auto"};  // for the skill "mtp"
+  LATTE_ASSIGN_OR_RETURN(const OpenedModel opened, OpenModel(flags.model, {.drafts = &drafts}));
   LATTE_ASSIGN_OR_RETURN(const Tokenizer tokenizer, Tokenizer::Load(opened.dir));
   const EvalSubject subject = {*opened.model, opened.machine, tokenizer, grammar};
   LATTE_ASSIGN_OR_RETURN(

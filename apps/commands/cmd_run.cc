@@ -131,7 +131,7 @@ Status RunCommand(const RunFlags& flags) {
   LATTE_ASSIGN_OR_RETURN(const EngineOptions options, flags.engine.Options(flags.model));
   LATTE_ASSIGN_OR_RETURN(
       const OpenedModel opened,
-      OpenModel(flags.model, {.mtp = options.draft_tokens != "0", .check_weights = check_weights}));
+      OpenModel(flags.model, {.drafts = &options, .check_weights = check_weights}));
   const ModelConfig& config = opened.model->config();
   LATTE_ASSIGN_OR_RETURN(const Tokenizer tokenizer, Tokenizer::Load(opened.dir));
   LATTE_ASSIGN_OR_RETURN(const std::string prompt, PromptText(flags));

@@ -15,6 +15,7 @@
 #include "src/checkpoint/config/generation_config.h"
 #include "src/checkpoint/model_path.h"
 #include "src/checkpoint/weight_memory.h"
+#include "src/engine/settings.h"
 #include "src/models/registry.h"
 
 namespace latte {
@@ -104,9 +105,12 @@ Result<OpenedModel> OpenModel(const std::string& name, const OpenOptions& option
   LATTE_ASSIGN_OR_RETURN(const ModelConfig config, LoadModelConfig(out.dir));
   LATTE_ASSIGN_OR_RETURN(Checkpoint mapped, Checkpoint::Open(out.dir));
   Warn(config, mapped);
-  LATTE_ASSIGN_OR_RETURN(out.model, LoadModel(out.dir, config, std::move(mapped),
-                                              {.mtp = options.mtp && config.mtp_layers > 0,
-                                               .repacked = LayerProgress("repacking weights")}));
+  const EngineOptions* const drafts = options.drafts;
+  LATTE_ASSIGN_OR_RETURN(out.model,
+                         LoadModel(out.dir, config, std::move(mapped),
+                                   {.mtp = drafts && NeedsMtp(*drafts, config),
+                                    .mtp_optional = drafts && drafts->draft_tokens == "auto",
+                                    .repacked = LayerProgress("repacking weights")}));
   if (options.check_weights) {
     LATTE_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(out.dir));
     LATTE_RETURN_IF_ERROR(CheckWeights(checkpoint));

@@ -61,8 +61,8 @@ class SamplingFlags {
 };
 
 struct OpenOptions {
-  bool mtp = false;            // load the drafting layer too, if the model has one
-  bool check_weights = false;  // refuse weights that are not finite (--check-weights)
+  const EngineOptions* drafts = nullptr;  // load the drafting layers that these options need
+  bool check_weights = false;             // refuse weights that are not finite (--check-weights)
 };
 // Says on standard error, once, what of the model is not used, and before loading, whether weights
 // are larger than available memory.

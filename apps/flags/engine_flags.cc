@@ -24,6 +24,7 @@ void EngineFlags::AddForOneSequence(const FlagSet& app, bool drafts) {
   flags_.values.max_sequences = 1;
   flags_.values.prefix_cache = false;
   flags_.values.prefill_workspace_tokens = 4096;
+  if (!drafts) flags_.values.draft_tokens = "0";
   chunk_ = flags_.values.max_batch_tokens;
   flags_.Add(app, [drafts](const Field&, std::string_view group) {
     return group == "Computation" || (drafts && group == "Speculation");
@@ -34,6 +35,7 @@ void EngineFlags::AddForOneSequence(const FlagSet& app, bool drafts) {
 }
 
 void EngineFlags::AddAll(const FlagSet& app, bool drafts) {
+  if (!drafts) flags_.values.draft_tokens = "0";
   flags_.Add(app, [drafts](const Field&, std::string_view group) {
     return drafts || group != "Speculation";
   });

@@ -30,8 +30,9 @@ struct EngineOptions {
   // Cached tokens that prefill expands at once, for all prefills of a step;
   // 0: min(max(8·max_tokens, 4·max_sequences·page_tokens), 128 Ki).
   int64_t prefill_workspace_tokens = 0;
-  // Tokens that a step drafts per sequence: "0" to "4", or "auto"; docs/speculation.md.
-  std::string draft_tokens = "0";
+  // Tokens that a step drafts per sequence: "0" to "4", or "auto", which is "0" where the model cannot
+  // draft; docs/speculation.md.
+  std::string draft_tokens = "auto";
   std::string drafter = "mtp";  // or "lookup": what followed the last tokens earlier in the text
   bool prefix_cache = true;     // known beginnings of prompts are not computed again
   std::string cache_dir = "";   // keeps prefixes in this folder too; empty: in memory only

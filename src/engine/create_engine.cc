@@ -48,7 +48,8 @@ Result<std::unique_ptr<EngineCore>> Create(const EngineOptions& options, ModelFi
   const MemoryRoom room{AvailableMemory(), WeightMemory(mapped)};
   LATTE_ASSIGN_OR_RETURN(loaded->model,
                          LoadModel(dir, loaded->files.config, std::move(mapped),
-                                   {.mtp = NeedsMtp(options, loaded->files.config)}));
+                                   {.mtp = NeedsMtp(options, loaded->files.config),
+                                    .mtp_optional = options.draft_tokens == "auto"}));
   if (options.check_weights) {
     LATTE_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(dir));
     LATTE_RETURN_IF_ERROR(CheckWeights(checkpoint));

@@ -44,8 +44,13 @@ Status DeepseekModel::Bind(const ModelOptions& options) {
       head_,
       load.Matrix(own_head ? "lm_head.weight" : "model.embed_tokens.weight", config_.vocab, d));
   if (options.mtp) {
-    LATTE_ASSIGN_OR_RETURN(mtp_, LoadMtp(load, config_));
+    auto mtp = LoadMtp(load, config_);
+    if (mtp)
+      mtp_ = std::move(*mtp);
+    else if (!options.mtp_optional || mtp.error().code != Code::kNotFound)
+      return tl::unexpected(mtp.error());
   }
+  config_.mtp_layers = draft_layers();
   return {};
 }
 

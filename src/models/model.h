@@ -24,6 +24,7 @@ struct DraftRun {
 struct ModelOptions {
   const Device* device = nullptr;  // for the weights, outlives the model; null: the host
   bool mtp = false;                // the multi-token-prediction layers, which draft tokens
+  bool mtp_optional = false;  // load without them where the checkpoint lacks some of their tensors
   // Called after each layer whose weights must be repacked while loading (AWQ, GPTQ).
   std::function<void(int64_t done, int64_t layers)> repacked = {};
 };
@@ -33,6 +34,7 @@ class Model {
  public:
   virtual ~Model() = default;
 
+  // Its mtp_layers are the layers that were loaded.
   virtual const ModelConfig& config() const = 0;
 
   // Where its weights lie. Steps run there: their workspace, cache and tensors lie there too.

@@ -1,5 +1,7 @@
 #include "src/models/mtp.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "src/kernels/params/gemm.h"
@@ -68,7 +70,7 @@ Result<MtpLayer> LoadLayer(const WeightLoader& load, const ModelConfig& config, 
 
 Result<std::vector<MtpLayer>> LoadMtp(const WeightLoader& load, const ModelConfig& config) {
   std::vector<MtpLayer> out;
-  for (int64_t i = 0; i < config.mtp_layers; ++i) {
+  for (int64_t i = 0; i < std::max<int64_t>(config.mtp_layers, 1); ++i) {
     LATTE_ASSIGN_OR_RETURN(MtpLayer layer, LoadLayer(load, config, config.layers + i));
     out.push_back(std::move(layer));
   }

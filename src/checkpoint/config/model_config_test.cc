@@ -186,6 +186,14 @@ TEST(ModelConfig, RotationOfIndexers) {
   }
 }
 
+TEST(ModelConfig, SharingOfKeysAmongDrafts) {
+  JsonOut json = Published("glm_5");
+  json.erase("index_share_for_mtp_iteration");
+  EXPECT_FALSE(Parsed(json).drafts_share_keys);
+  json["index_share_for_mtp_iteration"] = true;
+  EXPECT_TRUE(Parsed(json).drafts_share_keys);
+}
+
 // The pattern of GLM-5.2: F F F S S S F S S S F …, 21 full and 57 shared layers.
 TEST(ModelConfig, SharedIndexersByFrequencyPatternOrList) {
   JsonOut json = Published("glm_5");
