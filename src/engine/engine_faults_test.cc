@@ -33,6 +33,7 @@ class EngineFaultsTest : public testing::Test {
 
   static EngineOptions Options(int64_t pages = 64) {
     EngineOptions o;
+    o.draft_tokens = "0";
     o.page_tokens = 16;
     o.max_tokens = kMaxTokens;
     o.max_sequences = 8;

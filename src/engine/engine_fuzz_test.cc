@@ -29,7 +29,8 @@ EngineOptions RandomOptions(Random& random, const TrafficOptions& traffic,
   o.aging_steps = between(1, 50);
   o.threads = static_cast<int>(between(1, 2));
   o.dtype = between(0, 1) == 0 ? "bf16" : "f32";
-  o.draft_tokens = std::to_string(between(0, kMostDrafts));
+  const int64_t drafts = between(0, kMostDrafts + 1);
+  o.draft_tokens = drafts > kMostDrafts ? "auto" : std::to_string(drafts);
   CacheSpec spec =
       CacheSpecFor(testing_support::FakeConfig(), mode,
                    CacheDType::Plain(o.dtype == "f32" ? DType::kF32 : DType::kBF16), o.page_tokens);

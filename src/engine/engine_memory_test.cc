@@ -22,6 +22,7 @@ class EngineMemoryTest : public testing::Test {
  protected:
   std::unique_ptr<EngineRun> Make() const {
     EngineOptions o;
+    o.draft_tokens = "0";
     o.page_tokens = 16;
     o.max_tokens = kMaxTokens;
     o.max_sequences = 8;

@@ -28,6 +28,7 @@ constexpr int64_t kMaxTokens = 128;
 
 EngineOptions Options() {
   EngineOptions o;
+  o.draft_tokens = "0";
   o.page_tokens = 16;
   o.max_tokens = kMaxTokens;
   o.max_batch_tokens = 64;

@@ -29,7 +29,7 @@ class SettingsTest : public testing::Test {
   }
 
   ModelConfig config_;
-  EngineOptions options_;
+  EngineOptions options_ = {.draft_tokens = "0"};
 };
 
 TEST_F(SettingsTest, CacheTakesWhatWeightsAndWorkspaceLeave) {

@@ -6,7 +6,8 @@ namespace latte {
 namespace {
 
 constexpr double kStepWeight = 0.97;    // of a step, relative to the one after it
-constexpr double kRate = 1.0 / 32;      // of acceptance towards the last draft
+constexpr double kRate = 1.0 / 32;      // of acceptance towards the last draft, when many are known
+constexpr int64_t kExpected = 4;        // drafts that the expectation counts for
 constexpr double kProbeRate = 1.0 / 4;  // the same for drafts that are tried again
 constexpr int kProbes = 4;
 constexpr int64_t kLongestPause = 1024;
@@ -37,9 +38,12 @@ int64_t DraftPolicy::Count(DraftRecord& record, int64_t generated) const {
 void DraftPolicy::Record(DraftRecord& record, int64_t generated, int64_t drafted,
                          int64_t accepted) const {
   const int64_t before = Worthwhile(record);
-  for (int64_t j = 0; j < std::min(drafted, accepted + 1); ++j)
-    Approach(record.accepted[static_cast<size_t>(j)], j < accepted ? 1 : 0,
-             j < before ? kRate : kProbeRate);
+  for (int64_t j = 0; j < std::min(drafted, accepted + 1); ++j) {
+    const auto at = static_cast<size_t>(j);
+    const double mean_rate = 1.0 / static_cast<double>(kExpected + ++record.known[at]);
+    Approach(record.accepted[at], j < accepted ? 1 : 0,
+             std::max(mean_rate, j < before ? kRate : kProbeRate));
+  }
   if (record.probes == 0 || drafted <= before) return;
   --record.probes;
   const bool pays = Worthwhile(record) > before;

@@ -1,4 +1,5 @@
 // Drafts change no byte of an answer, only the number of steps.
+#include <array>
 #include <map>
 
 #include <fmt/format.h>
@@ -7,6 +8,7 @@
 #include "src/base/random.h"
 #include "src/engine/engine_core.h"
 #include "src/models/registry.h"
+#include "tests/support/scratch_dir.h"
 
 namespace latte {
 namespace {
@@ -31,12 +33,15 @@ struct Cell {
   std::string dtype = "bf16";
   std::string cache = "";
   int64_t sequences = 8;
+  std::string drafter = "mtp";
+  std::string dir = "";  // of prefixes
 };
 
 std::string Name(const Cell& c) {
-  return fmt::format("{} drafts, chunk {}, {} threads{}, {}, {}, {}, cache '{}', {} sequences",
-                     c.drafts, c.chunk, c.threads, c.preempted ? ", preempted" : "", c.attention,
-                     c.level, c.dtype, c.cache, c.sequences);
+  return fmt::format(
+      "{} drafts by {}, chunk {}, {} threads{}, {}, {}, {}, cache '{}', {} sequences", c.drafts,
+      c.drafter, c.chunk, c.threads, c.preempted ? ", preempted" : "", c.attention, c.level,
+      c.dtype, c.cache, c.sequences);
 }
 
 class SpeculationTest : public testing::TestWithParam<const char*> {
@@ -75,6 +80,8 @@ class SpeculationTest : public testing::TestWithParam<const char*> {
     o.dtype = cell.dtype;
     o.cache_dtype = cell.cache;
     o.draft_tokens = cell.drafts;
+    o.drafter = cell.drafter;
+    o.cache_dir = cell.dir;
     o.cache_bytes = int64_t{1} << 30;
     auto settings = ResolveOptions(o, model_->config(), machine_, {});
     EXPECT_TRUE(settings) << ToString(settings.error());
@@ -189,9 +196,55 @@ TEST_P(SpeculationTest, EverySamplingParameter) {
   ExpectSame(Run(Cell{.drafts = "4"}), expected, "4 drafts");
 }
 
+// Under strict determinism prefixes give the same bytes too: of the same engine, and those on disk.
+TEST_P(SpeculationTest, RandomCells) {
+  Random random(1);
+  const auto one_of = [&](auto... choices) {
+    const std::array all = {choices...};
+    return all[random.Below(all.size())];
+  };
+  std::map<std::array<std::string, 3>, std::vector<Bytes>> plain;
+  EngineStats total;
+  for (int i = 0; i < 12; ++i) {
+    const testing_support::ScratchDir dir;
+    Cell cell;
+    cell.drafts = one_of("1", "2", "3", "4", "auto");
+    cell.drafter = one_of("mtp", "mtp", "lookup");
+    cell.chunk = one_of(16, 24, 64, 4096);
+    cell.threads = one_of(1, 2, 3);
+    cell.preempted = one_of(false, true);
+    cell.level = one_of("on", "strict");
+    cell.dtype = one_of("bf16", "f32");
+    cell.cache = one_of("", "fp8", "int8", "q6");
+    const bool strict = cell.level == "strict";
+    if (strict) cell.dir = dir.path();
+    auto [expected, added] = plain.try_emplace({cell.level, cell.dtype, cell.cache});
+    if (added)
+      expected->second = Run(Cell{.level = cell.level, .dtype = cell.dtype, .cache = cell.cache});
+    for (int engines = 0; engines < (strict ? 2 : 1); ++engines) {
+      const auto engine = Make(cell);
+      ExpectSame(Run(*engine), expected->second, Name(cell));
+      if (strict) {
+        ExpectSame(Run(*engine), expected->second, Name(cell) + ", again");
+        EXPECT_TRUE(engine->SavePrefixes());
+      }
+      const EngineStats stats = engine->Stats();
+      total.drafted_tokens += stats.drafted_tokens;
+      total.preemptions += stats.preemptions;
+      total.cached_tokens += stats.cached_tokens;
+      total.disk_tokens += stats.disk_tokens;
+    }
+  }
+  EXPECT_GT(total.drafted_tokens, 0);
+  EXPECT_GT(total.preemptions, 0);
+  EXPECT_GT(total.cached_tokens, 0);
+  EXPECT_GT(total.disk_tokens, 0);
+}
+
 INSTANTIATE_TEST_SUITE_P(Models, SpeculationTest,
                          testing::Values("models/tiny", "tests/goldens/v3_noaux",
-                                         "tests/goldens/v3_mtp2", "tests/goldens/glm52_mtp"),
+                                         "tests/goldens/v3_mtp2", "tests/goldens/v32_mtp",
+                                         "tests/goldens/glm52_mtp"),
                          [](const auto& model) {
                            const std::string path = model.param;
                            return path.substr(path.rfind('/') + 1);
