@@ -73,10 +73,12 @@ std::string RenderSelection(const JsonOut& processor, const JsonOut& rows) {
 
 // The table of costs that decides the attention path.
 std::string RenderPath(const JsonOut& table) {
+  const auto sparse = table["sparse_tokens"].get<int64_t>();
   std::string out = fmt::format(
-      "\nattention of {} new tokens after {} cached ones, {} layers\n  {:<10} {:>14} "
+      "\nattention of {} new tokens after {} cached ones{}, {} layers\n  {:<10} {:>14} "
       "{:>12} {:>12} {:>12}\n",
       table["new_tokens"].get<int64_t>(), table["cached_tokens"].get<int64_t>(),
+      sparse > 0 ? fmt::format(" (the last {} choose their keys)", sparse) : "",
       table["layers"].get<int64_t>(), "path", "GFLOP/layer", "MB/layer", "ms/layer", "ms");
   for (const JsonOut& row : table["paths"])
     out += fmt::format("{} {:<10} {:>14.3f} {:>12.3f} {:>12.3f} {:>12.1f}\n",

@@ -99,10 +99,7 @@ int64_t StepWorkspaceBytes(const ModelConfig& config, const EngineOptions& optio
 MlaPath Settings::PathOf(const MlaDims& dims, int64_t new_tokens, int64_t cached_tokens) const {
   if (attention != AttentionMode::kAuto || deterministic == Determinism::kStrict)
     return PromptPath(attention);
-  // Tokens on the sparse path cost the same either way.
-  const int64_t dense = std::min(new_tokens, sparse_from - cached_tokens);
-  if (dense <= 0) return MlaPath::kAbsorbed;
-  return ChoosePath(dims, {dense, cached_tokens}, rates).path;
+  return ChoosePath(dims, {new_tokens, cached_tokens}, rates, indexer).path;
 }
 
 void Settings::SizeForOne(int64_t computed) {
@@ -149,6 +146,7 @@ Result<Settings> ParseChoices(const EngineOptions& options, const ModelConfig& c
   LATTE_ASSIGN_OR_RETURN(out.draft_tokens, DraftTokens(options, config));
   LATTE_RETURN_IF_ERROR(CheckMode(config, out.attention));
   out.sparse_from = SparseFrom(config, out.attention);
+  if (out.sparse_from != kNeverSparse) out.indexer = config.indexer;
   out.cache_spec = CacheSpecFor(config, out.attention, out.cache, options.page_tokens);
   out.adapts_drafts = options.draft_tokens == "auto";
   out.drafts_by_mtp = out.draft_tokens > 0 && options.drafter == "mtp";

@@ -24,6 +24,7 @@ struct Settings {
   CacheDType cache;
   CacheSpec cache_spec;
   int64_t sparse_from = kNeverSparse;  // SparseFrom of attention_mode.h
+  IndexerDims indexer = {};            // of the model, if tokens choose keys; else heads == 0
   int64_t pages = 0;
   int64_t draft_tokens = 0;    // most per step and sequence; 0: none
   bool adapts_drafts = false;  // to how many are accepted and what they cost

@@ -53,6 +53,13 @@ Result<std::optional<int64_t>> StoredBytes(const std::string& path) {
   return bytes;
 }
 
+// The number of layers that own an indexer.
+int64_t IndexedLayers(const ModelConfig& config) {
+  int64_t count = 0;
+  for (int64_t i = 0; i < config.layers; ++i) count += config.IsIndexed(i) ? 1 : 0;
+  return count;
+}
+
 // The number of cached tokens that fit in memory together with the weights. A tenth of the memory
 // is left for everything else.
 int64_t LargestContext(const ModelConfig& config, int64_t memory_bytes, int64_t weight_bytes,
@@ -226,21 +233,29 @@ Result<JsonOut> InspectPath(const ModelConfig& config, const PromptShape& prompt
     return InvalidArgument(
         fmt::format("--kv: expected 0 to {} cached tokens, found {}", kMost, prompt.cached_tokens));
   LATTE_ASSIGN_OR_RETURN(const Machine machine, Machine::Detect());
-  const PathChoice choice = ChoosePath(config.mla, prompt, rates);
+  const PathChoice choice = ChoosePath(config.mla, prompt, rates, config.indexer);
   JsonOut paths = JsonOut::array();
-  const auto add = [&](std::string_view name, const PathCost& cost) {
+  const auto add = [&](std::string_view name, const PathCost& cost, int64_t layers) {
     paths.push_back({{"path", name},
                      {"gflop_per_layer", cost.flops * 1e-9},
                      {"mb_per_layer", cost.bytes * 1e-6},
                      {"ms_per_layer", cost.seconds * 1e3},
-                     {"ms", cost.seconds * 1e3 * static_cast<double>(config.layers)}});
+                     {"ms", cost.seconds * 1e3 * static_cast<double>(layers)}});
   };
-  add("absorbed", choice.absorbed);
-  add("latent", choice.latent);
+  if (choice.dense_tokens > 0) {
+    add("absorbed", choice.absorbed, config.layers);
+    add("latent", choice.latent, config.layers);
+  }
+  if (choice.sparse_tokens > 0) {
+    add("sparse", choice.sparse, config.layers);
+    add("indexer", choice.indexer, IndexedLayers(config));
+  }
+  const MlaPath chosen = choice.dense_tokens > 0 ? choice.path : MlaPath::kSparse;
   return JsonOut{{"new_tokens", prompt.new_tokens},
+                 {"sparse_tokens", choice.sparse_tokens},
                  {"cached_tokens", prompt.cached_tokens},
                  {"layers", config.layers},
-                 {"chosen", Name(choice.path)},
+                 {"chosen", Name(chosen)},
                  {"paths", paths},
                  {"rates", ToJson(rates, machine)}};
 }

@@ -28,6 +28,7 @@ constexpr int64_t kWeightBytes = int64_t{256} << 20;  // weights of all layers o
 Result<std::unique_ptr<RandomMlaLayer>> Sample(const DispatchOptions& options, int64_t max_tokens) {
   RandomMlaLayer::Options out;
   out.dims = DeepSeekDims(options.heads);
+  out.indexer = kDeepSeekIndexer;
   out.dtype = options.dtype;
   out.max_tokens = max_tokens;
   const int64_t layer_bytes =
@@ -51,12 +52,18 @@ int RunsOf(double seconds) {
   return static_cast<int>(std::clamp(kShortSeconds / seconds, 1.0 * kRuns, 1.0 * kShortRuns));
 }
 
+// The median of the seconds that `run` returns.
+template <class F>
+double MedianOf(const F& run) {
+  const int runs = RunsOf(run());
+  std::vector<double> seconds;
+  for (int i = 0; i < runs; ++i) seconds.push_back(run());
+  return Median(std::move(seconds));
+}
+
 double MedianSeconds(RandomMlaLayer& sample, MlaPath path, const PromptShape& prompt,
                      const Exec& exec) {
-  const int runs = RunsOf(RunPrompt(sample, path, prompt, exec));
-  std::vector<double> seconds;
-  for (int run = 0; run < runs; ++run) seconds.push_back(RunPrompt(sample, path, prompt, exec));
-  return Median(std::move(seconds));
+  return MedianOf([&] { return RunPrompt(sample, path, prompt, exec); });
 }
 
 // Times of a prompt and of a part of it, interleaved. The speed of memory changes within a second,
@@ -160,7 +167,16 @@ Result<MlaRates> MeasureRates(const DispatchOptions& options, const Machine& mac
     out.mha.points.push_back({tokens, Gflops(pair_expanded * pairs(tokens, past),
                                              std::max(latent.rest, latent.whole / 50))});
   }
-  for (RateCurve* curve : {&out.expand, &out.mha, &out.absorb, &out.decode}) MakeRise(*curve);
+  const double pair_scored =
+      2 * static_cast<double>(kDeepSeekIndexer.heads * kDeepSeekIndexer.width);
+  for (const int64_t q : {1, 8, 64, 512}) {
+    const double s = MedianOf([&] { return sample->ChooseKeys(q, kContext - q, exec); });
+    const auto tokens = static_cast<double>(q);
+    out.indexer.points.push_back(
+        {tokens, Gflops(pair_scored * pairs(tokens, static_cast<double>(kContext - q)), s)});
+  }
+  for (RateCurve* curve : {&out.expand, &out.mha, &out.absorb, &out.decode, &out.indexer})
+    MakeRise(*curve);
   return out;
 }
 
@@ -188,6 +204,10 @@ Result<JsonOut> BenchDispatch(const DispatchOptions& options, const MlaRates& ra
                       {"latent_us", seconds.latent * 1e6},
                       {"chosen", Name(choice.path)},
                       {"ratio", ratio}});
+      if (cached < kDeepSeekIndexer.topk) continue;  // its first tokens choose no keys
+      const double sparse = RunPrompt(*sample, MlaPath::kSparse, prompt, exec);
+      grid.back()["sparse_us"] =
+          1e6 * std::min(sparse, RunPrompt(*sample, MlaPath::kSparse, prompt, exec));
     }
   return JsonOut{{"bench", "dispatch"}, {"heads", options.heads},  {"threads", options.threads},
                  {"runs", kRuns},       {"most_runs", kShortRuns}, {"worst_ratio", worst},

@@ -67,6 +67,8 @@ Result<std::unique_ptr<RandomMlaLayer>> RandomMlaLayer::Create(const Options& op
   const MlaPath path = options.expanded_cache ? MlaPath::kDecompressed : MlaPath::kLatent;
   CacheSpec spec{MlaCacheStreams(options.dims, path, CacheDType::Plain(options.dtype)),
                  options.copies, kPageTokens};
+  if (options.indexer.heads > 0)
+    spec.streams.push_back(IndexerCacheStream(options.indexer, CacheDType::Plain(options.dtype)));
   const int64_t pages = options.batch * CeilDiv(options.max_tokens, kPageTokens);
   LATTE_ASSIGN_OR_RETURN(LatentCache cache, LatentCache::Create(std::move(spec), pages));
   return std::unique_ptr<RandomMlaLayer>(new RandomMlaLayer(options, std::move(cache)));
@@ -112,7 +114,39 @@ double RandomMlaLayer::Attend(MlaPath path, int64_t new_tokens, int64_t cached_t
   step.workspace = &workspace_;
   step.exec = exec;
   const MlaQueries q{nope, rope};
-  return SecondsOf([&] { latte::Attend(mla, q, sequences, o, step); });
+  if (path != MlaPath::kSparse)
+    return SecondsOf([&] { latte::Attend(mla, q, sequences, o, step); });
+  const IndexTopKOp::Params choice = Choice(sequences, mla.layer);
+  step.key_positions = choice.positions;
+  return SecondsOf([&] {
+    Run<IndexTopKOp>(choice, exec);
+    latte::Attend(mla, q, sequences, o, step);
+  });
+}
+
+double RandomMlaLayer::ChooseKeys(int64_t new_tokens, int64_t cached_tokens, const Exec& exec) {
+  LATTE_CHECK(cached_tokens + new_tokens <= options_.max_tokens);
+  const Workspace::Scope scope(workspace_);
+  const std::vector<SequenceChunk> sequences = Chunks(new_tokens, cached_tokens, MlaPath::kSparse);
+  const IndexTopKOp::Params choice = Choice(sequences, NextLayer().layer);
+  return SecondsOf([&] { Run<IndexTopKOp>(choice, exec); });
+}
+
+IndexTopKOp::Params RandomMlaLayer::Choice(std::span<const SequenceChunk> sequences,
+                                           int64_t layer) {
+  const IndexerDims& indexer = options_.indexer;
+  LATTE_CHECK(indexer.heads > 0, "a sparse path without an indexer");
+  int64_t t = 0;
+  for (const SequenceChunk& sequence : sequences) t += sequence.count;
+  IndexTopKOp::Params out;
+  out.q = workspace_.Take(DType::kF32, {t, indexer.heads, indexer.width});
+  out.weights = workspace_.Take(DType::kF32, {t, indexer.heads});
+  out.positions = workspace_.Take(DType::kI32, {t, indexer.topk});
+  out.pages = cache_.View(StreamId::kIndexer, layer);
+  out.sequences = sequences;
+  FillView(out.q, 1.0f, 3);
+  FillView(out.weights, 1.0f, 4);
+  return out;
 }
 
 std::vector<SequenceChunk> RandomMlaLayer::Chunks(int64_t new_tokens, int64_t cached_tokens,

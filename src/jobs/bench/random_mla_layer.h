@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "src/cache/latent_cache.h"
+#include "src/kernels/params/indexer.h"
 #include "src/layers/mla/mla.h"
 
 namespace latte {
@@ -14,6 +15,7 @@ class RandomMlaLayer {
  public:
   struct Options {
     MlaDims dims;
+    IndexerDims indexer = {};  // heads == 0: no index keys, and no sparse path
     int64_t copies = 1;
     int64_t max_tokens = 4096;    // cached and new tokens of a sequence
     int64_t batch = 1;            // sequences
@@ -24,8 +26,12 @@ class RandomMlaLayer {
   [[nodiscard]] static Result<std::unique_ptr<RandomMlaLayer>> Create(const Options& options);
 
   // Evaluates the attention of `new_tokens` queries of each sequence after `cached_tokens` by
-  // `path`, in the next layer; returns the seconds it took. Does not write the cache.
+  // `path`, in the next layer; returns the seconds it took. Does not write the cache. kSparse: scores
+  // and chooses keys, then attends to them.
   double Attend(MlaPath path, int64_t new_tokens, int64_t cached_tokens, const Exec& exec);
+
+  // The choice of keys alone.
+  double ChooseKeys(int64_t new_tokens, int64_t cached_tokens, const Exec& exec);
 
   // As Attend, without the products with W_UK and W_UV: attention over latents alone.
   double AttendLatents(int64_t new_tokens, int64_t cached_tokens, const Exec& exec);
@@ -37,6 +43,8 @@ class RandomMlaLayer {
 
  private:
   RandomMlaLayer(const Options& options, LatentCache cache);
+  // Random index queries of `sequences`, and room for their lists.
+  IndexTopKOp::Params Choice(std::span<const SequenceChunk> sequences, int64_t layer);
   std::vector<SequenceChunk> Chunks(int64_t new_tokens, int64_t cached_tokens, MlaPath path) const;
   const MlaLayer& NextLayer() { return layers_[static_cast<size_t>(next_++ % options_.copies)]; }
 
@@ -48,6 +56,9 @@ class RandomMlaLayer {
   Workspace workspace_;
   int64_t next_ = 0;
 };
+
+// The indexer of DeepSeek-V3.2.
+inline constexpr IndexerDims kDeepSeekIndexer = {.heads = 64, .width = 128, .topk = 2048};
 
 // DeepSeek's attention with `heads` heads: C 512, R 64, N = V = 128.
 MlaDims DeepSeekDims(int64_t heads);

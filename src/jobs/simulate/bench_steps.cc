@@ -43,6 +43,7 @@ class Grid {
     AddPrompts();
     AddMixed();
     AddWoken();
+    if (settings.sparse_from != kNeverSparse) AddSparse();
   }
   const std::vector<StepShape>& steps() const { return steps_; }
 
@@ -57,7 +58,10 @@ class Grid {
       steps_.push_back(shape);
   }
 
-  PieceShape Decode(int64_t depth) const { return {1, depth, DecodePath(settings_.attention)}; }
+  PieceShape Decode(int64_t depth) const {
+    return {1, depth,
+            depth >= settings_.sparse_from ? MlaPath::kSparse : DecodePath(settings_.attention)};
+  }
 
   // All values, or every other one, always including the first and the last.
   std::vector<int64_t> Some(std::vector<int64_t> values) const {
@@ -94,6 +98,16 @@ class Grid {
           Add({{batch, Decode(256)}, {1, Prompt(count, cached)}}, batch);
   }
 
+  // Adds decodes and pieces of prompts that choose their keys among one, three and seven times as many.
+  void AddSparse() {
+    for (const int64_t times : {1, 3, 7}) {
+      const int64_t cached = times * settings_.sparse_from;
+      for (const int64_t batch : Some({1, 2, 4, 8, 16})) Add({{batch, Decode(cached)}}, batch);
+      for (const int64_t count : Some({4, 16, 64, 128, 512}))
+        Add({{1, {count, cached, MlaPath::kSparse}}}, 1);
+    }
+  }
+
   // Adds prompts that arrive after idle time.
   void AddWoken() {
     for (const int64_t count : Some({4, 16, 32, 128, 256, 512, 1024})) {
@@ -124,7 +138,7 @@ class StepHarness {
         cache_(std::move(cache)),
         runner_(model, cache_, workspace_, Exec{&threads_, &machine},
                 {settings.dtype, settings.options.prefill_workspace_tokens,
-                 settings.options.int8_activations}) {
+                 settings.options.int8_activations, settings.sparse_from}) {
     Random random(1);
     for (int64_t i = 0; i < 2 * settings.options.max_batch_tokens; ++i)
       tokens_.push_back(
@@ -224,13 +238,13 @@ JsonOut PiecesJson(const StepShape& shape) {
   return out;
 }
 
-JsonOut RecordOf(const StepCost& cost, const std::vector<MeasuredStep>& steps, const MoeDims& moe,
-                 const std::string& made_for) {
+JsonOut RecordOf(const StepCost& cost, const std::vector<MeasuredStep>& steps,
+                 const StepModel& model, const std::string& made_for) {
   JsonOut out = ToJson(cost, made_for);
   JsonOut list = JsonOut::array();
   std::vector<double> errors;
   for (const MeasuredStep& step : steps) {
-    const double fitted = cost.Of(step.shape, moe);
+    const double fitted = cost.Of(step.shape, model);
     errors.push_back(std::abs(fitted / step.seconds - 1));
     list.push_back({{"tokens", step.shape.tokens()},
                     {"drawn", step.shape.drawn},
@@ -275,10 +289,10 @@ Result<BenchedSteps> BenchSteps(const Model& model, const Settings& settings,
   std::vector<MeasuredStep> steps;
   for (size_t i = 0; i < grid.steps().size(); ++i)
     steps.push_back({grid.steps()[i], Median(seconds[i])});
-  const MoeDims& moe = model.config().moe;
+  const StepModel priced = {model.config().moe, settings.sparse_from};
   BenchedSteps out;
-  out.cost = FitStepCost(steps, moe);
-  out.record = RecordOf(out.cost, steps, moe, StepsMadeFor(model.config(), settings, machine));
+  out.cost = FitStepCost(steps, priced);
+  out.record = RecordOf(out.cost, steps, priced, StepsMadeFor(model.config(), settings, machine));
   return out;
 }
 
@@ -287,11 +301,12 @@ std::string StepsMadeFor(const ModelConfig& config, const Settings& settings,
   const EngineOptions& o = settings.options;
   return fmt::format(
       "{} layers={} width={} heads={} latent={} vocab={} experts={}/{} dtype={} cache={} "
-      "attention={} page_tokens={} isa={} threads={}",
+      "attention={}{} page_tokens={} isa={} threads={}",
       config.architecture, config.layers, config.mla.d, config.mla.h, config.mla.latent(),
       config.vocab, config.moe.chosen, config.moe.experts, o.dtype,
-      o.cache_dtype.empty() ? o.dtype : o.cache_dtype, o.attention, o.page_tokens,
-      Name(machine.isa), o.threads > 0 ? o.threads : DefaultThreads());
+      o.cache_dtype.empty() ? o.dtype : o.cache_dtype, o.attention,
+      settings.sparse_from == kNeverSparse ? "" : fmt::format(" topk={}", settings.sparse_from),
+      o.page_tokens, Name(machine.isa), o.threads > 0 ? o.threads : DefaultThreads());
 }
 
 }  // namespace latte

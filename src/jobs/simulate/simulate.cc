@@ -16,7 +16,7 @@ class Simulation {
   Simulation(std::span<const TraceRequest> trace, const ModelConfig& config,
              const Settings& settings, const StepCost& cost)
       : trace_(trace),
-        config_(config),
+        model_{config.moe, settings.sparse_from},
         settings_(settings),
         cost_(cost),
         cache_(CacheRules(settings)),
@@ -67,7 +67,7 @@ class Simulation {
       --queued_;
       queued_tokens_ -= s->prompt_len;
     }
-    const double seconds = plan.steps.empty() ? 0 : cost_.Of(ShapeOf(plan), config_.moe);
+    const double seconds = plan.steps.empty() ? 0 : cost_.Of(ShapeOf(plan), model_);
     now_ += seconds;
     out_.counts.step_seconds += seconds;
     if (!plan.steps.empty()) ++out_.counts.steps;
@@ -102,7 +102,7 @@ class Simulation {
   }
 
   std::span<const TraceRequest> trace_;
-  const ModelConfig& config_;
+  StepModel model_;
   const Settings& settings_;
   const StepCost& cost_;
   CacheManager cache_;

@@ -19,10 +19,9 @@ double Pairs(const PieceShape& piece) {
   return count * static_cast<double>(piece.cached) + count * (count + 1) / 2;
 }
 
-void AddPiece(const PieceShape& piece, StepTerms& terms) {
+// A piece, or the first part of one, whose tokens attend to all keys before them.
+void AddDense(const PieceShape& piece, StepTerms& terms) {
   const auto keys = static_cast<double>(piece.cached + piece.count);
-  terms[1] += 1;
-  if (piece.count > 1) terms[2] += 1;
   switch (piece.path) {
     case MlaPath::kAbsorbed:
     case MlaPath::kSparse:
@@ -43,6 +42,16 @@ void AddPiece(const PieceShape& piece, StepTerms& terms) {
   }
 }
 
+void AddPiece(const PieceShape& piece, int64_t sparse_from, StepTerms& terms) {
+  terms[1] += 1;
+  if (piece.count > 1) terms[2] += 1;
+  const int64_t dense = std::clamp<int64_t>(sparse_from - piece.cached, 0, piece.count);
+  if (dense > 0) AddDense({dense, piece.cached, piece.path}, terms);
+  const PieceShape sparse = {piece.count - dense, piece.cached + dense, MlaPath::kSparse};
+  terms[15] += static_cast<double>(sparse.count);
+  terms[16] += Pairs(sparse);
+}
+
 }  // namespace
 
 int64_t StepShape::tokens() const {
@@ -58,23 +67,23 @@ double ExpectedExperts(int64_t tokens, const MoeDims& moe) {
   return experts * (1 - std::pow(missed, static_cast<double>(tokens)));
 }
 
-StepTerms TermsOf(const StepShape& step, const MoeDims& moe) {
+StepTerms TermsOf(const StepShape& step, const StepModel& model) {
   StepTerms terms = {};
   const int64_t tokens = step.tokens();
   terms[0] = 1;
   terms[3] = static_cast<double>(std::min<int64_t>(tokens, 16));
   terms[4] = static_cast<double>(std::clamp<int64_t>(tokens - 16, 0, 112));
   terms[5] = static_cast<double>(std::max<int64_t>(tokens - 128, 0));
-  terms[6] = ExpectedExperts(tokens, moe);
-  for (const PieceShape& piece : step.pieces) AddPiece(piece, terms);
+  terms[6] = ExpectedExperts(tokens, model.moe);
+  for (const PieceShape& piece : step.pieces) AddPiece(piece, model.sparse_from, terms);
   terms[12] = static_cast<double>(step.drawn);
   terms[13] = step.woken ? 1 : 0;
   terms[14] = step.woken ? static_cast<double>(tokens) : 0;
   return terms;
 }
 
-double StepCost::Of(const StepShape& step, const MoeDims& moe) const {
-  const StepTerms terms = TermsOf(step, moe);
+double StepCost::Of(const StepShape& step, const StepModel& model) const {
+  const StepTerms terms = TermsOf(step, model);
   double sum = 0;
   for (size_t i = 0; i < kTerms; ++i) sum += seconds[i] * terms[i];
   return sum;
@@ -83,11 +92,11 @@ double StepCost::Of(const StepShape& step, const MoeDims& moe) const {
 // Minimises |A·x − 1|² over x ≥ 0, where row i of A is a step's terms divided by its seconds. Sets
 // one cost at a time to its optimum, given the others, until none changes. The objective is convex,
 // so this converges to the minimum.
-StepCost FitStepCost(std::span<const MeasuredStep> steps, const MoeDims& moe) {
+StepCost FitStepCost(std::span<const MeasuredStep> steps, const StepModel& model) {
   std::array<StepTerms, kTerms> gram = {};
   StepTerms target = {};
   for (const MeasuredStep& step : steps) {
-    StepTerms row = TermsOf(step.shape, moe);
+    StepTerms row = TermsOf(step.shape, model);
     for (double& term : row) term /= step.seconds;
     for (size_t i = 0; i < kTerms; ++i) {
       target[i] += row[i];
@@ -129,6 +138,7 @@ Result<StepCost> LoadStepCost(const std::string& path, const std::string& made_f
   LATTE_ASSIGN_OR_RETURN(const Json prices, json.Get("microseconds"));
   StepCost cost;
   for (size_t i = 0; i < kTerms; ++i) {
+    if (i >= kRequiredStepTerms && !prices.Find(kStepTerms[i])) continue;
     LATTE_ASSIGN_OR_RETURN(const double price, prices.GetDouble(kStepTerms[i]));
     if (price < 0)
       return Corrupt(fmt::format("{}: '{}': expected 0 or more, found {}", prices.path(),

@@ -12,7 +12,7 @@
 
 #include "src/base/json_out_fwd.h"
 #include "src/checkpoint/config/model_config.h"
-#include "src/layers/step_context.h"
+#include "src/layers/path_groups.h"
 
 namespace latte {
 
@@ -31,8 +31,14 @@ struct StepShape {
   int64_t tokens() const;
 };
 
+// What the amounts depend on besides the step.
+struct StepModel {
+  MoeDims moe = {};
+  int64_t sparse_from = kNeverSparse;  // tokens from this position on choose their keys
+};
+
 // The terms, in the order of their costs.
-inline constexpr std::array<std::string_view, 15> kStepTerms = {
+inline constexpr std::array<std::string_view, 17> kStepTerms = {
     "step",            // 1
     "sequences",       // pieces
     "prompts",         // pieces of more than one token
@@ -48,11 +54,16 @@ inline constexpr std::array<std::string_view, 15> kStepTerms = {
     "drawn",           // sampled tokens
     "woken",           // 1 in a step after idle time,
     "woken_tokens",    //   and its new tokens
+    "sparse_tokens",   // tokens that choose their keys: each attends to equally many
+    "scored_pairs",    // pairs of such a token and a key that its indexer scores
 };
+// Files of earlier versions end here. The costs of later terms are then 0.
+inline constexpr size_t kRequiredStepTerms = 15;
 using StepTerms = std::array<double, kStepTerms.size()>;
 
-// The amount of each term in a step.
-StepTerms TermsOf(const StepShape& step, const MoeDims& moe);
+// The amount of each term in a step. A piece may cross sparse_from: its first tokens count by its path, the
+// others in sparse_tokens and scored_pairs.
+StepTerms TermsOf(const StepShape& step, const StepModel& model);
 
 // The expected number of experts that `tokens` tokens choose if each chooses `chosen` of `experts`
 // at random: E·(1 − (1 − K/E)^T).
@@ -61,7 +72,7 @@ double ExpectedExperts(int64_t tokens, const MoeDims& moe);
 struct StepCost {
   StepTerms seconds = {};  // per unit of each term; never negative
 
-  double Of(const StepShape& step, const MoeDims& moe) const;
+  double Of(const StepShape& step, const StepModel& model) const;
 };
 
 // A step and how long it took.
@@ -72,7 +83,7 @@ struct MeasuredStep {
 
 // The non-negative costs with the least sum of squared relative errors.
 // Requires: every step took some time.
-StepCost FitStepCost(std::span<const MeasuredStep> steps, const MoeDims& moe);
+StepCost FitStepCost(std::span<const MeasuredStep> steps, const StepModel& model);
 
 // Costs apply to one model on one machine with one number of threads: `made_for` identifies them.
 JsonOut ToJson(const StepCost& cost, const std::string& made_for);

@@ -19,10 +19,12 @@ namespace {
 struct NamedCurve {
   std::string_view name;
   RateCurve MlaRates::*curve;
+  bool required = true;
 };
 constexpr std::array kCurves = {
     NamedCurve{"expand", &MlaRates::expand}, NamedCurve{"mha", &MlaRates::mha},
-    NamedCurve{"absorb", &MlaRates::absorb}, NamedCurve{"decode", &MlaRates::decode}};
+    NamedCurve{"absorb", &MlaRates::absorb}, NamedCurve{"decode", &MlaRates::decode},
+    NamedCurve{"indexer", &MlaRates::indexer, /*required=*/false}};
 
 JsonOut ToJson(const RateCurve& curve) {
   JsonOut out = JsonOut::array();
@@ -69,19 +71,22 @@ MlaRates MlaRates::Typical(const Machine& machine) {
     return MlaRates{.expand = {{{1, 10}, {64, 0.6 * peak}}},
                     .mha = {{{1, 0.1 * peak}, {64, 0.6 * peak}}},
                     .absorb = {{{1, 10}, {64, 0.6 * peak}}},
-                    .decode = {{{1, 0.15 * peak}, {16, 0.65 * peak}, {128, 0.8 * peak}}}};
+                    .decode = {{{1, 0.15 * peak}, {16, 0.65 * peak}, {128, 0.8 * peak}}},
+                    .indexer = {{{1, 0.5 * peak}, {8, 0.65 * peak}}}};
   };
   if (machine.Has(x86::kAmx))  // rounded from a calibration on two Sapphire Rapids cores
     return {.expand = {{{1, 23}, {8, 160}, {64, 500}, {512, 800}}},
             .mha = {{{4, 400}, {16, 1000}}},
             .absorb = {{{1, 22}, {16, 110}, {64, 140}}},
             .decode = {{{16, 500}, {64, 1000}}},
+            .indexer = {{{1, 150}, {8, 200}}},  // of the f32 peak, as below
             .memory_gbps = 37};
   if (machine.Has(x86::kAvx512Bf16))  // rounded from a calibration on two Zen 4 cores
     return {.expand = {{{1, 29}, {8, 190}, {64, 300}, {512, 360}}},
             .mha = {{{4, 180}, {16, 370}}},
             .absorb = {{{1, 29}, {4, 110}, {16, 170}}},
             .decode = {{{16, 350}, {64, 400}}},
+            .indexer = {{{1, 130}, {8, 180}}},  // of the f32 peak, as below
             .memory_gbps = 34};
   if (machine.Has(x86::kAvx512)) return scaled(200);
   if (machine.Has(x86::kAvx2))  // rounded from a calibration on a Zen 3 core
@@ -89,13 +94,14 @@ MlaRates MlaRates::Typical(const Machine& machine) {
             .mha = {{{4, 33}, {16, 78}}},
             .absorb = {{{1, 12}, {16, 30}, {64, 45}}},
             .decode = {{{16, 65}, {64, 78}}},
+            .indexer = {{{1, 60}, {8, 75}}},
             .memory_gbps = 20};
   return scaled(4);
 }
 
 JsonOut ToJson(const MlaRates& rates, const Machine& machine) {
   JsonOut out{{"isa", Name(machine.isa)}, {"memory_gbps", rates.memory_gbps}};
-  for (const auto& [name, curve] : kCurves) out[std::string(name)] = ToJson(rates.*curve);
+  for (const NamedCurve& named : kCurves) out[std::string(named.name)] = ToJson(rates.*named.curve);
   return out;
 }
 
@@ -107,12 +113,13 @@ Result<MlaRates> LoadRates(const std::string& path, const Machine& machine) {
     return InvalidArgument(fmt::format(
         "{}: expected rates of {}, found rates of {}; run `latte bench calibrate` again", path,
         Name(machine.isa), found));
-  MlaRates out;
+  MlaRates out = MlaRates::Typical(machine);
   LATTE_ASSIGN_OR_RETURN(out.memory_gbps, json.GetDouble("memory_gbps"));
   if (out.memory_gbps <= 0)
     return Corrupt(fmt::format("{}: 'memory_gbps': expected a positive number, found {}", path,
                                out.memory_gbps));
-  for (const auto& [name, curve] : kCurves) {
+  for (const auto& [name, curve, required] : kCurves) {
+    if (!required && !json.Find(name)) continue;
     LATTE_ASSIGN_OR_RETURN(const Json value, json.Get(name));
     LATTE_ASSIGN_OR_RETURN(out.*curve, ParseCurve(value));
   }

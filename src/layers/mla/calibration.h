@@ -29,17 +29,19 @@ struct RateCurve {
 };
 
 struct MlaRates {
-  RateCurve expand;  // latents to keys and values; size: keys
-  RateCurve mha;     // expanded attention; size: new tokens
-  RateCurve absorb;  // q_nope·W_UK and o·W_UV; size: new tokens
-  RateCurve decode;  // attention over latents; size: heads × new tokens, which share a key
+  RateCurve expand;        // latents to keys and values; size: keys
+  RateCurve mha;           // expanded attention; size: new tokens
+  RateCurve absorb;        // q_nope·W_UK and o·W_UV; size: new tokens
+  RateCurve decode;        // attention over latents; size: heads × new tokens, which share a key
+  RateCurve indexer = {};  // scores of index keys and the choice of the best; size: new tokens
   double memory_gbps = 20;
 
   // Values typical of the instruction set with bf16 weights and cache.
   static MlaRates Typical(const Machine& machine);
 };
 
-// The JSON form of rates, and the rates of a file. Errors of LoadRates: from reading and parsing;
+// The JSON form of rates, and the rates of a file. Where a file has no rate of the indexer, the typical
+// one is used: it prices sparse attention and chooses no path. Errors of LoadRates: from reading and parsing;
 // kCorrupt for rates that are not positive or sizes that do not rise; kInvalidArgument for rates of
 // another instruction set.
 JsonOut ToJson(const MlaRates& rates, const Machine& machine);

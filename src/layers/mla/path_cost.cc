@@ -27,14 +27,21 @@ struct Chunk {
   double pairs() const { return q * k + q * (q + 1) / 2; }
 };
 
-PathCost Absorbed(const MlaDims& dims, const Chunk& chunk, const MlaRates& rates) {
+// The keys of an absorbed chunk.
+struct Keys {
+  double pairs = 0;   // of a token and a key that it attends to
+  double read = 0;    // cached rows, each counted once
+  double shared = 1;  // tokens that attend to one key together
+};
+
+PathCost Absorbed(const MlaDims& dims, double q, const Keys& keys, const MlaRates& rates) {
   const auto h = static_cast<double>(dims.h);
   const auto c = static_cast<double>(dims.c);
   const auto r = static_cast<double>(dims.r);
   const double weights = h * c * static_cast<double>(dims.n + dims.v);
-  return Part(2 * weights * chunk.q, weights * kBytes, rates.absorb.At(chunk.q), rates) +
-         Part(2 * h * (2 * c + r) * chunk.pairs(), (chunk.k + chunk.q) * (c + r) * kBytes,
-              rates.decode.At(h * chunk.q), rates);
+  return Part(2 * weights * q, weights * kBytes, rates.absorb.At(q), rates) +
+         Part(2 * h * (2 * c + r) * keys.pairs, keys.read * (c + r) * kBytes,
+              rates.decode.At(h * keys.shared), rates);
 }
 
 PathCost Latent(const MlaDims& dims, const Chunk& chunk, const MlaRates& rates) {
@@ -49,27 +56,60 @@ PathCost Latent(const MlaDims& dims, const Chunk& chunk, const MlaRates& rates) 
          Part(2 * h * per_head * chunk.pairs(), 0, rates.mha.At(chunk.q), rates);
 }
 
+// Calls f(chunk) for every chunk of `count` tokens after `cached` ones.
+template <class F>
+void ForEachChunk(int64_t count, int64_t cached, const F& f) {
+  for (int64_t begin = 0; begin < count; begin += kChunk)
+    f(Chunk{static_cast<double>(std::min(kChunk, count - begin)),
+            static_cast<double>(cached + begin)});
+}
+
+void AddDense(const MlaDims& dims, const Chunk& chunk, const MlaRates& rates, PathChoice& out) {
+  out.absorbed =
+      out.absorbed + Absorbed(dims, chunk.q, {chunk.pairs(), chunk.k + chunk.q, chunk.q}, rates);
+  out.latent = out.latent + Latent(dims, chunk, rates);
+}
+
+// Every token has a list of its own, so no two of them share a key.
+void AddSparse(const MlaDims& dims, const IndexerDims& indexer, const Chunk& chunk,
+               const MlaRates& rates, PathChoice& out) {
+  const double keys = chunk.k + chunk.q;
+  const double chosen = chunk.q * static_cast<double>(indexer.topk);
+  out.sparse = out.sparse + Absorbed(dims, chunk.q, {chosen, std::min(chosen, keys), 1}, rates);
+  const auto width = static_cast<double>(indexer.width);
+  const double queries = static_cast<double>(indexer.heads) * width;
+  const double weights = queries * static_cast<double>(dims.cq);
+  out.indexer =
+      out.indexer + Part(2 * weights * chunk.q, weights * kBytes, rates.expand.At(chunk.q), rates) +
+      Part(2 * queries * chunk.pairs(), keys * width * kBytes, rates.indexer.At(chunk.q), rates);
+}
+
 }  // namespace
 
-PathChoice ChoosePath(const MlaDims& dims, const PromptShape& prompt, const MlaRates& rates) {
+PathChoice ChoosePath(const MlaDims& dims, const PromptShape& prompt, const MlaRates& rates,
+                      const IndexerDims& indexer) {
   LATTE_CHECK(prompt.new_tokens > 0 && prompt.cached_tokens >= 0, "{} new tokens, {} cached",
               prompt.new_tokens, prompt.cached_tokens);
   PathChoice out;
-  for (int64_t begin = 0; begin < prompt.new_tokens; begin += kChunk) {
-    const Chunk chunk{static_cast<double>(std::min(kChunk, prompt.new_tokens - begin)),
-                      static_cast<double>(prompt.cached_tokens + begin)};
-    out.absorbed = out.absorbed + Absorbed(dims, chunk, rates);
-    out.latent = out.latent + Latent(dims, chunk, rates);
-  }
+  out.dense_tokens = prompt.new_tokens;
+  // The token at position K is the first that sees more than K keys.
+  if (indexer.heads > 0)
+    out.dense_tokens =
+        std::clamp<int64_t>(indexer.topk - prompt.cached_tokens, 0, prompt.new_tokens);
+  out.sparse_tokens = prompt.new_tokens - out.dense_tokens;
+  ForEachChunk(out.dense_tokens, prompt.cached_tokens,
+               [&](const Chunk& chunk) { AddDense(dims, chunk, rates, out); });
+  ForEachChunk(out.sparse_tokens, prompt.cached_tokens + out.dense_tokens,
+               [&](const Chunk& chunk) { AddSparse(dims, indexer, chunk, rates, out); });
   out.path = out.latent.seconds < out.absorbed.seconds ? MlaPath::kLatent : MlaPath::kAbsorbed;
   return out;
 }
 
 std::vector<PathChoice> ChoosePaths(const MlaDims& dims, std::span<const PromptShape> prompts,
-                                    const MlaRates& rates) {
+                                    const MlaRates& rates, const IndexerDims& indexer) {
   std::vector<PathChoice> out;
   out.reserve(prompts.size());
-  for (const PromptShape& prompt : prompts) out.push_back(ChoosePath(dims, prompt, rates));
+  for (const PromptShape& prompt : prompts) out.push_back(ChoosePath(dims, prompt, rates, indexer));
   return out;
 }
 

@@ -28,8 +28,15 @@ MlaDims V3Dims() {
 // Every part equally fast, memory free: the choice is then one of FLOPs alone.
 MlaRates Even() {
   const RateCurve flat{{{1, 100}}};
-  return {.expand = flat, .mha = flat, .absorb = flat, .decode = flat, .memory_gbps = 1e12};
+  return {.expand = flat,
+          .mha = flat,
+          .absorb = flat,
+          .decode = flat,
+          .indexer = flat,
+          .memory_gbps = 1e12};
 }
+
+constexpr IndexerDims kIndexer = {.heads = 64, .width = 128, .topk = 2048};
 
 MlaPath PathOf(int64_t q, int64_t k) { return ChoosePath(V3Dims(), {q, k}, Even()).path; }
 
@@ -89,6 +96,55 @@ TEST(Dispatch, OneChoicePerPrompt) {
   EXPECT_EQ(out[1].path, MlaPath::kLatent);
 }
 
+TEST(Dispatch, PricesATokenThatChoosesItsKeys) {
+  const PathChoice out = ChoosePath(V3Dims(), {1, 4095}, Even(), kIndexer);
+  EXPECT_EQ(out.dense_tokens, 0);
+  EXPECT_EQ(out.sparse_tokens, 1);
+  EXPECT_EQ(out.path, MlaPath::kAbsorbed);
+  EXPECT_EQ(out.absorbed.flops + out.latent.flops, 0);
+  // As an absorbed token with 2048 keys; 8192 products per key that is scored.
+  EXPECT_DOUBLE_EQ(out.sparse.flops, 128.0 * (2 * 512 * 256 + 2176 * 2048));
+  EXPECT_DOUBLE_EQ(out.sparse.bytes, 2.0 * (128 * 512 * 256 + 2048 * 576));
+  EXPECT_DOUBLE_EQ(out.indexer.flops, 2.0 * 8192 * (1536 + 4096));
+  EXPECT_DOUBLE_EQ(out.indexer.bytes, 2.0 * (8192 * 1536 + 4096 * 128));
+  EXPECT_DOUBLE_EQ(out.indexer.seconds, out.indexer.flops / 100e9);
+}
+
+TEST(Dispatch, TheFirstTokenThatChoosesHasMoreKeysThanItTakes) {
+  EXPECT_EQ(ChoosePath(V3Dims(), {1, 2047}, Even(), kIndexer).dense_tokens, 1);
+  EXPECT_EQ(ChoosePath(V3Dims(), {1, 2048}, Even(), kIndexer).dense_tokens, 0);
+  EXPECT_EQ(ChoosePath(V3Dims(), {1, 9000}, Even()).dense_tokens, 1);  // no indexer
+}
+
+TEST(Dispatch, PricesAPromptInTwoParts) {
+  const PathChoice dense = ChoosePath(V3Dims(), {2048, 0}, Even());
+  const PathChoice out = ChoosePath(V3Dims(), {4096, 0}, Even(), kIndexer);
+  EXPECT_EQ(out.dense_tokens, 2048);
+  EXPECT_EQ(out.sparse_tokens, 2048);
+  EXPECT_EQ(out.absorbed.flops, dense.absorbed.flops);
+  EXPECT_EQ(out.latent.seconds, dense.latent.seconds);
+  EXPECT_DOUBLE_EQ(out.sparse.flops, 2048 * 128.0 * (2 * 512 * 256 + 2176 * 2048));
+  EXPECT_DOUBLE_EQ(out.indexer.flops,
+                   2.0 * 8192 * (2048.0 * 1536 + 2048.0 * 2048 + 2048.0 * 2049 / 2));
+}
+
+// 48 tokens are fewer than break even, 2,100 are more.
+TEST(Dispatch, OnlyTokensWithAllKeysDecideThePath) {
+  EXPECT_EQ(PathOf(2100, 2000), MlaPath::kLatent);
+  EXPECT_EQ(ChoosePath(V3Dims(), {2100, 2000}, Even(), kIndexer).path, MlaPath::kAbsorbed);
+}
+
+TEST(Dispatch, TokensWithListsShareNoKeys) {
+  MlaRates rates = Even();
+  rates.decode = {{{128, 50}, {256, 100}}};
+  rates.indexer = {{{1, 10}, {8, 20}}};
+  rates.expand = {{{1, 1e12}}};
+  rates.absorb = {{{1, 1e12}}};
+  const PathChoice out = ChoosePath(V3Dims(), {8, 9992}, rates, kIndexer);
+  EXPECT_NEAR(out.sparse.seconds, 8 * 128 * 2176.0 * 2048 / 50e9, 1e-9);
+  EXPECT_NEAR(out.indexer.seconds, 2.0 * 8192 * (8.0 * 9992 + 36) / 20e9, 1e-9);
+}
+
 const Machine kMachine = {.isa = x86::kAvx2};
 
 TEST(RateCurve, IsLinearInTheLogarithmAndHeldBeyond) {
@@ -120,6 +176,31 @@ TEST_F(RatesFile, RoundTrips) {
   const Result<MlaRates> back = LoadRates(path_, kMachine);
   ASSERT_TRUE(back) << back.error().message;
   EXPECT_EQ(Dump(ToJson(*back, kMachine)), Dump(ToJson(rates, kMachine)));
+}
+
+TEST(Rates, TypicalOnesKnowEveryPart) {
+  for (const Isa isa : {Isa(Isa::kRef), Isa(x86::kAvx2), Isa(x86::kAvx512), Isa(x86::kAvx512Bf16),
+                        Isa(x86::kAmx)}) {
+    const MlaRates rates = MlaRates::Typical({.isa = isa});
+    for (const RateCurve* curve :
+         {&rates.expand, &rates.mha, &rates.absorb, &rates.decode, &rates.indexer}) {
+      ASSERT_FALSE(curve->points.empty()) << Name(isa);
+      EXPECT_GT(curve->At(1), 0) << Name(isa);
+    }
+  }
+}
+
+// Older files have no rate of the indexer.
+TEST_F(RatesFile, WithoutTheIndexerItsTypicalRateIsUsed) {
+  const std::string rest =
+      R"({"isa":"avx2","memory_gbps":1,"expand":[[1,1]],"mha":[[1,1]],"absorb":[[1,1]],)";
+  EXPECT_EQ(Message(rest + R"("decode":[[1,1]]})"), "");
+  EXPECT_EQ(LoadRates(path_, kMachine)->indexer.At(3), MlaRates::Typical(kMachine).indexer.At(3));
+  EXPECT_EQ(Message(rest + R"("decode":[[1,1]],"indexer":[[1,7]]})"), "");
+  EXPECT_EQ(LoadRates(path_, kMachine)->indexer.At(3), 7);
+  EXPECT_NE(Message(rest + R"("decode":[[1,1]],"indexer":[[1,0]]})").find("positive rate"),
+            std::string::npos);
+  EXPECT_NE(Message(rest + R"("indexer":[[1,7]]})").find("decode"), std::string::npos);
 }
 
 TEST_F(RatesFile, RefusesWhatCannotBeRates) {
