@@ -232,6 +232,7 @@ void AddModel(const FlagSet& bench, BenchFlags& flags) {
   sub.Add("--cache-dtype", own->cache_dtype,
           "bf16, f16, f32, fp8, fp8-dense, int8 or q6 (default: bf16)");
   AddField(sub, FieldOf<EngineOptions>("int8_activations"), &o.int8_activations);
+  AddField(sub, FieldOf<EngineOptions>("attention"), &o.attention);
 }
 
 Status BenchCommand(const BenchFlags& flags) {

@@ -10,11 +10,11 @@
 #include "src/base/math.h"
 #include "src/base/random.h"
 #include "src/base/range.h"
+#include "src/engine/attention_mode.h"
 #include "src/engine/run/runner.h"
 #include "src/jobs/bench/bench_timer.h"
 #include "src/jobs/bench/fill_cache.h"
 #include "src/kernels/params/gemm.h"
-#include "src/layers/mla/mla.h"
 #include "src/layers/mla/path_cost.h"
 
 namespace latte {
@@ -44,6 +44,23 @@ std::string PartName(std::string_view op) {
 JsonOut PartsJson(const OpTimes& times, double runs) {
   JsonOut out = JsonOut::object();
   for (const auto& [op, use] : times) out[PartName(op)] = use.seconds * 1e3 / runs;
+  return out;
+}
+
+// Every op beside its bound, per `runs`.
+JsonOut OpsJson(const OpTimes& times, double runs, const Ceilings& ceilings) {
+  const double flops_per_ms = ceilings.Median(Ceiling::kF32) * 1e6;
+  const double bytes_per_ms = ceilings.Median(Ceiling::kDram) * 1e6;
+  JsonOut out = JsonOut::object();
+  for (const auto& [op, use] : times) {
+    const double ms = use.seconds * 1e3 / runs;
+    const double flops = static_cast<double>(use.work.flops) / runs;
+    const double bytes = static_cast<double>(use.work.bytes) / runs;
+    const double bound = std::max(flops / flops_per_ms, bytes / bytes_per_ms);
+    out[std::string(op)] = {{"ms", ms},          {"flops", flops},
+                            {"bytes", bytes},    {"gflops", flops * 1e-6 / ms},
+                            {"bound_ms", bound}, {"share", bound / ms}};
+  }
   return out;
 }
 
@@ -79,7 +96,8 @@ struct Phase {
         {"bytes", bytes},
         {"unique_bytes", bytes},
         {"memory_fraction", OrNull(bytes * 1e-9 / (median * ceilings.Median(Ceiling::kDram)))},
-        {"parts", PartsJson(times, runs)}};
+        {"parts", PartsJson(times, runs)},
+        {"ops", OpsJson(times, runs, ceilings)}};
     ceilings.AddTo(out);
     return out;
   }
@@ -88,28 +106,30 @@ struct Phase {
 // Sequences of one depth in a model.
 class RunnerHarness {
  public:
-  RunnerHarness(const Model& model, const BenchModelOptions& options, LatentCache cache,
-                const Exec& exec)
+  RunnerHarness(const Model& model, const BenchModelOptions& options, AttentionMode mode,
+                LatentCache cache, const Exec& exec)
       : model_(model),
         options_(options),
+        mode_(mode),
         cache_(std::move(cache)),
         tokens_(
             RandomTokens(options.depth + options.prompt + options.gen * options.batch + kPageTokens,
                          model.config().vocab)),
         runner_(model, cache_, workspace_, exec,
-                {.arithmetic = options.dtype, .int8_activations = options.int8_activations}) {
+                {.arithmetic = options.dtype,
+                 .int8_activations = options.int8_activations,
+                 .sparse_from = SparseFrom(model.config(), mode)}) {
     const int64_t each = cache_.pages() / options.batch;
     for (int64_t b = 0; b < options.batch; ++b) {
       pages_.emplace_back(static_cast<size_t>(each));
       std::iota(pages_.back().begin(), pages_.back().end(), static_cast<int32_t>(b * each));
     }
-    FillDepth();
+    FillDepth(exec);
   }
 
   // Runs a prompt of the first sequence after its cached tokens.
   double Prompt(const MlaRates& rates) {
-    const MlaPath path =
-        ChoosePath(model_.config().mla, {options_.prompt, options_.depth}, rates).path;
+    const MlaPath path = PathOfPrompt(rates);
     return SecondsOf([&] {
       TensorView h;
       for (int64_t begin = 0; begin < options_.prompt; begin += kChunk) {
@@ -127,7 +147,7 @@ class RunnerHarness {
     std::vector<SequenceChunk> chunks;
     for (int64_t b = 0; b < options_.batch; ++b)  // different tokens choose different experts
       chunks.push_back(SequenceChunk::Of(Tokens(b * options_.gen + g, 1), options_.depth + g,
-                                         MlaPath::kAbsorbed, pages_[static_cast<size_t>(b)]));
+                                         DecodePath(mode_), pages_[static_cast<size_t>(b)]));
     return SecondsOf([&] { runner_.Logits(runner_.Forward(chunks)); });
   }
 
@@ -138,16 +158,25 @@ class RunnerHarness {
     return std::span(tokens_).subspan(static_cast<size_t>(begin), static_cast<size_t>(count));
   }
 
+  MlaPath PathOfPrompt(const MlaRates& rates) const {
+    if (mode_ != AttentionMode::kAuto) return PromptPath(mode_);
+    const ModelConfig& config = model_.config();
+    return ChoosePath(config.mla, {options_.prompt, options_.depth}, rates, config.indexer).path;
+  }
+
   // Copies one page of rows, written by the model, to all others.
-  void FillDepth() {
+  void FillDepth(const Exec& exec) {
     if (options_.depth == 0) return;
-    const auto chunk = SequenceChunk::Of(Tokens(0, kPageTokens), 0, MlaPath::kLatent, pages_[0]);
+    const auto chunk = SequenceChunk::Of(Tokens(0, kPageTokens), 0, PromptPath(mode_), pages_[0]);
     runner_.Forward({&chunk, 1});
     CopyFirstPage(cache_);
+    if (cache_.spec().Has(StreamId::kIndexer))
+      FillIndexKeys(cache_, model_.config().indexer.width, exec);
   }
 
   const Model& model_;
   const BenchModelOptions& options_;
+  AttentionMode mode_;
   LatentCache cache_;
   std::vector<int32_t> tokens_;
   std::vector<std::vector<int32_t>> pages_;
@@ -169,13 +198,15 @@ Result<JsonOut> BenchModel(const Model& model, const BenchModelOptions& options,
                            const Machine& machine, const MlaRates& rates) {
   LATTE_RETURN_IF_ERROR(options.Validate());
   const int64_t room = std::max(options.depth + std::max(options.prompt, options.gen), kPageTokens);
-  CacheSpec spec{MlaCacheStreams(model.config().mla, MlaPath::kLatent, options.cache_dtype),
-                 model.config().layers, kPageTokens};
+  LATTE_ASSIGN_OR_RETURN(const AttentionMode mode, ParseAttentionMode(options.attention));
+  LATTE_RETURN_IF_ERROR(CheckMode(model.config(), mode));
+  LATTE_RETURN_IF_ERROR(CheckCacheDType(mode, options.cache_dtype));
   LATTE_ASSIGN_OR_RETURN(
       LatentCache cache,
-      LatentCache::Create(std::move(spec), options.batch * CeilDiv(room, kPageTokens)));
+      LatentCache::Create(CacheSpecFor(model.config(), mode, options.cache_dtype, kPageTokens),
+                          options.batch * CeilDiv(room, kPageTokens)));
   ThreadPool threads(options.threads);
-  RunnerHarness harness(model, options, std::move(cache), Exec{&threads, &machine});
+  RunnerHarness harness(model, options, mode, std::move(cache), Exec{&threads, &machine});
   JsonOut out{{"bench", "model"},
               {"architecture", model.config().architecture},
               {"layers", model.config().layers},

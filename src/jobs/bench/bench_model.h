@@ -21,17 +21,22 @@ struct BenchModelOptions {
   DType dtype = DType::kBF16;  // arithmetic
   CacheDType cache_dtype;
   bool int8_activations = true;
+  std::string attention = "auto";  // as EngineOptions::attention
   // Errors: kInvalidArgument naming the flag.
   [[nodiscard]] Status Validate() const;
 };
 
 // clang-format off
 // The cache is filled to its depth with copies of the rows of 64 random tokens: speed does not
-// depend on values. The prompt is computed in chunks of 512 tokens, by the path that the engine
-// would choose.
-//   prefill   tokens_per_s; ms of the prompt, median of 3 prompts; parts: ms by op
-//   decode    tokens_per_s; ms of a step, median of all steps; parts: ms by op
-// Errors: of Validate; kExhausted if the cache does not fit.
+// depend on values. Index keys are all different, because the choice of the best does. The prompt is computed
+// in chunks of 512 tokens, by the path that the engine would choose.
+//   prefill   tokens_per_s; ms of the prompt, median of 3 prompts; parts: ms by op; ops
+//   decode    tokens_per_s; ms of a step, median of all steps; parts: ms by op; ops
+//   ops       by op: ms (mean), flops, bytes, gflops; bound_ms: the larger of FLOPs at the f32 peak and bytes
+//             at the speed of memory; share: bound_ms of ms. Kernels that multiply bf16 or bytes can be
+//             faster than the bound.
+// Errors: of Validate; kInvalidArgument for an attention that the model or the cache does not have;
+// kExhausted if the cache does not fit.
 // clang-format on
 [[nodiscard]] Result<JsonOut> BenchModel(const Model& model, const BenchModelOptions& options,
                                          const Machine& machine, const MlaRates& rates);
