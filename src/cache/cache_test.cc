@@ -1,6 +1,9 @@
+#include <cstring>
+
 #include <gtest/gtest.h>
 
 #include "src/cache/latent_cache.h"
+#include "src/cache/page_bytes.h"
 #include "src/cache/page_pool.h"
 
 namespace latte {
@@ -58,6 +61,44 @@ TEST(LatentCacheDeathTest, AStreamThatIsMissingOrThereTwiceIsNamed) {
   EXPECT_DEATH(cache->View(StreamId::kLatent, 0), missing);
   EXPECT_DEATH(static_cast<void>(cache->spec().Stream(StreamId::kLatent)), missing);
   EXPECT_DEATH(static_cast<void>(LatentCache::Create({{key, key}, 1, 16}, 2)), "'key' twice");
+}
+
+// Layers 1 and 2 of 4 have no index keys.
+CacheSpec KeysInSomeLayers() {
+  CacheStream keys{StreamId::kIndexer, 3, DType::kF32};
+  keys.without = {1, 2};
+  return {{{StreamId::kLatent, 20, DType::kBF16}, keys}, 4, 16};
+}
+
+TEST(LatentCache, LayersWithoutRowsTakeNoMemory) {
+  const CacheSpec spec = KeysInSomeLayers();
+  EXPECT_EQ(spec.bytes_per_token(), 20 * 2 * 4 + 3 * 4 * 2);
+  auto cache = LatentCache::Create(spec, 5);
+  ASSERT_TRUE(cache);
+  const TensorView first = cache->View(StreamId::kIndexer, 0);
+  const TensorView last = cache->View(StreamId::kIndexer, 3);
+  EXPECT_EQ(last.data - first.data, first.elements() * SizeOf(first.dtype));
+  last.data[last.elements() * SizeOf(last.dtype) - 1] = std::byte{1};  // the last byte is ours
+}
+
+TEST(LatentCache, PagesHoldTheRowsThatExist) {
+  auto cache = LatentCache::Create(KeysInSomeLayers(), 3);
+  ASSERT_TRUE(cache);
+  std::vector<std::byte> bytes(static_cast<size_t>(cache->spec().bytes_per_page()));
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * 37 + 5);
+  LoadPage(*cache, 1, bytes);
+  CopyPage(*cache, 1, 2);
+  EXPECT_EQ(SavePage(*cache, 2), bytes);
+  // The last part of the page are the 16 rows of layer 3.
+  const TensorView last = cache->View(StreamId::kIndexer, 3);
+  EXPECT_EQ(std::memcmp(last.data + 2 * 16 * 12, bytes.data() + bytes.size() - 16 * 12, 16 * 12),
+            0);
+}
+
+TEST(LatentCacheDeathTest, ALayerWithoutRowsHasNoView) {
+  auto cache = LatentCache::Create(KeysInSomeLayers(), 2);
+  ASSERT_TRUE(cache);
+  EXPECT_DEATH(cache->View(StreamId::kIndexer, 2), "'indexer': layer 2 has no rows");
 }
 
 TEST(LatentCache, ImpossibleSizeIsAnErrorNotACrash) {

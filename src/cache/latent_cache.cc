@@ -42,9 +42,17 @@ std::string_view Name(StreamId id) {
   return "?";
 }
 
+bool CacheStream::HasRows(int64_t layer) const {
+  return !std::ranges::binary_search(without, layer);
+}
+
+int64_t CacheStream::RowsBefore(int64_t layer) const {
+  return layer - (std::ranges::lower_bound(without, layer) - without.begin());
+}
+
 int64_t CacheSpec::bytes_per_token() const {
   int64_t bytes = 0;
-  for (const CacheStream& s : streams) bytes += s.width * SizeOf(s.dtype) * layers;
+  for (const CacheStream& s : streams) bytes += s.width * SizeOf(s.dtype) * s.RowsBefore(layers);
   return bytes;
 }
 
@@ -59,8 +67,9 @@ Result<LatentCache> LatentCache::Create(CacheSpec spec, int64_t pages, const Dev
   for (const CacheStream& stream : cache.spec_.streams) {
     LATTE_CHECK(std::ranges::count(cache.spec_.streams, stream.id, &CacheStream::id) == 1,
                 "cache stream '{}' twice", Name(stream.id));
-    const int64_t factors[] = {cache.spec_.layers, pages, cache.spec_.page_tokens, stream.width,
-                               SizeOf(stream.dtype)};
+    LATTE_CHECK(std::ranges::is_sorted(stream.without), "layers without rows: not ascending");
+    const int64_t factors[] = {stream.RowsBefore(cache.spec_.layers), pages,
+                               cache.spec_.page_tokens, stream.width, SizeOf(stream.dtype)};
     const auto bytes = CheckedProduct(factors);
     std::optional<DeviceMemory> memory =
         DeviceMemory::Allocate(device, bytes.value_or(0), MemoryUse::kCache);
@@ -76,8 +85,9 @@ Result<LatentCache> LatentCache::Create(CacheSpec spec, int64_t pages, const Dev
 TensorView LatentCache::View(StreamId stream, int64_t layer) const {
   const size_t index = IndexOf(spec_, stream);
   const CacheStream& s = spec_.streams[index];
+  LATTE_CHECK(s.HasRows(layer), "cache stream '{}': layer {} has no rows", Name(stream), layer);
   const int64_t layer_bytes = pages_ * spec_.page_tokens * s.width * SizeOf(s.dtype);
-  return TensorView(memory_[index].data() + layer * layer_bytes, s.dtype,
+  return TensorView(memory_[index].data() + s.RowsBefore(layer) * layer_bytes, s.dtype,
                     {pages_, spec_.page_tokens, s.width});
 }
 

@@ -26,12 +26,19 @@ enum class StreamId : uint8_t {
 // "latent", "key", "value", "indexer": in messages and in prefix files.
 std::string_view Name(StreamId id);
 
-// One row that is cached per token and layer.
+// One row that is cached per token and layer, in all layers or in some.
 struct CacheStream {
   StreamId id = StreamId::kLatent;
   int64_t width = 0;  // elements per token and layer; bytes if the format is quantised
   DType dtype = DType::kBF16;
   CacheRowFormat row_format = {};
+  // Layers of the cache that have no rows, ascending. Usually none; GLM-5.2 has layers that choose no keys
+  // of their own, and so have no index keys.
+  std::vector<int64_t> without = {};
+
+  bool HasRows(int64_t layer) const;
+  // The number of layers before `layer` that have rows.
+  int64_t RowsBefore(int64_t layer) const;
 };
 
 struct CacheSpec {
@@ -59,7 +66,8 @@ class LatentCache {
   int64_t pages() const { return pages_; }
   const Device& device() const { return *device_; }
 
-  // Pages of one stream and layer: [pages, page_tokens, width]. Requires: the cache has the stream.
+  // Pages of one stream and layer: [pages, page_tokens, width]. Requires: the cache has the stream, and
+  // the stream rows in that layer.
   TensorView View(StreamId stream, int64_t layer) const;
 
  private:
@@ -69,7 +77,7 @@ class LatentCache {
   CacheSpec spec_;
   int64_t pages_ = 0;
   const Device* device_;
-  std::vector<DeviceMemory> memory_;  // per stream: [layers, pages, page_tokens, width]
+  std::vector<DeviceMemory> memory_;  // per stream: [layers with rows, pages, page_tokens, width]
 };
 
 }  // namespace latte

@@ -17,7 +17,7 @@ template <class Visit>
 void ForEachSlice(const LatentCache& cache, int32_t page, const Visit& visit) {
   for (const CacheStream& stream : cache.spec().streams)
     for (int64_t layer = 0; layer < cache.spec().layers; ++layer)
-      visit(Slice(cache, stream, layer, page), stream, layer);
+      if (stream.HasRows(layer)) visit(Slice(cache, stream, layer, page), stream, layer);
 }
 
 }  // namespace

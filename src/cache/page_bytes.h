@@ -16,7 +16,7 @@ namespace latte {
 // Requires: two pages of the cache; no step writes either of them meanwhile.
 void CopyPage(const LatentCache& cache, int32_t from, int32_t to, DeviceStream order = nullptr);
 
-// The page's bytes: streams in order, within a stream its layers; CacheSpec::bytes_per_page bytes.
+// The page's bytes: streams in order, within a stream the layers that have rows; CacheSpec::bytes_per_page bytes.
 std::vector<std::byte> SavePage(const LatentCache& cache, int32_t page,
                                 DeviceStream order = nullptr);
 

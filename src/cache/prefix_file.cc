@@ -80,6 +80,13 @@ std::vector<std::byte> LayoutBytes(const CacheSpec& spec) {
     out.Int(static_cast<uint8_t>(stream.row_format.kind));
     out.Int(std::bit_cast<uint32_t>(stream.row_format.descale));
   }
+  for (size_t i = 0; i < spec.streams.size(); ++i) {
+    const std::vector<int64_t>& without = spec.streams[i].without;
+    if (without.empty()) continue;
+    out.Int(static_cast<uint32_t>(i));
+    out.Int(static_cast<uint32_t>(without.size()));
+    for (const int64_t layer : without) out.Int(static_cast<uint32_t>(layer));
+  }
   return out.Take();
 }
 

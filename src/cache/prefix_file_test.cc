@@ -112,7 +112,7 @@ TEST(PrefixFile, WholeFileOfAnotherIsRefused) {
 
 // Everything that changes what the bytes mean.
 std::vector<PrefixFileOwner> OtherLayouts() {
-  std::vector<PrefixFileOwner> others(8, Owner());
+  std::vector<PrefixFileOwner> others(10, Owner());
   others[0].spec.page_tokens = 4;
   others[1].spec.layers = 3;
   others[2].spec.streams.pop_back();
@@ -121,6 +121,8 @@ std::vector<PrefixFileOwner> OtherLayouts() {
   others[5].spec.streams[0].dtype = DType::kF16;
   others[6].spec.streams[1].row_format.kind = CacheFormat::kQ6;
   others[7].spec.streams[1].row_format.descale = 0.5f;
+  others[8].spec.streams[1].without = {0};
+  others[9].spec.streams[0].without = {0};
   return others;
 }
 
@@ -145,7 +147,7 @@ TEST(PrefixFile, NameDependsOnAllThatThePageDoes) {
   names.insert(PrefixFileName(Owner(), {"tenant", {1, 2, 3, 4}}));
   names.insert(PrefixFileName(Owner(), {"tenant", {1, 3, 3, -4}}));
   names.insert(PrefixFileName(Owner(), {"tenant", {1, 2}}));
-  EXPECT_EQ(names.size(), 14u);
+  EXPECT_EQ(names.size(), 16u);
   EXPECT_EQ(names.begin()->size(), 32u);
 }
 

@@ -105,8 +105,11 @@ CacheSpec CacheSpecFor(const ModelConfig& config, AttentionMode mode, CacheDType
                        int64_t page_tokens) {
   CacheSpec out = {MlaCacheStreams(config.mla, PromptPath(mode), cache), config.layers,
                    page_tokens};
-  if (SparseFrom(config, mode) != kNeverSparse)
-    out.streams.push_back(IndexerCacheStream(config.indexer, cache));
+  if (SparseFrom(config, mode) == kNeverSparse) return out;
+  CacheStream keys = IndexerCacheStream(config.indexer, cache);
+  for (int64_t layer = 0; layer < config.layers; ++layer)
+    if (!config.IsIndexed(layer)) keys.without.push_back(layer);
+  out.streams.push_back(std::move(keys));
   return out;
 }
 

@@ -49,6 +49,8 @@ int64_t SparseFrom(const ModelConfig& config, AttentionMode mode);
 // For the user: that a model with an indexer attends to all keys under `mode`; else empty.
 std::string DenseWarning(const ModelConfig& config, AttentionMode mode);
 
+// The cache of the decoder's layers. A drafting layer may be added to `layers`: it has rows of every
+// stream.
 CacheSpec CacheSpecFor(const ModelConfig& config, AttentionMode mode, CacheDType cache,
                        int64_t page_tokens);
 

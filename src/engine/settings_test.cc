@@ -80,6 +80,23 @@ TEST_F(SettingsTest, DraftsNeedTheirLayerAndRoomForItsRows) {
   EXPECT_EQ(With(room)->cache_spec.layers, config_.layers);
 }
 
+TEST_F(SettingsTest, OnlyLayersThatOwnAnIndexerAndTheDraftingLayerCacheItsKeys) {
+  config_.indexer = {.heads = 2, .width = 8, .topk = 4};
+  config_.indexed_layers.assign(static_cast<size_t>(config_.layers), false);
+  config_.indexed_layers.front() = true;
+  config_.mtp_layers = 1;
+  options_.draft_tokens = "1";
+  const auto settings = With({4 * kGb, 0});
+  ASSERT_TRUE(settings) << ToString(settings.error());
+  const CacheStream& keys = settings->cache_spec.Stream(StreamId::kIndexer);
+  EXPECT_TRUE(keys.HasRows(0));
+  for (int64_t layer = 1; layer < config_.layers; ++layer) EXPECT_FALSE(keys.HasRows(layer));
+  EXPECT_TRUE(keys.HasRows(config_.layers));
+  EXPECT_EQ(keys.RowsBefore(config_.layers + 1), 2);
+  const int64_t latents = (config_.mla.c + config_.mla.r) * 2 * (config_.layers + 1);
+  EXPECT_EQ(settings->cache_spec.bytes_per_token(), latents + 2 * 8 * 2);
+}
+
 TEST_F(SettingsTest, AGivenCacheIsTakenWhateverTheRoom) {
   options_.cache_bytes = 64 << 20;
   for (const MemoryRoom& room :

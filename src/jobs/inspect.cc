@@ -128,7 +128,8 @@ Result<JsonOut> InspectModel(const std::string& path, const ModelConfig& config)
   const int64_t bf16_bytes = (params.total() + params.mtp) * SizeOf(DType::kBF16);
   const int64_t weight_bytes = stored.value_or(bf16_bytes);
   const int64_t memory_bytes = TotalMemory().value_or(0);
-  const int64_t context = LargestContext(config, memory_bytes, weight_bytes, cache.mla);
+  const int64_t context =
+      LargestContext(config, memory_bytes, weight_bytes, cache.mla + cache.index_keys);
   return JsonOut{{"architecture", config.architecture},
                  {"model_type", config.model_type},
                  {"layers", config.layers},
@@ -147,6 +148,7 @@ Result<JsonOut> InspectModel(const std::string& path, const ModelConfig& config)
                  {"weight_bytes_are", stored ? "those of the files" : "an estimate for bf16"},
                  {"bf16_bytes_by_component", ParamsJson(params, SizeOf(DType::kBF16))},
                  {"mla_bytes_per_token", cache.mla},
+                 {"index_key_bytes_per_token", cache.index_keys},
                  {"mha_bytes_per_token", cache.mha},
                  {"gqa8_bytes_per_token", cache.gqa8},
                  {"mha_over_mla", static_cast<double>(cache.mha) / static_cast<double>(cache.mla)},

@@ -85,7 +85,10 @@ ParamCount CountActiveParams(const ModelConfig& config) { return Count(config, c
 CacheBytes CacheBytesPerToken(const ModelConfig& config, DType dtype) {
   const MlaDims& m = config.mla;
   const int64_t per_layer = config.layers * SizeOf(dtype);
+  int64_t indexers = 0;
+  for (int64_t i = 0; i < config.layers; ++i) indexers += config.IsIndexed(i) ? 1 : 0;
   return {.mla = m.latent() * per_layer,
+          .index_keys = indexers * config.indexer.width * SizeOf(dtype),
           .mha = m.expanded() * per_layer,
           .gqa8 = std::min<int64_t>(8, m.h) * (m.n + m.v) * per_layer};
 }

@@ -41,8 +41,9 @@ ParamCount CountActiveParams(const ModelConfig& config);
 // Bytes per token in the cache, for all layers together. Source of the formulas: DeepSeek-V2 (arXiv
 // 2405.04434), Table 1.
 struct CacheBytes {
-  int64_t mla = 0;   // (C+R)·L
-  int64_t mha = 0;   // H·(N+R+V)·L: the same model with K and V of every head
+  int64_t mla = 0;         // (C+R)·L
+  int64_t index_keys = 0;  // W·(layers that own an indexer)
+  int64_t mha = 0;         // H·(N+R+V)·L: the same model with K and V of every head
   int64_t gqa8 = 0;  // G·(N+V)·L, G = min(8, H): grouped-query attention with heads of this width,
                      // without the R dims
 };

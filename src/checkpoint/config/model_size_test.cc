@@ -126,6 +126,17 @@ TEST(ModelSize, ReproducesPublishedCacheSizes) {
   EXPECT_EQ(v3.mha / v3.mla, 71);
 }
 
+// GLM-5.2: 21 of 78 layers own an indexer.
+TEST(ModelSize, OnlyLayersThatOwnAnIndexerCacheItsKeys) {
+  EXPECT_EQ(CacheBytesPerToken(Published("v3"), DType::kBF16).index_keys, 0);
+  EXPECT_EQ(CacheBytesPerToken(Published("v3_2"), DType::kBF16).index_keys, 61 * 128 * 2);
+  ModelConfig config = Published("glm_5");
+  EXPECT_EQ(CacheBytesPerToken(config, DType::kBF16).index_keys, 78 * 128 * 2);
+  config.indexed_layers.assign(78, false);
+  for (size_t i = 0; i < 21; ++i) config.indexed_layers[3 * i] = true;
+  EXPECT_EQ(CacheBytesPerToken(config, DType::kBF16).index_keys, 21 * 128 * 2);
+}
+
 TEST(ModelSize, GqaHasNoMoreHeadsThanTheModel) {
   ModelConfig config = Published("v2_lite");
   config.mla.h = 6;

@@ -16,6 +16,7 @@ namespace latte {
 inline void CopyFirstPage(LatentCache& cache) {
   for (const CacheStream& stream : cache.spec().streams)
     for (int64_t layer = 0; layer < cache.spec().layers; ++layer) {
+      if (!stream.HasRows(layer)) continue;
       const TensorView view = cache.View(stream.id, layer);
       const int64_t bytes = view.stride[0] * SizeOf(view.dtype);
       for (int64_t page = 1; page < cache.pages(); ++page)
@@ -34,7 +35,7 @@ inline void FillIndexKeys(LatentCache& cache, int64_t width, const Exec& exec) {
   std::vector<int64_t> slots;
   Random random(2);
   for (int64_t layer = 0; layer < cache.spec().layers; ++layer)
-    for (int64_t begin = 0; begin < tokens; begin += kRows) {
+    for (int64_t begin = 0; stream.HasRows(layer) && begin < tokens; begin += kRows) {
       slots.clear();
       for (int64_t i = begin; i < std::min(tokens, begin + kRows); ++i) slots.push_back(i);
       const TensorView rows = keys.view().Slice(0, 0, std::ssize(slots));
