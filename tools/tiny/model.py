@@ -2,8 +2,9 @@
 
 Multi-head latent attention (DeepSeek-V2 report, section 2.1, eq. 9-19), YaRN rotary positions,
 a sigmoid router with group limits and a selection bias (DeepSeek-V3 report, section 2.1.2), and
-one multi-token-prediction layer (section 2.2). Modules carry the Hugging Face tensor names, except
-that the experts of a layer are stacked; export.py splits them. There is no key-value cache.
+one multi-token-prediction layer (section 2.2); with `index_topk` in the config, sparse attention
+(indexer.py). Modules carry the Hugging Face tensor names, except that the experts of a layer are
+stacked; export.py splits them. There is no key-value cache.
 
 Dimension letters: B sequences, T tokens, D model, H heads, Cq and C latent ranks, N, R, V the
 non-rotary, rotary, and value head widths, E experts, K chosen experts, F expert width.
@@ -14,6 +15,8 @@ import math
 import torch
 import torch.nn.functional as F
 from torch import nn
+
+from indexer import Indexer
 
 LORA_NORM_EPS = 1e-6  # the norms inside the low-rank projections use this whatever the config says
 
@@ -35,6 +38,13 @@ def tiny_config():
         rms_norm_eps=1e-6, initializer_range=0.02, attention_bias=False, attention_dropout=0.0,
         tie_word_embeddings=False, use_cache=True, bos_token_id=0, eos_token_id=1, pad_token_id=2,
         pretraining_tp=1)
+
+
+def tiny_sparse_config():
+    """config.json of tiny-sparse, with the keys of the DeepSeek-V3.2 files."""
+    return tiny_config() | dict(
+        architectures=["DeepseekV32ForCausalLM"], model_type="deepseek_v32",
+        index_n_heads=8, index_head_dim=32, index_topk=128)
 
 
 def yarn_mscale(factor, mscale):
@@ -81,7 +91,10 @@ def linear(width_in, width_out):
 
 
 class Attention(nn.Module):
-    """MLA in its expanded form: keys and values are rebuilt from the latent, then MHA."""
+    """MLA in its expanded form: keys and values are rebuilt from the latent, then MHA.
+
+    With an indexer, a token attends to the index_topk keys that it chooses.
+    """
 
     def __init__(self, config):
         super().__init__()
@@ -96,14 +109,18 @@ class Attention(nn.Module):
         self.kv_a_layernorm = RMSNorm(self.c, LORA_NORM_EPS)
         self.kv_b_proj = linear(self.c, self.heads * (self.n + self.v))
         self.o_proj = linear(self.heads * self.v, width)
+        self.indexer = Indexer(config) if "index_topk" in config else None
         scaling = config["rope_scaling"]
         self.scale = ((self.n + self.r) ** -0.5
                       * yarn_mscale(scaling["factor"], scaling["mscale_all_dim"]) ** 2)
         self.rope_gain = (yarn_mscale(scaling["factor"], scaling["mscale"])
                           / yarn_mscale(scaling["factor"], scaling["mscale_all_dim"]))
 
-    def forward(self, h, cos, sin):
-        """h [B, T, D] (normed); cos, sin [T, R/2]. Returns [B, T, D]."""
+    def project(self, h, cos, sin):
+        """h [B, T, D] (normed); cos, sin [T, R/2].
+
+        Returns the query latent c_q [B, T, Cq], and q, k [B, H, T, N+R], v [B, H, T, V].
+        """
         b, t, _ = h.shape
         c_q = self.q_a_layernorm(self.q_a_proj(h))
         q = self.q_b_proj(c_q).view(b, t, self.heads, self.n + self.r).transpose(1, 2)
@@ -114,10 +131,18 @@ class Attention(nn.Module):
         k_nope, v = kv.view(b, t, self.heads, self.n + self.v).transpose(1, 2).split(
             [self.n, self.v], dim=-1)
         q = torch.cat((q_nope, rotate(q_rope, cos, sin)), dim=-1)
-        k = torch.cat((k_nope, k_rope), dim=-1)
+        return c_q, q, torch.cat((k_nope, k_rope), dim=-1), v
+
+    def forward(self, h, cos, sin):
+        """h [B, T, D] (normed); cos, sin [T, R/2]. Returns [B, T, D]."""
+        b, t, _ = h.shape
+        c_q, q, k, v = self.project(h, cos, sin)
+        sparse = self.indexer is not None and t > self.indexer.topk
+        chosen = self.indexer.choose(h, c_q, cos, sin).unsqueeze(1) if sparse else None
         # The fused kernel takes values as wide as the keys; on a CPU it is several times faster.
         v = F.pad(v, (0, self.n + self.r - self.v))
-        o = F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=self.scale)
+        o = F.scaled_dot_product_attention(q, k, v, attn_mask=chosen, is_causal=not sparse,
+                                           scale=self.scale)
         return self.o_proj(o[..., :self.v].transpose(1, 2).reshape(b, t, self.heads * self.v))
 
 

@@ -120,14 +120,14 @@ def earlier_phases(folder):
 class CurveWriter:
     """Appends rows to the loss curve; on resume, drops rows after the checkpoint's step."""
 
-    def __init__(self, path, step):
+    def __init__(self, path, step, columns=COLUMNS):
         kept = []
         if step and os.path.exists(path):
             with open(path, newline="", encoding="utf-8") as file:
                 kept = [row for row in list(csv.reader(file))[1:] if int(row[0]) <= step]
         self.file = open(path, "w", newline="", encoding="utf-8")
         self.writer = csv.writer(self.file)
-        self.writer.writerows([COLUMNS] + kept)
+        self.writer.writerows([columns] + kept)
 
     def row(self, *values):
         self.writer.writerow(values)
