@@ -97,8 +97,9 @@ def export(state, config, tokenizer_folder, out, training):
                 file.write("\n")
         return write
 
-    for name in ("tokenizer.json", "tokenizer_config.json"):
-        place(name, lambda path: shutil.copyfile(os.path.join(tokenizer_folder, name), path))
+    for name in ("tokenizer.json", "tokenizer_config.json", "story_grammar.json"):
+        if os.path.exists(os.path.join(tokenizer_folder, name)):
+            place(name, lambda path: shutil.copyfile(os.path.join(tokenizer_folder, name), path))
     place("config.json", as_json(config))
     place("training.json", as_json(training))
     place("generation_config.json", as_json(dict(
@@ -107,13 +108,17 @@ def export(state, config, tokenizer_folder, out, training):
     place("model.safetensors", lambda path: write_safetensors(path, checkpoint_tensors(state)))
 
 
-def check_against_transformers(folder, count=64):
-    """Largest |logit difference| to transformers' DeepseekV3ForCausalLM on random tokens, fp32."""
-    from transformers import DeepseekV3ForCausalLM
+def check_against_transformers(folder):
+    """Largest |logit difference| to the model's class in transformers on random tokens, fp32.
+
+    64 tokens; with an indexer, four times as many as a token attends to.
+    """
+    import transformers
     ours = load_folder(folder)
-    theirs = DeepseekV3ForCausalLM.from_pretrained(folder, dtype=torch.float32,
-                                                   attn_implementation="eager").eval()
-    tokens = torch.randint(5, ours.config["vocab_size"], (1, count),
+    theirs = getattr(transformers, ours.config["architectures"][0]).from_pretrained(
+        folder, dtype=torch.float32, attn_implementation="eager",
+        experts_implementation="eager").eval()
+    tokens = torch.randint(5, ours.config["vocab_size"], (1, 4 * ours.config.get("index_topk", 16)),
                            generator=torch.Generator().manual_seed(11))
     with torch.no_grad():
         return (ours(tokens) - theirs(tokens).logits).abs().max().item()
@@ -122,6 +127,8 @@ def check_against_transformers(folder, count=64):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--checkpoint", help="checkpoint.pt of train.py")
+    parser.add_argument("--indexer", help="checkpoint.pt of train_indexer.py, with --base")
+    parser.add_argument("--base", help="exported folder of tiny, for all but the indexer")
     parser.add_argument("--random", action="store_true", help="random weights, to check the maths")
     parser.add_argument("--tokenizer", help="folder of tokenizer.py")
     parser.add_argument("--out", required=True)
@@ -137,6 +144,10 @@ def main():
     elif args.checkpoint:
         saved = torch.load(args.checkpoint, map_location="cpu", weights_only=True)
         export(saved["model"], tiny.tiny_config(), args.tokenizer, args.out, saved["state"])
+    elif args.indexer:
+        saved = torch.load(args.indexer, map_location="cpu", weights_only=True)
+        export(load_folder(args.base).state_dict() | saved["model"], tiny.tiny_sparse_config(),
+               args.base, args.out, saved["state"])
     sizes = [os.path.getsize(os.path.join(args.out, name)) for name in os.listdir(args.out)]
     print(f"{args.out}: {sum(sizes)} bytes")
     if args.check:

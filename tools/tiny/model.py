@@ -44,7 +44,7 @@ def tiny_sparse_config():
     """config.json of tiny-sparse, with the keys of the DeepSeek-V3.2 files."""
     return tiny_config() | dict(
         architectures=["DeepseekV32ForCausalLM"], model_type="deepseek_v32",
-        index_n_heads=8, index_head_dim=32, index_topk=128)
+        index_n_heads=8, index_head_dim=32, index_topk=64)
 
 
 def yarn_mscale(factor, mscale):
