@@ -31,7 +31,7 @@ int RunLatte(int argc, char** argv) {
       "Moonlight).\n\n  latte run -p \"Once upon a time\"      write a story with the built-in "
       "model\n  latte run path/to/checkpoint < prompt.txt\n  latte chat "
       "path/to/checkpoint\n\nMODEL is a Hugging Face folder, a "
-      "repository id (org/name) in the local Hugging Face cache, or tiny.",
+      "repository id (org/name) in the local Hugging Face cache, tiny or tiny-sparse.",
       "latte " LATTE_VERSION);
   const latte::FlagSet app = line.flags();
   const std::vector<latte::Command> commands = {

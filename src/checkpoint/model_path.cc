@@ -34,21 +34,24 @@ fs::path LoadedFrom() {
   return fs::canonical(info.dli_fname, ignored);
 }
 
-// Folders that may contain the model "tiny".
-std::vector<fs::path> TinyPlaces() {
+// Whether `model` comes with Latte.
+bool IsBundled(std::string_view model) { return model == "tiny" || model == "tiny-sparse"; }
+
+// Folders that may be the bundled model `name`.
+std::vector<fs::path> BundledPlaces(const std::string& name) {
   std::error_code ignored;
   const fs::path program = fs::read_symlink("/proc/self/exe", ignored).parent_path();
-  std::vector<fs::path> places = {program.parent_path() / "share/latte/models/tiny"};
+  std::vector<fs::path> places = {program.parent_path() / "share/latte/models" / name};
   // build/<preset>/latte and build/<preset>/<folder>/<test> are two to four levels below the
   // repository.
   fs::path up = program;
   for (int level = 0; level < 5 && up.has_relative_path(); ++level, up = up.parent_path())
-    places.push_back(up / "models/tiny");
+    places.push_back(up / "models" / name);
   // For an installed library: <prefix>/lib or <prefix>/lib/<machine>.
   up = LoadedFrom().parent_path();
   for (int level = 0; level < 2 && up.has_relative_path(); ++level) {
     up = up.parent_path();
-    places.push_back(up / "share/latte/models/tiny");
+    places.push_back(up / "share/latte/models" / name);
   }
   return places;
 }
@@ -196,20 +199,20 @@ std::string WhyMissing(const std::string& path) {
 
 Result<std::string> ResolveModelPath(const std::string& model) {
   if (IsDirectory(model) || IsRegularFile(model)) return model;
-  if (model == "tiny") {
+  if (IsBundled(model)) {
     std::vector<std::string> tried;
-    for (const fs::path& place : TinyPlaces()) {
+    for (const fs::path& place : BundledPlaces(model)) {
       if (IsRegularFile((place / "config.json").string())) return place.string();
       tried.push_back(place.string());
     }
     return NotFound(
-        fmt::format("the model 'tiny' was not found next to the program or liblatte; looked for {}",
-                    fmt::join(tried, ", ")));
+        fmt::format("the model '{}' was not found next to the program or liblatte; looked for {}",
+                    model, fmt::join(tried, ", ")));
   }
   if (IsRepoId(model)) return FromHubCache(model, WhyMissing(model));
   return NotFound(fmt::format(
       "model '{}': expected a Hugging Face folder, a repository id (org/name) in the local cache, "
-      "or tiny, found {}",
+      "tiny or tiny-sparse, found {}",
       model, WhyMissing(model)));
 }
 

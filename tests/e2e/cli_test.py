@@ -288,12 +288,13 @@ class BadInput(unittest.TestCase):
 
 
 class Install(unittest.TestCase):
-    def test_installed_program_finds_its_model(self):
+    def test_installed_program_finds_its_models(self):
         build = pathlib.Path(LATTE).parent
         with tempfile.TemporaryDirectory() as prefix:
             subprocess.run(["cmake", "--install", build, "--prefix", prefix], check=True, capture_output=True)
-            done = subprocess.run([f"{prefix}/bin/latte", "inspect", "tiny"], capture_output=True, text=True, cwd="/")
-            self.assertEqual(done.returncode, 0, done.stderr)
+            for model in ("tiny", "tiny-sparse"):
+                done = subprocess.run([f"{prefix}/bin/latte", "inspect", model], capture_output=True, text=True, cwd="/")
+                self.assertEqual(done.returncode, 0, done.stderr)
             shutil.rmtree(f"{prefix}/share/latte/models")
             lost = subprocess.run([f"{prefix}/bin/latte", "inspect", "tiny"], capture_output=True, text=True, cwd="/")
             self.assertEqual(lost.returncode, 2)

@@ -1,6 +1,8 @@
 """`latte eval` from a user's view. Usage: eval_test.py LATTE_BINARY; needs only Python's standard library."""
 import json
 import pathlib
+import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -81,6 +83,44 @@ class Eval(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             (pathlib.Path(folder) / "story_grammar.json").write_text('{"rules": 7}')
             self.refused(folder, words=("story_grammar.json", "tables"))
+
+
+def negate(folder, suffix):
+    """Changes the sign of every number of the bf16 tensors in `folder` whose names end with `suffix`."""
+    path = pathlib.Path(folder) / "model.safetensors"
+    data = bytearray(path.read_bytes())
+    start = 8 + struct.unpack("<Q", data[:8])[0]
+    tensors = json.loads(data[8:start])
+    names = [name for name in tensors if name.endswith(suffix)]
+    for name in names:
+        assert tensors[name]["dtype"] == "BF16", name
+        begin, end = tensors[name]["data_offsets"]
+        for high_byte in range(start + begin + 1, start + end, 2):
+            data[high_byte] ^= 0x80
+    path.write_bytes(data)
+    return len(names)
+
+
+class SparseAttention(unittest.TestCase):
+    """A token of tiny-sparse attends to 64 tokens; a key is asked for 250 to 2,000 tokens after it was told."""
+
+    def recall(self, *flags, model="tiny-sparse"):
+        done = latte("eval", model, "--skills", "recall", "--count", 5, "--json", *flags)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return [bucket["passed"] for bucket in json.loads(done.stdout)["skills"]["recall"]["buckets"]]
+
+    def test_keys_are_found_as_with_dense_attention(self):
+        self.assertEqual(self.recall("--attention", "absorbed"), [5] * 5)
+        self.assertEqual(self.recall(), [5] * 5)
+
+    def test_they_are_found_with_index_keys_in_8_bits(self):
+        self.assertGreaterEqual(sum(self.recall("--cache-dtype", "fp8")), 24)  # of 25
+
+    def test_they_are_lost_if_the_indexer_prefers_the_worst(self):
+        with tempfile.TemporaryDirectory() as folder:
+            model = shutil.copytree(ROOT / "models/tiny-sparse", pathlib.Path(folder) / "tiny-sparse")
+            self.assertEqual(negate(model, ".indexer.weights_proj.weight"), 5)
+            self.assertLessEqual(sum(self.recall(model=model)), 2)  # of 25
 
 
 class Help(unittest.TestCase):

@@ -1,4 +1,4 @@
-"""Thins the loss curve of train.py to a small CSV and draws it."""
+"""Thins the loss curve of train.py or train_indexer.py to a small CSV and draws it."""
 
 import argparse
 import csv
@@ -16,23 +16,43 @@ def thin(rows, most):
     return rows[::-1][::stride][::-1]
 
 
-def draw(columns, path):
-    """columns: name -> list of float. Loss and MTP loss above, shares below."""
-    plt.rcParams["svg.fonttype"] = "none"
-    plt.rcParams["svg.hashsalt"] = "tiny"
-    figure, (upper, lower) = plt.subplots(2, 1, figsize=(7, 5), sharex=True, height_ratios=[2, 1])
-    millions = [tokens / 1e6 for tokens in columns["tokens"]]
+def draw_indexers(columns, millions, upper, lower):
+    """Divergence of each layer's indexer from its attention above, shares of attention below."""
+    layers = sum(name.startswith("kl_") for name in columns)
+    for i in range(layers):
+        label = f"layer {i}" if i < layers - 1 else "MTP layer"
+        line, = upper.plot(millions, columns[f"kl_{i}"], label=label, linewidth=1)
+        for what, style in (("chosen", "-"), ("best", ":")):
+            share = [100 * value for value in columns[f"{what}_{i}"]]
+            lower.plot(millions, share, style, color=line.get_color(), linewidth=1)
+    upper.set_ylabel("KL divergence, nats per token")
+    lower.set_ylabel("attention to the keys\nchosen, best (dots), %")
+    lower.set_ylim(0, 100)
+
+
+def draw_losses(columns, millions, upper, lower):
+    """Loss and MTP loss above, shares below."""
     upper.plot(millions, columns["loss"], label="next token", linewidth=1)
     upper.plot(millions, columns["mtp_loss"], label="token after next (MTP)", linewidth=1)
-    upper.set_yscale("log")
     upper.set_ylabel("loss, nats per token")
-    upper.legend(frameon=False)
     for name, label in (("mtp_acceptance", "MTP drafts accepted"), ("answers", "digits of answers")):
         if name in columns:
             lower.plot(millions, [100 * share for share in columns[name]], label=label, linewidth=1)
     lower.set_ylabel("%")
     lower.set_ylim(0 if "answers" in columns else 50, 100)
     lower.legend(frameon=False)
+
+
+def draw(columns, path):
+    """columns: name -> list of float."""
+    plt.rcParams["svg.fonttype"] = "none"
+    plt.rcParams["svg.hashsalt"] = "tiny"
+    figure, (upper, lower) = plt.subplots(2, 1, figsize=(7, 5), sharex=True, height_ratios=[2, 1])
+    millions = [tokens / 1e6 for tokens in columns["tokens"]]
+    draw_parts = draw_indexers if "kl_0" in columns else draw_losses
+    draw_parts(columns, millions, upper, lower)
+    upper.set_yscale("log")
+    upper.legend(frameon=False)
     lower.set_xlabel("training tokens, millions")
     for axes in (upper, lower):
         axes.grid(alpha=0.3)

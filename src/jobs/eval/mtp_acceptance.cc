@@ -7,7 +7,6 @@
 
 #include "src/base/math.h"
 #include "src/engine/run/runner.h"
-#include "src/layers/mla/mla.h"
 
 namespace latte {
 namespace {
@@ -60,19 +59,17 @@ Result<MtpAcceptance> MeasureMtpAcceptance(const Model& model, const Machine& ma
   }
   const MlaPath path = PromptPath(settings.attention);
   const int64_t page_count = CeilDiv(static_cast<int64_t>(longest), settings.options.page_tokens);
-  LATTE_ASSIGN_OR_RETURN(
-      LatentCache cache,
-      LatentCache::Create(
-          {MlaCacheStreams(model.config().mla, path, settings.cache),
-           model.config().layers + model.draft_layers(), settings.options.page_tokens},
-          page_count));
+  CacheSpec spec = CacheSpecFor(model.config(), settings.attention, settings.cache,
+                                settings.options.page_tokens);
+  spec.layers = model.config().layers + model.draft_layers();
+  LATTE_ASSIGN_OR_RETURN(LatentCache cache, LatentCache::Create(spec, page_count));
   std::vector<int32_t> pages(static_cast<size_t>(page_count));
   std::iota(pages.begin(), pages.end(), 0);
   ThreadPool threads(settings.options.threads);
   Workspace workspace;
   Runner runner(model, cache, workspace, Exec{&threads, &machine},
                 RunnerOptions{settings.dtype, settings.options.prefill_workspace_tokens,
-                              settings.options.int8_activations});
+                              settings.options.int8_activations, settings.sparse_from});
   MtpAcceptance out;
   for (const std::vector<int32_t>& text : texts) Measure(runner, text, path, pages, out);
   return out;
