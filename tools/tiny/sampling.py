@@ -2,6 +2,7 @@
 
 The cache of a layer holds, per token, c_kv after its norm and k_rope after its rotation, and
 nothing else: [B, S, C + R]. Keys and values are never rebuilt (DeepSeek-V2 report, section 2.1.2).
+Every token attends to all tokens before it; an indexer is not used.
 """
 
 import torch
