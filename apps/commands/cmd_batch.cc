@@ -7,6 +7,7 @@
 #include "apps/flags/command.h"
 #include "apps/flags/config_flags.h"
 #include "apps/flags/engine_flags.h"
+#include "apps/flags/ranks.h"
 #include "apps/terminal/interrupts.h"
 #include "apps/terminal/progress.h"
 #include "src/engine/create_engine.h"
@@ -23,11 +24,11 @@ struct BatchFlags {
 };
 
 Status Answer(Batch* batch, const EngineOptions& options, const ModelFiles& files,
-              const OpenAiModel& model) {
+              const OpenAiModel& model, RankGroup* ranks) {
   LATTE_ASSIGN_OR_RETURN(const Interrupts interrupts, Interrupts::Catch({SIGINT, SIGTERM, SIGHUP}));
   // By default the engine refuses what does not fit.
   if (options.cache_bytes > 0) WarnIfLarge(files.dir, files.config);
-  LATTE_ASSIGN_OR_RETURN(const auto engine, CreateEngine(options, files));
+  LATTE_ASSIGN_OR_RETURN(const auto engine, CreateEngine(options, files, ranks));
   WarnIfFewer(options.threads, engine->options().threads);
   WarnAboutRates(engine->settings().rates_warning);
   Introduce(*engine, files.config);
@@ -48,7 +49,9 @@ Status BatchCommand(const BatchFlags& flags) {
   // Existing results are not overwritten before flags and model are known to be valid.
   LATTE_ASSIGN_OR_RETURN(const ConfigFile file, flags.config.Load());
   LATTE_ASSIGN_OR_RETURN(const std::string name, flags.config.Model(file));
-  LATTE_ASSIGN_OR_RETURN(const EngineOptions options, flags.engine.Options(name, file));
+  LATTE_ASSIGN_OR_RETURN(EngineOptions options, flags.engine.Options(name, file));
+  LATTE_ASSIGN_OR_RETURN(const std::unique_ptr<RankGroup> ranks, JoinRanks(options));
+  if (ranks && !ranks->leads()) return FollowLeader(*ranks);
   LATTE_ASSIGN_OR_RETURN(const ModelFiles files, ModelFiles::Load(name));
   LATTE_ASSIGN_OR_RETURN(OpenAiModel model, OpenAiModel::Create(name, files));
   model.seed = flags.seed;
@@ -62,7 +65,7 @@ Status BatchCommand(const BatchFlags& flags) {
         fmt::format("{} of {} requests have results already\n", resumed, batch.progress().lines)
             .c_str(),
         stderr);
-  if (!batch.finished()) LATTE_RETURN_IF_ERROR(Answer(&batch, options, files, model));
+  if (!batch.finished()) LATTE_RETURN_IF_ERROR(Answer(&batch, options, files, model, ranks.get()));
   const BatchProgress& end = batch.progress();
   std::fputs(fmt::format("{} requests have results in {}", end.lines, flags.files.output).c_str(),
              stderr);
@@ -90,7 +93,7 @@ Command AddBatch(const FlagSet& app) {
   sub.Add("-o,--output", flags->files.output, "the results").Required();
   sub.AddSwitch("--overwrite", flags->files.overwrite, "discard the results of an earlier run");
   sub.Add("--seed", flags->seed, "seed of requests that give none (default: 0)");
-  flags->engine.AddAll(sub);
+  flags->engine.AddAll(sub, {.drafts = true, .ranks = true});
   return {sub, [flags] { return BatchCommand(*flags); }};
 }
 

@@ -161,7 +161,7 @@ Command AddChat(const FlagSet& app) {
   flags->request.Add(sub,
                      [](const Field& f, std::string_view) { return f.name == "keep_special"; });
   sub.AddSwitch("--stats", flags->stats, "print speeds and cache use after every answer");
-  flags->engine.AddForOneSequence(sub, /*drafts=*/true);
+  flags->engine.AddForOneSequence(sub, {.drafts = true});
   return {sub, [flags] { return ChatCommand(*flags); }};
 }
 

@@ -6,6 +6,7 @@
 
 #include "apps/flags/command.h"
 #include "apps/flags/engine_flags.h"
+#include "apps/flags/ranks.h"
 #include "src/base/json_out.h"
 #include "src/engine/complete.h"
 #include "src/engine/engine_core.h"
@@ -128,10 +129,13 @@ Status PrintAnswer(const RunFlags& flags, const std::string& prompt, const Compl
 
 Status RunCommand(const RunFlags& flags) {
   LATTE_ASSIGN_OR_RETURN(const bool check_weights, flags.check_weights.Get());
-  LATTE_ASSIGN_OR_RETURN(const EngineOptions options, flags.engine.Options(flags.model));
+  LATTE_ASSIGN_OR_RETURN(EngineOptions options, flags.engine.Options(flags.model));
+  LATTE_ASSIGN_OR_RETURN(const std::unique_ptr<RankGroup> ranks, JoinRanks(options));
+  if (ranks && !ranks->leads()) return FollowLeader(*ranks);
   LATTE_ASSIGN_OR_RETURN(
       const OpenedModel opened,
-      OpenModel(flags.model, {.drafts = &options, .check_weights = check_weights}));
+      OpenModel(flags.model,
+                {.drafts = &options, .check_weights = check_weights, .ranks = ranks.get()}));
   const ModelConfig& config = opened.model->config();
   LATTE_ASSIGN_OR_RETURN(const Tokenizer tokenizer, Tokenizer::Load(opened.dir));
   LATTE_ASSIGN_OR_RETURN(const std::string prompt, PromptText(flags));
@@ -144,13 +148,17 @@ Status RunCommand(const RunFlags& flags) {
   const auto prompt_tokens = static_cast<int64_t>(request.tokens.size());
   LATTE_ASSIGN_OR_RETURN(const int64_t context,
                          ContextFor(prompt_tokens, request.stop.max_tokens, config.max_position));
-  LATTE_ASSIGN_OR_RETURN(const Settings settings,
-                         ResolveOptionsForOne(options, config, opened.machine, context));
+  LATTE_ASSIGN_OR_RETURN(
+      const Settings settings,
+      ResolveOptionsForOne(options, config, opened.machine, context, ShareOf(ranks.get())));
   WarnAboutRates(settings.rates_warning);
   WarnIfDense(config, settings.attention);
-  LATTE_ASSIGN_OR_RETURN(
-      const auto core,
-      EngineCore::Create({opened.model.get(), &opened.machine, &tokenizer}, settings));
+  LATTE_ASSIGN_OR_RETURN(const auto core,
+                         EngineCore::Create({.model = opened.model.get(),
+                                             .machine = &opened.machine,
+                                             .tokenizer = &tokenizer,
+                                             .followers = FollowersOf(ranks.get())},
+                                            settings));
   WarnIfFewer(options.threads, core->settings().options.threads);
   LATTE_ASSIGN_OR_RETURN(request.sampling, flags.sampling.Params(opened));
   if (!flags.json) LATTE_RETURN_IF_ERROR(Print(prompt));
@@ -173,7 +181,7 @@ Command AddRun(const FlagSet& app) {
   sub.AddSwitch("--json", flags->json, "one JSON object instead of text");
   sub.AddSwitch("--stats", flags->stats, "print speeds and cache sizes at the end");
   flags->check_weights.Add(sub);
-  flags->engine.AddForOneSequence(sub, /*drafts=*/true);
+  flags->engine.AddForOneSequence(sub, {.drafts = true, .ranks = true});
   return {sub, [flags] { return RunCommand(*flags); }};
 }
 

@@ -6,6 +6,7 @@
 
 #include "apps/flags/command.h"
 #include "apps/flags/engine_flags.h"
+#include "apps/flags/ranks.h"
 #include "apps/terminal/interrupts.h"
 #include "src/base/json_out.h"
 #include "src/jobs/npy.h"
@@ -64,18 +65,22 @@ Status PrintResult(const ScoreFlags& flags, std::span<const int32_t> ids,
 Status ScoreCommand(const ScoreFlags& flags) {
   if (flags.logits) LATTE_RETURN_IF_ERROR(MayReplace(*flags.logits, NpyMatrix()));
   LATTE_ASSIGN_OR_RETURN(const bool check_weights, flags.check_weights.Get());
-  LATTE_ASSIGN_OR_RETURN(const OpenedModel opened,
-                         OpenModel(flags.model, {.check_weights = check_weights}));
+  LATTE_ASSIGN_OR_RETURN(EngineOptions options, flags.engine.Options(flags.model));
+  LATTE_ASSIGN_OR_RETURN(const std::unique_ptr<RankGroup> ranks, JoinRanks(options));
+  if (ranks && !ranks->leads()) return FollowLeader(*ranks);
+  LATTE_ASSIGN_OR_RETURN(
+      const OpenedModel opened,
+      OpenModel(flags.model, {.check_weights = check_weights, .ranks = ranks.get()}));
   LATTE_ASSIGN_OR_RETURN(const std::vector<int32_t> ids, Tokens(flags, opened.dir));
   const ModelConfig& config = opened.model->config();
   if (static_cast<int64_t>(ids.size()) > config.max_position)
     return InvalidArgument(fmt::format("{} tokens are given, but the model's context is {}",
                                        ids.size(), config.max_position));
-  LATTE_ASSIGN_OR_RETURN(const EngineOptions options, flags.engine.Options(flags.model));
   LATTE_ASSIGN_OR_RETURN(
       const Settings settings,
       ResolveOptionsForOne(options, config, opened.machine,
-                           std::max<int64_t>(1, static_cast<int64_t>(ids.size()))));
+                           std::max<int64_t>(1, static_cast<int64_t>(ids.size())),
+                           ShareOf(ranks.get())));
   WarnAboutRates(settings.rates_warning);
   WarnIfDense(config, settings.attention);
   // Needed only with an output file, which is removed on interruption.
@@ -83,8 +88,9 @@ Status ScoreCommand(const ScoreFlags& flags) {
   if (flags.logits) {
     LATTE_ASSIGN_OR_RETURN(interrupts, Interrupts::Catch({SIGINT, SIGTERM, SIGHUP}));
   }
-  LATTE_ASSIGN_OR_RETURN(const auto sequence,
-                         GivenSequence::Create(*opened.model, opened.machine, settings));
+  LATTE_ASSIGN_OR_RETURN(
+      const auto sequence,
+      GivenSequence::Create(*opened.model, opened.machine, settings, FollowersOf(ranks.get())));
   WarnIfFewer(options.threads, sequence->threads());
   LATTE_ASSIGN_OR_RETURN(const ScoreResult result, Score(*sequence, ids, config.vocab, flags.logits,
                                                          [&] { return interrupts.TakeFirst(); }));
@@ -105,7 +111,7 @@ Command AddScore(const FlagSet& app) {
           "also write the logits to a .npy file, float32 [T, vocab]; replaces only such a file");
   sub.AddSwitch("--json", flags->json, "one JSON object instead of a table");
   flags->check_weights.Add(sub);
-  flags->engine.AddForOneSequence(sub);
+  flags->engine.AddForOneSequence(sub, {.ranks = true});
   return {sub, [flags] { return ScoreCommand(*flags); }};
 }
 

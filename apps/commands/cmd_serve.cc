@@ -8,6 +8,7 @@
 #include "apps/flags/config_flags.h"
 #include "apps/flags/engine_flags.h"
 #include "apps/flags/engine_plan.h"
+#include "apps/flags/ranks.h"
 #include "src/base/fields/fields.h"
 #include "src/base/limits/memory.h"
 #include "src/base/limits/open_files.h"
@@ -83,7 +84,8 @@ void AllowConnections(int64_t connections) {
 }
 
 // Runs the server until it is told to end. `engine`: with the size of the cache as planned.
-Status StartServer(ServeParts parts, const EngineOptions& engine_options, const ModelFiles& files) {
+Status StartServer(ServeParts parts, const EngineOptions& engine_options, const ModelFiles& files,
+                   RankGroup* ranks) {
   const std::string& model_name = engine_options.model;
   parts.names = parts.options.served_model_name;
   if (parts.names.empty()) parts.names.push_back(model_name);
@@ -91,7 +93,7 @@ Status StartServer(ServeParts parts, const EngineOptions& engine_options, const 
                          MakeModel(parts.options, parts.names.front(), files));
   parts.model = &model;
   parts.load = [&]() -> Result<std::unique_ptr<Engine>> {
-    LATTE_ASSIGN_OR_RETURN(auto engine, CreateEngine(engine_options, files));
+    LATTE_ASSIGN_OR_RETURN(auto engine, CreateEngine(engine_options, files, ranks));
     WarnIfFewer(engine_options.threads, engine->options().threads);
     WarnAboutRates(engine->settings().rates_warning);
     return engine;
@@ -119,6 +121,8 @@ Status ServeCommand(const ServeFlags& flags) {
   const Result<MemoryPlan> plan = PlanEngine(chosen.engine, files);
   if (flags.dry_run) return DryRun(plan, flags.json);
   if (!plan) return tl::unexpected(plan.error());
+  LATTE_ASSIGN_OR_RETURN(const std::unique_ptr<RankGroup> ranks, JoinRanks(chosen.engine));
+  if (ranks && !ranks->leads()) return FollowLeader(*ranks);
   std::fputs(MemoryPlanText(*plan).c_str(), stderr);
   if (chosen.engine.cache_bytes > 0) WarnIfLarge(files.dir, files.config);
   WarnOfUnused(files.config);
@@ -126,7 +130,7 @@ Status ServeCommand(const ServeFlags& flags) {
     WarnIfDense(files.config, *mode);
   chosen.engine.cache_bytes = plan->cache_bytes();
   return StartServer({.options = chosen.serve, .version = LATTE_VERSION, .say = Say}, chosen.engine,
-                     files);
+                     files, ranks.get());
 }
 
 }  // namespace
@@ -147,7 +151,7 @@ Command AddServe(const FlagSet& app) {
   sub.AddSwitch("--print-config", flags->print_config,
                 "print all options as --config reads them, with their sources, and end");
   flags->serve.Add(sub, [](const Field&, std::string_view) { return true; });
-  flags->engine.AddAll(sub);
+  flags->engine.AddAll(sub, {.drafts = true, .ranks = true});
   return {sub, [flags] { return ServeCommand(*flags); }};
 }
 

@@ -106,11 +106,15 @@ Result<OpenedModel> OpenModel(const std::string& name, const OpenOptions& option
   LATTE_ASSIGN_OR_RETURN(Checkpoint mapped, Checkpoint::Open(out.dir));
   Warn(config, mapped);
   const EngineOptions* const drafts = options.drafts;
-  LATTE_ASSIGN_OR_RETURN(out.model,
-                         LoadModel(out.dir, config, std::move(mapped),
-                                   {.mtp = drafts && NeedsMtp(*drafts, config),
-                                    .mtp_optional = drafts && drafts->draft_tokens == "auto",
-                                    .repacked = LayerProgress("repacking weights")}));
+  ModelOptions wanted;
+  wanted.mtp = drafts != nullptr && NeedsMtp(*drafts, config);
+  wanted.mtp_optional = drafts != nullptr && drafts->draft_tokens == "auto";
+  wanted.repacked = LayerProgress("repacking weights");
+  RankGroup* const ranks = options.ranks;
+  if (ranks != nullptr) LATTE_RETURN_IF_ERROR(ranks->AnnounceModel(name, wanted));
+  Result<std::unique_ptr<Model>> loaded = LoadModel(out.dir, config, std::move(mapped), wanted);
+  if (ranks != nullptr) loaded = ranks->Share(std::move(loaded));
+  LATTE_ASSIGN_OR_RETURN(out.model, std::move(loaded));
   if (options.check_weights) {
     LATTE_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(out.dir));
     LATTE_RETURN_IF_ERROR(CheckWeights(checkpoint));

@@ -14,6 +14,7 @@
 #include "apps/flags/flag_set.h"
 #include "src/base/json_out_fwd.h"
 #include "src/checkpoint/model_files.h"
+#include "src/engine/ranks/rank_group.h"
 #include "src/models/model.h"
 
 namespace latte {
@@ -60,9 +61,11 @@ class SamplingFlags {
   StructFlags<SamplingParams> flags_;
 };
 
+// `ranks` outlive the model.
 struct OpenOptions {
   const EngineOptions* drafts = nullptr;  // load the drafting layers that these options need
   bool check_weights = false;             // refuse weights that are not finite (--check-weights)
+  RankGroup* ranks = nullptr;  // this process leads them: the model is computed by all; null: alone
 };
 // Says on standard error, once, what of the model is not used, and before loading, whether weights
 // are larger than available memory.

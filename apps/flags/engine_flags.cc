@@ -20,24 +20,26 @@ Flag AddNuma(const FlagSet& app, std::string& numa) {
 
 }  // namespace
 
-void EngineFlags::AddForOneSequence(const FlagSet& app, bool drafts) {
+void EngineFlags::AddForOneSequence(const FlagSet& app, const EngineUses& uses) {
   flags_.values.max_sequences = 1;
   flags_.values.prefix_cache = false;
   flags_.values.prefill_workspace_tokens = 4096;
-  if (!drafts) flags_.values.draft_tokens = "0";
+  if (!uses.drafts) flags_.values.draft_tokens = "0";
   chunk_ = flags_.values.max_batch_tokens;
-  flags_.Add(app, [drafts](const Field&, std::string_view group) {
-    return group == "Computation" || (drafts && group == "Speculation");
+  flags_.Add(app, [&](const Field&, std::string_view group) {
+    return group == "Computation" || (uses.drafts && group == "Speculation") ||
+           (uses.ranks && group == "Ranks");
   });
   others_.emplace_back("--numa", AddNuma(app, numa_));
   others_.emplace_back("--chunk", app.Add("--chunk", *chunk_,
                                           "prompt tokens per step; 0: all at once (default: 512)"));
 }
 
-void EngineFlags::AddAll(const FlagSet& app, bool drafts) {
-  if (!drafts) flags_.values.draft_tokens = "0";
-  flags_.Add(app, [drafts](const Field&, std::string_view group) {
-    return drafts || group != "Speculation";
+void EngineFlags::AddAll(const FlagSet& app, const EngineUses& uses) {
+  if (!uses.drafts) flags_.values.draft_tokens = "0";
+  flags_.Add(app, [&](const Field&, std::string_view group) {
+    if (group == "Speculation") return uses.drafts;
+    return uses.ranks || group != "Ranks";
   });
   others_.emplace_back("--numa", AddNuma(app, numa_));
 }

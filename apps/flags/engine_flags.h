@@ -16,13 +16,18 @@
 
 namespace latte {
 
+// What a command does besides computing: the flags of that are added only then.
+struct EngineUses {
+  bool drafts = false;
+  bool ranks = false;
+};
+
 class EngineFlags {
  public:
-  // For many requests at once: a flag for every field of EngineOptions that has one; flags of drafts
-  // only if the command drafts.
-  void AddAll(const FlagSet& app, bool drafts = true);
-  // For one sequence at a time: how it is computed, and whether with drafts. The prefix cache is off.
-  void AddForOneSequence(const FlagSet& app, bool drafts = false);
+  // For many requests at once: a flag for every field of EngineOptions that has one.
+  void AddAll(const FlagSet& app, const EngineUses& uses);
+  // For one sequence at a time: how it is computed. The prefix cache is off.
+  void AddForOneSequence(const FlagSet& app, const EngineUses& uses = {});
 
   // What flags say, else variables, else the file. Also sets the memory policy that --numa asks for.
   // Errors: kInvalidArgument naming the flag, variable or line that is wrong; of SetMemoryPolicy.

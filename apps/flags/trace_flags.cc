@@ -7,7 +7,7 @@ namespace latte {
 
 void EngineChoice::Add(const FlagSet& app) {
   app.Add("MODEL", model, "model (default: tiny)");
-  flags.AddAll(app, /*drafts=*/false);
+  flags.AddAll(app, {});
 }
 
 Result<OpenedEngine> EngineChoice::Open() const {

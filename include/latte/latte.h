@@ -90,6 +90,8 @@ typedef struct latte_engine_options {
   int32_t prefix_cache;              // 0 or 1: known beginnings of prompts are not computed again
   const char* draft_tokens;          // drafts per step and sequence: "0" to "4", or "auto"
   const char* drafter;               // "mtp" or "lookup"
+  int64_t tp;                        // 1: engines of this library are one process
+  int64_t ep;                        // 1
 } latte_engine_options;
 
 // One prompt and its settings.

@@ -37,6 +37,8 @@ struct EngineOptions {
   bool prefix_cache = true;     // known beginnings of prompts are not computed again
   std::string cache_dir = "";   // keeps prefixes in this folder too; empty: in memory only
   int64_t cache_dir_bytes = int64_t{16} << 30;  // most that is kept there
+  int64_t tp = 1;                               // processes that share the weights; docs/ranks.md
+  int64_t ep = 1;                               // of them, each has whole experts: 1 or tp
 
   // Errors: kInvalidArgument naming the field, its value and the accepted range.
   [[nodiscard]] Status Validate() const;
@@ -172,6 +174,18 @@ void EngineOptions::VisitFields(Visit&& visit) {
             .range = {1, kManyBytes},
             .bytes = true},
       [](auto& o) -> auto& { return o.cache_dir_bytes; });
+  visit(
+      Field{.name = "tp",
+            .help = "processes that share the weights and compute every token together",
+            .range = {1, 1024},
+            .group = "Ranks"},
+      [](auto& o) -> auto& { return o.tp; });
+  visit(
+      Field{.name = "ep",
+            .help = "processes over which experts are spread whole: as --tp; 1: each has a part of "
+                    "every expert",
+            .range = {1, 1024}},
+      [](auto& o) -> auto& { return o.ep; });
 }
 
 }  // namespace latte

@@ -38,7 +38,8 @@ struct LoadedModel {
   std::unique_ptr<Model> model;
 };
 
-Result<std::unique_ptr<EngineCore>> Create(const EngineOptions& options, ModelFiles files) {
+Result<std::unique_ptr<EngineCore>> Create(const EngineOptions& options, ModelFiles files,
+                                           RankGroup* ranks) {
   LATTE_RETURN_IF_ERROR(options.Validate());
   auto loaded = std::make_shared<LoadedModel>(LoadedModel{std::move(files), {}, nullptr});
   const std::string& dir = loaded->files.dir;
@@ -46,36 +47,50 @@ Result<std::unique_ptr<EngineCore>> Create(const EngineOptions& options, ModelFi
   LATTE_ASSIGN_OR_RETURN(Checkpoint mapped, Checkpoint::Open(dir));
   // Before loading: weights that are repacked then count once.
   const MemoryRoom room{AvailableMemory(), WeightMemory(mapped)};
-  LATTE_ASSIGN_OR_RETURN(loaded->model,
-                         LoadModel(dir, loaded->files.config, std::move(mapped),
-                                   {.mtp = NeedsMtp(options, loaded->files.config),
-                                    .mtp_optional = options.draft_tokens == "auto"}));
+  ModelOptions wanted;
+  wanted.mtp = NeedsMtp(options, loaded->files.config);
+  wanted.mtp_optional = options.draft_tokens == "auto";
+  if (ranks != nullptr) LATTE_RETURN_IF_ERROR(ranks->AnnounceModel(options.model, wanted));
+  Result<std::unique_ptr<Model>> model =
+      LoadModel(dir, loaded->files.config, std::move(mapped), wanted);
+  if (ranks != nullptr) model = ranks->Share(std::move(model));
+  LATTE_ASSIGN_OR_RETURN(loaded->model, std::move(model));
   if (options.check_weights) {
     LATTE_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(dir));
     LATTE_RETURN_IF_ERROR(CheckWeights(checkpoint));
   }
-  LATTE_ASSIGN_OR_RETURN(const Settings settings,
-                         ResolveOptions(options, loaded->model->config(), loaded->machine, room));
+  LATTE_ASSIGN_OR_RETURN(
+      const Settings settings,
+      ResolveOptions(options, loaded->model->config(), loaded->machine, room, wanted.share));
   ModelKey key = {};
   if (!options.cache_dir.empty()) {
     LATTE_ASSIGN_OR_RETURN(const std::string weights_key, WeightsKey(dir));
     key = RowsKey(weights_key, settings, loaded->machine);
   }
-  const EngineParts parts{loaded->model.get(), &loaded->machine, &loaded->files.tokenizer, loaded};
+  const EngineParts parts{.model = loaded->model.get(),
+                          .machine = &loaded->machine,
+                          .tokenizer = &loaded->files.tokenizer,
+                          .owner = loaded,
+                          .followers = ranks == nullptr ? nullptr : &ranks->followers()};
   return EngineCore::Create(parts, settings, key);
 }
 
 }  // namespace
 
-Result<std::unique_ptr<EngineCore>> CreateEngine(const EngineOptions& options, ModelFiles files) {
-  return CatchExhaustion([&] { return Create(options, std::move(files)); });
+Result<std::unique_ptr<EngineCore>> CreateEngine(const EngineOptions& options, ModelFiles files,
+                                                 RankGroup* ranks) {
+  return CatchExhaustion([&] { return Create(options, std::move(files), ranks); });
 }
 
 Result<std::unique_ptr<Engine>> Engine::Create(const EngineOptions& options) {
   return CatchExhaustion([&]() -> Result<std::unique_ptr<Engine>> {
     LATTE_RETURN_IF_ERROR(options.Validate());
+    if (options.tp > 1)
+      return Unsupported(fmt::format(
+          "tp: expected 1, because only the commands of latte start other processes, found {}",
+          options.tp));
     LATTE_ASSIGN_OR_RETURN(ModelFiles files, ModelFiles::Load(options.model));
-    return latte::Create(options, std::move(files));
+    return latte::Create(options, std::move(files), nullptr);
   });
 }
 

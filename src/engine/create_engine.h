@@ -5,11 +5,14 @@
 
 #include "src/checkpoint/model_files.h"
 #include "src/engine/engine_core.h"
+#include "src/engine/ranks/rank_group.h"
 
 namespace latte {
 
-// Loads the weights of `files.dir`. Errors: as Engine::Create.
+// Loads the weights of `files.dir`. `ranks`: this process leads them, and all compute; it outlives the
+// engine. Errors: as Engine::Create; of RankGroup::Share.
 [[nodiscard]] Result<std::unique_ptr<EngineCore>> CreateEngine(const EngineOptions& options,
-                                                               ModelFiles files);
+                                                               ModelFiles files,
+                                                               RankGroup* ranks = nullptr);
 
 }  // namespace latte

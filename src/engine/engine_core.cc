@@ -27,6 +27,8 @@ Result<std::unique_ptr<EngineCore>> EngineCore::Create(const EngineParts& parts,
                                                        const ModelKey& key) {
   LATTE_ASSIGN_OR_RETURN(LatentCache cache, LatentCache::Create(settings.cache_spec, settings.pages,
                                                                 parts.model->device()));
+  if (parts.followers != nullptr)
+    LATTE_RETURN_IF_ERROR(CatchLostRanks([&] { parts.followers->Start(settings); }));
   std::unique_ptr<EngineCore> core(new EngineCore(parts, settings, std::move(cache)));
   std::unique_ptr<PrefixStore> store;
   if (!settings.options.cache_dir.empty()) {
@@ -37,7 +39,8 @@ Result<std::unique_ptr<EngineCore>> EngineCore::Create(const EngineParts& parts,
     LATTE_ASSIGN_OR_RETURN(
         store, PrefixStore::Open(options, {key, settings.cache_spec}, [inbox] { inbox->Wake(); }));
   }
-  core->mover_ = std::make_unique<PageMover>(core->cache_, std::move(store), parts.stream);
+  core->mover_ =
+      std::make_unique<PageMover>(core->cache_, std::move(store), parts.stream, parts.followers);
   core->MakeDrafter();
   core->UpdateStats({}, 0);
   return core;
@@ -118,7 +121,11 @@ Result<RequestId> EngineCore::Submit(Request request) {
 
 Status EngineCore::Step() {
   if (broken_) return tl::unexpected<Error>(*broken_);
-  Status status = CatchExhaustion([this] { return StepOnce(); });
+  Status status = CatchExhaustion([this]() -> Status {
+    Status done;
+    LATTE_RETURN_IF_ERROR(CatchLostRanks([&] { done = StepOnce(); }));
+    return done;
+  });
   // The step was cut short between two decisions that belong together, such as the scheduler's and
   // that of its pages.
   if (!status) broken_ = status.error();

@@ -29,6 +29,8 @@ struct EngineParts {
   std::shared_ptr<const void> owner = {};  // of the others, if the engine is to keep them alive
   const Machine* host = nullptr;           // samples; null: `machine`
   DeviceStream stream = nullptr;           // of the model's device
+  // Of the leader of a group of ranks, whose `model` is a SharedModel (ranks/leader.h).
+  Followers* followers = nullptr;
 };
 
 // An engine over a model that the caller loaded.

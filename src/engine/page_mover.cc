@@ -17,6 +17,7 @@ void PageMover::RunPageOps(std::span<const PageOp> ops) {
   for (const PageOp& op : ops) {
     switch (op.kind) {
       case PageOp::Kind::kCopy:
+        if (followers_ != nullptr) followers_->CopyPage(op.from, op.to);
         CopyPage(cache_, op.from, op.to, stream_);
         break;
       case PageOp::Kind::kSave:
@@ -62,7 +63,9 @@ void PageMover::Place(const LoadedPage& page) {
   const int64_t page_idx = prefix.first + prefix.arrived++;
   if (!page.bytes) prefix.broken = true;
   if (prefix.broken) return;
-  LoadPage(cache_, prefix.sequence->pages[static_cast<size_t>(page_idx)], *page.bytes, stream_);
+  const int32_t to = prefix.sequence->pages[static_cast<size_t>(page_idx)];
+  if (followers_ != nullptr) followers_->LoadPage(to, *page.bytes);
+  LoadPage(cache_, to, *page.bytes, stream_);
   ++prefix.usable;
 }
 

@@ -10,6 +10,7 @@
 #include "src/cache/cache_manager.h"
 #include "src/cache/latent_cache.h"
 #include "src/engine/prefix_disk/prefix_store.h"
+#include "src/engine/ranks/leader.h"
 #include "src/engine/schedule/scheduler.h"
 
 namespace latte {
@@ -17,9 +18,11 @@ namespace latte {
 // Engine-thread only. The cache must outlive it.
 class PageMover {
  public:
-  // `store` may be null: nothing is saved or loaded.
-  PageMover(LatentCache& cache, std::unique_ptr<PrefixStore> store, DeviceStream stream = nullptr)
-      : cache_(cache), store_(std::move(store)), stream_(stream) {}
+  // `store` may be null: nothing is saved or loaded. `followers`, of the leader of a group of ranks:
+  // their caches change as this one does.
+  PageMover(LatentCache& cache, std::unique_ptr<PrefixStore> store, DeviceStream stream = nullptr,
+            Followers* followers = nullptr)
+      : cache_(cache), store_(std::move(store)), stream_(stream), followers_(followers) {}
 
   // Before a step computes. Saves take a copy of the page and continue during the step.
   void RunPageOps(std::span<const PageOp> ops);
@@ -57,6 +60,7 @@ class PageMover {
   LatentCache& cache_;
   std::unique_ptr<PrefixStore> store_;
   DeviceStream stream_;  // of the steps
+  Followers* followers_;
   std::map<SequenceId, Prefix> prefixes_;
 };
 

@@ -66,6 +66,8 @@ Status EngineOptions::Validate() const {
     return InvalidArgument(
         "cache-dir: expected the prefix cache to be on, found it off; leave out --no-prefix-cache "
         "or --cache-dir");
+  if (ep != 1 && ep != tp)
+    return InvalidArgument(fmt::format("ep: expected 1 or the value of tp ({}), found {}", tp, ep));
   return {};
 }
 
@@ -131,7 +133,7 @@ Result<int64_t> DraftTokens(const EngineOptions& options, const ModelConfig& con
 
 // The choices of the options, before any size is filled in.
 Result<Settings> ParseChoices(const EngineOptions& options, const ModelConfig& config,
-                              const Machine& machine) {
+                              const Machine& machine, const RankShare& share) {
   LATTE_RETURN_IF_ERROR(options.Validate());
   Settings out;
   out.options = options;
@@ -147,7 +149,14 @@ Result<Settings> ParseChoices(const EngineOptions& options, const ModelConfig& c
   LATTE_RETURN_IF_ERROR(CheckMode(config, out.attention));
   out.sparse_from = SparseFrom(config, out.attention);
   if (out.sparse_from != kNeverSparse) out.indexer = config.indexer;
-  out.cache_spec = CacheSpecFor(config, out.attention, out.cache, options.page_tokens);
+  ModelConfig of_rank = config;
+  of_rank.mla.h = share.Of(config.mla.h);
+  if (of_rank.mla.h == 0 && PromptPath(out.attention) == MlaPath::kDecompressed)
+    return InvalidArgument(fmt::format(
+        "attention: expected a mode that caches latents, because {} ranks share {} heads, found "
+        "decompressed; use --attention auto",
+        share.count, config.mla.h));
+  out.cache_spec = CacheSpecFor(of_rank, out.attention, out.cache, options.page_tokens);
   out.adapts_drafts = options.draft_tokens == "auto";
   out.drafts_by_mtp = out.draft_tokens > 0 && options.drafter == "mtp";
   if (out.drafts_by_mtp) out.cache_spec.layers += config.mtp_layers;
@@ -160,8 +169,9 @@ Result<Settings> ParseChoices(const EngineOptions& options, const ModelConfig& c
 }  // namespace
 
 Result<Settings> ResolveOptionsForOne(const EngineOptions& options, const ModelConfig& config,
-                                      const Machine& machine, int64_t computed) {
-  LATTE_ASSIGN_OR_RETURN(Settings out, ParseChoices(options, config, machine));
+                                      const Machine& machine, int64_t computed,
+                                      const RankShare& share) {
+  LATTE_ASSIGN_OR_RETURN(Settings out, ParseChoices(options, config, machine, share));
   out.SizeForOne(computed);
   EngineOptions& o = out.options;
   if (o.prefill_workspace_tokens == 0)
@@ -170,8 +180,9 @@ Result<Settings> ResolveOptionsForOne(const EngineOptions& options, const ModelC
 }
 
 Result<Settings> ResolveOptions(const EngineOptions& options, const ModelConfig& config,
-                                const Machine& machine, const MemoryRoom& room) {
-  LATTE_ASSIGN_OR_RETURN(Settings out, ParseChoices(options, config, machine));
+                                const Machine& machine, const MemoryRoom& room,
+                                const RankShare& share) {
+  LATTE_ASSIGN_OR_RETURN(Settings out, ParseChoices(options, config, machine, share));
   EngineOptions& o = out.options;
   if (o.max_tokens == 0 || o.max_tokens > config.max_position) o.max_tokens = config.max_position;
   if (o.prefill_workspace_tokens == 0)

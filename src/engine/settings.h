@@ -11,6 +11,7 @@
 #include "src/kernels/machine.h"
 #include "src/layers/mla/calibration.h"
 #include "src/layers/path_groups.h"
+#include "src/layers/ranks.h"
 
 namespace latte {
 
@@ -49,19 +50,20 @@ struct MemoryRoom {
   int64_t weight_bytes = 0;                // of them
 };
 
-// `room` is used where options.cache_bytes is 0.
+// `room` is used where options.cache_bytes is 0. `share`: of the weights, if this is one of several ranks.
 // Errors: of EngineOptions::Validate; kInvalidArgument for values that do not go together;
 // kExhausted when fewer than two pages fit; kUnavailable when the room is needed and unknown.
 [[nodiscard]] Result<Settings> ResolveOptions(const EngineOptions& options,
                                               const ModelConfig& config, const Machine& machine,
-                                              const MemoryRoom& room);
+                                              const MemoryRoom& room, const RankShare& share = {});
 
 // The settings of an engine that serves one sequence at a time, of up to `computed` tokens: its
 // cache holds that sequence and nothing else. options.max_sequences, max_tokens and cache_bytes are
 // ignored. Errors: as ResolveOptions, without the errors of memory.
 [[nodiscard]] Result<Settings> ResolveOptionsForOne(const EngineOptions& options,
                                                     const ModelConfig& config,
-                                                    const Machine& machine, int64_t computed);
+                                                    const Machine& machine, int64_t computed,
+                                                    const RankShare& share = {});
 
 // The workspace of prefill in cached tokens, as documented at EngineOptions. The rule is vLLM's
 // (chunked prefill of MLA): room for eight of the longest prompts, or for four pages of every

@@ -65,9 +65,8 @@ BlockScale Linear::Scale(int64_t first_row, int64_t batch_rows) const {
 TensorView CutWeight(const TensorView& weight, const WeightSlice& slice) {
   const int dim = slice.along == WeightSlice::Along::kRows ? 0 : 1;
   const int64_t size = weight.shape[static_cast<size_t>(dim)];
-  LATTE_CHECK(size % slice.count == 0, "{} in {} parts", size, slice.count);
-  const int64_t part = size / slice.count;
-  return weight.Slice(dim, slice.index * part, (slice.index + 1) * part);
+  LATTE_CHECK(size % slice.unit == 0, "{} in units of {}", size, slice.unit);
+  return weight.Slice(dim, slice.Begin(size), slice.End(size));
 }
 
 Activations Activations::Rows(int64_t begin, int64_t end) const {
@@ -96,7 +95,7 @@ Activations RoundActivations(const TensorView& x, std::span<const Linear* const>
 void Multiply(std::span<const Product> products, StepContext& step) {
   std::vector<GemmProblem> problems;
   for (const Product& p : products)
-    if (p.y.shape[0] > 0) problems.push_back(ProblemOf(p));
+    if (p.y.elements() > 0) problems.push_back(ProblemOf(p));
   for (auto begin = problems.begin(); begin != problems.end();) {
     const auto end = std::stable_partition(
         begin, problems.end(), [first = *begin](const GemmProblem& p) { return Alike(first, p); });

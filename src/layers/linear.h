@@ -19,13 +19,21 @@ struct QuantFormat {
   int64_t block_columns = 128;
 };
 
-// Part `index` of `count` equal parts of a weight, along its outputs (rows) or its inputs
-// (columns).
+// Part `index` of `count` parts of a weight, along its outputs (rows) or its inputs (columns). Parts are
+// whole multiples of `unit` and differ by at most one unit.
 struct WeightSlice {
   enum class Along { kRows, kColumns };
   int64_t index = 0;
   int64_t count = 1;
   Along along = Along::kRows;
+  int64_t unit = 1;
+
+  // Where the part begins; its end is where the next one begins. Requires: `size` divides by the unit.
+  int64_t Begin(int64_t size) const { return BeginOf(index, size); }
+  int64_t End(int64_t size) const { return BeginOf(index + 1, size); }
+
+ private:
+  int64_t BeginOf(int64_t part, int64_t size) const { return size / unit * part / count * unit; }
 };
 
 // Immutable after loading.
@@ -49,7 +57,7 @@ struct Linear {
   BlockScale Scale(int64_t row_begin = 0, int64_t batch_rows = 0) const;
 };
 
-// `weight` cut to the slice. Requires: the sliced dimension divides by slice.count.
+// `weight` cut to the slice. Requires: the sliced dimension divides by slice.unit.
 TensorView CutWeight(const TensorView& weight, const WeightSlice& slice);
 
 // Activations in the forms that products take: x itself under f32 arithmetic, x rounded to 16 bits,

@@ -1,5 +1,7 @@
 #include "src/layers/lm_head.h"
 
+#include "src/layers/ranks.h"
+
 namespace latte {
 
 void LmHead(const RmsNorm& norm, const Linear& head, const TensorView& h, const TensorView& logits,
@@ -7,7 +9,7 @@ void LmHead(const RmsNorm& norm, const Linear& head, const TensorView& h, const 
   const Workspace::Scope scope(*step.workspace);
   const TensorView normed = step.workspace->Take(DType::kF32, {h.shape[0], h.shape[1]});
   Normalize(norm, h, normed, step);
-  Multiply(head, RoundActivations(normed, {&head}, step), logits, step);
+  MultiplyShared(head, RoundActivations(normed, {&head}, step), logits, step);
 }
 
 }  // namespace latte

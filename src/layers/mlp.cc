@@ -1,5 +1,7 @@
 #include "src/layers/mlp.h"
 
+#include "src/layers/ranks.h"
+
 namespace latte {
 
 void Forward(const Mlp& mlp, const TensorView& x, const TensorView& y, StepContext& step) {
@@ -7,7 +9,8 @@ void Forward(const Mlp& mlp, const TensorView& x, const TensorView& y, StepConte
   const TensorView inner = step.workspace->Take(DType::kF32, {x.shape[0], mlp.up.outputs()});
   const Product up{&mlp.up, &mlp.gate, RoundActivations(x, {&mlp.up}, step), inner};
   Multiply({&up, 1}, step);
-  Multiply(mlp.down, RoundActivations(inner, {&mlp.down}, step), y, step);
+  const TensorView all = GatherColumns(inner, mlp.down.inputs(), step);
+  MultiplyShared(mlp.down, RoundActivations(all, {&mlp.down}, step), y, step);
 }
 
 }  // namespace latte

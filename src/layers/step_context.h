@@ -11,6 +11,8 @@
 
 namespace latte {
 
+class Communicator;
+
 // Numbers lie where the model's weights do, on the device of the workspace: tokens, positions, slots
 // and the pages of each sequence. The sequences themselves are on the host.
 struct StepContext {
@@ -25,6 +27,8 @@ struct StepContext {
   // tokens are not read; empty if there is no such token. A caller that reads them too provides the room.
   TensorView key_positions;
   bool keys_are_chosen = false;  // key_positions is filled already: layers do not choose
+  // The ranks that share heads, MLPs and vocabulary (ranks.h); null: this rank is alone.
+  Communicator* tensor_ranks = nullptr;
   // Tokens of all data-parallel ranks in this step; a rank with T = 0 is idle but takes part.
   int64_t global_tokens = 0;
   DType arithmetic = DType::kBF16;          // activations are rounded to it before a product

@@ -9,10 +9,10 @@ namespace latte {
 namespace {
 
 Result<Linear> LoadProjection(const WeightLoader& load, const std::string& name, int64_t rows,
-                              int64_t columns, bool bias) {
-  LATTE_ASSIGN_OR_RETURN(Linear linear, load.Matrix(name + ".weight", rows, columns));
+                              int64_t columns, bool bias, const WeightSlice& slice = {}) {
+  LATTE_ASSIGN_OR_RETURN(Linear linear, load.Matrix(name + ".weight", rows, columns, slice));
   if (bias) {
-    LATTE_ASSIGN_OR_RETURN(linear.bias, load.FloatVector(name + ".bias", rows));
+    LATTE_ASSIGN_OR_RETURN(linear.bias, load.FloatVector(name + ".bias", rows, slice));
   }
   return linear;
 }
@@ -36,34 +36,37 @@ Status CheckAlike(const Linear& a, const Linear& b, const std::string& what) {
       fmt::format("{}: expected one format, found {} and {}", what, describe(a), describe(b)));
 }
 
-Result<Mlp> LoadMlp(const WeightLoader& load, const std::string& name, int64_t d, int64_t width) {
+Result<Mlp> LoadMlp(const WeightLoader& load, const std::string& name, int64_t d, int64_t width,
+                    const RankShare& share) {
   Mlp mlp;
-  LATTE_ASSIGN_OR_RETURN(mlp.gate, load.Matrix(name + ".gate_proj.weight", width, d));
-  LATTE_ASSIGN_OR_RETURN(mlp.up, load.Matrix(name + ".up_proj.weight", width, d));
-  LATTE_ASSIGN_OR_RETURN(mlp.down, load.Matrix(name + ".down_proj.weight", d, width));
+  LATTE_ASSIGN_OR_RETURN(mlp.gate, load.Matrix(name + ".gate_proj.weight", width, d, share.Rows()));
+  LATTE_ASSIGN_OR_RETURN(mlp.up, load.Matrix(name + ".up_proj.weight", width, d, share.Rows()));
+  LATTE_ASSIGN_OR_RETURN(mlp.down, load.Matrix(name + ".down_proj.weight", d, width, share.Rows()));
   LATTE_RETURN_IF_ERROR(CheckAlike(mlp.gate, mlp.up, name + ": gate_proj and up_proj"));
   return mlp;
 }
 
 // Expert `e` of a layer whose experts are stacked.
 Result<Mlp> LoadFusedExpert(const WeightLoader& load, const std::string& name,
-                            const ModelConfig& config, int64_t e) {
+                            const ModelConfig& config, const RankShare& share, int64_t e) {
   const int64_t d = config.mla.d;
   const int64_t width = config.moe.width;
   const auto gate_up = [&](int64_t row_begin) {
     return load.FromStack(
-        {name + ".gate_up_proj", config.moe.experts, 2 * width, d, e, row_begin, width});
+        {name + ".gate_up_proj", config.moe.experts, 2 * width, d, e, row_begin, width},
+        share.Rows());
   };
   Mlp mlp;
   LATTE_ASSIGN_OR_RETURN(mlp.gate, gate_up(0));
   LATTE_ASSIGN_OR_RETURN(mlp.up, gate_up(width));
   LATTE_ASSIGN_OR_RETURN(
-      mlp.down, load.FromStack({name + ".down_proj", config.moe.experts, d, width, e, 0, d}));
+      mlp.down,
+      load.FromStack({name + ".down_proj", config.moe.experts, d, width, e, 0, d}, share.Rows()));
   return mlp;
 }
 
 Result<MoeLayer> LoadMoe(const WeightLoader& load, const std::string& name,
-                         const ModelConfig& config) {
+                         const ModelConfig& config, const RankShare& share) {
   const int64_t d = config.mla.d;
   MoeLayer moe;
   moe.dims = config.moe;
@@ -76,10 +79,15 @@ Result<MoeLayer> LoadMoe(const WeightLoader& load, const std::string& name,
   const std::string experts = name + ".experts";
   const bool fused =
       load.Has(experts + ".gate_up_proj") || load.Has(experts + ".gate_up_proj_packed");
-  for (int64_t e = 0; e < config.moe.experts; ++e) {
-    LATTE_ASSIGN_OR_RETURN(
-        Mlp expert, fused ? LoadFusedExpert(load, experts, config, e)
-                          : LoadMlp(load, fmt::format("{}.{}", experts, e), d, config.moe.width));
+  const RankShare part = share.whole_experts ? RankShare() : share;  // of each expert
+  const WeightSlice own = share.whole_experts ? share.Rows() : WeightSlice();
+  moe.whole_experts = share.whole_experts;
+  moe.first_expert = own.Begin(config.moe.experts);
+  moe.ranks = share.count;
+  for (int64_t e = moe.first_expert; e < own.End(config.moe.experts); ++e) {
+    LATTE_ASSIGN_OR_RETURN(Mlp expert, fused ? LoadFusedExpert(load, experts, config, part, e)
+                                             : LoadMlp(load, fmt::format("{}.{}", experts, e), d,
+                                                       config.moe.width, part));
     moe.experts.push_back(std::move(expert));
     // Activations are rounded once for all experts.
     LATTE_RETURN_IF_ERROR(CheckAlike(moe.experts.front().up, moe.experts.back().up,
@@ -88,7 +96,7 @@ Result<MoeLayer> LoadMoe(const WeightLoader& load, const std::string& name,
   moe.has_shared = config.moe.shared > 0;
   if (moe.has_shared) {
     LATTE_ASSIGN_OR_RETURN(moe.shared, LoadMlp(load, name + ".shared_experts", d,
-                                               config.moe.shared * config.moe.width));
+                                               config.moe.shared * config.moe.width, share));
   }
   return moe;
 }
@@ -110,10 +118,11 @@ Result<Indexer> LoadIndexer(const WeightLoader& load, const std::string& name,
 }
 
 Result<MlaLayer> LoadAttention(const WeightLoader& load, const std::string& name,
-                               const ModelConfig& config, int64_t layer) {
+                               const ModelConfig& config, const RankShare& share, int64_t layer) {
   const MlaDims& dims = config.mla;
   MlaLayer mla;
   mla.dims = dims;
+  mla.dims.h = share.Of(dims.h);
   mla.layer = layer;
   mla.rope = config.rope;
   mla.scale = static_cast<float>(SoftmaxScale(dims, config.rope));
@@ -123,19 +132,21 @@ Result<MlaLayer> LoadAttention(const WeightLoader& load, const std::string& name
                            LoadProjection(load, name + ".q_a_proj", dims.cq, dims.d, dims.bias));
     LATTE_ASSIGN_OR_RETURN(mla.c_q_norm,
                            LoadNorm(load, name + ".q_a_layernorm", dims.cq, dims.lora_norm_eps));
-    LATTE_ASSIGN_OR_RETURN(mla.w_q,
-                           LoadProjection(load, name + ".q_b_proj", q_rows, dims.cq, false));
+    LATTE_ASSIGN_OR_RETURN(mla.w_q, LoadProjection(load, name + ".q_b_proj", q_rows, dims.cq, false,
+                                                   share.Rows(dims.qk())));
   } else {
-    LATTE_ASSIGN_OR_RETURN(mla.w_q, LoadProjection(load, name + ".q_proj", q_rows, dims.d, false));
+    LATTE_ASSIGN_OR_RETURN(mla.w_q, LoadProjection(load, name + ".q_proj", q_rows, dims.d, false,
+                                                   share.Rows(dims.qk())));
   }
   LATTE_ASSIGN_OR_RETURN(mla.w_dkv, LoadProjection(load, name + ".kv_a_proj_with_mqa",
                                                    dims.latent(), dims.d, dims.bias));
   LATTE_ASSIGN_OR_RETURN(mla.c_kv_norm,
                          LoadNorm(load, name + ".kv_a_layernorm", dims.c, dims.lora_norm_eps));
-  LATTE_ASSIGN_OR_RETURN(mla.w_kv_b, LoadProjection(load, name + ".kv_b_proj",
-                                                    dims.h * (dims.n + dims.v), dims.c, false));
   LATTE_ASSIGN_OR_RETURN(
-      mla.w_o, LoadProjection(load, name + ".o_proj", dims.d, dims.h * dims.v, dims.bias));
+      mla.w_kv_b, LoadProjection(load, name + ".kv_b_proj", dims.h * (dims.n + dims.v), dims.c,
+                                 false, share.Rows(dims.n + dims.v)));
+  LATTE_ASSIGN_OR_RETURN(mla.w_o, LoadProjection(load, name + ".o_proj", dims.d, dims.h * dims.v,
+                                                 dims.bias, share.Rows()));
   if (config.IsIndexed(layer)) {
     LATTE_ASSIGN_OR_RETURN(mla.indexer, LoadIndexer(load, name + ".indexer", config));
   }
@@ -163,23 +174,24 @@ Result<RmsNorm> LoadNorm(const WeightLoader& load, const std::string& name, int6
 }
 
 Result<DecoderLayer> LoadDecoderLayer(const WeightLoader& load, const ModelConfig& config,
-                                      int64_t layer) {
+                                      const RankShare& share, int64_t layer) {
   const std::string name = fmt::format("model.layers.{}", layer);
   const int64_t d = config.mla.d;
   DecoderLayer out;
   LATTE_ASSIGN_OR_RETURN(out.attention_norm,
                          LoadNorm(load, name + ".input_layernorm", d, config.norm_eps));
-  LATTE_ASSIGN_OR_RETURN(out.attention, LoadAttention(load, name + ".self_attn", config, layer));
+  LATTE_ASSIGN_OR_RETURN(out.attention,
+                         LoadAttention(load, name + ".self_attn", config, share, layer));
   LATTE_ASSIGN_OR_RETURN(out.ffn_norm,
                          LoadNorm(load, name + ".post_attention_layernorm", d, config.norm_eps));
   if (config.IsMoe(layer)) {
-    LATTE_ASSIGN_OR_RETURN(out.ffn, LoadMoe(load, name + ".mlp", config));
+    LATTE_ASSIGN_OR_RETURN(out.ffn, LoadMoe(load, name + ".mlp", config, share));
     if (config.moe.post_norm) {
       LATTE_ASSIGN_OR_RETURN(out.ffn_post_norm,
                              LoadNorm(load, name + ".post_mlp_layernorm", d, config.norm_eps));
     }
   } else {
-    LATTE_ASSIGN_OR_RETURN(out.ffn, LoadMlp(load, name + ".mlp", d, config.dense_width));
+    LATTE_ASSIGN_OR_RETURN(out.ffn, LoadMlp(load, name + ".mlp", d, config.dense_width, share));
   }
   return out;
 }

@@ -11,6 +11,7 @@
 #include "src/layers/mlp.h"
 #include "src/layers/moe/moe.h"
 #include "src/layers/norm.h"
+#include "src/layers/ranks.h"
 #include "src/models/weight_loader.h"
 
 namespace latte {
@@ -28,9 +29,10 @@ struct DecoderLayer {
 [[nodiscard]] Result<RmsNorm> LoadNorm(const WeightLoader& load, const std::string& name,
                                        int64_t size, double eps);
 
-// Layer `layer` as model.layers.<layer>. Errors: of WeightLoader.
+// This rank's share of layer `layer`, which is model.layers.<layer>. Errors: of WeightLoader.
 [[nodiscard]] Result<DecoderLayer> LoadDecoderLayer(const WeightLoader& load,
-                                                    const ModelConfig& config, int64_t layer);
+                                                    const ModelConfig& config,
+                                                    const RankShare& share, int64_t layer);
 
 // h ← layer(h) for the step's tokens, whose cache rows it writes. Shapes: h [T, D] f32.
 void Forward(const DecoderLayer& layer, const RopeAngles& angles, const TensorView& h,

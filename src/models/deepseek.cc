@@ -33,7 +33,7 @@ Status DeepseekModel::Bind(const ModelOptions& options) {
                          load.Matrix("model.embed_tokens.weight", config_.vocab, d));
   embedding_ = embedding.weight;
   for (int64_t i = 0; i < config_.layers; ++i) {
-    LATTE_ASSIGN_OR_RETURN(DecoderLayer layer, LoadDecoderLayer(load, config_, i));
+    LATTE_ASSIGN_OR_RETURN(DecoderLayer layer, LoadDecoderLayer(load, config_, options.share, i));
     layers_.push_back(std::move(layer));
     if (threads && options.repacked) options.repacked(i + 1, config_.layers);
   }
@@ -41,10 +41,10 @@ Status DeepseekModel::Bind(const ModelOptions& options) {
   // An LM head in the file is used even if the config says that it is tied to the embedding.
   const bool own_head = load.Has("lm_head.weight");
   LATTE_ASSIGN_OR_RETURN(
-      head_,
-      load.Matrix(own_head ? "lm_head.weight" : "model.embed_tokens.weight", config_.vocab, d));
+      head_, load.Matrix(own_head ? "lm_head.weight" : "model.embed_tokens.weight", config_.vocab,
+                         d, options.share.Rows()));
   if (options.mtp) {
-    auto mtp = LoadMtp(load, config_);
+    auto mtp = LoadMtp(load, config_, options.share);
     if (mtp)
       mtp_ = std::move(*mtp);
     else if (!options.mtp_optional || mtp.error().code != Code::kNotFound)

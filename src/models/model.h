@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "src/checkpoint/config/model_config.h"
+#include "src/layers/ranks.h"
 #include "src/layers/step_context.h"
 
 namespace latte {
@@ -23,6 +24,7 @@ struct DraftRun {
 // Optional parts of a checkpoint.
 struct ModelOptions {
   const Device* device = nullptr;  // for the weights, outlives the model; null: the host
+  RankShare share = {};            // of the weights, if several ranks compute each step
   bool mtp = false;                // the multi-token-prediction layers, which draft tokens
   bool mtp_optional = false;  // load without them where the checkpoint lacks some of their tensors
   // Called after each layer whose weights must be repacked while loading (AWQ, GPTQ).

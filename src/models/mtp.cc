@@ -13,8 +13,8 @@ namespace {
 
 // The model's own matrix where the MTP layer has no copy of it.
 Result<Linear> LoadShared(const WeightLoader& load, const std::string& copy, const std::string& own,
-                          const ModelConfig& config) {
-  return load.Matrix(load.Has(copy) ? copy : own, config.vocab, config.mla.d);
+                          const ModelConfig& config, const RankShare& share) {
+  return load.Matrix(load.Has(copy) ? copy : own, config.vocab, config.mla.d, share.Rows());
 }
 
 // Rows [a_t ; b_t]. Shapes: a, b [T, D] f32, out [T, 2D] f32.
@@ -41,7 +41,8 @@ void Join(const MtpLayer& mtp, const TensorView& g, const TensorView& u, StepCon
   Multiply(mtp.w_eh, RoundActivations(both, {&mtp.w_eh}, step), u, step);
 }
 
-Result<MtpLayer> LoadLayer(const WeightLoader& load, const ModelConfig& config, int64_t layer) {
+Result<MtpLayer> LoadLayer(const WeightLoader& load, const ModelConfig& config,
+                           const RankShare& share, int64_t layer) {
   const int64_t d = config.mla.d;
   const std::string name = fmt::format("model.layers.{}", layer);
   if (!load.Has(name + ".eh_proj.weight"))
@@ -53,25 +54,28 @@ Result<MtpLayer> LoadLayer(const WeightLoader& load, const ModelConfig& config, 
   LATTE_ASSIGN_OR_RETURN(mtp.embedding_norm, LoadNorm(load, name + ".enorm", d, config.norm_eps));
   LATTE_ASSIGN_OR_RETURN(mtp.hidden_norm, LoadNorm(load, name + ".hnorm", d, config.norm_eps));
   LATTE_ASSIGN_OR_RETURN(mtp.w_eh, load.Matrix(name + ".eh_proj.weight", d, 2 * d));
-  LATTE_ASSIGN_OR_RETURN(mtp.layer, LoadDecoderLayer(load, config, layer));
+  LATTE_ASSIGN_OR_RETURN(mtp.layer, LoadDecoderLayer(load, config, share, layer));
   LATTE_ASSIGN_OR_RETURN(mtp.head_norm,
                          LoadNorm(load, name + ".shared_head.norm", d, config.norm_eps));
-  LATTE_ASSIGN_OR_RETURN(const Linear embedding, LoadShared(load, name + ".embed_tokens.weight",
-                                                            "model.embed_tokens.weight", config));
+  LATTE_ASSIGN_OR_RETURN(
+      const Linear embedding,
+      LoadShared(load, name + ".embed_tokens.weight", "model.embed_tokens.weight", config, {}));
   mtp.embedding = embedding.weight;
   const bool own_head = load.Has("lm_head.weight");
   LATTE_ASSIGN_OR_RETURN(
-      mtp.head, LoadShared(load, name + ".shared_head.head.weight",
-                           own_head ? "lm_head.weight" : "model.embed_tokens.weight", config));
+      mtp.head,
+      LoadShared(load, name + ".shared_head.head.weight",
+                 own_head ? "lm_head.weight" : "model.embed_tokens.weight", config, share));
   return mtp;
 }
 
 }  // namespace
 
-Result<std::vector<MtpLayer>> LoadMtp(const WeightLoader& load, const ModelConfig& config) {
+Result<std::vector<MtpLayer>> LoadMtp(const WeightLoader& load, const ModelConfig& config,
+                                      const RankShare& share) {
   std::vector<MtpLayer> out;
   for (int64_t i = 0; i < std::max<int64_t>(config.mtp_layers, 1); ++i) {
-    LATTE_ASSIGN_OR_RETURN(MtpLayer layer, LoadLayer(load, config, config.layers + i));
+    LATTE_ASSIGN_OR_RETURN(MtpLayer layer, LoadLayer(load, config, share, config.layers + i));
     out.push_back(std::move(layer));
   }
   return out;

@@ -33,10 +33,11 @@ struct MtpLayer {
   Linear head;           // [vocab, D]; as embedding
 };
 
-// Loads the layers after the decoder's last. Errors: as WeightLoader; kNotFound if the checkpoint
-// lacks one.
+// Loads this rank's share of the layers after the decoder's last. Errors: as WeightLoader; kNotFound if the
+// checkpoint lacks one.
 [[nodiscard]] Result<std::vector<MtpLayer>> LoadMtp(const WeightLoader& load,
-                                                    const ModelConfig& config);
+                                                    const ModelConfig& config,
+                                                    const RankShare& share);
 
 // Writes z for the step's tokens, which are x_{t+k} for the rows t of g. Shapes: g, z [T, D] f32.
 void Forward(const MtpLayer& mtp, const RopeAngles& angles, const TensorView& g,

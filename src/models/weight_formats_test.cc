@@ -219,7 +219,7 @@ TEST_P(WeightFormats, RanksHoldTheirRowsAndWholeGroupsOfColumns) {
       ExpectPart(Load(checkpoint, {i, count, WeightSlice::Along::kColumns}), 0, i * (kK / count));
     }
   for (const auto along : {WeightSlice::Along::kRows, WeightSlice::Along::kColumns})
-    EXPECT_EQ(Load(checkpoint, {0, 5, along}).error().code, Code::kInvalidArgument);
+    EXPECT_EQ(Load(checkpoint, {0, 5, along, 5}).error().code, Code::kInvalidArgument);
   // 4 parts of 12 columns would cut a group of 8.
   const auto cut = Load(checkpoint, {0, 4, WeightSlice::Along::kColumns});
   ASSERT_FALSE(cut);

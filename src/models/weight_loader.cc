@@ -1,6 +1,7 @@
 #include "src/models/weight_loader.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include <fmt/format.h>
@@ -21,24 +22,41 @@ TensorView MatrixOf(const TensorView& stack, int64_t index) {
 Status Cut(const std::string& name, const WeightSlice& slice, Linear& linear) {
   const bool by_rows = slice.along == WeightSlice::Along::kRows;
   const int64_t size = by_rows ? linear.outputs() : linear.inputs();
-  if (slice.count < 1 || size % slice.count != 0 || slice.index < 0 || slice.index >= slice.count)
-    return InvalidArgument(
-        fmt::format("tensor '{}': expected {} {} to divide into {} parts, of "
-                    "which part {} is one; take another number of ranks",
-                    name, size, by_rows ? "rows" : "columns", slice.count, slice.index));
-  const int64_t part = size / slice.count;
+  if (slice.count < 1 || size % slice.unit != 0 || slice.index < 0 || slice.index >= slice.count)
+    return InvalidArgument(fmt::format(
+        "tensor '{}': expected {} {} to divide into {} parts in units of {}, of "
+        "which part {} is one; take another number of ranks",
+        name, size, by_rows ? "rows" : "columns", slice.count, slice.unit, slice.index));
+  const int64_t begin = slice.Begin(size);
+  const int64_t end = slice.End(size);
   const int64_t group = linear.format.block_columns;
   // If a whole row shares one scale, only the two values of a byte must stay together.
   const int64_t whole = group < size ? group : ValuesPerElement(linear.weight.dtype);
   const bool by_groups = linear.takes_int8() || ValuesPerElement(linear.weight.dtype) > 1;
-  if (!by_rows && by_groups && part % whole != 0)
+  const bool ends_whole = end % whole == 0 || end == size;
+  if (!by_rows && by_groups && (begin % whole != 0 || !ends_whole))
     return InvalidArgument(
         fmt::format("tensor '{}': expected {} parts of {} columns to hold whole groups of {}, "
-                    "found parts of {}; take another number of ranks",
-                    name, slice.count, size, whole, part));
+                    "found columns {} to {}; take another number of ranks",
+                    name, slice.count, size, whole, begin, end));
   linear.weight = CutWeight(linear.weight, slice);
-  (by_rows ? linear.row_begin : linear.column_begin) += slice.index * part;
+  (by_rows ? linear.row_begin : linear.column_begin) += begin;
   return {};
+}
+
+// Frees the rows of other ranks, where loading made a copy of all.
+void KeepRows(Linear& linear) {
+  const TensorView& rows = linear.weight;
+  for (Tensor& owned : linear.owned) {
+    const auto* const first = static_cast<const std::byte*>(rows.data);
+    const auto* const begin = static_cast<const std::byte*>(owned.view().data);
+    if (first < begin || first >= begin + owned.bytes()) continue;
+    Tensor part(rows.dtype, {rows.shape[0], rows.shape[1]});
+    std::memcpy(part.view().data, rows.data, static_cast<size_t>(part.bytes()));
+    linear.weight = part.view();
+    owned = std::move(part);
+    return;
+  }
 }
 
 }  // namespace
@@ -89,6 +107,7 @@ Result<Linear> WeightLoader::Bind(const StackPart& part, const WeightSlice& slic
   linear.weight = linear.weight.Slice(0, part.row_begin, part.row_begin + part.rows);
   linear.row_begin = part.row_begin;
   LATTE_RETURN_IF_ERROR(Cut(part.name, slice, linear));
+  if (slice.count > 1 && slice.along == WeightSlice::Along::kRows) KeepRows(linear);
   Place(linear);
   return linear;
 }
@@ -122,11 +141,13 @@ Result<TensorView> WeightLoader::Vector(const std::string& name, int64_t size) c
   return weights_ == nullptr ? stored : weights_->Place(stored);
 }
 
-Result<Tensor> WeightLoader::FloatVector(const std::string& name, int64_t size) const {
+Result<Tensor> WeightLoader::FloatVector(const std::string& name, int64_t size,
+                                         const WeightSlice& slice) const {
   LATTE_ASSIGN_OR_RETURN(const TensorView stored, FetchVector(name, size));
-  Tensor out(DType::kF32, {size});
-  for (int64_t i = 0; i < size; ++i)
-    out.Ptr<float>()[i] = LoadElement(stored.data, stored.dtype, i);
+  const int64_t begin = slice.Begin(size);
+  Tensor out(DType::kF32, {slice.End(size) - begin});
+  for (int64_t i = 0; i < out.view().elements(); ++i)
+    out.Ptr<float>()[i] = LoadElement(stored.data, stored.dtype, begin + i);
   return weights_ == nullptr ? std::move(out) : weights_->PlaceOwned(std::move(out));
 }
 

@@ -8,7 +8,7 @@
 #include "src/base/thread_pool.h"
 #include "src/checkpoint/config/model_config.h"
 #include "src/checkpoint/safetensors/safetensors.h"
-#include "src/layers/linear.h"
+#include "src/layers/ranks.h"
 #include "src/models/device_weights.h"
 
 namespace latte {
@@ -47,8 +47,9 @@ class WeightLoader {
   // The vector `name` of `size` values, as stored. Errors: as Matrix.
   [[nodiscard]] Result<TensorView> Vector(const std::string& name, int64_t size) const;
 
-  // The vector `name` converted to f32. Errors: as Matrix.
-  [[nodiscard]] Result<Tensor> FloatVector(const std::string& name, int64_t size) const;
+  // Rows of the vector `name` of `size` values, converted to f32. Errors: as Matrix.
+  [[nodiscard]] Result<Tensor> FloatVector(const std::string& name, int64_t size,
+                                           const WeightSlice& slice = {}) const;
 
   // A constant of the model where its weights lie.
   Tensor Constant(Tensor host) const {

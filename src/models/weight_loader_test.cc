@@ -223,8 +223,8 @@ TEST_P(WeightLoaderTest, StacksHoldTheScalesOfEachMatrix) {
 
 TEST_P(WeightLoaderTest, CutsThatLeaveARemainderAreRefused) {
   for (const WeightSlice& slice :
-       {WeightSlice{0, 5, WeightSlice::Along::kRows},
-        WeightSlice{0, 3, WeightSlice::Along::kColumns},
+       {WeightSlice{0, 5, WeightSlice::Along::kRows, 5},
+        WeightSlice{0, 3, WeightSlice::Along::kColumns, 3},
         WeightSlice{2, 2, WeightSlice::Along::kRows}, WeightSlice{0, 0, WeightSlice::Along::kRows},
         WeightSlice{-1, 2, WeightSlice::Along::kColumns}}) {
     const Result<Linear> cut = Whole(slice);

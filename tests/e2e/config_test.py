@@ -173,8 +173,10 @@ class Aliases(Case):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("latte: read as --page-tokens 64 --max-tokens 131072 --cache-dtype fp8\n", done.stderr)
         self.assertIn("--trust-remote-code is ignored", done.stderr)
-        self.refused(*args[1:], "--tensor-parallel-size", 8,
-                     words=("--tensor-parallel-size: expected 1 until Latte runs on several ranks, found 8",))
+        done = latte(*args, "--tensor-parallel-size", 8)
+        self.assertIn("latte: read as --tp 8", done.stderr)
+        self.refused(*args[1:], "--pipeline-parallel-size", 8,
+                     words=("--pipeline-parallel-size: expected 1, because --tp is the only way to run on several ranks, found 8",))
 
     def test_other_commands(self):
         values, _, _ = self.config("-m", "dir", "-c", "8192", "-np", "4", "-ub", "256", "-t", "-1", "-ngl", "99", "-fa", "on",

@@ -20,7 +20,8 @@ constexpr auto kIgnored = AliasEffect::kIgnored;
 constexpr auto kOneRank = AliasEffect::kOneRank;
 constexpr auto kRefused = AliasEffect::kRefused;
 
-constexpr std::string_view kRanks = "larger numbers are refused until Latte runs on several ranks";
+constexpr std::string_view kRanks =
+    "larger numbers are refused: --tp is the only way to run on several ranks";
 constexpr std::string_view kNoGpu = "Latte computes on CPUs";
 constexpr std::string_view kNoTuning = "kernels are built in and chosen by processor and shape";
 constexpr std::string_view kNoCode = "no code of a checkpoint is ever run";
@@ -56,13 +57,13 @@ constexpr Alias kAliases[] = {
     {"--speculative-config,--speculative-algorithm,--model-draft,-md", "vLLM, SGLang, llama.cpp",
      kOne, kRefused, "", nullptr, "say --draft-tokens and --drafter instead"},
     // Ranks
-    {"--tensor-parallel-size,-tp,--tp-size,--tp", "vLLM, SGLang", kOne, kOneRank, "", nullptr,
-     kRanks},
+    {"--tensor-parallel-size,-tp,--tp-size", "vLLM, SGLang", kOne, kFlag, "--tp", ConvertCount, ""},
     {"--pipeline-parallel-size,-pp,--pp-size", "vLLM, SGLang", kOne, kOneRank, "", nullptr, kRanks},
     {"--data-parallel-size,-dp,--dp-size,--dp", "vLLM, SGLang", kOne, kOneRank, "", nullptr,
      kRanks},
-    {"--expert-parallel-size,--ep-size,--ep,--decode-context-parallel-size,-dcp,--nnodes",
-     "vLLM, SGLang", kOne, kOneRank, "", nullptr, kRanks},
+    {"--expert-parallel-size,--ep-size", "SGLang", kOne, kFlag, "--ep", ConvertCount, ""},
+    {"--decode-context-parallel-size,-dcp,--nnodes", "vLLM, SGLang", kOne, kOneRank, "", nullptr,
+     kRanks},
     {"--enable-expert-parallel,-ep,--enable-dp-attention,--enable-ep-moe", "vLLM, SGLang", kNone,
      kIgnored, "", nullptr, "one rank has all experts and all sequences"},
     {"--distributed-executor-backend,--node-rank,--dist-init-addr", "vLLM, SGLang", kOne, kIgnored,

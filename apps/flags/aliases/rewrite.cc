@@ -181,8 +181,8 @@ class Rewriter {
     const bool whole = error == std::errc() && end == value.data() + value.size();
     if (whole && ranks == 1) return {};
     if (!whole || ranks < 1) return InvalidArgument(fmt::format("expected 1, found '{}'", value));
-    return Unsupported(
-        fmt::format("expected 1 until Latte runs on several ranks, found {}", ranks));
+    return Unsupported(fmt::format(
+        "expected 1, because --tp is the only way to run on several ranks, found {}", ranks));
   }
 
   const std::vector<std::string>& in_;

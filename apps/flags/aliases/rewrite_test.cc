@@ -73,12 +73,14 @@ TEST(Rewrite, Numbers) {
 }
 
 TEST(Rewrite, Ranks) {
-  for (const char* name : {"--tensor-parallel-size", "-tp", "--tp-size", "--data-parallel-size"})
-    EXPECT_EQ(Args({name, "1"}), Words{});
-  EXPECT_EQ(ErrorOf({"-tp", "8"}), "-tp: expected 1 until Latte runs on several ranks, found 8");
-  EXPECT_EQ(ErrorOf({"-tp", "0"}), "-tp: expected 1, found '0'");
-  EXPECT_EQ(ErrorOf({"-tp", "two"}), "-tp: expected 1, found 'two'");
-  EXPECT_EQ(ErrorOf({"-tp", "99999999999"}), "-tp: expected 1, found '99999999999'");
+  for (const char* name : {"--tensor-parallel-size", "-tp", "--tp-size"})
+    EXPECT_EQ(Args({name, "8"}), (Words{"--tp", "8"}));
+  EXPECT_EQ(Args({"-dp", "1"}), Words{});
+  EXPECT_EQ(ErrorOf({"-dp", "8"}),
+            "-dp: expected 1, because --tp is the only way to run on several ranks, found 8");
+  EXPECT_EQ(ErrorOf({"-dp", "0"}), "-dp: expected 1, found '0'");
+  EXPECT_EQ(ErrorOf({"-dp", "two"}), "-dp: expected 1, found 'two'");
+  EXPECT_EQ(ErrorOf({"-dp", "99999999999"}), "-dp: expected 1, found '99999999999'");
 }
 
 TEST(Rewrite, Formats) {

@@ -11,7 +11,10 @@ namespace latte {
 
 Result<std::unique_ptr<GivenSequence>> GivenSequence::Create(const Model& model,
                                                              const Machine& machine,
-                                                             const Settings& settings) {
+                                                             const Settings& settings,
+                                                             Followers* followers) {
+  if (followers != nullptr)
+    LATTE_RETURN_IF_ERROR(CatchLostRanks([&] { followers->Start(settings); }));
   LATTE_ASSIGN_OR_RETURN(LatentCache cache,
                          LatentCache::Create(settings.cache_spec, settings.pages, model.device()));
   return std::unique_ptr<GivenSequence>(
@@ -69,10 +72,12 @@ Status GivenSequence::AppendGenerated(int32_t token, const LogitsSink& sink) {
 Status GivenSequence::Append(std::span<const int32_t> tokens, MlaPath path,
                              const LogitsSink& sink) {
   const auto most = static_cast<size_t>(settings_.options.max_batch_tokens);
-  for (size_t begin = 0; begin < tokens.size(); begin += most)
-    LATTE_RETURN_IF_ERROR(
-        Compute(tokens.subspan(begin, std::min(most, tokens.size() - begin)), path, sink));
-  return {};
+  Status computed;
+  for (size_t begin = 0; begin < tokens.size() && computed; begin += most)
+    LATTE_RETURN_IF_ERROR(CatchLostRanks([&] {
+      computed = Compute(tokens.subspan(begin, std::min(most, tokens.size() - begin)), path, sink);
+    }));
+  return computed;
 }
 
 Status GivenSequence::Compute(std::span<const int32_t> chunk, MlaPath path,

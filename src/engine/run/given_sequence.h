@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "src/engine/ranks/leader.h"
 #include "src/engine/run/runner.h"
 #include "src/engine/settings.h"
 
@@ -16,10 +17,12 @@ namespace latte {
 class GivenSequence {
  public:
   // `settings`: of ResolveOptionsForOne, for the longest sequence. A step computes max_batch_tokens tokens.
-  // Model and machine must outlive it. Errors: kExhausted when the cache does not fit.
-  [[nodiscard]] static Result<std::unique_ptr<GivenSequence>> Create(const Model& model,
-                                                                     const Machine& machine,
-                                                                     const Settings& settings);
+  // Model and machine must outlive it. `followers`: of the leader of a group of ranks, whose model is a
+  // SharedModel. Errors: kExhausted when the cache does not fit; kUnavailable for a lost rank, as in all
+  // functions.
+  [[nodiscard]] static Result<std::unique_ptr<GivenSequence>> Create(
+      const Model& model, const Machine& machine, const Settings& settings,
+      Followers* followers = nullptr);
 
   // Receives logits [M, vocab] of the tokens at [first, first + M) of the sequence; its error ends
   // the call.

@@ -2,6 +2,7 @@
 
 #include "src/base/check.h"
 #include "src/layers/path_groups.h"
+#include "src/layers/ranks.h"
 
 namespace latte {
 namespace {
@@ -44,11 +45,13 @@ void Attend(const MlaLayer& mla, const MlaQueries& q, std::span<const SequenceCh
   }
 }
 
-void Forward(const MlaLayer& mla, const RopeAngles& angles, const TensorView& x,
-             const TensorView& y, StepContext& step) {
-  Workspace& workspace = *step.workspace;
-  const Workspace::Scope scope(workspace);
-  const int64_t t = x.shape[0];
+namespace {
+
+// Forward up to o [T, H, V] f32, which it writes.
+void AttendFrom(const MlaLayer& mla, const RopeAngles& angles, const TensorView& x,
+                const TensorView& o, StepContext& step) {
+  const Workspace::Scope scope(*step.workspace);
+  if (mla.dims.h == 0) return AppendRows(mla, angles, x, step);  // more ranks than heads
   const MlaProjections projected = Project(mla, angles, x, step);
   const MlaQueries& q = projected.q;
   if (CachesExpanded(step)) AppendExpanded(mla, projected, step);
@@ -56,15 +59,25 @@ void Forward(const MlaLayer& mla, const RopeAngles& angles, const TensorView& x,
   const IndexerInputs inputs = {mla.layer, mla.rope, angles, projected.c_q, x};
   if (owns_choice) AppendIndexKeys(*mla.indexer, inputs, step);
 
-  const TensorView o = workspace.Take(DType::kF32, {t, mla.dims.h, mla.dims.v});
   ForEachPathGroup(step.sequences, [&](std::span<const SequenceChunk> group) {
     if (owns_choice && !step.keys_are_chosen && group.front().path == MlaPath::kSparse)
       ChooseKeys(*mla.indexer, inputs, group, step);
     Attend(mla, q, group, o, step);
   });
+}
 
-  const TensorView u = o.Reshape({t, mla.dims.h * mla.dims.v});
-  Multiply(mla.w_o, RoundActivations(u, {&mla.w_o}, step), y, step);
+}  // namespace
+
+void Forward(const MlaLayer& mla, const RopeAngles& angles, const TensorView& x,
+             const TensorView& y, StepContext& step) {
+  Workspace& workspace = *step.workspace;
+  const Workspace::Scope scope(workspace);
+  const int64_t t = x.shape[0];
+  const TensorView o = workspace.Take(DType::kF32, {t, mla.dims.h, mla.dims.v});
+  AttendFrom(mla, angles, x, o, step);
+  const TensorView u = GatherColumns(o.Reshape({t, mla.dims.h * mla.dims.v}), mla.w_o.inputs(),
+                                     step, /*unit=*/mla.dims.v);
+  MultiplyShared(mla.w_o, RoundActivations(u, {&mla.w_o}, step), y, step);
 }
 
 }  // namespace latte

@@ -57,7 +57,7 @@ namespace latte {
 
 // Weights and constants of one layer. Immutable after loading.
 struct MlaLayer {
-  MlaDims dims;
+  MlaDims dims;       // h: the heads of this rank
   int64_t layer = 0;  // index into the cache
   float scale = 0;    // (N+R)^−1/2 · mscale²
   RopeConfig rope;
@@ -67,7 +67,7 @@ struct MlaLayer {
   Linear w_q;         // [H·(N+R), Cq or D]: W_UQ and W_QR, interleaved head by head
   Linear w_dkv;       // [C+R, D]: W_DKV and W_KR
   Linear w_kv_b;      // [H·(N+V), C]: per head W_UK [N, C], then W_UV [V, C]
-  Linear w_o;         // [D, H·V]
+  Linear w_o;         // [D, H·V]; of several ranks each has some rows, for the heads of all ranks
   // Chooses keys for sparse attention. None, although the model has indexers: the layer attends to
   // the keys that the layer before it attends to.
   std::optional<Indexer> indexer;

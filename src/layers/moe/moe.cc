@@ -5,6 +5,7 @@
 #include "src/kernels/params/gemm.h"
 #include "src/kernels/params/moe.h"
 #include "src/kernels/registry.h"
+#include "src/layers/ranks.h"
 #include "src/tensor/transfer.h"
 
 namespace latte {
@@ -60,6 +61,7 @@ struct ExpertGroup {
   std::vector<ExpertRows> experts;
   Activations x;
   TensorView inner, y;
+  bool whole = false;  // not shared by ranks
 };
 
 // All experts, each over its own rows, in two passes. Weights of chosen experts are read once.
@@ -74,7 +76,9 @@ void RunExperts(std::span<const ExpertGroup> groups, StepContext& step) {
   for (const ExpertGroup& g : groups) {
     std::vector<const Linear*> down;  // their formats may differ
     for (const ExpertRows& e : g.experts) down.push_back(&e.mlp->down);
-    const Activations inner = RoundActivations(g.inner, down, step);
+    const int64_t width = g.experts.front().mlp->down.inputs();
+    const TensorView all = g.whole ? g.inner : GatherColumns(g.inner, width, step);
+    const Activations inner = RoundActivations(all, down, step);
     for (const ExpertRows& e : g.experts)
       products.push_back(
           {&e.mlp->down, nullptr, inner.Rows(e.begin, e.end), g.y.Slice(0, e.begin, e.end)});
@@ -94,14 +98,24 @@ Activations Gather(const Activations& x, std::span<const int32_t> ids, StepConte
   return {rows_of(x.plain), rows_of(x.codes), rows_of(x.scale)};
 }
 
-// The experts that were chosen. The host waits for them: it names the weights of each product.
-std::vector<ExpertRows> TouchedExperts(const MoeLayer& moe, const Grouping& groups,
-                                       StepContext& step) {
-  const std::vector<int32_t> first =
-      CopyToHost(groups.first, step.workspace->device(), step.exec.stream);
+// This rank's experts that were chosen. `first`: of Grouping, on the host, which names the weights of each
+// product.
+std::vector<ExpertRows> TouchedExperts(const MoeLayer& moe, std::span<const int32_t> first) {
   std::vector<ExpertRows> out;
-  for (size_t e = 0; e < moe.experts.size(); ++e)
-    if (first[e] < first[e + 1]) out.push_back({&moe.experts[e], first[e], first[e + 1]});
+  for (size_t i = 0; i < moe.experts.size(); ++i) {
+    const size_t e = static_cast<size_t>(moe.first_expert) + i;
+    if (first[e] < first[e + 1]) out.push_back({&moe.experts[i], first[e], first[e + 1]});
+  }
+  return out;
+}
+
+// The first row of each rank's experts, and the end.
+std::vector<int64_t> BeginsOfRanks(const MoeLayer& moe, std::span<const int32_t> first) {
+  std::vector<int64_t> out;
+  for (int64_t rank = 0; rank <= moe.ranks; ++rank) {
+    const WeightSlice slice = RankShare{rank, moe.ranks}.Rows();
+    out.push_back(first[static_cast<size_t>(slice.Begin(moe.dims.experts))]);
+  }
   return out;
 }
 
@@ -111,7 +125,6 @@ void Forward(const MoeLayer& moe, const TensorView& x, const TensorView& y, Step
   Workspace& workspace = *step.workspace;
   const Workspace::Scope scope(workspace);
   const int64_t t = x.shape[0];
-  const int64_t d = x.shape[1];
   const int64_t pairs = t * moe.dims.chosen;
 
   const TensorView logits = workspace.Take(DType::kF32, {t, moe.dims.experts});
@@ -122,22 +135,35 @@ void Forward(const MoeLayer& moe, const TensorView& x, const TensorView& y, Step
   Run<RouteOp>(RouteParams(moe, logits, experts, weight_span), step.exec);
 
   const Grouping groups = GroupByExpert(experts, moe.dims, step);
-  const TensorView out = workspace.Take(DType::kF32, {pairs, d});
-  // Rounded once for all experts.
-  const Linear* const shared = moe.has_shared ? &moe.shared.up : &moe.experts[0].up;
-  const Activations rounded = RoundActivations(x, {&moe.experts[0].up, shared}, step);
-  const Activations rows = Gather(rounded, groups.token, step);
+  const std::vector<int32_t> first = CopyToHost(groups.first, workspace.device(), step.exec.stream);
+  const TensorView share = ShareOf(y, step);
+  // Whole experts give rows of y, shares of experts give the columns of this rank.
+  const TensorView& summed = moe.whole_experts ? y : share;
+  const TensorView out = workspace.Take(DType::kF32, {pairs, summed.shape[1]});
+
+  std::vector<const Linear*> ups;
+  if (!moe.experts.empty()) ups.push_back(&moe.experts[0].up);
+  if (moe.has_shared) ups.push_back(&moe.shared.up);
+  const Activations rounded = RoundActivations(x, ups, step);  // once for all experts
   const auto inner_of = [&](const Mlp& mlp, int64_t count) {
     return workspace.Take(DType::kF32, {count, mlp.up.outputs()});
   };
   std::vector<ExpertGroup> all;
   // The expert with the most rows first: while one thread computes it, others read weights.
-  if (moe.has_shared) all.push_back({{{&moe.shared, 0, t}}, rounded, inner_of(moe.shared, t), y});
-  if (pairs > 0)
-    all.push_back({TouchedExperts(moe, groups, step), rows, inner_of(moe.experts[0], pairs), out});
+  if (moe.has_shared)
+    all.push_back({{{&moe.shared, 0, t}}, rounded, inner_of(moe.shared, t), share});
+  std::vector<ExpertRows> touched = TouchedExperts(moe, first);
+  if (!touched.empty())
+    all.push_back({std::move(touched), Gather(rounded, groups.token, step),
+                   inner_of(moe.experts[0], pairs), out, moe.whole_experts});
   RunExperts(all, step);
-  Run<CombineOp>({out, groups.row, weight_span, moe.dims.chosen, y, /*add=*/moe.has_shared},
+  if (moe.whole_experts) {
+    if (moe.has_shared) GatherShares(share, y, step);
+    GatherRows(out, BeginsOfRanks(moe, first), step);
+  }
+  Run<CombineOp>({out, groups.row, weight_span, moe.dims.chosen, summed, /*add=*/moe.has_shared},
                  step.exec);
+  if (!moe.whole_experts) GatherShares(share, y, step);
 }
 
 }  // namespace latte

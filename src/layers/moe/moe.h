@@ -13,6 +13,7 @@
 
 #include "src/checkpoint/config/model_config.h"
 #include "src/layers/mlp.h"
+#include "src/layers/ranks.h"
 
 namespace latte {
 
@@ -21,7 +22,11 @@ struct MoeLayer {
   MoeDims dims;
   Linear router;  // [E, D]; multiplied in fp32 always
   Tensor bias;    // [E] f32, e_score_correction_bias; empty when the router has none
+  // Of all ranks, this one's share of each expert; or, with whole_experts, the experts from first_expert on.
   std::vector<Mlp> experts;
+  bool whole_experts = false;
+  int64_t first_expert = 0;
+  int64_t ranks = 1;  // that have the experts
   bool has_shared = false;
   Mlp shared;  // one MLP of width shared·width
 };

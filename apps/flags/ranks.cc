@@ -1,0 +1,98 @@
+#include "apps/flags/ranks.h"
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "src/base/limits/processors.h"
+#include "src/checkpoint/model_path.h"
+#include "src/comm/mpi/mpi.h"
+#include "src/models/registry.h"
+
+namespace latte {
+namespace {
+
+std::vector<std::string> OwnWords() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  std::vector<std::string> words;
+  for (size_t begin = 0; begin < text.size(); begin = text.find('\0', begin) + 1)
+    words.push_back(text.substr(begin, text.find('\0', begin) - begin));
+  return words;
+}
+
+std::string OwnPath() {
+  std::vector<char> path(4096);
+  const ssize_t size = readlink("/proc/self/exe", path.data(), path.size());
+  return {path.data(), static_cast<size_t>(std::max<ssize_t>(size, 0))};
+}
+
+// Becomes mpirun. Returns only if that fails.
+Status StartRanks(int64_t ranks) {
+  std::vector<std::string> words = {"mpirun",
+                                    "-n",
+                                    fmt::to_string(ranks),
+                                    "--oversubscribe",
+                                    "--bind-to",
+                                    "none",
+                                    "--mca",
+                                    "mpi_yield_when_idle",
+                                    "1"};
+  if (geteuid() == 0) words.insert(words.begin() + 1, "--allow-run-as-root");
+  words.push_back(OwnPath());
+  const std::vector<std::string> own = OwnWords();
+  words.insert(words.end(), own.begin() + 1, own.end());
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  execvp(argv.front(), argv.data());
+  return Unsupported(
+      fmt::format("--tp {}: expected mpirun, which starts the ranks: {}; install openmpi-bin",
+                  ranks, std::strerror(errno)));
+}
+
+// Of this machine, as mpirun and srun tell; 1 if they do not.
+int64_t LocalRanks() {
+  for (const char* name :
+       {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "SLURM_NTASKS_PER_NODE"})
+    if (const char* value = std::getenv(name)) return std::max(1L, std::atol(value));
+  return 1;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<RankGroup>> JoinRanks(EngineOptions& options) {
+  if (!StartedByMpi()) {
+    if (options.tp == 1) return nullptr;
+    return tl::unexpected(StartRanks(options.tp).error());
+  }
+  LATTE_ASSIGN_OR_RETURN(std::unique_ptr<Communicator> world, ConnectMpi({}));
+  if (world->size() != options.tp)
+    return InvalidArgument(
+        fmt::format("--tp: expected {}, the number of ranks that were started, found {}",
+                    world->size(), options.tp));
+  if (world->size() == 1) return nullptr;
+  if (options.threads == 0)
+    options.threads =
+        std::max(1, DefaultThreads() / static_cast<int>(std::min<int64_t>(LocalRanks(), 1 << 10)));
+  return std::make_unique<RankGroup>(std::move(world), options.ep > 1);
+}
+
+Status FollowLeader(RankGroup& group) {
+  LATTE_ASSIGN_OR_RETURN(const Machine machine, Machine::Detect());
+  return group.Follow(
+      machine,
+      [](const std::string& name, const ModelOptions& options) -> Result<std::unique_ptr<Model>> {
+        LATTE_ASSIGN_OR_RETURN(const std::string dir, ResolveModelPath(name));
+        return LoadModel(dir, options);
+      });
+}
+
+}  // namespace latte

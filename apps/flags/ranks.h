@@ -1,0 +1,30 @@
+// Several processes that share a model's weights: --tp.
+#pragma once
+
+#include <memory>
+
+#include "latte/options.h"
+
+#include "src/engine/ranks/rank_group.h"
+
+namespace latte {
+
+// The group of this process; null for --tp 1. Under mpirun or srun, its ranks; otherwise the process
+// becomes mpirun and starts them, with the same command line, and this function does not return. Where
+// options.threads is 0, the ranks of one machine divide its processors.
+// Errors: kInvalidArgument if --tp is not the number of ranks that were started; kUnsupported without MPI,
+// with what to install.
+[[nodiscard]] Result<std::unique_ptr<RankGroup>> JoinRanks(EngineOptions& options);
+
+// Follows the leader until it ends. Errors: as OpenModel; kUnavailable if a rank is lost.
+[[nodiscard]] Status FollowLeader(RankGroup& group);
+
+// Of the group, or of a process that is alone.
+inline RankShare ShareOf(const RankGroup* group) {
+  return group == nullptr ? RankShare() : group->share();
+}
+inline Followers* FollowersOf(RankGroup* group) {
+  return group == nullptr ? nullptr : &group->followers();
+}
+
+}  // namespace latte

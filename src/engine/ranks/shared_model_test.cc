@@ -1,0 +1,151 @@
+// Ranks that share the weights give the bytes of one rank: text, logprobs, drafts and choices of keys,
+// whatever the attention path, the cache and the format of weights.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "src/base/random.h"
+#include "src/comm/recorded.h"
+#include "src/comm/threads.h"
+#include "src/engine/ranks/follower.h"
+#include "src/engine/ranks/leader.h"
+#include "src/models/registry.h"
+#include "tests/support/engine_run.h"
+
+namespace latte {
+namespace {
+
+using testing_support::EngineRun;
+
+struct Case {
+  const char* model;
+  int ranks = 2;
+  const char* attention = "auto";
+  const char* cache = "bf16";
+  const char* drafts = "0";
+  int64_t pages = 0;  // 0: enough
+  bool whole_experts = false;
+
+  friend void PrintTo(const Case& c, std::ostream* out) {
+    *out << fmt::format("{} on {}, {}, {}, drafts {}, pages {}{}", c.model, c.ranks, c.attention,
+                        c.cache, c.drafts, c.pages, c.whole_experts ? ", whole experts" : "");
+  }
+};
+
+// Tokens and the bits of their logprobs, by request and choice.
+using Answers = std::map<EngineRun::Key, std::pair<std::vector<int32_t>, std::vector<float>>>;
+
+class SharedModelTest : public testing::TestWithParam<Case> {
+ protected:
+  static std::string Dir() { return fmt::format("{}/{}", LATTE_SOURCE_DIR, GetParam().model); }
+
+  std::unique_ptr<Model> Load(const RankShare& share) const {
+    auto loaded =
+        LoadModel(Dir(), {.share = share, .mtp = std::string_view(GetParam().drafts) != "0"});
+    EXPECT_TRUE(loaded) << ToString(loaded.error());
+    return loaded ? std::move(*loaded) : nullptr;
+  }
+
+  Settings SettingsFor(const Model& model, const RankShare& share) const {
+    EngineOptions o;
+    o.page_tokens = 16;
+    o.max_tokens = 256;
+    o.max_sequences = 8;
+    o.max_batch_tokens = 48;
+    o.threads = 1;
+    o.attention = GetParam().attention;
+    o.cache_dtype = GetParam().cache;
+    o.draft_tokens = GetParam().drafts;
+    o.cache_bytes = int64_t{64} << 20;
+    auto settings = ResolveOptions(o, model.config(), machine_, {}, share);
+    EXPECT_TRUE(settings) << ToString(settings.error());
+    if (GetParam().pages > 0) settings->pages = GetParam().pages;
+    return *settings;
+  }
+
+  // Prompts of several lengths, two of them with a common beginning, one answered twice.
+  Answers Ask(const EngineParts& parts, const Settings& settings) const {
+    auto run = EngineRun::Over(parts, settings);
+    EXPECT_TRUE(run) << ToString(run.error());
+    const auto vocab = static_cast<uint64_t>(parts.model->config().vocab);
+    for (const int64_t length : {3, 17, 40, 70, 100, 100}) {
+      Request r;
+      for (int64_t i = 0; i < length; ++i)
+        r.tokens.push_back(static_cast<int32_t>(Mix64(static_cast<uint64_t>(i)) % vocab));
+      r.tokens.back() = static_cast<int32_t>(length % 7);
+      r.sampling.temperature = 0.8;
+      r.sampling.seed = static_cast<uint64_t>(length);
+      r.stop.max_tokens = 36;
+      r.stop.ignore_eos = true;
+      r.logprobs = 0;
+      r.n = length == 40 ? 2 : 1;
+      EXPECT_TRUE((*run)->core().Submit(std::move(r)));
+    }
+    EXPECT_EQ((*run)->Finish(), "");
+    Answers out;
+    for (const auto& [key, outcome] : (*run)->outcomes())
+      out[key] = {outcome.tokens, outcome.logprobs};
+    if (GetParam().pages > 0) {
+      EXPECT_GT((*run)->core().Stats().preemptions, 0);
+    }
+    return out;
+  }
+
+  Answers OfRanks(std::vector<CollectiveTrace>& traces) const {
+    const int ranks = GetParam().ranks;
+    traces.resize(static_cast<size_t>(ranks));
+    Answers out;
+    RunRanks(ranks, {}, [&](Communicator& world) {
+      const auto comm = MakeRecorded(world, traces[static_cast<size_t>(world.rank())]);
+      auto share = Load({world.rank(), ranks, GetParam().whole_experts});
+      if (world.rank() > 0) return Follow({share.get(), &machine_, comm.get()});
+      const Settings settings = SettingsFor(*share, {0, ranks});
+      Followers followers(*comm);
+      const SharedModel model(std::move(share), followers);
+      out = Ask({.model = &model, .machine = &machine_, .followers = &followers}, settings);
+      followers.Stop();
+    });
+    return out;
+  }
+
+  Machine machine_ = *Machine::Detect();
+};
+
+TEST_P(SharedModelTest, AnswersAreTheBytesOfOneRank) {
+  const auto whole = Load({});
+  const Answers expected =
+      Ask({.model = whole.get(), .machine = &machine_}, SettingsFor(*whole, {}));
+  ASSERT_EQ(expected.size(), 7U);
+  std::vector<CollectiveTrace> traces;
+  EXPECT_EQ(OfRanks(traces), expected);
+  for (const CollectiveTrace& trace : traces) EXPECT_EQ(TraceDifference(traces.front(), trace), "");
+}
+
+constexpr Case kCases[] = {
+    {"models/tiny"},
+    {"models/tiny", 4},
+    {"models/tiny", 2, "auto", "bf16", "3"},
+    {"models/tiny", 2, "auto", "fp8", "0", 9},
+    {"models/tiny", 2, "decompressed"},
+    {"models/tiny", 3, "auto", "bf16", "2", 0, true},
+    {"tests/goldens/v3_noaux", 5, "auto", "bf16", "0", 0, true},
+    {"tests/goldens/fp8", 2, "auto", "bf16", "0", 0, true},
+    {"tests/goldens/int8", 2, "auto", "bf16", "0", 0, true},
+    {"tests/goldens/axk1", 2, "auto", "bf16", "0", 0, true},
+    {"models/tiny", 2, "latent", "int8"},
+    {"tests/goldens/v3_noaux", 4},
+    {"tests/goldens/v3_noaux", 2, "auto", "bf16", "2"},
+    {"tests/goldens/v2_lite"},
+    {"tests/goldens/v2_group", 2, "absorbed"},
+    {"tests/goldens/v32_mtp", 2, "auto", "fp8", "2"},
+    {"tests/goldens/glm52", 3},
+    {"tests/goldens/fp8"},
+    {"tests/goldens/int8"},
+    {"tests/goldens/gptq"},
+    {"tests/goldens/awq"},
+    {"tests/goldens/axk1"},
+    {"tests/goldens/mistral4"},
+};
+INSTANTIATE_TEST_SUITE_P(Models, SharedModelTest, testing::ValuesIn(kCases));
+
+}  // namespace
+}  // namespace latte

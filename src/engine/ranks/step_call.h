@@ -1,0 +1,52 @@
+// What the leader of a group of ranks tells the others before each call of the model or change of the
+// cache, so that all of them do the same: one call as a message (wire.h).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "latte/status.h"
+
+#include "src/models/model.h"
+
+namespace latte {
+
+enum class StepCallKind : int64_t {
+  kForward,
+  kLogits,
+  kDraft,
+  kAppendDraftRows,
+  kDraftLogits,
+  kCopyPage,
+  kLoadPage,
+  kOpen,   // a model
+  kStart,  // with a new cache
+  kStop,
+};
+inline constexpr int64_t kStepCallKinds = 10;
+
+// Views of the caller's memory, or of the message that was read.
+struct StepCall {
+  StepCallKind kind = StepCallKind::kStop;
+  std::span<const int32_t> tokens;
+  std::span<const int32_t> positions;
+  std::span<const int64_t> slots;
+  std::vector<SequenceChunk> sequences;  // without tokens
+  DraftRun run;
+  // [T, K] i32: of a draft that attends to the keys of the draft before; otherwise empty.
+  TensorView key_positions;
+  TensorView rows;           // [M, D] f32: what the call reads
+  int32_t from = 0, to = 0;  // pages
+  std::span<const std::byte>
+      page;  // the contents of page `to`; for kOpen and kStart what they take
+};
+
+std::vector<std::byte> WriteStepCall(const StepCall& call);
+
+// Errors: kCorrupt for a message that WriteStepCall does not write: another kind, a length that is
+// negative or beyond the end.
+[[nodiscard]] Result<StepCall> ReadStepCall(std::span<const std::byte> message);
+
+}  // namespace latte

@@ -1,0 +1,91 @@
+#include "src/layers/ranks.h"
+
+#include "src/comm/communicator.h"
+#include "src/kernels/registry.h"
+
+namespace latte {
+namespace {
+
+int64_t RankCount(const StepContext& step) {
+  return step.tensor_ranks == nullptr ? 1 : step.tensor_ranks->size();
+}
+
+RankShare ShareOfRank(const StepContext& step) {
+  return {step.tensor_ranks->rank(), step.tensor_ranks->size()};
+}
+
+// The parts of all ranks, side by side in `all` [M, N].
+void Gather(const TensorView& mine, const TensorView& all, int64_t unit, StepContext& step) {
+  Workspace& workspace = *step.workspace;
+  const Workspace::Scope scope(workspace);
+  LATTE_CHECK(workspace.device().is_host(), "ranks exchange rows in host memory");
+  const int64_t rows = all.shape[0];
+  const int64_t ranks = RankCount(step);
+  const auto width_of = [&](int64_t rank) {
+    const WeightSlice slice = RankShare{rank, ranks}.Rows(unit);
+    return slice.End(all.shape[1]) - slice.Begin(all.shape[1]);
+  };
+  std::vector<int64_t> bytes;
+  for (int64_t r = 0; r < ranks; ++r) bytes.push_back(rows * width_of(r) * SizeOf(DType::kF32));
+  const TensorView parts = workspace.Take(DType::kF32, {all.elements()});
+  const auto span_of = [](const TensorView& t) {
+    return std::span(t.Ptr<float>(), static_cast<size_t>(t.elements()));
+  };
+  step.tensor_ranks->AllGather(std::as_bytes(span_of(mine)), bytes,
+                               std::as_writable_bytes(span_of(parts)));
+  auto* from = parts.Ptr<float>();
+  int64_t column = 0;
+  for (int64_t r = 0; r < ranks; ++r) {
+    const int64_t width = width_of(r);
+    if (width > 0)
+      Run<CastOp>(
+          {TensorView(from, DType::kF32, {rows, width}), all.Slice(1, column, column + width)},
+          step.exec);
+    column += width;
+    from += rows * width;
+  }
+}
+
+}  // namespace
+
+void GatherRows(const TensorView& y, std::span<const int64_t> begins, StepContext& step) {
+  const int64_t ranks = RankCount(step);
+  LATTE_CHECK(std::ssize(begins) == ranks + 1 && y.stride[0] == y.shape[1],
+              "{} ranks gather rows of {}", ranks, begins.size() - 1);
+  const int64_t row_bytes = y.shape[1] * SizeOf(DType::kF32);
+  std::vector<int64_t> bytes;
+  for (size_t r = 0; r + 1 < begins.size(); ++r)
+    bytes.push_back((begins[r + 1] - begins[r]) * row_bytes);
+  const std::span<std::byte> all = std::as_writable_bytes(
+      std::span(y.Ptr<float>(), static_cast<size_t>(begins.back() * y.shape[1])));
+  const auto rank = static_cast<size_t>(step.tensor_ranks->rank());
+  step.tensor_ranks->AllGather(
+      all.subspan(static_cast<size_t>(begins[rank] * row_bytes), static_cast<size_t>(bytes[rank])),
+      bytes, all);
+}
+
+TensorView GatherColumns(const TensorView& mine, int64_t n, StepContext& step, int64_t unit) {
+  if (RankCount(step) == 1) return mine;
+  const TensorView all = step.workspace->Take(DType::kF32, {mine.shape[0], n});
+  Gather(mine, all, unit, step);
+  return all;
+}
+
+TensorView ShareOf(const TensorView& y, StepContext& step) {
+  if (RankCount(step) == 1) return y;
+  return step.workspace->Take(DType::kF32, {y.shape[0], ShareOfRank(step).Of(y.shape[1])});
+}
+
+void GatherShares(const TensorView& share, const TensorView& y, StepContext& step) {
+  if (RankCount(step) > 1) Gather(share, y, /*unit=*/1, step);
+}
+
+void MultiplyShared(const Linear& linear, const Activations& x, const TensorView& y,
+                    StepContext& step) {
+  const Workspace::Scope scope(*step.workspace);
+  const TensorView share = ShareOf(y, step);
+  Multiply(linear, x, share, step);
+  GatherShares(share, y, step);
+}
+
+}  // namespace latte

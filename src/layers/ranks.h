@@ -1,0 +1,55 @@
+// Ranks that compute a step together, and where they meet.
+//
+// The ranks of a tensor-parallel group share the weights: each holds the rows of some heads, of some
+// inner columns of the MLPs, and of some outputs of W_O, of the down projections and of the LM head.
+// Hidden states are whole on every rank. A product that needs the columns of all ranks gathers them
+// first:
+//
+//   x ─ W_Q, W_KV of own heads ─ attention ─▶ o of own heads ─ gather ─▶ o ─ own rows of W_O ─▶ own
+//   columns of y ─ gather ─▶ y
+//
+// No sum is divided among ranks, so every number has the bytes that a single rank computes. The price
+// is that more numbers travel than if partial sums were added: per layer and token H·V + D of attention
+// and F + D of the MLP, instead of D and D.
+#pragma once
+
+#include "src/layers/linear.h"
+
+namespace latte {
+
+// What one rank of a group of equals holds: part `index` of `count`.
+struct RankShare {
+  int64_t index = 0;
+  int64_t count = 1;
+  // Routed experts: each rank has some of them whole, not a part of each (expert parallelism).
+  bool whole_experts = false;
+
+  // Of rows in units of `unit`, such as the rows of a head.
+  WeightSlice Rows(int64_t unit = 1) const {
+    return {index, count, WeightSlice::Along::kRows, unit};
+  }
+  int64_t Of(int64_t size) const { return Rows().End(size) - Rows().Begin(size); }
+};
+
+// The columns of all ranks, in the order of ranks: [M, N] f32 in the workspace, or `mine` itself if this
+// rank is alone. Every rank of the step calls it. Shapes: mine [M, this rank's share of N] f32,
+// contiguous. unit: of the shares.
+TensorView GatherColumns(const TensorView& mine, int64_t n, StepContext& step, int64_t unit = 1);
+
+// y = x·Wᵀ + bias, of whose outputs `linear` computes this rank's share. Every rank of the step calls it.
+// Shapes: x [M, K], y [M, N] f32.
+void MultiplyShared(const Linear& linear, const Activations& x, const TensorView& y,
+                    StepContext& step);
+
+// Fills y [M, W] f32 from the rows of all ranks, each of which has written its own: rank r has rows
+// [begins[r], begins[r + 1]), begins [ranks + 1]. Every rank of the step calls it.
+void GatherRows(const TensorView& y, std::span<const int64_t> begins, StepContext& step);
+
+// Where this rank's share of y [M, N] goes: [M, share of N] f32 in the workspace, or y itself if this
+// rank is alone.
+TensorView ShareOf(const TensorView& y, StepContext& step);
+
+// Fills y from the shares of all ranks. Requires: `share` is ShareOf(y, step).
+void GatherShares(const TensorView& share, const TensorView& y, StepContext& step);
+
+}  // namespace latte
