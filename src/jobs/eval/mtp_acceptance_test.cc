@@ -58,13 +58,13 @@ TEST_F(MtpAcceptanceTest, ModesAgreeInF32) {
   EXPECT_EQ(latent->accepted, absorbed->accepted);
 }
 
-// With 4 keys a token, tiny-sparse drafts worse, but only where its indexer chooses.
+// With one key a token, tiny-sparse drafts worse, but only where its indexer chooses.
 TEST_F(MtpAcceptanceTest, SparseAttentionIsMeasuredWhereItIsUsed) {
   const std::string source = std::string(LATTE_SOURCE_DIR) + "/models/tiny-sparse/";
   std::string config = *ReadFile(source + "config.json", 1 << 20);
   const std::string topk = "\"index_topk\": 64";
   ASSERT_NE(config.find(topk), std::string::npos);
-  config.replace(config.find(topk), topk.size(), "\"index_topk\": 4");
+  config.replace(config.find(topk), topk.size(), "\"index_topk\": 1");
   const testing_support::ScratchDir folder;
   std::ofstream(folder.File("config.json")) << config;
   std::filesystem::create_symlink(source + "model.safetensors", folder.File("model.safetensors"));
@@ -74,7 +74,7 @@ TEST_F(MtpAcceptanceTest, SparseAttentionIsMeasuredWhereItIsUsed) {
     const auto settings = ResolveOptionsForOne(options, model->config(), machine_, 1);
     return MeasureMtpAcceptance(*model, machine_, Texts(), *settings)->accepted;
   };
-  EXPECT_LT(accepted("auto"), accepted("absorbed"));
+  EXPECT_LT(accepted("auto"), accepted("absorbed") - 5);
   EXPECT_EQ(accepted("auto"), accepted("sparse"));
 }
 
