@@ -24,7 +24,7 @@ void EngineFlags::AddForOneSequence(const FlagSet& app, const EngineUses& uses) 
   flags_.values.max_sequences = 1;
   flags_.values.prefix_cache = false;
   flags_.values.prefill_workspace_tokens = 4096;
-  if (!uses.drafts) flags_.values.draft_tokens = "0";
+  if (!uses.drafts) flags_.values.draft_tokens.assign(1, '0');
   chunk_ = flags_.values.max_batch_tokens;
   flags_.Add(app, [&](const Field&, std::string_view group) {
     return group == "Computation" || (uses.drafts && group == "Speculation") ||
@@ -36,7 +36,7 @@ void EngineFlags::AddForOneSequence(const FlagSet& app, const EngineUses& uses) 
 }
 
 void EngineFlags::AddAll(const FlagSet& app, const EngineUses& uses) {
-  if (!uses.drafts) flags_.values.draft_tokens = "0";
+  if (!uses.drafts) flags_.values.draft_tokens.assign(1, '0');
   flags_.Add(app, [&](const Field&, std::string_view group) {
     if (group == "Speculation") return uses.drafts;
     return uses.ranks || group != "Ranks";
