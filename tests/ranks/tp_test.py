@@ -9,6 +9,9 @@ import tempfile
 import time
 import unittest
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "e2e" / "serve"))
+from server import Server  # noqa: E402
+
 LATTE = MPIRUN = None
 SOURCE = pathlib.Path()
 
@@ -71,6 +74,17 @@ class Tp(unittest.TestCase):
         one = answers([LATTE, *words])
         self.assertEqual(len(one), 12)
         self.assertEqual(answers(mpirun(2, *words)), one)
+
+    def test_a_server(self):
+        body = {"model": "tiny", "prompt": "Once upon a time", "max_tokens": 40, "seed": 3, "temperature": 0.8}
+        texts = []
+        for flags in ([], ["--tp", 2]):
+            with Server(LATTE, "--cache-bytes", "4M", "--max-tokens", 256, "--threads", 1, *flags) as server:
+                status, _, answer = server.post("/v1/completions", body)
+                self.assertEqual(status, 200, answer)
+                texts.append(answer["choices"][0]["text"])
+                server.stop()
+        self.assertEqual(texts[0], texts[1])
 
     def test_a_model_that_is_missing_ends_all_ranks(self):
         done = call(mpirun(2, "run", self.dir / "no", "-p", "x"))
