@@ -138,6 +138,8 @@ constexpr Case kCases[] = {
     {"tests/goldens/v2_group", 2, "absorbed"},
     {"tests/goldens/v32_mtp", 2, "auto", "fp8", "2"},
     {"tests/goldens/glm52", 3},
+    {"tests/goldens/v3_mtp2", 2, "auto", "bf16", "4"},
+    {"tests/goldens/glm52_mtp", 2, "auto", "bf16", "3"},
     {"tests/goldens/fp8"},
     {"tests/goldens/int8"},
     {"tests/goldens/gptq"},
