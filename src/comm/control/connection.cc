@@ -56,21 +56,20 @@ Status Connection::SendBytes(std::string_view frame, size_t most_waiting) {
     return Exhausted(fmt::format("it has not read {} bytes", out_.size()));
   }
   out_ += frame;
-  return Flush();
+  Flush();
+  return {};
 }
 
-Status Connection::Flush() {
+void Connection::Flush() {
   size_t sent = 0;
   while (sent < out_.size()) {
     const ssize_t part =
         send(socket_.fd(), out_.data() + sent, out_.size() - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (part < 0 && errno == EINTR) continue;
     if (part < 0 && WouldBlock(errno)) break;
-    if (part < 0) return Gone(errno);
-    sent += static_cast<size_t>(part);
+    sent = part < 0 ? out_.size() : sent + static_cast<size_t>(part);
   }
   out_.erase(0, sent);
-  return {};
 }
 
 }  // namespace latte

@@ -42,11 +42,12 @@ class Connection {
   // kCorrupt, no frames; frames of the same call are lost then.
   Result<std::vector<Frame>> Read();
 
-  // Queues a frame, and sends what the peer takes. Flush sends more.
-  // Errors: kUnavailable, the network fails; kExhausted, the peer has not read `most_waiting` bytes.
+  // Queues a frame, and sends what the peer takes. Flush sends more. If the peer is gone, the next
+  // Read says so, after it has given what the peer sent before.
+  // Errors: kExhausted, the peer has not read `most_waiting` bytes.
   Status Send(FrameType type, std::string_view payload, size_t most_waiting);
   Status SendBytes(std::string_view frame, size_t most_waiting);
-  Status Flush();
+  void Flush();
   bool has_output() const { return !out_.empty(); }
 
  private:

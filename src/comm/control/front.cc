@@ -58,7 +58,7 @@ struct ControlFront::State {
   void OnFrame(int rank, Frame frame);
   void AcceptAll();
   void SendWaiting();
-  void Beat();
+  void Beat(Clock::time_point now);
   void Tell(int rank, FrameType type, std::string_view payload);
   void Lose(const RankLost& lost);
   void Drop(int rank, const std::string& why);
@@ -85,7 +85,7 @@ struct ControlFront::State {
   std::vector<std::pair<int, std::string>> waiting;  // rank, bytes to send
   std::vector<uint64_t> steps;
   std::set<int> joined;
-  std::optional<RankLost> lost;
+  std::optional<RankLost> lost;  // written by the thread
 
   std::thread thread;
 };
@@ -164,7 +164,7 @@ void ControlFront::State::Run() {
   }
 }
 
-// Reads before it judges: when this process was stopped, heartbeats are waiting.
+// Judges by the time before it reads: if this process was stopped, heartbeats are waiting.
 void ControlFront::State::RunOnce() {
   const int listening = may_accept ? listener.socket.fd() : -1;
   std::vector<pollfd> polled = {{wakeup.fd(), POLLIN, 0}, {listening, POLLIN, 0}};
@@ -178,10 +178,11 @@ void ControlFront::State::RunOnce() {
   }
   poll(polled.data(), polled.size(), MillisecondsUntil(next_beat));
   Drain(wakeup);
+  const Clock::time_point now = Clock::now();
   ReadAll();
   AcceptAll();
   SendWaiting();
-  if (Clock::now() >= next_beat) Beat();
+  if (now >= next_beat) Beat(now);
 }
 
 void ControlFront::State::ReadAll() {
@@ -220,9 +221,12 @@ bool ControlFront::State::Keep(Stranger& stranger) {
   member.has_joined = true;
   member.connection = std::move(stranger.connection);
   member.connection->SetMostPayload(options.most_payload);
-  const std::lock_guard lock(mutex);
-  joined.insert(*answer.rank);
-  changed.notify_all();
+  {
+    const std::lock_guard lock(mutex);
+    joined.insert(*answer.rank);
+    changed.notify_all();
+  }
+  if (lost) Tell(*answer.rank, FrameType::kLost, LostPayload(*lost));
   return false;
 }
 
@@ -280,23 +284,19 @@ void ControlFront::State::SendWaiting() {
     taken.swap(waiting);
   }
   for (const auto& [rank, bytes] : taken) Tell(rank, FrameType::kData, bytes);
-  for (size_t rank = 0; rank < members.size(); ++rank) {
-    Member& member = members[rank];
-    if (!member.connection) continue;
-    if (const Status sent = member.connection->Flush(); !sent) {
-      Drop(static_cast<int>(rank), sent.error().message);
-    }
+  for (Member& member : members) {
+    if (member.connection) member.connection->Flush();
   }
 }
 
-void ControlFront::State::Beat() {
-  next_beat = Clock::now() + options.interval;
+void ControlFront::State::Beat(Clock::time_point now) {
+  next_beat = now + options.interval;
   may_accept = true;
   for (size_t i = 0; i < members.size(); ++i) {
     const int rank = static_cast<int>(i);
     Tell(rank, FrameType::kHeartbeat, HeartbeatPayload(0));
     const Member& member = members[i];
-    if (member.connection && Clock::now() - member.connection->last_heard() > options.patience()) {
+    if (member.connection && now - member.connection->last_heard() > options.patience()) {
       Drop(rank, SilenceText(options));
     }
   }

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "src/comm/control/connection.h"
+#include "src/comm/control/messages.h"
 #include "src/comm/control/rank.h"
 #include "src/comm/control/secret.h"
 #include "tests/support/scratch_dir.h"
@@ -48,10 +49,10 @@ class Events {
             .left = [this](int rank) { Add(left_, rank); },
             .refused = [this](const std::string& text) { Add(refused_, text); }};
   }
-  RankLost Lost() { return Wait(lost_, 1).front(); }
-  std::vector<std::pair<int, std::string>> Data(size_t count) { return Wait(data_, count); }
-  std::vector<int> Left(size_t count) { return Wait(left_, count); }
-  std::vector<std::string> Refused(size_t count) { return Wait(refused_, count); }
+  RankLost Lost() { return Wait("lost", lost_, 1).front(); }
+  std::vector<std::pair<int, std::string>> Data(size_t count) { return Wait("data", data_, count); }
+  std::vector<int> Left(size_t count) { return Wait("left", left_, count); }
+  std::vector<std::string> Refused(size_t count) { return Wait("refused", refused_, count); }
   size_t losses() {
     const std::lock_guard lock(mutex_);
     return lost_.size();
@@ -65,10 +66,12 @@ class Events {
     changed_.notify_all();
   }
   template <class T>
-  std::vector<T> Wait(std::vector<T>& list, size_t count) {
+  std::vector<T> Wait(const char* name, std::vector<T>& list, size_t count) {
     std::unique_lock lock(mutex_);
     if (!changed_.wait_for(lock, kLong, [&] { return list.size() >= count; })) {
-      throw std::runtime_error("the event does not come");
+      throw std::runtime_error(std::string("no event: ") + name +
+                               ", others: " + std::to_string(lost_.size()) + " lost, " +
+                               std::to_string(left_.size()) + " left");
     }
     return list;
   }
@@ -81,11 +84,18 @@ class Events {
   std::vector<std::string> refused_;
 };
 
+template <class T>
+T Value(Result<T> result) {
+  if (!result) throw std::runtime_error(ToString(result.error()));
+  return std::move(*result);
+}
+
 struct Front {
   explicit Front(uint32_t ranks, const ControlOptions& options = {},
                  const std::string& address = "127.0.0.1:0")
       : group(Group(ranks)),
-        control(*ControlFront::Listen(address, group, kSecret, options, events.callbacks())) {}
+        control(Value(ControlFront::Listen(address, group, kSecret, options, events.callbacks()))) {
+  }
 
   Events events;
   GroupIdentity group;
@@ -94,8 +104,8 @@ struct Front {
 
 struct Rank {
   Rank(const Front& front, int rank, const ControlOptions& options = {})
-      : control(*ControlRank::Join(front.control->address(), front.group, rank, kSecret, options,
-                                   kLong, events.callbacks())) {}
+      : control(Value(ControlRank::Join(front.control->address(), front.group, rank, kSecret,
+                                        options, kLong, events.callbacks()))) {}
 
   Events events;
   std::unique_ptr<ControlRank> control;
@@ -104,13 +114,11 @@ struct Rank {
 // A rank as a process, which ends with this object.
 class RankProcess {
  public:
-  RankProcess(const Front& front, int rank, milliseconds interval = seconds(1)) {
-    std::string words[] = {LATTE_RANK_PROCESS,
-                           front.control->address(),
-                           std::to_string(front.group.world_size),
-                           std::to_string(rank),
-                           kSecret,
-                           std::to_string(interval.count())};
+  RankProcess(const Front& front, int rank, const std::vector<std::string>& more = {}) {
+    std::vector<std::string> words = {LATTE_RANK_PROCESS, front.control->address(),
+                                      std::to_string(front.group.world_size), std::to_string(rank),
+                                      kSecret};
+    words.insert(words.end(), more.begin(), more.end());
     std::vector<char*> argv;
     for (std::string& word : words) argv.push_back(word.data());
     argv.push_back(nullptr);
@@ -205,7 +213,7 @@ TEST(Control, RanksThatDoNotJoinAreNamed) {
 }
 
 TEST(Control, StrangersAreRefusedOnceAndDisturbNothing) {
-  Front front(1, {.handshake = milliseconds(50)});
+  Front front(1, {.handshake = seconds(2)});
   for (int i = 0; i < 100; ++i) Peer(front).Send("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
   Peer(front).Send(RandomBytes(1000));
   EXPECT_EQ(front.events.Refused(1)[0], "control connection: no frame of Latte");
@@ -263,53 +271,81 @@ TEST(Control, AKilledRankIsNamedToAll) {
 }
 
 TEST(Control, AStoppedRankIsNamedToAll) {
-  const ControlOptions often{.interval = milliseconds(300)};
-  Front front(2, often);
-  RankProcess stays(front, 0, often.interval);
-  RankProcess stops(front, 1, often.interval);
+  Front front(2);
+  RankProcess stays(front, 0);
+  RankProcess stops(front, 1);
   ASSERT_TRUE(front.control->WaitForRanks(kLong));
   stops.Signal(SIGSTOP);
   const RankLost lost = front.events.Lost();
   EXPECT_EQ(lost.rank(), 1);
   EXPECT_STREQ(lost.what(),
-               "rank 1 is lost: no heartbeat for 0.9 s; the process is stopped, or the network is "
+               "rank 1 is lost: no heartbeat for 3 s; the process is stopped, or the network is "
                "cut");
   EXPECT_EQ(stays.Wait(), 0);  // it has learned of the loss
 }
 
 TEST(Control, ARankNamesTheCulpritBeforeItEnds) {
   Front front(3);
-  auto reporter = std::make_unique<Rank>(front, 0);
   Rank third(front, 2);
   RankProcess hangs(front, 1);
-  ASSERT_TRUE(front.control->WaitForRanks(kLong));
-  reporter->control->Report({1, "rank 1 did not take part within 120 s"});
-  reporter.reset();
+  RankProcess reports(front, 0, {"1"});
   EXPECT_EQ(front.events.Lost().rank(), 1);
+  EXPECT_STREQ(front.events.Lost().what(), "it did not take part");
   EXPECT_EQ(third.events.Lost().rank(), 1);
 }
 
-TEST(Control, ADeadFrontEndsItsRanks) {
-  Listener listener = *ListenOn("127.0.0.1:0");
+TEST(Control, TheFirstLossStays) {
+  Front front(3);
+  Peer peer(front);
+  peer.Join(front.group, 0);
+  peer.Send(FrameBytes(FrameType::kLost, LostPayload({2, "first"})));
+  peer.Send(FrameBytes(FrameType::kLost, LostPayload({1, "second"})));
+  peer.Send(FrameBytes(FrameType::kData, "end"));
+  front.events.Data(1);
+  EXPECT_EQ(front.events.losses(), 1U);
+  EXPECT_EQ(front.events.Lost().rank(), 2);
+  Rank late(front, 1);
+  EXPECT_EQ(late.events.Lost().rank(), 2);
+}
+
+// A front that sends what the test says after a welcome, in the same packet, and then dies.
+RankLost LostAfter(const std::string& bytes, std::vector<std::pair<int, std::string>>* data) {
+  Listener listener = Value(ListenOn("127.0.0.1:0"));
   const GroupIdentity group = Group(1);
   Events events;
   std::unique_ptr<ControlRank> rank;
   std::thread joining([&] {
-    rank = *ControlRank::Join(listener.address, group, 0, kSecret, {}, kLong, events.callbacks());
+    rank = Value(
+        ControlRank::Join(listener.address, group, 0, kSecret, {}, kLong, events.callbacks()));
   });
-  Socket accepted;
-  while (accepted.fd() < 0) accepted = Accept(listener.socket);
-  Connection connection(std::move(accepted), kMostHandshakeBytes);
-  const FrontHandshake front(group, kSecret);
-  ASSERT_TRUE(connection.SendBytes(front.hello(), 1 << 20));
-  std::vector<Frame> frames;
-  while (frames.empty()) frames = *connection.Read();
-  const auto answer = front.OnFrame(frames.front(), [](int) { return false; });
-  ASSERT_TRUE(connection.SendBytes(answer.frame, 1 << 20));
-  joining.join();
-  { Connection dies = std::move(connection); }
-  EXPECT_EQ(events.Lost().rank(), RankLost::kUnknown + 0);
-  EXPECT_STREQ(events.Lost().what(), "the front is lost: it has closed the connection");
+  {
+    Socket accepted;
+    while (accepted.fd() < 0) accepted = Accept(listener.socket);
+    Connection connection(std::move(accepted), kMostHandshakeBytes);
+    const FrontHandshake front(group, kSecret);
+    EXPECT_TRUE(connection.SendBytes(front.hello(), 1 << 20));
+    std::vector<Frame> frames;
+    while (frames.empty()) frames = Value(connection.Read());
+    const auto answer = front.OnFrame(frames.front(), [](int) { return false; });
+    EXPECT_TRUE(connection.SendBytes(answer.frame + bytes, 1 << 20));
+    joining.join();
+    if (data != nullptr) *data = events.Data(1);
+  }
+  return events.Lost();
+}
+
+TEST(Control, ADeadFrontEndsItsRanks) {
+  const RankLost lost = LostAfter("", nullptr);
+  EXPECT_EQ(lost.rank(), RankLost::kUnknown + 0);
+  EXPECT_STREQ(lost.what(), "the front is lost: it has closed the connection");
+}
+
+TEST(Control, FramesThatArriveWithTheWelcomeAreRead) {
+  std::vector<std::pair<int, std::string>> data;
+  LostAfter(FrameBytes(FrameType::kHeartbeat, std::string(8, '\0')) +
+                FrameBytes(FrameType::kData, "early"),
+            &data);
+  EXPECT_EQ(data[0].second, "early");
 }
 
 TEST(Control, ARankThatDoesNotReadStopsNothing) {

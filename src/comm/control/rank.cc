@@ -1,7 +1,9 @@
 #include "src/comm/control/rank.h"
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
+#include <iterator>
 #include <mutex>
 #include <new>
 #include <thread>
@@ -25,36 +27,41 @@ struct Output {
   std::string payload;
 };
 
-// The next frame of the front, before the thread runs.
-Result<Frame> AwaitFrame(Connection& connection, Clock::time_point end) {
-  for (;;) {
+// The next frame of the front, before the thread runs. Those that follow it stay in `arrived`.
+Result<Frame> AwaitFrame(Connection& connection, std::vector<Frame>& arrived,
+                         Clock::time_point end) {
+  while (arrived.empty()) {
+    const int left = MillisecondsUntil(end);
+    pollfd wait = {connection.fd(), POLLIN, 0};
+    if (poll(&wait, 1, left) == 0 && left == 0) {
+      return Fail(Code::kUnavailable, "control connection: the front does not answer in time");
+    }
     Result<std::vector<Frame>> frames = connection.Read();
     if (!frames) {
       return Fail(frames.error().code,
                   fmt::format("control connection to the front: {}", frames.error().message));
     }
-    if (frames->size() > 1) return Corrupt("control connection: the front does not wait");
-    if (!frames->empty()) return std::move(frames->front());
-    const int left = MillisecondsUntil(end);
-    if (left == 0) {
-      return Fail(Code::kUnavailable, "control connection: the front does not answer in time");
-    }
-    pollfd wait = {connection.fd(), POLLIN, 0};
-    poll(&wait, 1, left);
+    arrived = std::move(*frames);
   }
+  Frame frame = std::move(arrived.front());
+  arrived.erase(arrived.begin());
+  return frame;
 }
 
 }  // namespace
 
 struct ControlRank::State {
-  State(Connection joined, uint32_t ranks, const ControlOptions& limits, ControlEvents callbacks)
+  State(Connection joined, std::vector<Frame> frames, uint32_t ranks, const ControlOptions& limits,
+        ControlEvents callbacks)
       : connection(std::move(joined)),
+        arrived(std::move(frames)),
         world_size(ranks),
         options(limits),
         events(std::move(callbacks)) {}
 
   void Run();
   void RunOnce();
+  void ReadAll();
   void SendWaiting();
   void OnFrame(Frame frame);
   void Check(const Status& sent);
@@ -62,6 +69,7 @@ struct ControlRank::State {
   void Put(FrameType type, std::string payload);
 
   Connection connection;
+  std::vector<Frame> arrived;  // not handled yet
   const uint32_t world_size;
   const ControlOptions options;
   const ControlEvents events;
@@ -89,15 +97,16 @@ Result<std::unique_ptr<ControlRank>> ControlRank::Join(
   LATTE_ASSIGN_OR_RETURN(Socket socket, ConnectTo(address, deadline));
   Connection connection(std::move(socket), kMostHandshakeBytes);
   RankHandshake handshake(group, rank, secret);
-  LATTE_ASSIGN_OR_RETURN(const Frame hello, AwaitFrame(connection, end));
+  std::vector<Frame> arrived;
+  LATTE_ASSIGN_OR_RETURN(const Frame hello, AwaitFrame(connection, arrived, end));
   LATTE_ASSIGN_OR_RETURN(const std::string join, handshake.OnHello(hello));
   LATTE_RETURN_IF_ERROR(connection.SendBytes(join, options.most_waiting));
   connection.SetMostPayload(options.most_payload);
-  LATTE_ASSIGN_OR_RETURN(const Frame answer, AwaitFrame(connection, end));
+  LATTE_ASSIGN_OR_RETURN(const Frame answer, AwaitFrame(connection, arrived, end));
   LATTE_RETURN_IF_ERROR(handshake.OnAnswer(answer));
   return CatchExhaustion([&]() -> Result<std::unique_ptr<ControlRank>> {
-    auto state = std::make_unique<State>(std::move(connection), group.world_size, options,
-                                         std::move(events));
+    auto state = std::make_unique<State>(std::move(connection), std::move(arrived),
+                                         group.world_size, options, std::move(events));
     State& running = *state;
     running.thread = std::thread([&running] { running.Run(); });
     return std::unique_ptr<ControlRank>(new ControlRank(std::move(state)));
@@ -153,28 +162,35 @@ void ControlRank::State::Run() {
   if (open) Check(connection.Send(FrameType::kLeave, {}, options.most_waiting));
 }
 
-// Reads before it judges: when this process was stopped, heartbeats are waiting.
+// Judges by the time before it reads: if this process was stopped, heartbeats are waiting.
 void ControlRank::State::RunOnce() {
   const int output = connection.has_output() ? POLLOUT : 0;
   pollfd polled[] = {{wakeup.fd(), POLLIN, 0},
                      {open ? connection.fd() : -1, static_cast<short>(POLLIN | output), 0}};
   poll(polled, std::size(polled), MillisecondsUntil(next_beat));
   Drain(wakeup);
-  if (open) {
-    Result<std::vector<Frame>> frames = connection.Read();
-    if (!frames) Check(Fail(frames.error().code, frames.error().message));
-    for (Frame& frame : frames ? *frames : std::vector<Frame>()) {
-      if (open) OnFrame(std::move(frame));
-    }
-  }
+  const Clock::time_point now = Clock::now();
+  ReadAll();
   SendWaiting();
-  if (Clock::now() < next_beat) return;
-  next_beat = Clock::now() + options.interval;
+  if (now < next_beat) return;
+  next_beat = now + options.interval;
   if (open) {
     Check(connection.Send(FrameType::kHeartbeat, HeartbeatPayload(steps), options.most_waiting));
   }
-  if (open && Clock::now() - connection.last_heard() > options.patience()) {
+  if (open && now - connection.last_heard() > options.patience()) {
     Check(Fail(Code::kUnavailable, SilenceText(options)));
+  }
+}
+
+void ControlRank::State::ReadAll() {
+  std::vector<Frame> frames = std::exchange(arrived, {});
+  if (open) {
+    Result<std::vector<Frame>> more = connection.Read();
+    if (!more) Check(Fail(more.error().code, more.error().message));
+    if (more) std::move(more->begin(), more->end(), std::back_inserter(frames));
+  }
+  for (Frame& frame : frames) {
+    if (open) OnFrame(std::move(frame));
   }
 }
 
@@ -187,7 +203,7 @@ void ControlRank::State::SendWaiting() {
   for (const Output& output : taken) {
     if (open) Check(connection.Send(output.type, output.payload, options.most_waiting));
   }
-  if (open) Check(connection.Flush());
+  if (open) connection.Flush();
   const std::lock_guard lock(mutex);
   unsent = open && connection.has_output();
   changed.notify_all();
