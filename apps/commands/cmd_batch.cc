@@ -7,7 +7,7 @@
 #include "apps/flags/command.h"
 #include "apps/flags/config_flags.h"
 #include "apps/flags/engine_flags.h"
-#include "apps/flags/ranks.h"
+#include "apps/ranks.h"
 #include "apps/terminal/interrupts.h"
 #include "apps/terminal/progress.h"
 #include "src/engine/create_engine.h"

@@ -6,7 +6,7 @@
 
 #include "apps/flags/command.h"
 #include "apps/flags/engine_flags.h"
-#include "apps/flags/ranks.h"
+#include "apps/ranks.h"
 #include "src/base/json_out.h"
 #include "src/engine/complete.h"
 #include "src/engine/engine_core.h"

@@ -8,7 +8,7 @@
 #include "apps/flags/config_flags.h"
 #include "apps/flags/engine_flags.h"
 #include "apps/flags/engine_plan.h"
-#include "apps/flags/ranks.h"
+#include "apps/ranks.h"
 #include "src/base/fields/fields.h"
 #include "src/base/limits/memory.h"
 #include "src/base/limits/open_files.h"

@@ -16,7 +16,7 @@
 
 namespace latte {
 
-// What a command does besides computing: the flags of that are added only then.
+// The parts of the engine that a command uses and others do not; their flags are added only then.
 struct EngineUses {
   bool drafts = false;
   bool ranks = false;

@@ -33,7 +33,7 @@ Result<Settings> ReadSettings(std::span<const std::byte> message, const ModelCon
       value = static_cast<T>(in.Int());
   });
   if (!in.ok() || pages < 1)
-    return Corrupt("the settings of the leader: expected those of this build, found others");
+    return Corrupt("the settings of the leader: expected the options of this build, found others");
   // Sizes are the leader's; only what follows from its choices is resolved.
   LATTE_ASSIGN_OR_RETURN(Settings out, ResolveOptionsForOne(options, config, machine, 1, share));
   out.options = options;

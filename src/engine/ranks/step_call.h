@@ -1,5 +1,5 @@
-// What the leader of a group of ranks tells the others before each call of the model or change of the
-// cache, so that all of them do the same: one call as a message (wire.h).
+// One call of the model, or one change of the cache, as a message (wire.h). The leader of a group of ranks
+// sends it to the others before it does the same.
 #pragma once
 
 #include <cstddef>

@@ -66,7 +66,9 @@ TEST(StepCall, EveryOtherMessageIsAnError) {
       std::vector<std::byte> changed = message;
       std::memcpy(changed.data() + at, &value, sizeof(value));
       const Result<StepCall> read = ReadStepCall(changed);
-      if (read) EXPECT_EQ(WriteStepCall(*read).size(), message.size()) << at;
+      if (read) {
+        EXPECT_EQ(WriteStepCall(*read).size(), message.size()) << at;
+      }
     }
 }
 

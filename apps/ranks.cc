@@ -1,4 +1,4 @@
-#include "apps/flags/ranks.h"
+#include "apps/ranks.h"
 
 #include <cerrno>
 #include <cstdlib>

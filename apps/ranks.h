@@ -19,7 +19,7 @@ namespace latte {
 // Follows the leader until it ends. Errors: as OpenModel; kUnavailable if a rank is lost.
 [[nodiscard]] Status FollowLeader(RankGroup& group);
 
-// Of the group, or of a process that is alone.
+// The share of a process: the whole, if it is alone.
 inline RankShare ShareOf(const RankGroup* group) {
   return group == nullptr ? RankShare() : group->share();
 }
