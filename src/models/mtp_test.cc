@@ -13,7 +13,7 @@
 namespace latte {
 namespace {
 
-// A checkpoint with two drafting layers, whose config tells of `layers`.
+// A checkpoint with two drafting layers, whose config says `layers`.
 class MtpTest : public testing::Test {
  protected:
   Result<std::unique_ptr<Model>> Load(int layers, const ModelOptions& options) {

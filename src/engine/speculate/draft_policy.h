@@ -22,9 +22,9 @@ struct DraftRecord {
   // of the drafts, then of late drafts.
   std::array<double, kMostDrafts> accepted = {0.8, 0.7, 0.6, 0.5};
   std::array<int64_t, kMostDrafts> known = {};  // how many drafts j the rates are made from
-  int64_t next_probe = 64;  // when one more is tried, in generated tokens
-  int64_t pause = 64;       // between two such times
-  int probes = 0;           // steps that are left of the one under way
+  int64_t next_probe = 64;                      // when one more is tried, in generated tokens
+  int64_t pause = 64;                           // between two such times
+  int probes = 0;                               // steps that are left of the one under way
 };
 
 // Engine-thread only.

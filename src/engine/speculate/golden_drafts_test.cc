@@ -1,4 +1,4 @@
-// The engine's drafts after short texts are those of tests/goldens/reference.py.
+// After short texts the engine drafts the tokens that tests/goldens/reference.py drafts.
 #include <algorithm>
 
 #include <gtest/gtest.h>
