@@ -47,7 +47,7 @@ JsonOut PartsJson(const OpTimes& times, double runs) {
   return out;
 }
 
-// Every op beside its bound, per `runs`.
+// Every op with its bound, per `runs`.
 JsonOut OpsJson(const OpTimes& times, double runs, const Ceilings& ceilings) {
   const double flops_per_ms = ceilings.Median(Ceiling::kF32) * 1e6;
   const double bytes_per_ms = ceilings.Median(Ceiling::kDram) * 1e6;

@@ -31,7 +31,7 @@ struct StepShape {
   int64_t tokens() const;
 };
 
-// What the amounts depend on besides the step.
+// The amounts depend on this and on the step.
 struct StepModel {
   MoeDims moe = {};
   int64_t sparse_from = kNeverSparse;  // tokens from this position on choose their keys

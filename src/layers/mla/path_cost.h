@@ -32,7 +32,7 @@ struct PathChoice {
   // Of the dense tokens, by either path.
   PathCost absorbed;
   PathCost latent;
-  // Of the sparse tokens: absorbed attention to the chosen keys, and the choice in a layer that owns an
+  // The sparse tokens: absorbed attention to the chosen keys, and the choice in a layer that owns an
   // indexer. The choice counts the queries and the scores; the products that every token needs, for
   // its index key, do not count.
   PathCost sparse;
