@@ -87,7 +87,7 @@ class Batch(unittest.TestCase):
         self.write([text for pair in zip(bad, GOOD) for text in pair] + [""] + GOOD[len(bad):])
         done = self.run_batch()
         self.assertIn(f"{len(BAD)} of them failed", done.stderr)
-        self.assertIn("cache: 1638 pages", done.stderr)
+        self.assertIn("cache: 1310 pages", done.stderr)
         self.assertIn("prefill workspace: 32768 tokens", done.stderr)
         results = self.results()
         self.assertEqual(set(results), {json.loads(text)["custom_id"] for text in GOOD} | set(BAD))

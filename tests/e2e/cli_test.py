@@ -112,7 +112,7 @@ class Run(unittest.TestCase):
         self.assertIn(out["finish_reason"], ("stop", "length"))
         self.assertEqual(out["stats"]["generated_tokens"], len(out["tokens"]))
         config = json.loads((ROOT / "models/tiny/config.json").read_text())
-        layers = config["num_hidden_layers"]
+        layers = config["num_hidden_layers"] + config["num_nextn_predict_layers"]
         self.assertEqual(out["stats"]["cache_bytes_per_token"],
                          (config["kv_lora_rank"] + config["qk_rope_head_dim"]) * layers * 2)
         self.assertEqual(out["stats"]["decompressed_bytes_per_token"], config["num_attention_heads"] * layers * 2 * (

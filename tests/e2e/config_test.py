@@ -127,7 +127,7 @@ class Sources(Case):
         path = self.file('model = "tiny"\ncache_bytes = "1M"\n[serve]\nport = 1\n')
         done = latte("batch", *flags, "--config", path)
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("cache: 25 pages", done.stderr)
+        self.assertIn("cache: 20 pages", done.stderr)
         self.refused(*flags, "--config", self.file("port = true"), command="batch", words=("port: expected",))
 
 
@@ -171,7 +171,7 @@ class Aliases(Case):
                 "--kv-cache-dtype", "fp8_e4m3", "--dry-run"]
         done = latte(*args, "--tensor-parallel-size", 1)
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("latte: read as --page-tokens 64 --max-tokens 131072 --cache-dtype fp8\n", done.stderr)
+        self.assertIn("latte: read as --page-tokens 64 --max-tokens 131072 --cache-dtype fp8 --tp 1\n", done.stderr)
         self.assertIn("--trust-remote-code is ignored", done.stderr)
         done = latte(*args, "--tensor-parallel-size", 8)
         self.assertIn("latte: read as --tp 8", done.stderr)
@@ -194,7 +194,7 @@ class Aliases(Case):
     def test_what_is_refused(self):
         for args, words in (
                 (["--root-path", "/x"], "--root-path: not supported"), (["--max-model-len", "many"], "--max-model-len: expected a whole"),
-                (["--max-model-len"], "--max-model-len: expected a value, found none"), (["-tp", "0"], "-tp: expected 1, found '0'"),
+                (["--max-model-len"], "--max-model-len: expected a value, found none"), (["-dp", "0"], "-dp: expected 1, found '0'"),
                 (["--kv-cache-dtype", "fp8_e5m2"], "--kv-cache-dtype: expected fp8"), (["--kv-cache-dtype", "q4_0"], "q4_0"),
                 (["--chunked-prefill-size", "-1"], "--chunked-prefill-size"), (["--device", "cuda"], "--device: expected cpu"),
                 (["--trust-remote-code=maybe"], "--trust-remote-code: expected no value"), (["--no-such-flag"], "--no-such-flag")):

@@ -9,7 +9,7 @@ from outside_cli import batch
 
 LONG_PROMPT = list(range(100, 140))
 CACHE_FLAGS = ["--page-tokens", "16", "--max-tokens", "64", "--max-sequences", "2", "--prefill-workspace-tokens", "1024",
-               "--dtype", "f32", "--cache-dtype", "bf16"]
+               "--dtype", "f32", "--cache-dtype", "bf16", "--draft-tokens", "0"]
 SCRIPTS = ("tools/**/*.sh", "tools/**/*.py", "bench/*.py", "fuzz/*.sh", "tests/limits/sweep.py")
 ENVIRONMENT_IN = ("apps", "src", "fuzz", "tests", "tools", "bench")
 
@@ -115,7 +115,7 @@ def missing_samples(outside, recorded):
     for entry in recorded:
         if entry.startswith("sample rates.json"):
             rates = outside.scratch / "rates.json"
-            if path_report(outside, {"LATTE_RATES": str(rates)})["rates"] != json.loads(rates.read_text()):
+            if not same_rates(path_report(outside, {"LATTE_RATES": str(rates)})["rates"], json.loads(rates.read_text())):
                 yield f"{entry}: not read as it is written"
         elif outside.run("simulate", "--requests", "1", "--threads", "2", "--cost", "{scratch}/cost.json").returncode != 0:
             yield f"{entry}: refused"
@@ -151,15 +151,20 @@ def variable_works(outside, name):
               "HF_HOME": f"{cache}/huggingface", "XDG_CACHE_HOME": cache, "HOME": str(outside.scratch / "home")}
     if name in places:
         hub = outside.run("inspect", "org/name", env={name: places[name]}).returncode == 0
-        return hub and (name.startswith("H") and name != "HOME" or rates_from(outside, {name: places[name]}) == rates)
+        return hub and (name.startswith("H") and name != "HOME" or same_rates(rates_from(outside, {name: places[name]}), rates))
     if name == "LATTE_RATES":
-        return path_report(outside, {name: str(outside.scratch / "rates.json")})["rates"] == rates
+        return same_rates(path_report(outside, {name: str(outside.scratch / "rates.json")})["rates"], rates)
     if name in ("LATTE_ISA", "LATTE_KERNEL"):
         return name in outside.run("inspect", "--kernels", env={name: "no.such"}).stderr
     if name == "TMPDIR":
         spec = "v2-lite:layers=1,vocab=64,experts=8"
         return "TMPDIR" in outside.run("bench", "model", "--synthetic", spec, env={name: "/dev/null"}).stderr
     return None
+
+
+def same_rates(report, file):
+    """Whether the report has the numbers of a file; it may have others, which files of an earlier version lack."""
+    return report | file == report
 
 
 def rates_from(outside, env):
