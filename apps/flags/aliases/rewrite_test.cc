@@ -25,11 +25,12 @@ TEST(Rewrite, TheCommandThatVllmDocuments) {
   const CommandWords got = Rewritten({"--model", "DIR", "--tensor-parallel-size", "1",
                                       "--block-size", "64", "--max-model-len", "131072",
                                       "--trust-remote-code", "--kv-cache-dtype", "fp8_e4m3"});
-  EXPECT_EQ(got.words, (Words{"DIR", "--page-tokens", "64", "--max-tokens", "131072",
+  EXPECT_EQ(got.words, (Words{"DIR", "--tp", "1", "--page-tokens", "64", "--max-tokens", "131072",
                               "--cache-dtype", "fp8"}));
-  EXPECT_EQ(got.notes, (Words{"read as --page-tokens 64 --max-tokens 131072 --cache-dtype fp8",
-                              "--trust-remote-code is ignored: no code of a checkpoint is ever "
-                              "run"}));
+  EXPECT_EQ(got.notes,
+            (Words{"read as --tp 1 --page-tokens 64 --max-tokens 131072 --cache-dtype fp8",
+                   "--trust-remote-code is ignored: no code of a checkpoint is ever "
+                   "run"}));
 }
 
 TEST(Rewrite, OurFlagsAndOtherCommandsStay) {
