@@ -11,6 +11,9 @@ constexpr int64_t kExpected = 4;        // drafts that the expectation counts fo
 constexpr double kProbeRate = 1.0 / 4;  // the same for drafts that are tried again
 constexpr int kProbes = 4;
 constexpr int64_t kLongestPause = 1024;
+// A step or draft that takes this many times what is expected was interrupted, and counts as that.
+constexpr double kMostOfExpected = 3;
+constexpr int64_t kFewSteps = 8;     // know nothing of what is expected
 constexpr int64_t kPlainEvery = 64;  // steps: one without drafts shows what they cost
 
 void Approach(double& value, double target, double rate) { value += rate * (target - value); }
@@ -56,6 +59,8 @@ void DraftPolicy::Record(DraftRecord& record, int64_t generated, int64_t drafted
 void DraftPolicy::StepTook(double seconds, int64_t rows, int64_t sequences) {
   ++steps_;
   const auto r = static_cast<double>(rows);
+  const double expected = step_seconds_ + row_seconds_ * (r - sequences_);
+  if (steps_ > kFewSteps) seconds = std::min(seconds, kMostOfExpected * expected);
   Approach(sequences_, static_cast<double>(sequences), steps_ == 1 ? 1 : 1 - kStepWeight);
   for (double* sum : {&weight_, &rows_, &rows2_, &seconds_, &product_}) *sum *= kStepWeight;
   weight_ += 1;
@@ -74,7 +79,9 @@ void DraftPolicy::StepTook(double seconds, int64_t rows, int64_t sequences) {
 
 void DraftPolicy::DraftsTook(double seconds, int64_t count) {
   if (count == 0) return;
-  const double each = seconds / static_cast<double>(count);
+  double each = seconds / static_cast<double>(count);
+  if (steps_ > kFewSteps && draft_seconds_ > 0)
+    each = std::min(each, kMostOfExpected * draft_seconds_);
   Approach(draft_seconds_, each, draft_seconds_ == 0 ? 1 : kRate);
 }
 
