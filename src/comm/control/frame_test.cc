@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include "src/comm/control/messages.h"
+
 namespace latte {
 namespace {
 
@@ -77,6 +79,15 @@ TEST(Fields, MissingOnesAreZeroAndNoticed) {
   EXPECT_EQ(reader.U32(), 0U);
   EXPECT_EQ(reader.Bytes(3), "");
   EXPECT_FALSE(reader.complete());
+}
+
+TEST(Lost, KeepsRankAndTextAndDoubtsOtherRanks) {
+  const RankLost lost = ReadLost(LostPayload({3, std::string(600, 'x')}), 4);
+  EXPECT_EQ(lost.rank(), 3);
+  EXPECT_EQ(lost.what(), std::string(512, 'x'));
+  const int unknown = RankLost::kUnknown;
+  EXPECT_EQ(ReadLost(LostPayload({3, ""}), 3).rank(), unknown);
+  EXPECT_EQ(ReadLost(LostPayload({unknown, ""}), 3).rank(), unknown);
 }
 
 }  // namespace
