@@ -59,7 +59,8 @@ Result<int64_t> ContextFor(int64_t prompt, int64_t max_new, int64_t max_position
 JsonOut StatsJson(const Settings& settings, const ModelConfig& config, int64_t prompt_tokens,
                   const Completion& answer) {
   const auto generated = static_cast<int64_t>(answer.tokens.size());
-  const int64_t expanded = config.mla.expanded() * settings.cache_spec.layers * SizeOf(settings.dtype);
+  const int64_t expanded =
+      config.mla.expanded() * settings.cache_spec.layers * SizeOf(settings.dtype);
   return {{"prompt_tokens", prompt_tokens},
           {"generated_tokens", generated},
           {"drafted_tokens", answer.drafted_tokens},
