@@ -52,13 +52,15 @@ TEST(DraftPolicy, AFixedNumberIsKept) {
   DraftRecord record;
   for (int i = 0; i < 100; ++i) {
     EXPECT_EQ(policy.Count(record, i), 3);
+    policy.StepTook(1, 4, 1);
+    policy.DraftsTook(30, 3);
     policy.Record(record, i, 3, 0);
   }
 }
 
 TEST(DraftPolicy, WrongDraftsEndAndAreSeldomTriedAgain) {
-  // Within 3 %: a draft takes 0.4 of a step.
-  EXPECT_LT(DraftsPerToken({.right = 0, .row = 0.2, .draft = 0.2}, 64, 2048), 0.03 / 0.4);
+  // Far within 3 %: a draft takes 0.4 of a step, and pauses get longer.
+  EXPECT_LT(DraftsPerToken({.right = 0, .row = 0.2, .draft = 0.2}, 64, 2048), 0.01 / 0.4);
 }
 
 TEST(DraftPolicy, RightDraftsAreMadeAsFarAsTheyPay) {
@@ -84,6 +86,50 @@ TEST(DraftPolicy, TheyComeBackWhenTheTextIsEasyAgain) {
     if (step >= 1500) drafted += count;
   }
   EXPECT_GT(drafted, 3 * 500);
+}
+
+// A step in which something else held the processor tells nothing of what rows cost.
+TEST(DraftPolicy, InterruptedStepsChangeLittle) {
+  for (const int64_t interrupted : {1, 5}) {
+    DraftPolicy policy(Auto());
+    for (int step = 0; step < 60; ++step) {
+      const int64_t rows = 1 + step % 5;
+      policy.DraftsTook(0.1, 1);
+      policy.StepTook(1 + 0.1 * static_cast<double>(rows), rows, 1);
+    }
+    policy.StepTook(1000, interrupted, 1);
+    policy.DraftsTook(1000, 1);
+    DraftRecord record;
+    EXPECT_GE(policy.Count(record, 10), 2) << interrupted;
+    record.accepted = {0.05, 0.05, 0.05, 0.05};
+    EXPECT_EQ(policy.Count(record, 10), 0) << interrupted;
+  }
+}
+
+TEST(DraftPolicy, AStepOf64DraftsNothing) {
+  DraftPolicy policy(Auto());
+  DraftRecord record;
+  int plain = 0;
+  for (int step = 0; step < 640; ++step) {
+    const int64_t count = policy.Count(record, 10);
+    plain += count == 0 ? 1 : 0;
+    policy.DraftsTook(0.01 * static_cast<double>(count), count);
+    policy.StepTook(1 + 0.01 * static_cast<double>(count), count + 1, 1);
+    policy.Record(record, 10, count, count);
+  }
+  EXPECT_EQ(plain, 10);
+}
+
+// Four wrong drafts halve the expectation.
+TEST(DraftPolicy, TheFirstDraftsOfASequenceCountMost) {
+  DraftPolicy policy(Auto());
+  DraftRecord record;
+  for (int i = 0; i < 4; ++i) policy.Record(record, 1, 1, 0);
+  EXPECT_NEAR(record.accepted[0], 0.4, 1e-9);
+  for (int i = 0; i < 400; ++i) policy.Record(record, 1, 1, 1);
+  const double before = record.accepted[0];
+  policy.Record(record, 1, 1, 0);
+  EXPECT_NEAR(record.accepted[0], before * 31 / 32, 1e-9);
 }
 
 TEST(DraftPolicy, ManySequencesMakeRowsDear) {
