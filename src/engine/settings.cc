@@ -151,6 +151,11 @@ Result<Settings> ParseChoices(const EngineOptions& options, const ModelConfig& c
   if (out.sparse_from != kNeverSparse) out.indexer = config.indexer;
   ModelConfig of_rank = config;
   of_rank.mla.h = share.Of(config.mla.h);
+  if (share.count > 1 && !options.cache_dir.empty() &&
+      PromptPath(out.attention) == MlaPath::kDecompressed)
+    return InvalidArgument(
+        "cache-dir: expected a mode of attention that caches latents, because each rank has other "
+        "heads, found decompressed; use --attention auto");
   if (of_rank.mla.h == 0 && PromptPath(out.attention) == MlaPath::kDecompressed)
     return InvalidArgument(fmt::format(
         "attention: expected a mode that caches latents, because {} ranks share {} heads, found "

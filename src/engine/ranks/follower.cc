@@ -102,7 +102,6 @@ void Computer::Do(const StepCall& call) {
 
 // The leader may be idle for any time; whether it lives is for others to find out.
 constexpr std::chrono::hours kUntilACall(24 * 365);
-constexpr std::chrono::minutes kInACall(5);
 
 Status Run(const FollowerParts& parts) {
   const RankShare share{parts.ranks->rank(), parts.ranks->size()};
@@ -138,7 +137,7 @@ Result<StepCall> NextCall(Communicator& ranks, std::vector<std::byte>& message) 
   int64_t size = 0;
   ranks.SetDeadline(kUntilACall);
   ranks.Broadcast(std::as_writable_bytes(std::span(&size, 1)), 0);
-  ranks.SetDeadline(kInACall);
+  ranks.SetDeadline(kCallDeadline);
   LATTE_CHECK(size > 0, "a message of {} bytes", size);
   message.resize(static_cast<size_t>(size));
   ranks.Broadcast(message, 0);

@@ -51,15 +51,14 @@ Status RankGroup::Agree(const Result<std::unique_ptr<Model>>& share) {
   std::vector<Loaded> all(static_cast<size_t>(world_->size()));
   const Loaded mine{share ? 1 : 0, share ? (*share)->config().text_hash : 0};
   world_->SetDeadline(kLoading);
-  const Status exchanged = CatchLostRanks([&] {
+  lost_ = true;  // unless all agree
+  LATTE_RETURN_IF_ERROR(CatchLostRanks([&] {
     world_->AllGatherEqual(std::as_bytes(std::span(&mine, 1)),
                            std::as_writable_bytes(std::span(all)));
-  });
-  lost_ = !exchanged || !share;
-  LATTE_RETURN_IF_ERROR(exchanged);
+  }));
+  world_->SetDeadline(kCallDeadline);
   if (!share) return tl::unexpected(share.error());
   for (size_t rank = 0; rank < all.size(); ++rank) {
-    lost_ = true;
     if (all[rank].ok == 0)
       return Fail(Code::kUnavailable,
                   fmt::format("rank {} could not load the model; its message says why", rank));

@@ -2,6 +2,7 @@
 // sends it to the others before it does the same.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -12,6 +13,9 @@
 #include "src/models/model.h"
 
 namespace latte {
+
+// A rank that does not answer for so long within a call counts as lost.
+inline constexpr std::chrono::minutes kCallDeadline(5);
 
 enum class StepCallKind : int64_t {
   kForward,

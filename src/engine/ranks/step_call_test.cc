@@ -116,6 +116,13 @@ TEST(GroupSettings, ExpandedKeysNeedAHeadOnEveryRank) {
   const auto refused = ResolveOptions(options, config, *Machine::Detect(), {}, {0, 4});
   ASSERT_FALSE(refused);
   EXPECT_NE(refused.error().message.find("4 ranks share 3 heads"), std::string::npos);
+  // A prefix file has the heads of the leader only.
+  options.cache_dir = "folder";
+  const auto on_disk = ResolveOptions(options, config, *Machine::Detect(), {}, {0, 2});
+  ASSERT_FALSE(on_disk);
+  EXPECT_NE(on_disk.error().message.find("each rank has other heads"), std::string::npos);
+  options.attention = "auto";
+  EXPECT_TRUE(ResolveOptions(options, config, *Machine::Detect(), {}, {0, 2}));
 }
 
 }  // namespace
