@@ -69,16 +69,13 @@ int64_t LocalRanks() {
 }  // namespace
 
 Result<std::unique_ptr<RankGroup>> JoinRanks(EngineOptions& options) {
-  if (!StartedByMpi()) {
-    if (options.tp == 1) return nullptr;
-    return tl::unexpected(StartRanks(options.tp).error());
-  }
+  if (options.tp == 1) return nullptr;  // under mpirun too: then each process is on its own
+  if (!StartedByMpi()) return tl::unexpected(StartRanks(options.tp).error());
   LATTE_ASSIGN_OR_RETURN(std::unique_ptr<Communicator> world, ConnectMpi({}));
   if (world->size() != options.tp)
     return InvalidArgument(
         fmt::format("--tp: expected {}, the number of ranks that were started, found {}",
                     world->size(), options.tp));
-  if (world->size() == 1) return nullptr;
   if (options.threads == 0)
     options.threads =
         std::max(1, DefaultThreads() / static_cast<int>(std::min<int64_t>(LocalRanks(), 1 << 10)));

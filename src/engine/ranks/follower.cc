@@ -138,7 +138,7 @@ Result<StepCall> NextCall(Communicator& ranks, std::vector<std::byte>& message) 
   ranks.SetDeadline(kUntilACall);
   ranks.Broadcast(std::as_writable_bytes(std::span(&size, 1)), 0);
   ranks.SetDeadline(kCallDeadline);
-  LATTE_CHECK(size > 0, "a message of {} bytes", size);
+  if (size <= 0) return Corrupt(fmt::format("a call of the leader has {} bytes", size));
   message.resize(static_cast<size_t>(size));
   ranks.Broadcast(message, 0);
   return ReadStepCall(message);
