@@ -10,6 +10,7 @@
 #include "src/engine/ranks/leader.h"
 #include "src/models/registry.h"
 #include "tests/support/engine_run.h"
+#include "tests/support/scratch_dir.h"
 
 namespace latte {
 namespace {
@@ -81,6 +82,8 @@ class SharedModelTest : public testing::TestWithParam<Case> {
       EXPECT_TRUE((*run)->core().Submit(std::move(r)));
     }
     EXPECT_EQ((*run)->Finish(), "");
+    EXPECT_TRUE((*run)->core().SavePrefixes());
+    disk_tokens_ = (*run)->core().Stats().disk_tokens;
     Answers out;
     for (const auto& [key, outcome] : (*run)->outcomes())
       out[key] = {outcome.tokens, outcome.logprobs};
@@ -90,10 +93,10 @@ class SharedModelTest : public testing::TestWithParam<Case> {
     return out;
   }
 
-  Answers OfRanks(std::vector<CollectiveTrace>& traces) const {
+  // Calls f(parts, settings) on the leader of a group.
+  void Lead(std::vector<CollectiveTrace>& traces, const auto& f) const {
     const int ranks = GetParam().ranks;
     traces.resize(static_cast<size_t>(ranks));
-    Answers out;
     RunRanks(ranks, {}, [&](Communicator& world) {
       const auto comm = MakeRecorded(world, traces[static_cast<size_t>(world.rank())]);
       auto share = Load({world.rank(), ranks, GetParam().whole_experts});
@@ -101,13 +104,13 @@ class SharedModelTest : public testing::TestWithParam<Case> {
       const Settings settings = SettingsFor(*share, {0, ranks});
       Followers followers(*comm);
       const SharedModel model(std::move(share), followers);
-      out = Ask({.model = &model, .machine = &machine_, .followers = &followers}, settings);
+      f({.model = &model, .machine = &machine_, .followers = &followers}, settings);
       followers.Stop();
     });
-    return out;
   }
 
   Machine machine_ = *Machine::Detect();
+  mutable int64_t disk_tokens_ = 0;  // of the last Ask
 };
 
 TEST_P(SharedModelTest, AnswersAreTheBytesOfOneRank) {
@@ -116,9 +119,38 @@ TEST_P(SharedModelTest, AnswersAreTheBytesOfOneRank) {
       Ask({.model = whole.get(), .machine = &machine_}, SettingsFor(*whole, {}));
   ASSERT_EQ(expected.size(), 7U);
   std::vector<CollectiveTrace> traces;
-  EXPECT_EQ(OfRanks(traces), expected);
+  Lead(traces, [&](const EngineParts& parts, const Settings& settings) {
+    EXPECT_EQ(Ask(parts, settings), expected);
+  });
   for (const CollectiveTrace& trace : traces) EXPECT_EQ(TraceDifference(traces.front(), trace), "");
 }
+
+// The answers of an engine that finds what the engine before it has left in a folder.
+class RanksAndDiskTest : public SharedModelTest {
+ protected:
+  Answers AskTwice(const EngineParts& parts, Settings settings) const {
+    const testing_support::ScratchDir folder;
+    settings.options.cache_dir = folder.path();
+    Ask(parts, settings);
+    const Answers out = Ask(parts, settings);
+    EXPECT_GT(disk_tokens_, 0);
+    return out;
+  }
+};
+
+TEST_P(RanksAndDiskTest, PrefixesFromDiskReachAllRanks) {
+  const auto whole = Load({});
+  const Answers expected =
+      AskTwice({.model = whole.get(), .machine = &machine_}, SettingsFor(*whole, {}));
+  std::vector<CollectiveTrace> traces;
+  Lead(traces, [&](const EngineParts& parts, const Settings& settings) {
+    EXPECT_EQ(AskTwice(parts, settings), expected);
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, RanksAndDiskTest,
+                         testing::Values(Case{"models/tiny"},
+                                         Case{"tests/goldens/v32_mtp", 3, "auto", "fp8", "2"}));
 
 constexpr Case kCases[] = {
     {"models/tiny"},
