@@ -66,6 +66,7 @@ class WeightLoaderTest : public testing::TestWithParam<Format> {
       Add("w.weight_scale_inv", format.scale, {3, 3}, 1);
       Add("s.gate_up_proj_scale_inv", format.scale, {kStack, 3, 3}, 3);
     }
+    Add("w.bias", "BF16", {7}, 5);
     const uint64_t size = header_.size() + 1;
     std::ofstream file(dir_ / "model.safetensors", std::ios::binary);
     file.write(reinterpret_cast<const char*>(&size), 8);
@@ -152,6 +153,20 @@ class WeightLoaderTest : public testing::TestWithParam<Format> {
   StepContext step_ = {
       .arithmetic = DType::kF32, .workspace = &workspace_, .exec = {&threads_, &machine_}};
 };
+
+TEST_P(WeightLoaderTest, PartsOfAVectorMakeTheWhole) {
+  const WeightLoader load(checkpoint_, kQuant);
+  const Result<Tensor> whole = load.FloatVector("w.bias", 7);
+  ASSERT_TRUE(whole) << ToString(whole.error());
+  std::vector<float> parts;
+  for (int64_t i = 0; i < 3; ++i) {
+    const Result<Tensor> part = load.FloatVector("w.bias", 7, {i, 3});
+    ASSERT_TRUE(part) << ToString(part.error());
+    parts.insert(parts.end(), part->Ptr<float>(), part->Ptr<float>() + part->view().elements());
+  }
+  ASSERT_EQ(parts.size(), 7U);
+  for (size_t i = 0; i < parts.size(); ++i) EXPECT_EQ(parts[i], whole->Ptr<float>()[i]) << i;
+}
 
 TEST_P(WeightLoaderTest, RowsOfRanksMakeTheWhole) {
   ExpectRowsMakeTheWhole([&](const WeightSlice& slice) { return Whole(slice); }, kRows);
