@@ -24,7 +24,7 @@ setup:
 build: setup  ## install what is missing, configure, build: build/release/latte and the library
 	@cmake --build --preset release --target latte latte_shared
 
-run: MINUTES = $(shell expr 1 + 240 / 60 / $$(nproc))
+run: MINUTES = $(shell expr 1 + 18 / $$(nproc))
 run:  ## write a story with MODEL (default: tiny); make run MODEL=… PROMPT=… ARGS=…
 	@test -x $(LATTE) || printf '%s\n' "Latte: first the Debian packages that it needs, where they are missing;" \
 	  "then the compiler, for about $(MINUTES) minutes on the $$(nproc) processors of this machine, once;" \
