@@ -8,7 +8,8 @@
 //   x ─ W_Q, W_KV of own heads ─ attention ─▶ o of own heads ─ gather ─▶ o ─ own rows of W_O ─▶ own
 //   columns of y ─ gather ─▶ y
 //
-// No sum is divided among ranks, so every number has the bytes that a single rank computes. The price
+// No sum is divided among ranks, so every number has the bytes that a single rank computes, unless a
+// kernel is chosen by the number of heads or outputs (docs/ranks.md). The price
 // is that more numbers travel than if partial sums were added: per layer and token H·V + D of attention
 // and F + D of the MLP, instead of D and D.
 #pragma once

@@ -3,6 +3,8 @@ import subprocess
 import sys
 import unittest
 
+import launcher
+
 MPIRUN = RANK = MODULE = None
 
 
@@ -56,16 +58,7 @@ class Mpi(unittest.TestCase):
         self.assertIn("rank 1: lost 0: messages between rank 1 and rank 0 fail: MPI_ERR_TRUNCATE", done.stdout)
 
 
-def skip_if_mpirun_fails():
-    """Some containers do not let mpirun start processes; then there is nothing to test."""
-    done = subprocess.run([MPIRUN, "--oversubscribe", "--allow-run-as-root", "-n", "2", "true"], capture_output=True, text=True,
-                          timeout=120, stdin=subprocess.DEVNULL)
-    if done.returncode != 0:
-        print(f"skipped: mpirun does not start processes here: {done.stderr}")
-        sys.exit(0)
-
-
 if __name__ == "__main__":
     MPIRUN, RANK, MODULE = sys.argv[1:4]
-    skip_if_mpirun_fails()
+    launcher.skip_if_it_fails(MPIRUN)
     unittest.main(argv=sys.argv[:1], verbosity=2)

@@ -1,8 +1,6 @@
 #include "src/engine/ranks/rank_group.h"
 
-#include <array>
 #include <chrono>
-#include <exception>
 
 #include <fmt/format.h>
 

@@ -8,6 +8,7 @@
 #include "src/comm/threads.h"
 #include "src/engine/ranks/follower.h"
 #include "src/engine/ranks/leader.h"
+#include "src/kernels/cpu/targets.h"
 #include "src/models/registry.h"
 #include "tests/support/engine_run.h"
 #include "tests/support/scratch_dir.h"
@@ -34,6 +35,13 @@ struct Case {
 
 // Tokens and the bits of their logprobs, by request and choice.
 using Answers = std::map<EngineRun::Key, std::pair<std::vector<int32_t>, std::vector<float>>>;
+
+// Other kernels may be chosen by the number of heads, which ranks divide.
+Machine MachineWithAvx2() {
+  Machine machine = *Machine::Detect();
+  if (machine.Has(x86::kAvx2)) machine.isa = x86::kAvx2;
+  return machine;
+}
 
 class SharedModelTest : public testing::TestWithParam<Case> {
  protected:
@@ -109,7 +117,7 @@ class SharedModelTest : public testing::TestWithParam<Case> {
     });
   }
 
-  Machine machine_ = *Machine::Detect();
+  Machine machine_ = MachineWithAvx2();
   mutable int64_t disk_tokens_ = 0;  // of the last Ask
 };
 
