@@ -92,6 +92,9 @@ typedef struct latte_engine_options {
   const char* drafter;               // "mtp" or "lookup"
   int64_t tp;                        // 1: engines of this library are one process
   int64_t ep;                        // 1
+  int64_t dp;                        // 1
+  const char* dp_policy;             // "tokens" or "round-robin"; has no effect
+  const char* expert_exchange;       // "auto"; has no effect
 } latte_engine_options;
 
 // One prompt and its settings.

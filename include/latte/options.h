@@ -39,6 +39,10 @@ struct EngineOptions {
   int64_t cache_dir_bytes = int64_t{16} << 30;  // most that is kept there
   int64_t tp = 1;                               // processes that share the weights; docs/ranks.md
   int64_t ep = 1;                               // of them, each has whole experts: 1 or tp
+  // Groups of these processes that have requests, a cache and a scheduler of their own; docs/ranks.md.
+  int64_t dp = 1;                        // a divisor of tp, or tp = 1: then as many processes
+  std::string dp_policy = "tokens";      // or "round-robin": which group gets a request
+  std::string expert_exchange = "auto";  // gather, padded or all-to-all: how tokens reach experts
 
   // Errors: kInvalidArgument naming the field, its value and the accepted range.
   [[nodiscard]] Status Validate() const;
@@ -186,6 +190,24 @@ void EngineOptions::VisitFields(Visit&& visit) {
                     "every expert",
             .range = {1, 1024}},
       [](auto& o) -> auto& { return o.ep; });
+  visit(
+      Field{.name = "dp",
+            .help = "groups of processes with requests and a cache of their own; divides --tp",
+            .range = {1, 1024},
+            .expected = "a divisor of --tp"},
+      [](auto& o) -> auto& { return o.dp; });
+  visit(
+      Field{.name = "dp_policy",
+            .help = "which group gets a request: tokens: the one with the fewest tokens to compute "
+                    "or keep; round-robin: each in turn",
+            .choices = "tokens or round-robin"},
+      [](auto& o) -> auto& { return o.dp_policy; });
+  visit(
+      Field{.name = "expert_exchange",
+            .help = "how tokens of several groups reach experts: gather, padded (to equal sizes), "
+                    "all-to-all (with --ep) or auto: by cost",
+            .choices = "auto, gather, padded or all-to-all"},
+      [](auto& o) -> auto& { return o.expert_exchange; });
 }
 
 }  // namespace latte

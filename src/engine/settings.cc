@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "src/base/fields/fields.h"
 #include "src/base/limits/memory.h"
@@ -56,6 +57,13 @@ Error NoRoom(const ModelConfig& config, const Settings& settings, const MemoryRo
                               : "go on with weights that are read from disk for every token")};
 }
 
+std::vector<int64_t> DivisorsOf(int64_t n) {
+  std::vector<int64_t> out;
+  for (int64_t d = 1; d <= n; ++d)
+    if (n % d == 0) out.push_back(d);
+  return out;
+}
+
 }  // namespace
 
 Status EngineOptions::Validate() const {
@@ -66,8 +74,17 @@ Status EngineOptions::Validate() const {
     return InvalidArgument(
         "cache-dir: expected the prefix cache to be on, found it off; leave out --no-prefix-cache "
         "or --cache-dir");
-  if (ep != 1 && ep != tp)
-    return InvalidArgument(fmt::format("ep: expected 1 or the value of tp ({}), found {}", tp, ep));
+  const int64_t ranks = std::max(tp, dp);
+  if (tp != 1 && tp % dp != 0)
+    return InvalidArgument(fmt::format("dp: expected a divisor of tp ({}): {}, found {}", tp,
+                                       fmt::join(DivisorsOf(tp), ", "), dp));
+  if (ep != 1 && ep != ranks)
+    return InvalidArgument(
+        fmt::format("ep: expected 1 or the number of all processes ({}), found {}", ranks, ep));
+  if (expert_exchange == "all-to-all" && (ep == 1 || dp == 1))
+    return InvalidArgument(fmt::format(
+        "expert-exchange: expected --ep {} and --dp with all-to-all, found ep {}, dp {}", ranks, ep,
+        dp));
   return {};
 }
 

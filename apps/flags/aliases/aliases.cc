@@ -59,8 +59,8 @@ constexpr Alias kAliases[] = {
     // Ranks
     {"--tensor-parallel-size,-tp,--tp-size", "vLLM, SGLang", kOne, kFlag, "--tp", ConvertCount, ""},
     {"--pipeline-parallel-size,-pp,--pp-size", "vLLM, SGLang", kOne, kOneRank, "", nullptr, kRanks},
-    {"--data-parallel-size,-dp,--dp-size,--dp", "vLLM, SGLang", kOne, kOneRank, "", nullptr,
-     kRanks},
+    {"--data-parallel-size,-dp,--dp-size", "vLLM, SGLang", kOne, kFlag, "--dp", ConvertCount,
+     "--tp is the number of all processes, as in SGLang"},
     {"--expert-parallel-size,--ep-size", "SGLang", kOne, kFlag, "--ep", ConvertCount, ""},
     {"--decode-context-parallel-size,-dcp,--nnodes", "vLLM, SGLang", kOne, kOneRank, "", nullptr,
      kRanks},
