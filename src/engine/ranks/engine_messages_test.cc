@@ -96,7 +96,14 @@ TEST(EngineMessages, AnEventIsReadAsItWasWritten) {
   EXPECT_EQ(read.text, "é");
   EXPECT_EQ(read.logprobs->top[1].logprob, -2.0f);
   EXPECT_EQ(read.prompt_logprobs[1].top[0].token, 3);
+  EXPECT_EQ(read.user_data, 9U);
+  EXPECT_EQ(read.prompt_tokens, 30);
+  EXPECT_EQ(read.cached_tokens, 20);
   EXPECT_EQ(read.queue_seconds, 0.125);
+  EXPECT_EQ(read.prefill_seconds, 0.5);
+  EXPECT_EQ(read.generated_tokens, 12);
+  EXPECT_EQ(read.drafted_tokens, 6);
+  EXPECT_EQ(read.accepted_tokens, 4);
   EXPECT_EQ(read.finish, FinishReason::kError);
   EXPECT_EQ(read.error.code, Code::kExhausted);
   EXPECT_EQ(read.error.message, "no room");
@@ -109,6 +116,7 @@ TEST(EngineMessages, CountersAreReadAsTheyWereWritten) {
   stats.step_seconds = 0.5;
   stats.accepted_tokens = 3;
   ExpectSame(stats, ReadStats);
+  EXPECT_EQ(Written(stats).size(), sizeof(stats)) << "a counter is missing";
 }
 
 // No count or length of a broken message makes the reader crash, or take memory for more than the message.
