@@ -11,9 +11,10 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "src/base/limits/processors.h"
 #include "src/checkpoint/model_path.h"
+#include "src/comm/local_ranks.h"
 #include "src/comm/mpi/mpi.h"
+#include "src/comm/mpi/mpirun.h"
 #include "src/models/registry.h"
 
 namespace latte {
@@ -36,16 +37,7 @@ std::string OwnPath() {
 
 // Becomes mpirun. Returns only if that fails.
 Status StartRanks(int64_t ranks) {
-  std::vector<std::string> words = {"mpirun",
-                                    "-n",
-                                    fmt::to_string(ranks),
-                                    "--oversubscribe",
-                                    "--bind-to",
-                                    "none",
-                                    "--mca",
-                                    "mpi_yield_when_idle",
-                                    "1"};
-  if (geteuid() == 0) words.insert(words.begin() + 1, "--allow-run-as-root");
+  std::vector<std::string> words = MpirunWords(ranks, geteuid() == 0);
   words.push_back(OwnPath());
   const std::vector<std::string> own = OwnWords();
   words.insert(words.end(), own.begin() + 1, own.end());
@@ -58,14 +50,6 @@ Status StartRanks(int64_t ranks) {
                   ranks, std::strerror(errno)));
 }
 
-// Of this machine, as mpirun and srun tell; 1 if they do not.
-int64_t LocalRanks() {
-  for (const char* name :
-       {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "SLURM_NTASKS_PER_NODE"})
-    if (const char* value = std::getenv(name)) return std::max(1L, std::atol(value));
-  return 1;
-}
-
 }  // namespace
 
 Result<std::unique_ptr<RankGroup>> JoinRanks(EngineOptions& options) {
@@ -76,9 +60,12 @@ Result<std::unique_ptr<RankGroup>> JoinRanks(EngineOptions& options) {
     return InvalidArgument(
         fmt::format("--tp: expected {}, the number of ranks that were started, found {}",
                     world->size(), options.tp));
-  if (options.threads == 0)
-    options.threads =
-        std::max(1, DefaultThreads() / static_cast<int>(std::min<int64_t>(LocalRanks(), 1 << 10)));
+  try {
+    const int threads = TakePartOfProcessors(*world);
+    if (options.threads == 0) options.threads = threads;
+  } catch (const RankLost& lost) {
+    return Fail(Code::kUnavailable, lost.what());
+  }
   return std::make_unique<RankGroup>(std::move(world), options.ep > 1);
 }
 

@@ -10,8 +10,9 @@
 namespace latte {
 
 // The group of this process; null for --tp 1. Under mpirun or srun, its ranks; otherwise the process
-// becomes mpirun and starts them, with the same command line, and this function does not return. Where
-// options.threads is 0, the ranks of one machine divide its processors.
+// becomes mpirun and starts them, with the same command line, and this function does not return. The
+// ranks of one machine divide its processors (local_ranks.h): the calling thread is bound, and
+// options.threads, if it is 0, is the number of them.
 // Errors: kInvalidArgument if --tp is not the number of ranks that were started; kUnsupported without MPI,
 // with what to install.
 [[nodiscard]] Result<std::unique_ptr<RankGroup>> JoinRanks(EngineOptions& options);

@@ -261,6 +261,23 @@ TEST(Processors, NodesTakeTurnsAndWholeCoresComeFirst) {
   EXPECT_EQ(Order({0, 1, 2}, system.root()), (std::vector<int>{0, 2, 1}));
 }
 
+std::vector<int> Part(const FakeSystem& system, const std::vector<int>& ids, int index, int count) {
+  return PartOfProcessors(PlacingOrder(ids, system.root()), index, count);
+}
+
+TEST(Processors, PartsAreNodesOrWholeCores) {
+  using Ids = std::vector<int>;
+  const FakeSystem system;
+  const Ids all{0, 1, 2, 3, 4, 5, 6, 7};
+  EXPECT_EQ(Part(system, all, 0, 2), (Ids{0, 4, 1, 5}));
+  EXPECT_EQ(Part(system, all, 1, 2), (Ids{2, 6, 3, 7}));
+  EXPECT_EQ(Part(system, all, 2, 4), (Ids{2, 6}));
+  EXPECT_EQ(Part(system, all, 0, 3), (Ids{0, 4}));
+  EXPECT_EQ(Part(system, all, 2, 3), (Ids{2, 6, 3, 7}));  // of one node, though a node is cut
+  EXPECT_EQ(Part(system, {1, 3, 5}, 1, 2), Ids{3});
+  EXPECT_TRUE(Part(system, all, 0, 5).empty());
+}
+
 TEST(Processors, WithoutFilesOneNode) {
   EXPECT_EQ(Order({2, 0, 1}, "/no/such/folder"), (std::vector<int>{2, 0, 1}));
 }

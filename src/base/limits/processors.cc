@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 #include <fstream>
+#include <tuple>
 
 #include <fmt/format.h>
 #include <linux/mempolicy.h>
@@ -25,12 +26,13 @@ std::vector<int> ReadList(const std::string& path) {
   return ParseProcessorList(line);
 }
 
-// The place of a processor among the hardware threads of its core.
-int SiblingRank(int id, const std::string& system) {
+// A processor of node 0.
+Processor Describe(int id, const std::string& system) {
   const std::vector<int> siblings =
       ReadList(fmt::format("{}/cpu/cpu{}/topology/thread_siblings_list", system, id));
   const auto at = std::find(siblings.begin(), siblings.end(), id);
-  return at == siblings.end() ? 0 : static_cast<int>(at - siblings.begin());
+  if (at == siblings.end()) return {.id = id, .core = id};
+  return {.id = id, .core = siblings.front(), .sibling = static_cast<int>(at - siblings.begin())};
 }
 
 }  // namespace
@@ -59,7 +61,7 @@ std::vector<int> ParseProcessorList(std::string_view text) {
 
 std::vector<Processor> PlacingOrder(const std::vector<int>& ids, const std::string& system) {
   std::vector<Processor> out;
-  for (const int id : ids) out.push_back({id, 0, SiblingRank(id, system)});
+  for (const int id : ids) out.push_back(Describe(id, system));
   for (const int node : ReadList(system + "/node/online"))
     for (const int id : ReadList(fmt::format("{}/node/node{}/cpulist", system, node)))
       for (Processor& p : out)
@@ -77,6 +79,25 @@ std::vector<Processor> PlacingOrder(const std::vector<int>& ids, const std::stri
     return std::pair(a.first, a.second.node) < std::pair(b.first, b.second.node);
   });
   for (size_t i = 0; i < out.size(); ++i) out[i] = turns[i].second;
+  return out;
+}
+
+std::vector<int> PartOfProcessors(std::vector<Processor> processors, int index, int count) {
+  const auto place = [](const Processor& p) { return std::tuple(p.node, p.core, p.sibling); };
+  std::sort(processors.begin(), processors.end(),
+            [&](const Processor& a, const Processor& b) { return place(a) < place(b); });
+  std::vector<std::vector<int>> cores;
+  for (size_t i = 0; i < processors.size(); ++i) {
+    if (i == 0 || processors[i].core != processors[i - 1].core) cores.emplace_back();
+    cores.back().push_back(processors[i].id);
+  }
+  std::vector<int> out;
+  if (std::ssize(cores) < count) return out;
+  const auto cut = [&](int part) {
+    return cores.size() * static_cast<size_t>(part) / static_cast<size_t>(count);
+  };
+  for (size_t core = cut(index); core < cut(index + 1); ++core)
+    out.insert(out.end(), cores[core].begin(), cores[core].end());
   return out;
 }
 

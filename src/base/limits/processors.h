@@ -13,6 +13,7 @@ namespace latte {
 struct Processor {
   int id = 0;
   int node = 0;     // memory node (NUMA)
+  int core = 0;     // the id of the core's first hardware thread
   int sibling = 0;  // 0 for the first hardware thread of a core
 };
 
@@ -22,6 +23,10 @@ std::vector<int> ParseProcessorList(std::string_view text);
 // `ids` in placement order: memory nodes in turn, and first hardware threads of cores before second
 // ones. `system` is /sys/devices/system or a copy of it.
 std::vector<Processor> PlacingOrder(const std::vector<int>& ids, const std::string& system);
+
+// Part `index` of `count` of processors that several processes divide: whole cores, and as few memory
+// nodes as possible, so a node each where there are as many. Empty if there are fewer cores than parts.
+std::vector<int> PartOfProcessors(std::vector<Processor> processors, int index, int count);
 
 // The calling thread's processors in placement order; never empty.
 std::vector<Processor> UsableProcessors();
