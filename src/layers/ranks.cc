@@ -1,5 +1,7 @@
 #include "src/layers/ranks.h"
 
+#include <fmt/format.h>
+
 #include "src/comm/communicator.h"
 #include "src/kernels/registry.h"
 
@@ -47,6 +49,28 @@ void Gather(const TensorView& mine, const TensorView& all, int64_t unit, StepCon
 }
 
 }  // namespace
+
+std::string_view Name(ExpertExchange exchange) {
+  switch (exchange) {
+    case ExpertExchange::kAuto:
+      return "auto";
+    case ExpertExchange::kGather:
+      return "gather";
+    case ExpertExchange::kPadded:
+      return "padded";
+    case ExpertExchange::kAllToAll:
+      return "all-to-all";
+  }
+  return "?";
+}
+
+Result<ExpertExchange> ParseExpertExchange(std::string_view text) {
+  for (const ExpertExchange exchange : {ExpertExchange::kAuto, ExpertExchange::kGather,
+                                        ExpertExchange::kPadded, ExpertExchange::kAllToAll})
+    if (text == Name(exchange)) return exchange;
+  return InvalidArgument(fmt::format(
+      "expert-exchange: expected auto, gather, padded or all-to-all, found '{}'", text));
+}
 
 void GatherRows(const TensorView& y, std::span<const int64_t> begins, StepContext& step) {
   const int64_t ranks = RankCount(step);

@@ -14,6 +14,10 @@
 // and F + D of the MLP, instead of D and D.
 #pragma once
 
+#include <string_view>
+
+#include "latte/status.h"
+
 #include "src/layers/linear.h"
 
 namespace latte {
@@ -31,6 +35,17 @@ struct RankShare {
   }
   int64_t Of(int64_t size) const { return Rows().End(size) - Rows().Begin(size); }
 };
+
+// The parts of a model that a rank holds.
+struct ModelShare {
+  RankShare group;  // of everything but routed experts: its part of its group of ranks
+  RankShare
+      experts;  // of routed experts: its part of all ranks; equal to `group` if there is one group
+};
+
+// The text of an option. Errors: kInvalidArgument listing the choices.
+[[nodiscard]] Result<ExpertExchange> ParseExpertExchange(std::string_view text);
+std::string_view Name(ExpertExchange exchange);
 
 // The columns of all ranks, in the order of ranks: [M, N] f32 in the workspace, or `mine` itself if this
 // rank is alone. Every rank of the step calls it. Shapes: mine [M, this rank's share of N] f32,

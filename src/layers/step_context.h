@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <numeric>
 #include <span>
 
 #include "src/cache/latent_cache.h"
@@ -12,6 +13,15 @@
 namespace latte {
 
 class Communicator;
+
+// How tokens of several groups of ranks reach the experts (docs/ranks.md). kAuto chooses kGather or
+// kAllToAll by cost. kAllToAll requires whole experts.
+enum class ExpertExchange {
+  kAuto,
+  kGather,    // every rank receives the tokens of all
+  kPadded,    // the same in parts of equal size
+  kAllToAll,  // a rank receives the tokens that chose its experts
+};
 
 // Numbers lie where the model's weights do, on the device of the workspace: tokens, positions, slots
 // and the pages of each sequence. The sequences themselves are on the host.
@@ -27,8 +37,15 @@ struct StepContext {
   // tokens are not read; empty if there is no such token. A caller that reads them too provides the room.
   TensorView key_positions;
   bool keys_are_chosen = false;  // key_positions is filled already: layers do not choose
-  // The ranks that share heads, MLPs and vocabulary (ranks.h); null: this rank is alone.
+  // The group of ranks that share heads, MLPs and vocabulary (ranks.h); null: this rank is alone in it.
   Communicator* tensor_ranks = nullptr;
+  // The ranks of all groups, which share the routed experts. Groups are neighbours of equal size. Null:
+  // there is one group, whose ranks are tensor_ranks.
+  Communicator* expert_ranks = nullptr;
+  // [groups] tokens of each group in this call of the model, this one's included: the same on all ranks.
+  // Only with expert_ranks.
+  std::span<const int64_t> group_tokens;
+  ExpertExchange expert_exchange = ExpertExchange::kAuto;
   // Tokens of all data-parallel ranks in this step; a rank with T = 0 is idle but takes part.
   int64_t global_tokens = 0;
   DType arithmetic = DType::kBF16;          // activations are rounded to it before a product
@@ -39,6 +56,10 @@ struct StepContext {
   Exec exec;
 
   int64_t token_count() const { return static_cast<int64_t>(tokens.size()); }
+  // The sum over groups. A rank whose group has no tokens takes part in the MoE layers of the others.
+  int64_t token_count_of_groups() const {
+    return std::accumulate(group_tokens.begin(), group_tokens.end(), int64_t{0});
+  }
 };
 
 }  // namespace latte

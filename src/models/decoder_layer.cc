@@ -66,8 +66,9 @@ Result<Mlp> LoadFusedExpert(const WeightLoader& load, const std::string& name,
 }
 
 Result<MoeLayer> LoadMoe(const WeightLoader& load, const std::string& name,
-                         const ModelConfig& config, const RankShare& share) {
+                         const ModelConfig& config, const ModelShare& share) {
   const int64_t d = config.mla.d;
+  const RankShare& of_experts = share.experts;
   MoeLayer moe;
   moe.dims = config.moe;
   LATTE_ASSIGN_OR_RETURN(moe.router, load.Matrix(name + ".gate.weight", config.moe.experts, d));
@@ -79,11 +80,11 @@ Result<MoeLayer> LoadMoe(const WeightLoader& load, const std::string& name,
   const std::string experts = name + ".experts";
   const bool fused =
       load.Has(experts + ".gate_up_proj") || load.Has(experts + ".gate_up_proj_packed");
-  const RankShare part = share.whole_experts ? RankShare() : share;  // of each expert
-  const WeightSlice own = share.whole_experts ? share.Rows() : WeightSlice();
-  moe.whole_experts = share.whole_experts;
+  const RankShare part = of_experts.whole_experts ? RankShare() : of_experts;  // of each
+  const WeightSlice own = of_experts.whole_experts ? of_experts.Rows() : WeightSlice();
+  moe.whole_experts = of_experts.whole_experts;
   moe.first_expert = own.Begin(config.moe.experts);
-  moe.ranks = share.count;
+  moe.ranks = of_experts.count;
   for (int64_t e = moe.first_expert; e < own.End(config.moe.experts); ++e) {
     LATTE_ASSIGN_OR_RETURN(Mlp expert, fused ? LoadFusedExpert(load, experts, config, part, e)
                                              : LoadMlp(load, fmt::format("{}.{}", experts, e), d,
@@ -95,8 +96,10 @@ Result<MoeLayer> LoadMoe(const WeightLoader& load, const std::string& name,
   }
   moe.has_shared = config.moe.shared > 0;
   if (moe.has_shared) {
+    // Shares of experts are computed for the tokens of all groups, and this one with them.
+    const RankShare& of_shared = of_experts.whole_experts ? share.group : of_experts;
     LATTE_ASSIGN_OR_RETURN(moe.shared, LoadMlp(load, name + ".shared_experts", d,
-                                               config.moe.shared * config.moe.width, share));
+                                               config.moe.shared * config.moe.width, of_shared));
   }
   return moe;
 }
@@ -174,14 +177,14 @@ Result<RmsNorm> LoadNorm(const WeightLoader& load, const std::string& name, int6
 }
 
 Result<DecoderLayer> LoadDecoderLayer(const WeightLoader& load, const ModelConfig& config,
-                                      const RankShare& share, int64_t layer) {
+                                      const ModelShare& share, int64_t layer) {
   const std::string name = fmt::format("model.layers.{}", layer);
   const int64_t d = config.mla.d;
   DecoderLayer out;
   LATTE_ASSIGN_OR_RETURN(out.attention_norm,
                          LoadNorm(load, name + ".input_layernorm", d, config.norm_eps));
   LATTE_ASSIGN_OR_RETURN(out.attention,
-                         LoadAttention(load, name + ".self_attn", config, share, layer));
+                         LoadAttention(load, name + ".self_attn", config, share.group, layer));
   LATTE_ASSIGN_OR_RETURN(out.ffn_norm,
                          LoadNorm(load, name + ".post_attention_layernorm", d, config.norm_eps));
   if (config.IsMoe(layer)) {
@@ -191,7 +194,8 @@ Result<DecoderLayer> LoadDecoderLayer(const WeightLoader& load, const ModelConfi
                              LoadNorm(load, name + ".post_mlp_layernorm", d, config.norm_eps));
     }
   } else {
-    LATTE_ASSIGN_OR_RETURN(out.ffn, LoadMlp(load, name + ".mlp", d, config.dense_width, share));
+    LATTE_ASSIGN_OR_RETURN(out.ffn,
+                           LoadMlp(load, name + ".mlp", d, config.dense_width, share.group));
   }
   return out;
 }

@@ -32,7 +32,7 @@ struct DecoderLayer {
 // This rank's share of layer `layer`, which is model.layers.<layer>. Errors: of WeightLoader.
 [[nodiscard]] Result<DecoderLayer> LoadDecoderLayer(const WeightLoader& load,
                                                     const ModelConfig& config,
-                                                    const RankShare& share, int64_t layer);
+                                                    const ModelShare& share, int64_t layer);
 
 // h ← layer(h) for the step's tokens, whose cache rows it writes. Shapes: h [T, D] f32.
 void Forward(const DecoderLayer& layer, const RopeAngles& angles, const TensorView& h,

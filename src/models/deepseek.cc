@@ -25,6 +25,7 @@ Status DeepseekModel::Bind(const ModelOptions& options) {
   std::unique_ptr<ThreadPool> threads;
   if (config_.quant.Repacks()) threads = std::make_unique<ThreadPool>();
   const WeightLoader load(checkpoint_, config_.quant, threads.get(), &weights_);
+  const ModelShare share{options.share, options.expert_share.value_or(options.share)};
   const int64_t d = config_.mla.d;
   const RopeTable rope = RopeTable::Make(config_.rope, config_.mla.r);
   rope_amplitude_ = rope.amplitude;
@@ -33,7 +34,7 @@ Status DeepseekModel::Bind(const ModelOptions& options) {
                          load.Matrix("model.embed_tokens.weight", config_.vocab, d));
   embedding_ = embedding.weight;
   for (int64_t i = 0; i < config_.layers; ++i) {
-    LATTE_ASSIGN_OR_RETURN(DecoderLayer layer, LoadDecoderLayer(load, config_, options.share, i));
+    LATTE_ASSIGN_OR_RETURN(DecoderLayer layer, LoadDecoderLayer(load, config_, share, i));
     layers_.push_back(std::move(layer));
     if (threads && options.repacked) options.repacked(i + 1, config_.layers);
   }
@@ -44,7 +45,7 @@ Status DeepseekModel::Bind(const ModelOptions& options) {
       head_, load.Matrix(own_head ? "lm_head.weight" : "model.embed_tokens.weight", config_.vocab,
                          d, options.share.Rows()));
   if (options.mtp) {
-    auto mtp = LoadMtp(load, config_, options.share);
+    auto mtp = LoadMtp(load, config_, share);
     if (mtp)
       mtp_ = std::move(*mtp);
     else if (!options.mtp_optional || mtp.error().code != Code::kNotFound)

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 
 #include "src/checkpoint/config/model_config.h"
 #include "src/layers/ranks.h"
@@ -25,7 +26,9 @@ struct DraftRun {
 struct ModelOptions {
   const Device* device = nullptr;  // for the weights, outlives the model; null: the host
   RankShare share = {};            // of the weights, if several ranks compute each step
-  bool mtp = false;                // the multi-token-prediction layers, which draft tokens
+  // Of routed experts, if ranks of other groups share them too; without a value: `share`.
+  std::optional<RankShare> expert_share = {};
+  bool mtp = false;           // the multi-token-prediction layers, which draft tokens
   bool mtp_optional = false;  // load without them where the checkpoint lacks some of their tensors
   // Called after each layer whose weights must be repacked while loading (AWQ, GPTQ).
   std::function<void(int64_t done, int64_t layers)> repacked = {};
@@ -42,8 +45,9 @@ class Model {
   // Where its weights lie. Steps run there: their workspace, cache and tensors lie there too.
   virtual const Device& device() const { return HostDevice(); }
 
-  // Runs all layers over the step's tokens and appends to the cache. A step without tokens does
-  // nothing. Shapes: h [T, D] f32, written: hidden states before the final norm.
+  // Runs all layers over the step's tokens and appends to the cache. Shapes: h [T, D] f32, written: hidden
+  // states before the final norm. A step without tokens does nothing, unless other groups of ranks have
+  // some (step.group_tokens): then this rank computes its experts for them in every MoE layer.
   virtual void Forward(StepContext& step, const TensorView& h) const = 0;
 
   // Final norm and LM head. Shapes: h [M, D] f32, any rows of Forward's output; logits [M, vocab]
@@ -56,7 +60,7 @@ class Model {
 
   // (step, run, h, z): runs a drafting layer. The step has the positions of h and, for layer i, the
   // tokens i + 1 after the tokens of h. Requires: drafts(). Shapes: h [T, D] f32, what run.input says;
-  // z [T, D] f32, written, may be h: hidden states for DraftLogits.
+  // z [T, D] f32, written, may be h: hidden states for DraftLogits. Without tokens: as Forward.
   virtual void Draft(StepContext&, DraftRun, const TensorView&, const TensorView&) const {
     LATTE_CHECK(false, "this model does not draft");
   }

@@ -42,7 +42,7 @@ void Join(const MtpLayer& mtp, const TensorView& g, const TensorView& u, StepCon
 }
 
 Result<MtpLayer> LoadLayer(const WeightLoader& load, const ModelConfig& config,
-                           const RankShare& share, int64_t layer) {
+                           const ModelShare& share, int64_t layer) {
   const int64_t d = config.mla.d;
   const std::string name = fmt::format("model.layers.{}", layer);
   if (!load.Has(name + ".eh_proj.weight"))
@@ -65,14 +65,14 @@ Result<MtpLayer> LoadLayer(const WeightLoader& load, const ModelConfig& config,
   LATTE_ASSIGN_OR_RETURN(
       mtp.head,
       LoadShared(load, name + ".shared_head.head.weight",
-                 own_head ? "lm_head.weight" : "model.embed_tokens.weight", config, share));
+                 own_head ? "lm_head.weight" : "model.embed_tokens.weight", config, share.group));
   return mtp;
 }
 
 }  // namespace
 
 Result<std::vector<MtpLayer>> LoadMtp(const WeightLoader& load, const ModelConfig& config,
-                                      const RankShare& share) {
+                                      const ModelShare& share) {
   std::vector<MtpLayer> out;
   for (int64_t i = 0; i < std::max<int64_t>(config.mtp_layers, 1); ++i) {
     LATTE_ASSIGN_OR_RETURN(MtpLayer layer, LoadLayer(load, config, share, config.layers + i));

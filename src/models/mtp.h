@@ -37,7 +37,7 @@ struct MtpLayer {
 // checkpoint lacks one.
 [[nodiscard]] Result<std::vector<MtpLayer>> LoadMtp(const WeightLoader& load,
                                                     const ModelConfig& config,
-                                                    const RankShare& share);
+                                                    const ModelShare& share);
 
 // Writes z for the step's tokens, which are x_{t+k} for the rows t of g. Shapes: g, z [T, D] f32.
 void Forward(const MtpLayer& mtp, const RopeAngles& angles, const TensorView& g,
