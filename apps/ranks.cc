@@ -53,6 +53,7 @@ Status StartRanks(int64_t ranks) {
 }  // namespace
 
 Result<std::unique_ptr<RankGroup>> JoinRanks(EngineOptions& options) {
+  options.tp = std::max(options.tp, options.dp);
   if (options.tp == 1) return nullptr;  // under mpirun too: then each process is on its own
   if (!StartedByMpi()) return tl::unexpected(StartRanks(options.tp).error());
   LATTE_ASSIGN_OR_RETURN(std::unique_ptr<Communicator> world, ConnectMpi({}));
@@ -63,20 +64,26 @@ Result<std::unique_ptr<RankGroup>> JoinRanks(EngineOptions& options) {
   try {
     const int threads = TakePartOfProcessors(*world);
     if (options.threads == 0) options.threads = threads;
+    return std::make_unique<RankGroup>(
+        std::move(world), RankLayout{.groups = options.dp, .whole_experts = options.ep > 1});
   } catch (const RankLost& lost) {
     return Fail(Code::kUnavailable, lost.what());
   }
-  return std::make_unique<RankGroup>(std::move(world), options.ep > 1);
 }
 
 Status FollowLeader(RankGroup& group) {
   LATTE_ASSIGN_OR_RETURN(const Machine machine, Machine::Detect());
-  return group.Follow(
-      machine,
-      [](const std::string& name, const ModelOptions& options) -> Result<std::unique_ptr<Model>> {
-        LATTE_ASSIGN_OR_RETURN(const std::string dir, ResolveModelPath(name));
-        return LoadModel(dir, options);
-      });
+  RankGroup::Loaders load;
+  load.share = [](const std::string& name,
+                  const ModelOptions& options) -> Result<std::unique_ptr<Model>> {
+    LATTE_ASSIGN_OR_RETURN(const std::string dir, ResolveModelPath(name));
+    return LoadModel(dir, options);
+  };
+  load.tokenizer = [](const std::string& name) -> Result<Tokenizer> {
+    LATTE_ASSIGN_OR_RETURN(const std::string dir, ResolveModelPath(name));
+    return Tokenizer::Load(dir);
+  };
+  return group.Follow(machine, load);
 }
 
 }  // namespace latte

@@ -28,9 +28,10 @@ Status Answer(Batch* batch, const EngineOptions& options, const ModelFiles& file
   LATTE_ASSIGN_OR_RETURN(const Interrupts interrupts, Interrupts::Catch({SIGINT, SIGTERM, SIGHUP}));
   // By default the engine refuses what does not fit.
   if (options.cache_bytes > 0) WarnIfLarge(files.dir, files.config);
-  LATTE_ASSIGN_OR_RETURN(const auto engine, CreateEngine(options, files, ranks));
+  LATTE_ASSIGN_OR_RETURN(const CreatedEngine created, CreateEngine(options, files, ranks));
+  Engine* const engine = created.engine.get();
   WarnIfFewer(options.threads, engine->options().threads);
-  WarnAboutRates(engine->settings().rates_warning);
+  WarnAboutRates(created.rates_warning);
   Introduce(*engine, files.config);
 
   RequestProgress progress("batch");
@@ -39,7 +40,7 @@ Status Answer(Batch* batch, const EngineOptions& options, const ModelFiles& file
   hooks.on_step = [&](const BatchProgress& p) {
     progress.Show(p.resumed + p.done, p.lines, engine->Stats().generated_tokens);
   };
-  const Status answered = batch->Run(engine.get(), model, hooks);
+  const Status answered = batch->Run(engine, model, hooks);
   progress.End();
   const Status saved = engine->SavePrefixes();
   return answered ? saved : answered;

@@ -93,10 +93,10 @@ Status StartServer(ServeParts parts, const EngineOptions& engine_options, const 
                          MakeModel(parts.options, parts.names.front(), files));
   parts.model = &model;
   parts.load = [&]() -> Result<std::unique_ptr<Engine>> {
-    LATTE_ASSIGN_OR_RETURN(auto engine, CreateEngine(engine_options, files, ranks));
-    WarnIfFewer(engine_options.threads, engine->options().threads);
-    WarnAboutRates(engine->settings().rates_warning);
-    return engine;
+    LATTE_ASSIGN_OR_RETURN(CreatedEngine created, CreateEngine(engine_options, files, ranks));
+    WarnIfFewer(engine_options.threads, created.engine->options().threads);
+    WarnAboutRates(created.rates_warning);
+    return std::move(created.engine);
   };
   AllowConnections(parts.options.max_connections);
   return Serve(parts);

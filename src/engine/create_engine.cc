@@ -38,8 +38,7 @@ struct LoadedModel {
   std::unique_ptr<Model> model;
 };
 
-Result<std::unique_ptr<EngineCore>> Create(const EngineOptions& options, ModelFiles files,
-                                           RankGroup* ranks) {
+Result<CreatedEngine> Create(const EngineOptions& options, ModelFiles files, RankGroup* ranks) {
   LATTE_RETURN_IF_ERROR(options.Validate());
   auto loaded = std::make_shared<LoadedModel>(LoadedModel{std::move(files), {}, nullptr});
   const std::string& dir = loaded->files.dir;
@@ -53,7 +52,9 @@ Result<std::unique_ptr<EngineCore>> Create(const EngineOptions& options, ModelFi
   if (ranks != nullptr) LATTE_RETURN_IF_ERROR(ranks->AnnounceModel(options.model, wanted));
   Result<std::unique_ptr<Model>> model =
       LoadModel(dir, loaded->files.config, std::move(mapped), wanted);
-  if (ranks != nullptr) model = ranks->Share(std::move(model));
+  const bool in_groups = ranks != nullptr && ranks->groups() > 1;
+  if (ranks != nullptr)
+    model = in_groups ? ranks->ShareInGroups(std::move(model)) : ranks->Share(std::move(model));
   LATTE_ASSIGN_OR_RETURN(loaded->model, std::move(model));
   if (options.check_weights) {
     LATTE_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(dir));
@@ -72,25 +73,35 @@ Result<std::unique_ptr<EngineCore>> Create(const EngineOptions& options, ModelFi
                           .tokenizer = &loaded->files.tokenizer,
                           .owner = loaded,
                           .followers = ranks == nullptr ? nullptr : &ranks->followers()};
-  return EngineCore::Create(parts, settings, key);
+  const auto make = [&](const Settings& own) { return EngineCore::Create(parts, own, key); };
+  CreatedEngine out{nullptr, settings.rates_warning};
+  if (in_groups) {
+    LATTE_ASSIGN_OR_RETURN(out.engine, ranks->JoinEngines(settings, key, make));
+  } else {
+    LATTE_ASSIGN_OR_RETURN(out.engine, make(settings));
+  }
+  return out;
 }
 
 }  // namespace
 
-Result<std::unique_ptr<EngineCore>> CreateEngine(const EngineOptions& options, ModelFiles files,
-                                                 RankGroup* ranks) {
+Result<CreatedEngine> CreateEngine(const EngineOptions& options, ModelFiles files,
+                                   RankGroup* ranks) {
   return CatchExhaustion([&] { return Create(options, std::move(files), ranks); });
 }
 
 Result<std::unique_ptr<Engine>> Engine::Create(const EngineOptions& options) {
   return CatchExhaustion([&]() -> Result<std::unique_ptr<Engine>> {
     LATTE_RETURN_IF_ERROR(options.Validate());
-    if (options.tp > 1)
-      return Unsupported(fmt::format(
-          "tp: expected 1, because only the commands of latte start other processes, found {}",
-          options.tp));
+    for (const auto& [name, value] : {std::pair("tp", options.tp), std::pair("dp", options.dp)})
+      if (value > 1)
+        return Unsupported(fmt::format(
+            "{}: expected 1, because only the commands of latte start other processes, found {}",
+            name, value));
     LATTE_ASSIGN_OR_RETURN(ModelFiles files, ModelFiles::Load(options.model));
-    return latte::Create(options, std::move(files), nullptr);
+    LATTE_ASSIGN_OR_RETURN(CreatedEngine created,
+                           latte::Create(options, std::move(files), nullptr));
+    return std::move(created.engine);
   });
 }
 

@@ -9,10 +9,14 @@
 
 namespace latte {
 
+struct CreatedEngine {
+  std::unique_ptr<Engine> engine;
+  std::string rates_warning;  // as in Settings
+};
+
 // Loads the weights of `files.dir`. `ranks`: this process leads them, and all compute; it outlives the
-// engine. Errors: as Engine::Create; of RankGroup::Share.
-[[nodiscard]] Result<std::unique_ptr<EngineCore>> CreateEngine(const EngineOptions& options,
-                                                               ModelFiles files,
-                                                               RankGroup* ranks = nullptr);
+// engine. Errors: as Engine::Create; of RankGroup::Share and JoinEngines.
+[[nodiscard]] Result<CreatedEngine> CreateEngine(const EngineOptions& options, ModelFiles files,
+                                                 RankGroup* ranks = nullptr);
 
 }  // namespace latte

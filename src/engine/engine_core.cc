@@ -57,11 +57,12 @@ EngineCore::EngineCore(const EngineParts& parts, const Settings& settings, Laten
       runner_(*parts.model, cache_, workspace_,
               Exec{.threads = &threads_, .machine = parts.machine, .stream = parts.stream},
               RunnerOptions{settings.dtype, settings.options.prefill_workspace_tokens,
-                            settings.options.int8_activations, settings.sparse_from}),
+                            settings.options.int8_activations, settings.sparse_from,
+                            settings.expert_exchange}),
       scheduler_(OptionsOfScheduler(), pages_),
       draft_policy_(settings),
       streams_(parts.tokenizer),
-      inbox_(settings.options.max_queued_requests, settings.options.max_queued_tokens) {
+      inbox_({settings.options.max_queued_requests, settings.options.max_queued_tokens}) {
   if (parts_.host == nullptr) parts_.host = parts_.machine;
   settings_.options.threads = threads_.threads();
   workspace_.Reserve(StepWorkspaceBytes(parts.model->config(), settings_.options));
@@ -94,8 +95,7 @@ void EngineCore::MakeDrafter() {
 }
 
 void EngineCore::ProposeDrafts() {
-  // Ranks would have to draft together: their experts exchange tokens.
-  if (!drafter_ || global_tokens_) return;
+  if (!drafter_) return;
   std::vector<DraftJob> jobs;
   int64_t count = 0;
   for (const auto& [id, request] : requests_)
@@ -121,11 +121,7 @@ Result<RequestId> EngineCore::Submit(Request request) {
 
 Status EngineCore::Step() {
   if (broken_) return tl::unexpected<Error>(*broken_);
-  Status status = CatchExhaustion([this]() -> Status {
-    Status done;
-    LATTE_RETURN_IF_ERROR(CatchLostRanks([&] { done = StepOnce(); }));
-    return done;
-  });
+  const Status status = CatchExhaustion([this] { return CatchLostRanks([&] { StepOnce(); }); });
   // The step was cut short between two decisions that belong together, such as the scheduler's and
   // that of its pages.
   if (!status) broken_ = status.error();
@@ -134,7 +130,7 @@ Status EngineCore::Step() {
   return status;
 }
 
-Status EngineCore::StepOnce() {
+void EngineCore::StepOnce() {
   const Clock::time_point start = Clock::now();
   forward_seconds_ = 0;
   DrainInbox();
@@ -144,13 +140,12 @@ Status EngineCore::StepOnce() {
   RecordAdmissions(plan);
   mover_->RunPageOps(plan.ops);
   mover_->StartLoads(plan.loads);
-  const int64_t global = global_tokens_ ? global_tokens_(plan.tokens) : plan.tokens;
-  if (global > 0) LATTE_RETURN_IF_ERROR(Compute(plan, global));
+  if (plan.tokens > 0) Compute(plan);
+  runner_.FinishStep();
   more_to_do_ = !plan.empty() || !plan.preempted.empty() || !plan.admitted.empty();
   DropEndedRequests();
   SaveNewPages();
   UpdateStats(plan, SecondsSince(start));
-  return {};
 }
 
 void EngineCore::DrainInbox() {
@@ -206,20 +201,16 @@ void EngineCore::RecordAdmissions(const StepPlan& plan) {
   }
 }
 
-Status EngineCore::Compute(const StepPlan& plan, int64_t global_tokens) {
+void EngineCore::Compute(const StepPlan& plan) {
   std::vector<SequenceChunk> chunks;
   for (const SequenceStep& step : plan.steps) chunks.push_back(step.chunk);
   const Clock::time_point start = Clock::now();
   const Status computed = CatchExhaustion([&]() -> Status {
-    hidden_ = runner_.Forward(chunks, global_tokens);
+    hidden_ = runner_.Forward(chunks);
     return {};
   });
   forward_seconds_ += SecondsSince(start);
-  if (!computed) {
-    if (plan.steps.empty()) return computed;  // no request could answer for it
-    EndLargest(plan, computed.error());
-    return {};
-  }
+  if (!computed) return EndLargest(plan, computed.error());
   scheduler_.Advance(plan);
   if (drafter_) drafter_->Computed(plan, hidden_);
   EmitPromptLogprobs(plan);
@@ -227,9 +218,7 @@ Status EngineCore::Compute(const StepPlan& plan, int64_t global_tokens) {
   const bool generates = std::ranges::all_of(plan.steps, [](const SequenceStep& step) {
     return step.samples && step.chunk.count == step.drafts + 1;
   });
-  if (generates && !plan.steps.empty())
-    draft_policy_.StepTook(forward_seconds_, plan.tokens, std::ssize(plan.steps));
-  return {};
+  if (generates) draft_policy_.StepTook(forward_seconds_, plan.tokens, std::ssize(plan.steps));
 }
 
 // No effect of the step has been kept, so the others compute their part again, without this one.

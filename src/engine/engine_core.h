@@ -52,15 +52,13 @@ class EngineCore final : public Engine {
   EngineStats Stats() const override;
   const EngineOptions& options() const override { return settings_.options; }
 
-  // Returns how many tokens all data-parallel ranks compute in this step; gets this rank's own. A
-  // rank without tokens then takes part with an idle step. With one rank: its own tokens.
-  using GlobalTokens = std::function<int64_t(int64_t own_tokens)>;
-  void SetGlobalTokens(GlobalTokens global_tokens) { global_tokens_ = std::move(global_tokens); }
-
   // As Runner::Measure.
   void Measure(OpTimes* times) { runner_.Measure(times); }
 
   const Settings& settings() const { return settings_; }
+  // What Submit checks a request against; thread-safe, as the count of waiting requests.
+  const RequestRules& rules() const { return rules_; }
+  QueueCount queue() const { return inbox_.queue(); }
   ThreadPool& threads() { return threads_; }
 
  private:
@@ -70,13 +68,13 @@ class EngineCore final : public Engine {
   void MakeDrafter();
 
   // The parts of Step.
-  [[nodiscard]] Status StepOnce();
+  void StepOnce();
   void DrainInbox();
   void ProposeDrafts();
   void AddRequest(std::unique_ptr<RequestState> request);
   void CancelRequest(RequestId id);
   void RecordAdmissions(const StepPlan& plan);
-  [[nodiscard]] Status Compute(const StepPlan& plan, int64_t global_tokens);
+  void Compute(const StepPlan& plan);
   void EndLargest(const StepPlan& plan, const Error& error);
   void EmitPromptLogprobs(const StepPlan& plan);
   void SampleTokens(const StepPlan& plan);
@@ -120,7 +118,6 @@ class EngineCore final : public Engine {
   std::unique_ptr<PageMover> mover_;
   std::unique_ptr<Drafter> drafter_;  // null: no drafts
   EventSink sink_;
-  GlobalTokens global_tokens_;
   SequenceId last_id_ = 0;
   TensorView hidden_;            // of the step
   std::optional<Error> broken_;  // of the step that failed; there is no other step

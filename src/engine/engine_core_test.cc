@@ -323,19 +323,5 @@ TEST_F(EngineCoreTest, WakeEndsAWait) {
   EXPECT_FALSE(core_->WaitForWork(now));
 }
 
-// A rank without tokens of its own takes part in the step of the others.
-TEST_F(EngineCoreTest, IdleRankJoinsTheStepOfOthers) {
-  Make(Small());
-  std::vector<int64_t> asked;
-  core_->SetGlobalTokens([&](int64_t own) {
-    asked.push_back(own);
-    return own + 3;
-  });
-  ASSERT_TRUE(core_->Step());
-  Run(Ask(Prompt(5), 1));
-  EXPECT_EQ(asked.front(), 0);
-  EXPECT_EQ(asked[1], 5);
-}
-
 }  // namespace
 }  // namespace latte

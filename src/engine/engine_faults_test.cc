@@ -189,13 +189,14 @@ INSTANTIATE_TEST_SUITE_P(
         Shape{.name = "forked and preempted", .pages = 15, .answers = 3},
         Shape{.name = "logprobs and preempted", .pages = 15, .last = true, .prompt_logprobs = 1}));
 
-TEST_F(EngineFaultsTest, StepsWithoutTokensReachTheModelOnlyBesideOtherRanks) {
+// Where groups of ranks compute together, a step without tokens may still have to take part in others.
+TEST_F(EngineFaultsTest, StepsWithoutTokensEndAtTheModel) {
   const auto run = Make(Options());
+  int64_t finished = 0;
+  model_.on_finish = [&] { ++finished; };
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(run->core().Step());
   EXPECT_EQ(model_.forwards(), 0);
-  run->core().SetGlobalTokens([](int64_t own) { return own + 2; });
-  for (int i = 0; i < 3; ++i) ASSERT_TRUE(run->core().Step());
-  EXPECT_EQ(model_.idle_steps(), 3);
+  EXPECT_EQ(finished, 3);
   const Request r = Ask(20, 1);
   const RequestId id = Submit(*run, r);
   EXPECT_EQ(run->Finish(), "");

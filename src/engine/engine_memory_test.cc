@@ -131,30 +131,16 @@ TEST_F(EngineMemoryTest, WithoutMemoryForLogitsTheAnswersThatDrawEnd) {
   ExpectPlain(*run, again, later);
 }
 
+// No request could answer for what fails at the end of a step.
 TEST_F(EngineMemoryTest, ElsewhereTheEngineSaysThatItIsAtItsEnd) {
   const auto run = Make();
-  run->core().SetGlobalTokens([times = 0](int64_t own) mutable {
-    if (times++ == 0) throw std::bad_alloc();
-    return own;  // there is memory again, but the step was cut short
-  });
+  model_.on_finish = [] { throw std::bad_alloc(); };
   Submit(*run, Ask(20, 1));
   for (int i = 0; i < 3; ++i) {
     const Status step = run->core().Step();
     ASSERT_FALSE(step);
     EXPECT_EQ(step.error().code, Code::kExhausted);
-  }
-}
-
-// An idle step has no request that could fail for it.
-TEST_F(EngineMemoryTest, InAnIdleStepItIsAnErrorOfTheEngine) {
-  model_.on_forward = [](const StepContext&) { throw std::bad_alloc(); };
-  const auto run = Make();
-  run->core().SetGlobalTokens([](int64_t own) { return own + 1; });
-  for (int i = 0; i < 2; ++i) {
-    const Status step = run->core().Step();
-    ASSERT_FALSE(step);
-    EXPECT_EQ(step.error().code, Code::kExhausted);
-    model_.on_forward = {};  // there is memory again, but the step was cut short
+    model_.on_finish = {};  // there is memory again, but the step was cut short
   }
 }
 

@@ -157,6 +157,7 @@ Result<Settings> ParseChoices(const EngineOptions& options, const ModelConfig& c
   LATTE_ASSIGN_OR_RETURN(out.attention, ParseAttentionMode(options.attention));
   LATTE_ASSIGN_OR_RETURN(out.deterministic, ParseDeterminism(options.deterministic));
   LATTE_ASSIGN_OR_RETURN(out.dtype, ParseArithmetic(options.dtype));
+  LATTE_ASSIGN_OR_RETURN(out.expert_exchange, ParseExpertExchange(options.expert_exchange));
   out.cache = CacheDType::Plain(out.dtype);
   if (!options.cache_dtype.empty()) {
     LATTE_ASSIGN_OR_RETURN(out.cache, ParseCacheDType(options.cache_dtype));

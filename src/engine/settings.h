@@ -22,6 +22,7 @@ struct Settings {
   AttentionMode attention = AttentionMode::kAuto;
   Determinism deterministic = Determinism::kOn;
   DType dtype = DType::kBF16;
+  ExpertExchange expert_exchange = ExpertExchange::kAuto;
   CacheDType cache;
   CacheSpec cache_spec;
   int64_t sparse_from = kNeverSparse;  // SparseFrom of attention_mode.h

@@ -46,8 +46,6 @@ struct StepContext {
   // Only with expert_ranks.
   std::span<const int64_t> group_tokens;
   ExpertExchange expert_exchange = ExpertExchange::kAuto;
-  // Tokens of all data-parallel ranks in this step; a rank with T = 0 is idle but takes part.
-  int64_t global_tokens = 0;
   DType arithmetic = DType::kBF16;          // activations are rounded to it before a product
   bool int8_activations = true;             // for int4 and int8 weights, unless arithmetic is f32
   int64_t prefill_workspace_tokens = 4096;  // most cached tokens that are expanded at once

@@ -75,18 +75,21 @@ class FakeModel : public Model {
   using Fault = std::function<std::optional<float>(int32_t token, int64_t position)>;
   Fault fault;
   std::function<void(const StepContext&)> on_forward;  // called before a step is computed
+  std::function<void()> on_finish;                     // called at the end of every step
 
   const ModelConfig& config() const override { return config_; }
-  int64_t idle_steps() const { return idle_steps_; }
   int64_t forwards() const { return forwards_; }
 
   void Forward(StepContext& step, const TensorView& h) const override {
     if (on_forward) on_forward(step);
     ++forwards_;
-    if (step.tokens.empty()) ++idle_steps_;
     // As in a real layer, all rows are written before attention reads any.
     for (const SequenceChunk& s : step.sequences) WriteRows(step, s);
     for (const SequenceChunk& s : step.sequences) WriteHidden(step, s, h);
+  }
+
+  void FinishStep(StepContext&) const override {
+    if (on_finish) on_finish();
   }
 
   // Drafts are right in three of four cases. The rows of the drafted-from token are written where the
@@ -188,7 +191,6 @@ class FakeModel : public Model {
   }
 
   const ModelConfig config_ = FakeConfig();
-  mutable std::atomic<int64_t> idle_steps_ = 0;
   mutable std::atomic<int64_t> forwards_ = 0;
 };
 

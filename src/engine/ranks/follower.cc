@@ -1,12 +1,10 @@
 #include "src/engine/ranks/follower.h"
 
-#include <chrono>
 #include <optional>
-
-#include <fmt/format.h>
 
 #include "src/cache/page_bytes.h"
 #include "src/engine/ranks/group_settings.h"
+#include "src/engine/ranks/messages.h"
 #include "src/engine/ranks/step_call.h"
 #include "src/kernels/registry.h"
 
@@ -38,26 +36,33 @@ class Computer {
   }
 
   void Do(const StepCall& call);
+  // A call of the leader of the world, if this rank is in another group than the leader: only experts have
+  // something to do.
+  void TakePart(const StepCall& call);
 
  private:
-  StepContext ContextOf(const StepCall& call) {
+  StepContext Context(const StepCall& call) {
     StepContext step;
+    JoinStep(parts_.comms, call.group_tokens, step);
+    step.arithmetic = settings_.dtype;
+    step.int8_activations = settings_.options.int8_activations;
+    step.prefill_workspace_tokens = settings_.options.prefill_workspace_tokens;
+    step.expert_exchange = settings_.expert_exchange;
+    step.cache = &cache_;
+    step.workspace = &workspace_;
+    step.exec.threads = &threads_;
+    step.exec.machine = parts_.machine;
+    step.exec.selections = &selections_;
+    return step;
+  }
+  StepContext ContextOf(const StepCall& call) {
+    StepContext step = Context(call);
     step.tokens = call.tokens;
     step.positions = call.positions;
     step.slots = call.slots;
     step.sequences = call.sequences;
     step.key_positions = call.key_positions;
     step.keys_are_chosen = !call.key_positions.empty();
-    step.tensor_ranks = parts_.ranks;
-    step.global_tokens = std::ssize(call.tokens);
-    step.arithmetic = settings_.dtype;
-    step.int8_activations = settings_.options.int8_activations;
-    step.prefill_workspace_tokens = settings_.options.prefill_workspace_tokens;
-    step.cache = &cache_;
-    step.workspace = &workspace_;
-    step.exec.threads = &threads_;
-    step.exec.machine = parts_.machine;
-    step.exec.selections = &selections_;
     return step;
   }
 
@@ -95,62 +100,67 @@ void Computer::Do(const StepCall& call) {
       return LoadPage(cache_, call.to, call.page);
     case StepCallKind::kOpen:
     case StepCallKind::kStart:
+    case StepCallKind::kGroups:
     case StepCallKind::kStop:
       return;
   }
 }
 
-// The leader may be idle for any time; whether it lives is for others to find out.
-constexpr std::chrono::hours kUntilACall(24 * 365);
+void Computer::TakePart(const StepCall& call) {
+  const Workspace::Scope scope(workspace_);
+  StepContext step = Context(call);
+  const TensorView no_rows(nullptr, DType::kF32, {0, parts_.model->config().mla.d});
+  if (call.kind == StepCallKind::kForward) parts_.model->Forward(step, no_rows);
+  if (call.kind == StepCallKind::kDraft) parts_.model->Draft(step, call.run, no_rows, no_rows);
+}
 
 Status Run(const FollowerParts& parts) {
-  const RankShare share{parts.ranks->rank(), parts.ranks->size()};
+  const RankComms& comms = parts.comms;
+  const bool of_world = parts.of == Followers::Of::kWorld;
+  Communicator& leader = of_world ? *comms.world : *comms.group;
+  const bool in_leaders_group = !of_world || comms.group_index == 0;
   const Model& model = *parts.model;
   std::vector<std::byte> message;
   std::optional<Computer> computer;
   while (true) {
-    LATTE_ASSIGN_OR_RETURN(const StepCall call, NextCall(*parts.ranks, message));
+    LATTE_ASSIGN_OR_RETURN(const StepCall call, NextCall(leader, message));
     if (call.kind == StepCallKind::kStop) return {};
-    if (call.kind != StepCallKind::kStart) {
-      if (!computer) return Corrupt("a call of the leader before its settings");
-      computer->Do(call);
+    if (call.kind == StepCallKind::kGroups && parts.join_groups) {
+      LATTE_RETURN_IF_ERROR(parts.join_groups(call.page));
       continue;
     }
+    if (call.kind != StepCallKind::kStart) {
+      if (!computer) return Corrupt("a call of the leader before its settings");
+      in_leaders_group ? computer->Do(call) : computer->TakePart(call);
+      continue;
+    }
+    const RankShare share{comms.group->rank(), comms.group->size()};
     LATTE_ASSIGN_OR_RETURN(Settings settings,
                            ReadSettings(call.page, model.config(), *parts.machine, share));
     computer.reset();
-    LATTE_ASSIGN_OR_RETURN(LatentCache cache, LatentCache::Create(settings.cache_spec,
-                                                                  settings.pages, model.device()));
+    // Ranks of other groups keep no rows.
+    const int64_t pages = in_leaders_group ? settings.pages : 1;
+    LATTE_ASSIGN_OR_RETURN(LatentCache cache,
+                           LatentCache::Create(settings.cache_spec, pages, model.device()));
     computer.emplace(parts, std::move(settings), std::move(cache));
   }
-}
-
-[[noreturn]] void Fail(Communicator& ranks, const std::string& why) {
-  const RankLost lost(ranks.rank(), fmt::format("rank {} failed: {}", ranks.rank(), why));
-  ranks.Abandon(lost);
-  throw lost;
 }
 
 }  // namespace
 
 Result<StepCall> NextCall(Communicator& ranks, std::vector<std::byte>& message) {
-  int64_t size = 0;
-  ranks.SetDeadline(kUntilACall);
-  ranks.Broadcast(std::as_writable_bytes(std::span(&size, 1)), 0);
-  ranks.SetDeadline(kCallDeadline);
-  if (size <= 0) return Corrupt(fmt::format("a call of the leader has {} bytes", size));
-  message.resize(static_cast<size_t>(size));
-  ranks.Broadcast(message, 0);
+  WaitForMessage(ranks, message);
   return ReadStepCall(message);
 }
 
 void Follow(const FollowerParts& parts) {
+  Communicator& world = *parts.comms.world;
   try {
-    if (const Status done = Run(parts); !done) Fail(*parts.ranks, done.error().message);
+    if (const Status done = Run(parts); !done) EndGroup(world, done.error().message);
   } catch (const RankLost&) {
     throw;
   } catch (const std::exception& error) {
-    Fail(*parts.ranks, error.what());
+    EndGroup(world, error.what());
   }
 }
 

@@ -1,10 +1,10 @@
-// A rank that computes what the leader of its group announces (leader.h).
+// A rank that computes what its leader announces (leader.h).
 #pragma once
 
-#include "src/comm/communicator.h"
-#include "src/engine/ranks/step_call.h"
+#include <functional>
+
+#include "src/engine/ranks/leader.h"
 #include "src/kernels/machine.h"
-#include "src/models/model.h"
 
 namespace latte {
 
@@ -12,11 +12,15 @@ namespace latte {
 struct FollowerParts {
   const Model* model = nullptr;      // this rank's share
   const Machine* machine = nullptr;  // runs the model
-  Communicator* ranks = nullptr;     // the group; this rank is not 0
+  RankComms comms;
+  Followers::Of of = Followers::Of::kWorld;  // whose first rank leads this one
+  // Of the world: computes in its group, as leader or follower, until the engines of all groups end. Gets
+  // what StepCallKind::kGroups takes. Errors end the world.
+  std::function<Status(std::span<const std::byte>)> join_groups = {};
 };
 
-// The next call that the leader announces. `message`: the memory of its lists. Errors: kCorrupt for a
-// message of another build. Throws RankLost.
+// The next call that rank 0 of `ranks` announces. `message`: the memory of its lists. Errors: kCorrupt for
+// a message of another build. Throws RankLost.
 [[nodiscard]] Result<StepCall> NextCall(Communicator& ranks, std::vector<std::byte>& message);
 
 // Computes until the leader stops the group; then returns without an error. Settings and the number of

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "src/engine/ranks/group_settings.h"
+#include "src/engine/ranks/messages.h"
 
 namespace latte {
 namespace {
@@ -18,31 +19,27 @@ StepCall CallOf(StepCallKind kind, const StepContext& step, const TensorView& ro
   return call;
 }
 
-// Runs f() with the ranks of the group. Whatever it throws ends the group: the others are in the middle
-// of it.
-template <class F>
-void Together(StepContext& step, Communicator& ranks, const F& f) {
-  step.tensor_ranks = &ranks;
-  try {
-    f();
-  } catch (const RankLost&) {
-    throw;
-  } catch (const std::exception& error) {
-    const RankLost lost(ranks.rank(),
-                        fmt::format("rank {} failed: {}", ranks.rank(), error.what()));
-    ranks.Abandon(lost);
-    throw lost;
-  }
-}
-
 }  // namespace
 
-void Followers::Announce(const StepCall& call) {
-  std::vector<std::byte> message = WriteStepCall(call);
-  auto size = static_cast<int64_t>(message.size());
-  ranks_.Broadcast(std::as_writable_bytes(std::span(&size, 1)), 0);
-  ranks_.Broadcast(message, 0);
+void JoinStep(const RankComms& comms, std::span<const int64_t> group_tokens, StepContext& step) {
+  step.tensor_ranks = comms.group;
+  if (comms.groups == 1) return;
+  step.expert_ranks = comms.world;
+  step.group_tokens = group_tokens;
 }
+
+void EndGroup(Communicator& world, const std::string& why) {
+  const RankLost lost(world.rank(), fmt::format("rank {} failed: {}", world.rank(), why));
+  world.Abandon(lost);
+  throw lost;
+}
+
+Followers::Followers(const RankComms& comms, Of of)
+    : comms_(comms), ranks_(of == Of::kWorld ? comms.world : comms.group) {
+  if (of == Of::kGroup) meeting_.emplace(*comms.leaders);
+}
+
+void Followers::Announce(const StepCall& call) { SendToAll(*ranks_, WriteStepCall(call)); }
 
 void Followers::Start(const Settings& settings) {
   const std::vector<std::byte> message = WriteSettings(settings);
@@ -70,16 +67,75 @@ void Followers::LoadPage(int32_t page, std::span<const std::byte> bytes) {
 
 void Followers::Stop() { Announce({}); }
 
-void SharedModel::Forward(StepContext& step, const TensorView& h) const {
-  if (step.token_count() == 0) return;
-  followers_.Announce(CallOf(StepCallKind::kForward, step));
-  Together(step, followers_.ranks(), [&] { share_->Forward(step, h); });
+// compute() with the followers. Whatever it throws ends the group: the others are in the middle of it.
+template <class F>
+void SharedModel::Compute(StepCall call, StepContext& step, const F& compute) const {
+  followers_.Announce(call);
+  JoinStep(followers_.comms(), call.group_tokens, step);
+  try {
+    compute();
+  } catch (const RankLost&) {
+    throw;
+  } catch (const std::exception& error) {
+    EndGroup(*followers_.comms().world, error.what());
+  }
 }
 
-void SharedModel::Logits(StepContext& step, const TensorView& h, const TensorView& logits) const {
-  if (h.shape[0] == 0) return;
-  followers_.Announce(CallOf(StepCallKind::kLogits, step, h));
-  Together(step, followers_.ranks(), [&] { share_->Logits(step, h, logits); });
+// compute() once it is the turn of what this group wants.
+template <class F>
+void SharedModel::Meet(const WantedCall& wanted, StepCall call, StepContext& step,
+                       const F& compute) const {
+  if (followers_.meeting() == nullptr) {
+    call.group_tokens.assign(static_cast<size_t>(followers_.comms().groups), 0);
+    call.group_tokens.front() = wanted.tokens;
+    return Compute(std::move(call), step, compute);
+  }
+  while (true) {
+    AgreedCall agreed = followers_.meeting()->Ask(wanted);
+    if (agreed.is_mine) {
+      call.group_tokens = std::move(agreed.group_tokens);
+      return Compute(std::move(call), step, compute);
+    }
+    TakePart(agreed, step);
+  }
+}
+
+// In a call of other groups, in the middle of `step`.
+void SharedModel::TakePart(const AgreedCall& agreed, const StepContext& step) const {
+  StepContext idle = step;
+  idle.tokens = {};
+  idle.positions = {};
+  idle.slots = {};
+  idle.sequences = {};
+  idle.key_positions = {};
+  idle.keys_are_chosen = false;
+  const TensorView no_rows(nullptr, DType::kF32, {0, config().mla.d});
+  StepCall call;
+  call.group_tokens = agreed.group_tokens;
+  call.run.layer = agreed.layer;
+  if (agreed.call == GroupCall::kForward) {
+    call.kind = StepCallKind::kForward;
+    Compute(std::move(call), idle, [&] { share_->Forward(idle, no_rows); });
+  } else {
+    call.kind = StepCallKind::kDraft;
+    Compute(std::move(call), idle,
+            [&] { share_->Draft(idle, {.layer = agreed.layer}, no_rows, no_rows); });
+  }
+}
+
+void SharedModel::FinishStep(StepContext& step) const {
+  if (followers_.meeting() == nullptr) return;
+  while (true) {
+    const AgreedCall agreed = followers_.meeting()->Ask({});
+    if (agreed.is_mine) return;  // all want it
+    TakePart(agreed, step);
+  }
+}
+
+void SharedModel::Forward(StepContext& step, const TensorView& h) const {
+  if (step.token_count() == 0) return;
+  Meet({GroupCall::kForward, 0, step.token_count()}, CallOf(StepCallKind::kForward, step), step,
+       [&] { share_->Forward(step, h); });
 }
 
 void SharedModel::Draft(StepContext& step, DraftRun run, const TensorView& h,
@@ -88,16 +144,22 @@ void SharedModel::Draft(StepContext& step, DraftRun run, const TensorView& h,
   StepCall call = CallOf(StepCallKind::kDraft, step, h);
   call.run = run;
   if (step.keys_are_chosen) call.key_positions = step.key_positions;
-  followers_.Announce(call);
-  Together(step, followers_.ranks(), [&] { share_->Draft(step, run, h, z); });
+  Meet({GroupCall::kDraft, run.layer, step.token_count()}, std::move(call), step,
+       [&] { share_->Draft(step, run, h, z); });
+}
+
+// The other calls have no experts, so they concern the group alone.
+
+void SharedModel::Logits(StepContext& step, const TensorView& h, const TensorView& logits) const {
+  if (h.shape[0] == 0) return;
+  Compute(CallOf(StepCallKind::kLogits, step, h), step, [&] { share_->Logits(step, h, logits); });
 }
 
 void SharedModel::AppendDraftRows(StepContext& step, DraftRun run, const TensorView& h) const {
   if (step.token_count() == 0) return;
   StepCall call = CallOf(StepCallKind::kAppendDraftRows, step, h);
   call.run = run;
-  followers_.Announce(call);
-  Together(step, followers_.ranks(), [&] { share_->AppendDraftRows(step, run, h); });
+  Compute(std::move(call), step, [&] { share_->AppendDraftRows(step, run, h); });
 }
 
 void SharedModel::DraftLogits(StepContext& step, int64_t layer, const TensorView& z,
@@ -105,8 +167,7 @@ void SharedModel::DraftLogits(StepContext& step, int64_t layer, const TensorView
   if (z.shape[0] == 0) return;
   StepCall call = CallOf(StepCallKind::kDraftLogits, step, z);
   call.run.layer = layer;
-  followers_.Announce(call);
-  Together(step, followers_.ranks(), [&] { share_->DraftLogits(step, layer, z, logits); });
+  Compute(std::move(call), step, [&] { share_->DraftLogits(step, layer, z, logits); });
 }
 
 }  // namespace latte

@@ -1,22 +1,46 @@
-// The leader's side of a tensor-parallel group. One rank schedules, samples and answers: the leader. The
-// others compute what it announces (follower.h), so they need neither requests nor a scheduler, and no
-// decision can differ.
+// The side of a rank that leads others. It schedules, samples and answers; the others compute what it
+// announces (follower.h), so they need neither requests nor a scheduler, and no decision can differ.
+//
+// The ranks of the world are divided into groups of neighbours; without data parallelism there is one
+// group. The ranks of a group share heads, dense MLPs and vocabulary. Routed experts belong to the world.
+// A rank leads
+//   the world   one engine; ranks of other groups take part without tokens, or
+//   its group   one engine per group; their leaders meet before calls with experts (meeting.h)
 #pragma once
 
+#include <optional>
+
 #include "src/comm/communicator.h"
+#include "src/engine/ranks/meeting.h"
 #include "src/engine/ranks/step_call.h"
 #include "src/engine/settings.h"
 #include "src/models/model.h"
 
 namespace latte {
 
+// The communicators of one rank. They outlive what uses them.
+struct RankComms {
+  Communicator* world = nullptr;
+  Communicator* group = nullptr;    // the world, if there is one group
+  Communicator* leaders = nullptr;  // the first rank of every group; null for other ranks
+  int64_t groups = 1;
+  int64_t group_index = 0;  // of this rank's group
+};
+
+// Gives `step` the ranks that compute with this one. group_tokens: of StepCall; outlives the step.
+void JoinStep(const RankComms& comms, std::span<const int64_t> group_tokens, StepContext& step);
+
 // Tells the followers what to do. Every function throws RankLost. Engine-thread only.
 class Followers {
  public:
-  // ranks: the group, of which this is rank 0; it outlives this.
-  explicit Followers(Communicator& ranks) : ranks_(ranks) {}
+  enum class Of { kWorld, kGroup };
+  // This rank is the first of the world, or of its group.
+  Followers(const RankComms& comms, Of of);
 
-  Communicator& ranks() { return ranks_; }
+  const RankComms& comms() const { return comms_; }
+  // Null for the leader of the world.
+  Meeting* meeting() { return meeting_ ? &*meeting_ : nullptr; }
+
   // A new engine of the leader: each follower makes a cache for its settings.
   void Start(const Settings& settings);
   void Announce(const StepCall& call);
@@ -27,7 +51,9 @@ class Followers {
   void Stop();
 
  private:
-  Communicator& ranks_;
+  RankComms comms_;
+  Communicator* ranks_;  // that follow
+  std::optional<Meeting> meeting_;
 };
 
 // The error of a rank that is lost in `call`.
@@ -41,18 +67,22 @@ Status CatchLostRanks(const F& call) {
   }
 }
 
+// Ends the group for `why`: the others learn which rank has failed.
+[[noreturn]] void EndGroup(Communicator& world, const std::string& why);
+
 // A model whose weights several ranks share, for an engine that knows of one. `followers` outlives
 // it. Errors of a step, a lack of memory among them, leave the ranks at different calls: they are
 // thrown as RankLost, and the group ends.
 class SharedModel final : public Model {
  public:
-  SharedModel(std::unique_ptr<Model> share, Followers& followers)
+  SharedModel(std::shared_ptr<const Model> share, Followers& followers)
       : share_(std::move(share)), followers_(followers) {}
 
   const ModelConfig& config() const override { return share_->config(); }
   const Device& device() const override { return share_->device(); }
   int64_t draft_layers() const override { return share_->draft_layers(); }
   void Forward(StepContext& step, const TensorView& h) const override;
+  void FinishStep(StepContext& step) const override;
   void Logits(StepContext& step, const TensorView& h, const TensorView& logits) const override;
   void Draft(StepContext& step, DraftRun run, const TensorView& h,
              const TensorView& z) const override;
@@ -61,7 +91,13 @@ class SharedModel final : public Model {
                    const TensorView& logits) const override;
 
  private:
-  std::unique_ptr<Model> share_;
+  template <class F>
+  void Compute(StepCall call, StepContext& step, const F& compute) const;
+  template <class F>
+  void Meet(const WantedCall& wanted, StepCall call, StepContext& step, const F& compute) const;
+  void TakePart(const AgreedCall& agreed, const StepContext& step) const;
+
+  std::shared_ptr<const Model> share_;
   Followers& followers_;
 };
 

@@ -1,10 +1,14 @@
 #include "src/engine/ranks/rank_group.h"
 
 #include <chrono>
+#include <cstring>
 
 #include <fmt/format.h>
 
+#include "src/engine/ranks/dp_engine.h"
 #include "src/engine/ranks/follower.h"
+#include "src/engine/ranks/group_settings.h"
+#include "src/engine/ranks/messages.h"
 #include "src/engine/ranks/wire.h"
 
 namespace latte {
@@ -13,10 +17,31 @@ namespace {
 // Ranks load at different speeds, from a network file system perhaps.
 constexpr std::chrono::hours kLoading(2);
 
+std::vector<std::byte> WriteEngine(const Settings& settings, const ModelKey& key) {
+  WireWriter out;
+  out.List(std::span<const std::byte>(WriteSettings(settings)));
+  out.List(std::span<const std::byte>(key));
+  return out.Take();
+}
+
 }  // namespace
 
-RankGroup::RankGroup(std::unique_ptr<Communicator> world, bool whole_experts)
-    : world_(std::move(world)), followers_(*world_), whole_experts_(whole_experts) {}
+RankGroup::RankGroup(std::unique_ptr<Communicator> world, const RankLayout& layout)
+    : world_(std::move(world)),
+      comms_{.world = world_.get(), .group = world_.get(), .groups = layout.groups},
+      whole_experts_(layout.whole_experts),
+      followers_(comms_, Followers::Of::kWorld) {
+  if (layout.groups == 1) return;
+  const auto ranks_per_group = static_cast<int>(world_->size() / layout.groups);
+  const int rank = world_->rank();
+  group_ = world_->Split(rank / ranks_per_group, rank);
+  // Ranks that lead no group are in a part of their own, which nothing uses.
+  leaders_ = world_->Split(rank % ranks_per_group == 0 ? 0 : 1, rank);
+  comms_.group = group_.get();
+  comms_.group_index = rank / ranks_per_group;
+  if (group_->rank() == 0) comms_.leaders = leaders_.get();
+  followers_ = Followers(comms_, Followers::Of::kWorld);
+}
 
 RankGroup::~RankGroup() {
   if (!leads() || lost_) return;
@@ -24,13 +49,24 @@ RankGroup::~RankGroup() {
   (void)CatchLostRanks([&] { followers_.Stop(); });
 }
 
-Status RankGroup::AnnounceModel(const std::string& name, ModelOptions& options) {
+RankShare RankGroup::share() const {
+  return {comms_.group->rank(), comms_.group->size(), whole_experts_};
+}
+
+void RankGroup::SetShares(ModelOptions& options) const {
   options.share = share();
+  if (comms_.groups > 1)
+    options.expert_share = RankShare{world_->rank(), world_->size(), whole_experts_};
+}
+
+Status RankGroup::AnnounceModel(const std::string& name, ModelOptions& options) {
+  SetShares(options);
   WireWriter out;
   out.Text(name);
   out.Int(options.mtp ? 1 : 0);
   out.Int(options.mtp_optional ? 1 : 0);
   out.Int(whole_experts_ ? 1 : 0);
+  out.Int(comms_.groups);
   const std::vector<std::byte> message = out.Take();
   StepCall call;
   call.kind = StepCallKind::kOpen;
@@ -74,7 +110,66 @@ Result<std::unique_ptr<Model>> RankGroup::Share(Result<std::unique_ptr<Model>> s
   return std::make_unique<SharedModel>(std::move(*share), followers_);
 }
 
-Status RankGroup::Follow(const Machine& machine, const LoadShare& load) {
+Result<std::unique_ptr<Model>> RankGroup::ShareInGroups(Result<std::unique_ptr<Model>> share) {
+  LATTE_RETURN_IF_ERROR(Agree(share));
+  in_groups_.emplace(comms_, Followers::Of::kGroup);
+  return std::make_unique<SharedModel>(std::move(*share), *in_groups_);
+}
+
+Result<std::unique_ptr<Engine>> RankGroup::JoinEngines(const Settings& settings,
+                                                       const ModelKey& key,
+                                                       const MakeOwn& make_own) {
+  const std::vector<std::byte> message = WriteEngine(settings, key);
+  StepCall call;
+  call.kind = StepCallKind::kGroups;
+  call.page = message;
+  LATTE_RETURN_IF_ERROR(CatchLostRanks([&] { followers_.Announce(call); }));
+  Result<std::unique_ptr<EngineCore>> own = make_own(settings);
+  if (!own) {
+    (void)CatchLostRanks([&] {
+      SendToAll(*comms_.leaders, WriteOrders({.kind = GroupOrders::Kind::kStop, .orders = {}}));
+      in_groups_->Stop();
+    });
+    return tl::unexpected(own.error());
+  }
+  return std::make_unique<DpEngine>(DpEngine::Parts{
+      .own = std::make_unique<GroupEngine>(std::move(*own), 0, *world_),
+      .leaders = comms_.leaders,
+      .followers = &*in_groups_,
+      .policy = settings.options.dp_policy == "tokens" ? GroupChoice::Policy::kTokens
+                                                       : GroupChoice::Policy::kRoundRobin});
+}
+
+// Another rank than 0: leads its group, or follows its leader, until the engines end.
+Status RankGroup::JoinGroups(std::span<const std::byte> message, std::shared_ptr<const Model> share,
+                             const Tokenizer* tokenizer, const Machine& machine) {
+  if (comms_.leaders == nullptr) {
+    latte::Follow({share.get(), &machine, comms_, Followers::Of::kGroup});
+    return {};
+  }
+  WireReader in(message);
+  const std::span<const std::byte> written = in.List<std::byte>();
+  const std::span<const std::byte> key_bytes = in.List<std::byte>();
+  ModelKey key = {};
+  if (!in.ok() || key_bytes.size() != sizeof(key))
+    return Corrupt("a message of rank 0: expected the settings of engines, found another");
+  std::memcpy(key.data(), key_bytes.data(), key_bytes.size());
+  LATTE_ASSIGN_OR_RETURN(const Settings settings, ReadSettings(written, share->config(), machine,
+                                                               {group_->rank(), group_->size()}));
+  Followers followers(comms_, Followers::Of::kGroup);
+  const SharedModel model(std::move(share), followers);
+  LATTE_ASSIGN_OR_RETURN(
+      auto core,
+      EngineCore::Create(
+          {.model = &model, .machine = &machine, .tokenizer = tokenizer, .followers = &followers},
+          settings, key));
+  GroupEngine engine(std::move(core), comms_.group_index, *world_);
+  FollowOrders(engine, *leaders_);
+  followers.Stop();
+  return {};
+}
+
+Status RankGroup::Follow(const Machine& machine, const Loaders& load) {
   std::vector<std::byte> message;
   Result<StepCall> call = StepCall();
   LATTE_RETURN_IF_ERROR(CatchLostRanks([&] { call = NextCall(*world_, message); }));
@@ -85,13 +180,27 @@ Status RankGroup::Follow(const Machine& machine, const LoadShare& load) {
   ModelOptions options;
   options.mtp = in.Int() != 0;
   options.mtp_optional = in.Int() != 0;
-  whole_experts_ = in.Int() != 0;
-  options.share = share();
+  const bool whole_experts = in.Int() != 0;
+  const int64_t groups = in.Int();
   if (call->kind != StepCallKind::kOpen || !in.ok())
-    return Corrupt("a message of the leader: expected the name of a model, found another");
-  const Result<std::unique_ptr<Model>> model = load(name, options);
-  LATTE_RETURN_IF_ERROR(Agree(model));
-  return CatchLostRanks([&] { latte::Follow({model->get(), &machine, world_.get()}); });
+    return Corrupt("a message of rank 0: expected the name of a model, found another");
+  if (whole_experts != whole_experts_ || groups != comms_.groups)
+    return InvalidArgument(fmt::format(
+        "expected --dp {} and --ep on all ranks or on none, as rank 0, found --dp {} on rank {}",
+        groups, comms_.groups, world_->rank()));
+  SetShares(options);
+  Result<std::unique_ptr<Model>> loaded = load.share(name, options);
+  LATTE_RETURN_IF_ERROR(Agree(loaded));
+  const std::shared_ptr<const Model> model = std::move(*loaded);
+  FollowerParts parts{model.get(), &machine, comms_};
+  std::optional<Tokenizer> tokenizer;
+  parts.join_groups = [&](std::span<const std::byte> engine) -> Status {
+    if (comms_.leaders != nullptr && !tokenizer) {
+      LATTE_ASSIGN_OR_RETURN(tokenizer, load.tokenizer(name));
+    }
+    return JoinGroups(engine, model, tokenizer ? &*tokenizer : nullptr, machine);
+  };
+  return CatchLostRanks([&] { latte::Follow(parts); });
 }
 
 }  // namespace latte

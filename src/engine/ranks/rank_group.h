@@ -1,50 +1,84 @@
-// One process of a group of ranks that share the weights of a model: rank 0 leads, the others follow.
+// One process of a world of ranks that share the weights of a model: rank 0 leads, the others follow.
 //
-//   leader     AnnounceModel, load its share, Share, then engines over model(); its end stops the others
-//   followers  Follow: load the shares of the models that the leader announces, and compute
+//   rank 0   AnnounceModel, load its share, then Share or ShareInGroups, and engines over the model; its end
+//            stops the others
+//   others   Follow: load the shares of the models that rank 0 announces, and compute
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
+#include "src/checkpoint/model_files.h"
 #include "src/comm/communicator.h"
+#include "src/engine/engine_core.h"
 #include "src/engine/ranks/leader.h"
 
 namespace latte {
 
+// How the ranks divide a model.
+struct RankLayout {
+  int64_t groups = 1;          // with requests of their own; divides the number of ranks
+  bool whole_experts = false;  // as RankShare
+};
+
 class RankGroup {
  public:
-  // whole_experts: as RankShare; the leader's counts.
-  RankGroup(std::unique_ptr<Communicator> world, bool whole_experts);
-  // The leader stops the followers, if none is lost.
+  // layout: equal on all ranks. Every rank makes one; throws RankLost.
+  RankGroup(std::unique_ptr<Communicator> world, const RankLayout& layout);
+  // Rank 0 stops the others, if none is lost.
   ~RankGroup();
 
   bool leads() const { return world_->rank() == 0; }
-  RankShare share() const { return {world_->rank(), world_->size(), whole_experts_}; }
+  int64_t groups() const { return comms_.groups; }
+  Communicator& world() { return *world_; }
+  // Of this rank: of everything but routed experts.
+  RankShare share() const;
 
-  // Leader: the followers begin to load their shares of a model. `name` as ResolveModelPath of every rank
-  // understands it. Sets options.share to the leader's.
+  // Rank 0: the others begin to load their shares of a model. `name` as ResolveModelPath of every rank
+  // understands it. Sets the shares of `options` to those of rank 0.
   [[nodiscard]] Status AnnounceModel(const std::string& name, ModelOptions& options);
 
-  // Leader: a model that all ranks compute, whose share here is `share`; the group outlives it. Waits
-  // until all have loaded. Errors: of `share`; kUnavailable if another rank could not load, or is lost;
-  // kInvalidArgument if ranks found different models.
+  // Rank 0: a model that all ranks compute for one engine, whose share here is `share`; this outlives it.
+  // Waits until all have loaded. Errors: of `share`; kUnavailable if another rank could not load, or is
+  // lost; kInvalidArgument if ranks found different models.
   [[nodiscard]] Result<std::unique_ptr<Model>> Share(Result<std::unique_ptr<Model>> share);
+  // The same for one engine per group.
+  [[nodiscard]] Result<std::unique_ptr<Model>> ShareInGroups(Result<std::unique_ptr<Model>> share);
+  // Of the engine over what Share, or ShareInGroups, has returned.
+  Followers& followers() { return in_groups_ ? *in_groups_ : followers_; }
 
-  Followers& followers() { return followers_; }
+  // Rank 0, after ShareInGroups: one engine, over `own` and engines of the same settings in all other
+  // groups. key: as EngineCore::Create. Errors: of `own`, kUnavailable for a lost rank.
+  using MakeOwn = std::function<Result<std::unique_ptr<EngineCore>>(const Settings& settings)>;
+  [[nodiscard]] Result<std::unique_ptr<Engine>> JoinEngines(const Settings& settings,
+                                                            const ModelKey& key,
+                                                            const MakeOwn& make_own);
 
-  // Followers: until the leader ends. `load` loads this rank's share of a model. Errors: of `load`;
-  // kUnavailable if a rank is lost.
-  using LoadShare = std::function<Result<std::unique_ptr<Model>>(const std::string& name,
-                                                                 const ModelOptions& options)>;
-  [[nodiscard]] Status Follow(const Machine& machine, const LoadShare& load);
+  // The other ranks: until rank 0 ends. Errors: of `load`; kUnavailable if a rank is lost.
+  struct Loaders {
+    // This rank's share of a model.
+    std::function<Result<std::unique_ptr<Model>>(const std::string& name, const ModelOptions&)>
+        share;
+    std::function<Result<Tokenizer>(const std::string& name)> tokenizer;
+  };
+  [[nodiscard]] Status Follow(const Machine& machine, const Loaders& load);
 
  private:
+  void SetShares(ModelOptions& options) const;
   [[nodiscard]] Status Agree(const Result<std::unique_ptr<Model>>& share);
+  [[nodiscard]] Status JoinGroups(std::span<const std::byte> message,
+                                  std::shared_ptr<const Model> share, const Tokenizer* tokenizer,
+                                  const Machine& machine);
 
   std::unique_ptr<Communicator> world_;
-  Followers followers_;
+  std::unique_ptr<Communicator> group_;    // null: there is one
+  std::unique_ptr<Communicator> leaders_;  // the same
+  RankComms comms_;
   bool whole_experts_;
+  Followers followers_;
+  std::optional<Followers> in_groups_;
   bool lost_ = false;
 };
 

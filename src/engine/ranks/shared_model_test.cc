@@ -108,9 +108,10 @@ class SharedModelTest : public testing::TestWithParam<Case> {
     RunRanks(ranks, {}, [&](Communicator& world) {
       const auto comm = MakeRecorded(world, traces[static_cast<size_t>(world.rank())]);
       auto share = Load({world.rank(), ranks, GetParam().whole_experts});
-      if (world.rank() > 0) return Follow({share.get(), &machine_, comm.get()});
+      const RankComms comms{.world = comm.get(), .group = comm.get()};
+      if (world.rank() > 0) return Follow({share.get(), &machine_, comms});
       const Settings settings = SettingsFor(*share, {0, ranks});
-      Followers followers(*comm);
+      Followers followers(comms, Followers::Of::kWorld);
       const SharedModel model(std::move(share), followers);
       f({.model = &model, .machine = &machine_, .followers = &followers}, settings);
       followers.Stop();

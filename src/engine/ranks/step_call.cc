@@ -73,6 +73,7 @@ std::vector<std::byte> WriteStepCall(const StepCall& call) {
   out.Int(call.from);
   out.Int(call.to);
   out.List(call.page);
+  out.List(std::span<const int64_t>(call.group_tokens));
   return out.Take();
 }
 
@@ -93,6 +94,8 @@ Result<StepCall> ReadStepCall(std::span<const std::byte> message) {
   call.from = static_cast<int32_t>(in.Int());
   call.to = static_cast<int32_t>(in.Int());
   call.page = in.List<std::byte>();
+  const std::span<const int64_t> group_tokens = in.List<int64_t>();
+  call.group_tokens.assign(group_tokens.begin(), group_tokens.end());
   if (!in.ok())
     return Corrupt(fmt::format(
         "a message of {} bytes between ranks: expected a call of the model, found other bytes; "

@@ -2,7 +2,6 @@
 // sends it to the others before it does the same.
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -14,9 +13,6 @@
 
 namespace latte {
 
-// A rank that does not answer for so long within a call counts as lost.
-inline constexpr std::chrono::minutes kCallDeadline(5);
-
 enum class StepCallKind : int64_t {
   kForward,
   kLogits,
@@ -25,11 +21,12 @@ enum class StepCallKind : int64_t {
   kDraftLogits,
   kCopyPage,
   kLoadPage,
-  kOpen,   // a model
-  kStart,  // with a new cache
+  kOpen,    // a model
+  kStart,   // with a new cache
+  kGroups,  // each group with an engine of its own, until these end
   kStop,
 };
-inline constexpr int64_t kStepCallKinds = 10;
+inline constexpr int64_t kStepCallKinds = 11;
 
 // Views of the caller's memory, or of the message that was read.
 struct StepCall {
@@ -41,10 +38,10 @@ struct StepCall {
   DraftRun run;
   // [T, K] i32: of a draft that attends to the keys of the draft before; otherwise empty.
   TensorView key_positions;
-  TensorView rows;           // [M, D] f32: what the call reads
-  int32_t from = 0, to = 0;  // pages
-  std::span<const std::byte>
-      page;  // the contents of page `to`; for kOpen and kStart what they take
+  TensorView rows;                    // [M, D] f32: what the call reads
+  int32_t from = 0, to = 0;           // pages
+  std::span<const std::byte> page;    // the contents of page `to`, or what a kind that begins takes
+  std::vector<int64_t> group_tokens;  // of all groups of ranks; empty: there is one
 };
 
 std::vector<std::byte> WriteStepCall(const StepCall& call);

@@ -32,6 +32,7 @@ struct Example {
     out.from = 4;
     out.to = 9;
     out.page = page;
+    out.group_tokens = {3, 0, 8};
     return out;
   }
 };
@@ -50,6 +51,7 @@ TEST(StepCall, IsReadAsItWasWritten) {
   EXPECT_EQ(read->key_positions.Row<int32_t>(1)[0], 2);
   EXPECT_EQ(read->run.layer, 1);
   EXPECT_EQ(read->page.size(), 13U);
+  EXPECT_EQ(read->group_tokens, (std::vector<int64_t>{3, 0, 8}));
 }
 
 TEST(StepCall, EveryOtherMessageIsAnError) {

@@ -6,22 +6,27 @@
 
 namespace latte {
 
+Status QueueLimits::HasRoom(const QueueCount& queue, int64_t prompt_tokens) const {
+  if (queue.requests >= requests)
+    return Exhausted(
+        fmt::format("{} requests wait, which is the most; try again later", queue.requests));
+  // A single prompt is never too long for an empty queue.
+  if (queue.requests > 0 && queue.tokens + prompt_tokens > tokens)
+    return Exhausted(fmt::format(
+        "requests with {} prompt tokens wait, and there is room for {}; try again later",
+        queue.tokens, tokens));
+  return {};
+}
+
 Result<RequestId> Inbox::Put(std::unique_ptr<RequestState> request) {
   const int64_t tokens = request->outputs.front()->sequence.length();
   const std::lock_guard lock(mutex_);
-  if (queued_requests_ >= max_requests_)
-    return Exhausted(
-        fmt::format("{} requests wait, which is the most; try again later", queued_requests_));
-  // A single prompt is never too long for an empty queue.
-  if (queued_requests_ > 0 && queued_tokens_ + tokens > max_tokens_)
-    return Exhausted(fmt::format(
-        "requests with {} prompt tokens wait, and there is room for {}; try again later",
-        queued_tokens_, max_tokens_));
+  LATTE_RETURN_IF_ERROR(limits_.HasRoom(queue_, tokens));
   request->id = last_id_ + 1;
   messages_.requests.push_back(std::move(request));  // without memory, nothing has changed
   ++last_id_;
-  ++queued_requests_;
-  queued_tokens_ += tokens;
+  ++queue_.requests;
+  queue_.tokens += tokens;
   changed_.notify_all();
   return last_id_;
 }
@@ -40,8 +45,13 @@ Inbox::Messages Inbox::Take() {
 
 void Inbox::LeftQueue(int64_t tokens) {
   const std::lock_guard lock(mutex_);
-  --queued_requests_;
-  queued_tokens_ -= tokens;
+  --queue_.requests;
+  queue_.tokens -= tokens;
+}
+
+QueueCount Inbox::queue() const {
+  const std::lock_guard lock(mutex_);
+  return queue_;
 }
 
 void Inbox::Wake() {

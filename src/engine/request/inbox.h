@@ -10,11 +10,25 @@
 
 namespace latte {
 
+// Requests that wait for their first step.
+struct QueueCount {
+  int64_t requests = 0;
+  int64_t tokens = 0;  // of their prompts
+};
+
+// The most that may wait.
+struct QueueLimits {
+  int64_t requests = 0;
+  int64_t tokens = 0;
+
+  // Whether a request with so many prompt tokens may join. Errors: kExhausted.
+  [[nodiscard]] Status HasRoom(const QueueCount& queue, int64_t prompt_tokens) const;
+};
+
 // Thread-safe.
 class Inbox {
  public:
-  Inbox(int64_t max_requests, int64_t max_tokens)
-      : max_requests_(max_requests), max_tokens_(max_tokens) {}
+  explicit Inbox(const QueueLimits& limits) : limits_(limits) {}
 
   // Gives the request an id. Errors: kExhausted when too many requests or prompt tokens wait.
   [[nodiscard]] Result<RequestId> Put(std::unique_ptr<RequestState> request);
@@ -28,6 +42,7 @@ class Inbox {
 
   // A request with so many prompt tokens has left the queue.
   void LeftQueue(int64_t tokens);
+  QueueCount queue() const;
 
   // Ends a Wait that is under way, or else the next one.
   void Wake();
@@ -36,14 +51,12 @@ class Inbox {
   bool Wait(std::chrono::steady_clock::time_point deadline);
 
  private:
-  const int64_t max_requests_;
-  const int64_t max_tokens_;
-  std::mutex mutex_;  // guards what follows
+  const QueueLimits limits_;
+  mutable std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
   Messages messages_;
   RequestId last_id_ = 0;
-  int64_t queued_requests_ = 0;
-  int64_t queued_tokens_ = 0;
+  QueueCount queue_;
   bool woken_ = false;
 };
 

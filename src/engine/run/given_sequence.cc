@@ -30,7 +30,8 @@ GivenSequence::GivenSequence(const Model& model, const Machine& machine, const S
       workspace_(model.device()),
       runner_(model, cache_, workspace_, Exec{&threads_, &machine},
               RunnerOptions{settings.dtype, settings.options.prefill_workspace_tokens,
-                            settings.options.int8_activations, settings.sparse_from}),
+                            settings.options.int8_activations, settings.sparse_from,
+                            settings.expert_exchange}),
       pages_(static_cast<size_t>(settings.pages)) {
   std::iota(pages_.begin(), pages_.end(), 0);
 }

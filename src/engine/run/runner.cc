@@ -50,6 +50,7 @@ StepContext Runner::Context() {
   step.arithmetic = options_.arithmetic;
   step.int8_activations = options_.int8_activations;
   step.prefill_workspace_tokens = options_.prefill_workspace_tokens;
+  step.expert_exchange = options_.expert_exchange;
   step.cache = &cache_;
   step.workspace = &workspace_;
   step.exec = exec_;
@@ -64,7 +65,6 @@ StepContext Runner::BatchContext() {
   step.slots = OnDevice(std::span<const int64_t>(slots_));
   PlacePages();
   step.sequences = chunks_;
-  step.global_tokens = std::max(global_tokens_, static_cast<int64_t>(tokens_.size()));
   return step;
 }
 
@@ -109,9 +109,8 @@ void Runner::AddChunk(const SequenceChunk& chunk, int64_t sparse_from) {
   chunks_.push_back(second);
 }
 
-TensorView Runner::Forward(std::span<const SequenceChunk> chunks, int64_t global_tokens) {
+TensorView Runner::Forward(std::span<const SequenceChunk> chunks) {
   const Workspace::Scope scope(workspace_);
-  global_tokens_ = global_tokens;
   selections_->Clear();
   BuildBatch(chunks, options_.sparse_from);
   hidden_rows_ = static_cast<int64_t>(tokens_.size());
@@ -121,9 +120,14 @@ TensorView Runner::Forward(std::span<const SequenceChunk> chunks, int64_t global
   return h;
 }
 
+void Runner::FinishStep() {
+  const Workspace::Scope scope(workspace_);
+  StepContext step = Context();
+  model_.FinishStep(step);
+}
+
 TensorView Runner::Draft(std::span<const SequenceChunk> chunks, const TensorView& h, DraftRun run) {
   const Workspace::Scope scope(workspace_);
-  global_tokens_ = 0;
   // A list of few positions is a list of all.
   BuildBatch(chunks, DraftsShareKeys() ? 0 : options_.sparse_from);
   const TensorView z = Fit(draft_, h.shape[0], h.shape[1], workspace_.device());
@@ -155,7 +159,6 @@ void Runner::PlaceSharedKeys(DraftRun run, StepContext& step) {
 void Runner::AppendDraftRows(std::span<const SequenceChunk> chunks, const TensorView& h,
                              DraftRun run) {
   const Workspace::Scope scope(workspace_);
-  global_tokens_ = 0;
   BuildBatch(chunks, options_.sparse_from);
   StepContext step = BatchContext();
   model_.AppendDraftRows(step, run, h);

@@ -19,6 +19,7 @@ struct RunnerOptions {
   // Tokens from this position on take the sparse path, whatever the path of their chunk. The model's
   // top-k where all keys before are chosen anyway.
   int64_t sparse_from = kNeverSparse;
+  ExpertExchange expert_exchange = ExpertExchange::kAuto;
 };
 
 // Engine-thread only. Model, cache, workspace and exec must outlive it and be on one device.
@@ -29,11 +30,12 @@ class Runner {
       : model_(model), cache_(cache), workspace_(workspace), exec_(exec), options_(options) {}
 
   // Hidden states [T, D] of all new tokens, in the order of `chunks`, valid until the next call.
-  // `global_tokens` counts the tokens of all data-parallel ranks; a rank without tokens still takes
-  // part in their exchange. 0: this rank is the only one.
   // Sequences of one path should be neighbours (src/layers/path_groups.h).
   // Requires: every token in [0, vocab).
-  TensorView Forward(std::span<const SequenceChunk> chunks, int64_t global_tokens = 0);
+  TensorView Forward(std::span<const SequenceChunk> chunks);
+
+  // As Model::FinishStep.
+  void FinishStep();
 
   // Hidden states z [T, D] of a drafting layer over `chunks`, whose tokens are those that the layer
   // takes (Model::Draft). `h` [T, D] is what run.input says and may be z. Valid until the next call.
@@ -97,7 +99,6 @@ class Runner {
   std::vector<int64_t> slots_;
   std::vector<int32_t> pages_;  // of all chunks, if the device is not the host
   std::vector<SequenceChunk> chunks_;
-  int64_t global_tokens_ = 0;
   int64_t hidden_rows_ = 0;  // of the last Forward
   Tensor hidden_;
   Tensor draft_;
