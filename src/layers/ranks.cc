@@ -16,36 +16,28 @@ RankShare ShareOfRank(const StepContext& step) {
   return {step.tensor_ranks->rank(), step.tensor_ranks->size()};
 }
 
+// Of `n` columns in units of `unit`, those of one rank.
+int64_t WidthOf(int64_t rank, int64_t ranks, int64_t n, int64_t unit) {
+  const WeightSlice slice = RankShare{rank, ranks}.Rows(unit);
+  return slice.End(n) - slice.Begin(n);
+}
+
 // The parts of all ranks, side by side in `all` [M, N].
 void Gather(const TensorView& mine, const TensorView& all, int64_t unit, StepContext& step) {
   Workspace& workspace = *step.workspace;
   const Workspace::Scope scope(workspace);
   LATTE_CHECK(workspace.device().is_host(), "ranks exchange rows in host memory");
-  const int64_t rows = all.shape[0];
   const int64_t ranks = RankCount(step);
-  const auto width_of = [&](int64_t rank) {
-    const WeightSlice slice = RankShare{rank, ranks}.Rows(unit);
-    return slice.End(all.shape[1]) - slice.Begin(all.shape[1]);
-  };
   std::vector<int64_t> bytes;
-  for (int64_t r = 0; r < ranks; ++r) bytes.push_back(rows * width_of(r) * SizeOf(DType::kF32));
+  for (int64_t r = 0; r < ranks; ++r)
+    bytes.push_back(all.shape[0] * WidthOf(r, ranks, all.shape[1], unit) * SizeOf(DType::kF32));
   const TensorView parts = workspace.Take(DType::kF32, {all.elements()});
   const auto span_of = [](const TensorView& t) {
     return std::span(t.Ptr<float>(), static_cast<size_t>(t.elements()));
   };
   step.tensor_ranks->AllGather(std::as_bytes(span_of(mine)), bytes,
                                std::as_writable_bytes(span_of(parts)));
-  auto* from = parts.Ptr<float>();
-  int64_t column = 0;
-  for (int64_t r = 0; r < ranks; ++r) {
-    const int64_t width = width_of(r);
-    if (width > 0)
-      Run<CastOp>(
-          {TensorView(from, DType::kF32, {rows, width}), all.Slice(1, column, column + width)},
-          step.exec);
-    column += width;
-    from += rows * width;
-  }
+  JoinColumns(parts, ranks, unit, all, step);
 }
 
 }  // namespace
@@ -70,6 +62,23 @@ Result<ExpertExchange> ParseExpertExchange(std::string_view text) {
     if (text == Name(exchange)) return exchange;
   return InvalidArgument(fmt::format(
       "expert-exchange: expected auto, gather, padded or all-to-all, found '{}'", text));
+}
+
+void JoinColumns(const TensorView& parts, int64_t ranks, int64_t unit, const TensorView& y,
+                 StepContext& step) {
+  const int64_t rows = y.shape[0];
+  if (rows == 0) return;
+  auto* from = parts.Ptr<float>();
+  int64_t column = 0;
+  for (int64_t r = 0; r < ranks; ++r) {
+    const int64_t width = WidthOf(r, ranks, y.shape[1], unit);
+    if (width > 0)
+      Run<CastOp>(
+          {TensorView(from, DType::kF32, {rows, width}), y.Slice(1, column, column + width)},
+          step.exec);
+    column += width;
+    from += rows * width;
+  }
 }
 
 void GatherRows(const TensorView& y, std::span<const int64_t> begins, StepContext& step) {

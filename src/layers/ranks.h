@@ -52,6 +52,11 @@ std::string_view Name(ExpertExchange exchange);
 // contiguous. unit: of the shares.
 TensorView GatherColumns(const TensorView& mine, int64_t n, StepContext& step, int64_t unit = 1);
 
+// Writes the parts of `ranks` ranks, one after the other, side by side in y [M, N] f32. parts: M·N f32,
+// [M, rank's share of N in units of `unit`] of each rank.
+void JoinColumns(const TensorView& parts, int64_t ranks, int64_t unit, const TensorView& y,
+                 StepContext& step);
+
 // y = x·Wᵀ + bias, of whose outputs `linear` computes this rank's share. Every rank of the step calls it.
 // Shapes: x [M, K], y [M, N] f32.
 void MultiplyShared(const Linear& linear, const Activations& x, const TensorView& y,

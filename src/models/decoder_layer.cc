@@ -213,6 +213,14 @@ void Forward(const DecoderLayer& layer, const RopeAngles& angles, const TensorVi
   Run<AddOp>({y, h}, step.exec);
 }
 
+void TakePart(const DecoderLayer& layer, StepContext& step) {
+  const auto* const moe = std::get_if<MoeLayer>(&layer.ffn);
+  if (moe == nullptr) return;
+  const Workspace::Scope scope(*step.workspace);
+  const TensorView none = step.workspace->Take(DType::kF32, {0, moe->router.inputs()});
+  Forward(*moe, none, none, step);
+}
+
 void AppendRows(const DecoderLayer& layer, const RopeAngles& angles, const TensorView& h,
                 StepContext& step) {
   Workspace& workspace = *step.workspace;

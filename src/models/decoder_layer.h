@@ -38,6 +38,10 @@ struct DecoderLayer {
 void Forward(const DecoderLayer& layer, const RopeAngles& angles, const TensorView& h,
              StepContext& step);
 
+// Computes this rank's routed experts for tokens of other groups (step.expert_ranks), in a step in which its own
+// group has none.
+void TakePart(const DecoderLayer& layer, StepContext& step);
+
 // Writes the cache rows that Forward would write, and nothing else.
 void AppendRows(const DecoderLayer& layer, const RopeAngles& angles, const TensorView& h,
                 StepContext& step);

@@ -77,7 +77,11 @@ void DeepseekModel::PlaceLists(StepContext& step) const {
 }
 
 void DeepseekModel::Forward(StepContext& step, const TensorView& h) const {
-  if (step.token_count() == 0) return;
+  if (step.token_count() == 0) {
+    if (step.token_count_of_groups() > 0)
+      for (const DecoderLayer& layer : layers_) TakePart(layer, step);
+    return;
+  }
   const Workspace::Scope scope(*step.workspace);
   PlaceLists(step);
   const RopeAngles angles = Angles(step);
@@ -98,13 +102,17 @@ const RmsNorm& DeepseekModel::NormBefore(DraftRun run) const {
 
 void DeepseekModel::Draft(StepContext& step, DraftRun run, const TensorView& h,
                           const TensorView& z) const {
-  if (step.token_count() == 0) return;
+  const MtpLayer& mtp = mtp_[static_cast<size_t>(run.layer)];
+  if (step.token_count() == 0) {
+    if (step.token_count_of_groups() > 0) TakePart(mtp.layer, step);
+    return;
+  }
   const Workspace::Scope scope(*step.workspace);
   PlaceLists(step);
   const RopeAngles angles = Angles(step);
   const TensorView g = step.workspace->Take(DType::kF32, {h.shape[0], h.shape[1]});
   Normalize(NormBefore(run), h, g, step);
-  latte::Forward(mtp_[static_cast<size_t>(run.layer)], angles, g, z, step);
+  latte::Forward(mtp, angles, g, z, step);
 }
 
 void DeepseekModel::AppendDraftRows(StepContext& step, DraftRun run, const TensorView& h) const {

@@ -5,6 +5,8 @@
 //
 // Tokens are grouped by expert, so the weights of every chosen expert are read once per step. Sums
 // run in the order of k, so the result of a token does not depend on other tokens.
+// If other groups of ranks share the experts (step.expert_ranks), this one computes them together with
+// them: groups.h.
 // Source: DeepSeek-V3 (arXiv 2412.19437) §2.1.2.
 // clang-format on
 #pragma once
