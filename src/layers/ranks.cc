@@ -16,7 +16,7 @@ RankShare ShareOfRank(const StepContext& step) {
   return {step.tensor_ranks->rank(), step.tensor_ranks->size()};
 }
 
-// Of `n` columns in units of `unit`, those of one rank.
+// How many of `n` columns in units of `unit` a rank has.
 int64_t WidthOf(int64_t rank, int64_t ranks, int64_t n, int64_t unit) {
   const WeightSlice slice = RankShare{rank, ranks}.Rows(unit);
   return slice.End(n) - slice.Begin(n);

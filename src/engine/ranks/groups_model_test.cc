@@ -24,7 +24,7 @@ using testing_support::MachineWithAvx2;
 constexpr int64_t kMostTokens = 96;  // of a sequence
 constexpr int64_t kPageTokens = 16;
 
-// Tokens of each group in each step. Later groups take those of the first ones in turn.
+// Tokens of the first three groups in each step. Later groups repeat them.
 constexpr std::array<int64_t, 3> kSteps[] = {{5, 0, 3}, {1, 1, 1},  {0, 7, 0},
                                              {0, 0, 0}, {2, 33, 1}, {0, 0, 1}};
 
@@ -88,7 +88,7 @@ class ModelOfGroups final : public Model {
   Place place_;
 };
 
-// What a group has computed: hidden states and logits of all calls, in order.
+// The results of one group: hidden states and logits of all calls, in order.
 using Numbers = std::vector<float>;
 
 class GroupsModelTest : public testing::TestWithParam<Case> {

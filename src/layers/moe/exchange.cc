@@ -17,8 +17,8 @@ constexpr int64_t kBytesOfExchange = 256 << 10;
 
 size_t Index(int64_t i) { return static_cast<size_t>(i); }
 
-// What travels of a token: a row of x [D] f32, the experts [K] i32 and their weights [K] f32, as a row of
-// numbers that is only copied.
+// A token travels as x [D] f32, its experts [K] i32 and their weights [K] f32, side by side: numbers that are
+// only copied.
 int64_t RecordWidth(const MoeDims& dims, int64_t d) { return d + 2 * dims.chosen; }
 
 // Shapes: records [M, D + 2K] f32, written, rows contiguous.
@@ -225,7 +225,7 @@ void ReturnColumns(const TensorView& share, const TensorView& y, const TokenShar
   Communicator& ranks = *step.expert_ranks;
   Workspace& workspace = *step.workspace;
   const int64_t rows = y.shape[0];
-  std::vector<int32_t> ids;  // of the rows for each rank: those of its group
+  std::vector<int32_t> ids;  // of the rows for each rank, which are the tokens of its group
   std::vector<int64_t> sent, received;
   const int64_t float_bytes = SizeOf(DType::kF32);
   for (int64_t rank = 0; rank < ranks.size(); ++rank) {

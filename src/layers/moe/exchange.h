@@ -9,8 +9,7 @@
 
 namespace latte {
 
-// The tokens that each rank sends, among those of all groups in order: a group's tokens are divided among
-// its ranks.
+// Which of the tokens of all groups, in order, each rank sends: a group's tokens are divided among its ranks.
 class TokenShares {
  public:
   // group_tokens: [groups]; each group has as many of the `ranks` ranks.
@@ -52,15 +51,16 @@ struct ReceivedTokens {
   std::vector<int64_t> counts;  // [ranks] of each sender
 };
 
-// Sends this rank's tokens to the ranks that need them: to all, or with kAllToAll to those of the chosen
-// experts. Every rank of step.expert_ranks calls it. x travels in f32 and is rounded where it arrives, as
-// where it came from.
+// Sends this rank's tokens to the ranks that need them: to all, or with kAllToAll to the ranks that
+// have the chosen experts. Every rank of step.expert_ranks calls it. x travels in f32: it is rounded where
+// it arrives, to the same bytes.
 ReceivedTokens SendTokens(const MoeLayer& moe, const RoutedTokens& own, const TokenShares& shares,
                           ExpertExchange exchange, StepContext& step);
 
 // Returns rows of whole experts to the ranks that sent their tokens. rows: [M, D] f32, to_ranks[r] of them
 // for rank r in turn, each in the order of its tokens and, for a token, of its choices. Returns the rows of
-// `own` tokens [T·K, D], of which row_of_pair[t·K + k] is that of (t, k). Every rank of step.expert_ranks
+// `own` tokens [T·K, D], and writes the row of each (t, k) to
+// row_of_pair[t·K + k]. Every rank of step.expert_ranks
 // calls it.
 TensorView ReturnRows(const MoeLayer& moe, const TensorView& rows,
                       std::span<const int64_t> to_ranks, const RoutedTokens& own,

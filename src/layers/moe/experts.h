@@ -47,13 +47,13 @@ struct ExpertBatch {
   bool whole = false;  // not shared by ranks
 };
 
-// The shared expert over all rows of x [M, D]. y [M, this rank's share of D] f32.
+// The shared expert over all M tokens of x. y [M, this rank's share of D] f32.
 ExpertBatch SharedExpert(const MoeLayer& moe, const Activations& x, const TensorView& y,
                          StepContext& step);
 
-// This rank's routed experts over their rows. x [M, D]; token: the row of x of each row. first: of Grouping,
-// from this rank's first expert on, on the host, which names the weights of each product. y [rows, D, or
-// this rank's share of D] f32.
+// This rank's routed experts over their rows, which are tokens of x. token: of each row. first: of Grouping, from
+// this rank's first expert on, on the host, which names the weights of each product. y [rows, D, or this
+// rank's share of D] f32.
 ExpertBatch RoutedExperts(const MoeLayer& moe, const Activations& x, std::span<const int32_t> first,
                           std::span<const int32_t> token, const TensorView& y, StepContext& step);
 
