@@ -50,6 +50,14 @@ Status StartRanks(int64_t ranks) {
                   ranks, std::strerror(errno)));
 }
 
+// Of `all` ranks, those on this machine, as mpirun and srun tell; all if they do not.
+int64_t LocalRanks(int64_t all) {
+  for (const char* name :
+       {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "SLURM_NTASKS_PER_NODE"})
+    if (const char* value = std::getenv(name)) return std::clamp<int64_t>(std::atol(value), 1, all);
+  return all;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<RankGroup>> JoinRanks(EngineOptions& options) {
@@ -64,8 +72,10 @@ Result<std::unique_ptr<RankGroup>> JoinRanks(EngineOptions& options) {
   try {
     const int threads = TakePartOfProcessors(*world);
     if (options.threads == 0) options.threads = threads;
-    return std::make_unique<RankGroup>(
-        std::move(world), RankLayout{.groups = options.dp, .whole_experts = options.ep > 1});
+    return std::make_unique<RankGroup>(std::move(world),
+                                       RankLayout{.groups = options.dp,
+                                                  .whole_experts = options.ep > 1,
+                                                  .on_this_machine = LocalRanks(options.tp)});
   } catch (const RankLost& lost) {
     return Fail(Code::kUnavailable, lost.what());
   }

@@ -1,5 +1,7 @@
 #include "apps/flags/engine_plan.h"
 
+#include <algorithm>
+
 #include "src/base/limits/memory.h"
 #include "src/checkpoint/safetensors/safetensors.h"
 #include "src/checkpoint/weight_memory.h"
@@ -10,7 +12,9 @@ namespace latte {
 Result<MemoryPlan> PlanEngine(const EngineOptions& options, const ModelFiles& files) {
   LATTE_ASSIGN_OR_RETURN(const Machine machine, Machine::Detect());
   LATTE_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(files.dir));
-  const MemoryRoom room{AvailableMemory(), WeightMemory(checkpoint)};
+  // Other machines may take some of the ranks: then there is more room than planned.
+  const int64_t processes = std::max(options.tp, options.dp);
+  const MemoryRoom room{AvailableMemory(), WeightMemory(checkpoint), processes};
   LATTE_ASSIGN_OR_RETURN(const Settings settings,
                          ResolveOptions(options, files.config, machine, room));
   const EngineOptions& resolved = settings.options;
@@ -26,7 +30,8 @@ Result<MemoryPlan> PlanEngine(const EngineOptions& options, const ModelFiles& fi
       .model_tokens = files.config.max_position,
       .asked_tokens = options.max_tokens,
       .max_sequences = resolved.max_sequences,
-      .cache_dtype = resolved.cache_dtype.empty() ? resolved.dtype : resolved.cache_dtype};
+      .cache_dtype = resolved.cache_dtype.empty() ? resolved.dtype : resolved.cache_dtype,
+      .processes = processes};
 }
 
 }  // namespace latte

@@ -211,9 +211,7 @@ Result<Settings> ResolveOptions(const EngineOptions& options, const ModelConfig&
   if (o.prefill_workspace_tokens == 0)
     o.prefill_workspace_tokens =
         PrefillWorkspaceTokens(o.max_tokens, o.max_sequences, o.page_tokens);
-  if (options.cache_bytes == 0)
-    o.cache_bytes =
-        DefaultCacheBytes(config, out, room.available_bytes.value_or(0) - room.weight_bytes);
+  if (options.cache_bytes == 0) o.cache_bytes = DefaultCacheBytes(config, out, room.free_bytes());
 
   const int64_t page_bytes = out.cache_spec.bytes_per_page();
   out.pages = o.cache_bytes / page_bytes;

@@ -49,6 +49,10 @@ bool NeedsMtp(const EngineOptions& options, const ModelConfig& config);
 struct MemoryRoom {
   std::optional<int64_t> available_bytes;  // none: unknown
   int64_t weight_bytes = 0;                // of them
+  int64_t processes = 1;  // ranks on this machine: they share the weights, each has a cache
+
+  // For workspace and cache of one process.
+  int64_t free_bytes() const { return (available_bytes.value_or(0) - weight_bytes) / processes; }
 };
 
 // `room` is used where options.cache_bytes is 0. `share`: of the weights, if this is one of several ranks.

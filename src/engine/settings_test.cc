@@ -97,6 +97,19 @@ TEST_F(SettingsTest, OnlyLayersThatOwnAnIndexerAndTheDraftingLayerCacheItsKeys) 
   EXPECT_EQ(settings->cache_spec.bytes_per_token(), latents + 2 * 8 * 2);
 }
 
+TEST_F(SettingsTest, ProcessesOfOneMachineDivideTheRoomThatWeightsLeave) {
+  options_.max_sequences = 4096;  // the cache takes all the room
+  options_.max_batch_tokens = 8192;
+  const MemoryRoom alone{12 * kGb, 4 * kGb};
+  const MemoryRoom beside{36 * kGb, 4 * kGb, 4};
+  EXPECT_EQ(beside.free_bytes(), alone.free_bytes());
+  const auto one = With(alone);
+  const auto four = With(beside);
+  ASSERT_TRUE(one && four);
+  EXPECT_EQ(one->pages, four->pages);
+  EXPECT_LT(one->pages, With({36 * kGb, 4 * kGb})->pages);
+}
+
 TEST_F(SettingsTest, AGivenCacheIsTakenWhateverTheRoom) {
   options_.cache_bytes = 64 << 20;
   for (const MemoryRoom& room :

@@ -67,6 +67,8 @@ std::string MemoryPlanText(const MemoryPlan& plan) {
   line("cache", fmt::format("{} ({}: {} pages of {} tokens, {} bytes each)",
                             MemoryText(plan.cache_bytes()), plan.cache_dtype, Grouped(plan.pages),
                             plan.page_tokens, Grouped(plan.page_bytes)));
+  if (plan.processes > 1)
+    line("processes", fmt::format("{}, each with a workspace and a cache", plan.processes));
   const std::optional<int64_t> left = plan.left_bytes();
   if (!left) {
     line("available", "unknown");
@@ -90,6 +92,7 @@ std::string MemoryPlanJson(const MemoryPlan& plan) {
       {"pages", plan.pages},
       {"page_bytes", plan.page_bytes},
       {"page_tokens", plan.page_tokens},
+      {"processes", plan.processes},
       {"total_bytes", plan.total_bytes()},
       {"available_bytes", nullptr},
       {"left_bytes", nullptr},

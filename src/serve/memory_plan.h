@@ -20,9 +20,12 @@ struct MemoryPlan {
   int64_t asked_tokens = 0;   // --max-tokens; 0: the model's context
   int64_t max_sequences = 0;  // at once, whatever their length
   std::string cache_dtype;
+  int64_t processes = 1;  // that share the weights; each has a workspace and a cache
 
   int64_t cache_bytes() const { return pages * page_bytes; }
-  int64_t total_bytes() const { return weight_bytes + workspace_bytes + cache_bytes(); }
+  int64_t total_bytes() const {
+    return weight_bytes + processes * (workspace_bytes + cache_bytes());
+  }
   // What remains of the available memory; negative: what is missing. None: unknown.
   std::optional<int64_t> left_bytes() const;
   // Sequences of so many tokens that run at once, without shared prefixes.

@@ -33,6 +33,13 @@ TEST(MemoryPlan, SumsAndConcurrency) {
   EXPECT_EQ(plan.Sequences(1), 64);      // not more than max_sequences
 }
 
+TEST(MemoryPlan, ProcessesShareTheWeightsOnly) {
+  MemoryPlan plan = Plan();
+  plan.processes = 2;
+  EXPECT_EQ(plan.total_bytes(), 12'000'000'000);
+  EXPECT_NE(MemoryPlanText(plan).find("processes            2, each"), std::string::npos);
+}
+
 TEST(MemoryPlan, TextNamesEverything) {
   const std::string text = MemoryPlanText(Plan());
   for (const char* words :

@@ -16,7 +16,7 @@ std::pair<GroupCall, int64_t> Order(const WantedCall& wanted) {
 AgreedCall Meeting::Ask(const WantedCall& mine) {
   std::vector<WantedCall> all(static_cast<size_t>(leaders_->size()));
   leaders_->AllGatherEqual(std::as_bytes(std::span(&mine, 1)),
-                          std::as_writable_bytes(std::span(all)));
+                           std::as_writable_bytes(std::span(all)));
   const WantedCall first = *std::ranges::min_element(all, {}, Order);
   AgreedCall out{first.call, first.layer, Order(mine) == Order(first), {}};
   for (const WantedCall& wanted : all)

@@ -30,6 +30,7 @@ RankGroup::RankGroup(std::unique_ptr<Communicator> world, const RankLayout& layo
     : world_(std::move(world)),
       comms_{.world = world_.get(), .group = world_.get(), .groups = layout.groups},
       whole_experts_(layout.whole_experts),
+      on_this_machine_(layout.on_this_machine),
       followers_(comms_, Followers::Of::kWorld) {
   if (layout.groups == 1) return;
   const auto ranks_per_group = static_cast<int>(world_->size() / layout.groups);

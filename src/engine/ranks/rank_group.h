@@ -21,6 +21,8 @@ namespace latte {
 struct RankLayout {
   int64_t groups = 1;          // with requests of their own; divides the number of ranks
   bool whole_experts = false;  // as RankShare
+  int64_t on_this_machine =
+      1;  // ranks that share the machine's memory with this one, itself included
 };
 
 class RankGroup {
@@ -32,6 +34,7 @@ class RankGroup {
 
   bool leads() const { return world_->rank() == 0; }
   int64_t groups() const { return comms_.groups; }
+  int64_t on_this_machine() const { return on_this_machine_; }
   Communicator& world() { return *world_; }
   // Of this rank: of everything but routed experts.
   RankShare share() const;
@@ -77,6 +80,7 @@ class RankGroup {
   std::unique_ptr<Communicator> leaders_;  // the same
   RankComms comms_;
   bool whole_experts_;
+  int64_t on_this_machine_;
   Followers followers_;
   std::optional<Followers> in_groups_;
   bool lost_ = false;
