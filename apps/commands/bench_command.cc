@@ -12,8 +12,9 @@ namespace latte {
 
 namespace {
 
-// The files are deleted as soon as they are loaded, so none remain however the bench ends.
-Result<std::unique_ptr<Model>> LoadSynthetic(const std::string& text, int threads) {
+// The files are deleted as soon as all ranks have loaded them, so none remain however the bench ends.
+Result<std::unique_ptr<Model>> LoadSynthetic(const std::string& text, int threads,
+                                             RankGroup* ranks) {
   LATTE_ASSIGN_OR_RETURN(const SynthSpec spec, ParseSynthSpec(text));
   LATTE_ASSIGN_OR_RETURN(const Interrupts interrupts, Interrupts::Catch({SIGINT, SIGTERM, SIGHUP}));
   Result<std::unique_ptr<Model>> loaded = [&]() -> Result<std::unique_ptr<Model>> {
@@ -21,7 +22,10 @@ Result<std::unique_ptr<Model>> LoadSynthetic(const std::string& text, int thread
     LATTE_ASSIGN_OR_RETURN(const TemporarySynth folder, TemporarySynth::Make(spec, pool, [&] {
                              return interrupts.TakeFirst();
                            }));
-    return LoadModel(folder.dir());
+    if (ranks == nullptr) return LoadModel(folder.dir());
+    ModelOptions options;
+    LATTE_RETURN_IF_ERROR(ranks->AnnounceModel(folder.dir(), options));
+    return ranks->Share(LoadModel(folder.dir(), options));
   }();
   interrupts.Release();
   return loaded;
@@ -44,17 +48,19 @@ void ModelChoice::Add(const FlagSet& app) {
 }
 
 Result<JsonOut> ModelChoice::Run(int threads,
-                                 const std::function<Result<JsonOut>(const Model&)>& bench) const {
+                                 const std::function<Result<JsonOut>(const Model&)>& bench,
+                                 RankGroup* ranks) const {
   const auto named = [&](const Model& loaded, const std::string& name) -> Result<JsonOut> {
     LATTE_ASSIGN_OR_RETURN(JsonOut record, bench(loaded));
     record["model"] = name;
     return record;
   };
   if (synthetic.empty()) {
-    LATTE_ASSIGN_OR_RETURN(const OpenedModel opened, OpenModel(model));
+    LATTE_ASSIGN_OR_RETURN(const OpenedModel opened, OpenModel(model, {.ranks = ranks}));
     return named(*opened.model, model);
   }
-  LATTE_ASSIGN_OR_RETURN(const std::unique_ptr<Model> loaded, LoadSynthetic(synthetic, threads));
+  LATTE_ASSIGN_OR_RETURN(const std::unique_ptr<Model> loaded,
+                         LoadSynthetic(synthetic, threads, ranks));
   return named(*loaded, synthetic);
 }
 

@@ -27,10 +27,11 @@ struct ModelChoice {
   std::string synthetic;
 
   void Add(const FlagSet& app);
-  // Loads the model and runs `bench`; returns its record with the model's name.
-  // Errors: of loading and of `bench`.
-  [[nodiscard]] Result<JsonOut> Run(
-      int threads, const std::function<Result<JsonOut>(const Model&)>& bench) const;
+  // Loads the model and runs `bench`; returns its record with the model's name. ranks: the group that
+  // computes it, which this process leads; null: alone. Errors: of loading and of `bench`.
+  [[nodiscard]] Result<JsonOut> Run(int threads,
+                                    const std::function<Result<JsonOut>(const Model&)>& bench,
+                                    RankGroup* ranks = nullptr) const;
 };
 
 // Benches of the engine: batch, prefix, determinism.

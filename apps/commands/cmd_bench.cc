@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "apps/commands/bench_command.h"
+#include "apps/ranks.h"
 #include "apps/record_file.h"
 #include "src/base/json_out.h"
 #include "src/jobs/bench/bench_absorption.h"
@@ -202,25 +203,41 @@ struct ModelFlags {
   std::string dtype = "bf16";
   std::string cache_dtype = "bf16";
   BenchModelOptions options;
+  StructFlags<EngineOptions> ranks;
 
-  Result<JsonOut> Run(const Machine& machine) const {
+  Result<BenchModelOptions> Options() const {
     BenchModelOptions out = options;
     LATTE_ASSIGN_OR_RETURN(out.dtype, ParseArithmetic(dtype));
     LATTE_ASSIGN_OR_RETURN(out.cache_dtype, ParseCacheDType(cache_dtype));
     LATTE_RETURN_IF_ERROR(out.Validate());
+    out.ranks = ranks.values;
+    out.ranks.threads = out.threads;
+    LATTE_RETURN_IF_ERROR(ranks.Apply(out.ranks));
+    LATTE_RETURN_IF_ERROR(ranks.Validate(out.ranks));
+    return out;
+  }
+
+  Status Run(bool json) const {
+    LATTE_ASSIGN_OR_RETURN(BenchModelOptions own, Options());
+    LATTE_ASSIGN_OR_RETURN(const std::unique_ptr<RankGroup> group, JoinRanks(own.ranks));
+    if (group && !group->leads()) return FollowLeader(*group);
+    LATTE_ASSIGN_OR_RETURN(const Machine machine, Machine::Detect());
     const FoundRates found = MachineRates(machine);
     WarnAboutRates(found.warning);
-    return model.Run(out.threads, [&](const Model& loaded) {
-      return BenchModel(loaded, out, machine, found.rates);
-    });
+    const auto bench = [&](const Model& loaded) {
+      return BenchModel(loaded, own, machine, found.rates, group.get());
+    };
+    LATTE_ASSIGN_OR_RETURN(const JsonOut record, model.Run(own.threads, bench, group.get()));
+    return PrintRecord(record, json);
   }
 };
 
 void AddModel(const FlagSet& bench, BenchFlags& flags) {
   auto own = std::make_shared<ModelFlags>();
   const FlagSet sub =
-      AddOne(bench, flags, "model", "Prefill and decode of a whole model at a context depth",
-             [own](const Machine& machine) { return own->Run(machine); });
+      bench.AddCommand("model", "Prefill and decode of a whole model at a context depth");
+  sub.AddSwitch("--json", flags.json, "one JSON object instead of a table");
+  sub.OnChosen([&flags, own] { flags.own = [own](bool json) { return own->Run(json); }; });
   BenchModelOptions& o = own->options;
   own->model.Add(sub);
   sub.Add("--prompt", o.prompt, "prompt tokens; 0: none (default: 512)");
@@ -233,6 +250,9 @@ void AddModel(const FlagSet& bench, BenchFlags& flags) {
           "bf16, f16, f32, fp8, fp8-dense, int8 or q6 (default: bf16)");
   AddField(sub, FieldOf<EngineOptions>("int8_activations"), &o.int8_activations);
   AddField(sub, FieldOf<EngineOptions>("attention"), &o.attention);
+  own->ranks.Add(sub, [](const Field& field, std::string_view group) {
+    return group == "Ranks" && field.name != "dp_policy";  // there is one group's work
+  });
 }
 
 Status BenchCommand(const BenchFlags& flags) {

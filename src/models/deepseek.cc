@@ -24,7 +24,8 @@ Result<std::unique_ptr<DeepseekModel>> DeepseekModel::Load(const ModelConfig& co
 Status DeepseekModel::Bind(const ModelOptions& options) {
   std::unique_ptr<ThreadPool> threads;
   if (config_.quant.Repacks()) threads = std::make_unique<ThreadPool>();
-  const WeightLoader load(checkpoint_, config_.quant, threads.get(), &weights_);
+  LoadedBytes bytes;
+  const WeightLoader load(checkpoint_, config_.quant, threads.get(), &weights_, &bytes);
   const ModelShare share{options.share, options.expert_share.value_or(options.share)};
   const int64_t d = config_.mla.d;
   const RopeTable rope = RopeTable::Make(config_.rope, config_.mla.r);
@@ -52,6 +53,7 @@ Status DeepseekModel::Bind(const ModelOptions& options) {
       return tl::unexpected(mtp.error());
   }
   config_.mtp_layers = draft_layers();
+  weight_bytes_ = bytes.total();
   return {};
 }
 

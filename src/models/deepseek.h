@@ -21,6 +21,7 @@ class DeepseekModel : public Model {
 
   const ModelConfig& config() const override { return config_; }
   const Device& device() const override { return weights_.device(); }
+  int64_t weight_bytes() const override { return weight_bytes_; }
   void Forward(StepContext& step, const TensorView& h) const override;
   void Logits(StepContext& step, const TensorView& h, const TensorView& logits) const override;
   int64_t draft_layers() const override { return static_cast<int64_t>(mtp_.size()); }
@@ -42,6 +43,7 @@ class DeepseekModel : public Model {
   ModelConfig config_;
   Checkpoint checkpoint_;  // keeps the mapped files alive
   DeviceWeights weights_;  // copies of the files' tensors, if the device is not the host
+  int64_t weight_bytes_ = 0;
   double rope_amplitude_ = 1;
   Tensor rope_frequencies_;  // [R/2] f32
   TensorView embedding_;     // [vocab, D]

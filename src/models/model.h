@@ -45,6 +45,9 @@ class Model {
   // Where its weights lie. Steps run there: their workspace, cache and tensors lie there too.
   virtual const Device& device() const { return HostDevice(); }
 
+  // Bytes of the weights that were loaded: this rank's share, each tensor once.
+  virtual int64_t weight_bytes() const { return 0; }
+
   // Runs all layers over the step's tokens and appends to the cache. Shapes: h [T, D] f32, written: hidden
   // states before the final norm. A step without tokens does nothing, unless other groups of ranks have
   // some (step.group_tokens): then this rank computes its experts for them in every MoE layer.

@@ -59,6 +59,17 @@ void KeepRows(Linear& linear) {
   }
 }
 
+// The blocks that the slice of `linear` touches.
+int64_t BlocksOf(const Linear& linear) {
+  const auto touched = [](int64_t begin, int64_t size, int64_t block) {
+    return size == 0 ? 0 : (begin + size - 1) / block - begin / block + 1;
+  };
+  return touched(linear.row_begin, linear.outputs(), linear.format.block_rows) *
+         touched(linear.column_begin, linear.inputs(), linear.format.block_columns);
+}
+
+int64_t BytesEach(const TensorView& values) { return values.empty() ? 0 : SizeOf(values.dtype); }
+
 }  // namespace
 
 Result<TensorView> WeightLoader::Fetch(const std::string& name,
@@ -108,8 +119,15 @@ Result<Linear> WeightLoader::Bind(const StackPart& part, const WeightSlice& slic
   linear.row_begin = part.row_begin;
   LATTE_RETURN_IF_ERROR(Cut(part.name, slice, linear));
   if (slice.count > 1 && slice.along == WeightSlice::Along::kRows) KeepRows(linear);
+  Count(part, linear);
   Place(linear);
   return linear;
+}
+
+void WeightLoader::Count(const StackPart& part, const Linear& linear) const {
+  const int64_t of_scales = BlocksOf(linear) * (BytesEach(linear.scale) + BytesEach(linear.zero));
+  Count(fmt::format("{}/{}/{}", part.name, part.index, part.row_begin),
+        linear.weight.elements() * SizeOf(linear.weight.dtype) + of_scales);
 }
 
 void WeightLoader::Place(Linear& linear) const {
@@ -138,6 +156,7 @@ Result<TensorView> WeightLoader::FetchVector(const std::string& name, int64_t si
 
 Result<TensorView> WeightLoader::Vector(const std::string& name, int64_t size) const {
   LATTE_ASSIGN_OR_RETURN(const TensorView stored, FetchVector(name, size));
+  Count(name, size * SizeOf(stored.dtype));
   return weights_ == nullptr ? stored : weights_->Place(stored);
 }
 
@@ -148,6 +167,7 @@ Result<Tensor> WeightLoader::FloatVector(const std::string& name, int64_t size,
   Tensor out(DType::kF32, {slice.End(size) - begin});
   for (int64_t i = 0; i < out.view().elements(); ++i)
     out.Ptr<float>()[i] = LoadElement(stored.data, stored.dtype, begin + i);
+  Count(name, out.bytes());
   return weights_ == nullptr ? std::move(out) : weights_->PlaceOwned(std::move(out));
 }
 

@@ -2,6 +2,8 @@
 // slice.
 #pragma once
 
+#include <cstdint>
+#include <set>
 #include <span>
 #include <string>
 
@@ -13,14 +15,32 @@
 
 namespace latte {
 
+// The bytes of what is loaded, with its scales and zero points. A tensor that is used in two places counts once.
+class LoadedBytes {
+ public:
+  void Add(const std::string& name, int64_t bytes) {
+    if (names_.insert(name).second) total_ += bytes;
+  }
+  int64_t total() const { return total_; }
+
+ private:
+  std::set<std::string> names_;
+  int64_t total_ = 0;
+};
+
 // Thread-compatible; what it takes must outlive it.
 class WeightLoader {
  public:
   // threads: for repacking; null: the calling thread repacks. weights: where every tensor goes; null:
-  // all stay on the host.
+  // all stay on the host. bytes: counts what is loaded; may be null.
   WeightLoader(const Checkpoint& checkpoint, const QuantConfig& quant,
-               ThreadPool* threads = nullptr, DeviceWeights* weights = nullptr)
-      : checkpoint_(checkpoint), quant_(quant), threads_(threads), weights_(weights) {}
+               ThreadPool* threads = nullptr, DeviceWeights* weights = nullptr,
+               LoadedBytes* bytes = nullptr)
+      : checkpoint_(checkpoint),
+        quant_(quant),
+        threads_(threads),
+        weights_(weights),
+        bytes_(bytes) {}
 
   // The matrix `name` of shape [rows, columns] before slicing, in any format of checkpoint/formats,
   // with its scales. Views into the file, except AWQ, GPTQ and packed int8 values, which are
@@ -65,11 +85,16 @@ class WeightLoader {
   [[nodiscard]] Result<MatrixParts> FetchParts(const StackPart& part) const;
   [[nodiscard]] Result<Linear> Bind(const StackPart& part, const WeightSlice& slice) const;
   void Place(Linear& linear) const;
+  void Count(const StackPart& part, const Linear& linear) const;
+  void Count(const std::string& name, int64_t bytes) const {
+    if (bytes_ != nullptr) bytes_->Add(name, bytes);
+  }
 
   const Checkpoint& checkpoint_;
   QuantConfig quant_;
   ThreadPool* threads_;
   DeviceWeights* weights_;
+  LoadedBytes* bytes_;
 };
 
 }  // namespace latte

@@ -168,6 +168,26 @@ TEST_P(WeightLoaderTest, PartsOfAVectorMakeTheWhole) {
   for (size_t i = 0; i < parts.size(); ++i) EXPECT_EQ(parts[i], whole->Ptr<float>()[i]) << i;
 }
 
+TEST_P(WeightLoaderTest, BytesAreThoseOfTheShareAndCountOnce) {
+  const auto bytes_of = [&](const WeightSlice& slice, int64_t* scale) {
+    LoadedBytes bytes;
+    const WeightLoader load(checkpoint_, kQuant, nullptr, nullptr, &bytes);
+    for (int time = 0; time < 2; ++time) {
+      const Result<Linear> linear = load.Matrix("w.weight", kRows, kColumns, slice);
+      EXPECT_TRUE(linear && load.Vector("w.bias", 7));
+      if (linear) *scale = linear->scale.empty() ? 0 : SizeOf(linear->scale.dtype);
+    }
+    return bytes.total();
+  };
+  const int64_t each = BytesEach(GetParam().value);
+  int64_t scale = 0;
+  const int64_t whole = bytes_of({}, &scale);
+  EXPECT_EQ(whole, kRows * kColumns * each + 9 * scale + 7 * 2);
+  // Rows 4 to 7 touch two of the three rows of blocks.
+  const int64_t part = bytes_of({1, 3, WeightSlice::Along::kRows}, &scale);
+  EXPECT_EQ(part, kRows / 3 * kColumns * each + 6 * scale + 7 * 2);
+}
+
 TEST_P(WeightLoaderTest, RowsOfRanksMakeTheWhole) {
   ExpectRowsMakeTheWhole([&](const WeightSlice& slice) { return Whole(slice); }, kRows);
 }

@@ -81,6 +81,7 @@ class SharedModel final : public Model {
   const ModelConfig& config() const override { return share_->config(); }
   const Device& device() const override { return share_->device(); }
   int64_t draft_layers() const override { return share_->draft_layers(); }
+  int64_t weight_bytes() const override { return share_->weight_bytes(); }
   void Forward(StepContext& step, const TensorView& h) const override;
   void FinishStep(StepContext& step) const override;
   void Logits(StepContext& step, const TensorView& h, const TensorView& logits) const override;

@@ -82,9 +82,11 @@ Status RankGroup::Agree(const Result<std::unique_ptr<Model>>& share) {
   struct Loaded {
     int64_t ok = 0;
     uint64_t config = 0;
+    int64_t weight_bytes = 0;
   };
   std::vector<Loaded> all(static_cast<size_t>(world_->size()));
-  const Loaded mine{share ? 1 : 0, share ? (*share)->config().text_hash : 0};
+  Loaded mine;
+  if (share) mine = {1, (*share)->config().text_hash, (*share)->weight_bytes()};
   world_->SetDeadline(kLoading);
   lost_ = true;  // unless all agree
   LATTE_RETURN_IF_ERROR(CatchLostRanks([&] {
@@ -93,7 +95,9 @@ Status RankGroup::Agree(const Result<std::unique_ptr<Model>>& share) {
   }));
   world_->SetDeadline(kCallDeadline);
   if (!share) return tl::unexpected(share.error());
+  weight_bytes_.clear();
   for (size_t rank = 0; rank < all.size(); ++rank) {
+    weight_bytes_.push_back(all[rank].weight_bytes);
     if (all[rank].ok == 0)
       return Fail(Code::kUnavailable,
                   fmt::format("rank {} could not load the model; its message says why", rank));

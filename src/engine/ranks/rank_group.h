@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "src/checkpoint/model_files.h"
 #include "src/comm/communicator.h"
@@ -52,6 +53,9 @@ class RankGroup {
   // Of the engine over what Share, or ShareInGroups, has returned.
   Followers& followers() { return in_groups_ ? *in_groups_ : followers_; }
 
+  // Bytes of the weights that each rank of the world has loaded; empty before.
+  const std::vector<int64_t>& weight_bytes() const { return weight_bytes_; }
+
   // Rank 0, after ShareInGroups: one engine, over `own` and engines of the same settings in all other
   // groups. key: as EngineCore::Create. Errors: of `own`, kUnavailable for a lost rank.
   using MakeOwn = std::function<Result<std::unique_ptr<EngineCore>>(const Settings& settings)>;
@@ -81,6 +85,7 @@ class RankGroup {
   RankComms comms_;
   bool whole_experts_;
   int64_t on_this_machine_;
+  std::vector<int64_t> weight_bytes_;
   Followers followers_;
   std::optional<Followers> in_groups_;
   bool lost_ = false;

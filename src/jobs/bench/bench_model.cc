@@ -10,8 +10,9 @@
 #include "src/base/math.h"
 #include "src/base/random.h"
 #include "src/base/range.h"
-#include "src/engine/attention_mode.h"
+#include "src/cache/page_bytes.h"
 #include "src/engine/run/runner.h"
+#include "src/engine/settings.h"
 #include "src/jobs/bench/bench_timer.h"
 #include "src/jobs/bench/fill_cache.h"
 #include "src/kernels/params/gemm.h"
@@ -103,22 +104,61 @@ struct Phase {
   }
 };
 
+// The settings of the rank that holds `share`.
+Result<Settings> SettingsOf(const ModelConfig& config, const BenchModelOptions& options,
+                            const Machine& machine, const RankShare& share) {
+  EngineOptions engine = options.ranks;
+  engine.dtype = Name(options.dtype);
+  engine.cache_dtype = Name(options.cache_dtype);
+  engine.attention = options.attention;
+  engine.int8_activations = options.int8_activations;
+  engine.threads = options.threads;
+  engine.page_tokens = kPageTokens;
+  engine.max_sequences = 1;
+  engine.max_batch_tokens = std::max(kChunk, options.batch + 1);
+  engine.prefill_workspace_tokens = RunnerOptions().prefill_workspace_tokens;
+  engine.draft_tokens = "0";
+  const int64_t room = std::max(options.depth + std::max(options.prompt, options.gen), kPageTokens);
+  LATTE_ASSIGN_OR_RETURN(Settings out, ResolveOptionsForOne(engine, config, machine, room, share));
+  out.pages = options.batch * CeilDiv(room, kPageTokens);
+  return out;
+}
+
+// Memory of each rank. Only the first group computes the sequences.
+Result<JsonOut> RanksJson(const Model& model, const BenchModelOptions& options,
+                          const Machine& machine, const RankGroup* ranks) {
+  const std::vector<int64_t> weights =
+      ranks == nullptr ? std::vector<int64_t>{model.weight_bytes()} : ranks->weight_bytes();
+  const int64_t per_group = std::ssize(weights) / (ranks == nullptr ? 1 : ranks->groups());
+  JsonOut out = JsonOut::array();
+  for (int64_t rank = 0; rank < std::ssize(weights); ++rank) {
+    LATTE_ASSIGN_OR_RETURN(const Settings settings, SettingsOf(model.config(), options, machine,
+                                                               {rank % per_group, per_group}));
+    const int64_t pages = rank < per_group ? settings.pages : 1;
+    out.push_back({{"weight_bytes", weights[static_cast<size_t>(rank)]},
+                   {"cache_bytes", pages * settings.cache_spec.bytes_per_page()}});
+  }
+  return out;
+}
+
 // Sequences of one depth in a model.
 class RunnerHarness {
  public:
-  RunnerHarness(const Model& model, const BenchModelOptions& options, AttentionMode mode,
-                LatentCache cache, const Exec& exec)
+  RunnerHarness(const Model& model, const BenchModelOptions& options, const Settings& settings,
+                LatentCache cache, Followers* followers, const Exec& exec)
       : model_(model),
         options_(options),
-        mode_(mode),
+        mode_(settings.attention),
         cache_(std::move(cache)),
+        followers_(followers),
         tokens_(
             RandomTokens(options.depth + options.prompt + options.gen * options.batch + kPageTokens,
                          model.config().vocab)),
         runner_(model, cache_, workspace_, exec,
                 {.arithmetic = options.dtype,
                  .int8_activations = options.int8_activations,
-                 .sparse_from = SparseFrom(model.config(), mode)}) {
+                 .sparse_from = settings.sparse_from,
+                 .expert_exchange = settings.expert_exchange}) {
     const int64_t each = cache_.pages() / options.batch;
     for (int64_t b = 0; b < options.batch; ++b) {
       pages_.emplace_back(static_cast<size_t>(each));
@@ -172,17 +212,49 @@ class RunnerHarness {
     CopyFirstPage(cache_);
     if (cache_.spec().Has(StreamId::kIndexer))
       FillIndexKeys(cache_, model_.config().indexer.width, exec);
+    if (followers_ != nullptr) FillFollowers();
+  }
+
+  // All ranks read memory that was written, and choose among different index keys.
+  void FillFollowers() {
+    const bool indexed = cache_.spec().Has(StreamId::kIndexer);
+    for (int32_t page = 0; page < static_cast<int32_t>(cache_.pages()); ++page)
+      if (indexed)
+        followers_->LoadPage(page, SavePage(cache_, page));
+      else if (page > 0)
+        followers_->CopyPage(0, page);
   }
 
   const Model& model_;
   const BenchModelOptions& options_;
   AttentionMode mode_;
   LatentCache cache_;
+  Followers* followers_;  // null: this rank is alone
   std::vector<int32_t> tokens_;
   std::vector<std::vector<int32_t>> pages_;
   Workspace workspace_;
   Runner runner_;
 };
+
+// Runs both phases and adds what they took to `out`.
+void MeasurePhases(RunnerHarness& harness, const BenchModelOptions& options, const MlaRates& rates,
+                   const Exec& exec, JsonOut& out) {
+  if (options.prompt > 0) {
+    harness.Prompt(rates);
+    Phase phase;
+    harness.Measure(&phase.times);
+    for (int run = 0; run < kPrompts; ++run) phase.Add(harness.Prompt(rates), exec);
+    out["prefill"] = phase.Json(options.prompt);
+  }
+  if (options.gen > 0) {
+    harness.Measure(nullptr);
+    harness.Step(0);
+    Phase phase;
+    harness.Measure(&phase.times);
+    for (int64_t g = 0; g < options.gen; ++g) phase.Add(harness.Step(g), exec);
+    out["decode"] = phase.Json(options.batch);
+  }
+}
 
 }  // namespace
 
@@ -195,18 +267,19 @@ Status BenchModelOptions::Validate() const {
 }
 
 Result<JsonOut> BenchModel(const Model& model, const BenchModelOptions& options,
-                           const Machine& machine, const MlaRates& rates) {
+                           const Machine& machine, const MlaRates& rates, RankGroup* ranks) {
   LATTE_RETURN_IF_ERROR(options.Validate());
-  const int64_t room = std::max(options.depth + std::max(options.prompt, options.gen), kPageTokens);
-  LATTE_ASSIGN_OR_RETURN(const AttentionMode mode, ParseAttentionMode(options.attention));
-  LATTE_RETURN_IF_ERROR(CheckMode(model.config(), mode));
-  LATTE_RETURN_IF_ERROR(CheckCacheDType(mode, options.cache_dtype));
-  LATTE_ASSIGN_OR_RETURN(
-      LatentCache cache,
-      LatentCache::Create(CacheSpecFor(model.config(), mode, options.cache_dtype, kPageTokens),
-                          options.batch * CeilDiv(room, kPageTokens)));
+  Followers* const followers = ranks == nullptr ? nullptr : &ranks->followers();
+  LATTE_ASSIGN_OR_RETURN(const Settings settings,
+                         SettingsOf(model.config(), options, machine,
+                                    ranks == nullptr ? RankShare() : ranks->share()));
+  LATTE_ASSIGN_OR_RETURN(JsonOut memory, RanksJson(model, options, machine, ranks));
+  if (followers != nullptr)
+    LATTE_RETURN_IF_ERROR(CatchLostRanks([&] { followers->Start(settings); }));
+  LATTE_ASSIGN_OR_RETURN(LatentCache cache,
+                         LatentCache::Create(settings.cache_spec, settings.pages));
   ThreadPool threads(options.threads);
-  RunnerHarness harness(model, options, mode, std::move(cache), Exec{&threads, &machine});
+  const Exec exec{&threads, &machine};
   JsonOut out{{"bench", "model"},
               {"architecture", model.config().architecture},
               {"layers", model.config().layers},
@@ -214,23 +287,12 @@ Result<JsonOut> BenchModel(const Model& model, const BenchModelOptions& options,
               {"gen", options.gen},
               {"depth", options.depth},
               {"batch", options.batch},
-              {"threads", options.threads}};
-  const Exec plain{&threads, &machine};
-  if (options.prompt > 0) {
-    harness.Prompt(rates);
-    Phase phase;
-    harness.Measure(&phase.times);
-    for (int run = 0; run < kPrompts; ++run) phase.Add(harness.Prompt(rates), plain);
-    out["prefill"] = phase.Json(options.prompt);
-  }
-  if (options.gen > 0) {
-    harness.Measure(nullptr);
-    harness.Step(0);
-    Phase phase;
-    harness.Measure(&phase.times);
-    for (int64_t g = 0; g < options.gen; ++g) phase.Add(harness.Step(g), plain);
-    out["decode"] = phase.Json(options.batch);
-  }
+              {"threads", options.threads},
+              {"ranks", std::move(memory)}};
+  LATTE_RETURN_IF_ERROR(CatchLostRanks([&] {
+    RunnerHarness harness(model, options, settings, std::move(cache), followers, exec);
+    MeasurePhases(harness, options, rates, exec, out);
+  }));
   return out;
 }
 

@@ -4,7 +4,10 @@
 
 #include <string>
 
+#include "latte/options.h"
+
 #include "src/base/json_out_fwd.h"
+#include "src/engine/ranks/rank_group.h"
 #include "src/kernels/machine.h"
 #include "src/layers/mla/calibration.h"
 #include "src/models/model.h"
@@ -22,6 +25,7 @@ struct BenchModelOptions {
   CacheDType cache_dtype;
   bool int8_activations = true;
   std::string attention = "auto";  // as EngineOptions::attention
+  EngineOptions ranks;             // its fields of the group Ranks are used
   // Errors: kInvalidArgument naming the flag.
   [[nodiscard]] Status Validate() const;
 };
@@ -31,14 +35,17 @@ struct BenchModelOptions {
 // depend on values. Index keys are all different, because the choice of the best does. The prompt is computed
 // in chunks of 512 tokens, by the path that the engine would choose.
 //   prefill   tokens_per_s; ms of the prompt, median of 3 prompts; parts: ms by op; ops
+//   ranks     of each: weight_bytes, what it has loaded; cache_bytes, its latent cache
 //   decode    tokens_per_s; ms of a step, median of all steps; parts: ms by op; ops
 //   ops       by op: ms (mean), flops, bytes, gflops; bound_ms: the larger of FLOPs at the f32 peak and bytes
 //             at the speed of memory; share: bound_ms of ms. Kernels that multiply bf16 or bytes can be
 //             faster than the bound.
+// ranks: the group that computes the model, which this process leads; null: alone.
 // Errors: of Validate; kInvalidArgument for an attention that the model or the cache does not have;
-// kExhausted if the cache does not fit.
+// kExhausted if the cache does not fit; kUnavailable if a rank is lost.
 // clang-format on
 [[nodiscard]] Result<JsonOut> BenchModel(const Model& model, const BenchModelOptions& options,
-                                         const Machine& machine, const MlaRates& rates);
+                                         const Machine& machine, const MlaRates& rates,
+                                         RankGroup* ranks = nullptr);
 
 }  // namespace latte
