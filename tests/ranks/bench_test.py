@@ -27,7 +27,7 @@ def of_ranks(*words):
 
 
 def file_bytes(model, layers):
-    """Bytes of all tensors but those of multi-token-prediction layers, which the bench does not load."""
+    """Bytes of all tensors except multi-token-prediction layers, which the bench does not load."""
     data = (SOURCE / "models" / model / "model.safetensors").read_bytes()
     (size,) = struct.unpack("<Q", data[:8])
     tensors = json.loads(data[8:8 + size])
