@@ -1,6 +1,7 @@
 #include "src/layers/moe/exchange.h"
 
-#include <fmt/format.h>
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 #include "src/base/random.h"
@@ -25,19 +26,19 @@ constexpr int64_t kD = 7168;
 const MoeDims kV3 = Dims(256, 8);
 
 TEST(TokenShares, DivideTheTokensOfAGroupAmongItsRanks) {
-  const TokenShares shares(Counts{5, 0, 3}, 6);
-  EXPECT_EQ(shares.ranks(), 6);
-  EXPECT_EQ(shares.ranks_per_group(), 2);
-  EXPECT_EQ(shares.total(), 8);
-  EXPECT_EQ(shares.most(), 3);
+  const TokenShares shares(Counts{5, 0, 4}, 9);
+  EXPECT_EQ(shares.ranks(), 9);
+  EXPECT_EQ(shares.ranks_per_group(), 3);
+  EXPECT_EQ(shares.total(), 9);
+  EXPECT_EQ(shares.most(), 2);
   Counts counts;
-  for (int64_t rank = 0; rank < 6; ++rank) counts.push_back(shares.Count(rank));
-  EXPECT_EQ(counts, (Counts{2, 3, 0, 0, 1, 2}));
-  EXPECT_EQ(shares.Begin(5), 6);
-  EXPECT_EQ(shares.GroupBegin(5), 5);
-  EXPECT_EQ(shares.GroupCount(5), 3);
-  EXPECT_EQ(shares.BeginsInGroup(5), (Counts{0, 1, 3}));
-  EXPECT_EQ(shares.BeginsInGroup(0), (Counts{0, 2, 5}));
+  for (int64_t rank = 0; rank < 9; ++rank) counts.push_back(shares.Count(rank));
+  EXPECT_EQ(counts, (Counts{1, 2, 2, 0, 0, 0, 1, 1, 2}));
+  EXPECT_EQ(shares.Begin(7), 6);
+  EXPECT_EQ(shares.GroupBegin(7), 5);
+  EXPECT_EQ(shares.GroupCount(7), 4);
+  EXPECT_EQ(shares.BeginsInGroup(7), (Counts{0, 1, 2, 4}));
+  EXPECT_EQ(shares.BeginsInGroup(0), (Counts{0, 1, 3, 5}));
 }
 
 TEST(CheaperExchange, ManyTokensGoOnlyToTheRanksThatTheyChose) {
