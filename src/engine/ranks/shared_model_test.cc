@@ -8,8 +8,8 @@
 #include "src/comm/threads.h"
 #include "src/engine/ranks/follower.h"
 #include "src/engine/ranks/leader.h"
-#include "src/kernels/cpu/targets.h"
 #include "src/models/registry.h"
+#include "tests/support/avx2_machine.h"
 #include "tests/support/engine_run.h"
 #include "tests/support/scratch_dir.h"
 
@@ -17,6 +17,7 @@ namespace latte {
 namespace {
 
 using testing_support::EngineRun;
+using testing_support::MachineWithAvx2;
 
 struct Case {
   const char* model;
@@ -35,13 +36,6 @@ struct Case {
 
 // Tokens and the bits of their logprobs, by request and choice.
 using Answers = std::map<EngineRun::Key, std::pair<std::vector<int32_t>, std::vector<float>>>;
-
-// Other kernels may be chosen by the number of heads, which ranks divide.
-Machine MachineWithAvx2() {
-  Machine machine = *Machine::Detect();
-  if (machine.Has(x86::kAvx2)) machine.isa = x86::kAvx2;
-  return machine;
-}
 
 class SharedModelTest : public testing::TestWithParam<Case> {
  protected:
