@@ -1,4 +1,4 @@
-#include "src/engine/ranks/group_engine.h"
+#include "src/engine/ranks/groups/group_engine.h"
 
 #include "src/engine/ranks/engine_messages.h"
 #include "src/engine/ranks/leader.h"

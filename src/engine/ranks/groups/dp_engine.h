@@ -7,7 +7,7 @@
 #include <mutex>
 #include <vector>
 
-#include "src/engine/ranks/group_engine.h"
+#include "src/engine/ranks/groups/group_engine.h"
 #include "src/engine/ranks/leader.h"
 
 namespace latte {

@@ -1,5 +1,5 @@
 // Engines of groups of ranks give the answers of one engine alone, and make the same collectives.
-#include "src/engine/ranks/dp_engine.h"
+#include "src/engine/ranks/groups/dp_engine.h"
 
 #include <algorithm>
 #include <atomic>

@@ -1,4 +1,4 @@
-#include "src/engine/ranks/dp_engine.h"
+#include "src/engine/ranks/groups/dp_engine.h"
 
 #include <algorithm>
 #include <utility>
