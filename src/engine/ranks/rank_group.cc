@@ -5,9 +5,9 @@
 
 #include <fmt/format.h>
 
-#include "src/engine/ranks/groups/dp_engine.h"
 #include "src/engine/ranks/follower.h"
 #include "src/engine/ranks/group_settings.h"
+#include "src/engine/ranks/groups/dp_engine.h"
 #include "src/engine/ranks/messages.h"
 #include "src/engine/ranks/wire.h"
 
