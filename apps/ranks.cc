@@ -72,10 +72,9 @@ Result<std::unique_ptr<RankGroup>> JoinRanks(EngineOptions& options) {
   try {
     const int threads = TakePartOfProcessors(*world);
     if (options.threads == 0) options.threads = threads;
-    return std::make_unique<RankGroup>(std::move(world),
-                                       RankLayout{.groups = options.dp,
-                                                  .whole_experts = options.ep > 1,
-                                                  .on_this_machine = LocalRanks(options.tp)});
+    return RankGroup::Create(std::move(world), {.groups = options.dp,
+                                                .whole_experts = options.ep > 1,
+                                                .on_this_machine = LocalRanks(options.tp)});
   } catch (const RankLost& lost) {
     return Fail(Code::kUnavailable, lost.what());
   }

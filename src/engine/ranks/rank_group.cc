@@ -17,6 +17,28 @@ namespace {
 // Ranks load at different speeds, from a network file system perhaps.
 constexpr std::chrono::hours kLoading(2);
 
+// Every rank calls it.
+Status AgreeOn(const RankLayout& layout, Communicator& world) {
+  struct Told {
+    int64_t groups = 0;
+    int64_t whole_experts = 0;
+  };
+  std::vector<Told> all(static_cast<size_t>(world.size()));
+  const Told mine{layout.groups, layout.whole_experts ? 1 : 0};
+  world.AllGatherEqual(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)));
+  for (size_t rank = 0; rank < all.size(); ++rank) {
+    if (all[rank].groups != mine.groups)
+      return InvalidArgument(
+          fmt::format("dp: expected the same on all ranks, found {} on rank {} and {} on rank {}",
+                      all[rank].groups, rank, mine.groups, world.rank()));
+    if (all[rank].whole_experts != mine.whole_experts)
+      return InvalidArgument(fmt::format(
+          "ep: expected whole experts on all ranks or on none, found them only on rank {}",
+          mine.whole_experts != 0 ? static_cast<size_t>(world.rank()) : rank));
+  }
+  return {};
+}
+
 std::vector<std::byte> WriteEngine(const Settings& settings, const ModelKey& key) {
   WireWriter out;
   out.List(std::span<const std::byte>(WriteSettings(settings)));
@@ -44,6 +66,18 @@ RankGroup::RankGroup(std::unique_ptr<Communicator> world, const RankLayout& layo
   followers_ = Followers(comms_, Followers::Of::kWorld);
 }
 
+Result<std::unique_ptr<RankGroup>> RankGroup::Create(std::unique_ptr<Communicator> world,
+                                                     const RankLayout& layout) {
+  std::unique_ptr<RankGroup> out;
+  Status agreed;
+  LATTE_RETURN_IF_ERROR(CatchLostRanks([&] {
+    agreed = AgreeOn(layout, *world);
+    if (agreed) out.reset(new RankGroup(std::move(world), layout));
+  }));
+  LATTE_RETURN_IF_ERROR(agreed);
+  return out;
+}
+
 RankGroup::~RankGroup() {
   if (!leads() || lost_) return;
   // A follower that is lost now has nothing left to compute.
@@ -66,8 +100,6 @@ Status RankGroup::AnnounceModel(const std::string& name, ModelOptions& options) 
   out.Text(name);
   out.Int(options.mtp ? 1 : 0);
   out.Int(options.mtp_optional ? 1 : 0);
-  out.Int(whole_experts_ ? 1 : 0);
-  out.Int(comms_.groups);
   const std::vector<std::byte> message = out.Take();
   StepCall call;
   call.kind = StepCallKind::kOpen;
@@ -185,14 +217,8 @@ Status RankGroup::Follow(const Machine& machine, const Loaders& load) {
   ModelOptions options;
   options.mtp = in.Int() != 0;
   options.mtp_optional = in.Int() != 0;
-  const bool whole_experts = in.Int() != 0;
-  const int64_t groups = in.Int();
   if (call->kind != StepCallKind::kOpen || !in.ok())
     return Corrupt("a message of rank 0: expected the name of a model, found another");
-  if (whole_experts != whole_experts_ || groups != comms_.groups)
-    return InvalidArgument(fmt::format(
-        "expected --dp {} and --ep on all ranks or on none, as rank 0, found --dp {} on rank {}",
-        groups, comms_.groups, world_->rank()));
   SetShares(options);
   Result<std::unique_ptr<Model>> loaded = load.share(name, options);
   LATTE_RETURN_IF_ERROR(Agree(loaded));

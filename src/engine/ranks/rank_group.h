@@ -28,8 +28,10 @@ struct RankLayout {
 
 class RankGroup {
  public:
-  // layout: equal on all ranks. Every rank makes one; throws RankLost.
-  RankGroup(std::unique_ptr<Communicator> world, const RankLayout& layout);
+  // Every rank makes one. Errors: kInvalidArgument if ranks divide the model otherwise; kUnavailable for a
+  // lost rank.
+  [[nodiscard]] static Result<std::unique_ptr<RankGroup>> Create(
+      std::unique_ptr<Communicator> world, const RankLayout& layout);
   // Rank 0 stops the others, if none is lost.
   ~RankGroup();
 
@@ -73,6 +75,7 @@ class RankGroup {
   [[nodiscard]] Status Follow(const Machine& machine, const Loaders& load);
 
  private:
+  RankGroup(std::unique_ptr<Communicator> world, const RankLayout& layout);
   void SetShares(ModelOptions& options) const;
   [[nodiscard]] Status Agree(const Result<std::unique_ptr<Model>>& share);
   [[nodiscard]] Status JoinGroups(std::span<const std::byte> message,

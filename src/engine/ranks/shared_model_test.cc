@@ -1,5 +1,8 @@
 // Ranks that share the weights give the bytes of one rank: text, logprobs, drafts and choices of keys,
 // whatever the attention path, the cache and the format of weights.
+#include <algorithm>
+#include <iterator>
+
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -27,10 +30,12 @@ struct Case {
   const char* drafts = "0";
   int64_t pages = 0;  // 0: enough
   bool whole_experts = false;
+  int groups = 1;  // the engine is that of the first; the others only have experts
 
   friend void PrintTo(const Case& c, std::ostream* out) {
-    *out << fmt::format("{} on {}, {}, {}, drafts {}, pages {}{}", c.model, c.ranks, c.attention,
-                        c.cache, c.drafts, c.pages, c.whole_experts ? ", whole experts" : "");
+    *out << fmt::format("{} on {} in {} groups, {}, {}, drafts {}, pages {}{}", c.model, c.ranks,
+                        c.groups, c.attention, c.cache, c.drafts, c.pages,
+                        c.whole_experts ? ", whole experts" : "");
   }
 };
 
@@ -41,9 +46,11 @@ class SharedModelTest : public testing::TestWithParam<Case> {
  protected:
   static std::string Dir() { return fmt::format("{}/{}", LATTE_SOURCE_DIR, GetParam().model); }
 
-  std::unique_ptr<Model> Load(const RankShare& share) const {
-    auto loaded =
-        LoadModel(Dir(), {.share = share, .mtp = std::string_view(GetParam().drafts) != "0"});
+  std::unique_ptr<Model> Load(const RankShare& share,
+                              const std::optional<RankShare>& experts = {}) const {
+    auto loaded = LoadModel(Dir(), {.share = share,
+                                    .expert_share = experts,
+                                    .mtp = std::string_view(GetParam().drafts) != "0"});
     EXPECT_TRUE(loaded) << ToString(loaded.error());
     return loaded ? std::move(*loaded) : nullptr;
   }
@@ -101,10 +108,18 @@ class SharedModelTest : public testing::TestWithParam<Case> {
     traces.resize(static_cast<size_t>(ranks));
     RunRanks(ranks, {}, [&](Communicator& world) {
       const auto comm = MakeRecorded(world, traces[static_cast<size_t>(world.rank())]);
-      auto share = Load({world.rank(), ranks, GetParam().whole_experts});
-      const RankComms comms{.world = comm.get(), .group = comm.get()};
+      const int groups = GetParam().groups;
+      const int of_group = ranks / groups;
+      const bool whole_experts = GetParam().whole_experts;
+      const auto group = comm->Split(world.rank() / of_group, 0);
+      auto share = Load({group->rank(), of_group, whole_experts},
+                        RankShare{world.rank(), ranks, whole_experts});
+      const RankComms comms{.world = comm.get(),
+                            .group = group.get(),
+                            .groups = groups,
+                            .group_index = world.rank() / of_group};
       if (world.rank() > 0) return Follow({share.get(), &machine_, comms});
-      const Settings settings = SettingsFor(*share, {0, ranks});
+      const Settings settings = SettingsFor(*share, {0, of_group});
       Followers followers(comms, Followers::Of::kWorld);
       const SharedModel model(std::move(share), followers);
       f({.model = &model, .machine = &machine_, .followers = &followers}, settings);
@@ -125,7 +140,17 @@ TEST_P(SharedModelTest, AnswersAreTheBytesOfOneRank) {
   Lead(traces, [&](const EngineParts& parts, const Settings& settings) {
     EXPECT_EQ(Ask(parts, settings), expected);
   });
-  for (const CollectiveTrace& trace : traces) EXPECT_EQ(TraceDifference(traces.front(), trace), "");
+  // Ranks of other groups meet the first only in the world.
+  const auto of_world = [](const CollectiveTrace& trace) {
+    CollectiveTrace out;
+    std::ranges::copy_if(trace, std::back_inserter(out),
+                         [](const CollectiveRecord& one) { return one.group == "world"; });
+    return out;
+  };
+  for (const CollectiveTrace& trace : traces)
+    EXPECT_EQ(TraceDifference(of_world(traces.front()), of_world(trace)), "");
+  for (int r = 0; r < GetParam().ranks / GetParam().groups; ++r)
+    EXPECT_EQ(TraceDifference(traces.front(), traces[static_cast<size_t>(r)]), "");
 }
 
 // The answers of an engine that finds what the engine before it has left in a folder.
@@ -181,6 +206,10 @@ constexpr Case kCases[] = {
     {"tests/goldens/awq"},
     {"tests/goldens/axk1"},
     {"tests/goldens/mistral4"},
+    {"models/tiny", 2, "auto", "bf16", "2", 0, false, 2},
+    {"models/tiny", 4, "auto", "bf16", "0", 0, true, 2},
+    {"tests/goldens/v3_mtp2", 3, "auto", "bf16", "4", 0, true, 3},
+    {"tests/goldens/v32_mtp", 4, "auto", "fp8", "2", 0, false, 2},
 };
 INSTANTIATE_TEST_SUITE_P(Models, SharedModelTest, testing::ValuesIn(kCases));
 

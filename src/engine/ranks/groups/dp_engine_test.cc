@@ -174,8 +174,10 @@ class DpEngineTest : public testing::TestWithParam<Case> {
     traces_.assign(static_cast<size_t>(c.ranks), {});
     RunRanks(c.ranks, {.deadline = std::chrono::seconds(60)}, [&](Communicator& threads) {
       const auto recorded = MakeRecorded(threads, traces_[static_cast<size_t>(threads.rank())]);
-      RankGroup group(recorded->Split(0, threads.rank()),
-                      {.groups = c.groups, .whole_experts = c.whole_experts});
+      const auto made = RankGroup::Create(recorded->Split(0, threads.rank()),
+                                          {.groups = c.groups, .whole_experts = c.whole_experts});
+      ASSERT_TRUE(made) << ToString(made.error());
+      RankGroup& group = **made;
       if (!group.leads()) return Follow(group);
       ModelOptions options = Wanted();
       ASSERT_TRUE(group.AnnounceModel("any", options));
@@ -262,7 +264,7 @@ INSTANTIATE_TEST_SUITE_P(Models, DpEngineTest, testing::ValuesIn(kCases));
 
 using DpEngineOfTinyTest = DpEngineTest;
 INSTANTIATE_TEST_SUITE_P(Tiny, DpEngineOfTinyTest,
-                         testing::Values(Case{"models/tiny", 2, 2, true, "2"}));
+                         testing::Values(Case{"models/tiny", 4, 4, true, "2"}));
 
 TEST_P(DpEngineOfTinyTest, PrefixesFromDiskAreFoundByAllGroups) {
   const testing_support::ScratchDir folder;
@@ -275,6 +277,28 @@ TEST_P(DpEngineOfTinyTest, PrefixesFromDiskAreFoundByAllGroups) {
   Lead([&](DpEngine& engine) {
     EXPECT_EQ(AskAll(engine, 256), first);
     for (const EngineStats& one : engine.GroupStats()) EXPECT_GT(one.disk_tokens, 0);
+  });
+}
+
+// Each group keeps the rows of its own requests, so its share of them.
+TEST_P(DpEngineOfTinyTest, RowsOfRequestsAreDividedAmongGroups) {
+  const auto pages_used = [](Engine& engine) {
+    for (uint64_t name = 0; name < 8; ++name) {
+      Request r = Ask(60, name, 256);
+      r.tokens.front() = static_cast<int32_t>(name);  // no prefix in common
+      EXPECT_TRUE(engine.Submit(std::move(r)));
+    }
+    while (engine.Stats().generated_tokens < 8 * 5) EXPECT_TRUE(engine.Step());
+    return engine.Stats().pages_used;
+  };
+  const auto model = Load(Wanted());
+  const auto alone =
+      EngineCore::Create({.model = model.get(), .machine = &machine_}, SettingsFor(*model));
+  const int64_t all = pages_used(**alone);
+  Lead([&](DpEngine& engine) {
+    EXPECT_NEAR(static_cast<double>(pages_used(engine)), static_cast<double>(all), 8);
+    for (const EngineStats& one : engine.GroupStats())
+      EXPECT_NEAR(static_cast<double>(one.pages_used), static_cast<double>(all) / 4, 2);
   });
 }
 
@@ -310,14 +334,14 @@ TEST_P(DpEngineOfTinyTest, CancelledAndRefusedRequestsEnd) {
 // Requests wait in a queue of their group, whether or not the group has heard of them.
 TEST_P(DpEngineOfTinyTest, EveryGroupHasAQueueWithALimit) {
   Lead([&](DpEngine& engine) {
-    const auto most = static_cast<uint64_t>(2 * engine.options().max_queued_requests);
+    const auto most = static_cast<uint64_t>(4 * engine.options().max_queued_requests);
     Answers answers;
     Listen(engine, answers);
     for (uint64_t name = 0; name < most; ++name)
       ASSERT_TRUE(engine.Submit(Ask(3, name, 256))) << name;
     EXPECT_EQ(engine.Submit(Ask(3, 0, 256)).error().code, Code::kExhausted);
     ASSERT_TRUE(engine.Step());  // eight run in each group
-    for (uint64_t name = most; name < most + 16; ++name)
+    for (uint64_t name = most; name < most + 32; ++name)
       EXPECT_TRUE(engine.Submit(Ask(3, name, 256))) << name;
     EXPECT_EQ(engine.Submit(Ask(3, 0, 256)).error().code, Code::kExhausted);
   });
@@ -365,6 +389,19 @@ TEST_P(DpEngineFailsTest, ARankThatFailsIsNamedAndEndsAll) {
                RankLost);
   EXPECT_EQ(error.code, Code::kUnavailable);
   EXPECT_NE(error.message.find("rank 1"), std::string::npos) << error.message;
+}
+
+TEST(RankGroups, RanksThatWereToldOtherwiseAreRefused) {
+  RunRanks(2, {}, [](Communicator& world) {
+    const int rank = world.rank();
+    const auto made = RankGroup::Create(world.Split(0, rank), {.groups = 1 + rank});
+    ASSERT_FALSE(made);
+    EXPECT_EQ(made.error().code, Code::kInvalidArgument);
+    const auto whole =
+        RankGroup::Create(world.Split(0, rank), {.groups = 2, .whole_experts = rank == 1});
+    ASSERT_FALSE(whole);
+    EXPECT_NE(whole.error().message.find("only on rank 1"), std::string::npos);
+  });
 }
 
 TEST(GroupChoice, GivesARequestToTheGroupWithTheFewestTokens) {
