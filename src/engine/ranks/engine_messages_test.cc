@@ -56,7 +56,7 @@ std::vector<std::byte> Written(const T& value) {
   return out.Take();
 }
 
-// What is read from a message is written as the same message, which then has every member.
+// A value that was read is written as the same message again.
 template <class T, class Read>
 void ExpectSame(const T& value, const Read& read) {
   const std::vector<std::byte> message = Written(value);

@@ -43,7 +43,7 @@ class RankGroup {
   RankShare share() const;
 
   // Rank 0: the others begin to load their shares of a model. `name` as ResolveModelPath of every rank
-  // understands it. Sets the shares of `options` to those of rank 0.
+  // understands it. Sets the shares of `options` for rank 0.
   [[nodiscard]] Status AnnounceModel(const std::string& name, ModelOptions& options);
 
   // Rank 0: a model that all ranks compute for one engine, whose share here is `share`; this outlives it.
@@ -52,7 +52,7 @@ class RankGroup {
   [[nodiscard]] Result<std::unique_ptr<Model>> Share(Result<std::unique_ptr<Model>> share);
   // The same for one engine per group.
   [[nodiscard]] Result<std::unique_ptr<Model>> ShareInGroups(Result<std::unique_ptr<Model>> share);
-  // Of the engine over what Share, or ShareInGroups, has returned.
+  // Ranks that follow the engine over the model of Share, or of ShareInGroups.
   Followers& followers() { return in_groups_ ? *in_groups_ : followers_; }
 
   // Bytes of the weights that each rank of the world has loaded; empty before.

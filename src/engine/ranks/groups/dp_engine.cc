@@ -159,7 +159,7 @@ void DpEngine::Note(const TokenEvent& event) {
   live_.erase(live);
 }
 
-// Keeps what reports say, which count the requests that the groups were told; returns their events.
+// Keeps what reports say, which count the requests in `told`; returns their events.
 std::vector<TokenEvent> DpEngine::Note(std::vector<GroupReport> reports,
                                        std::span<const QueueCount> told) {
   std::vector<TokenEvent> events;

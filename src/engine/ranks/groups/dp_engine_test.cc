@@ -134,7 +134,7 @@ class DpEngineTest : public testing::TestWithParam<Case> {
   }
   ModelOptions Wanted() const { return {.mtp = std::string_view(GetParam().drafts) != "0"}; }
 
-  // Of the engine of one group; without a share: of one engine alone.
+  // Settings for the engine of one group; without a share, for one engine alone.
   Settings SettingsFor(const Model& model, const std::optional<RankShare>& share = {}) const {
     EngineOptions o;
     if (share) {
@@ -283,12 +283,16 @@ TEST_P(DpEngineOfTinyTest, PrefixesFromDiskAreFoundByAllGroups) {
 // Each group keeps the rows of its own requests, so its share of them.
 TEST_P(DpEngineOfTinyTest, RowsOfRequestsAreDividedAmongGroups) {
   const auto pages_used = [](Engine& engine) {
+    Answers answers;
+    Listen(engine, answers);
     for (uint64_t name = 0; name < 8; ++name) {
       Request r = Ask(60, name, 256);
       r.tokens.front() = static_cast<int32_t>(name);  // no prefix in common
+      r.stop.max_tokens = 150;
       EXPECT_TRUE(engine.Submit(std::move(r)));
     }
-    while (engine.Stats().generated_tokens < 8 * 5) EXPECT_TRUE(engine.Step());
+    while (answers.size() < 8) EXPECT_TRUE(engine.Step());  // until all have begun
+    engine.SetEventSink({});
     return engine.Stats().pages_used;
   };
   const auto model = Load(Wanted());

@@ -25,7 +25,7 @@ struct GroupOrders {
   std::vector<Order> orders;
 };
 
-// What a leader answers.
+// The answer of a leader.
 struct GroupReport {
   bool more_to_do = false;  // the next step has work
   QueueCount queue;
