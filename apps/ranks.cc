@@ -1,5 +1,6 @@
 #include "apps/ranks.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -37,17 +38,12 @@ std::string OwnPath() {
 
 // Becomes mpirun. Returns only if that fails.
 Status StartRanks(int64_t ranks) {
-  std::vector<std::string> words = MpirunWords(ranks, geteuid() == 0);
-  words.push_back(OwnPath());
-  const std::vector<std::string> own = OwnWords();
-  words.insert(words.end(), own.begin() + 1, own.end());
+  std::vector<std::string> words = RankCommand(ranks);
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
   execvp(argv.front(), argv.data());
-  return Unsupported(
-      fmt::format("--tp {}: expected mpirun, which starts the ranks: {}; install openmpi-bin",
-                  ranks, std::strerror(errno)));
+  return tl::unexpected(NoLauncher(ranks, std::strerror(errno)));
 }
 
 // Of `all` ranks, those on this machine, as mpirun and srun tell; all if they do not.
@@ -60,8 +56,24 @@ int64_t LocalRanks(int64_t all) {
 
 }  // namespace
 
+int64_t RankCount(const EngineOptions& options) { return std::max(options.tp, options.dp); }
+
+std::vector<std::string> RankCommand(int64_t ranks) {
+  std::vector<std::string> words = MpirunWords(ranks, geteuid() == 0);
+  words.push_back(OwnPath());
+  const std::vector<std::string> own = OwnWords();
+  words.insert(words.end(), own.begin() + 1, own.end());
+  return words;
+}
+
+Error NoLauncher(int64_t ranks, std::string_view why) {
+  return {Code::kUnsupported,
+          fmt::format("--tp {}: expected mpirun, which starts the ranks: {}; install openmpi-bin",
+                      ranks, why)};
+}
+
 Result<std::unique_ptr<RankGroup>> JoinRanks(EngineOptions& options) {
-  options.tp = std::max(options.tp, options.dp);
+  options.tp = RankCount(options);
   if (options.tp == 1) return nullptr;  // under mpirun too: then each process is on its own
   if (!StartedByMpi()) return tl::unexpected(StartRanks(options.tp).error());
   LATTE_ASSIGN_OR_RETURN(std::unique_ptr<Communicator> world, ConnectMpi({}));

@@ -2,12 +2,25 @@
 #pragma once
 
 #include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "latte/options.h"
 
 #include "src/engine/ranks/rank_group.h"
 
 namespace latte {
+
+// The number of processes.
+int64_t RankCount(const EngineOptions& options);
+
+// The command that starts so many ranks of this process: mpirun, and this process's own words. They are also
+// what tells the ranks of one start from those of another.
+std::vector<std::string> RankCommand(int64_t ranks);
+
+// What to do where mpirun cannot be run, which is `why`.
+Error NoLauncher(int64_t ranks, std::string_view why);
 
 // The group of this process; null for --tp 1. Under mpirun or srun, its ranks; otherwise the process
 // becomes mpirun and starts them, with the same command line, and this function does not return. The

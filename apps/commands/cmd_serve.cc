@@ -1,6 +1,7 @@
 // latte serve: the OpenAI API over HTTP.
 #include <cstdio>
 #include <optional>
+#include <stop_token>
 
 #include <fmt/format.h>
 
@@ -8,10 +9,12 @@
 #include "apps/flags/config_flags.h"
 #include "apps/flags/engine_flags.h"
 #include "apps/flags/engine_plan.h"
+#include "apps/rank_front.h"
 #include "apps/ranks.h"
 #include "src/base/fields/fields.h"
 #include "src/base/limits/memory.h"
 #include "src/base/limits/open_files.h"
+#include "src/comm/mpi/mpi.h"
 #include "src/engine/create_engine.h"
 #include "src/serve/server.h"
 
@@ -72,6 +75,14 @@ Status DryRun(const Result<MemoryPlan>& plan, bool json) {
   return {};
 }
 
+Result<std::unique_ptr<Engine>> MakeEngine(const EngineOptions& options, const ModelFiles& files,
+                                           RankGroup* ranks) {
+  LATTE_ASSIGN_OR_RETURN(CreatedEngine created, CreateEngine(options, files, ranks));
+  WarnIfFewer(options.threads, created.engine->options().threads);
+  WarnAboutRates(created.rates_warning);
+  return std::move(created.engine);
+}
+
 // Every connection is an open file.
 void AllowConnections(int64_t connections) {
   constexpr int64_t kOthers = 64;  // of the model, of the cache, of the log
@@ -83,23 +94,56 @@ void AllowConnections(int64_t connections) {
                     connections, limit));
 }
 
-// Runs the server until it is told to end. `engine`: with the size of the cache as planned.
-Status StartServer(ServeParts parts, const EngineOptions& engine_options, const ModelFiles& files,
-                   RankGroup* ranks) {
-  const std::string& model_name = engine_options.model;
+// Runs the server until it is told to end.
+Status StartServer(ServeParts parts, const std::string& model_name, const ModelFiles& files) {
   parts.names = parts.options.served_model_name;
   if (parts.names.empty()) parts.names.push_back(model_name);
   LATTE_ASSIGN_OR_RETURN(const OpenAiModel model,
                          MakeModel(parts.options, parts.names.front(), files));
   parts.model = &model;
-  parts.load = [&]() -> Result<std::unique_ptr<Engine>> {
-    LATTE_ASSIGN_OR_RETURN(CreatedEngine created, CreateEngine(engine_options, files, ranks));
-    WarnIfFewer(engine_options.threads, created.engine->options().threads);
-    WarnAboutRates(created.rates_warning);
-    return std::move(created.engine);
-  };
   AllowConnections(parts.options.max_connections);
   return Serve(parts);
+}
+
+// One process that is the server and the engine: alone, or rank 0 of ranks that were started by hand.
+Status ServeHere(const Chosen& chosen, const ModelFiles& files, RankGroup* ranks) {
+  ServeParts parts{.options = chosen.serve, .version = LATTE_VERSION, .say = Say};
+  parts.load = [&] { return MakeEngine(chosen.engine, files, ranks); };
+  return StartServer(std::move(parts), chosen.engine.model, files);
+}
+
+// The server, whose engine are the ranks that it starts.
+Status ServeRanks(const Chosen& chosen, const ModelFiles& files) {
+  std::stop_source stop;
+  ServeParts parts{.options = chosen.serve, .version = LATTE_VERSION, .say = Say};
+  parts.load = [&] {
+    return StartRanksOf(chosen.engine, files, chosen.serve.step_timeout, stop.get_token());
+  };
+  parts.end_loading = [&] { stop.request_stop(); };
+  parts.restarts = true;
+  return StartServer(std::move(parts), chosen.engine.model, files);
+}
+
+// A rank of such a server. Its error is told to the front, too.
+Status ServeFront(FrontLink& front, const Chosen& chosen, const ModelFiles& files,
+                  RankGroup& ranks) {
+  const auto serve = [&]() -> Status {
+    if (!ranks.leads()) return FollowLeader(ranks);
+    LATTE_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine,
+                           MakeEngine(chosen.engine, files, &ranks));
+    return front.Serve(*engine);
+  };
+  const Status done = serve();
+  if (!done) front.Fail(done.error());
+  return done;
+}
+
+void SayPlan(const MemoryPlan& plan, const Chosen& chosen, const ModelFiles& files) {
+  std::fputs(MemoryPlanText(plan).c_str(), stderr);
+  if (chosen.engine.cache_bytes > 0) WarnIfLarge(files.dir, files.config);
+  WarnOfUnused(files.config);
+  if (const auto mode = ParseAttentionMode(chosen.engine.attention))
+    WarnIfDense(files.config, *mode);
 }
 
 Result<Chosen> Choose(const ServeFlags& flags, const ConfigFile& file) {
@@ -121,16 +165,18 @@ Status ServeCommand(const ServeFlags& flags) {
   const Result<MemoryPlan> plan = PlanEngine(chosen.engine, files);
   if (flags.dry_run) return DryRun(plan, flags.json);
   if (!plan) return tl::unexpected(plan.error());
+  if (RankCount(chosen.engine) > 1 && !StartedByMpi()) {
+    SayPlan(*plan, chosen, files);
+    return ServeRanks(chosen, files);
+  }
+  std::unique_ptr<FrontLink> front;  // outlives what the front waits for
   LATTE_ASSIGN_OR_RETURN(const std::unique_ptr<RankGroup> ranks, JoinRanks(chosen.engine));
-  if (ranks && !ranks->leads()) return FollowLeader(*ranks);
-  std::fputs(MemoryPlanText(*plan).c_str(), stderr);
-  if (chosen.engine.cache_bytes > 0) WarnIfLarge(files.dir, files.config);
-  WarnOfUnused(files.config);
-  if (const auto mode = ParseAttentionMode(chosen.engine.attention))
-    WarnIfDense(files.config, *mode);
+  LATTE_ASSIGN_OR_RETURN(front, JoinFront(ranks.get()));
+  if (front == nullptr && ranks && !ranks->leads()) return FollowLeader(*ranks);
+  if (front == nullptr) SayPlan(*plan, chosen, files);
   chosen.engine.cache_bytes = plan->cache_bytes();
-  return StartServer({.options = chosen.serve, .version = LATTE_VERSION, .say = Say}, chosen.engine,
-                     files, ranks.get());
+  if (front != nullptr) return ServeFront(*front, chosen, files, *ranks);
+  return ServeHere(chosen, files, ranks.get());
 }
 
 }  // namespace

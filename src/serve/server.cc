@@ -16,6 +16,7 @@
 #include "src/serve/front/front.h"
 #include "src/serve/generations.h"
 #include "src/serve/observe/observer.h"
+#include "src/serve/restarts.h"
 #include "src/serve/workers.h"
 
 namespace latte {
@@ -76,9 +77,10 @@ class Server {
   ServerSnapshot Snapshot() const;
   void SayAddresses() const;
   void SayReady() const;
-  void StartEngine();
+  void StartEngine(EngineLoader load);
   void OnLoaded();
   void OnFailed(const Error& error);
+  void Restart(const Error& error);
   void OnSignal();
   void Tick();
   void WatchStep();
@@ -93,9 +95,11 @@ class Server {
   std::unique_ptr<HttpServer> http_;
   std::unique_ptr<Workers> workers_;
   std::unique_ptr<Generations> generations_;
+  Restarts restarts_;
   std::unique_ptr<EngineThread> engine_;
   std::optional<Error> failure_;  // why the server ends
   bool stuck_ = false;            // the engine's thread does not come back
+  bool was_ready_ = false;
   bool told_long_step_ = false;
   Clock::time_point drain_until_;
   std::optional<Clock::time_point> stop_at_;
@@ -148,8 +152,9 @@ FrontHooks Server::Hooks() {
 ServerSnapshot Server::Snapshot() const {
   ServerSnapshot out{.http = http_->stats(),
                      .ready = front_.state() == Front::State::kReady,
+                     .restarts = restarts_.count(),
                      .log_dropped = observer_->log().dropped()};
-  if (const Engine* engine = engine_->engine()) out.engine = engine->Stats();
+  if (const Engine* engine = engine_->engine()) out.engine = restarts_.Total(engine->Stats());
   if (const auto age = engine_->StepAge())
     out.step_seconds = std::chrono::duration<double>(*age).count();
   return out;
@@ -182,7 +187,7 @@ void Server::SayReady() const {
                                      : R"({"prompt": "Once upon a time"})"));
 }
 
-void Server::StartEngine() {
+void Server::StartEngine(EngineLoader load) {
   EngineThread::Hooks hooks;
   hooks.loaded = [this] { http_->Post([this] { OnLoaded(); }); };
   hooks.failed = [this](const Error& error) { http_->Post([this, error] { OnFailed(error); }); };
@@ -198,7 +203,7 @@ void Server::StartEngine() {
       if (!delivered) generations_->FailAll(delivered.error());
     });
   };
-  engine_ = std::make_unique<EngineThread>(parts_.load, std::move(hooks));
+  engine_ = std::make_unique<EngineThread>(std::move(load), std::move(hooks));
 }
 
 void Server::OnLoaded() {
@@ -209,18 +214,39 @@ void Server::OnLoaded() {
                    .max_model_len = engine->options().max_tokens,
                    .engine = engine->options(),
                    .version = parts_.version});
-  observer_->metrics().SetEngine(engine->options(), engine->Stats().pages_total);
+  restarts_.Ready(Clock::now());
+  const bool first = !std::exchange(was_ready_, true);
+  if (first) observer_->metrics().SetEngine(engine->options(), engine->Stats().pages_total);
   if (front_.state() != Front::State::kReady) return;
   observer_->log().Info("ready");
-  SayReady();
+  if (first) SayReady();
 }
 
 void Server::OnFailed(const Error& error) {
+  const bool draining = front_.state() == Front::State::kDraining;
+  if (parts_.restarts && was_ready_ && !stuck_ && !draining) return Restart(error);
   failure_ = error;
   observer_->log().Error("the engine has failed", {{"error", error.message}});
   front_.SetFailed();
   generations_->FailAll({Code::kUnavailable, "the engine has failed: " + error.message});
   StopAfter(kFlushTime);
+}
+
+void Server::Restart(const Error& error) {
+  const Engine* const engine = engine_->engine();
+  const auto delay = restarts_.Failed(Clock::now(), engine ? engine->Stats() : EngineStats());
+  observer_->log().Error("the engine has failed and is started again",
+                         {{"error", error.message}, {"in_ms", delay.count()}});
+  front_.SetLoading("the engine is started again, as it has failed: " + error.message);
+  generations_->SetEngine(nullptr);
+  generations_->FailAll({Code::kUnavailable, "the engine has failed: " + error.message});
+  // What remains of the engine may take seconds to end: not on this thread.
+  std::shared_ptr<EngineThread> failed = std::move(engine_);
+  StartEngine([this, delay, failed]() mutable -> Result<std::unique_ptr<Engine>> {
+    failed.reset();
+    if (!restarts_.Wait(delay)) return Fail(Code::kCancelled, "the server is shutting down");
+    return parts_.load();
+  });
 }
 
 void Server::OnSignal() {
@@ -254,7 +280,7 @@ void Server::Tick() {
   next_second_ = now + kSecond;
   generations_->Tick();
   if (const Engine* engine = engine_->engine())
-    observer_->Tick(engine->Stats(), http_->stats().connections);
+    observer_->Tick(restarts_.Total(engine->Stats()), http_->stats().connections);
   WatchStep();
 }
 
@@ -285,7 +311,10 @@ Status Server::End() {
     Leave(ExitCode(failure_->code));
   }
   // A large model may load for minutes. There are no prefixes yet that could be lost.
-  if (!failure_ && engine_->engine() == nullptr) Leave(0);
+  const bool loading = !failure_ && engine_->engine() == nullptr;
+  if (loading && !parts_.end_loading) Leave(0);
+  if (loading) parts_.end_loading();
+  restarts_.Stop();
   workers_.reset();  // before what its work refers to
   const Status saved = engine_->Stop();
   if (failure_) return tl::unexpected(*failure_);
@@ -295,7 +324,7 @@ Status Server::End() {
 Status Server::Run() {
   LATTE_RETURN_IF_ERROR(Open());
   SayAddresses();
-  StartEngine();
+  StartEngine(parts_.load);
   http_->Run();
   return End();
 }

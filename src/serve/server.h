@@ -19,6 +19,12 @@ struct ServeParts {
   std::string version;             // of Latte
   const OpenAiModel* model = nullptr;
   EngineLoader load;  // called on the engine's thread, once the server listens
+  // An engine that fails is loaded again, if the first one could be loaded; meanwhile the server is not
+  // ready. If not, the error ends the server.
+  bool restarts = false;
+  // Makes a call of `load` return soon, with an error; it may be called without one. Empty: a server that is
+  // told to end while it loads leaves the process at once.
+  std::function<void()> end_loading;
   // Gets what a user should see when the server listens, and when it is ready: whole lines.
   std::function<void(const std::string&)> say;
 };
@@ -26,7 +32,7 @@ struct ServeParts {
 // Serves until SIGTERM or SIGINT, then lets running requests end within options.drain_timeout. A
 // second signal ends them at once.
 // Errors: kInvalidArgument of options, access and addresses; kUnavailable if an address is in use;
-// of the loader and of Engine::Step, which end the server; of Engine::SavePrefixes.
+// of the loader and of Engine::Step, where they end the server; of Engine::SavePrefixes.
 [[nodiscard]] Status Serve(const ServeParts& parts);
 
 }  // namespace latte

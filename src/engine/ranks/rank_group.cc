@@ -119,6 +119,7 @@ Status RankGroup::Agree(const Result<std::unique_ptr<Model>>& share) {
   std::vector<Loaded> all(static_cast<size_t>(world_->size()));
   Loaded mine;
   if (share) mine = {1, (*share)->config().text_hash, (*share)->weight_bytes()};
+  if (!share && tell_load_error_) tell_load_error_(share.error());
   world_->SetDeadline(kLoading);
   lost_ = true;  // unless all agree
   LATTE_RETURN_IF_ERROR(CatchLostRanks([&] {

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "src/checkpoint/model_files.h"
@@ -41,6 +42,9 @@ class RankGroup {
   Communicator& world() { return *world_; }
   // Of this rank: of everything but routed experts.
   RankShare share() const;
+
+  // Called when this rank could not load its share, before it waits for the others to say the same.
+  void OnLoadError(std::function<void(const Error&)> tell) { tell_load_error_ = std::move(tell); }
 
   // Rank 0: the others begin to load their shares of a model. `name` as ResolveModelPath of every rank
   // understands it. Sets the shares of `options` for rank 0.
@@ -92,6 +96,7 @@ class RankGroup {
   Followers followers_;
   std::optional<Followers> in_groups_;
   bool lost_ = false;
+  std::function<void(const Error&)> tell_load_error_;
 };
 
 }  // namespace latte

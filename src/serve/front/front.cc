@@ -27,22 +27,27 @@ std::string_view StateName(Front::State state) {
   return "failed";
 }
 
-std::string_view WhyNotReady(Front::State state) {
-  switch (state) {
-    case Front::State::kLoading:
-      return "the model is being loaded; try again later";
-    case Front::State::kDraining:
-      return "the server is shutting down and takes no new requests";
-    default:
-      return "the engine has failed; the server ends";
-  }
-}
-
 }  // namespace
 
 void Front::SetReady(ServedModel served) {
   served_ = std::make_shared<const ServedModel>(std::move(served));
   if (state_ == State::kLoading) state_ = State::kReady;
+}
+
+void Front::SetLoading(std::string why) {
+  state_ = State::kLoading;
+  why_loading_ = std::move(why);
+}
+
+std::string Front::WhyNotReady() const {
+  switch (state_) {
+    case State::kLoading:
+      return why_loading_ + "; try again later";
+    case State::kDraining:
+      return "the server is shutting down and takes no new requests";
+    default:
+      return "the engine has failed; the server ends";
+  }
 }
 
 void Front::AddCors(const HttpRequest& request, HttpFields* fields) const {
@@ -82,7 +87,7 @@ std::optional<HttpResponse> Front::Refuse(const HttpRequest& head) const {
     return RefusalResponse(
         415, "Content-Type: expected application/json; a body in another format is not read");
   if (found.match->needs_model && state_ != State::kReady)
-    return RefusalResponse(503, WhyNotReady(state_));
+    return RefusalResponse(503, WhyNotReady());
   return std::nullopt;
 }
 
@@ -120,12 +125,12 @@ void Front::Handle(HttpRequest request, std::shared_ptr<HttpExchange> exchange) 
   const std::shared_ptr<Reply> reply = MakeReply(request, id, std::move(exchange));
   // The state may have changed while the body arrived.
   if (found.match->needs_model && state_ != State::kReady)
-    return reply->Respond(RefusalResponse(503, WhyNotReady(state_)));
+    return reply->Respond(RefusalResponse(503, WhyNotReady()));
   Dispatch(*found.match, id, std::move(request), reply);
 }
 
 HttpResponse Front::Readiness() const {
-  if (state_ != State::kReady) return RefusalResponse(503, WhyNotReady(state_));
+  if (state_ != State::kReady) return RefusalResponse(503, WhyNotReady());
   return {.body = R"({"status":"ready"})"};
 }
 

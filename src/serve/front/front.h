@@ -59,7 +59,8 @@ class Front final : public HttpHandler {
 
   State state() const { return state_; }
   void SetReady(ServedModel served);
-  // Requests that need the model get 503 from now on.
+  // Requests that need the model get 503 from now on, with the reason in words.
+  void SetLoading(std::string why);
   void SetDraining() { state_ = State::kDraining; }
   void SetFailed() { state_ = State::kFailed; }
 
@@ -78,6 +79,7 @@ class Front final : public HttpHandler {
   void Generate(OpenAiEndpoint endpoint, const std::string& id, HttpRequest request,
                 const std::shared_ptr<Reply>& reply);
   HttpResponse Readiness() const;
+  std::string WhyNotReady() const;
   // Runs `work` on a worker thread and answers with what it returns.
   void Work(const std::shared_ptr<Reply>& reply, std::function<Result<std::string>()> work);
 
@@ -85,6 +87,7 @@ class Front final : public HttpHandler {
   FrontParts parts_;
   std::shared_ptr<const ServedModel> served_;  // once loaded; workers keep it too
   State state_ = State::kLoading;
+  std::string why_loading_ = "the model is being loaded";
 };
 
 }  // namespace latte

@@ -188,6 +188,8 @@ struct Metrics::Impl {
 
   // Our own.
   Follower steps{Count("latte:engine_steps_total", "Steps of the engine.")};
+  Follower restarts{Count("latte:engine_restarts_total",
+                          "Times that the engine was started again after a failure.")};
   Follower step_seconds{Count("latte:engine_step_seconds_total", "Time spent in steps.")};
   Follower forward_seconds{
       Count("latte:engine_forward_seconds_total", "Of it, time spent in the model.")};
@@ -370,6 +372,7 @@ void Metrics::Observe(const ServerSnapshot& state) {
   m.refused_connections.Reach(state.http.refused_connections);
   m.bad_requests.Reach(state.http.bad_requests);
   m.dropped_slow.Reach(state.http.dropped_slow);
+  m.restarts.Reach(state.restarts);
   m.log_dropped.Reach(state.log_dropped);
 }
 

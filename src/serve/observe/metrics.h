@@ -47,6 +47,7 @@ struct ServerSnapshot {
   HttpServerStats http;
   bool ready = false;       // requests are accepted
   double step_seconds = 0;  // how long the running step has taken; 0: none runs
+  int64_t restarts = 0;     // of the engine
   int64_t log_dropped = 0;  // lines, since the start
 };
 

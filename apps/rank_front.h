@@ -1,0 +1,28 @@
+// The front of `latte serve` with several ranks: a process that is no rank, holds the sockets of HTTP, and
+// starts the ranks, which join it over a control connection.
+#pragma once
+
+#include <memory>
+#include <stop_token>
+
+#include "latte/engine.h"
+#include "latte/options.h"
+
+#include "src/checkpoint/model_files.h"
+#include "src/engine/ranks/rank_group.h"
+#include "src/engine/remote/front_link.h"
+
+namespace latte {
+
+// Starts the ranks, as mpirun with this process's own words. step_timeout: as RemoteOptions.
+// Errors: as RemoteEngine::Start; kUnsupported without mpirun, with what to install.
+[[nodiscard]] Result<std::unique_ptr<Engine>> StartRanksOf(const EngineOptions& options,
+                                                           const ModelFiles& files,
+                                                           double step_timeout,
+                                                           const std::stop_token& stop);
+
+// The link of a rank that a front has started; null if none has. A rank whose front, or another rank, is lost
+// ends at once: nothing it computes can be used. Errors: as FrontLink::Join.
+[[nodiscard]] Result<std::unique_ptr<FrontLink>> JoinFront(RankGroup* group);
+
+}  // namespace latte

@@ -1,0 +1,52 @@
+// What a front and its ranks say to each other, as bytes of the control connection (comm/control/rank.h) in
+// the form of wire.h. A request and its events are named by an id that the front gives:
+// Request::user_data and TokenEvent::user_data on the way.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "latte/engine.h"
+
+namespace latte {
+
+// To rank 0.
+struct FrontMessage {
+  enum class Kind : int64_t { kSubmit, kCancel, kDelivered, kSavePrefixes };
+  Kind kind = Kind::kSavePrefixes;
+  Request request;    // kSubmit
+  uint64_t id = 0;    // kCancel
+  int64_t bytes = 0;  // kDelivered: of reports with events that the front has dealt with
+};
+
+// A request that the engine did not take.
+struct Refusal {
+  uint64_t id = 0;
+  Error error;
+};
+
+// Rank 0 sends all but kFailed, which any rank sends.
+struct RankMessage {
+  enum class Kind : int64_t { kLoaded, kReport, kSaved, kFailed };
+  Kind kind = Kind::kFailed;
+  EngineOptions options;          // kLoaded: resolved
+  EngineStats stats;              // kLoaded, kReport
+  int64_t taken = 0;              // kReport: kSubmit messages that were dealt with, since the start
+  std::vector<Refusal> refusals;  // kReport
+  std::vector<TokenEvent> events;  // kReport
+  Error error;                     // kSaved, kFailed; kSaved: kOk if all was saved
+};
+
+std::string ToBytes(const FrontMessage& message);
+std::string ToBytes(const RankMessage& message);
+// A kReport with these events.
+std::string ReportBytes(const RankMessage& message, std::span<const TokenEvent> events);
+
+// Errors: kCorrupt. Values are those of the other process: options and requests are still to be validated.
+[[nodiscard]] Result<FrontMessage> ReadFrontMessage(std::string_view bytes);
+[[nodiscard]] Result<RankMessage> ReadRankMessage(std::string_view bytes);
+
+}  // namespace latte

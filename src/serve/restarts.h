@@ -1,0 +1,45 @@
+// Engines of one server, one after the other: when the next one starts, and the counters of all together.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+
+#include "latte/engine.h"
+
+namespace latte {
+
+class Restarts {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  // The engine has loaded.
+  void Ready(Clock::time_point now) { ready_since_ = now; }
+
+  // The engine has failed. `last`: its counters. Returns how long to wait before the next one starts:
+  // 1 s, 2 s, 4 s … 60 s, and 1 s again after an engine that was ready for a minute.
+  std::chrono::milliseconds Failed(Clock::time_point now, const EngineStats& last);
+
+  // How many engines were started again.
+  int64_t count() const { return count_; }
+
+  // Counters of the engine, with those of the engines before it.
+  EngineStats Total(const EngineStats& engine) const;
+
+  // Sleeps; false: Stop was called, before or meanwhile. By any thread, as Stop.
+  bool Wait(std::chrono::milliseconds time);
+  void Stop();
+
+ private:
+  EngineStats before_;  // counters only
+  int64_t count_ = 0;
+  int doublings_ = 0;
+  Clock::time_point ready_since_ = Clock::time_point::max();  // max: not ready
+
+  std::mutex mutex_;  // guards stopped_
+  std::condition_variable changed_;
+  bool stopped_ = false;
+};
+
+}  // namespace latte
