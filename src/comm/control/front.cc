@@ -127,9 +127,8 @@ Status ControlFront::WaitForRanks(std::chrono::milliseconds deadline) {
   if (state_->lost) return Fail(Code::kUnavailable, state_->lost->what());
   if (in_time) return {};
   return Fail(Code::kUnavailable,
-              fmt::format("of {} ranks, {} did not join within {} s; look there for the cause",
-                          state_->group.world_size, fmt::join(state_->Missing(), ", "),
-                          std::chrono::duration<double>(deadline).count()));
+              fmt::format("of {} ranks, {} did not join in time; look there for the cause",
+                          state_->group.world_size, fmt::join(state_->Missing(), ", ")));
 }
 
 void ControlFront::Send(int rank, std::string bytes) {

@@ -110,7 +110,8 @@ Result<std::unique_ptr<ChildProcesses>> ChildProcesses::Start(
 
 ChildProcesses::~ChildProcesses() {
   if (!Ended()) kill(launcher_, SIGTERM);
-  if (WaitForEnd(kUntilKilled)) return;
+  const auto late = std::chrono::steady_clock::now() + kUntilKilled;
+  while (!Ended() && std::chrono::steady_clock::now() < late) std::this_thread::sleep_for(kPoll);
   // Processes that are just being started may be seen in the next round.
   while (!Ended() || !Running(launcher_).empty()) {
     for (const pid_t pid : Running(launcher_)) kill(pid, SIGKILL);

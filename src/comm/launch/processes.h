@@ -40,7 +40,8 @@ class ChildProcesses final : public RankProcesses {
   [[nodiscard]] static Result<std::unique_ptr<ChildProcesses>> Start(
       std::vector<std::string> words, const std::vector<std::string>& variables);
 
-  // Sends SIGTERM to the launcher, which has three seconds to end all, then SIGKILL to each process.
+  // Sends SIGTERM to the launcher, which has three seconds to end all, then SIGKILL to each process that is
+  // left.
   ~ChildProcesses() override;
   ChildProcesses(const ChildProcesses&) = delete;
   ChildProcesses& operator=(const ChildProcesses&) = delete;

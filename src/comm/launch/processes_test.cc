@@ -61,14 +61,15 @@ TEST(Processes, TheyGetVariablesNoInputAndNoOpenFiles) {
   const testing_support::ScratchDir dir;
   int ends[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);  // as a server's, which an exec keeps
-  const auto shell = Shell(
-      fmt::format("read line; echo \"$LATTE_TEST_VARIABLE:$line:$(ls /proc/$$/fd | wc -w)\" > {0}/a; "
-                  "mv {0}/a {0}/done",
-                  dir.path().string()),
-      {"LATTE_TEST_VARIABLE=x y"});
+  const auto shell =
+      Shell(fmt::format(
+                "read line; echo \"$LATTE_TEST_VARIABLE:$line:$(ls /proc/$$/fd | wc -w)\" > {0}/a; "
+                "mv {0}/a {0}/done",
+                dir.path()),
+            {"LATTE_TEST_VARIABLE=x y"});
   EXPECT_TRUE(shell->WaitForEnd(seconds(60)));
   std::string line;
-  std::getline(std::ifstream(dir.path() / "done"), line);
+  std::getline(std::ifstream(dir.File("done")), line);
   EXPECT_EQ(line, "x y::4") << "0, 1, 2 and the one of the substitution";
   close(ends[0]);
   close(ends[1]);
@@ -77,13 +78,13 @@ TEST(Processes, TheyGetVariablesNoInputAndNoOpenFiles) {
 // As ranks are to mpirun: in process groups of their own, and one that is stopped.
 TEST(Processes, NoneIsLeft) {
   const testing_support::ScratchDir dir;
-  const std::string path = dir.path().string();
-  auto shell = Shell(fmt::format(
-      "setsid sh -c 'trap \"\" TERM; echo $$ > {0}/deaf; while :; do sleep 1; done' & "
-      "setsid sh -c 'echo $$ > {0}/stopped; kill -STOP $$' & wait",
-      path));
-  const pid_t deaf = NumberIn(dir.path() / "deaf");
-  const pid_t stopped = NumberIn(dir.path() / "stopped");
+  const std::string path = dir.path();
+  auto shell = Shell(
+      fmt::format("setsid sh -c 'trap \"\" TERM; echo $$ > {0}/deaf; while :; do sleep 1; done' & "
+                  "setsid sh -c 'echo $$ > {0}/stopped; kill -STOP $$' & wait",
+                  path));
+  const pid_t deaf = NumberIn(dir.File("deaf"));
+  const pid_t stopped = NumberIn(dir.File("stopped"));
   ASSERT_TRUE(IsThere(deaf));
   ASSERT_TRUE(IsThere(stopped));
   shell.reset();
@@ -93,11 +94,12 @@ TEST(Processes, NoneIsLeft) {
 
 TEST(Processes, OrphansEndToo) {
   const testing_support::ScratchDir dir;
-  const std::string path = dir.path().string();
-  auto shell = Shell(fmt::format("setsid sh -c 'echo $$ > {}/orphan; sleep 1000' & "
-                                 "while [ ! -s {}/orphan ]; do sleep 0.01; done; kill -9 $$",
-                                 path, path));
-  const pid_t orphan = NumberIn(dir.path() / "orphan");
+  const std::string path = dir.path();
+  auto shell =
+      Shell(fmt::format("setsid sh -c 'echo $$ > {}/orphan; sleep 1000' & "
+                        "while [ ! -s {}/orphan ]; do sleep 0.01; done; kill -9 $$",
+                        path, path));
+  const pid_t orphan = NumberIn(dir.File("orphan"));
   while (!shell->Ended()) std::this_thread::sleep_for(milliseconds(5));
   EXPECT_TRUE(IsThere(orphan));
   EXPECT_FALSE(shell->WaitForEnd(milliseconds(20)));

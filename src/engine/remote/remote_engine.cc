@@ -58,6 +58,8 @@ std::string Hex(std::string_view bytes) {
   return out;
 }
 
+Status Stopped() { return Fail(Code::kCancelled, "the server is shutting down"); }
+
 // What a rank is sent: tokens, so that a prompt is not made into tokens twice.
 Request WithTokens(RequestState& state) {
   Request out = std::move(state.request);
@@ -77,10 +79,12 @@ Result<std::unique_ptr<RemoteEngine>> RemoteEngine::Start(const RemoteOptions& o
   return CatchExhaustion([&]() -> Result<std::unique_ptr<RemoteEngine>> {
     std::unique_ptr<RemoteEngine> engine(new RemoteEngine(options, files));
     LATTE_RETURN_IF_ERROR(engine->Launch(start, stop));
+    LATTE_RETURN_IF_ERROR(engine->AwaitLoaded(stop));
     return engine;
   });
 }
 
+// Until all ranks have joined.
 Status RemoteEngine::Launch(const RankStarter& start, const std::stop_token& stop) {
   PrivateFolder folder;
   LATTE_RETURN_IF_ERROR(folder.Make());
@@ -99,22 +103,29 @@ Status RemoteEngine::Launch(const RankStarter& start, const std::stop_token& sto
   LATTE_ASSIGN_OR_RETURN(front_, ControlFront::Listen(address.address, group, address.secret,
                                                       options_.control, std::move(events)));
   LATTE_ASSIGN_OR_RETURN(processes_, start(address));
-  LATTE_RETURN_IF_ERROR(AwaitRanks(stop));
-  return {};
+  return AwaitJoined(stop);
 }
 
-Status RemoteEngine::AwaitRanks(const std::stop_token& stop) {
+Status RemoteEngine::AwaitJoined(const std::stop_token& stop) {
   const Clock::time_point late = Clock::now() + options_.joining;
+  for (;;) {
+    const Status joined = front_->WaitForRanks(kPoll);
+    if (joined) return {};
+    if (stop.stop_requested()) return Stopped();
+    LATTE_RETURN_IF_ERROR(CheckRanks());
+    if (Clock::now() >= late) return joined;
+  }
+}
+
+Status RemoteEngine::AwaitLoaded(const std::stop_token& stop) {
   for (;;) {
     {
       std::unique_lock lock(mutex_);
-      if (changed_.wait_for(lock, kPoll, [this] { return loaded_ || failure_; })) {
-        if (loaded_) return {};
-      }
+      changed_.wait_for(lock, kPoll, [this] { return loaded_ || failure_; });
+      if (loaded_) return {};
     }
-    if (stop.stop_requested()) return Fail(Code::kCancelled, "the server is shutting down");
+    if (stop.stop_requested()) return Stopped();
     LATTE_RETURN_IF_ERROR(CheckRanks());
-    if (Clock::now() >= late) LATTE_RETURN_IF_ERROR(front_->WaitForRanks(milliseconds(0)));
   }
 }
 
@@ -206,21 +217,26 @@ Status RemoteEngine::CheckRanks() {
                      fmt::format("a step takes longer than --step-timeout {} s and counts as stuck",
                                  options_.step_timeout)};
   if (!failure_) return {};
-  const Error error = *failure_;
   lock.unlock();
-  return tl::unexpected(WithCulprit(error));
+  FindCause();
+  lock.lock();
+  return tl::unexpected(*failure_);
 }
 
-// Ranks end with their launcher. If that was killed, it is the cause.
-Error RemoteEngine::WithCulprit(Error error) {
-  if (error.code != Code::kUnavailable) return error;
+// A rank that is gone is not always the cause. If the launcher was killed, ranks end with it; and what a
+// rank says of its end may come after the end of another.
+void RemoteEngine::FindCause() {
   const Clock::time_point end = Clock::now() + kSettling;
-  auto ended = processes_->Ended();
-  for (; !ended && Clock::now() < end; ended = processes_->Ended())
-    std::this_thread::sleep_for(milliseconds(10));
-  if (ended && ended->by_signal)
-    error.message = fmt::format("the launcher of the ranks was ended by {}", ended->text);
-  return error;
+  std::unique_lock lock(mutex_);
+  while (!rank_says_why_ && Clock::now() < end) {
+    const auto ended = processes_->Ended();
+    if (ended && ended->by_signal)
+      failure_ = Error{Code::kUnavailable,
+                       fmt::format("the launcher of the ranks was ended by {}", ended->text)};
+    if (ended && ended->by_signal) break;
+    changed_.wait_for(lock, milliseconds(10));
+  }
+  rank_says_why_ = true;  // later messages change nothing
 }
 
 bool RemoteEngine::WaitForWork(Clock::time_point deadline) {
@@ -319,11 +335,20 @@ void RemoteEngine::AddEvent(TokenEvent event) {
   events_.push_back(std::move(event));
 }
 
-// The first failure is the cause of all others.
+void RemoteEngine::OnFailed(int rank, const Error& error) {
+  const std::lock_guard lock(mutex_);
+  if (rank_says_why_ || ending_) return;
+  rank_says_why_ = true;
+  failure_ = Error{error.code == Code::kOk ? Code::kInternal : error.code,
+                   fmt::format("rank {}: {}", rank, error.message)};
+  changed_.notify_all();
+}
+
+// The first failure is the cause of the others.
 void RemoteEngine::SetFailure(Code code, std::string message) {
   const std::lock_guard lock(mutex_);
   if (failure_ || ending_) return;
-  failure_ = Error{code == Code::kOk ? Code::kInternal : code, std::move(message)};
+  failure_ = Error{code, std::move(message)};
   changed_.notify_all();
 }
 

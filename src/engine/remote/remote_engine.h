@@ -72,15 +72,17 @@ class RemoteEngine final : public Engine {
       : options_(options), files_(files) {}
 
   [[nodiscard]] Status Launch(const RankStarter& start, const std::stop_token& stop);
-  [[nodiscard]] Status AwaitRanks(const std::stop_token& stop);
+  [[nodiscard]] Status AwaitJoined(const std::stop_token& stop);
+  [[nodiscard]] Status AwaitLoaded(const std::stop_token& stop);
   [[nodiscard]] Status CheckRanks();
   [[nodiscard]] Status SendRequest(Request request, RequestId* id);
-  Error WithCulprit(Error error);
+  void FindCause();
 
   // On the thread of the control connection.
   void OnMessage(int rank, const std::string& bytes);
   void OnReport(RankMessage message, size_t bytes);
   void OnLoaded(RankMessage message);
+  void OnFailed(int rank, const Error& error);
   void AddEvent(TokenEvent event);
   void SetFailure(Code code, std::string message);
 
@@ -100,6 +102,7 @@ class RemoteEngine final : public Engine {
   bool ending_ = false;
   bool woken_ = false;
   std::optional<Error> failure_;
+  bool rank_says_why_ = false;  // failure_ is final
   std::optional<Error> saved_;  // kOk: all prefixes
   EngineStats stats_;
   std::chrono::steady_clock::time_point last_report_;

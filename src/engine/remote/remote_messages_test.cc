@@ -64,14 +64,15 @@ TEST(RemoteMessages, AreReadAsTheyWereWritten) {
 }
 
 TEST(RemoteMessages, APartAndMoreThanAMessageAreRefused) {
-  for (const std::string& bytes : {ToBytes(Submit()), ToBytes(Report()), ToBytes(Loaded())}) {
-    for (size_t size = 0; size < bytes.size(); ++size) {
+  for (const std::string& bytes : {ToBytes(Report()), ToBytes(Loaded())}) {
+    for (size_t size = 0; size < bytes.size(); ++size)
       EXPECT_FALSE(ReadRankMessage(bytes.substr(0, size))) << size;
-      EXPECT_FALSE(ReadFrontMessage(bytes.substr(0, size))) << size;
-    }
     EXPECT_FALSE(ReadRankMessage(bytes + std::string(8, '\0')));
-    EXPECT_FALSE(ReadFrontMessage(bytes + std::string(8, '\0')));
   }
+  const std::string bytes = ToBytes(Submit());
+  for (size_t size = 0; size < bytes.size(); ++size)
+    EXPECT_FALSE(ReadFrontMessage(bytes.substr(0, size))) << size;
+  EXPECT_FALSE(ReadFrontMessage(bytes + std::string(8, '\0')));
 }
 
 TEST(RemoteMessages, NoBytesCrashTheReaders) {
@@ -79,10 +80,14 @@ TEST(RemoteMessages, NoBytesCrashTheReaders) {
   for (const std::string& good : {ToBytes(Submit()), ToBytes(Report()), ToBytes(Loaded())}) {
     for (int round = 0; round < 2000; ++round) {
       std::string bytes = good;
-      for (int change = 0; change < 3; ++change)
-        bytes[Mix64(++state) % bytes.size()] = static_cast<char>(Mix64(++state));
-      if (const auto read = ReadRankMessage(bytes)) EXPECT_FALSE(ToBytes(*read).empty());
-      if (const auto read = ReadFrontMessage(bytes)) EXPECT_FALSE(ToBytes(*read).empty());
+      for (int change = 0; change < 3; ++change) {
+        const size_t at = Mix64(++state) % bytes.size();
+        bytes[at] = static_cast<char>(Mix64(++state));
+      }
+      const auto from_rank = ReadRankMessage(bytes);
+      EXPECT_FALSE(from_rank && ToBytes(*from_rank).empty());
+      const auto from_front = ReadFrontMessage(bytes);
+      EXPECT_FALSE(from_front && ToBytes(*from_front).empty());
     }
   }
 }
