@@ -278,9 +278,7 @@ void RemoteEngine::OnMessage(int rank, const std::string& bytes) {
   if (!message)
     return SetFailure(message.error().code,
                       fmt::format("rank {}: {}", rank, message.error().message));
-  if (message->kind == RankMessage::Kind::kFailed)
-    return SetFailure(message->error.code,
-                      fmt::format("rank {}: {}", rank, message->error.message));
+  if (message->kind == RankMessage::Kind::kFailed) return OnFailed(rank, message->error);
   if (rank != 0)
     return SetFailure(Code::kCorrupt, fmt::format("rank {} has sent what only rank 0 does", rank));
   if (message->kind == RankMessage::Kind::kLoaded) return OnLoaded(std::move(*message));
