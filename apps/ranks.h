@@ -15,8 +15,7 @@ namespace latte {
 // The number of processes.
 int64_t RankCount(const EngineOptions& options);
 
-// The command that starts so many ranks of this process: mpirun, and this process's own words. They are also
-// what tells the ranks of one start from those of another.
+// The command that starts so many ranks: mpirun, and this process's own words.
 std::vector<std::string> RankCommand(int64_t ranks);
 
 // What to do where mpirun cannot be run, which is `why`.

@@ -24,7 +24,7 @@ class Restarts {
   // How many engines were started again.
   int64_t count() const { return count_; }
 
-  // Counters of the engine, with those of the engines before it.
+  // Adds the counters of the engines before it.
   EngineStats Total(const EngineStats& engine) const;
 
   // Sleeps; false: Stop was called, before or meanwhile. By any thread, as Stop.

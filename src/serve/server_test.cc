@@ -134,13 +134,15 @@ class Gate {
 
 class ServerProcess {
  public:
-  ServerProcess(const ServeOptions& options, const EngineLoader& load) {
+  // end_loading: ServeParts::end_loading, of a server that starts its engine again; empty: it does not.
+  ServerProcess(const ServeOptions& options, const EngineLoader& load,
+                const std::function<void()>& end_loading = {}) {
     Tiny();
     int ends[2];
     LATTE_CHECK(::pipe(ends) == 0, "no pipe");
     child_ = ::fork();
     LATTE_CHECK(child_ >= 0, "no process");
-    if (child_ == 0) Run(options, load, ends[1]);
+    if (child_ == 0) Run(options, load, end_loading, ends[1]);
     ::close(ends[1]);
     said_ = ::fdopen(ends[0], "r");
     const std::string line = Line();
@@ -194,13 +196,16 @@ class ServerProcess {
 
  private:
   static void Send(RawClient& client, const std::string& bytes) { client.Send(bytes); }
-  [[noreturn]] static void Run(ServeOptions options, const EngineLoader& load, int said) {
+  [[noreturn]] static void Run(ServeOptions options, const EngineLoader& load,
+                               const std::function<void()>& end_loading, int said) {
     options.port = 0;
     const ServeParts parts{.options = options,
                            .names = {"tiny"},
                            .version = "1",
                            .model = &Tiny(),
                            .load = load,
+                           .restarts = static_cast<bool>(end_loading),
+                           .end_loading = end_loading,
                            .say = [said](const std::string& text) {
                              const std::string line = text + "\n";
                              if (::write(said, line.data(), line.size()) < 0) std::_Exit(99);
@@ -340,6 +345,61 @@ TEST(Server, AStepThatFailsEndsIt) {
   EXPECT_NE(events.find("data: [DONE]"), std::string::npos);
   EXPECT_EQ(plain.Receive().status, 503);
   EXPECT_EQ(server.ExitStatus(), ExitCode(Code::kExhausted));
+}
+
+// Its second step fails; the engines after it work.
+EngineLoader FailsOnce(const std::function<void()>& before_second) {
+  return [loads = 0, before_second]() mutable -> Result<std::unique_ptr<Engine>> {
+    if (++loads > 1) {
+      before_second();
+      return Talking();
+    }
+    auto engine = std::make_unique<TalkingEngine>();
+    engine->on_step = [left = 1]() mutable -> Status {
+      if (left-- == 0) return Fail(Code::kUnavailable, "rank 1 is lost");
+      return {};
+    };
+    return engine;
+  };
+}
+
+TEST(Server, AnEngineThatFailsIsStartedAgain) {
+  const Gate loaded;
+  ServerProcess server({}, FailsOnce([&] { loaded.Wait(); }), [] {});
+  server.WaitUntilReady();
+  RawClient stream = server.Connect();
+  ServerProcess::Ask(stream, 20, /*stream=*/true);
+  std::string events;
+  ASSERT_TRUE(stream.TakeUntil("data: [DONE]", &events));
+  EXPECT_NE(events.find("the engine has failed: rank 1 is lost"), std::string::npos) << events;
+  for (const char* path : {"/ready", "/v1/models"}) {
+    const RawResponse refused = server.Get(path);
+    EXPECT_EQ(refused.status, 503);
+    EXPECT_NE(refused.body.find("rank 1 is lost"), std::string::npos) << refused.body;
+  }
+  EXPECT_EQ(server.Complete(1).status, 503);
+  EXPECT_EQ(server.Get("/health").status, 200);
+  EXPECT_NE(server.Get("/metrics").body.find("latte:engine_restarts_total 1\n"), std::string::npos);
+  loaded.Open();
+  SleepUntil([&] { return server.Get("/ready").status == 200; });
+  EXPECT_EQ(server.Complete(3).status, 200);
+  server.Signal();
+  EXPECT_EQ(server.ExitStatus(), 0);
+}
+
+TEST(Server, ASignalWhileTheEngineIsStartedAgain) {
+  const Gate stopped;
+  ServerProcess server({}, FailsOnce([&] { stopped.Wait(); }), [&] { stopped.Open(); });
+  server.WaitUntilReady();
+  EXPECT_EQ(server.Complete(20).status, 503);
+  server.Signal();
+  EXPECT_EQ(server.ExitStatus(), 0);
+}
+
+TEST(Server, AFirstLoadThatFailsIsNotTriedAgain) {
+  ServerProcess server(
+      {}, []() -> Result<std::unique_ptr<Engine>> { return Corrupt("no"); }, [] {});
+  EXPECT_EQ(server.ExitStatus(), ExitCode(Code::kCorrupt));
 }
 
 // The answer to a request is too large to be written as JSON: the request fails, the server lives.

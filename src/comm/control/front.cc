@@ -127,7 +127,7 @@ Status ControlFront::WaitForRanks(std::chrono::milliseconds deadline) {
   if (state_->lost) return Fail(Code::kUnavailable, state_->lost->what());
   if (in_time) return {};
   return Fail(Code::kUnavailable,
-              fmt::format("of {} ranks, {} did not join in time; look there for the cause",
+              fmt::format("of {} ranks, {} did not join before the deadline; look there for the cause",
                           state_->group.world_size, fmt::join(state_->Missing(), ", ")));
 }
 

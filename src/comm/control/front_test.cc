@@ -209,7 +209,7 @@ TEST(Control, RanksThatDoNotJoinAreNamed) {
   const Status waited = front.control->WaitForRanks(milliseconds(20));
   ASSERT_FALSE(waited);
   EXPECT_EQ(waited.error().message,
-            "of 3 ranks, 0, 2 did not join in time; look there for the cause");
+            "of 3 ranks, 0, 2 did not join before the deadline; look there for the cause");
 }
 
 TEST(Control, StrangersAreRefusedOnceAndDisturbNothing) {

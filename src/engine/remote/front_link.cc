@@ -41,7 +41,7 @@ void FrontLink::Fail(const Error& error) {
   control_->Send(ToBytes(RankMessage{.kind = RankMessage::Kind::kFailed, .error = error}));
 }
 
-// What the front says to other ranks than the first, or too early, is not for them.
+// Ranks without an engine to serve ignore messages.
 void FrontLink::OnMessage(const std::string& bytes) {
   Result<FrontMessage> message = ReadFrontMessage(bytes);
   if (!message) return Fail(message.error());

@@ -60,7 +60,7 @@ std::string Hex(std::string_view bytes) {
 
 Status Stopped() { return Fail(Code::kCancelled, "the server is shutting down"); }
 
-// What a rank is sent: tokens, so that a prompt is not made into tokens twice.
+// Ranks get tokens, so that no prompt is made into tokens twice.
 Request WithTokens(RequestState& state) {
   Request out = std::move(state.request);
   Sequence& sequence = state.outputs.front()->sequence;
@@ -151,7 +151,7 @@ Result<RequestId> RemoteEngine::Submit(Request request) {
   });
 }
 
-// Rank 0 counts its queue itself. What is bounded here is what has not reached it.
+// Rank 0 counts its queue itself. The front bounds the requests that have not reached it.
 Status RemoteEngine::SendRequest(Request request, RequestId* id) {
   const auto tokens = std::ssize(request.tokens);
   const std::lock_guard lock(mutex_);

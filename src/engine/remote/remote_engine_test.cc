@@ -124,7 +124,7 @@ class FakeEngine final : public Engine {
   bool woken_ = false;
 };
 
-// Ranks that are threads. What a rank does after it has joined is up to the test.
+// Ranks that are threads. Once a rank has joined, it does as the test says.
 class ThreadRanks final : public RankProcesses {
  public:
   using Rank = std::function<void(FrontLink&, int rank)>;
@@ -244,9 +244,9 @@ TEST(RemoteEngine, AnswersAreThoseOfTheEngine) {
     EXPECT_TRUE(events.Run(9));
     return events.texts;
   };
-  const auto local = CreateEngine(options, Tiny()).value();
+  const auto local = CreateEngine(options, Tiny()).value().engine;
   const auto expected = answers(*local);
-  const auto far = CreateEngine(options, Tiny()).value();
+  const auto far = CreateEngine(options, Tiny()).value().engine;
   Group group(*far);
   const auto engine = group.Start().value();
   EXPECT_EQ(engine->options().max_tokens, 128);
@@ -488,7 +488,8 @@ TEST(RemoteEngine, RanksThatDoNotJoinFailTheStart) {
   };
   const auto engine = RemoteEngine::Start(group.options, Tiny(), start, {});
   ASSERT_FALSE(engine);
-  EXPECT_EQ(engine.error().message, "of 2 ranks, 1 did not join in time; look there for the cause");
+  EXPECT_EQ(engine.error().message,
+            "of 2 ranks, 1 did not join before the deadline; look there for the cause");
 }
 
 TEST(RemoteEngine, AStopEndsTheStart) {

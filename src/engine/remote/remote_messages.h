@@ -1,5 +1,5 @@
-// What a front and its ranks say to each other, as bytes of the control connection (comm/control/rank.h) in
-// the form of wire.h. A request and its events are named by an id that the front gives:
+// Messages between a front and its ranks: bytes of the control connection (comm/control/rank.h) in the form
+// of wire.h. A request and its events are named by an id that the front gives:
 // Request::user_data and TokenEvent::user_data on the way.
 #pragma once
 
@@ -45,7 +45,7 @@ std::string ToBytes(const RankMessage& message);
 // A kReport with these events.
 std::string ReportBytes(const RankMessage& message, std::span<const TokenEvent> events);
 
-// Errors: kCorrupt. Values are those of the other process: options and requests are still to be validated.
+// Errors: kCorrupt. Options and requests are still to be validated.
 [[nodiscard]] Result<FrontMessage> ReadFrontMessage(std::string_view bytes);
 [[nodiscard]] Result<RankMessage> ReadRankMessage(std::string_view bytes);
 
