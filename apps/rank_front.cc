@@ -55,9 +55,10 @@ Result<std::unique_ptr<FrontLink>> JoinFront(RankGroup* group) {
   const char* const address = std::getenv(kAddress);
   const char* const secret = std::getenv(kSecret);
   if (group == nullptr || address == nullptr || secret == nullptr) return nullptr;
+  const Communicator& world = group->world();
   LATTE_ASSIGN_OR_RETURN(std::unique_ptr<FrontLink> link,
-                         FrontLink::Join({address, secret, WordsDigest(group->size())},
-                                         group->rank(), group->size(), EndAtOnce));
+                         FrontLink::Join({address, secret, WordsDigest(world.size())}, world.rank(),
+                                         world.size(), EndAtOnce));
   group->OnLoadError([at = link.get()](const Error& error) { at->Fail(error); });
   return link;
 }
