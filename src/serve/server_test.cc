@@ -349,8 +349,9 @@ TEST(Server, AStepThatFailsEndsIt) {
 
 // Its second step fails; the engines after it work.
 EngineLoader FailsOnce(const std::function<void()>& before_second) {
-  return [loads = 0, before_second]() mutable -> Result<std::unique_ptr<Engine>> {
-    if (++loads > 1) {
+  const auto loads = std::make_shared<int>(0);
+  return [loads, before_second]() -> Result<std::unique_ptr<Engine>> {
+    if (++*loads > 1) {
       before_second();
       return Talking();
     }
