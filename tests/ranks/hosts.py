@@ -64,6 +64,9 @@ class Hosts:
         """Nothing passes between the hosts any more, and neither is told."""
         ip("link", "set", f"{self.names[1]}v", "down")
 
+    def heal(self):
+        ip("link", "set", f"{self.names[1]}v", "up")
+
 
 def skip_if_not_permitted(mpirun):
     if shutil.which("ip") is None or os.geteuid() != 0:
