@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <set>
 #include <string>
 
 #include <unistd.h>
@@ -14,6 +15,18 @@ namespace {
 // Ends with at least one zero.
 void CopyText(const std::string& text, std::array<char, 64>& out) {
   text.copy(out.data(), out.size() - 1);
+}
+
+// The processors of `own` on the memory nodes of `part`; empty if that is all of them, or none.
+std::vector<int> OnNodesOf(const std::vector<int>& part, const std::vector<Processor>& own) {
+  std::set<int> nodes;
+  for (const Processor& p : own)
+    if (std::find(part.begin(), part.end(), p.id) != part.end()) nodes.insert(p.node);
+  std::vector<int> out;
+  for (const Processor& p : own)
+    if (nodes.contains(p.node)) out.push_back(p.id);
+  if (out.size() == own.size()) out.clear();
+  return out;
 }
 
 }  // namespace
@@ -49,9 +62,10 @@ ProcessorPart DivideProcessors(std::span<const RankPlace> all, int rank,
     ++count;
   }
   ProcessorPart out;
-  if (count > 1) out.processors = PartOfProcessors(own, index, count);
-  const auto processors = static_cast<int>(out.processors.empty() ? std::ssize(own) / count
-                                                                  : std::ssize(out.processors));
+  const std::vector<int> part = PartOfProcessors(own, index, count);
+  const auto processors =
+      static_cast<int>(part.empty() ? std::ssize(own) / count : std::ssize(part));
+  if (count > 1) out.processors = OnNodesOf(part, own);
   if (group_share) *group_share /= of_host;
   out.threads = ThreadsFor(processors, group_share);
   return out;
