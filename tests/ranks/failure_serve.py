@@ -178,6 +178,8 @@ class Rounds:
         at["silent"] = sum(stream.error is None and not stream.complete for stream in streams)
         at["errors"] = sorted({stream.error or str(stream.broken) for stream in streams})
         at["restarts"] = server.metric("latte:engine_restarts_total")
+        if at["restarts"] != 1:  # the new ranks failed, too
+            at["log"] = server.lines[lines:]
         return at
 
 
