@@ -333,6 +333,29 @@ TEST_P(DpEngineOfTinyTest, CancelledAndRefusedRequestsEnd) {
   });
 }
 
+// Rank 0 checks requests; what a group still refuses ends with its error.
+TEST_P(DpEngineOfTinyTest, ARequestThatAGroupRefusesEndsWithItsError) {
+  const auto model = Load({});
+  auto core = EngineCore::Create({.model = model.get(), .machine = &machine_}, SettingsFor(*model));
+  RunRanks(1, {}, [&](Communicator& world) {
+    GroupEngine engine(std::move(*core), 0, world);
+    Request bad = Ask(5, 77, 256);
+    bad.tokens.front() = -7;
+    bad.n = 2;
+    const GroupReport report = engine.Do({.orders = {{0, 4, bad}, {1, 5, Ask(5, 1, 256)}}});
+    ASSERT_EQ(report.events.size(), 2U);
+    for (int choice = 0; choice < 2; ++choice) {
+      const TokenEvent& event = report.events[static_cast<size_t>(choice)];
+      EXPECT_EQ(event.request, 4U);
+      EXPECT_EQ(event.user_data, 77U);
+      EXPECT_EQ(event.choice, choice);
+      EXPECT_EQ(event.finish, FinishReason::kError);
+      EXPECT_EQ(event.error.code, Code::kInvalidArgument);
+    }
+    EXPECT_EQ(report.stats.running + report.stats.waiting, 0) << "it has a request of group 1";
+  });
+}
+
 // Requests wait in a queue of their group, whether or not the group has heard of them.
 TEST_P(DpEngineOfTinyTest, EveryGroupHasAQueueWithALimit) {
   Lead([&](DpEngine& engine) {
