@@ -176,7 +176,7 @@ class Aliases(Case):
         done = latte(*args, "--tensor-parallel-size", 8)
         self.assertIn(" --tp 8\n", done.stderr)
         self.refused(*args[1:], "--pipeline-parallel-size", 8,
-                     words=("--pipeline-parallel-size: expected 1, because --tp is the only way to run on several ranks, found 8",))
+                     words=("--pipeline-parallel-size: expected 1, because only --tp, --dp and --ep divide a model among ranks, found 8",))
 
     def test_other_commands(self):
         values, _, _ = self.config("-m", "dir", "-c", "8192", "-np", "4", "-ub", "256", "-t", "-1", "-ngl", "99", "-fa", "on",
@@ -194,7 +194,7 @@ class Aliases(Case):
     def test_what_is_refused(self):
         for args, words in (
                 (["--root-path", "/x"], "--root-path: not supported"), (["--max-model-len", "many"], "--max-model-len: expected a whole"),
-                (["--max-model-len"], "--max-model-len: expected a value, found none"), (["-dp", "0"], "-dp: expected 1, found '0'"),
+                (["--max-model-len"], "--max-model-len: expected a value, found none"), (["-pp", "0"], "-pp: expected 1, found '0'"), (["-dp", "0"], "--dp: expected"),
                 (["--kv-cache-dtype", "fp8_e5m2"], "--kv-cache-dtype: expected fp8"), (["--kv-cache-dtype", "q4_0"], "q4_0"),
                 (["--chunked-prefill-size", "-1"], "--chunked-prefill-size"), (["--device", "cuda"], "--device: expected cpu"),
                 (["--trust-remote-code=maybe"], "--trust-remote-code: expected no value"), (["--no-such-flag"], "--no-such-flag")):

@@ -1,4 +1,5 @@
 """Groups of ranks with requests of their own, as processes: the same bytes as one. Usage: groups_test.py LATTE MPIRUN SOURCE_DIR."""
+import itertools
 import json
 import os
 import pathlib
@@ -50,7 +51,7 @@ class Groups(unittest.TestCase):
             words = ["score", model, "--ids", ids, "--chunk", 16, "--logits"]
             one = self.dir / "one.npy"
             self.done([LATTE, *words, one, "--threads", 1])
-            for sizes in LAYOUTS:
+            for sizes in LAYOUTS if model.name == "tiny" else LAYOUTS[-2:]:
                 many = self.dir / "many.npy"
                 self.done(mpirun(sizes[0], *words, many, *layout(*sizes)))
                 self.assertEqual(one.read_bytes(), many.read_bytes(), f"{model.name}, {sizes}")
@@ -78,10 +79,10 @@ class Groups(unittest.TestCase):
         words = ["batch", "tiny", "--cache-bytes", "4M", "--max-tokens", 256, "--deterministic", "strict", "--draft-tokens", 2]
         one = self.answers([LATTE, *words], requests)
         self.assertEqual(len(one), 24)
-        for sizes in LAYOUTS:
-            for more in (["--dp-policy", "round-robin"], ["--expert-exchange", "padded"]):
-                many = self.answers(mpirun(sizes[0], *words, *layout(*sizes), *more), requests)
-                self.assertEqual(many, one, f"{sizes}, {more}")
+        others = itertools.cycle((["--dp-policy", "round-robin"], ["--expert-exchange", "padded"], []))
+        for sizes, more in zip(LAYOUTS, others):
+            many = self.answers(mpirun(sizes[0], *words, *layout(*sizes), *more), requests)
+            self.assertEqual(many, one, f"{sizes}, {more}")
 
     def test_a_server(self):
         body = {"model": "tiny", "prompt": "Once upon a time", "max_tokens": 40, "seed": 3, "temperature": 0.8}

@@ -21,7 +21,7 @@ constexpr auto kOneRank = AliasEffect::kOneRank;
 constexpr auto kRefused = AliasEffect::kRefused;
 
 constexpr std::string_view kRanks =
-    "larger numbers are refused: --tp is the only way to run on several ranks";
+    "larger numbers are refused: only --tp, --dp and --ep divide a model among ranks";
 constexpr std::string_view kNoGpu = "Latte computes on CPUs";
 constexpr std::string_view kNoTuning = "kernels are built in and chosen by processor and shape";
 constexpr std::string_view kNoCode = "no code of a checkpoint is ever run";
@@ -64,8 +64,9 @@ constexpr Alias kAliases[] = {
     {"--expert-parallel-size,--ep-size", "SGLang", kOne, kFlag, "--ep", ConvertCount, ""},
     {"--decode-context-parallel-size,-dcp,--nnodes", "vLLM, SGLang", kOne, kOneRank, "", nullptr,
      kRanks},
-    {"--enable-expert-parallel,-ep,--enable-dp-attention,--enable-ep-moe", "vLLM, SGLang", kNone,
-     kIgnored, "", nullptr, "one rank has all experts and all sequences"},
+    {"--enable-expert-parallel,-ep,--enable-ep-moe", "vLLM, SGLang", kNone, kIgnored, "", nullptr,
+     "--ep with the number of ranks spreads experts whole; no answer changes"},
+    {"--enable-dp-attention", "SGLang", kNone, kIgnored, "", nullptr, "--dp always means that"},
     {"--distributed-executor-backend,--node-rank,--dist-init-addr", "vLLM, SGLang", kOne, kIgnored,
      "", nullptr, "one rank needs no other"},
     // Sizes

@@ -182,7 +182,8 @@ class Rewriter {
     if (whole && ranks == 1) return {};
     if (!whole || ranks < 1) return InvalidArgument(fmt::format("expected 1, found '{}'", value));
     return Unsupported(fmt::format(
-        "expected 1, because --tp is the only way to run on several ranks, found {}", ranks));
+        "expected 1, because only --tp, --dp and --ep divide a model among ranks, found {}",
+        ranks));
   }
 
   const std::vector<std::string>& in_;

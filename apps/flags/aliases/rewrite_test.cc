@@ -76,12 +76,14 @@ TEST(Rewrite, Numbers) {
 TEST(Rewrite, Ranks) {
   for (const char* name : {"--tensor-parallel-size", "-tp", "--tp-size"})
     EXPECT_EQ(Args({name, "8"}), (Words{"--tp", "8"}));
-  EXPECT_EQ(Args({"-dp", "1"}), Words{});
-  EXPECT_EQ(ErrorOf({"-dp", "8"}),
-            "-dp: expected 1, because --tp is the only way to run on several ranks, found 8");
-  EXPECT_EQ(ErrorOf({"-dp", "0"}), "-dp: expected 1, found '0'");
-  EXPECT_EQ(ErrorOf({"-dp", "two"}), "-dp: expected 1, found 'two'");
-  EXPECT_EQ(ErrorOf({"-dp", "99999999999"}), "-dp: expected 1, found '99999999999'");
+  EXPECT_EQ(Args({"--data-parallel-size", "2", "-tp", "4"}), (Words{"--dp", "2", "--tp", "4"}));
+  EXPECT_EQ(Args({"-pp", "1"}), Words{});
+  EXPECT_EQ(
+      ErrorOf({"-pp", "8"}),
+      "-pp: expected 1, because only --tp, --dp and --ep divide a model among ranks, found 8");
+  EXPECT_EQ(ErrorOf({"-pp", "0"}), "-pp: expected 1, found '0'");
+  EXPECT_EQ(ErrorOf({"-pp", "two"}), "-pp: expected 1, found 'two'");
+  EXPECT_EQ(ErrorOf({"-pp", "99999999999"}), "-pp: expected 1, found '99999999999'");
 }
 
 TEST(Rewrite, Formats) {

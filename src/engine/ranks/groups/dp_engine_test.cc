@@ -335,7 +335,7 @@ TEST_P(DpEngineOfTinyTest, CancelledAndRefusedRequestsEnd) {
 
 // Rank 0 checks requests; what a group still refuses ends with its error.
 TEST_P(DpEngineOfTinyTest, ARequestThatAGroupRefusesEndsWithItsError) {
-  const auto model = Load({});
+  const auto model = Load(Wanted());
   auto core = EngineCore::Create({.model = model.get(), .machine = &machine_}, SettingsFor(*model));
   RunRanks(1, {}, [&](Communicator& world) {
     GroupEngine engine(std::move(*core), 0, world);
