@@ -54,6 +54,13 @@ class BenchModel(unittest.TestCase):
         _, [whole] = of_ranks("--attention", "decompressed")
         self.assertEqual(of_ranks("--attention", "decompressed", "--tp", 2)[1], 2 * [whole // 2])
 
+    def test_groups_share_experts_and_the_first_computes(self):
+        _, [whole] = of_ranks()
+        weights, caches = of_ranks("--dp", 2)
+        self.assertLess(max(weights), 0.9 * file_bytes("tiny", layers=4))
+        self.assertEqual(caches[0], whole)
+        self.assertLess(caches[1], whole)
+
     def test_other_models_under_mpirun(self):
         under = [MPIRUN, "--oversubscribe", "--allow-run-as-root", "-n", "2"]
         for model in (["tiny-sparse"], ["--synthetic", "v2-lite:layers=2,vocab=1024,experts=8"]):

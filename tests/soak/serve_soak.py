@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """`latte serve` with groups of ranks under random traffic: requests of all sizes, streams, answers in several copies, cancellations.
 
 Usage: serve_soak.py LATTE SECONDS [FLAG …]. Flags of the layout: --dp 2 by default. Prints one JSON object. Fails if an answer is wrong or
@@ -14,6 +15,8 @@ import threading
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "e2e" / "serve"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "ranks"))
+import launcher  # noqa: E402
 from server import Server, events, until  # noqa: E402
 
 CLIENTS = 12
@@ -132,7 +135,7 @@ def processes(ancestor):
 
 
 def leaks(server, counts):
-    """What is left of a round."""
+    """Checks that a round leaves nothing."""
     if not until(lambda: server.metric("latte:cache_pages_used") == 0, 20):
         counts.problem(f"{server.metric('latte:cache_pages_used')} pages are used by nothing")
     total, cached = server.metric("latte:cache_pages"), server.metric("latte:cache_pages_cached")
@@ -143,6 +146,7 @@ def leaks(server, counts):
 
 
 def main():
+    launcher.skip_if_it_fails("mpirun")
     latte, seconds, layout = sys.argv[1], float(sys.argv[2]), sys.argv[3:] or ["--dp", "2"]
     counts, answers, quarters = Counts(), {}, []
     with Server(latte, *FLAGS, *layout) as server:
