@@ -141,10 +141,11 @@ class Rounds:
         began = time.monotonic()
         pause = 2  # of three seconds without a heartbeat, after which a rank counts as lost
         while any(stream.is_alive() for stream in streams):
-            os.kill(number, signal.SIGSTOP)
-            time.sleep(pause)
+            with contextlib.suppress(ProcessLookupError):  # it was ended, which counts as a restart
+                os.kill(number, signal.SIGSTOP)
+                time.sleep(pause)
+                os.kill(number, signal.SIGCONT)
             pause = 0.45
-            os.kill(number, signal.SIGCONT)
             time.sleep(0.05)
         ended = max(stream.ended_at for stream in streams) - began
         return {"ended": ended, "silent": sum(not stream.complete for stream in streams),
