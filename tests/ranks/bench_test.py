@@ -62,14 +62,14 @@ class BenchModel(unittest.TestCase):
         self.assertLess(caches[1], whole)
 
     def test_other_models_under_mpirun(self):
-        under = [MPIRUN, "--oversubscribe", "--allow-run-as-root", "-n", "2"]
+        under = launcher.command(MPIRUN, 2)
         for model in (["tiny-sparse"], ["--synthetic", "v2-lite:layers=2,vocab=1024,experts=8"]):
             out = bench(*model, *SHORT, "--tp", 2, under=under)
             self.assertEqual(len(out["ranks"]), 2)
             self.assertGreater(out["decode"]["tokens_per_s"], 0)
 
     def test_another_number_of_ranks_is_refused(self):
-        command = [MPIRUN, "--oversubscribe", "--allow-run-as-root", "-n", "2", LATTE, "bench", "model", "tiny", "--tp", "3"]
+        command = launcher.command(MPIRUN, 2, LATTE, "bench", "model", "tiny", "--tp", 3)
         done = subprocess.run(command, capture_output=True, text=True, timeout=300, stdin=subprocess.DEVNULL)
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("--tp: expected 2, the number of ranks that were started, found 3", done.stderr)

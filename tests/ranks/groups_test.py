@@ -21,8 +21,7 @@ LAYOUTS = [(2, 2, 1), (2, 2, 2), (4, 4, 4), (4, 2, 1), (4, 2, 4)]
 
 
 def mpirun(ranks, *words):
-    return [MPIRUN, "--oversubscribe", "--allow-run-as-root", "--mca", "mpi_yield_when_idle", "1", "-n", str(ranks), LATTE,
-            *map(str, words), "--threads", "1"]
+    return launcher.command(MPIRUN, ranks, LATTE, *words, "--threads", 1)
 
 
 def layout(ranks, groups, whole):

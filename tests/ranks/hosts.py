@@ -56,7 +56,7 @@ class Hosts:
     def command(self, *words):
         """A command line that runs a program with two ranks, one per host."""
         return ["ip", "netns", "exec", self.names[0], self.mpirun, "--allow-run-as-root", "-n", "2",
-                "--mca", "plm_rsh_agent", str(self.agent), "--mca", "mpi_yield_when_idle", "1", *KEEPALIVE,
+                "--mca", "plm_rsh_agent", str(self.agent), "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1", *KEEPALIVE,
                 "--mca", "btl_tcp_if_include", "eth0", "--mca", "oob_tcp_if_include", "eth0",
                 "--host", ",".join(self.names), *map(str, words)]
 

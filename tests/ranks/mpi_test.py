@@ -9,9 +9,8 @@ MPIRUN = RANK = MODULE = None
 
 
 def ranks(count, case):
-    command = [MPIRUN, "--oversubscribe", "--allow-run-as-root", "--mca", "mpi_yield_when_idle", "1", "-n", str(count), RANK,
-               MODULE, case]
-    return subprocess.run(command, text=True, capture_output=True, timeout=120, stdin=subprocess.DEVNULL)
+    return subprocess.run(launcher.command(MPIRUN, count, RANK, MODULE, case), text=True, capture_output=True, timeout=120,
+                          stdin=subprocess.DEVNULL)
 
 
 class Mpi(unittest.TestCase):

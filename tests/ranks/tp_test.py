@@ -19,8 +19,7 @@ SOURCE = pathlib.Path()
 
 
 def mpirun(count, *words):
-    return [MPIRUN, "--oversubscribe", "--allow-run-as-root", "--mca", "mpi_yield_when_idle", "1", "-n", str(count), LATTE,
-            *map(str, words), "--tp", str(count), "--threads", "1"]
+    return launcher.command(MPIRUN, count, LATTE, *words, "--tp", count, "--threads", 1)
 
 
 def call(command, **others):
