@@ -23,8 +23,8 @@ Error NoLauncher(int64_t ranks, std::string_view why);
 
 // The group of this process; null for --tp 1. Under mpirun or srun, its ranks; otherwise the process
 // becomes mpirun and starts them, with the same command line, and this function does not return. The
-// ranks of one machine divide its processors (local_ranks.h): the calling thread is bound, and
-// options.threads, if it is 0, is the number of them.
+// ranks of one machine divide its processors (local_ranks.h): the calling thread is bound
+// to its memory nodes, and options.threads, if it is 0, is the number of them.
 // Errors: kInvalidArgument if --tp is not the number of ranks that were started; kUnsupported without MPI,
 // with what to install.
 [[nodiscard]] Result<std::unique_ptr<RankGroup>> JoinRanks(EngineOptions& options);
