@@ -330,6 +330,8 @@ TEST_P(DpEngineOfTinyTest, CancelledAndRefusedRequestsEnd) {
     EXPECT_EQ((answers[{13, 0}].finish), FinishReason::kCancelled);
     EXPECT_EQ(engine.Stats().pages_used, 0);
     EXPECT_EQ(engine.Stats().requests_cancelled, 3);
+    // Nothing is left that a group could have news of.
+    EXPECT_FALSE(engine.WaitForWork(std::chrono::steady_clock::now() + std::chrono::seconds(1)));
   });
 }
 
