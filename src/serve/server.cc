@@ -240,9 +240,10 @@ void Server::Restart(const Error& error) {
   front_.SetLoading("the engine is started again, as it has failed: " + error.message);
   generations_->SetEngine(nullptr);
   generations_->FailAll({Code::kUnavailable, "the engine has failed: " + error.message});
-  // What remains of the engine may take seconds to end: not on this thread.
-  std::shared_ptr<EngineThread> failed = std::move(engine_);
-  StartEngine([this, delay, failed]() mutable -> Result<std::unique_ptr<Engine>> {
+  // What remains of the engine may take seconds to end, before another is loaded and not on this thread: the
+  // loader is its only owner.
+  StartEngine([this, delay, failed = std::shared_ptr<EngineThread>(std::move(engine_))]() mutable
+              -> Result<std::unique_ptr<Engine>> {
     failed.reset();
     if (!restarts_.Wait(delay)) return Fail(Code::kCancelled, "the server is shutting down");
     return parts_.load();

@@ -30,7 +30,7 @@ using testing_support::RawClient;
 using testing_support::RawResponse;
 
 // Answers each request with max_tokens tokens, one per step. The text of token i is `text(i)`.
-class TalkingEngine final : public Engine {
+class TalkingEngine : public Engine {
  public:
   std::function<std::string(int64_t)> text = [](int64_t) { return std::string(" a"); };
   std::function<Status()> on_step = [] { return Status(); };
@@ -347,15 +347,31 @@ TEST(Server, AStepThatFailsEndsIt) {
   EXPECT_EQ(server.ExitStatus(), ExitCode(Code::kExhausted));
 }
 
+// An engine whose end takes as long as the test wants.
+class EndingEngine final : public TalkingEngine {
+ public:
+  explicit EndingEngine(const std::function<void()>& at_end) : at_end_(at_end) {}
+  ~EndingEngine() override { at_end_(); }
+
+ private:
+  std::function<void()> at_end_;
+};
+
 // Its second step fails; the engines after it work.
-EngineLoader FailsOnce(const std::function<void()>& before_second) {
+EngineLoader FailsOnce(const std::function<void()>& at_end_of_first,
+                       const std::function<void()>& before_second) {
   const auto loads = std::make_shared<int>(0);
-  return [loads, before_second]() -> Result<std::unique_ptr<Engine>> {
+  const auto ended = std::make_shared<std::atomic<bool>>(false);
+  return [=]() -> Result<std::unique_ptr<Engine>> {
     if (++*loads > 1) {
+      LATTE_CHECK(*ended, "two engines at once");
       before_second();
       return Talking();
     }
-    auto engine = std::make_unique<TalkingEngine>();
+    auto engine = std::make_unique<EndingEngine>([=] {
+      at_end_of_first();
+      *ended = true;
+    });
     engine->on_step = [left = 1]() mutable -> Status {
       if (left-- == 0) return Fail(Code::kUnavailable, "rank 1 is lost");
       return {};
@@ -365,8 +381,9 @@ EngineLoader FailsOnce(const std::function<void()>& before_second) {
 }
 
 TEST(Server, AnEngineThatFailsIsStartedAgain) {
+  const Gate ended;
   const Gate loaded;
-  ServerProcess server({}, FailsOnce([&] { loaded.Wait(); }), [] {});
+  ServerProcess server({}, FailsOnce([&] { ended.Wait(); }, [&] { loaded.Wait(); }), [] {});
   server.WaitUntilReady();
   RawClient stream = server.Connect();
   ServerProcess::Ask(stream, 20, /*stream=*/true);
@@ -381,6 +398,7 @@ TEST(Server, AnEngineThatFailsIsStartedAgain) {
   EXPECT_EQ(server.Complete(1).status, 503);
   EXPECT_EQ(server.Get("/health").status, 200);
   EXPECT_NE(server.Get("/metrics").body.find("latte:engine_restarts_total 1\n"), std::string::npos);
+  ended.Open();
   loaded.Open();
   SleepUntil([&] { return server.Get("/ready").status == 200; });
   EXPECT_EQ(server.Complete(3).status, 200);
@@ -390,7 +408,7 @@ TEST(Server, AnEngineThatFailsIsStartedAgain) {
 
 TEST(Server, ASignalWhileTheEngineIsStartedAgain) {
   const Gate stopped;
-  ServerProcess server({}, FailsOnce([&] { stopped.Wait(); }), [&] { stopped.Open(); });
+  ServerProcess server({}, FailsOnce([] {}, [&] { stopped.Wait(); }), [&] { stopped.Open(); });
   server.WaitUntilReady();
   EXPECT_EQ(server.Complete(20).status, 503);
   server.Signal();

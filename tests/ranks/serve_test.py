@@ -143,8 +143,8 @@ class Serve(unittest.TestCase):
         print(f"{fault.name} {name}: answered after {named:.2f} s, gone after {gone_at - began:.2f} s, "
               f"ready after {ready_at - began:.2f} s", file=sys.stderr, flush=True)
 
-    def check_failures(self, faults):
-        with self.server() as server:
+    def check_failures(self, faults, *flags):
+        with self.server(*flags) as server:
             expected = self.answer(server)
             for _ in range(ROUNDS):
                 for culprit, fault in faults:
@@ -162,6 +162,9 @@ class Serve(unittest.TestCase):
 
     def test_a_rank_that_is_stopped(self):
         self.check_failures([(rank, signal.SIGSTOP) for rank in range(RANKS)])
+
+    def test_ranks_of_groups(self):
+        self.check_failures([(0, signal.SIGKILL), (1, signal.SIGKILL), (2, signal.SIGSTOP)], "--dp", RANKS)
 
     def test_a_server_that_is_killed_leaves_no_rank(self):
         with self.server() as server:
