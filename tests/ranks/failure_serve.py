@@ -87,12 +87,12 @@ def all_below(server):
 def environment_of_hosts(mpirun):
     """Variables that make the mpirun of a server put rank 1 on another host; the server's host is this one."""
     with lab.Hosts(mpirun) as hosts:
-        lab.ip("addr", "add", "10.77.8.250/24", "dev", f"{hosts.name}r")
+        lab.ip("addr", "add", f"{hosts.subnet}.250/24", "dev", f"{hosts.name}r")
         file = pathlib.Path(hosts.folder.name) / "hostfile"
         file.write_text(f"{socket.gethostname()} slots=1\n{hosts.names[1]} slots=1\n", encoding="utf-8")
         keepalive = dict(zip(lab.KEEPALIVE[1::3], lab.KEEPALIVE[2::3]))
-        options = {"orte_default_hostfile": str(file), "plm_rsh_agent": str(hosts.agent), "btl_tcp_if_include": "10.77.8.0/24",
-                   "oob_tcp_if_include": "10.77.8.0/24", **keepalive}
+        options = {"orte_default_hostfile": str(file), "plm_rsh_agent": str(hosts.agent), "btl_tcp_if_include": f"{hosts.subnet}.0/24",
+                   "oob_tcp_if_include": f"{hosts.subnet}.0/24", **keepalive}
         yield hosts, {f"OMPI_MCA_{name}": value for name, value in options.items()}
 
 

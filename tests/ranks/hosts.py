@@ -25,6 +25,7 @@ class Hosts:
         # Names of interfaces have at most 15 characters, and are free only some time after their namespace was deleted.
         self.name = f"lt{os.getpid()}{next(Hosts.made)}"[-12:]
         self.names = [f"{self.name}{letter}" for letter in "ab"]
+        self.subnet = f"10.{64 + os.getpid() // 250 % 64}.{os.getpid() % 250}"  # several labs may be there at once
         self.folder = tempfile.TemporaryDirectory()
         self.agent = pathlib.Path(self.folder.name) / "agent.sh"
         # HOST COMMAND …: in place of ssh.
@@ -40,7 +41,7 @@ class Hosts:
                 ip("netns", "add", host)
                 ip("link", "add", f"{host}v", "type", "veth", "peer", "name", "eth0", "netns", host)
                 ip("link", "set", f"{host}v", "master", f"{self.name}r", "up")
-                ip("-n", host, "addr", "add", f"10.77.8.{i + 1}/24", "dev", "eth0")
+                ip("-n", host, "addr", "add", f"{self.subnet}.{i + 1}/24", "dev", "eth0")
                 ip("-n", host, "link", "set", "eth0", "up")
                 ip("-n", host, "link", "set", "lo", "up")
         except BaseException:
