@@ -9,6 +9,7 @@
 
 #include "apps/flags/aliases/rewrite.h"
 #include "apps/flags/command.h"
+#include "apps/ranks.h"
 #include "apps/reserves.h"
 #include "src/base/limits/out_of_memory.h"
 #include "src/base/map_guard.h"
@@ -41,7 +42,8 @@ int RunLatte(int argc, char** argv) {
       latte::AddQuantize(app), latte::AddSynth(app), latte::AddSimulate(app)};
   const latte::Result<latte::CommandWords> words = latte::RewriteAliases({argv, argv + argc});
   if (!words) return Report(words.error());
-  for (const std::string& note : words->notes) std::fprintf(stderr, "latte: %s\n", note.c_str());
+  if (latte::PrintsNotes())
+    for (const std::string& note : words->notes) std::fprintf(stderr, "latte: %s\n", note.c_str());
   if (const int code = line.Parse(words->words); code >= 0) return code;
   for (const latte::Command& command : commands) {
     if (!command.flags.chosen()) continue;

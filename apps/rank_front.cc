@@ -18,7 +18,6 @@ namespace latte {
 namespace {
 
 // Not flags: the words of a process can be read by every user of the machine, its environment cannot.
-constexpr const char* kAddress = "LATTE_CONTROL";
 constexpr const char* kSecret = "LATTE_CONTROL_SECRET";
 
 // Ranks of one group have the same words.
@@ -39,9 +38,9 @@ Result<std::unique_ptr<Engine>> StartRanksOf(const EngineOptions& options, const
   const int64_t ranks = RankCount(options);
   const RankStarter start =
       [&](const FrontAddress& front) -> Result<std::unique_ptr<RankProcesses>> {
-    auto started =
-        ChildProcesses::Start(RankCommand(ranks), {fmt::format("{}={}", kAddress, front.address),
-                                                   fmt::format("{}={}", kSecret, front.secret)});
+    auto started = ChildProcesses::Start(RankCommand(ranks),
+                                         {fmt::format("{}={}", kControlVariable, front.address),
+                                          fmt::format("{}={}", kSecret, front.secret)});
     if (!started) return tl::unexpected(NoLauncher(ranks, started.error().message));
     return std::move(*started);
   };
@@ -52,7 +51,7 @@ Result<std::unique_ptr<Engine>> StartRanksOf(const EngineOptions& options, const
 }
 
 Result<std::unique_ptr<FrontLink>> JoinFront(RankGroup* group) {
-  const char* const address = std::getenv(kAddress);
+  const char* const address = std::getenv(kControlVariable);
   const char* const secret = std::getenv(kSecret);
   if (group == nullptr || address == nullptr || secret == nullptr) return nullptr;
   const Communicator& world = group->world();

@@ -56,6 +56,13 @@ int64_t LocalRanks(int64_t all) {
 
 }  // namespace
 
+bool PrintsNotes() {
+  if (std::getenv(kControlVariable) != nullptr) return false;
+  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"})
+    if (const char* rank = std::getenv(name)) return std::string_view(rank) == "0";
+  return true;
+}
+
 int64_t RankCount(const EngineOptions& options) { return std::max(options.tp, options.dp); }
 
 std::vector<std::string> RankCommand(int64_t ranks) {

@@ -1,4 +1,4 @@
-// Several processes that share a model's weights: --tp.
+// Several processes that share a model's weights: --tp, --dp, --ep.
 #pragma once
 
 #include <memory>
@@ -12,8 +12,15 @@
 
 namespace latte {
 
+// The environment variable by which a server gives its ranks the address that they join.
+inline constexpr const char* kControlVariable = "LATTE_CONTROL";
+
 // The number of processes.
 int64_t RankCount(const EngineOptions& options);
+
+// Whether this process prints notes on its command line: of several ranks, only rank 0 does, and none where a
+// server, which has printed them, has started the ranks.
+bool PrintsNotes();
 
 // The command that starts so many ranks: mpirun, and this process's own words.
 std::vector<std::string> RankCommand(int64_t ranks);

@@ -95,6 +95,12 @@ class Groups(unittest.TestCase):
                 server.stop()
         self.assertEqual(set(texts), {texts[0]})
 
+    def test_one_rank_says_how_flags_were_read(self):
+        words = ["batch", "tiny", "-i", self.dir / "none", "-o", self.dir / "out", "--data-parallel-size", 2]
+        done = call(mpirun(2, *words))
+        self.assertNotEqual(done.returncode, 0)
+        self.assertEqual(done.stderr.decode().count("read as --dp 2"), 1, done.stderr.decode())
+
     def test_groups_that_do_not_divide_the_ranks_are_refused(self):
         done = call([LATTE, "batch", "tiny", "-i", "x", "-o", "y", "--tp", 8, "--dp", 3])
         self.assertEqual(done.returncode, 2)
