@@ -126,9 +126,10 @@ Status ControlFront::WaitForRanks(std::chrono::milliseconds deadline) {
   const bool in_time = state_->changed.wait_for(lock, deadline, ready);
   if (state_->lost) return Fail(Code::kUnavailable, state_->lost->what());
   if (in_time) return {};
-  return Fail(Code::kUnavailable,
-              fmt::format("of {} ranks, {} did not join before the deadline; look there for the cause",
-                          state_->group.world_size, fmt::join(state_->Missing(), ", ")));
+  return Fail(
+      Code::kUnavailable,
+      fmt::format("of {} ranks, {} did not join before the deadline; look there for the cause",
+                  state_->group.world_size, fmt::join(state_->Missing(), ", ")));
 }
 
 void ControlFront::Send(int rank, std::string bytes) {
