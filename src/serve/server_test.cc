@@ -407,10 +407,16 @@ TEST(Server, AnEngineThatFailsIsStartedAgain) {
 }
 
 TEST(Server, ASignalWhileTheEngineIsStartedAgain) {
+  const Gate loading;
   const Gate stopped;
-  ServerProcess server({}, FailsOnce([] {}, [&] { stopped.Wait(); }), [&] { stopped.Open(); });
+  const auto load = [&] {
+    loading.Open();
+    stopped.Wait();
+  };
+  ServerProcess server({}, FailsOnce([] {}, load), [&] { stopped.Open(); });
   server.WaitUntilReady();
   EXPECT_EQ(server.Complete(20).status, 503);
+  loading.Wait();
   server.Signal();
   EXPECT_EQ(server.ExitStatus(), 0);
 }
