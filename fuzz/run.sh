@@ -4,13 +4,14 @@
 set -u
 cd "$(dirname "$0")/.." || exit 1
 seconds="${FUZZ_SECONDS:-30}"
-targets="${*:-safetensors config tokenizer tiktoken template radix_tree prefix_file scheduler request http frame}"
+targets="${*:-safetensors config tokenizer tiktoken template tool_calls radix_tree prefix_file scheduler request http frame}"
 failed=""
 for target in $targets; do
   case "$target" in
     tokenizer|tiktoken) dictionary=tokenizer ;;
     template) dictionary=jinja ;;
     request) dictionary=request ;;
+    tool_calls) dictionary=tool_calls ;;
     radix_tree|prefix_file|scheduler|http|frame) dictionary="" ;;
     *) dictionary=json ;;
   esac

@@ -1,0 +1,107 @@
+// Reads the calls of functions in the text of an answer while it is generated.
+//
+// The text is the answer without its reasoning, and contains the marks of the format
+// (tool_syntax.h). If the tokenizer says that a mark is a special token, the request must keep
+// special tokens in the text. A mark counts wherever it stands, also inside a JSON string: the
+// models' own readers do the same.
+//
+// What cannot be read as a call stays content, byte for byte. A call is certain as soon as its name
+// is; after that, its arguments are given as they come, and need not be valid JSON, as in the API of
+// OpenAI. White space between calls and after them is not content, nor are marks without a call.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "src/chat/tools/tool_syntax.h"
+
+namespace latte {
+
+struct ToolEvent {
+  enum class Kind : uint8_t {
+    kContent,    // text: content of the answer
+    kCallBegin,  // text: the name of the function
+    kArguments,  // text: a piece of the arguments, which are JSON text of an object
+    kCallEnd,
+  };
+  Kind kind = Kind::kContent;
+  size_t call = 0;  // the number of the call in this answer, from 0
+  std::string text;
+  std::string id = {};  // of kCallBegin; empty if the format has no ids
+  bool operator==(const ToolEvent&) const = default;
+};
+
+// Pairs of function and parameter whose type is string according to the tools of the request. GLM
+// writes values without quotes, so that 5 may be a number or a text.
+using TextParameters = std::set<std::pair<std::string, std::string>>;
+
+// Thread-compatible. Memory: some kilobytes; up to 64 KiB for a value of unknown type.
+class ToolCallParser {
+ public:
+  explicit ToolCallParser(ToolFormat format, std::shared_ptr<const TextParameters> texts = nullptr);
+
+  // The events that became certain with `text`. Neighbours of the same kind and call are joined.
+  // All events together do not depend on how the text is cut.
+  std::vector<ToolEvent> Add(std::string_view text);
+
+  // The answer ends. cut: by a limit of tokens, so that an unfinished call stays unfinished;
+  // otherwise it is ended.
+  std::vector<ToolEvent> Finish(bool cut);
+
+  size_t calls() const { return calls_; }  // that have begun
+
+ private:
+  enum class State : uint8_t {
+    kContent,
+    kAfterCall,   // as kContent, before the first text after a call
+    kBlock,       // between the calls of a block
+    kName,        // inside the name
+    kArguments,   // inside arguments of JSON text
+    kParameters,  // between parameters
+    kKey,
+    kText,   // inside a value that becomes a JSON string
+    kJson,   // inside a value that is JSON
+    kValue,  // inside a value of unknown type
+  };
+
+  bool Step();  // takes a decided part of held_; false: more text is needed
+  bool ReadContent();
+  bool ReadBlock();
+  bool ReadName();
+  bool ReadArguments();
+  bool ReadParameters();
+  bool ReadKey();
+  bool ReadValue();
+
+  bool SkipSpace();            // into skipped_; false: there is too much of it
+  std::string Take(size_t n);  // from the beginning of held_
+  bool GiveBack();             // what was skipped is content after all
+  void BeginCall(std::string name, std::string id);
+  void EndArguments();
+  void EndCall();
+  void EndValue();
+  void Emit(ToolEvent::Kind kind, std::string_view text);
+
+  ToolFormat format_;
+  const ToolSyntax& syntax_;
+  std::shared_ptr<const TextParameters> texts_;
+  std::vector<ToolEvent> out_;
+  State state_ = State::kContent;
+  std::string held_;     // not decided yet
+  std::string skipped_;  // marks and white space before a call that is not certain yet
+  std::string function_;
+  std::string value_;  // of unknown type, so far
+  bool in_block_ = false;
+  bool has_arguments_ = false;  // of this call
+  bool has_parameters_ = false;
+  size_t calls_ = 0;
+};
+
+}  // namespace latte
