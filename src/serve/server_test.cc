@@ -327,11 +327,13 @@ TEST(Server, AStepThatIsStuckEndsTheProcess) {
 }
 
 TEST(Server, AStepThatFailsEndsIt) {
-  ServerProcess server({}, [] {
+  const Gate asked;
+  ServerProcess server({}, [&] {
     auto engine = std::make_unique<TalkingEngine>();
-    engine->on_step = [left = 2]() mutable -> Status {
-      if (left-- == 0) return Exhausted("no memory");
-      return {};
+    engine->on_step = [left = 1, &asked]() mutable -> Status {
+      if (left-- > 0) return {};
+      asked.Wait();
+      return Exhausted("no memory");
     };
     return engine;
   });
@@ -339,8 +341,11 @@ TEST(Server, AStepThatFailsEndsIt) {
   RawClient stream = server.Connect();
   RawClient plain = server.Connect();
   ServerProcess::Ask(stream, 20, /*stream=*/true);
+  std::string events;
+  ASSERT_TRUE(stream.TakeUntil("\"text\":\" a\"", &events));
   ServerProcess::Ask(plain, 20, /*stream=*/false);
-  const std::string events = stream.ReceiveAll();
+  asked.Open();
+  events += stream.ReceiveAll();
   EXPECT_NE(events.find("the engine has failed: no memory"), std::string::npos) << events;
   EXPECT_NE(events.find("data: [DONE]"), std::string::npos);
   EXPECT_EQ(plain.Receive().status, 503);
