@@ -13,6 +13,7 @@
 
 #include "src/base/limits/out_of_memory.h"
 #include "src/comm/control/secret.h"
+#include "src/engine/request/inbox.h"
 #include "src/engine/request/request_state.h"
 
 namespace latte {
@@ -156,14 +157,9 @@ Status RemoteEngine::SendRequest(Request request, RequestId* id) {
   const auto tokens = std::ssize(request.tokens);
   const std::lock_guard lock(mutex_);
   if (failure_) return tl::unexpected(*failure_);
-  const EngineOptions& limits = settings_.options;
-  if (std::ssize(untaken_) >= limits.max_queued_requests)
-    return Exhausted(
-        fmt::format("{} requests wait, which is the most; try again later", untaken_.size()));
-  if (!untaken_.empty() && untaken_tokens_ + tokens > limits.max_queued_tokens)
-    return Exhausted(fmt::format(
-        "requests with {} prompt tokens wait, and there is room for {}; try again later",
-        untaken_tokens_, limits.max_queued_tokens));
+  const QueueLimits limits{settings_.options.max_queued_requests,
+                           settings_.options.max_queued_tokens};
+  LATTE_RETURN_IF_ERROR(limits.HasRoom({std::ssize(untaken_), untaken_tokens_}, tokens));
   const Open open{request.user_data, request.n};
   request.user_data = last_id_ + 1;
   std::string bytes =
