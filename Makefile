@@ -10,7 +10,7 @@ BUILD := build/release
 LATTE := $(BUILD)/latte
 INSTALL := @tools/install_packages.sh
 
-.PHONY: help setup tests build run test acceptance acceptance-short bench fuzz soak lint fmt install clean
+.PHONY: help setup tests build run test page-test acceptance acceptance-short bench fuzz soak lint fmt install clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */  make \1\t/' | expand -t 20
@@ -40,6 +40,10 @@ tests: setup
 
 test: tests  ## build and run every test that needs neither GPU nor network
 	ctest --preset release -j 2
+
+page-test: tests  ## the web page of latte serve in Chromium, which it installs (130 MB)
+	$(INSTALL) browser
+	ctest --preset release -R e2e_page_test
 
 acceptance: build  ## official clients, suites and attacks against latte serve (PyPI; 15 minutes; results in build/acceptance)
 	$(INSTALL) acceptance

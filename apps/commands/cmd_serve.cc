@@ -14,9 +14,11 @@
 #include "src/base/fields/fields.h"
 #include "src/base/limits/memory.h"
 #include "src/base/limits/open_files.h"
+#include "src/checkpoint/config/model_size.h"
 #include "src/comm/mpi/mpi.h"
 #include "src/engine/create_engine.h"
 #include "src/serve/server.h"
+#include "src/tensor/arithmetic.h"
 
 namespace latte {
 namespace {
@@ -95,12 +97,14 @@ void AllowConnections(int64_t connections) {
 }
 
 // Runs the server until it is told to end.
-Status StartServer(ServeParts parts, const std::string& model_name, const ModelFiles& files) {
+Status StartServer(ServeParts parts, const EngineOptions& engine, const ModelFiles& files) {
   parts.names = parts.options.served_model_name;
-  if (parts.names.empty()) parts.names.push_back(model_name);
+  if (parts.names.empty()) parts.names.push_back(engine.model);
   LATTE_ASSIGN_OR_RETURN(const OpenAiModel model,
                          MakeModel(parts.options, parts.names.front(), files));
   parts.model = &model;
+  LATTE_ASSIGN_OR_RETURN(const DType dtype, ParseArithmetic(engine.dtype));
+  parts.mha_bytes_per_token = CacheBytesPerToken(files.config, dtype).mha;
   AllowConnections(parts.options.max_connections);
   return Serve(parts);
 }
@@ -109,7 +113,7 @@ Status StartServer(ServeParts parts, const std::string& model_name, const ModelF
 Status ServeHere(const Chosen& chosen, const ModelFiles& files, RankGroup* ranks) {
   ServeParts parts{.options = chosen.serve, .version = LATTE_VERSION, .say = Say};
   parts.load = [&] { return MakeEngine(chosen.engine, files, ranks); };
-  return StartServer(std::move(parts), chosen.engine.model, files);
+  return StartServer(std::move(parts), chosen.engine, files);
 }
 
 // The server, whose engine are the ranks that it starts.
@@ -121,7 +125,7 @@ Status ServeRanks(const Chosen& chosen, const ModelFiles& files) {
   };
   parts.end_loading = [&] { stop.request_stop(); };
   parts.restarts = true;
-  return StartServer(std::move(parts), chosen.engine.model, files);
+  return StartServer(std::move(parts), chosen.engine, files);
 }
 
 // A rank of such a server. Its error is told to the front, too.

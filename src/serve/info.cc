@@ -132,6 +132,7 @@ std::string PropsBody(const ServedModel& served, const OpenAiModel& model) {
                    {"deterministic", engine.deterministic},
                    {"threads", engine.threads},
                    {"page_tokens", engine.page_tokens},
+                   {"mha_bytes_per_token", served.mha_bytes_per_token},
                    {"cache_bytes", engine.cache_bytes},
                    {"max_batch_tokens", engine.max_batch_tokens},
                    {"max_sequences", engine.max_sequences},

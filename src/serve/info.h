@@ -15,11 +15,12 @@ namespace latte {
 
 // The model, once it is loaded.
 struct ServedModel {
-  std::vector<std::string> names;  // at least one
-  int64_t created = 0;             // seconds since 1970
-  int64_t max_model_len = 0;       // tokens of prompt and answer together
-  EngineOptions engine;            // resolved
-  std::string version;             // of Latte
+  std::vector<std::string> names;   // at least one
+  int64_t created = 0;              // seconds since 1970
+  int64_t max_model_len = 0;        // tokens of prompt and answer together
+  int64_t mha_bytes_per_token = 0;  // if K and V of every head were cached, in engine.dtype
+  EngineOptions engine;             // resolved
+  std::string version;              // of Latte
 };
 
 // GET /v1/models: one entry for every name.
@@ -28,7 +29,8 @@ std::string ModelsBody(const ServedModel& served);
 // GET /v1/models/NAME. Errors: kNotFound.
 [[nodiscard]] Result<std::string> ModelBody(const ServedModel& served, std::string_view name);
 
-// GET /props: model, context, chat format and template, options of the engine.
+// GET /props: model, context, chat format and template, options of the engine,
+// cache bytes of a token.
 std::string PropsBody(const ServedModel& served, const OpenAiModel& model);
 
 // GET /version.

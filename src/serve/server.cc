@@ -174,7 +174,8 @@ void Server::SayAddresses() const {
 void Server::SayReady() const {
   std::string url = http_->urls().front();
   std::string flags;
-  if (url.starts_with("unix:")) {
+  const bool is_unix = url.starts_with("unix:");
+  if (is_unix) {
     flags = fmt::format("--unix-socket '{}' ", url.substr(5));
     url = "http://localhost";
   }
@@ -185,6 +186,7 @@ void Server::SayReady() const {
                   flags, url, parts_.model->chat ? "chat/" : "",
                   parts_.model->chat ? R"({"messages": [{"role": "user", "content": "Hello"}]})"
                                      : R"({"prompt": "Once upon a time"})"));
+  if (!is_unix) parts_.say("or open " + url + "/ in a browser");
 }
 
 void Server::StartEngine(EngineLoader load) {
@@ -212,6 +214,7 @@ void Server::OnLoaded() {
   front_.SetReady({.names = parts_.names,
                    .created = SecondsNow(),
                    .max_model_len = engine->options().max_tokens,
+                   .mha_bytes_per_token = parts_.mha_bytes_per_token,
                    .engine = engine->options(),
                    .version = parts_.version});
   restarts_.Ready(Clock::now());

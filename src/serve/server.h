@@ -1,6 +1,7 @@
 // `latte serve`: the HTTP server over one engine.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -18,7 +19,8 @@ struct ServeParts {
   std::vector<std::string> names;  // of the model in the API; at least one
   std::string version;             // of Latte
   const OpenAiModel* model = nullptr;
-  EngineLoader load;  // called on the engine's thread, once the server listens
+  int64_t mha_bytes_per_token = 0;  // ServedModel::mha_bytes_per_token
+  EngineLoader load;                // called on the engine's thread, once the server listens
   // An engine that fails is loaded again, if the first one could be loaded; meanwhile the server is not
   // ready. If not, the error ends the server.
   bool restarts = false;

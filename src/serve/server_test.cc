@@ -230,6 +230,8 @@ TEST(Server, WhileTheModelIsLoaded) {
   EXPECT_EQ(server.Get("/health").status, 200);
   EXPECT_EQ(server.Get("/version").status, 200);
   EXPECT_EQ(server.Get("/metrics").status, 200);
+  EXPECT_EQ(server.Get("/").status, 200);
+  EXPECT_EQ(server.Get("/page/main.js").status, 200);
   EXPECT_EQ(server.Get("/nothing").status, 404);
   for (const char* path : {"/ready", "/v1/models", "/v1/models/tiny", "/props"}) {
     const RawResponse refused = server.Get(path);

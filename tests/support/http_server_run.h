@@ -20,7 +20,7 @@
 namespace latte::testing_support {
 
 // Paths: /refused is refused by its head; /hold waits for the test (Held); /throw lacks memory;
-// /drop is never answered; /large answers with 8 MiB; /none with 204; others answer with the request as
+// /drop is never answered; /large answers with 8 MiB; /none with 204; /known with 304; others answer with the request as
 // text.
 class TestHandler final : public HttpHandler {
  public:
@@ -34,6 +34,8 @@ class TestHandler final : public HttpHandler {
     if (request.path == "/throw") throw std::bad_alloc();
     if (request.path == "/drop") return;
     if (request.path == "/large") return exchange->Respond({.body = std::string(kLargeBytes, 'x')});
+    if (request.path == "/known")
+      return exchange->Respond({.status = 304, .content_type = "", .body = "not sent"});
     if (request.path == "/none") return exchange->Respond({.status = 204, .content_type = ""});
     if (request.path != "/hold") return exchange->Respond({.body = Text(request)});
     exchange->OnGone([this] {

@@ -97,7 +97,7 @@ class RawClient {
     std::from_chars(head.data() + std::min<size_t>(9, head.size()), head.data() + head.size(),
                     status);
     const size_t length = head.find("Content-Length: ");
-    if (is_head || status == 204) {
+    if (is_head || status == 204 || status == 304) {
     } else if (head.find("Transfer-Encoding: chunked") != std::string::npos) {
       if (!TakeChunks(&out.body)) return {};
     } else if (length != std::string::npos) {

@@ -253,7 +253,7 @@ void HttpConnection::SendHead(const HttpResponse& response, std::string_view fra
 
 void HttpConnection::Respond(uint64_t number, HttpResponse response) {
   if (!IsCurrent(number) || begun_) return;
-  const bool has_body = response.status != 204;
+  const bool has_body = response.status != 204 && response.status != 304;
   SendHead(response,
            has_body ? fmt::format("Content-Length: {}\r\n", response.body.size()) : std::string());
   if (has_body && !no_body_) Send(response.body);

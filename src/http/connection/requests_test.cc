@@ -73,6 +73,10 @@ TEST(HttpRequests, MethodsGoToTheHandler) {
   const RawResponse none = client.Receive();
   EXPECT_EQ(none.status, 204);
   EXPECT_EQ(none.head.find("Content-Length"), std::string::npos);
+  client.Get("/known");
+  const RawResponse known = client.Receive();
+  EXPECT_EQ(known.status, 304);
+  EXPECT_EQ(known.head.find("Content-Length"), std::string::npos);
   client.Get("/");
   EXPECT_EQ(client.Receive().status, 200);
 }

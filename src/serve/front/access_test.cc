@@ -122,7 +122,6 @@ TEST(Routes, MethodsAndPaths) {
            {"POST", "/v1/completions/", 200},
            {"DELETE", "/v1/models/tiny", 405},
            {"GET", "/v1/models/tiny", 200},
-           {"GET", "/", 404},
            {"GET", "", 404},
            {"GET", "//health", 404},
            {"GET", "/%2e%2e/etc/passwd", 404},
@@ -130,11 +129,17 @@ TEST(Routes, MethodsAndPaths) {
            {"POST", "/v1/embeddings", 404},
            {"POST", "/v1/responses", 404},
            {"GET", "/v1/chat/completions/chatcmpl-1", 404},
+           {"GET", "/", 200},
+           {"HEAD", "/page/style.css", 200},
+           {"GET", "/page", 404},
+           {"GET", "/page/nothing.js", 404},
+           {"POST", "/", 405},
        }) {
     const RouteResult found = FindRoute(To(method, path));
     EXPECT_EQ(found.match ? 200 : found.error.status, status) << method << " " << path;
   }
-  EXPECT_EQ(FindRoute(To("POST", "/health")).error.allow, "GET, HEAD");
+  for (const char* path : {"/health", "/", "/page/main.js"})
+    EXPECT_EQ(FindRoute(To("POST", path)).error.allow, "GET, HEAD") << path;
   EXPECT_NE(FindRoute(To("POST", "/v1/embeddings")).error.message.find("embeddings"),
             std::string::npos);
 }
@@ -148,7 +153,7 @@ TEST(Routes, NamesOfModels) {
 
 // Keys guard everything but what says whether the server lives.
 TEST(Routes, WhatNeedsNoKey) {
-  for (const char* path : {"/health", "/ready"})
+  for (const char* path : {"/", "/page/main.js", "/health", "/ready"})
     EXPECT_TRUE(FindRoute(To("GET", path)).match->is_public) << path;
   for (const char* path :
        {"/version", "/metrics", "/v1/models", "/v1/models/x", "/props", "/requests"})

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "src/serve/page/page.h"
+
 namespace latte {
 namespace {
 
@@ -138,6 +140,8 @@ void Front::Dispatch(const RouteMatch& match, const std::string& id, HttpRequest
                      const std::shared_ptr<Reply>& reply) {
   const OpenAiModel& model = *parts_.model;
   switch (match.route) {
+    case Route::kPage:
+      return reply->Respond(PageResponse(*FindPageFile(request.path), request));
     case Route::kHealth:
       return reply->Json(fmt::format(R"({{"status":"ok","state":"{}"}})", StateName(state_)));
     case Route::kReady:

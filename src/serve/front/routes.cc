@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "src/serve/page/page.h"
+
 namespace latte {
 namespace {
 
@@ -90,6 +92,10 @@ RouteError WrongMethod(const HttpRequest& request, std::string_view expected) {
 }  // namespace
 
 RouteResult FindRoute(const HttpRequest& request) {
+  if (FindPageFile(request.path) != nullptr) {
+    if (!Accepts(request.method, "GET")) return {{}, WrongMethod(request, "GET")};
+    return {RouteMatch{.route = Route::kPage, .is_public = true}, {}};
+  }
   std::string_view path = request.path;
   if (path.size() > 1 && path.ends_with('/')) path.remove_suffix(1);
   for (const Entry& entry : kRoutes) {

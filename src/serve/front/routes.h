@@ -10,6 +10,7 @@
 namespace latte {
 
 enum class Route {
+  kPage,  // the files of the web page
   kHealth,
   kReady,
   kVersion,

@@ -95,6 +95,18 @@ class Api(unittest.TestCase):
             out.append((c["text"], c["reasoning"], c["finish"], json.dumps(lists)))
         return out
 
+    def test_the_page(self):
+        for path, kind in (("/", "text/html"), ("/page/main.js", "text/javascript")):
+            status, fields, text = self.server.get(path)
+            self.assertEqual((status, fields["Content-Type"]), (200, f"{kind}; charset=utf-8"))
+            self.assertIn("default-src 'none'", fields["Content-Security-Policy"])
+            status, head, nothing = self.server.request("HEAD", path)
+            self.assertEqual((status, nothing, head["Content-Length"]), (200, "", str(len(text.encode()))))
+            again = self.server.get(path, headers={"If-None-Match": fields["ETag"]})
+            self.assertEqual((again[0], again[2], again[1]["ETag"]), (304, "", fields["ETag"]))
+            self.assertEqual(self.server.post(path, {})[0], 405)
+        self.assertEqual(self.server.get("/page/nothing.js")[0], 404)
+
     def test_known_prompts_are_told(self):
         body = {"prompt": [list(range(5, 205))], "max_tokens": 2}
         self.ok(COMPLETIONS, body)

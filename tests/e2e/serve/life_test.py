@@ -105,6 +105,7 @@ class Life(unittest.TestCase):
         with Server(LATTE, "--api-key", "one", "--api-key", "two", "--api-key-file", keys) as server:
             self.assertEqual(server.get("/health")[0], 200)
             self.assertEqual(server.get("/ready")[0], 200)
+            self.assertEqual(server.get("/")[0], 200)
             for path in ("/v1/models", "/metrics", "/props", "/requests", "/version", "/nothing"):
                 status, fields, answer = server.get(path)
                 self.assertEqual((status, fields["WWW-Authenticate"]), (401, "Bearer"), path)

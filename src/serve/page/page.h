@@ -1,0 +1,20 @@
+// The web page at `/`: static files that are part of the binary. They hold no secrets and load nothing
+// from elsewhere; what the page shows, it asks the API for, with the user's key.
+#pragma once
+
+#include <string_view>
+
+#include "src/http/message.h"
+#include "src/serve/page/page_files.h"
+
+namespace latte {
+
+// The file under a path: "/" is index.html, "/page/NAME" any other file. Null: none.
+const PageFile* FindPageFile(std::string_view path);
+
+// 200 with the file, or 304 if the client has it (If-None-Match). The header fields forbid the page to
+// load scripts, styles and data from elsewhere, to run inline scripts, to parse text as HTML, and to be
+// framed.
+HttpResponse PageResponse(const PageFile& file, const HttpRequest& request);
+
+}  // namespace latte

@@ -1,0 +1,84 @@
+#include "src/serve/page/page.h"
+
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "src/base/file.h"
+
+namespace latte {
+namespace {
+
+HttpRequest Get(std::string path) { return {.method = "GET", .path = std::move(path)}; }
+
+HttpResponse Response(const std::string& path) {
+  return PageResponse(*FindPageFile(path), Get(path));
+}
+
+TEST(Page, HasTheBytesOfItsFiles) {
+  ASSERT_GE(PageFiles().size(), 3U);
+  for (const PageFile& file : PageFiles()) {
+    const std::string path = LATTE_SOURCE_DIR "/src/serve/page/files/" + std::string(file.name);
+    EXPECT_EQ(file.body, ReadFile(path, 1 << 20).value()) << file.name;
+  }
+}
+
+TEST(Page, Paths) {
+  ASSERT_NE(FindPageFile("/"), nullptr);
+  EXPECT_EQ(FindPageFile("/")->name, "index.html");
+  ASSERT_NE(FindPageFile("/page/style.css"), nullptr);
+  for (const char* path : {"", "/page", "/page/", "/page/index.html", "/page/no.js", "//",
+                           "/style.css", "/page/../style.css"})
+    EXPECT_EQ(FindPageFile(path), nullptr) << path;
+}
+
+TEST(Page, ContentTypes) {
+  EXPECT_EQ(Response("/").content_type, "text/html; charset=utf-8");
+  EXPECT_EQ(Response("/page/style.css").content_type, "text/css; charset=utf-8");
+  EXPECT_EQ(Response("/page/main.js").content_type, "text/javascript; charset=utf-8");
+  EXPECT_EQ(Response("/page/icon.svg").content_type, "image/svg+xml; charset=utf-8");
+}
+
+TEST(Page, NothingIsLoadedFromElsewhere) {
+  for (const PageFile& file : PageFiles()) {
+    const HttpResponse response = PageResponse(file, Get("/"));
+    const std::string_view policy = response.fields.Find("Content-Security-Policy");
+    EXPECT_TRUE(policy.starts_with("default-src 'none'; ")) << file.name;
+    for (const char* part : {"script-src 'self'", "style-src 'self'", "connect-src 'self'",
+                             "frame-ancestors 'none'", "require-trusted-types-for 'script'"})
+      EXPECT_NE(policy.find(part), std::string_view::npos) << part;
+    EXPECT_EQ(policy.find("unsafe"), std::string_view::npos);
+    EXPECT_EQ(response.fields.Find("X-Content-Type-Options"), "nosniff");
+    EXPECT_EQ(response.fields.Find("Referrer-Policy"), "no-referrer");
+    for (const char* word : {"https://", "http://", "innerHTML", "style=\"", " onclick="}) {
+      const bool is_namespace =
+          file.name.ends_with(".svg") && std::string_view(word) == "http://";  // of SVG
+      EXPECT_TRUE(is_namespace || file.body.find(word) == std::string_view::npos)
+          << file.name << ": " << word;
+    }
+  }
+}
+
+TEST(Page, AFileThatTheClientHasIsNotSentAgain) {
+  const PageFile& file = *FindPageFile("/");
+  const HttpResponse first = PageResponse(file, Get("/"));
+  EXPECT_EQ(first.status, 200);
+  EXPECT_EQ(first.fields.Find("Cache-Control"), "no-cache");
+  const std::string tag(first.fields.Find("ETag"));
+  EXPECT_EQ(tag.size(), 18U);
+  for (const std::string& tags : {tag, "W/" + tag, "\"other\", " + tag, std::string("*")}) {
+    HttpRequest request = Get("/");
+    request.fields.Add("If-None-Match", tags);
+    const HttpResponse again = PageResponse(file, request);
+    EXPECT_EQ(again.status, 304) << tags;
+    EXPECT_EQ(again.body, "");
+    EXPECT_EQ(again.content_type, "");
+    EXPECT_EQ(again.fields.Find("ETag"), tag);
+  }
+  HttpRequest other = Get("/");
+  other.fields.Add("If-None-Match", FindPageFile("/page/style.css")->etag.data());
+  EXPECT_EQ(PageResponse(file, other).status, 200);
+}
+
+}  // namespace
+}  // namespace latte
