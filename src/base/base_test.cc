@@ -121,6 +121,13 @@ TEST(Json, WhateverFollowsANulIsSeen) {
   EXPECT_FALSE(ParseToEdit("{}\0x"s, "c.json"));
 }
 
+TEST(Json, TextKeepsTheOrderOfTheDocument) {
+  const std::string text =
+      R"({"z":[1,-2.5,true,null,"\"é\n"],"a":{"c":{},"b":18446744073709551615}})";
+  EXPECT_EQ(Json::Parse(text, "c.json")->Text(), text);
+  EXPECT_EQ(Json::Parse(" { \"b\" : 1.0,\"a\":[ ] } ", "c.json")->Text(), R"({"b":1.0,"a":[]})");
+}
+
 TEST(Json, NumbersOfPythonAreNamedWithTheirPlace) {
   const std::pair<const char*, const char*> rows[] = {
       {"{\"a\": 1,\n \"jitter\": NaN}", "NaN at byte 21, line 2, key 'jitter'"},

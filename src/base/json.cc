@@ -22,7 +22,11 @@ std::string DescribePath(const std::string& where, const std::string& key_path) 
 // Destroyed without memory, and by no more recursion than a document is deep.
 struct Json::Value {
   using Items = std::vector<Value>;
-  using Members = std::map<std::string, Value, std::less<>>;
+  struct Members {
+    using ByKey = std::map<std::string, Value, std::less<>>;
+    ByKey by_key;
+    std::vector<const ByKey::value_type*> in_order;  // of the document
+  };
   std::variant<std::nullptr_t, bool, int64_t, uint64_t, double, std::string, std::unique_ptr<Items>,
                std::unique_ptr<Members>>
       is = nullptr;
@@ -69,7 +73,7 @@ class Json::Builder : public nlohmann::json_sax<nlohmann::json> {
   bool end_array() override { return Close(); }
   bool key(string_t& v) override {
     key_ = std::move(v);
-    if (stack_.back()->members()->contains(key_))
+    if (stack_.back()->members()->by_key.contains(key_))
       return Stop(fmt::format("key '{}' stands twice", key_));
     return true;
   }
@@ -102,9 +106,10 @@ class Json::Builder : public nlohmann::json_sax<nlohmann::json> {
     }
     Value& parent = *stack_.back();
     if (Items* items = parent.items()) return &items->emplace_back(std::move(v));
-    Value& member = (*parent.members())[key_];
-    member = std::move(v);
-    return &member;
+    Members& members = *parent.members();
+    const auto added = members.by_key.emplace(key_, std::move(v)).first;
+    members.in_order.push_back(&*added);
+    return &added->second;
   }
   bool Open(Value&& v) {
     if (static_cast<int>(stack_.size()) >= limits_.max_depth)
@@ -174,6 +179,41 @@ Result<JsonOut> ParseToEdit(std::string_view text, const std::string& where) {
   return JsonOut::parse(text, nullptr, false);
 }
 
+// Recursion is no deeper than a document may be.
+void Json::Append(const Value& value, std::string* out) {
+  auto separate = [&, first = true]() mutable {
+    if (!std::exchange(first, false)) *out += ',';
+  };
+  if (const Value::Items* items = value.items()) {
+    *out += '[';
+    for (const Value& item : *items) {
+      separate();
+      Append(item, out);
+    }
+    *out += ']';
+  } else if (const Value::Members* members = value.members()) {
+    *out += '{';
+    for (const auto* member : members->in_order) {
+      separate();
+      *out += Dump(JsonOut(member->first)) + ':';
+      Append(member->second, out);
+    }
+    *out += '}';
+  } else if (const auto* text = value.As<std::string>()) {
+    *out += Dump(JsonOut(*text));
+  } else if (const auto* truth = value.As<bool>()) {
+    *out += *truth ? "true" : "false";
+  } else {
+    *out += value.Describe();  // a number or null
+  }
+}
+
+std::string Json::Text() const {
+  std::string out;
+  Append(*value_, &out);
+  return out;
+}
+
 Json Json::Child(const Value& value, std::string_view key) const {
   return Json(root_, &value, where_,
               key_path_.empty() ? std::string(key) : fmt::format("{}.{}", key_path_, key));
@@ -191,7 +231,7 @@ bool Json::is_number() const { return is_integer() || value_->As<double>() != nu
 bool Json::is_bool() const { return value_->As<bool>() != nullptr; }
 
 size_t Json::size() const {
-  if (is_object()) return value_->members()->size();
+  if (is_object()) return value_->members()->by_key.size();
   if (is_array()) return value_->items()->size();
   return value_->As<std::nullptr_t>() == nullptr ? 1 : 0;
 }
@@ -199,8 +239,9 @@ size_t Json::size() const {
 std::optional<Json> Json::Find(std::string_view key) const {
   const Value::Members* members = value_->members();
   if (members == nullptr) return std::nullopt;
-  const auto it = members->find(key);
-  if (it == members->end() || it->second.As<std::nullptr_t>() != nullptr) return std::nullopt;
+  const auto it = members->by_key.find(key);
+  if (it == members->by_key.end() || it->second.As<std::nullptr_t>() != nullptr)
+    return std::nullopt;
   return Child(it->second, key);
 }
 
@@ -268,7 +309,7 @@ Result<std::string> Json::GetStringOr(std::string_view key, std::string fallback
 Status Json::ForEachMember(const std::function<Status(const std::string&, const Json&)>& f) const {
   const Value::Members* members = value_->members();
   if (members == nullptr) return {};
-  for (const auto& [key, value] : *members) LATTE_RETURN_IF_ERROR(f(key, Child(value, key)));
+  for (const auto& [key, value] : members->by_key) LATTE_RETURN_IF_ERROR(f(key, Child(value, key)));
   return {};
 }
 

@@ -64,6 +64,9 @@ class Json {
   [[nodiscard]] Result<bool> GetBoolOr(std::string_view key, bool fallback) const;
   [[nodiscard]] Result<std::string> GetStringOr(std::string_view key, std::string fallback) const;
 
+  // Compact JSON text of the value, with the members of objects in the order of the document.
+  std::string Text() const;
+
   // Calls f(key, value) for each member in key order until it fails. Does nothing when this is no
   // object.
   [[nodiscard]] Status ForEachMember(
@@ -72,6 +75,7 @@ class Json {
  private:
   struct Value;
   class Builder;
+  static void Append(const Value& value, std::string* out);
   Json(std::shared_ptr<const Value> root, const Value* value, std::string where, std::string path);
   Json Child(const Value& value, std::string_view key) const;
   tl::unexpected<Error> WrongType(std::string_view expected) const;

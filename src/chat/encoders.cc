@@ -143,8 +143,11 @@ constexpr std::string_view kV31Format =
     "Schema\n"
     "- For multiple tool calls, chain them directly without separators or spaces\n";
 
-Result<std::string> Member(const Value& function, std::string_view key) {
+// `absent`: for a member that the API does not require; empty: it does.
+Result<std::string> Member(const Value& function, std::string_view key,
+                           std::optional<std::string> absent = std::nullopt) {
   const Value* value = function.Is(jinja::Kind::kDict) ? function.dict().Find(key) : nullptr;
+  if (!value && absent) return *std::move(absent);
   if (!value) return InvalidArgument(fmt::format("tools: a function without '{}'", key));
   return value->Is(jinja::Kind::kString) ? value->bytes() : CompactJson(*value);
 }
@@ -155,8 +158,8 @@ Status WriteV31Tools(const ChatOptions& options, PromptWriter* out) {
   out->TemplateText(kV31Tools);
   for (const Value& function : functions) {
     LATTE_ASSIGN_OR_RETURN(const std::string name, Member(function, "name"));
-    LATTE_ASSIGN_OR_RETURN(const std::string description, Member(function, "description"));
-    LATTE_ASSIGN_OR_RETURN(const std::string parameters, Member(function, "parameters"));
+    LATTE_ASSIGN_OR_RETURN(const std::string description, Member(function, "description", ""));
+    LATTE_ASSIGN_OR_RETURN(const std::string parameters, Member(function, "parameters", "{}"));
     out->TemplateText("\n### ")
         .UserText(name)
         .TemplateText("\nDescription: ")

@@ -102,6 +102,9 @@ Result<ChatPromptBuilder> ChatPromptBuilder::CreateFor(const Tokenizer& tokenize
     out.shows_messages_ = FindUnshown(out.renderer_, question, {}, *opening).empty();
   }
   out.developer_is_system_ = !out.ShowsDevelopers();
+  out.tool_format_ = FindToolFormat(out.format(), out.chat_template());
+  out.shows_tools_ = out.ShowsTools();
+  out.hides_calls_ = out.HidesCalls();
   return out;
 }
 
@@ -117,6 +120,30 @@ bool ChatPromptBuilder::ShowsDevelopers() const {
     if (!pieces || !FindUnshown(renderer_, sample, options, *pieces).empty()) return false;
   }
   return true;
+}
+
+bool ChatPromptBuilder::ShowsTools() const {
+  constexpr std::string_view kTool = "latte_sample_tool";
+  ChatOptions options;
+  options.tools = fmt::format(
+      R"([{{"type": "function", "function": {{"name": "{}", "description": "?", "parameters": )"
+      R"({{"type": "object", "properties": {{}}}}}}}}])",
+      kTool);
+  const auto prompt = renderer_.Render(std::vector{Message("user", "?")}, options);
+  return prompt && JoinPieces(*prompt).find(kTool) != std::string::npos;
+}
+
+bool ChatPromptBuilder::HidesCalls() const {
+  if (!tool_format_) return false;
+  // Each special token of a call stands alone in one of the pieces.
+  const auto hidden = [&](std::string_view mark) {
+    const TextPiece piece{std::string(mark), true};
+    const auto ids = tokenizer_.EncodePieces({&piece, 1});
+    return ids && std::any_of(ids->begin(), ids->end(),
+                              [&](int32_t id) { return tokenizer_.IsSpecial(id); });
+  };
+  const std::span<const std::string_view> openings = CallOpenings(*tool_format_);
+  return std::any_of(openings.begin(), openings.end(), hidden);
 }
 
 // The model can do without names and without its own earlier answers, but not without instructions

@@ -12,6 +12,7 @@
 
 #include "src/chat/check.h"
 #include "src/chat/template_format.h"
+#include "src/chat/tools/tool_syntax.h"
 #include "src/checkpoint/config/model_config.h"
 #include "src/text/tokenizer.h"
 
@@ -58,6 +59,15 @@ class ChatPromptBuilder {
   // Whether answers begin inside reasoning if ChatOptions::thinking is not set.
   bool thinks_by_itself() const { return thinks_by_itself_; }
 
+  // How the model calls functions; nullopt: in no way that Latte can read.
+  std::optional<ToolFormat> tool_format() const { return tool_format_; }
+
+  // Whether prompts contain ChatOptions::tools.
+  bool shows_tools() const { return shows_tools_; }
+
+  // Whether a mark of the calls is a special token, which is no text unless special tokens are kept.
+  bool hides_calls() const { return hides_calls_; }
+
   const Tokenizer& tokenizer() const { return tokenizer_; }
   ChatFormat format() const { return renderer_.format(); }
   const std::string& chat_template() const { return renderer_.chat_template(); }
@@ -77,6 +87,8 @@ class ChatPromptBuilder {
   bool ShowsDevelopers() const;
   std::optional<int32_t> TokenAfterAnswers() const;
   bool FindThinkingSwitch() const;
+  bool ShowsTools() const;
+  bool HidesCalls() const;
 
   Tokenizer tokenizer_;
   ChatRenderer renderer_;
@@ -86,6 +98,9 @@ class ChatPromptBuilder {
   bool shows_messages_ = true;  // false: it does not even show a question; such a format is not
                                 // checked
   bool developer_is_system_ = false;
+  std::optional<ToolFormat> tool_format_;
+  bool shows_tools_ = false;
+  bool hides_calls_ = false;
 };
 
 }  // namespace latte

@@ -253,11 +253,19 @@ TEST(Chat, WhatATemplateRefusesIsTheCallersError) {
 
 TEST(Chat, BadToolsAreTheCallersError) {
   ChatOptions options;
-  for (const char* tools : {"{", "{}", "[1]", "[{\"function\": {\"name\": \"f\"}}]"}) {
+  for (const char* tools : {"{", "{}", "[1]", "[{\"function\": {\"description\": \"f\"}}]"}) {
     options.tools = tools;
     const std::string error = Prompt(ChatFormat::kDeepseekV31, {}, options);
     EXPECT_EQ(error.rfind("invalid_argument: tools", 0), 0u) << error;
   }
+}
+
+// The API requires only the name of a function.
+TEST(Chat, AToolNeedsNoDescription) {
+  ChatOptions options;
+  options.tools = R"([{"function": {"name": "f"}}])";
+  const std::string prompt = Prompt(ChatFormat::kDeepseekV31, {}, options);
+  EXPECT_NE(prompt.find("### f\nDescription: \n\nParameters: {}\n"), std::string::npos) << prompt;
 }
 
 }  // namespace

@@ -170,6 +170,10 @@ constexpr auto kFields = std::to_array<BodyField>({
      [](const Json& v, F& f) { return ReadThinkingSwitch(v, &f.reasoning); }},
     {"reasoning_effort", Where::kChat,
      [](const Json& v, F& f) { return ReadReasoningEffort(v, &f.reasoning); }},
+    {"tools", Where::kChat, [](const Json& v, F& f) { return ReadTools(v, &f.tools); }},
+    {"tool_choice", Where::kChat, [](const Json& v, F& f) { return ReadToolChoice(v, &f.tools); }},
+    {"parallel_tool_calls", Where::kChat,
+     [](const Json& v, F& f) { return Set(v.AsBool(), &f.tools.parallel); }},
 });
 
 const BodyField* FindField(OpenAiEndpoint endpoint, std::string_view name) {

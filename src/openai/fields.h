@@ -11,6 +11,7 @@
 #include "src/base/json.h"
 #include "src/openai/reasoning.h"
 #include "src/openai/request.h"
+#include "src/openai/tools/tools.h"
 
 namespace latte {
 
@@ -28,6 +29,7 @@ struct OpenAiFields {
   std::optional<Json> prompt;
   std::optional<Json> messages;
   OpenAiReasoning reasoning;
+  OpenAiTools tools;
   std::vector<std::string> ignored;  // fields that have no effect
 };
 

@@ -81,20 +81,13 @@ constexpr auto kNeutral = std::to_array<Neutral>({
      "auto or default"},
     {"stream_options", Where::kBoth, IsSwitches, "an object of switches"},
     {"prediction", Where::kChat, IsObject, "an object"},
-    // Tools. Latte does not call them.
-    {"tools", Where::kChat, IsEmpty, "[]"},
+    // The older names of tools and tool_choice.
     {"functions", Where::kChat, IsEmpty, "[]"},
-    {"tool_choice", Where::kChat,
-     [](const Json& v) {
-       return IsOneOf(v, {"none", "auto"});
-     },
-     "none or auto"},
     {"function_call", Where::kChat,
      [](const Json& v) {
        return IsOneOf(v, {"none", "auto"});
      },
      "none or auto"},
-    {"parallel_tool_calls", Where::kChat, IsBool, "true or false"},
     {"web_search_options", Where::kChat, Never, ""},
     // The format of the answer.
     {"response_format", Where::kBoth, IsTextFormat, R"({"type": "text"})"},

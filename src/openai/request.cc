@@ -11,6 +11,7 @@
 #include "src/openai/fields.h"
 #include "src/openai/messages.h"
 #include "src/openai/reasoning.h"
+#include "src/openai/tools/tools.h"
 
 namespace latte {
 namespace {
@@ -112,12 +113,20 @@ Status SetMessages(const OpenAiFields& fields, const OpenAiModel& model, OpenAiR
   if (!model.chat) return tl::unexpected(model.chat.error());
   LATTE_ASSIGN_OR_RETURN(const std::vector<ChatMessage> messages,
                          ParseOpenAiMessages(*fields.messages));
-  LATTE_ASSIGN_OR_RETURN(const ChatOptions options,
+  LATTE_ASSIGN_OR_RETURN(ChatOptions options,
                          ReasoningOptions(fields.reasoning, *model.chat, &out->notes));
+  LATTE_RETURN_IF_ERROR(CheckTools(fields.tools, *model.chat));
+  if (fields.tools.active()) options.tools = fields.tools.json;
   LATTE_ASSIGN_OR_RETURN(ChatPrompt prompt, model.chat->Build(messages, options));
   if (prompt.ids.empty()) return InvalidArgument("messages: the chat format made an empty prompt");
   Request& request = out->requests.emplace_back(fields.request);
   request.tokens = std::move(prompt.ids);
+  if (fields.tools.active()) {
+    request.keep_special = request.keep_special || model.chat->hides_calls();
+    out->reply.calls = model.chat->tool_format();
+    out->reply.texts = fields.tools.texts;
+    out->reply.parallel_calls = fields.tools.parallel;
+  }
   out->reply.prompts.push_back({.first_token = request.tokens.front()});
   out->reply.in_thought = prompt.in_thought;
   out->notes.insert(out->notes.end(), prompt.notes.begin(), prompt.notes.end());

@@ -14,6 +14,7 @@
 
 #include "src/base/json.h"
 #include "src/chat/prompt.h"
+#include "src/chat/tools/tool_call_parser.h"
 #include "src/checkpoint/config/generation_config.h"
 #include "src/checkpoint/model_files.h"
 #include "src/text/tokenizer.h"
@@ -72,6 +73,10 @@ struct OpenAiReply {
   bool include_usage = false;     // a stream ends with the usage
   bool continuous_usage = false;  // and has it in every chunk
   std::vector<OpenAiPrompt> prompts = {{}};
+  // How the answer to a chat with tools writes calls; nullopt: all of it is text.
+  std::optional<ToolFormat> calls;
+  std::shared_ptr<const TextParameters> texts;
+  bool parallel_calls = true;
 };
 
 struct OpenAiRequest {

@@ -230,7 +230,7 @@ TEST(OpenAiRequest, IgnoredFieldsAreReportedAndDocumented) {
   const OpenAiRequest parsed =
       Parse(kChat, kHi + R"(,"user":"u","store":false,"seed":1,"tools":[],"metadata":null)")
           .value();
-  EXPECT_EQ(parsed.ignored, (std::vector<std::string>{"store", "tools", "user"}));
+  EXPECT_EQ(parsed.ignored, (std::vector<std::string>{"store", "user"}));
   const std::string docs = ReadFile(LATTE_SOURCE_DIR "/docs/api_fields.md", 1 << 20).value();
   for (const std::string& name : NeutralFieldNames())
     EXPECT_NE(docs.find('`' + name + '`'), std::string::npos) << name;
@@ -339,7 +339,14 @@ TEST(OpenAiRequest, WhatIsWrongIsNamed) {
       {kChat, m + R"("echo":true)", "echo"},
       {kChat, m + R"("best_of":1)", "best_of"},
       {kChat, m + R"("tools":[{"type":"function"}])", "tools"},
-      {kChat, m + R"("tool_choice":"required")", "none or auto"},
+      {kChat, m + R"("tool_choice":"required")", "tools to choose from"},
+      {kChat, m + R"("tool_choice":"any")", "required"},
+      {kChat, m + R"("tools":{"a":1})", "array of tools"},
+      {kChat, m + R"("tools":[{"type":"web_search"}])", "'web_search'"},
+      {kChat, m + R"("tools":[{"function":{"name":""}}])", "tools.0.function"},
+      {kChat, m + R"("tools":[{"function":{"name":"f","parameters":7}}])", "parameters"},
+      {kChat, m + R"("tools":[{"function":{"name":"f"}},{"function":{"name":"f"}}])", "two"},
+      {kChat, m + R"("parallel_tool_calls":1)", "parallel_tool_calls"},
       {kChat, m + R"("tool_choice":{"type":"function"})", "tool_choice"},
       {kChat, m + R"("modalities":["text","audio"])", "modalities"},
       {kChat, m + R"("audio":{"voice":"ash"})", "audio"},

@@ -3,21 +3,47 @@
 #include <algorithm>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "src/base/check.h"
 #include "src/base/json_out.h"
 #include "src/chat/answer_message.h"
 #include "src/openai/logprobs.h"
 
 namespace latte {
+namespace {
+
+void Append(const OpenAiParts& more, OpenAiParts* all) {
+  all->reasoning += more.reasoning;
+  all->content += more.content;
+  all->calls.insert(all->calls.end(), more.calls.begin(), more.calls.end());
+}
+
+std::vector<OpenAiCall> JoinCalls(const std::vector<ToolEvent>& events) {
+  std::vector<OpenAiCall> out;
+  for (const ToolEvent& event : events) {
+    if (event.kind == ToolEvent::Kind::kCallBegin) out.push_back({event.id, event.text, ""});
+    if (event.kind == ToolEvent::Kind::kArguments) out.back().arguments += event.text;
+  }
+  return out;
+}
+
+}  // namespace
 
 OpenAiAnswer::OpenAiAnswer(OpenAiReply reply)
     : reply_(std::move(reply)),
-      choices_(static_cast<size_t>(reply_.n) * reply_.prompts.size(),
-               OpenAiChoice{.splitter = AnswerSplitter(reply_.in_thought)}),
+      choices_(
+          static_cast<size_t>(reply_.n) * reply_.prompts.size(),
+          OpenAiChoice{.splitter = AnswerSplitter(
+                           reply_.in_thought, reply_.calls ? CallOpenings(*reply_.calls)
+                                                           : std::span<const std::string_view>())}),
       prompts_(reply_.prompts.size()),
-      unfinished_(choices_.size()) {}
+      unfinished_(choices_.size()) {
+  if (!reply_.calls) return;
+  for (OpenAiChoice& choice : choices_) choice.parser.emplace(*reply_.calls, reply_.texts);
+}
 
-AnswerSplitter::Parts OpenAiAnswer::Add(const TokenEvent& event, size_t prompt) {
+OpenAiParts OpenAiAnswer::Add(const TokenEvent& event, size_t prompt) {
   LATTE_CHECK(event.choice >= 0 && event.choice < reply_.n && prompt < prompts_.size(),
               "choice {} of {}, prompt {} of {}", event.choice, reply_.n, prompt, prompts_.size());
   OpenAiChoice& choice =
@@ -51,7 +77,7 @@ void OpenAiAnswer::Count(const TokenEvent& event, size_t prompt, OpenAiChoice* c
   if (event.finish) choice->finish = event.finish;
 }
 
-AnswerSplitter::Parts OpenAiAnswer::Split(const TokenEvent& event, OpenAiChoice* choice) {
+OpenAiParts OpenAiAnswer::Split(const TokenEvent& event, OpenAiChoice* choice) {
   AnswerSplitter& splitter = choice->splitter;
   const bool was_reasoning = splitter.in_reasoning();
   AnswerSplitter::Parts parts = splitter.Push(event.text);
@@ -61,7 +87,42 @@ AnswerSplitter::Parts OpenAiAnswer::Split(const TokenEvent& event, OpenAiChoice*
     parts.reasoning += rest.reasoning;
     parts.content += rest.content;
   }
-  return parts;
+  OpenAiParts out{std::move(parts.reasoning), {}, {}};
+  if (!choice->parser) {
+    out.content = std::move(parts.content);
+    return out;
+  }
+  ReadCalls(choice->parser->Add(parts.content), choice, &out);
+  if (event.finish)
+    ReadCalls(choice->parser->Finish(event.finish != FinishReason::kStop), choice, &out);
+  if (!reply_.stream) Append(out, &choice->parts);
+  return out;
+}
+
+// Sorts what the parser has found. Without parallel calls, only the first of an answer counts.
+void OpenAiAnswer::ReadCalls(std::vector<ToolEvent> events, OpenAiChoice* choice,
+                             OpenAiParts* out) const {
+  for (ToolEvent& event : events) {
+    if (event.kind == ToolEvent::Kind::kContent) {
+      out->content += event.text;
+    } else if (reply_.parallel_calls || event.call == 0) {
+      if (event.kind == ToolEvent::Kind::kCallEnd)
+        ++choice->ended_calls;
+      else
+        out->calls.push_back(std::move(event));
+    }
+  }
+}
+
+std::string CallId(std::string_view of_format, std::string_view id, size_t choice, size_t call) {
+  return of_format.empty() ? fmt::format("call_{}_{}_{}", id, choice, call)
+                           : std::string(of_format);
+}
+
+std::string_view OpenAiAnswer::FinishName(size_t index) const {
+  const OpenAiChoice& choice = choices_[index];
+  if (choice.finish == FinishReason::kStop && choice.ended_calls > 0) return "tool_calls";
+  return Name(*choice.finish);
 }
 
 JsonOut UsageJson(OpenAiEndpoint endpoint, const OpenAiUsage& usage) {
@@ -79,15 +140,36 @@ JsonOut UsageJson(OpenAiEndpoint endpoint, const OpenAiUsage& usage) {
   return out;
 }
 
-JsonOut OpenAiAnswer::ChoiceJson(const Tokenizer& tokenizer, size_t index) const {
+// Content and calls of an answer to a request with tools.
+JsonOut OpenAiAnswer::MessageJson(std::string_view id, size_t index) const {
+  const OpenAiChoice& choice = choices_[index];
+  if (!choice.parser) {
+    const ChatMessage message = AnswerMessage(choice.text, reply_.in_thought);
+    JsonOut out = {{"role", "assistant"}, {"content", message.content.value_or("")}};
+    out["refusal"] = nullptr;  // clients with strict types expect it
+    if (message.reasoning) out["reasoning_content"] = *message.reasoning;
+    return out;
+  }
+  const OpenAiParts& parts = choice.parts;
+  const std::vector<OpenAiCall> calls = JoinCalls(parts.calls);
+  JsonOut out = {{"role", "assistant"}, {"content", parts.content}, {"refusal", nullptr}};
+  if (parts.content.empty() && !calls.empty()) out["content"] = nullptr;
+  if (reply_.in_thought || !parts.reasoning.empty()) out["reasoning_content"] = parts.reasoning;
+  for (size_t i = 0; i < calls.size(); ++i)
+    out["tool_calls"].push_back(
+        {{"id", CallId(calls[i].id, id, index, i)},
+         {"type", "function"},
+         {"function", {{"name", calls[i].name}, {"arguments", calls[i].arguments}}}});
+  return out;
+}
+
+JsonOut OpenAiAnswer::ChoiceJson(const Tokenizer& tokenizer, std::string_view id,
+                                 size_t index) const {
   const OpenAiChoice& choice = choices_[index];
   JsonOut out = {{"index", index}};
   const bool with_logprobs = reply_.logprobs >= 0;
   if (reply_.endpoint == OpenAiEndpoint::kChat) {
-    const ChatMessage message = AnswerMessage(choice.text, reply_.in_thought);
-    out["message"] = {{"role", "assistant"}, {"content", message.content.value_or("")}};
-    out["message"]["refusal"] = nullptr;  // clients with strict types expect it
-    if (message.reasoning) out["message"]["reasoning_content"] = *message.reasoning;
+    out["message"] = MessageJson(id, index);
     out["logprobs"] = with_logprobs ? ChatLogprobs(choice.logprobs, tokenizer) : JsonOut(nullptr);
   } else {
     out["text"] = choice.text;
@@ -101,7 +183,7 @@ JsonOut OpenAiAnswer::ChoiceJson(const Tokenizer& tokenizer, size_t index) const
                                            reply_, tokenizer, &offset);
     }
   }
-  out["finish_reason"] = Name(*choice.finish);
+  out["finish_reason"] = FinishName(index);
   if (reply_.prompt_logprobs >= 0)
     out["prompt_logprobs"] =
         PromptLogprobs(choice.prompt_logprobs, reply_.prompt_logprobs, tokenizer);
@@ -112,7 +194,7 @@ JsonOut OpenAiAnswer::Body(const Tokenizer& tokenizer, std::string_view id, int6
   LATTE_CHECK(done() && !error_, "no body of an answer that has not ended, or has failed");
   const bool chat = reply_.endpoint == OpenAiEndpoint::kChat;
   JsonOut choices = JsonOut::array();
-  for (size_t i = 0; i < choices_.size(); ++i) choices.push_back(ChoiceJson(tokenizer, i));
+  for (size_t i = 0; i < choices_.size(); ++i) choices.push_back(ChoiceJson(tokenizer, id, i));
   JsonOut out = {{"id", std::string(chat ? "chatcmpl-" : "cmpl-") + std::string(id)},
                  {"object", chat ? "chat.completion" : "text_completion"},
                  {"created", created},

@@ -10,11 +10,26 @@
 #include "latte/request.h"
 
 #include "src/base/json_out_fwd.h"
+#include "src/chat/tools/tool_call_parser.h"
 #include "src/openai/events/answer_splitter.h"
 #include "src/openai/request.h"
 #include "src/text/tokenizer.h"
 
 namespace latte {
+
+// A call of a function in an answer.
+struct OpenAiCall {
+  std::string id;
+  std::string name;
+  std::string arguments;
+};
+
+// What became certain of a chat's answer with one event.
+struct OpenAiParts {
+  std::string reasoning;
+  std::string content;
+  std::vector<ToolEvent> calls;  // kCallBegin and kArguments
+};
 
 // One answer of a request, as far as it is generated.
 struct OpenAiChoice {
@@ -25,8 +40,15 @@ struct OpenAiChoice {
   int64_t drafted_tokens = 0;
   int64_t accepted_tokens = 0;
   std::optional<FinishReason> finish;
-  AnswerSplitter splitter;  // of chats
+  AnswerSplitter splitter;               // of chats
+  std::optional<ToolCallParser> parser;  // of chats with tools
+  OpenAiParts parts;                     // of those that are no streams: the whole answer
+  size_t ended_calls = 0;
 };
+
+// The id of call `call` of choice `choice`. `of_format`: the id that the format has, or empty.
+// `id`: of the answer.
+std::string CallId(std::string_view of_format, std::string_view id, size_t choice, size_t call);
 
 // What an answer used, over all prompts and choices.
 struct OpenAiUsage {
@@ -45,9 +67,12 @@ class OpenAiAnswer {
  public:
   explicit OpenAiAnswer(OpenAiReply reply);
 
-  // Returns what became certain of a chat's reasoning and content. The text of a stream is not kept.
-  // Requires: an event of this request's prompt.
-  AnswerSplitter::Parts Add(const TokenEvent& event, size_t prompt = 0);
+  // Returns what became certain of a chat's reasoning, content and calls. The text of a stream is
+  // not kept. Requires: an event of this request's prompt.
+  OpenAiParts Add(const TokenEvent& event, size_t prompt = 0);
+
+  // Why choice `index` ended, in the words of the API. Requires: it has ended.
+  std::string_view FinishName(size_t index) const;
 
   bool done() const { return unfinished_ == 0; }  // every choice has ended
   // error of the first choice that failed
@@ -59,9 +84,11 @@ class OpenAiAnswer {
   JsonOut Body(const Tokenizer& tokenizer, std::string_view id, int64_t created) const;
 
  private:
-  AnswerSplitter::Parts Split(const TokenEvent& event, OpenAiChoice* choice);
+  OpenAiParts Split(const TokenEvent& event, OpenAiChoice* choice);
+  void ReadCalls(std::vector<ToolEvent> events, OpenAiChoice* choice, OpenAiParts* out) const;
   void Count(const TokenEvent& event, size_t prompt, OpenAiChoice* choice);
-  JsonOut ChoiceJson(const Tokenizer& tokenizer, size_t index) const;
+  JsonOut ChoiceJson(const Tokenizer& tokenizer, std::string_view id, size_t index) const;
+  JsonOut MessageJson(std::string_view id, size_t index) const;
 
   OpenAiReply reply_;
   std::vector<OpenAiChoice> choices_;  // n for every prompt

@@ -28,7 +28,7 @@ constexpr std::string_view kNoCode = "no code of a checkpoint is ever run";
 constexpr std::string_view kByModel = "the model decides how thoughts are told from answers";
 constexpr std::string_view kByRequest = "a parameter of requests; defaults: generation_config.json";
 constexpr std::string_view kAlways = "always on";
-constexpr std::string_view kNoTools = "requests with tools are refused with status 400";
+constexpr std::string_view kToolsByModel = "the model decides how calls of tools are read";
 constexpr std::string_view kProxy = "put a reverse proxy in front of the server";
 constexpr std::string_view kOwnFormat =
     "weights are used as the checkpoint stores them; latte quantize makes smaller copies";
@@ -164,8 +164,8 @@ constexpr Alias kAliases[] = {
     {"--reasoning-parser,--reasoning-format", "vLLM, SGLang, llama.cpp", kOne, kIgnored, "",
      nullptr, kByModel, true},
     {"--enable-reasoning", "vLLM", kNone, kIgnored, "", nullptr, kByModel, true},
-    {"--enable-auto-tool-choice", "vLLM", kNone, kIgnored, "", nullptr, kNoTools, true},
-    {"--tool-call-parser", "vLLM, SGLang", kOne, kIgnored, "", nullptr, kNoTools, true},
+    {"--enable-auto-tool-choice", "vLLM", kNone, kIgnored, "", nullptr, kToolsByModel, true},
+    {"--tool-call-parser", "vLLM, SGLang", kOne, kIgnored, "", nullptr, kToolsByModel, true},
     {"--jinja", "llama.cpp", kNone, kIgnored, "", nullptr, kAlways, true},
     {"--generation-config,--sampling-defaults", "vLLM, SGLang", kOne, kRefused, "", nullptr,
      "defaults come from the model's generation_config.json", true},

@@ -46,14 +46,19 @@ void AnswerSplitter::Begin(Parts* out) {
 
 void AnswerSplitter::Reason(Parts* out) {
   const size_t close = held_.find(kClose);
-  if (close == std::string::npos) {
-    const size_t certain = held_.size() - BeginningOf(kClose, held_);
+  size_t end = close;
+  size_t certain = held_.size() - BeginningOf(kClose, held_);
+  for (const std::string_view mark : ends_) {
+    end = std::min(end, held_.find(mark));
+    certain = std::min(certain, held_.size() - BeginningOf(mark, held_));
+  }
+  if (end == std::string::npos) {
     out->reasoning += held_.substr(0, certain);
     held_.erase(0, certain);
     return;
   }
-  out->reasoning += held_.substr(0, close);
-  out->content += held_.substr(close + kClose.size());
+  out->reasoning += held_.substr(0, end);
+  out->content += held_.substr(end == close ? end + kClose.size() : end);
   held_.clear();
   step_ = Step::kContent;
 }

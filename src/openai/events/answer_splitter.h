@@ -1,7 +1,8 @@
 // Splits the text of an answer into reasoning and content while it is generated. All parts together
-// equal AnswerMessage over the whole text, however it is cut.
+// equal AnswerMessage over the whole text, however it is cut, where only </think> ends reasoning.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -14,9 +15,11 @@ class AnswerSplitter {
     std::string content;
   };
 
-  // in_thought: the prompt has already opened the <think>.
-  explicit AnswerSplitter(bool in_thought)
-      : step_(in_thought ? Step::kReasoning : Step::kBeginning) {}
+  // in_thought: the prompt has already opened the <think>. Reasoning also ends where one of the
+  // texts `ends` begins, which is content: some models call a function without a </think>. The
+  // texts must outlive this.
+  explicit AnswerSplitter(bool in_thought, std::span<const std::string_view> ends = {})
+      : step_(in_thought ? Step::kReasoning : Step::kBeginning), ends_(ends) {}
 
   // The text so far ends inside <think>.
   bool in_reasoning() const { return step_ == Step::kReasoning; }
@@ -33,6 +36,7 @@ class AnswerSplitter {
   void Reason(Parts* out);
 
   Step step_;
+  std::span<const std::string_view> ends_;
   std::string held_;  // may be the beginning of a tag
 };
 

@@ -41,13 +41,13 @@ Request OpenAiRunning::TakePrompt(size_t i) { return std::move(state_->requests[
 void OpenAiRunning::Add(size_t i, const TokenEvent& event, std::string* sse) {
   LATTE_CHECK(!done(), "an event after the end of request {}", state_->id);
   OpenAiAnswer& answer = state_->answer;
-  const AnswerSplitter::Parts parts = answer.Add(event, i);
+  const OpenAiParts parts = answer.Add(event, i);
   if (!state_->stream) return;
   if (answer.error()) {
     *sse += OpenAiErrorEvents(*answer.error());
     return;
   }
-  state_->stream->Add(i, event, parts, answer.usage(), sse);
+  state_->stream->Add(i, event, parts, answer, sse);
   if (answer.done()) state_->stream->Finish(answer.usage(), sse);
 }
 

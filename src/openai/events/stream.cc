@@ -23,26 +23,10 @@ std::string Quoted(std::string_view text) {
   return out;
 }
 
-void AppendFinish(const std::optional<FinishReason>& finish, std::string* out) {
-  if (!finish) {
-    *out += kUnfinished;
-    return;
-  }
+void AppendFinish(std::string_view name, std::string* out) {
   *out += R"("finish_reason":")";
-  *out += Name(*finish);
+  *out += name;
   *out += '"';
-}
-
-// "content": …, "reasoning_content": …, or both.
-void AppendDelta(const AnswerSplitter::Parts& parts, std::string* out) {
-  if (!parts.reasoning.empty()) {
-    *out += R"("reasoning_content":)";
-    AppendJsonString(parts.reasoning, out);
-    if (parts.content.empty()) return;
-    *out += ',';
-  }
-  *out += R"("content":)";
-  AppendJsonString(parts.content, out);
 }
 
 }  // namespace
@@ -51,6 +35,7 @@ OpenAiStream::OpenAiStream(const OpenAiReply& reply, const Tokenizer& tokenizer,
                            std::string_view id, int64_t created)
     : reply_(reply),
       tokenizer_(tokenizer),
+      id_(id),
       choices_(static_cast<size_t>(reply.n) * reply.prompts.size()) {
   const bool chat = reply.endpoint == OpenAiEndpoint::kChat;
   beginning_ =
@@ -84,9 +69,43 @@ void OpenAiStream::AppendPromptLogprobs(const TokenEvent& event, std::string* ou
   *out += ',';
 }
 
-void OpenAiStream::AddChat(size_t index, const TokenEvent& event,
-                           const AnswerSplitter::Parts& parts, const OpenAiUsage& usage,
-                           std::string* out) {
+// One entry per call: some clients do not join the entries of a chunk. The first entry of a call has
+// its id and name.
+void OpenAiStream::AppendCalls(size_t index, const std::vector<ToolEvent>& events,
+                               std::string* out) const {
+  *out += R"("tool_calls":[)";
+  for (size_t i = 0; i < events.size();) {
+    const size_t call = events[i].call;
+    fmt::format_to(std::back_inserter(*out), R"({}{{"index":{},)", i > 0 ? "," : "", call);
+    std::string name;
+    if (events[i].kind == ToolEvent::Kind::kCallBegin) {
+      *out += R"("id":)" + Quoted(CallId(events[i].id, id_, index, call));
+      *out += R"(,"type":"function",)";
+      name = R"("name":)" + Quoted(events[i].text) + ",";
+    }
+    std::string arguments;
+    for (; i < events.size() && events[i].call == call; ++i)
+      if (events[i].kind == ToolEvent::Kind::kArguments) arguments += events[i].text;
+    *out += R"("function":{)" + name + R"("arguments":)" + Quoted(arguments) + "}}";
+  }
+  *out += ']';
+}
+
+// "reasoning_content", "content" and "tool_calls", of which there is at least one.
+void OpenAiStream::AppendDelta(size_t index, const OpenAiParts& parts, std::string* out) const {
+  const bool has_calls = !parts.calls.empty();
+  if (!parts.reasoning.empty()) *out += R"("reasoning_content":)" + Quoted(parts.reasoning) + ",";
+  if (!parts.content.empty() || (parts.reasoning.empty() && !has_calls))
+    *out += R"("content":)" + Quoted(parts.content) + ",";
+  if (has_calls)
+    AppendCalls(index, parts.calls, out);
+  else
+    out->pop_back();
+}
+
+void OpenAiStream::AddChat(size_t index, const TokenEvent& event, const OpenAiParts& parts,
+                           const OpenAiAnswer& answer, std::string* out) {
+  const OpenAiUsage& usage = answer.usage();
   if (!std::exchange(choices_[index].begun, true)) {
     Begin(index, out);
     AppendPromptLogprobs(event, out);
@@ -94,10 +113,10 @@ void OpenAiStream::AddChat(size_t index, const TokenEvent& event,
     End(usage, out);
   }
   const bool with_logprobs = reply_.logprobs >= 0 && event.logprobs;
-  if (with_logprobs || !parts.reasoning.empty() || !parts.content.empty()) {
+  if (with_logprobs || !parts.reasoning.empty() || !parts.content.empty() || !parts.calls.empty()) {
     Begin(index, out);
     *out += R"("delta":{)";
-    AppendDelta(parts, out);
+    AppendDelta(index, parts, out);
     *out += "},";
     if (with_logprobs) {
       *out += R"("logprobs":)" + Dump(ChatLogprobs({&*event.logprobs, 1}, tokenizer_));
@@ -111,7 +130,7 @@ void OpenAiStream::AddChat(size_t index, const TokenEvent& event,
   if (!event.finish) return;
   Begin(index, out);
   *out += R"("delta":{},"logprobs":null,)";
-  AppendFinish(event.finish, out);
+  AppendFinish(answer.FinishName(index), out);
   End(usage, out);
 }
 
@@ -139,17 +158,20 @@ void OpenAiStream::AddText(size_t i, size_t index, const TokenEvent& event,
     *out += kNoLogprobs;
   }
   *out += ',';
-  AppendFinish(event.finish, out);
+  if (event.finish)
+    AppendFinish(Name(*event.finish), out);
+  else
+    *out += kUnfinished;
   End(usage, out);
 }
 
-void OpenAiStream::Add(size_t i, const TokenEvent& event, const AnswerSplitter::Parts& parts,
-                       const OpenAiUsage& usage, std::string* out) {
+void OpenAiStream::Add(size_t i, const TokenEvent& event, const OpenAiParts& parts,
+                       const OpenAiAnswer& answer, std::string* out) {
   const size_t index = i * static_cast<size_t>(reply_.n) + static_cast<size_t>(event.choice);
   if (reply_.endpoint == OpenAiEndpoint::kChat) {
-    AddChat(index, event, parts, usage, out);
+    AddChat(index, event, parts, answer, out);
   } else {
-    AddText(i, index, event, usage, out);
+    AddText(i, index, event, answer.usage(), out);
   }
 }
 

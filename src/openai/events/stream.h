@@ -8,7 +8,6 @@
 
 #include "latte/request.h"
 
-#include "src/openai/events/answer_splitter.h"
 #include "src/openai/request.h"
 #include "src/openai/response.h"
 #include "src/text/tokenizer.h"
@@ -22,10 +21,10 @@ class OpenAiStream {
   OpenAiStream(const OpenAiReply& reply, const Tokenizer& tokenizer, std::string_view id,
                int64_t created);
 
-  // Appends the chunks of an event of prompt i. `parts`: of OpenAiAnswer::Add; `usage`: of the
-  // request so far.
-  void Add(size_t i, const TokenEvent& event, const AnswerSplitter::Parts& parts,
-           const OpenAiUsage& usage, std::string* out);
+  // Appends the chunks of an event of prompt i. `answer` has taken the event, with the result
+  // `parts`.
+  void Add(size_t i, const TokenEvent& event, const OpenAiParts& parts, const OpenAiAnswer& answer,
+           std::string* out);
 
   // Appends the usage, if the request wants it, and [DONE].
   void Finish(const OpenAiUsage& usage, std::string* out) const;
@@ -36,8 +35,10 @@ class OpenAiStream {
     int64_t text_offset = 0;  // of completions, in code points
   };
 
-  void AddChat(size_t index, const TokenEvent& event, const AnswerSplitter::Parts& parts,
-               const OpenAiUsage& usage, std::string* out);
+  void AddChat(size_t index, const TokenEvent& event, const OpenAiParts& parts,
+               const OpenAiAnswer& answer, std::string* out);
+  void AppendDelta(size_t index, const OpenAiParts& parts, std::string* out) const;
+  void AppendCalls(size_t index, const std::vector<ToolEvent>& events, std::string* out) const;
   void AddText(size_t i, size_t index, const TokenEvent& event, const OpenAiUsage& usage,
                std::string* out);
   // A chunk is data: {…, "choices": [{"index": …, members}], …}: Begin, the members, End.
@@ -47,6 +48,7 @@ class OpenAiStream {
 
   const OpenAiReply& reply_;
   const Tokenizer& tokenizer_;
+  std::string id_;         // of the answer
   std::string beginning_;  // of every chunk, up to the choices
   std::vector<Choice> choices_;
 };

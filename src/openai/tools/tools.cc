@@ -1,0 +1,112 @@
+#include "src/openai/tools/tools.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace latte {
+namespace {
+
+constexpr size_t kMaxTools = 1024;
+constexpr size_t kMaxName = 256;
+
+// Notes the parameters of type string.
+Status ReadParameters(const std::string& function, const Json& schema, TextParameters* texts) {
+  if (!schema.is_object())
+    return InvalidArgument(schema.path() + ": expected a JSON schema, which is an object");
+  const auto properties = schema.Find("properties");
+  if (!properties) return {};
+  return properties->ForEachMember([&](const std::string& name, const Json& property) -> Status {
+    const auto type = property.Find("type");
+    if (!type || !type->is_string()) return {};
+    LATTE_ASSIGN_OR_RETURN(const std::string found, type->AsString());
+    if (found == "string") texts->emplace(function, name);
+    return {};
+  });
+}
+
+Status ReadFunction(const Json& tool, OpenAiTools* out, TextParameters* texts) {
+  if (!tool.is_object()) return InvalidArgument(tool.path() + ": expected an object");
+  LATTE_ASSIGN_OR_RETURN(const std::string type, tool.GetStringOr("type", "function"));
+  if (type != "function")
+    return Unsupported(fmt::format(
+        "{}: tools of type '{}' are not supported; tools of type function are", tool.path(), type));
+  LATTE_ASSIGN_OR_RETURN(const Json function, tool.Get("function"));
+  LATTE_ASSIGN_OR_RETURN(const std::string name, function.GetString("name"));
+  if (name.empty() || name.size() > kMaxName)
+    return InvalidArgument(fmt::format("{}: expected a name of 1 to {} bytes, found {}",
+                                       function.path(), kMaxName, name.size()));
+  if (!out->names.insert(name).second)
+    return InvalidArgument(
+        fmt::format("{}: two functions have the name '{}'", function.path(), name));
+  if (const auto parameters = function.Find("parameters"))
+    LATTE_RETURN_IF_ERROR(ReadParameters(name, *parameters, texts));
+  return {};
+}
+
+}  // namespace
+
+Status ReadTools(const Json& value, OpenAiTools* out) {
+  if (!value.is_array()) return InvalidArgument(value.path() + ": expected an array of tools");
+  if (value.size() > kMaxTools)
+    return InvalidArgument(fmt::format("{}: expected at most {} tools, found {}", value.path(),
+                                       kMaxTools, value.size()));
+  if (value.size() == 0) return {};
+  auto texts = std::make_shared<TextParameters>();
+  for (size_t i = 0; i < value.size(); ++i)
+    LATTE_RETURN_IF_ERROR(ReadFunction(value.At(i), out, texts.get()));
+  out->texts = std::move(texts);
+  out->json = value.Text();
+  return {};
+}
+
+Status ReadToolChoice(const Json& value, OpenAiTools* out) {
+  using Choice = OpenAiTools::Choice;
+  out->choice_path = value.path();
+  if (value.is_object()) {
+    LATTE_ASSIGN_OR_RETURN(const std::string type, value.GetStringOr("type", "function"));
+    if (type != "function")
+      return Unsupported(fmt::format(
+          "{}: a choice of type '{}' is not supported; expected type function, found '{}'",
+          value.path(), type, type));
+    LATTE_ASSIGN_OR_RETURN(const Json function, value.Get("function"));
+    LATTE_ASSIGN_OR_RETURN(out->function, function.GetString("name"));
+    out->choice = Choice::kNamed;
+    return {};
+  }
+  LATTE_ASSIGN_OR_RETURN(const std::string choice, value.AsString());
+  if (choice == "auto")
+    out->choice = Choice::kAuto;
+  else if (choice == "none")
+    out->choice = Choice::kNone;
+  else if (choice == "required")
+    out->choice = Choice::kRequired;
+  else
+    return InvalidArgument(fmt::format(
+        "{}: expected none, auto, required or a function, found '{}'", value.path(), choice));
+  return {};
+}
+
+Status CheckTools(const OpenAiTools& tools, const ChatPromptBuilder& chat) {
+  using Choice = OpenAiTools::Choice;
+  const bool forced = tools.choice == Choice::kRequired || tools.choice == Choice::kNamed;
+  if (forced && !tools.json)
+    return InvalidArgument(tools.choice_path + ": expected tools to choose from, found none");
+  if (tools.choice == Choice::kNamed && !tools.names.contains(tools.function))
+    return InvalidArgument(
+        fmt::format("{}: the tools have no function '{}'", tools.choice_path, tools.function));
+  if (!tools.active()) return {};
+  if (!chat.tool_format() || !chat.shows_tools())
+    return Unsupported(
+        fmt::format("tools: this model's chat format ({}) {}; give a template that has tools with "
+                    "--chat-template, or describe them in a message",
+                    ChatFormatName(chat.format()),
+                    chat.tool_format() ? "does not show tools to the model"
+                                       : "has no calls of functions that Latte can read"));
+  if (forced)
+    return Unsupported(tools.choice_path +
+                       ": a model cannot be made to call a function yet; expected none or auto");
+  return {};
+}
+
+}  // namespace latte

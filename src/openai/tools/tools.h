@@ -1,0 +1,42 @@
+// The fields of a request about tools: functions that the model may call. Latte calls none: it
+// writes them into the prompt and reads the calls in the answer.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "src/base/json.h"
+#include "src/chat/prompt.h"
+#include "src/chat/tools/tool_call_parser.h"
+
+namespace latte {
+
+struct OpenAiTools {
+  std::optional<std::string> json;  // "tools" as the prompt shows them; none: no tools
+  std::set<std::string> names;      // of their functions
+  std::shared_ptr<const TextParameters> texts;
+  // none: tools are not shown, and calls are not read. required: some function must be called;
+  // named: `function`.
+  enum class Choice : uint8_t { kAuto, kNone, kRequired, kNamed } choice = Choice::kAuto;
+  std::string choice_path;
+  std::string function;
+  bool parallel = true;  // false: only the first call of an answer counts
+
+  bool active() const { return json && choice != Choice::kNone; }
+};
+
+// Each reads one field.
+// Errors: kInvalidArgument and kCorrupt (of Json) naming the field; kUnsupported for tools that are
+// not functions.
+[[nodiscard]] Status ReadTools(const Json& value, OpenAiTools* out);
+[[nodiscard]] Status ReadToolChoice(const Json& value, OpenAiTools* out);
+
+// Checks the fields against each other and against the model.
+// Errors: kInvalidArgument for a choice that the tools lack; kUnsupported for a model whose chat
+// format shows no tools or whose calls Latte cannot read, and for a call that must be made.
+[[nodiscard]] Status CheckTools(const OpenAiTools& tools, const ChatPromptBuilder& chat);
+
+}  // namespace latte
