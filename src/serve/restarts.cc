@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "src/engine/add_counters.h"
+
 namespace latte {
 namespace {
 
@@ -9,27 +11,18 @@ constexpr std::chrono::seconds kFirst(1);
 constexpr std::chrono::seconds kLongest(60);
 constexpr int kMostDoublings = 6;
 
-void AddCounters(EngineStats& to, const EngineStats& from) {
+// What an engine has done, with its steps: engines follow each other, so their times add up.
+void AddEngine(const EngineStats& from, EngineStats& to) {
+  AddCounters(from, to);
   to.steps += from.steps;
-  to.requests_finished += from.requests_finished;
-  to.requests_failed += from.requests_failed;
-  to.requests_cancelled += from.requests_cancelled;
-  to.preemptions += from.preemptions;
-  to.prompt_tokens += from.prompt_tokens;
-  to.cached_tokens += from.cached_tokens;
-  to.disk_tokens += from.disk_tokens;
-  to.computed_tokens += from.computed_tokens;
-  to.generated_tokens += from.generated_tokens;
   to.step_seconds += from.step_seconds;
   to.forward_seconds += from.forward_seconds;
-  to.drafted_tokens += from.drafted_tokens;
-  to.accepted_tokens += from.accepted_tokens;
 }
 
 }  // namespace
 
 std::chrono::milliseconds Restarts::Failed(Clock::time_point now, const EngineStats& last) {
-  AddCounters(before_, last);
+  AddEngine(last, before_);
   ++count_;
   const bool lasted = ready_since_ != Clock::time_point::max() && now - ready_since_ >= kLongest;
   ready_since_ = Clock::time_point::max();
@@ -41,7 +34,7 @@ std::chrono::milliseconds Restarts::Failed(Clock::time_point now, const EngineSt
 
 EngineStats Restarts::Total(const EngineStats& engine) const {
   EngineStats out = engine;
-  AddCounters(out, before_);
+  AddEngine(before_, out);
   return out;
 }
 

@@ -3,12 +3,11 @@ import itertools
 import json
 import os
 import pathlib
-import subprocess
 import sys
-import tempfile
 import unittest
 
 import launcher
+from rank_case import RankCase, call
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "e2e" / "serve"))
 from server import Server  # noqa: E402
@@ -28,21 +27,7 @@ def layout(ranks, groups, whole):
     return ["--tp", ranks, "--dp", groups, "--ep", whole]
 
 
-def call(command, **others):
-    return subprocess.run(list(map(str, command)), capture_output=True, timeout=300, **{"stdin": subprocess.DEVNULL, **others})
-
-
-class Groups(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.dir = pathlib.Path(folder.name)
-
-    def done(self, command, **others):
-        done = call(command, **others)
-        self.assertEqual(done.returncode, 0, done.stderr.decode())
-        return done.stdout
-
+class Groups(RankCase):
     def test_logits_are_those_of_one_rank(self):
         ids = ",".join(str(7 * i % 190) for i in range(60))
         models = [SOURCE / "models/tiny"] + [SOURCE / "tests/goldens" / name for name in ("v3_noaux", "fp8", "int8", "v32_sparse")]

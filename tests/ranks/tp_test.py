@@ -5,11 +5,11 @@ import pathlib
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 import unittest
 
 import launcher
+from rank_case import RankCase, call
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "e2e" / "serve"))
 from server import Server  # noqa: E402
@@ -22,21 +22,7 @@ def mpirun(count, *words):
     return launcher.command(MPIRUN, count, LATTE, *words, "--tp", count, "--threads", 1)
 
 
-def call(command, **others):
-    return subprocess.run(list(map(str, command)), capture_output=True, timeout=300, **{"stdin": subprocess.DEVNULL, **others})
-
-
-class Tp(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.dir = pathlib.Path(folder.name)
-
-    def done(self, command, **others):
-        done = call(command, **others)
-        self.assertEqual(done.returncode, 0, done.stderr.decode())
-        return done.stdout
-
+class Tp(RankCase):
     def test_logits_are_those_of_one_rank(self):
         ids = ",".join(str(7 * i % 190) for i in range(60))
         models = [SOURCE / "models/tiny"] + [SOURCE / "tests/goldens" / name

@@ -10,11 +10,10 @@ constexpr std::chrono::hours kUntilAMessage(24 * 365);
 
 }  // namespace
 
-void SendToAll(Communicator& ranks, std::span<const std::byte> message) {
-  std::vector<std::byte> copy(message.begin(), message.end());
+void SendToAll(Communicator& ranks, std::vector<std::byte> message) {
   auto size = static_cast<int64_t>(message.size());
   ranks.Broadcast(std::as_writable_bytes(std::span(&size, 1)), 0);
-  ranks.Broadcast(copy, 0);
+  ranks.Broadcast(message, 0);
 }
 
 void WaitForMessage(Communicator& ranks, std::vector<std::byte>& message) {

@@ -14,7 +14,7 @@ namespace latte {
 inline constexpr std::chrono::minutes kCallDeadline(5);
 
 // Rank 0: sends a message to all others.
-void SendToAll(Communicator& ranks, std::span<const std::byte> message);
+void SendToAll(Communicator& ranks, std::vector<std::byte> message);
 
 // The others: waits for the next message of rank 0, for any time. `message`: its memory.
 void WaitForMessage(Communicator& ranks, std::vector<std::byte>& message);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "src/base/limits/out_of_memory.h"
+#include "src/engine/add_counters.h"
 #include "src/engine/ranks/messages.h"
 
 namespace latte {
@@ -25,17 +26,7 @@ void Add(const EngineStats& from, EngineStats& to) {
   to.pages_total += from.pages_total;
   to.pages_used += from.pages_used;
   to.pages_cached += from.pages_cached;
-  to.requests_finished += from.requests_finished;
-  to.requests_failed += from.requests_failed;
-  to.requests_cancelled += from.requests_cancelled;
-  to.preemptions += from.preemptions;
-  to.prompt_tokens += from.prompt_tokens;
-  to.cached_tokens += from.cached_tokens;
-  to.disk_tokens += from.disk_tokens;
-  to.computed_tokens += from.computed_tokens;
-  to.generated_tokens += from.generated_tokens;
-  to.drafted_tokens += from.drafted_tokens;
-  to.accepted_tokens += from.accepted_tokens;
+  AddCounters(from, to);
   // Groups step together: their times are not added.
   to.steps = std::max(to.steps, from.steps);
   to.step_seconds = std::max(to.step_seconds, from.step_seconds);
