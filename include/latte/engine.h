@@ -41,6 +41,21 @@ struct EngineStats {
   int64_t accepted_tokens = 0;  // of them, generated tokens
 };
 
+// Adds counts of requests and tokens; not the state after the last step, steps and times.
+inline void AddCounters(const EngineStats& from, EngineStats& to) {
+  to.requests_finished += from.requests_finished;
+  to.requests_failed += from.requests_failed;
+  to.requests_cancelled += from.requests_cancelled;
+  to.preemptions += from.preemptions;
+  to.prompt_tokens += from.prompt_tokens;
+  to.cached_tokens += from.cached_tokens;
+  to.disk_tokens += from.disk_tokens;
+  to.computed_tokens += from.computed_tokens;
+  to.generated_tokens += from.generated_tokens;
+  to.drafted_tokens += from.drafted_tokens;
+  to.accepted_tokens += from.accepted_tokens;
+}
+
 // Submit, Cancel, Wake and Stats are thread-safe; use everything else only from the thread that
 // drives the engine. An interface: tests of a program can replace the engine that Create returns.
 class Engine {

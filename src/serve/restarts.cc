@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "src/engine/add_counters.h"
-
 namespace latte {
 namespace {
 

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "src/base/limits/out_of_memory.h"
-#include "src/engine/add_counters.h"
 #include "src/engine/ranks/messages.h"
 
 namespace latte {
