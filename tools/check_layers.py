@@ -8,7 +8,7 @@ import pathlib
 import re
 import sys
 
-LEVELS = dict(base=0, http=1, tensor=1, kernels=2, comm=2, text=2, jinja=3, checkpoint=3, cache=3, chat=4, layers=4, models=5,
+LEVELS = dict(base=0, http=1, tensor=1, kernels=2, comm=2, text=2, grammar=3, jinja=3, checkpoint=3, cache=3, chat=4, layers=4, models=5,
               engine=6, openai=7, serve=8, jobs=8, capi=8)
 # Subfolders in layers, lowest first: a subfolder includes itself and the ones before it in the list; the subfolders of a
 # tuple do not include one another.
@@ -25,6 +25,7 @@ NEVER = {
     "capi": {"engine", "models", "layers", "cache", "chat", "checkpoint", "jinja", "text", "openai", "comm", "kernels", "tensor", "base"},  # include/latte only
 }
 FENCED = [
+    (r"(xgrammar|dlpack)/", ("src/grammar/xgrammar_",)),
     (r"nlohmann/", ("src/base/json.", "src/base/json_out")),
     (r"CLI/", ("apps/flags/flag_set.",)),
     (r"toml\+\+/", ("apps/flags/toml_text.",)),

@@ -125,12 +125,14 @@ typedef struct latte_request {
   int64_t priority;                // lower is served first; within int32_t
   int32_t ignore_eos;              // 0 or 1: the model's own end-of-sequence tokens do not end it
   int32_t parse_special;           // 0 or 1: special-token text in `prompt` means the token
-  int32_t n;                // answers; answer i draws with a seed made of (seed, i); 1 … 64
-  int32_t logprobs;         // alternatives for every token, 0 … 20; −1: none, no logprob
-  int32_t prompt_logprobs;  // the same for tokens of the prompt
-  int32_t echo;             // 0 or 1: the prompt's text begins the first event's text
-  int64_t keep_special;     // 0 or 1: special tokens are part of the answer's text
-  uint64_t user_data;       // the caller's own name for the request, echoed by its events
+  int32_t n;                   // answers; answer i draws with a seed made of (seed, i); 1 … 64
+  int32_t logprobs;            // alternatives for every token, 0 … 20; −1: none, no logprob
+  int32_t prompt_logprobs;     // the same for tokens of the prompt
+  int32_t echo;                // 0 or 1: the prompt's text begins the first event's text
+  int64_t keep_special;        // 0 or 1: special tokens are part of the answer's text
+  uint64_t user_data;          // the caller's own name for the request, echoed by its events
+  latte_text grammar;          // what the answer's text must match; empty: anything
+  const char* grammar_syntax;  // "json-schema", "regex", "ebnf", "lark" or "structural-tag"
 } latte_request;
 
 // The natural logarithm of a token's probability, before sampling parameters changed it.

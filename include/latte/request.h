@@ -162,8 +162,12 @@ struct Request {
   bool echo = false;          // the prompt's text begins the first event's text
   bool keep_special = false;  // special tokens are part of the answer's text
   int priority = 0;           // lower is served first
-  std::string cache_salt;     // prefixes are shared only among requests with equal salt
-  uint64_t user_data = 0;     // the caller's own name for the request, echoed by its events
+  // What the text of the answer must match, in the notation grammar_syntax; empty: anything. Needs a
+  // build with xgrammar and a tokenizer.
+  std::string grammar;
+  std::string grammar_syntax = "json-schema";
+  std::string cache_salt;  // prefixes are shared only among requests with equal salt
+  uint64_t user_data = 0;  // the caller's own name for the request, echoed by its events
 
   // Checks everything that does not need a model. Errors: as SamplingParams::Validate.
   [[nodiscard]] Status Validate() const;
@@ -211,6 +215,18 @@ void Request::VisitFields(Visit&& visit) {
   visit(
       Field{.name = "priority", .help = "lower is served first", .flag = kNoName},
       [](auto& r) -> auto& { return r.priority; });
+  visit(
+      Field{.name = "grammar",
+            .help = "the answer matches it: a JSON schema, or what --grammar-syntax says",
+            .may_be_empty = true,
+            .json = kNoName},
+      [](auto& r) -> auto& { return r.grammar; });
+  visit(
+      Field{.name = "grammar_syntax",
+            .help = "json-schema, regex, ebnf, lark or structural-tag",
+            .choices = "json-schema, regex, ebnf, lark or structural-tag",
+            .json = kNoName},
+      [](auto& r) -> auto& { return r.grammar_syntax; });
   visit(
       Field{.name = "cache_salt",
             .help = "prefixes are shared only among requests with equal salt",

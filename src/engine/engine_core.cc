@@ -6,6 +6,7 @@
 
 #include "src/base/limits/out_of_memory.h"
 #include "src/base/timer.h"
+#include "src/engine/grammar/answer_grammar.h"
 #include "src/engine/run/prompt_logprobs.h"
 #include "src/engine/schedule/scheduler_rules.h"
 #include "src/engine/speculate/lookup_drafter.h"
@@ -62,7 +63,9 @@ EngineCore::EngineCore(const EngineParts& parts, const Settings& settings, Laten
       scheduler_(OptionsOfScheduler(), pages_),
       draft_policy_(settings),
       streams_(parts.tokenizer),
-      inbox_({settings.options.max_queued_requests, settings.options.max_queued_tokens}) {
+      inbox_({settings.options.max_queued_requests, settings.options.max_queued_tokens}),
+      grammars_(parts.tokenizer, parts.model->config().vocab, [this] { inbox_.Wake(); }),
+      masks_(parts.model->config().vocab) {
   if (parts_.host == nullptr) parts_.host = parts_.machine;
   settings_.options.threads = threads_.threads();
   workspace_.Reserve(StepWorkspaceBytes(parts.model->config(), settings_.options));
@@ -115,6 +118,10 @@ void EngineCore::ProposeDrafts() {
 Result<RequestId> EngineCore::Submit(Request request) {
   return CatchExhaustion([&]() -> Result<RequestId> {
     LATTE_ASSIGN_OR_RETURN(auto state, MakeRequestState(std::move(request), rules_));
+    if (const Request& r = state->request; !r.grammar.empty()) {
+      LATTE_ASSIGN_OR_RETURN(state->grammar,
+                             grammars_.Start({*FindGrammarSyntax(r.grammar_syntax), r.grammar}));
+    }
     return inbox_.Put(std::move(state));
   });
 }
@@ -140,6 +147,7 @@ void EngineCore::StepOnce() {
   RecordAdmissions(plan);
   mover_->RunPageOps(plan.ops);
   mover_->StartLoads(plan.loads);
+  StartMasks(plan);
   if (plan.tokens > 0) Compute(plan);
   runner_.FinishStep();
   more_to_do_ = !plan.empty() || !plan.preempted.empty() || !plan.admitted.empty();
@@ -152,14 +160,45 @@ void EngineCore::DrainInbox() {
   Inbox::Messages messages = inbox_.Take();
   for (auto& request : messages.requests) AddRequest(std::move(request));
   for (const RequestId id : messages.cancels) CancelRequest(id);
+  AddCompiled();
 }
 
 void EngineCore::AddRequest(std::unique_ptr<RequestState> request) {
   Sequence& sequence = request->outputs.front()->sequence;
   sequence.spec.id = ++last_id_;
-  const RequestId id = request->id;
-  requests_.emplace(id, std::move(request));
-  scheduler_.Add(sequence);
+  RequestState* const state = request.get();
+  requests_.emplace(state->id, std::move(request));
+  if (state->grammar == nullptr)
+    scheduler_.Add(sequence);
+  else
+    compiling_.push_back(state);
+}
+
+// Requests whose grammar is ready join the scheduler's queue; those whose grammar is unusable end.
+void EngineCore::AddCompiled() {
+  std::erase_if(compiling_, [this](RequestState* request) {
+    Output& output = *request->outputs.front();
+    if (output.ended()) return true;  // cancelled
+    if (!request->grammar->done()) return false;
+    const Status begun = BeginGrammar(output);
+    if (begun)
+      scheduler_.Add(output.sequence);
+    else
+      End(output, FinishReason::kError, begun.error());
+    return true;
+  });
+}
+
+// The masks of the tokens that this step samples.
+void EngineCore::StartMasks(const StepPlan& plan) {
+  std::vector<MaskJob> jobs;
+  for (const SequenceStep& step : plan.steps) {
+    const Output& output = *step.sequence->output;
+    if (!step.samples || output.grammar == nullptr) continue;
+    const std::span<const int32_t> drafts(step.sequence->drafts);
+    jobs.push_back({output.grammar.get(), drafts.first(static_cast<size_t>(step.drafts))});
+  }
+  masks_.Start(std::move(jobs));
 }
 
 void EngineCore::CancelRequest(RequestId id) {
@@ -210,6 +249,7 @@ void EngineCore::Compute(const StepPlan& plan) {
     return {};
   });
   forward_seconds_ += SecondsSince(start);
+  masks_.Wait();
   if (!computed) return EndLargest(plan, computed.error());
   scheduler_.Advance(plan);
   if (drafter_) drafter_->Computed(plan, hidden_);
@@ -285,7 +325,7 @@ Status EngineCore::SaveAllPrefixes() {
 
 void EngineCore::UpdateStats(const StepPlan& plan, double seconds) {
   const std::lock_guard lock(stats_mutex_);
-  stats_.waiting = scheduler_.waiting();
+  stats_.waiting = scheduler_.waiting() + std::ssize(compiling_);
   stats_.running = scheduler_.running();
   stats_.pages_total = pages_.total_pages();
   stats_.pages_used = pages_.used_pages();

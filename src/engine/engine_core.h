@@ -11,6 +11,8 @@
 
 #include "latte/engine.h"
 
+#include "src/engine/grammar/grammar_service.h"
+#include "src/engine/grammar/mask_worker.h"
 #include "src/engine/output/output_streams.h"
 #include "src/engine/page_mover.h"
 #include "src/engine/request/inbox.h"
@@ -72,6 +74,8 @@ class EngineCore final : public Engine {
   void DrainInbox();
   void ProposeDrafts();
   void AddRequest(std::unique_ptr<RequestState> request);
+  void AddCompiled();
+  void StartMasks(const StepPlan& plan);
   void CancelRequest(RequestId id);
   void RecordAdmissions(const StepPlan& plan);
   void Compute(const StepPlan& plan);
@@ -94,12 +98,13 @@ class EngineCore final : public Engine {
     int64_t rows = 1;
     int64_t accepted_before = 0;  // Output::accepted
     int64_t in_logits = 0;        // `row` in the logits of the block
+    int64_t mask_row = 0;         // of the output's masks
   };
   std::vector<Sampling> PlanSampling(const StepPlan& plan);
   void SampleBlock(std::span<const Sampling> block);
   Result<std::vector<Result<SampledToken>>> SampleRound(std::span<const Sampling> round,
                                                         const TensorView& logits);
-  SampleInput InputOf(const Output& output, std::span<const float> logits) const;
+  SampleInput InputOf(const Sampling& s, std::span<const float> logits) const;
   Status CheckRow(int64_t row);
 
   EngineParts parts_;
@@ -116,7 +121,10 @@ class EngineCore final : public Engine {
   Inbox inbox_;
   std::map<RequestId, std::unique_ptr<RequestState>> requests_;
   std::unique_ptr<PageMover> mover_;
-  std::unique_ptr<Drafter> drafter_;  // null: no drafts
+  std::unique_ptr<Drafter> drafter_;      // null: no drafts
+  std::vector<RequestState*> compiling_;  // requests that wait for their grammar
+  GrammarService grammars_;
+  MaskWorker masks_;
   EventSink sink_;
   SequenceId last_id_ = 0;
   TensorView hidden_;            // of the step

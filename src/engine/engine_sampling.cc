@@ -1,9 +1,12 @@
 // How a step ends: hidden states to tokens, tokens to events.
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "src/base/limits/out_of_memory.h"
 #include "src/base/timer.h"
 #include "src/engine/engine_core.h"
+#include "src/engine/grammar/answer_grammar.h"
 #include "src/engine/run/f16_overflow.h"
 
 namespace latte {
@@ -36,6 +39,10 @@ std::vector<EngineCore::Sampling> EngineCore::PlanSampling(const StepPlan& plan)
     while (output.sequence.spec.outputs > 1) {
       Output& fork = output.state->Fork(++last_id_);
       scheduler_.Fork(output.sequence, fork.sequence);
+      if (const Status begun = ForkGrammar(fork); !begun) {
+        End(fork, FinishReason::kError, begun.error());
+        continue;
+      }
       out.push_back({&fork, first});
     }
   }
@@ -51,10 +58,10 @@ void EngineCore::SampleTokens(const StepPlan& plan) {
     SampleBlock({begin, end});
     begin = end;
   }
-  for (const auto& [output, row, rows, accepted_before, in_logits] : all)
-    if (rows > 1)
-      draft_policy_.Record(output->draft_record, output->generated, rows - 1,
-                           output->accepted - accepted_before);
+  for (const Sampling& s : all)
+    if (s.rows > 1)
+      draft_policy_.Record(s.output->draft_record, s.output->generated, s.rows - 1,
+                           s.output->accepted - s.accepted_before);
 }
 
 // How much of the prompt was found is certain only when all of it is computed.
@@ -73,12 +80,14 @@ Status EngineCore::CheckRow(int64_t row) {
   return F16Overflow("this sequence");
 }
 
-SampleInput EngineCore::InputOf(const Output& output, std::span<const float> logits) const {
+SampleInput EngineCore::InputOf(const Sampling& s, std::span<const float> logits) const {
+  const Output& output = *s.output;
   SampleInput input;
   input.logits = logits;
   input.params = &output.params;
   input.history = &output.history;
   input.banned = BannedTokens(output);
+  if (output.grammar && output.grammar->status) input.allowed = output.grammar->Mask(s.mask_row);
   input.position = output.sequence.length();
   input.logprobs = output.request().logprobs;
   input.machine = parts_.host;
@@ -111,6 +120,7 @@ void EngineCore::SampleBlock(std::span<const Sampling> block) {
         continue;
       ++s.row;
       ++s.in_logits;
+      ++s.mask_row;
       if (drafter_) drafter_->Accepted(*s.output, hidden_.Slice(0, s.row, s.row + 1));
       next.push_back(s);
     }
@@ -123,18 +133,32 @@ Result<std::vector<Result<SampledToken>>> EngineCore::SampleRound(std::span<cons
   const auto vocab = static_cast<size_t>(logits.shape[1]);
   std::vector<SampleInput> inputs;
   for (const Sampling& s : round)
-    inputs.push_back(InputOf(*s.output, {logits.Row<float>(s.in_logits), vocab}));
+    inputs.push_back(InputOf(s, {logits.Row<float>(s.in_logits), vocab}));
   std::vector<Result<SampledToken>> sampled = SampleAll(inputs, threads_);
-  for (size_t i = 0; i < round.size(); ++i)
+  for (size_t i = 0; i < round.size(); ++i) {
+    const Output& output = *round[i].output;
+    if (output.grammar && !output.grammar->status)
+      sampled[i] = tl::unexpected<Error>(output.grammar->status.error());
     if (const Status row = CheckRow(round[i].row); !row)
       sampled[i] = tl::unexpected<Error>(row.error());
+  }
   return sampled;
 }
 
 // Returns whether the token after it can be sampled in the same step.
 bool EngineCore::ApplyToken(Output& output, const Result<SampledToken>& sampled) {
   if (!sampled) {
-    End(output, FinishReason::kError, sampled.error());
+    // Where the answer is complete and no stop token may follow, nothing can.
+    if (output.grammar && output.grammar->status && output.grammar->matcher->completed())
+      End(output, FinishReason::kStop, {});
+    else
+      End(output, FinishReason::kError, sampled.error());
+    return false;
+  }
+  if (output.grammar && !output.grammar->matcher->Accept(sampled->token)) {
+    End(output, FinishReason::kError,
+        Error{Code::kInternal,
+              fmt::format("the grammar refuses token {}, which its mask allows", sampled->token)});
     return false;
   }
   Sequence& s = output.sequence;

@@ -9,6 +9,7 @@
 #include "latte/request.h"
 
 #include "src/base/json.h"
+#include "src/openai/format/answer_format.h"
 #include "src/openai/reasoning.h"
 #include "src/openai/request.h"
 #include "src/openai/tools/tools.h"
@@ -30,6 +31,7 @@ struct OpenAiFields {
   std::optional<Json> messages;
   OpenAiReasoning reasoning;
   OpenAiTools tools;
+  AnswerFormat format;
   std::vector<std::string> ignored;  // fields that have no effect
 };
 

@@ -29,15 +29,6 @@ bool IsOneOf(const Json& v, std::initializer_list<std::string_view> texts) {
 }
 
 // {"type": "text"}, where all other members are null.
-bool IsTextFormat(const Json& v) {
-  const auto type = v.Find("type");
-  const Status others = v.ForEachMember([&](const std::string& name, const Json&) -> Status {
-    if (name == "type" || !v.Find(name)) return {};
-    return InvalidArgument(name);
-  });
-  return type && IsOneOf(*type, {"text"}) && others;
-}
-
 bool IsTextModality(const Json& v) {
   return IsEmpty(v) || (v.is_array() && v.size() == 1 && IsOneOf(v.At(0), {"text"}));
 }
@@ -90,7 +81,6 @@ constexpr auto kNeutral = std::to_array<Neutral>({
      "none or auto"},
     {"web_search_options", Where::kChat, Never, ""},
     // The format of the answer.
-    {"response_format", Where::kBoth, IsTextFormat, R"({"type": "text"})"},
     {"modalities", Where::kChat, IsTextModality, R"(["text"])"},
     {"audio", Where::kChat, Never, ""},
     {"verbosity", Where::kChat, [](const Json& v) { return IsOneOf(v, {"medium"}); }, "medium"},

@@ -36,6 +36,12 @@ Status SetMaxTokens(OpenAiEndpoint endpoint, const OpenAiFields& fields, StopCon
   return {};
 }
 
+void SetGrammar(std::optional<Grammar> grammar, Request* request) {
+  if (!grammar) return;
+  request->grammar = std::move(grammar->text);
+  request->grammar_syntax = Name(grammar->syntax);
+}
+
 Result<std::vector<int32_t>> PromptIds(const Json& prompt) {
   std::vector<int32_t> ids;
   for (size_t i = 0; i < prompt.size(); ++i) {
@@ -76,9 +82,12 @@ Status SetPrompts(const OpenAiFields& fields, const Tokenizer& tokenizer, const 
                   OpenAiRequest* out) {
   if (!fields.prompt) return InvalidArgument("prompt: this field is missing");
   const Json& prompt = *fields.prompt;
+  Request settings = fields.request;
+  LATTE_ASSIGN_OR_RETURN(auto grammar, GrammarOfAnswer(fields.format, {}, nullptr, false));
+  SetGrammar(std::move(grammar), &settings);
   const bool is_list = prompt.is_array() && prompt.size() > 0 &&
                        (prompt.At(0).is_string() || prompt.At(0).is_array());
-  if (!is_list) return AddPrompt(prompt, tokenizer, fields.request, out);
+  if (!is_list) return AddPrompt(prompt, tokenizer, settings, out);
   if (static_cast<int64_t>(prompt.size()) > rules.max_prompts)
     return InvalidArgument(fmt::format("{}: expected at most {} prompts, found {}", prompt.path(),
                                        rules.max_prompts, prompt.size()));
@@ -91,7 +100,7 @@ Status SetPrompts(const OpenAiFields& fields, const Tokenizer& tokenizer, const 
       return InvalidArgument(
           fmt::format("{}: expected {} like the prompts before it", prompt.At(i).path(),
                       prompt.At(0).is_string() ? "a string" : "an array of token ids"));
-    LATTE_RETURN_IF_ERROR(AddPrompt(prompt.At(i), tokenizer, fields.request, out));
+    LATTE_RETURN_IF_ERROR(AddPrompt(prompt.At(i), tokenizer, settings, out));
   }
   return {};
 }
@@ -127,6 +136,9 @@ Status SetMessages(const OpenAiFields& fields, const OpenAiModel& model, OpenAiR
     out->reply.texts = fields.tools.texts;
     out->reply.parallel_calls = fields.tools.parallel;
   }
+  LATTE_ASSIGN_OR_RETURN(
+      auto grammar, GrammarOfAnswer(fields.format, fields.tools, &*model.chat, prompt.in_thought));
+  SetGrammar(std::move(grammar), &request);
   out->reply.prompts.push_back({.first_token = request.tokens.front()});
   out->reply.in_thought = prompt.in_thought;
   out->notes.insert(out->notes.end(), prompt.notes.begin(), prompt.notes.end());

@@ -343,6 +343,12 @@ bool Tokenizer::IsSpecial(int32_t id) const {
   return id >= 0 && id < vocab_size() && state_->special[static_cast<size_t>(id)];
 }
 
+std::vector<int32_t> Tokenizer::AddedIds() const {
+  std::vector<int32_t> out;
+  for (const AddedToken& token : state_->file.added) out.push_back(token.id);
+  return out;
+}
+
 std::string StreamDecoder::Push(int32_t id) {
   if (skip_special_ && tokenizer_.IsSpecial(id)) return {};
   pending_ += tokenizer_.TokenBytes(id);

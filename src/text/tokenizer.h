@@ -92,6 +92,8 @@ class Tokenizer {
   // The id whose TokenBytes are `token_text`. Added tokens take precedence over the model's own.
   std::optional<int32_t> TokenId(std::string_view token_text) const;
   bool IsSpecial(int32_t id) const;
+  // The ids of all added tokens, special or not.
+  std::vector<int32_t> AddedIds() const;
   const std::string& chat_template() const;  // empty if the checkpoint has none
 
   // Errors: the reason why the chat template cannot make prompts: it is unusable, or it writes a

@@ -12,6 +12,8 @@
 #include "latte/request.h"
 
 #include "src/checkpoint/config/model_config.h"
+#include "src/engine/grammar/grammar_service.h"
+#include "src/engine/grammar/mask_worker.h"
 #include "src/engine/output/answer_text.h"
 #include "src/engine/sampling/sampler.h"
 #include "src/engine/schedule/sequence.h"
@@ -39,6 +41,7 @@ struct Output {
   SamplingParams params;  // with the seed of this choice
   TokenHistory history;   // empty where there are no penalties
   std::optional<AnswerText> text;
+  std::shared_ptr<AnswerGrammar> grammar;  // null: any text
   int64_t generated = 0;
   int64_t drafted = 0;                         // guesses that a step computed
   int64_t accepted = 0;                        // of them, tokens of the answer
@@ -59,6 +62,7 @@ struct RequestState {
   Request request;                               // tokens and salt are in the sequences
   std::vector<int32_t> stop_token_ids;           // that end an output
   std::vector<std::unique_ptr<Output>> outputs;  // by choice; at first only choice 0
+  std::shared_ptr<const GrammarJob> grammar;     // of request.grammar; null: none
 
   std::chrono::steady_clock::time_point submitted = std::chrono::steady_clock::now();
   std::chrono::steady_clock::time_point admitted;  // to its first step
@@ -67,7 +71,8 @@ struct RequestState {
 
   bool ended() const;  // every output has
 
-  // Another output after the same prompt, before anything was sampled: a copy of choice 0.
+  // Another output after the same prompt, before anything was sampled: a copy of choice 0, which
+  // shares its grammar's state.
   Output& Fork(SequenceId id);
 };
 

@@ -1,6 +1,7 @@
 #include "src/engine/sampling/sampler.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -35,8 +36,12 @@ Status CheckNumbers(const ScannedRow& row) {
       *bad, bad - row.logits.begin()));
 }
 
-Status CheckPossible(const ScannedRow& row, bool adjusted) {
+Status CheckPossible(const ScannedRow& row, bool adjusted, bool masked = false) {
   if (row.max > -kInf) return {};
+  if (masked)
+    return InvalidArgument(
+        "grammar: expected a token that may follow, found that the model, min_tokens or logit_bias "
+        "rules out all that match; give it another grammar");
   if (adjusted)
     return InvalidArgument(
         "min_tokens: expected a token that may be drawn, found that all those whose logit is "
@@ -61,12 +66,28 @@ void Replace(float& logit, double value) {
   if (logit > -kInf) logit = static_cast<float>(std::clamp(value, -kMost, kMost));
 }
 
-// The logits after bias, penalties and bans; empty if there are none. Ids outside the vocabulary
+// Whole words of a mask are often 0 or all ones.
+void Forbid(std::span<const uint32_t> allowed, std::span<float> logits) {
+  for (size_t begin = 0; begin < logits.size(); begin += 32) {
+    uint32_t forbidden = ~allowed[begin / 32];
+    const auto block = logits.subspan(begin, std::min<size_t>(32, logits.size() - begin));
+    if (forbidden == ~uint32_t{0})
+      std::ranges::fill(block, -kInf);
+    else
+      for (; forbidden != 0; forbidden &= forbidden - 1) {
+        const auto bit = static_cast<size_t>(std::countr_zero(forbidden));
+        if (bit < block.size()) block[bit] = -kInf;
+      }
+  }
+}
+
+// The logits after bias, penalties, bans and mask; empty if there are none. Ids outside the vocabulary
 // are ignored.
 std::vector<float> Adjusted(const SampleInput& input) {
   const SamplingParams& params = *input.params;
   const bool penalties = input.history != nullptr && HasPenalties(params);
-  if (!penalties && params.logit_bias.empty() && input.banned.empty()) return {};
+  if (!penalties && params.logit_bias.empty() && input.banned.empty() && input.allowed.empty())
+    return {};
   std::vector<float> logits(input.logits.begin(), input.logits.end());
   const auto known = [&](int32_t id) { return id >= 0 && static_cast<size_t>(id) < logits.size(); };
   for (const auto& [id, bias] : params.logit_bias)
@@ -82,6 +103,7 @@ std::vector<float> Adjusted(const SampleInput& input) {
       }
   for (const int32_t id : input.banned)
     if (known(id)) logits[static_cast<size_t>(id)] = -kInf;
+  if (!input.allowed.empty()) Forbid(input.allowed, logits);
   return logits;
 }
 
@@ -159,7 +181,7 @@ Result<SampledToken> Sample(const SampleInput& input) {
   const std::vector<float> adjusted = Adjusted(input);
   const bool as_given = adjusted.empty();
   const ScannedRow row = as_given ? given : ScanRow(adjusted, *input.machine);
-  LATTE_RETURN_IF_ERROR(CheckPossible(row, /*adjusted=*/true));
+  LATTE_RETURN_IF_ERROR(CheckPossible(row, /*adjusted=*/true, !input.allowed.empty()));
   const bool greedy = input.params->temperature < kGreedyBelow;
   SampledToken out{greedy ? Likeliest(row) : SampleToken(row, input), {}};
   if (input.logprobs >= 0) out.logprobs = LogprobsOf(given, out.token, input.logprobs);

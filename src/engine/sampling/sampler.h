@@ -37,6 +37,7 @@ struct SampleInput {
   const SamplingParams* params = nullptr;
   const TokenHistory* history = nullptr;  // null: no penalties
   std::span<const int32_t> banned;        // ids that must not be sampled
+  std::span<const uint32_t> allowed;      // a mask (grammar.h) of those that may be; empty: all
   int64_t position = 0;                   // index of the new token in its sequence
   int logprobs = -1;                      // alternatives to report; −1: no logprobs at all
   const Machine* machine = nullptr;       // required; no result depends on it
@@ -49,7 +50,7 @@ struct SampledToken {
 
 // Ties go to the lower id. Equal arguments give equal tokens.
 // Errors: kCorrupt "numerical error" when a logit is NaN or +inf, or when all are -inf;
-// kInvalidArgument when all others are banned.
+// kInvalidArgument when all others are banned or not allowed.
 [[nodiscard]] Result<SampledToken> Sample(const SampleInput& input);
 
 // All inputs, shared among threads; results do not depend on how.

@@ -1,5 +1,7 @@
 #include "src/openai/tools/tools.h"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include <fmt/format.h>
@@ -39,12 +41,28 @@ Status ReadFunction(const Json& tool, OpenAiTools* out, TextParameters* texts) {
   if (!out->names.insert(name).second)
     return InvalidArgument(
         fmt::format("{}: two functions have the name '{}'", function.path(), name));
-  if (const auto parameters = function.Find("parameters"))
+  ToolFunction& added = out->functions.emplace_back(ToolFunction{name, "", false});
+  LATTE_ASSIGN_OR_RETURN(added.strict, function.GetBoolOr("strict", false));
+  if (const auto parameters = function.Find("parameters")) {
     LATTE_RETURN_IF_ERROR(ReadParameters(name, *parameters, texts));
+    added.parameters = parameters->Text();
+  }
   return {};
 }
 
 }  // namespace
+
+bool OpenAiTools::constrained() const {
+  return active() && (forced() || std::ranges::any_of(functions, &ToolFunction::strict));
+}
+
+std::vector<ToolFunction> OpenAiTools::Choosable() const {
+  if (choice != Choice::kNamed) return functions;
+  std::vector<ToolFunction> out;
+  std::ranges::copy_if(functions, std::back_inserter(out),
+                       [&](const ToolFunction& f) { return f.name == function; });
+  return out;
+}
 
 Status ReadTools(const Json& value, OpenAiTools* out) {
   if (!value.is_array()) return InvalidArgument(value.path() + ": expected an array of tools");
@@ -89,8 +107,7 @@ Status ReadToolChoice(const Json& value, OpenAiTools* out) {
 
 Status CheckTools(const OpenAiTools& tools, const ChatPromptBuilder& chat) {
   using Choice = OpenAiTools::Choice;
-  const bool forced = tools.choice == Choice::kRequired || tools.choice == Choice::kNamed;
-  if (forced && !tools.json)
+  if (tools.forced() && !tools.json)
     return InvalidArgument(tools.choice_path + ": expected tools to choose from, found none");
   if (tools.choice == Choice::kNamed && !tools.names.contains(tools.function))
     return InvalidArgument(
@@ -103,9 +120,6 @@ Status CheckTools(const OpenAiTools& tools, const ChatPromptBuilder& chat) {
                     ChatFormatName(chat.format()),
                     chat.tool_format() ? "does not show tools to the model"
                                        : "has no calls of functions that Latte can read"));
-  if (forced)
-    return Unsupported(tools.choice_path +
-                       ": a model cannot be made to call a function yet; expected none or auto");
   return {};
 }
 

@@ -7,16 +7,19 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "src/base/json.h"
 #include "src/chat/prompt.h"
 #include "src/chat/tools/tool_call_parser.h"
+#include "src/chat/tools/tool_grammar.h"
 
 namespace latte {
 
 struct OpenAiTools {
   std::optional<std::string> json;  // "tools" as the prompt shows them; none: no tools
   std::set<std::string> names;      // of their functions
+  std::vector<ToolFunction> functions;
   std::shared_ptr<const TextParameters> texts;
   // none: tools are not shown, and calls are not read. required: some function must be called;
   // named: `function`.
@@ -26,6 +29,11 @@ struct OpenAiTools {
   bool parallel = true;  // false: only the first call of an answer counts
 
   bool active() const { return json && choice != Choice::kNone; }
+  bool forced() const { return choice == Choice::kRequired || choice == Choice::kNamed; }
+  // Whether calls must match a grammar: some function is strict, or one must be called.
+  bool constrained() const;
+  // The functions that may be called.
+  std::vector<ToolFunction> Choosable() const;
 };
 
 // Each reads one field.
@@ -36,7 +44,7 @@ struct OpenAiTools {
 
 // Checks the fields against each other and against the model.
 // Errors: kInvalidArgument for a choice that the tools lack; kUnsupported for a model whose chat
-// format shows no tools or whose calls Latte cannot read, and for a call that must be made.
+// format shows no tools or whose calls Latte cannot read.
 [[nodiscard]] Status CheckTools(const OpenAiTools& tools, const ChatPromptBuilder& chat);
 
 }  // namespace latte

@@ -1,0 +1,239 @@
+#include "src/chat/tools/tool_grammar.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "src/base/json_out.h"
+#include "src/grammar/grammar.h"
+
+namespace latte {
+namespace {
+
+using Elements = std::vector<JsonOut>;
+
+JsonOut ConstString(std::string_view text) {
+  return {{"type", "const_string"}, {"value", std::string(text)}};
+}
+
+JsonOut Rules(std::string rules) { return {{"type", "grammar"}, {"grammar", std::move(rules)}}; }
+
+bool IsToken(const JsonOut& part) { return part["type"] == "token"; }
+
+// `text` in parts: tokens and texts.
+Elements Split(std::string_view text, const Tokenizer& tokenizer) {
+  const std::vector<int32_t> added = tokenizer.AddedIds();
+  const std::set<int32_t> tokens(added.begin(), added.end());
+  const TextPiece piece{std::string(text), /*from_template=*/true};
+  Elements out;
+  std::string plain;
+  const auto flush = [&] {
+    if (!plain.empty()) out.push_back(ConstString(std::exchange(plain, {})));
+  };
+  // Marks are short: they are within every limit of the tokenizer.
+  const auto ids = tokenizer.EncodePieces({&piece, 1});
+  for (const int32_t id : ids ? *ids : std::vector<int32_t>()) {
+    if (!tokens.contains(id)) {
+      plain += tokenizer.TokenBytes(id);
+      continue;
+    }
+    flush();
+    out.push_back({{"type", "token"}, {"token", id}});
+  }
+  flush();
+  return out;
+}
+
+// Writes the calls of one format.
+class CallsWriter {
+ public:
+  CallsWriter(ToolFormat format, const Tokenizer& tokenizer)
+      : format_(format), tokenizer_(tokenizer) {}
+
+  Result<JsonOut> Calls(std::span<const ToolFunction> functions, bool parallel) const;
+
+ private:
+  JsonOut Text(std::string_view text) const { return FormatText(text, tokenizer_); }
+  Result<JsonOut> Call(const ToolFunction& function) const;
+  JsonOut JsonCall(const ToolFunction& function, JsonOut arguments) const;
+  Result<JsonOut> Parameters(const JsonOut& schema) const;
+  Result<JsonOut> Parameter(const std::string& name, const JsonOut& schema,
+                            const JsonOut& root) const;
+  bool has_parameters() const { return !SyntaxOf(format_).parameter_begin.empty(); }
+
+  ToolFormat format_;
+  const Tokenizer& tokenizer_;
+};
+
+Result<std::string> RulesOfSchema(const JsonOut& schema) {
+  return RulesOf({GrammarSyntax::kJsonSchema, Dump(schema)});
+}
+
+// A schema of an object; of no schema, that of any object.
+Result<JsonOut> ObjectSchema(const ToolFunction& function) {
+  if (function.parameters.empty()) return JsonOut{{"type", "object"}};
+  LATTE_ASSIGN_OR_RETURN(JsonOut schema, ParseToEdit(function.parameters, "parameters"));
+  if (schema.is_object() && !schema.contains("type") && !schema.contains("$ref"))
+    schema["type"] = "object";
+  return schema;
+}
+
+JsonOut CallsWriter::JsonCall(const ToolFunction& function, JsonOut arguments) const {
+  const std::string& name = function.name;
+  switch (format_) {
+    case ToolFormat::kDeepseekV3:
+      return Sequence({Text("<｜tool▁call▁begin｜>function<｜tool▁sep｜>"),
+                       ConstString(name + "\n```json\n"), std::move(arguments),
+                       Text("\n```<｜tool▁call▁end｜>")});
+    case ToolFormat::kKimiK2:
+      return Sequence({Text("<|tool_call_begin|>"),
+                       ConstString("functions." + name + ":"),
+                       {{"type", "regex"}, {"pattern", "[0-9]{1,3}"}},
+                       Text("<|tool_call_argument_begin|>"),
+                       std::move(arguments),
+                       Text("<|tool_call_end|>")});
+    default:
+      return Sequence({Text("<｜tool▁call▁begin｜>"), ConstString(name), Text("<｜tool▁sep｜>"),
+                       std::move(arguments), Text("<｜tool▁call▁end｜>")});
+  }
+}
+
+// A value of type string is written without quotes.
+Result<JsonOut> CallsWriter::Parameter(const std::string& name, const JsonOut& schema,
+                                       const JsonOut& root) const {
+  const bool is_text = schema.is_object() && schema.value("type", JsonOut()) == "string";
+  const bool is_glm = format_ == ToolFormat::kGlm;
+  const std::string_view end = SyntaxOf(format_).value_end;
+  Elements out;
+  if (is_glm) {
+    out = {Text("<arg_key>"), ConstString(name), Text("</arg_key>"), Optional(ConstString("\n")),
+           Text("<arg_value>")};
+  } else {
+    out = {Text("<｜DSML｜parameter name=\""),
+           ConstString(name + "\" string=\"" + (is_text ? "true" : "false") + "\">")};
+  }
+  if (is_text && !schema.contains("enum")) {
+    out.push_back(TextUntil(end, tokenizer_));
+  } else if (is_text) {
+    Elements texts;
+    for (const JsonOut& text : schema["enum"])
+      if (text.is_string()) texts.push_back(ConstString(text.get<std::string>()));
+    if (texts.empty()) return InvalidArgument("parameters: expected texts in the enum of " + name);
+    out.insert(out.end(), {Choice(std::move(texts)), Text(end)});
+  } else {
+    JsonOut whole = schema.is_object() ? schema : JsonOut::object();
+    for (const char* key : {"$defs", "definitions"})
+      if (root.contains(key)) whole[key] = root[key];
+    LATTE_ASSIGN_OR_RETURN(std::string rules, RulesOfSchema(whole));
+    out.insert(out.end(), {Rules(std::move(rules)), Text(end)});
+  }
+  out.push_back(is_glm ? Optional(ConstString("\n")) : ConstString("\n"));
+  return Sequence(std::move(out));
+}
+
+Result<JsonOut> CallsWriter::Parameters(const JsonOut& schema) const {
+  Elements out;
+  std::set<std::string> required;
+  if (schema.is_object() && schema.contains("required") && schema["required"].is_array())
+    for (const JsonOut& name : schema["required"])
+      if (name.is_string()) required.insert(name.get<std::string>());
+  if (schema.is_object() && schema.contains("properties") && schema["properties"].is_object())
+    for (const auto& [name, property] : schema["properties"].items()) {
+      LATTE_ASSIGN_OR_RETURN(JsonOut parameter, Parameter(name, property, schema));
+      out.push_back(required.contains(name) ? std::move(parameter)
+                                            : Optional(std::move(parameter)));
+    }
+  return Sequence(std::move(out));
+}
+
+Result<JsonOut> CallsWriter::Call(const ToolFunction& function) const {
+  LATTE_ASSIGN_OR_RETURN(const JsonOut schema, ObjectSchema(function));
+  if (!has_parameters()) {
+    Result<std::string> rules = RulesOfSchema(schema);
+    if (!rules && !function.strict) rules = RulesOfSchema({{"type", "object"}});
+    if (!rules) return tl::unexpected(rules.error());
+    return JsonCall(function, Rules(*std::move(rules)));
+  }
+  Result<JsonOut> parameters = Parameters(schema);
+  if (!parameters && function.strict) return parameters;
+  if (!parameters) parameters = Sequence({});
+  if (format_ == ToolFormat::kGlm)
+    return Sequence({Text("<tool_call>"), ConstString(function.name), Optional(ConstString("\n")),
+                     *std::move(parameters), Text("</tool_call>")});
+  return Sequence({Text("<｜DSML｜invoke name=\""), ConstString(function.name + "\">\n"),
+                   *std::move(parameters), Text("</｜DSML｜invoke>\n")});
+}
+
+Result<JsonOut> CallsWriter::Calls(std::span<const ToolFunction> functions, bool parallel) const {
+  Elements calls;
+  for (const ToolFunction& function : functions) {
+    LATTE_ASSIGN_OR_RETURN(calls.emplace_back(), Call(function));
+  }
+  const JsonOut call = Choice(std::move(calls));
+  Elements out;
+  if (format_ == ToolFormat::kGlm)
+    out.push_back(Optional(ConstString("\n")));
+  else if (format_ == ToolFormat::kDeepseekV32)
+    out.push_back(Text("\n\n<｜DSML｜function_calls>\n"));
+  else
+    out.push_back(Text(SyntaxOf(format_).block_begins.front()));
+  out.push_back(call);
+  if (parallel) {
+    Elements another;
+    if (format_ == ToolFormat::kDeepseekV3) another.push_back(ConstString("\n"));
+    if (format_ == ToolFormat::kGlm) another.push_back(Optional(ConstString("\n")));
+    another.push_back(call);
+    out.push_back({{"type", "star"}, {"content", Sequence(std::move(another))}});
+  }
+  if (!SyntaxOf(format_).block_end.empty()) out.push_back(Text(SyntaxOf(format_).block_end));
+  return Sequence(std::move(out));
+}
+
+}  // namespace
+
+JsonOut Sequence(std::vector<JsonOut> elements) {
+  if (elements.empty()) return ConstString("");
+  if (elements.size() == 1) return std::move(elements.front());
+  return {{"type", "sequence"}, {"elements", std::move(elements)}};
+}
+
+JsonOut Choice(std::vector<JsonOut> elements) {
+  if (elements.size() == 1) return std::move(elements.front());
+  return {{"type", "or"}, {"elements", std::move(elements)}};
+}
+
+JsonOut Optional(JsonOut content) {
+  return {{"type", "optional"}, {"content", std::move(content)}};
+}
+
+JsonOut FormatText(std::string_view text, const Tokenizer& tokenizer) {
+  return Sequence(Split(text, tokenizer));
+}
+
+JsonOut TextUntil(std::string_view mark, const Tokenizer& tokenizer) {
+  Elements parts = Split(mark, tokenizer);
+  if (std::ranges::none_of(parts, IsToken))
+    return {{"type", "tag"},
+            {"begin", ""},
+            {"content", {{"type", "any_text"}}},
+            {"end", std::string(mark)}};
+  parts.insert(parts.begin(), JsonOut{{"type", "any_text"}});
+  return Sequence(std::move(parts));
+}
+
+Result<JsonOut> CallsFormat(ToolFormat format, std::span<const ToolFunction> functions,
+                            bool parallel, const Tokenizer& tokenizer) {
+  return CallsWriter(format, tokenizer).Calls(functions, parallel);
+}
+
+JsonOut TextWithoutCalls(ToolFormat format, const Tokenizer& tokenizer) {
+  JsonOut out = {{"type", "any_text"}};
+  for (const std::string_view mark : CallOpenings(format))
+    if (std::ranges::none_of(Split(mark, tokenizer), IsToken))
+      out["excludes"].push_back(std::string(mark));
+  return out;
+}
+
+}  // namespace latte

@@ -1,0 +1,232 @@
+// Grammars by xgrammar. Its exceptions and warnings become errors here.
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <mutex>
+#include <utility>
+#include <variant>
+
+#include <fmt/format.h>
+#include <xgrammar/xgrammar.h>
+
+#include "src/base/limits/out_of_memory.h"
+#include "src/grammar/grammar.h"
+#include "src/grammar/grammar_rules.h"
+#include "src/grammar/xgrammar_log.h"
+
+namespace latte {
+namespace {
+
+// White space in one place of JSON: models that lose their way write it for ever.
+constexpr int kMostSpace = 32;
+
+// Of the compiled grammars that a compiler keeps.
+constexpr int64_t kKeptBytes = int64_t{256} << 20;
+
+// Runs `call`, which returns a Result, and turns xgrammar's exceptions into kInvalidArgument.
+template <class Call>
+auto CatchErrors(GrammarSyntax syntax, const Call& call) -> decltype(call()) {
+  try {
+    return CatchExhaustion(call);
+  } catch (const std::exception& thrown) {
+    std::string why = thrown.what();
+    std::replace(why.begin(), why.end(), '\n', ' ');
+    return InvalidArgument(fmt::format("grammar: this {} cannot be used: {}", Name(syntax), why));
+  }
+}
+
+// A warning says that a part has no effect, but for oneOf, which then means anyOf: what matches one
+// of several schemas may match others, too.
+Status CheckWarnings(const GrammarWarnings& warnings) {
+  for (const std::string& text : warnings.texts())
+    if (text.find("oneOf") == std::string::npos)
+      return Unsupported(
+          fmt::format("grammar: a part of this schema cannot be enforced: {}", text));
+  return {};
+}
+
+void ReplaceAll(std::string_view from, std::string_view to, std::string* text) {
+  for (size_t at = text->find(from); at != std::string::npos; at = text->find(from, at + to.size()))
+    text->replace(at, from.size(), to);
+}
+
+// Narrows xgrammar's rules for JSON. It lets control characters into strings with a bounded length,
+// which JSON forbids. Numbers may have any exponent and any number of digits, which few readers
+// accept, and which a model may write for ever.
+std::string Narrowed(std::string_view rules) {
+  std::string out;
+  while (!rules.empty()) {
+    const size_t end = std::min(rules.find('\n'), rules.size() - 1) + 1;
+    std::string rule(rules.substr(0, end));
+    rules.remove_prefix(end);
+    ReplaceAll(R"([^\"\\\r\n])", R"([^\0-\x1f\"\\\r\n])", &rule);
+    if (rule.starts_with("basic_")) {
+      ReplaceAll("[1-9] [0-9]*", "[1-9] [0-9]{0, 30}", &rule);
+      ReplaceAll("[eE] basic_number_4 basic_number_digits{1, -1}",
+                 "[eE] basic_number_4 basic_number_digits{1, 2}", &rule);
+      ReplaceAll("basic_number_digits{1, -1}", "basic_number_digits{1, 30}", &rule);
+    }
+    out += rule;
+  }
+  return out;
+}
+
+Result<xgrammar::Grammar> FromJsonSchema(const std::string& schema) {
+  LATTE_RETURN_IF_ERROR(CheckSchemaKeywords(schema));
+  const GrammarWarnings warnings;
+  const xgrammar::Grammar grammar = xgrammar::Grammar::FromJSONSchema(
+      schema, /*any_whitespace=*/true, /*indent=*/std::nullopt, /*separators=*/std::nullopt,
+      /*strict_mode=*/true, kMostSpace);
+  LATTE_RETURN_IF_ERROR(CheckWarnings(warnings));
+  const std::string rules = grammar.ToString();
+  return xgrammar::Grammar::FromEBNF(Narrowed(rules));
+}
+
+Result<xgrammar::Grammar> FromStructuralTag(const std::string& tag) {
+  const GrammarWarnings warnings;
+  auto made = xgrammar::Grammar::FromStructuralTag(tag);
+  if (const auto* error = std::get_if<xgrammar::StructuralTagError>(&made))
+    return InvalidArgument(
+        fmt::format("grammar: this structural-tag cannot be used: {}",
+                    std::visit([](const auto& e) { return std::string(e.what()); }, *error)));
+  LATTE_RETURN_IF_ERROR(CheckWarnings(warnings));
+  return std::get<xgrammar::Grammar>(std::move(made));
+}
+
+Result<xgrammar::Grammar> ToXgrammar(const Grammar& grammar) {
+  LATTE_RETURN_IF_ERROR(CheckGrammarSize(grammar));
+  return CatchErrors(grammar.syntax, [&]() -> Result<xgrammar::Grammar> {
+    switch (grammar.syntax) {
+      case GrammarSyntax::kJsonSchema:
+        return FromJsonSchema(grammar.text);
+      case GrammarSyntax::kRegex:
+        return xgrammar::Grammar::FromRegex(grammar.text);
+      case GrammarSyntax::kEbnf:
+        return xgrammar::Grammar::FromEBNF(grammar.text);
+      case GrammarSyntax::kLark:
+        return xgrammar::Grammar::FromLark(grammar.text);
+      case GrammarSyntax::kStructuralTag:
+        break;
+    }
+    return FromStructuralTag(grammar.text);
+  });
+}
+
+class XgrammarCompiled final : public CompiledGrammar {
+ public:
+  XgrammarCompiled(xgrammar::CompiledGrammar grammar, int64_t vocab)
+      : grammar_(std::move(grammar)), vocab_(vocab) {}
+  const xgrammar::CompiledGrammar& grammar() const { return grammar_; }
+  int64_t vocab() const { return vocab_; }
+
+ private:
+  xgrammar::CompiledGrammar grammar_;
+  int64_t vocab_;
+};
+
+// Bytes that are no text, so that no rule but the one with the token's id takes it. (A token without
+// bytes is taken by no rule at all.)
+std::string BytesOfAdded(int64_t id) { return fmt::format("\xFF\xFF{}", id); }
+
+std::vector<std::string> Vocabulary(const Tokenizer& tokenizer, int64_t vocab) {
+  std::vector<std::string> out(static_cast<size_t>(vocab));
+  const int64_t known = std::min<int64_t>(vocab, tokenizer.vocab_size());
+  for (int64_t id = 0; id < known; ++id)
+    out[static_cast<size_t>(id)] = tokenizer.TokenBytes(static_cast<int32_t>(id));
+  for (const int32_t id : tokenizer.AddedIds())
+    if (id < vocab) out[static_cast<size_t>(id)] = BytesOfAdded(id);
+  return out;
+}
+
+class XgrammarCompiler final : public GrammarCompiler {
+ public:
+  XgrammarCompiler(const Tokenizer& tokenizer, int64_t vocab)
+      : vocab_(vocab),
+        compiler_(xgrammar::TokenizerInfo(Vocabulary(tokenizer, vocab), xgrammar::VocabType::RAW,
+                                          static_cast<int>(vocab), std::vector<int32_t>{}),
+                  /*max_threads=*/1, /*cache_enabled=*/true, kKeptBytes) {}
+
+  Result<std::shared_ptr<const CompiledGrammar>> Compile(const Grammar& grammar) override {
+    LATTE_ASSIGN_OR_RETURN(const xgrammar::Grammar rules, ToXgrammar(grammar));
+    using Compiled = std::shared_ptr<const CompiledGrammar>;
+    return CatchErrors(grammar.syntax, [&]() -> Result<Compiled> {
+      const std::lock_guard lock(mutex_);
+      return std::make_shared<XgrammarCompiled>(compiler_.CompileGrammar(rules), vocab_);
+    });
+  }
+
+ private:
+  const int64_t vocab_;
+  std::mutex mutex_;  // guards what follows
+  xgrammar::GrammarCompiler compiler_;
+};
+
+std::optional<std::vector<int>> StopTokens(std::span<const int32_t> tokens, int64_t vocab) {
+  std::vector<int> out;
+  std::ranges::copy_if(tokens, std::back_inserter(out),
+                       [&](int32_t t) { return t >= 0 && t < vocab; });
+  return out.empty() ? std::nullopt : std::optional(out);
+}
+
+class XgrammarMatcher final : public GrammarMatcher {
+ public:
+  XgrammarMatcher(std::shared_ptr<const XgrammarCompiled> grammar,
+                  std::span<const int32_t> stop_tokens)
+      : grammar_(std::move(grammar)),
+        matcher_(grammar_->grammar(), StopTokens(stop_tokens, grammar_->vocab())) {}
+
+  bool Accept(int32_t token) override { return matcher_.AcceptToken(token); }
+  void Rollback(int tokens) override {
+    if (tokens > 0) matcher_.Rollback(tokens);
+  }
+  void FillMask(std::span<uint32_t> mask) override {
+    const bool ended = matcher_.IsTerminated();
+    std::ranges::fill(mask,
+                      ended ? 0 : ~uint32_t{0});  // it may be left as it is: everything is allowed
+    if (ended) return;
+    std::array<int64_t, 1> shape = {static_cast<int64_t>(mask.size())};
+    DLTensor tensor{};
+    tensor.data = mask.data();
+    tensor.device = {kDLCPU, 0};
+    tensor.ndim = 1;
+    tensor.dtype = {kDLInt, 32, 1};
+    tensor.shape = shape.data();
+    matcher_.FillNextTokenBitmask(&tensor);
+  }
+  bool completed() const override { return matcher_.IsTerminated() || matcher_.IsCompleted(); }
+
+ private:
+  std::shared_ptr<const XgrammarCompiled> grammar_;
+  xgrammar::GrammarMatcher matcher_;
+};
+
+}  // namespace
+
+std::string_view GrammarLibrary() { return "xgrammar " LATTE_XGRAMMAR_VERSION; }
+
+Status CheckGrammar(const Grammar& grammar) {
+  LATTE_RETURN_IF_ERROR(ToXgrammar(grammar));
+  return {};
+}
+
+Result<std::string> RulesOf(const Grammar& grammar) {
+  LATTE_ASSIGN_OR_RETURN(const xgrammar::Grammar rules, ToXgrammar(grammar));
+  return rules.ToString();
+}
+
+Result<std::unique_ptr<GrammarCompiler>> GrammarCompiler::Create(const Tokenizer& tokenizer,
+                                                                 int64_t vocab) {
+  return CatchExhaustion([&]() -> Result<std::unique_ptr<GrammarCompiler>> {
+    return std::make_unique<XgrammarCompiler>(tokenizer, vocab);
+  });
+}
+
+Result<std::unique_ptr<GrammarMatcher>> GrammarMatcher::Create(
+    std::shared_ptr<const CompiledGrammar> grammar, std::span<const int32_t> stop_tokens) {
+  return CatchExhaustion([&]() -> Result<std::unique_ptr<GrammarMatcher>> {
+    return std::make_unique<XgrammarMatcher>(
+        std::static_pointer_cast<const XgrammarCompiled>(std::move(grammar)), stop_tokens);
+  });
+}
+
+}  // namespace latte
