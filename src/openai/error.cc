@@ -28,6 +28,25 @@ std::optional<std::string> FieldOf(std::string_view message) {
   return std::string(field);
 }
 
+std::string_view CodeOfStatus(int status) {
+  switch (status) {
+    case 401:
+      return "invalid_api_key";
+    case 403:
+      return "forbidden";
+    case 404:
+      return "not_found";
+    case 405:
+      return "method_not_allowed";
+    case 413:
+      return "request_too_large";
+    case 415:
+      return "unsupported_media_type";
+    default:
+      return status >= 500 ? "unavailable" : "bad_request";
+  }
+}
+
 bool Contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
 }
@@ -54,6 +73,28 @@ JsonOut OpenAiError(const Error& error) {
             {"type", info.type},
             {"param", info.param ? JsonOut(*info.param) : JsonOut(nullptr)},
             {"code", info.code}}}};
+}
+
+JsonOut ErrorBody(ErrorForm form, const Error& error) {
+  switch (form) {
+    case ErrorForm::kOpenAi:
+      break;
+  }
+  return OpenAiError(error);
+}
+
+JsonOut RefusalBody(ErrorForm form, int status, std::string_view message) {
+  switch (form) {
+    case ErrorForm::kOpenAi:
+      break;
+  }
+  return {{"error",
+           {{"message", message},
+            {"type", status == 401   ? "authentication_error"
+                     : status >= 500 ? "server_error"
+                                     : "invalid_request_error"},
+            {"param", nullptr},
+            {"code", CodeOfStatus(status)}}}};
 }
 
 }  // namespace latte

@@ -1,6 +1,7 @@
-// Errors in the form of the OpenAI API.
+// Errors in the form of the API that a client speaks.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -22,5 +23,14 @@ OpenAiErrorInfo DescribeError(const Error& error);
 
 // {"error": {"message": …, "type": …, "param": …, "code": …}}
 JsonOut OpenAiError(const Error& error);
+
+// How an API writes errors. All of OpenAI's write OpenAiError.
+enum class ErrorForm : uint8_t { kOpenAi };
+
+// The body of the response to a request that fails.
+JsonOut ErrorBody(ErrorForm form, const Error& error);
+
+// The same for a request that HTTP, access or routing refuses with `status`.
+JsonOut RefusalBody(ErrorForm form, int status, std::string_view message);
 
 }  // namespace latte

@@ -1,6 +1,7 @@
 #include "src/openai/request.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include <fmt/format.h>
@@ -8,17 +9,14 @@
 #include "src/base/limits/out_of_memory.h"
 #include "src/checkpoint/config/model_config.h"
 #include "src/checkpoint/model_path.h"
+#include "src/openai/conversation.h"
 #include "src/openai/fields.h"
 #include "src/openai/messages.h"
-#include "src/openai/reasoning.h"
-#include "src/openai/tools/tools.h"
 
 namespace latte {
 namespace {
 
-// Longer than any context: a chat continues to the end of the context, as the API says. The default
-// of completions is 16 tokens.
-constexpr int64_t kToTheEnd = int64_t{1} << 30;
+// A chat continues to the end of the context, as the API says.
 constexpr int64_t kCompletionTokens = 16;
 
 Status SetMaxTokens(OpenAiEndpoint endpoint, const OpenAiFields& fields, StopConditions* stop) {
@@ -34,12 +32,6 @@ Status SetMaxTokens(OpenAiEndpoint endpoint, const OpenAiFields& fields, StopCon
                          ? kToTheEnd
                          : std::max(kCompletionTokens, stop->min_tokens);
   return {};
-}
-
-void SetGrammar(std::optional<Grammar> grammar, Request* request) {
-  if (!grammar) return;
-  request->grammar = std::move(grammar->text);
-  request->grammar_syntax = Name(grammar->syntax);
 }
 
 Result<std::vector<int32_t>> PromptIds(const Json& prompt) {
@@ -83,8 +75,7 @@ Status SetPrompts(const OpenAiFields& fields, const Tokenizer& tokenizer, const 
   if (!fields.prompt) return InvalidArgument("prompt: this field is missing");
   const Json& prompt = *fields.prompt;
   Request settings = fields.request;
-  LATTE_ASSIGN_OR_RETURN(auto grammar, GrammarOfAnswer(fields.format, {}, nullptr, false));
-  SetGrammar(std::move(grammar), &settings);
+  LATTE_RETURN_IF_ERROR(SetGrammar(fields.format, {}, nullptr, false, &settings));
   const bool is_list = prompt.is_array() && prompt.size() > 0 &&
                        (prompt.At(0).is_string() || prompt.At(0).is_array());
   if (!is_list) return AddPrompt(prompt, tokenizer, settings, out);
@@ -120,33 +111,12 @@ Status CheckPromptLogprobs(const OpenAiRequest& request, const OpenAiRules& rule
 Status SetMessages(const OpenAiFields& fields, const OpenAiModel& model, OpenAiRequest* out) {
   if (!fields.messages) return InvalidArgument("messages: this field is missing");
   if (!model.chat) return tl::unexpected(model.chat.error());
-  LATTE_ASSIGN_OR_RETURN(const std::vector<ChatMessage> messages,
-                         ParseOpenAiMessages(*fields.messages));
-  LATTE_ASSIGN_OR_RETURN(ChatOptions options,
-                         ReasoningOptions(fields.reasoning, *model.chat, &out->notes));
-  LATTE_RETURN_IF_ERROR(CheckTools(fields.tools, *model.chat));
-  if (fields.tools.active()) options.tools = fields.tools.json;
-  LATTE_ASSIGN_OR_RETURN(ChatPrompt prompt, model.chat->Build(messages, options));
-  if (prompt.ids.empty()) return InvalidArgument("messages: the chat format made an empty prompt");
-  Request& request = out->requests.emplace_back(fields.request);
-  request.tokens = std::move(prompt.ids);
-  if (fields.tools.active()) {
-    request.keep_special = request.keep_special || model.chat->hides_calls();
-    out->reply.calls = model.chat->tool_format();
-    out->reply.texts = fields.tools.texts;
-    out->reply.parallel_calls = fields.tools.parallel;
-  }
-  LATTE_ASSIGN_OR_RETURN(
-      auto grammar, GrammarOfAnswer(fields.format, fields.tools, &*model.chat, prompt.in_thought));
-  SetGrammar(std::move(grammar), &request);
-  out->reply.prompts.push_back({.first_token = request.tokens.front()});
-  out->reply.in_thought = prompt.in_thought;
-  out->notes.insert(out->notes.end(), prompt.notes.begin(), prompt.notes.end());
-  StopConditions& stop = request.stop;
-  if (!stop.ignore_eos)
-    for (const int64_t token : model.chat->stop_tokens())
-      stop.tokens.push_back(static_cast<int32_t>(token));
-  return {};
+  Conversation conversation{.settings = fields.request,
+                            .reasoning = fields.reasoning,
+                            .tools = fields.tools,
+                            .format = fields.format};
+  LATTE_ASSIGN_OR_RETURN(conversation.messages, ParseOpenAiMessages(*fields.messages));
+  return AddConversation(conversation, model, out);
 }
 
 Status SetLogprobs(OpenAiFields* fields, OpenAiReply* reply) {
@@ -177,12 +147,9 @@ Status CheckRules(const OpenAiReply& reply, const OpenAiRules& rules) {
   return {};
 }
 
-Result<OpenAiRequest> Parse(OpenAiEndpoint endpoint, const Json& body, const OpenAiModel& model,
-                            const OpenAiRules& rules) {
-  OpenAiFields fields;
-  SamplingParams& sampling = fields.request.sampling;
-  model.defaults.ApplyTo(&sampling);
-  sampling.seed = model.seed;
+Result<OpenAiRequest> ParseCompletion(OpenAiEndpoint endpoint, const Json& body,
+                                      const OpenAiModel& model, const OpenAiRules& rules) {
+  OpenAiFields fields{.request = DefaultSettings(model)};
   LATTE_RETURN_IF_ERROR(ReadOpenAiFields(endpoint, body, &fields));
   LATTE_RETURN_IF_ERROR(SetMaxTokens(endpoint, fields, &fields.request.stop));
   OpenAiRequest out;
@@ -208,15 +175,36 @@ Result<OpenAiRequest> Parse(OpenAiEndpoint endpoint, const Json& body, const Ope
   return out;
 }
 
+Result<OpenAiRequest> Parse(OpenAiEndpoint endpoint, const Json& body, const OpenAiModel& model,
+                            const OpenAiRules& rules) {
+  switch (endpoint) {
+    case OpenAiEndpoint::kChat:
+    case OpenAiEndpoint::kCompletions:
+      break;
+  }
+  return ParseCompletion(endpoint, body, model, rules);
+}
+
+struct Address {
+  OpenAiEndpoint endpoint;
+  std::string_view url;
+};
+constexpr auto kAddresses = std::to_array<Address>({
+    {OpenAiEndpoint::kChat, "/v1/chat/completions"},
+    {OpenAiEndpoint::kCompletions, "/v1/completions"},
+});
+
 }  // namespace
 
 std::string_view Url(OpenAiEndpoint endpoint) {
-  return endpoint == OpenAiEndpoint::kChat ? "/v1/chat/completions" : "/v1/completions";
+  return std::find_if(kAddresses.begin(), kAddresses.end(),
+                      [&](const Address& address) { return address.endpoint == endpoint; })
+      ->url;
 }
 
 std::optional<OpenAiEndpoint> FindEndpoint(std::string_view url) {
-  for (const OpenAiEndpoint endpoint : {OpenAiEndpoint::kChat, OpenAiEndpoint::kCompletions})
-    if (url == Url(endpoint)) return endpoint;
+  for (const Address& address : kAddresses)
+    if (url == address.url) return address.endpoint;
   return std::nullopt;
 }
 

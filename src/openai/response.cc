@@ -6,9 +6,7 @@
 #include <fmt/format.h>
 
 #include "src/base/check.h"
-#include "src/base/json_out.h"
 #include "src/chat/answer_message.h"
-#include "src/openai/logprobs.h"
 
 namespace latte {
 namespace {
@@ -55,7 +53,7 @@ OpenAiParts OpenAiAnswer::Add(const TokenEvent& event, size_t prompt) {
   }
   Count(event, prompt, &choice);
   if (event.finish == FinishReason::kError && !error_) error_ = event.error;
-  if (reply_.endpoint != OpenAiEndpoint::kChat) return {};
+  if (reply_.endpoint == OpenAiEndpoint::kCompletions) return {};
   return Split(event, &choice);
 }
 
@@ -119,90 +117,22 @@ std::string CallId(std::string_view of_format, std::string_view id, size_t choic
                            : std::string(of_format);
 }
 
+OpenAiMessage OpenAiAnswer::Message(size_t index) const {
+  const OpenAiChoice& choice = choices_[index];
+  if (!choice.parser) {
+    ChatMessage message = AnswerMessage(choice.text, reply_.in_thought);
+    return {std::move(message.reasoning), std::move(message.content).value_or(""), {}};
+  }
+  const OpenAiParts& parts = choice.parts;
+  OpenAiMessage out{{}, parts.content, JoinCalls(parts.calls)};
+  if (reply_.in_thought || !parts.reasoning.empty()) out.reasoning = parts.reasoning;
+  return out;
+}
+
 std::string_view OpenAiAnswer::FinishName(size_t index) const {
   const OpenAiChoice& choice = choices_[index];
   if (choice.finish == FinishReason::kStop && choice.ended_calls > 0) return "tool_calls";
   return Name(*choice.finish);
-}
-
-JsonOut UsageJson(OpenAiEndpoint endpoint, const OpenAiUsage& usage) {
-  JsonOut out = {{"prompt_tokens", usage.prompt_tokens},
-                 {"completion_tokens", usage.generated_tokens},
-                 {"total_tokens", usage.prompt_tokens + usage.generated_tokens},
-                 {"prompt_tokens_details", {{"cached_tokens", usage.cached_tokens}}}};
-  if (endpoint == OpenAiEndpoint::kChat)
-    out["completion_tokens_details"] = {{"reasoning_tokens", usage.reasoning_tokens}};
-  if (usage.drafted_tokens > 0) {
-    JsonOut& details = out["completion_tokens_details"];
-    details["accepted_prediction_tokens"] = usage.accepted_tokens;
-    details["rejected_prediction_tokens"] = usage.drafted_tokens - usage.accepted_tokens;
-  }
-  return out;
-}
-
-// Content and calls of an answer to a request with tools.
-JsonOut OpenAiAnswer::MessageJson(std::string_view id, size_t index) const {
-  const OpenAiChoice& choice = choices_[index];
-  if (!choice.parser) {
-    const ChatMessage message = AnswerMessage(choice.text, reply_.in_thought);
-    JsonOut out = {{"role", "assistant"}, {"content", message.content.value_or("")}};
-    out["refusal"] = nullptr;  // clients with strict types expect it
-    if (message.reasoning) out["reasoning_content"] = *message.reasoning;
-    return out;
-  }
-  const OpenAiParts& parts = choice.parts;
-  const std::vector<OpenAiCall> calls = JoinCalls(parts.calls);
-  JsonOut out = {{"role", "assistant"}, {"content", parts.content}, {"refusal", nullptr}};
-  if (parts.content.empty() && !calls.empty()) out["content"] = nullptr;
-  if (reply_.in_thought || !parts.reasoning.empty()) out["reasoning_content"] = parts.reasoning;
-  for (size_t i = 0; i < calls.size(); ++i)
-    out["tool_calls"].push_back(
-        {{"id", CallId(calls[i].id, id, index, i)},
-         {"type", "function"},
-         {"function", {{"name", calls[i].name}, {"arguments", calls[i].arguments}}}});
-  return out;
-}
-
-JsonOut OpenAiAnswer::ChoiceJson(const Tokenizer& tokenizer, std::string_view id,
-                                 size_t index) const {
-  const OpenAiChoice& choice = choices_[index];
-  JsonOut out = {{"index", index}};
-  const bool with_logprobs = reply_.logprobs >= 0;
-  if (reply_.endpoint == OpenAiEndpoint::kChat) {
-    out["message"] = MessageJson(id, index);
-    out["logprobs"] = with_logprobs ? ChatLogprobs(choice.logprobs, tokenizer) : JsonOut(nullptr);
-  } else {
-    out["text"] = choice.text;
-    out["logprobs"] = nullptr;
-    if (with_logprobs) {
-      int64_t offset = 0;
-      const OpenAiPrompt& prompt = reply_.prompts[index / static_cast<size_t>(reply_.n)];
-      out["logprobs"] = CompletionLogprobs({.echoed = reply_.echo ? &prompt : nullptr,
-                                            .prompt = choice.prompt_logprobs,
-                                            .tokens = choice.logprobs},
-                                           reply_, tokenizer, &offset);
-    }
-  }
-  out["finish_reason"] = FinishName(index);
-  if (reply_.prompt_logprobs >= 0)
-    out["prompt_logprobs"] =
-        PromptLogprobs(choice.prompt_logprobs, reply_.prompt_logprobs, tokenizer);
-  return out;
-}
-
-JsonOut OpenAiAnswer::Body(const Tokenizer& tokenizer, std::string_view id, int64_t created) const {
-  LATTE_CHECK(done() && !error_, "no body of an answer that has not ended, or has failed");
-  const bool chat = reply_.endpoint == OpenAiEndpoint::kChat;
-  JsonOut choices = JsonOut::array();
-  for (size_t i = 0; i < choices_.size(); ++i) choices.push_back(ChoiceJson(tokenizer, id, i));
-  JsonOut out = {{"id", std::string(chat ? "chatcmpl-" : "cmpl-") + std::string(id)},
-                 {"object", chat ? "chat.completion" : "text_completion"},
-                 {"created", created},
-                 {"model", reply_.model},
-                 {"choices", std::move(choices)},
-                 {"usage", UsageJson(reply_.endpoint, usage_)}};
-  if (!reply_.fingerprint.empty()) out["system_fingerprint"] = reply_.fingerprint;
-  return out;
 }
 
 }  // namespace latte

@@ -1,4 +1,5 @@
-// Converts events of the engine to response bodies of the OpenAI API.
+// Collects the events of a request to an answer. events/answer_writer.h writes it in the format of
+// an API.
 #pragma once
 
 #include <cstdint>
@@ -9,19 +10,24 @@
 
 #include "latte/request.h"
 
-#include "src/base/json_out_fwd.h"
 #include "src/chat/tools/tool_call_parser.h"
 #include "src/openai/events/answer_splitter.h"
 #include "src/openai/request.h"
-#include "src/text/tokenizer.h"
 
 namespace latte {
 
 // A call of a function in an answer.
 struct OpenAiCall {
-  std::string id;
+  std::string id;  // that the model's format has, or empty; see CallId
   std::string name;
-  std::string arguments;
+  std::string arguments;  // JSON text
+};
+
+// The whole message of an answer to a chat.
+struct OpenAiMessage {
+  std::optional<std::string> reasoning;  // "": it ended at once
+  std::string content;
+  std::vector<OpenAiCall> calls;
 };
 
 // What became certain of a chat's answer with one event.
@@ -60,8 +66,6 @@ struct OpenAiUsage {
   int64_t accepted_tokens = 0;   // of them, generated tokens
 };
 
-JsonOut UsageJson(OpenAiEndpoint endpoint, const OpenAiUsage& usage);
-
 // Collects the events of one request. Thread-compatible.
 class OpenAiAnswer {
  public:
@@ -70,6 +74,13 @@ class OpenAiAnswer {
   // Returns what became certain of a chat's reasoning, content and calls. The text of a stream is
   // not kept. Requires: an event of this request's prompt.
   OpenAiParts Add(const TokenEvent& event, size_t prompt = 0);
+
+  size_t choices() const { return choices_.size(); }  // of all prompts, n for each in order
+  // Text and logprobs are empty in a stream.
+  const OpenAiChoice& choice(size_t index) const { return choices_[index]; }
+
+  // The message of a chat's choice. Requires: it has ended, not a stream.
+  OpenAiMessage Message(size_t index) const;
 
   // Why choice `index` ended, in the words of the API. Requires: it has ended.
   std::string_view FinishName(size_t index) const;
@@ -80,15 +91,10 @@ class OpenAiAnswer {
   const OpenAiReply& reply() const { return reply_; }
   const OpenAiUsage& usage() const { return usage_; }
 
-  // `id` is unique among answers; `created` is in seconds since 1970. Requires: done(), no error.
-  JsonOut Body(const Tokenizer& tokenizer, std::string_view id, int64_t created) const;
-
  private:
   OpenAiParts Split(const TokenEvent& event, OpenAiChoice* choice);
   void ReadCalls(std::vector<ToolEvent> events, OpenAiChoice* choice, OpenAiParts* out) const;
   void Count(const TokenEvent& event, size_t prompt, OpenAiChoice* choice);
-  JsonOut ChoiceJson(const Tokenizer& tokenizer, std::string_view id, size_t index) const;
-  JsonOut MessageJson(std::string_view id, size_t index) const;
 
   OpenAiReply reply_;
   std::vector<OpenAiChoice> choices_;  // n for every prompt

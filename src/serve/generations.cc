@@ -16,7 +16,6 @@ using Clock = std::chrono::steady_clock;
 
 // A stream says that it lives after so long without a token.
 constexpr auto kQuietStream = std::chrono::seconds(10);
-constexpr std::string_view kComment = ": waiting\n\n";
 
 int64_t SecondsNow() {
   return std::chrono::duration_cast<std::chrono::seconds>(
@@ -147,7 +146,11 @@ Status Generations::Answer(Generation& g, const std::optional<Error>& error) {
     g.reply->Json(std::move(body));
   } else {
     // OpenAiRunning has written the event of an error that it knows.
-    if (error && !g.running->done()) g.reply->Write(OpenAiErrorEvents(*error));
+    if (error && !g.running->done()) {
+      std::string last;
+      g.running->Fail(*error, &last);
+      g.reply->Write(last);
+    }
     g.reply->End();
   }
   return {};
@@ -202,7 +205,7 @@ void Generations::Tick() {
   const std::vector<std::shared_ptr<Generation>> all(running_.begin(), running_.end());
   for (const std::shared_ptr<Generation>& g : all) {
     if (!g->running || !g->running->reply().stream || now - g->last_write < kQuietStream) continue;
-    g->unwritten = kComment;
+    g->unwritten = g->running->KeepAlive();
     Write(*g);
   }
 }

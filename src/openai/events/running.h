@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "latte/request.h"
@@ -16,7 +17,7 @@
 
 namespace latte {
 
-// Thread-compatible. Answers are collected; a stream's answers are written as server-sent events.
+// Thread-compatible. Answers are collected, and written by the writer of their API.
 class OpenAiRunning {
  public:
   // `id` is unique among answers; `created` is in seconds since 1970. `model` must outlive it.
@@ -30,9 +31,13 @@ class OpenAiRunning {
   Request TakePrompt(size_t i);
 
   // Takes an event of prompt i. Appends to `sse`, if the reply is a stream, the server-sent events
-  // that it makes ("data: {…}\n\n"), with the last ones: usage if the request wants it, and [DONE].
-  // Requires: not done().
+  // that it makes ("data: {…}\n\n"), with those that end the stream. Requires: not done().
   void Add(size_t i, const TokenEvent& event, std::string* sse);
+
+  // Appends an error that is not of the engine's events, and ends the stream. Requires: a stream,
+  // not done().
+  void Fail(const Error& error, std::string* sse);
+  std::string_view KeepAlive() const;  // of AnswerWriter
 
   // Every choice of every prompt has ended, or one has failed.
   bool done() const;
@@ -47,8 +52,5 @@ class OpenAiRunning {
   struct State;
   std::unique_ptr<State> state_;
 };
-
-// An error inside a stream: an event with OpenAiError, then [DONE].
-std::string OpenAiErrorEvents(const Error& error);
 
 }  // namespace latte

@@ -81,7 +81,7 @@ Result<JsonOut> BodyFormat(const AnswerFormat& format, const OpenAiTools& tools,
   if (!tools.active()) return ContentFormat(format);
   const std::vector<ToolFunction> functions = tools.Choosable();
   auto calls = CallsFormat(*chat->tool_format(), functions, tools.parallel, chat->tokenizer());
-  if (!calls) return At("tools", std::move(calls).error());
+  if (!calls) return At(tools.path, std::move(calls).error());
   if (tools.forced()) return calls;
   if (format.content) {
     LATTE_ASSIGN_OR_RETURN(JsonOut content, ContentFormat(format));
@@ -145,20 +145,22 @@ Status ReadStructuredOutputs(const Json& value, AnswerFormat* out) {
   });
 }
 
-Result<std::optional<Grammar>> GrammarOfAnswer(const AnswerFormat& format, const OpenAiTools& tools,
-                                               const ChatPromptBuilder* chat, bool in_thought) {
-  if (!format.content && !tools.constrained()) return std::nullopt;
-  const std::string path = format.content && !tools.forced() ? format.path : "tools";
-  Grammar out;
+Status SetGrammar(const AnswerFormat& format, const OpenAiTools& tools,
+                  const ChatPromptBuilder* chat, bool in_thought, Request* request) {
+  if (!format.content && !tools.constrained()) return {};
+  Grammar grammar;
   if (chat == nullptr || (!tools.active() && !in_thought && !MayReason(*chat))) {
-    out = *format.content;
+    grammar = *format.content;
   } else {
     LATTE_ASSIGN_OR_RETURN(JsonOut body, BodyFormat(format, tools, chat));
-    out = {GrammarSyntax::kStructuralTag,
-           StructuralTag(WithReasoning(std::move(body), *chat, in_thought))};
+    grammar = {GrammarSyntax::kStructuralTag,
+               StructuralTag(WithReasoning(std::move(body), *chat, in_thought))};
   }
-  if (auto status = CheckGrammar(out); !status) return At(path, std::move(status).error());
-  return out;
+  const std::string& path = format.content && !tools.forced() ? format.path : tools.path;
+  if (auto status = CheckGrammar(grammar); !status) return At(path, std::move(status).error());
+  request->grammar = std::move(grammar.text);
+  request->grammar_syntax = Name(grammar.syntax);
+  return {};
 }
 
 }  // namespace latte

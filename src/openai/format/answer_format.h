@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+#include "latte/request.h"
 #include "latte/status.h"
 
 #include "src/base/json.h"
@@ -33,11 +34,10 @@ struct AnswerFormat {
 // kind: "json", "regex", "choice", "grammar" or "json_object".
 [[nodiscard]] Status ReadGuide(std::string_view kind, const Json& value, AnswerFormat* out);
 
-// The grammar of a whole answer: reasoning, content and calls; nullopt: any text. chat: null for
-// completions. Takes milliseconds. Errors: kInvalidArgument and kUnsupported naming the field.
-[[nodiscard]] Result<std::optional<Grammar>> GrammarOfAnswer(const AnswerFormat& format,
-                                                             const OpenAiTools& tools,
-                                                             const ChatPromptBuilder* chat,
-                                                             bool in_thought);
+// Sets the grammar of a whole answer: reasoning, content and calls; nothing if it may be any text.
+// chat: null for completions. Takes milliseconds. Errors: kInvalidArgument and kUnsupported naming
+// the field.
+[[nodiscard]] Status SetGrammar(const AnswerFormat& format, const OpenAiTools& tools,
+                                const ChatPromptBuilder* chat, bool in_thought, Request* request);
 
 }  // namespace latte

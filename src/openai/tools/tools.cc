@@ -27,13 +27,20 @@ Status ReadParameters(const std::string& function, const Json& schema, TextParam
   });
 }
 
-Status ReadFunction(const Json& tool, OpenAiTools* out, TextParameters* texts) {
+// The function of a tool in the format of chats.
+Result<Json> FunctionOf(const Json& tool) {
   if (!tool.is_object()) return InvalidArgument(tool.path() + ": expected an object");
   LATTE_ASSIGN_OR_RETURN(const std::string type, tool.GetStringOr("type", "function"));
   if (type != "function")
     return Unsupported(fmt::format(
         "{}: tools of type '{}' are not supported; tools of type function are", tool.path(), type));
-  LATTE_ASSIGN_OR_RETURN(const Json function, tool.Get("function"));
+  return tool.Get("function");
+}
+
+}  // namespace
+
+Status AddFunction(const Json& function, const std::optional<Json>& parameters, OpenAiTools* out,
+                   TextParameters* texts) {
   LATTE_ASSIGN_OR_RETURN(const std::string name, function.GetString("name"));
   if (name.empty() || name.size() > kMaxName)
     return InvalidArgument(fmt::format("{}: expected a name of 1 to {} bytes, found {}",
@@ -43,14 +50,12 @@ Status ReadFunction(const Json& tool, OpenAiTools* out, TextParameters* texts) {
         fmt::format("{}: two functions have the name '{}'", function.path(), name));
   ToolFunction& added = out->functions.emplace_back(ToolFunction{name, "", false});
   LATTE_ASSIGN_OR_RETURN(added.strict, function.GetBoolOr("strict", false));
-  if (const auto parameters = function.Find("parameters")) {
+  if (parameters) {
     LATTE_RETURN_IF_ERROR(ReadParameters(name, *parameters, texts));
     added.parameters = parameters->Text();
   }
   return {};
 }
-
-}  // namespace
 
 bool OpenAiTools::constrained() const {
   return active() && (forced() || std::ranges::any_of(functions, &ToolFunction::strict));
@@ -64,15 +69,22 @@ std::vector<ToolFunction> OpenAiTools::Choosable() const {
   return out;
 }
 
-Status ReadTools(const Json& value, OpenAiTools* out) {
+Status CheckToolList(const Json& value) {
   if (!value.is_array()) return InvalidArgument(value.path() + ": expected an array of tools");
   if (value.size() > kMaxTools)
     return InvalidArgument(fmt::format("{}: expected at most {} tools, found {}", value.path(),
                                        kMaxTools, value.size()));
+  return {};
+}
+
+Status ReadTools(const Json& value, OpenAiTools* out) {
+  LATTE_RETURN_IF_ERROR(CheckToolList(value));
   if (value.size() == 0) return {};
   auto texts = std::make_shared<TextParameters>();
-  for (size_t i = 0; i < value.size(); ++i)
-    LATTE_RETURN_IF_ERROR(ReadFunction(value.At(i), out, texts.get()));
+  for (size_t i = 0; i < value.size(); ++i) {
+    LATTE_ASSIGN_OR_RETURN(const Json function, FunctionOf(value.At(i)));
+    LATTE_RETURN_IF_ERROR(AddFunction(function, function.Find("parameters"), out, texts.get()));
+  }
   out->texts = std::move(texts);
   out->json = value.Text();
   return {};

@@ -24,6 +24,7 @@ struct OpenAiTools {
   // none: tools are not shown, and calls are not read. required: some function must be called;
   // named: `function`.
   enum class Choice : uint8_t { kAuto, kNone, kRequired, kNamed } choice = Choice::kAuto;
+  std::string path = "tools";
   std::string choice_path;
   std::string function;
   bool parallel = true;  // false: only the first call of an answer counts
@@ -41,6 +42,15 @@ struct OpenAiTools {
 // not functions.
 [[nodiscard]] Status ReadTools(const Json& value, OpenAiTools* out);
 [[nodiscard]] Status ReadToolChoice(const Json& value, OpenAiTools* out);
+
+// For the readers of other APIs, which set OpenAiTools::json and texts themselves.
+// Errors: kInvalidArgument for what is no array, or too long.
+[[nodiscard]] Status CheckToolList(const Json& value);
+// Adds the name of a function and notes the parameters of type string. `function`: the object with
+// the key "name"; `parameters`: their JSON schema.
+// Errors: kInvalidArgument and kCorrupt (of Json) naming the field, also for a name given twice.
+[[nodiscard]] Status AddFunction(const Json& function, const std::optional<Json>& parameters,
+                                 OpenAiTools* out, TextParameters* texts);
 
 // Checks the fields against each other and against the model.
 // Errors: kInvalidArgument for a choice that the tools lack; kUnsupported for a model whose chat

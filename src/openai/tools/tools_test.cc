@@ -4,6 +4,7 @@
 
 #include "src/base/json_out.h"
 #include "src/checkpoint/model_files.h"
+#include "src/openai/events/completion_body.h"
 #include "src/openai/events/running.h"
 #include "src/openai/request.h"
 #include "tests/support/tiny_tokenizer.h"
@@ -224,7 +225,7 @@ TEST(OpenAiTools, WithoutParallelCallsTheFirstCounts) {
   OpenAiAnswer answer(reply);
   answer.Add(Event(one.text));
   answer.Add(End(one));
-  const JsonOut choice = answer.Body(Tiny().tokenizer, "7", 11)["choices"][0];
+  const JsonOut choice = CompletionBody(answer, Tiny().tokenizer, "7", 11)["choices"][0];
   EXPECT_EQ(choice["message"]["tool_calls"].size(), 1U);
   EXPECT_EQ(choice["finish_reason"], "tool_calls");
 }
@@ -235,7 +236,7 @@ TEST(OpenAiTools, AnAnswerWithoutToolsHasNoCalls) {
   OpenAiAnswer answer(OpenAiReply{.endpoint = kChat});
   answer.Add(Event(one.text));
   answer.Add(End(one));
-  const JsonOut choice = answer.Body(Tiny().tokenizer, "7", 11)["choices"][0];
+  const JsonOut choice = CompletionBody(answer, Tiny().tokenizer, "7", 11)["choices"][0];
   EXPECT_EQ(choice["message"]["content"], one.text);
   EXPECT_EQ(choice["finish_reason"], "stop");
 }

@@ -72,24 +72,25 @@ HttpResponse Front::Preflight(const HttpRequest& head) const {
 }
 
 std::optional<HttpResponse> Front::Refuse(const HttpRequest& head) const {
+  const ErrorForm form = ErrorFormOf(head.path);
   if (const auto refusal = parts_.access->CheckSite(head))
-    return RefusalResponse(refusal->status, refusal->message);
+    return RefusalResponse(refusal->status, refusal->message, form);
   if (head.method == "OPTIONS" && parts_.access->AllowedOrigin(head)) return Preflight(head);
   const RouteResult found = FindRoute(head);
   // A client without a key does not learn which paths there are.
   if (!found.match || !found.match->is_public)
     if (const auto refusal = parts_.access->CheckKey(head))
-      return RefusalResponse(refusal->status, refusal->message);
+      return RefusalResponse(refusal->status, refusal->message, form);
   if (!found.match) {
-    HttpResponse response = RefusalResponse(found.error.status, found.error.message);
+    HttpResponse response = RefusalResponse(found.error.status, found.error.message, form);
     if (!found.error.allow.empty()) response.fields.Add("Allow", found.error.allow);
     return response;
   }
   if (found.match->has_body && !IsJson(head.fields.Find("Content-Type")))
     return RefusalResponse(
-        415, "Content-Type: expected application/json; a body in another format is not read");
+        415, "Content-Type: expected application/json; a body in another format is not read", form);
   if (found.match->needs_model && state_ != State::kReady)
-    return RefusalResponse(503, WhyNotReady());
+    return RefusalResponse(503, WhyNotReady(), form);
   return std::nullopt;
 }
 
@@ -114,7 +115,7 @@ std::shared_ptr<Reply> Front::MakeReply(const HttpRequest& request, const std::s
   fields.Add("X-Request-Id", id);
   AddCors(request, &fields);
   AnsweredRequest answered{id, request.method, request.path, request.peer, {}};
-  return Reply::Create(std::move(exchange), std::move(fields),
+  return Reply::Create(std::move(exchange), std::move(fields), ErrorFormOf(request.path),
                        [this, answered](const Reply::Outcome& outcome) mutable {
                          answered.outcome = outcome;
                          parts_.hooks.answered(answered);
@@ -127,7 +128,7 @@ void Front::Handle(HttpRequest request, std::shared_ptr<HttpExchange> exchange) 
   const std::shared_ptr<Reply> reply = MakeReply(request, id, std::move(exchange));
   // The state may have changed while the body arrived.
   if (found.match->needs_model && state_ != State::kReady)
-    return reply->Respond(RefusalResponse(503, WhyNotReady()));
+    return reply->Respond(RefusalResponse(503, WhyNotReady(), ErrorFormOf(request.path)));
   Dispatch(*found.match, id, std::move(request), reply);
 }
 

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "src/base/json_out.h"
-#include "src/openai/error.h"
 
 namespace latte {
 namespace {
@@ -12,57 +11,32 @@ namespace {
 // The client left before its answer was complete; nginx's number.
 constexpr int kClientLeft = 499;
 
-std::string_view CodeOfStatus(int status) {
-  switch (status) {
-    case 401:
-      return "invalid_api_key";
-    case 403:
-      return "forbidden";
-    case 404:
-      return "not_found";
-    case 405:
-      return "method_not_allowed";
-    case 413:
-      return "request_too_large";
-    case 415:
-      return "unsupported_media_type";
-    default:
-      return status >= 500 ? "unavailable" : "bad_request";
-  }
-}
-
 }  // namespace
 
-std::string ErrorJson(std::string_view message, std::string_view type, std::string_view code) {
-  return Dump(JsonOut{
-      {"error", {{"message", message}, {"type", type}, {"param", nullptr}, {"code", code}}}});
-}
-
-HttpResponse RefusalResponse(int status, std::string_view message) {
-  HttpResponse response{.status = status,
-                        .body = ErrorJson(message,
-                                          status == 401   ? "authentication_error"
-                                          : status >= 500 ? "server_error"
-                                                          : "invalid_request_error",
-                                          CodeOfStatus(status))};
+HttpResponse RefusalResponse(int status, std::string_view message, ErrorForm form) {
+  HttpResponse response{.status = status, .body = Dump(RefusalBody(form, status, message))};
   if (status == 401) response.fields.Add("WWW-Authenticate", "Bearer");
   if (status == 503 || status == 429) response.fields.Add("Retry-After", "1");
   return response;
 }
 
-HttpResponse ErrorResponse(const Error& error, int retry_after) {
-  HttpResponse response{.status = HttpStatus(error.code), .body = Dump(OpenAiError(error))};
+HttpResponse ErrorResponse(const Error& error, int retry_after, ErrorForm form) {
+  HttpResponse response{.status = HttpStatus(error.code), .body = Dump(ErrorBody(form, error))};
   if (response.status == 503 || response.status == 429)
     response.fields.Add("Retry-After", std::to_string(retry_after));
   return response;
 }
 
-Reply::Reply(std::shared_ptr<HttpExchange> exchange, HttpFields fields, Ended ended)
-    : exchange_(std::move(exchange)), fields_(std::move(fields)), ended_(std::move(ended)) {}
+Reply::Reply(std::shared_ptr<HttpExchange> exchange, HttpFields fields, ErrorForm form, Ended ended)
+    : exchange_(std::move(exchange)),
+      fields_(std::move(fields)),
+      form_(form),
+      ended_(std::move(ended)) {}
 
 std::shared_ptr<Reply> Reply::Create(std::shared_ptr<HttpExchange> exchange, HttpFields fields,
-                                     Ended ended) {
-  std::shared_ptr<Reply> reply(new Reply(std::move(exchange), std::move(fields), std::move(ended)));
+                                     ErrorForm form, Ended ended) {
+  std::shared_ptr<Reply> reply(
+      new Reply(std::move(exchange), std::move(fields), form, std::move(ended)));
   reply->OnGone({});
   return reply;
 }

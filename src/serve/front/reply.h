@@ -11,18 +11,16 @@
 #include "latte/status.h"
 
 #include "src/http/server.h"
+#include "src/openai/error.h"
 
 namespace latte {
 
-// The JSON of an error that is not an Error of the engine: {"error": {"message", "type", "param":
-// null, "code"}}.
-std::string ErrorJson(std::string_view message, std::string_view type, std::string_view code);
-
 // The response to a request that HTTP itself, access or routing refuses.
-HttpResponse RefusalResponse(int status, std::string_view message);
+HttpResponse RefusalResponse(int status, std::string_view message,
+                             ErrorForm form = ErrorForm::kOpenAi);
 
 // The response to a request that fails. `retry_after`: seconds, sent with 429 and 503.
-HttpResponse ErrorResponse(const Error& error, int retry_after);
+HttpResponse ErrorResponse(const Error& error, int retry_after, ErrorForm form);
 
 // On the I/O thread only.
 class Reply : public std::enable_shared_from_this<Reply> {
@@ -34,14 +32,16 @@ class Reply : public std::enable_shared_from_this<Reply> {
   };
   using Ended = std::function<void(const Outcome&)>;
 
-  // `fields` are added to the answer. `ended` is called once, at the latest when the reply is
+  // `fields` are added to the answer; `form` is that of its errors. `ended` is called once, at the latest when the reply is
   // released without an answer, which ends the connection.
   static std::shared_ptr<Reply> Create(std::shared_ptr<HttpExchange> exchange, HttpFields fields,
-                                       Ended ended);
+                                       ErrorForm form, Ended ended);
 
   void Respond(HttpResponse response);
   void Json(std::string body) { Respond({.body = std::move(body)}); }
-  void Fail(const Error& error, int retry_after = 1) { Respond(ErrorResponse(error, retry_after)); }
+  void Fail(const Error& error, int retry_after = 1) {
+    Respond(ErrorResponse(error, retry_after, form_));
+  }
 
   // A stream of server-sent events.
   void BeginEvents();
@@ -55,12 +55,13 @@ class Reply : public std::enable_shared_from_this<Reply> {
   ~Reply();
 
  private:
-  Reply(std::shared_ptr<HttpExchange> exchange, HttpFields fields, Ended ended);
+  Reply(std::shared_ptr<HttpExchange> exchange, HttpFields fields, ErrorForm form, Ended ended);
   void Complete(int status);
   void Finish(int status);
 
   std::shared_ptr<HttpExchange> exchange_;
   HttpFields fields_;
+  ErrorForm form_;
   Ended ended_;
   std::chrono::steady_clock::time_point arrived_ = std::chrono::steady_clock::now();
   bool begun_ = false;

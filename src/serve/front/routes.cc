@@ -91,6 +91,8 @@ RouteError WrongMethod(const HttpRequest& request, std::string_view expected) {
 
 }  // namespace
 
+ErrorForm ErrorFormOf(std::string_view /*path*/) { return ErrorForm::kOpenAi; }
+
 RouteResult FindRoute(const HttpRequest& request) {
   if (FindPageFile(request.path) != nullptr) {
     if (!Accepts(request.method, "GET")) return {{}, WrongMethod(request, "GET")};

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "src/http/message.h"
+#include "src/openai/error.h"
 
 namespace latte {
 
@@ -47,6 +48,9 @@ struct RouteResult {
   std::optional<RouteMatch> match;
   RouteError error;  // meaningful without a match
 };
+
+// The form of errors under a path, whether there is a route or not.
+ErrorForm ErrorFormOf(std::string_view path);
 
 // HEAD counts as GET; OPTIONS has no route here (CORS answers it before).
 RouteResult FindRoute(const HttpRequest& request);

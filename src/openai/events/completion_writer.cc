@@ -1,4 +1,4 @@
-#include "src/openai/events/stream.h"
+#include "src/openai/events/completion_writer.h"
 
 #include <iterator>
 #include <utility>
@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 
 #include "src/base/json_out.h"
+#include "src/openai/error.h"
+#include "src/openai/events/completion_body.h"
 #include "src/openai/events/json_text.h"
 #include "src/openai/logprobs.h"
 
@@ -31,28 +33,27 @@ void AppendFinish(std::string_view name, std::string* out) {
 
 }  // namespace
 
-OpenAiStream::OpenAiStream(const OpenAiReply& reply, const Tokenizer& tokenizer,
-                           std::string_view id, int64_t created)
-    : reply_(reply),
-      tokenizer_(tokenizer),
-      id_(id),
-      choices_(static_cast<size_t>(reply.n) * reply.prompts.size()) {
-  const bool chat = reply.endpoint == OpenAiEndpoint::kChat;
-  beginning_ =
-      fmt::format(R"(data: {{"id":{},"object":"{}","created":{},"model":{},)",
-                  Quoted(std::string(chat ? "chatcmpl-" : "cmpl-") + std::string(id)),
-                  chat ? "chat.completion.chunk" : "text_completion", created, Quoted(reply.model));
-  if (!reply.fingerprint.empty())
-    beginning_ += R"("system_fingerprint":)" + Quoted(reply.fingerprint) + ",";
+CompletionWriter::CompletionWriter(AnswerWriterParts parts)
+    : parts_(std::move(parts)),
+      reply_(parts_.reply),
+      tokenizer_(parts_.tokenizer),
+      choices_(static_cast<size_t>(reply_.n) * reply_.prompts.size()) {
+  const bool chat = reply_.endpoint == OpenAiEndpoint::kChat;
+  beginning_ = fmt::format(R"(data: {{"id":{},"object":"{}","created":{},"model":{},)",
+                           Quoted(std::string(chat ? "chatcmpl-" : "cmpl-") + parts_.id),
+                           chat ? "chat.completion.chunk" : "text_completion", parts_.created,
+                           Quoted(reply_.model));
+  if (!reply_.fingerprint.empty())
+    beginning_ += R"("system_fingerprint":)" + Quoted(reply_.fingerprint) + ",";
   beginning_ += R"("choices":[)";
 }
 
-void OpenAiStream::Begin(size_t index, std::string* out) const {
+void CompletionWriter::Begin(size_t index, std::string* out) const {
   *out += beginning_;
   fmt::format_to(std::back_inserter(*out), R"({{"index":{},)", index);
 }
 
-void OpenAiStream::End(const OpenAiUsage& usage, std::string* out) const {
+void CompletionWriter::End(const OpenAiUsage& usage, std::string* out) const {
   *out += "}]";
   if (reply_.continuous_usage) {
     *out += R"(,"usage":)" + Dump(UsageJson(reply_.endpoint, usage));
@@ -62,7 +63,7 @@ void OpenAiStream::End(const OpenAiUsage& usage, std::string* out) const {
   *out += "}\n\n";
 }
 
-void OpenAiStream::AppendPromptLogprobs(const TokenEvent& event, std::string* out) const {
+void CompletionWriter::AppendPromptLogprobs(const TokenEvent& event, std::string* out) const {
   if (reply_.prompt_logprobs < 0) return;
   *out += R"("prompt_logprobs":)";
   *out += Dump(PromptLogprobs(event.prompt_logprobs, reply_.prompt_logprobs, tokenizer_));
@@ -71,15 +72,15 @@ void OpenAiStream::AppendPromptLogprobs(const TokenEvent& event, std::string* ou
 
 // One entry per call: some clients do not join the entries of a chunk. The first entry of a call has
 // its id and name.
-void OpenAiStream::AppendCalls(size_t index, const std::vector<ToolEvent>& events,
-                               std::string* out) const {
+void CompletionWriter::AppendCalls(size_t index, const std::vector<ToolEvent>& events,
+                                   std::string* out) const {
   *out += R"("tool_calls":[)";
   for (size_t i = 0; i < events.size();) {
     const size_t call = events[i].call;
     fmt::format_to(std::back_inserter(*out), R"({}{{"index":{},)", i > 0 ? "," : "", call);
     std::string name;
     if (events[i].kind == ToolEvent::Kind::kCallBegin) {
-      *out += R"("id":)" + Quoted(CallId(events[i].id, id_, index, call));
+      *out += R"("id":)" + Quoted(CallId(events[i].id, parts_.id, index, call));
       *out += R"(,"type":"function",)";
       name = R"("name":)" + Quoted(events[i].text) + ",";
     }
@@ -92,7 +93,7 @@ void OpenAiStream::AppendCalls(size_t index, const std::vector<ToolEvent>& event
 }
 
 // "reasoning_content", "content" and "tool_calls", of which there is at least one.
-void OpenAiStream::AppendDelta(size_t index, const OpenAiParts& parts, std::string* out) const {
+void CompletionWriter::AppendDelta(size_t index, const OpenAiParts& parts, std::string* out) const {
   const bool has_calls = !parts.calls.empty();
   if (!parts.reasoning.empty()) *out += R"("reasoning_content":)" + Quoted(parts.reasoning) + ",";
   if (!parts.content.empty() || (parts.reasoning.empty() && !has_calls))
@@ -103,9 +104,11 @@ void OpenAiStream::AppendDelta(size_t index, const OpenAiParts& parts, std::stri
     out->pop_back();
 }
 
-void OpenAiStream::AddChat(size_t index, const TokenEvent& event, const OpenAiParts& parts,
-                           const OpenAiAnswer& answer, std::string* out) {
-  const OpenAiUsage& usage = answer.usage();
+void CompletionWriter::AddChat(const AnswerEvent& next, std::string* out) {
+  const TokenEvent& event = next.event;
+  const OpenAiParts& parts = next.parts;
+  const OpenAiUsage& usage = next.answer.usage();
+  const size_t index = next.choice();
   if (!std::exchange(choices_[index].begun, true)) {
     Begin(index, out);
     AppendPromptLogprobs(event, out);
@@ -130,12 +133,13 @@ void OpenAiStream::AddChat(size_t index, const TokenEvent& event, const OpenAiPa
   if (!event.finish) return;
   Begin(index, out);
   *out += R"("delta":{},"logprobs":null,)";
-  AppendFinish(answer.FinishName(index), out);
+  AppendFinish(next.answer.FinishName(index), out);
   End(usage, out);
 }
 
-void OpenAiStream::AddText(size_t i, size_t index, const TokenEvent& event,
-                           const OpenAiUsage& usage, std::string* out) {
+void CompletionWriter::AddText(const AnswerEvent& next, std::string* out) {
+  const TokenEvent& event = next.event;
+  const size_t index = next.choice();
   Choice& choice = choices_[index];
   const bool first = !std::exchange(choice.begun, true);
   const bool echoes = first && reply_.echo && reply_.logprobs >= 0;
@@ -149,7 +153,7 @@ void OpenAiStream::AddText(size_t i, size_t index, const TokenEvent& event,
   *out += ',';
   if (with_logprobs) {
     CompletionTokens shown;
-    if (echoes) shown.echoed = &reply_.prompts[i];
+    if (echoes) shown.echoed = &reply_.prompts[next.prompt];
     if (echoes) shown.prompt = event.prompt_logprobs;
     if (event.logprobs) shown.tokens = {&*event.logprobs, 1};
     *out +=
@@ -162,25 +166,32 @@ void OpenAiStream::AddText(size_t i, size_t index, const TokenEvent& event,
     AppendFinish(Name(*event.finish), out);
   else
     *out += kUnfinished;
-  End(usage, out);
+  End(next.answer.usage(), out);
 }
 
-void OpenAiStream::Add(size_t i, const TokenEvent& event, const OpenAiParts& parts,
-                       const OpenAiAnswer& answer, std::string* out) {
-  const size_t index = i * static_cast<size_t>(reply_.n) + static_cast<size_t>(event.choice);
+void CompletionWriter::Add(const AnswerEvent& next, std::string* sse) {
   if (reply_.endpoint == OpenAiEndpoint::kChat) {
-    AddChat(index, event, parts, answer, out);
+    AddChat(next, sse);
   } else {
-    AddText(i, index, event, answer.usage(), out);
+    AddText(next, sse);
   }
 }
 
-void OpenAiStream::Finish(const OpenAiUsage& usage, std::string* out) const {
+void CompletionWriter::Finish(const OpenAiAnswer& answer, std::string* sse) {
   if (reply_.include_usage) {
-    *out += beginning_;
-    *out += R"(],"usage":)" + Dump(UsageJson(reply_.endpoint, usage)) + "}\n\n";
+    *sse += beginning_;
+    *sse += R"(],"usage":)" + Dump(UsageJson(reply_.endpoint, answer.usage())) + "}\n\n";
   }
-  *out += kDone;
+  *sse += kDone;
+}
+
+void CompletionWriter::Fail(const Error& error, const OpenAiAnswer& /*answer*/, std::string* sse) {
+  *sse += "data: " + Dump(OpenAiError(error)) + "\n\n";
+  *sse += kDone;
+}
+
+JsonOut CompletionWriter::Body(const OpenAiAnswer& answer) const {
+  return CompletionBody(answer, tokenizer_, parts_.id, parts_.created);
 }
 
 }  // namespace latte

@@ -1,0 +1,64 @@
+#include "src/openai/conversation.h"
+
+#include <charconv>
+#include <string_view>
+#include <utility>
+
+namespace latte {
+namespace {
+
+// Errors of chat formats count messages: "chat format F: message 2: …". Names the field that the
+// message comes from.
+Error NamePlace(Error error, const std::vector<std::string>& places) {
+  constexpr std::string_view kMessage = ": message ";
+  const size_t at = error.message.find(kMessage);
+  if (at == std::string::npos) return error;
+  size_t index = 0;
+  const char* const end = error.message.data() + error.message.size();
+  const auto parsed = std::from_chars(error.message.data() + at + kMessage.size(), end, index);
+  if (parsed.ec != std::errc() || index >= places.size()) return error;
+  error.message = places[index] + ": " + error.message;
+  return error;
+}
+
+}  // namespace
+
+Request DefaultSettings(const OpenAiModel& model) {
+  Request out;
+  model.defaults.ApplyTo(&out.sampling);
+  out.sampling.seed = model.seed;
+  return out;
+}
+
+Status AddConversation(const Conversation& conversation, const OpenAiModel& model,
+                       OpenAiRequest* out) {
+  if (!model.chat) return tl::unexpected(model.chat.error());
+  const OpenAiTools& tools = conversation.tools;
+  LATTE_ASSIGN_OR_RETURN(ChatOptions options,
+                         ReasoningOptions(conversation.reasoning, *model.chat, &out->notes));
+  LATTE_RETURN_IF_ERROR(CheckTools(tools, *model.chat));
+  if (tools.active()) options.tools = tools.json;
+  Result<ChatPrompt> prompt = model.chat->Build(conversation.messages, options);
+  if (!prompt) return tl::unexpected(NamePlace(std::move(prompt).error(), conversation.places));
+  if (prompt->ids.empty()) return InvalidArgument("messages: the chat format made an empty prompt");
+  Request& request = out->requests.emplace_back(conversation.settings);
+  request.tokens = std::move(prompt->ids);
+  if (tools.active()) {
+    request.keep_special = request.keep_special || model.chat->hides_calls();
+    out->reply.calls = model.chat->tool_format();
+    out->reply.texts = tools.texts;
+    out->reply.parallel_calls = tools.parallel;
+  }
+  LATTE_RETURN_IF_ERROR(
+      SetGrammar(conversation.format, tools, &*model.chat, prompt->in_thought, &request));
+  out->reply.prompts.push_back({.first_token = request.tokens.front()});
+  out->reply.in_thought = prompt->in_thought;
+  out->notes.insert(out->notes.end(), prompt->notes.begin(), prompt->notes.end());
+  StopConditions& stop = request.stop;
+  if (!stop.ignore_eos)
+    for (const int64_t token : model.chat->stop_tokens())
+      stop.tokens.push_back(static_cast<int32_t>(token));
+  return {};
+}
+
+}  // namespace latte

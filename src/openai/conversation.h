@@ -1,0 +1,42 @@
+// The part that all APIs for chats share: a conversation with its settings, and its prompt. Each API
+// reads its own fields into this form.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "latte/request.h"
+
+#include "src/chat/template_format.h"
+#include "src/openai/format/answer_format.h"
+#include "src/openai/reasoning.h"
+#include "src/openai/request.h"
+#include "src/openai/tools/tools.h"
+
+namespace latte {
+
+// Longer than any context: an answer without a limit continues to the end of the context.
+inline constexpr int64_t kToTheEnd = int64_t{1} << 30;
+
+struct Conversation {
+  Request settings;  // sampling, stop conditions, salt …; its prompt is not used
+  std::vector<ChatMessage> messages;
+  // The field of the client's request that each message comes from, for errors; may be shorter
+  // than `messages`.
+  std::vector<std::string> places;
+  OpenAiReasoning reasoning;
+  OpenAiTools tools;
+  AnswerFormat format;
+};
+
+// The settings of a request that sets none: the model's defaults and seed.
+Request DefaultSettings(const OpenAiModel& model);
+
+// Adds the conversation's prompt to out->requests and sets what the reply must know of it: calls,
+// texts, parallel_calls, prompts, in_thought; appends notes.
+// Errors: of ReasoningOptions, CheckTools, SetGrammar and ChatPromptBuilder::Build, which name a place where
+// there is one; of model.chat.
+[[nodiscard]] Status AddConversation(const Conversation& conversation, const OpenAiModel& model,
+                                     OpenAiRequest* out);
+
+}  // namespace latte

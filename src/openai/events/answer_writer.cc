@@ -1,0 +1,25 @@
+#include "src/openai/events/answer_writer.h"
+
+#include <utility>
+
+#include "src/openai/events/completion_writer.h"
+
+namespace latte {
+
+size_t AnswerEvent::choice() const {
+  return prompt * static_cast<size_t>(answer.reply().n) + static_cast<size_t>(event.choice);
+}
+
+// A comment, which every reader of server-sent events skips.
+std::string_view AnswerWriter::KeepAlive() const { return ": waiting\n\n"; }
+
+std::unique_ptr<AnswerWriter> MakeAnswerWriter(AnswerWriterParts parts) {
+  switch (parts.reply.endpoint) {
+    case OpenAiEndpoint::kChat:
+    case OpenAiEndpoint::kCompletions:
+      break;
+  }
+  return std::make_unique<CompletionWriter>(std::move(parts));
+}
+
+}  // namespace latte
