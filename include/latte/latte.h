@@ -170,6 +170,7 @@ typedef struct latte_event {
   double prefill_seconds;     // from there to the first token
   int64_t drafted_tokens;     // guesses of its tokens that steps computed
   int64_t accepted_tokens;    // of them, tokens of the answer
+  latte_text stop_string;     // that ended the answer; 0 bytes: none did; ends in NUL
 } latte_event;
 
 // Counters since creation, and the state after the last step.

@@ -282,6 +282,7 @@ struct TokenEvent {
   int64_t drafted_tokens = 0;                  // guesses of its tokens that steps computed
   int64_t accepted_tokens = 0;                 // of them, tokens of the answer
   std::optional<FinishReason> finish;          // the answer's last event
+  std::string stop_string;                     // that ended the answer; empty: none did
   Error error;                                 // meaningful with kError
 };
 

@@ -58,7 +58,8 @@ latte_event EventBatch::ToC(const TokenEvent& event) {
                      .queue_seconds = event.queue_seconds,
                      .prefill_seconds = event.prefill_seconds,
                      .drafted_tokens = event.drafted_tokens,
-                     .accepted_tokens = event.accepted_tokens};
+                     .accepted_tokens = event.accepted_tokens,
+                     .stop_string = {event.stop_string.c_str(), event.stop_string.size()}};
   for (const TokenLogprobs& token : event.prompt_logprobs) {
     const latte_token_logprobs* added = Add(token);
     if (out.prompt_logprobs == nullptr) out.prompt_logprobs = added;

@@ -35,10 +35,11 @@ TEST(EventBatch, TellsEveryMember) {
   event.generated_tokens = 3;
   event.drafted_tokens = 9;
   event.accepted_tokens = 8;
+  event.stop_string = "end";
   // Every member of TokenEvent: a new one does not compile here until latte_event tells it too.
   const auto& [request, user_data, choice, token, text, logprobs, prompt_logprobs, prompt_tokens,
                cached_tokens, queue_seconds, prefill_seconds, generated_tokens, drafted_tokens,
-               accepted_tokens, finish, error] = event;
+               accepted_tokens, finish, stop_string, error] = event;
   EventBatch batch;
   const latte_event& c = *batch.Convert({&event, 1}).front();
   EXPECT_EQ(c.size, sizeof(latte_event));
@@ -56,6 +57,7 @@ TEST(EventBatch, TellsEveryMember) {
   EXPECT_EQ(c.generated_tokens, generated_tokens);
   EXPECT_EQ(c.drafted_tokens, drafted_tokens);
   EXPECT_EQ(c.accepted_tokens, accepted_tokens);
+  EXPECT_EQ(std::string(c.stop_string.data, c.stop_string.bytes), stop_string);
   EXPECT_EQ(c.finish, finish ? -1 : LATTE_FINISH_NONE);
   EXPECT_EQ(c.error_code, LATTE_OK);
   EXPECT_STREQ(c.error_message, "");

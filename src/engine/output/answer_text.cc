@@ -49,16 +49,21 @@ size_t AnswerText::ShownOf(size_t last_bytes) const {
   return static_cast<size_t>(std::count(recent_.end() - end, recent_.end(), kShown));
 }
 
-std::optional<size_t> AnswerText::TakenByStop(char byte, bool hidden) {
-  std::optional<size_t> taken;
+std::optional<AnswerText::Occurrence> AnswerText::FindStop(char byte, bool hidden) {
+  std::optional<Occurrence> found;
+  const auto add = [&](const StopString& stop, size_t shown) {
+    const bool longer = !found || shown > found->shown ||
+                        (shown == found->shown && stop.size() > found->stop->size());
+    if (longer) found = {&stop, shown};
+  };
   if (!hidden)
     for (StopString& stop : stops_)
-      if (stop.Advance(byte)) taken = std::max(taken.value_or(0), stop.size());
-  if (all_stops_.empty()) return taken;
+      if (stop.Advance(byte)) add(stop, stop.size());
+  if (all_stops_.empty()) return found;
   recent_ += hidden ? kHidden : kShown;
   for (StopString& stop : all_stops_)
-    if (stop.Advance(byte)) taken = std::max(taken.value_or(0), ShownOf(stop.size()));
-  return taken;
+    if (stop.Advance(byte)) add(stop, ShownOf(stop.size()));
+  return found;
 }
 
 size_t AnswerText::Pending() const {
@@ -76,10 +81,11 @@ AnswerText::Step AnswerText::Push(int32_t token, bool may_stop) {
       hidden ? std::string(tokenizer_.TokenBytes(token)) : decoder_.Push(token);
   for (const char byte : piece) {
     if (!hidden) out.text += byte;
-    const std::optional<size_t> taken = TakenByStop(byte, hidden);
-    if (!taken || !may_stop) continue;
-    out.text.resize(out.text.size() - *taken);
+    const std::optional<Occurrence> found = FindStop(byte, hidden);
+    if (!found || !may_stop) continue;
+    out.text.resize(out.text.size() - found->shown);
     out.stopped = true;
+    out.stop_string = found->stop->text();
     return out;
   }
   if (recent_.size() > longest_stop_) recent_.erase(0, recent_.size() - longest_stop_);

@@ -22,6 +22,7 @@ class StopString {
   bool Advance(char byte);                     // whether an occurrence ends with this byte
   size_t pending() const { return matched_; }  // bytes at the text's end that may begin one
   size_t size() const { return text_.size(); }
+  const std::string& text() const { return text_; }
 
  private:
   std::string text_;
@@ -45,6 +46,7 @@ class AnswerText {
   struct Step {
     std::string text;  // whole code points that became certain; often none
     bool stopped = false;
+    std::string stop_string = {};  // that stopped it
   };
   // Without `may_stop`, stop strings that end in this token's text are text like any other.
   // Cost: linear in the token's text. Requires: not stopped yet.
@@ -55,8 +57,12 @@ class AnswerText {
   std::string Flush();
 
  private:
-  // How many of the last bytes of `shown`, which this byte may be part of, a stop string takes.
-  std::optional<size_t> TakenByStop(char byte, bool hidden);
+  struct Occurrence {
+    const StopString* stop = nullptr;
+    size_t shown = 0;  // bytes of it that are shown
+  };
+  // The occurrence of a stop string that ends with this byte.
+  std::optional<Occurrence> FindStop(char byte, bool hidden);
   size_t ShownOf(size_t last_bytes) const;
   size_t Pending() const;  // shown bytes that may yet be part of a stop string
 

@@ -48,6 +48,7 @@ Answer Stream(const std::vector<int32_t>& tokens, const std::vector<std::string>
     const AnswerText::Step step = text.Push(tokens[i], i >= min_tokens);
     EXPECT_EQ(ValidUtf8Prefix(step.text), step.text.size());
     out.text += step.text;
+    EXPECT_EQ(step.stopped, std::find(stops.begin(), stops.end(), step.stop_string) != stops.end());
     if (step.stopped) return {out.text, true};
   }
   out.text += text.Flush();
@@ -99,6 +100,25 @@ TEST(AnswerText, StopStringsAreFoundAcrossAndInsideTokens) {
 TEST(AnswerText, TheEarliestEndWinsThenTheEarliestStart) {
   EXPECT_EQ(Stream(Bytes("xabcd"), {"abcd", "bc"}), (Answer{"xa", true}));
   EXPECT_EQ(Stream(Bytes("xabcd"), {"c", "abc", "bc"}), (Answer{"x", true}));
+}
+
+// The stop string that ends the tokens; empty: none.
+std::string StopOf(const std::vector<int32_t>& tokens, const std::vector<std::string>& stops,
+                   bool keep_special) {
+  AnswerText text(Small(), stops, keep_special);
+  for (const int32_t token : tokens)
+    if (const AnswerText::Step step = text.Push(token); step.stopped) return step.stop_string;
+  return "";
+}
+
+TEST(AnswerText, TellsWhichStopStringEndedIt) {
+  for (const bool keep_special : {false, true}) {
+    EXPECT_EQ(StopOf(Bytes("xabcd"), {"abcd", "bc"}, keep_special), "bc");
+    EXPECT_EQ(StopOf(Bytes("xabcd"), {"c", "abc", "bc"}, keep_special), "abc");
+    EXPECT_EQ(StopOf(Bytes("xabcd"), {"z"}, keep_special), "");
+    EXPECT_EQ(StopOf({'x', 260}, {"a", "<end>"}, keep_special), "<end>");
+    EXPECT_EQ(StopOf({'x', 260}, {">", "end>", "<end>"}, keep_special), "<end>");
+  }
 }
 
 TEST(AnswerText, BeforeTheLeastTokensStopStringsAreText) {

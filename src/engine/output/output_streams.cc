@@ -57,10 +57,11 @@ bool OutputStreams::Accept(Output& output, const SampledToken& sampled, int64_t 
   if (first && output.request().echo) event.text = EchoText(output);
   bool stopped = false;
   if (output.text) {
-    const AnswerText::Step step =
+    AnswerText::Step step =
         output.text->Push(sampled.token, output.generated >= stop.min_tokens);
     event.text += step.text;
     stopped = step.stopped;
+    event.stop_string = std::move(step.stop_string);
   }
   const bool full = output.generated >= stop.max_tokens || length >= output.sequence.spec.max_len;
   if (stopped || full) {

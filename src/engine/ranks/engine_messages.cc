@@ -56,6 +56,7 @@ void VisitNumbers(Event& e, const F& visit) {
   visit(e.generated_tokens);
   visit(e.drafted_tokens);
   visit(e.accepted_tokens);
+  visit(e.stop_string);
 }
 
 template <class Stats, class F>

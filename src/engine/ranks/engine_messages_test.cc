@@ -44,6 +44,7 @@ TokenEvent FullEvent() {
   e.generated_tokens = 12;
   e.drafted_tokens = 6;
   e.accepted_tokens = 4;
+  e.stop_string = "end";
   e.finish = FinishReason::kError;
   e.error = {Code::kExhausted, "no room"};
   return e;
@@ -104,6 +105,7 @@ TEST(EngineMessages, AnEventIsReadAsItWasWritten) {
   EXPECT_EQ(read.generated_tokens, 12);
   EXPECT_EQ(read.drafted_tokens, 6);
   EXPECT_EQ(read.accepted_tokens, 4);
+  EXPECT_EQ(read.stop_string, "end");
   EXPECT_EQ(read.finish, FinishReason::kError);
   EXPECT_EQ(read.error.code, Code::kExhausted);
   EXPECT_EQ(read.error.message, "no room");
