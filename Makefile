@@ -10,7 +10,9 @@ BUILD := build/release
 LATTE := $(BUILD)/latte
 INSTALL := @tools/install_packages.sh
 
-.PHONY: help setup tests build run test page-test acceptance acceptance-short bench fuzz soak lint fmt install clean
+XGRAMMAR := build/xgrammar
+
+.PHONY: help setup tests build grammar run test page-test acceptance acceptance-short bench fuzz soak lint fmt install clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */  make \1\t/' | expand -t 20
@@ -24,6 +26,12 @@ setup:
 build: setup  ## install what is missing, configure, build: build/release/latte and the library
 	@cmake --build --preset release --target latte latte_shared
 
+grammar: setup  ## build/release/latte with xgrammar, which it fetches (PyPI): answers can be made to match a JSON schema or a grammar
+	$(INSTALL) grammar
+	tools/get_xgrammar.sh $(XGRAMMAR)
+	@cmake --preset release -DLATTE_XGRAMMAR=ON >/dev/null
+	@cmake --build --preset release --target latte latte_shared
+
 run: MINUTES = $(shell expr 1 + 18 / $$(nproc))
 run:  ## write a story with MODEL (default: tiny); make run MODEL=… PROMPT=… ARGS=…
 	@test -x $(LATTE) || printf '%s\n' "Latte: first the Debian packages that it needs, where they are missing;" \
@@ -34,11 +42,12 @@ run:  ## write a story with MODEL (default: tiny); make run MODEL=… PROMPT=…
 	$(LATTE) run $(MODEL) -p "$(PROMPT)" $(ARGS)
 
 tests: setup
-	$(INSTALL) mpi test
-	@grep -q LATTE_BUILD_TESTS:BOOL=ON $(BUILD)/CMakeCache.txt || cmake --preset release -DLATTE_BUILD_TESTS=ON
+	$(INSTALL) mpi test grammar
+	@tools/get_xgrammar.sh $(XGRAMMAR) || echo "xgrammar is not there: the tests of constrained answers are left out" >&2
+	@cmake --preset release -DLATTE_BUILD_TESTS=ON -DLATTE_XGRAMMAR=$$(test -f $(XGRAMMAR)/installed && echo ON || echo OFF) >/dev/null
 	@cmake --build --preset release
 
-test: tests  ## build and run every test that needs neither GPU nor network
+test: tests  ## build and run every test that needs neither GPU nor network (but xgrammar, once)
 	ctest --preset release -j 2
 
 page-test: tests  ## the web page of latte serve in Chromium, which it installs (130 MB)
@@ -57,8 +66,9 @@ bench: build  ## every measurement that the documents quote, into RESULTS (resul
 	bench/run.py $(LATTE) $(RESULTS)
 
 fuzz:  ## feed broken files to every reader of files, FUZZ_SECONDS (30) each
-	$(INSTALL) build fuzz
-	@test -f build/fuzz/build.ninja || cmake --preset fuzz
+	$(INSTALL) build fuzz grammar
+	@tools/get_xgrammar.sh $(XGRAMMAR) || echo "xgrammar is not there: its target is left out" >&2
+	@cmake --preset fuzz -DLATTE_XGRAMMAR=$$(test -f $(XGRAMMAR)/installed && echo ON || echo OFF) >/dev/null
 	@cmake --build --preset fuzz
 	fuzz/run.sh
 

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <exception>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "apps/flags/aliases/rewrite.h"
@@ -13,12 +14,19 @@
 #include "apps/reserves.h"
 #include "src/base/limits/out_of_memory.h"
 #include "src/base/map_guard.h"
+#include "src/grammar/grammar.h"
 
 #ifndef LATTE_VERSION
 #error "the build passes LATTE_VERSION"
 #endif
 
 namespace {
+
+std::string Version() {
+  const std::string_view grammar = latte::GrammarLibrary();
+  return "latte " LATTE_VERSION "\nconstrained answers: " +
+         (grammar.empty() ? "not in this build (make grammar)" : std::string(grammar));
+}
 
 // The exit code of an error, which is told on standard error.
 int Report(const latte::Error& error) {
@@ -33,7 +41,7 @@ int RunLatte(int argc, char** argv) {
       "model\n  latte run path/to/checkpoint < prompt.txt\n  latte chat "
       "path/to/checkpoint\n\nMODEL is a Hugging Face folder, a "
       "repository id (org/name) in the local Hugging Face cache, tiny or tiny-sparse.",
-      "latte " LATTE_VERSION);
+      Version());
   const latte::FlagSet app = line.flags();
   const std::vector<latte::Command> commands = {
       latte::AddRun(app),      latte::AddChat(app),  latte::AddBatch(app),

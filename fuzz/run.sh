@@ -4,7 +4,9 @@
 set -u
 cd "$(dirname "$0")/.." || exit 1
 seconds="${FUZZ_SECONDS:-30}"
-targets="${*:-safetensors config tokenizer tiktoken template tool_calls radix_tree prefix_file scheduler request http frame}"
+all="safetensors config tokenizer tiktoken template tool_calls radix_tree prefix_file scheduler request http frame"
+[ -x build/fuzz/fuzz_grammar ] && all="$all grammar"  # of a build with xgrammar
+targets="${*:-$all}"
 failed=""
 for target in $targets; do
   case "$target" in

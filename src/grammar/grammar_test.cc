@@ -8,6 +8,7 @@
 
 #include "src/base/json.h"
 #include "src/base/random.h"
+#include "src/grammar/grammar_cache.h"
 
 namespace latte {
 namespace {
@@ -48,6 +49,7 @@ class GrammarTest : public testing::Test {
   Walk RandomWalk(const Compiled& grammar, uint64_t seed, int most, int patience) const {
     const auto matcher = Start(grammar);
     Walk out;
+    StreamDecoder decoder(tokenizer_);  // as the engine does: random bytes are no UTF-8
     for (int i = 0; i < most; ++i) {
       const std::vector<int32_t> allowed = Allowed(*matcher);
       if (allowed.empty()) ADD_FAILURE() << "nothing may follow " << out.text;
@@ -58,7 +60,7 @@ class GrammarTest : public testing::Test {
       EXPECT_TRUE(matcher->Accept(token));
       out.ended = token == kEnd;
       if (out.ended) return out;
-      out.text += tokenizer_.TokenBytes(token);
+      out.text += decoder.Push(token);
     }
     return out;
   }
@@ -155,6 +157,47 @@ TEST_F(GrammarTest, AddedTokensAreTakenByIdOnly) {
   ASSERT_TRUE(matcher->Accept(*tokenizer_.TokenId("b")));
   ASSERT_TRUE(matcher->Accept(user));
   EXPECT_EQ(Allowed(*matcher), std::vector<int32_t>{*tokenizer_.TokenId("a")});
+}
+
+// xgrammar's cache of compiled rules does not look at the ids.
+TEST_F(GrammarTest, GrammarsThatDifferInATokenDiffer) {
+  for (const char* token : {"<｜User｜>", "<｜Assistant｜>"}) {
+    const int32_t id = *tokenizer_.TokenId(token);
+    const std::string tag =
+        R"({"type": "structural_tag", "format": {"type": "sequence", "elements": [
+        {"type": "const_string", "value": "a"}, {"type": "token", "token": )" +
+        std::to_string(id) + R"(}, {"type": "const_string", "value": "b"}]}})";
+    const auto matcher = Start(Compile(GrammarSyntax::kStructuralTag, tag));
+    ASSERT_TRUE(matcher->Accept(*tokenizer_.TokenId("a")));
+    EXPECT_EQ(Allowed(*matcher), std::vector<int32_t>{id});
+  }
+}
+
+TEST_F(GrammarTest, AGrammarIsCompiledOnce) {
+  const auto compile = [&](GrammarSyntax syntax) { return Compile(syntax, "root ::= \"a\""); };
+  const Compiled first = compile(GrammarSyntax::kEbnf);
+  EXPECT_NE(compile(GrammarSyntax::kRegex), first);
+  EXPECT_EQ(compile(GrammarSyntax::kEbnf), first);
+}
+
+TEST(GrammarCacheTest, TheOneUsedLeastRecentlyLeaves) {
+  GrammarCache cache(100);
+  const auto compiled = std::make_shared<CompiledGrammar>();
+  const auto add = [&](const char* text, int64_t bytes) {
+    cache.Add({GrammarSyntax::kRegex, text}, compiled, bytes);
+  };
+  const auto has = [&](const char* text) {
+    return cache.Find({GrammarSyntax::kRegex, text}) != nullptr;
+  };
+  add("a", 40);
+  add("b", 40);
+  EXPECT_TRUE(has("a"));
+  add("c", 40);
+  EXPECT_TRUE(has("a"));
+  EXPECT_FALSE(has("b"));
+  EXPECT_TRUE(has("c"));
+  add("d", 1000);  // alone it is kept, whatever its size
+  EXPECT_EQ(cache.size(), 1U);
 }
 
 TEST_F(GrammarTest, TheEndFollowsOnlyACompleteAnswer) {

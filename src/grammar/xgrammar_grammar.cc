@@ -11,6 +11,7 @@
 
 #include "src/base/limits/out_of_memory.h"
 #include "src/grammar/grammar.h"
+#include "src/grammar/grammar_cache.h"
 #include "src/grammar/grammar_rules.h"
 #include "src/grammar/xgrammar_log.h"
 
@@ -18,7 +19,7 @@ namespace latte {
 namespace {
 
 // White space in one place of JSON: models that lose their way write it for ever.
-constexpr int kMostSpace = 32;
+constexpr int kMostSpace = 24;
 
 // Of the compiled grammars that a compiler keeps.
 constexpr int64_t kKeptBytes = int64_t{256} << 20;
@@ -140,25 +141,32 @@ std::vector<std::string> Vocabulary(const Tokenizer& tokenizer, int64_t vocab) {
 
 class XgrammarCompiler final : public GrammarCompiler {
  public:
+  using Compiled = GrammarCache::Compiled;
+
   XgrammarCompiler(const Tokenizer& tokenizer, int64_t vocab)
       : vocab_(vocab),
         compiler_(xgrammar::TokenizerInfo(Vocabulary(tokenizer, vocab), xgrammar::VocabType::RAW,
                                           static_cast<int>(vocab), std::vector<int32_t>{}),
-                  /*max_threads=*/1, /*cache_enabled=*/true, kKeptBytes) {}
+                  /*max_threads=*/1, /*cache_enabled=*/false) {}
 
-  Result<std::shared_ptr<const CompiledGrammar>> Compile(const Grammar& grammar) override {
+  Result<Compiled> Compile(const Grammar& grammar) override {
+    const std::lock_guard lock(mutex_);
+    if (Compiled known = kept_.Find(grammar)) return known;
     LATTE_ASSIGN_OR_RETURN(const xgrammar::Grammar rules, ToXgrammar(grammar));
-    using Compiled = std::shared_ptr<const CompiledGrammar>;
     return CatchErrors(grammar.syntax, [&]() -> Result<Compiled> {
-      const std::lock_guard lock(mutex_);
-      return std::make_shared<XgrammarCompiled>(compiler_.CompileGrammar(rules), vocab_);
+      const xgrammar::CompiledGrammar compiled = compiler_.CompileGrammar(rules);
+      Compiled out = std::make_shared<XgrammarCompiled>(compiled, vocab_);
+      kept_.Add(grammar, out, static_cast<int64_t>(compiled.MemorySizeBytes()));
+      return out;
     });
   }
 
  private:
   const int64_t vocab_;
   std::mutex mutex_;  // guards what follows
+  // Its own cache takes rules that differ only in the ids of tokens for the same (0.2.8).
   xgrammar::GrammarCompiler compiler_;
+  GrammarCache kept_{kKeptBytes};
 };
 
 std::optional<std::vector<int>> StopTokens(std::span<const int32_t> tokens, int64_t vocab) {

@@ -358,7 +358,7 @@ TEST(OpenAiRequest, WhatIsWrongIsNamed) {
       {kChat, m + R"("chat_template":"x")", "chat_template"},
       {kChat, m + R"("response_format":{"type":"text","schema":{}})", "response_format"},
       {kChat, m + R"("metadata":"x")", "metadata"},
-      {kChat, m + R"("response_format":{"type":"json_object"})", "response_format"},
+      {kChat, m + R"("response_format":{"type":"json_schema"})", "response_format"},
       {kChat, m + R"("logprobs":2)", "logprobs"},
       {kChat, m + R"("top_logprobs":2)", "top_logprobs"},
       {kChat, m + R"("logprobs":true,"top_logprobs":21)", "top_logprobs"},

@@ -3,6 +3,7 @@ import json
 import math
 import os
 import pathlib
+import re
 import shutil
 import struct
 import subprocess
@@ -304,7 +305,8 @@ class Install(unittest.TestCase):
 class Help(unittest.TestCase):
     def test_version_and_help(self):
         version = (ROOT / "VERSION").read_text().strip()
-        self.assertEqual(latte("--version").stdout.strip(), f"latte {version}")
+        self.assertRegex(latte("--version").stdout,
+                         rf"\Alatte {re.escape(version)}\nconstrained answers: (xgrammar [0-9.]+|not in this build .*)\n\Z")
         text = latte("--help").stdout
         for name in ("run", "chat", "score", "inspect", "tokenize", "tiny"):
             self.assertIn(name, text)

@@ -12,6 +12,9 @@
 namespace latte {
 namespace {
 
+// A model that loses its way calls for ever.
+constexpr int kMostCalls = 32;
+
 using Elements = std::vector<JsonOut>;
 
 JsonOut ConstString(std::string_view text) {
@@ -185,7 +188,10 @@ Result<JsonOut> CallsWriter::Calls(std::span<const ToolFunction> functions, bool
     if (format_ == ToolFormat::kDeepseekV3) another.push_back(ConstString("\n"));
     if (format_ == ToolFormat::kGlm) another.push_back(Optional(ConstString("\n")));
     another.push_back(call);
-    out.push_back({{"type", "star"}, {"content", Sequence(std::move(another))}});
+    out.push_back({{"type", "repeat"},
+                   {"min", 0},
+                   {"max", kMostCalls - 1},
+                   {"content", Sequence(std::move(another))}});
   }
   if (!SyntaxOf(format_).block_end.empty()) out.push_back(Text(SyntaxOf(format_).block_end));
   return Sequence(std::move(out));

@@ -1,5 +1,7 @@
 #include "src/openai/format/answer_format.h"
 
+#include <algorithm>
+#include <initializer_list>
 #include <utility>
 
 #include <fmt/format.h>
@@ -24,6 +26,15 @@ Status SetFormat(const Json& value, Grammar grammar, AnswerFormat* out) {
 
 std::string StructuralTag(JsonOut format) {
   return Dump(JsonOut{{"type", "structural_tag"}, {"format", std::move(format)}});
+}
+
+Status CheckKeys(const Json& value, std::initializer_list<std::string_view> known) {
+  return value.ForEachMember([&](const std::string& key, const Json& member) -> Status {
+    const bool is_null = !value.Find(key);
+    if (is_null || std::ranges::find(known, key) != known.end()) return {};
+    return InvalidArgument(
+        fmt::format("{}: expected no such field here; leave it out", member.path()));
+  });
 }
 
 // A schema, or its text.
@@ -122,13 +133,16 @@ Status ReadGuide(std::string_view kind, const Json& value, AnswerFormat* out) {
 Status ReadResponseFormat(const Json& value, AnswerFormat* out) {
   if (!value.is_object()) return InvalidArgument(value.path() + ": expected an object with a type");
   LATTE_ASSIGN_OR_RETURN(const std::string type, value.GetString("type"));
+  if (type == "text" || type == "json_object") LATTE_RETURN_IF_ERROR(CheckKeys(value, {"type"}));
   if (type == "text") return {};
   if (type == "json_object")
     return SetFormat(value, {GrammarSyntax::kJsonSchema, std::string(kAnyObject)}, out);
   if (type != "json_schema")
     return Unsupported(fmt::format("{}: expected type text, json_object or json_schema, found '{}'",
                                    value.path(), type));
+  LATTE_RETURN_IF_ERROR(CheckKeys(value, {"type", "json_schema"}));
   LATTE_ASSIGN_OR_RETURN(const Json named, value.Get("json_schema"));
+  LATTE_RETURN_IF_ERROR(CheckKeys(named, {"name", "description", "schema", "strict"}));
   LATTE_ASSIGN_OR_RETURN(const Json schema, named.Get("schema"));
   LATTE_ASSIGN_OR_RETURN(Grammar grammar, SchemaOf(schema));
   return SetFormat(schema, std::move(grammar), out);
