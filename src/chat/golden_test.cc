@@ -4,19 +4,17 @@
 
 #include <gtest/gtest.h>
 
-#include "src/base/file.h"
 #include "src/base/json.h"
-#include "src/chat/template_format.h"
-#include "src/jinja/json.h"
+#include "tests/support/chat_data.h"
 
 namespace latte {
 namespace {
 
-using jinja::Dict;
-using jinja::Kind;
 using jinja::Value;
-
-const std::string kData = std::string(LATTE_SOURCE_DIR) + "/tests/data/chat/";
+using testing_support::ReadChatJson;
+using testing_support::ReadMessages;
+using testing_support::ToJsonText;
+using testing_support::WithChatTemplate;
 
 std::string Fnv(std::string_view bytes) {
   uint64_t hash = 0xCBF29CE484222325u;
@@ -26,16 +24,6 @@ std::string Fnv(std::string_view bytes) {
   return text;
 }
 
-Value ReadJson(const std::string& name) {
-  return jinja::ParseJson(ReadFile(kData + name, 1 << 24).value(), name).value();
-}
-
-std::optional<std::string> Text(const Dict& dict, std::string_view key) {
-  const Value* value = dict.Find(key);
-  if (!value || !value->Is(Kind::kString)) return {};
-  return value->bytes();
-}
-
 struct Chat {
   std::vector<ChatMessage> messages;
   ChatOptions options;
@@ -43,28 +31,13 @@ struct Chat {
 
 std::vector<Chat> Conversations() {
   std::vector<Chat> out;
-  const Value file = ReadJson("conversations.json");
+  const Value file = ReadChatJson("conversations.json");
   for (const Value& item : file.list().items) {
     Chat chat;
-    for (const Value& entry : item.dict().Find("messages")->list().items) {
-      const Dict& dict = entry.dict();
-      ChatMessage message{
-          *Text(dict, "role"),        Text(dict, "content"), Text(dict, "reasoning_content"), {},
-          Text(dict, "tool_call_id"), Text(dict, "name")};
-      if (const Value* calls = dict.Find("tool_calls"))
-        for (const Value& call : calls->list().items) {
-          const Dict& function = call.dict().Find("function")->dict();
-          message.tool_calls.push_back(
-              {*Text(call.dict(), "id"), *Text(function, "name"), *Text(function, "arguments")});
-        }
-      chat.messages.push_back(std::move(message));
-    }
+    chat.messages = ReadMessages(*item.dict().Find("messages"));
     chat.options.add_generation_prompt = item.dict().Find("generate")->boolean();
     chat.options.thinking = item.dict().Find("thinking")->boolean();
-    if (const Value* tools = item.dict().Find("tools")) {
-      jinja::Budget budget{jinja::Limits()};
-      chat.options.tools = jinja::DumpJson(*tools, {}, &budget).value();
-    }
+    if (const Value* tools = item.dict().Find("tools")) chat.options.tools = ToJsonText(*tools);
     out.push_back(std::move(chat));
   }
   return out;
@@ -105,7 +78,7 @@ Chat SystemFirst(Chat chat) {
 Chat Same(Chat chat) { return chat; }
 
 void ExpectGoldens(const ChatRenderer& renderer, const std::string& golden, Chat (*view)(Chat)) {
-  const Value file = ReadJson(golden);
+  const Value file = ReadChatJson(golden);
   const std::vector<Value>& hashes = file.dict().Find("hashes")->list().items;
   const std::vector<Value>& texts = file.dict().Find("texts")->list().items;
   const std::vector<Chat> chats = Conversations();
@@ -127,17 +100,9 @@ void ExpectGoldens(const ChatRenderer& renderer, const std::string& golden, Chat
   }
 }
 
-ChatModel WithTemplate(std::string source) {
-  ChatModel model;
-  model.chat_template = std::move(source);
-  model.bos_token = "<｜begin▁of▁sentence｜>";
-  model.eos_token = "<｜end▁of▁sentence｜>";
-  return model;
-}
-
 ChatModel FromFolder(const std::string& folder) {
   const std::string text = ReadFile(folder + "/tokenizer_config.json", 1 << 24).value();
-  return WithTemplate(Json::Parse(text, "config").value().GetString("chat_template").value());
+  return WithChatTemplate(Json::Parse(text, "config").value().GetString("chat_template").value());
 }
 
 TEST(ChatGolden, TemplateOfTheModelThatComesWithLatte) {
