@@ -54,11 +54,11 @@ page-test: tests  ## the web page of latte serve in Chromium, which it installs 
 	$(INSTALL) browser
 	ctest --preset release -R e2e_page_test
 
-acceptance: build  ## official clients, suites and attacks against latte serve (PyPI; 15 minutes; results in build/acceptance)
+acceptance: grammar  ## official clients, suites and attacks against latte serve (PyPI; 15 minutes; results in build/acceptance)
 	$(INSTALL) acceptance
 	tests/acceptance/run.py $(LATTE) build/acceptance
 
-acceptance-short: build  ## its first parts, in at most 5 minutes
+acceptance-short: grammar  ## its first parts, in at most 5 minutes
 	$(INSTALL) acceptance
 	tests/acceptance/run.py --short $(LATTE) build/acceptance
 

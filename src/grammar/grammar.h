@@ -1,5 +1,5 @@
-// What the text of an answer must match. Compiled for a vocabulary, a grammar says after every token
-// which ones may follow. xgrammar does the work, where the build has it (tools/get_xgrammar.sh).
+// Grammars constrain the text of an answer. Compiled for a vocabulary, a grammar says after every
+// token which ones may follow. xgrammar does the work, where the build has it (tools/get_xgrammar.sh).
 #pragma once
 
 #include <cstdint>

@@ -69,7 +69,7 @@ Status CheckSchema(const Json& schema) {
     LATTE_RETURN_IF_ERROR(schema.ForEachMember([&](const std::string& key, const Json&) -> Status {
       if (key == alone || IsIn(key, kAnnotations)) return {};
       return Unsupported(
-          fmt::format("{}: '{}' beside '{}' cannot be enforced; move it into the "
+          fmt::format("{}: '{}' next to '{}' cannot be enforced; move it into the "
                       "schemas of '{}'",
                       schema.path(), key, alone, alone));
     }));

@@ -1,4 +1,4 @@
-// What is checked of a grammar before xgrammar sees it.
+// Checks of a grammar before xgrammar sees it.
 #pragma once
 
 #include <string_view>
@@ -14,7 +14,7 @@ namespace latte {
 [[nodiscard]] Status CheckGrammarSize(const Grammar& grammar);
 
 // Finds what xgrammar would ignore without a word: constraints that it does not know, and those
-// beside $ref, const, enum, anyOf, oneOf and allOf.
+// next to $ref, const, enum, anyOf, oneOf and allOf.
 // Errors: kInvalidArgument for text that is no JSON or no schema; kUnsupported naming the place.
 [[nodiscard]] Status CheckSchemaKeywords(const std::string& schema);
 

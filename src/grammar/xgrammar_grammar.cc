@@ -21,7 +21,7 @@ namespace {
 // White space in one place of JSON: models that lose their way write it for ever.
 constexpr int kMostSpace = 24;
 
-// Of the compiled grammars that a compiler keeps.
+// The compiled grammars that a compiler keeps.
 constexpr int64_t kKeptBytes = int64_t{256} << 20;
 
 // Runs `call`, which returns a Result, and turns xgrammar's exceptions into kInvalidArgument.

@@ -26,6 +26,7 @@ def run_sdk(context, part):
 def run_own(context, part, folder):
     run_pytest(context, part, ["--durations=10", HERE / folder], context.out, PYTHONPATH=str(HERE), PYTHONDONTWRITEBYTECODE="1",
                LATTE=str(context.latte), LATTE_URL=context.server.url, LATTE_LOGS=str(context.out),
+            LATTE_SHORT=str(int(context.is_short)),
                LITELLM_LOCAL_MODEL_COST_MAP="True")
 
 

@@ -5,11 +5,11 @@
 
 namespace latte {
 
-// Of a request's first output. Requires: the request's grammar is compiled. Errors: of compiling.
+// Puts a request's first output at the beginning of its grammar. Requires: it is compiled. Errors: of compiling.
 [[nodiscard]] Status BeginGrammar(Output& output);
 
-// Of an output that was forked before anything was sampled: it has the masks of this step. Does
-// nothing without a grammar. Errors: kExhausted.
+// The same for an output that was forked before anything was sampled: it has the masks of this step.
+// Does nothing without a grammar. Errors: kExhausted.
 [[nodiscard]] Status ForkGrammar(Output& fork);
 
 }  // namespace latte

@@ -35,7 +35,7 @@ struct MaskJob {
 // allows these. The matcher ends where it began.
 void ComputeMasks(const MaskJob& job, int64_t vocab);
 
-// One thread beside those that compute; it begins with the first job. Thread-compatible.
+// One more thread than those that compute; it begins with the first job. Thread-compatible.
 class MaskWorker {
  public:
   explicit MaskWorker(int64_t vocab) : vocab_(vocab) {}

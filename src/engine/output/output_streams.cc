@@ -57,8 +57,7 @@ bool OutputStreams::Accept(Output& output, const SampledToken& sampled, int64_t 
   if (first && output.request().echo) event.text = EchoText(output);
   bool stopped = false;
   if (output.text) {
-    AnswerText::Step step =
-        output.text->Push(sampled.token, output.generated >= stop.min_tokens);
+    AnswerText::Step step = output.text->Push(sampled.token, output.generated >= stop.min_tokens);
     event.text += step.text;
     stopped = step.stopped;
     event.stop_string = std::move(step.stop_string);

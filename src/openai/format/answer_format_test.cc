@@ -1,4 +1,4 @@
-// What a request says of its answer's format, and the grammar that follows.
+// Formats of answers in requests, and the grammars that follow.
 #include "src/openai/format/answer_format.h"
 
 #include <gtest/gtest.h>

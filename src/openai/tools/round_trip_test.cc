@@ -5,6 +5,7 @@
 
 #include "src/base/json_out.h"
 #include "src/checkpoint/model_files.h"
+#include "src/openai/events/completion_body.h"
 #include "src/openai/request.h"
 #include "src/openai/response.h"
 #include "tests/support/chat_data.h"
@@ -178,7 +179,7 @@ JsonOut MessageOf(const OpenAiModel& model, const OpenAiRequest& request, std::s
   TokenEvent end;
   end.finish = FinishReason::kStop;
   out.Add(end);
-  return out.Body(model.tokenizer, "7", 11)["choices"][0]["message"];
+  return CompletionBody(out, model.tokenizer, "7", 11)["choices"][0]["message"];
 }
 
 JsonOut User(std::string_view text) { return {{"role", "user"}, {"content", text}}; }
