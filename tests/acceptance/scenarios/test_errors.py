@@ -29,7 +29,7 @@ def test_values_out_of_range(client, param, value):
 
 @pytest.mark.parametrize("fields", [
     {"tools": [{"type": "function", "function": {"name": "f", "parameters": {}}}]},
-    {"response_format": {"type": "json_object"}}, {"modalities": ["audio"], "audio": {"voice": "x", "format": "wav"}},
+    {"response_format": {"type": "yaml"}}, {"modalities": ["audio"], "audio": {"voice": "x", "format": "wav"}},
     {"web_search_options": {}}, {"extra_body": {"no_such_field": 1}}])
 def test_what_is_not_done_is_refused(client, fields):
     with pytest.raises(openai.BadRequestError) as caught:

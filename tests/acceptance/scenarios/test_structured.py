@@ -13,6 +13,7 @@ MODEL = "tiny"
 ASK = [{"role": "user", "content": "Tell me about a duck in JSON."}]
 ANSWERS = 100  # per schema; of a short run 10
 AT_ONCE = 10
+whole = []  # schemas of answers that were not cut
 
 SCHEMAS = {
     "any object": {"type": "object"},
@@ -69,7 +70,7 @@ def no_constant(name):
 def answers_of(client, schema, count):
     for first in range(0, count, AT_ONCE):
         answer = client.chat.completions.create(
-            model=MODEL, messages=ASK, temperature=1.5, seed=first, n=AT_ONCE, max_tokens=300,
+            model=MODEL, messages=ASK, temperature=1.5, seed=first, n=AT_ONCE, max_tokens=500,
             response_format={"type": "json_schema", "json_schema": {"name": "duck", "strict": True, "schema": schema}})
         yield from answer.choices
 
@@ -79,14 +80,18 @@ def test_every_answer_matches_or_says_that_it_is_cut(client, name):
     schema = SCHEMAS[name]
     jsonschema.Draft202012Validator.check_schema(schema)
     validator = jsonschema.Draft202012Validator(schema)
-    count, whole = 10 if os.environ["LATTE_SHORT"] == "1" else ANSWERS, 0
+    count = 10 if os.environ["LATTE_SHORT"] == "1" else ANSWERS
     for choice in answers_of(client, schema, count):
         assert choice.finish_reason in ("stop", "length")
         if choice.finish_reason == "length":
             continue
-        whole += 1
         validator.validate(json.loads(choice.message.content, parse_constant=no_constant))
-    assert whole >= count // 5, f"only {whole} of {count} answers are whole"
+        whole.append(name)
+
+
+def test_many_answers_are_whole():
+    """Of the test before: a model that knows no JSON ends a bounded answer, and seldom an unbounded one."""
+    assert len(set(whole)) >= 16 and len(whole) >= len(set(whole)) * 3, whole
 
 
 def test_parse_of_the_sdk(client):
