@@ -20,9 +20,19 @@ constexpr OpenAiRules kRules = {.max_n = 8, .max_prompts = 16, .max_answers = 32
 constexpr int64_t kMostEvents = 256;
 constexpr int64_t kMostTokens = 4;  // listed for a prompt
 
+// Shows all messages, their calls and the tools; the calls of answers are Kimi's.
+constexpr auto kTemplate =
+    "{{ tools | tojson if tools else '' }}{% for m in messages %}{{ m.role }}: "
+    "{{ m.content or '' }}{% for c in m.tool_calls or [] %}{{ c.id }}{{ c.function.name }}"
+    "{{ c.function.arguments }}{% endfor %}{% endfor %}{# <|tool_calls_section_begin|> #}";
+
 const OpenAiModel& Model() {
-  static const OpenAiModel model =
-      OpenAiModel::Create("tiny", ModelFiles::Load("tiny").value()).value();
+  static const OpenAiModel model = [] {
+    const ModelFiles files = ModelFiles::Load("tiny").value();
+    OpenAiModel out = OpenAiModel::Create("tiny", files).value();
+    out.chat = ChatPromptBuilder::Create(out.tokenizer, files.config, kTemplate);
+    return out;
+  }();
   return model;
 }
 
@@ -50,11 +60,18 @@ TokenLogprobs Logprobs(ByteSource* choose, int count) {
 }
 
 std::string Text(ByteSource* choose) {
-  constexpr std::string_view kTexts[] = {"<think>", "</think>", "<", "/think>"};
+  constexpr std::string_view kTexts[] = {"<think>",
+                                         "</think>",
+                                         "<",
+                                         "/think>",
+                                         "<|tool_calls_section_begin|><|tool_call_begin|>",
+                                         "f:0<|tool_call_argument_begin|>{",
+                                         "<|tool_call_end|>",
+                                         "<|tool_calls_section_end|>"};
   std::string out;
   for (int i = choose->Below(4); i > 0; --i) {
-    const int what = choose->Below(8);
-    if (what < 4)
+    const auto what = static_cast<size_t>(choose->Below(12));
+    if (what < std::size(kTexts))
       out += kTexts[what];
     else
       out += static_cast<char>(choose->Below(256));

@@ -4,7 +4,7 @@
 set -u
 cd "$(dirname "$0")/.." || exit 1
 seconds="${FUZZ_SECONDS:-30}"
-all="safetensors config tokenizer tiktoken template tool_calls radix_tree prefix_file scheduler request http frame"
+all="safetensors config tokenizer tiktoken template tool_calls reasoning radix_tree prefix_file scheduler request http frame"
 [ -x build/fuzz/fuzz_grammar ] && all="$all grammar"  # of a build with xgrammar
 targets="${*:-$all}"
 failed=""
@@ -13,7 +13,7 @@ for target in $targets; do
     tokenizer|tiktoken) dictionary=tokenizer ;;
     template) dictionary=jinja ;;
     request) dictionary=request ;;
-    tool_calls) dictionary=tool_calls ;;
+    tool_calls|reasoning) dictionary=tool_calls ;;
     radix_tree|prefix_file|scheduler|http|frame) dictionary="" ;;
     *) dictionary=json ;;
   esac
