@@ -223,7 +223,7 @@ void Request::VisitFields(Visit&& visit) {
       [](auto& r) -> auto& { return r.grammar; });
   visit(
       Field{.name = "grammar_syntax",
-            .help = "json-schema, regex, ebnf, lark or structural-tag",
+            .help = "notation of --grammar",
             .choices = "json-schema, regex, ebnf, lark or structural-tag",
             .json = kNoName},
       [](auto& r) -> auto& { return r.grammar_syntax; });

@@ -223,5 +223,5 @@ def scripts(outside):
             name = path.relative_to(outside.root)
             out.add(f"script {name}")
             out |= {f"script {name} {flag}" for flag in re.findall(r'add_argument\("(--?[\w-]+)"', path.read_text())}
-    targets = re.search(r"targets=\"\$\{\*:-([\w ]+)\}", (outside.root / "fuzz/run.sh").read_text())
-    return out | {f"fuzz {name}" for name in targets[1].split()}
+    targets = re.findall(r'all="(?:\$all )?([\w ]+)"', (outside.root / "fuzz/run.sh").read_text())
+    return out | {f"fuzz {name}" for line in targets for name in line.split()}
