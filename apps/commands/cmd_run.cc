@@ -10,6 +10,7 @@
 #include "src/base/json_out.h"
 #include "src/engine/complete.h"
 #include "src/engine/engine_core.h"
+#include "src/grammar/grammar.h"
 
 namespace latte {
 namespace {
@@ -128,7 +129,19 @@ Status PrintAnswer(const RunFlags& flags, const std::string& prompt, const Compl
   return {};
 }
 
+// The fields of Request itself. Errors: also of CheckGrammar.
+Result<Request> RequestOf(const RunFlags& flags) {
+  Request out;
+  LATTE_RETURN_IF_ERROR(flags.request.Apply(out));
+  LATTE_RETURN_IF_ERROR(flags.request.Validate(out));
+  if (!out.grammar.empty())
+    LATTE_RETURN_IF_ERROR(
+        flags.request.Named(CheckGrammar({*FindGrammarSyntax(out.grammar_syntax), out.grammar})));
+  return out;
+}
+
 Status RunCommand(const RunFlags& flags) {
+  LATTE_ASSIGN_OR_RETURN(Request request, RequestOf(flags));
   LATTE_ASSIGN_OR_RETURN(const bool check_weights, flags.check_weights.Get());
   LATTE_ASSIGN_OR_RETURN(EngineOptions options, flags.engine.Options(flags.model));
   LATTE_ASSIGN_OR_RETURN(const std::unique_ptr<RankGroup> ranks, JoinRanks(options));
@@ -140,8 +153,6 @@ Status RunCommand(const RunFlags& flags) {
   const ModelConfig& config = opened.model->config();
   LATTE_ASSIGN_OR_RETURN(const Tokenizer tokenizer, Tokenizer::Load(opened.dir));
   LATTE_ASSIGN_OR_RETURN(const std::string prompt, PromptText(flags));
-  Request request;
-  LATTE_RETURN_IF_ERROR(flags.request.Apply(request));
   LATTE_ASSIGN_OR_RETURN(request.tokens,
                          tokenizer.Encode(prompt, {.add_bos = tokenizer.adds_bos(),
                                                    .parse_special = request.parse_special}));

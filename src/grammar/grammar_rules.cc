@@ -100,10 +100,10 @@ Status CheckGrammarSize(const Grammar& grammar) {
 
 Status CheckSchemaKeywords(const std::string& schema) {
   constexpr JsonLimits kLimits = {.max_depth = 128, .max_elements = 100'000};
-  Result<Json> json = Json::Parse(schema, "schema", kLimits);
+  Result<Json> json = Json::Parse(schema, "grammar", kLimits);
   if (!json) return InvalidArgument(json.error().message);
   if (!json->is_object() && !json->is_bool())
-    return InvalidArgument("schema: expected a JSON schema, which is an object");
+    return InvalidArgument("grammar: expected a JSON schema, which is an object");
   Status status = CheckSchema(*json);
   if (!status && status.error().code == Code::kCorrupt)  // of a value's type
     return InvalidArgument(status.error().message);
