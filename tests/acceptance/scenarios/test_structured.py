@@ -90,7 +90,7 @@ def test_every_answer_matches_or_says_that_it_is_cut(client, name):
 
 
 def test_many_answers_are_whole():
-    """Of the test before: a model that knows no JSON ends a bounded answer, and seldom an unbounded one."""
+    """A model that knows no JSON ends a bounded answer, and seldom an unbounded one."""
     assert len(set(whole)) >= 16 and len(whole) >= len(set(whole)) * 3, whole
 
 
