@@ -11,10 +11,9 @@ namespace latte {
 // - a folder or .json file, returned unchanged;
 // - "tiny" or "tiny-sparse", the models that come with Latte, searched next to the program and next to
 //   liblatte (installed: ../share/latte/models/tiny; in a build tree: models/tiny of a parent folder);
-// - "org/name" in the local Hugging Face cache, searched where huggingface_hub does: HF_HUB_CACHE,
-//   HUGGINGFACE_HUB_CACHE, HF_HOME/hub, XDG_CACHE_HOME/huggingface/hub, ~/.cache/huggingface/hub,
-//   with ~ and $NAME expanded as in Python. The snapshot that refs/main names is used, or the only
-//   one.
+// - "org/name" in the local Hugging Face cache (hub_cache.h). The snapshot that refs/main names is
+//   used, or the only one;
+// - "org/name@revision": the snapshot that refs/<revision> names, or of that commit.
 // Errors: kNotFound listing the searched places.
 [[nodiscard]] Result<std::string> ResolveModelPath(const std::string& model);
 

@@ -39,6 +39,27 @@ TEST_F(HubCache, FindsTheSnapshotThatMainPointsTo) {
   EXPECT_EQ(*ResolveModelPath("org/name"), (root_ / "models--org--name/snapshots/abc123").string());
 }
 
+TEST_F(HubCache, ARevisionNamesARefOrACommit) {
+  Write(root_ / "models--org--name/refs/refs/pr/1", "def456");
+  Write(root_ / "models--org--name/snapshots/def456/config.json", "{}");
+  const std::string other = (root_ / "models--org--name/snapshots/def456").string();
+  EXPECT_EQ(*ResolveModelPath("org/name@refs/pr/1"), other);
+  EXPECT_EQ(*ResolveModelPath("org/name@def456"), other);
+  EXPECT_NE(*ResolveModelPath("org/name@main"), other);
+  const auto found = ResolveModelPath("org/name@v2");
+  ASSERT_FALSE(found);
+  EXPECT_NE(found.error().message.find("refs/v2 is missing"), std::string::npos);
+  EXPECT_NE(found.error().message.find("latte pull org/name@v2"), std::string::npos);
+  for (const char* bad : {"org/name@", "org/name@../x", "org/name@a//b", "org/name@a b", "@main"})
+    EXPECT_FALSE(ResolveModelPath(bad)) << bad;
+}
+
+TEST_F(HubCache, WithARevisionTheOnlySnapshotIsNotTaken) {
+  Write(root_ / "models--org--copied/snapshots/c0ffee/config.json", "{}");
+  EXPECT_TRUE(ResolveModelPath("org/copied"));
+  EXPECT_FALSE(ResolveModelPath("org/copied@v1"));
+}
+
 TEST_F(HubCache, SaysWhereItLookedAndHowToGetTheModel) {
   Write(root_ / "models--org--half/refs/main", "gone");
   Write(root_ / "models--org--evil/refs/main", "../../models--org--name/snapshots/abc123");
@@ -47,7 +68,7 @@ TEST_F(HubCache, SaysWhereItLookedAndHowToGetTheModel) {
     ASSERT_FALSE(found) << id;
     EXPECT_EQ(found.error().code, Code::kNotFound);
     EXPECT_NE(found.error().message.find(root_.string()), std::string::npos);
-    EXPECT_NE(found.error().message.find("hf download"), std::string::npos);
+    EXPECT_NE(found.error().message.find("latte pull"), std::string::npos);
   }
   for (const char* bad : {"", "../x", "org/..", "a/b/c", "no-such-model", "org/na me"})
     EXPECT_FALSE(ResolveModelPath(bad)) << bad;
@@ -88,7 +109,7 @@ TEST_F(HubCache, APathFromAnotherFolderIsNotOnlyAdvisedToBeDownloaded) {
   const std::string message = ResolveModelPath("models/tiny-of-mine").error().message;
   EXPECT_NE(message.find(fs::current_path().string()), std::string::npos) << message;
   EXPECT_NE(message.find("if a folder is meant"), std::string::npos) << message;
-  EXPECT_NE(message.find("hf download models/tiny-of-mine"), std::string::npos) << message;
+  EXPECT_NE(message.find("latte pull models/tiny-of-mine"), std::string::npos) << message;
   fs::create_symlink("loop", root_ / "loop");
   EXPECT_NE(ResolveModelPath((root_ / "loop/x").string()).error().message.find("symbolic links"),
             std::string::npos);

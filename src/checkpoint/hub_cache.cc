@@ -1,0 +1,117 @@
+#include "src/checkpoint/hub_cache.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
+#include <vector>
+
+#include <pwd.h>
+#include <unistd.h>
+
+namespace latte {
+namespace {
+
+constexpr std::string_view kNameCharacters =
+    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
+
+std::string Env(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+// The home of `user`, or of the current user if it is empty; empty if unknown.
+std::string HomeOf(const std::string& user) {
+  if (user.empty())
+    if (std::string home = Env("HOME"); !home.empty()) return home;
+  std::vector<char> buffer(16384);
+  passwd entry = {};
+  passwd* found = nullptr;
+  if (user.empty())
+    getpwuid_r(getuid(), &entry, buffer.data(), buffer.size(), &found);
+  else
+    getpwnam_r(user.c_str(), &entry, buffer.data(), buffer.size(), &found);
+  return found == nullptr || found->pw_dir == nullptr ? "" : found->pw_dir;
+}
+
+// Like os.path.expanduser: "~" and "~user" at the beginning.
+std::string WithHome(const std::string& path) {
+  if (!path.starts_with('~')) return path;
+  const size_t end = std::min(path.find('/'), path.size());
+  const std::string home = HomeOf(path.substr(1, end - 1));
+  return home.empty() ? path : home + path.substr(end);
+}
+
+// Like os.path.expandvars: $NAME and ${NAME}; an unset variable stays unchanged.
+std::string WithVariables(const std::string& path) {
+  const auto in_name = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
+  };
+  std::string out;
+  for (size_t at = 0; at < path.size();) {
+    size_t end = at + 1;
+    std::string name;
+    if (path[at] == '$' && end < path.size() && path[end] == '{') {
+      const size_t brace = path.find('}', end);
+      if (brace != std::string::npos) name = path.substr(end + 1, brace - end - 1);
+      if (brace != std::string::npos) end = brace + 1;
+    } else if (path[at] == '$') {
+      while (end < path.size() && in_name(path[end])) ++end;
+      name = path.substr(at + 1, end - at - 1);
+    }
+    const char* value = name.empty() ? nullptr : std::getenv(name.c_str());
+    out += value == nullptr ? path.substr(at, end - at) : value;
+    at = end;
+  }
+  return out;
+}
+
+bool IsPlainName(std::string_view part) {
+  return !part.empty() && part.front() != '.' &&
+         part.find_first_not_of(kNameCharacters) == std::string_view::npos;
+}
+
+}  // namespace
+
+std::string ExpandedPath(const std::string& path) { return WithVariables(WithHome(path)); }
+
+std::string HubHomeFolder() {
+  if (const std::string home = Env("HF_HOME"); !home.empty()) return ExpandedPath(home);
+  if (const std::string cache = Env("XDG_CACHE_HOME"); !cache.empty())
+    return ExpandedPath(cache) + "/huggingface";
+  return HomeOf("") + "/.cache/huggingface";
+}
+
+std::string HubCacheFolder() {
+  for (const char* name : {"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"})
+    if (const std::string hub = Env(name); !hub.empty()) return ExpandedPath(hub);
+  return HubHomeFolder() + "/hub";
+}
+
+bool IsRepoId(std::string_view text) {
+  const size_t slash = text.find('/');
+  return slash != std::string_view::npos && IsPlainName(text.substr(0, slash)) &&
+         IsPlainName(text.substr(slash + 1));
+}
+
+bool IsRevision(std::string_view text) {
+  if (text.empty() || text.size() > 255) return false;
+  while (true) {
+    const size_t slash = text.find('/');
+    if (!IsPlainName(text.substr(0, slash))) return false;
+    if (slash == std::string_view::npos) return true;
+    text.remove_prefix(slash + 1);
+  }
+}
+
+RepoAndRevision SplitRevision(std::string_view text) {
+  const size_t at = text.find('@');
+  if (at == std::string_view::npos) return {std::string(text), ""};
+  return {std::string(text.substr(0, at)), std::string(text.substr(at + 1))};
+}
+
+std::string RepoFolderName(std::string_view repo) {
+  std::string out = "models--" + std::string(repo);
+  return out.replace(out.find('/'), 1, "--");
+}
+
+}  // namespace latte

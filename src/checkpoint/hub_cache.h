@@ -1,0 +1,39 @@
+// The Hugging Face cache: where it is and what its folders are called.
+//
+// Layout, from huggingface_hub: HUB/models--org--name/{refs/<revision>, snapshots/<commit>/<file>, blobs/<etag>}.
+// A ref holds a commit, and the files of a snapshot are relative links to blobs.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace latte {
+
+// HF_HUB_CACHE, HUGGINGFACE_HUB_CACHE, HF_HOME/hub, XDG_CACHE_HOME/huggingface/hub or
+// ~/.cache/huggingface/hub, whichever is set first, with ~ and $NAME expanded as in Python.
+std::string HubCacheFolder();
+
+// HF_HOME, XDG_CACHE_HOME/huggingface or ~/.cache/huggingface: holds the user's token.
+std::string HubHomeFolder();
+
+// As os.path.expanduser and os.path.expandvars: "~" and "~user" at the beginning, $NAME and ${NAME}.
+// An unset variable stays unchanged.
+std::string ExpandedPath(const std::string& path);
+
+// Exactly "org/name", each part a plain name.
+bool IsRepoId(std::string_view text);
+
+// A branch, a tag or a commit: letters, digits and "-_./", no part empty or beginning with '.'.
+bool IsRevision(std::string_view text);
+
+// "org/name@revision" → both parts; without "@" the revision is empty.
+struct RepoAndRevision {
+  std::string repo;
+  std::string revision;
+};
+RepoAndRevision SplitRevision(std::string_view text);
+
+// "models--org--name". Requires: IsRepoId(repo).
+std::string RepoFolderName(std::string_view repo);
+
+}  // namespace latte
