@@ -1,0 +1,25 @@
+// What the environment says about the Hub, as huggingface_hub reads it.
+#pragma once
+
+#include <string>
+
+#include "latte/status.h"
+
+namespace latte {
+
+struct HubEnvironment {
+  std::string endpoint = "https://huggingface.co";  // HF_ENDPOINT, without '/' at the end
+  std::string cache;                                // HubCacheFolder()
+  std::string token;                                // empty: none
+  std::string token_from;                           // "HF_TOKEN" or the path of a file
+  bool offline = false;                             // HF_HUB_OFFLINE or TRANSFORMERS_OFFLINE
+  std::string certificates;                         // SSL_CERT_FILE or CURL_CA_BUNDLE
+};
+
+// The token is taken from HF_TOKEN, HUGGING_FACE_HUB_TOKEN, the file of HF_TOKEN_PATH or "token" in
+// HubHomeFolder(), the first that is not empty; HF_HUB_DISABLE_IMPLICIT_TOKEN leaves it out.
+// Errors: kInvalidArgument if the endpoint is no address or the token has other than visible ASCII
+// characters; of ReadFile.
+[[nodiscard]] Result<HubEnvironment> ReadHubEnvironment();
+
+}  // namespace latte

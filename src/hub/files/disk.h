@@ -1,0 +1,41 @@
+// Room on disks, locks between processes, and the reasons why writing fails.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "latte/status.h"
+
+namespace latte {
+
+// "PATH: No space left on device; …": kExhausted for a full disk or quota, otherwise kUnavailable.
+tl::unexpected<Error> DiskError(const std::string& path, int err);
+
+// Makes the names in the folder of `path` durable. Errors: of DiskError.
+[[nodiscard]] Status SyncFolderOf(const std::string& path);
+
+// Creates `folder` and those around it. Errors: of DiskError.
+[[nodiscard]] Status CreateFolders(const std::string& folder);
+
+// Errors: kExhausted if the disk of `folder`, which need not exist, has less than `bytes` free.
+[[nodiscard]] Status CheckRoom(const std::string& folder, int64_t bytes);
+
+// A lock that ends with the process. Movable.
+class FileLock {
+ public:
+  // Takes the lock of the file `path`, which stays. While another process has it, calls `wait` and tries
+  // again; gives up when that returns false. Where the disk has no locks, none is taken.
+  // Errors: kCancelled; of DiskError.
+  [[nodiscard]] static Result<FileLock> Take(const std::string& path,
+                                             const std::function<bool()>& wait);
+  FileLock(FileLock&& other) noexcept;
+  FileLock& operator=(FileLock&&) = delete;
+  ~FileLock();
+
+ private:
+  explicit FileLock(int fd) : fd_(fd) {}
+  int fd_;
+};
+
+}  // namespace latte

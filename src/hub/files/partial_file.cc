@@ -1,0 +1,173 @@
+#include "src/hub/files/partial_file.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <sstream>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "src/base/file.h"
+#include "src/hub/files/disk.h"
+
+namespace latte {
+namespace {
+
+constexpr std::string_view kFirstLine = "latte-pull-1";
+constexpr int64_t kMostStateBytes = 1 << 20;
+
+std::string BytesName(const std::string& blob) { return blob + ".latte.incomplete"; }
+std::string StateName(const std::string& blob) { return blob + ".latte.state"; }
+
+std::vector<ByteRange> Whole(int64_t size) {
+  return size == 0 ? std::vector<ByteRange>() : std::vector<ByteRange>{{0, size}};
+}
+
+// What is there of `blob`; everything is missing where the two files do not belong together.
+PartialState ReadState(const std::string& blob, int64_t size) {
+  const PartialState nothing{"", Whole(size)};
+  struct stat info = {};
+  if (stat(BytesName(blob).c_str(), &info) != 0 || info.st_size != size) return nothing;
+  const Result<std::string> text = ReadFile(StateName(blob), kMostStateBytes);
+  if (!text) return nothing;
+  return ParseState(*text, size).value_or(nothing);
+}
+
+}  // namespace
+
+std::string StateText(int64_t size, const PartialState& state) {
+  std::string out = fmt::format("{}\nsize {}\ntag {}\n", kFirstLine, size, state.tag);
+  for (const ByteRange& range : state.missing)
+    out += fmt::format("missing {} {}\n", range.begin, range.end);
+  return out + "end\n";
+}
+
+std::optional<PartialState> ParseState(std::string_view text, int64_t size) {
+  PartialState out;
+  std::istringstream lines{std::string(text)};
+  std::string line;
+  if (!std::getline(lines, line) || line != kFirstLine) return std::nullopt;
+  if (!std::getline(lines, line) || line != fmt::format("size {}", size)) return std::nullopt;
+  if (!std::getline(lines, line) || !line.starts_with("tag ")) return std::nullopt;
+  out.tag = line.substr(4);
+  int64_t at = 0;
+  while (std::getline(lines, line) && line != "end") {
+    std::istringstream words(line);
+    std::string word;
+    ByteRange range;
+    if (!(words >> word >> range.begin >> range.end) || word != "missing") return std::nullopt;
+    if (range.begin < at || range.end <= range.begin || range.end > size) return std::nullopt;
+    at = range.end;
+    out.missing.push_back(range);
+  }
+  if (line != "end") return std::nullopt;
+  return out;
+}
+
+int64_t MissingBytes(const std::string& blob, int64_t size) {
+  return MissingRanges(ReadState(blob, size).missing).bytes();
+}
+
+PartialFile::PartialFile(std::string blob, int64_t size, int fd, PartialState state)
+    : blob_(std::move(blob)),
+      path_(BytesName(blob_)),
+      size_(size),
+      fd_(fd),
+      tag_(std::move(state.tag)),
+      ranges_(std::move(state.missing)) {}
+
+PartialFile::~PartialFile() { close(fd_); }
+
+Result<std::unique_ptr<PartialFile>> PartialFile::Open(const std::string& blob, int64_t size) {
+  PartialState state = ReadState(blob, size);
+  const std::string path = BytesName(blob);
+  const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+  if (fd < 0) return DiskError(path, errno);
+  std::unique_ptr<PartialFile> out(new PartialFile(blob, size, fd, std::move(state)));
+  if (out->missing() == size && ftruncate(fd, 0) != 0) return DiskError(path, errno);
+  if (ftruncate(fd, size) != 0) return DiskError(path, errno);
+  return out;
+}
+
+std::optional<ByteRange> PartialFile::Claim(int64_t most) {
+  const std::lock_guard lock(mutex_);
+  return ranges_.Claim(most);
+}
+
+void PartialFile::Release(ByteRange claim) {
+  const std::lock_guard lock(mutex_);
+  ranges_.Release(claim);
+}
+
+bool PartialFile::HasUnclaimed() const {
+  const std::lock_guard lock(mutex_);
+  return ranges_.HasUnclaimed();
+}
+
+int64_t PartialFile::missing() const {
+  const std::lock_guard lock(mutex_);
+  return ranges_.bytes();
+}
+
+bool PartialFile::TakeComplete() {
+  const std::lock_guard lock(mutex_);
+  if (taken_ || ranges_.bytes() > 0) return false;
+  taken_ = true;
+  return true;
+}
+
+Status PartialFile::Write(int64_t at, std::span<const std::byte> bytes) {
+  const ByteRange range{at, at + static_cast<int64_t>(bytes.size())};
+  while (!bytes.empty()) {
+    const ssize_t n = pwrite(fd_, bytes.data(), bytes.size(), at);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return DiskError(path_, errno);
+    bytes = bytes.subspan(static_cast<size_t>(n));
+    at += n;
+  }
+  const std::lock_guard lock(mutex_);
+  ranges_.Arrived(range);
+  return {};
+}
+
+std::string PartialFile::tag() const {
+  const std::lock_guard lock(mutex_);
+  return tag_;
+}
+
+void PartialFile::SetTag(const std::string& tag) {
+  const std::lock_guard lock(mutex_);
+  tag_ = tag;
+}
+
+Status PartialFile::Save() {
+  const std::lock_guard lock(mutex_);  // until it is written: no state may outlive a commit
+  if (taken_) return {};
+  const std::string text = StateText(size_, {tag_, ranges_.missing()});
+  return WriteFile(StateName(blob_), std::as_bytes(std::span(text)));
+}
+
+void PartialFile::Restart() {
+  const std::lock_guard lock(mutex_);
+  std::remove(StateName(blob_).c_str());
+  tag_.clear();
+  taken_ = false;
+  ranges_ = MissingRanges(Whole(size_));
+}
+
+void PartialFile::Discard() {
+  Restart();
+  std::remove(path_.c_str());
+}
+
+Status PartialFile::Commit() {
+  if (fsync(fd_) != 0) return DiskError(path_, errno);
+  if (rename(path_.c_str(), blob_.c_str()) != 0) return DiskError(blob_, errno);
+  std::remove(StateName(blob_).c_str());
+  return SyncFolderOf(blob_);
+}
+
+}  // namespace latte

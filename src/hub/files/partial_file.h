@@ -1,0 +1,79 @@
+// A blob that is being downloaded: "<blob>.latte.incomplete" with the bytes and "<blob>.latte.state"
+// with the ranges that are missing. A download that ended, in whatever way, is continued from both.
+// The names differ from huggingface_hub's "<blob>.incomplete", because it takes the length of such a
+// file for the number of bytes that have arrived, and here bytes arrive in several places.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "latte/status.h"
+
+#include "src/hub/files/missing_ranges.h"
+
+namespace latte {
+
+// The text of a state file. `tag`: the ETag of the server that holds the bytes; empty if unknown.
+struct PartialState {
+  std::string tag;
+  std::vector<ByteRange> missing;
+};
+std::string StateText(int64_t size, const PartialState& state);
+// Nothing if `text` is no state of a file of `size` bytes.
+std::optional<PartialState> ParseState(std::string_view text, int64_t size);
+
+// Bytes that a download of `size` bytes to `blob` still needs; `size` if nothing is there.
+int64_t MissingBytes(const std::string& blob, int64_t size);
+
+// Thread-safe.
+class PartialFile {
+ public:
+  // Continues what is there, or begins. Errors: kUnavailable; kExhausted if the disk is full.
+  [[nodiscard]] static Result<std::unique_ptr<PartialFile>> Open(const std::string& blob,
+                                                                 int64_t size);
+  PartialFile(const PartialFile&) = delete;
+  PartialFile& operator=(const PartialFile&) = delete;
+  ~PartialFile();
+
+  std::optional<ByteRange> Claim(int64_t most);
+  void Release(ByteRange claim);
+  bool HasUnclaimed() const;
+  int64_t missing() const;
+  // True once for a complete file: its caller verifies and commits it.
+  bool TakeComplete();
+
+  // Writes the first bytes of a claim. Errors: kExhausted if the disk is full; kUnavailable.
+  [[nodiscard]] Status Write(int64_t at, std::span<const std::byte> bytes);
+
+  std::string tag() const;
+  void SetTag(const std::string& tag);
+
+  // Writes the state file, so that a later process can continue. Errors: as Write.
+  [[nodiscard]] Status Save();
+  // Forgets every byte.
+  void Restart();
+  // Removes both files. Nothing may be written afterwards.
+  void Discard();
+  // Forces the bytes to the disk, and gives the file its name. Errors: as Write.
+  [[nodiscard]] Status Commit();
+
+  const std::string& path() const { return path_; }
+
+ private:
+  PartialFile(std::string blob, int64_t size, int fd, PartialState state);
+
+  const std::string blob_;
+  const std::string path_;
+  const int64_t size_;
+  const int fd_;
+  mutable std::mutex mutex_;
+  std::string tag_;
+  MissingRanges ranges_;
+  bool taken_ = false;
+};
+
+}  // namespace latte

@@ -1,0 +1,66 @@
+// What a download needs from HTTP: one request at a time, without redirects, so that the caller
+// decides where a token may go. curl_http.h has the implementation; tests have their own.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "latte/status.h"
+
+namespace latte {
+
+struct HttpRequest {
+  std::string url;                   // http or https, absolute
+  std::vector<std::string> headers;  // "Name: value"
+};
+
+struct HttpHead {
+  int status = 0;
+  std::map<std::string, std::string> headers;  // names in lower case; of equal names the last
+  std::optional<double> retry_after;           // seconds, from a number or a date
+
+  // The value of `name`, in lower case; empty if there is none.
+  const std::string& Get(const std::string& name) const;
+};
+
+// Why a request has no complete response.
+struct NetError {
+  enum class Kind {
+    kName,      // the host has no address
+    kConnect,   // no connection
+    kTls,       // the host could not prove who it is
+    kBroken,    // the connection broke or the response is no HTTP
+    kStalled,   // nothing came for the time limit
+    kStopped,   // by the caller
+    kRejected,  // by a function of HttpBody
+  };
+  Kind kind = Kind::kBroken;
+  std::string message;  // one line, names the host
+};
+
+// Receives a response.
+struct HttpBody {
+  std::function<bool(const HttpHead&)> begin;                // false: the body is not wanted
+  std::function<bool(std::span<const std::byte>)> write;     // false: end the request
+};
+
+// One client with its connections. Thread-compatible.
+class Http {
+ public:
+  virtual ~Http() = default;
+  // Sends a GET and passes the response on. The head also when `begin` refused its body.
+  [[nodiscard]] virtual tl::expected<HttpHead, NetError> Get(const HttpRequest& request,
+                                                             const HttpBody& body) = 0;
+};
+
+// One client per thread.
+using HttpFactory = std::function<Result<std::unique_ptr<Http>>()>;
+
+}  // namespace latte
