@@ -47,7 +47,8 @@ int RunLatte(int argc, char** argv) {
       latte::AddRun(app),      latte::AddChat(app),  latte::AddBatch(app),
       latte::AddServe(app),    latte::AddScore(app), latte::AddInspect(app),
       latte::AddTokenize(app), latte::AddEval(app),  latte::AddBench(app),
-      latte::AddQuantize(app), latte::AddSynth(app), latte::AddSimulate(app)};
+      latte::AddQuantize(app), latte::AddSynth(app), latte::AddSimulate(app),
+      latte::AddPull(app)};
   const latte::Result<latte::CommandWords> words = latte::RewriteAliases({argv, argv + argc});
   if (!words) return Report(words.error());
   if (latte::PrintsNotes())

@@ -8,7 +8,7 @@ import pathlib
 import re
 import sys
 
-LEVELS = dict(base=0, http=1, tensor=1, kernels=2, comm=2, text=2, grammar=3, jinja=3, checkpoint=3, cache=3, chat=4, layers=4, models=5,
+LEVELS = dict(base=0, http=1, tensor=1, kernels=2, comm=2, text=2, grammar=3, jinja=3, checkpoint=3, cache=3, chat=4, hub=4, layers=4, models=5,
               engine=6, openai=7, serve=8, jobs=8, capi=8)
 # Subfolders in layers, lowest first: a subfolder includes itself and the ones before it in the list; the subfolders of a
 # tuple do not include one another.
@@ -16,6 +16,7 @@ FLOORS = [
     ("kernels/cpu", "kernels/cpu/isa", "kernels/cpu/common", (
         "kernels/cpu/gemm", "kernels/cpu/gemm_t", "kernels/cpu/mla_decode", "kernels/cpu/indexer", "kernels/cpu/mha", "kernels/cpu/pointwise",
         "kernels/cpu/sampling", "kernels/cpu/peak"), "kernels/cpu/targets"),
+    ("hub/net", "hub/repo", "hub/files", "hub"),
     ("text/unicode", "text"),
     ("checkpoint/safetensors", "checkpoint/formats/common", "checkpoint/formats", "checkpoint/config", "checkpoint"),
 ]
@@ -31,7 +32,8 @@ FENCED = [
     (r"toml\+\+/", ("apps/flags/toml_text.",)),
     (r"(pcre2)", ("src/text/unicode/",)),
     (r"boost/", ("src/http/",)),
-    (r"openssl/", ("src/http/", "src/serve/access", "src/comm/control/secret.")),
+    (r"openssl/", ("src/http/", "src/serve/access", "src/comm/control/secret.", "src/hub/files/digest.")),
+    (r"^curl/", ("src/hub/net/curl_",)),
     (r"(spdlog|prometheus)/", ("src/serve/observe/",)),
     (r"(immintrin|x86intrin|emmintrin)", ("src/kernels/cpu/isa/",)),
     (r"cuda_runtime", ("src/kernels/cuda/", "src/tensor/device_cuda.cc", "src/comm/nccl.cc")),

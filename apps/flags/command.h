@@ -37,6 +37,7 @@ Command AddEval(const FlagSet& app);
 Command AddBench(const FlagSet& app);
 Command AddSynth(const FlagSet& app);
 Command AddQuantize(const FlagSet& app);
+Command AddPull(const FlagSet& app);
 Command AddSimulate(const FlagSet& app);
 
 // A model and the machine it runs on.

@@ -53,8 +53,10 @@ Status ReadToken(HubEnvironment* out) {
 Status CheckToken(const HubEnvironment& hub) {
   for (const char c : hub.token)
     if (c <= 0x20 || c >= 0x7f)
-      return InvalidArgument(fmt::format("{}: expected a token of visible ASCII characters, found "
-                                         "another character in it", hub.token_from));
+      return InvalidArgument(
+          fmt::format("{}: expected a token of visible ASCII characters, found "
+                      "another character in it",
+                      hub.token_from));
   return {};
 }
 

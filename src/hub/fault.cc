@@ -34,26 +34,30 @@ Fault Refused(const HttpHead& head, const Asked& asked, const HubEnvironment& hu
                              hub.token.empty()
                                  ? "set HF_TOKEN to a token of that account"
                                  : fmt::format("use a token of that account; the one sent is from "
-                                               "{}", hub.token_from)));
+                                               "{}",
+                                               hub.token_from)));
   if (!hub.token.empty() && code != "RepoNotFound")
     return Fatal(Code::kInvalidArgument,
                  fmt::format("{}: {} does not accept the token from {} ({}); make a new one at "
-                             "{}/settings/tokens", What(asked), asked.host, hub.token_from,
-                             head.status, hub.endpoint));
+                             "{}/settings/tokens",
+                             What(asked), asked.host, hub.token_from, head.status, hub.endpoint));
   return Fatal(Code::kNotFound,
                fmt::format("{}: no such public model at {} ({}); check the spelling, or, if it is "
-                           "private or gated, {}", What(asked), hub.endpoint, head.status,
+                           "private or gated, {}",
+                           What(asked), hub.endpoint, head.status,
                            hub.token.empty()
                                ? "set HF_TOKEN"
                                : fmt::format("use a token with access to it; the one sent is from "
-                                             "{}", hub.token_from)));
+                                             "{}",
+                                             hub.token_from)));
 }
 
 Fault Missing(const HttpHead& head, const Asked& asked, const HubEnvironment& hub) {
   if (!asked.file.empty())
     return Fatal(Code::kNotFound,
                  fmt::format("{}: the listing names this file, and {} does not have it (404); try "
-                             "again, or leave it out with --exclude", What(asked), asked.host));
+                             "again, or leave it out with --exclude",
+                             What(asked), asked.host));
   if (head.Get("x-error-code") == "RevisionNotFound")
     return Fatal(Code::kNotFound,
                  fmt::format("{}: no branch, tag or commit '{}'; see {}/{}/tree/main", asked.repo,
@@ -87,9 +91,10 @@ Fault FaultOfStatus(const HttpHead& head, const Asked& asked, const HubEnvironme
     case 408:
       return Retry(answer);
     case 429:
-      return Retry(fmt::format("{} (too many requests); try again later{}", answer,
-                               hub.token.empty() ? ", or set HF_TOKEN, which raises the limit" : ""),
-                   head.retry_after);
+      return Retry(
+          fmt::format("{} (too many requests); try again later{}", answer,
+                      hub.token.empty() ? ", or set HF_TOKEN, which raises the limit" : ""),
+          head.retry_after);
     default:
       break;
   }
@@ -109,8 +114,8 @@ Result<double> NextTry(const Fault& fault, const RetryPolicy& policy, int failur
   if (fault.kind != Kind::kRetry || failures > policy.retries) return tl::unexpected(fault.error);
   const double wait = fault.wait.value_or(0);
   if (wait > policy.longest_wait)
-    return Fail(fault.error.code, fmt::format("{}; it asks to wait {:.0f} seconds",
-                                              fault.error.message, wait));
+    return Fail(fault.error.code,
+                fmt::format("{}; it asks to wait {:.0f} seconds", fault.error.message, wait));
   return std::max(wait, Backoff(policy, failures));
 }
 

@@ -24,10 +24,10 @@ struct Fault {
 
 // What was asked for, for messages.
 struct Asked {
-  std::string repo;      // "org/name"
-  std::string revision;  // "main"
-  std::string file;      // empty: the listing
-  std::string host;      // that answered
+  std::string repo;         // "org/name"
+  std::string revision;     // "main"
+  std::string file;         // empty: the listing
+  std::string host;         // that answered
   bool redirected = false;  // the host is not the Hub but where it sent us
 };
 
@@ -39,9 +39,9 @@ Fault FaultOfNet(const NetError& error, bool first);
 Fault FaultOfStatus(const HttpHead& head, const Asked& asked, const HubEnvironment& hub);
 
 struct RetryPolicy {
-  int retries = 5;             // in a row without a byte
-  double base = 0.5;           // seconds before the first; doubled for each further one
-  double longest_wait = 300;   // seconds; a server that asks for more ends the download
+  int retries = 5;            // in a row without a byte
+  double base = 0.5;          // seconds before the first; doubled for each further one
+  double longest_wait = 300;  // seconds; a server that asks for more ends the download
 };
 
 // Seconds to wait before trying again after `failures` in a row.

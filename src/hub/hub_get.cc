@@ -15,9 +15,9 @@ bool IsRedirect(int status) {
 }
 
 tl::unexpected<NetError> Reject(const std::string& url, std::string_view why) {
-  return tl::unexpected(NetError{NetError::Kind::kRejected,
-                                 fmt::format("{}: {}", Printable(url.substr(0, url.find('?')), 200),
-                                             why)});
+  return tl::unexpected(
+      NetError{NetError::Kind::kRejected,
+               fmt::format("{}: {}", Printable(url.substr(0, url.find('?')), 200), why)});
 }
 
 // The address that a redirect from `url` leads to.

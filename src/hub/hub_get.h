@@ -10,10 +10,10 @@
 namespace latte {
 
 struct HubReply {
-  HttpHead head;                // of the last response
-  std::string url;              // that gave it
-  bool redirected = false;      // by another host than the endpoint's
-  std::vector<HttpHead> hops;   // heads of the redirects before
+  HttpHead head;               // of the last response
+  std::string url;             // that gave it
+  bool redirected = false;     // by another host than the endpoint's
+  std::vector<HttpHead> hops;  // heads of the redirects before
 };
 
 // Sends a GET to `url` and follows redirects: at most five, to https, or to http if the endpoint is http. The

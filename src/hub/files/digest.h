@@ -4,7 +4,7 @@
 #include <atomic>
 #include <string>
 
-#include "src/hub/listing.h"
+#include "src/hub/repo/listing.h"
 
 namespace latte {
 

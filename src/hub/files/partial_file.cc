@@ -119,6 +119,11 @@ bool PartialFile::TakeComplete() {
   return true;
 }
 
+void PartialFile::Untake() {
+  const std::lock_guard lock(mutex_);
+  taken_ = false;
+}
+
 Status PartialFile::Write(int64_t at, std::span<const std::byte> bytes) {
   const ByteRange range{at, at + static_cast<int64_t>(bytes.size())};
   while (!bytes.empty()) {

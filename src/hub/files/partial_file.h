@@ -45,6 +45,7 @@ class PartialFile {
   int64_t missing() const;
   // True once for a complete file: its caller verifies and commits it.
   bool TakeComplete();
+  void Untake();  // the caller did not come to it
 
   // Writes the first bytes of a claim. Errors: kExhausted if the disk is full; kUnavailable.
   [[nodiscard]] Status Write(int64_t at, std::span<const std::byte> bytes);

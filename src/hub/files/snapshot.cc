@@ -67,8 +67,7 @@ Status RepoFolder::Create() const {
 
 bool RepoFolder::HasBlob(const HubFile& file) const {
   struct stat info = {};
-  return stat(Blob(file).c_str(), &info) == 0 && S_ISREG(info.st_mode) &&
-         info.st_size == file.size;
+  return stat(Blob(file).c_str(), &info) == 0 && S_ISREG(info.st_mode) && info.st_size == file.size;
 }
 
 Status RepoFolder::Publish(const Listing& listing, const std::vector<HubFile>& files,

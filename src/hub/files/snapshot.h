@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "src/hub/listing.h"
+#include "src/hub/repo/listing.h"
 
 namespace latte {
 

@@ -99,16 +99,19 @@ NetError ErrorOf(CURLcode code, const Call& call, const std::string& url, const 
     case CURLE_COULDNT_RESOLVE_HOST:
     case CURLE_COULDNT_RESOLVE_PROXY:
       return {Kind::kName, fmt::format("{}: no address for this name ({}); check the network, "
-                                       "HF_ENDPOINT and https_proxy", host, why)};
+                                       "HF_ENDPOINT and https_proxy",
+                                       host, why)};
     case CURLE_COULDNT_CONNECT:
       return {Kind::kConnect, fmt::format("{}: no connection ({}); check the network, HF_ENDPOINT "
-                                          "and https_proxy", host, why)};
+                                          "and https_proxy",
+                                          host, why)};
     case CURLE_PEER_FAILED_VERIFICATION:
     case CURLE_SSL_CONNECT_ERROR:
     case CURLE_SSL_CACERT_BADFILE:
     case CURLE_SSL_CERTPROBLEM:
       return {Kind::kTls, fmt::format("{}: no secure connection ({}); behind a proxy with a "
-                                      "certificate of its own set SSL_CERT_FILE", host, why)};
+                                      "certificate of its own set SSL_CERT_FILE",
+                                      host, why)};
     case CURLE_OPERATION_TIMEDOUT:
       return {Kind::kStalled, fmt::format("{}: silent for too long ({})", host, why)};
     default:

@@ -9,9 +9,9 @@
 namespace latte {
 
 struct CurlOptions {
-  double timeout = 30;      // seconds to connect, and of silence
-  std::string user_agent;   // "latte/0.1.0"
-  std::string certificates; // file of authorities; empty: the system's
+  double timeout = 30;       // seconds to connect, and of silence
+  std::string user_agent;    // "latte/0.1.0"
+  std::string certificates;  // file of authorities; empty: the system's
 };
 
 // Makes clients that end their request when `stop` becomes true, within about a second. `stop`

@@ -14,8 +14,8 @@ namespace {
 using Handle = std::unique_ptr<CURLU, void (*)(CURLU*)>;
 
 tl::unexpected<Error> BadAddress(const std::string& url, std::string_view why) {
-  return InvalidArgument(fmt::format("'{}': expected an http or https address, found {}",
-                                     Printable(url, 200), why));
+  return InvalidArgument(
+      fmt::format("'{}': expected an http or https address, found {}", Printable(url, 200), why));
 }
 
 std::string Part(CURLU* url, CURLUPart part, unsigned flags = 0) {

@@ -47,8 +47,8 @@ struct NetError {
 
 // Receives a response.
 struct HttpBody {
-  std::function<bool(const HttpHead&)> begin;                // false: the body is not wanted
-  std::function<bool(std::span<const std::byte>)> write;     // false: end the request
+  std::function<bool(const HttpHead&)> begin;             // false: the body is not wanted
+  std::function<bool(std::span<const std::byte>)> write;  // false: end the request
 };
 
 // One client with its connections. Thread-compatible.

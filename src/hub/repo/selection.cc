@@ -1,4 +1,4 @@
-#include "src/hub/selection.h"
+#include "src/hub/repo/selection.h"
 
 #include <algorithm>
 #include <array>
@@ -15,19 +15,17 @@ constexpr std::array<std::string_view, 7> kTopFiles = {
     "*.safetensors", "*.json", "*.jinja", "*.model", "*.txt", "README*", "LICENSE*"};
 
 // Formats of weights that Latte does not read, to say what a repository has instead.
-constexpr std::array<std::string_view, 6> kOtherWeights = {".gguf", ".bin", ".pth",
+constexpr std::array<std::string_view, 6> kOtherWeights = {".gguf", ".bin",  ".pth",
                                                            ".pt",   ".onnx", ".npz"};
 
 bool MatchesAny(std::string_view path, const std::vector<std::string>& patterns) {
-  return std::any_of(patterns.begin(), patterns.end(), [&](const std::string& pattern) {
-    return MatchesPattern(path, pattern);
-  });
+  return std::any_of(patterns.begin(), patterns.end(),
+                     [&](const std::string& pattern) { return MatchesPattern(path, pattern); });
 }
 
 bool HasWeights(const std::vector<HubFile>& files) {
-  return std::any_of(files.begin(), files.end(), [](const HubFile& file) {
-    return file.path.ends_with(".safetensors");
-  });
+  return std::any_of(files.begin(), files.end(),
+                     [](const HubFile& file) { return file.path.ends_with(".safetensors"); });
 }
 
 // "; it has *.gguf" or nothing.
@@ -51,9 +49,8 @@ bool IsReadByLatte(std::string_view path) {
   if (path.find('/') != std::string_view::npos)
     return MatchesPattern(path, "additional_chat_templates/*.jinja");
   if (MatchesPattern(path, "consolidated*.safetensors")) return false;
-  return std::any_of(kTopFiles.begin(), kTopFiles.end(), [&](std::string_view pattern) {
-    return MatchesPattern(path, pattern);
-  });
+  return std::any_of(kTopFiles.begin(), kTopFiles.end(),
+                     [&](std::string_view pattern) { return MatchesPattern(path, pattern); });
 }
 
 Result<std::vector<HubFile>> SelectFiles(const Listing& listing, const Selection& selection) {
@@ -64,12 +61,15 @@ Result<std::vector<HubFile>> SelectFiles(const Listing& listing, const Selection
     if (included && !MatchesAny(file.path, selection.exclude)) out.push_back(file);
   }
   if (out.empty())
-    return NotFound(fmt::format("no file of the repository's {} is chosen; see --include, "
-                                "--exclude and --dry-run", listing.files.size()));
+    return NotFound(
+        fmt::format("no file of the repository's {} is chosen; see --include, "
+                    "--exclude and --dry-run",
+                    listing.files.size()));
   if (selection.include.empty() && selection.exclude.empty() && !HasWeights(out))
-    return NotFound(fmt::format("the repository has no weights in *.safetensors, which Latte reads{}; "
-                                "choose another repository, or files with --include",
-                                OtherWeights(listing)));
+    return NotFound(
+        fmt::format("the repository has no weights in *.safetensors, which Latte reads{}; "
+                    "choose another repository, or files with --include",
+                    OtherWeights(listing)));
   std::stable_partition(out.begin(), out.end(),
                         [](const HubFile& file) { return !file.is_large(); });
   return out;

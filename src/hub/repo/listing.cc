@@ -1,4 +1,4 @@
-#include "src/hub/listing.h"
+#include "src/hub/repo/listing.h"
 
 #include <algorithm>
 #include <set>
@@ -22,8 +22,8 @@ bool IsHex(std::string_view text, size_t digits) {
 Result<int64_t> Size(const Json& object, const std::string& where) {
   LATTE_ASSIGN_OR_RETURN(const int64_t size, object.GetInt("size"));
   if (size < 0 || size > kMostBytes)
-    return Corrupt(fmt::format("{}: expected a size of 0 to {} bytes, found {}", where, kMostBytes,
-                               size));
+    return Corrupt(
+        fmt::format("{}: expected a size of 0 to {} bytes, found {}", where, kMostBytes, size));
   return size;
 }
 
@@ -32,23 +32,25 @@ Result<HubFile> ParseFile(const Json& sibling, const std::string& where) {
   LATTE_ASSIGN_OR_RETURN(out.path, sibling.GetString("rfilename"));
   const std::string file = fmt::format("{}: file '{}'", where, Printable(out.path, 200));
   if (!IsSafePath(out.path))
-    return Corrupt(file + ": expected a name below the model's folder, without '..', backslashes "
-                          "and control characters; nothing is downloaded");
+    return Corrupt(file +
+                   ": expected a name below the model's folder, without '..', backslashes "
+                   "and control characters; nothing is downloaded");
   LATTE_ASSIGN_OR_RETURN(out.size, Size(sibling, file));
   const std::optional<Json> large = sibling.Find("lfs");
   if (large) {
     LATTE_ASSIGN_OR_RETURN(const int64_t size, Size(*large, file));
     if (size != out.size)
-      return Corrupt(fmt::format("{}: expected one size, found {} and {} bytes", file, out.size,
-                                 size));
+      return Corrupt(
+          fmt::format("{}: expected one size, found {} and {} bytes", file, out.size, size));
     LATTE_ASSIGN_OR_RETURN(out.oid, large->GetString("sha256"));
   } else {
     LATTE_ASSIGN_OR_RETURN(out.oid, sibling.GetStringOr("blobId", ""));
   }
   if (!IsHex(out.oid, large ? 64 : 40))
-    return Corrupt(fmt::format("{}: expected a checksum of {} hexadecimal digits, found '{}'; is "
-                               "HF_ENDPOINT a Hub?", file, large ? 64 : 40,
-                               Printable(out.oid, 80)));
+    return Corrupt(
+        fmt::format("{}: expected a checksum of {} hexadecimal digits, found '{}'; is "
+                    "HF_ENDPOINT a Hub?",
+                    file, large ? 64 : 40, Printable(out.oid, 80)));
   return out;
 }
 
@@ -61,8 +63,8 @@ Status CheckNames(const std::vector<HubFile>& files, const std::string& where) {
   for (const std::string_view name : names)
     for (size_t at = name.find('/'); at != std::string_view::npos; at = name.find('/', at + 1))
       if (names.contains(name.substr(0, at)))
-        return Corrupt(fmt::format("{}: '{}' is listed as a file and as a folder", where,
-                                   name.substr(0, at)));
+        return Corrupt(
+            fmt::format("{}: '{}' is listed as a file and as a folder", where, name.substr(0, at)));
   return {};
 }
 

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "src/hub/listing.h"
+#include "src/hub/repo/listing.h"
 
 namespace latte {
 

@@ -1,0 +1,58 @@
+#include "src/hub/progress_text.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace latte {
+namespace {
+
+constexpr double kWindowSeconds = 10;
+
+}  // namespace
+
+void TransferRate::Add(double seconds, int64_t bytes) {
+  points_.push_back({seconds, bytes});
+  while (points_.size() > 2 && points_[1].seconds < seconds - kWindowSeconds) points_.pop_front();
+}
+
+double TransferRate::Get() const {
+  if (points_.size() < 2) return 0;
+  const Point& first = points_.front();
+  const Point& last = points_.back();
+  const double passed = last.seconds - first.seconds;
+  if (passed <= 0) return 0;
+  return std::max(0.0, static_cast<double>(last.bytes - first.bytes) / passed);
+}
+
+std::string BytesText(int64_t bytes) {
+  const auto value = static_cast<double>(bytes);
+  if (bytes >= 1'000'000'000) return fmt::format("{:.2f} GB", value / 1e9);
+  if (bytes >= 1'000'000) return fmt::format("{:.2f} MB", value / 1e6);
+  if (bytes >= 1'000) return fmt::format("{:.2f} kB", value / 1e3);
+  return fmt::format("{} B", bytes);
+}
+
+std::string DurationText(double seconds) {
+  const auto whole = static_cast<int64_t>(seconds);
+  if (whole >= 3600)
+    return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
+  return fmt::format("{}:{:02}", whole / 60, whole % 60);
+}
+
+std::string ProgressText(int64_t done, int64_t total, double rate, size_t columns) {
+  // 100 % only when nothing is missing.
+  const int64_t percent =
+      total == 0
+          ? 100
+          : static_cast<int64_t>(100 * static_cast<double>(done) / static_cast<double>(total));
+  std::string out =
+      fmt::format("{:3}%  {} of {}", done < total ? std::min<int64_t>(percent, 99) : 100,
+                  BytesText(done), BytesText(total));
+  if (rate > 0 && done < total)
+    out += fmt::format("  {}/s  {} left", BytesText(static_cast<int64_t>(rate)),
+                       DurationText(static_cast<double>(total - done) / rate));
+  return out.substr(0, columns);
+}
+
+}  // namespace latte

@@ -1,0 +1,35 @@
+// How far a download is, as text.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <string>
+
+namespace latte {
+
+// Bytes per second over the last ten seconds.
+class TransferRate {
+ public:
+  // `seconds`: of a clock that does not go back.
+  void Add(double seconds, int64_t bytes);
+  double Get() const;  // 0 before two values
+
+ private:
+  struct Point {
+    double seconds;
+    int64_t bytes;
+  };
+  std::deque<Point> points_;
+};
+
+// "31.41 GB", "4.20 MB", "12 B"
+std::string BytesText(int64_t bytes);
+
+// "1:02:03", "4:05"
+std::string DurationText(double seconds);
+
+// " 42%  13.20 of 31.41 GB  85.20 MB/s  3:34 left", cut to `columns`; without a rate the end is left
+// out.
+std::string ProgressText(int64_t done, int64_t total, double rate, size_t columns);
+
+}  // namespace latte

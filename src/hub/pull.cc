@@ -1,0 +1,127 @@
+#include "src/hub/pull.h"
+
+#include <chrono>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "src/hub/files/disk.h"
+#include "src/hub/net/url.h"
+
+namespace latte {
+namespace {
+
+constexpr size_t kMostListingBytes = 32 << 20;
+constexpr auto kPause = std::chrono::milliseconds(100);
+
+// Waits; false: interrupted.
+bool Pause(double seconds, const PullEvents& events) {
+  const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+  while (std::chrono::steady_clock::now() < until) {
+    if (events.interrupted()) return false;
+    std::this_thread::sleep_for(kPause);
+  }
+  return true;
+}
+
+// One request for the listing.
+Result<std::string> ListOnce(Http& http, const HubEnvironment& hub, const PullRequest& request,
+                             std::optional<Fault>* fault) {
+  std::string text;
+  HttpBody body;
+  body.begin = [](const HttpHead&) { return true; };
+  body.write = [&](std::span<const std::byte> bytes) {
+    text.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    return text.size() <= kMostListingBytes;
+  };
+  const std::string url = ListingUrl(hub, request.repo, request.revision);
+  const auto reply = HubGet(http, hub, url, {"Accept: application/json"}, body);
+  if (text.size() > kMostListingBytes)
+    return Corrupt(fmt::format("{}: expected a listing of at most {} MiB, found more", url,
+                               kMostListingBytes >> 20));
+  if (!reply) {
+    *fault = FaultOfNet(reply.error(), true);
+  } else if (reply->head.status != 200) {
+    const Result<UrlOrigin> origin = OriginOf(reply->url);
+    *fault = FaultOfStatus(reply->head,
+                           {request.repo, request.revision, "",
+                            origin ? origin->host : hub.endpoint, reply->redirected},
+                           hub);
+  }
+  return text;
+}
+
+Result<Listing> FetchListing(Http& http, const HubEnvironment& hub, const PullRequest& request,
+                             const PullEvents& events) {
+  for (int failures = 1;; ++failures) {
+    std::optional<Fault> fault;
+    LATTE_ASSIGN_OR_RETURN(const std::string text, ListOnce(http, hub, request, &fault));
+    if (!fault) return ParseListing(text, hub.endpoint + ": listing of " + request.repo);
+    LATTE_ASSIGN_OR_RETURN(const double wait, NextTry(*fault, request.download.retry, failures));
+    if (request.download.note)
+      request.download.note(fmt::format("{}; waiting {:.0f} s", fault->error.message, wait));
+    if (!Pause(wait, events)) return Fail(Code::kCancelled, "stopped");
+  }
+}
+
+PullPlan PlanOf(const Listing& listing, const std::vector<HubFile>& files,
+                const RepoFolder& folder) {
+  PullPlan out{listing.commit, folder.Snapshot(listing.commit), {}, 0, 0};
+  for (const HubFile& file : files) {
+    const int64_t missing = folder.HasBlob(file) ? 0 : MissingBytes(folder.Blob(file), file.size);
+    out.files.push_back({file, missing});
+    out.bytes += file.size;
+    out.missing += missing;
+  }
+  return out;
+}
+
+// Downloads the blobs that are missing.
+Status Fetch(const HubEnvironment& hub, const PullRequest& request, const RepoFolder& folder,
+             const Listing& listing, const std::vector<HubFile>& files, const HttpFactory& http,
+             std::atomic<bool>& stop, const PullEvents& events) {
+  int64_t total = 0;
+  for (const HubFile& file : files) total += file.size;
+  Download download({hub, request.repo, listing.commit}, folder, files, request.download, http,
+                    stop);
+  const Status status = download.Run([&] {
+    events.progress(download.done(), total);
+    if (events.interrupted()) stop.store(true);
+  });
+  if (status) return {};
+  const double kept = static_cast<double>(download.done()) / 1e9;
+  return Fail(status.error().code,
+              fmt::format("{}; {:.2f} of {:.2f} GB are kept: the same command continues",
+                          status.error().message, kept, static_cast<double>(total) / 1e9));
+}
+
+}  // namespace
+
+Result<PullPlan> Pull(const HubEnvironment& hub, const PullRequest& request,
+                      const HttpFactory& http, std::atomic<bool>& stop, const PullEvents& events) {
+  LATTE_ASSIGN_OR_RETURN(const std::unique_ptr<Http> first, http());
+  LATTE_ASSIGN_OR_RETURN(const Listing listing, FetchListing(*first, hub, request, events));
+  LATTE_ASSIGN_OR_RETURN(const std::vector<HubFile> files, SelectFiles(listing, request.selection));
+  const RepoFolder folder(hub.cache, request.repo);
+  if (request.dry_run) {
+    PullPlan plan = PlanOf(listing, files, folder);
+    events.planned(plan);
+    return plan;
+  }
+  LATTE_RETURN_IF_ERROR(folder.Create());
+  bool told = false;
+  LATTE_ASSIGN_OR_RETURN(const FileLock lock, FileLock::Take(folder.LockFile(), [&] {
+                           if (!told && request.download.note)
+                             request.download.note("another process downloads this model; waiting");
+                           told = true;
+                           return Pause(0.5, events);
+                         }));
+  PullPlan plan = PlanOf(listing, files, folder);
+  events.planned(plan);
+  LATTE_RETURN_IF_ERROR(CheckRoom(folder.path(), plan.missing));
+  LATTE_RETURN_IF_ERROR(Fetch(hub, request, folder, listing, files, http, stop, events));
+  LATTE_RETURN_IF_ERROR(folder.Publish(listing, files, request.revision));
+  return plan;
+}
+
+}  // namespace latte

@@ -1,0 +1,48 @@
+// Downloads a repository of the Hub into the Hugging Face cache.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "src/hub/download.h"
+#include "src/hub/repo/selection.h"
+
+namespace latte {
+
+struct PullRequest {
+  std::string repo;               // "org/name"
+  std::string revision = "main";  // a branch, a tag or a commit
+  Selection selection;
+  bool dry_run = false;  // ends after the plan
+  DownloadOptions download;
+};
+
+// What a pull will do.
+struct PullPlan {
+  struct File {
+    HubFile file;
+    int64_t missing = 0;  // bytes
+  };
+  std::string commit;
+  std::string path;  // of the snapshot
+  std::vector<File> files;
+  int64_t bytes = 0;    // of all files
+  int64_t missing = 0;  // of them
+};
+
+struct PullEvents {
+  std::function<void(const PullPlan&)> planned;
+  std::function<void(int64_t done, int64_t total)> progress;  // about five times a second
+  std::function<bool()> interrupted;  // asked often; true: end, and leave what can be continued
+};
+
+// Lists the repository, chooses files, downloads what is missing, verifies it and publishes the
+// snapshot. One process at a time downloads a repository; others wait. Errors: of FaultOfStatus and
+// FaultOfNet, ParseListing, SelectFiles, CheckRoom and Download::Run.
+[[nodiscard]] Result<PullPlan> Pull(const HubEnvironment& hub, const PullRequest& request,
+                                    const HttpFactory& http, std::atomic<bool>& stop,
+                                    const PullEvents& events);
+
+}  // namespace latte
