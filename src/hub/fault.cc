@@ -1,6 +1,7 @@
 #include "src/hub/fault.h"
 
 #include <algorithm>
+#include <charconv>
 
 #include <fmt/format.h>
 
@@ -66,6 +67,20 @@ Fault Missing(const HttpHead& head, const Asked& asked, const HubEnvironment& hu
                                             asked.repo, hub.endpoint));
 }
 
+// The seconds until a limit of requests ends: of Retry-After, or t of the Hub's "RateLimit:
+// "resolvers";r=0;t=55".
+std::optional<double> WaitOf(const HttpHead& head) {
+  if (head.retry_after) return head.retry_after;
+  const std::string& limit = head.Get("ratelimit");
+  const size_t at = limit.find(";t=");
+  if (at == std::string::npos) return std::nullopt;
+  int seconds = 0;
+  const char* begin = limit.data() + at + 3;
+  const auto [end, error] = std::from_chars(begin, limit.data() + limit.size(), seconds);
+  if (error != std::errc() || seconds < 0) return std::nullopt;
+  return seconds;
+}
+
 }  // namespace
 
 Fault FaultOfNet(const NetError& error, bool first) {
@@ -94,11 +109,11 @@ Fault FaultOfStatus(const HttpHead& head, const Asked& asked, const HubEnvironme
       return Retry(
           fmt::format("{} (too many requests); try again later{}", answer,
                       hub.token.empty() ? ", or set HF_TOKEN, which raises the limit" : ""),
-          head.retry_after);
+          WaitOf(head));
     default:
       break;
   }
-  if (head.status >= 500) return Retry(answer + "; try again later", head.retry_after);
+  if (head.status >= 500) return Retry(answer + "; try again later", WaitOf(head));
   const std::string& said = head.Get("x-error-message");
   return Fatal(Code::kUnavailable,
                said.empty() ? answer : fmt::format("{}: {}", answer, Printable(said, 200)));

@@ -41,7 +41,7 @@ Fault FaultOfStatus(const HttpHead& head, const Asked& asked, const HubEnvironme
 struct RetryPolicy {
   int retries = 5;            // in a row without a byte
   double base = 0.5;          // seconds before the first; doubled for each further one
-  double longest_wait = 300;  // seconds; a server that asks for more ends the download
+  double longest_wait = 330;  // seconds; a server that asks for more ends the download
 };
 
 // Seconds to wait before trying again after `failures` in a row.

@@ -165,6 +165,8 @@ void PartialFile::Restart() {
 
 void PartialFile::Discard() {
   Restart();
+  const std::lock_guard lock(mutex_);
+  taken_ = true;  // nothing is to be saved
   std::remove(path_.c_str());
 }
 
