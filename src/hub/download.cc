@@ -174,6 +174,8 @@ Status Download::Run(const std::function<void()>& tick) {
   tick();
   if (error_) return tl::unexpected(*error_);
   if (stop_.load()) return Fail(Code::kCancelled, "stopped");
+  for (const auto& job : jobs_)
+    if (!job->done) return Internal(job->file.path + ": the download ended without it");
   return saved;
 }
 

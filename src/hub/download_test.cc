@@ -166,6 +166,20 @@ TEST_F(Downloads, AServerThatSendsTheFileAsAWhole) {
   ExpectDone(Run());
 }
 
+TEST_F(Downloads, ServersThatNeverAgreeOnAnETag) {
+  for (int connections : {1, 3}) {
+    options_.connections = connections;
+    for (int i = 0; i < 9; ++i)
+      world_.changes.push_back([i](HttpHead* head, std::string* answer) {
+        head->headers["etag"] = fmt::format("\"{}\"", i);
+        answer->resize(answer->size() / 2);
+      });
+    ExpectDone(Run());
+    std::remove(folder_.Blob(file_).c_str());
+    world_.changes.clear();
+  }
+}
+
 TEST_F(Downloads, WrongBytesAreNeverKept) {
   for (int i = 0; i < 20; ++i)
     world_.changes.push_back([](HttpHead*, std::string* answer) { answer->back() ^= 1; });

@@ -31,6 +31,8 @@ Fault Corrupted(std::string message) {
   return {Fault::Kind::kRetry, Error{Code::kCorrupt, std::move(message)}, std::nullopt};
 }
 
+Fault Fatal(Error error) { return {Fault::Kind::kFatal, std::move(error), std::nullopt}; }
+
 }  // namespace
 
 std::vector<std::string> RangeHeaders(ByteRange range, int64_t size, const std::string& tag) {
@@ -75,7 +77,6 @@ struct DownloadWorker::Attempt {
   std::string why;
   int64_t arrived = 0;
   bool again = false;          // the file has to be claimed anew
-  std::optional<Error> local;  // of the disk, or of a body that is too long
   std::optional<Fault> fault;  // nothing: the range is complete
 };
 
@@ -96,34 +97,29 @@ Asked DownloadWorker::AskedFor(const DownloadJob& job, const HubReply& reply) co
 }
 
 // The Hub tells what it redirects to: the listing must not say otherwise.
-void DownloadWorker::CheckHops(const DownloadJob& job, const HubReply& reply,
-                               Attempt* attempt) const {
-  for (const HttpHead& hop : reply.hops) {
-    const auto refuse = [&](std::string_view name, std::string_view listed) {
-      const std::string found(BareTag(hop.Get(std::string(name))));
-      if (found.empty() || found == listed) return;
-      attempt->fault = Corrupted(fmt::format(
-          "{}: {}: expected {} as in the repository's listing, found '{}'; the server contradicts "
-          "itself: try again later",
-          job.file.path, name, listed, Printable(found, 80)));
-    };
-    refuse("x-repo-commit", source_.commit);
-    refuse("x-linked-size", fmt::to_string(job.file.size));
-    if (job.file.is_large()) refuse("x-linked-etag", job.file.oid);
-  }
+std::optional<Fault> DownloadWorker::CheckRedirect(const DownloadJob& job,
+                                                   const HttpHead& head) const {
+  const auto differs = [&](const char* name, std::string_view listed) -> std::optional<Fault> {
+    const std::string found(BareTag(head.Get(name)));
+    if (found.empty() || found == listed) return std::nullopt;
+    return Corrupted(fmt::format(
+        "{}: {}: expected {} as in the repository's listing, found '{}'; the server contradicts "
+        "itself: try again later",
+        job.file.path, name, listed, Printable(found, 80)));
+  };
+  if (auto fault = differs("x-repo-commit", source_.commit)) return fault;
+  if (auto fault = differs("x-linked-size", fmt::to_string(job.file.size))) return fault;
+  return job.file.is_large() ? differs("x-linked-etag", job.file.oid) : std::nullopt;
 }
 
 // What to make of a response whose body, if it was wanted, has arrived.
 DownloadWorker::Attempt DownloadWorker::Judge(DownloadJob& job, const HubReply& reply,
                                               ByteRange asked, Attempt attempt) const {
   const bool answered = reply.head.status == 200 || reply.head.status == 206;
-  CheckHops(job, reply, &attempt);
   {
     const std::lock_guard lock(job.mutex);
-    const bool keep = answered && !attempt.fault && reply.redirected;
-    job.location = keep ? reply.url : "";
+    job.location = answered && reply.redirected ? reply.url : "";
   }
-  if (attempt.fault) return attempt;
   if (!answered) {
     attempt.fault = FaultOfStatus(reply.head, AskedFor(job, reply), source_.hub);
   } else if (attempt.kind == BodyKind::kWrong) {
@@ -132,10 +128,12 @@ DownloadWorker::Attempt DownloadWorker::Judge(DownloadJob& job, const HubReply& 
     if (!job.undivided.exchange(true)) job.bytes->Restart();
     attempt.again = true;
   } else if (attempt.kind == BodyKind::kChanged) {
-    if (job.changed.exchange(true))
+    if (job.changed.exchange(true)) {
       job.ignore_tag = true;
-    else
+      job.bytes->Release(asked);
+    } else {
       job.bytes->Restart();
+    }
     attempt.again = true;
   } else if (attempt.arrived < asked.size()) {
     attempt.fault = Corrupted(fmt::format("{}: expected {} bytes, found {}", job.file.path,
@@ -158,30 +156,30 @@ DownloadWorker::Attempt DownloadWorker::FetchOnce(DownloadJob& job, ByteRange as
     const int64_t at = asked.begin + out.arrived;
     const auto size = static_cast<int64_t>(bytes.size());
     if (at + size > asked.end) {
-      out.local = Error{Code::kCorrupt,
-                        fmt::format("{}: expected {} bytes, found more; the server contradicts the "
-                                    "repository's listing",
-                                    job.file.path, asked.size())};
+      out.fault = Fatal(
+          {Code::kCorrupt, fmt::format("{}: expected {} bytes, found more; the server contradicts "
+                                       "the repository's listing",
+                                       job.file.path, asked.size())});
     } else if (const Status written = job.bytes->Write(at, bytes); !written) {
-      out.local = written.error();
+      out.fault = Fatal(written.error());
     } else {
       out.arrived += size;
     }
-    return !out.local;
+    return !out.fault;
+  };
+  const auto follow = [&](const HttpHead& head) {
+    out.fault = CheckRedirect(job, head);
+    return !out.fault;
   };
   const auto reply =
-      HubGet(http_, source_.hub, Url(job), RangeHeaders(asked, job.file.size, tag), body);
-  if (out.local) {
-    out.fault = {Fault::Kind::kFatal, *out.local, std::nullopt};
-  } else if (reply) {
-    return Judge(job, *reply, asked, std::move(out));
-  } else {
-    const std::lock_guard lock(job.mutex);
-    job.location.clear();
-    out.fault = FaultOfNet(reply.error(), false);
-    if (out.fault->kind != Fault::Kind::kStopped)
-      out.fault->error.message = job.file.path + ": " + out.fault->error.message;
-  }
+      HubGet(http_, source_.hub, Url(job), RangeHeaders(asked, job.file.size, tag), body, follow);
+  if (out.fault) return out;
+  if (reply) return Judge(job, *reply, asked, std::move(out));
+  const std::lock_guard lock(job.mutex);
+  job.location.clear();
+  out.fault = FaultOfNet(reply.error(), false);
+  if (out.fault->kind != Fault::Kind::kStopped)
+    out.fault->error.message = job.file.path + ": " + out.fault->error.message;
   return out;
 }
 

@@ -55,7 +55,7 @@ class DownloadWorker {
 
   Attempt FetchOnce(DownloadJob& job, ByteRange asked);
   Attempt Judge(DownloadJob& job, const HubReply& reply, ByteRange asked, Attempt attempt) const;
-  void CheckHops(const DownloadJob& job, const HubReply& reply, Attempt* attempt) const;
+  std::optional<Fault> CheckRedirect(const DownloadJob& job, const HttpHead& head) const;
   Asked AskedFor(const DownloadJob& job, const HubReply& reply) const;
   std::string Url(DownloadJob& job) const;
 

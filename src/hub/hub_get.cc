@@ -39,7 +39,7 @@ tl::expected<std::string, NetError> Next(const std::string& url, const HttpHead&
 tl::expected<HubReply, NetError> HubGet(Http& http, const HubEnvironment& hub,
                                         const std::string& url,
                                         const std::vector<std::string>& headers,
-                                        const HttpBody& body) {
+                                        const HttpBody& body, const OnRedirect& on_redirect) {
   const Result<UrlOrigin> endpoint = OriginOf(hub.endpoint);
   if (!endpoint) return Reject(hub.endpoint, "no address");
   HttpBody wanted = body;
@@ -48,7 +48,7 @@ tl::expected<HubReply, NetError> HubGet(Http& http, const HubEnvironment& hub,
   };
   HubReply reply;
   reply.url = url;
-  while (true) {
+  for (int redirects = 0;; ++redirects) {
     const Result<UrlOrigin> origin = OriginOf(reply.url);
     if (!origin) return Reject(reply.url, "no http or https address");
     reply.redirected = reply.redirected || *origin != *endpoint;
@@ -59,10 +59,10 @@ tl::expected<HubReply, NetError> HubGet(Http& http, const HubEnvironment& hub,
     if (!head) return tl::unexpected(std::move(head).error());
     reply.head = *std::move(head);
     if (!IsRedirect(reply.head.status)) return reply;
-    if (reply.hops.size() == kMostRedirects) return Reject(url, "more than five redirects");
+    if (redirects == kMostRedirects) return Reject(url, "more than five redirects");
+    if (on_redirect && !on_redirect(reply.head)) return Reject(url, "its redirect is not followed");
     auto next = Next(reply.url, reply.head, *endpoint);
     if (!next) return tl::unexpected(std::move(next).error());
-    reply.hops.push_back(std::move(reply.head));
     reply.url = *std::move(next);
   }
 }

@@ -10,11 +10,13 @@
 namespace latte {
 
 struct HubReply {
-  HttpHead head;               // of the last response
-  std::string url;             // that gave it
-  bool redirected = false;     // by another host than the endpoint's
-  std::vector<HttpHead> hops;  // heads of the redirects before
+  HttpHead head;            // of the last response
+  std::string url;          // that gave it
+  bool redirected = false;  // by another host than the endpoint's
 };
+
+// Asked for every redirect before it is followed; false: it is not.
+using OnRedirect = std::function<bool(const HttpHead&)>;
 
 // Sends a GET to `url` and follows redirects: at most five, to https, or to http if the endpoint is http. The
 // token is sent while scheme, host and port are the endpoint's, never after they were not.
@@ -23,7 +25,8 @@ struct HubReply {
 [[nodiscard]] tl::expected<HubReply, NetError> HubGet(Http& http, const HubEnvironment& hub,
                                                       const std::string& url,
                                                       const std::vector<std::string>& headers,
-                                                      const HttpBody& body);
+                                                      const HttpBody& body,
+                                                      const OnRedirect& on_redirect = {});
 
 // "https://huggingface.co/api/models/org/name/revision/main?blobs=true"
 std::string ListingUrl(const HubEnvironment& hub, const std::string& repo,

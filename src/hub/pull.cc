@@ -7,6 +7,7 @@
 
 #include "src/hub/files/disk.h"
 #include "src/hub/net/url.h"
+#include "src/hub/progress_text.h"
 
 namespace latte {
 namespace {
@@ -89,10 +90,11 @@ Status Fetch(const HubEnvironment& hub, const PullRequest& request, const RepoFo
     if (events.interrupted()) stop.store(true);
   });
   if (status) return {};
-  const double kept = static_cast<double>(download.done()) / 1e9;
+  const int64_t kept = download.done();
+  if (kept == 0) return status;
   return Fail(status.error().code,
-              fmt::format("{}; {:.2f} of {:.2f} GB are kept: the same command continues",
-                          status.error().message, kept, static_cast<double>(total) / 1e9));
+              fmt::format("{}; {} of {} are kept: the same command continues",
+                          status.error().message, BytesText(kept), BytesText(total)));
 }
 
 }  // namespace

@@ -11,6 +11,7 @@ import sys
 import time
 
 import part_attack
+import part_hub
 import part_lm_eval
 import part_pytest
 import part_schema
@@ -19,11 +20,12 @@ from results import Part, read_expected
 from server import Server
 
 HERE = pathlib.Path(__file__).resolve().parent
-SHORT = ("sdk", "schema", "scenarios")
+SHORT = ("sdk", "schema", "scenarios", "hub")
 PARTS = {
     "sdk": part_pytest.run_sdk,
     "schema": part_schema.run,
     "scenarios": part_pytest.run_scenarios,
+    "hub": part_hub.run,
     "smoke": part_pytest.run_smoke,
     "lm-eval": part_lm_eval.run,
     "attack": part_attack.run,

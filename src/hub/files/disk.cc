@@ -22,7 +22,7 @@ tl::unexpected<Error> DiskError(const std::string& path, int err) {
   return Fail(full ? Code::kExhausted : Code::kUnavailable,
               fmt::format("{}: {}{}", path, std::strerror(err),
                           full ? "; free some space, or set HF_HUB_CACHE to a folder on a larger "
-                                 "disk; what has arrived is kept"
+                                 "disk"
                                : ""));
 }
 

@@ -132,6 +132,7 @@ TEST_F(Partial, ASnapshotLinksToBlobs) {
                                       {"a/b/c.json", 2, std::string(40, '1')}};
   ASSERT_TRUE(folder.Create());
   EXPECT_FALSE(folder.HasBlob(files[0]));
+  EXPECT_FALSE(folder.Publish({commit, files}, files, "main")) << "no link to nothing";
   std::ofstream(folder.Blob(files[0])) << "{}";
   EXPECT_TRUE(folder.HasBlob(files[0]));
   for (int twice = 0; twice < 2; ++twice)

@@ -73,6 +73,8 @@ bool RepoFolder::HasBlob(const HubFile& file) const {
 Status RepoFolder::Publish(const Listing& listing, const std::vector<HubFile>& files,
                            const std::string& revision) const {
   const std::string snapshot = Snapshot(listing.commit);
+  for (const HubFile& file : files)
+    if (!HasBlob(file)) return Internal(Blob(file) + ": expected this blob before its link");
   LATTE_RETURN_IF_ERROR(CreateFolders(snapshot));
   for (const HubFile& file : files)
     LATTE_RETURN_IF_ERROR(Link(LinkTarget(file), snapshot + "/" + file.path));

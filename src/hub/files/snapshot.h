@@ -26,7 +26,7 @@ class RepoFolder {
   bool HasBlob(const HubFile& file) const;
 
   // Links the files, whose blobs are there, into the snapshot of the commit, and makes refs/<revision> name
-  // it; a revision that is the commit itself gets no ref. Errors: of DiskError.
+  // it; a revision that is the commit itself gets no ref. Errors: of DiskError; kInternal without a blob.
   [[nodiscard]] Status Publish(const Listing& listing, const std::vector<HubFile>& files,
                                const std::string& revision) const;
 

@@ -48,6 +48,7 @@ class Hub:
 
     def listen(self, host, where):
         server = http.server.ThreadingHTTPServer((host, 0), handler_of(self, where))
+        server.handle_error = lambda *_: None  # a client that leaves
         server.daemon_threads = True
         threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
         return server
@@ -77,6 +78,16 @@ class Hub:
     def listing(self):
         return self.edit_listing({"id": self.repo, "sha": self.commit, "gated": "auto" if self.gated else False,
                                   "siblings": [self.sibling(name) for name in self.files]})
+
+    def tree(self):
+        """What snapshot_download of huggingface_hub asks for."""
+        out = []
+        for sibling in self.listing()["siblings"]:
+            entry = {"type": "file", "path": sibling["rfilename"], "size": sibling["size"], "oid": sibling["blobId"]}
+            if "lfs" in sibling:
+                entry["lfs"] = {"oid": sibling["lfs"]["sha256"], "size": sibling["size"], "pointerSize": 134}
+            out.append(entry)
+        return out
 
     def take_fault(self, where, name):
         with self.lock:
@@ -130,7 +141,7 @@ def handler_of(hub, where):
 
         def answer_as_hub(self, path, fault):
             sent = self.headers.get("Authorization")
-            listed = re.fullmatch(r"/api/models/([^/]+/[^/]+)/revision/(.+)", path)
+            listed = re.fullmatch(r"/api/models/([^/]+/[^/]+)/(?:revision|tree)/(.+)", path)
             resolved = re.fullmatch(r"/([^/]+/[^/]+)/resolve/([^/]+)/(.+)", path)
             repo = (listed or resolved or [None, None])[1]
             if repo != hub.repo:
@@ -142,7 +153,7 @@ def handler_of(hub, where):
             if listed:
                 if listed[2] not in ("main", "v1", "refs/pr/1", hub.commit):
                     return self.refuse(404, "RevisionNotFound", "Invalid rev id")
-                return self.answer(200, {"Content-Type": "application/json"}, json.dumps(hub.listing()).encode())
+                return self.answer(200, {"Content-Type": "application/json"}, json.dumps(hub.tree() if "/tree/" in path else hub.listing()).encode())
             name = resolved[3]
             if name not in hub.files:
                 return self.refuse(404, "EntryNotFound", "Entry not found")
