@@ -39,7 +39,8 @@ int RunLatte(int argc, char** argv) {
       "Latte: inference for models with Multi-head Latent Attention (DeepSeek V2/V3/R1, Kimi-K2, "
       "Moonlight).\n\n  latte run -p \"Once upon a time\"      write a story with the built-in "
       "model\n  latte run path/to/checkpoint < prompt.txt\n  latte chat "
-      "path/to/checkpoint\n\nMODEL is a Hugging Face folder, a "
+      "path/to/checkpoint\n  latte pull org/name                    download a model\n\n"
+      "MODEL is a Hugging Face folder, a "
       "repository id (org/name) in the local Hugging Face cache, tiny or tiny-sparse.",
       Version());
   const latte::FlagSet app = line.flags();

@@ -27,7 +27,7 @@ struct DownloadOptions {
   std::function<void(const std::string&)> note;  // one line for the user, from any thread
 };
 
-// What is downloaded from where.
+// A commit of a repository, and the Hub that has it.
 struct DownloadSource {
   HubEnvironment hub;
   std::string repo;
@@ -44,7 +44,7 @@ class Download {
            DownloadOptions options, HttpFactory http, std::atomic<bool>& stop);
   ~Download();
 
-  // Bytes that have arrived, of all files, those of earlier runs included.
+  // Bytes of all files that have arrived, in this and in earlier runs.
   int64_t done() const;
 
   // Fetches what is missing. Calls `tick` about five times a second. After an error, what has

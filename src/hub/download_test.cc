@@ -17,7 +17,7 @@ namespace {
 constexpr std::string_view kHub = "https://hub.example";
 constexpr std::string_view kStorage = "https://storage.example";
 
-// What the scripted servers hold and do.
+// The content and the behaviour of the scripted servers.
 struct World {
   std::string content;
   std::mutex mutex;

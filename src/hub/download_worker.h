@@ -69,7 +69,7 @@ class DownloadWorker {
 // there; weak ones and none are left out.
 std::vector<std::string> RangeHeaders(ByteRange range, int64_t size, const std::string& tag);
 
-// What a response to such a request holds.
+// The content of a response to such a request.
 enum class BodyKind {
   kRange,      // the range that was asked for
   kWhole,      // the whole file, which was asked for

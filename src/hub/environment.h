@@ -1,4 +1,4 @@
-// What the environment says about the Hub, as huggingface_hub reads it.
+// Variables and files that say where the Hub is and who asks, read as huggingface_hub reads them.
 #pragma once
 
 #include <string>

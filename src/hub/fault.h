@@ -22,7 +22,7 @@ struct Fault {
   std::optional<double> wait;  // seconds that the server asks for
 };
 
-// What was asked for, for messages.
+// A request, for messages about it.
 struct Asked {
   std::string repo;         // "org/name"
   std::string revision;     // "main"

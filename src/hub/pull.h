@@ -19,7 +19,7 @@ struct PullRequest {
   DownloadOptions download;
 };
 
-// What a pull will do.
+// The files of a pull, and the bytes that it will fetch.
 struct PullPlan {
   struct File {
     HubFile file;

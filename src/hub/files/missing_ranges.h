@@ -1,4 +1,4 @@
-// Which bytes of a file are still missing, and which of them somebody is fetching. Pure.
+// The bytes of a file that are missing, and the claims of connections that fetch them. Pure.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ class MissingRanges {
   // `missing` is sorted, without overlaps and empty ranges.
   explicit MissingRanges(std::vector<ByteRange> missing);
 
-  // The first missing bytes that nobody has claimed, at most `most`; nothing: all are claimed.
+  // The first missing bytes without a claim, at most `most`; nothing: all are claimed.
   std::optional<ByteRange> Claim(int64_t most);
   // The bytes [begin, end), which are the first of `claim`, have arrived.
   void Arrived(ByteRange bytes);

@@ -26,7 +26,7 @@ std::vector<ByteRange> Whole(int64_t size) {
   return size == 0 ? std::vector<ByteRange>() : std::vector<ByteRange>{{0, size}};
 }
 
-// What is there of `blob`; everything is missing where the two files do not belong together.
+// The state of `blob`; everything is missing where its two files do not belong together.
 PartialState ReadState(const std::string& blob, int64_t size) {
   const PartialState nothing{"", Whole(size)};
   struct stat info = {};

@@ -79,7 +79,7 @@ size_t OnBody(char* data, size_t size, size_t count, void* user) {
     call.rejected = !call.body.write(bytes);
     return call.rejected ? CURL_WRITEFUNC_ERROR : bytes.size();
   }
-  // Reading a short body that nobody wants keeps the connection.
+  // Reading a short body that is not wanted keeps the connection.
   call.skipped += bytes.size();
   return call.skipped > kMostSkippedBytes ? CURL_WRITEFUNC_ERROR : bytes.size();
 }

@@ -1,4 +1,4 @@
-// What a download needs from HTTP: one request at a time, without redirects, so that the caller
+// HTTP for downloads: one request at a time, and no redirect is followed, so that the caller
 // decides where a token may go. curl_http.h has the implementation; tests have their own.
 #pragma once
 
