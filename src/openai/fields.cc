@@ -226,20 +226,29 @@ bool Absent(OpenAiEndpoint endpoint, std::string_view name) {
   return endpoint == OpenAiEndpoint::kChat && name == "echo";
 }
 
+std::optional<Status> ReadField(OpenAiEndpoint endpoint, const std::string& name, const Json& value,
+                                OpenAiFields* fields) {
+  if (const BodyField* field = FindField(endpoint, name)) return field->read(value, *fields);
+  if (!Absent(endpoint, name))
+    if (const auto read = ReadListed(name, value, &fields->request)) return read;
+  const auto checked = CheckNeutralField(endpoint, name, value);
+  if (checked) fields->ignored.push_back(name);
+  return checked;
+}
+
 }  // namespace
+
+std::optional<Status> ReadChatField(const std::string& name, const Json& value,
+                                    OpenAiFields* fields) {
+  return ReadField(OpenAiEndpoint::kChat, name, value, fields);
+}
 
 Status ReadOpenAiFields(OpenAiEndpoint endpoint, const Json& body, OpenAiFields* fields) {
   if (!body.is_object()) return InvalidArgument(body.path() + ": expected an object");
   LATTE_RETURN_IF_ERROR(CheckBestOf(body));
   return body.ForEachMember([&](const std::string& name, const Json& value) -> Status {
     if (!body.Find(name)) return {};  // null
-    if (const BodyField* field = FindField(endpoint, name)) return field->read(value, *fields);
-    if (!Absent(endpoint, name))
-      if (const auto read = ReadListed(name, value, &fields->request)) return *read;
-    if (const auto checked = CheckNeutralField(endpoint, name, value)) {
-      fields->ignored.push_back(name);
-      return *checked;
-    }
+    if (const auto read = ReadField(endpoint, name, value, fields)) return *read;
     return InvalidArgument(
         fmt::format("{}: {} has no such field here; leave it out", value.path(), Url(endpoint)));
   });

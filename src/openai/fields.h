@@ -40,4 +40,9 @@ struct OpenAiFields {
 [[nodiscard]] Status ReadOpenAiFields(OpenAiEndpoint endpoint, const Json& body,
                                       OpenAiFields* fields);
 
+// Reads one field of a chat, for APIs that have it too; nullopt: chats have no such field. `value`
+// is not null. Errors: as ReadOpenAiFields.
+[[nodiscard]] std::optional<Status> ReadChatField(const std::string& name, const Json& value,
+                                                  OpenAiFields* fields);
+
 }  // namespace latte

@@ -12,6 +12,7 @@
 #include "src/openai/conversation.h"
 #include "src/openai/fields.h"
 #include "src/openai/messages.h"
+#include "src/openai/responses/request.h"
 
 namespace latte {
 namespace {
@@ -181,6 +182,8 @@ Result<OpenAiRequest> Parse(OpenAiEndpoint endpoint, const Json& body, const Ope
     case OpenAiEndpoint::kChat:
     case OpenAiEndpoint::kCompletions:
       break;
+    case OpenAiEndpoint::kResponses:
+      return ParseResponsesRequest(body, model);
   }
   return ParseCompletion(endpoint, body, model, rules);
 }
@@ -192,6 +195,7 @@ struct Address {
 constexpr auto kAddresses = std::to_array<Address>({
     {OpenAiEndpoint::kChat, "/v1/chat/completions"},
     {OpenAiEndpoint::kCompletions, "/v1/completions"},
+    {OpenAiEndpoint::kResponses, "/v1/responses"},
 });
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Parses bodies of the OpenAI API's two completion endpoints into latte::Request. Null counts as
+// Parses bodies of the OpenAI API's endpoints into latte::Request. Null counts as
 // absent at every level, and values that change no answer are accepted (neutral_fields.h).
 // Everything else is strict: an unknown field, a wrong type or a value out of range is an error
 // that names the field. Knows nothing of files and connections.
@@ -21,7 +21,7 @@
 
 namespace latte {
 
-enum class OpenAiEndpoint { kChat, kCompletions };
+enum class OpenAiEndpoint { kChat, kCompletions, kResponses };
 
 std::string_view Url(OpenAiEndpoint endpoint);  // "/v1/chat/completions"
 std::optional<OpenAiEndpoint> FindEndpoint(std::string_view url);
@@ -58,6 +58,8 @@ struct OpenAiPrompt {
   bool first_is_bos = false;  // that token is not part of the prompt's text
 };
 
+struct ResponsesReply;  // responses/reply.h
+
 // The settings of a request that determine the format of its answer.
 struct OpenAiReply {
   OpenAiEndpoint endpoint = OpenAiEndpoint::kChat;
@@ -77,6 +79,7 @@ struct OpenAiReply {
   std::optional<ToolFormat> calls;
   std::shared_ptr<const TextParameters> texts;
   bool parallel_calls = true;
+  std::shared_ptr<const ResponsesReply> responses;  // of /v1/responses
 };
 
 struct OpenAiRequest {

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "src/openai/events/completion_writer.h"
+#include "src/openai/responses/writer.h"
 
 namespace latte {
 
@@ -18,6 +19,8 @@ std::unique_ptr<AnswerWriter> MakeAnswerWriter(AnswerWriterParts parts) {
     case OpenAiEndpoint::kChat:
     case OpenAiEndpoint::kCompletions:
       break;
+    case OpenAiEndpoint::kResponses:
+      return std::make_unique<ResponsesWriter>(std::move(parts));
   }
   return std::make_unique<CompletionWriter>(std::move(parts));
 }

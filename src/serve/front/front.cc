@@ -177,6 +177,8 @@ void Front::Dispatch(const RouteMatch& match, const std::string& id, HttpRequest
       return Generate(OpenAiEndpoint::kCompletions, id, std::move(request), reply);
     case Route::kChat:
       return Generate(OpenAiEndpoint::kChat, id, std::move(request), reply);
+    case Route::kResponses:
+      return Generate(OpenAiEndpoint::kResponses, id, std::move(request), reply);
   }
 }
 

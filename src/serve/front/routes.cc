@@ -34,6 +34,7 @@ constexpr std::array kRoutes = {
     Entry{"/v1/detokenize", "POST", Route::kDetokenize, false, true},
     Entry{"/v1/completions", "POST", Route::kCompletions, false, true, true},
     Entry{"/v1/chat/completions", "POST", Route::kChat, false, true, true},
+    Entry{"/v1/responses", "POST", Route::kResponses, false, true, true},
 };
 
 // Interfaces that other servers have under these paths, and the reason why Latte has not.
@@ -42,7 +43,10 @@ struct Missing {
   std::string_view why;
 };
 constexpr std::array kMissing = {
-    Missing{"/v1/responses", "the Responses API is not available; use /v1/chat/completions"},
+    Missing{"/v1/responses/",
+            "this server stores no responses; send the whole conversation to /v1/responses"},
+    Missing{"/v1/conversations",
+            "this server stores no conversations; send each whole to /v1/responses"},
     Missing{"/v1/messages", "Anthropic's API is not available; use /v1/chat/completions"},
     Missing{"/v1/embeddings", "embeddings are not available: Latte generates text"},
     Missing{"/v1/audio", "audio is not available: Latte generates text"},

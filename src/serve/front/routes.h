@@ -25,6 +25,7 @@ enum class Route {
   kApplyTemplate,
   kCompletions,
   kChat,
+  kResponses,
 };
 
 // A route, before the request's body arrives.

@@ -1,0 +1,302 @@
+#include "src/openai/responses/request.h"
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "src/base/json_out.h"
+#include "src/openai/conversation.h"
+#include "src/openai/fields.h"
+#include "src/openai/responses/input.h"
+#include "src/openai/responses/tools.h"
+
+namespace latte {
+namespace {
+
+struct Fields {
+  OpenAiFields shared;  // with chats
+  std::optional<Json> input;
+  std::optional<Json> tools;
+  std::optional<std::string> instructions;
+  std::optional<int64_t> max_output_tokens;
+  std::vector<std::string> notes;
+  ResponsesReply reply;
+};
+
+// Fields that chats have under the same name: of the API, and the extensions of other servers.
+constexpr auto kShared = std::to_array<std::string_view>({"model",
+                                                          "stream",
+                                                          "temperature",
+                                                          "top_p",
+                                                          "parallel_tool_calls",
+                                                          "user",
+                                                          "safety_identifier",
+                                                          "prompt_cache_key",
+                                                          "prompt_cache_retention",
+                                                          "service_tier",
+                                                          "store",
+                                                          "metadata",
+                                                          "top_k",
+                                                          "min_p",
+                                                          "seed",
+                                                          "stop",
+                                                          "stop_token_ids",
+                                                          "ignore_eos",
+                                                          "min_tokens",
+                                                          "logit_bias",
+                                                          "repetition_penalty",
+                                                          "presence_penalty",
+                                                          "frequency_penalty",
+                                                          "skip_special_tokens",
+                                                          "priority",
+                                                          "cache_salt",
+                                                          "request_id",
+                                                          "chat_template_kwargs",
+                                                          "thinking",
+                                                          "enable_thinking",
+                                                          "structured_outputs",
+                                                          "guided_json",
+                                                          "guided_regex",
+                                                          "guided_choice",
+                                                          "guided_grammar"});
+
+constexpr auto kIncludes = std::to_array<std::string_view>(
+    {"reasoning.encrypted_content", "file_search_call.results", "web_search_call.results",
+     "web_search_call.action.sources", "message.input_image.image_url",
+     "computer_call_output.output.image_url", "code_interpreter_call.outputs"});
+
+template <class T, class U>
+Status Set(Result<T> value, U* out) {
+  LATTE_ASSIGN_OR_RETURN(*out, std::move(value));
+  return {};
+}
+
+Status Expect(bool accepted, const Json& value, std::string_view expected) {
+  if (accepted) return {};
+  return Unsupported(
+      fmt::format("{}: this value is not supported; expected {}", value.path(), expected));
+}
+
+bool IsText(const Json& value, std::initializer_list<std::string_view> texts) {
+  return value.is_string() &&
+         std::find(texts.begin(), texts.end(), *value.AsString()) != texts.end();
+}
+
+bool IsFalse(const Json& value) { return value.is_bool() && value.AsBool() == false; }
+
+Status ReadMaxTokens(const Json& value, Fields& f) {
+  LATTE_ASSIGN_OR_RETURN(f.max_output_tokens, value.AsInt());
+  if (*f.max_output_tokens >= 1) return {};
+  return InvalidArgument(
+      fmt::format("{}: expected 1 or more, found {}", value.path(), *f.max_output_tokens));
+}
+
+// {"format": …, "verbosity": …}
+Status ReadText(const Json& value, Fields& f) {
+  if (!value.is_object()) return InvalidArgument(value.path() + ": expected an object");
+  return value.ForEachMember([&](const std::string& name, const Json& member) -> Status {
+    if (!value.Find(name)) return {};  // null
+    if (name == "verbosity") {
+      LATTE_RETURN_IF_ERROR(
+          Expect(IsText(member, {"low", "medium", "high"}), member, "low, medium or high"));
+      if (member.AsString() != "medium") f.notes.emplace_back("text.verbosity has no effect");
+      return {};
+    }
+    if (name != "format") return InvalidArgument(member.path() + ": unknown field; leave it out");
+    LATTE_ASSIGN_OR_RETURN(const std::string type, member.GetString("type"));
+    LATTE_ASSIGN_OR_RETURN(f.reply.settings["text"]["format"],
+                           ParseToEdit(member.Text(), member.path()));
+    if (type != "json_schema") return ReadResponseFormat(member, &f.shared.format);
+    LATTE_ASSIGN_OR_RETURN(const Json schema, member.Get("schema"));
+    return ReadGuide("json", schema, &f.shared.format);
+  });
+}
+
+// {"effort": …, "summary": …}: no summaries are made.
+Status ReadReasoning(const Json& value, Fields& f) {
+  if (!value.is_object()) return InvalidArgument(value.path() + ": expected an object");
+  return value.ForEachMember([&](const std::string& name, const Json& member) -> Status {
+    if (!value.Find(name)) return {};  // null
+    if (name == "effort") {
+      LATTE_RETURN_IF_ERROR(ReadReasoningEffort(member, &f.shared.reasoning));
+      f.reply.settings["reasoning"]["effort"] = *f.shared.reasoning.effort;
+      return {};
+    }
+    if (name == "summary" || name == "generate_summary")
+      return Expect(IsText(member, {"auto", "concise", "detailed", "none"}), member,
+                    "auto, concise or detailed");
+    if (name == "context") return Expect(IsText(member, {"auto"}), member, "auto");
+    return InvalidArgument(member.path() + ": unknown field; leave it out");
+  });
+}
+
+Status ReadInclude(const Json& value, Fields& f) {
+  if (!value.is_array()) return InvalidArgument(value.path() + ": expected an array of strings");
+  for (size_t i = 0; i < value.size(); ++i) {
+    LATTE_ASSIGN_OR_RETURN(const std::string what, value.At(i).AsString());
+    if (std::find(kIncludes.begin(), kIncludes.end(), what) == kIncludes.end())
+      return Unsupported(
+          fmt::format("{}: '{}' is not supported; leave it out", value.At(i).path(), what));
+    if (what == kIncludes.front()) f.reply.gives_reasoning_back = true;
+  }
+  return {};
+}
+
+Status RefuseState(const Json& value, Fields&) {
+  return Unsupported(value.path() +
+                     ": this server stores no responses; send the whole conversation as input");
+}
+
+Status ReadToolChoice(const Json& value, Fields& f) {
+  LATTE_RETURN_IF_ERROR(ReadResponsesToolChoice(value, &f.shared.tools));
+  return Set(ParseToEdit("{\"choice\":" + value.Text() + "}", value.path()),
+             &f.reply.settings["tool_choice"]);
+}
+
+struct Own {
+  std::string_view name;
+  Status (*read)(const Json& value, Fields& fields);
+};
+
+constexpr auto kOwn = std::to_array<Own>({
+    {"input",
+     [](const Json& v, Fields& f) {
+       f.input = v;
+       return Status();
+     }},
+    {"tools",
+     [](const Json& v, Fields& f) {
+       f.tools = v;
+       return Status();
+     }},
+    {"instructions", [](const Json& v, Fields& f) { return Set(v.AsString(), &f.instructions); }},
+    {"max_output_tokens", ReadMaxTokens},
+    {"text", ReadText},
+    {"reasoning", ReadReasoning},
+    {"include", ReadInclude},
+    {"tool_choice", ReadToolChoice},
+    {"previous_response_id", RefuseState},
+    {"conversation", RefuseState},
+    {"prompt", RefuseState},
+    {"background", [](const Json& v, Fields&) { return Expect(IsFalse(v), v, "false"); }},
+    {"truncation",
+     [](const Json& v, Fields&) { return Expect(IsText(v, {"disabled"}), v, "disabled"); }},
+    {"context_management",
+     [](const Json& v, Fields&) { return Expect(v.is_array() && v.size() == 0, v, "[]"); }},
+    {"top_logprobs",
+     [](const Json& v, Fields&) { return Expect(v.is_integer() && v.AsInt() == 0, v, "0"); }},
+    {"max_tool_calls",  // of tools that the service runs
+     [](const Json& v, Fields&) { return Expect(v.is_integer(), v, "an integer"); }},
+    {"stream_options",
+     [](const Json& v, Fields&) { return Expect(v.is_object(), v, "an object"); }},
+    {"client_metadata",
+     [](const Json& v, Fields&) { return Expect(v.is_object(), v, "an object"); }},
+});
+
+Status ReadField(const std::string& name, const Json& value, Fields* f) {
+  for (const Own& own : kOwn)
+    if (own.name == name) return own.read(value, *f);
+  if (std::find(kShared.begin(), kShared.end(), name) != kShared.end())
+    if (const auto read = ReadChatField(name, value, &f->shared)) return *read;
+  return InvalidArgument(fmt::format("{}: {} has no such field; leave it out", value.path(),
+                                     Url(OpenAiEndpoint::kResponses)));
+}
+
+// The members of the answer that repeat the request, in the order of the API.
+JsonOut Settings(const Json& body, const Fields& f, JsonOut tools) {
+  const JsonOut& read = f.reply.settings;
+  const auto given = [&](std::string_view name) -> JsonOut {
+    const auto value = body.Find(name);
+    if (!value || !value->is_string()) return nullptr;
+    return *value->AsString();
+  };
+  const SamplingParams& sampling = f.shared.request.sampling;
+  const OpenAiReasoning& reasoning = f.shared.reasoning;
+  JsonOut out = {{"background", false},
+                 {"instructions", f.instructions ? JsonOut(*f.instructions) : JsonOut(nullptr)}};
+  out["max_output_tokens"] = f.max_output_tokens ? JsonOut(*f.max_output_tokens) : JsonOut(nullptr);
+  out["max_tool_calls"] = nullptr;
+  out["metadata"] = JsonOut::object();
+  out["parallel_tool_calls"] = f.shared.tools.parallel;
+  out["previous_response_id"] = nullptr;
+  out["prompt_cache_key"] = given("prompt_cache_key");
+  out["reasoning"] = {{"effort", reasoning.effort ? JsonOut(*reasoning.effort) : JsonOut(nullptr)},
+                      {"summary", nullptr}};
+  out["safety_identifier"] = given("safety_identifier");
+  out["service_tier"] = "default";
+  out["store"] = false;
+  out["temperature"] = sampling.temperature;
+  out["text"] = read.contains("text") ? read["text"] : JsonOut{{"format", {{"type", "text"}}}};
+  out["tool_choice"] =
+      read.contains("tool_choice") ? read["tool_choice"]["choice"] : JsonOut("auto");
+  out["tools"] = std::move(tools);
+  out["top_logprobs"] = 0;
+  out["top_p"] = sampling.top_p;
+  out["truncation"] = "disabled";
+  out["user"] = given("user");
+  return out;
+}
+
+Status SetMetadata(const Json& body, JsonOut* settings) {
+  const auto metadata = body.Find("metadata");
+  if (!metadata) return {};
+  return Set(ParseToEdit(metadata->Text(), metadata->path()), &(*settings)["metadata"]);
+}
+
+}  // namespace
+
+Result<OpenAiRequest> ParseResponsesRequest(const Json& body, const OpenAiModel& model) {
+  if (!body.is_object()) return InvalidArgument(body.path() + ": expected an object");
+  Fields f;
+  f.shared.request = DefaultSettings(model);
+  LATTE_RETURN_IF_ERROR(body.ForEachMember([&](const std::string& name, const Json& value) {
+    return body.Find(name) ? ReadField(name, value, &f) : Status();  // null
+  }));
+  if (!f.input) return InvalidArgument("input: this field is missing");
+  ResponsesInput input;
+  if (f.instructions) {
+    input.messages.push_back({.role = "system", .content = f.instructions});
+    input.places.emplace_back("instructions");
+  }
+  ResponsesToolReader tools;
+  if (f.tools) LATTE_RETURN_IF_ERROR(tools.Add(*f.tools));
+  LATTE_RETURN_IF_ERROR(ReadResponsesInput(*f.input, &tools, &input));
+  if (input.messages.empty())
+    return InvalidArgument("input: expected at least one item that the model can read");
+  tools.Finish(&f.shared.tools, &f.reply);
+  Request& settings = f.shared.request;
+  settings.stop.max_tokens = f.max_output_tokens.value_or(kToTheEnd);
+  LATTE_RETURN_IF_ERROR(settings.Validate());
+  f.reply.settings = Settings(body, f, std::move(f.reply.settings["tools"]));
+  LATTE_RETURN_IF_ERROR(SetMetadata(body, &f.reply.settings));
+
+  OpenAiRequest out;
+  out.ignored = std::move(f.shared.ignored);
+  out.notes = std::move(f.notes);
+  for (const auto* notes : {&tools.notes(), &std::as_const(input.notes)})
+    out.notes.insert(out.notes.end(), notes->begin(), notes->end());
+  OpenAiReply& reply = out.reply;
+  reply.endpoint = OpenAiEndpoint::kResponses;
+  reply.model = f.shared.model.empty() ? model.name : f.shared.model;
+  reply.fingerprint = model.fingerprint;
+  reply.stream = f.shared.stream;
+  reply.keep_special = settings.keep_special;
+  reply.prompts.clear();
+  reply.responses = std::make_shared<const ResponsesReply>(std::move(f.reply));
+  LATTE_RETURN_IF_ERROR(AddConversation({.settings = settings,
+                                         .messages = std::move(input.messages),
+                                         .places = std::move(input.places),
+                                         .reasoning = f.shared.reasoning,
+                                         .tools = f.shared.tools,
+                                         .format = f.shared.format},
+                                        model, &out));
+  return out;
+}
+
+}  // namespace latte
