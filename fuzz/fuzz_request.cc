@@ -97,19 +97,30 @@ TokenEvent Event(const OpenAiReply& reply, size_t index, bool last, ByteSource* 
   return event;
 }
 
-void CheckStream(std::string_view sse, size_t most) {
+// The data of an event; the events of /v1/responses have a name before them.
+std::string_view Data(std::string_view event, bool is_named) {
+  if (is_named) {
+    Require(event.starts_with("event: response."), "an event has a name");
+    event.remove_prefix(std::min(event.find('\n'), event.size() - 1) + 1);
+  }
+  Require(event.starts_with("data: "), "an event has data");
+  return event.substr(6);
+}
+
+void CheckStream(std::string_view sse, size_t most, bool is_named) {
   Require(sse.size() <= most, "a stream is bounded by its events");
-  Require(sse.ends_with("data: [DONE]\n\n"), "a stream has an end");
+  Require(is_named || sse.ends_with("data: [DONE]\n\n"), "a stream has an end");
   while (!sse.empty()) {
     const size_t end = sse.find("\n\n");
-    Require(sse.starts_with("data: ") && end != std::string_view::npos, "a stream is of events");
-    const std::string_view data = sse.substr(6, end - 6);
+    Require(end != std::string_view::npos, "a stream is of events");
+    const std::string_view data = Data(sse.substr(0, end), is_named);
     Require(data == "[DONE]" || Json::Parse(data, "chunk").has_value(), "a chunk is JSON");
     sse.remove_prefix(end + 2);
   }
 }
 
-void Answer(OpenAiRequest request, bool stream, ByteSource choose) {
+// `repeated`: bytes of the body, which answers of /v1/responses repeat in part, three times a stream.
+void Answer(OpenAiRequest request, bool stream, size_t repeated, ByteSource choose) {
   request.reply.stream = stream;
   const OpenAiReply reply = request.reply;
   OpenAiRunning running(std::move(request), &Model(), "7", 11);
@@ -127,9 +138,10 @@ void Answer(OpenAiRequest request, bool stream, ByteSource choose) {
     if (last) open.erase(open.begin() + static_cast<std::ptrdiff_t>(at));
   }
   // Three chunks of an event, each with the model's name, its tokens and their alternatives.
-  const size_t most = static_cast<size_t>(events + 2) * 3 * (8 * reply.model.size() + 65'536);
+  const size_t most =
+      static_cast<size_t>(events + 2) * 3 * (8 * reply.model.size() + 65'536) + 64 * repeated;
   if (stream) {
-    CheckStream(sse, most);
+    CheckStream(sse, most, reply.endpoint == OpenAiEndpoint::kResponses);
   } else if (!running.error()) {
     const std::string body = Dump(running.Body());
     Require(body.size() <= most, "an answer is bounded by its events");
@@ -143,8 +155,9 @@ void Answer(OpenAiRequest request, bool stream, ByteSource choose) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace latte;
   if (size == 0) return 0;
-  const OpenAiEndpoint endpoint =
-      data[0] % 2 == 0 ? OpenAiEndpoint::kChat : OpenAiEndpoint::kCompletions;
+  constexpr OpenAiEndpoint kEndpoints[] = {OpenAiEndpoint::kChat, OpenAiEndpoint::kCompletions,
+                                           OpenAiEndpoint::kResponses};
+  const OpenAiEndpoint endpoint = kEndpoints[data[0] % std::size(kEndpoints)];
   const auto [body, events] = fuzz::Cut(fuzz::AsText(data + 1, size - 1), '\0');
   const auto request = ParseOpenAiBody(endpoint, body, fuzz::Model(), fuzz::kRules);
   if (!request) {
@@ -154,6 +167,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   fuzz::CheckRequest(*request);
   const std::vector<uint8_t> bytes(events.begin(), events.end());
   for (const bool stream : {false, true})
-    fuzz::Answer(*request, stream, testing_support::ByteSource(bytes));
+    fuzz::Answer(*request, stream, body.size(), testing_support::ByteSource(bytes));
   return 0;
 }

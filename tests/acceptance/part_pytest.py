@@ -17,10 +17,10 @@ def run_pytest(context, part, arguments, cwd, **variables):
 def run_sdk(context, part):
     """The tests of the openai package that send requests for answers and models."""
     folder = context.environment.source_distribution("openai")
-    files = ["chat/test_completions.py", "test_completions.py", "test_models.py"]
+    files = ["chat/test_completions.py", "test_completions.py", "test_models.py", "test_responses.py"]
     chosen = "create or (test_models and (list or retrieve))"
-    run_pytest(context, part, ["-n", "2", "--durations=0", "-k", chosen, *(f"tests/api_resources/{file}" for file in files)],
-               folder, TEST_API_BASE_URL=context.server.url + "/v1")
+    run_pytest(context, part, ["-n", "2", "--durations=0", "-p", "sdk_input", "-k", chosen, *(f"tests/api_resources/{file}" for file in files)],
+               folder, TEST_API_BASE_URL=context.server.url + "/v1", PYTHONPATH=str(HERE), PYTHONDONTWRITEBYTECODE="1")
 
 
 def run_own(context, part, folder):

@@ -20,6 +20,8 @@ def validator(path):
         components = json.load(file)["components"]
     if path == "/chat/completions":
         schema = {"$ref": "#/components/schemas/CreateChatCompletionStreamResponse"}
+    elif path == "/responses":
+        schema = {"$ref": "#/components/schemas/ResponseStreamEvent"}
     else:  # as the whole answer, but its end is still open
         schema = copy.deepcopy(components["schemas"]["CreateCompletionResponse"])
         schema["properties"]["choices"]["items"]["properties"]["finish_reason"]["enum"].append(None)
@@ -33,6 +35,9 @@ def stream_conformance(ctx, response, case):
     if not response.headers.get("content-type", [""])[0].startswith("text/event-stream"):
         return
     lines = [line for line in response.content.decode().split("\n\n") if line and not line.startswith(":")]
+    if case.operation.path == "/responses":
+        check_typed_events(lines)
+        return
     assert all(line.startswith("data: ") for line in lines), "expected events of one line that begins with 'data: '"
     assert lines and lines[-1] == "data: [DONE]", "expected the last event [DONE]"
     events = [json.loads(line.removeprefix("data: ")) for line in lines[:-1]]
@@ -42,6 +47,18 @@ def stream_conformance(ctx, response, case):
         validator(case.operation.path).validate(event)
     ends = [choice["index"] for event in events for choice in event["choices"] if choice["finish_reason"]]
     assert sorted(ends) == list(range(len(ends))) and ends, f"expected one end of every answer, found {ends}"
+
+
+def check_typed_events(lines):
+    """Events of /responses: each has its name before its data, and a number; the last has the whole answer."""
+    events = []
+    for line in lines:
+        name, _, data = line.partition("\n")
+        events.append(json.loads(data.removeprefix("data: ")))
+        assert name == f"event: {events[-1]['type']}", f"expected the type of the event, found {name}"
+        validator("/responses").validate(events[-1])
+    assert [event["sequence_number"] for event in events] == list(range(len(events))), "expected numbers in order"
+    assert events and events[-1]["type"] in ("response.completed", "response.incomplete"), "expected the end of the answer"
 
 
 @schemathesis.check
@@ -78,13 +95,15 @@ def before_call(context, case, kwargs):
     if isinstance(body.get("model"), str):
         body["model"] = MODEL
     # A wrong limit stays too.
-    limits = [name for name in ("max_tokens", "max_completion_tokens") if body.get(name) is not None]
+    responses = case.operation.path == "/responses"
+    names = ("max_output_tokens",) if responses else ("max_tokens", "max_completion_tokens")
+    limits = [name for name in names if body.get(name) is not None]
     if not limits:
-        body["max_tokens"] = TOKENS
+        body[names[0]] = TOKENS
     for name in limits:
         if is_count(body[name]):  # two different limits would contradict each other
             body[name] = TOKENS if len(limits) > 1 else min(body[name], TOKENS)
     body |= {name: with_integers(value) for name, value in body.items() if name not in FRACTIONS}
     # The specification does not say that one of these needs the other.
-    if is_count(body.get("top_logprobs")) and body["top_logprobs"] > 0 and body.get("logprobs") in (None, False):
+    if not responses and is_count(body.get("top_logprobs")) and body["top_logprobs"] > 0 and body.get("logprobs") in (None, False):
         body["logprobs"] = True

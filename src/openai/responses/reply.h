@@ -28,8 +28,8 @@ struct ResponsesReply {
 // The model sees a tool of a namespace under this name.
 std::string FunctionName(std::string_view name_space, std::string_view name);
 
-// Latte keeps no keys and no conversations. What the API calls encrypted_content is the reasoning
-// itself behind a mark, so that a client that sends it back restores the reasoning.
+// Latte keeps no keys and no conversations: encrypted_content is the reasoning itself behind this
+// mark, so that a client that sends it back restores the reasoning.
 inline constexpr std::string_view kPlainReasoning = "latte-plain:";
 
 }  // namespace latte

@@ -116,7 +116,9 @@ TEST(ResponsesWriter, ALimitMakesTheAnswerAndItsLastItemIncomplete) {
     OpenAiRunning running = Running(stream);
     std::string sse;
     running.Add(0, Event("on", FinishReason::kLength), &sse);
-    if (stream) EXPECT_EQ(Events(sse).back()["type"], "response.incomplete");
+    if (stream) {
+      EXPECT_EQ(Events(sse).back()["type"], "response.incomplete");
+    }
     const JsonOut body = stream ? Events(sse).back()["response"] : running.Body();
     EXPECT_EQ(body["status"], "incomplete");
     EXPECT_EQ(body["incomplete_details"]["reason"], "max_output_tokens");
@@ -159,7 +161,7 @@ TEST(ResponsesWriter, ReasoningIsGivenBackIfAsked) {
   EXPECT_EQ(running.Body()["output"][0]["encrypted_content"], "latte-plain:so");
 }
 
-// What the items of an answer say.
+// The items of an answer, joined.
 TranscriptAnswer AnswerOf(const JsonOut& output) {
   TranscriptAnswer out;
   for (const JsonOut& item : output) {
@@ -191,7 +193,9 @@ void CheckDeltas(const std::vector<JsonOut>& events, const std::string& name) {
       EXPECT_TRUE(texts.emplace(event["output_index"], "").second) << name;
       ids[event["output_index"]] = event["item"]["id"];
     }
-    if (event.contains("item_id")) EXPECT_EQ(event["item_id"], ids.at(event["output_index"]));
+    if (event.contains("item_id")) {
+      EXPECT_EQ(event["item_id"], ids.at(event["output_index"]));
+    }
     if (type.ends_with(".delta")) texts.at(event["output_index"]) += event["delta"];
     if (type != "response.output_item.done") continue;
     const JsonOut& item = event["item"];

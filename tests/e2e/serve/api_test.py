@@ -6,7 +6,7 @@ import unittest
 from server import Server, events
 
 LATTE = None
-CHAT, COMPLETIONS = "/v1/chat/completions", "/v1/completions"
+CHAT, COMPLETIONS, RESPONSES = "/v1/chat/completions", "/v1/completions", "/v1/responses"
 HI = {"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 6}
 ONCE = {"prompt": "Once upon a time", "max_tokens": 8, "temperature": 0}
 
@@ -132,6 +132,34 @@ class Api(unittest.TestCase):
         self.refused("/tokenize", {"promt": "x"}, 400, "promt")
         self.refused("/detokenize", {"tokens": [99999]}, 400)
 
+    def test_responses_say_what_chats_say(self):
+        chat = self.ok(CHAT, {**HI, "temperature": 0})
+        body = {"input": "Hi", "max_output_tokens": HI["max_tokens"], "temperature": 0}
+        whole = self.ok(RESPONSES, body)
+        self.assertEqual(whole["output"][0]["content"][0]["text"], chat["choices"][0]["message"]["content"])
+        self.assertEqual((whole["status"], whole["incomplete_details"]), ("incomplete", {"reason": "max_output_tokens"}))
+        self.assertEqual(whole["usage"]["output_tokens"], chat["usage"]["completion_tokens"])
+        connection, answer = self.server.stream(RESPONSES, body)
+        text = answer.read().decode()
+        connection.close()
+        got = [json.loads(event.partition("\ndata: ")[2]) for event in text.split("\n\n") if event.startswith("event: ")]
+        self.assertEqual([event["sequence_number"] for event in got], list(range(len(got))))
+        self.assertEqual((got[0]["type"], got[-1]["type"]), ("response.created", "response.incomplete"))
+        self.assertEqual("".join(e["delta"] for e in got if e["type"] == "response.output_text.delta"),
+                         whole["output"][0]["content"][0]["text"])
+        self.assertEqual(got[-1]["response"]["output"][0]["content"], whole["output"][0]["content"])
+
+    def test_responses_are_not_stored(self):
+        self.refused(RESPONSES, {"input": "Hi", "previous_response_id": "resp_1"}, 400, "previous_response_id", "unsupported")
+        self.refused(RESPONSES, {"model": "one"}, 400, "input")
+        self.refused(RESPONSES, {"input": "Hi", "model": "three"}, 404, "model", "model_not_found")
+        self.refused(RESPONSES, {"input": "a b " * 5000}, 400, code="context_length_exceeded")
+        for method in ("GET", "DELETE"):
+            status, _, answer = self.server.request(method, "/v1/responses/resp_1")
+            self.assertEqual(status, 404)
+            self.assertIn("stores no responses", str(answer))
+        self.assertEqual(self.server.get(RESPONSES)[0], 405)
+
     def test_bad_requests_name_the_field(self):
         self.refused(CHAT, "", 400)
         self.refused(CHAT, "[1]", 400)
@@ -142,7 +170,6 @@ class Api(unittest.TestCase):
         self.refused(COMPLETIONS, {"prompt": [5] * 5000}, 400, code="context_length_exceeded")
         self.refused(COMPLETIONS, {**ONCE, "prompt": ["x"] * 1025}, 400, "prompt")
         self.refused(COMPLETIONS, ONCE, 415, headers={"Content-Type": "text/plain"})
-        self.assertEqual(self.server.get("/v1/responses")[0], 404)
         self.assertEqual(self.server.request("DELETE", CHAT)[0], 405)
 
     def test_request_ids_come_back(self):
