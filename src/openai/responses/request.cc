@@ -131,7 +131,10 @@ Status ReadReasoning(const Json& value, Fields& f) {
     if (name == "summary" || name == "generate_summary")
       return Expect(IsText(member, {"auto", "concise", "detailed", "none"}), member,
                     "auto, concise or detailed");
-    if (name == "context") return Expect(IsText(member, {"auto"}), member, "auto");
+    if (name == "context")  // the chat format decides what the model sees again
+      return Expect(IsText(member, {"auto", "current_turn", "all_turns"}), member,
+                    "auto, current_turn or all_turns");
+    if (name == "mode") return Expect(IsText(member, {"standard"}), member, "standard");
     return InvalidArgument(member.path() + ": unknown field; leave it out");
   });
 }

@@ -17,12 +17,14 @@ std::string Quoted(std::string_view text) {
   return out;
 }
 
+// Clients with strict types expect cache_write_tokens, which the service charges for.
 JsonOut UsageJson(const OpenAiUsage& usage) {
-  return {{"input_tokens", usage.prompt_tokens},
-          {"input_tokens_details", {{"cached_tokens", usage.cached_tokens}}},
-          {"output_tokens", usage.generated_tokens},
-          {"output_tokens_details", {{"reasoning_tokens", usage.reasoning_tokens}}},
-          {"total_tokens", usage.prompt_tokens + usage.generated_tokens}};
+  return {
+      {"input_tokens", usage.prompt_tokens},
+      {"input_tokens_details", {{"cached_tokens", usage.cached_tokens}, {"cache_write_tokens", 0}}},
+      {"output_tokens", usage.generated_tokens},
+      {"output_tokens_details", {{"reasoning_tokens", usage.reasoning_tokens}}},
+      {"total_tokens", usage.prompt_tokens + usage.generated_tokens}};
 }
 
 JsonOut TextPart(std::string_view text) {

@@ -83,7 +83,8 @@ TEST(ResponsesWriter, ABodyHasItemsAndUsage) {
       R"("summary":[],"content":[{"type":"reasoning_text","text":"so"}],"status":"completed"},)"
       R"({"id":"msg_7_1","type":"message","role":"assistant","content":[{"type":"output_text",)"
       R"("annotations":[],"logprobs":[],"text":"yes"}],"status":"completed"}],"temperature":0.5,)"
-      R"("usage":{"input_tokens":3,"input_tokens_details":{"cached_tokens":2},"output_tokens":1,)"
+      R"("usage":{"input_tokens":3,"input_tokens_details":{"cached_tokens":2,"cache_write_tokens":0},)"
+      R"("output_tokens":1,)"
       R"("output_tokens_details":{"reasoning_tokens":1},"total_tokens":4}})");
 }
 
