@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "src/base/json_out.h"
+#include "src/openai/anthropic/error.h"
 
 namespace latte {
 namespace {
@@ -79,6 +80,8 @@ JsonOut ErrorBody(ErrorForm form, const Error& error) {
   switch (form) {
     case ErrorForm::kOpenAi:
       break;
+    case ErrorForm::kAnthropic:
+      return AnthropicError(HttpStatus(error.code), error.message);
   }
   return OpenAiError(error);
 }
@@ -87,6 +90,8 @@ JsonOut RefusalBody(ErrorForm form, int status, std::string_view message) {
   switch (form) {
     case ErrorForm::kOpenAi:
       break;
+    case ErrorForm::kAnthropic:
+      return AnthropicError(status, message);
   }
   return {{"error",
            {{"message", message},

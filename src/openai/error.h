@@ -25,7 +25,7 @@ OpenAiErrorInfo DescribeError(const Error& error);
 JsonOut OpenAiError(const Error& error);
 
 // How an API writes errors. All of OpenAI's write OpenAiError.
-enum class ErrorForm : uint8_t { kOpenAi };
+enum class ErrorForm : uint8_t { kOpenAi, kAnthropic };
 
 // The body of the response to a request that fails.
 JsonOut ErrorBody(ErrorForm form, const Error& error);

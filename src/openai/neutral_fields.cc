@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "src/openai/anthropic/fields.h"
+
 namespace latte {
 namespace {
 
@@ -136,6 +138,7 @@ std::optional<Status> CheckNeutralField(OpenAiEndpoint endpoint, std::string_vie
 std::vector<std::string> NeutralFieldNames() {
   std::vector<std::string> names = {"best_of"};  // of CheckBestOf
   for (const Neutral& field : kNeutral) names.emplace_back(field.name);
+  for (const std::string_view name : AnthropicIgnoredNames()) names.emplace_back(name);
   return names;
 }
 

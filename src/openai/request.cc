@@ -9,6 +9,7 @@
 #include "src/base/limits/out_of_memory.h"
 #include "src/checkpoint/config/model_config.h"
 #include "src/checkpoint/model_path.h"
+#include "src/openai/anthropic/request.h"
 #include "src/openai/conversation.h"
 #include "src/openai/fields.h"
 #include "src/openai/messages.h"
@@ -184,6 +185,8 @@ Result<OpenAiRequest> Parse(OpenAiEndpoint endpoint, const Json& body, const Ope
       break;
     case OpenAiEndpoint::kResponses:
       return ParseResponsesRequest(body, model);
+    case OpenAiEndpoint::kMessages:
+      return ParseAnthropicRequest(body, model);
   }
   return ParseCompletion(endpoint, body, model, rules);
 }
@@ -196,6 +199,7 @@ constexpr auto kAddresses = std::to_array<Address>({
     {OpenAiEndpoint::kChat, "/v1/chat/completions"},
     {OpenAiEndpoint::kCompletions, "/v1/completions"},
     {OpenAiEndpoint::kResponses, "/v1/responses"},
+    {OpenAiEndpoint::kMessages, "/v1/messages"},
 });
 
 }  // namespace

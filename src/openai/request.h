@@ -21,7 +21,7 @@
 
 namespace latte {
 
-enum class OpenAiEndpoint { kChat, kCompletions, kResponses };
+enum class OpenAiEndpoint { kChat, kCompletions, kResponses, kMessages };
 
 std::string_view Url(OpenAiEndpoint endpoint);  // "/v1/chat/completions"
 std::optional<OpenAiEndpoint> FindEndpoint(std::string_view url);

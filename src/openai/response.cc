@@ -73,6 +73,7 @@ void OpenAiAnswer::Count(const TokenEvent& event, size_t prompt, OpenAiChoice* c
         event.cached_tokens - std::exchange(of_prompt.cached_tokens, event.cached_tokens);
   if (event.finish && !choice->finish) --unfinished_;
   if (event.finish) choice->finish = event.finish;
+  if (event.finish) choice->stop_string = event.stop_string;
 }
 
 OpenAiParts OpenAiAnswer::Split(const TokenEvent& event, OpenAiChoice* choice) {

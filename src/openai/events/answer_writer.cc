@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "src/openai/anthropic/writer.h"
 #include "src/openai/events/completion_writer.h"
 #include "src/openai/responses/writer.h"
 
@@ -21,6 +22,8 @@ std::unique_ptr<AnswerWriter> MakeAnswerWriter(AnswerWriterParts parts) {
       break;
     case OpenAiEndpoint::kResponses:
       return std::make_unique<ResponsesWriter>(std::move(parts));
+    case OpenAiEndpoint::kMessages:
+      return std::make_unique<AnthropicWriter>(std::move(parts));
   }
   return std::make_unique<CompletionWriter>(std::move(parts));
 }

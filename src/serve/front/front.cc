@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "src/openai/anthropic/request.h"
 #include "src/serve/page/page.h"
 
 namespace latte {
@@ -179,6 +180,12 @@ void Front::Dispatch(const RouteMatch& match, const std::string& id, HttpRequest
       return Generate(OpenAiEndpoint::kChat, id, std::move(request), reply);
     case Route::kResponses:
       return Generate(OpenAiEndpoint::kResponses, id, std::move(request), reply);
+    case Route::kMessages:
+      return Generate(OpenAiEndpoint::kMessages, id, std::move(request), reply);
+    case Route::kCountTokens:
+      return Work(reply, [body = std::move(request.body), served = served_, &model] {
+        return CountTokensBody(body, served->names, model);
+      });
   }
 }
 

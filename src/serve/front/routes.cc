@@ -35,6 +35,8 @@ constexpr std::array kRoutes = {
     Entry{"/v1/completions", "POST", Route::kCompletions, false, true, true},
     Entry{"/v1/chat/completions", "POST", Route::kChat, false, true, true},
     Entry{"/v1/responses", "POST", Route::kResponses, false, true, true},
+    Entry{"/v1/messages", "POST", Route::kMessages, false, true, true},
+    Entry{"/v1/messages/count_tokens", "POST", Route::kCountTokens, false, true},
 };
 
 // Interfaces that other servers have under these paths, and the reason why Latte has not.
@@ -47,7 +49,7 @@ constexpr std::array kMissing = {
             "this server stores no responses; send the whole conversation to /v1/responses"},
     Missing{"/v1/conversations",
             "this server stores no conversations; send each whole to /v1/responses"},
-    Missing{"/v1/messages", "Anthropic's API is not available; use /v1/chat/completions"},
+    Missing{"/v1/messages/batches", "this server stores no batches"},
     Missing{"/v1/embeddings", "embeddings are not available: Latte generates text"},
     Missing{"/v1/audio", "audio is not available: Latte generates text"},
     Missing{"/v1/images", "images are not available: Latte generates text"},
@@ -95,7 +97,9 @@ RouteError WrongMethod(const HttpRequest& request, std::string_view expected) {
 
 }  // namespace
 
-ErrorForm ErrorFormOf(std::string_view /*path*/) { return ErrorForm::kOpenAi; }
+ErrorForm ErrorFormOf(std::string_view path) {
+  return path.starts_with("/v1/messages") ? ErrorForm::kAnthropic : ErrorForm::kOpenAi;
+}
 
 RouteResult FindRoute(const HttpRequest& request) {
   if (FindPageFile(request.path) != nullptr) {

@@ -26,6 +26,8 @@ enum class Route {
   kCompletions,
   kChat,
   kResponses,
+  kMessages,
+  kCountTokens,
 };
 
 // A route, before the request's body arrives.

@@ -1,0 +1,23 @@
+// Errors in the form of Anthropic's API: {"type": "error", "error": {"type", "message"}}.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "latte/status.h"
+
+#include "src/base/json_out_fwd.h"
+
+namespace latte {
+
+// The API's name of an error with an HTTP status: "invalid_request_error". 503 is
+// overloaded_error, which the service itself sends with 529: load balancers know 503, and clients
+// try both again.
+std::string_view AnthropicErrorType(int status);
+
+JsonOut AnthropicError(int status, std::string_view message);
+
+// An error inside a stream, as a server-sent event.
+std::string AnthropicErrorEvent(const Error& error);
+
+}  // namespace latte

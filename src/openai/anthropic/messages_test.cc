@@ -1,0 +1,174 @@
+#include "src/openai/anthropic/messages.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+namespace latte {
+namespace {
+
+Result<AnthropicConversation> Parse(const std::string& messages, const std::string& system = "") {
+  std::optional<Json> text;
+  if (!system.empty())
+    text = Json::Parse(fmt::format(R"({{"system":{}}})", system), "body")->Get("system").value();
+  const Json body = Json::Parse(fmt::format(R"({{"messages":{}}})", messages), "body").value();
+  return ParseAnthropicMessages(text, body.Get("messages").value());
+}
+
+// "role: content" of every message; calls and reasoning in brackets.
+std::string Shown(const Result<AnthropicConversation>& parsed) {
+  if (!parsed) return parsed.error().message;
+  std::string out;
+  for (const ChatMessage& m : parsed->messages) {
+    out += out.empty() ? "" : "|";
+    out += m.role + ": " + m.content.value_or("null");
+    if (m.reasoning) out += " (" + *m.reasoning + ")";
+    for (const ToolCall& call : m.tool_calls)
+      out += fmt::format(" [{} {} {}]", call.id, call.name, call.arguments);
+    if (m.tool_call_id) out += " #" + *m.tool_call_id;
+  }
+  return out;
+}
+
+constexpr auto kHi = R"([{"role":"user","content":"Hi"}])";
+// An assistant's message with the calls 1 and 2.
+constexpr auto kCalls =
+    R"({"role":"user","content":"Hi"},{"role":"assistant","content":[
+       {"type":"text","text":"Wait."},
+       {"type":"tool_use","id":"1","name":"f","input":{"b":1,"a":["x",{}]},
+        "cache_control":{"type":"ephemeral"}},
+       {"type":"tool_use","id":"2","name":"g","input":{}}]})";
+
+TEST(AnthropicMessages, TextIsAStringOrBlocks) {
+  EXPECT_EQ(Shown(Parse(kHi)), "user: Hi");
+  EXPECT_EQ(Shown(Parse(R"([{"role":"user","content":[
+      {"type":"text","text":"a","cache_control":{"type":"ephemeral","ttl":"5m"}},
+      {"type":"text","text":"b","citations":null}]}])")),
+            "user: a\nb");
+  EXPECT_EQ(Shown(Parse(R"([{"role":"user","content":"Hi"},
+      {"role":"assistant","content":"yes"},{"role":"user","content":"no"}])")),
+            "user: Hi|assistant: yes|user: no");
+}
+
+TEST(AnthropicMessages, SystemComesFirst) {
+  EXPECT_EQ(Shown(Parse(kHi, R"("Be brief.")")), "system: Be brief.|user: Hi");
+  EXPECT_EQ(Shown(Parse(kHi, R"([{"type":"text","text":"a"},{"type":"text","text":"b"}])")),
+            "system: a\nb|user: Hi");
+  EXPECT_EQ(Shown(Parse(kHi, R"("")")), "user: Hi");
+  EXPECT_EQ(Shown(Parse(kHi, "[]")), "user: Hi");
+  EXPECT_EQ(Parse(kHi, R"("Be brief.")")->places,
+            (std::vector<std::string>{"body: 'system'", "body: 'messages.0.content'"}));
+}
+
+// Claude Code puts a line with a new value before every system text.
+TEST(AnthropicMessages, TheLineOfAccountingIsNoPartOfTheSystemText) {
+  const std::string line = "x-anthropic-billing-header: cc_version=2.1.177; cch=36ee5;";
+  EXPECT_EQ(Shown(Parse(kHi, fmt::format(R"([{{"type":"text","text":"{}"}},
+                                             {{"type":"text","text":"b"}}])",
+                                         line))),
+            "system: b|user: Hi");
+  EXPECT_EQ(Shown(Parse(kHi, fmt::format(R"("{}\nb\nc")", line))), "system: b\nc|user: Hi");
+  EXPECT_EQ(Shown(Parse(kHi, fmt::format(R"("{}")", line))), "user: Hi");
+  EXPECT_EQ(Shown(Parse(kHi, fmt::format(R"("b {}")", line))), "system: b " + line + "|user: Hi");
+}
+
+TEST(AnthropicMessages, ReasoningTextAndCallsAreOneMessage) {
+  EXPECT_EQ(Shown(Parse(R"([{"role":"user","content":"Hi"},{"role":"assistant","content":[
+      {"type":"thinking","thinking":"so","signature":"latte"},
+      {"type":"redacted_thinking","data":"xyz"},
+      {"type":"text","text":"a"},{"type":"text","text":"b"},
+      {"type":"tool_use","id":"1","name":"f","input":{"b":1,"a":["é",true]}}]}])")),
+            R"(user: Hi|assistant: ab (so) [1 f {"b": 1, "a": ["é", true]}])");
+  EXPECT_EQ(Parse(R"([{"role":"assistant","content":[{"type":"redacted_thinking","data":"x"}]}])")
+                ->notes.size(),
+            1U);
+}
+
+TEST(AnthropicMessages, ResultsFollowInTheOrderOfTheCalls) {
+  EXPECT_EQ(Shown(Parse(fmt::format(R"([{},{{"role":"user","content":[
+      {{"type":"tool_result","tool_use_id":"2","content":"two"}},
+      {{"type":"tool_result","tool_use_id":"1","content":[{{"type":"text","text":"o"}},
+        {{"type":"text","text":"ne"}}],"cache_control":{{}}}},
+      {{"type":"text","text":"Go on."}}]}}])",
+                                    kCalls))),
+            "user: Hi|assistant: Wait. [1 f {\"b\": 1, \"a\": [\"x\", {}]}] [2 g {}]|"
+            "tool: o\nne #1|tool: two #2|user: Go on.");
+  EXPECT_EQ(Shown(Parse(fmt::format(R"([{},{{"role":"user","content":[
+      {{"type":"tool_result","tool_use_id":"1","is_error":true,"content":"no file"}},
+      {{"type":"tool_result","tool_use_id":"2"}}]}}])",
+                                    kCalls)))
+                .substr(75),
+            "tool: Error: no file #1|tool:  #2");
+}
+
+TEST(AnthropicMessages, NeighboursOfOneRoleAreOneMessage) {
+  EXPECT_EQ(Shown(Parse(R"([{"role":"user","content":"a"},{"role":"user","content":"b"},
+      {"role":"assistant","content":[{"type":"thinking","thinking":"t","signature":""}]},
+      {"role":"assistant","content":[{"type":"text","text":"c"},
+        {"type":"tool_use","id":"1","name":"f","input":{}}]},
+      {"role":"user","content":[{"type":"tool_result","tool_use_id":"1","content":"r"}]},
+      {"role":"user","content":"d"}])")),
+            "user: a\nb|assistant: c (t) [1 f {}]|tool: r #1|user: d");
+}
+
+TEST(AnthropicMessages, SystemMessagesKeepTheirPlace) {
+  const std::string begin = R"([{"role":"user","content":"a"},{"role":"system","content":"s")";
+  EXPECT_EQ(Shown(Parse(begin + "}]")), "user: a|system: s");
+  const std::string passing = begin + R"(,"clear_at":"next_user_message"})";
+  EXPECT_EQ(Shown(Parse(passing + "]")), "user: a|system: s");
+  EXPECT_EQ(Shown(Parse(passing + R"(,{"role":"assistant","content":"b"}])")),
+            "user: a|system: s|assistant: b");
+  EXPECT_EQ(Shown(Parse(passing + R"(,{"role":"user","content":"b"}])")), "user: a\nb");
+}
+
+TEST(AnthropicMessages, WhatTheModelCannotReadIsNamedByTypeAndPlace) {
+  const std::pair<std::string, std::vector<std::string>> table[] = {
+      {R"([{"role":"user","content":[{"type":"image","source":{}}]}])",
+       {"messages.0.content.0", "'image'", "the model reads text"}},
+      {R"([{"role":"user","content":[{"type":"document","source":{}}]}])", {"'document'"}},
+      {fmt::format(R"([{},{{"role":"user","content":[{{"type":"tool_result","tool_use_id":"1",
+         "content":[{{"type":"image"}}]}}]}}])",
+                   kCalls),
+       {"messages.2.content.0.content.0", "'image'"}},
+      {R"([{"role":"user","content":[{"type":"thinking","thinking":""}]}])",
+       {"'thinking'", "role user"}},
+      {R"([{"role":"assistant","content":[{"type":"server_tool_use"}]}])",
+       {"messages.0.content.0", "'server_tool_use'", "role assistant"}},
+  };
+  for (const auto& [messages, words] : table) {
+    const auto parsed = Parse(messages);
+    ASSERT_FALSE(parsed) << messages;
+    EXPECT_EQ(parsed.error().code, Code::kUnsupported) << parsed.error().message;
+    for (const std::string& word : words)
+      EXPECT_NE(parsed.error().message.find(word), std::string::npos) << parsed.error().message;
+  }
+}
+
+TEST(AnthropicMessages, WhatIsWrongIsNamedByItsPlace) {
+  const std::pair<std::string, std::string> table[] = {
+      {"[]", "messages': expected an array of at least one message"},
+      {R"({"role":"user"})", "messages': expected an array"},
+      {R"([{"role":"user"}])", "'content' is missing"},
+      {R"([{"content":"a"}])", "'role' is missing"},
+      {R"([{"role":"tool","content":"a"}])",
+       "expected role user, assistant or system, found 'tool'"},
+      {R"([{"role":"user","content":"a","name":"b"}])", "messages.0.name': unknown field"},
+      {R"([{"role":"user","content":[]}])", "messages.0.content': expected a string or an array"},
+      {R"([{"role":"user","content":7}])", "messages.0.content': expected a string or an array"},
+      {R"([{"role":"user","content":["a"]}])", "messages.0.content.0': expected an object"},
+      {R"([{"role":"user","content":[{"type":"text","text":7}]}])", "messages.0.content.0.text'"},
+      {R"([{"role":"user","content":[{"type":"text","text":"a","x":1}]}])", ".0.x': unknown field"},
+      {R"([{"role":"user","content":[{"type":"tool_result","tool_use_id":"9"}]}])",
+       "messages.0.content.0': the assistant's last message has no tool_use with the id '9'"},
+      {R"([{"role":"assistant","content":[{"type":"tool_use","id":"1","name":"f"}]}])",
+       "'input' is missing"},
+      {R"([{"role":"assistant","content":[{"type":"tool_use","id":"1","name":"f","input":[]}]}])",
+       "messages.0.content.0.input': expected an object"},
+  };
+  for (const auto& [messages, words] : table)
+    EXPECT_NE(Shown(Parse(messages)).find(words), std::string::npos)
+        << messages << ": " << Shown(Parse(messages));
+  EXPECT_NE(Shown(Parse(kHi, "7")).find("'system'"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace latte

@@ -1,0 +1,15 @@
+// The fields of Anthropic's Messages API about tools.
+#pragma once
+
+#include "src/base/json.h"
+#include "src/openai/tools/tools.h"
+
+namespace latte {
+
+// Each reads one field.
+// Errors: kInvalidArgument and kCorrupt (of Json) naming the field; kUnsupported for tools that
+// Anthropic's servers run or whose schema only Anthropic's models know.
+[[nodiscard]] Status ReadAnthropicTools(const Json& value, OpenAiTools* out);
+[[nodiscard]] Status ReadAnthropicToolChoice(const Json& value, OpenAiTools* out);
+
+}  // namespace latte
