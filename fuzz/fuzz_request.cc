@@ -1,6 +1,8 @@
-// A request of the OpenAI API: a byte that chooses the endpoint, the body, then NUL and bytes that
-// choose the events of its answer. Both forms of the answer, a stream and a whole, must be JSON.
+// A request of the OpenAI API or of Anthropic's: a byte that chooses the endpoint, the body, then NUL
+// and bytes that choose the events of its answer. Both forms of the answer, a stream and a whole,
+// must be JSON.
 #include <algorithm>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -119,6 +121,24 @@ void CheckStream(std::string_view sse, size_t most, bool is_named) {
   }
 }
 
+// Each event has its type as its name; the last one ends the message or is an error.
+void CheckMessages(std::string_view sse, size_t most) {
+  Require(sse.size() <= most, "a stream is bounded by its events");
+  std::string_view name;
+  while (!sse.empty()) {
+    const size_t line = sse.find('\n');
+    const size_t end = sse.find("\n\n");
+    Require(sse.starts_with("event: ") && end != std::string_view::npos, "a stream is of events");
+    name = sse.substr(7, line - 7);
+    const std::string_view data = sse.substr(line + 1, end - line - 1);
+    Require(data.starts_with("data: "), "an event has data");
+    const auto json = Json::Parse(data.substr(6), "event");
+    Require(json && json->GetStringOr("type", "") == name, "an event has the name of its type");
+    sse.remove_prefix(end + 2);
+  }
+  Require(name == "message_stop" || name == "error", "a stream has an end");
+}
+
 // `repeated`: bytes of the body, which answers of /v1/responses repeat in part, three times a stream.
 void Answer(OpenAiRequest request, bool stream, size_t repeated, ByteSource choose) {
   request.reply.stream = stream;
@@ -140,7 +160,9 @@ void Answer(OpenAiRequest request, bool stream, size_t repeated, ByteSource choo
   // Three chunks of an event, each with the model's name, its tokens and their alternatives.
   const size_t most =
       static_cast<size_t>(events + 2) * 3 * (8 * reply.model.size() + 65'536) + 64 * repeated;
-  if (stream) {
+  if (stream && reply.endpoint == OpenAiEndpoint::kMessages) {
+    CheckMessages(sse, most);
+  } else if (stream) {
     CheckStream(sse, most, reply.endpoint == OpenAiEndpoint::kResponses);
   } else if (!running.error()) {
     const std::string body = Dump(running.Body());
@@ -156,7 +178,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace latte;
   if (size == 0) return 0;
   constexpr OpenAiEndpoint kEndpoints[] = {OpenAiEndpoint::kChat, OpenAiEndpoint::kCompletions,
-                                           OpenAiEndpoint::kResponses};
+                                           OpenAiEndpoint::kResponses, OpenAiEndpoint::kMessages};
   const OpenAiEndpoint endpoint = kEndpoints[data[0] % std::size(kEndpoints)];
   const auto [body, events] = fuzz::Cut(fuzz::AsText(data + 1, size - 1), '\0');
   const auto request = ParseOpenAiBody(endpoint, body, fuzz::Model(), fuzz::kRules);

@@ -87,8 +87,9 @@ class HttpHandler {
   virtual void Handle(HttpRequest request, std::shared_ptr<HttpExchange> exchange) = 0;
 
   // The body of an answer that the server gives itself, e.g. 408 or 431: `message` is one sentence.
-  // The handler chooses the format and may count it.
-  virtual HttpResponse BadRequest(int status, std::string_view message) = 0;
+  // The handler chooses the format and may count it. `head`: null unless it is well formed.
+  virtual HttpResponse BadRequest(const HttpRequest* head, int status,
+                                  std::string_view message) = 0;
 };
 
 class HttpServer {

@@ -47,7 +47,8 @@ class TestHandler final : public HttpHandler {
     held_.push_back(std::move(exchange));
     changed_.notify_all();
   }
-  HttpResponse BadRequest(int status, std::string_view message) override {
+  HttpResponse BadRequest(const HttpRequest* /*head*/, int status,
+                          std::string_view message) override {
     return {.status = status, .content_type = "text/plain", .body = std::string(message)};
   }
 

@@ -74,7 +74,9 @@ class Handler final : public HttpHandler {
     for (int i = 0; i < kEvents; ++i) exchange->Write("data: x\n\n");
     exchange->End();
   }
-  HttpResponse BadRequest(int status, std::string_view) override { return {.status = status}; }
+  HttpResponse BadRequest(const HttpRequest*, int status, std::string_view) override {
+    return {.status = status};
+  }
 
   static constexpr int kEvents = 20;
 };

@@ -67,7 +67,7 @@ void HttpConnection::Start() {
 void HttpConnection::RefuseForLoad() {
   framing_.keep_alive = false;
   HttpResponse response =
-      shared_->handler->BadRequest(503, "the server has as many connections as it accepts");
+      shared_->handler->BadRequest(nullptr, 503, "the server has as many connections as it accepts");
   if (!response.fields.Has("Retry-After")) response.fields.Add("Retry-After", "1");
   Answer(std::move(response));
   Read();
@@ -226,14 +226,15 @@ void HttpConnection::StartExchange() {
 void HttpConnection::Refuse(HeadError error) {
   ++shared_->stats.bad_requests;
   CountBody(0);
-  body_.reset();
-  HttpResponse response = shared_->handler->BadRequest(error.status, error.message);
+  const HttpRequest* const head = body_ ? &request_ : nullptr;
+  HttpResponse response = shared_->handler->BadRequest(head, error.status, error.message);
   response.close = true;
   Answer(std::move(response));
 }
 
 // An answer without an exchange.
 void HttpConnection::Answer(HttpResponse response) {
+  body_.reset();
   state_ = State::kAnswering;
   begun_ = is_events_ = chunked_ = close_after_ = false;
   Respond(++number_, std::move(response));

@@ -207,8 +207,8 @@ TEST(AnthropicWriter, TextBetweenCallsIsABlockOfItsOwn) {
   const std::string call = std::string(kBegin) + kArguments + kEnd;
   const auto types = [&](const std::vector<TokenEvent>& events) {
     std::string out;
-    for (const JsonOut& block : Message(Events(Stream(Running(true, kKimi), events)))["content"])
-      out += block["type"].get<std::string>() + " ";
+    const JsonOut message = Message(Events(Stream(Running(true, kKimi), events)));
+    for (const JsonOut& block : message["content"]) out += block["type"].get<std::string>() + " ";
     return out;
   };
   EXPECT_EQ(types({Event(call), Event("and"), Event(call), Last(FinishReason::kStop)}),

@@ -93,6 +93,14 @@ TEST(Access, Keys) {
   EXPECT_FALSE(Access::Create({}).value().CheckKey(Request({})));
 }
 
+// Clients of Anthropic's API send both where both are set.
+TEST(Access, OneOfTwoKeysSuffices) {
+  const Access access = Access::Create({.api_key = {"one"}}).value();
+  EXPECT_FALSE(access.CheckKey(Request({{"X-Api-Key", "one"}, {"Authorization", "Bearer x"}})));
+  EXPECT_FALSE(access.CheckKey(Request({{"X-Api-Key", "x"}, {"Authorization", "Bearer one"}})));
+  EXPECT_TRUE(access.CheckKey(Request({{"X-Api-Key", "x"}, {"Authorization", "Bearer y"}})));
+}
+
 TEST(Access, KeysThatNobodyCanSend) {
   for (const char* key : {"a b", "\xc3\xa9", "a\n"})
     EXPECT_FALSE(Access::Create({.api_key = {key}})) << key;
@@ -126,6 +134,10 @@ TEST(Routes, MethodsAndPaths) {
            {"GET", "//health", 404},
            {"GET", "/%2e%2e/etc/passwd", 404},
            {"GET", "/health%00", 404},
+           {"POST", "/v1/messages", 200},
+           {"POST", "/v1/messages/count_tokens", 200},
+           {"GET", "/v1/messages", 405},
+           {"POST", "/v1/messages/batches", 404},
            {"POST", "/v1/embeddings", 404},
            {"POST", "/v1/responses", 404},
            {"GET", "/v1/chat/completions/chatcmpl-1", 404},
@@ -142,6 +154,13 @@ TEST(Routes, MethodsAndPaths) {
     EXPECT_EQ(FindRoute(To("POST", path)).error.allow, "GET, HEAD") << path;
   EXPECT_NE(FindRoute(To("POST", "/v1/embeddings")).error.message.find("embeddings"),
             std::string::npos);
+}
+
+TEST(Routes, FormOfErrors) {
+  for (const char* path : {"/v1/messages", "/v1/messages/count_tokens", "/v1/messages/x"})
+    EXPECT_EQ(ErrorFormOf(path), ErrorForm::kAnthropic) << path;
+  for (const char* path : {"/v1/chat/completions", "/v1/models", "/", "/messages"})
+    EXPECT_EQ(ErrorFormOf(path), ErrorForm::kOpenAi) << path;
 }
 
 TEST(Routes, NamesOfModels) {

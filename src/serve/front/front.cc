@@ -105,15 +105,17 @@ std::optional<HttpResponse> Front::CheckHead(const HttpRequest& head) {
   return response;
 }
 
-HttpResponse Front::BadRequest(int status, std::string_view message) {
+HttpResponse Front::BadRequest(const HttpRequest* head, int status, std::string_view message) {
   if (parts_.hooks.refused) parts_.hooks.refused(nullptr, status);
-  return RefusalResponse(status, message);
+  return RefusalResponse(status, message, head ? ErrorFormOf(head->path) : ErrorForm::kOpenAi);
 }
 
 std::shared_ptr<Reply> Front::MakeReply(const HttpRequest& request, const std::string& id,
                                         std::shared_ptr<HttpExchange> exchange) const {
   HttpFields fields;
   fields.Add("X-Request-Id", id);
+  // Anthropic's clients know the id by this name.
+  if (ErrorFormOf(request.path) == ErrorForm::kAnthropic) fields.Add("Request-Id", id);
   AddCors(request, &fields);
   AnsweredRequest answered{id, request.method, request.path, request.peer, {}};
   return Reply::Create(std::move(exchange), std::move(fields), ErrorFormOf(request.path),

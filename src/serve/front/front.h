@@ -66,7 +66,7 @@ class Front final : public HttpHandler {
 
   std::optional<HttpResponse> CheckHead(const HttpRequest& head) override;
   void Handle(HttpRequest request, std::shared_ptr<HttpExchange> exchange) override;
-  HttpResponse BadRequest(int status, std::string_view message) override;
+  HttpResponse BadRequest(const HttpRequest* head, int status, std::string_view message) override;
 
  private:
   std::optional<HttpResponse> Refuse(const HttpRequest& head) const;
