@@ -68,12 +68,21 @@ Status ReadThinking(const Json& value, F& f) {
   return {};
 }
 
+Status ReadFormat(const Json& value, F& f) {
+  LATTE_RETURN_IF_ERROR(CheckMembers(value, {"type", "schema"}));
+  LATTE_ASSIGN_OR_RETURN(const std::string type, value.GetString("type"));
+  if (type != "json_schema")
+    return Unsupported(
+        fmt::format("{}: expected type json_schema, found '{}'", value.path(), type));
+  LATTE_ASSIGN_OR_RETURN(const Json schema, value.Get("schema"));
+  return ReadGuide("json", schema, &f.format);
+}
+
 Status ReadOutputConfig(const Json& value, F& f) {
   constexpr auto kEfforts =
       std::to_array<std::string_view>({"low", "medium", "high", "xhigh", "max"});
   LATTE_RETURN_IF_ERROR(CheckMembers(value, {"effort", "format", "task_budget"}));
-  if (const auto format = value.Find("format"))
-    return Unsupported(format->path() + ": this field is not supported; leave it out");
+  if (const auto format = value.Find("format")) LATTE_RETURN_IF_ERROR(ReadFormat(*format, f));
   if (!value.Find("effort")) return {};
   LATTE_ASSIGN_OR_RETURN(f.effort, value.GetString("effort"));
   if (std::find(kEfforts.begin(), kEfforts.end(), *f.effort) != kEfforts.end()) return {};

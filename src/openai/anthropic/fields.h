@@ -9,6 +9,7 @@
 #include "latte/request.h"
 
 #include "src/base/json.h"
+#include "src/openai/format/answer_format.h"
 #include "src/openai/tools/tools.h"
 
 namespace latte {
@@ -24,6 +25,7 @@ struct AnthropicFields {
   std::optional<bool> thinking;  // none: the default of the chat format
   std::optional<std::string> effort;
   OpenAiTools tools;
+  AnswerFormat format;
   std::vector<std::string> ignored;  // fields that have no effect
 };
 

@@ -63,7 +63,8 @@ Result<OpenAiRequest> Parse(const Json& body, const OpenAiModel& model, bool cou
                             .messages = std::move(parsed.messages),
                             .places = std::move(parsed.places),
                             .reasoning = Reasoning(fields, *model.chat, &out.notes),
-                            .tools = std::move(fields.tools)};
+                            .tools = std::move(fields.tools),
+                            .format = std::move(fields.format)};
   LATTE_RETURN_IF_ERROR(AddConversation(conversation, model, &out));
   return out;
 }
