@@ -76,12 +76,12 @@ JsonOut OpenAiError(const Error& error) {
             {"code", info.code}}}};
 }
 
-JsonOut ErrorBody(ErrorForm form, const Error& error) {
+JsonOut ErrorBody(ErrorForm form, const Error& error, std::string_view request_id) {
   switch (form) {
     case ErrorForm::kOpenAi:
       break;
     case ErrorForm::kAnthropic:
-      return AnthropicError(HttpStatus(error.code), error.message);
+      return AnthropicError(HttpStatus(error.code), error.message, request_id);
   }
   return OpenAiError(error);
 }
@@ -91,7 +91,7 @@ JsonOut RefusalBody(ErrorForm form, int status, std::string_view message) {
     case ErrorForm::kOpenAi:
       break;
     case ErrorForm::kAnthropic:
-      return AnthropicError(status, message);
+      return AnthropicError(status, message, "");
   }
   return {{"error",
            {{"message", message},

@@ -27,8 +27,8 @@ JsonOut OpenAiError(const Error& error);
 // How an API writes errors. All of OpenAI's write OpenAiError.
 enum class ErrorForm : uint8_t { kOpenAi, kAnthropic };
 
-// The body of the response to a request that fails.
-JsonOut ErrorBody(ErrorForm form, const Error& error);
+// The body of the response to a request that fails. request_id: for forms that have one; may be empty.
+JsonOut ErrorBody(ErrorForm form, const Error& error, std::string_view request_id);
 
 // The same for a request that HTTP, access or routing refuses with `status`.
 JsonOut RefusalBody(ErrorForm form, int status, std::string_view message);

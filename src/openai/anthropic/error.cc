@@ -25,14 +25,15 @@ std::string_view AnthropicErrorType(int status) {
   }
 }
 
-JsonOut AnthropicError(int status, std::string_view message) {
+JsonOut AnthropicError(int status, std::string_view message, std::string_view request_id) {
   return {{"type", "error"},
-          {"error", {{"type", AnthropicErrorType(status)}, {"message", message}}}};
+          {"error", {{"type", AnthropicErrorType(status)}, {"message", message}}},
+          {"request_id", request_id.empty() ? JsonOut(nullptr) : JsonOut(request_id)}};
 }
 
-std::string AnthropicErrorEvent(const Error& error) {
-  return "event: error\ndata: " + Dump(AnthropicError(HttpStatus(error.code), error.message)) +
-         "\n\n";
+std::string AnthropicErrorEvent(const Error& error, std::string_view request_id) {
+  return "event: error\ndata: " +
+         Dump(AnthropicError(HttpStatus(error.code), error.message, request_id)) + "\n\n";
 }
 
 }  // namespace latte

@@ -1,4 +1,5 @@
-// Errors in the form of Anthropic's API: {"type": "error", "error": {"type", "message"}}.
+// Errors in the form of Anthropic's API: {"type": "error", "error": {"type", "message"},
+// "request_id"}.
 #pragma once
 
 #include <string>
@@ -15,9 +16,10 @@ namespace latte {
 // try both again.
 std::string_view AnthropicErrorType(int status);
 
-JsonOut AnthropicError(int status, std::string_view message);
+// request_id: empty if the request has none yet.
+JsonOut AnthropicError(int status, std::string_view message, std::string_view request_id);
 
 // An error inside a stream, as a server-sent event.
-std::string AnthropicErrorEvent(const Error& error);
+std::string AnthropicErrorEvent(const Error& error, std::string_view request_id);
 
 }  // namespace latte

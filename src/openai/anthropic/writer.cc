@@ -34,7 +34,9 @@ JsonOut UsageJson(const OpenAiUsage& usage) {
   return {{"input_tokens", usage.prompt_tokens - usage.cached_tokens},
           {"cache_creation_input_tokens", 0},
           {"cache_read_input_tokens", usage.cached_tokens},
-          {"output_tokens", usage.generated_tokens}};
+          {"output_tokens", usage.generated_tokens},
+          {"output_tokens_details", {{"thinking_tokens", usage.reasoning_tokens}}},
+          {"server_tool_use", nullptr}};
 }
 
 std::string_view StopReason(const OpenAiAnswer& answer) {
@@ -49,11 +51,15 @@ JsonOut StopSequence(const OpenAiAnswer& answer) {
   return answer.choice(0).stop_string;
 }
 
+// Members of things that Latte lacks are null: clients with strict types expect them.
 JsonOut MessageJson(const AnswerWriterParts& parts, const OpenAiAnswer& answer) {
-  return {{"id", "msg_" + parts.id},     {"type", "message"},
-          {"role", "assistant"},         {"model", parts.reply.model},
-          {"content", JsonOut::array()}, {"stop_reason", nullptr},
-          {"stop_sequence", nullptr},    {"usage", UsageJson(answer.usage())}};
+  JsonOut usage = UsageJson(answer.usage());
+  usage.update(
+      {{"cache_creation", nullptr}, {"inference_geo", nullptr}, {"service_tier", "standard"}});
+  return {{"id", "msg_" + parts.id},    {"type", "message"},           {"role", "assistant"},
+          {"model", parts.reply.model}, {"content", JsonOut::array()}, {"stop_reason", nullptr},
+          {"stop_sequence", nullptr},   {"stop_details", nullptr},     {"container", nullptr},
+          {"usage", std::move(usage)}};
 }
 
 bool IsBlank(std::string_view text) { return text.find_first_not_of(kSpaces) == text.npos; }
@@ -112,7 +118,8 @@ void AnthropicWriter::AddText(std::string_view text, std::string* sse) {
     space_ += text;
     return;
   }
-  if (block_ != Block::kText) BeginBlock(Block::kText, R"("type":"text","text":"")", sse);
+  if (block_ != Block::kText)
+    BeginBlock(Block::kText, R"("type":"text","text":"","citations":null)", sse);
   AppendDelta("text_delta", "text", std::exchange(space_, {}).append(text), sse);
 }
 
@@ -133,10 +140,12 @@ void AnthropicWriter::AddCalls(const std::vector<ToolEvent>& events, size_t firs
     const ToolEvent& begin = events[first];  // of a call
     call_ = begin.call;
     space_.clear();
-    BeginBlock(Block::kCall,
-               fmt::format(R"("type":"tool_use","id":{},"name":{},"input":{{}})",
-                           Quoted(CallId(begin.id, parts_.id, 0, begin.call)), Quoted(begin.text)),
-               sse);
+    BeginBlock(
+        Block::kCall,
+        fmt::format(
+            R"("type":"tool_use","id":{},"name":{},"input":{{}},"caller":{{"type":"direct"}})",
+            Quoted(CallId(begin.id, parts_.id, 0, begin.call)), Quoted(begin.text)),
+        sse);
     first = AddArguments(events, first + 1, sse);
   }
 }
@@ -154,7 +163,9 @@ void AnthropicWriter::Add(const AnswerEvent& next, std::string* sse) {
 void AnthropicWriter::Finish(const OpenAiAnswer& answer, std::string* sse) {
   EndBlock(sse);
   const JsonOut delta = {{"stop_reason", StopReason(answer)},
-                         {"stop_sequence", StopSequence(answer)}};
+                         {"stop_sequence", StopSequence(answer)},
+                         {"stop_details", nullptr},
+                         {"container", nullptr}};
   AppendEvent("message_delta",
               fmt::format(R"("delta":{},"usage":{})", Dump(delta), Dump(UsageJson(answer.usage()))),
               sse);
@@ -162,7 +173,7 @@ void AnthropicWriter::Finish(const OpenAiAnswer& answer, std::string* sse) {
 }
 
 void AnthropicWriter::Fail(const Error& error, const OpenAiAnswer& /*answer*/, std::string* sse) {
-  *sse += AnthropicErrorEvent(error);
+  *sse += AnthropicErrorEvent(error, parts_.id);
 }
 
 JsonOut AnthropicWriter::Body(const OpenAiAnswer& answer) const {
@@ -172,12 +183,14 @@ JsonOut AnthropicWriter::Body(const OpenAiAnswer& answer) const {
   if (message.reasoning && !message.reasoning->empty())
     content.push_back(
         {{"type", "thinking"}, {"thinking", *message.reasoning}, {"signature", kSignature}});
-  if (!IsBlank(message.content)) content.push_back({{"type", "text"}, {"text", message.content}});
+  if (!IsBlank(message.content))
+    content.push_back({{"type", "text"}, {"text", message.content}, {"citations", nullptr}});
   for (size_t i = 0; i < message.calls.size(); ++i)
     content.push_back({{"type", "tool_use"},
                        {"id", CallId(message.calls[i].id, parts_.id, 0, i)},
                        {"name", message.calls[i].name},
-                       {"input", AnthropicInput(message.calls[i].arguments)}});
+                       {"input", AnthropicInput(message.calls[i].arguments)},
+                       {"caller", {{"type", "direct"}}}});
   out["stop_reason"] = StopReason(answer);
   out["stop_sequence"] = StopSequence(answer);
   return out;

@@ -120,9 +120,12 @@ JsonOut Whole(OpenAiRunning running, const std::vector<TokenEvent>& events) {
 TEST(AnthropicWriter, AnAnswerIsAMessage) {
   EXPECT_EQ(Dump(Whole(Running(false), {Event("Hel"), Event("lo", 2), Last(FinishReason::kStop)})),
             R"({"id":"msg_7","type":"message","role":"assistant","model":"m",)"
-            R"("content":[{"type":"text","text":"Hello"}],"stop_reason":"end_turn",)"
-            R"("stop_sequence":null,"usage":{"input_tokens":6,"cache_creation_input_tokens":0,)"
-            R"("cache_read_input_tokens":4,"output_tokens":3}})");
+            R"("content":[{"type":"text","text":"Hello","citations":null}],)"
+            R"("stop_reason":"end_turn","stop_sequence":null,"stop_details":null,)"
+            R"("container":null,"usage":{"input_tokens":6,"cache_creation_input_tokens":0,)"
+            R"("cache_read_input_tokens":4,"output_tokens":3,)"
+            R"("output_tokens_details":{"thinking_tokens":0},"server_tool_use":null,)"
+            R"("cache_creation":null,"inference_geo":null,"service_tier":"standard"}})");
 }
 
 TEST(AnthropicWriter, AStreamHasTheEventsOfTheApi) {
@@ -131,10 +134,14 @@ TEST(AnthropicWriter, AStreamHasTheEventsOfTheApi) {
       "event: message_start\n"
       R"(data: {"type":"message_start","message":{"id":"msg_7","type":"message",)"
       R"("role":"assistant","model":"m","content":[],"stop_reason":null,"stop_sequence":null,)"
+      R"("stop_details":null,"container":null,)"
       R"("usage":{"input_tokens":6,"cache_creation_input_tokens":0,)"
-      R"("cache_read_input_tokens":4,"output_tokens":1}}})"
+      R"("cache_read_input_tokens":4,"output_tokens":1,)"
+      R"("output_tokens_details":{"thinking_tokens":0},"server_tool_use":null,)"
+      R"("cache_creation":null,"inference_geo":null,"service_tier":"standard"}}})"
       "\n\nevent: content_block_start\n"
-      R"(data: {"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}})"
+      R"(data: {"type":"content_block_start","index":0,"content_block":{"type":"text","text":"",)"
+      R"("citations":null}})"
       "\n\nevent: content_block_delta\n"
       R"(data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"Hel"}})"
       "\n\nevent: content_block_delta\n"
@@ -142,9 +149,10 @@ TEST(AnthropicWriter, AStreamHasTheEventsOfTheApi) {
       "\n\nevent: content_block_stop\n"
       R"(data: {"type":"content_block_stop","index":0})"
       "\n\nevent: message_delta\n"
-      R"(data: {"type":"message_delta","delta":{"stop_reason":"end_turn","stop_sequence":null},)"
+      R"(data: {"type":"message_delta","delta":{"stop_reason":"end_turn","stop_sequence":null,)"
+      R"("stop_details":null,"container":null},)"
       R"("usage":{"input_tokens":6,"cache_creation_input_tokens":0,"cache_read_input_tokens":4,)"
-      R"("output_tokens":3}})"
+      R"("output_tokens":3,"output_tokens_details":{"thinking_tokens":0},"server_tool_use":null}})"
       "\n\nevent: message_stop\ndata: {\"type\":\"message_stop\"}\n\n");
 }
 
@@ -178,9 +186,11 @@ TEST(AnthropicWriter, ReasoningTextAndCallsAreBlocks) {
   const JsonOut whole = Whole(Running(false, kKimi, true), events);
   EXPECT_EQ(Dump(whole["content"]),
             R"([{"type":"thinking","thinking":"so","signature":"latte"},)"
-            R"({"type":"text","text":"\n\n Wait."},)"
-            R"({"type":"tool_use","id":"functions.f:0","name":"f","input":{"a":"}"}},)"
-            R"({"type":"tool_use","id":"functions.g:1","name":"g","input":{}}])");
+            R"({"type":"text","text":"\n\n Wait.","citations":null},)"
+            R"({"type":"tool_use","id":"functions.f:0","name":"f","input":{"a":"}"},)"
+            R"("caller":{"type":"direct"}},)"
+            R"({"type":"tool_use","id":"functions.g:1","name":"g","input":{},)"
+            R"("caller":{"type":"direct"}}])");
   EXPECT_EQ(whole["stop_reason"], "tool_use");
   JsonOut streamed = Message(Events(Stream(Running(true, kKimi, true), events)));
   for (JsonOut& block : streamed["content"])
@@ -266,7 +276,8 @@ TEST(AnthropicWriter, InputIsAlwaysAnObject) {
 TEST(AnthropicWriter, ErrorsEndAStream) {
   const std::string expected =
       "event: error\n"
-      R"(data: {"type":"error","error":{"type":"overloaded_error","message":"gone"}})"
+      R"(data: {"type":"error","error":{"type":"overloaded_error","message":"gone"},)"
+      R"("request_id":"7"})"
       "\n\n";
   std::string sse;
   OpenAiRunning running = Running(true);
@@ -285,8 +296,10 @@ TEST(AnthropicError, HasTheNamesOfTheApi) {
       {413, "request_too_large"},     {429, "rate_limit_error"},      {500, "api_error"},
       {503, "overloaded_error"}};
   for (const auto& [status, type] : table) EXPECT_EQ(AnthropicErrorType(status), type) << status;
-  EXPECT_EQ(Dump(AnthropicError(404, "no")),
-            R"({"type":"error","error":{"type":"not_found_error","message":"no"}})");
+  EXPECT_EQ(
+      Dump(AnthropicError(404, "no", "7")),
+      R"({"type":"error","error":{"type":"not_found_error","message":"no"},"request_id":"7"})");
+  EXPECT_EQ(AnthropicError(404, "no", "")["request_id"], nullptr);
 }
 
 }  // namespace

@@ -20,8 +20,10 @@ HttpResponse RefusalResponse(int status, std::string_view message, ErrorForm for
   return response;
 }
 
-HttpResponse ErrorResponse(const Error& error, int retry_after, ErrorForm form) {
-  HttpResponse response{.status = HttpStatus(error.code), .body = Dump(ErrorBody(form, error))};
+HttpResponse ErrorResponse(const Error& error, int retry_after, ErrorForm form,
+                           std::string_view request_id) {
+  HttpResponse response{.status = HttpStatus(error.code),
+                        .body = Dump(ErrorBody(form, error, request_id))};
   if (response.status == 503 || response.status == 429)
     response.fields.Add("Retry-After", std::to_string(retry_after));
   return response;

@@ -20,7 +20,8 @@ HttpResponse RefusalResponse(int status, std::string_view message,
                              ErrorForm form = ErrorForm::kOpenAi);
 
 // The response to a request that fails. `retry_after`: seconds, sent with 429 and 503.
-HttpResponse ErrorResponse(const Error& error, int retry_after, ErrorForm form);
+HttpResponse ErrorResponse(const Error& error, int retry_after, ErrorForm form,
+                           std::string_view request_id);
 
 // On the I/O thread only.
 class Reply : public std::enable_shared_from_this<Reply> {
@@ -40,7 +41,7 @@ class Reply : public std::enable_shared_from_this<Reply> {
   void Respond(HttpResponse response);
   void Json(std::string body) { Respond({.body = std::move(body)}); }
   void Fail(const Error& error, int retry_after = 1) {
-    Respond(ErrorResponse(error, retry_after, form_));
+    Respond(ErrorResponse(error, retry_after, form_, fields_.Find("X-Request-Id")));
   }
 
   // A stream of server-sent events.
