@@ -46,7 +46,7 @@ struct OpenAiChoice {
   int64_t drafted_tokens = 0;
   int64_t accepted_tokens = 0;
   std::optional<FinishReason> finish;
-  std::string stop_string;  // that ended it; empty: none did
+  std::string stop_string;               // that ended it; empty: none did
   AnswerSplitter splitter;               // of chats
   std::optional<ToolCallParser> parser;  // of chats with tools
   OpenAiParts parts;                     // of those that are no streams: the whole answer

@@ -23,13 +23,6 @@ def run_sdk(context, part):
                folder, TEST_API_BASE_URL=context.server.url + "/v1", PYTHONPATH=str(HERE), PYTHONDONTWRITEBYTECODE="1")
 
 
-def run_anthropic(context, part):
-    """The tests of the anthropic package that send messages and count tokens."""
-    folder = context.environment.source_distribution("anthropic")
-    run_pytest(context, part, ["-n", "2", "--durations=0", "-k", "create or count", "tests/api_resources/test_messages.py"],
-               folder, TEST_API_BASE_URL=context.server.url)
-
-
 def run_own(context, part, folder):
     run_pytest(context, part, ["--durations=10", HERE / folder], context.out, PYTHONPATH=str(HERE), PYTHONDONTWRITEBYTECODE="1",
                LATTE=str(context.latte), LATTE_URL=context.server.url, LATTE_LOGS=str(context.out),

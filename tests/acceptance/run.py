@@ -10,6 +10,7 @@ import pathlib
 import sys
 import time
 
+import part_anthropic
 import part_attack
 import part_hub
 import part_lm_eval
@@ -23,7 +24,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 SHORT = ("sdk", "anthropic", "schema", "scenarios", "hub")
 PARTS = {
     "sdk": part_pytest.run_sdk,
-    "anthropic": part_pytest.run_anthropic,
+    "anthropic": part_anthropic.run,
     "schema": part_schema.run,
     "scenarios": part_pytest.run_scenarios,
     "hub": part_hub.run,

@@ -66,8 +66,8 @@ void HttpConnection::Start() {
 
 void HttpConnection::RefuseForLoad() {
   framing_.keep_alive = false;
-  HttpResponse response =
-      shared_->handler->BadRequest(nullptr, 503, "the server has as many connections as it accepts");
+  HttpResponse response = shared_->handler->BadRequest(
+      nullptr, 503, "the server has as many connections as it accepts");
   if (!response.fields.Has("Retry-After")) response.fields.Add("Retry-After", "1");
   Answer(std::move(response));
   Read();
