@@ -16,7 +16,8 @@ def test_answer(client):
 
 
 def test_stream_helper_gives_the_answer(client):
-    arguments = {"model": MODEL, "input": ASK, "temperature": 0, "instructions": "Be brief.", "metadata": {"a": "b"}}
+    arguments = {"model": MODEL, "input": ASK, "temperature": 0, "instructions": "Be brief.", "metadata": {"a": "b"},
+                 "extra_body": {"stop": "."}}
     with client.responses.stream(**arguments) as stream:
         events = list(stream)
         final = stream.get_final_response()
