@@ -35,13 +35,16 @@ struct EngineStats {
   int64_t disk_tokens = 0;      // of those, tokens read from cache_dir
   int64_t computed_tokens = 0;  // new tokens in all steps
   int64_t generated_tokens = 0;
-  double step_seconds = 0;      // spent in Step, without waiting
-  double forward_seconds = 0;   // of them, spent in the model
-  int64_t drafted_tokens = 0;   // guesses of tokens that steps computed
-  int64_t accepted_tokens = 0;  // of them, generated tokens
+  double step_seconds = 0;       // spent in Step, without waiting
+  double forward_seconds = 0;    // of them, spent in the model
+  int64_t drafted_tokens = 0;    // guesses of tokens that steps computed
+  int64_t accepted_tokens = 0;   // of them, generated tokens
+  int64_t masks = 0;             // of constrained answers' tokens, drafts included
+  double mask_seconds = 0;       // spent on masks, next to the model
+  double mask_wait_seconds = 0;  // of step_seconds, waiting for masks
 };
 
-// Adds counts of requests and tokens; not the state after the last step, steps and times.
+// Adds counts of requests, tokens and masks; not the state after the last step, steps and their times.
 inline void AddCounters(const EngineStats& from, EngineStats& to) {
   to.requests_finished += from.requests_finished;
   to.requests_failed += from.requests_failed;
@@ -54,6 +57,9 @@ inline void AddCounters(const EngineStats& from, EngineStats& to) {
   to.generated_tokens += from.generated_tokens;
   to.drafted_tokens += from.drafted_tokens;
   to.accepted_tokens += from.accepted_tokens;
+  to.masks += from.masks;
+  to.mask_seconds += from.mask_seconds;
+  to.mask_wait_seconds += from.mask_wait_seconds;
 }
 
 // Submit, Cancel, Wake and Stats are thread-safe; use everything else only from the thread that

@@ -193,10 +193,13 @@ typedef struct latte_stats {
   int64_t disk_tokens;      // of those, read from cache_dir
   int64_t computed_tokens;  // new tokens of all steps
   int64_t generated_tokens;
-  double step_seconds;      // in latte_engine_step
-  double forward_seconds;   // of them, in the model
-  int64_t drafted_tokens;   // guesses of tokens that steps computed
-  int64_t accepted_tokens;  // of them, generated tokens
+  double step_seconds;       // in latte_engine_step
+  double forward_seconds;    // of them, in the model
+  int64_t drafted_tokens;    // guesses of tokens that steps computed
+  int64_t accepted_tokens;   // of them, generated tokens
+  int64_t masks;             // of constrained answers' tokens, drafts included
+  double mask_seconds;       // spent on masks, next to the model
+  double mask_wait_seconds;  // of step_seconds, waiting for masks
 } latte_stats;
 
 const char* latte_version(void);                // of the library: "0.1.0"

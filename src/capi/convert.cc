@@ -186,7 +186,10 @@ latte_stats ToC(const EngineStats& stats) {
           .step_seconds = stats.step_seconds,
           .forward_seconds = stats.forward_seconds,
           .drafted_tokens = stats.drafted_tokens,
-          .accepted_tokens = stats.accepted_tokens};
+          .accepted_tokens = stats.accepted_tokens,
+          .masks = stats.masks,
+          .mask_seconds = stats.mask_seconds,
+          .mask_wait_seconds = stats.mask_wait_seconds};
 }
 
 const EngineOptions& DefaultOptions() {

@@ -175,12 +175,13 @@ TEST(Convert, TheListsNameEveryMemberOfTheCStructs) {
 }
 
 TEST(Convert, EveryCounterArrives) {
-  const EngineStats stats = {1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11,
-                             12, 13, 14, 15, 16, 17, 18, 19, 20, 21};
+  const EngineStats stats = {1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12,
+                             13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24};
   const auto& [waiting, running, pages_total, pages_used, pages_cached, page_bytes, page_tokens,
                steps, requests_finished, requests_failed, requests_cancelled, preemptions,
                prompt_tokens, cached_tokens, disk_tokens, computed_tokens, generated_tokens,
-               step_seconds, forward_seconds, drafted_tokens, accepted_tokens] = stats;
+               step_seconds, forward_seconds, drafted_tokens, accepted_tokens, masks, mask_seconds,
+               mask_wait_seconds] = stats;
   const latte_stats c = ToC(stats);
   EXPECT_EQ(c.waiting, waiting);
   EXPECT_EQ(c.running, running);
@@ -203,6 +204,9 @@ TEST(Convert, EveryCounterArrives) {
   EXPECT_EQ(c.forward_seconds, forward_seconds);
   EXPECT_EQ(c.drafted_tokens, drafted_tokens);
   EXPECT_EQ(c.accepted_tokens, accepted_tokens);
+  EXPECT_EQ(c.masks, masks);
+  EXPECT_EQ(c.mask_seconds, mask_seconds);
+  EXPECT_EQ(c.mask_wait_seconds, mask_wait_seconds);
 }
 
 void ExpectRefused(const latte_request& request, const std::string& member) {

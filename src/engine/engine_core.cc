@@ -343,6 +343,9 @@ void EngineCore::UpdateStats(const StepPlan& plan, double seconds) {
   stats_.generated_tokens = streams_.generated();
   stats_.drafted_tokens = drafted_tokens_;
   stats_.accepted_tokens = accepted_tokens_;
+  stats_.masks = masks_.counters().masks;
+  stats_.mask_seconds = masks_.counters().seconds;
+  stats_.mask_wait_seconds = masks_.counters().wait_seconds;
   stats_.step_seconds += seconds;
   stats_.forward_seconds += forward_seconds_;
 }

@@ -115,6 +115,11 @@ TEST_F(EngineGrammarTest, AnswersMatchTheSchemaAtAnyTemperature) {
     ended += answer.finish == FinishReason::kStop ? 1 : 0;
   }
   EXPECT_GT(ended, 12);
+  // Each token has a mask, and so has the end of an answer.
+  const EngineStats stats = engine_->Stats();
+  EXPECT_EQ(stats.masks, stats.generated_tokens + ended);
+  EXPECT_GT(stats.mask_seconds, 0);
+  EXPECT_LE(stats.mask_wait_seconds, stats.step_seconds);
 }
 
 TEST_F(EngineGrammarTest, OtherRequestsAreAsWithoutThem) {

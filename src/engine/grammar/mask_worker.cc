@@ -1,10 +1,12 @@
 #include "src/engine/grammar/mask_worker.h"
 
+#include <chrono>
 #include <exception>
 #include <system_error>
 #include <utility>
 
 #include "src/base/limits/out_of_memory.h"
+#include "src/base/timer.h"
 
 namespace latte {
 
@@ -65,12 +67,19 @@ void MaskWorker::Start(std::vector<MaskJob> jobs) {
 }
 
 void MaskWorker::Wait() {
+  if (jobs_.empty()) return;
+  const auto start = std::chrono::steady_clock::now();
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return !busy_; });
+  counters_.wait_seconds += SecondsSince(start);
+  for (const MaskJob& job : jobs_) counters_.masks += job.answer->rows;
+  jobs_.clear();
 }
 
 void MaskWorker::RunAll() {
+  const auto start = std::chrono::steady_clock::now();
   for (const MaskJob& job : jobs_) ComputeMasks(job, vocab_);
+  counters_.seconds += SecondsSince(start);
 }
 
 void MaskWorker::Loop() {

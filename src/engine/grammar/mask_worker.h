@@ -46,12 +46,21 @@ class MaskWorker {
   // Returns when all are done.
   void Wait();
 
+  // Since creation, as EngineStats has them. Requires: no job is under way.
+  struct Counters {
+    int64_t masks = 0;
+    double seconds = 0;
+    double wait_seconds = 0;
+  };
+  const Counters& counters() const { return counters_; }
+
  private:
   void Loop();
   void RunAll();
 
   const int64_t vocab_;
   std::vector<MaskJob> jobs_;
+  Counters counters_;
   std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
   bool busy_ = false;  // jobs_ are the thread's

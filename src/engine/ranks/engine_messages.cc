@@ -82,6 +82,9 @@ void VisitCounters(Stats& s, const F& visit) {
   visit(s.forward_seconds);
   visit(s.drafted_tokens);
   visit(s.accepted_tokens);
+  visit(s.masks);
+  visit(s.mask_seconds);
+  visit(s.mask_wait_seconds);
 }
 
 }  // namespace

@@ -117,6 +117,9 @@ TEST(EngineMessages, CountersAreReadAsTheyWereWritten) {
   stats.pages_used = 2;
   stats.step_seconds = 0.5;
   stats.accepted_tokens = 3;
+  stats.masks = 21;
+  stats.mask_seconds = 0.5;
+  stats.mask_wait_seconds = 0.25;
   ExpectSame(stats, ReadStats);
   EXPECT_EQ(Written(stats).size(), sizeof(stats)) << "a counter is missing";
 }

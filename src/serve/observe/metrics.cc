@@ -193,6 +193,12 @@ struct Metrics::Impl {
   Follower step_seconds{Count("latte:engine_step_seconds_total", "Time spent in steps.")};
   Follower forward_seconds{
       Count("latte:engine_forward_seconds_total", "Of it, time spent in the model.")};
+  Follower masks{
+      Count("latte:masks_total", "Masks of tokens for answers that must match a grammar.")};
+  Follower mask_seconds{
+      Count("latte:mask_seconds_total", "Time spent on masks, next to the model.")};
+  Follower mask_wait_seconds{Count("latte:mask_wait_seconds_total",
+                                   "Of latte:engine_step_seconds_total, time waiting for masks.")};
   Distribution& step_time = Distribute("latte:step_seconds", "Duration of a step.", StepBounds());
   Follower computed_tokens{
       Count("latte:computed_tokens_total", "Tokens of prompts and answers that steps computed.")};
@@ -262,6 +268,9 @@ void Metrics::Impl::ObserveEngine(const EngineStats& engine) {
   preemptions.Reach(engine.preemptions);
   drafted_tokens.Reach(engine.drafted_tokens);
   accepted_tokens.Reach(engine.accepted_tokens);
+  masks.Reach(engine.masks);
+  mask_seconds.Reach(engine.mask_seconds);
+  mask_wait_seconds.Reach(engine.mask_wait_seconds);
   cancelled.Reach(engine.requests_cancelled);
   failed.Reach(engine.requests_failed);
   forward_seconds.Reach(engine.forward_seconds);
