@@ -50,7 +50,9 @@ constexpr std::string_view kToolsAfter = "\n</functions>\n";
 class Encoder {
  public:
   Encoder(std::vector<ChatMessage> messages, const ChatOptions& options)
-      : messages_(std::move(messages)), options_(options) {}
+      : messages_(std::move(messages)), options_(options) {
+    for (size_t i = 0; i < messages_.size(); ++i) places_.push_back(i);
+  }
 
   Result<Text> Encode() {
     PlaceTools();
@@ -62,7 +64,7 @@ class Encoder {
 
  private:
   auto Bad(size_t i, std::string_view why) const {
-    return BadMessage(ChatFormat::kDeepseekV32, i, why);
+    return BadMessage(ChatFormat::kDeepseekV32, places_[i], why);
   }
 
   // Tools and the response format go into the first system message, which is added if there is
@@ -74,6 +76,7 @@ class Encoder {
       ChatMessage system;
       system.role = "system";
       messages_.insert(messages_.begin(), std::move(system));
+      places_.insert(places_.begin(), 0);
     }
   }
 
@@ -89,10 +92,14 @@ class Encoder {
   void DropDevelopers() {
     const int64_t last = LastUser();
     std::vector<ChatMessage> kept;
-    for (size_t i = 0; i < messages_.size(); ++i)
-      if (messages_[i].role != "developer" || static_cast<int64_t>(i) >= last)
-        kept.push_back(std::move(messages_[i]));
+    std::vector<size_t> places;
+    for (size_t i = 0; i < messages_.size(); ++i) {
+      if (messages_[i].role == "developer" && static_cast<int64_t>(i) < last) continue;
+      kept.push_back(std::move(messages_[i]));
+      places.push_back(places_[i]);
+    }
     messages_ = std::move(kept);
+    places_ = std::move(places);
   }
 
   std::string_view Think(bool yes) const {
@@ -179,12 +186,11 @@ class Encoder {
   }
 
   Status WriteCall(size_t i, const ToolCall& call) {
-    LATTE_ASSIGN_OR_RETURN(const Value arguments,
-                           jinja::ParseJson(call.arguments, "tool call arguments"));
-    if (!arguments.Is(Kind::kDict)) return Bad(i, "the arguments of a call must be an object");
+    const Result<Value> arguments = ParseArguments(call);
+    if (!arguments) return Bad(i, arguments.error().message);
     out_.TemplateText("<｜DSML｜invoke name=\"").UserText(call.name).TemplateText("\">\n");
     bool first = true;
-    for (const auto& [key, value] : arguments.dict().entries) {
+    for (const auto& [key, value] : arguments->dict().entries) {
       const bool is_text = value.Is(Kind::kString);
       out_.TemplateText(first ? "" : "\n")
           .TemplateText("<｜DSML｜parameter name=\"")
@@ -200,6 +206,7 @@ class Encoder {
   }
 
   std::vector<ChatMessage> messages_;
+  std::vector<size_t> places_;  // of the messages as they were given, for errors
   const ChatOptions& options_;
   PromptWriter out_;
 };

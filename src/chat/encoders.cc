@@ -238,6 +238,16 @@ Result<std::vector<Value>> ParseTools(const ChatOptions& options) {
   return out;
 }
 
+Result<Value> ParseArguments(const ToolCall& call) {
+  Result<Value> parsed = jinja::ParseJson(call.arguments, "arguments");
+  const std::string why = !parsed ? "; repair them or leave the call out: " + parsed.error().message
+                          : parsed->Is(jinja::Kind::kDict) ? ""
+                                                           : ", found another value";
+  if (why.empty()) return parsed;
+  return InvalidArgument(fmt::format(
+      "the arguments of a call must be an object for this format, here of '{}'{}", call.name, why));
+}
+
 Result<std::string> CompactJson(const Value& value) {
   jinja::Budget budget{jinja::Limits()};
   return jinja::DumpJson(value, {}, &budget);

@@ -42,6 +42,10 @@ class PromptWriter {
 // The tools of the options, each an object with "function"; an empty list if there are none.
 [[nodiscard]] Result<std::vector<jinja::Value>> ParseTools(const ChatOptions& options);
 
+// The arguments of a call as an object. Errors: kInvalidArgument naming the function, for arguments
+// that are no JSON, such as the ones of an answer that was cut.
+[[nodiscard]] Result<jinja::Value> ParseArguments(const ToolCall& call);
+
 // As Python's json.dumps(value, ensure_ascii=False).
 [[nodiscard]] Result<std::string> CompactJson(const jinja::Value& value);
 

@@ -20,7 +20,7 @@ Text Key(std::string_view key) { return Text(std::string(key), true); }
 Result<Value> CallValue(const ToolCall& call, bool arguments_are_text) {
   Value arguments = UserString(call.arguments);
   if (!arguments_are_text) {
-    LATTE_ASSIGN_OR_RETURN(arguments, jinja::ParseJson(call.arguments, "tool call arguments"));
+    LATTE_ASSIGN_OR_RETURN(arguments, ParseArguments(call));
   }
   LATTE_ASSIGN_OR_RETURN(Value function, jinja::MakeDict({{Key("name"), UserString(call.name)},
                                                           {Key("arguments"), arguments}}));
@@ -159,9 +159,10 @@ Result<Text> ChatRenderer::RenderTemplate(std::span<const ChatMessage> messages,
                                           const ChatOptions& options,
                                           bool arguments_are_text) const {
   std::vector<Value> list;
-  for (const ChatMessage& message : messages) {
-    LATTE_ASSIGN_OR_RETURN(Value value, MessageValue(message, arguments_are_text));
-    list.push_back(std::move(value));
+  for (size_t i = 0; i < messages.size(); ++i) {
+    Result<Value> value = MessageValue(messages[i], arguments_are_text);
+    if (!value) return BadMessage(format_, i, value.error().message);
+    list.push_back(*std::move(value));
   }
   LATTE_ASSIGN_OR_RETURN(Value history, jinja::MakeList(std::move(list), false, true));
   Value tools;

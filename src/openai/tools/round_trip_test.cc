@@ -247,6 +247,33 @@ TEST(ToolsRoundTrip, ArgumentsKeepTheOrderAndTheFormInWhichTheyAreSent) {
   }
 }
 
+// The arguments of an answer that was cut.
+TEST(ToolsRoundTrip, ArgumentsThatAreNoJsonAreShownOrNamed) {
+  const OpenAiModel tiny = Tiny();
+  for (const Family& family : kFamilies) {
+    SCOPED_TRACE(family.name);
+    const OpenAiModel model = ModelOf(family, tiny);
+    JsonOut message =
+        MessageOf(model, Parse(model, family, JsonOut::array({User("Hi")})).value(), family.answer);
+    message["tool_calls"][0]["function"]["arguments"] = R"({"b": "cut)";
+    JsonOut messages = JsonOut::array({User("Hi")});
+    AddAnswer(message, "7", &messages);
+    const auto request = Parse(model, family, messages);
+    const std::string_view name = family.name;
+    if (name == "V3.1" || name.starts_with("Kimi")) {
+      ASSERT_TRUE(request) << request.error().message;
+      EXPECT_NE(TextOf(model, Ids(*request)).find(R"({"b": "cut)"), std::string::npos);
+    } else {
+      ASSERT_FALSE(request);
+      EXPECT_EQ(request.error().code, Code::kInvalidArgument);
+      EXPECT_NE(
+          request.error().message.find("message 1: the arguments of a call must be an object"),
+          std::string::npos)
+          << request.error().message;
+    }
+  }
+}
+
 // Questions, results and arguments may spell any mark.
 TEST(ToolsRoundTrip, TextOfAMessageIsNeverAMark) {
   std::string marks;
