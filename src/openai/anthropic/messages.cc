@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "src/jinja/json.h"
+#include "src/openai/anthropic/call_id.h"
 #include "src/openai/anthropic/members.h"
 
 namespace latte {
@@ -85,7 +86,8 @@ Result<ToolCall> CallOf(const Json& block) {
   LATTE_RETURN_IF_ERROR(
       CheckMembers(block, {"type", "id", "name", "input", "cache_control", "caller"}));
   ToolCall call;
-  LATTE_ASSIGN_OR_RETURN(call.id, block.GetString("id"));
+  LATTE_ASSIGN_OR_RETURN(const std::string id, block.GetString("id"));
+  call.id = DecodeCallId(id);
   LATTE_ASSIGN_OR_RETURN(call.name, block.GetString("name"));
   LATTE_ASSIGN_OR_RETURN(const Json input, block.Get("input"));
   LATTE_ASSIGN_OR_RETURN(call.arguments, Arguments(input));
@@ -192,8 +194,8 @@ class Reader {
     out.place = block.path();
     out.message.role = "tool";
     LATTE_ASSIGN_OR_RETURN(const std::string id, block.GetString("tool_use_id"));
-    LATTE_ASSIGN_OR_RETURN(out.call, FindCall(id, block));
-    out.message.tool_call_id = id;
+    out.message.tool_call_id = DecodeCallId(id);
+    LATTE_ASSIGN_OR_RETURN(out.call, FindCall(*out.message.tool_call_id, block));
     std::string text;
     if (const auto content = block.Find("content")) {
       LATTE_ASSIGN_OR_RETURN(text, PlainText(*content, "results of tools"));

@@ -99,6 +99,14 @@ TEST(AnthropicMessages, ResultsFollowInTheOrderOfTheCalls) {
   EXPECT_TRUE(shown.ends_with("|tool: Error: no file #1|tool:  #2")) << shown;
 }
 
+// Ids as an answer has them become the model's own again.
+TEST(AnthropicMessages, ModelsSeeTheirIds) {
+  EXPECT_EQ(Shown(Parse(R"([{"role":"assistant","content":[
+      {"type":"tool_use","id":"functions-2Ef-3A0","name":"f","input":{}}]},{"role":"user","content":[
+      {"type":"tool_result","tool_use_id":"functions-2Ef-3A0","content":"r"}]}])")),
+            "assistant:  [functions.f:0 f {}]|tool: r #functions.f:0");
+}
+
 TEST(AnthropicMessages, NeighboursOfOneRoleAreOneMessage) {
   EXPECT_EQ(Shown(Parse(R"([{"role":"user","content":"a"},{"role":"user","content":"b"},
       {"role":"assistant","content":[{"type":"thinking","thinking":"t","signature":""}]},

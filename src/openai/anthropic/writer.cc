@@ -7,6 +7,7 @@
 
 #include "src/base/json.h"
 #include "src/base/json_out.h"
+#include "src/openai/anthropic/call_id.h"
 #include "src/openai/anthropic/error.h"
 #include "src/openai/events/json_text.h"
 
@@ -144,7 +145,7 @@ void AnthropicWriter::AddCalls(const std::vector<ToolEvent>& events, size_t firs
         Block::kCall,
         fmt::format(
             R"("type":"tool_use","id":{},"name":{},"input":{{}},"caller":{{"type":"direct"}})",
-            Quoted(CallId(begin.id, parts_.id, 0, begin.call)), Quoted(begin.text)),
+            Quoted(EncodeCallId(CallId(begin.id, parts_.id, 0, begin.call))), Quoted(begin.text)),
         sse);
     first = AddArguments(events, first + 1, sse);
   }
@@ -187,7 +188,7 @@ JsonOut AnthropicWriter::Body(const OpenAiAnswer& answer) const {
     content.push_back({{"type", "text"}, {"text", message.content}, {"citations", nullptr}});
   for (size_t i = 0; i < message.calls.size(); ++i)
     content.push_back({{"type", "tool_use"},
-                       {"id", CallId(message.calls[i].id, parts_.id, 0, i)},
+                       {"id", EncodeCallId(CallId(message.calls[i].id, parts_.id, 0, i))},
                        {"name", message.calls[i].name},
                        {"input", AnthropicInput(message.calls[i].arguments)},
                        {"caller", {{"type", "direct"}}}});

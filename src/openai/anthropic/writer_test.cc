@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "src/base/json_out.h"
+#include "src/openai/anthropic/call_id.h"
 #include "src/openai/anthropic/error.h"
 #include "src/openai/events/running.h"
 #include "tests/support/transcripts.h"
@@ -187,9 +188,9 @@ TEST(AnthropicWriter, ReasoningTextAndCallsAreBlocks) {
   EXPECT_EQ(Dump(whole["content"]),
             R"([{"type":"thinking","thinking":"so","signature":"latte"},)"
             R"({"type":"text","text":"\n\n Wait.","citations":null},)"
-            R"({"type":"tool_use","id":"functions.f:0","name":"f","input":{"a":"}"},)"
+            R"({"type":"tool_use","id":"functions-2Ef-3A0","name":"f","input":{"a":"}"},)"
             R"("caller":{"type":"direct"}},)"
-            R"({"type":"tool_use","id":"functions.g:1","name":"g","input":{},)"
+            R"({"type":"tool_use","id":"functions-2Eg-3A1","name":"g","input":{},)"
             R"("caller":{"type":"direct"}}])");
   EXPECT_EQ(whole["stop_reason"], "tool_use");
   JsonOut streamed = Message(Events(Stream(Running(true, kKimi, true), events)));
@@ -260,6 +261,19 @@ TEST(AnthropicWriter, EveryTranscriptIsAMessage) {
     for (const Transcript& transcript : ReadTranscripts(format))
       for (const size_t step : {size_t{1}, size_t{7}, transcript.text.size() + 1})
         CheckTranscript(transcript, step);
+}
+
+TEST(AnthropicCallId, HasTheCharactersOfTheApi) {
+  const std::pair<std::string, std::string> table[] = {{"call_7_0_0", "call_7_0_0"},
+                                                       {"functions.f:0", "functions-2Ef-3A0"},
+                                                       {"a-b é", "a-2Db-20-C3-A9"},
+                                                       {"", ""}};
+  for (const auto& [id, encoded] : table) {
+    EXPECT_EQ(EncodeCallId(id), encoded);
+    EXPECT_EQ(DecodeCallId(encoded), id);
+  }
+  for (const char* other : {"toolu_01A09q90qw90lq917835lq9", "a-b", "a-", "a-2", "a-2d"})
+    EXPECT_EQ(DecodeCallId(other), other);
 }
 
 TEST(AnthropicWriter, InputIsAlwaysAnObject) {
