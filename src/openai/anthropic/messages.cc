@@ -53,23 +53,24 @@ Result<std::string> PlainText(const Json& content, std::string_view where) {
   return text;
 }
 
-// As PlainText, without the blocks and the first line that are only for Anthropic's accounting.
-Result<std::string> SystemText(const Json& system) {
-  std::string text;
-  if (system.is_array()) {
-    for (size_t i = 0; i < system.size(); ++i) {
-      const Json block = system.At(i);
-      LATTE_ASSIGN_OR_RETURN(const std::string type, BlockType(block));
-      if (type != "text") return WrongBlock(block, type, "system");
-      LATTE_ASSIGN_OR_RETURN(const std::string part, TextOf(block));
-      if (part.starts_with(kBilling)) continue;
-      if (!text.empty()) text += '\n';
-      text += part;
-    }
-    return text;
-  }
-  LATTE_ASSIGN_OR_RETURN(text, PlainText(system, "system"));
+std::string WithoutBilling(std::string text) {
   if (text.starts_with(kBilling)) text.erase(0, std::min(text.find('\n'), text.size() - 1) + 1);
+  return text;
+}
+
+// As PlainText, without what is only for Anthropic's accounting.
+Result<std::string> SystemText(const Json& system) {
+  if (!system.is_array()) return PlainText(system, "system").map(WithoutBilling);
+  std::string text;
+  for (size_t i = 0; i < system.size(); ++i) {
+    const Json block = system.At(i);
+    LATTE_ASSIGN_OR_RETURN(const std::string type, BlockType(block));
+    if (type != "text") return WrongBlock(block, type, "system");
+    LATTE_ASSIGN_OR_RETURN(std::string whole, TextOf(block));
+    const std::string part = WithoutBilling(std::move(whole));
+    if (!text.empty() && !part.empty()) text += '\n';
+    text += part;
+  }
   return text;
 }
 

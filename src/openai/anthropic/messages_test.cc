@@ -66,6 +66,8 @@ TEST(AnthropicMessages, TheLineOfAccountingIsNoPartOfTheSystemText) {
                                              {{"type":"text","text":"b"}}])",
                                          line))),
             "system: b|user: Hi");
+  EXPECT_EQ(Shown(Parse(kHi, fmt::format(R"([{{"type":"text","text":"{}\nb"}}])", line))),
+            "system: b|user: Hi");
   EXPECT_EQ(Shown(Parse(kHi, fmt::format(R"("{}\nb\nc")", line))), "system: b\nc|user: Hi");
   EXPECT_EQ(Shown(Parse(kHi, fmt::format(R"("{}")", line))), "user: Hi");
   EXPECT_EQ(Shown(Parse(kHi, fmt::format(R"("b {}")", line))), "system: b " + line + "|user: Hi");
