@@ -139,7 +139,7 @@ TEST(Routes, MethodsAndPaths) {
            {"GET", "/v1/messages", 405},
            {"POST", "/v1/messages/batches", 404},
            {"POST", "/v1/embeddings", 404},
-           {"POST", "/v1/responses", 404},
+           {"POST", "/v1/responses", 200},
            {"GET", "/v1/chat/completions/chatcmpl-1", 404},
            {"GET", "/", 200},
            {"HEAD", "/page/style.css", 200},
