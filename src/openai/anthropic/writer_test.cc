@@ -224,7 +224,9 @@ TEST(AnthropicWriter, TextBetweenCallsIsABlockOfItsOwn) {
   };
   EXPECT_EQ(types({Event(call), Event("and"), Event(call), Last(FinishReason::kStop)}),
             "tool_use text tool_use ");
-  EXPECT_EQ(types({Event(kBegin), Event(std::string(kArguments) + kEnd + "and" + call),
+  // The first argument token begins the call, and the other event has what follows it.
+  const std::string begin = std::string(kBegin) + "<|tool_call_argument_begin|>{";
+  EXPECT_EQ(types({Event(begin), Event("}<|tool_call_end|>" + std::string(kEnd) + "and" + call),
                    Last(FinishReason::kStop)}),
             "tool_use text tool_use ");
 }
