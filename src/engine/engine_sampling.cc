@@ -87,7 +87,8 @@ SampleInput EngineCore::InputOf(const Sampling& s, std::span<const float> logits
   input.params = &output.params;
   input.history = &output.history;
   input.banned = BannedTokens(output);
-  if (output.grammar && output.grammar->status) input.allowed = output.grammar->Mask(s.mask_row);
+  if (output.grammar && output.grammar->status && s.mask_row < output.grammar->rows)
+    input.allowed = output.grammar->Mask(s.mask_row);
   input.position = output.sequence.length();
   input.logprobs = output.request().logprobs;
   input.machine = parts_.host;
@@ -139,6 +140,8 @@ Result<std::vector<Result<SampledToken>>> EngineCore::SampleRound(std::span<cons
     const Output& output = *round[i].output;
     if (output.grammar && !output.grammar->status)
       sampled[i] = tl::unexpected<Error>(output.grammar->status.error());
+    else if (output.grammar && round[i].mask_row >= output.grammar->rows)
+      sampled[i] = Internal("the grammar refuses a draft that its mask allows");
     if (const Status row = CheckRow(round[i].row); !row)
       sampled[i] = tl::unexpected<Error>(row.error());
   }

@@ -183,7 +183,13 @@ class XgrammarMatcher final : public GrammarMatcher {
       : grammar_(std::move(grammar)),
         matcher_(grammar_->grammar(), StopTokens(stop_tokens, grammar_->vocab())) {}
 
-  bool Accept(int32_t token) override { return matcher_.AcceptToken(token); }
+  bool Accept(int32_t token) override {
+    try {
+      return matcher_.AcceptToken(token);
+    } catch (const std::runtime_error&) {  // a check inside xgrammar; a lack of memory passes
+      return false;
+    }
+  }
   void Rollback(int tokens) override {
     if (tokens > 0) matcher_.Rollback(tokens);
   }
