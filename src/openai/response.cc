@@ -98,17 +98,21 @@ OpenAiParts OpenAiAnswer::Split(const TokenEvent& event, OpenAiChoice* choice) {
   return out;
 }
 
-// Sorts what the parser has found. Without parallel calls, only the first of an answer counts.
+// Sorts what the parser has found. Without parallel calls, only the first of an answer counts. A
+// model may give two calls the same id; results could not be told apart, so the second gets another.
 void OpenAiAnswer::ReadCalls(std::vector<ToolEvent> events, OpenAiChoice* choice,
                              OpenAiParts* out) const {
   for (ToolEvent& event : events) {
     if (event.kind == ToolEvent::Kind::kContent) {
       out->content += event.text;
     } else if (reply_.parallel_calls || event.call == 0) {
-      if (event.kind == ToolEvent::Kind::kCallEnd)
+      if (event.kind == ToolEvent::Kind::kCallEnd) {
         ++choice->ended_calls;
-      else
-        out->calls.push_back(std::move(event));
+        continue;
+      }
+      const bool is_new = event.id.empty() || choice->call_ids.insert(event.id).second;
+      if (!is_new) event.id.clear();
+      out->calls.push_back(std::move(event));
     }
   }
 }

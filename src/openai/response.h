@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -51,6 +52,7 @@ struct OpenAiChoice {
   std::optional<ToolCallParser> parser;  // of chats with tools
   OpenAiParts parts;                     // of those that are no streams: the whole answer
   size_t ended_calls = 0;
+  std::set<std::string> call_ids;  // that the model gave
 };
 
 // The id of call `call` of choice `choice`. `of_format`: the id that the format has, or empty.

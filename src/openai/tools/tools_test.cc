@@ -228,6 +228,23 @@ TEST(OpenAiTools, WithoutParallelCallsTheFirstCounts) {
   EXPECT_EQ(choice["finish_reason"], "tool_calls");
 }
 
+TEST(OpenAiTools, EveryCallHasAnIdOfItsOwn) {
+  const std::string call =
+      "<|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{}<|tool_call_end|>";
+  OpenAiReply reply{.endpoint = kChat};
+  reply.calls = ToolFormat::kKimiK2;
+  OpenAiAnswer answer(reply);
+  answer.Add(Event("<|tool_calls_section_begin|>" + call + call + "<|tool_calls_section_end|>"));
+  TokenEvent end;
+  end.finish = FinishReason::kStop;
+  answer.Add(end);
+  const JsonOut calls =
+      CompletionBody(answer, Tiny().tokenizer, "7", 11)["choices"][0]["message"]["tool_calls"];
+  ASSERT_EQ(calls.size(), 2U);
+  EXPECT_EQ(calls[0]["id"], "functions.f:0");
+  EXPECT_EQ(calls[1]["id"], "call_7_0_1");
+}
+
 // Without tools, marks are text like any other.
 TEST(OpenAiTools, AnAnswerWithoutToolsHasNoCalls) {
   const Transcript one = ReadTranscripts(ToolFormat::kKimiK2).front();
