@@ -214,11 +214,6 @@ Status ReadField(const std::string& name, const Json& value, Fields* f) {
 // The members of the answer that repeat the request, in the order of the API.
 JsonOut Settings(const Json& body, const Fields& f, JsonOut tools) {
   const JsonOut& read = f.reply.settings;
-  const auto given = [&](std::string_view name) -> JsonOut {
-    const auto value = body.Find(name);
-    if (!value || !value->is_string()) return nullptr;
-    return *value->AsString();
-  };
   const SamplingParams& sampling = f.shared.request.sampling;
   const OpenAiReasoning& reasoning = f.shared.reasoning;
   JsonOut out = {{"background", false},
@@ -228,10 +223,8 @@ JsonOut Settings(const Json& body, const Fields& f, JsonOut tools) {
   out["metadata"] = JsonOut::object();
   out["parallel_tool_calls"] = f.shared.tools.parallel;
   out["previous_response_id"] = nullptr;
-  out["prompt_cache_key"] = given("prompt_cache_key");
   out["reasoning"] = {{"effort", reasoning.effort ? JsonOut(*reasoning.effort) : JsonOut(nullptr)},
                       {"summary", nullptr}};
-  out["safety_identifier"] = given("safety_identifier");
   out["service_tier"] = "default";
   out["store"] = false;
   out["temperature"] = sampling.temperature;
@@ -242,14 +235,20 @@ JsonOut Settings(const Json& body, const Fields& f, JsonOut tools) {
   out["top_logprobs"] = 0;
   out["top_p"] = sampling.top_p;
   out["truncation"] = "disabled";
-  out["user"] = given("user");
+  for (const char* name : {"prompt_cache_key", "safety_identifier", "user"})
+    if (const auto value = body.Find(name); value && value->is_string())
+      out[name] = *value->AsString();
   return out;
 }
 
+// The answer repeats metadata, whose values clients take for strings.
 Status SetMetadata(const Json& body, JsonOut* settings) {
   const auto metadata = body.Find("metadata");
   if (!metadata) return {};
-  return Set(ParseToEdit(metadata->Text(), metadata->path()), &(*settings)["metadata"]);
+  return metadata->ForEachMember([&](const std::string& name, const Json& value) -> Status {
+    if (!metadata->Find(name)) return {};  // null
+    return Set(value.AsString(), &(*settings)["metadata"][name]);
+  });
 }
 
 }  // namespace

@@ -161,6 +161,7 @@ TEST(ResponsesRequest, TheAnswerRepeatsTheSettings) {
   EXPECT_EQ(settings["top_p"], 0.25);
   EXPECT_EQ(settings["metadata"]["a"], "b");
   EXPECT_EQ(settings["user"], "u");
+  EXPECT_FALSE(settings.contains("safety_identifier"));
   EXPECT_EQ(settings["store"], false);
   EXPECT_EQ(settings["reasoning"]["effort"], "low");
   EXPECT_EQ(settings["tool_choice"], "auto");
@@ -187,6 +188,7 @@ TEST(ResponsesRequest, RefusalsNameTheField) {
       {R"("input":"Hi","truncation":"auto")", "truncation"},
       {R"("input":"Hi","include":["message.output_text.logprobs"])", "include.0"},
       {R"("input":"Hi","top_logprobs":2)", "top_logprobs"},
+      {R"("input":"Hi","metadata":{"a":1})", "metadata.a"},
       {R"("input":"Hi","tools":[{"type":"mcp"}])", "tools.0"},
       {R"("input":"Hi","tools":[{"type":"function","name":7}])", "tools.0.name"},
       {R"("input":"Hi","tools":[{"type":"function","name":"f"},{"type":"function","name":"f"}])",
