@@ -43,9 +43,10 @@ class PullCase(unittest.TestCase):
         return clean | {"HOME": str(self.home), "HF_HOME": str(self.home), "HF_ENDPOINT": hub.url, "NO_PROXY": "*"} | more
 
     def pull(self, hub, *arguments, **more):
-        retries = [] if "--retries" in arguments else ["--retries", "2"]
-        return subprocess.run([LATTE, "pull", "org/model", "--timeout", "1", *retries, *map(str, arguments)], text=True,
-                              capture_output=True, timeout=120, env=self.environment(hub, **more))
+        flags = {"--retries": "2", "--timeout": "10"}
+        short = [word for flag, value in flags.items() if flag not in arguments for word in (flag, value)]
+        return subprocess.run([LATTE, "pull", "org/model", *short, *map(str, arguments)], text=True, capture_output=True, timeout=120,
+                              env=self.environment(hub, **more))
 
     def start(self, hub, *arguments, **more):
         return subprocess.Popen([LATTE, "pull", "org/model", *map(str, arguments)], text=True, stdout=subprocess.PIPE,
@@ -58,8 +59,14 @@ class PullCase(unittest.TestCase):
     def assert_pulled(self, done, files=FILES, names=READ):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(done.stdout.strip(), str(self.repo / "snapshots" / COMMIT))
-        self.assertEqual(self.snapshot(), {name: files[name] for name in names})
+        self.assert_content(files, names)
         self.assertEqual([path.name for path in (self.repo / "blobs").iterdir() if ".latte" in path.name], [])
+
+    def assert_content(self, files, names):
+        found = self.snapshot()
+        self.assertEqual(set(found), set(names))
+        for name in names:  # a difference of megabytes would take minutes to print
+            self.assertTrue(found[name] == files[name], f"{name} has another content")
 
     def assert_refused(self, done, *texts, code=None):
         """One line on standard error besides notes and progress; no snapshot, no ref, no blob that is not verified."""
@@ -71,7 +78,7 @@ class PullCase(unittest.TestCase):
         for text in texts:
             self.assertIn(text, errors[0])
         self.assertNotIn("secret", done.stderr)
-        self.assertEqual(self.snapshot(), {})
+        self.assertEqual(set(self.snapshot()), set())
         self.assertFalse((self.repo / "refs/main").exists())
 
     def wait_for(self, condition, seconds=20):
@@ -165,10 +172,8 @@ class Transfer(PullCase):
 
     def test_a_silent_server_is_left(self):
         hub = self.hub()
-        hub.faults = [Fault(cut=1 << 20, stall=20)]
-        began = time.monotonic()
-        self.assert_pulled(self.pull(hub))
-        self.assertLess(time.monotonic() - began, 15)
+        hub.faults = [Fault(cut=1 << 20, stall=600)]
+        self.assert_pulled(self.pull(hub, "--timeout", "1", "--retries", 5))
 
     def test_a_server_that_stays_silent_ends_the_pull_and_the_next_one_goes_on(self):
         hub = self.hub()
@@ -374,9 +379,7 @@ class Access(PullCase):
         for endpoint, text in (("http://127.0.0.1:1", "no connection"), ("http://no.such.host.invalid", "no address"),
                                (hub.url.replace("http", "https"), "127.0.0.1"), ("ftp://x", "HF_ENDPOINT"), ("nonsense word", "HF_ENDPOINT")):
             with self.subTest(endpoint=endpoint):
-                began = time.monotonic()
                 self.assert_refused(self.pull(hub, HF_ENDPOINT=endpoint), text)
-                self.assertLess(time.monotonic() - began, 10)
 
     def test_offline(self):
         hub = self.hub()
@@ -443,7 +446,7 @@ class Processes(PullCase):
         self.assertEqual([process.returncode for process in processes], [0, 0], said)
         self.assertIn("another process downloads this model", said[0][1] + said[1][1])
         self.assertEqual(sum(len(h) > 0 for h in hub.asked("storage")), 4)
-        self.assertEqual(self.snapshot(), {name: FILES[name] for name in READ})
+        self.assert_content(FILES, READ)
 
     def test_a_disk_that_fills_up(self):
         hub = self.hub()
