@@ -99,7 +99,7 @@ def test_request_id(client, http):
 
 def test_models(client):
     models = list(client.models.list())
-    assert [model.id for model in models] == ["tiny", "gpt-6-astra", "gpt-3.5-turbo-instruct"]
+    assert [model.id for model in models] == ["tiny", "gpt-6-astra", "gpt-3.5-turbo-instruct", "claude-opus-5-5"]
     assert models[0].max_model_len == 1024 and models[0].object == "model"
     assert client.models.retrieve("tiny").id == "tiny"
 
