@@ -96,7 +96,7 @@ RESPONSE_FIELDS = {
     "service_tier": {"enum": ["auto", "default"]},
     "store": {"type": "boolean"}, "stream": {"type": "boolean"},
     "stream_options": {"type": "object", "additionalProperties": {"type": ["boolean", "null"]}},
-    "temperature": {"type": "number", "minimum": 0, "maximum": 2},
+    "temperature": {"type": "number", "minimum": 0, "maximum": 100},
     "text": {"type": "object", "additionalProperties": False, "properties": {
         "format": {"type": ["object", "null"], "required": ["type"], "additionalProperties": False, "properties": {"type": {"const": "text"}}},
         "verbosity": {"enum": ["low", "medium", "high", None]}}},
@@ -185,6 +185,7 @@ def keep_supported(schemas):
         schemas[name] = {"type": "object", "required": [required], "additionalProperties": False,
                          "properties": {key: value for key, value in fields.items() if value is not None}}
     schemas["CreateResponse"] = {"type": "object", "required": ["input"], "additionalProperties": False, "properties": dict(RESPONSE_FIELDS)}
+    schemas["ModelResponseProperties"]["properties"]["temperature"] = {"type": "number"}  # of answers
     messages = [f"ChatCompletionRequest{role}Message" for role in ROLES]
     schemas["ChatCompletionRequestMessage"] = {"oneOf": [{"$ref": f"#/components/schemas/{name}"} for name in messages]}
     part = schemas["ChatCompletionRequestMessageContentPartText"]

@@ -32,6 +32,7 @@ struct Fields {
 // Fields that chats have under the same name: of the API, and the extensions of other servers.
 constexpr auto kShared = std::to_array<std::string_view>({"model",
                                                           "stream",
+                                                          "stream_options",
                                                           "temperature",
                                                           "top_p",
                                                           "parallel_tool_calls",
@@ -196,8 +197,6 @@ constexpr auto kOwn = std::to_array<Own>({
      [](const Json& v, Fields&) { return Expect(v.is_integer() && v.AsInt() == 0, v, "0"); }},
     {"max_tool_calls",  // of tools that the service runs
      [](const Json& v, Fields&) { return Expect(v.is_integer(), v, "an integer"); }},
-    {"stream_options",
-     [](const Json& v, Fields&) { return Expect(v.is_object(), v, "an object"); }},
     {"client_metadata",
      [](const Json& v, Fields&) { return Expect(v.is_object(), v, "an object"); }},
 });
