@@ -89,7 +89,7 @@ RESPONSE_FIELDS = {
     "instructions": TEXT,
     "max_output_tokens": {"type": "integer", "minimum": 1},
     "include": {"type": "array", "items": {"enum": ["reasoning.encrypted_content", "web_search_call.results"]}},
-    "metadata": {"type": "object", "additionalProperties": TEXT},
+    "metadata": {"type": "object", "additionalProperties": {"type": ["string", "null"]}},
     "model": TEXT,
     "parallel_tool_calls": {"type": "boolean"},
     "prompt_cache_key": TEXT, "safety_identifier": TEXT, "user": TEXT,
