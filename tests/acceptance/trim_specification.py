@@ -78,7 +78,7 @@ BOTH_CHANGES = {
     "top_p": {"type": "number", "exclusiveMinimum": 0, "maximum": 1},
     "stop": {"oneOf": [STOP, {"type": "array", "maxItems": 16, "items": STOP}]},
 }
-PARTS = {"type": "array", "minItems": 1, "items": {
+PARTS = {"type": "array", "items": {
     "type": "object", "required": ["type", "text"], "additionalProperties": False,
     "properties": {"type": {"const": "input_text"}, "text": TEXT}}}
 RESPONSE_FIELDS = {
