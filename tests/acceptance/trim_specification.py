@@ -84,7 +84,7 @@ PARTS = {"type": "array", "items": {
 RESPONSE_FIELDS = {
     "input": {"oneOf": [TEXT, {"type": "array", "minItems": 1, "items": {
         "type": "object", "required": ["role", "content"], "additionalProperties": False,
-        "properties": {"type": {"const": "message"}, "role": {"enum": ["user", "assistant", "system", "developer"]},
+        "properties": {"type": {"enum": ["message", None]}, "role": {"enum": ["user", "assistant", "system", "developer"]},
                        "content": {"oneOf": [TEXT, PARTS]}}}}]},
     "instructions": TEXT,
     "max_output_tokens": {"type": "integer", "minimum": 1},
