@@ -47,7 +47,7 @@ tests: setup
 	@cmake --preset release -DLATTE_BUILD_TESTS=ON -DLATTE_XGRAMMAR=$$(test -f $(XGRAMMAR)/installed && echo ON || echo OFF) >/dev/null
 	@cmake --build --preset release
 
-test: tests  ## build and run every test that needs neither GPU nor network (but xgrammar, once)
+test: tests  ## build and run every test that needs no GPU; only packages and xgrammar come over the network
 	ctest --preset release -j 2
 
 page-test: tests  ## the web page of latte serve in Chromium, which it installs (130 MB)

@@ -10,7 +10,9 @@
 namespace latte {
 namespace {
 
+// A structural tag may hold the schemas of many functions.
 constexpr size_t kMostBytes = 256 << 10;
+constexpr size_t kMostTagBytes = 4 << 20;
 constexpr int kMostDepth = 200;
 
 // The deepest nesting of brackets. Brackets in strings and classes count too: a bound needs no more.
@@ -87,9 +89,11 @@ Status CheckSchema(const Json& schema) {
 }  // namespace
 
 Status CheckGrammarSize(const Grammar& grammar) {
-  if (grammar.text.size() > kMostBytes)
-    return InvalidArgument(fmt::format("grammar: expected at most {} bytes of {}, found {}",
-                                       kMostBytes, Name(grammar.syntax), grammar.text.size()));
+  const bool is_tag = grammar.syntax == GrammarSyntax::kStructuralTag;
+  const size_t most = is_tag ? kMostTagBytes : kMostBytes;
+  if (grammar.text.size() > most)
+    return InvalidArgument(fmt::format("grammar: expected at most {} bytes of {}, found {}", most,
+                                       Name(grammar.syntax), grammar.text.size()));
   if (const int depth = Depth(grammar.text); depth > kMostDepth)
     return InvalidArgument(fmt::format(
         "grammar: expected brackets that nest at most {} deep, found {}", kMostDepth, depth));

@@ -22,6 +22,8 @@ TEST(GrammarRulesTest, SizeAndDepthAreBounded) {
   EXPECT_FALSE(check(std::string((256 << 10) + 1, 'a')));
   EXPECT_TRUE(check(std::string(200, '(') + std::string(200, ')')));
   EXPECT_FALSE(check(std::string(201, '(') + std::string(201, ')')));
+  EXPECT_TRUE(CheckGrammarSize({GrammarSyntax::kStructuralTag, std::string(4 << 20, 'a')}));
+  EXPECT_FALSE(CheckGrammarSize({GrammarSyntax::kStructuralTag, std::string((4 << 20) + 1, 'a')}));
   EXPECT_FALSE(check(std::string("a\0b", 3)));
   std::string flat;
   for (int i = 0; i < 1000; ++i) flat += "(a)[b]{1}";

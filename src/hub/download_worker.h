@@ -71,8 +71,8 @@ std::vector<std::string> RangeHeaders(ByteRange range, int64_t size, const std::
 
 // The content of a response to such a request.
 enum class BodyKind {
-  kRange,      // the range that was asked for
-  kWhole,      // the whole file, which was asked for
+  kRange,      // the requested range
+  kWhole,      // the whole file, as requested
   kUndivided,  // the whole file instead of the range
   kChanged,    // bytes of another file than before
   kWrong,      // something else; `why` says what

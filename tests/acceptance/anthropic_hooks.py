@@ -3,6 +3,8 @@ import json
 
 import schemathesis
 
+from whole_numbers import with_integers
+
 MODEL = "tiny"
 TOKENS = 16
 
@@ -18,17 +20,6 @@ def stream_conformance(ctx, response, case):
         kind = json.loads(data.removeprefix("data: "))["type"]
         assert name == f"event: {kind}" and kind != "error", f"expected an event of its name, found {name}, {data}"
     assert events[0][0] == "event: message_start" and events[-1][0] == "event: message_stop"
-
-
-def with_integers(value):
-    """A whole number with a fraction, 7.0, is an integer for JSON Schema. Latte wants 7."""
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    if isinstance(value, list):
-        return [with_integers(item) for item in value]
-    if isinstance(value, dict):
-        return {name: with_integers(item) for name, item in value.items()}
-    return value
 
 
 @schemathesis.hook

@@ -1,10 +1,7 @@
 """Anthropic's Messages API: the tests of the anthropic package, and generated requests."""
-import json
-import pathlib
-
 from part_pytest import run_pytest
+from part_schema import run_schemathesis
 
-HERE = pathlib.Path(__file__).resolve().parent
 EXAMPLES = 500  # per operation of the phase "fuzzing"; the phase "coverage" adds thousands
 LEAST = 1000
 
@@ -18,28 +15,12 @@ def run_sdk(context, part):
 
 def run_schema(context, part):
     """Requests that follow Anthropic's specification or break it; answers are compared with it."""
-    environment, out = context.environment, context.out
-    specification, report, log = (out / f"anthropic-{name}" for name in ("specification.json", "schema.json", "schema.log"))
-    report.unlink(missing_ok=True)
-    size = environment.output(HERE / "trim_anthropic.py", specification)
-    environment.run([environment.python.parent / "st", "--config-file", HERE / "schemathesis.toml", "run", specification, "--url",
-                     context.server.url, "--phases", "coverage,fuzzing", "--max-examples", EXAMPLES, "--seed", context.seed,
-                     "--continue-on-failure", "--exclude-checks", "ignored_auth,negative_data_rejection,missing_required_header",
-                     "--generation-database", "none", "--output-sanitize", "false", "--report", "json", "--report-json-path", report,
-                     "--no-color"],
-                    log, cwd=out, PYTHONPATH=str(HERE), PYTHONDONTWRITEBYTECODE="1", SCHEMATHESIS_HOOKS="anthropic_hooks",
-                    SPECIFICATION=str(specification))
-    if not part.check(report.exists(), f"schemathesis wrote no report; see {log}"):
-        return
-    found = json.loads(report.read_text(encoding="utf-8"))
-    cases = found["test_cases"]
-    part.passed += cases["generated"] - cases["with_failures"]
-    for failure in found["failures"]:
-        part.failures.append(f"{failure['title']}, {failure['count']} times: {', '.join(failure['operations'])}; see {log}")
-    for error in found["errors"]:
-        part.failures.append(f"{error}; see {log}"[:500])
-    part.check(cases["generated"] >= LEAST, f"expected at least {LEAST} requests, found {cases['generated']}")
-    part.notes.append(f"{size.strip()}; {cases['generated']} requests, seed {context.seed}, {found['running_time']:.0f} s")
+    found = run_schemathesis(context, part, {
+        "name": "anthropic", "trim": ["trim_anthropic.py"], "url": context.server.url, "examples": EXAMPLES,
+        "unchecked": "ignored_auth,negative_data_rejection,missing_required_header", "hooks": "anthropic_hooks"})
+    if found:
+        sent = found["test_cases"]["generated"]
+        part.check(sent >= LEAST, f"expected at least {LEAST} requests, found {sent}")
 
 
 def run(context, part):

@@ -12,21 +12,22 @@ EXAMPLES = {"all": {True: 10, False: 1000}, "supported": {True: 30, False: 3500}
 UNCHECKED = {"all": "ignored_auth,negative_data_rejection", "supported": "ignored_auth"}
 
 
-def run_one(context, part, name):
-    """One run of schemathesis. Returns the number of requests that it sent."""
-    environment, out = context.environment, context.out
+def run_schemathesis(context, part, run, **variables):
+    """One run: name (of its files), trim (the command that writes the specification), url, examples, unchecked, hooks. Returns its report,
+    or None."""
+    environment, out, name = context.environment, context.out, run["name"]
     specification, report, log = out / f"specification-{name}.json", out / f"schema-{name}.json", out / f"schema-{name}.log"
     report.unlink(missing_ok=True)
-    size = environment.output(HERE / "trim_specification.py", specification, *(["--supported"] if name == "supported" else []))
+    script, *flags = run["trim"]
+    size = environment.output(HERE / script, specification, *flags)
     environment.run([environment.python.parent / "st", "--config-file", HERE / "schemathesis.toml", "run", specification, "--url",
-                     context.server.url + "/v1", "--phases", "coverage,fuzzing", "--max-examples",
-                     EXAMPLES[name][context.is_short], "--seed", context.seed, "--continue-on-failure", "--exclude-checks",
-                     UNCHECKED[name], "--generation-database", "none", "--output-sanitize", "false", "--report", "json",
-                     "--report-json-path", report, "--no-color"],
-                    log, cwd=out, PYTHONPATH=str(HERE), PYTHONDONTWRITEBYTECODE="1", SCHEMATHESIS_HOOKS="schemathesis_hooks",
-                    SPECIFICATION=str(specification), EVERYTHING_SUPPORTED=str(int(name == "supported")))
+                     run["url"], "--phases", "coverage,fuzzing", "--max-examples", run["examples"], "--seed", context.seed,
+                     "--continue-on-failure", "--exclude-checks", run["unchecked"], "--generation-database", "none",
+                     "--output-sanitize", "false", "--report", "json", "--report-json-path", report, "--no-color"],
+                    log, cwd=out, PYTHONPATH=str(HERE), PYTHONDONTWRITEBYTECODE="1", SCHEMATHESIS_HOOKS=run["hooks"],
+                    SPECIFICATION=str(specification), **variables)
     if not part.check(report.exists(), f"schemathesis wrote no report; see {log}"):
-        return 0
+        return None
     found = json.loads(report.read_text(encoding="utf-8"))
     cases = found["test_cases"]
     part.passed += cases["generated"] - cases["with_failures"]
@@ -37,7 +38,18 @@ def run_one(context, part, name):
     part.check(found["complete"] and found["operations"]["tested"] == found["operations"]["total"],
                f"schemathesis did not test every operation; see {log}")
     part.notes.append(f"{name}: {size.strip()}; {cases['generated']} requests, seed {context.seed}, {found['running_time']:.0f} s")
-    return cases["generated"]
+    return found
+
+
+def run_one(context, part, name):
+    """One run of schemathesis. Returns the number of requests that it sent."""
+    is_supported = name == "supported"
+    found = run_schemathesis(
+        context, part,
+        {"name": name, "trim": ["trim_specification.py", *(["--supported"] if is_supported else [])], "url": context.server.url + "/v1",
+         "examples": EXAMPLES[name][context.is_short], "unchecked": UNCHECKED[name], "hooks": "schemathesis_hooks"},
+        EVERYTHING_SUPPORTED=str(int(is_supported)))
+    return found["test_cases"]["generated"] if found else 0
 
 
 def run(context, part):

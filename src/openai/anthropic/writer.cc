@@ -19,12 +19,6 @@ constexpr std::string_view kSpaces = " \t\r\n";
 // Reasoning is not signed, but clients drop blocks without a signature.
 constexpr std::string_view kSignature = "latte";
 
-std::string Quoted(std::string_view text) {
-  std::string out;
-  AppendJsonString(text, &out);
-  return out;
-}
-
 void AppendEvent(std::string_view type, std::string_view members, std::string* sse) {
   fmt::format_to(std::back_inserter(*sse), "event: {0}\ndata: {{\"type\":\"{0}\"{1}{2}}}\n\n", type,
                  members.empty() ? "" : ",", members);
@@ -102,7 +96,7 @@ void AnthropicWriter::AppendDelta(std::string_view type, std::string_view key,
                                   std::string_view text, std::string* sse) const {
   AppendEvent("content_block_delta",
               fmt::format(R"("index":{},"delta":{{"type":"{}","{}":{}}})", blocks_ - 1, type, key,
-                          Quoted(text)),
+                          JsonString(text)),
               sse);
 }
 
@@ -145,7 +139,8 @@ void AnthropicWriter::AddCalls(const std::vector<ToolEvent>& events, size_t firs
         Block::kCall,
         fmt::format(
             R"("type":"tool_use","id":{},"name":{},"input":{{}},"caller":{{"type":"direct"}})",
-            Quoted(EncodeCallId(CallId(begin.id, parts_.id, 0, begin.call))), Quoted(begin.text)),
+            JsonString(EncodeCallId(CallId(begin.id, parts_.id, 0, begin.call))),
+            JsonString(begin.text)),
         sse);
     first = AddArguments(events, first + 1, sse);
   }

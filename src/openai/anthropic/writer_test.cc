@@ -6,12 +6,14 @@
 #include "src/openai/anthropic/call_id.h"
 #include "src/openai/anthropic/error.h"
 #include "src/openai/events/running.h"
+#include "tests/support/named_events.h"
 #include "tests/support/transcripts.h"
 
 namespace latte {
 namespace {
 
 using testing_support::kToolFormats;
+using testing_support::NamedEvents;
 using testing_support::ReadTranscripts;
 using testing_support::Transcript;
 
@@ -48,22 +50,6 @@ TokenEvent Last(FinishReason reason, std::string stop_string = "") {
   event.finish = reason;
   event.stop_string = std::move(stop_string);
   return event;
-}
-
-// The data of a stream's events, each of which has the name of its type.
-std::vector<JsonOut> Events(std::string_view sse) {
-  std::vector<JsonOut> out;
-  while (!sse.empty()) {
-    const size_t line = sse.find('\n');
-    const size_t end = sse.find("\n\n");
-    EXPECT_TRUE(sse.starts_with("event: ")) << sse;
-    const std::string_view data = sse.substr(line + 1, end - line - 1);
-    EXPECT_TRUE(data.starts_with("data: ")) << data;
-    out.push_back(JsonOut::parse(data.substr(6)));
-    EXPECT_EQ(out.back()["type"], sse.substr(7, line - 7));
-    sse.remove_prefix(end + 2);
-  }
-  return out;
 }
 
 // As the clients of the API build a message of events: a block is open between its start and its
@@ -160,7 +146,7 @@ TEST(AnthropicWriter, AStreamHasTheEventsOfTheApi) {
 TEST(AnthropicWriter, TellsWhyTheAnswerEnded) {
   const auto reason = [](const TokenEvent& last) {
     const JsonOut whole = Whole(Running(false), {Event("a"), last});
-    const JsonOut streamed = Message(Events(Stream(Running(true), {Event("a"), last})));
+    const JsonOut streamed = Message(NamedEvents(Stream(Running(true), {Event("a"), last})));
     EXPECT_EQ(streamed, whole);
     return whole["stop_reason"].get<std::string>() + " " + Dump(whole["stop_sequence"]);
   };
@@ -193,7 +179,7 @@ TEST(AnthropicWriter, ReasoningTextAndCallsAreBlocks) {
             R"({"type":"tool_use","id":"functions-2Eg-3A1","name":"g","input":{},)"
             R"("caller":{"type":"direct"}}])");
   EXPECT_EQ(whole["stop_reason"], "tool_use");
-  JsonOut streamed = Message(Events(Stream(Running(true, kKimi, true), events)));
+  JsonOut streamed = Message(NamedEvents(Stream(Running(true, kKimi, true), events)));
   for (JsonOut& block : streamed["content"])
     if (block["type"] == "tool_use")
       block["input"] = JsonOut::parse(block["input"].get<std::string>());
@@ -204,13 +190,14 @@ TEST(AnthropicWriter, WhiteSpaceAloneIsNoBlock) {
   const std::vector<TokenEvent> events = {Event("so</think>"), Event("\n\n"),
                                           Event(std::string(kBegin) + kArguments + kEnd),
                                           Last(FinishReason::kStop)};
-  const JsonOut streamed = Message(Events(Stream(Running(true, kKimi, true), events)));
+  const JsonOut streamed = Message(NamedEvents(Stream(Running(true, kKimi, true), events)));
   ASSERT_EQ(streamed["content"].size(), 2U) << streamed;
   EXPECT_EQ(streamed["content"][1]["type"], "tool_use");
   EXPECT_EQ(Whole(Running(false, kKimi, true), events)["content"].size(), 2U);
   const std::vector<TokenEvent> blank = {Event("</think>\n"), Last(FinishReason::kStop)};
   EXPECT_EQ(Whole(Running(false, {}, true), blank)["content"], JsonOut::array());
-  EXPECT_EQ(Message(Events(Stream(Running(true, {}, true), blank)))["content"], JsonOut::array());
+  EXPECT_EQ(Message(NamedEvents(Stream(Running(true, {}, true), blank)))["content"],
+            JsonOut::array());
 }
 
 // One event may end a call, and have text and the beginning of the next call.
@@ -218,7 +205,7 @@ TEST(AnthropicWriter, TextBetweenCallsIsABlockOfItsOwn) {
   const std::string call = std::string(kBegin) + kArguments + kEnd;
   const auto types = [&](const std::vector<TokenEvent>& events) {
     std::string out;
-    const JsonOut message = Message(Events(Stream(Running(true, kKimi), events)));
+    const JsonOut message = Message(NamedEvents(Stream(Running(true, kKimi), events)));
     for (const JsonOut& block : message["content"]) out += block["type"].get<std::string>() + " ";
     return out;
   };
@@ -243,7 +230,7 @@ void CheckTranscript(const Transcript& transcript, size_t step) {
   }
   events.push_back(Last(transcript.cut ? FinishReason::kLength : FinishReason::kStop));
   JsonOut message =
-      Message(Events(Stream(Running(true, transcript.format, transcript.in_thought), events)));
+      Message(NamedEvents(Stream(Running(true, transcript.format, transcript.in_thought), events)));
   const JsonOut whole = Whole(Running(false, transcript.format, transcript.in_thought), events);
   JsonOut calls = JsonOut::array();
   for (JsonOut& block : message["content"])

@@ -19,12 +19,6 @@ constexpr std::string_view kDone = "data: [DONE]\n\n";
 constexpr std::string_view kNoLogprobs = R"("logprobs":null)";
 constexpr std::string_view kUnfinished = R"("finish_reason":null)";
 
-std::string Quoted(std::string_view text) {
-  std::string out;
-  AppendJsonString(text, &out);
-  return out;
-}
-
 void AppendFinish(std::string_view name, std::string* out) {
   *out += R"("finish_reason":")";
   *out += name;
@@ -40,11 +34,11 @@ CompletionWriter::CompletionWriter(AnswerWriterParts parts)
       choices_(static_cast<size_t>(reply_.n) * reply_.prompts.size()) {
   const bool chat = reply_.endpoint == OpenAiEndpoint::kChat;
   beginning_ = fmt::format(R"(data: {{"id":{},"object":"{}","created":{},"model":{},)",
-                           Quoted(std::string(chat ? "chatcmpl-" : "cmpl-") + parts_.id),
+                           JsonString(std::string(chat ? "chatcmpl-" : "cmpl-") + parts_.id),
                            chat ? "chat.completion.chunk" : "text_completion", parts_.created,
-                           Quoted(reply_.model));
+                           JsonString(reply_.model));
   if (!reply_.fingerprint.empty())
-    beginning_ += R"("system_fingerprint":)" + Quoted(reply_.fingerprint) + ",";
+    beginning_ += R"("system_fingerprint":)" + JsonString(reply_.fingerprint) + ",";
   beginning_ += R"("choices":[)";
 }
 
@@ -80,14 +74,14 @@ void CompletionWriter::AppendCalls(size_t index, const std::vector<ToolEvent>& e
     fmt::format_to(std::back_inserter(*out), R"({}{{"index":{},)", i > 0 ? "," : "", call);
     std::string name;
     if (events[i].kind == ToolEvent::Kind::kCallBegin) {
-      *out += R"("id":)" + Quoted(CallId(events[i].id, parts_.id, index, call));
+      *out += R"("id":)" + JsonString(CallId(events[i].id, parts_.id, index, call));
       *out += R"(,"type":"function",)";
-      name = R"("name":)" + Quoted(events[i].text) + ",";
+      name = R"("name":)" + JsonString(events[i].text) + ",";
     }
     std::string arguments;
     for (; i < events.size() && events[i].call == call; ++i)
       if (events[i].kind == ToolEvent::Kind::kArguments) arguments += events[i].text;
-    *out += R"("function":{)" + name + R"("arguments":)" + Quoted(arguments) + "}}";
+    *out += R"("function":{)" + name + R"("arguments":)" + JsonString(arguments) + "}}";
   }
   *out += ']';
 }
@@ -95,9 +89,10 @@ void CompletionWriter::AppendCalls(size_t index, const std::vector<ToolEvent>& e
 // "reasoning_content", "content" and "tool_calls", of which there is at least one.
 void CompletionWriter::AppendDelta(size_t index, const OpenAiParts& parts, std::string* out) const {
   const bool has_calls = !parts.calls.empty();
-  if (!parts.reasoning.empty()) *out += R"("reasoning_content":)" + Quoted(parts.reasoning) + ",";
+  if (!parts.reasoning.empty())
+    *out += R"("reasoning_content":)" + JsonString(parts.reasoning) + ",";
   if (!parts.content.empty() || (parts.reasoning.empty() && !has_calls))
-    *out += R"("content":)" + Quoted(parts.content) + ",";
+    *out += R"("content":)" + JsonString(parts.content) + ",";
   if (has_calls)
     AppendCalls(index, parts.calls, out);
   else

@@ -58,4 +58,10 @@ void AppendJsonString(std::string_view text, std::string* out) {
   out->push_back('"');
 }
 
+std::string JsonString(std::string_view text) {
+  std::string out;
+  AppendJsonString(text, &out);
+  return out;
+}
+
 }  // namespace latte

@@ -9,5 +9,6 @@ namespace latte {
 // Appends `text` as a JSON string with its quotes; invalid UTF-8 becomes U+FFFD. The same bytes as
 // Dump.
 void AppendJsonString(std::string_view text, std::string* out);
+std::string JsonString(std::string_view text);
 
 }  // namespace latte

@@ -156,5 +156,20 @@ TEST_F(AnswerFormatTest, StrictFunctionsAndFormatsBesideTools) {
   EXPECT_FALSE(Takes(both, "Hello"));
 }
 
+// Agents offer many functions with large schemas.
+TEST_F(AnswerFormatTest, ManyStrictFunctions) {
+  model_ = Model(kCalls);
+  std::string tools = R"("tools":[)";
+  for (int i = 0; i < 200; ++i)
+    tools += (i > 0 ? "," : "") + std::string(R"({"type":"function","function":{"name":"f)") +
+             std::to_string(i) +
+             R"(","strict":true,"parameters":{"type":"object","properties":{"a":{"type":"array",
+                "items":{"type":"string"}},"b":{"enum":["x","y"]},"c":{"type":"number"}}}}})";
+  EXPECT_TRUE(Takes(tools + "]",
+                    "<|tool_calls_section_begin|><|tool_call_begin|>functions.f177:0"
+                    "<|tool_call_argument_begin|>{\"b\": \"y\"}<|tool_call_end|>"
+                    "<|tool_calls_section_end|>"));
+}
+
 }  // namespace
 }  // namespace latte

@@ -11,12 +11,6 @@
 namespace latte {
 namespace {
 
-std::string Quoted(std::string_view text) {
-  std::string out;
-  AppendJsonString(text, &out);
-  return out;
-}
-
 // Clients with strict types expect cache_write_tokens, which the service charges for.
 JsonOut UsageJson(const OpenAiUsage& usage) {
   return {
@@ -127,7 +121,7 @@ void ResponsesWriter::ItemEvent(std::string_view type, bool content, std::string
                                 std::string* sse) {
   if (sse == nullptr) return;
   Event(type,
-        fmt::format(R"("item_id":{},"output_index":{},{}{})", Quoted(open_->id), output_.size(),
+        fmt::format(R"("item_id":{},"output_index":{},{}{})", JsonString(open_->id), output_.size(),
                     content ? R"("content_index":0,)" : "", members),
         sse);
 }
@@ -160,7 +154,7 @@ void ResponsesWriter::Open(Item item, std::string* sse) {
 void ResponsesWriter::AppendText(std::string_view text, std::string* sse) {
   open_->text += text;
   if (sse == nullptr || text.empty()) return;
-  const std::string delta = R"("delta":)" + Quoted(text);
+  const std::string delta = R"("delta":)" + JsonString(text);
   if (open_->kind == Kind::kReasoning)
     ItemEvent("response.reasoning_text.delta", true, delta, sse);
   else if (open_->kind == Kind::kMessage)
@@ -175,7 +169,7 @@ void ResponsesWriter::Close(bool complete, std::string* sse) {
   const Item& item = *open_;
   JsonOut whole = ItemJson(item, complete ? "completed" : "incomplete");
   if (sse != nullptr) {
-    const std::string text = R"("text":)" + Quoted(item.text);
+    const std::string text = R"("text":)" + JsonString(item.text);
     if (item.kind == Kind::kReasoning) {
       ItemEvent("response.reasoning_text.done", true, text, sse);
     } else if (item.kind == Kind::kMessage) {
@@ -186,10 +180,10 @@ void ResponsesWriter::Close(bool complete, std::string* sse) {
       ItemEvent("response.custom_tool_call_input.delta", false, R"("delta":)" + input, sse);
       ItemEvent("response.custom_tool_call_input.done", false, R"("input":)" + input, sse);
     } else {
-      ItemEvent(
-          "response.function_call_arguments.done", false,
-          fmt::format(R"("name":{},"arguments":{})", Quoted(item.tool.name), Quoted(item.text)),
-          sse);
+      ItemEvent("response.function_call_arguments.done", false,
+                fmt::format(R"("name":{},"arguments":{})", JsonString(item.tool.name),
+                            JsonString(item.text)),
+                sse);
     }
     if (item.kind != Kind::kCall)
       ItemEvent("response.content_part.done", true, R"("part":)" + Dump(whole["content"][0]), sse);

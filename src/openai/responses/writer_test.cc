@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "src/openai/events/running.h"
+#include "tests/support/named_events.h"
 #include "tests/support/transcripts.h"
 
 namespace latte {
@@ -10,6 +11,7 @@ namespace {
 
 using testing_support::Describe;
 using testing_support::kToolFormats;
+using testing_support::NamedEvents;
 using testing_support::ReadTranscripts;
 using testing_support::Transcript;
 using testing_support::TranscriptAnswer;
@@ -43,21 +45,10 @@ TokenEvent Event(std::string text, std::optional<FinishReason> finish = {}) {
   return event;
 }
 
-// The documents of a stream; checks the lines of its events and their numbers.
+// The documents of a stream; checks their numbers, too.
 std::vector<JsonOut> Events(std::string_view sse) {
-  std::vector<JsonOut> out;
-  while (!sse.empty()) {
-    const size_t line = sse.find('\n');
-    const size_t end = sse.find("\n\n");
-    EXPECT_TRUE(sse.starts_with("event: ") && end != std::string_view::npos) << sse;
-    if (end == std::string_view::npos) break;
-    const std::string_view data = sse.substr(line + 1, end - line - 1);
-    EXPECT_TRUE(data.starts_with("data: ")) << data;
-    out.push_back(JsonOut::parse(data.substr(6)));
-    EXPECT_EQ(out.back()["type"], sse.substr(7, line - 7));
-    EXPECT_EQ(out.back()["sequence_number"], out.size() - 1);
-    sse.remove_prefix(end + 2);
-  }
+  std::vector<JsonOut> out = NamedEvents(sse);
+  for (size_t i = 0; i < out.size(); ++i) EXPECT_EQ(out[i]["sequence_number"], i);
   return out;
 }
 
