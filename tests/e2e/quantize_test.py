@@ -335,6 +335,17 @@ class Synth(Folder):
             self.assertEqual(found["weight_bytes"], report["total_params"] * size)
             self.assertEqual(found["layers"], 2)
 
+    def test_its_tokenizer_serves_run_and_chat(self):
+        out = self.parent / "small"
+        latte("synth", out, "--layers", 2, "--experts", 6, "--vocab", 3000)
+        told = json.loads(latte("run", out, "-p", "Hello, babe", "-n", 6, "--json").stdout)
+        self.assertEqual(told["stats"]["prompt_tokens"], len(json.loads(latte(
+            "tokenize", out, "--text", "Hello, babe", "--json").stdout)["ids"]))
+        self.assertTrue(told["text"].strip())
+        answer = latte("chat", out, "-n", 6, input="Hello\n")
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+        self.assertTrue(answer.stdout.strip())
+
     def test_quantised_formats_are_those_of_quantize(self):
         for dtype in ("fp8", "int8", "int4"):
             out = self.parent / dtype

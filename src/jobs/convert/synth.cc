@@ -19,6 +19,7 @@
 #include "src/checkpoint/expected_tensors.h"
 #include "src/checkpoint/formats/common/encoding.h"
 #include "src/jobs/convert/quant_scheme.h"
+#include "src/jobs/convert/synth_tokenizer.h"
 #include "src/tensor/dtype.h"
 
 namespace latte {
@@ -203,6 +204,16 @@ Status WritePieces(const SynthWeights& synth, const CheckpointWriter& writer, Th
   return first;
 }
 
+Status AddTokenizer(const SynthSpec& spec, const ModelConfig& config,
+                    const CheckpointWriter& writer) {
+  if (!spec.tokenizer) return {};
+  const std::optional<SynthTokenizer> made =
+      MakeSynthTokenizer(config.vocab, config.bos, config.eos.empty() ? -1 : config.eos.front());
+  if (!made) return {};
+  LATTE_RETURN_IF_ERROR(writer.AddFile("tokenizer.json", made->tokenizer));
+  return writer.AddFile("tokenizer_config.json", made->config);
+}
+
 }  // namespace
 
 Result<SynthReport> WriteSynth(const SynthSpec& spec, const std::string& dir, ThreadPool& threads,
@@ -219,6 +230,7 @@ Result<SynthReport> WriteSynth(const SynthSpec& spec, const std::string& dir, Th
   LATTE_ASSIGN_OR_RETURN(CheckpointWriter writer,
                          CheckpointWriter::Begin(dir, synth.plan(), options));
   LATTE_RETURN_IF_ERROR(writer.AddFile("config.json", Dump(json, 2) + "\n"));
+  LATTE_RETURN_IF_ERROR(AddTokenizer(spec, config, writer));
   LATTE_RETURN_IF_ERROR(WritePieces(synth, writer, threads, progress));
   LATTE_RETURN_IF_ERROR(writer.Commit());
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
@@ -229,8 +241,10 @@ Result<TemporarySynth> TemporarySynth::Make(const SynthSpec& spec, ThreadPool& t
                                             const std::function<bool()>& interrupted) {
   LATTE_ASSIGN_OR_RETURN(StagingFolder folder, StagingFolder::MakeScratch("latte-synth"));
   TemporarySynth out(std::move(folder));
+  SynthSpec weights = spec;
+  weights.tokenizer = false;
   LATTE_RETURN_IF_ERROR(
-      WriteSynth(spec, out.dir(), threads, {.lasting = false, .interrupted = interrupted}));
+      WriteSynth(weights, out.dir(), threads, {.lasting = false, .interrupted = interrupted}));
   return out;
 }
 

@@ -39,6 +39,7 @@ struct SynthSpec {
   std::optional<int64_t> mtp = {};      // multi-token-prediction layers
   SynthFormat format = {};
   uint64_t seed = 0;
+  bool tokenizer = true;  // MakeSynthTokenizer's, if the vocabulary has room for it
 };
 
 // "v2-lite", "v2", …
@@ -67,7 +68,7 @@ struct SynthReport {
 // Done and total bytes, called from one thread at a time.
 using SynthProgress = std::function<void(int64_t done, int64_t total)>;
 
-// Writes config.json and the weights of the spec to the folder `dir`: matrices N(0, 0.02) in shape,
+// Writes config.json, a tokenizer and the weights of the spec to the folder `dir`: matrices N(0, 0.02) in shape,
 // norms 1, biases 0. Multi-token-prediction layers have no copies of embedding and head.
 // Errors: of SynthConfig and CheckpointWriter.
 [[nodiscard]] Result<SynthReport> WriteSynth(const SynthSpec& spec, const std::string& dir,
