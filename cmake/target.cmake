@@ -35,8 +35,10 @@ function(latte_test name)
   gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES LABELS ${ARG_LABEL} TIMEOUT 600)
 endfunction()
 
-# The first test compiles the headers of all, so all have the same definitions.
+# The first test compiles the headers of all, so all have the same definitions and options. Code of tests is compiled once and
+# runs for seconds: -O1 takes a third off the compiler's time.
 function(latte_precompile_test name)
+  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
   target_compile_definitions(${name} PRIVATE LATTE_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   get_property(owner GLOBAL PROPERTY LATTE_TEST_HEADERS)
   if(NOT owner)
