@@ -29,7 +29,7 @@ FENCED = [
     (r"(xgrammar|dlpack)/", ("src/grammar/xgrammar_",)),
     (r"nlohmann/", ("src/base/json.", "src/base/json_out")),
     (r"CLI/", ("apps/flags/flag_set.",)),
-    (r"toml\+\+/", ("apps/flags/toml_text.",)),
+    (r"toml\+\+/", ("apps/flags/config/toml_text.",)),
     (r"(pcre2)", ("src/text/unicode/",)),
     (r"boost/", ("src/http/",)),
     (r"openssl/", ("src/http/", "src/serve/access", "src/comm/control/secret.", "src/hub/files/digest.")),

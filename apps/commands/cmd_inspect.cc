@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include "apps/flags/command.h"
-#include "apps/flags/options_page.h"
+#include "apps/flags/pages/options_page.h"
 #include "src/base/json_out.h"
 #include "src/checkpoint/check_weights.h"
 #include "src/checkpoint/model_path.h"

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "apps/flags/command.h"
-#include "apps/flags/config_flags.h"
+#include "apps/flags/config/config_flags.h"
 #include "apps/flags/engine_flags.h"
 #include "apps/flags/engine_plan.h"
 #include "apps/rank_front.h"

@@ -12,7 +12,7 @@
 #include "latte/fields.h"
 #include "latte/status.h"
 
-#include "apps/flags/config_file.h"
+#include "apps/flags/config/config_file.h"
 #include "apps/flags/field_value.h"
 #include "apps/flags/flag_set.h"
 #include "src/base/fields/fields.h"

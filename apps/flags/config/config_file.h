@@ -9,8 +9,8 @@
 #include "latte/fields.h"
 #include "latte/status.h"
 
+#include "apps/flags/config/toml_text.h"
 #include "apps/flags/field_value.h"
-#include "apps/flags/toml_text.h"
 
 namespace latte {
 

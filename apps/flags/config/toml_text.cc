@@ -1,4 +1,4 @@
-#include "apps/flags/toml_text.h"
+#include "apps/flags/config/toml_text.h"
 
 #include <algorithm>
 

@@ -7,7 +7,7 @@
 #include "latte/options.h"
 #include "latte/status.h"
 
-#include "apps/flags/config_file.h"
+#include "apps/flags/config/config_file.h"
 #include "apps/flags/field_flags.h"
 #include "apps/flags/flag_set.h"
 

@@ -1,4 +1,4 @@
-#include "apps/flags/options_page.h"
+#include "apps/flags/pages/options_page.h"
 
 #include <string_view>
 #include <type_traits>

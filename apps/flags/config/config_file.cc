@@ -1,4 +1,4 @@
-#include "apps/flags/config_file.h"
+#include "apps/flags/config/config_file.h"
 
 #include <algorithm>
 #include <limits>

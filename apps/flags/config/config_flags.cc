@@ -1,4 +1,4 @@
-#include "apps/flags/config_flags.h"
+#include "apps/flags/config/config_flags.h"
 
 #include <fmt/format.h>
 
