@@ -11,6 +11,7 @@ find_package(CURL 7.85 REQUIRED)
 find_package(spdlog REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8)
+pkg_check_modules(EDIT REQUIRED IMPORTED_TARGET libedit)
 pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
 # prometheus-cpp's own package file also looks for its HTTP client and server, which nothing here uses.
 pkg_check_modules(PROMETHEUS REQUIRED IMPORTED_TARGET prometheus-cpp-core)

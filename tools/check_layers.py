@@ -34,6 +34,7 @@ FENCED = [
     (r"boost/", ("src/http/",)),
     (r"openssl/", ("src/http/", "src/serve/access", "src/comm/control/secret.", "src/hub/files/digest.")),
     (r"^curl/", ("src/hub/net/curl_",)),
+    (r"^histedit\.h", ("apps/terminal/line_editor.cc",)),
     (r"(spdlog|prometheus)/", ("src/serve/observe/",)),
     (r"(immintrin|x86intrin|emmintrin)", ("src/kernels/cpu/isa/",)),
     (r"cuda_runtime", ("src/kernels/cuda/", "src/tensor/device_cuda.cc", "src/comm/nccl.cc")),

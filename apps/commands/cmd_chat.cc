@@ -7,11 +7,16 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "apps/commands/chat_loop.h"
+#include "apps/chat/chat_json.h"
+#include "apps/chat/chat_loop.h"
+#include "apps/chat/message_reader.h"
 #include "apps/flags/command.h"
 #include "apps/flags/engine_flags.h"
 #include "apps/flags/remote_flags.h"
 #include "apps/terminal/interrupts.h"
+#include "apps/terminal/line_editor.h"
+#include "apps/terminal/line_reader.h"
+#include "apps/terminal/screen.h"
 #include "src/base/json_out.h"
 #include "src/engine/engine_core.h"
 #include "src/jobs/chat_session.h"
@@ -25,7 +30,10 @@ struct ChatFlags {
   std::optional<std::string> system;
   std::optional<bool> thinking;
   std::optional<int64_t> context;
+  std::optional<std::string> prompt;
+  std::optional<std::string> prompt_file;
   bool stats = false;
+  bool json = false;
   StructFlags<StopConditions> stop;
   StructFlags<Request> request;
   SamplingFlags sampling;
@@ -38,10 +46,81 @@ struct ChatFlags {
 
 void Note(std::string_view text) { std::fputs(fmt::format("{}\n", text).c_str(), stderr); }
 
-// Ctrl-C is caught only in a terminal.
-Result<Interrupts> CatchInTerminal() {
-  if (isatty(STDIN_FILENO) == 0) return Interrupts();
-  return Interrupts::Catch({SIGINT});
+// The user's signals while the program runs. Threads of the engine must start after it.
+struct Signals {
+  Interrupts interrupts;
+  Interrupts resizes;
+
+  // Ctrl-C is caught only in a terminal.
+  static Result<Signals> Catch() {
+    Signals out;
+    if (!IsTerminal(STDIN_FILENO)) return out;
+    LATTE_ASSIGN_OR_RETURN(out.interrupts, Interrupts::Catch({SIGINT}));
+    LATTE_ASSIGN_OR_RETURN(out.resizes, Interrupts::Catch({SIGWINCH}));
+    return out;
+  }
+};
+
+// The one message of -p or --prompt-file; null: neither is given.
+Result<std::optional<std::string>> OneMessage(const ChatFlags& flags) {
+  if (flags.prompt && flags.prompt_file)
+    return InvalidArgument("give the message once: with -p or with --prompt-file, not with both");
+  if (!flags.prompt_file) return flags.prompt;
+  LATTE_ASSIGN_OR_RETURN(std::string text, ReadText(*flags.prompt_file));
+  if (text.ends_with('\n')) text.pop_back();
+  return text;
+}
+
+Result<std::unique_ptr<LineSource>> OpenLines(const Signals& signals) {
+  const bool terminal = IsTerminal(STDIN_FILENO);
+  if (!terminal || !MovesCursor(STDERR_FILENO))
+    return std::make_unique<LineReader>(STDIN_FILENO, signals.interrupts.fd(), terminal);
+  return LineEditor::Open(signals.interrupts, signals.resizes, HistoryFile(HistoryPath()));
+}
+
+// All messages of a pipe or a file.
+Result<std::vector<std::string>> ReadMessages() {
+  if (IsTerminal(STDIN_FILENO))
+    return InvalidArgument("--json: expected the message with -p, or messages through a pipe");
+  LineReader lines(STDIN_FILENO, -1, false);
+  MessageReader reader(&lines);
+  std::vector<std::string> out;
+  while (true) {
+    LATTE_ASSIGN_OR_RETURN(MessageReader::Message message, reader.Next());
+    if (message.event != LineEvent::kLine) return out;
+    if (message.text.find_first_not_of(" \t\n") != std::string::npos)
+      out.push_back(std::move(message.text));
+  }
+}
+
+Status Talk(Conversation* chat, const Signals& signals, const ChatFlags& flags,
+            const std::string& model, int64_t context) {
+  LATTE_ASSIGN_OR_RETURN(const std::optional<std::string> message, OneMessage(flags));
+  if (flags.json) {
+    std::vector<std::string> messages;
+    if (message) {
+      messages.push_back(*message);
+    } else {
+      LATTE_ASSIGN_OR_RETURN(messages, ReadMessages());
+    }
+    LATTE_ASSIGN_OR_RETURN(const std::string json, AnswersJson(chat, model, messages));
+    return Print(json);
+  }
+  ChatLoop loop(chat, signals.interrupts,
+                {.model = model,
+                 .context = context,
+                 .stats = flags.stats,
+                 .interactive = IsTerminal(STDIN_FILENO)});
+  if (message) return loop.Answer(*message);
+  LATTE_ASSIGN_OR_RETURN(const std::unique_ptr<LineSource> lines, OpenLines(signals));
+  return loop.Run(lines.get());
+}
+
+Result<ChatParams> ParamsOf(const ChatFlags& flags) {
+  ChatParams out{.sampling = {}, .stop = flags.stop.values, .chosen = {}};
+  LATTE_RETURN_IF_ERROR(flags.stop.Apply(out.stop));
+  LATTE_RETURN_IF_ERROR(flags.stop.Named(CheckParams(out)));
+  return out;
 }
 
 Result<int64_t> ContextFor(const ChatFlags& flags, int64_t max_position) {
@@ -72,35 +151,32 @@ Status LocalChat(const ChatFlags& flags) {
       ResolveOptionsForOne(options, opened.model->config(), opened.machine, context));
   WarnAboutRates(engine_settings.rates_warning);
   WarnIfDense(opened.model->config(), engine_settings.attention);
-  LATTE_ASSIGN_OR_RETURN(const Interrupts interrupts, CatchInTerminal());
+  LATTE_ASSIGN_OR_RETURN(const Signals signals, Signals::Catch());
   LATTE_ASSIGN_OR_RETURN(
       const auto core,
       EngineCore::Create({opened.model.get(), &opened.machine, &tokenizer}, engine_settings));
   WarnIfFewer(options.threads, core->settings().options.threads);
-  StopConditions stop = flags.stop.values;
-  LATTE_RETURN_IF_ERROR(flags.stop.Apply(stop));
-  LATTE_RETURN_IF_ERROR(flags.stop.Validate(stop));
   Request request;
   LATTE_RETURN_IF_ERROR(flags.request.Apply(request));
   ChatSettings settings{.system = flags.system,
                         .thinking = flags.thinking,
-                        .sampling = {},
-                        .max_new_tokens = stop.max_tokens,
+                        .params = {},
                         .context = context,
                         .keep_special = request.keep_special};
-  LATTE_ASSIGN_OR_RETURN(settings.sampling, flags.sampling.Params(opened));
+  LATTE_ASSIGN_OR_RETURN(settings.params, ParamsOf(flags));
+  LATTE_ASSIGN_OR_RETURN(settings.params.sampling, flags.sampling.Params(opened));
   LATTE_ASSIGN_OR_RETURN(ChatSession chat,
                          ChatSession::Create(std::move(builder), core.get(), std::move(settings)));
-  return ChatLoop(&chat, interrupts, {flags.model, context, flags.stats}).Run();
+  return Talk(&chat, signals, flags, flags.model, context);
 }
 
-// What flags and variables set, as members of the requests.
-Result<std::string> RequestFields(const ChatFlags& flags) {
-  JsonOut fields = JsonOut::object();
-  LATTE_RETURN_IF_ERROR(flags.sampling.AddTo(&fields));
+// What flags and variables set: a server gets nothing else.
+Result<ChatParams> ChosenParams(const ChatFlags& flags) {
+  LATTE_ASSIGN_OR_RETURN(ChatParams out, ParamsOf(flags));
+  LATTE_RETURN_IF_ERROR(flags.sampling.ApplyTo(&out.sampling, &out.chosen));
   LATTE_RETURN_IF_ERROR(flags.stop.ForEachSet(
-      [&](const Field& field, const auto& value) { fields[std::string(JsonKey(field))] = value; }));
-  return Dump(fields);
+      [&](const Field& field, const auto&) { out.chosen.emplace(field.name); }));
+  return out;
 }
 
 Status CheckNoLocalFlag(const ChatFlags& flags) {
@@ -118,15 +194,16 @@ Status ServerChat(const ChatFlags& flags) {
   LATTE_RETURN_IF_ERROR(CheckNoLocalFlag(flags));
   RemoteChatSettings settings{
       .model = flags.remote.model, .system = flags.system, .thinking = flags.thinking};
-  LATTE_ASSIGN_OR_RETURN(settings.fields, RequestFields(flags));
+  LATTE_ASSIGN_OR_RETURN(settings.params, ChosenParams(flags));
   const HttpClientOptions options{.ca_file = flags.remote.ca_file};
-  LATTE_ASSIGN_OR_RETURN(const Interrupts interrupts, CatchInTerminal());
+  LATTE_ASSIGN_OR_RETURN(const Signals signals, Signals::Catch());
   LATTE_ASSIGN_OR_RETURN(const std::unique_ptr<RemoteChat> chat,
                          RemoteChat::Open(flags.remote.Address(), options, std::move(settings)));
-  return ChatLoop(chat.get(), interrupts, {.model = chat->model(), .stats = flags.stats}).Run();
+  return Talk(chat.get(), signals, flags, chat->model(), 0);
 }
 
 Status ChatCommand(const ChatFlags& flags) {
+  UseUtf8();
   return flags.remote.url.empty() ? LocalChat(flags) : ServerChat(flags);
 }
 
@@ -136,14 +213,17 @@ Command AddChat(const FlagSet& app) {
   auto flags = std::make_shared<ChatFlags>();
   const FlagSet sub = app.AddCommand("chat", "Talk to a model, in a terminal or through a pipe");
   sub.Footer(
-      "Every line is a message; in a pipe, a newline follows every answer.\n"
+      "Every line is a message, or several lines between two \"\"\"; in a pipe, a newline follows "
+      "every answer.\n"
       "The checkpoint's chat template is used, or the format of its family.\n"
       "With --url a server answers; flags of sampling, -n, --system and --thinking are sent to it "
       "if they are given, and flags of a local model are refused.\n\n" +
-      std::string(kChatHelp));
+      ChatHelp());
   flags->local.emplace_back("MODEL", sub.Add("MODEL", flags->model, "model (default: tiny)"));
   flags->remote.AddUrl(sub);
   flags->of_server = flags->remote.AddOthers(sub);
+  sub.Add("-p,--prompt", flags->prompt, "ask this alone, print the answer and end");
+  sub.Add("--prompt-file", flags->prompt_file, "ask the text of a file alone; -: standard input");
   sub.Add("--system", flags->system, "system message before the conversation");
   const Flag thinking = sub.AddSwitch(
       "--thinking", [flags] { flags->thinking = true; },
@@ -153,7 +233,7 @@ Command AddChat(const FlagSet& app) {
          "let it answer at once, if its chat format has the choice")
       .Excludes(thinking);
   flags->stop.values.max_tokens = 1024;
-  flags->stop.Add(sub, [](const Field& f, std::string_view) { return f.name == "max_tokens"; });
+  flags->stop.Add(sub, [](const Field&, std::string_view) { return true; });
   flags->local.emplace_back(
       "--context", sub.Add("--context", flags->context,
                            "maximum tokens of the conversation (default: the model's context)"));
@@ -161,6 +241,9 @@ Command AddChat(const FlagSet& app) {
   flags->request.Add(sub,
                      [](const Field& f, std::string_view) { return f.name == "keep_special"; });
   sub.AddSwitch("--stats", flags->stats, "print speeds and cache use after every answer");
+  sub.AddSwitch(
+      "--json", flags->json,
+      "one JSON object with messages, answers and counts instead of text; needs -p or a pipe");
   flags->engine.AddForOneSequence(sub, {.drafts = true});
   return {sub, [flags] { return ChatCommand(*flags); }};
 }

@@ -53,8 +53,9 @@ Status SynthCommand(const SynthFlags& flags) {
 
 Command AddSynth(const FlagSet& app) {
   auto flags = std::make_shared<SynthFlags>();
-  const FlagSet sub =
-      app.AddCommand("synth", "Write a checkpoint of a published shape: random weights, a tokenizer of invented words");
+  const FlagSet sub = app.AddCommand(
+      "synth",
+      "Write a checkpoint of a published shape: random weights, a tokenizer of invented words");
   sub.Add("OUT", flags->out, "folder to write").Required();
   sub.Add("--shape", flags->shape,
           fmt::format("one of {} (default: v2-lite)", fmt::join(SynthShapes(), ", ")));

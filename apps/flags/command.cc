@@ -53,16 +53,10 @@ Result<SamplingParams> SamplingFlags::Params(const OpenedModel& opened) const {
   return out;
 }
 
-Status SamplingFlags::AddTo(JsonOut* request) const {
-  return flags_.ForEachSet([&](const Field& field, const auto& value) {
-    JsonOut& member = (*request)[std::string(JsonKey(field))];
-    if constexpr (std::is_same_v<std::decay_t<decltype(value)>, LogitBias>) {
-      member = JsonOut::object();
-      for (const auto& [token, bias] : value) member[fmt::to_string(token)] = bias;
-    } else {
-      member = value;
-    }
-  });
+Status SamplingFlags::ApplyTo(SamplingParams* params,
+                              std::set<std::string, std::less<>>* chosen) const {
+  LATTE_RETURN_IF_ERROR(flags_.Apply(*params));
+  return flags_.ForEachSet([&](const Field& field, const auto&) { chosen->emplace(field.name); });
 }
 
 void CheckWeightsFlag::Add(const FlagSet& app) {

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "latte/options.h"
@@ -54,9 +55,10 @@ class SamplingFlags {
   // The recommendations of the checkpoint, overridden by variables and flags.
   // Errors: of LoadGenerationDefaults; kInvalidArgument naming the flag or the variable.
   [[nodiscard]] Result<SamplingParams> Params(const OpenedModel& opened) const;
-  // For a request to a server: adds the members that variables and flags set.
+  // For a request to a server: sets the fields that variables and flags set, and adds their names to `chosen`.
   // Errors: kInvalidArgument naming the flag or the variable.
-  [[nodiscard]] Status AddTo(JsonOut* request) const;
+  [[nodiscard]] Status ApplyTo(SamplingParams* params,
+                               std::set<std::string, std::less<>>* chosen) const;
 
  private:
   StructFlags<SamplingParams> flags_;

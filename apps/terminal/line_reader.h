@@ -4,29 +4,24 @@
 
 #include <string>
 
-#include "latte/status.h"
+#include "apps/terminal/line_source.h"
 
 namespace latte {
 
 // Thread-compatible.
-class LineReader {
+class LineReader final : public LineSource {
  public:
-  // The wait for a line also ends if `wake_fd` becomes readable; -1: none.
-  explicit LineReader(int fd, int wake_fd = -1) : fd_(fd), wake_fd_(wake_fd) {}
+  // The wait for a line also ends if `wake_fd` becomes readable; -1: none. The caller must read it.
+  // `shows_prompt`: writes the prompt to standard error.
+  LineReader(int fd, int wake_fd, bool shows_prompt)
+      : fd_(fd), wake_fd_(wake_fd), shows_prompt_(shows_prompt) {}
 
-  enum class Event {
-    kLine,
-    kEnd,         // also after a last line without a newline
-    kInterrupted  // wake_fd is readable; the caller must read it
-  };
-
-  // Waits for a line and stores it without its line end ("\n" or "\r\n").
-  // Errors: kUnavailable if reading fails; kCorrupt if the line is too long.
-  [[nodiscard]] Result<Event> Next(std::string* line);
+  [[nodiscard]] Result<LineEvent> Next(std::string_view prompt, std::string* line) override;
 
  private:
   int fd_;
   int wake_fd_;
+  bool shows_prompt_;
   std::string buffer_;   // bytes read but not yet returned
   size_t searched_ = 0;  // no newline before this offset
   bool ended_ = false;

@@ -30,21 +30,39 @@ ChatSession::ChatSession(ChatPromptBuilder builder, Engine* engine, ChatSettings
 
 Result<ChatSession> ChatSession::Create(ChatPromptBuilder builder, Engine* engine,
                                         ChatSettings settings) {
-  LATTE_RETURN_IF_ERROR(settings.sampling.Validate());
-  if (settings.max_new_tokens < 1)
-    return InvalidArgument(
-        fmt::format("-n: expected 1 or more, found {}", settings.max_new_tokens));
+  LATTE_RETURN_IF_ERROR(CheckParams(settings.params));
   if (settings.thinking && !builder.has_thinking_switch())
     return InvalidArgument(fmt::format(
         "thinking: this model's chat format ({}) has no switch for it; leave out --thinking and "
         "--no-thinking",
         ChatFormatName(builder.format())));
   ChatSession out(std::move(builder), engine, std::move(settings));
-  // Refuse a system text that the format does not accept now, not after the first question.
-  out.messages_.push_back(Message("user", "?"));
-  LATTE_RETURN_IF_ERROR(out.BuildPrompt());
-  out.Reset();
+  LATTE_RETURN_IF_ERROR(out.CheckFormat(out.messages_));
   return out;
+}
+
+// Refuses what the format does not accept now, not after the next question.
+Status ChatSession::CheckFormat(const std::vector<ChatMessage>& messages) const {
+  std::vector<ChatMessage> asked = messages;
+  asked.push_back(Message("user", "?"));
+  return builder_.Build(asked, {.thinking = settings_.thinking}).map([](const ChatPrompt&) {});
+}
+
+Status ChatSession::SetMessages(std::vector<ChatMessage> messages) {
+  LATTE_RETURN_IF_ERROR(CheckFormat(messages));
+  messages_ = std::move(messages);
+  settings_.system = SystemText(messages_);
+  return {};
+}
+
+Status ChatSession::SetSystem(std::optional<std::string> text) {
+  return SetMessages(WithSystem(messages_, std::move(text)));
+}
+
+Status ChatSession::SetParams(ChatParams params) {
+  LATTE_RETURN_IF_ERROR(CheckParams(params));
+  settings_.params = std::move(params);
+  return {};
 }
 
 void ChatSession::Reset() {
@@ -67,6 +85,7 @@ Result<ChatPrompt> ChatSession::BuildPrompt() const {
 Result<ChatAnswer> ChatSession::Ask(std::string text, const Callback& on_step) {
   messages_.push_back(Message("user", std::move(text)));
   Result<ChatAnswer> answer = BuildPrompt().and_then([&](const ChatPrompt& prompt) {
+    in_thought_ = prompt.in_thought;
     return Answer(prompt, on_step).map([&](ChatAnswer done) {
       const bool began = !done.tokens.empty() || done.end != ChatEnd::kCancelled;
       if (began) messages_.push_back(AnswerMessage(done.text, prompt.in_thought));
@@ -80,11 +99,13 @@ Result<ChatAnswer> ChatSession::Ask(std::string text, const Callback& on_step) {
 Request ChatSession::RequestFor(const ChatPrompt& prompt) const {
   Request request;
   request.tokens = prompt.ids;
-  request.sampling = settings_.sampling;
+  request.sampling = settings_.params.sampling;
   request.keep_special = settings_.keep_special;
-  request.stop.max_tokens = settings_.max_new_tokens;
-  request.stop.ignore_eos = true;  // the chat format defines the tokens that end an answer
-  request.stop.tokens.assign(builder_.stop_tokens().begin(), builder_.stop_tokens().end());
+  request.stop = settings_.params.stop;
+  // The chat format defines the tokens that end an answer.
+  if (!request.stop.ignore_eos)
+    request.stop.tokens.assign(builder_.stop_tokens().begin(), builder_.stop_tokens().end());
+  request.stop.ignore_eos = true;
   return request;
 }
 
@@ -108,7 +129,7 @@ Result<ChatAnswer> ChatSession::Answer(const ChatPrompt& prompt, const Callback&
   ChatAnswer out;
   out.prompt_tokens = total;
   out.notes = prompt.notes;
-  out.end = EndOf(made, cancelled, settings_.max_new_tokens);
+  out.end = EndOf(made, cancelled, settings_.params.stop.max_tokens);
   out.text = std::move(made.text);
   out.tokens = std::move(made.tokens);
   out.generated_tokens = std::ssize(out.tokens);

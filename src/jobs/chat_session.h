@@ -23,10 +23,9 @@ namespace latte {
 struct ChatSettings {
   std::optional<std::string> system;
   std::optional<bool> thinking;  // not set: the default of the format
-  SamplingParams sampling;
-  int64_t max_new_tokens = 1024;  // per answer
-  int64_t context = 4096;         // maximum number of computed tokens, as resolved for one sequence
-  bool keep_special = false;      // the text of an answer includes special tokens
+  ChatParams params;
+  int64_t context = 4096;     // maximum number of computed tokens, as resolved for one sequence
+  bool keep_special = false;  // the text of an answer includes special tokens
 };
 
 // Engine-thread only.
@@ -45,12 +44,18 @@ class ChatSession final : public Conversation {
 
   void Reset() override;
   bool Undo() override;
+  bool begins_in_thought() const override { return in_thought_; }
 
-  const std::vector<ChatMessage>& messages() const { return messages_; }
+  std::vector<ChatMessage> Messages() const override { return messages_; }
+  [[nodiscard]] Status SetMessages(std::vector<ChatMessage> messages) override;
+  [[nodiscard]] Status SetSystem(std::optional<std::string> text) override;
+  const ChatParams& params() const override { return settings_.params; }
+  [[nodiscard]] Status SetParams(ChatParams params) override;
 
  private:
   ChatSession(ChatPromptBuilder builder, Engine* engine, ChatSettings settings);
   Result<ChatPrompt> BuildPrompt() const;
+  Status CheckFormat(const std::vector<ChatMessage>& messages) const;
   Result<ChatAnswer> Answer(const ChatPrompt& prompt, const Callback& on_step);
   Request RequestFor(const ChatPrompt& prompt) const;
 
@@ -58,6 +63,7 @@ class ChatSession final : public Conversation {
   Engine* engine_;
   ChatSettings settings_;
   std::vector<ChatMessage> messages_;
+  bool in_thought_ = false;
 };
 
 }  // namespace latte

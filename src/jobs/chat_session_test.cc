@@ -37,8 +37,8 @@ class ChatSessionTest : public testing::Test {
   }
   static ChatSettings Greedy(int64_t max_new_tokens = 24) {
     ChatSettings settings;
-    settings.sampling.temperature = 0;
-    settings.max_new_tokens = max_new_tokens;
+    settings.params.sampling.temperature = 0;
+    settings.params.stop.max_tokens = max_new_tokens;
     return settings;
   }
   static ChatSession Chat(EngineCore* core, ChatSettings settings = Greedy()) {
@@ -86,7 +86,7 @@ TEST_F(ChatSessionTest, StrictTurnsAreTheAnswersOfAFreshEngineToTheWholeConversa
       before = answer->prompt_tokens;
       rendered += answer->text + kEnd;
     }
-    EXPECT_EQ(chat.messages().size(), 6u);
+    EXPECT_EQ(chat.Messages().size(), 6u);
   }
 }
 
@@ -98,14 +98,14 @@ TEST_F(ChatSessionTest, ResetAndUndoForgetAndKeepTheSystemText) {
   EXPECT_FALSE(chat.Undo());
   const auto first = chat.Ask("One");
   const auto second = chat.Ask("Two");
-  ASSERT_EQ(chat.messages().size(), 5u);
+  ASSERT_EQ(chat.Messages().size(), 5u);
   EXPECT_EQ(first->tokens, Fresh("Be brief.<｜User｜>One<｜Assistant｜>", kStrict));
   EXPECT_TRUE(chat.Undo());
-  ASSERT_EQ(chat.messages().size(), 3u);
+  ASSERT_EQ(chat.Messages().size(), 3u);
   EXPECT_EQ(chat.Ask("Two")->tokens, second->tokens);
   chat.Reset();
-  ASSERT_EQ(chat.messages().size(), 1u);
-  EXPECT_EQ(*chat.messages()[0].content, "Be brief.");
+  ASSERT_EQ(chat.Messages().size(), 1u);
+  EXPECT_EQ(*chat.Messages()[0].content, "Be brief.");
   EXPECT_EQ(chat.Ask("Two")->tokens, Fresh("Be brief.<｜User｜>Two<｜Assistant｜>", kStrict));
 }
 
@@ -115,8 +115,8 @@ TEST_F(ChatSessionTest, AUsersTextOpensNoTurn) {
   const std::string text = std::string("Hi") + kEnd + "<｜User｜>x<｜Assistant｜>y";
   const auto answer = chat.Ask(text);
   ASSERT_TRUE(answer) << ToString(answer.error());
-  ASSERT_EQ(chat.messages().size(), 2u);
-  const std::vector<int32_t> prompt = Builder().Build({&chat.messages()[0], 1}, {})->ids;
+  ASSERT_EQ(chat.Messages().size(), 2u);
+  const std::vector<int32_t> prompt = Builder().Build(std::vector{chat.Messages()[0]}, {})->ids;
   EXPECT_EQ(answer->prompt_tokens, static_cast<int64_t>(prompt.size()));
   EXPECT_EQ(std::count(prompt.begin(), prompt.end(), *tokenizer_->TokenId("<｜User｜>")), 1);
   EXPECT_EQ(std::count(prompt.begin(), prompt.end(), *tokenizer_->TokenId("<｜Assistant｜>")), 1);
@@ -133,8 +133,8 @@ TEST_F(ChatSessionTest, ACancelledAnswerStaysAsFarAsItGot) {
   ASSERT_TRUE(cut);
   EXPECT_EQ(cut->end, ChatEnd::kCancelled);
   EXPECT_EQ(cut->tokens, std::vector<int32_t>(whole->tokens.begin(), whole->tokens.begin() + 5));
-  ASSERT_EQ(chat.messages().size(), 2u);
-  EXPECT_EQ(*chat.messages()[1].content, cut->text);
+  ASSERT_EQ(chat.Messages().size(), 2u);
+  EXPECT_EQ(*chat.Messages()[1].content, cut->text);
   EXPECT_EQ(chat.Ask("More")->tokens, Fresh("<｜User｜>Once upon a time<｜Assistant｜>" +
                                                 cut->text + kEnd + "<｜User｜>More<｜Assistant｜>",
                                             kStrict));
@@ -148,7 +148,7 @@ TEST_F(ChatSessionTest, CancelledBeforeTheFirstTokenNothingIsKept) {
   ASSERT_TRUE(nothing);
   EXPECT_EQ(nothing->end, ChatEnd::kCancelled);
   EXPECT_TRUE(nothing->tokens.empty());
-  EXPECT_TRUE(chat.messages().empty());
+  EXPECT_TRUE(chat.Messages().empty());
   EXPECT_EQ(core->Stats().computed_tokens, 4);  // one chunk, not the whole prompt
   EXPECT_EQ(chat.Ask("Once upon")->tokens, Fresh("<｜User｜>Once upon<｜Assistant｜>"));
 }
@@ -174,7 +174,7 @@ TEST_F(ChatSessionTest, AFullContextIsSaidAndTheHistoryStaysUsable) {
   EXPECT_EQ(refused.error().code, Code::kExhausted);
   EXPECT_NE(refused.error().message.find("context ends at 40"), std::string::npos)
       << refused.error().message;
-  EXPECT_EQ(chat.messages().size(), 2u);  // without the question that did not fit
+  EXPECT_EQ(chat.Messages().size(), 2u);  // without the question that did not fit
   chat.Reset();
   EXPECT_EQ(chat.Ask("Once upon a time")->tokens, cut->tokens);
 }
@@ -191,7 +191,7 @@ TEST_F(ChatSessionTest, RefusesSettingsThatCannotHold) {
     EXPECT_NE(error(settings).message.find("--no-thinking"), std::string::npos);
   }
   ChatSettings hot = Greedy();
-  hot.sampling.temperature = -1;
+  hot.params.sampling.temperature = -1;
   EXPECT_NE(error(hot).message.find("temperature"), std::string::npos);
 }
 

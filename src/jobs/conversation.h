@@ -3,11 +3,16 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "latte/request.h"
 #include "latte/status.h"
+
+#include "src/chat/template_format.h"
 
 namespace latte {
 
@@ -30,6 +35,14 @@ struct ChatAnswer {
   double generate_seconds = 0;
 };
 
+// How answers are sampled and when they end.
+struct ChatParams {
+  SamplingParams sampling;
+  StopConditions stop;
+  // The names of the fields that the user chose. A server gets these only.
+  std::set<std::string, std::less<>> chosen;
+};
+
 class Conversation {
  public:
   // Called again and again while an answer is made, with the text that is ready (often empty);
@@ -44,6 +57,20 @@ class Conversation {
   virtual void Reset() = 0;  // removes all messages except the system message
   virtual bool Undo() = 0;   // removes the last question and its answer; false if there is none
 
+  // Whether the answer that is being made begins inside reasoning, without a mark that opens it.
+  virtual bool begins_in_thought() const { return false; }
+
+  // The system message, if there is one, and then questions and answers in turn.
+  virtual std::vector<ChatMessage> Messages() const = 0;
+  // Replaces all of them. They are in the order of Messages. Errors: of the chat format; the conversation stays.
+  [[nodiscard]] virtual Status SetMessages(std::vector<ChatMessage> messages) = 0;
+  // Replaces the system message, also for the time after Reset; null: none. Errors: as SetMessages.
+  [[nodiscard]] virtual Status SetSystem(std::optional<std::string> text) = 0;
+
+  virtual const ChatParams& params() const = 0;
+  // Errors: kInvalidArgument naming the field; the parameters stay.
+  [[nodiscard]] virtual Status SetParams(ChatParams params) = 0;
+
  protected:
   Conversation() = default;
   Conversation(const Conversation&) = default;
@@ -51,5 +78,13 @@ class Conversation {
   Conversation& operator=(const Conversation&) = default;
   Conversation& operator=(Conversation&&) = default;
 };
+
+// The text of the system message; null if `messages` begin with another one.
+std::optional<std::string> SystemText(const std::vector<ChatMessage>& messages);
+// The messages with this system message instead of theirs.
+std::vector<ChatMessage> WithSystem(std::vector<ChatMessage> messages,
+                                    std::optional<std::string> text);
+// Errors: kInvalidArgument naming the field.
+[[nodiscard]] Status CheckParams(const ChatParams& params);
 
 }  // namespace latte

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "src/base/fields/fields.h"
 #include "src/base/json_out.h"
 #include "src/base/timer.h"
 #include "src/http/client/sse.h"
@@ -20,6 +21,26 @@ bool IsEventStream(const HttpResponse& head) {
   constexpr std::string_view kEvents = "text/event-stream";
   const std::string_view type = head.content_type;
   return type.size() >= kEvents.size() && EqualNoCase(type.substr(0, kEvents.size()), kEvents);
+}
+
+using LogitBias = std::vector<std::pair<int32_t, float>>;
+
+void Set(const LogitBias& bias, JsonOut* member) {
+  *member = JsonOut::object();
+  for (const auto& [token, value] : bias) (*member)[fmt::to_string(token)] = value;
+}
+template <class T>
+void Set(const T& value, JsonOut* member) {
+  *member = value;
+}
+
+// Adds the chosen fields of T as members of a request.
+template <class T>
+void AddChosen(const ChatParams& params, const T& values, JsonOut* body) {
+  T::VisitFields([&](const Field& field, auto member, auto...) {
+    if (params.chosen.contains(field.name))
+      Set(member(values), &(*body)[std::string(JsonKey(field))]);
+  });
 }
 
 }  // namespace
@@ -187,8 +208,38 @@ std::string RemoteChat::Body() const {
   if (settings_.thinking)
     body["chat_template_kwargs"] = {{"thinking", *settings_.thinking},
                                     {"enable_thinking", *settings_.thinking}};
-  if (const Result<JsonOut> fields = ParseToEdit(settings_.fields, "fields")) body.update(*fields);
+  AddChosen(settings_.params, settings_.params.sampling, &body);
+  AddChosen(settings_.params, settings_.params.stop, &body);
   return Dump(body);
+}
+
+std::vector<ChatMessage> RemoteChat::Messages() const {
+  std::vector<ChatMessage> out;
+  for (const Message& message : messages_) {
+    ChatMessage& added = out.emplace_back();
+    added.role = message.role;
+    added.content = message.content;
+  }
+  return WithSystem(std::move(out), settings_.system);
+}
+
+Status RemoteChat::SetMessages(std::vector<ChatMessage> messages) {
+  settings_.system = SystemText(messages);
+  messages_.clear();
+  for (ChatMessage& message : WithSystem(std::move(messages), std::nullopt))
+    messages_.push_back({std::move(message.role), message.content.value_or("")});
+  return {};
+}
+
+Status RemoteChat::SetSystem(std::optional<std::string> text) {
+  settings_.system = std::move(text);
+  return {};
+}
+
+Status RemoteChat::SetParams(ChatParams params) {
+  LATTE_RETURN_IF_ERROR(CheckParams(params));
+  settings_.params = std::move(params);
+  return {};
 }
 
 bool RemoteChat::Undo() {

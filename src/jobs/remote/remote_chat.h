@@ -19,8 +19,7 @@ struct RemoteChatSettings {
   std::string model;  // empty: the first one that the server lists
   std::optional<std::string> system;
   std::optional<bool> thinking;  // not set: as the server does
-  // Further members of the requests, a JSON object: "temperature", "max_tokens" …
-  std::string fields = "{}";
+  ChatParams params;
 };
 
 // Thread-compatible. Reasoning is part of an answer's text, between <think> and </think>; it is not
@@ -37,6 +36,12 @@ class RemoteChat final : public Conversation {
   [[nodiscard]] Result<ChatAnswer> Ask(std::string text, const Callback& on_step) override;
   void Reset() override { messages_.clear(); }
   bool Undo() override;
+
+  std::vector<ChatMessage> Messages() const override;
+  [[nodiscard]] Status SetMessages(std::vector<ChatMessage> messages) override;
+  [[nodiscard]] Status SetSystem(std::optional<std::string> text) override;
+  const ChatParams& params() const override { return settings_.params; }
+  [[nodiscard]] Status SetParams(ChatParams params) override;
 
   const std::string& model() const { return settings_.model; }
 

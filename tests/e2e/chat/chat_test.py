@@ -14,7 +14,7 @@ import time
 import unittest
 
 LATTE = None
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 GREEDY = ["--temperature", "0", "-n", "40"]
 FIRST = "Once upon a time"
 SECOND = "And then?"
@@ -144,6 +144,89 @@ class Pipe(unittest.TestCase):
         process.stdout.close()
 
 
+class OneMessage(unittest.TestCase):
+    def test_one_message_and_the_end(self):
+        expected = chat(FIRST)[0]
+        done = latte("chat", *GREEDY, "-p", FIRST)
+        self.assertEqual((done.returncode, done.stdout.decode()), (0, expected + "\n"))
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "message"
+            file.write_text(f"{FIRST}\n")
+            self.assertEqual(latte("chat", *GREEDY, "--prompt-file", file).stdout, done.stdout)
+            refused = latte("chat", "-p", FIRST, "--prompt-file", file)
+        self.assertEqual((refused.returncode, refused.stdout), (2, b""))
+        self.assertIn(b"--prompt-file", refused.stderr)
+
+    def test_stop_strings_end_an_answer(self):
+        answer = chat(FIRST)[0]
+        word = answer.split()[5]
+        self.assertEqual(chat(FIRST, args=[*GREEDY, "--stop", word]), [answer[:answer.index(word)]])
+
+    def test_json_is_one_object_and_nothing_else(self):
+        done = latte("chat", *GREEDY, "--seed", 7, "--json", stdin=f"{FIRST}\n{SECOND}\n")
+        self.assertEqual((done.returncode, done.stderr), (0, b""))
+        told = json.loads(done.stdout)
+        answers = chat(FIRST, SECOND)
+        self.assertEqual([m["content"] for m in told["messages"]], [FIRST, answers[0], SECOND, answers[1]])
+        self.assertEqual([a["finish_reason"] for a in told["answers"]], ["length", "length"])
+        self.assertEqual([a["generated_tokens"] for a in told["answers"]], [40, 40])
+        self.assertEqual((told["model"], told["seed"]), ("tiny", 7))
+        one = json.loads(latte("chat", *GREEDY, "--json", "-p", FIRST).stdout)
+        self.assertEqual([a["text"] for a in one["answers"]], answers[:1])
+        self.assertEqual(latte("chat", "--json", stdin='"""open').returncode, 2)
+
+
+class Commands(unittest.TestCase):
+    def test_system_changes_the_conversation(self):
+        before = chat(FIRST, args=[*GREEDY, "--system", "A cat named Ruby."])
+        self.assertEqual(chat("/system A cat named Ruby.", FIRST), before)
+        self.assertEqual(chat("/system A dog.", '/system ""', FIRST), chat(FIRST))
+        self.assertIn(b"A dog.\n", latte("chat", stdin="/system A dog.\n/system\n").stderr)
+
+    def test_set_changes_how_answers_are_made(self):
+        self.assertEqual(chat("/set max-tokens 5", FIRST, args=GREEDY), chat(FIRST, args=["--temperature", "0", "-n", "5"]))
+        listed = latte("chat", "--temperature", 0.25, stdin="/set\n").stderr.decode()
+        self.assertRegex(listed, r"temperature +0\.25\n")
+        for line, words in (("/set temprature 1", (b"did you mean temperature?",)), ("/set top_p 2", (b"top_p", b"2")),
+                            ("/set top_k", (b"a value",)), ("/sett", (b"did you mean /set?",))):
+            done = latte("chat", stdin=line + "\n")
+            self.assertEqual(done.returncode, 2, line)
+            for word in words:
+                self.assertIn(word, done.stderr)
+
+    def test_regenerate_answers_with_another_seed(self):
+        warm = ["--temperature", "1", "-n", "30", "--seed"]
+        first, again = chat(FIRST, "/regenerate", args=[*warm, "5"])
+        self.assertEqual([first], chat(FIRST, args=[*warm, "5"]))
+        self.assertEqual([again], chat(FIRST, args=[*warm, "6"]))
+        self.assertNotEqual(first, again)
+        self.assertEqual(latte("chat", stdin="/regenerate\n").returncode, 2)
+
+    def test_a_saved_conversation_continues(self):
+        expected = chat(FIRST, SECOND)
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "conversation.json"
+            chat(FIRST, f"/save {file}")
+            self.assertEqual(chat(f"/load {file}", SECOND), expected[1:])
+            file.write_text("my notes")
+            for command in ("/save", "/load"):
+                done = latte("chat", stdin=f"{command} {file}\n")
+                self.assertEqual(done.returncode, 2, command)
+                self.assertIn(str(file), done.stderr.decode())
+            self.assertEqual(file.read_text(), "my notes")
+        self.assertEqual(latte("chat", stdin="/load /nope\n").returncode, 2)
+        self.assertEqual(latte("chat", stdin="/save\n").returncode, 2)
+
+    def test_stats_and_quit(self):
+        done = latte("chat", *GREEDY, stdin=f"{FIRST}\n/stats\n/quit\n{SECOND}\n")
+        self.assertEqual(len(done.stdout.decode().splitlines()), 1)
+        self.assertIn(b"[prompt", done.stderr)
+
+    def test_quotes_hold_several_lines(self):
+        expected = continued("<｜User｜>a\n/b<｜Assistant｜>")
+        self.assertEqual(chat('"""a', '/b"""'), [expected])
+
+
 class Limits(unittest.TestCase):
     def test_a_full_context_says_what_to_do(self):
         args = ["chat", "--temperature", "0", "--context", "40"]
@@ -193,7 +276,8 @@ class Terminal:
     def __init__(self, *args):
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
-            os.execv(LATTE, [LATTE, *map(str, args)])
+            # A dumb terminal: lines as the kernel edits them. chat_terminal_test.py has the editor.
+            os.execve(LATTE, [LATTE, *map(str, args)], {**os.environ, "TERM": "dumb"})
         self.seen = ""
 
     def type(self, text):

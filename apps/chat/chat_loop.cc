@@ -1,0 +1,331 @@
+#include "apps/chat/chat_loop.h"
+
+#include <array>
+#include <cstdio>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "apps/chat/message_reader.h"
+#include "apps/chat/parameters.h"
+#include "apps/chat/transcript.h"
+#include "apps/flags/command.h"
+#include "apps/flags/suggest.h"
+#include "apps/terminal/screen.h"
+#include "apps/terminal/screen_text.h"
+
+namespace latte {
+namespace {
+
+struct ChatCommand {
+  std::string_view name;
+  std::string_view argument;
+  std::string_view help;
+  Status (ChatLoop::*run)(const std::string& argument);
+};
+
+constexpr std::array kCommands = {
+    ChatCommand{"/help", "", "this list", &ChatLoop::Help},
+    ChatCommand{"/reset", "", "clear the conversation", &ChatLoop::Reset},
+    ChatCommand{"/undo", "", "remove the last question and its answer", &ChatLoop::Undo},
+    ChatCommand{"/regenerate", "", "answer the last question again, with another seed",
+                &ChatLoop::Regenerate},
+    ChatCommand{"/system", "[TEXT]", "show or replace the system message; /system \"\" removes it",
+                &ChatLoop::System},
+    ChatCommand{"/set", "[NAME VALUE]", "show all parameters, or change one: /set temperature 0.6",
+                &ChatLoop::SetParameter},
+    ChatCommand{"/stats", "", "print speeds after every answer, or no longer", &ChatLoop::Stats},
+    ChatCommand{"/save", "FILE", "write the conversation to a file (JSON)", &ChatLoop::Save},
+    ChatCommand{"/load", "FILE", "continue the conversation of such a file", &ChatLoop::Load},
+    ChatCommand{"/quit", "", "leave (so do /exit and Ctrl-D)", &ChatLoop::Exit},
+    ChatCommand{"/exit", "", "", &ChatLoop::Exit},
+};
+
+void Note(std::string_view text) { std::fputs(fmt::format("{}\n", text).c_str(), stderr); }
+
+std::string_view Trimmed(std::string_view text) {
+  constexpr std::string_view kBlank = " \t\n";
+  const size_t first = text.find_first_not_of(kBlank);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(kBlank) - first + 1);
+}
+
+Status Unexpected(std::string_view command, const std::string& argument) {
+  if (argument.empty()) return {};
+  return InvalidArgument(
+      fmt::format("{}: expected nothing after it, found '{}'", command, argument.substr(0, 32)));
+}
+
+Status NeedsFile(std::string_view command, const std::string& argument) {
+  if (!argument.empty()) return {};
+  return InvalidArgument(fmt::format("{}: expected the name of a file after it", command));
+}
+
+size_t Questions(const Conversation& chat) {
+  size_t out = 0;
+  for (const ChatMessage& message : chat.Messages()) out += message.role == "user" ? 1 : 0;
+  return out;
+}
+
+std::string Count(size_t n, std::string_view noun) {
+  return fmt::format("{} {}{}", n, noun, n == 1 ? "" : "s");
+}
+
+// Writes an answer to standard output as it comes: as it is, or in a terminal as ScreenText shows it.
+class Printer {
+ public:
+  Printer() : columns_(IsTerminal(STDOUT_FILENO) ? ColumnsOf(STDOUT_FILENO) : 0) {
+    if (!IsTerminal(STDOUT_FILENO)) return;
+    shown_.emplace(ScreenStyle{.columns = columns_, .dims = ShowsColour(STDOUT_FILENO)});
+  }
+
+  void BeginInThought() {
+    if (shown_)
+      shown_.emplace(
+          ScreenStyle{.columns = columns_, .dims = ShowsColour(STDOUT_FILENO), .in_thought = true});
+  }
+  Status Add(std::string_view text) {
+    if (!shown_) return Write(text);
+    shown_->Resize(ColumnsOf(STDOUT_FILENO));
+    return Write(shown_->Add(text));
+  }
+  // Ends the last line.
+  Status Finish() {
+    if (shown_) LATTE_RETURN_IF_ERROR(Write(shown_->Finish()));
+    return amid_line_ ? Write("\n") : Status();
+  }
+  bool amid_line() const { return amid_line_; }
+
+ private:
+  Status Write(std::string_view text) {
+    if (text.empty()) return {};
+    amid_line_ = !text.ends_with('\n');
+    return Print(text);
+  }
+
+  int columns_;
+  std::optional<ScreenText> shown_;
+  bool amid_line_ = false;
+};
+
+}  // namespace
+
+std::string ChatHelp() {
+  std::string out;
+  for (const ChatCommand& command : kCommands)
+    if (!command.help.empty())
+      out += fmt::format("{:<20} {}\n", fmt::format("{} {}", command.name, command.argument),
+                         command.help);
+  out +=
+      "Several lines between two \"\"\" are one message, and so is what is pasted. Ctrl-C stops "
+      "an\n"
+      "answer. To send a message that begins with /, type //.\n";
+  return out;
+}
+
+ChatLoop::ChatLoop(Conversation* chat, const Interrupts& interrupts, ChatLoopOptions options)
+    : chat_(chat), interrupts_(interrupts), options_(std::move(options)) {}
+
+Status ChatLoop::Run(LineSource* lines) {
+  if (options_.interactive)
+    Note(fmt::format("{}: type a message; /help lists commands, Ctrl-D leaves", options_.model));
+  MessageReader reader(lines);
+  while (!exits_) {
+    interrupts_.Take();  // discards one that arrived after the end of the answer
+    LATTE_ASSIGN_OR_RETURN(MessageReader::Message message, reader.Next());
+    if (message.event == LineEvent::kInterrupted) {
+      Note("\n(to leave, press Ctrl-D or type /quit)");
+      continue;
+    }
+    if (message.event == LineEvent::kEnd) {
+      if (options_.interactive) Note("");
+      return {};
+    }
+    if (Trimmed(message.text).empty()) continue;
+    const bool obeys = !message.quoted && message.text.starts_with('/');
+    const Status handled = obeys ? Obey(message.text) : Answer(std::move(message.text));
+    if (handled) continue;
+    if (!options_.interactive || output_lost_) return handled;
+    Note("latte: " + handled.error().message);
+  }
+  return {};
+}
+
+// A line that begins with a slash.
+Status ChatLoop::Obey(const std::string& line) {
+  if (line.starts_with("//")) return Answer(line.substr(1));
+  const std::string name = line.substr(0, line.find_first_of(" \t\n"));
+  const std::string argument(Trimmed(std::string_view(line).substr(name.size())));
+  std::vector<std::string> known;
+  for (const ChatCommand& command : kCommands) {
+    if (command.name == name) return (this->*command.run)(argument);
+    known.emplace_back(command.name);
+  }
+  return InvalidArgument(fmt::format(
+      "unknown command '{}'{}; /help lists all (such as /reset); a message that begins with / is "
+      "written with //",
+      name.substr(0, 32), DidYouMean(name, known)));
+}
+
+Status ChatLoop::Help(const std::string& argument) {
+  LATTE_RETURN_IF_ERROR(Unexpected("/help", argument));
+  std::fputs(ChatHelp().c_str(), stderr);
+  return {};
+}
+
+Status ChatLoop::Exit(const std::string& argument) {
+  LATTE_RETURN_IF_ERROR(Unexpected("/quit", argument));
+  exits_ = true;
+  return {};
+}
+
+Status ChatLoop::Reset(const std::string& argument) {
+  LATTE_RETURN_IF_ERROR(Unexpected("/reset", argument));
+  chat_->Reset();
+  if (options_.interactive) Note("[the conversation is empty]");
+  return {};
+}
+
+Status ChatLoop::Undo(const std::string& argument) {
+  LATTE_RETURN_IF_ERROR(Unexpected("/undo", argument));
+  if (!chat_->Undo()) return InvalidArgument("/undo: there is no answer to remove");
+  if (options_.interactive)
+    Note(fmt::format("[removed the last question; {} left]", Count(Questions(*chat_), "question")));
+  return {};
+}
+
+Status ChatLoop::Regenerate(const std::string& argument) {
+  LATTE_RETURN_IF_ERROR(Unexpected("/regenerate", argument));
+  const std::vector<ChatMessage> before = chat_->Messages();
+  if (!chat_->Undo()) return InvalidArgument("/regenerate: there is no question to answer again");
+  std::string question = before[before.size() - 2].content.value_or("");
+  ChatParams params = chat_->params();
+  ++params.sampling.seed;
+  params.chosen.emplace("seed");
+  LATTE_RETURN_IF_ERROR(chat_->SetParams(std::move(params)));
+  const Status answered = Answer(std::move(question));
+  if (chat_->Messages().size() < before.size()) {
+    LATTE_RETURN_IF_ERROR(chat_->SetMessages(before));
+    if (answered) Note("[the earlier answer is kept]");
+  }
+  return answered;
+}
+
+Status ChatLoop::System(const std::string& argument) {
+  if (argument.empty()) {
+    const std::optional<std::string> text = SystemText(chat_->Messages());
+    Note(text ? *text : "[there is no system message]");
+    return {};
+  }
+  const bool removes = argument == "\"\"";
+  LATTE_RETURN_IF_ERROR(
+      chat_->SetSystem(removes ? std::nullopt : std::optional<std::string>(argument)));
+  if (options_.interactive)
+    Note(removes ? "[there is no system message any more]"
+                 : "[the system message is replaced, for the conversation so far too]");
+  return {};
+}
+
+Status ChatLoop::SetParameter(const std::string& argument) {
+  if (argument.empty()) {
+    std::fputs(ParametersText(chat_->params()).c_str(), stderr);
+    return {};
+  }
+  const std::string name = argument.substr(0, argument.find_first_of(" \t"));
+  const std::string text(Trimmed(std::string_view(argument).substr(name.size())));
+  if (text.empty()) return InvalidArgument(fmt::format("/set: expected a value after '{}'", name));
+  LATTE_ASSIGN_OR_RETURN(ChatParams params, WithParameter(chat_->params(), name, text));
+  LATTE_RETURN_IF_ERROR(chat_->SetParams(std::move(params)));
+  if (options_.interactive) Note(fmt::format("[{} is {}]", name, text));
+  return {};
+}
+
+Status ChatLoop::Stats(const std::string& argument) {
+  LATTE_RETURN_IF_ERROR(Unexpected("/stats", argument));
+  options_.stats = !options_.stats;
+  if (options_.interactive)
+    Note(options_.stats ? "[speeds follow every answer]" : "[speeds are no longer printed]");
+  if (options_.stats && last_) NoteStats(*last_);
+  return {};
+}
+
+Status ChatLoop::Save(const std::string& argument) {
+  LATTE_RETURN_IF_ERROR(NeedsFile("/save", argument));
+  LATTE_RETURN_IF_ERROR(SaveTranscript(argument, options_.model, chat_->Messages()));
+  if (options_.interactive)
+    Note(fmt::format("[{} saved in {}]", Count(Questions(*chat_), "question"), argument));
+  return {};
+}
+
+Status ChatLoop::Load(const std::string& argument) {
+  LATTE_RETURN_IF_ERROR(NeedsFile("/load", argument));
+  LATTE_ASSIGN_OR_RETURN(std::vector<ChatMessage> messages, LoadTranscript(argument));
+  LATTE_RETURN_IF_ERROR(chat_->SetMessages(std::move(messages)));
+  if (options_.interactive)
+    Note(fmt::format("[{} loaded from {}]", Count(Questions(*chat_), "question"), argument));
+  return {};
+}
+
+Status ChatLoop::Answer(std::string message) {
+  Printer printer;
+  Status printed;
+  bool began = false;
+  const auto print = [&](std::string_view text) {
+    if (!text.empty() && !std::exchange(began, true) && chat_->begins_in_thought())
+      printer.BeginInThought();
+    if (!text.empty()) printed = printer.Add(text);
+    return printed && !interrupts_.Take();
+  };
+  Result<ChatAnswer> answer = chat_->Ask(std::move(message), print);
+  output_lost_ = !printed;
+  LATTE_RETURN_IF_ERROR(printed);
+  if (!answer) {
+    LATTE_RETURN_IF_ERROR(printer.Finish());
+    Error error = std::move(answer).error();
+    if (error.code == Code::kExhausted) error.message += " (/reset or /undo forgets)";
+    return tl::unexpected(std::move(error));
+  }
+  LATTE_RETURN_IF_ERROR(printer.Finish());
+  if (answer->text.empty()) LATTE_RETURN_IF_ERROR(Print("\n"));
+  for (const std::string& note : answer->notes)
+    if (noted_.insert(note).second) Note(fmt::format("[{}]", note));
+  NoteEnd(*answer);
+  if (options_.stats) NoteStats(*answer);
+  last_ = *std::move(answer);
+  return {};
+}
+
+void ChatLoop::NoteEnd(const ChatAnswer& answer) const {
+  switch (answer.end) {
+    case ChatEnd::kStop:
+      return;
+    case ChatEnd::kLength:
+      return Note(fmt::format("[cut after {} tokens; -n sets how many]", answer.generated_tokens));
+    case ChatEnd::kContextFull:
+      return Note(
+          fmt::format("[cut: the context of {} tokens is full; /reset forgets the conversation]",
+                      options_.context));
+    case ChatEnd::kCancelled:
+      return Note(answer.generated_tokens == 0 ? "[stopped before the answer began; not kept]"
+                                               : "[stopped; the text so far is kept]");
+  }
+}
+
+void ChatLoop::NoteStats(const ChatAnswer& answer) const {
+  const int64_t computed = answer.prompt_tokens - answer.reused_tokens;
+  const std::string context =
+      options_.context == 0
+          ? ""
+          : fmt::format("; context {} of {}", answer.prompt_tokens + answer.generated_tokens,
+                        options_.context);
+  Note(fmt::format(
+      "[prompt {} tokens, {} of them cached, {:.1f} tokens/s; generated {}, {:.1f} "
+      "tokens/s{}; seed {}]",
+      answer.prompt_tokens, answer.reused_tokens, PerSecond(computed, answer.prompt_seconds),
+      answer.generated_tokens, PerSecond(answer.generated_tokens - 1, answer.generate_seconds),
+      context, chat_->params().sampling.seed));
+}
+
+}  // namespace latte

@@ -1,0 +1,40 @@
+#include "apps/chat/message_reader.h"
+
+#include <string_view>
+#include <utility>
+
+namespace latte {
+namespace {
+
+constexpr std::string_view kQuotes = "\"\"\"";
+constexpr std::string_view kPrompt = "> ";
+constexpr std::string_view kInQuotes = ". ";
+
+// Takes the closing quotes off the end of `text`; false: there are none.
+bool TakeQuotes(std::string* text) {
+  if (!text->ends_with(kQuotes)) return false;
+  text->resize(text->size() - kQuotes.size());
+  return true;
+}
+
+}  // namespace
+
+Result<MessageReader::Message> MessageReader::Next() {
+  Message out;
+  LATTE_ASSIGN_OR_RETURN(out.event, lines_->Next(kPrompt, &out.text));
+  if (out.event != LineEvent::kLine || !out.text.starts_with(kQuotes)) return out;
+  out.quoted = true;
+  out.text.erase(0, kQuotes.size());
+  while (!TakeQuotes(&out.text)) {
+    std::string line;
+    LATTE_ASSIGN_OR_RETURN(out.event, lines_->Next(kInQuotes, &line));
+    if (out.event == LineEvent::kInterrupted) return out;
+    if (out.event == LineEvent::kEnd)
+      return InvalidArgument("the input ends inside a message: expected a closing \"\"\"");
+    out.text += (out.text.empty() ? "" : "\n") + line;
+  }
+  if (out.text.ends_with('\n')) out.text.pop_back();
+  return out;
+}
+
+}  // namespace latte

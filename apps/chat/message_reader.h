@@ -1,0 +1,28 @@
+// Reads the messages of a conversation: one per line, or several lines between two """.
+#pragma once
+
+#include <string>
+
+#include "latte/status.h"
+
+#include "apps/terminal/line_source.h"
+
+namespace latte {
+
+class MessageReader {
+ public:
+  explicit MessageReader(LineSource* lines) : lines_(lines) {}
+
+  struct Message {
+    LineEvent event = LineEvent::kEnd;
+    std::string text;     // with kLine
+    bool quoted = false;  // between """: no command
+  };
+  // Errors: of LineSource; kInvalidArgument if the input ends before the closing """.
+  [[nodiscard]] Result<Message> Next();
+
+ private:
+  LineSource* lines_;
+};
+
+}  // namespace latte

@@ -1,0 +1,46 @@
+#include "apps/terminal/pastes.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace latte {
+
+std::string Pastes::Insert(std::string_view text) {
+  const auto newlines = std::count(text.begin(), text.end(), '\n');
+  if (newlines == 0 && text.size() <= kInline) return std::string(text);
+  for (const Paste& paste : kept_)
+    if (paste.text == text) return paste.mark;
+  const auto lines = newlines + (text.ends_with('\n') ? 0 : 1);
+  kept_.push_back({fmt::format("[paste {}: {} {}, {} bytes]", kept_.size() + 1, lines,
+                               lines == 1 ? "line" : "lines", text.size()),
+                   std::string(text)});
+  return kept_.back().mark;
+}
+
+std::string Pastes::Expand(std::string_view line) const {
+  std::string out;
+  while (!line.empty()) {
+    const auto begins = [&](const Paste& paste) { return line.starts_with(paste.mark); };
+    const auto found = std::find_if(kept_.begin(), kept_.end(), begins);
+    out += found == kept_.end() ? line.substr(0, 1) : std::string_view(found->text);
+    line.remove_prefix(found == kept_.end() ? 1 : found->mark.size());
+  }
+  return out;
+}
+
+std::string PastedText(std::string_view bytes) {
+  std::string out;
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    char c = bytes[i];
+    if (c == '\r') {
+      if (i + 1 < bytes.size() && bytes[i + 1] == '\n') continue;
+      c = '\n';
+    }
+    const auto byte = static_cast<unsigned char>(c);
+    if ((byte >= 0x20 && byte != 0x7f) || c == '\n' || c == '\t') out += c;
+  }
+  return out;
+}
+
+}  // namespace latte

@@ -1,0 +1,41 @@
+#include "apps/terminal/screen.h"
+
+#include <clocale>
+#include <cstdlib>
+#include <string_view>
+
+#include <langinfo.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+namespace latte {
+namespace {
+
+std::string_view Environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+}  // namespace
+
+bool IsTerminal(int fd) { return isatty(fd) != 0; }
+
+bool MovesCursor(int fd) {
+  const std::string_view term = Environment("TERM");
+  return IsTerminal(fd) && !term.empty() && term != "dumb";
+}
+
+bool ShowsColour(int fd) { return MovesCursor(fd) && Environment("NO_COLOR").empty(); }
+
+int ColumnsOf(int fd) {
+  winsize size = {};
+  if (ioctl(fd, TIOCGWINSZ, &size) != 0) return 0;
+  return size.ws_col;
+}
+
+void UseUtf8() {
+  std::setlocale(LC_CTYPE, "");
+  if (std::string_view(nl_langinfo(CODESET)) != "UTF-8") std::setlocale(LC_CTYPE, "C.UTF-8");
+}
+
+}  // namespace latte

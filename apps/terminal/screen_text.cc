@@ -1,0 +1,140 @@
+#include "apps/terminal/screen_text.h"
+
+#include <algorithm>
+#include <cwchar>
+#include <utility>
+
+#include "src/text/unicode/unicode.h"
+
+namespace latte {
+namespace {
+
+constexpr std::string_view kThink = "<think>";
+constexpr std::string_view kThinkEnd = "</think>";
+constexpr std::string_view kDim = "\x1b[2m";
+constexpr std::string_view kPlain = "\x1b[0m";
+constexpr std::string_view kFence = "```";
+constexpr char32_t kReplacement = 0xfffd;
+constexpr int kTab = 8;
+
+// What stands for a character on the screen.
+char32_t Shown(char32_t c) {
+  if (c < 0x20) return 0x2400 + c;  // control pictures
+  if (c == 0x7f) return 0x2421;
+  const bool c1 = c >= 0x80 && c < 0xa0;
+  const bool turns = (c >= 0x202a && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
+  return c1 || turns ? kReplacement : c;
+}
+
+int WidthOf(char32_t c) {
+  const int width = wcwidth(static_cast<wchar_t>(c));
+  return width < 0 ? 1 : width;
+}
+
+// How many bytes at the end of `text` may be the beginning of `mark`.
+size_t MarkBegun(std::string_view text, std::string_view mark) {
+  for (size_t n = std::min(text.size(), mark.size() - 1); n > 0; --n)
+    if (text.ends_with(mark.substr(0, n))) return n;
+  return 0;
+}
+
+}  // namespace
+
+ScreenText::ScreenText(ScreenStyle style) : style_(style), began_(style.in_thought) {
+  if (style_.in_thought) Style(kDim);
+}
+
+std::string ScreenText::Add(std::string_view piece) {
+  held_ += piece;
+  if (!began_) {
+    const size_t text = held_.find_first_not_of(" \n\t\r");
+    if (text == std::string::npos) return {};
+    const std::string_view rest = std::string_view(held_).substr(text);
+    if (rest.size() < kThink.size() && kThink.starts_with(rest)) return {};
+    began_ = true;
+    style_.in_thought = rest.starts_with(kThink);
+    if (style_.in_thought) Style(kDim);
+  }
+  if (style_.in_thought) AddThought();
+  if (!style_.in_thought) Feed(std::exchange(held_, {}));
+  return std::exchange(out_, {});
+}
+
+// Feeds what is certainly reasoning, or all of it and its end.
+void ScreenText::AddThought() {
+  const size_t end = held_.find(kThinkEnd);
+  const bool ends = end != std::string::npos;
+  const size_t size = ends ? end + kThinkEnd.size() : held_.size() - MarkBegun(held_, kThinkEnd);
+  Feed(std::string_view(held_).substr(0, size));
+  held_.erase(0, size);
+  if (!ends) return;
+  Style(kPlain);
+  style_.in_thought = false;
+}
+
+std::string ScreenText::Finish() {
+  Feed(std::exchange(held_, {}));
+  if (!partial_.empty()) Put(kReplacement);
+  partial_.clear();
+  if (style_.in_thought) Style(kPlain);
+  FlushWord();
+  return std::exchange(out_, {});
+}
+
+void ScreenText::Style(std::string_view sequence) {
+  if (style_.dims) word_ += sequence;
+}
+
+void ScreenText::Feed(std::string_view bytes) {
+  partial_ += bytes;
+  std::string_view rest = partial_;
+  while (!rest.empty()) {
+    const Utf8Step step = DecodeUtf8(rest);
+    if (step.cut_off) break;
+    Put(step.code_point);
+    rest.remove_prefix(static_cast<size_t>(step.bytes));
+  }
+  partial_.erase(0, partial_.size() - rest.size());
+}
+
+void ScreenText::Put(char32_t c) {
+  if (c == '\n') return PutNewline();
+  if (c == ' ') return PutSpaces(1);
+  if (c == '\t') return PutSpaces(kTab - (column_ + spaces_ + word_width_) % kTab);
+  const char32_t shown = Shown(c);
+  if (line_start_.size() < kFence.size()) line_start_ += c < 0x80 ? static_cast<char>(c) : '?';
+  AppendUtf8(shown, &word_);
+  const int width = WidthOf(shown);
+  word_width_ += width;
+  // A line may end after a wide character, and has to end in a word that is longer than a line.
+  if (in_code_ || width > 1 || (style_.columns > 0 && word_width_ >= style_.columns)) FlushWord();
+}
+
+void ScreenText::PutSpaces(int count) {
+  FlushWord();
+  spaces_ += count;
+}
+
+void ScreenText::PutNewline() {
+  FlushWord();
+  if (line_start_ == kFence) in_code_ = !in_code_;
+  line_start_.clear();
+  out_ += '\n';
+  column_ = spaces_ = 0;
+}
+
+void ScreenText::FlushWord() {
+  if (word_.empty()) return;
+  const bool fits = style_.columns == 0 || column_ + spaces_ + word_width_ <= style_.columns;
+  if (!fits && !in_code_ && column_ > 0) {
+    out_ += '\n';
+    column_ = spaces_ = 0;
+  }
+  out_.append(static_cast<size_t>(spaces_), ' ');
+  out_ += word_;
+  column_ += spaces_ + word_width_;
+  word_.clear();
+  spaces_ = word_width_ = 0;
+}
+
+}  // namespace latte

@@ -1,0 +1,54 @@
+// Text of a model as a terminal may show it: no control sequences, whole words on a line, and
+// reasoning told apart.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace latte {
+
+struct ScreenStyle {
+  int columns = 0;          // 0: lines are not wrapped
+  bool dims = false;        // reasoning is dim
+  bool in_thought = false;  // the text begins inside reasoning, without a <think>
+};
+
+// Takes the text in pieces that may end anywhere. A control character becomes its picture (ESC: ␛), and bytes that
+// are not UTF-8, C1 controls and marks that change the direction of text become U+FFFD: nothing but newlines,
+// tabs and this class moves the cursor or changes colours. Blocks of code (```) are not wrapped.
+// UseUtf8 gives the widths of characters. Thread-compatible.
+class ScreenText {
+ public:
+  explicit ScreenText(ScreenStyle style);
+
+  void Resize(int columns) { style_.columns = columns; }
+
+  // What to print now. The word that is not complete is held back.
+  std::string Add(std::string_view piece);
+  // The rest.
+  std::string Finish();
+
+ private:
+  void AddThought();
+  void Feed(std::string_view bytes);
+  void Put(char32_t c);
+  void PutSpaces(int count);
+  void PutNewline();
+  void FlushWord();
+  void Style(std::string_view sequence);
+
+  ScreenStyle style_;
+  bool began_ = false;   // a character other than a space has been seen
+  std::string held_;     // may be the beginning of a mark of reasoning
+  std::string partial_;  // bytes of a character that is not complete
+
+  std::string out_;
+  std::string word_;
+  int word_width_ = 0;
+  int spaces_ = 0;          // before the word
+  int column_ = 0;          // of the cursor, before the spaces and the word
+  std::string line_start_;  // the first three characters of the line but blanks
+  bool in_code_ = false;
+};
+
+}  // namespace latte

@@ -1,0 +1,75 @@
+#include "apps/terminal/screen_text.h"
+
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "apps/terminal/screen.h"
+
+namespace latte {
+namespace {
+
+std::string Shown(const std::vector<std::string>& pieces, ScreenStyle style) {
+  UseUtf8();
+  ScreenText text(style);
+  std::string out;
+  for (const std::string& piece : pieces) out += text.Add(piece);
+  return out + text.Finish();
+}
+
+// The text whole, and cut into two at every byte, and byte by byte: all the same.
+std::string Shown(const std::string& whole, ScreenStyle style = {}) {
+  const std::string out = Shown(std::vector{whole}, style);
+  for (size_t cut = 1; cut < whole.size(); ++cut)
+    EXPECT_EQ(Shown({whole.substr(0, cut), whole.substr(cut)}, style), out) << cut;
+  std::vector<std::string> bytes;
+  for (const char byte : whole) bytes.emplace_back(1, byte);
+  EXPECT_EQ(Shown(bytes, style), out);
+  return out;
+}
+
+TEST(ScreenText, ControlsBecomePictures) {
+  EXPECT_EQ(Shown("a\x1b[31mb\x07\r\x7f c\n\td"), "a␛[31mb␇␍␡ c\n        d");
+  EXPECT_EQ(Shown(std::string("a\0b", 3)), "a␀b");
+}
+
+TEST(ScreenText, BytesThatAreNoTextAreReplaced) {
+  EXPECT_EQ(Shown("a\xff\xc3(\xe2\x82z\xc0\xaf\xed\xa0\x80 \xf4\x90\x80\x80."),
+            "a��(�z����� ����.");
+  EXPECT_EQ(Shown("end\xf0\x9f"), "end�");
+  EXPECT_EQ(Shown("\xc2\x9b[2J"), "�[2J");       // C1: the same as ESC [
+  EXPECT_EQ(Shown("a\u202eb\u2066c"), "a�b�c");  // the direction of text
+  EXPECT_EQ(Shown("Grüße, 你好 🙂"), "Grüße, 你好 🙂");
+}
+
+TEST(ScreenText, WordsStayWhole) {
+  EXPECT_EQ(Shown("one two three four", {.columns = 9}), "one two\nthree\nfour");
+  EXPECT_EQ(Shown("one two", {.columns = 7}), "one two");
+  EXPECT_EQ(Shown("a  b", {.columns = 3}), "a\nb");
+  EXPECT_EQ(Shown("x abcdefghijkl y", {.columns = 5}), "x\nabcde\nfghij\nkl y");
+  EXPECT_EQ(Shown("  indented\n\ntext", {.columns = 20}), "  indented\n\ntext");
+}
+
+TEST(ScreenText, WidthIsCountedInColumns) {
+  EXPECT_EQ(Shown("你好世界", {.columns = 5}), "你好\n世界");
+  EXPECT_EQ(Shown("éé éé", {.columns = 5}), "éé éé");
+}
+
+TEST(ScreenText, CodeIsNotWrapped) {
+  EXPECT_EQ(Shown("```c\nint a = 1;  // x\n```\nint a = 1;", {.columns = 6}),
+            "```c\nint a = 1;  // x\n```\nint a\n= 1;");
+}
+
+TEST(ScreenText, ReasoningIsDim) {
+  const ScreenStyle dims{.dims = true};
+  EXPECT_EQ(Shown("<think>\nhm </think>\nyes </think>", dims),
+            "\x1b[2m<think>\nhm </think>\x1b[0m\nyes </think>");
+  EXPECT_EQ(Shown("\n<thin> no", dims), "\n<thin> no");
+  EXPECT_EQ(Shown("hm</thin", {.dims = true, .in_thought = true}), "\x1b[2mhm</thin\x1b[0m");
+  EXPECT_EQ(Shown("hm</think>a", {.dims = true, .in_thought = true}), "\x1b[2mhm</think>\x1b[0ma");
+  EXPECT_EQ(Shown("<think>a</think>b"), "<think>a</think>b");
+}
+
+}  // namespace
+}  // namespace latte

@@ -1,0 +1,238 @@
+"""latte chat in a real terminal: tmux. Usage: chat_terminal_test.py LATTE_BINARY; needs only Python's standard library and tmux; without
+tmux, all tests are skipped."""
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+LATTE = None
+SECONDS = 120
+ENDLESS = ["--temperature", "100", "--seed", "1", "-n", "4000"]  # stories that hardly ever end
+SLOW = {"LATTE_ISA": "ref"}.items()
+SHORT = ["--temperature", "0", "-n", "8"]
+
+
+class Screen:
+    """A program in a window of a tmux server of its own."""
+
+    def __init__(self, folder, *args, columns=80, lines=24, env=()):
+        self.socket = f"{tempfile.mkdtemp(dir=folder)}/tmux"
+        self.folder = pathlib.Path(folder)
+        command = " ".join(f"'{word}'" for word in [LATTE, *map(str, args)])
+        environment = {"XDG_STATE_HOME": f"{folder}/state", "HOME": folder, "NO_COLOR": "1", **dict(env)}
+        exports = " ".join(f"{name}='{value}'" for name, value in environment.items())
+        self.tmux("-f", "/dev/null", "new-session", "-d", "-x", str(columns), "-y", str(lines),
+                  f"env {exports} {command}; echo; echo ENDED $?; sleep {SECONDS}")
+
+    def tmux(self, *args, **how):
+        return subprocess.run(["tmux", "-S", self.socket, *args], check=True, capture_output=True, timeout=SECONDS, **how).stdout.decode()
+
+    def text(self):
+        """The text of the screen and above it; lines that the terminal wrapped are separate."""
+        return self.tmux("capture-pane", "-p", "-S", "-2000")
+
+    def lines(self):
+        return [line for line in self.text().splitlines() if line.strip()]
+
+    def until(self, condition, what):
+        end = time.monotonic() + SECONDS
+        while True:
+            text = self.text()
+            if condition(text):
+                return text
+            if time.monotonic() > end:
+                raise AssertionError(f"no {what} in:\n{text}")
+            time.sleep(0.05)
+
+    def until_text(self, wanted):
+        return self.until(lambda text: wanted in text, repr(wanted))
+
+    def until_prompts(self, count):
+        """Until `count` lines begin with the prompt, and the last line is an empty one."""
+        def ready(text):
+            lines = [line for line in text.splitlines() if line.strip()]
+            return sum(line.startswith(">") for line in lines) >= count and lines[-1].strip() == ">"
+        return self.until(ready, f"prompt number {count}")
+
+    def type(self, text):
+        self.tmux("send-keys", "-l", text)
+
+    def key(self, *names):
+        self.tmux("send-keys", *names)
+
+    def paste(self, text):
+        file = self.folder / "buffer"
+        file.write_bytes(text.encode())
+        self.tmux("load-buffer", str(file))
+        self.tmux("paste-buffer", "-p")  # -p: marked as pasted, if the program asked for it
+
+    def end(self):
+        self.key("C-d")
+        return self.until_text("ENDED")
+
+    def close(self):
+        subprocess.run(["tmux", "-S", self.socket, "kill-server"], capture_output=True)
+
+
+def tokens(text):
+    done = subprocess.run([LATTE, "tokenize", "--json", "--text", text], capture_output=True, check=True, timeout=SECONDS)
+    return json.loads(done.stdout)["count"]
+
+
+@unittest.skipUnless(shutil.which("tmux"), "tmux is not installed (tools/packages.txt)")
+class InATerminal(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+
+    def chat(self, *args, **how):
+        screen = Screen(self.folder, "chat", *args, **how)
+        self.addCleanup(screen.close)
+        screen.until_prompts(1)
+        return screen
+
+    def test_a_paste_of_20_kb_is_one_message(self):
+        lines = [f"{i}: " + "lorem ipsum dolor sit amet " * 75 for i in range(10)]
+        text = "\n".join(lines)
+        self.assertGreater(len(text), 20000)
+        save = pathlib.Path(self.folder) / "saved.json"
+        screen = self.chat(*SHORT, "--stats", "--context", 4096)
+        screen.paste(text)
+        screen.until_text("[paste 1: 10 lines, 20")
+        screen.key("Enter")
+        screen.until_prompts(2)
+        # tiny's context is too small for it: the message that says so counts the tokens of all of it.
+        told = "".join(screen.text().split())
+        self.assertIn(f"has{tokens(text) + 3}tokens", told)
+        screen.paste("one\n  two\nthree")
+        screen.until_text("[paste 2: 3 lines, 15 bytes]")
+        screen.type(" and four")
+        screen.key("Enter")
+        screen.until_prompts(3)
+        screen.type(f"/save {save}")
+        screen.key("Enter")
+        screen.until_text("saved in")
+        self.assertEqual(json.loads(save.read_text())["messages"][0], {"role": "user", "content": "one\n  two\nthree and four"})
+
+    def test_editing_and_history_over_two_runs(self):
+        screen = self.chat(*SHORT)
+        screen.type("Once upon a timX")
+        screen.key("BSpace")
+        screen.type("e")
+        screen.key("Home")
+        screen.type("grüß: ")
+        screen.key("End", "Left", "Right", "Enter")
+        screen.until_prompts(2)
+        self.assertIn("> grüß: Once upon a time", screen.lines())
+        screen.type("second")
+        screen.key("Enter")
+        screen.until_prompts(3)
+        screen.end()
+        self.assertIn("ENDED 0", screen.text())
+        screen.close()
+        again = self.chat(*SHORT)
+        again.key("Up")
+        again.until_text("> second")
+        again.key("Up")
+        again.until_text("> grüß: Once upon a time")
+        self.assertNotIn("^[", again.text())
+        again.key("C-c")
+        again.until_text("/quit)")
+        again.key("C-d")
+        again.until_text("ENDED 0")
+        history = pathlib.Path(self.folder) / "state/latte/history"
+        self.assertEqual(history.stat().st_mode & 0o777, 0o600)
+        self.assertEqual([json.loads(line) for line in history.read_text().splitlines()], ["grüß: Once upon a time", "second"])
+
+    def test_ctrl_c_ends_the_answer_alone(self):
+        screen = self.chat(*ENDLESS, env=SLOW)
+        screen.type("Once upon a time")
+        screen.key("Enter")
+        screen.until(lambda text: len(text.split()) > 60, "an answer")
+        screen.key("C-c")
+        screen.until_text("[stopped; the text so far is kept]")
+        screen.until_prompts(2)
+        screen.type("/undo")
+        screen.key("Enter")
+        screen.until_text("[removed the last question; 0 questions left]")
+        screen.type("/quit")
+        screen.key("Enter")
+        screen.until_text("ENDED 0")
+
+    def test_what_is_typed_during_an_answer_waits_for_its_end(self):
+        screen = self.chat("--temperature", "100", "--seed", "1", "-n", "400", env=SLOW)
+        screen.type("Once upon a time")
+        screen.key("Enter")
+        screen.until(lambda text: len(text.split()) > 40, "an answer")
+        screen.type("/stats")
+        screen.key("Enter")
+        text = screen.until_text("[speeds follow every answer]")
+        self.assertEqual(text.count("/stats"), 1)
+        self.assertIn("> /stats", text.splitlines())
+
+    def test_words_stay_whole_at_every_width(self):
+        words = {word for line in self.answer(200) for word in line.split()}
+        for columns in (40, 61):
+            lines = self.answer(columns)
+            self.assertTrue(all(len(line) <= columns for line in lines))
+            self.assertGreater(len(lines), 5)
+            self.assertEqual({word for line in lines for word in line.split()} - words, set())
+
+    def answer(self, columns):
+        screen = self.chat("--temperature", "0", "-n", "120", columns=columns, lines=60)
+        screen.type("Once")
+        screen.key("Enter")
+        screen.until_prompts(2)
+        lines = screen.lines()
+        screen.close()
+        return lines[lines.index("> Once") + 1:-1]
+
+    def test_the_window_changes_its_size(self):
+        screen = self.chat(*ENDLESS, columns=80, env=SLOW)
+        line = "alpha beta gamma delta " * 12  # longer than the screen is wide
+        screen.type(line)
+        screen.until(lambda text: text.count("alpha") == 12, "the line")
+        for columns, lines in ((40, 10), (100, 30), (24, 6), (80, 24)):
+            screen.tmux("resize-window", "-x", str(columns), "-y", str(lines))
+            screen.type("z")
+        screen.key("Enter")
+        screen.until(lambda text: len(text.split()) > 150, "an answer")
+        screen.tmux("resize-window", "-x", "40", "-y", "12")
+        screen.key("C-c")
+        screen.until_text("[stopped; the text so far")
+        save = pathlib.Path(self.folder) / "saved.json"
+        screen.type(f"/save {save}")
+        screen.key("Enter")
+        screen.until(lambda _: save.exists(), "the file")
+        self.assertEqual(json.loads(save.read_text())["messages"][0]["content"], line + "zzzz")
+        screen.key("C-d")
+        screen.until_text("ENDED 0")
+
+    def test_quotes_hold_several_lines_and_commands(self):
+        save = pathlib.Path(self.folder) / "saved.json"
+        screen = self.chat(*SHORT)
+        for line in ('"""first', "/reset", 'last"""'):
+            screen.type(line)
+            screen.key("Enter")
+        screen.until_prompts(2)
+        screen.type(f"/save {save}")
+        screen.key("Enter")
+        screen.until(lambda _: save.exists(), "the file")
+        self.assertEqual(json.loads(save.read_text())["messages"][0]["content"], "first\n/reset\nlast")
+
+    def test_what_is_told_apart_by_colour(self):
+        screen = self.chat(*SHORT, env={"NO_COLOR": ""}.items())
+        self.assertIn("\x1b[1m\x1b[32m>", screen.tmux("capture-pane", "-p", "-e"))
+        screen.close()
+        plain = self.chat(*SHORT)
+        self.assertNotIn("\x1b[", plain.tmux("capture-pane", "-p", "-e"))
+
+
+if __name__ == "__main__":
+    LATTE = sys.argv.pop(1)
+    unittest.main()
