@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
+#include <filesystem>
 #include <vector>
 
 #include <pwd.h>
@@ -107,6 +108,25 @@ RepoAndRevision SplitRevision(std::string_view text) {
   const size_t at = text.find('@');
   if (at == std::string_view::npos) return {std::string(text), ""};
   return {std::string(text.substr(0, at)), std::string(text.substr(at + 1))};
+}
+
+std::vector<std::string> CachedRepos() {
+  constexpr std::string_view kPrefix = "models--";
+  constexpr size_t kMost = 1000;
+  std::vector<std::string> out;
+  std::error_code error;
+  for (std::filesystem::directory_iterator it(HubCacheFolder(), error), end; !error && it != end;
+       it.increment(error)) {
+    std::string name = it->path().filename().string();
+    if (!name.starts_with(kPrefix) || out.size() == kMost) continue;
+    name.erase(0, kPrefix.size());
+    const size_t between = name.find("--");
+    if (between == std::string::npos) continue;
+    name.replace(between, 2, "/");
+    if (IsRepoId(name)) out.push_back(name);
+  }
+  std::sort(out.begin(), out.end());
+  return out;
 }
 
 std::string RepoFolderName(std::string_view repo) {

@@ -6,6 +6,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace latte {
 
@@ -32,6 +33,9 @@ struct RepoAndRevision {
   std::string revision;
 };
 RepoAndRevision SplitRevision(std::string_view text);
+
+// The repositories that the cache has a folder of, sorted; at most 1,000.
+std::vector<std::string> CachedRepos();
 
 // "models--org--name". Requires: IsRepoId(repo).
 std::string RepoFolderName(std::string_view repo);

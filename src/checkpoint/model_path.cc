@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "src/base/fields/suggest.h"
 #include "src/base/file.h"
 #include "src/checkpoint/hub_cache.h"
 #include "src/text/unicode/printable.h"
@@ -27,8 +28,12 @@ fs::path LoadedFrom() {
   return fs::canonical(info.dli_fname, ignored);
 }
 
+constexpr std::string_view kBundled[] = {"tiny", "tiny-sparse"};
+
 // Whether `model` comes with Latte.
-bool IsBundled(std::string_view model) { return model == "tiny" || model == "tiny-sparse"; }
+bool IsBundled(std::string_view model) {
+  return std::find(std::begin(kBundled), std::end(kBundled), model) != std::end(kBundled);
+}
 
 // Folders that may be the bundled model `name`.
 std::vector<fs::path> BundledPlaces(const std::string& name) {
@@ -109,8 +114,9 @@ Result<std::string> FromHubCache(const std::string& model, const RepoAndRevision
   return NotFound(fmt::format(
       "model '{}': neither a folder (in {}: {}) nor a snapshot in the Hugging Face cache (looked "
       "for {}); if a folder is meant, give its path from there or from /; if a repository, "
-      "download it with `latte pull {}`",
-      model, fs::current_path(ignored).string(), why_no_folder, snapshots.string(), model));
+      "download it with `latte pull {}`{}",
+      model, fs::current_path(ignored).string(), why_no_folder, snapshots.string(), model,
+      DidYouMean(model, KnownModels(model))));
 }
 
 // The reason why `path` cannot be read.
@@ -140,8 +146,20 @@ Result<std::string> ResolveModelPath(const std::string& model) {
   return NotFound(
       fmt::format("model '{}': expected a Hugging Face folder, a repository id (org/name or "
                   "org/name@revision) in the local cache, "
-                  "tiny or tiny-sparse, found {}",
-                  model, WhyMissing(model)));
+                  "tiny or tiny-sparse, found {}{}",
+                  model, WhyMissing(model), DidYouMean(model, KnownModels(model))));
+}
+
+std::vector<std::string> KnownModels(const std::string& like) {
+  std::vector<std::string> out(std::begin(kBundled), std::end(kBundled));
+  for (std::string& repo : CachedRepos()) out.push_back(std::move(repo));
+  const fs::path folder = fs::path(like).parent_path();
+  std::error_code error;
+  size_t left = 1000;
+  for (fs::directory_iterator it(folder.empty() ? "." : folder, error), end;
+       !error && it != end && left > 0; it.increment(error), --left)
+    out.push_back((folder / it->path().filename()).string());
+  return out;
 }
 
 }  // namespace latte

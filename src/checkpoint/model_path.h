@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "latte/status.h"
 
@@ -14,7 +15,11 @@ namespace latte {
 // - "org/name" in the local Hugging Face cache (hub_cache.h). The snapshot that refs/main names is
 //   used, or the only one;
 // - "org/name@revision": the snapshot that refs/<revision> names, or of that commit.
-// Errors: kNotFound listing the searched places.
+// Errors: kNotFound listing the searched places and the known model with the nearest name.
 [[nodiscard]] Result<std::string> ResolveModelPath(const std::string& model);
+
+// Names that MODEL may have: the bundled models, the repositories in the cache and, if `like` is a
+// path, what is in its folder (at most 1,000 names of each).
+std::vector<std::string> KnownModels(const std::string& like = "");
 
 }  // namespace latte

@@ -39,6 +39,20 @@ TEST_F(HubCache, FindsTheSnapshotThatMainPointsTo) {
   EXPECT_EQ(*ResolveModelPath("org/name"), (root_ / "models--org--name/snapshots/abc123").string());
 }
 
+TEST_F(HubCache, NearNamesAreSuggested) {
+  const auto suggested = [](const std::string& model, const std::string& name) {
+    const auto found = ResolveModelPath(model);
+    return !found && found.error().message.ends_with("; did you mean " + name + "?");
+  };
+  EXPECT_TRUE(suggested("tinny", "tiny"));
+  EXPECT_TRUE(suggested("org/nmae", "org/name"));
+  const std::string folder = (root_ / "models--org--name").string();
+  EXPECT_TRUE(suggested(folder + "/snapshot", folder + "/snapshots"));
+  const auto far = ResolveModelPath("someone/else");
+  ASSERT_FALSE(far);
+  EXPECT_EQ(far.error().message.find("did you mean"), std::string::npos);
+}
+
 TEST_F(HubCache, ARevisionNamesARefOrACommit) {
   Write(root_ / "models--org--name/refs/refs/pr/1", "def456");
   Write(root_ / "models--org--name/snapshots/def456/config.json", "{}");

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "src/base/fields/suggest.h"
 #include "src/base/math.h"
 
 namespace latte {
@@ -103,7 +104,9 @@ Status CheckField(const Field& field, std::string_view name, const std::string& 
   if (field.choices.empty() || (value.empty() && field.may_be_empty)) return {};
   const std::vector<std::string_view> choices = Choices(field);
   if (std::find(choices.begin(), choices.end(), value) != choices.end()) return {};
-  return InvalidArgument(fmt::format("{}: expected {}, found '{}'", name, field.choices, value));
+  const std::vector<std::string> known(choices.begin(), choices.end());
+  return InvalidArgument(fmt::format("{}: expected {}, found '{}'{}", name, field.choices, value,
+                                     DidYouMean(value, known)));
 }
 
 }  // namespace latte
