@@ -1,7 +1,7 @@
-"""Fails if the documentation names a path that does not exist, or a relative link leads nowhere.
+"""Fails if the documentation names a path that does not exist, a relative link leads nowhere, or no page shows a picture.
 
 Checked: relative Markdown links in every .md file; every path in backquotes that starts with a top-level folder of the
-repository; every line of the tree in ARCHITECTURE.md.
+repository; every line of the tree in ARCHITECTURE.md; every picture in docs/plots and docs/figures.
 """
 import pathlib
 import re
@@ -43,6 +43,16 @@ def doc_errors(root, files):
                         yield f"{name}: names `{path}`, which does not exist"
 
 
+def picture_errors(root, files):
+    """A picture without a page is seen by nobody and grows old. The notebook shows the past, so it does not count."""
+    pages = [f for f in files if f.endswith(".md") and not f.startswith("bench/notebook/")]
+    shown = {(root / page).parent.joinpath(target).resolve() for page in pages
+             for target in LINK.findall((root / page).read_text())}
+    for name in (f for f in files if f.startswith(("docs/plots/", "docs/figures/"))):
+        if (root / name).resolve() not in shown:
+            yield f"{name}: no page shows it; link it or remove it"
+
+
 def tree_errors(root):
     """The tree of ARCHITECTURE.md: one entry a line, indented by four columns a level."""
     text = (root / "ARCHITECTURE.md").read_text()
@@ -70,8 +80,9 @@ def tree_errors(root):
 
 def main():
     root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".").resolve()
-    bad = list(doc_errors(root, tracked(root))) + list(tree_errors(root))
-    print("\n".join(bad) if bad else "every path and link leads somewhere")
+    files = tracked(root)
+    bad = [*doc_errors(root, files), *picture_errors(root, files), *tree_errors(root)]
+    print("\n".join(bad) if bad else "every path and link leads somewhere, every picture has a page")
     return bool(bad)
 
 

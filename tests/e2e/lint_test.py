@@ -92,6 +92,14 @@ class Lint(unittest.TestCase):
         self.refused("check_docs.py", "ARCHITECTURE.md: link to b.md", "ARCHITECTURE.md: names `src/none.h`",
                      "ARCHITECTURE.md: the tree has gone")
 
+    def test_every_picture_has_a_page(self):
+        self.write("src/a.h", "")
+        self.write("docs/plots/shown.svg", "")
+        self.write("docs/plots/lost.svg", "")
+        self.write("ARCHITECTURE.md", "```text\nlatte/\n├── src/\n```\n![shown](docs/plots/shown.svg)\n")
+        self.write("bench/notebook/a.md", "![lost](../../docs/plots/lost.svg)\n")
+        self.refused("check_docs.py", "docs/plots/lost.svg: no page shows it")
+
 
 if __name__ == "__main__":
     SOURCE = pathlib.Path(sys.argv.pop(1)).resolve()
