@@ -40,8 +40,11 @@ def missing_traces(outside, recorded):
 
 
 def missing_chat_commands(outside, recorded):
+    file = outside.scratch / "conversation.json"
+    outside.run("chat", "-n", "1", stdin=f"Hi\n/save {file}\n")
     for entry in recorded:
-        if outside.run("chat", "-n", "1", stdin=f"Hi\n{entry.split()[1]}\n").returncode != 0:
+        command = entry.split(maxsplit=1)[1].replace("FILE", str(file))
+        if outside.run("chat", "-n", "1", stdin=f"Hi\n{command}\n").returncode != 0:
             yield entry
 
 

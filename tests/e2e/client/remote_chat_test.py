@@ -9,7 +9,7 @@ import unittest
 
 from scripted_server import ScriptedServer
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "chat"))
 import chat_test
 from chat_test import Terminal
 
