@@ -6,15 +6,14 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include "apps/chat/message_reader.h"
 #include "apps/chat/parameters.h"
 #include "apps/chat/transcript.h"
 #include "apps/flags/command.h"
 #include "apps/flags/suggest.h"
-#include "apps/terminal/screen.h"
-#include "apps/terminal/screen_text.h"
+#include "apps/terminal/answer_printer.h"
+#include "apps/terminal/progress.h"
 
 namespace latte {
 namespace {
@@ -72,43 +71,6 @@ size_t Questions(const Conversation& chat) {
 std::string Count(size_t n, std::string_view noun) {
   return fmt::format("{} {}{}", n, noun, n == 1 ? "" : "s");
 }
-
-// Writes an answer to standard output as it comes: as it is, or in a terminal as ScreenText shows it.
-class Printer {
- public:
-  Printer() : columns_(IsTerminal(STDOUT_FILENO) ? ColumnsOf(STDOUT_FILENO) : 0) {
-    if (!IsTerminal(STDOUT_FILENO)) return;
-    shown_.emplace(ScreenStyle{.columns = columns_, .dims = ShowsColour(STDOUT_FILENO)});
-  }
-
-  void BeginInThought() {
-    if (shown_)
-      shown_.emplace(
-          ScreenStyle{.columns = columns_, .dims = ShowsColour(STDOUT_FILENO), .in_thought = true});
-  }
-  Status Add(std::string_view text) {
-    if (!shown_) return Write(text);
-    shown_->Resize(ColumnsOf(STDOUT_FILENO));
-    return Write(shown_->Add(text));
-  }
-  // Ends the last line.
-  Status Finish() {
-    if (shown_) LATTE_RETURN_IF_ERROR(Write(shown_->Finish()));
-    return amid_line_ ? Write("\n") : Status();
-  }
-  bool amid_line() const { return amid_line_; }
-
- private:
-  Status Write(std::string_view text) {
-    if (text.empty()) return {};
-    amid_line_ = !text.ends_with('\n');
-    return Print(text);
-  }
-
-  int columns_;
-  std::optional<ScreenText> shown_;
-  bool amid_line_ = false;
-};
 
 }  // namespace
 
@@ -269,16 +231,26 @@ Status ChatLoop::Load(const std::string& argument) {
 }
 
 Status ChatLoop::Answer(std::string message) {
-  Printer printer;
+  AnswerPrinter printer;
   Status printed;
   bool began = false;
+  Progress progress("prompt", "tokens");
+  const auto begin = [&] {
+    progress.Clear();
+    if (chat_->begins_in_thought()) printer.BeginInThought();
+    return true;
+  };
   const auto print = [&](std::string_view text) {
-    if (!text.empty() && !std::exchange(began, true) && chat_->begins_in_thought())
-      printer.BeginInThought();
+    if (text.empty() && !began) {
+      const PromptProgress prompt = chat_->prompt_progress();
+      if (prompt.total > 0) progress.Show(prompt.done, prompt.total);
+    }
+    if (!text.empty() && !began) began = begin();
     if (!text.empty()) printed = printer.Add(text);
     return printed && !interrupts_.Take();
   };
   Result<ChatAnswer> answer = chat_->Ask(std::move(message), print);
+  progress.Clear();
   output_lost_ = !printed;
   LATTE_RETURN_IF_ERROR(printed);
   if (!answer) {

@@ -34,11 +34,12 @@ Status Answer(Batch* batch, const EngineOptions& options, const ModelFiles& file
   WarnAboutRates(created.rates_warning);
   Introduce(*engine, files.config);
 
-  RequestProgress progress("batch");
+  Progress progress("batch", "requests");
   BatchHooks hooks;
   hooks.interrupted = [&] { return interrupts.TakeFirst(); };
   hooks.on_step = [&](const BatchProgress& p) {
-    progress.Show(p.resumed + p.done, p.lines, engine->Stats().generated_tokens);
+    progress.Show(p.resumed + p.done, p.lines,
+                  fmt::format("{} tokens", engine->Stats().generated_tokens));
   };
   const Status answered = batch->Run(engine, model, hooks);
   progress.End();

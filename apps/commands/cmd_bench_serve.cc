@@ -36,13 +36,14 @@ struct ServeBenchFlags {
     LATTE_ASSIGN_OR_RETURN(const BenchServeOptions checked, Options());
     LATTE_ASSIGN_OR_RETURN(const Interrupts interrupts, Interrupts::Catch({SIGINT, SIGTERM}));
     bool stopped = false;
-    RequestProgress progress("bench serve");
+    Progress progress("bench serve", "requests");
     const auto watch = [&](const LoadProgress& now) {
-      progress.Show(now.done, now.total, now.tokens);
+      progress.Show(now.done, now.total, fmt::format("{} tokens", now.tokens));
       stopped = interrupts.TakeFirst();
       return !stopped;
     };
     LATTE_ASSIGN_OR_RETURN(const JsonOut report, BenchServe(checked, watch));
+    progress.End();
     LATTE_RETURN_IF_ERROR(Print(json ? Dump(report) + "\n" : ServeTable(report)));
     if (stopped) return Fail(Code::kCancelled, "bench serve: stopped before all requests ended");
     if (report["completed"] == 0)

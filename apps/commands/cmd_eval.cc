@@ -1,12 +1,15 @@
 // latte eval: measures what a model can do.
-#include <cstdio>
+#include <atomic>
+#include <csignal>
+#include <optional>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <unistd.h>
 
 #include "apps/flags/command.h"
 #include "apps/flags/engine_flags.h"
+#include "apps/terminal/interrupts.h"
+#include "apps/terminal/progress.h"
 #include "src/base/file.h"
 #include "src/base/json_out.h"
 #include "src/checkpoint/model_path.h"
@@ -36,15 +39,20 @@ Result<StoryGrammar> LoadGrammar(const std::string& name) {
   return StoryGrammar::Load(path);
 }
 
-// One line per skill on standard error, updated in place on a terminal.
-void ShowProgress(std::string_view skill, int64_t done, int64_t items) {
-  const bool terminal = isatty(STDERR_FILENO) != 0;
-  if (!terminal && done != items) return;
-  std::fputs(fmt::format("{}{:<10} {} of {} items{}", terminal ? "\r" : "", skill, done, items,
-                         done == items ? "\n" : "")
-                 .c_str(),
-             stderr);
-}
+// One line per skill.
+class SkillProgress {
+ public:
+  void Show(std::string_view skill, int64_t done, int64_t items) {
+    if (skill != skill_) progress_.emplace(fmt::format("{:<10}", skill), "items");
+    skill_ = skill;
+    progress_->Show(done, items);
+  }
+  void End() { progress_.reset(); }
+
+ private:
+  std::string skill_;
+  std::optional<Progress> progress_;
+};
 
 Status PrintReport(const EvalFlags& flags, const EngineOptions& engine,
                    const std::vector<SkillReport>& reports) {
@@ -66,15 +74,28 @@ Status EvalCommand(const EvalFlags& flags) {
   options.seed = flags.seed;
   options.warn = WarnAboutRates;
   LATTE_ASSIGN_OR_RETURN(options.engine, flags.engine.Options(flags.model));
+  // Must precede the start of threads, so that this thread receives the signals.
+  LATTE_ASSIGN_OR_RETURN(const Interrupts interrupts, Interrupts::Catch({SIGINT, SIGTERM}));
+  std::atomic<bool> stopped = false;
+  options.interrupted = [&] {
+    if (interrupts.TakeFirst()) stopped = true;
+    return stopped.load();
+  };
   LATTE_ASSIGN_OR_RETURN(const StoryGrammar grammar, LoadGrammar(flags.model));
   const EngineOptions drafts = {.draft_tokens = "auto"};  // for the skill "mtp"
   LATTE_ASSIGN_OR_RETURN(const OpenedModel opened, OpenModel(flags.model, {.drafts = &drafts}));
   LATTE_ASSIGN_OR_RETURN(const Tokenizer tokenizer, Tokenizer::Load(opened.dir));
   const EvalSubject subject = {*opened.model, opened.machine, tokenizer, grammar};
+  SkillProgress shown;
   LATTE_ASSIGN_OR_RETURN(
       const auto reports,
-      Evaluate(subject, options, flags.json ? EvalProgress() : EvalProgress(ShowProgress)));
-  return PrintReport(flags, options.engine, reports);
+      Evaluate(subject, options, [&](std::string_view skill, int64_t done, int64_t items) {
+        shown.Show(skill, done, items);
+      }));
+  shown.End();
+  LATTE_RETURN_IF_ERROR(PrintReport(flags, options.engine, reports));
+  if (stopped) return Fail(Code::kCancelled, "eval: stopped; the skills above were finished");
+  return {};
 }
 
 }  // namespace

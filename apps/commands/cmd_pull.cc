@@ -7,7 +7,7 @@
 
 #include "apps/flags/command.h"
 #include "apps/terminal/interrupts.h"
-#include "apps/terminal/transfer_progress.h"
+#include "apps/terminal/progress.h"
 #include "src/base/json_out.h"
 #include "src/checkpoint/hub_cache.h"
 #include "src/checkpoint/model_path.h"
@@ -92,7 +92,7 @@ Status PullCommand(const PullFlags& flags) {
   LATTE_ASSIGN_OR_RETURN(
       const HttpFactory http,
       CurlClients({flags.timeout, "latte/" LATTE_VERSION, hub.certificates}, stop));
-  TransferProgress shown(flags.quiet || flags.json);
+  Progress shown("downloaded", "", flags.quiet || flags.json);
   request.download.note = [&](const std::string& line) { shown.Note(line); };
   const auto start = std::chrono::steady_clock::now();
   // Until the plan is made, nothing has to be kept and Ctrl-C ends the program.

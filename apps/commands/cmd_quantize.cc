@@ -54,8 +54,8 @@ Status QuantizeCommand(const QuantizeFlags& flags) {
   ThreadPool threads(flags.threads);
   QuantizeOptions options = {.force = flags.force};
   options.interrupted = [&] { return interrupts.TakeFirst(); };
-  ByteProgress shown("written");
-  if (!flags.json) options.progress = [&](int64_t done, int64_t total) { shown.Show(done, total); };
+  Progress shown("written");
+  options.progress = [&](int64_t done, int64_t total) { shown.Show(done, total); };
   LATTE_ASSIGN_OR_RETURN(const QuantizeReport report,
                          QuantizeCheckpoint(dir, flags.out, scheme, threads, options));
   interrupts.Release();

@@ -1,13 +1,19 @@
 // latte run: generates text for a prompt and prints it token by token.
+#include <csignal>
 #include <cstdio>
+#include <utility>
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include "apps/flags/command.h"
 #include "apps/flags/engine_flags.h"
 #include "apps/ranks.h"
+#include "apps/terminal/answer_printer.h"
+#include "apps/terminal/interrupts.h"
+#include "apps/terminal/progress.h"
+#include "apps/terminal/screen.h"
 #include "src/base/json_out.h"
+#include "src/chat/prompt.h"
 #include "src/engine/complete.h"
 #include "src/engine/engine_core.h"
 #include "src/grammar/grammar.h"
@@ -19,6 +25,8 @@ struct RunFlags {
   std::string model = "tiny";
   std::optional<std::string> prompt;
   std::optional<std::string> prompt_file;
+  bool chat = false;
+  bool no_echo = false;
   bool json = false;
   bool stats = false;
   SamplingFlags sampling;
@@ -42,10 +50,32 @@ Result<std::string> PromptText(const RunFlags& flags) {
   if (flags.prompt && flags.prompt_file)
     return InvalidArgument("give the prompt once: with -p or with --prompt-file, not with both");
   if (flags.prompt) return *flags.prompt;
-  if (flags.prompt_file) return ReadText(*flags.prompt_file);
-  if (isatty(STDIN_FILENO) != 0)
+  if (!flags.prompt_file && IsTerminal(STDIN_FILENO))
     std::fputs("Type the prompt and end it with Ctrl-D (or give it with -p):\n", stderr);
-  return ReadText("-");
+  LATTE_ASSIGN_OR_RETURN(std::string text, ReadText(flags.prompt_file.value_or("-")));
+  if (text.ends_with('\n')) text.pop_back();  // the end of the last line of a file
+  return text;
+}
+
+// The ids of the prompt. Under --chat it is the message of a user, and the chat format says which tokens end the answer.
+Status SetTokens(const RunFlags& flags, const OpenedModel& opened, const Tokenizer& tokenizer,
+                 const std::string& prompt, Request* request) {
+  if (!flags.chat) {
+    LATTE_ASSIGN_OR_RETURN(request->tokens,
+                           tokenizer.Encode(prompt, {.add_bos = tokenizer.adds_bos(),
+                                                     .parse_special = request->parse_special}));
+    return {};
+  }
+  LATTE_ASSIGN_OR_RETURN(const ChatPromptBuilder builder,
+                         ChatPromptBuilder::Create(tokenizer, opened.model->config()));
+  ChatMessage message;
+  message.role = "user";
+  message.content = prompt;
+  LATTE_ASSIGN_OR_RETURN(ChatPrompt built, builder.Build(std::vector{message}, {}));
+  request->tokens = std::move(built.ids);
+  const auto& stops = builder.stop_tokens();
+  request->stop.tokens.insert(request->stop.tokens.end(), stops.begin(), stops.end());
+  return {};
 }
 
 // The context size: prompt and answer, limited by the model's maximum.
@@ -100,17 +130,62 @@ void PrintStats(const JsonOut& stats) {
       stderr);
 }
 
-// Generates the answer. Without --json, prints text as soon as later tokens cannot change it.
-Result<Completion> Answer(Engine& engine, Request request, bool print) {
-  Status printed;
-  LATTE_ASSIGN_OR_RETURN(Completion answer,
-                         Complete(engine, std::move(request), [&](const TokenEvent* event) {
-                           if (print && printed && event != nullptr && !event->text.empty())
-                             printed = Print(event->text);
-                           return printed.has_value();
-                         }));
-  LATTE_RETURN_IF_ERROR(printed);
-  return answer;
+// Shows an answer while it is generated.
+class AnswerView {
+ public:
+  // `echo`: printed before the text.
+  AnswerView(Engine& engine, const Interrupts& interrupts, int64_t prompt_tokens,
+             std::string_view echo, bool prints)
+      : engine_(engine),
+        interrupts_(interrupts),
+        prompt_tokens_(prompt_tokens),
+        echo_(echo),
+        prints_(prints) {}
+
+  // Text is printed as soon as later tokens cannot change it.
+  Result<Completion> Answer(Request request) {
+    LATTE_ASSIGN_OR_RETURN(Completion answer,
+                           Complete(engine_, std::move(request), [&](const TokenEvent* event) {
+                             if (event == nullptr)
+                               ShowPrompt();
+                             else
+                               Show(event->text);
+                             return printed_.has_value() && !interrupts_.TakeFirst();
+                           }));
+    Show({});
+    LATTE_RETURN_IF_ERROR(printed_);
+    if (prints_) LATTE_RETURN_IF_ERROR(printer_.Finish());
+    return answer;
+  }
+
+ private:
+  void ShowPrompt() { progress_.Show(engine_.Stats().computed_tokens, prompt_tokens_); }
+
+  // The prompt is echoed when it is computed: its progress stands in the same place.
+  void Show(std::string_view text) {
+    progress_.Clear();
+    if (prints_ && printed_ && !echo_.empty()) printed_ = printer_.Add(std::exchange(echo_, {}));
+    if (prints_ && printed_ && !text.empty()) printed_ = printer_.Add(text);
+  }
+
+  Engine& engine_;
+  const Interrupts& interrupts_;
+  int64_t prompt_tokens_;
+  std::string_view echo_;
+  bool prints_;
+  Progress progress_{"prompt", "tokens"};
+  AnswerPrinter printer_;
+  Status printed_;
+};
+
+// Why the text ends, where that is not plain.
+void NoteEnd(const Completion& answer, int64_t max_tokens) {
+  const auto generated = static_cast<int64_t>(answer.tokens.size());
+  if (answer.reason == FinishReason::kLength && generated < max_tokens)
+    std::fputs(
+        fmt::format("latte: note: the model's context is full after {} tokens of text\n", generated)
+            .c_str(),
+        stderr);
 }
 
 Status PrintAnswer(const RunFlags& flags, const std::string& prompt, const Completion& answer,
@@ -124,7 +199,6 @@ Status PrintAnswer(const RunFlags& flags, const std::string& prompt, const Compl
                    {"stats", stats}};
     return Print(Dump(out, 2) + "\n");
   }
-  LATTE_RETURN_IF_ERROR(Print("\n"));
   if (flags.stats) PrintStats(stats);
   return {};
 }
@@ -141,6 +215,7 @@ Result<Request> RequestOf(const RunFlags& flags) {
 }
 
 Status RunCommand(const RunFlags& flags) {
+  UseUtf8();
   LATTE_ASSIGN_OR_RETURN(Request request, RequestOf(flags));
   LATTE_ASSIGN_OR_RETURN(const bool check_weights, flags.check_weights.Get());
   LATTE_ASSIGN_OR_RETURN(EngineOptions options, flags.engine.Options(flags.model));
@@ -153,10 +228,8 @@ Status RunCommand(const RunFlags& flags) {
   const ModelConfig& config = opened.model->config();
   LATTE_ASSIGN_OR_RETURN(const Tokenizer tokenizer, Tokenizer::Load(opened.dir));
   LATTE_ASSIGN_OR_RETURN(const std::string prompt, PromptText(flags));
-  LATTE_ASSIGN_OR_RETURN(request.tokens,
-                         tokenizer.Encode(prompt, {.add_bos = tokenizer.adds_bos(),
-                                                   .parse_special = request.parse_special}));
   LATTE_ASSIGN_OR_RETURN(request.stop, flags.Stop());
+  LATTE_RETURN_IF_ERROR(SetTokens(flags, opened, tokenizer, prompt, &request));
   const auto prompt_tokens = static_cast<int64_t>(request.tokens.size());
   LATTE_ASSIGN_OR_RETURN(const int64_t context,
                          ContextFor(prompt_tokens, request.stop.max_tokens, config.max_position));
@@ -165,6 +238,7 @@ Status RunCommand(const RunFlags& flags) {
       ResolveOptionsForOne(options, config, opened.machine, context, ShareOf(ranks.get())));
   WarnAboutRates(settings.rates_warning);
   WarnIfDense(config, settings.attention);
+  LATTE_ASSIGN_OR_RETURN(const Interrupts interrupts, Interrupts::Catch({SIGINT, SIGTERM}));
   LATTE_ASSIGN_OR_RETURN(const auto core,
                          EngineCore::Create({.model = opened.model.get(),
                                              .machine = &opened.machine,
@@ -173,9 +247,15 @@ Status RunCommand(const RunFlags& flags) {
                                             settings));
   WarnIfFewer(options.threads, core->settings().options.threads);
   LATTE_ASSIGN_OR_RETURN(request.sampling, flags.sampling.Params(opened));
-  if (!flags.json) LATTE_RETURN_IF_ERROR(Print(prompt));
-  LATTE_ASSIGN_OR_RETURN(const Completion answer, Answer(*core, std::move(request), !flags.json));
-  return PrintAnswer(flags, prompt, answer, StatsJson(settings, config, prompt_tokens, answer));
+  const int64_t max_tokens = request.stop.max_tokens;
+  AnswerView view(*core, interrupts, prompt_tokens,
+                  flags.chat || flags.no_echo ? std::string_view() : prompt, !flags.json);
+  LATTE_ASSIGN_OR_RETURN(const Completion answer, view.Answer(std::move(request)));
+  LATTE_RETURN_IF_ERROR(
+      PrintAnswer(flags, prompt, answer, StatsJson(settings, config, prompt_tokens, answer)));
+  NoteEnd(answer, max_tokens);
+  if (answer.reason == FinishReason::kCancelled) return Fail(Code::kCancelled, "run: stopped");
+  return {};
 }
 
 }  // namespace
@@ -190,6 +270,8 @@ Command AddRun(const FlagSet& app) {
   flags->stop.Add(sub, all);
   flags->sampling.Add(sub);
   flags->request.Add(sub, all);
+  sub.AddSwitch("--chat", flags->chat, "the prompt is a message: apply the model's chat template");
+  sub.AddSwitch("--no-echo", flags->no_echo, "print the answer without the prompt before it");
   sub.AddSwitch("--json", flags->json, "one JSON object instead of text");
   sub.AddSwitch("--stats", flags->stats, "print speeds and cache sizes at the end");
   flags->check_weights.Add(sub);

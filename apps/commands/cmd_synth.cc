@@ -32,11 +32,10 @@ Status SynthCommand(const SynthFlags& flags) {
   ThreadPool threads(flags.threads);
   WriterOptions options = {.force = flags.force};
   options.interrupted = [&] { return interrupts.TakeFirst(); };
-  ByteProgress shown("written");
+  Progress shown("written");
   const auto progress = [&](int64_t done, int64_t total) { shown.Show(done, total); };
   LATTE_ASSIGN_OR_RETURN(const SynthReport report,
-                         WriteSynth(spec, flags.out, threads, options,
-                                    flags.json ? SynthProgress() : SynthProgress(progress)));
+                         WriteSynth(spec, flags.out, threads, options, progress));
   interrupts.Release();
   ShowNotes(report.notes);
   if (!flags.json)

@@ -2,74 +2,92 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <utility>
 
 #include <fmt/format.h>
 #include <unistd.h>
 
-namespace latte {
+#include "apps/terminal/screen.h"
 
-ByteProgress::~ByteProgress() {
-  if (amid_line_) std::fputs("\n", stderr);
+namespace latte {
+namespace {
+
+constexpr double kShort = 2;      // seconds of a job that shows nothing
+constexpr double kCertain = 0.3;  // seconds before an estimate is worth something
+constexpr auto kUpdate = std::chrono::milliseconds(100);
+constexpr auto kSparse = std::chrono::seconds(30);
+constexpr size_t kUnlimited = 200;
+
+// One column less than the terminal has, so that the cursor stays on the line.
+size_t Columns() {
+  const int columns = ColumnsOf(STDERR_FILENO);
+  return columns < 2 ? 79 : static_cast<size_t>(columns - 1);
 }
 
-void ByteProgress::Show(int64_t done, int64_t total) {
-  const bool terminal = isatty(STDERR_FILENO) != 0;
-  const int64_t step = total / 100 + 1;
-  const bool end = done == total;
-  if (!end && (!terminal || done / step == (done - 1) / step)) return;
-  std::fputs(fmt::format("{}{} {:.2f} of {:.2f} GB{}", terminal ? "\r" : "", what_,
-                         static_cast<double>(done) / 1e9, static_cast<double>(total) / 1e9,
-                         end ? "\n" : "")
-                 .c_str(),
-             stderr);
-  amid_line_ = !end;
+}  // namespace
+
+Progress::Progress(std::string what, std::string noun, bool quiet)
+    : what_(std::move(what)),
+      noun_(std::move(noun)),
+      quiet_(quiet),
+      updates_(MovesCursor(STDERR_FILENO)),
+      start_(Clock::now()),
+      shown_(start_) {}
+
+Progress::~Progress() { End(); }
+
+// A job that is expected to end soon, or may end soon.
+bool Progress::IsShort(double seconds, int64_t done, int64_t total) const {
+  if (seconds >= kShort) return false;
+  if (seconds < kCertain || done <= 0) return true;
+  return seconds * static_cast<double>(total) / static_cast<double>(done) < kShort;
+}
+
+void Progress::Show(int64_t done, int64_t total, std::string_view extra) {
+  if (quiet_) return;
+  const std::lock_guard lock(mutex_);
+  const auto now = Clock::now();
+  const double seconds = std::chrono::duration<double>(now - start_).count();
+  rate_.Add(seconds, done);
+  if (ended_ || (!amid_line_ && IsShort(seconds, done, total))) return;
+  const auto pause = !updates_    ? Clock::duration(kSparse)
+                     : amid_line_ ? kUpdate
+                                  : Clock::duration();
+  if (now - shown_ < pause && (done < total || !updates_)) return;
+  shown_ = now;
+  const std::string line =
+      fmt::format("{} {}", what_, ProgressText(done, total, rate_.Get(), kUnlimited, noun_)) +
+      (extra.empty() ? "" : fmt::format("  {}", extra));
+  const std::string text =
+      updates_ ? fmt::format("\r{}\x1b[K", line.substr(0, Columns())) : line + "\n";
+  std::fputs(text.c_str(), stderr);
+  amid_line_ = updates_;
+}
+
+void Progress::ClearLine() {
+  if (std::exchange(amid_line_, false)) std::fputs("\r\x1b[K", stderr);
+}
+
+void Progress::Clear() {
+  const std::lock_guard lock(mutex_);
+  ClearLine();
+}
+
+void Progress::Note(const std::string& text) {
+  const std::lock_guard lock(mutex_);
+  ClearLine();
+  std::fputs(fmt::format("latte: note: {}\n", text).c_str(), stderr);
+}
+
+void Progress::End() {
+  const std::lock_guard lock(mutex_);
+  if (std::exchange(amid_line_, false)) std::fputs("\n", stderr);
+  ended_ = true;
 }
 
 void ShowNotes(const std::vector<std::string>& notes) {
   for (const std::string& note : notes)
     std::fputs(fmt::format("latte: note: {}\n", note).c_str(), stderr);
-}
-
-LayerProgress::LayerProgress(std::string_view what, double after)
-    : what_(what), after_(after), start_(std::chrono::steady_clock::now()) {}
-
-void LayerProgress::operator()(int64_t done, int64_t layers) const {
-  const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start_;
-  const bool terminal = isatty(STDERR_FILENO) != 0;
-  const bool end = done == layers;
-  if (passed.count() < after_ || (!end && !terminal)) return;
-  std::fputs(fmt::format("{}{}: {} of {} layers{}", terminal ? "\r" : "", what_, done, layers,
-                         end ? "\n" : "")
-                 .c_str(),
-             stderr);
-}
-
-RequestProgress::RequestProgress(std::string_view what)
-    : what_(what),
-      terminal_(isatty(STDERR_FILENO) != 0),
-      start_(std::chrono::steady_clock::now()),
-      shown_(start_) {}
-
-void RequestProgress::Show(int64_t done, int64_t total, int64_t tokens) {
-  done_ = done;
-  total_ = total;
-  tokens_ = tokens;
-  const auto now = std::chrono::steady_clock::now();
-  const auto pause = terminal_ ? std::chrono::milliseconds(200) : std::chrono::seconds(10);
-  if (now - shown_ < pause) return;
-  shown_ = now;
-  Write(terminal_ ? "" : "\n");
-}
-
-void RequestProgress::End() { Write("\n"); }
-
-void RequestProgress::Write(std::string_view end) const {
-  const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start_;
-  const double rate = static_cast<double>(tokens_) / std::max(passed.count(), 1e-9);
-  std::fputs(fmt::format("{}{}: {} of {} requests, {} tokens, {:.1f} tokens/s{}",
-                         terminal_ ? "\r" : "", what_, done_, total_, tokens_, rate, end)
-                 .c_str(),
-             stderr);
 }
 
 }  // namespace latte

@@ -1,59 +1,52 @@
-// Progress of a long job: one line on standard error, updated in place.
+// Progress of a long job on standard error: one line that is updated in place on a terminal, a line every half minute elsewhere.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "src/hub/progress_text.h"
+
 namespace latte {
 
-// "written 1.50 of 31.41 GB". On a terminal at every whole percent, otherwise only at the end.
-class ByteProgress {
+// "written  42%  13.20 of 31.41 GB  85.20 MB/s  3:34 left". Jobs that take less than about two seconds show nothing.
+// The line is never wider than the terminal. Thread-safe.
+class Progress {
  public:
-  explicit ByteProgress(std::string_view what) : what_(what) {}
-  ~ByteProgress();  // a job that ended early leaves the line to its error message
-  void Show(int64_t done, int64_t total);
+  // `what`: the job. `noun`: what is counted, in the plural; empty: bytes.
+  explicit Progress(std::string what, std::string noun = "", bool quiet = false);
+  ~Progress();  // as End
+
+  // `extra` goes to the end of the line.
+  void Show(int64_t done, int64_t total, std::string_view extra = {});
+  // "latte: note: …" above the line.
+  void Note(const std::string& text);
+  // Takes the line off the terminal, before other output.
+  void Clear();
+  // Ends the line, which stays. Nothing is shown afterwards.
+  void End();
 
  private:
-  std::string_view what_;
+  using Clock = std::chrono::steady_clock;
+  bool IsShort(double seconds, int64_t done, int64_t total) const;
+  void ClearLine();
+
+  const std::string what_;
+  const std::string noun_;
+  const bool quiet_;
+  const bool updates_;  // in place
+  const Clock::time_point start_;
+  std::mutex mutex_;
+  Clock::time_point shown_;
+  TransferRate rate_;
   bool amid_line_ = false;
+  bool ended_ = false;
 };
 
 // Prints notes for the user, one per line.
 void ShowNotes(const std::vector<std::string>& notes);
-
-// Reports how many layers are done, once `after` seconds have passed: short jobs report nothing.
-class LayerProgress {
- public:
-  explicit LayerProgress(std::string_view what, double after = 1.0);
-  void operator()(int64_t done, int64_t layers) const;
-
- private:
-  std::string_view what_;
-  double after_;
-  std::chrono::steady_clock::time_point start_;
-};
-
-// "batch: 12 of 20 requests, 1234 tokens, 345.6 tokens/s": on a terminal several times a second,
-// otherwise every ten seconds. End prints it once more and ends the line.
-class RequestProgress {
- public:
-  explicit RequestProgress(std::string_view what);
-  void Show(int64_t done, int64_t total, int64_t tokens);
-  void End();
-
- private:
-  void Write(std::string_view end) const;
-
-  std::string_view what_;
-  bool terminal_;
-  std::chrono::steady_clock::time_point start_;
-  std::chrono::steady_clock::time_point shown_;
-  int64_t done_ = 0;
-  int64_t total_ = 0;
-  int64_t tokens_ = 0;
-};
 
 }  // namespace latte

@@ -147,6 +147,8 @@ TEST(Progress, RateTimeLeftAndWidth) {
             " 42%  13.20 GB of 31.41 GB  85.20 MB/s  3:33 left");
   EXPECT_EQ(ProgressText(999'999, 1'000'000, 0, 100), " 99%  1000.00 kB of 1.00 MB");
   EXPECT_EQ(ProgressText(5, 5, 1, 100), "100%  5 B of 5 B");
+  EXPECT_EQ(ProgressText(420, 1000, 25.12, 100, "tokens"),
+            " 42%  420 of 1000 tokens  25.1 tokens/s  0:23 left");
   EXPECT_EQ(ProgressText(5, 50, 1, 10).size(), 10u);
   EXPECT_EQ(DurationText(3723.9), "1:02:03");
 }

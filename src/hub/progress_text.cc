@@ -40,18 +40,21 @@ std::string DurationText(double seconds) {
   return fmt::format("{}:{:02}", whole / 60, whole % 60);
 }
 
-std::string ProgressText(int64_t done, int64_t total, double rate, size_t columns) {
+std::string ProgressText(int64_t done, int64_t total, double rate, size_t columns,
+                         std::string_view noun) {
   // 100 % only when nothing is missing.
   const int64_t percent =
       total == 0
           ? 100
           : static_cast<int64_t>(100 * static_cast<double>(done) / static_cast<double>(total));
-  std::string out =
-      fmt::format("{:3}%  {} of {}", done < total ? std::min<int64_t>(percent, 99) : 100,
-                  BytesText(done), BytesText(total));
-  if (rate > 0 && done < total)
-    out += fmt::format("  {}/s  {} left", BytesText(static_cast<int64_t>(rate)),
-                       DurationText(static_cast<double>(total - done) / rate));
+  std::string out = fmt::format("{:3}%  ", done < total ? std::min<int64_t>(percent, 99) : 100);
+  out += noun.empty() ? fmt::format("{} of {}", BytesText(done), BytesText(total))
+                      : fmt::format("{} of {} {}", done, total, noun);
+  if (rate > 0 && done < total) {
+    out += noun.empty() ? fmt::format("  {}/s", BytesText(static_cast<int64_t>(rate)))
+                        : fmt::format("  {:.1f} {}/s", rate, noun);
+    out += fmt::format("  {} left", DurationText(static_cast<double>(total - done) / rate));
+  }
   return out.substr(0, columns);
 }
 

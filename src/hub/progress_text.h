@@ -1,13 +1,14 @@
-// How far a download is, as text.
+// The progress of a download or of another job, as text.
 #pragma once
 
 #include <cstdint>
 #include <deque>
 #include <string>
+#include <string_view>
 
 namespace latte {
 
-// Bytes per second over the last ten seconds.
+// Bytes, or other units, per second over the last ten seconds.
 class TransferRate {
  public:
   // `seconds`: of a clock that does not go back.
@@ -29,7 +30,8 @@ std::string BytesText(int64_t bytes);
 std::string DurationText(double seconds);
 
 // " 42%  13.20 of 31.41 GB  85.20 MB/s  3:34 left", cut to `columns`; without a rate the end is left
-// out.
-std::string ProgressText(int64_t done, int64_t total, double rate, size_t columns);
+// out. With a noun: " 42%  420 of 1000 tokens  25.1 tokens/s  0:23 left".
+std::string ProgressText(int64_t done, int64_t total, double rate, size_t columns,
+                         std::string_view noun = {});
 
 }  // namespace latte

@@ -109,6 +109,12 @@ Request ChatSession::RequestFor(const ChatPrompt& prompt) const {
   return request;
 }
 
+PromptProgress ChatSession::prompt_progress() const {
+  const EngineStats stats = engine_->Stats();
+  return {.done = stats.computed_tokens - computed_before_,
+          .total = prompt_tokens_ - (stats.cached_tokens - cached_before_)};
+}
+
 Result<ChatAnswer> ChatSession::Answer(const ChatPrompt& prompt, const Callback& on_step) {
   const auto total = static_cast<int64_t>(prompt.ids.size());
   if (total >= settings_.context)
@@ -117,6 +123,9 @@ Result<ChatAnswer> ChatSession::Answer(const ChatPrompt& prompt, const Callback&
                             "ends at {}; forget the history or send a shorter message",
                             total, settings_.context));
   if (total == 0) return InvalidArgument("the chat format made an empty prompt");
+  prompt_tokens_ = total;
+  computed_before_ = engine_->Stats().computed_tokens;
+  cached_before_ = engine_->Stats().cached_tokens;
   bool cancelled = false;
   const auto step = [&](const TokenEvent* event) {
     const bool goes_on = !on_step || on_step(event != nullptr ? event->text : std::string_view());

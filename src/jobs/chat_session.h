@@ -44,6 +44,7 @@ class ChatSession final : public Conversation {
 
   void Reset() override;
   bool Undo() override;
+  PromptProgress prompt_progress() const override;
   bool begins_in_thought() const override { return in_thought_; }
 
   std::vector<ChatMessage> Messages() const override { return messages_; }
@@ -64,6 +65,10 @@ class ChatSession final : public Conversation {
   ChatSettings settings_;
   std::vector<ChatMessage> messages_;
   bool in_thought_ = false;
+  // Of the last question.
+  int64_t prompt_tokens_ = 0;
+  int64_t computed_before_ = 0;
+  int64_t cached_before_ = 0;
 };
 
 }  // namespace latte

@@ -43,6 +43,12 @@ struct ChatParams {
   std::set<std::string, std::less<>> chosen;
 };
 
+// New tokens of a prompt.
+struct PromptProgress {
+  int64_t done = 0;
+  int64_t total = 0;  // 0: not known
+};
+
 class Conversation {
  public:
   // Called again and again while an answer is made, with the text that is ready (often empty);
@@ -56,6 +62,9 @@ class Conversation {
   [[nodiscard]] virtual Result<ChatAnswer> Ask(std::string text, const Callback& on_step) = 0;
   virtual void Reset() = 0;  // removes all messages except the system message
   virtual bool Undo() = 0;   // removes the last question and its answer; false if there is none
+
+  // How much of the last question's prompt has been computed.
+  virtual PromptProgress prompt_progress() const { return {}; }
 
   // Whether the answer that is being made begins inside reasoning, without a mark that opens it.
   virtual bool begins_in_thought() const { return false; }

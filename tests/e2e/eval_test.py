@@ -2,10 +2,12 @@
 import json
 import pathlib
 import shutil
+import signal
 import struct
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 LATTE = None
@@ -66,7 +68,17 @@ class Eval(unittest.TestCase):
         done = latte("eval", "--skills", "loss", "tiny", "--count", 2)  # MODEL may follow the flag
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("nats/token", done.stdout)
-        self.assertEqual(done.stderr, "loss       2 of 2 items\n")
+        self.assertEqual(done.stderr, "")  # it is short
+
+    def test_ctrl_c_keeps_the_skills_that_are_done(self):
+        process = subprocess.Popen([LATTE, "eval", "--skills", "loss,stories", "--count", "100000", "--json"], stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True)
+        time.sleep(2)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=120)
+        self.assertEqual(process.returncode, 1, err)
+        self.assertIn("stopped", err)
+        self.assertNotIn("stories", json.loads(out)["skills"])
 
     def refused(self, *args, words):
         done = latte("eval", *args)

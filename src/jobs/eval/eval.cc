@@ -219,18 +219,23 @@ Result<std::vector<const Skill*>> Chosen(const std::vector<std::string>& names,
   return out;
 }
 
-// Runs `count` items of each bucket in parallel; the outcomes are ordered by bucket.
+// Runs `count` items of each bucket in parallel; the outcomes are ordered by bucket. None: interrupted.
 Result<std::vector<Outcome>> RunItems(const Context& context, const Skill& skill, size_t buckets,
                                       int64_t count, const EvalProgress& progress) {
   const int64_t items = static_cast<int64_t>(buckets) * count;
   std::vector<Outcome> outcomes(static_cast<size_t>(items));
   std::atomic<bool> failed = false;
+  std::atomic<bool> interrupted = false;
   std::mutex mutex;  // protects the variables below
   Status first_error;
   int64_t done = 0;
   ThreadPool pool(context.options.engine.threads);
   pool.ParallelFor(items, [&](int64_t i) {
-    if (failed) return;
+    if (failed || interrupted) return;
+    if (context.options.interrupted && context.options.interrupted()) {
+      interrupted = true;
+      return;
+    }
     const ItemId id = {static_cast<size_t>(i / count), i % count};
     Result<Outcome> outcome = skill.item(context, id);
     const std::lock_guard lock(mutex);
@@ -246,6 +251,7 @@ Result<std::vector<Outcome>> RunItems(const Context& context, const Skill& skill
     Error& error = first_error.error();
     return Fail(error.code, fmt::format("eval {}: {}", skill.name, error.message));
   }
+  if (interrupted) outcomes.clear();
   return outcomes;
 }
 
@@ -320,6 +326,7 @@ Result<std::vector<SkillReport>> Evaluate(const EvalSubject& subject, const Eval
     LATTE_ASSIGN_OR_RETURN(
         const auto outcomes,
         RunItems(context, *skill, std::max<size_t>(labels.size(), 1), count, progress));
+    if (outcomes.empty()) break;
     reports.push_back(Add(*skill, labels, outcomes));
   }
   return reports;

@@ -36,6 +36,8 @@ struct EvalOptions {
   EngineOptions engine;
   // Told what the user should know of the settings (Settings::rates_warning). May be empty.
   std::function<void(const std::string&)> warn;
+  // Asked before each item, from any thread; true ends the evaluation. May be empty.
+  std::function<bool()> interrupted;
 };
 
 struct EvalTally {
@@ -59,7 +61,7 @@ using EvalProgress = std::function<void(std::string_view skill, int64_t done, in
 // The names of all skills, in the order in which they run.
 std::vector<std::string_view> EvalSkills();
 
-// Runs the skills; "mtp" runs by default only if the model drafts. Equal arguments give equal
+// Runs the skills; an interrupted one and those after it are not in the result. "mtp" runs by default only if the model drafts. Equal arguments give equal
 // reports for any number of threads.
 // Errors: kInvalidArgument for an unknown skill, a count out of range, or an item that does not fit
 // in the model's context; of EngineCore, Complete and the grammar.

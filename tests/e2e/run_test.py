@@ -1,0 +1,131 @@
+"""latte run and the progress of long jobs from a user's view. Usage: run_test.py LATTE_BINARY; needs only Python's standard library."""
+import fcntl
+import json
+import os
+import pathlib
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+import time
+import unittest
+
+LATTE = None
+GREEDY = ["--temperature", "0", "-n", "12"]
+PROMPT = "Once upon a time"
+
+
+def latte(*args, stdin="", env=()):
+    return subprocess.run([LATTE, *map(str, args)], input=stdin, text=True, capture_output=True, timeout=300, env={**os.environ, **dict(env)})
+
+
+def in_terminal(columns, *args, seconds=120):
+    """Everything that a command writes to a terminal of this width."""
+    pid, fd = pty.fork()
+    if pid == 0:
+        os.execve(LATTE, [LATTE, *map(str, args)], {**os.environ, "TERM": "xterm"})
+    fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    seen, end = b"", time.monotonic() + seconds
+    while select.select([fd], [], [], max(0, end - time.monotonic()))[0]:
+        try:
+            data = os.read(fd, 65536)
+        except OSError:  # the other side is gone
+            break
+        if not data:
+            break
+        seen += data
+    else:
+        os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    os.close(fd)
+    return seen.decode(errors="replace")
+
+
+class Prompts(unittest.TestCase):
+    def test_one_newline_at_the_end_of_a_file_or_pipe_is_dropped(self):
+        expected = latte("run", "-p", PROMPT, *GREEDY).stdout
+        self.assertEqual(latte("run", *GREEDY, stdin=PROMPT + "\n").stdout, expected)
+        with tempfile.NamedTemporaryFile("w") as file:
+            file.write(PROMPT + "\n")
+            file.flush()
+            self.assertEqual(latte("run", *GREEDY, "--prompt-file", file.name).stdout, expected)
+        self.assertNotEqual(latte("run", *GREEDY, stdin=PROMPT + "\n\n").stdout, expected)
+        self.assertNotEqual(latte("run", "-p", PROMPT + "\n", *GREEDY).stdout, expected)
+
+    def test_chat_applies_the_template(self):
+        done = latte("run", "--chat", "-p", PROMPT, *GREEDY)
+        self.assertEqual(done.stdout, latte("chat", "-p", PROMPT, *GREEDY).stdout)
+        told = json.loads(latte("run", "--chat", "-p", PROMPT, "--json", *GREEDY).stdout)
+        self.assertEqual(told["text"] + "\n", done.stdout)
+        whole = latte("run", "--chat", "-p", PROMPT, "--temperature", 0, "-n", 500, "--json")
+        self.assertEqual(json.loads(whole.stdout)["finish_reason"], "stop")
+
+    def test_the_answer_alone(self):
+        text = json.loads(latte("run", "-p", PROMPT, "--json", *GREEDY).stdout)["text"]
+        self.assertEqual(latte("run", "-p", PROMPT, "--no-echo", *GREEDY).stdout, text + "\n")
+
+    def test_a_full_context_is_said(self):
+        done = latte("run", "-p", PROMPT, "--ignore-eos", "-n", 5000, "--seed", 0)
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("context is full", done.stderr)
+
+
+class Interrupts(unittest.TestCase):
+    def interrupted(self, *args):
+        process = subprocess.Popen([LATTE, "run", "-p", PROMPT, "--ignore-eos", "-n", "4000", *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                   text=True, env={**os.environ, "LATTE_ISA": "ref"})
+        time.sleep(1)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=120)
+        self.assertEqual(process.returncode, 1, err)
+        self.assertIn("stopped", err)
+        return out, err
+
+    def test_ctrl_c_ends_with_the_text_so_far(self):
+        out, err = self.interrupted("--stats")
+        self.assertTrue(out.endswith("\n"))
+        self.assertIn("first token", err)
+        told = json.loads(self.interrupted("--json")[0])
+        self.assertEqual(told["finish_reason"], "cancelled")
+        self.assertEqual(told["stats"]["generated_tokens"], len(told["tokens"]))
+
+
+class Terminals(unittest.TestCase):
+    def test_progress_fits_the_terminal(self):
+        for columns in (30, 100):
+            seen = in_terminal(columns, "eval", "--skills", "recall", "--count", 100)
+            updates = [part for part in re.split(r"[\r\n]+|\x1b\[K", seen) if re.match(r"recall +\d+%  ", part)]
+            self.assertTrue(updates, seen)
+            self.assertLess(max(map(len, updates)), columns)
+            self.assertEqual(any(" left" in update for update in updates), columns == 100, updates)
+
+    def test_progress_of_a_prompt_is_taken_off_before_the_text(self):
+        prompt = PROMPT + ". Ann had a red ball." * 50
+        os.environ["LATTE_ISA"] = "ref"
+        try:
+            seen = in_terminal(200, "run", "-p", prompt, "--no-echo", "-n", 4, "--chunk", 64)
+        finally:
+            del os.environ["LATTE_ISA"]
+        self.assertRegex(seen, r"prompt +\d+%")
+        last = seen.rindex("prompt ")
+        self.assertIn("\r\x1b[K", seen[last:])
+
+    def test_short_jobs_show_nothing(self):
+        self.assertNotIn("prompt", in_terminal(80, "run", "-p", PROMPT, *GREEDY))
+
+    def test_a_models_control_characters_are_pictures(self):
+        escape = json.loads(latte("tokenize", "--text", "\x1b", "--json").stdout)["ids"]
+        self.assertEqual(len(escape), 1)
+        args = ["run", "-p", PROMPT, "-n", 3, "--logit-bias", f"{escape[0]}:100", "--no-echo"]
+        self.assertIn("␛␛␛", in_terminal(80, *args))
+        self.assertEqual(latte(*args).stdout, "\x1b\x1b\x1b\n")  # the bytes through a pipe
+
+
+if __name__ == "__main__":
+    LATTE = sys.argv.pop(1)
+    unittest.main()
