@@ -65,7 +65,7 @@ class ChatSession final : public Conversation {
   ChatSettings settings_;
   std::vector<ChatMessage> messages_;
   bool in_thought_ = false;
-  // Of the last question.
+  // Counts when the last question was asked.
   int64_t prompt_tokens_ = 0;
   int64_t computed_before_ = 0;
   int64_t cached_before_ = 0;
