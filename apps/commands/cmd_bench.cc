@@ -15,19 +15,15 @@
 #include "src/jobs/bench/bench_pool.h"
 #include "src/jobs/bench/bench_prefill.h"
 #include "src/jobs/bench/bench_sampler.h"
+#include "src/jobs/report/record_table.h"
 #include "src/tensor/arithmetic.h"
 
 namespace latte {
 namespace {
 
-// Prints a record as one JSON object, or one line per key.
+// Prints a record as one JSON object, or as a table.
 Status PrintRecord(const JsonOut& record, bool json) {
-  if (json) return Print(Dump(record) + "\n");
-  std::string table;
-  for (const auto& [key, value] : record.items())
-    table +=
-        fmt::format("{:<17} {}\n", key, value.is_string() ? value.get<std::string>() : Dump(value));
-  return Print(table);
+  return Print(json ? Dump(record) + "\n" : RecordTable(record));
 }
 
 Result<DType> ParseFloat(std::string_view flag, const std::string& text) {

@@ -120,6 +120,35 @@ class Bench(unittest.TestCase):
                 self.assertIn(word, done.stderr)
 
 
+# Arguments that make each bench short. `serve` needs a server; report_test.cc covers its table.
+QUICK = {"attention": ["--heads", 1, "--context", 16], "gemm": ["--n", 64, "--k", 64], "projections": ["--shape", "v2-lite"],
+         "moe": ["--shape", "v2-lite"], "pool": [], "sampler": ["--vocab", 1000], "dispatch": ["--heads", 1],
+         "calibrate": ["--heads", 1], "absorption": ["--heads", 2, "--context", 100], "model": ["--prompt", 16, "--gen", 2],
+         "batch": ["--batches", "1,2", "--gen", 2],
+         "prefix": ["--requests", 2, "--prefix", 64, "--own", 8, "--gen", 2, "--long-prompt", 0],
+         "determinism": ["--requests", 2, "--gen", 4, "--rounds", 1], "steps": ["--quick"],
+         "simulation": ["--requests", 2, "--rate", 0, "--prompt-mean", 20, "--output-mean", 4, "--runs", 1]}
+
+
+class Tables(unittest.TestCase):
+    def test_every_bench_has_a_case(self):
+        lines = (pathlib.Path(__file__).parent / "outside.txt").read_text().splitlines()
+        benches = {line.split()[2] for line in lines if line.startswith("command bench ")}
+        self.assertEqual(benches - {"serve", "linear"}, set(QUICK))  # linear: the former name of gemm
+
+    def test_no_bench_prints_json_unless_asked(self):
+        for name, args in QUICK.items():
+            with self.subTest(name), tempfile.TemporaryDirectory() as folder:
+                env = {**os.environ, "LATTE_RATES": f"{folder}/rates.json"}
+                done = subprocess.run([LATTE, "bench", name, *map(str, args)], text=True, capture_output=True,
+                                      timeout=300, env=env)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertGreater(len(done.stdout.splitlines()), 4)
+                for line in done.stdout.splitlines():
+                    self.assertLessEqual(len(line), 120, line)
+                    self.assertNotRegex(line, r'^\s*[{\[]|"', line)
+
+
 class Paths(unittest.TestCase):
     def run_bench(self, *args, env=None):
         return subprocess.run([LATTE, "bench", *map(str, args)], text=True, capture_output=True, timeout=300,
